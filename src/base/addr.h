@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A network address as every record and table holds it: 16 bytes in network order, IPv4 as the mapped
+ * form ::ffff:a.b.c.d (RFC 4291 2.5.5.2). All zero is "unspecified".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+struct pl_addr {
+	uint8_t b[16];
+};
+
+static inline struct pl_addr pl_addr_v4(const void *bytes)
+{
+	struct pl_addr a = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0 } };
+
+	memcpy(a.b + 12, bytes, 4);
+	return a;
+}
+
+static inline struct pl_addr pl_addr_v6(const void *bytes)
+{
+	struct pl_addr a;
+
+	memcpy(a.b, bytes, 16);
+	return a;
+}
+
+static inline bool pl_addr_is_v4(const struct pl_addr *a)
+{
+	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+	return memcmp(a->b, mapped, sizeof(mapped)) == 0;
+}
+
+static inline bool pl_addr_equal(const struct pl_addr *a, const struct pl_addr *b)
+{
+	return memcmp(a->b, b->b, 16) == 0;
+}
+
+static inline bool pl_addr_is_unspecified(const struct pl_addr *a)
+{
+	static const struct pl_addr zero;
+
+	return pl_addr_equal(a, &zero);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A growing run of bytes, for text forms and request bodies. Failure is sticky: after the first failed
+ * allocation, or once a set limit would be passed, nothing more is added and `failed` stays set, so a
+ * formatter is written straight down and checked once at its end. Not for the packet path.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct pl_buf {
+	char *data;    /* NUL-terminated once anything was added; NULL before */
+	size_t len;    /* bytes, without the terminator */
+	size_t cap;
+	size_t limit;  /* refuse to grow beyond, 0 = none */
+	bool failed;
+};
+
+void pl_buf_init(struct pl_buf *buf);
+void pl_buf_done(struct pl_buf *buf);
+void pl_buf_reset(struct pl_buf *buf);  /* empties, keeps the memory, clears failed */
+
+/* Room for n more bytes; NULL (and failed) when there is none. Follow with pl_buf_advance. */
+char *pl_buf_reserve(struct pl_buf *buf, size_t n);
+void pl_buf_advance(struct pl_buf *buf, size_t n);
+
+void pl_buf_add(struct pl_buf *buf, const void *data, size_t n);
+void pl_buf_str(struct pl_buf *buf, const char *text);
+void pl_buf_chr(struct pl_buf *buf, char c);
+void pl_buf_u64(struct pl_buf *buf, uint64_t v);
+void pl_buf_i64(struct pl_buf *buf, int64_t v);
+void pl_buf_hex64(struct pl_buf *buf, uint64_t v);  /* 16 digits, lower case, no prefix */
+void pl_buf_double(struct pl_buf *buf, double v);   /* shortest form that reads back; NaN, +Inf, -Inf */
+void pl_buf_printf(struct pl_buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * YAML configuration against a schema. One table of rows says every key: type, range, default, help; from
+ * it come the parser, `config dump` with defaults filled in, `config init` and the manual. The schema
+ * decides types, never YAML's implicit rules. An unknown or repeated key, a value out of range or of the
+ * wrong kind is an error with file, line, column, the key, and the nearest known key. Anchors and aliases
+ * are refused. Bounded: 1 MiB of text, 16 levels, 10,000 nodes.
+ *
+ * A row's key is a dotted path: "web.listen". A list of maps is a row of type PL_CONF_LIST whose key is
+ * the path of the list ("sources") and whose `rows` describe one element. Values land in a caller's
+ * structure at `offset`; element structures live in a heap array, see struct pl_conf_list.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/diag.h"
+
+enum pl_conf_type {
+	PL_CONF_END,
+	PL_CONF_BOOL,      /* bool */
+	PL_CONF_U64,       /* uint64_t */
+	PL_CONF_DOUBLE,    /* double */
+	PL_CONF_SIZE,      /* uint64_t, bytes */
+	PL_CONF_DURATION,  /* uint64_t, ns */
+	PL_CONF_STRING,    /* char *, heap, owned by the configuration; NULL when absent without default */
+	PL_CONF_CHOICE,    /* unsigned int, index into `choices` */
+	PL_CONF_STRINGS,   /* struct pl_conf_list of char * */
+	PL_CONF_LIST,      /* struct pl_conf_list of structures described by `rows` */
+};
+
+struct pl_conf_list {
+	void *items;  /* heap array */
+	size_t n;
+};
+
+struct pl_conf_row {
+	const char *key;
+	enum pl_conf_type type;
+	size_t offset;
+	const char *def;                 /* default as it would be written; NULL = absent/zero */
+	uint64_t min, max;               /* numbers: inclusive range; both 0 = any. LIST/STRINGS: max items */
+	const char *help;                /* one sentence */
+	const char *const *choices;      /* CHOICE: NULL-terminated */
+	const struct pl_conf_row *rows;  /* LIST */
+	size_t item_size;                /* LIST */
+	bool required;                   /* within its map */
+	/* extra check of a STRING value (a URI, an address): 0, or negative with diag text set */
+	int (*check)(const char *value, struct pl_diag *diag);
+};
+
+/* Sets every default. The structure must be zeroed before. -ENOMEM. */
+int pl_conf_defaults(const struct pl_conf_row *rows, void *ret_conf);
+
+/* Defaults, then the text over them. `name` is for diag->file. -EINVAL with diag, -ENOMEM. On failure
+ * nothing is left allocated in ret_conf. */
+int pl_conf_parse(const struct pl_conf_row *rows, const char *name, const char *text, size_t len,
+	void *ret_conf, struct pl_diag *diag);
+
+/* pl_file_read ("-" is standard input), then pl_conf_parse. */
+int pl_conf_load(const struct pl_conf_row *rows, const char *path, void *ret_conf,
+	struct pl_diag *diag);
+
+/* The configuration as YAML with every key, defaults filled in. Parses back to the same. */
+void pl_conf_dump(const struct pl_conf_row *rows, const void *conf, struct pl_buf *out);
+
+/* A commented template: every key with its help, default commented out. Parses as a valid file. */
+void pl_conf_template(const struct pl_conf_row *rows, struct pl_buf *out);
+
+void pl_conf_done(const struct pl_conf_row *rows, void *conf);

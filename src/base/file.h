@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whole-file reads and replacements. Negative errno on failure. */
+#pragma once
+
+#include <stddef.h>
+
+/* Reads all of `path` ("-" is standard input) into fresh memory, terminated with a NUL that ret_len does
+ * not count. -EFBIG beyond max_bytes. The caller frees. */
+int pl_file_read(const char *path, size_t max_bytes, char **ret_data, size_t *ret_len);
+
+/* Whole or not at all: temporary name beside it, sync, rename, sync of the folder. */
+int pl_file_replace(const char *path, const void *data, size_t len, unsigned int mode);

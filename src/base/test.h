@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unit tests in a page: each check prints a TAP line, a failing one says what it got. A test program is
+ * a main() that calls checks and ends with `return pl_test_done();`. Messages are printf forms.
+ */
+#pragma once
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned int pl_test_run;
+static unsigned int pl_test_failed;
+
+#define ok(cond, ...)                                                                              \
+	pl_test_check((cond), __FILE__, __LINE__, #cond, "" __VA_ARGS__)
+#define eq(got, want, ...)                                                                         \
+	pl_test_eq((uint64_t)(got), (uint64_t)(want), __FILE__, __LINE__, #got, "" __VA_ARGS__)
+#define streq(got, want, ...)                                                                      \
+	pl_test_streq((got), (want), __FILE__, __LINE__, #got, "" __VA_ARGS__)
+#define memeq(got, want, len, ...)                                                                 \
+	pl_test_memeq((got), (want), (len), __FILE__, __LINE__, #got, "" __VA_ARGS__)
+
+__attribute__((format(printf, 5, 6), unused)) static bool pl_test_check(
+	bool good, const char *file, int line, const char *expr, const char *fmt, ...)
+{
+	char name[256] = "";
+	__builtin_va_list ap;
+
+	__builtin_va_start(ap, fmt);
+	vsnprintf(name, sizeof(name), fmt, ap);
+	__builtin_va_end(ap);
+	pl_test_run++;
+	if (!good)
+		pl_test_failed++;
+	printf("%s %u - %s\n", good ? "ok" : "not ok", pl_test_run, name[0] != '\0' ? name : expr);
+	if (!good)
+		printf("# %s:%d: %s\n", file, line, expr);
+	return good;
+}
+
+__attribute__((format(printf, 6, 7), unused)) static bool pl_test_eq(uint64_t got, uint64_t want,
+	const char *file, int line, const char *expr, const char *fmt, ...)
+{
+	char name[256] = "";
+	__builtin_va_list ap;
+
+	__builtin_va_start(ap, fmt);
+	vsnprintf(name, sizeof(name), fmt, ap);
+	__builtin_va_end(ap);
+	if (pl_test_check(got == want, file, line, expr, "%s", name[0] != '\0' ? name : expr))
+		return true;
+	printf("# got %" PRIu64 " (%#" PRIx64 "), wanted %" PRIu64 " (%#" PRIx64 ")\n", got, got, want,
+		want);
+	return false;
+}
+
+__attribute__((format(printf, 6, 7), unused)) static bool pl_test_streq(const char *got,
+	const char *want, const char *file, int line, const char *expr, const char *fmt, ...)
+{
+	char name[256] = "";
+	__builtin_va_list ap;
+
+	__builtin_va_start(ap, fmt);
+	vsnprintf(name, sizeof(name), fmt, ap);
+	__builtin_va_end(ap);
+	if (pl_test_check(got != NULL && want != NULL && strcmp(got, want) == 0, file, line, expr,
+		    "%s", name[0] != '\0' ? name : expr))
+		return true;
+	printf("# got    \"%s\"\n# wanted \"%s\"\n", got == NULL ? "(null)" : got,
+		want == NULL ? "(null)" : want);
+	return false;
+}
+
+__attribute__((format(printf, 7, 8), unused)) static bool pl_test_memeq(const void *got,
+	const void *want, size_t len, const char *file, int line, const char *expr, const char *fmt,
+	...)
+{
+	char name[256] = "";
+	__builtin_va_list ap;
+
+	__builtin_va_start(ap, fmt);
+	vsnprintf(name, sizeof(name), fmt, ap);
+	__builtin_va_end(ap);
+	if (pl_test_check(memcmp(got, want, len) == 0, file, line, expr, "%s",
+		    name[0] != '\0' ? name : expr))
+		return true;
+	for (size_t i = 0; i < len; i++) {
+		if (((const uint8_t *)got)[i] != ((const uint8_t *)want)[i]) {
+			printf("# first difference at byte %zu: got %02x, wanted %02x\n", i,
+				((const uint8_t *)got)[i], ((const uint8_t *)want)[i]);
+			break;
+		}
+	}
+	return false;
+}
+
+__attribute__((unused)) static int pl_test_skip(const char *why)
+{
+	printf("1..0 # SKIP %s\n", why);
+	return 77;
+}
+
+__attribute__((unused)) static int pl_test_done(void)
+{
+	printf("1..%u\n", pl_test_run);
+	return pl_test_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

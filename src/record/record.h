@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Decoded facts: struct pl_path, pl_hop, pl_event, generated from fields.def. 128 bytes each, little-endian,
+ * naturally aligned, no padding. An optional field is valid only when its bit in `present` is set and is
+ * zero otherwise.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+
+/* How a value is written as text. */
+enum pl_form {
+	PL_FORM_U8,
+	PL_FORM_U16,
+	PL_FORM_U32,
+	PL_FORM_U64,
+	PL_FORM_S64,
+	PL_FORM_ADDR,            /* "10.0.0.1", "fd00::1" */
+	PL_FORM_HEX64,           /* 16 hexadecimal digits, as a string */
+	PL_FORM_REPORT_VERSION,  /* "0.5" "1.0" "2.0" */
+	PL_FORM_INT_VERSION,     /* "0.5" "1.0" "2.1" */
+	PL_FORM_DIALECT,         /* "spec" "intcollector" "geant" "noviflow" "host-int" */
+	PL_FORM_MODE,            /* enum pl_mode */
+	PL_FORM_CLOCK,           /* enum pl_clock_quality */
+	PL_FORM_FLAGS,           /* object of booleans */
+	PL_FORM_EVENT,           /* enum pl_event_kind */
+	PL_FORM_PHASE,           /* enum pl_event_phase */
+	PL_FORM_PRESENT,         /* never shown */
+};
+
+enum pl_mode {
+	PL_MODE_MD,
+	PL_MODE_MX,
+	PL_MODE_XD,
+	PL_MODE_IOAM_TRACE,
+	PL_MODE_IOAM_DEX,
+	PL_MODE_IOAM_E2E,
+	PL_MODE_IOAM_POT,
+	PL_MODE_DROP_SUMMARY,    /* Host-INT: packets missing between two hosts */
+	PL_MODE_MAX,
+};
+
+enum pl_clock_quality {
+	PL_CLOCK_OK,             /* not negative and below the plausibility limit */
+	PL_CLOCK_SKEWED,         /* negative: the clocks differ by more than the delay; value left out */
+	PL_CLOCK_IMPLAUSIBLE,    /* above the limit; value left out */
+	PL_CLOCK_MIXED,          /* the two nodes' timestamps differ in width or unit; value left out */
+	PL_CLOCK_MAX,
+};
+
+enum pl_event_kind {
+	PL_EVENT_PATH_CHANGE,
+	PL_EVENT_QUEUE_DEPTH,
+	PL_EVENT_REPORT_LOSS,
+	PL_EVENT_PACKET_DROP,
+	PL_EVENT_HOP_LATENCY,
+	PL_EVENT_KIND_MAX,
+};
+
+enum pl_event_phase { PL_PHASE_ONCE, PL_PHASE_BEGIN, PL_PHASE_END, PL_PHASE_MAX };
+
+const char *pl_mode_name(enum pl_mode m);                     /* "md", "ioam-trace", … */
+const char *pl_clock_quality_name(enum pl_clock_quality q);   /* "ok", "skewed", … */
+const char *pl_event_kind_name(enum pl_event_kind k);         /* "path_change", "queue_depth", … */
+const char *pl_event_phase_name(enum pl_event_phase p);       /* "once", "begin", "end" */
+
+#define PL_MEMBER(off, id, type, form, presence, name, unit, help) type id;
+#define PL_OFFSET_CHECK(st, off, id)                                                               \
+	_Static_assert(offsetof(struct st, id) == (off), "offset of " #id " in " #st);
+
+struct pl_path {
+#define PL_PATH_FIELD PL_MEMBER
+#include "record/fields.def"
+#undef PL_PATH_FIELD
+};
+
+struct pl_hop {
+#define PL_HOP_FIELD PL_MEMBER
+#include "record/fields.def"
+#undef PL_HOP_FIELD
+};
+
+struct pl_event {
+#define PL_EVENT_FIELD PL_MEMBER
+#include "record/fields.def"
+#undef PL_EVENT_FIELD
+};
+
+#define PL_PATH_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_path, off, id)
+#define PL_HOP_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_hop, off, id)
+#define PL_EVENT_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_event, off, id)
+#include "record/fields.def"
+#undef PL_PATH_FIELD
+#undef PL_HOP_FIELD
+#undef PL_EVENT_FIELD
+
+_Static_assert(sizeof(struct pl_path) == 128, "records are 128 bytes");
+_Static_assert(sizeof(struct pl_hop) == 128, "records are 128 bytes");
+_Static_assert(sizeof(struct pl_event) == 128, "records are 128 bytes");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are little-endian");
+
+#define PL_RECORD_VERSION 1
+
+/* Presence masks: PL_PATH_HAS_<id>, PL_HOP_HAS_<id>, PL_EVENT_HAS_<id>; 0 for fields always there. */
+enum {
+#define PL_BIT(n) ((n) < 0 ? 0 : 1 << ((n) & 31))
+#define ALWAYS -1
+#define PL_PATH_FIELD(off, id, type, form, presence, name, unit, help)                             \
+	PL_PATH_HAS_##id = PL_BIT(presence),
+#define PL_HOP_FIELD(off, id, type, form, presence, name, unit, help)                              \
+	PL_HOP_HAS_##id = PL_BIT(presence),
+#define PL_EVENT_FIELD(off, id, type, form, presence, name, unit, help)                            \
+	PL_EVENT_HAS_##id = PL_BIT(presence),
+#include "record/fields.def"
+#undef PL_PATH_FIELD
+#undef PL_HOP_FIELD
+#undef PL_EVENT_FIELD
+#undef ALWAYS
+};
+
+enum {
+#define PL_PATH_FLAG(bit, id, name, help) PL_FLAG_##id = 1 << (bit),
+#include "record/fields.def"
+#undef PL_PATH_FLAG
+};
+
+/* The list as data, for text forms, filters and the manual. */
+enum pl_record_kind { PL_KIND_PATH, PL_KIND_HOP, PL_KIND_EVENT, PL_KIND_MAX };
+
+struct pl_field {
+	const char *name;      /* dotted; "" = not shown */
+	const char *unit, *help;
+	uint16_t offset;
+	uint8_t form;          /* enum pl_form */
+	uint32_t present;      /* mask in the record's `present`; 0 = always there */
+};
+
+/* The fields of a kind, n of them, in the order of fields.def. */
+const struct pl_field *pl_fields(enum pl_record_kind kind, size_t *ret_n);
+
+/* "path", "hop", "event" */
+const char *pl_record_kind_name(enum pl_record_kind kind);
+
+/* Names of the bits of pl_path.flags; NULL behind the last. */
+const char *pl_path_flag_name(unsigned int bit);
+
+/*
+ * A batch of paths with their hops, the unit between decoders and everything behind. The hops of paths[i]
+ * are hops[first_hop[i]] … hop_count of them. The owner allocates once (pl_record_batch_init) and drains it
+ * in `flush`, which a decoder calls when the next report might not fit; pkt[i] is the index of the packet
+ * in the batch being decoded.
+ */
+struct pl_record_batch {
+	struct pl_path *paths;
+	uint32_t *first_hop;
+	uint32_t *pkt;
+	struct pl_hop *hops;
+	uint32_t n_paths, n_hops;
+	uint32_t cap_paths, cap_hops;
+	void (*flush)(struct pl_record_batch *batch, void *arg);  /* must empty the batch */
+	void *flush_arg;
+};
+
+/* cap_hops at least 256, so that one report always fits an empty batch. -ENOMEM. */
+int pl_record_batch_init(struct pl_record_batch *batch, uint32_t cap_paths, uint32_t cap_hops);
+void pl_record_batch_done(struct pl_record_batch *batch);
+
+static inline void pl_record_batch_clear(struct pl_record_batch *batch)
+{
+	batch->n_paths = 0;
+	batch->n_hops = 0;
+}
