@@ -19,17 +19,18 @@ enum pl_form {
 	PL_FORM_U32,
 	PL_FORM_U64,
 	PL_FORM_S64,
-	PL_FORM_ADDR,            /* "10.0.0.1", "fd00::1" */
-	PL_FORM_HEX64,           /* 16 hexadecimal digits, as a string */
-	PL_FORM_REPORT_VERSION,  /* "0.5" "1.0" "2.0" */
-	PL_FORM_INT_VERSION,     /* "0.5" "1.0" "2.1" */
-	PL_FORM_DIALECT,         /* "spec" "intcollector" "geant" "noviflow" "host-int" */
-	PL_FORM_MODE,            /* enum pl_mode */
-	PL_FORM_CLOCK,           /* enum pl_clock_quality */
-	PL_FORM_FLAGS,           /* object of booleans */
-	PL_FORM_EVENT,           /* enum pl_event_kind */
-	PL_FORM_PHASE,           /* enum pl_event_phase */
-	PL_FORM_PRESENT,         /* never shown */
+	PL_FORM_ADDR,           /* "10.0.0.1", "fd00::1" */
+	PL_FORM_HEX64,          /* 16 hexadecimal digits, as a string */
+	PL_FORM_REPORT_VERSION, /* "0.5" "1.0" "2.0" */
+	PL_FORM_INT_VERSION,    /* "0.5" "1.0" "2.1" */
+	PL_FORM_DIALECT,        /* "spec" "intcollector" "geant" "noviflow" "host-int" */
+	PL_FORM_MODE,           /* enum pl_mode */
+	PL_FORM_CLOCK,          /* enum pl_clock_quality */
+	PL_FORM_FLAGS,          /* object of booleans */
+	PL_FORM_EVENT,          /* enum pl_event_kind */
+	PL_FORM_PHASE,          /* enum pl_event_phase */
+	PL_FORM_PRESENT,        /* never shown */
+	PL_FORM_MAX,
 };
 
 enum pl_mode {
@@ -40,15 +41,15 @@ enum pl_mode {
 	PL_MODE_IOAM_DEX,
 	PL_MODE_IOAM_E2E,
 	PL_MODE_IOAM_POT,
-	PL_MODE_DROP_SUMMARY,    /* Host-INT: packets missing between two hosts */
+	PL_MODE_DROP_SUMMARY, /* Host-INT: packets missing between two hosts */
 	PL_MODE_MAX,
 };
 
 enum pl_clock_quality {
-	PL_CLOCK_OK,             /* not negative and below the plausibility limit */
-	PL_CLOCK_SKEWED,         /* negative: the clocks differ by more than the delay; value left out */
-	PL_CLOCK_IMPLAUSIBLE,    /* above the limit; value left out */
-	PL_CLOCK_MIXED,          /* the two nodes' timestamps differ in width or unit; value left out */
+	PL_CLOCK_OK,     /* not negative and below the plausibility limit */
+	PL_CLOCK_SKEWED, /* negative: the clocks differ by more than the delay; value left out */
+	PL_CLOCK_IMPLAUSIBLE, /* above the limit; value left out */
+	PL_CLOCK_MIXED, /* the two nodes' timestamps differ in width or unit; value left out */
 	PL_CLOCK_MAX,
 };
 
@@ -63,10 +64,10 @@ enum pl_event_kind {
 
 enum pl_event_phase { PL_PHASE_ONCE, PL_PHASE_BEGIN, PL_PHASE_END, PL_PHASE_MAX };
 
-const char *pl_mode_name(enum pl_mode m);                     /* "md", "ioam-trace", … */
-const char *pl_clock_quality_name(enum pl_clock_quality q);   /* "ok", "skewed", … */
-const char *pl_event_kind_name(enum pl_event_kind k);         /* "path_change", "queue_depth", … */
-const char *pl_event_phase_name(enum pl_event_phase p);       /* "once", "begin", "end" */
+const char *pl_mode_name(enum pl_mode m);                   /* "md", "ioam-trace", … */
+const char *pl_clock_quality_name(enum pl_clock_quality q); /* "ok", "skewed", … */
+const char *pl_event_kind_name(enum pl_event_kind k);       /* "path_change", "queue_depth", … */
+const char *pl_event_phase_name(enum pl_event_phase p);     /* "once", "begin", "end" */
 
 #define PL_MEMBER(off, id, type, form, presence, name, unit, help) type id;
 #define PL_OFFSET_CHECK(st, off, id)                                                               \
@@ -90,8 +91,8 @@ struct pl_event {
 #undef PL_EVENT_FIELD
 };
 
-#define PL_PATH_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_path, off, id)
-#define PL_HOP_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_hop, off, id)
+#define PL_PATH_FIELD(off, id, ...)  PL_OFFSET_CHECK(pl_path, off, id)
+#define PL_HOP_FIELD(off, id, ...)   PL_OFFSET_CHECK(pl_hop, off, id)
 #define PL_EVENT_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_event, off, id)
 #include "record/fields.def"
 #undef PL_PATH_FIELD
@@ -107,8 +108,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are little-en
 
 /* Presence masks: PL_PATH_HAS_<id>, PL_HOP_HAS_<id>, PL_EVENT_HAS_<id>; 0 for fields always there. */
 enum {
-#define PL_BIT(n) ((n) < 0 ? 0 : 1 << ((n) & 31))
-#define ALWAYS -1
+#define PL_BIT(n) ((n) < 0 ? 0 : 1 << ((n)&31))
+#define ALWAYS    -1
 #define PL_PATH_FIELD(off, id, type, form, presence, name, unit, help)                             \
 	PL_PATH_HAS_##id = PL_BIT(presence),
 #define PL_HOP_FIELD(off, id, type, form, presence, name, unit, help)                              \
@@ -132,11 +133,11 @@ enum {
 enum pl_record_kind { PL_KIND_PATH, PL_KIND_HOP, PL_KIND_EVENT, PL_KIND_MAX };
 
 struct pl_field {
-	const char *name;      /* dotted; "" = not shown */
+	const char *name; /* dotted; "" = not shown */
 	const char *unit, *help;
 	uint16_t offset;
-	uint8_t form;          /* enum pl_form */
-	uint32_t present;      /* mask in the record's `present`; 0 = always there */
+	uint8_t form;     /* enum pl_form */
+	uint32_t present; /* mask in the record's `present`; 0 = always there */
 };
 
 /* The fields of a kind, n of them, in the order of fields.def. */
@@ -147,6 +148,18 @@ const char *pl_record_kind_name(enum pl_record_kind kind);
 
 /* Names of the bits of pl_path.flags; NULL behind the last. */
 const char *pl_path_flag_name(unsigned int bit);
+const char *pl_path_flag_help(unsigned int bit);
+
+/*
+ * The word for a value of an enumerated form (REPORT_VERSION, INT_VERSION, DIALECT, MODE, CLOCK, EVENT,
+ * PHASE); NULL when the form is not enumerated or has no such value. The versions and dialects are numbered
+ * as wire/ numbers them (a test in decode/, which sees both, holds the two to each other).
+ */
+const char *pl_form_word(enum pl_form form, unsigned int value);
+
+struct pl_buf;
+/* The table of fields, for the manual: Markdown, or aligned plain text. */
+void pl_fields_doc(struct pl_buf *out, bool markdown);
 
 /*
  * A batch of paths with their hops, the unit between decoders and everything behind. The hops of paths[i]
@@ -161,13 +174,15 @@ struct pl_record_batch {
 	struct pl_hop *hops;
 	uint32_t n_paths, n_hops;
 	uint32_t cap_paths, cap_hops;
-	void (*flush)(struct pl_record_batch *batch, void *arg);  /* must empty the batch */
+	void (*flush)(struct pl_record_batch *batch, void *arg); /* must empty the batch */
 	void *flush_arg;
 };
 
 /* cap_hops at least 256, so that one report always fits an empty batch. -ENOMEM. */
 int pl_record_batch_init(struct pl_record_batch *batch, uint32_t cap_paths, uint32_t cap_hops);
 void pl_record_batch_done(struct pl_record_batch *batch);
+
+#define PL_BATCH_HOPS_MIN 256
 
 static inline void pl_record_batch_clear(struct pl_record_batch *batch)
 {

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Records as JSON objects, one per line where the caller ends the line. Keys and their order are those of
+ * fields.def; a dotted name is a member of an object; an absent value has no key. 64-bit integers are
+ * numbers with all their digits. Adding a key is allowed, renaming one is not.
+ *
+ * Nothing is added when the buffer has no room (buf->failed). Room for the longest form is asked for at
+ * once: a buffer with a limit needs pl_path_json_max() to spare. Any thread may call.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "record/record.h"
+
+/* {"kind":"path",…,"hops":[…]}: the hops are members of their path, source first. */
+void pl_path_json(
+	struct pl_buf *buf, const struct pl_path *path, const struct pl_hop *hops, size_t n);
+/* {"kind":"hop","ts_ns":…,"report_id":"…","path_id":"…",…}: a hop on its own says whose it is. */
+void pl_hop_json(struct pl_buf *buf, const struct pl_hop *hop);
+void pl_event_json(struct pl_buf *buf, const struct pl_event *event);
+
+/* Bytes that pl_path_json may need for a path of n hops. */
+size_t pl_path_json_max(size_t n);

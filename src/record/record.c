@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "record/record.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALWAYS -1
+
+static const struct pl_field path_fields[] = {
+#define PL_PATH_FIELD(off, id, type, f, presence, n, u, h)                                         \
+	{ .name = (n),                                                                             \
+		.unit = (u),                                                                       \
+		.help = (h),                                                                       \
+		.offset = (off),                                                                   \
+		.form = PL_FORM_##f,                                                               \
+		.present = PL_PATH_HAS_##id },
+#include "record/fields.def"
+#undef PL_PATH_FIELD
+};
+
+static const struct pl_field hop_fields[] = {
+#define PL_HOP_FIELD(off, id, type, f, presence, n, u, h)                                          \
+	{ .name = (n),                                                                             \
+		.unit = (u),                                                                       \
+		.help = (h),                                                                       \
+		.offset = (off),                                                                   \
+		.form = PL_FORM_##f,                                                               \
+		.present = PL_HOP_HAS_##id },
+#include "record/fields.def"
+#undef PL_HOP_FIELD
+};
+
+static const struct pl_field event_fields[] = {
+#define PL_EVENT_FIELD(off, id, type, f, presence, n, u, h)                                        \
+	{ .name = (n),                                                                             \
+		.unit = (u),                                                                       \
+		.help = (h),                                                                       \
+		.offset = (off),                                                                   \
+		.form = PL_FORM_##f,                                                               \
+		.present = PL_EVENT_HAS_##id },
+#include "record/fields.def"
+#undef PL_EVENT_FIELD
+};
+
+static const struct {
+	const char *name, *help;
+} path_flags[] = {
+#define PL_PATH_FLAG(bit, id, n, h) [bit] = { (n), (h) },
+#include "record/fields.def"
+#undef PL_PATH_FLAG
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static const char *const kind_names[PL_KIND_MAX] = { "path", "hop", "event" };
+static const char *const report_versions[] = { "0.5", "1.0", "2.0" };
+static const char *const int_versions[] = { "0.5", "1.0", "2.1" };
+static const char *const dialects[] = { "spec", "intcollector", "geant", "noviflow", "host-int" };
+static const char *const modes[PL_MODE_MAX] = { "md", "mx", "xd", "ioam-trace", "ioam-dex",
+	"ioam-e2e", "ioam-pot", "drop-summary" };
+static const char *const clocks[PL_CLOCK_MAX] = { "ok", "skewed", "implausible", "mixed" };
+static const char *const events[PL_EVENT_KIND_MAX] = { "path_change", "queue_depth", "report_loss",
+	"packet_drop", "hop_latency" };
+static const char *const phases[PL_PHASE_MAX] = { "once", "begin", "end" };
+
+static const struct {
+	const char *const *words;
+	unsigned int n;
+} vocabularies[PL_FORM_MAX] = {
+	[PL_FORM_REPORT_VERSION] = { report_versions, COUNT(report_versions) },
+	[PL_FORM_INT_VERSION] = { int_versions, COUNT(int_versions) },
+	[PL_FORM_DIALECT] = { dialects, COUNT(dialects) },
+	[PL_FORM_MODE] = { modes, COUNT(modes) },
+	[PL_FORM_CLOCK] = { clocks, COUNT(clocks) },
+	[PL_FORM_EVENT] = { events, COUNT(events) },
+	[PL_FORM_PHASE] = { phases, COUNT(phases) },
+};
+
+const char *pl_form_word(enum pl_form form, unsigned int value)
+{
+	if ((unsigned int)form >= PL_FORM_MAX || value >= vocabularies[form].n)
+		return NULL;
+	return vocabularies[form].words[value];
+}
+
+const char *pl_mode_name(enum pl_mode m)
+{
+	return pl_form_word(PL_FORM_MODE, m);
+}
+
+const char *pl_clock_quality_name(enum pl_clock_quality q)
+{
+	return pl_form_word(PL_FORM_CLOCK, q);
+}
+
+const char *pl_event_kind_name(enum pl_event_kind k)
+{
+	return pl_form_word(PL_FORM_EVENT, k);
+}
+
+const char *pl_event_phase_name(enum pl_event_phase p)
+{
+	return pl_form_word(PL_FORM_PHASE, p);
+}
+
+const struct pl_field *pl_fields(enum pl_record_kind kind, size_t *ret_n)
+{
+	switch (kind) {
+	case PL_KIND_PATH:
+		*ret_n = COUNT(path_fields);
+		return path_fields;
+	case PL_KIND_HOP:
+		*ret_n = COUNT(hop_fields);
+		return hop_fields;
+	case PL_KIND_EVENT:
+		*ret_n = COUNT(event_fields);
+		return event_fields;
+	case PL_KIND_MAX:
+		break;
+	}
+	assert(false && "no such kind of record");
+	*ret_n = 0;
+	return NULL;
+}
+
+const char *pl_record_kind_name(enum pl_record_kind kind)
+{
+	return (unsigned int)kind < PL_KIND_MAX ? kind_names[kind] : NULL;
+}
+
+const char *pl_path_flag_name(unsigned int bit)
+{
+	return bit < COUNT(path_flags) ? path_flags[bit].name : NULL;
+}
+
+const char *pl_path_flag_help(unsigned int bit)
+{
+	return bit < COUNT(path_flags) ? path_flags[bit].help : NULL;
+}
+
+int pl_record_batch_init(struct pl_record_batch *batch, uint32_t cap_paths, uint32_t cap_hops)
+{
+	assert(cap_paths > 0 && cap_hops >= PL_BATCH_HOPS_MIN);
+	memset(batch, 0, sizeof(*batch));
+	/* A record is two cache lines; aligned, it never straddles a third. */
+	batch->paths = aligned_alloc(64, (size_t)cap_paths * sizeof(*batch->paths));
+	batch->hops = aligned_alloc(64, (size_t)cap_hops * sizeof(*batch->hops));
+	batch->first_hop = calloc(cap_paths, sizeof(*batch->first_hop));
+	batch->pkt = calloc(cap_paths, sizeof(*batch->pkt));
+	if (batch->paths == NULL || batch->hops == NULL || batch->first_hop == NULL ||
+		batch->pkt == NULL) {
+		pl_record_batch_done(batch);
+		return -ENOMEM;
+	}
+	batch->cap_paths = cap_paths;
+	batch->cap_hops = cap_hops;
+	return 0;
+}
+
+void pl_record_batch_done(struct pl_record_batch *batch)
+{
+	free(batch->paths);
+	free(batch->hops);
+	free(batch->first_hop);
+	free(batch->pkt);
+	memset(batch, 0, sizeof(*batch));
+}
