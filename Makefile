@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The front door. Meson does the work; these targets only call it, after seeing to the packages.
+#
+#   make           build                        make demo      build and show decoded telemetry
+#   make check     all tests and lint           make bench     figures beside their ceilings
+#   make lint      static checks                make asan      tests under address and undefined sanitizers
+#   make format    reformat the sources         make tsan      tests under the thread sanitizer
+#   make fuzz      [TARGET=NAME] [TIME=60]      make install   [DESTDIR=] [PREFIX=/usr/local]
+#   make deps      packages for make check      make clean     remove build/
+#   make vectors-update NAME=x                  make man       manual pages into build/man
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+TIME   ?= 60
+
+NINJA = ninja -C $(BUILD)/$(1) $(if $(VERBOSE),-v,--quiet)
+
+all: release
+
+build-deps:
+	@tools/deps build
+
+deps:
+	@tools/deps test
+
+# One folder per flavour. Meson reconfigures by itself when a meson.build changes.
+$(BUILD)/release/build.ninja: | build-deps
+	@meson setup $(BUILD)/release --buildtype=debugoptimized --prefix=$(PREFIX) >$(BUILD)-setup.log || \
+		{ cat $(BUILD)-setup.log; rm -f $(BUILD)-setup.log; exit 1; }
+	@rm -f $(BUILD)-setup.log
+
+release: build-deps $(BUILD)/release/build.ninja
+	@$(call NINJA,release)
+
+demo: release
+	@$(BUILD)/release/src/cli/pathline demo
+
+check:
+	@tools/check
+
+asan tsan:
+	@tools/check $@
+
+lint: deps
+	@tools/lint
+
+fuzz: deps
+	@tools/fuzz --time $(TIME) $(TARGET)
+
+bench: release
+	@tools/bench $(BUILD)/release/src/cli/pathline $(NAME)
+
+format: deps
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+vectors-update: release
+	@tests/vectors/run --update $(BUILD)/release/src/cli/pathline $(NAME)
+
+man: release
+
+install: release
+	@meson install -C $(BUILD)/release --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+
+clean:
+	@rm -rf $(BUILD)
+
+.PHONY: all build-deps deps release demo check asan tsan lint fuzz bench format vectors-update man \
+	install clean
