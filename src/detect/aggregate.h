@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the network looks like now, out of record batches: cells per queue, per egress port, per link and per
+ * path. Each worker owns one aggregate and shares nothing; at a quiet point it copies it into a second one
+ * (pl_aggregate_copy) that readers merge from. Tables are sized once. A key that no longer fits goes into
+ * the table's overflow cell and is counted; a key that was idle for idle_ns is removed, so that what is gone
+ * from the network goes from the page too.
+ *
+ * Reports flagged COPY (clones, probes) move the gauges, because their reading of a queue is as good as any,
+ * but neither counts nor histograms. Hops without a node id belong nowhere; they are counted.
+ *
+ * Nothing here reads a clock: pl_aggregate_tick brings the time (monotonic, nanoseconds). Bounds on a page:
+ * at most max_queues + max_ports + max_links + max_paths cells and four overflow cells.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hist.h"
+#include "decode/decode.h"
+#include "record/record.h"
+
+struct pl_aggregate_options {
+	uint32_t max_queues; /* 0: 4096; at most 2^20, as the others */
+	uint32_t max_ports;  /* 0: 4096 */
+	uint32_t max_links;  /* 0: 4096 */
+	uint32_t max_paths;  /* 0: 4096 */
+	uint64_t idle_ns;    /* 0: 5 min; UINT64_MAX: never remove */
+	uint64_t slot_ns;    /* 0: 15 s; length of the fixed slots that maxima are kept for */
+};
+
+/*
+ * The maximum of the current slot and of the one before it. Slots are fixed in time and reading resets
+ * nothing: any number of scrapers that come at least once per slot each see every maximum.
+ */
+struct pl_slot_max {
+	uint64_t slot;
+	uint32_t current, previous;
+	bool has_current, has_previous;
+};
+
+/* Which optional parts of a key exist. */
+#define PL_KEY_HAS_PORT    1 /* egress port, of queue, port, and link (node a) */
+#define PL_KEY_HAS_QUEUE   2
+#define PL_KEY_HAS_INGRESS 4 /* ingress port of node b */
+
+struct pl_queue_key {
+	uint64_t node;
+	uint32_t port;
+	uint16_t queue;
+	uint16_t has;
+};
+
+struct pl_link_key {
+	uint64_t a, b;           /* node ids */
+	uint32_t a_port, b_port; /* egress of a, ingress of b */
+	uint64_t has;
+};
+
+struct pl_path_key {
+	uint64_t path_id;
+	uint64_t zero;
+};
+
+struct pl_agg_queue {
+	struct pl_queue_key key;
+	uint64_t seen_ns;    /* tick time of the last report */
+	uint64_t packets;    /* reported packets, without copies */
+	uint64_t last_ts_ns; /* arrival of the report that gave last_depth */
+	uint32_t last_depth;
+	bool has_depth;
+	struct pl_slot_max depth_max;
+	struct pl_hist depth;
+	struct pl_hist latency; /* hop latency, ns */
+};
+
+struct pl_agg_port {
+	struct pl_queue_key key; /* queue not used */
+	uint64_t seen_ns;
+	uint64_t packets;
+	uint64_t last_ts_ns;
+	uint32_t last_util;
+	bool has_util;
+	struct pl_slot_max util_max;
+};
+
+struct pl_agg_link {
+	struct pl_link_key key;
+	uint64_t seen_ns;
+	uint64_t reports;
+	uint64_t clock[PL_CLOCK_MAX]; /* reports by what the two clocks were worth */
+	struct pl_hist latency;       /* of the PL_CLOCK_OK ones, ns */
+};
+
+struct pl_agg_path {
+	struct pl_path_key key;
+	uint64_t seen_ns;
+	uint64_t reports;
+	uint64_t last_ts_ns; /* arrival of the last report */
+	uint8_t hop_count;   /* steps holds the first PL_PATH_STEPS_MAX of them */
+	struct pl_path_step steps[PL_PATH_STEPS_MAX];
+	struct pl_hist latency; /* sum of hop latencies, where every hop had one, ns */
+};
+
+enum pl_agg_table { PL_AGG_QUEUES, PL_AGG_PORTS, PL_AGG_LINKS, PL_AGG_PATHS, PL_AGG_TABLE_MAX };
+
+struct pl_agg_totals {
+	uint64_t reports; /* all that came, copies included */
+	uint64_t copies;
+	uint64_t hops;
+	uint64_t hops_without_node;          /* belong to no cell */
+	uint64_t overflow[PL_AGG_TABLE_MAX]; /* entries that went into the overflow cell */
+	uint64_t aged[PL_AGG_TABLE_MAX];     /* cells removed for idleness */
+};
+
+struct pl_aggregate;
+
+/* -ENOMEM, -EINVAL for a limit above 2^20. */
+int pl_aggregate_new(struct pl_aggregate **ret, const struct pl_aggregate_options *options);
+void pl_aggregate_free(struct pl_aggregate *agg);
+
+/* Bytes that one aggregate with these options holds. */
+uint64_t pl_aggregate_memory(const struct pl_aggregate_options *options);
+
+void pl_aggregate_batch(struct pl_aggregate *agg, const struct pl_record_batch *batch);
+
+/* Sets the time and removes idle cells, a part of the tables per call (all of them within 16 calls).
+ * Call about once a second. */
+void pl_aggregate_tick(struct pl_aggregate *agg, uint64_t now_ns);
+
+/* Makes dst equal to src; both of the same options (asserted). Cost: the cells in use. */
+void pl_aggregate_copy(struct pl_aggregate *dst, const struct pl_aggregate *src);
+/* Empty, options and time kept. */
+void pl_aggregate_reset(struct pl_aggregate *agg);
+/* Adds `from` to `into`, which may be of other options: what does not fit goes into its overflow cells. */
+void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *from);
+
+/*
+ * Iteration: start with *pos = 0, NULL at the end. Order is arbitrary but the same for an unchanged
+ * aggregate. The pointer is valid until the aggregate next changes.
+ */
+const struct pl_agg_queue *pl_aggregate_queue(const struct pl_aggregate *agg, uint32_t *pos);
+const struct pl_agg_port *pl_aggregate_port(const struct pl_aggregate *agg, uint32_t *pos);
+const struct pl_agg_link *pl_aggregate_link(const struct pl_aggregate *agg, uint32_t *pos);
+const struct pl_agg_path *pl_aggregate_path(const struct pl_aggregate *agg, uint32_t *pos);
+
+/* The overflow cells; all zero while nothing overflowed. Their keys mean nothing. */
+const struct pl_agg_queue *pl_aggregate_queue_overflow(const struct pl_aggregate *agg);
+const struct pl_agg_port *pl_aggregate_port_overflow(const struct pl_aggregate *agg);
+const struct pl_agg_link *pl_aggregate_link_overflow(const struct pl_aggregate *agg);
+const struct pl_agg_path *pl_aggregate_path_overflow(const struct pl_aggregate *agg);
+
+/* Cells in use and their limit. */
+uint32_t pl_aggregate_count(const struct pl_aggregate *agg, enum pl_agg_table table);
+uint32_t pl_aggregate_limit(const struct pl_aggregate *agg, enum pl_agg_table table);
+const struct pl_agg_totals *pl_aggregate_totals(const struct pl_aggregate *agg);
+const char *pl_agg_table_name(enum pl_agg_table table); /* "queues", "ports", "links", "paths" */
+
+/* The maximum over the current slot and the one before it; false when nothing was seen in either. */
+bool pl_aggregate_max(const struct pl_aggregate *agg, const struct pl_slot_max *max, uint32_t *ret);

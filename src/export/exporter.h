@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where records go: one interface for files, databases, message systems. Three parts, kept apart:
+ *
+ *   queue      worker -> exporter thread, one single-producer ring per worker and exporter, bounded; a full
+ *              one drops what comes and counts it, so a slow or dead exporter never slows the rest
+ *   formatting pure functions from records to bytes, in each exporter's own header
+ *   sending    this interface: open, write, flush, close; one thread calls them
+ *
+ * The unit of account is an entry: a path with its hops, or an event. For the queue
+ *   accepted + dropped[QUEUE_FULL] = offered,   accepted = taken + in the queue
+ * and for the exporter behind it, at any quiet moment,
+ *   accepted = delivered + every dropped[cause] + queued.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/counter.h"
+#include "base/diag.h"
+#include "record/record.h"
+
+enum pl_export_drop {
+	PL_EXPORT_QUEUE_FULL, /* the exporter's thread did not keep up */
+	PL_EXPORT_NO_SPACE,   /* disk full, quota, file size limit */
+	PL_EXPORT_IO,         /* any other failure of the device or the connection */
+	PL_EXPORT_FORMAT,     /* could not be written down: no memory, or beyond the size limit */
+	PL_EXPORT_REJECTED,   /* the server will not have it, and said so */
+	PL_EXPORT_CLOSED,     /* still unsent when the time to shut down was over */
+	PL_EXPORT_DROP_MAX,
+};
+const char *pl_export_drop_name(enum pl_export_drop cause); /* "queue_full", … */
+
+/* Any thread may read; the exporter's thread writes. */
+struct pl_export_stats {
+	struct pl_counter accepted;
+	struct pl_counter delivered;
+	struct pl_counter dropped[PL_EXPORT_DROP_MAX];
+	struct pl_counter bytes;     /* handed to the system */
+	struct pl_counter errors;    /* failed attempts to send */
+	struct pl_counter rotations; /* files begun after the first */
+	_Atomic uint64_t queued;     /* entries accepted and neither delivered nor dropped */
+	_Atomic int last_error;      /* errno of the last failed attempt; 0 while all is well */
+};
+
+struct pl_export;
+
+/* What a kind of exporter supplies; all are called by one thread. now_ns is monotonic. */
+struct pl_export_ops {
+	const char *name; /* "jsonl" */
+	/* Takes every entry: afterwards it is delivered, queued or counted as dropped. Never blocks for
+	 * longer than one system call on a local file. */
+	void (*write_paths)(
+		struct pl_export *e, const struct pl_record_batch *batch, uint64_t now_ns);
+	void (*write_events)(
+		struct pl_export *e, const struct pl_event *events, uint32_t n, uint64_t now_ns);
+	/* Sends what is due: call at least once a second, and with `all` before closing. */
+	void (*flush)(struct pl_export *e, uint64_t now_ns, bool all);
+	/* Lets go of files and connections and takes them up again by name (SIGHUP). 0 or -errno; on
+	 * failure goes on with what it had. */
+	int (*reopen)(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag);
+	void (*close)(struct pl_export *e); /* frees e */
+};
+
+struct pl_export {
+	const struct pl_export_ops *ops;
+	struct pl_export_stats stats;
+};
+
+static inline void pl_export_write_paths(
+	struct pl_export *e, const struct pl_record_batch *batch, uint64_t now_ns)
+{
+	e->ops->write_paths(e, batch, now_ns);
+}
+
+static inline void pl_export_write_events(
+	struct pl_export *e, const struct pl_event *events, uint32_t n, uint64_t now_ns)
+{
+	e->ops->write_events(e, events, n, now_ns);
+}
+
+static inline void pl_export_flush(struct pl_export *e, uint64_t now_ns, bool all)
+{
+	e->ops->flush(e, now_ns, all);
+}
+
+static inline int pl_export_reopen(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag)
+{
+	return e->ops->reopen(e, now_ns, diag);
+}
+
+/* Frees; NULL does nothing. Flush with `all` first; what is still unsent then is lost, read queued. */
+static inline void pl_export_close(struct pl_export *e)
+{
+	if (e != NULL)
+		e->ops->close(e);
+}

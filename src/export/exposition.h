@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Writes a metrics page: Prometheus text 0.0.4 or OpenMetrics 1.0.0 from the same calls. A pure function of
+ * its arguments into a pl_buf; check buf->failed at the end. Per family: pl_exposition_family, then its
+ * samples, all of them, then the next; pl_exposition_end once. Names are the program's own and are asserted;
+ * help and label values may be any bytes and are escaped, what is not UTF-8 becomes U+FFFD.
+ *
+ * A counter's name is given without "_total"; each format puts it where it wants it.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/buf.h"
+#include "base/hist.h"
+
+enum pl_exposition_format { PL_EXPOSITION_TEXT, PL_EXPOSITION_OPENMETRICS };
+
+enum pl_metric_type { PL_METRIC_COUNTER, PL_METRIC_GAUGE, PL_METRIC_HISTOGRAM };
+
+enum pl_label_form { PL_LABEL_TEXT, PL_LABEL_U64, PL_LABEL_HEX64, PL_LABEL_ADDR };
+
+struct pl_label {
+	const char *name;
+	enum pl_label_form form;
+	union {
+		const char *text;
+		uint64_t number;
+		struct pl_addr addr;
+	};
+};
+
+#define PL_EXPOSITION_FAMILIES_MAX 256
+
+struct pl_exposition {
+	struct pl_buf *buf;
+	enum pl_exposition_format format;
+	enum pl_metric_type type;
+	char name[128];                            /* of the open family, without "_total" */
+	uint64_t seen[PL_EXPOSITION_FAMILIES_MAX]; /* hashes of names: a family comes once */
+	unsigned int n_seen;
+	uint64_t samples; /* lines written so far */
+};
+
+/* Which le bounds of a histogram to show: buckets first, first + step, … up to last, and +Inf. Bounds are
+ * bucket ends, so the counts are exact. Scale turns bounds and sum into base units: 1e-9 for ns to seconds. */
+struct pl_exposition_bounds {
+	uint8_t first, last, step;
+	double scale;
+};
+extern const struct pl_exposition_bounds
+	pl_bounds_latency;                                /* 256 ns to 4.3 s by fours, in seconds */
+extern const struct pl_exposition_bounds pl_bounds_depth; /* 1 to 2^24 by fours */
+
+/* What the client prefers, by its Accept header (NULL = none was sent); text when nothing fits. */
+enum pl_exposition_format pl_exposition_negotiate(const char *accept);
+const char *pl_exposition_content_type(enum pl_exposition_format format);
+
+void pl_exposition_init(
+	struct pl_exposition *page, struct pl_buf *buf, enum pl_exposition_format format);
+/* unit: NULL or a base unit that the name ends with ("pathline_x_seconds", unit "seconds"). */
+void pl_exposition_family(struct pl_exposition *page, const char *name, enum pl_metric_type type,
+	const char *unit, const char *help);
+void pl_exposition_u64(
+	struct pl_exposition *page, const struct pl_label *labels, unsigned int n, uint64_t value);
+void pl_exposition_double(
+	struct pl_exposition *page, const struct pl_label *labels, unsigned int n, double value);
+void pl_exposition_hist(struct pl_exposition *page, const struct pl_label *labels, unsigned int n,
+	const struct pl_hist *hist, const struct pl_exposition_bounds *bounds);
+void pl_exposition_end(struct pl_exposition *page);
