@@ -18,9 +18,9 @@
 #include "wire/verdict.h"
 
 enum pl_int_version {
-	PL_INT_V05,  /* also 0.4, which differs in flag positions only */
+	PL_INT_V05, /* also 0.4, which differs in flag positions only */
 	PL_INT_V10,
-	PL_INT_V20,  /* 2.0 and 2.1 */
+	PL_INT_V20, /* 2.0 and 2.1 */
 	PL_INT_VERSION_MAX,
 };
 
@@ -28,60 +28,69 @@ enum pl_int_version {
 enum pl_dialect {
 	PL_DIALECT_SPEC,
 	PL_DIALECT_INTCOLLECTOR, /* v1.0: level-2 ports 16+16, queue word 16+16 */
-	PL_DIALECT_GEANT,        /* v1.0: 64-bit timestamps, level-2 ports 16+16, sequence in the reserved half word */
-	PL_DIALECT_NOVIFLOW,     /* v1.0: 0xFC00 only, as SPEC on the wire; queue in 80-byte cells */
-	PL_DIALECT_HOST_INT,     /* v0.5: shim type 3, one hop, then a flow sequence number */
+	PL_DIALECT_GEANT, /* v1.0: 64-bit timestamps, level-2 ports 16+16, sequence in the reserved half word */
+	PL_DIALECT_NOVIFLOW, /* v1.0: 0xFC00 only, as SPEC on the wire; queue in 80-byte cells */
+	PL_DIALECT_HOST_INT, /* v0.5: shim type 3, then a flow sequence number behind the stack */
+	PL_DIALECT_V04, /* v0.4: other flag positions, 31-bit values, a bottom-of-stack bit; only when pinned */
 	PL_DIALECT_MAX,
 };
 
-const char *pl_int_version_name(enum pl_int_version v);  /* "0.5", "1.0", "2.1" */
-const char *pl_dialect_name(enum pl_dialect d);          /* "spec", "intcollector", "geant", "noviflow", "host-int" */
+const char *pl_int_version_name(enum pl_int_version v); /* "0.5", "1.0", "2.1" */
+const char *pl_dialect_name(
+	enum pl_dialect d); /* "spec", "intcollector", "geant", "noviflow", "host-int", "v0.4" */
 
 /* The mode of a path; also used by records ("md", "mx", "xd", "ioam-trace", …). */
 enum pl_int_kind { PL_INT_MD, PL_INT_MX, PL_INT_DESTINATION };
 
 /* Where a shim stands: its layout and what its length counts differ. */
 enum pl_int_carrier {
-	PL_INT_OVER_L4,      /* TCP or UDP, in the payload or after a probe marker */
+	PL_INT_OVER_L4, /* TCP or UDP, in the payload or after a probe marker */
 	PL_INT_OVER_GPE,
-	PL_INT_OVER_GRE,     /* v2.x only */
-	PL_INT_OVER_GENEVE,  /* the option body: no shim */
+	PL_INT_OVER_GRE,    /* v2.x only */
+	PL_INT_OVER_GENEVE, /* the option body: no shim */
 };
 
 /* One value a node can report. The order is that of the v2.x bitmap. */
 enum pl_int_field {
 	PL_INT_F_NODE,
-	PL_INT_F_PORTS,       /* level 1: ingress and egress */
+	PL_INT_F_PORTS, /* level 1: ingress and egress */
 	PL_INT_F_LATENCY,
-	PL_INT_F_QUEUE,       /* queue id and occupancy */
+	PL_INT_F_QUEUE, /* queue id and occupancy */
 	PL_INT_F_INGRESS_TS,
 	PL_INT_F_EGRESS_TS,
-	PL_INT_F_PORTS2,      /* v0.5: queue id and congestion status */
+	PL_INT_F_PORTS2, /* v0.5: queue id and congestion status */
 	PL_INT_F_TX_UTIL,
-	PL_INT_F_BUFFER,      /* v2.x */
+	PL_INT_F_BUFFER, /* v2.x */
 	PL_INT_F_MAX,
 };
 
-#define PL_INT_BIT(n)      (0x8000u >> (n))
-#define PL_INT_CHECKSUM    0x0001u  /* bit 15: checksum complement, v1.0 and v2.x */
-#define PL_INT_NO_OFFSET   0xff
-#define PL_INT_HOP_ML_MAX  31
-#define PL_INT_HOPS_MAX    255      /* more than any 8-bit length can hold */
+#define PL_INT_BIT(n)     (0x8000u >> (n))
+#define PL_INT_CHECKSUM   0x0001u /* bit 15: checksum complement, v1.0 and v2.x */
+#define PL_INT_NO_OFFSET  0xff
+#define PL_INT_HOP_ML_MAX 31
+#define PL_INT_HOPS_MAX   255 /* more than any 8-bit length can hold */
 
 struct pl_int_layout {
 	uint16_t bitmap;
-	uint8_t version;            /* enum pl_int_version */
-	uint8_t dialect;            /* enum pl_dialect */
-	uint8_t words;              /* one hop's block */
-	uint8_t baseline_words;     /* without domain-specific words; v2.x: words >= baseline_words */
-	bool ts64;                  /* timestamps are 64 bits wide */
-	bool ports2_16;             /* level-2 ports are 16+16 instead of 32+32 */
-	bool queue_16;              /* queue word is 16+16 instead of 8+24 */
-	uint8_t off[PL_INT_F_MAX];  /* in bytes from the hop's block; PL_INT_NO_OFFSET = not there */
+	uint8_t version;        /* enum pl_int_version */
+	uint8_t dialect;        /* enum pl_dialect */
+	uint8_t words;          /* one hop's block */
+	uint8_t baseline_words; /* without domain-specific words; v2.x: words >= baseline_words */
+	bool ts64;              /* timestamps are 64 bits wide */
+	bool ports2_16;         /* level-2 ports are 16+16 instead of 32+32 */
+	bool queue_16;          /* queue word is 16+16 instead of 8+24 */
+	uint8_t off[PL_INT_F_MAX]; /* in bytes from the hop's block; PL_INT_NO_OFFSET = not there */
 };
 
 /* How to read what the bytes cannot tell. */
 enum pl_queue_word { PL_QUEUE_WORD_AUTO, PL_QUEUE_WORD_8_24, PL_QUEUE_WORD_16_16 };
+
+/* Layouts already found, owned by one decoder: direct-mapped, never grows. Zeroed = empty. */
+#define PL_INT_CACHE_SLOTS 64
+struct pl_int_cache {
+	uint64_t key[PL_INT_CACHE_SLOTS]; /* 0 = empty */
+	struct pl_int_layout layout[PL_INT_CACHE_SLOTS];
+};
 
 /*
  * Finds the layout of (version, bitmap, hop_words). With several candidates the order is `prefer` first,
@@ -97,38 +106,38 @@ int pl_int_layout_make(struct pl_int_layout *ret, enum pl_int_version version, u
 
 /* A parsed INT header with its stack. Cursors point into the packet. */
 struct pl_int {
-	uint8_t version;           /* enum pl_int_version */
-	uint8_t kind;              /* enum pl_int_kind */
-	uint8_t carrier;           /* enum pl_int_carrier */
-	uint8_t npt;               /* v2.x TCP/UDP shim: next protocol type 0, 1, 2 */
+	uint8_t version; /* enum pl_int_version */
+	uint8_t kind;    /* enum pl_int_kind */
+	uint8_t carrier; /* enum pl_int_carrier */
+	uint8_t npt;     /* v2.x TCP/UDP shim: next protocol type 0, 1, 2 */
 	bool hop_limit, mtu_limit, copy, partial;
-	bool gre_added;            /* v2.x GRE and VXLAN-GPE: G, the source added the encapsulation */
-	bool host_int;             /* shim type 3 */
-	uint8_t hop_words;         /* HopML, or InsCnt in v0.5 */
-	uint8_t hops;              /* whole hops that are there */
-	uint8_t announced_hops;    /* what the lengths announce; more than hops when cut */
-	uint8_t source_words;      /* v2.x: source-only words in the last block, behind the baseline */
-	uint8_t hops_left;         /* v1.0, v2.x RemainingHopCnt; v0.5 MaxHopCnt - TotalHopCnt */
+	bool gre_added;         /* v2.x GRE and VXLAN-GPE: G, the source added the encapsulation */
+	bool host_int;          /* shim type 3 */
+	uint8_t hop_words;      /* HopML, or InsCnt in v0.5 */
+	uint8_t hops;           /* whole hops that are there */
+	uint8_t announced_hops; /* what the lengths announce; more than hops when cut */
+	uint8_t source_words;   /* v2.x: source-only words in the last block, behind the baseline */
+	uint8_t hops_left;      /* v1.0, v2.x RemainingHopCnt; v0.5 MaxHopCnt - TotalHopCnt */
 	uint16_t bitmap;
 	uint16_t ds_id, ds_bitmap, ds_flags;
-	uint16_t next;             /* GPE next protocol, GRE EtherType behind the INT shim */
-	struct pl_int_layout layout; /* valid when kind is MD (or MX with source metadata) and hops > 0 */
-	const uint8_t *stack;      /* hops blocks of hop_words words, newest first */
-	struct pl_cursor rest;     /* what follows INT: the original payload */
+	uint16_t next; /* GPE next protocol, GRE EtherType behind the INT shim */
+	const struct pl_int_layout *layout; /* in the cache; set when hops > 0 */
+	const uint8_t *stack;               /* hops blocks of hop_words words, newest first */
+	struct pl_cursor rest;              /* what follows INT: the original payload */
 
 	/* What the shim restores; each with its have_ flag. */
 	bool have_dscp, have_dport, have_proto, have_flow_seq;
 	uint8_t dscp, proto;
 	uint16_t dport;
-	uint32_t flow_seq;         /* GEANT (16 bits), Host-INT (32 bits) */
-	uint64_t notes;            /* PL_NOTE_BIT set */
+	uint32_t flow_seq; /* GEANT (16 bits), Host-INT (32 bits) */
+	uint64_t notes;    /* PL_NOTE_BIT set */
 };
 
 /* What an exporter is known to do; zero is "find out". */
 struct pl_int_hints {
-	uint8_t dialect;       /* enum pl_dialect to prefer */
-	bool dialect_pinned;   /* accept only that dialect */
-	uint8_t queue_word;    /* enum pl_queue_word */
+	uint8_t dialect;     /* enum pl_dialect to prefer */
+	bool dialect_pinned; /* accept only that dialect */
+	uint8_t queue_word;  /* enum pl_queue_word */
 };
 
 /*
@@ -138,11 +147,11 @@ struct pl_int_hints {
  * the end is INT_TRUNCATED rather than SHIM_LENGTH_MAX. Never allocates, never loops without consuming.
  */
 enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_int_carrier carrier,
-	const struct pl_int_hints *hints, bool truncated);
+	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated);
 
 /* The body of a Geneve option of class 0x0103 (or a configured one); type is the option's type byte. */
 enum pl_verdict pl_int_parse_geneve(struct pl_int *ret, struct pl_cursor body, uint8_t type,
-	const struct pl_int_hints *hints);
+	const struct pl_int_hints *hints, struct pl_int_cache *cache);
 
 /* ---- writing ---- */
 
@@ -150,14 +159,14 @@ enum pl_verdict pl_int_parse_geneve(struct pl_int *ret, struct pl_cursor body, u
 
 /* One node's values, as an encoder takes them. A field not in `have` is written as all ones. */
 struct pl_int_hop {
-	uint32_t have;             /* PL_INT_HAS() bits */
+	uint32_t have; /* PL_INT_HAS() bits */
 	uint32_t node;
-	uint32_t ingress_port, egress_port;     /* 16 bits */
+	uint32_t ingress_port, egress_port; /* 16 bits */
 	uint32_t ingress_port2, egress_port2;
 	uint32_t latency;
 	uint32_t queue, queue_depth;
-	uint64_t ingress_ts, egress_ts;         /* cut to 32 bits where the layout has 32 */
-	uint32_t congestion_queue, congestion;  /* v0.5, with PL_INT_F_PORTS2 */
+	uint64_t ingress_ts, egress_ts;        /* cut to 32 bits where the layout has 32 */
+	uint32_t congestion_queue, congestion; /* v0.5, with PL_INT_F_PORTS2 */
 	uint32_t tx_util;
 	uint32_t buffer, buffer_depth;
 };
@@ -169,17 +178,17 @@ struct pl_int_header {
 	enum pl_int_kind kind;
 	enum pl_int_carrier carrier;
 	uint16_t bitmap;
-	uint8_t npt;               /* v2.x TCP/UDP */
+	uint8_t npt; /* v2.x TCP/UDP */
 	bool hop_limit, mtu_limit, copy;
-	uint8_t hops_left;         /* RemainingHopCnt; v0.5: MaxHopCnt = hops + hops_left */
+	uint8_t hops_left; /* RemainingHopCnt; v0.5: MaxHopCnt = hops + hops_left */
 	uint16_t ds_id, ds_bitmap, ds_flags;
-	uint8_t ds_words;          /* v2.x: domain-specific words per hop (written as zero) */
-	uint8_t source_words;      /* v2.x: extra words in the source's block */
-	uint8_t dscp, proto;       /* to restore */
+	uint8_t ds_words;     /* v2.x: domain-specific words per hop (written as zero) */
+	uint8_t source_words; /* v2.x: extra words in the source's block */
+	uint8_t dscp, proto;  /* to restore */
 	uint16_t dport;
-	uint16_t next;             /* GPE, GRE */
+	uint16_t next; /* GPE, GRE */
 	bool gre_added;
-	uint32_t flow_seq;         /* GEANT, Host-INT */
+	uint32_t flow_seq; /* GEANT, Host-INT */
 };
 
 /*

@@ -21,29 +21,28 @@ enum pl_report_version { PL_REPORT_V05, PL_REPORT_V10, PL_REPORT_V20, PL_REPORT_
 const char *pl_report_version_name(enum pl_report_version v);
 
 enum pl_report_form {
-	PL_REPORT_LOCAL,         /* metadata of the reporting node and an inner packet, either may be empty */
-	PL_REPORT_DROP_SUMMARY,  /* Host-INT NProto 3: missing flow sequence numbers */
+	PL_REPORT_LOCAL, /* metadata of the reporting node and an inner packet, either may be empty */
+	PL_REPORT_DROP_SUMMARY, /* Host-INT NProto 3: missing flow sequence numbers */
 };
 
 /* One individual report. Cursors point into the datagram. */
 struct pl_report {
-	uint8_t version;           /* enum pl_report_version */
-	uint8_t form;              /* enum pl_report_form */
-	uint8_t hw_id;             /* 6 bits */
-	bool dropped, congested, tracked, intermediate;   /* D, Q, F, I */
+	uint8_t version;                                /* enum pl_report_version */
+	uint8_t form;                                   /* enum pl_report_form */
+	uint8_t hw_id;                                  /* 6 bits */
+	bool dropped, congested, tracked, intermediate; /* D, Q, F, I */
 	bool have_node, have_ingress_ts, have_drop_reason, have_hop;
-	bool inner_untyped;        /* inner's announced type must not be believed: sniff */
-	uint8_t drop_reason;
-	uint32_t seq;              /* 32 bits; v2.0: 22 */
+	uint8_t drop_reason, drop_queue; /* with have_drop_reason */
+	uint32_t seq;                    /* 32 bits; v2.0: 22 */
 	uint64_t node;
-	uint64_t ingress_ts;       /* of the header: v0.5, v1.0 (32 bits, ns) */
-	uint8_t ts_bits;           /* 32 or 64: width of the timestamps in hop and header */
-	struct pl_int_hop hop;     /* the reporting node's own metadata; `have` as there */
-	struct pl_cursor inner;    /* inner packet; empty when there is none */
-	enum pl_link inner_link;   /* how it begins; PL_LINK_UNKNOWN = there is none */
-	uint32_t lost_first, lost_count, lost_ts;  /* DROP_SUMMARY */
+	uint64_t ingress_ts;     /* of the header: v0.5, v1.0 (32 bits, ns) */
+	uint8_t ts_bits;         /* 32 or 64: width of the timestamps in hop and header */
+	struct pl_int_hop hop;   /* the reporting node's own metadata; `have` as there */
+	struct pl_cursor inner;  /* inner packet; empty when there is none */
+	enum pl_link inner_link; /* how it begins; PL_LINK_UNKNOWN = there is none */
+	uint32_t lost_first, lost_count, lost_ts; /* DROP_SUMMARY */
 	uint32_t sink_node;
-	uint64_t notes;            /* PL_NOTE_BIT set */
+	uint64_t notes; /* PL_NOTE_BIT set */
 };
 
 /* Walks the individual reports of one datagram. */
@@ -53,8 +52,7 @@ struct pl_report_iter {
 	uint8_t hw_id;
 	uint32_t seq;
 	uint32_t node;
-	bool host_int;
-	uint64_t notes;
+	uint64_t notes; /* of the datagram and of reports stepped over, not yet handed out */
 	bool done;
 };
 
@@ -71,16 +69,18 @@ struct pl_report_head {
 	uint8_t hw_id;
 	bool dropped, congested, tracked, intermediate;
 	uint32_t seq;
-	uint32_t node;             /* v0.5: only in drop and local headers */
-	uint32_t ingress_ts;       /* v0.5, v1.0 */
-	uint16_t md_bits;          /* v1.0: 6-bit RepMdBits (bit 0 = 0x20); v2.0: 16-bit RepMdBits, 0 = inner only */
-	bool drop_header;          /* v0.5: NProto 1 */
-	bool local_header;         /* v0.5: NProto 2 */
+	uint32_t node;       /* v0.5: only in drop and local headers */
+	uint32_t ingress_ts; /* v0.5, v1.0 */
+	uint16_t
+		md_bits; /* v1.0: 6-bit RepMdBits (bit 0 = 0x20); v2.0: 16-bit RepMdBits, 0 = inner only */
+	bool drop_header;  /* v0.5: NProto 1 */
+	bool local_header; /* v0.5: NProto 2 */
 	uint8_t drop_reason, drop_queue;
-	uint16_t ds_id;            /* v2.0 */
-	enum pl_link inner_link;   /* PL_LINK_ETHERNET, PL_LINK_RAW_IP (inner_version says which) or UNKNOWN = none */
-	uint8_t inner_ip_version;  /* 4 or 6, for RAW_IP */
-	bool version_nibble_set;   /* write version_nibble instead of the right one (exporters that lie) */
+	uint16_t ds_id; /* v2.0 */
+	enum pl_link
+		inner_link; /* PL_LINK_ETHERNET, PL_LINK_RAW_IP (inner_version says which) or UNKNOWN = none */
+	uint8_t inner_ip_version; /* 4 or 6, for RAW_IP */
+	bool version_nibble_set; /* write version_nibble instead of the right one (exporters that lie) */
 	uint8_t version_nibble;
 };
 
@@ -89,7 +89,8 @@ void pl_report_put_group(struct pl_build *b, const struct pl_report_head *h);
 
 /* Header and metadata of one report (hop gives the metadata values); the inner packet is put by the caller
  * next. Returns the offset for pl_report_end. */
-size_t pl_report_put(struct pl_build *b, const struct pl_report_head *h, const struct pl_int_hop *hop);
+size_t pl_report_put(
+	struct pl_build *b, const struct pl_report_head *h, const struct pl_int_hop *hop);
 
 /* After the inner packet: v2.0 pads to whole words and writes ReportLength (0xff when 255 or more). */
 void pl_report_end(struct pl_build *b, const struct pl_report_head *h, size_t at);
