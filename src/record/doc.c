@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The manual's list of fields, from the same table as everything else. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "record/record.h"
+
+static const char *const type_words[PL_FORM_MAX] = {
+	[PL_FORM_U8] = "8-bit number",
+	[PL_FORM_U16] = "16-bit number",
+	[PL_FORM_U32] = "32-bit number",
+	[PL_FORM_U64] = "64-bit number",
+	[PL_FORM_S64] = "64-bit number, signed",
+	[PL_FORM_ADDR] = "address",
+	[PL_FORM_HEX64] = "16 hex digits",
+	[PL_FORM_FLAGS] = "booleans",
+};
+
+/* "word: md, mx, …" for enumerated forms. */
+static void add_type(struct pl_buf *out, const struct pl_field *field)
+{
+	const char *word;
+
+	if (type_words[field->form] != NULL) {
+		pl_buf_str(out, type_words[field->form]);
+		return;
+	}
+	for (unsigned int v = 0; (word = pl_form_word((enum pl_form)field->form, v)) != NULL; v++)
+		pl_buf_printf(out, "%s%s", v == 0 ? "" : ", ", word);
+}
+
+static void add_row(struct pl_buf *out, bool markdown, const char *prefix, const char *name,
+	const char *unit, const char *always, const struct pl_field *field, const char *help)
+{
+	if (markdown) {
+		pl_buf_printf(out, "| `%s%s` | ", prefix, name);
+		if (field != NULL)
+			add_type(out, field);
+		else
+			pl_buf_str(out, "true, false");
+		pl_buf_printf(out, " | %s | %s | %s |\n", unit, always, help);
+		return;
+	}
+	pl_buf_printf(out, "  %s%-*s ", prefix, (int)(24 - strlen(prefix)), name);
+	if (field != NULL)
+		add_type(out, field);
+	else
+		pl_buf_str(out, "true, false");
+	if (unit[0] != '\0')
+		pl_buf_printf(out, ", %s", unit);
+	pl_buf_printf(out, "\n      %s%s\n", help, always[0] != '\0' ? "" : " (may be absent)");
+}
+
+static void add_kind(struct pl_buf *out, bool markdown, enum pl_record_kind kind, const char *title,
+	const char *prefix)
+{
+	size_t n;
+	const struct pl_field *fields = pl_fields(kind, &n);
+	const char *flag;
+
+	if (markdown)
+		pl_buf_printf(out,
+			"\n## %s\n\n| name | value | unit | always | meaning |\n"
+			"|---|---|---|---|---|\n",
+			title);
+	else
+		pl_buf_printf(out, "\n%s:\n", title);
+	for (size_t i = 0; i < n; i++) {
+		const char *always = fields[i].present == 0 ? "yes" : "";
+
+		if (fields[i].name[0] == '\0')
+			continue;
+		if (fields[i].form != PL_FORM_FLAGS) {
+			add_row(out, markdown, prefix, fields[i].name, fields[i].unit, always,
+				&fields[i], fields[i].help);
+			continue;
+		}
+		for (unsigned int bit = 0; (flag = pl_path_flag_name(bit)) != NULL; bit++)
+			add_row(out, markdown, "flags.", flag, "", always, NULL,
+				pl_path_flag_help(bit));
+	}
+}
+
+void pl_fields_doc(struct pl_buf *out, bool markdown)
+{
+	if (markdown)
+		pl_buf_str(out, "# Fields of the records\n\n");
+	pl_buf_str(out,
+		"The keys of -o json and jsonl, the columns of -o csv and the names in --where. A dotted\n"
+		"name is a member of an object in JSON. An absent value has no key in JSON and an empty\n"
+		"field in CSV; it is never written as 0. 64-bit numbers are written with all digits.\n");
+	add_kind(out, markdown, PL_KIND_PATH, "path: one report", "");
+	add_kind(out, markdown, PL_KIND_HOP,
+		"hop: one node of the path (in JSON: members of hops[])", "hops.");
+	add_kind(out, markdown, PL_KIND_EVENT, "event: a change worth telling", "");
+}

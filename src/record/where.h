@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Filter expressions over paths and their hops (--where).
+ *
+ *   expression  tests joined by and, or, not, with parentheses; not binds tightest, then and, then or
+ *   test        FIELD OP VALUE     OP: == != < <= > >=; words, addresses and ids: == != only
+ *               FIELD in PREFIX    addresses: flow.src in 10.0.0.0/8
+ *               flags.NAME         the flag is set (also flags.NAME == false)
+ *               exists(FIELD), missing(FIELD)
+ *               all TEST           the test is of a hops. field and every hop satisfies it
+ *   FIELD       a name of fields.def; a hop's field begins with "hops."
+ *   VALUE       123, 0x7b, -5; times: 50us, 1.5ms, or plain ns; md, "md", 2.1; addresses; hex path ids
+ *
+ * A test of a hops. field is true when any hop satisfies it. A missing value satisfies no comparison, not
+ * even !=; `not (X == 1)` is true for it. A path without hops satisfies no hops. test, with `all` neither.
+ *
+ * An expression is compiled once into a flat program; matching allocates nothing, changes nothing, and
+ * any number of threads may match with one expression.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/diag.h"
+#include "record/record.h"
+
+#define PL_WHERE_TEXT_MAX  4096
+#define PL_WHERE_DEPTH_MAX 32 /* parentheses within each other */
+
+struct pl_where;
+
+/* -EINVAL with diag: line 1, the column of the character at fault. -ENOMEM. */
+int pl_where_new(struct pl_where **ret, const char *text, struct pl_diag *diag);
+void pl_where_free(struct pl_where *where);
+
+bool pl_where_match(const struct pl_where *where, const struct pl_path *path,
+	const struct pl_hop *hops, size_t n);
