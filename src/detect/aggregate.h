@@ -109,6 +109,7 @@ struct pl_agg_totals {
 	uint64_t reports; /* all that came, copies included */
 	uint64_t copies;
 	uint64_t hops;
+	uint64_t reports_without_path;       /* copies, partial, dropped or without a path id */
 	uint64_t hops_without_node;          /* belong to no cell */
 	uint64_t overflow[PL_AGG_TABLE_MAX]; /* entries that went into the overflow cell */
 	uint64_t aged[PL_AGG_TABLE_MAX];     /* cells removed for idleness */

@@ -81,7 +81,7 @@ struct pl_detect;
  * pl_detect_defaults gives. */
 void pl_detect_defaults(struct pl_detect_options *ret);
 
-/* -ENOMEM, -EINVAL (low above threshold, a limit above 2^26). */
+/* -ENOMEM, -EINVAL: low above threshold, a table above 2^26, burst above 10^6, interval above 1 h. */
 int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *options);
 void pl_detect_free(struct pl_detect *det);
 uint64_t pl_detect_memory(const struct pl_detect_options *options);

@@ -1,0 +1,713 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "detect/aggregate.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "detect/cells.h"
+
+#define LIMIT_MAX     (1U << 20)
+#define CHUNK_HOPS    256
+#define CHUNK_PATHS   64
+#define SWEEP_PARTS   16
+#define IDLE_NS_DEF   (300 * (uint64_t)1000000000)
+#define SLOT_NS_DEF   (15 * (uint64_t)1000000000)
+#define TABLE_DEFAULT 4096
+
+_Static_assert(
+	sizeof(struct pl_queue_key) == 16, "keys have no padding: they are compared as bytes");
+_Static_assert(
+	sizeof(struct pl_link_key) == 32, "keys have no padding: they are compared as bytes");
+_Static_assert(
+	sizeof(struct pl_path_key) == 16, "keys have no padding: they are compared as bytes");
+
+/* A hop on its way through the passes over a chunk. */
+struct hop_work {
+	uint64_t queue_hash, port_hash, link_hash;
+	uint32_t queue, port, link; /* cells; PL_CELL_NONE: this hop has no such cell */
+	bool has_queue, has_port, has_link;
+};
+
+struct path_work {
+	uint64_t hash;
+	uint32_t cell;
+	bool has_path;
+};
+
+struct pl_aggregate {
+	struct pl_aggregate_options options; /* with the defaults filled in */
+	struct pl_cells tables[PL_AGG_TABLE_MAX];
+	struct pl_agg_totals totals;
+	uint64_t now_ns;
+	uint64_t slot;
+	uint64_t seed;
+	struct path_work paths[CHUNK_PATHS];
+	struct hop_work hops[CHUNK_HOPS];
+};
+
+static const uint32_t cell_size[PL_AGG_TABLE_MAX] = {
+	[PL_AGG_QUEUES] = sizeof(struct pl_agg_queue),
+	[PL_AGG_PORTS] = sizeof(struct pl_agg_port),
+	[PL_AGG_LINKS] = sizeof(struct pl_agg_link),
+	[PL_AGG_PATHS] = sizeof(struct pl_agg_path),
+};
+
+static struct pl_aggregate_options with_defaults(const struct pl_aggregate_options *given)
+{
+	struct pl_aggregate_options o = *given;
+	uint32_t *limits[] = { &o.max_queues, &o.max_ports, &o.max_links, &o.max_paths };
+
+	for (unsigned int i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (*limits[i] == 0)
+			*limits[i] = TABLE_DEFAULT;
+	}
+	if (o.idle_ns == 0)
+		o.idle_ns = IDLE_NS_DEF;
+	if (o.slot_ns == 0)
+		o.slot_ns = SLOT_NS_DEF;
+	return o;
+}
+
+static uint32_t table_limit(const struct pl_aggregate_options *o, unsigned int table)
+{
+	const uint32_t limits[] = { o->max_queues, o->max_ports, o->max_links, o->max_paths };
+
+	return limits[table];
+}
+
+int pl_aggregate_new(struct pl_aggregate **ret, const struct pl_aggregate_options *options)
+{
+	struct pl_aggregate_options o = with_defaults(options);
+	struct pl_aggregate *agg;
+
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		if (table_limit(&o, t) > LIMIT_MAX)
+			return -EINVAL;
+	}
+	agg = calloc(1, sizeof(*agg));
+	if (agg == NULL)
+		return -ENOMEM;
+	agg->options = o;
+	agg->seed = pl_hash_seed();
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		if (pl_cells_init(&agg->tables[t], table_limit(&o, t), cell_size[t]) < 0) {
+			pl_aggregate_free(agg);
+			return -ENOMEM;
+		}
+	}
+	*ret = agg;
+	return 0;
+}
+
+void pl_aggregate_free(struct pl_aggregate *agg)
+{
+	if (agg == NULL)
+		return;
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+		pl_cells_done(&agg->tables[t]);
+	free(agg);
+}
+
+uint64_t pl_aggregate_memory(const struct pl_aggregate_options *options)
+{
+	struct pl_aggregate_options o = with_defaults(options);
+	uint64_t bytes = sizeof(struct pl_aggregate);
+
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+		bytes += pl_cells_memory(table_limit(&o, t), cell_size[t]);
+	return bytes;
+}
+
+/*
+ * The hashes. The seed is secret and goes into the factor that holds the 64-bit identifier; the other factor
+ * never reaches the constant that pl_hash_mix adds to it (its upper 16 bits hold at most 7), so no key
+ * chosen by a sender makes the product vanish.
+ */
+static uint64_t queue_hash(uint64_t seed, const struct pl_queue_key *k)
+{
+	return pl_hash_mix(
+		k->node ^ seed, (uint64_t)k->has << 48 | (uint64_t)k->queue << 32 | k->port);
+}
+
+static uint64_t link_hash(uint64_t seed, const struct pl_link_key *k)
+{
+	uint64_t a = pl_hash_mix(k->a ^ seed, k->has << 48 | k->a_port);
+	uint64_t b = pl_hash_mix(k->b ^ ~seed, k->has << 48 | k->b_port);
+
+	return a + (b << 31 | b >> 33);
+}
+
+static uint64_t path_hash(uint64_t seed, const struct pl_path_key *k)
+{
+	return pl_hash_mix(k->path_id ^ seed, 0);
+}
+
+static struct pl_queue_key queue_key(const struct pl_hop *hop)
+{
+	struct pl_queue_key k = { .node = hop->node };
+
+	if (hop->present & PL_HOP_HAS_egress_port) {
+		k.port = hop->egress_port;
+		k.has |= PL_KEY_HAS_PORT;
+	}
+	if (hop->present & PL_HOP_HAS_queue) {
+		k.queue = hop->queue;
+		k.has |= PL_KEY_HAS_QUEUE;
+	}
+	return k;
+}
+
+static struct pl_queue_key port_key(const struct pl_hop *hop)
+{
+	struct pl_queue_key k = { .node = hop->node };
+
+	if (hop->present & PL_HOP_HAS_egress_port) {
+		k.port = hop->egress_port;
+		k.has |= PL_KEY_HAS_PORT;
+	}
+	return k;
+}
+
+static struct pl_link_key link_key(const struct pl_hop *from, const struct pl_hop *to)
+{
+	struct pl_link_key k = { .a = from->node, .b = to->node };
+
+	if (from->present & PL_HOP_HAS_egress_port) {
+		k.a_port = from->egress_port;
+		k.has |= PL_KEY_HAS_PORT;
+	}
+	if (to->present & PL_HOP_HAS_ingress_port) {
+		k.b_port = to->ingress_port;
+		k.has |= PL_KEY_HAS_INGRESS;
+	}
+	return k;
+}
+
+/* The cell of this key, made when new; the overflow cell when there is no room. */
+static inline uint32_t obtain(struct pl_aggregate *agg, enum pl_agg_table table, uint64_t hash,
+	const void *key, size_t key_len)
+{
+	struct pl_cells *t = &agg->tables[table];
+	uint32_t cell = pl_cells_find(t, hash, key, key_len);
+
+	if (__builtin_expect(cell != PL_CELL_NONE, 1))
+		return cell;
+	cell = pl_cells_insert(t, hash, key, key_len);
+	if (cell != PL_CELL_NONE)
+		return cell;
+	agg->totals.overflow[table]++;
+	return t->cap;
+}
+
+/* --- maxima per fixed slot ------------------------------------------------------------------------- */
+
+static void slot_max_advance(struct pl_slot_max *m, uint64_t slot)
+{
+	if (m->slot == slot)
+		return;
+	assert(slot > m->slot);
+	m->has_previous = m->has_current && slot - m->slot == 1;
+	m->previous = m->has_previous ? m->current : 0;
+	m->has_current = false;
+	m->current = 0;
+	m->slot = slot;
+}
+
+static inline void slot_max_add(struct pl_slot_max *m, uint64_t slot, uint32_t v)
+{
+	if (__builtin_expect(m->slot != slot, 0))
+		slot_max_advance(m, slot);
+	if (!m->has_current || v > m->current) {
+		m->current = v;
+		m->has_current = true;
+	}
+}
+
+static void slot_max_merge(struct pl_slot_max *into, const struct pl_slot_max *from)
+{
+	struct pl_slot_max f = *from;
+	uint64_t slot = f.slot > into->slot ? f.slot : into->slot;
+
+	slot_max_advance(into, slot);
+	slot_max_advance(&f, slot);
+	if (f.has_current && (!into->has_current || f.current > into->current)) {
+		into->current = f.current;
+		into->has_current = true;
+	}
+	if (f.has_previous && (!into->has_previous || f.previous > into->previous)) {
+		into->previous = f.previous;
+		into->has_previous = true;
+	}
+}
+
+bool pl_aggregate_max(const struct pl_aggregate *agg, const struct pl_slot_max *max, uint32_t *ret)
+{
+	struct pl_slot_max m = *max;
+
+	if (agg->slot > m.slot)
+		slot_max_advance(&m, agg->slot);
+	if (!m.has_current && !m.has_previous)
+		return false;
+	*ret = m.current > m.previous ? m.current : m.previous; /* an absent one is 0 */
+	return true;
+}
+
+/* --- the batch --------------------------------------------------------------------------------------- */
+
+/* Which path a report took can be told only from a whole stack that reached its end. */
+#define PATH_UNKNOWN (PL_FLAG_PARTIAL | PL_FLAG_DROPPED | PL_FLAG_INTERMEDIATE | PL_FLAG_COPY)
+
+/* First pass: hashes, and the index lines on their way. */
+static void chunk_hash(struct pl_aggregate *agg, const struct pl_path *path,
+	const struct pl_hop *hops, struct path_work *pw, struct hop_work *work)
+{
+	struct pl_path_key pk = { .path_id = path->path_id };
+
+	pw->has_path = !(path->flags & PATH_UNKNOWN) && (path->present & PL_PATH_HAS_path_id);
+	if (pw->has_path) {
+		pw->hash = path_hash(agg->seed, &pk);
+		pl_cells_prefetch(&agg->tables[PL_AGG_PATHS], pw->hash);
+	}
+	for (unsigned int i = 0; i < path->hop_count; i++) {
+		const struct pl_hop *hop = &hops[i];
+		struct hop_work *w = &work[i];
+		struct pl_queue_key qk, tk;
+
+		w->has_queue = w->has_port = w->has_link = false;
+		if (!(hop->present & PL_HOP_HAS_node))
+			continue;
+		w->has_queue = true;
+		qk = queue_key(hop);
+		w->queue_hash = queue_hash(agg->seed, &qk);
+		pl_cells_prefetch(&agg->tables[PL_AGG_QUEUES], w->queue_hash);
+		if (hop->present & (PL_HOP_HAS_egress_port | PL_HOP_HAS_tx_util)) {
+			w->has_port = true;
+			tk = port_key(hop);
+			w->port_hash = queue_hash(agg->seed, &tk);
+			pl_cells_prefetch(&agg->tables[PL_AGG_PORTS], w->port_hash);
+		}
+		/* In a partial stack nodes may be missing between two entries; the decoder vouches
+		 * for neighbours by judging their clocks. */
+		if (i > 0 && (hops[i - 1].present & PL_HOP_HAS_node) &&
+			(!(path->flags & PL_FLAG_PARTIAL) || (hop->present & PL_HOP_HAS_clock))) {
+			struct pl_link_key lk = link_key(&hops[i - 1], hop);
+
+			w->has_link = true;
+			w->link_hash = link_hash(agg->seed, &lk);
+			pl_cells_prefetch(&agg->tables[PL_AGG_LINKS], w->link_hash);
+		}
+	}
+}
+
+static __attribute__((cold, noinline)) void path_describe(
+	struct pl_agg_path *cell, const struct pl_path *path, const struct pl_hop *hops)
+{
+	cell->hop_count = path->hop_count;
+	for (unsigned int i = 0; i < path->hop_count && i < PL_PATH_STEPS_MAX; i++) {
+		cell->steps[i].node = hops[i].node;
+		cell->steps[i].ingress_port = hops[i].ingress_port;
+		cell->steps[i].egress_port = hops[i].egress_port;
+	}
+}
+
+/* Second pass: cells, made where new, and their lines on their way. */
+static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
+	const struct pl_hop *hops, struct path_work *pw, struct hop_work *work)
+{
+	if (pw->has_path) {
+		struct pl_path_key k = { .path_id = path->path_id };
+		struct pl_agg_path *cell;
+
+		pw->cell = obtain(agg, PL_AGG_PATHS, pw->hash, &k, sizeof(k));
+		cell = pl_cells_at(&agg->tables[PL_AGG_PATHS], pw->cell);
+		__builtin_prefetch(&cell->latency.buckets[pl_hist_index(path->latency_ns)], 1);
+		if (cell->reports == 0 && pw->cell != agg->tables[PL_AGG_PATHS].cap)
+			path_describe(cell, path, hops);
+	}
+	for (unsigned int i = 0; i < path->hop_count; i++) {
+		const struct pl_hop *hop = &hops[i];
+		struct hop_work *w = &work[i];
+
+		if (w->has_queue) {
+			struct pl_queue_key k = queue_key(hop);
+			struct pl_agg_queue *cell;
+
+			w->queue = obtain(agg, PL_AGG_QUEUES, w->queue_hash, &k, sizeof(k));
+			cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], w->queue);
+			__builtin_prefetch(
+				&cell->depth.buckets[pl_hist_index(hop->queue_depth)], 1);
+			__builtin_prefetch(
+				&cell->latency.buckets[pl_hist_index(hop->hop_latency_ns)], 1);
+		}
+		if (w->has_port) {
+			struct pl_queue_key k = port_key(hop);
+
+			w->port = obtain(agg, PL_AGG_PORTS, w->port_hash, &k, sizeof(k));
+		}
+		if (w->has_link) {
+			struct pl_link_key k = link_key(&hops[i - 1], hop);
+
+			w->link = obtain(agg, PL_AGG_LINKS, w->link_hash, &k, sizeof(k));
+		}
+	}
+}
+
+static inline void queue_add(
+	struct pl_aggregate *agg, uint32_t i, const struct pl_path *path, const struct pl_hop *hop)
+{
+	struct pl_agg_queue *cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], i);
+	bool copy = path->flags & PL_FLAG_COPY;
+
+	cell->seen_ns = agg->now_ns;
+	cell->packets += !copy;
+	if (hop->present & PL_HOP_HAS_queue_depth) {
+		cell->last_depth = hop->queue_depth;
+		cell->last_ts_ns = path->ts_ns;
+		cell->has_depth = true;
+		slot_max_add(&cell->depth_max, agg->slot, hop->queue_depth);
+		if (!copy)
+			pl_hist_add(&cell->depth, hop->queue_depth);
+	}
+	if ((hop->present & PL_HOP_HAS_hop_latency_ns) && !copy)
+		pl_hist_add(&cell->latency, hop->hop_latency_ns);
+}
+
+static inline void port_add(
+	struct pl_aggregate *agg, uint32_t i, const struct pl_path *path, const struct pl_hop *hop)
+{
+	struct pl_agg_port *cell = pl_cells_at(&agg->tables[PL_AGG_PORTS], i);
+
+	cell->seen_ns = agg->now_ns;
+	cell->packets += !(path->flags & PL_FLAG_COPY);
+	if (hop->present & PL_HOP_HAS_tx_util) {
+		cell->last_util = hop->tx_util;
+		cell->last_ts_ns = path->ts_ns;
+		cell->has_util = true;
+		slot_max_add(&cell->util_max, agg->slot, hop->tx_util);
+	}
+}
+
+static inline void link_add(
+	struct pl_aggregate *agg, uint32_t i, const struct pl_path *path, const struct pl_hop *hop)
+{
+	struct pl_agg_link *cell = pl_cells_at(&agg->tables[PL_AGG_LINKS], i);
+
+	cell->seen_ns = agg->now_ns;
+	if (path->flags & PL_FLAG_COPY)
+		return;
+	cell->reports++;
+	if ((hop->present & PL_HOP_HAS_clock) && hop->clock < PL_CLOCK_MAX)
+		cell->clock[hop->clock]++;
+	if ((hop->present & PL_HOP_HAS_link_latency_ns) && hop->link_latency_ns >= 0)
+		pl_hist_add(&cell->latency, (uint64_t)hop->link_latency_ns);
+}
+
+static inline void path_add(struct pl_aggregate *agg, uint32_t i, const struct pl_path *path)
+{
+	struct pl_agg_path *cell = pl_cells_at(&agg->tables[PL_AGG_PATHS], i);
+
+	cell->seen_ns = agg->now_ns;
+	cell->reports++;
+	cell->last_ts_ns = path->ts_ns;
+	if (path->present & PL_PATH_HAS_latency_ns)
+		pl_hist_add(&cell->latency, path->latency_ns);
+}
+
+/* Third pass. */
+static void chunk_add(struct pl_aggregate *agg, const struct pl_path *path,
+	const struct pl_hop *hops, const struct path_work *pw, const struct hop_work *work)
+{
+	agg->totals.reports++;
+	agg->totals.copies += (path->flags & PL_FLAG_COPY) != 0;
+	agg->totals.hops += path->hop_count;
+	if (pw->has_path)
+		path_add(agg, pw->cell, path);
+	else
+		agg->totals.reports_without_path++;
+	for (unsigned int i = 0; i < path->hop_count; i++) {
+		const struct hop_work *w = &work[i];
+
+		if (w->has_queue)
+			queue_add(agg, w->queue, path, &hops[i]);
+		else
+			agg->totals.hops_without_node++;
+		if (w->has_port)
+			port_add(agg, w->port, path, &hops[i]);
+		if (w->has_link)
+			link_add(agg, w->link, path, &hops[i]);
+	}
+}
+
+void pl_aggregate_batch(struct pl_aggregate *agg, const struct pl_record_batch *batch)
+{
+	uint32_t first = 0, last;
+
+	while (first < batch->n_paths) {
+		uint32_t hops = 0;
+
+		/* A path has at most 255 hops, so one always fits. */
+		for (last = first; last < batch->n_paths && last - first < CHUNK_PATHS; last++) {
+			if (hops + batch->paths[last].hop_count > CHUNK_HOPS)
+				break;
+			chunk_hash(agg, &batch->paths[last], batch->hops + batch->first_hop[last],
+				&agg->paths[last - first], &agg->hops[hops]);
+			hops += batch->paths[last].hop_count;
+		}
+		hops = 0;
+		for (uint32_t p = first; p < last; p++) {
+			chunk_find(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
+				&agg->paths[p - first], &agg->hops[hops]);
+			hops += batch->paths[p].hop_count;
+		}
+		hops = 0;
+		for (uint32_t p = first; p < last; p++) {
+			chunk_add(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
+				&agg->paths[p - first], &agg->hops[hops]);
+			hops += batch->paths[p].hop_count;
+		}
+		first = last;
+	}
+}
+
+/* --- time, copies, merging --------------------------------------------------------------------------- */
+
+static uint64_t cell_seen_ns(enum pl_agg_table table, const void *cell)
+{
+	switch (table) {
+	case PL_AGG_QUEUES:
+		return ((const struct pl_agg_queue *)cell)->seen_ns;
+	case PL_AGG_PORTS:
+		return ((const struct pl_agg_port *)cell)->seen_ns;
+	case PL_AGG_LINKS:
+		return ((const struct pl_agg_link *)cell)->seen_ns;
+	default:
+		return ((const struct pl_agg_path *)cell)->seen_ns;
+	}
+}
+
+static void sweep(struct pl_aggregate *agg, enum pl_agg_table table)
+{
+	struct pl_cells *t = &agg->tables[table];
+	uint32_t n = t->high / SWEEP_PARTS + 1;
+
+	for (; n > 0 && t->high > 0; n--) {
+		uint32_t i = t->sweep < t->high ? t->sweep : 0;
+
+		t->sweep = i + 1;
+		if (pl_cells_live(t, i) && agg->now_ns - cell_seen_ns(table, pl_cells_at(t, i)) >
+						   agg->options.idle_ns) {
+			pl_cells_remove(t, i);
+			agg->totals.aged[table]++;
+		}
+	}
+}
+
+void pl_aggregate_tick(struct pl_aggregate *agg, uint64_t now_ns)
+{
+	if (now_ns > agg->now_ns) {
+		agg->now_ns = now_ns;
+		agg->slot = now_ns / agg->options.slot_ns;
+	}
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+		sweep(agg, t);
+}
+
+void pl_aggregate_copy(struct pl_aggregate *dst, const struct pl_aggregate *src)
+{
+	assert(memcmp(&dst->options, &src->options, sizeof(src->options)) == 0);
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+		pl_cells_copy(&dst->tables[t], &src->tables[t]);
+	dst->totals = src->totals;
+	dst->now_ns = src->now_ns;
+	dst->slot = src->slot;
+	dst->seed = src->seed;
+}
+
+void pl_aggregate_reset(struct pl_aggregate *agg)
+{
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+		pl_cells_clear(&agg->tables[t]);
+	agg->totals = (struct pl_agg_totals){ 0 };
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void queue_merge(struct pl_agg_queue *into, const struct pl_agg_queue *from)
+{
+	into->seen_ns = later(into->seen_ns, from->seen_ns);
+	into->packets += from->packets;
+	if (from->has_depth && (!into->has_depth || from->last_ts_ns > into->last_ts_ns)) {
+		into->last_depth = from->last_depth;
+		into->last_ts_ns = from->last_ts_ns;
+		into->has_depth = true;
+	}
+	slot_max_merge(&into->depth_max, &from->depth_max);
+	pl_hist_merge(&into->depth, &from->depth);
+	pl_hist_merge(&into->latency, &from->latency);
+}
+
+static void port_merge(struct pl_agg_port *into, const struct pl_agg_port *from)
+{
+	into->seen_ns = later(into->seen_ns, from->seen_ns);
+	into->packets += from->packets;
+	if (from->has_util && (!into->has_util || from->last_ts_ns > into->last_ts_ns)) {
+		into->last_util = from->last_util;
+		into->last_ts_ns = from->last_ts_ns;
+		into->has_util = true;
+	}
+	slot_max_merge(&into->util_max, &from->util_max);
+}
+
+static void link_merge(struct pl_agg_link *into, const struct pl_agg_link *from)
+{
+	into->seen_ns = later(into->seen_ns, from->seen_ns);
+	into->reports += from->reports;
+	for (unsigned int i = 0; i < PL_CLOCK_MAX; i++)
+		into->clock[i] += from->clock[i];
+	pl_hist_merge(&into->latency, &from->latency);
+}
+
+static void path_merge(struct pl_agg_path *into, const struct pl_agg_path *from)
+{
+	if (into->reports == 0) {
+		into->hop_count = from->hop_count;
+		memcpy(into->steps, from->steps, sizeof(into->steps));
+	}
+	into->seen_ns = later(into->seen_ns, from->seen_ns);
+	into->reports += from->reports;
+	into->last_ts_ns = later(into->last_ts_ns, from->last_ts_ns);
+	pl_hist_merge(&into->latency, &from->latency);
+}
+
+static void cell_merge(enum pl_agg_table table, void *into, const void *from)
+{
+	switch (table) {
+	case PL_AGG_QUEUES:
+		queue_merge(into, from);
+		break;
+	case PL_AGG_PORTS:
+		port_merge(into, from);
+		break;
+	case PL_AGG_LINKS:
+		link_merge(into, from);
+		break;
+	default:
+		path_merge(into, from);
+		break;
+	}
+}
+
+static uint64_t cell_hash(uint64_t seed, enum pl_agg_table table, const void *key)
+{
+	switch (table) {
+	case PL_AGG_LINKS:
+		return link_hash(seed, key);
+	case PL_AGG_PATHS:
+		return path_hash(seed, key);
+	default:
+		return queue_hash(seed, key);
+	}
+}
+
+void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *from)
+{
+	assert(into->options.slot_ns == from->options.slot_ns);
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		size_t key_len = t == PL_AGG_LINKS ? sizeof(struct pl_link_key) : 16;
+		const void *cell;
+		uint32_t pos = 0;
+
+		while ((cell = pl_cells_next(&from->tables[t], &pos)) != NULL) {
+			uint32_t i = obtain(into, t, cell_hash(into->seed, t, cell), cell, key_len);
+
+			cell_merge(t, pl_cells_at(&into->tables[t], i), cell);
+		}
+		cell_merge(t, pl_cells_at(&into->tables[t], into->tables[t].cap),
+			pl_cells_at(&from->tables[t], from->tables[t].cap));
+		into->totals.overflow[t] += from->totals.overflow[t];
+		into->totals.aged[t] += from->totals.aged[t];
+	}
+	into->totals.reports += from->totals.reports;
+	into->totals.copies += from->totals.copies;
+	into->totals.hops += from->totals.hops;
+	into->totals.reports_without_path += from->totals.reports_without_path;
+	into->totals.hops_without_node += from->totals.hops_without_node;
+	into->now_ns = later(into->now_ns, from->now_ns);
+	into->slot = later(into->slot, from->slot);
+}
+
+/* --- reading ----------------------------------------------------------------------------------------- */
+
+const struct pl_agg_queue *pl_aggregate_queue(const struct pl_aggregate *agg, uint32_t *pos)
+{
+	return pl_cells_next(&agg->tables[PL_AGG_QUEUES], pos);
+}
+
+const struct pl_agg_port *pl_aggregate_port(const struct pl_aggregate *agg, uint32_t *pos)
+{
+	return pl_cells_next(&agg->tables[PL_AGG_PORTS], pos);
+}
+
+const struct pl_agg_link *pl_aggregate_link(const struct pl_aggregate *agg, uint32_t *pos)
+{
+	return pl_cells_next(&agg->tables[PL_AGG_LINKS], pos);
+}
+
+const struct pl_agg_path *pl_aggregate_path(const struct pl_aggregate *agg, uint32_t *pos)
+{
+	return pl_cells_next(&agg->tables[PL_AGG_PATHS], pos);
+}
+
+static const void *overflow_cell(const struct pl_aggregate *agg, enum pl_agg_table table)
+{
+	return pl_cells_at(&agg->tables[table], agg->tables[table].cap);
+}
+
+const struct pl_agg_queue *pl_aggregate_queue_overflow(const struct pl_aggregate *agg)
+{
+	return overflow_cell(agg, PL_AGG_QUEUES);
+}
+
+const struct pl_agg_port *pl_aggregate_port_overflow(const struct pl_aggregate *agg)
+{
+	return overflow_cell(agg, PL_AGG_PORTS);
+}
+
+const struct pl_agg_link *pl_aggregate_link_overflow(const struct pl_aggregate *agg)
+{
+	return overflow_cell(agg, PL_AGG_LINKS);
+}
+
+const struct pl_agg_path *pl_aggregate_path_overflow(const struct pl_aggregate *agg)
+{
+	return overflow_cell(agg, PL_AGG_PATHS);
+}
+
+uint32_t pl_aggregate_count(const struct pl_aggregate *agg, enum pl_agg_table table)
+{
+	return pl_cells_count(&agg->tables[table]);
+}
+
+uint32_t pl_aggregate_limit(const struct pl_aggregate *agg, enum pl_agg_table table)
+{
+	return agg->tables[table].cap;
+}
+
+const struct pl_agg_totals *pl_aggregate_totals(const struct pl_aggregate *agg)
+{
+	return &agg->totals;
+}
+
+const char *pl_agg_table_name(enum pl_agg_table table)
+{
+	static const char *const names[PL_AGG_TABLE_MAX] = { "queues", "ports", "links", "paths" };
+
+	assert(table < PL_AGG_TABLE_MAX);
+	return names[table];
+}
