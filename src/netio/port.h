@@ -2,8 +2,18 @@
 /*
  * Where packets enter and leave. A port is named by a URI:
  *
- *   pcap:FILE  or a bare path      capture file, pcap or pcapng, gzip too; "-" is standard input
- *   udp://HOST:PORT?sockets=N&rcvbuf=SIZE    UDP socket; an empty host is every address, v4 and v6
+ *   pcap:FILE  or a bare path      capture file, pcap or pcapng, gzip too; "-" is standard input (receive)
+ *                                  or output (send). Sending writes nanosecond pcap, or pcapng when the
+ *                                  name ends in .pcapng
+ *   udp://HOST:PORT?key=value&...  UDP socket. Receive: an empty host is every address, v4 and v6
+ *
+ * Keys of udp://, all optional:
+ *   sockets=N      receive: N sockets share the address; all datagrams of one source address (whatever its
+ *                  source port) reach the same one. The caller opens each (options.index, options.of)
+ *   rcvbuf=SIZE    receive: socket buffer to ask for (16MiB)
+ *   maxlen=SIZE    receive: longest datagram; longer ones are cut, and counted (64KiB: nothing is)
+ *   timestamp=WHO  receive: "batch" = one clock reading per batch (default), "kernel" = per datagram
+ *   sndbuf=SIZE    send: socket buffer to ask for
  *
  * A receive batch is a loan: every pl_port_recv that returned packets is answered by pl_port_release before
  * the next one. Sending is by pl_port_send, which copies or hands over before it returns. A port belongs to
@@ -20,27 +30,32 @@
 struct pl_port;
 
 struct pl_port_stats {
-	uint64_t packets, bytes;     /* handed to the caller (receive) or sent */
-	uint64_t kernel_drops;       /* lost before us: no room in the socket or ring */
-	uint64_t cut;                /* longer than the buffer: handed over cut, wire_len tells */
-	uint64_t errors;             /* receive or send errors reported by the system */
-	uint64_t rcvbuf_bytes;       /* socket buffer really granted; 0 = not a socket */
+	uint64_t packets, bytes; /* handed to the caller (receive) or sent */
+	uint64_t kernel_drops;   /* lost before us: no room in the socket or ring */
+	uint64_t cut;            /* longer than the buffer: handed over cut, wire_len tells */
+	uint64_t errors;         /* receive or send errors reported by the system */
+	uint64_t
+		rcvbuf_bytes; /* socket buffer granted, in the unit it is asked for; 0 = not a socket */
 };
 
 enum pl_port_mode { PL_PORT_RECV, PL_PORT_SEND };
 
 /* Options beyond the URI; zero is the default. */
 struct pl_port_options {
-	unsigned int index, of;      /* this is socket `index` of `of` sharing the address (SO_REUSEPORT) */
-	unsigned int snaplen;        /* send to a capture file: 0 = whole packets */
+	unsigned int index,
+		of; /* this is socket `index` of `of` sharing the address (SO_REUSEPORT) */
+	unsigned int snaplen; /* send to a capture file: 0 = whole packets */
+	int fd;               /* > 0: use this open descriptor (a bound socket, a file) instead of
+	                           opening one; the port closes it, also when opening fails */
 };
 
-/* -EINVAL (bad URI), or the system's errno, with diag. For a capture file of a link type that is not read,
- * packets come as PL_LINK_UNKNOWN. */
+/* -EINVAL (bad URI), -EBADMSG (not a capture file), or the system's errno, with diag. For a capture file of
+ * a link type that is not read, packets come as PL_LINK_UNKNOWN. */
 int pl_port_open(struct pl_port **ret_port, const char *uri, enum pl_port_mode mode,
 	const struct pl_port_options *options, struct pl_diag *diag);
 
-/* How many sockets the URI asks for ("?sockets=4"), 1 when it says nothing. -EINVAL with diag. */
+/* How many sockets the URI asks for ("?sockets=4"), 1 when it says nothing. -EINVAL with diag. Checks the
+ * whole URI, so it also serves to check a configuration. */
 int pl_port_uri_sockets(const char *uri, struct pl_diag *diag);
 
 /* The port's canonical name, for logs and labels: "udp://[::]:32766". Valid while the port is open. */
@@ -55,16 +70,20 @@ int pl_port_fd(const struct pl_port *port);
 /*
  * Up to PL_BATCH_MAX packets into *ret_batch. Returns their number; 0 when none came within timeout_ms (-1 =
  * wait for ever; a signal also returns 0). At the end of a file -ENODATA. A damaged file: the packets before
- * the damage first, then -EBADMSG with diag. Other negative errno: the port is of no more use.
+ * the damage first, then -EBADMSG with diag, which names the file and the byte. Other negative errno: the
+ * port is of no more use. A packet whose time the file does not tell has ts_ns 0.
  */
-int pl_port_recv(struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag);
+int pl_port_recv(
+	struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag);
 void pl_port_release(struct pl_port *port, struct pl_batch *batch);
 
 /* Sends the batch. PL_LINK_UDP packets go to the URI's address from a socket; frames go to a capture file.
- * Returns how many were taken, or negative errno when none. */
+ * Returns how many were taken, or negative errno when none; -EINVAL for a packet of the wrong link. */
 int pl_port_send(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag);
 
-void pl_port_stats(const struct pl_port *port, struct pl_port_stats *ret);
+/* Asks the kernel for its drops, so not for every batch. */
+void pl_port_stats(struct pl_port *port, struct pl_port_stats *ret);
 
-/* Close flushes; a capture file whose last bytes could not be written makes it return negative errno. */
+/* Close flushes; a capture file whose last bytes could not be written makes it return negative errno. NULL
+ * is allowed. */
 int pl_port_close(struct pl_port *port);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads capture files: pcap (draft-ietf-opsawg-pcap; both byte orders, microseconds and nanoseconds) and
+ * pcapng (draft-ietf-opsawg-pcapng: section headers, interface descriptions, enhanced, simple and obsolete
+ * packet blocks; other blocks are skipped). Packets are lent out of one buffer, up to PL_BATCH_MAX at a
+ * time, without a copy. libpcap hands out one packet at a time in a buffer it uses again, and wants one
+ * link type and time resolution per file: that is why this reader exists.
+ *
+ * Every byte is taken for hostile: lengths are checked against bounds before anything is allocated or
+ * awaited, memory does not depend on the file except for 32 bytes per described interface (at most
+ * PL_CAPTURE_INTERFACES_MAX). At the first damage reading ends: what stood before it has been given out.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "netio/source.h"
+#include "wire/packet.h"
+
+#define PL_CAPTURE_PACKET_MAX     (256u * 1024)  /* as libpcap's MAXIMUM_SNAPLEN */
+#define PL_CAPTURE_BLOCK_MAX      (1024u * 1024) /* a pcapng block that must be looked into */
+#define PL_CAPTURE_INTERFACES_MAX 4096
+
+/* How ticks become nanoseconds. */
+struct pl_capture_clock {
+	enum { PL_CLOCK_TIMES, PL_CLOCK_DIVIDED, PL_CLOCK_BINARY, PL_CLOCK_TOO_FINE } kind;
+	unsigned int shift; /* PL_CLOCK_BINARY: 2^-shift seconds */
+	uint64_t factor;    /* ns per tick, or ticks per ns */
+	int64_t offset_s;   /* added */
+};
+
+struct pl_capture_interface {
+	struct pl_capture_clock clock;
+	uint32_t snaplen; /* 0 = none */
+	uint16_t linktype;
+};
+
+struct pl_capture {
+	struct pl_source source;
+	uint8_t *buf;
+	size_t pos, end; /* unread bytes in buf */
+	uint64_t base;   /* offset in the file of buf[0] */
+	bool ended;
+
+	enum { PL_CAPTURE_FRESH, PL_CAPTURE_PCAP, PL_CAPTURE_PCAPNG } format;
+	bool little;         /* little-endian; pcapng: in this section */
+	size_t record_bytes; /* pcap: length of a packet's header */
+	uint64_t skip;       /* pcapng: bytes of a skipped block still to come */
+	uint32_t trailer;    /* pcapng: then this must stand there; 0 = nothing to check */
+	struct pl_capture_interface *interfaces; /* pcap: one */
+	unsigned int ninterfaces, interfaces_room;
+
+	int fault; /* what the next call returns instead of packets; 0 = go on */
+	char fault_text[256];
+};
+
+/* Takes the source over (done by pl_capture_done, also after failure). */
+int pl_capture_init(struct pl_capture *capture, const struct pl_source *source);
+void pl_capture_done(struct pl_capture *capture);
+
+/* Reads the file's header: 1, 0 when it did not come within timeout_ms, or as pl_capture_recv. Optional:
+ * pl_capture_recv does it when it has to. */
+int pl_capture_start(struct pl_capture *capture, int timeout_ms);
+
+/* As pl_port_recv; with -EBADMSG or another errno, fault_text tells. The packets are good until the next
+ * call. */
+int pl_capture_recv(struct pl_capture *capture, struct pl_batch *ret_batch, int timeout_ms);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a port driver is made of. A driver is one file with one `struct pl_port_driver`, listed in port.c.
+ * Its own structure begins with struct pl_port. port.c checks the contract's calling order and counts
+ * packets and bytes; a driver counts only what it alone knows.
+ */
+#pragma once
+
+#include "netio/port.h"
+#include "netio/uri.h"
+
+struct pl_port_driver {
+	const char *scheme;
+	const char *const
+		*keys; /* query keys it knows, NULL behind the last; NULL = takes no query */
+
+	/* NULL: the URI needs no further check than its form. Must not touch the system. */
+	int (*check)(const struct pl_uri *uri, struct pl_diag *diag);
+	int (*open)(struct pl_port **ret_port, const struct pl_uri *uri, enum pl_port_mode mode,
+		const struct pl_port_options *options, struct pl_diag *diag);
+	int (*recv)(struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms,
+		struct pl_diag *diag);
+	void (*release)(struct pl_port *port, struct pl_batch *batch); /* NULL: nothing to do */
+	int (*send)(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag);
+	void (*stats)(struct pl_port *port); /* NULL; brings port->stats up to date */
+	int (*close)(struct pl_port *port);  /* frees the port, whatever it returns */
+};
+
+struct pl_port {
+	const struct pl_port_driver *driver;
+	enum pl_port_mode mode;
+	char *name; /* freed by the driver's close */
+	int fd;     /* -1: nothing to poll */
+	uint16_t local_port;
+	bool lent;
+	struct pl_port_stats stats;
+};
+
+extern const struct pl_port_driver pl_port_pcap, pl_port_udp;

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The port driver of capture files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "netio/capture.h"
+#include "netio/capture_writer.h"
+#include "netio/driver.h"
+
+struct pcap_port {
+	struct pl_port port;
+	struct pl_capture capture;       /* mode receive */
+	struct pl_capture_writer writer; /* mode send */
+};
+
+static void tell(struct pl_diag *diag, const char *file, const char *text)
+{
+	if (diag == NULL)
+		return;
+	snprintf(diag->file, sizeof(diag->file), "%s", file);
+	pl_diag_at(diag, 0, 0, "%s", text);
+}
+
+static int pcap_close(struct pl_port *port)
+{
+	struct pcap_port *self = (struct pcap_port *)port;
+	int r;
+
+	r = pl_capture_writer_done(&self->writer);
+	pl_capture_done(&self->capture);
+	free(port->name);
+	free(self);
+	return r;
+}
+
+static int open_recv(struct pcap_port *self, int fd)
+{
+	struct pl_source source;
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		r = -errno;
+	else if (S_ISDIR(st.st_mode))
+		r = -EISDIR;
+	else
+		r = pl_source_init_fd(&source, fd);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	r = pl_capture_init(&self->capture, &source);
+	if (r < 0)
+		return r;
+	/* From a pipe the header may come later than the call returns. */
+	return S_ISREG(st.st_mode) ? pl_capture_start(&self->capture, 0) : 0;
+}
+
+static int open_file(const char *name, enum pl_port_mode mode, int given_fd)
+{
+	bool standard = strcmp(name, "-") == 0;
+	int fd;
+
+	if (given_fd > 0)
+		return given_fd;
+	if (standard)
+		fd = fcntl(mode == PL_PORT_RECV ? STDIN_FILENO : STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	else if (mode == PL_PORT_RECV)
+		fd = open(name, O_RDONLY | O_CLOEXEC);
+	else
+		fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	return fd < 0 ? -errno : fd;
+}
+
+static int pcap_open(struct pl_port **ret_port, const struct pl_uri *uri, enum pl_port_mode mode,
+	const struct pl_port_options *options, struct pl_diag *diag)
+{
+	const char *file = strcmp(uri->target, "-") == 0
+				   ? (mode == PL_PORT_RECV ? "standard input" : "standard output")
+				   : uri->target;
+	struct pcap_port *self;
+	int fd = -1, r = -ENOMEM;
+
+	self = calloc(1, sizeof(*self));
+	if (self == NULL)
+		goto fail;
+	self->port.fd = -1;
+	self->capture.source.fd = -1;
+	self->writer.fd = -1;
+	self->port.name = strdup(file);
+	if (self->port.name == NULL)
+		goto fail;
+	fd = r = open_file(uri->target, mode, options->fd);
+	if (r < 0)
+		goto fail;
+	if (mode == PL_PORT_RECV)
+		r = open_recv(self, fd);
+	else
+		r = pl_capture_writer_init(&self->writer, fd, uri->target, options->snaplen);
+	if (r < 0)
+		goto fail;
+	*ret_port = &self->port;
+	return 0;
+fail:
+	if (fd < 0 && options->fd > 0)
+		close(options->fd);
+	if (r == -EINVAL && mode == PL_PORT_SEND)
+		tell(diag, file,
+			"packed captures are not written: write pcap or pcapng and pack that");
+	else
+		tell(diag, file, r == -EBADMSG ? self->capture.fault_text : strerror(-r));
+	if (self != NULL)
+		pcap_close(&self->port);
+	return r;
+}
+
+static int pcap_recv(
+	struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
+{
+	struct pcap_port *self = (struct pcap_port *)port;
+	int n = pl_capture_recv(&self->capture, ret_batch, timeout_ms);
+
+	if (n < 0 && n != -ENODATA)
+		tell(diag, port->name, self->capture.fault_text);
+	return n;
+}
+
+static int pcap_send(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag)
+{
+	struct pcap_port *self = (struct pcap_port *)port;
+	int n = pl_capture_writer_add(&self->writer, batch);
+
+	if (n == -EINVAL)
+		tell(diag, port->name,
+			"only frames of one link type go into a pcap file (several: a name in .pcapng)");
+	else if (n < 0)
+		tell(diag, port->name, strerror(-n));
+	return n;
+}
+
+const struct pl_port_driver pl_port_pcap = {
+	.scheme = "pcap",
+	.open = pcap_open,
+	.recv = pcap_recv,
+	.send = pcap_send,
+	.close = pcap_close,
+};

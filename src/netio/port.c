@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The list of drivers, the choice among them by URI, and the checks that all of them share. */
+#include "netio/port.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "netio/driver.h"
+
+static const struct pl_port_driver *const drivers[] = { &pl_port_pcap, &pl_port_udp };
+
+/*
+ * "udp://REST" is a scheme, and so is "pcap:REST" for a driver that is not about the network; anything else
+ * without "://" is the name of a file.
+ */
+static int find_driver(const char *uri, const struct pl_port_driver **ret_driver,
+	struct pl_uri *ret_uri, struct pl_diag *diag)
+{
+	const struct pl_port_driver *driver = NULL;
+	const char *slashes = strstr(uri, "://"), *target = uri;
+
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]) && driver == NULL; i++) {
+		size_t len = strlen(drivers[i]->scheme);
+
+		if (strncmp(uri, drivers[i]->scheme, len) != 0 || uri[len] != ':')
+			continue;
+		driver = drivers[i];
+		target = uri + len + 1;
+		if (driver == &pl_port_pcap)
+			continue;
+		if (strncmp(target, "//", 2) != 0) {
+			pl_diag_set(diag, "'%s': write %s://", uri, driver->scheme);
+			return -EINVAL;
+		}
+		target += 2;
+	}
+	if (driver == NULL && slashes != NULL && strcspn(uri, "/") == (size_t)(slashes - uri) + 1) {
+		pl_diag_set(diag,
+			"'%s': unknown kind of port '%.*s' (known: udp://HOST:PORT, pcap:FILE)",
+			uri, (int)(slashes - uri), uri);
+		return -EINVAL;
+	}
+	if (driver == NULL)
+		driver = &pl_port_pcap;
+	if (*target == '\0') {
+		pl_diag_set(diag,
+			driver == &pl_port_pcap ? "'%s': no file name" : "'%s': no address", uri);
+		return -EINVAL;
+	}
+	*ret_driver = driver;
+	return pl_uri_split(ret_uri, target, driver->keys, diag);
+}
+
+int pl_port_open(struct pl_port **ret_port, const char *uri, enum pl_port_mode mode,
+	const struct pl_port_options *options, struct pl_diag *diag)
+{
+	static const struct pl_port_options defaults;
+	const struct pl_port_driver *driver;
+	struct pl_port *port = NULL;
+	struct pl_uri parts;
+	int r;
+
+	if (options == NULL)
+		options = &defaults;
+	assert(options->of == 0 || options->index < options->of);
+	r = find_driver(uri, &driver, &parts, diag);
+	if (r < 0) {
+		if (options->fd > 0)
+			close(options->fd);
+		return r;
+	}
+	r = driver->open(&port, &parts, mode, options, diag);
+	if (r < 0)
+		return r;
+	port->driver = driver;
+	port->mode = mode;
+	*ret_port = port;
+	return 0;
+}
+
+int pl_port_uri_sockets(const char *uri, struct pl_diag *diag)
+{
+	const struct pl_port_driver *driver;
+	struct pl_uri parts;
+	int r;
+
+	r = find_driver(uri, &driver, &parts, diag);
+	if (r < 0)
+		return r;
+	return driver->check != NULL ? driver->check(&parts, diag) : 1;
+}
+
+const char *pl_port_name(const struct pl_port *port)
+{
+	return port->name;
+}
+
+uint16_t pl_port_local_port(const struct pl_port *port)
+{
+	return port->local_port;
+}
+
+int pl_port_fd(const struct pl_port *port)
+{
+	return port->fd;
+}
+
+int pl_port_recv(
+	struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
+{
+	uint64_t bytes = 0;
+	int n;
+
+	assert(port->mode == PL_PORT_RECV && !port->lent);
+	n = port->driver->recv(port, ret_batch, timeout_ms, diag);
+	if (n <= 0) {
+		ret_batch->n = 0;
+		return n;
+	}
+	assert(n <= PL_BATCH_MAX);
+	for (int i = 0; i < n; i++)
+		bytes += ret_batch->pkts[i].len;
+	ret_batch->n = (uint32_t)n;
+	port->stats.packets += (uint64_t)n;
+	port->stats.bytes += bytes;
+	port->lent = true;
+	return n;
+}
+
+void pl_port_release(struct pl_port *port, struct pl_batch *batch)
+{
+	assert(port->lent);
+	if (port->driver->release != NULL)
+		port->driver->release(port, batch);
+	port->lent = false;
+	batch->n = 0;
+}
+
+int pl_port_send(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag)
+{
+	int n;
+
+	assert(port->mode == PL_PORT_SEND && batch->n <= PL_BATCH_MAX);
+	if (batch->n == 0)
+		return 0;
+	n = port->driver->send(port, batch, diag);
+	for (int i = 0; i < n; i++)
+		port->stats.bytes += batch->pkts[i].len;
+	if (n > 0)
+		port->stats.packets += (uint64_t)n;
+	return n;
+}
+
+void pl_port_stats(struct pl_port *port, struct pl_port_stats *ret)
+{
+	if (port->driver->stats != NULL)
+		port->driver->stats(port);
+	*ret = port->stats;
+}
+
+int pl_port_close(struct pl_port *port)
+{
+	return port == NULL ? 0 : port->driver->close(port);
+}
