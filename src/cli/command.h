@@ -1,28 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A subcommand: one cmd_NAME.c each, listed once in commands.def. */
+/*
+ * A subcommand: one cmd_NAME.c each, listed once in commands.def. Help text, manual page and shell
+ * completion come from what it says about itself here and in its option table.
+ */
 #pragma once
 
 #include "base/opt.h"
+
+struct pl_buf;
 
 /* Exit codes, the same for every subcommand. */
 enum {
 	PL_EXIT_OK = 0,
 	PL_EXIT_FAILED = 1,
 	PL_EXIT_USAGE = 2,
-	PL_EXIT_NOTHING = 3,       /* ran, but found nothing or crossed a threshold */
-	PL_EXIT_UNAVAILABLE = 69,  /* something needed is not there */
+	PL_EXIT_NOTHING = 3,      /* ran, but found nothing or crossed a threshold */
+	PL_EXIT_UNAVAILABLE = 69, /* something needed is not there */
 	PL_EXIT_PRIVILEGE = 77,
 	PL_EXIT_CONFIG = 78,
 };
 
 struct pl_command {
 	const char *name;
-	const char *summary;              /* one line for the list of commands */
-	const char *usage;                /* operands: "[OPTION]… FILE…" */
-	const char *description;          /* a paragraph for the help page */
-	const char *examples;             /* lines "  pathline …", or NULL */
-	const struct pl_opt *(*options)(void);  /* its table, for help, manual and completion; NULL = none */
-	int (*run)(int argc, char **argv);      /* argv[0] is the subcommand's name; returns an exit code */
+	const char *summary;     /* one line for the list of commands: no capital, no full stop */
+	const char *usage;       /* operands: "[OPTION]… FILE…" */
+	const char *description; /* paragraphs for the help page, an empty line between them */
+	const char *examples;    /* lines "  pathline …", or NULL */
+	/* Its options, for parser, help, manual and completion; NULL = none. Setting targets to
+	 * their defaults is the callee's business; it may be called several times. */
+	const struct pl_opt *(*options)(void);
+	/* Words its first operand may be ("bash", "zsh"), NULL-terminated; NULL = anything. */
+	const char *const *words;
+	int (*run)(
+		int argc, char **argv); /* argv[0] is the subcommand's name; returns an exit code */
 };
 
 #define PL_COMMAND(id) extern const struct pl_command pl_command_##id;
@@ -32,10 +42,24 @@ struct pl_command {
 /* All commands in the order of commands.def, NULL behind the last. */
 extern const struct pl_command *const pl_commands[];
 
-/* Parses with the command's table; prints help or the usage error. 0 = go on (operands to be freed), else
- * *ret_exit is the exit code. */
+/* By name; NULL when there is none. */
+const struct pl_command *pl_command_find(const char *name);
+
+/* The nearest command's name to a mistyped one; NULL when none is near. */
+const char *pl_command_nearest(const char *name);
+
+/*
+ * Parses with the command's table; prints the help page or the usage error. 0 = go on (operands to
+ * be freed with pl_opt_list_done); else *ret_exit is the exit code and nothing is to be freed.
+ */
 int pl_command_parse(const struct pl_command *cmd, int argc, char **argv,
 	struct pl_opt_list *ret_operands, int *ret_exit);
+
+/* The help page of a command, the overview of all, and the same as manual pages (roff). */
+void pl_help_page(const struct pl_command *cmd, struct pl_buf *out);
+void pl_help_overview(struct pl_buf *out);
+void pl_help_man(const struct pl_command *cmd, struct pl_buf *out);
+void pl_help_man_overview(struct pl_buf *out);
 
 /* "pathline: TEXT" on standard error. */
 void pl_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A benchmark and its ceiling. An absolute figure means little on a shared machine, so every measured
+ * thing names a ceiling, the fastest its job could possibly be done here, and both are run interleaved
+ * (ceiling, subject, ceiling, subject, …). The result is the median of the ratios of neighbours; rates
+ * are medians too. A benchmark is one bench_NAME.c with a `const struct pl_bench pl_bench_NAME` and one
+ * word in benches.def; its run() prepares input and calls pl_bench_compare for each thing it measures.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct pl_bench_ctx;
+
+/* What one run did. Items are what the figure counts (packets, reports); ns by the monotonic clock, for
+ * the part that is to be measured only. */
+struct pl_bench_sample {
+	uint64_t items;
+	uint64_t ns;
+};
+
+/* Runs for about budget_ns and says what it did. 0, or negative errno after pl_complain. */
+typedef int pl_bench_fn(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret);
+
+struct pl_bench_case {
+	const char *name;         /* "decode-int/v2.1-3-hops": benchmark, slash, variant */
+	const char *ceiling_name; /* what the ceiling does: "parse only"; NULL with ceiling */
+	pl_bench_fn *subject;
+	pl_bench_fn *ceiling; /* NULL: no ratio is given */
+	void *arg;
+};
+
+/* Measures the case and prints one result. 0, or the negative errno of a run. */
+int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c);
+
+/* --size: how much input to make where the benchmark makes input; `fallback` when it was not given. */
+uint64_t pl_bench_size_bytes(const struct pl_bench_ctx *ctx, uint64_t fallback);
+
+struct pl_bench {
+	const char *name;                     /* "decode-int" */
+	const char *summary;                  /* what is measured, against what */
+	int (*run)(struct pl_bench_ctx *ctx); /* 0 or negative errno, said with pl_complain */
+};
+
+#define PL_BENCH(id) extern const struct pl_bench pl_bench_##id;
+#include "cli/benches.def"
+#undef PL_BENCH
