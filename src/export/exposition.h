@@ -45,10 +45,10 @@ struct pl_exposition {
 };
 
 /* Which le bounds of a histogram to show: buckets first, first + step, … up to last, and +Inf. Bounds are
- * bucket ends, so the counts are exact. Scale turns bounds and sum into base units: 1e-9 for ns to seconds. */
+ * bucket ends, so the counts are exact. Bounds and sum are divided by `divisor`: 1e9 for ns to seconds. */
 struct pl_exposition_bounds {
 	uint8_t first, last, step;
-	double scale;
+	double divisor;
 };
 extern const struct pl_exposition_bounds
 	pl_bounds_latency;                                /* 256 ns to 4.3 s by fours, in seconds */
