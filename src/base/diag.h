@@ -13,6 +13,7 @@ struct pl_diag {
 	unsigned int column;  /* counted from 1; 0 when unknown */
 };
 
+/* Control characters and broken UTF-8 among the arguments come out as "?". */
 /* Replaces the text; leaves file, line and column as they are. */
 void pl_diag_set(struct pl_diag *diag, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -20,5 +21,5 @@ void pl_diag_set(struct pl_diag *diag, const char *fmt, ...) __attribute__((form
 void pl_diag_at(struct pl_diag *diag, unsigned int line, unsigned int column, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* "file:line:column: text", leaving out what is unknown. Returns diag->text's length like snprintf. */
+/* "file:line:column: text", leaving out what is unknown. Returns the length like snprintf. */
 int pl_diag_format(const struct pl_diag *diag, char *dst, unsigned long cap);

@@ -8,5 +8,6 @@
  * not count. -EFBIG beyond max_bytes. The caller frees. */
 int pl_file_read(const char *path, size_t max_bytes, char **ret_data, size_t *ret_len);
 
-/* Whole or not at all: temporary name beside it, sync, rename, sync of the folder. */
+/* Whole or not at all: temporary name beside it, sync, rename, sync of the folder. A symbolic link at
+ * `path` is replaced, not followed. */
 int pl_file_replace(const char *path, const void *data, size_t len, unsigned int mode);

@@ -2,25 +2,39 @@
 /*
  * Log lines, for the outer layers (cli, pipeline, web). Folders below return errors instead; debug level
  * is free to all. A line goes to the sink set by main (standard error by default). Repeats of one format
- * string are folded: the first ten within ten seconds are shown, then a count. Any thread may call.
+ * string and subject are folded: the first ten within ten seconds are shown, then a count. Any thread may
+ * call. Text is made one line: control characters are written as \xNN; what passes 1000 bytes is cut.
+ *
+ * Standard error may be a pipe nobody reads. A line waits at most 100 ms for room, then it is lost and
+ * counted; the count is written once there is room again.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum pl_log_level { PL_LOG_ERROR, PL_LOG_WARNING, PL_LOG_NOTICE, PL_LOG_INFO, PL_LOG_DEBUG };
 enum pl_log_format { PL_LOG_AUTO, PL_LOG_TEXT, PL_LOG_LOGFMT, PL_LOG_JSON };
 
+/* Called by one thread at a time; must not log. */
 typedef void pl_log_sink(void *arg, enum pl_log_level level, const char *subject, const char *text);
 
-void pl_log_set_level(enum pl_log_level level);
+void pl_log_set_level(enum pl_log_level level);     /* at first: notice */
 void pl_log_set_format(enum pl_log_format format);  /* auto: text on a terminal, else logfmt */
 void pl_log_set_sink(pl_log_sink *sink, void *arg); /* NULL: standard error again */
-int pl_log_parse_level(const char *text, enum pl_log_level *ret);
-int pl_log_parse_format(const char *text, enum pl_log_format *ret);
+int pl_log_parse_level(const char *text, enum pl_log_level *ret);   /* 0 or -EINVAL */
+int pl_log_parse_format(const char *text, enum pl_log_format *ret); /* 0 or -EINVAL */
 
+/* fmt and subject must live as long as the program: they tell repeats apart. */
 void pl_log(enum pl_log_level level, const char *subject, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Writes the counts of folded repeats whose ten seconds are over; with `all`, the others too. Call it now
+ * and then, and with `all` at the end. Without it a count appears with the next line of its kind. */
+void pl_log_flush(bool all);
+
+/* Lines that found no room, ever. */
+uint64_t pl_log_lost(void);
 
 #define pl_error(subject, ...)  pl_log(PL_LOG_ERROR, subject, __VA_ARGS__)
 #define pl_warn(subject, ...)   pl_log(PL_LOG_WARNING, subject, __VA_ARGS__)

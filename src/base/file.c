@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_CAP 4096
+
+static int read_all(int fd, size_t max_bytes, char **ret_data, size_t *ret_len)
+{
+	char *data = NULL, *bigger;
+	size_t len = 0, cap = 0;
+	ssize_t n;
+
+	for (;;) {
+		/* One byte for the terminator; and one more than allowed, to see the end. */
+		if (cap - len < 2) {
+			cap = cap == 0 ? FIRST_CAP : cap * 2;
+			bigger = realloc(data, cap);
+			if (bigger == NULL) {
+				free(data);
+				return -ENOMEM;
+			}
+			data = bigger;
+		}
+		n = read(fd, data + len, cap - len - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			int error = -errno;
+
+			free(data);
+			return error;
+		}
+		if (n == 0)
+			break;
+		len += (size_t)n;
+		if (len > max_bytes) {
+			free(data);
+			return -EFBIG;
+		}
+	}
+	data[len] = '\0';
+	*ret_data = data;
+	*ret_len = len;
+	return 0;
+}
+
+int pl_file_read(const char *path, size_t max_bytes, char **ret_data, size_t *ret_len)
+{
+	int fd, result;
+
+	if (strcmp(path, "-") == 0)
+		return read_all(STDIN_FILENO, max_bytes, ret_data, ret_len);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	result = read_all(fd, max_bytes, ret_data, ret_len);
+	close(fd);
+	return result;
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* A rename is on disk only when its folder is. */
+static int sync_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX] = ".";
+	int fd, result = 0;
+
+	if (slash != NULL)
+		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path),
+			path);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (fsync(fd) < 0 && errno != EINVAL) /* EINVAL: a file system that cannot */
+		result = -errno;
+	close(fd);
+	return result;
+}
+
+int pl_file_replace(const char *path, const void *data, size_t len, unsigned int mode)
+{
+	char temporary[PATH_MAX];
+	int fd, result, n;
+
+	n = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+	if (n < 0 || (size_t)n >= sizeof(temporary))
+		return -ENAMETOOLONG;
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	result = write_all(fd, data, len);
+	if (result == 0 && fchmod(fd, mode) < 0)
+		result = -errno;
+	if (result == 0 && fsync(fd) < 0)
+		result = -errno;
+	if (close(fd) < 0 && result == 0)
+		result = -errno;
+	if (result == 0 && rename(temporary, path) < 0)
+		result = -errno;
+	if (result < 0) {
+		unlink(temporary);
+		return result;
+	}
+	return sync_folder(path);
+}
