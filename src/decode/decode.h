@@ -27,34 +27,37 @@ enum pl_embedded { PL_EMBEDDED_AUTO, PL_EMBEDDED_ANNOUNCED, PL_EMBEDDED_NEVER };
 /* What is known of one exporter, or of all (bits 0). Zero is "find out", with the usual ports. */
 struct pl_profile {
 	struct pl_addr prefix;
-	unsigned int prefix_bits;       /* of 128 */
-	int report_version;             /* 0 believe the nibble; else 1 + enum pl_report_version */
+	unsigned int prefix_bits; /* of 128 */
+	int report_version;       /* 0 believe the nibble; else 1 + enum pl_report_version */
 	struct pl_int_hints hints;
-	uint8_t tcp_placement;          /* enum pl_tcp_placement */
-	uint8_t timestamp_unit;         /* enum pl_time_unit: of hop timestamps */
-	uint8_t latency_unit;           /* enum pl_time_unit: of hop latencies */
-	uint8_t embedded;               /* INT in inner packets: AUTO also validates where F permits it */
-	bool dscp_set;                  /* INT announced by (dscp & dscp_mask) == dscp_value */
+	uint8_t tcp_placement;  /* enum pl_tcp_placement */
+	uint8_t timestamp_unit; /* enum pl_time_unit: of hop timestamps */
+	uint8_t latency_unit;   /* enum pl_time_unit: of hop latencies */
+	uint8_t embedded;       /* INT in inner packets: AUTO also validates where F permits it */
+	bool dscp_set;          /* INT announced by (dscp & dscp_mask) == dscp_value */
 	uint8_t dscp_value, dscp_mask;
-	uint16_t int_port;              /* INT announced by this UDP destination port; 0 = none */
-	bool marker_set;                /* INT announced by this 64-bit probe marker */
+	uint16_t int_port; /* INT announced by this UDP destination port; 0 = none */
+	bool marker_set;   /* INT announced by this 64-bit probe marker */
 	uint64_t marker;
 };
 
 struct pl_decode_options {
-	uint16_t report_ports[16];      /* UDP destination ports of reports; none given: 32766, 54321 */
+	uint16_t report_ports[16]; /* UDP destination ports of reports; none given: 32766, 54321 */
 	unsigned int n_report_ports;
-	const struct pl_profile *profiles;  /* copied; the longest matching prefix wins */
+	const struct pl_profile *profiles; /* copied; the longest matching prefix wins */
 	unsigned int n_profiles;
-	uint32_t max_exporters;         /* (address, node, hw id) sequence spaces; default 4096 */
-	uint32_t max_paths;             /* interned paths; default 65536 */
-	uint32_t sequence_gap_max;      /* a larger jump forward is a restart, not a loss; default 65536 */
-	uint64_t latency_max_ns;        /* plausibility limit of hop and link latency; default 10 s */
-	uint16_t gre_int_ethertype;     /* GRE protocol type that announces INT (unassigned); 0 = none */
-	uint16_t geneve_int_class;      /* default 0x0103 */
-	bool any_port;                  /* PL_LINK_UDP packets are reports whatever their port */
-	bool reports_only;              /* do not look for INT or IOAM in packets that are not reports */
-	uint8_t worker;                 /* goes into report ids */
+	uint32_t max_exporters; /* (address, node, hw id) sequence spaces; default 4096 */
+	uint32_t max_paths;     /* interned paths; default 65536 */
+	uint32_t
+		sequence_gap_max; /* a larger jump forward is a restart, not a loss; default 65536 */
+	uint64_t
+		latency_max_ns; /* plausibility limit of hop and link latency; default 2 s, at most 4.29 s */
+	uint16_t
+		gre_int_ethertype; /* GRE protocol type that announces INT (unassigned); 0 = none */
+	uint16_t geneve_int_class; /* default 0x0103 */
+	bool any_port;             /* PL_LINK_UDP packets are reports whatever their port */
+	bool reports_only;         /* do not look for INT or IOAM in packets that are not reports */
+	uint8_t worker;            /* goes into report ids */
 };
 
 struct pl_decode;
@@ -70,8 +73,8 @@ void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_r
 
 /* What became of the packets of the last batch; valid until the next. notes are PL_NOTE_BIT sets. */
 struct pl_outcome {
-	uint8_t verdict;       /* enum pl_verdict */
-	uint16_t reports;      /* reports it held */
+	uint8_t verdict;  /* enum pl_verdict */
+	uint16_t reports; /* reports it held */
 	uint64_t notes;
 };
 const struct pl_outcome *pl_decode_outcomes(const struct pl_decode *d);
@@ -81,8 +84,9 @@ struct pl_decode_counters {
 	struct pl_counter packets, bytes, reports, paths, hops;
 	struct pl_counter verdicts[PL_V_MAX];
 	struct pl_counter notes[PL_N_MAX];
-	struct pl_counter exporters_full;  /* reports of exporters beyond max_exporters: decoded, not tracked */
-	struct pl_counter paths_full;      /* paths beyond max_paths: identified, not interned */
+	struct pl_counter
+		exporters_full; /* reports of exporters beyond max_exporters: decoded, not tracked */
+	struct pl_counter paths_full; /* paths beyond max_paths: identified, not interned */
 	struct pl_counter lost, reordered, duplicates, restarts; /* sums over exporters */
 };
 const struct pl_decode_counters *pl_decode_counters(const struct pl_decode *d);
@@ -92,9 +96,10 @@ struct pl_exporter {
 	struct pl_addr addr;
 	uint64_t node;
 	uint8_t hw_id;
-	uint8_t report_version;    /* of its last report */
-	bool unsequenced;          /* sends a constant sequence number: losses cannot be told */
+	uint8_t report_version; /* of its last report */
+	bool unsequenced;       /* sends a constant sequence number: losses cannot be told */
 	uint64_t reports, lost, reordered, duplicates, restarts;
+	uint64_t stragglers; /* later than the window of 128; were counted lost */
 	uint64_t first_ts_ns, last_ts_ns;
 	uint32_t last_seq;
 };
@@ -107,10 +112,11 @@ struct pl_path_step {
 	uint64_t node;
 	uint32_t ingress_port, egress_port;
 };
-#define PL_PATH_STEPS_MAX 16  /* kept per interned path; longer paths are identified by all their hops */
+#define PL_PATH_STEPS_MAX                                                                          \
+	16 /* kept per interned path; longer paths are identified by all their hops */
 struct pl_path_info {
 	uint64_t path_id;
-	uint8_t hop_count;     /* steps holds the first PL_PATH_STEPS_MAX of them */
+	uint8_t hop_count; /* steps holds the first PL_PATH_STEPS_MAX of them */
 	struct pl_path_step steps[PL_PATH_STEPS_MAX];
 	uint64_t reports, last_ts_ns;
 };

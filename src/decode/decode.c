@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The batch loop: which packets are reports, which carry telemetry themselves, and the books. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "decode/report.h"
+
+#define DEFAULT_EXPORTERS   4096
+#define DEFAULT_PATHS       65536
+#define DEFAULT_GAP_MAX     65536
+#define DEFAULT_LATENCY_MAX UINT64_C(2000000000)
+#define GENEVE_INT_CLASS    0x0103
+
+static struct pl_decode_options with_defaults(const struct pl_decode_options *options)
+{
+	struct pl_decode_options o = *options;
+
+	if (o.n_report_ports == 0) {
+		o.report_ports[o.n_report_ports++] = 32766;
+		o.report_ports[o.n_report_ports++] = 54321;
+	}
+	if (o.max_exporters == 0)
+		o.max_exporters = DEFAULT_EXPORTERS;
+	if (o.max_paths == 0)
+		o.max_paths = DEFAULT_PATHS;
+	if (o.sequence_gap_max == 0)
+		o.sequence_gap_max = DEFAULT_GAP_MAX;
+	if (o.latency_max_ns == 0)
+		o.latency_max_ns = DEFAULT_LATENCY_MAX;
+	if (o.geneve_int_class == 0)
+		o.geneve_int_class = GENEVE_INT_CLASS;
+	return o;
+}
+
+int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *options)
+{
+	struct pl_decode *d = aligned_alloc(64, (sizeof(*d) + 63) / 64 * 64);
+	int r;
+
+	if (d == NULL)
+		return -ENOMEM;
+	memset(d, 0, sizeof(*d));
+	d->opt = with_defaults(options);
+	/* A record's latency is 32 bits of ns. */
+	d->max_latency_ns =
+		d->opt.latency_max_ns < UINT32_MAX ? (uint32_t)d->opt.latency_max_ns : UINT32_MAX;
+	d->next_report_id = (uint64_t)d->opt.worker << 56 | 1;
+	for (unsigned int i = 0; i < d->opt.n_report_ports; i++)
+		d->report_ports[d->opt.report_ports[i] / 64] |= UINT64_C(1)
+								<< (d->opt.report_ports[i] % 64);
+
+	r = -ENOMEM;
+	d->profiles = calloc(options->n_profiles + 1, sizeof(*d->profiles));
+	if (d->profiles == NULL)
+		goto fail;
+	for (unsigned int i = 0; i < options->n_profiles; i++)
+		d->profiles[i + 1] = options->profiles[i];
+	d->opt.profiles = d->profiles;
+	r = exporters_init(&d->exporters, d->opt.max_exporters);
+	if (r < 0)
+		goto fail;
+	r = paths_init(&d->paths, d->opt.max_paths);
+	if (r < 0)
+		goto fail;
+	*ret = d;
+	return 0;
+fail:
+	pl_decode_free(d);
+	return r;
+}
+
+void pl_decode_free(struct pl_decode *d)
+{
+	if (d == NULL)
+		return;
+	exporters_done(&d->exporters);
+	paths_done(&d->paths);
+	free(d->profiles);
+	free(d);
+}
+
+uint64_t pl_decode_memory(const struct pl_decode_options *options)
+{
+	struct pl_decode_options o = with_defaults(options);
+
+	return sizeof(struct pl_decode) + (o.n_profiles + 1) * sizeof(struct pl_profile) +
+	       exporters_memory(o.max_exporters) + paths_memory(o.max_paths);
+}
+
+static bool prefix_matches(const struct pl_addr *a, const struct pl_addr *prefix, unsigned int bits)
+{
+	unsigned int whole = bits / 8;
+
+	if (memcmp(a->b, prefix->b, whole) != 0)
+		return false;
+	return bits % 8 == 0 || ((a->b[whole] ^ prefix->b[whole]) >> (8 - bits % 8)) == 0;
+}
+
+const struct pl_profile *profile_of(const struct pl_decode *d, const struct pl_addr *addr)
+{
+	const struct pl_profile *best = &d->profiles[0];
+
+	for (unsigned int i = 1; i <= d->opt.n_profiles; i++) {
+		const struct pl_profile *p = &d->profiles[i];
+
+		if (p->prefix_bits >= best->prefix_bits &&
+			prefix_matches(addr, &p->prefix, p->prefix_bits))
+			best = p;
+	}
+	return best;
+}
+
+/* Interns what was not interned yet, so that the batch may be flushed. */
+static void settle(struct pl_decode *d, const struct pl_record_batch *out)
+{
+	uint32_t overflow = paths_intern(&d->paths, out, d->interned_from);
+
+	if (overflow != 0)
+		pl_count(&d->counters.paths_full, overflow);
+	d->interned_from = out->n_paths;
+}
+
+__attribute__((cold, noinline)) static void flush(struct job *j)
+{
+	settle(j->d, j->out);
+	j->out->flush(j->out, j->out->flush_arg);
+	assert(j->out->n_paths == 0 && j->out->n_hops == 0);
+	j->d->interned_from = 0;
+}
+
+struct pl_path *begin_path(struct job *j)
+{
+	struct pl_record_batch *out = j->out;
+	struct pl_path *path;
+
+	if (__builtin_expect(out->n_paths == out->cap_paths ||
+				     out->cap_hops - out->n_hops <= PL_INT_HOPS_MAX,
+		    0))
+		flush(j);
+	path = &out->paths[out->n_paths];
+	memset(path, 0, sizeof(*path));
+	path->ts_ns = j->pkt->ts_ns;
+	path->record_version = PL_RECORD_VERSION;
+	path->report_id = j->d->next_report_id++;
+	return path;
+}
+
+void commit_path(struct job *j, struct pl_path *path, unsigned int n)
+{
+	struct pl_record_batch *out = j->out;
+
+	path->hop_count = (uint8_t)n;
+	out->first_hop[out->n_paths] = out->n_hops;
+	out->pkt[out->n_paths] = j->index;
+	out->n_paths++;
+	out->n_hops += n;
+	j->d->sum.paths++;
+	j->d->sum.hops += n;
+}
+
+void set_flow(struct pl_path *path, const struct pl_flow *flow)
+{
+	path->src = flow->src;
+	path->dst = flow->dst;
+	path->proto = flow->proto;
+	path->dscp = flow->dscp;
+	path->present |= PL_PATH_HAS_src;
+	if (flow->have & PL_FLOW_PORTS) {
+		path->sport = flow->sport;
+		path->dport = flow->dport;
+		path->present |= PL_PATH_HAS_sport;
+	}
+	if (flow->have & PL_FLOW_VLAN) {
+		path->vlan = flow->vlan;
+		path->present |= PL_PATH_HAS_vlan;
+	}
+	if (flow->have & PL_FLOW_VNI) {
+		path->vni = flow->vni;
+		path->present |= PL_PATH_HAS_vni;
+	}
+}
+
+void count_notes(struct job *j)
+{
+	uint64_t notes = j->notes;
+
+	j->d->outcomes[j->index].notes |= notes;
+	for (; notes != 0; notes &= notes - 1)
+		j->d->sum.notes[__builtin_ctzll(notes)]++;
+	j->notes = 0;
+}
+
+/* A packet that carries telemetry itself: no report, no exporter. */
+static enum pl_verdict decode_data(struct job *j, const struct pl_layers *l)
+{
+	struct pl_cursor none = { NULL, NULL, false };
+	struct found f;
+	struct pl_path *path;
+	struct pl_hop *hops;
+	unsigned int n = 0;
+	enum pl_verdict v;
+
+	j->profile = profile_of(j->d, &l->flow.src);
+	v = find_telemetry(j, &f, none, PL_LINK_UNKNOWN, l, false, false);
+	if (v != PL_V_OK && v != PL_V_INT_TRUNCATED)
+		return v;
+	if (!f.have_int && !f.have_ioam)
+		return PL_V_NOT_TELEMETRY;
+	/* A report whose destination port INT had replaced: strip and go on. */
+	if (f.have_int && v == PL_V_OK && f.flow.proto == PL_IP_UDP &&
+		f.in.carrier == PL_INT_OVER_L4 && is_report_port(j->d, f.flow.dport)) {
+		j->notes = 0;
+		return decode_reports(j, f.in.rest, &f.flow.src, f.flow.sport, true);
+	}
+
+	path = begin_path(j);
+	hops = hops_of(j);
+	set_flow(path, &f.flow);
+	if (f.have_int) {
+		path_from_int(j, path, &f.in);
+		if (f.in.hops > 0) {
+			hops_from_stack(j, hops, &f.in);
+			n = f.in.hops;
+		}
+	} else {
+		bool found;
+
+		v = decode_ioam(j, path, hops, &n, &f.ioam, &found);
+		if (v != PL_V_OK)
+			return v;
+		if (!found)
+			return PL_V_NOT_TELEMETRY;
+	}
+	derive(j, path, hops, n);
+	commit_path(j, path, n);
+	return v;
+}
+
+/* The report datagram may itself have been instrumented on its way: INT before the report, announced by the
+ * outer DSCP. Reports and shims can look alike, so only bytes that validate are stripped. */
+__attribute__((cold, noinline)) static bool strip(struct job *j, struct pl_cursor *payload)
+{
+	struct pl_cursor c = *payload;
+	struct pl_int in;
+
+	if (pl_int_parse(&in, &c, PL_INT_OVER_L4, &j->profile->hints, &j->d->cache, false) !=
+			PL_V_OK ||
+		in.hops == 0 || pl_cursor_left(&c) < 12)
+		return false;
+	*payload = c;
+	return true;
+}
+
+static enum pl_verdict decode_packet(struct job *j)
+{
+	const struct pl_packet *pkt = j->pkt;
+	struct pl_cursor bytes = pl_cursor(pkt->data, pkt->len);
+	struct pl_decode *d = j->d;
+	struct pl_layers l;
+	enum pl_verdict v;
+
+	if (pkt->link == PL_LINK_UDP) {
+		if (!d->opt.any_port && !is_report_port(d, pkt->dport))
+			return PL_V_NOT_TELEMETRY;
+		return decode_reports(j, bytes, &pkt->src, pkt->sport, false);
+	}
+	if (__builtin_expect(pkt->link >= PL_LINK_UNKNOWN, 0))
+		return PL_V_LINK_UNKNOWN;
+	v = pl_layers_walk(&l, bytes, (enum pl_link)pkt->link, false);
+	if (__builtin_expect(v != PL_V_OK, 0))
+		return v == PL_V_ETHERTYPE_UNKNOWN ? PL_V_NOT_TELEMETRY : v;
+	if (l.flow.proto == PL_IP_UDP && (l.flow.have & PL_FLOW_PORTS) != 0 &&
+		(l.flags & PL_LAYERS_FRAGMENT) == 0 && is_report_port(d, l.flow.dport)) {
+		bool instrumented = false;
+
+		j->profile = profile_of(d, &l.flow.src);
+		if (__builtin_expect(l.flow.dscp != 0, 0) &&
+			(j->profile->dscp_set ? (l.flow.dscp & j->profile->dscp_mask) ==
+							j->profile->dscp_value
+					      : l.flow.dscp == 0x17))
+			instrumented = strip(j, &l.payload);
+		return decode_reports(j, l.payload, &l.flow.src, l.flow.sport, instrumented);
+	}
+	if (d->opt.reports_only)
+		return PL_V_NOT_TELEMETRY;
+	return decode_data(j, &l);
+}
+
+static void close_books(struct pl_decode *d, uint32_t packets)
+{
+	struct pl_decode_counters *c = &d->counters;
+
+	pl_count(&c->packets, packets);
+	pl_count(&c->bytes, d->sum.bytes);
+	pl_count(&c->reports, d->sum.reports);
+	pl_count(&c->paths, d->sum.paths);
+	pl_count(&c->hops, d->sum.hops);
+	for (unsigned int i = 0; i < PL_V_MAX; i++) {
+		if (d->sum.verdicts[i] != 0)
+			pl_count(&c->verdicts[i], d->sum.verdicts[i]);
+	}
+	for (unsigned int i = 0; i < PL_N_MAX; i++) {
+		if (d->sum.notes[i] != 0)
+			pl_count(&c->notes[i], d->sum.notes[i]);
+	}
+	pl_count(&c->exporters_full, d->sum.exporters_full);
+	/* A late report takes a loss back: the sum may fall, modulo 2^64 the addition is right. */
+	pl_count(&c->lost, d->sum.lost);
+	pl_count(&c->reordered, d->sum.reordered);
+	pl_count(&c->duplicates, d->sum.duplicates);
+	pl_count(&c->restarts, d->sum.restarts);
+	memset(&d->sum, 0, sizeof(d->sum));
+}
+
+void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_record_batch *out)
+{
+	struct job j = { .d = d, .out = out, .profile = &d->profiles[0] };
+
+	d->interned_from = out->n_paths;
+	for (uint32_t i = 0; i < in->n; i++) {
+		enum pl_verdict v;
+
+		j.pkt = &in->pkts[i];
+		j.index = i;
+		j.notes = 0;
+		j.reports = 0;
+		if (i + 4 < in->n) {
+			__builtin_prefetch(in->pkts[i + 4].data);
+			__builtin_prefetch(in->pkts[i + 4].data + 64);
+		}
+		d->outcomes[i].notes = 0;
+		v = decode_packet(&j);
+		if (j.notes != 0)
+			count_notes(&j);
+		d->outcomes[i].verdict = (uint8_t)v;
+		d->outcomes[i].reports = j.reports;
+		d->sum.verdicts[v]++;
+		d->sum.reports += j.reports;
+		d->sum.bytes += j.pkt->len;
+	}
+	settle(d, out);
+	close_books(d, in->n);
+}
+
+const struct pl_outcome *pl_decode_outcomes(const struct pl_decode *d)
+{
+	return d->outcomes;
+}
+
+const struct pl_decode_counters *pl_decode_counters(const struct pl_decode *d)
+{
+	return &d->counters;
+}
+
+bool pl_decode_exporter(const struct pl_decode *d, uint32_t i, struct pl_exporter *ret)
+{
+	const struct exporter *e;
+
+	if (i >= d->exporters.n)
+		return false;
+	e = &d->exporters.list[i];
+	*ret = (struct pl_exporter){
+		.addr = e->addr,
+		.node = e->node,
+		.hw_id = e->hw_id,
+		.report_version = e->report_version,
+		.unsequenced = e->seq.constant,
+		.reports = e->seq.reports,
+		.lost = e->seq.lost,
+		.reordered = e->seq.reordered,
+		.duplicates = e->seq.duplicates,
+		.restarts = e->seq.restarts,
+		.stragglers = e->seq.stragglers,
+		.first_ts_ns = e->first_ts_ns,
+		.last_ts_ns = e->last_ts_ns,
+		.last_seq = e->seq.highest,
+	};
+	return true;
+}
+
+static void fill(const struct pl_decode *d, const struct path_slot *slot, struct pl_path_info *ret)
+{
+	const struct path_shape *shape = &d->paths.shapes[slot->info];
+
+	ret->path_id = slot->path_id;
+	ret->reports = slot->reports;
+	ret->last_ts_ns = slot->last_ts_ns;
+	ret->hop_count = shape->hop_count;
+	memcpy(ret->steps, shape->steps, sizeof(ret->steps));
+}
+
+bool pl_decode_path(const struct pl_decode *d, uint32_t i, struct pl_path_info *ret)
+{
+	if (i >= d->paths.n)
+		return false;
+	fill(d, &d->paths.slots[d->paths.order[i]], ret);
+	return true;
+}
+
+bool pl_decode_path_find(const struct pl_decode *d, uint64_t path_id, struct pl_path_info *ret)
+{
+	const struct path_slot *slot = paths_find(&d->paths, path_id);
+
+	if (slot == NULL)
+		return false;
+	fill(d, slot, ret);
+	return true;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where in a packet the telemetry is: level by level through the encapsulations. INT is announced by the
+ * carrier (VXLAN-GPE next protocol, Geneve option class, GRE protocol), or over TCP and UDP by what the
+ * profile names: a DSCP value, a destination port, a probe marker. In the inner packet of a report whose F
+ * bit permits it, INT is also recognised by validating the bytes; in packets on the wire only where one of
+ * the customary announcements points at it.
+ */
+#include "decode/internal.h"
+
+/* Customary announcements, tried (not trusted) when the profile names none: the specifications' example DSCP,
+ * Host-INT's UDP port, H3C's probe marker. */
+#define DSCP_EXAMPLE   0x17
+#define PORT_HOST_INT  33122
+#define MARKER_EXAMPLE UINT64_C(0xaaaaaaaabbbbbbbb)
+
+#define GPE_CHAIN_MAX  4
+#define TCP_FIXED      20
+
+static bool accepted(enum pl_verdict v)
+{
+	return v == PL_V_OK || v == PL_V_INT_TRUNCATED;
+}
+
+static enum pl_verdict parse(struct job *j, struct pl_int *ret, struct pl_cursor c,
+	enum pl_int_carrier carrier, bool cut)
+{
+	enum pl_verdict v = pl_int_parse(ret, &c, carrier, &j->profile->hints, &j->d->cache, cut);
+
+	if (v == PL_V_INT_TRUNCATED) {
+		ret->partial = true;
+		ret->notes |= PL_NOTE_BIT(PARTIAL);
+	}
+	return v;
+}
+
+/* Says whether the bytes, though they do not parse, can hardly be anything but INT: type, reserved bits and
+ * version agree. An ordinary payload does so by chance once in half a million. */
+static bool resembles_int(struct pl_cursor c)
+{
+	const uint8_t *p = pl_cursor_peek(&c, 5);
+
+	if (p == NULL)
+		return false;
+	if (p[0] == 0x01 || p[0] == 0x03)
+		return p[1] == 0 && (p[3] & 3) == 0 && p[4] >> 4 <= 1;
+	return ((p[0] & 0xf3) == 0x10 || (p[0] & 0xf3) == 0x30) && p[4] >> 4 == 2 && p[1] != 0;
+}
+
+/* What the shim remembers of the original packet. */
+static void restore(struct pl_flow *flow, const struct pl_int *in)
+{
+	struct pl_cursor rest = in->rest;
+
+	if (in->have_dscp)
+		flow->dscp = in->dscp;
+	if (in->have_dport)
+		flow->dport = in->dport;
+	if (in->have_proto && in->proto != flow->proto) {
+		/* v2.x NPT 2: the source added this UDP header; the original transport header follows. */
+		flow->proto = in->proto;
+		flow->have &= (uint8_t)~PL_FLOW_PORTS;
+		if (in->proto == PL_IP_TCP || in->proto == PL_IP_UDP) {
+			const uint8_t *p = pl_cursor_peek(&rest, 4);
+
+			if (p != NULL) {
+				flow->sport = pl_be16(p);
+				flow->dport = pl_be16(p + 2);
+				flow->have |= PL_FLOW_PORTS;
+			}
+		}
+	} else if (in->npt == 2 && in->proto == PL_IP_UDP) {
+		const uint8_t *p = pl_cursor_peek(&rest, 4);
+
+		if (p != NULL) {
+			flow->sport = pl_be16(p);
+			flow->dport = pl_be16(p + 2);
+		}
+	}
+}
+
+/* The places where a shim may begin over TCP or UDP; returns how many. */
+static unsigned int candidates(
+	struct pl_cursor ret[2], const struct job *j, const struct pl_layers *l, bool *ret_marker)
+{
+	const struct pl_profile *p = j->profile;
+	uint64_t marker = p->marker_set ? p->marker : MARKER_EXAMPLE;
+	const uint8_t *head;
+	unsigned int n = 0;
+
+	*ret_marker = false;
+	if (l->flow.proto == PL_IP_UDP) {
+		ret[n++] = l->payload;
+	} else {
+		struct pl_cursor before = l->transport;
+
+		if (p->tcp_placement != PL_TCP_BEFORE_OPTIONS)
+			ret[n++] = l->payload;
+		if (p->tcp_placement != PL_TCP_AFTER_OPTIONS) {
+			pl_cursor_skip(&before, TCP_FIXED);
+			if (n == 0 || before.pos != ret[0].pos)
+				ret[n++] = before;
+		}
+	}
+	head = pl_cursor_peek(&ret[0], 8);
+	if (head != NULL && pl_be64(head) == marker) {
+		pl_cursor_skip(&ret[0], 8);
+		*ret_marker = true;
+		return 1;
+	}
+	return n;
+}
+
+static enum pl_verdict over_l4(
+	struct job *j, struct found *ret, const struct pl_layers *l, bool inside, bool tracked)
+{
+	const struct pl_profile *p = j->profile;
+	const bool cut = (l->flags & PL_LAYERS_CUT) != 0;
+	struct pl_cursor at[2];
+	bool marker, announced, try_it;
+	enum pl_verdict first = PL_V_OK;
+	unsigned int n;
+
+	if (pl_cursor_left(&l->payload) == 0 && l->flow.proto == PL_IP_UDP)
+		return PL_V_OK;
+	n = candidates(at, j, l, &marker);
+	announced =
+		(p->dscp_set && (l->flow.dscp & p->dscp_mask) == p->dscp_value) ||
+		(p->int_port != 0 && l->flow.proto == PL_IP_UDP && l->flow.dport == p->int_port) ||
+		(marker && p->marker_set);
+	if (inside)
+		try_it = tracked && p->embedded == PL_EMBEDDED_AUTO;
+	else
+		try_it = l->flow.dscp == DSCP_EXAMPLE || l->flow.dport == PORT_HOST_INT || marker;
+	if (p->embedded == PL_EMBEDDED_NEVER || (!announced && !try_it))
+		return PL_V_OK;
+
+	for (unsigned int i = 0; i < n; i++) {
+		enum pl_verdict v;
+
+		if (pl_cursor_left(&at[i]) == 0)
+			continue;
+		v = parse(j, &ret->in, at[i], PL_INT_OVER_L4, cut);
+		if (v == PL_V_OK ||
+			(v == PL_V_INT_TRUNCATED && (announced || ret->in.layout != NULL))) {
+			ret->have_int = true;
+			ret->announced = announced;
+			restore(&ret->flow, &ret->in);
+			if (inside && announced && !tracked)
+				j->notes |= PL_NOTE_BIT(F_BIT_LIES);
+			return v;
+		}
+		if (first == PL_V_OK)
+			first = v;
+	}
+	if (announced)
+		return first;
+	if (inside && first != PL_V_OK) {
+		if (resembles_int(at[0]))
+			return first;
+		if (marker || l->flow.dscp == DSCP_EXAMPLE)
+			j->notes |= PL_NOTE_BIT(EMBEDDED_INVALID);
+	}
+	return PL_V_OK;
+}
+
+/* INT shims chained in VXLAN-GPE; *next and *inner move behind them. */
+static enum pl_verdict over_gpe(
+	struct job *j, struct found *ret, uint16_t *next, struct pl_cursor *inner, bool cut)
+{
+	for (unsigned int i = 0; i < GPE_CHAIN_MAX; i++) {
+		struct pl_int in;
+		enum pl_verdict v;
+
+		if (*next != PL_GPE_INT_05 && *next != PL_GPE_INT_10 && *next != PL_GPE_INT_20)
+			return PL_V_OK;
+		v = parse(j, &in, *inner, PL_INT_OVER_GPE, cut);
+		if (!accepted(v))
+			return v;
+		*next = in.next;
+		*inner = in.rest;
+		/* The outermost hop-by-hop header is the path; further ones only chain. */
+		if (!ret->have_int) {
+			ret->in = in;
+			ret->have_int = in.kind != PL_INT_DESTINATION;
+			ret->announced = true;
+		}
+		j->notes |= in.notes;
+		if (v != PL_V_OK)
+			return v;
+	}
+	return PL_V_NESTING;
+}
+
+/* RFC 8926 3.5: Class:16 | C:1 Type:7 | R:3 Length:5 */
+static enum pl_verdict over_geneve(struct job *j, struct found *ret, struct pl_cursor options)
+{
+	while (pl_cursor_left(&options) > 0) {
+		const uint8_t *p = pl_cursor_take(&options, 4);
+		struct pl_cursor body;
+		enum pl_verdict v;
+
+		if (p == NULL)
+			return PL_V_TUNNEL_HEADER;
+		body = pl_cursor_split(&options, 4 * (size_t)(p[3] & 0x1f));
+		if (body.short_read)
+			return PL_V_TUNNEL_HEADER;
+		if (pl_be16(p) != j->d->opt.geneve_int_class || ret->have_int)
+			continue;
+		v = pl_int_parse_geneve(
+			&ret->in, body, p[2] & 0x7f, &j->profile->hints, &j->d->cache);
+		if (!accepted(v))
+			return v;
+		ret->have_int = ret->in.kind != PL_INT_DESTINATION;
+		ret->announced = true;
+	}
+	return PL_V_OK;
+}
+
+static enum pl_verdict tunnel(
+	struct job *j, struct found *ret, const struct pl_layers *l, struct pl_tunnel *t)
+{
+	const bool cut = (l->flags & PL_LAYERS_CUT) != 0;
+	enum pl_verdict v = pl_tunnel_open(t, l);
+
+	if (v != PL_V_OK)
+		return v;
+	switch (t->kind) {
+	case PL_TUNNEL_VXLAN_GPE:
+		v = over_gpe(j, ret, &t->next, &t->inner, cut);
+		t->inner_link = pl_link_of_gpe((uint8_t)t->next);
+		return v;
+	case PL_TUNNEL_GENEVE:
+		return over_geneve(j, ret, t->options);
+	case PL_TUNNEL_GRE:
+		if (j->d->opt.gre_int_ethertype == 0 || t->next != j->d->opt.gre_int_ethertype)
+			return PL_V_OK;
+		v = parse(j, &ret->in, t->inner, PL_INT_OVER_GRE, cut);
+		if (!accepted(v))
+			return v;
+		ret->have_int = ret->in.kind != PL_INT_DESTINATION;
+		ret->announced = true;
+		t->next = ret->in.next;
+		t->inner = ret->in.rest;
+		t->inner_link = pl_link_of_ethertype(t->next);
+		return v;
+	default:
+		return PL_V_OK;
+	}
+}
+
+/* The innermost level is the flow; it keeps the network and VLAN that an outer level gave it. */
+static inline void take_flow(struct found *ret, const struct pl_flow *flow, bool nested)
+{
+	struct pl_flow outer = ret->flow;
+
+	ret->flow = *flow;
+	ret->have_flow = true;
+	if (__builtin_expect(!nested, 1))
+		return;
+	if ((outer.have & PL_FLOW_VNI) != 0) {
+		ret->flow.vni = outer.vni;
+		ret->flow.have |= PL_FLOW_VNI;
+	}
+	if ((outer.have & PL_FLOW_VLAN) != 0 && (flow->have & PL_FLOW_VLAN) == 0) {
+		ret->flow.vlan = outer.vlan;
+		ret->flow.have |= PL_FLOW_VLAN;
+	}
+}
+
+enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_cursor bytes,
+	enum pl_link link, const struct pl_layers *walked, bool inside, bool tracked)
+{
+	enum pl_verdict v;
+	struct pl_layers own;
+	struct pl_tunnel t;
+	const struct pl_layers *l = walked;
+
+	ret->have_int = false;
+	ret->have_flow = false;
+	ret->have_ioam = false;
+	ret->announced = false;
+	for (unsigned int level = 0; level < PL_NESTING_MAX; level++) {
+		if (l == NULL) {
+			v = pl_layers_walk(&own, bytes, link, inside || level > 0);
+			if (v != PL_V_OK) {
+				/* Inside a tunnel that opened well, what cannot be read is payload. */
+				return level == 0 ? v : PL_V_OK;
+			}
+			l = &own;
+		}
+		take_flow(ret, &l->flow, level > 0);
+		if (__builtin_expect(l->flags & (PL_LAYERS_HOP_OPTS | PL_LAYERS_DST_OPTS), 0) &&
+			!ret->have_ioam) {
+			ret->ioam = *l;
+			ret->have_ioam = true;
+		}
+		if (__builtin_expect(l->flags & (PL_LAYERS_FRAGMENT | PL_LAYERS_NO_L4), 0)) {
+			j->notes |= l->flags & PL_LAYERS_FRAGMENT ? PL_NOTE_BIT(FRAGMENT)
+								  : PL_NOTE_BIT(INNER_CUT);
+			return PL_V_OK;
+		}
+		if (l->flow.proto == PL_IP_TCP || l->flow.proto == PL_IP_UDP) {
+			if (!ret->have_int) {
+				v = over_l4(j, ret, l, inside, tracked);
+				if (v != PL_V_OK || ret->have_int)
+					return v;
+			}
+			if (l->flow.proto == PL_IP_TCP)
+				return PL_V_OK;
+		}
+		v = tunnel(j, ret, l, &t);
+		if (v != PL_V_OK)
+			return v;
+		if (t.kind == PL_TUNNEL_NONE || t.inner_link == PL_LINK_UNKNOWN)
+			return PL_V_OK;
+		if (t.have_vni) {
+			ret->flow.vni = t.vni;
+			ret->flow.have |= PL_FLOW_VNI;
+		}
+		bytes = t.inner;
+		link = t.inner_link;
+		l = NULL;
+	}
+	return PL_V_NESTING;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Interned paths: what a path id stands for, and how often it was seen. The counters are in the slots, which
+ * are touched per report; the shapes are touched once, when a path is new. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "decode/internal.h"
+
+#define PREFETCH_AHEAD 8
+
+static uint32_t slots_for(uint32_t max)
+{
+	uint32_t n = 16;
+
+	while (n < 2 * (uint64_t)max && n < UINT32_C(1) << 31)
+		n *= 2;
+	return n;
+}
+
+int paths_init(struct paths *p, uint32_t max)
+{
+	uint32_t slots = slots_for(max);
+
+	*p = (struct paths){ .max = max, .mask = slots - 1, .seed = pl_hash_seed() };
+	p->slots = calloc(slots, sizeof(*p->slots));
+	p->shapes = calloc(max, sizeof(*p->shapes));
+	p->order = calloc(max, sizeof(*p->order));
+	return p->slots == NULL || p->shapes == NULL || p->order == NULL ? -ENOMEM : 0;
+}
+
+void paths_done(struct paths *p)
+{
+	free(p->slots);
+	free(p->shapes);
+	free(p->order);
+}
+
+uint64_t paths_memory(uint32_t max)
+{
+	return slots_for(max) * (uint64_t)sizeof(struct path_slot) +
+	       (uint64_t)max * (sizeof(struct path_shape) + sizeof(uint32_t));
+}
+
+/* The id is a hash already, but one that an attacker can aim: key it. */
+static uint32_t home(const struct paths *p, uint64_t path_id)
+{
+	return (uint32_t)(pl_hash_mix(path_id, p->seed) & p->mask);
+}
+
+__attribute__((cold, noinline)) static void make(struct paths *p, struct path_slot *slot,
+	const struct pl_path *path, const struct pl_hop *hops)
+{
+	struct path_shape *shape = &p->shapes[p->n];
+
+	slot->path_id = path->path_id;
+	slot->info = p->n;
+	p->order[p->n++] = (uint32_t)(slot - p->slots);
+	shape->hop_count = path->hop_count;
+	for (unsigned int i = 0; i < path->hop_count && i < PL_PATH_STEPS_MAX; i++) {
+		shape->steps[i] = (struct pl_path_step){
+			.node = hops[i].node,
+			.ingress_port = hops[i].ingress_port,
+			.egress_port = hops[i].egress_port,
+		};
+	}
+}
+
+const struct path_slot *paths_find(const struct paths *p, uint64_t path_id)
+{
+	uint32_t at = home(p, path_id);
+
+	for (; p->slots[at].path_id != 0; at = (at + 1) & p->mask) {
+		if (p->slots[at].path_id == path_id)
+			return &p->slots[at];
+	}
+	return NULL;
+}
+
+uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint32_t first)
+{
+	uint32_t overflow = 0;
+
+	for (uint32_t i = first; i < batch->n_paths; i++) {
+		const struct pl_path *path = &batch->paths[i];
+		uint32_t at;
+
+		if (i + PREFETCH_AHEAD < batch->n_paths)
+			__builtin_prefetch(
+				&p->slots[home(p, batch->paths[i + PREFETCH_AHEAD].path_id)], 1);
+		if ((path->present & PL_PATH_HAS_path_id) == 0)
+			continue;
+		for (at = home(p, path->path_id);; at = (at + 1) & p->mask) {
+			struct path_slot *slot = &p->slots[at];
+
+			if (slot->path_id == path->path_id || slot->path_id == 0) {
+				if (slot->path_id == 0) {
+					if (p->n == p->max) {
+						overflow++;
+						break;
+					}
+					make(p, slot, path, &batch->hops[batch->first_hop[i]]);
+				}
+				slot->reports++;
+				slot->last_ts_ns = path->ts_ns;
+				break;
+			}
+		}
+	}
+	return overflow;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One datagram of telemetry reports into path and hop records. The path of a report is what its embedded
+ * stack says, source first, then the reporting node's own metadata from the report header (Telemetry Report
+ * v2.0 3.3); a node in both is listed once and the header wins.
+ */
+#include "decode/internal.h"
+
+#include "decode/report.h"
+
+static uint16_t flags_of(const struct pl_report *r)
+{
+	return (uint16_t)((r->dropped ? PL_FLAG_DROPPED : 0) |
+			  (r->congested ? PL_FLAG_CONGESTED : 0) |
+			  (r->tracked ? PL_FLAG_TRACKED : 0) |
+			  (r->intermediate ? PL_FLAG_INTERMEDIATE | PL_FLAG_PARTIAL : 0));
+}
+
+void path_from_int(struct job *j, struct pl_path *path, const struct pl_int *in)
+{
+	path->int_version = in->version;
+	path->dialect = in->host_int         ? PL_DIALECT_HOST_INT
+			: in->layout != NULL ? in->layout->dialect
+					     : PL_DIALECT_SPEC;
+	path->present |= PL_PATH_HAS_dialect;
+	path->mode = in->kind == PL_INT_MX ? PL_MODE_MX : PL_MODE_MD;
+	if (in->partial)
+		path->flags |= PL_FLAG_PARTIAL;
+	if (in->copy)
+		path->flags |= PL_FLAG_COPY;
+	if (in->have_flow_seq) {
+		path->flow_seq = in->flow_seq;
+		path->present |= PL_PATH_HAS_flow_seq;
+	}
+	j->notes |= in->notes;
+}
+
+/* Adds the reporting node as the last hop, unless the stack has it already. Returns the new number of hops. */
+static unsigned int add_reporter(
+	struct job *j, const struct pl_report *r, struct pl_hop *hops, unsigned int n)
+{
+	struct pl_hop own;
+
+	/* Without metadata in the header, the node's place is told by the stack if there is one. */
+	if (!r->have_hop && (n > 0 || !r->have_node))
+		return n;
+	hop_from_report(&own, r);
+	if (n > 0 && (hops[n - 1].present & PL_HOP_HAS_node) != 0 && hops[n - 1].node == own.node) {
+		hop_merge(&hops[n - 1], &own);
+		j->notes |= PL_NOTE_BIT(NODE_TWICE);
+		return n;
+	}
+	if (n == PL_INT_HOPS_MAX)
+		return n;
+	hops[n] = own;
+	return n + 1;
+}
+
+static enum pl_verdict one(struct job *j, const struct pl_report *r, const struct pl_addr *exporter,
+	uint16_t exporter_port, bool instrumented)
+{
+	struct pl_path *path = begin_path(j);
+	struct pl_hop *hops = hops_of(j);
+	enum pl_verdict v = PL_V_OK;
+	unsigned int n = 0;
+	struct found f;
+
+	j->notes = r->notes;
+	path->exporter = *exporter;
+	path->exporter_port = exporter_port;
+	path->report_version = r->version;
+	path->hw_id = r->hw_id;
+	path->seq = r->seq;
+	path->flags = flags_of(r);
+	path->mode = PL_MODE_XD;
+	path->present = PL_PATH_HAS_exporter | PL_PATH_HAS_exporter_port |
+			PL_PATH_HAS_report_version | PL_PATH_HAS_hw_id | PL_PATH_HAS_seq;
+	if (r->have_node) {
+		path->node = r->node;
+		path->present |= PL_PATH_HAS_node;
+	}
+	if (r->have_drop_reason) {
+		path->drop_reason = r->drop_reason;
+		path->present |= PL_PATH_HAS_drop_reason;
+	}
+	if (__builtin_expect(instrumented, 0)) {
+		path->flags |= PL_FLAG_INSTRUMENTED;
+		j->notes |= PL_NOTE_BIT(INSTRUMENTED);
+	}
+	if (r->intermediate)
+		j->notes |= PL_NOTE_BIT(PARTIAL);
+
+	if (r->inner_link != PL_LINK_UNKNOWN) {
+		v = find_telemetry(j, &f, r->inner, r->inner_link, NULL, true, r->tracked);
+		if (v == PL_V_SHORT || v == PL_V_ETHERTYPE_UNKNOWN) {
+			/* Cut before its addresses, or no IP: a report all the same, about no flow. */
+			j->notes |= PL_NOTE_BIT(INNER_CUT);
+			v = PL_V_OK;
+		} else if (!f.have_flow) {
+			v = PL_V_REPORT_INNER;
+		} else if (v != PL_V_OK && v != PL_V_INT_TRUNCATED) {
+			return v;
+		}
+		if (f.have_flow)
+			set_flow(path, &f.flow);
+		if (f.have_int) {
+			path_from_int(j, path, &f.in);
+			if (f.in.hops > 0) {
+				hops_from_stack(j, hops, &f.in);
+				n = f.in.hops;
+			}
+		} else if (f.have_ioam) {
+			bool found;
+			enum pl_verdict w = decode_ioam(j, path, hops, &n, &f.ioam, &found);
+
+			if (w != PL_V_OK)
+				return w;
+		}
+	}
+	if (r->form == PL_REPORT_DROP_SUMMARY) {
+		path->mode = PL_MODE_DROP_SUMMARY;
+		path->flow_seq = r->lost_first;
+		path->present |= PL_PATH_HAS_flow_seq;
+	} else {
+		n = add_reporter(j, r, hops, n);
+	}
+	derive(j, path, hops, n);
+	commit_path(j, path, n);
+	return v;
+}
+
+static void account(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id,
+	uint32_t seq, uint8_t version)
+{
+	struct pl_decode *d = j->d;
+	struct exporter *e = exporters_get(&d->exporters, addr, node, hw_id);
+	const unsigned int bits = version == PL_REPORT_V20 ? 22 : 32;
+
+	if (__builtin_expect(e == NULL, 0)) {
+		d->sum.exporters_full++;
+		return;
+	}
+	if (__builtin_expect(e->first_ts_ns == 0, 0))
+		e->first_ts_ns = j->pkt->ts_ns;
+	e->last_ts_ns = j->pkt->ts_ns;
+	e->report_version = version;
+	{
+		uint64_t lost = e->seq.lost, reordered = e->seq.reordered;
+		uint64_t duplicates = e->seq.duplicates, restarts = e->seq.restarts;
+
+		pl_sequence_update(&e->seq, seq, bits, d->opt.sequence_gap_max);
+		d->sum.lost += e->seq.lost - lost;
+		d->sum.reordered += e->seq.reordered - reordered;
+		d->sum.duplicates += e->seq.duplicates - duplicates;
+		d->sum.restarts += e->seq.restarts - restarts;
+	}
+}
+
+enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
+	const struct pl_addr *exporter, uint16_t exporter_port, bool instrumented)
+{
+	struct pl_report_iter it;
+	struct pl_report r;
+	enum pl_verdict v, verdict = PL_V_OK;
+	bool accounted = false;
+
+	j->profile = profile_of(j->d, exporter);
+	v = pl_report_begin(&it, datagram, j->profile->report_version - 1);
+	if (v != PL_V_OK)
+		return v;
+	if (it.version == PL_REPORT_V20) {
+		/* The group is numbered, whatever its reports are. */
+		account(j, exporter, it.node, it.hw_id, it.seq, it.version);
+		accounted = true;
+	}
+	while (pl_report_next(&it, &r, &v)) {
+		enum pl_verdict w;
+
+		if (!accounted) {
+			account(j, exporter, r.node, r.hw_id, r.seq, r.version);
+			accounted = true;
+		}
+		j->reports++;
+		w = one(j, &r, exporter, exporter_port, instrumented);
+		count_notes(j);
+		if (w != PL_V_OK && verdict == PL_V_OK)
+			verdict = w;
+	}
+	/* Notes about reports that were stepped over and not followed by one. */
+	j->notes = it.notes;
+	count_notes(j);
+	return verdict != PL_V_OK ? verdict : v;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sequence accounting: situations written out, then a random stream against a plain ledger. */
+#include "base/rng.h"
+#include "base/test.h"
+#include "decode/sequence.h"
+
+struct situation {
+	const char *what;
+	unsigned int bits;
+	uint64_t lost, reordered, duplicates, restarts, stragglers;
+	unsigned int n;
+	uint32_t seq[16];
+};
+
+static void situations(void)
+{
+	static const struct situation rows[] = {
+		{ "in order", 32, 0, 0, 0, 0, 0, 5, { 1, 2, 3, 4, 5 } },
+		{ "one lost", 32, 1, 0, 0, 0, 0, 4, { 1, 2, 4, 5 } },
+		{ "ten lost", 32, 10, 0, 0, 0, 0, 3, { 1, 2, 13 } },
+		{ "two swapped", 32, 0, 1, 0, 0, 0, 5, { 1, 2, 4, 3, 5 } },
+		{ "one twice", 32, 0, 0, 1, 0, 0, 5, { 1, 2, 3, 3, 4 } },
+		{ "late, then again", 32, 0, 1, 1, 0, 0, 6, { 1, 2, 4, 3, 3, 5 } },
+		{ "wrap of 32 bits", 32, 0, 0, 0, 0, 0, 4, { 0xfffffffe, 0xffffffff, 0, 1 } },
+		{ "wrap of 22 bits", 22, 0, 0, 0, 0, 0, 4, { 0x3ffffe, 0x3fffff, 0, 1 } },
+		{ "loss across the wrap", 22, 2, 0, 0, 0, 0, 3, { 0x3ffffe, 0x3fffff, 2 } },
+		{ "restart", 32, 0, 0, 0, 1, 0, 6, { 5000, 5001, 5002, 1, 2, 3 } },
+		{ "restart with a jump ahead", 32, 0, 0, 0, 1, 0, 5,
+			{ 1, 2, 9000000, 9000001, 9000002 } },
+		{ "restart, then a loss", 32, 1, 0, 0, 1, 0, 6, { 5000, 5001, 1, 2, 4, 5 } },
+		{ "one straggler is no restart", 32, 0, 0, 0, 0, 1, 6,
+			{ 5000, 5001, 1, 5002, 5003, 5004 } },
+		{ "two restarts", 32, 0, 0, 0, 2, 0, 6, { 5000, 5001, 1, 2, 7000000, 7000001 } },
+		{ "before the first", 32, 0, 1, 0, 0, 0, 4, { 10, 9, 11, 12 } },
+		{ "constant", 32, 0, 0, 0, 0, 0, 5, { 0, 0, 0, 0, 0 } },
+		{ "constant, then it counts", 32, 1, 0, 0, 0, 0, 7, { 7, 7, 7, 7, 8, 9, 11 } },
+		{ "twice at the start", 32, 0, 0, 1, 0, 0, 4, { 7, 7, 8, 9 } },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct situation *t = &rows[i];
+		struct pl_sequence s = { 0 };
+
+		for (unsigned int k = 0; k < t->n; k++)
+			pl_sequence_update(&s, t->seq[k], t->bits, 65536);
+		eq(s.reports, t->n, "%s: reports", t->what);
+		eq(s.lost, t->lost, "%s: lost", t->what);
+		eq(s.reordered, t->reordered, "%s: reordered", t->what);
+		eq(s.duplicates, t->duplicates, "%s: duplicates", t->what);
+		eq(s.restarts, t->restarts, "%s: restarts", t->what);
+		eq(s.stragglers, t->stragglers, "%s: stragglers", t->what);
+	}
+}
+
+/* Numbers sent once each, some dropped, some delayed by up to 40, some repeated soon: the books must say
+ * exactly that. */
+static void random_stream(void)
+{
+	enum { N = 200000 };
+	const uint64_t seed = 7;
+	static uint32_t stream[2 * N];
+	static uint64_t when[2 * N];
+	struct pl_sequence s = { 0 };
+	struct pl_rng rng;
+	uint64_t dropped = 0, repeated = 0;
+	uint32_t n = 0, first = 0x3fff00;
+
+	pl_rng_seed(&rng, seed);
+	for (uint32_t i = 0; i < N; i++) {
+		bool edge = i < 64 || i > N - 64; /* so that nothing is lost outside the ends */
+
+		if (!edge && pl_rng_below(&rng, 50) == 0) {
+			dropped++;
+			continue;
+		}
+		when[n] = (uint64_t)i +
+			  (!edge && pl_rng_below(&rng, 20) == 0 ? pl_rng_below(&rng, 40) : 0);
+		stream[n++] = (first + i) & 0x3fffff;
+		if (!edge && pl_rng_below(&rng, 100) == 0) {
+			when[n] = when[n - 1] + pl_rng_below(&rng, 40);
+			stream[n] = stream[n - 1];
+			n++;
+			repeated++;
+		}
+	}
+	/* Insertion sort by time: nearly sorted already. */
+	for (uint32_t i = 1; i < n; i++) {
+		uint64_t w = when[i];
+		uint32_t q = stream[i], k = i;
+
+		for (; k > 0 && when[k - 1] > w; k--) {
+			when[k] = when[k - 1];
+			stream[k] = stream[k - 1];
+		}
+		when[k] = w;
+		stream[k] = q;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		pl_sequence_update(&s, stream[i], 22, 65536);
+	eq(s.lost, dropped, "lost (seed %" PRIu64 ")", seed);
+	eq(s.duplicates, repeated, "duplicates");
+	ok(s.reordered > 1000, "some came late");
+	eq(s.restarts, 0);
+	eq(s.stragglers, 0);
+}
+
+int main(void)
+{
+	situations();
+	random_stream();
+	return pl_test_done();
+}
