@@ -1,25 +1,57 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The binary: finds the subcommand and runs it. */
-#include <stdarg.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "cli/command.h"
 
-const struct pl_command *const pl_commands[] = {
-#define PL_COMMAND(id) &pl_command_##id,
-#include "cli/commands.def"
-#undef PL_COMMAND
-	NULL,
-};
+static int overview(FILE *to)
+{
+	struct pl_buf out;
+
+	pl_buf_init(&out);
+	pl_help_overview(&out);
+	fwrite(out.data, 1, out.len, to);
+	pl_buf_done(&out);
+	return to == stdout ? PL_EXIT_OK : PL_EXIT_USAGE;
+}
+
+static int dispatch(int argc, char **argv)
+{
+	static char version[] = "version";
+	const struct pl_command *cmd;
+	const char *nearest;
+
+	if (argc < 2)
+		return overview(stderr);
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		return overview(stdout);
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+		argv[1] = version;
+	cmd = pl_command_find(argv[1]);
+	if (cmd != NULL)
+		return cmd->run(argc - 1, argv + 1);
+	nearest = pl_command_nearest(argv[1]);
+	if (nearest != NULL)
+		pl_complain("unknown command '%s'; did you mean '%s'?", argv[1], nearest);
+	else
+		pl_complain("unknown command '%s'", argv[1]);
+	fputs("'pathline help' lists the commands.\n", stderr);
+	return PL_EXIT_USAGE;
+}
 
 int main(int argc, char **argv)
 {
-	if (argc < 2)
-		return PL_EXIT_USAGE;
-	for (size_t i = 0; pl_commands[i] != NULL; i++) {
-		if (strcmp(argv[1], pl_commands[i]->name) == 0)
-			return pl_commands[i]->run(argc - 1, argv + 1);
+	int code = dispatch(argc, argv);
+
+	/* A full disk must not look like success. */
+	errno = 0;
+	if ((fflush(stdout) != 0 || ferror(stdout)) && code == PL_EXIT_OK) {
+		pl_complain("cannot write the output: %s",
+			errno != 0 ? strerror(errno) : "an earlier write failed");
+		code = PL_EXIT_FAILED;
 	}
-	return PL_EXIT_USAGE;
+	return code;
 }

@@ -397,6 +397,7 @@ enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_in
 	}
 	ret->notes |= notes;
 	if (v == PL_V_OK || v == PL_V_INT_TRUNCATED) {
+		ret->partial |= v == PL_V_INT_TRUNCATED;
 		*c = at;
 		ret->rest = at;
 	}

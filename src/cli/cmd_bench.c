@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pathline bench: the driver that all benchmarks share. What it prints for each result is in
+ * print_result; the method is in bench.h.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cpu.h"
+#include "base/json.h"
+#include "base/num.h"
+#include "cli/bench.h"
+#include "cli/command.h"
+
+#define PAIRS_MIN 5 /* fewer say nothing about spread */
+#define PAIRS_MAX 1000
+
+struct pl_bench_ctx {
+	uint64_t budget_ns; /* of one run */
+	uint64_t size_bytes;
+	unsigned int pairs;
+	bool jsonl;
+	bool header_done;
+};
+
+static const struct pl_bench *const benches[] = {
+#define PL_BENCH(id) &pl_bench_##id,
+#include "cli/benches.def"
+#undef PL_BENCH
+	NULL,
+};
+
+static uint64_t pairs, size_bytes;
+static double seconds;
+static const char *output;
+static bool list;
+
+static const struct pl_opt *options(void)
+{
+	static const char *const formats[] = { "table", "jsonl", NULL };
+	static const struct pl_opt table[] = {
+		{ PL_OPT_CHOICE, 'o', "output", &output, "FORMAT", "how to print results",
+			formats },
+		{ PL_OPT_U64, 0, "pairs", &pairs, "N",
+			"runs of the measured thing and its ceiling, in turn (at least 5; default 7)",
+			NULL },
+		{ PL_OPT_DOUBLE, 0, "seconds", &seconds, "S", "length of one run (default 0.5)",
+			NULL },
+		{ PL_OPT_SIZE, 0, "size", &size_bytes, "SIZE",
+			"input to make, for benchmarks that make input", NULL },
+		{ PL_OPT_FLAG, 0, "list", &list, NULL, "list the benchmarks", NULL },
+		{ .type = PL_OPT_END },
+	};
+
+	pairs = 7;
+	seconds = 0.5;
+	size_bytes = 0;
+	output = "table";
+	list = false;
+	return table;
+}
+
+uint64_t pl_bench_size_bytes(const struct pl_bench_ctx *ctx, uint64_t fallback)
+{
+	return ctx->size_bytes != 0 ? ctx->size_bytes : fallback;
+}
+
+static int compare_double(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorts v. */
+static double median(double *v, unsigned int n)
+{
+	qsort(v, n, sizeof(*v), compare_double);
+	return n % 2 == 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+struct result {
+	uint64_t items;
+	double seconds, rate, ceiling_rate, ratio, ratio_min, ratio_max;
+	double pingpong_before_ns, pingpong_after_ns; /* NaN when there is one processor only */
+};
+
+static void json_number(struct pl_json *json, const char *key, double value)
+{
+	if (isnan(value))
+		return;
+	pl_json_key(json, key);
+	pl_json_double(json, value);
+}
+
+static void print_jsonl(
+	const struct pl_bench_ctx *ctx, const struct pl_bench_case *c, const struct result *r)
+{
+	struct pl_json json;
+	struct pl_buf out;
+
+	pl_buf_init(&out);
+	pl_json_init(&json, &out);
+	pl_json_object(&json);
+	pl_json_key(&json, "name");
+	pl_json_str(&json, c->name);
+	pl_json_key(&json, "items");
+	pl_json_u64(&json, r->items);
+	json_number(&json, "seconds", r->seconds);
+	json_number(&json, "rate", r->rate);
+	json_number(&json, "ns_per_item", 1e9 / r->rate);
+	if (c->ceiling != NULL) {
+		pl_json_key(&json, "ceiling_name");
+		pl_json_str(&json, c->ceiling_name);
+		json_number(&json, "ceiling_rate", r->ceiling_rate);
+		json_number(&json, "ratio", r->ratio);
+		json_number(&json, "ratio_min", r->ratio_min);
+		json_number(&json, "ratio_max", r->ratio_max);
+	}
+	pl_json_key(&json, "pairs");
+	pl_json_u64(&json, ctx->pairs);
+	json_number(&json, "pingpong_before_ns", r->pingpong_before_ns);
+	json_number(&json, "pingpong_after_ns", r->pingpong_after_ns);
+	pl_json_object_end(&json);
+	pl_buf_chr(&out, '\n');
+	fwrite(out.data, 1, out.len, stdout);
+	pl_buf_done(&out);
+}
+
+static void print_table(
+	struct pl_bench_ctx *ctx, const struct pl_bench_case *c, const struct result *r)
+{
+	char rate[32], ceiling[32];
+
+	if (!ctx->header_done)
+		printf("%-34s %9s %9s %9s %6s %13s  %s\n", "benchmark", "rate/s", "ns/item",
+			"ceiling/s", "ratio", "(min-max)", "ceiling; ping-pong before/after");
+	ctx->header_done = true;
+	pl_format_count(rate, sizeof(rate), r->rate);
+	printf("%-34s %9s %9.2f ", c->name, rate, 1e9 / r->rate);
+	if (c->ceiling != NULL) {
+		pl_format_count(ceiling, sizeof(ceiling), r->ceiling_rate);
+		printf("%9s %6.3f (%.3f-%.3f)  %s", ceiling, r->ratio, r->ratio_min, r->ratio_max,
+			c->ceiling_name);
+	} else {
+		printf("%9s %6s %13s  none", "", "", "");
+	}
+	if (!isnan(r->pingpong_before_ns))
+		printf("; %.0f/%.0f ns", r->pingpong_before_ns, r->pingpong_after_ns);
+	putchar('\n');
+}
+
+/* One run, as a rate. */
+static int measure(pl_bench_fn *fn, const struct pl_bench_ctx *ctx, void *arg, double *ret_rate,
+	struct pl_bench_sample *total)
+{
+	struct pl_bench_sample s = { 0 };
+	int r = fn(arg, ctx->budget_ns, &s);
+
+	if (r < 0)
+		return r;
+	if (s.items == 0 || s.ns == 0)
+		return -ENODATA;
+	*ret_rate = (double)s.items * 1e9 / (double)s.ns;
+	total->items += s.items;
+	total->ns += s.ns;
+	return 0;
+}
+
+int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
+{
+	struct pl_bench_sample total = { 0 }, ceiling_total = { 0 };
+	static double rates[PAIRS_MAX], ceilings[PAIRS_MAX], ratios[PAIRS_MAX];
+	struct result res = { 0 };
+	int r;
+
+	res.pingpong_before_ns = pl_cpu_pingpong_ns();
+	for (unsigned int i = 0; i < ctx->pairs; i++) {
+		if (c->ceiling != NULL) {
+			r = measure(c->ceiling, ctx, c->arg, &ceilings[i], &ceiling_total);
+			if (r < 0)
+				goto fail;
+		}
+		r = measure(c->subject, ctx, c->arg, &rates[i], &total);
+		if (r < 0)
+			goto fail;
+		if (c->ceiling != NULL)
+			ratios[i] = rates[i] / ceilings[i];
+	}
+	res.pingpong_after_ns = pl_cpu_pingpong_ns();
+	res.items = total.items;
+	res.seconds = (double)total.ns / 1e9;
+	res.rate = median(rates, ctx->pairs);
+	if (c->ceiling != NULL) {
+		res.ceiling_rate = median(ceilings, ctx->pairs);
+		res.ratio = median(ratios, ctx->pairs);
+		res.ratio_min = ratios[0];
+		res.ratio_max = ratios[ctx->pairs - 1];
+	}
+	if (ctx->jsonl)
+		print_jsonl(ctx, c, &res);
+	else
+		print_table(ctx, c, &res);
+	fflush(stdout);
+	return 0;
+fail:
+	pl_complain("benchmark %s: %s", c->name, strerror(-r));
+	return r;
+}
+
+static const struct pl_bench *find(const char *name)
+{
+	for (size_t i = 0; benches[i] != NULL; i++) {
+		if (strcmp(benches[i]->name, name) == 0)
+			return benches[i];
+	}
+	return NULL;
+}
+
+static void print_list(void)
+{
+	for (size_t i = 0; benches[i] != NULL; i++)
+		printf("%-16s %s\n", benches[i]->name, benches[i]->summary);
+}
+
+static int run_all(const struct pl_opt_list *names, struct pl_bench_ctx *ctx)
+{
+	int code = PL_EXIT_OK;
+
+	for (size_t i = 0; i < names->n; i++) {
+		if (find(names->items[i]) == NULL) {
+			pl_complain("unknown benchmark '%s'; 'pathline bench --list' lists them",
+				names->items[i]);
+			return PL_EXIT_USAGE;
+		}
+	}
+	if (names->n == 0) {
+		for (size_t i = 0; benches[i] != NULL; i++) {
+			if (benches[i]->run(ctx) < 0)
+				code = PL_EXIT_FAILED;
+		}
+	}
+	for (size_t i = 0; i < names->n; i++) {
+		if (find(names->items[i])->run(ctx) < 0)
+			code = PL_EXIT_FAILED;
+	}
+	return code;
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_bench_ctx ctx = { 0 };
+	struct pl_opt_list names;
+	int code = PL_EXIT_OK;
+
+	if (pl_command_parse(&pl_command_bench, argc, argv, &names, &code) != 0)
+		return code;
+	ctx.budget_ns = (uint64_t)(seconds * 1e9);
+	ctx.size_bytes = size_bytes;
+	ctx.pairs = (unsigned int)pairs;
+	ctx.jsonl = strcmp(output, "jsonl") == 0;
+	if (list) {
+		print_list();
+	} else if (pairs < PAIRS_MIN || pairs > PAIRS_MAX) {
+		pl_complain("--pairs is from %d to %d", PAIRS_MIN, PAIRS_MAX);
+		code = PL_EXIT_USAGE;
+	} else if (!(seconds >= 0.001 && seconds <= 3600)) {
+		pl_complain("--seconds is from 0.001 to 3600");
+		code = PL_EXIT_USAGE;
+	} else {
+		code = run_all(&names, &ctx);
+	}
+	pl_opt_list_done(&names);
+	return code;
+}
+
+const struct pl_command pl_command_bench = {
+	.name = "bench",
+	.summary = "measure, each figure beside its ceiling in the same run",
+	.usage = "[OPTION]… [NAME]…",
+	.description =
+		"Runs the named benchmarks, or all. Each measured thing and its ceiling (the fastest\n"
+		"its job could be done on this machine) run in turn, and the ratio is the median of the\n"
+		"neighbours' ratios: on a shared machine the ratio stays when the rates do not. The time\n"
+		"of a core-to-core ping-pong before and after tells whether the machine was disturbed.\n"
+		"\n"
+		"With -o jsonl each result is an object with name, items, seconds, rate, ns_per_item,\n"
+		"ceiling_name, ceiling_rate, ratio, ratio_min, ratio_max, pairs, pingpong_before_ns and\n"
+		"pingpong_after_ns.",
+	.examples = "  pathline bench decode-int\n  pathline bench -o jsonl --pairs 11 read udp\n",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pathline doctor: what this machine offers, and for what is missing the command that gives it. Looks
+ * only; changes nothing and needs no privilege.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <linux/capability.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "cli/command.h"
+
+enum status { STATUS_OK, STATUS_WARN, STATUS_FAIL, STATUS_MAX };
+
+static const char *const status_names[STATUS_MAX] = { "ok", "warn", "fail" };
+
+struct finding {
+	enum status status;
+	char found[256]; /* what is there, in words */
+	char fix[256];   /* a command, or what to do; empty when nothing is to be done */
+};
+
+__attribute__((format(printf, 2, 3))) static void found(struct finding *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(f->found, sizeof(f->found), fmt, ap);
+	va_end(ap);
+}
+
+__attribute__((format(printf, 3, 4))) static void fix(
+	struct finding *f, enum status status, const char *fmt, ...)
+{
+	va_list ap;
+
+	f->status = status;
+	va_start(ap, fmt);
+	vsnprintf(f->fix, sizeof(f->fix), fmt, ap);
+	va_end(ap);
+}
+
+/* The first line of a small file of /proc or /sys, without its end. */
+static int first_line(const char *path, char *dst, size_t cap)
+{
+	FILE *f = fopen(path, "re");
+
+	if (f == NULL)
+		return -errno;
+	if (fgets(dst, (int)cap, f) == NULL)
+		dst[0] = '\0';
+	fclose(f);
+	dst[strcspn(dst, "\n")] = '\0';
+	return 0;
+}
+
+/* "Key:  value" of a file of /proc, the value as a number in the given base. */
+static int keyed_number(const char *path, const char *key, int base, uint64_t *ret)
+{
+	FILE *f = fopen(path, "re");
+	char line[256];
+	size_t len = strlen(key);
+	int r = -ENOENT;
+
+	if (f == NULL)
+		return -errno;
+	while (r != 0 && fgets(line, sizeof(line), f) != NULL) {
+		if (strncmp(line, key, len) == 0 && line[len] == ':') {
+			*ret = strtoull(line + len + 1, NULL, base);
+			r = 0;
+		}
+	}
+	fclose(f);
+	return r;
+}
+
+static void check_kernel(struct finding *f)
+{
+	struct utsname u;
+	unsigned int major = 0, minor = 0;
+
+	uname(&u);
+	found(f, "%s %s on %s, %ld processors", u.sysname, u.release, u.machine,
+		sysconf(_SC_NPROCESSORS_ONLN));
+	if (sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+		(major < 5 || (major == 5 && minor < 10)))
+		fix(f, STATUS_WARN, "a kernel from 5.10 on; Debian 12 has 6.1");
+}
+
+static void check_rcvbuf(struct finding *f)
+{
+	const int want = 64 << 20;
+	socklen_t len = sizeof(int);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), granted = 0;
+	char max[32];
+
+	if (fd < 0) {
+		found(f, "no UDP socket: %s", strerror(errno));
+		fix(f, STATUS_FAIL, "allow this process to open sockets");
+		return;
+	}
+	if (first_line("/proc/sys/net/core/rmem_max", max, sizeof(max)) < 0)
+		snprintf(max, sizeof(max), "?");
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &want, sizeof(want)) < 0)
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &want, sizeof(want));
+	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &granted, &len);
+	close(fd);
+	/* The kernel doubles what was asked for, to cover its own bookkeeping. */
+	found(f, "net.core.rmem_max is %s; a socket that asks for 64 MiB gets %d KiB", max,
+		granted / 2 >> 10);
+	if (granted / 2 < 8 << 20)
+		fix(f, STATUS_WARN, "sysctl -w net.core.rmem_max=67108864");
+}
+
+static void check_port(struct finding *f, int type, uint16_t port, uint32_t addr, const char *what)
+{
+	struct sockaddr_in sa = {
+		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(addr)
+	};
+	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0), one = 1;
+
+	if (fd < 0) {
+		found(f, "no socket: %s", strerror(errno));
+		fix(f, STATUS_FAIL, "allow this process to open sockets");
+		return;
+	}
+	/* As a restarted daemon would: connections of its predecessor do not count. */
+	if (type == SOCK_STREAM)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0) {
+		found(f, "free (%s)", what);
+	} else {
+		found(f, "cannot be taken (%s): %s", what, strerror(errno));
+		fix(f, STATUS_WARN, "ss -%snlp 'sport = :%u' shows who has it",
+			type == SOCK_STREAM ? "t" : "u", port);
+	}
+	close(fd);
+}
+
+static void check_port_32766(struct finding *f)
+{
+	check_port(f, SOCK_DGRAM, 32766, INADDR_ANY, "telemetry reports");
+}
+
+static void check_port_54321(struct finding *f)
+{
+	check_port(f, SOCK_DGRAM, 54321, INADDR_ANY, "telemetry reports");
+}
+
+static void check_port_8400(struct finding *f)
+{
+	check_port(f, SOCK_STREAM, 8400, INADDR_LOOPBACK, "/metrics and health pages");
+}
+
+static void check_clock(struct finding *f)
+{
+	struct timex t = { 0 };
+	int state = adjtimex(&t);
+	char source[64] = "?";
+
+	first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+		sizeof(source));
+	if (state < 0) {
+		found(f, "clock source %s; state unknown: %s", source, strerror(errno));
+		return;
+	}
+	if (state == TIME_ERROR || (t.status & STA_UNSYNC) != 0) {
+		found(f,
+			"clock source %s; not synchronized: times of reports cannot be compared with "
+			"those of other machines",
+			source);
+		fix(f, STATUS_WARN, "timedatectl set-ntp true");
+	} else {
+		found(f, "clock source %s; synchronized, error at most %ld us", source, t.maxerror);
+	}
+}
+
+static void check_clock_source(struct finding *f)
+{
+	static const char folder[] = "/sys/devices/system/clocksource/clocksource0/";
+	char path[128], now[64] = "", all[128] = "";
+
+	snprintf(path, sizeof(path), "%scurrent_clocksource", folder);
+	first_line(path, now, sizeof(now));
+	snprintf(path, sizeof(path), "%savailable_clocksource", folder);
+	first_line(path, all, sizeof(all));
+	found(f, "%s (there are: %s)", now[0] != '\0' ? now : "unknown", all);
+	if ((strcmp(now, "hpet") == 0 || strcmp(now, "acpi_pm") == 0) && strstr(all, "tsc") != NULL)
+		fix(f, STATUS_WARN, "echo tsc > %scurrent_clocksource", folder);
+}
+
+static void check_files(struct finding *f)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	found(f, "%" PRIu64 " open files", (uint64_t)limit.rlim_cur);
+	if (limit.rlim_cur < 1024)
+		fix(f, STATUS_WARN, "ulimit -n 65536");
+}
+
+static void check_disk(struct finding *f)
+{
+	const char *path =
+		access("/var/lib/pathline", F_OK) == 0 ? "/var/lib/pathline" : "/var/lib";
+	struct statvfs st;
+	uint64_t free_bytes;
+
+	if (statvfs(path, &st) != 0) {
+		found(f, "%s: %s", path, strerror(errno));
+		return;
+	}
+	free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+	found(f, "%s: %" PRIu64 " MiB free", path, free_bytes >> 20);
+	if (free_bytes < UINT64_C(1) << 30)
+		fix(f, STATUS_WARN, "df -h %s; make room, or write elsewhere", path);
+}
+
+static void check_huge_pages(struct finding *f)
+{
+	uint64_t total = 0, available = 0, kib = 0;
+
+	keyed_number("/proc/meminfo", "HugePages_Total", 10, &total);
+	keyed_number("/proc/meminfo", "HugePages_Free", 10, &available);
+	keyed_number("/proc/meminfo", "Hugepagesize", 10, &kib);
+	found(f, "%" PRIu64 " of %" PRIu64 " pages of %" PRIu64 " KiB free; none needed", available,
+		total, kib);
+}
+
+static void check_ioam(struct finding *f)
+{
+	if (access("/proc/sys/net/ipv6/conf/all/ioam6_enabled", F_OK) == 0 ||
+		access("/proc/sys/net/ipv6/conf/lo/ioam6_enabled", F_OK) == 0) {
+		found(f, "this kernel can be an IOAM node");
+	} else {
+		found(f, "this kernel is no IOAM node; decoding IOAM does not need it");
+		fix(f, STATUS_WARN, "a kernel from 5.15 on with IPv6");
+	}
+}
+
+static void check_btf(struct finding *f)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0) {
+		found(f, "type information of the kernel is there");
+	} else {
+		found(f, "no type information of the kernel (BTF)");
+		fix(f, STATUS_WARN, "a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's");
+	}
+}
+
+static void check_jit(struct finding *f)
+{
+	char value[16];
+
+	if (first_line("/proc/sys/net/core/bpf_jit_enable", value, sizeof(value)) < 0) {
+		found(f, "state not readable by this user");
+		return;
+	}
+	found(f, "net.core.bpf_jit_enable is %s", value);
+	if (strcmp(value, "0") == 0)
+		fix(f, STATUS_WARN, "sysctl -w net.core.bpf_jit_enable=1");
+}
+
+static void check_af_xdp(struct finding *f)
+{
+	int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0) {
+		found(f, "AF_XDP sockets can be opened");
+		close(fd);
+	} else if (errno == EPERM || errno == EACCES) {
+		found(f, "AF_XDP sockets are there, this user may not open them");
+		fix(f, STATUS_WARN, "run as root, or see capabilities");
+	} else {
+		found(f, "no AF_XDP sockets: %s", strerror(errno));
+		fix(f, STATUS_WARN, "a kernel with CONFIG_XDP_SOCKETS, as Debian's");
+	}
+}
+
+static void check_capabilities(struct finding *f)
+{
+	static const struct {
+		unsigned int bit;
+		const char *name;
+	} wanted[] = {
+		{ CAP_NET_RAW, "cap_net_raw" }, { CAP_NET_ADMIN, "cap_net_admin" },
+		{ 39, "cap_bpf" }, /* CAP_BPF, since Linux 5.8 */
+	};
+	char missing[128] = "", self[200] = "";
+	uint64_t have = 0;
+
+	if (keyed_number("/proc/self/status", "CapEff", 16, &have) < 0) {
+		found(f, "cannot be read");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		if ((have >> wanted[i].bit & 1) != 0)
+			continue;
+		if (missing[0] != '\0')
+			strncat(missing, ",", sizeof(missing) - strlen(missing) - 1);
+		strncat(missing, wanted[i].name, sizeof(missing) - strlen(missing) - 1);
+	}
+	if (missing[0] == '\0') {
+		found(f, "all there");
+		return;
+	}
+	found(f, "without %s; sockets and files need none of them", missing);
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) > 0)
+		fix(f, STATUS_WARN, "setcap %s+ep %.100s", missing, self);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct finding *f);
+} checks[] = {
+	{ "kernel", check_kernel },
+	{ "receive buffer", check_rcvbuf },
+	{ "udp port 32766", check_port_32766 },
+	{ "udp port 54321", check_port_54321 },
+	{ "tcp port 8400", check_port_8400 },
+	{ "clock", check_clock },
+	{ "clock source", check_clock_source },
+	{ "files", check_files },
+	{ "disk", check_disk },
+	{ "huge pages", check_huge_pages },
+	{ "ioam", check_ioam },
+	{ "btf", check_btf },
+	{ "bpf jit", check_jit },
+	{ "af_xdp", check_af_xdp },
+	{ "capabilities", check_capabilities },
+};
+
+static const char *output;
+
+static const struct pl_opt *options(void)
+{
+	static const char *const formats[] = { "text", "json", NULL };
+	static const struct pl_opt table[] = {
+		{ PL_OPT_CHOICE, 'o', "output", &output, "FORMAT", "how to print it", formats },
+		{ .type = PL_OPT_END },
+	};
+
+	output = "text";
+	return table;
+}
+
+static void write_text(struct pl_buf *out, const char *name, const struct finding *f)
+{
+	pl_buf_printf(out, "%-5s %-15s %s\n", status_names[f->status], name, f->found);
+	if (f->fix[0] != '\0')
+		pl_buf_printf(out, "%-5s %-15s -> %s\n", "", "", f->fix);
+}
+
+static void write_json(struct pl_json *json, const char *name, const struct finding *f)
+{
+	pl_json_object(json);
+	pl_json_key(json, "name");
+	pl_json_str(json, name);
+	pl_json_key(json, "status");
+	pl_json_str(json, status_names[f->status]);
+	pl_json_key(json, "found");
+	pl_json_str(json, f->found);
+	if (f->fix[0] != '\0') {
+		pl_json_key(json, "fix");
+		pl_json_str(json, f->fix);
+	}
+	pl_json_object_end(json);
+}
+
+static int run(int argc, char **argv)
+{
+	unsigned int counts[STATUS_MAX] = { 0 };
+	struct pl_opt_list operands;
+	struct pl_json json;
+	struct pl_buf out;
+	bool as_json;
+	int code;
+
+	if (pl_command_parse(&pl_command_doctor, argc, argv, &operands, &code) != 0)
+		return code;
+	if (operands.n > 0) {
+		pl_complain("doctor takes no operand, not '%s'", operands.items[0]);
+		pl_opt_list_done(&operands);
+		return PL_EXIT_USAGE;
+	}
+	pl_opt_list_done(&operands);
+
+	as_json = strcmp(output, "json") == 0;
+	pl_buf_init(&out);
+	pl_json_init(&json, &out);
+	if (as_json) {
+		pl_json_object(&json);
+		pl_json_key(&json, "checks");
+		pl_json_array(&json);
+	}
+	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		struct finding f = { 0 };
+
+		checks[i].run(&f);
+		counts[f.status]++;
+		if (as_json)
+			write_json(&json, checks[i].name, &f);
+		else
+			write_text(&out, checks[i].name, &f);
+	}
+	if (as_json) {
+		pl_json_array_end(&json);
+		for (unsigned int s = 0; s < STATUS_MAX; s++) {
+			pl_json_key(&json, status_names[s]);
+			pl_json_u64(&json, counts[s]);
+		}
+		pl_json_object_end(&json);
+		pl_buf_chr(&out, '\n');
+	} else {
+		pl_buf_printf(&out, "%u ok, %u warn, %u fail\n", counts[STATUS_OK],
+			counts[STATUS_WARN], counts[STATUS_FAIL]);
+	}
+	fwrite(out.data, 1, out.len, stdout);
+	pl_buf_done(&out);
+	return counts[STATUS_FAIL] > 0 ? PL_EXIT_UNAVAILABLE : PL_EXIT_OK;
+}
+
+const struct pl_command pl_command_doctor = {
+	.name = "doctor",
+	.summary = "say what this machine can do, and the command that gives what it lacks",
+	.usage = "[OPTION]…",
+	.description =
+		"Looks only and needs no privilege. Each line is ok, warn (something will be slower or\n"
+		"missing) or fail (pathline cannot work); what to do stands below it. Exit code 69\n"
+		"when a line failed.",
+	.examples = "  pathline doctor\n  pathline doctor -o json\n",
+	.options = options,
+	.run = run,
+};

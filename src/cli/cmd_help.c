@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline help: the overview, or one command's page; --man writes either as a manual page. */
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "cli/command.h"
+
+static bool man;
+
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		{ PL_OPT_FLAG, 0, "man", &man, NULL,
+			"write a manual page (roff), as 'make man' installs it", NULL },
+		{ .type = PL_OPT_END },
+	};
+
+	man = false;
+	return table;
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_opt_list operands;
+	const struct pl_command *cmd = NULL;
+	const char *nearest;
+	struct pl_buf out;
+	int code = PL_EXIT_OK;
+
+	if (pl_command_parse(&pl_command_help, argc, argv, &operands, &code) != 0)
+		return code;
+	pl_buf_init(&out);
+	if (operands.n > 1) {
+		pl_complain("help takes one command, not %zu", operands.n);
+		code = PL_EXIT_USAGE;
+		goto done;
+	}
+	if (operands.n == 1) {
+		cmd = pl_command_find(operands.items[0]);
+		if (cmd == NULL) {
+			nearest = pl_command_nearest(operands.items[0]);
+			pl_complain("unknown command '%s'%s%s%s", operands.items[0],
+				nearest != NULL ? "; did you mean '" : "",
+				nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+			code = PL_EXIT_USAGE;
+			goto done;
+		}
+	}
+	if (cmd == NULL)
+		man ? pl_help_man_overview(&out) : pl_help_overview(&out);
+	else
+		man ? pl_help_man(cmd, &out) : pl_help_page(cmd, &out);
+	if (out.failed) {
+		pl_complain("out of memory");
+		code = PL_EXIT_FAILED;
+		goto done;
+	}
+	fwrite(out.data, 1, out.len, stdout);
+done:
+	pl_buf_done(&out);
+	pl_opt_list_done(&operands);
+	return code;
+}
+
+const struct pl_command pl_command_help = {
+	.name = "help",
+	.summary = "say what a command does",
+	.usage = "[--man] [COMMAND]",
+	.description = "Without a command it lists them all.",
+	.examples = "  pathline help read\n  pathline help --man read | man -l -\n",
+	.options = options,
+	.run = run,
+};

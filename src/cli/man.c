@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Help pages as manual pages: man(7) macros, which mandoc and groff both read. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "cli/command.h"
+
+/* The date of the version as NEWS.md has it; not the day of the build, which would make builds differ. */
+#define RELEASED "2026-11-20"
+
+/* Text that must come out as it stands: roff's escape, and control characters at a line's start. */
+static void put(struct pl_buf *out, const char *text, bool line_start)
+{
+	for (; *text != '\0'; text++) {
+		if (line_start && (*text == '.' || *text == '\''))
+			pl_buf_str(out, "\\&");
+		line_start = *text == '\n';
+		switch (*text) {
+		case '\\':
+			pl_buf_str(out, "\\e");
+			break;
+		case '-':
+			pl_buf_str(out, "\\-");
+			break;
+		case '\'':
+			pl_buf_str(out, "\\(aq");
+			break;
+		default:
+			pl_buf_chr(out, *text);
+		}
+	}
+}
+
+static void heading(struct pl_buf *out, const char *title)
+{
+	pl_buf_printf(out, ".SH %s\n", title);
+}
+
+/*
+ * Paragraphs are parted by empty lines, as in the help page; a line that begins with a space is an
+ * example or a table and keeps its breaks.
+ */
+static void paragraphs(struct pl_buf *out, const char *text)
+{
+	bool verbatim = false, gap = false, begun = false;
+
+	while (*text != '\0') {
+		const char *end = strchrnul(text, '\n');
+		char line[1024];
+		size_t len = (size_t)(end - text);
+		bool blank = len == 0, wants = *text == ' ';
+
+		if (len >= sizeof(line))
+			len = sizeof(line) - 1;
+		memcpy(line, text, len);
+		line[len] = '\0';
+		if (blank) {
+			gap = true;
+		} else {
+			if (!wants && verbatim)
+				pl_buf_str(out, ".fi\n");
+			if (begun && (gap || wants != verbatim))
+				pl_buf_str(out, ".PP\n");
+			if (wants && !verbatim)
+				pl_buf_str(out, ".nf\n");
+			begun = true;
+			verbatim = wants;
+			gap = false;
+			put(out, line, true);
+			pl_buf_chr(out, '\n');
+		}
+		text = *end == '\0' ? end : end + 1;
+	}
+	if (verbatim)
+		pl_buf_str(out, ".fi\n");
+}
+
+static void option(struct pl_buf *out, const struct pl_opt *opt)
+{
+	if (opt->type == PL_OPT_HEADING) {
+		pl_buf_str(out, ".SS \"");
+		put(out, opt->name, false);
+		pl_buf_str(out, "\"\n");
+		return;
+	}
+	pl_buf_str(out, ".TP\n");
+	if (opt->short_name != 0)
+		pl_buf_printf(out, "\\fB\\-%c\\fR, ", opt->short_name);
+	pl_buf_str(out, "\\fB\\-\\-");
+	put(out, opt->name, false);
+	pl_buf_str(out, "\\fR");
+	if (opt->type != PL_OPT_FLAG) {
+		pl_buf_str(out, " \\fI");
+		put(out, opt->value != NULL ? opt->value : "VALUE", false);
+		pl_buf_str(out, "\\fR");
+	}
+	pl_buf_chr(out, '\n');
+	put(out, opt->help, true);
+	if (opt->type == PL_OPT_CHOICE && opt->choices != NULL) {
+		pl_buf_str(out, ": ");
+		for (size_t i = 0; opt->choices[i] != NULL; i++) {
+			if (i > 0)
+				pl_buf_str(out, opt->choices[i + 1] == NULL ? " or " : ", ");
+			put(out, opt->choices[i], false);
+		}
+	}
+	pl_buf_chr(out, '\n');
+}
+
+static void title(struct pl_buf *out, const char *page)
+{
+	pl_buf_str(out, ".\\\" Written by 'pathline help --man'; edit the command instead.\n.TH ");
+	for (; *page != '\0'; page++)
+		pl_buf_chr(out, *page >= 'a' && *page <= 'z' ? (char)(*page - 'a' + 'A') : *page);
+	pl_buf_str(out, " 1 \"" RELEASED "\" \"pathline " PL_VERSION "\" \"User Commands\"\n");
+}
+
+static void exit_codes(struct pl_buf *out)
+{
+	static const struct {
+		int code;
+		const char *means;
+	} table[] = {
+		{ PL_EXIT_OK, "done" },
+		{ PL_EXIT_FAILED, "failed while running" },
+		{ PL_EXIT_USAGE, "wrong usage" },
+		{ PL_EXIT_NOTHING, "ran, but found nothing or crossed a threshold" },
+		{ PL_EXIT_UNAVAILABLE, "something needed is not available" },
+		{ PL_EXIT_PRIVILEGE, "a privilege is missing" },
+		{ PL_EXIT_CONFIG, "the configuration is wrong" },
+	};
+
+	heading(out, "EXIT STATUS");
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		pl_buf_printf(out, ".TP\n%d\n%s\n", table[i].code, table[i].means);
+}
+
+void pl_help_man(const struct pl_command *cmd, struct pl_buf *out)
+{
+	char page[64] = "pathline-";
+
+	strncat(page, cmd->name, sizeof(page) - sizeof("pathline-"));
+	title(out, page);
+	heading(out, "NAME");
+	pl_buf_printf(out, "pathline\\-%s \\- ", cmd->name);
+	put(out, cmd->summary, false);
+	pl_buf_chr(out, '\n');
+	heading(out, "SYNOPSIS");
+	pl_buf_printf(out, "\\fBpathline %s\\fR ", cmd->name);
+	put(out, cmd->usage, false);
+	pl_buf_chr(out, '\n');
+	if (cmd->description != NULL) {
+		heading(out, "DESCRIPTION");
+		paragraphs(out, cmd->description);
+	}
+	if (cmd->options != NULL) {
+		heading(out, "OPTIONS");
+		for (const struct pl_opt *o = cmd->options(); o->type != PL_OPT_END; o++)
+			option(out, o);
+	}
+	if (cmd->examples != NULL) {
+		heading(out, "EXAMPLES");
+		paragraphs(out, cmd->examples);
+	}
+	exit_codes(out);
+	heading(out, "SEE ALSO");
+	pl_buf_str(out, "\\fBpathline\\fR(1)\n");
+}
+
+void pl_help_man_overview(struct pl_buf *out)
+{
+	title(out, "pathline");
+	heading(out, "NAME");
+	pl_buf_str(out, "pathline \\- network telemetry from wire to memory to answer\n");
+	heading(out, "SYNOPSIS");
+	pl_buf_str(
+		out, "\\fBpathline\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]... [\\fIOPERAND\\fR]...\n");
+	heading(out, "DESCRIPTION");
+	paragraphs(out,
+		"Switches and hosts describe what happened to each packet: which path it took, how\n"
+		"long it queued, where it was lost. pathline receives those descriptions (In-band\n"
+		"Network Telemetry, IOAM), decodes them, and shows, counts and exports them.\n"
+		"\n"
+		"Each command has a page of its own, pathline-COMMAND(1).");
+	heading(out, "COMMANDS");
+	for (size_t i = 0; pl_commands[i] != NULL; i++) {
+		pl_buf_printf(out, ".TP\n\\fBpathline\\-%s\\fR(1)\n", pl_commands[i]->name);
+		put(out, pl_commands[i]->summary, true);
+		pl_buf_chr(out, '\n');
+	}
+	exit_codes(out);
+}
