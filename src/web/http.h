@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A read-only HTTP/1.1 server (RFC 9110, 9112; parsing by libmicrohttpd): GET and HEAD, exact paths, one
+ * thread of its own that shares nothing with the packet path. It cannot be held up: connections are
+ * limited in total and per address, a request's head must be there within 5 s and below 8 KiB, an answer be
+ * taken within 30 s, an idle connection ends after 30 s; all of this by a deadline, not by inactivity.
+ *
+ * pl_http_open binds and starts the thread; handlers run on it, one at a time. Routes and names are copied,
+ * a route's `arg` is borrowed until pl_http_close.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/counter.h"
+#include "base/diag.h"
+#include "web/request.h"
+
+struct pl_http_request {
+	const char *path;
+	const char *query;  /* undecoded, see pl_http_query_get */
+	const char *accept; /* header or NULL */
+	struct pl_addr client;
+};
+
+struct pl_http_reply {
+	unsigned int status;      /* 200 when the handler leaves it */
+	const char *content_type; /* static text; text/plain when the handler leaves it */
+	struct pl_buf body;       /* limited; a failed buffer is answered with 503 */
+};
+
+typedef void pl_http_handler(
+	void *arg, const struct pl_http_request *request, struct pl_http_reply *reply);
+
+struct pl_http_route {
+	const char *path; /* exact; NULL ends a table */
+	pl_http_handler *handler;
+	void *arg;
+};
+
+struct pl_http_options {
+	const char *listen;       /* "127.0.0.1:8400"; port 0 = any free one */
+	const char *const *names; /* host names it answers to beyond its own, n_names of them */
+	size_t n_names;
+	unsigned int max_connections; /* 0 = 128 */
+	unsigned int max_per_address; /* 0 = 16 */
+	uint64_t max_body_bytes;      /* of an answer; 0 = 16 MiB */
+};
+
+/* Answers by status, as metrics show them. */
+enum pl_http_code {
+	PL_HTTP_200,
+	PL_HTTP_400,
+	PL_HTTP_403,
+	PL_HTTP_404,
+	PL_HTTP_405,
+	PL_HTTP_413,
+	PL_HTTP_414,
+	PL_HTTP_431,
+	PL_HTTP_503,
+	PL_HTTP_CODE_MAX,
+};
+
+struct pl_http_counters {
+	struct pl_counter answers[PL_HTTP_CODE_MAX];
+	struct pl_counter connections; /* accepted */
+	struct pl_counter expired;     /* ended by a deadline */
+};
+
+struct pl_http;
+
+/* -EINVAL (bad address), -EADDRINUSE and other errno from binding, with diag. */
+int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
+	const struct pl_http_route *routes, struct pl_diag *diag);
+void pl_http_close(struct pl_http *http);
+
+/* "127.0.0.1:8400", with the port really bound. Lives as long as the server. */
+const char *pl_http_address(const struct pl_http *http);
+const struct pl_http_counters *pl_http_counters(const struct pl_http *http);
+unsigned int pl_http_code_number(enum pl_http_code code);
+
+/* What the server may hold in memory, its answers included. */
+uint64_t pl_http_memory(const struct pl_http_options *options);
