@@ -1,0 +1,608 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pipeline/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/num.h"
+#include "netio/port.h"
+#include "record/where.h"
+
+enum {
+	MAX_SOURCES = 32,
+	MAX_SOCKETS = 64,
+	MAX_OUTPUTS = 16,
+	MAX_PROFILES = 1024,
+};
+
+/* ---- checks of single values ---- */
+
+static int check_source(const char *value, struct pl_diag *diag)
+{
+	if (strncmp(value, "udp:", 4) != 0) {
+		pl_diag_set(diag, "\"%s\" is not a source; udp://HOST:PORT is", value);
+		return -EINVAL;
+	}
+	return pl_port_uri_sockets(value, diag) < 0 ? -EINVAL : 0;
+}
+
+static int check_prefix(const char *value, struct pl_diag *diag)
+{
+	struct pl_addr addr;
+	unsigned int bits;
+
+	if (pl_parse_prefix(value, &addr, &bits) == 0)
+		return 0;
+	pl_diag_set(diag, "\"%s\" is neither an address nor a prefix such as 10.0.0.0/8", value);
+	return -EINVAL;
+}
+
+static int check_listen(const char *value, struct pl_diag *diag)
+{
+	struct pl_addr addr;
+	uint16_t port;
+
+	if (strcmp(value, "off") == 0 || pl_parse_endpoint(value, &addr, &port) == 0)
+		return 0;
+	pl_diag_set(diag, "\"%s\" is neither ADDRESS:PORT nor off", value);
+	return -EINVAL;
+}
+
+static int check_where(const char *value, struct pl_diag *diag)
+{
+	struct pl_where *where;
+	struct pl_diag inner = { .text = "" };
+	int r = pl_where_new(&where, value, &inner);
+
+	if (r == 0)
+		pl_where_free(where);
+	else
+		pl_diag_set(
+			diag, "in the expression at character %u: %s", inner.column, inner.text);
+	return r;
+}
+
+/* "0x17" (the whole field) or "0x20/0x20" (value and mask) */
+static int parse_dscp(const char *text, uint8_t *ret_value, uint8_t *ret_mask)
+{
+	char value[16];
+	const char *slash = strchr(text, '/');
+	size_t n = slash != NULL ? (size_t)(slash - text) : strlen(text);
+	uint64_t v, m = 0x3f;
+
+	if (n >= sizeof(value))
+		return -EINVAL;
+	memcpy(value, text, n);
+	value[n] = '\0';
+	if (pl_parse_u64(value, &v) < 0 || (slash != NULL && pl_parse_u64(slash + 1, &m) < 0))
+		return -EINVAL;
+	if (v > 0x3f || m > 0x3f || m == 0 || (v & ~m) != 0)
+		return -EINVAL;
+	*ret_value = (uint8_t)v;
+	*ret_mask = (uint8_t)m;
+	return 0;
+}
+
+static int check_dscp(const char *value, struct pl_diag *diag)
+{
+	uint8_t v, m;
+
+	if (parse_dscp(value, &v, &m) == 0)
+		return 0;
+	pl_diag_set(diag,
+		"\"%s\" is neither a DSCP (0 to 63) nor VALUE/MASK with the value within the mask",
+		value);
+	return -EINVAL;
+}
+
+static int check_marker(const char *value, struct pl_diag *diag)
+{
+	uint64_t v;
+
+	if (pl_parse_u64(value, &v) == 0)
+		return 0;
+	pl_diag_set(diag, "\"%s\" is not a 64-bit number", value);
+	return -EINVAL;
+}
+
+static int check_name(const char *value, struct pl_diag *diag)
+{
+	size_t n =
+		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
+
+	if (n > 0 && n <= 64 && value[n] == '\0')
+		return 0;
+	pl_diag_set(diag, "a name is of 1 to 64 letters, digits, '_', '-' and '.'");
+	return -EINVAL;
+}
+
+/* ---- the table ---- */
+
+static const char *const report_versions[] = { "auto", "0.5", "1.0", "2.0", NULL };
+static const char *const dialects[] = { "spec", "intcollector", "geant", "noviflow", "host-int",
+	"v0.4", NULL };
+static const char *const queue_words[] = { "auto", "8+24", "16+16", NULL };
+static const char *const placements[] = { "auto", "before-options", "after-options", NULL };
+static const char *const units[] = { "ns", "us", NULL };
+static const char *const embedded[] = { "auto", "announced", "never", NULL };
+static const char *const output_types[] = { "jsonl", NULL };
+static const char *const log_levels[] = { "error", "warning", "notice", "info", "debug", NULL };
+static const char *const log_formats[] = { "auto", "text", "logfmt", "json", NULL };
+
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct pl_config_source, member)
+static const struct pl_conf_row source_rows[] = {
+	{ .key = "uri", .type = PL_CONF_STRING, AT(uri), .required = true, .check = check_source,
+	  .help = "Where reports come in: udp://HOST:PORT; without a host, every address." },
+	{ .key = "sockets", .type = PL_CONF_U64, AT(sockets), .def = "1", .min = 1, .max = MAX_SOCKETS,
+	  .help = "Sockets that share the address, each with a worker of its own." },
+	{ .key = "rcvbuf", .type = PL_CONF_SIZE, AT(rcvbuf_bytes), .def = "0", .min = 0, .max = UINT64_C(1) << 30,
+	  .help = "Socket buffer to ask the kernel for; 0 leaves it to the port." },
+	{ 0 },
+};
+#undef AT
+
+#define AT(member) .offset = offsetof(struct pl_config_profile, member)
+static const struct pl_conf_row profile_rows[] = {
+	{ .key = "match", .type = PL_CONF_STRING, AT(match), .required = true, .check = check_prefix,
+	  .help = "Exporters it is for: an address or a prefix; the longest that matches wins." },
+	{ .key = "report_version", .type = PL_CONF_CHOICE, AT(report_version), .def = "auto", .choices = report_versions,
+	  .help = "Version of the telemetry reports, when their own word must not be believed." },
+	{ .key = "dialect", .type = PL_CONF_CHOICE, AT(dialect), .def = "spec", .choices = dialects,
+	  .help = "Reading of the INT header to prefer where several fit." },
+	{ .key = "dialect_pinned", .type = PL_CONF_BOOL, AT(dialect_pinned), .def = "false",
+	  .help = "Accept that dialect only." },
+	{ .key = "queue_word", .type = PL_CONF_CHOICE, AT(queue_word), .def = "auto", .choices = queue_words,
+	  .help = "Widths of queue id and occupancy." },
+	{ .key = "tcp_placement", .type = PL_CONF_CHOICE, AT(tcp_placement), .def = "auto", .choices = placements,
+	  .help = "Where INT stands in TCP: before or after the options." },
+	{ .key = "timestamp_unit", .type = PL_CONF_CHOICE, AT(timestamp_unit), .def = "ns", .choices = units,
+	  .help = "Unit of the hops' timestamps." },
+	{ .key = "latency_unit", .type = PL_CONF_CHOICE, AT(latency_unit), .def = "ns", .choices = units,
+	  .help = "Unit of the hops' latencies." },
+	{ .key = "embedded", .type = PL_CONF_CHOICE, AT(embedded), .def = "auto", .choices = embedded,
+	  .help = "INT in the packet inside a report: also found by its bytes, only when announced, never." },
+	{ .key = "dscp", .type = PL_CONF_STRING, AT(dscp), .check = check_dscp,
+	  .help = "DSCP that announces INT: VALUE or VALUE/MASK." },
+	{ .key = "int_port", .type = PL_CONF_U64, AT(int_port), .def = "0", .min = 0, .max = 65535,
+	  .help = "UDP destination port that announces INT; 0 is none." },
+	{ .key = "marker", .type = PL_CONF_STRING, AT(marker), .check = check_marker,
+	  .help = "64-bit probe marker that announces INT." },
+	{ 0 },
+};
+#undef AT
+
+#define AT(member) .offset = offsetof(struct pl_config_output, member)
+static const struct pl_conf_row output_rows[] = {
+	{ .key = "name", .type = PL_CONF_STRING, AT(name), .check = check_name,
+	  .help = "What metrics call it; by default the kind and its place in the list." },
+	{ .key = "type", .type = PL_CONF_CHOICE, AT(type), .def = "jsonl", .choices = output_types,
+	  .help = "Kind of output: jsonl is a file of JSON lines." },
+	{ .key = "path", .type = PL_CONF_STRING, AT(path), .required = true,
+	  .help = "The file." },
+	{ .key = "paths", .type = PL_CONF_BOOL, AT(paths), .def = "true",
+	  .help = "Write reports: a path with its hops." },
+	{ .key = "events", .type = PL_CONF_BOOL, AT(events), .def = "true",
+	  .help = "Write events." },
+	{ .key = "where", .type = PL_CONF_STRING, AT(where), .check = check_where,
+	  .help = "Only reports that satisfy this expression (events are not filtered)." },
+	{ .key = "rotate.size", .type = PL_CONF_SIZE, AT(rotate_size_bytes), .def = "256MiB", .min = 0, .max = UINT64_C(1) << 50,
+	  .help = "Begin a new file before this size; 0 is never." },
+	{ .key = "rotate.age", .type = PL_CONF_DURATION, AT(rotate_age_ns), .def = "0s",
+	  .help = "Begin a new file at this age; 0 is never." },
+	{ .key = "rotate.keep", .type = PL_CONF_U64, AT(rotate_keep), .def = "5", .min = 1, .max = 1000,
+	  .help = "Old files kept." },
+	{ .key = "queue", .type = PL_CONF_U64, AT(queue_records), .def = "65536", .min = 1024, .max = 1 << 24,
+	  .help = "Records (reports, hops and events count one each) that may wait per worker; beyond, they are dropped and counted." },
+	{ .key = "buffer", .type = PL_CONF_SIZE, AT(buffer_bytes), .def = "1MiB", .min = 65536, .max = UINT64_C(1) << 30,
+	  .help = "Text that may wait while the file cannot be written." },
+	{ 0 },
+};
+#undef AT
+
+#define AT(member) .offset = offsetof(struct pl_config, member)
+const struct pl_conf_row pl_config_rows[] = {
+	{ .key = "sources", .type = PL_CONF_LIST, AT(sources), .rows = source_rows, .item_size = sizeof(struct pl_config_source), .max = MAX_SOURCES,
+	  .help = "Where reports come in; without any, UDP ports 32766 and 54321." },
+	{ .key = "profiles", .type = PL_CONF_LIST, AT(profiles), .rows = profile_rows, .item_size = sizeof(struct pl_config_profile), .max = MAX_PROFILES,
+	  .help = "How to read what the bytes of a report cannot tell, by exporter." },
+	{ .key = "outputs", .type = PL_CONF_LIST, AT(outputs), .rows = output_rows, .item_size = sizeof(struct pl_config_output), .max = MAX_OUTPUTS,
+	  .help = "Where records and events go, beside the metrics page." },
+	{ .key = "pin", .type = PL_CONF_BOOL, AT(pin), .def = "false",
+	  .help = "Pin each worker to a processor of its own. Not changed by a reload." },
+	{ .key = "drain", .type = PL_CONF_DURATION, AT(drain_ns), .def = "4s", .min = 0, .max = UINT64_C(600000000000),
+	  .help = "How long a stop may take to deliver what is queued." },
+
+	{ .key = "decode.max_exporters", .type = PL_CONF_U64, AT(decode.max_exporters), .def = "4096", .min = 1, .max = 1 << 20,
+	  .help = "Sequence spaces followed per worker: address, node and hardware unit." },
+	{ .key = "decode.max_paths", .type = PL_CONF_U64, AT(decode.max_paths), .def = "65536", .min = 1, .max = 1 << 24,
+	  .help = "Paths remembered per worker." },
+	{ .key = "decode.sequence_gap_max", .type = PL_CONF_U64, AT(decode.sequence_gap_max), .def = "65536", .min = 1, .max = 1 << 21,
+	  .help = "A larger jump of the sequence number is a restart, not a loss." },
+	{ .key = "decode.latency_max", .type = PL_CONF_DURATION, AT(decode.latency_max_ns), .def = "10s", .min = 1, .max = UINT64_C(3600000000000),
+	  .help = "A hop or link latency above this is implausible and left out." },
+	{ .key = "decode.gre_int_ethertype", .type = PL_CONF_U64, AT(decode.gre_int_ethertype), .def = "0", .min = 0, .max = 65535,
+	  .help = "GRE protocol type that announces INT; none is assigned. 0 is none." },
+	{ .key = "decode.geneve_int_class", .type = PL_CONF_U64, AT(decode.geneve_int_class), .def = "0x103", .min = 1, .max = 65535,
+	  .help = "Geneve option class that announces INT." },
+
+	{ .key = "aggregate.max_queues", .type = PL_CONF_U64, AT(aggregate.max_queues), .def = "1024", .min = 1, .max = 1 << 20,
+	  .help = "Queues with series of their own; the others share one." },
+	{ .key = "aggregate.max_ports", .type = PL_CONF_U64, AT(aggregate.max_ports), .def = "1024", .min = 1, .max = 1 << 20,
+	  .help = "Egress ports with series of their own." },
+	{ .key = "aggregate.max_links", .type = PL_CONF_U64, AT(aggregate.max_links), .def = "1024", .min = 1, .max = 1 << 20,
+	  .help = "Links with series of their own." },
+	{ .key = "aggregate.max_paths", .type = PL_CONF_U64, AT(aggregate.max_paths), .def = "1024", .min = 1, .max = 1 << 20,
+	  .help = "Paths with series of their own." },
+	{ .key = "aggregate.idle", .type = PL_CONF_DURATION, AT(aggregate.idle_ns), .def = "5m", .min = 1000000000, .max = UINT64_C(864000000000000),
+	  .help = "What was not heard of for so long loses its series." },
+	{ .key = "aggregate.slot", .type = PL_CONF_DURATION, AT(aggregate.slot_ns), .def = "15s", .min = 100000000, .max = UINT64_C(3600000000000),
+	  .help = "Length of the fixed slots maxima are kept for: at least the scrape interval." },
+
+	{ .key = "detect.path_change", .type = PL_CONF_BOOL, AT(detect.path_change), .def = "true",
+	  .help = "Tell when a flow takes another path." },
+	{ .key = "detect.report_loss", .type = PL_CONF_BOOL, AT(detect.report_loss), .def = "true",
+	  .help = "Tell when reports of an exporter are missing." },
+	{ .key = "detect.packet_drop", .type = PL_CONF_BOOL, AT(detect.packet_drop), .def = "true",
+	  .help = "Tell of drop reports." },
+	{ .key = "detect.queue_depth.enabled", .type = PL_CONF_BOOL, AT(detect.queue_depth.on), .def = "true",
+	  .help = "Tell when a queue builds up." },
+	{ .key = "detect.queue_depth.threshold", .type = PL_CONF_U64, AT(detect.queue_depth.threshold), .def = "100", .min = 1, .max = UINT32_MAX,
+	  .help = "Depth above which a build-up begins, in the exporters' unit." },
+	{ .key = "detect.queue_depth.low", .type = PL_CONF_U64, AT(detect.queue_depth.low), .def = "0", .min = 0, .max = UINT32_MAX,
+	  .help = "Depth at or below which it ends; 0 is seven eighths of the threshold." },
+	{ .key = "detect.queue_depth.begin_hold", .type = PL_CONF_DURATION, AT(detect.queue_depth.begin_hold_ns), .def = "0s",
+	  .help = "How long above before it begins." },
+	{ .key = "detect.queue_depth.end_hold", .type = PL_CONF_DURATION, AT(detect.queue_depth.end_hold_ns), .def = "10ms",
+	  .help = "How long below before it ends." },
+	{ .key = "detect.hop_latency.enabled", .type = PL_CONF_BOOL, AT(detect.hop_latency.on), .def = "true",
+	  .help = "Tell when a hop becomes slow." },
+	{ .key = "detect.hop_latency.threshold", .type = PL_CONF_DURATION, AT(detect.hop_latency.threshold), .def = "1ms", .min = 1, .max = UINT32_MAX,
+	  .help = "Latency above which it is." },
+	{ .key = "detect.hop_latency.low", .type = PL_CONF_DURATION, AT(detect.hop_latency.low), .def = "0s",
+	  .help = "Latency at or below which it ends; 0 is seven eighths of the threshold." },
+	{ .key = "detect.hop_latency.begin_hold", .type = PL_CONF_DURATION, AT(detect.hop_latency.begin_hold_ns), .def = "0s",
+	  .help = "How long above before it begins." },
+	{ .key = "detect.hop_latency.end_hold", .type = PL_CONF_DURATION, AT(detect.hop_latency.end_hold_ns), .def = "10ms",
+	  .help = "How long below before it ends." },
+	{ .key = "detect.max_flows", .type = PL_CONF_U64, AT(detect.max_flows), .def = "131072", .min = 8, .max = 1 << 26,
+	  .help = "Flows whose path is remembered, per worker." },
+	{ .key = "detect.max_queues", .type = PL_CONF_U64, AT(detect.max_queues), .def = "4096", .min = 8, .max = 1 << 20,
+	  .help = "Queues above a threshold at a time, per worker." },
+	{ .key = "detect.flow_idle", .type = PL_CONF_DURATION, AT(detect.flow_idle_ns), .def = "60s", .min = 1000000, .max = UINT64_C(864000000000000),
+	  .help = "A flow not seen for longer begins anew: no path change is told." },
+	{ .key = "detect.idle", .type = PL_CONF_DURATION, AT(detect.idle_ns), .def = "5s", .min = 1000000, .max = UINT64_C(3600000000000),
+	  .help = "A level above its threshold that is not heard of for so long ends." },
+	{ .key = "detect.limit_interval", .type = PL_CONF_DURATION, AT(detect.limit_interval_ns), .def = "1s", .min = 1000000, .max = UINT64_C(3600000000000),
+	  .help = "Events of one kind and place: one per this, after a burst." },
+	{ .key = "detect.limit_burst", .type = PL_CONF_U64, AT(detect.limit_burst), .def = "5", .min = 1, .max = 1000,
+	  .help = "Events of one kind and place at once." },
+
+	{ .key = "metrics.max_exporters", .type = PL_CONF_U64, AT(metrics.max_exporters), .def = "256", .min = 0, .max = 65536,
+	  .help = "Exporters with series of their own; the others share one." },
+
+	{ .key = "web.listen", .type = PL_CONF_STRING, AT(web.listen), .def = "127.0.0.1:8400", .check = check_listen,
+	  .help = "Address and port of the metrics page, or off. Not changed by a reload." },
+	{ .key = "web.names", .type = PL_CONF_STRINGS, AT(web.names), .max = 32,
+	  .help = "Host names the server answers to, beyond localhost and this host's. Not changed by a reload." },
+	{ .key = "web.max_connections", .type = PL_CONF_U64, AT(web.max_connections), .def = "128", .min = 1, .max = 4096,
+	  .help = "Connections in total. Not changed by a reload." },
+	{ .key = "web.max_per_address", .type = PL_CONF_U64, AT(web.max_per_address), .def = "16", .min = 1, .max = 4096,
+	  .help = "Connections from one address. Not changed by a reload." },
+
+	{ .key = "log.level", .type = PL_CONF_CHOICE, AT(log.level), .def = "info", .choices = log_levels,
+	  .help = "Least important line that is shown." },
+	{ .key = "log.format", .type = PL_CONF_CHOICE, AT(log.format), .def = "auto", .choices = log_formats,
+	  .help = "Form of the lines; auto is text on a terminal, else logfmt." },
+	{ 0 },
+};
+#undef AT
+/* clang-format on */
+
+_Static_assert((int)PL_LOG_DEBUG == 4 && (int)PL_LOG_JSON == 3,
+	"choices of log.* are in the order of the enums");
+_Static_assert((int)PL_DIALECT_MAX == 6, "choices of dialect are in the order of the enum");
+
+/* ---- relations between keys ---- */
+
+static int default_sources(struct pl_config *c)
+{
+	static const char *const uris[] = { "udp://:32766", "udp://:54321" };
+	struct pl_config_source *s = calloc(2, sizeof(*s));
+
+	if (s == NULL)
+		return -ENOMEM;
+	c->sources.items = s;
+	c->sources.n = 2;
+	for (size_t i = 0; i < 2; i++) {
+		s[i].sockets = 1;
+		s[i].uri = strdup(uris[i]);
+		if (s[i].uri == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int check_level(const struct pl_config_level *l, const char *name, struct pl_diag *diag)
+{
+	if (!l->on || l->low <= l->threshold)
+		return 0;
+	pl_diag_set(diag, "detect.%s.low is above detect.%s.threshold", name, name);
+	return -EINVAL;
+}
+
+static int name_outputs(struct pl_config *c, struct pl_diag *diag)
+{
+	struct pl_config_output *o = c->outputs.items;
+	char name[32];
+
+	for (size_t i = 0; i < c->outputs.n; i++) {
+		if (o[i].name == NULL) {
+			snprintf(name, sizeof(name), "%s%zu", output_types[o[i].type], i);
+			o[i].name = strdup(name);
+			if (o[i].name == NULL)
+				return -ENOMEM;
+		}
+		for (size_t j = 0; j < i; j++) {
+			const char *what = strcmp(o[i].name, o[j].name) == 0   ? "name"
+					   : strcmp(o[i].path, o[j].path) == 0 ? "path"
+									       : NULL;
+
+			if (what == NULL)
+				continue;
+			pl_diag_set(
+				diag, "outputs %zu and %zu have the same %s", j + 1, i + 1, what);
+			return -EINVAL;
+		}
+		if (!o[i].paths && !o[i].events) {
+			pl_diag_set(diag, "output %zu (%s) has neither paths nor events to write",
+				i + 1, o[i].name);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int finish(struct pl_config *c, struct pl_diag *diag)
+{
+	const struct pl_config_source *s;
+	struct pl_profile *profiles;
+	int r;
+
+	if (c->sources.n == 0) {
+		r = default_sources(c);
+		if (r < 0)
+			return r;
+	}
+	s = c->sources.items;
+	for (size_t i = 0; i < c->sources.n; i++) {
+		char uri[512];
+
+		for (size_t j = 0; j < i; j++) {
+			if (strcmp(s[i].uri, s[j].uri) != 0)
+				continue;
+			pl_diag_set(diag,
+				"sources %zu and %zu are the same; use the key sockets for more workers",
+				j + 1, i + 1);
+			return -EINVAL;
+		}
+		if (!pl_config_source_uri(&s[i], uri, sizeof(uri))) {
+			pl_diag_set(diag, "the URI of source %zu is too long", i + 1);
+			return -EINVAL;
+		}
+	}
+	if (pl_config_workers(c) > PL_WORKERS_MAX) {
+		pl_diag_set(diag, "%u sockets in all; %d is the limit", pl_config_workers(c),
+			PL_WORKERS_MAX);
+		return -EINVAL;
+	}
+	r = check_level(&c->detect.queue_depth, "queue_depth", diag);
+	if (r == 0)
+		r = check_level(&c->detect.hop_latency, "hop_latency", diag);
+	if (r == 0)
+		r = name_outputs(c, diag);
+	if (r < 0)
+		return r;
+	r = pl_config_profiles(c, &profiles, diag);
+	if (r == 0)
+		free(profiles);
+	return r;
+}
+
+int pl_config_defaults(struct pl_config *ret)
+{
+	struct pl_config c = { 0 };
+	int r = pl_conf_defaults(pl_config_rows, &c);
+
+	if (r == 0)
+		r = finish(&c, NULL);
+	if (r < 0) {
+		pl_config_done(&c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+int pl_config_parse(
+	struct pl_config *ret, const char *name, const char *text, size_t len, struct pl_diag *diag)
+{
+	struct pl_config c = { 0 };
+	int r = pl_conf_parse(pl_config_rows, name, text, len, &c, diag);
+
+	if (r < 0)
+		return r;
+	if (diag != NULL) {
+		snprintf(diag->file, sizeof(diag->file), "%s", name);
+		diag->line = diag->column = 0;
+	}
+	r = finish(&c, diag);
+	if (r < 0) {
+		pl_config_done(&c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+int pl_config_load(struct pl_config *ret, const char *path, struct pl_diag *diag)
+{
+	struct pl_config c = { 0 };
+	int r = pl_conf_load(pl_config_rows, path, &c, diag);
+
+	if (r < 0)
+		return r;
+	if (diag != NULL) {
+		snprintf(diag->file, sizeof(diag->file), "%s", path);
+		diag->line = diag->column = 0;
+	}
+	r = finish(&c, diag);
+	if (r < 0) {
+		pl_config_done(&c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+void pl_config_done(struct pl_config *config)
+{
+	pl_conf_done(pl_config_rows, config);
+	memset(config, 0, sizeof(*config));
+}
+
+/* ---- what follows from it ---- */
+
+int pl_config_profiles(
+	const struct pl_config *config, struct pl_profile **ret, struct pl_diag *diag)
+{
+	const struct pl_config_profile *from = config->profiles.items;
+	struct pl_profile *to = calloc(config->profiles.n + 1, sizeof(*to));
+
+	if (to == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < config->profiles.n; i++, from++) {
+		struct pl_profile *p = &to[i];
+
+		/* The texts were checked one by one when the file was read. */
+		if (pl_parse_prefix(from->match, &p->prefix, &p->prefix_bits) < 0)
+			goto fail;
+		p->report_version = (int)from->report_version;
+		p->hints.dialect = (uint8_t)from->dialect;
+		p->hints.dialect_pinned = from->dialect_pinned;
+		p->hints.queue_word = (uint8_t)from->queue_word;
+		p->tcp_placement = (uint8_t)from->tcp_placement;
+		p->timestamp_unit = (uint8_t)from->timestamp_unit;
+		p->latency_unit = (uint8_t)from->latency_unit;
+		p->embedded = (uint8_t)from->embedded;
+		p->int_port = (uint16_t)from->int_port;
+		p->dscp_set = from->dscp != NULL;
+		if (p->dscp_set && parse_dscp(from->dscp, &p->dscp_value, &p->dscp_mask) < 0)
+			goto fail;
+		p->marker_set = from->marker != NULL;
+		if (p->marker_set && pl_parse_u64(from->marker, &p->marker) < 0)
+			goto fail;
+		for (size_t j = 0; j < i; j++) {
+			if (to[j].prefix_bits != p->prefix_bits ||
+				!pl_addr_equal(&to[j].prefix, &p->prefix))
+				continue;
+			pl_diag_set(diag, "profiles %zu and %zu are for the same exporters", j + 1,
+				i + 1);
+			free(to);
+			return -EINVAL;
+		}
+	}
+	*ret = to;
+	return 0;
+fail:
+	pl_diag_set(diag, "profile %zu is not usable",
+		(size_t)(from - (const struct pl_config_profile *)config->profiles.items) + 1);
+	free(to);
+	return -EINVAL;
+}
+
+void pl_config_decode(const struct pl_config *config, struct pl_decode_options *ret)
+{
+	*ret = (struct pl_decode_options){
+		.n_profiles = (unsigned int)config->profiles.n,
+		.max_exporters = (uint32_t)config->decode.max_exporters,
+		.max_paths = (uint32_t)config->decode.max_paths,
+		.sequence_gap_max = (uint32_t)config->decode.sequence_gap_max,
+		.latency_max_ns = config->decode.latency_max_ns,
+		.gre_int_ethertype = (uint16_t)config->decode.gre_int_ethertype,
+		.geneve_int_class = (uint16_t)config->decode.geneve_int_class,
+		.any_port = true,
+	};
+}
+
+void pl_config_aggregate(const struct pl_config *config, struct pl_aggregate_options *ret)
+{
+	*ret = (struct pl_aggregate_options){
+		.max_queues = (uint32_t)config->aggregate.max_queues,
+		.max_ports = (uint32_t)config->aggregate.max_ports,
+		.max_links = (uint32_t)config->aggregate.max_links,
+		.max_paths = (uint32_t)config->aggregate.max_paths,
+		.idle_ns = config->aggregate.idle_ns,
+		.slot_ns = config->aggregate.slot_ns,
+	};
+}
+
+static struct pl_detect_level level(const struct pl_config_level *l)
+{
+	return (struct pl_detect_level){
+		.on = l->on,
+		.threshold = l->threshold,
+		.low = l->low,
+		.begin_hold_ns = l->begin_hold_ns,
+		.end_hold_ns = l->end_hold_ns,
+	};
+}
+
+void pl_config_detect(const struct pl_config *config, struct pl_detect_options *ret)
+{
+	pl_detect_defaults(ret);
+	ret->path_change = config->detect.path_change;
+	ret->report_loss = config->detect.report_loss;
+	ret->packet_drop = config->detect.packet_drop;
+	ret->queue_depth = level(&config->detect.queue_depth);
+	ret->hop_latency = level(&config->detect.hop_latency);
+	ret->max_flows = (uint32_t)config->detect.max_flows;
+	ret->max_queues = (uint32_t)config->detect.max_queues;
+	ret->max_exporters = (uint32_t)config->decode.max_exporters;
+	ret->flow_idle_ns = config->detect.flow_idle_ns;
+	ret->idle_ns = config->detect.idle_ns;
+	ret->limit_interval_ns = config->detect.limit_interval_ns;
+	ret->limit_burst = (uint32_t)config->detect.limit_burst;
+}
+
+bool pl_config_source_uri(const struct pl_config_source *source, char *dst, size_t cap)
+{
+	int n = snprintf(dst, cap, "%s", source->uri);
+
+	if (source->rcvbuf_bytes > 0 && n >= 0 && (size_t)n < cap)
+		n += snprintf(dst + n, cap - (size_t)n, "%srcvbuf=%llu",
+			strchr(source->uri, '?') != NULL ? "&" : "?",
+			(unsigned long long)source->rcvbuf_bytes);
+	return n >= 0 && (size_t)n < cap;
+}
+
+unsigned int pl_config_sockets(const struct pl_config_source *source)
+{
+	int in_uri = pl_port_uri_sockets(source->uri, NULL);
+
+	/* "?sockets=4" in the URI means the same as the key; the larger counts. */
+	return in_uri > (int)source->sockets ? (unsigned int)in_uri : (unsigned int)source->sockets;
+}
+
+unsigned int pl_config_workers(const struct pl_config *config)
+{
+	const struct pl_config_source *s = config->sources.items;
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < config->sources.n; i++)
+		n += pl_config_sockets(&s[i]);
+	return n;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The daemon's configuration: one table of rows (config.c) from which come the parser, `pathline config
+ * check|dump|init` and the manual, and what follows from it: the options of every part. (The number of
+ * series is pl_metrics_series, the bound on memory pl_pipeline_memory.) Touches no network, needs no right.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/conf.h"
+#include "base/diag.h"
+#include "decode/decode.h"
+#include "detect/aggregate.h"
+#include "detect/events.h"
+
+#define PL_WORKERS_MAX 256
+
+struct pl_config_source {
+	char *uri;
+	uint64_t sockets, rcvbuf_bytes;
+};
+
+/* How to read the reports of one exporter or network; see struct pl_profile. */
+struct pl_config_profile {
+	char *match;
+	unsigned int report_version, dialect, queue_word, tcp_placement;
+	unsigned int timestamp_unit, latency_unit, embedded;
+	bool dialect_pinned;
+	char *dscp, *marker;
+	uint64_t int_port;
+};
+
+struct pl_config_level {
+	bool on;
+	uint64_t threshold, low, begin_hold_ns, end_hold_ns;
+};
+
+enum pl_config_output_type { PL_OUTPUT_JSONL };
+
+struct pl_config_output {
+	char *name;
+	unsigned int type; /* enum pl_config_output_type */
+	char *path;
+	bool paths, events;
+	char *where;
+	uint64_t rotate_size_bytes, rotate_age_ns, rotate_keep;
+	uint64_t queue_records;
+	uint64_t buffer_bytes;
+};
+
+struct pl_config {
+	struct pl_conf_list sources;  /* struct pl_config_source */
+	struct pl_conf_list profiles; /* struct pl_config_profile */
+	struct pl_conf_list outputs;  /* struct pl_config_output */
+	bool pin;
+	uint64_t drain_ns;
+
+	struct {
+		uint64_t max_exporters, max_paths, sequence_gap_max, latency_max_ns;
+		uint64_t gre_int_ethertype, geneve_int_class;
+	} decode;
+	struct {
+		uint64_t max_queues, max_ports, max_links, max_paths, idle_ns, slot_ns;
+	} aggregate;
+	struct {
+		bool path_change, report_loss, packet_drop;
+		struct pl_config_level queue_depth, hop_latency;
+		uint64_t max_flows, max_queues, flow_idle_ns, idle_ns;
+		uint64_t limit_interval_ns, limit_burst;
+	} detect;
+	struct {
+		uint64_t max_exporters; /* with series of their own */
+	} metrics;
+	struct {
+		char *listen;              /* "off" = none */
+		struct pl_conf_list names; /* char * */
+		uint64_t max_connections, max_per_address;
+	} web;
+	struct {
+		unsigned int level, format;
+	} log;
+};
+
+extern const struct pl_conf_row pl_config_rows[];
+
+/* What there is without a file: UDP 32766 and 54321, the page on 127.0.0.1:8400, no output. -ENOMEM. */
+int pl_config_defaults(struct pl_config *ret);
+
+/* Reads and checks a file, the relations between its keys too. -EINVAL with diag; on failure nothing is
+ * left allocated. */
+int pl_config_load(struct pl_config *ret, const char *path, struct pl_diag *diag);
+int pl_config_parse(struct pl_config *ret, const char *name, const char *text, size_t len,
+	struct pl_diag *diag);
+void pl_config_done(struct pl_config *config);
+
+/* Options of the parts. The profiles are a heap array that the caller frees. */
+int pl_config_profiles(
+	const struct pl_config *config, struct pl_profile **ret, struct pl_diag *diag);
+void pl_config_decode(const struct pl_config *config, struct pl_decode_options *ret);
+void pl_config_aggregate(const struct pl_config *config, struct pl_aggregate_options *ret);
+void pl_config_detect(const struct pl_config *config, struct pl_detect_options *ret);
+
+/* The URI with its socket buffer, as pl_port_open takes it. False when it does not fit. */
+bool pl_config_source_uri(const struct pl_config_source *source, char *dst, size_t cap);
+
+unsigned int pl_config_sockets(const struct pl_config_source *source);
+/* Workers: one per socket of each source. */
+unsigned int pl_config_workers(const struct pl_config *config);

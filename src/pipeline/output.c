@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pipeline/output.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "record/where.h"
+
+enum {
+	BATCH_PATHS = 256,
+	BATCH_HOPS = 1024,
+	BATCH_EVENTS = 256,
+	IDLE_MS = 10,
+	FLUSH_MS = 200,
+};
+
+struct pl_tap {
+	struct pl_output *output;
+	struct pl_tap *next;
+	struct pl_export_queue *queue;
+	bool closed; /* under the output's lock */
+};
+
+struct pl_output {
+	char *name;
+	uint32_t queue_records;
+	struct pl_export *export;
+	pthread_t thread;
+	bool running;
+	/* What the workers look at once per batch. */
+	_Atomic bool paths, events;
+
+	pthread_mutex_t lock; /* all below, up to the counters */
+	pthread_cond_t wake;
+	bool stop, reopen;
+	uint64_t deadline_ns;
+	struct pl_tap *taps;
+	struct pl_where *where;
+	uint64_t gone_accepted, gone_full, gone_taken; /* of queues freed */
+
+	struct pl_counter filtered;
+	/* The thread's scratch. */
+	struct pl_record_batch batch;
+	struct pl_event batch_events[BATCH_EVENTS];
+	int last_error_said;
+};
+
+/* ---- the workers' side ---- */
+
+int pl_tap_new(struct pl_tap **ret, struct pl_output *output)
+{
+	struct pl_tap *t = calloc(1, sizeof(*t));
+	int r;
+
+	if (t == NULL)
+		return -ENOMEM;
+	r = pl_export_queue_new(&t->queue, output->queue_records);
+	if (r < 0) {
+		free(t);
+		return r;
+	}
+	t->output = output;
+	pthread_mutex_lock(&output->lock);
+	t->next = output->taps;
+	output->taps = t;
+	pthread_mutex_unlock(&output->lock);
+	*ret = t;
+	return 0;
+}
+
+struct pl_output *pl_tap_output(const struct pl_tap *tap)
+{
+	return tap->output;
+}
+
+void pl_tap_close(struct pl_tap *tap)
+{
+	struct pl_output *o;
+
+	if (tap == NULL)
+		return;
+	o = tap->output;
+	pthread_mutex_lock(&o->lock);
+	tap->closed = true;
+	pthread_mutex_unlock(&o->lock);
+}
+
+void pl_tap_paths(struct pl_tap *tap, const struct pl_record_batch *batch)
+{
+	if (atomic_load_explicit(&tap->output->paths, memory_order_relaxed))
+		pl_export_queue_put_paths(tap->queue, batch);
+}
+
+void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n)
+{
+	if (atomic_load_explicit(&tap->output->events, memory_order_relaxed))
+		pl_export_queue_put_events(tap->queue, events, n);
+}
+
+/* ---- the thread ---- */
+
+/* Keeps the reports the expression is true of, in their order. */
+static void filter(struct pl_output *o)
+{
+	struct pl_record_batch *b = &o->batch;
+	uint32_t kept = 0;
+
+	if (o->where == NULL)
+		return;
+	for (uint32_t i = 0; i < b->n_paths; i++) {
+		if (!pl_where_match(o->where, &b->paths[i], &b->hops[b->first_hop[i]],
+			    b->paths[i].hop_count))
+			continue;
+		b->paths[kept] = b->paths[i];
+		b->first_hop[kept] = b->first_hop[i];
+		kept++;
+	}
+	pl_count(&o->filtered, b->n_paths - kept);
+	b->n_paths = kept;
+}
+
+/* One round over the queues; false when nothing waited. Called with the lock held, which is let go of while
+ * writing: a slow disk must not hold up who wants to read counters. Meanwhile the list may grow at its head
+ * and nothing else; queues are freed by this thread only. Producers never take the lock. */
+static bool round_of_queues(struct pl_output *o)
+{
+	bool any = false;
+
+	for (struct pl_tap *t = o->taps; t != NULL; t = t->next) {
+		uint32_t n_events = 0, n;
+
+		pl_record_batch_clear(&o->batch);
+		n = pl_export_queue_take(
+			t->queue, &o->batch, o->batch_events, BATCH_EVENTS, &n_events);
+		if (n == 0)
+			continue;
+		any = true;
+		filter(o);
+		pthread_mutex_unlock(&o->lock);
+		if (o->batch.n_paths > 0)
+			pl_export_write_paths(o->export, &o->batch, pl_clock_mono_ns());
+		if (n_events > 0)
+			pl_export_write_events(
+				o->export, o->batch_events, n_events, pl_clock_mono_ns());
+		pthread_mutex_lock(&o->lock);
+	}
+	return any;
+}
+
+static void free_closed(struct pl_output *o)
+{
+	struct pl_tap **link = &o->taps, *t;
+
+	while ((t = *link) != NULL) {
+		const struct pl_export_queue_stats *s = pl_export_queue_stats(t->queue);
+
+		if (!t->closed || pl_export_queue_waiting(t->queue) > 0) {
+			link = &t->next;
+			continue;
+		}
+		o->gone_accepted += pl_counter_read(&s->accepted);
+		o->gone_full += pl_counter_read(&s->full);
+		o->gone_taken += pl_counter_read(&s->taken);
+		*link = t->next;
+		pl_export_queue_free(t->queue);
+		free(t);
+	}
+}
+
+static void tell_trouble(struct pl_output *o)
+{
+	int e = atomic_load_explicit(&o->export->stats.last_error, memory_order_relaxed);
+
+	if (e == o->last_error_said)
+		return;
+	o->last_error_said = e;
+	if (e != 0)
+		pl_error("output", "%s: %s; what cannot be held is dropped and counted", o->name,
+			strerror(e < 0 ? -e : e));
+	else
+		pl_notice("output", "%s: writing again", o->name);
+}
+
+static void wait_a_little(struct pl_output *o)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += IDLE_MS * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_cond_timedwait(&o->wake, &o->lock, &until);
+}
+
+static void reopen_file(struct pl_output *o, uint64_t now_ns)
+{
+	struct pl_diag diag = { .text = "" };
+
+	if (pl_export_reopen(o->export, now_ns, &diag) < 0)
+		pl_error("output", "%s: %s; going on with the old file", o->name, diag.text);
+}
+
+static void *output_loop(void *arg)
+{
+	struct pl_output *o = arg;
+	uint64_t flushed_ns = 0;
+
+	pthread_mutex_lock(&o->lock);
+	for (;;) {
+		bool stop = o->stop, reopen = o->reopen;
+		bool any = round_of_queues(o);
+		uint64_t now = pl_clock_mono_ns();
+
+		o->reopen = o->reopen && !reopen;
+		if (reopen || stop || now - flushed_ns >= (uint64_t)FLUSH_MS * 1000000u) {
+			pthread_mutex_unlock(&o->lock);
+			if (reopen)
+				reopen_file(o, now);
+			pl_export_flush(o->export, now, stop && !any);
+			tell_trouble(o);
+			pthread_mutex_lock(&o->lock);
+			flushed_ns = now;
+			free_closed(o);
+		}
+		if (stop && ((!any && atomic_load(&o->export->stats.queued) == 0) ||
+				    now >= o->deadline_ns))
+			break;
+		if (!any)
+			wait_a_little(o);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return NULL;
+}
+
+/* ---- the controlling thread's side ---- */
+
+int pl_output_configure(
+	struct pl_output *o, const struct pl_output_options *options, struct pl_diag *diag)
+{
+	struct pl_where *where = NULL, *old;
+	int r;
+
+	if (options->where != NULL) {
+		r = pl_where_new(&where, options->where, diag);
+		if (r < 0)
+			return r;
+	}
+	pthread_mutex_lock(&o->lock);
+	old = o->where;
+	o->where = where;
+	pthread_mutex_unlock(&o->lock);
+	pl_where_free(old);
+	atomic_store_explicit(&o->paths, options->paths, memory_order_relaxed);
+	atomic_store_explicit(&o->events, options->events, memory_order_relaxed);
+	return 0;
+}
+
+int pl_output_new(struct pl_output **ret, const struct pl_output_options *options,
+	struct pl_export *export, struct pl_diag *diag)
+{
+	struct pl_output *o = calloc(1, sizeof(*o));
+	pthread_condattr_t attr;
+	int r = -ENOMEM;
+
+	if (o == NULL) {
+		pl_export_close(export);
+		return -ENOMEM;
+	}
+	o->export = export;
+	o->queue_records = options->queue_records;
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&o->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	o->name = strdup(options->name);
+	if (o->name == NULL)
+		goto fail;
+	r = pl_record_batch_init(&o->batch, BATCH_PATHS, BATCH_HOPS);
+	if (r < 0)
+		goto fail;
+	r = pl_output_configure(o, options, diag);
+	if (r < 0)
+		goto fail;
+	*ret = o;
+	return 0;
+fail:
+	pl_output_free(o);
+	return r;
+}
+
+int pl_output_start(struct pl_output *o)
+{
+	sigset_t all, before;
+	int r;
+
+	/* Signals are the main thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&o->thread, NULL, output_loop, o);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r < 0)
+		return r;
+	pthread_setname_np(o->thread, "pl-output");
+	o->running = true;
+	return 0;
+}
+
+void pl_output_reopen(struct pl_output *o)
+{
+	pthread_mutex_lock(&o->lock);
+	o->reopen = true;
+	pthread_cond_signal(&o->wake);
+	pthread_mutex_unlock(&o->lock);
+}
+
+uint64_t pl_output_stop(struct pl_output *o, uint64_t deadline_ns)
+{
+	struct pl_output_stats s;
+
+	if (o->running) {
+		pthread_mutex_lock(&o->lock);
+		o->stop = true;
+		o->deadline_ns = deadline_ns;
+		pthread_cond_signal(&o->wake);
+		pthread_mutex_unlock(&o->lock);
+		pthread_join(o->thread, NULL);
+		o->running = false;
+	}
+	pl_output_stats(o, &s);
+	return s.waiting + s.queued;
+}
+
+void pl_output_free(struct pl_output *o)
+{
+	struct pl_tap *t;
+
+	if (o == NULL)
+		return;
+	if (o->running)
+		pl_output_stop(o, 0);
+	while ((t = o->taps) != NULL) {
+		o->taps = t->next;
+		pl_export_queue_free(t->queue);
+		free(t);
+	}
+	pl_export_close(o->export);
+	pl_where_free(o->where);
+	pl_record_batch_done(&o->batch);
+	pthread_cond_destroy(&o->wake);
+	pthread_mutex_destroy(&o->lock);
+	free(o->name);
+	free(o);
+}
+
+const char *pl_output_name(const struct pl_output *output)
+{
+	return output->name;
+}
+
+void pl_output_stats(struct pl_output *o, struct pl_output_stats *ret)
+{
+	const struct pl_export_stats *e = &o->export->stats;
+	struct pl_output_stats s = { 0 };
+
+	pthread_mutex_lock(&o->lock);
+	s.accepted = o->gone_accepted;
+	s.full = o->gone_full;
+	s.taken = o->gone_taken;
+	for (const struct pl_tap *t = o->taps; t != NULL; t = t->next) {
+		const struct pl_export_queue_stats *q = pl_export_queue_stats(t->queue);
+		/* Taken first: the worker may put in between, and what was taken was accepted. */
+		uint64_t taken = pl_counter_read(&q->taken);
+
+		s.taken += taken;
+		s.accepted += pl_counter_read(&q->accepted);
+		s.full += pl_counter_read(&q->full);
+	}
+	s.waiting = s.accepted - s.taken;
+	s.offered = s.accepted + s.full;
+	s.filtered = pl_counter_read(&o->filtered);
+	s.delivered = pl_counter_read(&e->delivered);
+	s.bytes = pl_counter_read(&e->bytes);
+	s.errors = pl_counter_read(&e->errors);
+	s.rotations = pl_counter_read(&e->rotations);
+	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
+		s.dropped[i] = pl_counter_read(&e->dropped[i]);
+	s.dropped[PL_EXPORT_QUEUE_FULL] += s.full;
+	s.queued = atomic_load_explicit(&e->queued, memory_order_relaxed);
+	s.last_error = atomic_load_explicit(&e->last_error, memory_order_relaxed);
+	pthread_mutex_unlock(&o->lock);
+	*ret = s;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An output: an exporter with a thread of its own and one bounded queue per worker. A worker puts and goes
+ * on; what does not fit is dropped and counted in the queue. A slow output holds up neither capture nor
+ * another output.
+ *
+ *   offered = accepted + full                         (per queue; the worker's side)
+ *   taken = filtered + the exporter's accepted        (the thread's side)
+ *   exporter accepted = delivered + dropped + queued
+ *
+ * Queues are added and closed by the controlling thread; a closed queue is emptied, then freed, its counts
+ * kept. Counters may be read by any thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "export/exporter.h"
+#include "export/queue.h"
+
+struct pl_output;
+
+struct pl_output_stats {
+	uint64_t offered, accepted, full; /* sums over the queues, those gone included */
+	uint64_t taken, filtered;
+	uint64_t waiting; /* in queues */
+	uint64_t delivered, queued, errors, bytes, rotations;
+	uint64_t dropped[PL_EXPORT_DROP_MAX]; /* QUEUE_FULL is `full` */
+	int last_error;
+};
+
+struct pl_output_options {
+	const char *name;       /* copied */
+	uint32_t queue_records; /* per worker */
+	bool paths, events;
+	const char *where; /* NULL = all */
+};
+
+/* Takes `export` over, also on failure. -ENOMEM, -EINVAL with diag for a bad expression. */
+int pl_output_new(struct pl_output **ret, const struct pl_output_options *options,
+	struct pl_export *export, struct pl_diag *diag);
+int pl_output_start(struct pl_output *output);
+
+/* What it takes may be changed while it runs. */
+int pl_output_configure(
+	struct pl_output *output, const struct pl_output_options *options, struct pl_diag *diag);
+/* Asks the thread to let go of its file and open it by name again. */
+void pl_output_reopen(struct pl_output *output);
+
+/* Empties what waits and delivers it until the deadline (monotonic); ends the thread. The queues' producers
+ * must have stopped. Returns the number of entries left undelivered. */
+uint64_t pl_output_stop(struct pl_output *output, uint64_t deadline_ns);
+void pl_output_free(struct pl_output *output);
+
+const char *pl_output_name(const struct pl_output *output);
+void pl_output_stats(struct pl_output *output, struct pl_output_stats *ret);
+
+/* One worker's end. */
+struct pl_tap;
+int pl_tap_new(struct pl_tap **ret, struct pl_output *output);
+struct pl_output *pl_tap_output(const struct pl_tap *tap);
+void pl_tap_close(struct pl_tap *tap); /* the worker puts no more; the tap is gone for the caller */
+void pl_tap_paths(struct pl_tap *tap, const struct pl_record_batch *batch);
+void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n);

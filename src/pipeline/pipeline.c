@@ -1,0 +1,517 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pipeline/pipeline.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "export/jsonl.h"
+#include "export/queue.h"
+#include "pipeline/state.h"
+
+#define SNAPSHOT_LIMIT_NS    (UINT64_C(1) * 1000000000u)
+#define SNAPSHOT_FRESH_NS    (UINT64_C(20) * 1000000u)
+#define OVERFLOW_SHOWN_NS    (UINT64_C(10) * 1000000000u)
+
+/* What a UDP port holds (netio/udp.c): its default socket buffer, and a batch of the largest datagrams. */
+#define PORT_RCVBUF_BYTES    (UINT64_C(16) << 20)
+#define PORT_BATCH_BYTES     (PL_BATCH_MAX * UINT64_C(66048))
+/* Of an output's thread: one batch of records. */
+#define OUTPUT_SCRATCH_BYTES (UINT64_C(256) << 10)
+
+/* ---- building parts ---- */
+
+int pl_pipeline_open_source(const struct pl_config *config, const struct pl_config_source *s,
+	struct pl_worker **workers, unsigned int *n, unsigned int *next_id, struct pl_diag *diag)
+{
+	unsigned int of = pl_config_sockets(s);
+	char uri[512];
+
+	if (!pl_config_source_uri(s, uri, sizeof(uri)))
+		return -EINVAL;
+	if (of > 1) {
+		/* Sockets that share an address would share it with another process of this user too, which
+		 * would then get a part of the reports. Ask for it alone first. */
+		struct pl_port *alone;
+		int r = pl_port_open(&alone, uri, PL_PORT_RECV, NULL, diag);
+
+		if (r < 0)
+			return r;
+		pl_port_close(alone);
+	}
+	for (unsigned int i = 0; i < of; i++) {
+		struct pl_port_options options = { .index = i, .of = of };
+		struct pl_port *port;
+		int r = pl_port_open(&port, uri, PL_PORT_RECV, &options, diag);
+
+		if (r < 0)
+			return r;
+		r = pl_worker_new(&workers[*n], port, s->uri, i, of, (*next_id)++,
+			(uint32_t)config->metrics.max_exporters);
+		if (r < 0) {
+			pl_diag_set(diag, "not enough memory for a worker");
+			return r;
+		}
+		(*n)++;
+	}
+	return 0;
+}
+
+int pl_pipeline_open_output(
+	struct pl_output **ret, const struct pl_config_output *c, struct pl_diag *diag)
+{
+	struct pl_jsonl_options file = {
+		.path = c->path,
+		.max_bytes = c->rotate_size_bytes,
+		.max_age_ns = c->rotate_age_ns,
+		.keep = (unsigned int)c->rotate_keep,
+		.buffer_bytes = c->buffer_bytes,
+	};
+	struct pl_output_options options = {
+		.name = c->name,
+		.queue_records = (uint32_t)c->queue_records,
+		.paths = c->paths,
+		.events = c->events,
+		.where = c->where,
+	};
+	struct pl_export *e;
+	int r = pl_jsonl_open(&e, &file, pl_clock_mono_ns(), diag);
+
+	return r < 0 ? r : pl_output_new(ret, &options, e, diag);
+}
+
+static int new_aggregates(struct pl_engine *e, const struct pl_config *config)
+{
+	struct pl_aggregate_options options;
+	int r;
+
+	pl_config_aggregate(config, &options);
+	r = pl_aggregate_new(&e->aggregate, &options);
+	return r < 0 ? r : pl_aggregate_new(&e->aggregate_copy, &options);
+}
+
+int pl_pipeline_engine_new(struct pl_engine **ret, const struct pl_config *config,
+	const struct pl_profile *profiles, unsigned int id, const struct pl_changes *make)
+{
+	struct pl_engine *e = calloc(1, sizeof(*e));
+	struct pl_decode_options decode;
+	struct pl_detect_options detect;
+	int r = 0;
+
+	if (e == NULL)
+		return -ENOMEM;
+	e->taps = calloc(PL_OUTPUTS_MAX, sizeof(struct pl_tap *));
+	if (e->taps == NULL)
+		r = -ENOMEM;
+	if (r == 0 && make->decode) {
+		pl_config_decode(config, &decode);
+		decode.profiles = profiles;
+		decode.worker = (uint8_t)id;
+		r = pl_decode_new(&e->decode, &decode);
+	}
+	if (r == 0 && make->aggregate)
+		r = new_aggregates(e, config);
+	if (r == 0 && make->detect) {
+		pl_config_detect(config, &detect);
+		r = pl_detect_new(&e->detect, &detect);
+	}
+	if (r < 0) {
+		pl_engine_free(e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+int pl_pipeline_add_tap(struct pl_engine *e, struct pl_output *output)
+{
+	int r = pl_tap_new(&e->taps[e->n_taps], output);
+
+	if (r == 0)
+		e->n_taps++;
+	return r;
+}
+
+/* ---- life ---- */
+
+int pl_pipeline_keep_output(struct pl_pipeline *p, struct pl_output *output, const char *path)
+{
+	char *copy = path != NULL ? strdup(path) : NULL;
+
+	if (p->n_outputs == PL_OUTPUTS_MAX || (path != NULL && copy == NULL)) {
+		pl_output_free(output);
+		free(copy);
+		return -ENOMEM;
+	}
+	p->outputs[p->n_outputs] = output;
+	p->output_paths[p->n_outputs++] = copy;
+	return 0;
+}
+
+int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config, struct pl_diag *diag)
+{
+	struct pl_pipeline *p = calloc(1, sizeof(*p));
+	const struct pl_config_source *s = config->sources.items;
+	const struct pl_config_output *o = config->outputs.items;
+	struct pl_aggregate_options aggregate;
+	int r;
+
+	if (p == NULL)
+		return -ENOMEM;
+	pthread_mutex_init(&p->lock, NULL);
+	p->started_ns = p->last_reload_ok_ns = pl_clock_real_ns();
+	p->last_reload_ok = true;
+	r = pl_config_profiles(config, &p->profiles, diag);
+	if (r < 0)
+		goto fail;
+	pl_config_aggregate(config, &aggregate);
+	r = pl_aggregate_new(&p->merged, &aggregate);
+	for (size_t i = 0; r == 0 && i < config->sources.n; i++)
+		r = pl_pipeline_open_source(
+			config, &s[i], p->workers, &p->n_workers, &p->next_id, diag);
+	for (size_t i = 0; r == 0 && i < config->outputs.n; i++) {
+		struct pl_output *output;
+
+		r = pl_pipeline_open_output(&output, &o[i], diag);
+		if (r == 0)
+			r = pl_pipeline_keep_output(p, output, o[i].path);
+	}
+	if (r < 0)
+		goto fail;
+	p->config = *config;
+	memset(config, 0, sizeof(*config));
+	*ret = p;
+	return 0;
+fail:
+	pl_pipeline_free(p);
+	return r;
+}
+
+int pl_pipeline_add_output(struct pl_pipeline *p, const char *name, struct pl_export *export,
+	uint32_t queue_records, struct pl_diag *diag)
+{
+	struct pl_output_options options = {
+		.name = name, .queue_records = queue_records, .paths = true, .events = true
+	};
+	struct pl_output *output;
+	int r = pl_output_new(&output, &options, export, diag);
+
+	return r < 0 ? r : pl_pipeline_keep_output(p, output, NULL);
+}
+
+/* The i-th processor this process may use, round and round. */
+static int choose_cpu(unsigned int i)
+{
+	cpu_set_t set;
+	unsigned int n;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) == 0)
+		return -1;
+	n = i % (unsigned int)CPU_COUNT(&set);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET((unsigned int)cpu, &set) && n-- == 0)
+			return cpu;
+	}
+	return -1;
+}
+
+int pl_pipeline_start_worker(struct pl_pipeline *p, struct pl_worker *w,
+	const struct pl_config *config, const struct pl_profile *profiles, const bool *skip_output)
+{
+	static const struct pl_changes all = { true, true, true };
+	struct pl_engine *e;
+	int r = pl_pipeline_engine_new(&e, config, profiles, w->id, &all);
+
+	if (r < 0)
+		return r;
+	for (unsigned int i = 0; r == 0 && i < p->n_outputs; i++) {
+		if (skip_output == NULL || !skip_output[i])
+			r = pl_pipeline_add_tap(e, p->outputs[i]);
+	}
+	if (r < 0) {
+		pl_engine_free(e);
+		return r;
+	}
+	w->cpu = config->pin ? choose_cpu(w->id) : -1;
+	return pl_worker_start(w, e);
+}
+
+int pl_pipeline_start(struct pl_pipeline *p, struct pl_diag *diag)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned int i = 0; r == 0 && i < p->n_outputs; i++)
+		r = pl_output_start(p->outputs[i]);
+	for (unsigned int i = 0; r == 0 && i < p->n_workers; i++)
+		r = pl_pipeline_start_worker(p, p->workers[i], &p->config, p->profiles, NULL);
+	p->running = r == 0;
+	pthread_mutex_unlock(&p->lock);
+	if (r < 0) {
+		pl_diag_set(diag, "cannot start a worker or an output: %s", strerror(-r));
+		pl_pipeline_stop(p, 0);
+	}
+	return r;
+}
+
+void pl_pipeline_reopen(struct pl_pipeline *p)
+{
+	for (unsigned int i = 0; i < p->n_outputs; i++)
+		pl_output_reopen(p->outputs[i]);
+}
+
+uint64_t pl_pipeline_stop(struct pl_pipeline *p, uint64_t limit_ns)
+{
+	uint64_t deadline = pl_clock_mono_ns() + limit_ns, left = 0;
+
+	pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		pl_worker_stop_by(p->workers[i], deadline);
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		pl_worker_join(p->workers[i]);
+	for (unsigned int i = 0; i < p->n_outputs; i++)
+		left += pl_output_stop(p->outputs[i], deadline);
+	return left;
+}
+
+void pl_pipeline_free(struct pl_pipeline *p)
+{
+	if (p == NULL)
+		return;
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		pl_worker_free(p->workers[i]);
+	for (unsigned int i = 0; i < p->n_outputs; i++) {
+		pl_output_free(p->outputs[i]);
+		free(p->output_paths[i]);
+	}
+	pl_aggregate_free(p->merged);
+	free(p->profiles);
+	pl_config_done(&p->config);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+/* ---- reading ---- */
+
+int pl_pipeline_snapshot(struct pl_pipeline *p)
+{
+	uint64_t now = pl_clock_mono_ns();
+	int r = 0;
+
+	/* Many scrapers at once share one. */
+	if (p->snapshot_ns != 0 && now - p->snapshot_ns < SNAPSHOT_FRESH_NS && !p->stopping)
+		return 0;
+	if (!p->running)
+		return -ESRCH;
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		pl_worker_ask(p->workers[i]);
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		if (pl_worker_await(p->workers[i], now + SNAPSHOT_LIMIT_NS) < 0)
+			r = -ETIMEDOUT;
+	}
+	if (r < 0) {
+		p->snapshot_ns = 0;
+		return r;
+	}
+	pl_aggregate_reset(p->merged);
+	/* Maxima are shown against the time of the reader. */
+	pl_aggregate_tick(p->merged, pl_clock_mono_ns());
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		pl_aggregate_merge(p->merged, p->workers[i]->engine->aggregate_copy);
+	p->snapshot_ns = pl_clock_mono_ns();
+	return 0;
+}
+
+void pl_pipeline_add_port(struct pl_port_stats *into, const struct pl_port_stats *from)
+{
+	into->packets += from->packets;
+	into->bytes += from->bytes;
+	into->kernel_drops += from->kernel_drops;
+	into->cut += from->cut;
+	into->errors += from->errors;
+	if (into->rcvbuf_bytes == 0 || from->rcvbuf_bytes < into->rcvbuf_bytes)
+		into->rcvbuf_bytes = from->rcvbuf_bytes;
+}
+
+static void add_output_stats(struct pl_output_stats *into, const struct pl_output_stats *from)
+{
+	into->offered += from->offered;
+	into->accepted += from->accepted;
+	into->full += from->full;
+	into->taken += from->taken;
+	into->filtered += from->filtered;
+	into->waiting += from->waiting;
+	into->delivered += from->delivered;
+	into->queued += from->queued;
+	into->errors += from->errors;
+	into->bytes += from->bytes;
+	into->rotations += from->rotations;
+	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
+		into->dropped[i] += from->dropped[i];
+}
+
+int pl_pipeline_stats(struct pl_pipeline *p, struct pl_pipeline_stats *ret)
+{
+	struct pl_pipeline_stats s = { 0 };
+	int r;
+
+	pthread_mutex_lock(&p->lock);
+	r = pl_pipeline_snapshot(p);
+	if (r == 0) {
+		s.totals = p->gone;
+		s.ports = p->gone_ports;
+		s.workers = p->n_workers;
+		s.started_ns = p->started_ns;
+		for (unsigned int i = 0; i < p->n_workers; i++) {
+			const struct pl_worker *w = p->workers[i];
+
+			pl_totals_add(&s.totals, &w->snap.totals);
+			pl_pipeline_add_port(&s.ports, &w->snap.port);
+			s.workers_failed += atomic_load(&w->error) != 0;
+			s.exporters += w->snap.n_exporters + w->snap.n_others;
+			s.flows += w->snap.flows;
+			s.raised += w->snap.raised;
+		}
+		for (unsigned int i = 0; i < p->n_outputs; i++) {
+			struct pl_output_stats o;
+
+			pl_output_stats(p->outputs[i], &o);
+			add_output_stats(&s.outputs, &o);
+		}
+		*ret = s;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
+/* Why an output is not what was promised, or NULL. */
+static const char *output_trouble(
+	struct pl_pipeline *p, unsigned int i, struct pl_output_stats *ret)
+{
+	uint64_t now = pl_clock_mono_ns();
+
+	pl_output_stats(p->outputs[i], ret);
+	if (ret->full != p->output_full[i]) {
+		p->output_full[i] = ret->full;
+		p->output_full_ns[i] = now;
+	}
+	if (ret->last_error != 0)
+		return strerror(ret->last_error < 0 ? -ret->last_error : ret->last_error);
+	if (p->output_full_ns[i] != 0 && now - p->output_full_ns[i] < OVERFLOW_SHOWN_NS)
+		return "its queue is full";
+	return NULL;
+}
+
+bool pl_pipeline_ready(struct pl_pipeline *p, struct pl_buf *json_buf)
+{
+	struct pl_buf none;
+	struct pl_json json;
+	bool ready;
+
+	pl_buf_init(&none);
+	pl_json_init(&json, json_buf != NULL ? json_buf : &none);
+	pthread_mutex_lock(&p->lock);
+	ready = p->running && !p->stopping;
+	pl_json_object(&json);
+	pl_json_key(&json, "listeners");
+	pl_json_array(&json);
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		int error = atomic_load(&p->workers[i]->error);
+
+		ready = ready && error == 0;
+		pl_json_object(&json);
+		pl_json_key(&json, "name");
+		pl_json_str(&json, pl_port_name(p->workers[i]->port));
+		pl_json_key(&json, "socket");
+		pl_json_u64(&json, p->workers[i]->index);
+		pl_json_key(&json, "ok");
+		pl_json_bool(&json, error == 0);
+		if (error != 0) {
+			pl_json_key(&json, "trouble");
+			pl_json_str(&json, strerror(error));
+		}
+		pl_json_object_end(&json);
+	}
+	pl_json_array_end(&json);
+	pl_json_key(&json, "outputs");
+	pl_json_array(&json);
+	for (unsigned int i = 0; i < p->n_outputs; i++) {
+		struct pl_output_stats s;
+		const char *trouble = output_trouble(p, i, &s);
+
+		ready = ready && trouble == NULL;
+		pl_json_object(&json);
+		pl_json_key(&json, "name");
+		pl_json_str(&json, pl_output_name(p->outputs[i]));
+		pl_json_key(&json, "ok");
+		pl_json_bool(&json, trouble == NULL);
+		pl_json_key(&json, "waiting");
+		pl_json_u64(&json, s.waiting + s.queued);
+		if (trouble != NULL) {
+			pl_json_key(&json, "trouble");
+			pl_json_str(&json, trouble);
+		}
+		pl_json_object_end(&json);
+	}
+	pl_json_array_end(&json);
+	if (p->stopping) {
+		pl_json_key(&json, "stopping");
+		pl_json_bool(&json, true);
+	}
+	pl_json_key(&json, "ready");
+	pl_json_bool(&json, ready);
+	pl_json_object_end(&json);
+	pthread_mutex_unlock(&p->lock);
+	pl_buf_done(&none);
+	return ready;
+}
+
+const struct pl_config *pl_pipeline_config(const struct pl_pipeline *pipeline)
+{
+	return &pipeline->config;
+}
+
+const char *pl_pipeline_listener(const struct pl_pipeline *p, unsigned int i, uint16_t *ret_port)
+{
+	if (i >= p->n_workers)
+		return NULL;
+	if (ret_port != NULL)
+		*ret_port = pl_port_local_port(p->workers[i]->port);
+	return pl_port_name(p->workers[i]->port);
+}
+
+uint64_t pl_pipeline_memory(const struct pl_config *config)
+{
+	const struct pl_config_source *s = config->sources.items;
+	const struct pl_config_output *o = config->outputs.items;
+	struct pl_aggregate_options aggregate;
+	struct pl_decode_options decode;
+	struct pl_detect_options detect;
+	uint64_t per_worker, sum;
+
+	pl_config_decode(config, &decode);
+	pl_config_aggregate(config, &aggregate);
+	pl_config_detect(config, &detect);
+	per_worker = pl_decode_memory(&decode) + 2 * pl_aggregate_memory(&aggregate) +
+		     pl_detect_memory(&detect) +
+		     pl_worker_memory((uint32_t)config->metrics.max_exporters);
+	for (size_t i = 0; i < config->outputs.n; i++)
+		per_worker += pl_export_queue_memory((uint32_t)o[i].queue_records);
+	/* One more aggregate for readers. */
+	sum = pl_config_workers(config) * per_worker + pl_aggregate_memory(&aggregate);
+	for (size_t i = 0; i < config->sources.n; i++) {
+		uint64_t rcvbuf = s[i].rcvbuf_bytes > 0 ? s[i].rcvbuf_bytes : PORT_RCVBUF_BYTES;
+
+		/* The kernel charges its own headers to the buffer too: twice what was asked for. */
+		sum += pl_config_sockets(&s[i]) * (2 * rcvbuf + PORT_BATCH_BYTES);
+	}
+	for (size_t i = 0; i < config->outputs.n; i++)
+		sum += o[i].buffer_bytes + OUTPUT_SCRATCH_BYTES;
+	return sum;
+}

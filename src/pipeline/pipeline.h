@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The running collector: sources, workers, outputs, as a configuration says. One worker thread per socket
+ * of each source; one thread per output. received = decoded + every verdict that is not "ok", and records
+ * accepted by an output = delivered + dropped by cause + waiting, at every quiet point.
+ *
+ * One thread controls (new … free); pl_pipeline_stats, pl_pipeline_ready and pl_metrics_write may be called by
+ * any other thread at the same time. Nothing here is on the packet path.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/diag.h"
+#include "export/exporter.h"
+#include "netio/port.h"
+#include "pipeline/config.h"
+#include "pipeline/output.h"
+#include "pipeline/worker.h"
+
+struct pl_pipeline;
+
+/* Opens every source and output. Takes the configuration over on success. -EINVAL, errno of what could not
+ * be opened, with diag. */
+int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config, struct pl_diag *diag);
+
+/* An output beyond the configured ones, before the start; kept by reloads. Takes `export` over, always. */
+int pl_pipeline_add_output(struct pl_pipeline *pipeline, const char *name, struct pl_export *export,
+	uint32_t queue_records, struct pl_diag *diag);
+
+int pl_pipeline_start(struct pl_pipeline *pipeline, struct pl_diag *diag);
+
+/*
+ * Goes over to another configuration without losing a packet: sources, outputs and tables that stay the
+ * same go on with all they know. Takes `config` over on success; on failure nothing has changed. What cannot
+ * be changed while running is left as it was and named in the log.
+ */
+int pl_pipeline_reload(
+	struct pl_pipeline *pipeline, struct pl_config *config, struct pl_diag *diag);
+/* A reload that failed before it came here (the file was bad); for the metrics. */
+void pl_pipeline_reload_failed(struct pl_pipeline *pipeline);
+
+/* Outputs let go of their files and open them by name again. */
+void pl_pipeline_reopen(struct pl_pipeline *pipeline);
+
+/* Empties the sockets, then the outputs, until the deadline (from now). Returns entries left undelivered. */
+uint64_t pl_pipeline_stop(struct pl_pipeline *pipeline, uint64_t limit_ns);
+void pl_pipeline_free(struct pl_pipeline *pipeline);
+
+struct pl_pipeline_stats {
+	struct pl_totals totals;
+	struct pl_port_stats ports; /* sums; rcvbuf of the smallest */
+	unsigned int workers, workers_failed;
+	uint64_t exporters, flows, raised;
+	struct pl_output_stats outputs; /* sums */
+	uint64_t started_ns;            /* since the Unix epoch */
+};
+/* -ETIMEDOUT when a worker did not answer within a second. */
+int pl_pipeline_stats(struct pl_pipeline *pipeline, struct pl_pipeline_stats *ret);
+
+/* Whether every promise holds: listeners alive, outputs able to write and to keep up. Adds an object that
+ * says so to `json` unless it is NULL. */
+bool pl_pipeline_ready(struct pl_pipeline *pipeline, struct pl_buf *json);
+
+/* The configuration in use; the controlling thread only. */
+const struct pl_config *pl_pipeline_config(const struct pl_pipeline *pipeline);
+
+/* Name and port of socket i, in the order of the configuration; NULL behind the last. Before a reload. */
+const char *pl_pipeline_listener(
+	const struct pl_pipeline *pipeline, unsigned int i, uint16_t *ret_port);
+
+/* Upper bound of what a pipeline holds, without the program and its stacks. */
+uint64_t pl_pipeline_memory(const struct pl_config *config);

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From one configuration to the next while packets come. First everything new is opened and made; if any of
+ * it fails, it is undone and nothing has changed. Then, at their quiet points, the workers exchange their
+ * parts; nobody's socket is closed but those of sources that are gone, and those are emptied first.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "pipeline/state.h"
+
+#define REMOVE_LIMIT_NS (UINT64_C(1) * 1000000000u)
+
+struct plan {
+	struct pl_pipeline *p;
+	struct pl_config *to;
+	struct pl_profile *profiles;
+	struct pl_changes changes;
+	struct pl_aggregate *merged;
+	struct pl_worker *added[PL_WORKERS_MAX];
+	unsigned int n_added;
+	bool gone[PL_WORKERS_MAX];        /* of p->workers */
+	bool output_gone[PL_OUTPUTS_MAX]; /* of p->outputs */
+	unsigned int outputs_before;
+	struct pl_engine *engines[PL_WORKERS_MAX]; /* for those that stay */
+};
+
+static const struct pl_config_source *find_source(const struct pl_config *c, const char *uri)
+{
+	const struct pl_config_source *s = c->sources.items;
+
+	for (size_t i = 0; i < c->sources.n; i++) {
+		if (strcmp(s[i].uri, uri) == 0)
+			return &s[i];
+	}
+	return NULL;
+}
+
+static const struct pl_config_output *find_output(const struct pl_config *c, const char *path)
+{
+	const struct pl_config_output *o = c->outputs.items;
+
+	for (size_t i = 0; i < c->outputs.n; i++) {
+		if (strcmp(o[i].path, path) == 0)
+			return &o[i];
+	}
+	return NULL;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static bool same_names(const struct pl_conf_list *a, const struct pl_conf_list *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++) {
+		if (strcmp(((char **)a->items)[i], ((char **)b->items)[i]) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void fixed(bool changed, const char *key, const char *of)
+{
+	if (changed)
+		pl_warn("reload", "%s%s%s is not changed while running; restart to change it", key,
+			of[0] != '\0' ? " of " : "", of);
+}
+
+/* Names what stays as it was; the new configuration gets the values in use. */
+static void say_fixed(const struct pl_config *from, const struct pl_config *to)
+{
+	const struct pl_config_source *s = from->sources.items;
+	const struct pl_config_output *o = from->outputs.items;
+
+	fixed(from->pin != to->pin, "pin", "");
+	fixed(!same_text(from->web.listen, to->web.listen), "web.listen", "");
+	fixed(!same_names(&from->web.names, &to->web.names), "web.names", "");
+	fixed(from->web.max_connections != to->web.max_connections, "web.max_connections", "");
+	fixed(from->web.max_per_address != to->web.max_per_address, "web.max_per_address", "");
+	fixed(from->metrics.max_exporters != to->metrics.max_exporters, "metrics.max_exporters",
+		"");
+	for (size_t i = 0; i < from->sources.n; i++) {
+		const struct pl_config_source *n = find_source(to, s[i].uri);
+
+		fixed(n != NULL && n->sockets != s[i].sockets, "sockets", s[i].uri);
+		fixed(n != NULL && n->rcvbuf_bytes != s[i].rcvbuf_bytes, "rcvbuf", s[i].uri);
+	}
+	for (size_t i = 0; i < from->outputs.n; i++) {
+		const struct pl_config_output *n = find_output(to, o[i].path);
+
+		if (n == NULL)
+			continue;
+		fixed(!same_text(n->name, o[i].name), "name", o[i].path);
+		fixed(n->queue_records != o[i].queue_records, "queue", o[i].path);
+		fixed(n->buffer_bytes != o[i].buffer_bytes, "buffer", o[i].path);
+		fixed(n->rotate_size_bytes != o[i].rotate_size_bytes ||
+				n->rotate_age_ns != o[i].rotate_age_ns ||
+				n->rotate_keep != o[i].rotate_keep,
+			"rotate", o[i].path);
+	}
+}
+
+/* The running values go where the new file has others that cannot be had: the next reload compares with
+ * what is, and the workers with their room. */
+static void keep_fixed(struct pl_config *from, struct pl_config *to)
+{
+	struct pl_config_source *s = from->sources.items;
+	struct pl_config_output *o = from->outputs.items;
+
+	to->metrics.max_exporters = from->metrics.max_exporters;
+	to->pin = from->pin;
+	for (size_t i = 0; i < from->sources.n; i++) {
+		struct pl_config_source *n = (struct pl_config_source *)find_source(to, s[i].uri);
+
+		if (n != NULL) {
+			n->sockets = s[i].sockets;
+			n->rcvbuf_bytes = s[i].rcvbuf_bytes;
+		}
+	}
+	for (size_t i = 0; i < from->outputs.n; i++) {
+		struct pl_config_output *n = (struct pl_config_output *)find_output(to, o[i].path);
+
+		if (n != NULL) {
+			n->queue_records = o[i].queue_records;
+			n->buffer_bytes = o[i].buffer_bytes;
+			n->rotate_size_bytes = o[i].rotate_size_bytes;
+			n->rotate_age_ns = o[i].rotate_age_ns;
+			n->rotate_keep = o[i].rotate_keep;
+		}
+	}
+}
+
+static int plan_parts(struct plan *plan, struct pl_diag *diag)
+{
+	const struct pl_config *from = &plan->p->config, *to = plan->to;
+	struct pl_aggregate_options options;
+	int r = pl_config_profiles(to, &plan->profiles, diag);
+
+	if (r < 0)
+		return r;
+	plan->changes.decode = memcmp(&from->decode, &to->decode, sizeof(to->decode)) != 0 ||
+			       from->profiles.n != to->profiles.n ||
+			       memcmp(plan->profiles, plan->p->profiles,
+				       to->profiles.n * sizeof(*plan->profiles)) != 0;
+	plan->changes.aggregate =
+		memcmp(&from->aggregate, &to->aggregate, sizeof(to->aggregate)) != 0;
+	/* The detector follows the decoder's exporters: they start together. */
+	plan->changes.detect =
+		plan->changes.decode || memcmp(&from->detect, &to->detect, sizeof(to->detect)) != 0;
+	if (!plan->changes.aggregate)
+		return 0;
+	pl_config_aggregate(to, &options);
+	return pl_aggregate_new(&plan->merged, &options);
+}
+
+static int plan_sources(struct plan *plan, struct pl_diag *diag)
+{
+	const struct pl_config_source *s = plan->to->sources.items;
+	unsigned int kept = plan->p->n_workers;
+	int r = 0;
+
+	for (unsigned int i = 0; i < plan->p->n_workers; i++) {
+		plan->gone[i] = find_source(plan->to, plan->p->workers[i]->uri) == NULL;
+		kept -= plan->gone[i];
+	}
+	for (size_t i = 0; r == 0 && i < plan->to->sources.n; i++) {
+		if (find_source(&plan->p->config, s[i].uri) != NULL)
+			continue;
+		if (plan->p->n_workers + plan->n_added + pl_config_sockets(&s[i]) >
+			PL_WORKERS_MAX) {
+			pl_diag_set(
+				diag, "too many sockets at a time; remove sources first, then add");
+			return -E2BIG;
+		}
+		r = pl_pipeline_open_source(
+			plan->to, &s[i], plan->added, &plan->n_added, &plan->p->next_id, diag);
+	}
+	return r;
+}
+
+/* New outputs join the pipeline at once, started; nothing comes to them before the workers have taps. */
+static int plan_outputs(struct plan *plan, struct pl_diag *diag)
+{
+	struct pl_pipeline *p = plan->p;
+	const struct pl_config_output *o = plan->to->outputs.items;
+	int r = 0;
+
+	plan->outputs_before = p->n_outputs;
+	for (unsigned int i = 0; i < p->n_outputs; i++)
+		plan->output_gone[i] = p->output_paths[i] != NULL &&
+				       find_output(plan->to, p->output_paths[i]) == NULL;
+	for (size_t i = 0; r == 0 && i < plan->to->outputs.n; i++) {
+		struct pl_output *output;
+
+		if (find_output(&p->config, o[i].path) != NULL)
+			continue;
+		r = pl_pipeline_open_output(&output, &o[i], diag);
+		if (r < 0)
+			break;
+		r = pl_pipeline_keep_output(p, output, o[i].path);
+		if (r == 0)
+			r = pl_output_start(output);
+		if (r < 0)
+			pl_diag_set(diag, "no room for another output, or no thread for it");
+	}
+	return r;
+}
+
+/* The tap that leads to an output, in an engine in use. */
+static struct pl_tap *find_tap(const struct pl_engine *e, const struct pl_output *output)
+{
+	for (unsigned int i = 0; i < e->n_taps; i++) {
+		if (pl_tap_output(e->taps[i]) == output)
+			return e->taps[i];
+	}
+	return NULL;
+}
+
+static int plan_engines(struct plan *plan)
+{
+	struct pl_pipeline *p = plan->p;
+
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		struct pl_engine *e;
+		int r;
+
+		if (plan->gone[i])
+			continue;
+		r = pl_pipeline_engine_new(
+			&e, plan->to, plan->profiles, p->workers[i]->id, &plan->changes);
+		if (r < 0)
+			return r;
+		plan->engines[i] = e;
+		for (unsigned int k = 0; k < p->n_outputs; k++) {
+			struct pl_tap *t = NULL;
+
+			if (k < plan->outputs_before && plan->output_gone[k])
+				continue;
+			/* Engines of running workers change only by exchange, which this thread makes. */
+			if (k < plan->outputs_before)
+				t = find_tap(p->workers[i]->engine, p->outputs[k]);
+			if (t != NULL) {
+				e->taps[e->n_taps++] = t;
+				continue;
+			}
+			r = pl_pipeline_add_tap(e, p->outputs[k]);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* Taps that live on in `other` are not `e`'s to close. */
+static void forget_shared_taps(struct pl_engine *e, const struct pl_engine *other)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < e->n_taps; i++) {
+		bool shared = false;
+
+		for (unsigned int k = 0; k < other->n_taps; k++)
+			shared = shared || other->taps[k] == e->taps[i];
+		if (!shared)
+			e->taps[kept++] = e->taps[i];
+	}
+	e->n_taps = kept;
+}
+
+static void drop_output(struct pl_pipeline *p, unsigned int i, uint64_t limit_ns)
+{
+	struct pl_output *o = p->outputs[i];
+	uint64_t left;
+
+	free(p->output_paths[i]);
+	p->n_outputs--;
+	for (unsigned int k = i; k < p->n_outputs; k++) {
+		p->outputs[k] = p->outputs[k + 1];
+		p->output_paths[k] = p->output_paths[k + 1];
+		p->output_full[k] = p->output_full[k + 1];
+		p->output_full_ns[k] = p->output_full_ns[k + 1];
+	}
+	/* Not with the lock held: the page is not to wait for a slow disk. */
+	pthread_mutex_unlock(&p->lock);
+	left = pl_output_stop(o, pl_clock_mono_ns() + limit_ns);
+	if (left > 0)
+		pl_warn("reload", "%s is gone; %llu entries were not delivered any more",
+			pl_output_name(o), (unsigned long long)left);
+	pl_output_free(o);
+	pthread_mutex_lock(&p->lock);
+}
+
+static void undo(struct plan *plan)
+{
+	struct pl_pipeline *p = plan->p;
+
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		if (plan->engines[i] == NULL)
+			continue;
+		forget_shared_taps(plan->engines[i], p->workers[i]->engine);
+		pl_engine_free(plan->engines[i]);
+	}
+	for (unsigned int i = 0; i < plan->n_added; i++) {
+		pl_worker_stop_by(plan->added[i], 1);
+		pl_worker_join(plan->added[i]);
+		pl_worker_free(plan->added[i]);
+	}
+	while (p->n_outputs > plan->outputs_before)
+		drop_output(p, p->n_outputs - 1, 0);
+	pl_aggregate_free(plan->merged);
+	free(plan->profiles);
+}
+
+static void remove_worker(struct pl_pipeline *p, unsigned int i)
+{
+	struct pl_worker *w = p->workers[i];
+
+	pl_worker_stop_by(w, pl_clock_mono_ns() + REMOVE_LIMIT_NS);
+	pl_worker_join(w);
+	pl_worker_ask(w);
+	pl_worker_await(w, UINT64_MAX);
+	pl_totals_add(&p->gone, &w->snap.totals);
+	pl_pipeline_add_port(&p->gone_ports, &w->snap.port);
+	pl_worker_free(w);
+	p->workers[i] = NULL;
+}
+
+/* From here on nothing fails. */
+static void apply(struct plan *plan)
+{
+	struct pl_pipeline *p = plan->p;
+	const struct pl_config_output *o = plan->to->outputs.items;
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		struct pl_engine *old;
+
+		if (plan->gone[i]) {
+			remove_worker(p, i);
+			continue;
+		}
+		pl_worker_exchange(p->workers[i], plan->engines[i], &old);
+		forget_shared_taps(old, plan->engines[i]);
+		pl_engine_free(old);
+	}
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		if (p->workers[i] != NULL)
+			p->workers[kept++] = p->workers[i];
+	}
+	for (unsigned int i = 0; i < plan->n_added; i++)
+		p->workers[kept++] = plan->added[i];
+	p->n_workers = kept;
+	for (size_t i = 0; i < plan->to->outputs.n; i++) {
+		for (unsigned int k = 0; k < plan->outputs_before; k++) {
+			struct pl_output_options options = {
+				.paths = o[i].paths, .events = o[i].events, .where = o[i].where
+			};
+
+			/* The expression compiled when the file was checked; what is left is memory. */
+			if (p->output_paths[k] != NULL &&
+				strcmp(p->output_paths[k], o[i].path) == 0 &&
+				pl_output_configure(p->outputs[k], &options, NULL) < 0)
+				pl_error("reload",
+					"%s: no memory for its expression; the old one stays",
+					o[i].name);
+		}
+	}
+	if (plan->merged != NULL) {
+		pl_aggregate_free(p->merged);
+		p->merged = plan->merged;
+	}
+	p->snapshot_ns = 0;
+	free(p->profiles);
+	p->profiles = plan->profiles;
+}
+
+static void say_changes(const struct plan *plan)
+{
+	if (plan->changes.decode)
+		pl_notice(
+			"reload", "decoding changed: sequence tracking and path tables begin anew");
+	if (plan->changes.aggregate)
+		pl_notice("reload",
+			"aggregate changed: per-queue, -port, -link and -path series begin anew");
+	if (plan->changes.detect && !plan->changes.decode)
+		pl_notice("reload", "detect changed: known flows and raised levels begin anew");
+}
+
+int pl_pipeline_reload(struct pl_pipeline *p, struct pl_config *config, struct pl_diag *diag)
+{
+	struct plan plan = { .p = p, .to = config };
+	int r;
+
+	pthread_mutex_lock(&p->lock);
+	say_fixed(&p->config, config);
+	keep_fixed(&p->config, config);
+	r = plan_parts(&plan, diag);
+	if (r == 0)
+		r = plan_outputs(&plan, diag);
+	if (r == 0)
+		r = plan_sources(&plan, diag);
+	if (r == 0)
+		r = plan_engines(&plan);
+	for (unsigned int i = 0; r == 0 && i < plan.n_added; i++)
+		r = pl_pipeline_start_worker(
+			p, plan.added[i], config, plan.profiles, plan.output_gone);
+	if (r < 0) {
+		undo(&plan);
+		p->reloads_failed++;
+		p->last_reload_ok = false;
+		pthread_mutex_unlock(&p->lock);
+		return r;
+	}
+	apply(&plan);
+	say_changes(&plan);
+	for (unsigned int i = plan.outputs_before; i-- > 0;) {
+		if (plan.output_gone[i])
+			drop_output(p, i, config->drain_ns);
+	}
+	pl_config_done(&p->config);
+	p->config = *config;
+	memset(config, 0, sizeof(*config));
+	p->reloads_ok++;
+	p->last_reload_ok = true;
+	p->last_reload_ok_ns = pl_clock_real_ns();
+	pthread_mutex_unlock(&p->lock);
+	return 0;
+}
+
+void pl_pipeline_reload_failed(struct pl_pipeline *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->reloads_failed++;
+	p->last_reload_ok = false;
+	pthread_mutex_unlock(&p->lock);
+}

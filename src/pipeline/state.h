@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a pipeline is made of; for the files of this folder. Everything is under `lock`. */
+#pragma once
+
+#include <pthread.h>
+
+#include "pipeline/pipeline.h"
+
+#define PL_OUTPUTS_MAX 32
+
+struct pl_pipeline {
+	pthread_mutex_t lock;
+	struct pl_config config;
+	struct pl_profile *profiles;
+	struct pl_worker *workers[PL_WORKERS_MAX];
+	unsigned int n_workers;
+	unsigned int next_id;
+	struct pl_output *outputs[PL_OUTPUTS_MAX];
+	char *output_paths[PL_OUTPUTS_MAX];   /* NULL = added, not configured */
+	uint64_t output_full[PL_OUTPUTS_MAX]; /* last seen by pl_pipeline_ready */
+	uint64_t output_full_ns[PL_OUTPUTS_MAX];
+	unsigned int n_outputs;
+	bool running, stopping;
+
+	/* Readers' copy. */
+	struct pl_aggregate *merged;
+	uint64_t snapshot_ns; /* monotonic; 0 = none */
+
+	/* Of workers that are gone. */
+	struct pl_totals gone;
+	struct pl_port_stats gone_ports;
+
+	uint64_t started_ns;
+	uint64_t reloads_ok, reloads_failed;
+	bool last_reload_ok;
+	uint64_t last_reload_ok_ns; /* since the Unix epoch */
+};
+
+/* With the lock held: makes every worker's snapshot and the merged aggregate fresh. 0, -ETIMEDOUT. */
+int pl_pipeline_snapshot(struct pl_pipeline *pipeline);
+
+/* Which parts to make anew. */
+struct pl_changes {
+	bool decode, aggregate, detect;
+};
+
+/* For pipeline.c and reload.c. */
+
+/* Opens the sockets of one source as workers, unstarted, behind the *n there are. */
+int pl_pipeline_open_source(const struct pl_config *config, const struct pl_config_source *source,
+	struct pl_worker **workers, unsigned int *n, unsigned int *next_id, struct pl_diag *diag);
+int pl_pipeline_open_output(
+	struct pl_output **ret, const struct pl_config_output *config, struct pl_diag *diag);
+/* Takes the output over, also on failure. */
+int pl_pipeline_keep_output(
+	struct pl_pipeline *pipeline, struct pl_output *output, const char *path);
+/* Parts as `make` says, no taps yet. */
+int pl_pipeline_engine_new(struct pl_engine **ret, const struct pl_config *config,
+	const struct pl_profile *profiles, unsigned int id, const struct pl_changes *make);
+int pl_pipeline_add_tap(struct pl_engine *engine, struct pl_output *output);
+/* A whole engine with a tap of every output but those to skip (NULL = none), and its thread. */
+int pl_pipeline_start_worker(struct pl_pipeline *pipeline, struct pl_worker *worker,
+	const struct pl_config *config, const struct pl_profile *profiles, const bool *skip_output);
+void pl_pipeline_add_port(struct pl_port_stats *into, const struct pl_port_stats *from);

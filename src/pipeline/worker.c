@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pipeline/worker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+enum {
+	RECV_TIMEOUT_MS = 50, /* how long a quiet point may be away without traffic */
+	BATCH_PATHS = 512,
+	BATCH_HOPS = 4096,
+	ASK_PAUSE_US = 200,
+	EXCHANGE_LIMIT_S = 5,
+};
+#define TICK_NS      (UINT64_C(100) * 1000000u)
+#define SLOW_TICK_NS (UINT64_C(1) * 1000000000u)
+
+void pl_totals_add(struct pl_totals *into, const struct pl_totals *from)
+{
+	uint64_t *to = (uint64_t *)into;
+	const uint64_t *add = (const uint64_t *)from;
+
+	_Static_assert(sizeof(*into) % sizeof(uint64_t) == 0, "nothing but 64-bit sums");
+	for (size_t i = 0; i < sizeof(*into) / sizeof(uint64_t); i++)
+		to[i] += add[i];
+}
+
+/* ---- the packet path ---- */
+
+static void deliver_events(struct pl_worker *w)
+{
+	const struct pl_engine *e = w->engine;
+
+	if (w->events.n == 0)
+		return;
+	for (unsigned int i = 0; i < e->n_taps; i++)
+		pl_tap_events(e->taps[i], w->events.events, w->events.n);
+	w->events.n = 0;
+}
+
+static void flush_events(struct pl_event_batch *batch, void *arg)
+{
+	(void)batch;
+	deliver_events(arg);
+}
+
+static void flush_records(struct pl_record_batch *batch, void *arg)
+{
+	struct pl_worker *w = arg;
+	const struct pl_engine *e = w->engine;
+
+	if (batch->n_paths > 0) {
+		pl_aggregate_batch(e->aggregate, batch);
+		pl_detect_batch(e->detect, batch, w->now_ns, &w->events);
+		for (unsigned int i = 0; i < e->n_taps; i++)
+			pl_tap_paths(e->taps[i], batch);
+		deliver_events(w);
+		w->stored += batch->n_paths;
+	}
+	pl_record_batch_clear(batch);
+}
+
+/* ---- the quiet point ---- */
+
+static void take_totals(struct pl_totals *t, const struct pl_engine *e)
+{
+	const struct pl_decode_counters *d = pl_decode_counters(e->decode);
+	const struct pl_detect_counters *v = pl_detect_counters(e->detect);
+
+	*t = (struct pl_totals){
+		.packets = pl_counter_read(&d->packets),
+		.bytes = pl_counter_read(&d->bytes),
+		.reports = pl_counter_read(&d->reports),
+		.paths = pl_counter_read(&d->paths),
+		.hops = pl_counter_read(&d->hops),
+		.exporters_full = pl_counter_read(&d->exporters_full),
+		.paths_full = pl_counter_read(&d->paths_full),
+		.lost = pl_counter_read(&d->lost),
+		.reordered = pl_counter_read(&d->reordered),
+		.duplicates = pl_counter_read(&d->duplicates),
+		.restarts = pl_counter_read(&d->restarts),
+		.events_dropped = pl_counter_read(&v->events_dropped),
+		.flows_evicted = pl_counter_read(&v->flows_evicted),
+		.queues_full = pl_counter_read(&v->queues_full),
+	};
+	for (unsigned int i = 0; i < PL_V_MAX; i++)
+		t->verdicts[i] = pl_counter_read(&d->verdicts[i]);
+	for (unsigned int i = 0; i < PL_N_MAX; i++)
+		t->notes[i] = pl_counter_read(&d->notes[i]);
+	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++) {
+		t->events[i] = pl_counter_read(&v->events[i]);
+		t->events_limited[i] = pl_counter_read(&v->limited[i]);
+	}
+}
+
+static void take_exporters(struct pl_snapshot *s, const struct pl_decode *d)
+{
+	struct pl_exporter x;
+
+	s->n_exporters = 0;
+	s->n_others = 0;
+	s->others = (struct pl_exporter){ 0 };
+	for (uint32_t i = 0; pl_decode_exporter(d, i, &x); i++) {
+		if (s->n_exporters < s->cap_exporters) {
+			s->exporters[s->n_exporters++] = x;
+			continue;
+		}
+		s->n_others++;
+		s->others.reports += x.reports;
+		s->others.lost += x.lost;
+		s->others.reordered += x.reordered;
+		s->others.duplicates += x.duplicates;
+		s->others.restarts += x.restarts;
+	}
+}
+
+static void publish(struct pl_worker *w)
+{
+	struct pl_snapshot *s = &w->snap;
+
+	take_totals(&s->totals, w->engine);
+	pl_totals_add(&s->totals, &w->carried);
+	s->totals.stored = w->stored;
+	pl_port_stats(w->port, &s->port);
+	take_exporters(s, w->engine->decode);
+	s->flows = pl_detect_flows(w->engine->detect);
+	s->raised = pl_detect_raised(w->engine->detect);
+	pl_aggregate_copy(w->engine->aggregate_copy, w->engine->aggregate);
+}
+
+#define TAKE_OVER(part)                                                                            \
+	do {                                                                                       \
+		if (next->part == NULL) {                                                          \
+			next->part = old->part;                                                    \
+			old->part = NULL;                                                          \
+		}                                                                                  \
+	} while (0)
+
+/* Puts new parts in the place of old ones; what the old ones counted is kept. */
+static void exchange(struct pl_worker *w, struct pl_engine *next)
+{
+	struct pl_engine *old = w->engine;
+	struct pl_totals now, after;
+	uint64_t *carried = (uint64_t *)&w->carried;
+	bool new_aggregate = next->aggregate != NULL;
+
+	assert(new_aggregate == (next->aggregate_copy != NULL));
+	take_totals(&now, old);
+	TAKE_OVER(decode);
+	TAKE_OVER(aggregate);
+	TAKE_OVER(aggregate_copy);
+	TAKE_OVER(detect);
+	take_totals(&after, next);
+	for (size_t i = 0; i < sizeof(now) / sizeof(uint64_t); i++)
+		carried[i] += ((uint64_t *)&now)[i] - ((uint64_t *)&after)[i];
+	w->engine = next;
+	/* Times are kept by the parts; a new one learns them before the next batch. */
+	pl_aggregate_tick(next->aggregate, w->now_ns);
+	/* Pairs with the acquire in pl_worker_exchange: all of the above is done when it sees this. */
+	atomic_store_explicit(&w->old_engine, old, memory_order_release);
+}
+
+static void quiet_point(struct pl_worker *w)
+{
+	/* Acquire pairs with the release of pl_worker_ask: the reader has let go of the last snapshot. */
+	uint64_t wanted = atomic_load_explicit(&w->snap_wanted, memory_order_acquire);
+	struct pl_engine *next;
+
+	if (w->now_ns - w->ticked_ns >= TICK_NS) {
+		w->ticked_ns = w->now_ns;
+		pl_detect_tick(w->engine->detect, w->now_ns, w->ts_ns, &w->events);
+	}
+	if (w->now_ns - w->slow_ticked_ns >= SLOW_TICK_NS) {
+		w->slow_ticked_ns = w->now_ns;
+		pl_aggregate_tick(w->engine->aggregate, w->now_ns);
+		pl_detect_exporters(
+			w->engine->detect, w->engine->decode, w->now_ns, w->ts_ns, &w->events);
+	}
+	deliver_events(w);
+	if (wanted != atomic_load_explicit(&w->snap_done, memory_order_relaxed)) {
+		publish(w);
+		/* Pairs with the acquire of pl_worker_await. */
+		atomic_store_explicit(&w->snap_done, wanted, memory_order_release);
+	}
+	/* Acquire pairs with the release in pl_worker_exchange: the new engine is whole. */
+	next = atomic_load_explicit(&w->next_engine, memory_order_acquire);
+	if (next != NULL) {
+		atomic_store_explicit(&w->next_engine, NULL, memory_order_relaxed);
+		exchange(w, next);
+	}
+}
+
+static void read_clocks(struct pl_worker *w)
+{
+	w->now_ns = pl_clock_mono_ns();
+	w->ts_ns = pl_clock_real_ns();
+}
+
+static void pin(const struct pl_worker *w)
+{
+	cpu_set_t set;
+
+	if (w->cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET((unsigned int)w->cpu, &set);
+	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set) != 0)
+		pl_warn("worker", "%s: cannot be pinned to processor %d; runs unpinned", w->uri,
+			w->cpu);
+}
+
+static void *worker_loop(void *arg)
+{
+	struct pl_worker *w = arg;
+	struct pl_diag diag = { .text = "" };
+	uint64_t stop_by = 0;
+
+	pin(w);
+	read_clocks(w);
+	w->ticked_ns = w->slow_ticked_ns = w->now_ns;
+	pl_aggregate_tick(w->engine->aggregate, w->now_ns);
+	for (;;) {
+		int n = pl_port_recv(
+			w->port, &w->packets, stop_by != 0 ? 0 : RECV_TIMEOUT_MS, &diag);
+
+		read_clocks(w);
+		if (n > 0) {
+			pl_decode_batch(w->engine->decode, &w->packets, &w->batch);
+			flush_records(&w->batch, w);
+			pl_port_release(w->port, &w->packets);
+		}
+		quiet_point(w);
+		if (n < 0) {
+			atomic_store(&w->error, -n);
+			pl_error("worker", "%s: %s; this source has ended", w->uri,
+				diag.text[0] != '\0' ? diag.text : strerror(-n));
+			break;
+		}
+		if (stop_by != 0 && (n == 0 || w->now_ns >= stop_by))
+			break;
+		stop_by = atomic_load_explicit(&w->stop_by_ns, memory_order_relaxed);
+	}
+	/* Losses not yet told. */
+	pl_detect_exporters(w->engine->detect, w->engine->decode, w->now_ns, w->ts_ns, &w->events);
+	pl_detect_tick(w->engine->detect, w->now_ns, w->ts_ns, &w->events);
+	deliver_events(w);
+	/* Pairs with the acquire in pl_worker_await: from here on the state is the controller's. */
+	atomic_store_explicit(&w->ended, true, memory_order_release);
+	return NULL;
+}
+
+/* ---- the controlling side ---- */
+
+int pl_worker_new(struct pl_worker **ret, struct pl_port *port, const char *uri, unsigned int index,
+	unsigned int of, unsigned int id, uint32_t cap_exporters)
+{
+	struct pl_worker *w = calloc(1, sizeof(*w));
+
+	if (w == NULL) {
+		pl_port_close(port);
+		return -ENOMEM;
+	}
+	w->port = port;
+	w->index = index;
+	w->of = of;
+	w->id = id;
+	w->cpu = -1;
+	w->uri = strdup(uri);
+	w->snap.cap_exporters = cap_exporters;
+	w->snap.exporters = calloc(cap_exporters + 1, sizeof(*w->snap.exporters));
+	if (w->uri == NULL || w->snap.exporters == NULL ||
+		pl_record_batch_init(&w->batch, BATCH_PATHS, BATCH_HOPS) < 0)
+		goto fail;
+	w->batch.flush = flush_records;
+	w->batch.flush_arg = w;
+	w->events.events = w->event_room;
+	w->events.cap = sizeof(w->event_room) / sizeof(w->event_room[0]);
+	w->events.flush = flush_events;
+	w->events.flush_arg = w;
+	*ret = w;
+	return 0;
+fail:
+	pl_worker_free(w);
+	return -ENOMEM;
+}
+
+int pl_worker_start(struct pl_worker *w, struct pl_engine *engine)
+{
+	sigset_t all, before;
+	int r;
+
+	w->engine = engine;
+	/* Signals are the main thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&w->thread, NULL, worker_loop, w);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r < 0)
+		return r;
+	pthread_setname_np(w->thread, "pl-worker");
+	w->started = true;
+	return 0;
+}
+
+void pl_worker_stop_by(struct pl_worker *w, uint64_t deadline_ns)
+{
+	atomic_store_explicit(
+		&w->stop_by_ns, deadline_ns > 0 ? deadline_ns : 1, memory_order_relaxed);
+}
+
+void pl_worker_join(struct pl_worker *w)
+{
+	if (!w->started)
+		return;
+	pthread_join(w->thread, NULL);
+	w->started = false;
+}
+
+void pl_worker_free(struct pl_worker *w)
+{
+	if (w == NULL)
+		return;
+	assert(!w->started);
+	pl_engine_free(w->engine);
+	pl_record_batch_done(&w->batch);
+	if (w->port != NULL)
+		pl_port_close(w->port);
+	free(w->snap.exporters);
+	free(w->uri);
+	free(w);
+}
+
+void pl_worker_ask(struct pl_worker *w)
+{
+	uint64_t done = atomic_load_explicit(&w->snap_done, memory_order_relaxed);
+
+	/* Pairs with the acquire in quiet_point. */
+	atomic_store_explicit(&w->snap_wanted, done + 1, memory_order_release);
+}
+
+static void pause_us(long us)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
+}
+
+int pl_worker_await(struct pl_worker *w, uint64_t deadline_ns)
+{
+	for (;;) {
+		/* Acquire pairs with the releases in worker_loop and quiet_point. */
+		if (atomic_load_explicit(&w->ended, memory_order_acquire)) {
+			publish(w);
+			return 0;
+		}
+		if (atomic_load_explicit(&w->snap_done, memory_order_acquire) ==
+			atomic_load_explicit(&w->snap_wanted, memory_order_relaxed))
+			return 0;
+		if (pl_clock_mono_ns() >= deadline_ns)
+			return -ETIMEDOUT;
+		pause_us(ASK_PAUSE_US);
+	}
+}
+
+void pl_worker_exchange(struct pl_worker *w, struct pl_engine *next, struct pl_engine **ret_old)
+{
+	uint64_t deadline = pl_clock_mono_ns() + (uint64_t)EXCHANGE_LIMIT_S * 1000000000u;
+	struct pl_engine *old;
+
+	assert(atomic_load(&w->next_engine) == NULL && atomic_load(&w->old_engine) == NULL);
+	/* Pairs with the acquire in quiet_point. */
+	atomic_store_explicit(&w->next_engine, next, memory_order_release);
+	for (;;) {
+		/* Pairs with the release in exchange. */
+		old = atomic_load_explicit(&w->old_engine, memory_order_acquire);
+		if (old != NULL)
+			break;
+		if (atomic_load_explicit(&w->ended, memory_order_acquire)) {
+			/* Nobody will look any more: do it here. */
+			next = atomic_exchange(&w->next_engine, NULL);
+			if (next != NULL)
+				exchange(w, next);
+			old = atomic_load(&w->old_engine);
+			break;
+		}
+		/* A worker that passes no quiet point for seconds is a defect: there is no way back from a
+		 * half-made exchange, so wait on, but say so. */
+		if (pl_clock_mono_ns() >= deadline) {
+			pl_error("worker", "%s: does not answer", w->uri);
+			deadline += (uint64_t)EXCHANGE_LIMIT_S * 1000000000u;
+		}
+		pause_us(ASK_PAUSE_US);
+	}
+	atomic_store(&w->old_engine, NULL);
+	*ret_old = old;
+}
+
+void pl_engine_free(struct pl_engine *e)
+{
+	if (e == NULL)
+		return;
+	pl_decode_free(e->decode);
+	pl_aggregate_free(e->aggregate);
+	pl_aggregate_free(e->aggregate_copy);
+	pl_detect_free(e->detect);
+	/* Outputs own what is queued; a tap is only closed. */
+	for (unsigned int i = 0; i < e->n_taps; i++)
+		pl_tap_close(e->taps[i]);
+	free(e->taps);
+	free(e);
+}
+
+uint64_t pl_worker_memory(uint32_t cap_exporters)
+{
+	return sizeof(struct pl_worker) + (uint64_t)cap_exporters * sizeof(struct pl_exporter) +
+	       BATCH_PATHS * (sizeof(struct pl_path) + 2 * sizeof(uint32_t)) +
+	       BATCH_HOPS * sizeof(struct pl_hop);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A worker: one port, one thread, and everything its packets go through: decoder, aggregates, detector, the
+ * taps of the outputs. It shares nothing on the packet path. Between batches, at its quiet point, it looks
+ * whether somebody wants something of it:
+ *
+ *   a snapshot   it copies its state into `snap`, which the one who asked reads afterwards
+ *   new parts    it exchanges its engine's parts and hands back the old ones
+ *   a stop       it empties its socket and ends
+ *
+ * A worker is controlled by one thread at a time (the pipeline's lock sees to it).
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "decode/decode.h"
+#include "detect/aggregate.h"
+#include "detect/events.h"
+#include "netio/port.h"
+#include "pipeline/output.h"
+
+/* What a batch goes through. A part that is NULL in a new engine is taken over from the old one. */
+struct pl_engine {
+	struct pl_decode *decode;
+	struct pl_aggregate *aggregate;
+	struct pl_aggregate *aggregate_copy; /* for readers; always of the same options */
+	struct pl_detect *detect;
+	struct pl_tap **taps; /* never taken over: always what is to be */
+	unsigned int n_taps;
+};
+
+/* Plain sums, as they were at one quiet point: they balance. */
+struct pl_totals {
+	uint64_t packets, bytes, reports, paths, hops;
+	uint64_t verdicts[PL_V_MAX];
+	uint64_t notes[PL_N_MAX];
+	uint64_t exporters_full, paths_full;
+	uint64_t lost, reordered, duplicates, restarts;
+	uint64_t events[PL_EVENT_KIND_MAX], events_limited[PL_EVENT_KIND_MAX];
+	uint64_t events_dropped;
+	uint64_t flows_evicted, queues_full;
+	uint64_t stored; /* paths that went through aggregates and to the taps */
+};
+void pl_totals_add(struct pl_totals *into, const struct pl_totals *from);
+
+struct pl_snapshot {
+	struct pl_totals totals;
+	struct pl_port_stats port;
+	struct pl_exporter *exporters; /* the first ones that appeared, n_exporters of cap */
+	uint32_t n_exporters, cap_exporters;
+	struct pl_exporter others; /* sum of the rest */
+	uint32_t n_others;
+	uint32_t flows, raised;
+};
+
+struct pl_worker {
+	char *uri;              /* of its source, as configured */
+	unsigned int index, of; /* which socket of its source */
+	unsigned int id;        /* in report ids */
+	int cpu;                /* to pin to, -1 = none */
+	struct pl_port *port;
+	pthread_t thread;
+	bool started;
+
+	struct pl_engine *engine; /* the thread's own once started */
+	struct pl_record_batch batch;
+	struct pl_event_batch events;
+	struct pl_event event_room[256];
+	struct pl_batch packets;
+	struct pl_totals carried; /* of parts that were exchanged */
+	uint64_t stored;
+	uint64_t now_ns, ts_ns, ticked_ns, slow_ticked_ns;
+
+	/* Asked by the controller, answered by the thread. */
+	_Atomic uint64_t snap_wanted, snap_done;
+	struct pl_snapshot snap; /* the thread's while wanted != done, else the reader's */
+	_Atomic(struct pl_engine *) next_engine, old_engine;
+	_Atomic uint64_t
+		stop_by_ns; /* 0 = run; else empty the socket until then (monotonic) and end */
+	_Atomic bool ended; /* the thread's last word; all is the controller's now */
+	_Atomic int error;  /* errno that ended it early */
+};
+
+/* Opens nothing: port and engine are given and owned from then on (the port also on failure). */
+int pl_worker_new(struct pl_worker **ret, struct pl_port *port, const char *uri, unsigned int index,
+	unsigned int of, unsigned int id, uint32_t cap_exporters);
+/* Takes the engine over. */
+int pl_worker_start(struct pl_worker *worker, struct pl_engine *engine);
+
+void pl_worker_stop_by(struct pl_worker *worker, uint64_t deadline_ns);
+void pl_worker_join(struct pl_worker *worker);
+void pl_worker_free(struct pl_worker *worker);
+
+/* Asks for a fresh snapshot at the next quiet point; await waits for it. The snapshot is the caller's until
+ * the next ask. 0, -ETIMEDOUT (it may not be read then). Only of a worker that was
+ * started. */
+void pl_worker_ask(struct pl_worker *worker);
+int pl_worker_await(struct pl_worker *worker, uint64_t deadline_ns);
+
+/* Hands over new parts; returns when the worker uses them, with what they replaced in *ret_old. */
+void pl_worker_exchange(
+	struct pl_worker *worker, struct pl_engine *next, struct pl_engine **ret_old);
+
+void pl_engine_free(struct pl_engine *engine);
+
+/* Bytes of one worker beside its decoder, aggregates, detector and taps. */
+uint64_t pl_worker_memory(uint32_t cap_exporters);
