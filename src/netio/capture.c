@@ -263,16 +263,16 @@ static uint64_t ticks_to_ns(const struct pl_capture_clock *clock, uint64_t ticks
 	__int128 sum;
 
 	switch (clock->kind) {
-	case PL_CLOCK_TIMES:
+	case PL_TICKS_TIMES:
 		ns = (unsigned __int128)ticks * clock->factor;
 		break;
-	case PL_CLOCK_DIVIDED:
+	case PL_TICKS_DIVIDED:
 		ns = ticks / clock->factor;
 		break;
-	case PL_CLOCK_BINARY:
+	case PL_TICKS_BINARY:
 		ns = ((unsigned __int128)ticks * 1000000000u) >> clock->shift;
 		break;
-	case PL_CLOCK_TOO_FINE: /* 2^64 ticks are less than a nanosecond */
+	case PL_TICKS_TOO_FINE: /* 2^64 ticks are less than a nanosecond */
 		break;
 	}
 	if (ns > UINT64_MAX)
@@ -283,16 +283,16 @@ static uint64_t ticks_to_ns(const struct pl_capture_clock *clock, uint64_t ticks
 
 static struct pl_capture_clock clock_of_resolution(uint8_t resolution)
 {
-	struct pl_capture_clock clock = { .kind = PL_CLOCK_TIMES, .factor = 1 };
+	struct pl_capture_clock clock = { .kind = PL_TICKS_TIMES, .factor = 1 };
 	unsigned int exponent = resolution & 0x7f;
 
 	if ((resolution & 0x80) != 0) {
-		clock.kind = exponent < 94 ? PL_CLOCK_BINARY : PL_CLOCK_TOO_FINE;
+		clock.kind = exponent < 94 ? PL_TICKS_BINARY : PL_TICKS_TOO_FINE;
 		clock.shift = exponent;
 		return clock;
 	}
 	if (exponent > 9)
-		clock.kind = exponent < 29 ? PL_CLOCK_DIVIDED : PL_CLOCK_TOO_FINE;
+		clock.kind = exponent < 29 ? PL_TICKS_DIVIDED : PL_TICKS_TOO_FINE;
 	for (unsigned int i = exponent; i < 9; i++)
 		clock.factor *= 10;
 	for (unsigned int i = 9; i < exponent && i < 28; i++)
@@ -546,8 +546,11 @@ static int parse_magic(struct pl_capture *capture)
 	little = (magic & 0xff) == 0xa1;
 	if (little)
 		magic = __builtin_bswap32(magic);
-	if (magic != 0xa1b2c3d4 && magic != 0xa1b23c4d && magic != 0xa1b2cd34)
-		return not_a_capture(capture);
+	if (magic != 0xa1b2c3d4 && magic != 0xa1b23c4d && magic != 0xa1b2cd34) {
+		/* Eight bytes are to be shown, also when they come in pieces. */
+		return pl_cursor_left(&cur) < 4 && !capture->ended ? STEP_MORE
+								   : not_a_capture(capture);
+	}
 	if (pl_cursor_left(&cur) < 20)
 		return STEP_MORE;
 	return start_pcap(capture, magic, little);

@@ -25,8 +25,8 @@
 
 /* How ticks become nanoseconds. */
 struct pl_capture_clock {
-	enum { PL_CLOCK_TIMES, PL_CLOCK_DIVIDED, PL_CLOCK_BINARY, PL_CLOCK_TOO_FINE } kind;
-	unsigned int shift; /* PL_CLOCK_BINARY: 2^-shift seconds */
+	enum { PL_TICKS_TIMES, PL_TICKS_DIVIDED, PL_TICKS_BINARY, PL_TICKS_TOO_FINE } kind;
+	unsigned int shift; /* PL_TICKS_BINARY: 2^-shift seconds */
 	uint64_t factor;    /* ns per tick, or ticks per ns */
 	int64_t offset_s;   /* added */
 };
