@@ -39,8 +39,19 @@ enum pl_gen_sink { PL_GEN_SINK_AUTO, PL_GEN_SINK_STACK, PL_GEN_SINK_HEADER, PL_G
 /* What tells that a packet carries INT. */
 enum pl_gen_announce { PL_GEN_ANNOUNCE_AUTO, PL_GEN_ANNOUNCE_DSCP, PL_GEN_ANNOUNCE_PORT, PL_GEN_ANNOUNCE_MARKER };
 
-/* Published streams reproduced byte for byte; see gen/replay.h. */
-#define PL_GEN_REPLAY_NONE 0
+/* The streams of INTCollector's own generator instead of the model; see gen/replay.h. */
+enum pl_gen_replay {
+	PL_GEN_REPLAY_NONE,
+	PL_GEN_REPLAY_INTCOLLECTOR_1,
+	PL_GEN_REPLAY_INTCOLLECTOR_2,
+	PL_GEN_REPLAY_INTCOLLECTOR_3,
+	PL_GEN_REPLAY_INTCOLLECTOR_4,
+	PL_GEN_REPLAY_INTCOLLECTOR_5,
+	PL_GEN_REPLAY_INTCOLLECTOR_6,
+	PL_GEN_REPLAY_INTCOLLECTOR_7,
+	PL_GEN_REPLAY_INTCOLLECTOR_8,
+	PL_GEN_REPLAY_MAX,
+};
 
 enum pl_gen_event_kind {
 	PL_GEN_EVENT_PATH,     /* a link fails and comes back */
@@ -68,7 +79,7 @@ struct pl_gen_event {
 #define PL_GEN_FLOWS_MAX    (1u << 20)
 #define PL_GEN_REPORTS_MAX  16      /* individual reports per datagram */
 #define PL_GEN_MALFORMS_MAX 16
-#define PL_GEN_PACKET_MAX   4096    /* bytes */
+#define PL_GEN_PACKET_MAX   9216    /* bytes */
 
 /* Kinds of damage from gen/malform.h, each to a share of the packets. */
 struct pl_gen_malform {
@@ -112,6 +123,7 @@ struct pl_gen_cfg {
 	uint8_t ds_words;            /* v2.1: domain-specific words per hop */
 	uint8_t source_words;        /* v2.1: in the source's block only */
 	uint16_t ds_id;
+	uint8_t max_hops;            /* hop budget set by the source; 0: as many as the length byte admits */
 	uint8_t reports_per_datagram;  /* report 2.0; 0: 1 */
 	uint8_t outer_ip, inner_ip;  /* 4 or 6; 0: 4 */
 	uint8_t tcp_options;         /* words of TCP options in the instrumented packet */
@@ -125,11 +137,13 @@ struct pl_gen_cfg {
 	uint8_t hw_id;               /* of every exporter, 6 bits */
 	struct pl_addr collector;    /* where the reports go, in frames; 0: 10.255.255.254, fd00:ff::fffe */
 	uint16_t report_port;        /* 0: 32766 */
-	int replay;                  /* enum pl_replay: instead of the model; see gen/replay.h */
+	enum pl_gen_replay replay;
+	uint8_t replay_hops;         /* where the test leaves it open; 0: as many as it has at most */
+	uint32_t replay_events;      /* test 4: events per second at 1 Mpps; 0: 20 */
 	struct pl_gen_malform malform[PL_GEN_MALFORMS_MAX];
 	unsigned int n_malform;
 	/* the interface */
-	bool udp;                    /* give UDP payloads (PL_LINK_UDP) instead of whole frames */
+	bool udp;                    /* give UDP payloads (PL_LINK_UDP), as from one socket, instead of frames */
 	bool truth;                  /* keep the truth about the batch: pl_gen_truth */
 };
 
@@ -141,7 +155,8 @@ void pl_gen_free(struct pl_gen *gen);
 
 /*
  * The next packets whose model time is below until_ns, at most PL_BATCH_MAX. Returns their number; 0 when
- * none is due yet; -ENODATA when count or duration have been reached.
+ * none is due yet (or, of 65536 that were, every one was lost); -ENODATA when count or duration have been
+ * reached.
  */
 int pl_gen_next(struct pl_gen *gen, uint64_t until_ns, struct pl_batch *ret);
 
@@ -156,6 +171,7 @@ struct pl_gen_counters {
 	uint64_t packets, bytes, reports;  /* given out */
 	uint64_t lost, duplicated, reordered, restarts;  /* done to the reports */
 	uint64_t dropped, queue_reports, malformed;
+	uint64_t unrouted;  /* turns of flows that had no way through the network */
 };
 const struct pl_gen_counters *pl_gen_counters(const struct pl_gen *gen);
 

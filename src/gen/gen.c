@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Turns: whose packet is next, which nodes report it, what becomes of the reports. */
+#include "gen/gen.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gen/int_gen.h"
+#include "gen/replay.h"
+
+#define DEFAULT_START_NS UINT64_C(1700000000000000000)
+#define TRIES_MAX        65536
+
+/* A sequence of report numbers. */
+struct exporter {
+	uint32_t next;
+	uint32_t held_seq;
+	bool held;  /* held_seq was overtaken by its successor and comes next */
+};
+
+/* A datagram still to be sent about the packets at hand. */
+struct turn {
+	enum pl_gen_why why;
+	unsigned int hop;
+	unsigned int n;  /* of the packets, from the first on */
+};
+
+struct pl_gen {
+	struct pl_gen_cfg cfg;
+	char *topology;
+	struct pl_model *model;
+	struct pl_gen_counters counters;
+	/* time: slot s is at origin_ns + (s - origin_slot) / rate */
+	uint64_t slot, origin_slot, origin_ns;
+	double slot_ns;
+	uint32_t next_flow;
+	struct exporter *exporters;  /* per node; the last one for reports that do not name their node */
+	/* the packets being reported */
+	struct pl_model_packet packets[PL_GEN_REPORTS_MAX];
+	struct turn turns[2 * PL_GEN_HOPS_MAX + 1];
+	unsigned int n_turns, next_turn;
+	/* the last packet given out, for duplicates */
+	bool again;
+	unsigned int last;
+	struct pl_packet last_packet;
+	uint8_t (*memory)[PL_GEN_PACKET_MAX];  /* PL_BATCH_MAX of them */
+	struct pl_gen_truth *truth;            /* per packet of the batch, reports_per_datagram each */
+	uint8_t truth_n[PL_BATCH_MAX];
+};
+
+static uint64_t slot_time(const struct pl_gen *g, uint64_t slot)
+{
+	return g->origin_ns + (uint64_t)((double)(slot - g->origin_slot) * g->slot_ns);
+}
+
+static bool chance(struct pl_gen *g, double p)
+{
+	return p > 0 && pl_rng_unit(pl_model_rng(g->model)) < p;
+}
+
+static bool finished(const struct pl_gen *g, uint64_t due_ns)
+{
+	return (g->cfg.count != 0 && g->counters.packets >= g->cfg.count) ||
+		(g->cfg.duration_ns != 0 && due_ns - g->cfg.start_ns >= g->cfg.duration_ns);
+}
+
+uint64_t pl_gen_due_ns(const struct pl_gen *gen)
+{
+	uint64_t due = slot_time(gen, gen->slot);
+
+	return finished(gen, due) ? UINT64_MAX : due;
+}
+
+void pl_gen_skip_to(struct pl_gen *gen, uint64_t now_ns)
+{
+	gen->origin_ns = now_ns;
+	gen->origin_slot = gen->slot;
+}
+
+/* ---- sequence numbers ---- */
+
+/* Which numbering a report belongs to: the node's, or, for v0.5 reports through one socket that do not say
+ * who reports, the socket's. */
+static struct exporter *exporter_of(struct pl_gen *g, unsigned int node, enum pl_gen_why why)
+{
+	bool anonymous = g->cfg.udp && g->cfg.report == PL_GEN_REPORT_V05 &&
+		g->cfg.dialect != PL_DIALECT_HOST_INT && why == PL_GEN_WHY_SINK &&
+		g->cfg.sink == PL_GEN_SINK_STACK;
+
+	return &g->exporters[anonymous ? pl_topo_nodes(pl_model_topology(g->model)) : node];
+}
+
+static uint32_t take_seq(struct pl_gen *g, struct exporter *e)
+{
+	uint32_t seq;
+
+	if (e->held) {
+		e->held = false;
+		return e->held_seq;
+	}
+	seq = e->next++;
+	if (chance(g, g->cfg.reorder)) {
+		g->counters.reordered++;
+		e->held = true;
+		e->held_seq = seq;
+		seq = e->next++;
+	}
+	return seq;
+}
+
+/* ---- turns ---- */
+
+static void add_turn(struct pl_gen *g, enum pl_gen_why why, unsigned int hop, unsigned int n)
+{
+	assert(g->n_turns < sizeof(g->turns) / sizeof(g->turns[0]));
+	g->turns[g->n_turns++] = (struct turn){ why, hop, n };
+}
+
+/* Who reports the packets: the first of them decides. */
+static void plan_turns(struct pl_gen *g, unsigned int n)
+{
+	const struct pl_gen_cfg *cfg = &g->cfg;
+	const struct pl_model_packet *p = &g->packets[0];
+	unsigned int last = p->n_hops - 1;
+
+	g->n_turns = g->next_turn = 0;
+	if (cfg->report == PL_GEN_REPORT_NONE) {
+		/* as it is seen on the last link inside the domain */
+		if (!p->dropped)
+			add_turn(g, PL_GEN_WHY_SINK, last > 0 ? last - 1 : 0, 1);
+		return;
+	}
+	if (cfg->mode == PL_GEN_MD) {
+		add_turn(g, p->dropped ? PL_GEN_WHY_DROP : PL_GEN_WHY_SINK, last, n);
+	} else {
+		for (unsigned int hop = 0; hop <= last; hop++)
+			add_turn(g, p->dropped && hop == last ? PL_GEN_WHY_DROP : PL_GEN_WHY_NODE, hop, n);
+	}
+	for (unsigned int hop = 0; cfg->queue_report > 0 && hop <= last; hop++) {
+		if (p->hops[hop].queue_depth > cfg->queue_report)
+			add_turn(g, PL_GEN_WHY_QUEUE, hop, 1);
+	}
+}
+
+static bool next_packets(struct pl_gen *g, uint64_t due_ns)
+{
+	unsigned int n = 1, node;
+	uint32_t flow = g->next_flow;
+
+	pl_model_advance(g->model, due_ns - g->cfg.start_ns);
+	while (pl_model_restart(g->model, &node)) {
+		g->exporters[node] = (struct exporter){ .next = 0 };
+		g->counters.restarts++;
+	}
+	g->next_flow = flow + 1 == g->cfg.flows ? 0 : flow + 1;
+	if (!pl_model_packet(g->model, flow, due_ns, true, &g->packets[0])) {
+		g->counters.unrouted++;
+		return false;
+	}
+	if (g->packets[0].dropped) {
+		g->counters.dropped++;
+	} else {
+		for (; n < g->cfg.reports_per_datagram; n++)
+			(void)pl_model_packet(g->model, flow, due_ns, false, &g->packets[n]);
+	}
+	plan_turns(g, n);
+	return g->n_turns > 0;
+}
+
+/* ---- packets ---- */
+
+static const struct pl_malform *pick_damage(struct pl_gen *g)
+{
+	for (unsigned int i = 0; i < g->cfg.n_malform; i++) {
+		if (chance(g, g->cfg.malform[i].ratio))
+			return g->cfg.malform[i].kind;
+	}
+	return NULL;
+}
+
+static struct pl_gen_truth *truth_at(struct pl_gen *g, unsigned int slot)
+{
+	return g->truth == NULL ? NULL : &g->truth[(size_t)slot * g->cfg.reports_per_datagram];
+}
+
+static void set_packet(const struct pl_gen *g, struct pl_packet *pkt, const struct pl_build *b,
+	const struct pl_gen_damage *d, uint64_t due_ns)
+{
+	static const uint8_t local[4] = { 127, 0, 0, 1 };
+
+	*pkt = (struct pl_packet){
+		.data = b->data,
+		.len = (uint32_t)b->len,
+		.wire_len = d->wire_len > b->len ? d->wire_len : (uint32_t)b->len,
+		.ts_ns = due_ns,
+		.link = d->link,
+	};
+	if (g->cfg.udp) {
+		pkt->link = PL_LINK_UDP;
+		pkt->src = pkt->dst = pl_addr_v4(local);
+		pkt->sport = 32766;
+		pkt->dport = g->cfg.report_port;
+	}
+}
+
+/* The datagram or packet of a turn into slot `slot`. */
+static void put_turn(struct pl_gen *g, const struct turn *t, uint32_t seq, uint64_t due_ns,
+	unsigned int slot, struct pl_packet *pkt)
+{
+	const struct pl_gen_cfg *cfg = &g->cfg;
+	struct pl_build b = pl_build(g->memory[slot], PL_GEN_PACKET_MAX);
+	struct pl_gen_damage d = { .kind = pick_damage(g), .link = PL_LINK_ETHERNET };
+	struct pl_gen_item items[PL_GEN_REPORTS_MAX];
+	struct pl_gen_truth *truth = truth_at(g, slot);
+
+	for (unsigned int i = 0; i < t->n; i++)
+		items[i] = (struct pl_gen_item){ &g->packets[i],
+			pl_model_flow(g->model, g->packets[i].flow), t->hop, t->why };
+	if (cfg->report == PL_GEN_REPORT_NONE) {
+		pl_int_gen_packet(cfg, &b, &items[0], &d, truth);
+	} else if (cfg->udp) {
+		pl_int_gen_reports(cfg, &b, items, t->n, seq, &d, truth);
+	} else {
+		size_t at = pl_int_gen_open_frame(cfg, &b, g->packets[0].hops[t->hop].node, &d);
+
+		pl_int_gen_reports(cfg, &b, items, t->n, seq, &d, truth);
+		pl_end_ip(&b, at);
+		pl_malform_at(&d, PL_MALFORM_FRAME, &b);
+	}
+	assert(!b.full); /* pl_gen_new has seen to it that the longest fits */
+	if (d.kind != NULL && !d.scrapped)
+		g->counters.malformed++;
+	if (truth != NULL) {
+		for (unsigned int i = 0; i < t->n; i++) {
+			truth[i].malform = d.scrapped ? NULL : d.kind;
+			truth[i].duplicate = false;
+		}
+	}
+	g->truth_n[slot] = (uint8_t)t->n;
+	g->counters.reports += cfg->report == PL_GEN_REPORT_NONE ? 0 : t->n;
+	g->counters.queue_reports += t->why == PL_GEN_WHY_QUEUE;
+	set_packet(g, pkt, &b, &d, due_ns);
+}
+
+static void put_again(struct pl_gen *g, uint64_t due_ns, unsigned int slot, struct pl_packet *pkt)
+{
+	unsigned int n = g->truth_n[g->last];
+
+	*pkt = g->last_packet;
+	pkt->ts_ns = due_ns;
+	if (slot != g->last) {
+		memcpy(g->memory[slot], g->memory[g->last], pkt->len);
+		if (g->truth != NULL)
+			memcpy(truth_at(g, slot), truth_at(g, g->last), n * sizeof(*g->truth));
+	}
+	pkt->data = g->memory[slot];
+	g->truth_n[slot] = (uint8_t)n;
+	for (unsigned int i = 0; g->truth != NULL && i < n; i++)
+		truth_at(g, slot)[i].duplicate = true;
+	g->counters.duplicated++;
+	g->counters.reports += n;
+	g->again = false;
+	g->slot += n;
+}
+
+/* One slot's worth of work; false when nothing came of it. */
+static bool step(struct pl_gen *g, uint64_t due_ns, unsigned int slot, struct pl_packet *pkt)
+{
+	const struct turn *t;
+	struct exporter *e;
+	unsigned int node;
+	uint32_t seq;
+
+	if (g->again) {
+		put_again(g, due_ns, slot, pkt);
+		return true;
+	}
+	if (g->cfg.replay != PL_GEN_REPLAY_NONE) {
+		struct pl_build b = pl_build(g->memory[slot], PL_GEN_PACKET_MAX);
+		struct pl_gen_damage d = { .link = PL_LINK_ETHERNET };
+
+		pl_replay_put(&g->cfg, &b, g->slot++, pl_model_rng(g->model));
+		assert(!b.full);
+		set_packet(g, pkt, &b, &d, due_ns);
+		g->truth_n[slot] = 0;
+		g->counters.reports++;
+		return true;
+	}
+	if (g->next_turn == g->n_turns && !next_packets(g, due_ns)) {
+		g->slot++;
+		return false;
+	}
+	t = &g->turns[g->next_turn++];
+	g->slot += t->n;
+	if (g->cfg.report == PL_GEN_REPORT_NONE) {
+		put_turn(g, t, 0, due_ns, slot, pkt);
+		return true;
+	}
+	node = g->packets[0].node[t->hop];
+	e = exporter_of(g, node, t->why);
+	seq = take_seq(g, e);
+	if (chance(g, pl_model_loss(g->model, node))) {
+		g->counters.lost++;
+		return false;
+	}
+	put_turn(g, t, seq, due_ns, slot, pkt);
+	if (chance(g, g->cfg.duplicate)) {
+		g->again = true;
+		g->last = slot;
+		g->last_packet = *pkt;
+	}
+	return true;
+}
+
+int pl_gen_next(struct pl_gen *gen, uint64_t until_ns, struct pl_batch *ret)
+{
+	unsigned int n = 0;
+
+	for (unsigned int tries = 0; n < PL_BATCH_MAX && tries < TRIES_MAX; tries++) {
+		uint64_t due = pl_gen_due_ns(gen);
+
+		if (due >= until_ns)
+			break;
+		if (step(gen, due, n, &ret->pkts[n])) {
+			gen->counters.packets++;
+			gen->counters.bytes += ret->pkts[n].len;
+			n++;
+		}
+	}
+	ret->n = n;
+	if (n == 0 && pl_gen_due_ns(gen) == UINT64_MAX)
+		return -ENODATA;
+	return (int)n;
+}
+
+const struct pl_gen_counters *pl_gen_counters(const struct pl_gen *gen)
+{
+	return &gen->counters;
+}
+
+unsigned int pl_gen_truth_reports(const struct pl_gen *gen, unsigned int packet)
+{
+	assert(gen->truth != NULL && packet < PL_BATCH_MAX);
+	return gen->truth_n[packet];
+}
+
+const struct pl_gen_truth *pl_gen_truth(const struct pl_gen *gen, unsigned int packet,
+	unsigned int report)
+{
+	assert(gen->truth != NULL && packet < PL_BATCH_MAX && report < gen->truth_n[packet]);
+	return &gen->truth[(size_t)packet * gen->cfg.reports_per_datagram + report];
+}
+
+const struct pl_gen_cfg *pl_gen_cfg(const struct pl_gen *gen)
+{
+	return &gen->cfg;
+}
+
+/* ---- life ---- */
+
+static bool share(double p)
+{
+	return p >= 0 && p <= 1;
+}
+
+static int resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag)
+{
+	static const uint8_t v4[4] = { 10, 255, 255, 254 };
+	static const uint8_t v6[16] = { 0xfd, 0, 0, 0xff, [14] = 0xff, 0xfe };
+	int r;
+
+	if (!share(cfg->drop) || !share(cfg->loss) || !share(cfg->duplicate) || !share(cfg->reorder) ||
+		!share(cfg->missing) || cfg->rate < 0) {
+		pl_diag_set(diag, "a share is between 0 and 1, and a rate is not negative");
+		return -EINVAL;
+	}
+	if (cfg->replay != PL_GEN_REPLAY_NONE)
+		pl_replay_resolve(cfg);
+	if (cfg->topology == NULL)
+		cfg->topology = "leaf-spine:4x2";
+	if (cfg->flows == 0)
+		cfg->flows = 100;
+	if (cfg->rate == 0)
+		cfg->rate = 1000;
+	if (cfg->start_ns == 0)
+		cfg->start_ns = DEFAULT_START_NS;
+	if (cfg->reports_per_datagram == 0)
+		cfg->reports_per_datagram = 1;
+	if (cfg->payload == 0)
+		cfg->payload = 16;
+	if (cfg->report_port == 0)
+		cfg->report_port = 32766;
+	if (cfg->latency.kind == PL_DIST_DEFAULT)
+		cfg->latency = (struct pl_dist){ PL_DIST_EXP, 2000, 0 };
+	if (cfg->link.kind == PL_DIST_DEFAULT)
+		cfg->link = (struct pl_dist){ PL_DIST_CONST, 1000, 0 };
+	if (cfg->queue.kind == PL_DIST_DEFAULT)
+		cfg->queue = (struct pl_dist){ PL_DIST_EXP, 20, 0 };
+	if (cfg->util.kind == PL_DIST_DEFAULT)
+		cfg->util = (struct pl_dist){ PL_DIST_UNIFORM, 0, 100 };
+	if (cfg->flows > PL_GEN_FLOWS_MAX || cfg->reports_per_datagram > PL_GEN_REPORTS_MAX ||
+		cfg->replay_hops > 31 || cfg->n_events > PL_GEN_EVENTS_MAX ||
+		cfg->n_malform > PL_GEN_MALFORMS_MAX) {
+		pl_diag_set(diag, "at most %u flows, %d reports per datagram, 31 hops, %d events, %d kinds "
+				  "of damage",
+			PL_GEN_FLOWS_MAX, PL_GEN_REPORTS_MAX, PL_GEN_EVENTS_MAX, PL_GEN_MALFORMS_MAX);
+		return -EINVAL;
+	}
+	r = pl_int_gen_resolve(cfg, diag);
+	if (pl_addr_is_unspecified(&cfg->collector))
+		cfg->collector = cfg->outer_ip == 6 ? pl_addr_v6(v6) : pl_addr_v4(v4);
+	return r;
+}
+
+/* Whether the longest datagram fits: headers of every level, the stack of the longest path, payload. */
+static int check_size(const struct pl_gen *g, struct pl_diag *diag)
+{
+	const struct pl_gen_cfg *cfg = &g->cfg;
+	unsigned int nodes = pl_topo_nodes(pl_model_topology(g->model));
+	unsigned int stack = 4 * 31 * (nodes < PL_GEN_HOPS_MAX ? nodes : PL_GEN_HOPS_MAX);
+	size_t need;
+
+	if (stack > 4 * 255)
+		stack = 4 * 255;
+	need = 256 + (size_t)cfg->reports_per_datagram * (384 + stack + cfg->payload);
+	if (need <= PL_GEN_PACKET_MAX)
+		return 0;
+	pl_diag_set(diag, "%u reports with such paths and payloads may take %zu bytes; a datagram has %d",
+		cfg->reports_per_datagram, need, PL_GEN_PACKET_MAX);
+	return -EINVAL;
+}
+
+int pl_gen_new(struct pl_gen **ret, const struct pl_gen_cfg *cfg, struct pl_diag *diag)
+{
+	struct pl_gen *g = calloc(1, sizeof(*g));
+	unsigned int nodes;
+	int r = -ENOMEM;
+
+	if (g == NULL)
+		return -ENOMEM;
+	g->cfg = *cfg;
+	r = resolve(&g->cfg, diag);
+	if (r < 0)
+		goto fail;
+	r = -ENOMEM;
+	g->topology = strdup(g->cfg.topology);
+	if (g->topology == NULL)
+		goto fail;
+	g->cfg.topology = g->topology;
+	g->origin_ns = g->cfg.start_ns;
+	g->slot_ns = 1e9 / g->cfg.rate;
+	r = pl_model_new(&g->model, &g->cfg, diag);
+	if (r < 0)
+		goto fail;
+	r = check_size(g, diag);
+	if (r < 0)
+		goto fail;
+	r = -ENOMEM;
+	nodes = pl_topo_nodes(pl_model_topology(g->model));
+	g->exporters = calloc(nodes + 1, sizeof(*g->exporters));
+	g->memory = calloc(PL_BATCH_MAX, sizeof(*g->memory));
+	if (g->exporters == NULL || g->memory == NULL)
+		goto fail;
+	for (unsigned int i = 0; i <= nodes; i++)
+		g->exporters[i].next = g->cfg.first_seq;
+	if (g->cfg.truth) {
+		g->truth = calloc((size_t)PL_BATCH_MAX * g->cfg.reports_per_datagram, sizeof(*g->truth));
+		if (g->truth == NULL)
+			goto fail;
+	}
+	*ret = g;
+	return 0;
+fail:
+	pl_gen_free(g);
+	return r;
+}
+
+void pl_gen_free(struct pl_gen *gen)
+{
+	if (gen == NULL)
+		return;
+	pl_model_free(gen->model);
+	free(gen->topology);
+	free(gen->exporters);
+	free(gen->memory);
+	free(gen->truth);
+	free(gen);
+}

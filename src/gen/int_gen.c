@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "gen/int_gen.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "wire/report.h"
+
+#define HOST_INT_PROTO 4  /* v0.5 NProto of Host-INT: node id, then IPv4 */
+#define GPE_NEXT_ETHERNET 3
+
+/* Headers of one inner packet whose lengths are still open, outermost first. */
+struct open {
+	size_t at[3];
+	unsigned int n;
+};
+
+static void open_push(struct open *o, size_t at)
+{
+	assert(o->n < sizeof(o->at) / sizeof(o->at[0]));
+	o->at[o->n++] = at;
+}
+
+static void open_close(struct open *o, struct pl_build *b)
+{
+	while (o->n > 0)
+		pl_end_ip(b, o->at[--o->n]);
+}
+
+static enum pl_int_version wire_version(const struct pl_gen_cfg *cfg)
+{
+	return cfg->version == PL_GEN_INT_V05 ? PL_INT_V05 :
+		cfg->version == PL_GEN_INT_V10 ? PL_INT_V10 : PL_INT_V20;
+}
+
+static enum pl_int_carrier wire_carrier(const struct pl_gen_cfg *cfg)
+{
+	switch (cfg->carrier) {
+	case PL_GEN_GRE:
+		return PL_INT_OVER_GRE;
+	case PL_GEN_GPE:
+		return PL_INT_OVER_GPE;
+	case PL_GEN_GENEVE:
+		return PL_INT_OVER_GENEVE;
+	default:
+		return PL_INT_OVER_L4;
+	}
+}
+
+static bool in_tunnel(const struct pl_gen_cfg *cfg)
+{
+	return cfg->carrier == PL_GEN_GRE || cfg->carrier == PL_GEN_GPE ||
+		cfg->carrier == PL_GEN_GENEVE;
+}
+
+/* ---- the INT header ---- */
+
+/* Hops the 8-bit length (5 bits in a Geneve option) has room for. */
+static unsigned int hop_budget(const struct pl_gen_cfg *cfg)
+{
+	struct pl_int_layout l;
+	unsigned int words = cfg->carrier == PL_GEN_GENEVE ? 31 : 255, fixed, budget;
+
+	if (pl_int_layout_make(&l, wire_version(cfg), cfg->bitmap, cfg->ds_words, cfg->dialect) < 0 ||
+		l.words == 0)
+		return 0;
+	fixed = cfg->version == PL_GEN_INT_V21 ? 3 : cfg->carrier == PL_GEN_GENEVE ? 2 : 3;
+	if (cfg->version == PL_GEN_INT_V05 && !in_tunnel(cfg))
+		fixed += cfg->dialect == PL_DIALECT_HOST_INT ? 2 : 1;
+	fixed += cfg->source_words;
+	budget = words > fixed ? (words - fixed) / l.words : 0;
+	return cfg->max_hops != 0 && cfg->max_hops < budget ? cfg->max_hops : budget;
+}
+
+/* What a device of the dialect writes where the model has a value. */
+static void speak_dialect(const struct pl_gen_cfg *cfg, struct pl_int_hop *hop)
+{
+	if (cfg->dialect == PL_DIALECT_GEANT) {
+		hop->latency /= 1000; /* microseconds beside nanosecond timestamps */
+	} else if (cfg->dialect == PL_DIALECT_NOVIFLOW) {
+		hop->have &= ~PL_INT_HAS(PL_INT_F_LATENCY);
+	}
+}
+
+static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_gen_item *item,
+	unsigned int n_stack, uint16_t next, struct pl_gen_damage *d)
+{
+	struct pl_int_hop hops[PL_GEN_HOPS_MAX];
+	unsigned int budget = hop_budget(cfg), n = n_stack < budget ? n_stack : budget;
+	bool mx = cfg->mode == PL_GEN_MX;
+	struct pl_int_header h = {
+		.version = wire_version(cfg),
+		.dialect = cfg->dialect,
+		.kind = mx ? PL_INT_MX : PL_INT_MD,
+		.carrier = wire_carrier(cfg),
+		.bitmap = cfg->bitmap,
+		.npt = cfg->npt,
+		.hop_limit = n < n_stack,
+		.hops_left = (uint8_t)(budget - n),
+		.ds_id = cfg->ds_id,
+		.ds_bitmap = (uint16_t)(0xffff0000u >> cfg->ds_words),
+		.ds_words = cfg->ds_words,
+		.source_words = n > 0 ? cfg->source_words : 0,
+		.dscp = item->flow->dscp,
+		.proto = item->flow->proto,
+		.dport = item->flow->dport,
+		.next = next,
+		.flow_seq = item->packet->flow_seq,
+	};
+	int r;
+
+	if (mx)
+		n = 0;
+	for (unsigned int i = 0; i < n; i++) {
+		hops[i] = item->packet->hops[i];
+		speak_dialect(cfg, &hops[i]);
+	}
+	d->shim = b->len;
+	d->md = b->len + 4;
+	d->stack = d->md + (cfg->version == PL_GEN_INT_V21 ? 12 : 8);
+	r = pl_int_put(b, &h, hops, n);
+	assert(r == 0 || r == -ENOBUFS);
+	(void)r;
+	d->after = b->len;
+}
+
+/* ---- the packet in the network ---- */
+
+/* The link headers of the original packet. */
+static void put_link(const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_flow *flow)
+{
+	uint16_t type = cfg->inner_ip == 6 ? PL_ETH_IPV6 : PL_ETH_IPV4;
+
+	switch (cfg->inner) {
+	case PL_GEN_VLAN:
+		pl_put_eth(b, type, flow->vlan);
+		break;
+	case PL_GEN_QINQ: /* the outer tag is the provider's, 802.1ad */
+		pl_put_eth(b, PL_ETH_QINQ, 0);
+		pl_put_be16(b, 2000);
+		pl_put_be16(b, PL_ETH_VLAN);
+		pl_put_be16(b, flow->vlan);
+		pl_put_be16(b, type);
+		break;
+	case PL_GEN_IP:
+		break;
+	default:
+		pl_put_eth(b, type, 0);
+		break;
+	}
+}
+
+/* The outer IP header of a tunnel between two end points of the fabric. */
+static void open_tunnel(const struct pl_gen_cfg *cfg, struct pl_build *b, struct open *o,
+	const struct pl_gen_item *item, uint8_t proto, uint16_t port)
+{
+	static const uint8_t v4[2][4] = { { 172, 16, 0, 1 }, { 172, 16, 0, 2 } };
+	static const uint8_t v6[2][16] = { { 0xfd, 0x10, [15] = 1 }, { 0xfd, 0x10, [15] = 2 } };
+	struct pl_flow f = {
+		.src = cfg->inner_ip == 6 ? pl_addr_v6(v6[0]) : pl_addr_v4(v4[0]),
+		.dst = cfg->inner_ip == 6 ? pl_addr_v6(v6[1]) : pl_addr_v4(v4[1]),
+		.sport = (uint16_t)(49152 + item->packet->flow % 16384),
+		.dport = port,
+		.proto = proto,
+		.dscp = item->flow->dscp,
+		.have = PL_FLOW_PORTS,
+	};
+
+	open_push(o, pl_put_ip(b, &f, 64, 0));
+}
+
+/* An IP header with INT between its transport header and its payload. */
+static void put_int_over_l4(const struct pl_gen_cfg *cfg, struct pl_build *b, struct open *o,
+	const struct pl_gen_item *item, unsigned int n_stack, struct pl_gen_damage *d)
+{
+	struct pl_flow f = *item->flow;
+	bool tcp = f.proto == PL_IP_TCP && cfg->npt != 2;
+	unsigned int options = tcp && !cfg->tcp_before_options ? cfg->tcp_options : 0;
+	uint8_t ttl = (uint8_t)(64 - item->hop);
+
+	if (cfg->announce == PL_GEN_ANNOUNCE_DSCP)
+		f.dscp = cfg->dscp;
+	else if (cfg->announce == PL_GEN_ANNOUNCE_PORT)
+		f.dport = cfg->int_port;
+	if (cfg->npt == 2)
+		f.proto = PL_IP_UDP;
+	d->inner_l3 = b->len;
+	open_push(o, pl_put_ip(b, &f, ttl, options));
+	d->inner_l4 = d->inner_l3 + (cfg->inner_ip == 6 ? 40 : 20);
+	if (cfg->announce == PL_GEN_ANNOUNCE_MARKER)
+		pl_put_be64(b, cfg->marker);
+	put_int(cfg, b, item, n_stack, 0, d);
+	if (tcp && cfg->tcp_before_options && cfg->tcp_options > 0) {
+		/* the data offset counts the options, which now stand behind the stack */
+		for (unsigned int i = 0; i < cfg->tcp_options; i++)
+			pl_put_be32(b, 0x01010101);
+		pl_patch_u8(b, d->inner_l4 + 12, (uint8_t)((5 + cfg->tcp_options) << 4));
+	}
+	if (cfg->npt == 2) { /* the original transport header follows INT */
+		uint8_t scratch[128];
+		struct pl_build original = pl_build(scratch, sizeof(scratch));
+		size_t at = pl_put_ip(&original, item->flow, ttl, cfg->tcp_options);
+		size_t l3 = cfg->inner_ip == 6 ? 40 : 20;
+
+		pl_end_ip(&original, at);
+		pl_put(b, scratch + l3, original.len - l3);
+	}
+}
+
+static void put_plain(const struct pl_gen_cfg *cfg, struct pl_build *b, struct open *o,
+	const struct pl_gen_item *item, struct pl_gen_damage *d)
+{
+	d->inner_l3 = b->len;
+	d->inner_l4 = b->len + (cfg->inner_ip == 6 ? 40 : 20);
+	open_push(o, pl_put_ip(b, item->flow, (uint8_t)(64 - item->hop), cfg->tcp_options));
+}
+
+/* The packet with everything up to its payload; the caller closes what is open. n_stack < 0: it carries no
+ * INT. */
+static void put_packet(const struct pl_gen_cfg *cfg, struct pl_build *b, struct open *o,
+	const struct pl_gen_item *item, int n_stack, struct pl_gen_damage *d)
+{
+	uint16_t ethertype = cfg->inner_ip == 6 ? PL_ETH_IPV6 : PL_ETH_IPV4;
+	uint8_t option[4 + 4 * 31];
+	struct pl_build opt;
+
+	put_link(cfg, b, item->flow);
+	if (cfg->inner == PL_GEN_VXLAN) {
+		open_tunnel(cfg, b, o, item, PL_IP_UDP, PL_PORT_VXLAN);
+		pl_put_vxlan(b, item->flow->vni);
+		pl_put_eth(b, ethertype, 0);
+	}
+	if (n_stack < 0) {
+		put_plain(cfg, b, o, item, d);
+	} else if (!in_tunnel(cfg)) {
+		put_int_over_l4(cfg, b, o, item, (unsigned int)n_stack, d);
+	} else if (cfg->carrier == PL_GEN_GRE) {
+		open_tunnel(cfg, b, o, item, PL_IP_GRE, 0);
+		pl_put_gre(b, cfg->gre_ethertype, 0);
+		put_int(cfg, b, item, (unsigned int)n_stack, ethertype, d);
+		put_plain(cfg, b, o, item, d);
+	} else if (cfg->carrier == PL_GEN_GPE) {
+		open_tunnel(cfg, b, o, item, PL_IP_UDP, PL_PORT_VXLAN_GPE);
+		pl_put_vxlan_gpe(b, item->flow->vni,
+			cfg->version == PL_GEN_INT_V05 ? PL_GPE_INT_05 :
+			cfg->version == PL_GEN_INT_V10 ? PL_GPE_INT_10 : PL_GPE_INT_20);
+		put_int(cfg, b, item, (unsigned int)n_stack, GPE_NEXT_ETHERNET, d);
+		pl_put_eth(b, ethertype, 0);
+		put_plain(cfg, b, o, item, d);
+	} else {
+		struct pl_gen_damage at;
+		size_t start;
+
+		/* the option's length is part of the header before it */
+		opt = pl_build(option, sizeof(option));
+		put_int(cfg, &opt, item, (unsigned int)n_stack, 0, &at);
+		open_tunnel(cfg, b, o, item, PL_IP_UDP, PL_PORT_GENEVE);
+		pl_put_geneve(b, item->flow->vni, PL_ETH_TEB, opt.len);
+		start = b->len;
+		pl_put(b, option, opt.len);
+		d->shim = start;
+		d->md = start + at.md;
+		d->stack = start + at.stack;
+		d->after = b->len;
+		pl_put_eth(b, ethertype, 0);
+		put_plain(cfg, b, o, item, d);
+	}
+	pl_put_zero(b, cfg->payload);
+	pl_malform_at(d, PL_MALFORM_INT, b);
+}
+
+/* ---- reports ---- */
+
+/* Fields the report's own header carries about the reporting node, by its metadata bits. */
+static uint16_t header_bits(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item)
+{
+	bool has_hop = item->why != PL_GEN_WHY_SINK || cfg->sink != PL_GEN_SINK_STACK;
+	uint16_t bits = 0;
+
+	if (!has_hop)
+		return 0;
+	if (cfg->report == PL_GEN_REPORT_V20) {
+		/* bit 0 is the node, which the group header has; bit 15 means something else here */
+		bits = cfg->bitmap & 0x7f80;
+		if (item->why == PL_GEN_WHY_DROP)
+			bits |= 0x0001;
+		return bits;
+	}
+	if (cfg->report == PL_GEN_REPORT_V10) {
+		static const uint8_t of_field[] = {
+			[PL_INT_F_PORTS] = 0x20,
+			[PL_INT_F_LATENCY] = 0x10,
+			[PL_INT_F_QUEUE] = 0x08,
+			[PL_INT_F_EGRESS_TS] = 0x04,
+			[PL_INT_F_TX_UTIL] = 0x01,
+		};
+
+		for (unsigned int f = 0; f < sizeof(of_field); f++) {
+			if ((cfg->bitmap & PL_INT_BIT(f)) != 0)
+				bits |= of_field[f];
+		}
+		if (item->why == PL_GEN_WHY_DROP)
+			bits |= 0x02;
+	}
+	return bits;
+}
+
+/* The same as a set of fields. */
+static uint32_t header_fields(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, uint16_t bits)
+{
+	uint32_t have = PL_INT_HAS(PL_INT_F_NODE);
+
+	switch (cfg->report) {
+	case PL_GEN_REPORT_V05:
+		if (item->why == PL_GEN_WHY_SINK && cfg->sink == PL_GEN_SINK_STACK)
+			return cfg->dialect == PL_DIALECT_HOST_INT ? have : 0;
+		have |= PL_INT_HAS(PL_INT_F_PORTS) | PL_INT_HAS(PL_INT_F_INGRESS_TS);
+		if (item->why != PL_GEN_WHY_DROP)
+			have |= PL_INT_HAS(PL_INT_F_QUEUE) | PL_INT_HAS(PL_INT_F_EGRESS_TS);
+		return have;
+	case PL_GEN_REPORT_V10:
+		have |= PL_INT_HAS(PL_INT_F_INGRESS_TS);
+		have |= (bits & 0x20) != 0 ? PL_INT_HAS(PL_INT_F_PORTS) : 0;
+		have |= (bits & 0x10) != 0 ? PL_INT_HAS(PL_INT_F_LATENCY) : 0;
+		have |= (bits & 0x08) != 0 ? PL_INT_HAS(PL_INT_F_QUEUE) : 0;
+		have |= (bits & 0x04) != 0 ? PL_INT_HAS(PL_INT_F_EGRESS_TS) : 0;
+		have |= (bits & 0x01) != 0 ? PL_INT_HAS(PL_INT_F_TX_UTIL) : 0;
+		return have;
+	default:
+		for (unsigned int f = PL_INT_F_PORTS; f < PL_INT_F_MAX; f++)
+			have |= (bits & PL_INT_BIT(f)) != 0 ? PL_INT_HAS(f) : 0;
+		return have;
+	}
+}
+
+/* Fields a stack block carries. */
+static uint32_t stack_fields(const struct pl_gen_cfg *cfg)
+{
+	uint32_t have = 0;
+
+	for (unsigned int f = 0; f < PL_INT_F_MAX; f++) {
+		if ((cfg->bitmap & PL_INT_BIT(f)) != 0)
+			have |= PL_INT_HAS(f);
+	}
+	if (cfg->version != PL_GEN_INT_V21)
+		have &= ~PL_INT_HAS(PL_INT_F_BUFFER);
+	return have;
+}
+
+static bool stack_ts64(const struct pl_gen_cfg *cfg)
+{
+	return cfg->version == PL_GEN_INT_V21 || cfg->dialect == PL_DIALECT_GEANT;
+}
+
+/* Hops in the stack of the packet as the reporting node sees it; -1: it carries no INT. */
+static int stack_hops(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item)
+{
+	if (cfg->mode == PL_GEN_XD || item->why == PL_GEN_WHY_QUEUE)
+		return -1;
+	if (cfg->mode == PL_GEN_MX)
+		return 0;
+	if (item->why == PL_GEN_WHY_SINK && cfg->sink != PL_GEN_SINK_HEADER)
+		return (int)item->hop + 1;
+	return (int)item->hop;
+}
+
+static struct pl_int_hop truth_hop(const struct pl_gen_cfg *cfg, const struct pl_int_hop *hop,
+	uint32_t have, bool ts64, bool dialect)
+{
+	struct pl_int_hop t = *hop;
+
+	if (dialect)
+		speak_dialect(cfg, &t);
+	t.have &= have;
+	if (!ts64) {
+		t.ingress_ts &= 0xffffffff;
+		t.egress_ts &= 0xffffffff;
+	}
+	return t;
+}
+
+static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, int n_stack,
+	uint32_t header_have, struct pl_gen_truth *t)
+{
+	const struct pl_int_hop *hops = item->packet->hops;
+	unsigned int budget = hop_budget(cfg), n = n_stack < 0 ? 0 : (unsigned int)n_stack;
+	bool in_header = (header_have & ~(PL_INT_HAS(PL_INT_F_NODE) | PL_INT_HAS(PL_INT_F_INGRESS_TS))) != 0;
+
+	t->flow = *item->flow;
+	t->flow_index = item->packet->flow;
+	t->flow_seq = item->packet->flow_seq;
+	t->dropped = item->why == PL_GEN_WHY_DROP;
+	t->congested = item->why == PL_GEN_WHY_QUEUE;
+	t->tracked = item->why != PL_GEN_WHY_QUEUE;
+	t->drop_reason = t->dropped ? item->packet->drop_reason : 0;
+	t->n_hops = 0;
+	for (unsigned int i = 0; i < n && i < budget; i++)
+		t->hops[t->n_hops++] = truth_hop(cfg, &hops[i], stack_fields(cfg), stack_ts64(cfg), true);
+	if (in_header) {
+		/* the header's hop is listed once; it wins over the block on top of the stack */
+		if (n > item->hop && budget > item->hop)
+			t->n_hops--;
+		t->hops[t->n_hops++] = truth_hop(cfg, &hops[item->hop], header_have,
+			cfg->report == PL_GEN_REPORT_V20, false);
+	}
+}
+
+static enum pl_report_version report_version(const struct pl_gen_cfg *cfg)
+{
+	return cfg->report == PL_GEN_REPORT_V05 ? PL_REPORT_V05 :
+		cfg->report == PL_GEN_REPORT_V10 ? PL_REPORT_V10 : PL_REPORT_V20;
+}
+
+/* Host-INT's own form of a v0.5 report: the sink's node id, then the packet from its IPv4 header on. */
+static size_t put_host_int(struct pl_build *b, const struct pl_report_head *h)
+{
+	size_t at = b->len;
+
+	pl_put_u8(b, HOST_INT_PROTO);
+	pl_put_u8(b, (uint8_t)(h->tracked << 5));
+	pl_put_u8(b, 0);
+	pl_put_u8(b, h->hw_id & 0x3f);
+	pl_put_be32(b, h->seq);
+	pl_put_be32(b, h->ingress_ts);
+	pl_put_be32(b, h->node);
+	return at;
+}
+
+static void put_report(const struct pl_gen_cfg *cfg, struct pl_build *b,
+	const struct pl_gen_item *item, struct pl_report_head *h, struct pl_gen_damage *d,
+	struct pl_gen_truth *truth)
+{
+	const struct pl_int_hop *hop = &item->packet->hops[item->hop];
+	struct open open = { .n = 0 };
+	int n_stack = stack_hops(cfg, item);
+	bool host_int = cfg->dialect == PL_DIALECT_HOST_INT && item->why == PL_GEN_WHY_SINK;
+	size_t at;
+
+	h->dropped = item->why == PL_GEN_WHY_DROP;
+	h->congested = item->why == PL_GEN_WHY_QUEUE;
+	h->tracked = !h->congested;
+	h->ingress_ts = (uint32_t)hop->ingress_ts;
+	h->md_bits = header_bits(cfg, item);
+	h->drop_header = h->dropped;
+	h->local_header = !h->dropped &&
+		(item->why != PL_GEN_WHY_SINK || cfg->sink != PL_GEN_SINK_STACK);
+	h->drop_reason = item->packet->drop_reason;
+	h->drop_queue = (uint8_t)hop->queue;
+	at = host_int ? put_host_int(b, h) : pl_report_put(b, h, hop);
+	d->individual = at;
+	d->inner = b->len;
+	put_packet(cfg, b, &open, item, n_stack, d);
+	open_close(&open, b);
+	pl_malform_at(d, PL_MALFORM_INNER, b);
+	pl_report_end(b, h, at);
+	if (truth != NULL) {
+		truth->seq = h->seq;
+		truth->node = h->node;
+		tell(cfg, item, n_stack, header_fields(cfg, item, h->md_bits), truth);
+	}
+}
+
+void pl_int_gen_reports(const struct pl_gen_cfg *cfg, struct pl_build *b,
+	const struct pl_gen_item *items, unsigned int n, uint32_t seq, struct pl_gen_damage *damage,
+	struct pl_gen_truth *truth)
+{
+	struct pl_report_head h = {
+		.version = report_version(cfg),
+		.hw_id = cfg->hw_id,
+		.seq = cfg->report == PL_GEN_REPORT_V20 ? seq & 0x3fffff : seq,
+		.node = items[0].packet->hops[items[0].hop].node,
+		.inner_link = cfg->inner == PL_GEN_IP ? PL_LINK_RAW_IP : PL_LINK_ETHERNET,
+		.inner_ip_version = cfg->inner_ip,
+	};
+
+	damage->payload = b->len;
+	damage->have_payload = true;
+	pl_report_put_group(b, &h);
+	for (unsigned int i = 0; i < n; i++)
+		put_report(cfg, b, &items[i], &h, damage, truth == NULL ? NULL : &truth[i]);
+	pl_malform_at(damage, PL_MALFORM_REPORT, b);
+}
+
+void pl_int_gen_packet(const struct pl_gen_cfg *cfg, struct pl_build *b,
+	const struct pl_gen_item *item, struct pl_gen_damage *damage, struct pl_gen_truth *truth)
+{
+	struct open open = { .n = 0 };
+	int n_stack = cfg->mode == PL_GEN_MX ? 0 : (int)item->hop + 1;
+
+	damage->link = cfg->inner == PL_GEN_IP ? PL_LINK_RAW_IP : PL_LINK_ETHERNET;
+	put_packet(cfg, b, &open, item, n_stack, damage);
+	damage->frame_l3 = open.at[0];
+	open_close(&open, b);
+	pl_malform_at(damage, PL_MALFORM_FRAME, b);
+	if (truth != NULL) {
+		truth->seq = 0;
+		truth->node = 0;
+		tell(cfg, item, n_stack, 0, truth);
+		truth->dropped = truth->congested = truth->tracked = false;
+	}
+}
+
+/* ---- the frame around a report ---- */
+
+static struct pl_addr node_address(const struct pl_gen_cfg *cfg, uint32_t node)
+{
+	uint8_t v4[4] = { 10, 255, (uint8_t)(node >> 8), (uint8_t)node };
+	uint8_t v6[16] = { 0xfd, 0, 0, 0xff, [12] = (uint8_t)(node >> 24), (uint8_t)(node >> 16),
+		(uint8_t)(node >> 8), (uint8_t)node };
+
+	return cfg->outer_ip == 6 ? pl_addr_v6(v6) : pl_addr_v4(v4);
+}
+
+size_t pl_int_gen_open_frame(const struct pl_gen_cfg *cfg, struct pl_build *b, uint32_t node,
+	struct pl_gen_damage *damage)
+{
+	struct pl_flow f = {
+		.src = node_address(cfg, node),
+		.dst = cfg->collector,
+		.sport = (uint16_t)(32768 + node % 16384),
+		.dport = cfg->report_port,
+		.proto = PL_IP_UDP,
+		.dscp = cfg->instrumented ? cfg->dscp : 0,
+		.have = PL_FLOW_PORTS,
+	};
+	size_t at;
+
+	pl_put_eth(b, cfg->outer_ip == 6 ? PL_ETH_IPV6 : PL_ETH_IPV4, 0);
+	damage->link = PL_LINK_ETHERNET;
+	damage->frame_l3 = b->len;
+	damage->frame_l4 = b->len + (cfg->outer_ip == 6 ? 40 : 20);
+	at = pl_put_ip(b, &f, 60, 0);
+	if (cfg->instrumented) { /* the report crossed an INT domain of its own */
+		struct pl_int_hop hop = {
+			.have = PL_INT_HAS(PL_INT_F_NODE) | PL_INT_HAS(PL_INT_F_PORTS),
+			.node = node,
+			.ingress_port = 1,
+			.egress_port = 2,
+		};
+		struct pl_int_header h = {
+			.version = wire_version(cfg),
+			.bitmap = 0xc000,
+			.hops_left = 8,
+			.proto = PL_IP_UDP,
+			.dport = cfg->report_port,
+		};
+		int r = pl_int_put(b, &h, &hop, 1);
+
+		assert(r == 0 || r == -ENOBUFS);
+		(void)r;
+	}
+	return at;
+}
+
+/* ---- defaults and what goes together ---- */
+
+static int refuse(struct pl_diag *diag, const char *text)
+{
+	pl_diag_set(diag, "%s", text);
+	return -EINVAL;
+}
+
+static void resolve_versions(struct pl_gen_cfg *cfg)
+{
+	if (cfg->version == PL_GEN_INT_AUTO) {
+		if (cfg->dialect == PL_DIALECT_HOST_INT || cfg->dialect == PL_DIALECT_V04)
+			cfg->version = PL_GEN_INT_V05;
+		else if (cfg->dialect != PL_DIALECT_SPEC)
+			cfg->version = PL_GEN_INT_V10;
+		else if (cfg->mode == PL_GEN_MX || cfg->carrier == PL_GEN_GRE)
+			cfg->version = PL_GEN_INT_V21;
+		else
+			cfg->version = cfg->report == PL_GEN_REPORT_V05 ? PL_GEN_INT_V05 :
+				cfg->report == PL_GEN_REPORT_V10 ? PL_GEN_INT_V10 : PL_GEN_INT_V21;
+	}
+	if (cfg->report == PL_GEN_REPORT_AUTO)
+		cfg->report = cfg->version == PL_GEN_INT_V05 ? PL_GEN_REPORT_V05 :
+			cfg->version == PL_GEN_INT_V10 ? PL_GEN_REPORT_V10 : PL_GEN_REPORT_V20;
+}
+
+static uint16_t default_bitmap(const struct pl_gen_cfg *cfg)
+{
+	switch (cfg->dialect) {
+	case PL_DIALECT_INTCOLLECTOR:
+		return 0xff00;
+	case PL_DIALECT_NOVIFLOW:
+		return 0xfc00;
+	case PL_DIALECT_HOST_INT:
+		return 0xcc00;
+	default:
+		return 0xfd00;
+	}
+}
+
+static void resolve_form(struct pl_gen_cfg *cfg)
+{
+	bool host_int = cfg->dialect == PL_DIALECT_HOST_INT;
+
+	if (cfg->mode == PL_GEN_MODE_AUTO)
+		cfg->mode = PL_GEN_MD;
+	if (cfg->carrier == PL_GEN_CARRIER_AUTO)
+		cfg->carrier = PL_GEN_UDP;
+	if (cfg->inner == PL_GEN_INNER_AUTO)
+		cfg->inner = host_int ? PL_GEN_IP : PL_GEN_ETHERNET;
+	if (cfg->sink == PL_GEN_SINK_AUTO)
+		cfg->sink = cfg->report == PL_GEN_REPORT_V20 ? PL_GEN_SINK_HEADER : PL_GEN_SINK_STACK;
+	if (cfg->announce == PL_GEN_ANNOUNCE_AUTO)
+		cfg->announce = cfg->npt != 0 ? PL_GEN_ANNOUNCE_PORT : PL_GEN_ANNOUNCE_DSCP;
+	if (cfg->bitmap == 0)
+		cfg->bitmap = default_bitmap(cfg);
+	if (cfg->announce == PL_GEN_ANNOUNCE_PORT && cfg->version == PL_GEN_INT_V21 && cfg->npt == 0)
+		cfg->npt = 1;
+	if (cfg->ds_words > 0 && cfg->ds_id == 0)
+		cfg->ds_id = 0x0042;
+	if (cfg->source_words > 0 && cfg->ds_id == 0)
+		cfg->ds_id = 0x0042;
+}
+
+static int check_form(const struct pl_gen_cfg *cfg, struct pl_diag *diag)
+{
+	bool v21 = cfg->version == PL_GEN_INT_V21;
+	struct pl_int_layout l;
+
+	if (cfg->mode == PL_GEN_MX && !v21)
+		return refuse(diag, "INT-MX exists only in INT 2.1");
+	if (cfg->mode == PL_GEN_XD && cfg->report == PL_GEN_REPORT_NONE)
+		return refuse(diag, "INT-XD leaves packets as they are: it needs a report version");
+	if (cfg->report == PL_GEN_REPORT_NONE && cfg->udp)
+		return refuse(diag, "instrumented packets are frames: write them to a capture file");
+	if (cfg->carrier == PL_GEN_GRE && !v21)
+		return refuse(diag, "INT over GRE exists only in INT 2.x");
+	if (in_tunnel(cfg) && cfg->inner == PL_GEN_VXLAN)
+		return refuse(diag, "a VXLAN inner packet cannot carry INT in another tunnel as well");
+	if (in_tunnel(cfg) && cfg->npt != 0)
+		return refuse(diag, "a next protocol type (NPT) belongs to INT over TCP or UDP");
+	if (cfg->npt > 2 || (cfg->npt != 0 && (!v21 || cfg->announce != PL_GEN_ANNOUNCE_PORT)))
+		return refuse(diag, "NPT 1 and 2 need INT 2.1 announced by port");
+	if (cfg->npt == 1 && cfg->carrier != PL_GEN_UDP)
+		return refuse(diag, "NPT 1 needs INT over UDP");
+	if (cfg->announce == PL_GEN_ANNOUNCE_PORT && cfg->version == PL_GEN_INT_V10)
+		return refuse(diag, "INT 1.0 is not announced by port");
+	if (cfg->announce == PL_GEN_ANNOUNCE_PORT && cfg->carrier == PL_GEN_TCP && cfg->npt != 2)
+		return refuse(diag, "INT over TCP is announced by port only with NPT 2");
+	if (cfg->announce == PL_GEN_ANNOUNCE_MARKER && cfg->version == PL_GEN_INT_V05)
+		return refuse(diag, "INT 0.5 has no probe marker");
+	if ((cfg->ds_words > 0 || cfg->source_words > 0) && !v21)
+		return refuse(diag, "domain-specific metadata exists only in INT 2.x");
+	if (cfg->reports_per_datagram > 1 && cfg->report != PL_GEN_REPORT_V20)
+		return refuse(diag, "several reports per datagram need report version 2.0");
+	if (cfg->sink != PL_GEN_SINK_STACK && cfg->dialect == PL_DIALECT_HOST_INT)
+		return refuse(diag, "Host-INT puts the sink on top of the stack");
+	if (cfg->dialect == PL_DIALECT_HOST_INT &&
+		(cfg->version != PL_GEN_INT_V05 || cfg->mode != PL_GEN_MD || in_tunnel(cfg) ||
+			cfg->inner != PL_GEN_IP || cfg->inner_ip != 4 ||
+			(cfg->report != PL_GEN_REPORT_V05 && cfg->report != PL_GEN_REPORT_NONE)))
+		return refuse(diag,
+			"Host-INT is INT-MD 0.5 over TCP or UDP in IPv4, with report 0.5");
+	if (cfg->instrumented && cfg->udp)
+		return refuse(diag, "an instrumented report is a frame: write it to a capture file");
+	if (cfg->tcp_options > 10)
+		return refuse(diag, "TCP has room for 10 words of options");
+	if (cfg->hw_id > 63)
+		return refuse(diag, "a hardware id has 6 bits");
+	if (pl_int_layout_make(&l, wire_version(cfg), cfg->bitmap, cfg->ds_words, cfg->dialect) < 0)
+		return refuse(diag, "this dialect has no such version or instruction bitmap");
+	if (cfg->mode == PL_GEN_MD && hop_budget(cfg) == 0)
+		return refuse(diag, "not a single hop of this size fits this carrier");
+	return 0;
+}
+
+int pl_int_gen_resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag)
+{
+	if (cfg->outer_ip == 0)
+		cfg->outer_ip = 4;
+	if (cfg->inner_ip == 0)
+		cfg->inner_ip = 4;
+	if ((cfg->outer_ip != 4 && cfg->outer_ip != 6) || (cfg->inner_ip != 4 && cfg->inner_ip != 6))
+		return refuse(diag, "the IP version is 4 or 6");
+	resolve_versions(cfg);
+	resolve_form(cfg);
+	if (cfg->dscp == 0)
+		cfg->dscp = 0x17;
+	if (cfg->marker == 0)
+		cfg->marker = UINT64_C(0xaaaaaaaabbbbbbbb);
+	if (cfg->int_port == 0)
+		cfg->int_port = 33122;
+	if (cfg->gre_ethertype == 0)
+		cfg->gre_ethertype = 0x88b5;
+	return check_form(cfg, diag);
+}
