@@ -70,8 +70,8 @@ int pl_dist_parse(struct pl_dist *ret, const char *text, bool is_time, struct pl
 			goto bad;
 		/* the second number of a Pareto is a shape, not a quantity */
 		if (parse_number(args, is_time, &d.a) < 0 ||
-			(second != NULL &&
-				parse_number(second, is_time && d.kind != PL_DIST_PARETO, &d.b) < 0))
+			(second != NULL && parse_number(second, is_time && d.kind != PL_DIST_PARETO,
+						   &d.b) < 0))
 			goto bad;
 		if (check(&d, text, diag) < 0)
 			return -EINVAL;

@@ -18,7 +18,7 @@
 #include "base/rng.h"
 
 enum pl_dist_kind {
-	PL_DIST_DEFAULT,  /* not given: whoever draws has put a default in before */
+	PL_DIST_DEFAULT, /* not given: whoever draws has put a default in before */
 	PL_DIST_CONST,
 	PL_DIST_UNIFORM,
 	PL_DIST_EXP,

@@ -11,7 +11,7 @@
 
 static const struct kind {
 	const char *name;
-	double value;  /* default */
+	double value; /* default */
 } kinds[PL_GEN_EVENT_KIND_MAX] = {
 	[PL_GEN_EVENT_PATH] = { "path", 0 },
 	[PL_GEN_EVENT_QUEUE] = { "queue", 40000 },
@@ -56,8 +56,9 @@ static int set(struct pl_gen_event *e, const char *key, char *value)
 			return -EINVAL;
 		*dash = '\0';
 		return parse_u32(value, UINT32_MAX, &e->link_a) < 0 ||
-				parse_u32(dash + 1, UINT32_MAX, &e->link_b) < 0 ?
-			-EINVAL : 0;
+				       parse_u32(dash + 1, UINT32_MAX, &e->link_b) < 0
+			       ? -EINVAL
+			       : 0;
 	case PL_GEN_EVENT_QUEUE:
 		if (strcmp(key, "depth") == 0)
 			return pl_parse_double(value, &e->value) < 0 || e->value < 0 ? -EINVAL : 0;
@@ -126,7 +127,8 @@ int pl_gen_event_parse(struct pl_gen_event *ret, const char *text, struct pl_dia
 			goto bad;
 		*value++ = '\0';
 		if (set(&e, arg, value) < 0) {
-			pl_diag_set(diag, "event \"%.80s\": \"%.40s\" is not a key of %s, or its value is bad",
+			pl_diag_set(diag,
+				"event \"%.80s\": \"%.40s\" is not a key of %s, or its value is bad",
 				text, arg, kinds[e.kind].name);
 			return -EINVAL;
 		}

@@ -17,14 +17,14 @@
 struct exporter {
 	uint32_t next;
 	uint32_t held_seq;
-	bool held;  /* held_seq was overtaken by its successor and comes next */
+	bool held; /* held_seq was overtaken by its successor and comes next */
 };
 
 /* A datagram still to be sent about the packets at hand. */
 struct turn {
 	enum pl_gen_why why;
 	unsigned int hop;
-	unsigned int n;  /* of the packets, from the first on */
+	unsigned int n; /* of the packets, from the first on */
 };
 
 struct pl_gen {
@@ -36,7 +36,8 @@ struct pl_gen {
 	uint64_t slot, origin_slot, origin_ns;
 	double slot_ns;
 	uint32_t next_flow;
-	struct exporter *exporters;  /* per node; the last one for reports that do not name their node */
+	struct exporter
+		*exporters; /* per node; the last one for reports that do not name their node */
 	/* the packets being reported */
 	struct pl_model_packet packets[PL_GEN_REPORTS_MAX];
 	struct turn turns[2 * PL_GEN_HOPS_MAX + 1];
@@ -45,8 +46,8 @@ struct pl_gen {
 	bool again;
 	unsigned int last;
 	struct pl_packet last_packet;
-	uint8_t (*memory)[PL_GEN_PACKET_MAX];  /* PL_BATCH_MAX of them */
-	struct pl_gen_truth *truth;            /* per packet of the batch, reports_per_datagram each */
+	uint8_t (*memory)[PL_GEN_PACKET_MAX]; /* PL_BATCH_MAX of them */
+	struct pl_gen_truth *truth; /* per packet of the batch, reports_per_datagram each */
 	uint8_t truth_n[PL_BATCH_MAX];
 };
 
@@ -63,7 +64,7 @@ static bool chance(struct pl_gen *g, double p)
 static bool finished(const struct pl_gen *g, uint64_t due_ns)
 {
 	return (g->cfg.count != 0 && g->counters.packets >= g->cfg.count) ||
-		(g->cfg.duration_ns != 0 && due_ns - g->cfg.start_ns >= g->cfg.duration_ns);
+	       (g->cfg.duration_ns != 0 && due_ns - g->cfg.start_ns >= g->cfg.duration_ns);
 }
 
 uint64_t pl_gen_due_ns(const struct pl_gen *gen)
@@ -86,8 +87,8 @@ void pl_gen_skip_to(struct pl_gen *gen, uint64_t now_ns)
 static struct exporter *exporter_of(struct pl_gen *g, unsigned int node, enum pl_gen_why why)
 {
 	bool anonymous = g->cfg.udp && g->cfg.report == PL_GEN_REPORT_V05 &&
-		g->cfg.dialect != PL_DIALECT_HOST_INT && why == PL_GEN_WHY_SINK &&
-		g->cfg.sink == PL_GEN_SINK_STACK;
+			 g->cfg.dialect != PL_DIALECT_HOST_INT && why == PL_GEN_WHY_SINK &&
+			 g->cfg.sink == PL_GEN_SINK_STACK;
 
 	return &g->exporters[anonymous ? pl_topo_nodes(pl_model_topology(g->model)) : node];
 }
@@ -136,7 +137,8 @@ static void plan_turns(struct pl_gen *g, unsigned int n)
 		add_turn(g, p->dropped ? PL_GEN_WHY_DROP : PL_GEN_WHY_SINK, last, n);
 	} else {
 		for (unsigned int hop = 0; hop <= last; hop++)
-			add_turn(g, p->dropped && hop == last ? PL_GEN_WHY_DROP : PL_GEN_WHY_NODE, hop, n);
+			add_turn(g, p->dropped && hop == last ? PL_GEN_WHY_DROP : PL_GEN_WHY_NODE,
+				hop, n);
 	}
 	for (unsigned int hop = 0; cfg->queue_report > 0 && hop <= last; hop++) {
 		if (p->hops[hop].queue_depth > cfg->queue_report)
@@ -346,8 +348,8 @@ unsigned int pl_gen_truth_reports(const struct pl_gen *gen, unsigned int packet)
 	return gen->truth_n[packet];
 }
 
-const struct pl_gen_truth *pl_gen_truth(const struct pl_gen *gen, unsigned int packet,
-	unsigned int report)
+const struct pl_gen_truth *pl_gen_truth(
+	const struct pl_gen *gen, unsigned int packet, unsigned int report)
 {
 	assert(gen->truth != NULL && packet < PL_BATCH_MAX && report < gen->truth_n[packet]);
 	return &gen->truth[(size_t)packet * gen->cfg.reports_per_datagram + report];
@@ -371,8 +373,8 @@ static int resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 	static const uint8_t v6[16] = { 0xfd, 0, 0, 0xff, [14] = 0xff, 0xfe };
 	int r;
 
-	if (!share(cfg->drop) || !share(cfg->loss) || !share(cfg->duplicate) || !share(cfg->reorder) ||
-		!share(cfg->missing) || cfg->rate < 0) {
+	if (!share(cfg->drop) || !share(cfg->loss) || !share(cfg->duplicate) ||
+		!share(cfg->reorder) || !share(cfg->missing) || cfg->rate < 0) {
 		pl_diag_set(diag, "a share is between 0 and 1, and a rate is not negative");
 		return -EINVAL;
 	}
@@ -403,9 +405,11 @@ static int resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 	if (cfg->flows > PL_GEN_FLOWS_MAX || cfg->reports_per_datagram > PL_GEN_REPORTS_MAX ||
 		cfg->replay_hops > 31 || cfg->n_events > PL_GEN_EVENTS_MAX ||
 		cfg->n_malform > PL_GEN_MALFORMS_MAX) {
-		pl_diag_set(diag, "at most %u flows, %d reports per datagram, 31 hops, %d events, %d kinds "
-				  "of damage",
-			PL_GEN_FLOWS_MAX, PL_GEN_REPORTS_MAX, PL_GEN_EVENTS_MAX, PL_GEN_MALFORMS_MAX);
+		pl_diag_set(diag,
+			"at most %u flows, %d reports per datagram, 31 hops, %d events, %d kinds "
+			"of damage",
+			PL_GEN_FLOWS_MAX, PL_GEN_REPORTS_MAX, PL_GEN_EVENTS_MAX,
+			PL_GEN_MALFORMS_MAX);
 		return -EINVAL;
 	}
 	r = pl_int_gen_resolve(cfg, diag);
@@ -427,7 +431,8 @@ static int check_size(const struct pl_gen *g, struct pl_diag *diag)
 	need = 256 + (size_t)cfg->reports_per_datagram * (384 + stack + cfg->payload);
 	if (need <= PL_GEN_PACKET_MAX)
 		return 0;
-	pl_diag_set(diag, "%u reports with such paths and payloads may take %zu bytes; a datagram has %d",
+	pl_diag_set(diag,
+		"%u reports with such paths and payloads may take %zu bytes; a datagram has %d",
 		cfg->reports_per_datagram, need, PL_GEN_PACKET_MAX);
 	return -EINVAL;
 }
@@ -466,7 +471,8 @@ int pl_gen_new(struct pl_gen **ret, const struct pl_gen_cfg *cfg, struct pl_diag
 	for (unsigned int i = 0; i <= nodes; i++)
 		g->exporters[i].next = g->cfg.first_seq;
 	if (g->cfg.truth) {
-		g->truth = calloc((size_t)PL_BATCH_MAX * g->cfg.reports_per_datagram, sizeof(*g->truth));
+		g->truth = calloc(
+			(size_t)PL_BATCH_MAX * g->cfg.reports_per_datagram, sizeof(*g->truth));
 		if (g->truth == NULL)
 			goto fail;
 	}

@@ -27,17 +27,42 @@
 #include "wire/verdict.h"
 
 /* What is asked for. In every enumeration 0 means "what goes best with the rest". */
-enum pl_gen_report { PL_GEN_REPORT_AUTO, PL_GEN_REPORT_NONE, PL_GEN_REPORT_V05, PL_GEN_REPORT_V10, PL_GEN_REPORT_V20 };
+enum pl_gen_report {
+	PL_GEN_REPORT_AUTO,
+	PL_GEN_REPORT_NONE,
+	PL_GEN_REPORT_V05,
+	PL_GEN_REPORT_V10,
+	PL_GEN_REPORT_V20
+};
 enum pl_gen_version { PL_GEN_INT_AUTO, PL_GEN_INT_V05, PL_GEN_INT_V10, PL_GEN_INT_V21 };
 enum pl_gen_mode { PL_GEN_MODE_AUTO, PL_GEN_MD, PL_GEN_MX, PL_GEN_XD };
-enum pl_gen_carrier { PL_GEN_CARRIER_AUTO, PL_GEN_UDP, PL_GEN_TCP, PL_GEN_GRE, PL_GEN_GPE, PL_GEN_GENEVE };
+enum pl_gen_carrier {
+	PL_GEN_CARRIER_AUTO,
+	PL_GEN_UDP,
+	PL_GEN_TCP,
+	PL_GEN_GRE,
+	PL_GEN_GPE,
+	PL_GEN_GENEVE
+};
 /* How the inner packet of a report begins, or an instrumented packet. */
-enum pl_gen_inner { PL_GEN_INNER_AUTO, PL_GEN_ETHERNET, PL_GEN_VLAN, PL_GEN_QINQ, PL_GEN_VXLAN, PL_GEN_IP };
+enum pl_gen_inner {
+	PL_GEN_INNER_AUTO,
+	PL_GEN_ETHERNET,
+	PL_GEN_VLAN,
+	PL_GEN_QINQ,
+	PL_GEN_VXLAN,
+	PL_GEN_IP
+};
 /* Where the metadata of an INT-MD sink stand: in the report's header (where the version has a place for
  * them), on top of the stack, or both. */
 enum pl_gen_sink { PL_GEN_SINK_AUTO, PL_GEN_SINK_STACK, PL_GEN_SINK_HEADER, PL_GEN_SINK_BOTH };
 /* What tells that a packet carries INT. */
-enum pl_gen_announce { PL_GEN_ANNOUNCE_AUTO, PL_GEN_ANNOUNCE_DSCP, PL_GEN_ANNOUNCE_PORT, PL_GEN_ANNOUNCE_MARKER };
+enum pl_gen_announce {
+	PL_GEN_ANNOUNCE_AUTO,
+	PL_GEN_ANNOUNCE_DSCP,
+	PL_GEN_ANNOUNCE_PORT,
+	PL_GEN_ANNOUNCE_MARKER
+};
 
 /* The streams of INTCollector's own generator instead of the model; see gen/replay.h. */
 enum pl_gen_replay {
@@ -54,32 +79,32 @@ enum pl_gen_replay {
 };
 
 enum pl_gen_event_kind {
-	PL_GEN_EVENT_PATH,     /* a link fails and comes back */
-	PL_GEN_EVENT_QUEUE,    /* a queue fills and drains */
-	PL_GEN_EVENT_LOSS,     /* reports are lost */
-	PL_GEN_EVENT_DROP,     /* a node drops packets and says so */
-	PL_GEN_EVENT_RESTART,  /* a node's report sequence starts again at 0 */
+	PL_GEN_EVENT_PATH,    /* a link fails and comes back */
+	PL_GEN_EVENT_QUEUE,   /* a queue fills and drains */
+	PL_GEN_EVENT_LOSS,    /* reports are lost */
+	PL_GEN_EVENT_DROP,    /* a node drops packets and says so */
+	PL_GEN_EVENT_RESTART, /* a node's report sequence starts again at 0 */
 	PL_GEN_EVENT_KIND_MAX,
 };
 
 /* Something that happens at a time. node and link ends are node ids; 0 = chosen: on the path of flow 0. */
 struct pl_gen_event {
 	enum pl_gen_event_kind kind;
-	uint64_t at_ns, duration_ns;  /* after the start; duration 0 = for ever */
-	uint64_t every_ns;            /* again after so long, 0 = once */
+	uint64_t at_ns, duration_ns; /* after the start; duration 0 = for ever */
+	uint64_t every_ns;           /* again after so long, 0 = once */
 	uint32_t node, link_a, link_b;
-	uint32_t port;                /* QUEUE: egress port; 0 = as flow 0 leaves the node */
-	int32_t queue;                /* QUEUE: -1 = every queue of the port */
-	double value;                 /* QUEUE: depth at its peak; LOSS, DROP: share of reports, packets */
-	uint8_t reason;               /* DROP */
+	uint32_t port;  /* QUEUE: egress port; 0 = as flow 0 leaves the node */
+	int32_t queue;  /* QUEUE: -1 = every queue of the port */
+	double value;   /* QUEUE: depth at its peak; LOSS, DROP: share of reports, packets */
+	uint8_t reason; /* DROP */
 };
 
 #define PL_GEN_EVENTS_MAX   32
 #define PL_GEN_HOPS_MAX     64
 #define PL_GEN_FLOWS_MAX    (1u << 20)
-#define PL_GEN_REPORTS_MAX  16      /* individual reports per datagram */
+#define PL_GEN_REPORTS_MAX  16 /* individual reports per datagram */
 #define PL_GEN_MALFORMS_MAX 16
-#define PL_GEN_PACKET_MAX   9216    /* bytes */
+#define PL_GEN_PACKET_MAX   9216 /* bytes */
 
 /* Kinds of damage from gen/malform.h, each to a share of the packets. */
 struct pl_gen_malform {
@@ -90,23 +115,24 @@ struct pl_gen_malform {
 struct pl_gen_cfg {
 	uint64_t seed;
 	/* the network */
-	const char *topology;        /* as gen/topology.h; NULL: leaf-spine:4x2 */
-	uint32_t flows;              /* 0: 100 */
-	struct pl_dist latency;      /* ns within a node; default exp:2us */
-	struct pl_dist link;         /* ns between nodes; default const:1us */
-	struct pl_dist queue;        /* depth; default exp:20 */
-	struct pl_dist util;         /* egress utilization; default uniform:0,100 */
-	uint64_t clock_offset_ns;    /* each node's clock is off by a fixed amount, up to this either way */
-	double missing;              /* share of values that are not available (all ones) */
-	double drop;                 /* share of packets dropped on the way, and reported as such */
+	const char *topology;   /* as gen/topology.h; NULL: leaf-spine:4x2 */
+	uint32_t flows;         /* 0: 100 */
+	struct pl_dist latency; /* ns within a node; default exp:2us */
+	struct pl_dist link;    /* ns between nodes; default const:1us */
+	struct pl_dist queue;   /* depth; default exp:20 */
+	struct pl_dist util;    /* egress utilization; default uniform:0,100 */
+	uint64_t
+		clock_offset_ns; /* each node's clock is off by a fixed amount, up to this either way */
+	double missing;          /* share of values that are not available (all ones) */
+	double drop;             /* share of packets dropped on the way, and reported as such */
 	/* how reports travel */
-	double rate;                 /* reports per second; 0: 1000 */
-	uint64_t start_ns;           /* model time of the first; 0: 1700000000 s */
-	uint64_t count;              /* datagrams (or packets) in all; 0 = no end */
-	uint64_t duration_ns;        /* model time in all; 0 = no end */
-	double loss, duplicate, reorder;  /* shares of the reports */
-	uint32_t first_seq;          /* of every exporter */
-	uint32_t queue_report;       /* a queue deeper than this makes its node report it; 0 = never */
+	double rate;                     /* reports per second; 0: 1000 */
+	uint64_t start_ns;               /* model time of the first; 0: 1700000000 s */
+	uint64_t count;                  /* datagrams (or packets) in all; 0 = no end */
+	uint64_t duration_ns;            /* model time in all; 0 = no end */
+	double loss, duplicate, reorder; /* shares of the reports */
+	uint32_t first_seq;              /* of every exporter */
+	uint32_t queue_report; /* a queue deeper than this makes its node report it; 0 = never */
 	struct pl_gen_event events[PL_GEN_EVENTS_MAX];
 	unsigned int n_events;
 	/* the form */
@@ -118,33 +144,35 @@ struct pl_gen_cfg {
 	enum pl_gen_inner inner;
 	enum pl_gen_sink sink;
 	enum pl_gen_announce announce;
-	uint16_t bitmap;             /* instruction bitmap; 0: ids, ports, latency, queue, both times, utilization */
-	uint8_t npt;                 /* v2.1 over TCP/UDP: next protocol type 0, 1, 2 */
-	uint8_t ds_words;            /* v2.1: domain-specific words per hop */
-	uint8_t source_words;        /* v2.1: in the source's block only */
+	uint16_t
+		bitmap; /* instruction bitmap; 0: ids, ports, latency, queue, both times, utilization */
+	uint8_t npt;          /* v2.1 over TCP/UDP: next protocol type 0, 1, 2 */
+	uint8_t ds_words;     /* v2.1: domain-specific words per hop */
+	uint8_t source_words; /* v2.1: in the source's block only */
 	uint16_t ds_id;
-	uint8_t max_hops;            /* hop budget set by the source; 0: as many as the length byte admits */
-	uint8_t reports_per_datagram;  /* report 2.0; 0: 1 */
-	uint8_t outer_ip, inner_ip;  /* 4 or 6; 0: 4 */
-	uint8_t tcp_options;         /* words of TCP options in the instrumented packet */
-	bool tcp_before_options;     /* INT directly behind the first 20 bytes */
-	bool instrumented;           /* the report's own packet carries INT too (frames only) */
-	uint8_t dscp;                /* announces INT; 0: 0x17 */
-	uint64_t marker;             /* announces INT; 0: 0xaaaaaaaabbbbbbbb */
-	uint16_t int_port;           /* announces INT; 0: 33122 */
-	uint16_t gre_ethertype;      /* announces INT in GRE; 0: 0x88b5 (local experiments, IEEE 802) */
-	uint16_t payload;            /* bytes of original payload kept; 0: 16 */
-	uint8_t hw_id;               /* of every exporter, 6 bits */
-	struct pl_addr collector;    /* where the reports go, in frames; 0: 10.255.255.254, fd00:ff::fffe */
-	uint16_t report_port;        /* 0: 32766 */
+	uint8_t max_hops; /* hop budget set by the source; 0: as many as the length byte admits */
+	uint8_t reports_per_datagram; /* report 2.0; 0: 1 */
+	uint8_t outer_ip, inner_ip;   /* 4 or 6; 0: 4 */
+	uint8_t tcp_options;          /* words of TCP options in the instrumented packet */
+	bool tcp_before_options;      /* INT directly behind the first 20 bytes */
+	bool instrumented;            /* the report's own packet carries INT too (frames only) */
+	uint8_t dscp;                 /* announces INT; 0: 0x17 */
+	uint64_t marker;              /* announces INT; 0: 0xaaaaaaaabbbbbbbb */
+	uint16_t int_port;            /* announces INT; 0: 33122 */
+	uint16_t gre_ethertype; /* announces INT in GRE; 0: 0x88b5 (local experiments, IEEE 802) */
+	uint16_t payload;       /* bytes of original payload kept; 0: 16 */
+	uint8_t hw_id;          /* of every exporter, 6 bits */
+	struct pl_addr
+		collector; /* where the reports go, in frames; 0: 10.255.255.254, fd00:ff::fffe */
+	uint16_t report_port; /* 0: 32766 */
 	enum pl_gen_replay replay;
-	uint8_t replay_hops;         /* where the test leaves it open; 0: as many as it has at most */
-	uint32_t replay_events;      /* test 4: events per second at 1 Mpps; 0: 20 */
+	uint8_t replay_hops;    /* where the test leaves it open; 0: as many as it has at most */
+	uint32_t replay_events; /* test 4: events per second at 1 Mpps; 0: 20 */
 	struct pl_gen_malform malform[PL_GEN_MALFORMS_MAX];
 	unsigned int n_malform;
 	/* the interface */
-	bool udp;                    /* give UDP payloads (PL_LINK_UDP), as from one socket, instead of frames */
-	bool truth;                  /* keep the truth about the batch: pl_gen_truth */
+	bool udp;   /* give UDP payloads (PL_LINK_UDP), as from one socket, instead of frames */
+	bool truth; /* keep the truth about the batch: pl_gen_truth */
 };
 
 struct pl_gen;
@@ -168,30 +196,30 @@ uint64_t pl_gen_due_ns(const struct pl_gen *gen);
 void pl_gen_skip_to(struct pl_gen *gen, uint64_t now_ns);
 
 struct pl_gen_counters {
-	uint64_t packets, bytes, reports;  /* given out */
-	uint64_t lost, duplicated, reordered, restarts;  /* done to the reports */
+	uint64_t packets, bytes, reports;               /* given out */
+	uint64_t lost, duplicated, reordered, restarts; /* done to the reports */
 	uint64_t dropped, queue_reports, malformed;
-	uint64_t unrouted;  /* turns of flows that had no way through the network */
+	uint64_t unrouted; /* turns of flows that had no way through the network */
 };
 const struct pl_gen_counters *pl_gen_counters(const struct pl_gen *gen);
 
 /* What is really in a report of the last batch. Values are as the wire can carry them. */
 struct pl_gen_truth {
-	struct pl_flow flow;        /* the original packet */
+	struct pl_flow flow; /* the original packet */
 	uint32_t flow_index, flow_seq;
 	uint32_t seq;
-	uint32_t node;              /* reporting node's id; 0 in instrumented packets */
+	uint32_t node; /* reporting node's id; 0 in instrumented packets */
 	bool dropped, congested, tracked, duplicate;
 	uint8_t drop_reason;
-	const struct pl_malform *malform;  /* damage done to the packet, or NULL */
-	unsigned int n_hops;        /* source first */
+	const struct pl_malform *malform; /* damage done to the packet, or NULL */
+	unsigned int n_hops;              /* source first */
 	struct pl_int_hop hops[PL_GEN_HOPS_MAX];
 };
 
 /* Reports in packet `packet` of the last batch, and one of them. cfg.truth must have been set. */
 unsigned int pl_gen_truth_reports(const struct pl_gen *gen, unsigned int packet);
-const struct pl_gen_truth *pl_gen_truth(const struct pl_gen *gen, unsigned int packet,
-	unsigned int report);
+const struct pl_gen_truth *pl_gen_truth(
+	const struct pl_gen *gen, unsigned int packet, unsigned int report);
 
 /* The configuration with every default filled in. Valid while gen lives. */
 const struct pl_gen_cfg *pl_gen_cfg(const struct pl_gen *gen);

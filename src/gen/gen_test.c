@@ -36,8 +36,15 @@ static uint64_t hash_run(const struct pl_gen_cfg *cfg, unsigned int *ret_packets
 
 static void test_same_seed_same_bytes(void)
 {
-	struct pl_gen_cfg a = { .seed = 1, .count = 3000, .loss = 0.1, .duplicate = 0.1, .reorder = 0.1,
-		.drop = 0.05, .missing = 0.05, .clock_offset_ns = 1000000, .queue_report = 50 };
+	struct pl_gen_cfg a = { .seed = 1,
+		.count = 3000,
+		.loss = 0.1,
+		.duplicate = 0.1,
+		.reorder = 0.1,
+		.drop = 0.05,
+		.missing = 0.05,
+		.clock_offset_ns = 1000000,
+		.queue_report = 50 };
 	struct pl_gen_cfg b = a, c = a;
 	unsigned int n;
 
@@ -76,8 +83,12 @@ static void test_time(void)
 
 static void test_loss_is_counted(void)
 {
-	struct pl_gen_cfg cfg = { .rate = 1000, .duration_ns = 10000000000, .loss = 0.25, .truth = true,
-		.topology = "chain:3", .flows = 1 };
+	struct pl_gen_cfg cfg = { .rate = 1000,
+		.duration_ns = 10000000000,
+		.loss = 0.25,
+		.truth = true,
+		.topology = "chain:3",
+		.flows = 1 };
 	struct pl_gen *g;
 	uint32_t expect = 0, gaps = 0;
 	const struct pl_gen_counters *c;
@@ -93,7 +104,8 @@ static void test_loss_is_counted(void)
 	}
 	c = pl_gen_counters(g);
 	eq(c->reports + c->lost, 10000, "every report is given out or counted as lost");
-	ok(gaps <= c->lost && gaps + 20 > c->lost, "sequence gaps %u, lost %" PRIu64, gaps, c->lost);
+	ok(gaps <= c->lost && gaps + 20 > c->lost, "sequence gaps %u, lost %" PRIu64, gaps,
+		c->lost);
 	ok(c->lost > 2200 && c->lost < 2800, "about a quarter");
 	pl_gen_free(g);
 
@@ -105,8 +117,12 @@ static void test_loss_is_counted(void)
 
 static void test_events(void)
 {
-	struct pl_gen_cfg cfg = { .rate = 1000, .duration_ns = 10000000000, .truth = true,
-		.topology = "leaf-spine:2x2", .flows = 1, .queue = { PL_DIST_CONST, 5, 0 } };
+	struct pl_gen_cfg cfg = { .rate = 1000,
+		.duration_ns = 10000000000,
+		.truth = true,
+		.topology = "leaf-spine:2x2",
+		.flows = 1,
+		.queue = { PL_DIST_CONST, 5, 0 } };
 	struct pl_gen *g;
 	struct pl_diag diag = { .text = "" };
 	uint32_t spine[10] = { 0 }, depth[10] = { 0 };
@@ -120,14 +136,16 @@ static void test_events(void)
 		for (uint32_t i = 0; i < batch.n; i++) {
 			const struct pl_gen_truth *t = pl_gen_truth(g, i, 0);
 			unsigned int s =
-				(unsigned int)((batch.pkts[i].ts_ns - pl_gen_cfg(g)->start_ns) / 1000000000);
+				(unsigned int)((batch.pkts[i].ts_ns - pl_gen_cfg(g)->start_ns) /
+					       1000000000);
 
 			spine[s] = t->hops[1].node;
 			if (t->hops[0].queue_depth > depth[s])
 				depth[s] = t->hops[0].queue_depth;
 		}
 	}
-	ok(spine[0] == spine[1] && spine[2] != spine[1] && spine[4] == spine[2] && spine[5] == spine[0],
+	ok(spine[0] == spine[1] && spine[2] != spine[1] && spine[4] == spine[2] &&
+			spine[5] == spine[0],
 		"the path changes at 2 s and back at 5 s");
 	eq(depth[6], 5, "the queue is shallow before");
 	eq(depth[7], 9005, "and reaches its peak");
@@ -145,7 +163,8 @@ static void test_refusals(void)
 		{ "XD without a report", { .mode = PL_GEN_XD, .report = PL_GEN_REPORT_NONE } },
 		{ "GRE in 1.0", { .carrier = PL_GEN_GRE, .version = PL_GEN_INT_V10 } },
 		{ "frames through UDP", { .report = PL_GEN_REPORT_NONE, .udp = true } },
-		{ "several reports in 1.0", { .reports_per_datagram = 2, .report = PL_GEN_REPORT_V10 } },
+		{ "several reports in 1.0",
+			{ .reports_per_datagram = 2, .report = PL_GEN_REPORT_V10 } },
 		{ "too many reports", { .reports_per_datagram = 17 } },
 		{ "a share above 1", { .loss = 1.5 } },
 		{ "a negative share", { .drop = -0.1 } },
@@ -154,15 +173,19 @@ static void test_refusals(void)
 		{ "NPT 3", { .npt = 3 } },
 		{ "NPT 1 over TCP", { .npt = 1, .carrier = PL_GEN_TCP } },
 		{ "NPT in a tunnel", { .npt = 2, .carrier = PL_GEN_GENEVE } },
-		{ "a marker in 0.5", { .announce = PL_GEN_ANNOUNCE_MARKER, .version = PL_GEN_INT_V05 } },
+		{ "a marker in 0.5",
+			{ .announce = PL_GEN_ANNOUNCE_MARKER, .version = PL_GEN_INT_V05 } },
 		{ "domain words in 1.0", { .ds_words = 1, .version = PL_GEN_INT_V10 } },
 		{ "hardware id 64", { .hw_id = 64 } },
 		{ "too many flows", { .flows = PL_GEN_FLOWS_MAX + 1 } },
 		{ "an unknown topology", { .topology = "star:3" } },
 		{ "a path event without another path",
-			{ .topology = "chain:3", .n_events = 1, .events = { { PL_GEN_EVENT_PATH } } } },
+			{ .topology = "chain:3",
+				.n_events = 1,
+				.events = { { PL_GEN_EVENT_PATH } } } },
 		{ "an event at an unknown node",
-			{ .n_events = 1, .events = { { PL_GEN_EVENT_LOSS, .node = 99, .value = 1 } } } },
+			{ .n_events = 1,
+				.events = { { PL_GEN_EVENT_LOSS, .node = 99, .value = 1 } } } },
 		{ "a datagram that cannot hold its reports",
 			{ .reports_per_datagram = 16, .payload = 1000 } },
 	};
@@ -172,31 +195,35 @@ static void test_refusals(void)
 		struct pl_diag diag = { .text = "" };
 		int r = pl_gen_new(&g, &rows[i].cfg, &diag);
 
-		ok(r == -EINVAL && g == NULL && diag.text[0] != '\0', "%s: %s", rows[i].why, diag.text);
+		ok(r == -EINVAL && g == NULL && diag.text[0] != '\0', "%s: %s", rows[i].why,
+			diag.text);
 		pl_gen_free(g);
 	}
 }
 
 static void test_texts(void)
 {
-	static const char *const bad_events[] = { "", "path", "path@", "path@x", "fire@1s", "path@1s:",
-		"path@1s:link=1", "path@1s:node=1", "loss@1s:ratio=2", "loss@1s:depth=4", "drop@1s:reason=256",
-		"queue@1s:queue=x", "queue@1s:every", "restart@1s:ratio=1" };
-	static const char *const bad_dists[] = { "", "const", "const:", "const:x", "const:-1", "uniform:1",
-		"uniform:5,1", "exp:1,2", "pareto:1,1", "gauss:1,2", "normal:1" };
+	static const char *const bad_events[] = { "", "path", "path@", "path@x", "fire@1s",
+		"path@1s:", "path@1s:link=1", "path@1s:node=1", "loss@1s:ratio=2",
+		"loss@1s:depth=4", "drop@1s:reason=256", "queue@1s:queue=x", "queue@1s:every",
+		"restart@1s:ratio=1" };
+	static const char *const bad_dists[] = { "", "const", "const:", "const:x", "const:-1",
+		"uniform:1", "uniform:5,1", "exp:1,2", "pareto:1,1", "gauss:1,2", "normal:1" };
 	struct pl_gen_event e;
 	struct pl_dist d;
 
 	for (size_t i = 0; i < sizeof(bad_events) / sizeof(bad_events[0]); i++) {
 		if (strcmp(bad_events[i], "path@1s:") == 0)
 			continue; /* an empty list of keys is a list of keys */
-		ok(pl_gen_event_parse(&e, bad_events[i], NULL) == -EINVAL, "event \"%s\"", bad_events[i]);
+		ok(pl_gen_event_parse(&e, bad_events[i], NULL) == -EINVAL, "event \"%s\"",
+			bad_events[i]);
 	}
 	eq(pl_gen_event_parse(&e, "loss@1.5s+200ms:ratio=0.25,node=3,every=10s", NULL), 0);
 	ok(e.kind == PL_GEN_EVENT_LOSS && e.at_ns == 1500000000 && e.duration_ns == 200000000 &&
 		e.value == 0.25 && e.node == 3 && e.every_ns == 10000000000);
 	for (size_t i = 0; i < sizeof(bad_dists) / sizeof(bad_dists[0]); i++)
-		ok(pl_dist_parse(&d, bad_dists[i], false, NULL) == -EINVAL, "distribution \"%s\"", bad_dists[i]);
+		ok(pl_dist_parse(&d, bad_dists[i], false, NULL) == -EINVAL, "distribution \"%s\"",
+			bad_dists[i]);
 	eq(pl_dist_parse(&d, "uniform:1us,5us", true, NULL), 0);
 	ok(d.kind == PL_DIST_UNIFORM && d.a == 1000 && d.b == 5000);
 }
@@ -235,9 +262,10 @@ static void test_malform_table(void)
 		struct pl_gen *g = NULL;
 		struct pl_gen_cfg twice;
 
-		ok(pl_malform_find(rows[i].name) == &rows[i], "%s has a name of its own", rows[i].name);
-		ok((rows[i].verdict == PL_V_OK) == (rows[i].note != 0), "%s asks for a verdict or a note",
+		ok(pl_malform_find(rows[i].name) == &rows[i], "%s has a name of its own",
 			rows[i].name);
+		ok((rows[i].verdict == PL_V_OK) == (rows[i].note != 0),
+			"%s asks for a verdict or a note", rows[i].name);
 		eq(pl_malform_add(&cfg, &rows[i], 1, &diag), 0, "%s: %s", rows[i].name, diag.text);
 		twice = cfg;
 		if (!ok(pl_gen_new(&g, &cfg, &diag) == 0, "%s: %s", rows[i].name, diag.text))

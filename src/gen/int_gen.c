@@ -7,7 +7,7 @@
 
 #include "wire/report.h"
 
-#define HOST_INT_PROTO 4  /* v0.5 NProto of Host-INT: node id, then IPv4 */
+#define HOST_INT_PROTO    4 /* v0.5 NProto of Host-INT: node id, then IPv4 */
 #define GPE_NEXT_ETHERNET 3
 
 /* Headers of one inner packet whose lengths are still open, outermost first. */
@@ -30,8 +30,9 @@ static void open_close(struct open *o, struct pl_build *b)
 
 static enum pl_int_version wire_version(const struct pl_gen_cfg *cfg)
 {
-	return cfg->version == PL_GEN_INT_V05 ? PL_INT_V05 :
-		cfg->version == PL_GEN_INT_V10 ? PL_INT_V10 : PL_INT_V20;
+	return cfg->version == PL_GEN_INT_V05   ? PL_INT_V05
+	       : cfg->version == PL_GEN_INT_V10 ? PL_INT_V10
+						: PL_INT_V20;
 }
 
 static enum pl_int_carrier wire_carrier(const struct pl_gen_cfg *cfg)
@@ -51,7 +52,7 @@ static enum pl_int_carrier wire_carrier(const struct pl_gen_cfg *cfg)
 static bool in_tunnel(const struct pl_gen_cfg *cfg)
 {
 	return cfg->carrier == PL_GEN_GRE || cfg->carrier == PL_GEN_GPE ||
-		cfg->carrier == PL_GEN_GENEVE;
+	       cfg->carrier == PL_GEN_GENEVE;
 }
 
 /* ---- the INT header ---- */
@@ -62,7 +63,8 @@ static unsigned int hop_budget(const struct pl_gen_cfg *cfg)
 	struct pl_int_layout l;
 	unsigned int words = cfg->carrier == PL_GEN_GENEVE ? 31 : 255, fixed, budget;
 
-	if (pl_int_layout_make(&l, wire_version(cfg), cfg->bitmap, cfg->ds_words, cfg->dialect) < 0 ||
+	if (pl_int_layout_make(&l, wire_version(cfg), cfg->bitmap, cfg->ds_words, cfg->dialect) <
+			0 ||
 		l.words == 0)
 		return 0;
 	fixed = cfg->version == PL_GEN_INT_V21 ? 3 : cfg->carrier == PL_GEN_GENEVE ? 2 : 3;
@@ -83,8 +85,9 @@ static void speak_dialect(const struct pl_gen_cfg *cfg, struct pl_int_hop *hop)
 	}
 }
 
-static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_gen_item *item,
-	unsigned int n_stack, uint16_t next, struct pl_gen_damage *d)
+static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b,
+	const struct pl_gen_item *item, unsigned int n_stack, uint16_t next,
+	struct pl_gen_damage *d)
 {
 	struct pl_int_hop hops[PL_GEN_HOPS_MAX];
 	unsigned int budget = hop_budget(cfg), n = n_stack < budget ? n_stack : budget;
@@ -96,12 +99,11 @@ static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b, const stru
 		.carrier = wire_carrier(cfg),
 		.bitmap = cfg->bitmap,
 		.npt = cfg->npt,
-		.hop_limit = n < n_stack,
-		.hops_left = (uint8_t)(budget - n),
-		.ds_id = cfg->ds_id,
-		.ds_bitmap = (uint16_t)(0xffff0000u >> cfg->ds_words),
-		.ds_words = cfg->ds_words,
-		.source_words = n > 0 ? cfg->source_words : 0,
+		.hop_limit = n<n_stack, .hops_left = (uint8_t)(budget - n), .ds_id = cfg->ds_id,
+				     .ds_bitmap = (uint16_t)(0xffff0000u >> cfg->ds_words),
+				     .ds_words = cfg->ds_words, .source_words = n> 0
+				     ? cfg->source_words
+				     : 0,
 		.dscp = item->flow->dscp,
 		.proto = item->flow->proto,
 		.dport = item->flow->dport,
@@ -243,8 +245,9 @@ static void put_packet(const struct pl_gen_cfg *cfg, struct pl_build *b, struct 
 	} else if (cfg->carrier == PL_GEN_GPE) {
 		open_tunnel(cfg, b, o, item, PL_IP_UDP, PL_PORT_VXLAN_GPE);
 		pl_put_vxlan_gpe(b, item->flow->vni,
-			cfg->version == PL_GEN_INT_V05 ? PL_GPE_INT_05 :
-			cfg->version == PL_GEN_INT_V10 ? PL_GPE_INT_10 : PL_GPE_INT_20);
+			cfg->version == PL_GEN_INT_V05   ? PL_GPE_INT_05
+			: cfg->version == PL_GEN_INT_V10 ? PL_GPE_INT_10
+							 : PL_GPE_INT_20);
 		put_int(cfg, b, item, (unsigned int)n_stack, GPE_NEXT_ETHERNET, d);
 		pl_put_eth(b, ethertype, 0);
 		put_plain(cfg, b, o, item, d);
@@ -307,7 +310,8 @@ static uint16_t header_bits(const struct pl_gen_cfg *cfg, const struct pl_gen_it
 }
 
 /* The same as a set of fields. */
-static uint32_t header_fields(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, uint16_t bits)
+static uint32_t header_fields(
+	const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, uint16_t bits)
 {
 	uint32_t have = PL_INT_HAS(PL_INT_F_NODE);
 
@@ -385,7 +389,8 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 {
 	const struct pl_int_hop *hops = item->packet->hops;
 	unsigned int budget = hop_budget(cfg), n = n_stack < 0 ? 0 : (unsigned int)n_stack;
-	bool in_header = (header_have & ~(PL_INT_HAS(PL_INT_F_NODE) | PL_INT_HAS(PL_INT_F_INGRESS_TS))) != 0;
+	bool in_header =
+		(header_have & ~(PL_INT_HAS(PL_INT_F_NODE) | PL_INT_HAS(PL_INT_F_INGRESS_TS))) != 0;
 
 	t->flow = *item->flow;
 	t->flow_index = item->packet->flow;
@@ -396,7 +401,8 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 	t->drop_reason = t->dropped ? item->packet->drop_reason : 0;
 	t->n_hops = 0;
 	for (unsigned int i = 0; i < n && i < budget; i++)
-		t->hops[t->n_hops++] = truth_hop(cfg, &hops[i], stack_fields(cfg), stack_ts64(cfg), true);
+		t->hops[t->n_hops++] =
+			truth_hop(cfg, &hops[i], stack_fields(cfg), stack_ts64(cfg), true);
 	if (in_header) {
 		/* the header's hop is listed once; it wins over the block on top of the stack */
 		if (n > item->hop && budget > item->hop)
@@ -408,8 +414,9 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 
 static enum pl_report_version report_version(const struct pl_gen_cfg *cfg)
 {
-	return cfg->report == PL_GEN_REPORT_V05 ? PL_REPORT_V05 :
-		cfg->report == PL_GEN_REPORT_V10 ? PL_REPORT_V10 : PL_REPORT_V20;
+	return cfg->report == PL_GEN_REPORT_V05   ? PL_REPORT_V05
+	       : cfg->report == PL_GEN_REPORT_V10 ? PL_REPORT_V10
+						  : PL_REPORT_V20;
 }
 
 /* Host-INT's own form of a v0.5 report: the sink's node id, then the packet from its IPv4 header on. */
@@ -443,8 +450,8 @@ static void put_report(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	h->ingress_ts = (uint32_t)hop->ingress_ts;
 	h->md_bits = header_bits(cfg, item);
 	h->drop_header = h->dropped;
-	h->local_header = !h->dropped &&
-		(item->why != PL_GEN_WHY_SINK || cfg->sink != PL_GEN_SINK_STACK);
+	h->local_header =
+		!h->dropped && (item->why != PL_GEN_WHY_SINK || cfg->sink != PL_GEN_SINK_STACK);
 	h->drop_reason = item->packet->drop_reason;
 	h->drop_queue = (uint8_t)hop->queue;
 	at = host_int ? put_host_int(b, h) : pl_report_put(b, h, hop);
@@ -571,12 +578,14 @@ static void resolve_versions(struct pl_gen_cfg *cfg)
 		else if (cfg->mode == PL_GEN_MX || cfg->carrier == PL_GEN_GRE)
 			cfg->version = PL_GEN_INT_V21;
 		else
-			cfg->version = cfg->report == PL_GEN_REPORT_V05 ? PL_GEN_INT_V05 :
-				cfg->report == PL_GEN_REPORT_V10 ? PL_GEN_INT_V10 : PL_GEN_INT_V21;
+			cfg->version = cfg->report == PL_GEN_REPORT_V05   ? PL_GEN_INT_V05
+				       : cfg->report == PL_GEN_REPORT_V10 ? PL_GEN_INT_V10
+									  : PL_GEN_INT_V21;
 	}
 	if (cfg->report == PL_GEN_REPORT_AUTO)
-		cfg->report = cfg->version == PL_GEN_INT_V05 ? PL_GEN_REPORT_V05 :
-			cfg->version == PL_GEN_INT_V10 ? PL_GEN_REPORT_V10 : PL_GEN_REPORT_V20;
+		cfg->report = cfg->version == PL_GEN_INT_V05   ? PL_GEN_REPORT_V05
+			      : cfg->version == PL_GEN_INT_V10 ? PL_GEN_REPORT_V10
+							       : PL_GEN_REPORT_V20;
 }
 
 static uint16_t default_bitmap(const struct pl_gen_cfg *cfg)
@@ -604,12 +613,14 @@ static void resolve_form(struct pl_gen_cfg *cfg)
 	if (cfg->inner == PL_GEN_INNER_AUTO)
 		cfg->inner = host_int ? PL_GEN_IP : PL_GEN_ETHERNET;
 	if (cfg->sink == PL_GEN_SINK_AUTO)
-		cfg->sink = cfg->report == PL_GEN_REPORT_V20 ? PL_GEN_SINK_HEADER : PL_GEN_SINK_STACK;
+		cfg->sink =
+			cfg->report == PL_GEN_REPORT_V20 ? PL_GEN_SINK_HEADER : PL_GEN_SINK_STACK;
 	if (cfg->announce == PL_GEN_ANNOUNCE_AUTO)
 		cfg->announce = cfg->npt != 0 ? PL_GEN_ANNOUNCE_PORT : PL_GEN_ANNOUNCE_DSCP;
 	if (cfg->bitmap == 0)
 		cfg->bitmap = default_bitmap(cfg);
-	if (cfg->announce == PL_GEN_ANNOUNCE_PORT && cfg->version == PL_GEN_INT_V21 && cfg->npt == 0)
+	if (cfg->announce == PL_GEN_ANNOUNCE_PORT && cfg->version == PL_GEN_INT_V21 &&
+		cfg->npt == 0)
 		cfg->npt = 1;
 	if (cfg->ds_words > 0 && cfg->ds_id == 0)
 		cfg->ds_id = 0x0042;
@@ -627,11 +638,13 @@ static int check_form(const struct pl_gen_cfg *cfg, struct pl_diag *diag)
 	if (cfg->mode == PL_GEN_XD && cfg->report == PL_GEN_REPORT_NONE)
 		return refuse(diag, "INT-XD leaves packets as they are: it needs a report version");
 	if (cfg->report == PL_GEN_REPORT_NONE && cfg->udp)
-		return refuse(diag, "instrumented packets are frames: write them to a capture file");
+		return refuse(
+			diag, "instrumented packets are frames: write them to a capture file");
 	if (cfg->carrier == PL_GEN_GRE && !v21)
 		return refuse(diag, "INT over GRE exists only in INT 2.x");
 	if (in_tunnel(cfg) && cfg->inner == PL_GEN_VXLAN)
-		return refuse(diag, "a VXLAN inner packet cannot carry INT in another tunnel as well");
+		return refuse(
+			diag, "a VXLAN inner packet cannot carry INT in another tunnel as well");
 	if (in_tunnel(cfg) && cfg->npt != 0)
 		return refuse(diag, "a next protocol type (NPT) belongs to INT over TCP or UDP");
 	if (cfg->npt > 2 || (cfg->npt != 0 && (!v21 || cfg->announce != PL_GEN_ANNOUNCE_PORT)))
@@ -654,10 +667,11 @@ static int check_form(const struct pl_gen_cfg *cfg, struct pl_diag *diag)
 		(cfg->version != PL_GEN_INT_V05 || cfg->mode != PL_GEN_MD || in_tunnel(cfg) ||
 			cfg->inner != PL_GEN_IP || cfg->inner_ip != 4 ||
 			(cfg->report != PL_GEN_REPORT_V05 && cfg->report != PL_GEN_REPORT_NONE)))
-		return refuse(diag,
-			"Host-INT is INT-MD 0.5 over TCP or UDP in IPv4, with report 0.5");
+		return refuse(
+			diag, "Host-INT is INT-MD 0.5 over TCP or UDP in IPv4, with report 0.5");
 	if (cfg->instrumented && cfg->udp)
-		return refuse(diag, "an instrumented report is a frame: write it to a capture file");
+		return refuse(
+			diag, "an instrumented report is a frame: write it to a capture file");
 	if (cfg->tcp_options > 10)
 		return refuse(diag, "TCP has room for 10 words of options");
 	if (cfg->hw_id > 63)
@@ -675,7 +689,8 @@ int pl_int_gen_resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 		cfg->outer_ip = 4;
 	if (cfg->inner_ip == 0)
 		cfg->inner_ip = 4;
-	if ((cfg->outer_ip != 4 && cfg->outer_ip != 6) || (cfg->inner_ip != 4 && cfg->inner_ip != 6))
+	if ((cfg->outer_ip != 4 && cfg->outer_ip != 6) ||
+		(cfg->inner_ip != 4 && cfg->inner_ip != 6))
 		return refuse(diag, "the IP version is 4 or 6");
 	resolve_versions(cfg);
 	resolve_form(cfg);

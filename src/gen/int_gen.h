@@ -13,16 +13,16 @@
 
 /* Why a node reports. */
 enum pl_gen_why {
-	PL_GEN_WHY_SINK,   /* INT-MD: the last node, with the whole stack */
-	PL_GEN_WHY_NODE,   /* INT-MX, INT-XD: every node for itself */
-	PL_GEN_WHY_DROP,   /* it dropped the packet */
-	PL_GEN_WHY_QUEUE,  /* its queue was deep */
+	PL_GEN_WHY_SINK,  /* INT-MD: the last node, with the whole stack */
+	PL_GEN_WHY_NODE,  /* INT-MX, INT-XD: every node for itself */
+	PL_GEN_WHY_DROP,  /* it dropped the packet */
+	PL_GEN_WHY_QUEUE, /* its queue was deep */
 };
 
 struct pl_gen_item {
 	const struct pl_model_packet *packet;
 	const struct pl_flow *flow;
-	unsigned int hop;  /* the reporting one */
+	unsigned int hop; /* the reporting one */
 	enum pl_gen_why why;
 };
 

@@ -190,17 +190,18 @@ static void tail_wrong(struct pl_build *b, struct pl_gen_damage *d)
 		p[0] = 0x99; /* a protocol that INT cannot be between */
 }
 
-/* Leaves an option with one word of body, and the Geneve header agreeing with it. */
+/* An INT option with one word of body; the words behind it become an option of an experimental class, so that
+ * the Geneve header stays right. */
 static void geneve_option_short(struct pl_build *b, struct pl_gen_damage *d)
 {
-	uint8_t *p = at(b, d, d->shim - 8, 16);
+	static const uint8_t other[3] = { 0xff, 0xf0, 0x01 };
+	uint8_t *p = at(b, d, d->shim, 16);
 
 	if (p == NULL)
 		return;
-	erase(b, d->shim + 8, d->after);
-	p[0] = (uint8_t)((p[0] & 0xc0) | 2);
-	p[8 + 3] = 1;
-	d->after = d->shim + 8;
+	memcpy(p + 8, other, sizeof(other));
+	p[8 + 3] = (uint8_t)((p[3] & 0x1f) - 2);
+	p[3] = 1;
 }
 
 static void set_e(struct pl_build *b, struct pl_gen_damage *d)
@@ -415,39 +416,6 @@ static void report_tlv(struct pl_build *b, struct pl_gen_damage *d)
 	tlv[1] = 200;
 }
 
-/* Wraps the payload: a v1.0 report whose inner packet goes to the report port. */
-static void wrap(struct pl_build *b, struct pl_gen_damage *d)
-{
-	static const uint8_t header[16] = { 0x14, 0, 0, 0x40, 0, 0, 0, 99 };
-	static const uint8_t a[4] = { 10, 9, 0, 1 }, c[4] = { 10, 9, 0, 2 };
-	struct pl_flow f = {
-		.src = pl_addr_v4(a),
-		.dst = pl_addr_v4(c),
-		.sport = 40000,
-		.dport = 32766,
-		.proto = PL_IP_UDP,
-		.have = PL_FLOW_PORTS,
-	};
-	uint8_t scratch[16 + 64];
-	struct pl_build s = pl_build(scratch, sizeof(scratch));
-	size_t start, ip;
-
-	pl_put(&s, header, sizeof(header));
-	pl_put_eth(&s, PL_ETH_IPV4, 0);
-	ip = pl_put_ip(&s, &f, 64, 0);
-	start = d->payload;
-	if (insert(b, d, start, s.len) == NULL)
-		return;
-	memcpy(b->data + start, scratch, s.len);
-	pl_end_ip(b, start + ip);
-}
-
-static void report_in_report(struct pl_build *b, struct pl_gen_damage *d)
-{
-	wrap(b, d);
-	wrap(b, d);
-}
-
 static void report_length_lies(struct pl_build *b, struct pl_gen_damage *d)
 {
 	uint8_t *p = at(b, d, d->payload, 4);
@@ -642,10 +610,10 @@ static void tunnel_version(struct pl_build *b, struct pl_gen_damage *d)
 #define L4 .carrier = PL_GEN_UDP
 static const struct pl_malform rows[] = {
 	/* INT; needs.mode so that there is a stack */
-	{ "shim_type", "shim type 7", { L4, .mode = PL_GEN_MD }, PL_V_SHIM_TYPE, 0, PL_MALFORM_INT, shim_type },
+	{ "shim_type", "shim type 7", { L4, .mode = PL_GEN_MD }, PL_V_SHIM_TYPE, 0, PL_MALFORM_INT, shim_type, .hides = true },
 	{ "shim_length_min", "shim length 1", { L4, .mode = PL_GEN_MD }, PL_V_SHIM_LENGTH_MIN, 0, PL_MALFORM_INT, shim_length_min },
 	{ "shim_length_max", "shim length past the packet", { L4, .mode = PL_GEN_MD }, PL_V_SHIM_LENGTH_MAX, 0, PL_MALFORM_INT, shim_length_max },
-	{ "int_version", "metadata header of version 7", { L4, .mode = PL_GEN_MD }, PL_V_INT_VERSION, 0, PL_MALFORM_INT, int_version },
+	{ "int_version", "metadata header of version 7", { L4, .mode = PL_GEN_MD }, PL_V_INT_VERSION, 0, PL_MALFORM_INT, int_version, .hides = true },
 	{ "hop_ml_zero", "hop length 0", { L4, .version = PL_GEN_INT_V21, .mode = PL_GEN_MD }, PL_V_INT_HOP_ML, 0, PL_MALFORM_INT, hop_ml_zero },
 	{ "hop_ml_wrong", "hop length that fits no layout of the bitmap", { L4, .version = PL_GEN_INT_V10, .mode = PL_GEN_MD }, PL_V_INT_HOP_ML, 0, PL_MALFORM_INT, hop_ml_wrong },
 	{ "ins_count", "v0.5 instruction count one too high", { L4, .version = PL_GEN_INT_V05, .mode = PL_GEN_MD }, PL_V_INT_INS_COUNT, 0, PL_MALFORM_INT, ins_count },
@@ -676,7 +644,6 @@ static const struct pl_malform rows[] = {
 	{ "report_md_bits", "v2.0 metadata length 0 with metadata bits", { .report = PL_GEN_REPORT_V20, .sink = PL_GEN_SINK_HEADER }, PL_V_REPORT_MD_LENGTH, 0, PL_MALFORM_REPORT, report_md_length_min },
 	{ "report_tlv", "v2.0 TLV past its report", { .report = PL_GEN_REPORT_V20 }, PL_V_REPORT_TLV, 0, PL_MALFORM_REPORT, report_tlv },
 	{ "report_inner", "inner packet of noise", { .report = PL_GEN_REPORT_V10 }, PL_V_REPORT_INNER, 0, PL_MALFORM_INNER, inner_garbage },
-	{ "report_in_report", "report in a report in a report", { .report = PL_GEN_REPORT_V10 }, PL_V_REPORT_IN_REPORT, 0, PL_MALFORM_REPORT, report_in_report },
 	{ "report_length_lies", "v1.0 report length 1", { .report = PL_GEN_REPORT_V10 }, NOTE(REPORT_LENGTH_LIES), PL_MALFORM_REPORT, report_length_lies },
 	{ "report_length_zero", "v2.0 report of type INT, both lengths 0", { .report = PL_GEN_REPORT_V20, .sink = PL_GEN_SINK_STACK, .mode = PL_GEN_MD }, NOTE(REPORT_LENGTH_ZERO), PL_MALFORM_REPORT, report_length_zero },
 	{ "report_version_lies", "the same with version nibble 1", { .report = PL_GEN_REPORT_V20, .sink = PL_GEN_SINK_STACK, .mode = PL_GEN_MD }, NOTE(REPORT_VERSION_LIES), PL_MALFORM_REPORT, report_version_20_lies },
@@ -693,7 +660,7 @@ static const struct pl_malform rows[] = {
 	{ "instrumented", "the report itself carries INT", { .report = PL_GEN_REPORT_V20, .instrumented = true, .frames = true }, NOTE(INSTRUMENTED), PL_MALFORM_FRAME, nothing },
 	{ "short", "frame cut inside its IP header", { .frames = true }, PL_V_SHORT, 0, PL_MALFORM_FRAME, frame_short },
 	{ "int_truncated", "capture cut inside the INT stack", { .report = PL_GEN_REPORT_NONE, .mode = PL_GEN_MD, .frames = true, L4 }, PL_V_INT_TRUNCATED, 0, PL_MALFORM_FRAME, frame_cut_in_stack },
-	{ "ethertype", "EtherType of LLDP", { .inner = PL_GEN_ETHERNET, .frames = true }, PL_V_ETHERTYPE_UNKNOWN, 0, PL_MALFORM_FRAME, frame_ethertype },
+	{ "ethertype", "EtherType of LLDP", { .inner = PL_GEN_ETHERNET, .frames = true }, PL_V_NOT_TELEMETRY, 0, PL_MALFORM_FRAME, frame_ethertype },
 	{ "ip_version", "IP version 7", { .frames = true }, PL_V_IP_VERSION, 0, PL_MALFORM_FRAME, frame_ip_version },
 	{ "ip_length", "IPv4 header length 4", { .outer_ip = 4, .frames = true }, PL_V_IP_LENGTH, 0, PL_MALFORM_FRAME, frame_ip_length },
 	{ "ip_options", "IPv6 option past its header", { .report = PL_GEN_REPORT_V20, .outer_ip = 6, .frames = true }, PL_V_IP_OPTIONS, 0, PL_MALFORM_FRAME, frame_ip_options },
@@ -723,8 +690,7 @@ void pl_malform_expect(const struct pl_malform *kind, enum pl_gen_report report,
 {
 	*ret_verdict = kind->verdict;
 	*ret_note = kind->note;
-	if (kind->stage == PL_MALFORM_INT && kind->verdict != PL_V_OK &&
-		report != PL_GEN_REPORT_NONE) {
+	if (kind->hides && report != PL_GEN_REPORT_NONE) {
 		*ret_verdict = PL_V_OK;
 		*ret_note = PL_NOTE_BIT(EMBEDDED_INVALID);
 	}
@@ -738,8 +704,8 @@ void pl_malform_expect(const struct pl_malform *kind, enum pl_gen_report report,
 			cfg->field = needs->field;                                                 \
 	} while (0)
 
-int pl_malform_add(struct pl_gen_cfg *cfg, const struct pl_malform *kind, double ratio,
-	struct pl_diag *diag)
+int pl_malform_add(
+	struct pl_gen_cfg *cfg, const struct pl_malform *kind, double ratio, struct pl_diag *diag)
 {
 	const struct pl_malform_needs *needs = &kind->needs;
 
@@ -752,7 +718,8 @@ int pl_malform_add(struct pl_gen_cfg *cfg, const struct pl_malform *kind, double
 		return -EINVAL;
 	}
 	if (needs->frames && cfg->udp) {
-		pl_diag_set(diag, "malform %s damages frames: write them to a capture file", kind->name);
+		pl_diag_set(diag, "malform %s damages frames: write them to a capture file",
+			kind->name);
 		return -EINVAL;
 	}
 	if (!FITS(report) || !FITS(version) || !FITS(mode) || !FITS(carrier) || !FITS(inner) ||

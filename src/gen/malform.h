@@ -10,30 +10,30 @@
 
 /* When a row does its work: innermost first. */
 enum pl_malform_stage {
-	PL_MALFORM_INT,     /* INT header and payload are written, no length or checksum is closed */
-	PL_MALFORM_INNER,   /* the inner packet of a report is closed, its report is not */
-	PL_MALFORM_REPORT,  /* the UDP payload is complete, the datagram is not closed */
-	PL_MALFORM_FRAME,   /* the frame is complete */
+	PL_MALFORM_INT,    /* INT header and payload are written, no length or checksum is closed */
+	PL_MALFORM_INNER,  /* the inner packet of a report is closed, its report is not */
+	PL_MALFORM_REPORT, /* the UDP payload is complete, the datagram is not closed */
+	PL_MALFORM_FRAME,  /* the frame is complete */
 };
 
 /* Where things stand in the packet, as offsets; 0 = not there (nothing but a frame starts at 0). */
 struct pl_gen_damage {
-	const struct pl_malform *kind;  /* or NULL */
-	size_t frame_l3;    /* frame: its first IP header */
-	size_t frame_l4;    /* frame: what follows that */
-	size_t payload;     /* UDP payload: the report. Valid when have_payload */
+	const struct pl_malform *kind; /* or NULL */
+	size_t frame_l3;               /* frame: its first IP header */
+	size_t frame_l4;               /* frame: what follows that */
+	size_t payload;                /* UDP payload: the report. Valid when have_payload */
 	bool have_payload;
-	size_t individual;  /* the last individual report: v2.0 word 0, else the report header */
-	size_t inner;       /* its inner packet */
-	size_t inner_l3;    /* the IP header in which INT was put */
+	size_t individual; /* the last individual report: v2.0 word 0, else the report header */
+	size_t inner;      /* its inner packet */
+	size_t inner_l3;   /* the IP header in which INT was put */
 	size_t inner_l4;
-	size_t shim;        /* INT shim, or Geneve option */
-	size_t md;          /* INT metadata header */
+	size_t shim; /* INT shim, or Geneve option */
+	size_t md;   /* INT metadata header */
 	size_t stack;
-	size_t after;       /* behind INT (v0.5: behind the tail) */
-	uint32_t wire_len;  /* set by a row that cuts the capture: the length it had */
-	uint8_t link;       /* enum pl_link of the packet; a row may change it */
-	bool scrapped;      /* the row did not find what it needs; the packet is whole */
+	size_t after;      /* behind INT (v0.5: behind the tail) */
+	uint32_t wire_len; /* set by a row that cuts the capture: the length it had */
+	uint8_t link;      /* enum pl_link of the packet; a row may change it */
+	bool scrapped;     /* the row did not find what it needs; the packet is whole */
 };
 
 /* The form a row needs; 0 = any. */
@@ -47,24 +47,21 @@ struct pl_malform_needs {
 	enum pl_gen_announce announce;
 	uint8_t outer_ip;
 	uint8_t ds_words, source_words;
-	uint16_t bitmap;       /* instruction bits that must be set as well */
+	uint16_t bitmap; /* instruction bits that must be set as well */
 	bool instrumented;
-	bool frames;           /* cannot be sent through a UDP socket */
+	bool frames; /* cannot be sent through a UDP socket */
 };
 
 struct pl_malform {
 	const char *name;
 	const char *help;
 	struct pl_malform_needs needs;
-	/*
-	 * What a decoder must answer. An INT row (stage PL_MALFORM_INT with a verdict other than OK) gives its
-	 * verdict for the instrumented packet; within a report, whose own header is good, the verdict is OK and
-	 * the note embedded_invalid where INT was announced.
-	 */
+	/* What a decoder that knows the announcement must answer; see pl_malform_expect. */
 	enum pl_verdict verdict;
-	uint64_t note;            /* PL_NOTE_BIT that must be set, 0 = none */
+	uint64_t note; /* PL_NOTE_BIT that must be set, 0 = none */
 	enum pl_malform_stage stage;
 	void (*damage)(struct pl_build *b, struct pl_gen_damage *d);
+	bool hides; /* nothing but the announcement is left that shows INT */
 };
 
 /* All rows, n of them. */
@@ -74,15 +71,20 @@ const struct pl_malform *pl_malform_find(const char *name);
 
 /* Adds a kind to a configuration and sets the form it needs. -EINVAL with diag when the form is set to
  * something else already, or for a share out of 0 to 1. */
-int pl_malform_add(struct pl_gen_cfg *cfg, const struct pl_malform *kind, double ratio,
-	struct pl_diag *diag);
+int pl_malform_add(
+	struct pl_gen_cfg *cfg, const struct pl_malform *kind, double ratio, struct pl_diag *diag);
 
-/* What a decoder must answer to the row in a form; *ret_note 0 = no note asked for. */
+/*
+ * What a decoder must answer to the row in a form; *ret_note 0 = no note asked for. A row that hides INT gives
+ * its verdict for the instrumented packet; in a report, which is good by itself, the answer is OK with the
+ * note embedded_invalid.
+ */
 void pl_malform_expect(const struct pl_malform *kind, enum pl_gen_report report,
 	enum pl_verdict *ret_verdict, uint64_t *ret_note);
 
 /* Does the damage if its stage has come. */
-static inline void pl_malform_at(struct pl_gen_damage *d, enum pl_malform_stage stage, struct pl_build *b)
+static inline void pl_malform_at(
+	struct pl_gen_damage *d, enum pl_malform_stage stage, struct pl_build *b)
 {
 	if (d->kind != NULL && d->kind->stage == stage)
 		d->kind->damage(b, d);

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 
 /* What one unit of depth takes to leave: an 80-byte cell at 10 Gb/s. */
-#define DRAIN_NS 64
+#define DRAIN_NS   64
 
 #define ALL_FIELDS (PL_INT_HAS(PL_INT_F_MAX) - 1)
 
@@ -41,7 +41,7 @@ struct pl_model {
 	struct pl_rng rng;
 	uint32_t generation;
 	struct flow *flows;
-	struct pl_topo_step *steps;  /* stride of them per flow */
+	struct pl_topo_step *steps; /* stride of them per flow */
 	unsigned int stride;
 	int64_t clock_offset_ns[PL_TOPO_NODES_MAX];
 	struct event events[PL_GEN_EVENTS_MAX];
@@ -52,8 +52,9 @@ struct pl_model {
 static void make_address(struct pl_addr *ret, unsigned int ip, unsigned int edge, uint32_t host)
 {
 	if (ip == 6) {
-		uint8_t b[16] = { 0xfd, 0x00, 0, 0, 0, 0, (uint8_t)(edge >> 8), (uint8_t)edge, 0, 0, 0, 0,
-			(uint8_t)(host >> 24), (uint8_t)(host >> 16), (uint8_t)(host >> 8), (uint8_t)host };
+		uint8_t b[16] = { 0xfd, 0x00, 0, 0, 0, 0, (uint8_t)(edge >> 8), (uint8_t)edge, 0, 0,
+			0, 0, (uint8_t)(host >> 24), (uint8_t)(host >> 16), (uint8_t)(host >> 8),
+			(uint8_t)host };
 
 		*ret = pl_addr_v6(b);
 	} else {
@@ -110,8 +111,8 @@ static const struct pl_topo_step *flow_path(struct pl_model *m, uint32_t flow, u
 	struct pl_topo_step *steps = m->steps + (size_t)flow * m->stride;
 
 	if (f->path_of != m->generation) {
-		f->n_steps = (uint16_t)pl_topo_route(
-			m->topo, f->from, f->to, f->hash, steps, m->stride);
+		f->n_steps =
+			(uint16_t)pl_topo_route(m->topo, f->from, f->to, f->hash, steps, m->stride);
 		f->path_of = m->generation;
 	}
 	*ret_n = f->n_steps;
@@ -135,7 +136,8 @@ static int resolve_link(struct pl_model *m, struct event *ev, struct pl_diag *di
 	const struct pl_topo_step *steps = flow_path(m, 0, &n);
 
 	if (ev->e->link_a != 0 || ev->e->link_b != 0) {
-		int a = resolve_node(m, ev->e->link_a, diag), b = resolve_node(m, ev->e->link_b, diag);
+		int a = resolve_node(m, ev->e->link_a, diag),
+		    b = resolve_node(m, ev->e->link_b, diag);
 
 		if (a < 0 || b < 0)
 			return -EINVAL;
@@ -289,15 +291,16 @@ static double build_up_at(const struct pl_model *m, const struct pl_topo_step *s
 		const struct event *ev = &m->events[i];
 
 		if (ev->e->kind == PL_GEN_EVENT_QUEUE && ev->level > 0 && ev->node == s->node &&
-			ev->port == s->egress_port && (ev->queue < 0 || (uint32_t)ev->queue == queue))
+			ev->port == s->egress_port &&
+			(ev->queue < 0 || (uint32_t)ev->queue == queue))
 			extra += ev->level * ev->e->value;
 	}
 	return extra;
 }
 
 /* Which hop drops the packet, or n when none does. */
-static unsigned int drop_hop(struct pl_model *m, const struct pl_topo_step *steps, unsigned int n,
-	uint8_t *ret_reason)
+static unsigned int drop_hop(
+	struct pl_model *m, const struct pl_topo_step *steps, unsigned int n, uint8_t *ret_reason)
 {
 	*ret_reason = 80; /* "traffic manager", as Tofino counts */
 	for (unsigned int i = 0; i < m->n_events; i++) {
@@ -324,8 +327,8 @@ static void make_hop(struct pl_model *m, const struct flow *f, const struct pl_t
 	uint32_t queue = f->key.dscp >> 3;
 	double extra = build_up_at(m, s, queue);
 	uint64_t depth = pl_dist_draw(&cfg->queue, &m->rng, m->queue_max) + (uint64_t)extra;
-	uint64_t latency = pl_dist_draw(&cfg->latency, &m->rng, UINT32_MAX / 2) +
-		(uint64_t)(extra * DRAIN_NS);
+	uint64_t latency =
+		pl_dist_draw(&cfg->latency, &m->rng, UINT32_MAX / 2) + (uint64_t)(extra * DRAIN_NS);
 
 	/* a queue holds no more than its counter can say */
 	if (depth > m->queue_max)
@@ -399,8 +402,9 @@ bool pl_model_packet(struct pl_model *m, uint32_t flow, uint64_t now_ns, bool ma
 	}
 	set_times(m, ret, now_ns);
 	if (ret->dropped) /* it never left */
-		ret->hops[n - 1].have &= ~(PL_INT_HAS(PL_INT_F_LATENCY) |
-			PL_INT_HAS(PL_INT_F_EGRESS_TS) | PL_INT_HAS(PL_INT_F_TX_UTIL));
+		ret->hops[n - 1].have &=
+			~(PL_INT_HAS(PL_INT_F_LATENCY) | PL_INT_HAS(PL_INT_F_EGRESS_TS) |
+				PL_INT_HAS(PL_INT_F_TX_UTIL));
 	return true;
 }
 

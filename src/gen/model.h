@@ -10,10 +10,10 @@
 
 struct pl_model_packet {
 	uint32_t flow, flow_seq;
-	unsigned int n_hops;        /* up to the node that dropped it */
-	bool dropped;               /* by the last of the hops */
+	unsigned int n_hops; /* up to the node that dropped it */
+	bool dropped;        /* by the last of the hops */
 	uint8_t drop_reason;
-	uint16_t node[PL_GEN_HOPS_MAX];  /* index in the topology, for each hop */
+	uint16_t node[PL_GEN_HOPS_MAX]; /* index in the topology, for each hop */
 	struct pl_int_hop hops[PL_GEN_HOPS_MAX];
 };
 

@@ -45,8 +45,8 @@ static void make_hop(const struct pl_gen_cfg *cfg, uint32_t j, uint64_t i, struc
 	uint32_t words[HOP_WORDS])
 {
 	uint32_t queue = cfg->replay == PL_GEN_REPLAY_INTCOLLECTOR_3 ? 5 + j : 5;
-	const uint32_t usual[HOP_WORDS] = { j, 2 << 16 | 3, 4 + j, queue << 16 | 6, 7 + j, EGRESS_TIME,
-		queue << 16 | (10 + j), 11 + j };
+	const uint32_t usual[HOP_WORDS] = { j, 2 << 16 | 3, 4 + j, queue << 16 | 6, 7 + j,
+		EGRESS_TIME, queue << 16 | (10 + j), 11 + j };
 	/* tests 5 and 8 alternate between these for the first hop */
 	static const uint32_t alternating[2][HOP_WORDS] = {
 		{ 4, 5 << 16 | 3, 400, 5 << 16 | 600, 700, EGRESS_TIME, 5 << 16 | 1000, 1 },
@@ -96,7 +96,8 @@ static uint32_t flow_of(const struct pl_gen_cfg *cfg, uint64_t i)
 	return (uint32_t)(i / (per_flow == 0 ? 1 : per_flow) % cfg->flows);
 }
 
-static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b, uint64_t i, struct pl_rng *rng)
+static void put_int(
+	const struct pl_gen_cfg *cfg, struct pl_build *b, uint64_t i, struct pl_rng *rng)
 {
 	unsigned int per_hop = (unsigned int)__builtin_popcount(cfg->bitmap & 0xff00);
 	bool v10 = cfg->replay == PL_GEN_REPLAY_INTCOLLECTOR_8;
@@ -131,11 +132,12 @@ static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b, uint64_t i
 		pl_put_be32(b, 14); /* protocol and port 0, original DSCP 14 */
 }
 
-static void put_report(const struct pl_gen_cfg *cfg, struct pl_build *b, uint64_t i, struct pl_rng *rng)
+static void put_report(
+	const struct pl_gen_cfg *cfg, struct pl_build *b, uint64_t i, struct pl_rng *rng)
 {
 	uint32_t flow = flow_of(cfg, i);
 	bool pair = cfg->replay == PL_GEN_REPLAY_INTCOLLECTOR_5 ||
-		cfg->replay == PL_GEN_REPLAY_INTCOLLECTOR_8;
+		    cfg->replay == PL_GEN_REPLAY_INTCOLLECTOR_8;
 	uint8_t src[4] = { 10, 0, 0, 1 };
 	uint8_t dst[4] = { 10, 0, (uint8_t)(flow >> 8), pair ? 2 : (uint8_t)flow };
 	struct pl_flow f = {

@@ -15,4 +15,5 @@
 void pl_replay_resolve(struct pl_gen_cfg *cfg);
 
 /* Packet number i of the stream: whole frame, or with cfg.udp the payload. */
-void pl_replay_put(const struct pl_gen_cfg *cfg, struct pl_build *b, uint64_t i, struct pl_rng *rng);
+void pl_replay_put(
+	const struct pl_gen_cfg *cfg, struct pl_build *b, uint64_t i, struct pl_rng *rng);

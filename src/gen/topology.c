@@ -13,8 +13,8 @@
 #define UNREACHABLE 0xffff
 
 struct link {
-	uint16_t a, b;            /* node indices */
-	uint16_t port_a, port_b;  /* the port at either end */
+	uint16_t a, b;           /* node indices */
+	uint16_t port_a, port_b; /* the port at either end */
 	bool up;
 };
 
@@ -27,10 +27,11 @@ struct pl_topo {
 	unsigned int n_nodes, n_links, n_edges;
 	uint32_t id[PL_TOPO_NODES_MAX];
 	uint16_t edge[PL_TOPO_NODES_MAX];
-	uint16_t first_arc[PL_TOPO_NODES_MAX + 1];  /* arcs of node i: first_arc[i] … first_arc[i + 1] - 1 */
+	uint16_t first_arc[PL_TOPO_NODES_MAX +
+			   1]; /* arcs of node i: first_arc[i] … first_arc[i + 1] - 1 */
 	struct link links[PL_TOPO_LINKS_MAX];
 	struct arc arcs[2 * PL_TOPO_LINKS_MAX];
-	uint16_t *distance;  /* [to * n_nodes + from], links; UNREACHABLE */
+	uint16_t *distance; /* [to * n_nodes + from], links; UNREACHABLE */
 };
 
 static int node_add(struct pl_topo *t, uint32_t id)
@@ -157,7 +158,8 @@ static int make_ring(struct pl_topo *t, unsigned int n, unsigned int unused, uin
 	return 0;
 }
 
-static int make_leaf_spine(struct pl_topo *t, unsigned int leaves, unsigned int spines, uint64_t seed)
+static int make_leaf_spine(
+	struct pl_topo *t, unsigned int leaves, unsigned int spines, uint64_t seed)
 {
 	(void)seed;
 	if (leaves == 0 || spines == 0)
@@ -191,8 +193,8 @@ static int make_fat_tree(struct pl_topo *t, unsigned int k, unsigned int unused,
 		for (unsigned int i = 0; i < half; i++) {
 			for (unsigned int j = 0; j < half; j++) {
 				if (link_add(t, pod * half + i, edges + pod * half + j) < 0 ||
-					link_add(t, edges + pod * half + i,
-						cores + i * half + j) < 0)
+					link_add(t, edges + pod * half + i, cores + i * half + j) <
+						0)
 					return -E2BIG;
 			}
 			edge_add(t, pod * half + i);
@@ -229,7 +231,7 @@ static int make_random(struct pl_topo *t, unsigned int n, unsigned int degree, u
 
 static const struct shape {
 	const char *name;
-	char separator;  /* between the two numbers; 0 = one number */
+	char separator; /* between the two numbers; 0 = one number */
 	bool second_optional;
 	int (*make)(struct pl_topo *t, unsigned int a, unsigned int b, uint64_t seed);
 } shapes[] = {
@@ -456,7 +458,9 @@ unsigned int pl_topo_route(const struct pl_topo *topo, unsigned int from, unsign
 				next[n_next++] = &topo->arcs[i];
 		}
 		/* each node hashes on its own: neighbours must not all choose alike */
-		pick = (unsigned int)(((unsigned __int128)pl_hash_mix(hash, topo->id[node]) * n_next) >> 64);
+		pick = (unsigned int)(((unsigned __int128)pl_hash_mix(hash, topo->id[node]) *
+					      n_next) >>
+				      64);
 		ret_steps[n++] = (struct pl_topo_step){
 			.node = (uint16_t)node,
 			.ingress_port = ingress,
@@ -484,8 +488,8 @@ int pl_topo_link_set(struct pl_topo *topo, unsigned int a, unsigned int b, bool 
 	return 0;
 }
 
-bool pl_topo_survives(struct pl_topo *topo, unsigned int a, unsigned int b, unsigned int x,
-	unsigned int y)
+bool pl_topo_survives(
+	struct pl_topo *topo, unsigned int a, unsigned int b, unsigned int x, unsigned int y)
 {
 	uint16_t dist[PL_TOPO_NODES_MAX];
 	int i = find_link(topo, x, y);

@@ -27,7 +27,7 @@
 #define PL_TOPO_PATH_MAX  64
 
 struct pl_topo_step {
-	uint16_t node;  /* index, not id */
+	uint16_t node; /* index, not id */
 	uint16_t ingress_port, egress_port;
 };
 
@@ -39,8 +39,8 @@ void pl_topo_free(struct pl_topo *topo);
 
 unsigned int pl_topo_nodes(const struct pl_topo *topo);
 uint32_t pl_topo_node_id(const struct pl_topo *topo, unsigned int node);
-int pl_topo_node_by_id(const struct pl_topo *topo, uint32_t id);  /* -ENOENT */
-unsigned int pl_topo_edges(const struct pl_topo *topo);           /* nodes with hosts */
+int pl_topo_node_by_id(const struct pl_topo *topo, uint32_t id); /* -ENOENT */
+unsigned int pl_topo_edges(const struct pl_topo *topo);          /* nodes with hosts */
 unsigned int pl_topo_edge(const struct pl_topo *topo, unsigned int i);
 
 /*
@@ -55,5 +55,5 @@ unsigned int pl_topo_route(const struct pl_topo *topo, unsigned int from, unsign
 int pl_topo_link_set(struct pl_topo *topo, unsigned int a, unsigned int b, bool up);
 
 /* Whether b can still be reached from a when the link (x, y) is down. */
-bool pl_topo_survives(struct pl_topo *topo, unsigned int a, unsigned int b, unsigned int x,
-	unsigned int y);
+bool pl_topo_survives(
+	struct pl_topo *topo, unsigned int a, unsigned int b, unsigned int x, unsigned int y);

@@ -7,17 +7,19 @@
 
 static void test_refused(void)
 {
-	static const char *const bad[] = { "", "chain", "chain:", "chain:0", "chain:1025", "chain:3x", "ring:2",
-		"leaf-spine:4", "leaf-spine:4x", "leaf-spine:0x2", "leaf-spine:1000x100", "fat-tree:3",
-		"fat-tree:30", "star:5", "links:", "links:1", "links:1-", "links:1-1", "links:1-2,2-1",
-		"links:1-2;", "links:1-2;hosts:", "links:1-2;hosts:3", "links:1-2;hosts:1,1",
+	static const char *const bad[] = { "", "chain", "chain:", "chain:0", "chain:1025",
+		"chain:3x", "ring:2", "leaf-spine:4", "leaf-spine:4x", "leaf-spine:0x2",
+		"leaf-spine:1000x100", "fat-tree:3", "fat-tree:30", "star:5", "links:", "links:1",
+		"links:1-", "links:1-1", "links:1-2,2-1", "links:1-2;",
+		"links:1-2;hosts:", "links:1-2;hosts:3", "links:1-2;hosts:1,1",
 		"links:1-99999999999", "random:5000" };
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct pl_topo *t = NULL;
 		struct pl_diag diag = { .text = "" };
 
-		ok(pl_topo_new(&t, bad[i], 1, &diag) == -EINVAL && t == NULL, "\"%s\" is refused", bad[i]);
+		ok(pl_topo_new(&t, bad[i], 1, &diag) == -EINVAL && t == NULL, "\"%s\" is refused",
+			bad[i]);
 		ok(diag.text[0] != '\0', "and says why: %s", diag.text);
 	}
 }
@@ -68,8 +70,8 @@ static void test_shapes(void)
 		eq(pl_topo_edges(t), good[i].edges);
 		for (unsigned int a = 0; a < pl_topo_edges(t); a++) {
 			for (unsigned int b = 0; b < pl_topo_edges(t); b++) {
-				unsigned int n = pl_topo_route(t, pl_topo_edge(t, a), pl_topo_edge(t, b),
-					a * 31 + b, steps, PL_TOPO_PATH_MAX);
+				unsigned int n = pl_topo_route(t, pl_topo_edge(t, a),
+					pl_topo_edge(t, b), a * 31 + b, steps, PL_TOPO_PATH_MAX);
 
 				holds &= n > 0 && path_holds(t, steps, n);
 				if (n > longest)
