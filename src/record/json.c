@@ -121,20 +121,23 @@ static void make_forms(void)
 
 static char *put_flags(char *p, unsigned int flags)
 {
+	/* Copied whole: a fixed length is a store or two, a variable one a call. */
 	static const struct {
-		const char *key;
+		char text[2][24];
 		uint8_t len, bit;
 	} members[] = {
-#define PL_PATH_FLAG(bit, id, name, help) { "\"" name "\":", sizeof(name) + 2, bit },
+#define PL_PATH_FLAG(bit, id, name, help)                                                          \
+	{ { "\"" name "\":false,", "\"" name "\":true," }, sizeof("\"" name "\":true,") - 1, bit },
 #include "record/fields.def"
 #undef PL_PATH_FLAG
 	};
 
 	*p++ = '{';
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-		p = put_bytes(p, members[i].key, members[i].len);
-		p = flags >> members[i].bit & 1 ? put_bytes(p, "true,", 5)
-						: put_bytes(p, "false,", 6);
+		unsigned int set = flags >> members[i].bit & 1;
+
+		memcpy(p, members[i].text[set], sizeof(members[i].text[set]));
+		p += members[i].len + !set;
 	}
 	p[-1] = '}';
 	return p;
@@ -159,7 +162,8 @@ static char *put_members(char *p, const struct form *form, const void *record, u
 			if (object != 0)
 				p = put_str(p, form->objects[object]);
 		}
-		p = put_bytes(p, m->key, m->key_len);
+		memcpy(p, m->key, sizeof(m->key)); /* whole, for its fixed length */
+		p += m->key_len;
 		if (m->field->form == PL_FORM_FLAGS)
 			p = put_flags(p, (unsigned int)put_load(m->field, record));
 		else

@@ -57,7 +57,8 @@ static const struct {
 static const char *const kind_names[PL_KIND_MAX] = { "path", "hop", "event" };
 static const char *const report_versions[] = { "0.5", "1.0", "2.0" };
 static const char *const int_versions[] = { "0.5", "1.0", "2.1" };
-static const char *const dialects[] = { "spec", "intcollector", "geant", "noviflow", "host-int" };
+static const char *const dialects[] = { "spec", "intcollector", "geant", "noviflow", "host-int",
+	"v0.4" };
 static const char *const modes[PL_MODE_MAX] = { "md", "mx", "xd", "ioam-trace", "ioam-dex",
 	"ioam-e2e", "ioam-pot", "drop-summary" };
 static const char *const clocks[PL_CLOCK_MAX] = { "ok", "skewed", "implausible", "mixed" };

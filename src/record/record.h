@@ -23,7 +23,7 @@ enum pl_form {
 	PL_FORM_HEX64,          /* 16 hexadecimal digits, as a string */
 	PL_FORM_REPORT_VERSION, /* "0.5" "1.0" "2.0" */
 	PL_FORM_INT_VERSION,    /* "0.5" "1.0" "2.1" */
-	PL_FORM_DIALECT,        /* "spec" "intcollector" "geant" "noviflow" "host-int" */
+	PL_FORM_DIALECT,        /* "spec" "intcollector" "geant" "noviflow" "host-int" "v0.4" */
 	PL_FORM_MODE,           /* enum pl_mode */
 	PL_FORM_CLOCK,          /* enum pl_clock_quality */
 	PL_FORM_FLAGS,          /* object of booleans */

@@ -73,7 +73,7 @@ static void test_words(void)
 	} vocabularies[] = {
 		{ PL_FORM_REPORT_VERSION, 3 },
 		{ PL_FORM_INT_VERSION, 3 },
-		{ PL_FORM_DIALECT, 5 },
+		{ PL_FORM_DIALECT, 6 },
 		{ PL_FORM_MODE, PL_MODE_MAX },
 		{ PL_FORM_CLOCK, PL_CLOCK_MAX },
 		{ PL_FORM_EVENT, PL_EVENT_KIND_MAX },

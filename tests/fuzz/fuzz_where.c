@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r = pl_where_new(&where, text, &diag);
 	if (r < 0) {
 		must(diag.text[0] != '\0');
-		must(diag.column <= len + 1);
+		must(diag.line == 1 && diag.column >= 1 && diag.column <= len + 1);
 		goto done;
 	}
 	memcpy(&path, data + len, left < sizeof(path) ? left : sizeof(path));

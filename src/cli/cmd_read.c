@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline read: captures to records. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/decode_args.h"
+#include "cli/decode_stats.h"
+#include "cli/record_out.h"
+#include "decode/decode.h"
+#include "netio/port.h"
+
+#define BATCH_PATHS 1024
+#define BATCH_HOPS  8192
+
+static struct {
+	const char *form, *where;
+	uint64_t count;
+	bool stats;
+	struct pl_decode_args decode;
+} args;
+
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
+		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
+			"table, wide, json (one array), jsonl (an object per line), csv (a row per hop) "
+			"or text (for diff); default table",
+			pl_out_forms },
+		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many records",
+			NULL },
+		{ PL_OPT_STRING, 0, "where", &args.where, "EXPR",
+			"only records this holds for: \"hops.queue_depth > 100 and flow.dport == 443\"",
+			NULL },
+		{ PL_OPT_FLAG, 0, "stats", &args.stats, NULL,
+			"end with the counters: an object on standard output with -o json and jsonl, "
+			"else text on standard error",
+			NULL },
+		PL_DECODE_ARGS(args.decode),
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	return table;
+}
+
+struct reader {
+	struct pl_decode *decode;
+	struct pl_record_batch records;
+	struct pl_record_out out;
+	struct pl_batch packets;
+};
+
+/* One file from its beginning to its end, to its damage, or until no more is wanted. Complains; false when
+ * something was wrong. */
+static bool read_file(struct reader *rd, const char *path)
+{
+	struct pl_diag diag = { 0 };
+	struct pl_port *port;
+	int r;
+
+	if (strstr(path, "://") != NULL) {
+		pl_complain("%s: read takes capture files; \"pathline listen %s\" receives", path,
+			path);
+		return false;
+	}
+	r = pl_port_open(&port, path, PL_PORT_RECV, &(struct pl_port_options){ 0 }, &diag);
+	if (r < 0) {
+		pl_complain_diag(&diag);
+		return false;
+	}
+	while (!pl_record_out_full(&rd->out)) {
+		r = pl_port_recv(port, &rd->packets, -1, &diag);
+		if (r < 0)
+			break;
+		if (r == 0)
+			continue;
+		pl_decode_batch(rd->decode, &rd->packets, &rd->records);
+		pl_record_out_flush_batch(&rd->records, &rd->out);
+		pl_port_release(port, &rd->packets);
+	}
+	if (r < 0 && r != -ENODATA)
+		pl_complain_diag(&diag);
+	(void)pl_port_close(port);
+	return r >= 0 || r == -ENODATA;
+}
+
+/* What went wrong, and what may help, in a line each. */
+static void tell_faults(const struct pl_decode *d)
+{
+	const struct pl_decode_counters *c = pl_decode_counters(d);
+	struct pl_buf text;
+
+	pl_buf_init(&text);
+	pl_decode_stats_faults(&text, d);
+	if (text.len > 0)
+		pl_complain("%s", text.data);
+	if (pl_counter_read(&c->packets) > 0 && pl_counter_read(&c->paths) == 0 &&
+		pl_counter_read(&c->verdicts[PL_V_NOT_TELEMETRY]) > 0)
+		pl_complain(
+			"no telemetry found; reports to a UDP port other than 32766 and 54321 need "
+			"--report-port, INT in ordinary packets needs --dscp, --int-port or --marker");
+	pl_buf_done(&text);
+}
+
+static void finish(struct reader *rd)
+{
+	bool json = rd->out.form == PL_OUT_JSON || rd->out.form == PL_OUT_JSONL;
+
+	if (args.stats && json) {
+		pl_decode_stats_json(&rd->out.buf, rd->decode, NULL);
+		pl_record_out_write(&rd->out);
+		return;
+	}
+	pl_record_out_end(&rd->out);
+	if (rd->out.gone)
+		return;
+	if (args.stats) {
+		struct pl_buf text;
+
+		pl_buf_init(&text);
+		pl_decode_stats_text(&text, rd->decode, NULL);
+		if (text.len > 0)
+			fputs(text.data, stderr);
+		pl_buf_done(&text);
+	} else {
+		tell_faults(rd->decode);
+	}
+}
+
+/* The decoder, the batch and the output; an exit code, 0 when good. */
+static int prepare(struct reader *rd)
+{
+	struct pl_decode_options decode = { 0 };
+	struct pl_profile profile;
+	int r = pl_record_out_init(&rd->out, args.form, args.where, args.count);
+
+	if (r == 0)
+		r = pl_decode_args_apply(&args.decode, &decode, &profile);
+	if (r != 0)
+		return r;
+	/* Statistics follow the records: an array would leave two values on one stream. */
+	rd->out.lines |= args.stats;
+	if (pl_record_batch_init(&rd->records, BATCH_PATHS, BATCH_HOPS) < 0 ||
+		pl_decode_new(&rd->decode, &decode) < 0) {
+		pl_complain("out of memory");
+		return PL_EXIT_FAILED;
+	}
+	rd->records.flush = pl_record_out_flush_batch;
+	rd->records.flush_arg = &rd->out;
+	return 0;
+}
+
+static int read_all(struct reader *rd, const struct pl_opt_list *files)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < files->n && !pl_record_out_full(&rd->out); i++)
+		good &= read_file(rd, files->items[i]);
+	finish(rd);
+	good &= pl_record_out_good(&rd->out);
+	if (!good)
+		return PL_EXIT_FAILED;
+	if (args.where != NULL && rd->out.printed == 0 && !rd->out.gone)
+		return PL_EXIT_NOTHING;
+	return PL_EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_opt_list files = { 0 };
+	struct reader *rd;
+	int code;
+
+	args.form = pl_out_forms[PL_OUT_TABLE];
+	if (pl_command_parse(&pl_command_read, argc, argv, &files, &code) != 0)
+		return code;
+	if (files.n == 0) {
+		pl_complain("read: which capture file? (\"-\" is standard input)");
+		pl_opt_list_done(&files);
+		return PL_EXIT_USAGE;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	rd = calloc(1, sizeof(*rd));
+	if (rd == NULL) {
+		pl_complain("out of memory");
+		code = PL_EXIT_FAILED;
+	} else {
+		code = prepare(rd);
+		if (code == 0)
+			code = read_all(rd, &files);
+		pl_decode_free(rd->decode);
+		pl_record_batch_done(&rd->records);
+		pl_record_out_done(&rd->out);
+		free(rd);
+	}
+	pl_decode_args_done(&args.decode);
+	pl_opt_list_done(&files);
+	return code;
+}
+
+const struct pl_command pl_command_read = {
+	.name = "read",
+	.summary = "decode a capture",
+	.usage = "[OPTION]… FILE…",
+	.description =
+		"Decodes telemetry reports, and packets that carry INT or IOAM themselves, from capture files "
+		"(pcap, pcapng, gzip; \"-\" is standard input), in the order given. A damaged file is decoded up "
+		"to the damage and ends with exit code 1; a --where that nothing satisfies with 3. Field names are "
+		"listed by \"pathline help fields\". With --stats, -o json prints one object per line, the "
+		"counters last, instead of one array; packets is always the sum of the verdicts, and with -n "
+		"counts what was decoded until the last record was found.",
+	.examples = "  pathline read trace.pcap\n"
+		    "  pathline read -o jsonl --where 'hops.hop_latency_ns > 50us' trace.pcap.gz\n"
+		    "  tcpdump -i eth0 -w - udp port 32766 | pathline read -o csv -\n"
+		    "  pathline read --stats -o json trace.pcap | tail -n 1 | jq .verdicts\n",
+	.options = options,
+	.run = run,
+};

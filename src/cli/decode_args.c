@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/decode_args.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "cli/command.h"
+#include "wire/report.h"
+
+/* In the order of the enums they stand for. */
+const char *const pl_arg_report_versions[] = { "0.5", "1.0", "2.0", NULL };
+const char *const pl_arg_dialects[] = { "spec", "intcollector", "geant", "noviflow", "host-int",
+	"v0.4", NULL };
+const char *const pl_arg_queue_words[] = { "auto", "8+24", "16+16", NULL };
+const char *const pl_arg_placements[] = { "auto", "before-options", "after-options", NULL };
+const char *const pl_arg_units[] = { "ns", "us", NULL };
+
+_Static_assert(sizeof(pl_arg_report_versions) / sizeof(char *) == PL_REPORT_VERSION_MAX + 1,
+	"a word per report version");
+_Static_assert(
+	sizeof(pl_arg_dialects) / sizeof(char *) == PL_DIALECT_MAX + 1, "a word per dialect");
+_Static_assert(PL_QUEUE_WORD_8_24 == 1 && PL_QUEUE_WORD_16_16 == 2, "as listed");
+_Static_assert(PL_TCP_BEFORE_OPTIONS == 1 && PL_TCP_AFTER_OPTIONS == 2, "as listed");
+_Static_assert(PL_UNIT_NS == 0 && PL_UNIT_US == 1, "as listed");
+
+/* The place of a word that the option parser has checked; 0 when the option was not given. */
+static unsigned int place(const char *const *words, const char *word)
+{
+	for (unsigned int i = 0; word != NULL && words[i] != NULL; i++) {
+		if (strcmp(words[i], word) == 0)
+			return i;
+	}
+	return 0;
+}
+
+static int usage(const char *option, const char *text, const char *wanted)
+{
+	pl_complain("--%s: \"%s\" is not %s", option, text, wanted);
+	return PL_EXIT_USAGE;
+}
+
+/* "0x17/0x3f", "23": value, and mask (all six bits when there is none). */
+static int parse_dscp(const char *text, struct pl_profile *ret)
+{
+	uint64_t value, mask = 0x3f;
+	const char *slash = strchr(text, '/');
+	char *copy = strndup(text, slash == NULL ? strlen(text) : (size_t)(slash - text));
+	bool good = copy != NULL && pl_parse_u64(copy, &value) == 0 && value <= 0x3f &&
+		    (slash == NULL ||
+			    (pl_parse_u64(slash + 1, &mask) == 0 && mask >= 1 && mask <= 0x3f)) &&
+		    (value & ~mask) == 0;
+
+	free(copy);
+	if (!good)
+		return usage("dscp", text,
+			"VALUE or VALUE/MASK of at most 0x3f, with the value inside the mask");
+	ret->dscp_set = true;
+	ret->dscp_value = (uint8_t)value;
+	ret->dscp_mask = (uint8_t)mask;
+	return 0;
+}
+
+static int parse_marker(const char *text, struct pl_profile *ret)
+{
+	const char *digits = strncmp(text, "0x", 2) == 0 ? text + 2 : text;
+	size_t n = strlen(digits);
+
+	if (n == 0 || n > 16 || strspn(digits, "0123456789abcdefABCDEF") != n)
+		return usage("marker", text, "a number of up to 16 hexadecimal digits");
+	ret->marker_set = true;
+	ret->marker = strtoull(digits, NULL, 16);
+	return 0;
+}
+
+static int apply_ports(const struct pl_decode_args *args, struct pl_decode_options *ret)
+{
+	const unsigned int max = sizeof(ret->report_ports) / sizeof(ret->report_ports[0]);
+	uint64_t port;
+
+	if (args->report_ports.n > max) {
+		pl_complain("--report-port: at most %u ports", max);
+		return PL_EXIT_USAGE;
+	}
+	for (size_t i = 0; i < args->report_ports.n; i++) {
+		const char *text = args->report_ports.items[i];
+
+		if (pl_parse_u64(text, &port) < 0 || port < 1 || port > UINT16_MAX)
+			return usage("report-port", text, "a port from 1 to 65535");
+		ret->report_ports[ret->n_report_ports++] = (uint16_t)port;
+	}
+	return 0;
+}
+
+int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_options *ret,
+	struct pl_profile *profile)
+{
+	int r = apply_ports(args, ret);
+
+	memset(profile, 0, sizeof(*profile));
+	if (args->report_version != NULL)
+		profile->report_version =
+			1 + (int)place(pl_arg_report_versions, args->report_version);
+	if (args->dialect != NULL) {
+		profile->hints.dialect = (uint8_t)place(pl_arg_dialects, args->dialect);
+		profile->hints.dialect_pinned = true;
+	}
+	profile->hints.queue_word = (uint8_t)place(pl_arg_queue_words, args->queue_word);
+	profile->tcp_placement = (uint8_t)place(pl_arg_placements, args->tcp_placement);
+	profile->timestamp_unit = (uint8_t)place(pl_arg_units, args->time_unit);
+	profile->latency_unit = (uint8_t)place(pl_arg_units, args->latency_unit);
+	if (r == 0 && args->int_port > UINT16_MAX) {
+		pl_complain("--int-port: at most 65535");
+		r = PL_EXIT_USAGE;
+	}
+	profile->int_port = (uint16_t)args->int_port;
+	if (r == 0 && args->dscp != NULL)
+		r = parse_dscp(args->dscp, profile);
+	if (r == 0 && args->marker != NULL)
+		r = parse_marker(args->marker, profile);
+	ret->profiles = profile;
+	ret->n_profiles = 1;
+	return r;
+}
+
+void pl_decode_args_done(struct pl_decode_args *args)
+{
+	pl_opt_list_done(&args->report_ports);
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/decode_stats.h"
+
+#include <inttypes.h>
+
+#include "base/json.h"
+#include "base/num.h"
+#include "wire/report.h"
+
+struct quantity {
+	const char *name;
+	uint64_t value;
+};
+
+static void json_quantities(struct pl_json *json, const struct quantity *q, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		pl_json_key(json, q[i].name);
+		pl_json_u64(json, q[i].value);
+	}
+}
+
+static void json_exporter(struct pl_json *json, const struct pl_exporter *e)
+{
+	char addr[PL_ADDR_TEXT_MAX];
+	const struct quantity q[] = {
+		{ "node", e->node },
+		{ "hw_id", e->hw_id },
+		{ "reports", e->reports },
+		{ "lost", e->lost },
+		{ "reordered", e->reordered },
+		{ "duplicates", e->duplicates },
+		{ "restarts", e->restarts },
+		{ "first_ts_ns", e->first_ts_ns },
+		{ "last_ts_ns", e->last_ts_ns },
+		{ "last_seq", e->last_seq },
+	};
+
+	pl_json_object(json);
+	pl_json_key(json, "exporter");
+	pl_json_strn(json, addr, pl_format_addr(addr, &e->addr));
+	pl_json_key(json, "report_version");
+	pl_json_str(json, pl_report_version_name((enum pl_report_version)e->report_version));
+	json_quantities(json, q, sizeof(q) / sizeof(q[0]));
+	pl_json_key(json, "unsequenced");
+	pl_json_bool(json, e->unsequenced);
+	pl_json_object_end(json);
+}
+
+static void json_verdicts(struct pl_json *json, const struct pl_decode_counters *c)
+{
+	pl_json_key(json, "verdicts");
+	pl_json_object(json);
+	for (int v = 0; v < PL_V_MAX; v++) {
+		uint64_t n = pl_counter_read(&c->verdicts[v]);
+
+		if (n == 0 && v != PL_V_OK)
+			continue;
+		pl_json_key(json, pl_verdict_name((enum pl_verdict)v));
+		pl_json_u64(json, n);
+	}
+	pl_json_object_end(json);
+	pl_json_key(json, "notes");
+	pl_json_object(json);
+	for (int i = 0; i < PL_N_MAX; i++) {
+		uint64_t n = pl_counter_read(&c->notes[i]);
+
+		if (n == 0)
+			continue;
+		pl_json_key(json, pl_note_name((enum pl_note)i));
+		pl_json_u64(json, n);
+	}
+	pl_json_object_end(json);
+}
+
+void pl_decode_stats_json(
+	struct pl_buf *out, const struct pl_decode *d, const struct pl_port_stats *ports)
+{
+	const struct pl_decode_counters *c = pl_decode_counters(d);
+	const struct quantity q[] = {
+		{ "packets", pl_counter_read(&c->packets) },
+		{ "bytes", pl_counter_read(&c->bytes) },
+		{ "reports", pl_counter_read(&c->reports) },
+		{ "paths", pl_counter_read(&c->paths) },
+		{ "hops", pl_counter_read(&c->hops) },
+		{ "lost", pl_counter_read(&c->lost) },
+		{ "reordered", pl_counter_read(&c->reordered) },
+		{ "duplicates", pl_counter_read(&c->duplicates) },
+		{ "restarts", pl_counter_read(&c->restarts) },
+		{ "exporters_full", pl_counter_read(&c->exporters_full) },
+		{ "paths_full", pl_counter_read(&c->paths_full) },
+	};
+	struct pl_exporter e;
+	struct pl_json json;
+
+	pl_json_init(&json, out);
+	pl_json_object(&json);
+	pl_json_key(&json, "kind");
+	pl_json_str(&json, "stats");
+	json_quantities(&json, q, sizeof(q) / sizeof(q[0]));
+	if (ports != NULL) {
+		const struct quantity p[] = {
+			{ "kernel_drops", ports->kernel_drops },
+			{ "cut", ports->cut },
+			{ "receive_errors", ports->errors },
+		};
+
+		json_quantities(&json, p, sizeof(p) / sizeof(p[0]));
+	}
+	json_verdicts(&json, c);
+	pl_json_key(&json, "exporters");
+	pl_json_array(&json);
+	for (uint32_t i = 0; pl_decode_exporter(d, i, &e); i++)
+		json_exporter(&json, &e);
+	pl_json_array_end(&json);
+	pl_json_object_end(&json);
+	pl_buf_chr(out, '\n');
+}
+
+static void text_exporters(struct pl_buf *out, const struct pl_decode *d)
+{
+	struct pl_exporter e;
+
+	for (uint32_t i = 0; pl_decode_exporter(d, i, &e); i++) {
+		char addr[PL_ADDR_TEXT_MAX];
+
+		pl_format_addr(addr, &e.addr);
+		if (i == 0)
+			pl_buf_printf(out, "%-20s %8s %3s %9s %9s %9s %9s %8s\n", "EXPORTER",
+				"NODE", "HW", "REPORTS", "LOST", "REORDERED", "DUPLICATE",
+				"RESTARTS");
+		pl_buf_printf(
+			out, "%-20s %8" PRIu64 " %3u %9" PRIu64, addr, e.node, e.hw_id, e.reports);
+		if (e.unsequenced)
+			pl_buf_printf(out, " %9s %9s %9s %8s\n", "?", "?", "?", "?");
+		else
+			pl_buf_printf(out, " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %8" PRIu64 "\n",
+				e.lost, e.reordered, e.duplicates, e.restarts);
+	}
+}
+
+void pl_decode_stats_text(
+	struct pl_buf *out, const struct pl_decode *d, const struct pl_port_stats *ports)
+{
+	const struct pl_decode_counters *c = pl_decode_counters(d);
+
+	pl_buf_printf(out,
+		"%" PRIu64 " packets, %" PRIu64 " reports, %" PRIu64 " paths, %" PRIu64 " hops\n",
+		pl_counter_read(&c->packets), pl_counter_read(&c->reports),
+		pl_counter_read(&c->paths), pl_counter_read(&c->hops));
+	for (int v = 0; v < PL_V_MAX; v++) {
+		uint64_t n = pl_counter_read(&c->verdicts[v]);
+
+		if (n != 0)
+			pl_buf_printf(out, "  %10" PRIu64 " %-19s %s\n", n,
+				pl_verdict_name((enum pl_verdict)v),
+				pl_verdict_help((enum pl_verdict)v));
+	}
+	for (int i = 0; i < PL_N_MAX; i++) {
+		uint64_t n = pl_counter_read(&c->notes[i]);
+
+		if (n != 0)
+			pl_buf_printf(out, "  %10" PRIu64 " %-19s note: %s\n", n,
+				pl_note_name((enum pl_note)i), pl_note_help((enum pl_note)i));
+	}
+	if (ports != NULL)
+		pl_buf_printf(out,
+			"lost before pathline: %" PRIu64
+			" (no room in the socket; ?rcvbuf= makes more)\n",
+			ports->kernel_drops);
+	if (ports != NULL && ports->cut + ports->errors > 0)
+		pl_buf_printf(out, "cut: %" PRIu64 ", receive errors: %" PRIu64 "\n", ports->cut,
+			ports->errors);
+	text_exporters(out, d);
+}
+
+void pl_decode_stats_faults(struct pl_buf *out, const struct pl_decode *d)
+{
+	const struct pl_decode_counters *c = pl_decode_counters(d);
+	uint64_t good = pl_counter_read(&c->verdicts[PL_V_OK]) +
+			pl_counter_read(&c->verdicts[PL_V_NOT_TELEMETRY]);
+	uint64_t packets = pl_counter_read(&c->packets);
+	const char *sep = "";
+
+	if (good == packets)
+		return;
+	pl_buf_printf(out, "%" PRIu64 " of %" PRIu64 " packets did not decode: ", packets - good,
+		packets);
+	for (int v = 0; v < PL_V_MAX; v++) {
+		uint64_t n = pl_counter_read(&c->verdicts[v]);
+
+		if (n == 0 || v == PL_V_OK || v == PL_V_NOT_TELEMETRY)
+			continue;
+		pl_buf_printf(out, "%s%s %" PRIu64, sep, pl_verdict_name((enum pl_verdict)v), n);
+		sep = ", ";
+	}
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a fault shows is found by decoding shorter and shorter beginnings of the packet with a decoder kept
+ * for that: the shortest one with the same verdict ends with the bytes that decided. So no decoder has to
+ * carry positions about, and the place is right for every protocol there is or will be. Only a few packets are
+ * ever looked at this way.
+ */
+#include "cli/explain.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "cli/command.h"
+
+#define SEEN_MAX      64 /* (verdict, exporter) pairs explained */
+#define INTERVAL_NS   UINT64_C(10000000000)
+#define DUMP_MAX      96   /* bytes shown */
+#define PROBE_MAX     1024 /* longest beginning that is tried */
+#define SCRATCH_PATHS 64
+
+struct pl_explain {
+	struct pl_decode *probe;
+	struct pl_record_batch scratch;
+	struct pl_batch one;
+	struct {
+		struct pl_addr addr;
+		uint8_t verdict;
+	} seen[SEEN_MAX];
+	unsigned int n_seen;
+	uint64_t since[PL_V_MAX]; /* not explained since the last counts */
+	uint64_t told_ns;
+	bool due;
+};
+
+static void drop_records(struct pl_record_batch *batch, void *arg)
+{
+	(void)arg;
+	pl_record_batch_clear(batch);
+}
+
+int pl_explain_new(struct pl_explain **ret, const struct pl_decode_options *decode)
+{
+	struct pl_decode_options options = *decode;
+	struct pl_explain *ex = calloc(1, sizeof(*ex));
+
+	if (ex == NULL)
+		return -ENOMEM;
+	/* Its tables matter to nobody. */
+	options.max_exporters = 1;
+	options.max_paths = 1;
+	if (pl_record_batch_init(&ex->scratch, SCRATCH_PATHS, PL_BATCH_HOPS_MIN) < 0 ||
+		pl_decode_new(&ex->probe, &options) < 0) {
+		pl_explain_free(ex);
+		return -ENOMEM;
+	}
+	ex->scratch.flush = drop_records;
+	*ret = ex;
+	return 0;
+}
+
+void pl_explain_free(struct pl_explain *ex)
+{
+	if (ex == NULL)
+		return;
+	pl_decode_free(ex->probe);
+	pl_record_batch_done(&ex->scratch);
+	free(ex);
+}
+
+static enum pl_verdict verdict_of(
+	struct pl_explain *ex, const struct pl_packet *packet, uint32_t len)
+{
+	ex->one.n = 1;
+	ex->one.pkts[0] = *packet;
+	ex->one.pkts[0].len = len;
+	ex->one.pkts[0].wire_len = len;
+	pl_decode_batch(ex->probe, &ex->one, &ex->scratch);
+	pl_record_batch_clear(&ex->scratch);
+	return (enum pl_verdict)pl_decode_outcomes(ex->probe)[0].verdict;
+}
+
+/* Whether the verdict says that bytes are missing: the place is then the end. */
+static bool is_short(enum pl_verdict v)
+{
+	return v == PL_V_SHORT || v == PL_V_REPORT_SHORT || v == PL_V_IOAM_SHORT ||
+	       v == PL_V_INT_TRUNCATED;
+}
+
+/* The length of the shortest beginning that fails the same way; 0 when the place is not known. */
+static uint32_t fault_end(
+	struct pl_explain *ex, const struct pl_packet *packet, enum pl_verdict verdict)
+{
+	uint32_t end = packet->len < PROBE_MAX ? packet->len : PROBE_MAX;
+
+	if (is_short(verdict))
+		return packet->len;
+	for (uint32_t len = 1; len <= end; len++) {
+		if (verdict_of(ex, packet, len) == verdict)
+			return len;
+	}
+	return 0;
+}
+
+static void dump_line(struct pl_buf *out, const struct pl_packet *p, uint32_t at)
+{
+	pl_buf_printf(out, "    %04x ", at);
+	for (uint32_t i = at; i < at + 16; i++) {
+		pl_buf_str(out, i == at + 8 ? "  " : " ");
+		if (i < p->len)
+			pl_buf_printf(out, "%02x", p->data[i]);
+		else
+			pl_buf_str(out, "  ");
+	}
+	pl_buf_str(out, "  ");
+	for (uint32_t i = at; i < at + 16 && i < p->len; i++)
+		pl_buf_chr(out, p->data[i] >= ' ' && p->data[i] < 0x7f ? (char)p->data[i] : '.');
+	pl_buf_chr(out, '\n');
+}
+
+/* A mark under the byte, when it stands on the line that begins at `at`. */
+static void dump_mark(struct pl_buf *out, uint32_t at, uint32_t byte)
+{
+	uint32_t column = byte - at;
+
+	if (byte < at || column >= 16)
+		return;
+	pl_buf_printf(out, "%*s^^\n", (int)(10 + 3 * column + (column >= 8)), "");
+}
+
+void pl_explain_packet(struct pl_explain *ex, const struct pl_packet *packet,
+	enum pl_verdict verdict, struct pl_buf *out)
+{
+	uint32_t end = fault_end(ex, packet, verdict);
+	uint32_t last = end == 0 ? 0 : end - 1;
+	uint32_t from = last >= DUMP_MAX ? (last - DUMP_MAX / 2) / 16 * 16 : 0;
+	char addr[PL_ADDR_TEXT_MAX];
+
+	pl_format_addr(addr, &packet->src);
+	pl_buf_printf(out, "%s port %u sent %u bytes that do not decode: %s: %s\n", addr,
+		packet->sport, packet->wire_len, pl_verdict_name(verdict),
+		pl_verdict_help(verdict));
+	for (uint32_t at = from; at < packet->len && at < from + DUMP_MAX; at += 16) {
+		dump_line(out, packet, at);
+		if (end != 0)
+			dump_mark(out, at, last);
+	}
+	if (packet->len > from + DUMP_MAX)
+		pl_buf_printf(out, "    … %u bytes more\n", packet->len - from - DUMP_MAX);
+	if (packet->len == 0)
+		pl_buf_str(out, "    an empty datagram\n");
+	else if (is_short(verdict))
+		pl_buf_printf(out, "    it ends behind byte %u, where more should follow\n", last);
+	else if (end != 0)
+		pl_buf_printf(out, "    the fault shows at byte %u\n", last);
+}
+
+/* Whether this kind of fault was explained before; remembers it. */
+static bool first_of_kind(struct pl_explain *ex, const struct pl_addr *addr, uint8_t verdict)
+{
+	for (unsigned int i = 0; i < ex->n_seen; i++) {
+		if (ex->seen[i].verdict == verdict && pl_addr_equal(&ex->seen[i].addr, addr))
+			return false;
+	}
+	if (ex->n_seen == SEEN_MAX)
+		return false;
+	ex->seen[ex->n_seen].addr = *addr;
+	ex->seen[ex->n_seen++].verdict = verdict;
+	return true;
+}
+
+void pl_explain_batch(
+	struct pl_explain *ex, const struct pl_batch *batch, const struct pl_outcome *outcomes)
+{
+	struct pl_buf text;
+
+	pl_buf_init(&text);
+	for (uint32_t i = 0; i < batch->n; i++) {
+		uint8_t verdict = outcomes[i].verdict;
+
+		if (verdict == PL_V_OK)
+			continue;
+		if (!first_of_kind(ex, &batch->pkts[i].src, verdict)) {
+			ex->since[verdict]++;
+			ex->due = true;
+			continue;
+		}
+		pl_buf_reset(&text);
+		pl_explain_packet(ex, &batch->pkts[i], (enum pl_verdict)verdict, &text);
+		/* pl_complain ends the line. */
+		if (!text.failed && text.len > 0)
+			pl_complain("%.*s", (int)text.len - 1, text.data);
+	}
+	pl_buf_done(&text);
+}
+
+void pl_explain_tick(struct pl_explain *ex, uint64_t now_ns)
+{
+	struct pl_buf text;
+	const char *sep = "";
+
+	if (!ex->due || now_ns - ex->told_ns < INTERVAL_NS)
+		return;
+	ex->told_ns = now_ns;
+	ex->due = false;
+	pl_buf_init(&text);
+	for (int v = 0; v < PL_V_MAX; v++) {
+		if (ex->since[v] == 0)
+			continue;
+		pl_buf_printf(&text, "%s%s %" PRIu64, sep, pl_verdict_name((enum pl_verdict)v),
+			ex->since[v]);
+		ex->since[v] = 0;
+		sep = ", ";
+	}
+	if (text.len > 0)
+		pl_complain("more that did not decode: %s", text.data);
+	pl_buf_done(&text);
+}
