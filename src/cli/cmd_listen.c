@@ -36,8 +36,8 @@ static const struct pl_opt *options(void)
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
-			"table, wide, json (one array), jsonl (an object per line), csv (a row per hop) "
-			"or text (for diff); default table",
+			"form, default table; json is one array, jsonl an object per line, csv a row "
+			"per hop, text for diff",
 			pl_out_forms },
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many records",
 			NULL },
@@ -328,11 +328,12 @@ const struct pl_command pl_command_listen = {
 	.summary = "show what arrives, and say why what does not decode does not",
 	.usage = "[OPTION]… [udp://HOST:PORT[?rcvbuf=SIZE]]…",
 	.description =
-		"Receives telemetry reports over UDP and prints them decoded. Without an address it listens on the "
-		"usual ports, 32766 and 54321, on every address. The first datagram of each kind that does not "
-		"decode is explained on standard error, with its bytes and the place where the fault shows; "
-		"later ones are counted. Ends after -n records, --duration, SIGINT or SIGTERM, with statistics "
-		"that include what the kernel dropped. Exit code 3: no record was printed. Needs no privilege.",
+		"Receives telemetry reports over UDP and prints them decoded. Without an address\n"
+		"it listens on the usual ports, 32766 and 54321, on every address. The first\n"
+		"datagram of each kind that does not decode is explained on standard error, with\n"
+		"its bytes and the place where the fault shows; later ones are counted. Ends\n"
+		"after -n records, --duration, SIGINT or SIGTERM, with statistics that include\n"
+		"what the kernel dropped. Exit code 3: no record was printed. Needs no privilege.",
 	.examples =
 		"  pathline listen\n"
 		"  pathline listen udp://:32766\n"

@@ -28,8 +28,8 @@ static const struct pl_opt *options(void)
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
-			"table, wide, json (one array), jsonl (an object per line), csv (a row per hop) "
-			"or text (for diff); default table",
+			"form, default table; json is one array, jsonl an object per line, csv a row "
+			"per hop, text for diff",
 			pl_out_forms },
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many records",
 			NULL },
@@ -207,12 +207,13 @@ const struct pl_command pl_command_read = {
 	.summary = "decode a capture",
 	.usage = "[OPTION]… FILE…",
 	.description =
-		"Decodes telemetry reports, and packets that carry INT or IOAM themselves, from capture files "
-		"(pcap, pcapng, gzip; \"-\" is standard input), in the order given. A damaged file is decoded up "
-		"to the damage and ends with exit code 1; a --where that nothing satisfies with 3. Field names are "
-		"listed by \"pathline help fields\". With --stats, -o json prints one object per line, the "
-		"counters last, instead of one array; packets is always the sum of the verdicts, and with -n "
-		"counts what was decoded until the last record was found.",
+		"Decodes telemetry reports, and packets that carry INT or IOAM themselves, from\n"
+		"capture files (pcap, pcapng, gzip; \"-\" is standard input), in the order given. A\n"
+		"damaged file is decoded up to the damage and ends with exit code 1; a --where\n"
+		"that nothing satisfies with 3. Field names are listed by \"pathline help fields\".\n"
+		"With --stats, -o json prints one object per line, the counters last, instead of\n"
+		"one array; packets is always the sum of the verdicts, and with -n counts what\n"
+		"was decoded until the last record was found.",
 	.examples = "  pathline read trace.pcap\n"
 		    "  pathline read -o jsonl --where 'hops.hop_latency_ns > 50us' trace.pcap.gz\n"
 		    "  tcpdump -i eth0 -w - udp port 32766 | pathline read -o csv -\n"

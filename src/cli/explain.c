@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a fault shows is found by decoding shorter and shorter beginnings of the packet with a decoder kept
- * for that: the shortest one with the same verdict ends with the bytes that decided. So no decoder has to
- * carry positions about, and the place is right for every protocol there is or will be. Only a few packets are
- * ever looked at this way.
+ * Where a fault shows is found by asking a decoder kept for that: the shortest beginning of the packet with the
+ * same verdict ends with the word that decided, and the last byte of it whose change changes the verdict is the
+ * place. So no decoder has to carry positions about, and the place is right for every protocol there is or
+ * will be. Only a few packets are ever looked at this way.
  */
 #include "cli/explain.h"
 
@@ -26,13 +26,14 @@ struct pl_explain {
 	struct pl_decode *probe;
 	struct pl_record_batch scratch;
 	struct pl_batch one;
+	uint8_t copy[PROBE_MAX];
 	struct {
 		struct pl_addr addr;
 		uint8_t verdict;
 	} seen[SEEN_MAX];
 	unsigned int n_seen;
 	uint64_t since[PL_V_MAX]; /* not explained since the last counts */
-	uint64_t told_ns;
+	uint64_t told_ns;         /* of the last counts, or of the last time there were none */
 	bool due;
 };
 
@@ -72,12 +73,15 @@ void pl_explain_free(struct pl_explain *ex)
 }
 
 static enum pl_verdict verdict_of(
-	struct pl_explain *ex, const struct pl_packet *packet, uint32_t len)
+	struct pl_explain *ex, const struct pl_packet *packet, const uint8_t *data, uint32_t len)
 {
+	struct pl_packet *one = &ex->one.pkts[0];
+
 	ex->one.n = 1;
-	ex->one.pkts[0] = *packet;
-	ex->one.pkts[0].len = len;
-	ex->one.pkts[0].wire_len = len;
+	*one = *packet;
+	one->data = data;
+	one->len = len;
+	one->wire_len = len;
 	pl_decode_batch(ex->probe, &ex->one, &ex->scratch);
 	pl_record_batch_clear(&ex->scratch);
 	return (enum pl_verdict)pl_decode_outcomes(ex->probe)[0].verdict;
@@ -90,19 +94,40 @@ static bool is_short(enum pl_verdict v)
 	       v == PL_V_INT_TRUNCATED;
 }
 
-/* The length of the shortest beginning that fails the same way; 0 when the place is not known. */
-static uint32_t fault_end(
+/* Whether the verdict on the first len bytes, which are in ex->copy, hangs on the byte at `at`. */
+static bool matters(struct pl_explain *ex, const struct pl_packet *packet, enum pl_verdict verdict,
+	uint32_t len, uint32_t at)
+{
+	static const uint8_t flips[] = { 0xff, 0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01 };
+	uint8_t was = ex->copy[at];
+	bool changed = false;
+
+	for (size_t i = 0; i < sizeof(flips) && !changed; i++) {
+		ex->copy[at] = was ^ flips[i];
+		changed = verdict_of(ex, packet, ex->copy, len) != verdict;
+	}
+	ex->copy[at] = was;
+	return changed;
+}
+
+/* The byte at fault; -1 when it is not known. */
+static int64_t fault_byte(
 	struct pl_explain *ex, const struct pl_packet *packet, enum pl_verdict verdict)
 {
-	uint32_t end = packet->len < PROBE_MAX ? packet->len : PROBE_MAX;
+	uint32_t end = packet->len < PROBE_MAX ? packet->len : PROBE_MAX, len = 1;
 
 	if (is_short(verdict))
-		return packet->len;
-	for (uint32_t len = 1; len <= end; len++) {
-		if (verdict_of(ex, packet, len) == verdict)
-			return len;
+		return (int64_t)packet->len - 1;
+	while (len <= end && verdict_of(ex, packet, packet->data, len) != verdict)
+		len++;
+	if (len > end)
+		return -1;
+	memcpy(ex->copy, packet->data, len);
+	for (uint32_t at = len; at > 0; at--) {
+		if (matters(ex, packet, verdict, len, at - 1))
+			return at - 1;
 	}
-	return 0;
+	return -1;
 }
 
 static void dump_line(struct pl_buf *out, const struct pl_packet *p, uint32_t at)
@@ -134,9 +159,8 @@ static void dump_mark(struct pl_buf *out, uint32_t at, uint32_t byte)
 void pl_explain_packet(struct pl_explain *ex, const struct pl_packet *packet,
 	enum pl_verdict verdict, struct pl_buf *out)
 {
-	uint32_t end = fault_end(ex, packet, verdict);
-	uint32_t last = end == 0 ? 0 : end - 1;
-	uint32_t from = last >= DUMP_MAX ? (last - DUMP_MAX / 2) / 16 * 16 : 0;
+	int64_t fault = fault_byte(ex, packet, verdict);
+	uint32_t from = fault >= DUMP_MAX ? ((uint32_t)fault - DUMP_MAX / 2) / 16 * 16 : 0;
 	char addr[PL_ADDR_TEXT_MAX];
 
 	pl_format_addr(addr, &packet->src);
@@ -145,17 +169,18 @@ void pl_explain_packet(struct pl_explain *ex, const struct pl_packet *packet,
 		pl_verdict_help(verdict));
 	for (uint32_t at = from; at < packet->len && at < from + DUMP_MAX; at += 16) {
 		dump_line(out, packet, at);
-		if (end != 0)
-			dump_mark(out, at, last);
+		if (fault >= 0)
+			dump_mark(out, at, (uint32_t)fault);
 	}
 	if (packet->len > from + DUMP_MAX)
 		pl_buf_printf(out, "    … %u bytes more\n", packet->len - from - DUMP_MAX);
 	if (packet->len == 0)
 		pl_buf_str(out, "    an empty datagram\n");
 	else if (is_short(verdict))
-		pl_buf_printf(out, "    it ends behind byte %u, where more should follow\n", last);
-	else if (end != 0)
-		pl_buf_printf(out, "    the fault shows at byte %u\n", last);
+		pl_buf_printf(out, "    it ends with byte %" PRId64 ", where more should follow\n",
+			fault);
+	else if (fault >= 0)
+		pl_buf_printf(out, "    the fault shows at byte %" PRId64 "\n", fault);
 }
 
 /* Whether this kind of fault was explained before; remembers it. */
@@ -202,6 +227,8 @@ void pl_explain_tick(struct pl_explain *ex, uint64_t now_ns)
 	struct pl_buf text;
 	const char *sep = "";
 
+	if (!ex->due)
+		ex->told_ns = now_ns;
 	if (!ex->due || now_ns - ex->told_ns < INTERVAL_NS)
 		return;
 	ex->told_ns = now_ns;
