@@ -4,11 +4,16 @@
  * it come the parser, `config dump` with defaults filled in, `config init` and the manual. The schema
  * decides types, never YAML's implicit rules. An unknown or repeated key, a value out of range or of the
  * wrong kind is an error with file, line, column, the key, and the nearest known key. Anchors and aliases
- * are refused. Bounded: 1 MiB of text, 16 levels, 10,000 nodes.
+ * and tags are refused, and so is a second document. Bounded: 1 MiB of text, 16 levels, 10,000 nodes. An
+ * empty file is all defaults.
+ *
+ * In string values ${NAME} is the environment's variable NAME (an unset one is an error) and $$ is $.
  *
  * A row's key is a dotted path: "web.listen". A list of maps is a row of type PL_CONF_LIST whose key is
- * the path of the list ("sources") and whose `rows` describe one element. Values land in a caller's
- * structure at `offset`; element structures live in a heap array, see struct pl_conf_list.
+ * the path of the list ("sources") and whose `rows` describe one element, which may hold lists again.
+ * Values land in a caller's structure at `offset`; element structures live in a heap array, see struct
+ * pl_conf_list. A list in the text replaces the default list. A map or a list with nothing behind its colon
+ * is empty; any other row without default and with nothing behind its colon is absent.
  */
 #pragma once
 
@@ -41,8 +46,9 @@ struct pl_conf_row {
 	const char *key;
 	enum pl_conf_type type;
 	size_t offset;
-	const char *def;                 /* default as it would be written; NULL = absent/zero */
-	uint64_t min, max;               /* numbers: inclusive range; both 0 = any. LIST/STRINGS: max items */
+	const char *def;                 /* default as it would be written, lists as "[a, b]"; NULL =
+					    absent/zero. For a required row the template's example */
+	uint64_t min, max;               /* inclusive range of a number, of a list's length; max 0 = no end */
 	const char *help;                /* one sentence */
 	const char *const *choices;      /* CHOICE: NULL-terminated */
 	const struct pl_conf_row *rows;  /* LIST */
@@ -60,14 +66,15 @@ int pl_conf_defaults(const struct pl_conf_row *rows, void *ret_conf);
 int pl_conf_parse(const struct pl_conf_row *rows, const char *name, const char *text, size_t len,
 	void *ret_conf, struct pl_diag *diag);
 
-/* pl_file_read ("-" is standard input), then pl_conf_parse. */
+/* pl_file_read ("-" is standard input), then pl_conf_parse. Also the errors of reading, with diag. */
 int pl_conf_load(const struct pl_conf_row *rows, const char *path, void *ret_conf,
 	struct pl_diag *diag);
 
 /* The configuration as YAML with every key, defaults filled in. Parses back to the same. */
 void pl_conf_dump(const struct pl_conf_row *rows, const void *conf, struct pl_buf *out);
 
-/* A commented template: every key with its help, default commented out. Parses as a valid file. */
+/* A commented template: every key with its help behind "##"; what is not required behind "# ". Parses as a
+ * valid file, also with every "# " taken away. */
 void pl_conf_template(const struct pl_conf_row *rows, struct pl_buf *out);
 
 void pl_conf_done(const struct pl_conf_row *rows, void *conf);
