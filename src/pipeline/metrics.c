@@ -37,6 +37,15 @@ static void counter_value(struct pl_exposition *page, const char *name, const ch
 	pl_exposition_u64(page, NULL, 0, value);
 }
 
+/* The 64-bit member at an offset: for tables of families. */
+static uint64_t value_at(const void *object, size_t offset)
+{
+	uint64_t v;
+
+	memcpy(&v, (const char *)object + offset, sizeof(v));
+	return v;
+}
+
 static void gauge_value(struct pl_exposition *page, const char *name, const char *unit,
 	const char *help, double value)
 {
@@ -111,8 +120,7 @@ static void write_listeners(const struct pl_pipeline *p, struct pl_exposition *p
 			struct pl_label l[] = { TEXT("listener", pl_port_name(w->port)),
 				NUM("socket", w->index) };
 
-			pl_exposition_u64(page, l, 2,
-				*(const uint64_t *)((const char *)&w->snap.port + rows[k].offset));
+			pl_exposition_u64(page, l, 2, value_at(&w->snap.port, rows[k].offset));
 		}
 	}
 }
@@ -650,8 +658,7 @@ static void write_outputs(struct pl_pipeline *p, struct pl_exposition *page)
 		for (unsigned int i = 0; i < p->n_outputs; i++) {
 			struct pl_label l[] = { TEXT("output", pl_output_name(p->outputs[i])) };
 
-			pl_exposition_u64(page, l, 1,
-				*(const uint64_t *)((const char *)&s[i] + rows[k].offset));
+			pl_exposition_u64(page, l, 1, value_at(&s[i], rows[k].offset));
 		}
 	}
 	counter(page, "pathline_output_dropped", NULL,
