@@ -245,7 +245,9 @@ static int run_all(const struct pl_opt_list *names, struct pl_bench_ctx *ctx)
 		}
 	}
 	for (size_t i = 0; i < names->n; i++) {
-		if (find(names->items[i])->run(ctx) < 0)
+		const struct pl_bench *bench = find(names->items[i]);
+
+		if (bench == NULL || bench->run(ctx) < 0)
 			code = PL_EXIT_FAILED;
 	}
 	return code;

@@ -52,12 +52,11 @@ static bool ends_with(const char *text, const char *end)
 	return n >= m && memcmp(text + n - m, end, m) == 0;
 }
 
-/* Endings that a format gives a meaning of its own. Not "_info": a gauge of value 1 that ends so is what all
- * exporters have, in both formats. */
+/* Endings that a format gives a meaning of its own. */
 static bool name_free(const char *name)
 {
-	static const char *const reserved[] = { "_total", "_created", "_bucket", "_count",
-		"_sum" };
+	static const char *const reserved[] = { "_total", "_created", "_bucket", "_count", "_sum",
+		"_info" };
 
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
 		if (ends_with(name, reserved[i]))

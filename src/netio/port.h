@@ -14,6 +14,7 @@
  *   maxlen=SIZE    receive: longest datagram; longer ones are cut, and counted (64KiB: nothing is)
  *   timestamp=WHO  receive: "batch" = one clock reading per batch (default), "kernel" = per datagram
  *   sndbuf=SIZE    send: socket buffer to ask for
+ *   gso=BOOL       send: hand runs of equally long datagrams to the kernel in one piece (off)
  *
  * A receive batch is a loan: every pl_port_recv that returned packets is answered by pl_port_release before
  * the next one. Sending is by pl_port_send, which copies or hands over before it returns. A port belongs to

@@ -26,12 +26,14 @@
 #include "base/num.h"
 #include "netio/driver.h"
 
-#define SOCKETS_MAX    256
-#define RCVBUF_DEFAULT (16u << 20)
-#define DATAGRAM_MAX   65536u
-#define CONTROL_BYTES  CMSG_SPACE(sizeof(struct timespec))
+#define SOCKETS_MAX      256
+#define RCVBUF_DEFAULT   (16u << 20)
+#define DATAGRAM_MAX     65536u
+#define GSO_SEGMENTS_MAX 64
+#define GSO_BYTES_MAX    65000u
+#define CONTROL_BYTES    CMSG_SPACE(sizeof(struct timespec))
 /* Buffers that are a power of two apart fall into the same few sets of a cache. */
-#define STAGGER_BYTES  320u
+#define STAGGER_BYTES    320u
 
 struct udp_address {
 	struct sockaddr_storage sa;
@@ -40,7 +42,7 @@ struct udp_address {
 
 struct udp_settings {
 	uint64_t sockets, rcvbuf, sndbuf, maxlen;
-	bool kernel_time;
+	bool kernel_time, gso;
 };
 
 struct udp_port {
@@ -51,13 +53,14 @@ struct udp_port {
 	uint8_t *
 		buffers; /* PL_BATCH_MAX of stride_bytes; only what datagrams touched takes memory */
 	size_t stride_bytes;
-	struct mmsghdr msgs[PL_BATCH_MAX];
+	struct mmsghdr msgs[PL_BATCH_MAX]; /* sending makes them anew for each batch */
 	struct iovec iov[PL_BATCH_MAX];
 	struct sockaddr_in6 from[PL_BATCH_MAX];
 	_Alignas(struct cmsghdr) uint8_t control[PL_BATCH_MAX][CONTROL_BYTES];
 };
 
-static const char *const keys[] = { "sockets", "rcvbuf", "maxlen", "timestamp", "sndbuf", NULL };
+static const char *const keys[] = { "sockets", "rcvbuf", "maxlen", "timestamp", "sndbuf", "gso",
+	NULL };
 
 static int read_settings(const struct pl_uri *uri, struct udp_settings *ret, struct pl_diag *diag)
 {
@@ -74,6 +77,8 @@ static int read_settings(const struct pl_uri *uri, struct udp_settings *ret, str
 		r = pl_uri_get_size(uri, "sndbuf", 1, 1u << 30, &ret->sndbuf, diag);
 	if (r == 0)
 		r = pl_uri_get_size(uri, "maxlen", 64, DATAGRAM_MAX, &ret->maxlen, diag);
+	if (r == 0)
+		r = pl_uri_get_bool(uri, "gso", &ret->gso, diag);
 	if (r < 0)
 		return r;
 	ret->kernel_time = who != NULL && strcmp(who, "kernel") == 0;
@@ -401,10 +406,6 @@ static int open_send(struct udp_port *self, const struct udp_address *address)
 		(void)set_int(self->port.fd, SOL_SOCKET, SO_SNDBUF, (int)self->set.sndbuf);
 	if (getsockname(self->port.fd, (struct sockaddr *)&bound.sa, &bound.len) == 0)
 		self->local = addr_of(&bound.sa, &self->port.local_port);
-	for (uint32_t i = 0; i < PL_BATCH_MAX; i++) {
-		self->msgs[i].msg_hdr.msg_iov = &self->iov[i];
-		self->msgs[i].msg_hdr.msg_iovlen = 1;
-	}
 	return 0;
 }
 
@@ -553,34 +554,88 @@ static void udp_stats(struct pl_port *port)
 
 /* ---- sending ---- */
 
+/*
+ * Message k: one datagram, or with GSO a run of equal ones, of which the last may be shorter, handed to the
+ * kernel in one piece that leaves the machine as the same datagrams. Returns how many packets it holds.
+ */
+static uint32_t put_message(struct udp_port *self, uint32_t k, const struct pl_packet *pkts,
+	uint32_t left, struct iovec *iov)
+{
+	struct msghdr *m = &self->msgs[k].msg_hdr;
+	size_t len = pkts[0].len, total = len;
+	uint32_t n = 1;
+
+	while (self->set.gso && n < left && n < GSO_SEGMENTS_MAX && pkts[n - 1].len == len &&
+		pkts[n].len > 0 && pkts[n].len <= len && total + pkts[n].len <= GSO_BYTES_MAX)
+		total += pkts[n++].len;
+	*m = (struct msghdr){ .msg_iov = iov, .msg_iovlen = n };
+	if (n > 1) {
+		uint16_t segment = (uint16_t)len;
+		struct cmsghdr *c;
+
+		m->msg_control = self->control[k];
+		m->msg_controllen = CMSG_SPACE(sizeof(segment));
+		c = CMSG_FIRSTHDR(m);
+		c->cmsg_level = SOL_UDP;
+		c->cmsg_type = UDP_SEGMENT;
+		c->cmsg_len = CMSG_LEN(sizeof(segment));
+		memcpy(CMSG_DATA(c), &segment, sizeof(segment));
+	}
+	return n;
+}
+
+/* The messages of packets at … end; first[k] is the first packet of message k. Returns their number. */
+static uint32_t put_messages(struct udp_port *self, const struct pl_batch *batch, uint32_t at,
+	uint32_t end, uint32_t *first)
+{
+	uint32_t k = 0;
+
+	for (; at < end; k++) {
+		first[k] = at;
+		at += put_message(self, k, &batch->pkts[at], end - at, &self->iov[at]);
+	}
+	first[k] = end;
+	return k;
+}
+
+/* What failed can be tried again: an interrupted call; news that nobody listened to an earlier datagram;
+ * a path that does not take GSO, from now on without it. */
+static bool may_retry(struct udp_port *self, int error, bool segmented)
+{
+	if (error == ECONNREFUSED)
+		self->port.stats.errors++;
+	if (segmented && (error == EINVAL || error == EIO || error == EMSGSIZE)) {
+		self->set.gso = false;
+		return true;
+	}
+	return error == EINTR || error == ECONNREFUSED;
+}
+
 static int udp_send(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag)
 {
 	struct udp_port *self = (struct udp_port *)port;
-	uint32_t done = 0, n = 0;
-	unsigned int refused = 0;
+	uint32_t first[PL_BATCH_MAX + 1], messages, done = 0, end = 0;
+	unsigned int tries = 0;
 
-	for (; n < batch->n && batch->pkts[n].link == PL_LINK_UDP; n++) {
-		self->iov[n].iov_base = (void *)(uintptr_t)batch->pkts[n].data;
-		self->iov[n].iov_len = batch->pkts[n].len;
+	for (; end < batch->n && batch->pkts[end].link == PL_LINK_UDP; end++) {
+		self->iov[end].iov_base = (void *)(uintptr_t)batch->pkts[end].data;
+		self->iov[end].iov_len = batch->pkts[end].len;
 	}
-	if (n == 0) {
+	if (end == 0) {
 		pl_diag_set(diag, "%s: only datagrams can be sent, not frames", port->name);
 		return -EINVAL;
 	}
-	while (done < n) {
-		int r = sendmmsg(port->fd, self->msgs + done, n - done, 0);
+	while (done < end) {
+		int r;
 
+		messages = put_messages(self, batch, done, end, first);
+		r = sendmmsg(port->fd, self->msgs, messages, 0);
 		if (r > 0) {
-			done += (uint32_t)r;
+			done = first[r];
 			continue;
 		}
-		if (errno == EINTR && done == 0)
+		if (may_retry(self, errno, first[1] - first[0] > 1) && tries++ <= 2 * end)
 			continue;
-		/* Nobody listened to an earlier datagram. This one has not been sent yet. */
-		if (errno == ECONNREFUSED && refused++ <= n) {
-			port->stats.errors++;
-			continue;
-		}
 		if (done > 0)
 			break;
 		port->stats.errors++;
