@@ -22,7 +22,7 @@ static void add_header(struct pl_buf *buf, enum pl_record_kind kind, const char 
 	}
 }
 
-/* Each value with a comma behind it. A record that is NULL has no value at all. */
+/* Each value with a comma behind it. */
 static void add_row(
 	struct pl_buf *buf, enum pl_record_kind kind, const void *record, uint32_t present)
 {
@@ -41,10 +41,22 @@ static void add_row(
 					buf, put_load(f, record) >> bit & 1 ? "true," : "false,");
 			continue;
 		}
-		if (record != NULL && put_has(f, present))
+		if (put_has(f, present))
 			pl_buf_add(
 				buf, value, (size_t)(put_value(value, f, record, false) - value));
 		pl_buf_chr(buf, ',');
+	}
+}
+
+/* The columns of a hop where there is none. */
+static void add_no_hop(struct pl_buf *buf)
+{
+	size_t n;
+	const struct pl_field *fields = pl_fields(PL_KIND_HOP, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		if (fields[i].name[0] != '\0')
+			pl_buf_chr(buf, ',');
 	}
 }
 
@@ -69,7 +81,7 @@ void pl_path_csv(
 	add_row(buf, PL_KIND_PATH, path, path->present);
 	path_len = buf->len - row;
 	if (n == 0)
-		add_row(buf, PL_KIND_HOP, NULL, 0);
+		add_no_hop(buf);
 	for (size_t i = 0; i < n; i++) {
 		if (i > 0) {
 			char *again = pl_buf_reserve(buf, path_len);

@@ -50,7 +50,7 @@ static unsigned int object_index(struct form *form, const char *name, size_t len
 	*put_str(put_bytes(put_str(open, "\""), name, len), "\":{") = '\0';
 	for (unsigned int i = 1; i < sizeof(form->objects) / sizeof(form->objects[0]); i++) {
 		if (form->objects[i][0] == '\0') {
-			strcpy(form->objects[i], open);
+			memcpy(form->objects[i], open, strlen(open) + 1);
 			form->max += strlen(open) + 2;
 		}
 		if (strcmp(form->objects[i], open) == 0)

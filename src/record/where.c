@@ -181,8 +181,7 @@ static bool find_name(const char *text, struct name *ret)
 	if (strncmp(text, "flags.", 6) != 0)
 		return find_field(PL_KIND_PATH, text, ret);
 	for (unsigned int bit = 0; (flag = pl_path_flag_name(bit)) != NULL; bit++) {
-		if (strcmp(flag, text + 6) == 0) {
-			(void)find_field(PL_KIND_PATH, "flags", ret);
+		if (strcmp(flag, text + 6) == 0 && find_field(PL_KIND_PATH, "flags", ret)) {
 			ret->mask = (uint16_t)(1u << bit);
 			return true;
 		}
@@ -510,7 +509,7 @@ static int parse_or(struct parser *p);
 
 static int parse_operand(struct parser *p)
 {
-	size_t open_at = p->token.at;
+	size_t open_at;
 	bool negated = false;
 	int r = 0;
 

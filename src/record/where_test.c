@@ -311,7 +311,7 @@ static void test_bounds(void)
 	ok(pl_where_new(&w, text, &diag) == -EINVAL, "one longer");
 	for (n = 0; n + 20 < PL_WHERE_TEXT_MAX; n += 4)
 		memcpy(text + n, "not ", 4);
-	strcpy(text + n, "seq == 77");
+	memcpy(text + n, "seq == 77", sizeof("seq == 77"));
 	eq(pl_where_new(&w, text, &diag), 0, "a thousand nots");
 	eq(pl_where_match(w, &path, hops, 3), n / 4 % 2 == 0);
 	pl_where_free(w);
@@ -329,10 +329,10 @@ static void test_bounds(void)
  * structures' members, against the compiled text.
  */
 struct tree {
-	char kind; /* 'a' and, 'o' or, 'n' not, else a test */
+	uint64_t value;
 	unsigned int left, right;
 	unsigned int test, compare;
-	uint64_t value;
+	char kind; /* 'a' and, 'o' or, 'n' not, else a test */
 	bool all;
 };
 
