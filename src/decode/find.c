@@ -285,6 +285,8 @@ enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_curso
 			v = pl_layers_walk(&own, bytes, link, inside || level > 0);
 			if (v != PL_V_OK) {
 				/* Inside a tunnel that opened well, what cannot be read is payload. */
+				if (level > 0 && v == PL_V_SHORT)
+					j->notes |= PL_NOTE_BIT(INNER_CUT);
 				return level == 0 ? v : PL_V_OK;
 			}
 			l = &own;

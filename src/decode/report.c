@@ -18,11 +18,13 @@ static uint16_t flags_of(const struct pl_report *r)
 
 void path_from_int(struct job *j, struct pl_path *path, const struct pl_int *in)
 {
-	path->int_version = in->version;
-	path->dialect = in->host_int         ? PL_DIALECT_HOST_INT
-			: in->layout != NULL ? in->layout->dialect
-					     : PL_DIALECT_SPEC;
-	path->present |= PL_PATH_HAS_dialect;
+	if (__builtin_expect(in->version != PL_INT_VERSION_MAX, 1)) {
+		path->int_version = in->version;
+		path->dialect = in->host_int         ? PL_DIALECT_HOST_INT
+				: in->layout != NULL ? in->layout->dialect
+						     : PL_DIALECT_SPEC;
+		path->present |= PL_PATH_HAS_dialect;
+	}
 	path->mode = in->kind == PL_INT_MX ? PL_MODE_MX : PL_MODE_MD;
 	if (in->partial)
 		path->flags |= PL_FLAG_PARTIAL;

@@ -106,7 +106,7 @@ int pl_int_layout_make(struct pl_int_layout *ret, enum pl_int_version version, u
 
 /* A parsed INT header with its stack. Cursors point into the packet. */
 struct pl_int {
-	uint8_t version; /* enum pl_int_version */
+	uint8_t version; /* enum pl_int_version; MAX when cut before the metadata header */
 	uint8_t kind;    /* enum pl_int_kind */
 	uint8_t carrier; /* enum pl_int_carrier */
 	uint8_t npt;     /* v2.x TCP/UDP shim: next protocol type 0, 1, 2 */

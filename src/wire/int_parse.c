@@ -338,6 +338,7 @@ static enum pl_verdict parse_shim_v2(struct pl_int *ret, struct pl_cursor *c, co
 static inline void clear(struct pl_int *ret, enum pl_int_carrier carrier)
 {
 	memset(ret, 0, sizeof(*ret));
+	ret->version = PL_INT_VERSION_MAX;
 	ret->carrier = (uint8_t)carrier;
 }
 
