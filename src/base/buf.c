@@ -65,18 +65,28 @@ char *pl_buf_grow(struct pl_buf *buf, size_t n)
 /* Writes the digits of v so that they end before `end`; returns where they begin. */
 static char *digits_before(char *end, uint64_t v)
 {
-	while (v >= 100) {
-		uint64_t rest = v / 100;
+	uint32_t w;
 
-		end -= 2;
-		memcpy(end, pairs + (v - rest * 100) * 2, 2);
+	/* Eight digits at a time, so that most divisions are of 32 bits. */
+	while (v > UINT32_MAX) {
+		uint64_t rest = v / 100000000;
+
+		w = (uint32_t)(v - rest * 100000000);
+		for (int i = 0; i < 4; i++, w /= 100) {
+			end -= 2;
+			memcpy(end, pairs + w % 100 * 2, 2);
+		}
 		v = rest;
 	}
-	if (v >= 10) {
+	for (w = (uint32_t)v; w >= 100; w /= 100) {
 		end -= 2;
-		memcpy(end, pairs + v * 2, 2);
+		memcpy(end, pairs + w % 100 * 2, 2);
+	}
+	if (w >= 10) {
+		end -= 2;
+		memcpy(end, pairs + w * 2, 2);
 	} else {
-		*--end = (char)('0' + v);
+		*--end = (char)('0' + w);
 	}
 	return end;
 }

@@ -109,11 +109,34 @@ static void add_string(struct pl_buf *buf, const char *s, size_t n)
 
 void pl_json_key(struct pl_json *json, const char *key)
 {
+	size_t n = strlen(key);
+	bool comma;
+	char *to;
+
 	assert(json->depth > 0 && !json->after_key);
-	separate(json);
-	add_string(json->buf, key, strlen(key));
-	pl_buf_chr(json->buf, ':');
+	comma = !json->first[json->depth - 1];
+	json->first[json->depth - 1] = false;
 	json->after_key = true;
+	to = pl_buf_reserve(json->buf, n + 3 + comma);
+	if (to == NULL)
+		return;
+	/* Keys are words of ours that need no escape: one pass, and the long way round when one does. */
+	if (comma)
+		*to++ = ',';
+	*to++ = '"';
+	for (size_t i = 0; i < n; i++) {
+		to[i] = key[i];
+		if (escapes[(uint8_t)key[i]] != 0) {
+			if (comma)
+				pl_buf_chr(json->buf, ',');
+			add_string(json->buf, key, n);
+			pl_buf_chr(json->buf, ':');
+			return;
+		}
+	}
+	to[n] = '"';
+	to[n + 1] = ':';
+	pl_buf_advance(json->buf, n + 3 + comma);
 }
 
 void pl_json_strn(struct pl_json *json, const char *value, size_t len)

@@ -81,9 +81,10 @@ static void test_sink(void)
 }
 
 /* What standard error got while fn ran. */
-static char *caught(void (*fn)(void))
+static char text[8192];
+
+static void capture(void (*fn)(void))
 {
-	static char text[8192];
 	int ends[2], before = dup(STDERR_FILENO);
 	ssize_t n;
 
@@ -97,7 +98,6 @@ static char *caught(void (*fn)(void))
 	n = read(ends[0], text, sizeof(text) - 1);
 	text[n > 0 ? n : 0] = '\0';
 	close(ends[0]);
-	return text;
 }
 
 static void say(void)
@@ -112,21 +112,19 @@ static void say_word(void)
 
 static void test_formats(void)
 {
-	char *text;
-
 	pl_log_set_format(PL_LOG_AUTO);
-	text = caught(say);
+	capture(say);
 	ok(strncmp(text, "ts=20", 5) == 0, "a pipe gets logfmt: %s", text);
 	streq(text + strcspn(text, " "), " level=warning subject=udp msg=\"say \\\"a b\\\"\"\n");
-	text = caught(say_word);
+	capture(say_word);
 	streq(text + strcspn(text, " "), " level=warning subject=udp msg=word\n");
 	pl_log_set_format(PL_LOG_JSON);
-	text = caught(say);
+	capture(say);
 	ok(strncmp(text, "{\"ts\":\"20", 9) == 0 && strlen(text) > 33, "json: %s", text);
 	streq(text + 32,
 		",\"level\":\"warning\",\"subject\":\"udp\",\"msg\":\"say \\\"a b\\\"\"}\n");
 	pl_log_set_format(PL_LOG_TEXT);
-	text = caught(say);
+	capture(say);
 	ok(text[2] == ':' && text[8] == '.', "text: %s", text);
 	streq(text + 12, " warning udp: say \"a b\"\n");
 	pl_log_set_format(PL_LOG_AUTO);

@@ -7,10 +7,16 @@
 #include "base/conf.h"
 #include "fuzz.h"
 
+struct inner {
+	char *name;
+	double weight;
+	uint64_t span;
+};
+
 struct element {
 	char *uri;
 	uint64_t count;
-	struct pl_conf_list names;
+	struct pl_conf_list names, inners;
 };
 
 struct conf {
@@ -23,6 +29,23 @@ struct conf {
 };
 
 static const char *const choices[] = { "first", "second", NULL };
+
+static const struct pl_conf_row inner_rows[] = {
+	{ .key = "name",
+		.type = PL_CONF_STRING,
+		.offset = offsetof(struct inner, name),
+		.help = "a string that may be absent" },
+	{ .key = "weight",
+		.type = PL_CONF_DOUBLE,
+		.offset = offsetof(struct inner, weight),
+		.help = "any number" },
+	{ .key = "span",
+		.type = PL_CONF_DURATION,
+		.offset = offsetof(struct inner, span),
+		.min = 5,
+		.help = "a number whose zero means absent" },
+	{ .type = PL_CONF_END },
+};
 
 static const struct pl_conf_row element_rows[] = {
 	{ .key = "uri",
@@ -39,6 +62,12 @@ static const struct pl_conf_row element_rows[] = {
 		.type = PL_CONF_STRINGS,
 		.offset = offsetof(struct element, names),
 		.help = "a list" },
+	{ .key = "inners",
+		.type = PL_CONF_LIST,
+		.offset = offsetof(struct element, inners),
+		.rows = inner_rows,
+		.item_size = sizeof(struct inner),
+		.help = "a list in a list" },
 	{ .type = PL_CONF_END },
 };
 
