@@ -1,22 +1,39 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline help: the overview, or one command's page; --man writes either as a manual page. */
+/* pathline help: the overview, one command's page (--man writes either as a manual page), or a topic. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "cli/command.h"
+#include "record/record.h"
+#include "record/where.h"
 
-static bool man;
+static bool man, markdown;
 
 static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_FLAG, 0, "man", &man, NULL,
 			"write a manual page (roff), as 'make man' installs it", NULL },
+		{ PL_OPT_FLAG, 0, "markdown", &markdown, NULL,
+			"write the topic fields as docs/formats/records.md holds it", NULL },
 		{ .type = PL_OPT_END },
 	};
 
-	man = false;
+	man = markdown = false;
 	return table;
+}
+
+/* Pages that are not about one command. */
+static bool add_topic(const char *name, struct pl_buf *out)
+{
+	if (strcmp(name, "fields") == 0)
+		pl_fields_doc(out, markdown);
+	else if (strcmp(name, "where") == 0)
+		pl_buf_str(out, pl_where_help());
+	else
+		return false;
+	return true;
 }
 
 static int run(int argc, char **argv)
@@ -35,6 +52,8 @@ static int run(int argc, char **argv)
 		code = PL_EXIT_USAGE;
 		goto done;
 	}
+	if (operands.n == 1 && add_topic(operands.items[0], &out))
+		goto print;
 	if (operands.n == 1) {
 		cmd = pl_command_find(operands.items[0]);
 		if (cmd == NULL) {
@@ -50,6 +69,7 @@ static int run(int argc, char **argv)
 		man ? pl_help_man_overview(&out) : pl_help_overview(&out);
 	else
 		man ? pl_help_man(cmd, &out) : pl_help_page(cmd, &out);
+print:
 	if (out.failed) {
 		pl_complain("out of memory");
 		code = PL_EXIT_FAILED;
@@ -65,9 +85,11 @@ done:
 const struct pl_command pl_command_help = {
 	.name = "help",
 	.summary = "say what a command does",
-	.usage = "[--man] [COMMAND]",
-	.description = "Without a command it lists them all.",
-	.examples = "  pathline help read\n  pathline help --man read | man -l -\n",
+	.usage = "[OPTION]… [COMMAND | fields | where]",
+	.description = "Without a command it lists them all. Topics: fields, what records hold;\n"
+		       "where, filter expressions.",
+	.examples =
+		"  pathline help fields\n  pathline help read\n  pathline help --man read | man -l -\n",
 	.options = options,
 	.run = run,
 };

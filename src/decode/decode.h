@@ -41,6 +41,18 @@ struct pl_profile {
 	uint64_t marker;
 };
 
+/* How a namespace's nodes write seconds and fraction (RFC 9197 5). Linux sends POSIX. */
+enum pl_ioam_time {
+	PL_IOAM_TIME_POSIX, /* since 1970; microseconds */
+	PL_IOAM_TIME_PTP,   /* since 1970, by the PTP timescale; nanoseconds */
+	PL_IOAM_TIME_NTP,   /* since 1900; 2^-32 s */
+};
+
+struct pl_ioam_namespace {
+	uint16_t ns;
+	uint8_t time;                   /* enum pl_ioam_time */
+};
+
 struct pl_decode_options {
 	uint16_t report_ports[16]; /* UDP destination ports of reports; none given: 32766, 54321 */
 	unsigned int n_report_ports;
@@ -55,6 +67,8 @@ struct pl_decode_options {
 	uint16_t
 		gre_int_ethertype; /* GRE protocol type that announces INT (unassigned); 0 = none */
 	uint16_t geneve_int_class; /* default 0x0103 */
+	struct pl_ioam_namespace ioam_namespaces[16]; /* namespaces not listed: POSIX */
+	unsigned int n_ioam_namespaces;
 	bool any_port;             /* PL_LINK_UDP packets are reports whatever their port */
 	bool reports_only;         /* do not look for INT or IOAM in packets that are not reports */
 	uint8_t worker;            /* goes into report ids */

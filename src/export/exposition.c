@@ -52,11 +52,12 @@ static bool ends_with(const char *text, const char *end)
 	return n >= m && memcmp(text + n - m, end, m) == 0;
 }
 
-/* Endings that a format gives a meaning of its own. */
+/* Endings that a format gives a meaning of its own. Not "_info": a gauge of value 1 that ends so is what all
+ * exporters have, in both formats. */
 static bool name_free(const char *name)
 {
-	static const char *const reserved[] = { "_total", "_created", "_bucket", "_count", "_sum",
-		"_info" };
+	static const char *const reserved[] = { "_total", "_created", "_bucket", "_count",
+		"_sum" };
 
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
 		if (ends_with(name, reserved[i]))

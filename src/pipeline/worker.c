@@ -52,6 +52,18 @@ static void flush_events(struct pl_event_batch *batch, void *arg)
 	deliver_events(arg);
 }
 
+static void count_reports(struct pl_worker *w, const struct pl_record_batch *batch)
+{
+	w->stored += batch->n_paths;
+	for (uint32_t i = 0; i < batch->n_paths; i++) {
+		const struct pl_path *p = &batch->paths[i];
+		bool report = (p->present & PL_PATH_HAS_report_version) != 0;
+
+		w->by_version[report ? p->report_version + 1 : 0]++;
+		w->by_mode[p->mode]++;
+	}
+}
+
 static void flush_records(struct pl_record_batch *batch, void *arg)
 {
 	struct pl_worker *w = arg;
@@ -63,7 +75,7 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 		for (unsigned int i = 0; i < e->n_taps; i++)
 			pl_tap_paths(e->taps[i], batch);
 		deliver_events(w);
-		w->stored += batch->n_paths;
+		count_reports(w, batch);
 	}
 	pl_record_batch_clear(batch);
 }
@@ -129,6 +141,8 @@ static void publish(struct pl_worker *w)
 	take_totals(&s->totals, w->engine);
 	pl_totals_add(&s->totals, &w->carried);
 	s->totals.stored = w->stored;
+	memcpy(s->totals.by_version, w->by_version, sizeof(w->by_version));
+	memcpy(s->totals.by_mode, w->by_mode, sizeof(w->by_mode));
 	pl_port_stats(w->port, &s->port);
 	take_exporters(s, w->engine->decode);
 	s->flows = pl_detect_flows(w->engine->detect);

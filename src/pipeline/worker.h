@@ -33,6 +33,8 @@ struct pl_engine {
 	unsigned int n_taps;
 };
 
+#define PL_TOTALS_VERSIONS 4 /* no report, then those of enum pl_report_version */
+
 /* Plain sums, as they were at one quiet point: they balance. */
 struct pl_totals {
 	uint64_t packets, bytes, reports, paths, hops;
@@ -43,7 +45,9 @@ struct pl_totals {
 	uint64_t events[PL_EVENT_KIND_MAX], events_limited[PL_EVENT_KIND_MAX];
 	uint64_t events_dropped;
 	uint64_t flows_evicted, queues_full;
-	uint64_t stored; /* paths that went through aggregates and to the taps */
+	uint64_t stored; /* reports that went through the aggregates and to the taps */
+	uint64_t by_version[PL_TOTALS_VERSIONS];
+	uint64_t by_mode[PL_MODE_MAX];
 };
 void pl_totals_add(struct pl_totals *into, const struct pl_totals *from);
 
@@ -72,7 +76,7 @@ struct pl_worker {
 	struct pl_event event_room[256];
 	struct pl_batch packets;
 	struct pl_totals carried; /* of parts that were exchanged */
-	uint64_t stored;
+	uint64_t stored, by_version[PL_TOTALS_VERSIONS], by_mode[PL_MODE_MAX];
 	uint64_t now_ns, ts_ns, ticked_ns, slow_ticked_ns;
 
 	/* Asked by the controller, answered by the thread. */

@@ -88,7 +88,17 @@ void pl_fields_doc(struct pl_buf *out, bool markdown)
 	pl_buf_str(out,
 		"The keys of -o json and jsonl, the columns of -o csv and the names in --where. A dotted\n"
 		"name is a member of an object in JSON. An absent value has no key in JSON and an empty\n"
-		"field in CSV; it is never written as 0. 64-bit numbers are written with all digits.\n");
+		"field in CSV; it is never written as 0. 64-bit numbers are written with all digits: read\n"
+		"them with a parser that keeps them (jq before 1.7 and JavaScript do not).\n"
+		"\n"
+		"-o jsonl is one object per line, -o json one array of the same objects; a path's hops\n"
+		"are in its \"hops\". -o csv has a header and one row per hop, the path's columns repeated;\n"
+		"a path without hops is one row. Nothing in it needs quotes. -o text is for comparing by\n"
+		"eye or diff: NAME=VALUE pairs, one record per line, hops indented by a tab. -o table and\n"
+		"wide are for people and may change; in these, flags are letters: D dropped, Q congested,\n"
+		"F tracked, P partial, C copy, I intermediate, N instrumented.\n"
+		"\n"
+		"Names and their meaning stay; new ones may be added.\n");
 	add_kind(out, markdown, PL_KIND_PATH, "path: one report", "");
 	add_kind(out, markdown, PL_KIND_HOP,
 		"hop: one node of the path (in JSON: members of hops[])", "hops.");

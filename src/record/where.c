@@ -717,3 +717,27 @@ bool pl_where_match(const struct pl_where *where, const struct pl_path *path,
 	}
 	return truth;
 }
+
+const char *pl_where_help(void)
+{
+	return "Filter expressions (--where) say which records are wanted.\n"
+	       "\n"
+	       "  FIELD == VALUE         also != < <= > >=; words, addresses and ids: == and != only\n"
+	       "  FIELD in PREFIX        addresses: flow.src in 10.0.0.0/8\n"
+	       "  flags.NAME             the flag is set\n"
+	       "  exists(FIELD)          the record has a value; missing(FIELD): it has none\n"
+	       "  all TEST               every hop satisfies a test of a hops. field\n"
+	       "  not X, X and Y, X or Y not binds tightest, then and, then or; parentheses group\n"
+	       "\n"
+	       "FIELD is a name from \"pathline help fields\". A test of a hops. field is true when any\n"
+	       "hop satisfies it. VALUE is a number (123, 0x7b, -5), a time for fields in ns (50us, 1.5ms,\n"
+	       "or plain ns), a word (md, 2.0, geant), an address, or hexadecimal digits for an id.\n"
+	       "Quotes around a value are allowed.\n"
+	       "\n"
+	       "A missing value satisfies no comparison, not even !=; it satisfies not (FIELD == VALUE).\n"
+	       "A path without hops satisfies no test of a hops. field, with all neither.\n"
+	       "\n"
+	       "  hops.queue_depth > 100 and flow.dport == 443\n"
+	       "  flags.dropped or all hops.hop_latency_ns > 50us\n"
+	       "  flow.src in 10.0.0.0/8 and not (mode == md or missing(flow.vlan))\n";
+}

@@ -36,3 +36,6 @@ void pl_where_free(struct pl_where *where);
 
 bool pl_where_match(const struct pl_where *where, const struct pl_path *path,
 	const struct pl_hop *hops, size_t n);
+
+/* The language in words, for the help: what the comment above says. */
+const char *pl_where_help(void);

@@ -326,6 +326,17 @@ def test_listen(truth):
     ok("nothing so far" in err, "after five silent seconds a hint", err)
 
 
+def test_pages():
+    page = os.path.join(os.path.dirname(__file__), "../../docs/formats/records.md")
+    code, out, _ = run("help", "--markdown", "fields")
+    with open(page, encoding="utf-8") as f:
+        ok(code == 0 and out == f.read(), "docs/formats/records.md is what help --markdown fields prints")
+    code, out, _ = run("help", "where")
+    examples = [line.strip() for line in out.splitlines()[-3:]]
+    for text in examples:
+        ok(run("read", "--where", text, "/dev/null")[0] == 1, f"the manual's example compiles: {text}")
+
+
 def main():
     rng = random.Random(20261120)
     truth = [make(rng, seq) for seq in range(60)]
@@ -338,6 +349,7 @@ def main():
         test_forms(path, records)
         test_where(path, records)
         test_stats(path, records)
+        test_pages()
         test_bad_input(folder, path, data, records)
         test_listen.began = time.monotonic()
         test_listen(truth)

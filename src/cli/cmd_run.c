@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pathline run: the daemon. Signals are blocked before the first thread exists and read from a descriptor by
+ * this thread alone, so none is lost and none interrupts: HUP reloads and reopens files, USR1 says how things
+ * stand, TERM and INT stop within the configured time, a second of them at once.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/num.h"
+#include "cli/command.h"
+#include "cli/daemon.h"
+#include "cli/notify.h"
+
+#define STATUS_NS (UINT64_C(10) * 1000000000u)
+
+static struct {
+	const char *file, *listen, *level, *format;
+} args;
+
+static const struct pl_opt *options(void)
+{
+	static const char *const levels[] = { "error", "warning", "notice", "info", "debug", NULL };
+	static const char *const formats[] = { "auto", "text", "logfmt", "json", NULL };
+	static const struct pl_opt table[] = {
+		{ PL_OPT_STRING, 'c', "config", &args.file, "FILE",
+			"the configuration; without one, UDP 32766 and 54321 and no output but the metrics page",
+			NULL },
+		{ PL_OPT_STRING, 0, "web.listen-address", &args.listen, "ADDRESS",
+			"where the metrics page is served, or off; overrides the file", NULL },
+		{ PL_OPT_CHOICE, 0, "log.level", &args.level, "LEVEL",
+			"least important line shown; overrides the file", levels },
+		{ PL_OPT_CHOICE, 0, "log.format", &args.format, "FORM",
+			"form of log lines; overrides the file", formats },
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	return table;
+}
+
+/* Reads the file, or what there is without one, and puts the options over it. */
+static int load(struct pl_config *ret, struct pl_diag *diag)
+{
+	int r = args.file != NULL ? pl_config_load(ret, args.file, diag) : pl_config_defaults(ret);
+	enum pl_log_level level;
+	enum pl_log_format format;
+
+	if (r < 0)
+		return r;
+	if (args.level != NULL && pl_log_parse_level(args.level, &level) == 0)
+		ret->log.level = level;
+	if (args.format != NULL && pl_log_parse_format(args.format, &format) == 0)
+		ret->log.format = format;
+	if (args.listen != NULL) {
+		char *copy = strdup(args.listen);
+
+		if (copy == NULL) {
+			pl_config_done(ret);
+			return -ENOMEM;
+		}
+		free(ret->web.listen);
+		ret->web.listen = copy;
+	}
+	pl_log_set_level((enum pl_log_level)ret->log.level);
+	pl_log_set_format((enum pl_log_format)ret->log.format);
+	return 0;
+}
+
+static void say_account(struct pl_daemon *d, const char *when)
+{
+	struct pl_pipeline_stats stats;
+	struct pl_buf text;
+
+	if (pl_pipeline_stats(d->pipeline, &stats) < 0) {
+		pl_error("run", "%s: a worker does not answer", when);
+		return;
+	}
+	pl_buf_init(&text);
+	pl_daemon_account(&stats, &text);
+	if (!text.failed)
+		pl_notice("run", "%s: %s", when, text.data);
+	pl_buf_done(&text);
+}
+
+static void say_status(struct pl_daemon *d, uint64_t *reports_before, uint64_t *at_ns)
+{
+	struct pl_pipeline_stats s;
+	uint64_t now = pl_clock_mono_ns();
+	char rate[32], text[160];
+
+	if (pl_pipeline_stats(d->pipeline, &s) < 0)
+		return;
+	pl_format_count(rate, sizeof(rate),
+		(double)(s.totals.stored - *reports_before) * 1e9 / (double)(now - *at_ns));
+	snprintf(text, sizeof(text),
+		"STATUS=%s reports/s, %" PRIu64 " in all, %" PRIu64 " missing, %" PRIu64
+		" dropped by the kernel",
+		rate, s.totals.stored, s.totals.lost, s.ports.kernel_drops);
+	pl_notify(text);
+	*reports_before = s.totals.stored;
+	*at_ns = now;
+}
+
+static void reload(struct pl_daemon *d)
+{
+	struct pl_config config;
+	struct pl_diag diag = { .text = "" };
+	char text[sizeof(diag.text) + sizeof(diag.file) + 32];
+	int r;
+
+	pl_notify_reloading();
+	pl_pipeline_reopen(d->pipeline);
+	if (args.file == NULL) {
+		pl_notice("reload", "there is no configuration file; outputs were reopened");
+		pl_notify("READY=1");
+		return;
+	}
+	r = load(&config, &diag);
+	if (r < 0) {
+		pl_pipeline_reload_failed(d->pipeline);
+	} else {
+		r = pl_pipeline_reload(d->pipeline, &config, &diag);
+		if (r < 0)
+			pl_config_done(&config);
+	}
+	if (r < 0) {
+		if (diag.text[0] == '\0')
+			pl_diag_set(&diag, "%s", strerror(-r));
+		pl_diag_format(&diag, text, sizeof(text));
+		pl_error("reload", "%s; the old configuration stays in use", text);
+	} else {
+		pl_notice("reload", "%s is in use", args.file);
+	}
+	pl_notify("READY=1");
+}
+
+/* Listener failures, out of file descriptors and the like are not the configuration's fault. */
+static int exit_code(int r)
+{
+	switch (-r) {
+	case EINVAL:
+		return PL_EXIT_CONFIG;
+	case EACCES:
+	case EPERM:
+		return PL_EXIT_PRIVILEGE;
+	case ENOMEM:
+		return PL_EXIT_FAILED;
+	default:
+		return PL_EXIT_UNAVAILABLE;
+	}
+}
+
+static void say_start(const struct pl_daemon *d)
+{
+	const struct pl_config *c = pl_pipeline_config(d->pipeline);
+	const char *name;
+
+	for (unsigned int i = 0; (name = pl_pipeline_listener(d->pipeline, i, NULL)) != NULL; i++)
+		pl_info("run", "listening on %s", name);
+	if (d->http != NULL)
+		pl_info("run", "metrics on http://%s/metrics", pl_http_address(d->http));
+	pl_info("run", "memory bound %" PRIu64 " MiB", (pl_daemon_memory(c) + (1 << 20) - 1) >> 20);
+}
+
+/* A second TERM or INT while stopping ends the process at once. */
+static void *await_second(void *arg)
+{
+	struct signalfd_siginfo info;
+	int fd = *(int *)arg;
+
+	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) {
+			static const char text[] = "pathline: stopped at once\n";
+
+			(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+			_exit(PL_EXIT_FAILED);
+		}
+	}
+	return NULL;
+}
+
+static int stop(struct pl_daemon *d, int signals)
+{
+	uint64_t limit_ns = pl_pipeline_config(d->pipeline)->drain_ns, left;
+	pthread_t watcher;
+
+	pl_notify("STOPPING=1");
+	pl_notice("run", "stopping");
+	if (pthread_create(&watcher, NULL, await_second, &signals) == 0)
+		pthread_detach(watcher);
+	left = pl_daemon_stop(d, limit_ns);
+	say_account(d, "stopped");
+	if (left > 0)
+		pl_error("run", "%" PRIu64 " entries were not delivered in time", left);
+	return left > 0 ? PL_EXIT_FAILED : PL_EXIT_OK;
+}
+
+static int serve(struct pl_daemon *d, int signals)
+{
+	uint64_t watchdog_ns = pl_notify_watchdog_ns(), petted_ns = 0;
+	uint64_t reports = 0, status_ns = pl_clock_mono_ns();
+
+	for (;;) {
+		struct pollfd fd = { .fd = signals, .events = POLLIN };
+		struct signalfd_siginfo info;
+		uint64_t now;
+
+		if (poll(&fd, 1, 500) > 0 &&
+			read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+			if (info.ssi_signo == SIGHUP)
+				reload(d);
+			else if (info.ssi_signo == SIGUSR1)
+				say_account(d, "so far");
+			else
+				return stop(d, signals);
+		}
+		now = pl_clock_mono_ns();
+		if (now - status_ns >= STATUS_NS)
+			say_status(d, &reports, &status_ns);
+		if (watchdog_ns != 0 && now - petted_ns >= watchdog_ns / 2) {
+			struct pl_pipeline_stats s;
+
+			/* Only when every worker answers. */
+			if (pl_pipeline_stats(d->pipeline, &s) == 0)
+				pl_notify("WATCHDOG=1");
+			petted_ns = now;
+		}
+	}
+}
+
+static int block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static int run(int argc, char **argv)
+{
+	int signals = block_signals(), code;
+	struct pl_opt_list operands;
+	struct pl_diag diag = { .text = "" };
+	struct pl_daemon daemon;
+	struct pl_config config;
+	int r;
+
+	args.file = args.listen = args.level = args.format = NULL;
+	if (pl_command_parse(&pl_command_run, argc, argv, &operands, &code) != 0)
+		return code;
+	if (operands.n > 0) {
+		pl_complain("run takes no operand: the configuration is given with -c");
+		pl_opt_list_done(&operands);
+		return PL_EXIT_USAGE;
+	}
+	pl_opt_list_done(&operands);
+	if (signals < 0) {
+		pl_complain("cannot watch for signals: %s", strerror(errno));
+		return PL_EXIT_FAILED;
+	}
+	r = load(&config, &diag);
+	if (r == 0) {
+		r = pl_daemon_open(&daemon, &config, NULL, NULL, &diag);
+		if (r < 0)
+			pl_config_done(&config);
+		code = exit_code(r);
+	} else {
+		code = r == -ENOMEM ? PL_EXIT_FAILED : PL_EXIT_CONFIG;
+	}
+	if (r < 0) {
+		if (diag.text[0] == '\0')
+			pl_diag_set(&diag, "%s", strerror(-r));
+		pl_complain_diag(&diag);
+		return code;
+	}
+	say_start(&daemon);
+	pl_notify("READY=1");
+	code = serve(&daemon, signals);
+	pl_daemon_done(&daemon);
+	return code;
+}
+
+const struct pl_command pl_command_run = {
+	.name = "run",
+	.summary = "the daemon: collect reports, serve metrics, write files",
+	.usage = "[-c FILE]",
+	.description =
+		"Receives telemetry reports on the configured sources, decodes them, follows queues, links,\n"
+		"paths and exporters, tells events, writes the configured outputs, and serves /metrics,\n"
+		"/healthz and /readyz.\n"
+		"\n"
+		"SIGHUP reads the configuration again and reopens files; when the new one is bad the old one\n"
+		"stays in use. SIGUSR1 says how many packets and records went where. SIGTERM and SIGINT stop:\n"
+		"sockets and outputs are emptied within the time 'drain' allows; a second signal ends at once.\n"
+		"Everything is bounded by the configuration; the bound on memory is printed at the start.",
+	.examples = "  pathline run\n"
+		    "  pathline run -c /etc/pathline/pathline.yaml\n"
+		    "  pathline run --web.listen-address 0.0.0.0:8400\n",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The collector with its web pages: what `run` and `demo` share. One thread controls it.
+ */
+#pragma once
+
+#include "pipeline/pipeline.h"
+#include "web/http.h"
+
+struct pl_daemon {
+	struct pl_pipeline *pipeline;
+	struct pl_http *http; /* NULL when web.listen is off */
+};
+
+/* Opens and starts everything the configuration says, which it takes over on success. -EINVAL, errno of what
+ * could not be had, with diag. `ready`, when given, is called between opening and starting: the last chance
+ * to add an output. */
+int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
+	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag), void *arg,
+	struct pl_diag *diag);
+
+/* Stops receiving, delivers within the limit (the pages tell it is stopping), closes the pages. Returns
+ * entries left undelivered. */
+uint64_t pl_daemon_stop(struct pl_daemon *daemon, uint64_t limit_ns);
+void pl_daemon_done(struct pl_daemon *daemon);
+
+/* All it may hold with this configuration, its web pages included. */
+uint64_t pl_daemon_memory(const struct pl_config *config);
+
+/* "received 1,000 = decoded 998 + refused 2; kernel drops 0; …": where everything went. */
+void pl_daemon_account(const struct pl_pipeline_stats *stats, struct pl_buf *out);

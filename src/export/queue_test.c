@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "export/queue.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "base/rng.h"
+#include "base/test.h"
+
+static struct pl_record_batch in, out;
+static struct pl_event events[64];
+
+static void add(uint64_t id, unsigned int hops)
+{
+	in.paths[in.n_paths] = (struct pl_path){ .report_id = id, .hop_count = (uint8_t)hops };
+	in.first_hop[in.n_paths++] = in.n_hops;
+	for (unsigned int h = 0; h < hops; h++)
+		in.hops[in.n_hops++] = (struct pl_hop){ .report_id = id, .index = (uint8_t)h };
+}
+
+/* Whether path i of `out` is whole. */
+static bool whole(uint32_t i)
+{
+	const struct pl_path *p = &out.paths[i];
+	bool good = out.first_hop[i] + p->hop_count <= out.n_hops;
+
+	for (unsigned int h = 0; good && h < p->hop_count; h++) {
+		const struct pl_hop *hop = &out.hops[out.first_hop[i] + h];
+
+		good = hop->report_id == p->report_id && hop->index == h;
+	}
+	return good;
+}
+
+static void limits(void)
+{
+	struct pl_export_queue *q = NULL;
+	uint32_t n_events;
+
+	eq(pl_export_queue_new(&q, (1U << 24) + 1), -EINVAL, "too many records");
+	pl_export_queue_free(NULL);
+	eq(pl_export_queue_new(&q, 1), 0, "rounded up");
+	eq(pl_export_queue_take(q, &out, events, 64, &n_events), 0, "nothing in it");
+	/* 1024 slots; 255 hops: four reports fill it exactly */
+	pl_record_batch_clear(&in);
+	for (unsigned int i = 0; i < 5; i++)
+		add(i, 255);
+	pl_export_queue_put_paths(q, &in);
+	eq(pl_counter_read(&pl_export_queue_stats(q)->accepted), 4, "four fit");
+	eq(pl_counter_read(&pl_export_queue_stats(q)->full), 1, "the fifth is counted");
+	pl_export_queue_put_events(q, events, 1);
+	eq(pl_counter_read(&pl_export_queue_stats(q)->full), 2, "no event fits either");
+	eq(pl_export_queue_waiting(q), 4, "four wait");
+	pl_record_batch_clear(&out);
+	out.cap_hops = 256;
+	eq(pl_export_queue_take(q, &out, events, 64, &n_events), 1,
+		"one at a time with small room");
+	ok(whole(0), "it is whole");
+	out.cap_hops = 2048;
+	eq(pl_export_queue_take(q, &out, events, 64, &n_events), 3, "then the rest");
+	ok(whole(1) && whole(2) && whole(3), "they are whole");
+	eq(pl_export_queue_waiting(q), 0, "empty");
+	pl_export_queue_free(q);
+}
+
+static void *produce(void *arg)
+{
+	struct pl_export_queue *q = arg;
+	struct pl_event event = { .record_version = PL_RECORD_VERSION };
+	struct pl_rng rng;
+	uint64_t id = 0;
+
+	pl_rng_seed(&rng, 7);
+	for (unsigned int round = 0; round < 20000; round++) {
+		pl_record_batch_clear(&in);
+		for (uint64_t n = pl_rng_below(&rng, 8); n > 0; n--)
+			add(id++, (unsigned int)pl_rng_below(&rng, 12));
+		pl_export_queue_put_paths(q, &in);
+		event.report_id = id++;
+		pl_export_queue_put_events(q, &event, 1);
+		if (pl_export_queue_waiting(q) > 100 && pl_rng_below(&rng, 20) != 0)
+			sched_yield(); /* mostly slow enough to fit */
+	}
+	return NULL;
+}
+
+/* One thread puts faster than the other takes: order kept, every entry whole, the sum right. */
+static void two_threads(void)
+{
+	struct pl_export_queue *q;
+	const struct pl_export_queue_stats *s;
+	uint64_t paths = 0, told = 0, last = 0, last_event = 0;
+	uint32_t n_events, taken;
+	bool good = true, running = true;
+	pthread_t thread;
+
+	eq(pl_export_queue_new(&q, 1024), 0, "made");
+	s = pl_export_queue_stats(q);
+	if (!ok(pthread_create(&thread, NULL, produce, q) == 0, "producer started"))
+		return;
+	do {
+		if (running && pl_export_queue_waiting(q) == 0 &&
+			pthread_tryjoin_np(thread, NULL) == 0)
+			running = false;
+		pl_record_batch_clear(&out);
+		taken = pl_export_queue_take(q, &out, events, 64, &n_events);
+		for (uint32_t i = 0; i < out.n_paths; i++) {
+			good &= whole(i) && (paths + i == 0 || out.paths[i].report_id > last);
+			last = out.paths[i].report_id;
+		}
+		for (uint32_t i = 0; i < n_events; i++) {
+			good &= events[i].report_id > last_event;
+			last_event = events[i].report_id;
+		}
+		paths += out.n_paths;
+		told += n_events;
+		good &= taken == out.n_paths + n_events;
+	} while (running || taken > 0);
+	ok(good, "whole and in order");
+	eq(paths + told, pl_counter_read(&s->taken), "taken is what came");
+	eq(pl_counter_read(&s->taken), pl_counter_read(&s->accepted), "accepted is taken");
+	printf("# %" PRIu64 " entries, %" PRIu64 " did not fit\n", paths + told,
+		pl_counter_read(&s->full));
+	pl_export_queue_free(q);
+}
+
+int main(void)
+{
+	if (pl_record_batch_init(&in, 64, 2048) < 0 || pl_record_batch_init(&out, 64, 2048) < 0)
+		return EXIT_FAILURE;
+	limits();
+	two_threads();
+	pl_record_batch_done(&in);
+	pl_record_batch_done(&out);
+	return pl_test_done();
+}

@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pipeline/metrics.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "pipeline/state.h"
+#include "wire/report.h"
+
+#define NS 1e-9
+
+/* clang-format off */
+#define TEXT(n, v) { .name = (n), .form = PL_LABEL_TEXT, .text = (v) }
+#define NUM(n, v)  { .name = (n), .form = PL_LABEL_U64, .number = (v) }
+#define HEX(n, v)  { .name = (n), .form = PL_LABEL_HEX64, .number = (v) }
+#define ADDR(n, v) { .name = (n), .form = PL_LABEL_ADDR, .addr = (v) }
+/* clang-format on */
+
+static void counter(
+	struct pl_exposition *page, const char *name, const char *unit, const char *help)
+{
+	pl_exposition_family(page, name, PL_METRIC_COUNTER, unit, help);
+}
+
+static void gauge(struct pl_exposition *page, const char *name, const char *unit, const char *help)
+{
+	pl_exposition_family(page, name, PL_METRIC_GAUGE, unit, help);
+}
+
+static void counter_value(struct pl_exposition *page, const char *name, const char *unit,
+	const char *help, uint64_t value)
+{
+	counter(page, name, unit, help);
+	pl_exposition_u64(page, NULL, 0, value);
+}
+
+/* The 64-bit member at an offset: for tables of families. */
+static uint64_t value_at(const void *object, size_t offset)
+{
+	uint64_t v;
+
+	memcpy(&v, (const char *)object + offset, sizeof(v));
+	return v;
+}
+
+static void gauge_value(struct pl_exposition *page, const char *name, const char *unit,
+	const char *help, double value)
+{
+	gauge(page, name, unit, help);
+	pl_exposition_double(page, NULL, 0, value);
+}
+
+/* ---- the process and its configuration ---- */
+
+static void write_self(const struct pl_pipeline *p, struct pl_exposition *page)
+{
+	struct pl_label version[] = { TEXT("version", PL_VERSION) };
+	struct pl_label ok[] = { TEXT("result", "success") }, bad[] = { TEXT("result", "failure") };
+
+	gauge(page, "pathline_build_info", NULL, "Which pathline this is; always 1.");
+	pl_exposition_u64(page, version, 1, 1);
+	gauge_value(page, "pathline_start_time_seconds", "seconds",
+		"When the collector started, since the Unix epoch.", (double)p->started_ns * NS);
+	gauge_value(page, "pathline_memory_bound_bytes", "bytes",
+		"What tables, queues and buffers can take at most with this configuration.",
+		(double)pl_pipeline_memory(&p->config));
+	gauge_value(page, "pathline_config_last_reload_successful", NULL,
+		"Whether the last attempt to load the configuration succeeded.", p->last_reload_ok);
+	gauge_value(page, "pathline_config_last_reload_success_timestamp_seconds", "seconds",
+		"When the configuration in use was loaded, since the Unix epoch.",
+		(double)p->last_reload_ok_ns * NS);
+	counter(page, "pathline_config_reloads", NULL, "Attempts to load the configuration anew.");
+	pl_exposition_u64(page, ok, 1, p->reloads_ok);
+	pl_exposition_u64(page, bad, 1, p->reloads_failed);
+}
+
+/* ---- what came in ---- */
+
+static void write_listeners(const struct pl_pipeline *p, struct pl_exposition *page)
+{
+	static const struct {
+		const char *name, *unit, *help;
+		size_t offset;
+		bool gauge;
+	} rows[] = {
+		{ "pathline_socket_packets", NULL, "Datagrams taken from the socket.",
+			offsetof(struct pl_port_stats, packets), false },
+		{ "pathline_socket_received_bytes", "bytes",
+			"Payload of the datagrams taken from the socket.",
+			offsetof(struct pl_port_stats, bytes), false },
+		{ "pathline_socket_drops", NULL,
+			"Datagrams the kernel dropped: no room in the socket's buffer.",
+			offsetof(struct pl_port_stats, kernel_drops), false },
+		{ "pathline_socket_cut", NULL,
+			"Datagrams longer than the receive buffer, handed over cut.",
+			offsetof(struct pl_port_stats, cut), false },
+		{ "pathline_socket_errors", NULL, "Failed receive calls.",
+			offsetof(struct pl_port_stats, errors), false },
+		{ "pathline_socket_buffer_bytes", "bytes", "Socket buffer the kernel granted.",
+			offsetof(struct pl_port_stats, rcvbuf_bytes), true },
+	};
+
+	gauge(page, "pathline_listener_up", NULL, "Whether the socket's worker runs.");
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		const struct pl_worker *w = p->workers[i];
+		struct pl_label l[] = { TEXT("listener", pl_port_name(w->port)),
+			NUM("socket", w->index) };
+
+		pl_exposition_u64(page, l, 2, atomic_load(&w->error) == 0);
+	}
+	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		pl_exposition_family(page, rows[k].name,
+			rows[k].gauge ? PL_METRIC_GAUGE : PL_METRIC_COUNTER, rows[k].unit,
+			rows[k].help);
+		for (unsigned int i = 0; i < p->n_workers; i++) {
+			const struct pl_worker *w = p->workers[i];
+			struct pl_label l[] = { TEXT("listener", pl_port_name(w->port)),
+				NUM("socket", w->index) };
+
+			pl_exposition_u64(page, l, 2, value_at(&w->snap.port, rows[k].offset));
+		}
+	}
+}
+
+static void write_totals(const struct pl_totals *t, struct pl_exposition *page)
+{
+	static const char *const versions[] = { "none", "0.5", "1.0", "2.0" };
+
+	_Static_assert(
+		sizeof(versions) / sizeof(versions[0]) == PL_TOTALS_VERSIONS, "one name each");
+	counter_value(page, "pathline_packets", NULL,
+		"Datagrams decoded or refused: pathline_packets_decoded_total and the sum over "
+		"pathline_report_errors_total.",
+		t->packets);
+	counter_value(
+		page, "pathline_packet_bytes", "bytes", "Payload of those datagrams.", t->bytes);
+	counter_value(page, "pathline_packets_decoded", NULL,
+		"Datagrams with nothing wrong in them.", t->verdicts[PL_V_OK]);
+	counter(page, "pathline_report_errors", NULL,
+		"Datagrams in which something was wrong, by what; reports before the fault are kept.");
+	for (unsigned int i = 0; i < PL_V_MAX; i++) {
+		struct pl_label l[] = { TEXT("reason", pl_verdict_name(i)) };
+
+		if (i != PL_V_OK)
+			pl_exposition_u64(page, l, 1, t->verdicts[i]);
+	}
+	counter(page, "pathline_notes", NULL,
+		"Remarkable things in datagrams that decode, by what.");
+	for (unsigned int i = 0; i < PL_N_MAX; i++) {
+		struct pl_label l[] = { TEXT("note", pl_note_name(i)) };
+
+		pl_exposition_u64(page, l, 1, t->notes[i]);
+	}
+	counter(page, "pathline_reports", NULL,
+		"Reports decoded, by version of the telemetry report; none is telemetry without one.");
+	for (unsigned int i = 0; i < PL_TOTALS_VERSIONS; i++) {
+		struct pl_label l[] = { TEXT("version", versions[i]) };
+
+		pl_exposition_u64(page, l, 1, t->by_version[i]);
+	}
+	counter(page, "pathline_paths", NULL, "Reports decoded, by how the telemetry travelled.");
+	for (unsigned int i = 0; i < PL_MODE_MAX; i++) {
+		struct pl_label l[] = { TEXT("mode", pl_mode_name(i)) };
+
+		pl_exposition_u64(page, l, 1, t->by_mode[i]);
+	}
+	counter_value(page, "pathline_hops", NULL, "Hops decoded.", t->hops);
+	counter_value(page, "pathline_exporters_untracked", NULL,
+		"Reports of exporters beyond decode.max_exporters: decoded, their losses unknown.",
+		t->exporters_full);
+	counter_value(page, "pathline_paths_uninterned", NULL,
+		"Reports with paths beyond decode.max_paths: identified, their nodes not remembered.",
+		t->paths_full);
+}
+
+/* ---- exporters ---- */
+
+static int by_identity(const void *a, const void *b)
+{
+	const struct pl_exporter *x = a, *y = b;
+	int r = memcmp(&x->addr, &y->addr, sizeof(x->addr));
+
+	if (r == 0)
+		r = (x->node > y->node) - (x->node < y->node);
+	if (r == 0)
+		r = (int)x->hw_id - (int)y->hw_id;
+	return r;
+}
+
+static int by_appearance(const void *a, const void *b)
+{
+	const struct pl_exporter *x = a, *y = b;
+
+	if (x->first_ts_ns != y->first_ts_ns)
+		return x->first_ts_ns < y->first_ts_ns ? -1 : 1;
+	return by_identity(a, b);
+}
+
+static void add_exporter(struct pl_exporter *into, const struct pl_exporter *x)
+{
+	into->reports += x->reports;
+	into->lost += x->lost;
+	into->reordered += x->reordered;
+	into->duplicates += x->duplicates;
+	into->restarts += x->restarts;
+	if (x->last_ts_ns > into->last_ts_ns)
+		into->last_ts_ns = x->last_ts_ns;
+	if (x->first_ts_ns < into->first_ts_ns)
+		into->first_ts_ns = x->first_ts_ns;
+}
+
+struct exporters {
+	struct pl_exporter *list; /* heap */
+	size_t n;
+	struct pl_exporter others;
+	uint64_t n_others;
+};
+
+/* The exporters of all workers, each once, at most `limit`: those that appeared first. */
+static int gather_exporters(const struct pl_pipeline *p, struct exporters *ret)
+{
+	size_t n = 0, kept = 0, limit = p->config.metrics.max_exporters;
+	struct pl_exporter *list;
+
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		n += p->workers[i]->snap.n_exporters;
+	list = calloc(n + 1, sizeof(*list));
+	if (list == NULL)
+		return -ENOMEM;
+	*ret = (struct exporters){ .list = list };
+	n = 0;
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		const struct pl_snapshot *s = &p->workers[i]->snap;
+
+		if (s->n_exporters > 0)
+			memcpy(list + n, s->exporters, s->n_exporters * sizeof(*list));
+		n += s->n_exporters;
+		ret->n_others += s->n_others;
+		add_exporter(&ret->others, &s->others);
+	}
+	qsort(list, n, sizeof(*list), by_identity);
+	for (size_t i = 0; i < n; i++) {
+		if (kept > 0 && by_identity(&list[kept - 1], &list[i]) == 0)
+			add_exporter(&list[kept - 1], &list[i]);
+		else
+			list[kept++] = list[i];
+	}
+	qsort(list, kept, sizeof(*list), by_appearance);
+	for (size_t i = limit; i < kept; i++) {
+		add_exporter(&ret->others, &list[i]);
+		ret->n_others++;
+	}
+	ret->n = kept < limit ? kept : limit;
+	return 0;
+}
+
+static uint64_t exporter_value(const struct pl_exporter *x, unsigned int which)
+{
+	const uint64_t values[] = { x->reports, x->lost, x->reordered, x->duplicates, x->restarts };
+
+	return values[which];
+}
+
+static void write_exporters(const struct exporters *e, struct pl_exposition *page)
+{
+	static const char *const rows[][2] = {
+		{ "pathline_exporter_reports",
+			"Reports of one sequence: exporter, node, hardware unit." },
+		{ "pathline_exporter_lost", "Reports missing in the sequence." },
+		{ "pathline_exporter_reordered",
+			"Reports that came late; they are no longer counted lost." },
+		{ "pathline_exporter_duplicates", "Reports that came more than once." },
+		{ "pathline_exporter_restarts", "Times the sequence began anew." },
+	};
+	struct pl_label other[] = { TEXT("exporter", "other"), TEXT("node", "other"),
+		TEXT("hw_id", "other") };
+
+	for (unsigned int k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		counter(page, rows[k][0], NULL, rows[k][1]);
+		for (size_t i = 0; i < e->n; i++) {
+			struct pl_label l[] = { ADDR("exporter", e->list[i].addr),
+				NUM("node", e->list[i].node), NUM("hw_id", e->list[i].hw_id) };
+
+			pl_exposition_u64(page, l, 3, exporter_value(&e->list[i], k));
+		}
+		if (e->n_others > 0)
+			pl_exposition_u64(page, other, 3, exporter_value(&e->others, k));
+	}
+	gauge(page, "pathline_exporter_last_report_timestamp_seconds", "seconds",
+		"When the last report of the sequence came, since the Unix epoch.");
+	for (size_t i = 0; i < e->n; i++) {
+		struct pl_label l[] = { ADDR("exporter", e->list[i].addr),
+			NUM("node", e->list[i].node), NUM("hw_id", e->list[i].hw_id) };
+
+		pl_exposition_double(page, l, 3, (double)e->list[i].last_ts_ns * NS);
+	}
+	gauge(page, "pathline_exporter_unsequenced", NULL,
+		"1 when the exporter sends a constant sequence number: its losses cannot be told.");
+	for (size_t i = 0; i < e->n; i++) {
+		struct pl_label l[] = { ADDR("exporter", e->list[i].addr),
+			NUM("node", e->list[i].node), NUM("hw_id", e->list[i].hw_id) };
+
+		pl_exposition_u64(page, l, 3, e->list[i].unsequenced);
+	}
+}
+
+/* ---- bounds ---- */
+
+static void write_limits(
+	const struct pl_pipeline *p, const struct exporters *e, struct pl_exposition *page)
+{
+	struct pl_label exporters[] = { TEXT("family", "exporters") };
+
+	gauge(page, "pathline_series_limit", NULL,
+		"Members of a family that get series of their own; the rest share one labelled other.");
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		struct pl_label l[] = { TEXT("family", pl_agg_table_name(t)) };
+
+		pl_exposition_u64(page, l, 1, pl_aggregate_limit(p->merged, t));
+	}
+	pl_exposition_u64(page, exporters, 1, p->config.metrics.max_exporters);
+	gauge(page, "pathline_series_used", NULL,
+		"Members of a family that have series of their own.");
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		struct pl_label l[] = { TEXT("family", pl_agg_table_name(t)) };
+
+		pl_exposition_u64(page, l, 1, pl_aggregate_count(p->merged, t));
+	}
+	pl_exposition_u64(page, exporters, 1, e->n);
+	counter(page, "pathline_series_limited", NULL,
+		"Readings folded into the series labelled other because the family was at its limit.");
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		struct pl_label l[] = { TEXT("family", pl_agg_table_name(t)) };
+		uint64_t sum = 0;
+
+		for (unsigned int i = 0; i < p->n_workers; i++)
+			sum += pl_aggregate_totals(p->workers[i]->engine->aggregate_copy)
+				       ->overflow[t];
+		pl_exposition_u64(page, l, 1, sum);
+	}
+	pl_exposition_u64(page, exporters, 1, e->others.reports);
+	counter(page, "pathline_series_aged", NULL,
+		"Members of a family whose series ended because nothing was heard of them.");
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		struct pl_label l[] = { TEXT("family", pl_agg_table_name(t)) };
+		uint64_t sum = 0;
+
+		for (unsigned int i = 0; i < p->n_workers; i++)
+			sum += pl_aggregate_totals(p->workers[i]->engine->aggregate_copy)->aged[t];
+		pl_exposition_u64(page, l, 1, sum);
+	}
+}
+
+/* ---- queues, ports, links, paths ---- */
+
+/* Numbers as label texts: empty where the key has none, "other" in the overflow series. */
+struct port_labels {
+	char node[24], port[16], queue[16];
+	struct pl_label l[3];
+};
+
+static void port_labels(struct port_labels *t, const struct pl_queue_key *key, bool other)
+{
+	snprintf(t->node, sizeof(t->node), other ? "other" : "%llu", (unsigned long long)key->node);
+	t->port[0] = t->queue[0] = '\0';
+	if (other || (key->has & PL_KEY_HAS_PORT) != 0)
+		snprintf(t->port, sizeof(t->port), other ? "other" : "%u", key->port);
+	if (other || (key->has & PL_KEY_HAS_QUEUE) != 0)
+		snprintf(t->queue, sizeof(t->queue), other ? "other" : "%u", key->queue);
+	t->l[0] = (struct pl_label)TEXT("node", t->node);
+	t->l[1] = (struct pl_label)TEXT("port", t->port);
+	t->l[2] = (struct pl_label)TEXT("queue", t->queue);
+}
+
+enum queue_family { QUEUE_PACKETS, QUEUE_DEPTH, QUEUE_DEPTH_MAX, QUEUE_LATENCY, QUEUE_FAMILIES };
+
+static void write_queue(const struct pl_aggregate *a, const struct pl_agg_queue *q, bool other,
+	enum queue_family family, struct pl_exposition *page)
+{
+	struct port_labels t;
+	uint32_t max;
+
+	port_labels(&t, &q->key, other);
+	if (family == QUEUE_PACKETS)
+		pl_exposition_u64(page, t.l, 3, q->packets);
+	else if (family == QUEUE_DEPTH && q->has_depth)
+		pl_exposition_u64(page, t.l, 3, q->last_depth);
+	else if (family == QUEUE_DEPTH_MAX && pl_aggregate_max(a, &q->depth_max, &max))
+		pl_exposition_u64(page, t.l, 3, max);
+	else if (family == QUEUE_LATENCY)
+		pl_exposition_hist(page, t.l, 3, &q->latency, &pl_bounds_latency);
+}
+
+static void write_queues(const struct pl_aggregate *a, struct pl_exposition *page)
+{
+	static const struct {
+		const char *name, *unit, *help;
+		enum pl_metric_type type;
+	} rows[QUEUE_FAMILIES] = {
+		{ "pathline_queue_packets", NULL,
+			"Packets reported through a queue. At most aggregate.max_queues series, and other.",
+			PL_METRIC_COUNTER },
+		{ "pathline_queue_depth", NULL,
+			"Last reported occupancy, in the exporter's unit (bytes, cells or packets).",
+			PL_METRIC_GAUGE },
+		{ "pathline_queue_depth_max", NULL,
+			"Largest occupancy of this and the last slot of aggregate.slot, in the exporter's unit.",
+			PL_METRIC_GAUGE },
+		{ "pathline_hop_latency_seconds", "seconds",
+			"Time within the node, of packets through a queue.", PL_METRIC_HISTOGRAM },
+	};
+	const struct pl_agg_queue *q, *over = pl_aggregate_queue_overflow(a);
+
+	for (unsigned int k = 0; k < QUEUE_FAMILIES; k++) {
+		uint32_t pos = 0;
+
+		pl_exposition_family(page, rows[k].name, rows[k].type, rows[k].unit, rows[k].help);
+		while ((q = pl_aggregate_queue(a, &pos)) != NULL)
+			write_queue(a, q, false, k, page);
+		if (over->seen_ns != 0)
+			write_queue(a, over, true, k, page);
+	}
+}
+
+static void write_ports(const struct pl_aggregate *a, struct pl_exposition *page)
+{
+	const struct pl_agg_port *x, *over = pl_aggregate_port_overflow(a);
+	struct port_labels t;
+	uint32_t pos = 0, max;
+
+	counter(page, "pathline_port_packets", NULL,
+		"Packets reported out of a port. At most aggregate.max_ports series, and other.");
+	while ((x = pl_aggregate_port(a, &pos)) != NULL) {
+		port_labels(&t, &x->key, false);
+		pl_exposition_u64(page, t.l, 2, x->packets);
+	}
+	if (over->seen_ns != 0) {
+		port_labels(&t, &over->key, true);
+		pl_exposition_u64(page, t.l, 2, over->packets);
+	}
+	gauge(page, "pathline_port_utilization", NULL,
+		"Last reported utilization of an egress port, in the exporter's unit.");
+	for (pos = 0; (x = pl_aggregate_port(a, &pos)) != NULL;) {
+		port_labels(&t, &x->key, false);
+		if (x->has_util)
+			pl_exposition_u64(page, t.l, 2, x->last_util);
+	}
+	gauge(page, "pathline_port_utilization_max", NULL,
+		"Largest utilization of this and the last slot of aggregate.slot, in the exporter's unit.");
+	for (pos = 0; (x = pl_aggregate_port(a, &pos)) != NULL;) {
+		port_labels(&t, &x->key, false);
+		if (pl_aggregate_max(a, &x->util_max, &max))
+			pl_exposition_u64(page, t.l, 2, max);
+	}
+}
+
+struct link_labels {
+	char text[4][24];
+	struct pl_label l[5];
+};
+
+static void link_labels(struct link_labels *t, const struct pl_link_key *key, bool other)
+{
+	static const char *const names[] = { "node", "port", "peer", "peer_port" };
+
+	memset(t->text, 0, sizeof(t->text));
+	snprintf(t->text[0], sizeof(t->text[0]), other ? "other" : "%llu",
+		(unsigned long long)key->a);
+	if (other || (key->has & PL_KEY_HAS_PORT) != 0)
+		snprintf(t->text[1], sizeof(t->text[1]), other ? "other" : "%u", key->a_port);
+	snprintf(t->text[2], sizeof(t->text[2]), other ? "other" : "%llu",
+		(unsigned long long)key->b);
+	if (other || (key->has & PL_KEY_HAS_INGRESS) != 0)
+		snprintf(t->text[3], sizeof(t->text[3]), other ? "other" : "%u", key->b_port);
+	for (unsigned int i = 0; i < 4; i++)
+		t->l[i] = (struct pl_label)TEXT(names[i], t->text[i]);
+}
+
+static void write_link(
+	const struct pl_agg_link *x, bool other, unsigned int family, struct pl_exposition *page)
+{
+	struct link_labels t;
+
+	link_labels(&t, &x->key, other);
+	if (family == 0)
+		pl_exposition_u64(page, t.l, 4, x->reports);
+	if (family == 1) {
+		for (unsigned int c = 0; c < PL_CLOCK_MAX; c++) {
+			t.l[4] = (struct pl_label)TEXT("clock", pl_clock_quality_name(c));
+			pl_exposition_u64(page, t.l, 5, x->clock[c]);
+		}
+	}
+	if (family == 2)
+		pl_exposition_hist(page, t.l, 4, &x->latency, &pl_bounds_latency);
+}
+
+static void write_links(const struct pl_aggregate *a, struct pl_exposition *page)
+{
+	static const struct {
+		const char *name, *unit, *help;
+		enum pl_metric_type type;
+	} rows[] = {
+		{ "pathline_link_packets", NULL,
+			"Packets reported over a link. At most aggregate.max_links series, and other.",
+			PL_METRIC_COUNTER },
+		{ "pathline_link_clock_readings", NULL,
+			"Link latencies read, by what the two nodes' clocks are worth; only ok ones are in "
+			"pathline_link_latency_seconds.",
+			PL_METRIC_COUNTER },
+		{ "pathline_link_latency_seconds", "seconds",
+			"Time from a node's egress to the next one's ingress, by the two nodes' clocks.",
+			PL_METRIC_HISTOGRAM },
+	};
+	const struct pl_agg_link *x, *over = pl_aggregate_link_overflow(a);
+
+	for (unsigned int k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		uint32_t pos = 0;
+
+		pl_exposition_family(page, rows[k].name, rows[k].type, rows[k].unit, rows[k].help);
+		while ((x = pl_aggregate_link(a, &pos)) != NULL)
+			write_link(x, false, k, page);
+		if (over->seen_ns != 0)
+			write_link(over, true, k, page);
+	}
+}
+
+/* The nodes of a path, "1>2>3"; a path longer than what is kept ends in ">…". */
+static void path_text(const struct pl_agg_path *x, char *dst, size_t cap)
+{
+	size_t n = 0;
+
+	dst[0] = '\0';
+	for (unsigned int i = 0; i < x->hop_count && i < PL_PATH_STEPS_MAX && n < cap; i++)
+		n += (size_t)snprintf(dst + n, cap - n, i == 0 ? "%llu" : ">%llu",
+			(unsigned long long)x->steps[i].node);
+	if (x->hop_count > PL_PATH_STEPS_MAX && n < cap)
+		snprintf(dst + n, cap - n, ">…");
+}
+
+static void write_path(
+	const struct pl_agg_path *x, bool other, unsigned int family, struct pl_exposition *page)
+{
+	char nodes[PL_PATH_STEPS_MAX * 21 + 8];
+	struct pl_label l[2] = { HEX("path_id", x->key.path_id), TEXT("nodes", nodes) };
+
+	if (other)
+		l[0] = (struct pl_label)TEXT("path_id", "other");
+	if (family == 0)
+		pl_exposition_u64(page, l, 1, x->reports);
+	if (family == 1 && !other) {
+		path_text(x, nodes, sizeof(nodes));
+		pl_exposition_u64(page, l, 2, x->hop_count);
+	}
+	if (family == 2)
+		pl_exposition_hist(page, l, 1, &x->latency, &pl_bounds_latency);
+}
+
+static void write_paths(const struct pl_aggregate *a, struct pl_exposition *page)
+{
+	static const struct {
+		const char *name, *unit, *help;
+		enum pl_metric_type type;
+	} rows[] = {
+		{ "pathline_path_packets", NULL,
+			"Packets reported over a path. At most aggregate.max_paths series, and other.",
+			PL_METRIC_COUNTER },
+		{ "pathline_path_hops", NULL, "Hops of a path, with its nodes in order.",
+			PL_METRIC_GAUGE },
+		{ "pathline_path_latency_seconds", "seconds",
+			"Sum of a packet's hop latencies, where every hop gave one.",
+			PL_METRIC_HISTOGRAM },
+	};
+	const struct pl_agg_path *x, *over = pl_aggregate_path_overflow(a);
+
+	for (unsigned int k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		uint32_t pos = 0;
+
+		pl_exposition_family(page, rows[k].name, rows[k].type, rows[k].unit, rows[k].help);
+		while ((x = pl_aggregate_path(a, &pos)) != NULL)
+			write_path(x, false, k, page);
+		if (over->seen_ns != 0)
+			write_path(over, true, k, page);
+	}
+}
+
+/* ---- events and outputs ---- */
+
+static void write_events(
+	const struct pl_totals *t, const struct pl_pipeline *p, struct pl_exposition *page)
+{
+	uint64_t flows = 0, raised = 0;
+
+	counter(page, "pathline_events", NULL,
+		"Events told, by kind; a begin and its end are two.");
+	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++) {
+		struct pl_label l[] = { TEXT("event", pl_event_kind_name(i)) };
+
+		pl_exposition_u64(page, l, 1, t->events[i]);
+	}
+	counter(page, "pathline_events_limited", NULL,
+		"Events held back because one kind and place had too many (detect.limit_*).");
+	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++) {
+		struct pl_label l[] = { TEXT("event", pl_event_kind_name(i)) };
+
+		pl_exposition_u64(page, l, 1, t->events_limited[i]);
+	}
+	counter_value(page, "pathline_events_dropped", NULL, "Events for which there was no room.",
+		t->events_dropped);
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		flows += p->workers[i]->snap.flows;
+		raised += p->workers[i]->snap.raised;
+	}
+	gauge_value(page, "pathline_flows", NULL, "Flows whose path is remembered.", (double)flows);
+	gauge_value(page, "pathline_levels_raised", NULL,
+		"Queues and hops above their threshold now.", (double)raised);
+	counter_value(page, "pathline_flows_evicted", NULL,
+		"Flows forgotten while still fresh: detect.max_flows is too small.",
+		t->flows_evicted);
+	counter_value(page, "pathline_levels_unfollowed", NULL,
+		"Crossings not followed because detect.max_queues is too small.", t->queues_full);
+}
+
+static void write_outputs(struct pl_pipeline *p, struct pl_exposition *page)
+{
+	static const struct {
+		const char *name, *unit, *help;
+		size_t offset;
+		bool gauge;
+	} rows[] = {
+		{ "pathline_output_offered", NULL,
+			"Entries (a report with its hops, or an event) offered to an output: accepted and "
+			"dropped with cause queue_full.",
+			offsetof(struct pl_output_stats, offered), false },
+		{ "pathline_output_accepted", NULL,
+			"Entries taken into an output's queue: filtered, delivered, dropped with any other cause, "
+			"and waiting.",
+			offsetof(struct pl_output_stats, accepted), false },
+		{ "pathline_output_filtered", NULL, "Entries its expression is not true of.",
+			offsetof(struct pl_output_stats, filtered), false },
+		{ "pathline_output_delivered", NULL, "Entries delivered.",
+			offsetof(struct pl_output_stats, delivered), false },
+		{ "pathline_output_errors", NULL, "Failed attempts to deliver.",
+			offsetof(struct pl_output_stats, errors), false },
+		{ "pathline_output_written_bytes", "bytes", "Handed to the system.",
+			offsetof(struct pl_output_stats, bytes), false },
+		{ "pathline_output_rotations", NULL, "Files begun after the first.",
+			offsetof(struct pl_output_stats, rotations), false },
+	};
+	struct pl_output_stats s[PL_OUTPUTS_MAX];
+
+	for (unsigned int i = 0; i < p->n_outputs; i++)
+		pl_output_stats(p->outputs[i], &s[i]);
+	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		counter(page, rows[k].name, rows[k].unit, rows[k].help);
+		for (unsigned int i = 0; i < p->n_outputs; i++) {
+			struct pl_label l[] = { TEXT("output", pl_output_name(p->outputs[i])) };
+
+			pl_exposition_u64(page, l, 1, value_at(&s[i], rows[k].offset));
+		}
+	}
+	counter(page, "pathline_output_dropped", NULL,
+		"Entries an output could not deliver, by cause.");
+	for (unsigned int i = 0; i < p->n_outputs; i++) {
+		for (unsigned int c = 0; c < PL_EXPORT_DROP_MAX; c++) {
+			struct pl_label l[] = { TEXT("output", pl_output_name(p->outputs[i])),
+				TEXT("cause", pl_export_drop_name(c)) };
+
+			pl_exposition_u64(page, l, 2, s[i].dropped[c]);
+		}
+	}
+	gauge(page, "pathline_output_waiting", NULL, "Entries in an output's queues and buffer.");
+	for (unsigned int i = 0; i < p->n_outputs; i++) {
+		struct pl_label l[] = { TEXT("output", pl_output_name(p->outputs[i])) };
+
+		pl_exposition_u64(page, l, 1, s[i].waiting + s[i].queued);
+	}
+	gauge(page, "pathline_output_up", NULL, "Whether the last attempt to deliver succeeded.");
+	for (unsigned int i = 0; i < p->n_outputs; i++) {
+		struct pl_label l[] = { TEXT("output", pl_output_name(p->outputs[i])) };
+
+		pl_exposition_u64(page, l, 1, s[i].last_error == 0);
+	}
+}
+
+int pl_metrics_write(struct pl_pipeline *p, struct pl_exposition *page)
+{
+	struct pl_totals totals;
+	struct exporters exporters;
+	int r;
+
+	pthread_mutex_lock(&p->lock);
+	r = pl_pipeline_snapshot(p);
+	if (r == 0)
+		r = gather_exporters(p, &exporters);
+	if (r < 0) {
+		pthread_mutex_unlock(&p->lock);
+		return r;
+	}
+	totals = p->gone;
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		pl_totals_add(&totals, &p->workers[i]->snap.totals);
+	write_self(p, page);
+	write_listeners(p, page);
+	write_totals(&totals, page);
+	write_exporters(&exporters, page);
+	write_limits(p, &exporters, page);
+	write_queues(p->merged, page);
+	write_ports(p->merged, page);
+	write_links(p->merged, page);
+	write_paths(p->merged, page);
+	write_events(&totals, p, page);
+	write_outputs(p, page);
+	pthread_mutex_unlock(&p->lock);
+	free(exporters.list);
+	return 0;
+}
+
+/* Samples of one histogram: its buckets, +Inf, sum and count. */
+static uint64_t hist_series(const struct pl_exposition_bounds *b)
+{
+	return (uint64_t)(b->last - b->first) / b->step + 1 + 3;
+}
+
+uint64_t pl_metrics_series(const struct pl_config *config)
+{
+	uint64_t hist = hist_series(&pl_bounds_latency);
+	uint64_t fixed = 64 + PL_V_MAX + PL_N_MAX + PL_TOTALS_VERSIONS + PL_MODE_MAX +
+			 2 * PL_EVENT_KIND_MAX + 4 * (PL_AGG_TABLE_MAX + 1);
+
+	return fixed + 7 * pl_config_workers(config) +
+	       (9 + PL_EXPORT_DROP_MAX) * config->outputs.n +
+	       7 * (config->metrics.max_exporters + 1) +
+	       (QUEUE_FAMILIES - 1 + hist) * (config->aggregate.max_queues + 1) +
+	       3 * (config->aggregate.max_ports + 1) +
+	       (1 + PL_CLOCK_MAX + hist) * (config->aggregate.max_links + 1) +
+	       (2 + hist) * (config->aggregate.max_paths + 1);
+}
