@@ -1,52 +1,73 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Carriers and tunnels, level by level as the decoder goes: every cursor stays inside its parent. */
+/*
+ * Carriers and tunnels of any bytes, level by level as the decoder goes, from every kind of link. First
+ * byte: the link, and with the top bit lenient. The inline shortcut and the general walk must agree, and
+ * every result must lie inside the frame.
+ */
 #include "fuzz.h"
 #include "wire/layers.h"
 
 static void inside(const struct pl_cursor *outer, const struct pl_cursor *c)
 {
-	if (c->pos == NULL)
-		return;
 	must(c->pos >= outer->pos && c->pos <= c->end && c->end <= outer->end);
+}
+
+static void same(const struct pl_layers *a, const struct pl_layers *b)
+{
+	must(pl_addr_equal(&a->flow.src, &b->flow.src) &&
+		pl_addr_equal(&a->flow.dst, &b->flow.dst));
+	must(a->flow.sport == b->flow.sport && a->flow.dport == b->flow.dport);
+	must(a->flow.vlan == b->flow.vlan && a->flow.have == b->flow.have);
+	must(a->flow.proto == b->flow.proto && a->flow.dscp == b->flow.dscp);
+	must(a->transport.pos == b->transport.pos && a->transport.end == b->transport.end);
+	must(a->payload.pos == b->payload.pos && a->payload.end == b->payload.end);
+	must(a->ip_version == b->ip_version && a->ttl == b->ttl && a->ecn == b->ecn);
+	must(a->flags == b->flags && a->missing == b->missing);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct pl_layers layers;
-	struct pl_tunnel tunnel;
-	struct pl_cursor frame;
+	struct pl_cursor c;
 	enum pl_link link;
-	enum pl_verdict v;
+	bool lenient;
 
 	if (size < 1)
 		return 0;
 	link = (enum pl_link)(data[0] % PL_LINK_MAX);
-	frame = pl_cursor(data + 1, size - 1);
+	lenient = (data[0] & 0x80) != 0;
+	c = pl_cursor(data + 1, size - 1);
 	for (unsigned int level = 0; level < PL_NESTING_MAX; level++) {
-		if (link == PL_LINK_UDP || link >= PL_LINK_UNKNOWN)
-			return 0;
-		memset(&layers, 0, sizeof(layers));
-		v = pl_layers_walk(&layers, frame, link, (data[0] & 0x80) != 0);
+		struct pl_layers any, usual;
+		struct pl_tunnel t;
+		enum pl_verdict v = pl_layers_walk_any(&any, c, link, lenient);
+
 		must(v < PL_V_MAX);
-		inside(&frame, &layers.transport);
-		inside(&frame, &layers.payload);
-		inside(&frame, &layers.hop_opts);
-		inside(&frame, &layers.dst_opts);
+		if (pl_layers_walk_usual(&usual, &c, link)) {
+			must(v == PL_V_OK);
+			same(&usual, &any);
+		}
+		inside(&c, &any.transport);
+		inside(&c, &any.payload);
+		if (any.flags & PL_LAYERS_HOP_OPTS)
+			inside(&c, &any.hop_opts);
+		if (any.flags & PL_LAYERS_DST_OPTS)
+			inside(&c, &any.dst_opts);
 		if (v != PL_V_OK)
 			return 0;
-		must(layers.ip_version == 4 || layers.ip_version == 6);
-		must(layers.flow.dscp < 64 && layers.flow.vlan < 4096);
-		memset(&tunnel, 0, sizeof(tunnel));
-		v = pl_tunnel_open(&tunnel, &layers);
-		must(v < PL_V_MAX);
-		if (v != PL_V_OK || tunnel.kind == PL_TUNNEL_NONE)
+		must((any.flow.have & PL_FLOW_PORTS) == 0 || (any.flags & PL_LAYERS_FRAGMENT) == 0);
+		must(any.ip_version == 4 || any.ip_version == 6);
+		must(any.flow.dscp < 64 && any.flow.vlan < 4096);
+		must((any.missing != 0) == ((any.flags & PL_LAYERS_CUT) != 0));
+		v = pl_tunnel_open(&t, &any);
+		must(v == PL_V_OK || t.kind == PL_TUNNEL_NONE);
+		if (v != PL_V_OK || t.kind == PL_TUNNEL_NONE || t.inner_link == PL_LINK_UNKNOWN)
 			return 0;
-		inside(&frame, &tunnel.options);
-		inside(&frame, &tunnel.inner);
+		inside(&c, &t.inner);
+		inside(&c, &t.options);
 		/* An opened tunnel has consumed at least an IP header. */
-		must(pl_cursor_left(&tunnel.inner) + 20 <= pl_cursor_left(&frame));
-		frame = tunnel.inner;
-		link = tunnel.inner_link;
+		must(pl_cursor_left(&t.inner) + 20 <= pl_cursor_left(&c));
+		c = t.inner;
+		link = t.inner_link;
 	}
 	return 0;
 }
