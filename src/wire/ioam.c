@@ -92,6 +92,9 @@ enum pl_verdict pl_ioam_trace_parse(struct pl_ioam_trace *ret, const struct pl_i
 		return PL_V_IOAM_REMAINING;
 	if (!ret->incremental)
 		pl_cursor_skip(&ret->nodes, (size_t)ret->remaining * 4);
+	/* All that nodes write is words; so no more than PL_IOAM_NODES_MAX of them can be there. */
+	if (pl_cursor_left(&c) % 4 != 0)
+		return PL_V_IOAM_WALK;
 	/* Nodes that write nothing cannot have filled anything. */
 	if ((ret->type & (WORD_BITS | WIDE_BITS | PL_IOAM_SNAPSHOT)) == 0 &&
 		pl_cursor_left(&ret->nodes) > 0)

@@ -409,7 +409,8 @@ static void test_put_bytes(void)
 
 static void test_put_refused(void)
 {
-	uint8_t memory[1100], memory2[8];
+	uint8_t memory[1100], memory2[8], *copy;
+	struct seen s;
 	struct pl_build b = pl_build(memory, sizeof(memory));
 	struct pl_build small = pl_build(memory2, sizeof(memory2));
 	struct pl_ioam_trace head = { .type = 0x800000, .remaining = 61 };
@@ -423,6 +424,15 @@ static void test_put_refused(void)
 	eq(pl_ioam_put_trace(&b, &head, 0x31, &node, 1), -EINVAL, "a snapshot of 3 bytes");
 	head.type = 0x1000000;
 	eq(pl_ioam_put_trace(&b, &head, 0x31, NULL, 0), -EINVAL, "25 bits");
+	/* The largest data space, full of the smallest nodes; one byte more is no node. */
+	memset(memory, 0, sizeof(memory));
+	memcpy(memory, "\x31\xfe\0\0\0\0\x08\0\x80\0\0\0", 12);
+	eq(read_copy(&s, memory, 256, &copy), PL_V_OK, "61 nodes");
+	eq(s.nodes, PL_IOAM_NODES_MAX);
+	free(copy);
+	memory[1] = 0xff;
+	eq(read_copy(&s, memory, 257, &copy), PL_V_IOAM_WALK, "61 nodes and a byte");
+	free(copy);
 	eq(pl_ioam_put_pot(&small, &pot, 0x11), -ENOBUFS);
 	ok(small.full && small.len <= 8);
 }
