@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The command line as a whole: help of every command, exit codes, completion in a real bash, JSON forms."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+binary = os.path.abspath(sys.argv[1])
+number = failed = 0
+
+
+def ok(good, name, detail=''):
+    global number, failed
+    number += 1
+    failed += not good
+    print('%s %d - %s' % ('ok' if good else 'not ok', number, name))
+    if not good and detail:
+        print('\n'.join('# ' + line for line in str(detail).splitlines()))
+
+
+def run(*args, **kw):
+    return subprocess.run([binary] + list(args), stdout=kw.pop('stdout', subprocess.PIPE),
+                          stderr=subprocess.PIPE, text=True, timeout=60, **kw)
+
+
+def expect(args, code, out=None, err=None):
+    r = run(*args)
+    good = r.returncode == code and (out is None or out in r.stdout) and (err is None or err in r.stderr)
+    ok(good, 'pathline %s: exit code %d' % (' '.join(args), code),
+       'got %d\n%s\n%s' % (r.returncode, r.stdout[-500:], r.stderr[-500:]))
+    return r
+
+
+def commands():
+    lines = run('help').stdout.split('Commands:\n')[1].split('\n\n')[0].splitlines()
+    return [line.split()[0] for line in lines]
+
+
+expect([], 2, err='Usage: pathline COMMAND')
+expect(['help'], 0, out='Commands:')
+expect(['--help'], 0, out='Commands:')
+expect(['--version'], 0, out='pathline ')
+expect(['dokter'], 2, err="did you mean 'doctor'?")
+expect(['vers'], 2, err="did you mean 'version'?")
+expect(['zzzzzzzz'], 2, err="unknown command 'zzzzzzzz'")
+expect(['help', 'dokter'], 2, err='doctor')
+expect(['help', 'a', 'b'], 2)
+expect(['version', 'x'], 2)
+expect(['version', '--outputt', 'json'], 2, err='--output')
+expect(['version', '-o', 'xml'], 2)
+expect(['completion', 'csh'], 2)
+expect(['completion'], 2)
+expect(['bench', 'nothing-of-this-name'], 2, err='--list')
+expect(['bench', '--pairs', '2'], 2, err='--pairs')
+
+names = commands()
+ok(len(names) >= 5, 'the overview lists the commands')
+for name in names:
+    page = expect(['help', name], 0, out='Usage: pathline ' + name).stdout
+    ok(run(name, '--help').stdout == page, '%s --help is its help page' % name)
+    man = run('help', '--man', name)
+    ok(man.returncode == 0 and '.SH EXIT STATUS' in man.stdout, '%s has a manual page' % name)
+    if shutil.which('mandoc'):
+        lint = subprocess.run(['mandoc', '-T', 'lint', '-W', 'warning'], input=man.stdout, capture_output=True,
+                              text=True)
+        ok(lint.returncode == 0, "mandoc finds no fault in %s's page" % name, lint.stdout)
+    ok(max(map(len, page.splitlines())) <= 100, "%s's page is at most 100 columns wide" % name,
+       max(page.splitlines(), key=len))
+    unknown = run(name, '--no-such-option')
+    ok(unknown.returncode == 2 and '--no-such-option' in unknown.stderr and unknown.stdout == '',
+       '%s refuses an unknown option by name' % name, unknown.stderr)
+
+version = json.loads(expect(['version', '-o', 'json'], 0).stdout)
+ok(version['version'] == run('version').stdout.split()[1], 'both forms of version agree')
+
+doctor = run('doctor', '-o', 'json')
+report = json.loads(doctor.stdout)
+ok(doctor.returncode == (69 if report['fail'] else 0), "doctor's exit code follows its findings")
+ok(len(report['checks']) == report['ok'] + report['warn'] + report['fail'], 'doctor counts its findings')
+ok(all(c['status'] == 'ok' or c.get('fix') for c in report['checks']), 'whatever is not ok has a remedy')
+ok(len(run('doctor').stdout.splitlines()) >= len(report['checks']), "doctor's text has a line for each")
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+    try:
+        taken.bind(('', 54321))
+        checks = {c['name']: c for c in json.loads(run('doctor', '-o', 'json').stdout)['checks']}
+        ok(checks['udp port 54321']['status'] == 'warn' and 'ss ' in checks['udp port 54321']['fix'],
+           'doctor sees a port that is taken', checks['udp port 54321'])
+    except OSError as error:
+        print('ok %d - doctor sees a port that is taken # SKIP %s' % (number + 1, error))
+        number += 1
+
+full = run('version', stdout=open('/dev/full', 'w'))
+ok(full.returncode == 1 and 'No space left' in full.stderr, 'a full disk is a failure', full.stderr)
+
+
+def complete(*words):
+    """What bash offers for the last word."""
+    script = '''
+        source "$1"; shift
+        COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+        _pathline
+        printf '%s\\n' "${COMPREPLY[@]}"
+    '''
+    r = subprocess.run(['bash', '-c', script, 'bash', completion, 'pathline'] + list(words), capture_output=True,
+                       text=True)
+    return [word for word in r.stdout.splitlines() if word] if r.returncode == 0 else r.stderr
+
+
+with tempfile.TemporaryDirectory() as folder:
+    completion = os.path.join(folder, 'pathline')
+    with open(completion, 'w') as out:
+        out.write(run('completion', 'bash').stdout)
+    ok(subprocess.run(['bash', '-n', completion]).returncode == 0, 'bash reads its completion')
+    ok(set(names) <= set(complete('')), 'bash completes commands', complete(''))
+    ok(complete('doc') == ['doctor'], 'bash completes a command', complete('doc'))
+    ok('--output' in complete('doctor', '--o'), 'bash completes an option', complete('doctor', '--o'))
+    ok(complete('doctor', '-o', 'js') == ['json'], 'bash completes a choice', complete('doctor', '-o', 'js'))
+    ok(complete('doctor', '--output', '=', 'js') == ['json'], 'bash completes a choice after =')
+    ok(complete('completion', 'z') == ['zsh'], 'bash completes an operand', complete('completion', 'z'))
+    ok(complete('help', 'doc') == ['doctor'], 'bash completes the command of help')
+    for shell in ('zsh', 'fish'):
+        text = run('completion', shell).stdout
+        ok(all(name in text for name in names), '%s: every command is in its completion' % shell)
+        if shutil.which(shell):
+            path = os.path.join(folder, shell)
+            with open(path, 'w') as out:
+                out.write(text)
+            r = subprocess.run([shell, '-n', path], capture_output=True, text=True)
+            ok(r.returncode == 0, '%s reads its completion' % shell, r.stderr)
+        else:
+            print('ok %d - %s reads its completion # SKIP no %s' % (number + 1, shell, shell))
+            number += 1
+
+print('1..%d' % number)
+sys.exit(1 if failed else 0)
