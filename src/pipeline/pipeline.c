@@ -390,6 +390,21 @@ int pl_pipeline_stats(struct pl_pipeline *p, struct pl_pipeline_stats *ret)
 	return r;
 }
 
+int pl_pipeline_aggregate(struct pl_pipeline *p, struct pl_aggregate *into)
+{
+	int r;
+
+	pthread_mutex_lock(&p->lock);
+	r = pl_pipeline_snapshot(p);
+	if (r == 0) {
+		pl_aggregate_reset(into);
+		pl_aggregate_tick(into, pl_clock_mono_ns());
+		pl_aggregate_merge(into, p->merged);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
 /* Why an output is not what was promised, or NULL. */
 static const char *output_trouble(
 	struct pl_pipeline *p, unsigned int i, struct pl_output_stats *ret)

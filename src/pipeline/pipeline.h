@@ -60,6 +60,9 @@ struct pl_pipeline_stats {
 /* -ETIMEDOUT when a worker did not answer within a second. */
 int pl_pipeline_stats(struct pl_pipeline *pipeline, struct pl_pipeline_stats *ret);
 
+/* Adds what all workers see now to `into`, which is emptied first. As pl_pipeline_stats. */
+int pl_pipeline_aggregate(struct pl_pipeline *pipeline, struct pl_aggregate *into);
+
 /* Whether every promise holds: listeners alive, outputs able to write and to keep up. Adds an object that
  * says so to `json` unless it is NULL. */
 bool pl_pipeline_ready(struct pl_pipeline *pipeline, struct pl_buf *json);

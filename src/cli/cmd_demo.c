@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pathline demo: the collector at work on real datagrams over loopback, needing nothing: no argument, no
+ * right, no network. At the end the books are compared: every report the network made was lost on purpose,
+ * or sent; everything sent was received, or dropped by the kernel, which says how many.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/num.h"
+#include "cli/command.h"
+#include "cli/daemon.h"
+#include "cli/demo_traffic.h"
+#include "cli/demo_view.h"
+
+#define SECOND_NS   UINT64_C(1000000000)
+#define STORY_NS    (40 * SECOND_NS)
+#define SETTLE_NS   (2 * SECOND_NS)
+#define DRAIN_NS    (3 * SECOND_NS)
+#define FRAME_MS    250
+#define STATUS_NS   (5 * SECOND_NS)
+#define RATE        5000.0
+#define QUEUE_DEPTH 5000
+
+static struct {
+	bool headless;
+	const char *form;
+	uint64_t duration_ns, seed;
+	double rate;
+} args;
+
+static const struct pl_opt *options(void)
+{
+	static const char *const forms[] = { "table", "json", "jsonl", NULL };
+	static const struct pl_opt table[] = {
+		{ PL_OPT_DURATION, 'd', "duration", &args.duration_ns, "TIME",
+			"stop after so long (default: 20s when headless, else when asked to)",
+			NULL },
+		{ PL_OPT_FLAG, 0, "headless", &args.headless, NULL,
+			"no live view, only the summary at the end", NULL },
+		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM", "form of the summary", forms },
+		{ PL_OPT_RATE, 'r', "rate", &args.rate, "RATE", "reports per second (default 5000)",
+			NULL },
+		{ PL_OPT_U64, 0, "seed", &args.seed, "N",
+			"the same seed makes the same network (default 1)", NULL },
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	return table;
+}
+
+struct demo {
+	struct pl_daemon daemon;
+	struct pl_demo_traffic *traffic;
+	struct pl_demo_view *view;
+	struct pl_aggregate *aggregate;
+	struct pl_pipeline_stats stats;
+	struct pl_demo_account account;
+	uint64_t began_ns, lasted_ns, left;
+	int signals;
+};
+
+/* ---- setting up ---- */
+
+static int add_view(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
+{
+	struct pl_export *e;
+	int r = pl_demo_view_export(arg, &e);
+
+	return r < 0 ? r : pl_pipeline_add_output(pipeline, "view", e, 65536, diag);
+}
+
+static int replace(char **text, const char *with)
+{
+	char *copy = strdup(with);
+
+	if (copy == NULL)
+		return -ENOMEM;
+	free(*text);
+	*text = copy;
+	return 0;
+}
+
+/* One source on a free port of loopback, and thresholds that fit the network that is shown. */
+static int make_config(struct pl_config *ret, const char *listen)
+{
+	static const char text[] = "sources:\n  - uri: udp://127.0.0.1:0\n";
+	int r = pl_config_parse(ret, "demo", text, sizeof(text) - 1, NULL);
+
+	if (r < 0)
+		return r;
+	ret->detect.queue_depth.threshold = QUEUE_DEPTH;
+	ret->detect.hop_latency.on = false;
+	return replace(&ret->web.listen, listen);
+}
+
+static int open_daemon(struct demo *d, struct pl_diag *diag)
+{
+	/* The usual address, or a free port when something else is there. */
+	static const char *const listens[] = { "127.0.0.1:8400", "127.0.0.1:0" };
+	int r = -EADDRINUSE;
+
+	for (size_t i = 0; r == -EADDRINUSE && i < sizeof(listens) / sizeof(listens[0]); i++) {
+		struct pl_config config;
+
+		r = make_config(&config, listens[i]);
+		if (r == 0)
+			r = pl_daemon_open(&d->daemon, &config, add_view, d->view, diag);
+		if (r < 0)
+			pl_config_done(&config);
+	}
+	return r;
+}
+
+static int open_demo(struct demo *d, struct pl_diag *diag)
+{
+	struct pl_demo_traffic_options traffic = {
+		.rate = args.rate,
+		.story_ns = args.duration_ns > 0 && args.duration_ns < STORY_NS ? args.duration_ns
+										: STORY_NS,
+		.seed = args.seed,
+	};
+	struct pl_aggregate_options aggregate;
+	char uri[32];
+	uint16_t port;
+	int r;
+
+	r = pl_demo_view_new(&d->view);
+	if (r == 0)
+		r = open_daemon(d, diag);
+	if (r < 0)
+		return r;
+	pl_config_aggregate(pl_pipeline_config(d->daemon.pipeline), &aggregate);
+	r = pl_aggregate_new(&d->aggregate, &aggregate);
+	if (r < 0)
+		return r;
+	pl_pipeline_listener(d->daemon.pipeline, 0, &port);
+	snprintf(uri, sizeof(uri), "udp://127.0.0.1:%u", port);
+	traffic.uri = uri;
+	d->began_ns = pl_clock_mono_ns();
+	return pl_demo_traffic_start(&d->traffic, &traffic, diag);
+}
+
+static void close_demo(struct demo *d)
+{
+	pl_demo_traffic_free(d->traffic);
+	pl_daemon_done(&d->daemon);
+	pl_demo_view_free(d->view);
+	pl_aggregate_free(d->aggregate);
+	if (d->signals >= 0)
+		close(d->signals);
+}
+
+/* ---- running ---- */
+
+/* Waits; true when a signal or a key asks for the end. */
+static bool wait_or_end(struct demo *d, int timeout_ms, bool keys)
+{
+	struct pollfd fds[2] = { { .fd = d->signals, .events = POLLIN },
+		{ .fd = keys ? STDIN_FILENO : -1, .events = POLLIN } };
+
+	if (poll(fds, 2, timeout_ms) <= 0)
+		return false;
+	if ((fds[0].revents & POLLIN) != 0) {
+		struct signalfd_siginfo info;
+
+		return read(d->signals, &info, sizeof(info)) == (ssize_t)sizeof(info);
+	}
+	if ((fds[1].revents & (POLLIN | POLLHUP)) != 0) {
+		char key;
+
+		return read(STDIN_FILENO, &key, 1) == 1 && (key == 'q' || key == 'Q');
+	}
+	return false;
+}
+
+static void run_demo(struct demo *d)
+{
+	bool screen = !args.headless && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
+	uint64_t end_ns = args.duration_ns > 0 ? d->began_ns + args.duration_ns : UINT64_MAX;
+	uint64_t stored = 0, stored_at_ns = d->began_ns, status_ns = d->began_ns;
+	char metrics[128];
+	struct pl_demo_frame frame = {
+		.traffic = pl_demo_traffic_describe(d->traffic),
+		.metrics = metrics,
+		.stats = &d->stats,
+		.aggregate = d->aggregate,
+	};
+
+	snprintf(metrics, sizeof(metrics), "http://%s/metrics", pl_http_address(d->daemon.http));
+	if (!args.headless && !screen)
+		printf("network: %s\nmetrics: %s\n", frame.traffic, metrics);
+	if (screen)
+		pl_demo_view_terminal(d->view, true);
+	for (;;) {
+		uint64_t now = pl_clock_mono_ns();
+
+		if (now >= end_ns)
+			break;
+		if (wait_or_end(d,
+			    end_ns - now < FRAME_MS * UINT64_C(1000000)
+				    ? (int)((end_ns - now) / 1000000) + 1
+				    : FRAME_MS,
+			    screen))
+			break;
+		if (args.headless || pl_pipeline_stats(d->daemon.pipeline, &d->stats) < 0 ||
+			pl_pipeline_aggregate(d->daemon.pipeline, d->aggregate) < 0)
+			continue;
+		now = pl_clock_mono_ns();
+		frame.seconds = (double)(now - d->began_ns) * 1e-9;
+		if (now - stored_at_ns >= SECOND_NS) {
+			frame.rate = (double)(d->stats.totals.stored - stored) * 1e9 /
+				     (double)(now - stored_at_ns);
+			stored = d->stats.totals.stored;
+			stored_at_ns = now;
+		}
+		if (screen) {
+			pl_demo_view_draw(d->view, &frame);
+		} else {
+			bool status = now - status_ns >= STATUS_NS;
+
+			pl_demo_view_print(d->view, &frame, status);
+			if (status)
+				status_ns = now;
+		}
+	}
+	d->lasted_ns = pl_clock_mono_ns() - d->began_ns;
+	pl_demo_view_terminal(d->view, false);
+	frame.last = true;
+	if (!args.headless && !screen)
+		pl_demo_view_print(d->view, &frame, false);
+}
+
+/* Stops the network, lets what is on its way arrive, takes the final figures. */
+static int settle(struct demo *d)
+{
+	uint64_t deadline = pl_clock_mono_ns() + SETTLE_NS;
+
+	pl_demo_traffic_stop(d->traffic, &d->account);
+	do {
+		if (pl_pipeline_stats(d->daemon.pipeline, &d->stats) < 0)
+			return -ETIMEDOUT;
+		if (d->stats.ports.packets + d->stats.ports.kernel_drops >= d->account.sent)
+			break;
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+	} while (pl_clock_mono_ns() < deadline);
+	d->left = pl_daemon_stop(&d->daemon, DRAIN_NS);
+	if (pl_pipeline_stats(d->daemon.pipeline, &d->stats) < 0 ||
+		pl_pipeline_aggregate(d->daemon.pipeline, d->aggregate) < 0)
+		return -ETIMEDOUT;
+	return 0;
+}
+
+/* ---- the books ---- */
+
+static bool balanced(const struct demo *d)
+{
+	const struct pl_demo_account *a = &d->account;
+	const struct pl_pipeline_stats *s = &d->stats;
+	uint64_t verdicts = 0;
+
+	for (unsigned int i = 0; i < PL_V_MAX; i++)
+		verdicts += s->totals.verdicts[i];
+	return a->made == a->sent + a->lost_on_purpose + a->not_sent &&
+	       a->sent == s->ports.packets + s->ports.kernel_drops &&
+	       s->ports.packets == s->totals.packets && s->totals.packets == verdicts &&
+	       s->totals.reports == s->totals.stored && d->left == 0;
+}
+
+static void print_json(const struct demo *d)
+{
+	const struct pl_totals *t = &d->stats.totals;
+	struct pl_buf buf;
+	struct pl_json j;
+
+	pl_buf_init(&buf);
+	pl_json_init(&j, &buf);
+	pl_json_object(&j);
+#define NUMBER(name, value) (pl_json_key(&j, name), pl_json_u64(&j, value))
+	pl_json_key(&j, "kind");
+	pl_json_str(&j, "demo");
+	pl_json_key(&j, "seconds");
+	pl_json_double(&j, (double)d->lasted_ns * 1e-9);
+	NUMBER("reports", t->stored);
+	pl_json_key(&j, "rate");
+	pl_json_double(&j, (double)t->stored * 1e9 / (double)d->lasted_ns);
+	NUMBER("hops", t->hops);
+	NUMBER("lost", t->lost);
+	NUMBER("paths", pl_aggregate_count(d->aggregate, PL_AGG_PATHS));
+	NUMBER("links", pl_aggregate_count(d->aggregate, PL_AGG_LINKS));
+	NUMBER("queues", pl_aggregate_count(d->aggregate, PL_AGG_QUEUES));
+	NUMBER("exporters", d->stats.exporters);
+	pl_json_key(&j, "verdicts");
+	pl_json_object(&j);
+	for (unsigned int i = 0; i < PL_V_MAX; i++) {
+		if (t->verdicts[i] > 0 || i == PL_V_OK)
+			NUMBER(pl_verdict_name(i), t->verdicts[i]);
+	}
+	pl_json_object_end(&j);
+	pl_json_key(&j, "events");
+	pl_json_object(&j);
+	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++)
+		NUMBER(pl_event_kind_name(i), t->events[i]);
+	pl_json_object_end(&j);
+	pl_json_key(&j, "accounting");
+	pl_json_object(&j);
+	NUMBER("made", d->account.made);
+	NUMBER("lost_on_purpose", d->account.lost_on_purpose);
+	NUMBER("not_sent", d->account.not_sent);
+	NUMBER("sent", d->account.sent);
+	NUMBER("kernel_drops", d->stats.ports.kernel_drops);
+	NUMBER("received", d->stats.ports.packets);
+	NUMBER("decoded", t->verdicts[PL_V_OK]);
+	NUMBER("not_decoded", t->packets - t->verdicts[PL_V_OK]);
+	NUMBER("undelivered", d->left);
+	pl_json_key(&j, "balanced");
+	pl_json_bool(&j, balanced(d));
+	pl_json_object_end(&j);
+#undef NUMBER
+	pl_json_object_end(&j);
+	pl_buf_chr(&buf, '\n');
+	if (!buf.failed)
+		fwrite(buf.data, 1, buf.len, stdout);
+	pl_buf_done(&buf);
+}
+
+static void print_text(const struct demo *d)
+{
+	const struct pl_totals *t = &d->stats.totals;
+
+	printf("\n%.1f s: %" PRIu64 " reports of %" PRIu64 " exporters, %" PRIu64
+	       " hops, %u paths\n",
+		(double)d->lasted_ns * 1e-9, t->stored, d->stats.exporters, t->hops,
+		pl_aggregate_count(d->aggregate, PL_AGG_PATHS));
+	printf("events:");
+	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++) {
+		if (t->events[i] > 0)
+			printf(" %s %" PRIu64, pl_event_kind_name(i), t->events[i]);
+	}
+	printf("\nbooks:  made %" PRIu64 " = sent %" PRIu64 " + lost on purpose %" PRIu64
+	       " + not sent %" PRIu64 "\n"
+	       "        sent %" PRIu64 " = received %" PRIu64 " + dropped by the kernel %" PRIu64
+	       "\n"
+	       "        received %" PRIu64 " = decoded %" PRIu64 " + not decoded %" PRIu64
+	       "; %" PRIu64 " found missing\n"
+	       "        %s\n",
+		d->account.made, d->account.sent, d->account.lost_on_purpose, d->account.not_sent,
+		d->account.sent, d->stats.ports.packets, d->stats.ports.kernel_drops, t->packets,
+		t->verdicts[PL_V_OK], t->packets - t->verdicts[PL_V_OK], t->lost,
+		balanced(d) ? "they balance" : "THEY DO NOT BALANCE");
+	printf("\nnext:   pathline listen                    see what your switches send, decoded\n"
+	       "        pathline config init > FILE        then: pathline run -c FILE\n"
+	       "        pathline gen int --help            more networks, versions and faults\n");
+}
+
+static int run(int argc, char **argv)
+{
+	struct demo d = { .signals = -1 };
+	struct pl_opt_list operands;
+	struct pl_diag diag = { .text = "" };
+	sigset_t set;
+	int code, r;
+
+	args.headless = false;
+	args.form = "table";
+	args.duration_ns = 0;
+	args.seed = 1;
+	args.rate = RATE;
+	if (pl_command_parse(&pl_command_demo, argc, argv, &operands, &code) != 0)
+		return code;
+	code = operands.n;
+	pl_opt_list_done(&operands);
+	if (code > 0 || args.rate <= 0) {
+		pl_complain(code > 0 ? "demo takes no operand" : "--rate: more than 0");
+		return PL_EXIT_USAGE;
+	}
+	if (args.headless && args.duration_ns == 0)
+		args.duration_ns = 20 * SECOND_NS;
+	pl_log_set_level(PL_LOG_WARNING);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	d.signals = signalfd(-1, &set, SFD_CLOEXEC);
+	r = d.signals < 0 ? -errno : open_demo(&d, &diag);
+	if (r == 0) {
+		run_demo(&d);
+		r = settle(&d);
+	}
+	if (r < 0) {
+		if (diag.text[0] == '\0')
+			pl_diag_set(&diag, "%s", strerror(-r));
+		pl_complain_diag(&diag);
+		code = r == -ENOMEM ? PL_EXIT_FAILED : PL_EXIT_UNAVAILABLE;
+	} else {
+		if (strcmp(args.form, "table") == 0)
+			print_text(&d);
+		else
+			print_json(&d);
+		code = balanced(&d) && fflush(stdout) == 0 ? PL_EXIT_OK : PL_EXIT_FAILED;
+	}
+	close_demo(&d);
+	return code;
+}
+
+const struct pl_command pl_command_demo = {
+	.name = "demo",
+	.summary = "everything at once, needing nothing: a network's reports, collected and shown",
+	.usage = "[--headless] [-d TIME] [-o FORM]",
+	.description =
+		"Sends the telemetry reports of a small network over loopback to a collector in this process\n"
+		"and shows what it sees, with a page for Prometheus. Within the first minute a path changes, a\n"
+		"queue builds up and reports get lost; each is told as an event. No root, no network, no file.\n"
+		"\n"
+		"At the end it compares the books: what was sent must have been received, or counted as\n"
+		"dropped. Exit code 1 says that they do not balance.",
+	.examples = "  pathline demo\n"
+		    "  pathline demo --headless --duration 20s -o json\n",
+	.options = options,
+	.run = run,
+};
