@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@
 #include "detect/cells.h"
 
 #define LIMIT_MAX     (1U << 20)
-#define CHUNK_HOPS    256
+#define CHUNK_HOPS    64 /* what the passes keep in the first-level cache */
+#define HOPS_MAX      255
 #define CHUNK_PATHS   64
 #define SWEEP_PARTS   16
 #define IDLE_NS_DEF   (300 * (uint64_t)1000000000)
@@ -24,10 +26,35 @@ _Static_assert(
 _Static_assert(
 	sizeof(struct pl_path_key) == 16, "keys have no padding: they are compared as bytes");
 
+/*
+ * Keys as words, built by shifts: a key written field by field and read as words a moment later would wait
+ * for the store buffer each time. The layout is that of the key structures, little-endian.
+ */
+union queue_words {
+	uint64_t w[2];
+	struct pl_queue_key key;
+};
+
+union link_words {
+	uint64_t w[4];
+	struct pl_link_key key;
+};
+
+_Static_assert(offsetof(struct pl_queue_key, port) == 8 &&
+		       offsetof(struct pl_queue_key, queue) == 12 &&
+		       offsetof(struct pl_queue_key, has) == 14,
+	"the shifts of queue_words");
+_Static_assert(offsetof(struct pl_link_key, a_port) == 16 &&
+		       offsetof(struct pl_link_key, b_port) == 20 &&
+		       offsetof(struct pl_link_key, has) == 24,
+	"the shifts of link_words");
+
 /* A hop on its way through the passes over a chunk. */
 struct hop_work {
+	union queue_words queue_key, port_key;
+	union link_words link_key;
 	uint64_t queue_hash, port_hash, link_hash;
-	uint32_t queue, port, link; /* cells; PL_CELL_NONE: this hop has no such cell */
+	uint32_t queue, port, link; /* cells */
 	bool has_queue, has_port, has_link;
 };
 
@@ -45,7 +72,7 @@ struct pl_aggregate {
 	uint64_t slot;
 	uint64_t seed;
 	struct path_work paths[CHUNK_PATHS];
-	struct hop_work hops[CHUNK_HOPS];
+	struct hop_work hops[CHUNK_HOPS + HOPS_MAX];
 };
 
 static const uint32_t cell_size[PL_AGG_TABLE_MAX] = {
@@ -126,62 +153,53 @@ uint64_t pl_aggregate_memory(const struct pl_aggregate_options *options)
  * never reaches the constant that pl_hash_mix adds to it (its upper 16 bits hold at most 7), so no key
  * chosen by a sender makes the product vanish.
  */
-static uint64_t queue_hash(uint64_t seed, const struct pl_queue_key *k)
+static uint64_t queue_hash(uint64_t seed, const uint64_t w[2])
 {
-	return pl_hash_mix(
-		k->node ^ seed, (uint64_t)k->has << 48 | (uint64_t)k->queue << 32 | k->port);
+	return pl_hash_mix(w[0] ^ seed, w[1]);
 }
 
-static uint64_t link_hash(uint64_t seed, const struct pl_link_key *k)
+static uint64_t link_hash(uint64_t seed, const uint64_t w[4])
 {
-	uint64_t a = pl_hash_mix(k->a ^ seed, k->has << 48 | k->a_port);
-	uint64_t b = pl_hash_mix(k->b ^ ~seed, k->has << 48 | k->b_port);
+	uint64_t a = pl_hash_mix(w[0] ^ seed, w[3] << 48 | (uint32_t)w[2]);
+	uint64_t b = pl_hash_mix(w[1] ^ ~seed, w[3] << 48 | w[2] >> 32);
 
 	return a + (b << 31 | b >> 33);
 }
 
-static uint64_t path_hash(uint64_t seed, const struct pl_path_key *k)
+static uint64_t path_hash(uint64_t seed, uint64_t path_id)
 {
-	return pl_hash_mix(k->path_id ^ seed, 0);
+	return pl_hash_mix(path_id ^ seed, 0);
 }
 
-static struct pl_queue_key queue_key(const struct pl_hop *hop)
+static union queue_words port_words(const struct pl_hop *hop)
 {
-	struct pl_queue_key k = { .node = hop->node };
+	union queue_words k = { .w = { hop->node, 0 } };
 
-	if (hop->present & PL_HOP_HAS_egress_port) {
-		k.port = hop->egress_port;
-		k.has |= PL_KEY_HAS_PORT;
-	}
-	if (hop->present & PL_HOP_HAS_queue) {
-		k.queue = hop->queue;
-		k.has |= PL_KEY_HAS_QUEUE;
-	}
+	if (hop->present & PL_HOP_HAS_egress_port)
+		k.w[1] = (uint64_t)PL_KEY_HAS_PORT << 48 | hop->egress_port;
 	return k;
 }
 
-static struct pl_queue_key port_key(const struct pl_hop *hop)
+static union queue_words queue_words(const struct pl_hop *hop)
 {
-	struct pl_queue_key k = { .node = hop->node };
+	union queue_words k = port_words(hop);
 
-	if (hop->present & PL_HOP_HAS_egress_port) {
-		k.port = hop->egress_port;
-		k.has |= PL_KEY_HAS_PORT;
-	}
+	if (hop->present & PL_HOP_HAS_queue)
+		k.w[1] |= (uint64_t)PL_KEY_HAS_QUEUE << 48 | (uint64_t)hop->queue << 32;
 	return k;
 }
 
-static struct pl_link_key link_key(const struct pl_hop *from, const struct pl_hop *to)
+static union link_words link_words(const struct pl_hop *from, const struct pl_hop *to)
 {
-	struct pl_link_key k = { .a = from->node, .b = to->node };
+	union link_words k = { .w = { from->node, to->node, 0, 0 } };
 
 	if (from->present & PL_HOP_HAS_egress_port) {
-		k.a_port = from->egress_port;
-		k.has |= PL_KEY_HAS_PORT;
+		k.w[2] = from->egress_port;
+		k.w[3] = PL_KEY_HAS_PORT;
 	}
 	if (to->present & PL_HOP_HAS_ingress_port) {
-		k.b_port = to->ingress_port;
-		k.has |= PL_KEY_HAS_INGRESS;
+		k.w[2] |= (uint64_t)to->ingress_port << 32;
+		k.w[3] |= PL_KEY_HAS_INGRESS;
 	}
 	return k;
 }
@@ -264,39 +282,35 @@ bool pl_aggregate_max(const struct pl_aggregate *agg, const struct pl_slot_max *
 static void chunk_hash(struct pl_aggregate *agg, const struct pl_path *path,
 	const struct pl_hop *hops, struct path_work *pw, struct hop_work *work)
 {
-	struct pl_path_key pk = { .path_id = path->path_id };
-
 	pw->has_path = !(path->flags & PATH_UNKNOWN) && (path->present & PL_PATH_HAS_path_id);
 	if (pw->has_path) {
-		pw->hash = path_hash(agg->seed, &pk);
+		pw->hash = path_hash(agg->seed, path->path_id);
 		pl_cells_prefetch(&agg->tables[PL_AGG_PATHS], pw->hash);
 	}
 	for (unsigned int i = 0; i < path->hop_count; i++) {
 		const struct pl_hop *hop = &hops[i];
 		struct hop_work *w = &work[i];
-		struct pl_queue_key qk, tk;
 
 		w->has_queue = w->has_port = w->has_link = false;
 		if (!(hop->present & PL_HOP_HAS_node))
 			continue;
 		w->has_queue = true;
-		qk = queue_key(hop);
-		w->queue_hash = queue_hash(agg->seed, &qk);
+		w->queue_key = queue_words(hop);
+		w->queue_hash = queue_hash(agg->seed, w->queue_key.w);
 		pl_cells_prefetch(&agg->tables[PL_AGG_QUEUES], w->queue_hash);
 		if (hop->present & (PL_HOP_HAS_egress_port | PL_HOP_HAS_tx_util)) {
 			w->has_port = true;
-			tk = port_key(hop);
-			w->port_hash = queue_hash(agg->seed, &tk);
+			w->port_key = port_words(hop);
+			w->port_hash = queue_hash(agg->seed, w->port_key.w);
 			pl_cells_prefetch(&agg->tables[PL_AGG_PORTS], w->port_hash);
 		}
 		/* In a partial stack nodes may be missing between two entries; the decoder vouches
 		 * for neighbours by judging their clocks. */
 		if (i > 0 && (hops[i - 1].present & PL_HOP_HAS_node) &&
 			(!(path->flags & PL_FLAG_PARTIAL) || (hop->present & PL_HOP_HAS_clock))) {
-			struct pl_link_key lk = link_key(&hops[i - 1], hop);
-
 			w->has_link = true;
-			w->link_hash = link_hash(agg->seed, &lk);
+			w->link_key = link_words(&hops[i - 1], hop);
+			w->link_hash = link_hash(agg->seed, w->link_key.w);
 			pl_cells_prefetch(&agg->tables[PL_AGG_LINKS], w->link_hash);
 		}
 	}
@@ -332,26 +346,22 @@ static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
 		struct hop_work *w = &work[i];
 
 		if (w->has_queue) {
-			struct pl_queue_key k = queue_key(hop);
 			struct pl_agg_queue *cell;
 
-			w->queue = obtain(agg, PL_AGG_QUEUES, w->queue_hash, &k, sizeof(k));
+			w->queue = obtain(agg, PL_AGG_QUEUES, w->queue_hash, w->queue_key.w,
+				sizeof(w->queue_key));
 			cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], w->queue);
 			__builtin_prefetch(
 				&cell->depth.buckets[pl_hist_index(hop->queue_depth)], 1);
 			__builtin_prefetch(
 				&cell->latency.buckets[pl_hist_index(hop->hop_latency_ns)], 1);
 		}
-		if (w->has_port) {
-			struct pl_queue_key k = port_key(hop);
-
-			w->port = obtain(agg, PL_AGG_PORTS, w->port_hash, &k, sizeof(k));
-		}
-		if (w->has_link) {
-			struct pl_link_key k = link_key(&hops[i - 1], hop);
-
-			w->link = obtain(agg, PL_AGG_LINKS, w->link_hash, &k, sizeof(k));
-		}
+		if (w->has_port)
+			w->port = obtain(agg, PL_AGG_PORTS, w->port_hash, w->port_key.w,
+				sizeof(w->port_key));
+		if (w->has_link)
+			w->link = obtain(agg, PL_AGG_LINKS, w->link_hash, w->link_key.w,
+				sizeof(w->link_key));
 	}
 }
 
@@ -448,10 +458,9 @@ void pl_aggregate_batch(struct pl_aggregate *agg, const struct pl_record_batch *
 	while (first < batch->n_paths) {
 		uint32_t hops = 0;
 
-		/* A path has at most 255 hops, so one always fits. */
 		for (last = first; last < batch->n_paths && last - first < CHUNK_PATHS; last++) {
-			if (hops + batch->paths[last].hop_count > CHUNK_HOPS)
-				break;
+			if (hops >= CHUNK_HOPS)
+				break; /* there was room for one path of any length */
 			chunk_hash(agg, &batch->paths[last], batch->hops + batch->first_hop[last],
 				&agg->paths[last - first], &agg->hops[hops]);
 			hops += batch->paths[last].hop_count;
@@ -603,15 +612,19 @@ static void cell_merge(enum pl_agg_table table, void *into, const void *from)
 	}
 }
 
-static uint64_t cell_hash(uint64_t seed, enum pl_agg_table table, const void *key)
+static uint64_t cell_hash(uint64_t seed, enum pl_agg_table table, const void *cell)
 {
+	uint64_t w[4];
+
 	switch (table) {
 	case PL_AGG_LINKS:
-		return link_hash(seed, key);
+		memcpy(w, cell, sizeof(struct pl_link_key));
+		return link_hash(seed, w);
 	case PL_AGG_PATHS:
-		return path_hash(seed, key);
+		return path_hash(seed, ((const struct pl_path_key *)cell)->path_id);
 	default:
-		return queue_hash(seed, key);
+		memcpy(w, cell, sizeof(struct pl_queue_key));
+		return queue_hash(seed, w);
 	}
 }
 
