@@ -13,7 +13,8 @@ static void bounds(void)
 
 	eq(pl_hist_index(0), 0, "zero");
 	eq(pl_hist_index(1), 0, "one");
-	eq(pl_hist_index(UINT64_MAX), PL_HIST_BUCKETS - 1, "the largest integer is beyond the range");
+	eq(pl_hist_index(UINT64_MAX), PL_HIST_BUCKETS - 1,
+		"the largest integer is beyond the range");
 	eq(pl_hist_index(((uint64_t)1 << 36) + 1), PL_HIST_BUCKETS - 1, "just beyond the range");
 	eq(pl_hist_index((uint64_t)1 << 36), PL_HIST_BUCKETS - 2, "the end of the range");
 	for (unsigned int i = 0; i < PL_HIST_BUCKETS - 1; i++) {
