@@ -33,6 +33,15 @@ static struct pl_decode_options with_defaults(const struct pl_decode_options *op
 	return o;
 }
 
+/* Exporters about which nothing is set that the shortcut for the usual report would have to look at. */
+static bool is_usual(const struct pl_profile *p)
+{
+	return p->embedded == PL_EMBEDDED_AUTO && p->report_version == 0 && !p->marker_set &&
+	       p->tcp_placement == PL_TCP_AUTO && p->timestamp_unit == PL_UNIT_NS &&
+	       p->latency_unit == PL_UNIT_NS &&
+	       !(p->hints.dialect == PL_DIALECT_V04 && p->hints.dialect_pinned);
+}
+
 int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *options)
 {
 	struct pl_decode *d = aligned_alloc(64, (sizeof(*d) + 63) / 64 * 64);
@@ -51,11 +60,17 @@ int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *option
 								<< (d->opt.report_ports[i] % 64);
 
 	r = -ENOMEM;
+	d->have_avx2 = __builtin_cpu_supports("avx2");
+	d->plans = aligned_alloc(64, (PL_INT_CACHE_SLOTS * sizeof(*d->plans) + 63) / 64 * 64);
+	if (d->plans == NULL)
+		goto fail;
 	d->profiles = calloc(options->n_profiles + 1, sizeof(*d->profiles));
 	if (d->profiles == NULL)
 		goto fail;
 	for (unsigned int i = 0; i < options->n_profiles; i++)
 		d->profiles[i + 1] = options->profiles[i];
+	for (unsigned int i = 0; i <= options->n_profiles; i++)
+		d->profiles[i].usual = is_usual(&d->profiles[i]);
 	d->opt.profiles = d->profiles;
 	r = exporters_init(&d->exporters, d->opt.max_exporters);
 	if (r < 0)
@@ -76,6 +91,7 @@ void pl_decode_free(struct pl_decode *d)
 		return;
 	exporters_done(&d->exporters);
 	paths_done(&d->paths);
+	free(d->plans);
 	free(d->profiles);
 	free(d);
 }
@@ -84,8 +100,9 @@ uint64_t pl_decode_memory(const struct pl_decode_options *options)
 {
 	struct pl_decode_options o = with_defaults(options);
 
-	return sizeof(struct pl_decode) + (o.n_profiles + 1) * sizeof(struct pl_profile) +
-	       exporters_memory(o.max_exporters) + paths_memory(o.max_paths);
+	return sizeof(struct pl_decode) + PL_INT_CACHE_SLOTS * sizeof(struct hop_plan) +
+	       (o.n_profiles + 1) * sizeof(struct pl_profile) + exporters_memory(o.max_exporters) +
+	       paths_memory(o.max_paths);
 }
 
 static bool prefix_matches(const struct pl_addr *a, const struct pl_addr *prefix, unsigned int bits)
@@ -121,7 +138,7 @@ static void settle(struct pl_decode *d, const struct pl_record_batch *out)
 	d->interned_from = out->n_paths;
 }
 
-__attribute__((cold, noinline)) static void flush(struct job *j)
+void make_room(struct job *j)
 {
 	settle(j->d, j->out);
 	j->out->flush(j->out, j->out->flush_arg);
@@ -129,34 +146,15 @@ __attribute__((cold, noinline)) static void flush(struct job *j)
 	j->d->interned_from = 0;
 }
 
-struct pl_path *begin_path(struct job *j)
+struct pl_path *begin_report(struct job *j)
 {
-	struct pl_record_batch *out = j->out;
-	struct pl_path *path;
+	struct pl_path *path = begin_path(j);
 
-	if (__builtin_expect(out->n_paths == out->cap_paths ||
-				     out->cap_hops - out->n_hops <= PL_INT_HOPS_MAX,
-		    0))
-		flush(j);
-	path = &out->paths[out->n_paths];
 	memset(path, 0, sizeof(*path));
 	path->ts_ns = j->pkt->ts_ns;
 	path->record_version = PL_RECORD_VERSION;
 	path->report_id = j->d->next_report_id++;
 	return path;
-}
-
-void commit_path(struct job *j, struct pl_path *path, unsigned int n)
-{
-	struct pl_record_batch *out = j->out;
-
-	path->hop_count = (uint8_t)n;
-	out->first_hop[out->n_paths] = out->n_hops;
-	out->pkt[out->n_paths] = j->index;
-	out->n_paths++;
-	out->n_hops += n;
-	j->d->sum.paths++;
-	j->d->sum.hops += n;
 }
 
 void set_flow(struct pl_path *path, const struct pl_flow *flow)
@@ -214,13 +212,13 @@ static enum pl_verdict decode_data(struct job *j, const struct pl_layers *l)
 		return decode_reports(j, f.in.rest, &f.flow.src, f.flow.sport, true);
 	}
 
-	path = begin_path(j);
+	path = begin_report(j);
 	hops = hops_of(j);
 	set_flow(path, &f.flow);
 	if (f.have_int) {
 		path_from_int(j, path, &f.in);
 		if (f.in.hops > 0) {
-			hops_from_stack(j, hops, &f.in);
+			(void)hops_from_stack(j, path, hops, &f.in, plan_of(j->d, f.in.layout));
 			n = f.in.hops;
 		}
 	} else {
@@ -330,7 +328,7 @@ void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_r
 			__builtin_prefetch(in->pkts[i + 4].data + 64);
 		}
 		d->outcomes[i].notes = 0;
-		v = decode_packet(&j);
+		v = decode_usual(&j) ? PL_V_OK : decode_packet(&j);
 		if (j.notes != 0)
 			count_notes(&j);
 		d->outcomes[i].verdict = (uint8_t)v;

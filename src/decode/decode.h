@@ -39,6 +39,7 @@ struct pl_profile {
 	uint16_t int_port; /* INT announced by this UDP destination port; 0 = none */
 	bool marker_set;   /* INT announced by this 64-bit probe marker */
 	uint64_t marker;
+	bool usual; /* set by pl_decode_new: nothing here that the usual report needs */
 };
 
 /* How a namespace's nodes write seconds and fraction (RFC 9197 5). Linux sends POSIX. */
@@ -50,7 +51,7 @@ enum pl_ioam_time {
 
 struct pl_ioam_namespace {
 	uint16_t ns;
-	uint8_t time;                   /* enum pl_ioam_time */
+	uint8_t time; /* enum pl_ioam_time */
 };
 
 struct pl_decode_options {
@@ -69,9 +70,9 @@ struct pl_decode_options {
 	uint16_t geneve_int_class; /* default 0x0103 */
 	struct pl_ioam_namespace ioam_namespaces[16]; /* namespaces not listed: POSIX */
 	unsigned int n_ioam_namespaces;
-	bool any_port;             /* PL_LINK_UDP packets are reports whatever their port */
-	bool reports_only;         /* do not look for INT or IOAM in packets that are not reports */
-	uint8_t worker;            /* goes into report ids */
+	bool any_port;     /* PL_LINK_UDP packets are reports whatever their port */
+	bool reports_only; /* do not look for INT or IOAM in packets that are not reports */
+	uint8_t worker;    /* goes into report ids */
 };
 
 struct pl_decode;

@@ -74,8 +74,7 @@ static inline void decode_hop(
 }
 
 /* Bit 6: level-2 ports, or in v0.5 the queue's congestion status. */
-static inline void decode_bit6(
-	struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l)
+void hop_decode_bit6(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l)
 {
 	const uint8_t *p = block + l->off[PL_INT_F_PORTS2];
 	uint32_t in, eg;
@@ -104,66 +103,173 @@ static inline void decode_bit6(
 	h->present |= PL_HOP_HAS_ingress_port2 | PL_HOP_HAS_egress_port2;
 }
 
-static inline uint32_t expected(const struct pl_int_layout *l)
+/* The bits of `present` that a block of this layout sets when every value is available. */
+static uint32_t expected(const struct pl_int_layout *l)
 {
 	static const uint32_t mask[PL_INT_F_MAX] = {
 		[PL_INT_F_NODE] = PL_HOP_HAS_node,
-		[PL_INT_F_PORTS] = PL_HOP_HAS_ingress_port,
+		[PL_INT_F_PORTS] = PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port,
 		[PL_INT_F_LATENCY] = PL_HOP_HAS_hop_latency_ns,
-		[PL_INT_F_QUEUE] = PL_HOP_HAS_queue,
-		[PL_INT_F_INGRESS_TS] = PL_HOP_HAS_ingress_ts_ns,
-		[PL_INT_F_EGRESS_TS] = PL_HOP_HAS_egress_ts_ns,
-		[PL_INT_F_PORTS2] = 0,
+		[PL_INT_F_QUEUE] = PL_HOP_HAS_queue | PL_HOP_HAS_queue_depth,
+		[PL_INT_F_INGRESS_TS] = PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_time_bits,
+		[PL_INT_F_EGRESS_TS] = PL_HOP_HAS_egress_ts_ns | PL_HOP_HAS_time_bits,
+		[PL_INT_F_PORTS2] = PL_HOP_HAS_ingress_port2 | PL_HOP_HAS_egress_port2,
 		[PL_INT_F_TX_UTIL] = PL_HOP_HAS_tx_util,
-		[PL_INT_F_BUFFER] = PL_HOP_HAS_buffer,
+		[PL_INT_F_BUFFER] = PL_HOP_HAS_buffer | PL_HOP_HAS_buffer_depth,
 	};
 	uint32_t all = 0;
 
 	for (unsigned int f = 0; f < PL_INT_F_MAX; f++)
 		all |= l->off[f] == PL_INT_NO_OFFSET ? 0 : mask[f];
+	if (l->version == PL_INT_V05 && l->off[PL_INT_F_PORTS2] != PL_INT_NO_OFFSET)
+		all = (all & ~mask[PL_INT_F_PORTS2]) | PL_HOP_HAS_congestion |
+		      PL_HOP_HAS_congestion_queue;
 	return all;
 }
 
-/* v0.4 carries 31-bit values and a bottom-of-stack bit: into the form of v0.5. */
-__attribute__((cold, noinline)) static const uint8_t *from_v04(
-	uint8_t *dst, const uint8_t *stack, size_t words)
+/* `bytes` bytes of the record from offset `dst` come from the window's big-endian bytes that end before
+ * `src_end`. */
+static void shuffle_in(
+	struct hop_plan *plan, unsigned int dst, unsigned int src_end, unsigned int bytes)
 {
-	for (size_t i = 0; i < words; i++) {
-		uint32_t v = pl_be32(stack + 4 * i) & 0x7fffffff;
+	for (unsigned int k = 0; k < bytes; k++) {
+		unsigned int src = src_end - 1 - k;
 
-		if (v == 0x7fffffff)
-			v = UINT32_MAX;
-		v = __builtin_bswap32(v);
-		memcpy(dst + 4 * i, &v, 4);
+		plan->shuffle[(dst + k) / 32][src / 16][(dst + k) % 32] = (uint8_t)(src % 16);
 	}
-	return dst;
 }
 
-void hops_from_stack(struct job *j, struct pl_hop *hops, const struct pl_int *in)
+void plan_make(struct hop_plan *plan, const struct pl_int_layout *layout)
 {
-	const struct pl_int_layout *l = in->layout;
-	const size_t step = 4 * (size_t)in->hop_words;
-	const uint8_t *stack = in->stack;
-	uint8_t plain[4 * 255];
-	const uint32_t want = expected(l);
-	uint32_t all = want;
+	const struct pl_int_layout *l = &plan->layout;
+	const uint8_t *off = l->off;
+	unsigned int back, ts, queue;
+	struct pl_hop record;
 
-	if (__builtin_expect(l->dialect == PL_DIALECT_V04, 0))
-		stack = from_v04(plain, stack, (size_t)in->hops * in->hop_words);
-	/* Newest first on the wire; the record has the source first. */
+	plan->layout = *layout;
+	plan->block_bytes = 4u * l->words;
+	back = plan->block_bytes < 48 ? 48 - plan->block_bytes : 0;
+	plan->window_back = back;
+	plan->present = expected(l);
+	plan->time_bits = (plan->present & PL_HOP_HAS_time_bits) == 0 ? 0 : l->ts64 ? 64 : 32;
+	plan->known_words = 0;
+	plan->usable = l->dialect != PL_DIALECT_V04;
+	memset(plan->shuffle, 0x80, sizeof(plan->shuffle));
+	ts = l->ts64 ? 8 : 4;
+	queue = l->queue_16 ? 2 : 1;
+	for (unsigned int f = 0; f < PL_INT_F_MAX; f++) {
+		unsigned int at = back + off[f], words = 1;
+
+		if (off[f] == PL_INT_NO_OFFSET)
+			continue;
+		switch (f) {
+		case PL_INT_F_NODE:
+			shuffle_in(plan, offsetof(struct pl_hop, node), at + 4, 4);
+			break;
+		case PL_INT_F_PORTS:
+			shuffle_in(plan, offsetof(struct pl_hop, ingress_port), at + 2, 2);
+			shuffle_in(plan, offsetof(struct pl_hop, egress_port), at + 4, 2);
+			break;
+		case PL_INT_F_LATENCY:
+			shuffle_in(plan, offsetof(struct pl_hop, hop_latency_ns), at + 4, 4);
+			break;
+		case PL_INT_F_QUEUE:
+			shuffle_in(plan, offsetof(struct pl_hop, queue_depth), at + 4, 4 - queue);
+			shuffle_in(plan, offsetof(struct pl_hop, queue), at + queue, queue);
+			break;
+		case PL_INT_F_INGRESS_TS:
+			shuffle_in(plan, offsetof(struct pl_hop, ingress_ts_ns), at + ts, ts);
+			words = ts / 4;
+			break;
+		case PL_INT_F_EGRESS_TS:
+			shuffle_in(plan, offsetof(struct pl_hop, egress_ts_ns), at + ts, ts);
+			words = ts / 4;
+			break;
+		case PL_INT_F_TX_UTIL:
+			shuffle_in(plan, offsetof(struct pl_hop, tx_util), at + 4, 4);
+			break;
+		case PL_INT_F_BUFFER:
+			shuffle_in(plan, offsetof(struct pl_hop, buffer_depth), at + 4, 3);
+			shuffle_in(plan, offsetof(struct pl_hop, buffer), at + 1, 1);
+			break;
+		default: /* PL_INT_F_PORTS2: in the second line, hop_decode_bit6 */
+			words = l->ports2_16 ? 1 : 2;
+			break;
+		}
+		for (unsigned int w = 0; w < words; w++)
+			plan->known_words |= 1u << (at / 4 + w);
+	}
+	plan->ports2_at = PLAN_PORTS2_NONE;
+	if (off[PL_INT_F_PORTS2] != PL_INT_NO_OFFSET)
+		plan->ports2_at = l->ports2_16 ? PLAN_PORTS2_OTHER : off[PL_INT_F_PORTS2];
+	record = (struct pl_hop){
+		.present = plan->present,
+		.time_bits = plan->time_bits,
+		.record_version = PL_RECORD_VERSION,
+	};
+	memcpy(plan->first, (const uint8_t *)&record + 32, 32);
+	memcpy(plan->last, (const uint8_t *)&record + 96, 32);
+}
+
+void hop_decode_plain(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l)
+{
+	if (l->ts64)
+		decode_hop(h, block, l, true);
+	else
+		decode_hop(h, block, l, false);
+	if (l->off[PL_INT_F_PORTS2] != PL_INT_NO_OFFSET)
+		hop_decode_bit6(h, block, l);
+}
+
+/* v0.4 carries 31-bit values and a bottom-of-stack bit: into the form of v0.5. */
+__attribute__((cold, noinline)) static void decode_v04(
+	struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l)
+{
+	uint8_t plain[4 * PL_INT_HOP_ML_MAX];
+
+	for (unsigned int i = 0; i < l->words; i++) {
+		uint32_t v = pl_be32(block + 4 * i) & 0x7fffffff;
+
+		v = __builtin_bswap32(v == 0x7fffffff ? UINT32_MAX : v);
+		memcpy(plain + 4 * i, &v, 4);
+	}
+	hop_decode_plain(h, plain, l);
+}
+
+/* True when some value was missing, so that the hops differ in what they have. */
+static bool decode_stack(struct job *j, struct pl_hop *hops, const struct pl_int *in,
+	const struct hop_plan *plan, const struct hop_context *ctx)
+{
+	uint32_t all = plan->present;
+
+	/* The window may begin before the first block: headers are there, unless the packet is not what it was. */
+	if (j->d->have_avx2 && plan->usable &&
+		(size_t)(in->stack - j->pkt->data) >= plan->window_back)
+		return hops_decode_avx2(hops, plan, in->stack, in->hops, ctx);
 	for (unsigned int i = 0, k = in->hops; k-- > 0; i++) {
-		const uint8_t *block = stack + k * step;
+		const uint8_t *block = in->stack + (size_t)k * plan->block_bytes;
 
-		if (l->ts64)
-			decode_hop(&hops[i], block, l, true);
+		if (in->layout->dialect == PL_DIALECT_V04)
+			decode_v04(&hops[i], block, in->layout);
 		else
-			decode_hop(&hops[i], block, l, false);
-		if (l->off[PL_INT_F_PORTS2] != PL_INT_NO_OFFSET)
-			decode_bit6(&hops[i], block, l);
+			hop_decode_plain(&hops[i], block, in->layout);
+		hops[i].ts_ns = ctx->ts_ns;
+		hops[i].report_id = ctx->report_id;
+		hops[i].index = (uint8_t)i;
 		all &= hops[i].present;
 	}
-	if (__builtin_expect((want & ~all) != 0, 0))
-		j->notes |= PL_NOTE_BIT(VALUES_MISSING);
+	return all != plan->present;
+}
+
+bool hops_from_stack(struct job *j, const struct pl_path *path, struct pl_hop *hops,
+	const struct pl_int *in, const struct hop_plan *plan)
+{
+	const struct hop_context ctx = { path->ts_ns, path->report_id };
+
+	if (__builtin_expect(!decode_stack(j, hops, in, plan, &ctx), 1))
+		return true;
+	j->notes |= PL_NOTE_BIT(VALUES_MISSING);
+	return false;
 }
 
 void hop_from_report(struct pl_hop *hop, const struct pl_report *r)
@@ -336,6 +442,14 @@ __attribute__((cold, noinline)) static void reported_latency_to_ns(struct job *j
 	}
 }
 
+/* The path id so far, and one hop more. Absent ports count as such, not as port 0. */
+static inline uint64_t step_of(uint64_t id, const struct pl_hop *h)
+{
+	return pl_hash_mix(
+		id ^ h->node, (uint64_t)h->ingress_port << 32 | h->egress_port |
+				      (uint64_t)(h->present & PL_HOP_HAS_egress_port) << 59);
+}
+
 void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n)
 {
 	/* IOAM says its unit itself and is in ns by now. */
@@ -361,9 +475,7 @@ void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned i
 			link_latency(j, h, &hops[i - 1], ts_us);
 		latency += h->hop_latency_ns;
 		all &= h->present;
-		id = pl_hash_mix(id ^ h->node,
-			(uint64_t)h->ingress_port << 32 | h->egress_port |
-				(uint64_t)(h->present & PL_HOP_HAS_egress_port) << 60);
+		id = step_of(id, h);
 	}
 	if (__builtin_expect(ts_us, 0))
 		to_ns(j, hops, n);
@@ -382,5 +494,96 @@ void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned i
 		hops[i].path_id = path->path_id;
 		hops[i].present |=
 			flag((path->present & PL_PATH_HAS_path_id) != 0, PL_HOP_HAS_path_id);
+	}
+}
+
+/* What is rare: a latency that cannot be. */
+__attribute__((cold, noinline)) static void unlikely_link(
+	struct job *j, struct pl_hop *h, int64_t between)
+{
+	h->link_latency_ns = 0;
+	h->present &= ~(uint32_t)PL_HOP_HAS_link_latency_ns;
+	h->clock = between < 0 ? PL_CLOCK_SKEWED : PL_CLOCK_IMPLAUSIBLE;
+	if (between < 0)
+		j->notes |= PL_NOTE_BIT(CLOCK_SKEWED);
+}
+
+__attribute__((cold, noinline)) static void unlikely_hop(struct job *j, struct pl_hop *h)
+{
+	h->hop_latency_ns = 0;
+	h->present &= ~(uint32_t)PL_HOP_HAS_hop_latency_ns;
+	j->notes |= PL_NOTE_BIT(LATENCY_IMPLAUSIBLE);
+}
+
+/* The body for one set of facts, known when compiled. It writes what is usual and takes back what is not. */
+static inline __attribute__((always_inline)) void derive_as(struct job *j, struct pl_path *path,
+	struct pl_hop *hops, unsigned int n, uint32_t present, const bool reported,
+	const bool times, const bool wide)
+{
+	const uint64_t max = j->d->max_latency_ns;
+	uint64_t id = n, latency = 0, before = 0;
+	uint32_t all = UINT32_MAX;
+
+	present |= PL_HOP_HAS_path_id | (times ? PL_HOP_HAS_hop_latency_ns : 0);
+	for (unsigned int i = 0; i < n; i++) {
+		struct pl_hop *h = &hops[i];
+
+		h->present = present;
+		if (times) {
+			uint64_t inside = h->egress_ts_ns - h->ingress_ts_ns;
+			int64_t between = (int64_t)(h->ingress_ts_ns - before);
+
+			if (!wide) {
+				inside = (uint32_t)inside;
+				between = (int32_t)between;
+			}
+			before = h->egress_ts_ns;
+			if (!reported) {
+				h->hop_latency_ns = (uint32_t)inside;
+				if (__builtin_expect(inside > max, 0))
+					unlikely_hop(j, h);
+				all &= h->present;
+			}
+			if (i > 0) {
+				h->link_latency_ns = between;
+				if (__builtin_expect((uint64_t)between > max, 0))
+					unlikely_link(j, h, between);
+			} else {
+				/* The first has no link before it. */
+				present |= PL_HOP_HAS_clock | PL_HOP_HAS_link_latency_ns;
+			}
+		}
+		latency += h->hop_latency_ns;
+		id = step_of(id, h);
+	}
+	id = id == 0 ? 1 : id;
+	path->path_id = id;
+	path->present |= PL_PATH_HAS_path_id;
+	if (reported || (times && (all & PL_HOP_HAS_hop_latency_ns) != 0)) {
+		path->latency_ns = latency;
+		path->present |= PL_PATH_HAS_latency_ns;
+	}
+	for (unsigned int i = 0; i < n; i++)
+		hops[i].path_id = id;
+}
+
+void derive_uniform(
+	struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n, uint32_t present)
+{
+	const bool reported = (present & PL_HOP_HAS_hop_latency_ns) != 0;
+	const bool times = (present & BOTH_TIMES) == BOTH_TIMES;
+
+	if (times && hops[0].time_bits == 64) {
+		if (reported)
+			derive_as(j, path, hops, n, present, true, true, true);
+		else
+			derive_as(j, path, hops, n, present, false, true, true);
+	} else if (times) {
+		if (reported)
+			derive_as(j, path, hops, n, present, true, true, false);
+		else
+			derive_as(j, path, hops, n, present, false, true, false);
+	} else {
+		derive_as(j, path, hops, n, present, reported, false, false);
 	}
 }

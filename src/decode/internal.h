@@ -65,10 +65,15 @@ uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint
 
 /* ---- decode.c ---- */
 
+struct hop_plan;
+
 struct pl_decode {
 	struct pl_decode_options opt;
 	struct pl_profile *profiles; /* [0] is the default */
 	struct pl_int_cache cache;
+	struct hop_plan *plans; /* of the layouts in cache, by slot; valid when the keys agree */
+	uint64_t plan_keys[PL_INT_CACHE_SLOTS];
+	bool have_avx2;
 	struct exporters exporters;
 	struct paths paths;
 	uint64_t next_report_id;
@@ -103,11 +108,37 @@ static inline bool is_report_port(const struct pl_decode *d, uint16_t port)
 /* The profile for an exporter: the longest matching prefix. */
 const struct pl_profile *profile_of(const struct pl_decode *d, const struct pl_addr *addr);
 
-/* A fresh path record with room for 255 hops behind it; flushes when there is none. All zero but for what
- * belongs to the packet. */
-struct pl_path *begin_path(struct job *j);
+/* Interns and flushes the output batch. */
+void make_room(struct job *j) __attribute__((cold));
+
+/* The next path record, not cleared, with room for 255 hops behind it. */
+static inline struct pl_path *begin_path(struct job *j)
+{
+	struct pl_record_batch *out = j->out;
+
+	if (__builtin_expect(out->n_paths == out->cap_paths ||
+				     out->cap_hops - out->n_hops <= PL_INT_HOPS_MAX,
+		    0))
+		make_room(j);
+	return &out->paths[out->n_paths];
+}
+
+/* The same, cleared, with what belongs to the packet. */
+struct pl_path *begin_report(struct job *j);
+
 /* Completes the record: `n` hops were written at hops_of(j). */
-void commit_path(struct job *j, struct pl_path *path, unsigned int n);
+static inline void commit_path(struct job *j, struct pl_path *path, unsigned int n)
+{
+	struct pl_record_batch *out = j->out;
+
+	path->hop_count = (uint8_t)n;
+	out->first_hop[out->n_paths] = out->n_hops;
+	out->pkt[out->n_paths] = j->index;
+	out->n_paths++;
+	out->n_hops += n;
+	j->d->sum.paths++;
+	j->d->sum.hops += n;
+}
 
 static inline struct pl_hop *hops_of(struct job *j)
 {
@@ -139,16 +170,70 @@ struct found {
 enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_cursor bytes,
 	enum pl_link link, const struct pl_layers *walked, bool inside, bool tracked);
 
-/* ---- hops.c: values into records ---- */
+/* ---- hops.c, hops_avx2.c: values into records ---- */
 
-/* Decodes the stack into hops, source first. */
-void hops_from_stack(struct job *j, struct pl_hop *hops, const struct pl_int *in);
+/* What the hops of one report share. */
+struct hop_context {
+	uint64_t ts_ns, report_id;
+};
+
+#define PLAN_PORTS2_NONE  (-1)
+#define PLAN_PORTS2_OTHER (-2)
+
+/* How a block of one layout becomes a record, made once per layout. */
+struct hop_plan {
+	/* Record bytes 0-31 and 32-63 from the three 16-byte parts of a 48-byte window; 0x80 = zero. */
+	uint8_t shuffle[2][3][32] __attribute__((aligned(32)));
+	uint8_t first[32]; /* bytes 32-63 and 96-127 of every record: present, time_bits, version */
+	uint8_t last[32];
+	struct pl_int_layout layout;
+	unsigned int block_bytes;
+	unsigned int
+		window_back; /* the window begins so many bytes before the block and ends with it, or
+				   * within blocks above 48 bytes, whose values are in the first 48 */
+	uint32_t known_words; /* words of the window that hold values; all ones in one = missing */
+	uint32_t present;     /* of a block without missing values */
+	int ports2_at;        /* 32+32-bit level-2 ports in the block, or PLAN_PORTS2_* */
+	uint8_t time_bits;
+	bool usable;
+};
+
+void plan_make(struct hop_plan *plan, const struct pl_int_layout *layout);
+
+/* The plan of a layout in d's cache. */
+static inline const struct hop_plan *plan_of(
+	struct pl_decode *d, const struct pl_int_layout *layout)
+{
+	size_t slot = (size_t)(layout - d->cache.layout);
+	struct hop_plan *plan = &d->plans[slot];
+
+	if (__builtin_expect(d->plan_keys[slot] != d->cache.key[slot], 0)) {
+		plan_make(plan, layout);
+		d->plan_keys[slot] = d->cache.key[slot];
+	}
+	return plan;
+}
+
+/* One block, every case. Leaves index, ts_ns, report_id. */
+void hop_decode_plain(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l);
+/* Bit 6: level-2 ports, or in v0.5 the queue's congestion status. */
+void hop_decode_bit6(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l);
+/* The whole stack, source first; true when a hop had missing values. Needs AVX2. */
+bool hops_decode_avx2(struct pl_hop *hops, const struct hop_plan *plan, const uint8_t *stack,
+	unsigned int n, const struct hop_context *ctx);
+
+/* Decodes the stack into hops, source first; true when all of them have the same values. */
+bool hops_from_stack(struct job *j, const struct pl_path *path, struct pl_hop *hops,
+	const struct pl_int *in, const struct hop_plan *plan);
 /* The reporting node's own metadata as one hop. */
 void hop_from_report(struct pl_hop *hop, const struct pl_report *r);
 /* Merges it into the hop that the same node already has; the header wins. */
 void hop_merge(struct pl_hop *into, const struct pl_hop *from);
 /* Fills what follows from the values: latencies, path id, the hops' place in the path. */
 void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n);
+/* The same for hops that all have the values `present`, times in ns and nothing partial. */
+void derive_uniform(
+	struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n, uint32_t present);
 
 /* ---- ioam.c ---- */
 

@@ -61,7 +61,7 @@ static unsigned int add_reporter(
 static enum pl_verdict one(struct job *j, const struct pl_report *r, const struct pl_addr *exporter,
 	uint16_t exporter_port, bool instrumented)
 {
-	struct pl_path *path = begin_path(j);
+	struct pl_path *path = begin_report(j);
 	struct pl_hop *hops = hops_of(j);
 	enum pl_verdict v = PL_V_OK;
 	unsigned int n = 0;
@@ -108,7 +108,8 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 		if (f.have_int) {
 			path_from_int(j, path, &f.in);
 			if (f.in.hops > 0) {
-				hops_from_stack(j, hops, &f.in);
+				(void)hops_from_stack(
+					j, path, hops, &f.in, plan_of(j->d, f.in.layout));
 				n = f.in.hops;
 			}
 		} else if (f.have_ioam) {
@@ -131,8 +132,8 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 	return v;
 }
 
-static void account(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id,
-	uint32_t seq, uint8_t version)
+void account(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id, uint32_t seq,
+	uint8_t version)
 {
 	struct pl_decode *d = j->d;
 	struct exporter *e = exporters_get(&d->exporters, addr, node, hw_id);

@@ -92,6 +92,26 @@ struct pl_int_cache {
 	struct pl_int_layout layout[PL_INT_CACHE_SLOTS];
 };
 
+/* What an exporter is known to do; zero is "find out". */
+struct pl_int_hints {
+	uint8_t dialect;     /* enum pl_dialect to prefer */
+	bool dialect_pinned; /* accept only that dialect */
+	uint8_t queue_word;  /* enum pl_queue_word */
+};
+
+static inline uint64_t pl_int_layout_key(unsigned int version, uint16_t bitmap,
+	unsigned int hop_words, bool has_ds, unsigned int prefer, const struct pl_int_hints *hints)
+{
+	return UINT64_C(1) << 63 | (uint64_t)bitmap << 32 | (uint64_t)prefer << 24 |
+	       (uint64_t)hints->queue_word << 20 | (uint64_t)hints->dialect_pinned << 19 |
+	       (uint64_t)has_ds << 18 | (uint64_t)version << 16 | hop_words;
+}
+
+static inline uint32_t pl_int_layout_slot(uint64_t key)
+{
+	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 58);
+}
+
 /*
  * Finds the layout of (version, bitmap, hop_words). With several candidates the order is `prefer` first,
  * then SPEC, INTCOLLECTOR, GEANT. 0, or -ENOENT when none fits (also when hop_words is 0). In v2.x a
@@ -131,13 +151,6 @@ struct pl_int {
 	uint16_t dport;
 	uint32_t flow_seq; /* GEANT (16 bits), Host-INT (32 bits) */
 	uint64_t notes;    /* PL_NOTE_BIT set */
-};
-
-/* What an exporter is known to do; zero is "find out". */
-struct pl_int_hints {
-	uint8_t dialect;     /* enum pl_dialect to prefer */
-	bool dialect_pinned; /* accept only that dialect */
-	uint8_t queue_word;  /* enum pl_queue_word */
 };
 
 /*

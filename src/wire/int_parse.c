@@ -41,10 +41,9 @@ static const struct pl_int_layout *layout_of(
 {
 	enum pl_dialect prefer = ret->host_int ? PL_DIALECT_HOST_INT : hints->dialect;
 	bool has_ds = ret->ds_id != 0;
-	uint64_t key = UINT64_C(1) << 63 | (uint64_t)ret->bitmap << 32 | (uint64_t)prefer << 24 |
-		       (uint64_t)hints->queue_word << 20 | (uint64_t)hints->dialect_pinned << 19 |
-		       (uint64_t)has_ds << 18 | (uint64_t)ret->version << 16 | ret->hop_words;
-	uint32_t slot = (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 58);
+	uint64_t key =
+		pl_int_layout_key(ret->version, ret->bitmap, ret->hop_words, has_ds, prefer, hints);
+	uint32_t slot = pl_int_layout_slot(key);
 	struct pl_int_layout *l = &cache->layout[slot];
 
 	if (__builtin_expect(cache->key[slot] == key, 1))
