@@ -98,12 +98,11 @@ static bool is_short(enum pl_verdict v)
 static bool matters(struct pl_explain *ex, const struct pl_packet *packet, enum pl_verdict verdict,
 	uint32_t len, uint32_t at)
 {
-	static const uint8_t flips[] = { 0xff, 0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01 };
 	uint8_t was = ex->copy[at];
 	bool changed = false;
 
-	for (size_t i = 0; i < sizeof(flips) && !changed; i++) {
-		ex->copy[at] = was ^ flips[i];
+	for (unsigned int flip = 1; flip <= UINT8_MAX && !changed; flip++) {
+		ex->copy[at] = (uint8_t)(was ^ flip);
 		changed = verdict_of(ex, packet, ex->copy, len) != verdict;
 	}
 	ex->copy[at] = was;
@@ -114,17 +113,20 @@ static bool matters(struct pl_explain *ex, const struct pl_packet *packet, enum 
 static int64_t fault_byte(
 	struct pl_explain *ex, const struct pl_packet *packet, enum pl_verdict verdict)
 {
-	uint32_t end = packet->len < PROBE_MAX ? packet->len : PROBE_MAX, len = 1;
+	uint32_t whole = packet->len < PROBE_MAX ? packet->len : PROBE_MAX, len = 1;
 
 	if (is_short(verdict))
 		return (int64_t)packet->len - 1;
-	while (len <= end && verdict_of(ex, packet, packet->data, len) != verdict)
+	while (len <= whole && verdict_of(ex, packet, packet->data, len) != verdict)
 		len++;
-	if (len > end)
+	if (len > whole)
 		return -1;
-	memcpy(ex->copy, packet->data, len);
+	memcpy(ex->copy, packet->data, whole);
+	/* Of a packet too long to be tried whole, a beginning may fail in another way. */
+	if (verdict_of(ex, packet, ex->copy, whole) != verdict)
+		whole = len;
 	for (uint32_t at = len; at > 0; at--) {
-		if (matters(ex, packet, verdict, len, at - 1))
+		if (matters(ex, packet, verdict, whole, at - 1))
 			return at - 1;
 	}
 	return -1;

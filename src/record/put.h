@@ -106,8 +106,11 @@ static inline char *put_addr(char *p, const struct pl_addr *addr)
 {
 	char text[PL_ADDR_TEXT_MAX];
 
-	if (!pl_addr_is_v4(addr))
-		return put_bytes(p, text, pl_format_addr(text, addr));
+	if (!pl_addr_is_v4(addr)) {
+		size_t len = pl_format_addr(text, addr);
+
+		return put_bytes(p, text, len);
+	}
 	for (int i = 12; i < 16; i++) {
 		p = put_u27(p, addr->b[i]);
 		*p++ = '.';

@@ -318,6 +318,18 @@ def test_listen(truth):
     l = Listener("--duration", "300ms", "udp://127.0.0.1:0")
     code, out, err = l.end()
     eq((code, len(out.splitlines())), (3, 1), "--duration without a report: exit code 3")
+    group = bytes.fromhex("2140002a00000007")
+    rest = bytes.fromhex("50000000000000000009000a03001000")
+    faults = {"report_length": (group + b"\x10\x09\x02\x60" + rest, 9),
+              "report_md_length": (group + b"\x10\x04\x99\x60" + rest, 10),
+              "report_version": (b"\x90" + bytes(40), 0)}
+    l = Listener("udp://127.0.0.1:0")
+    send(l.port, [f for f, _ in faults.values()])
+    time.sleep(0.4)
+    code, out, err = l.end(signal.SIGTERM)
+    for name, (_, place) in faults.items():
+        ok(re.search(rf" {name}: .*\n(    .*\n)*    the fault shows at byte {place}\n", err),
+           f"{name}: the byte at fault is {place}", err)
     for args, want in ((["udp://127.0.0.1:notaport"], 2), (["trace.pcap"], 2), (["udp://127.0.0.1:0", "--where", "x"], 2)):
         code, out, err = run("listen", *args)
         ok(code == want and err != "", f"usage: {args}", f"{code} {err}")
