@@ -111,6 +111,14 @@ static unsigned int candidates(
 	return n;
 }
 
+/* The payload begins with a tunnel's header: a Geneve header with three words of options begins like a shim. */
+static bool is_tunnel(const struct pl_flow *flow)
+{
+	return flow->proto == PL_IP_UDP &&
+	       (flow->dport == PL_PORT_VXLAN || flow->dport == PL_PORT_VXLAN_GPE ||
+		       flow->dport == PL_PORT_GENEVE);
+}
+
 static enum pl_verdict over_l4(
 	struct job *j, struct found *ret, const struct pl_layers *l, bool inside, bool tracked)
 {
@@ -129,7 +137,7 @@ static enum pl_verdict over_l4(
 		(p->int_port != 0 && l->flow.proto == PL_IP_UDP && l->flow.dport == p->int_port) ||
 		(marker && p->marker_set);
 	if (inside)
-		try_it = tracked && p->embedded == PL_EMBEDDED_AUTO;
+		try_it = tracked && p->embedded == PL_EMBEDDED_AUTO && !is_tunnel(&l->flow);
 	else
 		try_it = l->flow.dscp == DSCP_EXAMPLE || l->flow.dport == PORT_HOST_INT || marker;
 	if (p->embedded == PL_EMBEDDED_NEVER || (!announced && !try_it))

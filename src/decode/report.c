@@ -180,7 +180,10 @@ enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
 		enum pl_verdict w;
 
 		if (!accounted) {
-			account(j, exporter, r.node, r.hw_id, r.seq, r.version);
+			/* v0.5 numbers the reports of a device and names it by its address only; a drop
+			 * report that names the node as well is of the same numbering. */
+			account(j, exporter, r.version == PL_REPORT_V05 ? 0 : r.node, r.hw_id,
+				r.seq, r.version);
 			accounted = true;
 		}
 		j->reports++;
