@@ -82,13 +82,11 @@ void pl_gen_skip_to(struct pl_gen *gen, uint64_t now_ns)
 
 /* ---- sequence numbers ---- */
 
-/* Which numbering a report belongs to: the node's, or, for v0.5 reports through one socket that do not say
- * who reports, the socket's. */
-static struct exporter *exporter_of(struct pl_gen *g, unsigned int node, enum pl_gen_why why)
+/* Which numbering a report belongs to: the node's, or, for v0.5 reports through one socket, the socket's: v0.5
+ * tells devices apart by their addresses only. */
+static struct exporter *exporter_of(struct pl_gen *g, unsigned int node)
 {
-	bool anonymous = g->cfg.udp && g->cfg.report == PL_GEN_REPORT_V05 &&
-			 g->cfg.dialect != PL_DIALECT_HOST_INT && why == PL_GEN_WHY_SINK &&
-			 g->cfg.sink == PL_GEN_SINK_STACK;
+	bool anonymous = g->cfg.udp && g->cfg.report == PL_GEN_REPORT_V05;
 
 	return &g->exporters[anonymous ? pl_topo_nodes(pl_model_topology(g->model)) : node];
 }
@@ -301,7 +299,7 @@ static bool step(struct pl_gen *g, uint64_t due_ns, unsigned int slot, struct pl
 		return true;
 	}
 	node = g->packets[0].node[t->hop];
-	e = exporter_of(g, node, t->why);
+	e = exporter_of(g, node);
 	seq = take_seq(g, e);
 	if (chance(g, pl_model_loss(g->model, node))) {
 		g->counters.lost++;
@@ -422,12 +420,10 @@ static int resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 static int check_size(const struct pl_gen *g, struct pl_diag *diag)
 {
 	const struct pl_gen_cfg *cfg = &g->cfg;
-	unsigned int nodes = pl_topo_nodes(pl_model_topology(g->model));
-	unsigned int stack = 4 * 31 * (nodes < PL_GEN_HOPS_MAX ? nodes : PL_GEN_HOPS_MAX);
+	unsigned int stack =
+		pl_int_gen_stack_bytes(cfg, pl_topo_nodes(pl_model_topology(g->model)));
 	size_t need;
 
-	if (stack > 4 * 255)
-		stack = 4 * 255;
 	need = 256 + (size_t)cfg->reports_per_datagram * (384 + stack + cfg->payload);
 	if (need <= PL_GEN_PACKET_MAX)
 		return 0;

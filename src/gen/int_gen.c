@@ -75,6 +75,17 @@ static unsigned int hop_budget(const struct pl_gen_cfg *cfg)
 	return cfg->max_hops != 0 && cfg->max_hops < budget ? cfg->max_hops : budget;
 }
 
+unsigned int pl_int_gen_stack_bytes(const struct pl_gen_cfg *cfg, unsigned int nodes)
+{
+	unsigned int budget = hop_budget(cfg), hops = nodes < budget ? nodes : budget;
+	struct pl_int_layout l;
+
+	if (cfg->mode != PL_GEN_MD || pl_int_layout_make(&l, wire_version(cfg), cfg->bitmap,
+					      cfg->ds_words, cfg->dialect) < 0)
+		return 0;
+	return 4 * (hops * l.words + cfg->source_words);
+}
+
 /* What a device of the dialect writes where the model has a value. */
 static void speak_dialect(const struct pl_gen_cfg *cfg, struct pl_int_hop *hop)
 {
@@ -389,10 +400,17 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 {
 	const struct pl_int_hop *hops = item->packet->hops;
 	unsigned int budget = hop_budget(cfg), n = n_stack < 0 ? 0 : (unsigned int)n_stack;
-	bool in_header =
-		(header_have & ~(PL_INT_HAS(PL_INT_F_NODE) | PL_INT_HAS(PL_INT_F_INGRESS_TS))) != 0;
+	uint32_t header_ts = PL_INT_HAS(PL_INT_F_INGRESS_TS);
+	uint32_t named = PL_INT_HAS(PL_INT_F_NODE);
+	/* a header without metadata still names the node, which is a hop when there is no other */
+	bool in_header = (header_have & ~(named | header_ts)) != 0 ||
+			 ((header_have & named) != 0 && (n == 0 || budget == 0));
 
 	t->flow = *item->flow;
+	if (n_stack < 0 && in_tunnel(cfg)) { /* without INT there is no tunnel either */
+		t->flow.have &= (uint8_t)~PL_FLOW_VNI;
+		t->flow.vni = 0;
+	}
 	t->flow_index = item->packet->flow;
 	t->flow_seq = item->packet->flow_seq;
 	t->dropped = item->why == PL_GEN_WHY_DROP;
@@ -403,13 +421,34 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 	for (unsigned int i = 0; i < n && i < budget; i++)
 		t->hops[t->n_hops++] =
 			truth_hop(cfg, &hops[i], stack_fields(cfg), stack_ts64(cfg), true);
-	if (in_header) {
-		/* the header's hop is listed once; it wins over the block on top of the stack */
-		if (n > item->hop && budget > item->hop)
-			t->n_hops--;
-		t->hops[t->n_hops++] = truth_hop(cfg, &hops[item->hop], header_have,
-			cfg->report == PL_GEN_REPORT_V20, false);
+	if (!in_header)
+		return;
+	struct pl_int_hop own = truth_hop(
+		cfg, &hops[item->hop], header_have, cfg->report == PL_GEN_REPORT_V20, false);
+
+	/* the timestamp of a v0.5 or v1.0 header has no way to say that it is missing */
+	if (cfg->report != PL_GEN_REPORT_V20)
+		own.have |= header_have & header_ts;
+	/* A hop both in the header and on top of the stack is listed once. The header wins, but for times of
+	 * another width, which would not fit the others'. */
+	if (n > item->hop && budget > item->hop) {
+		struct pl_int_hop *top = &t->hops[t->n_hops - 1];
+		uint32_t times = PL_INT_HAS(PL_INT_F_INGRESS_TS) | PL_INT_HAS(PL_INT_F_EGRESS_TS);
+		uint32_t both = top->have;
+
+		if ((top->have & times) != 0 &&
+			stack_ts64(cfg) != (cfg->report == PL_GEN_REPORT_V20)) {
+			own.ingress_ts = top->ingress_ts;
+			own.egress_ts = top->egress_ts;
+			own.have &= ~times;
+		}
+		if ((own.have & PL_INT_HAS(PL_INT_F_LATENCY)) == 0)
+			own.latency = top->latency;
+		own.have |= both;
+		*top = own;
+		return;
 	}
+	t->hops[t->n_hops++] = own;
 }
 
 static enum pl_report_version report_version(const struct pl_gen_cfg *cfg)
@@ -536,7 +575,6 @@ size_t pl_int_gen_open_frame(const struct pl_gen_cfg *cfg, struct pl_build *b, u
 	pl_put_eth(b, cfg->outer_ip == 6 ? PL_ETH_IPV6 : PL_ETH_IPV4, 0);
 	damage->link = PL_LINK_ETHERNET;
 	damage->frame_l3 = b->len;
-	damage->frame_l4 = b->len + (cfg->outer_ip == 6 ? 40 : 20);
 	at = pl_put_ip(b, &f, 60, 0);
 	if (cfg->instrumented) { /* the report crossed an INT domain of its own */
 		struct pl_int_hop hop = {

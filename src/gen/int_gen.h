@@ -30,6 +30,9 @@ struct pl_gen_item {
  * diag. */
 int pl_int_gen_resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag);
 
+/* The most a stack can take in a network of so many nodes. */
+unsigned int pl_int_gen_stack_bytes(const struct pl_gen_cfg *cfg, unsigned int nodes);
+
 /* The UDP payload of one datagram: n reports of one node. truth: n entries, or NULL. */
 void pl_int_gen_reports(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *items, unsigned int n, uint32_t seq, struct pl_gen_damage *damage,

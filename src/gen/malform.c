@@ -327,6 +327,14 @@ static void inner_cut_in_l4(struct pl_build *b, struct pl_gen_damage *d)
 	cut_to(b, d, d->inner_l3 + (is_ipv4(b, d->inner_l3) ? 20 : 40));
 }
 
+static void inner_ip_version(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = at(b, d, d->inner_l3, 1);
+
+	if (p != NULL)
+		*p = 0x75;
+}
+
 static void inner_garbage(struct pl_build *b, struct pl_gen_damage *d)
 {
 	if (at(b, d, d->inner, 14) != NULL)
@@ -548,10 +556,10 @@ static void frame_ip_length(struct pl_build *b, struct pl_gen_damage *d)
 		p[0] = 0x44;
 }
 
-/* A Hop-by-Hop header whose option is longer than it. */
+/* A Hop-by-Hop header that is longer than the packet. */
 static void frame_ip_options(struct pl_build *b, struct pl_gen_damage *d)
 {
-	static const uint8_t hop_by_hop[8] = { PL_IP_UDP, 0, 0x1e, 200 };
+	static const uint8_t hop_by_hop[8] = { PL_IP_UDP, 255, 0x1e, 4 };
 	uint8_t *p = at(b, d, d->frame_l3, 40);
 	unsigned int length;
 
@@ -568,7 +576,7 @@ static void frame_ip_options(struct pl_build *b, struct pl_gen_damage *d)
 
 static void frame_l4_length(struct pl_build *b, struct pl_gen_damage *d)
 {
-	uint8_t *p = at(b, d, d->frame_l4, 8);
+	uint8_t *p = at(b, d, d->frame_l3 + (is_ipv4(b, d->frame_l3) ? 20 : 40), 8);
 
 	if (p != NULL) {
 		p[4] = 0;
@@ -599,7 +607,7 @@ static void frame_nesting(struct pl_build *b, struct pl_gen_damage *d)
 /* VXLAN-GPE of a version that does not exist. */
 static void tunnel_version(struct pl_build *b, struct pl_gen_damage *d)
 {
-	uint8_t *p = at(b, d, d->frame_l4 + 8, 8);
+	uint8_t *p = at(b, d, d->frame_l3 + (is_ipv4(b, d->frame_l3) ? 20 : 40) + 8, 8);
 
 	if (p != NULL)
 		p[0] |= 0x30;
@@ -643,7 +651,8 @@ static const struct pl_malform rows[] = {
 	{ "report_md_length", "v2.0 metadata length past the report", { .report = PL_GEN_REPORT_V20, .sink = PL_GEN_SINK_HEADER }, PL_V_REPORT_MD_LENGTH, 0, PL_MALFORM_REPORT, report_md_length_max },
 	{ "report_md_bits", "v2.0 metadata length 0 with metadata bits", { .report = PL_GEN_REPORT_V20, .sink = PL_GEN_SINK_HEADER }, PL_V_REPORT_MD_LENGTH, 0, PL_MALFORM_REPORT, report_md_length_min },
 	{ "report_tlv", "v2.0 TLV past its report", { .report = PL_GEN_REPORT_V20 }, PL_V_REPORT_TLV, 0, PL_MALFORM_REPORT, report_tlv },
-	{ "report_inner", "inner packet of noise", { .report = PL_GEN_REPORT_V10 }, PL_V_REPORT_INNER, 0, PL_MALFORM_INNER, inner_garbage },
+	{ "report_inner", "inner packet of IP version 7", { .report = PL_GEN_REPORT_V10, .mode = PL_GEN_XD }, PL_V_REPORT_INNER, 0, PL_MALFORM_INNER, inner_ip_version },
+	{ "inner_noise", "inner packet of noise", { .report = PL_GEN_REPORT_V10 }, NOTE(INNER_CUT), PL_MALFORM_INNER, inner_garbage },
 	{ "report_length_lies", "v1.0 report length 1", { .report = PL_GEN_REPORT_V10 }, NOTE(REPORT_LENGTH_LIES), PL_MALFORM_REPORT, report_length_lies },
 	{ "report_length_zero", "v2.0 report of type INT, both lengths 0", { .report = PL_GEN_REPORT_V20, .sink = PL_GEN_SINK_STACK, .mode = PL_GEN_MD }, NOTE(REPORT_LENGTH_ZERO), PL_MALFORM_REPORT, report_length_zero },
 	{ "report_version_lies", "the same with version nibble 1", { .report = PL_GEN_REPORT_V20, .sink = PL_GEN_SINK_STACK, .mode = PL_GEN_MD }, NOTE(REPORT_VERSION_LIES), PL_MALFORM_REPORT, report_version_20_lies },
@@ -652,7 +661,7 @@ static const struct pl_malform rows[] = {
 	{ "report_ds", "v2.0 domain-specific metadata in the report", { .report = PL_GEN_REPORT_V20, .sink = PL_GEN_SINK_HEADER }, NOTE(REPORT_DS_RAW), PL_MALFORM_REPORT, report_ds },
 	{ "inner_type", "v2.0 inner type IPv4 before Ethernet bytes", { .report = PL_GEN_REPORT_V20, .inner = PL_GEN_ETHERNET }, NOTE(INNER_TYPE_LIES), PL_MALFORM_REPORT, inner_type_lies },
 	{ "inner_cut", "inner packet cut before its ports", { .mode = PL_GEN_XD, .report = PL_GEN_REPORT_V20 }, NOTE(INNER_CUT), PL_MALFORM_INNER, inner_cut_in_l4 },
-	{ "inner_truncated", "inner packet cut inside the INT stack", { .mode = PL_GEN_MD, .report = PL_GEN_REPORT_V10, L4 }, NOTE(PARTIAL), PL_MALFORM_INNER, inner_cut_in_stack },
+	{ "inner_truncated", "inner packet cut inside the INT stack", { .mode = PL_GEN_MD, .report = PL_GEN_REPORT_V10, L4 }, PL_V_INT_TRUNCATED, 0, PL_MALFORM_INNER, inner_cut_in_stack },
 	{ "fragment", "inner packet is a later fragment", { .mode = PL_GEN_XD, .report = PL_GEN_REPORT_V20 }, NOTE(FRAGMENT), PL_MALFORM_INNER, inner_fragment },
 	{ "node_twice", "sink both in the header and on top of the stack", { .mode = PL_GEN_MD, .report = PL_GEN_REPORT_V20, .sink = PL_GEN_SINK_BOTH }, NOTE(NODE_TWICE), PL_MALFORM_INT, nothing },
 	{ "f_bit", "F clear although INT is announced inside", { .mode = PL_GEN_MD, .report = PL_GEN_REPORT_V10, .announce = PL_GEN_ANNOUNCE_DSCP }, NOTE(F_BIT_LIES), PL_MALFORM_REPORT, f_bit_lies },
@@ -663,7 +672,7 @@ static const struct pl_malform rows[] = {
 	{ "ethertype", "EtherType of LLDP", { .inner = PL_GEN_ETHERNET, .frames = true }, PL_V_NOT_TELEMETRY, 0, PL_MALFORM_FRAME, frame_ethertype },
 	{ "ip_version", "IP version 7", { .frames = true }, PL_V_IP_VERSION, 0, PL_MALFORM_FRAME, frame_ip_version },
 	{ "ip_length", "IPv4 header length 4", { .outer_ip = 4, .frames = true }, PL_V_IP_LENGTH, 0, PL_MALFORM_FRAME, frame_ip_length },
-	{ "ip_options", "IPv6 option past its header", { .report = PL_GEN_REPORT_V20, .outer_ip = 6, .frames = true }, PL_V_IP_OPTIONS, 0, PL_MALFORM_FRAME, frame_ip_options },
+	{ "ip_options", "IPv6 extension header past the packet", { .report = PL_GEN_REPORT_V20, .outer_ip = 6, .frames = true }, PL_V_IP_OPTIONS, 0, PL_MALFORM_FRAME, frame_ip_options },
 	{ "l4_length", "UDP length 4", { .carrier = PL_GEN_UDP, .frames = true }, PL_V_L4_LENGTH, 0, PL_MALFORM_FRAME, frame_l4_length },
 	{ "nesting", "IPv4 in IPv4, nine times", { .outer_ip = 4, .frames = true }, PL_V_NESTING, 0, PL_MALFORM_FRAME, frame_nesting },
 	{ "tunnel", "VXLAN-GPE of version 3", { .report = PL_GEN_REPORT_NONE, .carrier = PL_GEN_GPE, .frames = true }, PL_V_TUNNEL_HEADER, 0, PL_MALFORM_FRAME, tunnel_version },

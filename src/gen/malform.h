@@ -20,7 +20,6 @@ enum pl_malform_stage {
 struct pl_gen_damage {
 	const struct pl_malform *kind; /* or NULL */
 	size_t frame_l3;               /* frame: its first IP header */
-	size_t frame_l4;               /* frame: what follows that */
 	size_t payload;                /* UDP payload: the report. Valid when have_payload */
 	bool have_payload;
 	size_t individual; /* the last individual report: v2.0 word 0, else the report header */

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the generator encodes, the decoder must give back, field by field: every report version x INT version
+ * x mode x carrier x dialect x way of beginning, over random networks. And every kind of damage must get the
+ * answer its row names.
+ */
+#include <errno.h>
+
+#include "base/test.h"
+#include "decode/decode.h"
+#include "gen/gen.h"
+#include "gen/malform.h"
+#include "gen/preset.h"
+
+#define PACKETS 60
+
+static struct pl_batch batch;
+static struct pl_record_batch out;
+
+static struct pl_decode *decoder(const struct pl_gen_cfg *cfg, bool announced)
+{
+	struct pl_profile profile = {
+		.hints = { .dialect = (uint8_t)cfg->dialect,
+			.dialect_pinned = cfg->dialect == PL_DIALECT_V04 },
+		.tcp_placement = cfg->tcp_before_options ? PL_TCP_BEFORE_OPTIONS : PL_TCP_AUTO,
+		.dscp_set = announced,
+		.dscp_value = 0x17,
+		.dscp_mask = 0x3f,
+	};
+	struct pl_decode_options options = {
+		.profiles = &profile,
+		.n_profiles = 1,
+		.gre_int_ethertype = 0x88b5,
+		.report_ports = { cfg->report_port != 0 ? cfg->report_port : 32766 },
+		.n_report_ports = 1,
+	};
+	struct pl_decode *d = NULL;
+
+	eq(pl_decode_new(&d, &options), 0);
+	return d;
+}
+
+/* ---- one report against the truth ---- */
+
+static char why[256];
+
+static bool differs(const char *what, uint64_t got, uint64_t want)
+{
+	if (got == want)
+		return false;
+	snprintf(why, sizeof(why),
+		"%s: got %" PRIu64 " (%#" PRIx64 "), wanted %" PRIu64 " (%#" PRIx64 ")", what, got,
+		got, want, want);
+	return true;
+}
+
+static bool hop_differs(const struct pl_hop *h, const struct pl_int_hop *t, bool ts64)
+{
+	static const struct {
+		enum pl_int_field field;
+		uint32_t present;
+	} presence[] = {
+		{ PL_INT_F_NODE, PL_HOP_HAS_node },
+		{ PL_INT_F_PORTS, PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port },
+		{ PL_INT_F_QUEUE, PL_HOP_HAS_queue_depth },
+		{ PL_INT_F_INGRESS_TS, PL_HOP_HAS_ingress_ts_ns },
+		{ PL_INT_F_EGRESS_TS, PL_HOP_HAS_egress_ts_ns },
+		{ PL_INT_F_TX_UTIL, PL_HOP_HAS_tx_util },
+		{ PL_INT_F_BUFFER, PL_HOP_HAS_buffer | PL_HOP_HAS_buffer_depth },
+	};
+	bool latency = (t->have & PL_INT_HAS(PL_INT_F_LATENCY)) != 0;
+	bool both = (t->have & PL_INT_HAS(PL_INT_F_INGRESS_TS)) != 0 &&
+		    (t->have & PL_INT_HAS(PL_INT_F_EGRESS_TS)) != 0;
+
+	for (size_t i = 0; i < sizeof(presence) / sizeof(presence[0]); i++) {
+		bool has = (t->have & PL_INT_HAS(presence[i].field)) != 0;
+
+		if (differs("presence", h->present & presence[i].present,
+			    has ? presence[i].present : 0)) {
+			snprintf(why + strlen(why), sizeof(why) - strlen(why), " of field %d",
+				presence[i].field);
+			return true;
+		}
+	}
+	if (differs("latency's presence", (h->present & PL_HOP_HAS_hop_latency_ns) != 0,
+		    latency || both))
+		return true;
+#define SAME(field, member, want)                                                                  \
+	if ((t->have & PL_INT_HAS(field)) != 0 && differs(#member, h->member, want))               \
+		return true;
+	SAME(PL_INT_F_NODE, node, t->node)
+	SAME(PL_INT_F_PORTS, ingress_port, t->ingress_port)
+	SAME(PL_INT_F_PORTS, egress_port, t->egress_port)
+	SAME(PL_INT_F_QUEUE, queue, t->queue)
+	SAME(PL_INT_F_QUEUE, queue_depth, t->queue_depth)
+	SAME(PL_INT_F_INGRESS_TS, ingress_ts_ns, t->ingress_ts)
+	SAME(PL_INT_F_EGRESS_TS, egress_ts_ns, t->egress_ts)
+	SAME(PL_INT_F_TX_UTIL, tx_util, t->tx_util)
+	SAME(PL_INT_F_BUFFER, buffer, t->buffer)
+	SAME(PL_INT_F_BUFFER, buffer_depth, t->buffer_depth)
+	SAME(PL_INT_F_LATENCY, hop_latency_ns, t->latency)
+#undef SAME
+	if (!latency && both) {
+		uint64_t d = t->egress_ts - t->ingress_ts;
+
+		return differs("derived latency", h->hop_latency_ns, ts64 ? d : (uint32_t)d);
+	}
+	return false;
+}
+
+static bool level2_differs(
+	const struct pl_gen_cfg *cfg, const struct pl_hop *h, const struct pl_int_hop *t)
+{
+	bool has = (t->have & PL_INT_HAS(PL_INT_F_PORTS2)) != 0;
+
+	if (cfg->version == PL_GEN_INT_V05 && cfg->report != PL_GEN_REPORT_V20) {
+		if (differs("congestion's presence", (h->present & PL_HOP_HAS_congestion) != 0,
+			    has))
+			return true;
+		return has &&
+		       (differs("congestion", h->congestion, t->congestion) ||
+			       differs("its queue", h->congestion_queue, t->congestion_queue));
+	}
+	if (cfg->version == PL_GEN_INT_V05)
+		return false; /* either, by where it stood */
+	if (differs("level 2's presence", (h->present & PL_HOP_HAS_ingress_port2) != 0, has))
+		return true;
+	return has && (differs("level-2 ingress", h->ingress_port2, t->ingress_port2) ||
+			      differs("level-2 egress", h->egress_port2, t->egress_port2));
+}
+
+static bool flow_differs(const struct pl_path *p, const struct pl_flow *f)
+{
+	if (!pl_addr_equal(&p->src, &f->src) || !pl_addr_equal(&p->dst, &f->dst)) {
+		snprintf(why, sizeof(why), "addresses");
+		return true;
+	}
+	return differs("proto", p->proto, f->proto) || differs("dscp", p->dscp, f->dscp) ||
+	       differs("sport", p->sport, f->sport) || differs("dport", p->dport, f->dport) ||
+	       differs("has vlan", (p->present & PL_PATH_HAS_vlan) != 0,
+		       (f->have & PL_FLOW_VLAN) != 0) ||
+	       differs("vlan", p->vlan, (f->have & PL_FLOW_VLAN) != 0 ? f->vlan : 0) ||
+	       differs("has vni", (p->present & PL_PATH_HAS_vni) != 0,
+		       (f->have & PL_FLOW_VNI) != 0) ||
+	       differs("vni", p->vni, (f->have & PL_FLOW_VNI) != 0 ? f->vni : 0);
+}
+
+static bool report_differs(const struct pl_gen_cfg *cfg, const struct pl_path *p,
+	const struct pl_hop *hops, const struct pl_gen_truth *t)
+{
+	bool report = cfg->report != PL_GEN_REPORT_NONE;
+	bool names_node =
+		cfg->report == PL_GEN_REPORT_V10 || cfg->report == PL_GEN_REPORT_V20 ||
+		(cfg->report == PL_GEN_REPORT_V05 && (p->present & PL_PATH_HAS_node) != 0);
+
+	if (flow_differs(p, &t->flow) ||
+		differs("has seq", (p->present & PL_PATH_HAS_seq) != 0, report) ||
+		differs("seq", p->seq, t->seq) ||
+		differs("dropped", (p->flags & PL_FLAG_DROPPED) != 0, t->dropped) ||
+		differs("congested", (p->flags & PL_FLAG_CONGESTED) != 0, t->congested) ||
+		differs("tracked", (p->flags & PL_FLAG_TRACKED) != 0, t->tracked) ||
+		differs("drop reason", p->drop_reason, t->drop_reason) ||
+		differs("hw id", p->hw_id, report ? cfg->hw_id : 0) ||
+		(names_node && differs("node", p->node, t->node)) ||
+		differs("hops", p->hop_count, t->n_hops))
+		return true;
+	if (p->present & PL_PATH_HAS_flow_seq) {
+		uint32_t mask = cfg->dialect == PL_DIALECT_GEANT ? 0xffff : UINT32_MAX;
+
+		if (differs("flow sequence", p->flow_seq, t->flow_seq & mask))
+			return true;
+	}
+	for (unsigned int i = 0; i < t->n_hops; i++) {
+		if (hop_differs(&hops[i], &t->hops[i], hops[i].time_bits == 64) ||
+			level2_differs(cfg, &hops[i], &t->hops[i])) {
+			snprintf(why + strlen(why), sizeof(why) - strlen(why), " at hop %u of %u",
+				i, t->n_hops);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void describe(char *dst, size_t cap, const struct pl_gen_cfg *c)
+{
+	snprintf(dst, cap,
+		"report %d int %d mode %d carrier %d dialect %d inner %d ip %d/%d sink %d announce %d npt %d "
+		"bitmap %#x seed %" PRIu64 " net %s",
+		(int)c->report, (int)c->version, (int)c->mode, (int)c->carrier, (int)c->dialect,
+		(int)c->inner, c->outer_ip, c->inner_ip, (int)c->sink, (int)c->announce, c->npt,
+		c->bitmap, c->seed, c->topology == NULL ? "" : c->topology);
+}
+
+/* Runs a configuration through both; false when it is not one that can be had. */
+static bool check_form(const struct pl_gen_cfg *cfg)
+{
+	struct pl_gen *g;
+	struct pl_decode *d;
+	const struct pl_gen_cfg *full;
+	unsigned int reports = 0, wrong = 0;
+	char form[256];
+
+	if (pl_gen_new(&g, cfg, NULL) < 0)
+		return false;
+	full = pl_gen_cfg(g);
+	d = decoder(full, false);
+	describe(form, sizeof(form), full);
+	while (pl_gen_next(g, UINT64_MAX, &batch) > 0) {
+		const struct pl_outcome *o;
+		uint32_t at = 0;
+
+		pl_record_batch_clear(&out);
+		pl_decode_batch(d, &batch, &out);
+		o = pl_decode_outcomes(d);
+		for (uint32_t i = 0; i < batch.n; i++) {
+			unsigned int n = pl_gen_truth_reports(g, i);
+
+			if (o[i].verdict != PL_V_OK) {
+				snprintf(why, sizeof(why), "verdict %s",
+					pl_verdict_name((enum pl_verdict)o[i].verdict));
+				wrong++;
+			}
+			for (unsigned int k = 0; k < n && at < out.n_paths && out.pkt[at] == i;
+				k++, at++) {
+				reports++;
+				if (report_differs(full, &out.paths[at],
+					    &out.hops[out.first_hop[at]], pl_gen_truth(g, i, k)))
+					wrong++;
+			}
+		}
+		if (at != out.n_paths)
+			wrong++;
+	}
+	if (wrong == 0 && reports != pl_gen_counters(g)->reports &&
+		full->report != PL_GEN_REPORT_NONE) {
+		snprintf(why, sizeof(why), "%u reports of %" PRIu64, reports,
+			pl_gen_counters(g)->reports);
+		wrong++;
+	}
+	ok(wrong == 0 && reports > 0, "%s", form);
+	if (wrong > 0)
+		printf("# %u wrong; the last: %s\n", wrong, why);
+	pl_decode_free(d);
+	pl_gen_free(g);
+	return true;
+}
+
+/* ---- all forms ---- */
+
+static const char *const networks[] = { "chain:3", "leaf-spine:4x2", "random:12,3", "ring:9",
+	"chain:2", "fat-tree:4" };
+
+static void vary(struct pl_gen_cfg *cfg, uint64_t i)
+{
+	static const uint16_t bitmaps[] = { 0xfd00, 0xff00, 0x8000, 0xdc00, 0xff80, 0x9000, 0xff81,
+		0xf000 };
+
+	cfg->seed = 1000 + i;
+	cfg->topology = networks[i % (sizeof(networks) / sizeof(networks[0]))];
+	cfg->bitmap = bitmaps[i / 3 % (sizeof(bitmaps) / sizeof(bitmaps[0]))];
+	if (cfg->version != PL_GEN_INT_V21 && cfg->report != PL_GEN_REPORT_V20)
+		cfg->bitmap &= 0xff01;
+	if (cfg->version == PL_GEN_INT_V05)
+		cfg->bitmap &= 0xff00;
+	cfg->count = PACKETS;
+	cfg->flows = 7;
+	cfg->truth = true;
+	cfg->drop = i % 4 == 1 ? 0.2 : 0;
+	cfg->missing = i % 5 == 2 ? 0.1 : 0;
+	cfg->queue_report = i % 7 == 3 ? 40 : 0;
+	cfg->hw_id = (uint8_t)(i % 64);
+	cfg->clock_offset_ns = i % 3 == 0 ? 100000 : 0;
+	cfg->tcp_options = (uint8_t)(i % 4);
+}
+
+/* clang-format off */
+static void test_forms(void)
+{
+	unsigned int forms = 0;
+	uint64_t i = 0;
+
+	for (int report = PL_GEN_REPORT_NONE; report <= PL_GEN_REPORT_V20; report++)
+		for (int version = PL_GEN_INT_V05; version <= PL_GEN_INT_V21; version++)
+			for (int mode = PL_GEN_MD; mode <= PL_GEN_XD; mode++)
+				for (int carrier = PL_GEN_UDP; carrier <= PL_GEN_GENEVE; carrier++)
+					for (int inner = PL_GEN_ETHERNET; inner <= PL_GEN_IP;
+						inner++)
+						for (int ip = 0; ip < 4; ip++) {
+							struct pl_gen_cfg cfg = {
+								.report =
+									(enum pl_gen_report)report,
+								.version = (enum pl_gen_version)
+									version,
+								.mode = (enum pl_gen_mode)mode,
+								.carrier = (enum pl_gen_carrier)
+									carrier,
+								.inner = (enum pl_gen_inner)inner,
+								.outer_ip = ip & 1 ? 6 : 4,
+								.inner_ip = ip & 2 ? 6 : 4,
+							};
+
+							vary(&cfg, i++);
+							forms += check_form(&cfg);
+						}
+	ok(forms > 300, "%u forms", forms);
+}
+
+static void test_sinks_and_announcements(void)
+{
+	unsigned int forms = 0;
+	uint64_t i = 0;
+
+	for (int report = PL_GEN_REPORT_NONE; report <= PL_GEN_REPORT_V20; report++)
+		for (int version = PL_GEN_INT_V05; version <= PL_GEN_INT_V21; version++)
+			for (int sink = PL_GEN_SINK_STACK; sink <= PL_GEN_SINK_BOTH; sink++)
+				for (int announce = PL_GEN_ANNOUNCE_DSCP;
+					announce <= PL_GEN_ANNOUNCE_MARKER; announce++)
+					for (int npt = 0; npt <= 2; npt++)
+						for (int tcp = 0; tcp < 3; tcp++) {
+							struct pl_gen_cfg cfg = {
+								.report =
+									(enum pl_gen_report)report,
+								.version = (enum pl_gen_version)
+									version,
+								.sink = (enum pl_gen_sink)sink,
+								.announce = (enum pl_gen_announce)
+									announce,
+								.npt = (uint8_t)npt,
+								.carrier = tcp > 0 ? PL_GEN_TCP
+										   : PL_GEN_UDP,
+								.tcp_before_options = tcp == 2,
+							};
+
+							vary(&cfg, i++);
+							forms += check_form(&cfg);
+						}
+	ok(forms > 50, "%u forms", forms);
+}
+
+static void test_dialects_and_more(void)
+{
+	static const struct pl_gen_cfg rows[] = {
+		{ .dialect = PL_DIALECT_INTCOLLECTOR },
+		{ .dialect = PL_DIALECT_INTCOLLECTOR, .carrier = PL_GEN_TCP },
+		{ .dialect = PL_DIALECT_GEANT },
+		{ .dialect = PL_DIALECT_GEANT, .report = PL_GEN_REPORT_NONE },
+		{ .dialect = PL_DIALECT_NOVIFLOW },
+		{ .dialect = PL_DIALECT_NOVIFLOW,
+			.carrier = PL_GEN_TCP,
+			.tcp_before_options = true },
+		{ .dialect = PL_DIALECT_HOST_INT, .topology = "chain:2" },
+		{ .dialect = PL_DIALECT_HOST_INT, .topology = "chain:2", .carrier = PL_GEN_TCP },
+		{ .dialect = PL_DIALECT_V04,
+			.queue = { PL_DIST_CONST, 5, 0 },
+			.start_ns = 1000000000 },
+		{ .reports_per_datagram = 4 },
+		{ .reports_per_datagram = 8, .mode = PL_GEN_XD },
+		{ .reports_per_datagram = 3, .mode = PL_GEN_MX, .udp = true },
+		{ .ds_words = 2 },
+		{ .source_words = 3 },
+		{ .ds_words = 1, .source_words = 2, .sink = PL_GEN_SINK_STACK },
+		{ .topology = "chain:40" },
+		{ .topology = "chain:40", .version = PL_GEN_INT_V05 },
+		{ .topology = "chain:40", .version = PL_GEN_INT_V10, .report = PL_GEN_REPORT_NONE },
+		{ .topology = "chain:20", .carrier = PL_GEN_GENEVE },
+		{ .max_hops = 2, .topology = "chain:5" },
+		{ .instrumented = true },
+		{ .instrumented = true, .report = PL_GEN_REPORT_V10 },
+		{ .payload = 1000 },
+		{ .first_seq = 0x3fffff },
+		{ .first_seq = UINT32_MAX, .report = PL_GEN_REPORT_V10 },
+		{ .loss = 0.2, .duplicate = 0.2, .reorder = 0.2 },
+		{ .udp = true, .version = PL_GEN_INT_V05 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (uint64_t k = 0; k < 6; k++) {
+			struct pl_gen_cfg cfg = rows[i];
+			struct pl_gen_cfg v = cfg;
+
+			vary(&v, k * 7 + i);
+			cfg.seed = v.seed;
+			cfg.count = 200;
+			cfg.truth = true;
+			cfg.drop = v.drop;
+			cfg.missing = cfg.dialect == PL_DIALECT_V04 ? 0 : v.missing;
+			cfg.queue_report = v.queue_report;
+			cfg.flows = 5;
+			if (cfg.topology == NULL)
+				cfg.topology = v.topology;
+			ok(check_form(&cfg), "row %zu can be had", i);
+		}
+	}
+}
+
+/* ---- sequence accounts ---- */
+
+static void test_sequences(void)
+{
+	static const struct pl_gen_cfg rows[] = {
+		{ .report = PL_GEN_REPORT_V05, .drop = 0.1 },
+		{ .report = PL_GEN_REPORT_V05, .drop = 0.1, .udp = true },
+		{ .report = PL_GEN_REPORT_V05, .mode = PL_GEN_XD, .udp = true },
+		{ .report = PL_GEN_REPORT_V10, .drop = 0.1 },
+		{ .report = PL_GEN_REPORT_V20, .mode = PL_GEN_XD },
+		{ .report = PL_GEN_REPORT_V20, .udp = true, .first_seq = 0x3ffff0 },
+		{ .dialect = PL_DIALECT_HOST_INT, .topology = "chain:2", .udp = true },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pl_gen_cfg cfg = rows[i];
+		const struct pl_decode_counters *c;
+		const struct pl_gen_counters *made;
+		struct pl_gen *g;
+		struct pl_decode *d;
+
+		for (int lossy = 0; lossy < 2; lossy++) {
+			cfg.count = 20000;
+			cfg.loss = lossy ? 0.1 : 0;
+			cfg.duplicate = lossy ? 0.05 : 0;
+			if (!ok(pl_gen_new(&g, &cfg, NULL) == 0))
+				continue;
+			d = decoder(pl_gen_cfg(g), false);
+			while (pl_gen_next(g, UINT64_MAX, &batch) > 0) {
+				pl_record_batch_clear(&out);
+				pl_decode_batch(d, &batch, &out);
+			}
+			c = pl_decode_counters(d);
+			made = pl_gen_counters(g);
+			/* losses at the very ends of a sequence cannot be seen */
+			ok(pl_counter_read(&c->lost) <= made->lost &&
+					pl_counter_read(&c->lost) + 12 >= made->lost,
+				"row %zu: %" PRIu64 " lost, %" PRIu64 " seen as lost", i,
+				made->lost, pl_counter_read(&c->lost));
+			eq(pl_counter_read(&c->duplicates), made->duplicated, "row %zu: duplicates",
+				i);
+			eq(pl_counter_read(&c->restarts), 0, "row %zu: no restart", i);
+			pl_decode_free(d);
+			pl_gen_free(g);
+		}
+	}
+}
+
+/* ---- damage ---- */
+
+static void check_damage(const struct pl_malform *kind, enum pl_gen_report report)
+{
+	struct pl_gen_cfg cfg = { .count = PACKETS,
+		.topology = "chain:4",
+		.flows = 5,
+		.truth = true,
+		.report = report,
+		.seed = 7 };
+	struct pl_diag diag = { .text = "" };
+	enum pl_verdict want;
+	uint64_t note;
+	struct pl_gen *g;
+	struct pl_decode *d;
+	unsigned int wrong = 0, n = 0;
+
+	if (pl_malform_add(&cfg, kind, 1, &diag) < 0 || pl_gen_new(&g, &cfg, &diag) < 0) {
+		ok(false, "%s: %s", kind->name, diag.text);
+		return;
+	}
+	pl_malform_expect(kind, pl_gen_cfg(g)->report, &want, &note);
+	/* what is announced by configuration is judged, what merely looks so is let pass */
+	d = decoder(pl_gen_cfg(g), (kind->note & PL_NOTE_BIT(F_BIT_LIES)) != 0 ||
+					   pl_gen_cfg(g)->report == PL_GEN_REPORT_NONE);
+	while (pl_gen_next(g, UINT64_MAX, &batch) > 0) {
+		const struct pl_outcome *o;
+
+		pl_record_batch_clear(&out);
+		pl_decode_batch(d, &batch, &out);
+		o = pl_decode_outcomes(d);
+		for (uint32_t i = 0; i < batch.n; i++, n++) {
+			if (o[i].verdict != want || (o[i].notes & note) != note) {
+				wrong++;
+				snprintf(why, sizeof(why), "%s, notes %#" PRIx64,
+					pl_verdict_name((enum pl_verdict)o[i].verdict), o[i].notes);
+			}
+		}
+	}
+	ok(wrong == 0 && n == PACKETS, "%s in %s gives %s %s", kind->name,
+		pl_gen_cfg(g)->report == PL_GEN_REPORT_NONE ? "a packet" : "a report",
+		pl_verdict_name(want),
+		note == 0 ? "" : pl_note_name((enum pl_note)__builtin_ctzll(note)));
+	if (wrong > 0)
+		printf("# %u of %u wrong; the last: %s\n", wrong, n, why);
+	pl_decode_free(d);
+	pl_gen_free(g);
+}
+
+static void test_damage(void)
+{
+	size_t n;
+	const struct pl_malform *rows = pl_malforms(&n);
+
+	for (size_t i = 0; i < n; i++) {
+		check_damage(&rows[i], PL_GEN_REPORT_AUTO);
+		if (rows[i].needs.report == PL_GEN_REPORT_AUTO && rows[i].stage == PL_MALFORM_INT)
+			check_damage(&rows[i], PL_GEN_REPORT_NONE);
+	}
+}
+
+/* A share of damaged packets among good ones: the books agree. */
+static void test_damage_among_good(void)
+{
+	struct pl_gen_cfg cfg = { .count = 10000, .topology = "chain:4", .seed = 3 };
+	const struct pl_decode_counters *c;
+	uint64_t sum = 0;
+	struct pl_gen *g;
+	struct pl_decode *d;
+
+	eq(pl_malform_add(&cfg, pl_malform_find("report_length"), 0.1, NULL), 0);
+	eq(pl_gen_new(&g, &cfg, NULL), 0);
+	d = decoder(pl_gen_cfg(g), false);
+	while (pl_gen_next(g, UINT64_MAX, &batch) > 0) {
+		pl_record_batch_clear(&out);
+		pl_decode_batch(d, &batch, &out);
+	}
+	c = pl_decode_counters(d);
+	for (unsigned int v = 0; v < PL_V_MAX; v++)
+		sum += pl_counter_read(&c->verdicts[v]);
+	eq(pl_counter_read(&c->packets), 10000);
+	eq(sum, 10000, "packets = sum of verdicts");
+	eq(pl_counter_read(&c->verdicts[PL_V_REPORT_LENGTH]), pl_gen_counters(g)->malformed);
+	eq(pl_counter_read(&c->verdicts[PL_V_OK]), 10000 - pl_gen_counters(g)->malformed);
+	pl_decode_free(d);
+	pl_gen_free(g);
+}
+
+static void test_presets(void)
+{
+	size_t n;
+	const struct pl_gen_preset *p = pl_gen_presets(&n);
+
+	for (size_t i = 0; i < n; i++) {
+		struct pl_gen_cfg cfg = { 0 };
+		const struct pl_decode_counters *c;
+		struct pl_gen *g;
+		struct pl_decode *d;
+
+		eq(pl_gen_preset_set(&cfg, p[i].name, NULL), 0);
+		cfg.count = 500;
+		if (!ok(pl_gen_new(&g, &cfg, NULL) == 0, "preset %s", p[i].name))
+			continue;
+		d = decoder(pl_gen_cfg(g), false);
+		while (pl_gen_next(g, UINT64_MAX, &batch) > 0) {
+			pl_record_batch_clear(&out);
+			pl_decode_batch(d, &batch, &out);
+		}
+		c = pl_decode_counters(d);
+		if (cfg.replay == PL_GEN_REPLAY_NONE ||
+			cfg.replay == PL_GEN_REPLAY_INTCOLLECTOR_8) {
+			eq(pl_counter_read(&c->verdicts[PL_V_OK]), 500, "preset %s decodes",
+				p[i].name);
+			ok(pl_counter_read(&c->hops) >= 500, "preset %s has hops", p[i].name);
+		} else {
+			/* their shim length is 0 */
+			eq(pl_counter_read(&c->verdicts[PL_V_SHIM_LENGTH_MIN]), 500, "preset %s",
+				p[i].name);
+		}
+		pl_decode_free(d);
+		pl_gen_free(g);
+	}
+}
+
+int main(void)
+{
+	eq(pl_record_batch_init(&out, 16384, 65536), 0);
+	test_forms();
+	test_sinks_and_announcements();
+	test_dialects_and_more();
+	test_sequences();
+	test_damage();
+	test_damage_among_good();
+	test_presets();
+	pl_record_batch_done(&out);
+	return pl_test_done();
+}
