@@ -163,13 +163,10 @@ static int plan_parts(struct plan *plan, struct pl_diag *diag)
 static int plan_sources(struct plan *plan, struct pl_diag *diag)
 {
 	const struct pl_config_source *s = plan->to->sources.items;
-	unsigned int kept = plan->p->n_workers;
 	int r = 0;
 
-	for (unsigned int i = 0; i < plan->p->n_workers; i++) {
+	for (unsigned int i = 0; i < plan->p->n_workers; i++)
 		plan->gone[i] = find_source(plan->to, plan->p->workers[i]->uri) == NULL;
-		kept -= plan->gone[i];
-	}
 	for (size_t i = 0; r == 0 && i < plan->to->sources.n; i++) {
 		if (find_source(&plan->p->config, s[i].uri) != NULL)
 			continue;
