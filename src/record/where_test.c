@@ -422,9 +422,9 @@ static bool tree_holds(const struct tree *t, size_t n)
 	size_t hold = 0;
 
 	if (t->kind == 'a')
-		return tree_holds(&trees[t->left], n) & tree_holds(&trees[t->right], n);
+		return tree_holds(&trees[t->left], n) && tree_holds(&trees[t->right], n);
 	if (t->kind == 'o')
-		return tree_holds(&trees[t->left], n) | tree_holds(&trees[t->right], n);
+		return tree_holds(&trees[t->left], n) || tree_holds(&trees[t->right], n);
 	if (t->kind == 'n')
 		return !tree_holds(&trees[t->left], n);
 	if (t->test == 0)
