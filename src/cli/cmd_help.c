@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "cli/command.h"
+#include "pipeline/config.h"
 #include "record/record.h"
 #include "record/where.h"
 
@@ -14,7 +15,7 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_FLAG, 0, "man", &man, NULL,
-			"write a manual page (roff), as 'make man' installs it", NULL },
+			"write a manual page (roff); also of pathline.conf", NULL },
 		{ PL_OPT_FLAG, 0, "markdown", &markdown, NULL,
 			"write the topic fields as docs/formats/records.md holds it", NULL },
 		{ .type = PL_OPT_END },
@@ -51,6 +52,10 @@ static int run(int argc, char **argv)
 		pl_complain("help takes one command, not %zu", operands.n);
 		code = PL_EXIT_USAGE;
 		goto done;
+	}
+	if (operands.n == 1 && man && strcmp(operands.items[0], "pathline.conf") == 0) {
+		pl_help_man_conf(pl_config_rows, &out);
+		goto print;
 	}
 	if (operands.n == 1 && add_topic(operands.items[0], &out))
 		goto print;

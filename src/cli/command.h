@@ -61,6 +61,10 @@ void pl_help_overview(struct pl_buf *out);
 void pl_help_man(const struct pl_command *cmd, struct pl_buf *out);
 void pl_help_man_overview(struct pl_buf *out);
 
+struct pl_conf_row;
+/* pathline.conf(5), from the schema. */
+void pl_help_man_conf(const struct pl_conf_row *rows, struct pl_buf *out);
+
 /* "pathline: TEXT" on standard error. */
 void pl_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void pl_complain_diag(const struct pl_diag *diag);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Help pages as manual pages: man(7) macros, which mandoc and groff both read. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/conf.h"
 #include "cli/command.h"
 
 /* The date of the version as NEWS.md has it; not the day of the build, which would make builds differ. */
@@ -107,12 +109,13 @@ static void option(struct pl_buf *out, const struct pl_opt *opt)
 	pl_buf_chr(out, '\n');
 }
 
-static void title(struct pl_buf *out, const char *page)
+static void title(struct pl_buf *out, const char *page, const char *section)
 {
 	pl_buf_str(out, ".\\\" Written by 'pathline help --man'; edit the command instead.\n.TH ");
 	for (; *page != '\0'; page++)
 		pl_buf_chr(out, *page >= 'a' && *page <= 'z' ? (char)(*page - 'a' + 'A') : *page);
-	pl_buf_str(out, " 1 \"" RELEASED "\" \"pathline " PL_VERSION "\" \"User Commands\"\n");
+	pl_buf_printf(out, " %s \"" RELEASED "\" \"pathline " PL_VERSION "\" \"%s\"\n", section,
+		section[0] == '1' ? "User Commands" : "File Formats");
 }
 
 static void exit_codes(struct pl_buf *out)
@@ -140,7 +143,7 @@ void pl_help_man(const struct pl_command *cmd, struct pl_buf *out)
 	char page[64] = "pathline-";
 
 	strncat(page, cmd->name, sizeof(page) - sizeof("pathline-"));
-	title(out, page);
+	title(out, page, "1");
 	heading(out, "NAME");
 	pl_buf_printf(out, "pathline\\-%s \\- ", cmd->name);
 	put(out, cmd->summary, false);
@@ -169,7 +172,7 @@ void pl_help_man(const struct pl_command *cmd, struct pl_buf *out)
 
 void pl_help_man_overview(struct pl_buf *out)
 {
-	title(out, "pathline");
+	title(out, "pathline", "1");
 	heading(out, "NAME");
 	pl_buf_str(out, "pathline \\- network telemetry from wire to memory to answer\n");
 	heading(out, "SYNOPSIS");
@@ -189,4 +192,84 @@ void pl_help_man_overview(struct pl_buf *out)
 		pl_buf_chr(out, '\n');
 	}
 	exit_codes(out);
+}
+
+static const char *type_word(enum pl_conf_type type)
+{
+	static const char *const words[] = {
+		[PL_CONF_BOOL] = "true or false",
+		[PL_CONF_U64] = "number",
+		[PL_CONF_DOUBLE] = "number",
+		[PL_CONF_SIZE] = "size, such as 64KiB or 1GiB",
+		[PL_CONF_DURATION] = "duration, such as 250us or 10s",
+		[PL_CONF_STRING] = "text",
+		[PL_CONF_CHOICE] = "word",
+		[PL_CONF_STRINGS] = "list of texts",
+		[PL_CONF_LIST] = "list of maps",
+	};
+
+	return words[type];
+}
+
+/* One level of the schema; a list's own rows follow it, at most as deep as the schema is. */
+static void conf_rows(const struct pl_conf_row *rows, const char *prefix, struct pl_buf *out)
+{
+	for (; rows->type != PL_CONF_END; rows++) {
+		pl_buf_str(out, ".TP\n\\fB");
+		put(out, prefix, false);
+		put(out, rows->key, false);
+		pl_buf_printf(out, "\\fR (%s%s)\n", type_word(rows->type),
+			rows->required ? ", required" : "");
+		put(out, rows->help, true);
+		if (rows->choices != NULL) {
+			pl_buf_str(out, "\nOne of:");
+			for (size_t i = 0; rows->choices[i] != NULL; i++) {
+				pl_buf_str(out, i == 0 ? " " : ", ");
+				put(out, rows->choices[i], false);
+			}
+			pl_buf_chr(out, '.');
+		}
+		if (rows->max != 0)
+			pl_buf_printf(out, "\nFrom %llu to %llu%s.", (unsigned long long)rows->min,
+				(unsigned long long)rows->max,
+				rows->type == PL_CONF_LIST || rows->type == PL_CONF_STRINGS
+					? " entries"
+				: rows->type == PL_CONF_SIZE     ? " bytes"
+				: rows->type == PL_CONF_DURATION ? " ns"
+								 : "");
+		if (rows->def != NULL && !rows->required) {
+			pl_buf_str(out, "\nDefault: ");
+			put(out, rows->def, false);
+			pl_buf_chr(out, '.');
+		}
+		pl_buf_chr(out, '\n');
+		if (rows->type == PL_CONF_LIST) {
+			char inner[256];
+
+			snprintf(inner, sizeof(inner), "%s%s[].", prefix, rows->key);
+			conf_rows(rows->rows, inner, out);
+		}
+	}
+}
+
+void pl_help_man_conf(const struct pl_conf_row *rows, struct pl_buf *out)
+{
+	title(out, "pathline.conf", "5");
+	heading(out, "NAME");
+	pl_buf_str(out, "pathline.conf \\- configuration of the pathline daemon\n");
+	heading(out, "DESCRIPTION");
+	paragraphs(out,
+		"YAML, read by 'pathline run -c FILE'. Every key has a default; an empty file is a\n"
+		"valid one. An unknown or repeated key, or a value out of range, is an error that names\n"
+		"file, line, column and the nearest known key. Anchors and aliases are refused.\n"
+		"\n"
+		"'pathline config check FILE' reads a file and touches nothing, 'config dump' shows it with\n"
+		"its defaults, 'config init' writes a commented template. A running daemon reads its file\n"
+		"again on SIGHUP and keeps the old configuration when the new one is wrong.\n"
+		"\n"
+		"Below, a dot goes one map deeper and [] stands for each entry of a list.");
+	heading(out, "KEYS");
+	conf_rows(rows, "", out);
+	heading(out, "SEE ALSO");
+	pl_buf_str(out, "\\fBpathline\\-run\\fR(1), \\fBpathline\\-config\\fR(1)\n");
 }
