@@ -366,6 +366,8 @@ bool pl_decode_exporter(const struct pl_decode *d, uint32_t i, struct pl_exporte
 		.unsequenced = e->seq.constant,
 		.reports = e->seq.reports,
 		.lost = e->seq.lost,
+		.skipped = e->seq.skipped,
+		.recovered = e->seq.recovered,
 		.reordered = e->seq.reordered,
 		.duplicates = e->seq.duplicates,
 		.restarts = e->seq.restarts,

@@ -114,7 +114,8 @@ struct pl_exporter {
 	uint8_t report_version; /* of its last report */
 	bool unsequenced;       /* sends a constant sequence number: losses cannot be told */
 	uint64_t reports, lost, reordered, duplicates, restarts;
-	uint64_t stragglers; /* later than the window of 128; were counted lost */
+	uint64_t skipped, recovered; /* lost = skipped - recovered; these two never fall */
+	uint64_t stragglers;         /* later than the window of 128; were counted lost */
 	uint64_t first_ts_ns, last_ts_ns;
 	uint32_t last_seq;
 };

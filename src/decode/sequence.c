@@ -44,6 +44,7 @@ void pl_sequence_unusual(struct pl_sequence *s, uint32_t seq, unsigned int bits,
 	}
 	if (ahead != 0 && ahead <= mask / 2 && ahead <= gap_max) {
 		s->lost += ahead - 1;
+		s->skipped += ahead - 1;
 		s->seen = ahead < PL_SEQUENCE_WINDOW ? s->seen << ahead | 1 : 1;
 		s->highest = seq;
 		s->span =
@@ -59,8 +60,10 @@ void pl_sequence_unusual(struct pl_sequence *s, uint32_t seq, unsigned int bits,
 		} else {
 			s->reordered++;
 			/* Before the first number seen nothing was counted lost. */
-			if (behind < s->span)
+			if (behind < s->span) {
 				s->lost--;
+				s->recovered++;
+			}
 			s->seen |= bit;
 		}
 		return;

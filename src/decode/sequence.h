@@ -15,7 +15,8 @@
 struct pl_sequence {
 	unsigned __int128 seen; /* bit i: highest - i was seen */
 	uint64_t reports, lost, reordered, duplicates, restarts;
-	uint64_t stragglers; /* outside the window and not followed: counted lost before */
+	uint64_t skipped, recovered; /* gaps opened, and filled later; lost is their difference */
+	uint64_t stragglers;         /* outside the window and not followed: counted lost before */
 	uint32_t highest;
 	uint32_t next_if_restart; /* the number that would confirm a restart */
 	uint32_t span;            /* numbers since the (re)start, saturating at the window */

@@ -45,6 +45,7 @@ static void situations(void)
 			pl_sequence_update(&s, t->seq[k], t->bits, 65536);
 		eq(s.reports, t->n, "%s: reports", t->what);
 		eq(s.lost, t->lost, "%s: lost", t->what);
+		eq(s.skipped - s.recovered, s.lost, "%s: the books of losses", t->what);
 		eq(s.reordered, t->reordered, "%s: reordered", t->what);
 		eq(s.duplicates, t->duplicates, "%s: duplicates", t->what);
 		eq(s.restarts, t->restarts, "%s: restarts", t->what);

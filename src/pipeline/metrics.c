@@ -202,7 +202,8 @@ static int by_appearance(const void *a, const void *b)
 static void add_exporter(struct pl_exporter *into, const struct pl_exporter *x)
 {
 	into->reports += x->reports;
-	into->lost += x->lost;
+	into->skipped += x->skipped;
+	into->recovered += x->recovered;
 	into->reordered += x->reordered;
 	into->duplicates += x->duplicates;
 	into->restarts += x->restarts;
@@ -259,7 +260,8 @@ static int gather_exporters(const struct pl_pipeline *p, struct exporters *ret)
 
 static uint64_t exporter_value(const struct pl_exporter *x, unsigned int which)
 {
-	const uint64_t values[] = { x->reports, x->lost, x->reordered, x->duplicates, x->restarts };
+	const uint64_t values[] = { x->reports, x->skipped, x->recovered, x->reordered,
+		x->duplicates, x->restarts };
 
 	return values[which];
 }
@@ -269,9 +271,10 @@ static void write_exporters(const struct exporters *e, struct pl_exposition *pag
 	static const char *const rows[][2] = {
 		{ "pathline_exporter_reports",
 			"Reports of one sequence: exporter, node, hardware unit." },
-		{ "pathline_exporter_lost", "Reports missing in the sequence." },
-		{ "pathline_exporter_reordered",
-			"Reports that came late; they are no longer counted lost." },
+		{ "pathline_exporter_skipped",
+			"Sequence numbers passed over. Reports lost are these less the recovered ones." },
+		{ "pathline_exporter_recovered", "Passed over, then late: not lost after all." },
+		{ "pathline_exporter_reordered", "Reports that came after a later one." },
 		{ "pathline_exporter_duplicates", "Reports that came more than once." },
 		{ "pathline_exporter_restarts", "Times the sequence began anew." },
 	};

@@ -127,7 +127,8 @@ static void take_exporters(struct pl_snapshot *s, const struct pl_decode *d)
 		}
 		s->n_others++;
 		s->others.reports += x.reports;
-		s->others.lost += x.lost;
+		s->others.skipped += x.skipped;
+		s->others.recovered += x.recovered;
 		s->others.reordered += x.reordered;
 		s->others.duplicates += x.duplicates;
 		s->others.restarts += x.restarts;
