@@ -197,7 +197,7 @@ static const struct pl_conf_row output_rows[] = {
 	  .help = "Old files kept." },
 	{ .key = "queue", .type = PL_CONF_U64, AT(queue_records), .def = "65536", .min = 1024, .max = 1 << 24,
 	  .help = "Records (reports, hops and events count one each) that may wait per worker; beyond, they are dropped and counted." },
-	{ .key = "buffer", .type = PL_CONF_SIZE, AT(buffer_bytes), .def = "1MiB", .min = 65536, .max = UINT64_C(1) << 30,
+	{ .key = "buffer", .type = PL_CONF_SIZE, AT(buffer_bytes), .def = "1MiB", .min = 1 << 19, .max = UINT64_C(1) << 30,
 	  .help = "Text that may wait while the file cannot be written." },
 	{ 0 },
 };

@@ -504,6 +504,8 @@ int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
 		pl_diag_set(diag, "cannot start the HTTP server");
 		goto fail;
 	}
+	/* Before there is a thread: handlers may look for the server where the caller keeps it. */
+	*ret = h;
 	/* Signals are the main thread's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -511,11 +513,11 @@ int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r < 0) {
 		pl_diag_set(diag, "cannot start the HTTP server's thread: %s", strerror(-r));
+		*ret = NULL;
 		goto fail;
 	}
 	pthread_setname_np(h->thread, "pl-http");
 	h->running = true;
-	*ret = h;
 	return 0;
 fail:
 	pl_http_close(h);

@@ -1,0 +1,472 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""pathline run and demo from the outside: a real Prometheus scrapes the daemon, files are read by Python's
+json module, and every count must agree to the packet: under load, across reloads with good and bad files,
+across a restart, with a full disk, with clients that want to hold it up. usage: daemon.py PATHLINE"""
+
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+PATHLINE = sys.argv[1]
+DIR = tempfile.mkdtemp(prefix="pathline-daemon-")
+COUNT = 0
+FAILED = 0
+RUNNING = []
+
+
+def ok(good, name, detail=""):
+    global COUNT, FAILED
+    COUNT += 1
+    FAILED += not good
+    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
+    if not good and detail != "":
+        for line in str(detail).splitlines()[:30]:
+            print(f"# {line}", flush=True)
+
+
+def eq(got, want, name):
+    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
+
+
+def skip(name, why):
+    global COUNT
+    COUNT += 1
+    print(f"ok {COUNT} - {name} # SKIP {why}", flush=True)
+
+
+def free_port(kind=socket.SOCK_DGRAM):
+    with socket.socket(socket.AF_INET, kind) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def write(name, text):
+    path = os.path.join(DIR, name)
+    with open(path + ".new", "w") as f:
+        f.write(text)
+    os.rename(path + ".new", path)
+    return path
+
+
+class Daemon:
+    def __init__(self, config, name="daemon"):
+        self.log_path = os.path.join(DIR, name + ".log")
+        self.log_file = open(self.log_path, "a")
+        self.at = os.path.getsize(self.log_path)
+        self.p = subprocess.Popen([PATHLINE, "run", "-c", config, "--log.format", "logfmt"],
+                                  stdout=subprocess.DEVNULL, stderr=self.log_file)
+        RUNNING.append(self.p)
+        self.web = self.wait_for(r"metrics on (http://[^/]+)/metrics")
+
+    def log(self):
+        with open(self.log_path) as f:
+            f.seek(self.at)
+            return f.read()
+
+    def wait_for(self, pattern, seconds=20, count=1):
+        end = time.time() + seconds
+        while time.time() < end:
+            found = re.findall(pattern, self.log())
+            if len(found) >= count:
+                return found[-1]
+            if self.p.poll() is not None:
+                break
+            time.sleep(0.02)
+        return None
+
+    def get(self, path, headers=None):
+        request = urllib.request.Request(self.web + path, headers=headers or {})
+        try:
+            with urllib.request.urlopen(request, timeout=20) as r:
+                return r.status, r.read(), dict(r.headers)
+        except urllib.error.HTTPError as e:
+            return e.code, e.read(), dict(e.headers)
+
+    def metrics(self):
+        values = {}
+        for line in self.get("/metrics")[1].decode().splitlines():
+            if not line.startswith("#"):
+                key, value = line.rsplit(" ", 1)
+                values[key] = float(value)
+        return values
+
+    def stop(self):
+        self.p.send_signal(signal.SIGTERM)
+        code = self.p.wait(timeout=30)
+        self.log_file.flush()
+        return code
+
+    def account(self):
+        """The final line's numbers."""
+        m = re.search(r'stopped: received (\d+) = decoded (\d+) \+ not decoded (\d+); kernel drops (\d+); '
+                      r'reports (\d+).*?(?:offered (\d+) = delivered (\d+) \+ filtered (\d+) \+ dropped '
+                      r'(\d+) \+ undelivered (\d+))?"', self.log())
+        names = ("received", "decoded", "refused", "kernel", "reports", "offered", "delivered",
+                 "filtered", "dropped", "undelivered")
+        return dict(zip(names, (int(x or 0) for x in m.groups()))) if m else {}
+
+
+def gen(port, *options):
+    return subprocess.Popen([PATHLINE, "gen", "int", *options, f"udp://127.0.0.1:{port}"],
+                            stderr=subprocess.PIPE, text=True)
+
+
+def sent(process):
+    _, err = process.communicate(timeout=120)
+    m = re.search(r"(\d+) packets", err)
+    return int(m.group(1)) if m else -1
+
+
+def total(values, name):
+    return int(sum(v for k, v in values.items() if k == name or k.startswith(name + "{")))
+
+
+def wait_until(condition, seconds=10):
+    end = time.time() + seconds
+    while time.time() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def lines(path):
+    """Lines of a file and those rotated away, by kind. Every one must be a whole JSON object."""
+    kinds = {"path": 0, "event": 0}
+    for name in os.listdir(os.path.dirname(path)):
+        if name.startswith(os.path.basename(path)):
+            with open(os.path.join(os.path.dirname(path), name)) as f:
+                for line in f:
+                    kinds[json.loads(line)["kind"]] += 1
+    return kinds
+
+
+def config_text(port, out, extra="", source_extra="", output_extra=""):
+    return (f"sources:\n  - uri: udp://127.0.0.1:{port}\n{source_extra}"
+            f"outputs:\n  - path: {out}\n    queue: 1048576\n{output_extra}"
+            f"web:\n  listen: 127.0.0.1:0\n{extra}")
+
+
+# ---- configuration ----
+
+def test_config():
+    def run(*args):
+        return subprocess.run([PATHLINE, *args], capture_output=True, text=True)
+
+    bad = write("typo.yaml", "web:\n  listn: 127.0.0.1:0\n")
+    for command in (["config", "check", bad], ["run", "-c", bad]):
+        r = run(*command)
+        eq(r.returncode, 78, f"{command[0]}: a misspelt key is exit 78")
+        ok(f"{bad}:2:3:" in r.stderr and "listn" in r.stderr and "listen" in r.stderr,
+           f"{command[0]}: file, line, column, key, nearest key", r.stderr)
+    r = run("config", "check")
+    ok(r.returncode == 0 and re.search(r"at most \d+", r.stdout) and re.search(r"bound: \d+ MiB", r.stdout),
+       "check tells series and memory", r.stdout)
+    dumped = run("config", "dump").stdout
+    path = write("dump.yaml", dumped)
+    eq(run("config", "dump", path).stdout, dumped, "a dump is read back to the same")
+    path = write("init.yaml", run("config", "init").stdout)
+    eq(run("config", "dump", path).stdout, dumped, "the template is the defaults")
+    for text, what in (("outputs:\n  - path: a\n  - path: a\n", "one path twice"),
+                       ("sources:\n  - uri: tcp://:1\n", "a source that is none"),
+                       ("detect:\n  queue_depth:\n    threshold: 5\n    low: 6\n", "low above threshold"),
+                       ("profiles:\n  - match: 10.0.0.0/8\n    dscp: 64\n", "a DSCP of 64"),
+                       ("outputs:\n  - path: a\n    where: hops.queue_depth >\n", "half an expression")):
+        eq(run("config", "check", write("bad.yaml", text)).returncode, 78, f"refused: {what}")
+
+
+# ---- Prometheus ----
+
+def prometheus_values(port, expr):
+    url = f"http://127.0.0.1:{port}/api/v1/query?query=" + urllib.parse.quote(expr)
+    with urllib.request.urlopen(url, timeout=5) as r:
+        return json.load(r)["data"]["result"]
+
+
+def test_prometheus():
+    port, out = free_port(), os.path.join(DIR, "prom", "out.jsonl")
+    os.mkdir(os.path.dirname(out))
+    d = Daemon(write("prom.yaml", config_text(port, out)), "prom")
+    n = sent(gen(port, "--rate", "10000", "--count", "20000", "--loss", "0.01", "--seed", "7"))
+    ok(wait_until(lambda: total(d.metrics(), "pathline_socket_packets_total") == n),
+       "every datagram sent is received")
+    for accept, kind in (("text/plain", "text"), ("application/openmetrics-text", "openmetrics")):
+        status, body, headers = d.get("/metrics", {"Accept": accept})
+        ok(status == 200 and ("openmetrics" in headers["Content-Type"]) == (kind == "openmetrics"),
+           f"{kind}: content type", headers)
+        if shutil.which("promtool") is None:
+            skip(f"{kind}: promtool", "no promtool")
+        elif kind == "text":
+            r = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True)
+            ok(r.returncode == 0, f"{kind}: promtool is content", r.stderr.decode() + r.stdout.decode())
+        if kind == "openmetrics":
+            ok(body.endswith(b"# EOF\n"), "openmetrics: ends in # EOF")
+    status, body, headers = d.get("/metrics", {"Accept-Encoding": "gzip"})
+    ok(headers.get("Content-Encoding") == "gzip" and b"pathline_packets_total" in gzip.decompress(body),
+       "gzip when asked for")
+    if shutil.which("prometheus") is None:
+        skip("scraped by Prometheus", "no prometheus")
+    else:
+        scrape(d, n)
+    m = d.metrics()
+    missing = total(m, "pathline_exporter_lost_total")
+    eq(d.stop(), 0, "stops with 0")
+    got = lines(out)
+    eq(got["path"], n, "one line per report")
+    account = d.account()
+    eq((account.get("received"), account.get("reports"), account.get("offered"), account.get("delivered")),
+       (n, n, got["path"] + got["event"], got["path"] + got["event"]), "the final account agrees")
+    ok(missing > 0, "losses were seen")
+
+
+def scrape(d, n):
+    web = free_port(socket.SOCK_STREAM)
+    conf = write("prometheus.yml", "global:\n  scrape_interval: 1s\n  scrape_timeout: 1s\nscrape_configs:\n"
+                 "  - job_name: pathline\n    static_configs:\n"
+                 f"      - targets: ['{d.web[len('http://'):]}']\n")
+    log = open(os.path.join(DIR, "prometheus.log"), "w+")
+    p = subprocess.Popen(["prometheus", f"--config.file={conf}", f"--storage.tsdb.path={DIR}/tsdb",
+                          f"--web.listen-address=127.0.0.1:{web}"], stdout=log, stderr=log)
+    RUNNING.append(p)
+
+    def up():
+        try:
+            return [x["value"][1] for x in prometheus_values(web, "up")] == ["1"]
+        except (urllib.error.URLError, OSError):
+            return False
+    ok(wait_until(up, 40), "Prometheus: up == 1")
+    got = prometheus_values(web, "pathline_packets_total")
+    eq([int(float(x["value"][1])) for x in got], [n], "Prometheus: packets as sent")
+    got = prometheus_values(web, "sum(pathline_exporter_reports_total)")
+    eq([int(float(x["value"][1])) for x in got], [n], "Prometheus: reports over exporters as sent")
+    ours = len(d.metrics())
+    got = prometheus_values(web, "count({job='pathline'})")
+    ok(abs(int(got[0]["value"][1]) - ours) <= 6, "Prometheus: took every series",
+       f"{got[0]['value'][1]}, page {ours}")
+    p.terminate()
+    p.wait(timeout=30)
+    log.seek(0)
+    text = log.read()
+    ok("duplicate" not in text and "out of order" not in text.lower(), "Prometheus: no complaint", text[-2000:])
+
+
+# ---- reload, restart ----
+
+def test_reload():
+    port, second, out = free_port(), free_port(), os.path.join(DIR, "reload", "out.jsonl")
+    os.mkdir(os.path.dirname(out))
+    other = os.path.join(DIR, "reload", "second.jsonl")
+    base = config_text(port, out)
+    path = write("reload.yaml", base)
+    d = Daemon(path, "reload")
+    g = gen(port, "--rate", "15000", "--duration", "8s", "--seed", "3")
+    variants = [config_text(port, out, extra="aggregate:\n  max_queues: 64\n"),
+                config_text(port, out, source_extra=f"  - uri: udp://127.0.0.1:{second}\n"),
+                "web:\n  listn: x\n",
+                config_text(port, out, output_extra=f"  - path: {other}\n    queue: 1048576\n"),
+                config_text(port, out, extra="detect:\n  queue_depth:\n    threshold: 50\n"),
+                "sources: [",
+                config_text(port, out, extra="decode:\n  max_paths: 1000\n"), base]
+    good = bad = 0
+    while g.poll() is None:
+        text = variants[(good + bad) % len(variants)]
+        write("reload.yaml", text)
+        d.p.send_signal(signal.SIGHUP)
+        if "listn" in text or text == "sources: [":
+            bad += 1
+            ok(d.wait_for("the old configuration stays in use", count=bad) is not None,
+               f"reload {good + bad}: refused")
+            eq(d.metrics()["pathline_config_last_reload_successful"], 0, "last reload successful: 0")
+        else:
+            good += 1
+            ok(d.wait_for("is in use", count=good) is not None, f"reload {good + bad}: taken")
+            eq(d.metrics()["pathline_config_last_reload_successful"], 1, "last reload successful: 1")
+        time.sleep(0.15)
+    n = sent(g)
+    ok(good >= len(variants) - 2, "every variant was tried", f"{good} good, {bad} bad")
+    wait_until(lambda: total(d.metrics(), "pathline_packets_total") == n)
+    m = d.metrics()
+    eq((total(m, "pathline_packets_total"), total(m, "pathline_socket_drops_total")), (n, 0),
+       "reloads cost no datagram")
+    eq(d.stop(), 0, "stops with 0")
+    account = d.account()
+    eq((account.get("received"), account.get("reports")), (n, n), "the final account agrees")
+    # The output was there all the time; what became of each entry is told.
+    got = lines(out)
+    eq(got["path"], n, "and no report: one line each")
+
+
+def test_restart():
+    port, out = free_port(), os.path.join(DIR, "restart", "out.jsonl")
+    os.mkdir(os.path.dirname(out))
+    path = write("restart.yaml", config_text(port, out))
+    g = gen(port, "--rate", "20000", "--duration", "5s")
+    received = delivered = 0
+    for i in range(3):
+        d = Daemon(path, f"restart{i}")
+        time.sleep(1)
+        eq(d.stop(), 0, f"run {i + 1}: stops under load with 0")
+        a = d.account()
+        eq((a.get("received"), a.get("undelivered")), (a.get("reports"), 0), f"run {i + 1}: balances")
+        received += a.get("received", 0)
+        delivered += a.get("delivered", 0)
+    sent(g)
+    got = lines(out)
+    ok(received > 10000, "there was load", received)
+    eq((got["path"], got["path"] + got["event"]), (received, delivered), "received = stored, to the packet")
+
+
+# ---- trouble ----
+
+def test_two():
+    port = free_port()
+    for sockets in (1, 2):
+        text = f"sources:\n  - uri: udp://127.0.0.1:{port}\n    sockets: {sockets}\nweb:\n  listen: 127.0.0.1:0\n"
+        path = write("two.yaml", text)
+        d = Daemon(path, f"two{sockets}")
+        r = subprocess.run([PATHLINE, "run", "-c", path], capture_output=True, text=True, timeout=20)
+        eq(r.returncode, 69, f"a second daemon on one port ends with 69 ({sockets} sockets)")
+        ok(str(port) in r.stderr or "in use" in r.stderr, "and says why", r.stderr)
+        eq(d.stop(), 0, "the first goes on and stops with 0")
+
+
+def test_web():
+    d = Daemon(write("web.yaml", f"sources:\n  - uri: udp://127.0.0.1:{free_port()}\nweb:\n  listen: 127.0.0.1:0\n"),
+               "web")
+    host, port = d.web[len("http://"):].split(":")
+    where = (host, int(port))
+    for path, want in (("/", 200), ("/metrics", 200), ("/healthz", 200), ("/readyz", 200), ("/-/healthy", 200),
+                       ("/-/ready", 200), ("/readyz?verbose", 200), ("/nothing", 404), ("/metrics/", 404),
+                       ("/..%2fmetrics", 404), ("/%00", 400), ("/" + "a" * 300, 400)):
+        eq(d.get(path)[0], want, f"GET {path[:20]}: {want}")
+    ok(json.loads(d.get("/readyz?verbose")[1])["ready"] is True, "readyz?verbose is JSON")
+
+    def raw(data, seconds=3):
+        with socket.create_connection(where, timeout=seconds) as s:
+            s.sendall(data)
+            try:
+                return s.recv(65536).decode("latin-1")
+            except (TimeoutError, ConnectionResetError):
+                return ""
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
+        ok(" 405 " in raw(f"{method} / HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()), f"{method}: 405")
+    for name in ("evil.example", "localhost.evil.example", "10.0.0.1", "127.0.0.1.evil.example"):
+        ok(" 403 " in raw(f"GET / HTTP/1.1\r\nHost: {name}\r\n\r\n".encode()), f"Host {name}: 403")
+    for name in ("localhost", "LOCALHOST:1", "127.0.0.1", "[::1]:8400"):
+        ok(" 200 " in raw(f"GET /healthz HTTP/1.1\r\nHost: {name}\r\n\r\n".encode()), f"Host {name}: 200")
+    ok(" 400 " in raw(b"GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 without Host: 400")
+    r = raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 9000 + b"\r\n\r\n")
+    ok(" 431 " in r or " 414 " in r, "a head beyond 8 KiB: 431", r[:80])
+    head = raw(b"HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    ok(" 200 " in head and head.endswith("\r\n\r\n"), "HEAD has no body")
+    for h in ("X-Content-Type-Options: nosniff", "X-Frame-Options: DENY", "Content-Security-Policy: default-src 'none'"):
+        ok(h in head, f"header {h[:28]}")
+    # A byte a second does not hold a connection for longer than the deadline, nor anybody else up.
+    began, slow = time.time(), [socket.create_connection(where) for _ in range(12)]
+    for s in slow:
+        s.sendall(b"GET / HT")
+    ended = None
+    while time.time() - began < 9 and ended is None:
+        try:
+            for s in slow:
+                s.send(b"x")
+            slow[0].settimeout(0.05)
+            if slow[0].recv(1000) == b"":
+                ended = time.time() - began
+        except TimeoutError:
+            pass
+        except OSError:
+            ended = time.time() - began
+        t = time.time()
+        if ended is None:
+            eq_quiet = d.get("/healthz")[0]
+            if eq_quiet != 200 or time.time() - t > 1:
+                ok(False, "others are served meanwhile", f"{eq_quiet}, {time.time() - t} s")
+                break
+        time.sleep(0.4)
+    ok(ended is not None and 4 < ended < 8, "a slow head ends at its deadline", ended)
+    for s in slow:
+        s.close()
+    eq(d.stop(), 0, "stops with 0")
+
+
+def test_full_disk():
+    mount = os.path.join(DIR, "small")
+    os.mkdir(mount)
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", mount],
+                                           capture_output=True).returncode != 0:
+        skip("a full disk", "needs the right to mount")
+        return
+    try:
+        port, out = free_port(), os.path.join(mount, "out.jsonl")
+        d = Daemon(write("full.yaml", config_text(port, out, output_extra="    buffer: 524288\n")), "full")
+        n = sent(gen(port, "--rate", "10000", "--count", "20000"))
+        wait_until(lambda: total(d.metrics(), "pathline_packets_total") == n)
+        ok(wait_until(lambda: d.get("/readyz")[0] == 503), "not ready while the disk is full")
+        m = d.metrics()
+        eq(total(m, "pathline_packets_total"), n, "capture goes on")
+        ok(total(m, "pathline_output_dropped_total") > 0, "what cannot be written is counted")
+        open(out, "w").close()
+        ok(wait_until(lambda: d.get("/readyz")[0] == 200, 15), "ready again when there is room")
+        d.stop()
+        a = d.account()
+        eq(a.get("offered"), sum(a.get(k, 0) for k in ("delivered", "filtered", "dropped", "undelivered")),
+           "offered = delivered + filtered + dropped + undelivered")
+    finally:
+        subprocess.run(["umount", mount])
+
+
+def test_demo():
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", 8400))
+            taken.listen()
+        except OSError:
+            pass  # something else is there: as good
+        r = subprocess.run([PATHLINE, "demo", "--headless", "--duration", "8s", "-o", "json"],
+                           capture_output=True, text=True, timeout=60)
+    eq(r.returncode, 0, "demo ends with 0, its port taken")
+    s = json.loads(r.stdout)
+    a = s["accounting"]
+    eq(a["made"], a["sent"] + a["lost_on_purpose"] + a["not_sent"], "made = sent + lost on purpose + not sent")
+    eq(a["sent"], a["received"] + a["kernel_drops"], "sent = received + kernel drops")
+    ok(a["balanced"], "it says so itself")
+    for kind in ("path_change", "queue_depth", "report_loss"):
+        ok(s["events"][kind] > 0, f"the story has a {kind}", s["events"])
+
+
+try:
+    for test in (test_config, test_prometheus, test_reload, test_restart, test_two, test_web, test_full_disk,
+                 test_demo):
+        if len(sys.argv) > 2 and test.__name__ not in sys.argv[2:]:
+            continue
+        print(f"# {test.__name__}", flush=True)
+        test()
+    if os.environ.get("PATHLINE_SHOW_LOGS"):
+        for name in sorted(os.listdir(DIR)):
+            if name.endswith(".log"):
+                print(f"# {name}\n" + open(os.path.join(DIR, name)).read())
+    reports = sum(open(os.path.join(DIR, name)).read().count("ThreadSanitizer")
+                  for name in os.listdir(DIR) if name.endswith(".log"))
+    eq(reports, 0, "no report of a sanitizer in any log")
+finally:
+    for p in RUNNING:
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+    shutil.rmtree(DIR, ignore_errors=True)
+print(f"1..{COUNT}")
+sys.exit(1 if FAILED else 0)
