@@ -288,7 +288,8 @@ static void test_bounds(void)
 		n = 0;
 		for (int i = 0; i < PL_WHERE_DEPTH_MAX + extra; i++)
 			text[n++] = '(';
-		n += (size_t)sprintf(text + n, "seq == 77");
+		memcpy(text + n, "seq == 77", 9);
+		n += 9;
 		for (int i = 0; i < PL_WHERE_DEPTH_MAX + extra; i++)
 			text[n++] = ')';
 		text[n] = '\0';

@@ -343,7 +343,7 @@ static bool node_same(const struct pl_ioam_node *got, const struct pl_ioam_node 
 static void test_trace_round_trip(void)
 {
 	static const uint8_t snapshot[16] = "fifteen letters";
-	uint8_t memory[600], *copy;
+	uint8_t memory[600], *copy = NULL;
 	struct pl_ioam_node nodes[PL_IOAM_NODES_MAX];
 	struct pl_rng rng;
 	uint64_t seed = 9197;
@@ -384,6 +384,7 @@ static void test_trace_round_trip(void)
 		for (unsigned int i = 0; i < n && good; i++)
 			good = node_same(&s.node[i], &nodes[n - 1 - i], head.type);
 		free(copy);
+		copy = NULL;
 	}
 	ok(good && written > 1000 && big > 100, "random traces: %u written, %u too big", written,
 		big);
