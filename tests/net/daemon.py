@@ -104,7 +104,7 @@ class Daemon:
 
     def stop(self):
         self.p.send_signal(signal.SIGTERM)
-        code = self.p.wait(timeout=30)
+        code = self.p.wait(timeout=90)
         self.log_file.flush()
         return code
 
@@ -199,7 +199,9 @@ def test_prometheus():
     port, out = free_port(), os.path.join(DIR, "prom", "out.jsonl")
     os.mkdir(os.path.dirname(out))
     d = Daemon(write("prom.yaml", config_text(port, out)), "prom")
-    n = sent(gen(port, "--rate", "10000", "--count", "20000", "--loss", "0.01", "--seed", "7"))
+    g = gen(port, "--rate", "10000", "--count", "20000", "--loss", "0.01", "--seed", "7")
+    err = g.communicate(timeout=120)[1]
+    n, lost = (int(re.search(p, err).group(1)) for p in (r"(\d+) packets", r"lost: (\d+)"))
     ok(wait_until(lambda: total(d.metrics(), "pathline_socket_packets_total") == n),
        "every datagram sent is received")
     for accept, kind in (("text/plain", "text"), ("application/openmetrics-text", "openmetrics")):
@@ -221,14 +223,15 @@ def test_prometheus():
     else:
         scrape(d, n)
     m = d.metrics()
-    missing = total(m, "pathline_exporter_lost_total")
+    missing = total(m, "pathline_exporter_skipped_total") - total(m, "pathline_exporter_recovered_total")
     eq(d.stop(), 0, "stops with 0")
     got = lines(out)
     eq(got["path"], n, "one line per report")
     account = d.account()
     eq((account.get("received"), account.get("reports"), account.get("offered"), account.get("delivered")),
        (n, n, got["path"] + got["event"], got["path"] + got["event"]), "the final account agrees")
-    ok(missing > 0, "losses were seen")
+    # The last losses of a node are seen only with its next report.
+    ok(lost - 8 <= missing <= lost, "as many reports are missing as were lost", f"{missing} of {lost}")
 
 
 def scrape(d, n):
@@ -264,6 +267,11 @@ def scrape(d, n):
 
 # ---- reload, restart ----
 
+def reloads(d, result, n):
+    """Not by the log: it folds repeated lines."""
+    return wait_until(lambda: d.metrics()[f'pathline_config_reloads_total{{result="{result}"}}'] == n, 20)
+
+
 def test_reload():
     port, second, out = free_port(), free_port(), os.path.join(DIR, "reload", "out.jsonl")
     os.mkdir(os.path.dirname(out))
@@ -286,16 +294,16 @@ def test_reload():
         d.p.send_signal(signal.SIGHUP)
         if "listn" in text or text == "sources: [":
             bad += 1
-            ok(d.wait_for("the old configuration stays in use", count=bad) is not None,
-               f"reload {good + bad}: refused")
+            ok(reloads(d, "failure", bad), f"reload {good + bad}: refused")
             eq(d.metrics()["pathline_config_last_reload_successful"], 0, "last reload successful: 0")
         else:
             good += 1
-            ok(d.wait_for("is in use", count=good) is not None, f"reload {good + bad}: taken")
+            ok(reloads(d, "success", good), f"reload {good + bad}: taken")
             eq(d.metrics()["pathline_config_last_reload_successful"], 1, "last reload successful: 1")
         time.sleep(0.15)
     n = sent(g)
-    ok(good >= len(variants) - 2, "every variant was tried", f"{good} good, {bad} bad")
+    ok(good >= 2, "there were reloads under load", f"{good} good, {bad} bad")
+    ok("the old configuration stays in use" in d.log() or bad == 0, "a bad file is told of", d.log())
     wait_until(lambda: total(d.metrics(), "pathline_packets_total") == n)
     m = d.metrics()
     eq((total(m, "pathline_packets_total"), total(m, "pathline_socket_drops_total")), (n, 0),
@@ -311,7 +319,7 @@ def test_reload():
 def test_restart():
     port, out = free_port(), os.path.join(DIR, "restart", "out.jsonl")
     os.mkdir(os.path.dirname(out))
-    path = write("restart.yaml", config_text(port, out))
+    path = write("restart.yaml", config_text(port, out, extra="drain: 60s\n"))
     g = gen(port, "--rate", "20000", "--duration", "5s")
     received = delivered = 0
     for i in range(3):
