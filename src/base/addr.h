@@ -15,9 +15,15 @@ struct pl_addr {
 
 static inline struct pl_addr pl_addr_v4(const void *bytes)
 {
-	struct pl_addr a = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0 } };
+	/* Two words as they lie in little-endian memory, not twelve bytes and four: hot paths build addresses
+	 * and compare them at once, and a load that spans two stores waits for both. */
+	uint64_t words[2] = { 0, 0xffff0000 };
+	struct pl_addr a;
+	uint32_t v4;
 
-	memcpy(a.b + 12, bytes, 4);
+	memcpy(&v4, bytes, 4);
+	words[1] |= (uint64_t)v4 << 32;
+	memcpy(a.b, words, 16);
 	return a;
 }
 

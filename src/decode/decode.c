@@ -60,7 +60,7 @@ int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *option
 								<< (d->opt.report_ports[i] % 64);
 
 	r = -ENOMEM;
-	d->have_avx2 = __builtin_cpu_supports("avx2");
+	d->decode_hops = hops_decode_best();
 	d->plans = aligned_alloc(64, (PL_INT_CACHE_SLOTS * sizeof(*d->plans) + 63) / 64 * 64);
 	if (d->plans == NULL)
 		goto fail;
@@ -69,8 +69,12 @@ int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *option
 		goto fail;
 	for (unsigned int i = 0; i < options->n_profiles; i++)
 		d->profiles[i + 1] = options->profiles[i];
-	for (unsigned int i = 0; i <= options->n_profiles; i++)
-		d->profiles[i].usual = is_usual(&d->profiles[i]);
+	for (unsigned int i = 0; i <= options->n_profiles; i++) {
+		struct pl_profile *p = &d->profiles[i];
+
+		p->usual = is_usual(p);
+		p->layout_key = pl_int_layout_key(0, 0, 0, false, p->hints.dialect, &p->hints);
+	}
 	d->opt.profiles = d->profiles;
 	r = exporters_init(&d->exporters, d->opt.max_exporters);
 	if (r < 0)

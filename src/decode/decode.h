@@ -39,7 +39,9 @@ struct pl_profile {
 	uint16_t int_port; /* INT announced by this UDP destination port; 0 = none */
 	bool marker_set;   /* INT announced by this 64-bit probe marker */
 	uint64_t marker;
-	bool usual; /* set by pl_decode_new: nothing here that the usual report needs */
+	/* Set by pl_decode_new: nothing here that the usual report needs, and what it adds to layouts' keys. */
+	bool usual;
+	uint64_t layout_key;
 };
 
 /* How a namespace's nodes write seconds and fraction (RFC 9197 5). Linux sends POSIX. */

@@ -19,9 +19,7 @@ int exporters_init(struct exporters *e, uint32_t max)
 {
 	uint32_t slots = slots_for(max);
 
-	*e = (struct exporters){
-		.max = max, .mask = slots - 1, .last = UINT32_MAX, .seed = pl_hash_seed()
-	};
+	*e = (struct exporters){ .max = max, .mask = slots - 1, .seed = pl_hash_seed() };
 	e->list = calloc(max, sizeof(*e->list));
 	e->index = calloc(slots, sizeof(*e->index));
 	return e->list == NULL || e->index == NULL ? -ENOMEM : 0;
@@ -38,37 +36,28 @@ uint64_t exporters_memory(uint32_t max)
 	return (uint64_t)max * sizeof(struct exporter) + slots_for(max) * sizeof(uint32_t);
 }
 
-static bool same(const struct exporter *x, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
-{
-	return x->node == node && x->hw_id == hw_id && pl_addr_equal(&x->addr, addr);
-}
-
-struct exporter *exporters_get(
+struct exporter *exporters_find(
 	struct exporters *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
 {
+	struct exporter **recent = exporters_recent(e, addr, node, hw_id);
 	uint64_t lo, hi;
 	uint32_t at;
-
-	if (e->last < e->n && same(&e->list[e->last], addr, node, hw_id))
-		return &e->list[e->last];
 
 	memcpy(&lo, addr->b, 8);
 	memcpy(&hi, addr->b + 8, 8);
 	at = (uint32_t)pl_hash_mix(pl_hash_mix(lo ^ e->seed, hi), node << 8 ^ hw_id) & e->mask;
 	for (; e->index[at] != 0; at = (at + 1) & e->mask) {
-		uint32_t i = e->index[at] - 1;
+		struct exporter *x = &e->list[e->index[at] - 1];
 
-		if (same(&e->list[i], addr, node, hw_id)) {
-			e->last = i;
-			return &e->list[i];
-		}
+		if (exporter_is(x, addr, node, hw_id))
+			return *recent = x;
 	}
 	if (e->n == e->max)
 		return NULL;
-	e->last = e->n;
+	*recent = &e->list[e->n];
 	e->index[at] = ++e->n;
-	e->list[e->last].addr = *addr;
-	e->list[e->last].node = node;
-	e->list[e->last].hw_id = hw_id;
-	return &e->list[e->last];
+	(*recent)->addr = *addr;
+	(*recent)->node = node;
+	(*recent)->hw_id = hw_id;
+	return *recent;
 }

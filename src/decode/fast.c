@@ -10,95 +10,119 @@
  */
 #include "decode/report.h"
 
-#define OUTER        (14 + 20 + 8)
+#define OUTER         (14 + 20 + 8)
 /* Report header, inner Ethernet, IPv4 and UDP, shim and metadata header: 12 + 42 + 16 bytes for v2.0 reports
  * of v2.x INT, 16 + 42 + 12 for v1.0 in v1.0; the least that both need, so one check serves. */
-#define INSIDE       (12 + 42 + 12)
-#define TCP_WORDS    5
-#define DSCP_OF(tos) ((uint8_t)((tos) >> 2))
+#define INSIDE        (12 + 42 + 12)
+#define DSCP_OF(tos)  ((uint8_t)((tos) >> 2))
 
-/* A packet of the usual kind as far as IPv4: Ethernet, no tag, no options, no fragment. p is at the frame. */
-static inline bool usual_ipv4(const uint8_t *p)
-{
-	return (pl_be32(p + 12) & 0xffffff00) == (PL_ETH_IPV4 << 16 | 0x4500) &&
-	       (pl_be16(p + 20) & 0x3fff) == 0;
-}
+/* Of Ethernet with IPv4 behind it: type, version and length of the header, and the bits of the DSCP. */
+#define ETH_IPV4_AT   12
+#define ETH_IPV4      (PL_ETH_IPV4 << 16 | 0x4500)
+#define ETH_IPV4_MASK 0xffffff00
+#define ETH_DSCP_MASK 0x000000fc
+/* Length, identification, fragment, hop limit, protocol: what makes the packet a fragment. */
+#define IPV4_WORD_AT  16
+#define IPV4_FRAGMENT UINT64_C(0x3fff0000)
 
 /* The report header at u, left bytes of datagram; the size of the header, or 0. */
-static inline size_t report_header(struct pl_report *r, const uint8_t *u, size_t left)
+static inline unsigned int report_header(struct pl_report *r, const uint8_t *u, size_t left)
 {
-	uint32_t w = pl_be32(u);
+	const uint32_t w = pl_be32(u), v = pl_be32(u + 8);
 
 	r->node = pl_be32(u + 4);
+	/* v2.0: a group of one: RepType 0, InType Ethernet, to the end of the datagram, F, not I. */
+	if (w >> 28 == 2 && (v & 0xff000030) == 0x03000020 &&
+		((v >> 16 & 0xff) * 4 == left - 12 || (v >> 16 & 0xff) == 0xff)) {
+		r->version = PL_REPORT_V20;
+		r->dropped = v >> 7 & 1;
+		r->congested = v >> 6 & 1;
+		r->hw_id = w >> 22 & 0x3f;
+		r->seq = w & 0x3fffff;
+		return 12;
+	}
 	/* v1.0: Length 4, NProt Ethernet, no RepMdBits, F. */
 	if ((w & 0xffff8040) == 0x14000040) {
 		r->version = PL_REPORT_V10;
 		r->dropped = w >> 8 & 1;
 		r->congested = w >> 7 & 1;
 		r->hw_id = w & 0x3f;
-		r->seq = pl_be32(u + 8);
+		r->seq = v;
 		return 16;
-	}
-	/* v2.0: a group of one: RepType 0, InType Ethernet, to the end of the datagram, F, not I. */
-	if (w >> 28 == 2 && u[8] == 0x03 && (u[11] & 0x30) == 0x20 &&
-		(4 * (size_t)u[9] == left - 12 || u[9] == 0xff)) {
-		r->version = PL_REPORT_V20;
-		r->dropped = u[11] >> 7;
-		r->congested = u[11] >> 6 & 1;
-		r->hw_id = w >> 22 & 0x3f;
-		r->seq = w & 0x3fffff;
-		return 12;
 	}
 	return 0;
 }
 
-/* Shim and metadata header at c. Only what raises no note. */
-static inline bool int_header(struct job *j, struct pl_int *in, struct pl_cursor *c)
+/* The TCP or UDP header behind an Ethernet and an IPv4 header; c is cut to the packet and is behind it.
+ * Returns the Ethernet header, or NULL. */
+static inline const uint8_t *inner(struct pl_cursor *c, const uint8_t **ret_l4)
+{
+	const uint8_t *p = pl_cursor_take(c, 14 + 20 + 8);
+	unsigned int total;
+	uint64_t ip;
+
+	if (p == NULL || (pl_be32(p + ETH_IPV4_AT) & ETH_IPV4_MASK) != ETH_IPV4)
+		return NULL;
+	*ret_l4 = p + 34;
+	ip = pl_be64(p + IPV4_WORD_AT);
+	total = (unsigned int)(ip >> 48);
+	if ((ip & (IPV4_FRAGMENT | 0xff)) == PL_IP_UDP) {
+		if (total < 28 || pl_be16(p + 38) + 20u != total || !pl_cursor_trim(c, total - 28))
+			return NULL;
+		return p;
+	}
+	/* 20 bytes of TCP, 12 of them still before us. */
+	if ((ip & (IPV4_FRAGMENT | 0xff)) != PL_IP_TCP || total < 40 ||
+		!pl_cursor_trim(c, total - 28) || pl_cursor_left(c) < 12 || p[46] >> 4 != 5)
+		return NULL;
+	pl_cursor_skip(c, 12);
+	return p;
+}
+
+/* Shim and metadata header at c, without what raises a note: the stack and the original DSCP into `in`, and
+ * the plan of its layout, or NULL. */
+static inline const struct hop_plan *int_header(
+	struct job *j, struct pl_int *in, struct pl_cursor *c)
 {
 	const uint8_t *p = pl_cursor_peek(c, 12);
-	unsigned int words;
-	size_t header;
-	uint64_t key;
-	uint32_t slot;
+	const struct hop_plan *plan;
+	unsigned int words, header;
+	uint64_t shim, key;
+	uint32_t slot, bits;
 
 	if (p == NULL)
-		return false;
-	/* v2.x: shim type 1, NPT 0; D, E, M are 0. v1.0: shim type 1; C, E and M are 0. */
-	if (p[0] == 0x10 && (p[4] & 0xfe) == 0x20) {
+		return NULL;
+	shim = pl_be64(p);
+	bits = pl_be32(p + 8);
+	key = j->profile->layout_key | (uint64_t)(bits >> 16) << 32 | (shim >> 8 & 0x1f);
+	if ((shim & 0xff000000fe000000) == 0x1000000020000000) {
+		/* v2.x: shim type 1, NPT 0; D, E, M are 0. A domain id changes what the words mean. */
 		header = 16;
-		words = p[1];
-		in->version = PL_INT_V20;
-	} else if (p[0] == 0x01 && (p[4] & 0xf3) == 0x10 && p[5] < 0x80) {
+		words = shim >> 48 & 0xff;
+		key |= (uint64_t)PL_INT_V20 << 16;
+		if ((bits & 0xffff) != 0)
+			return NULL;
+	} else if ((shim & 0xff000000f3800000) == 0x0100000010000000) {
+		/* v1.0: shim type 1; C, E and M are 0. */
 		header = 12;
-		words = p[2];
-		in->version = PL_INT_V10;
+		words = shim >> 40 & 0xff;
+		key |= (uint64_t)PL_INT_V10 << 16;
 	} else {
-		return false;
+		return NULL;
 	}
-	in->hop_words = p[6] & 0x1f;
-	in->bitmap = pl_be16(p + 8);
-	in->dscp = DSCP_OF(p[3]);
-	key = pl_int_layout_key(in->version, in->bitmap, in->hop_words, false,
-		j->profile->hints.dialect, &j->profile->hints);
 	slot = pl_int_layout_slot(key);
-	/* Only layouts the general way has found before: then hop_words is one that fits, and not 0. */
-	if (j->d->cache.key[slot] != key || words < 4)
-		return false;
+	plan = &j->d->plans[slot];
+	/* Only layouts the general way has found before: their blocks have words. */
+	if (j->d->plan_keys[slot] != key || !plan->usual || words < 4)
+		return NULL;
 	words -= 3;
-	in->layout = &j->d->cache.layout[slot];
-	in->hops = (uint8_t)(words / in->hop_words);
-	if (in->hops * in->hop_words != words)
-		return false;
-	if (in->version == PL_INT_V20) {
-		/* Reserved instruction bits raise a note; a domain id changes what the words mean. */
-		if ((in->bitmap & 0x007e) != 0 || pl_cursor_left(c) < 16 || pl_be16(p + 10) != 0)
-			return false;
-	} else if ((in->bitmap & 0x00fe) != 0 || in->layout->dialect == PL_DIALECT_GEANT) {
-		return false;
-	}
-	pl_cursor_skip(c, header);
+	in->hops = (uint8_t)(words * plan->hops_per_word >> 16);
+	if (in->hops * plan->layout.words != words || pl_cursor_take(c, header) == NULL)
+		return NULL;
+	in->dscp = DSCP_OF(shim >> 32 & 0xff);
+	in->layout = &plan->layout;
 	in->stack = pl_cursor_take(c, 4 * (size_t)words);
-	return in->stack != NULL;
+	return in->stack == NULL ? NULL : plan;
 }
 
 /* The datagram of the packet and who sent it. */
@@ -108,6 +132,7 @@ static inline bool outer(
 	const struct pl_packet *pkt = j->pkt;
 	struct pl_cursor c = pl_cursor(pkt->data, pkt->len);
 	const uint8_t *p;
+	uint64_t ip, udp;
 	unsigned int length;
 
 	if (pkt->link == PL_LINK_UDP) {
@@ -117,15 +142,18 @@ static inline bool outer(
 		return j->d->opt.any_port || is_report_port(j->d, pkt->dport);
 	}
 	p = pl_cursor_take(&c, OUTER);
-	if (p == NULL || pkt->link != PL_LINK_ETHERNET || !usual_ipv4(p) || p[23] != PL_IP_UDP ||
-		DSCP_OF(p[15]) != 0 || !is_report_port(j->d, pl_be16(p + 36)))
+	if (p == NULL || pkt->link != PL_LINK_ETHERNET ||
+		(pl_be32(p + ETH_IPV4_AT) & (ETH_IPV4_MASK | ETH_DSCP_MASK)) != ETH_IPV4)
 		return false;
-	length = pl_be16(p + 38);
-	if (length < 8 || length + 20 != pl_be16(p + 16) || !pl_cursor_trim(&c, length - 8))
+	ip = pl_be64(p + IPV4_WORD_AT);
+	udp = pl_be64(p + 34);
+	length = udp >> 16 & 0xffff;
+	if ((ip & (IPV4_FRAGMENT | 0xff)) != PL_IP_UDP || length < 8 || length + 20 != ip >> 48 ||
+		!is_report_port(j->d, udp >> 32 & 0xffff) || !pl_cursor_trim(&c, length - 8))
 		return false;
 	*ret_payload = c;
 	*ret_addr = pl_addr_v4(p + 26);
-	*ret_port = pl_be16(p + 34);
+	*ret_port = (uint16_t)(udp >> 48);
 	return true;
 }
 
@@ -140,77 +168,52 @@ bool decode_usual(struct job *j)
 	const struct hop_plan *plan;
 	struct pl_path *path;
 	struct pl_hop *hops;
-	unsigned int total, n;
+	unsigned int header;
 
 	if (!outer(j, &c, &exporter, &exporter_port))
 		return false;
-	j->profile = j->d->opt.n_profiles == 0 ? j->d->profiles : profile_of(j->d, &exporter);
+	if (__builtin_expect(j->d->opt.n_profiles != 0, 0))
+		j->profile = profile_of(j->d, &exporter);
 	p = pl_cursor_peek(&c, INSIDE);
 	if (p == NULL || !j->profile->usual)
 		return false;
-	total = (unsigned int)report_header(&r, p, pl_cursor_left(&c));
-	if (total == 0)
+	header = report_header(&r, p, pl_cursor_left(&c));
+	if (header == 0)
 		return false;
-	pl_cursor_skip(&c, total);
-
-	p = pl_cursor_take(&c, 14 + 20);
-	if (p == NULL || !usual_ipv4(p))
+	pl_cursor_skip(&c, header);
+	p = inner(&c, &l4);
+	if (p == NULL)
 		return false;
-	total = pl_be16(p + 16);
-	if (p[23] == PL_IP_UDP) {
-		l4 = pl_cursor_take(&c, 8);
-		if (l4 == NULL || total < 28 || pl_be16(l4 + 4) + 20u != total ||
-			!pl_cursor_trim(&c, total - 28))
-			return false;
-	} else if (p[23] == PL_IP_TCP) {
-		l4 = pl_cursor_take(&c, 4 * TCP_WORDS);
-		if (l4 == NULL || l4[12] >> 4 != TCP_WORDS || total < 40 ||
-			!pl_cursor_trim(&c, total - 40))
-			return false;
-	} else {
-		return false;
-	}
-	if (!int_header(j, &in, &c))
-		return false;
-	plan = plan_of(j->d, in.layout);
-	if ((plan->present & PL_HOP_HAS_node) == 0)
+	plan = int_header(j, &in, &c);
+	if (plan == NULL)
 		return false;
 
 	/* From here on it is this kind of packet. */
 	account(j, &exporter, r.node, r.hw_id, r.seq, r.version);
 	j->reports = 1;
-	n = in.hops;
 	path = begin_path(j);
 	hops = hops_of(j);
-	*path = (struct pl_path){
-		.ts_ns = j->pkt->ts_ns,
-		.exporter = exporter,
-		.exporter_port = exporter_port,
-		.report_version = r.version,
-		.dialect = in.layout->dialect,
-		.mode = PL_MODE_MD,
-		.hw_id = r.hw_id,
-		.seq = r.seq,
-		.flags = (uint16_t)(PL_FLAG_TRACKED | (r.dropped ? PL_FLAG_DROPPED : 0) |
-				    (r.congested ? PL_FLAG_CONGESTED : 0)),
-		.int_version = in.version,
-		.record_version = PL_RECORD_VERSION,
-		.node = r.node,
-		.src = pl_addr_v4(p + 26),
-		.dst = pl_addr_v4(p + 30),
-		.sport = pl_be16(l4),
-		.dport = pl_be16(l4 + 2),
-		.proto = p[23],
-		.dscp = in.dscp,
-		.present = PL_PATH_HAS_exporter | PL_PATH_HAS_exporter_port |
-			   PL_PATH_HAS_report_version | PL_PATH_HAS_dialect | PL_PATH_HAS_hw_id |
-			   PL_PATH_HAS_seq | PL_PATH_HAS_node | PL_PATH_HAS_src | PL_PATH_HAS_sport,
-		.report_id = j->d->next_report_id++,
-	};
+	*path = plan->path;
+	path->ts_ns = j->pkt->ts_ns;
+	path->exporter = exporter;
+	path->exporter_port = exporter_port;
+	path->report_version = r.version;
+	path->hw_id = r.hw_id;
+	path->seq = r.seq;
+	path->flags = (uint16_t)(PL_FLAG_TRACKED | r.dropped * PL_FLAG_DROPPED |
+				 r.congested * PL_FLAG_CONGESTED);
+	path->node = r.node;
+	path->src = pl_addr_v4(p + 26);
+	path->dst = pl_addr_v4(p + 30);
+	path->sport = pl_be16(l4);
+	path->dport = pl_be16(l4 + 2);
+	path->proto = p[23];
+	path->dscp = in.dscp;
+	path->report_id = j->d->next_report_id++;
 	if (hops_from_stack(j, path, hops, &in, plan))
-		derive_uniform(j, path, hops, n, plan->present);
+		derive_uniform(j, path, hops, in.hops, plan->present);
 	else
-		derive(j, path, hops, n);
-	commit_path(j, path, n);
+		derive(j, path, hops, in.hops);
+	commit_path(j, path, in.hops);
 	return true;
 }

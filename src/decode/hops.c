@@ -135,8 +135,47 @@ static void shuffle_in(
 	for (unsigned int k = 0; k < bytes; k++) {
 		unsigned int src = src_end - 1 - k;
 
-		plan->shuffle[(dst + k) / 32][src / 16][(dst + k) % 32] = (uint8_t)(src % 16);
+		if (dst + k < 64)
+			plan->shuffle[(dst + k) / 32][src / 16][(dst + k) % 32] =
+				(uint8_t)(src % 16);
+		plan->permute[(dst + k) / 64][(dst + k) % 64] = (uint8_t)(src - plan->window_back);
+		plan->permuted[(dst + k) / 64] |= UINT64_C(1) << (dst + k) % 64;
 	}
+}
+
+/* Bit 6, as hop_decode_bit6 has it. */
+static void shuffle_bit6(struct hop_plan *plan, unsigned int at)
+{
+	const unsigned int port_bytes = plan->layout.ports2_16 ? 2 : 4;
+
+	if (plan->layout.version == PL_INT_V05 && plan->layout.ports2_16) {
+		shuffle_in(plan, offsetof(struct pl_hop, congestion), at + 4, 3);
+		shuffle_in(plan, offsetof(struct pl_hop, congestion_queue), at + 1, 1);
+		return;
+	}
+	shuffle_in(plan, offsetof(struct pl_hop, ingress_port2), at + port_bytes, port_bytes);
+	shuffle_in(plan, offsetof(struct pl_hop, egress_port2), at + 2 * port_bytes, port_bytes);
+}
+
+/* What fast.c needs to know of a layout: reserved instructions raise notes, GEANT's header holds a sequence
+ * number, and without node ids there is no path id. */
+static void plan_usual(struct hop_plan *plan)
+{
+	const struct pl_int_layout *l = &plan->layout;
+	const unsigned int reserved = l->version == PL_INT_V20 ? 0x007e : 0x00fe;
+
+	plan->usual = plan->usable && l->version != PL_INT_V05 && l->dialect != PL_DIALECT_GEANT &&
+		      (l->bitmap & reserved) == 0 && (plan->present & PL_HOP_HAS_node) != 0;
+	plan->hops_per_word = (65536 + l->words - 1) / l->words;
+	plan->path = (struct pl_path){
+		.dialect = l->dialect,
+		.mode = PL_MODE_MD,
+		.int_version = l->version,
+		.record_version = PL_RECORD_VERSION,
+		.present = PL_PATH_HAS_exporter | PL_PATH_HAS_exporter_port |
+			   PL_PATH_HAS_report_version | PL_PATH_HAS_dialect | PL_PATH_HAS_hw_id |
+			   PL_PATH_HAS_seq | PL_PATH_HAS_node | PL_PATH_HAS_src | PL_PATH_HAS_sport,
+	};
 }
 
 void plan_make(struct hop_plan *plan, const struct pl_int_layout *layout)
@@ -155,6 +194,8 @@ void plan_make(struct hop_plan *plan, const struct pl_int_layout *layout)
 	plan->known_words = 0;
 	plan->usable = l->dialect != PL_DIALECT_V04;
 	memset(plan->shuffle, 0x80, sizeof(plan->shuffle));
+	memset(plan->permute, 0, sizeof(plan->permute));
+	memset(plan->permuted, 0, sizeof(plan->permuted));
 	ts = l->ts64 ? 8 : 4;
 	queue = l->queue_16 ? 2 : 1;
 	for (unsigned int f = 0; f < PL_INT_F_MAX; f++) {
@@ -192,8 +233,9 @@ void plan_make(struct hop_plan *plan, const struct pl_int_layout *layout)
 			shuffle_in(plan, offsetof(struct pl_hop, buffer_depth), at + 4, 3);
 			shuffle_in(plan, offsetof(struct pl_hop, buffer), at + 1, 1);
 			break;
-		default: /* PL_INT_F_PORTS2: in the second line, hop_decode_bit6 */
+		default: /* PL_INT_F_PORTS2: in the record's second half */
 			words = l->ports2_16 ? 1 : 2;
+			shuffle_bit6(plan, at);
 			break;
 		}
 		for (unsigned int w = 0; w < words; w++)
@@ -207,8 +249,8 @@ void plan_make(struct hop_plan *plan, const struct pl_int_layout *layout)
 		.time_bits = plan->time_bits,
 		.record_version = PL_RECORD_VERSION,
 	};
-	memcpy(plan->first, (const uint8_t *)&record + 32, 32);
-	memcpy(plan->last, (const uint8_t *)&record + 96, 32);
+	memcpy(plan->fixed, &record, sizeof(record));
+	plan_usual(plan);
 }
 
 void hop_decode_plain(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l)
@@ -236,16 +278,11 @@ __attribute__((cold, noinline)) static void decode_v04(
 	hop_decode_plain(h, plain, l);
 }
 
-/* True when some value was missing, so that the hops differ in what they have. */
-static bool decode_stack(struct job *j, struct pl_hop *hops, const struct pl_int *in,
+bool hops_from_stack_plain(struct job *j, struct pl_hop *hops, const struct pl_int *in,
 	const struct hop_plan *plan, const struct hop_context *ctx)
 {
 	uint32_t all = plan->present;
 
-	/* The window may begin before the first block: headers are there, unless the packet is not what it was. */
-	if (j->d->have_avx2 && plan->usable &&
-		(size_t)(in->stack - j->pkt->data) >= plan->window_back)
-		return hops_decode_avx2(hops, plan, in->stack, in->hops, ctx);
 	for (unsigned int i = 0, k = in->hops; k-- > 0; i++) {
 		const uint8_t *block = in->stack + (size_t)k * plan->block_bytes;
 
@@ -258,18 +295,22 @@ static bool decode_stack(struct job *j, struct pl_hop *hops, const struct pl_int
 		hops[i].index = (uint8_t)i;
 		all &= hops[i].present;
 	}
-	return all != plan->present;
-}
-
-bool hops_from_stack(struct job *j, const struct pl_path *path, struct pl_hop *hops,
-	const struct pl_int *in, const struct hop_plan *plan)
-{
-	const struct hop_context ctx = { path->ts_ns, path->report_id };
-
-	if (__builtin_expect(!decode_stack(j, hops, in, plan, &ctx), 1))
+	if (all == plan->present)
 		return true;
 	j->notes |= PL_NOTE_BIT(VALUES_MISSING);
 	return false;
+}
+
+hops_decode_fn *hops_decode_best(void)
+{
+#if defined(__x86_64__)
+	if (__builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512bw") &&
+		__builtin_cpu_supports("avx512vl"))
+		return hops_decode_avx512;
+	if (__builtin_cpu_supports("avx2"))
+		return hops_decode_avx2;
+#endif
+	return NULL;
 }
 
 void hop_from_report(struct pl_hop *hop, const struct pl_report *r)
@@ -443,11 +484,13 @@ __attribute__((cold, noinline)) static void reported_latency_to_ns(struct job *j
 }
 
 /* The path id so far, and one hop more. Absent ports count as such, not as port 0. */
-static inline uint64_t step_of(uint64_t id, const struct pl_hop *h)
+static inline uint64_t step_of(uint64_t id, const struct pl_hop *h, uint32_t present)
 {
-	return pl_hash_mix(
-		id ^ h->node, (uint64_t)h->ingress_port << 32 | h->egress_port |
-				      (uint64_t)(h->present & PL_HOP_HAS_egress_port) << 59);
+	uint64_t ports; /* egress in the upper half, as in memory */
+
+	memcpy(&ports, &h->ingress_port, sizeof(ports));
+	return pl_hash_mix(id ^ h->node,
+		(ports << 32 | ports >> 32) | (uint64_t)(present & PL_HOP_HAS_egress_port) << 59);
 }
 
 void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n)
@@ -475,7 +518,7 @@ void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned i
 			link_latency(j, h, &hops[i - 1], ts_us);
 		latency += h->hop_latency_ns;
 		all &= h->present;
-		id = step_of(id, h);
+		id = step_of(id, h, h->present);
 	}
 	if (__builtin_expect(ts_us, 0))
 		to_ns(j, hops, n);
@@ -515,56 +558,66 @@ __attribute__((cold, noinline)) static void unlikely_hop(struct job *j, struct p
 	j->notes |= PL_NOTE_BIT(LATENCY_IMPLAUSIBLE);
 }
 
+/* One hop of derive_as: `before` is the egress time of the hop before it. */
+static inline __attribute__((always_inline)) void derive_hop(struct job *j, struct pl_hop *h,
+	uint64_t before, const uint64_t max, const bool first, const bool reported,
+	const bool times, const bool wide)
+{
+	if (!times)
+		return;
+	if (!reported) {
+		uint64_t inside = h->egress_ts_ns - h->ingress_ts_ns;
+
+		if (!wide)
+			inside = (uint32_t)inside;
+		h->hop_latency_ns = (uint32_t)inside;
+		if (__builtin_expect(inside > max, 0))
+			unlikely_hop(j, h);
+	}
+	if (!first) {
+		int64_t between = (int64_t)(h->ingress_ts_ns - before);
+
+		if (!wide)
+			between = (int32_t)between;
+		h->link_latency_ns = between;
+		if (__builtin_expect((uint64_t)between > max, 0))
+			unlikely_link(j, h, between);
+	}
+}
+
 /* The body for one set of facts, known when compiled. It writes what is usual and takes back what is not. */
 static inline __attribute__((always_inline)) void derive_as(struct job *j, struct pl_path *path,
 	struct pl_hop *hops, unsigned int n, uint32_t present, const bool reported,
 	const bool times, const bool wide)
 {
+	struct pl_hop *const end = hops + n;
 	const uint64_t max = j->d->max_latency_ns;
-	uint64_t id = n, latency = 0, before = 0;
-	uint32_t all = UINT32_MAX;
+	uint64_t id = n, latency, before;
 
 	present |= PL_HOP_HAS_path_id | (times ? PL_HOP_HAS_hop_latency_ns : 0);
-	for (unsigned int i = 0; i < n; i++) {
-		struct pl_hop *h = &hops[i];
-
+	hops->present = present;
+	derive_hop(j, hops, 0, max, true, reported, times, wide);
+	id = step_of(id, hops, present);
+	latency = hops->hop_latency_ns;
+	before = hops->egress_ts_ns;
+	/* The first has no link before it. */
+	present |= times ? PL_HOP_HAS_clock | PL_HOP_HAS_link_latency_ns : 0;
+	for (struct pl_hop *h = hops + 1; h != end; h++) {
 		h->present = present;
-		if (times) {
-			uint64_t inside = h->egress_ts_ns - h->ingress_ts_ns;
-			int64_t between = (int64_t)(h->ingress_ts_ns - before);
-
-			if (!wide) {
-				inside = (uint32_t)inside;
-				between = (int32_t)between;
-			}
-			before = h->egress_ts_ns;
-			if (!reported) {
-				h->hop_latency_ns = (uint32_t)inside;
-				if (__builtin_expect(inside > max, 0))
-					unlikely_hop(j, h);
-				all &= h->present;
-			}
-			if (i > 0) {
-				h->link_latency_ns = between;
-				if (__builtin_expect((uint64_t)between > max, 0))
-					unlikely_link(j, h, between);
-			} else {
-				/* The first has no link before it. */
-				present |= PL_HOP_HAS_clock | PL_HOP_HAS_link_latency_ns;
-			}
-		}
+		derive_hop(j, h, before, max, false, reported, times, wide);
+		id = step_of(id, h, present);
 		latency += h->hop_latency_ns;
-		id = step_of(id, h);
+		before = h->egress_ts_ns;
 	}
 	id = id == 0 ? 1 : id;
 	path->path_id = id;
 	path->present |= PL_PATH_HAS_path_id;
-	if (reported || (times && (all & PL_HOP_HAS_hop_latency_ns) != 0)) {
+	if (reported || (times && (j->notes & PL_NOTE_BIT(LATENCY_IMPLAUSIBLE)) == 0)) {
 		path->latency_ns = latency;
 		path->present |= PL_PATH_HAS_latency_ns;
 	}
-	for (unsigned int i = 0; i < n; i++)
-		hops[i].path_id = id;
+	for (struct pl_hop *h = hops; h != end; h++)
+		h->path_id = id;
 }
 
 void derive_uniform(

@@ -19,20 +19,50 @@ struct exporter {
 	struct pl_sequence seq;
 };
 
+#define EXPORTERS_RECENT_BITS 6
+
 struct exporters {
 	struct exporter *list; /* in order of appearance */
 	uint32_t *index;       /* open addressing: 1 + position in list; 0 = free */
 	uint32_t n, max, mask;
 	uint64_t seed;
-	uint32_t last; /* the one looked up last */
+	/* Reports of few exporters follow each other: those seen last, by a hash that costs nothing and may
+	 * be aimed at, which costs the attacked a look into the index. */
+	struct exporter *recent[1 << EXPORTERS_RECENT_BITS];
 };
 
 int exporters_init(struct exporters *e, uint32_t max);
 void exporters_done(struct exporters *e);
 uint64_t exporters_memory(uint32_t max);
-/* The entry, made when new; NULL when the table is full. */
-struct exporter *exporters_get(
+/* The entry by the index, made when new; NULL when the table is full. */
+struct exporter *exporters_find(
 	struct exporters *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id);
+
+static inline bool exporter_is(
+	const struct exporter *x, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
+{
+	return x->node == node && x->hw_id == hw_id && pl_addr_equal(&x->addr, addr);
+}
+
+static inline struct exporter **exporters_recent(
+	struct exporters *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
+{
+	uint32_t tail;
+
+	memcpy(&tail, addr->b + 12, 4);
+	tail = (tail ^ (uint32_t)node ^ (uint32_t)hw_id << 8) * 0x9e3779b1u;
+	return &e->recent[tail >> (32 - EXPORTERS_RECENT_BITS)];
+}
+
+static inline struct exporter *exporters_get(
+	struct exporters *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
+{
+	struct exporter *x = *exporters_recent(e, addr, node, hw_id);
+
+	if (__builtin_expect(x != NULL && exporter_is(x, addr, node, hw_id), 1))
+		return x;
+	return exporters_find(e, addr, node, hw_id);
+}
 
 /* ---- paths.c: interned paths ---- */
 
@@ -66,6 +96,12 @@ uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint
 /* ---- decode.c ---- */
 
 struct hop_plan;
+struct hop_context;
+
+/* The whole stack into hops, source first, but for what derive() fills; true when some value is missing,
+ * which is the plain decoder's business: then nothing written counts. */
+typedef bool hops_decode_fn(struct pl_hop *hops, const struct hop_plan *plan, const uint8_t *stack,
+	unsigned int n, const struct hop_context *ctx);
 
 struct pl_decode {
 	struct pl_decode_options opt;
@@ -73,7 +109,8 @@ struct pl_decode {
 	struct pl_int_cache cache;
 	struct hop_plan *plans; /* of the layouts in cache, by slot; valid when the keys agree */
 	uint64_t plan_keys[PL_INT_CACHE_SLOTS];
-	bool have_avx2;
+	hops_decode_fn
+		*decode_hops; /* the vector version for this processor; NULL = the plain one */
 	struct exporters exporters;
 	struct paths paths;
 	uint64_t next_report_id;
@@ -183,11 +220,19 @@ struct hop_context {
 /* How a block of one layout becomes a record, made once per layout. */
 struct hop_plan {
 	/* Record bytes 0-31 and 32-63 from the three 16-byte parts of a 48-byte window; 0x80 = zero. */
-	uint8_t shuffle[2][3][32] __attribute__((aligned(32)));
-	uint8_t first[32]; /* bytes 32-63 and 96-127 of every record: present, time_bits, version */
-	uint8_t last[32];
+	uint8_t shuffle[2][3][32] __attribute__((aligned(64)));
+	/* The same from the block's first 64 bytes, for both halves of the record: where each byte comes
+	 * from, and which bytes come from there. */
+	uint8_t permute[2][64];
+	uint64_t permuted[2];
+	/* What is the same in every record: present, time_bits, version. */
+	uint8_t fixed[128] __attribute__((aligned(64)));
+	/* What the layout says of the usual report's path. */
+	struct pl_path path;
 	struct pl_int_layout layout;
 	unsigned int block_bytes;
+	uint32_t hops_per_word; /* 2^16 / words of a block, rounded up: right for up to 255 words */
+	bool usual;             /* reports with this layout may be the usual kind */
 	unsigned int
 		window_back; /* the window begins so many bytes before the block and ends with it, or
 				   * within blocks above 48 bytes, whose values are in the first 48 */
@@ -218,13 +263,28 @@ static inline const struct hop_plan *plan_of(
 void hop_decode_plain(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l);
 /* Bit 6: level-2 ports, or in v0.5 the queue's congestion status. */
 void hop_decode_bit6(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l);
-/* The whole stack, source first; true when a hop had missing values. Needs AVX2. */
-bool hops_decode_avx2(struct pl_hop *hops, const struct hop_plan *plan, const uint8_t *stack,
-	unsigned int n, const struct hop_context *ctx);
+/* The best of the two below for this processor, or NULL. */
+hops_decode_fn *hops_decode_best(void);
+hops_decode_fn hops_decode_avx2, hops_decode_avx512;
+
+bool hops_from_stack_plain(struct job *j, struct pl_hop *hops, const struct pl_int *in,
+	const struct hop_plan *plan, const struct hop_context *ctx);
 
 /* Decodes the stack into hops, source first; true when all of them have the same values. */
-bool hops_from_stack(struct job *j, const struct pl_path *path, struct pl_hop *hops,
-	const struct pl_int *in, const struct hop_plan *plan);
+static inline bool hops_from_stack(struct job *j, const struct pl_path *path, struct pl_hop *hops,
+	const struct pl_int *in, const struct hop_plan *plan)
+{
+	const struct hop_context ctx = { path->ts_ns, path->report_id };
+
+	/* The window may begin before the first block: headers are there, unless the packet is not what it was. */
+	if (__builtin_expect(j->d->decode_hops != NULL && plan->usable &&
+				     (size_t)(in->stack - j->pkt->data) >= plan->window_back,
+		    1) &&
+		__builtin_expect(!j->d->decode_hops(hops, plan, in->stack, in->hops, &ctx), 1))
+		return true;
+	return hops_from_stack_plain(j, hops, in, plan, &ctx);
+}
+
 /* The reporting node's own metadata as one hop. */
 void hop_from_report(struct pl_hop *hop, const struct pl_report *r);
 /* Merges it into the hop that the same node already has; the header wins. */

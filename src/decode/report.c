@@ -132,31 +132,19 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 	return v;
 }
 
-void account(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id, uint32_t seq,
-	uint8_t version)
+void account_unusual(struct job *j, struct exporter *e, uint32_t seq, unsigned int bits)
 {
 	struct pl_decode *d = j->d;
-	struct exporter *e = exporters_get(&d->exporters, addr, node, hw_id);
-	const unsigned int bits = version == PL_REPORT_V20 ? 22 : 32;
+	const uint64_t lost = e->seq.lost, reordered = e->seq.reordered;
+	const uint64_t duplicates = e->seq.duplicates, restarts = e->seq.restarts;
 
-	if (__builtin_expect(e == NULL, 0)) {
-		d->sum.exporters_full++;
-		return;
-	}
-	if (__builtin_expect(e->first_ts_ns == 0, 0))
+	if (!e->seq.started)
 		e->first_ts_ns = j->pkt->ts_ns;
-	e->last_ts_ns = j->pkt->ts_ns;
-	e->report_version = version;
-	{
-		uint64_t lost = e->seq.lost, reordered = e->seq.reordered;
-		uint64_t duplicates = e->seq.duplicates, restarts = e->seq.restarts;
-
-		pl_sequence_update(&e->seq, seq, bits, d->opt.sequence_gap_max);
-		d->sum.lost += e->seq.lost - lost;
-		d->sum.reordered += e->seq.reordered - reordered;
-		d->sum.duplicates += e->seq.duplicates - duplicates;
-		d->sum.restarts += e->seq.restarts - restarts;
-	}
+	pl_sequence_unusual(&e->seq, seq, bits, d->opt.sequence_gap_max);
+	d->sum.lost += e->seq.lost - lost;
+	d->sum.reordered += e->seq.reordered - reordered;
+	d->sum.duplicates += e->seq.duplicates - duplicates;
+	d->sum.restarts += e->seq.restarts - restarts;
 }
 
 enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,

@@ -12,9 +12,27 @@ enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
 /* The usual report, see fast.c; false and nothing changed when the packet is any other. */
 bool decode_usual(struct job *j);
 
+/* The rest of account(): a number that is not the next one. */
+__attribute__((cold)) void account_unusual(
+	struct job *j, struct exporter *e, uint32_t seq, unsigned int bits);
+
 /* The sequence number of one datagram, into its exporter's books. */
-void account(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id, uint32_t seq,
-	uint8_t version);
+static inline void account(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id,
+	uint32_t seq, uint8_t version)
+{
+	struct exporter *e = exporters_get(&j->d->exporters, addr, node, hw_id);
+	const unsigned int bits = version == PL_REPORT_V20 ? 22 : 32;
+	const uint32_t mask = UINT32_MAX >> (32 - bits);
+
+	if (__builtin_expect(e == NULL, 0)) {
+		j->d->sum.exporters_full++;
+		return;
+	}
+	e->last_ts_ns = j->pkt->ts_ns;
+	e->report_version = version;
+	if (__builtin_expect(!pl_sequence_next(&e->seq, seq, mask), 0))
+		account_unusual(j, e, seq & mask, bits);
+}
 
 /* What an INT header says about the path as a whole. */
 void path_from_int(struct job *j, struct pl_path *path, const struct pl_int *in);

@@ -4,9 +4,8 @@
 /* So many equal numbers from the start on mean that the exporter does not count. */
 #define CONSTANT_AFTER 3
 
-void pl_sequence_unusual(struct pl_sequence *s, uint32_t seq, unsigned int bits, uint32_t gap_max)
+static void unusual(struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
-	uint32_t mask = bits >= 32 ? UINT32_MAX : (1u << bits) - 1;
 	uint32_t ahead = (seq - s->highest) & mask, behind = (s->highest - seq) & mask;
 
 	if (!s->started) {
@@ -71,4 +70,10 @@ void pl_sequence_unusual(struct pl_sequence *s, uint32_t seq, unsigned int bits,
 	s->stragglers++;
 	s->pending = true;
 	s->next_if_restart = (seq + 1) & mask;
+}
+
+void pl_sequence_unusual(struct pl_sequence *s, uint32_t seq, unsigned int bits, uint32_t gap_max)
+{
+	unusual(s, seq, bits >= 32 ? UINT32_MAX : (1u << bits) - 1, gap_max);
+	s->steady = s->started && !s->constant && !s->pending;
 }

@@ -24,6 +24,7 @@ struct pl_sequence {
 	bool pending;  /* next_if_restart is meaningful */
 	bool started;
 	bool constant; /* never moved: the exporter does not number its reports */
+	bool steady;   /* started, counting and nothing pending: the next number needs no thought */
 };
 
 static inline void pl_sequence_start(struct pl_sequence *s, uint32_t seq)
@@ -38,20 +39,24 @@ static inline void pl_sequence_start(struct pl_sequence *s, uint32_t seq)
 /* What is not "the next number". */
 void pl_sequence_unusual(struct pl_sequence *s, uint32_t seq, unsigned int bits, uint32_t gap_max);
 
+/* Counts a report; true when it was "the next number", else pl_sequence_unusual must follow. */
+static inline bool pl_sequence_next(struct pl_sequence *s, uint32_t seq, uint32_t mask)
+{
+	s->reports++;
+	if (__builtin_expect(((seq - s->highest) & mask) != 1 || !s->steady, 0))
+		return false;
+	s->highest = seq;
+	s->seen = s->seen << 1 | 1;
+	if (s->span < PL_SEQUENCE_WINDOW)
+		s->span++;
+	return true;
+}
+
 static inline void pl_sequence_update(
 	struct pl_sequence *s, uint32_t seq, unsigned int bits, uint32_t gap_max)
 {
 	uint32_t mask = bits >= 32 ? UINT32_MAX : (1u << bits) - 1;
 
-	s->reports++;
-	if (__builtin_expect(
-		    ((seq - s->highest) & mask) != 1 || !s->started || s->constant || s->pending,
-		    0)) {
+	if (!pl_sequence_next(s, seq, mask))
 		pl_sequence_unusual(s, seq & mask, bits, gap_max);
-		return;
-	}
-	s->highest = seq;
-	s->seen = s->seen << 1 | 1;
-	if (s->span < PL_SEQUENCE_WINDOW)
-		s->span++;
 }
