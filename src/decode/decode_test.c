@@ -697,7 +697,7 @@ static void shortcut(void)
 	ok(pl_record_batch_init(&other, 64, 1024) == 0);
 	other.flush = out.flush;
 	general->profiles[0].usual = false;
-	general->decode_hops = NULL;
+	general->decode_hops = hops_decode_none;
 	for (int round = 0; round < 300000; round++) {
 		uint8_t *exact;
 		unsigned int mutations = (unsigned int)pl_rng_below(&rng, 4);

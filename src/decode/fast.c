@@ -25,8 +25,14 @@
 #define IPV4_WORD_AT  16
 #define IPV4_FRAGMENT UINT64_C(0x3fff0000)
 
+struct usual_report {
+	uint32_t node, seq;
+	uint16_t flags; /* PL_FLAG_* */
+	uint8_t hw_id, version;
+};
+
 /* The report header at u, left bytes of datagram; the size of the header, or 0. */
-static inline unsigned int report_header(struct pl_report *r, const uint8_t *u, size_t left)
+static inline unsigned int report_header(struct usual_report *r, const uint8_t *u, size_t left)
 {
 	const uint32_t w = pl_be32(u), v = pl_be32(u + 8);
 
@@ -35,8 +41,8 @@ static inline unsigned int report_header(struct pl_report *r, const uint8_t *u, 
 	if (w >> 28 == 2 && (v & 0xff000030) == 0x03000020 &&
 		((v >> 16 & 0xff) * 4 == left - 12 || (v >> 16 & 0xff) == 0xff)) {
 		r->version = PL_REPORT_V20;
-		r->dropped = v >> 7 & 1;
-		r->congested = v >> 6 & 1;
+		r->flags = (uint16_t)(PL_FLAG_TRACKED | (v >> 7 & 1) * PL_FLAG_DROPPED |
+				      (v >> 6 & 1) * PL_FLAG_CONGESTED);
 		r->hw_id = w >> 22 & 0x3f;
 		r->seq = w & 0x3fffff;
 		return 12;
@@ -44,8 +50,8 @@ static inline unsigned int report_header(struct pl_report *r, const uint8_t *u, 
 	/* v1.0: Length 4, NProt Ethernet, no RepMdBits, F. */
 	if ((w & 0xffff8040) == 0x14000040) {
 		r->version = PL_REPORT_V10;
-		r->dropped = w >> 8 & 1;
-		r->congested = w >> 7 & 1;
+		r->flags = (uint16_t)(PL_FLAG_TRACKED | (w >> 8 & 1) * PL_FLAG_DROPPED |
+				      (w >> 7 & 1) * PL_FLAG_CONGESTED);
 		r->hw_id = w & 0x3f;
 		r->seq = v;
 		return 16;
@@ -57,12 +63,14 @@ static inline unsigned int report_header(struct pl_report *r, const uint8_t *u, 
  * Returns the Ethernet header, or NULL. */
 static inline const uint8_t *inner(struct pl_cursor *c, const uint8_t **ret_l4)
 {
-	const uint8_t *p = pl_cursor_take(c, 14 + 20 + 8);
+	const uint8_t *p = c->pos;
 	unsigned int total;
 	uint64_t ip;
 
-	if (p == NULL || (pl_be32(p + ETH_IPV4_AT) & ETH_IPV4_MASK) != ETH_IPV4)
+	if (pl_cursor_left(c) < 14 + 20 + 8 ||
+		(pl_be32(p + ETH_IPV4_AT) & ETH_IPV4_MASK) != ETH_IPV4)
 		return NULL;
+	pl_cursor_skip(c, 14 + 20 + 8);
 	*ret_l4 = p + 34;
 	ip = pl_be64(p + IPV4_WORD_AT);
 	total = (unsigned int)(ip >> 48);
@@ -84,13 +92,13 @@ static inline const uint8_t *inner(struct pl_cursor *c, const uint8_t **ret_l4)
 static inline const struct hop_plan *int_header(
 	struct job *j, struct pl_int *in, struct pl_cursor *c)
 {
-	const uint8_t *p = pl_cursor_peek(c, 12);
+	const uint8_t *p = c->pos;
 	const struct hop_plan *plan;
 	unsigned int words, header;
 	uint64_t shim, key;
 	uint32_t slot, bits;
 
-	if (p == NULL)
+	if (pl_cursor_left(c) < 12)
 		return NULL;
 	shim = pl_be64(p);
 	bits = pl_be32(p + 8);
@@ -117,12 +125,14 @@ static inline const struct hop_plan *int_header(
 		return NULL;
 	words -= 3;
 	in->hops = (uint8_t)(words * plan->hops_per_word >> 16);
-	if (in->hops * plan->layout.words != words || pl_cursor_take(c, header) == NULL)
+	if (in->hops * plan->layout.words != words ||
+		pl_cursor_left(c) < header + 4 * (size_t)words)
 		return NULL;
+	pl_cursor_skip(c, header);
 	in->dscp = DSCP_OF(shim >> 32 & 0xff);
 	in->layout = &plan->layout;
-	in->stack = pl_cursor_take(c, 4 * (size_t)words);
-	return in->stack == NULL ? NULL : plan;
+	in->stack = c->pos;
+	return plan;
 }
 
 /* The datagram of the packet and who sent it. */
@@ -141,9 +151,11 @@ static inline bool outer(
 		*ret_port = pkt->sport;
 		return j->d->opt.any_port || is_report_port(j->d, pkt->dport);
 	}
-	p = pl_cursor_take(&c, OUTER);
-	if (p == NULL || pkt->link != PL_LINK_ETHERNET ||
-		(pl_be32(p + ETH_IPV4_AT) & (ETH_IPV4_MASK | ETH_DSCP_MASK)) != ETH_IPV4)
+	if (pl_cursor_left(&c) < OUTER || pkt->link != PL_LINK_ETHERNET)
+		return false;
+	p = c.pos;
+	pl_cursor_skip(&c, OUTER);
+	if ((pl_be32(p + ETH_IPV4_AT) & (ETH_IPV4_MASK | ETH_DSCP_MASK)) != ETH_IPV4)
 		return false;
 	ip = pl_be64(p + IPV4_WORD_AT);
 	udp = pl_be64(p + 34);
@@ -162,7 +174,7 @@ bool decode_usual(struct job *j)
 	struct pl_cursor c;
 	struct pl_addr exporter;
 	uint16_t exporter_port;
-	struct pl_report r;
+	struct usual_report r;
 	struct pl_int in;
 	const uint8_t *p, *l4;
 	const struct hop_plan *plan;
@@ -174,10 +186,9 @@ bool decode_usual(struct job *j)
 		return false;
 	if (__builtin_expect(j->d->opt.n_profiles != 0, 0))
 		j->profile = profile_of(j->d, &exporter);
-	p = pl_cursor_peek(&c, INSIDE);
-	if (p == NULL || !j->profile->usual)
+	if (pl_cursor_left(&c) < INSIDE || !j->profile->usual)
 		return false;
-	header = report_header(&r, p, pl_cursor_left(&c));
+	header = report_header(&r, c.pos, pl_cursor_left(&c));
 	if (header == 0)
 		return false;
 	pl_cursor_skip(&c, header);
@@ -190,7 +201,6 @@ bool decode_usual(struct job *j)
 
 	/* From here on it is this kind of packet. */
 	account(j, &exporter, r.node, r.hw_id, r.seq, r.version);
-	j->reports = 1;
 	path = begin_path(j);
 	hops = hops_of(j);
 	*path = plan->path;
@@ -200,8 +210,7 @@ bool decode_usual(struct job *j)
 	path->report_version = r.version;
 	path->hw_id = r.hw_id;
 	path->seq = r.seq;
-	path->flags = (uint16_t)(PL_FLAG_TRACKED | r.dropped * PL_FLAG_DROPPED |
-				 r.congested * PL_FLAG_CONGESTED);
+	path->flags = r.flags;
 	path->node = r.node;
 	path->src = pl_addr_v4(p + 26);
 	path->dst = pl_addr_v4(p + 30);
@@ -210,10 +219,14 @@ bool decode_usual(struct job *j)
 	path->proto = p[23];
 	path->dscp = in.dscp;
 	path->report_id = j->d->next_report_id++;
-	if (hops_from_stack(j, path, hops, &in, plan))
+	/* The window of a plan lies within the packet: more headers than that are before the stack. */
+	if (__builtin_expect(!j->d->decode_hops(hops, plan, in.stack, in.hops, path), 1)) {
 		derive_uniform(j, path, hops, in.hops, plan->present);
-	else
+	} else {
+		path->present &= ~(uint32_t)(PL_PATH_HAS_path_id | PL_PATH_HAS_latency_ns);
+		(void)hops_from_stack_plain(j, path, hops, &in, plan);
 		derive(j, path, hops, in.hops);
+	}
 	commit_path(j, path, in.hops);
 	return true;
 }

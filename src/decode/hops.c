@@ -174,7 +174,8 @@ static void plan_usual(struct hop_plan *plan)
 		.record_version = PL_RECORD_VERSION,
 		.present = PL_PATH_HAS_exporter | PL_PATH_HAS_exporter_port |
 			   PL_PATH_HAS_report_version | PL_PATH_HAS_dialect | PL_PATH_HAS_hw_id |
-			   PL_PATH_HAS_seq | PL_PATH_HAS_node | PL_PATH_HAS_src | PL_PATH_HAS_sport,
+			   PL_PATH_HAS_seq | PL_PATH_HAS_node | PL_PATH_HAS_src |
+			   PL_PATH_HAS_sport | PL_PATH_HAS_path_id,
 	};
 }
 
@@ -191,6 +192,8 @@ void plan_make(struct hop_plan *plan, const struct pl_int_layout *layout)
 	plan->window_back = back;
 	plan->present = expected(l);
 	plan->time_bits = (plan->present & PL_HOP_HAS_time_bits) == 0 ? 0 : l->ts64 ? 64 : 32;
+	plan->block_mask =
+		plan->block_bytes < 64 ? (UINT64_C(1) << plan->block_bytes) - 1 : UINT64_MAX;
 	plan->known_words = 0;
 	plan->usable = l->dialect != PL_DIALECT_V04;
 	memset(plan->shuffle, 0x80, sizeof(plan->shuffle));
@@ -278,8 +281,8 @@ __attribute__((cold, noinline)) static void decode_v04(
 	hop_decode_plain(h, plain, l);
 }
 
-bool hops_from_stack_plain(struct job *j, struct pl_hop *hops, const struct pl_int *in,
-	const struct hop_plan *plan, const struct hop_context *ctx)
+bool hops_from_stack_plain(struct job *j, const struct pl_path *path, struct pl_hop *hops,
+	const struct pl_int *in, const struct hop_plan *plan)
 {
 	uint32_t all = plan->present;
 
@@ -290,8 +293,8 @@ bool hops_from_stack_plain(struct job *j, struct pl_hop *hops, const struct pl_i
 			decode_v04(&hops[i], block, in->layout);
 		else
 			hop_decode_plain(&hops[i], block, in->layout);
-		hops[i].ts_ns = ctx->ts_ns;
-		hops[i].report_id = ctx->report_id;
+		hops[i].ts_ns = path->ts_ns;
+		hops[i].report_id = path->report_id;
 		hops[i].index = (uint8_t)i;
 		all &= hops[i].present;
 	}
@@ -299,6 +302,17 @@ bool hops_from_stack_plain(struct job *j, struct pl_hop *hops, const struct pl_i
 		return true;
 	j->notes |= PL_NOTE_BIT(VALUES_MISSING);
 	return false;
+}
+
+bool hops_decode_none(struct pl_hop *hops, const struct hop_plan *plan, const uint8_t *stack,
+	unsigned int n, const struct pl_path *path)
+{
+	(void)hops;
+	(void)plan;
+	(void)stack;
+	(void)n;
+	(void)path;
+	return true;
 }
 
 hops_decode_fn *hops_decode_best(void)
@@ -310,7 +324,7 @@ hops_decode_fn *hops_decode_best(void)
 	if (__builtin_cpu_supports("avx2"))
 		return hops_decode_avx2;
 #endif
-	return NULL;
+	return hops_decode_none;
 }
 
 void hop_from_report(struct pl_hop *hop, const struct pl_report *r)
@@ -609,9 +623,9 @@ static inline __attribute__((always_inline)) void derive_as(struct job *j, struc
 		latency += h->hop_latency_ns;
 		before = h->egress_ts_ns;
 	}
-	id = id == 0 ? 1 : id;
+	if (__builtin_expect(id == 0, 0))
+		id = 1;
 	path->path_id = id;
-	path->present |= PL_PATH_HAS_path_id;
 	if (reported || (times && (j->notes & PL_NOTE_BIT(LATENCY_IMPLAUSIBLE)) == 0)) {
 		path->latency_ns = latency;
 		path->present |= PL_PATH_HAS_latency_ns;

@@ -14,14 +14,14 @@
 
 __attribute__((target("avx2"))) bool hops_decode_avx2(struct pl_hop *hops,
 	const struct hop_plan *plan, const uint8_t *stack, unsigned int n,
-	const struct hop_context *ctx)
+	const struct pl_path *path)
 {
 	const size_t step = plan->block_bytes, back = plan->window_back;
 	const int ports2 = plan->ports2_at;
 	const __m128i ones = _mm_set1_epi32(-1);
 	const __m256i last = _mm256_load_si256((const void *)(plan->fixed + 96));
 	const __m256i context =
-		_mm256_set_epi64x(0, 0, (long long)ctx->report_id, (long long)ctx->ts_ns);
+		_mm256_set_epi64x(0, 0, (long long)path->report_id, (long long)path->ts_ns);
 	/* `index` is the upper byte of word 4 of the record's second quarter. */
 	const __m256i next = _mm256_set_epi32(0, 0, 0, 1 << 24, 0, 0, 0, 0);
 	const __m256i *mask = (const void *)plan->shuffle;

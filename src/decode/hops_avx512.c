@@ -14,11 +14,10 @@
 /* No stack protector: it has no array on its stack, and the check costs as much as half a hop. */
 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi"))) bool hops_decode_avx512(
 	struct pl_hop *hops, const struct hop_plan *plan, const uint8_t *stack, unsigned int n,
-	const struct hop_context *ctx)
+	const struct pl_path *path)
 {
 	const size_t step = plan->block_bytes;
-	/* Bytes behind the block are not touched. */
-	const __mmask64 inside = step < 64 ? (UINT64_C(1) << step) - 1 : UINT64_MAX;
+	const __mmask64 inside = plan->block_mask; /* bytes behind the block are not touched */
 	const __mmask16 known = (__mmask16)(plan->known_words >> (plan->window_back / 4));
 	const __mmask64 from0 = plan->permuted[0], from1 = plan->permuted[1];
 	const __m512i permute0 = _mm512_loadu_si512(plan->permute[0]);
@@ -28,7 +27,7 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi"))) bool hops_decode
 	const __m512i next = _mm512_maskz_set1_epi32(1 << 12, 1 << 24);
 	__m512i first = _mm512_load_si512(plan->fixed);
 	const __m512i second = _mm512_mask_broadcast_i32x4(_mm512_load_si512(plan->fixed + 64), 0xf,
-		_mm_set_epi64x((long long)ctx->report_id, (long long)ctx->ts_ns));
+		_mm_set_epi64x((long long)path->report_id, (long long)path->ts_ns));
 	const uint8_t *block = stack + n * step;
 	__mmask16 missing = 0;
 

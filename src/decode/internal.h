@@ -96,12 +96,11 @@ uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint
 /* ---- decode.c ---- */
 
 struct hop_plan;
-struct hop_context;
 
 /* The whole stack into hops, source first, but for what derive() fills; true when some value is missing,
  * which is the plain decoder's business: then nothing written counts. */
 typedef bool hops_decode_fn(struct pl_hop *hops, const struct hop_plan *plan, const uint8_t *stack,
-	unsigned int n, const struct hop_context *ctx);
+	unsigned int n, const struct pl_path *path);
 
 struct pl_decode {
 	struct pl_decode_options opt;
@@ -109,8 +108,7 @@ struct pl_decode {
 	struct pl_int_cache cache;
 	struct hop_plan *plans; /* of the layouts in cache, by slot; valid when the keys agree */
 	uint64_t plan_keys[PL_INT_CACHE_SLOTS];
-	hops_decode_fn
-		*decode_hops; /* the vector version for this processor; NULL = the plain one */
+	hops_decode_fn *decode_hops; /* the best version for this processor */
 	struct exporters exporters;
 	struct paths paths;
 	uint64_t next_report_id;
@@ -209,11 +207,6 @@ enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_curso
 
 /* ---- hops.c, hops_avx2.c: values into records ---- */
 
-/* What the hops of one report share. */
-struct hop_context {
-	uint64_t ts_ns, report_id;
-};
-
 #define PLAN_PORTS2_NONE  (-1)
 #define PLAN_PORTS2_OTHER (-2)
 
@@ -236,6 +229,7 @@ struct hop_plan {
 	unsigned int
 		window_back; /* the window begins so many bytes before the block and ends with it, or
 				   * within blocks above 48 bytes, whose values are in the first 48 */
+	uint64_t block_mask;  /* which of 64 bytes belong to a block */
 	uint32_t known_words; /* words of the window that hold values; all ones in one = missing */
 	uint32_t present;     /* of a block without missing values */
 	int ports2_at;        /* 32+32-bit level-2 ports in the block, or PLAN_PORTS2_* */
@@ -263,26 +257,22 @@ static inline const struct hop_plan *plan_of(
 void hop_decode_plain(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l);
 /* Bit 6: level-2 ports, or in v0.5 the queue's congestion status. */
 void hop_decode_bit6(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l);
-/* The best of the two below for this processor, or NULL. */
+/* The best of those below for this processor. hops_decode_none leaves all to the plain decoder. */
 hops_decode_fn *hops_decode_best(void);
-hops_decode_fn hops_decode_avx2, hops_decode_avx512;
+hops_decode_fn hops_decode_none, hops_decode_avx2, hops_decode_avx512;
 
-bool hops_from_stack_plain(struct job *j, struct pl_hop *hops, const struct pl_int *in,
-	const struct hop_plan *plan, const struct hop_context *ctx);
+bool hops_from_stack_plain(struct job *j, const struct pl_path *path, struct pl_hop *hops,
+	const struct pl_int *in, const struct hop_plan *plan);
 
 /* Decodes the stack into hops, source first; true when all of them have the same values. */
 static inline bool hops_from_stack(struct job *j, const struct pl_path *path, struct pl_hop *hops,
 	const struct pl_int *in, const struct hop_plan *plan)
 {
-	const struct hop_context ctx = { path->ts_ns, path->report_id };
-
 	/* The window may begin before the first block: headers are there, unless the packet is not what it was. */
-	if (__builtin_expect(j->d->decode_hops != NULL && plan->usable &&
-				     (size_t)(in->stack - j->pkt->data) >= plan->window_back,
-		    1) &&
-		__builtin_expect(!j->d->decode_hops(hops, plan, in->stack, in->hops, &ctx), 1))
+	if (plan->usable && (size_t)(in->stack - j->pkt->data) >= plan->window_back &&
+		!j->d->decode_hops(hops, plan, in->stack, in->hops, path))
 		return true;
-	return hops_from_stack_plain(j, hops, in, plan, &ctx);
+	return hops_from_stack_plain(j, path, hops, in, plan);
 }
 
 /* The reporting node's own metadata as one hop. */
@@ -291,7 +281,8 @@ void hop_from_report(struct pl_hop *hop, const struct pl_report *r);
 void hop_merge(struct pl_hop *into, const struct pl_hop *from);
 /* Fills what follows from the values: latencies, path id, the hops' place in the path. */
 void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n);
-/* The same for hops that all have the values `present`, times in ns and nothing partial. */
+/* The same for hops that all have the values `present`, times in ns and nothing partial; path->present says
+ * already that there is a path id. */
 void derive_uniform(
 	struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n, uint32_t present);
 

@@ -21,8 +21,7 @@ static inline void account(struct job *j, const struct pl_addr *addr, uint64_t n
 	uint32_t seq, uint8_t version)
 {
 	struct exporter *e = exporters_get(&j->d->exporters, addr, node, hw_id);
-	const unsigned int bits = version == PL_REPORT_V20 ? 22 : 32;
-	const uint32_t mask = UINT32_MAX >> (32 - bits);
+	const uint32_t mask = version == PL_REPORT_V20 ? 0x3fffff : UINT32_MAX;
 
 	if (__builtin_expect(e == NULL, 0)) {
 		j->d->sum.exporters_full++;
@@ -31,7 +30,7 @@ static inline void account(struct job *j, const struct pl_addr *addr, uint64_t n
 	e->last_ts_ns = j->pkt->ts_ns;
 	e->report_version = version;
 	if (__builtin_expect(!pl_sequence_next(&e->seq, seq, mask), 0))
-		account_unusual(j, e, seq & mask, bits);
+		account_unusual(j, e, seq & mask, version == PL_REPORT_V20 ? 22 : 32);
 }
 
 /* What an INT header says about the path as a whole. */
