@@ -293,17 +293,19 @@ static bool settled(const struct line *l, uint64_t now_ns)
 	return now_ns - l->last_ns > FOLD_NS;
 }
 
+/* Counts in their short form: the line fits 80 columns however long the demonstration runs. */
 static void status_text(const struct pl_demo_frame *f, char *dst, size_t cap)
 {
-	char rate[32];
+	const struct pl_totals *t = &f->stats->totals;
+	char rate[16], all[16], missing[16], undecoded[16];
 
 	pl_format_count(rate, sizeof(rate), f->rate);
+	pl_format_count(all, sizeof(all), (double)t->stored);
+	pl_format_count(missing, sizeof(missing), (double)t->lost);
+	pl_format_count(undecoded, sizeof(undecoded), (double)(t->packets - t->verdicts[PL_V_OK]));
 	snprintf(dst, cap,
-		"reports %s/s  in all %" PRIu64 "  missing %" PRIu64 "  not decoded %" PRIu64
-		"  paths %u  links %u",
-		rate, f->stats->totals.stored, f->stats->totals.lost,
-		f->stats->totals.packets - f->stats->totals.verdicts[PL_V_OK],
-		pl_aggregate_count(f->aggregate, PL_AGG_PATHS),
+		"reports %s/s  in all %s  missing %s  not decoded %s  paths %u  links %u", rate,
+		all, missing, undecoded, pl_aggregate_count(f->aggregate, PL_AGG_PATHS),
 		pl_aggregate_count(f->aggregate, PL_AGG_LINKS));
 }
 
