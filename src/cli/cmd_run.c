@@ -308,7 +308,9 @@ const struct pl_command pl_command_run = {
 		"SIGHUP reads the configuration again and reopens files; when the new one is bad the old one\n"
 		"stays in use. SIGUSR1 says how many packets and records went where. SIGTERM and SIGINT stop:\n"
 		"sockets and outputs are emptied within the time 'drain' allows; a second signal ends at once.\n"
-		"Everything is bounded by the configuration; the bound on memory is printed at the start.",
+		"Everything is bounded by the configuration: tables for exporters, paths, queues, ports,\n"
+		"links and flows, queues and buffers are made at the start and never grow, and what does\n"
+		"not fit is counted. The sum is printed at the start and by \"pathline config check\".",
 	.examples = "  pathline run\n"
 		    "  pathline run -c /etc/pathline/pathline.yaml\n"
 		    "  pathline run --web.listen-address 0.0.0.0:8400\n",

@@ -65,7 +65,8 @@ static void write_self(const struct pl_pipeline *p, struct pl_exposition *page)
 	gauge_value(page, "pathline_start_time_seconds", "seconds",
 		"When the collector started, since the Unix epoch.", (double)p->started_ns * NS);
 	gauge_value(page, "pathline_memory_bound_bytes", "bytes",
-		"What tables, queues and buffers can take at most with this configuration.",
+		"What tables, queues and buffers can take at most with this configuration; the HTTP "
+		"server's own buffers aside.",
 		(double)pl_pipeline_memory(&p->config));
 	gauge_value(page, "pathline_config_last_reload_successful", NULL,
 		"Whether the last attempt to load the configuration succeeded.", p->last_reload_ok);
