@@ -25,6 +25,7 @@ deps:
 
 # One folder per flavour. Meson reconfigures by itself when a meson.build changes.
 $(BUILD)/release/build.ninja: | build-deps
+	@echo "building into $(BUILD)/release"
 	@meson setup $(BUILD)/release --buildtype=debugoptimized --prefix=$(PREFIX) >$(BUILD)-setup.log || \
 		{ cat $(BUILD)-setup.log; rm -f $(BUILD)-setup.log; exit 1; }
 	@rm -f $(BUILD)-setup.log
@@ -35,10 +36,10 @@ release: build-deps $(BUILD)/release/build.ninja
 demo: release
 	@$(BUILD)/release/src/cli/pathline demo
 
-check:
+check: deps
 	@tools/check
 
-asan tsan:
+asan tsan: deps
 	@tools/check $@
 
 lint: deps
@@ -48,7 +49,7 @@ fuzz: deps
 	@tools/fuzz --time $(TIME) $(TARGET)
 
 bench: release
-	@tools/bench $(BUILD)/release/src/cli/pathline $(NAME)
+	@$(BUILD)/release/src/cli/pathline bench $(NAME)
 
 format: deps
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
@@ -58,7 +59,10 @@ vectors-update: release
 
 man: release
 
+# A folder configured by make check, or earlier with another PREFIX, gets the one asked for.
 install: release
+	@meson configure $(BUILD)/release --prefix=$(PREFIX)
+	@$(call NINJA,release)
 	@meson install -C $(BUILD)/release --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
 clean:
