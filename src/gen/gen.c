@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gen/int_gen.h"
+#include "gen/ioam_gen.h"
 #include "gen/replay.h"
 
 #define DEFAULT_START_NS UINT64_C(1700000000000000000)
@@ -218,7 +219,9 @@ static void put_turn(struct pl_gen *g, const struct turn *t, uint32_t seq, uint6
 	for (unsigned int i = 0; i < t->n; i++)
 		items[i] = (struct pl_gen_item){ &g->packets[i],
 			pl_model_flow(g->model, g->packets[i].flow), t->hop, t->why };
-	if (cfg->report == PL_GEN_REPORT_NONE) {
+	if (cfg->ioam.options != 0) {
+		pl_ioam_gen_packet(cfg, &b, &items[0], &d, truth);
+	} else if (cfg->report == PL_GEN_REPORT_NONE) {
 		pl_int_gen_packet(cfg, &b, &items[0], &d, truth);
 	} else if (cfg->udp) {
 		pl_int_gen_reports(cfg, &b, items, t->n, seq, &d, truth);
@@ -410,7 +413,7 @@ static int resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 			PL_GEN_MALFORMS_MAX);
 		return -EINVAL;
 	}
-	r = pl_int_gen_resolve(cfg, diag);
+	r = cfg->ioam.options != 0 ? pl_ioam_gen_resolve(cfg, diag) : pl_int_gen_resolve(cfg, diag);
 	if (pl_addr_is_unspecified(&cfg->collector))
 		cfg->collector = cfg->outer_ip == 6 ? pl_addr_v6(v6) : pl_addr_v4(v4);
 	return r;
@@ -424,6 +427,8 @@ static int check_size(const struct pl_gen *g, struct pl_diag *diag)
 		pl_int_gen_stack_bytes(cfg, pl_topo_nodes(pl_model_topology(g->model)));
 	size_t need;
 
+	if (cfg->ioam.options != 0) /* a trace, and all the others, are an option each */
+		stack = 5 * 257;
 	need = 256 + (size_t)cfg->reports_per_datagram * (384 + stack + cfg->payload);
 	if (need <= PL_GEN_PACKET_MAX)
 		return 0;

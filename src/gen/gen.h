@@ -22,6 +22,7 @@
 #include "base/diag.h"
 #include "gen/dist.h"
 #include "wire/int.h"
+#include "wire/ioam.h"
 #include "wire/layers.h"
 #include "wire/packet.h"
 #include "wire/verdict.h"
@@ -62,6 +63,31 @@ enum pl_gen_announce {
 	PL_GEN_ANNOUNCE_DSCP,
 	PL_GEN_ANNOUNCE_PORT,
 	PL_GEN_ANNOUNCE_MARKER
+};
+
+/* What IOAM there is in IPv6 packets, in any combination; see gen/ioam_gen.h. */
+enum {
+	PL_GEN_IOAM_TRACE = 0x01,       /* pre-allocated */
+	PL_GEN_IOAM_INCREMENTAL = 0x02, /* the other trace */
+	PL_GEN_IOAM_E2E = 0x04,
+	PL_GEN_IOAM_POT = 0x08,
+	PL_GEN_IOAM_DEX = 0x10,
+};
+/* How the nodes of the namespace write the time. */
+enum pl_gen_ioam_time { PL_GEN_IOAM_POSIX, PL_GEN_IOAM_PTP, PL_GEN_IOAM_NTP };
+#define PL_GEN_SNAPSHOT_MAX 16 /* words */
+
+struct pl_gen_ioam {
+	uint8_t options;     /* PL_GEN_IOAM_*; 0 = INT is what is made */
+	uint8_t destination; /* those that stand in Destination Options; the others are in Hop-by-Hop */
+	uint32_t
+		trace_type; /* 24 bits, also what direct export asks for; 0: id, ports, time, delay, queue */
+	uint16_t ns;
+	uint8_t nodes; /* room for so many (with the longest snapshot); 0: 8, or as many as fit */
+	uint8_t snapshot_words;
+	uint8_t flags; /* PL_IOAM_OVERFLOW, PL_IOAM_LOOPBACK, PL_IOAM_ACTIVE */
+	enum pl_gen_ioam_time time;
+	bool seq_64; /* edge to edge: the 64-bit sequence number */
 };
 
 /* The streams of INTCollector's own generator instead of the model; see gen/replay.h. */
@@ -170,6 +196,7 @@ struct pl_gen_cfg {
 	uint32_t replay_events; /* test 4: events per second at 1 Mpps; 0: 20 */
 	struct pl_gen_malform malform[PL_GEN_MALFORMS_MAX];
 	unsigned int n_malform;
+	struct pl_gen_ioam ioam; /* instead of INT */
 	/* the interface */
 	bool udp;   /* give UDP payloads (PL_LINK_UDP), as from one socket, instead of frames */
 	bool truth; /* keep the truth about the batch: pl_gen_truth */
@@ -204,16 +231,21 @@ struct pl_gen_counters {
 const struct pl_gen_counters *pl_gen_counters(const struct pl_gen *gen);
 
 /* What is really in a report of the last batch. Values are as the wire can carry them. */
+enum pl_gen_truth_form { PL_GEN_TRUTH_REPORT, PL_GEN_TRUTH_PACKET };
+
 struct pl_gen_truth {
+	enum pl_gen_truth_form form;
 	struct pl_flow flow; /* the original packet */
 	uint32_t flow_index, flow_seq;
 	uint32_t seq;
 	uint32_t node; /* reporting node's id; 0 in instrumented packets */
-	bool dropped, congested, tracked, duplicate;
+	bool dropped, congested, tracked, intermediate, duplicate;
 	uint8_t drop_reason;
 	const struct pl_malform *malform; /* damage done to the packet, or NULL */
 	unsigned int n_hops;              /* source first */
 	struct pl_int_hop hops[PL_GEN_HOPS_MAX];
+	unsigned int n_nodes; /* of an IOAM trace, source first */
+	struct pl_ioam_node nodes[PL_IOAM_NODES_MAX];
 };
 
 /* Reports in packet `packet` of the last batch, and one of them. cfg.truth must have been set. */

@@ -140,8 +140,7 @@ static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b,
 
 /* ---- the packet in the network ---- */
 
-/* The link headers of the original packet. */
-static void put_link(const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_flow *flow)
+void pl_gen_put_link(const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_flow *flow)
 {
 	uint16_t type = cfg->inner_ip == 6 ? PL_ETH_IPV6 : PL_ETH_IPV4;
 
@@ -238,7 +237,7 @@ static void put_packet(const struct pl_gen_cfg *cfg, struct pl_build *b, struct 
 	uint8_t option[4 + 4 * 31];
 	struct pl_build opt;
 
-	put_link(cfg, b, item->flow);
+	pl_gen_put_link(cfg, b, item->flow);
 	if (cfg->inner == PL_GEN_VXLAN) {
 		open_tunnel(cfg, b, o, item, PL_IP_UDP, PL_PORT_VXLAN);
 		pl_put_vxlan(b, item->flow->vni);
@@ -417,6 +416,8 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 	t->congested = item->why == PL_GEN_WHY_QUEUE;
 	t->tracked = item->why != PL_GEN_WHY_QUEUE;
 	t->drop_reason = t->dropped ? item->packet->drop_reason : 0;
+	t->intermediate = false;
+	t->n_nodes = 0;
 	t->n_hops = 0;
 	for (unsigned int i = 0; i < n && i < budget; i++)
 		t->hops[t->n_hops++] =
@@ -501,6 +502,7 @@ static void put_report(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	pl_malform_at(d, PL_MALFORM_INNER, b);
 	pl_report_end(b, h, at);
 	if (truth != NULL) {
+		truth->form = PL_GEN_TRUTH_REPORT;
 		truth->seq = h->seq;
 		truth->node = h->node;
 		tell(cfg, item, n_stack, header_fields(cfg, item, h->md_bits), truth);
@@ -540,6 +542,7 @@ void pl_int_gen_packet(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	open_close(&open, b);
 	pl_malform_at(damage, PL_MALFORM_FRAME, b);
 	if (truth != NULL) {
+		truth->form = PL_GEN_TRUTH_PACKET;
 		truth->seq = 0;
 		truth->node = 0;
 		tell(cfg, item, n_stack, 0, truth);

@@ -42,6 +42,9 @@ void pl_int_gen_reports(const struct pl_gen_cfg *cfg, struct pl_build *b,
 void pl_int_gen_packet(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *item, struct pl_gen_damage *damage, struct pl_gen_truth *truth);
 
+/* The link headers of an original packet, as cfg.inner says. */
+void pl_gen_put_link(const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_flow *flow);
+
 /* Frame headers of a report from a node up to behind UDP (and, when cfg.instrumented, an INT header of its
  * own). Returns the offset for pl_end_ip. */
 size_t pl_int_gen_open_frame(const struct pl_gen_cfg *cfg, struct pl_build *b, uint32_t node,

@@ -613,7 +613,175 @@ static void tunnel_version(struct pl_build *b, struct pl_gen_damage *d)
 		p[0] |= 0x30;
 }
 
+/* ---- IOAM: option type, length, reserved, IOAM option type, then the body ---- */
+
+static uint8_t *ioam(struct pl_build *b, struct pl_gen_damage *d, size_t n)
+{
+	if (d->ioam == 0) {
+		d->scrapped = true;
+		return NULL;
+	}
+	return at(b, d, d->ioam, n);
+}
+
+/* Makes the option n bytes long (type and length not counted); what is left of it becomes padding. */
+static void ioam_shorten(struct pl_build *b, struct pl_gen_damage *d, uint8_t n)
+{
+	uint8_t *p = ioam(b, d, 4);
+	uint8_t left;
+
+	if (p == NULL || p[1] < n + 2) {
+		d->scrapped = true;
+		return;
+	}
+	left = (uint8_t)(p[1] - n);
+	p[1] = n;
+	p += 2 + n;
+	p[0] = 1; /* PadN */
+	p[1] = (uint8_t)(left - 2);
+	memset(p + 2, 0, left - 2u);
+}
+
+static void ioam_short(struct pl_build *b, struct pl_gen_damage *d)
+{
+	ioam_shorten(b, d, 4);
+}
+
+static void ioam_length(struct pl_build *b, struct pl_gen_damage *d)
+{
+	const uint8_t *p = ioam(b, d, 4);
+
+	if (p != NULL)
+		ioam_shorten(b, d, (uint8_t)(p[1] - 4));
+}
+
+static void ioam_option(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 4);
+
+	if (p != NULL)
+		p[3] = 9;
+}
+
+static void ioam_integrity(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 4);
+
+	if (p != NULL)
+		p[3] = (uint8_t)(64 + p[3]);
+}
+
+static void ioam_node_len(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p != NULL)
+		p[6] = (uint8_t)(p[6] + 0x08);
+}
+
+static void ioam_remaining(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p != NULL)
+		p[7] |= 0x7f;
+}
+
+/* One word less than the nodes take. */
+static void ioam_walk(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p == NULL || (p[7] & 0x7f) == 0)
+		d->scrapped = true;
+	else
+		p[7]--;
+}
+
+static void ioam_flag(struct pl_build *b, struct pl_gen_damage *d, unsigned int flag)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p != NULL) {
+		p[6] |= (uint8_t)(flag >> 1);
+		p[7] |= (uint8_t)((flag & 1) << 7);
+	}
+}
+
+static void ioam_overflow(struct pl_build *b, struct pl_gen_damage *d)
+{
+	ioam_flag(b, d, PL_IOAM_OVERFLOW);
+}
+
+static void ioam_loopback(struct pl_build *b, struct pl_gen_damage *d)
+{
+	ioam_flag(b, d, PL_IOAM_LOOPBACK);
+}
+
+static void ioam_active(struct pl_build *b, struct pl_gen_damage *d)
+{
+	ioam_flag(b, d, PL_IOAM_ACTIVE);
+}
+
+static void ioam_flag_unassigned(struct pl_build *b, struct pl_gen_damage *d)
+{
+	ioam_flag(b, d, 1);
+}
+
+static void ioam_dex_legacy(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p != NULL)
+		p[7] = 0x03;
+}
+
+static void ioam_dex_flag(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p != NULL)
+		p[6] |= 0x01;
+}
+
+static void ioam_pot_flag(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 8);
+
+	if (p != NULL)
+		p[7] |= 0x80;
+}
+
+/* The fraction of an edge-to-edge option, its last word, in a format that knows a million of them. */
+static void ioam_time(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 4);
+
+	if (p != NULL && at(b, d, d->ioam, 2u + p[1]) != NULL)
+		memset(p + 2 + p[1] - 4, 0xf0, 4);
+}
+
+static void ioam_sequence(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 16);
+
+	if (p == NULL || (p[6] & 0x80) == 0)
+		d->scrapped = true;
+	else
+		p[8] = 1;
+}
+
+/* An IPv6 option that is longer than its header. */
+static void ioam_overrun(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 4);
+
+	if (p != NULL)
+		p[1] = 255;
+}
+
 /* clang-format off */
+#define IOAM(kinds) { .ioam = (kinds), .frames = true }
 #define NOTE(id) PL_V_OK, PL_NOTE_BIT(id)
 #define L4 .carrier = PL_GEN_UDP
 static const struct pl_malform rows[] = {
@@ -676,6 +844,27 @@ static const struct pl_malform rows[] = {
 	{ "l4_length", "UDP length 4", { .carrier = PL_GEN_UDP, .frames = true }, PL_V_L4_LENGTH, 0, PL_MALFORM_FRAME, frame_l4_length },
 	{ "nesting", "IPv4 in IPv4, nine times", { .outer_ip = 4, .frames = true }, PL_V_NESTING, 0, PL_MALFORM_FRAME, frame_nesting },
 	{ "tunnel", "VXLAN-GPE of version 3", { .report = PL_GEN_REPORT_NONE, .carrier = PL_GEN_GPE, .frames = true }, PL_V_TUNNEL_HEADER, 0, PL_MALFORM_FRAME, tunnel_version },
+	/* IOAM */
+	{ "ioam_short", "IOAM option of 4 bytes", IOAM(PL_GEN_IOAM_TRACE), PL_V_IOAM_SHORT, 0, PL_MALFORM_FRAME, ioam_short },
+	{ "ioam_option", "IOAM option type 9", IOAM(PL_GEN_IOAM_TRACE), PL_V_IOAM_OPTION, 0, PL_MALFORM_FRAME, ioam_option },
+	{ "ioam_node_len", "NodeLen one word too long", IOAM(PL_GEN_IOAM_TRACE), PL_V_IOAM_NODE_LEN, 0, PL_MALFORM_FRAME, ioam_node_len },
+	{ "ioam_remaining", "RemainingLen past the option", IOAM(PL_GEN_IOAM_TRACE), PL_V_IOAM_REMAINING, 0, PL_MALFORM_FRAME, ioam_remaining },
+	{ "ioam_walk", "RemainingLen one word too short", IOAM(PL_GEN_IOAM_TRACE), PL_V_IOAM_WALK, 0, PL_MALFORM_FRAME, ioam_walk },
+	{ "ioam_length_e2e", "edge-to-edge option without its last word", IOAM(PL_GEN_IOAM_E2E), PL_V_IOAM_LENGTH, 0, PL_MALFORM_FRAME, ioam_length },
+	{ "ioam_length_pot", "proof of transit without its last word", IOAM(PL_GEN_IOAM_POT), PL_V_IOAM_LENGTH, 0, PL_MALFORM_FRAME, ioam_length },
+	{ "ioam_length_dex", "direct export without its last word", IOAM(PL_GEN_IOAM_DEX), PL_V_IOAM_LENGTH, 0, PL_MALFORM_FRAME, ioam_length },
+	{ "ioam_overrun", "IOAM option past its extension header", IOAM(PL_GEN_IOAM_TRACE), PL_V_IP_OPTIONS, 0, PL_MALFORM_FRAME, ioam_overrun },
+	{ "ioam_overflow", "O set", IOAM(PL_GEN_IOAM_TRACE), NOTE(IOAM_OVERFLOW), PL_MALFORM_FRAME, ioam_overflow },
+	{ "ioam_loopback", "L set", IOAM(PL_GEN_IOAM_TRACE), NOTE(IOAM_LOOPBACK), PL_MALFORM_FRAME, ioam_loopback },
+	{ "ioam_active", "A set", IOAM(PL_GEN_IOAM_TRACE), NOTE(IOAM_ACTIVE), PL_MALFORM_FRAME, ioam_active },
+	{ "ioam_legacy_dex", "direct export with extension flags 0x03", IOAM(PL_GEN_IOAM_DEX), NOTE(IOAM_LEGACY_DEX), PL_MALFORM_FRAME, ioam_dex_legacy },
+	{ "ioam_time", "a fraction that microseconds do not have", IOAM(PL_GEN_IOAM_E2E), NOTE(IOAM_TIME), PL_MALFORM_FRAME, ioam_time },
+	{ "ioam_sequence", "64-bit sequence number above 32 bits", { .ioam = PL_GEN_IOAM_E2E, .seq_64 = true, .frames = true }, NOTE(IOAM_SEQUENCE), PL_MALFORM_FRAME, ioam_sequence },
+	{ "ioam_more", "both kinds of trace", IOAM(PL_GEN_IOAM_TRACE | PL_GEN_IOAM_INCREMENTAL), NOTE(IOAM_MORE), PL_MALFORM_FRAME, nothing },
+	{ "ioam_integrity", "option type of an integrity-protected trace", IOAM(PL_GEN_IOAM_TRACE), NOTE(IOAM_INTEGRITY), PL_MALFORM_FRAME, ioam_integrity },
+	{ "unassigned", "the fourth flag of a trace", IOAM(PL_GEN_IOAM_TRACE), NOTE(UNASSIGNED), PL_MALFORM_FRAME, ioam_flag_unassigned },
+	{ "unassigned_dex", "a flag of direct export", IOAM(PL_GEN_IOAM_DEX), NOTE(UNASSIGNED), PL_MALFORM_FRAME, ioam_dex_flag },
+	{ "unassigned_pot", "a flag of proof of transit", IOAM(PL_GEN_IOAM_POT), NOTE(UNASSIGNED), PL_MALFORM_FRAME, ioam_pot_flag },
 };
 /* clang-format on */
 
@@ -713,6 +902,16 @@ void pl_malform_expect(const struct pl_malform *kind, enum pl_gen_report report,
 			cfg->field = needs->field;                                                 \
 	} while (0)
 
+/* Damage to a frame whatever it holds. */
+static bool formless(const struct pl_malform *kind)
+{
+	const struct pl_malform_needs *n = &kind->needs;
+
+	return kind->stage == PL_MALFORM_FRAME && n->ioam == 0 && n->report == 0 &&
+	       n->version == 0 && n->mode == 0 && n->carrier == 0 && n->outer_ip == 0 &&
+	       !n->instrumented;
+}
+
 int pl_malform_add(
 	struct pl_gen_cfg *cfg, const struct pl_malform *kind, double ratio, struct pl_diag *diag)
 {
@@ -729,6 +928,11 @@ int pl_malform_add(
 	if (needs->frames && cfg->udp) {
 		pl_diag_set(diag, "malform %s damages frames: write them to a capture file",
 			kind->name);
+		return -EINVAL;
+	}
+	if (cfg->ioam.options != 0 && cfg->ioam.options != needs->ioam && !formless(kind)) {
+		pl_diag_set(diag, "malform %s needs %s", kind->name,
+			needs->ioam == 0 ? "INT" : "other IOAM options");
 		return -EINVAL;
 	}
 	if (!FITS(report) || !FITS(version) || !FITS(mode) || !FITS(carrier) || !FITS(inner) ||
@@ -750,6 +954,8 @@ int pl_malform_add(
 	TAKE(outer_ip);
 	TAKE(ds_words);
 	TAKE(source_words);
+	cfg->ioam.options |= needs->ioam;
+	cfg->ioam.seq_64 |= needs->seq_64;
 	cfg->instrumented |= needs->instrumented;
 	if (needs->bitmap != 0)
 		cfg->bitmap = (cfg->bitmap == 0 ? 0xfd00 : cfg->bitmap) | needs->bitmap;

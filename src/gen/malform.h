@@ -30,6 +30,7 @@ struct pl_gen_damage {
 	size_t md;   /* INT metadata header */
 	size_t stack;
 	size_t after;      /* behind INT (v0.5: behind the tail) */
+	size_t ioam;       /* the first IOAM option: its type byte */
 	uint32_t wire_len; /* set by a row that cuts the capture: the length it had */
 	uint8_t link;      /* enum pl_link of the packet; a row may change it */
 	bool scrapped;     /* the row did not find what it needs; the packet is whole */
@@ -47,6 +48,8 @@ struct pl_malform_needs {
 	uint8_t outer_ip;
 	uint8_t ds_words, source_words;
 	uint16_t bitmap; /* instruction bits that must be set as well */
+	uint8_t ioam;    /* IOAM options that must be there; and no others */
+	bool seq_64;
 	bool instrumented;
 	bool frames; /* cannot be sent through a UDP socket */
 };

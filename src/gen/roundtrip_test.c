@@ -393,6 +393,169 @@ static void test_dialects_and_more(void)
 	}
 }
 
+/* ---- IOAM ---- */
+
+/* The time as the namespace's format carries it, in ns. */
+static uint64_t carried(uint64_t ns, enum pl_gen_ioam_time format)
+{
+	uint64_t rest = ns % 1000000000;
+
+	if (format == PL_GEN_IOAM_POSIX)
+		return ns / 1000 * 1000;
+	if (format == PL_GEN_IOAM_NTP)
+		return ns - rest + (((rest << 32) / 1000000000 * 1000000000) >> 32);
+	return ns;
+}
+
+static bool node_differs(const struct pl_gen_ioam *io, const struct pl_hop *h,
+	const struct pl_ioam_node *n, const struct pl_int_hop *model)
+{
+	uint32_t type = io->trace_type, have = n->have;
+	const uint32_t both = PL_IOAM_BIT(2) | PL_IOAM_BIT(3);
+	bool wide = (type & PL_IOAM_BIT(8)) != 0 && (have & PL_IOAM_HAS_NODE_WIDE) != 0;
+	bool id = (type & PL_IOAM_BIT(0)) != 0 && (have & PL_IOAM_HAS_NODE) != 0;
+	bool delay = (type & PL_IOAM_BIT(4)) != 0 && (have & PL_IOAM_HAS_DELAY) != 0;
+	bool time = (type & both) == both && (have & PL_IOAM_HAS_SECONDS) != 0;
+	bool schema = (type & PL_IOAM_SNAPSHOT) != 0 && (have & PL_IOAM_HAS_SCHEMA) != 0;
+	bool queue = (type & PL_IOAM_BIT(6)) != 0 && (have & PL_IOAM_HAS_QUEUE) != 0;
+	uint64_t at = carried(model->ingress_ts, io->time);
+
+#define SAME(flag, member, want)                                                                   \
+	if (differs("presence of " #member, (h->present & PL_HOP_HAS_##member) != 0, flag) ||      \
+		((flag) && differs(#member, h->member, want)))                                     \
+		return true;
+	SAME(id || wide, node, id ? n->node : n->node_wide)
+	SAME(wide, node_wide, n->node_wide)
+	SAME((type & (PL_IOAM_BIT(0) | PL_IOAM_BIT(8))) != 0, hop_limit, n->hop_limit)
+	SAME(delay, hop_latency_ns, n->delay_ns)
+	SAME(time, ingress_ts_ns, at)
+	SAME(time && delay, egress_ts_ns, at + n->delay_ns)
+	SAME(queue, queue_depth, n->queue)
+	SAME(schema, schema_id, n->schema)
+#undef SAME
+	return false;
+}
+
+static bool ioam_differs(const struct pl_gen_cfg *cfg, const struct pl_path *p,
+	const struct pl_hop *hops, const struct pl_gen_truth *t)
+{
+	const struct pl_gen_ioam *io = &cfg->ioam;
+	bool trace = (io->options & (PL_GEN_IOAM_TRACE | PL_GEN_IOAM_INCREMENTAL)) != 0;
+	bool dex = (io->options & PL_GEN_IOAM_DEX) != 0, e2e = (io->options & PL_GEN_IOAM_E2E) != 0;
+	enum pl_mode mode = trace ? PL_MODE_IOAM_TRACE
+			    : dex ? PL_MODE_IOAM_DEX
+			    : e2e ? PL_MODE_IOAM_E2E
+				  : PL_MODE_IOAM_POT;
+
+	if (flow_differs(p, &t->flow) || differs("mode", p->mode, mode) ||
+		differs("flow id", (p->present & PL_PATH_HAS_flow_id) != 0 ? p->flow_id : 0,
+			dex ? t->flow_index : 0) ||
+		differs("has flow_seq", (p->present & PL_PATH_HAS_flow_seq) != 0, dex || e2e) ||
+		((dex || e2e) && differs("flow seq", p->flow_seq, t->flow_seq)) ||
+		differs("partial", (p->flags & PL_FLAG_PARTIAL) != 0,
+			trace && ((io->flags & PL_IOAM_OVERFLOW) != 0 || t->n_nodes < t->n_hops)) ||
+		differs("active", (p->flags & PL_FLAG_COPY) != 0,
+			trace && (io->flags & PL_IOAM_ACTIVE) != 0))
+		return true;
+	if (!trace) {
+		/* edge to edge alone: the encapsulating node's time */
+		return differs("hops", p->hop_count, e2e) ||
+		       (e2e && differs("time", hops[0].egress_ts_ns,
+				       carried(t->hops[0].ingress_ts, io->time)));
+	}
+	if (differs("hops", p->hop_count, t->n_nodes))
+		return true;
+	for (unsigned int i = 0; i < t->n_nodes; i++) {
+		if (node_differs(io, &hops[i], &t->nodes[i], &t->hops[i]))
+			return true;
+	}
+	return false;
+}
+
+static void check_ioam(const struct pl_gen_cfg *cfg)
+{
+	struct pl_decode_options options = { .n_ioam_namespaces = 1 };
+	unsigned int wrong = 0, n = 0;
+	struct pl_diag diag = { .text = "" };
+	struct pl_gen *g;
+	struct pl_decode *d;
+
+	if (!ok(pl_gen_new(&g, cfg, &diag) == 0, "IOAM form: %s", diag.text))
+		return;
+	options.ioam_namespaces[0].ns = cfg->ioam.ns;
+	options.ioam_namespaces[0].time = cfg->ioam.time == PL_GEN_IOAM_PTP   ? PL_IOAM_TIME_PTP
+					  : cfg->ioam.time == PL_GEN_IOAM_NTP ? PL_IOAM_TIME_NTP
+									      : PL_IOAM_TIME_POSIX;
+	eq(pl_decode_new(&d, &options), 0);
+	while (pl_gen_next(g, UINT64_MAX, &batch) > 0) {
+		const struct pl_outcome *o;
+
+		pl_record_batch_clear(&out);
+		pl_decode_batch(d, &batch, &out);
+		o = pl_decode_outcomes(d);
+		for (uint32_t i = 0; i < batch.n; i++, n++) {
+			if (o[i].verdict != PL_V_OK || i >= out.n_paths || out.pkt[i] != i) {
+				snprintf(why, sizeof(why), "verdict %s",
+					pl_verdict_name((enum pl_verdict)o[i].verdict));
+				wrong++;
+			} else if (ioam_differs(pl_gen_cfg(g), &out.paths[i],
+					   &out.hops[out.first_hop[i]], pl_gen_truth(g, i, 0))) {
+				wrong++;
+			}
+		}
+	}
+	ok(wrong == 0 && n == PACKETS, "IOAM options %#x in %#x type %#x snapshot %u time %d net %s seed %" PRIu64,
+		cfg->ioam.options, cfg->ioam.destination, pl_gen_cfg(g)->ioam.trace_type,
+		cfg->ioam.snapshot_words, (int)cfg->ioam.time, cfg->topology, cfg->seed);
+	if (wrong > 0)
+		printf("# %u of %u wrong; the last: %s\n", wrong, n, why);
+	pl_decode_free(d);
+	pl_gen_free(g);
+}
+
+/* Every combination of options but both traces at once, in either place, with varying types. */
+static void test_ioam(void)
+{
+	static const uint32_t types[] = { 0, 0xf00000, 0xfff002, 0x800000, 0x00f000, 0xb80002,
+		0xfffffe, 0x200000, 0xfa0400 };
+	uint64_t i = 0;
+
+	for (unsigned int set = 1; set < 2 * PL_GEN_IOAM_DEX; set++) {
+		if ((set & 3) == 3)
+			continue;
+		for (unsigned int k = 0; k < 9; k++, i++) {
+			struct pl_gen_cfg cfg = {
+				.seed = 5000 + i,
+				.count = PACKETS,
+				.flows = 7,
+				.truth = true,
+				.topology = networks[i % (sizeof(networks) / sizeof(networks[0]))],
+				.missing = i % 4 == 3 ? 0.1 : 0,
+				.carrier = i % 2 == 0 ? PL_GEN_UDP : PL_GEN_TCP,
+				.inner = i % 5 == 1   ? PL_GEN_VLAN
+					 : i % 5 == 2 ? PL_GEN_QINQ
+					 : i % 5 == 3 ? PL_GEN_IP
+						      : PL_GEN_ETHERNET,
+				.ioam = {
+					.options = (uint8_t)set,
+					.destination = (uint8_t)(i * 7 % 32),
+					.trace_type = types[k],
+					.ns = (uint16_t)(i * 11),
+					.nodes = k == 3 ? 1 : 0,
+					.snapshot_words = (types[k] & PL_IOAM_SNAPSHOT) != 0 ? k : 0,
+					.flags = i % 6 == 5   ? PL_IOAM_ACTIVE
+						 : i % 6 == 4 ? PL_IOAM_OVERFLOW | PL_IOAM_LOOPBACK
+							      : 0,
+					.time = (enum pl_gen_ioam_time)(i % 3),
+					.seq_64 = i % 2 == 1,
+				},
+			};
+
+			check_ioam(&cfg);
+		}
+	}
+}
+
 /* ---- sequence accounts ---- */
 
 static void test_sequences(void)
@@ -497,7 +660,8 @@ static void test_damage(void)
 
 	for (size_t i = 0; i < n; i++) {
 		check_damage(&rows[i], PL_GEN_REPORT_AUTO);
-		if (rows[i].needs.report == PL_GEN_REPORT_AUTO && rows[i].stage == PL_MALFORM_INT)
+		if (rows[i].needs.report == PL_GEN_REPORT_AUTO && rows[i].stage == PL_MALFORM_INT &&
+			rows[i].needs.ioam == 0)
 			check_damage(&rows[i], PL_GEN_REPORT_NONE);
 	}
 }
@@ -571,6 +735,7 @@ int main(void)
 	test_forms();
 	test_sinks_and_announcements();
 	test_dialects_and_more();
+	test_ioam();
 	test_sequences();
 	test_damage();
 	test_damage_among_good();
