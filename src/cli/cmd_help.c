@@ -37,6 +37,18 @@ static bool add_topic(const char *name, struct pl_buf *out)
 	return true;
 }
 
+/* The page of one kind of a command: "gen int". */
+static const struct pl_command *find_kind(const char *name, const char *word)
+{
+	const struct pl_command *cmd = pl_command_find(name);
+
+	for (size_t i = 0; cmd != NULL && cmd->kinds != NULL && cmd->kinds[i] != NULL; i++) {
+		if (strcmp(cmd->kinds[i]->name + strlen(cmd->name) + 1, word) == 0)
+			return cmd->kinds[i];
+	}
+	return NULL;
+}
+
 static int run(int argc, char **argv)
 {
 	struct pl_opt_list operands;
@@ -48,6 +60,8 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_help, argc, argv, &operands, &code) != 0)
 		return code;
 	pl_buf_init(&out);
+	if (operands.n == 2 && (cmd = find_kind(operands.items[0], operands.items[1])) != NULL)
+		goto page;
 	if (operands.n > 1) {
 		pl_complain("help takes one command, not %zu", operands.n);
 		code = PL_EXIT_USAGE;
@@ -70,6 +84,7 @@ static int run(int argc, char **argv)
 			goto done;
 		}
 	}
+page:
 	if (cmd == NULL)
 		man ? pl_help_man_overview(&out) : pl_help_overview(&out);
 	else
@@ -90,7 +105,7 @@ done:
 const struct pl_command pl_command_help = {
 	.name = "help",
 	.summary = "say what a command does",
-	.usage = "[OPTION]… [COMMAND | fields | where]",
+	.usage = "[OPTION]… [COMMAND [KIND] | fields | where]",
 	.description = "Without a command it lists them all. Topics: fields, what records hold;\n"
 		       "where, filter expressions.",
 	.examples =

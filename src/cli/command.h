@@ -31,6 +31,9 @@ struct pl_command {
 	const struct pl_opt *(*options)(void);
 	/* Words its first operand may be ("bash", "zsh"), NULL-terminated; NULL = anything. */
 	const char *const *words;
+	/* Help pages of the words that have one ("help gen int"), NULL-terminated; NULL = none. Their names
+	 * are "COMMAND WORD". */
+	const struct pl_command *const *kinds;
 	int (*run)(
 		int argc, char **argv); /* argv[0] is the subcommand's name; returns an exit code */
 };

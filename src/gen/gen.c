@@ -174,8 +174,14 @@ static bool next_packets(struct pl_gen *g, uint64_t due_ns)
 
 static const struct pl_malform *pick_damage(struct pl_gen *g)
 {
+	double left;
+
+	if (g->cfg.n_malform == 0)
+		return NULL;
+	left = pl_rng_unit(pl_model_rng(g->model));
 	for (unsigned int i = 0; i < g->cfg.n_malform; i++) {
-		if (chance(g, g->cfg.malform[i].ratio))
+		left -= g->cfg.malform[i].ratio;
+		if (left < 0)
 			return g->cfg.malform[i].kind;
 	}
 	return NULL;
@@ -368,6 +374,30 @@ static bool share(double p)
 	return p >= 0 && p <= 1;
 }
 
+/* Kinds of damage without a share of their own get equal parts of what the others leave. */
+static int resolve_damage(struct pl_gen_cfg *cfg, struct pl_diag *diag)
+{
+	unsigned int without = 0;
+	double sum = 0;
+
+	for (unsigned int i = 0; i < cfg->n_malform; i++) {
+		sum += cfg->malform[i].ratio;
+		without += cfg->malform[i].ratio == 0;
+	}
+	if (sum > 1 + 1e-9 || (without > 0 && sum >= 1)) {
+		pl_diag_set(diag, "the shares of damaged packets are more than 1 in all");
+		return -EINVAL;
+	}
+	for (unsigned int i = 0; i < cfg->n_malform; i++) {
+		if (cfg->malform[i].ratio == 0)
+			cfg->malform[i].ratio = (1 - sum) / without;
+	}
+	/* the last one takes what rounding leaves, when every packet is to be damaged */
+	if (cfg->n_malform > 0 && (without > 0 || sum > 1 - 1e-9))
+		cfg->malform[cfg->n_malform - 1].ratio = 1;
+	return 0;
+}
+
 static int resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 {
 	static const uint8_t v4[4] = { 10, 255, 255, 254 };
@@ -413,6 +443,8 @@ static int resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 			PL_GEN_MALFORMS_MAX);
 		return -EINVAL;
 	}
+	if (resolve_damage(cfg, diag) < 0)
+		return -EINVAL;
 	r = cfg->ioam.options != 0 ? pl_ioam_gen_resolve(cfg, diag) : pl_int_gen_resolve(cfg, diag);
 	if (pl_addr_is_unspecified(&cfg->collector))
 		cfg->collector = cfg->outer_ip == 6 ? pl_addr_v6(v6) : pl_addr_v4(v4);

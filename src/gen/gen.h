@@ -51,9 +51,12 @@ enum pl_gen_inner {
 	PL_GEN_ETHERNET,
 	PL_GEN_VLAN,
 	PL_GEN_QINQ,
+	PL_GEN_MPLS, /* two labels */
 	PL_GEN_VXLAN,
 	PL_GEN_IP
 };
+/* The transport of the original packets. */
+enum pl_gen_proto { PL_GEN_PROTO_AUTO, PL_GEN_PROTO_TCP, PL_GEN_PROTO_UDP, PL_GEN_PROTO_ICMP };
 /* Where the metadata of an INT-MD sink stand: in the report's header (where the version has a place for
  * them), on top of the stack, or both. */
 enum pl_gen_sink { PL_GEN_SINK_AUTO, PL_GEN_SINK_STACK, PL_GEN_SINK_HEADER, PL_GEN_SINK_BOTH };
@@ -129,10 +132,10 @@ struct pl_gen_event {
 #define PL_GEN_HOPS_MAX     64
 #define PL_GEN_FLOWS_MAX    (1u << 20)
 #define PL_GEN_REPORTS_MAX  16 /* individual reports per datagram */
-#define PL_GEN_MALFORMS_MAX 16
+#define PL_GEN_MALFORMS_MAX 128
 #define PL_GEN_PACKET_MAX   9216 /* bytes */
 
-/* Kinds of damage from gen/malform.h, each to a share of the packets. */
+/* Kinds of damage from gen/malform.h, each to a share of the packets; 0 = an equal part of what the others leave. */
 struct pl_gen_malform {
 	const struct pl_malform *kind;
 	double ratio;
@@ -170,24 +173,32 @@ struct pl_gen_cfg {
 	enum pl_gen_inner inner;
 	enum pl_gen_sink sink;
 	enum pl_gen_announce announce;
+	enum pl_gen_proto proto; /* INT over TCP or UDP: what the carrier is */
 	uint16_t
 		bitmap; /* instruction bitmap; 0: ids, ports, latency, queue, both times, utilization */
 	uint8_t npt;          /* v2.1 over TCP/UDP: next protocol type 0, 1, 2 */
 	uint8_t ds_words;     /* v2.1: domain-specific words per hop */
 	uint8_t source_words; /* v2.1: in the source's block only */
 	uint16_t ds_id;
-	uint8_t max_hops; /* hop budget set by the source; 0: as many as the length byte admits */
+	uint8_t max_hops;   /* hop budget set by the source; 0: as many as the length byte admits */
+	uint8_t flush_hops; /* report 2.0: a transit node with so many hops in the stack reports and
+			       empties it, as for the MTU (I); 0 = never */
+	bool destination_shim; /* a destination-type INT header before the hop-by-hop one */
+	uint8_t gpe_chain;     /* VXLAN-GPE: so many further INT shims behind the first */
+	bool inner_tlv; /* report 2.0: inner contents are TLVs, a domain's own and the packet */
 	uint8_t reports_per_datagram; /* report 2.0; 0: 1 */
 	uint8_t outer_ip, inner_ip;   /* 4 or 6; 0: 4 */
-	uint8_t tcp_options;          /* words of TCP options in the instrumented packet */
-	bool tcp_before_options;      /* INT directly behind the first 20 bytes */
-	bool instrumented;            /* the report's own packet carries INT too (frames only) */
-	uint8_t dscp;                 /* announces INT; 0: 0x17 */
-	uint64_t marker;              /* announces INT; 0: 0xaaaaaaaabbbbbbbb */
-	uint16_t int_port;            /* announces INT; 0: 33122 */
-	uint16_t gre_ethertype; /* announces INT in GRE; 0: 0x88b5 (local experiments, IEEE 802) */
-	uint16_t payload;       /* bytes of original payload kept; 0: 16 */
-	uint8_t hw_id;          /* of every exporter, 6 bits */
+	uint8_t ip_options; /* words of IPv4 options, or IPv6 Hop-by-Hop padding, in original packets */
+	double fragments;    /* share of original packets without INT that are later fragments */
+	uint8_t tcp_options; /* words of TCP options in the instrumented packet */
+	bool tcp_before_options; /* INT directly behind the first 20 bytes */
+	bool instrumented;       /* the report's own packet carries INT too (frames only) */
+	uint8_t dscp;            /* announces INT; 0: 0x17 */
+	uint64_t marker;         /* announces INT; 0: 0xaaaaaaaabbbbbbbb */
+	uint16_t int_port;       /* announces INT; 0: 33122 */
+	uint16_t gre_ethertype;  /* announces INT in GRE; 0: 0x88b5 (local experiments, IEEE 802) */
+	uint16_t payload;        /* bytes of original payload kept; 0: 16 */
+	uint8_t hw_id;           /* of every exporter, 6 bits */
 	struct pl_addr
 		collector; /* where the reports go, in frames; 0: 10.255.255.254, fd00:ff::fffe */
 	uint16_t report_port; /* 0: 32766 */

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gen/int_gen.h"
+#include "gen/ioam_gen.h"
 #include "wire/int.h"
 #include "wire/layers.h"
 
@@ -894,16 +896,7 @@ void pl_malform_expect(const struct pl_malform *kind, enum pl_gen_report report,
 	}
 }
 
-/* Whether a setting is what a row needs, or can still be made so. */
-#define FITS(field) (needs->field == 0 || cfg->field == 0 || cfg->field == needs->field)
-#define TAKE(field)                                                                                \
-	do {                                                                                       \
-		if (needs->field != 0)                                                             \
-			cfg->field = needs->field;                                                 \
-	} while (0)
-
-/* Damage to a frame whatever it holds. */
-static bool formless(const struct pl_malform *kind)
+bool pl_malform_is_formless(const struct pl_malform *kind)
 {
 	const struct pl_malform_needs *n = &kind->needs;
 
@@ -912,13 +905,21 @@ static bool formless(const struct pl_malform *kind)
 	       !n->instrumented;
 }
 
+/* Whether a setting is what a row needs, or can still be made so. */
+#define FITS(field) (needs->field == 0 || cfg->field == 0 || cfg->field == needs->field)
+#define TAKE(field)                                                                                \
+	do {                                                                                       \
+		if (needs->field != 0)                                                             \
+			cfg->field = needs->field;                                                 \
+	} while (0)
+
 int pl_malform_add(
 	struct pl_gen_cfg *cfg, const struct pl_malform *kind, double ratio, struct pl_diag *diag)
 {
 	const struct pl_malform_needs *needs = &kind->needs;
 
-	if (!(ratio > 0 && ratio <= 1)) {
-		pl_diag_set(diag, "malform %s: the share is above 0 and at most 1", kind->name);
+	if (!(ratio >= 0 && ratio <= 1)) {
+		pl_diag_set(diag, "malform %s: a share is at most 1", kind->name);
 		return -EINVAL;
 	}
 	if (cfg->n_malform == PL_GEN_MALFORMS_MAX) {
@@ -930,7 +931,8 @@ int pl_malform_add(
 			kind->name);
 		return -EINVAL;
 	}
-	if (cfg->ioam.options != 0 && cfg->ioam.options != needs->ioam && !formless(kind)) {
+	if (cfg->ioam.options != 0 && cfg->ioam.options != needs->ioam &&
+		!pl_malform_is_formless(kind)) {
 		pl_diag_set(diag, "malform %s needs %s", kind->name,
 			needs->ioam == 0 ? "INT" : "other IOAM options");
 		return -EINVAL;
@@ -960,5 +962,42 @@ int pl_malform_add(
 	if (needs->bitmap != 0)
 		cfg->bitmap = (cfg->bitmap == 0 ? 0xfd00 : cfg->bitmap) | needs->bitmap;
 	cfg->malform[cfg->n_malform++] = (struct pl_gen_malform){ kind, ratio };
+	return 0;
+}
+
+/* The rows that a resolved form has everything for. */
+static bool has_all(const struct pl_gen_cfg *cfg, const struct pl_malform *kind)
+{
+	const struct pl_malform_needs *n = &kind->needs;
+
+#define IS(field) (n->field == 0 || (unsigned int)n->field == (unsigned int)cfg->field)
+	if (cfg->ioam.options != 0)
+		return pl_malform_is_formless(kind)
+			       ? IS(inner)
+			       : n->ioam == cfg->ioam.options && n->seq_64 <= cfg->ioam.seq_64;
+	return n->ioam == 0 && IS(report) && IS(version) && IS(mode) && IS(carrier) && IS(inner) &&
+	       IS(sink) && IS(announce) && IS(outer_ip) && IS(ds_words) && IS(source_words) &&
+	       (n->bitmap & ~cfg->bitmap) == 0 && n->instrumented <= cfg->instrumented &&
+	       !(n->frames && cfg->udp);
+#undef IS
+}
+
+int pl_malform_add_all(struct pl_gen_cfg *cfg, double ratio, struct pl_diag *diag)
+{
+	struct pl_gen_cfg form = *cfg;
+	unsigned int fitting = 0;
+	int r = form.ioam.options != 0 ? pl_ioam_gen_resolve(&form, diag)
+				       : pl_int_gen_resolve(&form, diag);
+
+	for (size_t i = 0; r == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
+		fitting += has_all(&form, &rows[i]);
+	for (size_t i = 0; r == 0 && i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (has_all(&form, &rows[i]))
+			r = pl_malform_add(&form, &rows[i], ratio / fitting, diag);
+	}
+	if (r < 0)
+		return r;
+	memcpy(cfg->malform, form.malform, sizeof(cfg->malform));
+	cfg->n_malform = form.n_malform;
 	return 0;
 }

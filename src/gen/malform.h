@@ -71,10 +71,16 @@ const struct pl_malform *pl_malforms(size_t *ret_n);
 /* By name; NULL. */
 const struct pl_malform *pl_malform_find(const char *name);
 
-/* Adds a kind to a configuration and sets the form it needs. -EINVAL with diag when the form is set to
- * something else already, or for a share out of 0 to 1. */
+/* Damage to a frame whatever it holds: INT or IOAM alike. */
+bool pl_malform_is_formless(const struct pl_malform *kind);
+
+/* Adds a kind to a configuration and sets the form it needs; ratio 0: what the others leave, in equal shares.
+ * -EINVAL with diag when the form is set to something else already, or for a share out of 0 to 1. */
 int pl_malform_add(
 	struct pl_gen_cfg *cfg, const struct pl_malform *kind, double ratio, struct pl_diag *diag);
+
+/* Adds every kind that fits the form as it is, defaults filled in: none changes it. They share the ratio. */
+int pl_malform_add_all(struct pl_gen_cfg *cfg, double ratio, struct pl_diag *diag);
 
 /*
  * What a decoder must answer to the row in a form; *ret_note 0 = no note asked for. A row that hides INT gives
