@@ -700,6 +700,12 @@ static int check_form(const struct pl_gen_cfg *cfg, struct pl_diag *diag)
 		return refuse(diag, "INT 0.5 has no probe marker");
 	if ((cfg->ds_words > 0 || cfg->source_words > 0) && !v21)
 		return refuse(diag, "domain-specific metadata exists only in INT 2.x");
+	/* The source's own words are told by the stack not being whole hops (INT 2.1, 5.8). */
+	if (cfg->source_words > 0 && cfg->mode == PL_GEN_MD &&
+		pl_int_layout_make(
+			&l, wire_version(cfg), cfg->bitmap, cfg->ds_words, cfg->dialect) == 0 &&
+		l.words > 0 && cfg->source_words % l.words == 0)
+		return refuse(diag, "source words that fill a whole hop cannot be told from one");
 	if (cfg->reports_per_datagram > 1 && cfg->report != PL_GEN_REPORT_V20)
 		return refuse(diag, "several reports per datagram need report version 2.0");
 	if (cfg->sink != PL_GEN_SINK_STACK && cfg->dialect == PL_DIALECT_HOST_INT)
