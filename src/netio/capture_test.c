@@ -629,6 +629,30 @@ static void test_gzip(void)
 	ok(strstr(o.text, "not gzip follows") != NULL, "%s", o.text);
 }
 
+/* Damage that shows only when everything has been taken in: what came before it is given, then the reason, in
+ * whatever pieces the data came. */
+static void test_gzip_damage_at_the_end(void)
+{
+	/* A stored block with "abc", then a block of the type that does not exist. */
+	static const uint8_t data[] = { 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0, 3, 0, 0xfc, 0xff,
+		'a', 'b', 'c', 7 };
+
+	for (size_t chunk = 0; chunk < 3; chunk++) {
+		struct pl_source source;
+		uint8_t got[8];
+		size_t n = 0;
+		ssize_t r;
+
+		eq(pl_source_init_memory(&source, data, sizeof(data), chunk), 0);
+		while ((r = pl_source_read(&source, got + n, sizeof(got) - n, 0)) > 0)
+			n += (size_t)r;
+		ok(n == 3 && memcmp(got, "abc", 3) == 0, "what came before, pieces of %zu", chunk);
+		eq(r, -EBADMSG);
+		streq(source.fault, "the gzip data are damaged");
+		pl_source_done(&source);
+	}
+}
+
 static void test_not_captures(void)
 {
 	static const struct {
@@ -702,6 +726,7 @@ int main(void)
 	test_interface_limit();
 	test_truncation();
 	test_gzip();
+	test_gzip_damage_at_the_end();
 	test_not_captures();
 	test_large();
 	return pl_test_done();

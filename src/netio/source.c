@@ -174,11 +174,18 @@ static ssize_t read_gzip(struct pl_source *source, void *dst, size_t cap, int ti
 		taken = source->in_end - source->in_pos - source->z.avail_in;
 		given = cap - source->z.avail_out;
 		source->in_pos += taken;
-		if (r == Z_STREAM_END)
+		if (r == Z_STREAM_END) {
 			source->in_member = false;
-		else if (r != Z_OK && r != Z_BUF_ERROR && given == 0)
-			return r == Z_MEM_ERROR ? -ENOMEM
-						: gzip_fault(source, "the gzip data are damaged");
+		} else if (r == Z_MEM_ERROR) {
+			if (given == 0)
+				return -ENOMEM;
+		} else if (r != Z_OK && r != Z_BUF_ERROR) {
+			/* When bytes came out before it, the next call says so: zlib may have taken all there is. */
+			int fault = gzip_fault(source, "the gzip data are damaged");
+
+			if (given == 0)
+				return fault;
+		}
 		if (given > 0)
 			return (ssize_t)given;
 		if (taken == 0 && r != Z_STREAM_END)
