@@ -111,7 +111,7 @@ static inline void only_general(struct pl_decode *d)
 {
 	for (unsigned int i = 0; i <= d->opt.n_profiles; i++)
 		d->profiles[i].usual = false;
-	d->have_avx2 = false;
+	d->decode_hops = hops_decode_none;
 }
 
 /* Decoders with different ways through the code: plain; INT by DSCP, and anything a report; INT by port and
