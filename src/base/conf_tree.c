@@ -63,8 +63,10 @@ static int new_node(struct reader *r, enum pl_conf_kind kind, struct pl_conf_nod
 	const yaml_mark_t *mark = &r->event.start_mark;
 	struct pl_conf_node *node;
 
-	if (r->tree->n >= PL_CONF_NODES_MAX)
-		return refuse(r, mark, "more than %d values", PL_CONF_NODES_MAX);
+	if (r->tree->n >= PL_CONF_NODES_MAX) {
+		refuse(r, mark, "more than %d values", PL_CONF_NODES_MAX);
+		return -EINVAL;
+	}
 	node = &r->tree->nodes[r->tree->n++];
 	node->kind = kind;
 	node->line = (unsigned int)mark->line + 1;
@@ -213,7 +215,7 @@ int pl_conf_tree_read(struct pl_conf_tree *ret, const char *text, size_t len, st
 
 void pl_conf_tree_done(struct pl_conf_tree *tree)
 {
-	for (size_t i = 0; i < tree->n; i++)
+	for (size_t i = 0; tree->nodes != NULL && i < tree->n; i++)
 		free(tree->nodes[i].text);
 	free(tree->nodes);
 	*tree = (struct pl_conf_tree){ 0 };

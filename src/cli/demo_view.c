@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/demo_view.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -252,6 +253,7 @@ static const char *kind_text(const struct line *l)
 	static const char *const names[PL_EVENT_KIND_MAX] = { "path change", "queue build-up",
 		"report loss", "packet drop", "slow hop" };
 
+	assert(l->kind < PL_EVENT_KIND_MAX);
 	return names[l->kind];
 }
 

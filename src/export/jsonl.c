@@ -59,7 +59,7 @@ static int cut_torn_end(int fd, off_t size, const char *path, struct pl_diag *di
 	char *tail;
 	int r = 0;
 
-	tail = malloc(want + 1);
+	tail = calloc(1, want + 1);
 	if (tail == NULL)
 		return -ENOMEM;
 	while (have < want) {
