@@ -50,7 +50,7 @@ static struct pl_path full_path(void)
 		.dscp = 0,
 		.vlan = 100,
 		.vni = 5000,
-		.present = UINT32_MAX,
+		.present = UINT32_MAX & ~(uint32_t)PL_PATH_HAS_lost_count,
 		.path_id = 0x123456789abcdef0u,
 		.latency_ns = UINT64_MAX,
 		.flow_seq = 1,

@@ -16,8 +16,16 @@ static const struct pl_field path_fields[] = {
 		.offset = (off),                                                                   \
 		.form = PL_FORM_##f,                                                               \
 		.present = PL_PATH_HAS_##id },
+#define PL_PATH_ALIAS(off, member, f, presence, id, n, u, h)                                       \
+	{ .name = (n),                                                                             \
+		.unit = (u),                                                                       \
+		.help = (h),                                                                       \
+		.offset = offsetof(struct pl_path, member),                                        \
+		.form = PL_FORM_##f,                                                               \
+		.present = PL_PATH_HAS_##id },
 #include "record/fields.def"
 #undef PL_PATH_FIELD
+#undef PL_PATH_ALIAS
 };
 
 static const struct pl_field hop_fields[] = {

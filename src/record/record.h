@@ -112,12 +112,15 @@ enum {
 #define ALWAYS    -1
 #define PL_PATH_FIELD(off, id, type, form, presence, name, unit, help)                             \
 	PL_PATH_HAS_##id = PL_BIT(presence),
+#define PL_PATH_ALIAS(off, member, form, presence, id, name, unit, help)                           \
+	PL_PATH_HAS_##id = PL_BIT(presence),
 #define PL_HOP_FIELD(off, id, type, form, presence, name, unit, help)                              \
 	PL_HOP_HAS_##id = PL_BIT(presence),
 #define PL_EVENT_FIELD(off, id, type, form, presence, name, unit, help)                            \
 	PL_EVENT_HAS_##id = PL_BIT(presence),
 #include "record/fields.def"
 #undef PL_PATH_FIELD
+#undef PL_PATH_ALIAS
 #undef PL_HOP_FIELD
 #undef PL_EVENT_FIELD
 #undef ALWAYS
