@@ -93,6 +93,33 @@ static int apply_ports(const struct pl_decode_args *args, struct pl_decode_optio
 	return 0;
 }
 
+static int apply_ioam_times(const struct pl_decode_args *args, struct pl_decode_options *ret)
+{
+	if (args->ioam_times.n > PL_IOAM_NAMESPACES_MAX) {
+		pl_complain("--ioam-time: at most %d namespaces", PL_IOAM_NAMESPACES_MAX);
+		return PL_EXIT_USAGE;
+	}
+	for (size_t i = 0; i < args->ioam_times.n; i++) {
+		if (pl_ioam_namespace_parse(&ret->ioam_namespaces[i], args->ioam_times.items[i]) <
+			0)
+			return usage("ioam-time", args->ioam_times.items[i],
+				"NAMESPACE=posix, =ptp or =ntp with a namespace from 0 to 65535");
+		ret->n_ioam_namespaces++;
+	}
+	return 0;
+}
+
+/* A 16-bit number; complains. */
+static int apply_u16(const char *option, uint64_t value, uint16_t *ret)
+{
+	if (value > UINT16_MAX) {
+		pl_complain("--%s: at most 65535", option);
+		return PL_EXIT_USAGE;
+	}
+	*ret = (uint16_t)value;
+	return 0;
+}
+
 int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_options *ret,
 	struct pl_profile *profile)
 {
@@ -110,11 +137,14 @@ int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_opt
 	profile->tcp_placement = (uint8_t)place(pl_arg_placements, args->tcp_placement);
 	profile->timestamp_unit = (uint8_t)place(pl_arg_units, args->time_unit);
 	profile->latency_unit = (uint8_t)place(pl_arg_units, args->latency_unit);
-	if (r == 0 && args->int_port > UINT16_MAX) {
-		pl_complain("--int-port: at most 65535");
-		r = PL_EXIT_USAGE;
-	}
-	profile->int_port = (uint16_t)args->int_port;
+	if (r == 0)
+		r = apply_u16("int-port", args->int_port, &profile->int_port);
+	if (r == 0)
+		r = apply_u16("gre-type", args->gre_type, &ret->gre_int_ethertype);
+	if (r == 0)
+		r = apply_u16("geneve-class", args->geneve_class, &ret->geneve_int_class);
+	if (r == 0)
+		r = apply_ioam_times(args, ret);
 	if (r == 0 && args->dscp != NULL)
 		r = parse_dscp(args->dscp, profile);
 	if (r == 0 && args->marker != NULL)
@@ -127,4 +157,5 @@ int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_opt
 void pl_decode_args_done(struct pl_decode_args *args)
 {
 	pl_opt_list_done(&args->report_ports);
+	pl_opt_list_done(&args->ioam_times);
 }

@@ -9,10 +9,10 @@
 #include "decode/decode.h"
 
 struct pl_decode_args {
-	struct pl_opt_list report_ports;
+	struct pl_opt_list report_ports, ioam_times;
 	const char *report_version, *dialect, *queue_word, *tcp_placement;
 	const char *dscp, *marker, *time_unit, *latency_unit;
-	uint64_t int_port;
+	uint64_t int_port, gre_type, geneve_class;
 };
 
 /* Fills what PL_DECODE_ARGS rows parsed into *ret, which refers to *profile. Complains and returns an exit
@@ -47,6 +47,13 @@ extern const char *const pl_arg_report_versions[],
 			"packets with this DSCP carry INT", NULL },                                   \
 		{ PL_OPT_U64, 0, "int-port", &(a).int_port, "PORT",                                   \
 			"packets to this UDP port carry INT", NULL },                                 \
+		{ PL_OPT_U64, 0, "gre-type", &(a).gre_type, "TYPE",                                   \
+			"GRE packets of this protocol type carry INT (none is assigned)", NULL },     \
+		{ PL_OPT_U64, 0, "geneve-class", &(a).geneve_class, "CLASS",                          \
+			"Geneve options of this class are INT (default 0x0103)", NULL },              \
+		{ PL_OPT_LIST, 0, "ioam-time", &(a).ioam_times, "NAMESPACE=FORMAT",                   \
+			"times of an IOAM namespace: posix (default), ptp or ntp; may be repeated",   \
+			NULL },                                                                       \
 		{ PL_OPT_STRING, 0, "marker", &(a).marker, "HEX",                                     \
 			"INT stands behind this 64-bit probe marker", NULL },                         \
 		{ PL_OPT_CHOICE, 0, "time-unit", &(a).time_unit, "UNIT",                              \

@@ -2,6 +2,7 @@
 #include "cli/decode_stats.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/json.h"
 #include "base/num.h"
@@ -20,17 +21,23 @@ static void json_quantities(struct pl_json *json, const struct quantity *q, size
 	}
 }
 
+/* v0.5 names a device by its address only. */
+static bool has_node(const struct pl_exporter *e)
+{
+	return e->report_version != PL_REPORT_V05;
+}
+
 static void json_exporter(struct pl_json *json, const struct pl_exporter *e)
 {
 	char addr[PL_ADDR_TEXT_MAX];
 	const struct quantity q[] = {
-		{ "node", e->node },
 		{ "hw_id", e->hw_id },
 		{ "reports", e->reports },
 		{ "lost", e->lost },
 		{ "reordered", e->reordered },
 		{ "duplicates", e->duplicates },
 		{ "restarts", e->restarts },
+		{ "stragglers", e->stragglers },
 		{ "first_ts_ns", e->first_ts_ns },
 		{ "last_ts_ns", e->last_ts_ns },
 		{ "last_seq", e->last_seq },
@@ -41,6 +48,10 @@ static void json_exporter(struct pl_json *json, const struct pl_exporter *e)
 	pl_json_strn(json, addr, pl_format_addr(addr, &e->addr));
 	pl_json_key(json, "report_version");
 	pl_json_str(json, pl_report_version_name((enum pl_report_version)e->report_version));
+	if (has_node(e)) {
+		pl_json_key(json, "node");
+		pl_json_u64(json, e->node);
+	}
 	json_quantities(json, q, sizeof(q) / sizeof(q[0]));
 	pl_json_key(json, "unsequenced");
 	pl_json_bool(json, e->unsequenced);
@@ -122,15 +133,16 @@ static void text_exporters(struct pl_buf *out, const struct pl_decode *d)
 	struct pl_exporter e;
 
 	for (uint32_t i = 0; pl_decode_exporter(d, i, &e); i++) {
-		char addr[PL_ADDR_TEXT_MAX];
+		char addr[PL_ADDR_TEXT_MAX], node[24] = "-";
 
 		pl_format_addr(addr, &e.addr);
+		if (has_node(&e))
+			snprintf(node, sizeof(node), "%" PRIu64, e.node);
 		if (i == 0)
 			pl_buf_printf(out, "%-20s %8s %3s %9s %9s %9s %9s %8s\n", "EXPORTER",
 				"NODE", "HW", "REPORTS", "LOST", "REORDERED", "DUPLICATE",
 				"RESTARTS");
-		pl_buf_printf(
-			out, "%-20s %8" PRIu64 " %3u %9" PRIu64, addr, e.node, e.hw_id, e.reports);
+		pl_buf_printf(out, "%-20s %8s %3u %9" PRIu64, addr, node, e.hw_id, e.reports);
 		if (e.unsequenced)
 			pl_buf_printf(out, " %9s %9s %9s %8s\n", "?", "?", "?", "?");
 		else

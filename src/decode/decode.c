@@ -2,6 +2,7 @@
 /* The batch loop: which packets are reports, which carry telemetry themselves, and the books. */
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "decode/report.h"
@@ -161,6 +162,7 @@ struct pl_path *begin_report(struct job *j)
 	path->ts_ns = j->pkt->ts_ns;
 	path->record_version = PL_RECORD_VERSION;
 	path->report_id = j->d->next_report_id++;
+	j->links = UINT_MAX;
 	return path;
 }
 
@@ -216,7 +218,10 @@ static enum pl_verdict decode_data(struct job *j, const struct pl_layers *l)
 	if (f.have_int && v == PL_V_OK && f.flow.proto == PL_IP_UDP &&
 		f.in.carrier == PL_INT_OVER_L4 && is_report_port(j->d, f.flow.dport)) {
 		j->notes = 0;
-		return decode_reports(j, f.in.rest, &f.flow.src, f.flow.sport, true);
+		if (f.added)
+			pl_cursor_skip(&f.in.rest, 8);
+		return decode_reports(j, f.in.rest, &f.flow.src, f.flow.sport, true,
+			(l->flags & PL_LAYERS_CUT) != 0);
 	}
 
 	path = begin_report(j);
@@ -268,7 +273,8 @@ static enum pl_verdict decode_packet(struct job *j)
 	if (pkt->link == PL_LINK_UDP) {
 		if (!d->opt.any_port && !is_report_port(d, pkt->dport))
 			return PL_V_NOT_TELEMETRY;
-		return decode_reports(j, bytes, &pkt->src, pkt->sport, false);
+		return decode_reports(
+			j, bytes, &pkt->src, pkt->sport, false, pkt->wire_len > pkt->len);
 	}
 	if (__builtin_expect(pkt->link >= PL_LINK_UNKNOWN, 0))
 		return PL_V_LINK_UNKNOWN;
@@ -285,7 +291,8 @@ static enum pl_verdict decode_packet(struct job *j)
 							j->profile->dscp_value
 					      : l.flow.dscp == 0x17))
 			instrumented = strip(j, &l.payload);
-		return decode_reports(j, l.payload, &l.flow.src, l.flow.sport, instrumented);
+		return decode_reports(j, l.payload, &l.flow.src, l.flow.sport, instrumented,
+			(l.flags & PL_LAYERS_CUT) != 0);
 	}
 	if (d->opt.reports_only)
 		return PL_V_NOT_TELEMETRY;

@@ -56,6 +56,11 @@ struct pl_ioam_namespace {
 	uint8_t time; /* enum pl_ioam_time */
 };
 
+/* "123=ptp": namespace and posix, ptp or ntp, as options and configurations write it. -EINVAL. */
+int pl_ioam_namespace_parse(struct pl_ioam_namespace *ret, const char *text);
+
+#define PL_IOAM_NAMESPACES_MAX 16
+
 struct pl_decode_options {
 	uint16_t report_ports[16]; /* UDP destination ports of reports; none given: 32766, 54321 */
 	unsigned int n_report_ports;
@@ -70,7 +75,8 @@ struct pl_decode_options {
 	uint16_t
 		gre_int_ethertype; /* GRE protocol type that announces INT (unassigned); 0 = none */
 	uint16_t geneve_int_class; /* default 0x0103 */
-	struct pl_ioam_namespace ioam_namespaces[16]; /* namespaces not listed: POSIX */
+	struct pl_ioam_namespace
+		ioam_namespaces[PL_IOAM_NAMESPACES_MAX]; /* namespaces not listed: POSIX */
 	unsigned int n_ioam_namespaces;
 	bool any_port;     /* PL_LINK_UDP packets are reports whatever their port */
 	bool reports_only; /* do not look for INT or IOAM in packets that are not reports */

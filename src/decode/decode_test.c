@@ -256,7 +256,7 @@ static void reporter(void)
 	ok((hops[0].present & PL_HOP_HAS_queue_depth) == 0, "it tells the queue, not its depth");
 }
 
-/* The exporter of int.md 10.3: version 1 on a v2.0 group, lengths 0, Ethernet announced as IPv4, the node's
+/* A public BMv2 exporter: version 1 on a v2.0 group, lengths 0, Ethernet announced as IPv4, the node's
  * metadata inside the MX header. */
 static void liar(void)
 {
@@ -626,6 +626,7 @@ static void some_report(struct pl_rng *rng)
 {
 	static const uint16_t bitmaps[] = { 0xff80, 0xff00, 0xfc00, 0xd000, 0x8000, 0xcc00, 0xdc01,
 		0xff01 };
+	static const uint16_t tunnels[] = { PL_PORT_VXLAN, PL_PORT_VXLAN_GPE, PL_PORT_GENEVE };
 	struct pl_flow flow = udp("10.0.0.1", "10.0.0.2", 5000, 5001, 0x17);
 	struct pl_flow from = udp("192.0.2.7", "192.0.2.9", 40000, 32766, 0);
 	bool v2 = pl_rng_below(rng, 2) != 0;
@@ -667,6 +668,8 @@ static void some_report(struct pl_rng *rng)
 	}
 	if (pl_rng_below(rng, 4) == 0)
 		flow.proto = PL_IP_TCP;
+	if (pl_rng_below(rng, 8) == 0)
+		flow.dport = tunnels[pl_rng_below(rng, 3)];
 	begin();
 	pl_put_eth(&b, PL_ETH_IPV4, 0);
 	ip = pl_put_ip(&b, &from, 64, 0);

@@ -8,6 +8,8 @@
  *
  * Each fixed part is taken by one check against the cursor; loads within it follow.
  */
+#include <limits.h>
+
 #include "decode/report.h"
 
 #define OUTER         (14 + 20 + 8)
@@ -75,7 +77,8 @@ static inline const uint8_t *inner(struct pl_cursor *c, const uint8_t **ret_l4)
 	ip = pl_be64(p + IPV4_WORD_AT);
 	total = (unsigned int)(ip >> 48);
 	if ((ip & (IPV4_FRAGMENT | 0xff)) == PL_IP_UDP) {
-		if (total < 28 || pl_be16(p + 38) + 20u != total || !pl_cursor_trim(c, total - 28))
+		if (total < 28 || pl_be16(p + 38) + 20u != total ||
+			is_tunnel_port(pl_be16(p + 36)) || !pl_cursor_trim(c, total - 28))
 			return NULL;
 		return p;
 	}
@@ -224,6 +227,7 @@ bool decode_usual(struct job *j)
 		derive_uniform(j, path, hops, in.hops, plan->present);
 	} else {
 		path->present &= ~(uint32_t)(PL_PATH_HAS_path_id | PL_PATH_HAS_latency_ns);
+		j->links = UINT_MAX;
 		(void)hops_from_stack_plain(j, path, hops, &in, plan);
 		derive(j, path, hops, in.hops);
 	}

@@ -47,36 +47,50 @@ static bool resembles_int(struct pl_cursor c)
 	return ((p[0] & 0xf3) == 0x10 || (p[0] & 0xf3) == 0x30) && p[4] >> 4 == 2 && p[1] != 0;
 }
 
-/* What the shim remembers of the original packet. */
-static void restore(struct pl_flow *flow, const struct pl_int *in)
+/* The ports of the original transport header at c; without one, the flow has none. */
+static void original_ports(struct pl_flow *flow, uint8_t proto, struct pl_cursor c)
 {
-	struct pl_cursor rest = in->rest;
+	const uint8_t *p;
+
+	flow->proto = proto;
+	flow->have &= (uint8_t)~PL_FLOW_PORTS;
+	flow->sport = 0;
+	flow->dport = 0;
+	if (proto == PL_IP_TCP || proto == PL_IP_UDP) {
+		p = pl_cursor_peek(&c, 4);
+		if (p == NULL)
+			return;
+		flow->sport = pl_be16(p);
+		flow->dport = pl_be16(p + 2);
+	} else if (proto == PL_IP_ICMP || proto == PL_IP_ICMPV6) {
+		p = pl_cursor_peek(&c, 2);
+		if (p == NULL)
+			return;
+		flow->sport = p[0];
+		flow->dport = p[1];
+	} else {
+		return;
+	}
+	flow->have |= PL_FLOW_PORTS;
+}
+
+/* What the shim remembers of the original packet. True when the UDP header before INT is one that the source
+ * added, so that the original transport header follows INT: v2.x NPT 2; Host-INT on its port; a v0.5 tail that
+ * names another protocol. */
+static bool restore(struct pl_flow *flow, const struct pl_int *in, uint16_t int_port)
+{
+	bool by_port = flow->proto == PL_IP_UDP &&
+		       (flow->dport == PORT_HOST_INT || (int_port != 0 && flow->dport == int_port));
+	bool added = in->npt == 2 || (in->have_proto && in->proto != flow->proto) ||
+		     (in->host_int && in->have_proto && by_port);
 
 	if (in->have_dscp)
 		flow->dscp = in->dscp;
-	if (in->have_dport)
+	if (added)
+		original_ports(flow, in->proto, in->rest);
+	else if (in->have_dport)
 		flow->dport = in->dport;
-	if (in->have_proto && in->proto != flow->proto) {
-		/* v2.x NPT 2: the source added this UDP header; the original transport header follows. */
-		flow->proto = in->proto;
-		flow->have &= (uint8_t)~PL_FLOW_PORTS;
-		if (in->proto == PL_IP_TCP || in->proto == PL_IP_UDP) {
-			const uint8_t *p = pl_cursor_peek(&rest, 4);
-
-			if (p != NULL) {
-				flow->sport = pl_be16(p);
-				flow->dport = pl_be16(p + 2);
-				flow->have |= PL_FLOW_PORTS;
-			}
-		}
-	} else if (in->npt == 2 && in->proto == PL_IP_UDP) {
-		const uint8_t *p = pl_cursor_peek(&rest, 4);
-
-		if (p != NULL) {
-			flow->sport = pl_be16(p);
-			flow->dport = pl_be16(p + 2);
-		}
-	}
+	return added;
 }
 
 /* The places where a shim may begin over TCP or UDP; returns how many. */
@@ -102,21 +116,16 @@ static unsigned int candidates(
 				ret[n++] = before;
 		}
 	}
-	head = pl_cursor_peek(&ret[0], 8);
-	if (head != NULL && pl_be64(head) == marker) {
+	for (unsigned int i = 0; i < n; i++) {
+		head = pl_cursor_peek(&ret[i], 8);
+		if (head == NULL || pl_be64(head) != marker)
+			continue;
+		ret[0] = ret[i];
 		pl_cursor_skip(&ret[0], 8);
 		*ret_marker = true;
 		return 1;
 	}
 	return n;
-}
-
-/* The payload begins with a tunnel's header: a Geneve header with three words of options begins like a shim. */
-static bool is_tunnel(const struct pl_flow *flow)
-{
-	return flow->proto == PL_IP_UDP &&
-	       (flow->dport == PL_PORT_VXLAN || flow->dport == PL_PORT_VXLAN_GPE ||
-		       flow->dport == PL_PORT_GENEVE);
 }
 
 static enum pl_verdict over_l4(
@@ -137,7 +146,8 @@ static enum pl_verdict over_l4(
 		(p->int_port != 0 && l->flow.proto == PL_IP_UDP && l->flow.dport == p->int_port) ||
 		(marker && p->marker_set);
 	if (inside)
-		try_it = tracked && p->embedded == PL_EMBEDDED_AUTO && !is_tunnel(&l->flow);
+		try_it = tracked && p->embedded == PL_EMBEDDED_AUTO &&
+			 !(l->flow.proto == PL_IP_UDP && is_tunnel_port(l->flow.dport));
 	else
 		try_it = l->flow.dscp == DSCP_EXAMPLE || l->flow.dport == PORT_HOST_INT || marker;
 	if (p->embedded == PL_EMBEDDED_NEVER || (!announced && !try_it))
@@ -153,7 +163,7 @@ static enum pl_verdict over_l4(
 			(v == PL_V_INT_TRUNCATED && (announced || ret->in.layout != NULL))) {
 			ret->have_int = true;
 			ret->announced = announced;
-			restore(&ret->flow, &ret->in);
+			ret->added = restore(&ret->flow, &ret->in, p->int_port);
 			if (inside && announced && !tracked)
 				j->notes |= PL_NOTE_BIT(F_BIT_LIES);
 			return v;
@@ -161,9 +171,11 @@ static enum pl_verdict over_l4(
 		if (first == PL_V_OK)
 			first = v;
 	}
-	if (announced)
+	/* F = 0 promises that there is no INT (Telemetry Report v2.0 3.3): bytes that are none keep the promise,
+	 * whatever the announcement, which may be a DSCP that others use too. */
+	if (announced && (!inside || tracked))
 		return first;
-	if (inside && first != PL_V_OK) {
+	if (inside && tracked && first != PL_V_OK) {
 		if (resembles_int(at[0]))
 			return first;
 		if (marker || l->flow.dscp == DSCP_EXAMPLE)
@@ -288,6 +300,7 @@ enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_curso
 	ret->have_flow = false;
 	ret->have_ioam = false;
 	ret->announced = false;
+	ret->added = false;
 	for (unsigned int level = 0; level < PL_NESTING_MAX; level++) {
 		if (l == NULL) {
 			v = pl_layers_walk(&own, bytes, link, inside || level > 0);

@@ -421,7 +421,7 @@ void hop_merge(struct pl_hop *into, const struct pl_hop *from)
 /* The difference of two times of the same width, in their unit; signed, so that a skew is seen. */
 static inline int64_t difference(uint64_t later, uint64_t earlier, unsigned int bits)
 {
-	/* 32-bit clocks wrap every 4.3 s (ns): the difference is meant modulo 2^32 (int.md 1.8). */
+	/* 32-bit clocks wrap every 4.3 s (ns): the difference is meant modulo 2^32. */
 	if (bits == 32)
 		return (int32_t)((uint32_t)later - (uint32_t)earlier);
 	return (int64_t)(later - earlier);
@@ -527,7 +527,7 @@ void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned i
 			reported_latency_to_ns(j, h);
 		if ((h->present & (BOTH_TIMES | PL_HOP_HAS_hop_latency_ns)) == BOTH_TIMES)
 			hop_latency(j, h, ts_us);
-		if (i > 0 && (h->present & PL_HOP_HAS_ingress_ts_ns) != 0 &&
+		if (i > 0 && i < j->links && (h->present & PL_HOP_HAS_ingress_ts_ns) != 0 &&
 			(hops[i - 1].present & PL_HOP_HAS_egress_ts_ns) != 0)
 			link_latency(j, h, &hops[i - 1], ts_us);
 		latency += h->hop_latency_ns;

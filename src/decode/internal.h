@@ -133,6 +133,7 @@ struct job {
 	struct pl_record_batch *out;
 	uint64_t notes; /* of the current report */
 	uint16_t reports;
+	unsigned int links; /* from this hop on, the hop before need not be the node before */
 };
 
 static inline bool is_report_port(const struct pl_decode *d, uint16_t port)
@@ -187,12 +188,20 @@ void set_flow(struct pl_path *path, const struct pl_flow *flow);
 
 /* ---- find.c: where in a packet the telemetry is ---- */
 
+/* A UDP payload that begins with a tunnel's header. INT is not guessed there: a Geneve header with a word or
+ * 16 of options begins like a shim. */
+static inline bool is_tunnel_port(uint16_t dport)
+{
+	return dport == PL_PORT_VXLAN || dport == PL_PORT_VXLAN_GPE || dport == PL_PORT_GENEVE;
+}
+
 struct found {
 	struct pl_flow flow; /* the original one, restored */
 	struct pl_int in;    /* when have_int */
 	bool have_int;
 	bool have_flow;
-	bool announced;        /* by the profile, not by validating bytes */
+	bool announced; /* by the profile, not by validating bytes */
+	bool added; /* the UDP header before INT is the source's: the original one follows INT */
 	struct pl_layers ioam; /* when have_ioam: the level whose options hold IOAM */
 	bool have_ioam;
 };

@@ -4,10 +4,40 @@
  * transit add what they know to the path. docs/protocols/ioam.md has the table of what goes where.
  */
 #include "wire/ioam.h"
+
+#include <errno.h>
+
+#include "base/num.h"
 #include "decode/internal.h"
 
 #define NS_PER_S    UINT64_C(1000000000)
 #define NTP_TO_UNIX UINT32_C(2208988800) /* seconds from 1900 to 1970 */
+
+int pl_ioam_namespace_parse(struct pl_ioam_namespace *ret, const char *text)
+{
+	static const char *const formats[] = {
+		[PL_IOAM_TIME_POSIX] = "posix",
+		[PL_IOAM_TIME_PTP] = "ptp",
+		[PL_IOAM_TIME_NTP] = "ntp",
+	};
+	const char *equals = strchr(text, '=');
+	char number[8];
+	uint64_t ns;
+
+	if (equals == NULL || (size_t)(equals - text) >= sizeof(number))
+		return -EINVAL;
+	memcpy(number, text, (size_t)(equals - text));
+	number[equals - text] = '\0';
+	if (pl_parse_u64(number, &ns) < 0 || ns > UINT16_MAX)
+		return -EINVAL;
+	for (unsigned int i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		if (strcmp(equals + 1, formats[i]) == 0) {
+			*ret = (struct pl_ioam_namespace){ (uint16_t)ns, (uint8_t)i };
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
 
 static enum pl_ioam_time time_format(const struct pl_decode_options *opt, uint16_t ns)
 {

@@ -28,6 +28,11 @@ void path_from_int(struct job *j, struct pl_path *path, const struct pl_int *in)
 	path->mode = in->kind == PL_INT_MX ? PL_MODE_MX : PL_MODE_MD;
 	if (in->partial)
 		path->flags |= PL_FLAG_PARTIAL;
+	/* M: a node is missing anywhere. E: nodes are missing behind the newest in the stack. */
+	if (in->mtu_limit)
+		j->links = 0;
+	else if (in->hop_limit)
+		j->links = in->hops;
 	if (in->copy)
 		path->flags |= PL_FLAG_COPY;
 	if (in->have_flow_seq) {
@@ -58,6 +63,28 @@ static unsigned int add_reporter(
 	return n + 1;
 }
 
+/* Host-INT: packets of a flow that did not get from one host to the other. What lies between is not known, so
+ * the two hosts are a part of a path. */
+static unsigned int drop_summary(
+	struct pl_path *path, struct pl_hop *hops, const struct pl_report *r)
+{
+	path->mode = PL_MODE_DROP_SUMMARY;
+	path->flags |= PL_FLAG_PARTIAL;
+	path->flow_seq = r->lost_first;
+	path->flow_id = r->lost_count; /* the slot's other meaning: see fields.def */
+	path->present |= PL_PATH_HAS_flow_seq | PL_PATH_HAS_lost_count;
+	memset(hops, 0, 2 * sizeof(*hops));
+	hops[0].node = r->node;
+	hops[0].egress_port = r->hop.egress_port;
+	hops[0].present = PL_HOP_HAS_node | PL_HOP_HAS_egress_port;
+	hops[0].record_version = PL_RECORD_VERSION;
+	hops[1].node = r->sink_node;
+	hops[1].ingress_port = r->sink_port;
+	hops[1].present = PL_HOP_HAS_node | PL_HOP_HAS_ingress_port;
+	hops[1].record_version = PL_RECORD_VERSION;
+	return 2;
+}
+
 static enum pl_verdict one(struct job *j, const struct pl_report *r, const struct pl_addr *exporter,
 	uint16_t exporter_port, bool instrumented)
 {
@@ -68,6 +95,8 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 	struct found f;
 
 	j->notes = r->notes;
+	if (r->verdict != PL_V_OK)
+		return (enum pl_verdict)r->verdict;
 	path->exporter = *exporter;
 	path->exporter_port = exporter_port;
 	path->report_version = r->version;
@@ -121,9 +150,7 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 		}
 	}
 	if (r->form == PL_REPORT_DROP_SUMMARY) {
-		path->mode = PL_MODE_DROP_SUMMARY;
-		path->flow_seq = r->lost_first;
-		path->present |= PL_PATH_HAS_flow_seq;
+		n = drop_summary(path, hops, r);
 	} else {
 		n = add_reporter(j, r, hops, n);
 	}
@@ -147,8 +174,15 @@ void account_unusual(struct job *j, struct exporter *e, uint32_t seq, unsigned i
 	d->sum.restarts += e->seq.restarts - restarts;
 }
 
+/* v0.5 numbers the reports of a device and names it by its address only; a drop report that names the node as
+ * well is of the same numbering. */
+static void account_report(struct job *j, const struct pl_addr *addr, const struct pl_report *r)
+{
+	account(j, addr, r->version == PL_REPORT_V05 ? 0 : r->node, r->hw_id, r->seq, r->version);
+}
+
 enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
-	const struct pl_addr *exporter, uint16_t exporter_port, bool instrumented)
+	const struct pl_addr *exporter, uint16_t exporter_port, bool instrumented, bool cut)
 {
 	struct pl_report_iter it;
 	struct pl_report r;
@@ -156,30 +190,29 @@ enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
 	bool accounted = false;
 
 	j->profile = profile_of(j->d, exporter);
-	v = pl_report_begin(&it, datagram, j->profile->report_version - 1);
-	if (v != PL_V_OK)
-		return v;
-	if (it.version == PL_REPORT_V20) {
+	v = pl_report_begin(&it, datagram, j->profile->report_version - 1, cut);
+	if (it.numbered) {
 		/* The group is numbered, whatever its reports are. */
 		account(j, exporter, it.node, it.hw_id, it.seq, it.version);
 		accounted = true;
 	}
+	if (v != PL_V_OK)
+		return v;
 	while (pl_report_next(&it, &r, &v)) {
 		enum pl_verdict w;
 
-		if (!accounted) {
-			/* v0.5 numbers the reports of a device and names it by its address only; a drop
-			 * report that names the node as well is of the same numbering. */
-			account(j, exporter, r.version == PL_REPORT_V05 ? 0 : r.node, r.hw_id,
-				r.seq, r.version);
-			accounted = true;
-		}
+		if (!accounted)
+			account_report(j, exporter, &r);
+		accounted = true;
 		j->reports++;
 		w = one(j, &r, exporter, exporter_port, instrumented);
 		count_notes(j);
 		if (w != PL_V_OK && verdict == PL_V_OK)
 			verdict = w;
 	}
+	/* It arrived, so it is not lost. */
+	if (!accounted && v == PL_V_REPORT_PROTO)
+		account_report(j, exporter, &r);
 	/* Notes about reports that were stepped over and not followed by one. */
 	j->notes = it.notes;
 	count_notes(j);

@@ -5,9 +5,9 @@
 #include "decode/internal.h"
 
 /* All reports of one datagram. The verdict is the first that was not OK; reports before and after a bad one
- * are kept when their lengths allow. */
+ * are kept when their lengths allow. cut: the capture holds less than the datagram. */
 enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
-	const struct pl_addr *exporter, uint16_t exporter_port, bool instrumented);
+	const struct pl_addr *exporter, uint16_t exporter_port, bool instrumented, bool cut);
 
 /* The usual report, see fast.c; false and nothing changed when the packet is any other. */
 bool decode_usual(struct job *j);

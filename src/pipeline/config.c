@@ -108,6 +108,18 @@ static int check_marker(const char *value, struct pl_diag *diag)
 	return -EINVAL;
 }
 
+static int check_ioam_time(const char *value, struct pl_diag *diag)
+{
+	struct pl_ioam_namespace ns;
+
+	if (pl_ioam_namespace_parse(&ns, value) == 0)
+		return 0;
+	pl_diag_set(diag,
+		"\"%s\" is not NAMESPACE=posix, =ptp or =ntp with a namespace from 0 to 65535",
+		value);
+	return -EINVAL;
+}
+
 static int check_name(const char *value, struct pl_diag *diag)
 {
 	size_t n =
@@ -222,12 +234,14 @@ const struct pl_conf_row pl_config_rows[] = {
 	  .help = "Paths remembered per worker." },
 	{ .key = "decode.sequence_gap_max", .type = PL_CONF_U64, AT(decode.sequence_gap_max), .def = "65536", .min = 1, .max = 1 << 21,
 	  .help = "A larger jump of the sequence number is a restart, not a loss." },
-	{ .key = "decode.latency_max", .type = PL_CONF_DURATION, AT(decode.latency_max_ns), .def = "10s", .min = 1, .max = UINT64_C(3600000000000),
-	  .help = "A hop or link latency above this is implausible and left out." },
+	{ .key = "decode.latency_max", .type = PL_CONF_DURATION, AT(decode.latency_max_ns), .def = "2s", .min = 1, .max = UINT32_MAX,
+	  .help = "A hop or link latency above this is implausible and left out; at most 4.29 s, the range of 32-bit times." },
 	{ .key = "decode.gre_int_ethertype", .type = PL_CONF_U64, AT(decode.gre_int_ethertype), .def = "0", .min = 0, .max = 65535,
 	  .help = "GRE protocol type that announces INT; none is assigned. 0 is none." },
 	{ .key = "decode.geneve_int_class", .type = PL_CONF_U64, AT(decode.geneve_int_class), .def = "0x103", .min = 1, .max = 65535,
 	  .help = "Geneve option class that announces INT." },
+	{ .key = "decode.ioam_time", .type = PL_CONF_STRINGS, AT(decode.ioam_time), .max = PL_IOAM_NAMESPACES_MAX, .check = check_ioam_time,
+	  .help = "Times of IOAM namespaces: NAMESPACE=posix, =ptp or =ntp; those not named are posix, as Linux writes." },
 
 	{ .key = "aggregate.max_queues", .type = PL_CONF_U64, AT(aggregate.max_queues), .def = "1024", .min = 1, .max = 1 << 20,
 	  .help = "Queues with series of their own; the others share one." },
@@ -536,6 +550,13 @@ void pl_config_decode(const struct pl_config *config, struct pl_decode_options *
 		.geneve_int_class = (uint16_t)config->decode.geneve_int_class,
 		.any_port = true,
 	};
+	for (size_t i = 0; i < config->decode.ioam_time.n; i++) {
+		const char *const *items = config->decode.ioam_time.items;
+
+		/* The texts were checked when the file was read. */
+		(void)pl_ioam_namespace_parse(&ret->ioam_namespaces[i], items[i]);
+		ret->n_ioam_namespaces++;
+	}
 }
 
 void pl_config_aggregate(const struct pl_config *config, struct pl_aggregate_options *ret)

@@ -60,6 +60,7 @@ struct pl_config {
 	struct {
 		uint64_t max_exporters, max_paths, sequence_gap_max, latency_max_ns;
 		uint64_t gre_int_ethertype, geneve_int_class;
+		struct pl_conf_list ioam_time; /* char *, NAMESPACE=FORMAT */
 	} decode;
 	struct {
 		uint64_t max_queues, max_ports, max_links, max_paths, idle_ns, slot_ns;

@@ -12,6 +12,7 @@
  *                   MX    Ver:4 D R:3 | R:24 | bitmap:16 | DS id:16 | DS bitmap:16 | DS flags:16
  */
 #include "wire/int.h"
+#include "wire/layers.h"
 
 #define SHIM_WORDS  1u
 #define MD_WORDS_V1 2u /* metadata header of v0.5 and v1.0 */
@@ -253,8 +254,9 @@ static enum pl_verdict parse_tail(struct pl_int *ret, struct pl_cursor *c)
 		return PL_V_INT_TAIL;
 	ret->have_proto = p[0] != 0;
 	ret->proto = p[0];
-	ret->have_dport = true;
+	/* Neither protocol 0 nor port 0 was ever on the wire: fields that the source did not fill. */
 	ret->dport = pl_be16(p + 1);
+	ret->have_dport = ret->dport != 0;
 	ret->have_dscp = true;
 	ret->dscp = p[3] & 0x3f;
 	return PL_V_OK;
@@ -282,18 +284,17 @@ static enum pl_verdict parse_shim_v1(struct pl_int *ret, struct pl_cursor *c, co
 		if (length < fixed)
 			return PL_V_SHIM_LENGTH_MIN;
 	}
-	v = parse_v1(ret, c, length - fixed, hints, cache, truncated);
-	if (v != PL_V_OK)
-		return v;
-	if (tail)
-		return parse_tail(ret, c);
+	/* What the shim itself says is there even where the stack is cut. */
 	if (carrier == PL_INT_OVER_GPE) {
 		ret->next = s[3];
-	} else {
+	} else if (!tail) {
 		ret->have_dscp = true;
 		ret->dscp = s[3] >> 2;
 	}
-	return PL_V_OK;
+	v = parse_v1(ret, c, length - fixed, hints, cache, truncated);
+	if (v == PL_V_OK && tail)
+		return parse_tail(ret, c);
+	return v;
 }
 
 static enum pl_verdict parse_shim_v2(struct pl_int *ret, struct pl_cursor *c, const uint8_t *s,
@@ -341,12 +342,27 @@ static inline void clear(struct pl_int *ret, enum pl_int_carrier carrier)
 	ret->carrier = (uint8_t)carrier;
 }
 
+/* Behind a destination shim: VXLAN-GPE and GRE name what comes next, TCP and UDP leave it to the bytes. */
+static bool int_follows(enum pl_int_carrier carrier, const uint8_t *s, uint16_t *ret_next)
+{
+	if (carrier == PL_INT_OVER_GPE) {
+		*ret_next = s[3];
+		return s[3] == PL_GPE_INT_05 || s[3] == PL_GPE_INT_10 || s[3] == PL_GPE_INT_20;
+	}
+	if (carrier == PL_INT_OVER_GRE) {
+		*ret_next = pl_be16(s + 2);
+		return pl_link_of_ethertype(*ret_next) == PL_LINK_UNKNOWN;
+	}
+	return true;
+}
+
 enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_int_carrier carrier,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated)
 {
 	struct pl_cursor at = *c;
 	enum pl_verdict v = PL_V_SHIM_TYPE;
 	uint64_t notes = 0;
+	uint16_t next = 0; /* what the last destination shim says comes behind it */
 
 	for (unsigned int i = 0; i <= SHIMS_MAX; i++) {
 		const uint8_t *s = pl_cursor_take(&at, 4);
@@ -387,11 +403,16 @@ enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_in
 		}
 		notes |= PL_NOTE_BIT(DESTINATION_SHIM);
 		*c = at;
+		if (!int_follows(carrier, s, &next)) {
+			v = PL_V_SHIM_TYPE;
+			break;
+		}
 	}
 	if (v != PL_V_OK && v != PL_V_INT_TRUNCATED && notes != 0) {
 		/* Only destination shims, then something that is no INT: the original payload. */
 		clear(ret, carrier);
 		ret->kind = PL_INT_DESTINATION;
+		ret->next = next;
 		at = *c;
 		v = PL_V_OK;
 	}

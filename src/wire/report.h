@@ -41,7 +41,8 @@ struct pl_report {
 	struct pl_cursor inner;  /* inner packet; empty when there is none */
 	enum pl_link inner_link; /* how it begins; PL_LINK_UNKNOWN = there is none */
 	uint32_t lost_first, lost_count, lost_ts; /* DROP_SUMMARY */
-	uint32_t sink_node;
+	uint32_t sink_node, sink_port;            /* DROP_SUMMARY */
+	uint8_t verdict; /* enum pl_verdict of what is inside the report; its length holds all the same */
 	uint64_t notes; /* PL_NOTE_BIT set */
 };
 
@@ -53,13 +54,18 @@ struct pl_report_iter {
 	uint32_t seq;
 	uint32_t node;
 	uint64_t notes; /* of the datagram and of reports stepped over, not yet handed out */
+	bool cut;       /* a capture cut the datagram: what is past its end is missing, not a lie */
+	bool numbered;  /* seq, node and hw_id are those of the datagram (v2.0) */
 	bool done;
 };
 
-/* pin: a version to assume instead of the nibble (-1 = believe it). Reads the group header of v2.0. */
-enum pl_verdict pl_report_begin(struct pl_report_iter *it, struct pl_cursor datagram, int pin);
+/* pin: a version to assume instead of the nibble (-1 = believe it). cut: the datagram was longer on the wire.
+ * Reads the group header of v2.0. */
+enum pl_verdict pl_report_begin(
+	struct pl_report_iter *it, struct pl_cursor datagram, int pin, bool cut);
 
-/* True with the next report in *ret; false at the end, with *ret_verdict OK or what was wrong. */
+/* True with the next report in *ret; false at the end, with *ret_verdict OK or what was wrong. On REPORT_PROTO
+ * *ret holds what was read: the report arrived and has its number. */
 bool pl_report_next(struct pl_report_iter *it, struct pl_report *ret, enum pl_verdict *ret_verdict);
 
 /* ---- writing ---- */

@@ -52,6 +52,21 @@ static bool ipv4_checksum_good(struct pl_cursor c)
 	return ((sum & 0xffff) + (sum >> 16)) == 0xffff;
 }
 
+/* IP beyond doubt: a destination address or ARP's words behind an Ethernet header pass looks_like_ip easily. */
+static bool surely_ip(struct pl_cursor c)
+{
+	const uint8_t *p = pl_cursor_peek(&c, 40);
+	size_t announced;
+
+	if (looks_like_ip(c, 4) && ipv4_checksum_good(c))
+		return true;
+	if (p == NULL || p[0] >> 4 != 6)
+		return false;
+	/* Words of padding aside, all of it is there. */
+	announced = 40 + (size_t)pl_be16(p + 4);
+	return announced <= pl_cursor_left(&c) && announced + 4 > pl_cursor_left(&c);
+}
+
 /* Sets how the inner packet begins; the bytes overrule an announcement that cannot be true. ip is 4, 6, or 0
  * for Ethernet. */
 static void set_inner(struct pl_report *ret, struct pl_cursor inner, unsigned int ip)
@@ -66,9 +81,8 @@ static void set_inner(struct pl_report *ret, struct pl_cursor inner, unsigned in
 	if (ip != 0) {
 		bool fits = looks_like_ip(inner, ip);
 
-		if (__builtin_expect(!fits || (looks_like_ethernet(inner) && ip == 4 &&
-						      !ipv4_checksum_good(inner)),
-			    0)) {
+		if (__builtin_expect(
+			    !fits || (looks_like_ethernet(inner) && !surely_ip(inner)), 0)) {
 			/* An address that begins with 0x4? is no proof; a known EtherType is better. */
 			ethernet = looks_like_ethernet(inner);
 			if (!ethernet && !fits && looks_like_ip(inner, ip == 4 ? 6 : 4))
@@ -76,8 +90,7 @@ static void set_inner(struct pl_report *ret, struct pl_cursor inner, unsigned in
 			if (ethernet)
 				ret->notes |= PL_NOTE_BIT(INNER_TYPE_LIES);
 		}
-	} else if (__builtin_expect(!looks_like_ethernet(inner), 0) &&
-		   (looks_like_ip(inner, 4) || looks_like_ip(inner, 6))) {
+	} else if (__builtin_expect(!looks_like_ethernet(inner), 0) && surely_ip(inner)) {
 		ethernet = false;
 		ret->notes |= PL_NOTE_BIT(INNER_TYPE_LIES);
 	}
@@ -188,7 +201,9 @@ static enum pl_verdict v05(struct pl_report *ret, struct pl_cursor *c)
 		ret->form = PL_REPORT_DROP_SUMMARY;
 		set_node(ret, pl_be32(p));
 		ret->sink_node = pl_be32(p + 4);
-		get_ports(&ret->hop, pl_be32(p + 8));
+		ret->hop.egress_port = pl_be16(p + 8);
+		ret->hop.have |= PL_INT_HAS(PL_INT_F_PORTS);
+		ret->sink_port = pl_be16(p + 10);
 		ret->lost_ts = pl_be32(p + 12);
 		ret->lost_first = pl_be32(p + 16);
 		ret->lost_count = pl_be32(p + 20);
@@ -346,15 +361,19 @@ static enum pl_verdict v20_metadata(struct pl_report *ret, struct pl_cursor md, 
 
 /* Inner contents made of TLVs (3.4.3): TLVType:4 Rsvd:4 | TLVLength:8 | template:16. The first packet among
  * them is the inner packet. */
-static enum pl_verdict v20_tlvs(struct pl_report *ret, struct pl_cursor c)
+static enum pl_verdict v20_tlvs(struct pl_report *ret, struct pl_cursor c, bool cut)
 {
 	while (pl_cursor_left(&c) > 0) {
 		const uint8_t *p = pl_cursor_take(&c, 4);
 		struct pl_cursor body;
+		size_t size;
 
 		if (p == NULL)
-			return PL_V_REPORT_TLV;
-		body = pl_cursor_split(&c, 4 * (size_t)p[1]);
+			return cut ? PL_V_OK : PL_V_REPORT_TLV;
+		size = 4 * (size_t)p[1];
+		if (cut && size > pl_cursor_left(&c))
+			size = pl_cursor_left(&c);
+		body = pl_cursor_split(&c, size);
 		if (body.short_read)
 			return PL_V_REPORT_TLV;
 		switch (p[0] >> 4) {
@@ -410,7 +429,9 @@ static enum pl_verdict v20(struct pl_report_iter *it, struct pl_report *ret, boo
 	if (length == 0xff || length_zero) {
 		body = pl_cursor_split(&it->c, pl_cursor_left(&it->c));
 	} else {
-		body = pl_cursor_split(&it->c, 4 * (size_t)length);
+		bool cut = it->cut && 4 * (size_t)length > pl_cursor_left(&it->c);
+
+		body = pl_cursor_split(&it->c, cut ? pl_cursor_left(&it->c) : 4 * (size_t)length);
 		if (body.short_read)
 			return PL_V_REPORT_LENGTH;
 	}
@@ -426,11 +447,11 @@ static enum pl_verdict v20(struct pl_report_iter *it, struct pl_report *ret, boo
 
 		fixed = pl_cursor_take(&body, 8);
 		if (fixed == NULL)
-			return PL_V_REPORT_MD_LENGTH;
+			return it->cut ? PL_V_REPORT_SHORT : PL_V_REPORT_MD_LENGTH;
 		bits = pl_be16(fixed);
 		md = pl_cursor_split(&body, 4 * (size_t)md_length);
 		if (md.short_read)
-			return PL_V_REPORT_MD_LENGTH;
+			return it->cut ? PL_V_REPORT_SHORT : PL_V_REPORT_MD_LENGTH;
 		v = v20_metadata(ret, md, bits);
 		if (v != PL_V_OK)
 			return v;
@@ -444,7 +465,8 @@ static enum pl_verdict v20(struct pl_report_iter *it, struct pl_report *ret, boo
 			set_inner(ret, body, 0);
 		return PL_V_OK;
 	case INTYPE_TLV:
-		return v20_tlvs(ret, body);
+		ret->verdict = (uint8_t)v20_tlvs(ret, body, it->cut);
+		return PL_V_OK;
 	case INTYPE_DS:
 		ret->notes |= PL_NOTE_BIT(REPORT_DS_RAW);
 		return PL_V_OK;
@@ -493,13 +515,15 @@ static int version_of_liar(struct pl_cursor c)
 	return PL_REPORT_V10;
 }
 
-enum pl_verdict pl_report_begin(struct pl_report_iter *it, struct pl_cursor datagram, int pin)
+enum pl_verdict pl_report_begin(
+	struct pl_report_iter *it, struct pl_cursor datagram, int pin, bool cut)
 {
 	const uint8_t *p = pl_cursor_peek(&datagram, 4);
 	int version;
 
 	memset(it, 0, sizeof(*it));
 	it->c = datagram;
+	it->cut = cut;
 	it->done = true;
 	if (p == NULL)
 		return PL_V_REPORT_SHORT;
@@ -528,6 +552,7 @@ enum pl_verdict pl_report_begin(struct pl_report_iter *it, struct pl_cursor data
 		it->hw_id = w >> 22 & 0x3f;
 		it->seq = w & 0x3fffff;
 		it->node = pl_be32(p + 4);
+		it->numbered = true;
 		if (pl_cursor_left(&it->c) == 0)
 			return PL_V_REPORT_SHORT;
 	}

@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	c = pl_cursor(data + 1, size - 1);
-	v = pl_report_begin(&it, c, data[0] % 4 - 1);
+	v = pl_report_begin(&it, c, data[0] % 4 - 1, (data[0] & 0x80) != 0);
 	must(v < PL_V_MAX);
 	if (v != PL_V_OK)
 		return 0;

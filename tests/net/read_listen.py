@@ -246,7 +246,9 @@ def test_bad_input(folder, path, data, records):
     eq((code, out), (1, ""), "not a capture")
     for args in ([], ["--where", "", path], ["--nonsense", path], ["-o", "xml", path],
                  ["--dscp", "64", path], ["--dscp", "1/0", path], ["--report-port", "0", path],
-                 ["--marker", "xyz", path], ["--int-port", "65536", path], ["-n", "many", path]):
+                 ["--marker", "xyz", path], ["--int-port", "65536", path], ["--gre-type", "65536", path],
+                 ["--geneve-class", "0x10000", path], ["--ioam-time", "123", path], ["--ioam-time", "65536=ptp", path],
+                 ["--ioam-time", "1=gps", path], ["--ioam-time", "=ptp", path], ["-n", "many", path]):
         code, out, err = run("read", *args)
         ok(code == 2 and out == "" and err != "", f"usage: {args[:2]}", f"{code} {out} {err}")
     code, out, err = run("read", "--report-port", "1", path)
