@@ -57,7 +57,7 @@ static void again(const struct pl_report *r, unsigned int nproto)
 		pl_put(&b, r->inner.pos, inner);
 	pl_report_end(&b, &h, at);
 	must(!b.full);
-	must(pl_report_begin(&it, pl_cursor(memory, b.len), r->version) == PL_V_OK);
+	must(pl_report_begin(&it, pl_cursor(memory, b.len), r->version, false) == PL_V_OK);
 	memset(&out, 0, sizeof(out));
 	must(pl_report_next(&it, &out, &v) && v == PL_V_OK);
 	must(out.version == r->version && out.form == r->form && out.hw_id == r->hw_id);
