@@ -33,7 +33,9 @@ $(BUILD)/release/build.ninja: | build-deps
 release: build-deps $(BUILD)/release/build.ninja
 	@$(call NINJA,release)
 
-demo: release
+# Only the program, not the tests: so that the first time is short.
+demo: build-deps $(BUILD)/release/build.ninja
+	@$(call NINJA,release) src/cli/pathline
 	@$(BUILD)/release/src/cli/pathline demo
 
 check: deps

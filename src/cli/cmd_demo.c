@@ -233,6 +233,9 @@ static void run_demo(struct demo *d)
 			pl_demo_view_print(d->view, &frame, status);
 			if (status)
 				status_ns = now;
+			/* Nobody reads any more. */
+			if (ferror(stdout))
+				break;
 		}
 	}
 	d->lasted_ns = pl_clock_mono_ns() - d->began_ns;
