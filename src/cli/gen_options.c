@@ -338,7 +338,7 @@ static int set_bits(const char *option, const struct word *words, const char *te
 		return 0;
 	}
 	bits = 0;
-	for (; words[n].name != NULL && n < N(names); n++)
+	for (; n < N(names) && words[n].name != NULL; n++)
 		names[n] = words[n].name;
 	snprintf(copy, sizeof(copy), "%s", text);
 	for (char *w = strtok_r(copy, ",", &save); w != NULL; w = strtok_r(NULL, ",", &save)) {
