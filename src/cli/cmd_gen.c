@@ -120,7 +120,8 @@ static void print_account(const struct pl_gen *gen, const struct account *acc, b
 		uint64_t n;
 	} rows[] = { { "lost", c->lost }, { "sent twice", c->duplicated },
 		{ "reordered", c->reordered }, { "exporters restarted", c->restarts },
-		{ "drop reports", c->dropped }, { "queue reports", c->queue_reports },
+		{ "packets dropped", c->dropped }, { "queue reports", c->queue_reports },
+		{ "intermediate reports", c->flushes }, { "drop summaries", c->summaries },
 		{ "damaged", c->malformed }, { "without a way", c->unrouted } };
 
 	pl_format_count(rate, sizeof(rate), s > 0 ? (double)c->reports / s : 0);

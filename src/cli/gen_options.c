@@ -288,7 +288,7 @@ static int set_numbers(struct pl_gen_cfg *cfg)
 		{ "port", o.port, UINT16_MAX, &cfg->report_port, sizeof(cfg->report_port) },
 		{ "max-hops", o.max_hops, 255, &cfg->max_hops, 1 },
 		{ "flush-hops", o.flush_hops, 63, &cfg->flush_hops, 1 },
-		{ "gpe-chain", o.gpe_chain, 3, &cfg->gpe_chain, 1 },
+		{ "gpe-chain", o.gpe_chain, 2, &cfg->gpe_chain, 1 },
 		{ "ip-options", o.ip_options, 10, &cfg->ip_options, 1 },
 		{ "namespace", o.ioam_ns, UINT16_MAX, &cfg->ioam.ns, sizeof(cfg->ioam.ns) },
 		{ "nodes", o.ioam_nodes, 61, &cfg->ioam.nodes, 1 },

@@ -24,8 +24,8 @@ struct exporter {
 /* A datagram still to be sent about the packets at hand. */
 struct turn {
 	enum pl_gen_why why;
-	unsigned int hop;
-	unsigned int n; /* of the packets, from the first on */
+	unsigned int hop, first; /* as in struct pl_gen_item */
+	unsigned int n;          /* of the packets, from the first on */
 };
 
 struct pl_gen {
@@ -41,8 +41,11 @@ struct pl_gen {
 		*exporters; /* per node; the last one for reports that do not name their node */
 	/* the packets being reported */
 	struct pl_model_packet packets[PL_GEN_REPORTS_MAX];
-	struct turn turns[2 * PL_GEN_HOPS_MAX + 1];
+	struct turn turns[2 * PL_GEN_HOPS_MAX + 2];
 	unsigned int n_turns, next_turn;
+	struct pl_gen_lost
+		*gaps; /* Host-INT, per flow: what its sink has missed since the last packet */
+	struct pl_gen_lost lost; /* to be summarized in this turn */
 	/* the last packet given out, for duplicates */
 	bool again;
 	unsigned int last;
@@ -112,10 +115,19 @@ static uint32_t take_seq(struct pl_gen *g, struct exporter *e)
 
 /* ---- turns ---- */
 
-static void add_turn(struct pl_gen *g, enum pl_gen_why why, unsigned int hop, unsigned int n)
+static void add_turn(
+	struct pl_gen *g, enum pl_gen_why why, unsigned int hop, unsigned int first, unsigned int n)
 {
 	assert(g->n_turns < sizeof(g->turns) / sizeof(g->turns[0]));
-	g->turns[g->n_turns++] = (struct turn){ why, hop, n };
+	g->turns[g->n_turns++] = (struct turn){ why, hop, first, n };
+}
+
+static void note_gap(struct pl_gen_lost *gap, const struct pl_model_packet *p)
+{
+	if (gap->count++ == 0) {
+		gap->first = p->flow_seq;
+		gap->ts_ns = p->hops[p->n_hops - 1].ingress_ts;
+	}
 }
 
 /* Who reports the packets: the first of them decides. */
@@ -123,25 +135,43 @@ static void plan_turns(struct pl_gen *g, unsigned int n)
 {
 	const struct pl_gen_cfg *cfg = &g->cfg;
 	const struct pl_model_packet *p = &g->packets[0];
-	unsigned int last = p->n_hops - 1;
+	unsigned int last = p->n_hops - 1, first = 0;
 
 	g->n_turns = g->next_turn = 0;
 	if (cfg->report == PL_GEN_REPORT_NONE) {
 		/* as it is seen on the last link inside the domain */
 		if (!p->dropped)
-			add_turn(g, PL_GEN_WHY_SINK, last > 0 ? last - 1 : 0, 1);
+			add_turn(g, PL_GEN_WHY_SINK, last > 0 ? last - 1 : 0, 0, 1);
 		return;
 	}
+	if (g->gaps != NULL) { /* the end systems see a packet or miss it */
+		struct pl_gen_lost *gap = &g->gaps[p->flow];
+
+		if (p->dropped) {
+			note_gap(gap, p);
+			return;
+		}
+		if (gap->count > 0) {
+			g->lost = *gap;
+			gap->count = 0;
+			add_turn(g, PL_GEN_WHY_SUMMARY, last, 0, 1);
+		}
+	}
 	if (cfg->mode == PL_GEN_MD) {
-		add_turn(g, p->dropped ? PL_GEN_WHY_DROP : PL_GEN_WHY_SINK, last, n);
+		for (unsigned int hop = cfg->flush_hops; cfg->flush_hops > 0 && hop < last;
+			hop += cfg->flush_hops) {
+			add_turn(g, PL_GEN_WHY_FLUSH, hop, first, n);
+			first = hop;
+		}
+		add_turn(g, p->dropped ? PL_GEN_WHY_DROP : PL_GEN_WHY_SINK, last, first, n);
 	} else {
 		for (unsigned int hop = 0; hop <= last; hop++)
 			add_turn(g, p->dropped && hop == last ? PL_GEN_WHY_DROP : PL_GEN_WHY_NODE,
-				hop, n);
+				hop, 0, n);
 	}
 	for (unsigned int hop = 0; cfg->queue_report > 0 && hop <= last; hop++) {
 		if (p->hops[hop].queue_depth > cfg->queue_report)
-			add_turn(g, PL_GEN_WHY_QUEUE, hop, 1);
+			add_turn(g, PL_GEN_WHY_QUEUE, hop, 0, 1);
 	}
 }
 
@@ -221,20 +251,22 @@ static void put_turn(struct pl_gen *g, const struct turn *t, uint32_t seq, uint6
 	struct pl_gen_damage d = { .kind = pick_damage(g), .link = PL_LINK_ETHERNET };
 	struct pl_gen_item items[PL_GEN_REPORTS_MAX];
 	struct pl_gen_truth *truth = truth_at(g, slot);
+	unsigned int n = t->n;
 
 	for (unsigned int i = 0; i < t->n; i++)
 		items[i] = (struct pl_gen_item){ &g->packets[i],
-			pl_model_flow(g->model, g->packets[i].flow), t->hop, t->why };
+			pl_model_flow(g->model, g->packets[i].flow), t->hop, t->why, t->first,
+			chance(g, cfg->fragments), &g->lost };
 	if (cfg->ioam.options != 0) {
 		pl_ioam_gen_packet(cfg, &b, &items[0], &d, truth);
 	} else if (cfg->report == PL_GEN_REPORT_NONE) {
 		pl_int_gen_packet(cfg, &b, &items[0], &d, truth);
 	} else if (cfg->udp) {
-		pl_int_gen_reports(cfg, &b, items, t->n, seq, &d, truth);
+		n = pl_int_gen_reports(cfg, &b, items, t->n, seq, &d, truth);
 	} else {
 		size_t at = pl_int_gen_open_frame(cfg, &b, g->packets[0].hops[t->hop].node, &d);
 
-		pl_int_gen_reports(cfg, &b, items, t->n, seq, &d, truth);
+		n = pl_int_gen_reports(cfg, &b, items, t->n, seq, &d, truth);
 		pl_end_ip(&b, at);
 		pl_malform_at(&d, PL_MALFORM_FRAME, &b);
 	}
@@ -242,14 +274,16 @@ static void put_turn(struct pl_gen *g, const struct turn *t, uint32_t seq, uint6
 	if (d.kind != NULL && !d.scrapped)
 		g->counters.malformed++;
 	if (truth != NULL) {
-		for (unsigned int i = 0; i < t->n; i++) {
+		for (unsigned int i = 0; i < n; i++) {
 			truth[i].malform = d.scrapped ? NULL : d.kind;
 			truth[i].duplicate = false;
 		}
 	}
-	g->truth_n[slot] = (uint8_t)t->n;
-	g->counters.reports += cfg->report == PL_GEN_REPORT_NONE ? 0 : t->n;
+	g->truth_n[slot] = (uint8_t)n;
+	g->counters.reports += cfg->report == PL_GEN_REPORT_NONE ? 0 : n;
 	g->counters.queue_reports += t->why == PL_GEN_WHY_QUEUE;
+	g->counters.flushes += t->why == PL_GEN_WHY_FLUSH;
+	g->counters.summaries += t->why == PL_GEN_WHY_SUMMARY;
 	set_packet(g, pkt, &b, &d, due_ns);
 }
 
@@ -499,6 +533,11 @@ int pl_gen_new(struct pl_gen **ret, const struct pl_gen_cfg *cfg, struct pl_diag
 	nodes = pl_topo_nodes(pl_model_topology(g->model));
 	g->exporters = calloc(nodes + 1, sizeof(*g->exporters));
 	g->memory = calloc(PL_BATCH_MAX, sizeof(*g->memory));
+	if (g->cfg.dialect == PL_DIALECT_HOST_INT && g->cfg.report != PL_GEN_REPORT_NONE) {
+		g->gaps = calloc(g->cfg.flows, sizeof(*g->gaps));
+		if (g->gaps == NULL)
+			goto fail;
+	}
 	if (g->exporters == NULL || g->memory == NULL)
 		goto fail;
 	for (unsigned int i = 0; i <= nodes; i++)
@@ -522,6 +561,7 @@ void pl_gen_free(struct pl_gen *gen)
 		return;
 	pl_model_free(gen->model);
 	free(gen->topology);
+	free(gen->gaps);
 	free(gen->exporters);
 	free(gen->memory);
 	free(gen->truth);

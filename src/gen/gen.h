@@ -236,18 +236,18 @@ void pl_gen_skip_to(struct pl_gen *gen, uint64_t now_ns);
 struct pl_gen_counters {
 	uint64_t packets, bytes, reports;               /* given out */
 	uint64_t lost, duplicated, reordered, restarts; /* done to the reports */
-	uint64_t dropped, queue_reports, malformed;
+	uint64_t dropped, queue_reports, flushes, summaries, malformed;
 	uint64_t unrouted; /* turns of flows that had no way through the network */
 };
 const struct pl_gen_counters *pl_gen_counters(const struct pl_gen *gen);
 
 /* What is really in a report of the last batch. Values are as the wire can carry them. */
-enum pl_gen_truth_form { PL_GEN_TRUTH_REPORT, PL_GEN_TRUTH_PACKET };
+enum pl_gen_truth_form { PL_GEN_TRUTH_REPORT, PL_GEN_TRUTH_PACKET, PL_GEN_TRUTH_SUMMARY };
 
 struct pl_gen_truth {
 	enum pl_gen_truth_form form;
-	struct pl_flow flow; /* the original packet */
-	uint32_t flow_index, flow_seq;
+	struct pl_flow flow;           /* the original packet */
+	uint32_t flow_index, flow_seq; /* SUMMARY: flow_seq is the first number that is missing */
 	uint32_t seq;
 	uint32_t node; /* reporting node's id; 0 in instrumented packets */
 	bool dropped, congested, tracked, intermediate, duplicate;

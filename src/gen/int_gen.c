@@ -7,13 +7,18 @@
 
 #include "wire/report.h"
 
+#define HOST_INT_SUMMARY  3 /* v0.5 NProto of Host-INT: missing sequence numbers */
 #define HOST_INT_PROTO    4 /* v0.5 NProto of Host-INT: node id, then IPv4 */
 #define GPE_NEXT_ETHERNET 3
+
+#define FRAGMENT_UNITS    16 /* of 8 bytes: where in its packet a later fragment begins */
+#define LABEL             16000u
 
 /* Headers of one inner packet whose lengths are still open, outermost first. */
 struct open {
 	size_t at[3];
 	unsigned int n;
+	bool fragment; /* the innermost becomes a later fragment when it is closed */
 };
 
 static void open_push(struct open *o, size_t at)
@@ -22,10 +27,73 @@ static void open_push(struct open *o, size_t at)
 	o->at[o->n++] = at;
 }
 
+/* Makes a whole packet the last fragment of a longer one: what was its transport header is payload now. */
+static void make_fragment(struct pl_build *b, size_t at)
+{
+	uint8_t *p = b->data + at;
+
+	if (b->full)
+		return;
+	if (p[0] >> 4 == 4) {
+		pl_patch_be16(b, at + 6, FRAGMENT_UNITS);
+		pl_patch_be16(b, at + 10, 0);
+		pl_patch_be16(b, at + 10,
+			pl_checksum_fold(pl_checksum_add(0, p, 4 * (size_t)(p[0] & 0xf))));
+		return;
+	}
+	if (pl_build_reserve(b, 8) == NULL)
+		return;
+	/* Next:8 | Rsvd:8 | Offset:13 Rsvd:2 M:1 | Identification:32 (RFC 8200 4.5) */
+	memmove(p + 48, p + 40, b->len - at - 48);
+	memset(p + 40, 0, 8);
+	p[40] = p[6];
+	p[6] = PL_IP_FRAGMENT;
+	pl_patch_be16(b, at + 42, FRAGMENT_UNITS << 3);
+	pl_patch_be32(b, at + 44, 1);
+	pl_patch_be16(b, at + 4, (uint16_t)(b->len - at - 40));
+}
+
 static void open_close(struct open *o, struct pl_build *b)
 {
-	while (o->n > 0)
+	while (o->n > 0) {
 		pl_end_ip(b, o->at[--o->n]);
+		if (o->fragment)
+			make_fragment(b, o->at[o->n]);
+		o->fragment = false;
+	}
+}
+
+/* The IP and transport headers of an original packet, with the IP options asked for. */
+static size_t put_ip(const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_flow *flow,
+	uint8_t ttl, unsigned int tcp_words)
+{
+	size_t n = 4 * (size_t)cfg->ip_options, at;
+
+	if (n > 0 && cfg->inner_ip == 6) {
+		const uint8_t padding[4 * 10] = { 1, (uint8_t)(n - 2) }; /* PadN */
+		const struct pl_ip6_options options = { .hop = padding, .hop_len = n };
+
+		return pl_put_ip_options(b, flow, ttl, tcp_words, &options);
+	}
+	at = pl_put_ip(b, flow, ttl, tcp_words);
+	if (n > 0 && pl_build_reserve(b, n) != NULL) {
+		uint8_t *p = b->data + at;
+
+		memmove(p + 20 + n, p + 20, b->len - at - 20 - n);
+		memset(p + 20, 1, n); /* no operation */
+		p[0] = (uint8_t)(0x45 + cfg->ip_options);
+	}
+	return at;
+}
+
+/* Behind the headers that put_ip writes before the transport. */
+static size_t ip_bytes(const struct pl_gen_cfg *cfg)
+{
+	size_t n = 4 * (size_t)cfg->ip_options;
+
+	if (cfg->inner_ip == 4)
+		return 20 + n;
+	return n == 0 ? 40 : 40 + (n + 2 + 7) / 8 * 8;
 }
 
 static enum pl_int_version wire_version(const struct pl_gen_cfg *cfg)
@@ -96,12 +164,47 @@ static void speak_dialect(const struct pl_gen_cfg *cfg, struct pl_int_hop *hop)
 	}
 }
 
+/* Hops the budget admits behind the first in the stack: a flush does not give back what was used up. */
+static unsigned int hop_budget_left(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item)
+{
+	unsigned int budget = hop_budget(cfg);
+
+	return budget > item->first ? budget - item->first : 0;
+}
+
+static uint8_t gpe_next(const struct pl_gen_cfg *cfg)
+{
+	return cfg->version == PL_GEN_INT_V05   ? PL_GPE_INT_05
+	       : cfg->version == PL_GEN_INT_V10 ? PL_GPE_INT_10
+						: PL_GPE_INT_20;
+}
+
+/* A destination-type header: its content is between the ends' own software. */
+static void put_destination(const struct pl_gen_cfg *cfg, struct pl_build *b, uint16_t next)
+{
+	uint16_t behind = cfg->carrier == PL_GEN_GPE   ? gpe_next(cfg)
+			  : cfg->carrier == PL_GEN_GRE ? next
+						       : 0;
+
+	if (cfg->carrier == PL_GEN_GENEVE) { /* an option of its own */
+		pl_put_be16(b, 0x0103);
+		pl_put_be16(b, 0x0202);
+	} else if (cfg->version == PL_GEN_INT_V21) {
+		pl_put_be16(b, 0x2002);
+		pl_put_be16(b, behind);
+	} else {
+		pl_put_be16(b, 0x0200);
+		pl_put_be16(b, (uint16_t)(3 << 8 | behind));
+	}
+	pl_put_be64(b, UINT64_C(0x0011223344556677));
+}
+
 static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *item, unsigned int n_stack, uint16_t next,
 	struct pl_gen_damage *d)
 {
 	struct pl_int_hop hops[PL_GEN_HOPS_MAX];
-	unsigned int budget = hop_budget(cfg), n = n_stack < budget ? n_stack : budget;
+	unsigned int budget = hop_budget_left(cfg, item), n = n_stack < budget ? n_stack : budget;
 	bool mx = cfg->mode == PL_GEN_MX;
 	struct pl_int_header h = {
 		.version = wire_version(cfg),
@@ -112,7 +215,8 @@ static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b,
 		.npt = cfg->npt,
 		.hop_limit = n<n_stack, .hops_left = (uint8_t)(budget - n), .ds_id = cfg->ds_id,
 				     .ds_bitmap = (uint16_t)(0xffff0000u >> cfg->ds_words),
-				     .ds_words = cfg->ds_words, .source_words = n> 0
+				     .ds_words = cfg->ds_words, .source_words = n> 0 &&
+					     item->first == 0
 				     ? cfg->source_words
 				     : 0,
 		.dscp = item->flow->dscp,
@@ -126,15 +230,28 @@ static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	if (mx)
 		n = 0;
 	for (unsigned int i = 0; i < n; i++) {
-		hops[i] = item->packet->hops[i];
+		hops[i] = item->packet->hops[item->first + i];
 		speak_dialect(cfg, &hops[i]);
 	}
+	if (cfg->destination_shim)
+		put_destination(cfg, b, next);
+	if (cfg->gpe_chain > 0)
+		h.next = gpe_next(cfg);
 	d->shim = b->len;
 	d->md = b->len + 4;
 	d->stack = d->md + (cfg->version == PL_GEN_INT_V21 ? 12 : 8);
 	r = pl_int_put(b, &h, hops, n);
 	assert(r == 0 || r == -ENOBUFS);
 	(void)r;
+	h.kind = PL_INT_MD;
+	h.hop_limit = false;
+	h.source_words = 0;
+	for (unsigned int i = 0; i < cfg->gpe_chain;
+		i++) { /* of other domains, which added nothing */
+		h.next = i + 1 == cfg->gpe_chain ? next : gpe_next(cfg);
+		r = pl_int_put(b, &h, NULL, 0);
+		assert(r == 0 || r == -ENOBUFS);
+	}
 	d->after = b->len;
 }
 
@@ -154,6 +271,11 @@ void pl_gen_put_link(const struct pl_gen_cfg *cfg, struct pl_build *b, const str
 		pl_put_be16(b, PL_ETH_VLAN);
 		pl_put_be16(b, flow->vlan);
 		pl_put_be16(b, type);
+		break;
+	case PL_GEN_MPLS: /* Label:20 | TC:3 S:1 | TTL:8 (RFC 3032) */
+		pl_put_eth(b, PL_ETH_MPLS, 0);
+		pl_put_be32(b, LABEL << 12 | 62);
+		pl_put_be32(b, (LABEL + 1 + flow->dscp) << 12 | 0x100 | 62);
 		break;
 	case PL_GEN_IP:
 		break;
@@ -198,8 +320,8 @@ static void put_int_over_l4(const struct pl_gen_cfg *cfg, struct pl_build *b, st
 	if (cfg->npt == 2)
 		f.proto = PL_IP_UDP;
 	d->inner_l3 = b->len;
-	open_push(o, pl_put_ip(b, &f, ttl, options));
-	d->inner_l4 = d->inner_l3 + (cfg->inner_ip == 6 ? 40 : 20);
+	open_push(o, put_ip(cfg, b, &f, ttl, options));
+	d->inner_l4 = d->inner_l3 + ip_bytes(cfg);
 	if (cfg->announce == PL_GEN_ANNOUNCE_MARKER)
 		pl_put_be64(b, cfg->marker);
 	put_int(cfg, b, item, n_stack, 0, d);
@@ -224,8 +346,8 @@ static void put_plain(const struct pl_gen_cfg *cfg, struct pl_build *b, struct o
 	const struct pl_gen_item *item, struct pl_gen_damage *d)
 {
 	d->inner_l3 = b->len;
-	d->inner_l4 = b->len + (cfg->inner_ip == 6 ? 40 : 20);
-	open_push(o, pl_put_ip(b, item->flow, (uint8_t)(64 - item->hop), cfg->tcp_options));
+	d->inner_l4 = b->len + ip_bytes(cfg);
+	open_push(o, put_ip(cfg, b, item->flow, (uint8_t)(64 - item->hop), cfg->tcp_options));
 }
 
 /* The packet with everything up to its payload; the caller closes what is open. n_stack < 0: it carries no
@@ -234,7 +356,7 @@ static void put_packet(const struct pl_gen_cfg *cfg, struct pl_build *b, struct 
 	const struct pl_gen_item *item, int n_stack, struct pl_gen_damage *d)
 {
 	uint16_t ethertype = cfg->inner_ip == 6 ? PL_ETH_IPV6 : PL_ETH_IPV4;
-	uint8_t option[4 + 4 * 31];
+	uint8_t option[12 + 4 + 4 * 31];
 	struct pl_build opt;
 
 	pl_gen_put_link(cfg, b, item->flow);
@@ -245,6 +367,7 @@ static void put_packet(const struct pl_gen_cfg *cfg, struct pl_build *b, struct 
 	}
 	if (n_stack < 0) {
 		put_plain(cfg, b, o, item, d);
+		o->fragment = item->fragment;
 	} else if (!in_tunnel(cfg)) {
 		put_int_over_l4(cfg, b, o, item, (unsigned int)n_stack, d);
 	} else if (cfg->carrier == PL_GEN_GRE) {
@@ -254,10 +377,7 @@ static void put_packet(const struct pl_gen_cfg *cfg, struct pl_build *b, struct 
 		put_plain(cfg, b, o, item, d);
 	} else if (cfg->carrier == PL_GEN_GPE) {
 		open_tunnel(cfg, b, o, item, PL_IP_UDP, PL_PORT_VXLAN_GPE);
-		pl_put_vxlan_gpe(b, item->flow->vni,
-			cfg->version == PL_GEN_INT_V05   ? PL_GPE_INT_05
-			: cfg->version == PL_GEN_INT_V10 ? PL_GPE_INT_10
-							 : PL_GPE_INT_20);
+		pl_put_vxlan_gpe(b, item->flow->vni, gpe_next(cfg));
 		put_int(cfg, b, item, (unsigned int)n_stack, GPE_NEXT_ETHERNET, d);
 		pl_put_eth(b, ethertype, 0);
 		put_plain(cfg, b, o, item, d);
@@ -272,7 +392,7 @@ static void put_packet(const struct pl_gen_cfg *cfg, struct pl_build *b, struct 
 		pl_put_geneve(b, item->flow->vni, PL_ETH_TEB, opt.len);
 		start = b->len;
 		pl_put(b, option, opt.len);
-		d->shim = start;
+		d->shim = start + at.shim;
 		d->md = start + at.md;
 		d->stack = start + at.stack;
 		d->after = b->len;
@@ -288,7 +408,8 @@ static void put_packet(const struct pl_gen_cfg *cfg, struct pl_build *b, struct 
 /* Fields the report's own header carries about the reporting node, by its metadata bits. */
 static uint16_t header_bits(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item)
 {
-	bool has_hop = item->why != PL_GEN_WHY_SINK || cfg->sink != PL_GEN_SINK_STACK;
+	bool has_hop = item->why != PL_GEN_WHY_FLUSH &&
+		       (item->why != PL_GEN_WHY_SINK || cfg->sink != PL_GEN_SINK_STACK);
 	uint16_t bits = 0;
 
 	if (!has_hop)
@@ -375,8 +496,8 @@ static int stack_hops(const struct pl_gen_cfg *cfg, const struct pl_gen_item *it
 	if (cfg->mode == PL_GEN_MX)
 		return 0;
 	if (item->why == PL_GEN_WHY_SINK && cfg->sink != PL_GEN_SINK_HEADER)
-		return (int)item->hop + 1;
-	return (int)item->hop;
+		return (int)(item->hop + 1 - item->first);
+	return (int)(item->hop - item->first);
 }
 
 static struct pl_int_hop truth_hop(const struct pl_gen_cfg *cfg, const struct pl_int_hop *hop,
@@ -397,8 +518,9 @@ static struct pl_int_hop truth_hop(const struct pl_gen_cfg *cfg, const struct pl
 static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, int n_stack,
 	uint32_t header_have, struct pl_gen_truth *t)
 {
-	const struct pl_int_hop *hops = item->packet->hops;
-	unsigned int budget = hop_budget(cfg), n = n_stack < 0 ? 0 : (unsigned int)n_stack;
+	const struct pl_int_hop *hops = item->packet->hops + item->first;
+	unsigned int budget = hop_budget_left(cfg, item),
+		     n = n_stack < 0 ? 0 : (unsigned int)n_stack;
 	uint32_t header_ts = PL_INT_HAS(PL_INT_F_INGRESS_TS);
 	uint32_t named = PL_INT_HAS(PL_INT_F_NODE);
 	/* a header without metadata still names the node, which is a hop when there is no other */
@@ -410,13 +532,17 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 		t->flow.have &= (uint8_t)~PL_FLOW_VNI;
 		t->flow.vni = 0;
 	}
+	if (n_stack < 0 && item->fragment) {
+		t->flow.have &= (uint8_t)~PL_FLOW_PORTS;
+		t->flow.sport = t->flow.dport = 0;
+	}
 	t->flow_index = item->packet->flow;
 	t->flow_seq = item->packet->flow_seq;
 	t->dropped = item->why == PL_GEN_WHY_DROP;
 	t->congested = item->why == PL_GEN_WHY_QUEUE;
 	t->tracked = item->why != PL_GEN_WHY_QUEUE;
 	t->drop_reason = t->dropped ? item->packet->drop_reason : 0;
-	t->intermediate = false;
+	t->intermediate = item->why == PL_GEN_WHY_FLUSH;
 	t->n_nodes = 0;
 	t->n_hops = 0;
 	for (unsigned int i = 0; i < n && i < budget; i++)
@@ -424,15 +550,15 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 			truth_hop(cfg, &hops[i], stack_fields(cfg), stack_ts64(cfg), true);
 	if (!in_header)
 		return;
-	struct pl_int_hop own = truth_hop(
-		cfg, &hops[item->hop], header_have, cfg->report == PL_GEN_REPORT_V20, false);
+	struct pl_int_hop own = truth_hop(cfg, &item->packet->hops[item->hop], header_have,
+		cfg->report == PL_GEN_REPORT_V20, false);
 
 	/* the timestamp of a v0.5 or v1.0 header has no way to say that it is missing */
 	if (cfg->report != PL_GEN_REPORT_V20)
 		own.have |= header_have & header_ts;
 	/* A hop both in the header and on top of the stack is listed once. The header wins, but for times of
 	 * another width, which would not fit the others'. */
-	if (n > item->hop && budget > item->hop) {
+	if (n > item->hop - item->first && budget > item->hop - item->first) {
 		struct pl_int_hop *top = &t->hops[t->n_hops - 1];
 		uint32_t times = PL_INT_HAS(PL_INT_F_INGRESS_TS) | PL_INT_HAS(PL_INT_F_EGRESS_TS);
 		uint32_t both = top->have;
@@ -474,6 +600,64 @@ static size_t put_host_int(struct pl_build *b, const struct pl_report_head *h)
 	return at;
 }
 
+/* Host-INT's account of packets that a sink missed (NProto 3): who sent and who missed them, between which
+ * ports, when, from which number on, how many; then headers of which the addresses and ports matter. */
+static void put_summary(const struct pl_gen_cfg *cfg, struct pl_build *b,
+	const struct pl_gen_item *item, struct pl_report_head *h, struct pl_gen_damage *d,
+	struct pl_gen_truth *truth)
+{
+	const struct pl_int_hop *source = &item->packet->hops[0];
+	struct open open = { .n = 0 };
+
+	d->individual = b->len;
+	pl_put_u8(b, HOST_INT_SUMMARY);
+	pl_put_u8(b, 0x80); /* D */
+	pl_put_u8(b, 0);
+	pl_put_u8(b, h->hw_id & 0x3f);
+	pl_put_be32(b, h->seq);
+	pl_put_be32(b, (uint32_t)item->packet->hops[item->hop].ingress_ts);
+	pl_put_be32(b, source->node);
+	pl_put_be32(b, h->node);
+	pl_put_be16(b, item->flow->sport);
+	pl_put_be16(b, item->flow->dport);
+	pl_put_be32(b, (uint32_t)item->lost->ts_ns);
+	pl_put_be32(b, item->lost->first);
+	pl_put_be32(b, item->lost->count);
+	d->inner = b->len;
+	put_plain(cfg, b, &open, item, d);
+	open_close(&open, b);
+	if (truth != NULL) {
+		tell(cfg, item, -1, 0, truth);
+		truth->form = PL_GEN_TRUTH_SUMMARY;
+		truth->seq = h->seq;
+		truth->node = source->node;
+		truth->dropped = true;
+		truth->tracked = false;
+		truth->flow_seq = item->lost->first;
+	}
+}
+
+/* Inner contents as TLVs (report specification v2.0 3.4.3): Type:4 Rsvd:4 | Length:8 | template:16. First a
+ * domain's own, then the packet, whose header's offset is returned. */
+static size_t open_tlvs(const struct pl_gen_cfg *cfg, struct pl_build *b, size_t report)
+{
+	uint8_t type = cfg->inner != PL_GEN_IP ? 1 : cfg->inner_ip == 6 ? 3 : 2;
+
+	pl_patch_u8(b, report, (uint8_t)((b->data[report] & 0xf0) | 1));
+	pl_put_be32(b, 0x00010001);
+	pl_put_be32(b, 0xd0d0d0d0);
+	pl_put_be32(b, (uint32_t)type << 28);
+	return b->len - 4;
+}
+
+static void close_tlvs(struct pl_build *b, size_t at)
+{
+	pl_put_zero(b, (4 - (b->len - at) % 4) % 4);
+	if (b->len - at > 4 * 256) /* the packet is cut where its TLV ends */
+		b->len = at + 4 * 256;
+	pl_patch_u8(b, at + 1, (uint8_t)((b->len - at) / 4 - 1));
+}
+
 static void put_report(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *item, struct pl_report_head *h, struct pl_gen_damage *d,
 	struct pl_gen_truth *truth)
@@ -482,8 +666,13 @@ static void put_report(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	struct open open = { .n = 0 };
 	int n_stack = stack_hops(cfg, item);
 	bool host_int = cfg->dialect == PL_DIALECT_HOST_INT && item->why == PL_GEN_WHY_SINK;
-	size_t at;
+	size_t at, tlv = 0;
 
+	if (item->why == PL_GEN_WHY_SUMMARY) {
+		put_summary(cfg, b, item, h, d, truth);
+		return;
+	}
+	h->intermediate = item->why == PL_GEN_WHY_FLUSH;
 	h->dropped = item->why == PL_GEN_WHY_DROP;
 	h->congested = item->why == PL_GEN_WHY_QUEUE;
 	h->tracked = !h->congested;
@@ -496,9 +685,13 @@ static void put_report(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	h->drop_queue = (uint8_t)hop->queue;
 	at = host_int ? put_host_int(b, h) : pl_report_put(b, h, hop);
 	d->individual = at;
+	if (cfg->inner_tlv)
+		tlv = open_tlvs(cfg, b, at);
 	d->inner = b->len;
 	put_packet(cfg, b, &open, item, n_stack, d);
 	open_close(&open, b);
+	if (cfg->inner_tlv)
+		close_tlvs(b, tlv);
 	pl_malform_at(d, PL_MALFORM_INNER, b);
 	pl_report_end(b, h, at);
 	if (truth != NULL) {
@@ -509,7 +702,7 @@ static void put_report(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	}
 }
 
-void pl_int_gen_reports(const struct pl_gen_cfg *cfg, struct pl_build *b,
+unsigned int pl_int_gen_reports(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *items, unsigned int n, uint32_t seq, struct pl_gen_damage *damage,
 	struct pl_gen_truth *truth)
 {
@@ -525,9 +718,13 @@ void pl_int_gen_reports(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	damage->payload = b->len;
 	damage->have_payload = true;
 	pl_report_put_group(b, &h);
-	for (unsigned int i = 0; i < n; i++)
+	for (unsigned int i = 0; i < n; i++) {
 		put_report(cfg, b, &items[i], &h, damage, truth == NULL ? NULL : &truth[i]);
+		if (cfg->report == PL_GEN_REPORT_V20 && b->data[damage->individual + 1] == 255)
+			n = i + 1;
+	}
 	pl_malform_at(damage, PL_MALFORM_REPORT, b);
+	return n;
 }
 
 void pl_int_gen_packet(const struct pl_gen_cfg *cfg, struct pl_build *b,
@@ -650,7 +847,9 @@ static void resolve_form(struct pl_gen_cfg *cfg)
 	if (cfg->mode == PL_GEN_MODE_AUTO)
 		cfg->mode = PL_GEN_MD;
 	if (cfg->carrier == PL_GEN_CARRIER_AUTO)
-		cfg->carrier = PL_GEN_UDP;
+		cfg->carrier = cfg->gpe_chain > 0               ? PL_GEN_GPE
+			       : cfg->proto == PL_GEN_PROTO_TCP ? PL_GEN_TCP
+								: PL_GEN_UDP;
 	if (cfg->inner == PL_GEN_INNER_AUTO)
 		cfg->inner = host_int ? PL_GEN_IP : PL_GEN_ETHERNET;
 	if (cfg->sink == PL_GEN_SINK_AUTO)
@@ -719,6 +918,31 @@ static int check_form(const struct pl_gen_cfg *cfg, struct pl_diag *diag)
 	if (cfg->instrumented && cfg->udp)
 		return refuse(
 			diag, "an instrumented report is a frame: write it to a capture file");
+	if (cfg->proto != PL_GEN_PROTO_AUTO && !in_tunnel(cfg) && cfg->mode != PL_GEN_XD &&
+		cfg->proto != (cfg->carrier == PL_GEN_TCP ? PL_GEN_PROTO_TCP : PL_GEN_PROTO_UDP))
+		return refuse(diag,
+			"INT between TCP or UDP and its payload leaves no choice of the "
+			"transport: it needs --mode xd or a tunnel");
+	if (cfg->flush_hops > 0 && (cfg->mode != PL_GEN_MD || cfg->report != PL_GEN_REPORT_V20))
+		return refuse(diag, "intermediate reports are INT-MD's in report version 2.0");
+	if (cfg->inner_tlv && cfg->report != PL_GEN_REPORT_V20)
+		return refuse(diag, "inner contents are TLVs in report version 2.0 only");
+	if (cfg->gpe_chain > 2 || (cfg->gpe_chain > 0 && cfg->carrier != PL_GEN_GPE))
+		return refuse(diag, "at most 2 further INT shims are chained, in VXLAN-GPE");
+	if (cfg->destination_shim && cfg->carrier == PL_GEN_GENEVE &&
+		cfg->version != PL_GEN_INT_V21)
+		return refuse(diag, "a destination option in Geneve needs INT 2.1");
+	if (cfg->ip_options > 10)
+		return refuse(diag, "IPv4 has room for 10 words of options");
+	if (cfg->fragments < 0 || cfg->fragments > 1)
+		return refuse(diag, "a share is between 0 and 1");
+	if (cfg->fragments > 0 && cfg->ip_options > 0)
+		return refuse(diag, "fragments with IP options are not made");
+	if (cfg->n_malform > 0 && (cfg->fragments > 0 || cfg->ip_options > 0 || cfg->inner_tlv ||
+					  cfg->flush_hops > 0 || cfg->gpe_chain > 0))
+		return refuse(diag,
+			"damage is done to reports without fragments, IP options, TLVs, "
+			"flushed stacks and chained shims");
 	if (cfg->tcp_options > 10)
 		return refuse(diag, "TCP has room for 10 words of options");
 	if (cfg->hw_id > 63)

@@ -13,10 +13,18 @@
 
 /* Why a node reports. */
 enum pl_gen_why {
-	PL_GEN_WHY_SINK,  /* INT-MD: the last node, with the whole stack */
-	PL_GEN_WHY_NODE,  /* INT-MX, INT-XD: every node for itself */
-	PL_GEN_WHY_DROP,  /* it dropped the packet */
-	PL_GEN_WHY_QUEUE, /* its queue was deep */
+	PL_GEN_WHY_SINK,    /* INT-MD: the last node, with the whole stack */
+	PL_GEN_WHY_NODE,    /* INT-MX, INT-XD: every node for itself */
+	PL_GEN_WHY_DROP,    /* it dropped the packet */
+	PL_GEN_WHY_QUEUE,   /* its queue was deep */
+	PL_GEN_WHY_FLUSH,   /* it empties the stack, which would not fit (I) */
+	PL_GEN_WHY_SUMMARY, /* Host-INT: the sink missed packets of a flow */
+};
+
+/* Packets of a flow that a sink missed, in a row. */
+struct pl_gen_lost {
+	uint32_t first, count; /* flow sequence numbers; count 0 = none */
+	uint64_t ts_ns;
 };
 
 struct pl_gen_item {
@@ -24,6 +32,9 @@ struct pl_gen_item {
 	const struct pl_flow *flow;
 	unsigned int hop; /* the reporting one */
 	enum pl_gen_why why;
+	unsigned int first; /* hop in the stack, the oldest: not 0 when the stack was flushed */
+	bool fragment;      /* the packet is a later fragment, if it carries no INT */
+	const struct pl_gen_lost *lost; /* SUMMARY */
 };
 
 /* Fills in the defaults that depend on each other, and refuses what cannot be had together: -EINVAL with
@@ -33,8 +44,9 @@ int pl_int_gen_resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag);
 /* The most a stack can take in a network of so many nodes. */
 unsigned int pl_int_gen_stack_bytes(const struct pl_gen_cfg *cfg, unsigned int nodes);
 
-/* The UDP payload of one datagram: n reports of one node. truth: n entries, or NULL. */
-void pl_int_gen_reports(const struct pl_gen_cfg *cfg, struct pl_build *b,
+/* The UDP payload of one datagram: n reports of one node. truth: n entries, or NULL. Returns how many there
+ * are: nothing can follow a v2.0 report of 255 words or more. */
+unsigned int pl_int_gen_reports(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *items, unsigned int n, uint32_t seq, struct pl_gen_damage *damage,
 	struct pl_gen_truth *truth);
 

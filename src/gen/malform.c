@@ -294,6 +294,37 @@ static void destination_shim(struct pl_build *b, struct pl_gen_damage *d)
 	d->after += 12;
 }
 
+/* The same header, longer than what is there. */
+static void destination_shim_past(struct pl_build *b, struct pl_gen_damage *d)
+{
+	size_t shim = d->shim;
+
+	destination_shim(b, d);
+	if (!d->scrapped)
+		b->data[shim + (b->data[shim] == 0x20 ? 1 : 2)] = 250;
+}
+
+/* The newest hop does not know its latency, and its times say that it held the packet for more than a quarter
+ * of an hour. */
+static void latency_huge(struct pl_build *b, struct pl_gen_damage *d)
+{
+	const uint8_t *p = at(b, d, d->md, 12);
+	struct pl_int_layout l;
+
+	if (p == NULL ||
+		pl_int_layout_find(&l, PL_INT_V20, pl_be16(p + 4), p[2] & 0x1f, true,
+			PL_DIALECT_SPEC, PL_QUEUE_WORD_AUTO) < 0 ||
+		l.off[PL_INT_F_EGRESS_TS] == PL_INT_NO_OFFSET ||
+		at(b, d, d->stack, 4 * (size_t)l.words) == NULL) {
+		d->scrapped = true;
+		return;
+	}
+	if (l.off[PL_INT_F_LATENCY] != PL_INT_NO_OFFSET)
+		pl_patch_be32(b, d->stack + l.off[PL_INT_F_LATENCY], 0xffffffff);
+	p = b->data + d->stack + l.off[PL_INT_F_EGRESS_TS];
+	pl_patch_be32(b, d->stack + l.off[PL_INT_F_EGRESS_TS], pl_be32(p) + 256);
+}
+
 /* The form alone is what the row is about. */
 static void nothing(struct pl_build *b, struct pl_gen_damage *d)
 {
@@ -809,6 +840,8 @@ static const struct pl_malform rows[] = {
 	{ "reserved_bits", "reserved instruction bits", { .mode = PL_GEN_MD, .bitmap = 0x0060 }, NOTE(RESERVED_BITS), PL_MALFORM_INT, nothing },
 	{ "values_missing", "a value of all ones", { .mode = PL_GEN_MD }, NOTE(VALUES_MISSING), PL_MALFORM_INT, value_missing },
 	{ "destination_shim", "a destination-type header before the hop-by-hop one", { L4, .mode = PL_GEN_MD }, NOTE(DESTINATION_SHIM), PL_MALFORM_INT, destination_shim },
+	{ "destination_shim_length", "a destination-type header past the packet", { L4, .mode = PL_GEN_MD }, PL_V_SHIM_LENGTH_MAX, 0, PL_MALFORM_INT, destination_shim_past, .hides = true },
+	{ "latency_implausible", "times of a hop a quarter of an hour apart", { L4, .version = PL_GEN_INT_V21, .mode = PL_GEN_MD, .sink = PL_GEN_SINK_STACK, .bitmap = 0x0c00 }, NOTE(LATENCY_IMPLAUSIBLE), PL_MALFORM_INT, latency_huge },
 	{ "ds_unknown", "domain-specific words of an unknown domain", { .version = PL_GEN_INT_V21, .mode = PL_GEN_MD, .ds_words = 2 }, NOTE(DS_UNKNOWN), PL_MALFORM_INT, nothing },
 	{ "source_metadata", "source-only domain-specific words", { .version = PL_GEN_INT_V21, .mode = PL_GEN_MD, .source_words = 2 }, NOTE(SOURCE_METADATA), PL_MALFORM_INT, nothing },
 	{ "clock_skewed", "a node whose clock is far behind", { .report = PL_GEN_REPORT_V20, .version = PL_GEN_INT_V21, .mode = PL_GEN_MD, .sink = PL_GEN_SINK_STACK, L4 }, NOTE(CLOCK_SKEWED), PL_MALFORM_INT, clock_slow },

@@ -85,7 +85,13 @@ static void make_flow(struct pl_model *m, uint32_t i)
 	f->key.sport = (uint16_t)(1024 + pl_rng_below(&m->rng, 64000));
 	f->key.dport = services[pl_rng_below(&m->rng, sizeof(services) / sizeof(services[0]))];
 	f->key.dscp = classes[pl_rng_below(&m->rng, sizeof(classes))];
-	if (cfg->carrier == PL_GEN_TCP)
+	if (cfg->proto == PL_GEN_PROTO_ICMP) { /* echo request */
+		f->key.proto = cfg->inner_ip == 6 ? PL_IP_ICMPV6 : PL_IP_ICMP;
+		f->key.sport = cfg->inner_ip == 6 ? 128 : 8;
+		f->key.dport = 0;
+	} else if (cfg->proto != PL_GEN_PROTO_AUTO)
+		f->key.proto = cfg->proto == PL_GEN_PROTO_TCP ? PL_IP_TCP : PL_IP_UDP;
+	else if (cfg->carrier == PL_GEN_TCP)
 		f->key.proto = PL_IP_TCP;
 	else if (cfg->carrier == PL_GEN_UDP)
 		f->key.proto = PL_IP_UDP;

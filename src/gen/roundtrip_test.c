@@ -158,6 +158,9 @@ static bool report_differs(const struct pl_gen_cfg *cfg, const struct pl_path *p
 		differs("seq", p->seq, t->seq) ||
 		differs("dropped", (p->flags & PL_FLAG_DROPPED) != 0, t->dropped) ||
 		differs("congested", (p->flags & PL_FLAG_CONGESTED) != 0, t->congested) ||
+		differs("intermediate", (p->flags & PL_FLAG_INTERMEDIATE) != 0, t->intermediate) ||
+		differs("drop summary", p->mode == PL_MODE_DROP_SUMMARY,
+			t->form == PL_GEN_TRUTH_SUMMARY) ||
 		differs("tracked", (p->flags & PL_FLAG_TRACKED) != 0, t->tracked) ||
 		differs("drop reason", p->drop_reason, t->drop_reason) ||
 		differs("hw id", p->hw_id, report ? cfg->hw_id : 0) ||
@@ -371,6 +374,59 @@ static void test_dialects_and_more(void)
 		{ .first_seq = UINT32_MAX, .report = PL_GEN_REPORT_V10 },
 		{ .loss = 0.2, .duplicate = 0.2, .reorder = 0.2 },
 		{ .udp = true, .version = PL_GEN_INT_V05 },
+		/* stacks flushed on the way */
+		{ .flush_hops = 1, .topology = "chain:5" },
+		{ .flush_hops = 2, .topology = "chain:9", .sink = PL_GEN_SINK_STACK },
+		{ .flush_hops = 3, .topology = "chain:9", .max_hops = 5 },
+		{ .flush_hops = 2, .topology = "fat-tree:4", .source_words = 1, .reports_per_datagram = 3 },
+		/* inner contents as TLVs */
+		{ .inner_tlv = true },
+		{ .inner_tlv = true, .inner = PL_GEN_IP, .mode = PL_GEN_XD },
+		{ .inner_tlv = true, .inner = PL_GEN_IP, .inner_ip = 6, .reports_per_datagram = 2 },
+		{ .inner_tlv = true, .inner = PL_GEN_QINQ, .mode = PL_GEN_MX, .payload = 13 },
+		/* what original packets can be */
+		{ .inner = PL_GEN_MPLS },
+		{ .inner = PL_GEN_MPLS, .inner_ip = 6, .report = PL_GEN_REPORT_V10 },
+		{ .inner = PL_GEN_MPLS, .report = PL_GEN_REPORT_NONE },
+		{ .mode = PL_GEN_XD, .proto = PL_GEN_PROTO_ICMP },
+		{ .mode = PL_GEN_XD, .proto = PL_GEN_PROTO_ICMP, .inner_ip = 6, .report = PL_GEN_REPORT_V05 },
+		{ .carrier = PL_GEN_GPE, .proto = PL_GEN_PROTO_ICMP },
+		{ .carrier = PL_GEN_GENEVE, .proto = PL_GEN_PROTO_TCP, .report = PL_GEN_REPORT_NONE },
+		{ .carrier = PL_GEN_GRE, .proto = PL_GEN_PROTO_UDP },
+		{ .ip_options = 1 },
+		{ .ip_options = 10, .carrier = PL_GEN_TCP, .report = PL_GEN_REPORT_V10 },
+		{ .ip_options = 3, .inner_ip = 6 },
+		{ .ip_options = 10, .inner_ip = 6, .mode = PL_GEN_XD, .report = PL_GEN_REPORT_V05 },
+		{ .ip_options = 2, .report = PL_GEN_REPORT_NONE },
+		{ .fragments = 0.5, .mode = PL_GEN_XD },
+		{ .fragments = 0.5, .mode = PL_GEN_XD, .inner_ip = 6, .inner = PL_GEN_VLAN },
+		{ .fragments = 1, .mode = PL_GEN_XD, .inner = PL_GEN_VXLAN, .report = PL_GEN_REPORT_V05 },
+		{ .fragments = 0.5, .mode = PL_GEN_XD, .inner = PL_GEN_IP, .report = PL_GEN_REPORT_V10 },
+		/* more than one shim */
+		{ .destination_shim = true },
+		{ .destination_shim = true, .version = PL_GEN_INT_V05 },
+		{ .destination_shim = true, .version = PL_GEN_INT_V10, .carrier = PL_GEN_TCP },
+		{ .destination_shim = true, .carrier = PL_GEN_GPE },
+		{ .destination_shim = true, .carrier = PL_GEN_GPE, .version = PL_GEN_INT_V05 },
+		{ .destination_shim = true, .carrier = PL_GEN_GRE },
+		{ .destination_shim = true, .carrier = PL_GEN_GENEVE },
+		{ .gpe_chain = 1 },
+		{ .gpe_chain = 2, .version = PL_GEN_INT_V10, .report = PL_GEN_REPORT_NONE },
+		{ .gpe_chain = 2, .destination_shim = true },
+		{ .gpe_chain = 1, .mode = PL_GEN_MX },
+		/* the longest lengths */
+		{ .topology = "chain:63", .bitmap = 0xf000, .sink = PL_GEN_SINK_STACK },
+		{ .topology = "chain:63", .bitmap = 0xf000, .sink = PL_GEN_SINK_STACK, .version = PL_GEN_INT_V10, .report = PL_GEN_REPORT_V20 },
+		{ .payload = 2000, .mode = PL_GEN_XD },
+		/* queue reports and drop reports or summaries of every kind */
+		{ .report = PL_GEN_REPORT_V05, .drop = 0.3, .queue_report = 20 },
+		{ .report = PL_GEN_REPORT_V10, .drop = 0.3, .queue_report = 20 },
+		{ .report = PL_GEN_REPORT_V20, .drop = 0.3, .queue_report = 20 },
+		{ .report = PL_GEN_REPORT_V05, .drop = 0.3, .queue_report = 20, .mode = PL_GEN_XD },
+		{ .report = PL_GEN_REPORT_V10, .drop = 0.3, .queue_report = 20, .sink = PL_GEN_SINK_BOTH },
+		{ .report = PL_GEN_REPORT_V20, .drop = 0.3, .queue_report = 20, .mode = PL_GEN_MX },
+		{ .dialect = PL_DIALECT_HOST_INT, .drop = 0.3, .queue_report = 20, .topology = "chain:2" },
+		{ .dialect = PL_DIALECT_HOST_INT, .drop = 0.9, .carrier = PL_GEN_TCP, .topology = "chain:3" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -382,9 +438,10 @@ static void test_dialects_and_more(void)
 			cfg.seed = v.seed;
 			cfg.count = 200;
 			cfg.truth = true;
-			cfg.drop = v.drop;
+			cfg.drop = rows[i].drop != 0 ? rows[i].drop : v.drop;
 			cfg.missing = cfg.dialect == PL_DIALECT_V04 ? 0 : v.missing;
-			cfg.queue_report = v.queue_report;
+			if (rows[i].queue_report == 0)
+				cfg.queue_report = v.queue_report;
 			cfg.flows = 5;
 			if (cfg.topology == NULL)
 				cfg.topology = v.topology;
@@ -666,6 +723,71 @@ static void test_damage(void)
 	}
 }
 
+/* All kinds of damage that fit a form, mixed: each packet gets the answer of what was done to it. */
+static void test_all_damage(void)
+{
+	static const struct pl_gen_cfg forms[] = {
+		{ 0 },
+		{ .udp = true },
+		{ .version = PL_GEN_INT_V10 },
+		{ .version = PL_GEN_INT_V05 },
+		{ .report = PL_GEN_REPORT_NONE },
+		{ .report = PL_GEN_REPORT_NONE, .carrier = PL_GEN_GENEVE },
+		{ .sink = PL_GEN_SINK_STACK, .topology = "ring:5" },
+		{ .ioam = { .options = PL_GEN_IOAM_TRACE } },
+		{ .ioam = { .options = PL_GEN_IOAM_E2E, .seq_64 = true } },
+		{ .ioam = { .options = PL_GEN_IOAM_DEX } },
+		{ .ioam = { .options = PL_GEN_IOAM_POT } },
+	};
+
+	for (size_t f = 0; f < sizeof(forms) / sizeof(forms[0]); f++) {
+		struct pl_gen_cfg cfg = forms[f];
+		unsigned int wrong = 0, damaged = 0, n = 0;
+		struct pl_diag diag = { .text = "" };
+		struct pl_gen *g;
+		struct pl_decode *d;
+
+		cfg.count = 4000;
+		cfg.truth = true;
+		cfg.seed = f;
+		if (cfg.topology == NULL)
+			cfg.topology = "chain:4";
+		if (!ok(pl_malform_add_all(&cfg, 0.75, &diag) == 0 && pl_gen_new(&g, &cfg, &diag) == 0,
+			    "form %zu: %s", f, diag.text))
+			continue;
+		d = decoder(pl_gen_cfg(g), pl_gen_cfg(g)->report == PL_GEN_REPORT_NONE);
+		while (pl_gen_next(g, UINT64_MAX, &batch) > 0) {
+			const struct pl_outcome *o;
+
+			pl_record_batch_clear(&out);
+			pl_decode_batch(d, &batch, &out);
+			o = pl_decode_outcomes(d);
+			for (uint32_t i = 0; i < batch.n; i++, n++) {
+				const struct pl_malform *kind = pl_gen_truth(g, i, 0)->malform;
+				enum pl_verdict want = PL_V_OK;
+				uint64_t note = 0;
+
+				if (kind != NULL)
+					pl_malform_expect(kind, pl_gen_cfg(g)->report, &want, &note);
+				damaged += kind != NULL;
+				if ((kind != NULL && (kind->note & PL_NOTE_BIT(F_BIT_LIES)) != 0) ||
+					(o[i].verdict == want && (o[i].notes & note) == note))
+					continue;
+				wrong++;
+				snprintf(why, sizeof(why), "%s: %s, notes %#" PRIx64,
+					kind == NULL ? "whole" : kind->name,
+					pl_verdict_name((enum pl_verdict)o[i].verdict), o[i].notes);
+			}
+		}
+		ok(wrong == 0 && n == 4000 && damaged > 2800 && damaged < 3200,
+			"form %zu, all damage: %u of %u damaged", f, damaged, n);
+		if (wrong > 0)
+			printf("# %u wrong; the last: %s\n", wrong, why);
+		pl_decode_free(d);
+		pl_gen_free(g);
+	}
+}
+
 /* A share of damaged packets among good ones: the books agree. */
 static void test_damage_among_good(void)
 {
@@ -739,6 +861,7 @@ int main(void)
 	test_sequences();
 	test_damage();
 	test_damage_among_good();
+	test_all_damage();
 	test_presets();
 	pl_record_batch_done(&out);
 	return pl_test_done();

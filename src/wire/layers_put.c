@@ -194,10 +194,12 @@ static void end_transport(struct pl_build *b, size_t at, uint8_t proto, uint32_t
 
 static void end_ipv4(struct pl_build *b, size_t at)
 {
+	size_t header = 4 * (size_t)(b->data[at] & 0xf); /* options may have been put between */
+
 	pl_patch_be16(b, at + 2, (uint16_t)(b->len - at));
 	pl_patch_be16(b, at + 10, 0);
-	pl_patch_be16(b, at + 10, pl_checksum_fold(pl_checksum_add(0, b->data + at, 20)));
-	end_transport(b, at + 20, b->data[at + 9], pl_checksum_add(0, b->data + at + 12, 8));
+	pl_patch_be16(b, at + 10, pl_checksum_fold(pl_checksum_add(0, b->data + at, header)));
+	end_transport(b, at + header, b->data[at + 9], pl_checksum_add(0, b->data + at + 12, 8));
 }
 
 static void end_ipv6(struct pl_build *b, size_t at)
