@@ -248,6 +248,8 @@ struct pl_gen_truth {
 	enum pl_gen_truth_form form;
 	struct pl_flow flow;           /* the original packet */
 	uint32_t flow_index, flow_seq; /* SUMMARY: flow_seq is the first number that is missing */
+	uint32_t
+		lost_count; /* SUMMARY: then hops are the two ends, of which it names the ports between them */
 	uint32_t seq;
 	uint32_t node; /* reporting node's id; 0 in instrumented packets */
 	bool dropped, congested, tracked, intermediate, duplicate;

@@ -607,6 +607,7 @@ static void put_summary(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	struct pl_gen_truth *truth)
 {
 	const struct pl_int_hop *source = &item->packet->hops[0];
+	const struct pl_int_hop *sink = &item->packet->hops[item->hop];
 	struct open open = { .n = 0 };
 
 	d->individual = b->len;
@@ -615,11 +616,11 @@ static void put_summary(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	pl_put_u8(b, 0);
 	pl_put_u8(b, h->hw_id & 0x3f);
 	pl_put_be32(b, h->seq);
-	pl_put_be32(b, (uint32_t)item->packet->hops[item->hop].ingress_ts);
+	pl_put_be32(b, (uint32_t)sink->ingress_ts);
 	pl_put_be32(b, source->node);
 	pl_put_be32(b, h->node);
-	pl_put_be16(b, item->flow->sport);
-	pl_put_be16(b, item->flow->dport);
+	pl_put_be16(b, (uint16_t)source->egress_port);
+	pl_put_be16(b, (uint16_t)sink->ingress_port);
 	pl_put_be32(b, (uint32_t)item->lost->ts_ns);
 	pl_put_be32(b, item->lost->first);
 	pl_put_be32(b, item->lost->count);
@@ -634,6 +635,10 @@ static void put_summary(const struct pl_gen_cfg *cfg, struct pl_build *b,
 		truth->dropped = true;
 		truth->tracked = false;
 		truth->flow_seq = item->lost->first;
+		truth->lost_count = item->lost->count;
+		truth->n_hops = 2;
+		truth->hops[0] = *source;
+		truth->hops[1] = *sink;
 	}
 }
 

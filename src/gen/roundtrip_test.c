@@ -173,6 +173,13 @@ static bool report_differs(const struct pl_gen_cfg *cfg, const struct pl_path *p
 		if (differs("flow sequence", p->flow_seq, t->flow_seq & mask))
 			return true;
 	}
+	if (t->form == PL_GEN_TRUTH_SUMMARY)
+		return differs("source", hops[0].node, t->hops[0].node) ||
+		       differs("its port", hops[0].egress_port, t->hops[0].egress_port) ||
+		       differs("sink", hops[1].node, t->hops[1].node) ||
+		       differs("its port", hops[1].ingress_port, t->hops[1].ingress_port) ||
+		       differs("lost", (p->present & PL_PATH_HAS_lost_count) != 0 ? p->flow_id : 0,
+			       t->lost_count);
 	for (unsigned int i = 0; i < t->n_hops; i++) {
 		if (hop_differs(&hops[i], &t->hops[i], hops[i].time_bits == 64) ||
 			level2_differs(cfg, &hops[i], &t->hops[i])) {
