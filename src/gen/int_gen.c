@@ -180,10 +180,10 @@ static uint8_t gpe_next(const struct pl_gen_cfg *cfg)
 }
 
 /* A destination-type header: its content is between the ends' own software. */
-static void put_destination(const struct pl_gen_cfg *cfg, struct pl_build *b, uint16_t next)
+static void put_destination(const struct pl_gen_cfg *cfg, struct pl_build *b)
 {
 	uint16_t behind = cfg->carrier == PL_GEN_GPE   ? gpe_next(cfg)
-			  : cfg->carrier == PL_GEN_GRE ? next
+			  : cfg->carrier == PL_GEN_GRE ? cfg->gre_ethertype
 						       : 0;
 
 	if (cfg->carrier == PL_GEN_GENEVE) { /* an option of its own */
@@ -234,7 +234,7 @@ static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b,
 		speak_dialect(cfg, &hops[i]);
 	}
 	if (cfg->destination_shim)
-		put_destination(cfg, b, next);
+		put_destination(cfg, b);
 	if (cfg->gpe_chain > 0)
 		h.next = gpe_next(cfg);
 	d->shim = b->len;
