@@ -101,7 +101,7 @@ static void tell_faults(const struct pl_decode *d)
 	if (pl_counter_read(&c->packets) > 0 && pl_counter_read(&c->paths) == 0 &&
 		pl_counter_read(&c->verdicts[PL_V_NOT_TELEMETRY]) > 0)
 		pl_complain(
-			"no telemetry found; reports to a UDP port other than 32766 and 54321 need "
+			"no telemetry found; reports to UDP ports other than the usual 32766 and 54321 need "
 			"--report-port, INT in ordinary packets needs --dscp, --int-port or --marker");
 	pl_buf_done(&text);
 }

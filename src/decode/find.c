@@ -34,17 +34,26 @@ static enum pl_verdict parse(struct job *j, struct pl_int *ret, struct pl_cursor
 	return v;
 }
 
-/* Says whether the bytes, though they do not parse, can hardly be anything but INT: type, reserved bits and
- * version agree. An ordinary payload does so by chance once in half a million. */
+/* Says whether the bytes, though they do not parse, can hardly be anything but INT: type, version and all
+ * reserved bits agree, and there is an instruction. An encrypted payload does so once in two million. */
 static bool resembles_int(struct pl_cursor c)
 {
-	const uint8_t *p = pl_cursor_peek(&c, 5);
+	const uint8_t *p = pl_cursor_peek(&c, 12);
+	unsigned int version;
 
-	if (p == NULL)
+	if (p == NULL || pl_be16(p + 8) == 0)
 		return false;
-	if (p[0] == 0x01 || p[0] == 0x03)
-		return p[1] == 0 && (p[3] & 3) == 0 && p[4] >> 4 <= 1;
-	return ((p[0] & 0xf3) == 0x10 || (p[0] & 0xf3) == 0x30) && p[4] >> 4 == 2 && p[1] != 0;
+	version = p[4] >> 4;
+	if (p[0] == 0x01 || p[0] == 0x03) {
+		/* Generators exist that leave the length 0. */
+		if (p[1] != 0 || (p[3] & 3) != 0)
+			return false;
+		return version == 0 ? p[5] >> 5 == 0 && pl_be16(p + 10) == 0
+				    : version == 1 && (p[5] & 0x7f) == 0 && p[6] >> 5 == 0;
+	}
+	if (((p[0] & 0xf3) != 0x10 && (p[0] & 0xf3) != 0x30) || p[1] == 0)
+		return false;
+	return version == 2 && (p[4] & 1) == 0 && p[5] == 0 && p[6] >> 5 == 0;
 }
 
 /* The ports of the original transport header at c; without one, the flow has none. */
@@ -160,7 +169,8 @@ static enum pl_verdict over_l4(
 			continue;
 		v = parse(j, &ret->in, at[i], PL_INT_OVER_L4, cut);
 		if (v == PL_V_OK ||
-			(v == PL_V_INT_TRUNCATED && (announced || ret->in.layout != NULL))) {
+			(v == PL_V_INT_TRUNCATED &&
+				(announced || (ret->in.layout != NULL && resembles_int(at[i]))))) {
 			ret->have_int = true;
 			ret->announced = announced;
 			ret->added = restore(&ret->flow, &ret->in, p->int_port);

@@ -46,15 +46,21 @@ static inline void check_path(const struct pl_record_batch *b, uint32_t i)
 {
 	const struct pl_path *path = &b->paths[i];
 	const struct pl_hop *hops = &b->hops[b->first_hop[i]];
-	uint32_t all = UINT32_MAX, known = 0;
+	uint32_t all = UINT32_MAX, known = 0, filled = path->present;
 	uint64_t latency = 0;
 
 	must(b->first_hop[i] + path->hop_count <= b->n_hops);
+	/* One place, one of its two meanings. */
+	must((filled & PL_PATH_HAS_lost_count) == 0 || (filled & PL_PATH_HAS_flow_id) == 0);
+	if ((filled & PL_PATH_HAS_lost_count) != 0)
+		filled |= PL_PATH_HAS_flow_id;
 #define PL_PATH_FIELD(off, id, type, ...)                                                          \
-	check_absent(path, path->present, PL_PATH_HAS_##id, off, sizeof(type));                    \
+	check_absent(path, filled, PL_PATH_HAS_##id, off, sizeof(type));                           \
 	known |= PL_PATH_HAS_##id;
+#define PL_PATH_ALIAS(off, member, form, presence, id, ...) known |= PL_PATH_HAS_##id;
 #include "record/fields.def"
 #undef PL_PATH_FIELD
+#undef PL_PATH_ALIAS
 	must((path->present & ~known) == 0);
 	must(path->mode < PL_MODE_MAX && path->report_id != 0);
 	must(path->record_version == PL_RECORD_VERSION);

@@ -706,6 +706,16 @@ def carriers():
          notes=["f_bit_lies"])
     case("F = 0, announced, no INT: the promise was kept", datagram(rep10(inner(b"\xAA" * 30), dqf=4)), {"mode": "xd", "hops": [{"node": 9}]},
          args=["--dscp", "0x17"])
+    for name, payload in (("a WireGuard handshake", hexes("01000000 04aabbcc 00112233") + bytes(range(136))),
+                          ("a DNS query with id 0x0100", hexes("01000100 00010000 00000000 03777777 00000100 01")),
+                          ("encrypted bytes that begin like a 2.x shim", hexes("10055533 29aa7101 80001122 33445566") + bytes(range(64))),
+                          ("encrypted bytes that begin like a 1.0 shim", hexes("01aa0533 1933ff01 80001122 33445566") + bytes(range(64)))):
+        frame = eth4(ip4(17, udp(payload)))
+        case(f"F = 1: {name} is a payload", datagram(rep10(frame)), {"mode": "xd", "hops": [{"node": 9}], "flow": flow()})
+        case(f"F = 1: {name}, cut, is a payload", datagram(rep10(frame[:62])), {"mode": "xd", "hops": [{"node": 9}], "flow": flow()})
+    case("F = 1, cut: bytes that begin like a 2.x shim and have a block's size, but reserved bits",
+         datagram(rep10(eth4(ip4(17, udp(hexes("103055332faae1068000112233445566778899aabbccddeeff") + bytes(range(200)))))[:90])),
+         {"mode": "xd", "hops": [{"node": 9}]})
     case("F = 1 without INT", datagram(rep10(PLAIN)), {"mode": "xd", "hops": [{"node": 9}], "flow": flow(dscp=10)})
 
 
