@@ -10,6 +10,7 @@
 #include "gen/int_gen.h"
 #include "gen/ioam_gen.h"
 #include "gen/replay.h"
+#include "gen/template.h"
 
 #define DEFAULT_START_NS UINT64_C(1700000000000000000)
 #define TRIES_MAX        65536
@@ -45,7 +46,8 @@ struct pl_gen {
 	unsigned int n_turns, next_turn;
 	struct pl_gen_lost
 		*gaps; /* Host-INT, per flow: what its sink has missed since the last packet */
-	struct pl_gen_lost lost; /* to be summarized in this turn */
+	struct pl_templates *templates; /* or NULL */
+	struct pl_gen_lost lost;        /* to be summarized in this turn */
 	/* the last packet given out, for duplicates */
 	bool again;
 	unsigned int last;
@@ -242,6 +244,39 @@ static void set_packet(const struct pl_gen *g, struct pl_packet *pkt, const stru
 	}
 }
 
+/* The usual report from its template, or through the encoder, to be the template. */
+static bool put_usual(struct pl_gen *g, const struct turn *t, uint32_t seq, uint64_t due_ns,
+	unsigned int slot, struct pl_packet *pkt)
+{
+	struct pl_build b = pl_build(g->memory[slot], PL_GEN_PACKET_MAX);
+	struct pl_gen_damage d = { .link = PL_LINK_ETHERNET };
+	struct pl_gen_item item = { .packet = &g->packets[0],
+		.flow = pl_model_flow(g->model, g->packets[0].flow),
+		.hop = t->hop,
+		.why = t->why };
+	uint32_t generation = pl_model_generation(g->model);
+
+	if (g->templates == NULL || t->why != PL_GEN_WHY_SINK)
+		return false;
+	if (pl_templates_put(g->templates, &b, &item, seq, generation)) {
+		g->counters.patched++;
+	} else {
+		size_t at = 0;
+
+		if (!g->cfg.udp)
+			at = pl_int_gen_open_frame(&g->cfg, &b, item.packet->hops[t->hop].node, &d);
+		(void)pl_int_gen_reports(&g->cfg, &b, &item, 1, seq, &d, NULL);
+		if (!g->cfg.udp)
+			pl_end_ip(&b, at);
+		assert(!b.full);
+		pl_templates_learn(g->templates, &b, &item, &d, generation);
+	}
+	g->truth_n[slot] = 1;
+	g->counters.reports++;
+	set_packet(g, pkt, &b, &d, due_ns);
+	return true;
+}
+
 /* The datagram or packet of a turn into slot `slot`. */
 static void put_turn(struct pl_gen *g, const struct turn *t, uint32_t seq, uint64_t due_ns,
 	unsigned int slot, struct pl_packet *pkt)
@@ -253,6 +288,8 @@ static void put_turn(struct pl_gen *g, const struct turn *t, uint32_t seq, uint6
 	struct pl_gen_truth *truth = truth_at(g, slot);
 	unsigned int n = t->n;
 
+	if (put_usual(g, t, seq, due_ns, slot, pkt))
+		return;
 	for (unsigned int i = 0; i < t->n; i++)
 		items[i] = (struct pl_gen_item){ &g->packets[i],
 			pl_model_flow(g->model, g->packets[i].flow), t->hop, t->why, t->first,
@@ -486,7 +523,7 @@ static int resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag)
 }
 
 /* Whether the longest datagram fits: headers of every level, the stack of the longest path, payload. */
-static int check_size(const struct pl_gen *g, struct pl_diag *diag)
+static int check_size(const struct pl_gen *g, size_t *ret_bytes, struct pl_diag *diag)
 {
 	const struct pl_gen_cfg *cfg = &g->cfg;
 	unsigned int stack =
@@ -496,6 +533,7 @@ static int check_size(const struct pl_gen *g, struct pl_diag *diag)
 	if (cfg->ioam.options != 0) /* a trace, and all the others, are an option each */
 		stack = 5 * 257;
 	need = 256 + (size_t)cfg->reports_per_datagram * (384 + stack + cfg->payload);
+	*ret_bytes = need;
 	if (need <= PL_GEN_PACKET_MAX)
 		return 0;
 	pl_diag_set(diag,
@@ -508,6 +546,7 @@ int pl_gen_new(struct pl_gen **ret, const struct pl_gen_cfg *cfg, struct pl_diag
 {
 	struct pl_gen *g = calloc(1, sizeof(*g));
 	unsigned int nodes;
+	size_t bytes;
 	int r = -ENOMEM;
 
 	if (g == NULL)
@@ -526,7 +565,10 @@ int pl_gen_new(struct pl_gen **ret, const struct pl_gen_cfg *cfg, struct pl_diag
 	r = pl_model_new(&g->model, &g->cfg, diag);
 	if (r < 0)
 		goto fail;
-	r = check_size(g, diag);
+	r = check_size(g, &bytes, diag);
+	if (r < 0)
+		goto fail;
+	r = pl_templates_new(&g->templates, &g->cfg, bytes);
 	if (r < 0)
 		goto fail;
 	r = -ENOMEM;
@@ -561,6 +603,7 @@ void pl_gen_free(struct pl_gen *gen)
 		return;
 	pl_model_free(gen->model);
 	free(gen->topology);
+	pl_templates_free(gen->templates);
 	free(gen->gaps);
 	free(gen->exporters);
 	free(gen->memory);

@@ -209,8 +209,9 @@ struct pl_gen_cfg {
 	unsigned int n_malform;
 	struct pl_gen_ioam ioam; /* instead of INT */
 	/* the interface */
-	bool udp;   /* give UDP payloads (PL_LINK_UDP), as from one socket, instead of frames */
-	bool truth; /* keep the truth about the batch: pl_gen_truth */
+	bool udp;     /* give UDP payloads (PL_LINK_UDP), as from one socket, instead of frames */
+	bool general; /* encode every packet anew (gen/template.h): the same bytes, more slowly */
+	bool truth;   /* keep the truth about the batch: pl_gen_truth */
 };
 
 struct pl_gen;
@@ -237,6 +238,7 @@ struct pl_gen_counters {
 	uint64_t packets, bytes, reports;               /* given out */
 	uint64_t lost, duplicated, reordered, restarts; /* done to the reports */
 	uint64_t dropped, queue_reports, flushes, summaries, malformed;
+	uint64_t patched;  /* made from a template */
 	uint64_t unrouted; /* turns of flows that had no way through the network */
 };
 const struct pl_gen_counters *pl_gen_counters(const struct pl_gen *gen);

@@ -54,6 +54,83 @@ static void test_same_seed_same_bytes(void)
 	ok(hash_run(&a, NULL) != hash_run(&c, NULL), "another seed gives others");
 }
 
+/* Reports made from templates are byte for byte those of the encoder. */
+static void test_templates(void)
+{
+	static const uint16_t bitmaps[] = { 0xfd00, 0xff00, 0x8000, 0xff80, 0xdc00, 0xff81 };
+	uint64_t k = 0;
+	unsigned int forms = 0;
+
+	for (int report = PL_GEN_REPORT_V05; report <= PL_GEN_REPORT_V20; report++)
+		for (int version = PL_GEN_INT_V05; version <= PL_GEN_INT_V21; version++)
+			for (int inner = PL_GEN_ETHERNET; inner <= PL_GEN_IP; inner++)
+				for (unsigned int v = 0; v < 8; v++, k++) {
+					struct pl_gen_cfg cfg = {
+						.seed = 9000 + k,
+						.count = 600,
+						.flows = 9,
+						.rate = 100,
+						.report = (enum pl_gen_report)report,
+						.version = (enum pl_gen_version)version,
+						.inner = (enum pl_gen_inner)inner,
+						.bitmap = bitmaps[k % 6] &
+							  (version == PL_GEN_INT_V21 ? 0xffff
+										     : 0xff00),
+						.carrier = v & 1 ? PL_GEN_TCP : PL_GEN_UDP,
+						.udp = v & 2,
+						.outer_ip = v & 4 ? 6 : 4,
+						.inner_ip = k % 3 == 0 ? 6 : 4,
+						.sink = report == PL_GEN_REPORT_V20
+								? (enum pl_gen_sink)(k % 4)
+								: PL_GEN_SINK_AUTO,
+						.payload = (uint16_t)(k % 40),
+						.tcp_options = (uint8_t)(k % 4),
+						.tcp_before_options = k % 5 == 0,
+						.source_words =
+							version == PL_GEN_INT_V21 ? k % 3 : 0,
+						.dialect = version == PL_GEN_INT_V10 && k % 2
+								   ? PL_DIALECT_INTCOLLECTOR
+								   : PL_DIALECT_SPEC,
+						.max_hops = k % 7 == 0 ? 2 : 0,
+						.drop = 0.05,
+						.duplicate = 0.05,
+						.queue_report = 60,
+						.clock_offset_ns = 100000,
+						.hw_id = (uint8_t)(k % 64),
+						.ip_options = k % 11 == 0 ? 2 : 0,
+						.destination_shim = k % 13 == 0,
+						.first_seq = 0x3fff80,
+						.n_events = 1,
+						.events = { { PL_GEN_EVENT_PATH,
+							.at_ns = 1000000000,
+							.duration_ns = 2000000000 } },
+					};
+					struct pl_gen *g;
+					uint64_t general, fast;
+
+					if (cfg.dialect == PL_DIALECT_INTCOLLECTOR)
+						cfg.bitmap = 0xff00;
+					if (pl_gen_new(&g, &cfg, NULL) < 0)
+						continue;
+					while (pl_gen_next(g, UINT64_MAX, &batch) > 0)
+						;
+					ok(inner == PL_GEN_VXLAN || cfg.max_hops != 0 ||
+							cfg.bitmap == 0x8000 ||
+							pl_gen_counters(g)->patched > 300,
+						"%" PRIu64 " of 600 from templates",
+						pl_gen_counters(g)->patched);
+					pl_gen_free(g);
+					fast = hash_run(&cfg, NULL);
+					cfg.general = true;
+					general = hash_run(&cfg, NULL);
+					ok(fast == general,
+						"template: report %d int %d inner %d variant %u seed %" PRIu64,
+						report, version, inner, v, cfg.seed);
+					forms++;
+				}
+	ok(forms > 200, "%u forms", forms);
+}
+
 static void test_time(void)
 {
 	struct pl_gen_cfg cfg = { .rate = 1000, .duration_ns = 2000000000, .start_ns = 5000000000 };
@@ -313,6 +390,7 @@ static void test_replays(void)
 int main(void)
 {
 	test_same_seed_same_bytes();
+	test_templates();
 	test_time();
 	test_loss_is_counted();
 	test_events();

@@ -481,6 +481,11 @@ const struct pl_flow *pl_model_flow(const struct pl_model *m, uint32_t flow)
 	return &m->flows[flow].key;
 }
 
+uint32_t pl_model_generation(const struct pl_model *m)
+{
+	return m->generation;
+}
+
 struct pl_rng *pl_model_rng(struct pl_model *m)
 {
 	return &m->rng;
