@@ -57,7 +57,8 @@ format: deps
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 vectors-update: release
-	@tests/vectors/run --update $(BUILD)/release/src/cli/pathline $(NAME)
+	@$(call NINJA,release)
+	@tests/vectors/run --update $(BUILD)/release/src/cli/pathline $(BUILD)/release/tests/vectors $(NAME)
 
 man: release
 
