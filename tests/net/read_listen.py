@@ -351,6 +351,17 @@ def test_pages():
         ok(run("read", "--where", text, "/dev/null")[0] == 1, f"the manual's example compiles: {text}")
 
 
+def test_config():
+    """What --ioam-time says, as a configuration says it; and a limit that no 32-bit clock could keep."""
+    for text, want, place in ((b'decode:\n  ioam_time: ["123=ptp", "0x7c=ntp"]\n', 0, ""),
+                              (b'decode:\n  ioam_time: ["123=gps"]\n', 78, ":2:15"),
+                              (b'decode:\n  ioam_time: ["65536=ptp"]\n', 78, ":2:15"),
+                              (b"decode:\n  latency_max: 4s\n", 0, ""),
+                              (b"decode:\n  latency_max: 5s\n", 78, ":2:16")):
+        code, _, err = run("config", "check", "-", stdin=text)
+        ok(code == want and place in err, f"configuration {text!r}: {want}", f"{code} {err}")
+
+
 def main():
     rng = random.Random(20261120)
     truth = [make(rng, seq) for seq in range(60)]
@@ -364,6 +375,7 @@ def main():
         test_where(path, records)
         test_stats(path, records)
         test_pages()
+        test_config()
         test_bad_input(folder, path, data, records)
         test_listen.began = time.monotonic()
         test_listen(truth)
