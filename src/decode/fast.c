@@ -121,7 +121,7 @@ static inline const struct hop_plan *int_header(
 	} else {
 		return NULL;
 	}
-	slot = pl_int_layout_slot(key);
+	slot = pl_int_layout_place(j->d->plan_keys, key);
 	plan = &j->d->plans[slot];
 	/* Only layouts the general way has found before: their blocks have words. */
 	if (j->d->plan_keys[slot] != key || !plan->usual || words < 4)

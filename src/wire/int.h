@@ -85,8 +85,8 @@ struct pl_int_layout {
 /* How to read what the bytes cannot tell. */
 enum pl_queue_word { PL_QUEUE_WORD_AUTO, PL_QUEUE_WORD_8_24, PL_QUEUE_WORD_16_16 };
 
-/* Layouts already found, owned by one decoder: direct-mapped, never grows. Zeroed = empty. */
-#define PL_INT_CACHE_SLOTS 64
+/* Layouts already found, owned by one decoder: each key has two places, never grows. Zeroed = empty. */
+#define PL_INT_CACHE_SLOTS 128
 struct pl_int_cache {
 	uint64_t key[PL_INT_CACHE_SLOTS]; /* 0 = empty */
 	struct pl_int_layout layout[PL_INT_CACHE_SLOTS];
@@ -107,9 +107,20 @@ static inline uint64_t pl_int_layout_key(unsigned int version, uint16_t bitmap,
 	       (uint64_t)has_ds << 18 | (uint64_t)version << 16 | hop_words;
 }
 
+/* A key's first place; the second is the other one of the pair (slot ^ 1). */
 static inline uint32_t pl_int_layout_slot(uint64_t key)
 {
-	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 58);
+	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 57);
+}
+
+/* Where a key is among `keys`, or where it should go: of its two places a free one, else the first. */
+static inline uint32_t pl_int_layout_place(const uint64_t *keys, uint64_t key)
+{
+	uint32_t slot = pl_int_layout_slot(key);
+
+	if (__builtin_expect(keys[slot] == key, 1))
+		return slot;
+	return keys[slot ^ 1] == key || (keys[slot] != 0 && keys[slot ^ 1] == 0) ? slot ^ 1 : slot;
 }
 
 /*

@@ -44,7 +44,7 @@ static const struct pl_int_layout *layout_of(
 	bool has_ds = ret->ds_id != 0;
 	uint64_t key =
 		pl_int_layout_key(ret->version, ret->bitmap, ret->hop_words, has_ds, prefer, hints);
-	uint32_t slot = pl_int_layout_slot(key);
+	uint32_t slot = pl_int_layout_place(cache->key, key);
 	struct pl_int_layout *l = &cache->layout[slot];
 
 	if (__builtin_expect(cache->key[slot] == key, 1))
