@@ -13,6 +13,8 @@
 #define DEFAULT_LATENCY_MAX UINT64_C(2000000000)
 #define GENEVE_INT_CLASS    0x0103
 
+#define PLANS_BYTES         ((PL_INT_CACHE_SLOTS + OWN_PLANS) * sizeof(struct hop_plan))
+
 /* Packets whose first lines are fetched before their turn: a report's headers and three hops are four lines. */
 #define PREFETCH_AHEAD      4
 
@@ -65,9 +67,11 @@ int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *option
 
 	r = -ENOMEM;
 	d->decode_hops = hops_decode_best();
-	d->plans = aligned_alloc(64, (PL_INT_CACHE_SLOTS * sizeof(*d->plans) + 63) / 64 * 64);
+	d->plans = aligned_alloc(64, PLANS_BYTES);
 	if (d->plans == NULL)
 		goto fail;
+	memset(d->plans, 0, PLANS_BYTES);
+	d->own_plans = d->plans + PL_INT_CACHE_SLOTS;
 	d->profiles = calloc(options->n_profiles + 1, sizeof(*d->profiles));
 	if (d->profiles == NULL)
 		goto fail;
@@ -108,7 +112,7 @@ uint64_t pl_decode_memory(const struct pl_decode_options *options)
 {
 	struct pl_decode_options o = with_defaults(options);
 
-	return sizeof(struct pl_decode) + PL_INT_CACHE_SLOTS * sizeof(struct hop_plan) +
+	return sizeof(struct pl_decode) + PLANS_BYTES +
 	       (o.n_profiles + 1) * sizeof(struct pl_profile) + exporters_memory(o.max_exporters) +
 	       paths_memory(o.max_paths);
 }

@@ -642,7 +642,7 @@ static void some_report(struct pl_rng *rng)
 		.dscp = 9,
 		.hops_left = 2 };
 	unsigned int n = (unsigned int)pl_rng_below(rng, 8);
-	struct pl_int_hop hop[8];
+	struct pl_int_hop hop[8], own = { .ingress_ts = 40000, .egress_ts = 40900, .queue = 3 };
 	size_t ip, in_ip, at;
 
 	memset(hop, 0, sizeof(hop));
@@ -670,11 +670,19 @@ static void some_report(struct pl_rng *rng)
 		flow.proto = PL_IP_TCP;
 	if (pl_rng_below(rng, 8) == 0)
 		flow.dport = tunnels[pl_rng_below(rng, 3)];
+	if (pl_rng_below(rng, 3) == 0) {
+		/* Metadata in the report's own header, mostly of the same values as the stack's. */
+		h.md_bits = pl_rng_below(rng, 4) ? in.bitmap & 0x7f80 : (uint16_t)pl_rng_u64(rng);
+		if (!v2)
+			h.md_bits &= 0x3f;
+		own.have = pl_rng_below(rng, 20) ? 0xffff : (uint32_t)pl_rng_u64(rng);
+		h.node = (uint32_t)pl_rng_below(rng, 20);
+	}
 	begin();
 	pl_put_eth(&b, PL_ETH_IPV4, 0);
 	ip = pl_put_ip(&b, &from, 64, 0);
 	pl_report_put_group(&b, &h);
-	at = pl_report_put(&b, &h, NULL);
+	at = pl_report_put(&b, &h, &own);
 	pl_put_eth(&b, PL_ETH_IPV4, 0);
 	in_ip = pl_put_ip(&b, &flow, 62, 0);
 	(void)pl_int_put(&b, &in, hop, n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The usual report, straight through: Ethernet, IPv4 and UDP (or a socket's payload), one report of v1.0 or
- * v2.0 without metadata of its own, an inner Ethernet frame with IPv4 and UDP or TCP, an INT-MD header of v1.0
+ * v2.0, in v2.0 also with the reporting node's metadata, an inner Ethernet frame with IPv4 and UDP or TCP, an INT-MD header of v1.0
  * or v2.x with at least one hop and nothing out of the ordinary. Whatever else a packet is, this says false
  * before it has changed anything, and the general way (report.c, find.c) decides: that way is the definition,
  * and decode_test.c and the fuzzer hold this one against it, record by record.
@@ -31,22 +31,47 @@ struct usual_report {
 	uint32_t node, seq;
 	uint16_t flags; /* PL_FLAG_* */
 	uint8_t hw_id, version;
+	const struct hop_plan *own; /* of the node's own metadata; NULL = there are none */
+	const uint8_t *own_block;
 };
 
+/* v2.0, 3.4.1: RepMdBits:16, domain id:16, domain's bits and status, then the metadata; at u of the datagram.
+ * Only metadata that fill MDLength. Returns the bytes they take, or 0. */
+static inline unsigned int own_metadata(
+	struct job *j, struct usual_report *r, const uint8_t *u, unsigned int md_words)
+{
+	const uint16_t bitmap = pl_be16(u);
+
+	/* Reserved bits raise a note; bit 15 is the drop reason. */
+	if (bitmap == 0 || (bitmap & ~0x7f80u) != 0)
+		return 0;
+	r->own = own_plan_of(j->d, bitmap);
+	r->own_block = u + 8;
+	return r->own == NULL || r->own->layout.words != md_words ? 0 : 8 + 4 * md_words;
+}
+
 /* The report header at u, left bytes of datagram; the size of the header, or 0. */
-static inline unsigned int report_header(struct usual_report *r, const uint8_t *u, size_t left)
+static inline unsigned int report_header(
+	struct job *j, struct usual_report *r, const uint8_t *u, size_t left)
 {
 	const uint32_t w = pl_be32(u), v = pl_be32(u + 8);
 
 	r->node = pl_be32(u + 4);
-	/* v2.0: a group of one: RepType 0, InType Ethernet, to the end of the datagram, F, not I. */
-	if (w >> 28 == 2 && (v & 0xff000030) == 0x03000020 &&
+	r->own = NULL;
+	r->own_block = NULL;
+	/* v2.0: a group of one: RepType 0 or 1, InType Ethernet, to the end of the datagram, F, not I. */
+	if (w >> 28 == 2 && (v & 0xef000030) == 0x03000020 &&
 		((v >> 16 & 0xff) * 4 == left - 12 || (v >> 16 & 0xff) == 0xff)) {
 		r->version = PL_REPORT_V20;
 		r->flags = (uint16_t)(PL_FLAG_TRACKED | (v >> 7 & 1) * PL_FLAG_DROPPED |
 				      (v >> 6 & 1) * PL_FLAG_CONGESTED);
 		r->hw_id = w >> 22 & 0x3f;
 		r->seq = w & 0x3fffff;
+		if ((v & 0x10000000) != 0) {
+			unsigned int md = own_metadata(j, r, u + 12, v >> 8 & 0xff);
+
+			return md == 0 ? 0 : 12 + md;
+		}
 		return 12;
 	}
 	/* v1.0: Length 4, NProt Ethernet, no RepMdBits, F. */
@@ -172,6 +197,28 @@ static inline bool outer(
 	return true;
 }
 
+/* The reporting node's own metadata into `hop`, the last of the path. False when the general way must look:
+ * a value is missing, or the stack has the node already. */
+static inline bool own_hop(struct job *j, const struct pl_path *path, struct pl_hop *hop,
+	const struct usual_report *r, const struct pl_int *in)
+{
+	if (pl_be32(in->stack + in->layout->off[PL_INT_F_NODE]) == r->node ||
+		(size_t)(r->own_block - j->pkt->data) < r->own->window_back ||
+		j->d->decode_hops(hop, r->own, r->own_block, 1, path))
+		return false;
+	hop->node = r->node;
+	hop->present |= PL_HOP_HAS_node;
+	hop->index = in->hops;
+	return true;
+}
+
+/* Hops of both plans have the same values. */
+static inline bool alike(const struct hop_plan *stack, const struct hop_plan *own)
+{
+	return stack->present == (own->present | PL_HOP_HAS_node) &&
+	       stack->time_bits == own->time_bits;
+}
+
 bool decode_usual(struct job *j)
 {
 	struct pl_cursor c;
@@ -183,7 +230,7 @@ bool decode_usual(struct job *j)
 	const struct hop_plan *plan;
 	struct pl_path *path;
 	struct pl_hop *hops;
-	unsigned int header;
+	unsigned int header, n;
 
 	if (!outer(j, &c, &exporter, &exporter_port))
 		return false;
@@ -191,7 +238,7 @@ bool decode_usual(struct job *j)
 		j->profile = profile_of(j->d, &exporter);
 	if (pl_cursor_left(&c) < INSIDE || !j->profile->usual)
 		return false;
-	header = report_header(&r, c.pos, pl_cursor_left(&c));
+	header = report_header(j, &r, c.pos, pl_cursor_left(&c));
 	if (header == 0)
 		return false;
 	pl_cursor_skip(&c, header);
@@ -202,12 +249,18 @@ bool decode_usual(struct job *j)
 	if (plan == NULL)
 		return false;
 
-	/* From here on it is this kind of packet. */
-	account(j, &exporter, r.node, r.hw_id, r.seq, r.version);
 	path = begin_path(j);
 	hops = hops_of(j);
 	*path = plan->path;
 	path->ts_ns = j->pkt->ts_ns;
+	path->report_id = j->d->next_report_id;
+	n = in.hops;
+	if (r.own != NULL && !own_hop(j, path, &hops[n++], &r, &in))
+		return false;
+
+	/* From here on it is this kind of packet. */
+	j->d->next_report_id++;
+	account(j, &exporter, r.node, r.hw_id, r.seq, r.version);
 	path->exporter = exporter;
 	path->exporter_port = exporter_port;
 	path->report_version = r.version;
@@ -221,16 +274,17 @@ bool decode_usual(struct job *j)
 	path->dport = pl_be16(l4 + 2);
 	path->proto = p[23];
 	path->dscp = in.dscp;
-	path->report_id = j->d->next_report_id++;
 	/* The window of a plan lies within the packet: more headers than that are before the stack. */
-	if (__builtin_expect(!j->d->decode_hops(hops, plan, in.stack, in.hops, path), 1)) {
-		derive_uniform(j, path, hops, in.hops, plan->present);
+	if (__builtin_expect(!j->d->decode_hops(hops, plan, in.stack, in.hops, path) &&
+				     (r.own == NULL || alike(plan, r.own)),
+		    1)) {
+		derive_uniform(j, path, hops, n, plan->present);
 	} else {
 		path->present &= ~(uint32_t)(PL_PATH_HAS_path_id | PL_PATH_HAS_latency_ns);
 		j->links = UINT_MAX;
-		(void)hops_from_stack_plain(j, path, hops, &in, plan);
-		derive(j, path, hops, in.hops);
+		(void)hops_from_stack(j, path, hops, &in, plan);
+		derive(j, path, hops, n);
 	}
-	commit_path(j, path, in.hops);
+	commit_path(j, path, n);
 	return true;
 }

@@ -256,6 +256,19 @@ void plan_make(struct hop_plan *plan, const struct pl_int_layout *layout)
 	plan_usual(plan);
 }
 
+const struct hop_plan *own_plan_of(struct pl_decode *d, uint16_t bitmap)
+{
+	struct hop_plan *plan = &d->own_plans[(bitmap >> 7 ^ bitmap >> 10) % OWN_PLANS];
+	struct pl_int_layout layout;
+
+	if (__builtin_expect(plan->layout.bitmap != bitmap, 0)) {
+		if (pl_int_layout_make(&layout, PL_INT_V20, bitmap, 0, PL_DIALECT_SPEC) < 0)
+			return NULL;
+		plan_make(plan, &layout);
+	}
+	return plan;
+}
+
 void hop_decode_plain(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l)
 {
 	if (l->ts64)

@@ -96,6 +96,7 @@ uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint
 /* ---- decode.c ---- */
 
 struct hop_plan;
+#define OWN_PLANS 8
 
 /* The whole stack into hops, source first, but for what derive() fills; true when some value is missing,
  * which is the plain decoder's business: then nothing written counts. */
@@ -108,6 +109,8 @@ struct pl_decode {
 	struct pl_int_cache cache;
 	struct hop_plan *plans; /* of the layouts in cache, by slot; valid when the keys agree */
 	uint64_t plan_keys[PL_INT_CACHE_SLOTS];
+	struct hop_plan
+		*own_plans; /* of metadata in report headers, by their bitmap: OWN_PLANS of them */
 	hops_decode_fn *decode_hops; /* the best version for this processor */
 	struct exporters exporters;
 	struct paths paths;
@@ -261,6 +264,10 @@ static inline const struct hop_plan *plan_of(
 	}
 	return plan;
 }
+
+/* The plan for the reporting node's own metadata in a v2.0 report header. Their words are those of an INT v2.x
+ * block without a node id. */
+const struct hop_plan *own_plan_of(struct pl_decode *d, uint16_t bitmap);
 
 /* One block, every case. Leaves index, ts_ns, report_id. */
 void hop_decode_plain(struct pl_hop *h, const uint8_t *block, const struct pl_int_layout *l);
