@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The whole decoder, packet to records, for every link type and for options that change its way. The first
- * byte picks them; the rest is one packet, given whole and then cut in the middle, as a capture would.
+ * byte picks them: the link (modulo 6), the options (bits 4, 5 and 7), the older vector code (bit 6). The
+ * rest is one packet, given whole and then cut in the middle, as a capture would.
  *
  * Every record is checked for itself; the shortcut for the usual report and the vector code must give what
  * the general way gives, byte by byte.
@@ -12,6 +13,8 @@ enum { PATHS = 64, HOPS = 512 };
 
 static struct pl_decode *decoders[DECODERS], *general[DECODERS];
 static struct pl_record_batch batch, other;
+static hops_decode_fn *best;
+static bool have_avx2;
 
 /* Batches are larger than what two packets hold; a flush would mean that one report is too many for it. */
 static void no_flush(struct pl_record_batch *b, void *arg)
@@ -30,6 +33,8 @@ static void make_decoders(void)
 		general[i] = make_decoder(i, &small);
 		only_general(general[i]);
 	}
+	best = hops_decode_best();
+	have_avx2 = __builtin_cpu_supports("avx2");
 	must(pl_record_batch_init(&batch, PATHS, HOPS) == 0);
 	must(pl_record_batch_init(&other, PATHS, HOPS) == 0);
 	batch.flush = no_flush;
@@ -60,7 +65,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		make_decoders();
 	if (size < 1)
 		return 0;
-	way = data[0] >> 4 & 3;
+	way = (data[0] >> 4 & 3) + (data[0] >> 5 & 4);
+	if (way >= DECODERS)
+		way = 0;
+	/* Whichever vector code this processor has, the other version is tried as well. */
+	decoders[way]->decode_hops = (data[0] & 0x40) != 0 && have_avx2 ? hops_decode_avx2 : best;
 	in.n = 2;
 	for (unsigned int i = 0; i < in.n; i++) {
 		struct pl_packet *p = &in.pkts[i];

@@ -121,8 +121,9 @@ static inline void only_general(struct pl_decode *d)
 }
 
 /* Decoders with different ways through the code: plain; INT by DSCP, and anything a report; INT by port and
- * marker; TCP and embedding pinned, times in microseconds. `more` is set on top. */
-enum { DECODERS = 4 };
+ * marker; TCP and embedding pinned, times in microseconds; v0.4; the clocks IOAM may use. `more` is set on
+ * top. */
+enum { DECODERS = 6 };
 
 static inline struct pl_decode *make_decoder(unsigned int way, const struct pl_decode_options *more)
 {
@@ -142,9 +143,6 @@ static inline struct pl_decode *make_decoder(unsigned int way, const struct pl_d
 		profile.marker_set = true;
 		profile.marker = UINT64_C(0xaaaaaaaabbbbbbbb);
 		o.gre_int_ethertype = 0x88b5;
-		o.ioam_namespaces[0] = (struct pl_ioam_namespace){ 1, PL_IOAM_TIME_PTP };
-		o.ioam_namespaces[1] = (struct pl_ioam_namespace){ 2, PL_IOAM_TIME_NTP };
-		o.n_ioam_namespaces = 2;
 		break;
 	case 3:
 		profile.tcp_placement = PL_TCP_BEFORE_OPTIONS;
@@ -154,6 +152,19 @@ static inline struct pl_decode *make_decoder(unsigned int way, const struct pl_d
 		profile.dscp_mask = 1;
 		profile.timestamp_unit = PL_UNIT_US;
 		profile.latency_unit = PL_UNIT_US;
+		break;
+	case 4:
+		profile.hints.dialect = PL_DIALECT_V04;
+		profile.hints.dialect_pinned = true;
+		break;
+	case 5:
+		profile.prefix_bits = 97; /* half of IPv4 */
+		profile.prefix.b[10] = profile.prefix.b[11] = 0xff;
+		profile.report_version = 1 + PL_REPORT_V20;
+		o.ioam_namespaces[0] = (struct pl_ioam_namespace){ 0, PL_IOAM_TIME_NTP };
+		o.ioam_namespaces[1] = (struct pl_ioam_namespace){ 1, PL_IOAM_TIME_PTP };
+		o.ioam_namespaces[2] = (struct pl_ioam_namespace){ 123, PL_IOAM_TIME_PTP };
+		o.n_ioam_namespaces = 3;
 		break;
 	default:
 		break;
