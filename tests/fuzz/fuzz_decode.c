@@ -2,21 +2,22 @@
 /*
  * The whole decoder, packet to records, for every link type and for options that change its way. The first
  * byte picks them: the link (modulo 6), the options (bits 4, 5 and 7), the older vector code (bit 6). The
- * rest is one packet, given whole and then cut in the middle, as a capture would.
+ * rest is one packet, given whole, then cut in the middle, as a capture would, and whole again: the shortcut
+ * takes layouts that were found before.
  *
  * Every record is checked for itself; the shortcut for the usual report and the vector code must give what
  * the general way gives, byte by byte.
  */
 #include "records.h"
 
-enum { PATHS = 64, HOPS = 512 };
+enum { PACKETS = 3, PATHS = 64, HOPS = 768 };
 
 static struct pl_decode *decoders[DECODERS], *general[DECODERS];
 static struct pl_record_batch batch, other;
 static hops_decode_fn *best;
 static bool have_avx2;
 
-/* Batches are larger than what two packets hold; a flush would mean that one report is too many for it. */
+/* Many small reports in a datagram may fill it. */
 static void no_flush(struct pl_record_batch *b, void *arg)
 {
 	(void)arg;
@@ -43,7 +44,7 @@ static void make_decoders(void)
 
 static void same(const struct pl_decode *a, const struct pl_decode *b)
 {
-	for (unsigned int i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < PACKETS; i++) {
 		const struct pl_outcome *x = &pl_decode_outcomes(a)[i];
 		const struct pl_outcome *y = &pl_decode_outcomes(b)[i];
 
@@ -70,12 +71,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		way = 0;
 	/* Whichever vector code this processor has, the other version is tried as well. */
 	decoders[way]->decode_hops = (data[0] & 0x40) != 0 && have_avx2 ? hops_decode_avx2 : best;
-	in.n = 2;
+	in.n = PACKETS;
 	for (unsigned int i = 0; i < in.n; i++) {
 		struct pl_packet *p = &in.pkts[i];
 
 		p->data = data + 1;
-		p->len = (uint32_t)(i == 0 ? size - 1 : (size - 1) / 2);
+		p->len = (uint32_t)(i == 1 ? (size - 1) / 2 : size - 1);
 		p->wire_len = (uint32_t)(size - 1);
 		p->ts_ns = UINT64_C(1700000000000000000);
 		p->link = data[0] % PL_LINK_MAX;
