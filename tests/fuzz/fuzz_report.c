@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			must(report.inner.pos >= data && report.inner.pos <= report.inner.end &&
 				report.inner.end <= data + size);
 		/* The drop summary and the shim of Host-INT are only read. */
-		if (report.form == PL_REPORT_LOCAL && size < 4096 &&
+		if (report.verdict == PL_V_OK && report.form == PL_REPORT_LOCAL && size < 4096 &&
 			(report.version != PL_REPORT_V05 || (data[1] & 0xf) < 3))
 			again(&report, report.version == PL_REPORT_V05 ? data[1] & 0xf : 0);
 	}
