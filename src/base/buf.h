@@ -13,16 +13,16 @@
 #include <string.h>
 
 struct pl_buf {
-	char *data;    /* NUL-terminated once anything was added; NULL before */
-	size_t len;    /* bytes, without the terminator */
-	size_t cap;    /* allocated, with room for the terminator */
-	size_t limit;  /* refuse to hold more bytes than this, 0 = none; set it before the first byte */
+	char *data; /* NUL-terminated once anything was added; NULL before */
+	size_t len; /* bytes, without the terminator */
+	size_t cap; /* allocated, with room for the terminator */
+	size_t limit; /* refuse to hold more bytes than this, 0 = none; set it before the first byte */
 	bool failed;
 };
 
 void pl_buf_init(struct pl_buf *buf);
 void pl_buf_done(struct pl_buf *buf);
-void pl_buf_reset(struct pl_buf *buf);  /* empties, keeps the memory, clears failed */
+void pl_buf_reset(struct pl_buf *buf); /* empties, keeps the memory, clears failed */
 
 /* The slow half of pl_buf_reserve. */
 char *pl_buf_grow(struct pl_buf *buf, size_t n);
@@ -69,6 +69,7 @@ static inline void pl_buf_chr(struct pl_buf *buf, char c)
 
 void pl_buf_u64(struct pl_buf *buf, uint64_t v);
 void pl_buf_i64(struct pl_buf *buf, int64_t v);
-void pl_buf_hex64(struct pl_buf *buf, uint64_t v);  /* 16 digits, lower case, no prefix */
-void pl_buf_double(struct pl_buf *buf, double v);   /* shortest form that reads back; NaN, +Inf, -Inf */
+void pl_buf_hex64(struct pl_buf *buf, uint64_t v); /* 16 digits, lower case, no prefix */
+void pl_buf_double(
+	struct pl_buf *buf, double v); /* shortest form that reads back; NaN, +Inf, -Inf */
 void pl_buf_printf(struct pl_buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

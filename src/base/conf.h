@@ -26,19 +26,19 @@
 
 enum pl_conf_type {
 	PL_CONF_END,
-	PL_CONF_BOOL,      /* bool */
-	PL_CONF_U64,       /* uint64_t */
-	PL_CONF_DOUBLE,    /* double */
-	PL_CONF_SIZE,      /* uint64_t, bytes */
-	PL_CONF_DURATION,  /* uint64_t, ns */
-	PL_CONF_STRING,    /* char *, heap, owned by the configuration; NULL when absent without default */
-	PL_CONF_CHOICE,    /* unsigned int, index into `choices` */
-	PL_CONF_STRINGS,   /* struct pl_conf_list of char * */
-	PL_CONF_LIST,      /* struct pl_conf_list of structures described by `rows` */
+	PL_CONF_BOOL,     /* bool */
+	PL_CONF_U64,      /* uint64_t */
+	PL_CONF_DOUBLE,   /* double */
+	PL_CONF_SIZE,     /* uint64_t, bytes */
+	PL_CONF_DURATION, /* uint64_t, ns */
+	PL_CONF_STRING, /* char *, heap, owned by the configuration; NULL when absent without default */
+	PL_CONF_CHOICE,  /* unsigned int, index into `choices` */
+	PL_CONF_STRINGS, /* struct pl_conf_list of char * */
+	PL_CONF_LIST,    /* struct pl_conf_list of structures described by `rows` */
 };
 
 struct pl_conf_list {
-	void *items;  /* heap array */
+	void *items; /* heap array */
 	size_t n;
 };
 
@@ -46,14 +46,14 @@ struct pl_conf_row {
 	const char *key;
 	enum pl_conf_type type;
 	size_t offset;
-	const char *def;                 /* default as it would be written, lists as "[a, b]"; NULL =
+	const char *def;   /* default as it would be written, lists as "[a, b]"; NULL =
 					    absent/zero. For a required row the template's example */
-	uint64_t min, max;               /* inclusive range of a number, of a list's length; max 0 = no end */
-	const char *help;                /* one sentence */
-	const char *const *choices;      /* CHOICE: NULL-terminated */
-	const struct pl_conf_row *rows;  /* LIST */
-	size_t item_size;                /* LIST */
-	bool required;                   /* within its map */
+	uint64_t min, max; /* inclusive range of a number, of a list's length; max 0 = no end */
+	const char *help;  /* one sentence */
+	const char *const *choices;     /* CHOICE: NULL-terminated */
+	const struct pl_conf_row *rows; /* LIST */
+	size_t item_size;               /* LIST */
+	bool required;                  /* within its map */
 	/* extra check of a STRING value (a URI, an address): 0, or negative with diag text set */
 	int (*check)(const char *value, struct pl_diag *diag);
 };
@@ -67,8 +67,8 @@ int pl_conf_parse(const struct pl_conf_row *rows, const char *name, const char *
 	void *ret_conf, struct pl_diag *diag);
 
 /* pl_file_read ("-" is standard input), then pl_conf_parse. Also the errors of reading, with diag. */
-int pl_conf_load(const struct pl_conf_row *rows, const char *path, void *ret_conf,
-	struct pl_diag *diag);
+int pl_conf_load(
+	const struct pl_conf_row *rows, const char *path, void *ret_conf, struct pl_diag *diag);
 
 /* The configuration as YAML with every key, defaults filled in. Parses back to the same. */
 void pl_conf_dump(const struct pl_conf_row *rows, const void *conf, struct pl_buf *out);

@@ -29,6 +29,5 @@ struct pl_conf_tree {
 };
 
 /* 0, -EINVAL with diag, -ENOMEM. */
-int pl_conf_tree_read(
-	struct pl_conf_tree *ret, const char *text, size_t len, struct pl_diag *diag);
+int pl_conf_tree_read(struct pl_conf_tree *ret, const char *text, size_t len, struct pl_diag *diag);
 void pl_conf_tree_done(struct pl_conf_tree *tree);

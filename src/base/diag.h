@@ -7,10 +7,10 @@
 #pragma once
 
 struct pl_diag {
-	char text[512];       /* a sentence without a full stop, UTF-8, always terminated */
-	char file[256];       /* where the fault lies, empty when not about a file */
-	unsigned int line;    /* counted from 1; 0 when unknown */
-	unsigned int column;  /* counted from 1; 0 when unknown */
+	char text[512];      /* a sentence without a full stop, UTF-8, always terminated */
+	char file[256];      /* where the fault lies, empty when not about a file */
+	unsigned int line;   /* counted from 1; 0 when unknown */
+	unsigned int column; /* counted from 1; 0 when unknown */
 };
 
 /* Control characters and broken UTF-8 among the arguments come out as "?". */

@@ -17,7 +17,8 @@ static inline uint64_t pl_hash(const void *data, size_t len, uint64_t seed)
 /* A good mix of two words: the 128-bit product folded (as in wyhash). */
 static inline uint64_t pl_hash_mix(uint64_t a, uint64_t b)
 {
-	unsigned __int128 m = (unsigned __int128)(a ^ 0x9e3779b97f4a7c15u) * (b ^ 0xe7037ed1a0b428dbu);
+	unsigned __int128 m =
+		(unsigned __int128)(a ^ 0x9e3779b97f4a7c15u) * (b ^ 0xe7037ed1a0b428dbu);
 
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }

@@ -16,7 +16,7 @@
 struct pl_json {
 	struct pl_buf *buf;
 	uint8_t depth;
-	bool first[PL_JSON_DEPTH_MAX];  /* no comma yet at this depth */
+	bool first[PL_JSON_DEPTH_MAX]; /* no comma yet at this depth */
 	bool after_key;
 };
 
@@ -32,4 +32,4 @@ void pl_json_u64(struct pl_json *json, uint64_t value);
 void pl_json_i64(struct pl_json *json, int64_t value);
 void pl_json_bool(struct pl_json *json, bool value);
 void pl_json_null(struct pl_json *json);
-void pl_json_double(struct pl_json *json, double value);  /* NaN and infinities become null */
+void pl_json_double(struct pl_json *json, double value); /* NaN and infinities become null */

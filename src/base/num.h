@@ -12,14 +12,15 @@
 
 #include "base/addr.h"
 
-int pl_parse_u64(const char *text, uint64_t *ret);         /* decimal, or 0x hexadecimal */
-int pl_parse_double(const char *text, double *ret);        /* decimal with optional exponent; finite */
+int pl_parse_u64(const char *text, uint64_t *ret);  /* decimal, or 0x hexadecimal */
+int pl_parse_double(const char *text, double *ret); /* decimal with optional exponent; finite */
 
 /* Fractions are exact or refused: 1.5KiB is 1536 bytes, 0.3B is nothing. */
-int pl_parse_size(const char *text, uint64_t *ret_bytes);  /* 4096, 64KiB, 1MiB, 2GiB, 1kB, 1MB */
-int pl_parse_duration(const char *text, uint64_t *ret_ns); /* 250us, 1.5s, 2m, 1h, 7d, 0; else with unit */
-int pl_parse_rate(const char *text, double *ret_per_s);    /* 1000, 10k, 2.5M, 1G, optional "/s" */
-int pl_parse_bool(const char *text, bool *ret);            /* true, false, yes, no, on, off */
+int pl_parse_size(const char *text, uint64_t *ret_bytes); /* 4096, 64KiB, 1MiB, 2GiB, 1kB, 1MB */
+int pl_parse_duration(
+	const char *text, uint64_t *ret_ns); /* 250us, 1.5s, 2m, 1h, 7d, 0; else with unit */
+int pl_parse_rate(const char *text, double *ret_per_s); /* 1000, 10k, 2.5M, 1G, optional "/s" */
+int pl_parse_bool(const char *text, bool *ret);         /* true, false, yes, no, on, off */
 
 /* "10.0.0.1", "fd00::1", with optional "[...]" */
 int pl_parse_addr(const char *text, struct pl_addr *ret);

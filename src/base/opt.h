@@ -14,32 +14,32 @@
 #include "base/diag.h"
 
 enum pl_opt_type {
-	PL_OPT_END,       /* ends a table */
-	PL_OPT_HEADING,   /* help: only a heading for the rows that follow */
-	PL_OPT_FLAG,      /* bool *, no value */
-	PL_OPT_STRING,    /* const char ** */
-	PL_OPT_U64,       /* uint64_t * */
-	PL_OPT_SIZE,      /* uint64_t *, bytes: 64MiB */
-	PL_OPT_DURATION,  /* uint64_t *, ns: 250us */
-	PL_OPT_RATE,      /* double *, per second: 10k */
-	PL_OPT_DOUBLE,    /* double * */
-	PL_OPT_CHOICE,    /* const char **, one of `choices` */
-	PL_OPT_LIST,      /* struct pl_opt_list *, may be repeated */
+	PL_OPT_END,      /* ends a table */
+	PL_OPT_HEADING,  /* help: only a heading for the rows that follow */
+	PL_OPT_FLAG,     /* bool *, no value */
+	PL_OPT_STRING,   /* const char ** */
+	PL_OPT_U64,      /* uint64_t * */
+	PL_OPT_SIZE,     /* uint64_t *, bytes: 64MiB */
+	PL_OPT_DURATION, /* uint64_t *, ns: 250us */
+	PL_OPT_RATE,     /* double *, per second: 10k */
+	PL_OPT_DOUBLE,   /* double * */
+	PL_OPT_CHOICE,   /* const char **, one of `choices` */
+	PL_OPT_LIST,     /* struct pl_opt_list *, may be repeated */
 };
 
 struct pl_opt_list {
-	const char **items;  /* heap array of borrowed strings; pl_opt_list_done frees the array */
+	const char **items; /* heap array of borrowed strings; pl_opt_list_done frees the array */
 	size_t n;
 };
 
 struct pl_opt {
 	enum pl_opt_type type;
-	char short_name;              /* 0 = none */
-	const char *name;             /* long name; for HEADING the heading */
-	void *target;                 /* as the type says */
-	const char *value;            /* placeholder in the help: "FILE" */
-	const char *help;             /* one sentence, lower case, no full stop */
-	const char *const *choices;   /* CHOICE: NULL-terminated */
+	char short_name;            /* 0 = none */
+	const char *name;           /* long name; for HEADING the heading */
+	void *target;               /* as the type says */
+	const char *value;          /* placeholder in the help: "FILE" */
+	const char *help;           /* one sentence, lower case, no full stop */
+	const char *const *choices; /* CHOICE: NULL-terminated */
 };
 
 /*
@@ -47,8 +47,8 @@ struct pl_opt {
  * be freed with pl_opt_list_done). "-h"/"--help" are understood without a row: returns 1. Returns 0, or
  * -EINVAL with a diag that names the option and, for an unknown one, the nearest known option.
  */
-int pl_opt_parse(const struct pl_opt *table, int argc, char **argv, struct pl_opt_list *ret_operands,
-	struct pl_diag *diag);
+int pl_opt_parse(const struct pl_opt *table, int argc, char **argv,
+	struct pl_opt_list *ret_operands, struct pl_diag *diag);
 void pl_opt_list_done(struct pl_opt_list *list);
 
 struct pl_buf;

@@ -15,12 +15,10 @@
 static unsigned int pl_test_run;
 static unsigned int pl_test_failed;
 
-#define ok(cond, ...)                                                                              \
-	pl_test_check((cond), __FILE__, __LINE__, #cond, "" __VA_ARGS__)
+#define ok(cond, ...) pl_test_check((cond), __FILE__, __LINE__, #cond, "" __VA_ARGS__)
 #define eq(got, want, ...)                                                                         \
 	pl_test_eq((uint64_t)(got), (uint64_t)(want), __FILE__, __LINE__, #got, "" __VA_ARGS__)
-#define streq(got, want, ...)                                                                      \
-	pl_test_streq((got), (want), __FILE__, __LINE__, #got, "" __VA_ARGS__)
+#define streq(got, want, ...) pl_test_streq((got), (want), __FILE__, __LINE__, #got, "" __VA_ARGS__)
 #define memeq(got, want, len, ...)                                                                 \
 	pl_test_memeq((got), (want), (len), __FILE__, __LINE__, #got, "" __VA_ARGS__)
 
@@ -53,8 +51,8 @@ __attribute__((format(printf, 6, 7), unused)) static bool pl_test_eq(uint64_t go
 	__builtin_va_end(ap);
 	if (pl_test_check(got == want, file, line, expr, "%s", name[0] != '\0' ? name : expr))
 		return true;
-	printf("# got %" PRIu64 " (%#" PRIx64 "), wanted %" PRIu64 " (%#" PRIx64 ")\n", got, got, want,
-		want);
+	printf("# got %" PRIu64 " (%#" PRIx64 "), wanted %" PRIu64 " (%#" PRIx64 ")\n", got, got,
+		want, want);
 	return false;
 }
 

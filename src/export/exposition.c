@@ -56,8 +56,7 @@ static bool ends_with(const char *text, const char *end)
  * exporters have, in both formats. */
 static bool name_free(const char *name)
 {
-	static const char *const reserved[] = { "_total", "_created", "_bucket", "_count",
-		"_sum" };
+	static const char *const reserved[] = { "_total", "_created", "_bucket", "_count", "_sum" };
 
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
 		if (ends_with(name, reserved[i]))

@@ -13,8 +13,8 @@
 
 struct pl_build {
 	uint8_t *data;
-	size_t len, cap;  /* bytes written, bytes there are */
-	bool full;        /* something did not fit; len no longer grows */
+	size_t len, cap; /* bytes written, bytes there are */
+	bool full;       /* something did not fit; len no longer grows */
 };
 
 static inline struct pl_build pl_build(void *data, size_t cap)

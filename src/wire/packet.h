@@ -15,22 +15,22 @@
 
 enum pl_link {
 	PL_LINK_ETHERNET,
-	PL_LINK_RAW_IP,     /* IPv4 or IPv6 by its version nibble */
-	PL_LINK_SLL,        /* Linux cooked capture v1 (LINKTYPE_LINUX_SLL, 113) */
-	PL_LINK_SLL2,       /* Linux cooked capture v2 (LINKTYPE_LINUX_SLL2, 276) */
-	PL_LINK_UDP,        /* bytes after the UDP header; addressing beside */
-	PL_LINK_UNKNOWN,    /* a capture of a link type we do not read */
+	PL_LINK_RAW_IP,  /* IPv4 or IPv6 by its version nibble */
+	PL_LINK_SLL,     /* Linux cooked capture v1 (LINKTYPE_LINUX_SLL, 113) */
+	PL_LINK_SLL2,    /* Linux cooked capture v2 (LINKTYPE_LINUX_SLL2, 276) */
+	PL_LINK_UDP,     /* bytes after the UDP header; addressing beside */
+	PL_LINK_UNKNOWN, /* a capture of a link type we do not read */
 	PL_LINK_MAX,
 };
 
 struct pl_packet {
 	const uint8_t *data;
-	uint32_t len;        /* bytes that are there */
-	uint32_t wire_len;   /* bytes it had on the wire; > len when the capture cut it */
-	uint64_t ts_ns;      /* arrival, since the Unix epoch */
-	uint8_t link;        /* enum pl_link */
-	uint16_t sport, dport;         /* PL_LINK_UDP only */
-	struct pl_addr src, dst;       /* PL_LINK_UDP only */
+	uint32_t len;            /* bytes that are there */
+	uint32_t wire_len;       /* bytes it had on the wire; > len when the capture cut it */
+	uint64_t ts_ns;          /* arrival, since the Unix epoch */
+	uint8_t link;            /* enum pl_link */
+	uint16_t sport, dport;   /* PL_LINK_UDP only */
+	struct pl_addr src, dst; /* PL_LINK_UDP only */
 };
 
 struct pl_batch {
