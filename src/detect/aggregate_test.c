@@ -457,7 +457,7 @@ static void merge_is_sum(void)
 		.max_links = 3000,
 		.max_paths = 4000,
 		.slot_ns = 5 * SECOND };
-	struct pl_aggregate *part[2], *sum;
+	struct pl_aggregate *part[2] = { NULL, NULL }, *sum = NULL;
 	struct pl_rng rng;
 	uint64_t now = 77 * SECOND;
 	bool good = true;

@@ -52,5 +52,8 @@ __attribute__((unused)) static void set_path_id(struct pl_record_batch *b)
 /* Some bits of a mask. */
 __attribute__((unused)) static uint32_t some_of(struct pl_rng *rng, uint32_t mask)
 {
-	return mask & (uint32_t)(pl_rng_u64(rng) | pl_rng_u64(rng));
+	uint64_t bits = pl_rng_u64(rng);
+
+	bits |= pl_rng_u64(rng); /* three quarters of them */
+	return mask & (uint32_t)bits;
 }
