@@ -32,7 +32,9 @@ struct pl_templates {
 
 static struct template *template_of(const struct pl_templates *t, uint32_t flow)
 {
-	return (struct template *)(void *)(t->memory + flow * t->stride);
+	void *place = t->memory + flow * t->stride;
+
+	return place;
 }
 
 static uint8_t *bytes_of(struct template *tp)

@@ -384,6 +384,7 @@ int pl_topo_new(struct pl_topo **ret, const char *text, uint64_t seed, struct pl
 	}
 	if (r < 0)
 		goto fail;
+	assert(t->n_nodes > 0);
 	t->distance = calloc((size_t)t->n_nodes * t->n_nodes, sizeof(*t->distance));
 	if (t->distance == NULL) {
 		r = -ENOMEM;
@@ -457,6 +458,7 @@ unsigned int pl_topo_route(const struct pl_topo *topo, unsigned int from, unsign
 				dist[topo->arcs[i].peer] == dist[node] - 1)
 				next[n_next++] = &topo->arcs[i];
 		}
+		assert(n_next > 0); /* a node at a finite distance has a way on */
 		/* each node hashes on its own: neighbours must not all choose alike */
 		pick = (unsigned int)(((unsigned __int128)pl_hash_mix(hash, topo->id[node]) *
 					      n_next) >>

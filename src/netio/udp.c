@@ -544,7 +544,7 @@ static int udp_recv(
 static void udp_stats(struct pl_port *port)
 {
 	struct udp_port *self = (struct udp_port *)port;
-	uint32_t drops;
+	uint32_t drops = 0;
 
 	if (port->mode != PL_PORT_RECV || read_drops(port->fd, &drops) < 0)
 		return;

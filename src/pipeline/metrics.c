@@ -692,7 +692,7 @@ static void write_outputs(struct pl_pipeline *p, struct pl_exposition *page)
 int pl_metrics_write(struct pl_pipeline *p, struct pl_exposition *page)
 {
 	struct pl_totals totals;
-	struct exporters exporters;
+	struct exporters exporters = { .list = NULL };
 	int r;
 
 	pthread_mutex_lock(&p->lock);

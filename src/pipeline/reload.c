@@ -151,9 +151,11 @@ static int plan_parts(struct plan *plan, struct pl_diag *diag)
 				       to->profiles.n * sizeof(*plan->profiles)) != 0;
 	plan->changes.aggregate =
 		memcmp(&from->aggregate, &to->aggregate, sizeof(to->aggregate)) != 0;
-	/* The detector follows the decoder's exporters: they start together. */
+	/* The detector follows the decoder's exporters: they start together. Configurations are zeroed
+	 * before they are filled, so the padding is equal. */
 	plan->changes.detect =
-		plan->changes.decode || memcmp(&from->detect, &to->detect, sizeof(to->detect)) != 0;
+		plan->changes.decode || /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+		memcmp(&from->detect, &to->detect, sizeof(to->detect)) != 0;
 	if (!plan->changes.aggregate)
 		return 0;
 	pl_config_aggregate(to, &options);
