@@ -3,8 +3,6 @@
  * The first line of a hop record is a permutation of the hop's block: values move and turn their bytes. So a
  * block is decoded by byte shuffles whose masks were made once per layout (plan_make in hops.c). Only the
  * values "not available" need thought; a block with one of them goes to the plain decoder.
- *
- * Measured with `pathline bench decode-int`: a third of the plain decoder's time per hop.
  */
 #include "decode/internal.h"
 
