@@ -6,15 +6,6 @@
 
 #include "decode/internal.h"
 
-static uint32_t slots_for(uint32_t max)
-{
-	uint32_t n = 16;
-
-	while (n < 2 * (uint64_t)max && n < UINT32_C(1) << 31)
-		n *= 2;
-	return n;
-}
-
 int exporters_init(struct exporters *e, uint32_t max)
 {
 	uint32_t slots = slots_for(max);

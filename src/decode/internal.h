@@ -8,6 +8,16 @@
 #include "wire/layers.h"
 #include "wire/report.h"
 
+/* Slots of an open-addressing table for `max` entries: a power of two, half of it free. */
+static inline uint32_t slots_for(uint32_t max)
+{
+	uint32_t n = 16;
+
+	while (n < 2 * (uint64_t)max && n < UINT32_C(1) << 31)
+		n *= 2;
+	return n;
+}
+
 /* ---- exporters.c: sequence spaces ---- */
 
 struct exporter {

@@ -8,15 +8,6 @@
 
 #define PREFETCH_AHEAD 8
 
-static uint32_t slots_for(uint32_t max)
-{
-	uint32_t n = 16;
-
-	while (n < 2 * (uint64_t)max && n < UINT32_C(1) << 31)
-		n *= 2;
-	return n;
-}
-
 int paths_init(struct paths *p, uint32_t max)
 {
 	uint32_t slots = slots_for(max);

@@ -441,25 +441,31 @@ int pl_config_defaults(struct pl_config *ret)
 	return 0;
 }
 
+/* What was read becomes *ret when its parts agree with each other; else it is freed. */
+static int adopt(struct pl_config *ret, struct pl_config *c, const char *name, struct pl_diag *diag)
+{
+	int r;
+
+	if (diag != NULL) {
+		snprintf(diag->file, sizeof(diag->file), "%s", name);
+		diag->line = diag->column = 0;
+	}
+	r = finish(c, diag);
+	if (r < 0) {
+		pl_config_done(c);
+		return r;
+	}
+	*ret = *c;
+	return 0;
+}
+
 int pl_config_parse(
 	struct pl_config *ret, const char *name, const char *text, size_t len, struct pl_diag *diag)
 {
 	struct pl_config c = { 0 };
 	int r = pl_conf_parse(pl_config_rows, name, text, len, &c, diag);
 
-	if (r < 0)
-		return r;
-	if (diag != NULL) {
-		snprintf(diag->file, sizeof(diag->file), "%s", name);
-		diag->line = diag->column = 0;
-	}
-	r = finish(&c, diag);
-	if (r < 0) {
-		pl_config_done(&c);
-		return r;
-	}
-	*ret = c;
-	return 0;
+	return r < 0 ? r : adopt(ret, &c, name, diag);
 }
 
 int pl_config_load(struct pl_config *ret, const char *path, struct pl_diag *diag)
@@ -467,19 +473,7 @@ int pl_config_load(struct pl_config *ret, const char *path, struct pl_diag *diag
 	struct pl_config c = { 0 };
 	int r = pl_conf_load(pl_config_rows, path, &c, diag);
 
-	if (r < 0)
-		return r;
-	if (diag != NULL) {
-		snprintf(diag->file, sizeof(diag->file), "%s", path);
-		diag->line = diag->column = 0;
-	}
-	r = finish(&c, diag);
-	if (r < 0) {
-		pl_config_done(&c);
-		return r;
-	}
-	*ret = c;
-	return 0;
+	return r < 0 ? r : adopt(ret, &c, path, diag);
 }
 
 void pl_config_done(struct pl_config *config)
