@@ -12,6 +12,11 @@ const char *pl_export_drop_name(enum pl_export_drop cause)
 		[PL_EXPORT_FORMAT] = "format",
 		[PL_EXPORT_REJECTED] = "rejected",
 		[PL_EXPORT_CLOSED] = "closed",
+		[PL_EXPORT_MEMORY] = "memory_full",
+		[PL_EXPORT_SPOOL_FULL] = "spool_full",
+		[PL_EXPORT_DAMAGED] = "damaged",
+		[PL_EXPORT_TIME] = "time",
+		[PL_EXPORT_EMPTY] = "empty",
 	};
 
 	assert(cause < PL_EXPORT_DROP_MAX);

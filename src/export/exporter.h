@@ -7,10 +7,10 @@
  *   formatting pure functions from records to bytes, in each exporter's own header
  *   sending    this interface: open, write, flush, close; one thread calls them
  *
- * The unit of account is an entry: a path with its hops, or an event. For the queue
+ * The unit of account is an entry: a path with its hops, an event, or a point of a series. For the queue
  *   accepted + dropped[QUEUE_FULL] = offered,   accepted = taken + in the queue
  * and for the exporter behind it, at any quiet moment,
- *   accepted = delivered + every dropped[cause] + queued.
+ *   accepted + recovered = delivered + every dropped[cause] + queued + spooled.
  */
 #pragma once
 
@@ -19,6 +19,7 @@
 
 #include "base/counter.h"
 #include "base/diag.h"
+#include "export/series.h"
 #include "record/record.h"
 
 enum pl_export_drop {
@@ -28,6 +29,11 @@ enum pl_export_drop {
 	PL_EXPORT_FORMAT,     /* could not be written down: no memory, or beyond the size limit */
 	PL_EXPORT_REJECTED,   /* the server will not have it, and said so */
 	PL_EXPORT_CLOSED,     /* still unsent when the time to shut down was over */
+	PL_EXPORT_MEMORY,     /* the memory for batches was full, and there is no spool */
+	PL_EXPORT_SPOOL_FULL, /* the spool was full, and this gave way (or found no place) */
+	PL_EXPORT_DAMAGED,    /* spooled, and not readable any more */
+	PL_EXPORT_TIME,       /* a time stamp that cannot be, which would do harm at the server */
+	PL_EXPORT_EMPTY,      /* nothing in it that this kind of exporter writes */
 	PL_EXPORT_DROP_MAX,
 };
 const char *pl_export_drop_name(enum pl_export_drop cause); /* "queue_full", … */
@@ -40,8 +46,18 @@ struct pl_export_stats {
 	struct pl_counter bytes;     /* handed to the system */
 	struct pl_counter errors;    /* failed attempts to send */
 	struct pl_counter rotations; /* files begun after the first */
-	_Atomic uint64_t queued;     /* entries accepted and neither delivered nor dropped */
+	_Atomic uint64_t queued;     /* entries in memory, neither delivered nor dropped */
 	_Atomic int last_error;      /* errno of the last failed attempt; 0 while all is well */
+	/* Of exporters to servers (export/sender.h). */
+	struct pl_counter points;    /* points of series, among the accepted */
+	struct pl_counter recovered; /* entries found in the spool when it was opened */
+	struct pl_counter requests;  /* sent, whatever came of them */
+	struct pl_counter
+		dead_letters;      /* of dropped[REJECTED], those written down with the answer */
+	struct pl_counter folded;  /* written under an overflow key: too many distinct ones */
+	struct pl_counter damaged; /* records of the spool that could not be read */
+	_Atomic uint64_t spooled;  /* entries on disk, neither delivered nor dropped */
+	_Atomic uint64_t spooled_bytes; /* what the spool takes on disk */
 };
 
 struct pl_export;
@@ -55,11 +71,17 @@ struct pl_export_ops {
 		struct pl_export *e, const struct pl_record_batch *batch, uint64_t now_ns);
 	void (*write_events)(
 		struct pl_export *e, const struct pl_event *events, uint32_t n, uint64_t now_ns);
+	/* Once per interval, what the network looks like. NULL: takes none. */
+	void (*write_series)(struct pl_export *e, const struct pl_series_point *points, uint32_t n,
+		uint64_t now_ns);
 	/* Sends what is due: call at least once a second, and with `all` before closing. */
 	void (*flush)(struct pl_export *e, uint64_t now_ns, bool all);
 	/* Lets go of files and connections and takes them up again by name (SIGHUP). 0 or -errno; on
 	 * failure goes on with what it had. */
 	int (*reopen)(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag);
+	/* Nothing more will come or be sent: puts away what is left where it survives. What does not stays
+	 * in `queued`. NULL: nothing to do. */
+	void (*finish)(struct pl_export *e);
 	void (*close)(struct pl_export *e); /* frees e */
 };
 
@@ -80,6 +102,12 @@ static inline void pl_export_write_events(
 	e->ops->write_events(e, events, n, now_ns);
 }
 
+static inline void pl_export_write_series(
+	struct pl_export *e, const struct pl_series_point *points, uint32_t n, uint64_t now_ns)
+{
+	e->ops->write_series(e, points, n, now_ns);
+}
+
 static inline void pl_export_flush(struct pl_export *e, uint64_t now_ns, bool all)
 {
 	e->ops->flush(e, now_ns, all);
@@ -88,6 +116,12 @@ static inline void pl_export_flush(struct pl_export *e, uint64_t now_ns, bool al
 static inline int pl_export_reopen(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag)
 {
 	return e->ops->reopen(e, now_ns, diag);
+}
+
+static inline void pl_export_finish(struct pl_export *e)
+{
+	if (e->ops->finish != NULL)
+		e->ops->finish(e);
 }
 
 /* Frees; NULL does nothing. Flush with `all` first; what is still unsent then is lost, read queued. */
