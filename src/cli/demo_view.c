@@ -211,8 +211,14 @@ static void close_export(struct pl_export *e)
 
 int pl_demo_view_export(struct pl_demo_view *view, struct pl_export **ret)
 {
-	static const struct pl_export_ops ops = { "view", write_paths, write_events, flush, reopen,
-		close_export };
+	static const struct pl_export_ops ops = {
+		.name = "view",
+		.write_paths = write_paths,
+		.write_events = write_events,
+		.flush = flush,
+		.reopen = reopen,
+		.close = close_export,
+	};
 	struct view_export *x = calloc(1, sizeof(*x));
 
 	if (x == NULL)
