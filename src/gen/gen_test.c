@@ -254,6 +254,7 @@ static void test_refusals(void)
 			{ .announce = PL_GEN_ANNOUNCE_MARKER, .version = PL_GEN_INT_V05 } },
 		{ "domain words in 1.0", { .ds_words = 1, .version = PL_GEN_INT_V10 } },
 		{ "source words as many as a hop's", { .source_words = 2, .bitmap = 0xc000 } },
+		{ "source words more than a hop's", { .source_words = 3, .bitmap = 0xc000 } },
 		{ "hardware id 64", { .hw_id = 64 } },
 		{ "too many flows", { .flows = PL_GEN_FLOWS_MAX + 1 } },
 		{ "flushed stacks in 1.0", { .flush_hops = 2, .report = PL_GEN_REPORT_V10 } },

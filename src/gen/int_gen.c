@@ -908,7 +908,7 @@ static int check_form(const struct pl_gen_cfg *cfg, struct pl_diag *diag)
 	if (cfg->source_words > 0 && cfg->mode == PL_GEN_MD &&
 		pl_int_layout_make(
 			&l, wire_version(cfg), cfg->bitmap, cfg->ds_words, cfg->dialect) == 0 &&
-		l.words > 0 && cfg->source_words % l.words == 0)
+		l.words > 0 && cfg->source_words >= l.words)
 		return refuse(diag, "source words that fill a whole hop cannot be told from one");
 	if (cfg->reports_per_datagram > 1 && cfg->report != PL_GEN_REPORT_V20)
 		return refuse(diag, "several reports per datagram need report version 2.0");
