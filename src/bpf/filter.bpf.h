@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The filter in front of every XDP program of ours: which frames are report traffic. All others are the host's
+ * and pass untouched. For one object file per program, since it defines pl_filter, pl_filter_counts and the map
+ * of sockets, pl_xsks.
+ *
+ *   struct pl_filter_frame f;
+ *   uint32_t cause = pl_filter_frame(ctx, &f);
+ *
+ *   if (cause != PL_FILTER_TAKEN)
+ *           return pl_filter_pass(cause);
+ *   ... f.payload to f.end are the datagram's bytes ...
+ *   return pl_filter_to_socket(ctx);
+ *
+ * A program that settles a report itself calls pl_filter_count(PL_FILTER_TAKEN) and returns XDP_DROP.
+ *
+ * Read: Ethernet, up to two VLAN tags (802.1Q, 802.1ad), IPv4 with options, IPv6 with up to two hop-by-hop or
+ * destination headers, UDP. Lengths inside IP and UDP are not looked at beyond what is needed to find the ports:
+ * what is wrong with a datagram is decode/'s to say and count.
+ */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <stddef.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/filter.h"
+
+#define PL_FILTER_TAGS_MAX 2
+#define PL_FILTER_IP6_MAX  2 /* extension headers */
+
+struct pl_filter pl_filter;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct pl_filter_counts);
+} pl_filter_counts SEC(".maps");
+
+/* By receive queue. Made as large as the interface has queues before it is loaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, 64);
+	__type(key, uint32_t);
+	__type(value, uint32_t);
+} pl_xsks SEC(".maps");
+
+struct pl_filter_frame {
+	const uint8_t *ip, *udp, *payload, *end; /* end of the frame, not of the datagram */
+	uint16_t vlan;                           /* outer VLAN id; 0 = none, or priority only */
+	uint8_t ip_version;                      /* 4 or 6 */
+};
+
+static __always_inline void pl_filter_count(uint32_t cause)
+{
+	uint32_t zero = 0;
+	struct pl_filter_counts *counts = bpf_map_lookup_elem(&pl_filter_counts, &zero);
+
+	if (counts != NULL && cause < PL_FILTER_MAX)
+		counts->frames[cause]++;
+}
+
+static __always_inline int pl_filter_pass(uint32_t cause)
+{
+	pl_filter_count(cause);
+	return XDP_PASS;
+}
+
+/* Counts, and hands the frame to the socket of its queue; to the host where there is none. */
+static __always_inline int pl_filter_to_socket(struct xdp_md *ctx)
+{
+	int action = (int)bpf_redirect_map(&pl_xsks, ctx->rx_queue_index, XDP_PASS);
+
+	pl_filter_count(action == XDP_REDIRECT ? PL_FILTER_TAKEN : PL_FILTER_NO_SOCKET);
+	return action;
+}
+
+/* Bytes of the wire at an address that need not be aligned. */
+static __always_inline uint16_t pl_filter_be16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static __always_inline int pl_filter_has_addr(
+	const struct pl_filter_rules *rules, uint64_t high, uint64_t low)
+{
+	uint32_t n = rules->naddrs;
+
+	if (n == 0)
+		return 1;
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < PL_FILTER_ADDRS_MAX && i < n; i++) {
+		const uint64_t *words =
+			(const uint64_t *)rules->addrs[i & (PL_FILTER_ADDRS_MAX - 1)].b;
+
+		if (words[0] == high && words[1] == low)
+			return 1;
+	}
+	return 0;
+}
+
+/* PL_FILTER_TAKEN with *f filled: the frame is report traffic. Else why not. Counts nothing. */
+static __always_inline uint32_t pl_filter_frame(struct xdp_md *ctx, struct pl_filter_frame *f)
+{
+	const uint8_t *p = (const uint8_t *)(long)ctx->data,
+		      *end = (const uint8_t *)(long)ctx->data_end;
+	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
+	uint64_t high, low;
+	uint16_t type, port, tagged = 0;
+	uint8_t protocol;
+
+	f->vlan = 0;
+	f->end = end;
+	if (p + ETH_HLEN > end)
+		return PL_FILTER_SHORT;
+	type = pl_filter_be16(p + 12);
+	p += ETH_HLEN;
+#pragma unroll
+	for (int i = 0; i < PL_FILTER_TAGS_MAX; i++) {
+		uint16_t id;
+
+		if (type != ETH_P_8021Q && type != ETH_P_8021AD)
+			break;
+		if (p + 4 > end)
+			return PL_FILTER_SHORT;
+		id = pl_filter_be16(p) & 0xfff;
+		if (i == 0)
+			f->vlan = id;
+		tagged |= rules->vlans[id >> 3] >> (id & 7) & 1;
+		type = pl_filter_be16(p + 2);
+		p += 4;
+	}
+	f->ip = p;
+	if (type == ETH_P_IP) {
+		uint32_t header, dst;
+
+		if (p + 20 > end)
+			return PL_FILTER_SHORT;
+		header = (p[0] & 15u) * 4;
+		if (p[0] >> 4 != 4 || header < 20)
+			return PL_FILTER_SHORT;
+		protocol = p[9];
+		if (protocol != IPPROTO_UDP)
+			return PL_FILTER_PROTOCOL;
+		/* More fragments, or an offset. */
+		if ((pl_filter_be16(p + 6) & 0x3fff) != 0)
+			return PL_FILTER_FRAGMENT;
+		__builtin_memcpy(&dst, p + 16, 4);
+		high = 0;
+		low = (uint64_t)dst << 32 | 0xffff0000;
+		p += header;
+		f->ip_version = 4;
+	} else if (type == ETH_P_IPV6) {
+		if (p + 40 > end)
+			return PL_FILTER_SHORT;
+		if (p[0] >> 4 != 6)
+			return PL_FILTER_SHORT;
+		protocol = p[6];
+		__builtin_memcpy(&high, p + 24, 8);
+		__builtin_memcpy(&low, p + 32, 8);
+		p += 40;
+#pragma unroll
+		for (int i = 0; i < PL_FILTER_IP6_MAX; i++) {
+			if (protocol != IPPROTO_HOPOPTS && protocol != IPPROTO_DSTOPTS)
+				break;
+			if (p + 8 > end)
+				return PL_FILTER_SHORT;
+			protocol = p[0];
+			p += (p[1] + 1u) * 8;
+		}
+		if (protocol == IPPROTO_FRAGMENT)
+			return PL_FILTER_FRAGMENT;
+		if (protocol != IPPROTO_UDP)
+			return PL_FILTER_PROTOCOL;
+		f->ip_version = 6;
+	} else {
+		return PL_FILTER_PROTOCOL;
+	}
+	if (p + 8 > end)
+		return PL_FILTER_SHORT;
+	port = pl_filter_be16(p + 2);
+	f->udp = p;
+	f->payload = p + 8;
+	if ((rules->ports[port >> 3] >> (port & 7) & 1) == 0)
+		return PL_FILTER_PORT;
+	if (!rules->any_vlan && !tagged)
+		return PL_FILTER_VLAN;
+	if (!pl_filter_has_addr(rules, high, low))
+		return PL_FILTER_ADDRESS;
+	return PL_FILTER_TAKEN;
+}

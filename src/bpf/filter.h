@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which frames are report traffic: the rules and the counts of the filter that runs in the kernel
+ * (bpf/filter.bpf.h), as both sides see them. Numbers in host order, addresses as struct pl_addr.
+ *
+ * An object that includes bpf/filter.bpf.h has a `struct pl_filter pl_filter` in its .bss, which is mapped into
+ * user space by libbpf's skeleton: skel->bss->pl_filter. Rules are changed there at any time with
+ * pl_filter_set: the new ones are written beside the old ones, then one store switches over.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/addr.h"
+
+#define PL_FILTER_ADDRS_MAX 16
+
+struct pl_filter_rules {
+	uint8_t ports[8192]; /* one bit per UDP destination port */
+	uint8_t vlans[512];  /* one bit per VLAN id; either tag of a frame with two may be meant */
+	uint32_t any_vlan;   /* 1: every frame, tagged or not; 0: only frames with a tag in vlans */
+	uint32_t naddrs;     /* 0: every destination */
+	struct pl_addr addrs[PL_FILTER_ADDRS_MAX];
+};
+
+struct pl_filter {
+	struct pl_filter_rules rules[2];
+	uint32_t active; /* the rules that hold: 0 or 1 */
+	uint32_t zero;
+};
+
+enum pl_filter_cause {
+#define PL_FILTER_CAUSE(id, name, help) PL_FILTER_##id,
+#include "bpf/filter_causes.def"
+#undef PL_FILTER_CAUSE
+	PL_FILTER_MAX
+};
+
+/* One per processor, in the map pl_filter_counts. */
+struct pl_filter_counts {
+	uint64_t frames[PL_FILTER_MAX]; /* by enum pl_filter_cause; the sum is what was seen */
+};
+
+static inline void pl_filter_rules_add_port(struct pl_filter_rules *rules, uint16_t port)
+{
+	rules->ports[port >> 3] |= (uint8_t)(1u << (port & 7));
+}
+
+static inline void pl_filter_rules_add_vlan(struct pl_filter_rules *rules, uint16_t vlan)
+{
+	rules->vlans[vlan >> 3 & 511] |= (uint8_t)(1u << (vlan & 7));
+}
+
+#ifndef __bpf__
+/* For one thread at a time. A frame that is being looked at meanwhile is judged by the old rules or the new
+ * ones, unless rules are changed twice within its nanoseconds. */
+static inline void pl_filter_set(struct pl_filter *filter, const struct pl_filter_rules *rules)
+{
+	uint32_t next = 1 - (__atomic_load_n(&filter->active, __ATOMIC_RELAXED) & 1);
+
+	filter->rules[next] = *rules;
+	__atomic_store_n(&filter->active, next, __ATOMIC_RELEASE);
+}
+#endif
