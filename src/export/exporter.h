@@ -62,6 +62,13 @@ struct pl_export_stats {
 
 struct pl_export;
 
+/* In words, for people: printable, empty when there is nothing to tell. */
+#define PL_WORDS_MAX 320
+struct pl_export_words {
+	char trouble[PL_WORDS_MAX]; /* why nothing is delivered at the moment */
+	char refusal[PL_WORDS_MAX]; /* the last refused entry's answer */
+};
+
 /* What a kind of exporter supplies; all are called by one thread. now_ns is monotonic. */
 struct pl_export_ops {
 	const char *name; /* "jsonl" */
@@ -82,6 +89,8 @@ struct pl_export_ops {
 	/* Nothing more will come or be sent: puts away what is left where it survives. What does not stays
 	 * in `queued`. NULL: nothing to do. */
 	void (*finish)(struct pl_export *e);
+	/* Any thread. NULL: has no words. */
+	void (*words)(struct pl_export *e, struct pl_export_words *ret);
 	void (*close)(struct pl_export *e); /* frees e */
 };
 

@@ -62,7 +62,6 @@ enum pl_ruling_kind {
 const char *pl_ruling_name(enum pl_ruling_kind kind); /* "delivered", … */
 
 #define PL_ANSWER_BODY_MAX 4096
-#define PL_WORDS_MAX       320
 
 /* What came back. status 0: no answer, and `error` says why (a negative errno). */
 struct pl_http_answer {
@@ -112,6 +111,15 @@ struct pl_format_ops {
 	void (*free)(void *format);
 };
 
+/* How requests are made; called by the sender's thread but for abort. */
+struct pl_transport {
+	/* Returns when there is an answer, none within the timeout, or abort was called. */
+	void (*post)(void *arg, const char *body, size_t len, struct pl_http_answer *ret);
+	void (*abort)(void *arg); /* ends a post and all later ones, with -ECANCELED; any thread */
+	int (*credentials)(void *arg, struct pl_diag *diag); /* reads them anew */
+	void (*free)(void *arg);
+};
+
 /* All texts are copied. Zero means the default in brackets. */
 struct pl_sender_options {
 	const char *name;           /* of the output, for dead letters */
@@ -147,6 +155,9 @@ struct pl_sender_options {
 	uint64_t retry_min_ns, retry_max_ns; /* [0.5 s, 30 s] */
 	uint64_t hold_ns;                    /* [30 s] between tries while held */
 	uint32_t doubt_after;                /* [3] */
+
+	const struct pl_transport *transport; /* instead of HTTP, for tests; NULL: HTTP */
+	void *transport_arg;
 };
 
 /* Takes `format` over, also on failure. -errno with diag: a file that cannot be read, a spool that another
@@ -156,6 +167,3 @@ int pl_sender_open(struct pl_export **ret, const struct pl_sender_options *optio
 
 /* What it holds at most, `format` aside. */
 uint64_t pl_sender_memory(const struct pl_sender_options *options);
-
-/* The last words of a failing server, for people: copied, empty while all is well. Any thread. */
-void pl_sender_trouble(struct pl_export *e, char ret[PL_WORDS_MAX]);

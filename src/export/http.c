@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "export/http.h"
+
+#include <assert.h>
+#include <curl/curl.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "export/ruling.h"
+
+#define RETRY_AFTER_MAX_S 300
+#define ANSWER_BYTES_MAX  (1 << 20) /* more is no answer to a write */
+#define SECRET_MAX        4096
+
+struct http {
+	CURL *easy;
+	CURLM *multi;
+	struct curl_slist *headers, *all_headers;
+	char *user, *password_file, *token_file, *token_scheme;
+	struct pl_http_answer *answer; /* of the request being made */
+	size_t answer_bytes;
+	char error[CURL_ERROR_SIZE];
+	_Atomic bool aborted;
+};
+
+static pthread_once_t curl_made = PTHREAD_ONCE_INIT;
+
+static void make_curl(void)
+{
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+/* ---- credentials ---- */
+
+static void forget(char *secret)
+{
+	if (secret == NULL)
+		return;
+	explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
+/* One line of visible characters. Its text goes into no message. */
+static int read_secret(const char *path, char **ret, struct pl_diag *diag)
+{
+	char *text;
+	size_t len;
+	int r = pl_file_read(path, SECRET_MAX, &text, &len);
+
+	if (r < 0) {
+		pl_diag_set(diag, "cannot read %s: %s", path, strerror(-r));
+		return r;
+	}
+	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+		text[--len] = '\0';
+	for (size_t i = 0; i < len; i++) {
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			len = 0;
+	}
+	if (len == 0) {
+		explicit_bzero(text, strlen(text));
+		free(text);
+		pl_diag_set(diag, "%s does not hold one line of visible characters", path);
+		return -EINVAL;
+	}
+	*ret = text;
+	return 0;
+}
+
+/* curl_slist_append frees nothing when it fails. */
+static int append(struct curl_slist **list, const char *text)
+{
+	struct curl_slist *longer = curl_slist_append(*list, text);
+
+	if (longer == NULL)
+		return -ENOMEM;
+	*list = longer;
+	return 0;
+}
+
+static void forget_headers(struct http *h)
+{
+	for (struct curl_slist *l = h->all_headers; l != NULL; l = l->next)
+		explicit_bzero(l->data, strlen(l->data));
+	curl_slist_free_all(h->all_headers);
+	h->all_headers = NULL;
+}
+
+static int use_token(struct http *h, struct pl_diag *diag)
+{
+	char *token, line[SECRET_MAX + 64];
+	struct curl_slist *all = NULL;
+	int r = read_secret(h->token_file, &token, diag);
+
+	if (r < 0)
+		return r;
+	snprintf(line, sizeof(line), "Authorization: %s %s", h->token_scheme, token);
+	forget(token);
+	r = append(&all, line);
+	explicit_bzero(line, sizeof(line));
+	for (struct curl_slist *l = h->headers; r == 0 && l != NULL; l = l->next)
+		r = append(&all, l->data);
+	if (r == 0) {
+		curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, all);
+		forget_headers(h);
+		h->all_headers = all;
+	} else {
+		curl_slist_free_all(all);
+	}
+	return r;
+}
+
+static int http_credentials(void *arg, struct pl_diag *diag)
+{
+	struct http *h = arg;
+	int r = 0;
+
+	if (h->password_file != NULL) {
+		char *password;
+
+		r = read_secret(h->password_file, &password, diag);
+		if (r < 0)
+			return r;
+		curl_easy_setopt(h->easy, CURLOPT_PASSWORD, password); /* copies */
+		forget(password);
+	}
+	return h->token_file != NULL ? use_token(h, diag) : r;
+}
+
+/* ---- a request ---- */
+
+static size_t take_answer(char *data, size_t size, size_t n, void *arg)
+{
+	struct http *h = arg;
+	struct pl_http_answer *a = h->answer;
+	size_t len = size * n, take = PL_ANSWER_BODY_MAX - a->len;
+
+	h->answer_bytes += len;
+	if (h->answer_bytes > ANSWER_BYTES_MAX)
+		return 0;
+	if (take > len)
+		take = len;
+	memcpy(a->body + a->len, data, take);
+	a->len += (uint32_t)take;
+	return len;
+}
+
+static int error_of(CURLcode code)
+{
+	switch (code) {
+	case CURLE_OPERATION_TIMEDOUT:
+		return -ETIMEDOUT;
+	case CURLE_COULDNT_CONNECT:
+		return -ECONNREFUSED;
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_RESOLVE_PROXY:
+		return -EHOSTUNREACH;
+	case CURLE_GOT_NOTHING:
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+	case CURLE_PARTIAL_FILE:
+		return -ECONNRESET;
+	case CURLE_OUT_OF_MEMORY:
+		return -ENOMEM;
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CONNECT_ERROR:
+	case CURLE_SSL_CERTPROBLEM:
+	case CURLE_SSL_CACERT_BADFILE:
+		return -EPROTO;
+	default:
+		return -EIO;
+	}
+}
+
+/* Makes the request; -ECANCELED when told to end. */
+static int perform(struct http *h, CURLcode *ret_code)
+{
+	int running = 1, r = 0, left;
+	CURLMsg *m;
+
+	if (curl_multi_add_handle(h->multi, h->easy) != CURLM_OK)
+		return -ENOMEM;
+	while (running > 0) {
+		if (curl_multi_perform(h->multi, &running) != CURLM_OK) {
+			r = -EIO;
+			break;
+		}
+		if (atomic_load(&h->aborted)) {
+			r = -ECANCELED;
+			break;
+		}
+		if (running > 0)
+			(void)curl_multi_poll(h->multi, NULL, 0, 1000, NULL);
+	}
+	*ret_code = CURLE_RECV_ERROR;
+	while ((m = curl_multi_info_read(h->multi, &left)) != NULL) {
+		if (m->msg == CURLMSG_DONE)
+			*ret_code = m->data.result;
+	}
+	curl_multi_remove_handle(h->multi, h->easy);
+	return r;
+}
+
+static void http_post(void *arg, const char *body, size_t len, struct pl_http_answer *ret)
+{
+	struct http *h = arg;
+	CURLcode code = CURLE_OK;
+	long status = 0;
+	curl_off_t retry_after = 0;
+	int r;
+
+	ret->status = 0;
+	ret->error = 0;
+	ret->retry_after_ns = 0;
+	ret->len = 0;
+	h->answer = ret;
+	h->answer_bytes = 0;
+	h->error[0] = '\0';
+	curl_easy_setopt(h->easy, CURLOPT_POSTFIELDS, body);
+	curl_easy_setopt(h->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)len);
+	r = atomic_load(&h->aborted) ? -ECANCELED : perform(h, &code);
+	if (r == 0 && code != CURLE_OK && code != CURLE_WRITE_ERROR)
+		r = error_of(code);
+	if (r == 0)
+		curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &status);
+	if (r == 0 && status > 0) {
+		ret->status = (int)status;
+		curl_easy_getinfo(h->easy, CURLINFO_RETRY_AFTER, &retry_after);
+		if (retry_after > RETRY_AFTER_MAX_S)
+			retry_after = RETRY_AFTER_MAX_S;
+		if (retry_after > 0)
+			ret->retry_after_ns = (uint64_t)retry_after * 1000000000u;
+	} else {
+		/* The words of the failure stand where a server's would. */
+		ret->error = r != 0 ? r : -EIO;
+		ret->len = (uint32_t)snprintf(ret->body, sizeof(ret->body), "%s",
+			h->error[0] != '\0' ? h->error
+			: code != CURLE_OK  ? curl_easy_strerror(code)
+			: r == -ECANCELED   ? "given up"
+					    : strerror(-ret->error));
+	}
+	ret->body[ret->len] = '\0';
+	h->answer = NULL;
+}
+
+static void http_abort(void *arg)
+{
+	struct http *h = arg;
+
+	atomic_store(&h->aborted, true);
+	curl_multi_wakeup(h->multi);
+}
+
+/* ---- life ---- */
+
+static void http_free(void *arg)
+{
+	struct http *h = arg;
+
+	if (h == NULL)
+		return;
+	if (h->easy != NULL)
+		curl_easy_cleanup(h->easy);
+	if (h->multi != NULL)
+		curl_multi_cleanup(h->multi);
+	forget_headers(h);
+	curl_slist_free_all(h->headers);
+	free(h->user);
+	free(h->password_file);
+	free(h->token_file);
+	free(h->token_scheme);
+	free(h);
+}
+
+static int copy(char **ret, const char *text)
+{
+	if (text == NULL)
+		return 0;
+	*ret = strdup(text);
+	return *ret != NULL ? 0 : -ENOMEM;
+}
+
+static int set_headers(struct http *h, const struct pl_sender_options *o)
+{
+	int r = append(&h->headers, "Expect:"); /* no 100-continue: a round trip for nothing */
+
+	for (const char *const *line = o->headers; r == 0 && line != NULL && *line != NULL; line++)
+		r = append(&h->headers, *line);
+	if (r == 0 && o->gzip)
+		r = append(&h->headers, "Content-Encoding: gzip");
+	curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, h->headers);
+	return r;
+}
+
+/* A path that cannot be read would only show at the first request, as a puzzling TLS error. */
+static int check_files(const struct pl_sender_options *o, struct pl_diag *diag)
+{
+	const char *const paths[] = { o->ca_file, o->cert_file, o->key_file };
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		char *text;
+		size_t len;
+		int r = paths[i] != NULL ? pl_file_read(paths[i], 4 << 20, &text, &len) : -ENODATA;
+
+		if (r == -ENODATA)
+			continue;
+		if (r < 0) {
+			pl_diag_set(diag, "cannot read %s: %s", paths[i], strerror(-r));
+			return r;
+		}
+		explicit_bzero(text, len);
+		free(text);
+	}
+	return 0;
+}
+
+static int set_options(struct http *h, const struct pl_sender_options *o, struct pl_diag *diag)
+{
+	CURL *e = h->easy;
+	long timeout_ms = (long)(o->timeout_ns / 1000000u);
+
+	if (curl_easy_setopt(e, CURLOPT_URL, o->url) != CURLE_OK)
+		return -ENOMEM;
+	curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(e, CURLOPT_POST, 1L);
+	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, timeout_ms);
+	curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, timeout_ms < 5000 ? timeout_ms : 5000L);
+	curl_easy_setopt(e, CURLOPT_USERAGENT, "pathline/" PL_VERSION);
+	curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, take_answer);
+	curl_easy_setopt(e, CURLOPT_WRITEDATA, h);
+	curl_easy_setopt(e, CURLOPT_ERRORBUFFER, h->error);
+	curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	if (o->ca_file != NULL)
+		curl_easy_setopt(e, CURLOPT_CAINFO, o->ca_file);
+	if (o->cert_file != NULL)
+		curl_easy_setopt(e, CURLOPT_SSLCERT, o->cert_file);
+	if (o->key_file != NULL)
+		curl_easy_setopt(e, CURLOPT_SSLKEY, o->key_file);
+	if (o->insecure) {
+		curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 0L);
+		curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 0L);
+	}
+	if (o->user != NULL) {
+		curl_easy_setopt(e, CURLOPT_HTTPAUTH, (long)CURLAUTH_BASIC);
+		curl_easy_setopt(e, CURLOPT_USERNAME, o->user);
+	}
+	return check_files(o, diag);
+}
+
+int pl_http_new(void **ret, const struct pl_sender_options *o, struct pl_diag *diag)
+{
+	struct http *h = calloc(1, sizeof(*h));
+	int r;
+
+	if (h == NULL)
+		return -ENOMEM;
+	pthread_once(&curl_made, make_curl);
+	h->easy = curl_easy_init();
+	h->multi = curl_multi_init();
+	r = h->easy != NULL && h->multi != NULL ? 0 : -ENOMEM;
+	if (r == 0)
+		r = copy(&h->user, o->user);
+	if (r == 0)
+		r = copy(&h->password_file, o->password_file);
+	if (r == 0)
+		r = copy(&h->token_file, o->token_file);
+	if (r == 0)
+		r = copy(&h->token_scheme, o->token_scheme != NULL ? o->token_scheme : "Bearer");
+	if (r == 0)
+		r = set_headers(h, o);
+	if (r == 0)
+		r = set_options(h, o, diag);
+	if (r == 0)
+		r = http_credentials(h, diag);
+	if (r < 0) {
+		http_free(h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}
+
+const struct pl_transport pl_http_transport = {
+	.post = http_post,
+	.abort = http_abort,
+	.credentials = http_credentials,
+	.free = http_free,
+};

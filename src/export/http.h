@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * POST over libcurl: one connection kept alive, one request at a time, bounded in time and in the size of
+ * the answer, redirects not followed, TLS 1.2 and up. The environment's proxy variables are honoured.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "export/sender.h"
+
+extern const struct pl_transport pl_http_transport;
+
+/* Of the options only those about the request, credentials, TLS, and the timeout. -EINVAL, or the errno of a
+ * file of credentials, with diag. */
+int pl_http_new(void **ret, const struct pl_sender_options *options, struct pl_diag *diag);

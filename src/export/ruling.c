@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a server's answer means, as far as HTTP says; see sender.h. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "export/ruling.h"
+
+const char *pl_ruling_name(enum pl_ruling_kind kind)
+{
+	static const char *const names[PL_RULING_MAX] = {
+		[PL_RULING_DELIVERED] = "delivered",
+		[PL_RULING_RETRY] = "retry",
+		[PL_RULING_HOLD] = "hold",
+		[PL_RULING_TOO_BIG] = "too_big",
+		[PL_RULING_REFUSED] = "refused",
+		[PL_RULING_DOUBTFUL] = "doubtful",
+	};
+
+	assert(kind < PL_RULING_MAX);
+	return names[kind];
+}
+
+void pl_words_clean(char ret[PL_WORDS_MAX], const char *text, size_t len)
+{
+	size_t n = 0;
+
+	while (len > 0 && n < PL_WORDS_MAX - 1) {
+		size_t step;
+		uint32_t cp;
+		bool good = pl_utf8_next(text, len, &step, &cp);
+
+		if (good && (*text == '\n' || *text == '\r')) {
+			if (n > 0)
+				break; /* a line is enough */
+		} else if (!good || cp < 0x20 || (cp >= 0x7f && cp < 0xa0)) {
+			ret[n++] = '?';
+		} else {
+			if (n + step > PL_WORDS_MAX - 1)
+				break;
+			memcpy(ret + n, text, step);
+			n += step;
+		}
+		text += step;
+		len -= step;
+	}
+	ret[n] = '\0';
+}
+
+static enum pl_ruling_kind by_status(int status)
+{
+	if (status >= 200 && status < 300)
+		return PL_RULING_DELIVERED;
+	switch (status) {
+	case 401:
+	case 403:
+	case 404:
+	case 405:
+	case 407:
+	case 501:
+		return PL_RULING_HOLD;
+	case 408:
+	case 425:
+	case 429:
+		return PL_RULING_RETRY;
+	case 413:
+		return PL_RULING_TOO_BIG;
+	case 500:
+		return PL_RULING_DOUBTFUL;
+	default:
+		break;
+	}
+	if (status >= 300 && status < 400)
+		return PL_RULING_HOLD;
+	return status >= 400 && status < 500 ? PL_RULING_REFUSED : PL_RULING_RETRY;
+}
+
+void pl_ruling_by_status(const struct pl_http_answer *answer, struct pl_ruling *ret)
+{
+	char body[PL_WORDS_MAX];
+
+	*ret = (struct pl_ruling){ .kind = by_status(answer->status) };
+	pl_words_clean(body, answer->body, answer->len);
+	if (answer->status == 0)
+		snprintf(ret->words, sizeof(ret->words), "%s", body);
+	else
+		snprintf(ret->words, sizeof(ret->words), "HTTP %d%s%.*s", answer->status,
+			body[0] != '\0' ? ": " : "", PL_WORDS_MAX - 16, body);
+}
+
+uint64_t pl_backoff_ns(uint32_t failures, uint64_t min_ns, uint64_t max_ns, struct pl_rng *rng)
+{
+	uint64_t top = min_ns;
+
+	for (uint32_t i = 1; i < failures && top < max_ns; i++)
+		top = top <= UINT64_MAX / 2 ? top * 2 : UINT64_MAX;
+	if (top > max_ns)
+		top = max_ns;
+	/* Full jitter, but never at once: an eighth of the least. */
+	return min_ns / 8 + pl_rng_below(rng, top - min_ns / 8 + 1);
+}
