@@ -515,8 +515,9 @@ static struct pl_int_hop truth_hop(const struct pl_gen_cfg *cfg, const struct pl
 	return t;
 }
 
+/* header_md: the header has metadata of the node, if only why the packet was dropped. */
 static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, int n_stack,
-	uint32_t header_have, struct pl_gen_truth *t)
+	uint32_t header_have, bool header_md, struct pl_gen_truth *t)
 {
 	const struct pl_int_hop *hops = item->packet->hops + item->first;
 	unsigned int budget = hop_budget_left(cfg, item),
@@ -524,7 +525,7 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 	uint32_t header_ts = PL_INT_HAS(PL_INT_F_INGRESS_TS);
 	uint32_t named = PL_INT_HAS(PL_INT_F_NODE);
 	/* a header without metadata still names the node, which is a hop when there is no other */
-	bool in_header = (header_have & ~(named | header_ts)) != 0 ||
+	bool in_header = header_md || (header_have & ~(named | header_ts)) != 0 ||
 			 ((header_have & named) != 0 && (n == 0 || budget == 0));
 
 	t->flow = *item->flow;
@@ -628,7 +629,7 @@ static void put_summary(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	put_plain(cfg, b, &open, item, d);
 	open_close(&open, b);
 	if (truth != NULL) {
-		tell(cfg, item, -1, 0, truth);
+		tell(cfg, item, -1, 0, false, truth);
 		truth->form = PL_GEN_TRUTH_SUMMARY;
 		truth->seq = h->seq;
 		truth->node = source->node;
@@ -703,7 +704,8 @@ static void put_report(const struct pl_gen_cfg *cfg, struct pl_build *b,
 		truth->form = PL_GEN_TRUTH_REPORT;
 		truth->seq = h->seq;
 		truth->node = h->node;
-		tell(cfg, item, n_stack, header_fields(cfg, item, h->md_bits), truth);
+		tell(cfg, item, n_stack, header_fields(cfg, item, h->md_bits), h->md_bits != 0,
+			truth);
 	}
 }
 
@@ -747,7 +749,7 @@ void pl_int_gen_packet(const struct pl_gen_cfg *cfg, struct pl_build *b,
 		truth->form = PL_GEN_TRUTH_PACKET;
 		truth->seq = 0;
 		truth->node = 0;
-		tell(cfg, item, n_stack, 0, truth);
+		tell(cfg, item, n_stack, 0, false, truth);
 		truth->dropped = truth->congested = truth->tracked = false;
 	}
 }

@@ -368,6 +368,7 @@ static void test_dialects_and_more(void)
 		{ .reports_per_datagram = 3, .mode = PL_GEN_MX, .udp = true },
 		{ .ds_words = 2 },
 		{ .source_words = 3 },
+		{ .bitmap = 0x8000, .drop = 0.5 },
 		{ .ds_words = 1, .source_words = 2, .sink = PL_GEN_SINK_STACK },
 		{ .topology = "chain:40" },
 		{ .topology = "chain:40", .version = PL_GEN_INT_V05 },
