@@ -92,6 +92,17 @@ int pl_port_uri_sockets(const char *uri, struct pl_diag *diag)
 	return driver->check != NULL ? driver->check(&parts, diag) : 1;
 }
 
+const char *pl_port_uri_scheme(const char *uri)
+{
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
+		size_t len = strlen(drivers[i]->scheme);
+
+		if (strncmp(uri, drivers[i]->scheme, len) == 0 && uri[len] == ':')
+			return drivers[i]->scheme;
+	}
+	return NULL;
+}
+
 const char *pl_port_name(const struct pl_port *port)
 {
 	return port->name;
@@ -158,6 +169,18 @@ void pl_port_stats(struct pl_port *port, struct pl_port_stats *ret)
 	if (port->driver->stats != NULL)
 		port->driver->stats(port);
 	*ret = port->stats;
+}
+
+void pl_port_stats_add(struct pl_port_stats *into, const struct pl_port_stats *from)
+{
+	into->packets += from->packets;
+	into->bytes += from->bytes;
+	into->kernel_drops += from->kernel_drops;
+	into->cut += from->cut;
+	into->errors += from->errors;
+	if (into->rcvbuf_bytes == 0 ||
+		(from->rcvbuf_bytes != 0 && from->rcvbuf_bytes < into->rcvbuf_bytes))
+		into->rcvbuf_bytes = from->rcvbuf_bytes;
 }
 
 int pl_port_close(struct pl_port *port)

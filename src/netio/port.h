@@ -59,6 +59,9 @@ int pl_port_open(struct pl_port **ret_port, const char *uri, enum pl_port_mode m
  * whole URI, so it also serves to check a configuration. */
 int pl_port_uri_sockets(const char *uri, struct pl_diag *diag);
 
+/* The kind of port a URI names: "udp", "pcap", …; NULL for a bare file name. */
+const char *pl_port_uri_scheme(const char *uri);
+
 /* The port's canonical name, for logs and labels: "udp://[::]:32766". Valid while the port is open. */
 const char *pl_port_name(const struct pl_port *port);
 
@@ -84,6 +87,9 @@ int pl_port_send(struct pl_port *port, const struct pl_batch *batch, struct pl_d
 
 /* Asks the kernel for its drops, so not for every batch. */
 void pl_port_stats(struct pl_port *port, struct pl_port_stats *ret);
+
+/* Sums; of rcvbuf_bytes the smaller. */
+void pl_port_stats_add(struct pl_port_stats *into, const struct pl_port_stats *from);
 
 /* Close flushes; a capture file whose last bytes could not be written makes it return negative errno. NULL
  * is allowed. */

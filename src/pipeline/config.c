@@ -22,8 +22,14 @@ enum {
 
 static int check_source(const char *value, struct pl_diag *diag)
 {
-	if (strncmp(value, "udp:", 4) != 0) {
-		pl_diag_set(diag, "\"%s\" is not a source; udp://HOST:PORT is", value);
+	/* A misspelt kind of port is not to pass for the name of a file. */
+	if (pl_port_uri_scheme(value) == NULL && strstr(value, "://") == NULL) {
+		pl_diag_set(diag, "\"%s\" names no kind of source; for a capture file write pcap:%s", value,
+			value);
+		return -EINVAL;
+	}
+	if (strcmp(value, "pcap:-") == 0) {
+		pl_diag_set(diag, "standard input is no source of the daemon; use \"pathline read\"");
 		return -EINVAL;
 	}
 	return pl_port_uri_sockets(value, diag) < 0 ? -EINVAL : 0;
@@ -148,11 +154,11 @@ static const char *const log_formats[] = { "auto", "text", "logfmt", "json", NUL
 #define AT(member) .offset = offsetof(struct pl_config_source, member)
 static const struct pl_conf_row source_rows[] = {
 	{ .key = "uri", .type = PL_CONF_STRING, AT(uri), .required = true, .check = check_source,
-	  .help = "Where reports come in: udp://HOST:PORT; without a host, every address." },
+	  .help = "Where reports come in: udp://HOST:PORT (without a host, every address), afxdp:INTERFACE, packet:INTERFACE, or pcap:FILE, which is read once, as fast as it can be decoded." },
 	{ .key = "sockets", .type = PL_CONF_U64, AT(sockets), .def = "1", .min = 1, .max = MAX_SOCKETS,
-	  .help = "Sockets that share the address, each with a worker of its own." },
+	  .help = "udp: only: sockets that share the address, each with a worker of its own." },
 	{ .key = "rcvbuf", .type = PL_CONF_SIZE, AT(rcvbuf_bytes), .def = "0", .min = 0, .max = UINT64_C(1) << 30,
-	  .help = "Socket buffer to ask the kernel for; 0 leaves it to the port." },
+	  .help = "udp: only: socket buffer to ask the kernel for; 0 leaves it to the port." },
 	{ 0 },
 };
 #undef AT
@@ -401,6 +407,11 @@ static int finish(struct pl_config *c, struct pl_diag *diag)
 			pl_diag_set(diag,
 				"sources %zu and %zu are the same; use the key sockets for more workers",
 				j + 1, i + 1);
+			return -EINVAL;
+		}
+		if (strncmp(s[i].uri, "udp:", 4) != 0 && (s[i].sockets > 1 || s[i].rcvbuf_bytes > 0)) {
+			pl_diag_set(diag, "source %zu (%s): only udp: has the keys sockets and rcvbuf", i + 1,
+				s[i].uri);
 			return -EINVAL;
 		}
 		if (!pl_config_source_uri(&s[i], uri, sizeof(uri))) {

@@ -104,13 +104,21 @@ static void write_listeners(const struct pl_pipeline *p, struct pl_exposition *p
 			offsetof(struct pl_port_stats, rcvbuf_bytes), true },
 	};
 
-	gauge(page, "pathline_listener_up", NULL, "Whether the socket's worker runs.");
+	gauge(page, "pathline_listener_up", NULL, "Whether the socket is open and its interface there.");
 	for (unsigned int i = 0; i < p->n_workers; i++) {
 		const struct pl_worker *w = p->workers[i];
-		struct pl_label l[] = { TEXT("listener", pl_port_name(w->port)),
+		struct pl_label l[] = { TEXT("listener", w->name),
 			NUM("socket", w->index) };
 
 		pl_exposition_u64(page, l, 2, atomic_load(&w->error) == 0);
+	}
+	counter(page, "pathline_listener_losses", NULL,
+		"How often the socket or its interface was lost; it is opened again by itself.");
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		const struct pl_worker *w = p->workers[i];
+		struct pl_label l[] = { TEXT("listener", w->name), NUM("socket", w->index) };
+
+		pl_exposition_u64(page, l, 2, atomic_load(&w->losses));
 	}
 	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
 		pl_exposition_family(page, rows[k].name,
@@ -118,7 +126,7 @@ static void write_listeners(const struct pl_pipeline *p, struct pl_exposition *p
 			rows[k].help);
 		for (unsigned int i = 0; i < p->n_workers; i++) {
 			const struct pl_worker *w = p->workers[i];
-			struct pl_label l[] = { TEXT("listener", pl_port_name(w->port)),
+			struct pl_label l[] = { TEXT("listener", w->name),
 				NUM("socket", w->index) };
 
 			pl_exposition_u64(page, l, 2, value_at(&w->snap.port, rows[k].offset));

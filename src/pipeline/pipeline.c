@@ -44,18 +44,14 @@ int pl_pipeline_open_source(const struct pl_config *config, const struct pl_conf
 		pl_port_close(alone);
 	}
 	for (unsigned int i = 0; i < of; i++) {
-		struct pl_port_options options = { .index = i, .of = of };
-		struct pl_port *port;
-		int r = pl_port_open(&port, uri, PL_PORT_RECV, &options, diag);
+		struct pl_worker_source source = {
+			.name = s->uri, .uri = uri, .index = i, .of = of
+		};
+		int r = pl_worker_new(&workers[*n], &source, (*next_id)++,
+			(uint32_t)config->metrics.max_exporters, diag);
 
 		if (r < 0)
 			return r;
-		r = pl_worker_new(&workers[*n], port, s->uri, i, of, (*next_id)++,
-			(uint32_t)config->metrics.max_exporters);
-		if (r < 0) {
-			pl_diag_set(diag, "not enough memory for a worker");
-			return r;
-		}
 		(*n)++;
 	}
 	return 0;
@@ -328,17 +324,6 @@ int pl_pipeline_snapshot(struct pl_pipeline *p)
 	return 0;
 }
 
-void pl_pipeline_add_port(struct pl_port_stats *into, const struct pl_port_stats *from)
-{
-	into->packets += from->packets;
-	into->bytes += from->bytes;
-	into->kernel_drops += from->kernel_drops;
-	into->cut += from->cut;
-	into->errors += from->errors;
-	if (into->rcvbuf_bytes == 0 || from->rcvbuf_bytes < into->rcvbuf_bytes)
-		into->rcvbuf_bytes = from->rcvbuf_bytes;
-}
-
 static void add_output_stats(struct pl_output_stats *into, const struct pl_output_stats *from)
 {
 	into->offered += from->offered;
@@ -372,7 +357,7 @@ int pl_pipeline_stats(struct pl_pipeline *p, struct pl_pipeline_stats *ret)
 			const struct pl_worker *w = p->workers[i];
 
 			pl_totals_add(&s.totals, &w->snap.totals);
-			pl_pipeline_add_port(&s.ports, &w->snap.port);
+			pl_port_stats_add(&s.ports, &w->snap.port);
 			s.workers_failed += atomic_load(&w->error) != 0;
 			s.exporters += w->snap.n_exporters + w->snap.n_others;
 			s.flows += w->snap.flows;
@@ -437,19 +422,20 @@ bool pl_pipeline_ready(struct pl_pipeline *p, struct pl_buf *json_buf)
 	pl_json_key(&json, "listeners");
 	pl_json_array(&json);
 	for (unsigned int i = 0; i < p->n_workers; i++) {
-		int error = atomic_load(&p->workers[i]->error);
+		char trouble[256];
+		int error = pl_worker_trouble(p->workers[i], trouble, sizeof(trouble));
 
 		ready = ready && error == 0;
 		pl_json_object(&json);
 		pl_json_key(&json, "name");
-		pl_json_str(&json, pl_port_name(p->workers[i]->port));
+		pl_json_str(&json, p->workers[i]->name);
 		pl_json_key(&json, "socket");
 		pl_json_u64(&json, p->workers[i]->index);
 		pl_json_key(&json, "ok");
 		pl_json_bool(&json, error == 0);
 		if (error != 0) {
 			pl_json_key(&json, "trouble");
-			pl_json_str(&json, strerror(error));
+			pl_json_str(&json, trouble);
 		}
 		pl_json_object_end(&json);
 	}
@@ -497,8 +483,8 @@ const char *pl_pipeline_listener(const struct pl_pipeline *p, unsigned int i, ui
 	if (i >= p->n_workers)
 		return NULL;
 	if (ret_port != NULL)
-		*ret_port = pl_port_local_port(p->workers[i]->port);
-	return pl_port_name(p->workers[i]->port);
+		*ret_port = p->workers[i]->local_port;
+	return p->workers[i]->name;
 }
 
 uint64_t pl_pipeline_memory(const struct pl_config *config)

@@ -326,7 +326,7 @@ static void remove_worker(struct pl_pipeline *p, unsigned int i)
 	pl_worker_ask(w);
 	pl_worker_await(w, UINT64_MAX);
 	pl_totals_add(&p->gone, &w->snap.totals);
-	pl_pipeline_add_port(&p->gone_ports, &w->snap.port);
+	pl_port_stats_add(&p->gone_ports, &w->snap.port);
 	pl_worker_free(w);
 	p->workers[i] = NULL;
 }

@@ -61,4 +61,3 @@ int pl_pipeline_add_tap(struct pl_engine *engine, struct pl_output *output);
 /* A whole engine with a tap of every output but those to skip (NULL = none), and its thread. */
 int pl_pipeline_start_worker(struct pl_pipeline *pipeline, struct pl_worker *worker,
 	const struct pl_config *config, const struct pl_profile *profiles, const bool *skip_output);
-void pl_pipeline_add_port(struct pl_port_stats *into, const struct pl_port_stats *from);

@@ -22,6 +22,9 @@ enum {
 };
 #define TICK_NS      (UINT64_C(100) * 1000000u)
 #define SLOW_TICK_NS (UINT64_C(1) * 1000000000u)
+/* Between attempts to open a lost source: doubled from the one to the other. */
+#define PAUSE_MIN_NS (UINT64_C(100) * 1000000u)
+#define PAUSE_MAX_NS (UINT64_C(1) * 1000000000u)
 
 void pl_totals_add(struct pl_totals *into, const struct pl_totals *from)
 {
@@ -144,7 +147,13 @@ static void publish(struct pl_worker *w)
 	s->totals.stored = w->stored;
 	memcpy(s->totals.by_version, w->by_version, sizeof(w->by_version));
 	memcpy(s->totals.by_mode, w->by_mode, sizeof(w->by_mode));
-	pl_port_stats(w->port, &s->port);
+	s->port = w->gone;
+	if (w->port != NULL) {
+		struct pl_port_stats now;
+
+		pl_port_stats(w->port, &now);
+		pl_port_stats_add(&s->port, &now);
+	}
 	take_exporters(s, w->engine->decode);
 	s->flows = pl_detect_flows(w->engine->detect);
 	s->raised = pl_detect_raised(w->engine->detect);
@@ -232,10 +241,138 @@ static void pin(const struct pl_worker *w)
 			w->cpu);
 }
 
+/* ---- the source ---- */
+
+static int open_port(struct pl_worker *w, struct pl_port **ret, struct pl_diag *diag)
+{
+	struct pl_port_options options = { .index = w->index, .of = w->of };
+
+	return w->source.open != NULL
+		       ? w->source.open(w->source.open_arg, &w->source, ret, diag)
+		       : pl_port_open(ret, w->source.uri, PL_PORT_RECV, &options, diag);
+}
+
+static void set_trouble(struct pl_worker *w, int error, const char *words)
+{
+	pthread_mutex_lock(&w->trouble_lock);
+	snprintf(w->trouble, sizeof(w->trouble), "%s", words);
+	pthread_mutex_unlock(&w->trouble_lock);
+	atomic_store(&w->error, error);
+}
+
+static void close_port(struct pl_worker *w)
+{
+	struct pl_port_stats last;
+
+	pl_port_stats(w->port, &last);
+	pl_port_stats_add(&w->gone, &last);
+	/* A receiving port has nothing to lose by closing. */
+	(void)pl_port_close(w->port);
+	w->port = NULL;
+}
+
+static void source_lost(struct pl_worker *w, int error, const char *words)
+{
+	set_trouble(w, error, words);
+	atomic_fetch_add_explicit(&w->losses, 1, memory_order_relaxed);
+	w->lost_ns = w->now_ns;
+	pl_error("worker", "%s: lost: %s", w->uri, words);
+}
+
+static void source_back(struct pl_worker *w)
+{
+	set_trouble(w, 0, "");
+	pl_notice(
+		"worker", "%s: back after %.1f s", w->uri, (double)(w->now_ns - w->lost_ns) * 1e-9);
+}
+
+/* What a port said instead of packets. False: there will be none any more. */
+static bool hear_port(struct pl_worker *w, int error, const struct pl_diag *diag)
+{
+	const char *words = diag->text[0] != '\0' ? diag->text : strerror(error);
+
+	switch (error) {
+	case ENODATA:
+		pl_notice("worker", "%s: read to its end", w->uri);
+		return false;
+	case EBADMSG:
+		source_lost(w, error, words);
+		return false;
+	case ENETDOWN: /* the port itself waits for its interface */
+		if (atomic_load(&w->error) == 0)
+			source_lost(w, error, words);
+		else
+			set_trouble(w, error, words);
+		return true;
+	case EAGAIN:
+		if (atomic_load(&w->error) != 0)
+			source_back(w);
+		else
+			pl_notice("worker", "%s: %s", w->uri, words);
+		return true;
+	default: /* the port is of no more use */
+		source_lost(w, error, words);
+		close_port(w);
+		w->pause_ns = PAUSE_MIN_NS;
+		w->retry_ns = w->now_ns + w->pause_ns;
+		return true;
+	}
+}
+
+/* Tries to open a lost source when it is time. False when there is no use in trying on. */
+static bool regain_source(struct pl_worker *w)
+{
+	struct pl_diag diag = { .text = "" };
+	int r;
+
+	if (w->now_ns < w->retry_ns)
+		return true;
+	r = open_port(w, &w->port, &diag);
+	if (r == 0) {
+		source_back(w);
+		return true;
+	}
+	w->port = NULL;
+	set_trouble(w, -r, diag.text[0] != '\0' ? diag.text : strerror(-r));
+	if (r == -EPERM || r == -EACCES) {
+		pl_error("worker",
+			"%s: cannot be opened again without the rights the start had; a restart is needed",
+			w->uri);
+		return false;
+	}
+	w->pause_ns = w->pause_ns * 2 < PAUSE_MAX_NS ? w->pause_ns * 2 : PAUSE_MAX_NS;
+	w->retry_ns = w->now_ns + w->pause_ns;
+	return true;
+}
+
+static void pause_us(long us)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
+}
+
+/* Number of packets; 0: none for now; negative: none any more. */
+static int receive(struct pl_worker *w, bool stopping)
+{
+	struct pl_diag diag = { .text = "" };
+	int n;
+
+	if (w->port == NULL) {
+		if (!stopping && !regain_source(w))
+			return -EPERM;
+		if (w->port == NULL && !stopping)
+			pause_us(RECV_TIMEOUT_MS * 1000);
+		if (w->port == NULL)
+			return 0;
+	}
+	n = pl_port_recv(w->port, &w->packets, stopping ? 0 : RECV_TIMEOUT_MS, &diag);
+	if (n >= 0)
+		return n;
+	return hear_port(w, -n, &diag) ? 0 : n;
+}
+
 static void *worker_loop(void *arg)
 {
 	struct pl_worker *w = arg;
-	struct pl_diag diag = { .text = "" };
 	uint64_t stop_by = 0;
 
 	pin(w);
@@ -243,8 +380,7 @@ static void *worker_loop(void *arg)
 	w->ticked_ns = w->slow_ticked_ns = w->now_ns;
 	pl_aggregate_tick(w->engine->aggregate, w->now_ns);
 	for (;;) {
-		int n = pl_port_recv(
-			w->port, &w->packets, stop_by != 0 ? 0 : RECV_TIMEOUT_MS, &diag);
+		int n = receive(w, stop_by != 0);
 
 		read_clocks(w);
 		if (n > 0) {
@@ -253,12 +389,8 @@ static void *worker_loop(void *arg)
 			pl_port_release(w->port, &w->packets);
 		}
 		quiet_point(w);
-		if (n < 0) {
-			atomic_store(&w->error, -n);
-			pl_error("worker", "%s: %s; this source has ended", w->uri,
-				diag.text[0] != '\0' ? diag.text : strerror(-n));
+		if (n < 0)
 			break;
-		}
 		if (stop_by != 0 && (n == 0 || w->now_ns >= stop_by))
 			break;
 		stop_by = atomic_load_explicit(&w->stop_by_ns, memory_order_relaxed);
@@ -274,24 +406,26 @@ static void *worker_loop(void *arg)
 
 /* ---- the controlling side ---- */
 
-int pl_worker_new(struct pl_worker **ret, struct pl_port *port, const char *uri, unsigned int index,
-	unsigned int of, unsigned int id, uint32_t cap_exporters)
+int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source, unsigned int id,
+	uint32_t cap_exporters, struct pl_diag *diag)
 {
 	struct pl_worker *w = calloc(1, sizeof(*w));
+	int r = -ENOMEM;
 
-	if (w == NULL) {
-		pl_port_close(port);
-		return -ENOMEM;
-	}
-	w->port = port;
-	w->index = index;
-	w->of = of;
+	if (w == NULL)
+		goto fail;
+	pthread_mutex_init(&w->trouble_lock, NULL);
+	w->source = *source;
+	w->index = source->index;
+	w->of = source->of;
 	w->id = id;
 	w->cpu = -1;
-	w->uri = strdup(uri);
+	w->uri = strdup(source->name);
+	w->source.name = w->uri;
+	w->source.uri = strdup(source->uri);
 	w->snap.cap_exporters = cap_exporters;
 	w->snap.exporters = calloc(cap_exporters + 1, sizeof(*w->snap.exporters));
-	if (w->uri == NULL || w->snap.exporters == NULL ||
+	if (w->uri == NULL || w->source.uri == NULL || w->snap.exporters == NULL ||
 		pl_record_batch_init(&w->batch, BATCH_PATHS, BATCH_HOPS) < 0)
 		goto fail;
 	w->batch.flush = flush_records;
@@ -300,11 +434,23 @@ int pl_worker_new(struct pl_worker **ret, struct pl_port *port, const char *uri,
 	w->events.cap = sizeof(w->event_room) / sizeof(w->event_room[0]);
 	w->events.flush = flush_events;
 	w->events.flush_arg = w;
+	r = open_port(w, &w->port, diag);
+	if (r < 0) {
+		w->port = NULL;
+		pl_worker_free(w);
+		return r;
+	}
+	w->local_port = pl_port_local_port(w->port);
+	w->name = strdup(pl_port_name(w->port));
+	r = w->name != NULL ? 0 : -ENOMEM;
+	if (r < 0)
+		goto fail;
 	*ret = w;
 	return 0;
 fail:
+	pl_diag_set(diag, "not enough memory for a worker");
 	pl_worker_free(w);
-	return -ENOMEM;
+	return r;
 }
 
 int pl_worker_start(struct pl_worker *w, struct pl_engine *engine)
@@ -323,6 +469,19 @@ int pl_worker_start(struct pl_worker *w, struct pl_engine *engine)
 	pthread_setname_np(w->thread, "pl-worker");
 	w->started = true;
 	return 0;
+}
+
+int pl_worker_trouble(struct pl_worker *w, char *dst, size_t cap)
+{
+	int error = atomic_load(&w->error);
+
+	dst[0] = '\0';
+	if (error == 0)
+		return 0;
+	pthread_mutex_lock(&w->trouble_lock);
+	snprintf(dst, cap, "%s", w->trouble);
+	pthread_mutex_unlock(&w->trouble_lock);
+	return error;
 }
 
 void pl_worker_stop_by(struct pl_worker *w, uint64_t deadline_ns)
@@ -350,6 +509,9 @@ void pl_worker_free(struct pl_worker *w)
 		pl_port_close(w->port);
 	free(w->snap.exporters);
 	free(w->uri);
+	free(w->name);
+	free((char *)w->source.uri);
+	pthread_mutex_destroy(&w->trouble_lock);
 	free(w);
 }
 
@@ -359,11 +521,6 @@ void pl_worker_ask(struct pl_worker *w)
 
 	/* Pairs with the acquire in quiet_point. */
 	atomic_store_explicit(&w->snap_wanted, done + 1, memory_order_release);
-}
-
-static void pause_us(long us)
-{
-	nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
 }
 
 int pl_worker_await(struct pl_worker *w, uint64_t deadline_ns)

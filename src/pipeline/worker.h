@@ -8,6 +8,10 @@
  *   new parts    it exchanges its engine's parts and hands back the old ones
  *   a stop       it empties its socket and ends
  *
+ * A port waits for its interface itself (netio/port.h); a socket that breaks is closed and opened again with
+ * growing pauses, for as long as it takes. The loss and the return are each said once. Meanwhile quiet points go
+ * on, so that readers are answered and a reload finds its worker. A capture file ends when it is read.
+ *
  * A worker is controlled by one thread at a time (the pipeline's lock sees to it).
  */
 #pragma once
@@ -61,12 +65,27 @@ struct pl_snapshot {
 	uint32_t flows, raised;
 };
 
+/* Where a worker's packets come from. */
+struct pl_worker_source {
+	const char *name;       /* the source's URI as configured */
+	const char *uri;        /* what is opened */
+	unsigned int index, of; /* which socket or queue of the source */
+	/* NULL: pl_port_open. Called by the worker's thread when the source comes back. -EPERM and -EACCES
+	 * there mean that it cannot come back before a restart. */
+	int (*open)(void *arg, const struct pl_worker_source *source, struct pl_port **ret,
+		struct pl_diag *diag);
+	void *open_arg;
+};
+
 struct pl_worker {
 	char *uri;              /* of its source, as configured */
+	char *name;             /* of its port, as it was first opened */
+	uint16_t local_port;    /* likewise */
 	unsigned int index, of; /* which socket of its source */
 	unsigned int id;        /* in report ids */
 	int cpu;                /* to pin to, -1 = none */
-	struct pl_port *port;
+	struct pl_worker_source source;
+	struct pl_port *port; /* the thread's; NULL while the source is lost */
 	pthread_t thread;
 	bool started;
 
@@ -78,6 +97,8 @@ struct pl_worker {
 	struct pl_totals carried; /* of parts that were exchanged */
 	uint64_t stored, by_version[PL_TOTALS_VERSIONS], by_mode[PL_MODE_MAX];
 	uint64_t now_ns, ts_ns, ticked_ns, slow_ticked_ns;
+	struct pl_port_stats gone; /* of ports that were closed */
+	uint64_t lost_ns, retry_ns, pause_ns;
 
 	/* Asked by the controller, answered by the thread. */
 	_Atomic uint64_t snap_wanted, snap_done;
@@ -86,14 +107,22 @@ struct pl_worker {
 	_Atomic uint64_t
 		stop_by_ns; /* 0 = run; else empty the socket until then (monotonic) and end */
 	_Atomic bool ended; /* the thread's last word; all is the controller's now */
-	_Atomic int error;  /* errno that ended it early */
+
+	_Atomic int error; /* errno for which the source is lost; 0 while all is well */
+	_Atomic uint64_t losses;
+	pthread_mutex_t trouble_lock;
+	char trouble[256]; /* under trouble_lock: why, in words */
 };
 
-/* Opens nothing: port and engine are given and owned from then on (the port also on failure). */
-int pl_worker_new(struct pl_worker **ret, struct pl_port *port, const char *uri, unsigned int index,
-	unsigned int of, unsigned int id, uint32_t cap_exporters);
+/* Opens the source's port; texts are copied. What could not be opened: its errno with diag. */
+int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source, unsigned int id,
+	uint32_t cap_exporters, struct pl_diag *diag);
 /* Takes the engine over. */
 int pl_worker_start(struct pl_worker *worker, struct pl_engine *engine);
+
+/* 0 while its source is open (or was a file, read to its end), else the errno for which it is not, with the
+ * words in dst. Any thread. */
+int pl_worker_trouble(struct pl_worker *worker, char *dst, size_t cap);
 
 void pl_worker_stop_by(struct pl_worker *worker, uint64_t deadline_ns);
 void pl_worker_join(struct pl_worker *worker);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a configuration may say, key by key and between keys. */
+#include "pipeline/config.h"
+
+#include <errno.h>
+
+#include "base/test.h"
+#include "pipeline/pipeline.h"
+
+/* words: what the complaint must contain; NULL: it is accepted. */
+static const struct {
+	const char *name, *text, *words;
+} situations[] = {
+	{ "nothing", "", NULL },
+	{ "udp", "sources:\n  - uri: udp://:1\n", NULL },
+	{ "udp, IPv6", "sources:\n  - uri: udp://[::1]:1\n", NULL },
+	{ "a capture file", "sources:\n  - uri: pcap:/tmp/x.pcap\n", NULL },
+	{ "no kind of source", "sources:\n  - uri: tcp://:1\n", "unknown kind of port" },
+	{ "a bare file name", "sources:\n  - uri: x.pcap\n", "write pcap:x.pcap" },
+	{ "standard input", "sources:\n  - uri: 'pcap:-'\n", "standard input" },
+	{ "no port number", "sources:\n  - uri: udp://localhost\n", "HOST:PORT" },
+	{ "an unknown key of the URI", "sources:\n  - uri: udp://:1?sokets=2\n", "sokets" },
+	{ "no URI", "sources:\n  - sockets: 2\n", "uri" },
+	{ "sockets for a file", "sources:\n  - uri: pcap:x\n    sockets: 2\n", "only udp:" },
+	{ "rcvbuf for a file", "sources:\n  - uri: pcap:x\n    rcvbuf: 1MiB\n", "only udp:" },
+	{ "the same twice", "sources:\n  - uri: udp://:1\n  - uri: udp://:1\n",
+		"sources 1 and 2 are the same" },
+	{ "too many sockets",
+		"sources:\n  - uri: udp://:1\n    sockets: 64\n  - uri: udp://:2\n    sockets: 64\n"
+		"  - uri: udp://:3\n    sockets: 64\n  - uri: udp://:4\n    sockets: 64\n  - uri: udp://:5\n",
+		"257 sockets in all; 256 is the limit" },
+	{ "sockets beyond the limit", "sources:\n  - uri: udp://:1\n    sockets: 65\n", "64" },
+	{ "low above the threshold", "detect:\n  queue_depth:\n    threshold: 10\n    low: 11\n",
+		"detect.queue_depth.low is above" },
+	{ "low at the threshold", "detect:\n  queue_depth:\n    threshold: 10\n    low: 10\n",
+		NULL },
+	{ "low above the threshold of what is off",
+		"detect:\n  hop_latency:\n    enabled: false\n    threshold: 1ms\n    low: 2ms\n",
+		NULL },
+	{ "two outputs of one name",
+		"outputs:\n  - name: a\n    path: x\n  - name: a\n    path: y\n",
+		"have the same name" },
+	{ "two outputs to one file", "outputs:\n  - path: x\n  - path: x\n", "have the same path" },
+	{ "an output of nothing", "outputs:\n  - path: x\n    paths: false\n    events: false\n",
+		"neither" },
+	{ "an expression that is none", "outputs:\n  - path: x\n    where: 'node ='\n",
+		"character" },
+	{ "profiles for the same", "profiles:\n  - match: 10.0.0.0/8\n  - match: 10.0.0.0/8\n",
+		"profiles 1 and 2" },
+	{ "a prefix that is none", "profiles:\n  - match: 10.0.0.0/33\n", "10.0.0.0/33" },
+	{ "a value outside its mask", "profiles:\n  - match: ::/0\n    dscp: 0x20/0x10\n", "dscp" },
+	{ "a key one letter off", "sorces:\n  - uri: udp://:1\n", "sources" },
+};
+
+static void test_situations(void)
+{
+	for (size_t i = 0; i < sizeof(situations) / sizeof(situations[0]); i++) {
+		struct pl_diag diag = { .text = "" };
+		struct pl_config c;
+		char text[1024];
+		int r = pl_config_parse(
+			&c, "f", situations[i].text, strlen(situations[i].text), &diag);
+
+		pl_diag_format(&diag, text, sizeof(text));
+		if (situations[i].words == NULL) {
+			ok(r == 0, "%s: accepted%s%s", situations[i].name, r < 0 ? ": " : "",
+				r < 0 ? text : "");
+		} else if (!ok(r == -EINVAL && strstr(text, situations[i].words) != NULL,
+				   "%s: refused", situations[i].name)) {
+			printf("# %d: %s\n", r, text);
+		}
+		if (r == 0)
+			pl_config_done(&c);
+	}
+}
+
+/* The larger of key and URI counts; a URI gets the buffer that the key asks for. */
+static void test_sources(void)
+{
+	static const struct {
+		const char *uri;
+		uint64_t key_sockets, rcvbuf_bytes;
+		unsigned int sockets;
+		const char *opened;
+	} rows[] = {
+		{ "udp://:1", 1, 0, 1, "udp://:1" },
+		{ "udp://:1?sockets=4", 1, 0, 4, "udp://:1?sockets=4" },
+		{ "udp://:1?sockets=4", 8, 0, 8, "udp://:1?sockets=4" },
+		{ "udp://:1", 2, 4096, 2, "udp://:1?rcvbuf=4096" },
+		{ "udp://:1?maxlen=2048", 2, 1, 2, "udp://:1?maxlen=2048&rcvbuf=1" },
+	};
+	struct pl_config_source source = { .uri = NULL };
+	char uri[64];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		source = (struct pl_config_source){ .uri = (char *)rows[i].uri,
+			.sockets = rows[i].key_sockets,
+			.rcvbuf_bytes = rows[i].rcvbuf_bytes };
+		eq(pl_config_sockets(&source), rows[i].sockets, "%s: sockets", rows[i].uri);
+		ok(pl_config_source_uri(&source, uri, sizeof(uri)), "%s: fits", rows[i].uri);
+		streq(uri, rows[i].opened);
+	}
+	ok(!pl_config_source_uri(&source, uri, 8), "a URI that does not fit is told");
+}
+
+/* What config check prints grows with what is asked for, and with nothing else. */
+static void test_memory(void)
+{
+	static const char *const texts[] = {
+		"sources:\n  - uri: udp://:1\n",
+		"sources:\n  - uri: udp://:1\n    sockets: 4\n",
+		"sources:\n  - uri: udp://:1\n    sockets: 4\noutputs:\n  - path: x\n",
+		"sources:\n  - uri: udp://:1\n    sockets: 4\noutputs:\n  - path: x\n    queue: 1000000\n",
+	};
+	uint64_t before = 0;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct pl_config c;
+		uint64_t now;
+
+		if (pl_config_parse(&c, "f", texts[i], strlen(texts[i]), NULL) < 0)
+			abort();
+		now = pl_pipeline_memory(&c);
+		ok(now > before, "memory %zu: %" PRIu64 " MiB", i, now >> 20);
+		before = now;
+		pl_config_done(&c);
+	}
+}
+
+static void test_defaults(void)
+{
+	struct pl_config c;
+	const struct pl_config_source *s;
+
+	eq(pl_config_defaults(&c), 0);
+	s = c.sources.items;
+	eq(c.sources.n, 2);
+	streq(s[0].uri, "udp://:32766");
+	streq(s[1].uri, "udp://:54321");
+	eq(pl_config_workers(&c), 2);
+	streq(c.web.listen, "127.0.0.1:8400", "the page is on the loopback");
+	eq(c.outputs.n, 0);
+	pl_config_done(&c);
+	pl_config_done(&c);
+}
+
+int main(void)
+{
+	test_situations();
+	test_sources();
+	test_memory();
+	test_defaults();
+	return pl_test_done();
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The collector in one process, over the loopback: its account, what a reload keeps and what it makes anew, what
+ * a reload that fails leaves behind. */
+#include "pipeline/pipeline.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/test.h"
+#include "gen/gen.h"
+#include "pipeline/state.h"
+
+static char dir[] = "/tmp/pathline-pipeline-test-XXXXXX";
+
+/* Small tables, so that a pipeline is made quickly. %s in text: the folder for files. */
+static int parse(struct pl_config *ret, const char *text, struct pl_diag *diag)
+{
+	static const char small[] = "aggregate:\n  max_queues: 64\n  max_ports: 64\n"
+				    "  max_links: 64\n  max_paths: 64\nweb:\n  listen: off\n";
+	char *whole = NULL, *filled = NULL;
+	int r;
+
+	if (asprintf(&filled, text, dir, dir) < 0 || asprintf(&whole, "%s%s", filled, small) < 0)
+		abort();
+	r = pl_config_parse(ret, "test", whole, strlen(whole), diag);
+	free(filled);
+	free(whole);
+	return r;
+}
+
+static struct pl_pipeline *start(const char *text)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_pipeline *p = NULL;
+	struct pl_config c;
+
+	if (parse(&c, text, &diag) < 0 || pl_pipeline_new(&p, &c, &diag) < 0 ||
+		pl_pipeline_start(p, &diag) < 0) {
+		printf("Bail out! %s\n", diag.text);
+		exit(EXIT_FAILURE);
+	}
+	return p;
+}
+
+/* Sends `count` datagrams of the generator; bad of them are not telemetry at all. */
+static void send_to(uint16_t port, uint64_t count, unsigned int bad)
+{
+	struct pl_gen_cfg cfg = { .seed = 1, .count = count - bad, .udp = true, .flows = 10 };
+	static struct pl_batch batch;
+	static const uint8_t garbage[] = { 0xff, 0xff, 0xff };
+	struct pl_port *out;
+	struct pl_gen *gen;
+	char uri[64];
+
+	snprintf(uri, sizeof(uri), "udp://127.0.0.1:%u", port);
+	if (pl_gen_new(&gen, &cfg, NULL) < 0 ||
+		pl_port_open(&out, uri, PL_PORT_SEND, NULL, NULL) < 0)
+		abort();
+	while (pl_gen_next(gen, UINT64_MAX, &batch) > 0) {
+		while (batch.n > 0) {
+			int n = pl_port_send(out, &batch, NULL);
+
+			if (n <= 0)
+				abort();
+			batch.n -= (uint32_t)n;
+			memmove(batch.pkts, batch.pkts + n, batch.n * sizeof(batch.pkts[0]));
+		}
+	}
+	for (unsigned int i = 0; i < bad; i++) {
+		batch.n = 1;
+		batch.pkts[0] = (struct pl_packet){ .data = garbage,
+			.len = sizeof(garbage),
+			.wire_len = sizeof(garbage),
+			.link = PL_LINK_UDP };
+		if (pl_port_send(out, &batch, NULL) != 1)
+			abort();
+	}
+	pl_port_close(out);
+	pl_gen_free(gen);
+}
+
+static uint16_t port_of(const struct pl_pipeline *p, unsigned int i)
+{
+	uint16_t port = 0;
+
+	return pl_pipeline_listener(p, i, &port) != NULL ? port : 0;
+}
+
+/* Waits until so many were received, and looks whether all of them are in the account. */
+static void received(struct pl_pipeline *p, uint64_t want, const char *name)
+{
+	uint64_t limit = pl_clock_mono_ns() + UINT64_C(10) * 1000000000u, verdicts = 0;
+	struct pl_pipeline_stats s = { .workers = 0 };
+
+	for (;;) {
+		if (pl_pipeline_stats(p, &s) < 0)
+			abort();
+		if (s.ports.packets >= want || pl_clock_mono_ns() > limit)
+			break;
+		usleep(2000);
+	}
+	for (unsigned int i = 0; i < PL_V_MAX; i++)
+		verdicts += s.totals.verdicts[i];
+	eq(s.ports.packets + s.ports.kernel_drops, want, "%s: received", name);
+	eq(s.totals.packets, want, "%s: decoded or refused", name);
+	eq(verdicts, want, "%s: one verdict each", name);
+}
+
+/* After the stop every record offered to an output is somewhere. */
+static void outputs_balance(struct pl_pipeline *p, const char *name)
+{
+	struct pl_pipeline_stats s;
+	uint64_t dropped = 0;
+
+	if (pl_pipeline_stats(p, &s) < 0)
+		abort();
+	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
+		dropped += s.outputs.dropped[i];
+	eq(s.outputs.offered, s.outputs.accepted + s.outputs.full, "%s: offered", name);
+	eq(s.outputs.taken, s.outputs.accepted, "%s: taken", name);
+	eq(s.outputs.delivered + s.outputs.filtered + dropped + s.outputs.queued, s.outputs.offered,
+		"%s: delivered and dropped", name);
+	ok(s.outputs.delivered > 0, "%s: something is delivered", name);
+}
+
+#define ONE "sources:\n  - uri: udp://127.0.0.1:0\n"
+
+static void test_account(void)
+{
+	struct pl_pipeline *p = start("sources:\n  - uri: udp://127.0.0.1:0\n    sockets: 1\n"
+				      "outputs:\n  - path: %s/account.jsonl\n");
+
+	send_to(port_of(p, 0), 3000, 17);
+	received(p, 3000, "account");
+	eq(pl_pipeline_stop(p, UINT64_C(5) * 1000000000u), 0, "account: nothing left at the stop");
+	outputs_balance(p, "account");
+	pl_pipeline_free(p);
+}
+
+/* What a reload keeps. The source ONE stays in each; `epoch` tells by the decoder's account of exporters
+ * whether its tables began anew. */
+static const struct {
+	const char *name, *before, *after;
+	unsigned int workers; /* afterwards */
+	unsigned int outputs;
+	bool decode_anew;
+} reloads[] = {
+	{ "the same", ONE, ONE, 1, 0, false },
+	{ "another source", ONE, ONE "  - uri: udp://127.0.0.1:0?rcvbuf=65536\n", 2, 0, false },
+	{ "a source with two sockets", ONE, ONE "  - uri: udp://127.0.0.1:45017?sockets=2\n", 3, 0,
+		false },
+	{ "one source less", ONE "  - uri: udp://127.0.0.1:0?rcvbuf=65536\n", ONE, 1, 0, false },
+	{ "another output", ONE, ONE "outputs:\n  - path: %s/a.jsonl\n", 1, 1, false },
+	{ "one output less", ONE "outputs:\n  - path: %s/a.jsonl\n  - path: %s/b.jsonl\n",
+		ONE "outputs:\n  - path: %s/b.jsonl\n", 1, 1, false },
+	{ "an output's expression", ONE "outputs:\n  - path: %s/a.jsonl\n",
+		ONE "outputs:\n  - path: %s/a.jsonl\n    where: 'hop_count > 1'\n", 1, 1, false },
+	{ "detection", ONE, ONE "detect:\n  queue_depth:\n    threshold: 7\n", 1, 0, false },
+	{ "a profile", ONE, ONE "profiles:\n  - match: 192.0.2.0/24\n", 1, 0, true },
+	{ "decoding", ONE, ONE "decode:\n  latency_max: 1s\n", 1, 0, true },
+};
+
+static void test_reloads(void)
+{
+	for (size_t i = 0; i < sizeof(reloads) / sizeof(reloads[0]); i++) {
+		struct pl_pipeline *p = start(reloads[i].before);
+		struct pl_diag diag = { .text = "" };
+		struct pl_pipeline_stats before, after;
+		const struct pl_decode *decode;
+		struct pl_config c;
+
+		send_to(port_of(p, 0), 500, 3);
+		received(p, 500, reloads[i].name);
+		if (parse(&c, reloads[i].after, &diag) < 0) {
+			ok(false, "%s: %s", reloads[i].name, diag.text);
+			pl_pipeline_stop(p, 0);
+			pl_pipeline_free(p);
+			continue;
+		}
+		pl_pipeline_stats(p, &before);
+		decode = p->workers[0]->engine->decode;
+		eq(pl_pipeline_reload(p, &c, &diag), 0, "%s: reload%s", reloads[i].name, diag.text);
+		eq(p->n_workers, reloads[i].workers, "%s: workers", reloads[i].name);
+		eq(p->n_outputs, reloads[i].outputs, "%s: outputs", reloads[i].name);
+		ok((p->workers[0]->engine->decode != decode) == reloads[i].decode_anew,
+			"%s: the decoder %s", reloads[i].name,
+			reloads[i].decode_anew ? "is new" : "stays");
+		send_to(port_of(p, 0), 700, 0);
+		received(p, 1200, reloads[i].name);
+		pl_pipeline_stats(p, &after);
+		ok(after.totals.stored > before.totals.stored, "%s: goes on", reloads[i].name);
+		eq(after.totals.stored, after.totals.paths, "%s: no report lost on the way",
+			reloads[i].name);
+		pl_pipeline_stop(p, UINT64_C(5) * 1000000000u);
+		pl_pipeline_free(p);
+	}
+}
+
+/* Each fails at another step; nothing has changed afterwards. `taken` is a port that somebody else has. */
+static const char *const bad_reloads[] = {
+	ONE "  - uri: udp://127.0.0.1:%u\n",
+	ONE "  - uri: udp://127.0.0.1:0?rcvbuf=9000\n  - uri: udp://127.0.0.1:%u?sockets=2\n",
+	ONE "outputs:\n  - path: /nonexistent/x.jsonl\n# %u\n",
+	ONE "  - uri: pcap:/nonexistent/x.pcap\n# %u\n",
+	ONE "  - uri: udp://192.0.2.1:%u\n",
+};
+
+static void test_bad_reloads(void)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct pl_pipeline *p = start(ONE "outputs:\n  - path: %s/bad.jsonl\n");
+	int other = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(sa);
+	uint64_t sent = 0;
+
+	if (bind(other, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
+		getsockname(other, (struct sockaddr *)&sa, &len) < 0)
+		abort();
+	for (size_t i = 0; i < sizeof(bad_reloads) / sizeof(bad_reloads[0]); i++) {
+		const struct pl_engine *engine = p->workers[0]->engine;
+		struct pl_diag diag = { .text = "" };
+		char text[256], name[32];
+		struct pl_config c;
+
+		snprintf(text, sizeof(text), bad_reloads[i], ntohs(sa.sin_port));
+		snprintf(name, sizeof(name), "bad reload %zu", i);
+		if (parse(&c, text, &diag) < 0)
+			abort();
+		ok(pl_pipeline_reload(p, &c, &diag) < 0, "%s fails", name);
+		ok(diag.text[0] != '\0', "%s: %s", name, diag.text);
+		pl_config_done(&c);
+		eq(p->n_workers, 1, "%s: workers", name);
+		eq(p->n_outputs, 1, "%s: outputs", name);
+		ok(p->workers[0]->engine == engine, "%s: the same parts", name);
+		eq(p->reloads_failed, i + 1, "%s: counted", name);
+		send_to(port_of(p, 0), 300, 1);
+		sent += 300;
+		received(p, sent, name);
+	}
+	close(other);
+	eq(pl_pipeline_stop(p, UINT64_C(5) * 1000000000u), 0, "bad reloads: nothing left");
+	outputs_balance(p, "bad reloads");
+	pl_pipeline_free(p);
+}
+
+struct sender {
+	uint16_t port;
+	uint64_t count;
+};
+
+static void *send_thread(void *arg)
+{
+	const struct sender *s = arg;
+
+	send_to(s->port, s->count, 0);
+	return NULL;
+}
+
+/* Reloads while packets come, each with something else new: nothing is lost, nothing counted twice. */
+static void test_reload_under_load(void)
+{
+	static const char *const texts[] = {
+		ONE,
+		ONE "decode:\n  latency_max: 1s\n",
+		ONE "outputs:\n  - path: %s/load.jsonl\n",
+		ONE "detect:\n  queue_depth:\n    threshold: 7\n",
+		ONE "  - uri: udp://127.0.0.1:0?rcvbuf=65536\n",
+	};
+	struct pl_pipeline *p = start(ONE);
+	struct sender sender = { .port = port_of(p, 0), .count = 20000 };
+	unsigned int good = 0;
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, send_thread, &sender) != 0)
+		abort();
+	for (unsigned int i = 1; i <= 40; i++) {
+		struct pl_pipeline_stats s;
+		struct pl_config c;
+
+		if (parse(&c, texts[i % (sizeof(texts) / sizeof(texts[0]))], NULL) < 0)
+			abort();
+		good += pl_pipeline_reload(p, &c, NULL) == 0;
+		if (pl_pipeline_stats(p, &s) < 0)
+			abort();
+		good -= s.totals.packets != s.ports.packets;
+	}
+	pthread_join(thread, NULL);
+	eq(good, 40, "reloads under load, each with a balanced account");
+	received(p, 20000, "under load");
+	pl_pipeline_stop(p, UINT64_C(5) * 1000000000u);
+	pl_pipeline_free(p);
+}
+
+/* A file is a source that ends; a damaged one is a reason not to be ready, and says so. */
+static void test_files(void)
+{
+	static const uint8_t damaged[] = { 0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0,
+		0, 0xff, 0xff, 0, 0, 1, 0, 0, 0, /* a record of 4 GiB */ 1, 0, 0, 0, 1, 0, 0, 0,
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	struct pl_gen_cfg cfg = { .seed = 1, .count = 1000 };
+	static struct pl_batch batch;
+	struct pl_pipeline *p;
+	struct pl_port *out;
+	struct pl_gen *gen;
+	struct pl_buf json;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/damaged.pcap", dir);
+	f = fopen(path, "we");
+	if (f == NULL || fwrite(damaged, sizeof(damaged), 1, f) != 1 || fclose(f) != 0)
+		abort();
+	snprintf(path, sizeof(path), "pcap:%s/good.pcap", dir);
+	if (pl_gen_new(&gen, &cfg, NULL) < 0 ||
+		pl_port_open(&out, path, PL_PORT_SEND, NULL, NULL) < 0)
+		abort();
+	while (pl_gen_next(gen, UINT64_MAX, &batch) > 0) {
+		if (pl_port_send(out, &batch, NULL) != (int)batch.n)
+			abort();
+	}
+	pl_port_close(out);
+	pl_gen_free(gen);
+
+	p = start("sources:\n  - uri: pcap:%s/good.pcap\n");
+	received(p, 1000, "file");
+	while (!atomic_load(&p->workers[0]->ended))
+		usleep(1000);
+	received(p, 1000, "file, read to its end");
+	ok(pl_pipeline_ready(p, NULL), "a file that was read is no reason to be not ready");
+	pl_pipeline_stop(p, 0);
+	pl_pipeline_free(p);
+
+	p = start("sources:\n  - uri: pcap:%s/damaged.pcap\n");
+	while (!atomic_load(&p->workers[0]->ended))
+		usleep(1000);
+	pl_buf_init(&json);
+	ok(!pl_pipeline_ready(p, &json), "a damaged file is");
+	ok(strstr(json.data, "\"ok\":false,\"trouble\":\"") != NULL, "and says so: %s", json.data);
+	pl_buf_done(&json);
+	pl_pipeline_stop(p, 0);
+	pl_pipeline_free(p);
+}
+
+int main(void)
+{
+	char command[64];
+
+	/* Errors are what some of these make on purpose. */
+	pl_log_set_level(PL_LOG_ERROR);
+	if (mkdtemp(dir) == NULL)
+		return EXIT_FAILURE;
+	test_account();
+	test_reloads();
+	test_bad_reloads();
+	test_reload_under_load();
+	test_files();
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	if (system(command) != 0)
+		return EXIT_FAILURE;
+	return pl_test_done();
+}

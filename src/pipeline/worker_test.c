@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A worker over a port that follows a script: what it does with every word a port can say, and its quiet points. */
+#include "pipeline/worker.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/test.h"
+#include "netio/driver.h"
+#include "pipeline/state.h"
+
+enum { STEPS_MAX = 12, PACKETS = 5, FLOOD = -10000 };
+
+/* What the port says, one after the other: a number of packets, an error; 0 is nothing for a moment. Behind the
+ * last it stays silent. FLOOD: packets without end, until the script is changed. */
+struct script {
+	int steps[STEPS_MAX];
+	int opens[STEPS_MAX]; /* of the attempts to open it again: 0 or an error */
+	_Atomic unsigned int at, opened;
+	_Atomic bool flood_ended;
+	_Atomic uint64_t sent;
+};
+
+struct fake_port {
+	struct pl_port port;
+	struct script *script;
+};
+
+static const uint8_t garbage[4] = { 0xff, 0xff, 0xff, 0xff };
+
+static int give(struct fake_port *self, struct pl_batch *batch, int n)
+{
+	for (int i = 0; i < n; i++)
+		batch->pkts[i] = (struct pl_packet){
+			.data = garbage,
+			.len = sizeof(garbage),
+			.wire_len = sizeof(garbage),
+			.ts_ns = 1,
+			.link = PL_LINK_UDP,
+			.dport = 32766,
+		};
+	atomic_fetch_add(&self->script->sent, (uint64_t)n);
+	return n;
+}
+
+static void doze(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+static int fake_recv(
+	struct pl_port *port, struct pl_batch *batch, int timeout_ms, struct pl_diag *diag)
+{
+	struct fake_port *self = (struct fake_port *)port;
+	unsigned int at = atomic_load(&self->script->at);
+	int step = at < STEPS_MAX ? self->script->steps[at] : 0;
+
+	if (step == FLOOD && !atomic_load(&self->script->flood_ended))
+		return give(self, batch, PACKETS);
+	if (at < STEPS_MAX)
+		atomic_store(&self->script->at, at + 1);
+	if (step > 0)
+		return give(self, batch, step);
+	if (step == -ENETDOWN || step == -EIO)
+		pl_diag_set(diag, "the cable is out");
+	if (step < 0 && step != FLOOD)
+		return step;
+	if (timeout_ms > 0)
+		doze();
+	return 0;
+}
+
+static int fake_close(struct pl_port *port)
+{
+	free(port->name);
+	free(port);
+	return 0;
+}
+
+static const struct pl_port_driver fake_driver = { .scheme = "fake",
+	.recv = fake_recv,
+	.close = fake_close };
+
+static int fake_open(void *arg, const struct pl_worker_source *source, struct pl_port **ret,
+	struct pl_diag *diag)
+{
+	struct script *script = arg;
+	unsigned int n = atomic_fetch_add(&script->opened, 1);
+	struct fake_port *self;
+
+	(void)source;
+	if (n < STEPS_MAX && script->opens[n] < 0) {
+		pl_diag_set(diag, "no such cable");
+		return script->opens[n];
+	}
+	self = calloc(1, sizeof(*self));
+	if (self == NULL)
+		return -ENOMEM;
+	self->port.driver = &fake_driver;
+	self->port.mode = PL_PORT_RECV;
+	self->port.fd = -1;
+	self->port.name = strdup("fake:0");
+	self->script = script;
+	*ret = &self->port;
+	return 0;
+}
+
+static struct pl_engine *new_engine(bool all)
+{
+	static const char text[] = "decode:\n  max_paths: 64\naggregate:\n  max_queues: 8\n";
+	const struct pl_changes make = { all, true, all };
+	struct pl_profile profile = { .report_version = 0 };
+	struct pl_config config;
+	struct pl_engine *e = NULL;
+
+	if (pl_config_parse(&config, "test", text, strlen(text), NULL) < 0)
+		abort();
+	if (pl_pipeline_engine_new(&e, &config, &profile, 1, &make) < 0)
+		abort();
+	pl_config_done(&config);
+	return e;
+}
+
+static struct pl_worker *start(struct script *script)
+{
+	struct pl_worker_source source = {
+		.name = "fake", .uri = "fake:0", .of = 1, .open = fake_open, .open_arg = script
+	};
+	struct pl_worker *w;
+
+	if (pl_worker_new(&w, &source, 1, 4, NULL) < 0 || pl_worker_start(w, new_engine(true)) < 0)
+		abort();
+	return w;
+}
+
+static void stop(struct pl_worker *w)
+{
+	pl_worker_stop_by(w, pl_clock_mono_ns() + 1000000000u);
+	pl_worker_join(w);
+}
+
+static bool await_script(const struct script *script)
+{
+	uint64_t limit = pl_clock_mono_ns() + UINT64_C(10) * 1000000000u;
+
+	while (atomic_load(&script->at) < STEPS_MAX) {
+		if (pl_clock_mono_ns() > limit)
+			return false;
+		doze();
+	}
+	return true;
+}
+
+/* Every packet that a port gave is in the account, whichever port it was. */
+static void balanced(struct pl_worker *w, const struct script *script, const char *name)
+{
+	uint64_t sum = 0, sent = atomic_load(&script->sent);
+
+	pl_worker_ask(w);
+	eq(pl_worker_await(w, pl_clock_mono_ns() + UINT64_C(5) * 1000000000u), 0, "%s: snapshot",
+		name);
+	for (unsigned int i = 0; i < PL_V_MAX; i++)
+		sum += w->snap.totals.verdicts[i];
+	eq(w->snap.totals.packets, sent, "%s: packets", name);
+	eq(w->snap.port.packets, sent, "%s: of the port", name);
+	eq(sum, sent, "%s: verdicts", name);
+}
+
+struct situation {
+	const char *name;
+	int steps[STEPS_MAX], opens[STEPS_MAX];
+	int error; /* at the end */
+	unsigned int losses, opened;
+	bool ended;
+	const char *trouble;
+};
+
+static const struct situation situations[] = {
+	{ .name = "packets", .steps = { 5, 3, 0, 256 }, .opened = 1, .trouble = "" },
+	{ .name = "interface down and up",
+		.steps = { 5, -ENETDOWN, 0, 0, -EAGAIN, 4 },
+		.losses = 1,
+		.opened = 1,
+		.trouble = "" },
+	{ .name = "interface stays down",
+		.steps = { 5, -ENETDOWN },
+		.error = ENETDOWN,
+		.losses = 1,
+		.opened = 1,
+		.trouble = "the cable is out" },
+	{ .name = "down is told twice",
+		.steps = { -ENETDOWN, -ENETDOWN, 0, -EAGAIN },
+		.losses = 1,
+		.opened = 1,
+		.trouble = "" },
+	{ .name = "renamed", .steps = { 1, -EAGAIN, 1 }, .opened = 1, .trouble = "" },
+	{ .name = "broken, opened anew",
+		.steps = { 5, -EIO, 7 },
+		.losses = 1,
+		.opened = 2,
+		.trouble = "" },
+	{ .name = "broken, opened anew at the third attempt",
+		.steps = { 5, -EIO, 7, 9 },
+		.opens = { 0, -ENODEV, -ENODEV },
+		.losses = 1,
+		.opened = 4,
+		.trouble = "" },
+	{ .name = "broken twice",
+		.steps = { 5, -EIO, 7, -EBADF, 1 },
+		.losses = 2,
+		.opened = 3,
+		.trouble = "" },
+	{ .name = "end of a file",
+		.steps = { 5, -ENODATA },
+		.opened = 1,
+		.ended = true,
+		.trouble = "" },
+	{ .name = "damaged file",
+		.steps = { 5, -EBADMSG },
+		.error = EBADMSG,
+		.losses = 1,
+		.opened = 1,
+		.ended = true,
+		.trouble = "Bad message" },
+	{ .name = "no right to open it again",
+		.steps = { 5, -EIO },
+		.opens = { 0, -ENODEV, -EPERM },
+		.error = EPERM,
+		.losses = 1,
+		.opened = 3,
+		.ended = true,
+		.trouble = "no such cable" },
+};
+
+static void test_situations(void)
+{
+	for (size_t i = 0; i < sizeof(situations) / sizeof(situations[0]); i++) {
+		const struct situation *s = &situations[i];
+		struct script script = { .sent = 0 };
+		uint64_t limit = pl_clock_mono_ns() + UINT64_C(10) * 1000000000u;
+		char trouble[256];
+		struct pl_worker *w;
+
+		memcpy(script.steps, s->steps, sizeof(s->steps));
+		memcpy(script.opens, s->opens, sizeof(s->opens));
+		w = start(&script);
+		if (s->ended) {
+			while (!atomic_load(&w->ended) && pl_clock_mono_ns() < limit)
+				doze();
+			ok(atomic_load(&w->ended), "%s: ends", s->name);
+		} else {
+			ok(await_script(&script), "%s: plays", s->name);
+		}
+		balanced(w, &script, s->name);
+		eq(pl_worker_trouble(w, trouble, sizeof(trouble)), s->error, "%s: error", s->name);
+		streq(trouble, s->trouble, "%s: words", s->name);
+		eq(atomic_load(&w->losses), s->losses, "%s: losses", s->name);
+		eq(atomic_load(&script.opened), s->opened, "%s: times opened", s->name);
+		stop(w);
+		balanced(w, &script, s->name);
+		pl_worker_free(w);
+	}
+}
+
+/* Parts are exchanged while packets come: nothing is lost or counted twice, whatever part is new. */
+static void test_exchange(void)
+{
+	struct script script = { .steps = { FLOOD, -EIO, 5 }, .opens = { 0, -ENODEV, -ENODEV } };
+	struct pl_worker *w = start(&script);
+	struct pl_engine *old;
+	uint64_t before = 0;
+	bool grew = true;
+
+	for (int i = 0; i < 60; i++) {
+		pl_worker_exchange(w, new_engine(i % 3 != 0), &old);
+		pl_engine_free(old);
+		pl_worker_ask(w);
+		if (pl_worker_await(w, pl_clock_mono_ns() + UINT64_C(5) * 1000000000u) < 0)
+			break;
+		grew = grew && w->snap.totals.packets >= before;
+		before = w->snap.totals.packets;
+	}
+	ok(grew && before > 0, "counts never go back over 60 exchanges");
+	atomic_store(&script.flood_ended, true);
+	/* The source is lost now; exchanges go on. */
+	pl_worker_exchange(w, new_engine(true), &old);
+	pl_engine_free(old);
+	ok(await_script(&script), "comes back after the exchange");
+	balanced(w, &script, "exchanged");
+	stop(w);
+	pl_worker_exchange(w, new_engine(true), &old);
+	pl_engine_free(old);
+	balanced(w, &script, "exchanged when it has ended");
+	pl_worker_free(w);
+}
+
+static void test_stop_while_lost(void)
+{
+	struct script script = { .steps = { 5, -EIO },
+		.opens = { 0, -ENODEV, -ENODEV, -ENODEV, -ENODEV, -ENODEV, -ENODEV, -ENODEV,
+			-ENODEV, -ENODEV, -ENODEV, -ENODEV } };
+	struct pl_worker *w = start(&script);
+	uint64_t began;
+
+	while (atomic_load(&w->error) == 0)
+		doze();
+	began = pl_clock_mono_ns();
+	stop(w);
+	ok(pl_clock_mono_ns() - began < UINT64_C(500) * 1000000u,
+		"a lost source does not hold up the stop");
+	balanced(w, &script, "stopped while lost");
+	pl_worker_free(w);
+}
+
+static void test_cannot_open(void)
+{
+	struct script script = { .opens = { -ENODEV } };
+	struct pl_worker_source source = {
+		.name = "fake", .uri = "fake:0", .of = 1, .open = fake_open, .open_arg = &script
+	};
+	struct pl_diag diag = { .text = "" };
+	struct pl_worker *w;
+
+	eq(-pl_worker_new(&w, &source, 1, 4, &diag), ENODEV,
+		"the first opening is not tried again");
+	streq(diag.text, "no such cable");
+	source.open = NULL;
+	source.uri = "pcap:/nonexistent/x.pcap";
+	eq(-pl_worker_new(&w, &source, 1, 4, &diag), ENOENT, "no such file");
+}
+
+int main(void)
+{
+	/* What is said is for the test above it, not for this output. */
+	pl_log_set_level(PL_LOG_ERROR);
+	test_situations();
+	test_exchange();
+	test_stop_while_lost();
+	test_cannot_open();
+	return pl_test_done();
+}
