@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The first part of bpf/report_core.h: the headers of a report, its inner packet, and where the hops are. The general
+ * decoder's wire/report_parse.c, wire/layers.c and decode/find.c are the definition; clauses are named there.
+ */
+#pragma once
+
+#include "bpf/report_int.h"
+
+/* --- the inner packet ------------------------------------------------------------------------------- */
+
+PL_CORE_INLINE void pl_core_addr_v4(struct pl_addr *ret, const uint8_t *p)
+{
+	uint64_t *words = (uint64_t *)(void *)ret->b;
+
+	words[0] = 0;
+	words[1] = (uint64_t)PL_FRAME_LOAD(uint32_t, p) << 32 | 0xffff0000;
+}
+
+PL_CORE_INLINE void pl_core_addr_v6(struct pl_addr *ret, const uint8_t *p)
+{
+	uint64_t *words = (uint64_t *)(void *)ret->b;
+
+	words[0] = PL_FRAME_LOAD(uint64_t, p);
+	words[1] = PL_FRAME_LOAD(uint64_t, p + 8);
+}
+
+PL_CORE_INLINE void pl_core_ports(struct pl_core_report *r, uint32_t sport, uint32_t dport)
+{
+	r->flow.sport = (uint16_t)sport;
+	r->flow.dport = (uint16_t)dport;
+	r->flow.has |= PL_FLOW_KEY_HAS_PORTS;
+	r->present |= PL_PATH_HAS_sport;
+}
+
+/* INT in the payload c of TCP or UDP; before: where it may begin besides. */
+PL_CORE_INLINE uint32_t pl_core_find_int(struct pl_core_scratch *s, const struct pl_frame_cursor *c,
+	const struct pl_frame_cursor *before, uint32_t tracked, uint32_t dscp,
+	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
+{
+	struct pl_frame_cursor at = *c;
+	uint32_t found = PL_CORE_NOT;
+
+	if (!tracked)
+		return profile->announces ? PL_CORE_UP : PL_CORE_NOT;
+#ifdef __bpf__
+#pragma clang loop unroll(disable)
+#endif
+	for (int i = 0; i < 2; i++) {
+		const uint8_t *p = pl_frame_peek(&at, 8);
+
+		if (p != NULL && pl_frame_be64(p) == PL_CORE_MARKER)
+			return PL_CORE_UP;
+		found = pl_core_int_header(s, at, layouts, profile);
+		if (found != PL_CORE_NOT || before->left <= c->left)
+			break;
+		at = *before;
+	}
+	/* Announced, but not there: worth a note, which decode/ takes. */
+	return found == PL_CORE_NOT && (dscp == PL_CORE_DSCP || profile->announces) ? PL_CORE_UP
+										     : found;
+}
+
+PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_frame_cursor *c,
+	uint32_t announced, uint32_t version, uint32_t tracked, uint32_t dscp,
+	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
+{
+	struct pl_frame_cursor before;
+	const uint8_t *p;
+	uint32_t size, found;
+
+	switch (s->report.flow.proto) {
+	case PL_IP_UDP:
+		p = pl_frame_take(c, 8);
+		if (p == NULL)
+			return PL_HANDUP_INNER;
+		size = pl_frame_be16(p + 4);
+		if (size < 8 || size > announced || pl_frame_be16(p + 2) == PL_PORT_VXLAN ||
+			pl_frame_be16(p + 2) == PL_PORT_VXLAN_GPE ||
+			pl_frame_be16(p + 2) == PL_PORT_GENEVE)
+			return PL_HANDUP_INNER;
+		pl_core_ports(&s->report, pl_frame_be16(p), pl_frame_be16(p + 2));
+		pl_frame_trim(c, size - 8); /* it holds less only when it was cut */
+		before = *c;
+		break;
+	case PL_IP_TCP:
+		p = pl_frame_take(c, 20);
+		if (p == NULL)
+			return PL_HANDUP_INNER;
+		size = (p[12] >> 4) * 4u;
+		if (size < 20 || size > announced)
+			return PL_HANDUP_INNER;
+		pl_core_ports(&s->report, pl_frame_be16(p), pl_frame_be16(p + 2));
+		before = *c;
+		if (!pl_frame_skip(c, size - 20, 40))
+			return PL_HANDUP_INNER;
+		break;
+	case PL_IP_ICMP:
+	case PL_IP_ICMPV6:
+		if ((s->report.flow.proto == PL_IP_ICMP) == (version == 4)) {
+			p = pl_frame_take(c, 4);
+			if (p == NULL)
+				return PL_HANDUP_INNER;
+			pl_core_ports(&s->report, p[0], p[1]);
+		}
+		return PL_HANDUP_NONE;
+	case PL_IP_IPIP:
+	case PL_IP_IPV6:
+	case PL_IP_GRE:
+		return PL_HANDUP_INNER;
+	default:
+		return PL_HANDUP_NONE;
+	}
+	found = pl_core_find_int(s, c, &before, tracked, dscp, layouts, profile);
+	if (found == PL_CORE_NOT || found == PL_CORE_INT)
+		return PL_HANDUP_NONE;
+	if (found == PL_CORE_UP_HOPS)
+		return PL_HANDUP_HOPS;
+	return s->missing_key != 0 ? PL_HANDUP_LAYOUT : PL_HANDUP_INT;
+}
+
+PL_CORE_INLINE uint32_t pl_core_ip(struct pl_core_scratch *s, struct pl_frame_cursor *c,
+	uint32_t version, uint32_t tracked, const struct pl_core_layouts *layouts,
+	const struct pl_core_profile *profile)
+{
+	struct pl_core_report *r = &s->report;
+	const uint8_t *p;
+	uint32_t announced, header, dscp;
+
+	if (version == 4) {
+		p = pl_frame_peek(c, 20);
+		if (p == NULL || p[0] >> 4 != 4)
+			return PL_HANDUP_INNER;
+		header = (p[0] & 15u) * 4;
+		announced = pl_frame_be16(p + 2);
+		/* Neither an offset nor more fragments. */
+		if (header < 20 || announced < header || (pl_frame_be16(p + 6) & 0x3fff) != 0)
+			return PL_HANDUP_INNER;
+		dscp = p[1] >> 2;
+		r->flow.proto = p[9];
+		pl_core_addr_v4(&r->flow.src, p + 12);
+		pl_core_addr_v4(&r->flow.dst, p + 16);
+		pl_frame_trim(c, announced); /* it holds less only when it was cut */
+		if (!pl_frame_skip(c, header, 60))
+			return PL_HANDUP_INNER;
+		announced -= header;
+	} else {
+		p = pl_frame_take(c, 40);
+		if (p == NULL || p[0] >> 4 != 6)
+			return PL_HANDUP_INNER;
+		announced = pl_frame_be16(p + 4);
+		dscp = pl_frame_be16(p) >> 6 & 0x3f;
+		r->flow.proto = p[6];
+		/* Extension headers may hold IOAM. */
+		if (p[6] == PL_IP_HOPOPTS || p[6] == PL_IP_ROUTING || p[6] == PL_IP_FRAGMENT ||
+			p[6] == PL_IP_AH || p[6] == PL_IP_DSTOPTS)
+			return PL_HANDUP_INNER;
+		pl_core_addr_v6(&r->flow.src, p + 8);
+		pl_core_addr_v6(&r->flow.dst, p + 24);
+		pl_frame_trim(c, announced);
+	}
+	r->present |= PL_PATH_HAS_src;
+	return pl_core_transport(
+		s, c, announced, version, tracked, dscp, layouts, profile);
+}
+
+/* What an announced IP packet must look like, as looks_like_ip of report_parse.c, and not like Ethernet. */
+PL_CORE_INLINE int pl_core_is_ip(const struct pl_frame_cursor *c, uint32_t version)
+{
+	const uint8_t *p = pl_frame_peek(c, 20);
+	uint32_t type;
+
+	if (p == NULL || p[0] >> 4 != version)
+		return 0;
+	type = pl_frame_be16(p + 12);
+	return type != PL_ETH_IPV4 && type != PL_ETH_IPV6 && type != PL_ETH_VLAN &&
+	       type != PL_ETH_QINQ && type != PL_ETH_MPLS && type != PL_ETH_MPLS_MC;
+}
+
+/* version: 4, 6, or 0 for Ethernet. */
+PL_CORE_INLINE uint32_t pl_core_inner(struct pl_core_scratch *s, struct pl_frame_cursor *c,
+	uint32_t version, uint32_t tracked, const struct pl_core_layouts *layouts,
+	const struct pl_core_profile *profile)
+{
+	struct pl_core_report *r = &s->report;
+	const uint8_t *p;
+	uint32_t type;
+
+	if (version != 0) {
+		if (!pl_core_is_ip(c, version))
+			return PL_HANDUP_INNER;
+	} else {
+		p = pl_frame_take(c, 14);
+		if (p == NULL)
+			return PL_HANDUP_INNER;
+		type = pl_frame_be16(p + 12);
+		if (__builtin_expect(type == PL_ETH_VLAN || type == PL_ETH_QINQ, 0)) {
+#ifdef __bpf__
+#pragma unroll
+#endif
+			for (int i = 0; i < 2; i++) {
+				if (type != PL_ETH_VLAN && type != PL_ETH_QINQ)
+					break;
+				p = pl_frame_take(c, 4);
+				if (p == NULL)
+					return PL_HANDUP_INNER;
+				r->flow.vlan = (uint16_t)(pl_frame_be16(p) & 0xfff);
+				type = pl_frame_be16(p + 2);
+			}
+			/* Id 0 is a priority without a VLAN (802.1Q 6.9). */
+			if (r->flow.vlan != 0) {
+				r->flow.has |= PL_FLOW_KEY_HAS_VLAN;
+				r->present |= PL_PATH_HAS_vlan;
+			}
+		}
+		if (type != PL_ETH_IPV4 && type != PL_ETH_IPV6)
+			return PL_HANDUP_INNER;
+		version = type == PL_ETH_IPV4 ? 4 : 6;
+	}
+	return pl_core_ip(s, c, version, tracked, layouts, profile);
+}
+
+/* --- the report's header ---------------------------------------------------------------------------- */
+
+/* The header's metadata, `words` at c, by the layout of their bits. */
+PL_CORE_INLINE uint32_t pl_core_own(struct pl_core_scratch *s, struct pl_frame_cursor *c,
+	uint32_t bytes, uint64_t key, const struct pl_core_layouts *layouts)
+{
+	const struct pl_core_layout *l = pl_core_layout_find(layouts, key);
+	const uint8_t *block = c->pos;
+
+	if (l == NULL) {
+		s->missing_key = key;
+		return PL_HANDUP_LAYOUT;
+	}
+	if (l->words * 4u != bytes || !pl_frame_skip(c, bytes, PL_CORE_OWN_BYTES))
+		return PL_HANDUP_METADATA;
+#ifdef __bpf__
+	s->own_layout = (uint32_t)(l - layouts->slot);
+	s->own_at = (uint32_t)(c->end - block);
+#else
+	s->own_layout = l;
+	s->own_block = block;
+#endif
+	s->own_bytes = bytes;
+	s->own |= OWN_METADATA;
+	return PL_HANDUP_NONE;
+}
+
+PL_CORE_INLINE void pl_core_node(struct pl_core_scratch *s, uint32_t node)
+{
+	s->report.node = node;
+	s->report.present |= PL_PATH_HAS_node;
+	s->own |= OWN_NODE;
+}
+
+/* D, Q and F. */
+PL_CORE_INLINE uint16_t pl_core_flags(uint32_t dropped, uint32_t congested, uint32_t tracked)
+{
+	return (uint16_t)(dropped * PL_FLAG_DROPPED | congested * PL_FLAG_CONGESTED |
+			  tracked * PL_FLAG_TRACKED);
+}
+
+/* Sets *ret_inner to 4, 6, 0 (Ethernet) or PL_CORE_NO_INNER. */
+#define PL_CORE_NO_INNER 1
+
+PL_CORE_INLINE uint32_t pl_core_v05(struct pl_core_scratch *s, struct pl_frame_cursor *c,
+	const uint8_t *p, const struct pl_core_layouts *layouts, uint32_t *ret_inner)
+{
+	struct pl_core_report *r = &s->report;
+	uint32_t proto = p[0] & 15u, hand_up;
+
+	r->report_version = PL_REPORT_V05;
+	r->flags = pl_core_flags(p[1] >> 7, p[1] >> 6 & 1, p[1] >> 5 & 1);
+	r->hw_id = p[3] & 0x3f;
+	r->seq = pl_frame_be32(p + 4);
+	s->header_ts = pl_frame_be32(p + 8);
+	s->own = OWN_HEADER_TS;
+	s->own_bits = 32;
+	*ret_inner = 0;
+	if (proto == 0)
+		return PL_HANDUP_NONE;
+	if (proto == 3 || proto > 4)
+		return PL_HANDUP_REPORT;
+	p = pl_frame_take(c, 4);
+	if (p == NULL)
+		return PL_HANDUP_REPORT;
+	pl_core_node(s, pl_frame_be32(p));
+	if (proto == 4) {
+		*ret_inner = 4;
+		return PL_HANDUP_NONE;
+	}
+	hand_up = pl_core_own(s, c, proto == 1 ? 8 : 12, pl_core_own_key(PL_REPORT_V05, proto), layouts);
+	return hand_up;
+}
+
+PL_CORE_INLINE uint32_t pl_core_v10(struct pl_core_scratch *s, struct pl_frame_cursor *c,
+	const uint8_t *p, const struct pl_core_layouts *layouts, uint32_t *ret_inner)
+{
+	struct pl_core_report *r = &s->report;
+	uint32_t w = pl_frame_be32(p), bits = w >> 15 & 0x3f, proto = w >> 21 & 7;
+	uint32_t words = pl_core_popcount16(bits);
+
+	/* Other lengths are exporters' that lie, about the version too. */
+	if ((w >> 24 & 15) != 4 + words || proto > 2)
+		return PL_HANDUP_REPORT;
+	r->report_version = PL_REPORT_V10;
+	r->flags = pl_core_flags(w >> 8 & 1, w >> 7 & 1, w >> 6 & 1);
+	r->hw_id = w & 0x3f;
+	r->seq = pl_frame_be32(p + 8);
+	pl_core_node(s, pl_frame_be32(p + 4));
+	p = pl_frame_take(c, 4); /* the fourth word */
+	if (p == NULL)
+		return PL_HANDUP_REPORT;
+	s->header_ts = pl_frame_be32(p);
+	s->own |= OWN_HEADER_TS;
+	s->own_bits = 32;
+	*ret_inner = proto == 0 ? 0 : 2 + 2 * proto;
+	return bits == 0 ? PL_HANDUP_NONE
+			 : pl_core_own(s, c, 4 * words, pl_core_own_key(PL_REPORT_V10, bits), layouts);
+}
+
+PL_CORE_INLINE uint32_t pl_core_v20(struct pl_core_scratch *s, struct pl_frame_cursor *c,
+	const uint8_t *p, const struct pl_core_layouts *layouts, uint32_t *ret_inner)
+{
+	struct pl_core_report *r = &s->report;
+	uint32_t w = pl_frame_be32(p), v = pl_frame_be32(p + 8);
+	uint32_t length = v >> 16 & 0xff, type = v >> 24 & 15, md_words = v >> 8 & 0xff, bits;
+
+	/* One report, to the end of the datagram; of type 0 or 1, with nothing or a packet in it. */
+	if (v >> 29 != 0 || (4 * length != c->left && length != 0xff) ||
+		(length == 0 && v >> 28 == 1) || (type != 0 && (type < 3 || type > 5)))
+		return PL_HANDUP_REPORT;
+	r->report_version = PL_REPORT_V20;
+	r->flags = pl_core_flags(v >> 7 & 1, v >> 6 & 1, v >> 5 & 1);
+	if ((v & 0x10) != 0) {
+		r->flags |= PL_FLAG_INTERMEDIATE | PL_FLAG_PARTIAL;
+		s->notes |= PL_NOTE_BIT(PARTIAL);
+	}
+	r->hw_id = w >> 22 & 0x3f;
+	r->seq = w & 0x3fffff;
+	pl_core_node(s, pl_frame_be32(p + 4));
+	s->own_bits = 64;
+	*ret_inner = type == 0 ? PL_CORE_NO_INNER : type == 3 ? 0 : type == 4 ? 4 : 6;
+	if ((v & 0x10000000) == 0)
+		return PL_HANDUP_NONE;
+	p = pl_frame_take(c, 8);
+	if (p == NULL)
+		return PL_HANDUP_METADATA;
+	bits = pl_frame_be16(p);
+	/* Reserved bits are worth a note; words without a bit are domain specific. */
+	if ((bits & 0x807e) != 0 || (bits == 0 && md_words != 0))
+		return PL_HANDUP_METADATA;
+	return bits == 0 ? PL_HANDUP_NONE
+			 : pl_core_own(s, c, 4 * md_words, pl_core_own_key(PL_REPORT_V20, bits), layouts);
+}
+
+/*
+ * What carries the datagram: IPv4 with options or IPv6 at ip, UDP `header` bytes behind it, `there` bytes of frame from
+ * ip on. Whole datagrams only; *ret_len is the length of the payload. A value of enum pl_handup.
+ */
+PL_CORE_INLINE uint32_t pl_core_carrier(const uint8_t *ip, const uint8_t *udp, uint32_t version,
+	uint32_t header, uint32_t there, const struct pl_core_profile *profile, uint32_t *ret_len)
+{
+	uint32_t announced, length = pl_frame_be16(udp + 4), dscp;
+
+	if (version == 4) {
+		announced = pl_frame_be16(ip + 2);
+		dscp = ip[1] >> 2;
+	} else {
+		/* Extension headers are walked by decode/. */
+		if (header != 40)
+			return PL_HANDUP_CARRIER;
+		announced = 40 + pl_frame_be16(ip + 4);
+		dscp = pl_frame_be16(ip) >> 6 & 0x3f;
+	}
+	if (announced > there || length < 8 || header + length > announced)
+		return PL_HANDUP_CARRIER;
+	if (__builtin_expect(dscp != 0, 0) && (dscp == PL_CORE_DSCP || profile->announces))
+		return PL_HANDUP_INSTRUMENTED;
+	*ret_len = length - 8;
+	return PL_HANDUP_NONE;
+}
+
+/* Zeroes what pl_core_parse expects to be zero. */
+PL_CORE_INLINE void pl_core_scratch_clear(struct pl_core_scratch *s)
+{
+	uint64_t *words = (uint64_t *)(void *)&s->report;
+
+	for (unsigned int i = 0; i < sizeof(s->report) / 8; i++)
+		words[i] = 0;
+	s->notes = 0;
+	s->missing_key = 0;
+	s->own = 0;
+	s->own_bytes = 0;
+	s->stack_hops = 0;
+	s->stack_bytes = 0;
+}
+
+/*
+ * The datagram at c: report, flow, and where the hops are. s was cleared, and then got now_ns,
+ * ts_ns and exporter. A value of enum pl_handup.
+ */
+PL_CORE_INLINE uint32_t pl_core_parse(struct pl_core_scratch *s, struct pl_frame_cursor c,
+	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
+{
+	struct pl_core_report *r = &s->report;
+	const uint8_t *p = pl_frame_take(&c, 12);
+	uint32_t inner, hand_up;
+
+	if (p == NULL)
+		return PL_HANDUP_REPORT;
+	if (profile->hand_up)
+		return PL_HANDUP_PROFILE;
+	r->mode = PL_MODE_XD;
+	r->present = PL_PATH_HAS_exporter | PL_PATH_HAS_exporter_port | PL_PATH_HAS_report_version |
+		     PL_PATH_HAS_hw_id | PL_PATH_HAS_seq;
+	s->links = UINT32_MAX;
+	if (p[0] >> 4 == 2)
+		hand_up = pl_core_v20(s, &c, p, layouts, &inner);
+	else if (p[0] >> 4 == 1)
+		hand_up = pl_core_v10(s, &c, p, layouts, &inner);
+	else if (p[0] >> 4 == 0)
+		hand_up = pl_core_v05(s, &c, p, layouts, &inner);
+	else
+		return PL_HANDUP_REPORT;
+	if (hand_up != PL_HANDUP_NONE)
+		return hand_up;
+	if (inner == PL_CORE_NO_INNER || c.left == 0)
+		return PL_HANDUP_NONE;
+	return pl_core_inner(s, &c, inner, r->flags & PL_FLAG_TRACKED, layouts, profile);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What bpf/report_core.h works with: layouts of hops, what is set for an exporter, and the report between its passes. */
+#pragma once
+
+#include "bpf/detect_types.h"
+#include "bpf/report_cursor.h"
+#include "wire/int.h"
+#include "wire/report.h"
+
+#define PL_CORE_HOPS_MAX 32
+
+enum pl_handup {
+	PL_HANDUP_NONE, /* settled */
+#define PL_HANDUP(id, name, help) PL_HANDUP_##id,
+#include "bpf/handups.def"
+#undef PL_HANDUP
+	PL_HANDUP_MAX
+};
+
+/* --- layouts ---------------------------------------------------------------------------------------- */
+
+/* In the order of enum pl_int_field, then what a report header has besides. */
+enum pl_core_field {
+	PL_CORE_F_NODE,
+	PL_CORE_F_PORTS,
+	PL_CORE_F_LATENCY,
+	PL_CORE_F_QUEUE,
+	PL_CORE_F_INGRESS_TS,
+	PL_CORE_F_EGRESS_TS,
+	PL_CORE_F_PORTS2,
+	PL_CORE_F_TX_UTIL,
+	PL_CORE_F_BUFFER,
+	PL_CORE_F_DROP, /* queue id, drop reason */
+	PL_CORE_F_MAX,
+};
+
+struct pl_core_layout {
+	uint64_t key;                 /* pl_int_layout_key or pl_core_own_key; 0 = free */
+	uint32_t present;             /* PL_HOP_HAS_* when every value is available */
+	uint32_t hops_per_word;       /* 2^16 / words, rounded up */
+	uint8_t off[PL_CORE_F_MAX];   /* in bytes from the hop's block; those of absent values: 0 */
+	uint8_t words;                /* of a block */
+	uint8_t time_bits;            /* 32 or 64 */
+	uint8_t queue_shift;          /* 24 or 16 */
+	uint8_t ports2_words;         /* 0, 1, 2 */
+	uint8_t has_drop;
+	uint8_t zero;
+};
+
+_Static_assert(sizeof(struct pl_core_layout) == 32, "half a cache line");
+
+/* A layout stays where it was put, so that the kernel program never reads one that is being changed; when a key's
+ * four places are taken its reports are handed up. */
+#define PL_CORE_LAYOUTS 256
+struct pl_core_layouts {
+	struct pl_core_layout slot[PL_CORE_LAYOUTS];
+};
+
+PL_CORE_INLINE uint32_t pl_core_layout_slot(uint64_t key)
+{
+	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 56);
+}
+
+/* NULL when it is not there. */
+PL_CORE_INLINE const struct pl_core_layout *pl_core_layout_find(
+	const struct pl_core_layouts *layouts, uint64_t key)
+{
+	uint32_t at = pl_core_layout_slot(key);
+
+#ifdef __bpf__
+#pragma unroll
+#endif
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct pl_core_layout *l =
+			&layouts->slot[(at ^ i) & (PL_CORE_LAYOUTS - 1)];
+
+		if (l->key == key)
+			return l;
+	}
+	return NULL;
+}
+
+/* The key of metadata in a report header: bits as they stand there; v0.5: 1 drop, 2 local. */
+#define PL_CORE_OWN UINT64_C(0x4000000000000000)
+PL_CORE_INLINE uint64_t pl_core_own_key(uint32_t report_version, uint32_t bits)
+{
+	return PL_CORE_OWN | (uint64_t)bits << 32 | (uint64_t)report_version << 16;
+}
+
+/* What decode/'s profiles say of an exporter, as far as it matters here. */
+struct pl_core_profile {
+	uint64_t layout_key; /* goes into layouts' keys */
+	uint32_t hand_up;    /* 1: all its reports go to decode/ */
+	uint32_t announces;  /* 1: INT is announced by DSCP or port, so F = 0 does not end the search */
+};
+
+/* --- between the passes ----------------------------------------------------------------------------- */
+
+#define PL_CORE_STACK_BYTES 1024 /* lengths of stacks are 8 bits of words */
+#define PL_CORE_OWN_BYTES   128
+
+/* Customary announcements of INT, as find.c has them. */
+#define PL_CORE_DSCP          0x17
+#define PL_CORE_PORT_HOST_INT 33122
+#define PL_CORE_MARKER        UINT64_C(0xaaaaaaaabbbbbbbb)
+
+struct pl_core_scratch {
+	struct pl_core_report report;
+	struct pl_core_hop hops[PL_CORE_HOPS_MAX];
+	uint64_t notes;       /* 1 << enum pl_note */
+	uint64_t missing_key; /* with PL_HANDUP_LAYOUT */
+	uint64_t id;          /* the path id so far */
+	uint64_t before_egress_ts;
+	uint32_t before_bits;
+	uint32_t max_latency_ns;
+	uint32_t links;      /* from this hop on, the hop before need not be the node before */
+	uint32_t n;          /* hops in all */
+	uint32_t stack_hops; /* in the stack */
+	uint32_t all;        /* what all hops so far have */
+	uint32_t missing;    /* what some hop of the stack lacks */
+	uint32_t header_ts;  /* v0.5, v1.0 */
+	uint16_t own;        /* OWN_* */
+	uint16_t own_bits;   /* width of its times */
+	uint32_t own_bytes;  /* of metadata in the header */
+	uint32_t stack_bytes;
+#ifdef __bpf__
+	/* By slot, and by place in the frame: pointers into it cannot be kept here. The bytes are copied. */
+	uint32_t stack_layout, own_layout, stack_at, own_at;
+	uint8_t stack[PL_CORE_STACK_BYTES + 8];
+	uint8_t own_block[PL_CORE_OWN_BYTES + 8];
+#else
+	const struct pl_core_layout *stack_layout, *own_layout;
+	const uint8_t *stack, *own_block;
+#endif
+};
+
+#define OWN_NODE      1 /* the header names the reporting node */
+#define OWN_METADATA  2 /* and says something about it */
+#define OWN_HEADER_TS 4
+#define OWN_LISTED    8 /* it is a hop, or is merged into the last one */
+

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "detect/layouts.h"
+
+#include <errno.h>
+
+_Static_assert((int)PL_CORE_F_BUFFER == (int)PL_INT_F_BUFFER, "the order of wire/int.h");
+
+/* The fields of pl_int_layout_key. */
+#define KEY_VERSION(key)  ((enum pl_int_version)((key) >> 16 & 3))
+#define KEY_HAS_DS(key)   ((key) >> 18 & 1)
+#define KEY_PINNED(key)   ((key) >> 19 & 1)
+#define KEY_QUEUE(key)    ((enum pl_queue_word)((key) >> 20 & 15))
+#define KEY_PREFER(key)   ((enum pl_dialect)((key) >> 24 & 0xff))
+#define KEY_BITMAP(key)   ((uint16_t)((key) >> 32))
+#define KEY_WORDS(key)    ((unsigned int)((key) & 0x1f))
+
+static uint32_t field_present(const struct pl_int_layout *l, unsigned int field)
+{
+	static const uint32_t mask[PL_INT_F_MAX] = {
+		[PL_INT_F_NODE] = PL_HOP_HAS_node,
+		[PL_INT_F_PORTS] = PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port,
+		[PL_INT_F_LATENCY] = PL_HOP_HAS_hop_latency_ns,
+		[PL_INT_F_QUEUE] = PL_HOP_HAS_queue | PL_HOP_HAS_queue_depth,
+		[PL_INT_F_INGRESS_TS] = PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_time_bits,
+		[PL_INT_F_EGRESS_TS] = PL_HOP_HAS_egress_ts_ns | PL_HOP_HAS_time_bits,
+		[PL_INT_F_PORTS2] = PL_HOP_HAS_ingress_port2 | PL_HOP_HAS_egress_port2,
+		[PL_INT_F_TX_UTIL] = PL_HOP_HAS_tx_util,
+		[PL_INT_F_BUFFER] = PL_HOP_HAS_buffer | PL_HOP_HAS_buffer_depth,
+	};
+
+	if (field == PL_INT_F_PORTS2 && l->version == PL_INT_V05)
+		return PL_HOP_HAS_congestion | PL_HOP_HAS_congestion_queue;
+	return mask[field];
+}
+
+static void from_int(struct pl_core_layout *ret, const struct pl_int_layout *l)
+{
+	for (unsigned int f = 0; f < PL_INT_F_MAX; f++) {
+		if (l->off[f] == PL_INT_NO_OFFSET)
+			continue;
+		ret->off[f] = l->off[f];
+		ret->present |= field_present(l, f);
+	}
+	if (l->off[PL_INT_F_PORTS2] != PL_INT_NO_OFFSET)
+		ret->ports2_words = l->ports2_16 ? 1 : 2;
+	ret->words = l->words;
+	ret->hops_per_word = (65536 + l->words - 1u) / l->words;
+	ret->time_bits = l->ts64 ? 64 : 32;
+	ret->queue_shift = l->queue_16 ? 16 : 24;
+}
+
+static int stack_layout(struct pl_core_layout *ret, uint64_t key)
+{
+	struct pl_int_layout l;
+
+	if (pl_int_layout_find(&l, KEY_VERSION(key), KEY_BITMAP(key), KEY_WORDS(key),
+		    KEY_HAS_DS(key), KEY_PREFER(key), KEY_QUEUE(key)) < 0)
+		return -ENOENT;
+	/* 31-bit values with a mark are the general decoder's. */
+	if (l.dialect == PL_DIALECT_V04 || (KEY_PINNED(key) && l.dialect != KEY_PREFER(key)))
+		return -ENOENT;
+	from_int(ret, &l);
+	return 0;
+}
+
+/* One more word with the field, or with none that is looked at. */
+static void word(struct pl_core_layout *ret, unsigned int field, uint32_t present)
+{
+	ret->off[field] = (uint8_t)(4 * ret->words++);
+	ret->present |= present;
+}
+
+/* v1.0 3.2.2: the words of RepMdBits in their order. v0.5 3.3, 3.4: those behind the node. */
+static int own_layout_v1(struct pl_core_layout *ret, unsigned int version, unsigned int bits)
+{
+	const uint32_t ports = PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port;
+	const uint32_t queue = PL_HOP_HAS_queue | PL_HOP_HAS_queue_depth;
+	const uint32_t time = PL_HOP_HAS_egress_ts_ns | PL_HOP_HAS_time_bits;
+
+	ret->time_bits = 32;
+	ret->queue_shift = 24;
+	if (version == PL_REPORT_V05) {
+		if (bits != 1 && bits != 2)
+			return -ENOENT;
+		word(ret, PL_CORE_F_PORTS, ports);
+		if (bits == 1) {
+			word(ret, PL_CORE_F_DROP, 0);
+			ret->has_drop = 1;
+		} else {
+			word(ret, PL_CORE_F_QUEUE, queue);
+			word(ret, PL_CORE_F_EGRESS_TS, time);
+		}
+		return 0;
+	}
+	if (bits == 0 || bits > 0x3f)
+		return -ENOENT;
+	if (bits & 0x20)
+		word(ret, PL_CORE_F_PORTS, ports);
+	if (bits & 0x10)
+		word(ret, PL_CORE_F_LATENCY, PL_HOP_HAS_hop_latency_ns);
+	if (bits & 0x08)
+		word(ret, PL_CORE_F_QUEUE, queue);
+	if (bits & 0x04)
+		word(ret, PL_CORE_F_EGRESS_TS, time);
+	if (bits & 0x02)
+		word(ret, PL_CORE_F_DROP, 0);
+	if (bits & 0x01)
+		word(ret, PL_CORE_F_TX_UTIL, PL_HOP_HAS_tx_util);
+	ret->has_drop = (bits & 0x02) != 0;
+	return 0;
+}
+
+/* v2.0 3.4.1: as a block of INT v2.x without a node, and bit 15 is the drop reason. */
+static int own_layout_v2(struct pl_core_layout *ret, uint16_t bits)
+{
+	struct pl_int_layout l;
+
+	if ((bits & 0x807e) != 0 || bits == 0 ||
+		pl_int_layout_make(&l, PL_INT_V20, bits, 0, PL_DIALECT_SPEC) < 0)
+		return -ENOENT;
+	from_int(ret, &l);
+	if (bits & PL_INT_CHECKSUM) {
+		ret->has_drop = 1;
+		ret->off[PL_CORE_F_DROP] = (uint8_t)(4 * (l.words - 1));
+	}
+	return 0;
+}
+
+static int own_layout(struct pl_core_layout *ret, uint64_t key)
+{
+	const unsigned int version = (unsigned int)(key >> 16 & 3);
+
+	return version == PL_REPORT_V20 ? own_layout_v2(ret, KEY_BITMAP(key))
+					: own_layout_v1(ret, version, KEY_BITMAP(key));
+}
+
+int pl_layouts_learn(struct pl_core_layouts *layouts, uint64_t key)
+{
+	struct pl_core_layout l = { 0 }, *slot;
+	uint32_t at = pl_core_layout_slot(key);
+	int r;
+
+	if (pl_core_layout_find(layouts, key) != NULL)
+		return 0;
+	r = (key & PL_CORE_OWN) != 0 ? own_layout(&l, key) : stack_layout(&l, key);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < 4; i++) {
+		slot = &layouts->slot[(at ^ i) & (PL_CORE_LAYOUTS - 1)];
+		if (slot->key != 0)
+			continue;
+		*slot = l;
+		/* Pairs with the reader's look at the key: what it finds is whole. */
+		__atomic_store_n(&slot->key, key, __ATOMIC_RELEASE);
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+void pl_layouts_usual(struct pl_core_layouts *layouts)
+{
+	static const struct pl_int_hints none;
+	static const struct {
+		uint8_t version, words;
+		uint16_t bitmap;
+	} usual[] = {
+		{ PL_INT_V05, 1, 0x8000 }, { PL_INT_V05, 6, 0xfc00 }, { PL_INT_V05, 8, 0xff00 },
+		{ PL_INT_V10, 1, 0x8000 }, { PL_INT_V10, 6, 0xfc00 }, { PL_INT_V10, 7, 0xfd00 },
+		{ PL_INT_V10, 8, 0xff00 }, { PL_INT_V10, 9, 0xff00 }, { PL_INT_V10, 10, 0xff00 },
+		{ PL_INT_V20, 1, 0x8000 }, { PL_INT_V20, 8, 0xfc00 }, { PL_INT_V20, 9, 0xfd00 },
+		{ PL_INT_V20, 11, 0xff00 },
+	};
+
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+		(void)pl_layouts_learn(layouts,
+			pl_int_layout_key(usual[i].version, usual[i].bitmap, usual[i].words, false,
+				PL_DIALECT_SPEC, &none));
+	(void)pl_layouts_learn(layouts, pl_core_own_key(PL_REPORT_V05, 1));
+	(void)pl_layouts_learn(layouts, pl_core_own_key(PL_REPORT_V05, 2));
+}

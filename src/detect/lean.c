@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "detect/lean.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "detect/layouts.h"
+
+#define LATENCY_MAX UINT64_C(2000000000) /* as decode/ has it */
+
+void pl_lean_profile_of(struct pl_core_profile *ret, const struct pl_profile *p)
+{
+	*ret = (struct pl_core_profile){
+		.layout_key = pl_int_layout_key(0, 0, 0, false, p->hints.dialect, &p->hints),
+		.hand_up = p->embedded != PL_EMBEDDED_AUTO || p->report_version != 0 ||
+			   p->marker_set || p->tcp_placement != PL_TCP_AUTO ||
+			   p->timestamp_unit != PL_UNIT_NS || p->latency_unit != PL_UNIT_NS ||
+			   (p->hints.dialect == PL_DIALECT_V04 && p->hints.dialect_pinned),
+		.announces = p->dscp_set || p->int_port != 0,
+	};
+}
+
+int pl_lean_init(struct pl_lean *lean, const struct pl_decode_options *o)
+{
+	static const struct pl_profile none;
+	static const uint16_t usual_ports[] = { 32766, 54321 };
+	const uint16_t *ports = o->n_report_ports > 0 ? o->report_ports : usual_ports;
+	unsigned int n_ports = o->n_report_ports > 0 ? o->n_report_ports : 2;
+	uint64_t max = o->latency_max_ns != 0 ? o->latency_max_ns : LATENCY_MAX;
+
+	memset(lean, 0, sizeof(*lean));
+	lean->max_latency_ns = max < UINT32_MAX ? (uint32_t)max : UINT32_MAX;
+	lean->any_port = o->any_port;
+	for (unsigned int i = 0; i < n_ports; i++)
+		lean->ports[ports[i] / 64] |= UINT64_C(1) << (ports[i] % 64);
+	lean->n_profiles = o->n_profiles + 1;
+	lean->profiles = calloc(lean->n_profiles, sizeof(*lean->profiles));
+	if (lean->profiles == NULL)
+		return -ENOMEM;
+	pl_lean_profile_of(&lean->profiles[0].profile, &none);
+	for (unsigned int i = 0; i < o->n_profiles; i++) {
+		struct pl_lean_profile *p = &lean->profiles[i + 1];
+
+		p->prefix = o->profiles[i].prefix;
+		p->prefix_bits = o->profiles[i].prefix_bits;
+		pl_lean_profile_of(&p->profile, &o->profiles[i]);
+	}
+	pl_layouts_usual(&lean->layouts);
+	return 0;
+}
+
+void pl_lean_done(struct pl_lean *lean)
+{
+	free(lean->profiles);
+	lean->profiles = NULL;
+}
+
+static bool matches(const struct pl_addr *a, const struct pl_lean_profile *p)
+{
+	unsigned int whole = p->prefix_bits / 8, rest = p->prefix_bits % 8;
+
+	if (memcmp(a->b, p->prefix.b, whole) != 0)
+		return false;
+	return rest == 0 || ((a->b[whole] ^ p->prefix.b[whole]) >> (8 - rest)) == 0;
+}
+
+/* The longest matching prefix, the last of equals: as decode/. */
+static const struct pl_core_profile *profile_of(const struct pl_lean *lean, const struct pl_addr *a)
+{
+	const struct pl_lean_profile *best = &lean->profiles[0];
+
+	for (unsigned int i = 1; i < lean->n_profiles; i++) {
+		const struct pl_lean_profile *p = &lean->profiles[i];
+
+		if (p->prefix_bits >= best->prefix_bits && matches(a, p))
+			best = p;
+	}
+	return &best->profile;
+}
+
+static bool is_report_port(const struct pl_lean *lean, uint32_t port)
+{
+	return lean->ports[port / 64] >> (port % 64) & 1;
+}
+
+/* The datagram in an Ethernet frame: *c moves to its payload. */
+static uint32_t frame(struct pl_lean *lean, struct pl_core_scratch *s, struct pl_frame_cursor *c,
+	const struct pl_core_profile **ret_profile)
+{
+	const uint8_t *p = pl_frame_take(c, 14), *udp;
+	uint32_t type, version, header, there, length, hand_up;
+
+	if (p == NULL)
+		return PL_HANDUP_CARRIER;
+	type = pl_frame_be16(p + 12);
+	for (unsigned int i = 0; i < 2 && (type == PL_ETH_VLAN || type == PL_ETH_QINQ); i++) {
+		p = pl_frame_take(c, 4);
+		if (p == NULL)
+			return PL_HANDUP_CARRIER;
+		type = pl_frame_be16(p + 2);
+	}
+	version = type == PL_ETH_IPV4 ? 4 : 6;
+	there = c->left;
+	header = 40;
+	p = pl_frame_peek(c, 20);
+	if ((type != PL_ETH_IPV4 && type != PL_ETH_IPV6) || p == NULL || p[0] >> 4 != version)
+		return PL_HANDUP_CARRIER;
+	if (version == 4) {
+		header = (p[0] & 15u) * 4;
+		/* Neither an offset nor more fragments. */
+		if (header < 20 || p[9] != PL_IP_UDP || (pl_frame_be16(p + 6) & 0x3fff) != 0)
+			return PL_HANDUP_CARRIER;
+		pl_core_addr_v4(&s->report.exporter, p + 12);
+	}
+	if (!pl_frame_skip(c, header, 60))
+		return PL_HANDUP_CARRIER;
+	udp = pl_frame_take(c, 8);
+	if (udp == NULL)
+		return PL_HANDUP_CARRIER;
+	if (version == 6) {
+		if (p[6] != PL_IP_UDP)
+			return PL_HANDUP_CARRIER;
+		pl_core_addr_v6(&s->report.exporter, p + 8);
+	}
+	if (!is_report_port(lean, pl_frame_be16(udp + 2)))
+		return PL_HANDUP_CARRIER;
+	*ret_profile = __builtin_expect(lean->n_profiles == 1, 1)
+			       ? &lean->profiles[0].profile
+			       : profile_of(lean, &s->report.exporter);
+	hand_up = pl_core_carrier(p, udp, version, header, there, *ret_profile, &length);
+	if (hand_up == PL_HANDUP_NONE)
+		pl_frame_trim(c, length);
+	return hand_up;
+}
+
+static inline uint32_t attempt(
+	struct pl_lean *lean, struct pl_core_scratch *s, const struct pl_packet *pkt, uint64_t now_ns)
+{
+	struct pl_frame_cursor c = { pkt->data, pkt->data + pkt->len, pkt->len };
+	const struct pl_core_profile *profile;
+	uint32_t hand_up;
+
+	pl_core_scratch_clear(s);
+	s->report.now_ns = now_ns;
+	s->report.ts_ns = pkt->ts_ns;
+	s->max_latency_ns = lean->max_latency_ns;
+	if (pkt->link == PL_LINK_UDP) {
+		if ((!lean->any_port && !is_report_port(lean, pkt->dport)) ||
+			pkt->wire_len > pkt->len)
+			return PL_HANDUP_CARRIER;
+		s->report.exporter = pkt->src;
+		profile = profile_of(lean, &pkt->src);
+	} else if (pkt->link == PL_LINK_ETHERNET) {
+		hand_up = frame(lean, s, &c, &profile);
+		if (hand_up != PL_HANDUP_NONE)
+			return hand_up;
+	} else {
+		return PL_HANDUP_CARRIER;
+	}
+	hand_up = pl_core_parse(s, c, &lean->layouts, profile);
+	return hand_up != PL_HANDUP_NONE ? hand_up : pl_core_hops(s);
+}
+
+uint32_t pl_lean_report(struct pl_lean *lean, struct pl_core_scratch *s, const struct pl_packet *pkt,
+	uint64_t now_ns)
+{
+	uint32_t hand_up = attempt(lean, s, pkt, now_ns);
+
+	/* Twice: a header and a stack may both be new. */
+	for (int i = 0; __builtin_expect(hand_up == PL_HANDUP_LAYOUT, 0) && i < 2; i++) {
+		if (pl_layouts_learn(&lean->layouts, s->missing_key) < 0)
+			break;
+		hand_up = attempt(lean, s, pkt, now_ns);
+	}
+	return hand_up;
+}
+
+static const char *const names[PL_HANDUP_MAX] = {
+#define PL_HANDUP(id, name, help) [PL_HANDUP_##id] = (name),
+#include "bpf/handups.def"
+#undef PL_HANDUP
+};
+
+static const char *const helps[PL_HANDUP_MAX] = {
+#define PL_HANDUP(id, name, help) [PL_HANDUP_##id] = (help),
+#include "bpf/handups.def"
+#undef PL_HANDUP
+};
+
+const char *pl_handup_name(enum pl_handup h)
+{
+	return (unsigned int)h < PL_HANDUP_MAX ? names[h] : NULL;
+}
+
+const char *pl_handup_help(enum pl_handup h)
+{
+	return (unsigned int)h < PL_HANDUP_MAX ? helps[h] : NULL;
+}

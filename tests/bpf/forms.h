@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Random forms of telemetry: versions, dialects, carriers, inner packets, values, damage. */
+#pragma once
+
+#include "base/rng.h"
+#include "gen/gen.h"
+#include "gen/malform.h"
+
+static inline uint32_t form_pick(struct pl_rng *rng, uint32_t n)
+{
+	return (uint32_t)(pl_rng_u64(rng) % n);
+}
+
+/* One of the first n, mostly the first. */
+static inline uint32_t form_rarely(struct pl_rng *rng, uint32_t n)
+{
+	return form_pick(rng, 3) == 0 ? form_pick(rng, n) : 0;
+}
+
+/* What the form is; it may be one that the generator refuses. */
+static inline void form_random(struct pl_gen_cfg *cfg, struct pl_rng *rng)
+{
+	static const uint16_t bitmaps[] = { 0x8000, 0xfc00, 0xff00, 0, 0, 0xfd00, 0xff80, 0xa000,
+		0xff01, 0xcc00, 0x7c00, 0xfc40 };
+
+	*cfg = (struct pl_gen_cfg){
+		.seed = pl_rng_u64(rng),
+		.flows = 1 + form_pick(rng, 300),
+		.rate = 100000,
+		.report = (enum pl_gen_report[]){ PL_GEN_REPORT_V05, PL_GEN_REPORT_V10,
+			PL_GEN_REPORT_V20 }[form_pick(rng, 3)],
+		.version = (enum pl_gen_version)form_pick(rng, 4),
+		.mode = (enum pl_gen_mode)form_pick(rng, 4),
+		.carrier = (enum pl_gen_carrier[]){ PL_GEN_CARRIER_AUTO, PL_GEN_UDP, PL_GEN_TCP,
+			PL_GEN_TCP, PL_GEN_GPE, PL_GEN_GENEVE }[form_pick(rng, 6)],
+		.dialect = (enum pl_dialect)form_rarely(rng, PL_DIALECT_MAX),
+		.inner = (enum pl_gen_inner)form_rarely(rng, 7),
+		.sink = (enum pl_gen_sink)form_pick(rng, 4),
+		.bitmap = bitmaps[form_pick(rng, sizeof(bitmaps) / sizeof(bitmaps[0]))],
+		.npt = (uint8_t)form_rarely(rng, 3),
+		.missing = form_pick(rng, 4) == 0 ? 0.1 : 0,
+		.drop = form_pick(rng, 3) == 0 ? 0.05 : 0,
+		.loss = form_pick(rng, 3) == 0 ? 0.01 : 0,
+		.duplicate = form_pick(rng, 4) == 0 ? 0.01 : 0,
+		.reorder = form_pick(rng, 4) == 0 ? 0.01 : 0,
+		.queue_report = form_pick(rng, 4) == 0 ? 50 : 0,
+		.reports_per_datagram = (uint8_t)form_rarely(rng, 4),
+		.outer_ip = form_pick(rng, 3) == 0 ? 6 : 4,
+		.inner_ip = form_pick(rng, 3) == 0 ? 6 : 4,
+		.ip_options = (uint8_t)form_rarely(rng, 5),
+		.tcp_options = (uint8_t)form_rarely(rng, 11),
+		.tcp_before_options = form_pick(rng, 4) == 0,
+		.max_hops = (uint8_t)form_rarely(rng, 5),
+		.flush_hops = (uint8_t)form_rarely(rng, 4),
+		.clock_offset_ns = form_pick(rng, 3) == 0 ? 2000 : 0,
+		.hw_id = (uint8_t)form_pick(rng, 64),
+		.payload = (uint16_t)form_rarely(rng, 200),
+		.topology = form_pick(rng, 6) == 0 ? "ring:30" : NULL,
+	};
+	if (form_pick(rng, 8) == 0)
+		cfg->clock_offset_ns = 3000000000u;
+	if (form_pick(rng, 10) == 0)
+		cfg->replay = (enum pl_gen_replay)(1 + form_pick(rng, PL_GEN_REPLAY_MAX - 1));
+	if (form_pick(rng, 4) == 0)
+		pl_gen_story(cfg);
+}
