@@ -184,6 +184,12 @@ static bool is_udp(const char *uri)
 	return strncmp(uri, "udp:", 4) == 0;
 }
 
+/* Packets leave as they are made, not into a file. */
+static bool is_live(const char *uri)
+{
+	return is_udp(uri) || strncmp(uri, "afxdp:", 6) == 0 || strncmp(uri, "packet:", 7) == 0;
+}
+
 static const char *destination(const struct pl_opt_list *operands)
 {
 	if (o.file != NULL)
@@ -198,10 +204,11 @@ static int check_usage(const struct pl_opt_list *operands, const char *uri)
 		return -EINVAL;
 	}
 	if (uri == NULL && !o.dry_run) {
-		pl_complain("gen: where to? Give udp://HOST:PORT, -w FILE or --dry-run");
+		pl_complain(
+			"gen: where to? Give udp://HOST:PORT, packet:IFACE, afxdp:IFACE, -w FILE or --dry-run");
 		return -EINVAL;
 	}
-	if (uri != NULL && !is_udp(uri) &&
+	if (uri != NULL && !is_live(uri) &&
 		(o.flood || (o.count == 0 && o.duration_ns == 0 && strcmp(uri, "-") != 0))) {
 		pl_complain(o.flood ? "gen: --flood is for sending"
 				    : "gen: a file needs an end: --count or --duration");
@@ -217,7 +224,7 @@ static int check_usage(const struct pl_opt_list *operands, const char *uri)
 /* A flood goes out in as few calls as the kernel offers, unless the address says otherwise. */
 static const char *flood_uri(const char *uri, struct pl_buf *text)
 {
-	if (!o.flood || strstr(uri, "gso=") != NULL)
+	if (!o.flood || !is_udp(uri) || strstr(uri, "gso=") != NULL)
 		return uri;
 	pl_buf_printf(text, "%s%cgso=yes", uri, strchr(uri, '?') == NULL ? '?' : '&');
 	return text->failed ? uri : text->data;
@@ -226,7 +233,8 @@ static const char *flood_uri(const char *uri, struct pl_buf *text)
 static int generate(const struct pl_opt_list *operands, bool ioam)
 {
 	const char *uri = destination(operands);
-	bool udp = uri != NULL && is_udp(uri), paced = udp && !o.flood;
+	bool udp = uri != NULL && is_udp(uri);
+	bool paced = uri != NULL && is_live(uri) && !o.flood;
 	struct sigaction action = { .sa_handler = on_signal };
 	struct pl_diag diag = { .text = "" };
 	struct pl_gen_cfg cfg = { 0 };
@@ -301,12 +309,13 @@ static int gen(const struct pl_opt_list *operands, bool ioam)
 static const struct pl_command gen_int = {
 	.name = "gen int",
 	.summary = "make INT telemetry reports, or the packets that carry INT",
-	.usage = "[OPTION]… [udp://HOST:PORT]",
+	.usage = "[OPTION]… [udp://HOST:PORT | packet:IFACE | afxdp:IFACE]",
 	.description =
 		"Models a network with flows through it and encodes what its nodes would report:\n"
 		"INT 0.5, 1.0 and 2.1 in telemetry reports 0.5, 1.0 and 2.0, or the instrumented\n"
-		"packets themselves. To udp://HOST:PORT packets leave at the rate asked for and\n"
-		"carry the real time; in a capture file time begins at a fixed moment.\n\n"
+		"packets themselves. To udp://HOST:PORT, and as frames to an interface, packets\n"
+		"leave at the rate asked for and carry the real time; in a capture file time\n"
+		"begins at a fixed moment.\n\n"
 		"What goes with what is chosen when it is not given: --int 1.0 alone means report\n"
 		"1.0; --malform sets the form it needs.",
 	.examples =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline listen: what arrives on UDP, decoded; and why what does not decode does not. */
+/* pathline listen: what arrives, decoded; and why what does not decode does not. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -95,31 +95,66 @@ static void catch_signals(sigset_t *ret_while_waiting)
 	sigaction(SIGTERM, &sa, NULL);
 }
 
+static bool is_interface(const char *uri)
+{
+	return strncmp(uri, "afxdp:", 6) == 0 || strncmp(uri, "packet:", 7) == 0;
+}
+
 /* 0, or an exit code; complains. */
-static int open_port(struct listener *l, const char *uri)
+static int open_port(
+	struct listener *l, const char *uri, const struct pl_port_options *port_options)
 {
 	struct pl_diag diag = { 0 };
 	struct pl_port *port;
 	int r;
 
-	if (strncmp(uri, "udp:", 4) != 0) {
-		pl_complain(
-			"%s: listen takes udp://HOST:PORT; \"pathline read\" takes captures", uri);
-		return PL_EXIT_USAGE;
-	}
 	if (l->n_ports == PORTS_MAX) {
-		pl_complain("at most %d addresses", PORTS_MAX);
+		pl_complain("at most %d sockets", PORTS_MAX);
 		return PL_EXIT_USAGE;
 	}
-	r = pl_port_open(&port, uri, PL_PORT_RECV, &(struct pl_port_options){ 0 }, &diag);
+	r = pl_port_open(&port, uri, PL_PORT_RECV, port_options, &diag);
 	if (r < 0) {
 		pl_complain_diag(&diag);
-		return r == -EINVAL   ? PL_EXIT_USAGE
-		       : r == -EACCES ? PL_EXIT_PRIVILEGE
-				      : PL_EXIT_UNAVAILABLE;
+		return r == -EINVAL                  ? PL_EXIT_USAGE
+		       : r == -EACCES || r == -EPERM ? PL_EXIT_PRIVILEGE
+						     : PL_EXIT_UNAVAILABLE;
 	}
 	l->fds[l->n_ports] = (struct pollfd){ .fd = pl_port_fd(port), .events = POLLIN };
 	l->ports[l->n_ports++] = port;
+	return 0;
+}
+
+/* One socket for an address; for an interface one per queue or member of the group. */
+static int open_uri(struct listener *l, const char *uri)
+{
+	unsigned int first = l->n_ports;
+	struct pl_diag diag = { 0 };
+	int n = 1, code;
+
+	if (strncmp(uri, "udp:", 4) != 0 && !is_interface(uri)) {
+		pl_complain(
+			"%s: listen takes udp://HOST:PORT, afxdp:IFACE and packet:IFACE; \"pathline "
+			"read\" takes captures",
+			uri);
+		return PL_EXIT_USAGE;
+	}
+	if (is_interface(uri))
+		n = pl_port_uri_sockets(uri, &diag);
+	if (n < 0) {
+		pl_complain_diag(&diag);
+		return PL_EXIT_USAGE;
+	}
+	if (n == 1)
+		return open_port(l, uri, NULL);
+	for (unsigned int i = 0; i < (unsigned int)n; i++) {
+		struct pl_port_options each = { .index = i, .of = (unsigned int)n };
+
+		if (i > 0)
+			each.with = l->ports[first];
+		code = open_port(l, uri, &each);
+		if (code != 0)
+			return code;
+	}
 	return 0;
 }
 
@@ -130,12 +165,12 @@ static int open_ports(struct listener *l, const struct pl_opt_list *uris)
 	int code = 0;
 
 	for (size_t i = 0; i < uris->n; i++) {
-		code = open_port(l, uris->items[i]);
+		code = open_uri(l, uris->items[i]);
 		if (code != 0)
 			return code;
 	}
 	for (size_t i = 0; uris->n == 0 && i < sizeof(usual) / sizeof(usual[0]); i++) {
-		int r = open_port(l, usual[i]);
+		int r = open_uri(l, usual[i]);
 
 		code = r != 0 ? r : code;
 	}
@@ -168,7 +203,8 @@ static void receive(struct listener *l, struct pl_port *port)
 
 		if (r < 0) {
 			pl_complain_diag(&diag);
-			l->broken = true;
+			/* An interface that went or came back is news; the port lives on. */
+			l->broken = r != -ENETDOWN && r != -EAGAIN;
 			return;
 		}
 		if (r == 0)
@@ -191,6 +227,9 @@ static void sum_stats(const struct listener *l, struct pl_port_stats *ret)
 		ret->packets += s.packets;
 		ret->bytes += s.bytes;
 		ret->kernel_drops += s.kernel_drops;
+		ret->filtered += s.filtered;
+		ret->no_socket += s.no_socket;
+		ret->outages += s.outages;
 		ret->cut += s.cut;
 		ret->errors += s.errors;
 	}
@@ -326,17 +365,22 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_listen = {
 	.name = "listen",
 	.summary = "show what arrives, and say why what does not decode does not",
-	.usage = "[OPTION]… [udp://HOST:PORT[?rcvbuf=SIZE]]…",
+	.usage = "[OPTION]… [udp://HOST:PORT | afxdp:IFACE | packet:IFACE]…",
 	.description =
-		"Receives telemetry reports over UDP and prints them decoded. Without an address\n"
-		"it listens on the usual ports, 32766 and 54321, on every address. The first\n"
+		"Receives telemetry reports and prints them decoded. Without an address it listens\n"
+		"on the usual UDP ports, 32766 and 54321, on every address. afxdp: and packet: take\n"
+		"report traffic straight from a network interface, past the network stack or as\n"
+		"copies beside it ('pathline help run' has their keys). The first\n"
 		"datagram of each kind that does not decode is explained on standard error, with\n"
 		"its bytes and the place where the fault shows; later ones are counted. Ends\n"
 		"after -n records, --duration, SIGINT or SIGTERM, with statistics that include\n"
-		"what the kernel dropped. Exit code 3: no record was printed. Needs no privilege.",
+		"what the kernel dropped. Exit code 3: no record was printed. Addresses need no\n"
+		"privilege, interfaces the capabilities that 'pathline doctor' names.",
 	.examples =
 		"  pathline listen\n"
 		"  pathline listen udp://:32766\n"
+		"  pathline listen 'packet:eth0?port=32766&vlan=10'\n"
+		"  pathline listen 'afxdp:eth0?queues=0-3'\n"
 		"  pathline listen -o jsonl --duration 30s 'udp://10.0.0.1:32766?rcvbuf=16MiB'\n"
 		"  pathline listen --where 'flags.dropped or hops.queue_depth > 1000'\n",
 	.options = options,

@@ -114,6 +114,9 @@ void pl_decode_stats_json(
 			{ "kernel_drops", ports->kernel_drops },
 			{ "cut", ports->cut },
 			{ "receive_errors", ports->errors },
+			{ "left_to_host", ports->filtered },
+			{ "no_socket", ports->no_socket },
+			{ "outages", ports->outages },
 		};
 
 		json_quantities(&json, p, sizeof(p) / sizeof(p[0]));
@@ -178,11 +181,19 @@ void pl_decode_stats_text(
 	if (ports != NULL)
 		pl_buf_printf(out,
 			"lost before pathline: %" PRIu64
-			" (no room in the socket; ?rcvbuf= makes more)\n",
+			" (no room in the socket or ring; ?rcvbuf= or ?ring= makes more)\n",
 			ports->kernel_drops);
 	if (ports != NULL && ports->cut + ports->errors > 0)
 		pl_buf_printf(out, "cut: %" PRIu64 ", receive errors: %" PRIu64 "\n", ports->cut,
 			ports->errors);
+	if (ports != NULL && ports->filtered + ports->no_socket > 0)
+		pl_buf_printf(out,
+			"left to the host: %" PRIu64 " frames, and %" PRIu64
+			" of reports on queues that are not read\n",
+			ports->filtered, ports->no_socket);
+	if (ports != NULL && ports->outages > 0)
+		pl_buf_printf(
+			out, "interfaces went down or away: %" PRIu64 " times\n", ports->outages);
 	text_exporters(out, d);
 }
 

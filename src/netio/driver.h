@@ -22,8 +22,9 @@ struct pl_port_driver {
 		struct pl_diag *diag);
 	void (*release)(struct pl_port *port, struct pl_batch *batch); /* NULL: nothing to do */
 	int (*send)(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag);
-	void (*stats)(struct pl_port *port); /* NULL; brings port->stats up to date */
-	int (*close)(struct pl_port *port);  /* frees the port, whatever it returns */
+	void (*stats)(struct pl_port *port);       /* NULL; brings port->stats up to date */
+	bool (*is_up)(const struct pl_port *port); /* NULL: always */
+	int (*close)(struct pl_port *port);        /* frees the port, whatever it returns */
 };
 
 struct pl_port {
@@ -36,4 +37,7 @@ struct pl_port {
 	struct pl_port_stats stats;
 };
 
-extern const struct pl_port_driver pl_port_pcap, pl_port_udp;
+extern const struct pl_port_driver pl_port_pcap, pl_port_udp, pl_port_packet;
+#if PL_HAVE_BPF
+extern const struct pl_port_driver pl_port_afxdp;
+#endif

@@ -9,11 +9,16 @@
 
 #include "netio/driver.h"
 
-static const struct pl_port_driver *const drivers[] = { &pl_port_pcap, &pl_port_udp };
+static const struct pl_port_driver *const drivers[] = {
+	&pl_port_pcap, &pl_port_udp, &pl_port_packet,
+#if PL_HAVE_BPF
+	&pl_port_afxdp
+#endif
+};
 
 /*
- * "udp://REST" is a scheme, and so is "pcap:REST" for a driver that is not about the network; anything else
- * without "://" is the name of a file.
+ * "udp://REST" is a scheme, and so is "pcap:REST" for a driver that is not about hosts; anything else without
+ * "://" is the name of a file.
  */
 static int find_driver(const char *uri, const struct pl_port_driver **ret_driver,
 	struct pl_uri *ret_uri, struct pl_diag *diag)
@@ -28,17 +33,29 @@ static int find_driver(const char *uri, const struct pl_port_driver **ret_driver
 			continue;
 		driver = drivers[i];
 		target = uri + len + 1;
-		if (driver == &pl_port_pcap)
+		if (driver != &pl_port_udp) {
+			/* "packet://eth0" is what one writes once. */
+			if (driver != &pl_port_pcap && strncmp(target, "//", 2) == 0)
+				target += 2;
 			continue;
+		}
 		if (strncmp(target, "//", 2) != 0) {
 			pl_diag_set(diag, "'%s': write %s://", uri, driver->scheme);
 			return -EINVAL;
 		}
 		target += 2;
 	}
+	if (!PL_HAVE_BPF && strncmp(uri, "afxdp:", 6) == 0) {
+		pl_diag_set(diag,
+			"'%s': this pathline was built without AF_XDP (clang, bpftool or libbpf was "
+			"missing); packet:IFACE needs none of them",
+			uri);
+		return -EINVAL;
+	}
 	if (driver == NULL && slashes != NULL && strcspn(uri, "/") == (size_t)(slashes - uri) + 1) {
 		pl_diag_set(diag,
-			"'%s': unknown kind of port '%.*s' (known: udp://HOST:PORT, pcap:FILE)",
+			"'%s': unknown kind of port '%.*s' (known: udp://HOST:PORT, afxdp:IFACE, "
+			"packet:IFACE, pcap:FILE)",
 			uri, (int)(slashes - uri), uri);
 		return -EINVAL;
 	}
@@ -46,7 +63,10 @@ static int find_driver(const char *uri, const struct pl_port_driver **ret_driver
 		driver = &pl_port_pcap;
 	if (*target == '\0') {
 		pl_diag_set(diag,
-			driver == &pl_port_pcap ? "'%s': no file name" : "'%s': no address", uri);
+			driver == &pl_port_pcap  ? "'%s': no file name"
+			: driver == &pl_port_udp ? "'%s': no address"
+						 : "'%s': no interface",
+			uri);
 		return -EINVAL;
 	}
 	*ret_driver = driver;
@@ -65,12 +85,14 @@ int pl_port_open(struct pl_port **ret_port, const char *uri, enum pl_port_mode m
 	if (options == NULL)
 		options = &defaults;
 	assert(options->of == 0 || options->index < options->of);
+	assert(options->with == NULL || options->with->mode == mode);
 	r = find_driver(uri, &driver, &parts, diag);
 	if (r < 0) {
 		if (options->fd > 0)
 			close(options->fd);
 		return r;
 	}
+	assert(options->with == NULL || options->with->driver == driver);
 	r = driver->open(&port, &parts, mode, options, diag);
 	if (r < 0)
 		return r;
@@ -106,6 +128,11 @@ const char *pl_port_uri_scheme(const char *uri)
 const char *pl_port_name(const struct pl_port *port)
 {
 	return port->name;
+}
+
+bool pl_port_is_up(const struct pl_port *port)
+{
+	return port->driver->is_up == NULL || port->driver->is_up(port);
 }
 
 uint16_t pl_port_local_port(const struct pl_port *port)

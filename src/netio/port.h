@@ -6,6 +6,25 @@
  *                                  or output (send). Sending writes nanosecond pcap, or pcapng when the
  *                                  name ends in .pcapng
  *   udp://HOST:PORT?key=value&...  UDP socket. Receive: an empty host is every address, v4 and v6
+ *   afxdp:IFACE?key=value&...      AF_XDP socket on a network interface: frames bypass the network stack.
+ *                                  CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF at opening; not in every build
+ *   packet:IFACE?key=value&...     AF_PACKET socket with a mapped ring: copies of the frames, the host sees
+ *                                  them too. CAP_NET_RAW at opening
+ *
+ * Keys of afxdp: and packet:, which frames are received; all others stay the host's:
+ *   port=N,...     UDP destination ports (32766,54321)
+ *   dst=ADDR,...   destination addresses, v4 or v6, at most 16 (any)
+ *   vlan=N,...     VLAN ids, of either tag of a frame with two (any, and untagged)
+ *   ring=N         frames of the ring, a power of two
+ * Keys of afxdp::
+ *   queues=N,M-K   receive: these queues, a port each (options.index, options.of, options.with); send: the first.
+ *                  Default: all queues of the interface; sending: queue 0
+ *   mode=MODE      auto, native or generic: where the XDP program is attached
+ *   copy=COPY      auto, zero (zero-copy or fail) or copy
+ *   busy_poll=BOOL receive: the reading thread drives the interface (off)
+ * Keys of packet::
+ *   fanout=N       receive: N sockets share the interface, a port each; all datagrams of one source address reach
+ *                  the same one
  *
  * Keys of udp://, all optional:
  *   sockets=N      receive: N sockets share the address; all datagrams of one source address (whatever its
@@ -19,6 +38,10 @@
  * A receive batch is a loan: every pl_port_recv that returned packets is answered by pl_port_release before
  * the next one. Sending is by pl_port_send, which copies or hands over before it returns. A port belongs to
  * one thread.
+ *
+ * A port on a network interface outlives it: when the interface goes down or away, pl_port_recv says -ENETDOWN
+ * once, with the words, and then goes on to give 0; when it is back, also under a new number, the port takes up
+ * again by itself and pl_port_recv says -EAGAIN once, with the words. So a caller logs either and calls again.
  */
 #pragma once
 
@@ -33,13 +56,19 @@ struct pl_port;
 struct pl_port_stats {
 	uint64_t packets, bytes; /* handed to the caller (receive) or sent */
 	uint64_t kernel_drops;   /* lost before us: no room in the socket or ring */
-	uint64_t cut;            /* longer than the buffer: handed over cut, wire_len tells */
-	uint64_t errors;         /* receive or send errors reported by the system */
+	uint64_t filtered;       /* afxdp: frames on the interface that were left to the host */
+	uint64_t
+		no_socket; /* afxdp: report traffic on queues that are not read, left to the host */
+	uint64_t outages;  /* how often the interface went down or away */
+	uint64_t cut;      /* longer than the buffer: handed over cut, wire_len tells */
+	uint64_t errors;   /* receive or send errors reported by the system */
 	uint64_t
 		rcvbuf_bytes; /* socket buffer granted, in the unit it is asked for; 0 = not a socket */
 };
 
 enum pl_port_mode { PL_PORT_RECV, PL_PORT_SEND };
+
+struct pl_xdp_program;
 
 /* Options beyond the URI; zero is the default. */
 struct pl_port_options {
@@ -48,6 +77,10 @@ struct pl_port_options {
 	unsigned int snaplen; /* send to a capture file: 0 = whole packets */
 	int fd;               /* > 0: use this open descriptor (a bound socket, a file) instead of
 	                           opening one; the port closes it, also when opening fails */
+	struct pl_port
+		*with; /* index > 0 of afxdp: and packet:, the port that was opened with index 0:
+	                         program and group are shared with it. Needed at opening only */
+	const struct pl_xdp_program *program; /* afxdp: instead of our own (netio/xdp.h) */
 };
 
 /* -EINVAL (bad URI), -EBADMSG (not a capture file), or the system's errno, with diag. For a capture file of
@@ -55,8 +88,9 @@ struct pl_port_options {
 int pl_port_open(struct pl_port **ret_port, const char *uri, enum pl_port_mode mode,
 	const struct pl_port_options *options, struct pl_diag *diag);
 
-/* How many sockets the URI asks for ("?sockets=4"), 1 when it says nothing. -EINVAL with diag. Checks the
- * whole URI, so it also serves to check a configuration. */
+/* How many sockets the URI asks for ("?sockets=4", "?fanout=4", the queues of an interface), 1 when it says
+ * nothing. -EINVAL with diag. Checks the whole URI, so it also serves to check a configuration: an interface that
+ * is not there counts as one queue. */
 int pl_port_uri_sockets(const char *uri, struct pl_diag *diag);
 
 /* The kind of port a URI names: "udp", "pcap", …; NULL for a bare file name. */
@@ -68,14 +102,17 @@ const char *pl_port_name(const struct pl_port *port);
 /* The bound UDP port number (after port 0 was asked for), 0 when not a socket. */
 uint16_t pl_port_local_port(const struct pl_port *port);
 
-/* The descriptor to poll, or -1 when there is none (files). */
+/* False while the interface below is down or away. */
+bool pl_port_is_up(const struct pl_port *port);
+
+/* The descriptor to poll, or -1 when there is none (files). Stays the same while the port is open. */
 int pl_port_fd(const struct pl_port *port);
 
 /*
  * Up to PL_BATCH_MAX packets into *ret_batch. Returns their number; 0 when none came within timeout_ms (-1 =
  * wait for ever; a signal also returns 0). At the end of a file -ENODATA. A damaged file: the packets before
- * the damage first, then -EBADMSG with diag, which names the file and the byte. Other negative errno: the
- * port is of no more use. A packet whose time the file does not tell has ts_ns 0.
+ * the damage first, then -EBADMSG with diag, which names the file and the byte. -ENETDOWN and -EAGAIN with diag:
+ * the interface went, came back or was renamed; call again. Other negative errno: the port is of no more use. A packet whose time the file does not tell has ts_ns 0.
  */
 int pl_port_recv(
 	struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag);

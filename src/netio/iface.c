@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "netio/iface.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/num.h"
+
+#define RETRY_NS 250000000L
+
+static int watch(int poll_fd, int fd)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+int pl_iface_open(struct pl_iface *iface, const char *name, const struct pl_iface_ops *ops,
+	struct pl_diag *diag)
+{
+	int r;
+
+	iface->ops = ops;
+	iface->data_fd = iface->timer_fd = iface->port.fd = -1;
+	r = pl_link_open(&iface->link, name, diag);
+	if (r < 0)
+		return r;
+	if (!iface->link.up) {
+		pl_diag_set(diag, "%s is down (ip link set %s up), or has no carrier", name, name);
+		return -ENETDOWN;
+	}
+	iface->port.fd = epoll_create1(EPOLL_CLOEXEC);
+	iface->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	r = iface->port.fd < 0 || iface->timer_fd < 0 ? -errno : 0;
+	if (r == 0)
+		r = watch(iface->port.fd, iface->link.fd);
+	if (r == 0)
+		r = watch(iface->port.fd, iface->timer_fd);
+	if (r < 0)
+		pl_diag_set(diag, "%s: %s", name, strerror(-r));
+	iface->up = true;
+	return r;
+}
+
+void pl_iface_close(struct pl_iface *iface)
+{
+	pl_link_close(&iface->link);
+	if (iface->timer_fd >= 0)
+		close(iface->timer_fd);
+	if (iface->port.fd >= 0)
+		close(iface->port.fd);
+}
+
+int pl_iface_set_data(struct pl_iface *iface, int fd)
+{
+	/* Closing a descriptor takes it out of the set. */
+	iface->data_fd = fd;
+	return fd >= 0 ? watch(iface->port.fd, fd) : 0;
+}
+
+static void set_timer(struct pl_iface *iface, bool on)
+{
+	struct itimerspec t = { 0 };
+
+	if (on)
+		t.it_value.tv_nsec = t.it_interval.tv_nsec = RETRY_NS;
+	(void)timerfd_settime(iface->timer_fd, 0, &t, NULL);
+}
+
+static int went(struct pl_iface *iface, const char *what, struct pl_diag *diag)
+{
+	if (iface->up)
+		iface->port.stats.outages++;
+	iface->up = false;
+	pl_diag_set(diag, "interface %s %s; waiting for it", iface->link.name, what);
+	return -ENETDOWN;
+}
+
+/* The interface is there and up: take up again. */
+static int take_up(struct pl_iface *iface, struct pl_diag *diag)
+{
+	struct pl_diag why = { .text = "" };
+	int r = iface->data_fd < 0 ? iface->ops->again(iface, &why) : 0;
+
+	/* Down again meanwhile: the link monitor is about to say so. */
+	set_timer(iface, r < 0);
+	if (r >= 0) {
+		iface->up = true;
+		iface->told[0] = '\0';
+		pl_diag_set(diag, "interface %s is up again", iface->link.name);
+		return -EAGAIN;
+	}
+	if (r == -ENETDOWN || strncmp(iface->told, why.text, sizeof(iface->told) - 1) == 0)
+		return 0;
+	snprintf(iface->told, sizeof(iface->told), "%s", why.text);
+	pl_diag_set(diag, "interface %s is there again, but: %s; trying on", iface->link.name,
+		why.text);
+	return -ENETDOWN;
+}
+
+/* One change at a time. 0: nothing to tell. */
+static int follow(struct pl_iface *iface, struct pl_diag *diag)
+{
+	char before[IF_NAMESIZE];
+	int r;
+
+	for (;;) {
+		memcpy(before, iface->link.name, sizeof(before));
+		switch (pl_link_next(&iface->link)) {
+		case PL_LINK_SAME:
+			return 0;
+		case PL_LINK_DOWN:
+			return went(iface, "is down", diag);
+		case PL_LINK_GONE:
+			iface->ops->lost(iface);
+			set_timer(iface, false);
+			return went(iface, "is gone", diag);
+		case PL_LINK_BACK:
+		case PL_LINK_UP:
+			r = iface->link.up && !iface->up ? take_up(iface, diag) : 0;
+			if (r < 0)
+				return r;
+			break;
+		case PL_LINK_RENAMED:
+			pl_diag_set(
+				diag, "interface %s is now called %s", before, iface->link.name);
+			return -EAGAIN;
+		}
+	}
+}
+
+int pl_iface_wait(struct pl_iface *iface, int timeout_ms, struct pl_diag *diag)
+{
+	struct pollfd p[3] = { { .fd = iface->data_fd, .events = POLLIN },
+		{ .fd = iface->link.fd, .events = POLLIN },
+		{ .fd = iface->timer_fd, .events = POLLIN } };
+	int r, error = 0;
+	socklen_t len = sizeof(error);
+
+	/* What was not told at the last call, because of other news. */
+	if (iface->link.again)
+		timeout_ms = 0;
+	if (poll(p, 3, timeout_ms) <= 0 && !iface->link.again)
+		return 0;
+	/* A packet socket says by an error that its interface went; the link monitor says it better. */
+	if ((p[0].revents & POLLERR) != 0)
+		(void)getsockopt(iface->data_fd, SOL_SOCKET, SO_ERROR, &error, &len);
+	if (p[1].revents != 0 || iface->link.again) {
+		r = follow(iface, diag);
+		if (r < 0)
+			return r;
+	}
+	if (p[2].revents != 0 && iface->link.ifindex != 0 && iface->link.up && !iface->up) {
+		uint64_t times;
+
+		(void)!read(iface->timer_fd, &times, sizeof(times));
+		r = take_up(iface, diag);
+		if (r < 0)
+			return r;
+	}
+	return (p[0].revents & POLLIN) != 0;
+}
+
+bool pl_iface_is_up(const struct pl_port *port)
+{
+	return ((const struct pl_iface *)port)->up;
+}
+
+/* ---- which frames ---- */
+
+/* Calls use() for each item of "a,b,c", which may change it. */
+static int each_item(const char *key, const char *text,
+	int (*use)(void *arg, const char *item, struct pl_diag *diag), void *arg,
+	struct pl_diag *diag)
+{
+	while (true) {
+		size_t len = strcspn(text, ",");
+		char item[64];
+		int r;
+
+		if (len == 0 || len >= sizeof(item)) {
+			pl_diag_set(
+				diag, "'%s=' in the URI: an item that is empty or too long", key);
+			return -EINVAL;
+		}
+		memcpy(item, text, len);
+		item[len] = '\0';
+		r = use(arg, item, diag);
+		if (r < 0)
+			return r;
+		if (text[len] == '\0')
+			return 0;
+		text += len + 1;
+	}
+}
+
+static int add_port(void *arg, const char *item, struct pl_diag *diag)
+{
+	uint64_t v;
+
+	if (pl_parse_u64(item, &v) < 0 || v == 0 || v > 65535) {
+		pl_diag_set(diag, "'port=%s' in the URI: not a UDP port, 1 to 65535", item);
+		return -EINVAL;
+	}
+	pl_filter_rules_add_port(arg, (uint16_t)v);
+	return 0;
+}
+
+static int add_vlan(void *arg, const char *item, struct pl_diag *diag)
+{
+	uint64_t v;
+
+	if (pl_parse_u64(item, &v) < 0 || v == 0 || v > 4094) {
+		pl_diag_set(diag, "'vlan=%s' in the URI: not a VLAN id, 1 to 4094", item);
+		return -EINVAL;
+	}
+	pl_filter_rules_add_vlan(arg, (uint16_t)v);
+	return 0;
+}
+
+static int add_addr(void *arg, const char *item, struct pl_diag *diag)
+{
+	struct pl_filter_rules *rules = arg;
+
+	if (rules->naddrs == PL_FILTER_ADDRS_MAX) {
+		pl_diag_set(diag, "'dst=' in the URI: more than %d addresses", PL_FILTER_ADDRS_MAX);
+		return -EINVAL;
+	}
+	if (pl_parse_addr(item, &rules->addrs[rules->naddrs]) < 0) {
+		pl_diag_set(diag, "'dst=%s' in the URI: not an IPv4 or IPv6 address", item);
+		return -EINVAL;
+	}
+	rules->naddrs++;
+	return 0;
+}
+
+int pl_iface_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct pl_diag *diag)
+{
+	const char *ports = pl_uri_get(uri, "port"), *addrs = pl_uri_get(uri, "dst"),
+		   *vlans = pl_uri_get(uri, "vlan");
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->any_vlan = vlans == NULL;
+	r = each_item("port", ports != NULL ? ports : "32766,54321", add_port, ret, diag);
+	if (r == 0 && addrs != NULL)
+		r = each_item("dst", addrs, add_addr, ret, diag);
+	if (r == 0 && vlans != NULL)
+		r = each_item("vlan", vlans, add_vlan, ret, diag);
+	return r;
+}
+
+int pl_iface_ring(const struct pl_uri *uri, uint32_t *ret, struct pl_diag *diag)
+{
+	uint64_t v = *ret;
+	int r = pl_uri_get_size(uri, "ring", 64, 1u << 20, &v, diag);
+
+	if (r < 0)
+		return r;
+	if ((v & (v - 1)) != 0) {
+		pl_diag_set(
+			diag, "'ring=%s' in the URI: not a power of two", pl_uri_get(uri, "ring"));
+		return -EINVAL;
+	}
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+struct numbers {
+	const char *key;
+	uint32_t *list, max, n, cap;
+};
+
+static int add_numbers(void *arg, const char *item, struct pl_diag *diag)
+{
+	struct numbers *self = arg;
+	char text[64], *dash;
+	uint64_t from, to;
+
+	snprintf(text, sizeof(text), "%s", item);
+	dash = strchr(text, '-');
+	if (dash != NULL)
+		*dash++ = '\0';
+	if (pl_parse_u64(text, &from) < 0 || pl_parse_u64(dash != NULL ? dash : text, &to) < 0 ||
+		from > to || to > self->max) {
+		pl_diag_set(diag, "'%s=%s' in the URI: not a number or N-M, up to %u", self->key,
+			item, self->max);
+		return -EINVAL;
+	}
+	for (uint64_t v = from; v <= to; v++) {
+		for (uint32_t i = 0; i < self->n; i++) {
+			if (self->list[i] == v) {
+				pl_diag_set(diag, "'%s=' in the URI names %u twice", self->key,
+					(unsigned int)v);
+				return -EINVAL;
+			}
+		}
+		if (self->n == self->cap) {
+			pl_diag_set(diag, "'%s=' in the URI: more than %u", self->key, self->cap);
+			return -EINVAL;
+		}
+		self->list[self->n++] = (uint32_t)v;
+	}
+	return 0;
+}
+
+int pl_iface_numbers(const char *key, const char *text, uint32_t max, uint32_t *ret, uint32_t cap,
+	struct pl_diag *diag)
+{
+	struct numbers self = { .key = key, .list = ret, .max = max, .cap = cap };
+	int r = each_item(key, text, add_numbers, &self, diag);
+
+	return r < 0 ? r : (int)self.n;
+}

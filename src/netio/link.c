@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "netio/link.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* What is so now, without waiting to be told. Returns whether anything is there. */
+static bool look(const char *name, int *ret_index, bool *ret_up)
+{
+	struct ifreq req = { 0 };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool there = false;
+
+	if (s < 0)
+		return false;
+	memcpy(req.ifr_name, name, strnlen(name, sizeof(req.ifr_name) - 1));
+	if (ioctl(s, SIOCGIFINDEX, &req) == 0) {
+		*ret_index = req.ifr_ifindex;
+		there = ioctl(s, SIOCGIFFLAGS, &req) == 0;
+		*ret_up = (req.ifr_flags & IFF_UP) != 0 && (req.ifr_flags & IFF_RUNNING) != 0;
+	}
+	close(s);
+	return there;
+}
+
+int pl_link_open(struct pl_link_monitor *m, const char *name, struct pl_diag *diag)
+{
+	struct sockaddr_nl sa = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK };
+	int r;
+
+	memset(m, 0, sizeof(*m));
+	m->fd = -1;
+	if (name[0] == '\0' || strlen(name) >= sizeof(m->name) || strpbrk(name, "/ :") != NULL) {
+		pl_diag_set(diag, "'%s' cannot be the name of an interface", name);
+		return -EINVAL;
+	}
+	memcpy(m->name, name, strlen(name) + 1);
+	m->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	/* First listen, then look: what changes in between is told. */
+	if (m->fd < 0 || bind(m->fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
+		r = -errno;
+		pl_diag_set(diag, "netlink: %s", strerror(-r));
+		goto fail;
+	}
+	if (look(name, &m->ifindex, &m->up))
+		return 0;
+	r = -ENODEV;
+	pl_diag_set(diag, "there is no interface '%s'", name);
+fail:
+	pl_link_close(m);
+	return r;
+}
+
+void pl_link_close(struct pl_link_monitor *m)
+{
+	if (m->fd >= 0)
+		close(m->fd);
+	m->fd = -1;
+}
+
+static enum pl_link_change set_up(struct pl_link_monitor *m, bool up)
+{
+	if (m->up == up)
+		return PL_LINK_SAME;
+	m->up = up;
+	return up ? PL_LINK_UP : PL_LINK_DOWN;
+}
+
+static enum pl_link_change gone(struct pl_link_monitor *m)
+{
+	m->ifindex = 0;
+	m->up = false;
+	return PL_LINK_GONE;
+}
+
+static enum pl_link_change back(struct pl_link_monitor *m, int ifindex, bool up)
+{
+	m->ifindex = ifindex;
+	m->up = up;
+	return PL_LINK_BACK;
+}
+
+/* After messages were lost: as if it were told how things are now. */
+static enum pl_link_change look_again(struct pl_link_monitor *m)
+{
+	char name[IF_NAMESIZE];
+	int ifindex;
+	bool up;
+
+	if (m->ifindex == 0)
+		return look(m->name, &ifindex, &up) ? back(m, ifindex, up) : PL_LINK_SAME;
+	if (if_indextoname((unsigned int)m->ifindex, name) == NULL || !look(name, &ifindex, &up))
+		return gone(m);
+	/* A new name is told when there is no other news. */
+	if (up == m->up && strcmp(name, m->name) != 0) {
+		memcpy(m->name, name, sizeof(name));
+		return PL_LINK_RENAMED;
+	}
+	return set_up(m, up);
+}
+
+static enum pl_link_change apply(struct pl_link_monitor *m, const struct nlmsghdr *h)
+{
+	const struct ifinfomsg *info = NLMSG_DATA(h);
+	const char *name = NULL;
+	size_t len;
+	bool up;
+
+	if ((h->nlmsg_type != RTM_NEWLINK && h->nlmsg_type != RTM_DELLINK) ||
+		h->nlmsg_len < NLMSG_LENGTH(sizeof(*info)))
+		return PL_LINK_SAME;
+	/* Bridges tell of their ports in messages of this type too; they are not about the interface. */
+	if (info->ifi_family != AF_UNSPEC)
+		return PL_LINK_SAME;
+	len = h->nlmsg_len - NLMSG_LENGTH(sizeof(*info));
+	for (const struct rtattr *a = IFLA_RTA(info); RTA_OK(a, len); a = RTA_NEXT(a, len)) {
+		if (a->rta_type == IFLA_IFNAME && RTA_PAYLOAD(a) <= IF_NAMESIZE &&
+			memchr(RTA_DATA(a), '\0', RTA_PAYLOAD(a)) != NULL)
+			name = RTA_DATA(a);
+	}
+	up = (info->ifi_flags & IFF_UP) != 0 && (info->ifi_flags & IFF_RUNNING) != 0;
+	if (m->ifindex == 0) {
+		if (h->nlmsg_type == RTM_NEWLINK && name != NULL && strcmp(name, m->name) == 0)
+			return back(m, info->ifi_index, up);
+		return PL_LINK_SAME;
+	}
+	if (info->ifi_index != m->ifindex)
+		return PL_LINK_SAME;
+	if (h->nlmsg_type == RTM_DELLINK)
+		return gone(m);
+	if (name != NULL && strcmp(name, m->name) != 0) {
+		memcpy(m->name, name, strlen(name) + 1);
+		m->again = true; /* whether it went up or down in the same breath */
+		return PL_LINK_RENAMED;
+	}
+	return set_up(m, up);
+}
+
+enum pl_link_change pl_link_next(struct pl_link_monitor *m)
+{
+	union {
+		struct nlmsghdr h;
+		char bytes[16384];
+	} message;
+
+	for (;;) {
+		enum pl_link_change change = PL_LINK_SAME;
+		ssize_t n;
+
+		if (m->again) {
+			change = look_again(m);
+			m->again = change != PL_LINK_SAME;
+			if (m->again)
+				return change;
+		}
+		/* One message per change, so one change at a time. */
+		n = recv(m->fd, &message, sizeof(message), MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == ENOBUFS) {
+			m->again = true;
+			continue;
+		}
+		if (n <= 0)
+			return PL_LINK_SAME;
+		if (NLMSG_OK(&message.h, (size_t)n))
+			change = apply(m, &message.h);
+		if (change != PL_LINK_SAME)
+			return change;
+	}
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "netio/xsk.h"
+
+#include <errno.h>
+#include <linux/mempolicy.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "netio/caps.h"
+
+#define HUGE_PAGE_BYTES  (2u << 20)
+#define BUSY_POLL_US     20
+#define BUSY_POLL_BUDGET 64
+#ifndef SO_PREFER_BUSY_POLL /* Linux 5.11 */
+#define SO_PREFER_BUSY_POLL 69
+#define SO_BUSY_POLL_BUDGET 70
+#endif
+
+static int set_option(int fd, int name, const void *value, size_t len)
+{
+	return setsockopt(fd, SOL_XDP, name, value, (socklen_t)len) < 0 ? -errno : 0;
+}
+
+/* Huge pages where some are reserved; else asked for as transparent ones, which is no more than a wish. */
+static int make_memory(struct pl_xsk *x, int node)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	size_t bytes = (size_t)x->frames * x->frame_bytes;
+	void *p;
+
+	bytes = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_HUGETLB, -1, 0);
+	x->huge_pages = p != MAP_FAILED;
+	if (p == MAP_FAILED)
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	x->memory = p;
+	x->memory_bytes = bytes;
+	if (!x->huge_pages)
+		(void)madvise(p, bytes, MADV_HUGEPAGE);
+	if (node >= 0 && node < 64) {
+		unsigned long nodes = 1ul << node;
+
+		/* The device's own memory is nearer; any other works too. */
+		(void)syscall(SYS_mbind, p, bytes, MPOL_PREFERRED, &nodes, sizeof(nodes) * 8, 0);
+	}
+	return madvise(p, bytes, MADV_POPULATE_WRITE) < 0 && errno != EINVAL ? -errno : 0;
+}
+
+static int map_ring(struct pl_xsk *x, struct pl_xsk_ring *r, const struct xdp_ring_offset *off,
+	uint32_t entries, size_t entry_bytes, uint64_t page)
+{
+	uint8_t *p;
+
+	r->map_bytes = off->desc + entries * entry_bytes;
+	p = mmap(NULL, r->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, x->fd,
+		(off_t)page);
+	if (p == MAP_FAILED)
+		return -errno;
+	r->map = p;
+	r->producer = (uint32_t *)(void *)(p + off->producer);
+	r->consumer = (uint32_t *)(void *)(p + off->consumer);
+	r->flags = (uint32_t *)(void *)(p + off->flags);
+	r->entries = p + off->desc;
+	r->mask = entries - 1;
+	return 0;
+}
+
+static int make_rings(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
+{
+	struct xdp_umem_reg reg = { .addr = (uintptr_t)x->memory,
+		.len = (uint64_t)x->frames * x->frame_bytes,
+		.chunk_size = x->frame_bytes };
+	/* The kernel wants both rings of the memory, whichever way it is used. */
+	uint32_t fill = cfg->send ? 1 : cfg->ring, done = cfg->send ? cfg->ring : 1;
+	struct xdp_mmap_offsets off;
+	socklen_t len = sizeof(off);
+	int r;
+
+	r = set_option(x->fd, XDP_UMEM_REG, &reg, sizeof(reg));
+	if (r == 0)
+		r = set_option(x->fd, XDP_UMEM_FILL_RING, &fill, sizeof(fill));
+	if (r == 0)
+		r = set_option(x->fd, XDP_UMEM_COMPLETION_RING, &done, sizeof(done));
+	if (r == 0)
+		r = set_option(x->fd, cfg->send ? XDP_TX_RING : XDP_RX_RING, &cfg->ring,
+			sizeof(cfg->ring));
+	if (r == 0 && getsockopt(x->fd, SOL_XDP, XDP_MMAP_OFFSETS, &off, &len) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	/* Since Linux 5.4 the rings have flags; before it their offsets were fewer. */
+	if (len != sizeof(off))
+		return -EOPNOTSUPP;
+	r = map_ring(x, &x->fill, &off.fr, fill, sizeof(uint64_t), XDP_UMEM_PGOFF_FILL_RING);
+	if (r == 0)
+		r = map_ring(x, &x->done, &off.cr, done, sizeof(uint64_t),
+			XDP_UMEM_PGOFF_COMPLETION_RING);
+	if (r == 0 && cfg->send)
+		r = map_ring(
+			x, &x->tx, &off.tx, cfg->ring, sizeof(struct xdp_desc), XDP_PGOFF_TX_RING);
+	if (r == 0 && !cfg->send)
+		r = map_ring(
+			x, &x->rx, &off.rx, cfg->ring, sizeof(struct xdp_desc), XDP_PGOFF_RX_RING);
+	return r;
+}
+
+static int bind_to(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
+{
+	struct sockaddr_xdp sa = { .sxdp_family = AF_XDP,
+		.sxdp_flags = XDP_USE_NEED_WAKEUP,
+		.sxdp_ifindex = (uint32_t)cfg->ifindex,
+		.sxdp_queue_id = cfg->queue };
+	struct xdp_options options = { 0 };
+	socklen_t len = sizeof(options);
+
+	if (cfg->copy == PL_XSK_COPY_ZERO)
+		sa.sxdp_flags |= XDP_ZEROCOPY;
+	if (cfg->copy == PL_XSK_COPY_COPY)
+		sa.sxdp_flags |= XDP_COPY;
+	if (bind(x->fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+		return -errno;
+	if (getsockopt(x->fd, SOL_XDP, XDP_OPTIONS, &options, &len) == 0)
+		x->zero_copy = (options.flags & XDP_OPTIONS_ZEROCOPY) != 0;
+	return 0;
+}
+
+static int set_busy_poll(int fd)
+{
+	int on = 1, us = BUSY_POLL_US, budget = BUSY_POLL_BUDGET;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &on, sizeof(on)) < 0 ||
+		setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &us, sizeof(us)) < 0 ||
+		setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL_BUDGET, &budget, sizeof(budget)) < 0)
+		return -errno;
+	return 0;
+}
+
+static void tell(const struct pl_xsk_cfg *cfg, int error, struct pl_diag *diag)
+{
+	char caps[96];
+
+	switch (error) {
+	case EPERM:
+	case EACCES:
+		pl_caps_text(
+			pl_caps_missing(PL_CAP_NET_RAW | PL_CAP_NET_ADMIN), caps, sizeof(caps));
+		pl_diag_set(diag, "%s: an AF_XDP socket needs %s", cfg->ifname,
+			caps[0] != '\0' ? caps : "what this process may not do (EPERM)");
+		break;
+	case EAFNOSUPPORT:
+		pl_diag_set(diag, "%s: this kernel has no AF_XDP sockets (CONFIG_XDP_SOCKETS)",
+			cfg->ifname);
+		break;
+	case EBUSY:
+		pl_diag_set(diag, "%s: queue %u has an AF_XDP socket of another process already",
+			cfg->ifname, cfg->queue);
+		break;
+	case EINVAL:
+		pl_diag_set(diag, "%s: there is no queue %u", cfg->ifname, cfg->queue);
+		break;
+	case EOPNOTSUPP:
+		pl_diag_set(diag, "%s: %s", cfg->ifname,
+			cfg->copy == PL_XSK_COPY_ZERO
+				? "its driver has no zero-copy; copy=auto takes what there is"
+				: "this kernel's AF_XDP is too old (5.4 is needed)");
+		break;
+	case ENOBUFS:
+	case ENOMEM:
+		pl_diag_set(diag,
+			"%s: no memory for a ring of %u frames; a smaller ring=, or a higher limit of "
+			"locked memory (ulimit -l)",
+			cfg->ifname, cfg->ring);
+		break;
+	default:
+		pl_diag_set(diag, "%s: AF_XDP socket: %s", cfg->ifname, strerror(error));
+	}
+}
+
+int pl_xsk_open(struct pl_xsk *x, const struct pl_xsk_cfg *cfg, struct pl_diag *diag)
+{
+	int r;
+
+	memset(x, 0, sizeof(*x));
+	x->frames = cfg->ring;
+	x->frame_bytes = cfg->frame_bytes;
+	x->fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+	r = x->fd < 0 ? -errno : make_memory(x, cfg->node);
+	if (r == 0)
+		r = make_rings(x, cfg);
+	if (r == 0)
+		r = bind_to(x, cfg);
+	if (r < 0) {
+		tell(cfg, -r, diag);
+		pl_xsk_close(x);
+		return r;
+	}
+	if (cfg->busy_poll) {
+		r = set_busy_poll(x->fd);
+		if (r < 0) {
+			pl_diag_set(diag, "%s: busy_poll: %s", cfg->ifname, strerror(-r));
+			pl_xsk_close(x);
+			return r;
+		}
+	}
+	if (!cfg->send) {
+		for (uint32_t i = 0; i < x->frames; i++)
+			*pl_xsk_addr(&x->fill, i) = (uint64_t)i * x->frame_bytes;
+		pl_xsk_store(x->fill.producer, x->frames);
+	}
+	return 0;
+}
+
+static void unmap_ring(struct pl_xsk_ring *r)
+{
+	if (r->map != NULL)
+		munmap(r->map, r->map_bytes);
+}
+
+void pl_xsk_close(struct pl_xsk *x)
+{
+	/* The kernel lets go of the memory when the socket is closed and its rings are unmapped. */
+	unmap_ring(&x->rx);
+	unmap_ring(&x->tx);
+	unmap_ring(&x->fill);
+	unmap_ring(&x->done);
+	if (x->fd >= 0)
+		close(x->fd);
+	if (x->memory != NULL)
+		munmap(x->memory, x->memory_bytes);
+	memset(x, 0, sizeof(*x));
+	x->fd = -1;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An AF_XDP socket with its memory and rings, straight on the kernel's interface (linux/if_xdp.h). libxdp has
+ * this too, and with it a dispatcher program, object files looked up on disk and BTF demanded at run time;
+ * pathline loads its own one program, so what is left to use of it is two pages of code: these.
+ *
+ * Rings are single producer, single consumer, shared with the kernel. A frame is named by its offset in the
+ * memory; it is in exactly one place: fill ring, kernel, receive ring, caller (receive), or free list, transmit
+ * ring, kernel, completion ring (send).
+ */
+#pragma once
+
+#include <linux/if_xdp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+
+struct pl_xsk_ring {
+	uint32_t *producer, *consumer, *flags; /* shared with the kernel */
+	void *entries;
+	uint32_t mask;
+	void *map;
+	size_t map_bytes;
+};
+
+struct pl_xsk {
+	int fd;
+	uint8_t *memory;
+	size_t memory_bytes;
+	uint32_t frame_bytes; /* power of two */
+	uint32_t frames;
+	bool zero_copy, huge_pages;
+	struct pl_xsk_ring rx, tx, fill, done; /* rx and fill, or tx and done, are there */
+};
+
+enum pl_xsk_copy { PL_XSK_COPY_AUTO, PL_XSK_COPY_ZERO, PL_XSK_COPY_COPY };
+
+struct pl_xsk_cfg {
+	const char *ifname;
+	int ifindex;
+	uint32_t queue;
+	uint32_t ring;        /* entries of each ring, and frames; power of two */
+	uint32_t frame_bytes; /* 2048 or 4096 */
+	bool send;
+	bool busy_poll;
+	enum pl_xsk_copy copy;
+	int node; /* of the memory; -1 = no wish */
+};
+
+/* Ready to receive when its descriptor is entered into the program's map. Negative errno with diag: which
+ * capability is missing, who has the queue, what is not supported. On failure nothing is left. */
+int pl_xsk_open(struct pl_xsk *x, const struct pl_xsk_cfg *cfg, struct pl_diag *diag);
+void pl_xsk_close(struct pl_xsk *x);
+
+static inline uint32_t pl_xsk_load(const uint32_t *shared)
+{
+	return __atomic_load_n(shared, __ATOMIC_ACQUIRE);
+}
+
+static inline void pl_xsk_store(uint32_t *shared, uint32_t value)
+{
+	__atomic_store_n(shared, value, __ATOMIC_RELEASE);
+}
+
+static inline struct xdp_desc *pl_xsk_desc(const struct pl_xsk_ring *r, uint32_t at)
+{
+	return (struct xdp_desc *)r->entries + (at & r->mask);
+}
+
+static inline uint64_t *pl_xsk_addr(const struct pl_xsk_ring *r, uint32_t at)
+{
+	return (uint64_t *)r->entries + (at & r->mask);
+}
+
+static inline bool pl_xsk_needs_wakeup(const struct pl_xsk_ring *r)
+{
+	return (__atomic_load_n(r->flags, __ATOMIC_RELAXED) & XDP_RING_NEED_WAKEUP) != 0;
+}
