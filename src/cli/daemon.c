@@ -179,14 +179,21 @@ static void account_outputs(const struct pl_output_stats *o, struct pl_buf *out)
 {
 	uint64_t dropped = 0;
 
-	if (o->offered == 0)
+	if (o->offered + o->points + o->recovered == 0)
 		return;
 	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
 		dropped += o->dropped[i];
+	pl_buf_printf(out, "; outputs: offered %" PRIu64, o->offered);
+	if (o->points > 0)
+		pl_buf_printf(out, " + series points %" PRIu64, o->points);
+	if (o->recovered > 0)
+		pl_buf_printf(out, " + recovered %" PRIu64, o->recovered);
 	pl_buf_printf(out,
-		"; outputs: offered %" PRIu64 " = delivered %" PRIu64 " + filtered %" PRIu64
-		" + dropped %" PRIu64 " + undelivered %" PRIu64,
-		o->offered, o->delivered, o->filtered, dropped, o->waiting + o->queued);
+		" = delivered %" PRIu64 " + filtered %" PRIu64 " + dropped %" PRIu64
+		" + undelivered %" PRIu64,
+		o->delivered, o->filtered, dropped, o->waiting + o->queued);
+	if (o->spooled > 0)
+		pl_buf_printf(out, " + spooled %" PRIu64, o->spooled);
 }
 
 void pl_daemon_account(const struct pl_pipeline_stats *s, struct pl_buf *out)

@@ -655,6 +655,16 @@ void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *fr
 	into->slot = later(into->slot, from->slot);
 }
 
+const void *pl_aggregate_find(
+	const struct pl_aggregate *agg, enum pl_agg_table table, const void *key)
+{
+	const struct pl_cells *t = &agg->tables[table];
+	size_t key_len = table == PL_AGG_LINKS ? sizeof(struct pl_link_key) : 16;
+	uint32_t cell = pl_cells_find(t, cell_hash(agg->seed, table, key), key, key_len);
+
+	return cell != PL_CELL_NONE ? pl_cells_at(t, cell) : NULL;
+}
+
 /* --- reading ----------------------------------------------------------------------------------------- */
 
 const struct pl_agg_queue *pl_aggregate_queue(const struct pl_aggregate *agg, uint32_t *pos)

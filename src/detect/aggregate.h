@@ -146,6 +146,10 @@ const struct pl_agg_port *pl_aggregate_port(const struct pl_aggregate *agg, uint
 const struct pl_agg_link *pl_aggregate_link(const struct pl_aggregate *agg, uint32_t *pos);
 const struct pl_agg_path *pl_aggregate_path(const struct pl_aggregate *agg, uint32_t *pos);
 
+/* The cell of `table` that has the key `key` points to (as the cells begin with it); NULL when there is none. */
+const void *pl_aggregate_find(
+	const struct pl_aggregate *agg, enum pl_agg_table table, const void *key);
+
 /* The overflow cells; all zero while nothing overflowed. Their keys mean nothing. */
 const struct pl_agg_queue *pl_aggregate_queue_overflow(const struct pl_aggregate *agg);
 const struct pl_agg_port *pl_aggregate_port_overflow(const struct pl_aggregate *agg);

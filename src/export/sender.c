@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "export/dead_letter.h"
-#include "export/http.h"
+#include "export/curl.h"
 #include "export/ruling.h"
 #include "export/spool.h"
 
@@ -1133,9 +1133,9 @@ int pl_sender_open(struct pl_export **ret, const struct pl_sender_options *optio
 		s->transport = options->transport;
 		s->transport_arg = options->transport_arg;
 	} else if (r == 0) {
-		r = pl_http_new(&s->transport_arg, &s->options, diag);
+		r = pl_curl_new(&s->transport_arg, &s->options, diag);
 		if (r == 0)
-			s->transport = &pl_http_transport;
+			s->transport = &pl_curl_transport;
 	}
 	if (r == 0 && s->options.spool_path != NULL)
 		r = open_spool(s, diag);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "netio/port.h"
+#include "pipeline/kind.h"
 #include "record/where.h"
 
 enum {
@@ -146,7 +147,16 @@ static const char *const queue_words[] = { "auto", "8+24", "16+16", NULL };
 static const char *const placements[] = { "auto", "before-options", "after-options", NULL };
 static const char *const units[] = { "ns", "us", NULL };
 static const char *const embedded[] = { "auto", "announced", "never", NULL };
-static const char *const output_types[] = { "jsonl", NULL };
+static const char *const output_types[] = {
+#define PL_OUTPUT_KIND(ID, id) #id,
+#include "pipeline/kinds.def"
+#undef PL_OUTPUT_KIND
+	NULL
+};
+/* The words of a boolean, and one more. */
+static const char *const maybe[] = { "auto", "true", "false", "yes", "no", "on", "off", NULL };
+static const char *const apis[] = { "v1", "v2", NULL };
+static const char *const when_full[] = { "drop_oldest", "drop_newest", NULL };
 static const char *const log_levels[] = { "error", "warning", "notice", "info", "debug", NULL };
 static const char *const log_formats[] = { "auto", "text", "logfmt", "json", NULL };
 
@@ -198,13 +208,13 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "name", .type = PL_CONF_STRING, AT(name), .check = check_name,
 	  .help = "What metrics call it; by default the kind and its place in the list." },
 	{ .key = "type", .type = PL_CONF_CHOICE, AT(type), .def = "jsonl", .choices = output_types,
-	  .help = "Kind of output: jsonl is a file of JSON lines." },
-	{ .key = "path", .type = PL_CONF_STRING, AT(path), .required = true,
-	  .help = "The file." },
-	{ .key = "paths", .type = PL_CONF_BOOL, AT(paths), .def = "true",
-	  .help = "Write reports: a path with its hops." },
-	{ .key = "events", .type = PL_CONF_BOOL, AT(events), .def = "true",
-	  .help = "Write events." },
+	  .help = "Kind of output: jsonl is a file of JSON lines, influx an InfluxDB server." },
+	{ .key = "path", .type = PL_CONF_STRING, AT(path),
+	  .help = "jsonl: the file." },
+	{ .key = "paths", .type = PL_CONF_CHOICE, AT(paths_word), .def = "auto", .choices = maybe,
+	  .help = "Write reports: jsonl (auto is true) a path with its hops, influx (auto is false) a point per hop." },
+	{ .key = "events", .type = PL_CONF_CHOICE, AT(events_word), .def = "auto", .choices = maybe,
+	  .help = "Write events, where the kind of output can (auto)." },
 	{ .key = "where", .type = PL_CONF_STRING, AT(where), .check = check_where,
 	  .help = "Only reports that satisfy this expression (events are not filtered)." },
 	{ .key = "rotate.size", .type = PL_CONF_SIZE, AT(rotate_size_bytes), .def = "256MiB", .min = 0, .max = UINT64_C(1) << 50,
@@ -217,6 +227,58 @@ static const struct pl_conf_row output_rows[] = {
 	  .help = "Records (reports, hops and events count one each) that may wait per worker; beyond, they are dropped and counted." },
 	{ .key = "buffer", .type = PL_CONF_SIZE, AT(buffer_bytes), .def = "1MiB", .min = 1 << 19, .max = UINT64_C(1) << 30,
 	  .help = "Text that may wait while the file cannot be written." },
+	{ .key = "url", .type = PL_CONF_STRING, AT(url), .check = pl_curl_url_check,
+	  .help = "Outputs to servers: http://HOST:PORT or https://HOST, without credentials." },
+	{ .key = "api", .type = PL_CONF_CHOICE, AT(api), .def = "v1", .choices = apis,
+	  .help = "influx: write interface; v1 has database and retention_policy, v2 org and bucket." },
+	{ .key = "database", .type = PL_CONF_STRING, AT(database),
+	  .help = "influx v1: the database. It must exist; nothing is ever made or dropped." },
+	{ .key = "retention_policy", .type = PL_CONF_STRING, AT(retention_policy),
+	  .help = "influx v1: the retention policy; without it, the database's own." },
+	{ .key = "org", .type = PL_CONF_STRING, AT(org),
+	  .help = "influx v2: the organization." },
+	{ .key = "bucket", .type = PL_CONF_STRING, AT(bucket),
+	  .help = "influx v2: the bucket. It must exist." },
+	{ .key = "user", .type = PL_CONF_STRING, AT(user),
+	  .help = "User name for basic authentication." },
+	{ .key = "password_file", .type = PL_CONF_STRING, AT(password_file),
+	  .help = "File that holds the password; read again when the server refuses it." },
+	{ .key = "token_file", .type = PL_CONF_STRING, AT(token_file),
+	  .help = "File that holds a token, instead of user and password." },
+	{ .key = "gzip", .type = PL_CONF_BOOL, AT(gzip), .def = "true",
+	  .help = "Compress what is sent." },
+	{ .key = "interval", .type = PL_CONF_DURATION, AT(interval_ns), .def = "10s", .max = UINT64_C(86400000000000),
+	  .help = "How often the state of queues, ports, links and paths is sent; 0s is never." },
+	{ .key = "max_keys", .type = PL_CONF_U64, AT(max_keys), .def = "10000", .min = 100, .max = 1 << 24,
+	  .help = "influx: distinct sets of tags written in a run; those beyond are written as other." },
+	{ .key = "batch.entries", .type = PL_CONF_U64, AT(batch_entries), .def = "5000", .min = 1, .max = 100000,
+	  .help = "Entries in a request at most." },
+	{ .key = "batch.size", .type = PL_CONF_SIZE, AT(batch_bytes), .def = "1MiB", .min = 4096, .max = 32 << 20,
+	  .help = "Bytes in a request at most, before compression." },
+	{ .key = "batch.age", .type = PL_CONF_DURATION, AT(batch_age_ns), .def = "1s", .min = 1000000, .max = UINT64_C(3600000000000),
+	  .help = "How long a request that is not full may wait for more." },
+	{ .key = "memory", .type = PL_CONF_SIZE, AT(memory_bytes), .def = "16MiB", .min = 65536, .max = UINT64_C(1) << 34,
+	  .help = "Batches that may wait in memory; beyond, the oldest go to the spool, or are dropped and counted." },
+	{ .key = "timeout", .type = PL_CONF_DURATION, AT(timeout_ns), .def = "10s", .min = 100000000, .max = UINT64_C(600000000000),
+	  .help = "For a request, with its answer." },
+	{ .key = "spool.path", .type = PL_CONF_STRING, AT(spool_path),
+	  .help = "Folder for what the server does not take at the moment; without it, memory is all." },
+	{ .key = "spool.size", .type = PL_CONF_SIZE, AT(spool_bytes), .def = "1GiB", .min = 8 << 20, .max = UINT64_C(1) << 45,
+	  .help = "The spool's largest size on disk." },
+	{ .key = "spool.full", .type = PL_CONF_CHOICE, AT(spool_full), .def = "drop_oldest", .choices = when_full,
+	  .help = "What gives way when the spool is full; counted." },
+	{ .key = "dead_letter.path", .type = PL_CONF_STRING, AT(dead_letter_path),
+	  .help = "File for entries the server refuses, with its words; by default dead-letter.jsonl in the spool's folder." },
+	{ .key = "dead_letter.size", .type = PL_CONF_SIZE, AT(dead_letter_bytes), .def = "64MiB", .min = 4096, .max = UINT64_C(1) << 40,
+	  .help = "That file's largest size; refused entries beyond are counted only." },
+	{ .key = "tls.ca", .type = PL_CONF_STRING, AT(tls.ca),
+	  .help = "Certificates to trust instead of the system's." },
+	{ .key = "tls.cert", .type = PL_CONF_STRING, AT(tls.cert),
+	  .help = "This client's certificate." },
+	{ .key = "tls.key", .type = PL_CONF_STRING, AT(tls.key),
+	  .help = "The key that belongs to it." },
+	{ .key = "tls.insecure", .type = PL_CONF_BOOL, AT(tls.insecure), .def = "false",
+	  .help = "Do not verify the server's certificate: anybody on the way can read and change what is sent." },
 	{ 0 },
 };
 #undef AT
@@ -354,6 +416,54 @@ static int check_level(const struct pl_config_level *l, const char *name, struct
 	return -EINVAL;
 }
 
+static bool same(const char *a, const char *b)
+{
+	return a != NULL && b != NULL && strcmp(a, b) == 0;
+}
+
+/* auto and the words of a boolean, as `maybe` lists them */
+static bool resolve(unsigned int word, bool automatic)
+{
+	return word == 0 ? automatic : word % 2 == 1;
+}
+
+static void resolve_output(struct pl_config_output *o)
+{
+	const struct pl_output_kind *k = pl_output_kinds[o->type];
+
+	o->paths = resolve(o->paths_word, k->paths == PL_TAKES);
+	o->events = resolve(o->events_word, k->events == PL_TAKES);
+	if (k->series == PL_CANNOT)
+		o->interval_ns = 0;
+}
+
+static int check_output(const struct pl_config_output *o, size_t number, struct pl_diag *diag)
+{
+	const struct pl_output_kind *k = pl_output_kinds[o->type];
+	struct pl_diag inner = { .text = "" };
+	const char *wrong = NULL;
+
+	if (o->paths && k->paths == PL_CANNOT)
+		wrong = "cannot write paths";
+	else if (o->events && k->events == PL_CANNOT)
+		wrong = "cannot write events";
+	else if (!o->paths && !o->events && o->interval_ns == 0)
+		wrong = k->series != PL_CANNOT ? "has neither paths nor events nor series to write"
+					       : "has neither paths nor events to write";
+	else if (k->check(o, &inner) < 0)
+		wrong = inner.text;
+	if (wrong == NULL)
+		return 0;
+	pl_diag_set(diag, "output %zu (%s, type %s): %s", number, o->name, output_types[o->type],
+		wrong);
+	return -EINVAL;
+}
+
+const char *pl_config_output_identity(const struct pl_config_output *o)
+{
+	return o->path != NULL ? o->path : o->name;
+}
+
 static int name_outputs(struct pl_config *c, struct pl_diag *diag)
 {
 	struct pl_config_output *o = c->outputs.items;
@@ -366,20 +476,21 @@ static int name_outputs(struct pl_config *c, struct pl_diag *diag)
 			if (o[i].name == NULL)
 				return -ENOMEM;
 		}
+		resolve_output(&o[i]);
+		if (check_output(&o[i], i + 1, diag) < 0)
+			return -EINVAL;
 		for (size_t j = 0; j < i; j++) {
-			const char *what = strcmp(o[i].name, o[j].name) == 0   ? "name"
-					   : strcmp(o[i].path, o[j].path) == 0 ? "path"
-									       : NULL;
+			const char *what = same(o[i].name, o[j].name)               ? "name"
+					   : same(o[i].path, o[j].path)             ? "path"
+					   : same(o[i].spool_path, o[j].spool_path) ? "spool.path"
+					   : same(o[i].dead_letter_path, o[j].dead_letter_path)
+						   ? "dead_letter.path"
+						   : NULL;
 
 			if (what == NULL)
 				continue;
 			pl_diag_set(
 				diag, "outputs %zu and %zu have the same %s", j + 1, i + 1, what);
-			return -EINVAL;
-		}
-		if (!o[i].paths && !o[i].events) {
-			pl_diag_set(diag, "output %zu (%s) has neither paths nor events to write",
-				i + 1, o[i].name);
 			return -EINVAL;
 		}
 	}

@@ -37,14 +37,38 @@ struct pl_config_level {
 	uint64_t threshold, low, begin_hold_ns, end_hold_ns;
 };
 
-enum pl_config_output_type { PL_OUTPUT_JSONL };
+/* The kinds of outputs, as kinds.def lists them. */
+enum pl_config_output_type {
+#define PL_OUTPUT_KIND(ID, id) PL_OUTPUT_##ID,
+#include "pipeline/kinds.def"
+#undef PL_OUTPUT_KIND
+	PL_OUTPUT_KIND_MAX,
+};
 
 struct pl_config_output {
 	char *name;
 	unsigned int type; /* enum pl_config_output_type */
 	char *path;
-	bool paths, events;
+	unsigned int paths_word, events_word; /* as written; auto is what the kind usually takes */
+	bool paths, events;                   /* what that comes to */
 	char *where;
+	/* Of outputs to servers. */
+	char *url;
+	unsigned int api; /* 0: v1, 1: v2 */
+	char *database, *retention_policy, *org, *bucket;
+	char *user, *password_file, *token_file;
+	bool gzip;
+	uint64_t interval_ns, max_keys;
+	uint64_t batch_entries, batch_bytes, batch_age_ns, memory_bytes, timeout_ns;
+	char *spool_path;
+	uint64_t spool_bytes;
+	unsigned int spool_full; /* 0: drop_oldest, 1: drop_newest */
+	char *dead_letter_path;
+	uint64_t dead_letter_bytes;
+	struct {
+		char *ca, *cert, *key;
+		bool insecure;
+	} tls;
 	uint64_t rotate_size_bytes, rotate_age_ns, rotate_keep;
 	uint64_t queue_records;
 	uint64_t buffer_bytes;
@@ -102,6 +126,9 @@ int pl_config_profiles(
 void pl_config_decode(const struct pl_config *config, struct pl_decode_options *ret);
 void pl_config_aggregate(const struct pl_config *config, struct pl_aggregate_options *ret);
 void pl_config_detect(const struct pl_config *config, struct pl_detect_options *ret);
+
+/* What tells an output from all others over a reload: its file, or its name. */
+const char *pl_config_output_identity(const struct pl_config_output *output);
 
 /* The URI with its socket buffer, as pl_port_open takes it. False when it does not fit. */
 bool pl_config_source_uri(const struct pl_config_source *source, char *dst, size_t cap);

@@ -660,6 +660,23 @@ static void write_outputs(struct pl_pipeline *p, struct pl_exposition *page)
 			offsetof(struct pl_output_stats, bytes), false },
 		{ "pathline_output_rotations", NULL, "Files begun after the first.",
 			offsetof(struct pl_output_stats, rotations), false },
+		{ "pathline_output_points", NULL,
+			"Points of series made for an output, entries beside those accepted into its queue.",
+			offsetof(struct pl_output_stats, points), false },
+		{ "pathline_output_recovered", NULL,
+			"Entries found in the spool at the start, beside those accepted.",
+			offsetof(struct pl_output_stats, recovered), false },
+		{ "pathline_output_requests", NULL, "Requests made to a server.",
+			offsetof(struct pl_output_stats, requests), false },
+		{ "pathline_output_dead_letters", NULL,
+			"Entries a server refused that were written to the dead-letter file.",
+			offsetof(struct pl_output_stats, dead_letters), false },
+		{ "pathline_output_folded", NULL,
+			"Points written under an overflow key: more distinct sets of tags than max_keys.",
+			offsetof(struct pl_output_stats, folded), false },
+		{ "pathline_output_damaged_records", NULL,
+			"Records of the spool that could not be read any more.",
+			offsetof(struct pl_output_stats, damaged), false },
 	};
 	struct pl_output_stats s[PL_OUTPUTS_MAX];
 
@@ -682,6 +699,19 @@ static void write_outputs(struct pl_pipeline *p, struct pl_exposition *page)
 
 			pl_exposition_u64(page, l, 2, s[i].dropped[c]);
 		}
+	}
+	gauge(page, "pathline_output_spooled", NULL, "Entries in an output's spool on disk.");
+	for (unsigned int i = 0; i < p->n_outputs; i++) {
+		struct pl_label l[] = { TEXT("output", pl_output_name(p->outputs[i])) };
+
+		pl_exposition_u64(page, l, 1, s[i].spooled);
+	}
+	gauge(page, "pathline_output_spool_bytes", "bytes",
+		"What an output's spool takes on disk.");
+	for (unsigned int i = 0; i < p->n_outputs; i++) {
+		struct pl_label l[] = { TEXT("output", pl_output_name(p->outputs[i])) };
+
+		pl_exposition_u64(page, l, 1, s[i].spooled_bytes);
 	}
 	gauge(page, "pathline_output_waiting", NULL, "Entries in an output's queues and buffer.");
 	for (unsigned int i = 0; i < p->n_outputs; i++) {
@@ -743,7 +773,7 @@ uint64_t pl_metrics_series(const struct pl_config *config)
 			 2 * PL_EVENT_KIND_MAX + 4 * (PL_AGG_TABLE_MAX + 1);
 
 	return fixed + 7 * pl_config_workers(config) +
-	       (9 + PL_EXPORT_DROP_MAX) * config->outputs.n +
+	       (17 + PL_EXPORT_DROP_MAX) * config->outputs.n +
 	       7 * (config->metrics.max_exporters + 1) +
 	       (QUEUE_FAMILIES - 1 + hist) * (config->aggregate.max_queues + 1) +
 	       3 * (config->aggregate.max_ports + 1) +

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "pipeline/series.h"
 #include "record/where.h"
 
 enum {
@@ -33,6 +34,8 @@ struct pl_output {
 	char *name;
 	uint32_t queue_records;
 	struct pl_export *export;
+	struct pl_series *series; /* NULL: none are wanted */
+	uint64_t interval_ns;
 	pthread_t thread;
 	bool running;
 	/* What the workers look at once per batch. */
@@ -51,6 +54,7 @@ struct pl_output {
 	struct pl_record_batch batch;
 	struct pl_event batch_events[BATCH_EVENTS];
 	int last_error_said;
+	uint64_t refused_said;
 };
 
 /* ---- the workers' side ---- */
@@ -179,12 +183,22 @@ static void tell_trouble(struct pl_output *o)
 {
 	int e = atomic_load_explicit(&o->export->stats.last_error, memory_order_relaxed);
 
+	uint64_t refused = pl_counter_read(&o->export->stats.dropped[PL_EXPORT_REJECTED]);
+	struct pl_export_words words;
+
+	if (e == o->last_error_said && refused == o->refused_said)
+		return;
+	pl_output_words(o, &words);
+	if (refused != o->refused_said)
+		pl_warn("output", "%s: %llu entries refused; of the last one the server says: %s",
+			o->name, (unsigned long long)(refused - o->refused_said), words.refusal);
+	o->refused_said = refused;
 	if (e == o->last_error_said)
 		return;
 	o->last_error_said = e;
 	if (e != 0)
 		pl_error("output", "%s: %s; what cannot be held is dropped and counted", o->name,
-			strerror(e < 0 ? -e : e));
+			words.trouble[0] != '\0' ? words.trouble : strerror(e < 0 ? -e : e));
 	else
 		pl_notice("output", "%s: writing again", o->name);
 }
@@ -210,16 +224,33 @@ static void reopen_file(struct pl_output *o, uint64_t now_ns)
 		pl_error("output", "%s: %s; going on with the old file", o->name, diag.text);
 }
 
+/* The series of this interval, and a last time when all else is over. *due is when the next are. */
+static void series_if_due(struct pl_output *o, uint64_t now_ns, bool last, uint64_t *due)
+{
+	if (o->series == NULL || *due == UINT64_MAX || (now_ns < *due && !last))
+		return;
+	pthread_mutex_unlock(&o->lock);
+	pl_series_write(o->series, o->export, now_ns);
+	pthread_mutex_lock(&o->lock);
+	*due = last ? UINT64_MAX : *due + o->interval_ns;
+	if (*due <= now_ns)
+		*due = now_ns + o->interval_ns;
+}
+
 static void *output_loop(void *arg)
 {
 	struct pl_output *o = arg;
-	uint64_t flushed_ns = 0;
+	uint64_t flushed_ns = 0, due_ns = pl_clock_mono_ns() + o->interval_ns;
 
+	if (o->series != NULL)
+		pl_series_begin(o->series);
 	pthread_mutex_lock(&o->lock);
 	for (;;) {
 		bool stop = o->stop, reopen = o->reopen;
 		bool any = round_of_queues(o);
 		uint64_t now = pl_clock_mono_ns();
+
+		series_if_due(o, now, stop && !any, &due_ns);
 
 		o->reopen = o->reopen && !reopen;
 		if (reopen || stop || now - flushed_ns >= (uint64_t)FLUSH_MS * 1000000u) {
@@ -239,6 +270,7 @@ static void *output_loop(void *arg)
 			wait_a_little(o);
 	}
 	pthread_mutex_unlock(&o->lock);
+	pl_export_finish(o->export);
 	return NULL;
 }
 
@@ -274,9 +306,12 @@ int pl_output_new(struct pl_output **ret, const struct pl_output_options *option
 
 	if (o == NULL) {
 		pl_export_close(export);
+		pl_series_free(options->series);
 		return -ENOMEM;
 	}
 	o->export = export;
+	o->series = options->series;
+	o->interval_ns = options->interval_ns;
 	o->queue_records = options->queue_records;
 	pthread_mutex_init(&o->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -355,6 +390,7 @@ void pl_output_free(struct pl_output *o)
 		free(t);
 	}
 	pl_export_close(o->export);
+	pl_series_free(o->series);
 	pl_where_free(o->where);
 	pl_record_batch_done(&o->batch);
 	pthread_cond_destroy(&o->wake);
@@ -396,8 +432,23 @@ void pl_output_stats(struct pl_output *o, struct pl_output_stats *ret)
 	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
 		s.dropped[i] = pl_counter_read(&e->dropped[i]);
 	s.dropped[PL_EXPORT_QUEUE_FULL] += s.full;
+	s.points = pl_counter_read(&e->points);
+	s.recovered = pl_counter_read(&e->recovered);
+	s.requests = pl_counter_read(&e->requests);
+	s.dead_letters = pl_counter_read(&e->dead_letters);
+	s.folded = pl_counter_read(&e->folded);
+	s.damaged = pl_counter_read(&e->damaged);
+	s.spooled = atomic_load_explicit(&e->spooled, memory_order_relaxed);
+	s.spooled_bytes = atomic_load_explicit(&e->spooled_bytes, memory_order_relaxed);
 	s.queued = atomic_load_explicit(&e->queued, memory_order_relaxed);
 	s.last_error = atomic_load_explicit(&e->last_error, memory_order_relaxed);
 	pthread_mutex_unlock(&o->lock);
 	*ret = s;
+}
+
+void pl_output_words(struct pl_output *o, struct pl_export_words *ret)
+{
+	*ret = (struct pl_export_words){ .trouble = "" };
+	if (o->export->ops->words != NULL)
+		o->export->ops->words(o->export, ret);
 }

@@ -5,8 +5,9 @@
  * another output.
  *
  *   offered = accepted + full                         (per queue; the worker's side)
- *   taken = filtered + the exporter's accepted        (the thread's side)
- *   exporter accepted = delivered + dropped + queued
+ *   taken + points = filtered + the exporter's accepted   (the thread's side)
+ *   exporter accepted + recovered = delivered + dropped + queued + spooled
+ * where taken and the points of series are what the exporter accepts.
  *
  * Queues are added and closed by the controlling thread; a closed queue is emptied, then freed, its counts
  * kept. Counters may be read by any thread.
@@ -21,6 +22,7 @@
 #include "export/queue.h"
 
 struct pl_output;
+struct pl_series;
 
 struct pl_output_stats {
 	uint64_t offered, accepted, full; /* sums over the queues, those gone included */
@@ -28,6 +30,9 @@ struct pl_output_stats {
 	uint64_t waiting; /* in queues */
 	uint64_t delivered, queued, errors, bytes, rotations;
 	uint64_t dropped[PL_EXPORT_DROP_MAX]; /* QUEUE_FULL is `full` */
+	/* As struct pl_export_stats has them. */
+	uint64_t points, recovered, requests, dead_letters, folded, damaged;
+	uint64_t spooled, spooled_bytes;
 	int last_error;
 };
 
@@ -36,6 +41,10 @@ struct pl_output_options {
 	uint32_t queue_records; /* per worker */
 	bool paths, events;
 	const char *where; /* NULL = all */
+	/* When series are wanted: taken over, also on failure, and written every interval. Not changed by
+	 * pl_output_configure. */
+	struct pl_series *series;
+	uint64_t interval_ns;
 };
 
 /* Takes `export` over, also on failure. -ENOMEM, -EINVAL with diag for a bad expression. */
@@ -56,6 +65,8 @@ void pl_output_free(struct pl_output *output);
 
 const char *pl_output_name(const struct pl_output *output);
 void pl_output_stats(struct pl_output *output, struct pl_output_stats *ret);
+/* What the server says; empty texts for exporters that have none. */
+void pl_output_words(struct pl_output *output, struct pl_export_words *ret);
 
 /* One worker's end. */
 struct pl_tap;

@@ -9,8 +9,9 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "export/jsonl.h"
 #include "export/queue.h"
+#include "pipeline/kind.h"
+#include "pipeline/series.h"
 #include "pipeline/state.h"
 
 #define SNAPSHOT_LIMIT_NS    (UINT64_C(1) * 1000000000u)
@@ -57,16 +58,9 @@ int pl_pipeline_open_source(const struct pl_config *config, const struct pl_conf
 	return 0;
 }
 
-int pl_pipeline_open_output(
-	struct pl_output **ret, const struct pl_config_output *c, struct pl_diag *diag)
+int pl_pipeline_open_output(struct pl_pipeline *p, struct pl_output **ret,
+	const struct pl_config_output *c, struct pl_diag *diag)
 {
-	struct pl_jsonl_options file = {
-		.path = c->path,
-		.max_bytes = c->rotate_size_bytes,
-		.max_age_ns = c->rotate_age_ns,
-		.keep = (unsigned int)c->rotate_keep,
-		.buffer_bytes = c->buffer_bytes,
-	};
 	struct pl_output_options options = {
 		.name = c->name,
 		.queue_records = (uint32_t)c->queue_records,
@@ -75,9 +69,20 @@ int pl_pipeline_open_output(
 		.where = c->where,
 	};
 	struct pl_export *e;
-	int r = pl_jsonl_open(&e, &file, pl_clock_mono_ns(), diag);
+	int r;
 
-	return r < 0 ? r : pl_output_new(ret, &options, e, diag);
+	if (c->interval_ns > 0) {
+		options.interval_ns = c->interval_ns;
+		r = pl_series_new(&options.series, p);
+		if (r < 0)
+			return r;
+	}
+	r = pl_output_kinds[c->type]->open(&e, c, pl_clock_mono_ns(), diag);
+	if (r < 0) {
+		pl_series_free(options.series);
+		return r;
+	}
+	return pl_output_new(ret, &options, e, diag);
 }
 
 static int new_aggregates(struct pl_engine *e, const struct pl_config *config)
@@ -134,17 +139,17 @@ int pl_pipeline_add_tap(struct pl_engine *e, struct pl_output *output)
 
 /* ---- life ---- */
 
-int pl_pipeline_keep_output(struct pl_pipeline *p, struct pl_output *output, const char *path)
+int pl_pipeline_keep_output(struct pl_pipeline *p, struct pl_output *output, const char *identity)
 {
-	char *copy = path != NULL ? strdup(path) : NULL;
+	char *copy = identity != NULL ? strdup(identity) : NULL;
 
-	if (p->n_outputs == PL_OUTPUTS_MAX || (path != NULL && copy == NULL)) {
+	if (p->n_outputs == PL_OUTPUTS_MAX || (identity != NULL && copy == NULL)) {
 		pl_output_free(output);
 		free(copy);
 		return -ENOMEM;
 	}
 	p->outputs[p->n_outputs] = output;
-	p->output_paths[p->n_outputs++] = copy;
+	p->output_ids[p->n_outputs++] = copy;
 	return 0;
 }
 
@@ -172,9 +177,9 @@ int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config, struct p
 	for (size_t i = 0; r == 0 && i < config->outputs.n; i++) {
 		struct pl_output *output;
 
-		r = pl_pipeline_open_output(&output, &o[i], diag);
+		r = pl_pipeline_open_output(p, &output, &o[i], diag);
 		if (r == 0)
-			r = pl_pipeline_keep_output(p, output, o[i].path);
+			r = pl_pipeline_keep_output(p, output, pl_config_output_identity(&o[i]));
 	}
 	if (r < 0)
 		goto fail;
@@ -284,7 +289,7 @@ void pl_pipeline_free(struct pl_pipeline *p)
 		pl_worker_free(p->workers[i]);
 	for (unsigned int i = 0; i < p->n_outputs; i++) {
 		pl_output_free(p->outputs[i]);
-		free(p->output_paths[i]);
+		free(p->output_ids[i]);
 	}
 	pl_aggregate_free(p->merged);
 	free(p->profiles);
@@ -337,6 +342,14 @@ static void add_output_stats(struct pl_output_stats *into, const struct pl_outpu
 	into->errors += from->errors;
 	into->bytes += from->bytes;
 	into->rotations += from->rotations;
+	into->points += from->points;
+	into->recovered += from->recovered;
+	into->requests += from->requests;
+	into->dead_letters += from->dead_letters;
+	into->folded += from->folded;
+	into->damaged += from->damaged;
+	into->spooled += from->spooled;
+	into->spooled_bytes += from->spooled_bytes;
 	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
 		into->dropped[i] += from->dropped[i];
 }
@@ -390,9 +403,9 @@ int pl_pipeline_aggregate(struct pl_pipeline *p, struct pl_aggregate *into)
 	return r;
 }
 
-/* Why an output is not what was promised, or NULL. */
-static const char *output_trouble(
-	struct pl_pipeline *p, unsigned int i, struct pl_output_stats *ret)
+/* Why an output is not what was promised, or NULL. The text may lie in `words`. */
+static const char *output_trouble(struct pl_pipeline *p, unsigned int i,
+	struct pl_output_stats *ret, struct pl_export_words *words)
 {
 	uint64_t now = pl_clock_mono_ns();
 
@@ -401,6 +414,9 @@ static const char *output_trouble(
 		p->output_full[i] = ret->full;
 		p->output_full_ns[i] = now;
 	}
+	pl_output_words(p->outputs[i], words);
+	if (ret->last_error != 0 && words->trouble[0] != '\0')
+		return words->trouble;
 	if (ret->last_error != 0)
 		return strerror(ret->last_error < 0 ? -ret->last_error : ret->last_error);
 	if (p->output_full_ns[i] != 0 && now - p->output_full_ns[i] < OVERFLOW_SHOWN_NS)
@@ -443,8 +459,9 @@ bool pl_pipeline_ready(struct pl_pipeline *p, struct pl_buf *json_buf)
 	pl_json_key(&json, "outputs");
 	pl_json_array(&json);
 	for (unsigned int i = 0; i < p->n_outputs; i++) {
+		struct pl_export_words words;
 		struct pl_output_stats s;
-		const char *trouble = output_trouble(p, i, &s);
+		const char *trouble = output_trouble(p, i, &s, &words);
 
 		ready = ready && trouble == NULL;
 		pl_json_object(&json);
@@ -454,6 +471,10 @@ bool pl_pipeline_ready(struct pl_pipeline *p, struct pl_buf *json_buf)
 		pl_json_bool(&json, trouble == NULL);
 		pl_json_key(&json, "waiting");
 		pl_json_u64(&json, s.waiting + s.queued);
+		if (s.spooled > 0) {
+			pl_json_key(&json, "spooled");
+			pl_json_u64(&json, s.spooled);
+		}
 		if (trouble != NULL) {
 			pl_json_key(&json, "trouble");
 			pl_json_str(&json, trouble);
@@ -512,7 +533,11 @@ uint64_t pl_pipeline_memory(const struct pl_config *config)
 		/* The kernel charges its own headers to the buffer too: twice what was asked for. */
 		sum += pl_config_sockets(&s[i]) * (2 * rcvbuf + PORT_BATCH_BYTES);
 	}
-	for (size_t i = 0; i < config->outputs.n; i++)
-		sum += o[i].buffer_bytes + OUTPUT_SCRATCH_BYTES;
+	for (size_t i = 0; i < config->outputs.n; i++) {
+		sum += pl_output_kinds[o[i].type]->memory(&o[i]) + OUTPUT_SCRATCH_BYTES;
+		/* What series were at the last interval, and are now. */
+		if (o[i].interval_ns > 0)
+			sum += 2 * pl_aggregate_memory(&aggregate);
+	}
 	return sum;
 }

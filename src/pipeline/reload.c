@@ -39,12 +39,12 @@ static const struct pl_config_source *find_source(const struct pl_config *c, con
 	return NULL;
 }
 
-static const struct pl_config_output *find_output(const struct pl_config *c, const char *path)
+static const struct pl_config_output *find_output(const struct pl_config *c, const char *identity)
 {
 	const struct pl_config_output *o = c->outputs.items;
 
 	for (size_t i = 0; i < c->outputs.n; i++) {
-		if (strcmp(o[i].path, path) == 0)
+		if (strcmp(pl_config_output_identity(&o[i]), identity) == 0)
 			return &o[i];
 	}
 	return NULL;
@@ -64,6 +64,26 @@ static bool same_names(const struct pl_conf_list *a, const struct pl_conf_list *
 			return false;
 	}
 	return true;
+}
+
+/* All that an output to a server was opened with. Credentials are files, read anew on a reopen. */
+static bool same_server(const struct pl_config_output *a, const struct pl_config_output *b)
+{
+	return same_text(a->url, b->url) && a->api == b->api &&
+	       same_text(a->database, b->database) &&
+	       same_text(a->retention_policy, b->retention_policy) && same_text(a->org, b->org) &&
+	       same_text(a->bucket, b->bucket) && same_text(a->user, b->user) &&
+	       same_text(a->password_file, b->password_file) &&
+	       same_text(a->token_file, b->token_file) && a->gzip == b->gzip &&
+	       a->interval_ns == b->interval_ns && a->max_keys == b->max_keys &&
+	       a->batch_entries == b->batch_entries && a->batch_bytes == b->batch_bytes &&
+	       a->batch_age_ns == b->batch_age_ns && a->memory_bytes == b->memory_bytes &&
+	       a->timeout_ns == b->timeout_ns && same_text(a->spool_path, b->spool_path) &&
+	       a->spool_bytes == b->spool_bytes && a->spool_full == b->spool_full &&
+	       same_text(a->dead_letter_path, b->dead_letter_path) &&
+	       a->dead_letter_bytes == b->dead_letter_bytes && same_text(a->tls.ca, b->tls.ca) &&
+	       same_text(a->tls.cert, b->tls.cert) && same_text(a->tls.key, b->tls.key) &&
+	       a->tls.insecure == b->tls.insecure;
 }
 
 static void fixed(bool changed, const char *key, const char *of)
@@ -93,17 +113,20 @@ static void say_fixed(const struct pl_config *from, const struct pl_config *to)
 		fixed(n != NULL && n->rcvbuf_bytes != s[i].rcvbuf_bytes, "rcvbuf", s[i].uri);
 	}
 	for (size_t i = 0; i < from->outputs.n; i++) {
-		const struct pl_config_output *n = find_output(to, o[i].path);
+		const struct pl_config_output *n =
+			find_output(to, pl_config_output_identity(&o[i]));
 
 		if (n == NULL)
 			continue;
-		fixed(!same_text(n->name, o[i].name), "name", o[i].path);
-		fixed(n->queue_records != o[i].queue_records, "queue", o[i].path);
-		fixed(n->buffer_bytes != o[i].buffer_bytes, "buffer", o[i].path);
+		fixed(n->type != o[i].type, "type", o[i].name);
+		fixed(!same_text(n->name, o[i].name), "name", o[i].name);
+		fixed(n->queue_records != o[i].queue_records, "queue", o[i].name);
+		fixed(n->buffer_bytes != o[i].buffer_bytes, "buffer", o[i].name);
 		fixed(n->rotate_size_bytes != o[i].rotate_size_bytes ||
 				n->rotate_age_ns != o[i].rotate_age_ns ||
 				n->rotate_keep != o[i].rotate_keep,
-			"rotate", o[i].path);
+			"rotate", o[i].name);
+		fixed(!same_server(n, &o[i]), "the server or how it is written to", o[i].name);
 	}
 }
 
@@ -125,7 +148,8 @@ static void keep_fixed(struct pl_config *from, struct pl_config *to)
 		}
 	}
 	for (size_t i = 0; i < from->outputs.n; i++) {
-		struct pl_config_output *n = (struct pl_config_output *)find_output(to, o[i].path);
+		struct pl_config_output *n = (struct pl_config_output *)find_output(
+			to, pl_config_output_identity(&o[i]));
 
 		if (n != NULL) {
 			n->queue_records = o[i].queue_records;
@@ -193,17 +217,17 @@ static int plan_outputs(struct plan *plan, struct pl_diag *diag)
 
 	plan->outputs_before = p->n_outputs;
 	for (unsigned int i = 0; i < p->n_outputs; i++)
-		plan->output_gone[i] = p->output_paths[i] != NULL &&
-				       find_output(plan->to, p->output_paths[i]) == NULL;
+		plan->output_gone[i] =
+			p->output_ids[i] != NULL && find_output(plan->to, p->output_ids[i]) == NULL;
 	for (size_t i = 0; r == 0 && i < plan->to->outputs.n; i++) {
 		struct pl_output *output;
 
-		if (find_output(&p->config, o[i].path) != NULL)
+		if (find_output(&p->config, pl_config_output_identity(&o[i])) != NULL)
 			continue;
-		r = pl_pipeline_open_output(&output, &o[i], diag);
+		r = pl_pipeline_open_output(p, &output, &o[i], diag);
 		if (r < 0)
 			break;
-		r = pl_pipeline_keep_output(p, output, o[i].path);
+		r = pl_pipeline_keep_output(p, output, pl_config_output_identity(&o[i]));
 		if (r == 0)
 			r = pl_output_start(output);
 		if (r < 0)
@@ -278,11 +302,11 @@ static void drop_output(struct pl_pipeline *p, unsigned int i, uint64_t limit_ns
 	struct pl_output *o = p->outputs[i];
 	uint64_t left;
 
-	free(p->output_paths[i]);
+	free(p->output_ids[i]);
 	p->n_outputs--;
 	for (unsigned int k = i; k < p->n_outputs; k++) {
 		p->outputs[k] = p->outputs[k + 1];
-		p->output_paths[k] = p->output_paths[k + 1];
+		p->output_ids[k] = p->output_ids[k + 1];
 		p->output_full[k] = p->output_full[k + 1];
 		p->output_full_ns[k] = p->output_full_ns[k + 1];
 	}
@@ -363,8 +387,8 @@ static void apply(struct plan *plan)
 			};
 
 			/* The expression compiled when the file was checked; what is left is memory. */
-			if (p->output_paths[k] != NULL &&
-				strcmp(p->output_paths[k], o[i].path) == 0 &&
+			if (p->output_ids[k] != NULL &&
+				strcmp(p->output_ids[k], pl_config_output_identity(&o[i])) == 0 &&
 				pl_output_configure(p->outputs[k], &options, NULL) < 0)
 				pl_error("reload",
 					"%s: no memory for its expression; the old one stays",

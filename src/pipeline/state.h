@@ -16,7 +16,8 @@ struct pl_pipeline {
 	unsigned int n_workers;
 	unsigned int next_id;
 	struct pl_output *outputs[PL_OUTPUTS_MAX];
-	char *output_paths[PL_OUTPUTS_MAX];   /* NULL = added, not configured */
+	char *output_ids
+		[PL_OUTPUTS_MAX]; /* pl_config_output_identity; NULL = added, not configured */
 	uint64_t output_full[PL_OUTPUTS_MAX]; /* last seen by pl_pipeline_ready */
 	uint64_t output_full_ns[PL_OUTPUTS_MAX];
 	unsigned int n_outputs;
@@ -49,11 +50,11 @@ struct pl_changes {
 /* Opens the sockets of one source as workers, unstarted, behind the *n there are. */
 int pl_pipeline_open_source(const struct pl_config *config, const struct pl_config_source *source,
 	struct pl_worker **workers, unsigned int *n, unsigned int *next_id, struct pl_diag *diag);
-int pl_pipeline_open_output(
-	struct pl_output **ret, const struct pl_config_output *config, struct pl_diag *diag);
+int pl_pipeline_open_output(struct pl_pipeline *pipeline, struct pl_output **ret,
+	const struct pl_config_output *config, struct pl_diag *diag);
 /* Takes the output over, also on failure. */
 int pl_pipeline_keep_output(
-	struct pl_pipeline *pipeline, struct pl_output *output, const char *path);
+	struct pl_pipeline *pipeline, struct pl_output *output, const char *identity);
 /* Parts as `make` says, no taps yet. */
 int pl_pipeline_engine_new(struct pl_engine **ret, const struct pl_config *config,
 	const struct pl_profile *profiles, unsigned int id, const struct pl_changes *make);

@@ -2,7 +2,8 @@
 /*
  * Values into memory that the caller has measured: the inner part of the text forms. Each function writes
  * at p and returns the place behind; nothing is terminated. PUT_VALUE_MAX bounds what one value may touch,
- * quotes included: numbers are written in whole words and so a little beyond their end. Private to record/.
+ * quotes included: numbers are written in whole words and so a little beyond their end. For formatters in
+ * record/ and export/.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "export/http.h"
+#include "export/curl.h"
 
 #include <assert.h>
 #include <curl/curl.h>
@@ -17,7 +17,7 @@
 #define ANSWER_BYTES_MAX  (1 << 20) /* more is no answer to a write */
 #define SECRET_MAX        4096
 
-struct http {
+struct poster {
 	CURL *easy;
 	CURLM *multi;
 	struct curl_slist *headers, *all_headers;
@@ -83,7 +83,7 @@ static int append(struct curl_slist **list, const char *text)
 	return 0;
 }
 
-static void forget_headers(struct http *h)
+static void forget_headers(struct poster *h)
 {
 	for (struct curl_slist *l = h->all_headers; l != NULL; l = l->next)
 		explicit_bzero(l->data, strlen(l->data));
@@ -91,7 +91,7 @@ static void forget_headers(struct http *h)
 	h->all_headers = NULL;
 }
 
-static int use_token(struct http *h, struct pl_diag *diag)
+static int use_token(struct poster *h, struct pl_diag *diag)
 {
 	char *token, line[SECRET_MAX + 64];
 	struct curl_slist *all = NULL;
@@ -115,9 +115,9 @@ static int use_token(struct http *h, struct pl_diag *diag)
 	return r;
 }
 
-static int http_credentials(void *arg, struct pl_diag *diag)
+static int credentials(void *arg, struct pl_diag *diag)
 {
-	struct http *h = arg;
+	struct poster *h = arg;
 	int r = 0;
 
 	if (h->password_file != NULL) {
@@ -136,7 +136,7 @@ static int http_credentials(void *arg, struct pl_diag *diag)
 
 static size_t take_answer(char *data, size_t size, size_t n, void *arg)
 {
-	struct http *h = arg;
+	struct poster *h = arg;
 	struct pl_http_answer *a = h->answer;
 	size_t len = size * n, take = PL_ANSWER_BODY_MAX - a->len;
 
@@ -178,7 +178,7 @@ static int error_of(CURLcode code)
 }
 
 /* Makes the request; -ECANCELED when told to end. */
-static int perform(struct http *h, CURLcode *ret_code)
+static int perform(struct poster *h, CURLcode *ret_code)
 {
 	int running = 1, r = 0, left;
 	CURLMsg *m;
@@ -206,9 +206,9 @@ static int perform(struct http *h, CURLcode *ret_code)
 	return r;
 }
 
-static void http_post(void *arg, const char *body, size_t len, struct pl_http_answer *ret)
+static void post(void *arg, const char *body, size_t len, struct pl_http_answer *ret)
 {
-	struct http *h = arg;
+	struct poster *h = arg;
 	CURLcode code = CURLE_OK;
 	long status = 0;
 	curl_off_t retry_after = 0;
@@ -248,19 +248,63 @@ static void http_post(void *arg, const char *body, size_t len, struct pl_http_an
 	h->answer = NULL;
 }
 
-static void http_abort(void *arg)
+static void abort_post(void *arg)
 {
-	struct http *h = arg;
+	struct poster *h = arg;
 
 	atomic_store(&h->aborted, true);
 	curl_multi_wakeup(h->multi);
 }
 
+/* ---- addresses ---- */
+
+static bool has_part(CURLU *u, CURLUPart part)
+{
+	char *text = NULL;
+	bool has = curl_url_get(u, part, &text, 0) == CURLUE_OK && text[0] != '\0';
+
+	curl_free(text);
+	return has;
+}
+
+static const char *url_fault(CURLU *u, const char *url)
+{
+	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+		return "begins neither with http:// nor with https://";
+	if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK || !has_part(u, CURLUPART_HOST))
+		return "is not an address of a server";
+	if (has_part(u, CURLUPART_USER) || has_part(u, CURLUPART_PASSWORD))
+		return "has credentials in it; they belong into files, see user and token_file";
+	if (strpbrk(url, "?#") != NULL)
+		return "has a query or a fragment";
+	for (const char *c = url; *c != '\0'; c++) {
+		if ((unsigned char)*c <= 0x20 || *c == 0x7f)
+			return "has a space or a control character in it";
+	}
+	return NULL;
+}
+
+int pl_curl_url_check(const char *url, struct pl_diag *diag)
+{
+	CURLU *u = curl_url();
+	const char *fault;
+
+	if (u == NULL)
+		return -ENOMEM;
+	fault = url_fault(u, url);
+	curl_url_cleanup(u);
+	if (fault == NULL)
+		return 0;
+	/* Not the text itself: there may be a password in it. */
+	pl_diag_set(diag, "the url %s", fault);
+	return -EINVAL;
+}
+
 /* ---- life ---- */
 
-static void http_free(void *arg)
+static void poster_free(void *arg)
 {
-	struct http *h = arg;
+	struct poster *h = arg;
 
 	if (h == NULL)
 		return;
@@ -285,7 +329,7 @@ static int copy(char **ret, const char *text)
 	return *ret != NULL ? 0 : -ENOMEM;
 }
 
-static int set_headers(struct http *h, const struct pl_sender_options *o)
+static int set_headers(struct poster *h, const struct pl_sender_options *o)
 {
 	int r = append(&h->headers, "Expect:"); /* no 100-continue: a round trip for nothing */
 
@@ -319,7 +363,7 @@ static int check_files(const struct pl_sender_options *o, struct pl_diag *diag)
 	return 0;
 }
 
-static int set_options(struct http *h, const struct pl_sender_options *o, struct pl_diag *diag)
+static int set_options(struct poster *h, const struct pl_sender_options *o, struct pl_diag *diag)
 {
 	CURL *e = h->easy;
 	long timeout_ms = (long)(o->timeout_ns / 1000000u);
@@ -355,9 +399,9 @@ static int set_options(struct http *h, const struct pl_sender_options *o, struct
 	return check_files(o, diag);
 }
 
-int pl_http_new(void **ret, const struct pl_sender_options *o, struct pl_diag *diag)
+int pl_curl_new(void **ret, const struct pl_sender_options *o, struct pl_diag *diag)
 {
-	struct http *h = calloc(1, sizeof(*h));
+	struct poster *h = calloc(1, sizeof(*h));
 	int r;
 
 	if (h == NULL)
@@ -379,18 +423,18 @@ int pl_http_new(void **ret, const struct pl_sender_options *o, struct pl_diag *d
 	if (r == 0)
 		r = set_options(h, o, diag);
 	if (r == 0)
-		r = http_credentials(h, diag);
+		r = credentials(h, diag);
 	if (r < 0) {
-		http_free(h);
+		poster_free(h);
 		return r;
 	}
 	*ret = h;
 	return 0;
 }
 
-const struct pl_transport pl_http_transport = {
-	.post = http_post,
-	.abort = http_abort,
-	.credentials = http_credentials,
-	.free = http_free,
+const struct pl_transport pl_curl_transport = {
+	.post = post,
+	.abort = abort_post,
+	.credentials = credentials,
+	.free = poster_free,
 };

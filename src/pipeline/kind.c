@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pipeline/kind.h"
+
+#include <errno.h>
+#include <string.h>
+
+const struct pl_output_kind *const pl_output_kinds[PL_OUTPUT_KIND_MAX] = {
+#define PL_OUTPUT_KIND(ID, id) [PL_OUTPUT_##ID] = &pl_output_kind_##id,
+#include "pipeline/kinds.def"
+#undef PL_OUTPUT_KIND
+};
+
+static int wrong(struct pl_diag *diag, const char *text)
+{
+	pl_diag_set(diag, "%s", text);
+	return -EINVAL;
+}
+
+int pl_output_check_strays(const struct pl_output_stray *strays, size_t n, struct pl_diag *diag)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strays[i].value != NULL) {
+			pl_diag_set(diag, "%s means nothing to this type", strays[i].key);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+int pl_output_check_server(const struct pl_config_output *o, struct pl_diag *diag)
+{
+	bool tls = o->url != NULL && strncmp(o->url, "https:", 6) == 0;
+
+	if (o->path != NULL)
+		return wrong(
+			diag, "path means nothing to this type; it writes to a server, see url");
+	if (o->url == NULL)
+		return wrong(diag, "url is missing");
+	if ((o->user != NULL) != (o->password_file != NULL))
+		return wrong(diag, "user and password_file belong together");
+	if (o->token_file != NULL && o->user != NULL)
+		return wrong(diag, "there are a token and a user; one of them is enough");
+	if ((o->tls.cert != NULL) != (o->tls.key != NULL))
+		return wrong(diag, "tls.cert and tls.key belong together");
+	if (!tls && (o->tls.ca != NULL || o->tls.cert != NULL || o->tls.insecure))
+		return wrong(diag, "there are keys of tls, but the url is not https");
+	if (o->tls.ca != NULL && o->tls.insecure)
+		return wrong(diag, "tls.insecure makes tls.ca pointless; take one away");
+	if (o->memory_bytes < 4 * o->batch_bytes)
+		return wrong(diag, "memory must have room for four of batch.size");
+	if (o->spool_path != NULL && o->spool_bytes < 8 * o->batch_bytes)
+		return wrong(diag, "spool.size must have room for eight of batch.size");
+	return 0;
+}
+
+void pl_output_sender_options(const struct pl_config_output *o, struct pl_sender_options *ret)
+{
+	*ret = (struct pl_sender_options){
+		.name = o->name,
+		.url = o->url,
+		.gzip = o->gzip,
+		.user = o->user,
+		.password_file = o->password_file,
+		.token_file = o->token_file,
+		.ca_file = o->tls.ca,
+		.cert_file = o->tls.cert,
+		.key_file = o->tls.key,
+		.insecure = o->tls.insecure,
+		.batch_entries = (uint32_t)o->batch_entries,
+		.batch_bytes = o->batch_bytes,
+		.batch_age_ns = o->batch_age_ns,
+		.memory_bytes = o->memory_bytes,
+		.timeout_ns = o->timeout_ns,
+		.spool_path = o->spool_path,
+		.spool_bytes = o->spool_bytes,
+		.spool_drop_newest = o->spool_full == 1,
+		.dead_letter_path = o->dead_letter_path,
+		.dead_letter_bytes = o->dead_letter_bytes,
+	};
+}

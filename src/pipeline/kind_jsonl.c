@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
+#include "export/jsonl.h"
+#include "pipeline/kind.h"
+
+static int check(const struct pl_config_output *o, struct pl_diag *diag)
+{
+	const struct pl_output_stray strays[] = {
+		{ o->url, "url" },
+		{ o->database, "database" },
+		{ o->bucket, "bucket" },
+		{ o->token_file, "token_file" },
+		{ o->user, "user" },
+		{ o->spool_path, "spool.path" },
+		{ o->dead_letter_path, "dead_letter.path" },
+		{ o->tls.ca, "tls.ca" },
+		{ o->tls.cert, "tls.cert" },
+	};
+
+	if (o->path == NULL) {
+		pl_diag_set(diag, "path is missing");
+		return -EINVAL;
+	}
+	return pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
+}
+
+static int open_file(struct pl_export **ret, const struct pl_config_output *o, uint64_t now_ns,
+	struct pl_diag *diag)
+{
+	struct pl_jsonl_options file = {
+		.path = o->path,
+		.max_bytes = o->rotate_size_bytes,
+		.max_age_ns = o->rotate_age_ns,
+		.keep = (unsigned int)o->rotate_keep,
+		.buffer_bytes = o->buffer_bytes,
+	};
+
+	return pl_jsonl_open(ret, &file, now_ns, diag);
+}
+
+static uint64_t memory(const struct pl_config_output *o)
+{
+	return o->buffer_bytes;
+}
+
+const struct pl_output_kind pl_output_kind_jsonl = {
+	.paths = PL_TAKES,
+	.events = PL_TAKES,
+	.series = PL_CANNOT,
+	.check = check,
+	.open = open_file,
+	.memory = memory,
+};
