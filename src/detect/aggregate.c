@@ -56,12 +56,16 @@ struct hop_work {
 	uint64_t queue_hash, port_hash, link_hash;
 	uint32_t queue, port, link; /* cells */
 	bool has_queue, has_port, has_link;
+	uint8_t depth, latency; /* buckets */
 };
+
+_Static_assert(PL_HIST_BUCKETS <= 256, "a bucket's number fits");
 
 struct path_work {
 	uint64_t hash;
 	uint32_t cell;
 	bool has_path;
+	uint8_t latency; /* bucket */
 };
 
 struct pl_aggregate {
@@ -337,7 +341,8 @@ static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
 
 		pw->cell = obtain(agg, PL_AGG_PATHS, pw->hash, &k, sizeof(k));
 		cell = pl_cells_at(&agg->tables[PL_AGG_PATHS], pw->cell);
-		__builtin_prefetch(&cell->latency.buckets[pl_hist_index(path->latency_ns)], 1);
+		pw->latency = (uint8_t)pl_hist_index(path->latency_ns);
+		__builtin_prefetch(&cell->latency.buckets[pw->latency], 1);
 		if (cell->reports == 0 && pw->cell != agg->tables[PL_AGG_PATHS].cap)
 			path_describe(cell, path, hops);
 	}
@@ -351,10 +356,10 @@ static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
 			w->queue = obtain(agg, PL_AGG_QUEUES, w->queue_hash, w->queue_key.w,
 				sizeof(w->queue_key));
 			cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], w->queue);
-			__builtin_prefetch(
-				&cell->depth.buckets[pl_hist_index(hop->queue_depth)], 1);
-			__builtin_prefetch(
-				&cell->latency.buckets[pl_hist_index(hop->hop_latency_ns)], 1);
+			w->depth = (uint8_t)pl_hist_index(hop->queue_depth);
+			w->latency = (uint8_t)pl_hist_index(hop->hop_latency_ns);
+			__builtin_prefetch(&cell->depth.buckets[w->depth], 1);
+			__builtin_prefetch(&cell->latency.buckets[w->latency], 1);
 		}
 		if (w->has_port)
 			w->port = obtain(agg, PL_AGG_PORTS, w->port_hash, w->port_key.w,
@@ -365,10 +370,10 @@ static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
 	}
 }
 
-static inline void queue_add(
-	struct pl_aggregate *agg, uint32_t i, const struct pl_path *path, const struct pl_hop *hop)
+static inline void queue_add(struct pl_aggregate *agg, const struct hop_work *w,
+	const struct pl_path *path, const struct pl_hop *hop)
 {
-	struct pl_agg_queue *cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], i);
+	struct pl_agg_queue *cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], w->queue);
 	bool copy = path->flags & PL_FLAG_COPY;
 
 	cell->seen_ns = agg->now_ns;
@@ -378,11 +383,17 @@ static inline void queue_add(
 		cell->last_ts_ns = path->ts_ns;
 		cell->has_depth = true;
 		slot_max_add(&cell->depth_max, agg->slot, hop->queue_depth);
-		if (!copy)
-			pl_hist_add(&cell->depth, hop->queue_depth);
+		if (!copy) {
+			pl_hist_add_at(&cell->depth, w->depth, hop->queue_depth);
+			pl_exemplar_offer(&cell->depth_gate, &cell->depth_exemplars, agg->slot,
+				hop->queue_depth, path);
+		}
 	}
-	if ((hop->present & PL_HOP_HAS_hop_latency_ns) && !copy)
-		pl_hist_add(&cell->latency, hop->hop_latency_ns);
+	if ((hop->present & PL_HOP_HAS_hop_latency_ns) && !copy) {
+		pl_hist_add_at(&cell->latency, w->latency, hop->hop_latency_ns);
+		pl_exemplar_offer(&cell->latency_gate, &cell->latency_exemplars, agg->slot,
+			hop->hop_latency_ns, path);
+	}
 }
 
 static inline void port_add(
@@ -411,19 +422,26 @@ static inline void link_add(
 	cell->reports++;
 	if ((hop->present & PL_HOP_HAS_clock) && hop->clock < PL_CLOCK_MAX)
 		cell->clock[hop->clock]++;
-	if ((hop->present & PL_HOP_HAS_link_latency_ns) && hop->link_latency_ns >= 0)
+	if ((hop->present & PL_HOP_HAS_link_latency_ns) && hop->link_latency_ns >= 0) {
 		pl_hist_add(&cell->latency, (uint64_t)hop->link_latency_ns);
+		pl_exemplar_offer(&cell->latency_gate, &cell->latency_exemplars, agg->slot,
+			(uint64_t)hop->link_latency_ns, path);
+	}
 }
 
-static inline void path_add(struct pl_aggregate *agg, uint32_t i, const struct pl_path *path)
+static inline void path_add(
+	struct pl_aggregate *agg, const struct path_work *pw, const struct pl_path *path)
 {
-	struct pl_agg_path *cell = pl_cells_at(&agg->tables[PL_AGG_PATHS], i);
+	struct pl_agg_path *cell = pl_cells_at(&agg->tables[PL_AGG_PATHS], pw->cell);
 
 	cell->seen_ns = agg->now_ns;
 	cell->reports++;
 	cell->last_ts_ns = path->ts_ns;
-	if (path->present & PL_PATH_HAS_latency_ns)
-		pl_hist_add(&cell->latency, path->latency_ns);
+	if (path->present & PL_PATH_HAS_latency_ns) {
+		pl_hist_add_at(&cell->latency, pw->latency, path->latency_ns);
+		pl_exemplar_offer(&cell->latency_gate, &cell->latency_exemplars, agg->slot,
+			path->latency_ns, path);
+	}
 }
 
 /* Third pass. */
@@ -434,14 +452,14 @@ static void chunk_add(struct pl_aggregate *agg, const struct pl_path *path,
 	agg->totals.copies += (path->flags & PL_FLAG_COPY) != 0;
 	agg->totals.hops += path->hop_count;
 	if (pw->has_path)
-		path_add(agg, pw->cell, path);
+		path_add(agg, pw, path);
 	else
 		agg->totals.reports_without_path++;
 	for (unsigned int i = 0; i < path->hop_count; i++) {
 		const struct hop_work *w = &work[i];
 
 		if (w->has_queue)
-			queue_add(agg, w->queue, path, &hops[i]);
+			queue_add(agg, w, path, &hops[i]);
 		else
 			agg->totals.hops_without_node++;
 		if (w->has_port)
@@ -559,6 +577,10 @@ static void queue_merge(struct pl_agg_queue *into, const struct pl_agg_queue *fr
 	slot_max_merge(&into->depth_max, &from->depth_max);
 	pl_hist_merge(&into->depth, &from->depth);
 	pl_hist_merge(&into->latency, &from->latency);
+	pl_exemplar_merge(&into->depth_gate, &into->depth_exemplars, &from->depth_gate,
+		&from->depth_exemplars);
+	pl_exemplar_merge(&into->latency_gate, &into->latency_exemplars, &from->latency_gate,
+		&from->latency_exemplars);
 }
 
 static void port_merge(struct pl_agg_port *into, const struct pl_agg_port *from)
@@ -580,6 +602,8 @@ static void link_merge(struct pl_agg_link *into, const struct pl_agg_link *from)
 	for (unsigned int i = 0; i < PL_CLOCK_MAX; i++)
 		into->clock[i] += from->clock[i];
 	pl_hist_merge(&into->latency, &from->latency);
+	pl_exemplar_merge(&into->latency_gate, &into->latency_exemplars, &from->latency_gate,
+		&from->latency_exemplars);
 }
 
 static void path_merge(struct pl_agg_path *into, const struct pl_agg_path *from)
@@ -592,6 +616,8 @@ static void path_merge(struct pl_agg_path *into, const struct pl_agg_path *from)
 	into->reports += from->reports;
 	into->last_ts_ns = later(into->last_ts_ns, from->last_ts_ns);
 	pl_hist_merge(&into->latency, &from->latency);
+	pl_exemplar_merge(&into->latency_gate, &into->latency_exemplars, &from->latency_gate,
+		&from->latency_exemplars);
 }
 
 static void cell_merge(enum pl_agg_table table, void *into, const void *from)
@@ -733,4 +759,9 @@ const char *pl_agg_table_name(enum pl_agg_table table)
 
 	assert(table < PL_AGG_TABLE_MAX);
 	return names[table];
+}
+
+uint64_t pl_aggregate_slot(const struct pl_aggregate *agg)
+{
+	return agg->slot;
 }

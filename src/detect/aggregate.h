@@ -19,6 +19,7 @@
 
 #include "base/hist.h"
 #include "decode/decode.h"
+#include "detect/exemplar.h"
 #include "record/record.h"
 
 struct pl_aggregate_options {
@@ -71,8 +72,10 @@ struct pl_agg_queue {
 	uint32_t last_depth;
 	bool has_depth;
 	struct pl_slot_max depth_max;
+	struct pl_exemplar_gate depth_gate, latency_gate;
 	struct pl_hist depth;
 	struct pl_hist latency; /* hop latency, ns */
+	struct pl_exemplars depth_exemplars, latency_exemplars;
 };
 
 struct pl_agg_port {
@@ -90,7 +93,9 @@ struct pl_agg_link {
 	uint64_t seen_ns;
 	uint64_t reports;
 	uint64_t clock[PL_CLOCK_MAX]; /* reports by what the two clocks were worth */
-	struct pl_hist latency;       /* of the PL_CLOCK_OK ones, ns */
+	struct pl_exemplar_gate latency_gate;
+	struct pl_hist latency; /* of the PL_CLOCK_OK ones, ns */
+	struct pl_exemplars latency_exemplars;
 };
 
 struct pl_agg_path {
@@ -98,9 +103,11 @@ struct pl_agg_path {
 	uint64_t seen_ns;
 	uint64_t reports;
 	uint64_t last_ts_ns; /* arrival of the last report */
-	uint8_t hop_count;   /* steps holds the first PL_PATH_STEPS_MAX of them */
+	struct pl_exemplar_gate latency_gate;
+	uint8_t hop_count; /* steps holds the first PL_PATH_STEPS_MAX of them */
 	struct pl_path_step steps[PL_PATH_STEPS_MAX];
 	struct pl_hist latency; /* sum of hop latencies, where every hop had one, ns */
+	struct pl_exemplars latency_exemplars;
 };
 
 enum pl_agg_table { PL_AGG_QUEUES, PL_AGG_PORTS, PL_AGG_LINKS, PL_AGG_PATHS, PL_AGG_TABLE_MAX };
@@ -164,3 +171,5 @@ const char *pl_agg_table_name(enum pl_agg_table table); /* "queues", "ports", "l
 
 /* The maximum over the current slot and the one before it; false when nothing was seen in either. */
 bool pl_aggregate_max(const struct pl_aggregate *agg, const struct pl_slot_max *max, uint32_t *ret);
+/* The slot it is in, for pl_exemplar_show. */
+uint64_t pl_aggregate_slot(const struct pl_aggregate *agg);

@@ -2,6 +2,7 @@
 #include "export/exposition.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
@@ -10,13 +11,15 @@
 #include "base/num.h"
 #include "base/utf8.h"
 
-const struct pl_exposition_bounds pl_bounds_latency = { .first = 16,
-	.last = 64,
-	.step = 4,
+#define OCTAVE PL_HIST_PER_OCTAVE
+
+const struct pl_exposition_bounds pl_bounds_latency = { .first = 8 * OCTAVE,
+	.last = 32 * OCTAVE,
+	.step = OCTAVE,
 	.divisor = 1e9 };
 const struct pl_exposition_bounds pl_bounds_depth = { .first = 0,
-	.last = 48,
-	.step = 4,
+	.last = 24 * OCTAVE,
+	.step = OCTAVE,
 	.divisor = 1 };
 
 const char *pl_exposition_content_type(enum pl_exposition_format format)
@@ -105,17 +108,10 @@ static void add_float(struct pl_buf *buf, double v)
 	pl_buf_str(buf, ".0");
 }
 
-static void add_label(struct pl_exposition *page, const struct pl_label *label, bool *first)
+static void add_label_value(struct pl_buf *buf, const struct pl_label *label)
 {
-	struct pl_buf *buf = page->buf;
 	char addr[PL_ADDR_TEXT_MAX];
 
-	assert(name_good(label->name, false) && strncmp(label->name, "__", 2) != 0);
-	assert(page->type != PL_METRIC_HISTOGRAM || strcmp(label->name, "le") != 0);
-	pl_buf_chr(buf, *first ? '{' : ',');
-	*first = false;
-	pl_buf_str(buf, label->name);
-	pl_buf_str(buf, "=\"");
 	switch (label->form) {
 	case PL_LABEL_TEXT:
 		add_escaped(buf, label->text, true);
@@ -131,7 +127,67 @@ static void add_label(struct pl_exposition *page, const struct pl_label *label, 
 		pl_buf_str(buf, addr);
 		break;
 	}
+}
+
+static void add_label(struct pl_exposition *page, const struct pl_label *label, bool *first)
+{
+	struct pl_buf *buf = page->buf;
+
+	assert(name_good(label->name, false) && strncmp(label->name, "__", 2) != 0);
+	assert(page->type != PL_METRIC_HISTOGRAM || strcmp(label->name, "le") != 0);
+	pl_buf_chr(buf, *first ? '{' : ',');
+	*first = false;
+	pl_buf_str(buf, label->name);
+	pl_buf_str(buf, "=\"");
+	add_label_value(buf, label);
 	pl_buf_chr(buf, '"');
+}
+
+/* Of a text as written: an escape is two bytes of one character, which is on the safe side. */
+static size_t characters(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += ((unsigned char)text[i] & 0xc0) != 0x80;
+	return n;
+}
+
+/* " # {flow="…"} 0.000125 1795255200.125" */
+static void add_exemplar(
+	struct pl_exposition *page, const struct pl_exposition_exemplar *exemplar, double divisor)
+{
+	struct pl_buf *buf = page->buf;
+	size_t used = 0;
+	bool first = true;
+
+	pl_buf_str(buf, " # {");
+	for (unsigned int i = 0; i < exemplar->n; i++) {
+		const struct pl_label *label = &exemplar->labels[i];
+		size_t begin = buf->len, value;
+
+		assert(name_good(label->name, false));
+		if (!first)
+			pl_buf_chr(buf, ',');
+		pl_buf_str(buf, label->name);
+		pl_buf_str(buf, "=\"");
+		value = buf->len;
+		add_label_value(buf, label);
+		if (buf->failed)
+			return;
+		used += strlen(label->name) + characters(buf->data + value, buf->len - value);
+		if (used > PL_EXEMPLAR_CHARACTERS_MAX) {
+			buf->len = begin;
+			buf->data[begin] = '\0';
+			break;
+		}
+		pl_buf_chr(buf, '"');
+		first = false;
+	}
+	pl_buf_str(buf, "} ");
+	pl_buf_double(buf, (double)exemplar->value / divisor);
+	pl_buf_printf(buf, " %" PRIu64 ".%03u", exemplar->ts_ns / 1000000000,
+		(unsigned int)(exemplar->ts_ns / 1000000 % 1000));
 }
 
 /* The line up to and with the blank before its value. le: NULL, or "+Inf" with bound unused. */
@@ -225,7 +281,7 @@ void pl_exposition_double(
 
 /* One _bucket line: the caller's labels, then le. */
 static void bucket(struct pl_exposition *page, const struct pl_label *labels, unsigned int n,
-	double bound, uint64_t count)
+	double bound, uint64_t count, const struct pl_exposition_exemplar *exemplar, double divisor)
 {
 	bool first = true;
 
@@ -237,12 +293,15 @@ static void bucket(struct pl_exposition *page, const struct pl_label *labels, un
 	add_float(page->buf, bound);
 	pl_buf_str(page->buf, "\"} ");
 	pl_buf_u64(page->buf, count);
+	if (exemplar != NULL)
+		add_exemplar(page, exemplar, divisor);
 	pl_buf_chr(page->buf, '\n');
 	page->samples++;
 }
 
 void pl_exposition_hist(struct pl_exposition *page, const struct pl_label *labels, unsigned int n,
-	const struct pl_hist *hist, const struct pl_exposition_bounds *bounds)
+	const struct pl_hist *hist, const struct pl_exposition_bounds *bounds,
+	const struct pl_exposition_exemplar *exemplar)
 {
 	unsigned int next = bounds->first;
 	uint64_t count = 0;
@@ -250,14 +309,22 @@ void pl_exposition_hist(struct pl_exposition *page, const struct pl_label *label
 	assert(page->type == PL_METRIC_HISTOGRAM);
 	assert(bounds->step > 0 && bounds->first <= bounds->last &&
 		bounds->last < PL_HIST_BUCKETS - 1 && bounds->divisor > 0);
+	if (page->format != PL_EXPOSITION_OPENMETRICS)
+		exemplar = NULL;
 	for (unsigned int i = 0; i < PL_HIST_BUCKETS; i++) {
 		count += hist->buckets[i];
 		if (i == next && i <= bounds->last) {
-			bucket(page, labels, n, (double)pl_hist_upper(i) / bounds->divisor, count);
+			uint64_t upper = pl_hist_upper(i);
+			bool here = exemplar != NULL && exemplar->value <= upper;
+
+			bucket(page, labels, n, (double)upper / bounds->divisor, count,
+				here ? exemplar : NULL, bounds->divisor);
+			if (here)
+				exemplar = NULL;
 			next += bounds->step;
 		}
 	}
-	bucket(page, labels, n, INFINITY, count);
+	bucket(page, labels, n, INFINITY, count, exemplar, bounds->divisor);
 	sample_begin(page, "_sum", labels, n);
 	pl_buf_double(page->buf, (double)hist->sum / bounds->divisor);
 	pl_buf_chr(page->buf, '\n');

@@ -51,8 +51,18 @@ struct pl_exposition_bounds {
 	double divisor;
 };
 extern const struct pl_exposition_bounds
-	pl_bounds_latency;                                /* 256 ns to 4.3 s by fours, in seconds */
-extern const struct pl_exposition_bounds pl_bounds_depth; /* 1 to 2^24 by fours */
+	pl_bounds_latency;                                /* 256 ns to 4.3 s by twos, in seconds */
+extern const struct pl_exposition_bounds pl_bounds_depth; /* 1 to 2^24 by twos */
+
+/* One value that a histogram counted, and whom it came from; on OpenMetrics pages only. The same unit as the
+ * histogram's. Labels that would make names and values longer than 128 characters together are left out. */
+struct pl_exposition_exemplar {
+	uint64_t value;
+	uint64_t ts_ns; /* since the Unix epoch */
+	const struct pl_label *labels;
+	unsigned int n;
+};
+#define PL_EXEMPLAR_CHARACTERS_MAX 128
 
 /* What the client prefers, by its Accept header (NULL = none was sent); text when nothing fits. */
 enum pl_exposition_format pl_exposition_negotiate(const char *accept);
@@ -67,6 +77,8 @@ void pl_exposition_u64(
 	struct pl_exposition *page, const struct pl_label *labels, unsigned int n, uint64_t value);
 void pl_exposition_double(
 	struct pl_exposition *page, const struct pl_label *labels, unsigned int n, double value);
+/* exemplar: NULL when there is none. */
 void pl_exposition_hist(struct pl_exposition *page, const struct pl_label *labels, unsigned int n,
-	const struct pl_hist *hist, const struct pl_exposition_bounds *bounds);
+	const struct pl_hist *hist, const struct pl_exposition_bounds *bounds,
+	const struct pl_exposition_exemplar *exemplar);
 void pl_exposition_end(struct pl_exposition *page);

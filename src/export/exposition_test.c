@@ -67,7 +67,7 @@ static void write_page(struct pl_buf *buf, enum pl_exposition_format format)
 		{ .name = "path_id", .form = PL_LABEL_HEX64, .number = 0x2a },
 		{ .name = "exporter", .form = PL_LABEL_ADDR, .addr = pl_addr_v4("\x0a\0\0\1") },
 	};
-	struct pl_exposition_bounds bounds = { .first = 0, .last = 40, .step = 20, .divisor = 1e3 };
+	struct pl_exposition_bounds bounds = { .first = 0, .last = 80, .step = 40, .divisor = 1e3 };
 
 	memset(&h, 0, sizeof(h));
 	pl_hist_add(&h, 0);
@@ -84,7 +84,7 @@ static void write_page(struct pl_buf *buf, enum pl_exposition_format format)
 	pl_exposition_double(&page, labels, 0, -INFINITY);
 	pl_exposition_family(
 		&page, "pathline_hop_latency_seconds", PL_METRIC_HISTOGRAM, "seconds", "Latency.");
-	pl_exposition_hist(&page, labels, 1, &h, &bounds);
+	pl_exposition_hist(&page, labels, 1, &h, &bounds, NULL);
 	pl_exposition_end(&page);
 }
 
@@ -138,12 +138,88 @@ static void whole_bounds(void)
 	pl_buf_init(&buf);
 	pl_exposition_init(&page, &buf, PL_EXPOSITION_TEXT);
 	pl_exposition_family(&page, "pathline_depth", PL_METRIC_HISTOGRAM, NULL, "Depth.");
-	pl_exposition_hist(&page, NULL, 0, &h, &pl_bounds_depth);
+	pl_exposition_hist(&page, NULL, 0, &h, &pl_bounds_depth, NULL);
 	ok(strstr(buf.data, "pathline_depth_bucket{le=\"1.0\"} 0\n") != NULL, "1.0");
 	ok(strstr(buf.data, "pathline_depth_bucket{le=\"1.6777216e+07\"} 0\n") != NULL ||
 			strstr(buf.data, "pathline_depth_bucket{le=\"16777216.0\"} 0\n") != NULL,
 		"2^24");
-	eq(page.samples, 16, "13 bounds, +Inf, sum, count");
+	eq(page.samples, 28, "25 bounds, +Inf, sum, count");
+	pl_buf_done(&buf);
+}
+
+/* An exemplar stands at the bucket its value is in, on OpenMetrics pages, and never above its limit. */
+static void exemplars(void)
+{
+	static const struct {
+		uint64_t value;
+		const char *want; /* a whole line; NULL: none */
+		const char *what;
+	} rows[] = {
+		{ 0,
+			"h_bucket{le=\"0.001\"} 0 # {flow=\"a\\\"b\",path_id=\"000000000000002a\"} 0 "
+			"1700000000.125\n",
+			"below the first bound" },
+		{ 1,
+			"h_bucket{le=\"0.001\"} 0 # {flow=\"a\\\"b\",path_id=\"000000000000002a\"} 0.001 "
+			"1700000000.125\n",
+			"at the first bound" },
+		{ 2,
+			"h_bucket{le=\"1.024\"} 0 # {flow=\"a\\\"b\",path_id=\"000000000000002a\"} 0.002 "
+			"1700000000.125\n",
+			"above it" },
+		{ 1 << 21,
+			"h_bucket{le=\"+Inf\"} 0 # {flow=\"a\\\"b\",path_id="
+			"\"000000000000002a\"} 2097.152 1700000000.125\n",
+			"beyond the last" },
+	};
+	static struct pl_hist h;
+	const struct pl_exposition_bounds bounds = {
+		.first = 0, .last = 80, .step = 40, .divisor = 1e3
+	};
+	char text[128];
+	struct pl_label labels[] = {
+		{ .name = "flow", .form = PL_LABEL_TEXT, .text = "a\"b" },
+		{ .name = "path_id", .form = PL_LABEL_HEX64, .number = 0x2a },
+	};
+	struct pl_exposition page;
+	struct pl_buf buf;
+
+	pl_buf_init(&buf);
+	for (unsigned int format = 0; format < 2; format++) {
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			struct pl_exposition_exemplar e = { rows[i].value, 1700000000125999999,
+				labels, 2 };
+			const char *mark;
+
+			pl_buf_reset(&buf);
+			pl_exposition_init(&page, &buf, format);
+			pl_exposition_family(&page, "h", PL_METRIC_HISTOGRAM, NULL, "H.");
+			pl_exposition_hist(&page, NULL, 0, &h, &bounds, &e);
+			mark = strstr(buf.data, " # {");
+			if (format == PL_EXPOSITION_TEXT)
+				ok(mark == NULL, "text has none: %s", rows[i].what);
+			else
+				ok(strstr(buf.data, rows[i].want) != NULL && mark != NULL &&
+						strstr(mark + 1, " # {") == NULL,
+					"once, %s", rows[i].what);
+		}
+	}
+	for (unsigned int n = 95; n <= 105; n++) {
+		struct pl_exposition_exemplar e = { 5, 1, labels, 2 };
+
+		memset(text, 'x', sizeof(text));
+		text[n] = '\0';
+		labels[0].text = text;
+		pl_buf_reset(&buf);
+		pl_exposition_init(&page, &buf, PL_EXPOSITION_OPENMETRICS);
+		pl_exposition_family(&page, "h", PL_METRIC_HISTOGRAM, NULL, "H.");
+		pl_exposition_hist(&page, NULL, 0, &h, &bounds, &e);
+		/* flow and path_id are 11 characters, the id 16 */
+		ok((strstr(buf.data, "path_id") != NULL) == (n <= 128 - 11 - 16) &&
+				(strstr(buf.data, "x\"} 0.005 0.000\n") != NULL) ==
+					(n > 128 - 11 - 16),
+			"with a flow of %u characters, 128 in all", n);
+	}
 	pl_buf_done(&buf);
 }
 
@@ -165,6 +241,7 @@ int main(void)
 	negotiation();
 	exact_pages();
 	whole_bounds();
+	exemplars();
 	no_memory();
 	return pl_test_done();
 }

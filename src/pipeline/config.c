@@ -143,6 +143,7 @@ static int check_name(const char *value, struct pl_diag *diag)
 static const char *const report_versions[] = { "auto", "0.5", "1.0", "2.0", NULL };
 static const char *const dialects[] = { "spec", "intcollector", "geant", "noviflow", "host-int",
 	"v0.4", NULL };
+static const char *const bucket_factors[] = { "4", "2", "1.41", "1.19", NULL };
 static const char *const queue_words[] = { "auto", "8+24", "16+16", NULL };
 static const char *const placements[] = { "auto", "before-options", "after-options", NULL };
 static const char *const units[] = { "ns", "us", NULL };
@@ -365,6 +366,8 @@ const struct pl_conf_row pl_config_rows[] = {
 
 	{ .key = "metrics.max_exporters", .type = PL_CONF_U64, AT(metrics.max_exporters), .def = "256", .min = 0, .max = 65536,
 	  .help = "Exporters with series of their own; the others share one." },
+	{ .key = "metrics.buckets", .type = PL_CONF_CHOICE, AT(metrics.buckets), .def = "2", .choices = bucket_factors,
+	  .help = "Factor between the bounds of histograms; smaller ones are more exact, and more series." },
 
 	{ .key = "web.listen", .type = PL_CONF_STRING, AT(web.listen), .def = "127.0.0.1:8400", .check = check_listen,
 	  .help = "Address and port of the metrics page, or off. Not changed by a reload." },

@@ -97,6 +97,7 @@ struct pl_config {
 	} detect;
 	struct {
 		uint64_t max_exporters; /* with series of their own */
+		unsigned int buckets;   /* factor between bounds: 4, 2, 1.41, 1.19 */
 	} metrics;
 	struct {
 		char *listen;              /* "off" = none */

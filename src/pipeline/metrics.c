@@ -2,11 +2,13 @@
 #include "pipeline/metrics.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "pipeline/state.h"
 #include "wire/report.h"
 
@@ -57,11 +59,11 @@ static void gauge_value(struct pl_exposition *page, const char *name, const char
 
 static void write_self(const struct pl_pipeline *p, struct pl_exposition *page)
 {
-	struct pl_label version[] = { TEXT("version", PL_VERSION) };
+	struct pl_label version[] = { TEXT("version", PL_VERSION), TEXT("compiler", __VERSION__) };
 	struct pl_label ok[] = { TEXT("result", "success") }, bad[] = { TEXT("result", "failure") };
 
 	gauge(page, "pathline_build_info", NULL, "Which pathline this is; always 1.");
-	pl_exposition_u64(page, version, 1, 1);
+	pl_exposition_u64(page, version, 2, 1);
 	gauge_value(page, "pathline_start_time_seconds", "seconds",
 		"When the collector started, since the Unix epoch.", (double)p->started_ns * NS);
 	gauge_value(page, "pathline_memory_bound_bytes", "bytes",
@@ -267,6 +269,22 @@ static int gather_exporters(const struct pl_pipeline *p, struct exporters *ret)
 	return 0;
 }
 
+/* Reports of version 0.5 name no node: an empty label, which is as good as none. */
+struct exporter_labels {
+	char node[24];
+	struct pl_label l[3];
+};
+
+static void exporter_labels(struct exporter_labels *t, const struct pl_exporter *x)
+{
+	t->node[0] = '\0';
+	if (x->report_version != PL_REPORT_V05)
+		snprintf(t->node, sizeof(t->node), "%" PRIu64, x->node);
+	t->l[0] = (struct pl_label)ADDR("exporter", x->addr);
+	t->l[1] = (struct pl_label)TEXT("node", t->node);
+	t->l[2] = (struct pl_label)NUM("hw_id", x->hw_id);
+}
+
 static uint64_t exporter_value(const struct pl_exporter *x, unsigned int which)
 {
 	const uint64_t values[] = { x->reports, x->skipped, x->recovered, x->reordered,
@@ -289,14 +307,13 @@ static void write_exporters(const struct exporters *e, struct pl_exposition *pag
 	};
 	struct pl_label other[] = { TEXT("exporter", "other"), TEXT("node", "other"),
 		TEXT("hw_id", "other") };
+	struct exporter_labels t;
 
 	for (unsigned int k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
 		counter(page, rows[k][0], NULL, rows[k][1]);
 		for (size_t i = 0; i < e->n; i++) {
-			struct pl_label l[] = { ADDR("exporter", e->list[i].addr),
-				NUM("node", e->list[i].node), NUM("hw_id", e->list[i].hw_id) };
-
-			pl_exposition_u64(page, l, 3, exporter_value(&e->list[i], k));
+			exporter_labels(&t, &e->list[i]);
+			pl_exposition_u64(page, t.l, 3, exporter_value(&e->list[i], k));
 		}
 		if (e->n_others > 0)
 			pl_exposition_u64(page, other, 3, exporter_value(&e->others, k));
@@ -304,18 +321,14 @@ static void write_exporters(const struct exporters *e, struct pl_exposition *pag
 	gauge(page, "pathline_exporter_last_report_timestamp_seconds", "seconds",
 		"When the last report of the sequence came, since the Unix epoch.");
 	for (size_t i = 0; i < e->n; i++) {
-		struct pl_label l[] = { ADDR("exporter", e->list[i].addr),
-			NUM("node", e->list[i].node), NUM("hw_id", e->list[i].hw_id) };
-
-		pl_exposition_double(page, l, 3, (double)e->list[i].last_ts_ns * NS);
+		exporter_labels(&t, &e->list[i]);
+		pl_exposition_double(page, t.l, 3, (double)e->list[i].last_ts_ns * NS);
 	}
 	gauge(page, "pathline_exporter_unsequenced", NULL,
 		"1 when the exporter sends a constant sequence number: its losses cannot be told.");
 	for (size_t i = 0; i < e->n; i++) {
-		struct pl_label l[] = { ADDR("exporter", e->list[i].addr),
-			NUM("node", e->list[i].node), NUM("hw_id", e->list[i].hw_id) };
-
-		pl_exposition_u64(page, l, 3, e->list[i].unsequenced);
+		exporter_labels(&t, &e->list[i]);
+		pl_exposition_u64(page, t.l, 3, e->list[i].unsequenced);
 	}
 }
 
@@ -368,6 +381,67 @@ static void write_limits(
 
 /* ---- queues, ports, links, paths ---- */
 
+/* What a page is made of: the merged state and how fine its histograms are. */
+struct network {
+	const struct pl_aggregate *a;
+	struct pl_exposition_bounds latency, depth;
+};
+
+static void network_bounds(struct network *n, const struct pl_config *config)
+{
+	static const uint8_t steps[] = { PL_HIST_PER_OCTAVE * 2, PL_HIST_PER_OCTAVE,
+		PL_HIST_PER_OCTAVE / 2, PL_HIST_PER_OCTAVE / 4 };
+
+	n->latency = pl_bounds_latency;
+	n->depth = pl_bounds_depth;
+	n->latency.step = n->depth.step = steps[config->metrics.buckets];
+}
+
+/* "10.0.0.1:4096>10.0.0.2:80/6", "[2001:db8::1]:1>[2001:db8::2]:2/17" */
+#define FLOW_TEXT_MAX (2 * (PL_ADDR_TEXT_MAX + 8) + 8)
+
+static void flow_text(char dst[FLOW_TEXT_MAX], const struct pl_exemplar *x)
+{
+	const struct pl_addr *addrs[] = { &x->src, &x->dst };
+	const uint16_t ports[] = { x->sport, x->dport };
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		char addr[PL_ADDR_TEXT_MAX];
+		bool v6;
+
+		pl_format_addr(addr, addrs[i]);
+		v6 = strchr(addr, ':') != NULL;
+		if ((x->has & PL_EXEMPLAR_PORTS) == 0)
+			n += (size_t)snprintf(
+				dst + n, FLOW_TEXT_MAX - n, "%s%s", i == 0 ? "" : ">", addr);
+		else
+			n += (size_t)snprintf(dst + n, FLOW_TEXT_MAX - n, "%s%s%s%s:%u",
+				i == 0 ? "" : ">", v6 ? "[" : "", addr, v6 ? "]" : "", ports[i]);
+	}
+	snprintf(dst + n, FLOW_TEXT_MAX - n, "/%u", x->proto);
+}
+
+static void write_hist(struct pl_exposition *page, const struct pl_label *labels, unsigned int n,
+	const struct pl_hist *hist, const struct pl_exposition_bounds *bounds,
+	const struct pl_exemplar *x)
+{
+	char flow[FLOW_TEXT_MAX];
+	struct pl_label l[2] = { TEXT("flow", flow) };
+	struct pl_exposition_exemplar e = { .labels = l, .n = 1 };
+
+	if (x == NULL || page->format != PL_EXPOSITION_OPENMETRICS) {
+		pl_exposition_hist(page, labels, n, hist, bounds, NULL);
+		return;
+	}
+	flow_text(flow, x);
+	if ((x->has & PL_EXEMPLAR_PATH) != 0)
+		l[e.n++] = (struct pl_label)HEX("path_id", x->path_id);
+	e.value = x->value;
+	e.ts_ns = x->ts_ns;
+	pl_exposition_hist(page, labels, n, hist, bounds, &e);
+}
+
 /* Numbers as label texts: empty where the key has none, "other" in the overflow series. */
 struct port_labels {
 	char node[24], port[16], queue[16];
@@ -387,9 +461,16 @@ static void port_labels(struct port_labels *t, const struct pl_queue_key *key, b
 	t->l[2] = (struct pl_label)TEXT("queue", t->queue);
 }
 
-enum queue_family { QUEUE_PACKETS, QUEUE_DEPTH, QUEUE_DEPTH_MAX, QUEUE_LATENCY, QUEUE_FAMILIES };
+enum queue_family {
+	QUEUE_PACKETS,
+	QUEUE_DEPTH,
+	QUEUE_DEPTH_MAX,
+	QUEUE_OCCUPANCY,
+	QUEUE_LATENCY,
+	QUEUE_FAMILIES
+};
 
-static void write_queue(const struct pl_aggregate *a, const struct pl_agg_queue *q, bool other,
+static void write_queue(const struct network *net, const struct pl_agg_queue *q, bool other,
 	enum queue_family family, struct pl_exposition *page)
 {
 	struct port_labels t;
@@ -400,14 +481,21 @@ static void write_queue(const struct pl_aggregate *a, const struct pl_agg_queue 
 		pl_exposition_u64(page, t.l, 3, q->packets);
 	else if (family == QUEUE_DEPTH && q->has_depth)
 		pl_exposition_u64(page, t.l, 3, q->last_depth);
-	else if (family == QUEUE_DEPTH_MAX && pl_aggregate_max(a, &q->depth_max, &max))
+	else if (family == QUEUE_DEPTH_MAX && pl_aggregate_max(net->a, &q->depth_max, &max))
 		pl_exposition_u64(page, t.l, 3, max);
+	else if (family == QUEUE_OCCUPANCY)
+		write_hist(page, t.l, 3, &q->depth, &net->depth,
+			pl_exemplar_show(
+				&q->depth_gate, &q->depth_exemplars, pl_aggregate_slot(net->a)));
 	else if (family == QUEUE_LATENCY)
-		pl_exposition_hist(page, t.l, 3, &q->latency, &pl_bounds_latency);
+		write_hist(page, t.l, 3, &q->latency, &net->latency,
+			pl_exemplar_show(&q->latency_gate, &q->latency_exemplars,
+				pl_aggregate_slot(net->a)));
 }
 
-static void write_queues(const struct pl_aggregate *a, struct pl_exposition *page)
+static void write_queues(const struct network *net, struct pl_exposition *page)
 {
+	const struct pl_aggregate *a = net->a;
 	static const struct {
 		const char *name, *unit, *help;
 		enum pl_metric_type type;
@@ -421,6 +509,9 @@ static void write_queues(const struct pl_aggregate *a, struct pl_exposition *pag
 		{ "pathline_queue_depth_max", NULL,
 			"Largest occupancy of this and the last slot of aggregate.slot, in the exporter's unit.",
 			PL_METRIC_GAUGE },
+		{ "pathline_queue_occupancy", NULL,
+			"Occupancies reported, in the exporter's unit; the sum divided by the count is their mean.",
+			PL_METRIC_HISTOGRAM },
 		{ "pathline_hop_latency_seconds", "seconds",
 			"Time within the node, of packets through a queue.", PL_METRIC_HISTOGRAM },
 	};
@@ -431,14 +522,15 @@ static void write_queues(const struct pl_aggregate *a, struct pl_exposition *pag
 
 		pl_exposition_family(page, rows[k].name, rows[k].type, rows[k].unit, rows[k].help);
 		while ((q = pl_aggregate_queue(a, &pos)) != NULL)
-			write_queue(a, q, false, k, page);
+			write_queue(net, q, false, k, page);
 		if (over->seen_ns != 0)
-			write_queue(a, over, true, k, page);
+			write_queue(net, over, true, k, page);
 	}
 }
 
-static void write_ports(const struct pl_aggregate *a, struct pl_exposition *page)
+static void write_ports(const struct network *net, struct pl_exposition *page)
 {
+	const struct pl_aggregate *a = net->a;
 	const struct pl_agg_port *x, *over = pl_aggregate_port_overflow(a);
 	struct port_labels t;
 	uint32_t pos = 0, max;
@@ -491,8 +583,8 @@ static void link_labels(struct link_labels *t, const struct pl_link_key *key, bo
 		t->l[i] = (struct pl_label)TEXT(names[i], t->text[i]);
 }
 
-static void write_link(
-	const struct pl_agg_link *x, bool other, unsigned int family, struct pl_exposition *page)
+static void write_link(const struct network *net, const struct pl_agg_link *x, bool other,
+	unsigned int family, struct pl_exposition *page)
 {
 	struct link_labels t;
 
@@ -506,11 +598,14 @@ static void write_link(
 		}
 	}
 	if (family == 2)
-		pl_exposition_hist(page, t.l, 4, &x->latency, &pl_bounds_latency);
+		write_hist(page, t.l, 4, &x->latency, &net->latency,
+			pl_exemplar_show(&x->latency_gate, &x->latency_exemplars,
+				pl_aggregate_slot(net->a)));
 }
 
-static void write_links(const struct pl_aggregate *a, struct pl_exposition *page)
+static void write_links(const struct network *net, struct pl_exposition *page)
 {
+	const struct pl_aggregate *a = net->a;
 	static const struct {
 		const char *name, *unit, *help;
 		enum pl_metric_type type;
@@ -533,9 +628,9 @@ static void write_links(const struct pl_aggregate *a, struct pl_exposition *page
 
 		pl_exposition_family(page, rows[k].name, rows[k].type, rows[k].unit, rows[k].help);
 		while ((x = pl_aggregate_link(a, &pos)) != NULL)
-			write_link(x, false, k, page);
+			write_link(net, x, false, k, page);
 		if (over->seen_ns != 0)
-			write_link(over, true, k, page);
+			write_link(net, over, true, k, page);
 	}
 }
 
@@ -552,8 +647,8 @@ static void path_text(const struct pl_agg_path *x, char *dst, size_t cap)
 		snprintf(dst + n, cap - n, ">…");
 }
 
-static void write_path(
-	const struct pl_agg_path *x, bool other, unsigned int family, struct pl_exposition *page)
+static void write_path(const struct network *net, const struct pl_agg_path *x, bool other,
+	unsigned int family, struct pl_exposition *page)
 {
 	char nodes[PL_PATH_STEPS_MAX * 21 + 8];
 	struct pl_label l[2] = { HEX("path_id", x->key.path_id), TEXT("nodes", nodes) };
@@ -567,11 +662,14 @@ static void write_path(
 		pl_exposition_u64(page, l, 2, x->hop_count);
 	}
 	if (family == 2)
-		pl_exposition_hist(page, l, 1, &x->latency, &pl_bounds_latency);
+		write_hist(page, l, 1, &x->latency, &net->latency,
+			pl_exemplar_show(&x->latency_gate, &x->latency_exemplars,
+				pl_aggregate_slot(net->a)));
 }
 
-static void write_paths(const struct pl_aggregate *a, struct pl_exposition *page)
+static void write_paths(const struct network *net, struct pl_exposition *page)
 {
+	const struct pl_aggregate *a = net->a;
 	static const struct {
 		const char *name, *unit, *help;
 		enum pl_metric_type type;
@@ -592,9 +690,9 @@ static void write_paths(const struct pl_aggregate *a, struct pl_exposition *page
 
 		pl_exposition_family(page, rows[k].name, rows[k].type, rows[k].unit, rows[k].help);
 		while ((x = pl_aggregate_path(a, &pos)) != NULL)
-			write_path(x, false, k, page);
+			write_path(net, x, false, k, page);
 		if (over->seen_ns != 0)
-			write_path(over, true, k, page);
+			write_path(net, over, true, k, page);
 	}
 }
 
@@ -731,6 +829,7 @@ int pl_metrics_write(struct pl_pipeline *p, struct pl_exposition *page)
 {
 	struct pl_totals totals;
 	struct exporters exporters = { .list = NULL };
+	struct network net;
 	int r;
 
 	pthread_mutex_lock(&p->lock);
@@ -744,15 +843,17 @@ int pl_metrics_write(struct pl_pipeline *p, struct pl_exposition *page)
 	totals = p->gone;
 	for (unsigned int i = 0; i < p->n_workers; i++)
 		pl_totals_add(&totals, &p->workers[i]->snap.totals);
+	net.a = p->merged;
+	network_bounds(&net, &p->config);
 	write_self(p, page);
 	write_listeners(p, page);
 	write_totals(&totals, page);
 	write_exporters(&exporters, page);
 	write_limits(p, &exporters, page);
-	write_queues(p->merged, page);
-	write_ports(p->merged, page);
-	write_links(p->merged, page);
-	write_paths(p->merged, page);
+	write_queues(&net, page);
+	write_ports(&net, page);
+	write_links(&net, page);
+	write_paths(&net, page);
 	write_events(&totals, p, page);
 	write_outputs(p, page);
 	pthread_mutex_unlock(&p->lock);
@@ -768,15 +869,19 @@ static uint64_t hist_series(const struct pl_exposition_bounds *b)
 
 uint64_t pl_metrics_series(const struct pl_config *config)
 {
-	uint64_t hist = hist_series(&pl_bounds_latency);
+	struct network net;
+	uint64_t latency, depth;
 	uint64_t fixed = 64 + PL_V_MAX + PL_N_MAX + PL_TOTALS_VERSIONS + PL_MODE_MAX +
 			 2 * PL_EVENT_KIND_MAX + 4 * (PL_AGG_TABLE_MAX + 1);
 
+	network_bounds(&net, config);
+	latency = hist_series(&net.latency);
+	depth = hist_series(&net.depth);
 	return fixed + 7 * pl_config_workers(config) +
 	       (17 + PL_EXPORT_DROP_MAX) * config->outputs.n +
 	       7 * (config->metrics.max_exporters + 1) +
-	       (QUEUE_FAMILIES - 1 + hist) * (config->aggregate.max_queues + 1) +
+	       (QUEUE_FAMILIES - 2 + latency + depth) * (config->aggregate.max_queues + 1) +
 	       3 * (config->aggregate.max_ports + 1) +
-	       (1 + PL_CLOCK_MAX + hist) * (config->aggregate.max_links + 1) +
-	       (2 + hist) * (config->aggregate.max_paths + 1);
+	       (1 + PL_CLOCK_MAX + latency) * (config->aggregate.max_links + 1) +
+	       (2 + latency) * (config->aggregate.max_paths + 1);
 }

@@ -23,6 +23,9 @@ int main(int argc, char **argv)
 	const char *const words[] = { "plain", "quo\"te", "back\\slash", "new\nline",
 		"bad\xff utf8 \xc0\xaf", "\xc3\xbc\xe2\x82\xac\xf0\x9f\x90\xa7", "" };
 	const double values[] = { 0, -1, 0.1, 1e300, 5e-324, 123456789.125, INFINITY };
+	struct pl_exposition_exemplar exemplar = {
+		.value = 100000, .ts_ns = 1700000000500000000, .n = 2
+	};
 	struct pl_rng rng;
 	struct pl_buf buf;
 
@@ -53,13 +56,15 @@ int main(int argc, char **argv)
 	pl_exposition_family(&page, "pathline_hop_latency_seconds", PL_METRIC_HISTOGRAM, "seconds",
 		"Time within a node.");
 	labels[0].number = 1;
-	pl_exposition_hist(&page, labels, 1, &latency, &pl_bounds_latency);
+	exemplar.labels = &labels[1];
+	labels[2].text = words[1];
+	pl_exposition_hist(&page, labels, 1, &latency, &pl_bounds_latency, &exemplar);
 	labels[0].number = 2;
 	memset(&latency, 0, sizeof(latency));
-	pl_exposition_hist(&page, labels, 1, &latency, &pl_bounds_latency);
+	pl_exposition_hist(&page, labels, 1, &latency, &pl_bounds_latency, NULL);
 	pl_exposition_family(
 		&page, "pathline_queue_depth_cells", PL_METRIC_HISTOGRAM, "cells", "Occupancy.");
-	pl_exposition_hist(&page, NULL, 0, &depth, &pl_bounds_depth);
+	pl_exposition_hist(&page, NULL, 0, &depth, &pl_bounds_depth, NULL);
 	pl_exposition_end(&page);
 	if (buf.failed || fwrite(buf.data, 1, buf.len, stdout) != buf.len || fflush(stdout) != 0)
 		return EXIT_FAILURE;

@@ -10,12 +10,17 @@ WORDS = ["plain", 'quo"te', "back\\slash", "new\nline", "bad\ufffd utf8 \ufffd\u
          "\u00fc\u20ac\U0001f427", ""]
 
 
+EXEMPLARS = []
+
+
 def samples(families):
     found = {}
     for family in families:
         for s in family.samples:
             key = (s.name, tuple(sorted(s.labels.items())))
             assert key not in found, f"twice: {key}"
+            if s.exemplar is not None:
+                EXEMPLARS.append((s.labels, s.exemplar))
             found[key] = float(s.value)  # one parser keeps integers
     return found
 
@@ -31,7 +36,7 @@ def main():
         diff = set(pages["text"].items()) ^ set(pages["openmetrics"].items())
         raise SystemExit(f"the two pages differ: {sorted(diff)[:6]}")
     found = pages["text"]
-    assert len(found) == 7 + 1 + 7 + 2 * 16 + 16, len(found)
+    assert len(found) == 7 + 1 + 7 + 2 * 28 + 28, len(found)
     for i, word in enumerate(WORDS):
         key = ("pathline_reports_total", (("node", str(i)), ("path_id", "fedcba9876543210"),
                                           ("word", word)))
@@ -42,6 +47,11 @@ def main():
     count = found[("pathline_hop_latency_seconds_count", (("node", "1"),))]
     last = found[("pathline_hop_latency_seconds_bucket", (("le", "+Inf"), ("node", "1")))]
     assert count == last == 10000
+    assert len(EXEMPLARS) == 1, EXEMPLARS
+    labels, e = EXEMPLARS[0]
+    assert labels == {"node": "1", "le": "0.000131072"}, labels
+    assert e.labels == {"path_id": "fedcba9876543210", "word": 'quo"te'}, e.labels
+    assert (e.value, float(e.timestamp)) == (0.0001, 1700000000.5), e
     print(f"{len(found)} samples, the same in both formats")
 
 
