@@ -246,6 +246,8 @@ static void test_refusals(void)
 		{ "a share above 1", { .loss = 1.5 } },
 		{ "a negative share", { .drop = -0.1 } },
 		{ "IP version 5", { .inner_ip = 5 } },
+		{ "Host-INT by port",
+			{ .dialect = PL_DIALECT_HOST_INT, .announce = PL_GEN_ANNOUNCE_PORT } },
 		{ "Host-INT 1.0", { .dialect = PL_DIALECT_HOST_INT, .version = PL_GEN_INT_V10 } },
 		{ "NPT 3", { .npt = 3 } },
 		{ "NPT 1 over TCP", { .npt = 1, .carrier = PL_GEN_TCP } },

@@ -914,6 +914,9 @@ static int check_form(const struct pl_gen_cfg *cfg, struct pl_diag *diag)
 		return refuse(diag, "source words that fill a whole hop cannot be told from one");
 	if (cfg->reports_per_datagram > 1 && cfg->report != PL_GEN_REPORT_V20)
 		return refuse(diag, "several reports per datagram need report version 2.0");
+	/* Host-INT on its port is behind a UDP header that the source added. */
+	if (cfg->announce != PL_GEN_ANNOUNCE_DSCP && cfg->dialect == PL_DIALECT_HOST_INT)
+		return refuse(diag, "Host-INT is generated with a DSCP to announce it only");
 	if (cfg->sink != PL_GEN_SINK_STACK && cfg->dialect == PL_DIALECT_HOST_INT)
 		return refuse(diag, "Host-INT puts the sink on top of the stack");
 	if (cfg->dialect == PL_DIALECT_HOST_INT &&
