@@ -107,6 +107,7 @@ static int make_config(struct pl_config *ret, const char *listen)
 
 static int open_daemon(struct demo *d, struct pl_diag *diag)
 {
+	const struct pl_daemon_hooks hooks = { .ready = add_view, .arg = d->view };
 	/* The usual address, or a free port when something else is there. */
 	static const char *const listens[] = { "127.0.0.1:8400", "127.0.0.1:0" };
 	int r = -EADDRINUSE;
@@ -116,7 +117,7 @@ static int open_daemon(struct demo *d, struct pl_diag *diag)
 
 		r = make_config(&config, listens[i]);
 		if (r == 0)
-			r = pl_daemon_open(&d->daemon, &config, add_view, d->view, diag);
+			r = pl_daemon_open(&d->daemon, &config, &hooks, diag);
 		if (r < 0)
 			pl_config_done(&config);
 	}

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "base/privilege.h"
 #include "cli/command.h"
 #include "cli/daemon.h"
 #include "cli/notify.h"
@@ -169,6 +170,9 @@ static void say_start(const struct pl_daemon *d)
 		pl_info("run", "listening on %s", name);
 	if (d->http != NULL)
 		pl_info("run", "metrics on http://%s/metrics", pl_http_address(d->http));
+	if (geteuid() == 0)
+		pl_notice("run",
+			"runs as root, without its capabilities; the key 'user' names another user");
 	pl_info("run", "memory bound %" PRIu64 " MiB", (pl_daemon_memory(c) + (1 << 20) - 1) >> 20);
 }
 
@@ -252,8 +256,20 @@ static int block_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
+/* From here on packets and files come to a process that may do nothing else. */
+static int drop_rights(void *arg, const struct pl_config *config, struct pl_diag *diag)
+{
+	struct pl_privilege_options options = {
+		.user = config->user, .group = config->group, .core_dumps = config->core_dumps
+	};
+
+	(void)arg;
+	return pl_privilege_drop(&options, diag);
+}
+
 static int run(int argc, char **argv)
 {
+	static const struct pl_daemon_hooks hooks = { .opened = drop_rights };
 	int signals = block_signals(), code;
 	struct pl_opt_list operands;
 	struct pl_diag diag = { .text = "" };
@@ -276,7 +292,7 @@ static int run(int argc, char **argv)
 	}
 	r = load(&config, &diag);
 	if (r == 0) {
-		r = pl_daemon_open(&daemon, &config, NULL, NULL, &diag);
+		r = pl_daemon_open(&daemon, &config, &hooks, &diag);
 		if (r < 0)
 			pl_config_done(&config);
 		code = exit_code(r);

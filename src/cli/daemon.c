@@ -129,8 +129,7 @@ static int open_web(struct pl_daemon *d, const struct pl_config *config, struct 
 }
 
 int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
-	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag), void *arg,
-	struct pl_diag *diag)
+	const struct pl_daemon_hooks *hooks, struct pl_diag *diag)
 {
 	int r;
 
@@ -138,8 +137,10 @@ int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
 	r = pl_pipeline_new(&ret->pipeline, config, diag);
 	if (r < 0)
 		return r;
-	if (ready != NULL)
-		r = ready(arg, ret->pipeline, diag);
+	if (hooks->opened != NULL)
+		r = hooks->opened(hooks->arg, pl_pipeline_config(ret->pipeline), diag);
+	if (r == 0 && hooks->ready != NULL)
+		r = hooks->ready(hooks->arg, ret->pipeline, diag);
 	/* Pages last: who can reach them may believe them. */
 	if (r == 0)
 		r = pl_pipeline_start(ret->pipeline, diag);

@@ -12,12 +12,19 @@ struct pl_daemon {
 	struct pl_http *http; /* NULL when web.listen is off */
 };
 
+/* What is done on the way; each may be NULL. */
+struct pl_daemon_hooks {
+	/* Sources are open, nothing else is, and there is no thread yet: the place to give up rights. */
+	int (*opened)(void *arg, const struct pl_config *config, struct pl_diag *diag);
+	/* The last chance to add an output. */
+	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag);
+	void *arg;
+};
+
 /* Opens and starts everything the configuration says, which it takes over on success. -EINVAL, errno of what
- * could not be had, with diag. `ready`, when given, is called between opening and starting: the last chance
- * to add an output. */
+ * could not be had, with diag. */
 int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
-	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag), void *arg,
-	struct pl_diag *diag);
+	const struct pl_daemon_hooks *hooks, struct pl_diag *diag);
 
 /* Stops receiving, delivers within the limit (the pages tell it is stopping), closes the pages. Returns
  * entries left undelivered. */

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/num.h"
+#include "base/privilege.h"
 #include "netio/port.h"
 #include "pipeline/kind.h"
 #include "record/where.h"
@@ -124,6 +125,22 @@ static int check_ioam_time(const char *value, struct pl_diag *diag)
 	pl_diag_set(diag,
 		"\"%s\" is not NAMESPACE=posix, =ptp or =ntp with a namespace from 0 to 65535",
 		value);
+	return -EINVAL;
+}
+
+static int check_user(const char *value, struct pl_diag *diag)
+{
+	if (pl_privilege_user_exists(value))
+		return 0;
+	pl_diag_set(diag, "there is no user \"%s\"", value);
+	return -EINVAL;
+}
+
+static int check_group(const char *value, struct pl_diag *diag)
+{
+	if (pl_privilege_group_exists(value))
+		return 0;
+	pl_diag_set(diag, "there is no group \"%s\"", value);
 	return -EINVAL;
 }
 
@@ -294,6 +311,12 @@ const struct pl_conf_row pl_config_rows[] = {
 	  .help = "Where records and events go, beside the metrics page." },
 	{ .key = "pin", .type = PL_CONF_BOOL, AT(pin), .def = "false",
 	  .help = "Pin each worker to a processor of its own. Not changed by a reload." },
+	{ .key = "user", .type = PL_CONF_STRING, AT(user), .check = check_user,
+	  .help = "User to become once the sources are open, by name or number; all other files are opened as this user. Takes root. Not changed by a reload." },
+	{ .key = "group", .type = PL_CONF_STRING, AT(group), .check = check_group,
+	  .help = "Group to become; by default the user's. Not changed by a reload." },
+	{ .key = "core_dumps", .type = PL_CONF_BOOL, AT(core_dumps), .def = "false",
+	  .help = "Allow core files and debuggers: memory holds others' traffic. Not changed by a reload." },
 	{ .key = "drain", .type = PL_CONF_DURATION, AT(drain_ns), .def = "4s", .min = 0, .max = UINT64_C(600000000000),
 	  .help = "How long a stop may take to deliver what is queued." },
 

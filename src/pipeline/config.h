@@ -80,6 +80,8 @@ struct pl_config {
 	struct pl_conf_list outputs;  /* struct pl_config_output */
 	bool pin;
 	uint64_t drain_ns;
+	char *user, *group; /* to become; NULL: stay */
+	bool core_dumps;
 
 	struct {
 		uint64_t max_exporters, max_paths, sequence_gap_max, latency_max_ns;

@@ -157,7 +157,6 @@ int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config, struct p
 {
 	struct pl_pipeline *p = calloc(1, sizeof(*p));
 	const struct pl_config_source *s = config->sources.items;
-	const struct pl_config_output *o = config->outputs.items;
 	struct pl_aggregate_options aggregate;
 	int r;
 
@@ -174,13 +173,6 @@ int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config, struct p
 	for (size_t i = 0; r == 0 && i < config->sources.n; i++)
 		r = pl_pipeline_open_source(
 			config, &s[i], p->workers, &p->n_workers, &p->next_id, diag);
-	for (size_t i = 0; r == 0 && i < config->outputs.n; i++) {
-		struct pl_output *output;
-
-		r = pl_pipeline_open_output(p, &output, &o[i], diag);
-		if (r == 0)
-			r = pl_pipeline_keep_output(p, output, pl_config_output_identity(&o[i]));
-	}
 	if (r < 0)
 		goto fail;
 	p->config = *config;
@@ -241,9 +233,27 @@ int pl_pipeline_start_worker(struct pl_pipeline *p, struct pl_worker *w,
 	return pl_worker_start(w, e);
 }
 
+static int open_outputs(struct pl_pipeline *p, struct pl_diag *diag)
+{
+	const struct pl_config_output *o = p->config.outputs.items;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->config.outputs.n; i++) {
+		struct pl_output *output;
+
+		r = pl_pipeline_open_output(p, &output, &o[i], diag);
+		if (r == 0)
+			r = pl_pipeline_keep_output(p, output, pl_config_output_identity(&o[i]));
+	}
+	return r;
+}
+
 int pl_pipeline_start(struct pl_pipeline *p, struct pl_diag *diag)
 {
-	int r = 0;
+	int r = open_outputs(p, diag);
+
+	if (r < 0)
+		return r;
 
 	pthread_mutex_lock(&p->lock);
 	for (unsigned int i = 0; r == 0 && i < p->n_outputs; i++)

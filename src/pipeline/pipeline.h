@@ -22,14 +22,15 @@
 
 struct pl_pipeline;
 
-/* Opens every source and output. Takes the configuration over on success. -EINVAL, errno of what could not
- * be opened, with diag. */
+/* Opens every source: what may take rights that are given up before the start. Takes the configuration over on
+ * success. -EINVAL, errno of what could not be opened, with diag. */
 int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config, struct pl_diag *diag);
 
 /* An output beyond the configured ones, before the start; kept by reloads. Takes `export` over, always. */
 int pl_pipeline_add_output(struct pl_pipeline *pipeline, const char *name, struct pl_export *export,
 	uint32_t queue_records, struct pl_diag *diag);
 
+/* Opens the outputs and starts all threads. errno of what could not be opened, with diag. */
 int pl_pipeline_start(struct pl_pipeline *pipeline, struct pl_diag *diag);
 
 /*

@@ -100,6 +100,9 @@ static void say_fixed(const struct pl_config *from, const struct pl_config *to)
 	const struct pl_config_output *o = from->outputs.items;
 
 	fixed(from->pin != to->pin, "pin", "");
+	fixed(!same_text(from->user, to->user), "user", "");
+	fixed(!same_text(from->group, to->group), "group", "");
+	fixed(from->core_dumps != to->core_dumps, "core_dumps", "");
 	fixed(!same_text(from->web.listen, to->web.listen), "web.listen", "");
 	fixed(!same_names(&from->web.names, &to->web.names), "web.names", "");
 	fixed(from->web.max_connections != to->web.max_connections, "web.max_connections", "");

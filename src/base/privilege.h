@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Giving up what a process may do, for good. To be called once everything that needs a right is open, and before
+ * the first thread is started: capabilities belong to threads, and only those that do not exist yet inherit what
+ * this one has become.
+ *
+ * Afterwards: the user and group asked for; no capability beyond those to keep, in no set of any kind, nor any way
+ * to get one by executing a program (no_new_privs); not dumpable and without core files unless asked for, since
+ * memory holds other people's traffic.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/diag.h"
+
+#define PL_PRIVILEGE_NET_ADMIN (UINT64_C(1) << 12)
+#define PL_PRIVILEGE_NET_RAW   (UINT64_C(1) << 13)
+#define PL_PRIVILEGE_BPF       (UINT64_C(1) << 39)
+
+struct pl_privilege_options {
+	const char *user;  /* name or number to become; NULL: stay */
+	const char *group; /* NULL: the user's */
+	uint64_t keep;     /* capabilities that stay, as bits, if they are there */
+	bool core_dumps;
+};
+
+/* -ESRCH: no such user or group; -EPERM: this process may not become them; -EBUSY: there are threads already. With
+ * diag. On failure the process may have given up a part, and is to end. */
+int pl_privilege_drop(const struct pl_privilege_options *options, struct pl_diag *diag);
+
+/* Capabilities in effect, as bits. */
+uint64_t pl_privilege_effective(void);
+
+/* Whether a user or group of this name or number exists; for checking a configuration. */
+bool pl_privilege_user_exists(const char *user);
+bool pl_privilege_group_exists(const char *group);
