@@ -134,7 +134,7 @@ int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
 	int r;
 
 	*ret = (struct pl_daemon){ 0 };
-	r = pl_pipeline_new(&ret->pipeline, config, diag);
+	r = pl_pipeline_new(&ret->pipeline, config, hooks->rights, diag);
 	if (r < 0)
 		return r;
 	if (hooks->opened != NULL)

@@ -19,6 +19,7 @@ struct pl_daemon_hooks {
 	/* The last chance to add an output. */
 	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag);
 	void *arg;
+	const struct pl_rights *rights; /* of a helper; NULL: none */
 };
 
 /* Opens and starts everything the configuration says, which it takes over on success. -EINVAL, errno of what

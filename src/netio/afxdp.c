@@ -43,6 +43,7 @@ struct shared {
 	pthread_mutex_t lock;
 	unsigned int refs;
 	enum pl_xdp_mode mode;
+	const struct pl_rights *rights;
 	struct pl_bpf_collect *own; /* NULL: the program is the caller's */
 	struct pl_xdp_program program;
 	struct pl_xdp *xdp; /* NULL: there is no interface at present */
@@ -65,6 +66,7 @@ struct afxdp_port {
 	struct settings set;
 	uint32_t queue;
 	uint64_t drops_before; /* of sockets that are gone */
+	const struct pl_rights *rights;
 	bool first;            /* tells the counts of the filter, which are the interface's */
 	/* Sending: frames that the kernel does not have. */
 	uint32_t *free_frames, nfree;
@@ -251,6 +253,7 @@ static int new_shared(struct shared **ret, const char *name, const struct settin
 	pthread_mutex_init(&s->lock, NULL);
 	s->refs = 1;
 	s->mode = set->mode;
+	s->rights = options->rights;
 	for (int i = 0; i < set->nqueues; i++)
 		queues = set->queues[i] >= queues ? set->queues[i] + 1 : queues;
 	if (options->program != NULL)
@@ -259,7 +262,8 @@ static int new_shared(struct shared **ret, const char *name, const struct settin
 		r = load(s, queues, name, diag);
 	if (r == 0) {
 		pl_filter_set(s->program.filter, &set->rules);
-		r = pl_xdp_attach(&s->xdp, name, s->program.prog_fd, s->mode, diag);
+		r = pl_xdp_attach(&s->xdp, name, s->program.prog_fd, s->mode,
+			s->rights, diag);
 	}
 	if (r < 0) {
 		put_shared(s);
@@ -281,7 +285,8 @@ static int attach_to(struct shared *s, const char *name, int ifindex, struct pl_
 		s->xdp = NULL;
 	}
 	if (s->xdp == NULL && ifindex != 0)
-		r = pl_xdp_attach(&s->xdp, name, s->program.prog_fd, s->mode, diag);
+		r = pl_xdp_attach(&s->xdp, name, s->program.prog_fd, s->mode,
+			s->rights, diag);
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }
@@ -299,7 +304,8 @@ static int open_socket(struct afxdp_port *self, struct pl_diag *diag)
 		.send = iface->port.mode == PL_PORT_SEND,
 		.busy_poll = self->set.busy_poll,
 		.copy = self->set.copy,
-		.node = memory_node(iface->link.name) };
+		.node = memory_node(iface->link.name),
+		.rights = self->rights };
 	int r;
 
 	r = pl_xsk_open(&self->xsk, &cfg, diag);
@@ -388,6 +394,7 @@ static int prepare(struct afxdp_port *self, const struct pl_uri *uri, enum pl_po
 
 	self->iface.port.mode = mode;
 	self->first = options->with == NULL;
+	self->rights = options->rights;
 	if (mode == PL_PORT_SEND)
 		self->set.ring = SEND_RING;
 	r = pl_iface_open(&self->iface, uri->target, &ops, diag);

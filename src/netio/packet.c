@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "netio/caps.h"
 #include "netio/iface.h"
+#include "netio/rights.h"
 
 #ifndef PACKET_IGNORE_OUTGOING /* Linux 4.20 */
 #define PACKET_IGNORE_OUTGOING 23
@@ -56,6 +57,7 @@ struct settings {
 struct packet_port {
 	struct pl_iface iface; /* first */
 	struct settings set;
+	const struct pl_rights *rights;
 	struct group *group; /* NULL: alone */
 	uint8_t *ring;
 	size_t ring_bytes;
@@ -295,10 +297,13 @@ static void unmap(struct packet_port *self)
 
 static int open_socket(struct packet_port *self, struct pl_diag *diag)
 {
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), r;
+	const struct pl_rights *rights = self->rights;
+	int fd = rights != NULL ? rights->socket(rights, AF_PACKET)
+				: socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	int r;
 
 	if (fd < 0)
-		r = -errno;
+		r = rights != NULL ? fd : -errno;
 	else if (self->iface.port.mode == PL_PORT_RECV)
 		r = prepare_recv(self, fd);
 	else
@@ -383,6 +388,7 @@ static int packet_open(struct pl_port **ret_port, const struct pl_uri *uri, enum
 		return -ENOMEM;
 	}
 	self->iface.port.mode = mode;
+	self->rights = options->rights;
 	self->iface.port.fd = self->iface.link.fd = self->iface.timer_fd = self->iface.data_fd = -1;
 	r = read_settings(uri, &self->set, diag);
 	if (r == 0)

@@ -204,6 +204,9 @@ void pl_port_stats_add(struct pl_port_stats *into, const struct pl_port_stats *f
 	into->bytes += from->bytes;
 	into->kernel_drops += from->kernel_drops;
 	into->cut += from->cut;
+	into->filtered += from->filtered;
+	into->no_socket += from->no_socket;
+	into->outages += from->outages;
 	into->errors += from->errors;
 	if (into->rcvbuf_bytes == 0 ||
 		(from->rcvbuf_bytes != 0 && from->rcvbuf_bytes < into->rcvbuf_bytes))

@@ -69,6 +69,7 @@ struct pl_port_stats {
 enum pl_port_mode { PL_PORT_RECV, PL_PORT_SEND };
 
 struct pl_xdp_program;
+struct pl_rights;
 
 /* Options beyond the URI; zero is the default. */
 struct pl_port_options {
@@ -81,6 +82,7 @@ struct pl_port_options {
 		*with; /* index > 0 of afxdp: and packet:, the port that was opened with index 0:
 	                         program and group are shared with it. Needed at opening only */
 	const struct pl_xdp_program *program; /* afxdp: instead of our own (netio/xdp.h) */
+	const struct pl_rights *rights; /* of somebody else (netio/rights.h); outlives the port */
 };
 
 /* -EINVAL (bad URI), -EBADMSG (not a capture file), or the system's errno, with diag. For a capture file of

@@ -277,10 +277,12 @@ static int attach_by_netlink(struct pl_xdp *xdp, int prog_fd)
 	return r;
 }
 
-static int attach_by_link(struct pl_xdp *xdp, int prog_fd)
+static int attach_by_link(struct pl_xdp *xdp, int prog_fd, const struct pl_rights *rights)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = mode_flags(xdp->native));
-	int fd = bpf_link_create(prog_fd, xdp->ifindex, BPF_XDP, &options);
+	int fd = rights != NULL
+			 ? rights->link(rights, prog_fd, xdp->ifindex, options.flags)
+			 : bpf_link_create(prog_fd, xdp->ifindex, BPF_XDP, &options);
 
 	if (fd < 0)
 		return fd;
@@ -289,12 +291,13 @@ static int attach_by_link(struct pl_xdp *xdp, int prog_fd)
 }
 
 /* Kernels before 5.9 do not know the call (-EINVAL), nor netlink the difference. */
-static int attach_in_mode(struct pl_xdp *xdp, int prog_fd, bool native)
+static int attach_in_mode(
+	struct pl_xdp *xdp, int prog_fd, bool native, const struct pl_rights *rights)
 {
 	int r;
 
 	xdp->native = native;
-	r = attach_by_link(xdp, prog_fd);
+	r = attach_by_link(xdp, prog_fd, rights);
 	if (r == -EINVAL)
 		r = attach_by_netlink(xdp, prog_fd);
 	return r;
@@ -326,7 +329,7 @@ static void tell_attach(const char *ifname, int error, enum pl_xdp_mode mode, st
 }
 
 int pl_xdp_attach(struct pl_xdp **ret, const char *ifname, int prog_fd, enum pl_xdp_mode mode,
-	struct pl_diag *diag)
+	const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_xdp *xdp = calloc(1, sizeof(*xdp));
 	int r;
@@ -341,9 +344,9 @@ int pl_xdp_attach(struct pl_xdp **ret, const char *ifname, int prog_fd, enum pl_
 		r = -ENODEV;
 		goto fail;
 	}
-	r = attach_in_mode(xdp, prog_fd, mode != PL_XDP_GENERIC);
+	r = attach_in_mode(xdp, prog_fd, mode != PL_XDP_GENERIC, rights);
 	if (mode == PL_XDP_AUTO && (r == -EOPNOTSUPP || r == -ERANGE || r == -EINVAL))
-		r = attach_in_mode(xdp, prog_fd, false);
+		r = attach_in_mode(xdp, prog_fd, false, rights);
 	if (r == -EBUSY || r == -EEXIST) {
 		tell_other(ifname, xdp->ifindex, diag);
 		r = -EBUSY;

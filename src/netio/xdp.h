@@ -17,6 +17,7 @@
 
 #include "base/diag.h"
 #include "bpf/filter.h"
+#include "netio/rights.h"
 
 enum pl_xdp_mode {
 	PL_XDP_AUTO,   /* native, and generic where the driver has no XDP */
@@ -42,10 +43,10 @@ struct pl_xdp;
 /*
  * Negative errno with diag: -ENODEV no such interface; -EPERM, which capability is missing; -EBUSY another XDP
  * program is there, its name, number and who holds it; -EOPNOTSUPP the driver or the kernel has no XDP of this
- * mode. The program may be closed afterwards.
+ * mode. The program may be closed afterwards. rights: NULL for our own.
  */
 int pl_xdp_attach(struct pl_xdp **ret, const char *ifname, int prog_fd, enum pl_xdp_mode mode,
-	struct pl_diag *diag);
+	const struct pl_rights *rights, struct pl_diag *diag);
 
 /* Takes the program off. NULL is allowed; also when the interface is gone meanwhile. */
 void pl_xdp_detach(struct pl_xdp *xdp);

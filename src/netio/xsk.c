@@ -189,8 +189,15 @@ int pl_xsk_open(struct pl_xsk *x, const struct pl_xsk_cfg *cfg, struct pl_diag *
 	memset(x, 0, sizeof(*x));
 	x->frames = cfg->ring;
 	x->frame_bytes = cfg->frame_bytes;
-	x->fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
-	r = x->fd < 0 ? -errno : make_memory(x, cfg->node);
+	if (cfg->rights != NULL) {
+		x->fd = cfg->rights->socket(cfg->rights, AF_XDP);
+		r = x->fd < 0 ? x->fd : 0;
+	} else {
+		x->fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+		r = x->fd < 0 ? -errno : 0;
+	}
+	if (r == 0)
+		r = make_memory(x, cfg->node);
 	if (r == 0)
 		r = make_rings(x, cfg);
 	if (r == 0)

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "netio/rights.h"
 
 struct pl_xsk_ring {
 	uint32_t *producer, *consumer, *flags; /* shared with the kernel */
@@ -47,6 +48,7 @@ struct pl_xsk_cfg {
 	bool busy_poll;
 	enum pl_xsk_copy copy;
 	int node; /* of the memory; -1 = no wish */
+	const struct pl_rights *rights; /* NULL: our own */
 };
 
 /* Ready to receive when its descriptor is entered into the program's map. Negative errno with diag: which

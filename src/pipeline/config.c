@@ -175,6 +175,7 @@ static const char *const output_types[] = {
 static const char *const maybe[] = { "auto", "true", "false", "yes", "no", "on", "off", NULL };
 static const char *const apis[] = { "v1", "v2", NULL };
 static const char *const when_full[] = { "drop_oldest", "drop_newest", NULL };
+static const char *const pins[] = { "false", "true", "auto", NULL };
 static const char *const log_levels[] = { "error", "warning", "notice", "info", "debug", NULL };
 static const char *const log_formats[] = { "auto", "text", "logfmt", "json", NULL };
 
@@ -309,8 +310,8 @@ const struct pl_conf_row pl_config_rows[] = {
 	  .help = "How to read what the bytes of a report cannot tell, by exporter." },
 	{ .key = "outputs", .type = PL_CONF_LIST, AT(outputs), .rows = output_rows, .item_size = sizeof(struct pl_config_output), .max = MAX_OUTPUTS,
 	  .help = "Where records and events go, beside the metrics page." },
-	{ .key = "pin", .type = PL_CONF_BOOL, AT(pin), .def = "false",
-	  .help = "Pin each worker to a processor of its own. Not changed by a reload." },
+	{ .key = "pin", .type = PL_CONF_CHOICE, AT(pin), .def = "auto", .choices = pins,
+	  .help = "Pin each worker to a processor of its own, near the network card where that is known; auto: workers of interfaces only, while one processor is left over. Not changed by a reload." },
 	{ .key = "user", .type = PL_CONF_STRING, AT(user), .check = check_user,
 	  .help = "User to become once the sources are open, by name or number; all other files are opened as this user. Takes root. Not changed by a reload." },
 	{ .key = "group", .type = PL_CONF_STRING, AT(group), .check = check_group,

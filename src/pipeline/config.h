@@ -38,6 +38,8 @@ struct pl_config_level {
 };
 
 /* The kinds of outputs, as kinds.def lists them. */
+enum pl_config_pin { PL_PIN_FALSE, PL_PIN_TRUE, PL_PIN_AUTO };
+
 enum pl_config_output_type {
 #define PL_OUTPUT_KIND(ID, id) PL_OUTPUT_##ID,
 #include "pipeline/kinds.def"
@@ -78,7 +80,7 @@ struct pl_config {
 	struct pl_conf_list sources;  /* struct pl_config_source */
 	struct pl_conf_list profiles; /* struct pl_config_profile */
 	struct pl_conf_list outputs;  /* struct pl_config_output */
-	bool pin;
+	unsigned int pin; /* enum pl_config_pin */
 	uint64_t drain_ns;
 	char *user, *group; /* to become; NULL: stay */
 	bool core_dumps;

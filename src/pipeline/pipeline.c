@@ -2,7 +2,6 @@
 #include "pipeline/pipeline.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,38 +24,6 @@
 #define OUTPUT_SCRATCH_BYTES (UINT64_C(256) << 10)
 
 /* ---- building parts ---- */
-
-int pl_pipeline_open_source(const struct pl_config *config, const struct pl_config_source *s,
-	struct pl_worker **workers, unsigned int *n, unsigned int *next_id, struct pl_diag *diag)
-{
-	unsigned int of = pl_config_sockets(s);
-	char uri[512];
-
-	if (!pl_config_source_uri(s, uri, sizeof(uri)))
-		return -EINVAL;
-	if (of > 1) {
-		/* Sockets that share an address would share it with another process of this user too, which
-		 * would then get a part of the reports. Ask for it alone first. */
-		struct pl_port *alone;
-		int r = pl_port_open(&alone, uri, PL_PORT_RECV, NULL, diag);
-
-		if (r < 0)
-			return r;
-		pl_port_close(alone);
-	}
-	for (unsigned int i = 0; i < of; i++) {
-		struct pl_worker_source source = {
-			.name = s->uri, .uri = uri, .index = i, .of = of
-		};
-		int r = pl_worker_new(&workers[*n], &source, (*next_id)++,
-			(uint32_t)config->metrics.max_exporters, diag);
-
-		if (r < 0)
-			return r;
-		(*n)++;
-	}
-	return 0;
-}
 
 int pl_pipeline_open_output(struct pl_pipeline *p, struct pl_output **ret,
 	const struct pl_config_output *c, struct pl_diag *diag)
@@ -153,7 +120,8 @@ int pl_pipeline_keep_output(struct pl_pipeline *p, struct pl_output *output, con
 	return 0;
 }
 
-int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config, struct pl_diag *diag)
+int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config,
+	const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_pipeline *p = calloc(1, sizeof(*p));
 	const struct pl_config_source *s = config->sources.items;
@@ -165,14 +133,14 @@ int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config, struct p
 	pthread_mutex_init(&p->lock, NULL);
 	p->started_ns = p->last_reload_ok_ns = pl_clock_real_ns();
 	p->last_reload_ok = true;
+	p->rights = rights;
 	r = pl_config_profiles(config, &p->profiles, diag);
 	if (r < 0)
 		goto fail;
 	pl_config_aggregate(config, &aggregate);
 	r = pl_aggregate_new(&p->merged, &aggregate);
 	for (size_t i = 0; r == 0 && i < config->sources.n; i++)
-		r = pl_pipeline_open_source(
-			config, &s[i], p->workers, &p->n_workers, &p->next_id, diag);
+		r = pl_pipeline_open_source(p, config, &s[i], p->workers, &p->n_workers, diag);
 	if (r < 0)
 		goto fail;
 	p->config = *config;
@@ -196,22 +164,6 @@ int pl_pipeline_add_output(struct pl_pipeline *p, const char *name, struct pl_ex
 	return r < 0 ? r : pl_pipeline_keep_output(p, output, NULL);
 }
 
-/* The i-th processor this process may use, round and round. */
-static int choose_cpu(unsigned int i)
-{
-	cpu_set_t set;
-	unsigned int n;
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) == 0)
-		return -1;
-	n = i % (unsigned int)CPU_COUNT(&set);
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (CPU_ISSET((unsigned int)cpu, &set) && n-- == 0)
-			return cpu;
-	}
-	return -1;
-}
-
 int pl_pipeline_start_worker(struct pl_pipeline *p, struct pl_worker *w,
 	const struct pl_config *config, const struct pl_profile *profiles, const bool *skip_output)
 {
@@ -229,7 +181,7 @@ int pl_pipeline_start_worker(struct pl_pipeline *p, struct pl_worker *w,
 		pl_engine_free(e);
 		return r;
 	}
-	w->cpu = config->pin ? choose_cpu(w->id) : -1;
+	w->cpu = pl_source_cpu(w, (enum pl_config_pin)config->pin);
 	return pl_worker_start(w, e);
 }
 
@@ -254,7 +206,6 @@ int pl_pipeline_start(struct pl_pipeline *p, struct pl_diag *diag)
 
 	if (r < 0)
 		return r;
-
 	pthread_mutex_lock(&p->lock);
 	for (unsigned int i = 0; r == 0 && i < p->n_outputs; i++)
 		r = pl_output_start(p->outputs[i]);

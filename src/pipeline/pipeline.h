@@ -23,8 +23,9 @@
 struct pl_pipeline;
 
 /* Opens every source: what may take rights that are given up before the start. Takes the configuration over on
- * success. -EINVAL, errno of what could not be opened, with diag. */
-int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config, struct pl_diag *diag);
+ * success. rights: of a helper (pipeline/helper.h), which outlives the pipeline, or NULL. -EINVAL, errno of what could not be opened, with diag. */
+int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config,
+	const struct pl_rights *rights, struct pl_diag *diag);
 
 /* An output beyond the configured ones, before the start; kept by reloads. Takes `export` over, always. */
 int pl_pipeline_add_output(struct pl_pipeline *pipeline, const char *name, struct pl_export *export,

@@ -39,7 +39,7 @@ static struct pl_pipeline *start(const char *text)
 	struct pl_pipeline *p = NULL;
 	struct pl_config c;
 
-	if (parse(&c, text, &diag) < 0 || pl_pipeline_new(&p, &c, &diag) < 0 ||
+	if (parse(&c, text, &diag) < 0 || pl_pipeline_new(&p, &c, NULL, &diag) < 0 ||
 		pl_pipeline_start(p, &diag) < 0) {
 		printf("Bail out! %s\n", diag.text);
 		exit(EXIT_FAILURE);

@@ -206,7 +206,7 @@ static int plan_sources(struct plan *plan, struct pl_diag *diag)
 			return -E2BIG;
 		}
 		r = pl_pipeline_open_source(
-			plan->to, &s[i], plan->added, &plan->n_added, &plan->p->next_id, diag);
+			plan->p, plan->to, &s[i], plan->added, &plan->n_added, diag);
 	}
 	return r;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "pipeline/pipeline.h"
 
@@ -15,6 +16,7 @@ struct pl_pipeline {
 	struct pl_worker *workers[PL_WORKERS_MAX];
 	unsigned int n_workers;
 	unsigned int next_id;
+	const struct pl_rights *rights;
 	struct pl_output *outputs[PL_OUTPUTS_MAX];
 	char *output_ids
 		[PL_OUTPUTS_MAX]; /* pl_config_output_identity; NULL = added, not configured */
@@ -48,8 +50,15 @@ struct pl_changes {
 /* For pipeline.c and reload.c. */
 
 /* Opens the sockets of one source as workers, unstarted, behind the *n there are. */
-int pl_pipeline_open_source(const struct pl_config *config, const struct pl_config_source *source,
-	struct pl_worker **workers, unsigned int *n, unsigned int *next_id, struct pl_diag *diag);
+int pl_pipeline_open_source(struct pl_pipeline *pipeline, const struct pl_config *config,
+	const struct pl_config_source *source, struct pl_worker **workers, unsigned int *n,
+	struct pl_diag *diag);
+/* The processor for a worker, -1 for none. */
+int pl_source_cpu(const struct pl_worker *worker, enum pl_config_pin pin);
+/* Of those allowed, the i-th that is near (NULL or none of them allowed: any), round and round; -1: none. */
+int pl_source_choose_cpu(const cpu_set_t *allowed, const cpu_set_t *near, unsigned int i);
+/* "0-3,8" as in /sys; -EINVAL. */
+int pl_source_parse_cpus(const char *text, cpu_set_t *ret);
 int pl_pipeline_open_output(struct pl_pipeline *pipeline, struct pl_output **ret,
 	const struct pl_config_output *config, struct pl_diag *diag);
 /* Takes the output over, also on failure. */

@@ -245,7 +245,10 @@ static void pin(const struct pl_worker *w)
 
 static int open_port(struct pl_worker *w, struct pl_port **ret, struct pl_diag *diag)
 {
-	struct pl_port_options options = { .index = w->index, .of = w->of };
+	struct pl_port_options options = { .index = w->index,
+		.of = w->of,
+		.with = w->source.with,
+		.rights = w->source.rights };
 
 	return w->source.open != NULL
 		       ? w->source.open(w->source.open_arg, &w->source, ret, diag)
@@ -440,6 +443,7 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 		pl_worker_free(w);
 		return r;
 	}
+	w->source.with = NULL;
 	w->local_port = pl_port_local_port(w->port);
 	w->name = strdup(pl_port_name(w->port));
 	r = w->name != NULL ? 0 : -ENOMEM;

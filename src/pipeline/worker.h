@@ -70,6 +70,8 @@ struct pl_worker_source {
 	const char *name;       /* the source's URI as configured */
 	const char *uri;        /* what is opened */
 	unsigned int index, of; /* which socket or queue of the source */
+	struct pl_port *with;   /* the source's first port; at the first opening only */
+	const struct pl_rights *rights; /* NULL: this process's own */
 	/* NULL: pl_port_open. Called by the worker's thread when the source comes back. -EPERM and -EACCES
 	 * there mean that it cannot come back before a restart. */
 	int (*open)(void *arg, const struct pl_worker_source *source, struct pl_port **ret,

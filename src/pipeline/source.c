@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sources: from a line of the configuration to the workers of its sockets and queues, and where those run. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/state.h"
+
+int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *config,
+	const struct pl_config_source *s, struct pl_worker **workers, unsigned int *n,
+	struct pl_diag *diag)
+{
+	unsigned int of = pl_config_sockets(s), first = *n;
+	char uri[512];
+
+	if (!pl_config_source_uri(s, uri, sizeof(uri)))
+		return -EINVAL;
+	if (of > 1 && strncmp(uri, "udp:", 4) == 0) {
+		/* Sockets that share an address would share it with another process of this user too, which
+		 * would then get a part of the reports. Ask for it alone first. */
+		struct pl_port *alone;
+		int r = pl_port_open(&alone, uri, PL_PORT_RECV, NULL, diag);
+
+		if (r < 0)
+			return r;
+		pl_port_close(alone);
+	}
+	for (unsigned int i = 0; i < of; i++) {
+		struct pl_worker_source source = { .name = s->uri,
+			.uri = uri,
+			.index = i,
+			.of = of,
+			.with = i > 0 ? workers[first]->port : NULL,
+			.rights = p->rights };
+		int r = pl_worker_new(&workers[*n], &source, p->next_id++,
+			(uint32_t)config->metrics.max_exporters, diag);
+
+		if (r < 0)
+			return r;
+		(*n)++;
+	}
+	return 0;
+}
+
+/* ---- processors ---- */
+
+int pl_source_parse_cpus(const char *text, cpu_set_t *ret)
+{
+	CPU_ZERO(ret);
+	while (*text != '\0' && *text != '\n') {
+		char *end;
+		unsigned long from = strtoul(text, &end, 10), to = from;
+
+		if (end == text)
+			return -EINVAL;
+		if (*end == '-') {
+			text = end + 1;
+			to = strtoul(text, &end, 10);
+			if (end == text)
+				return -EINVAL;
+		}
+		if (to < from || to >= CPU_SETSIZE)
+			return -EINVAL;
+		for (; from <= to; from++)
+			CPU_SET(from, ret);
+		if (*end != ',' && *end != '\0' && *end != '\n')
+			return -EINVAL;
+		text = *end == ',' ? end + 1 : end;
+	}
+	return 0;
+}
+
+int pl_source_choose_cpu(const cpu_set_t *allowed, const cpu_set_t *near, unsigned int i)
+{
+	cpu_set_t set = *allowed;
+	unsigned int n;
+
+	if (near != NULL)
+		CPU_AND(&set, allowed, near);
+	if (CPU_COUNT(&set) == 0)
+		set = *allowed;
+	if (CPU_COUNT(&set) == 0)
+		return -1;
+	n = i % (unsigned int)CPU_COUNT(&set);
+	for (unsigned int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &set) && n-- == 0)
+			return (int)cpu;
+	}
+	return -1;
+}
+
+/* The interface of "afxdp:eth0?queues=0"; false for what is no interface. */
+static bool interface_of(const char *uri, char *dst, size_t cap)
+{
+	const char *colon = strchr(uri, ':');
+	size_t n;
+
+	if (colon == NULL || (strncmp(uri, "afxdp:", 6) != 0 && strncmp(uri, "packet:", 7) != 0))
+		return false;
+	n = strcspn(colon + 1, "?");
+	if (n == 0 || n >= cap)
+		return false;
+	memcpy(dst, colon + 1, n);
+	dst[n] = '\0';
+	return true;
+}
+
+static bool read_text(const char *path, char *dst, size_t cap)
+{
+	FILE *f = fopen(path, "re");
+	bool good;
+
+	if (f == NULL)
+		return false;
+	good = fgets(dst, (int)cap, f) != NULL;
+	fclose(f);
+	return good;
+}
+
+/* The processors on the memory node of a network card; false where there is none, as of virtual interfaces. */
+static bool cpus_near(const char *interface, cpu_set_t *ret)
+{
+	char path[128], text[1024];
+	int node;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/device/numa_node", interface);
+	if (!read_text(path, text, sizeof(text)))
+		return false;
+	node = (int)strtol(text, NULL, 10);
+	if (node < 0)
+		return false;
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%d/cpulist", node);
+	return read_text(path, text, sizeof(text)) && pl_source_parse_cpus(text, ret) == 0;
+}
+
+int pl_source_cpu(const struct pl_worker *w, enum pl_config_pin pin)
+{
+	cpu_set_t allowed, near;
+	char interface[64];
+	bool is_interface = interface_of(w->uri, interface, sizeof(interface));
+
+	if (pin == PL_PIN_FALSE || (pin == PL_PIN_AUTO && !is_interface))
+		return -1;
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+		return -1;
+	if (pin == PL_PIN_AUTO && w->of >= (unsigned int)CPU_COUNT(&allowed))
+		return -1;
+	return pl_source_choose_cpu(
+		&allowed, is_interface && cpus_near(interface, &near) ? &near : NULL, w->id);
+}
