@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include "cli/command.h"
 #include "cli/daemon.h"
 #include "cli/notify.h"
+#include "pipeline/helper.h"
 
 #define STATUS_NS (UINT64_C(10) * 1000000000u)
 
@@ -138,7 +140,10 @@ static void reload(struct pl_daemon *d)
 		if (diag.text[0] == '\0')
 			pl_diag_set(&diag, "%s", strerror(-r));
 		pl_diag_format(&diag, text, sizeof(text));
-		pl_error("reload", "%s; the old configuration stays in use", text);
+		pl_error("reload", "%s; the old configuration stays in use%s", text,
+			r == -EPERM || r == -EACCES
+				? "; the right to it was given up at the start, a restart has it again"
+				: "");
 	} else {
 		pl_notice("reload", "%s is in use", args.file);
 	}
@@ -257,6 +262,25 @@ static int block_signals(void)
 }
 
 /* From here on packets and files come to a process that may do nothing else. */
+/* Some sources cannot take up again without a right; then a helper keeps it. */
+static int start_helper(
+	struct pl_helper **ret, const struct pl_config *config, struct pl_diag *diag)
+{
+	const struct pl_config_source *s = config->sources.items;
+	struct pl_helper_options options = { .user = config->user, .group = config->group };
+	bool wanted = false;
+
+	*ret = NULL;
+	for (size_t i = 0; i < config->sources.n; i++) {
+		const char *kind = pl_port_uri_scheme(s[i].uri);
+		bool packet = kind != NULL && strcmp(kind, "packet") == 0;
+
+		options.packet = options.packet || packet;
+		wanted = wanted || packet || (kind != NULL && strcmp(kind, "afxdp") == 0);
+	}
+	return wanted ? pl_helper_start(ret, &options, diag) : 0;
+}
+
 static int drop_rights(void *arg, const struct pl_config *config, struct pl_diag *diag)
 {
 	struct pl_privilege_options options = {
@@ -264,16 +288,19 @@ static int drop_rights(void *arg, const struct pl_config *config, struct pl_diag
 	};
 
 	(void)arg;
+	/* Rings of AF_XDP count against it, also when they are made anew. */
+	(void)setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
 	return pl_privilege_drop(&options, diag);
 }
 
 static int run(int argc, char **argv)
 {
-	static const struct pl_daemon_hooks hooks = { .opened = drop_rights };
+	struct pl_daemon_hooks hooks = { .opened = drop_rights };
 	int signals = block_signals(), code;
 	struct pl_opt_list operands;
 	struct pl_diag diag = { .text = "" };
 	struct pl_daemon daemon;
+	struct pl_helper *helper = NULL;
 	struct pl_config config;
 	int r;
 
@@ -292,7 +319,10 @@ static int run(int argc, char **argv)
 	}
 	r = load(&config, &diag);
 	if (r == 0) {
-		r = pl_daemon_open(&daemon, &config, &hooks, &diag);
+		r = start_helper(&helper, &config, &diag);
+		hooks.rights = pl_helper_rights(helper);
+		if (r == 0)
+			r = pl_daemon_open(&daemon, &config, &hooks, &diag);
 		if (r < 0)
 			pl_config_done(&config);
 		code = exit_code(r);
@@ -303,12 +333,14 @@ static int run(int argc, char **argv)
 		if (diag.text[0] == '\0')
 			pl_diag_set(&diag, "%s", strerror(-r));
 		pl_complain_diag(&diag);
+		pl_helper_stop(helper);
 		return code;
 	}
 	say_start(&daemon);
 	pl_notify("READY=1");
 	code = serve(&daemon, signals);
 	pl_daemon_done(&daemon);
+	pl_helper_stop(helper);
 	return code;
 }
 

@@ -67,7 +67,7 @@ struct afxdp_port {
 	uint32_t queue;
 	uint64_t drops_before; /* of sockets that are gone */
 	const struct pl_rights *rights;
-	bool first;            /* tells the counts of the filter, which are the interface's */
+	bool first; /* tells the counts of the filter, which are the interface's */
 	/* Sending: frames that the kernel does not have. */
 	uint32_t *free_frames, nfree;
 };
@@ -262,8 +262,7 @@ static int new_shared(struct shared **ret, const char *name, const struct settin
 		r = load(s, queues, name, diag);
 	if (r == 0) {
 		pl_filter_set(s->program.filter, &set->rules);
-		r = pl_xdp_attach(&s->xdp, name, s->program.prog_fd, s->mode,
-			s->rights, diag);
+		r = pl_xdp_attach(&s->xdp, name, s->program.prog_fd, s->mode, s->rights, diag);
 	}
 	if (r < 0) {
 		put_shared(s);
@@ -285,8 +284,7 @@ static int attach_to(struct shared *s, const char *name, int ifindex, struct pl_
 		s->xdp = NULL;
 	}
 	if (s->xdp == NULL && ifindex != 0)
-		r = pl_xdp_attach(&s->xdp, name, s->program.prog_fd, s->mode,
-			s->rights, diag);
+		r = pl_xdp_attach(&s->xdp, name, s->program.prog_fd, s->mode, s->rights, diag);
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }

@@ -280,9 +280,8 @@ static int attach_by_netlink(struct pl_xdp *xdp, int prog_fd)
 static int attach_by_link(struct pl_xdp *xdp, int prog_fd, const struct pl_rights *rights)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = mode_flags(xdp->native));
-	int fd = rights != NULL
-			 ? rights->link(rights, prog_fd, xdp->ifindex, options.flags)
-			 : bpf_link_create(prog_fd, xdp->ifindex, BPF_XDP, &options);
+	int fd = rights != NULL ? rights->link(rights, prog_fd, xdp->ifindex, options.flags)
+				: bpf_link_create(prog_fd, xdp->ifindex, BPF_XDP, &options);
 
 	if (fd < 0)
 		return fd;

@@ -47,7 +47,7 @@ struct pl_xsk_cfg {
 	bool send;
 	bool busy_poll;
 	enum pl_xsk_copy copy;
-	int node; /* of the memory; -1 = no wish */
+	int node;                       /* of the memory; -1 = no wish */
 	const struct pl_rights *rights; /* NULL: our own */
 };
 

@@ -210,12 +210,12 @@ static int ask_link(const struct pl_rights *rights, int prog_fd, int ifindex, ui
 	struct pl_helper *h = (struct pl_helper *)rights;
 	int r = make_link(prog_fd, ifindex, flags);
 
-	return r == -EPERM || r == -EACCES ? ask(h,
-						     &(struct request){ .what = REQUEST_LINK,
-							     .ifindex = ifindex,
-							     .flags = flags },
-						     prog_fd)
-					   : r;
+	return r == -EPERM || r == -EACCES
+		       ? ask(h,
+				 &(struct request){
+					 .what = REQUEST_LINK, .ifindex = ifindex, .flags = flags },
+				 prog_fd)
+		       : r;
 }
 
 int pl_helper_start(
@@ -250,7 +250,8 @@ int pl_helper_start(
 	if (r == 0)
 		r = ready;
 	if (r < 0) {
-		pl_diag_set(diag, "the helper that keeps the rights does not start: %s", strerror(-r));
+		pl_diag_set(
+			diag, "the helper that keeps the rights does not start: %s", strerror(-r));
 		pl_helper_stop(h);
 		return r;
 	}

@@ -17,12 +17,13 @@
 struct pl_helper;
 
 struct pl_helper_options {
-	bool packet;             /* whether it may give AF_PACKET sockets */
+	bool packet;              /* whether it may give AF_PACKET sockets */
 	const char *user, *group; /* to become; NULL: stay */
 };
 
 /* One thread only may exist. -errno with diag. */
-int pl_helper_start(struct pl_helper **ret, const struct pl_helper_options *options, struct pl_diag *diag);
+int pl_helper_start(
+	struct pl_helper **ret, const struct pl_helper_options *options, struct pl_diag *diag);
 
 /* What ports take: an attempt with what this process may do itself, then the helper. Valid until the stop. */
 const struct pl_rights *pl_helper_rights(const struct pl_helper *helper);

@@ -245,10 +245,9 @@ static void pin(const struct pl_worker *w)
 
 static int open_port(struct pl_worker *w, struct pl_port **ret, struct pl_diag *diag)
 {
-	struct pl_port_options options = { .index = w->index,
-		.of = w->of,
-		.with = w->source.with,
-		.rights = w->source.rights };
+	struct pl_port_options options = {
+		.index = w->index, .of = w->of, .with = w->source.with, .rights = w->source.rights
+	};
 
 	return w->source.open != NULL
 		       ? w->source.open(w->source.open_arg, &w->source, ret, diag)

@@ -67,10 +67,10 @@ struct pl_snapshot {
 
 /* Where a worker's packets come from. */
 struct pl_worker_source {
-	const char *name;       /* the source's URI as configured */
-	const char *uri;        /* what is opened */
-	unsigned int index, of; /* which socket or queue of the source */
-	struct pl_port *with;   /* the source's first port; at the first opening only */
+	const char *name;               /* the source's URI as configured */
+	const char *uri;                /* what is opened */
+	unsigned int index, of;         /* which socket or queue of the source */
+	struct pl_port *with;           /* the source's first port; at the first opening only */
 	const struct pl_rights *rights; /* NULL: this process's own */
 	/* NULL: pl_port_open. Called by the worker's thread when the source comes back. -EPERM and -EACCES
 	 * there mean that it cannot come back before a restart. */
