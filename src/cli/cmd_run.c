@@ -287,20 +287,28 @@ static int drop_rights(void *arg, const struct pl_config *config, struct pl_diag
 		.user = config->user, .group = config->group, .core_dumps = config->core_dumps
 	};
 
-	(void)arg;
-	/* Rings of AF_XDP count against it, also when they are made anew. */
-	(void)setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
+	const struct pl_helper *const *helper = arg;
+	struct rlimit limit;
+
+	/* Rings of AF_XDP count against it when they are made anew; so far a capability was above it. */
+	if (*helper != NULL &&
+		setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY }) < 0 &&
+		getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
+		pl_warn("run",
+			"locked memory stays limited to %llu KiB (ulimit -l): a ring of afxdp: above it cannot "
+			"be made again when its interface comes back",
+			(unsigned long long)limit.rlim_cur >> 10);
 	return pl_privilege_drop(&options, diag);
 }
 
 static int run(int argc, char **argv)
 {
-	struct pl_daemon_hooks hooks = { .opened = drop_rights };
 	int signals = block_signals(), code;
 	struct pl_opt_list operands;
 	struct pl_diag diag = { .text = "" };
 	struct pl_daemon daemon;
 	struct pl_helper *helper = NULL;
+	struct pl_daemon_hooks hooks = { .opened = drop_rights, .arg = &helper };
 	struct pl_config config;
 	int r;
 

@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""pathline run on a network interface: a generator at full rate on the other end of a veth pair, every frame
+accounted for; the interface taken down, removed, renamed and given back; a second daemon on the same interface;
+kill -9 and start; other traffic untouched.
+
+    usage: collector.py PATHLINE
+
+Namespaces plcol-PID-tx and plcol-PID-rx, removed at the end. Needs root, network namespaces, the right to load BPF
+programs; exits 77 without."""
+
+import atexit
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+PATHLINE = sys.argv[1]
+TX, RX = (f"plcol-{os.getpid()}-{x}" for x in ("tx", "rx"))
+DIR = tempfile.mkdtemp(prefix="pathline-collector-")
+COUNT = FAILED = 0
+RUNNING = []
+PORT = 45100
+
+
+def ok(good, name, detail=""):
+    global COUNT, FAILED
+    COUNT += 1
+    FAILED += not good
+    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
+    if not good and detail != "":
+        for line in str(detail).splitlines()[:30]:
+            print(f"# {line}", flush=True)
+
+
+def eq(got, want, name):
+    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
+
+
+def stop_all(why):
+    print(f"1..0 # SKIP {why}")
+    sys.exit(77)
+
+
+def run(*args, check=True):
+    return subprocess.run(args, check=check, capture_output=True, text=True, timeout=60)
+
+
+def inside(ns, *args):
+    return ["ip", "netns", "exec", ns, *args]
+
+
+def make_pair():
+    # One queue each, so that one socket sees all; no IPv6, whose neighbour talk would be counted.
+    run("ip", "-n", TX, "link", "add", "tx0", "type", "veth", "peer", "name", "rx0", "netns", RX)
+    for ns, link, addr in ((TX, "tx0", "10.255.0.1/24"), (RX, "rx0", "10.255.0.2/24")):
+        run(*inside(ns, "sysctl", "-q", "-w", f"net.ipv6.conf.{link}.disable_ipv6=1"))
+        run("ip", "-n", ns, "addr", "add", addr, "dev", link)
+        run("ip", "-n", ns, "link", "set", link, "address", "02:00:00:00:00:01" if ns == TX else "02:00:00:00:00:02")
+        run("ip", "-n", ns, "link", "set", link, "up")
+    end = time.time() + 10
+    while "LOWER_UP" not in run("ip", "-n", RX, "link", "show", "rx0").stdout and time.time() < end:
+        time.sleep(0.02)
+    # Nobody asks who has an address: that would be frames nobody sent.
+    run("ip", "-n", TX, "neigh", "add", "10.255.0.2", "lladdr", "02:00:00:00:00:02", "dev", "tx0")
+    run("ip", "-n", RX, "neigh", "add", "10.255.0.1", "lladdr", "02:00:00:00:00:01", "dev", "rx0")
+
+
+def clean_up():
+    for p in RUNNING:
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+    for ns in (TX, RX):
+        run("ip", "netns", "del", ns, check=False)
+    run("rm", "-rf", DIR, check=False)
+
+
+class Daemon:
+    def __init__(self, name, text, start=True):
+        self.name = name
+        self.config = os.path.join(DIR, name + ".yaml")
+        self.log_path = os.path.join(DIR, name + ".log")
+        with open(self.config, "w") as f:
+            f.write(text)
+        self.start()
+        if start and self.wait_for(r"metrics on") is None:
+            ok(False, f"{name}: starts", self.log())
+
+    def start(self):
+        self.at = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
+        with open(self.log_path, "a") as f:
+            self.p = subprocess.Popen(inside(RX, PATHLINE, "run", "-c", self.config, "--log.format", "logfmt"), stderr=f)
+        RUNNING.append(self.p)
+
+    def log(self):
+        with open(self.log_path) as f:
+            f.seek(self.at)
+            return f.read()
+
+    def wait_for(self, pattern, seconds=20):
+        end = time.time() + seconds
+        while time.time() < end:
+            found = re.search(pattern, self.log())
+            if found:
+                return found
+            if self.p.poll() is not None:
+                return re.search(pattern, self.log())
+            time.sleep(0.02)
+        return None
+
+    def get(self, path):
+        """The page is on the loopback of the other namespace."""
+        r = run(*inside(RX, "curl", "-s", "-m", "10", "-w", "\n%{http_code}", f"http://127.0.0.1:{PORT}{path}"), check=False)
+        body, _, code = r.stdout.rpartition("\n")
+        return int(code or 0), body
+
+    def metrics(self):
+        values = {}
+        for line in self.get("/metrics")[1].splitlines():
+            if not line.startswith("#") and " " in line:
+                key, value = line.split(" # ")[0].rsplit(" ", 1)
+                values[key] = float(value)
+        return values
+
+    def stop(self):
+        self.p.send_signal(signal.SIGTERM)
+        return self.p.wait(timeout=60)
+
+
+def total(values, name):
+    return int(sum(v for k, v in values.items() if k.split("{")[0] == name))
+
+
+def seen(values):
+    """Frames that reached the program on the interface: each is in exactly one of these."""
+    return sum(total(values, f"pathline_socket_{x}_total") for x in ("packets", "drops", "filtered", "unread"))
+
+
+def ethernet(ns, link, name):
+    with open("/dev/null") as null:
+        text = subprocess.run(inside(ns, "cat", f"/sys/class/net/{link}/statistics/{name}"), stdin=null, capture_output=True,
+                              text=True).stdout
+    return int(text or 0)
+
+
+def generate(count, *options, port="afxdp:tx0"):
+    """Sends, and returns how many frames left."""
+    before = ethernet(TX, "tx0", "tx_packets")
+    r = run(*inside(TX, PATHLINE, "gen", "int", "--count", str(count), *options, port), check=False)
+    if r.returncode != 0:
+        ok(False, "the generator sends", r.stderr)
+    return ethernet(TX, "tx0", "tx_packets") - before, r.stderr
+
+
+def settle(daemon, seconds=10):
+    """Metrics, when nothing moves any more."""
+    end = time.time() + seconds
+    before = None
+    while time.time() < end:
+        now = daemon.metrics()
+        if before is not None and seen(now) == seen(before):
+            return now
+        before = now
+        time.sleep(0.2)
+    return before
+
+
+def balanced(values, name):
+    verdicts = total(values, "pathline_packets_decoded_total") + total(values, "pathline_report_errors_total")
+    eq(total(values, "pathline_packets_total"), verdicts, f"{name}: packets = sum of verdicts")
+    eq(total(values, "pathline_socket_packets_total"), total(values, "pathline_packets_total"),
+       f"{name}: all that was received was decoded or refused")
+    eq(total(values, "pathline_output_offered_total"),
+       sum(total(values, f"pathline_output_{x}_total") for x in ("delivered", "filtered", "dropped")) +
+       total(values, "pathline_output_waiting"), f"{name}: offered = delivered + filtered + dropped + waiting")
+
+
+def config(uri, extra=""):
+    return (f"sources:\n  - uri: {uri}\nweb:\n  listen: 127.0.0.1:{PORT}\n"
+            f"outputs:\n  - path: {DIR}/records.jsonl\n    paths: false\n{extra}")
+
+
+def full_rate(uri, name, count):
+    """Returns the daemon, still running."""
+    d = Daemon(name, config(uri, "detect:\n  queue_depth:\n    threshold: 1000\n"))
+    sent, words = generate(count, "--rate", "100000000", "--event", "queue@0s+2ms:depth=20000")
+    values = settle(d)
+    eq(seen(values), sent, f"{name}: {sent} sent = received + dropped by place + left to the host")
+    ok(total(values, "pathline_socket_packets_total") > 0, f"{name}: something is received")
+    balanced(values, name)
+    rate = re.search(r"([0-9.]+ ?[kM]?)\S*/s", words)
+    print(f"# {name}: {words.strip().splitlines()[-1] if words.strip() else rate}")
+    print(f"# {name}: received {total(values, 'pathline_socket_packets_total')}, dropped "
+          f"{total(values, 'pathline_socket_drops_total')}")
+    return d, values
+
+
+if os.geteuid() != 0:
+    stop_all("needs root")
+if run("ip", "netns", "add", TX, check=False).returncode != 0:
+    stop_all("network namespaces cannot be made here")
+run("ip", "netns", "add", RX)
+atexit.register(clean_up)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+for ns in (TX, RX):
+    run("ip", "-n", ns, "link", "set", "lo", "up")
+make_pair()
+probe = run(*inside(RX, PATHLINE, "listen", "--duration", "100ms", "afxdp:rx0"), check=False)
+if "CAP_" in probe.stderr or "EPERM" in probe.stderr:
+    stop_all("BPF programs cannot be loaded here: " + probe.stderr.strip())
+
+# At full rate; other traffic goes on; the same over AF_PACKET.
+d, values = full_rate("afxdp:rx0", "afxdp", 1000000)
+ok(total(values, "pathline_events_total") > 0, "afxdp: events are told")
+SERVER = "import socket; s = socket.create_server(('10.255.0.2', 2200)); print('on', flush=True); c = s.accept()[0]; c.sendall(c.recv(99))"
+CLIENT = "import socket; c = socket.create_connection(('10.255.0.2', 2200), 5); c.sendall(b'hello'); print(c.recv(99).decode())"
+server = subprocess.Popen(inside(RX, sys.executable, "-c", SERVER), stdout=subprocess.PIPE)
+RUNNING.append(server)
+server.stdout.readline()
+eq(run(*inside(TX, sys.executable, "-c", CLIENT), check=False).stdout, "hello\n",
+   "connections over the same interface work as before")
+after = settle(d)
+ok(total(after, "pathline_socket_filtered_total") > total(values, "pathline_socket_filtered_total"),
+   "and its frames are counted as left to it")
+with open(f"{DIR}/records.jsonl") as f:
+    kinds = [json.loads(line)["kind"] for line in f]
+ok(len(kinds) > 0 and set(kinds) == {"event"}, f"afxdp: {len(kinds)} events are in the file")
+
+# A second one on the same interface is told who has it, and does no harm.
+second = Daemon("second", config("afxdp:rx0").replace(str(PORT), str(PORT + 1)), start=False)
+code = second.p.wait(timeout=20)
+ok(code != 0 and "XDP program already" in second.log(), f"a second daemon is refused, exit {code}", second.log())
+sent, _ = generate(2000, "--rate", "100000")
+now = settle(d)
+eq(seen(now) - seen(after), sent, "and the first goes on without a loss in the account")
+
+# A ring small enough for any limit on locked memory, so that it can be made again without rights.
+SMALL = "afxdp:rx0?ring=1024"
+eq(d.stop(), 0, "ends well")
+d = Daemon("small", config(SMALL))
+
+# kill -9: the kernel takes the program off; the next start finds the interface free.
+children = run("pgrep", "-P", str(d.p.pid), check=False).stdout.split()
+daemon_pid = d.p.pid
+d.p.send_signal(signal.SIGKILL)
+d.p.wait()
+d.start()
+ok(d.wait_for("metrics on") is not None, "starts again after kill -9", d.log())
+sent, _ = generate(2000, "--rate", "100000")
+values = settle(d)
+eq(seen(values), sent, "and counts from nothing")
+balanced(values, "after kill -9")
+
+# Rights: nothing left, in any thread; the helper has three and does nothing else.
+tasks = os.listdir(f"/proc/{d.p.pid}/task")
+caps = set()
+for task in tasks:
+    with open(f"/proc/{d.p.pid}/task/{task}/status") as f:
+        caps |= {line.split()[1] for line in f if re.match("Cap(Eff|Prm|Inh|Bnd|Amb)", line)}
+eq(caps, {"0" * 16}, f"no capability in any of {len(tasks)} threads")
+helpers = run("pgrep", "-P", str(d.p.pid), check=False).stdout.split()
+eq(len(helpers), 1, "one helper")
+with open(f"/proc/{helpers[0]}/status") as f:
+    text = f.read()
+eq(re.search(r"CapEff:\s+(\w+)", text).group(1), f"{(1 << 12) | (1 << 13) | (1 << 39):016x}", "which has the three rights")
+
+# Down and up, then gone and back, then renamed: said once, not ready meanwhile, account closed afterwards.
+eq(d.get("/readyz")[0], 200, "ready")
+for what, lose, regain in (
+        ("down", lambda: run("ip", "-n", RX, "link", "set", "rx0", "down"),
+         lambda: (run("ip", "-n", RX, "link", "set", "rx0", "up"),
+                  run("ip", "-n", RX, "neigh", "replace", "10.255.0.1", "lladdr", "02:00:00:00:00:01", "dev", "rx0"))),
+        ("gone", lambda: run("ip", "-n", RX, "link", "del", "rx0"), make_pair)):
+    at = len(d.log())
+    lose()
+    ok(d.wait_for(rf"(?s)\A.{{{at}}}.*lost: ", 10) is not None, f"{what}: is said", d.log()[at:])
+    time.sleep(0.3)
+    code, body = d.get("/readyz?verbose")
+    eq(code, 503, f"{what}: not ready")
+    ok("rx0" in body and '"ok":false' in body, f"{what}: with the reason", body)
+    d.p.send_signal(signal.SIGHUP)
+    ok(d.wait_for(rf"(?s)\A.{{{at}}}.*is in use", 10) is not None, f"{what}: a reload meanwhile", d.log()[at:])
+    began = time.time()
+    regain()
+    ok(d.wait_for(rf"(?s)\A.{{{at}}}.*back after", 10) is not None, f"{what}: back is said", d.log()[at:])
+    took = time.time() - began
+    ok(took < 5, f"{what}: within 5 s of the return: {took:.2f} s")
+    eq(d.log()[at:].count("lost: "), 1, f"{what}: lost is said once")
+    eq(d.get("/readyz")[0], 200, f"{what}: ready again")
+    before = settle(d)
+    sent, _ = generate(3000, "--rate", "100000")
+    values = settle(d)
+    eq(seen(values) - seen(before), sent, f"{what}: {sent} sent = seen afterwards")
+    balanced(values, what)
+at = len(d.log())
+run("ip", "-n", RX, "link", "set", "rx0", "name", "rx1")
+ok(d.wait_for(rf"(?s)\A.{{{at}}}.*now called rx1", 10) is not None, "renamed: is said", d.log()[at:])
+before = settle(d)
+sent, _ = generate(3000, "--rate", "100000")
+values = settle(d)
+eq(seen(values) - seen(before), sent, "renamed: goes on")
+run("ip", "-n", RX, "link", "set", "rx1", "name", "rx0")
+eq(d.stop(), 0, "ends well")
+eq(run(*inside(RX, "ip", "-d", "link", "show", "rx0")).stdout.count("xdp"), 0, "and leaves no program behind")
+
+d, values = full_rate("packet:rx0", "packet", 300000)
+eq(d.stop(), 0, "packet: ends well")
+
+print(f"1..{COUNT}")
+sys.exit(1 if FAILED else 0)
