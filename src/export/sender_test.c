@@ -1,0 +1,791 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sender against a scripted server without a network: what is delivered, and that every entry is accounted
+ * for, whatever the server does. The network is tests/net/influx.py's. */
+#include "export/sender.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/test.h"
+#include "export/ruling.h"
+
+#define MS        UINT64_C(1000000)
+#define VALUES    200000
+#define IS_BAD(v) ((v) % 1000 == 777)
+
+static char dir[64];
+
+/* ---- the server ---- */
+
+enum mode {
+	FINE,
+	AWAY,        /* refuses the connection */
+	REFUSES_BAD, /* 400 when a bad value is in the request, and stores nothing of it */
+	PARTIAL,     /* 400, and stores the others */
+	ALL_BAD,     /* 400 to everything */
+	DOUBTS_BAD,  /* 500 when a bad value is in it */
+	ILL,         /* 500 to everything */
+	LIMITED,     /* 413 above 200 bytes */
+	LOCKED,      /* 401 until the credentials are read anew */
+	BUSY,        /* 503 with Retry-After, once */
+	HANGS,       /* until it is given up */
+};
+
+struct server {
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	enum mode mode;
+	bool aborted, fresh_credentials, ordered;
+	unsigned int requests, credentials;
+	uint64_t busy_ns, back_ns; /* when BUSY was said, and when the next request came */
+	uint64_t last;
+	uint8_t got[VALUES];
+	size_t largest;
+};
+
+static struct server server;
+
+static void say(struct pl_http_answer *a, int status, const char *text)
+{
+	a->status = status;
+	a->len = (uint32_t)snprintf(a->body, sizeof(a->body), "%s", text);
+}
+
+/* Stores the values of a body, one per line; `bad` says whether bad ones too. */
+static bool store(const char *body, size_t len, bool bad, bool dry)
+{
+	bool any = false;
+
+	for (const char *p = body, *end = body + len; p < end;) {
+		char *after;
+		uint64_t v = strtoull(p + 1, &after, 10);
+
+		any = any || IS_BAD(v);
+		if (!dry && (bad || !IS_BAD(v))) {
+			server.got[v]++;
+			server.ordered = server.ordered && v >= server.last;
+			server.last = v;
+		}
+		p = after + 1;
+	}
+	return any;
+}
+
+static void post(void *arg, const char *body, size_t len, struct pl_http_answer *a)
+{
+	struct server *s = arg;
+
+	*a = (struct pl_http_answer){ .status = 0 };
+	pthread_mutex_lock(&s->lock);
+	s->requests++;
+	if (len > s->largest)
+		s->largest = len;
+	if (s->busy_ns != 0 && s->back_ns == 0)
+		s->back_ns = pl_clock_mono_ns();
+	while (s->mode == HANGS && !s->aborted)
+		pthread_cond_wait(&s->wake, &s->lock);
+	if (s->aborted) {
+		a->error = -ECANCELED;
+	} else if (s->mode == AWAY) {
+		a->error = -ECONNREFUSED;
+		a->len = (uint32_t)snprintf(a->body, sizeof(a->body), "nobody there");
+	} else if (s->mode == ALL_BAD || (s->mode == REFUSES_BAD && store(body, len, true, true))) {
+		say(a, 400, "bad\001 value\nmore");
+	} else if (s->mode == PARTIAL && store(body, len, false, false)) {
+		say(a, 400, "partial");
+	} else if (s->mode == ILL || (s->mode == DOUBTS_BAD && store(body, len, true, true))) {
+		say(a, 500, "internal");
+	} else if (s->mode == LIMITED && len > 200) {
+		say(a, 413, "too much");
+	} else if (s->mode == LOCKED && !s->fresh_credentials) {
+		say(a, 401, "who are you");
+	} else if (s->mode == BUSY) {
+		say(a, 503, "later");
+		a->retry_after_ns = 300 * MS;
+		s->busy_ns = pl_clock_mono_ns();
+		s->mode = FINE;
+	} else {
+		if (s->mode != PARTIAL)
+			store(body, len, true, false);
+		a->status = 204;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void abort_post(void *arg)
+{
+	struct server *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	s->aborted = true;
+	pthread_cond_broadcast(&s->wake);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static int credentials(void *arg, struct pl_diag *diag)
+{
+	struct server *s = arg;
+
+	(void)diag;
+	pthread_mutex_lock(&s->lock);
+	s->credentials++;
+	s->fresh_credentials = s->credentials >= 2;
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+static void free_nothing(void *arg)
+{
+	(void)arg;
+}
+
+static const struct pl_transport transport = { post, abort_post, credentials, free_nothing };
+
+static void become(enum mode mode)
+{
+	pthread_mutex_lock(&server.lock);
+	server.mode = mode;
+	pthread_cond_broadcast(&server.wake);
+	pthread_mutex_unlock(&server.lock);
+}
+
+static void restart(enum mode mode)
+{
+	pthread_mutex_lock(&server.lock);
+	memset(server.got, 0, sizeof(server.got));
+	server.requests = server.credentials = 0;
+	server.aborted = server.fresh_credentials = false;
+	server.ordered = true;
+	server.last = server.busy_ns = server.back_ns = server.largest = 0;
+	server.mode = mode;
+	pthread_mutex_unlock(&server.lock);
+}
+
+/* How many of the values below n were stored `times` (255: at least once). */
+static uint64_t stored(uint64_t n, uint8_t times)
+{
+	uint64_t sum = 0;
+
+	pthread_mutex_lock(&server.lock);
+	for (uint64_t i = 0; i < n; i++)
+		sum += times == 255 ? server.got[i] > 0 : server.got[i] == times;
+	pthread_mutex_unlock(&server.lock);
+	return sum;
+}
+
+/* ---- the kind ---- */
+
+static int format_event(
+	void *format, const struct pl_event *e, uint64_t real_ns, struct pl_buf *out)
+{
+	(void)format;
+	(void)real_ns;
+	if (e->seq == 1)
+		return -ERANGE;
+	if (e->seq == 2)
+		return -ENODATA;
+	for (unsigned int i = 0; e->seq == 3 && i < 300000; i++)
+		pl_buf_chr(out, 'x');
+	pl_buf_chr(out, 'v');
+	pl_buf_u64(out, e->value);
+	pl_buf_chr(out, '\n');
+	return 0;
+}
+
+static const struct pl_format_ops ops = { .name = "test", .event = format_event };
+static const struct pl_format_ops other_ops = { .name = "other", .event = format_event };
+
+/* ---- helpers ---- */
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+static const char *fresh(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return path;
+}
+
+static struct pl_sender_options quick(const char *spool)
+{
+	return (struct pl_sender_options){
+		.name = "test",
+		.batch_entries = 100,
+		.batch_bytes = 4096,
+		.batch_age_ns = MS,
+		.memory_bytes = 8 * 4096,
+		.spool_path = spool,
+		.spool_bytes = 4 << 20,
+		.retry_min_ns = MS,
+		.retry_max_ns = 8 * MS,
+		.hold_ns = 20 * MS,
+		.transport = &transport,
+		.transport_arg = &server,
+	};
+}
+
+static struct pl_export *sender(const struct pl_sender_options *o)
+{
+	struct pl_export *e = NULL;
+	struct pl_diag diag = { .text = "" };
+
+	if (pl_sender_open(&e, o, &ops, NULL, pl_clock_mono_ns(), &diag) < 0)
+		printf("# %s\n", diag.text);
+	return e;
+}
+
+static void offer(struct pl_export *e, uint64_t from, uint64_t n)
+{
+	struct pl_event events[50] = { 0 };
+
+	while (n > 0) {
+		uint32_t k = n < 50 ? (uint32_t)n : 50;
+
+		for (uint32_t i = 0; i < k; i++)
+			events[i].value = from++;
+		pl_export_write_events(e, events, k, pl_clock_mono_ns());
+		n -= k;
+	}
+}
+
+static uint64_t dropped(const struct pl_export *e, enum pl_export_drop cause)
+{
+	return pl_counter_read(&e->stats.dropped[cause]);
+}
+
+/* All that was ever taken is somewhere. */
+static void balanced(const struct pl_export *e, const char *when)
+{
+	uint64_t sum = pl_counter_read(&e->stats.delivered) + atomic_load(&e->stats.queued) +
+		       atomic_load(&e->stats.spooled);
+
+	for (unsigned int c = 0; c < PL_EXPORT_DROP_MAX; c++)
+		sum += dropped(e, c);
+	eq(sum, pl_counter_read(&e->stats.accepted) + pl_counter_read(&e->stats.recovered),
+		"%s: the accounts are closed", when);
+}
+
+static bool drained(struct pl_export *e, unsigned int seconds)
+{
+	for (unsigned int i = 0; i < seconds * 200; i++) {
+		pl_export_flush(e, pl_clock_mono_ns(), false);
+		if (atomic_load(&e->stats.queued) == 0 && atomic_load(&e->stats.spooled) == 0)
+			return true;
+		usleep(5000);
+	}
+	return false;
+}
+
+static bool requests(unsigned int n)
+{
+	for (unsigned int i = 0; i < 2000; i++) {
+		bool enough;
+
+		pthread_mutex_lock(&server.lock);
+		enough = server.requests >= n;
+		pthread_mutex_unlock(&server.lock);
+		if (enough)
+			return true;
+		usleep(2000);
+	}
+	return false;
+}
+
+static unsigned int lines_with(const char *path, const char *text)
+{
+	char *data;
+	size_t len;
+	unsigned int n = 0;
+
+	if (pl_file_read(path, 1 << 24, &data, &len) < 0)
+		return 0;
+	for (char *p = data; (p = strstr(p, text)) != NULL; p++)
+		n++;
+	free(data);
+	return n;
+}
+
+/* ---- pure parts ---- */
+
+static void test_rulings(void)
+{
+	static const struct {
+		int status;
+		enum pl_ruling_kind kind;
+	} table[] = {
+		{ 0, PL_RULING_RETRY },
+		{ 100, PL_RULING_RETRY },
+		{ 200, PL_RULING_DELIVERED },
+		{ 204, PL_RULING_DELIVERED },
+		{ 301, PL_RULING_HOLD },
+		{ 400, PL_RULING_REFUSED },
+		{ 401, PL_RULING_HOLD },
+		{ 403, PL_RULING_HOLD },
+		{ 404, PL_RULING_HOLD },
+		{ 405, PL_RULING_HOLD },
+		{ 407, PL_RULING_HOLD },
+		{ 408, PL_RULING_RETRY },
+		{ 413, PL_RULING_TOO_BIG },
+		{ 415, PL_RULING_REFUSED },
+		{ 422, PL_RULING_REFUSED },
+		{ 425, PL_RULING_RETRY },
+		{ 429, PL_RULING_RETRY },
+		{ 500, PL_RULING_DOUBTFUL },
+		{ 501, PL_RULING_HOLD },
+		{ 502, PL_RULING_RETRY },
+		{ 503, PL_RULING_RETRY },
+		{ 504, PL_RULING_RETRY },
+		{ 599, PL_RULING_RETRY },
+		{ 999, PL_RULING_RETRY },
+		{ -1, PL_RULING_RETRY },
+	};
+	struct pl_http_answer a = { .status = 400 };
+	struct pl_ruling r;
+	char words[PL_WORDS_MAX], longer[1000];
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		a.status = table[i].status;
+		pl_ruling_by_status(&a, &r);
+		streq(pl_ruling_name(r.kind), pl_ruling_name(table[i].kind), "status %d",
+			table[i].status);
+	}
+	say(&a, 400, "bad\001 \xff value\nmore");
+	pl_ruling_by_status(&a, &r);
+	streq(r.words, "HTTP 400: bad? ? value", "words are one clean line");
+	say(&a, 0, "nobody there");
+	pl_ruling_by_status(&a, &r);
+	streq(r.words, "nobody there");
+	memset(longer, 'a', sizeof(longer));
+	memcpy(longer + PL_WORDS_MAX - 2, "\xc3\xa4", 2);
+	pl_words_clean(words, longer, sizeof(longer));
+	eq(strlen(words), PL_WORDS_MAX - 2, "no half character at the end");
+}
+
+static void test_backoff(void)
+{
+	struct pl_rng rng;
+	bool good = true;
+
+	pl_rng_seed(&rng, 1);
+	for (uint32_t n = 1; n < 100; n++) {
+		uint64_t top = n < 7 ? 500 * MS << (n - 1) : 30000 * MS, most = 0;
+
+		if (top > 30000 * MS)
+			top = 30000 * MS;
+		for (unsigned int i = 0; i < 1000; i++) {
+			uint64_t w = pl_backoff_ns(n, 500 * MS, 30000 * MS, &rng);
+
+			good = good && w >= 500 * MS / 8 && w <= top;
+			most = w > most ? w : most;
+		}
+		good = good && most > top - top / 8; /* the whole range is used */
+	}
+	ok(good, "the wait grows from half a second to 30 s, evenly spread");
+	ok(pl_backoff_ns(UINT32_MAX, 1, UINT64_MAX / 4, &rng) <= UINT64_MAX / 4, "no overflow");
+}
+
+/* ---- the sender ---- */
+
+static void test_plain(void)
+{
+	struct pl_sender_options o = quick(NULL);
+	struct pl_export *e;
+
+	restart(FINE);
+	e = sender(&o);
+	for (unsigned int i = 0; i < 100; i++) {
+		offer(e, i * 100, 100);
+		usleep(500);
+	}
+	ok(drained(e, 10), "everything is sent");
+	eq(stored(10000, 1) + dropped(e, PL_EXPORT_MEMORY), 10000, "each value once");
+	ok(server.largest <= 4096 + 10, "batches are bounded");
+	balanced(e, "fine");
+	pl_export_close(e);
+}
+
+static void test_format(void)
+{
+	struct pl_sender_options o = quick(NULL);
+	struct pl_event events[5] = { { .value = 1 }, { .value = 2, .seq = 1 },
+		{ .value = 3, .seq = 2 }, { .value = 4, .seq = 3 }, { .value = 5 } };
+	struct pl_export *e;
+
+	restart(FINE);
+	e = sender(&o);
+	pl_export_write_events(e, events, 5, pl_clock_mono_ns());
+	ok(drained(e, 5), "good ones are sent");
+	eq(stored(10, 1), 2, "two of five");
+	eq(dropped(e, PL_EXPORT_TIME), 1);
+	eq(dropped(e, PL_EXPORT_EMPTY), 1);
+	eq(dropped(e, PL_EXPORT_FORMAT), 1);
+	balanced(e, "unformattable ones");
+	pl_export_close(e);
+}
+
+static void test_away(void)
+{
+	struct pl_sender_options o = quick(NULL);
+	struct pl_export_words words;
+	struct pl_export *e;
+
+	restart(AWAY);
+	e = sender(&o);
+	offer(e, 0, 300);
+	ok(requests(5), "it tries again and again");
+	eq(atomic_load(&e->stats.last_error), ECONNREFUSED);
+	e->ops->words(e, &words);
+	streq(words.trouble, "nobody there");
+	become(FINE);
+	ok(drained(e, 5), "it comes back");
+	eq(stored(300, 1), 300, "nothing is missing, nothing twice");
+	eq(atomic_load(&e->stats.last_error), 0);
+	become(AWAY);
+	offer(e, 1000, 5000);
+	balanced(e, "away");
+	ok(dropped(e, PL_EXPORT_MEMORY) > 3000, "without a spool the oldest give way");
+	ok(atomic_load(&e->stats.queued) >= 500, "the newest stay");
+	become(FINE);
+	ok(drained(e, 5), "and come");
+	eq(stored(VALUES, 1), 300 + 5000 - dropped(e, PL_EXPORT_MEMORY), "to the entry");
+	eq(server.got[5999], 1, "the newest is among them");
+	balanced(e, "back");
+	pl_export_close(e);
+}
+
+static void test_busy(void)
+{
+	struct pl_sender_options o = quick(NULL);
+	struct pl_export *e;
+
+	restart(BUSY);
+	e = sender(&o);
+	offer(e, 0, 10);
+	ok(drained(e, 5), "busy once");
+	ok(server.back_ns - server.busy_ns >= 300 * MS, "Retry-After is kept");
+	pl_export_close(e);
+}
+
+static void test_locked(void)
+{
+	struct pl_sender_options o = quick(NULL);
+	struct pl_export *e;
+	uint64_t start;
+
+	restart(LOCKED);
+	e = sender(&o);
+	offer(e, 0, 500);
+	start = pl_clock_mono_ns();
+	ok(drained(e, 5), "credentials are read anew until they fit");
+	ok(pl_clock_mono_ns() - start >= 40 * MS, "slowly");
+	eq(server.credentials, 2);
+	eq(stored(500, 1), 500, "nothing is lost over it");
+	balanced(e, "locked");
+	pl_export_close(e);
+}
+
+/* Bad ones are found, whatever way the server says it. */
+static void test_refused(void)
+{
+	static const struct {
+		enum mode mode;
+		const char *name;
+		bool once; /* good ones come exactly once */
+	} table[] = {
+		{ REFUSES_BAD, "refuses", true },
+		{ PARTIAL, "stores a part", false },
+		{ DOUBTS_BAD, "answers 500", true },
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		const char *path = fresh("refused");
+		struct pl_sender_options o = quick(path);
+		char letters[192];
+		struct pl_export *e;
+
+		restart(table[i].mode);
+		e = sender(&o);
+		offer(e, 0, 5000);
+		ok(drained(e, 20), "%s: all is settled", table[i].name);
+		eq(dropped(e, PL_EXPORT_REJECTED), 5, "%s: the bad ones", table[i].name);
+		eq(stored(5000, 255), 4995, "%s: all others are there", table[i].name);
+		if (table[i].once)
+			eq(stored(5000, 1), 4995, "%s: once", table[i].name);
+		eq(pl_counter_read(&e->stats.dead_letters), 5);
+		snprintf(letters, sizeof(letters), "%s/dead-letter.jsonl", path);
+		eq(lines_with(letters, "\"entry\":\"v"), 5, "%s: letters", table[i].name);
+		eq(lines_with(letters, "\"entry\":\"v1777\\n\"}"), 1);
+		eq(lines_with(letters, "\"output\":\"test\",\"kind\":\"test\",\"status\":"), 5);
+		balanced(e, table[i].name);
+		pl_export_close(e);
+	}
+}
+
+static void test_all_bad(void)
+{
+	const char *path = fresh("all-bad");
+	struct pl_sender_options o = quick(path);
+	struct pl_export *e;
+	char letters[192];
+
+	o.dead_letter_bytes = 20000;
+	restart(ALL_BAD);
+	e = sender(&o);
+	offer(e, 0, 1000);
+	ok(drained(e, 20), "every entry is refused in the end");
+	eq(dropped(e, PL_EXPORT_REJECTED), 1000);
+	ok(server.requests < 1500, "bad ones together cost about a request each: %u",
+		server.requests);
+	ok(pl_counter_read(&e->stats.dead_letters) > 100 &&
+			pl_counter_read(&e->stats.dead_letters) < 1000,
+		"the dead-letter file is bounded");
+	snprintf(letters, sizeof(letters), "%s/dead-letter.jsonl", path);
+	eq(lines_with(letters, "bad? value"), pl_counter_read(&e->stats.dead_letters));
+	balanced(e, "all bad");
+	pl_export_close(e);
+}
+
+/* 500 to everything is an outage: nothing is thrown away. */
+static void test_ill(void)
+{
+	struct pl_sender_options o = quick(fresh("ill"));
+	struct pl_export *e;
+
+	restart(ILL);
+	e = sender(&o);
+	offer(e, 0, 5000);
+	ok(requests(60), "an ill server is tried on");
+	eq(dropped(e, PL_EXPORT_REJECTED), 0, "and nothing is given up");
+	balanced(e, "ill");
+	become(FINE);
+	ok(drained(e, 10), "until it is well");
+	eq(stored(5000, 1), 5000, "everything once");
+	balanced(e, "well");
+	pl_export_close(e);
+}
+
+static void test_limited(void)
+{
+	struct pl_sender_options o = quick(NULL);
+	struct pl_export *e;
+
+	restart(LIMITED);
+	e = sender(&o);
+	offer(e, 0, 400);
+	ok(drained(e, 5), "413: smaller until it fits");
+	eq(stored(400, 1), 400, "everything once");
+	ok(server.requests < 40, "the limit is remembered: %u requests", server.requests);
+	balanced(e, "limited");
+	pl_export_close(e);
+}
+
+static void test_spool(bool in_order)
+{
+	struct pl_sender_options o = quick(fresh("spool"));
+	struct pl_export *e;
+
+	o.in_order = in_order;
+	restart(AWAY);
+	e = sender(&o);
+	offer(e, 0, 20000);
+	ok(atomic_load(&e->stats.spooled) > 15000, "what memory cannot hold is on disk");
+	balanced(e, "spooled");
+	pl_export_finish(e);
+	eq(atomic_load(&e->stats.queued), 0, "a stop puts away the rest");
+	eq(atomic_load(&e->stats.spooled), 20000);
+	balanced(e, "finished");
+	pl_export_close(e);
+
+	restart(FINE);
+	e = sender(&o);
+	eq(pl_counter_read(&e->stats.recovered), 20000, "another run finds it");
+	offer(e, 20000, 200);
+	ok(drained(e, 10), "and delivers it");
+	eq(stored(20200, 1), 20200, "each once");
+	if (in_order)
+		ok(server.ordered, "in order");
+	balanced(e, "recovered");
+	pl_export_close(e);
+}
+
+/* While the spool is emptied, what is new need not wait for its end. */
+static void test_newest(void)
+{
+	struct pl_sender_options o = quick(fresh("newest"));
+	struct pl_export *e;
+	uint64_t left = 0;
+
+	restart(AWAY);
+	e = sender(&o);
+	offer(e, 0, 50000);
+	pl_export_finish(e);
+	pl_export_close(e);
+	restart(HANGS);
+	e = sender(&o);
+	offer(e, 100000, 100);
+	pl_export_flush(e, pl_clock_mono_ns() + 1000 * MS, false);
+	become(FINE);
+	for (unsigned int i = 0; i < 5000 && stored(VALUES, 255) < 1000; i++)
+		usleep(100);
+	left = atomic_load(&e->stats.spooled);
+	eq(server.got[100050], 1, "the newest came while %llu were spooled",
+		(unsigned long long)left);
+	ok(drained(e, 10), "and the old ones after it");
+	balanced(e, "newest");
+	pl_export_close(e);
+}
+
+/* A server that takes the connection and says nothing: overflow goes on, and a stop is quick. */
+static void test_hangs(bool in_order)
+{
+	struct pl_sender_options o = quick(fresh("hangs"));
+	struct pl_export *e;
+	uint64_t start;
+
+	o.in_order = in_order;
+	restart(HANGS);
+	e = sender(&o);
+	offer(e, 0, 200);
+	pl_export_flush(e, pl_clock_mono_ns() + 1000 * MS, false);
+	ok(requests(1), "a request hangs");
+	start = pl_clock_mono_ns();
+	offer(e, 200, 20000);
+	ok(pl_clock_mono_ns() - start < 2000 * MS, "who offers does not wait for it");
+	balanced(e, "hanging");
+	start = pl_clock_mono_ns();
+	pl_export_finish(e);
+	ok(pl_clock_mono_ns() - start < 1000 * MS, "nor does who stops");
+	eq(atomic_load(&e->stats.spooled), 20200);
+	pl_export_close(e);
+	restart(FINE);
+	e = sender(&o);
+	ok(drained(e, 10), "later it is delivered");
+	eq(stored(20200, 1), 20200, "each once");
+	if (in_order)
+		ok(server.ordered, "in order, the one that hung first");
+	pl_export_close(e);
+}
+
+static void test_spool_full(bool newest)
+{
+	struct pl_sender_options o = quick(fresh("full"));
+	struct pl_export *e;
+	uint64_t gone;
+
+	o.spool_bytes = 1 << 21;
+	o.spool_drop_newest = newest;
+	restart(AWAY);
+	e = sender(&o);
+	for (unsigned int i = 0; i < 6; i++)
+		offer(e, 0, VALUES);
+	gone = dropped(e, PL_EXPORT_SPOOL_FULL);
+	ok(gone > 0, "a full spool drops and counts");
+	ok(atomic_load(&e->stats.spooled_bytes) <= 1 << 21, "and keeps its size");
+	balanced(e, "spool full");
+	become(FINE);
+	ok(drained(e, 30), "what it held is delivered");
+	eq(pl_counter_read(&e->stats.delivered), 6 * VALUES - dropped(e, PL_EXPORT_SPOOL_FULL));
+	balanced(e, "spool full, then empty");
+	pl_export_close(e);
+}
+
+/* The disk is full: counted, and it goes on by itself when there is room again. */
+static void test_disk_full(void)
+{
+	struct pl_sender_options o = quick(fresh("disk"));
+	struct rlimit before, tight = { .rlim_cur = 100000 };
+	struct pl_export *e;
+	uint64_t spooled, lost;
+
+	restart(AWAY);
+	o.batch_bytes = 4096;
+	e = sender(&o);
+	signal(SIGXFSZ, SIG_IGN);
+	getrlimit(RLIMIT_FSIZE, &before);
+	tight.rlim_max = before.rlim_max;
+	/* Each file of the spool can have 100 kB; the first is full, and a new one too after a while. */
+	setrlimit(RLIMIT_FSIZE, &tight);
+	offer(e, 0, 60000);
+	balanced(e, "no room for a file");
+	tight.rlim_cur = 0;
+	setrlimit(RLIMIT_FSIZE, &tight);
+	offer(e, 60000, 20000);
+	lost = dropped(e, PL_EXPORT_NO_SPACE);
+	ok(lost > 15000, "what finds no room is dropped by that cause");
+	ok(atomic_load(&e->stats.last_error) != 0, "and it shows");
+	balanced(e, "no room at all");
+	setrlimit(RLIMIT_FSIZE, &before);
+	spooled = atomic_load(&e->stats.spooled);
+	offer(e, 80000, 20000);
+	eq(dropped(e, PL_EXPORT_NO_SPACE), lost, "nothing is lost when there is room again");
+	ok(atomic_load(&e->stats.spooled) > spooled + 15000, "the spool takes again");
+	become(FINE);
+	ok(drained(e, 20), "and all of it comes");
+	eq(stored(VALUES, 1), 100000 - lost, "to the entry");
+	balanced(e, "room again");
+	pl_export_close(e);
+}
+
+static void test_kind(void)
+{
+	struct pl_sender_options o = quick(fresh("kind"));
+	struct pl_export *e, *second = NULL;
+	struct pl_diag diag = { .text = "" };
+
+	restart(AWAY);
+	e = sender(&o);
+	offer(e, 0, 10);
+	eq(pl_sender_open(&second, &o, &ops, NULL, 0, &diag), -EBUSY, "one writer for a spool");
+	pl_export_finish(e);
+	pl_export_close(e);
+	eq(pl_sender_open(&second, &o, &other_ops, NULL, 0, &diag), -EINVAL,
+		"entries of another kind are not sent anywhere");
+	ok(strstr(diag.text, "another kind") != NULL, "%s", diag.text);
+}
+
+int main(void)
+{
+	snprintf(dir, sizeof(dir), "%s/pathline-sender-XXXXXX",
+		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	if (mkdtemp(dir) == NULL)
+		return EXIT_FAILURE;
+	pthread_mutex_init(&server.lock, NULL);
+	pthread_cond_init(&server.wake, NULL);
+	test_rulings();
+	test_backoff();
+	test_plain();
+	test_format();
+	test_away();
+	test_busy();
+	test_locked();
+	test_refused();
+	test_all_bad();
+	test_ill();
+	test_limited();
+	test_spool(false);
+	test_spool(true);
+	test_newest();
+	test_hangs(false);
+	test_hangs(true);
+	test_spool_full(false);
+	test_spool_full(true);
+	test_disk_full();
+	test_kind();
+	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return pl_test_done();
+}
