@@ -5,7 +5,7 @@
  *
  *   pl_core_parse(s, datagram, …)   headers: the report, its flow, where the stack is
  *   pl_core_hops_begin(s, …)        what is known of the path before its hops
- *   pl_core_hop_at(s, i)            hop i, 0 = source side, into s->hops[i], in order
+ *   pl_core_hop_next(s, i)            hop i, 0 = source side, into s->hops[i], in order
  *   pl_core_hops_end(s)             the path's identity
  *
  * What it *settles* it has understood completely, and its values are those that decode/ gives; a test and a fuzz

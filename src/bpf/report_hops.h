@@ -310,7 +310,7 @@ PL_CORE_INLINE void pl_core_hop_clear(struct pl_core_hop *h)
  * Hop i into s->hops[i]; in order from 0. block is that of the stack, for i < stack_hops; own, for the last hop
  * when there is something of its own.
  */
-PL_CORE_INLINE void pl_core_hop_at(struct pl_core_scratch *s, uint32_t i,
+PL_CORE_INLINE void pl_core_hop_next(struct pl_core_scratch *s, uint32_t i,
 	const struct pl_core_block *block, const struct pl_core_layout *l,
 	const struct pl_core_own *own)
 {
@@ -370,7 +370,7 @@ static inline uint32_t pl_core_hops(struct pl_core_scratch *s)
 	for (uint32_t i = 0; i < s->n; i++) {
 		if (i < s->stack_hops)
 			block.bytes = s->stack + (size_t)(s->stack_hops - 1 - i) * l->words * 4;
-		pl_core_hop_at(s, i, &block, l, s->own & OWN_LISTED ? &own : NULL);
+		pl_core_hop_next(s, i, &block, l, s->own & OWN_LISTED ? &own : NULL);
 	}
 	pl_core_hops_end(s);
 	return PL_HANDUP_NONE;

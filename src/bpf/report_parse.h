@@ -33,41 +33,42 @@ PL_CORE_INLINE void pl_core_ports(struct pl_core_report *r, uint32_t sport, uint
 	r->present |= PL_PATH_HAS_sport;
 }
 
-/* INT in the payload c of TCP or UDP; before: where it may begin besides. */
-PL_CORE_INLINE uint32_t pl_core_find_int(struct pl_core_scratch *s, const struct pl_frame_cursor *c,
-	const struct pl_frame_cursor *before, uint32_t tracked, uint32_t dscp,
+/* Where INT may be: behind the transport header, and for TCP before its options. */
+struct pl_core_payload {
+	struct pl_frame_cursor at, before;
+	uint32_t over_l4; /* 0: nowhere */
+	uint32_t dscp;
+};
+
+/* INT at one of the places. A value of enum pl_core_found. */
+PL_CORE_INLINE uint32_t pl_core_try_int(struct pl_core_scratch *s, const struct pl_frame_cursor *at,
 	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
 {
-	struct pl_frame_cursor at = *c;
-	uint32_t found = PL_CORE_NOT;
+	const uint8_t *p = pl_frame_peek(at, 8);
 
-	if (!tracked)
-		return profile->announces ? PL_CORE_UP : PL_CORE_NOT;
-#ifdef __bpf__
-#pragma clang loop unroll(disable)
-#endif
-	for (int i = 0; i < 2; i++) {
-		const uint8_t *p = pl_frame_peek(&at, 8);
+	if (p != NULL && pl_frame_be64(p) == PL_CORE_MARKER)
+		return PL_CORE_UP;
+	return pl_core_int_header(s, *at, layouts, profile);
+}
 
-		if (p != NULL && pl_frame_be64(p) == PL_CORE_MARKER)
-			return PL_CORE_UP;
-		found = pl_core_int_header(s, at, layouts, profile);
-		if (found != PL_CORE_NOT || before->left <= c->left)
-			break;
-		at = *before;
-	}
+/* What the search came to. A value of enum pl_handup. */
+PL_CORE_INLINE uint32_t pl_core_int_found(const struct pl_core_scratch *s, uint32_t found,
+	uint32_t dscp, const struct pl_core_profile *profile)
+{
 	/* Announced, but not there: worth a note, which decode/ takes. */
-	return found == PL_CORE_NOT && (dscp == PL_CORE_DSCP || profile->announces) ? PL_CORE_UP
-										     : found;
+	if (found == PL_CORE_INT ||
+		(found == PL_CORE_NOT && dscp != PL_CORE_DSCP && !profile->announces))
+		return PL_HANDUP_NONE;
+	if (found == PL_CORE_UP_HOPS)
+		return PL_HANDUP_HOPS;
+	return s->missing_key != 0 ? PL_HANDUP_LAYOUT : PL_HANDUP_INT;
 }
 
 PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_frame_cursor *c,
-	uint32_t announced, uint32_t version, uint32_t tracked, uint32_t dscp,
-	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
+	uint32_t announced, uint32_t version, struct pl_core_payload *ret)
 {
-	struct pl_frame_cursor before;
 	const uint8_t *p;
-	uint32_t size, found;
+	uint32_t size;
 
 	switch (s->report.flow.proto) {
 	case PL_IP_UDP:
@@ -81,7 +82,7 @@ PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_f
 			return PL_HANDUP_INNER;
 		pl_core_ports(&s->report, pl_frame_be16(p), pl_frame_be16(p + 2));
 		pl_frame_trim(c, size - 8); /* it holds less only when it was cut */
-		before = *c;
+		ret->before = *c;
 		break;
 	case PL_IP_TCP:
 		p = pl_frame_take(c, 20);
@@ -91,7 +92,7 @@ PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_f
 		if (size < 20 || size > announced)
 			return PL_HANDUP_INNER;
 		pl_core_ports(&s->report, pl_frame_be16(p), pl_frame_be16(p + 2));
-		before = *c;
+		ret->before = *c;
 		if (!pl_frame_skip(c, size - 20, 40))
 			return PL_HANDUP_INNER;
 		break;
@@ -111,21 +112,17 @@ PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_f
 	default:
 		return PL_HANDUP_NONE;
 	}
-	found = pl_core_find_int(s, c, &before, tracked, dscp, layouts, profile);
-	if (found == PL_CORE_NOT || found == PL_CORE_INT)
-		return PL_HANDUP_NONE;
-	if (found == PL_CORE_UP_HOPS)
-		return PL_HANDUP_HOPS;
-	return s->missing_key != 0 ? PL_HANDUP_LAYOUT : PL_HANDUP_INT;
+	ret->at = *c;
+	ret->over_l4 = 1;
+	return PL_HANDUP_NONE;
 }
 
 PL_CORE_INLINE uint32_t pl_core_ip(struct pl_core_scratch *s, struct pl_frame_cursor *c,
-	uint32_t version, uint32_t tracked, const struct pl_core_layouts *layouts,
-	const struct pl_core_profile *profile)
+	uint32_t version, struct pl_core_payload *ret)
 {
 	struct pl_core_report *r = &s->report;
 	const uint8_t *p;
-	uint32_t announced, header, dscp;
+	uint32_t announced, header;
 
 	if (version == 4) {
 		p = pl_frame_peek(c, 20);
@@ -136,7 +133,7 @@ PL_CORE_INLINE uint32_t pl_core_ip(struct pl_core_scratch *s, struct pl_frame_cu
 		/* Neither an offset nor more fragments. */
 		if (header < 20 || announced < header || (pl_frame_be16(p + 6) & 0x3fff) != 0)
 			return PL_HANDUP_INNER;
-		dscp = p[1] >> 2;
+		ret->dscp = p[1] >> 2;
 		r->flow.proto = p[9];
 		pl_core_addr_v4(&r->flow.src, p + 12);
 		pl_core_addr_v4(&r->flow.dst, p + 16);
@@ -149,7 +146,7 @@ PL_CORE_INLINE uint32_t pl_core_ip(struct pl_core_scratch *s, struct pl_frame_cu
 		if (p == NULL || p[0] >> 4 != 6)
 			return PL_HANDUP_INNER;
 		announced = pl_frame_be16(p + 4);
-		dscp = pl_frame_be16(p) >> 6 & 0x3f;
+		ret->dscp = pl_frame_be16(p) >> 6 & 0x3f;
 		r->flow.proto = p[6];
 		/* Extension headers may hold IOAM. */
 		if (p[6] == PL_IP_HOPOPTS || p[6] == PL_IP_ROUTING || p[6] == PL_IP_FRAGMENT ||
@@ -160,8 +157,7 @@ PL_CORE_INLINE uint32_t pl_core_ip(struct pl_core_scratch *s, struct pl_frame_cu
 		pl_frame_trim(c, announced);
 	}
 	r->present |= PL_PATH_HAS_src;
-	return pl_core_transport(
-		s, c, announced, version, tracked, dscp, layouts, profile);
+	return pl_core_transport(s, c, announced, version, ret);
 }
 
 /* What an announced IP packet must look like, as looks_like_ip of report_parse.c, and not like Ethernet. */
@@ -177,10 +173,9 @@ PL_CORE_INLINE int pl_core_is_ip(const struct pl_frame_cursor *c, uint32_t versi
 	       type != PL_ETH_QINQ && type != PL_ETH_MPLS && type != PL_ETH_MPLS_MC;
 }
 
-/* version: 4, 6, or 0 for Ethernet. */
+/* The packet reported on; version: 4, 6, or 0 for Ethernet. */
 PL_CORE_INLINE uint32_t pl_core_inner(struct pl_core_scratch *s, struct pl_frame_cursor *c,
-	uint32_t version, uint32_t tracked, const struct pl_core_layouts *layouts,
-	const struct pl_core_profile *profile)
+	uint32_t version, struct pl_core_payload *ret)
 {
 	struct pl_core_report *r = &s->report;
 	const uint8_t *p;
@@ -217,7 +212,7 @@ PL_CORE_INLINE uint32_t pl_core_inner(struct pl_core_scratch *s, struct pl_frame
 			return PL_HANDUP_INNER;
 		version = type == PL_ETH_IPV4 ? 4 : 6;
 	}
-	return pl_core_ip(s, c, version, tracked, layouts, profile);
+	return pl_core_ip(s, c, version, ret);
 }
 
 /* --- the report's header ---------------------------------------------------------------------------- */
@@ -261,14 +256,13 @@ PL_CORE_INLINE uint16_t pl_core_flags(uint32_t dropped, uint32_t congested, uint
 			  tracked * PL_FLAG_TRACKED);
 }
 
-/* Sets *ret_inner to 4, 6, 0 (Ethernet) or PL_CORE_NO_INNER. */
 #define PL_CORE_NO_INNER 1
 
 PL_CORE_INLINE uint32_t pl_core_v05(struct pl_core_scratch *s, struct pl_frame_cursor *c,
 	const uint8_t *p, const struct pl_core_layouts *layouts, uint32_t *ret_inner)
 {
 	struct pl_core_report *r = &s->report;
-	uint32_t proto = p[0] & 15u, hand_up;
+	uint32_t proto = p[0] & 15u, words;
 
 	r->report_version = PL_REPORT_V05;
 	r->flags = pl_core_flags(p[1] >> 7, p[1] >> 6 & 1, p[1] >> 5 & 1);
@@ -278,8 +272,11 @@ PL_CORE_INLINE uint32_t pl_core_v05(struct pl_core_scratch *s, struct pl_frame_c
 	s->own = OWN_HEADER_TS;
 	s->own_bits = 32;
 	*ret_inner = 0;
+	s->numbered = proto == 0 || proto > 4;
 	if (proto == 0)
 		return PL_HANDUP_NONE;
+	if (proto == 3)
+		s->numbered = c->left >= 24;
 	if (proto == 3 || proto > 4)
 		return PL_HANDUP_REPORT;
 	p = pl_frame_take(c, 4);
@@ -287,11 +284,13 @@ PL_CORE_INLINE uint32_t pl_core_v05(struct pl_core_scratch *s, struct pl_frame_c
 		return PL_HANDUP_REPORT;
 	pl_core_node(s, pl_frame_be32(p));
 	if (proto == 4) {
+		s->numbered = 1;
 		*ret_inner = 4;
 		return PL_HANDUP_NONE;
 	}
-	hand_up = pl_core_own(s, c, proto == 1 ? 8 : 12, pl_core_own_key(PL_REPORT_V05, proto), layouts);
-	return hand_up;
+	words = proto == 1 ? 2 : 3;
+	s->numbered = c->left >= 4 * words;
+	return pl_core_own(s, c, 4 * words, pl_core_own_key(PL_REPORT_V05, proto), layouts);
 }
 
 PL_CORE_INLINE uint32_t pl_core_v10(struct pl_core_scratch *s, struct pl_frame_cursor *c,
@@ -302,7 +301,7 @@ PL_CORE_INLINE uint32_t pl_core_v10(struct pl_core_scratch *s, struct pl_frame_c
 	uint32_t words = pl_core_popcount16(bits);
 
 	/* Other lengths are exporters' that lie, about the version too. */
-	if ((w >> 24 & 15) != 4 + words || proto > 2)
+	if ((w >> 24 & 15) != 4 + words)
 		return PL_HANDUP_REPORT;
 	r->report_version = PL_REPORT_V10;
 	r->flags = pl_core_flags(w >> 8 & 1, w >> 7 & 1, w >> 6 & 1);
@@ -315,6 +314,9 @@ PL_CORE_INLINE uint32_t pl_core_v10(struct pl_core_scratch *s, struct pl_frame_c
 	s->header_ts = pl_frame_be32(p);
 	s->own |= OWN_HEADER_TS;
 	s->own_bits = 32;
+	s->numbered = c->left >= 4 * words;
+	if (proto > 2)
+		return PL_HANDUP_REPORT;
 	*ret_inner = proto == 0 ? 0 : 2 + 2 * proto;
 	return bits == 0 ? PL_HANDUP_NONE
 			 : pl_core_own(s, c, 4 * words, pl_core_own_key(PL_REPORT_V10, bits), layouts);
@@ -327,19 +329,21 @@ PL_CORE_INLINE uint32_t pl_core_v20(struct pl_core_scratch *s, struct pl_frame_c
 	uint32_t w = pl_frame_be32(p), v = pl_frame_be32(p + 8);
 	uint32_t length = v >> 16 & 0xff, type = v >> 24 & 15, md_words = v >> 8 & 0xff, bits;
 
+	r->report_version = PL_REPORT_V20;
+	r->hw_id = w >> 22 & 0x3f;
+	r->seq = w & 0x3fffff;
+	pl_core_node(s, pl_frame_be32(p + 4));
+	/* The group is numbered, whatever its reports are. */
+	s->numbered = 1;
 	/* One report, to the end of the datagram; of type 0 or 1, with nothing or a packet in it. */
 	if (v >> 29 != 0 || (4 * length != c->left && length != 0xff) ||
 		(length == 0 && v >> 28 == 1) || (type != 0 && (type < 3 || type > 5)))
 		return PL_HANDUP_REPORT;
-	r->report_version = PL_REPORT_V20;
 	r->flags = pl_core_flags(v >> 7 & 1, v >> 6 & 1, v >> 5 & 1);
 	if ((v & 0x10) != 0) {
 		r->flags |= PL_FLAG_INTERMEDIATE | PL_FLAG_PARTIAL;
 		s->notes |= PL_NOTE_BIT(PARTIAL);
 	}
-	r->hw_id = w >> 22 & 0x3f;
-	r->seq = w & 0x3fffff;
-	pl_core_node(s, pl_frame_be32(p + 4));
 	s->own_bits = 64;
 	*ret_inner = type == 0 ? PL_CORE_NO_INNER : type == 3 ? 0 : type == 4 ? 4 : 6;
 	if ((v & 0x10000000) == 0)
@@ -392,21 +396,22 @@ PL_CORE_INLINE void pl_core_scratch_clear(struct pl_core_scratch *s)
 	s->notes = 0;
 	s->missing_key = 0;
 	s->own = 0;
+	s->numbered = 0;
 	s->own_bytes = 0;
 	s->stack_hops = 0;
 	s->stack_bytes = 0;
 }
 
 /*
- * The datagram at c: report, flow, and where the hops are. s was cleared, and then got now_ns,
- * ts_ns and exporter. A value of enum pl_handup.
+ * The header of the report at *c, which moves behind it. s was cleared, and then got now_ns, ts_ns and exporter.
+ * *ret_inner: 4, 6, 0 (Ethernet) or PL_CORE_NO_INNER. A value of enum pl_handup.
  */
-PL_CORE_INLINE uint32_t pl_core_parse(struct pl_core_scratch *s, struct pl_frame_cursor c,
-	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
+PL_CORE_INLINE uint32_t pl_core_header(struct pl_core_scratch *s, struct pl_frame_cursor *c,
+	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile,
+	uint32_t *ret_inner)
 {
 	struct pl_core_report *r = &s->report;
-	const uint8_t *p = pl_frame_take(&c, 12);
-	uint32_t inner, hand_up;
+	const uint8_t *p = pl_frame_take(c, 12);
 
 	if (p == NULL)
 		return PL_HANDUP_REPORT;
@@ -416,17 +421,37 @@ PL_CORE_INLINE uint32_t pl_core_parse(struct pl_core_scratch *s, struct pl_frame
 	r->present = PL_PATH_HAS_exporter | PL_PATH_HAS_exporter_port | PL_PATH_HAS_report_version |
 		     PL_PATH_HAS_hw_id | PL_PATH_HAS_seq;
 	s->links = UINT32_MAX;
-	if (p[0] >> 4 == 2)
-		hand_up = pl_core_v20(s, &c, p, layouts, &inner);
-	else if (p[0] >> 4 == 1)
-		hand_up = pl_core_v10(s, &c, p, layouts, &inner);
-	else if (p[0] >> 4 == 0)
-		hand_up = pl_core_v05(s, &c, p, layouts, &inner);
-	else
+	switch (p[0] >> 4) {
+	case 2:
+		return pl_core_v20(s, c, p, layouts, ret_inner);
+	case 1:
+		return pl_core_v10(s, c, p, layouts, ret_inner);
+	case 0:
+		return pl_core_v05(s, c, p, layouts, ret_inner);
+	default:
 		return PL_HANDUP_REPORT;
-	if (hand_up != PL_HANDUP_NONE)
-		return hand_up;
-	if (inner == PL_CORE_NO_INNER || c.left == 0)
-		return PL_HANDUP_NONE;
-	return pl_core_inner(s, &c, inner, r->flags & PL_FLAG_TRACKED, layouts, profile);
+	}
 }
+
+#ifndef __bpf__
+/* The datagram at c: report, flow, and where the hops are. The kernel program does the same, a function a part. */
+static inline uint32_t pl_core_parse(struct pl_core_scratch *s, struct pl_frame_cursor c,
+	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
+{
+	struct pl_core_payload payload = { .over_l4 = 0 };
+	uint32_t inner = PL_CORE_NO_INNER, found;
+	uint32_t hand_up = pl_core_header(s, &c, layouts, profile, &inner);
+
+	if (hand_up != PL_HANDUP_NONE || inner == PL_CORE_NO_INNER || c.left == 0)
+		return hand_up;
+	hand_up = pl_core_inner(s, &c, inner, &payload);
+	if (hand_up != PL_HANDUP_NONE || !payload.over_l4)
+		return hand_up;
+	if ((s->report.flags & PL_FLAG_TRACKED) == 0)
+		return profile->announces ? PL_HANDUP_INT : PL_HANDUP_NONE;
+	found = pl_core_try_int(s, &payload.at, layouts, profile);
+	if (found == PL_CORE_NOT && payload.before.left > payload.at.left)
+		found = pl_core_try_int(s, &payload.before, layouts, profile);
+	return pl_core_int_found(s, found, payload.dscp, profile);
+}
+#endif

@@ -121,11 +121,14 @@ struct pl_core_scratch {
 	uint32_t header_ts;  /* v0.5, v1.0 */
 	uint16_t own;        /* OWN_* */
 	uint16_t own_bits;   /* width of its times */
+	uint32_t numbered;   /* 1: exporter, node, hw_id and seq hold, whether settled or handed up */
 	uint32_t own_bytes;  /* of metadata in the header */
 	uint32_t stack_bytes;
 #ifdef __bpf__
 	/* By slot, and by place in the frame: pointers into it cannot be kept here. The bytes are copied. */
-	uint32_t stack_layout, own_layout, stack_at, own_at;
+	uint32_t stack_layout, own_layout, stack_at, own_at; /* at: bytes before the end of the frame */
+	uint32_t at[2], left[2]; /* cursors between functions; at: from the beginning of the frame */
+	uint32_t inner, dscp;
 	uint8_t stack[PL_CORE_STACK_BYTES + 8];
 	uint8_t own_block[PL_CORE_OWN_BYTES + 8];
 #else
