@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct pl_bench_ctx;
@@ -28,6 +29,10 @@ struct pl_bench_case {
 	pl_bench_fn *subject;
 	pl_bench_fn *ceiling; /* NULL: no ratio is given */
 	void *arg;
+	/* The figures depend on how far two processors are from each other, which floats on virtual machines:
+	 * pairs count only when the ping-pong before, between and after agrees (to a third), and others are made
+	 * up for, up to three times as many. */
+	bool crosses_cores;
 };
 
 /* Measures the case and prints one result. 0, or the negative errno of a run. */

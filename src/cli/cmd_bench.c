@@ -86,6 +86,7 @@ static double median(double *v, unsigned int n)
 struct result {
 	uint64_t items;
 	double seconds, rate, ceiling_rate, ratio, ratio_min, ratio_max;
+	unsigned int pairs, discarded; /* that count, and that do not because processors moved */
 	double pingpong_before_ns, pingpong_after_ns; /* NaN when there is one processor only */
 };
 
@@ -97,8 +98,7 @@ static void json_number(struct pl_json *json, const char *key, double value)
 	pl_json_double(json, value);
 }
 
-static void print_jsonl(
-	const struct pl_bench_ctx *ctx, const struct pl_bench_case *c, const struct result *r)
+static void print_jsonl(const struct pl_bench_case *c, const struct result *r)
 {
 	struct pl_json json;
 	struct pl_buf out;
@@ -122,7 +122,9 @@ static void print_jsonl(
 		json_number(&json, "ratio_max", r->ratio_max);
 	}
 	pl_json_key(&json, "pairs");
-	pl_json_u64(&json, ctx->pairs);
+	pl_json_u64(&json, r->pairs);
+	pl_json_key(&json, "pairs_discarded");
+	pl_json_u64(&json, r->discarded);
 	json_number(&json, "pingpong_before_ns", r->pingpong_before_ns);
 	json_number(&json, "pingpong_after_ns", r->pingpong_after_ns);
 	pl_json_object_end(&json);
@@ -151,6 +153,8 @@ static void print_table(
 	}
 	if (!isnan(r->pingpong_before_ns))
 		printf("; %.0f/%.0f ns", r->pingpong_before_ns, r->pingpong_after_ns);
+	if (r->discarded > 0)
+		printf("; %u pairs discarded", r->discarded);
 	putchar('\n');
 }
 
@@ -171,38 +175,81 @@ static int measure(pl_bench_fn *fn, const struct pl_bench_ctx *ctx, void *arg, d
 	return 0;
 }
 
+#define AGREE 1.3 /* ping-pongs that differ by more are of different placements */
+
+/* Whether the processors were equally far apart each time; with one there is nothing to move. */
+static bool agree(const double *ns, unsigned int n)
+{
+	double low = ns[0], high = ns[0];
+
+	for (unsigned int i = 1; i < n; i++) {
+		low = ns[i] < low ? ns[i] : low;
+		high = ns[i] > high ? ns[i] : high;
+	}
+	return !(high > low * AGREE);
+}
+
+/* One pair. 0 when it does not count, because the processors moved. */
+static int run_pair(const struct pl_bench_ctx *ctx, const struct pl_bench_case *c, double *ret_rate,
+	double *ret_ceiling, struct pl_bench_sample *total)
+{
+	struct pl_bench_sample ceiling_total = { 0 };
+	double ns[3] = { 0 };
+	int r = 0;
+
+	if (c->crosses_cores)
+		ns[0] = pl_cpu_pingpong_ns();
+	if (c->ceiling != NULL)
+		r = measure(c->ceiling, ctx, c->arg, ret_ceiling, &ceiling_total);
+	if (c->crosses_cores)
+		ns[1] = pl_cpu_pingpong_ns();
+	if (r == 0)
+		r = measure(c->subject, ctx, c->arg, ret_rate, total);
+	if (r < 0)
+		return r;
+	if (!c->crosses_cores)
+		return 1;
+	ns[2] = pl_cpu_pingpong_ns();
+	return agree(ns, 3);
+}
+
 int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
 {
-	struct pl_bench_sample total = { 0 }, ceiling_total = { 0 };
+	struct pl_bench_sample total = { 0 };
 	static double rates[PAIRS_MAX], ceilings[PAIRS_MAX], ratios[PAIRS_MAX];
 	struct result res = { 0 };
+	unsigned int n = 0, tries = 0;
 	int r;
 
 	res.pingpong_before_ns = pl_cpu_pingpong_ns();
-	for (unsigned int i = 0; i < ctx->pairs; i++) {
-		if (c->ceiling != NULL) {
-			r = measure(c->ceiling, ctx, c->arg, &ceilings[i], &ceiling_total);
-			if (r < 0)
-				goto fail;
-		}
-		r = measure(c->subject, ctx, c->arg, &rates[i], &total);
+	while (n < ctx->pairs && tries++ < 3 * ctx->pairs) {
+		r = run_pair(ctx, c, &rates[n], &ceilings[n], &total);
 		if (r < 0)
 			goto fail;
-		if (c->ceiling != NULL)
-			ratios[i] = rates[i] / ceilings[i];
+		if (r > 0 && c->ceiling != NULL)
+			ratios[n] = rates[n] / ceilings[n];
+		n += r > 0;
 	}
+	if (n < PAIRS_MIN) {
+		pl_complain(
+			"benchmark %s: the processors moved in all but %u of %u pairs; run it again",
+			c->name, n, tries);
+		return -EAGAIN;
+	}
+	res.pairs = n;
+	res.discarded = tries > n ? tries - n : 0;
 	res.pingpong_after_ns = pl_cpu_pingpong_ns();
 	res.items = total.items;
 	res.seconds = (double)total.ns / 1e9;
-	res.rate = median(rates, ctx->pairs);
+	res.rate = median(rates, n);
 	if (c->ceiling != NULL) {
-		res.ceiling_rate = median(ceilings, ctx->pairs);
-		res.ratio = median(ratios, ctx->pairs);
+		res.ceiling_rate = median(ceilings, n);
+		res.ratio = median(ratios, n);
 		res.ratio_min = ratios[0];
-		res.ratio_max = ratios[ctx->pairs - 1];
+		res.ratio_max = ratios[n - 1];
 	}
 	if (ctx->jsonl)
-		print_jsonl(ctx, c, &res);
+		print_jsonl(c, &res);
 	else
 		print_table(ctx, c, &res);
 	fflush(stdout);
@@ -291,8 +338,8 @@ const struct pl_command pl_command_bench = {
 		"of a core-to-core ping-pong before and after tells whether the machine was disturbed.\n"
 		"\n"
 		"With -o jsonl each result is an object with name, items, seconds, rate, ns_per_item,\n"
-		"ceiling_name, ceiling_rate, ratio, ratio_min, ratio_max, pairs, pingpong_before_ns and\n"
-		"pingpong_after_ns.",
+		"ceiling_name, ceiling_rate, ratio, ratio_min, ratio_max, pairs, pairs_discarded,\n"
+		"pingpong_before_ns and pingpong_after_ns.",
 	.examples = "  pathline bench decode-int\n  pathline bench -o jsonl --pairs 11 read udp\n",
 	.options = options,
 	.run = run,

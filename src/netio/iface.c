@@ -31,8 +31,8 @@ int pl_iface_open(struct pl_iface *iface, const char *name, const struct pl_ifac
 	r = pl_link_open(&iface->link, name, diag);
 	if (r < 0)
 		return r;
-	if (!iface->link.up) {
-		pl_diag_set(diag, "%s is down (ip link set %s up), or has no carrier", name, name);
+	if (!iface->link.set_up) {
+		pl_diag_set(diag, "%s is down: ip link set %s up", name, name);
 		return -ENETDOWN;
 	}
 	iface->port.fd = epoll_create1(EPOLL_CLOEXEC);
@@ -44,7 +44,8 @@ int pl_iface_open(struct pl_iface *iface, const char *name, const struct pl_ifac
 		r = watch(iface->port.fd, iface->timer_fd);
 	if (r < 0)
 		pl_diag_set(diag, "%s: %s", name, strerror(-r));
-	iface->up = true;
+	/* Without a carrier it will be told when one is there. */
+	iface->up = iface->link.up;
 	return r;
 }
 
@@ -93,7 +94,7 @@ static int take_up(struct pl_iface *iface, struct pl_diag *diag)
 	if (r >= 0) {
 		iface->up = true;
 		iface->told[0] = '\0';
-		pl_diag_set(diag, "interface %s is up again", iface->link.name);
+		pl_diag_set(diag, "interface %s is up", iface->link.name);
 		return -EAGAIN;
 	}
 	if (r == -ENETDOWN || strncmp(iface->told, why.text, sizeof(iface->told) - 1) == 0)

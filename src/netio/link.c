@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* What is so now, without waiting to be told. Returns whether anything is there. */
-static bool look(const char *name, int *ret_index, bool *ret_up)
+static bool look(const char *name, int *ret_index, bool *ret_up, bool *ret_set_up)
 {
 	struct ifreq req = { 0 };
 	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -22,6 +22,7 @@ static bool look(const char *name, int *ret_index, bool *ret_up)
 	if (ioctl(s, SIOCGIFINDEX, &req) == 0) {
 		*ret_index = req.ifr_ifindex;
 		there = ioctl(s, SIOCGIFFLAGS, &req) == 0;
+		*ret_set_up = (req.ifr_flags & IFF_UP) != 0;
 		*ret_up = (req.ifr_flags & IFF_UP) != 0 && (req.ifr_flags & IFF_RUNNING) != 0;
 	}
 	close(s);
@@ -47,7 +48,7 @@ int pl_link_open(struct pl_link_monitor *m, const char *name, struct pl_diag *di
 		pl_diag_set(diag, "netlink: %s", strerror(-r));
 		goto fail;
 	}
-	if (look(name, &m->ifindex, &m->up))
+	if (look(name, &m->ifindex, &m->up, &m->set_up))
 		return 0;
 	r = -ENODEV;
 	pl_diag_set(diag, "there is no interface '%s'", name);
@@ -93,8 +94,10 @@ static enum pl_link_change look_again(struct pl_link_monitor *m)
 	bool up;
 
 	if (m->ifindex == 0)
-		return look(m->name, &ifindex, &up) ? back(m, ifindex, up) : PL_LINK_SAME;
-	if (if_indextoname((unsigned int)m->ifindex, name) == NULL || !look(name, &ifindex, &up))
+		return look(m->name, &ifindex, &up, &m->set_up) ? back(m, ifindex, up)
+								: PL_LINK_SAME;
+	if (if_indextoname((unsigned int)m->ifindex, name) == NULL ||
+		!look(name, &ifindex, &up, &m->set_up))
 		return gone(m);
 	/* A new name is told when there is no other news. */
 	if (up == m->up && strcmp(name, m->name) != 0) {

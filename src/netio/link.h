@@ -24,7 +24,8 @@ enum pl_link_change {
 struct pl_link_monitor {
 	int fd;      /* to poll; -1 before open */
 	int ifindex; /* 0: there is none of this name at present */
-	bool up;     /* of no meaning without an interface */
+	bool set_up; /* administratively, when it was opened */
+	bool up;     /* set up, and has a carrier; of no meaning without an interface */
 	bool again;  /* internal: look before listening */
 	char name[IF_NAMESIZE];
 };

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the program of the live-frame generator (bpf/live.bpf.c) is told: which bytes of each frame it writes. */
+#pragma once
+
+#include <stdint.h>
+
+#define PL_LIVE_FRAME_MAX  1024
+#define PL_LIVE_FIELDS_MAX 16
+#define PL_LIVE_ROW_BYTES  64
+
+enum pl_live_kind {
+	PL_LIVE_ROW,   /* from the frame's row of the table, as it stands there */
+	PL_LIVE_COUNT, /* 32 bits in network order that count up with each frame; len is 4 */
+};
+
+struct pl_live_field {
+	uint16_t offset; /* in the frame */
+	uint8_t len;     /* 1, 2, 4 or 8 */
+	uint8_t kind;    /* enum pl_live_kind */
+	uint16_t at;     /* in the row, a multiple of len */
+	uint16_t zero;
+};
+
+struct pl_live_plan {
+	uint32_t
+		restore_words; /* so many 64-bit words at the frame's beginning are written anew each time */
+	uint32_t row_mask; /* rows - 1 */
+	uint32_t nfields;
+	uint32_t zero;
+	struct pl_live_field fields[PL_LIVE_FIELDS_MAX];
+};

@@ -1,0 +1,663 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Ports on network interfaces, over a veth pair between two namespaces: every driver hands over exactly what was
+sent, the same records as from a capture file; everything that is no report stays the host's (a real sshd answers
+over the same interface); what is lost is counted; interfaces that go, come back and change their names; programs of
+others. The sender is a packet socket of Python's. usage: ports.py PATHLINE [XDP_OBJECT]"""
+
+import ctypes
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PATHLINE = os.path.abspath(sys.argv[1])
+OBJECT = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+DIR = tempfile.mkdtemp(prefix="pathline-ports-")
+TAG = "%d" % os.getpid()
+NS = {"a": "plnet-a" + TAG, "b": "plnet-b" + TAG}
+IF = {"a": "plna", "b": "plnb"}
+COUNT = FAILED = 0
+RUNNING = []
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def ok(good, name, detail=""):
+    global COUNT, FAILED
+    COUNT += 1
+    FAILED += not good
+    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
+    if not good and detail != "":
+        for line in str(detail).splitlines()[:30]:
+            print(f"# {line[:300]}", flush=True)
+    return good
+
+
+def eq(got, want, name):
+    return ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
+
+
+def skip(name, why):
+    global COUNT
+    COUNT += 1
+    print(f"ok {COUNT} - {name} # SKIP {why}", flush=True)
+
+
+# ---- namespaces ----
+
+def sh(command, check=True):
+    run = subprocess.run(command, shell=True, capture_output=True, text=True)
+    if check and run.returncode != 0:
+        raise RuntimeError(f"{command}: {run.stderr.strip()}")
+    return run.stdout
+
+
+def ns(side, command, check=True):
+    return sh(f"ip netns exec {NS[side]} {command}", check)
+
+
+def make_wire(queues=1):
+    """A fresh pair; addresses 10.77.0.1 and .2, fd77::1 and ::2."""
+    ns("a", f"ip link del {IF['a']}", check=False)
+    sh(f"ip link add {IF['a']} numtxqueues {queues} numrxqueues {queues} netns {NS['a']} type veth "
+       f"peer name {IF['b']} numtxqueues {queues} numrxqueues {queues} netns {NS['b']}")
+    for i, side in enumerate("ab"):
+        ns(side, f"ip addr add 10.77.0.{i + 1}/24 dev {IF[side]}")
+        ns(side, f"ip addr add fd77::{i + 1}/64 dev {IF[side]} nodad")
+        # Segments and checksums as they would be on a wire.
+        ns(side, f"ethtool -K {IF[side]} gro off tso off gso off tx off", check=False)
+        ns(side, f"ip link set {IF[side]} up")
+    wait(lambda: "LOWER_UP" in ns("b", f"ip link show {IF['b']}"))
+
+
+def make_namespaces():
+    for side in "ab":
+        sh(f"ip netns add {NS[side]}")
+        ns(side, "ip link set lo up")
+        for key in ("net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0",
+                    "net.ipv6.conf.default.router_solicitations=0"):
+            ns(side, f"sysctl -qw {key}", check=False)
+
+
+class Inside:
+    """The calling thread in a namespace."""
+    def __init__(self, side):
+        self.side = side
+
+    def enter(self, path):
+        fd = os.open(path, os.O_RDONLY)
+        if LIBC.setns(fd, 0x40000000) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+        os.close(fd)
+
+    def __enter__(self):
+        self.home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        self.enter("/var/run/netns/" + NS[self.side])
+
+    def __exit__(self, *_):
+        LIBC.setns(self.home, 0x40000000)
+        os.close(self.home)
+
+
+def wait(condition, seconds=10):
+    end = time.time() + seconds
+    while time.time() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+# ---- frames ----
+
+def checksum(data):
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    total = (total & 0xffff) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xffff
+
+
+def mac(side):
+    with Inside(side), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        import fcntl
+        return fcntl.ioctl(s, 0x8927, struct.pack("256s", IF[side].encode()))[18:24]
+
+
+def read_pcap(path):
+    """Frames of a pcap as pathline writes it: big-endian."""
+    data, frames, at = open(path, "rb").read(), [], 24
+    while at < len(data):
+        n = struct.unpack_from(">I", data, at + 8)[0]
+        frames.append(data[at + 16:at + 16 + n])
+        at += 16 + n
+    return frames
+
+
+def write_pcap(path, frames):
+    with open(path, "wb") as f:
+        f.write(struct.pack("<IHHiIII", 0xa1b23c4d, 2, 4, 0, 0, 65535, 1))
+        for i, frame in enumerate(frames):
+            f.write(struct.pack("<IIII", 1700000000, i, len(frame), len(frame)) + frame)
+    return path
+
+
+def payload_of(frame):
+    return frame[14 + (frame[14] & 15) * 4 + 8:]
+
+
+def frame4(payload, src="10.255.0.9", dst="10.77.0.2", sport=40000, dport=32766, tags=(), options=b"",
+           frag=0x4000, proto=17, ethertype=0x0800):
+    udp = struct.pack(">HHHH", sport, dport, 8 + len(payload), 0) + payload
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45 + len(options) // 4, 0, 20 + len(options) + len(udp), 0, frag, 64,
+                     proto, 0, socket.inet_aton(src), socket.inet_aton(dst)) + options
+    ip = ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:]
+    eth = MACS["b"] + MACS["a"] + b"".join(struct.pack(">HH", t, v) for t, v in tags)
+    return eth + struct.pack(">H", ethertype) + ip + udp
+
+
+def frame6(payload, src="fd77::9", dst="fd77::2", dport=32766, tags=(), extension=b"", next_header=17):
+    udp = struct.pack(">HHHH", 40000, dport, 8 + len(payload), 0) + payload
+    s, d = (socket.inet_pton(socket.AF_INET6, x) for x in (src, dst))
+    total = s + d + struct.pack(">II", len(udp), 17) + udp + b"\0" * (len(udp) % 2)
+    udp = udp[:6] + struct.pack(">H", checksum(total) or 0xffff) + udp[8:]
+    ip = struct.pack(">IHBB", 6 << 28, len(extension) + len(udp), next_header, 64) + s + d + extension
+    eth = MACS["b"] + MACS["a"] + b"".join(struct.pack(">HH", t, v) for t, v in tags)
+    return eth + struct.pack(">H", 0x86dd) + ip + udp
+
+
+def send(frames, pause_every=64, pause=0.002):
+    """All of them, in order; how many the interface took."""
+    with Inside("a"):
+        s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    s.bind((IF["a"], 0))
+    taken = 0
+    for i, frame in enumerate(frames):
+        try:
+            s.send(frame)
+            taken += 1
+        except OSError:
+            pass
+        if pause_every and i % pause_every == pause_every - 1:
+            time.sleep(pause)
+    s.close()
+    return taken
+
+
+def reports(count, name="r", *options):
+    path = os.path.join(DIR, name + ".pcap")
+    subprocess.run([PATHLINE, "gen", "int", "--count", str(count), *options, "-w", path], check=True,
+                   capture_output=True)
+    return read_pcap(path)
+
+
+# ---- pathline listen ----
+
+class Listen:
+    def __init__(self, uri, *options, form="jsonl"):
+        self.out = tempfile.NamedTemporaryFile("r", dir=DIR, suffix=".out")
+        self.err = tempfile.NamedTemporaryFile("r", dir=DIR, suffix=".err")
+        self.p = subprocess.Popen(["ip", "netns", "exec", NS["b"], PATHLINE, "listen", "-o", form, "--stats",
+                                   *options, uri], stdout=open(self.out.name, "w"), stderr=open(self.err.name, "w"))
+        RUNNING.append(self.p)
+        self.up = wait(lambda: "listening on" in self.errors() or self.p.poll() is not None) and \
+            self.p.poll() is None
+
+    def errors(self):
+        return open(self.err.name).read()
+
+    def records(self):
+        return sum(line.startswith('{"kind":"path"') for line in open(self.out.name))
+
+    def settle(self, n=None, seconds=10):
+        """Until n records are there, or nothing more comes."""
+        last, end = -1, time.time() + seconds
+        while time.time() < end:
+            now = self.records()
+            if n is not None and now >= n or n is None and now == last:
+                return
+            last = now
+            time.sleep(0.25 if n is None else 0.02)
+
+    def stop(self, sig=signal.SIGINT):
+        if self.p.poll() is None:
+            self.p.send_signal(sig)
+        self.p.wait(timeout=30)
+        rows = [json.loads(line) for line in open(self.out.name) if line.startswith("{")]
+        stats = rows.pop() if rows and rows[-1].get("kind") == "stats" else {}
+        return [r for r in rows if r["kind"] == "path"], stats
+
+
+def stripped(rows):
+    """Without the time of arrival, which only the machine knows."""
+    return [{k: v for k, v in r.items() if k != "ts_ns"} for r in rows]
+
+
+def from_file(path):
+    run = subprocess.run([PATHLINE, "read", "-o", "jsonl", path], capture_output=True, text=True, check=True)
+    return stripped(json.loads(line) for line in run.stdout.splitlines())
+
+
+DRIVERS = [("afxdp native", "afxdp:plnb?mode=native"), ("afxdp generic", "afxdp:plnb?mode=generic"),
+           ("packet", "packet:plnb"), ("udp", "udp://10.77.0.2:32766")]
+INTERFACE_DRIVERS = DRIVERS[:3]
+
+
+def first_difference(got, want):
+    for i, (g, w) in enumerate(zip(got, want)):
+        if g != w:
+            return f"record {i}\n{g}\n{w}"
+    return f"{len(got)} records, wanted {len(want)}"
+
+
+# ---- the tests ----
+
+def test_same_records():
+    """Plain reports: five ways in, the same records out."""
+    frames = [frame4(payload_of(f), src=socket.inet_ntoa(f[26:30])) for f in reports(3000)]
+    want = from_file(write_pcap(os.path.join(DIR, "plain.pcap"), frames))
+    eq(len(want), 3000, "the capture file has a record for each report")
+    for name, uri in DRIVERS:
+        # A bound socket, so that the host answers nothing where reports are copies.
+        l = Listen(uri)
+        if not ok(l.up, f"{name}: listens", l.errors()):
+            continue
+        sent = send(frames)
+        l.settle(len(want))
+        got, stats = l.stop()
+        got = stripped(got)
+        ok(got == want, f"{name}: exactly the records of the capture file", first_difference(got, want))
+        eq((stats.get("packets"), stats.get("kernel_drops")), (sent, 0), f"{name}: received = sent, no drops")
+
+
+def test_wire_forms():
+    """VLAN tags, IPv6, options; only interface ports see frames."""
+    base = [payload_of(f) for f in reports(8, "forms")]
+    forms = [frame4(base[0], tags=[(0x8100, 10)]), frame4(base[1], tags=[(0x88a8, 20), (0x8100, 10)]),
+             frame4(base[2], tags=[(0x8100, 0x6000 | 30)]), frame6(base[3]), frame6(base[4], tags=[(0x8100, 10)]),
+             frame6(base[5], extension=bytes([17, 0, 1, 4, 0, 0, 0, 0]), next_header=0),
+             frame4(base[6], options=b"\x01" * 8), frame4(base[7], dport=54321)]
+    want = from_file(write_pcap(os.path.join(DIR, "forms.pcap"), forms))
+    eq(len(want), len(forms), "each form has a record in the capture file")
+    tags = [{10}, {20, 10}, {30}, set(), {10}, set(), set(), set()]
+    cases = [("", lambda i: True), ("port=54321", lambda i: i == 7), ("vlan=10", lambda i: 10 in tags[i]),
+             ("vlan=20,30", lambda i: tags[i] & {20, 30}), ("dst=fd77::2", lambda i: i in (3, 4, 5)),
+             ("dst=10.77.0.2,fd77::1", lambda i: i not in (3, 4, 5)),
+             ("dst=10.77.0.3", lambda i: False), ("vlan=10&dst=fd77::2", lambda i: i == 4)]
+    for name, uri in INTERFACE_DRIVERS:
+        for keys, wanted in cases:
+            l = Listen(uri + ("&" if "?" in uri else "?") + (keys or "port=32766,54321"))
+            send(forms)
+            expect = [w for i, w in enumerate(want) if wanted(i)]
+            l.settle(len(expect) if expect else None)
+            got, stats = l.stop()
+            drop = ("report_id", "seq")
+            def plain(rows):
+                return [{k: v for k, v in r.items() if k not in drop} for r in rows]
+            got, expect = plain(stripped(got)), plain(expect)
+            ok(got == expect, f"{name}: forms with {keys or 'no keys'}",
+               first_difference(got, expect) + "\n" + l.errors())
+
+
+def test_others_pass():
+    """What is no report reaches the host; what is, does not."""
+    base = payload_of(reports(1, "others")[0])
+    others = {"another UDP port": frame4(b"hello", dport=9999), "a fragment": frame4(base, frag=0x2000),
+              "a later fragment": frame4(base, frag=0x0010), "TCP": frame4(base, proto=6),
+              "ARP": MACS["b"] + MACS["a"] + b"\x08\x06" + bytes(46), "a cut IP header": frame4(base)[:30] + b"",
+              "IPv6 fragment": frame6(base, extension=bytes([17, 0, 0, 1, 0, 0, 0, 1]), next_header=44),
+              "an IPv4 header that lies": frame4(base)[:14] + b"\x43" + frame4(base)[15:]}
+    for name, uri in INTERFACE_DRIVERS[:2]:
+        l = Listen(uri)
+        with Inside("b"):
+            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        s.bind((IF["b"], 3))
+        s.settimeout(2)
+        seen = []
+        send(list(others.values()) + [frame4(base)])
+        end = time.time() + 3
+        while time.time() < end and len(seen) < len(others):
+            try:
+                seen.append(s.recv(2048))
+            except socket.timeout:
+                break
+        s.close()
+        l.settle(1)
+        got, stats = l.stop()
+        missing = [k for k, f in others.items() if f not in seen]
+        eq(missing, [], f"{name}: the host has every other frame, byte for byte")
+        ok(frame4(base) not in seen, f"{name}: the host does not have the report")
+        ok(len(got) == 1 and stats["left_to_host"] >= len(others),
+           f"{name}: one record, the others counted", (len(got), stats))
+
+
+def test_ssh():
+    """A real sshd over the interface that reports flood."""
+    sshd = shutil.which("sshd") or "/usr/sbin/sshd"
+    if not os.path.exists(sshd) or shutil.which("ssh") is None:
+        skip("ssh over the same interface", "needs openssh-server and openssh-client")
+        return
+    keys = os.path.join(DIR, "ssh")
+    os.mkdir(keys, 0o700)
+    for key in ("host", "user"):
+        sh(f"ssh-keygen -q -t ed25519 -N '' -f {keys}/{key}")
+    shutil.copy(f"{keys}/user.pub", f"{keys}/authorized")
+    os.makedirs("/run/sshd", 0o755, exist_ok=True)
+    with open(f"{keys}/config", "w") as f:
+        f.write(f"ListenAddress 10.77.0.2:41022\nHostKey {keys}/host\nAuthorizedKeysFile {keys}/authorized\n"
+                f"PermitRootLogin yes\nStrictModes no\nUsePAM no\nPidFile none\n")
+    server = subprocess.Popen(["ip", "netns", "exec", NS["b"], sshd, "-D", "-f", f"{keys}/config"],
+                              stderr=subprocess.DEVNULL)
+    RUNNING.append(server)
+    payload = os.urandom(1 << 20)
+    blob = os.path.join(DIR, "blob")
+    open(blob, "wb").write(payload)
+    ssh = ["ip", "netns", "exec", NS["a"], "ssh", "-p", "41022", "-i", f"{keys}/user", "-o", "BatchMode=yes",
+           "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=5",
+           "root@10.77.0.2"]
+
+    def once(command, stdin=None):
+        try:
+            return subprocess.run(ssh + [command], input=stdin, capture_output=True, timeout=60)
+        except subprocess.TimeoutExpired as e:
+            return subprocess.CompletedProcess(ssh, 124, b"", str(e).encode())
+
+    wait(lambda: once("true").returncode == 0)
+    frames = [frame4(payload_of(f)) for f in reports(2000, "ssh")]
+    for name, uri in INTERFACE_DRIVERS[:2]:
+        l, stop, sent = Listen(uri), threading.Event(), [0]
+
+        def load():
+            while not stop.is_set():
+                sent[0] += send(frames)
+
+        loader = threading.Thread(target=load)
+        loader.start()
+        time.sleep(0.2)
+        down = once(f"cat {blob}")
+        up = once(f"cmp - {blob} && echo same", payload)
+        stop.set()
+        loader.join()
+        l.settle(sent[0])
+        _, stats = l.stop()
+        ok(down.stdout == payload, f"{name}: ssh gets 1 MiB over the interface, under load", down.stderr.decode())
+        ok(b"same" in up.stdout, f"{name}: and puts 1 MiB", up.stderr.decode())
+        ok(stats["packets"] + stats["kernel_drops"] == sent[0] > 0,
+           f"{name}: the reports meanwhile are all accounted for", (stats, sent))
+    server.terminate()
+    server.wait()
+
+
+def xdp_id():
+    # "prog/xdp id 55" behind "xdp" or "xdpgeneric"
+    m = re.search(r"prog/xdp id (\d+)", ns("b", f"ip -d link show {IF['b']}"))
+    return int(m.group(1)) if m else 0
+
+
+def test_programs():
+    """One program fits; who has it is said; it goes with its process."""
+    l = Listen("afxdp:plnb")
+    ok(xdp_id() != 0, "a program is attached while one listens")
+    second = Listen("afxdp:plnb")
+    ok(not second.up and second.p.wait() == 69, "a second one on the interface ends", second.errors())
+    ok(re.search(rf"plnb has an XDP program already: 'pl_collect' \(id \d+, native\), held by process "
+                 rf"{pid_of(l)} \(pathline\)", second.errors()) is not None,
+       "and says who has it", second.errors() + f"pid {pid_of(l)}")
+    os.kill(pid_of(l), signal.SIGKILL)
+    l.p.wait()
+    ok(wait(lambda: xdp_id() == 0), "after kill -9 the program is gone")
+    l = Listen("afxdp:plnb")
+    ok(l.up, "and one can start again at once", l.errors())
+    send([frame4(payload_of(reports(1, "kill")[0]))])
+    l.settle(1)
+    got, _ = l.stop()
+    eq((len(got), xdp_id()), (1, 0), "it receives, and its end takes the program off")
+    l = Listen("afxdp:plnb")
+    l.stop(signal.SIGTERM)
+    eq(xdp_id(), 0, "so does SIGTERM")
+    if OBJECT is None or shutil.which("bpftool", path=os.environ["PATH"] + ":/usr/sbin") is None:
+        skip("another's XDP program", "needs bpftool and a build with kernel programs")
+        return
+    pin = f"/sys/fs/bpf/pln-{TAG}"
+    sh(f"PATH=$PATH:/usr/sbin; bpftool prog load {OBJECT} {pin}")
+    try:
+        ns("b", f"sh -c 'PATH=$PATH:/usr/sbin; mount -t bpf none /sys/fs/bpf; bpftool net attach xdp pinned {pin} "
+                f"dev plnb'", check=False)
+        foreign = xdp_id()
+        if foreign == 0:
+            # ip netns exec has a /sys of its own; attach by number instead.
+            number = re.match(r"(\d+)", sh(f"PATH=$PATH:/usr/sbin; bpftool prog show pinned {pin}")).group(1)
+            ns("b", f"sh -c 'PATH=$PATH:/usr/sbin; bpftool net attach xdp id {number} dev plnb'")
+            foreign = xdp_id()
+        ok(foreign != 0, "another's program is attached")
+        l = Listen("afxdp:plnb")
+        ok(not l.up and re.search(rf"has an XDP program already: .*\(id {foreign}, native\)", l.errors()),
+           "it is named, and ours does not start", l.errors())
+        l = Listen("packet:plnb")
+        ok(l.up, "packet: works beside it", l.errors())
+        l.stop()
+        eq(xdp_id(), foreign, "the other's program is still there")
+    finally:
+        ns("b", "sh -c 'PATH=$PATH:/usr/sbin; bpftool net detach xdp dev plnb'", check=False)
+        os.unlink(pin)
+
+
+def pid_of(l):
+    """Of pathline: ip netns exec becomes it."""
+    return l.p.pid
+
+
+def test_interface_changes():
+    """Down and up, removed and back, renamed: said, and survived."""
+    one = [frame4(payload_of(f)) for f in reports(50, "changes")]
+    for name, uri in INTERFACE_DRIVERS:
+        make_wire()
+        refresh_macs()
+        l, total, mark = Listen(uri), 0, [0]
+
+        def told(text, what):
+            """In what was said since the last time."""
+            def found():
+                at = l.errors().find(text, mark[0])
+                if at >= 0:
+                    mark[0] = at + len(text)
+                return at >= 0
+            ok(wait(found, 5), f"{name}: {what}", l.errors()[mark[0]:])
+
+        def receives(interface, what):
+            nonlocal total
+            wait(lambda: "LOWER_UP" in ns("a", f"ip link show {IF['a']}") and
+                 "LOWER_UP" in ns("b", f"ip link show {interface}"))
+            # The last news is that it is up.
+            wait(lambda: l.errors().rstrip().endswith(("is up", "now called " + interface, uri.split("?")[0],
+                                                       "queues=0")), 5)
+            total += send([MACS["b"] + MACS["a"] + f[12:] for f in one])
+            l.settle(total)
+            eq(l.records(), total, f"{name}: {what}")
+
+        receives("plnb", "receives")
+        ns("b", "ip link set plnb down")
+        told("interface plnb is down", "says that it is down")
+        ns("b", "ip link set plnb up")
+        told("plnb is up", "says that it is up")
+        receives("plnb", "receives again")
+
+        ns("b", "ip link set plnb down")
+        ns("b", "ip link set plnb name plnc")
+        ns("b", "ip link set plnc up")
+        told("plnb is now called plnc", "says the new name")
+        told("plnc is up", "and takes up under it")
+        receives("plnc", "receives under the new name")
+
+        ns("b", "ip link del plnc")
+        told("plnc is gone", "says that it is gone")
+        IF["b"] = "plnc"
+        make_wire()
+        refresh_macs()
+        IF["b"] = "plnb"
+        told("plnc is up", "takes up again when it is back")
+        receives("plnc", "receives over the new interface")
+
+        ns("b", f"ip link set plnc netns {NS['a']}")
+        told("plnc is gone", "moved to another namespace is gone")
+        ns("a", f"ip link set plnc netns {NS['b']}")
+        ns("b", "ip link set plnc up")
+        told("plnc is up", "and takes up when it is moved back")
+        receives("plnc", "receives")
+        got, stats = l.stop()
+        eq((len(got), stats["packets"]), (total, total), f"{name}: all that was sent while it was up")
+        ok(stats["outages"] >= 3, f"{name}: outages are counted", stats["outages"])
+    make_wire()
+    refresh_macs()
+
+
+def test_overload():
+    """A reader that stands still: received + drops = what the interface delivered."""
+    frames = [frame4(payload_of(f)) for f in reports(1000, "load")] * 20
+    cases = [("afxdp native", "afxdp:plnb?mode=native&ring=256"), ("afxdp generic", "afxdp:plnb?mode=generic&ring=256"),
+             ("packet", "packet:plnb?ring=256"), ("udp", "udp://10.77.0.2:32766?rcvbuf=64KiB")]
+    for name, uri in cases:
+        l = Listen(uri)
+        before = dropped_by_wire()
+        os.kill(pid_of(l), signal.SIGSTOP)
+        sent = send(frames)
+        os.kill(pid_of(l), signal.SIGCONT)
+        l.settle()
+        _, stats = l.stop()
+        lost_before = dropped_by_wire() - before
+        ok(stats["kernel_drops"] > 0, f"{name}: a reader that stands still loses some", stats)
+        eq(stats["packets"] + stats["kernel_drops"] + lost_before, sent,
+           f"{name}: received + drops = sent")
+
+
+def dropped_by_wire():
+    """Frames that the peer had no room for: the sender's end of a veth counts them."""
+    return json.loads(ns("a", f"ip -j -s link show {IF['a']}"))[0]["stats64"]["tx"]["dropped"]
+
+
+def test_queues():
+    """Four queues: all of them, some of them, a group."""
+    make_wire(queues=4)
+    refresh_macs()
+    frames = [frame4(payload_of(f), src=f"10.255.{i % 7}.{i % 31}", sport=40000 + i % 97)
+              for i, f in enumerate(reports(4000, "queues"))]
+    for name, uri, part in (("all queues", "afxdp:plnb", False), ("two queues of four", "afxdp:plnb?queues=0,2", True),
+                            ("all queues, generic", "afxdp:plnb?mode=generic", False),
+                            ("a group of four", "packet:plnb?fanout=4", False)):
+        l = Listen(uri)
+        sent = send(frames)
+        l.settle()
+        _, stats = l.stop()
+        got = stats.get("packets", 0)
+        if part:
+            ok(0 < got < sent, f"{name}: some of the reports", (got, stats, l.errors()))
+            eq(got + stats["no_socket"] + stats["kernel_drops"], sent, f"{name}: the others are the host's, counted")
+        else:
+            eq((got, stats.get("kernel_drops")), (sent, 0), f"{name}: every report once")
+    make_wire()
+    refresh_macs()
+
+
+def test_sending():
+    """pathline gen through each driver; a packet socket of Python's receives."""
+    for name, uri in (("packet", "packet:plna"), ("afxdp", "afxdp:plna")):
+        with Inside("b"):
+            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        s.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+        s.bind((IF["b"], 3))
+        options = ["--count", "2000", "--seed", "7", "--rate", "50k"]
+        run = subprocess.run(["ip", "netns", "exec", NS["a"], PATHLINE, "gen", "int", *options, uri],
+                             capture_output=True, text=True)
+        got = []
+        while select.select([s], [], [], 1)[0]:
+            frame = s.recv(4096)
+            if frame[12:14] == b"\x08\x00" and frame[36:38] in (b"\x7f\xfe", b"\xd4\x31"):
+                got.append(frame)
+        s.close()
+        want = reports(2000, "sent", "--seed", "7", "--rate", "50k")
+        eq((run.returncode, len(got)), (0, len(want)), f"gen to {name}: every frame arrives")
+        # Times differ, nothing else: so lengths and addresses agree frame by frame.
+        ok([(len(f), f[:12], f[26:40]) for f in got] == [(len(f), f[:12], f[26:40]) for f in want],
+           f"gen to {name}: in order, as in the file")
+
+
+def test_messages():
+    """What is wrong is said in one line."""
+    def says(uri, pattern, code, name, prefix=()):
+        run = subprocess.run(["ip", "netns", "exec", NS["b"], *prefix, PATHLINE, "listen", uri],
+                             capture_output=True, text=True, timeout=20)
+        ok(run.returncode == code and re.search(pattern, run.stderr) and len(run.stderr.splitlines()) == 1,
+           name, f"{run.returncode}: {run.stderr}")
+
+    unprivileged = ("setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all")
+    ns("b", "ip link add plnx type veth peer name plny")
+    for scheme in ("afxdp", "packet"):
+        says(f"{scheme}:none0", "there is no interface 'none0'", 69, f"{scheme}: an unknown interface")
+        says(f"{scheme}:plnx", "plnx is down", 69, f"{scheme}: an interface that is down")
+        says(f"{scheme}:plnb?qeues=1", "unknown key 'qeues'", 2, f"{scheme}: an unknown key")
+        says(f"{scheme}:plnb?port=70000", "not a UDP port", 2, f"{scheme}: a port that is none")
+        says(f"{scheme}:plnb?vlan=5000", "not a VLAN id", 2, f"{scheme}: a VLAN that is none")
+        says(f"{scheme}:plnb?dst=10.0.0", "not an IPv4 or IPv6 address", 2, f"{scheme}: an address that is none")
+        says(f"{scheme}:plnb?ring=1000", "not a power of two", 2, f"{scheme}: a ring that is none")
+        says(f"{scheme}:plnb", "needs .*CAP_NET_RAW", 77, f"{scheme}: without privilege", unprivileged)
+    says("afxdp:plnb?queues=7", "plnb has 1 queue, there is no queue 7", 2, "afxdp: a queue that is none")
+    says("afxdp:plnb?queues=2-1", "not a number or N-M", 2, "afxdp: a range backwards")
+    says("afxdp:plnb?copy=zero", "no zero-copy", 69, "afxdp: zero-copy that is not there")
+    says("afxdp:plnb?mode=fast", "auto, native or generic", 2, "afxdp: a mode that is none")
+    eq(xdp_id(), 0, "none of them left a program behind")
+    ns("b", "ip link del plnx")
+
+
+def refresh_macs():
+    MACS.update(a=mac("a"), b=mac("b"))
+
+
+MACS = {}
+TESTS = [test_same_records, test_wire_forms, test_others_pass, test_ssh, test_programs, test_interface_changes,
+         test_overload, test_queues, test_sending, test_messages]
+
+
+def main():
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        print("1..0 # SKIP needs root and iproute2")
+        return 0
+    version = subprocess.run([PATHLINE, "listen", "afxdp:none0"], capture_output=True, text=True).stderr
+    if "built without" in version:
+        print("1..0 # SKIP " + version.strip())
+        return 0
+    try:
+        make_namespaces()
+    except RuntimeError as e:
+        print(f"1..0 # SKIP no network namespaces here: {e}")
+        return 0
+    try:
+        make_wire()
+        refresh_macs()
+        only = os.environ.get("ONLY")
+        for test in TESTS:
+            if only is None or test.__name__ in only.split(","):
+                test()
+    except Exception as e:  # a broken test is a failed one
+        import traceback
+        ok(False, "the test itself", traceback.format_exc())
+        raise SystemExit(1) from e
+    finally:
+        for p in RUNNING:
+            if p.poll() is None:
+                p.kill()
+                p.wait()
+        for name in NS.values():
+            sh(f"ip netns del {name}", check=False)
+        shutil.rmtree(DIR, ignore_errors=True)
+        print(f"1..{COUNT}", flush=True)
+    return FAILED > 0
+
+
+sys.exit(main())
