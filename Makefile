@@ -8,10 +8,12 @@
 #   make fuzz      [TARGET=NAME] [TIME=60]      make install   [DESTDIR=] [PREFIX=/usr/local]
 #   make deps      packages for make check      make clean     remove build/
 #   make vectors-update NAME=x                  make man       manual pages into build/man
+#   make soak      [HOURS=24] of the daemon's time, in minutes
 
 BUILD  ?= build
 PREFIX ?= /usr/local
 TIME   ?= 60
+HOURS  ?= 24
 
 NINJA = ninja -C $(BUILD)/$(1) $(if $(VERBOSE),-v,--quiet)
 
@@ -53,6 +55,9 @@ fuzz: deps
 bench: release
 	@$(BUILD)/release/src/cli/pathline bench $(NAME)
 
+soak: deps release
+	@python3 tests/net/clock.py $(BUILD)/release/src/cli/pathline $(HOURS)
+
 format: deps
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
@@ -71,5 +76,5 @@ install: release
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all build-deps deps release demo check asan tsan lint fuzz bench format vectors-update man \
+.PHONY: all build-deps deps release demo check asan tsan lint fuzz bench soak format vectors-update man \
 	install clean
