@@ -115,7 +115,10 @@ def received(d, want):
     end = time.time() + 15
     while time.time() < end:
         values = d.metrics()
-        if total(values, "pathline_packets_total") + total(values, "pathline_socket_drops_total") >= want:
+        # What an output's thread holds in its hand is neither waiting nor delivered: let it come to rest.
+        if (total(values, "pathline_packets_total") + total(values, "pathline_socket_drops_total") >= want and
+                total(values, "pathline_output_offered_total") ==
+                sum(total(values, f"pathline_output_{x}_total") for x in ("delivered", "filtered", "dropped"))):
             break
         time.sleep(0.05)
     return values

@@ -166,7 +166,8 @@ def settle(daemon, seconds=10):
     before = None
     while time.time() < end:
         now = daemon.metrics()
-        if before is not None and seen(now) == seen(before):
+        if (before is not None and seen(now) == seen(before) and
+                total(now, "pathline_output_delivered_total") == total(before, "pathline_output_delivered_total")):
             return now
         before = now
         time.sleep(0.2)
