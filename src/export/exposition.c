@@ -94,7 +94,7 @@ static void add_escaped(struct pl_buf *buf, const char *text, bool quotes)
 }
 
 /* A bound or a value that is a float in both formats: "1.0", not "1", so that a series has one name. */
-static void add_float(struct pl_buf *buf, double v)
+void pl_exposition_float(struct pl_buf *buf, double v)
 {
 	size_t before = buf->len;
 
@@ -108,13 +108,13 @@ static void add_float(struct pl_buf *buf, double v)
 	pl_buf_str(buf, ".0");
 }
 
-static void add_label_value(struct pl_buf *buf, const struct pl_label *label)
+void pl_label_text(struct pl_buf *buf, const struct pl_label *label)
 {
 	char addr[PL_ADDR_TEXT_MAX];
 
 	switch (label->form) {
 	case PL_LABEL_TEXT:
-		add_escaped(buf, label->text, true);
+		pl_buf_str(buf, label->text);
 		break;
 	case PL_LABEL_U64:
 		pl_buf_u64(buf, label->number);
@@ -127,6 +127,14 @@ static void add_label_value(struct pl_buf *buf, const struct pl_label *label)
 		pl_buf_str(buf, addr);
 		break;
 	}
+}
+
+static void add_label_value(struct pl_buf *buf, const struct pl_label *label)
+{
+	if (label->form == PL_LABEL_TEXT)
+		add_escaped(buf, label->text, true);
+	else
+		pl_label_text(buf, label);
 }
 
 static void add_label(struct pl_exposition *page, const struct pl_label *label, bool *first)
@@ -213,6 +221,50 @@ static const char *value_suffix(const struct pl_exposition *page)
 	return page->type == PL_METRIC_COUNTER ? "_total" : "";
 }
 
+/* --- points -------------------------------------------------------------------------------------------- */
+
+void pl_exposition_init_points(struct pl_exposition *page, struct pl_buf *buf, uint64_t ts_ns,
+	void (*take)(void *ctx, const struct pl_series_point *point), void *ctx)
+{
+	*page = (struct pl_exposition){
+		.buf = buf, .format = PL_EXPOSITION_POINTS, .take = take, .ctx = ctx, .ts_ns = ts_ns
+	};
+}
+
+static void add_point(struct pl_exposition *page, const struct pl_label *labels, unsigned int n,
+	const struct pl_series_field *value)
+{
+	struct pl_series_label sorted[PL_SERIES_LABELS_MAX];
+	struct pl_series_field field = *value;
+	struct pl_series_point point = { .name = page->family,
+		.ts_ns = page->ts_ns,
+		.n_labels = n,
+		.n_fields = 1,
+		.labels = sorted,
+		.fields = &field };
+	size_t at[PL_SERIES_LABELS_MAX];
+
+	assert(n <= PL_SERIES_LABELS_MAX);
+	field.metric = page->family;
+	pl_buf_reset(page->buf);
+	for (unsigned int i = 0; i < n; i++) {
+		at[i] = page->buf->len;
+		pl_label_text(page->buf, &labels[i]);
+		pl_buf_chr(page->buf, '\0');
+	}
+	if (page->buf->failed)
+		return;
+	for (unsigned int i = 0; i < n; i++) {
+		unsigned int to = i;
+
+		for (; to > 0 && strcmp(labels[i].name, sorted[to - 1].name) < 0; to--)
+			sorted[to] = sorted[to - 1];
+		sorted[to] = (struct pl_series_label){ labels[i].name, page->buf->data + at[i] };
+	}
+	page->take(page->ctx, &point);
+	page->samples++;
+}
+
 /* --- the page ---------------------------------------------------------------------------------------- */
 
 void pl_exposition_init(
@@ -249,6 +301,9 @@ void pl_exposition_family(struct pl_exposition *page, const char *name, enum pl_
 	page->seen[page->n_seen++] = hash;
 	page->type = type;
 	memcpy(page->name, name, strlen(name) + 1);
+	page->family = name;
+	if (page->format == PL_EXPOSITION_POINTS)
+		return;
 
 	family_line(page, "# HELP ");
 	add_escaped(page->buf, help, page->format == PL_EXPOSITION_OPENMETRICS);
@@ -265,6 +320,15 @@ void pl_exposition_family(struct pl_exposition *page, const char *name, enum pl_
 void pl_exposition_u64(
 	struct pl_exposition *page, const struct pl_label *labels, unsigned int n, uint64_t value)
 {
+	if (page->format == PL_EXPOSITION_POINTS) {
+		struct pl_series_field f = { .kind = page->type == PL_METRIC_COUNTER
+							     ? PL_SERIES_COUNTER
+							     : PL_SERIES_GAUGE,
+			.u64 = value };
+
+		add_point(page, labels, n, &f);
+		return;
+	}
 	sample_begin(page, value_suffix(page), labels, n);
 	pl_buf_u64(page->buf, value);
 	pl_buf_chr(page->buf, '\n');
@@ -274,6 +338,15 @@ void pl_exposition_double(
 	struct pl_exposition *page, const struct pl_label *labels, unsigned int n, double value)
 {
 	assert(page->type != PL_METRIC_COUNTER || (value >= 0 && isfinite(value)));
+	if (page->format == PL_EXPOSITION_POINTS) {
+		struct pl_series_field f = { .kind = page->type == PL_METRIC_COUNTER
+							     ? PL_SERIES_RUNNING
+							     : PL_SERIES_NUMBER,
+			.f64 = value };
+
+		add_point(page, labels, n, &f);
+		return;
+	}
 	sample_begin(page, value_suffix(page), labels, n);
 	pl_buf_double(page->buf, value);
 	pl_buf_chr(page->buf, '\n');
@@ -290,7 +363,7 @@ static void bucket(struct pl_exposition *page, const struct pl_label *labels, un
 	for (unsigned int i = 0; i < n; i++)
 		add_label(page, &labels[i], &first);
 	pl_buf_str(page->buf, first ? "{le=\"" : ",le=\"");
-	add_float(page->buf, bound);
+	pl_exposition_float(page->buf, bound);
 	pl_buf_str(page->buf, "\"} ");
 	pl_buf_u64(page->buf, count);
 	if (exemplar != NULL)
@@ -309,6 +382,14 @@ void pl_exposition_hist(struct pl_exposition *page, const struct pl_label *label
 	assert(page->type == PL_METRIC_HISTOGRAM);
 	assert(bounds->step > 0 && bounds->first <= bounds->last &&
 		bounds->last < PL_HIST_BUCKETS - 1 && bounds->divisor > 0);
+	if (page->format == PL_EXPOSITION_POINTS) {
+		struct pl_series_field f = {
+			.kind = PL_SERIES_HIST, .hist = hist, .bounds = bounds, .exemplar = exemplar
+		};
+
+		add_point(page, labels, n, &f);
+		return;
+	}
 	if (page->format != PL_EXPOSITION_OPENMETRICS)
 		exemplar = NULL;
 	for (unsigned int i = 0; i < PL_HIST_BUCKETS; i++) {

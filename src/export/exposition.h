@@ -15,8 +15,13 @@
 #include "base/addr.h"
 #include "base/buf.h"
 #include "base/hist.h"
+#include "export/series.h"
 
-enum pl_exposition_format { PL_EXPOSITION_TEXT, PL_EXPOSITION_OPENMETRICS };
+enum pl_exposition_format {
+	PL_EXPOSITION_TEXT,
+	PL_EXPOSITION_OPENMETRICS,
+	PL_EXPOSITION_POINTS, /* no text: a stream of points (series.h), of one field each */
+};
 
 enum pl_metric_type { PL_METRIC_COUNTER, PL_METRIC_GAUGE, PL_METRIC_HISTOGRAM };
 
@@ -39,9 +44,14 @@ struct pl_exposition {
 	enum pl_exposition_format format;
 	enum pl_metric_type type;
 	char name[128];                            /* of the open family, without "_total" */
+	const char *family;                        /* the same, as it was given */
 	uint64_t seen[PL_EXPOSITION_FAMILIES_MAX]; /* hashes of names: a family comes once */
 	unsigned int n_seen;
 	uint64_t samples; /* lines written so far */
+	/* Of POINTS: where they go. The point is valid during the call. */
+	void (*take)(void *ctx, const struct pl_series_point *point);
+	void *ctx;
+	uint64_t ts_ns;
 };
 
 /* Which le bounds of a histogram to show: buckets first, first + step, … up to last, and +Inf. Bounds are
@@ -70,6 +80,9 @@ const char *pl_exposition_content_type(enum pl_exposition_format format);
 
 void pl_exposition_init(
 	struct pl_exposition *page, struct pl_buf *buf, enum pl_exposition_format format);
+/* The families as points of this time; `buf` is scratch. Names of families must be of static storage. */
+void pl_exposition_init_points(struct pl_exposition *page, struct pl_buf *buf, uint64_t ts_ns,
+	void (*take)(void *ctx, const struct pl_series_point *point), void *ctx);
 /* unit: NULL or a base unit that the name ends with ("pathline_x_seconds", unit "seconds"). */
 void pl_exposition_family(struct pl_exposition *page, const char *name, enum pl_metric_type type,
 	const char *unit, const char *help);
@@ -81,4 +94,7 @@ void pl_exposition_double(
 void pl_exposition_hist(struct pl_exposition *page, const struct pl_label *labels, unsigned int n,
 	const struct pl_hist *hist, const struct pl_exposition_bounds *bounds,
 	const struct pl_exposition_exemplar *exemplar);
+/* A label's value as it is, a number that is a float in both formats: "1.0". */
+void pl_label_text(struct pl_buf *buf, const struct pl_label *label);
+void pl_exposition_float(struct pl_buf *buf, double v);
 void pl_exposition_end(struct pl_exposition *page);

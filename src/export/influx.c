@@ -308,7 +308,7 @@ static void add_labels(struct pl_buf *out, const struct pl_series_point *point, 
 
 static bool add_field(struct pl_buf *out, const struct pl_series_field *f, char before)
 {
-	bool number = f->kind == PL_SERIES_NUMBER;
+	bool number = f->kind == PL_SERIES_NUMBER || f->kind == PL_SERIES_RUNNING;
 
 	if (f->name == NULL || f->kind == PL_SERIES_HIST || (number && !isfinite(f->f64)))
 		return false;

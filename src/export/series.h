@@ -24,10 +24,12 @@ enum pl_series_kind {
 	PL_SERIES_COUNTER, /* u64, never less than before but after a restart */
 	PL_SERIES_GAUGE,   /* u64 */
 	PL_SERIES_NUMBER,  /* f64, finite */
+	PL_SERIES_RUNNING, /* f64, never less than before but after a restart */
 	PL_SERIES_HIST,    /* cumulative since the start */
 };
 
 struct pl_exposition_bounds;
+struct pl_exposition_exemplar;
 
 struct pl_series_label {
 	const char *name, *value; /* the value not empty */
@@ -35,14 +37,15 @@ struct pl_series_label {
 
 struct pl_series_field {
 	const char *name;   /* within the point; NULL: none */
-	const char *metric; /* as a family of its own; NULL: none */
+	const char *metric; /* as a family of its own, of static storage; NULL: none */
 	enum pl_series_kind kind;
 	union {
 		uint64_t u64;
 		double f64;
 		struct {
 			const struct pl_hist *hist;
-			const struct pl_exposition_bounds *bounds; /* exposition.h */
+			const struct pl_exposition_bounds *bounds;     /* exposition.h */
+			const struct pl_exposition_exemplar *exemplar; /* NULL: none */
 		};
 	};
 };

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "base/privilege.h"
+#include "export/remote_write.h"
 #include "netio/port.h"
 #include "pipeline/kind.h"
 #include "record/where.h"
@@ -227,7 +228,7 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "name", .type = PL_CONF_STRING, AT(name), .check = check_name,
 	  .help = "What metrics call it; by default the kind and its place in the list." },
 	{ .key = "type", .type = PL_CONF_CHOICE, AT(type), .def = "jsonl", .choices = output_types,
-	  .help = "Kind of output: jsonl is a file of JSON lines, influx an InfluxDB server." },
+	  .help = "Kind of output: jsonl is a file of JSON lines, influx an InfluxDB server, remote_write one that takes Prometheus remote write." },
 	{ .key = "path", .type = PL_CONF_STRING, AT(path),
 	  .help = "jsonl: the file." },
 	{ .key = "paths", .type = PL_CONF_CHOICE, AT(paths_word), .def = "auto", .choices = maybe,
@@ -247,7 +248,7 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "buffer", .type = PL_CONF_SIZE, AT(buffer_bytes), .def = "1MiB", .min = 1 << 19, .max = UINT64_C(1) << 30,
 	  .help = "Text that may wait while the file cannot be written." },
 	{ .key = "url", .type = PL_CONF_STRING, AT(url), .check = pl_curl_url_check,
-	  .help = "Outputs to servers: http://HOST:PORT or https://HOST, without credentials." },
+	  .help = "Outputs to servers: http://HOST:PORT or https://HOST, without credentials; remote_write: with its path, mostly /api/v1/write." },
 	{ .key = "api", .type = PL_CONF_CHOICE, AT(api), .def = "v1", .choices = apis,
 	  .help = "influx: write interface; v1 has database and retention_policy, v2 org and bucket." },
 	{ .key = "database", .type = PL_CONF_STRING, AT(database),
@@ -270,6 +271,10 @@ static const struct pl_conf_row output_rows[] = {
 	  .help = "How often the state of queues, ports, links and paths is sent; 0s is never." },
 	{ .key = "max_keys", .type = PL_CONF_U64, AT(max_keys), .def = "10000", .min = 100, .max = 1 << 24,
 	  .help = "influx: distinct sets of tags written in a run; those beyond are written as other." },
+	{ .key = "labels", .type = PL_CONF_STRINGS, AT(labels), .max = PL_REMOTE_LABELS_MAX, .check = pl_remote_label_check,
+	  .help = "remote_write: NAME=VALUE, added to every series; without any, job=pathline and instance=HOST." },
+	{ .key = "max_series", .type = PL_CONF_U64, AT(max_series), .def = "262144", .min = 1000, .max = 1 << 24,
+	  .help = "remote_write: series and histograms at a time; those beyond are refused and counted." },
 	{ .key = "batch.entries", .type = PL_CONF_U64, AT(batch_entries), .def = "5000", .min = 1, .max = 100000,
 	  .help = "Entries in a request at most." },
 	{ .key = "batch.size", .type = PL_CONF_SIZE, AT(batch_bytes), .def = "1MiB", .min = 4096, .max = 32 << 20,

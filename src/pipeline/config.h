@@ -60,7 +60,8 @@ struct pl_config_output {
 	char *database, *retention_policy, *org, *bucket;
 	char *user, *password_file, *token_file;
 	bool gzip;
-	uint64_t interval_ns, max_keys;
+	uint64_t interval_ns, max_keys, max_series;
+	struct pl_conf_list labels; /* char *, NAME=VALUE */
 	uint64_t batch_entries, batch_bytes, batch_age_ns, memory_bytes, timeout_ns;
 	char *spool_path;
 	uint64_t spool_bytes;

@@ -2,11 +2,12 @@
 /* A kind of output: how its part of the configuration becomes an exporter. Listed in kinds.def. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/diag.h"
-#include "export/exporter.h"
 #include "export/curl.h"
+#include "export/exporter.h"
 #include "export/sender.h"
 #include "pipeline/config.h"
 
@@ -18,6 +19,7 @@ enum pl_output_takes {
 
 struct pl_output_kind {
 	enum pl_output_takes paths, events, series;
+	bool page; /* the series are the families of the metrics page, all of them */
 	/* Relations between the keys, and those required; touches no network. -EINVAL with diag. */
 	int (*check)(const struct pl_config_output *output, struct pl_diag *diag);
 	int (*open)(struct pl_export **ret, const struct pl_config_output *output, uint64_t now_ns,

@@ -40,7 +40,7 @@ int pl_pipeline_open_output(struct pl_pipeline *p, struct pl_output **ret,
 
 	if (c->interval_ns > 0) {
 		options.interval_ns = c->interval_ns;
-		r = pl_series_new(&options.series, p);
+		r = pl_series_new(&options.series, p, pl_output_kinds[c->type]->page);
 		if (r < 0)
 			return r;
 	}

@@ -8,12 +8,14 @@
 
 #include "base/clock.h"
 #include "export/exposition.h"
+#include "pipeline/metrics.h"
 #include "pipeline/state.h"
 
 enum { TEXT_MAX = 24 };
 
 struct pl_series {
 	struct pl_pipeline *pipeline;
+	bool page;
 	struct pl_aggregate_options options;
 	struct pl_aggregate *now, *before;
 };
@@ -298,13 +300,14 @@ static void turn(struct pl_series *s)
 	s->now = old;
 }
 
-int pl_series_new(struct pl_series **ret, struct pl_pipeline *pipeline)
+int pl_series_new(struct pl_series **ret, struct pl_pipeline *pipeline, bool page)
 {
 	struct pl_series *s = calloc(1, sizeof(*s));
 
 	if (s == NULL)
 		return -ENOMEM;
 	s->pipeline = pipeline;
+	s->page = page;
 	*ret = s;
 	return 0;
 }
@@ -321,14 +324,43 @@ void pl_series_free(struct pl_series *s)
 void pl_series_begin(struct pl_series *s)
 {
 	/* At the start of the daemon there is nothing yet, and that is right too. */
-	if (take(s) == 0)
+	if (!s->page && take(s) == 0)
 		turn(s);
+}
+
+struct page_target {
+	struct pl_export *to;
+	uint64_t now_ns;
+};
+
+static void page_point(void *ctx, const struct pl_series_point *point)
+{
+	struct page_target *t = ctx;
+
+	pl_export_write_series(t->to, point, 1, t->now_ns);
+}
+
+static void write_page(const struct pl_series *s, struct pl_export *to, uint64_t now_ns)
+{
+	struct page_target target = { to, now_ns };
+	struct pl_exposition page;
+	struct pl_buf scratch;
+
+	pl_buf_init(&scratch);
+	pl_exposition_init_points(&page, &scratch, pl_clock_real_ns(), page_point, &target);
+	if (pl_metrics_write(s->pipeline, &page) == 0)
+		pl_metrics_process(&page);
+	pl_buf_done(&scratch);
 }
 
 void pl_series_write(struct pl_series *s, struct pl_export *to, uint64_t now_ns)
 {
 	struct draft d = { .to = to, .now_ns = now_ns };
 
+	if (s->page) {
+		write_page(s, to, now_ns);
+		return;
+	}
 	if (take(s) < 0)
 		return;
 	d.point.ts_ns = pl_clock_real_ns();

@@ -4,13 +4,14 @@
  * beside them stand count, mean, percentiles and maximum over the interval, made from the difference of two
  * snapshots. A cell whose counters went back (its network part was idle for aggregate.idle in one worker, or a
  * reload began it anew) has none of those for that interval. Percentiles and maxima are upper bounds of the buckets
- * they lie in: at most 1.42 times the true value.
+ * they lie in: at most 1.19 times the true value.
  *
  * docs/formats/influx.md lists points, labels and fields. Cells that nothing passed during the interval are
  * written too, so a steady queue never vanishes from a chart before aggregate.idle is over.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "export/exporter.h"
@@ -18,7 +19,8 @@
 struct pl_pipeline;
 struct pl_series;
 
-int pl_series_new(struct pl_series **ret, struct pl_pipeline *pipeline); /* -ENOMEM */
+/* page: instead, every family of the metrics page, a point for each series or histogram. -ENOMEM. */
+int pl_series_new(struct pl_series **ret, struct pl_pipeline *pipeline, bool page);
 void pl_series_free(struct pl_series *series);
 
 /* What was before is not of the first interval. */
