@@ -436,7 +436,7 @@ static void write_hist(struct pl_exposition *page, const struct pl_label *labels
 	struct pl_label l[2] = { TEXT("flow", flow) };
 	struct pl_exposition_exemplar e = { .labels = l, .n = 1 };
 
-	if (x == NULL || page->format != PL_EXPOSITION_OPENMETRICS) {
+	if (x == NULL || page->format == PL_EXPOSITION_TEXT) {
 		pl_exposition_hist(page, labels, n, hist, bounds, NULL);
 		return;
 	}
