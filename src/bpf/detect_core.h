@@ -34,6 +34,7 @@ enum pl_core_level_state {
 
 struct pl_core_level {
 	uint64_t max;      /* largest value since it rose */
+	uint64_t begun_ns; /* when it rose */
 	uint64_t since_ns; /* when the present state of RISING or FALLING began */
 	uint32_t state;    /* enum pl_core_level_state */
 	uint32_t silent;   /* its begin was not told, so its end is not */
@@ -41,14 +42,29 @@ struct pl_core_level {
 
 enum pl_core_change { PL_CORE_NONE, PL_CORE_BEGIN, PL_CORE_END };
 
+/* Where two sides come to the same end at once (the packet path, and the tick), one of them tells it. */
+static inline int pl_core_level_move(struct pl_core_level *s, uint32_t from, uint32_t to)
+{
+	return __sync_val_compare_and_swap(&s->state, from, to) == from;
+}
+
 /* Time passes without a new value. */
 static inline uint32_t pl_core_level_wait(
 	struct pl_core_level *s, const struct pl_core_level_rule *rule, uint64_t now_ns)
 {
 	if (s->state != PL_CORE_FALLING || pl_core_elapsed(now_ns, s->since_ns) < rule->end_hold_ns)
 		return PL_CORE_NONE;
-	s->state = PL_CORE_IDLE;
-	return PL_CORE_END;
+	return pl_core_level_move(s, PL_CORE_FALLING, PL_CORE_IDLE) ? PL_CORE_END : PL_CORE_NONE;
+}
+
+/* Nothing was heard of it for too long. */
+static inline uint32_t pl_core_level_drop(struct pl_core_level *s)
+{
+	uint32_t state = s->state;
+
+	if (state == PL_CORE_IDLE || !pl_core_level_move(s, state, PL_CORE_IDLE))
+		return PL_CORE_NONE;
+	return state == PL_CORE_RISING ? PL_CORE_NONE : PL_CORE_END;
 }
 
 static inline uint32_t pl_core_level_step(struct pl_core_level *s,
@@ -62,14 +78,15 @@ static inline uint32_t pl_core_level_step(struct pl_core_level *s,
 		if (s->state == PL_CORE_IDLE) {
 			s->state = PL_CORE_RISING;
 			s->since_ns = now_ns;
+			s->begun_ns = now_ns;
 			s->max = 0;
 		}
 		if (value > s->max)
 			s->max = value;
 		if (pl_core_elapsed(now_ns, s->since_ns) < rule->begin_hold_ns)
 			return PL_CORE_NONE;
-		s->state = PL_CORE_RAISED;
-		return PL_CORE_BEGIN;
+		return pl_core_level_move(s, PL_CORE_RISING, PL_CORE_RAISED) ? PL_CORE_BEGIN
+									     : PL_CORE_NONE;
 	}
 	if (value > s->max)
 		s->max = value;

@@ -4,17 +4,20 @@
  * records in user space (detect/events.c) and straight from the packet by the kernel program and its twin in
  * user space (bpf/report_core.h), so that all three come to the same events.
  *
- * Order of calls per report, whoever makes them (bpf/detect_core.h):
+ * Order of calls per report, whoever makes them (bpf/detect_steps.h):
  *
- *   pl_core_report_begin(env, report)        drop reports, the exporter's sequence number
- *   pl_core_hop_step(env, report, hop)       for each hop, source first: queues, ports, links, nodes
- *   pl_core_report_end(env, report)          the flow: start, path change, loop
+ *   pl_core_exporter_step(env, report)       once per datagram, its sequence number: where no decoder counts
+ *   pl_core_report_begin(env, report)        each report of it
+ *   pl_core_hop_step(env, report, hop)       for each hop, source first: queues, ports, links, nodes, loops
+ *   pl_core_report_end(env, report, last)    the drop, if it is one, and the flow: start, path change
+ *   pl_core_route_step(env, report, …)       the path's aggregates, where they are kept
  *
- * and pl_core_tick for what happens because time passes. Nothing here reads a clock; now_ns is monotonic and
+ * and pl_detect_tick for what happens because time passes. Nothing here reads a clock; now_ns is monotonic and
  * drives the rules, ts_ns (since the Unix epoch) only stamps events.
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/addr.h"
@@ -52,20 +55,21 @@ struct pl_core_report {
 	uint32_t zero2;
 };
 
+/* From `node` to `present` as in struct pl_hop: user space copies them at once. */
 struct pl_core_hop {
 	uint64_t node;
 	uint32_t ingress_port, egress_port;
 	uint32_t hop_latency_ns, queue_depth, tx_util, buffer_depth;
-	uint32_t
-		link_latency_ns; /* from the node before to this one; decoded ones are below 2^32 */
 	uint16_t queue;
 	uint8_t buffer;
-	uint8_t index;        /* 0 = source side */
-	uint32_t present;     /* PL_HOP_HAS_* of these fields */
-	uint32_t before_port; /* egress port of the hop before, when before_present has it */
-	uint64_t before_node; /* node of the hop before, when before_present has it */
+	uint8_t index;    /* 0 = source side */
+	uint32_t present; /* PL_HOP_HAS_* of these fields */
+	uint32_t
+		link_latency_ns; /* from the node before to this one; decoded ones are below 2^32 */
 	uint32_t
 		before_present; /* PL_HOP_HAS_node, PL_HOP_HAS_egress_port; 0: no link to speak of */
+	uint64_t before_node;   /* node of the hop before, when before_present has it */
+	uint32_t before_port;   /* egress port of the hop before, when before_present has it */
 	uint8_t clock;          /* enum pl_clock_quality, when present has it */
 	uint8_t zero[3];
 };
@@ -73,3 +77,9 @@ struct pl_core_hop {
 _Static_assert(sizeof(struct pl_flow_key) == 48, "no padding: keys are compared as words");
 _Static_assert(sizeof(struct pl_core_report) == 128, "two cache lines");
 _Static_assert(sizeof(struct pl_core_hop) == 64, "one cache line");
+_Static_assert(offsetof(struct pl_core_hop, present) - offsetof(struct pl_core_hop, node) ==
+		       offsetof(struct pl_hop, present) - offsetof(struct pl_hop, node),
+	"the first part is that of the record");
+_Static_assert(offsetof(struct pl_core_hop, queue) - offsetof(struct pl_core_hop, node) ==
+		       offsetof(struct pl_hop, queue) - offsetof(struct pl_hop, node),
+	"the first part is that of the record");

@@ -113,7 +113,7 @@ static void describe(struct pl_demo_view *v, const struct pl_event *e, struct li
 {
 	char src[PL_ADDR_TEXT_MAX] = "", dst[PL_ADDR_TEXT_MAX] = "";
 
-	switch ((enum pl_event_kind)e->event) {
+	switch (e->event) {
 	case PL_EVENT_PATH_CHANGE:
 		pl_format_addr(src, &e->src);
 		pl_format_addr(dst, &e->dst);
@@ -131,7 +131,8 @@ static void describe(struct pl_demo_view *v, const struct pl_event *e, struct li
 	case PL_EVENT_PACKET_DROP:
 		snprintf(l->what, sizeof(l->what), "packets dropped at node %" PRIu64, e->node);
 		break;
-	case PL_EVENT_KIND_MAX:
+	default: /* the others are off in the demonstration */
+		snprintf(l->what, sizeof(l->what), "node %" PRIu64, e->node);
 		break;
 	}
 }
@@ -260,7 +261,7 @@ static const char *kind_text(const struct line *l)
 		"report loss", "packet drop", "slow hop" };
 
 	assert(l->kind < PL_EVENT_KIND_MAX);
-	return names[l->kind];
+	return names[l->kind] != NULL ? names[l->kind] : pl_event_kind_name(l->kind);
 }
 
 static int event_text(const struct pl_demo_view *v, const struct line *l, char *dst, size_t cap)
@@ -268,7 +269,7 @@ static int event_text(const struct pl_demo_view *v, const struct line *l, char *
 	unsigned int s = (unsigned int)((l->at_ns - v->began_ns) / 1000000000u);
 	char more[64] = "", value[32];
 
-	switch ((enum pl_event_kind)l->kind) {
+	switch (l->kind) {
 	case PL_EVENT_PATH_CHANGE:
 		if (l->count > 1)
 			snprintf(more, sizeof(more), " (and %u more)", l->count - 1);
@@ -288,7 +289,7 @@ static int event_text(const struct pl_demo_view *v, const struct line *l, char *
 	case PL_EVENT_PACKET_DROP:
 		snprintf(more, sizeof(more), ": %" PRIu64, l->value);
 		break;
-	case PL_EVENT_KIND_MAX:
+	default:
 		break;
 	}
 	return snprintf(

@@ -48,8 +48,16 @@ static const struct pl_field event_fields[] = {
 		.offset = (off),                                                                   \
 		.form = PL_FORM_##f,                                                               \
 		.present = PL_EVENT_HAS_##id },
+#define PL_EVENT_ALIAS(off, type, f, presence, id, n, u, h)                                        \
+	{ .name = (n),                                                                             \
+		.unit = (u),                                                                       \
+		.help = (h),                                                                       \
+		.offset = (off),                                                                   \
+		.form = PL_FORM_##f,                                                               \
+		.present = PL_EVENT_HAS_##id },
 #include "record/fields.def"
 #undef PL_EVENT_FIELD
+#undef PL_EVENT_ALIAS
 };
 
 static const struct {
@@ -70,8 +78,17 @@ static const char *const dialects[] = { "spec", "intcollector", "geant", "novifl
 static const char *const modes[PL_MODE_MAX] = { "md", "mx", "xd", "ioam-trace", "ioam-dex",
 	"ioam-e2e", "ioam-pot", "drop-summary" };
 static const char *const clocks[PL_CLOCK_MAX] = { "ok", "skewed", "implausible", "mixed" };
-static const char *const events[PL_EVENT_KIND_MAX] = { "path_change", "queue_depth", "report_loss",
-	"packet_drop", "hop_latency" };
+#define PL_EVENT_KIND(id, name, help) name,
+static const char *const events[PL_EVENT_KIND_MAX] = {
+#include "record/fields.def"
+};
+#undef PL_EVENT_KIND
+#define PL_EVENT_KIND(id, name, help) help,
+static const char *const event_helps[PL_EVENT_KIND_MAX] = {
+#include "record/fields.def"
+};
+#undef PL_EVENT_KIND
+static const char *const roles[PL_ROLE_MAX] = { "culprit", "victim" };
 static const char *const phases[PL_PHASE_MAX] = { "once", "begin", "end" };
 
 static const struct {
@@ -85,6 +102,8 @@ static const struct {
 	[PL_FORM_CLOCK] = { clocks, COUNT(clocks) },
 	[PL_FORM_EVENT] = { events, COUNT(events) },
 	[PL_FORM_PHASE] = { phases, COUNT(phases) },
+	[PL_FORM_ROLE] = { roles, COUNT(roles) },
+	[PL_FORM_QUANTITY] = { events, COUNT(events) },
 };
 
 const char *pl_form_word(enum pl_form form, unsigned int value)
@@ -107,6 +126,16 @@ const char *pl_clock_quality_name(enum pl_clock_quality q)
 const char *pl_event_kind_name(enum pl_event_kind k)
 {
 	return pl_form_word(PL_FORM_EVENT, k);
+}
+
+const char *pl_event_kind_help(enum pl_event_kind k)
+{
+	return (unsigned int)k < PL_EVENT_KIND_MAX ? event_helps[k] : NULL;
+}
+
+const char *pl_burst_role_name(enum pl_burst_role r)
+{
+	return pl_form_word(PL_FORM_ROLE, r);
 }
 
 const char *pl_event_phase_name(enum pl_event_phase p)

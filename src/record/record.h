@@ -29,6 +29,8 @@ enum pl_form {
 	PL_FORM_FLAGS,          /* object of booleans */
 	PL_FORM_EVENT,          /* enum pl_event_kind */
 	PL_FORM_PHASE,          /* enum pl_event_phase */
+	PL_FORM_ROLE,           /* enum pl_burst_role */
+	PL_FORM_QUANTITY,       /* enum pl_event_kind of the quantity */
 	PL_FORM_PRESENT,        /* never shown */
 	PL_FORM_MAX,
 };
@@ -54,20 +56,23 @@ enum pl_clock_quality {
 };
 
 enum pl_event_kind {
-	PL_EVENT_PATH_CHANGE,
-	PL_EVENT_QUEUE_DEPTH,
-	PL_EVENT_REPORT_LOSS,
-	PL_EVENT_PACKET_DROP,
-	PL_EVENT_HOP_LATENCY,
+#define PL_EVENT_KIND(id, name, help) PL_EVENT_##id,
+#include "record/fields.def"
+#undef PL_EVENT_KIND
 	PL_EVENT_KIND_MAX,
 };
 
 enum pl_event_phase { PL_PHASE_ONCE, PL_PHASE_BEGIN, PL_PHASE_END, PL_PHASE_MAX };
 
+/* A flow's part in a microburst. */
+enum pl_burst_role { PL_ROLE_CULPRIT, PL_ROLE_VICTIM, PL_ROLE_MAX };
+
 const char *pl_mode_name(enum pl_mode m);                   /* "md", "ioam-trace", … */
 const char *pl_clock_quality_name(enum pl_clock_quality q); /* "ok", "skewed", … */
 const char *pl_event_kind_name(enum pl_event_kind k);       /* "path_change", "queue_depth", … */
-const char *pl_event_phase_name(enum pl_event_phase p);     /* "once", "begin", "end" */
+const char *pl_event_kind_help(enum pl_event_kind k);
+const char *pl_event_phase_name(enum pl_event_phase p); /* "once", "begin", "end" */
+const char *pl_burst_role_name(enum pl_burst_role r);   /* "culprit", "victim" */
 
 #define PL_MEMBER(off, id, type, form, presence, name, unit, help) type id;
 #define PL_OFFSET_CHECK(st, off, id)                                                               \
@@ -118,13 +123,34 @@ enum {
 	PL_HOP_HAS_##id = PL_BIT(presence),
 #define PL_EVENT_FIELD(off, id, type, form, presence, name, unit, help)                            \
 	PL_EVENT_HAS_##id = PL_BIT(presence),
+#define PL_EVENT_ALIAS(off, type, form, presence, id, name, unit, help)                            \
+	PL_EVENT_HAS_##id = PL_BIT(presence),
 #include "record/fields.def"
 #undef PL_PATH_FIELD
 #undef PL_PATH_ALIAS
 #undef PL_HOP_FIELD
 #undef PL_EVENT_FIELD
+#undef PL_EVENT_ALIAS
 #undef ALWAYS
 };
+
+/* Another meaning of an event's bytes: pl_event_set_<id>(event, value) stores it and says so. */
+#define PL_EVENT_ALIAS(off, type, form, presence, id, name, unit, help)                            \
+	static inline void pl_event_set_##id(struct pl_event *e, type value)                       \
+	{                                                                                          \
+		__builtin_memcpy((char *)e + (off), &value, sizeof(value));                        \
+		e->present |= PL_EVENT_HAS_##id;                                                   \
+	}                                                                                          \
+	static inline type pl_event_get_##id(const struct pl_event *e)                             \
+	{                                                                                          \
+		type value;                                                                        \
+		__builtin_memcpy(&value, (const char *)e + (off), sizeof(value));                  \
+		return value;                                                                      \
+	}
+#define PL_EVENT_FIELD(...)
+#include "record/fields.def"
+#undef PL_EVENT_FIELD
+#undef PL_EVENT_ALIAS
 
 enum {
 #define PL_PATH_FLAG(bit, id, name, help) PL_FLAG_##id = 1 << (bit),

@@ -368,10 +368,21 @@ void pl_event_table_header(struct pl_buf *buf)
 	add_titles(buf, event_columns, COUNT(event_columns));
 }
 
-/* value and threshold are times for a latency, else plain numbers. */
+/* Whether value and threshold are times. */
+static bool of_time(const struct pl_event *event)
+{
+	unsigned int kind = event->event;
+
+	if ((event->present & PL_EVENT_HAS_quantity) != 0)
+		kind = pl_event_get_quantity(event);
+	if ((event->present & PL_EVENT_HAS_role) != 0)
+		return pl_event_get_role(event) == PL_ROLE_VICTIM;
+	return kind == PL_EVENT_HOP_LATENCY || kind == PL_EVENT_LINK_LATENCY;
+}
+
 static void add_quantity(struct pl_buf *buf, const struct pl_event *event, bool has, uint64_t v)
 {
-	if (event->event == PL_EVENT_HOP_LATENCY)
+	if (of_time(event))
 		add_duration(buf, has, v);
 	else
 		add_number(buf, has, v, "-");
@@ -412,5 +423,20 @@ void pl_event_table(struct pl_buf *buf, const struct pl_event *event)
 		pl_buf_printf(buf, " was %016llx", (unsigned long long)event->old_path_id);
 	if ((has & PL_EVENT_HAS_path_id) != 0)
 		pl_buf_printf(buf, " path %016llx", (unsigned long long)event->path_id);
+	if ((has & PL_EVENT_HAS_quantity) != 0) {
+		pl_buf_str(buf, " of ");
+		add_word(buf, true, PL_FORM_QUANTITY, pl_event_get_quantity(event));
+	}
+	if ((has & PL_EVENT_HAS_role) != 0) {
+		pl_buf_chr(buf, ' ');
+		add_word(buf, true, PL_FORM_ROLE, pl_event_get_role(event));
+		pl_buf_printf(buf, " %u", pl_event_get_rank(event));
+	}
+	if ((has & PL_EVENT_HAS_peer_node) != 0)
+		pl_buf_printf(buf, " from %llu", (unsigned long long)pl_event_get_peer_node(event));
+	if ((has & PL_EVENT_HAS_duration_ns) != 0) {
+		pl_buf_str(buf, " for ");
+		add_duration(buf, true, pl_event_get_duration_ns(event));
+	}
 	pl_buf_chr(buf, '\n');
 }

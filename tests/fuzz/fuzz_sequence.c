@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(s.reordered + s.duplicates + s.stragglers + s.restarts <= s.reports);
 		/* A gap of more than gap_max is never believed; a late report takes back one at most. */
 		must(s.lost - lost <= gap_max || lost - s.lost == 1);
-		must((s.seen & 1) != 0 && s.span <= PL_SEQUENCE_WINDOW);
+		must((s.seen[0] & 1) != 0 && s.span <= PL_SEQUENCE_WINDOW);
 		if (!plain)
 			continue;
 		repeats += seen[at];

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Part of detect_steps.h: what reports say of flows, drops and exporters; the report as a whole. */
+#pragma once
+
+#include "bpf/detect_steps.h"
+
+/* --- exporters ------------------------------------------------------------------------------------------ */
+
+/* v0.5 numbers the reports of a device and names it by its address only: node is 0 there. */
+PL_CORE_COLD uint32_t pl_core_exporter_make(struct pl_core_env *env,
+	struct pl_core_exporter_set *set, const struct pl_core_exporter_key *key, uint32_t hash,
+	const struct pl_core_report *r)
+{
+	uint64_t old = 0;
+	uint32_t way = pl_core_take(env, set->way, PL_CORE_T_exporter, hash, r->now_ns,
+		pl_env_rules(env)->forget_ns, &old);
+
+	if (way >= PL_CORE_WAYS)
+		return PL_CORE_NOWHERE;
+	pl_core_clear(&set->e[way], sizeof(set->e[way]));
+	pl_core_copy(&set->e[way].key, key, 4);
+	set->e[way].first_ts_ns = r->ts_ns;
+	pl_core_publish(&set->way[way], hash, pl_core_coarse(r->now_ns));
+	return way;
+}
+
+PL_CORE_COLD void pl_core_sequence_unusual(
+	struct pl_core_env *env, struct pl_sequence *s, uint32_t seq, uint32_t mask)
+{
+	pl_sequence_step(s, seq & mask, mask, pl_env_rules(env)->sequence_gap_max);
+}
+
+/*
+ * The sequence number of one datagram, into its exporter's books: once per datagram, whatever the reports in
+ * it, and only where no decoder does the same. Of r: exporter, node (0 in v0.5), hw_id, seq,
+ * report_version, now_ns, ts_ns. What was lost is told by the tick (detect/tick.c).
+ */
+PL_CORE_INLINE void pl_core_exporter_step(struct pl_core_env *env, const struct pl_core_report *r)
+{
+	const struct pl_core_rules *rules = pl_env_rules(env);
+	const uint32_t mask = r->report_version == 2 ? 0x3fffff : UINT32_MAX;
+	struct pl_core_exporter_key key;
+	struct pl_core_exporter_set *set;
+	struct pl_core_exporter *x;
+	uint32_t hash, way;
+
+	pl_core_copy(&key.addr, &r->exporter, 2);
+	key.node = r->report_version == 0 ? 0 : r->node;
+	key.hw_id = r->hw_id;
+	hash = pl_core_hash(rules->secret, &key, 4);
+	set = pl_env_exporter_set(env, hash & rules->mask[PL_CORE_T_exporter]);
+	if (set == NULL)
+		return;
+	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), &key, 4, hash);
+	if (__builtin_expect(way >= PL_CORE_WAYS, 0)) {
+		way = pl_core_exporter_make(env, set, &key, hash, r);
+		if (way >= PL_CORE_WAYS)
+			return;
+	}
+	pl_core_heard(&set->way[way], r->now_ns);
+	x = &set->e[way];
+	x->last_ts_ns = r->ts_ns;
+	x->report_version = r->report_version;
+	if (__builtin_expect(!pl_sequence_next(&x->seq, r->seq, mask), 0))
+		pl_core_sequence_unusual(env, &x->seq, r->seq, mask);
+}
+
+/* --- drops ---------------------------------------------------------------------------------------------- */
+
+/* What waits is told when the limit allows. cite: the report showed it, not time. */
+PL_CORE_COLD void pl_core_drop_tell(struct pl_core_env *env, const struct pl_core_report *r,
+	const struct pl_core_hop *last, struct pl_core_drop *d, unsigned int cite)
+{
+	uint64_t reports = d->reports;
+	struct pl_event *e;
+
+	if (!pl_core_limit(env, &d->due_ns, PL_EVENT_PACKET_DROP, r->now_ns))
+		return;
+	e = pl_core_event(env, PL_EVENT_PACKET_DROP, PL_PHASE_ONCE, r->ts_ns);
+	if (e == NULL)
+		return;
+	if (cite)
+		pl_core_cite(e, r);
+	if (d->key.reason & 1 << 16) {
+		e->node = d->key.node;
+		e->present |= PL_EVENT_HAS_node;
+	}
+	if (d->key.reason & 1 << 8) {
+		e->drop_reason = (uint8_t)d->key.reason;
+		e->present |= PL_EVENT_HAS_drop_reason;
+	}
+	if (last != NULL && (last->present & PL_HOP_HAS_egress_port)) {
+		e->port = last->egress_port;
+		e->present |= PL_EVENT_HAS_port;
+	}
+	if (last != NULL && (last->present & PL_HOP_HAS_queue)) {
+		e->queue = last->queue;
+		e->present |= PL_EVENT_HAS_queue;
+	}
+	e->value = reports - d->told;
+	e->present |= PL_EVENT_HAS_value;
+	d->told = reports;
+	pl_env_tell(env, e);
+}
+
+/* A drop report. last: its last hop, NULL when it has none. */
+PL_CORE_COLD void pl_core_drop_step(
+	struct pl_core_env *env, const struct pl_core_report *r, const struct pl_core_hop *last)
+{
+	const struct pl_core_rules *rules = pl_env_rules(env);
+	struct pl_core_drop_key key = { 0, 0 };
+	struct pl_core_drop_set *set;
+	uint32_t hash, way;
+	uint64_t old = 0;
+
+	if (r->present & PL_PATH_HAS_node) {
+		key.node = r->node;
+		key.reason |= 1 << 16;
+	} else if (last != NULL && (last->present & PL_HOP_HAS_node)) {
+		key.node = last->node;
+		key.reason |= 1 << 16;
+	}
+	if (r->present & PL_PATH_HAS_drop_reason)
+		key.reason |= 1u << 8 | r->drop_reason;
+	hash = pl_core_hash(rules->secret, &key, 2);
+	set = pl_env_drop_set(env, hash & rules->mask[PL_CORE_T_drop]);
+	if (set == NULL)
+		return;
+	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), &key, 2, hash);
+	if (way >= PL_CORE_WAYS) {
+		way = pl_core_take(
+			env, set->way, PL_CORE_T_drop, hash, r->now_ns, rules->forget_ns, &old);
+		if (way >= PL_CORE_WAYS)
+			return;
+		/* What the one before had waiting is told now or never. */
+		if ((uint32_t)(old >> 32) != 0 && set->e[way].reports != set->e[way].told)
+			pl_core_drop_tell(env, r, NULL, &set->e[way], 0);
+		pl_core_clear(&set->e[way], sizeof(set->e[way]));
+		pl_core_copy(&set->e[way].key, &key, 2);
+		pl_core_publish(&set->way[way], hash, pl_core_coarse(r->now_ns));
+	}
+	pl_core_heard(&set->way[way], r->now_ns);
+	set->e[way].reports++;
+	pl_core_drop_tell(env, r, last, &set->e[way], 1);
+}
+
+/* --- flows ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Only a stack that went all the way from source to sink says which path the flow takes. A congestion report
+ * of an untracked flow may come from the middle of the path (Telemetry Report 2.0, 3.2: Q without F).
+ */
+PL_CORE_INLINE int pl_core_path_whole(const struct pl_core_report *r)
+{
+	const unsigned int partial =
+		PL_FLAG_PARTIAL | PL_FLAG_DROPPED | PL_FLAG_INTERMEDIATE | PL_FLAG_COPY;
+	const unsigned int tracked = PL_FLAG_CONGESTED | PL_FLAG_TRACKED;
+
+	return (r->flags & partial) == 0 && (r->flags & tracked) != PL_FLAG_CONGESTED &&
+	       (r->mode == PL_MODE_MD || r->mode == PL_MODE_IOAM_TRACE) &&
+	       (r->present & PL_PATH_HAS_path_id);
+}
+
+/* Time showed it, or another flow that needed the place: cites no report. */
+PL_CORE_COLD void pl_core_flow_over(
+	struct pl_core_env *env, const struct pl_core_flow *flow, uint64_t ts_ns)
+{
+	struct pl_event *e;
+
+	if (!pl_core_watches(pl_env_rules(env), PL_EVENT_FLOW_END))
+		return;
+	e = pl_core_event(env, PL_EVENT_FLOW_END, PL_PHASE_ONCE, ts_ns);
+	if (e == NULL)
+		return;
+	pl_core_cite_flow(e, &flow->key);
+	if (flow->path_id != 0) {
+		e->path_id = flow->path_id;
+		e->present |= PL_EVENT_HAS_path_id;
+	}
+	e->value = flow->packets;
+	e->present |= PL_EVENT_HAS_value;
+	pl_event_set_bytes(e, flow->bytes);
+	pl_event_set_duration_ns(e, pl_core_elapsed(flow->last_ns, flow->first_ns));
+	pl_env_tell(env, e);
+}
+
+PL_CORE_COLD void pl_core_flow_begin(
+	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_flow *flow)
+{
+	struct pl_event *e;
+
+	flow->path_id = 0;
+	flow->packets = flow->bytes = 0;
+	flow->first_ns = flow->last_ns = flow->told_ns = r->now_ns;
+	if (!pl_core_watches(pl_env_rules(env), PL_EVENT_FLOW_START))
+		return;
+	e = pl_core_event(env, PL_EVENT_FLOW_START, PL_PHASE_ONCE, r->ts_ns);
+	if (e == NULL)
+		return;
+	pl_core_cite(e, r);
+	flow->started = 1;
+	pl_env_tell(env, e);
+}
+
+PL_CORE_COLD uint32_t pl_core_flow_make(struct pl_core_env *env, const struct pl_core_report *r,
+	struct pl_core_flow_set *set, uint32_t hash)
+{
+	uint64_t idle_ns = pl_env_rules(env)->flow_idle_ns, old = 0;
+	uint32_t way = pl_core_take(env, set->way, PL_CORE_T_flow, hash, r->now_ns, idle_ns, &old);
+
+	if (way >= PL_CORE_WAYS)
+		return PL_CORE_NOWHERE;
+	if ((uint32_t)(old >> 32) != 0 &&
+		pl_core_age(pl_core_coarse(r->now_ns), old) > pl_core_coarse(idle_ns))
+		pl_core_flow_over(env, &set->e[way], r->ts_ns);
+	pl_core_clear(&set->e[way], sizeof(set->e[way]));
+	pl_core_copy(&set->e[way].key, &r->flow, 6);
+	pl_core_flow_begin(env, r, &set->e[way]);
+	pl_core_publish(&set->way[way], hash, pl_core_coarse(r->now_ns));
+	return way;
+}
+
+/* Silent for too long: it ended, and begins anew. */
+PL_CORE_COLD void pl_core_flow_again(
+	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_flow *flow)
+{
+	struct pl_core_counters *counters = pl_env_counters(env);
+
+	counters->aged[PL_CORE_T_flow]++;
+	counters->made[PL_CORE_T_flow]++;
+	pl_core_flow_over(env, flow, r->ts_ns);
+	pl_core_flow_begin(env, r, flow);
+}
+
+/* Its first complete path, or another one than before. */
+PL_CORE_COLD void pl_core_flow_path(
+	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_flow *flow)
+{
+	uint64_t before = flow->path_id;
+	struct pl_event *e;
+
+	flow->path_id = r->path_id;
+	if (before == 0 || !pl_core_watches(pl_env_rules(env), PL_EVENT_PATH_CHANGE) ||
+		!pl_core_limit(env, &flow->path_due_ns, PL_EVENT_PATH_CHANGE, r->now_ns))
+		return;
+	e = pl_core_event(env, PL_EVENT_PATH_CHANGE, PL_PHASE_ONCE, r->ts_ns);
+	if (e == NULL)
+		return;
+	pl_core_cite(e, r);
+	e->old_path_id = before;
+	e->present |= PL_EVENT_HAS_old_path_id;
+	if (r->present & PL_PATH_HAS_node) {
+		e->node = r->node;
+		e->present |= PL_EVENT_HAS_node;
+	}
+	pl_env_tell(env, e);
+}
+
+PL_CORE_INLINE uint32_t pl_core_flow_hash(
+	const struct pl_core_rules *rules, const struct pl_flow_key *key)
+{
+	return pl_core_hash(rules->secret, key, 6);
+}
+
+/* Whether the report goes into the flow table at all. */
+PL_CORE_INLINE int pl_core_flow_counts(
+	const struct pl_core_rules *rules, const struct pl_core_report *r)
+{
+	const uint32_t flows = 1u << PL_EVENT_PATH_CHANGE | 1u << PL_EVENT_FLOW_START |
+			       1u << PL_EVENT_FLOW_END | 1u << PL_EVENT_KEEPALIVE;
+
+	return (rules->on & flows) != 0 && (r->present & PL_PATH_HAS_src) &&
+	       !(r->flags & PL_FLAG_COPY);
+}
+
+/* The flow of a report that pl_core_flow_counts; hash from pl_core_flow_hash. */
+PL_CORE_INLINE void pl_core_flow_step(
+	struct pl_core_env *env, const struct pl_core_report *r, uint32_t hash)
+{
+	const struct pl_core_rules *rules = pl_env_rules(env);
+	struct pl_core_flow_set *set = pl_env_flow_set(env, hash & rules->mask[PL_CORE_T_flow]);
+	struct pl_core_flow *flow;
+	uint32_t way;
+
+	if (set == NULL)
+		return;
+	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), &r->flow, 6, hash);
+	if (__builtin_expect(way >= PL_CORE_WAYS, 0)) {
+		way = pl_core_flow_make(env, r, set, hash);
+		if (way >= PL_CORE_WAYS)
+			return;
+	}
+	pl_core_heard(&set->way[way], r->now_ns);
+	flow = &set->e[way];
+	if (__builtin_expect(pl_core_elapsed(r->now_ns, flow->last_ns) > rules->flow_idle_ns, 0))
+		pl_core_flow_again(env, r, flow);
+	flow->last_ns = r->now_ns;
+	flow->packets++;
+	flow->bytes += r->packet_bytes;
+	if (pl_core_path_whole(r) && __builtin_expect(flow->path_id != r->path_id, 0))
+		pl_core_flow_path(env, r, flow);
+}
+
+/* --- paths, for the pages ------------------------------------------------------------------------------- */
+
+PL_CORE_COLD uint32_t pl_core_route_make(struct pl_core_env *env, const struct pl_core_report *r,
+	struct pl_core_route_set *set, const uint64_t *key, uint32_t hash)
+{
+	uint64_t old = 0;
+	uint32_t way = pl_core_take(env, set->way, PL_CORE_T_route, hash, r->now_ns,
+		pl_env_rules(env)->forget_ns, &old);
+
+	if (way >= PL_CORE_WAYS)
+		return PL_CORE_NOWHERE;
+	pl_core_clear(&set->e[way], sizeof(set->e[way]));
+	pl_core_copy(&set->e[way].path_id, key, 2);
+	set->e[way].hop_count = r->hop_count;
+	pl_core_publish(&set->way[way], hash, pl_core_coarse(r->now_ns));
+	return way;
+}
+
+/* latency_ns: the sum over the hops, when every hop had one (has_latency). */
+PL_CORE_INLINE void pl_core_route_step(struct pl_core_env *env, const struct pl_core_report *r,
+	uint64_t latency_ns, int has_latency)
+{
+	const struct pl_core_rules *rules = pl_env_rules(env);
+	uint64_t key[2] = { r->path_id, 0 };
+	struct pl_core_route_set *set;
+	struct pl_core_route *route;
+	uint32_t hash, way, latency;
+
+	if (!(rules->flags & PL_CORE_KEEP_AGGREGATES) || !(r->present & PL_PATH_HAS_path_id) ||
+		(r->flags & (PL_FLAG_COPY | PL_FLAG_PARTIAL | PL_FLAG_DROPPED)))
+		return;
+	hash = pl_core_hash(rules->secret, key, 2);
+	set = pl_env_route_set(env, hash & rules->mask[PL_CORE_T_route]);
+	if (set == NULL)
+		return;
+	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), key, 2, hash);
+	if (__builtin_expect(way >= PL_CORE_WAYS, 0)) {
+		way = pl_core_route_make(env, r, set, key, hash);
+		if (way >= PL_CORE_WAYS)
+			return;
+	}
+	pl_core_heard(&set->way[way], r->now_ns);
+	route = &set->e[way];
+	route->packets++;
+	if (!has_latency)
+		return;
+	route->latency_n++;
+	route->latency_sum += latency_ns;
+	/* The histogram's last bucket takes what is beyond 32 bits (4.3 s); the sum has it in full. */
+	latency = latency_ns < UINT32_MAX ? (uint32_t)latency_ns : UINT32_MAX;
+	if (latency > route->latency_max)
+		route->latency_max = latency;
+	pl_core_hist_add(&route->hist, latency);
+}
+
+/* --- a report ------------------------------------------------------------------------------------------- */
+
+PL_CORE_INLINE void pl_core_report_begin(struct pl_core_env *env, const struct pl_core_report *r)
+{
+	struct pl_core_trail *trail = pl_env_trail(env);
+	struct pl_core_counters *counters = pl_env_counters(env);
+
+	counters->reports++;
+	counters->hops += r->hop_count;
+	trail->seen = 0;
+	trail->told = 0;
+}
+
+/* last: the report's last hop, for drops; NULL when it has none. */
+PL_CORE_INLINE void pl_core_report_end(
+	struct pl_core_env *env, const struct pl_core_report *r, const struct pl_core_hop *last)
+{
+	const struct pl_core_rules *rules = pl_env_rules(env);
+
+	if (__builtin_expect((r->flags & PL_FLAG_DROPPED) != 0, 0) &&
+		pl_core_watches(rules, PL_EVENT_PACKET_DROP))
+		pl_core_drop_step(env, r, last);
+	if (pl_core_flow_counts(rules, r))
+		pl_core_flow_step(env, r, pl_core_flow_hash(rules, &r->flow));
+}

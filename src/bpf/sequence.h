@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sequence accounting of one report stream: what was lost, late, repeated, or restarted. Numbers are modulo
+ * 2^bits. A gap counts as lost when it opens and is taken back when its report arrives within the window of
+ * 128. A number outside the window, or a jump forward above gap_max, is a restart once the number after it
+ * follows (as RFC 3550 A.1 does for RTP); alone it is a straggler. The same lines run in the decoder and in
+ * the kernel program.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PL_SEQUENCE_WINDOW 128
+
+struct pl_sequence {
+	uint64_t seen[2]; /* bit i of the two, lower first: highest - i was seen */
+	uint64_t reports, lost, reordered, duplicates, restarts;
+	uint64_t skipped, recovered; /* gaps opened, and filled later; lost is their difference */
+	uint64_t stragglers;         /* outside the window and not followed: counted lost before */
+	uint32_t highest;
+	uint32_t next_if_restart; /* the number that would confirm a restart */
+	uint32_t span;            /* numbers since the (re)start, saturating at the window */
+	uint32_t same; /* reports since the start that all carried the first number, saturating */
+	bool pending;  /* next_if_restart is meaningful */
+	bool started;
+	bool constant; /* never moved: the exporter does not number its reports */
+	bool steady;   /* started, counting and nothing pending: the next number needs no thought */
+	uint8_t zero[4];
+};
+
+/* So many equal numbers from the start on mean that the exporter does not count. */
+#define PL_SEQUENCE_CONSTANT 3
+
+static inline void pl_sequence_start(struct pl_sequence *s, uint32_t seq)
+{
+	s->seen[0] = 1;
+	s->seen[1] = 0;
+	s->highest = seq;
+	s->span = 1;
+	s->pending = false;
+	s->started = true;
+}
+
+static inline void pl_sequence_shift(struct pl_sequence *s, uint32_t by)
+{
+	if (by >= PL_SEQUENCE_WINDOW) {
+		s->seen[1] = s->seen[0] = 0;
+	} else if (by >= 64) {
+		s->seen[1] = s->seen[0] << (by & 63);
+		s->seen[0] = 0;
+	} else if (by > 0) {
+		s->seen[1] = s->seen[1] << by | s->seen[0] >> ((64 - by) & 63);
+		s->seen[0] <<= by;
+	}
+}
+
+static inline bool pl_sequence_seen(const struct pl_sequence *s, uint32_t behind)
+{
+	uint64_t word = behind < 64 ? s->seen[0] : s->seen[1];
+
+	return behind < PL_SEQUENCE_WINDOW && (word >> (behind & 63) & 1) != 0;
+}
+
+static inline void pl_sequence_mark(struct pl_sequence *s, uint32_t behind)
+{
+	if (behind < 64)
+		s->seen[0] |= UINT64_C(1) << (behind & 63);
+	else
+		s->seen[1] |= UINT64_C(1) << (behind & 63);
+}
+
+static inline void pl_sequence_sort(
+	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
+{
+	uint32_t ahead = (seq - s->highest) & mask, behind = (s->highest - seq) & mask;
+
+	if (!s->started) {
+		pl_sequence_start(s, seq);
+		s->same = 1;
+		return;
+	}
+	if (s->constant || s->same >= 1) {
+		if (seq == s->highest && s->reports == s->same + UINT64_C(1)) {
+			s->same++;
+			s->duplicates++;
+			if (s->same >= PL_SEQUENCE_CONSTANT) {
+				s->constant = true;
+				s->duplicates = 0;
+			}
+			return;
+		}
+		s->same = 0;
+		if (s->constant) {
+			/* It counts after all: begin here. */
+			s->constant = false;
+			pl_sequence_start(s, seq);
+			return;
+		}
+	}
+	if (s->pending && seq == s->next_if_restart) {
+		/* Two in a row from elsewhere: the exporter began anew. */
+		s->restarts++;
+		s->stragglers--;
+		pl_sequence_start(s, (seq - 1) & mask);
+		s->highest = seq;
+		s->seen[0] = 3;
+		s->span = 2;
+		return;
+	}
+	if (ahead != 0 && ahead <= mask / 2 && ahead <= gap_max) {
+		s->lost += ahead - 1;
+		s->skipped += ahead - 1;
+		pl_sequence_shift(s, ahead);
+		s->seen[0] |= 1;
+		s->highest = seq;
+		s->span =
+			ahead < PL_SEQUENCE_WINDOW - s->span ? s->span + ahead : PL_SEQUENCE_WINDOW;
+		s->pending = false;
+		return;
+	}
+	if (behind < PL_SEQUENCE_WINDOW) {
+		if (pl_sequence_seen(s, behind)) {
+			s->duplicates++;
+			return;
+		}
+		s->reordered++;
+		/* Before the first number seen nothing was counted lost. */
+		if (behind < s->span) {
+			s->lost--;
+			s->recovered++;
+		}
+		pl_sequence_mark(s, behind);
+		return;
+	}
+	s->stragglers++;
+	s->pending = true;
+	s->next_if_restart = (seq + 1) & mask;
+}
+
+/* What is not "the next number". */
+static inline void pl_sequence_step(
+	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
+{
+	pl_sequence_sort(s, seq, mask, gap_max);
+	s->steady = s->started && !s->constant && !s->pending;
+}
+
+/* Counts a report; true when it was "the next number", else pl_sequence_step must follow. */
+static inline bool pl_sequence_next(struct pl_sequence *s, uint32_t seq, uint32_t mask)
+{
+	s->reports++;
+	if (__builtin_expect(((seq - s->highest) & mask) != 1 || !s->steady, 0))
+		return false;
+	s->highest = seq;
+	s->seen[1] = s->seen[1] << 1 | s->seen[0] >> 63;
+	s->seen[0] = s->seen[0] << 1 | 1;
+	if (s->span < PL_SEQUENCE_WINDOW)
+		s->span++;
+	return true;
+}
