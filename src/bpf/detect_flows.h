@@ -8,7 +8,7 @@
 
 /* v0.5 numbers the reports of a device and names it by its address only: node is 0 there. */
 PL_CORE_COLD uint32_t pl_core_exporter_make(struct pl_core_env *env,
-	struct pl_core_exporter_set *set, const struct pl_core_exporter_key *key, uint32_t hash,
+	struct pl_core_exporter_set *set, const struct pl_core_exporter_key *key, uint64_t hash,
 	const struct pl_core_report *r)
 {
 	uint64_t old = 0;
@@ -42,13 +42,14 @@ PL_CORE_INLINE void pl_core_exporter_step(struct pl_core_env *env, const struct 
 	struct pl_core_exporter_key key;
 	struct pl_core_exporter_set *set;
 	struct pl_core_exporter *x;
-	uint32_t hash, way;
+	uint64_t hash;
+	uint32_t way;
 
 	pl_core_copy(&key.addr, &r->exporter, 2);
 	key.node = r->report_version == 0 ? 0 : r->node;
 	key.hw_id = r->hw_id;
 	hash = pl_core_hash(rules->secret, &key, 4);
-	set = pl_env_exporter_set(env, hash & rules->mask[PL_CORE_T_exporter]);
+	set = pl_env_exporter_set(env, pl_core_set_of(hash, rules->mask[PL_CORE_T_exporter]));
 	if (set == NULL)
 		return;
 	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), &key, 4, hash);
@@ -110,7 +111,8 @@ PL_CORE_COLD void pl_core_drop_step(
 	const struct pl_core_rules *rules = pl_env_rules(env);
 	struct pl_core_drop_key key = { 0, 0 };
 	struct pl_core_drop_set *set;
-	uint32_t hash, way;
+	uint64_t hash;
+	uint32_t way;
 	uint64_t old = 0;
 
 	if (r->present & PL_PATH_HAS_node) {
@@ -123,7 +125,7 @@ PL_CORE_COLD void pl_core_drop_step(
 	if (r->present & PL_PATH_HAS_drop_reason)
 		key.reason |= 1u << 8 | r->drop_reason;
 	hash = pl_core_hash(rules->secret, &key, 2);
-	set = pl_env_drop_set(env, hash & rules->mask[PL_CORE_T_drop]);
+	set = pl_env_drop_set(env, pl_core_set_of(hash, rules->mask[PL_CORE_T_drop]));
 	if (set == NULL)
 		return;
 	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), &key, 2, hash);
@@ -203,7 +205,7 @@ PL_CORE_COLD void pl_core_flow_begin(
 }
 
 PL_CORE_COLD uint32_t pl_core_flow_make(struct pl_core_env *env, const struct pl_core_report *r,
-	struct pl_core_flow_set *set, uint32_t hash)
+	struct pl_core_flow_set *set, uint64_t hash)
 {
 	uint64_t idle_ns = pl_env_rules(env)->flow_idle_ns, old = 0;
 	uint32_t way = pl_core_take(env, set->way, PL_CORE_T_flow, hash, r->now_ns, idle_ns, &old);
@@ -256,7 +258,7 @@ PL_CORE_COLD void pl_core_flow_path(
 	pl_env_tell(env, e);
 }
 
-PL_CORE_INLINE uint32_t pl_core_flow_hash(
+PL_CORE_INLINE uint64_t pl_core_flow_hash(
 	const struct pl_core_rules *rules, const struct pl_flow_key *key)
 {
 	return pl_core_hash(rules->secret, key, 6);
@@ -275,10 +277,11 @@ PL_CORE_INLINE int pl_core_flow_counts(
 
 /* The flow of a report that pl_core_flow_counts; hash from pl_core_flow_hash. */
 PL_CORE_INLINE void pl_core_flow_step(
-	struct pl_core_env *env, const struct pl_core_report *r, uint32_t hash)
+	struct pl_core_env *env, const struct pl_core_report *r, uint64_t hash)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
-	struct pl_core_flow_set *set = pl_env_flow_set(env, hash & rules->mask[PL_CORE_T_flow]);
+	struct pl_core_flow_set *set =
+		pl_env_flow_set(env, pl_core_set_of(hash, rules->mask[PL_CORE_T_flow]));
 	struct pl_core_flow *flow;
 	uint32_t way;
 
@@ -304,7 +307,7 @@ PL_CORE_INLINE void pl_core_flow_step(
 /* --- paths, for the pages ------------------------------------------------------------------------------- */
 
 PL_CORE_COLD uint32_t pl_core_route_make(struct pl_core_env *env, const struct pl_core_report *r,
-	struct pl_core_route_set *set, const uint64_t *key, uint32_t hash)
+	struct pl_core_route_set *set, const uint64_t *key, uint64_t hash)
 {
 	uint64_t old = 0;
 	uint32_t way = pl_core_take(env, set->way, PL_CORE_T_route, hash, r->now_ns,
@@ -327,13 +330,14 @@ PL_CORE_INLINE void pl_core_route_step(struct pl_core_env *env, const struct pl_
 	uint64_t key[2] = { r->path_id, 0 };
 	struct pl_core_route_set *set;
 	struct pl_core_route *route;
-	uint32_t hash, way, latency;
+	uint32_t way, latency;
+	uint64_t hash;
 
 	if (!(rules->flags & PL_CORE_KEEP_AGGREGATES) || !(r->present & PL_PATH_HAS_path_id) ||
 		(r->flags & (PL_FLAG_COPY | PL_FLAG_PARTIAL | PL_FLAG_DROPPED)))
 		return;
 	hash = pl_core_hash(rules->secret, key, 2);
-	set = pl_env_route_set(env, hash & rules->mask[PL_CORE_T_route]);
+	set = pl_env_route_set(env, pl_core_set_of(hash, rules->mask[PL_CORE_T_route]));
 	if (set == NULL)
 		return;
 	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), key, 2, hash);

@@ -87,11 +87,12 @@ PL_CORE_INLINE void pl_core_hop_on(struct pl_core_hop *h, const struct pl_core_l
 /* --- microbursts ------------------------------------------------------------------------------------------ */
 
 PL_CORE_INLINE struct pl_core_burst_set *pl_core_burst_set(struct pl_core_env *env,
-	const struct pl_core_place_key *key, uint32_t *ret_hash, uint32_t *ret_way)
+	const struct pl_core_place_key *key, uint64_t *ret_hash, uint32_t *ret_way)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
-	uint32_t hash = pl_core_hash(rules->secret, key, 2);
-	struct pl_core_burst_set *set = pl_env_burst_set(env, hash & rules->mask[PL_CORE_T_burst]);
+	uint64_t hash = pl_core_hash(rules->secret, key, 2);
+	struct pl_core_burst_set *set =
+		pl_env_burst_set(env, pl_core_set_of(hash, rules->mask[PL_CORE_T_burst]));
 
 	*ret_hash = hash;
 	*ret_way = set == NULL ? PL_CORE_NOWHERE
@@ -103,63 +104,60 @@ PL_CORE_INLINE struct pl_core_burst_set *pl_core_burst_set(struct pl_core_env *e
  * takes over (space saving: never too low, too high by at most what the least had). */
 PL_CORE_INLINE void pl_core_burst_top(struct pl_core_burst *b, const struct pl_core_report *r)
 {
-	uint32_t at = 0;
-	uint64_t least = UINT64_MAX;
+	uint64_t best = 0; /* of the complements: the least */
+	uint32_t at;
 
 	for (uint32_t i = 0; i < PL_CORE_BURST_FLOWS; i++) {
-		if (b->top[i].known && pl_core_same(&b->top[i].key, &r->flow, 6)) {
-			b->top[i].packets++;
-			return;
-		}
-		if (b->top[i].packets < least) {
-			least = b->top[i].packets;
-			at = i;
-		}
+		uint64_t mine = pl_core_zero_bit(pl_core_differ(&b->top[i].key, &r->flow, 6)) &
+				b->top[i].known;
+		uint64_t k = ((b->top[i].packets + 1) & (mine - 1)) << 4 | i;
+
+		best = pl_core_max(best, INT64_MAX - k);
 	}
-	at &= PL_CORE_BURST_FLOWS - 1;
-	pl_core_copy(&b->top[at].key, &r->flow, 6);
+	best = INT64_MAX - best;
+	at = (uint32_t)best & (PL_CORE_BURST_FLOWS - 1);
+	if (best >> 4 != 0)
+		pl_core_copy(&b->top[at].key, &r->flow, 6);
 	b->top[at].packets++;
 	b->top[at].known = 1;
 }
 
-/* The flow among those delayed most. */
+/* The flow among those delayed most: its own place, or that of the least delayed if it is more. */
 PL_CORE_INLINE void pl_core_burst_delayed(
 	struct pl_core_burst *b, const struct pl_core_report *r, uint32_t delay_ns)
 {
-	uint32_t at = 0, least = UINT32_MAX;
+	uint64_t best = 0;
+	struct pl_core_burst_flow *f;
 
 	for (uint32_t i = 0; i < PL_CORE_BURST_FLOWS; i++) {
-		struct pl_core_burst_flow *f = &b->delayed[i];
+		uint64_t known = b->delayed[i].known; /* 0 or 1 */
+		uint64_t mine =
+			pl_core_zero_bit(pl_core_differ(&b->delayed[i].key, &r->flow, 6)) & known;
+		uint64_t delay = (b->delayed[i].delay_ns & -known) + known + 1;
+		uint64_t k = (delay & (mine - 1)) << 4 | i;
 
-		if (f->known && pl_core_same(&f->key, &r->flow, 6)) {
-			f->packets++;
-			if (delay_ns > f->delay_ns)
-				f->delay_ns = delay_ns;
-			return;
-		}
-		if (!f->known) {
-			least = 0;
-			at = i;
-			break;
-		}
-		if (f->delay_ns < least) {
-			least = f->delay_ns;
-			at = i;
-		}
+		best = pl_core_max(best, INT64_MAX - k);
 	}
-	at &= PL_CORE_BURST_FLOWS - 1;
-	if (b->delayed[at].known && delay_ns <= least)
-		return;
-	pl_core_copy(&b->delayed[at].key, &r->flow, 6);
-	b->delayed[at].packets = 1;
-	b->delayed[at].delay_ns = delay_ns;
-	b->delayed[at].known = 1;
+	best = INT64_MAX - best;
+	f = &b->delayed[best & (PL_CORE_BURST_FLOWS - 1)];
+	if (best >> 4 != 0) {
+		if (best >> 4 != 1 && delay_ns <= f->delay_ns)
+			return;
+		pl_core_copy(&f->key, &r->flow, 6);
+		f->packets = 0;
+		f->delay_ns = 0;
+		f->known = 1;
+	}
+	f->packets++;
+	if (delay_ns > f->delay_ns)
+		f->delay_ns = delay_ns;
 }
 
 PL_CORE_COLD void pl_core_burst_add(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_place *place)
 {
-	uint32_t hash, way;
+	uint64_t hash;
+	uint32_t way;
 	struct pl_core_burst_set *set = pl_core_burst_set(env, &place->key, &hash, &way);
 	struct pl_core_burst *b;
 
@@ -182,7 +180,8 @@ PL_CORE_COLD void pl_core_burst_add(struct pl_core_env *env, const struct pl_cor
 PL_CORE_COLD void pl_core_burst_begin(
 	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_place *place)
 {
-	uint32_t hash, way;
+	uint64_t hash;
+	uint32_t way;
 	struct pl_core_burst_set *set = pl_core_burst_set(env, &place->key, &hash, &way);
 	uint64_t old;
 
@@ -211,7 +210,8 @@ PL_CORE_COLD void pl_core_burst_end(
 	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_place *place)
 {
 	uint64_t since_ns = place->burst_since_ns;
-	uint32_t hash, way;
+	uint64_t hash;
+	uint32_t way;
 	struct pl_core_burst_set *set = pl_core_burst_set(env, &place->key, &hash, &way);
 
 	place->burst_since_ns = 0;
@@ -257,7 +257,7 @@ PL_CORE_COLD void pl_core_place_end(
 }
 
 PL_CORE_COLD uint32_t pl_core_place_make(struct pl_core_env *env, const struct pl_core_report *r,
-	struct pl_core_place_set *set, const struct pl_core_place_key *key, uint32_t hash)
+	struct pl_core_place_set *set, const struct pl_core_place_key *key, uint64_t hash)
 {
 	uint64_t old = 0;
 	uint32_t way = pl_core_take(env, set->way, PL_CORE_T_place, hash, r->now_ns,
@@ -298,11 +298,12 @@ PL_CORE_INLINE struct pl_core_place *pl_core_place(
 	const struct pl_core_rules *rules = pl_env_rules(env);
 	struct pl_core_place_set *set;
 	struct pl_core_place_key key;
-	uint32_t hash, way;
+	uint64_t hash;
+	uint32_t way;
 
 	pl_core_place_key(&key, h);
 	hash = pl_core_hash(rules->secret, &key, 2);
-	set = pl_env_place_set(env, hash & rules->mask[PL_CORE_T_place]);
+	set = pl_env_place_set(env, pl_core_set_of(hash, rules->mask[PL_CORE_T_place]));
 	if (set == NULL)
 		return NULL;
 	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), &key, 2, hash);
@@ -367,7 +368,7 @@ PL_CORE_COLD void pl_core_gauge_end(
 }
 
 PL_CORE_COLD uint32_t pl_core_gauge_make(struct pl_core_env *env, const struct pl_core_report *r,
-	struct pl_core_gauge_set *set, const struct pl_core_place_key *key, uint32_t hash)
+	struct pl_core_gauge_set *set, const struct pl_core_place_key *key, uint64_t hash)
 {
 	uint64_t old = 0;
 	uint32_t way = pl_core_take(env, set->way, PL_CORE_T_gauge, hash, r->now_ns,
@@ -395,7 +396,8 @@ PL_CORE_INLINE void pl_core_gauge_step(struct pl_core_env *env, const struct pl_
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
 	const struct pl_core_quantity_rule *rule = &rules->q[id];
-	uint32_t value = pl_core_hop_value(h, id), hash, way;
+	uint32_t value = pl_core_hop_value(h, id), way;
+	uint64_t hash;
 	struct pl_core_gauge_set *set;
 	struct pl_core_gauge *gauge;
 	struct pl_core_place_key key;
@@ -405,7 +407,7 @@ PL_CORE_INLINE void pl_core_gauge_step(struct pl_core_env *env, const struct pl_
 	else
 		pl_core_buffer_key(&key, h);
 	hash = pl_core_hash(rules->secret, &key, 2);
-	set = pl_env_gauge_set(env, hash & rules->mask[PL_CORE_T_gauge]);
+	set = pl_env_gauge_set(env, pl_core_set_of(hash, rules->mask[PL_CORE_T_gauge]));
 	if (set == NULL)
 		return;
 	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), &key, 2, hash);
@@ -438,7 +440,7 @@ PL_CORE_COLD void pl_core_link_end(
 }
 
 PL_CORE_COLD uint32_t pl_core_link_make(struct pl_core_env *env, const struct pl_core_report *r,
-	struct pl_core_link_set *set, const struct pl_core_link_key *key, uint32_t hash)
+	struct pl_core_link_set *set, const struct pl_core_link_key *key, uint64_t hash)
 {
 	uint64_t old = 0;
 	uint32_t way = pl_core_take(
@@ -470,11 +472,12 @@ PL_CORE_INLINE void pl_core_link_step(
 	struct pl_core_link_set *set;
 	struct pl_core_link_key key;
 	struct pl_core_link *link;
-	uint32_t hash, way;
+	uint64_t hash;
+	uint32_t way;
 
 	pl_core_link_key(&key, h);
 	hash = pl_core_hash(rules->secret, &key, 4);
-	set = pl_env_link_set(env, hash & rules->mask[PL_CORE_T_link]);
+	set = pl_env_link_set(env, pl_core_set_of(hash, rules->mask[PL_CORE_T_link]));
 	if (set == NULL)
 		return;
 	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), &key, 4, hash);
@@ -509,16 +512,20 @@ _Static_assert(PL_CLOCK_MAX == 4, "a clock's worth is masked");
 PL_CORE_COLD void pl_core_loop_look(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *h, struct pl_core_trail *trail)
 {
-	uint32_t n = h->index < PL_CORE_TRAIL ? h->index : PL_CORE_TRAIL, at = PL_CORE_TRAIL;
+	uint64_t met = 0; /* the first time: the largest of the complements */
 	struct pl_core_place *place;
 	struct pl_event *e;
+	uint32_t at;
 
-	for (uint32_t i = 0; i < PL_CORE_TRAIL && i < n; i++) {
-		if (at == PL_CORE_TRAIL && trail->node[i] == h->node)
-			at = i;
+	for (uint32_t i = 0; i < PL_CORE_TRAIL; i++) {
+		uint64_t here =
+			pl_core_zero_bit(trail->node[i] ^ h->node) & pl_core_less_bit(i, h->index);
+
+		met = pl_core_max(met, (PL_CORE_TRAIL - i) & -here);
 	}
-	if (at == PL_CORE_TRAIL || trail->told)
+	if (met == 0 || trail->told)
 		return;
+	at = PL_CORE_TRAIL - (uint32_t)met;
 	trail->told = 1;
 	place = pl_core_place(env, r, h);
 	if (place == NULL || !pl_core_limit(env, &place->loop_due_ns, PL_EVENT_LOOP, r->now_ns))

@@ -493,14 +493,15 @@ PL_CORE_INLINE void pl_core_band_set(struct pl_core_band *band, uint64_t packed)
 
 /* Takes a way of a set for a new key, out of sight until published; counted. */
 PL_CORE_INLINE uint32_t pl_core_take(struct pl_core_env *env, uint64_t *way, unsigned int table,
-	uint32_t hash, uint64_t now_ns, uint64_t idle_ns, uint64_t *ret_old)
+	uint64_t hash, uint64_t now_ns, uint64_t idle_ns, uint64_t *ret_old)
 {
 	struct pl_core_counters *counters = pl_env_counters(env);
 	uint32_t now = pl_core_coarse(now_ns);
-	uint64_t old = 0;
-	uint32_t i = pl_core_victim(way, hash, now, &old);
+	uint32_t i = pl_core_victim(way, hash, now);
+	uint64_t old = i < PL_CORE_WAYS ? way[i] : 0;
 
-	if (i >= PL_CORE_WAYS || !pl_core_claim(&way[i], old, now)) {
+	if (i >= PL_CORE_WAYS || (uint32_t)(old >> 32) == PL_CORE_TAG_BUSY ||
+		!pl_core_claim(&way[i], old, now)) {
 		counters->full[table]++;
 		return PL_CORE_NOWHERE;
 	}

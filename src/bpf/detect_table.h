@@ -25,7 +25,7 @@ typedef uint32_t __attribute__((may_alias)) pl_core_half;
 #define PL_CORE_NOWHERE PL_CORE_WAYS
 
 /* words is a constant, at most PL_CORE_SECRETS - 1. */
-PL_CORE_INLINE uint32_t pl_core_hash(const uint64_t *secret, const void *key, unsigned int words)
+PL_CORE_INLINE uint64_t pl_core_hash(const uint64_t *secret, const void *key, unsigned int words)
 {
 	const pl_core_word *w = key;
 	uint64_t h = secret[0];
@@ -34,17 +34,27 @@ PL_CORE_INLINE uint32_t pl_core_hash(const uint64_t *secret, const void *key, un
 	for (unsigned int i = 0; i < words; i++)
 		h += (uint64_t)((uint32_t)w[i] + secret[i + 1]) *
 		     ((w[i] >> 32) + (secret[i + 1] << 32 | secret[i + 1] >> 32));
-	return (uint32_t)(h >> 32);
+	return h;
 }
 
-PL_CORE_INLINE uint32_t pl_core_tag(uint32_t hash)
+/* Where a key stands, if its set is not crowded. */
+PL_CORE_INLINE uint32_t pl_core_home(uint64_t hash)
 {
-	return hash | 1;
+	return (uint32_t)(hash >> 61);
 }
 
-PL_CORE_INLINE uint32_t pl_core_home(uint32_t hash)
+PL_CORE_INLINE uint32_t pl_core_set_of(uint64_t hash, uint32_t mask)
 {
-	return hash >> 29;
+	return (uint32_t)(hash >> 32) & mask;
+}
+
+/*
+ * 31 bits of the hash that are others than those that chose the set: two keys of one set and one tag are less
+ * likely than one in a hundred per table and year. Then one of them is made anew with every report.
+ */
+PL_CORE_INLINE uint32_t pl_core_tag(uint64_t hash)
+{
+	return (uint32_t)((hash * UINT64_C(0x9e3779b97f4a7c15)) >> 32) | 1;
 }
 
 /* now in the unit of way words */
@@ -53,15 +63,49 @@ PL_CORE_INLINE uint32_t pl_core_coarse(uint64_t ns)
 	return (uint32_t)(ns >> 20);
 }
 
+/*
+ * Conditions as bits, without branches. Where a loop chooses one of eight, its result is then one unknown number
+ * to the kernel's verifier, which follows one way on; after branches it would follow eight.
+ */
+#ifdef __bpf__ /* the compiler would make branches of them */
+#define PL_CORE_OPAQUE(v) __asm__ volatile("" : "+r"(v))
+#else
+#define PL_CORE_OPAQUE(v) (void)(v)
+#endif
+
+PL_CORE_INLINE uint64_t pl_core_sign_bit(uint64_t v)
+{
+	PL_CORE_OPAQUE(v);
+	v >>= 63;
+	PL_CORE_OPAQUE(v);
+	return v;
+}
+
+PL_CORE_INLINE uint64_t pl_core_zero_bit(uint64_t v)
+{
+	return pl_core_sign_bit(v | -v) ^ 1;
+}
+
+PL_CORE_INLINE uint64_t pl_core_less_bit(uint32_t a, uint32_t b)
+{
+	return pl_core_sign_bit((uint64_t)a - b);
+}
+
+/* The larger one, of numbers below 2^63. */
+PL_CORE_INLINE uint64_t pl_core_max(uint64_t a, uint64_t b)
+{
+	return b ^ ((a ^ b) & (pl_core_sign_bit(a - b) - 1));
+}
+
 /* Since a way was heard of; a clock that went back counts as no time. */
 PL_CORE_INLINE uint32_t pl_core_age(uint32_t now, uint64_t way)
 {
-	int32_t age = (int32_t)(now - (uint32_t)way);
+	uint64_t age = (uint64_t)(int64_t)(int32_t)(now - (uint32_t)way);
 
-	return age < 0 ? 0 : (uint32_t)age;
+	return (uint32_t)(age & (pl_core_sign_bit(age) - 1));
 }
 
-PL_CORE_INLINE int pl_core_same(const void *a, const void *b, unsigned int words)
+PL_CORE_INLINE uint64_t pl_core_differ(const void *a, const void *b, unsigned int words)
 {
 	const pl_core_word *x = a, *y = b;
 	uint64_t differ = 0;
@@ -69,24 +113,41 @@ PL_CORE_INLINE int pl_core_same(const void *a, const void *b, unsigned int words
 #pragma GCC unroll 8
 	for (unsigned int i = 0; i < words; i++)
 		differ |= x[i] ^ y[i];
-	return differ == 0;
+	return differ;
+}
+
+PL_CORE_INLINE int pl_core_same(const void *a, const void *b, unsigned int words)
+{
+	return pl_core_differ(a, b, words) == 0;
+}
+
+/* Way with the tag among eight, or PL_CORE_NOWHERE. */
+PL_CORE_INLINE uint32_t pl_core_search(const uint64_t *way, uint32_t tag)
+{
+	uint64_t best = 0;
+
+#pragma GCC unroll 8
+	for (uint32_t i = 0; i < PL_CORE_WAYS; i++) {
+		uint64_t same = pl_core_zero_bit(way[i] >> 32 ^ tag);
+
+		best = pl_core_max(best, (8 | i) & -same);
+	}
+	return best == 0 ? PL_CORE_NOWHERE : (uint32_t)best & (PL_CORE_WAYS - 1);
 }
 
 /* The way of a key, or PL_CORE_NOWHERE. size and words are constants. */
 PL_CORE_INLINE uint32_t pl_core_find(const uint64_t *way, const void *entries, unsigned int size,
-	const void *key, unsigned int words, uint32_t hash)
+	const void *key, unsigned int words, uint64_t hash)
 {
 	const char *e = entries;
-	uint32_t home = pl_core_home(hash), tag = pl_core_tag(hash);
+	uint32_t at = pl_core_home(hash), tag = pl_core_tag(hash);
 
-	if (__builtin_expect((uint32_t)(way[home] >> 32) == tag, 1) &&
-		__builtin_expect(pl_core_same(e + home * size, key, words), 1))
-		return home;
-	for (uint32_t i = 0; i < PL_CORE_WAYS; i++) {
-		if ((uint32_t)(way[i] >> 32) == tag && pl_core_same(e + i * size, key, words))
-			return i;
+	if (__builtin_expect((uint32_t)(way[at] >> 32) != tag, 0)) {
+		at = pl_core_search(way, tag);
+		if (at >= PL_CORE_WAYS)
+			return PL_CORE_NOWHERE;
 	}
-	return PL_CORE_NOWHERE;
+	return __builtin_expect(pl_core_same(e + at * size, key, words), 1) ? at : PL_CORE_NOWHERE;
 }
 
 /* The entry was heard of. Stored only when it changes: most reports leave the line clean. */
@@ -100,35 +161,25 @@ PL_CORE_INLINE void pl_core_heard(uint64_t *way, uint64_t now_ns)
 }
 
 /*
- * The way for a new key: its home, another free one, or the one heard of longest ago (never one BUSY). The
- * caller looks at ret_old, claims it and counts.
+ * The way for a new key: its home when free, another free one, or the one heard of longest ago; never one
+ * that is BUSY. The caller claims it and counts.
  */
-PL_CORE_INLINE uint32_t pl_core_victim(
-	const uint64_t *way, uint32_t hash, uint32_t now, uint64_t *ret_old)
+PL_CORE_INLINE uint32_t pl_core_victim(const uint64_t *way, uint64_t hash, uint32_t now)
 {
-	uint32_t home = pl_core_home(hash), best = PL_CORE_NOWHERE, oldest = 0;
-	uint64_t old = way[home];
+	uint32_t home = pl_core_home(hash);
+	uint64_t best = 0;
 
-	if ((uint32_t)(old >> 32) == 0) {
-		*ret_old = old;
-		return home;
-	}
-	old = 0;
+#pragma GCC unroll 8
 	for (uint32_t i = 0; i < PL_CORE_WAYS; i++) {
-		uint64_t w = way[i];
-		uint32_t age;
+		uint64_t tag = way[i] >> 32;
+		uint64_t free = pl_core_zero_bit(tag);
+		uint64_t k = (uint64_t)pl_core_age(now, way[i]) << 4 | 8 | i;
 
-		if ((uint32_t)(w >> 32) == PL_CORE_TAG_BUSY)
-			continue;
-		age = (uint32_t)(w >> 32) == 0 ? UINT32_MAX : pl_core_age(now, w);
-		if (best != PL_CORE_NOWHERE && age <= oldest)
-			continue;
-		best = i;
-		oldest = age;
-		old = w;
+		k |= free << 60 | (free & pl_core_zero_bit(i ^ home)) << 61;
+		k &= pl_core_zero_bit(tag ^ PL_CORE_TAG_BUSY) - 1;
+		best = pl_core_max(best, k);
 	}
-	*ret_old = old;
-	return best;
+	return best == 0 ? PL_CORE_NOWHERE : (uint32_t)best & (PL_CORE_WAYS - 1);
 }
 
 PL_CORE_INLINE int pl_core_swap(uint64_t *word, uint64_t old, uint64_t now)
@@ -143,7 +194,7 @@ PL_CORE_INLINE int pl_core_claim(uint64_t *way, uint64_t old, uint32_t now)
 }
 
 /* Shows a claimed way, filled by now, under its tag; and takes it back, empty. */
-PL_CORE_INLINE void pl_core_publish(uint64_t *way, uint32_t hash, uint32_t now)
+PL_CORE_INLINE void pl_core_publish(uint64_t *way, uint64_t hash, uint32_t now)
 {
 	uint64_t busy = *way;
 
@@ -151,17 +202,19 @@ PL_CORE_INLINE void pl_core_publish(uint64_t *way, uint32_t hash, uint32_t now)
 	(void)pl_core_swap(way, busy, (uint64_t)pl_core_tag(hash) << 32 | now);
 }
 
-/* Zeroes an entry, word by word: its size is a constant, but more than the compiler inlines. */
+/* Zeroes an entry; size is a constant. In pieces that the compiler has no call for: the kernel's machine has no
+ * memset. */
 PL_CORE_INLINE void pl_core_clear(void *entry, unsigned int size)
 {
-	pl_core_word *w = entry;
+	char *at = entry;
 
-	for (unsigned int i = 0; i < size / 8; i++) {
-		w[i] = 0;
-		__asm__ volatile(
-			"" ::
-				: "memory"); /* no call of memset: the kernel's machine has none */
+	while (size > 512) {
+		__builtin_memset(at, 0, 512);
+		__asm__ volatile("" ::: "memory");
+		at += 512;
+		size -= 512;
 	}
+	__builtin_memset(at, 0, size);
 }
 
 PL_CORE_INLINE void pl_core_copy(void *to, const void *from, unsigned int words)
