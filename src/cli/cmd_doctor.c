@@ -18,23 +18,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <linux/capability.h>
-
 #include "base/buf.h"
 #include "base/json.h"
 #include "cli/command.h"
-
-enum status { STATUS_OK, STATUS_WARN, STATUS_FAIL, STATUS_MAX };
+#include "cli/doctor.h"
 
 static const char *const status_names[STATUS_MAX] = { "ok", "warn", "fail" };
 
-struct finding {
-	enum status status;
-	char found[256]; /* what is there, in words */
-	char fix[256];   /* a command, or what to do; empty when nothing is to be done */
-};
-
-__attribute__((format(printf, 2, 3))) static void found(struct finding *f, const char *fmt, ...)
+void doctor_found(struct finding *f, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -43,8 +34,7 @@ __attribute__((format(printf, 2, 3))) static void found(struct finding *f, const
 	va_end(ap);
 }
 
-__attribute__((format(printf, 3, 4))) static void fix(
-	struct finding *f, enum status status, const char *fmt, ...)
+void doctor_fix(struct finding *f, enum doctor_status status, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -54,8 +44,7 @@ __attribute__((format(printf, 3, 4))) static void fix(
 	va_end(ap);
 }
 
-/* The first line of a small file of /proc or /sys, without its end. */
-static int first_line(const char *path, char *dst, size_t cap)
+int doctor_first_line(const char *path, char *dst, size_t cap)
 {
 	FILE *f = fopen(path, "re");
 
@@ -68,8 +57,7 @@ static int first_line(const char *path, char *dst, size_t cap)
 	return 0;
 }
 
-/* "Key:  value" of a file of /proc, the value as a number in the given base. */
-static int keyed_number(const char *path, const char *key, int base, uint64_t *ret)
+int doctor_keyed_number(const char *path, const char *key, int base, uint64_t *ret)
 {
 	FILE *f = fopen(path, "re");
 	char line[256];
@@ -94,11 +82,11 @@ static void check_kernel(struct finding *f)
 	unsigned int major = 0, minor = 0;
 
 	uname(&u);
-	found(f, "%s %s on %s, %ld processors", u.sysname, u.release, u.machine,
+	doctor_found(f, "%s %s on %s, %ld processors", u.sysname, u.release, u.machine,
 		sysconf(_SC_NPROCESSORS_ONLN));
 	if (sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
 		(major < 5 || (major == 5 && minor < 10)))
-		fix(f, STATUS_WARN, "a kernel from 5.10 on; Debian 12 has 6.1");
+		doctor_fix(f, STATUS_WARN, "a kernel from 5.10 on; Debian 12 has 6.1");
 }
 
 static void check_rcvbuf(struct finding *f)
@@ -109,21 +97,21 @@ static void check_rcvbuf(struct finding *f)
 	char max[32];
 
 	if (fd < 0) {
-		found(f, "no UDP socket: %s", strerror(errno));
-		fix(f, STATUS_FAIL, "allow this process to open sockets");
+		doctor_found(f, "no UDP socket: %s", strerror(errno));
+		doctor_fix(f, STATUS_FAIL, "allow this process to open sockets");
 		return;
 	}
-	if (first_line("/proc/sys/net/core/rmem_max", max, sizeof(max)) < 0)
+	if (doctor_first_line("/proc/sys/net/core/rmem_max", max, sizeof(max)) < 0)
 		snprintf(max, sizeof(max), "?");
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &want, sizeof(want)) < 0)
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &want, sizeof(want));
 	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &granted, &len);
 	close(fd);
 	/* The kernel doubles what was asked for, to cover its own bookkeeping. */
-	found(f, "net.core.rmem_max is %s; a socket that asks for 64 MiB gets %d KiB", max,
+	doctor_found(f, "net.core.rmem_max is %s; a socket that asks for 64 MiB gets %d KiB", max,
 		granted / 2 >> 10);
 	if (granted / 2 < 8 << 20)
-		fix(f, STATUS_WARN, "sysctl -w net.core.rmem_max=67108864");
+		doctor_fix(f, STATUS_WARN, "sysctl -w net.core.rmem_max=67108864");
 }
 
 static void check_port(struct finding *f, int type, uint16_t port, uint32_t addr, const char *what)
@@ -134,18 +122,18 @@ static void check_port(struct finding *f, int type, uint16_t port, uint32_t addr
 	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0), one = 1;
 
 	if (fd < 0) {
-		found(f, "no socket: %s", strerror(errno));
-		fix(f, STATUS_FAIL, "allow this process to open sockets");
+		doctor_found(f, "no socket: %s", strerror(errno));
+		doctor_fix(f, STATUS_FAIL, "allow this process to open sockets");
 		return;
 	}
 	/* As a restarted daemon would: connections of its predecessor do not count. */
 	if (type == SOCK_STREAM)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0) {
-		found(f, "free (%s)", what);
+		doctor_found(f, "free (%s)", what);
 	} else {
-		found(f, "cannot be taken (%s): %s", what, strerror(errno));
-		fix(f, STATUS_WARN, "ss -%snlp 'sport = :%u' shows who has it",
+		doctor_found(f, "cannot be taken (%s): %s", what, strerror(errno));
+		doctor_fix(f, STATUS_WARN, "ss -%snlp 'sport = :%u' shows who has it",
 			type == SOCK_STREAM ? "t" : "u", port);
 	}
 	close(fd);
@@ -172,20 +160,21 @@ static void check_clock(struct finding *f)
 	int state = adjtimex(&t);
 	char source[64] = "?";
 
-	first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
-		sizeof(source));
+	doctor_first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		source, sizeof(source));
 	if (state < 0) {
-		found(f, "clock source %s; state unknown: %s", source, strerror(errno));
+		doctor_found(f, "clock source %s; state unknown: %s", source, strerror(errno));
 		return;
 	}
 	if (state == TIME_ERROR || (t.status & STA_UNSYNC) != 0) {
-		found(f,
+		doctor_found(f,
 			"clock source %s; not synchronized: times of reports cannot be compared with "
 			"those of other machines",
 			source);
-		fix(f, STATUS_WARN, "timedatectl set-ntp true");
+		doctor_fix(f, STATUS_WARN, "timedatectl set-ntp true");
 	} else {
-		found(f, "clock source %s; synchronized, error at most %ld us", source, t.maxerror);
+		doctor_found(f, "clock source %s; synchronized, error at most %ld us", source,
+			t.maxerror);
 	}
 }
 
@@ -195,12 +184,12 @@ static void check_clock_source(struct finding *f)
 	char path[128], now[64] = "", all[128] = "";
 
 	snprintf(path, sizeof(path), "%scurrent_clocksource", folder);
-	first_line(path, now, sizeof(now));
+	doctor_first_line(path, now, sizeof(now));
 	snprintf(path, sizeof(path), "%savailable_clocksource", folder);
-	first_line(path, all, sizeof(all));
-	found(f, "%s (there are: %s)", now[0] != '\0' ? now : "unknown", all);
+	doctor_first_line(path, all, sizeof(all));
+	doctor_found(f, "%s (there are: %s)", now[0] != '\0' ? now : "unknown", all);
 	if ((strcmp(now, "hpet") == 0 || strcmp(now, "acpi_pm") == 0) && strstr(all, "tsc") != NULL)
-		fix(f, STATUS_WARN, "echo tsc > %scurrent_clocksource", folder);
+		doctor_fix(f, STATUS_WARN, "echo tsc > %scurrent_clocksource", folder);
 }
 
 static void check_files(struct finding *f)
@@ -208,9 +197,9 @@ static void check_files(struct finding *f)
 	struct rlimit limit;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
-	found(f, "%" PRIu64 " open files", (uint64_t)limit.rlim_cur);
+	doctor_found(f, "%" PRIu64 " open files", (uint64_t)limit.rlim_cur);
 	if (limit.rlim_cur < 1024)
-		fix(f, STATUS_WARN, "ulimit -n 65536");
+		doctor_fix(f, STATUS_WARN, "ulimit -n 65536");
 }
 
 static void check_disk(struct finding *f)
@@ -221,106 +210,35 @@ static void check_disk(struct finding *f)
 	uint64_t free_bytes;
 
 	if (statvfs(path, &st) != 0) {
-		found(f, "%s: %s", path, strerror(errno));
+		doctor_found(f, "%s: %s", path, strerror(errno));
 		return;
 	}
 	free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
-	found(f, "%s: %" PRIu64 " MiB free", path, free_bytes >> 20);
+	doctor_found(f, "%s: %" PRIu64 " MiB free", path, free_bytes >> 20);
 	if (free_bytes < UINT64_C(1) << 30)
-		fix(f, STATUS_WARN, "df -h %s; make room, or write elsewhere", path);
+		doctor_fix(f, STATUS_WARN, "df -h %s; make room, or write elsewhere", path);
 }
 
 static void check_huge_pages(struct finding *f)
 {
 	uint64_t total = 0, available = 0, kib = 0;
 
-	keyed_number("/proc/meminfo", "HugePages_Total", 10, &total);
-	keyed_number("/proc/meminfo", "HugePages_Free", 10, &available);
-	keyed_number("/proc/meminfo", "Hugepagesize", 10, &kib);
-	found(f, "%" PRIu64 " of %" PRIu64 " pages of %" PRIu64 " KiB free; none needed", available,
-		total, kib);
+	doctor_keyed_number("/proc/meminfo", "HugePages_Total", 10, &total);
+	doctor_keyed_number("/proc/meminfo", "HugePages_Free", 10, &available);
+	doctor_keyed_number("/proc/meminfo", "Hugepagesize", 10, &kib);
+	doctor_found(f, "%" PRIu64 " of %" PRIu64 " pages of %" PRIu64 " KiB free; none needed",
+		available, total, kib);
 }
 
 static void check_ioam(struct finding *f)
 {
 	if (access("/proc/sys/net/ipv6/conf/all/ioam6_enabled", F_OK) == 0 ||
 		access("/proc/sys/net/ipv6/conf/lo/ioam6_enabled", F_OK) == 0) {
-		found(f, "this kernel can be an IOAM node");
+		doctor_found(f, "this kernel can be an IOAM node");
 	} else {
-		found(f, "this kernel is no IOAM node; decoding IOAM does not need it");
-		fix(f, STATUS_WARN, "a kernel from 5.15 on with IPv6");
+		doctor_found(f, "this kernel is no IOAM node; decoding IOAM does not need it");
+		doctor_fix(f, STATUS_WARN, "a kernel from 5.15 on with IPv6");
 	}
-}
-
-static void check_btf(struct finding *f)
-{
-	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0) {
-		found(f, "type information of the kernel is there");
-	} else {
-		found(f, "no type information of the kernel (BTF)");
-		fix(f, STATUS_WARN, "a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's");
-	}
-}
-
-static void check_jit(struct finding *f)
-{
-	char value[16];
-
-	if (first_line("/proc/sys/net/core/bpf_jit_enable", value, sizeof(value)) < 0) {
-		found(f, "state not readable by this user");
-		return;
-	}
-	found(f, "net.core.bpf_jit_enable is %s", value);
-	if (strcmp(value, "0") == 0)
-		fix(f, STATUS_WARN, "sysctl -w net.core.bpf_jit_enable=1");
-}
-
-static void check_af_xdp(struct finding *f)
-{
-	int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0) {
-		found(f, "AF_XDP sockets can be opened");
-		close(fd);
-	} else if (errno == EPERM || errno == EACCES) {
-		found(f, "AF_XDP sockets are there, this user may not open them");
-		fix(f, STATUS_WARN, "run as root, or see capabilities");
-	} else {
-		found(f, "no AF_XDP sockets: %s", strerror(errno));
-		fix(f, STATUS_WARN, "a kernel with CONFIG_XDP_SOCKETS, as Debian's");
-	}
-}
-
-static void check_capabilities(struct finding *f)
-{
-	static const struct {
-		unsigned int bit;
-		const char *name;
-	} wanted[] = {
-		{ CAP_NET_RAW, "cap_net_raw" }, { CAP_NET_ADMIN, "cap_net_admin" },
-		{ 39, "cap_bpf" }, /* CAP_BPF, since Linux 5.8 */
-	};
-	char missing[128] = "", self[200] = "";
-	uint64_t have = 0;
-
-	if (keyed_number("/proc/self/status", "CapEff", 16, &have) < 0) {
-		found(f, "cannot be read");
-		return;
-	}
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		if ((have >> wanted[i].bit & 1) != 0)
-			continue;
-		if (missing[0] != '\0')
-			strncat(missing, ",", sizeof(missing) - strlen(missing) - 1);
-		strncat(missing, wanted[i].name, sizeof(missing) - strlen(missing) - 1);
-	}
-	if (missing[0] == '\0') {
-		found(f, "all there");
-		return;
-	}
-	found(f, "without %s; sockets and files need none of them", missing);
-	if (readlink("/proc/self/exe", self, sizeof(self) - 1) > 0)
-		fix(f, STATUS_WARN, "setcap %s+ep %.100s", missing, self);
 }
 
 static const struct {
@@ -338,10 +256,13 @@ static const struct {
 	{ "disk", check_disk },
 	{ "huge pages", check_huge_pages },
 	{ "ioam", check_ioam },
-	{ "btf", check_btf },
-	{ "bpf jit", check_jit },
-	{ "af_xdp", check_af_xdp },
-	{ "capabilities", check_capabilities },
+	{ "packet", doctor_packet },
+	{ "afxdp", doctor_af_xdp },
+	{ "xdp program", doctor_xdp_program },
+	{ "locked memory", doctor_locked_memory },
+	{ "btf", doctor_btf },
+	{ "bpf jit", doctor_jit },
+	{ "capabilities", doctor_capabilities },
 };
 
 static const char *output;

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ports on interfaces and the detector in the kernel: what they need, tried or read one by one. Nothing is attached. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "netio/caps.h"
+
+void doctor_btf(struct finding *f)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0) {
+		doctor_found(f, "type information of the kernel is there");
+	} else {
+		doctor_found(f, "no type information of the kernel (BTF)");
+		doctor_fix(f, STATUS_WARN, "a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's");
+	}
+}
+
+void doctor_jit(struct finding *f)
+{
+	char value[16];
+
+	if (doctor_first_line("/proc/sys/net/core/bpf_jit_enable", value, sizeof(value)) < 0) {
+		doctor_found(f, "state not readable by this user");
+		return;
+	}
+	doctor_found(f, "net.core.bpf_jit_enable is %s", value);
+	if (strcmp(value, "0") == 0)
+		doctor_fix(f, STATUS_WARN, "sysctl -w net.core.bpf_jit_enable=1");
+}
+
+void doctor_af_xdp(struct finding *f)
+{
+	int fd = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0) {
+		doctor_found(f, "AF_XDP sockets can be opened");
+		close(fd);
+	} else if (errno == EPERM || errno == EACCES) {
+		doctor_found(f, "AF_XDP sockets are there, this user may not open them");
+		doctor_fix(f, STATUS_WARN, "run as root, or see capabilities");
+	} else {
+		doctor_found(f, "no AF_XDP sockets: %s", strerror(errno));
+		doctor_fix(f, STATUS_WARN, "a kernel with CONFIG_XDP_SOCKETS, as Debian's");
+	}
+}
+
+void doctor_capabilities(struct finding *f)
+{
+	static const struct {
+		unsigned int bit;
+		const char *name;
+	} wanted[] = {
+		{ CAP_NET_RAW, "cap_net_raw" }, { CAP_NET_ADMIN, "cap_net_admin" },
+		{ 39, "cap_bpf" }, /* CAP_BPF, since Linux 5.8 */
+	};
+	char missing[128] = "", self[200] = "";
+	uint64_t have = 0;
+
+	if (doctor_keyed_number("/proc/self/status", "CapEff", 16, &have) < 0) {
+		doctor_found(f, "cannot be read");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		if ((have >> wanted[i].bit & 1) != 0)
+			continue;
+		if (missing[0] != '\0')
+			strncat(missing, ",", sizeof(missing) - strlen(missing) - 1);
+		strncat(missing, wanted[i].name, sizeof(missing) - strlen(missing) - 1);
+	}
+	if (missing[0] == '\0') {
+		doctor_found(f, "all there");
+		return;
+	}
+	doctor_found(f, "without %s; sockets and files need none of them", missing);
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) > 0)
+		doctor_fix(f, STATUS_WARN, "setcap %s+ep %.100s", missing, self);
+}
+
+void doctor_packet(struct finding *f)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0) {
+		doctor_found(f, "sources packet:INTERFACE can be opened");
+		close(fd);
+	} else if (errno == EPERM || errno == EACCES) {
+		doctor_found(
+			f, "sources packet:INTERFACE need CAP_NET_RAW, which this process lacks");
+		doctor_fix(f, STATUS_WARN, "run as root, or see capabilities");
+	} else {
+		doctor_found(f, "no packet sockets: %s", strerror(errno));
+		doctor_fix(f, STATUS_WARN, "a kernel with CONFIG_PACKET, as Debian's");
+	}
+}
+
+/* The smallest program there is: whether the right and the kernel are there, not whether ours passes. */
+void doctor_xdp_program(struct finding *f)
+{
+	static const struct bpf_insn pass[] = { { .code = 0xb7, .imm = 2 }, { .code = 0x95 } };
+	union bpf_attr attr;
+	char caps[96];
+	int fd;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.prog_type = BPF_PROG_TYPE_XDP;
+	attr.insns = (uint64_t)(uintptr_t)pass;
+	attr.insn_cnt = 2;
+	attr.license = (uint64_t)(uintptr_t) "GPL";
+	fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+	if (fd >= 0) {
+		doctor_found(f,
+			"XDP programs can be loaded, as afxdp: and the detector in the kernel do%s",
+			PL_HAVE_BPF ? "" : "; this build has none");
+		if (!PL_HAVE_BPF)
+			doctor_fix(f, STATUS_WARN,
+				"build with clang, bpftool and libbpf-dev installed");
+		close(fd);
+	} else if (errno == EPERM || errno == EACCES) {
+		pl_caps_text(pl_caps_missing(PL_CAP_BPF | PL_CAP_NET_ADMIN), caps, sizeof(caps));
+		doctor_found(f,
+			"afxdp: and the detector in the kernel need to load programs, which %s",
+			caps[0] != '\0' ? "this process may not" : "something forbids here");
+		doctor_fix(f, STATUS_WARN,
+			caps[0] != '\0' ? "run as root, or see capabilities; missing: %s"
+					: "a container's seccomp profile, or kernel lockdown%s",
+			caps);
+	} else {
+		doctor_found(f, "no XDP programs: %s", strerror(errno));
+		doctor_fix(f, STATUS_WARN, "a kernel with CONFIG_BPF_SYSCALL, as Debian's");
+	}
+}
+
+void doctor_locked_memory(struct finding *f)
+{
+	const uint64_t ring = UINT64_C(32)
+			      << 20; /* of one queue, with afxdp's default ring of 16384 frames */
+	struct rlimit limit = { 0 };
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (limit.rlim_max == RLIM_INFINITY) {
+		doctor_found(f, "no limit");
+		return;
+	}
+	doctor_found(f, "at most %llu KiB; an afxdp: queue takes 32 MiB by default",
+		(unsigned long long)limit.rlim_max >> 10);
+	if (limit.rlim_max < ring)
+		doctor_fix(f, STATUS_WARN,
+			"ulimit -l unlimited as root, LimitMEMLOCK=infinity in a unit, or a smaller ring= in the URI");
+}
