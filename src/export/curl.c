@@ -333,6 +333,9 @@ static int set_headers(struct poster *h, const struct pl_sender_options *o)
 {
 	int r = append(&h->headers, "Expect:"); /* no 100-continue: a round trip for nothing */
 
+	if (r == 0)
+		r = append(&h->headers, "Connection: close");
+
 	for (const char *const *line = o->headers; r == 0 && line != NULL && *line != NULL; line++)
 		r = append(&h->headers, *line);
 	if (r == 0 && o->gzip)
@@ -380,7 +383,9 @@ static int set_options(struct poster *h, const struct pl_sender_options *o, stru
 	curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, take_answer);
 	curl_easy_setopt(e, CURLOPT_WRITEDATA, h);
 	curl_easy_setopt(e, CURLOPT_ERRORBUFFER, h->error);
-	curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
+	/* A server that answers twice would have its second answer taken for the next request's. */
+	curl_easy_setopt(e, CURLOPT_FORBID_REUSE, 1L);
+	curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 1L);
 	curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	if (o->ca_file != NULL)
 		curl_easy_setopt(e, CURLOPT_CAINFO, o->ca_file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * POST over libcurl: one connection kept alive, one request at a time, bounded in time and in the size of
+ * POST over libcurl: one request at a time, each with a connection of its own, bounded in time and in the size of
  * the answer, redirects not followed, TLS 1.2 and up. The environment's proxy variables are honoured.
  */
 #pragma once

@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""pathline run writes to a real InfluxDB 1.6 and a real VictoriaMetrics; what they hold is read back and compared
+value by value with what the daemon wrote into a file of JSON lines beside it. The servers are killed and restarted
+under load; a point they refuse is set aside; the number of series is counted after a million flows.
+usage: influx.py PATHLINE"""
+
+import collections
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from faulty import DIR, RUNNING, Daemon, config, done, eq, free_port, gen, ok, skip, wait_until, write
+
+TAIL = "    interval: 1s\n    batch:\n      age: 100ms\n"
+
+
+class Influx:
+    def __init__(self):
+        self.port, rpc = free_port(), free_port()
+        root = os.path.join(DIR, f"influxdb-{self.port}")
+        os.mkdir(root)
+        self.conf = os.path.join(root, "conf")
+        with open(self.conf, "w") as f:
+            f.write(f'reporting-disabled = true\nbind-address = "127.0.0.1:{rpc}"\n'
+                    f'[meta]\n  dir = "{root}/meta"\n[data]\n  dir = "{root}/data"\n  wal-dir = "{root}/wal"\n'
+                    f'[http]\n  bind-address = "127.0.0.1:{self.port}"\n  log-enabled = false\n'
+                    '[monitor]\n  store-enabled = false\n[logging]\n  level = "warn"\n')
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.p = None
+        self.start()
+
+    def start(self):
+        log = open(self.conf + ".log", "a")
+        self.p = subprocess.Popen(["influxd", "-config", self.conf], stdout=log, stderr=log)
+        RUNNING.append(self.p)
+        if not wait_until(self.up, 60):
+            raise RuntimeError("influxd does not come up")
+
+    def up(self):
+        try:
+            with urllib.request.urlopen(self.url + "/ping", timeout=2) as r:
+                return r.status == 204
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def kill(self):
+        self.p.send_signal(signal.SIGKILL)
+        self.p.wait()
+
+    def query(self, q, db=None):
+        data = urllib.parse.urlencode({"q": q, "epoch": "ns", **({"db": db} if db else {})}).encode()
+        with urllib.request.urlopen(self.url + "/query", data=data, timeout=60) as r:
+            return json.load(r)["results"][0].get("series", [])
+
+    def rows(self, q, db):
+        return [dict(zip(s["columns"], v)) for s in self.query(q, db) for v in s["values"]]
+
+    def write(self, db, line):
+        with urllib.request.urlopen(f"{self.url}/write?db={db}&precision=ns", data=line.encode(), timeout=20) as r:
+            return r.status
+
+
+HOP_FIELDS = {"ingress_port": "ingress_port", "hop_latency_ns": "hop_latency_ns", "queue_depth": "queue_depth",
+              "tx_util": "tx_util", "ingress_ts_ns": "ingress_ts_ns", "egress_ts_ns": "egress_ts_ns",
+              "link_latency_ns": "link_latency_ns", "index": "index"}
+
+
+def hops_of_file(path):
+    """Each hop of each report as the set of its numbers."""
+    hops, events = collections.Counter(), collections.Counter()
+    with open(path) as f:
+        for line in f:
+            r = json.loads(line)
+            if r["kind"] == "event":
+                flow = r.get("flow", {})
+                events[(r["event"], r["phase"], r.get("node"), r.get("port"), r.get("queue"), r.get("value"),
+                        r.get("threshold"), r.get("path_id"), r.get("report_id"), flow.get("src"), flow.get("dst"),
+                        flow.get("sport"), flow.get("dport"), r.get("exporter"))] += 1
+                continue
+            for h in r["hops"]:
+                key = (str(h["node"]), str(h["egress_port"]), str(h["queue"]))
+                hops[key + tuple(h.get(n) for n in HOP_FIELDS)] += 1
+    return hops, events
+
+
+def number(text):
+    return None if text is None else int(text)
+
+
+def compare(influx, db, path, what):
+    hops, events = hops_of_file(path)
+    got = collections.Counter((r["node"], r["port"], r["queue"]) + tuple(r.get(n) for n in HOP_FIELDS)
+                              for r in influx.rows("SELECT * FROM pathline_hop", db))
+    ok(got == hops, f"{what}: {sum(hops.values())} hops, every value as in the file",
+       f"missing {list((hops - got).items())[:3]}\nextra {list((got - hops).items())[:3]}")
+    got = collections.Counter(
+        (r["event"], r["phase"], number(r.get("node")), number(r.get("port")), number(r.get("queue")), r.get("value"),
+         r.get("threshold"), r.get("path_id"), r.get("report_id"), r.get("flow_src"), r.get("flow_dst"),
+         r.get("flow_sport"), r.get("flow_dport"), r.get("exporter"))
+        for r in influx.rows("SELECT * FROM pathline_event", db))
+    ok(got == events and events, f"{what}: {sum(events.values())} events, every value as in the file",
+       f"missing {list((events - got).items())[:3]}\nextra {list((got - events).items())[:3]}")
+
+
+def with_file(name):
+    return f"  - path: {DIR}/{name}.jsonl\n    queue: 1048576\n"
+
+
+def test_values(influx):
+    influx.query("CREATE DATABASE one")
+    port = free_port(socket.SOCK_DGRAM)
+    d = Daemon(write("one.yaml", config(port, influx.url, f"    database: one\n    paths: true\n{TAIL}" +
+                                        with_file("one"))), "one")
+    n = gen(port, "--rate", "5000", "--count", "10000", "--loss", "0.005", "--seed", "11")
+    ok(wait_until(lambda: d.metrics()["pathline_socket_packets_total{listener=\"udp://127.0.0.1:%d\",socket=\"0\"}"
+                                      % port] == n), "all reports came")
+    time.sleep(2.5)
+    ok(d.drained(), "all is delivered")
+    page = d.metrics()
+    d.balanced("InfluxDB")
+    time.sleep(1.5)
+    # The last point of each queue, port and link is what the metrics page says.
+    for name, field, metric, tags in (("queue", "packets", "pathline_queue_packets_total", ("node", "port", "queue")),
+                                      ("port", "packets", "pathline_port_packets_total", ("node", "port")),
+                                      ("link", "packets", "pathline_link_packets_total",
+                                       ("node", "port", "peer", "peer_port"))):
+        got = {}
+        for s in influx.query(f"SELECT last({field}) FROM pathline_{name} GROUP BY *", "one"):
+            labels = ",".join(f'{t}="{s["tags"].get(t, "")}"' for t in tags)
+            got[f"{metric}{{{labels}}}"] = s["values"][0][1]
+        want = {k: v for k, v in page.items() if k.startswith(metric + "{")}
+        ok(got == want and want, f"InfluxDB: {len(want)} {name} points as on the page",
+           f"{list(got.items())[:3]}\n{list(want.items())[:3]}")
+    sums = influx.rows("SELECT sum(latency_count) AS n, sum(depth_count) AS d FROM pathline_queue", "one")[0]
+    eq(sums["n"], 3 * n, "InfluxDB: intervals add up to every hop")
+    # A steady state is still told: the last seconds brought nothing, and points all the same.
+    recent = influx.rows("SELECT count(packets) AS n FROM pathline_queue WHERE time > now() - 3s GROUP BY *", "one")
+    ok(len(recent) >= 10 and all(r["n"] >= 1 for r in recent), "InfluxDB: idle queues stay in the charts", recent[:3])
+    eq(d.stop(), 0, "stops with 0")
+    compare(influx, "one", f"{DIR}/one.jsonl", "InfluxDB")
+
+
+def test_killed(influx):
+    """kill -9, restart, and a pause, while reports come."""
+    influx.query("CREATE DATABASE two")
+    port = free_port(socket.SOCK_DGRAM)
+    d = Daemon(write("two.yaml", config(
+        port, influx.url, f"    database: two\n    paths: true\n    timeout: 1s\n{TAIL}      size: 16KiB\n"
+        f"    memory: 64KiB\n    spool:\n      path: {DIR}/two-spool\n" + with_file("two"))), "two")
+    sent = []
+    t = threading.Thread(target=lambda: sent.append(gen(port, "--rate", "3000", "--duration", "9s", "--seed", "5")))
+    t.start()
+    time.sleep(1.5)
+    influx.kill()
+    time.sleep(2)
+    ok(d.output()["up"] == 0, "killed: it shows", d.output())
+    influx.start()
+    time.sleep(2)
+    influx.p.send_signal(signal.SIGSTOP)
+    time.sleep(2.5)
+    influx.p.send_signal(signal.SIGCONT)
+    t.join()
+    time.sleep(1)
+    ok(d.drained(60), "killed: it recovers", d.output())
+    o = d.balanced("killed")
+    eq(o["drops"], 0, "killed: nothing dropped")
+    ok(o["errors"] > 0, "killed: there were failed attempts")
+    d.stop()
+    compare(influx, "two", f"{DIR}/two.jsonl", "killed")
+
+
+def test_missing(influx):
+    """A database that is not there is not made; when somebody makes it, nothing is missing in it."""
+    port = free_port(socket.SOCK_DGRAM)
+    d = Daemon(write("three.yaml", config(port, influx.url, f"    database: three\n    paths: true\n{TAIL}" +
+                                          with_file("three"))), "three")
+    gen(port, "--rate", "2000", "--count", "1000")
+    ok(wait_until(lambda: d.output()["up"] == 0), "no database: it shows")
+    ok("database not found" in d.get("/readyz?verbose")[1], "no database: in the server's words")
+    names = [v[0] for s in influx.query("SHOW DATABASES") for v in s["values"]]
+    ok("three" not in names, "no database: none is made", names)
+    influx.query("CREATE DATABASE three")
+    d.p.send_signal(signal.SIGHUP)
+    ok(d.drained(), "made: all is delivered", d.output())
+    eq(d.balanced("made")["drops"], 0, "made: nothing dropped")
+    d.stop()
+    compare(influx, "three", f"{DIR}/three.jsonl", "made")
+
+
+def test_conflict(influx):
+    """Somebody else's point made a field a float: the points with it are refused, no other."""
+    influx.query("CREATE DATABASE four")
+    eq(influx.write("four", f"pathline_event,event=else threshold=1.5 {time.time_ns()}"), 204, "a float is there first")
+    port = free_port(socket.SOCK_DGRAM)
+    d = Daemon(write("four.yaml", config(
+        port, influx.url, f"    database: four\n    dead_letter:\n      path: {DIR}/four.dead\n{TAIL}" +
+        with_file("four"))), "four")
+    gen(port, "--rate", "4000", "--count", "8000", "--loss", "0.01", "--seed", "3")
+    time.sleep(2.5)
+    ok(d.drained(), "a conflict holds up nobody", d.output())
+    o = d.balanced("conflict")
+    _, events = hops_of_file(f"{DIR}/four.jsonl")
+    bad = sum(n for e, n in events.items() if e[6] is not None)
+    ok(0 < bad < sum(events.values()), "there are both kinds of events", events.most_common(3))
+    eq(o["dropped"]["rejected"], bad, "exactly those with the field are refused")
+    eq(o["drops"], bad, "nothing else")
+    with open(f"{DIR}/four.dead") as f:
+        letters = [json.loads(x) for x in f]
+    ok(len(letters) == bad and all("field type conflict" in x["answer"] and "threshold=" in x["entry"]
+                                   for x in letters), "each with the server's words", letters[:1])
+    rows = influx.rows("SELECT * FROM pathline_event WHERE event != 'else'", "four")
+    eq(len(rows), sum(events.values()) - bad, "all others are there")
+    d.stop()
+
+
+def test_series(influx):
+    """A million flows, and what they cost the server in series."""
+    influx.query("CREATE DATABASE five")
+    port = free_port(socket.SOCK_DGRAM)
+    d = Daemon(write("five.yaml", config(port, influx.url, f"    database: five\n{TAIL}")), "five")
+    gen(port, "--flows", "1000000", "--count", "1000000", "--rate", "200000", "--topology", "fat-tree:4", "--seed", "9")
+    time.sleep(2)
+    ok(d.drained(), "a million flows are digested", d.output())
+    m = d.metrics()
+    flows = m["pathline_flows"] + m["pathline_flows_evicted_total"]
+    series = [v[0] for s in influx.query("SHOW SERIES", "five") for v in s["values"]]
+    cells = {f: sum(k.startswith(f"pathline_{f}_packets_total") for k in m) for f in ("queue", "port", "link", "path")}
+    ok(flows > 400000, "there were many flows", flows)
+    # Cells, their overflow, and per queue at most begin and end of two kinds of events.
+    most = sum(cells.values()) + 4 * cells["queue"] + 64
+    ok(0 < len(series) <= most, f"{len(series)} series, at most {int(most)}", series[:5])
+    ok(not any(",flow" in x or ",report" in x or ",path_id" in x and "pathline_event" in x for x in series), "none has anything of a flow in its tags")
+    d.balanced("a million flows")
+    d.stop()
+
+
+def test_victoria():
+    port, web = free_port(socket.SOCK_DGRAM), free_port()
+    log = open(os.path.join(DIR, "victoria.log"), "w")
+    p = subprocess.Popen(["victoria-metrics", f"-storageDataPath={DIR}/victoria", f"-httpListenAddr=127.0.0.1:{web}",
+                          "-retentionPeriod=1"], stdout=log, stderr=log)
+    RUNNING.append(p)
+
+    def up():
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{web}/health", timeout=2) as r:
+                return r.status == 200
+        except (OSError, urllib.error.URLError):
+            return False
+    if not ok(wait_until(up, 60), "VictoriaMetrics runs"):
+        return
+    d = Daemon(write("vm.yaml", config(port, f"http://127.0.0.1:{web}",
+                                       f"    api: v2\n    bucket: pl\n{TAIL}")), "vm")
+    gen(port, "--rate", "5000", "--count", "10000", "--seed", "11")
+    time.sleep(2.5)
+    ok(d.drained(), "VictoriaMetrics: all is delivered", d.output())
+    time.sleep(1)
+    page = d.metrics()
+    d.balanced("VictoriaMetrics")
+    d.stop()
+    urllib.request.urlopen(f"http://127.0.0.1:{web}/internal/force_flush", timeout=20).close()
+    url = f"http://127.0.0.1:{web}/api/v1/export?" + urllib.parse.urlencode(
+        {"match[]": '{__name__=~"pathline_(queue|port)_packets"}'})
+    got = {}
+    with urllib.request.urlopen(url, timeout=30) as r:
+        for line in r:
+            s = json.loads(line)
+            labels = ",".join(f'{t}="{s["metric"][t]}"' for t in ("node", "port", "queue") if t in s["metric"])
+            got[f'{s["metric"]["__name__"]}_total{{{labels}}}'] = s["values"][-1]
+    want = {k: v for k, v in page.items() if k.startswith(("pathline_queue_packets_total{",
+                                                           "pathline_port_packets_total{"))}
+    ok(got == want and want, f"VictoriaMetrics: {len(want)} series as on the page",
+       f"{list(got.items())[:3]}\n{list(want.items())[:3]}")
+    with urllib.request.urlopen(f"http://127.0.0.1:{web}/metrics", timeout=20) as r:
+        bad = [x for x in r.read().decode().splitlines()
+               if x.startswith('vm_rows_invalid_total{type="influx"}')]
+    ok(bad and all(x.endswith(" 0") for x in bad), "VictoriaMetrics: no line was invalid", bad)
+
+
+if shutil.which("influxd") is None:
+    skip("InfluxDB", "no influxd")
+else:
+    server = Influx()
+    test_values(server)
+    test_killed(server)
+    test_missing(server)
+    test_conflict(server)
+    test_series(server)
+if shutil.which("victoria-metrics") is None:
+    skip("VictoriaMetrics", "no victoria-metrics")
+else:
+    test_victoria()
+done()
