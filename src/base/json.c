@@ -150,6 +150,12 @@ void pl_json_str(struct pl_json *json, const char *value)
 	pl_json_strn(json, value, strlen(value));
 }
 
+void pl_json_raw(struct pl_json *json, const char *value, size_t len)
+{
+	separate(json);
+	pl_buf_add(json->buf, value, len);
+}
+
 void pl_json_u64(struct pl_json *json, uint64_t value)
 {
 	separate(json);

@@ -32,4 +32,5 @@ void pl_json_u64(struct pl_json *json, uint64_t value);
 void pl_json_i64(struct pl_json *json, int64_t value);
 void pl_json_bool(struct pl_json *json, bool value);
 void pl_json_null(struct pl_json *json);
+void pl_json_raw(struct pl_json *json, const char *value, size_t len); /* JSON already, one value */
 void pl_json_double(struct pl_json *json, double value); /* NaN and infinities become null */

@@ -29,6 +29,9 @@ static void http_metrics(const struct pl_http *http, struct pl_exposition *page)
 	pl_exposition_family(page, "pathline_http_expired", PL_METRIC_COUNTER, NULL,
 		"Connections this server ended because a deadline had passed.");
 	pl_exposition_u64(page, NULL, 0, pl_counter_read(&c->expired));
+	pl_exposition_family(page, "pathline_http_streams", PL_METRIC_COUNTER, NULL,
+		"Live streams begun by this server.");
+	pl_exposition_u64(page, NULL, 0, pl_counter_read(&c->streams));
 }
 
 static void page_metrics(
@@ -87,6 +90,8 @@ static void page_root(void *arg, const struct pl_http_request *request, struct p
 		"<title>pathline</title></head>\n<body>\n<h1>pathline " PL_VERSION "</h1>\n"
 		"<p>Network telemetry from wire to memory to answer.</p>\n<ul>\n"
 		"<li><a href=\"/metrics\">/metrics</a>: counters and aggregates for Prometheus</li>\n"
+		"<li><a href=\"/api/v1/status\">/api/v1/status</a>: how things stand; <a "
+		"href=\"/api/v1/\">/api/v1/</a> lists the tables</li>\n"
 		"<li><a href=\"/healthz\">/healthz</a>: the process lives</li>\n"
 		"<li><a href=\"/readyz?verbose\">/readyz?verbose</a>: whether every promise holds, and why "
 		"not</li>\n"
@@ -95,37 +100,47 @@ static void page_root(void *arg, const struct pl_http_request *request, struct p
 
 /* ---- life ---- */
 
-static void http_options(const struct pl_config *config, struct pl_http_options *ret)
-{
-	*ret = (struct pl_http_options){
-		.listen = config->web.listen,
-		.names = config->web.names.items,
-		.n_names = config->web.names.n,
-		.max_connections = (unsigned int)config->web.max_connections,
-		.max_per_address = (unsigned int)config->web.max_per_address,
-	};
-}
-
-static bool has_web(const struct pl_config *config)
+static bool has_listener(const struct pl_config *config)
 {
 	return config->web.listen != NULL && strcmp(config->web.listen, "off") != 0;
 }
 
+static bool has_web(const struct pl_config *config)
+{
+	return has_listener(config) || config->web.socket != NULL;
+}
+
+static void http_options(const struct pl_config *config, struct pl_http_options *ret)
+{
+	*ret = (struct pl_http_options){
+		.listen = has_listener(config) ? config->web.listen : NULL,
+		.names = config->web.names.items,
+		.n_names = config->web.names.n,
+		.max_connections = (unsigned int)config->web.max_connections,
+		.max_per_address = (unsigned int)config->web.max_per_address,
+		.socket = config->web.socket,
+	};
+}
+
 static int open_web(struct pl_daemon *d, const struct pl_config *config, struct pl_diag *diag)
 {
-	const struct pl_http_route routes[] = {
+	struct pl_http_route routes[32] = {
 		{ "/", page_root, d },
 		{ "/metrics", page_metrics, d },
 		{ "/healthz", page_health, d },
 		{ "/-/healthy", page_health, d },
 		{ "/readyz", page_ready, d },
 		{ "/-/ready", page_ready, d },
-		{ NULL, NULL, NULL },
 	};
 	struct pl_http_options options;
+	int r;
 
+	pl_daemon_api_routes(&d->api, routes, 6, sizeof(routes) / sizeof(routes[0]));
 	http_options(config, &options);
-	return pl_http_open(&d->http, &options, routes, diag);
+	r = pl_http_open(&d->http, &options, routes, diag);
+	if (r == 0)
+		pl_daemon_api_serve(&d->api, d->http);
+	return r;
 }
 
 int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
@@ -139,6 +154,8 @@ int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
 		return r;
 	if (hooks->opened != NULL)
 		r = hooks->opened(hooks->arg, pl_pipeline_config(ret->pipeline), diag);
+	if (r == 0 && has_web(pl_pipeline_config(ret->pipeline)))
+		r = pl_daemon_api_init(&ret->api, ret->pipeline, diag);
 	if (r == 0 && hooks->ready != NULL)
 		r = hooks->ready(hooks->arg, ret->pipeline, diag);
 	/* Pages last: who can reach them may believe them. */
@@ -155,6 +172,7 @@ uint64_t pl_daemon_stop(struct pl_daemon *d, uint64_t limit_ns)
 {
 	uint64_t left = pl_pipeline_stop(d->pipeline, limit_ns);
 
+	pl_daemon_api_serve(&d->api, NULL);
 	pl_http_close(d->http);
 	d->http = NULL;
 	return left;
@@ -173,7 +191,8 @@ uint64_t pl_daemon_memory(const struct pl_config *config)
 	struct pl_http_options options;
 
 	http_options(config, &options);
-	return pl_pipeline_memory(config) + (has_web(config) ? pl_http_memory(&options) : 0);
+	return pl_pipeline_memory(config) +
+	       (has_web(config) ? pl_http_memory(&options) + pl_daemon_api_memory(config) : 0);
 }
 
 static void account_outputs(const struct pl_output_stats *o, struct pl_buf *out)

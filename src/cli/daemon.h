@@ -4,12 +4,14 @@
  */
 #pragma once
 
+#include "cli/daemon_api.h"
 #include "pipeline/pipeline.h"
 #include "web/http.h"
 
 struct pl_daemon {
 	struct pl_pipeline *pipeline;
-	struct pl_http *http; /* NULL when web.listen is off */
+	struct pl_http *http; /* NULL when web.listen is off and there is no web.socket */
+	struct pl_daemon_api api;
 };
 
 /* What is done on the way; each may be NULL. */

@@ -150,6 +150,10 @@ static int check_name(const char *value, struct pl_diag *diag)
 	size_t n =
 		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
 
+	if (strcmp(value, "live") == 0) {
+		pl_diag_set(diag, "\"live\" is the name of what feeds pathline tail");
+		return -EINVAL;
+	}
 	if (n > 0 && n <= 64 && value[n] == '\0')
 		return 0;
 	pl_diag_set(diag, "a name is of 1 to 64 letters, digits, '_', '-' and '.'");
@@ -406,6 +410,13 @@ const struct pl_conf_row pl_config_rows[] = {
 	  .help = "Connections in total. Not changed by a reload." },
 	{ .key = "web.max_per_address", .type = PL_CONF_U64, AT(web.max_per_address), .def = "16", .min = 1, .max = 4096,
 	  .help = "Connections from one address. Not changed by a reload." },
+
+	{ .key = "web.max_streams", .type = PL_CONF_U64, AT(web.max_streams), .def = "8", .min = 1, .max = 256,
+	  .help = "Live streams (pathline tail) at a time. Not changed by a reload." },
+	{ .key = "web.stream_buffer", .type = PL_CONF_SIZE, AT(web.stream_buffer), .def = "1MiB", .min = 64 << 10, .max = 64 << 20,
+	  .help = "What may wait for each stream's client; beyond it entries are dropped, counted and told. Not changed by a reload." },
+	{ .key = "web.socket", .type = PL_CONF_STRING, AT(web.socket),
+	  .help = "A Unix socket that serves the same to its owner and group, such as /run/pathline/pathline.sock. Not changed by a reload." },
 
 	{ .key = "log.level", .type = PL_CONF_CHOICE, AT(log.level), .def = "info", .choices = log_levels,
 	  .help = "Least important line that is shown." },

@@ -108,6 +108,8 @@ struct pl_config {
 		char *listen;              /* "off" = none */
 		struct pl_conf_list names; /* char * */
 		uint64_t max_connections, max_per_address;
+		uint64_t max_streams, stream_buffer;
+		char *socket; /* NULL = none */
 	} web;
 	struct {
 		unsigned int level, format;

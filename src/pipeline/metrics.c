@@ -230,15 +230,7 @@ static void add_exporter(struct pl_exporter *into, const struct pl_exporter *x)
 		into->first_ts_ns = x->first_ts_ns;
 }
 
-struct exporters {
-	struct pl_exporter *list; /* heap */
-	size_t n;
-	struct pl_exporter others;
-	uint64_t n_others;
-};
-
-/* The exporters of all workers, each once, at most `limit`: those that appeared first. */
-static int gather_exporters(const struct pl_pipeline *p, struct exporters *ret)
+int pl_metrics_exporters(const struct pl_pipeline *p, struct pl_exporters *ret)
 {
 	size_t n = 0, kept = 0, limit = p->config.metrics.max_exporters;
 	struct pl_exporter *list;
@@ -248,7 +240,7 @@ static int gather_exporters(const struct pl_pipeline *p, struct exporters *ret)
 	list = calloc(n + 1, sizeof(*list));
 	if (list == NULL)
 		return -ENOMEM;
-	*ret = (struct exporters){ .list = list };
+	*ret = (struct pl_exporters){ .list = list };
 	n = 0;
 	for (unsigned int i = 0; i < p->n_workers; i++) {
 		const struct pl_snapshot *s = &p->workers[i]->snap;
@@ -299,7 +291,7 @@ static uint64_t exporter_value(const struct pl_exporter *x, unsigned int which)
 	return values[which];
 }
 
-static void write_exporters(const struct exporters *e, struct pl_exposition *page)
+static void write_exporters(const struct pl_exporters *e, struct pl_exposition *page)
 {
 	static const char *const rows[][2] = {
 		{ "pathline_exporter_reports",
@@ -341,7 +333,7 @@ static void write_exporters(const struct exporters *e, struct pl_exposition *pag
 /* ---- bounds ---- */
 
 static void write_limits(
-	const struct pl_pipeline *p, const struct exporters *e, struct pl_exposition *page)
+	const struct pl_pipeline *p, const struct pl_exporters *e, struct pl_exposition *page)
 {
 	struct pl_label exporters[] = { TEXT("family", "exporters") };
 
@@ -640,8 +632,7 @@ static void write_links(const struct network *net, struct pl_exposition *page)
 	}
 }
 
-/* The nodes of a path, "1>2>3"; a path longer than what is kept ends in ">…". */
-static void path_text(const struct pl_agg_path *x, char *dst, size_t cap)
+void pl_metrics_path_text(const struct pl_agg_path *x, char *dst, size_t cap)
 {
 	size_t n = 0;
 
@@ -664,7 +655,7 @@ static void write_path(const struct network *net, const struct pl_agg_path *x, b
 	if (family == 0)
 		pl_exposition_u64(page, l, 1, x->reports);
 	if (family == 1 && !other) {
-		path_text(x, nodes, sizeof(nodes));
+		pl_metrics_path_text(x, nodes, sizeof(nodes));
 		pl_exposition_u64(page, l, 2, x->hop_count);
 	}
 	if (family == 2)
@@ -834,14 +825,14 @@ static void write_outputs(struct pl_pipeline *p, struct pl_exposition *page)
 int pl_metrics_write(struct pl_pipeline *p, struct pl_exposition *page)
 {
 	struct pl_totals totals;
-	struct exporters exporters = { .list = NULL };
+	struct pl_exporters exporters = { .list = NULL };
 	struct network net;
 	int r;
 
 	pthread_mutex_lock(&p->lock);
 	r = pl_pipeline_snapshot(p);
 	if (r == 0)
-		r = gather_exporters(p, &exporters);
+		r = pl_metrics_exporters(p, &exporters);
 	if (r < 0) {
 		pthread_mutex_unlock(&p->lock);
 		return r;
@@ -884,7 +875,7 @@ uint64_t pl_metrics_series(const struct pl_config *config)
 	latency = hist_series(&net.latency);
 	depth = hist_series(&net.depth);
 	return fixed + 7 * pl_config_workers(config) +
-	       (17 + PL_EXPORT_DROP_MAX) * config->outputs.n +
+	       (17 + PL_EXPORT_DROP_MAX) * (config->outputs.n + 1) +
 	       7 * (config->metrics.max_exporters + 1) +
 	       (QUEUE_FAMILIES - 2 + latency + depth) * (config->aggregate.max_queues + 1) +
 	       3 * (config->aggregate.max_ports + 1) +

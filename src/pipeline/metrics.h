@@ -17,3 +17,16 @@ void pl_metrics_process(struct pl_exposition *page);
 
 /* How many series (samples on the page) there can be at most with this configuration. */
 uint64_t pl_metrics_series(const struct pl_config *config);
+
+/* The exporters of all workers, each once, at most metrics.max_exporters: those that appeared first. With the
+ * pipeline's lock held and a fresh snapshot. -ENOMEM. */
+struct pl_exporters {
+	struct pl_exporter *list; /* heap, the caller frees */
+	size_t n;
+	struct pl_exporter others; /* sum of the rest */
+	uint64_t n_others;
+};
+int pl_metrics_exporters(const struct pl_pipeline *pipeline, struct pl_exporters *ret);
+
+/* The nodes of a path, "1>2>3"; a path longer than what is kept ends in ">…". */
+void pl_metrics_path_text(const struct pl_agg_path *path, char *dst, size_t cap);

@@ -340,6 +340,8 @@ int pl_pipeline_stats(struct pl_pipeline *p, struct pl_pipeline_stats *ret)
 		for (unsigned int i = 0; i < p->n_outputs; i++) {
 			struct pl_output_stats o;
 
+			if (p->output_ids[i] == NULL)
+				continue;
 			pl_output_stats(p->outputs[i], &o);
 			add_output_stats(&s.outputs, &o);
 		}
@@ -424,6 +426,9 @@ bool pl_pipeline_ready(struct pl_pipeline *p, struct pl_buf *json_buf)
 		struct pl_output_stats s;
 		const char *trouble = output_trouble(p, i, &s, &words);
 
+		/* Added, not configured: nobody was promised it. */
+		if (p->output_ids[i] == NULL)
+			continue;
 		ready = ready && trouble == NULL;
 		pl_json_object(&json);
 		pl_json_key(&json, "name");

@@ -27,7 +27,8 @@ struct pl_pipeline;
 int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config,
 	const struct pl_rights *rights, struct pl_diag *diag);
 
-/* An output beyond the configured ones, before the start; kept by reloads. Takes `export` over, always. */
+/* An output beyond the configured ones, before the start; kept by reloads. Nobody was promised it: it is in
+ * neither the sums of pl_pipeline_stats nor the readiness. Takes `export` over, always. */
 int pl_pipeline_add_output(struct pl_pipeline *pipeline, const char *name, struct pl_export *export,
 	uint32_t queue_records, struct pl_diag *diag);
 
@@ -56,7 +57,7 @@ struct pl_pipeline_stats {
 	struct pl_port_stats ports; /* sums; rcvbuf of the smallest */
 	unsigned int workers, workers_failed;
 	uint64_t exporters, flows, raised;
-	struct pl_output_stats outputs; /* sums */
+	struct pl_output_stats outputs; /* sums over the configured ones */
 	uint64_t started_ns;            /* since the Unix epoch */
 };
 /* -ETIMEDOUT when a worker did not answer within a second. */
@@ -75,6 +76,9 @@ const struct pl_config *pl_pipeline_config(const struct pl_pipeline *pipeline);
 /* Name and port of socket i, in the order of the configuration; NULL behind the last. Before a reload. */
 const char *pl_pipeline_listener(
 	const struct pl_pipeline *pipeline, unsigned int i, uint16_t *ret_port);
+
+/* The output of that name, which lives as long as the pipeline if pl_pipeline_add_output made it; NULL. */
+struct pl_output *pl_pipeline_find_output(struct pl_pipeline *pipeline, const char *name);
 
 /* Upper bound of what a pipeline holds, without the program and its stacks. */
 uint64_t pl_pipeline_memory(const struct pl_config *config);

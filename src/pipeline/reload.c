@@ -108,6 +108,9 @@ static void say_fixed(const struct pl_config *from, const struct pl_config *to)
 	fixed(!same_names(&from->web.names, &to->web.names), "web.names", "");
 	fixed(from->web.max_connections != to->web.max_connections, "web.max_connections", "");
 	fixed(from->web.max_per_address != to->web.max_per_address, "web.max_per_address", "");
+	fixed(from->web.max_streams != to->web.max_streams, "web.max_streams", "");
+	fixed(from->web.stream_buffer != to->web.stream_buffer, "web.stream_buffer", "");
+	fixed(!same_text(from->web.socket, to->web.socket), "web.socket", "");
 	fixed(from->metrics.max_exporters != to->metrics.max_exporters, "metrics.max_exporters",
 		"");
 	for (size_t i = 0; i < from->sources.n; i++) {

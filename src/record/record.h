@@ -32,6 +32,7 @@ enum pl_form {
 	PL_FORM_ROLE,           /* enum pl_burst_role */
 	PL_FORM_QUANTITY,       /* enum pl_event_kind of the quantity */
 	PL_FORM_PRESENT,        /* never shown */
+	PL_FORM_TEXT, /* a terminated text within the record; of rows (rows.h), not in fields.def */
 	PL_FORM_MAX,
 };
 

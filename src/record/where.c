@@ -36,6 +36,7 @@ struct step {
 	const struct pl_field *field;
 	uint64_t value; /* S64: two's complement */
 	struct pl_addr addr;
+	char *text; /* TEXT; heap */
 };
 
 struct pl_where {
@@ -56,6 +57,8 @@ struct parser {
 	size_t len, pos;
 	struct token token; /* the one to be looked at next */
 	unsigned int depth;
+	const struct pl_field *fields; /* of a flat record, n_fields; NULL: paths and hops */
+	size_t n_fields;
 	struct pl_where *where;
 	struct pl_diag *diag;
 };
@@ -158,24 +161,32 @@ static bool token_is(const struct parser *p, const char *word)
 
 /* ---- names ---- */
 
-static bool find_field(enum pl_record_kind kind, const char *name, struct name *ret)
+static bool find_in(
+	const struct pl_field *fields, size_t n, const char *name, bool of_hops, struct name *ret)
 {
-	size_t n;
-	const struct pl_field *fields = pl_fields(kind, &n);
-
 	for (size_t i = 0; i < n; i++) {
 		if (fields[i].name[0] != '\0' && strcmp(fields[i].name, name) == 0) {
-			*ret = (struct name){ .field = &fields[i], .of_hops = kind == PL_KIND_HOP };
+			*ret = (struct name){ .field = &fields[i], .of_hops = of_hops };
 			return true;
 		}
 	}
 	return false;
 }
 
-static bool find_name(const char *text, struct name *ret)
+static bool find_field(enum pl_record_kind kind, const char *name, struct name *ret)
+{
+	size_t n;
+	const struct pl_field *fields = pl_fields(kind, &n);
+
+	return find_in(fields, n, name, kind == PL_KIND_HOP, ret);
+}
+
+static bool find_name(const struct parser *p, const char *text, struct name *ret)
 {
 	const char *flag;
 
+	if (p->fields != NULL)
+		return find_in(p->fields, p->n_fields, text, false, ret);
 	if (strncmp(text, "hops.", 5) == 0)
 		return find_field(PL_KIND_HOP, text + 5, ret);
 	if (strncmp(text, "flags.", 6) != 0)
@@ -193,11 +204,17 @@ static bool find_name(const char *text, struct name *ret)
 #define NAME_MAX_LEN 48
 
 /* Every name there is, to find the nearest. */
-static size_t list_names(char names[NAMES_MAX][NAME_MAX_LEN])
+static size_t list_names(const struct parser *p, char names[NAMES_MAX][NAME_MAX_LEN])
 {
 	size_t count = 0, n;
 	const char *flag;
 
+	for (size_t i = 0; i < p->n_fields && count < NAMES_MAX; i++) {
+		if (p->fields[i].name[0] != '\0')
+			snprintf(names[count++], NAME_MAX_LEN, "%s", p->fields[i].name);
+	}
+	if (p->fields != NULL)
+		return count;
 	for (int kind = PL_KIND_PATH; kind <= PL_KIND_HOP; kind++) {
 		const struct pl_field *fields = pl_fields((enum pl_record_kind)kind, &n);
 
@@ -225,16 +242,18 @@ static int fail_unknown(struct parser *p, size_t at, const char *text)
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
 		snprintf(full, sizeof(full), "%s%s", prefixes[i], text);
-		if (find_name(full, &name))
+		if (find_name(p, full, &name))
 			return fail_at(
 				p, at, "unknown field \"%s\", did you mean \"%s\"?", text, full);
 	}
-	n = list_names(names);
+	n = list_names(p, names);
 	for (size_t i = 0; i < n; i++)
 		list[i] = names[i];
 	nearest = pl_nearest(text, list, n);
 	if (nearest != NULL)
 		return fail_at(p, at, "unknown field \"%s\", did you mean \"%s\"?", text, nearest);
+	if (p->fields != NULL)
+		return fail_at(p, at, "unknown field \"%s\"", text);
 	return fail_at(p, at, "unknown field \"%s\"; \"pathline help fields\" lists them", text);
 }
 
@@ -273,7 +292,7 @@ static int take_name(struct parser *p, struct name *ret, char text[VALUE_MAX], s
 	r = take_text(p, "a field name", text, ret_at);
 	if (r < 0)
 		return r;
-	if (!find_name(text, ret))
+	if (!find_name(p, text, ret))
 		return fail_unknown(p, *ret_at, text);
 	if (ret->field->form == PL_FORM_FLAGS && ret->mask == 0)
 		return fail_at(p, *ret_at, "flags is a set; name one, as in flags.dropped");
@@ -381,6 +400,12 @@ static int word_value(
 	return fail_at(p, at, "%s is never \"%s\"; it is one of %s", name, text, list);
 }
 
+static int text_value(struct step *s, const char *text)
+{
+	s->text = strdup(text);
+	return s->text != NULL ? 0 : -ENOMEM;
+}
+
 /* Whether the form has an order (words have none, save the versions). */
 static bool is_ordered(const struct pl_field *field)
 {
@@ -405,6 +430,8 @@ static int take_value(struct parser *p, struct step *s, const char *name)
 		return addr_value(p, s, text, at);
 	if (s->field->form == PL_FORM_FLAGS)
 		return bool_value(p, s, text, at);
+	if (s->field->form == PL_FORM_TEXT)
+		return text_value(s, text);
 	return word_value(p, s, text, at, name);
 }
 
@@ -497,12 +524,14 @@ static int parse_test(struct parser *p)
 		if (r == 0)
 			r = parse_comparison(p, &s, &name, text);
 	}
-	if (r < 0)
-		return r;
-	if (s.all && !name.of_hops)
-		return fail_at(p, all_at, "\"all\" goes with a field of the hops");
+	if (r == 0 && s.all && !name.of_hops)
+		r = fail_at(p, all_at, "\"all\" goes with a field of the hops");
 	s.of_hops = name.of_hops;
-	return emit(p, &s);
+	if (r == 0)
+		r = emit(p, &s);
+	if (r < 0)
+		free(s.text);
+	return r;
 }
 
 static int parse_or(struct parser *p);
@@ -595,9 +624,12 @@ static int parse(struct parser *p)
 	return r;
 }
 
-int pl_where_new(struct pl_where **ret, const char *text, struct pl_diag *diag)
+int pl_where_new_over(struct pl_where **ret, const struct pl_field *fields, size_t n,
+	const char *text, struct pl_diag *diag)
 {
-	struct parser p = { .text = text, .len = strlen(text), .diag = diag };
+	struct parser p = {
+		.text = text, .len = strlen(text), .fields = fields, .n_fields = n, .diag = diag
+	};
 	int r = -ENOMEM;
 
 	p.where = calloc(1, sizeof(*p.where));
@@ -613,10 +645,17 @@ int pl_where_new(struct pl_where **ret, const char *text, struct pl_diag *diag)
 	return 0;
 }
 
+int pl_where_new(struct pl_where **ret, const char *text, struct pl_diag *diag)
+{
+	return pl_where_new_over(ret, NULL, 0, text, diag);
+}
+
 void pl_where_free(struct pl_where *where)
 {
 	if (where == NULL)
 		return;
+	for (size_t i = 0; i < where->n; i++)
+		free(where->steps[i].text);
 	free(where->steps);
 	free(where);
 }
@@ -670,6 +709,9 @@ static bool satisfies(const struct step *s, const void *record, uint32_t present
 			return in_prefix(addr, &s->addr, s->prefix_bits);
 		return pl_addr_equal(addr, &s->addr) == (s->compare == EQ);
 	}
+	if (s->field->form == PL_FORM_TEXT)
+		return (strcmp((const char *)record + s->field->offset, s->text) == 0) ==
+		       (s->compare == EQ);
 	v = put_load(s->field, record);
 	if (s->compare == FLAG)
 		return ((v & s->mask) != 0) == (s->value != 0);
@@ -679,11 +721,11 @@ static bool satisfies(const struct step *s, const void *record, uint32_t present
 	return holds((enum compare)s->compare, v < s->value, v == s->value);
 }
 
-static bool test(
-	const struct step *s, const struct pl_path *path, const struct pl_hop *hops, size_t n)
+static bool test(const struct step *s, const void *record, uint32_t present,
+	const struct pl_hop *hops, size_t n)
 {
 	if (!s->of_hops)
-		return satisfies(s, path, path->present);
+		return satisfies(s, record, present);
 	for (size_t i = 0; i < n; i++) {
 		if (satisfies(s, &hops[i], hops[i].present) != s->all)
 			return !s->all;
@@ -691,7 +733,8 @@ static bool test(
 	return s->all && n > 0;
 }
 
-bool pl_where_match(const struct pl_where *where, const struct pl_path *path,
+/* Of a path and its hops, or (hops NULL, n 0) of a flat record. */
+static bool match(const struct pl_where *where, const void *record, uint32_t present,
 	const struct pl_hop *hops, size_t n)
 {
 	bool truth = false;
@@ -702,7 +745,7 @@ bool pl_where_match(const struct pl_where *where, const struct pl_path *path,
 		i++;
 		switch ((enum op)s->op) {
 		case OP_TEST:
-			truth = test(s, path, hops, n);
+			truth = test(s, record, present, hops, n);
 			break;
 		case OP_NOT:
 			truth = !truth;
@@ -716,6 +759,17 @@ bool pl_where_match(const struct pl_where *where, const struct pl_path *path,
 		}
 	}
 	return truth;
+}
+
+bool pl_where_match(const struct pl_where *where, const struct pl_path *path,
+	const struct pl_hop *hops, size_t n)
+{
+	return match(where, path, path->present, hops, n);
+}
+
+bool pl_where_match_row(const struct pl_where *where, const void *row, uint32_t present)
+{
+	return match(where, row, present, NULL, 0);
 }
 
 const char *pl_where_help(void)

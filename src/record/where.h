@@ -37,5 +37,14 @@ void pl_where_free(struct pl_where *where);
 bool pl_where_match(const struct pl_where *where, const struct pl_path *path,
 	const struct pl_hop *hops, size_t n);
 
+/*
+ * The same language over records of one flat kind: events (pl_fields(PL_KIND_EVENT)), rows of a table. Names
+ * are those of `fields`, which are borrowed for the expression's life; there are no hops. Match with
+ * pl_where_match_row only.
+ */
+int pl_where_new_over(struct pl_where **ret, const struct pl_field *fields, size_t n,
+	const char *text, struct pl_diag *diag);
+bool pl_where_match_row(const struct pl_where *where, const void *row, uint32_t present);
+
 /* The language in words, for the help: what the comment above says. */
 const char *pl_where_help(void);

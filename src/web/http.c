@@ -1,101 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The server's life: sockets, the thread, connections and their deadlines. */
 #include "web/http.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <pthread.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
-
-#include <microhttpd.h>
-#include <zlib.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "web/http_internal.h"
 
 enum {
 	MAX_CONNECTIONS = 128,
 	MAX_PER_ADDRESS = 16,
-	MAX_HEADER_BYTES = 8192,
 	POOL_BYTES = 3 * 8192, /* per connection: the request's head, parsed, and the answer's */
-	MAX_ROUTES = 32,
-	MAX_NAMES = 34,
-	GZIP_MIN_BYTES = 1400, /* below one segment compression saves nothing */
 	TICK_MS = 100,         /* how long a stop or an expired deadline may go unseen */
 };
 
-#define MAX_BODY_BYTES  (UINT64_C(16) << 20)
-#define BODIES_HELD     2 /* answers of full size that slow clients may keep us holding, together */
-#define HEAD_LIMIT_NS   (UINT64_C(5) * 1000000000u)
-#define ANSWER_LIMIT_NS (UINT64_C(30) * 1000000000u)
-#define IDLE_LIMIT_NS   (UINT64_C(30) * 1000000000u)
-
-struct connection {
-	struct pl_http *http;
-	struct connection *next, **link;
-	uint64_t deadline_ns; /* monotonic; the connection is ended when it passes */
-	int fd;
-	bool expired;
-};
-
-/* One request; the library keeps it between its calls. */
-struct request {
-	struct pl_http_target target; /* path "" = refused */
-	uint64_t held_bytes;
-};
-
-struct pl_http {
-	struct MHD_Daemon *daemon;
-	pthread_t thread;
-	bool running;
-	_Atomic bool stop;
-	struct connection *connections;
-	struct pl_http_route routes[MAX_ROUTES];
-	size_t n_routes;
-	struct pl_http_hosts hosts;
-	char *names[MAX_NAMES];
-	size_t n_names;
-	uint64_t max_body_bytes;
-	uint64_t held_bytes; /* answers not yet taken by their clients */
-	char address[PL_ADDR_TEXT_MAX + 10];
-	struct pl_http_counters counters;
-};
-
-static const unsigned int code_numbers[PL_HTTP_CODE_MAX] = { 200, 400, 403, 404, 405, 413, 414, 431,
-	503 };
-
-unsigned int pl_http_code_number(enum pl_http_code code)
-{
-	return code_numbers[code];
-}
-
-static void count_answer(struct pl_http *h, unsigned int status)
-{
-	for (size_t i = 0; i < PL_HTTP_CODE_MAX; i++) {
-		if (code_numbers[i] == status) {
-			pl_count(&h->counters.answers[i], 1);
-			return;
-		}
-	}
-	assert(!"a status that is not in the table");
-}
+#define MAX_BODY_BYTES (UINT64_C(16) << 20)
+#define FAREWELL_NS    (UINT64_C(300) * 1000000u)
 
 /* ---- connections and their deadlines; all on the server's thread ---- */
 
 static void connection_note(void *arg, struct MHD_Connection *c, void **context,
 	enum MHD_ConnectionNotificationCode what)
 {
-	struct pl_http *h = arg;
-	struct connection *k = *context;
+	struct pl_http *h = ((struct pl_http_listener *)arg)->http;
+	struct pl_http_connection *k = *context;
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
 		const union MHD_ConnectionInfo *info =
@@ -109,7 +52,7 @@ static void connection_note(void *arg, struct MHD_Connection *c, void **context,
 			return;
 		k->http = h;
 		k->fd = info->connect_fd;
-		k->deadline_ns = pl_clock_mono_ns() + HEAD_LIMIT_NS;
+		k->deadline_ns = pl_clock_mono_ns() + PL_HTTP_HEAD_LIMIT_NS;
 		k->next = h->connections;
 		k->link = &h->connections;
 		if (k->next != NULL)
@@ -126,14 +69,15 @@ static void connection_note(void *arg, struct MHD_Connection *c, void **context,
 	}
 }
 
-static void set_deadline(struct MHD_Connection *c, uint64_t limit_ns)
+void pl_http_set_deadline(struct MHD_Connection *c, uint64_t limit_ns)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct connection *k = info != NULL ? info->socket_context : NULL;
+	struct pl_http_connection *k = info != NULL ? info->socket_context : NULL;
 
 	if (k != NULL)
-		k->deadline_ns = pl_clock_mono_ns() + limit_ns;
+		k->deadline_ns =
+			limit_ns == UINT64_MAX ? UINT64_MAX : pl_clock_mono_ns() + limit_ns;
 }
 
 /* The library's own time-out counts from the last byte, so a byte a second would keep a connection for
@@ -142,229 +86,13 @@ static void expire(struct pl_http *h)
 {
 	uint64_t now = pl_clock_mono_ns();
 
-	for (struct connection *k = h->connections; k != NULL; k = k->next) {
+	for (struct pl_http_connection *k = h->connections; k != NULL; k = k->next) {
 		if (k->expired || now < k->deadline_ns)
 			continue;
 		k->expired = true;
 		pl_count(&h->counters.expired, 1);
 		shutdown(k->fd, SHUT_RDWR);
 	}
-}
-
-/* ---- answers ---- */
-
-/* Compresses body into a fresh block; false leaves everything as it was. */
-static bool gzip(const struct pl_buf *body, char **ret_data, size_t *ret_len)
-{
-	z_stream z = { 0 };
-	size_t cap;
-	char *out;
-	int r;
-
-	/* Level 1: text shrinks to a tenth already, and the thread is soon free. 16 + 15: gzip framing. */
-	if (deflateInit2(&z, 1, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return false;
-	cap = deflateBound(&z, body->len);
-	out = malloc(cap);
-	if (out == NULL) {
-		deflateEnd(&z);
-		return false;
-	}
-	z.next_in = (Bytef *)body->data;
-	z.avail_in = (uInt)body->len;
-	z.next_out = (Bytef *)out;
-	z.avail_out = (uInt)cap;
-	r = deflate(&z, Z_FINISH);
-	*ret_len = z.total_out;
-	deflateEnd(&z);
-	if (r != Z_STREAM_END) {
-		free(out);
-		return false;
-	}
-	*ret_data = out;
-	return true;
-}
-
-static enum MHD_Result answer(struct pl_http *h, struct MHD_Connection *c, unsigned int status,
-	const char *content_type, const void *data, size_t len, enum MHD_ResponseMemoryMode mode,
-	bool compressed)
-{
-	static const char *const headers[][2] = {
-		{ MHD_HTTP_HEADER_CACHE_CONTROL, "no-store" },
-		{ "Content-Security-Policy",
-			"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" },
-		{ "Cross-Origin-Resource-Policy", "same-origin" },
-		{ "Referrer-Policy", "no-referrer" },
-		{ "X-Content-Type-Options", "nosniff" },
-		{ "X-Frame-Options", "DENY" },
-	};
-	struct MHD_Response *response = MHD_create_response_from_buffer(len, (void *)data, mode);
-	enum MHD_Result r;
-
-	if (response == NULL) {
-		if (mode == MHD_RESPMEM_MUST_FREE)
-			free((void *)data);
-		return MHD_NO;
-	}
-	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
-		MHD_add_response_header(response, headers[i][0], headers[i][1]);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
-	MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");
-	if (compressed)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
-	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-	r = MHD_queue_response(c, status, response);
-	MHD_destroy_response(response);
-	count_answer(h, status);
-	set_deadline(c, ANSWER_LIMIT_NS);
-	return r;
-}
-
-static enum MHD_Result answer_text(
-	struct pl_http *h, struct MHD_Connection *c, unsigned int status, const char *text)
-{
-	return answer(h, c, status, "text/plain; charset=utf-8", text, strlen(text),
-		MHD_RESPMEM_PERSISTENT, false);
-}
-
-static void hold(struct pl_http *h, struct request *req, uint64_t bytes)
-{
-	req->held_bytes += bytes;
-	h->held_bytes += bytes;
-}
-
-static struct pl_addr client_address(const struct sockaddr *sa)
-{
-	struct sockaddr_in6 v6;
-	struct sockaddr_in v4;
-
-	if (sa->sa_family == AF_INET) {
-		memcpy(&v4, sa, sizeof(v4));
-		return pl_addr_v4(&v4.sin_addr);
-	}
-	if (sa->sa_family == AF_INET6) {
-		memcpy(&v6, sa, sizeof(v6));
-		return pl_addr_v6(&v6.sin6_addr);
-	}
-	return (struct pl_addr){ { 0 } };
-}
-
-static enum MHD_Result serve(struct pl_http *h, struct MHD_Connection *c,
-	const struct pl_http_route *route, struct request *req)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	struct pl_http_request request = {
-		.path = req->target.path,
-		.query = req->target.query,
-		.accept = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT),
-	};
-	struct pl_http_reply reply = { .status = 200, .content_type = "text/plain; charset=utf-8" };
-	const char *codings =
-		MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-	char *packed;
-	size_t packed_len;
-
-	if (h->held_bytes >= BODIES_HELD * h->max_body_bytes)
-		return answer_text(h, c, 503, "Too many answers wait for slow clients.\n");
-	if (info != NULL)
-		request.client = client_address(info->client_addr);
-	pl_buf_init(&reply.body);
-	reply.body.limit = h->max_body_bytes;
-	route->handler(route->arg, &request, &reply);
-	if (reply.body.failed) {
-		pl_buf_done(&reply.body);
-		return answer_text(h, c, 503, "The answer is larger than the configured limit.\n");
-	}
-	if (reply.body.len == 0) {
-		pl_buf_done(&reply.body);
-		return answer(h, c, reply.status, reply.content_type, "", 0, MHD_RESPMEM_PERSISTENT,
-			false);
-	}
-	if (reply.body.len >= GZIP_MIN_BYTES && pl_http_wants_gzip(codings) &&
-		gzip(&reply.body, &packed, &packed_len)) {
-		pl_buf_done(&reply.body);
-		hold(h, req, packed_len);
-		return answer(h, c, reply.status, reply.content_type, packed, packed_len,
-			MHD_RESPMEM_MUST_FREE, true);
-	}
-	hold(h, req, reply.body.cap);
-	/* The library frees the buffer's memory with free(), which is what pl_buf allocates by. */
-	return answer(h, c, reply.status, reply.content_type, reply.body.data, reply.body.len,
-		MHD_RESPMEM_MUST_FREE, false);
-}
-
-static enum MHD_Result add_size(
-	void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
-{
-	size_t *sum = arg;
-
-	(void)kind;
-	*sum += strlen(key) + (value != NULL ? strlen(value) : 0) + 4;
-	return MHD_YES;
-}
-
-/* The raw target, before the library decodes it: it becomes the request's context. */
-static void *on_target(void *arg, const char *uri, struct MHD_Connection *c)
-{
-	struct request *req = calloc(1, sizeof(*req));
-
-	(void)arg;
-	(void)c;
-	/* A path left empty is refused by on_request. */
-	if (req != NULL)
-		pl_http_target_parse(&req->target, uri);
-	return req;
-}
-
-static void on_done(
-	void *arg, struct MHD_Connection *c, void **context, enum MHD_RequestTerminationCode why)
-{
-	struct pl_http *h = arg;
-	struct request *req = *context;
-
-	(void)why;
-	if (req != NULL)
-		h->held_bytes -= req->held_bytes;
-	free(req);
-	*context = NULL;
-	set_deadline(c, IDLE_LIMIT_NS);
-}
-
-static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url,
-	const char *method, const char *version, const char *upload, size_t *upload_len,
-	void **context)
-{
-	struct pl_http *h = arg;
-	struct request *req = *context;
-	const char *host;
-	size_t size = strlen(url) + strlen(method) + strlen(version) + 4;
-
-	(void)upload;
-	if (req == NULL)
-		return MHD_NO;
-	MHD_get_connection_values(c, MHD_HEADER_KIND, add_size, &size);
-	if (size > MAX_HEADER_BYTES)
-		return answer_text(h, c, 431, "The request's head is larger than 8 KiB.\n");
-	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-		return answer_text(h, c, 405, "Only GET and HEAD are served.\n");
-	if (*upload_len > 0 || MHD_lookup_connection_value(c, MHD_HEADER_KIND,
-				       MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
-		return answer_text(h, c, 413, "A request here has no body.\n");
-	host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-	/* Only HTTP/1.0 comes without a Host this far; no browser speaks it. */
-	if (host != NULL && !pl_http_host_allowed(host, &h->hosts))
-		return answer_text(h, c, 403,
-			"This server does not answer to that name. Names are added by the key web.names.\n");
-	if (req->target.path[0] == '\0')
-		return answer_text(
-			h, c, 400, "The request's target is not an absolute path, or too long.\n");
-	for (size_t i = 0; i < h->n_routes; i++) {
-		if (strcmp(req->target.path, h->routes[i].path) == 0)
-			return serve(h, c, &h->routes[i], req);
-	}
-	return answer_text(h, c, 404, "There is nothing here.\n");
 }
 
 static void on_log(void *arg, const char *fmt, va_list ap)
@@ -378,21 +106,70 @@ static void on_log(void *arg, const char *fmt, va_list ap)
 	pl_debug("http", "%s", text);
 }
 
+/* Waits for a socket, a wake or a tick. */
+static void wait_for_work(const struct pl_http *h)
+{
+	const struct pl_http_listener *listeners[] = { &h->tcp, &h->local };
+	struct pollfd fds[3] = { { .fd = h->wake_fd, .events = POLLIN } };
+	unsigned int n = 1;
+	int timeout = TICK_MS;
+	uint64_t count;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct MHD_Daemon *d = listeners[i]->daemon;
+		const union MHD_DaemonInfo *info;
+		MHD_UNSIGNED_LONG_LONG ms;
+
+		if (d == NULL)
+			continue;
+		info = MHD_get_daemon_info(d, MHD_DAEMON_INFO_EPOLL_FD);
+		fds[n++] = (struct pollfd){ .fd = info->epoll_fd, .events = POLLIN };
+		if (MHD_get_timeout(d, &ms) == MHD_YES && ms < (unsigned int)timeout)
+			timeout = (int)ms;
+	}
+	if (poll(fds, n, timeout) > 0 && (fds[0].revents & POLLIN) != 0)
+		(void)!read(h->wake_fd, &count, sizeof(count));
+}
+
+static void run_once(struct pl_http *h)
+{
+	wait_for_work(h);
+	pl_http_streams_tick(h);
+	if (h->tcp.daemon != NULL)
+		MHD_run(h->tcp.daemon);
+	if (h->local.daemon != NULL)
+		MHD_run(h->local.daemon);
+	expire(h);
+}
+
 static void *serve_loop(void *arg)
 {
 	struct pl_http *h = arg;
+	uint64_t end;
 
 	/* Pairs with the store in pl_http_close; nothing else is ordered by it. */
-	while (!atomic_load_explicit(&h->stop, memory_order_relaxed)) {
-		MHD_run_wait(h->daemon, TICK_MS);
-		expire(h);
+	while (!atomic_load_explicit(&h->stop, memory_order_relaxed))
+		run_once(h);
+	/* A stream that ends is told apart from one that breaks. */
+	end = pl_clock_mono_ns() + FAREWELL_NS;
+	while (h->streams != NULL && pl_clock_mono_ns() < end) {
+		pl_http_streams_end(h);
+		run_once(h);
 	}
+	pl_http_streams_end(h);
 	return NULL;
+}
+
+void pl_http_wake(struct pl_http *h)
+{
+	uint64_t one = 1;
+
+	(void)!write(h->wake_fd, &one, sizeof(one));
 }
 
 /* ---- opening ---- */
 
-static int bind_socket(struct pl_http *h, const char *listen_text, struct pl_diag *diag)
+static int bind_tcp(struct pl_http *h, const char *listen_text, struct pl_diag *diag)
 {
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
 	struct sockaddr_in v4 = { .sin_family = AF_INET };
@@ -443,6 +220,59 @@ fail:
 	return r;
 }
 
+/* Whether somebody serves the Unix socket of that name. */
+static bool is_served(const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool served = fd >= 0 && (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 ||
+					 errno == EAGAIN);
+
+	if (fd >= 0)
+		close(fd);
+	return served;
+}
+
+static int bind_local(struct pl_http *h, const char *path, struct pl_diag *diag)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct stat st;
+	mode_t mask;
+	int fd, r;
+
+	if (strlen(path) >= sizeof(addr.sun_path)) {
+		pl_diag_set(diag, "%s: longer than the name of a Unix socket may be", path);
+		return -ENAMETOOLONG;
+	}
+	memcpy(addr.sun_path, path, strlen(path) + 1);
+	/* Only a socket is replaced, and only a dead one. */
+	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
+		if (is_served(&addr)) {
+			pl_diag_set(diag, "%s: another process serves it", path);
+			return -EADDRINUSE;
+		}
+		unlink(path);
+	}
+	h->socket_path = strdup(path);
+	if (h->socket_path == NULL)
+		return -ENOMEM;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* Owner and group, from the first moment. */
+	mask = umask(0117);
+	r = fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
+	umask(mask);
+	if (r == 0 && listen(fd, 64) < 0)
+		r = -errno;
+	if (r == 0)
+		return fd;
+	pl_diag_set(diag, "cannot listen on %s: %s", path, strerrordesc_np(-r));
+	if (fd >= 0)
+		close(fd);
+	/* Whatever is there is not ours. */
+	free(h->socket_path);
+	h->socket_path = NULL;
+	return r;
+}
+
 static int copy_names(struct pl_http *h, const struct pl_http_options *options)
 {
 	char self[256] = "";
@@ -453,7 +283,7 @@ static int copy_names(struct pl_http *h, const struct pl_http_options *options)
 			return -ENOMEM;
 	}
 	for (size_t i = 0; i < options->n_names; i++) {
-		if (h->n_names == MAX_NAMES)
+		if (h->n_names == PL_HTTP_MAX_NAMES)
 			return -E2BIG;
 		h->names[h->n_names] = strdup(options->names[i]);
 		if (h->names[h->n_names++] == NULL)
@@ -464,32 +294,13 @@ static int copy_names(struct pl_http *h, const struct pl_http_options *options)
 	return 0;
 }
 
-int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
-	const struct pl_http_route *routes, struct pl_diag *diag)
+/* Takes the socket over, also on failure. */
+static int start_daemon(struct pl_http_listener *l, int fd, const struct pl_http_options *options)
 {
-	struct pl_http *h = calloc(1, sizeof(*h));
-	sigset_t all, before;
-	int fd = -1, r;
-
-	if (h == NULL)
-		return -ENOMEM;
-	h->max_body_bytes = options->max_body_bytes > 0 ? options->max_body_bytes : MAX_BODY_BYTES;
-	for (; routes->path != NULL; routes++) {
-		assert(h->n_routes < MAX_ROUTES);
-		h->routes[h->n_routes++] = *routes;
-	}
-	r = copy_names(h, options);
-	if (r < 0) {
-		pl_diag_set(diag, "too many host names, or no memory for them");
-		goto fail;
-	}
-	r = fd = bind_socket(h, options->listen, diag);
-	if (r < 0)
-		goto fail;
 	/* The option for the logger must come first: others may use it already. */
-	h->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request,
-		h, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_CONNECTION_LIMIT,
+	l->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME,
+		0, NULL, NULL, pl_http_on_request, l, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		options->max_connections > 0 ? options->max_connections
 					     : (unsigned int)MAX_CONNECTIONS,
 		MHD_OPTION_PER_IP_CONNECTION_LIMIT,
@@ -497,29 +308,84 @@ int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
 					     : (unsigned int)MAX_PER_ADDRESS,
 		MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)POOL_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK,
-		on_target, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_done, h,
-		MHD_OPTION_NOTIFY_CONNECTION, connection_note, h, MHD_OPTION_END);
-	if (h->daemon == NULL) {
-		r = -ENOMEM;
-		pl_diag_set(diag, "cannot start the HTTP server");
-		goto fail;
+		pl_http_on_target, l, MHD_OPTION_NOTIFY_COMPLETED, pl_http_on_done, l,
+		MHD_OPTION_NOTIFY_CONNECTION, connection_note, l, MHD_OPTION_END);
+	if (l->daemon == NULL)
+		close(fd);
+	return l->daemon != NULL ? 0 : -ENOMEM;
+}
+
+static int open_listeners(
+	struct pl_http *h, const struct pl_http_options *options, struct pl_diag *diag)
+{
+	int r = 0;
+
+	h->tcp.http = h->local.http = h;
+	h->local.local = true;
+	if (options->listen != NULL) {
+		r = bind_tcp(h, options->listen, diag);
+		if (r >= 0)
+			r = start_daemon(&h->tcp, r, options);
 	}
-	/* Before there is a thread: handlers may look for the server where the caller keeps it. */
-	*ret = h;
+	if (r == 0 && options->socket != NULL) {
+		r = bind_local(h, options->socket, diag);
+		if (r >= 0)
+			r = start_daemon(&h->local, r, options);
+	}
+	if (r == -ENOMEM)
+		pl_diag_set(diag, "cannot start the HTTP server");
+	return r;
+}
+
+static int start_thread(struct pl_http *h, struct pl_diag *diag)
+{
+	sigset_t all, before;
+	int r;
+
 	/* Signals are the main thread's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = -pthread_create(&h->thread, NULL, serve_loop, h);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r < 0) {
-		pl_diag_set(diag, "cannot start the HTTP server's thread: %s", strerror(-r));
-		*ret = NULL;
-		goto fail;
+		pl_diag_set(diag, "cannot start the HTTP server's thread: %s", strerrordesc_np(-r));
+		return r;
 	}
 	pthread_setname_np(h->thread, "pl-http");
 	h->running = true;
 	return 0;
+}
+
+int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
+	const struct pl_http_route *routes, struct pl_diag *diag)
+{
+	struct pl_http *h = calloc(1, sizeof(*h));
+	int r;
+
+	if (h == NULL)
+		return -ENOMEM;
+	h->max_body_bytes = options->max_body_bytes > 0 ? options->max_body_bytes : MAX_BODY_BYTES;
+	for (; routes->path != NULL; routes++) {
+		assert(h->n_routes < PL_HTTP_MAX_ROUTES);
+		h->routes[h->n_routes++] = *routes;
+	}
+	h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = h->wake_fd < 0 ? -errno : copy_names(h, options);
+	if (r < 0) {
+		pl_diag_set(diag, "too many host names, or no memory or descriptor for them");
+		goto fail;
+	}
+	r = open_listeners(h, options, diag);
+	if (r < 0)
+		goto fail;
+	/* Before there is a thread: handlers may look for the server where the caller keeps it. */
+	*ret = h;
+	r = start_thread(h, diag);
+	if (r < 0)
+		goto fail;
+	return 0;
 fail:
+	*ret = NULL;
 	pl_http_close(h);
 	return r;
 }
@@ -530,12 +396,20 @@ void pl_http_close(struct pl_http *h)
 		return;
 	if (h->running) {
 		atomic_store_explicit(&h->stop, true, memory_order_relaxed);
+		pl_http_wake(h);
 		pthread_join(h->thread, NULL);
 	}
-	if (h->daemon != NULL)
-		MHD_stop_daemon(h->daemon);
+	if (h->tcp.daemon != NULL)
+		MHD_stop_daemon(h->tcp.daemon);
+	if (h->local.daemon != NULL)
+		MHD_stop_daemon(h->local.daemon);
+	if (h->socket_path != NULL)
+		unlink(h->socket_path);
+	if (h->wake_fd >= 0)
+		close(h->wake_fd);
 	for (size_t i = 0; i < h->n_names; i++)
 		free(h->names[i]);
+	free(h->socket_path);
 	free(h);
 }
 
@@ -556,6 +430,7 @@ uint64_t pl_http_memory(const struct pl_http_options *options)
 	uint64_t body = options->max_body_bytes > 0 ? options->max_body_bytes : MAX_BODY_BYTES;
 
 	/* One answer more than the limit on held ones may be in the making, its buffer doubling. */
-	return connections * (POOL_BYTES + sizeof(struct connection) + sizeof(struct request)) +
-	       (BODIES_HELD + 2) * body;
+	return connections * (POOL_BYTES + sizeof(struct pl_http_connection) +
+				     sizeof(struct pl_http_context)) +
+	       (PL_HTTP_BODIES_HELD + 2) * body;
 }

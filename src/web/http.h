@@ -25,11 +25,29 @@ struct pl_http_request {
 	struct pl_addr client;
 };
 
+/*
+ * An answer without an end, sent as it comes (chunked). All is called on the server's thread. A client that
+ * takes nothing of what there is for 30 s is let go; one that is gone is noticed within a second.
+ */
+struct pl_http_stream_ops {
+	size_t (*read)(void *stream, char *dst, size_t cap); /* 0 = nothing now */
+	bool (*ready)(
+		void *stream); /* whether read would give something; asked ten times a second */
+	void (*close)(void *stream);
+};
+
 struct pl_http_reply {
 	unsigned int status;      /* 200 when the handler leaves it */
 	const char *content_type; /* static text; text/plain when the handler leaves it */
 	struct pl_buf body;       /* limited; a failed buffer is answered with 503 */
+	/* Set: the answer is this stream and not the body; the server closes it. */
+	const struct pl_http_stream_ops *stream_ops;
+	void *stream;
 };
+
+/* Makes the reply a problem document (RFC 9457): status, a stable code for programs, a sentence. */
+void pl_http_problem(
+	struct pl_http_reply *reply, unsigned int status, const char *code, const char *detail);
 
 typedef void pl_http_handler(
 	void *arg, const struct pl_http_request *request, struct pl_http_reply *reply);
@@ -41,24 +59,30 @@ struct pl_http_route {
 };
 
 struct pl_http_options {
-	const char *listen;       /* "127.0.0.1:8400"; port 0 = any free one */
+	const char *listen; /* "127.0.0.1:8400"; port 0 = any free one; NULL: the socket only */
 	const char *const *names; /* host names it answers to beyond its own, n_names of them */
 	size_t n_names;
 	unsigned int max_connections; /* 0 = 128 */
 	unsigned int max_per_address; /* 0 = 16 */
 	uint64_t max_body_bytes;      /* of an answer; 0 = 16 MiB */
+	/* A Unix socket that serves the same, besides: NULL = none. Whoever may open the file (owner and
+	 * group) may ask; a stale file is replaced, one that is served is not. */
+	const char *socket;
 };
 
 /* Answers by status, as metrics show them. */
 enum pl_http_code {
 	PL_HTTP_200,
 	PL_HTTP_400,
+	PL_HTTP_401,
 	PL_HTTP_403,
 	PL_HTTP_404,
 	PL_HTTP_405,
 	PL_HTTP_413,
 	PL_HTTP_414,
+	PL_HTTP_429,
 	PL_HTTP_431,
+	PL_HTTP_500,
 	PL_HTTP_503,
 	PL_HTTP_CODE_MAX,
 };
@@ -67,6 +91,7 @@ struct pl_http_counters {
 	struct pl_counter answers[PL_HTTP_CODE_MAX];
 	struct pl_counter connections; /* accepted */
 	struct pl_counter expired;     /* ended by a deadline */
+	struct pl_counter streams;     /* streams begun */
 };
 
 struct pl_http;
@@ -76,7 +101,10 @@ int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
 	const struct pl_http_route *routes, struct pl_diag *diag);
 void pl_http_close(struct pl_http *http);
 
-/* "127.0.0.1:8400", with the port really bound. Lives as long as the server. */
+/* Any thread: a stream that had nothing may have something now. Not to be called after pl_http_close. */
+void pl_http_wake(struct pl_http *http);
+
+/* "127.0.0.1:8400", with the port really bound; "" without one. Lives as long as the server. */
 const char *pl_http_address(const struct pl_http *http);
 const struct pl_http_counters *pl_http_counters(const struct pl_http *http);
 unsigned int pl_http_code_number(enum pl_http_code code);

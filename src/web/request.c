@@ -95,6 +95,29 @@ int pl_http_query_get(const char *query, const char *name, char *dst, size_t cap
 	return 0;
 }
 
+int pl_http_query_unknown(
+	const char *query, const char *const *names, size_t n, char *dst, size_t cap)
+{
+	while (*query != '\0') {
+		size_t len = strcspn(query, "&"), key = strcspn(query, "&="), i = 0;
+
+		while (i < n && (strlen(names[i]) != key || memcmp(names[i], query, key) != 0))
+			i++;
+		if (i == n && key > 0) {
+			if (key >= cap)
+				key = cap - 1;
+			for (size_t k = 0; k < key; k++)
+				dst[k] = query[k] > ' ' && query[k] < 0x7f ? query[k] : '?';
+			dst[key] = '\0';
+			return 1;
+		}
+		query += len;
+		if (*query == '&')
+			query++;
+	}
+	return 0;
+}
+
 /* Splits "host", "host:port", "[v6]", "[v6]:port". The port must be a number when it is there. */
 static int host_split(const char *host, char *dst, size_t cap)
 {

@@ -27,6 +27,11 @@ int pl_http_target_parse(struct pl_http_target *ret, const char *raw);
  * not, -EINVAL when the value is broken or longer than cap. */
 int pl_http_query_get(const char *query, const char *name, char *dst, size_t cap);
 
+/* The first parameter whose name is not among `names` (n of them): 1 and its name, cut to cap - 1 and with what is
+ * not plain text as "?". 0 when there is none. */
+int pl_http_query_unknown(
+	const char *query, const char *const *names, size_t n, char *dst, size_t cap);
+
 /*
  * Who may be asked for. A page of a stranger's site can make a browser send requests here under a name that
  * resolves to this host (DNS rebinding), but never under an address or a name of our own. On a loopback

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pipeline/api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "pipeline/api_tables.h"
+#include "record/where.h"
+
+/* ---- the tables as data ---- */
+
+const struct pl_api_table *pl_api_table_at(unsigned int i)
+{
+	return i < pl_api_n_tables ? &pl_api_tables[i] : NULL;
+}
+
+const struct pl_api_table *pl_api_table_find(const char *name)
+{
+	for (unsigned int i = 0; i < pl_api_n_tables; i++) {
+		if (strcmp(pl_api_tables[i].name, name) == 0)
+			return &pl_api_tables[i];
+	}
+	return NULL;
+}
+
+const char *pl_api_table_name(const struct pl_api_table *table)
+{
+	return table->name;
+}
+
+const char *pl_api_table_help(const struct pl_api_table *table)
+{
+	return table->help;
+}
+
+const struct pl_field *pl_api_table_fields(const struct pl_api_table *table, size_t *ret_n)
+{
+	*ret_n = table->n_fields;
+	return table->fields;
+}
+
+/* ---- a query made ready ---- */
+
+struct plan {
+	const struct pl_api_table *table;
+	struct pl_where *where;
+	const struct pl_field *sort;
+	bool descending;
+	uint32_t limit;
+};
+
+static int refuse(struct pl_api_problem *problem, const char *code)
+{
+	problem->status = 400;
+	problem->code = code;
+	return -EINVAL;
+}
+
+static int no_memory(struct pl_api_problem *problem)
+{
+	problem->status = 503;
+	problem->code = "no_memory";
+	pl_diag_set(&problem->diag, "there is no memory for the answer");
+	return -ENOMEM;
+}
+
+static int unknown_column(
+	const struct pl_api_table *t, const char *name, struct pl_api_problem *problem)
+{
+	const char *names[64], *near;
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n_fields && n < 64; i++) {
+		if (t->fields[i].name[0] != '\0')
+			names[n++] = t->fields[i].name;
+	}
+	near = pl_nearest(name, names, n);
+	pl_diag_set(&problem->diag, "%s have no column \"%s\"%s%s%s", t->name, name,
+		near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
+		near != NULL ? "\"?" : "");
+	return refuse(problem, "bad_sort");
+}
+
+static int prepare(struct plan *ret, const struct pl_api_table *t, const struct pl_api_query *q,
+	struct pl_api_problem *problem)
+{
+	const char *sort = q->sort != NULL ? q->sort : t->sort;
+	int r;
+
+	*ret = (struct plan){ .table = t, .limit = PL_API_LIMIT_DEFAULT };
+	if (q->limit > PL_API_LIMIT_MAX) {
+		pl_diag_set(&problem->diag, "limit is at most %d", PL_API_LIMIT_MAX);
+		return refuse(problem, "bad_limit");
+	}
+	if (q->limit > 0)
+		ret->limit = (uint32_t)q->limit;
+	ret->descending = sort[0] == '-';
+	ret->sort = pl_row_field(t->fields, t->n_fields, sort + ret->descending);
+	if (ret->sort == NULL)
+		return unknown_column(t, sort + ret->descending, problem);
+	if (q->where == NULL)
+		return 0;
+	r = pl_where_new_over(&ret->where, t->fields, t->n_fields, q->where, &problem->diag);
+	if (r == -ENOMEM)
+		return no_memory(problem);
+	return r < 0 ? refuse(problem, "bad_where") : 0;
+}
+
+int pl_api_check(const struct pl_api_table *table, const struct pl_api_query *query,
+	struct pl_api_problem *problem)
+{
+	struct plan plan;
+	int r = prepare(&plan, table, query, problem);
+
+	if (r == 0)
+		pl_where_free(plan.where);
+	return r;
+}
+
+/* ---- the best rows ---- */
+
+/* A heap of the `limit` best rows, the worst of them on top. */
+struct best {
+	const struct plan *plan;
+	char *rows;
+	uint32_t n;
+	uint64_t *order; /* of arrival: ties keep it */
+	uint32_t *heap;  /* indexes into rows */
+};
+
+static uint32_t present_of(const void *row)
+{
+	return ((const struct pl_api_row *)row)->present;
+}
+
+static const void *row_at(const struct best *b, uint32_t i)
+{
+	return b->rows + (size_t)i * b->plan->table->row_size;
+}
+
+/* Whether row x is to stand before row y. A missing value stands behind every other, whatever the order. */
+static bool before(const struct best *b, uint32_t x, uint32_t y)
+{
+	const struct pl_field *f = b->plan->sort;
+	const void *rx = row_at(b, x), *ry = row_at(b, y);
+	bool has_x = f->present == 0 || (present_of(rx) & f->present) != 0;
+	bool has_y = f->present == 0 || (present_of(ry) & f->present) != 0;
+	int c = pl_row_compare(f, rx, present_of(rx), ry, present_of(ry));
+
+	if (has_x != has_y)
+		return has_x;
+	if (c == 0)
+		return b->order[x] < b->order[y];
+	return b->plan->descending ? c > 0 : c < 0;
+}
+
+static void sink(struct best *b, uint32_t at)
+{
+	for (;;) {
+		uint32_t left = 2 * at + 1, right = left + 1, worst = at, tmp;
+
+		if (left < b->n && before(b, b->heap[worst], b->heap[left]))
+			worst = left;
+		if (right < b->n && before(b, b->heap[worst], b->heap[right]))
+			worst = right;
+		if (worst == at)
+			return;
+		tmp = b->heap[at];
+		b->heap[at] = b->heap[worst];
+		b->heap[worst] = tmp;
+		at = worst;
+	}
+}
+
+static void rise(struct best *b, uint32_t at)
+{
+	while (at > 0 && before(b, b->heap[(at - 1) / 2], b->heap[at])) {
+		uint32_t up = (at - 1) / 2, tmp = b->heap[at];
+
+		b->heap[at] = b->heap[up];
+		b->heap[up] = tmp;
+		at = up;
+	}
+}
+
+/* The row stands in the spare place behind the last: keep it, perhaps instead of the worst. */
+static void consider(struct best *b, uint64_t order, uint32_t *spare)
+{
+	b->order[*spare] = order;
+	if (b->n < b->plan->limit) {
+		b->heap[b->n] = *spare;
+		rise(b, b->n++);
+		*spare = b->n;
+	} else if (before(b, *spare, b->heap[0])) {
+		uint32_t out = b->heap[0];
+
+		b->heap[0] = *spare;
+		*spare = out;
+		sink(b, 0);
+	}
+}
+
+/* Puts the heap in order, best first. */
+static void order_best(struct best *b)
+{
+	uint32_t n = b->n;
+
+	while (b->n > 1) {
+		uint32_t worst = b->heap[0];
+
+		b->heap[0] = b->heap[--b->n];
+		b->heap[b->n] = worst;
+		sink(b, 0);
+	}
+	b->n = n;
+}
+
+struct counts {
+	uint64_t total, matched, overflow;
+};
+
+static int collect(struct best *b, struct pl_api_walk *walk, struct counts *ret)
+{
+	const struct plan *plan = b->plan;
+	const struct pl_api_table *t = plan->table;
+	uint32_t spare = 0;
+	int r = t->begin != NULL ? t->begin(walk) : 0;
+
+	if (r < 0)
+		return r;
+	for (;;) {
+		void *row = b->rows + (size_t)spare * t->row_size;
+
+		memset(row, 0, t->row_size);
+		if (!t->next(walk, row))
+			break;
+		ret->total++;
+		if (plan->where != NULL && !pl_where_match_row(plan->where, row, present_of(row)))
+			continue;
+		consider(b, ret->matched++, &spare);
+	}
+	ret->overflow = walk->overflow;
+	order_best(b);
+	return 0;
+}
+
+static void write_rows(const struct best *b, const struct counts *c, struct pl_buf *out)
+{
+	const struct pl_api_table *t = b->plan->table;
+	struct pl_json json;
+
+	pl_json_init(&json, out);
+	pl_json_object(&json);
+	pl_json_time(&json, pl_clock_real_ns());
+	pl_json_key(&json, "table");
+	pl_json_str(&json, t->name);
+	pl_json_key(&json, "total");
+	pl_json_u64(&json, c->total);
+	pl_json_key(&json, "matched");
+	pl_json_u64(&json, c->matched);
+	pl_json_key(&json, "overflow");
+	pl_json_u64(&json, c->overflow);
+	pl_json_key(&json, "rows");
+	pl_json_array(&json);
+	for (uint32_t i = 0; i < b->n; i++) {
+		const void *row = row_at(b, b->heap[i]);
+
+		pl_json_object(&json);
+		pl_row_json(&json, t->fields, t->n_fields, row, present_of(row));
+		pl_json_object_end(&json);
+	}
+	pl_json_array_end(&json);
+	pl_json_object_end(&json);
+	pl_buf_chr(out, '\n');
+}
+
+static int snapshot_failed(int r, struct pl_api_problem *problem)
+{
+	problem->status = 503;
+	problem->code = r == -ESRCH ? "not_running" : "no_answer";
+	pl_diag_set(&problem->diag,
+		r == -ESRCH ? "the collector does not run" : "a worker does not answer");
+	return r;
+}
+
+int pl_api_table_write(struct pl_pipeline *p, struct pl_watch *live,
+	const struct pl_api_table *table, const struct pl_api_query *query, struct pl_buf *out,
+	struct pl_api_problem *problem)
+{
+	struct pl_api_walk walk = { .pipeline = p, .live = live };
+	struct counts counts = { 0 };
+	struct plan plan;
+	struct best best = { .plan = &plan };
+	int r = prepare(&plan, table, query, problem);
+
+	if (r < 0)
+		return r;
+	/* One place more than the limit: where the next row is made. */
+	best.rows = calloc(plan.limit + 1, table->row_size);
+	best.order = calloc(plan.limit + 1, sizeof(*best.order));
+	best.heap = calloc(plan.limit + 1, sizeof(*best.heap));
+	if (best.rows == NULL || best.order == NULL || best.heap == NULL) {
+		r = no_memory(problem);
+		goto done;
+	}
+	pthread_mutex_lock(&p->lock);
+	r = pl_pipeline_snapshot(p);
+	if (r == 0) {
+		r = collect(&best, &walk, &counts);
+		pthread_mutex_unlock(&p->lock);
+		if (r < 0)
+			no_memory(problem);
+	} else {
+		pthread_mutex_unlock(&p->lock);
+		snapshot_failed(r, problem);
+	}
+	free(walk.rows);
+	if (r == 0)
+		write_rows(&best, &counts, out);
+done:
+	free(best.rows);
+	free(best.order);
+	free(best.heap);
+	pl_where_free(plan.where);
+	return r;
+}
+
+struct pl_output *pl_pipeline_find_output(struct pl_pipeline *p, const char *name)
+{
+	struct pl_output *found = NULL;
+
+	pthread_mutex_lock(&p->lock);
+	for (unsigned int i = 0; i < p->n_outputs && found == NULL; i++) {
+		if (strcmp(pl_output_name(p->outputs[i]), name) == 0)
+			found = p->outputs[i];
+	}
+	pthread_mutex_unlock(&p->lock);
+	return found;
+}
+
+/* ---- status ---- */
+
+static void member(struct pl_json *json, const char *key, uint64_t v)
+{
+	pl_json_key(json, key);
+	pl_json_u64(json, v);
+}
+
+static void text_member(struct pl_json *json, const char *key, const char *v)
+{
+	pl_json_key(json, key);
+	pl_json_str(json, v);
+}
+
+static void time_member(struct pl_json *json, const char *key, const char *ns_key, uint64_t ts_ns)
+{
+	char text[PL_TIME_TEXT_MAX];
+
+	pl_time_text(text, ts_ns);
+	text_member(json, key, text);
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)ts_ns);
+	text_member(json, ns_key, text);
+}
+
+static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
+{
+	pl_json_key(json, "sources");
+	pl_json_array(json);
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		const struct pl_worker *w = p->workers[i];
+		const struct pl_snapshot *s = &w->snap;
+		int error = atomic_load(&w->error);
+
+		pl_json_object(json);
+		text_member(json, "name", pl_port_name(w->port));
+		text_member(json, "uri", w->uri);
+		member(json, "socket", w->index);
+		member(json, "worker", w->id);
+		pl_json_key(json, "up");
+		pl_json_bool(json, error == 0);
+		if (error != 0)
+			text_member(json, "trouble", strerrordesc_np(error));
+		member(json, "packets", s->port.packets);
+		member(json, "bytes", s->port.bytes);
+		member(json, "kernel_drops", s->port.kernel_drops);
+		member(json, "cut", s->port.cut);
+		member(json, "errors", s->port.errors);
+		member(json, "buffer_bytes", s->port.rcvbuf_bytes);
+		member(json, "reports", s->totals.stored);
+		member(json, "flows", s->flows);
+		pl_json_object_end(json);
+	}
+	pl_json_array_end(json);
+}
+
+static void write_counts(struct pl_json *json, const struct pl_totals *t)
+{
+	pl_json_key(json, "packets");
+	pl_json_object(json);
+	member(json, "received", t->packets);
+	member(json, "decoded", t->verdicts[PL_V_OK]);
+	pl_json_key(json, "refused");
+	pl_json_object(json);
+	for (unsigned int v = 0; v < PL_V_MAX; v++) {
+		if (v != PL_V_OK && t->verdicts[v] > 0)
+			member(json, pl_verdict_name(v), t->verdicts[v]);
+	}
+	pl_json_object_end(json);
+	pl_json_object_end(json);
+	pl_json_key(json, "reports");
+	pl_json_object(json);
+	member(json, "stored", t->stored);
+	member(json, "hops", t->hops);
+	member(json, "lost", t->lost);
+	member(json, "reordered", t->reordered);
+	member(json, "duplicates", t->duplicates);
+	member(json, "restarts", t->restarts);
+	pl_json_object_end(json);
+	pl_json_key(json, "events");
+	pl_json_object(json);
+	for (unsigned int k = 0; k < PL_EVENT_KIND_MAX; k++)
+		member(json, pl_event_kind_name(k), t->events[k]);
+	pl_json_object_end(json);
+	member(json, "events_dropped", t->events_dropped);
+}
+
+static void write_output(struct pl_json *json, struct pl_output *output)
+{
+	struct pl_output_stats s;
+
+	pl_output_stats(output, &s);
+	pl_json_object(json);
+	text_member(json, "name", pl_output_name(output));
+	pl_json_key(json, "up");
+	pl_json_bool(json, s.last_error == 0);
+	if (s.last_error != 0)
+		text_member(json, "trouble",
+			strerrordesc_np(s.last_error < 0 ? -s.last_error : s.last_error));
+	member(json, "offered", s.offered);
+	member(json, "filtered", s.filtered);
+	member(json, "delivered", s.delivered);
+	member(json, "waiting", s.waiting + s.queued);
+	member(json, "errors", s.errors);
+	member(json, "bytes", s.bytes);
+	pl_json_key(json, "dropped");
+	pl_json_object(json);
+	for (unsigned int c = 0; c < PL_EXPORT_DROP_MAX; c++) {
+		if (s.dropped[c] > 0)
+			member(json, pl_export_drop_name(c), s.dropped[c]);
+	}
+	pl_json_object_end(json);
+	pl_json_object_end(json);
+}
+
+static void write_streams(struct pl_json *json, struct pl_watch *live)
+{
+	struct pl_watch_stats s;
+	char text[PL_ADDR_TEXT_MAX];
+
+	pl_json_key(json, "streams");
+	pl_json_array(json);
+	for (unsigned int i = 0; live != NULL && pl_watch_stats(live, i, &s); i++) {
+		pl_json_object(json);
+		pl_format_addr(text, &s.address);
+		text_member(json, "address", pl_addr_is_unspecified(&s.address) ? "local" : text);
+		text_member(json, "form", pl_watch_form_name(s.form));
+		pl_json_key(json, "paths");
+		pl_json_bool(json, s.paths);
+		pl_json_key(json, "events");
+		pl_json_bool(json, s.events);
+		member(json, "seen", s.seen);
+		member(json, "filtered", s.filtered);
+		member(json, "sent", s.sent);
+		member(json, "dropped", s.dropped);
+		member(json, "missed", s.missed);
+		member(json, "waiting_bytes", s.waiting_bytes);
+		pl_json_object_end(json);
+	}
+	pl_json_array_end(json);
+}
+
+static void write_status(struct pl_pipeline *p, struct pl_watch *live, const struct pl_buf *ready,
+	struct pl_json *json)
+{
+	struct pl_totals totals = p->gone;
+	uint64_t now = pl_clock_real_ns(), raised = 0, flows = 0, exporters = 0;
+
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		const struct pl_snapshot *s = &p->workers[i]->snap;
+
+		pl_totals_add(&totals, &s->totals);
+		raised += s->raised;
+		flows += s->flows;
+		exporters += s->n_exporters + s->n_others;
+	}
+	pl_json_time(json, now);
+	text_member(json, "version", PL_VERSION);
+	time_member(json, "started", "started_ns", p->started_ns);
+	member(json, "uptime_s", now > p->started_ns ? (now - p->started_ns) / 1000000000u : 0);
+	text_member(json, "detect", "user");
+	pl_json_key(json, "readiness");
+	pl_json_raw(json, ready->data, ready->len);
+	pl_json_key(json, "config_reload_ok");
+	pl_json_bool(json, p->last_reload_ok);
+	member(json, "workers", p->n_workers);
+	member(json, "exporters", exporters);
+	member(json, "flows", flows);
+	member(json, "levels_raised", raised);
+	write_sources(json, p);
+	write_counts(json, &totals);
+	pl_json_key(json, "outputs");
+	pl_json_array(json);
+	for (unsigned int i = 0; i < p->n_outputs; i++)
+		write_output(json, p->outputs[i]);
+	pl_json_array_end(json);
+	write_streams(json, live);
+}
+
+int pl_api_status_write(struct pl_pipeline *p, struct pl_watch *live, struct pl_buf *out,
+	struct pl_api_problem *problem)
+{
+	struct pl_buf ready;
+	struct pl_json json;
+	int r;
+
+	pl_buf_init(&ready);
+	pl_pipeline_ready(p, &ready);
+	pthread_mutex_lock(&p->lock);
+	r = pl_pipeline_snapshot(p);
+	if (r < 0) {
+		snapshot_failed(r, problem);
+	} else if (ready.failed) {
+		r = no_memory(problem);
+	} else {
+		pl_json_init(&json, out);
+		pl_json_object(&json);
+		write_status(p, live, &ready, &json);
+		pl_json_object_end(&json);
+		pl_buf_chr(out, '\n');
+	}
+	pthread_mutex_unlock(&p->lock);
+	pl_buf_done(&ready);
+	return r;
+}

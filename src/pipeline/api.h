@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the HTTP API and the terminal views show: the pipeline's state as JSON documents. Tables (queues, links,
+ * ports, paths, exporters, events, drops) are rows that a table of struct pl_field describes; every one is
+ * filtered by an expression over its columns, ordered by any column and cut to the largest `limit`.
+ *
+ *   {"time":…,"time_ns":"…","table":"queues","total":812,"matched":40,"overflow":0,"rows":[{…},…]}
+ *
+ * Counters are sums since the start; who wants rates takes differences. Everything is bounded: at most
+ * PL_API_LIMIT_MAX rows, in memory for that many. Reads published copies; no packet waits for it. Any thread.
+ */
+#pragma once
+
+#include "export/watch.h"
+#include "pipeline/pipeline.h"
+#include "record/rows.h"
+
+#define PL_API_LIMIT_DEFAULT 100
+#define PL_API_LIMIT_MAX     1000
+
+/* Why a request is refused. */
+struct pl_api_problem {
+	unsigned int status; /* of HTTP */
+	const char *code;    /* stable, for programs: "bad_sort" */
+	struct pl_diag diag; /* for people */
+};
+
+struct pl_api_query {
+	const char
+		*sort; /* a column; with "-" before it the largest first; NULL = the table's own */
+	const char *where; /* NULL = all */
+	uint64_t limit;    /* 0 = PL_API_LIMIT_DEFAULT */
+};
+
+struct pl_api_table;
+
+/* By name ("queues"); NULL when there is none. i-th of all, NULL behind the last. */
+const struct pl_api_table *pl_api_table_find(const char *name);
+const struct pl_api_table *pl_api_table_at(unsigned int i);
+const char *pl_api_table_name(const struct pl_api_table *table);
+const char *pl_api_table_help(const struct pl_api_table *table);
+const struct pl_field *pl_api_table_fields(const struct pl_api_table *table, size_t *ret_n);
+
+/* Checks a query without a pipeline. 0 or -EINVAL with problem. */
+int pl_api_check(const struct pl_api_table *table, const struct pl_api_query *query,
+	struct pl_api_problem *problem);
+
+/* Writes the document. 0, or negative with problem: -EINVAL, -ETIMEDOUT (a worker does not answer), -ENOMEM. */
+int pl_api_table_write(struct pl_pipeline *pipeline, struct pl_watch *live,
+	const struct pl_api_table *table, const struct pl_api_query *query, struct pl_buf *out,
+	struct pl_api_problem *problem);
+
+/* One screen of how things stand: version, uptime, readiness with reasons, sources, workers, verdicts, outputs
+ * with their accounts, streams. As above. */
+int pl_api_status_write(struct pl_pipeline *pipeline, struct pl_watch *live, struct pl_buf *out,
+	struct pl_api_problem *problem);

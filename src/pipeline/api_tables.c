@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pipeline/api_tables.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/metrics.h"
+
+/* A column: member, form, presence mask (0 = always), unit, help. Its name is the member's. */
+#define COLUMN(st, member, f, has, u, h)                                                           \
+	{                                                                                          \
+		.name = #member, .unit = (u), .help = (h), .offset = offsetof(struct st, member),  \
+		.form = PL_FORM_##f, .present = (has)                                              \
+	}
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+enum {
+	HAS_PORT = 1,
+	HAS_QUEUE = 2,
+	HAS_PEER_PORT = 4,
+	HAS_A = 8,
+	HAS_B = 16,
+	HAS_C = 32,
+	HAS_D = 64
+};
+
+static uint32_t key_bits(uint64_t has)
+{
+	return ((has & PL_KEY_HAS_PORT) != 0 ? HAS_PORT : 0) |
+	       ((has & PL_KEY_HAS_QUEUE) != 0 ? HAS_QUEUE : 0) |
+	       ((has & PL_KEY_HAS_INGRESS) != 0 ? HAS_PEER_PORT : 0);
+}
+
+static uint64_t overflow_of(const struct pl_api_walk *walk, enum pl_agg_table table)
+{
+	const struct pl_pipeline *p = walk->pipeline;
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		sum += pl_aggregate_totals(p->workers[i]->engine->aggregate_copy)->overflow[table];
+	return sum;
+}
+
+/* Median, 99th percentile and number of a histogram; `has` when there are any. */
+static uint32_t quantiles(const struct pl_hist *h, uint32_t has, uint64_t *p50, uint64_t *p99)
+{
+	if (pl_hist_count(h) == 0)
+		return 0;
+	*p50 = pl_hist_quantile(h, 0.5);
+	*p99 = pl_hist_quantile(h, 0.99);
+	return has;
+}
+
+/* ---- queues ---- */
+
+struct queue_row {
+	uint32_t present, port;
+	uint64_t node, packets, last_ts_ns;
+	uint64_t hop_latency_p50_ns, hop_latency_p99_ns;
+	uint32_t depth, depth_max;
+	uint16_t queue;
+};
+
+static const struct pl_field queue_fields[] = {
+	COLUMN(queue_row, node, U64, 0, "", "node id"),
+	COLUMN(queue_row, port, U32, HAS_PORT, "", "egress port"),
+	COLUMN(queue_row, queue, U16, HAS_QUEUE, "", "queue id"),
+	COLUMN(queue_row, packets, U64, 0, "", "packets reported through it"),
+	COLUMN(queue_row, depth, U32, HAS_A, "", "last reported occupancy, in the exporter's unit"),
+	COLUMN(queue_row, depth_max, U32, HAS_B, "",
+		"largest occupancy of this and the last slot of aggregate.slot"),
+	COLUMN(queue_row, hop_latency_p50_ns, U64, HAS_C, "ns",
+		"half of the hop latencies are at most this"),
+	COLUMN(queue_row, hop_latency_p99_ns, U64, HAS_C, "ns",
+		"99 % of the hop latencies are at most this"),
+	COLUMN(queue_row, last_ts_ns, U64, HAS_A, "ns", "when the last occupancy came"),
+};
+
+static int begin_queues(struct pl_api_walk *walk)
+{
+	walk->overflow = overflow_of(walk, PL_AGG_QUEUES);
+	return 0;
+}
+
+static bool next_queue(struct pl_api_walk *walk, void *row)
+{
+	const struct pl_aggregate *a = walk->pipeline->merged;
+	const struct pl_agg_queue *q = pl_aggregate_queue(a, &walk->pos);
+	struct queue_row *r = row;
+
+	if (q == NULL)
+		return false;
+	r->present = key_bits(q->key.has);
+	r->node = q->key.node;
+	r->port = q->key.port;
+	r->queue = q->key.queue;
+	r->packets = q->packets;
+	if (q->has_depth) {
+		r->depth = q->last_depth;
+		r->last_ts_ns = q->last_ts_ns;
+		r->present |= HAS_A;
+	}
+	if (pl_aggregate_max(a, &q->depth_max, &r->depth_max))
+		r->present |= HAS_B;
+	r->present |= quantiles(&q->latency, HAS_C, &r->hop_latency_p50_ns, &r->hop_latency_p99_ns);
+	return true;
+}
+
+/* ---- ports ---- */
+
+struct port_row {
+	uint32_t present, port;
+	uint64_t node, packets, last_ts_ns;
+	uint32_t utilization, utilization_max;
+};
+
+static const struct pl_field port_fields[] = {
+	COLUMN(port_row, node, U64, 0, "", "node id"),
+	COLUMN(port_row, port, U32, HAS_PORT, "", "egress port"),
+	COLUMN(port_row, packets, U64, 0, "", "packets reported out of it"),
+	COLUMN(port_row, utilization, U32, HAS_A, "",
+		"last reported utilization, in the exporter's unit"),
+	COLUMN(port_row, utilization_max, U32, HAS_B, "",
+		"largest utilization of this and the last slot of aggregate.slot"),
+	COLUMN(port_row, last_ts_ns, U64, HAS_A, "ns", "when the last utilization came"),
+};
+
+static int begin_ports(struct pl_api_walk *walk)
+{
+	walk->overflow = overflow_of(walk, PL_AGG_PORTS);
+	return 0;
+}
+
+static bool next_port(struct pl_api_walk *walk, void *row)
+{
+	const struct pl_aggregate *a = walk->pipeline->merged;
+	const struct pl_agg_port *x = pl_aggregate_port(a, &walk->pos);
+	struct port_row *r = row;
+
+	if (x == NULL)
+		return false;
+	r->present = key_bits(x->key.has);
+	r->node = x->key.node;
+	r->port = x->key.port;
+	r->packets = x->packets;
+	if (x->has_util) {
+		r->utilization = x->last_util;
+		r->last_ts_ns = x->last_ts_ns;
+		r->present |= HAS_A;
+	}
+	if (pl_aggregate_max(a, &x->util_max, &r->utilization_max))
+		r->present |= HAS_B;
+	return true;
+}
+
+/* ---- links ---- */
+
+struct link_row {
+	uint32_t present, port, peer_port;
+	uint64_t node, peer, packets;
+	uint64_t latency_p50_ns, latency_p99_ns;
+	uint64_t clock_ok, clock_skewed, clock_implausible, clock_mixed;
+};
+
+static const struct pl_field link_fields[] = {
+	COLUMN(link_row, node, U64, 0, "", "node it leaves"),
+	COLUMN(link_row, port, U32, HAS_PORT, "", "egress port there"),
+	COLUMN(link_row, peer, U64, 0, "", "node it comes to"),
+	COLUMN(link_row, peer_port, U32, HAS_PEER_PORT, "", "ingress port there"),
+	COLUMN(link_row, packets, U64, 0, "", "packets reported over it"),
+	COLUMN(link_row, latency_p50_ns, U64, HAS_A, "ns",
+		"half of the link latencies are at most this"),
+	COLUMN(link_row, latency_p99_ns, U64, HAS_A, "ns",
+		"99 % of the link latencies are at most this"),
+	COLUMN(link_row, clock_ok, U64, 0, "", "readings by two clocks that agree"),
+	COLUMN(link_row, clock_skewed, U64, 0, "", "readings below zero: not in the latencies"),
+	COLUMN(link_row, clock_implausible, U64, 0, "",
+		"readings above the limit: not in the latencies"),
+	COLUMN(link_row, clock_mixed, U64, 0, "",
+		"readings of two widths or units: not in the latencies"),
+};
+
+static int begin_links(struct pl_api_walk *walk)
+{
+	walk->overflow = overflow_of(walk, PL_AGG_LINKS);
+	return 0;
+}
+
+static bool next_link(struct pl_api_walk *walk, void *row)
+{
+	const struct pl_agg_link *x = pl_aggregate_link(walk->pipeline->merged, &walk->pos);
+	struct link_row *r = row;
+
+	if (x == NULL)
+		return false;
+	r->present = key_bits(x->key.has);
+	r->node = x->key.a;
+	r->port = x->key.a_port;
+	r->peer = x->key.b;
+	r->peer_port = x->key.b_port;
+	r->packets = x->reports;
+	r->clock_ok = x->clock[PL_CLOCK_OK];
+	r->clock_skewed = x->clock[PL_CLOCK_SKEWED];
+	r->clock_implausible = x->clock[PL_CLOCK_IMPLAUSIBLE];
+	r->clock_mixed = x->clock[PL_CLOCK_MIXED];
+	r->present |= quantiles(&x->latency, HAS_A, &r->latency_p50_ns, &r->latency_p99_ns);
+	return true;
+}
+
+/* ---- paths ---- */
+
+struct path_row {
+	uint32_t present;
+	uint8_t hop_count;
+	uint64_t path_id, packets, last_ts_ns;
+	uint64_t latency_p50_ns, latency_p99_ns;
+	char nodes[PL_PATH_STEPS_MAX * 21 + 8];
+};
+
+static const struct pl_field path_fields[] = {
+	COLUMN(path_row, path_id, HEX64, 0, "", "hash of the nodes and ports in order"),
+	COLUMN(path_row, nodes, TEXT, 0, "", "its nodes, source first"),
+	COLUMN(path_row, hop_count, U8, 0, "", "hops"),
+	COLUMN(path_row, packets, U64, 0, "", "packets reported over it"),
+	COLUMN(path_row, latency_p50_ns, U64, HAS_A, "ns",
+		"half of the sums of hop latencies are at most this"),
+	COLUMN(path_row, latency_p99_ns, U64, HAS_A, "ns",
+		"99 % of the sums of hop latencies are at most this"),
+	COLUMN(path_row, last_ts_ns, U64, 0, "ns", "when its last report came"),
+};
+
+static int begin_paths(struct pl_api_walk *walk)
+{
+	walk->overflow = overflow_of(walk, PL_AGG_PATHS);
+	return 0;
+}
+
+static bool next_path(struct pl_api_walk *walk, void *row)
+{
+	const struct pl_agg_path *x = pl_aggregate_path(walk->pipeline->merged, &walk->pos);
+	struct path_row *r = row;
+
+	if (x == NULL)
+		return false;
+	r->path_id = x->key.path_id;
+	r->hop_count = x->hop_count;
+	r->packets = x->reports;
+	r->last_ts_ns = x->last_ts_ns;
+	pl_metrics_path_text(x, r->nodes, sizeof(r->nodes));
+	r->present = quantiles(&x->latency, HAS_A, &r->latency_p50_ns, &r->latency_p99_ns);
+	return true;
+}
+
+/* ---- exporters ---- */
+
+struct exporter_row {
+	uint32_t present, last_seq;
+	struct pl_addr exporter;
+	uint64_t node, reports, lost, reordered, duplicates, restarts, first_ts_ns, last_ts_ns;
+	uint8_t hw_id, report_version, unsequenced;
+};
+
+static const struct pl_field exporter_fields[] = {
+	COLUMN(exporter_row, exporter, ADDR, 0, "", "source address of its reports"),
+	COLUMN(exporter_row, node, U64, 0, "", "reporting node"),
+	COLUMN(exporter_row, hw_id, U8, 0, "", "hardware unit"),
+	COLUMN(exporter_row, report_version, REPORT_VERSION, 0, "", "of its last report"),
+	COLUMN(exporter_row, reports, U64, 0, "", "reports that came"),
+	COLUMN(exporter_row, lost, U64, HAS_A, "", "reports missing in the sequence"),
+	COLUMN(exporter_row, reordered, U64, HAS_A, "", "reports that came after a later one"),
+	COLUMN(exporter_row, duplicates, U64, HAS_A, "", "reports that came more than once"),
+	COLUMN(exporter_row, restarts, U64, HAS_A, "", "times the sequence began anew"),
+	COLUMN(exporter_row, unsequenced, U8, 0, "",
+		"1: sends a constant sequence number, its losses cannot be told"),
+	COLUMN(exporter_row, last_seq, U32, 0, "", "last sequence number"),
+	COLUMN(exporter_row, first_ts_ns, U64, 0, "ns", "when its first report came"),
+	COLUMN(exporter_row, last_ts_ns, U64, 0, "ns", "when its last report came"),
+};
+
+static int begin_exporters(struct pl_api_walk *walk)
+{
+	struct pl_exporters all;
+	int r = pl_metrics_exporters(walk->pipeline, &all);
+
+	if (r < 0)
+		return r;
+	walk->rows = all.list;
+	walk->n_rows = all.n;
+	walk->overflow = all.others.reports;
+	return 0;
+}
+
+static bool next_exporter(struct pl_api_walk *walk, void *row)
+{
+	const struct pl_exporter *x = walk->rows;
+	struct exporter_row *r = row;
+
+	if (walk->pos >= walk->n_rows)
+		return false;
+	x += walk->pos++;
+	*r = (struct exporter_row){
+		.present = x->unsequenced ? 0 : HAS_A,
+		.exporter = x->addr,
+		.node = x->node,
+		.hw_id = x->hw_id,
+		.report_version = x->report_version,
+		.unsequenced = x->unsequenced,
+		.reports = x->reports,
+		.lost = x->skipped - x->recovered,
+		.reordered = x->reordered,
+		.duplicates = x->duplicates,
+		.restarts = x->restarts,
+		.last_seq = x->last_seq,
+		.first_ts_ns = x->first_ts_ns,
+		.last_ts_ns = x->last_ts_ns,
+	};
+	return true;
+}
+
+/* ---- events ---- */
+
+static int begin_events(struct pl_api_walk *walk)
+{
+	uint64_t total = 0;
+
+	if (walk->live == NULL)
+		return 0;
+	walk->rows = calloc(pl_watch_events_max(walk->live), sizeof(struct pl_event));
+	if (walk->rows == NULL)
+		return -ENOMEM;
+	walk->n_rows =
+		pl_watch_events(walk->live, walk->rows, pl_watch_events_max(walk->live), &total);
+	walk->overflow = total - walk->n_rows;
+	return 0;
+}
+
+/* A record's `present` is not its first member: the row is the event behind one. */
+struct event_row {
+	uint32_t present, zero;
+	struct pl_event event;
+};
+
+static bool next_event(struct pl_api_walk *walk, void *row)
+{
+	const struct pl_event *events = walk->rows;
+	struct event_row *r = row;
+
+	if (walk->pos >= walk->n_rows)
+		return false;
+	r->event = events[walk->pos++];
+	r->present = r->event.present;
+	return true;
+}
+
+#define EVENT_OFFSET offsetof(struct event_row, event)
+static const struct pl_field event_fields[] = {
+#define PL_EVENT_FIELD(off, id, type, f, presence, n, u, h)                                        \
+	{ .name = (n),                                                                             \
+		.unit = (u),                                                                       \
+		.help = (h),                                                                       \
+		.offset = EVENT_OFFSET + (off),                                                    \
+		.form = PL_FORM_##f,                                                               \
+		.present = PL_EVENT_HAS_##id },
+#include "record/fields.def"
+#undef PL_EVENT_FIELD
+};
+
+/* ---- drops ---- */
+
+struct drop_row {
+	uint32_t present, zero;
+	uint64_t count;
+	char place[16], name[96], cause[32];
+};
+
+static const struct pl_field drop_fields[] = {
+	COLUMN(drop_row, place, TEXT, 0, "", "network, socket, decode, detect, output, series"),
+	COLUMN(drop_row, name, TEXT, 0, "", "which one"),
+	COLUMN(drop_row, cause, TEXT, 0, "", "why"),
+	COLUMN(drop_row, count, U64, 0, "", "how many, since the start"),
+};
+
+enum {
+	DROPS_PER_WORKER = 3,
+	DROPS_OTHER = 16,
+};
+
+struct drops {
+	struct drop_row *rows;
+	size_t n, cap;
+};
+
+static void add_drop(
+	struct drops *d, const char *place, const char *name, const char *cause, uint64_t count)
+{
+	struct drop_row *r;
+
+	if (count == 0 || d->n == d->cap)
+		return;
+	r = &d->rows[d->n++];
+	snprintf(r->place, sizeof(r->place), "%s", place);
+	snprintf(r->name, sizeof(r->name), "%s", name);
+	snprintf(r->cause, sizeof(r->cause), "%s", cause);
+	r->count = count;
+}
+
+static void socket_drops(struct drops *d, const struct pl_pipeline *p)
+{
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		const struct pl_worker *w = p->workers[i];
+		char name[96];
+
+		snprintf(name, sizeof(name), "%s#%u", pl_port_name(w->port), w->index);
+		add_drop(d, "socket", name, "buffer_full", w->snap.port.kernel_drops);
+		add_drop(d, "socket", name, "cut", w->snap.port.cut);
+		add_drop(d, "socket", name, "errors", w->snap.port.errors);
+	}
+}
+
+static void total_drops(struct drops *d, const struct pl_totals *t)
+{
+	for (unsigned int v = 0; v < PL_V_MAX; v++) {
+		if (v != PL_V_OK)
+			add_drop(d, "decode", "packets", pl_verdict_name(v), t->verdicts[v]);
+	}
+	add_drop(d, "network", "reports", "missing_in_sequence", t->lost);
+	add_drop(d, "decode", "exporters", "untracked", t->exporters_full);
+	add_drop(d, "decode", "paths", "uninterned", t->paths_full);
+	add_drop(d, "detect", "events", "no_room", t->events_dropped);
+	add_drop(d, "detect", "flows", "evicted", t->flows_evicted);
+	add_drop(d, "detect", "levels", "unfollowed", t->queues_full);
+	for (unsigned int k = 0; k < PL_EVENT_KIND_MAX; k++)
+		add_drop(d, "detect", pl_event_kind_name(k), "limited", t->events_limited[k]);
+}
+
+static void output_drops(struct drops *d, struct pl_pipeline *p)
+{
+	for (unsigned int i = 0; i < p->n_outputs; i++) {
+		struct pl_output_stats s;
+
+		pl_output_stats(p->outputs[i], &s);
+		for (unsigned int c = 0; c < PL_EXPORT_DROP_MAX; c++)
+			add_drop(d, "output", pl_output_name(p->outputs[i]), pl_export_drop_name(c),
+				s.dropped[c]);
+	}
+}
+
+static int begin_drops(struct pl_api_walk *walk)
+{
+	struct pl_pipeline *p = walk->pipeline;
+	struct drops d = { .cap = PL_V_MAX + PL_EVENT_KIND_MAX + PL_AGG_TABLE_MAX + DROPS_OTHER +
+				  (size_t)DROPS_PER_WORKER * p->n_workers +
+				  (size_t)PL_EXPORT_DROP_MAX * p->n_outputs };
+	struct pl_totals totals = p->gone;
+
+	d.rows = calloc(d.cap, sizeof(*d.rows));
+	if (d.rows == NULL)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		pl_totals_add(&totals, &p->workers[i]->snap.totals);
+	add_drop(&d, "socket", "closed ones", "buffer_full", p->gone_ports.kernel_drops);
+	socket_drops(&d, p);
+	total_drops(&d, &totals);
+	output_drops(&d, p);
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+		add_drop(&d, "series", pl_agg_table_name(t), "limited", overflow_of(walk, t));
+	walk->rows = d.rows;
+	walk->n_rows = d.n;
+	return 0;
+}
+
+static bool next_drop(struct pl_api_walk *walk, void *row)
+{
+	if (walk->pos >= walk->n_rows)
+		return false;
+	memcpy(row, (struct drop_row *)walk->rows + walk->pos++, sizeof(struct drop_row));
+	return true;
+}
+
+/* ---- all of them ---- */
+
+#define TABLE(n, st, order, h)                                                                     \
+	{                                                                                          \
+		.name = #n "s", .help = (h), .fields = n##_fields, .n_fields = COUNT(n##_fields),  \
+		.row_size = sizeof(struct st), .sort = (order), .begin = begin_##n##s,             \
+		.next = next_##n                                                                   \
+	}
+
+const struct pl_api_table pl_api_tables[] = {
+	TABLE(queue, queue_row, "-depth_max", "queues of the network"),
+	TABLE(link, link_row, "-packets", "links of the network"),
+	TABLE(port, port_row, "-packets", "egress ports of the network"),
+	TABLE(path, path_row, "-packets", "paths that packets took"),
+	TABLE(exporter, exporter_row, "-reports", "who sends reports"),
+	TABLE(event, event_row, "-ts_ns", "the latest events"),
+	TABLE(drop, drop_row, "-count", "what was lost, where and why"),
+};
+const unsigned int pl_api_n_tables = COUNT(pl_api_tables);
+
+_Static_assert(sizeof(struct path_row) <= PL_API_ROW_MAX &&
+		       sizeof(struct event_row) <= PL_API_ROW_MAX &&
+		       sizeof(struct exporter_row) <= PL_API_ROW_MAX,
+	"room for every row");

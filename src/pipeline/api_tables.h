@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rows of the API's tables; for api.c and api_tables.c. */
+#pragma once
+
+#include "pipeline/api.h"
+#include "pipeline/state.h"
+
+#define PL_API_ROW_MAX 768 /* bytes of the largest row */
+
+/* What a table is walked with. `rows` is for tables that are gathered first. */
+struct pl_api_walk {
+	struct pl_pipeline *pipeline; /* its lock is held, its snapshot fresh */
+	struct pl_watch *live;        /* may be NULL */
+	uint32_t pos;
+	void *rows; /* heap; freed by the caller */
+	size_t n_rows;
+	uint64_t overflow; /* set by begin: readings that found no row of their own */
+};
+
+struct pl_api_table {
+	const char *name, *help;
+	const struct pl_field *fields;
+	size_t n_fields;
+	size_t row_size;
+	const char *sort;                       /* the order without one asked for */
+	int (*begin)(struct pl_api_walk *walk); /* NULL: nothing to do. -ENOMEM */
+	bool (*next)(struct pl_api_walk *walk,
+		void *row); /* false behind the last; row is zeroed before */
+};
+
+/* Every row begins with this. */
+struct pl_api_row {
+	uint32_t present;
+};
+
+extern const struct pl_api_table pl_api_tables[];
+extern const unsigned int pl_api_n_tables;

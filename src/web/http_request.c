@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From a request to its answer. */
+#include <assert.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <zlib.h>
+
+#include "base/json.h"
+#include "web/http_internal.h"
+
+enum {
+	GZIP_MIN_BYTES = 1400, /* below one segment compression saves nothing */
+};
+
+static const unsigned int code_numbers[PL_HTTP_CODE_MAX] = { 200, 400, 401, 403, 404, 405, 413, 414,
+	429, 431, 500, 503 };
+
+unsigned int pl_http_code_number(enum pl_http_code code)
+{
+	return code_numbers[code];
+}
+
+static void count_answer(struct pl_http *h, unsigned int status)
+{
+	for (size_t i = 0; i < PL_HTTP_CODE_MAX; i++) {
+		if (code_numbers[i] == status) {
+			pl_count(&h->counters.answers[i], 1);
+			return;
+		}
+	}
+	assert(!"a status that is not in the table");
+}
+
+static const char *status_title(unsigned int status)
+{
+	switch (status) {
+	case 400:
+		return "Bad Request";
+	case 401:
+		return "Unauthorized";
+	case 403:
+		return "Forbidden";
+	case 404:
+		return "Not Found";
+	case 405:
+		return "Method Not Allowed";
+	case 413:
+		return "Content Too Large";
+	case 429:
+		return "Too Many Requests";
+	case 431:
+		return "Request Header Fields Too Large";
+	case 503:
+		return "Service Unavailable";
+	default:
+		return "Error";
+	}
+}
+
+void pl_http_problem(
+	struct pl_http_reply *reply, unsigned int status, const char *code, const char *detail)
+{
+	struct pl_json json;
+
+	pl_buf_reset(&reply->body);
+	pl_json_init(&json, &reply->body);
+	pl_json_object(&json);
+	pl_json_key(&json, "type");
+	pl_json_str(&json, "about:blank");
+	pl_json_key(&json, "title");
+	pl_json_str(&json, status_title(status));
+	pl_json_key(&json, "status");
+	pl_json_u64(&json, status);
+	pl_json_key(&json, "code");
+	pl_json_str(&json, code);
+	pl_json_key(&json, "detail");
+	pl_json_str(&json, detail);
+	pl_json_object_end(&json);
+	pl_buf_chr(&reply->body, '\n');
+	reply->status = status;
+	reply->content_type = "application/problem+json";
+}
+
+/* ---- answers ---- */
+
+/* Compresses body into a fresh block; false leaves everything as it was. */
+static bool gzip(const struct pl_buf *body, char **ret_data, size_t *ret_len)
+{
+	z_stream z = { 0 };
+	size_t cap;
+	char *out;
+	int r;
+
+	/* Level 1: text shrinks to a tenth already, and the thread is soon free. 16 + 15: gzip framing. */
+	if (deflateInit2(&z, 1, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return false;
+	cap = deflateBound(&z, body->len);
+	out = malloc(cap);
+	if (out == NULL) {
+		deflateEnd(&z);
+		return false;
+	}
+	z.next_in = (Bytef *)body->data;
+	z.avail_in = (uInt)body->len;
+	z.next_out = (Bytef *)out;
+	z.avail_out = (uInt)cap;
+	r = deflate(&z, Z_FINISH);
+	*ret_len = z.total_out;
+	deflateEnd(&z);
+	if (r != Z_STREAM_END) {
+		free(out);
+		return false;
+	}
+	*ret_data = out;
+	return true;
+}
+
+static void add_headers(
+	struct MHD_Response *response, unsigned int status, const char *content_type)
+{
+	static const char *const headers[][2] = {
+		{ MHD_HTTP_HEADER_CACHE_CONTROL, "no-store" },
+		{ "Content-Security-Policy",
+			"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'" },
+		{ "Cross-Origin-Resource-Policy", "same-origin" },
+		{ "Referrer-Policy", "no-referrer" },
+		{ "X-Content-Type-Options", "nosniff" },
+		{ "X-Frame-Options", "DENY" },
+	};
+
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+		MHD_add_response_header(response, headers[i][0], headers[i][1]);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+	MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+}
+
+/* Queues the response, which may be NULL, and lets go of it. */
+static enum MHD_Result send_response(struct pl_http *h, struct MHD_Connection *c,
+	unsigned int status, const char *content_type, struct MHD_Response *response)
+{
+	enum MHD_Result r;
+
+	if (response == NULL)
+		return MHD_NO;
+	add_headers(response, status, content_type);
+	r = MHD_queue_response(c, status, response);
+	MHD_destroy_response(response);
+	count_answer(h, status);
+	pl_http_set_deadline(c, PL_HTTP_ANSWER_LIMIT_NS);
+	return r;
+}
+
+static enum MHD_Result answer(struct pl_http *h, struct MHD_Connection *c, unsigned int status,
+	const char *content_type, const void *data, size_t len, enum MHD_ResponseMemoryMode mode,
+	bool compressed)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(len, (void *)data, mode);
+
+	if (response == NULL) {
+		if (mode == MHD_RESPMEM_MUST_FREE)
+			free((void *)data);
+		return MHD_NO;
+	}
+	if (compressed)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+	return send_response(h, c, status, content_type, response);
+}
+
+/* A refusal by the server itself: text for people, a problem document to those who ask the API. */
+static enum MHD_Result refuse(struct pl_http *h, struct MHD_Connection *c,
+	const struct pl_http_context *req, unsigned int status, const char *code, const char *text)
+{
+	struct pl_http_reply reply = { .status = status };
+	char line[512];
+	int n;
+
+	if (strncmp(req->target.path, "/api/", 5) != 0) {
+		n = snprintf(line, sizeof(line), "%s\n", text);
+		return answer(h, c, status, "text/plain; charset=utf-8", line, (size_t)n,
+			MHD_RESPMEM_MUST_COPY, false);
+	}
+	pl_buf_init(&reply.body);
+	pl_http_problem(&reply, status, code, text);
+	if (reply.body.failed) {
+		pl_buf_done(&reply.body);
+		return MHD_NO;
+	}
+	return answer(h, c, reply.status, reply.content_type, reply.body.data, reply.body.len,
+		MHD_RESPMEM_MUST_FREE, false);
+}
+
+static void hold(struct pl_http *h, struct pl_http_context *req, uint64_t bytes)
+{
+	req->held_bytes += bytes;
+	h->held_bytes += bytes;
+}
+
+static struct pl_addr client_address(const struct sockaddr *sa)
+{
+	struct sockaddr_in6 v6;
+	struct sockaddr_in v4;
+
+	if (sa->sa_family == AF_INET) {
+		memcpy(&v4, sa, sizeof(v4));
+		return pl_addr_v4(&v4.sin_addr);
+	}
+	if (sa->sa_family == AF_INET6) {
+		memcpy(&v6, sa, sizeof(v6));
+		return pl_addr_v6(&v6.sin6_addr);
+	}
+	return (struct pl_addr){ { 0 } };
+}
+
+static enum MHD_Result serve_body(struct pl_http *h, struct MHD_Connection *c,
+	struct pl_http_reply *reply, struct pl_http_context *req)
+{
+	const char *codings =
+		MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+	char *packed;
+	size_t packed_len;
+
+	if (reply->body.failed) {
+		pl_buf_done(&reply->body);
+		return refuse(h, c, req, 503, "too_large",
+			"The answer is larger than the configured limit.");
+	}
+	if (reply->body.len == 0) {
+		pl_buf_done(&reply->body);
+		return answer(h, c, reply->status, reply->content_type, "", 0,
+			MHD_RESPMEM_PERSISTENT, false);
+	}
+	if (reply->body.len >= GZIP_MIN_BYTES && pl_http_wants_gzip(codings) &&
+		gzip(&reply->body, &packed, &packed_len)) {
+		pl_buf_done(&reply->body);
+		hold(h, req, packed_len);
+		return answer(h, c, reply->status, reply->content_type, packed, packed_len,
+			MHD_RESPMEM_MUST_FREE, true);
+	}
+	hold(h, req, reply->body.cap);
+	/* The library frees the buffer's memory with free(), which is what pl_buf allocates by. */
+	return answer(h, c, reply->status, reply->content_type, reply->body.data, reply->body.len,
+		MHD_RESPMEM_MUST_FREE, false);
+}
+
+static enum MHD_Result serve(struct pl_http *h, struct MHD_Connection *c,
+	const struct pl_http_route *route, struct pl_http_context *req)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	struct pl_http_request request = {
+		.path = req->target.path,
+		.query = req->target.query,
+		.accept = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT),
+	};
+	struct pl_http_reply reply = { .status = 200, .content_type = "text/plain; charset=utf-8" };
+
+	if (h->held_bytes >= PL_HTTP_BODIES_HELD * h->max_body_bytes)
+		return refuse(h, c, req, 503, "busy", "Too many answers wait for slow clients.");
+	if (info != NULL && info->client_addr != NULL)
+		request.client = client_address(info->client_addr);
+	pl_buf_init(&reply.body);
+	reply.body.limit = h->max_body_bytes;
+	route->handler(route->arg, &request, &reply);
+	if (reply.stream_ops == NULL)
+		return serve_body(h, c, &reply, req);
+	pl_buf_done(&reply.body);
+	return send_response(
+		h, c, reply.status, reply.content_type, pl_http_stream_begin(h, c, &reply));
+}
+
+static enum MHD_Result add_size(
+	void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+	size_t *sum = arg;
+
+	(void)kind;
+	*sum += strlen(key) + (value != NULL ? strlen(value) : 0) + 4;
+	return MHD_YES;
+}
+
+/* The raw target, before the library decodes it: it becomes the request's context. */
+void *pl_http_on_target(void *arg, const char *uri, struct MHD_Connection *c)
+{
+	struct pl_http_context *req = calloc(1, sizeof(*req));
+
+	(void)arg;
+	(void)c;
+	/* A path left empty is refused by pl_http_on_request. */
+	if (req != NULL)
+		pl_http_target_parse(&req->target, uri);
+	return req;
+}
+
+void pl_http_on_done(
+	void *arg, struct MHD_Connection *c, void **context, enum MHD_RequestTerminationCode why)
+{
+	struct pl_http *h = ((struct pl_http_listener *)arg)->http;
+	struct pl_http_context *req = *context;
+
+	(void)why;
+	if (req != NULL)
+		h->held_bytes -= req->held_bytes;
+	free(req);
+	*context = NULL;
+	pl_http_set_deadline(c, PL_HTTP_IDLE_LIMIT_NS);
+}
+
+/* Why the request is refused whatever it asks for; NULL when it is not. */
+static const char *fault(const struct pl_http_listener *l, struct MHD_Connection *c,
+	const char *method, size_t head_bytes, size_t upload_len, unsigned int *ret_status,
+	const char **ret_code)
+{
+	const char *host;
+
+	if (head_bytes > PL_HTTP_MAX_HEADER_BYTES) {
+		*ret_status = 431;
+		*ret_code = "head_too_large";
+		return "The request's head is larger than 8 KiB.";
+	}
+	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
+		*ret_status = 405;
+		*ret_code = "read_only";
+		return "Only GET and HEAD are served.";
+	}
+	if (upload_len > 0 || MHD_lookup_connection_value(c, MHD_HEADER_KIND,
+				      MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL) {
+		*ret_status = 413;
+		*ret_code = "no_body";
+		return "A request here has no body.";
+	}
+	host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	/* Only HTTP/1.0 comes without a Host this far; no browser speaks it, nor over a Unix socket. */
+	if (host != NULL && !l->local && !pl_http_host_allowed(host, &l->http->hosts)) {
+		*ret_status = 403;
+		*ret_code = "foreign_host";
+		return "This server does not answer to that name. Names are added by the key web.names.";
+	}
+	return NULL;
+}
+
+enum MHD_Result pl_http_on_request(void *arg, struct MHD_Connection *c, const char *url,
+	const char *method, const char *version, const char *upload, size_t *upload_len,
+	void **context)
+{
+	struct pl_http_listener *l = arg;
+	struct pl_http *h = l->http;
+	struct pl_http_context *req = *context;
+	size_t size = strlen(url) + strlen(method) + strlen(version) + 4;
+	const char *why, *code;
+	unsigned int status;
+
+	(void)upload;
+	if (req == NULL)
+		return MHD_NO;
+	MHD_get_connection_values(c, MHD_HEADER_KIND, add_size, &size);
+	why = fault(l, c, method, size, *upload_len, &status, &code);
+	if (why != NULL)
+		return refuse(h, c, req, status, code, why);
+	/* An answer to the first of the library's two calls would also end the connection. */
+	if (!req->begun) {
+		req->begun = true;
+		return MHD_YES;
+	}
+	if (req->target.path[0] == '\0')
+		return refuse(h, c, req, 400, "bad_target",
+			"The request's target is not an absolute path, or too long.");
+	for (size_t i = 0; i < h->n_routes; i++) {
+		if (strcmp(req->target.path, h->routes[i].path) == 0)
+			return serve(h, c, &h->routes[i], req);
+	}
+	return refuse(h, c, req, 404, "not_found", "There is nothing here.");
+}
