@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pathline tail: records and events of a running daemon as they come. The daemon filters and formats; what this
+ * does is to ask again when the connection is lost, to count, and to keep what is said about the stream out
+ * of it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "cli/client.h"
+#include "cli/command.h"
+
+enum {
+	LINE_MAX_BYTES = 256 * 1024, /* a path of 255 hops in JSON has about 120 KiB */
+	FIRST_WAIT_MS = 500,
+	LAST_WAIT_MS = 10000,
+};
+
+static struct {
+	struct pl_client_args client;
+	const char *where, *form;
+	bool events, paths, show_loss;
+	uint64_t limit;
+} args;
+
+struct tail {
+	struct pl_buf line; /* begun, not ended */
+	uint64_t printed, dropped;
+	unsigned int skip; /* lines that are a header said before */
+	bool began;        /* a header was printed */
+	bool gone;         /* nobody reads any more */
+	int error;
+};
+
+static volatile sig_atomic_t stopped;
+static volatile int stop_flag;
+
+static const char *const forms[] = { "table", "wide", "jsonl", "csv", "text", NULL };
+
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		{ PL_OPT_STRING, 'w', "where", &args.where, "EXPR",
+			"only what the expression is true of (see 'pathline help where')", NULL },
+		{ PL_OPT_FLAG, 'e', "events", &args.events, NULL, "events only", NULL },
+		{ PL_OPT_FLAG, 'p', "paths", &args.paths, NULL, "paths (reports) only", NULL },
+		{ PL_OPT_U64, 'n', "count", &args.limit, "N", "end after N records", NULL },
+		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM", "form (default table)", forms },
+		{ PL_OPT_FLAG, 0, "show-loss", &args.show_loss, NULL,
+			"print what is said about lost entries, in its place (with jsonl)", NULL },
+		PL_CLIENT_ARGS(args.client),
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	return table;
+}
+
+static void on_signal(int signal_number)
+{
+	(void)signal_number;
+	stopped = 1;
+	stop_flag = 1;
+}
+
+static void print(struct tail *t, const char *text, size_t n)
+{
+	while (n > 0 && !t->gone && t->error == 0) {
+		ssize_t r = write(STDOUT_FILENO, text, n);
+
+		if (r >= 0) {
+			text += r;
+			n -= (size_t)r;
+		} else if (errno == EPIPE) {
+			t->gone = true;
+		} else if (errno != EINTR) {
+			t->error = errno;
+		}
+	}
+}
+
+static bool begins(const char *line, size_t n, const char *with)
+{
+	return n >= strlen(with) && memcmp(line, with, strlen(with)) == 0;
+}
+
+/* A whole line, its end included. False when no more is wanted. */
+static bool take_line(struct tail *t, const char *line, size_t n)
+{
+	static const char dropped[] = "{\"kind\":\"dropped\",\"count\":";
+
+	if (begins(line, n, "{\"kind\":\"alive\""))
+		return true;
+	if (begins(line, n, dropped)) {
+		for (const char *p = line + sizeof(dropped) - 1; *p >= '0' && *p <= '9'; p++) {
+			if (p == line + sizeof(dropped) - 1)
+				t->dropped += strtoull(p, NULL, 10);
+		}
+		if (args.show_loss)
+			print(t, line, n);
+		return !t->gone && t->error == 0;
+	}
+	if (t->skip > 0) {
+		t->skip--;
+		if (!t->began)
+			print(t, line, n);
+		return !t->gone && t->error == 0;
+	}
+	t->began = true;
+	/* Hops belong to their path; they are not counted. */
+	if (line[0] != '\t' && args.limit > 0 && t->printed >= args.limit)
+		return false;
+	t->printed += line[0] != '\t';
+	print(t, line, n);
+	/* In text form hops may still follow. */
+	return !t->gone && t->error == 0 &&
+	       (args.limit == 0 || t->printed < args.limit || strcmp(args.form, "text") == 0);
+}
+
+static bool on_data(void *arg, const char *data, size_t n)
+{
+	struct tail *t = arg;
+
+	while (n > 0) {
+		const char *end = memchr(data, '\n', n);
+		size_t part = end != NULL ? (size_t)(end - data) + 1 : n;
+
+		pl_buf_add(&t->line, data, part);
+		if (t->line.failed) {
+			t->error = EMSGSIZE;
+			return false;
+		}
+		data += part;
+		n -= part;
+		if (end == NULL)
+			return true;
+		if (!take_line(t, t->line.data, t->line.len))
+			return false;
+		pl_buf_reset(&t->line);
+	}
+	return true;
+}
+
+static void pause_ms(unsigned int ms)
+{
+	nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 },
+		NULL);
+}
+
+/* Lines of the header that the form begins with; NULL of kinds is both. */
+static unsigned int header_lines(void)
+{
+	if (strcmp(args.form, "csv") == 0)
+		return 1;
+	if (strcmp(args.form, "table") == 0 || strcmp(args.form, "wide") == 0)
+		return args.events != args.paths ? 1 : 2;
+	return 0;
+}
+
+static bool make_path(char *dst, size_t cap)
+{
+	bool good = true;
+
+	snprintf(dst, cap, "/api/v1/tail");
+	if (args.events || args.paths)
+		good = pl_client_parameter(dst, cap, "kind",
+			args.events && args.paths ? "events,paths"
+			: args.events             ? "events"
+						  : "paths");
+	if (good && args.where != NULL)
+		good = pl_client_parameter(dst, cap, "where", args.where);
+	return good && pl_client_parameter(dst, cap, "form", args.form);
+}
+
+/* Until no more is wanted. The exit code. */
+static int follow(struct pl_client *client, struct tail *t, const char *path)
+{
+	unsigned int wait_ms = FIRST_WAIT_MS;
+	struct pl_diag diag = { .text = "" };
+	bool ever = false, told = false, began;
+
+	for (;;) {
+		int r;
+
+		t->skip = header_lines();
+		pl_buf_reset(&t->line);
+		r = pl_client_stream(client, path, on_data, t, &stop_flag, &began, &diag);
+		if (stopped || t->gone || (args.limit > 0 && t->printed >= args.limit))
+			return PL_EXIT_OK;
+		if (t->error != 0) {
+			pl_complain("%s", strerrordesc_np(t->error));
+			return PL_EXIT_FAILED;
+		}
+		ever = ever || began || r == 0;
+		/* What is refused stays refused; and who was never there is not waited for. */
+		if (r != 0 && (!ever || r != PL_EXIT_UNAVAILABLE) && !began) {
+			pl_complain_diag(&diag);
+			return r;
+		}
+		if (began) {
+			wait_ms = FIRST_WAIT_MS;
+			told = false;
+		}
+		if (!told)
+			pl_complain("%s: the stream has ended; trying again", pl_client_url(client));
+		told = true;
+		pause_ms(wait_ms);
+		if (stopped)
+			return PL_EXIT_OK;
+		wait_ms = wait_ms * 2 < LAST_WAIT_MS ? wait_ms * 2 : LAST_WAIT_MS;
+	}
+}
+
+static void catch_signals(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal };
+
+	stopped = 0;
+	stop_flag = 0;
+	signal(SIGPIPE, SIG_IGN);
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_opt_list operands;
+	struct pl_client *client;
+	struct tail t = { 0 };
+	char path[1200];
+	int code, r;
+
+	memset(&args, 0, sizeof(args));
+	args.form = "table";
+	if (pl_command_parse(&pl_command_tail, argc, argv, &operands, &code) != 0)
+		return code;
+	r = operands.n > 0;
+	pl_opt_list_done(&operands);
+	if (r) {
+		pl_complain("tail takes no operand: an expression goes behind --where");
+		return PL_EXIT_USAGE;
+	}
+	if (strcmp(args.form, "csv") == 0 && args.events == args.paths) {
+		pl_complain("CSV has one header: ask for --events or for --paths");
+		return PL_EXIT_USAGE;
+	}
+	if (!make_path(path, sizeof(path))) {
+		pl_complain("--where: longer than a request may be");
+		return PL_EXIT_USAGE;
+	}
+	r = pl_client_new(&client, &args.client, &diag);
+	if (r != 0) {
+		pl_complain_diag(&diag);
+		return r;
+	}
+	catch_signals();
+	pl_buf_init(&t.line);
+	t.line.limit = LINE_MAX_BYTES;
+	code = follow(client, &t, path);
+	if (t.dropped > 0)
+		pl_complain("%" PRIu64 " entries were dropped on the way: this end, or the daemon's "
+			    "stream, did not keep up",
+			t.dropped);
+	pl_buf_done(&t.line);
+	pl_client_free(client);
+	return code;
+}
+
+const struct pl_command pl_command_tail = {
+	.name = "tail",
+	.summary = "records and events of a running daemon as they come",
+	.usage = "[--where EXPR] [--events | --paths]",
+	.description =
+		"Asks a running daemon for its records and events and prints them as they come, until N\n"
+		"records, SIGINT or SIGTERM. When the connection is lost it is made again. Without --events\n"
+		"or --paths both come, or those that the expression can be asked of.\n"
+		"\n"
+		"A slow reader does not slow the daemon: what does not fit is dropped for this reader,\n"
+		"counted, and told at the end on standard error.",
+	.examples = "  pathline tail --events\n"
+		    "  pathline tail --where 'flags.dropped or hops.queue_depth > 100'\n"
+		    "  pathline tail --events -o jsonl --where 'node == 3' | jq .value\n",
+	.options = options,
+	.run = run,
+};
