@@ -24,10 +24,10 @@ enum {
 
 struct pl_client {
 	CURL *curl;
-	char *url;     /* for people */
-	char *base;    /* what paths stand behind */
-	char *socket;  /* NULL = TCP */
-	char *secret;  /* "NAME:PASSWORD" */
+	char *url;    /* for people */
+	char *base;   /* what paths stand behind */
+	char *socket; /* NULL = TCP */
+	char *secret; /* "NAME:PASSWORD" */
 	char *token;
 	struct pl_client_args args;
 	char error[CURL_ERROR_SIZE];
@@ -95,7 +95,8 @@ static int take_url(struct pl_client *c, struct pl_diag *diag)
 	size_t n;
 
 	if (url == NULL)
-		url = getenv("PATHLINE_URL"); // NOLINT(concurrency-mt-unsafe): nobody here calls setenv
+		url = getenv(
+			"PATHLINE_URL"); // NOLINT(concurrency-mt-unsafe): nobody here calls setenv
 	if (url == NULL || url[0] == '\0')
 		url = DEFAULT_URL;
 	c->url = strdup(url);
@@ -112,7 +113,8 @@ static int take_url(struct pl_client *c, struct pl_diag *diag)
 	}
 	/* A password in an URL would be shown by ps and in messages. */
 	if (strchr(url, '@') != NULL) {
-		pl_diag_set(diag, "credentials do not go into the URL: use --user and --password-file");
+		pl_diag_set(
+			diag, "credentials do not go into the URL: use --user and --password-file");
 		return PL_EXIT_USAGE;
 	}
 	c->base = strdup(url);
@@ -321,8 +323,9 @@ int pl_client_get(struct pl_client *c, const char *path, json_t **ret, struct pl
 	r = perform(c, path, diag);
 	if (r != 0)
 		return r;
-	got = c->body.len > 0 ? json_loadb(c->body.data, c->body.len, JSON_REJECT_DUPLICATES, &error)
-			      : NULL;
+	got = c->body.len > 0
+		      ? json_loadb(c->body.data, c->body.len, JSON_REJECT_DUPLICATES, &error)
+		      : NULL;
 	if (!json_is_object(got)) {
 		if (got != NULL)
 			json_decref(got);
@@ -395,9 +398,10 @@ bool pl_json_member_bool(const json_t *object, const char *key)
 /* Control characters (C0, DEL, C1) and what changes the direction of text or has no width. */
 static bool unfit(uint32_t cp)
 {
-	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0xad || (cp >= 0x200b && cp <= 0x200f) ||
-	       (cp >= 0x2028 && cp <= 0x202e) || (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff ||
-	       (cp >= 0xfff9 && cp <= 0xfffb) || (cp >= 0xe0000 && cp <= 0xe0fff);
+	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0xad ||
+	       (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x2028 && cp <= 0x202e) ||
+	       (cp >= 0x2060 && cp <= 0x206f) || cp == 0xfeff || (cp >= 0xfff9 && cp <= 0xfffb) ||
+	       (cp >= 0xe0000 && cp <= 0xe0fff);
 }
 
 char *pl_client_text(char *dst, size_t cap, const char *text)

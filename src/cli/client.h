@@ -45,8 +45,7 @@ struct pl_client_args {
 struct pl_client;
 
 /* 0, or an exit code with diag. Asks nothing yet. */
-int pl_client_new(
-	struct pl_client **ret, const struct pl_client_args *args, struct pl_diag *diag);
+int pl_client_new(struct pl_client **ret, const struct pl_client_args *args, struct pl_diag *diag);
 void pl_client_free(struct pl_client *client);
 
 /* As given, without credentials; for people. */
@@ -57,8 +56,7 @@ const char *pl_client_url(const struct pl_client *client);
  * PL_EXIT_PRIVILEGE (401, 403), PL_EXIT_USAGE (400: the daemon does not understand the question), PL_EXIT_FAILED.
  * The caller lets go of *ret.
  */
-int pl_client_get(
-	struct pl_client *client, const char *path, json_t **ret, struct pl_diag *diag);
+int pl_client_get(struct pl_client *client, const char *path, json_t **ret, struct pl_diag *diag);
 
 /*
  * GETs a stream without end: data is called with what comes, until it returns false, *stop is set (by a signal's

@@ -74,7 +74,8 @@ static void find_wrong(struct report *r, const json_t *status)
 	else if (!pl_json_member_bool(ready, "ready") && r->n_wrong == 0)
 		wrong(r, "it is not ready");
 	if (!pl_json_member_bool(status, "config_reload_ok"))
-		wrong(r, "the configuration was not read anew: the file is bad, the old one is in use");
+		wrong(r,
+			"the configuration was not read anew: the file is bad, the old one is in use");
 }
 
 /* ---- the screen ---- */
@@ -120,7 +121,8 @@ static void sources(struct pl_buf *out, const json_t *list)
 			"%s\n",
 			cell, pl_json_member_u64(x, "packets"), pl_json_member_u64(x, "reports"),
 			pl_json_member_u64(x, "kernel_drops"), pl_json_member_u64(x, "cut"),
-			pl_json_member_u64(x, "errors"), pl_json_member_bool(x, "up") ? "" : "  DOWN");
+			pl_json_member_u64(x, "errors"),
+			pl_json_member_bool(x, "up") ? "" : "  DOWN");
 	}
 }
 
@@ -150,8 +152,8 @@ static uint64_t sum_of(const json_t *object)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)object, key, value)
-		sum += (uint64_t)json_integer_value(value);
+	json_object_foreach((json_t *)object, key, value) sum +=
+		(uint64_t)json_integer_value(value);
 	return sum;
 }
 
@@ -278,10 +280,11 @@ const struct pl_command pl_command_status = {
 		"Exit codes: 0 all is well; 3 something is not as promised (a source is down, an output\n"
 		"cannot deliver or keep up, a reload failed), which is said first; 69 nobody answers;\n"
 		"77 the daemon wants a password, a token or a certificate.",
-	.examples = "  pathline status\n"
-		    "  pathline status --url unix:/run/pathline/pathline.sock\n"
-		    "  pathline status --url https://collector:8400 --ca ca.pem --user ops --password-file pw\n"
-		    "  pathline status -o json | jq .packets\n",
+	.examples =
+		"  pathline status\n"
+		"  pathline status --url unix:/run/pathline/pathline.sock\n"
+		"  pathline status --url https://collector:8400 --ca ca.pem --user ops --password-file pw\n"
+		"  pathline status -o json | jq .packets\n",
 	.options = options,
 	.run = run,
 };

@@ -208,7 +208,8 @@ static int follow(struct pl_client *client, struct tail *t, const char *path)
 			told = false;
 		}
 		if (!told)
-			pl_complain("%s: the stream has ended; trying again", pl_client_url(client));
+			pl_complain(
+				"%s: the stream has ended; trying again", pl_client_url(client));
 		told = true;
 		pause_ms(wait_ms);
 		if (stopped)
@@ -265,7 +266,8 @@ static int run(int argc, char **argv)
 	t.line.limit = LINE_MAX_BYTES;
 	code = follow(client, &t, path);
 	if (t.dropped > 0)
-		pl_complain("%" PRIu64 " entries were dropped on the way: this end, or the daemon's "
+		pl_complain("%" PRIu64
+			    " entries were dropped on the way: this end, or the daemon's "
 			    "stream, did not keep up",
 			t.dropped);
 	pl_buf_done(&t.line);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Asks the daemon in a thread of its own, so that a slow answer does not hold up the keys. The owner says what is
+ * to be asked and how often, and takes what came.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/client.h"
+
+struct pl_top_answer {
+	json_t *status, *table; /* NULL when it failed; the taker's */
+	unsigned int question;  /* number of the question it answers */
+	int code;               /* exit code; 0 when good */
+	struct pl_diag diag;
+};
+void pl_top_answer_done(struct pl_top_answer *answer);
+
+struct pl_top_fetch;
+
+/* Takes the client over, also on failure. -errno. */
+int pl_top_fetch_new(struct pl_top_fetch **ret, struct pl_client *client, uint64_t interval_ns);
+void pl_top_fetch_free(struct pl_top_fetch *fetch);
+
+/* Asks path from now on, at once. Returns the question's number. */
+unsigned int pl_top_fetch_ask(struct pl_top_fetch *fetch, const char *path);
+void pl_top_fetch_set_interval(struct pl_top_fetch *fetch, uint64_t interval_ns);
+
+/* The newest answer, once; false when there is no new one. */
+bool pl_top_fetch_take(struct pl_top_fetch *fetch, struct pl_top_answer *ret);
+
+/* Both documents, now, in this thread. */
+void pl_top_fetch_once(struct pl_client *client, const char *path, struct pl_top_answer *ret);
