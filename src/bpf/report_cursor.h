@@ -74,7 +74,7 @@ PL_CORE_INLINE int pl_frame_trim(struct pl_frame_cursor *c, uint32_t n)
 #ifdef __bpf__
 #define PL_FRAME_LOAD(type, p) (*(const type *)(p))
 #else
-#define PL_FRAME_LOAD(type, p)                                                                      \
+#define PL_FRAME_LOAD(type, p)                                                                     \
 	({                                                                                         \
 		type load_;                                                                        \
 		memcpy(&load_, (p), sizeof(load_));                                                \
@@ -104,4 +104,3 @@ PL_CORE_INLINE uint32_t pl_core_popcount16(uint32_t v)
 	v = (v + (v >> 4)) & 0x0f0f;
 	return (v + (v >> 8)) & 0x1f;
 }
-

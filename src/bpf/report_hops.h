@@ -283,8 +283,8 @@ PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop
 		 * for neighbours. */
 		if ((s->report.flags & PL_FLAG_PARTIAL) == 0 ||
 			(h->present & PL_HOP_HAS_clock) != 0) {
-			h->before_present = before->present &
-					    (PL_HOP_HAS_node | PL_HOP_HAS_egress_port);
+			h->before_present =
+				before->present & (PL_HOP_HAS_node | PL_HOP_HAS_egress_port);
 			h->before_node = before->node;
 			h->before_port = before->egress_port;
 		}
@@ -294,8 +294,8 @@ PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop
 	s->all &= h->present;
 	/* Absent ports count as such, not as port 0. */
 	ports = (uint64_t)h->ingress_port << 32 | h->egress_port;
-	s->id = pl_core_hash_mix(s->id ^ h->node,
-		ports | (uint64_t)(h->present & PL_HOP_HAS_egress_port) << 59);
+	s->id = pl_core_hash_mix(
+		s->id ^ h->node, ports | (uint64_t)(h->present & PL_HOP_HAS_egress_port) << 59);
 }
 
 PL_CORE_INLINE void pl_core_hop_clear(struct pl_core_hop *h)
@@ -326,7 +326,8 @@ PL_CORE_INLINE void pl_core_hop_next(struct pl_core_scratch *s, uint32_t i,
 		s->missing |= l->present & ~h->present;
 	}
 	if (own != NULL && i + 1 == s->n) {
-		uint32_t own_bits = (own->hop.present & PL_HOP_HAS_time_bits) != 0 ? s->own_bits : 0;
+		uint32_t own_bits =
+			(own->hop.present & PL_HOP_HAS_time_bits) != 0 ? s->own_bits : 0;
 
 		if (i < s->stack_hops) {
 			pl_core_merge(h, &in, &eg, &bits, own, own_bits);
@@ -346,7 +347,8 @@ PL_CORE_INLINE void pl_core_hops_end(struct pl_core_scratch *s)
 	if (s->missing != 0)
 		s->notes |= PL_NOTE_BIT(VALUES_MISSING);
 	/* A part of a path has no identity: calling it a path would invent path changes. */
-	if (s->n > 0 && (s->report.flags & PL_FLAG_PARTIAL) == 0 && (s->all & PL_HOP_HAS_node) != 0) {
+	if (s->n > 0 && (s->report.flags & PL_FLAG_PARTIAL) == 0 &&
+		(s->all & PL_HOP_HAS_node) != 0) {
 		s->report.path_id = s->id == 0 ? 1 : s->id;
 		s->report.present |= PL_PATH_HAS_path_id;
 	}

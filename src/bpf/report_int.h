@@ -152,7 +152,8 @@ PL_CORE_INLINE uint32_t pl_core_int_v1(struct pl_core_scratch *s, struct pl_core
 		hop_words = md[2] & 0x1f;
 		in->words = p[2] - fixed;
 		key |= (uint64_t)PL_INT_V10 << 16 | hop_words;
-		return hop_words != 0 && pl_core_stack(s, in, layouts, key, bitmap & 0x00fe, c->left)
+		return hop_words != 0 &&
+				       pl_core_stack(s, in, layouts, key, bitmap & 0x00fe, c->left)
 			       ? PL_CORE_INT
 			       : PL_CORE_NOT;
 	}
@@ -294,4 +295,3 @@ PL_CORE_INLINE uint32_t pl_core_int_header(struct pl_core_scratch *s, struct pl_
 	pl_core_restore(&s->report, &in, &c);
 	return PL_CORE_INT;
 }
-

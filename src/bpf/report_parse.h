@@ -319,7 +319,8 @@ PL_CORE_INLINE uint32_t pl_core_v10(struct pl_core_scratch *s, struct pl_frame_c
 		return PL_HANDUP_REPORT;
 	*ret_inner = proto == 0 ? 0 : 2 + 2 * proto;
 	return bits == 0 ? PL_HANDUP_NONE
-			 : pl_core_own(s, c, 4 * words, pl_core_own_key(PL_REPORT_V10, bits), layouts);
+			 : pl_core_own(
+				   s, c, 4 * words, pl_core_own_key(PL_REPORT_V10, bits), layouts);
 }
 
 PL_CORE_INLINE uint32_t pl_core_v20(struct pl_core_scratch *s, struct pl_frame_cursor *c,
@@ -356,7 +357,8 @@ PL_CORE_INLINE uint32_t pl_core_v20(struct pl_core_scratch *s, struct pl_frame_c
 	if ((bits & 0x807e) != 0 || (bits == 0 && md_words != 0))
 		return PL_HANDUP_METADATA;
 	return bits == 0 ? PL_HANDUP_NONE
-			 : pl_core_own(s, c, 4 * md_words, pl_core_own_key(PL_REPORT_V20, bits), layouts);
+			 : pl_core_own(s, c, 4 * md_words, pl_core_own_key(PL_REPORT_V20, bits),
+				   layouts);
 }
 
 /*

@@ -35,14 +35,14 @@ enum pl_core_field {
 };
 
 struct pl_core_layout {
-	uint64_t key;                 /* pl_int_layout_key or pl_core_own_key; 0 = free */
-	uint32_t present;             /* PL_HOP_HAS_* when every value is available */
-	uint32_t hops_per_word;       /* 2^16 / words, rounded up */
-	uint8_t off[PL_CORE_F_MAX];   /* in bytes from the hop's block; those of absent values: 0 */
-	uint8_t words;                /* of a block */
-	uint8_t time_bits;            /* 32 or 64 */
-	uint8_t queue_shift;          /* 24 or 16 */
-	uint8_t ports2_words;         /* 0, 1, 2 */
+	uint64_t key;               /* pl_int_layout_key or pl_core_own_key; 0 = free */
+	uint32_t present;           /* PL_HOP_HAS_* when every value is available */
+	uint32_t hops_per_word;     /* 2^16 / words, rounded up */
+	uint8_t off[PL_CORE_F_MAX]; /* in bytes from the hop's block; those of absent values: 0 */
+	uint8_t words;              /* of a block */
+	uint8_t time_bits;          /* 32 or 64 */
+	uint8_t queue_shift;        /* 24 or 16 */
+	uint8_t ports2_words;       /* 0, 1, 2 */
 	uint8_t has_drop;
 	uint8_t zero;
 };
@@ -71,8 +71,7 @@ PL_CORE_INLINE const struct pl_core_layout *pl_core_layout_find(
 #pragma unroll
 #endif
 	for (uint32_t i = 0; i < 4; i++) {
-		const struct pl_core_layout *l =
-			&layouts->slot[(at ^ i) & (PL_CORE_LAYOUTS - 1)];
+		const struct pl_core_layout *l = &layouts->slot[(at ^ i) & (PL_CORE_LAYOUTS - 1)];
 
 		if (l->key == key)
 			return l;
@@ -91,13 +90,14 @@ PL_CORE_INLINE uint64_t pl_core_own_key(uint32_t report_version, uint32_t bits)
 struct pl_core_profile {
 	uint64_t layout_key; /* goes into layouts' keys */
 	uint32_t hand_up;    /* 1: all its reports go to decode/ */
-	uint32_t announces;  /* 1: INT is announced by DSCP or port, so F = 0 does not end the search */
+	uint32_t
+		announces; /* 1: INT is announced by DSCP or port, so F = 0 does not end the search */
 };
 
 /* --- between the passes ----------------------------------------------------------------------------- */
 
-#define PL_CORE_STACK_BYTES 1024 /* lengths of stacks are 8 bits of words */
-#define PL_CORE_OWN_BYTES   128
+#define PL_CORE_STACK_BYTES   1024 /* lengths of stacks are 8 bits of words */
+#define PL_CORE_OWN_BYTES     128
 
 /* Customary announcements of INT, as find.c has them. */
 #define PL_CORE_DSCP          0x17
@@ -121,13 +121,15 @@ struct pl_core_scratch {
 	uint32_t header_ts;  /* v0.5, v1.0 */
 	uint16_t own;        /* OWN_* */
 	uint16_t own_bits;   /* width of its times */
-	uint32_t numbered;   /* 1: exporter, node, hw_id and seq hold, whether settled or handed up */
-	uint32_t own_bytes;  /* of metadata in the header */
+	uint32_t numbered; /* 1: exporter, node, hw_id and seq hold, whether settled or handed up */
+	uint32_t own_bytes; /* of metadata in the header */
 	uint32_t stack_bytes;
 #ifdef __bpf__
 	/* By slot, and by place in the frame: pointers into it cannot be kept here. The bytes are copied. */
-	uint32_t stack_layout, own_layout, stack_at, own_at; /* at: bytes before the end of the frame */
-	uint32_t at[2], left[2]; /* cursors between functions; at: from the beginning of the frame */
+	uint32_t stack_layout, own_layout, stack_at,
+		own_at; /* at: bytes before the end of the frame */
+	uint32_t at[2],
+		left[2]; /* cursors between functions; at: from the beginning of the frame */
 	uint32_t inner, dscp;
 	uint8_t stack[PL_CORE_STACK_BYTES + 8];
 	uint8_t own_block[PL_CORE_OWN_BYTES + 8];
@@ -141,4 +143,3 @@ struct pl_core_scratch {
 #define OWN_METADATA  2 /* and says something about it */
 #define OWN_HEADER_TS 4
 #define OWN_LISTED    8 /* it is a hop, or is merged into the last one */
-

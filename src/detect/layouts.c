@@ -6,13 +6,13 @@
 _Static_assert((int)PL_CORE_F_BUFFER == (int)PL_INT_F_BUFFER, "the order of wire/int.h");
 
 /* The fields of pl_int_layout_key. */
-#define KEY_VERSION(key)  ((enum pl_int_version)((key) >> 16 & 3))
-#define KEY_HAS_DS(key)   ((key) >> 18 & 1)
-#define KEY_PINNED(key)   ((key) >> 19 & 1)
-#define KEY_QUEUE(key)    ((enum pl_queue_word)((key) >> 20 & 15))
-#define KEY_PREFER(key)   ((enum pl_dialect)((key) >> 24 & 0xff))
-#define KEY_BITMAP(key)   ((uint16_t)((key) >> 32))
-#define KEY_WORDS(key)    ((unsigned int)((key) & 0x1f))
+#define KEY_VERSION(key) ((enum pl_int_version)((key) >> 16 & 3))
+#define KEY_HAS_DS(key)  ((key) >> 18 & 1)
+#define KEY_PINNED(key)  ((key) >> 19 & 1)
+#define KEY_QUEUE(key)   ((enum pl_queue_word)((key) >> 20 & 15))
+#define KEY_PREFER(key)  ((enum pl_dialect)((key) >> 24 & 0xff))
+#define KEY_BITMAP(key)  ((uint16_t)((key) >> 32))
+#define KEY_WORDS(key)   ((unsigned int)((key)&0x1f))
 
 static uint32_t field_present(const struct pl_int_layout *l, unsigned int field)
 {
@@ -164,17 +164,25 @@ void pl_layouts_usual(struct pl_core_layouts *layouts)
 		uint8_t version, words;
 		uint16_t bitmap;
 	} usual[] = {
-		{ PL_INT_V05, 1, 0x8000 }, { PL_INT_V05, 6, 0xfc00 }, { PL_INT_V05, 8, 0xff00 },
-		{ PL_INT_V10, 1, 0x8000 }, { PL_INT_V10, 6, 0xfc00 }, { PL_INT_V10, 7, 0xfd00 },
-		{ PL_INT_V10, 8, 0xff00 }, { PL_INT_V10, 9, 0xff00 }, { PL_INT_V10, 10, 0xff00 },
-		{ PL_INT_V20, 1, 0x8000 }, { PL_INT_V20, 8, 0xfc00 }, { PL_INT_V20, 9, 0xfd00 },
+		{ PL_INT_V05, 1, 0x8000 },
+		{ PL_INT_V05, 6, 0xfc00 },
+		{ PL_INT_V05, 8, 0xff00 },
+		{ PL_INT_V10, 1, 0x8000 },
+		{ PL_INT_V10, 6, 0xfc00 },
+		{ PL_INT_V10, 7, 0xfd00 },
+		{ PL_INT_V10, 8, 0xff00 },
+		{ PL_INT_V10, 9, 0xff00 },
+		{ PL_INT_V10, 10, 0xff00 },
+		{ PL_INT_V20, 1, 0x8000 },
+		{ PL_INT_V20, 8, 0xfc00 },
+		{ PL_INT_V20, 9, 0xfd00 },
 		{ PL_INT_V20, 11, 0xff00 },
 	};
 
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
-		(void)pl_layouts_learn(layouts,
-			pl_int_layout_key(usual[i].version, usual[i].bitmap, usual[i].words, false,
-				PL_DIALECT_SPEC, &none));
+		(void)pl_layouts_learn(
+			layouts, pl_int_layout_key(usual[i].version, usual[i].bitmap,
+					 usual[i].words, false, PL_DIALECT_SPEC, &none));
 	(void)pl_layouts_learn(layouts, pl_core_own_key(PL_REPORT_V05, 1));
 	(void)pl_layouts_learn(layouts, pl_core_own_key(PL_REPORT_V05, 2));
 }

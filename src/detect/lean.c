@@ -84,8 +84,8 @@ static bool is_report_port(const struct pl_lean *lean, uint32_t port)
 }
 
 /* The datagram in an Ethernet frame: *c moves to its payload. */
-static uint32_t frame(struct pl_lean *lean, struct pl_core_scratch *s, struct pl_frame_cursor *c,
-	const struct pl_core_profile **ret_profile)
+static uint32_t frame(const struct pl_lean *lean, struct pl_core_scratch *s,
+	struct pl_frame_cursor *c, const struct pl_core_profile **ret_profile)
 {
 	const uint8_t *p = pl_frame_take(c, 14), *udp;
 	uint32_t type, version, header, there, length, hand_up;
@@ -133,8 +133,8 @@ static uint32_t frame(struct pl_lean *lean, struct pl_core_scratch *s, struct pl
 	return hand_up;
 }
 
-static inline uint32_t attempt(
-	struct pl_lean *lean, struct pl_core_scratch *s, const struct pl_packet *pkt, uint64_t now_ns)
+static inline uint32_t attempt(const struct pl_lean *lean, const struct pl_core_layouts *layouts,
+	struct pl_core_scratch *s, const struct pl_packet *pkt, uint64_t now_ns)
 {
 	struct pl_frame_cursor c = { pkt->data, pkt->data + pkt->len, pkt->len };
 	const struct pl_core_profile *profile;
@@ -157,20 +157,26 @@ static inline uint32_t attempt(
 	} else {
 		return PL_HANDUP_CARRIER;
 	}
-	hand_up = pl_core_parse(s, c, &lean->layouts, profile);
+	hand_up = pl_core_parse(s, c, layouts, profile);
 	return hand_up != PL_HANDUP_NONE ? hand_up : pl_core_hops(s);
 }
 
-uint32_t pl_lean_report(struct pl_lean *lean, struct pl_core_scratch *s, const struct pl_packet *pkt,
-	uint64_t now_ns)
+uint32_t pl_lean_try(const struct pl_lean *lean, const struct pl_core_layouts *layouts,
+	struct pl_core_scratch *s, const struct pl_packet *pkt, uint64_t now_ns)
 {
-	uint32_t hand_up = attempt(lean, s, pkt, now_ns);
+	return attempt(lean, layouts, s, pkt, now_ns);
+}
+
+uint32_t pl_lean_report(struct pl_lean *lean, struct pl_core_scratch *s,
+	const struct pl_packet *pkt, uint64_t now_ns)
+{
+	uint32_t hand_up = attempt(lean, &lean->layouts, s, pkt, now_ns);
 
 	/* Twice: a header and a stack may both be new. */
 	for (int i = 0; __builtin_expect(hand_up == PL_HANDUP_LAYOUT, 0) && i < 2; i++) {
 		if (pl_layouts_learn(&lean->layouts, s->missing_key) < 0)
 			break;
-		hand_up = attempt(lean, s, pkt, now_ns);
+		hand_up = attempt(lean, &lean->layouts, s, pkt, now_ns);
 	}
 	return hand_up;
 }

@@ -32,8 +32,12 @@ void pl_lean_profile_of(struct pl_core_profile *ret, const struct pl_profile *pr
 
 /* A value of enum pl_handup; on PL_HANDUP_NONE the scratch holds the report and its hops. Layouts not seen before are
  * learned. */
-uint32_t pl_lean_report(struct pl_lean *lean, struct pl_core_scratch *s, const struct pl_packet *pkt,
-	uint64_t now_ns);
+uint32_t pl_lean_report(struct pl_lean *lean, struct pl_core_scratch *s,
+	const struct pl_packet *pkt, uint64_t now_ns);
+
+/* The same by a given table of layouts, and nothing is learned: on PL_HANDUP_LAYOUT the scratch has missing_key. */
+uint32_t pl_lean_try(const struct pl_lean *lean, const struct pl_core_layouts *layouts,
+	struct pl_core_scratch *s, const struct pl_packet *pkt, uint64_t now_ns);
 
 /* "carrier", "profile", … and what they mean; NULL for PL_HANDUP_NONE. */
 const char *pl_handup_name(enum pl_handup h);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/rng.h"
+#include "gen/event.h"
 #include "gen/gen.h"
 #include "gen/malform.h"
 

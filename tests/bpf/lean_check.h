@@ -26,7 +26,8 @@ static inline const char *lean_hop_differs(const struct pl_core_hop *h, const st
 		return "hop latency";
 	if (h->queue_depth != r->queue_depth || h->queue != r->queue)
 		return "queue";
-	if (h->tx_util != r->tx_util || h->buffer_depth != r->buffer_depth || h->buffer != r->buffer)
+	if (h->tx_util != r->tx_util || h->buffer_depth != r->buffer_depth ||
+		h->buffer != r->buffer)
 		return "utilization and buffer";
 	if (h->link_latency_ns != (uint64_t)r->link_latency_ns || h->clock != r->clock)
 		return "link latency";

@@ -10,9 +10,8 @@
 #include <stdlib.h>
 
 #include "base/test.h"
-#include "gen/event.h"
-#include "lean_check.h"
 #include "forms.h"
+#include "lean_check.h"
 
 static struct pl_decode *decode;
 static struct pl_lean lean;
@@ -52,7 +51,8 @@ static bool hold(const struct pl_packet *pkt, const char *form)
 	else if (pl_decode_outcomes(decode)[0].notes != scratch.notes)
 		differs = "notes";
 	else
-		differs = lean_differs(&scratch, &records.paths[0], records.hops + records.first_hop[0]);
+		differs = lean_differs(
+			&scratch, &records.paths[0], records.hops + records.first_hop[0]);
 	if (differs == NULL)
 		return true;
 	printf("# %s: differs in %s; notes %" PRIx64 " and %" PRIx64 "; packet:\n# ", form, differs,
@@ -164,8 +164,12 @@ static void test_random(const struct pl_decode_options *options, uint64_t report
 static void test_long(void)
 {
 	static const struct pl_decode_options options;
-	struct pl_gen_cfg cfg = { .topology = "ring:90", .bitmap = 0x8000, .flows = 2000,
-		.report = PL_GEN_REPORT_V10, .version = PL_GEN_INT_V10, .max_hops = 64 };
+	struct pl_gen_cfg cfg = { .topology = "ring:90",
+		.bitmap = 0x8000,
+		.flows = 2000,
+		.report = PL_GEN_REPORT_V10,
+		.version = PL_GEN_INT_V10,
+		.max_hops = 64 };
 	struct pl_diag diag = { 0 };
 	struct pl_batch *batch = calloc(1, sizeof(*batch));
 	struct pl_gen *gen;
@@ -185,7 +189,8 @@ static void test_long(void)
 		}
 	}
 	ok(good, "long paths have the values of decode/");
-	ok(longest > PL_CORE_HOPS_MAX && books.handed_up[PL_HANDUP_HOPS] > 0, "too long is handed up");
+	ok(longest > PL_CORE_HOPS_MAX && books.handed_up[PL_HANDUP_HOPS] > 0,
+		"too long is handed up");
 	ok(books.settled > 0 && books.settled + books.handed_up[PL_HANDUP_HOPS] == books.packets,
 		"and nothing else");
 	pl_gen_free(gen);
@@ -197,14 +202,19 @@ int main(int argc, char **argv)
 	/* Half of the generator's exporters have something set for them. */
 	const struct pl_profile profiles[] = {
 		{ .prefix_bits = 0, .dscp_set = true, .dscp_value = 0x17, .dscp_mask = 0x3f },
-		{ .prefix = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10 } }, .prefix_bits = 104,
-			.hints = { .dialect = PL_DIALECT_INTCOLLECTOR, .queue_word = PL_QUEUE_WORD_16_16 } },
+		{ .prefix = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10 } },
+			.prefix_bits = 104,
+			.hints = { .dialect = PL_DIALECT_INTCOLLECTOR,
+				.queue_word = PL_QUEUE_WORD_16_16 } },
 		{ .prefix = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 255, 0, 2 } },
-			.prefix_bits = 127, .latency_unit = PL_UNIT_US },
+			.prefix_bits = 127,
+			.latency_unit = PL_UNIT_US },
 		{ .prefix = { { 0xfd } }, .prefix_bits = 8, .int_port = 33122 },
 	};
 	const struct pl_decode_options plain = { .max_exporters = 4096 };
-	const struct pl_decode_options set = { .profiles = profiles, .n_profiles = 4, .any_port = true };
+	const struct pl_decode_options set = {
+		.profiles = profiles, .n_profiles = 4, .any_port = true
+	};
 	uint64_t reports = number(argc, argv, 1, 300000), seed = number(argc, argv, 2, 20261121);
 
 	if (pl_record_batch_init(&records, 256, 4096) < 0)

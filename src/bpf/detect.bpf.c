@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The detector in the kernel: report traffic is read, stepped and dropped here, and only events go up. What the parser
+ * does not settle goes to user space with its cause counted; all other traffic is the host's.
+ *
+ * State is per receive queue (one writer: a queue is polled by one processor at a time); scratch and counters are per
+ * processor. The hops' functions are global, so that the verifier looks at each once.
+ */
+#include "bpf/filter.bpf.h"
+
+#include "bpf/detect_kernel.h"
+
+/* --- maps ------------------------------------------------------------------------------------------- */
+
+/* One entry per set and queue; sizes are set before loading. */
+#define TABLE(name, help)                                                                          \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                  \
+		__uint(map_flags, BPF_F_MMAPABLE);                                                 \
+		__uint(max_entries, 1);                                                            \
+		__type(key, uint32_t);                                                             \
+		__type(value, struct pl_core_##name##_set);                                        \
+	} pl_table_##name SEC(".maps");
+PL_CORE_TABLES(TABLE)
+#undef TABLE
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} pl_events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} pl_frames SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1024);
+	__type(key, struct pl_kernel_prefix);
+	__type(value, struct pl_core_profile);
+} pl_profiles SEC(".maps");
+
+struct work {
+	struct pl_kernel_counters counters;
+	struct pl_core_scratch scratch;
+	struct pl_core_own own;
+	struct pl_core_trail trail;
+	uint32_t queue, copy;
+	uint64_t packets; /* for the sample */
+	struct pl_kernel_frame frame;
+	uint8_t bytes[PL_KERNEL_FRAME_MAX];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct work);
+} pl_work SEC(".maps");
+
+struct pl_kernel_control pl_control;
+struct pl_core_rules pl_rules[2];
+struct pl_core_layouts pl_layouts;
+
+/* --- the environment of the steps ------------------------------------------------------------------- */
+
+struct pl_core_env {
+	const struct pl_core_rules *rules;
+	struct work *w;
+	uint32_t queue;
+};
+
+static __always_inline const struct pl_core_rules *pl_env_rules(const struct pl_core_env *env)
+{
+	return env->rules;
+}
+
+static __always_inline struct pl_core_counters *pl_env_counters(struct pl_core_env *env)
+{
+	return &env->w->counters.core;
+}
+
+static __always_inline struct pl_core_trail *pl_env_trail(struct pl_core_env *env)
+{
+	return &env->w->trail;
+}
+
+#define TABLE(name, help)                                                                          \
+	static __always_inline struct pl_core_##name##_set *pl_env_##name##_set(                   \
+		struct pl_core_env *env, uint32_t i)                                               \
+	{                                                                                          \
+		uint32_t at = i + env->queue * (env->rules->mask[PL_CORE_T_##name] + 1);           \
+                                                                                                   \
+		return bpf_map_lookup_elem(&pl_table_##name, &at);                                 \
+	}
+PL_CORE_TABLES(TABLE)
+#undef TABLE
+
+static __always_inline struct pl_event *pl_env_event(struct pl_core_env *env)
+{
+	return bpf_ringbuf_reserve(&pl_events, sizeof(struct pl_event), 0);
+}
+
+static __always_inline void pl_env_tell(struct pl_core_env *env, struct pl_event *e)
+{
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+#include "bpf/detect_steps.h"
+
+static __always_inline void env_init(struct pl_core_env *env, struct work *w)
+{
+	env->w = w;
+	env->queue = w->queue;
+	env->rules = &pl_rules[pl_control.active & 1];
+}
+
+/* --- hops ------------------------------------------------------------------------------------------- */
+
+#define MASK_LAYOUT (PL_CORE_LAYOUTS - 1)
+
+/* What metadata in the report's header say. */
+__attribute__((noinline)) int pl_detect_own(struct work *w)
+{
+	struct pl_core_block block = { .at = 0, .mask = PL_CORE_OWN_BYTES - 4 };
+	struct pl_core_scratch *s;
+
+	if (w == NULL)
+		return 0;
+	s = &w->scratch;
+	block.bytes = s->own_block;
+	pl_core_own_hop(s, &w->own, &block, &pl_layouts.slot[s->own_layout & MASK_LAYOUT]);
+	return 0;
+}
+
+__attribute__((noinline)) int pl_detect_begin(struct work *w)
+{
+	struct pl_core_block block = { .at = 0, .mask = PL_CORE_STACK_BYTES - 4 };
+	struct pl_core_scratch *s;
+
+	if (w == NULL)
+		return 0;
+	s = &w->scratch;
+	block.bytes = s->stack;
+	return (int)pl_core_hops_begin(
+		s, &w->own, &block, &pl_layouts.slot[s->stack_layout & MASK_LAYOUT]);
+}
+
+/* Values of hop i. */
+__attribute__((noinline)) int pl_detect_read(struct work *w, uint32_t i)
+{
+	const struct pl_core_layout *l;
+	struct pl_core_block block = { .mask = PL_CORE_STACK_BYTES - 4 };
+	struct pl_core_scratch *s;
+
+	if (w == NULL)
+		return 0;
+	s = &w->scratch;
+	l = &pl_layouts.slot[s->stack_layout & MASK_LAYOUT];
+	block.bytes = s->stack;
+	block.at = (s->stack_hops - 1 - i) * l->words * 4;
+	pl_core_hop_next(s, i, &block, l, s->own & OWN_LISTED ? &w->own : NULL);
+	return 0;
+}
+
+/* The steps of hop i. */
+__attribute__((noinline)) int pl_detect_hop(struct work *w, uint32_t i)
+{
+	struct pl_core_env env;
+	const struct pl_core_hop *h;
+
+	if (w == NULL)
+		return 0;
+	env_init(&env, w);
+	h = &w->scratch.hops[i & (PL_CORE_HOPS_MAX - 1)];
+	pl_core_hop_step(&env, &w->scratch.report, h);
+	return 0;
+}
+
+__attribute__((noinline)) int pl_detect_end(struct work *w)
+{
+	struct pl_core_env env;
+	const struct pl_core_hop *last;
+	uint32_t n;
+
+	if (w == NULL)
+		return 0;
+	env_init(&env, w);
+	n = w->scratch.n;
+	last = &w->scratch.hops[(n - 1) & (PL_CORE_HOPS_MAX - 1)];
+	pl_core_report_end(&env, &w->scratch.report, n > 0 ? last : NULL);
+	return 0;
+}
+
+__attribute__((noinline)) int pl_detect_number(struct work *w)
+{
+	struct pl_core_env env;
+
+	if (w == NULL)
+		return 0;
+	env_init(&env, w);
+	pl_core_exporter_step(&env, &w->scratch.report);
+	return 0;
+}
+
+/* --- the report ------------------------------------------------------------------------------------- */
+
+static __always_inline const struct pl_core_profile *profile_of(const struct pl_addr *exporter)
+{
+	const struct pl_core_profile *p;
+	struct pl_kernel_prefix key;
+
+	if (!pl_control.profiles)
+		return &pl_control.profile;
+	key.bits = 128;
+	key.addr = *exporter;
+	p = bpf_map_lookup_elem(&pl_profiles, &key);
+	return p != NULL ? p : &pl_control.profile;
+}
+
+/* Bytes of the frame; 64 bits, since the verifier loses sight of the difference of pointers in 32. */
+static __always_inline uint64_t frame_size(const struct xdp_md *ctx)
+{
+	uint64_t size =
+		(uint64_t)((const uint8_t *)(long)ctx->data_end - (const uint8_t *)(long)ctx->data);
+
+	PL_FRAME_OPAQUE(size);
+	return size;
+}
+
+/*
+ * The parts of the parser are functions of their own, so that the verifier looks at each once: between them a cursor is
+ * two numbers in the scratch.
+ */
+#define FRAME_MAX 0x3fff
+
+static __always_inline void cursor_load(struct pl_frame_cursor *c, const struct xdp_md *ctx,
+	const struct pl_core_scratch *s, uint32_t i)
+{
+	uint64_t at = s->at[i] & FRAME_MAX;
+
+	c->pos = (const uint8_t *)(long)ctx->data + at;
+	c->end = (const uint8_t *)(long)ctx->data_end;
+	c->left = s->left[i];
+}
+
+static __always_inline void cursor_store(struct pl_core_scratch *s, uint32_t i,
+	const struct xdp_md *ctx, const struct pl_frame_cursor *c)
+{
+	s->at[i] = (uint32_t)(c->pos - (const uint8_t *)(long)ctx->data);
+	s->left[i] = c->left;
+}
+
+__attribute__((noinline)) int pl_detect_header(struct xdp_md *ctx, struct work *w)
+{
+	const struct pl_core_profile *profile;
+	struct pl_frame_cursor c;
+	uint32_t inner = PL_CORE_NO_INNER;
+	int hand_up;
+
+	if (w == NULL)
+		return PL_HANDUP_REPORT;
+	profile = profile_of(&w->scratch.report.exporter);
+	cursor_load(&c, ctx, &w->scratch, 0);
+	hand_up = (int)pl_core_header(&w->scratch, &c, &pl_layouts, profile, &inner);
+	cursor_store(&w->scratch, 0, ctx, &c);
+	w->scratch.inner = inner;
+	return hand_up;
+}
+
+/* Stores where INT may be. */
+__attribute__((noinline)) int pl_detect_inner(struct xdp_md *ctx, struct work *w)
+{
+	struct pl_core_payload payload = { .over_l4 = 0 };
+	struct pl_frame_cursor c;
+	int hand_up;
+
+	if (w == NULL)
+		return PL_HANDUP_INNER;
+	cursor_load(&c, ctx, &w->scratch, 0);
+	hand_up = (int)pl_core_inner(&w->scratch, &c, w->scratch.inner, &payload);
+	w->scratch.inner = PL_CORE_NO_INNER;
+	if (hand_up == PL_HANDUP_NONE && payload.over_l4) {
+		cursor_store(&w->scratch, 0, ctx, &payload.at);
+		cursor_store(&w->scratch, 1, ctx, &payload.before);
+		w->scratch.inner = 0;
+		w->scratch.dscp = payload.dscp;
+	}
+	return hand_up;
+}
+
+__attribute__((noinline)) int pl_detect_int(struct xdp_md *ctx, struct work *w, uint32_t i)
+{
+	const struct pl_core_profile *profile;
+	struct pl_frame_cursor c;
+
+	if (w == NULL)
+		return PL_CORE_UP;
+	profile = profile_of(&w->scratch.report.exporter);
+	cursor_load(&c, ctx, &w->scratch, i & 1);
+	return (int)pl_core_try_int(&w->scratch, &c, &pl_layouts, profile);
+}
+
+/* The report in the frame, up to its hops' bytes. A value of enum pl_handup. */
+static __always_inline uint32_t read_report(
+	struct xdp_md *ctx, const struct pl_filter_frame *f, struct work *w)
+{
+	struct pl_core_scratch *s = &w->scratch;
+	const struct pl_core_profile *profile;
+	uint32_t length, hand_up, found;
+
+	pl_core_scratch_clear(s);
+	s->report.now_ns = pl_control.now_ns;
+	s->report.ts_ns = pl_control.ts_ns;
+	s->max_latency_ns = pl_control.max_latency_ns;
+	if (f->ip_version == 4) {
+		if (f->ip + 20 > f->end)
+			return PL_HANDUP_CARRIER;
+		pl_core_addr_v4(&s->report.exporter, f->ip + 12);
+	} else {
+		if (f->ip + 40 > f->end)
+			return PL_HANDUP_CARRIER;
+		pl_core_addr_v6(&s->report.exporter, f->ip + 8);
+	}
+	if (f->udp + 8 > f->end)
+		return PL_HANDUP_CARRIER;
+	profile = profile_of(&s->report.exporter);
+	hand_up = pl_core_carrier(f->ip, f->udp, f->ip_version, (uint32_t)(f->udp - f->ip),
+		(uint32_t)(f->end - f->ip), profile, &length);
+	if (hand_up != PL_HANDUP_NONE)
+		return hand_up;
+	s->at[0] = (uint32_t)(f->payload - (const uint8_t *)(long)ctx->data);
+	s->left[0] = length;
+	hand_up = (uint32_t)pl_detect_header(ctx, w);
+	if (hand_up != PL_HANDUP_NONE || s->inner == PL_CORE_NO_INNER || s->left[0] == 0)
+		return hand_up;
+	hand_up = (uint32_t)pl_detect_inner(ctx, w);
+	if (hand_up != PL_HANDUP_NONE || s->inner == PL_CORE_NO_INNER)
+		return hand_up;
+	if ((s->report.flags & PL_FLAG_TRACKED) == 0)
+		return profile->announces ? PL_HANDUP_INT : PL_HANDUP_NONE;
+	found = (uint32_t)pl_detect_int(ctx, w, 0);
+	if (found == PL_CORE_NOT && s->left[1] > s->left[0])
+		found = (uint32_t)pl_detect_int(ctx, w, 1);
+	return pl_core_int_found(s, found, s->dscp, profile);
+}
+
+/* The bytes of metadata and stack into the scratch. 0 when they are not there. */
+static __always_inline int copy_bytes(struct xdp_md *ctx, struct pl_core_scratch *s)
+{
+	const uint32_t size = (uint32_t)frame_size(ctx);
+	uint32_t n;
+
+	if (s->own & OWN_METADATA) {
+		n = s->own_bytes;
+		if (n == 0 || n > PL_CORE_OWN_BYTES ||
+			bpf_xdp_load_bytes(ctx, size - s->own_at, s->own_block, n) < 0)
+			return 0;
+	}
+	n = s->stack_bytes;
+	if (n != 0 && (n > PL_CORE_STACK_BYTES ||
+			      bpf_xdp_load_bytes(ctx, size - s->stack_at, s->stack, n) < 0))
+		return 0;
+	return 1;
+}
+
+static __always_inline void count_notes(struct work *w)
+{
+	uint64_t notes = w->scratch.notes;
+
+	for (uint32_t i = 0; i < 64 && notes != 0; i++) {
+		w->counters.notes[i] += notes & 1;
+		notes >>= 1;
+	}
+}
+
+static __always_inline int same_addr(const struct pl_addr *a, const struct pl_addr *b)
+{
+	const uint64_t *x = (const uint64_t *)(const void *)a->b;
+	const uint64_t *y = (const uint64_t *)(const void *)b->b;
+
+	return x[0] == y[0] && x[1] == y[1];
+}
+
+/* Whether a settled report is wanted in full. */
+__attribute__((noinline)) int pl_detect_wanted(struct work *w)
+{
+	const struct pl_kernel_control *m = &pl_control;
+	const struct pl_core_report *r;
+	const struct pl_addr none = { { 0 } };
+	uint32_t node = 0;
+
+	if (w == NULL)
+		return 0;
+	r = &w->scratch.report;
+	if (m->sample != 0 && w->packets++ % m->sample == 0)
+		return 1;
+	if (!m->match || (m->match_flags != 0 && (r->flags & m->match_flags) == 0))
+		return 0;
+	if (!same_addr(&m->match_addr, &none) && !same_addr(&m->match_addr, &r->flow.src) &&
+		!same_addr(&m->match_addr, &r->flow.dst))
+		return 0;
+	if (!m->match_node_set || r->node == m->match_node)
+		return 1;
+	for (uint32_t i = 0; i < PL_CORE_HOPS_MAX && i < w->scratch.n; i++)
+		node |= w->scratch.hops[i].node == m->match_node;
+	return (int)node;
+}
+
+/* The frame into the ring; 0 when there was no room. */
+static __always_inline int frame_up(struct xdp_md *ctx, struct work *w, uint32_t cause)
+{
+	uint64_t size = frame_size(ctx);
+
+	if (size == 0 || size > PL_KERNEL_FRAME_MAX ||
+		bpf_xdp_load_bytes(ctx, 0, w->bytes, (uint32_t)size) < 0)
+		return 0;
+	w->frame.ts_ns = pl_control.ts_ns;
+	w->frame.len = (uint32_t)size;
+	w->frame.wire_len = (uint32_t)size;
+	w->frame.queue = w->queue;
+	w->frame.cause = (uint16_t)cause;
+	size += sizeof(w->frame);
+	return bpf_ringbuf_output(&pl_frames, &w->frame, size, BPF_RB_NO_WAKEUP) == 0;
+}
+
+static __always_inline int hand_up(struct xdp_md *ctx, struct work *w, uint32_t cause)
+{
+	w->counters.handed_up[cause < PL_HANDUP_MAX ? cause : 0]++;
+	if (pl_control.to_sockets) {
+		int action = (int)bpf_redirect_map(&pl_xsks, ctx->rx_queue_index, XDP_DROP);
+
+		if (action == XDP_REDIRECT)
+			return action;
+	}
+	if (!frame_up(ctx, w, cause))
+		w->counters.handed_up_lost++;
+	return XDP_DROP;
+}
+
+SEC("xdp") int pl_detect(struct xdp_md *ctx)
+{
+	struct pl_filter_frame f;
+	uint32_t cause = pl_filter_frame(ctx, &f), zero = 0, n;
+	struct pl_core_env env;
+	struct work *w;
+
+	if (cause != PL_FILTER_TAKEN)
+		return pl_filter_pass(cause);
+	w = bpf_map_lookup_elem(&pl_work, &zero);
+	if (w == NULL)
+		return XDP_PASS;
+	pl_filter_count(PL_FILTER_TAKEN);
+	w->counters.packets++;
+	w->counters.bytes += frame_size(ctx);
+	w->queue = ctx->rx_queue_index;
+	if (w->queue >= pl_control.queues)
+		return hand_up(ctx, w, PL_HANDUP_CARRIER);
+	cause = read_report(ctx, &f, w);
+	if (w->scratch.numbered)
+		pl_detect_number(w);
+	if (cause != PL_HANDUP_NONE)
+		return hand_up(ctx, w, cause);
+	if (!copy_bytes(ctx, &w->scratch))
+		return hand_up(ctx, w, PL_HANDUP_CARRIER);
+	pl_detect_own(w);
+	if (!pl_detect_begin(w))
+		return hand_up(ctx, w, PL_HANDUP_HOPS);
+	n = w->scratch.n;
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < PL_CORE_HOPS_MAX && i < n; i++)
+		pl_detect_read(w, i);
+	pl_core_hops_end(&w->scratch);
+	env_init(&env, w);
+	pl_core_report_begin(&env, &w->scratch.report);
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < PL_CORE_HOPS_MAX && i < n; i++)
+		pl_detect_hop(w, i);
+	pl_detect_end(w);
+	if (w->scratch.notes != 0)
+		count_notes(w);
+	w->counters.settled++;
+	if ((pl_control.sample | pl_control.match) != 0 && pl_detect_wanted(w)) {
+		if (frame_up(ctx, w, PL_HANDUP_NONE))
+			w->counters.copied++;
+		else
+			w->counters.copies_lost++;
+	}
+	if (pl_control.copy_all)
+		return (int)bpf_redirect_map(&pl_xsks, ctx->rx_queue_index, XDP_DROP);
+	return XDP_DROP;
+}
+
+/* The kernel takes this word for the dual licence of the first line. */
+char _license[] SEC("license") = "Dual BSD/GPL";

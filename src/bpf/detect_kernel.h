@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the detector in the kernel (detect.bpf.c) and its loader (detect/kernel.c) share: the control block, which user
+ * space has mapped, counters, and the frames that are handed up through a ring.
+ */
+#pragma once
+
+#define PL_CORE_TRAIL 32 /* as many hops as are settled */
+
+#include "bpf/detect_state.h"
+#include "bpf/report_core.h"
+
+_Static_assert(
+	PL_CORE_TRAIL == PL_CORE_HOPS_MAX, "every hop that is settled is looked at for loops");
+
+/* What becomes of reports, besides being detected. Changed at run time. */
+struct pl_kernel_control {
+	uint64_t now_ns, ts_ns;  /* the time, kept by user space (pl_kernel_time) */
+	uint32_t max_latency_ns; /* plausibility limit, as decode's */
+	uint32_t active;         /* which of the two rules hold */
+	uint32_t
+		to_sockets; /* what is not settled goes to the socket of its queue; else into the ring */
+	uint32_t copy_all;    /* settled reports go up to the sockets too (detect: both) */
+	uint32_t sample;      /* 1 in so many settled reports is copied into the ring; 0: none */
+	uint32_t match;       /* 1: and those that match as follows; what is 0 matches all */
+	uint32_t match_flags; /* PL_FLAG_*: any of them */
+	uint32_t match_node_set;
+	uint64_t match_node;       /* met on the way, or reporting */
+	struct pl_addr match_addr; /* of the flow, either end; zero: all */
+	struct pl_core_profile
+		profile;   /* of exporters that are in no prefix of the map of profiles */
+	uint32_t profiles; /* 1: there are some */
+	uint32_t queues;   /* that have state; reports of others are handed up */
+};
+
+/* The key of the map of profiles: a longest-prefix trie. */
+struct pl_kernel_prefix {
+	uint32_t bits;
+	struct pl_addr addr;
+};
+
+/* A frame in the ring. */
+struct pl_kernel_frame {
+	uint64_t ts_ns;
+	uint32_t len, wire_len;
+	uint32_t queue;
+	uint16_t cause; /* enum pl_handup; NONE: settled, a copy for whoever stores */
+	uint16_t zero;
+	/* len bytes follow */
+};
+
+#define PL_KERNEL_FRAME_MAX 4096 /* an XDP frame is a page at most */
+
+/* One per processor. */
+struct pl_kernel_counters {
+	struct pl_core_counters core;
+	uint64_t packets, bytes; /* report traffic, by the filter's judgement */
+	uint64_t settled;
+	uint64_t handed_up[PL_HANDUP_MAX];
+	uint64_t handed_up_lost; /* of them: neither socket nor room in the ring */
+	uint64_t copied, copies_lost;
+	uint64_t notes[64]; /* of settled reports, by enum pl_note */
+};

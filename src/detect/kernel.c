@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "detect/kernel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "bpf/detect.skel.h"
+#include "detect/layouts.h"
+#include "detect/lean.h"
+#include "netio/caps.h"
+
+#define RING_DEFAULT (4u << 20)
+#define QUEUES_MAX   64
+#define LOG_BYTES    (64u << 10)
+
+struct pl_kernel {
+	struct pl_bpf_detect *skel;
+	struct pl_xdp_program program;
+	struct pl_kernel_table tables[PL_CORE_T_MAX];
+	size_t table_bytes[PL_CORE_T_MAX];
+	struct ring_buffer *events, *frames;
+	struct pl_lean lean; /* to see which layout a packet asks for */
+	struct pl_core_scratch scratch;
+	unsigned int queues;
+	int processors;
+	uint8_t *work; /* one value of the map pl_work per processor */
+	size_t work_bytes;
+	struct pl_event_batch *out;
+	uint64_t events_lost; /* the caller's batch had no room */
+	unsigned int n_events;
+	struct pl_batch *in;
+	bool *settled;
+	uint8_t *arena; /* PL_BATCH_MAX frames */
+};
+
+static const struct {
+	const char *name;
+	size_t set_bytes;
+} tables[PL_CORE_T_MAX] = {
+#define TABLE(name, help) { #name, sizeof(struct pl_core_##name##_set) },
+	PL_CORE_TABLES(TABLE)
+#undef TABLE
+};
+
+static unsigned int queues_of(const struct pl_kernel_options *o)
+{
+	return o->queues == 0 ? 1 : o->queues;
+}
+
+static uint32_t ring_bytes(uint32_t asked)
+{
+	uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE), n = page;
+
+	if (asked == 0)
+		asked = RING_DEFAULT;
+	while (n < asked && n < UINT32_C(1) << 31)
+		n *= 2;
+	return n;
+}
+
+uint64_t pl_kernel_memory(const struct pl_kernel_options *o)
+{
+	uint64_t bytes = ring_bytes(o->events_bytes) + ring_bytes(o->frames_bytes);
+
+	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
+		bytes += (uint64_t)queues_of(o) * (o->rules->mask[i] + UINT64_C(1)) *
+			 tables[i].set_bytes;
+	/* Scratch and counters of each processor: a frame, and some. */
+	return bytes + (uint64_t)libbpf_num_possible_cpus() * (PL_KERNEL_FRAME_MAX + 8192);
+}
+
+static int quiet(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	(void)level;
+	(void)fmt;
+	(void)args;
+	return 0;
+}
+
+static struct bpf_map *table_map(struct pl_bpf_detect *skel, unsigned int i)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "pl_table_%s", tables[i].name);
+	return bpf_object__find_map_by_name(skel->obj, name);
+}
+
+static int set_sizes(struct pl_bpf_detect *skel, const struct pl_kernel_options *o)
+{
+	int r = bpf_map__set_max_entries(skel->maps.pl_events, ring_bytes(o->events_bytes));
+
+	if (r == 0)
+		r = bpf_map__set_max_entries(skel->maps.pl_frames, ring_bytes(o->frames_bytes));
+	if (r == 0)
+		r = bpf_map__set_max_entries(skel->maps.pl_xsks, queues_of(o));
+	for (unsigned int i = 0; r == 0 && i < PL_CORE_T_MAX; i++) {
+		uint64_t n = queues_of(o) * (o->rules->mask[i] + UINT64_C(1));
+
+		r = n > UINT32_MAX ? -EINVAL
+				   : bpf_map__set_max_entries(table_map(skel, i), (uint32_t)n);
+	}
+	return r;
+}
+
+/* The last thing that the verifier said before its statistics. */
+static void verdict(const char *log, char *dst, size_t cap)
+{
+	const char *end = log + strlen(log), *line = end;
+
+	*dst = '\0';
+	while (line > log) {
+		const char *stop = line;
+
+		while (stop > log && stop[-1] == '\n')
+			stop--;
+		line = stop;
+		while (line > log && line[-1] != '\n')
+			line--;
+		if (stop > line && strncmp(line, "processed ", 10) != 0) {
+			snprintf(dst, cap, ": %.*s", (int)(stop - line < 200 ? stop - line : 200),
+				line);
+			return;
+		}
+	}
+}
+
+static int refused(int r, const char *log, struct pl_diag *diag)
+{
+	char missing[128], said[256];
+	uint64_t caps = pl_caps_missing(PL_CAP_BPF | PL_CAP_NET_ADMIN);
+
+	if ((r == -EPERM || r == -EACCES) && caps != 0) {
+		pl_diag_set(diag, "the kernel's detector needs %s",
+			pl_caps_text(caps, missing, sizeof(missing)));
+		return -EPERM;
+	}
+	if (r == -ENOMEM) {
+		pl_diag_set(diag, "no memory for the tables of the kernel's detector");
+		return r;
+	}
+	verdict(log, said, sizeof(said));
+	pl_diag_set(diag, "this kernel does not take the detector (%s)%s", strerror(-r), said);
+	return -ENOTSUP;
+}
+
+static int load(struct pl_kernel *k, const struct pl_kernel_options *o, struct pl_diag *diag)
+{
+	char *log = calloc(1, LOG_BYTES);
+	libbpf_print_fn_t before;
+	int r;
+
+	if (log == NULL)
+		return -ENOMEM;
+	before = libbpf_set_print(quiet);
+	k->skel = pl_bpf_detect__open();
+	r = k->skel == NULL ? -errno : set_sizes(k->skel, o);
+	if (r == 0) {
+		bpf_program__set_log_buf(k->skel->progs.pl_detect, log, LOG_BYTES);
+		r = pl_bpf_detect__load(k->skel);
+	}
+	libbpf_set_print(before);
+	if (r < 0)
+		r = refused(r, log, diag);
+	free(log);
+	return r;
+}
+
+static int map_tables(struct pl_kernel *k, const struct pl_core_rules *rules)
+{
+	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++) {
+		size_t page = (size_t)sysconf(_SC_PAGESIZE);
+		uint32_t n = k->queues * (rules->mask[i] + 1);
+		void *p;
+
+		k->table_bytes[i] = (n * tables[i].set_bytes + page - 1) / page * page;
+		p = mmap(NULL, k->table_bytes[i], PROT_READ | PROT_WRITE, MAP_SHARED,
+			bpf_map__fd(table_map(k->skel, i)), 0);
+		if (p == MAP_FAILED)
+			return -errno;
+		k->tables[i] = (struct pl_kernel_table){ p, n };
+	}
+	return 0;
+}
+
+static int set_profiles(struct pl_kernel *k, const struct pl_decode_options *decode)
+{
+	const struct pl_kernel_prefix *key;
+	int fd = bpf_map__fd(k->skel->maps.pl_profiles);
+
+	k->skel->bss->pl_control.profile = k->lean.profiles[0].profile;
+	for (unsigned int i = 0; i < decode->n_profiles; i++) {
+		const struct pl_lean_profile *p = &k->lean.profiles[i + 1];
+		struct pl_kernel_prefix prefix = { p->prefix_bits, p->prefix };
+
+		key = &prefix;
+		if (bpf_map_update_elem(fd, key, &p->profile, BPF_ANY) < 0)
+			return -errno;
+	}
+	k->skel->bss->pl_control.profiles = decode->n_profiles > 0;
+	return 0;
+}
+
+static int on_event(void *arg, void *data, size_t size)
+{
+	struct pl_kernel *k = arg;
+	struct pl_event_batch *out = k->out;
+
+	if (size < sizeof(struct pl_event))
+		return 0;
+	if (out->n == out->cap && out->flush != NULL)
+		out->flush(out, out->flush_arg);
+	if (out->n == out->cap) {
+		k->events_lost++;
+		return 0;
+	}
+	memcpy(&out->events[out->n++], data, sizeof(struct pl_event));
+	k->n_events++;
+	return 0;
+}
+
+static int on_frame(void *arg, void *data, size_t size)
+{
+	struct pl_kernel *k = arg;
+	const struct pl_kernel_frame *f = data;
+	uint8_t *bytes;
+
+	if (size < sizeof(*f) || f->len > size - sizeof(*f) || f->len > PL_KERNEL_FRAME_MAX)
+		return 0;
+	bytes = k->arena + (size_t)k->in->n * PL_KERNEL_FRAME_MAX;
+	memcpy(bytes, f + 1, f->len);
+	k->settled[k->in->n] = f->cause == PL_HANDUP_NONE;
+	k->in->pkts[k->in->n] = (struct pl_packet){
+		.data = bytes,
+		.len = f->len,
+		.wire_len = f->wire_len,
+		.ts_ns = f->ts_ns,
+		.link = PL_LINK_ETHERNET,
+	};
+	if (f->cause == PL_HANDUP_LAYOUT)
+		(void)pl_kernel_learn(k, &k->in->pkts[k->in->n]);
+	/* Negative: this one is taken, and no more. */
+	return ++k->in->n == PL_BATCH_MAX ? -ENOBUFS : 0;
+}
+
+static int prepare(struct pl_kernel *k, const struct pl_kernel_options *o)
+{
+	struct pl_kernel_control *control = &k->skel->bss->pl_control;
+	int r = map_tables(k, o->rules);
+
+	if (r < 0)
+		return r;
+	k->events = ring_buffer__new(bpf_map__fd(k->skel->maps.pl_events), on_event, k, NULL);
+	k->frames = ring_buffer__new(bpf_map__fd(k->skel->maps.pl_frames), on_frame, k, NULL);
+	k->work_bytes = (bpf_map__value_size(k->skel->maps.pl_work) + 7u) / 8u * 8u;
+	k->work = calloc((size_t)k->processors, k->work_bytes);
+	k->arena = malloc((size_t)PL_BATCH_MAX * PL_KERNEL_FRAME_MAX);
+	if (k->events == NULL || k->frames == NULL || k->work == NULL || k->arena == NULL)
+		return -ENOMEM;
+	pl_layouts_usual(&k->skel->bss->pl_layouts);
+	k->skel->bss->pl_rules[0] = *o->rules;
+	k->skel->bss->pl_rules[1] = *o->rules;
+	control->max_latency_ns = k->lean.max_latency_ns;
+	control->to_sockets = o->to_sockets && !o->both;
+	control->copy_all = o->both;
+	r = set_profiles(k, o->decode);
+	if (r < 0)
+		return r;
+	k->program = (struct pl_xdp_program){
+		.prog_fd = bpf_program__fd(k->skel->progs.pl_detect),
+		.xsks_fd = bpf_map__fd(k->skel->maps.pl_xsks),
+		.counts_fd = bpf_map__fd(k->skel->maps.pl_filter_counts),
+		.filter = &k->skel->bss->pl_filter,
+	};
+	/* Last: until now every report would have been handed up. */
+	__atomic_store_n(&control->queues, k->queues, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int pl_kernel_open(struct pl_kernel **ret, const struct pl_kernel_options *o, struct pl_diag *diag)
+{
+	struct pl_kernel *k = calloc(1, sizeof(*k));
+	int r;
+
+	if (k == NULL)
+		return -ENOMEM;
+	k->queues = queues_of(o);
+	k->processors = libbpf_num_possible_cpus();
+	r = k->queues > QUEUES_MAX ? -EINVAL : pl_lean_init(&k->lean, o->decode);
+	if (r == 0)
+		r = load(k, o, diag);
+	if (r == 0) {
+		r = prepare(k, o);
+		if (r < 0)
+			pl_diag_set(diag, "the kernel's detector: %s", strerror(-r));
+	}
+	if (r < 0) {
+		pl_kernel_close(k);
+		return r;
+	}
+	*ret = k;
+	return 0;
+}
+
+void pl_kernel_close(struct pl_kernel *k)
+{
+	if (k == NULL)
+		return;
+	ring_buffer__free(k->events);
+	ring_buffer__free(k->frames);
+	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++) {
+		if (k->tables[i].sets != NULL)
+			munmap(k->tables[i].sets, k->table_bytes[i]);
+	}
+	pl_bpf_detect__destroy(k->skel);
+	pl_lean_done(&k->lean);
+	free(k->work);
+	free(k->arena);
+	free(k);
+}
+
+const struct pl_xdp_program *pl_kernel_program(const struct pl_kernel *k)
+{
+	return &k->program;
+}
+
+const struct pl_kernel_table *pl_kernel_tables(const struct pl_kernel *k)
+{
+	return k->tables;
+}
+
+unsigned int pl_kernel_queues(const struct pl_kernel *k)
+{
+	return k->queues;
+}
+
+void pl_kernel_time(struct pl_kernel *k, uint64_t now_ns, uint64_t ts_ns)
+{
+	struct pl_kernel_control *control = &k->skel->bss->pl_control;
+
+	__atomic_store_n(&control->now_ns, now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&control->ts_ns, ts_ns, __ATOMIC_RELAXED);
+}
+
+const struct pl_core_rules *pl_kernel_rules_now(const struct pl_kernel *k)
+{
+	return &k->skel->bss->pl_rules[k->skel->bss->pl_control.active & 1];
+}
+
+void pl_kernel_rules(struct pl_kernel *k, const struct pl_core_rules *rules)
+{
+	struct pl_kernel_control *control = &k->skel->bss->pl_control;
+	uint32_t next = 1 - (control->active & 1);
+	struct pl_core_rules r = *rules;
+
+	memcpy(r.secret, pl_kernel_rules_now(k)->secret, sizeof(r.secret));
+	memcpy(r.mask, pl_kernel_rules_now(k)->mask, sizeof(r.mask));
+	k->skel->bss->pl_rules[next] = r;
+	/* Pairs with the program's look at `active`: the rules are whole for who sees it. */
+	__atomic_store_n(&control->active, next, __ATOMIC_RELEASE);
+}
+
+void pl_kernel_want(struct pl_kernel *k, const struct pl_kernel_wanted *w)
+{
+	struct pl_kernel_control *control = &k->skel->bss->pl_control;
+
+	control->match = 0;
+	control->match_flags = w->flags;
+	control->match_node = w->node;
+	control->match_node_set = w->node_set;
+	control->match_addr = w->addr;
+	control->sample = w->sample;
+	__atomic_store_n(&control->match, w->match, __ATOMIC_RELEASE);
+}
+
+bool pl_kernel_learn(struct pl_kernel *k, const struct pl_packet *pkt)
+{
+	struct pl_core_layouts *layouts = &k->skel->bss->pl_layouts;
+	bool learned = false;
+
+	/* By the same parser over the program's own table: what it misses is what the program missed. Twice, since
+	 * a header and a stack may both be new. */
+	for (int i = 0; i < 2; i++) {
+		if (pl_lean_try(&k->lean, layouts, &k->scratch, pkt, 0) != PL_HANDUP_LAYOUT ||
+			pl_layouts_learn(layouts, k->scratch.missing_key) < 0)
+			break;
+		learned = true;
+	}
+	return learned;
+}
+
+unsigned int pl_kernel_events(struct pl_kernel *k, struct pl_event_batch *out)
+{
+	k->out = out;
+	k->n_events = 0;
+	(void)ring_buffer__consume(k->events);
+	return k->n_events;
+}
+
+unsigned int pl_kernel_frames(struct pl_kernel *k, struct pl_batch *ret, bool *settled)
+{
+	k->in = ret;
+	k->settled = settled;
+	ret->n = 0;
+	(void)ring_buffer__consume(k->frames);
+	return ret->n;
+}
+
+int pl_kernel_counters(struct pl_kernel *k, struct pl_kernel_counters *ret)
+{
+	const uint32_t zero = 0;
+	uint64_t *sum = (uint64_t *)(void *)ret;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(k->skel->maps.pl_work), &zero, k->work) < 0)
+		return -errno;
+	memset(ret, 0, sizeof(*ret));
+	for (int cpu = 0; cpu < k->processors; cpu++) {
+		const uint64_t *one =
+			(const uint64_t *)(void *)(k->work + (size_t)cpu * k->work_bytes);
+
+		/* Counters come first in the value, and are 64-bit words throughout. */
+		for (size_t i = 0; i < sizeof(*ret) / 8; i++)
+			sum[i] += one[i];
+	}
+	ret->core.events_dropped += k->events_lost;
+	return 0;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The detector in the running kernel, by its test-run call: packet in; verdict, events and tables out. The same packets
+ * go through the same parser and the same steps over plain memory; after them every event, every byte of every table
+ * and every count must be equal. Time is moved by the test, backwards too.
+ *
+ * kernel_test [REPORTS [SEED]]; exit code 77 when the kernel does not let us load programs.
+ */
+#include "steps_env.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/bpf.h>
+#include <unistd.h>
+
+#include "base/test.h"
+#include "detect/kernel.h"
+#include "detect/layouts.h"
+#include "detect/lean.h"
+#include "forms.h"
+
+enum { FRAME_MAX = 3400, QUIET = 50 };
+
+static struct pl_kernel *kernel;
+static struct pl_core_env env;
+static struct pl_lean lean;
+static struct pl_core_scratch scratch;
+static struct pl_event_batch events;
+static struct pl_batch frames;
+static bool settled_frames[PL_BATCH_MAX];
+static uint64_t now_ns, ts_ns;
+
+static struct {
+	uint64_t packets, passed, settled, handed_up[PL_HANDUP_MAX], notes[64], events, frames;
+} books;
+
+/* --- rules ------------------------------------------------------------------------------------------- */
+
+static struct pl_core_quantity_rule quantity(uint32_t threshold)
+{
+	return (struct pl_core_quantity_rule){
+		.level = { .threshold = threshold,
+			.low = threshold - threshold / 8,
+			.end_hold_ns = 3000000 },
+		.odd = { .threshold = 3, .low = 2, .end_hold_ns = 1000000 },
+		.relative = 64,
+		.odd_times = 64,
+		.step = threshold / 2,
+		.step_first = 1,
+		.on = 1,
+		.learn = 1,
+	};
+}
+
+/* Everything on, and low enough to have much to tell. */
+static struct pl_core_rules busy_rules(uint32_t mask)
+{
+	struct pl_core_rules r = {
+		.flow_idle_ns = 40000000,
+		.idle_ns = 30000000,
+		.forget_ns = 60000000,
+		.loss_interval_ns = 1000000,
+		.keepalive_ns = 5000000,
+		.burst_max_ns = 4000000,
+		.learn_window_ns = 2000000,
+		.burst_threshold = 40,
+		.learn_windows = 3,
+		.learn_shift = 2,
+		.burst_flows = 4,
+		.on = UINT32_MAX,
+		.flags = PL_CORE_KEEP_AGGREGATES | PL_CORE_KEEP_PLACES,
+		.sequence_gap_max = 65536,
+		.watch = (1u << PL_CORE_Q_MAX) - 1,
+	};
+
+	for (unsigned int i = 0; i < PL_CORE_SECRETS; i++)
+		r.secret[i] = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
+		r.mask[i] = mask;
+	r.q[PL_CORE_Q_HOP_LATENCY] = quantity(4000);
+	r.q[PL_CORE_Q_QUEUE_DEPTH] = quantity(60);
+	r.q[PL_CORE_Q_TX_UTIL] = quantity(90);
+	r.q[PL_CORE_Q_BUFFER_DEPTH] = quantity(60);
+	r.q[PL_CORE_Q_LINK_LATENCY] = quantity(1500);
+	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++)
+		r.limit[i] =
+			(struct pl_core_limit_rule){ .interval_ns = 500000, .burst_ns = 2000000 };
+	return r;
+}
+
+/* --- both sides -------------------------------------------------------------------------------------- */
+
+static void event_flush(struct pl_event_batch *b, void *arg)
+{
+	(void)arg;
+	(void)b;
+}
+
+static void setup(const struct pl_core_rules *rules)
+{
+	static const struct pl_decode_options decode;
+	const struct pl_kernel_options options = {
+		.rules = rules,
+		.decode = &decode,
+		.events_bytes = 1 << 20,
+		.frames_bytes = 1 << 22,
+	};
+	static struct pl_filter_rules filter;
+	struct pl_diag diag = { 0 };
+	int r = pl_kernel_open(&kernel, &options, &diag);
+
+	if (r < 0) {
+		printf("%s\n", diag.text);
+		exit(r == -EPERM || r == -ENOTSUP ? 77 : 1);
+	}
+	filter.any_vlan = 1;
+	pl_filter_rules_add_port(&filter, 32766);
+	pl_filter_rules_add_port(&filter, 54321);
+	pl_filter_set(pl_kernel_program(kernel)->filter, &filter);
+	env_init(&env, rules);
+	if (pl_lean_init(&lean, &decode) < 0 || pl_event_batch_init(&events, ENV_EVENTS) < 0)
+		abort();
+	events.flush = event_flush;
+	memset(&books, 0, sizeof(books));
+	now_ns = UINT64_C(1000000000);
+	ts_ns = UINT64_C(1700000000000000000);
+}
+
+static void teardown(void)
+{
+	pl_kernel_close(kernel);
+	env_done(&env);
+	pl_lean_done(&lean);
+	pl_event_batch_done(&events);
+}
+
+static int run(const struct pl_packet *pkt)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = pkt->data, .data_size_in = pkt->len,
+		.repeat = 1);
+	int r = bpf_prog_test_run_opts(pl_kernel_program(kernel)->prog_fd, &opts);
+
+	return r < 0 ? r : (int)opts.retval;
+}
+
+/* The events of both since the last time. */
+static bool same_events(void)
+{
+	bool good = true;
+
+	events.n = 0;
+	pl_kernel_events(kernel, &events);
+	books.events += events.n;
+	if (events.n != env.n) {
+		printf("# %u events of the kernel, %u of user space\n", events.n, env.n);
+		good = false;
+	}
+	for (uint32_t i = 0; good && i < env.n; i++) {
+		good = memcmp(&events.events[i], &env.events[i], sizeof(struct pl_event)) == 0;
+		if (!good)
+			printf("# event %u: kinds %u and %u\n", i, events.events[i].event,
+				env.events[i].event);
+	}
+	env.n = 0;
+	return good;
+}
+
+static void count_notes(uint64_t notes)
+{
+	for (; notes != 0; notes &= notes - 1)
+		books.notes[__builtin_ctzll(notes)]++;
+}
+
+/* One frame through both; false when they part. */
+static bool both(const struct pl_packet *given)
+{
+	struct pl_packet pkt = *given;
+	uint32_t hand_up;
+	int action;
+
+	if (pkt.len < 14 || pkt.len > FRAME_MAX || pkt.link != PL_LINK_ETHERNET)
+		return true;
+	pkt.wire_len = pkt.len;
+	pkt.ts_ns = ts_ns;
+	pl_kernel_time(kernel, now_ns, ts_ns);
+	action = run(&pkt);
+	if (action != XDP_DROP && action != XDP_PASS) {
+		printf("# the program returned %d\n", action);
+		return false;
+	}
+	hand_up = pl_lean_try(&lean, &lean.layouts, &scratch, &pkt, now_ns);
+	books.packets++;
+	if (action == XDP_PASS) {
+		books.passed++;
+		if (hand_up != PL_HANDUP_CARRIER)
+			printf("# passed to the host, but %s for us\n",
+				hand_up == PL_HANDUP_NONE ? "settled" : pl_handup_name(hand_up));
+		return hand_up == PL_HANDUP_CARRIER;
+	}
+	if (hand_up == PL_HANDUP_NONE || scratch.numbered)
+		pl_core_exporter_step(&env, &scratch.report);
+	if (hand_up == PL_HANDUP_NONE) {
+		books.settled++;
+		count_notes(scratch.notes);
+		env_report(&env, &scratch);
+		return true;
+	}
+	books.handed_up[hand_up]++;
+	/* As pl_kernel_learn: a header and a stack may both be new. */
+	for (int i = 0; i < 2 && hand_up == PL_HANDUP_LAYOUT; i++) {
+		if (pl_layouts_learn(&lean.layouts, scratch.missing_key) < 0)
+			break;
+		hand_up = pl_lean_try(&lean, &lean.layouts, &scratch, &pkt, now_ns);
+	}
+	books.frames += pl_kernel_frames(kernel, &frames, settled_frames);
+	return true;
+}
+
+static bool same_counters(void)
+{
+	struct pl_kernel_counters c;
+	bool good = pl_kernel_counters(kernel, &c) == 0;
+
+	books.frames += pl_kernel_frames(kernel, &frames, settled_frames);
+	good = eq(c.packets, books.packets - books.passed, "report traffic is counted") && good;
+	good = eq(c.settled, books.settled, "settled reports are counted") && good;
+	for (unsigned int i = 1; i < PL_HANDUP_MAX; i++)
+		good = eq(c.handed_up[i], books.handed_up[i], "handed up, %s", pl_handup_name(i)) &&
+		       good;
+	good = eq(c.handed_up_lost, 0, "and none of these is lost") && good;
+	good = eq(books.frames, books.packets - books.passed - books.settled,
+		       "packets = passed + settled + frames handed up") &&
+	       good;
+	for (unsigned int i = 0; i < 64; i++) {
+		if (c.notes[i] != books.notes[i])
+			good = eq(c.notes[i], books.notes[i], "note %u", i) && good;
+	}
+	return memeq(&c.core, &env.counters, sizeof(c.core),
+		       "all counters of the steps are equal") &&
+	       good;
+}
+
+static bool same_tables(void)
+{
+	const struct pl_kernel_table *t = pl_kernel_tables(kernel);
+	bool good = true;
+
+	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
+		good = ok(memcmp(t[i].sets, env.sets[i], (size_t)t[i].n * env_set_bytes(i)) == 0,
+			       "table %u is equal byte by byte", i) &&
+		       good;
+	return good;
+}
+
+/* --- random reports ---------------------------------------------------------------------------------- */
+
+static void move_time(struct pl_rng *rng)
+{
+	uint64_t by = pl_rng_u64(rng) % 20000;
+
+	if (form_pick(rng, 1000) == 0)
+		by = pl_rng_u64(rng) % 100000000;
+	now_ns += by;
+	ts_ns += by;
+	/* A clock stepped by hours, either way; time that goes back. */
+	if (form_pick(rng, 20000) == 0)
+		ts_ns += (form_pick(rng, 2) != 0 ? 1 : -1) * UINT64_C(7200000000000);
+	if (form_pick(rng, 20000) == 0)
+		now_ns -= now_ns > 2000000000 ? 50000000 : 0;
+}
+
+static bool damaged(const struct pl_packet *pkt, struct pl_rng *rng)
+{
+	static uint8_t copy[PL_GEN_PACKET_MAX];
+	struct pl_packet p = *pkt;
+
+	memcpy(copy, pkt->data, pkt->len);
+	p.data = copy;
+	if (form_pick(rng, 3) == 0)
+		p.len = form_pick(rng, pkt->len) + 1;
+	for (uint32_t n = form_pick(rng, 3); n > 0; n--)
+		copy[form_pick(rng, p.len)] = (uint8_t)pl_rng_u64(rng);
+	return both(&p);
+}
+
+static bool run_form(const struct pl_gen_cfg *cfg, struct pl_rng *rng, uint64_t *left)
+{
+	static struct pl_batch batch;
+	struct pl_diag diag = { 0 };
+	struct pl_gen *gen;
+	bool good = true;
+
+	if (pl_gen_new(&gen, cfg, &diag) < 0)
+		return true;
+	for (int i = 0; good && i < 8 && *left > 0; i++) {
+		int n = pl_gen_next(gen, UINT64_MAX, &batch);
+
+		for (int k = 0; good && k < n; k++) {
+			move_time(rng);
+			good = both(&batch.pkts[k]) &&
+			       (form_pick(rng, 4) != 0 || damaged(&batch.pkts[k], rng)) &&
+			       (k % 32 != 0 || same_events());
+			*left -= *left > 0;
+		}
+		if (n <= 0)
+			break;
+	}
+	pl_gen_free(gen);
+	return good && same_events();
+}
+
+static void test_random(uint64_t reports, uint64_t seed, uint32_t mask)
+{
+	struct pl_core_rules rules = busy_rules(mask);
+	uint64_t left = reports;
+	struct pl_gen_cfg cfg;
+	struct pl_rng rng;
+	bool good = true;
+
+	setup(&rules);
+	pl_rng_seed(&rng, seed);
+	printf("# seed %" PRIu64 ", tables of %u sets\n", seed, mask + 1);
+	while (good && left > 0) {
+		struct pl_diag diag = { 0 };
+
+		form_random(&cfg, &rng);
+		if (form_pick(&rng, 4) == 0)
+			(void)pl_malform_add_all(&cfg, 0.5, &diag);
+		good = run_form(&cfg, &rng, &left);
+		if (form_pick(&rng, QUIET) == 0) {
+			/* Other rules, at run time. */
+			rules.burst_threshold = 20 + form_pick(&rng, 60);
+			rules.q[PL_CORE_Q_QUEUE_DEPTH] = quantity(20 + form_pick(&rng, 100));
+			rules.on =
+				form_pick(&rng, 3) == 0 ? (uint32_t)pl_rng_u64(&rng) : UINT32_MAX;
+			rules.watch = form_pick(&rng, 3) == 0 ? form_pick(&rng, 32) : 31;
+			pl_kernel_rules(kernel, &rules);
+			env.rules = rules;
+		}
+	}
+	ok(good, "the kernel's events are those of user space");
+	same_counters();
+	same_tables();
+	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " events\n", books.packets,
+		books.settled, books.events);
+	ok(books.settled > books.packets / 8 && books.events > books.settled / 50,
+		"enough was settled and told");
+	teardown();
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t reports = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000;
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 20261121;
+
+	test_random(reports * 3 / 4, seed, 255);
+	/* Tables far too small: everything is replaced all the time. */
+	test_random(reports / 4, seed + 1, 0);
+	return pl_test_done();
+}
