@@ -259,6 +259,7 @@ static const struct {
 	{ "packet", doctor_packet },
 	{ "afxdp", doctor_af_xdp },
 	{ "xdp program", doctor_xdp_program },
+	{ "xdp in use", doctor_xdp_holders },
 	{ "locked memory", doctor_locked_memory },
 	{ "btf", doctor_btf },
 	{ "bpf jit", doctor_jit },

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "cli/command.h"
+#include "netio/xdp.h"
 
 #ifdef __clang__
 #define COMPILER "clang " __clang_version__
@@ -69,6 +70,12 @@ static int run(int argc, char **argv)
 		{ "libmicrohttpd", MHD_get_version() },
 		{ "zlib", zlibVersion() },
 		{ "xxhash", xxhash },
+#if PL_HAVE_BPF
+		{ "libbpf", pl_xdp_library() },
+		{ "kernel programs", "built in" },
+#else
+		{ "kernel programs", "none: clang, bpftool or libbpf was missing" },
+#endif
 	};
 	struct pl_opt_list operands;
 	struct pl_json json;
@@ -100,7 +107,7 @@ static int run(int argc, char **argv)
 	} else {
 		pl_buf_str(&out, "pathline " PL_VERSION "\n");
 		for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-			pl_buf_printf(&out, "  %-14s %s\n", parts[i].name, parts[i].version);
+			pl_buf_printf(&out, "  %-15s %s\n", parts[i].name, parts[i].version);
 	}
 	code = out.failed ? PL_EXIT_FAILED : PL_EXIT_OK;
 	if (code == PL_EXIT_OK)

@@ -28,5 +28,6 @@ void doctor_jit(struct finding *f);
 void doctor_packet(struct finding *f);
 void doctor_af_xdp(struct finding *f);
 void doctor_xdp_program(struct finding *f);
+void doctor_xdp_holders(struct finding *f);
 void doctor_locked_memory(struct finding *f);
 void doctor_capabilities(struct finding *f);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -13,6 +14,7 @@
 
 #include "cli/doctor.h"
 #include "netio/caps.h"
+#include "netio/xdp.h"
 
 void doctor_btf(struct finding *f)
 {
@@ -155,4 +157,34 @@ void doctor_locked_memory(struct finding *f)
 	if (limit.rlim_max < ring)
 		doctor_fix(f, STATUS_WARN,
 			"ulimit -l unlimited as root, LimitMEMLOCK=infinity in a unit, or a smaller ring= in the URI");
+}
+
+/* Whether a driver has XDP is seen by attaching only; who has an interface now can be asked. */
+void doctor_xdp_holders(struct finding *f)
+{
+#if PL_HAVE_BPF
+	struct if_nameindex *all = if_nameindex();
+	struct pl_xdp_state state;
+	unsigned int taken = 0;
+	size_t len;
+
+	doctor_found(f, "no interface has an XDP program");
+	for (struct if_nameindex *i = all; i != NULL && i->if_index != 0; i++) {
+		if (pl_xdp_query((int)i->if_index, &state) < 0 || state.id == 0 || taken++ > 0)
+			continue;
+		doctor_found(f, "%s has one: %s (id %u, %s%s%s)", i->if_name,
+			state.name[0] != '\0' ? state.name : "name unknown", state.id,
+			state.native ? "native" : "generic",
+			state.process[0] != '\0' ? ", of " : "", state.process);
+		doctor_fix(f, STATUS_WARN, "afxdp:%s does not start beside it; packet:%s does",
+			i->if_name, i->if_name);
+	}
+	if (all != NULL)
+		if_freenameindex(all);
+	len = strlen(f->found);
+	if (taken > 1)
+		snprintf(f->found + len, sizeof(f->found) - len, ", and %u more", taken - 1);
+#else
+	doctor_found(f, "this build has no XDP, and cannot tell who has");
+#endif
 }

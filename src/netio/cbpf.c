@@ -107,12 +107,25 @@ static void check_vlans(struct assembler *a, const struct pl_filter_rules *rules
 	here(a, &good);
 }
 
+/* Refuses what does not begin with the version. */
+static void check_version(struct assembler *a, uint32_t version)
+{
+	struct label good = { NOWHERE };
+
+	op(a, BPF_LD | BPF_B | BPF_IND, 0);
+	op(a, BPF_ALU | BPF_RSH | BPF_K, 4);
+	jump_if(a, BPF_JEQ, version, &good);
+	refuse(a);
+	here(a, &good);
+}
+
 /* X is where the IP header begins. Leaves X at the UDP header. */
 static void check_v4(struct assembler *a, const struct pl_filter_rules *rules)
 {
 	struct label udp = { NOWHERE }, addressed = { NOWHERE }, broken = { NOWHERE },
 		     good = { NOWHERE };
 
+	check_version(a, 4);
 	op(a, BPF_LD | BPF_B | BPF_IND, 9);
 	jump_if(a, BPF_JEQ, IPPROTO_UDP, &udp);
 	refuse(a);
@@ -163,6 +176,7 @@ static void check_v6(struct assembler *a, const struct pl_filter_rules *rules)
 {
 	struct label good = { NOWHERE };
 
+	check_version(a, 6);
 	check_v6_addrs(a, rules);
 	op(a, BPF_LD | BPF_B | BPF_IND, 6);
 	op(a, BPF_ST, 0);
@@ -219,6 +233,8 @@ int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, 
 	here(&a, &v6);
 	check_v6(&a, rules);
 	here(&a, &ports);
+	/* A load behind the end refuses the frame: a UDP header that is cut. */
+	op(&a, BPF_LD | BPF_B | BPF_IND, 7);
 	op(&a, BPF_LD | BPF_H | BPF_IND, 2);
 	for (uint32_t p = 0; p < 65536; p++) {
 		if (has(rules->ports, p))

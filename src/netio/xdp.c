@@ -389,6 +389,11 @@ int pl_xdp_ifindex(const struct pl_xdp *xdp)
 	return xdp->ifindex;
 }
 
+const char *pl_xdp_library(void)
+{
+	return libbpf_version_string();
+}
+
 int pl_xdp_counts(int counts_fd, struct pl_filter_counts *ret)
 {
 	int cpus = libbpf_num_possible_cpus(), r;

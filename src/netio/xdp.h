@@ -65,5 +65,8 @@ struct pl_xdp_state {
 };
 int pl_xdp_query(int ifindex, struct pl_xdp_state *ret);
 
+/* The version of libbpf, in words. */
+const char *pl_xdp_library(void);
+
 /* Sums of the map pl_filter_counts over all processors. Negative errno. */
 int pl_xdp_counts(int counts_fd, struct pl_filter_counts *ret);

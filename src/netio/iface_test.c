@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which frames a port on an interface takes: the keys of the URI, and the rules as a classic BPF program, which
+ * the kernel runs here on the messages of a socket pair. Random frames are held against the rules written out in
+ * plain C, and against the XDP filter where BPF may be loaded.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "base/rng.h"
+#include "base/test.h"
+#include "netio/iface.h"
+#if PL_HAVE_BPF
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "netio/xdp.h"
+
+#include "bpf/collect.skel.h" /* knows the types above only by name */
+#endif
+
+#define FRAME_MAX 160
+
+static const char *const keys[] = { PL_IFACE_KEYS, NULL };
+
+static int rules_of(const char *uri, struct pl_filter_rules *ret, struct pl_diag *diag)
+{
+	static struct pl_uri parts;
+	int r = pl_uri_split(&parts, uri, keys, diag);
+
+	return r < 0 ? r : pl_iface_rules(&parts, ret, diag);
+}
+
+static void test_rules(void)
+{
+	static const struct {
+		const char *uri, *says; /* NULL: good */
+	} rows[] = {
+		{ "eth0", NULL },
+		{ "eth0?port=1", NULL },
+		{ "eth0?port=1,65535", NULL },
+		{ "eth0?dst=10.0.0.1,fd00::1", NULL },
+		{ "eth0?vlan=1,4094", NULL },
+		{ "eth0?port=0", "'port=0' in the URI: not a UDP port, 1 to 65535" },
+		{ "eth0?port=65536", "'port=65536' in the URI: not a UDP port, 1 to 65535" },
+		{ "eth0?port=x", "'port=x' in the URI: not a UDP port, 1 to 65535" },
+		{ "eth0?port=1,", "'port=' in the URI: an item that is empty or too long" },
+		{ "eth0?port=1,,2", "'port=' in the URI: an item that is empty or too long" },
+		{ "eth0?vlan=0", "'vlan=0' in the URI: not a VLAN id, 1 to 4094" },
+		{ "eth0?vlan=4095", "'vlan=4095' in the URI: not a VLAN id, 1 to 4094" },
+		{ "eth0?dst=10.0.0.256",
+			"'dst=10.0.0.256' in the URI: not an IPv4 or IPv6 address" },
+		{ "eth0?dst=::1,::2,::3,::4,::5,::6,::7,::8,::9,::a,::b,::c,::d,::e,::f,::10,::11",
+			"'dst=' in the URI: more than 16 addresses" },
+	};
+	struct pl_filter_rules rules;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pl_diag diag = { .text = "" };
+		int r = rules_of(rows[i].uri, &rules, &diag);
+
+		eq((uint64_t)r, (uint64_t)(rows[i].says == NULL ? 0 : -EINVAL), "%s", rows[i].uri);
+		streq(diag.text, rows[i].says == NULL ? "" : rows[i].says, "%s: words",
+			rows[i].uri);
+	}
+	rules_of("eth0", &rules, NULL);
+	ok(rules.any_vlan == 1 && rules.naddrs == 0, "no key: any VLAN, any address");
+	ok((rules.ports[32766 / 8] >> 32766 % 8 & 1) && (rules.ports[54321 / 8] >> 54321 % 8 & 1),
+		"no key: the usual ports");
+}
+
+static void test_numbers(void)
+{
+	static const struct {
+		const char *text;
+		int n; /* negative: refused */
+		uint32_t last;
+	} rows[] = { { "0", 1, 0 }, { "0-3", 4, 3 }, { "1,3,5-6", 4, 6 }, { "7-7", 1, 7 },
+		{ "", -1, 0 }, { "3-1", -1, 0 }, { "1,1", -1, 0 }, { "0-2,1", -1, 0 },
+		{ "9", -1, 0 }, { "0-9", -1, 0 }, { "-1", -1, 0 }, { "1-", -1, 0 }, { "a", -1, 0 },
+		{ "0-8", -1, 0 } /* more than there is room for */ };
+	uint32_t list[8];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		int n = pl_iface_numbers("queues", rows[i].text, 8, list, 8, NULL);
+
+		if (rows[i].n < 0) {
+			ok(n == -EINVAL, "numbers '%s' are refused", rows[i].text);
+		} else if (eq((uint64_t)n, (uint64_t)rows[i].n, "numbers '%s'", rows[i].text)) {
+			eq(list[n - 1], rows[i].last, "numbers '%s': the last", rows[i].text);
+		}
+	}
+}
+
+/* ---- the programs ---- */
+
+/* The rules written out once more, without an eye on speed; frames have one tag at most. */
+static bool wanted(const struct pl_filter_rules *rules, const uint8_t *p, uint32_t len)
+{
+	struct pl_addr dst;
+	uint32_t at = 14, type, protocol, vlan = 0;
+	bool good;
+
+	if (len < 14)
+		return false;
+	type = (uint32_t)p[12] << 8 | p[13];
+	if (type == 0x8100 || type == 0x88a8) {
+		if (len < 18)
+			return false;
+		vlan = ((uint32_t)p[14] << 8 | p[15]) & 0xfff;
+		good = rules->any_vlan || (rules->vlans[vlan >> 3] >> (vlan & 7) & 1) != 0;
+		type = (uint32_t)p[16] << 8 | p[17];
+		at = 18;
+	} else {
+		good = rules->any_vlan != 0;
+	}
+	if (type == 0x0800) {
+		if (len < at + 20 || p[at] >> 4 != 4 || (p[at] & 15) < 5 || p[at + 9] != 17 ||
+			(p[at + 6] & 0x3f) != 0 || p[at + 7] != 0)
+			return false;
+		dst = pl_addr_v4(p + at + 16);
+		at += (p[at] & 15u) * 4;
+	} else if (type == 0x86dd) {
+		if (len < at + 40 || p[at] >> 4 != 6)
+			return false;
+		dst = pl_addr_v6(p + at + 24);
+		protocol = p[at + 6];
+		at += 40;
+		for (int i = 0; i < 2 && (protocol == 0 || protocol == 60); i++) {
+			if (len < at + 2)
+				return false;
+			protocol = p[at];
+			at += (p[at + 1] + 1u) * 8;
+		}
+		if (protocol != 17)
+			return false;
+	} else {
+		return false;
+	}
+	if (len < at + 8)
+		return false;
+	type = (uint32_t)p[at + 2] << 8 | p[at + 3];
+	if ((rules->ports[type >> 3] >> (type & 7) & 1) == 0)
+		return false;
+	for (uint32_t i = 0; i < rules->naddrs; i++) {
+		if (pl_addr_equal(&dst, &rules->addrs[i]))
+			return good;
+	}
+	return good && rules->naddrs == 0;
+}
+
+static const uint8_t v4_frame[] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 40, 0, 0,
+	0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x12, 0x34, 0x7f, 0xfe, 0, 20, 0, 0, 0x20,
+	0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8 };
+static const uint8_t v6_frame[] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60, 0, 0, 0,
+	0, 20, 17, 64, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xfd, 0, 0, 0, 0, 0, 0, 0,
+	0, 0, 0, 0, 0, 0, 0, 2, 0x12, 0x34, 0xd4, 0x31, 0, 20, 0, 0, 0x20, 0, 0, 0, 1, 2, 3, 4, 5,
+	6, 7, 8 };
+
+/* A frame from the good ones: tagged, with options or extension headers, damaged, cut. Returns its length. */
+static uint32_t random_frame(struct pl_rng *rng, uint8_t *p)
+{
+	bool v6 = pl_rng_below(rng, 2) != 0;
+	uint32_t len = v6 ? sizeof(v6_frame) : sizeof(v4_frame), ip = 14;
+
+	memset(p, 0, FRAME_MAX);
+	memcpy(p, v6 ? v6_frame : v4_frame, len);
+	if (pl_rng_below(rng, 2) != 0) {
+		memmove(p + 16, p + 12, len - 12);
+		p[12] = 0x81;
+		p[13] = 0;
+		if (pl_rng_below(rng, 4) == 0) {
+			p[12] = 0x88;
+			p[13] = 0xa8;
+		}
+		p[14] = (uint8_t)(pl_rng_below(rng, 8) << 5);
+		p[15] = (uint8_t)(9 + pl_rng_below(rng, 3));
+		len += 4;
+		ip += 4;
+	}
+	if (pl_rng_below(rng, 3) == 0) {
+		uint32_t more = v6 ? 8 * (1 + (uint32_t)pl_rng_below(rng, 2)) : 8,
+			 at = ip + (v6 ? 40 : 20);
+
+		memmove(p + at + more, p + at, len - at);
+		memset(p + at, 1, more);
+		len += more;
+		if (v6) {
+			p[ip + 6] = pl_rng_below(rng, 2) != 0 ? 0 : 60;
+			p[at] = more == 16 ? 60 : 17;
+			p[at + 1] = 0;
+			p[at + 8] = more == 16 ? 17 : p[at + 8];
+			p[at + 9] = more == 16 ? 0 : p[at + 9];
+		} else {
+			p[ip] = 0x47;
+		}
+	}
+	if (pl_rng_below(rng, 3) == 0)
+		p[ip + (v6 ? 39 : 19)] = (uint8_t)pl_rng_below(rng, 4);
+	for (uint64_t n = pl_rng_below(rng, 3); n > 0; n--)
+		p[12 + pl_rng_below(rng, 50)] ^= (uint8_t)(1u << pl_rng_below(rng, 8));
+	if (pl_rng_below(rng, 8) == 0)
+		len = 14 + (uint32_t)pl_rng_below(rng, len - 14);
+	return len;
+}
+
+/* Whether the program lets the frame through. */
+static bool passes(const int *pair, const uint8_t *frame, uint32_t len)
+{
+	uint8_t back[FRAME_MAX];
+
+	return send(pair[0], frame, len, 0) == (ssize_t)len &&
+	       recv(pair[1], back, sizeof(back), MSG_DONTWAIT) == (ssize_t)len;
+}
+
+static int make_pair(const struct pl_filter_rules *rules, int *pair)
+{
+	static struct sock_filter code[PL_IFACE_CBPF_MAX];
+	struct sock_fprog program = { .filter = code };
+	int n = pl_iface_cbpf(rules, code, PL_IFACE_CBPF_MAX);
+
+	if (n < 0)
+		return n;
+	program.len = (uint16_t)n;
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) < 0)
+		return -errno;
+	return setsockopt(pair[1], SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0
+		       ? -errno
+		       : 0;
+}
+
+#if PL_HAVE_BPF
+static struct pl_bpf_collect *skel;
+
+static int quiet(enum libbpf_print_level level, const char *format, va_list args)
+{
+	(void)level;
+	(void)format;
+	(void)args;
+	return 0;
+}
+
+/* Taken, though there is no socket. */
+static bool xdp_takes(const uint8_t *frame, uint32_t len)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = frame, .data_size_in = len, .repeat = 1);
+	struct pl_filter_counts before, after;
+	int counts = bpf_map__fd(skel->maps.pl_filter_counts);
+	uint64_t sum = 0;
+
+	pl_xdp_counts(counts, &before);
+	if (bpf_prog_test_run_opts(bpf_program__fd(skel->progs.pl_collect), &o) < 0)
+		return false;
+	pl_xdp_counts(counts, &after);
+	for (unsigned int c = 0; c < PL_FILTER_MAX; c++)
+		sum += after.frames[c] - before.frames[c];
+	/* Every frame has one cause, and none is dropped. */
+	if (sum != 1 || o.retval != 2 /* XDP_PASS */)
+		printf("# %u causes, action %u\n", (unsigned int)sum, o.retval);
+	return after.frames[PL_FILTER_NO_SOCKET] > before.frames[PL_FILTER_NO_SOCKET];
+}
+#endif
+
+static void test_programs(const char *uri, uint64_t seed)
+{
+	unsigned int taken = 0, wrong = 0, wrong_xdp = 0, xdp = 0;
+	static struct pl_filter_rules rules;
+	uint8_t frame[FRAME_MAX];
+	struct pl_rng rng;
+	int pair[2];
+
+	pl_rng_seed(&rng, seed);
+	rules_of(uri, &rules, NULL);
+	if (!eq((uint64_t)make_pair(&rules, pair), 0, "%s: the kernel takes the program", uri))
+		return;
+#if PL_HAVE_BPF
+	if (skel != NULL)
+		pl_filter_set(&skel->bss->pl_filter, &rules);
+#endif
+	for (int i = 0; i < 20000; i++) {
+		uint32_t len = random_frame(&rng, frame);
+		bool want = wanted(&rules, frame, len);
+
+		taken += want;
+		wrong += passes(pair, frame, len) != want;
+#if PL_HAVE_BPF
+		/* The kernel's test run wants 14 bytes at least. */
+		if (skel == NULL || i % 4 != 0 || len < 14)
+			continue;
+		xdp++;
+		wrong_xdp += xdp_takes(frame, len) != want;
+#endif
+	}
+	ok(taken > 500, "%s: %u of the frames are wanted (seed %" PRIu64 ")", uri, taken, seed);
+	eq(wrong, 0, "%s: the classic program agrees", uri);
+	if (xdp > 0)
+		eq(wrong_xdp, 0, "%s: so does the XDP filter", uri);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void test_limits(void)
+{
+	static struct pl_filter_rules rules = { .any_vlan = 1 };
+	static struct sock_filter code[PL_IFACE_CBPF_MAX];
+
+	for (uint32_t p = 1; p < 900; p++)
+		pl_filter_rules_add_port(&rules, (uint16_t)p);
+	ok(pl_iface_cbpf(&rules, code, PL_IFACE_CBPF_MAX) > 1800, "900 ports fit");
+	for (uint32_t p = 1000; p < 2000; p++)
+		pl_filter_rules_add_port(&rules, (uint16_t)p);
+	ok(pl_iface_cbpf(&rules, code, PL_IFACE_CBPF_MAX) == -E2BIG, "too many are refused");
+	ok(pl_iface_cbpf_source(code, 64) > 0, "the program of a group fits");
+	ok(pl_iface_cbpf_source(code, 8) == -E2BIG, "and is not cut");
+}
+
+int main(void)
+{
+	test_rules();
+	test_numbers();
+	test_limits();
+#if PL_HAVE_BPF
+	libbpf_set_print(quiet);
+	skel = pl_bpf_collect__open_and_load();
+	if (skel == NULL)
+		printf("# the XDP filter is not held against the others: it may not be loaded here\n");
+#endif
+	test_programs("eth0", 1);
+	test_programs("eth0?vlan=10", 2);
+	test_programs("eth0?vlan=9,11&port=32766", 3);
+	test_programs("eth0?dst=10.0.0.2,fd00::2", 4);
+	test_programs("eth0?dst=fd00::1,10.0.0.1,fd00::2&vlan=10,11&port=54321,32766,1", 5);
+#if PL_HAVE_BPF
+	pl_bpf_collect__destroy(skel);
+#endif
+	return pl_test_done();
+}
