@@ -564,9 +564,11 @@ PL_CORE_INLINE void pl_core_hop_step(
 	uint32_t watched, has = h->present;
 
 	if (!(has & PL_HOP_HAS_node)) {
+		uint32_t i = h->index;
+
 		/* A hole in the trail must not hold the node of an earlier report; no node has this id. */
-		if (h->index < PL_CORE_TRAIL)
-			pl_env_trail(env)->node[h->index] = UINT64_MAX;
+		if (i < PL_CORE_TRAIL)
+			pl_env_trail(env)->node[i] = UINT64_MAX;
 		return;
 	}
 	if (pl_core_watches(rules, PL_EVENT_LOOP))

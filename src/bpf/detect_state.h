@@ -238,11 +238,11 @@ struct pl_core_quantity_rule {
 	struct pl_core_level_rule level; /* threshold PL_CORE_NO_THRESHOLD: none */
 	struct pl_core_level_rule
 		odd;        /* anomaly: holds; threshold is the least distance that counts */
-	uint32_t relative;  /* begins above the mean and so many 256ths of it; 0: not */
+	uint32_t relative;  /* begins above the mean and so many 65536ths of it; 0: not */
 	uint32_t odd_times; /* begins above so many 16ths of the deviation; 0: not */
 	uint32_t step;      /* a move by more than this is told; 0: none is */
 	uint32_t
-		step_relative; /* a move by more than so many 256ths of the value told last; 0: none */
+		step_relative; /* a move by more than so many 65536ths of the value told last; 0: none */
 	uint8_t step_shift;    /* a move that changes the value above so many bits; 0: none */
 	uint8_t step_first;    /* the first value of a key is told too */
 	uint8_t on;            /* any of the above, or a microburst threshold */
@@ -296,6 +296,7 @@ struct pl_core_counters {
 	uint64_t evicted
 		[PL_CORE_T_MAX];      /* of them replaced while not idle: the table is too small */
 	uint64_t full[PL_CORE_T_MAX]; /* keys that found no place: another side was filling it */
+	uint64_t nodes_full;          /* nodes not watched for silence */
 };
 
 /* The nodes of the report being stepped, for loops. One per side. */

@@ -251,7 +251,7 @@ PL_CORE_INLINE void pl_core_level_bounds(const struct pl_core_quantity *q,
 	*ret = rule->level;
 	if (rule->relative == 0 || !learned)
 		return;
-	above = q->mean + ((uint64_t)q->mean * rule->relative >> 8);
+	above = q->mean + ((uint64_t)q->mean * rule->relative >> 16);
 	if (above < rule->relative_min)
 		above = rule->relative_min;
 	if (above < ret->threshold)
@@ -307,7 +307,7 @@ PL_CORE_INLINE uint64_t pl_core_band_of(const struct pl_core_quantity *q,
 		pl_core_narrow(&range, q->told > rule->step ? q->told - rule->step : 0,
 			(uint64_t)q->told + rule->step);
 	if (rule->step_relative != 0) {
-		uint64_t step = (uint64_t)q->told * rule->step_relative >> 8;
+		uint64_t step = (uint64_t)q->told * rule->step_relative >> 16;
 
 		pl_core_narrow(&range, q->told > step ? q->told - step : 0, q->told + step);
 	}
@@ -333,7 +333,7 @@ PL_CORE_INLINE int pl_core_moved(
 	uint32_t shift = rule->step_shift & 31;
 
 	return (rule->step != 0 && by > rule->step) ||
-	       (rule->step_relative != 0 && by > ((uint64_t)q->told * rule->step_relative >> 8)) ||
+	       (rule->step_relative != 0 && by > ((uint64_t)q->told * rule->step_relative >> 16)) ||
 	       (shift != 0 && value >> shift != q->told >> shift);
 }
 

@@ -161,8 +161,8 @@ PL_CORE_INLINE void pl_core_heard(uint64_t *way, uint64_t now_ns)
 }
 
 /*
- * The way for a new key: its home when free, another free one, or the one heard of longest ago; never one
- * that is BUSY. The caller claims it and counts.
+ * The way for a new key: its home when free, another free one, or the one heard of longest ago (within the
+ * same millisecond: any, by the hash); never one that is BUSY. The caller claims it and counts.
  */
 PL_CORE_INLINE uint32_t pl_core_victim(const uint64_t *way, uint64_t hash, uint32_t now)
 {
@@ -173,13 +173,13 @@ PL_CORE_INLINE uint32_t pl_core_victim(const uint64_t *way, uint64_t hash, uint3
 	for (uint32_t i = 0; i < PL_CORE_WAYS; i++) {
 		uint64_t tag = way[i] >> 32;
 		uint64_t free = pl_core_zero_bit(tag);
-		uint64_t k = (uint64_t)pl_core_age(now, way[i]) << 4 | 8 | i;
+		uint64_t k = (uint64_t)pl_core_age(now, way[i]) << 4 | 8 | (i ^ home);
 
 		k |= free << 60 | (free & pl_core_zero_bit(i ^ home)) << 61;
 		k &= pl_core_zero_bit(tag ^ PL_CORE_TAG_BUSY) - 1;
 		best = pl_core_max(best, k);
 	}
-	return best == 0 ? PL_CORE_NOWHERE : (uint32_t)best & (PL_CORE_WAYS - 1);
+	return best == 0 ? PL_CORE_NOWHERE : ((uint32_t)best ^ home) & (PL_CORE_WAYS - 1);
 }
 
 PL_CORE_INLINE int pl_core_swap(uint64_t *word, uint64_t old, uint64_t now)

@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events out of record batches. One detector per worker; it shares nothing, reads no clock and allocates
- * nothing after pl_detect_new. The rules themselves are in bpf/detect_core.h, over integers, so that the
- * kernel's detector can be the same code.
+ * Events out of record batches: the user-space host of the steps in bpf/detect_steps.h. One detector per worker;
+ * it shares nothing, reads no clock and allocates nothing after pl_detect_new. The kernel program runs the same
+ * steps, so both come to the same events.
  *
  *   path_change   once; a flow's complete path has another path_id than its last one. Paths that are
  *                 partial, intermediate, of dropped packets or of copies conclude nothing, nor do modes
  *                 that report node by node.
- *   queue_depth   begin when the depth of (node, port, queue) is above the threshold (for begin_hold_ns),
- *                 end when it was at or below the lower bound for end_hold_ns, or nothing was heard of it
- *                 for idle_ns. value: at begin the depth that crossed, at end the largest one.
- *   hop_latency   likewise, over the hop latency in ns.
+ *   loop          once; a node stands twice in one path. value: hops from the first time to the second.
+ *   hop_latency, queue_depth (of node, port, queue), tx_util (node, port), buffer_depth (node, buffer),
+ *   link_latency (node, ingress port, node before, its port): as a level, and as steps.
+ *     level       begin when the value is above the threshold, or above the usual value by the relative
+ *                 one, for begin_hold_ns; end when it was at or below the lower bound for end_hold_ns, or
+ *                 nothing was heard for idle_ns. value: at begin the one that crossed, at end the largest.
+ *     steps       once; the value moved far enough from the one told last (old_value).
+ *   anomaly       begin and end as a level, of the distance between the value and its usual self: so many
+ *                 usual deviations. value: at begin the value, at end the largest distance.
  *   packet_drop   once; value is the number of drop reports of (node, reason) since the last such event.
  *   report_loss   once per exporter and interval; value is the number of reports lost since the last one.
+ *   microburst    once; a queue was above the threshold, for no longer than max_ns. value: the largest depth;
+ *                 then its culprits (value: packets brought) and victims (value: largest hop latency).
+ *   flow_start    once; flow_end once, value the packets reported on.
+ *   node_silent   begin when a node that was heard of is not for so long; end when it is again.
+ *   keepalive     once per interval for every flow that goes on.
  *
- * Every kind is limited per key: at most `burst` events at once and one per interval after. What the limit
- * held back is counted; a begin that was held back has no end.
+ * The usual value and deviation of a key are learned: the mean, and the mean distance from it, of each window of
+ * time move them by 2^-shift; they are of use after so many windows. What lasts becomes the usual.
+ *
+ * Every kind but report_loss, flow_start, flow_end and keepalive is limited per key: at most `burst` events at
+ * once and one per interval after. What the limit held back is counted; a begin that was held back has no end.
  *
  * Time: now_ns is monotonic and drives the rules; ts_ns (since the Unix epoch) only stamps events.
  */
@@ -24,7 +37,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/counter.h"
+#include "bpf/detect_state.h"
 #include "decode/decode.h"
 #include "record/record.h"
 
@@ -40,39 +53,56 @@ struct pl_event_batch {
 int pl_event_batch_init(struct pl_event_batch *batch, uint32_t cap); /* -ENOMEM */
 void pl_event_batch_done(struct pl_event_batch *batch);
 
-/* A level that is watched. */
+/* A quantity that is watched. */
 struct pl_detect_level {
-	bool on;
-	uint64_t threshold;     /* begins above it */
+	bool on;                /* as a level, by threshold or relative */
+	uint64_t threshold;     /* begins above it; 0: no absolute threshold */
 	uint64_t low;           /* ends at or below it; 0: seven eighths of the threshold */
+	uint32_t relative;      /* begins so many per cent above the usual; 0: not */
+	uint32_t relative_min;  /* and above this */
 	uint64_t begin_hold_ns; /* how long above before it begins; 0: at once */
 	uint64_t end_hold_ns;   /* how long below before it ends; 0: 10 ms */
+	bool step_first;        /* the first value of a key is told */
+	uint32_t step;          /* a move by more than this is told; 0: not */
+	uint32_t step_relative; /* by more than so many per cent of the value told last; 0: not */
+	uint32_t step_bits;     /* a move that changes the value above so many bits; 0: not */
+	bool anomaly;
+	uint32_t anomaly_min;       /* distances up to this are none */
+	uint64_t limit_interval_ns; /* 0: the one of all kinds */
+	uint32_t limit_burst;       /* 0: the one of all kinds */
 };
 
 struct pl_detect_options {
-	bool path_change, report_loss, packet_drop;
-	struct pl_detect_level queue_depth, hop_latency;
-	uint32_t max_flows;         /* 0: 131072; rounded up to a power of two of eights */
-	uint32_t max_queues;        /* 0: 4096; (node, port, queue) above a threshold at a time */
-	uint32_t max_drops;         /* 0: 1024; (node, reason) */
+	bool path_change, report_loss, packet_drop, loop, flow_start, flow_end;
+	struct pl_detect_level queue_depth, hop_latency, link_latency, tx_util, buffer_depth;
+	struct {
+		bool on;
+		uint32_t threshold; /* queue depth */
+		uint64_t max_ns;    /* 0: 10 ms */
+		uint32_t flows; /* culprits and victims told; at most PL_CORE_BURST_FLOWS each */
+	} microburst;
+	struct {
+		uint64_t window_ns;  /* 0: 1 s */
+		uint32_t windows;    /* 0: 30; before a baseline is of use */
+		uint32_t shift;      /* 0: 5; a window moves it by 2^-shift */
+		uint32_t deviations; /* 0: 6; an anomaly is further than so many from the mean */
+		uint64_t begin_hold_ns, end_hold_ns; /* of anomalies; end 0: 100 ms */
+	} learn;
+	uint64_t node_silent_ns; /* 0: off */
+	uint64_t keepalive_ns;   /* 0: off */
+	uint32_t max_flows;  /* 0: 131072; rounded up to a power of two of eights, as the others */
+	uint32_t max_queues; /* 0: 4096; (node, port, queue) */
+	uint32_t max_links;  /* 0: 4096; also of ports and buffers together */
+	uint32_t max_drops;  /* 0: 1024; (node, reason) */
 	uint32_t max_exporters;     /* 0: 4096 */
 	uint64_t flow_idle_ns;      /* 0: 60 s; a flow not seen for longer begins anew */
 	uint64_t idle_ns;           /* 0: 5 s; a raised level not heard of ends */
+	uint64_t forget_ns;         /* 0: 10 min; a queue, port or link not heard of goes */
 	uint64_t loss_interval_ns;  /* 0: 1 s */
 	uint64_t limit_interval_ns; /* 0: 1 s, per key */
 	uint32_t limit_burst;       /* 0: 5, per key */
-};
-
-struct pl_detect_counters {
-	struct pl_counter events[PL_EVENT_KIND_MAX];
-	struct pl_counter limited[PL_EVENT_KIND_MAX]; /* held back by the limit per key */
-	struct pl_counter events_dropped;             /* no room in the caller's batch */
-	struct pl_counter flows_new,
-		flows_evicted;         /* evicted while still fresh: the table is too small */
-	struct pl_counter flows_aged;  /* came back after flow_idle_ns, or were replaced idle */
-	struct pl_counter queues_full; /* crossings not followed, no cell free */
-	struct pl_counter drops_full;  /* drop reports whose (node, reason) found no cell */
-	struct pl_counter exporters_full;
+	uint32_t sequence_gap_max; /* 0: 65536; for tables that count sequence numbers themselves */
+	bool aggregates;           /* sums and histograms beside the state */
 };
 
 struct pl_detect;
@@ -101,8 +131,43 @@ void pl_detect_exporters(struct pl_detect *det, const struct pl_decode *decode, 
 void pl_detect_tick(
 	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 
-const struct pl_detect_counters *pl_detect_counters(const struct pl_detect *det);
+/* Live: read on the detecting thread. raised less ended are the levels raised now; of each table made less
+ * aged less evicted are its entries. */
+const struct pl_core_counters *pl_detect_counters(const struct pl_detect *det);
 
-/* Flows known (approximately: aged ones count until they are replaced) and levels raised now. */
-uint32_t pl_detect_flows(const struct pl_detect *det);
-uint32_t pl_detect_raised(const struct pl_detect *det);
+/* Flows known and levels raised now. */
+uint64_t pl_detect_flows(const struct pl_detect *det);
+uint64_t pl_detect_raised(const struct pl_detect *det);
+
+/* Other rules from here on, state kept: -EINVAL as pl_detect_new, or when the sizes of tables differ. Levels whose
+ * rule is off now end. */
+int pl_detect_change(struct pl_detect *det, const struct pl_detect_options *options,
+	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
+
+/* The rules that follow from options, for the kernel program; secret and mask are the tables' owner's business.
+ * -EINVAL as pl_detect_new. */
+int pl_detect_rules(struct pl_core_rules *ret, const struct pl_detect_options *options);
+/* The entries of each table by the options. */
+void pl_detect_entries(const struct pl_detect_options *options, uint32_t ret[PL_CORE_T_MAX]);
+
+/* What is known of a flow. */
+struct pl_flow_seen {
+	struct pl_flow_key key;
+	uint64_t path_id; /* 0: none known */
+	uint64_t packets, bytes, first_ns, last_ns;
+};
+
+/* The (at most) n flows with most packets, the most first; returns how many. Reads the whole table. */
+uint32_t pl_detect_top_flows(const struct pl_detect *det, struct pl_flow_seen *ret, uint32_t n);
+
+/* A level that is raised now, or an anomaly. */
+struct pl_raised_level {
+	uint8_t kind;          /* enum pl_event_kind */
+	uint8_t quantity;      /* enum pl_event_kind of the quantity */
+	struct pl_core_hop at; /* where: node, ports, queue, before, by its present bits */
+	uint64_t begun_ns, max;
+};
+
+/* Iteration over them: start with *pos = 0; false at the end. */
+bool pl_detect_raised_level(
+	const struct pl_detect *det, uint64_t *pos, struct pl_raised_level *ret);

@@ -197,7 +197,7 @@ static void path_changes(void)
 static void flapping(void)
 {
 	struct pl_detect *det = made((struct pl_detect_options){ .path_change = true });
-	const struct pl_detect_counters *c = pl_detect_counters(det);
+	const struct pl_core_counters *c = pl_detect_counters(det);
 	uint64_t told;
 
 	for (unsigned int i = 0; i < 3001; i++) {
@@ -206,9 +206,9 @@ static void flapping(void)
 		out.n = 0;
 		pl_detect_batch(det, &batch, SECOND + i * MS, &out);
 	}
-	told = pl_counter_read(&c->events[PL_EVENT_PATH_CHANGE]);
+	told = c->events[PL_EVENT_PATH_CHANGE];
 	ok(told == 7 || told == 8, "told of %" PRIu64 " times in three seconds", told);
-	eq(told + pl_counter_read(&c->limited[PL_EVENT_PATH_CHANGE]), 3000, "the rest is counted");
+	eq(told + c->limited[PL_EVENT_PATH_CHANGE], 3000, "the rest is counted");
 	pl_detect_free(det);
 }
 
@@ -220,7 +220,7 @@ static void flows_against_model(void)
 		.max_flows = 1 << 18,
 		.limit_burst = 1000000,
 		.flow_idle_ns = 50 * SECOND });
-	const struct pl_detect_counters *c = pl_detect_counters(det);
+	const struct pl_core_counters *c = pl_detect_counters(det);
 	uint64_t now = 1000 * SECOND, want = 0, got = 0;
 	struct pl_rng rng;
 	bool good = true;
@@ -238,12 +238,13 @@ static void flows_against_model(void)
 			uint64_t id = 1 + pl_rng_below(&rng, 2);
 
 			flow_path(flags, flow, id);
-			if (flags != 0)
-				continue;
-			expect += last[flow] != 0 && last[flow] != id &&
-				  now - seen[flow] <= 50 * SECOND;
-			last[flow] = id;
+			if (now - seen[flow] > 50 * SECOND)
+				last[flow] = 0; /* it begins anew */
 			seen[flow] = now;
+			if (flags != 0)
+				continue; /* keeps it alive, says nothing of its path */
+			expect += last[flow] != 0 && last[flow] != id;
+			last[flow] = id;
 		}
 		out.n = 0;
 		pl_detect_batch(det, &batch, now, &out);
@@ -253,7 +254,7 @@ static void flows_against_model(void)
 	}
 	eq(got, want, "all path changes, %" PRIu64 " of them", want);
 	ok(good && want > 1000, "each in its batch");
-	eq(pl_counter_read(&c->flows_evicted), 0, "nothing was evicted");
+	eq(c->evicted[PL_CORE_T_flow], 0, "nothing was evicted");
 	pl_detect_free(det);
 }
 
@@ -262,7 +263,7 @@ static void too_many_flows(void)
 {
 	struct pl_detect *det =
 		made((struct pl_detect_options){ .path_change = true, .max_flows = 64 });
-	const struct pl_detect_counters *c = pl_detect_counters(det);
+	const struct pl_core_counters *c = pl_detect_counters(det);
 
 	for (unsigned int i = 0; i < 10000; i++) {
 		pl_record_batch_clear(&batch);
@@ -271,8 +272,8 @@ static void too_many_flows(void)
 	}
 	eq(out.n, 0, "no change is made up");
 	eq(pl_detect_flows(det), 64, "the table is full");
-	eq(pl_counter_read(&c->flows_new), 10000, "all were new");
-	eq(pl_counter_read(&c->flows_evicted), 10000 - 64, "evictions are counted");
+	eq(c->made[PL_CORE_T_flow], 10000, "all were new");
+	eq(c->evicted[PL_CORE_T_flow], 10000 - 64, "evictions are counted");
 	pl_detect_free(det);
 }
 
@@ -363,7 +364,7 @@ static void pairs(void)
 		}
 	}
 	ok(good && begun > 5, "begins and ends in pairs, %u of them", begun);
-	ok(pl_counter_read(&pl_detect_counters(det)->limited[PL_EVENT_QUEUE_DEPTH]) > 100,
+	ok(pl_detect_counters(det)->limited[PL_EVENT_QUEUE_DEPTH] > 100,
 		"many were held back, and counted");
 	pl_detect_free(det);
 }
@@ -371,25 +372,32 @@ static void pairs(void)
 static void hop_latency(void)
 {
 	struct pl_detect_options o = { .hop_latency = { .on = true, .threshold = 1000 },
-		.max_queues = 2 };
+		.max_queues = 8 };
 	struct pl_detect *det = made(o);
+	const struct pl_core_counters *c = pl_detect_counters(det);
+	unsigned int begun = 0, ended = 0;
 
 	pl_record_batch_clear(&batch);
 	add_path(&batch, 0);
-	for (unsigned int i = 0; i < 4; i++)
+	for (unsigned int i = 0; i < 20; i++)
 		add_hop(&batch, i, PL_HOP_HAS_node | PL_HOP_HAS_hop_latency_ns)->hop_latency_ns =
 			i == 0 ? 1000 : 5000;
 	pl_detect_batch(det, &batch, SECOND, &out);
-	eq(out.n, 2, "two places fit");
 	ok(out.events[0].event == PL_EVENT_HOP_LATENCY && out.events[0].node == 1 &&
 			!(out.events[0].present & (PL_EVENT_HAS_port | PL_EVENT_HAS_queue)),
 		"hop latency at a node without ports");
-	eq(pl_counter_read(&pl_detect_counters(det)->queues_full), 1, "the third is counted");
+	for (uint32_t i = 0; i < out.n; i++) {
+		begun += out.events[i].phase == PL_PHASE_BEGIN;
+		ended += out.events[i].phase == PL_PHASE_END;
+	}
+	eq(begun, 19, "all begin");
+	eq(ended, begun - pl_detect_raised(det), "what lost its place has ended");
+	eq(c->made[PL_CORE_T_place] - c->evicted[PL_CORE_T_place], 8, "eight places are taken");
+	eq(c->evicted[PL_CORE_T_place], 12, "the others were evicted, counted");
 	out.n = 0;
 	pl_detect_tick(det, 100 * SECOND, 0, &out);
-	eq(out.n, 2, "both end");
-	pl_detect_batch(det, &batch, 101 * SECOND, &out);
-	eq(out.n, 4, "their places are free again");
+	eq(out.n, begun - ended, "the others end");
+	eq(pl_detect_raised(det), 0, "nothing is raised");
 	pl_detect_free(det);
 }
 
@@ -482,7 +490,7 @@ static void report_loss(void)
 	x.node = 7;
 	pl_detect_exporter(det, &x, 8 * SECOND, 1, &out);
 	eq(out.n, 5, "the third exporter finds no place");
-	eq(pl_counter_read(&pl_detect_counters(det)->exporters_full), 1, "counted");
+	eq(pl_detect_counters(det)->full[PL_CORE_T_exporter], 1, "counted");
 	pl_detect_free(det);
 }
 
@@ -499,8 +507,7 @@ static void no_room(void)
 		pl_detect_batch(det, &batch, SECOND, &small);
 	}
 	eq(small.n, 1, "one event");
-	eq(pl_counter_read(&pl_detect_counters(det)->events_dropped), 2,
-		"two had no room: counted");
+	eq(pl_detect_counters(det)->events_dropped, 2, "two had no room: counted");
 	pl_event_batch_done(&small);
 	pl_detect_free(det);
 }
@@ -517,14 +524,16 @@ static void refused(void)
 		{ "burst", { .limit_burst = 1000001 } },
 		{ "interval", { .limit_interval_ns = UINT64_MAX } },
 	};
-	struct pl_detect_options off = { 0 };
+	struct pl_detect_options off = { 0 }, all;
 	struct pl_detect *det = NULL;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		eq(pl_detect_new(&det, &rows[i].o), -EINVAL, "refused: %s", rows[i].name);
 	ok(det == NULL, "nothing made");
 	pl_detect_free(NULL);
-	ok(pl_detect_memory(&off) > 131072 * 64, "memory is stated");
+	pl_detect_defaults(&all);
+	ok(pl_detect_memory(&all) > 131072 * 128, "memory is stated");
+	ok(pl_detect_memory(&off) < pl_detect_memory(&all) / 2, "what is off takes none");
 	det = made(off);
 	pl_record_batch_clear(&batch);
 	flow_path(PL_FLAG_DROPPED, 1, 1);

@@ -311,6 +311,39 @@ static const struct pl_conf_row output_rows[] = {
 };
 #undef AT
 
+/* A quantity that is watched, as a level and for steps. T is the type of its values. */
+#define LEVEL(name, T, is_on, at, what) \
+	{ .key = "detect." #name ".enabled", .type = PL_CONF_BOOL, AT(detect.name.on), .def = is_on, \
+	  .help = "Tell when it rises above its threshold, and when that is over: " what "." }, \
+	{ .key = "detect." #name ".threshold", .type = T, AT(detect.name.threshold), .def = at, .min = 0, .max = UINT32_MAX - 1, \
+	  .help = "It begins above this; 0 is no absolute threshold." }, \
+	{ .key = "detect." #name ".low", .type = T, AT(detect.name.low), .def = "0", .min = 0, .max = UINT32_MAX - 1, \
+	  .help = "It ends at or below this; 0 is seven eighths of the threshold." }, \
+	{ .key = "detect." #name ".relative", .type = PL_CONF_U64, AT(detect.name.relative), .def = "0", .min = 0, .max = 1000000, \
+	  .help = "It also begins so many per cent above the usual value of the place (see detect.learn); 0 is not." }, \
+	{ .key = "detect." #name ".relative_min", .type = T, AT(detect.name.relative_min), .def = "0", .min = 0, .max = UINT32_MAX - 1, \
+	  .help = "The relative threshold is at least this." }, \
+	{ .key = "detect." #name ".begin_hold", .type = PL_CONF_DURATION, AT(detect.name.begin_hold_ns), .def = "0s", \
+	  .help = "How long above before it begins." }, \
+	{ .key = "detect." #name ".end_hold", .type = PL_CONF_DURATION, AT(detect.name.end_hold_ns), .def = "10ms", \
+	  .help = "How long below before it ends." }, \
+	{ .key = "detect." #name ".step", .type = T, AT(detect.name.step), .def = "0", .min = 0, .max = UINT32_MAX - 1, \
+	  .help = "Tell when it moved by more than this from the value told last; 0 is never." }, \
+	{ .key = "detect." #name ".step_relative", .type = PL_CONF_U64, AT(detect.name.step_relative), .def = "0", .min = 0, .max = 1000000, \
+	  .help = "Tell when it moved by more than so many per cent of the value told last; 0 is never." }, \
+	{ .key = "detect." #name ".step_bits", .type = PL_CONF_U64, AT(detect.name.step_bits), .def = "0", .min = 0, .max = 31, \
+	  .help = "Tell when it is in another interval of 2^step_bits than the value told last; 0 is never." }, \
+	{ .key = "detect." #name ".step_first", .type = PL_CONF_BOOL, AT(detect.name.step_first), .def = "false", \
+	  .help = "Tell the first value of each place." }, \
+	{ .key = "detect." #name ".anomaly", .type = PL_CONF_BOOL, AT(detect.name.anomaly), .def = "false", \
+	  .help = "Tell when it is unlike its usual self at the place (see detect.learn)." }, \
+	{ .key = "detect." #name ".anomaly_min", .type = T, AT(detect.name.anomaly_min), .def = "0", .min = 0, .max = UINT32_MAX - 1, \
+	  .help = "Distances from the usual value up to this are no anomaly." }, \
+	{ .key = "detect." #name ".limit_interval", .type = PL_CONF_DURATION, AT(detect.name.limit_interval_ns), .def = "0s", .max = UINT64_C(3600000000000), \
+	  .help = "detect.limit_interval of this kind; 0 is the same." }, \
+	{ .key = "detect." #name ".limit_burst", .type = PL_CONF_U64, AT(detect.name.limit_burst), .def = "0", .max = 1000, \
+	  .help = "detect.limit_burst of this kind; 0 is the same." }
+
 #define AT(member) .offset = offsetof(struct pl_config, member)
 const struct pl_conf_row pl_config_rows[] = {
 	{ .key = "sources", .type = PL_CONF_LIST, AT(sources), .rows = source_rows, .item_size = sizeof(struct pl_config_source), .max = MAX_SOURCES,
@@ -364,34 +397,53 @@ const struct pl_conf_row pl_config_rows[] = {
 	  .help = "Tell when reports of an exporter are missing." },
 	{ .key = "detect.packet_drop", .type = PL_CONF_BOOL, AT(detect.packet_drop), .def = "true",
 	  .help = "Tell of drop reports." },
-	{ .key = "detect.queue_depth.enabled", .type = PL_CONF_BOOL, AT(detect.queue_depth.on), .def = "true",
-	  .help = "Tell when a queue builds up." },
-	{ .key = "detect.queue_depth.threshold", .type = PL_CONF_U64, AT(detect.queue_depth.threshold), .def = "100", .min = 1, .max = UINT32_MAX,
-	  .help = "Depth above which a build-up begins, in the exporters' unit." },
-	{ .key = "detect.queue_depth.low", .type = PL_CONF_U64, AT(detect.queue_depth.low), .def = "0", .min = 0, .max = UINT32_MAX,
-	  .help = "Depth at or below which it ends; 0 is seven eighths of the threshold." },
-	{ .key = "detect.queue_depth.begin_hold", .type = PL_CONF_DURATION, AT(detect.queue_depth.begin_hold_ns), .def = "0s",
-	  .help = "How long above before it begins." },
-	{ .key = "detect.queue_depth.end_hold", .type = PL_CONF_DURATION, AT(detect.queue_depth.end_hold_ns), .def = "10ms",
-	  .help = "How long below before it ends." },
-	{ .key = "detect.hop_latency.enabled", .type = PL_CONF_BOOL, AT(detect.hop_latency.on), .def = "true",
-	  .help = "Tell when a hop becomes slow." },
-	{ .key = "detect.hop_latency.threshold", .type = PL_CONF_DURATION, AT(detect.hop_latency.threshold), .def = "1ms", .min = 1, .max = UINT32_MAX,
-	  .help = "Latency above which it is." },
-	{ .key = "detect.hop_latency.low", .type = PL_CONF_DURATION, AT(detect.hop_latency.low), .def = "0s",
-	  .help = "Latency at or below which it ends; 0 is seven eighths of the threshold." },
-	{ .key = "detect.hop_latency.begin_hold", .type = PL_CONF_DURATION, AT(detect.hop_latency.begin_hold_ns), .def = "0s",
-	  .help = "How long above before it begins." },
-	{ .key = "detect.hop_latency.end_hold", .type = PL_CONF_DURATION, AT(detect.hop_latency.end_hold_ns), .def = "10ms",
-	  .help = "How long below before it ends." },
+	{ .key = "detect.loop", .type = PL_CONF_BOOL, AT(detect.loop), .def = "true",
+	  .help = "Tell when a packet met a node twice." },
+	{ .key = "detect.flow_start", .type = PL_CONF_BOOL, AT(detect.flow_start), .def = "false",
+	  .help = "Tell of every flow when it is first heard of. Not limited per key: every flow has its own." },
+	{ .key = "detect.flow_end", .type = PL_CONF_BOOL, AT(detect.flow_end), .def = "false",
+	  .help = "Tell of every flow that was not heard of for flow_idle." },
+	LEVEL(queue_depth, PL_CONF_U64, "true", "100", "a queue's depth, in the exporters' unit"),
+	LEVEL(hop_latency, PL_CONF_DURATION, "true", "1ms", "the time a packet takes through a node"),
+	LEVEL(link_latency, PL_CONF_DURATION, "false", "1ms", "the time a packet takes over a link"),
+	LEVEL(tx_util, PL_CONF_U64, "false", "80", "an egress port's utilization, in the exporters' unit"),
+	LEVEL(buffer_depth, PL_CONF_U64, "false", "1000", "a buffer's occupancy, in the exporters' unit"),
+	{ .key = "detect.microburst.enabled", .type = PL_CONF_BOOL, AT(detect.microburst.on), .def = "false",
+	  .help = "Tell of queues that build up and are gone within microburst.max, with the flows that brought most and those delayed most." },
+	{ .key = "detect.microburst.threshold", .type = PL_CONF_U64, AT(detect.microburst.threshold), .def = "100", .min = 1, .max = UINT32_MAX - 1,
+	  .help = "Queue depth above which it is one." },
+	{ .key = "detect.microburst.max", .type = PL_CONF_DURATION, AT(detect.microburst.max_ns), .def = "10ms", .min = 1000, .max = UINT64_C(60000000000),
+	  .help = "What lasts longer is no microburst." },
+	{ .key = "detect.microburst.flows", .type = PL_CONF_U64, AT(detect.microburst.flows), .def = "3", .min = 0, .max = PL_CORE_BURST_FLOWS,
+	  .help = "Culprits and victims told of each: so many events each." },
+	{ .key = "detect.learn.window", .type = PL_CONF_DURATION, AT(detect.learn.window_ns), .def = "1s", .min = 1000000, .max = UINT64_C(3600000000000),
+	  .help = "The usual value of a place is learned from windows of this length." },
+	{ .key = "detect.learn.windows", .type = PL_CONF_U64, AT(detect.learn.windows), .def = "30", .min = 2, .max = 1000000,
+	  .help = "Windows with values before relative thresholds and anomalies begin." },
+	{ .key = "detect.learn.weight", .type = PL_CONF_U64, AT(detect.learn.shift), .def = "5", .min = 1, .max = 20,
+	  .help = "Each window moves the usual value by 2^-weight of the difference: 5 remembers about 32 windows." },
+	{ .key = "detect.learn.deviations", .type = PL_CONF_U64, AT(detect.learn.deviations), .def = "6", .min = 1, .max = 100000,
+	  .help = "An anomaly is further from the usual value than so many usual deviations (mean absolute ones)." },
+	{ .key = "detect.learn.begin_hold", .type = PL_CONF_DURATION, AT(detect.learn.begin_hold_ns), .def = "0s",
+	  .help = "How long so far before an anomaly begins." },
+	{ .key = "detect.learn.end_hold", .type = PL_CONF_DURATION, AT(detect.learn.end_hold_ns), .def = "100ms",
+	  .help = "How long back before it ends." },
+	{ .key = "detect.node_silent", .type = PL_CONF_DURATION, AT(detect.node_silent_ns), .def = "0s", .max = UINT64_C(864000000000000),
+	  .help = "Tell when a node that was heard of is silent for so long, and when it is heard again; 0 is never." },
+	{ .key = "detect.keepalive", .type = PL_CONF_DURATION, AT(detect.keepalive_ns), .def = "0s", .max = UINT64_C(864000000000000),
+	  .help = "Tell of every flow that goes on once per so long, even if nothing changes; 0 is never." },
 	{ .key = "detect.max_flows", .type = PL_CONF_U64, AT(detect.max_flows), .def = "131072", .min = 8, .max = 1 << 26,
 	  .help = "Flows whose path is remembered, per worker." },
 	{ .key = "detect.max_queues", .type = PL_CONF_U64, AT(detect.max_queues), .def = "4096", .min = 8, .max = 1 << 20,
-	  .help = "Queues above a threshold at a time, per worker." },
+	  .help = "Queues remembered, per worker." },
+	{ .key = "detect.max_links", .type = PL_CONF_U64, AT(detect.max_links), .def = "4096", .min = 8, .max = 1 << 20,
+	  .help = "Links remembered, per worker; as many ports and buffers together." },
 	{ .key = "detect.flow_idle", .type = PL_CONF_DURATION, AT(detect.flow_idle_ns), .def = "60s", .min = 1000000, .max = UINT64_C(864000000000000),
 	  .help = "A flow not seen for longer begins anew: no path change is told." },
 	{ .key = "detect.idle", .type = PL_CONF_DURATION, AT(detect.idle_ns), .def = "5s", .min = 1000000, .max = UINT64_C(3600000000000),
 	  .help = "A level above its threshold that is not heard of for so long ends." },
+	{ .key = "detect.forget", .type = PL_CONF_DURATION, AT(detect.forget_ns), .def = "10m", .min = 1000000000, .max = UINT64_C(864000000000000),
+	  .help = "A queue, port or link not heard of for so long is forgotten." },
 	{ .key = "detect.limit_interval", .type = PL_CONF_DURATION, AT(detect.limit_interval_ns), .def = "1s", .min = 1000000, .max = UINT64_C(3600000000000),
 	  .help = "Events of one kind and place: one per this, after a burst." },
 	{ .key = "detect.limit_burst", .type = PL_CONF_U64, AT(detect.limit_burst), .def = "5", .min = 1, .max = 1000,
@@ -453,10 +505,34 @@ static int default_sources(struct pl_config *c)
 
 static int check_level(const struct pl_config_level *l, const char *name, struct pl_diag *diag)
 {
-	if (!l->on || l->low <= l->threshold)
-		return 0;
-	pl_diag_set(diag, "detect.%s.low is above detect.%s.threshold", name, name);
-	return -EINVAL;
+	if (l->on && l->threshold == 0 && l->relative == 0) {
+		pl_diag_set(diag, "detect.%s is enabled and has neither threshold nor relative", name);
+		return -EINVAL;
+	}
+	if (l->on && l->threshold > 0 && l->low > l->threshold) {
+		pl_diag_set(diag, "detect.%s.low is above detect.%s.threshold", name, name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int check_levels(const struct pl_config *c, struct pl_diag *diag)
+{
+	const struct {
+		const struct pl_config_level *level;
+		const char *name;
+	} all[] = {
+		{ &c->detect.queue_depth, "queue_depth" },
+		{ &c->detect.hop_latency, "hop_latency" },
+		{ &c->detect.link_latency, "link_latency" },
+		{ &c->detect.tx_util, "tx_util" },
+		{ &c->detect.buffer_depth, "buffer_depth" },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(all) / sizeof(all[0]); i++)
+		r = check_level(all[i].level, all[i].name, diag);
+	return r;
 }
 
 static bool same(const char *a, const char *b)
@@ -578,9 +654,7 @@ static int finish(struct pl_config *c, struct pl_diag *diag)
 			PL_WORKERS_MAX);
 		return -EINVAL;
 	}
-	r = check_level(&c->detect.queue_depth, "queue_depth", diag);
-	if (r == 0)
-		r = check_level(&c->detect.hop_latency, "hop_latency", diag);
+	r = check_levels(c, diag);
 	if (r == 0)
 		r = name_outputs(c, diag);
 	if (r < 0)
@@ -738,6 +812,16 @@ static struct pl_detect_level level(const struct pl_config_level *l)
 		.low = l->low,
 		.begin_hold_ns = l->begin_hold_ns,
 		.end_hold_ns = l->end_hold_ns,
+		.relative = (uint32_t)l->relative,
+		.relative_min = (uint32_t)l->relative_min,
+		.step = (uint32_t)l->step,
+		.step_relative = (uint32_t)l->step_relative,
+		.step_bits = (uint32_t)l->step_bits,
+		.step_first = l->step_first,
+		.anomaly = l->anomaly,
+		.anomaly_min = (uint32_t)l->anomaly_min,
+		.limit_interval_ns = l->limit_interval_ns,
+		.limit_burst = (uint32_t)l->limit_burst,
 	};
 }
 
@@ -749,6 +833,27 @@ void pl_config_detect(const struct pl_config *config, struct pl_detect_options *
 	ret->packet_drop = config->detect.packet_drop;
 	ret->queue_depth = level(&config->detect.queue_depth);
 	ret->hop_latency = level(&config->detect.hop_latency);
+	ret->link_latency = level(&config->detect.link_latency);
+	ret->tx_util = level(&config->detect.tx_util);
+	ret->buffer_depth = level(&config->detect.buffer_depth);
+	ret->loop = config->detect.loop;
+	ret->flow_start = config->detect.flow_start;
+	ret->flow_end = config->detect.flow_end;
+	ret->microburst.on = config->detect.microburst.on;
+	ret->microburst.threshold = (uint32_t)config->detect.microburst.threshold;
+	ret->microburst.max_ns = config->detect.microburst.max_ns;
+	ret->microburst.flows = (uint32_t)config->detect.microburst.flows;
+	ret->learn.window_ns = config->detect.learn.window_ns;
+	ret->learn.windows = (uint32_t)config->detect.learn.windows;
+	ret->learn.shift = (uint32_t)config->detect.learn.shift;
+	ret->learn.deviations = (uint32_t)config->detect.learn.deviations;
+	ret->learn.begin_hold_ns = config->detect.learn.begin_hold_ns;
+	ret->learn.end_hold_ns = config->detect.learn.end_hold_ns;
+	ret->node_silent_ns = config->detect.node_silent_ns;
+	ret->keepalive_ns = config->detect.keepalive_ns;
+	ret->max_links = (uint32_t)config->detect.max_links;
+	ret->forget_ns = config->detect.forget_ns;
+	ret->sequence_gap_max = (uint32_t)config->decode.sequence_gap_max;
 	ret->max_flows = (uint32_t)config->detect.max_flows;
 	ret->max_queues = (uint32_t)config->detect.max_queues;
 	ret->max_exporters = (uint32_t)config->decode.max_exporters;

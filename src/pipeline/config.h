@@ -35,6 +35,11 @@ struct pl_config_profile {
 struct pl_config_level {
 	bool on;
 	uint64_t threshold, low, begin_hold_ns, end_hold_ns;
+	uint64_t relative, relative_min;
+	uint64_t step, step_relative, step_bits;
+	bool step_first, anomaly;
+	uint64_t anomaly_min;
+	uint64_t limit_interval_ns, limit_burst;
 };
 
 /* The kinds of outputs, as kinds.def lists them. */
@@ -81,7 +86,7 @@ struct pl_config {
 	struct pl_conf_list sources;  /* struct pl_config_source */
 	struct pl_conf_list profiles; /* struct pl_config_profile */
 	struct pl_conf_list outputs;  /* struct pl_config_output */
-	unsigned int pin; /* enum pl_config_pin */
+	unsigned int pin;             /* enum pl_config_pin */
 	uint64_t drain_ns;
 	char *user, *group; /* to become; NULL: stay */
 	bool core_dumps;
@@ -95,9 +100,18 @@ struct pl_config {
 		uint64_t max_queues, max_ports, max_links, max_paths, idle_ns, slot_ns;
 	} aggregate;
 	struct {
-		bool path_change, report_loss, packet_drop;
-		struct pl_config_level queue_depth, hop_latency;
-		uint64_t max_flows, max_queues, flow_idle_ns, idle_ns;
+		bool path_change, report_loss, packet_drop, loop, flow_start, flow_end;
+		struct pl_config_level queue_depth, hop_latency, link_latency, tx_util,
+			buffer_depth;
+		struct {
+			bool on;
+			uint64_t threshold, max_ns, flows;
+		} microburst;
+		struct {
+			uint64_t window_ns, windows, shift, deviations, begin_hold_ns, end_hold_ns;
+		} learn;
+		uint64_t node_silent_ns, keepalive_ns;
+		uint64_t max_flows, max_queues, max_links, flow_idle_ns, idle_ns, forget_ns;
 		uint64_t limit_interval_ns, limit_burst;
 	} detect;
 	struct {

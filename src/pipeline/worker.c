@@ -88,7 +88,7 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 static void take_totals(struct pl_totals *t, const struct pl_engine *e)
 {
 	const struct pl_decode_counters *d = pl_decode_counters(e->decode);
-	const struct pl_detect_counters *v = pl_detect_counters(e->detect);
+	const struct pl_core_counters *v = pl_detect_counters(e->detect);
 
 	*t = (struct pl_totals){
 		.packets = pl_counter_read(&d->packets),
@@ -102,17 +102,17 @@ static void take_totals(struct pl_totals *t, const struct pl_engine *e)
 		.reordered = pl_counter_read(&d->reordered),
 		.duplicates = pl_counter_read(&d->duplicates),
 		.restarts = pl_counter_read(&d->restarts),
-		.events_dropped = pl_counter_read(&v->events_dropped),
-		.flows_evicted = pl_counter_read(&v->flows_evicted),
-		.queues_full = pl_counter_read(&v->queues_full),
+		.events_dropped = v->events_dropped,
+		.flows_evicted = v->evicted[PL_CORE_T_flow],
+		.queues_full = v->evicted[PL_CORE_T_place] + v->full[PL_CORE_T_place],
 	};
 	for (unsigned int i = 0; i < PL_V_MAX; i++)
 		t->verdicts[i] = pl_counter_read(&d->verdicts[i]);
 	for (unsigned int i = 0; i < PL_N_MAX; i++)
 		t->notes[i] = pl_counter_read(&d->notes[i]);
 	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++) {
-		t->events[i] = pl_counter_read(&v->events[i]);
-		t->events_limited[i] = pl_counter_read(&v->limited[i]);
+		t->events[i] = v->events[i];
+		t->events_limited[i] = v->limited[i];
 	}
 }
 

@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "detect/tables.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "bpf/detect_steps.h"
+
+static const size_t set_size[PL_CORE_T_MAX] = {
+#define TABLE(name, help) [PL_CORE_T_##name] = sizeof(struct pl_core_##name##_set),
+	PL_CORE_TABLES(TABLE)
+#undef TABLE
+};
+
+static const size_t entry_size[PL_CORE_T_MAX] = {
+#define TABLE(name, help) [PL_CORE_T_##name] = sizeof(struct pl_core_##name),
+	PL_CORE_TABLES(TABLE)
+#undef TABLE
+};
+
+static uint32_t sets_for(uint32_t entries)
+{
+	uint32_t n = 1;
+
+	while ((uint64_t)n * PL_CORE_WAYS < entries)
+		n *= 2;
+	return n;
+}
+
+static void **place_of(struct pl_tables *t, unsigned int table)
+{
+	switch (table) {
+#define TABLE(name, help)                                                                          \
+	case PL_CORE_T_##name:                                                                     \
+		return (void **)&t->name;
+		PL_CORE_TABLES(TABLE)
+#undef TABLE
+	default:
+		assert(false && "no such table");
+		return NULL;
+	}
+}
+
+int pl_tables_init(struct pl_tables *t, const uint32_t entries[PL_CORE_T_MAX])
+{
+	*t = (struct pl_tables){ 0 };
+	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++) {
+		size_t bytes;
+		void *p;
+
+		t->sets[i] = sets_for(entries[i]);
+		bytes = t->sets[i] * set_size[i];
+		p = aligned_alloc(64, bytes);
+		if (p == NULL) {
+			pl_tables_done(t);
+			return -ENOMEM;
+		}
+		memset(p, 0, bytes);
+		*place_of(t, i) = p;
+	}
+	return 0;
+}
+
+void pl_tables_done(struct pl_tables *t)
+{
+	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
+		free(*place_of(t, i));
+	*t = (struct pl_tables){ 0 };
+}
+
+uint64_t pl_tables_memory(const uint32_t entries[PL_CORE_T_MAX])
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
+		sum += sets_for(entries[i]) * set_size[i];
+	return sum;
+}
+
+uint64_t *pl_tables_ways(const struct pl_tables *t, unsigned int table, uint32_t set)
+{
+	char *base = *place_of((struct pl_tables *)t, table);
+
+	return (uint64_t *)(void *)(base + set * set_size[table]);
+}
+
+void *pl_tables_entry(const struct pl_tables *t, unsigned int table, uint32_t set, unsigned int w)
+{
+	char *base = *place_of((struct pl_tables *)t, table);
+
+	return base + set * set_size[table] + PL_CORE_WAYS * sizeof(uint64_t) +
+	       w * entry_size[table];
+}
+
+/* --- ends ------------------------------------------------------------------------------------------- */
+
+/* An entry whose way was seen as `old` goes: nobody finds it from here on. Its way rests (BUSY) until the
+ * next ticks, for whoever on the other side still has it in hand. */
+static bool let_go(
+	struct pl_core_env *env, uint64_t *way, uint64_t old, unsigned int table, uint32_t now)
+{
+	if (!pl_core_claim(way, old, now))
+		return false;
+	env->counters.aged[table]++;
+	return true;
+}
+
+/* A way that has rested is free. 64 units are 67 ms. */
+static void rest(uint64_t *way, uint32_t now)
+{
+	uint64_t w = *way;
+
+	if ((uint32_t)(w >> 32) == PL_CORE_TAG_BUSY && pl_core_age(now, w) >= 64)
+		(void)pl_core_swap(way, w, 0);
+}
+
+/* A quantity's levels, when nothing was heard for `idle` or the low has lasted. */
+static void quantity_wait(struct pl_core_env *env, const struct pl_core_report *r,
+	const struct pl_core_hop *at, struct pl_core_quantity *q, unsigned int id, bool idle)
+{
+	const struct pl_core_quantity_rule *rule = &env->rules.q[id];
+	struct pl_core_telling t = { .kind = (uint8_t)id, .phase = PL_PHASE_END };
+
+	if (q->level.state == PL_CORE_IDLE && q->odd.state == PL_CORE_IDLE)
+		return;
+	if (idle) {
+		pl_core_quantity_end(env, r, at, q, id);
+		return;
+	}
+	if (pl_core_level_wait(&q->level, &rule->level, r->now_ns) == PL_CORE_END)
+		pl_core_level_changed(env, r, at, q, &t);
+	t.anomaly = 1;
+	if (pl_core_level_wait(&q->odd, &rule->odd, r->now_ns) == PL_CORE_END)
+		pl_core_level_changed(env, r, at, q, &t);
+}
+
+static void place_wait(
+	struct pl_core_env *env, const struct pl_core_report *r, void *entry, bool idle)
+{
+	struct pl_core_place *p = entry;
+	struct pl_core_hop at;
+
+	pl_core_hop_at(&at, &p->key);
+	quantity_wait(env, r, &at, &p->q[0], PL_CORE_Q_HOP_LATENCY, idle);
+	quantity_wait(env, r, &at, &p->q[1], PL_CORE_Q_QUEUE_DEPTH, idle);
+}
+
+static void gauge_wait(
+	struct pl_core_env *env, const struct pl_core_report *r, void *entry, bool idle)
+{
+	struct pl_core_gauge *g = entry;
+	struct pl_core_hop at;
+
+	pl_core_hop_at(&at, &g->key);
+	quantity_wait(env, r, &at, &g->q,
+		g->key.has & PL_CORE_HAS_BUFFER ? PL_CORE_Q_BUFFER_DEPTH : PL_CORE_Q_TX_UTIL, idle);
+}
+
+static void link_wait(
+	struct pl_core_env *env, const struct pl_core_report *r, void *entry, bool idle)
+{
+	struct pl_core_link *l = entry;
+	struct pl_core_hop at;
+
+	pl_core_hop_on(&at, &l->key);
+	quantity_wait(env, r, &at, &l->q, PL_CORE_Q_LINK_LATENCY, idle);
+}
+
+/* Levels of one table, and entries that nothing was heard of for forget_ns. */
+static void levels_tick(struct pl_core_env *env, const struct pl_core_report *r, unsigned int table,
+	void (*wait)(struct pl_core_env *, const struct pl_core_report *, void *, bool),
+	bool raised)
+{
+	uint32_t now = pl_core_coarse(r->now_ns), idle = pl_core_coarse(env->rules.idle_ns);
+	uint32_t forget = pl_core_coarse(env->rules.forget_ns);
+
+	for (uint32_t set = 0; set < env->tables.sets[table]; set++) {
+		uint64_t *way = pl_tables_ways(&env->tables, table, set);
+
+		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
+			uint64_t old = way[w];
+			bool old_age;
+
+			rest(&way[w], now);
+			if (!pl_way_live(old))
+				continue;
+			old_age = pl_core_age(now, old) > forget;
+			if (raised || old_age)
+				wait(env, r, pl_tables_entry(&env->tables, table, set, w),
+					old_age || pl_core_age(now, old) > idle);
+			if (old_age)
+				(void)let_go(env, &way[w], old, table, now);
+		}
+	}
+}
+
+static void drops_tick(struct pl_core_env *env, const struct pl_core_report *r)
+{
+	uint32_t now = pl_core_coarse(r->now_ns), idle = pl_core_coarse(env->rules.idle_ns);
+
+	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_drop]; set++) {
+		struct pl_core_drop_set *s = &env->tables.drop[set];
+
+		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
+			struct pl_core_drop *d = &s->e[w];
+			uint64_t old = s->way[w];
+
+			rest(&s->way[w], now);
+			if (!pl_way_live(old))
+				continue;
+			if (d->reports != d->told)
+				pl_core_drop_tell(env, r, NULL, d, 0);
+			if (d->reports == d->told && d->due_ns <= r->now_ns &&
+				pl_core_age(now, old) > idle)
+				(void)let_go(env, &s->way[w], old, PL_CORE_T_drop, now);
+		}
+	}
+}
+
+/* --- microbursts -------------------------------------------------------------------------------------- */
+
+static struct pl_event *burst_event(
+	struct pl_core_env *env, const struct pl_core_place_key *key, uint64_t ts_ns)
+{
+	struct pl_event *e = pl_core_event(env, PL_EVENT_MICROBURST, PL_PHASE_ONCE, ts_ns);
+
+	if (e == NULL)
+		return NULL;
+	e->node = key->node;
+	e->present |= PL_EVENT_HAS_node | PL_EVENT_HAS_value;
+	if (key->has & PL_CORE_HAS_PORT) {
+		e->port = key->port;
+		e->present |= PL_EVENT_HAS_port;
+	}
+	if (key->has & PL_CORE_HAS_QUEUE) {
+		e->queue = key->queue;
+		e->present |= PL_EVENT_HAS_queue;
+	}
+	return e;
+}
+
+static uint64_t part_of(const struct pl_core_burst_flow *f, enum pl_burst_role role)
+{
+	return role == PL_ROLE_CULPRIT ? f->packets : f->delay_ns;
+}
+
+/* The first so many flows of a role, the largest part first. */
+static void burst_flows(struct pl_core_env *env, const struct pl_core_burst *b,
+	const struct pl_core_burst_flow *list, enum pl_burst_role role)
+{
+	bool told[PL_CORE_BURST_FLOWS] = { false };
+
+	for (unsigned int rank = 1; rank <= env->rules.burst_flows; rank++) {
+		unsigned int best = PL_CORE_BURST_FLOWS;
+		struct pl_event *e;
+
+		for (unsigned int i = 0; i < PL_CORE_BURST_FLOWS; i++) {
+			if (list[i].known && !told[i] &&
+				(best == PL_CORE_BURST_FLOWS ||
+					part_of(&list[i], role) > part_of(&list[best], role)))
+				best = i;
+		}
+		if (best == PL_CORE_BURST_FLOWS)
+			return;
+		told[best] = true;
+		e = burst_event(env, &b->key, b->ended_ts_ns);
+		if (e == NULL)
+			continue;
+		pl_core_cite_flow(e, &list[best].key);
+		e->value = part_of(&list[best], role);
+		pl_event_set_role(e, (uint8_t)role);
+		pl_event_set_rank(e, (uint8_t)rank);
+		pl_env_tell(env, e);
+	}
+}
+
+static void burst_tell(struct pl_core_env *env, const struct pl_core_burst *b)
+{
+	struct pl_event *e = burst_event(env, &b->key, b->ended_ts_ns);
+
+	if (e != NULL) {
+		e->value = b->max;
+		pl_event_set_duration_ns(e, pl_core_elapsed(b->ended_ns, b->since_ns));
+		pl_event_set_packets(e, b->packets);
+		pl_env_tell(env, e);
+	}
+	burst_flows(env, b, b->top, PL_ROLE_CULPRIT);
+	burst_flows(env, b, b->delayed, PL_ROLE_VICTIM);
+}
+
+static void bursts_tick(struct pl_core_env *env, const struct pl_core_report *r)
+{
+	uint32_t now = pl_core_coarse(r->now_ns);
+
+	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_burst]; set++) {
+		struct pl_core_burst_set *s = &env->tables.burst[set];
+
+		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
+			struct pl_core_burst *b = &s->e[w];
+			uint64_t old = s->way[w];
+
+			rest(&s->way[w], now);
+			if (!pl_way_live(old))
+				continue;
+			if (b->ended_ns != 0)
+				burst_tell(env, b);
+			/* What goes on for too long is no microburst. */
+			if (b->ended_ns != 0 ||
+				pl_core_elapsed(r->now_ns, b->since_ns) > env->rules.burst_max_ns)
+				(void)let_go(env, &s->way[w], old, PL_CORE_T_burst, now);
+		}
+	}
+}
+
+/* --- flows --------------------------------------------------------------------------------------------- */
+
+static void keepalive(
+	struct pl_core_env *env, struct pl_core_flow *f, uint64_t now_ns, uint64_t ts_ns)
+{
+	struct pl_event *e;
+
+	if (!pl_core_watches(&env->rules, PL_EVENT_KEEPALIVE) ||
+		pl_core_elapsed(now_ns, f->told_ns) < env->rules.keepalive_ns)
+		return;
+	f->told_ns = now_ns;
+	e = pl_core_event(env, PL_EVENT_KEEPALIVE, PL_PHASE_ONCE, ts_ns);
+	if (e == NULL)
+		return;
+	pl_core_cite_flow(e, &f->key);
+	if (f->path_id != 0) {
+		e->path_id = f->path_id;
+		e->present |= PL_EVENT_HAS_path_id;
+	}
+	e->value = f->packets;
+	e->present |= PL_EVENT_HAS_value;
+	pl_event_set_bytes(e, f->bytes);
+	pl_event_set_duration_ns(e, pl_core_elapsed(f->last_ns, f->first_ns));
+	pl_env_tell(env, e);
+}
+
+static void flow_set_tick(struct pl_core_env *env, uint32_t set, uint64_t now_ns, uint64_t ts_ns)
+{
+	struct pl_core_flow_set *s = &env->tables.flow[set];
+	uint32_t now = pl_core_coarse(now_ns);
+	bool keep = pl_core_watches(&env->rules, PL_EVENT_KEEPALIVE) != 0;
+
+	for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
+		uint64_t old = s->way[w];
+
+		rest(&s->way[w], now);
+		if (!pl_way_live(old))
+			continue;
+		if (pl_core_age(now, old) > pl_core_coarse(env->rules.flow_idle_ns)) {
+			if (let_go(env, &s->way[w], old, PL_CORE_T_flow, now))
+				pl_core_flow_over(env, &s->e[w], ts_ns);
+		} else if (keep) {
+			keepalive(env, &s->e[w], now_ns, ts_ns);
+		}
+	}
+}
+
+static void flows_tick(
+	struct pl_core_env *env, struct pl_sweep *sweep, uint64_t now_ns, uint64_t ts_ns)
+{
+	const uint64_t second = 1000000000;
+	uint64_t past = pl_core_elapsed(now_ns, sweep->swept_ns);
+	uint64_t n = past >= second ? env->tables.sets[PL_CORE_T_flow]
+				    : past * env->tables.sets[PL_CORE_T_flow] / second;
+
+	if (sweep->swept_ns > now_ns)
+		sweep->swept_ns = now_ns; /* the clock went back */
+	if (n == 0)
+		return;
+	sweep->swept_ns = now_ns;
+	for (; n > 0; n--) {
+		flow_set_tick(env, sweep->flow_set, now_ns, ts_ns);
+		sweep->flow_set = (sweep->flow_set + 1) & (env->tables.sets[PL_CORE_T_flow] - 1);
+	}
+}
+
+/* --- nodes ----------------------------------------------------------------------------------------------- */
+
+struct watched_node {
+	uint64_t key[2];
+	uint64_t heard_ns; /* last */
+	uint64_t silent_since_ns;
+	uint64_t due_ns;
+	bool silent, told;
+};
+
+int pl_node_watch_init(struct pl_node_watch *w, uint32_t max)
+{
+	*w = (struct pl_node_watch){ .seed = pl_hash_seed() };
+	return pl_cells_init(&w->cells, max, sizeof(struct watched_node));
+}
+
+uint64_t pl_node_watch_memory(uint32_t max)
+{
+	return pl_cells_memory(max, sizeof(struct watched_node));
+}
+
+void pl_node_watch_done(struct pl_node_watch *w)
+{
+	pl_cells_done(&w->cells);
+}
+
+static void node_tell(struct pl_core_env *env, const struct watched_node *n,
+	enum pl_event_phase phase, uint64_t silence_ns, uint64_t ts_ns)
+{
+	struct pl_event *e = pl_core_event(env, PL_EVENT_NODE_SILENT, phase, ts_ns);
+
+	if (e == NULL)
+		return;
+	e->node = n->key[0];
+	e->value = silence_ns;
+	e->present = PL_EVENT_HAS_node | PL_EVENT_HAS_value;
+	if (phase == PL_PHASE_BEGIN) {
+		e->threshold = env->rules.node_silent_ns;
+		e->present |= PL_EVENT_HAS_threshold;
+	} else {
+		pl_event_set_duration_ns(e, silence_ns);
+	}
+	pl_env_tell(env, e);
+}
+
+static void node_heard(
+	struct pl_core_env *env, struct pl_node_watch *w, uint64_t node, uint64_t heard_ns)
+{
+	const uint64_t key[2] = { node, 0 };
+	uint64_t hash = pl_hash_mix(node ^ w->seed, w->seed);
+	uint32_t cell = pl_cells_find(&w->cells, hash, key, sizeof(key));
+	struct watched_node *n;
+
+	if (cell == PL_CELL_NONE) {
+		cell = pl_cells_insert(&w->cells, hash, key, sizeof(key));
+		if (cell == PL_CELL_NONE) {
+			env->counters.nodes_full++;
+			return;
+		}
+	}
+	n = pl_cells_at(&w->cells, cell);
+	if (heard_ns > n->heard_ns)
+		n->heard_ns = heard_ns;
+}
+
+static void nodes_tick(
+	struct pl_core_env *env, struct pl_node_watch *w, uint64_t now_ns, uint64_t ts_ns)
+{
+	uint32_t now = pl_core_coarse(now_ns), cell = 0;
+	struct watched_node *n;
+
+	if (!pl_core_watches(&env->rules, PL_EVENT_NODE_SILENT))
+		return;
+	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_place]; set++) {
+		struct pl_core_place_set *s = &env->tables.place[set];
+
+		for (unsigned int i = 0; i < PL_CORE_WAYS; i++) {
+			uint64_t way = s->way[i], age;
+
+			if (!pl_way_live(way))
+				continue;
+			age = (uint64_t)pl_core_age(now, way) << 20;
+			node_heard(env, w, s->e[i].key.node, now_ns > age ? now_ns - age : 0);
+		}
+	}
+	while ((n = pl_cells_next(&w->cells, &cell)) != NULL) {
+		uint64_t silence = pl_core_elapsed(now_ns, n->heard_ns);
+
+		if (!n->silent && silence > env->rules.node_silent_ns) {
+			n->silent = true;
+			n->silent_since_ns = n->heard_ns;
+			n->told = pl_core_limit(env, &n->due_ns, PL_EVENT_NODE_SILENT, now_ns) != 0;
+			if (n->told)
+				node_tell(env, n, PL_PHASE_BEGIN, silence, ts_ns);
+		} else if (n->silent && silence <= env->rules.node_silent_ns) {
+			n->silent = false;
+			if (n->told)
+				node_tell(env, n, PL_PHASE_END,
+					pl_core_elapsed(n->heard_ns, n->silent_since_ns), ts_ns);
+		} else if (n->silent && silence > env->rules.forget_ns &&
+			   silence > 2 * env->rules.node_silent_ns) {
+			/* Gone for good: its place is for others. Told, it stays without an end. */
+			pl_cells_remove(&w->cells, cell - 1);
+		}
+	}
+}
+
+/* --- exporters -------------------------------------------------------------------------------------------- */
+
+void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const struct pl_loss_of *of,
+	uint64_t now_ns, uint64_t ts_ns)
+{
+	struct pl_event *e;
+	uint64_t lost;
+
+	if (!pl_core_watches(&env->rules, PL_EVENT_REPORT_LOSS))
+		return;
+	if (of->reports < loss->reports)
+		loss->mark = 0; /* a new decoder counts from the beginning */
+	loss->reports = of->reports;
+	lost = pl_core_growth(&loss->mark, of->lost);
+	if (lost == 0)
+		return;
+	if (loss->told && pl_core_elapsed(now_ns, loss->told_ns) < env->rules.loss_interval_ns) {
+		env->counters.limited[PL_EVENT_REPORT_LOSS]++;
+		return;
+	}
+	e = pl_core_event(env, PL_EVENT_REPORT_LOSS, PL_PHASE_ONCE, ts_ns);
+	if (e == NULL)
+		return; /* told with the next one */
+	loss->told = 1;
+	loss->told_ns = now_ns;
+	loss->mark = of->lost;
+	e->exporter = of->addr;
+	e->node = of->node;
+	e->hw_id = of->hw_id;
+	e->seq = of->last_seq;
+	e->value = lost;
+	e->present = PL_EVENT_HAS_exporter | PL_EVENT_HAS_node | PL_EVENT_HAS_hw_id |
+		     PL_EVENT_HAS_seq | PL_EVENT_HAS_value;
+	pl_env_tell(env, e);
+}
+
+/* Of tables whose packet path counts sequence numbers. */
+static void exporters_tick(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns)
+{
+	uint32_t now = pl_core_coarse(now_ns), forget = pl_core_coarse(env->rules.forget_ns);
+
+	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_exporter]; set++) {
+		struct pl_core_exporter_set *s = &env->tables.exporter[set];
+
+		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
+			struct pl_core_exporter *x = &s->e[w];
+			struct pl_loss_of of;
+
+			rest(&s->way[w], now);
+			if (!pl_way_live(s->way[w]))
+				continue;
+			of = (struct pl_loss_of){
+				.addr = x->key.addr,
+				.node = x->key.node,
+				.hw_id = (uint8_t)x->key.hw_id,
+				.last_seq = x->seq.highest,
+				.reports = x->seq.reports,
+				.lost = x->seq.lost,
+			};
+			pl_loss_tell(env, &x->loss, &of, now_ns, ts_ns);
+			if (pl_core_age(now, s->way[w]) > forget)
+				(void)let_go(env, &s->way[w], s->way[w], PL_CORE_T_exporter, now);
+		}
+	}
+}
+
+/* Paths that nothing takes any more. */
+static void routes_tick(struct pl_core_env *env, uint64_t now_ns)
+{
+	uint32_t now = pl_core_coarse(now_ns), forget = pl_core_coarse(env->rules.forget_ns);
+
+	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_route]; set++) {
+		uint64_t *way = env->tables.route[set].way;
+
+		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
+			rest(&way[w], now);
+			if (pl_way_live(way[w]) && pl_core_age(now, way[w]) > forget)
+				(void)let_go(env, &way[w], way[w], PL_CORE_T_route, now);
+		}
+	}
+}
+
+void pl_tables_tick(struct pl_core_env *env, struct pl_sweep *sweep, struct pl_node_watch *nodes,
+	bool raised, uint64_t now_ns, uint64_t ts_ns)
+{
+	struct pl_core_report r = { .now_ns = now_ns, .ts_ns = ts_ns };
+
+	for (unsigned int i = 0; i < PL_CORE_Q_MAX; i++)
+		raised |= env->rules.q[i].level.begin_hold_ns > 0 ||
+			  env->rules.q[i].odd.begin_hold_ns > 0;
+	levels_tick(env, &r, PL_CORE_T_place, place_wait, raised);
+	levels_tick(env, &r, PL_CORE_T_gauge, gauge_wait, raised);
+	levels_tick(env, &r, PL_CORE_T_link, link_wait, raised);
+	drops_tick(env, &r);
+	bursts_tick(env, &r);
+	exporters_tick(env, now_ns, ts_ns);
+	routes_tick(env, now_ns);
+	flows_tick(env, sweep, now_ns, ts_ns);
+	if (nodes != NULL)
+		nodes_tick(env, nodes, now_ns, ts_ns);
+}
+
+/* --- new rules ----------------------------------------------------------------------------------------------- */
+
+static void unband(struct pl_core_env *env, const struct pl_core_report *r,
+	const struct pl_core_hop *at, struct pl_core_quantity *q, struct pl_core_band *band,
+	unsigned int id)
+{
+	const struct pl_core_quantity_rule *rule = &env->rules.q[id];
+	struct pl_core_telling t = { .kind = (uint8_t)id, .phase = PL_PHASE_END };
+
+	band->span = 0;
+	if (rule->level.threshold == PL_CORE_NO_THRESHOLD && rule->relative == 0 &&
+		pl_core_level_drop(&q->level) == PL_CORE_END)
+		pl_core_level_changed(env, r, at, q, &t);
+	t.anomaly = 1;
+	if (rule->odd_times == 0 && pl_core_level_drop(&q->odd) == PL_CORE_END)
+		pl_core_level_changed(env, r, at, q, &t);
+}
+
+void pl_tables_unband(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns)
+{
+	struct pl_core_report r = { .now_ns = now_ns, .ts_ns = ts_ns };
+	struct pl_core_hop at;
+
+	for (uint32_t i = 0; i < env->tables.sets[PL_CORE_T_place] * PL_CORE_WAYS; i++) {
+		struct pl_core_place_set *s = &env->tables.place[i / PL_CORE_WAYS];
+		struct pl_core_place *p = &s->e[i % PL_CORE_WAYS];
+
+		if (!pl_way_live(s->way[i % PL_CORE_WAYS]))
+			continue;
+		pl_core_hop_at(&at, &p->key);
+		unband(env, &r, &at, &p->q[0], &p->band[0], PL_CORE_Q_HOP_LATENCY);
+		unband(env, &r, &at, &p->q[1], &p->band[1], PL_CORE_Q_QUEUE_DEPTH);
+	}
+	for (uint32_t i = 0; i < env->tables.sets[PL_CORE_T_gauge] * PL_CORE_WAYS; i++) {
+		struct pl_core_gauge_set *s = &env->tables.gauge[i / PL_CORE_WAYS];
+		struct pl_core_gauge *g = &s->e[i % PL_CORE_WAYS];
+
+		if (!pl_way_live(s->way[i % PL_CORE_WAYS]))
+			continue;
+		pl_core_hop_at(&at, &g->key);
+		unband(env, &r, &at, &g->q, &g->band,
+			g->key.has & PL_CORE_HAS_BUFFER ? PL_CORE_Q_BUFFER_DEPTH
+							: PL_CORE_Q_TX_UTIL);
+	}
+	for (uint32_t i = 0; i < env->tables.sets[PL_CORE_T_link] * PL_CORE_WAYS; i++) {
+		struct pl_core_link_set *s = &env->tables.link[i / PL_CORE_WAYS];
+		struct pl_core_link *l = &s->e[i % PL_CORE_WAYS];
+
+		if (!pl_way_live(s->way[i % PL_CORE_WAYS]))
+			continue;
+		pl_core_hop_on(&at, &l->key);
+		unband(env, &r, &at, &l->q, &l->band, PL_CORE_Q_LINK_LATENCY);
+	}
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tables of detection (bpf/detect_state.h) as user space holds them: on the heap, or mapped from the kernel
+ * program's arrays; and what happens to them because time passes. Internal to detect/.
+ */
+#pragma once
+
+#include "detect/cells.h"
+#include "detect/events.h"
+
+struct pl_tables {
+#define TABLE(name, help) struct pl_core_##name##_set *name;
+	PL_CORE_TABLES(TABLE)
+#undef TABLE
+	uint32_t sets[PL_CORE_T_MAX]; /* a power of two each */
+};
+
+/* Heap tables of at least so many entries each; zeroed. -ENOMEM */
+int pl_tables_init(struct pl_tables *t, const uint32_t entries[PL_CORE_T_MAX]);
+void pl_tables_done(struct pl_tables *t);
+uint64_t pl_tables_memory(const uint32_t entries[PL_CORE_T_MAX]);
+
+/* The way words of set i, in whichever table. */
+uint64_t *pl_tables_ways(const struct pl_tables *t, unsigned int table, uint32_t set);
+/* The entry in way w of it. */
+void *pl_tables_entry(const struct pl_tables *t, unsigned int table, uint32_t set, unsigned int w);
+
+static inline bool pl_way_live(uint64_t way)
+{
+	return (uint32_t)(way >> 32) != 0 && (uint32_t)(way >> 32) != PL_CORE_TAG_BUSY;
+}
+
+/* What stepping needs; see bpf/detect_steps.h. */
+struct pl_core_env {
+	struct pl_tables tables;
+	struct pl_core_rules rules;
+	struct pl_core_counters counters;
+	struct pl_event_batch *out;
+	struct pl_core_trail trail;
+};
+
+#define TABLE(name, help)                                                                          \
+	static inline struct pl_core_##name##_set *pl_env_##name##_set(                            \
+		struct pl_core_env *env, uint32_t i)                                               \
+	{                                                                                          \
+		return &env->tables.name[i];                                                       \
+	}
+PL_CORE_TABLES(TABLE)
+#undef TABLE
+
+static inline const struct pl_core_rules *pl_env_rules(const struct pl_core_env *env)
+{
+	return &env->rules;
+}
+
+static inline struct pl_core_counters *pl_env_counters(struct pl_core_env *env)
+{
+	return &env->counters;
+}
+
+static inline struct pl_core_trail *pl_env_trail(struct pl_core_env *env)
+{
+	return &env->trail;
+}
+
+static inline struct pl_event *pl_env_event(struct pl_core_env *env)
+{
+	struct pl_event_batch *out = env->out;
+
+	if (__builtin_expect(out->n == out->cap, 0)) {
+		if (out->flush != NULL)
+			out->flush(out, out->flush_arg);
+		if (out->n == out->cap)
+			return NULL;
+	}
+	return &out->events[out->n];
+}
+
+static inline void pl_env_tell(struct pl_core_env *env, struct pl_event *e)
+{
+	(void)e; /* it stands where the batch goes on */
+	env->out->n++;
+}
+
+/* Nodes heard of, for node_silent; they follow from the places. */
+struct pl_node_watch {
+	struct pl_cells cells; /* struct watched_node */
+	uint64_t seed;
+	uint64_t looked_ns;
+};
+
+int pl_node_watch_init(struct pl_node_watch *w, uint32_t max); /* -ENOMEM */
+uint64_t pl_node_watch_memory(uint32_t max);
+void pl_node_watch_done(struct pl_node_watch *w);
+
+/* Where the sweep of the flows goes on. */
+struct pl_sweep {
+	uint32_t flow_set;
+	uint64_t swept_ns;
+};
+
+/*
+ * Time passes: what is over ends, what waits is told, what is idle goes. raised: some level may be raised, on
+ * whichever side (counters.raised differs from counters.ended in their sum). About every 100 ms; the flows
+ * are swept in a second.
+ */
+void pl_tables_tick(struct pl_core_env *env, struct pl_sweep *sweep, struct pl_node_watch *nodes,
+	bool raised, uint64_t now_ns, uint64_t ts_ns);
+
+/* New rules hold: every key's next value is looked at by them; what is raised by a rule that is off now ends. */
+void pl_tables_unband(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns);
+
+/* Tells what an exporter lost since the last time, at most once in rules.loss_interval_ns. */
+struct pl_loss_of {
+	struct pl_addr addr;
+	uint64_t node;
+	uint8_t hw_id;
+	uint32_t last_seq;
+	uint64_t reports, lost;
+};
+void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const struct pl_loss_of *of,
+	uint64_t now_ns, uint64_t ts_ns);
