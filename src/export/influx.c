@@ -115,6 +115,15 @@ static uint64_t number_at(const uint8_t *at, unsigned int form)
 	return v;
 }
 
+/* The first n bytes of a key. Copied in fixed pieces: there is room behind, and most keys are short. */
+static char *put_key(char *p, const struct member *m, size_t n)
+{
+	memcpy(p, m->key, 16);
+	if (n > 16)
+		memcpy(p + 16, m->key + 16, KEY_MAX - 16);
+	return p + n;
+}
+
 static char *put_text(char *p, const char *text)
 {
 	*p++ = '"';
@@ -130,6 +139,8 @@ static char *put_tag(char *p, const uint8_t *at, unsigned int form)
 	const char *word;
 	struct pl_addr addr;
 
+	if (form <= PL_FORM_U64)
+		return put_u64(p, number_at(at, form));
 	if (form == PL_FORM_ADDR) {
 		memcpy(&addr, at, sizeof(addr));
 		return put_addr(p, &addr);
@@ -151,30 +162,30 @@ static char *put_field(char *p, const struct member *m, const uint8_t *at)
 	case PL_FORM_U64:
 		v = number_at(at, m->form);
 		if (v > INT64_MAX) {
-			p = put_bytes(p, m->key, m->key_len - 1u);
+			p = put_key(p, m, m->key_len - 1u);
 			p = put_str(p, "_u64=\"");
 			p = put_u64(p, v);
 			*p++ = '"';
 			return p;
 		}
-		p = put_bytes(p, m->key, m->key_len);
+		p = put_key(p, m, m->key_len);
 		p = put_u64(p, v);
 		*p++ = 'i';
 		return p;
 	case PL_FORM_S64:
-		p = put_bytes(p, m->key, m->key_len);
+		p = put_key(p, m, m->key_len);
 		p = put_i64(p, (int64_t)number_at(at, m->form));
 		*p++ = 'i';
 		return p;
 	case PL_FORM_HEX64:
-		p = put_bytes(p, m->key, m->key_len);
+		p = put_key(p, m, m->key_len);
 		*p++ = '"';
 		p = put_hex64(p, number_at(at, m->form));
 		*p++ = '"';
 		return p;
 	case PL_FORM_ADDR:
 		memcpy(&addr, at, sizeof(addr));
-		p = put_bytes(p, m->key, m->key_len);
+		p = put_key(p, m, m->key_len);
 		*p++ = '"';
 		p = put_addr(p, &addr);
 		*p++ = '"';
@@ -183,7 +194,7 @@ static char *put_field(char *p, const struct member *m, const uint8_t *at)
 		word = pl_form_word(m->form, *at);
 		if (word == NULL)
 			return p;
-		p = put_bytes(p, m->key, m->key_len);
+		p = put_key(p, m, m->key_len);
 		return put_text(p, word);
 	}
 }
@@ -203,7 +214,7 @@ static char *put_tags(
 
 		if (m->present != 0 && (present & m->present) == 0)
 			continue;
-		p = put_bytes(p, m->key, m->key_len);
+		p = put_key(p, m, m->key_len);
 		p = fold && !is_word(m->form) ? put_str(p, "other")
 					      : put_tag(p, record + m->offset, m->form);
 	}

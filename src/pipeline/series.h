@@ -3,8 +3,8 @@
  * The merged aggregates as a stream of points (export/series.h), for one output. Counters are since the start;
  * beside them stand count, mean, percentiles and maximum over the interval, made from the difference of two
  * snapshots. A cell whose counters went back (its network part was idle for aggregate.idle in one worker, or a
- * reload began it anew) has none of those for that interval. Percentiles and maxima are upper bounds of the buckets
- * they lie in: at most 1.19 times the true value.
+ * reload began it anew) has none of those for that interval. Percentiles and
+ * maxima are upper bounds of the buckets they lie in (base/hist.h has their width).
  *
  * docs/formats/influx.md lists points, labels and fields. Cells that nothing passed during the interval are
  * written too, so a steady queue never vanishes from a chart before aggregate.idle is over.
