@@ -18,8 +18,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "export/dead_letter.h"
 #include "export/curl.h"
+#include "export/dead_letter.h"
 #include "export/ruling.h"
 #include "export/spool.h"
 
@@ -404,11 +404,30 @@ static void put_away(struct sender *s)
 	}
 }
 
+/* What the kind has to say by itself. */
+static void take_due(struct sender *s, uint64_t now_ns)
+{
+	uint64_t real_ns = pl_clock_real_ns();
+
+	for (;;) {
+		struct held *h = room(s, now_ns);
+		size_t before = h->text.len;
+
+		if (s->ops->due(s->format, real_ns, &h->text) != 1)
+			return;
+		pl_count(&s->export.stats.accepted, 1);
+		pl_count(&s->export.stats.points, 1);
+		settle_chunk(s, h, before, 0);
+	}
+}
+
 static void sender_flush(struct pl_export *e, uint64_t now_ns, bool all)
 {
 	struct sender *s = self(e);
 
 	pthread_mutex_lock(&s->lock);
+	if (s->ops->due != NULL && !all)
+		take_due(s, now_ns);
 	if (s->open != NULL && s->open->n > 0 &&
 		(all || full(s, s->open) ||
 			(s->n_ring == 0 && !s->work.active &&

@@ -99,6 +99,9 @@ struct pl_format_ops {
 		void *format, const struct pl_event *event, uint64_t real_ns, struct pl_buf *out);
 	int (*point)(void *format, const struct pl_series_point *point, uint64_t real_ns,
 		struct pl_buf *out);
+	/* Appends a chunk that has become due by itself and returns 1, to be asked again; 0 when there is none.
+	 * Asked in the output's thread whenever it flushes; counted with the points. NULL: never any. */
+	int (*due)(void *format, uint64_t real_ns, struct pl_buf *out);
 	/* The request's body out of n chunks from `first` on. NULL: one behind the other. -ENOMEM, else a
 	 * negative errno, which counts as refused. gzip comes behind it. */
 	int (*body)(void *format, const struct pl_chunks *chunks, uint32_t first, uint32_t n,

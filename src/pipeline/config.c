@@ -165,6 +165,7 @@ static int check_name(const char *value, struct pl_diag *diag)
 static const char *const report_versions[] = { "auto", "0.5", "1.0", "2.0", NULL };
 static const char *const dialects[] = { "spec", "intcollector", "geant", "noviflow", "host-int",
 	"v0.4", NULL };
+static const char *const webhook_forms[] = { "alertmanager", "receiver", NULL };
 static const char *const bucket_factors[] = { "4", "2", "1.41", "1.19", NULL };
 static const char *const queue_words[] = { "auto", "8+24", "16+16", NULL };
 static const char *const placements[] = { "auto", "before-options", "after-options", NULL };
@@ -232,7 +233,7 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "name", .type = PL_CONF_STRING, AT(name), .check = check_name,
 	  .help = "What metrics call it; by default the kind and its place in the list." },
 	{ .key = "type", .type = PL_CONF_CHOICE, AT(type), .def = "jsonl", .choices = output_types,
-	  .help = "Kind of output: jsonl is a file of JSON lines, influx an InfluxDB server, remote_write one that takes Prometheus remote write." },
+	  .help = "Kind of output: jsonl is a file of JSON lines, influx an InfluxDB server, remote_write one that takes Prometheus remote write, webhook an Alertmanager or one that takes its webhooks (events)." },
 	{ .key = "path", .type = PL_CONF_STRING, AT(path),
 	  .help = "jsonl: the file." },
 	{ .key = "paths", .type = PL_CONF_CHOICE, AT(paths_word), .def = "auto", .choices = maybe,
@@ -276,7 +277,15 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "max_keys", .type = PL_CONF_U64, AT(max_keys), .def = "10000", .min = 100, .max = 1 << 24,
 	  .help = "influx: distinct sets of tags written in a run; those beyond are written as other." },
 	{ .key = "labels", .type = PL_CONF_STRINGS, AT(labels), .max = PL_REMOTE_LABELS_MAX, .check = pl_remote_label_check,
-	  .help = "remote_write: NAME=VALUE, added to every series; without any, job=pathline and instance=HOST." },
+	  .help = "NAME=VALUE. remote_write: added to every series; without any, job=pathline and instance=HOST. webhook: added to every alert." },
+	{ .key = "form", .type = PL_CONF_CHOICE, AT(form), .def = "alertmanager", .choices = webhook_forms,
+	  .help = "webhook: to an Alertmanager (its /api/v2/alerts), or to a receiver, as an Alertmanager would tell it." },
+	{ .key = "link", .type = PL_CONF_STRING, AT(link),
+	  .help = "webhook: the address people find behind an alert, such as a dashboard's." },
+	{ .key = "repeat", .type = PL_CONF_DURATION, AT(repeat_ns), .def = "1m", .min = 1000000000, .max = UINT64_C(86400000000000),
+	  .help = "webhook: how often an Alertmanager is told that an alert lasts; it ends by itself after three times as long." },
+	{ .key = "resolve", .type = PL_CONF_DURATION, AT(resolve_ns), .def = "5m", .min = 1000000000, .max = UINT64_C(86400000000000),
+	  .help = "webhook: when the alert of an event ends that happened once." },
 	{ .key = "max_series", .type = PL_CONF_U64, AT(max_series), .def = "262144", .min = 1000, .max = 1 << 24,
 	  .help = "remote_write: series and histograms at a time; those beyond are refused and counted." },
 	{ .key = "batch.entries", .type = PL_CONF_U64, AT(batch_entries), .def = "5000", .min = 1, .max = 100000,

@@ -67,6 +67,9 @@ struct pl_config_output {
 	bool gzip;
 	uint64_t interval_ns, max_keys, max_series;
 	struct pl_conf_list labels; /* char *, NAME=VALUE */
+	unsigned int form;          /* enum pl_webhook_form */
+	char *link;
+	uint64_t repeat_ns, resolve_ns;
 	uint64_t batch_entries, batch_bytes, batch_age_ns, memory_bytes, timeout_ns;
 	char *spool_path;
 	uint64_t spool_bytes;
