@@ -102,8 +102,7 @@ static void log2_counts(void)
 	ok(low, "and not high between them");
 	eq(added.sum, direct.sum, "the sum is the caller's");
 	pl_hist_add_log2(&beyond, (const uint64_t[64]){ [63] = 7 }, 64, 1);
-	eq(beyond.buckets[PL_HIST_BUCKETS - 1], 7,
-		"what is beyond the range is in the last");
+	eq(beyond.buckets[PL_HIST_BUCKETS - 1], 7, "what is beyond the range is in the last");
 }
 
 int main(void)

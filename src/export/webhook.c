@@ -100,9 +100,13 @@ static void added_labels(const struct webhook *w, struct pl_json *j)
 	}
 }
 
-/* What places the event, and nothing of a flow. An operator's label of the same name counts. */
+/*
+ * What places the event, and nothing of a flow. An operator's label of the same name counts. Who reported it is
+ * part of what happened once; of what lasts, begin and end may come from different reports, or the end from none.
+ */
 static void write_labels(struct webhook *w, const struct pl_event *e)
 {
+	bool reporter = e->phase == PL_PHASE_ONCE;
 	const struct {
 		const char *name;
 		bool there;
@@ -111,7 +115,7 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 		{ "node", (e->present & PL_EVENT_HAS_node) != 0, e->node },
 		{ "port", (e->present & PL_EVENT_HAS_port) != 0, e->port },
 		{ "queue", (e->present & PL_EVENT_HAS_queue) != 0, e->queue },
-		{ "hw_id", (e->present & PL_EVENT_HAS_hw_id) != 0, e->hw_id },
+		{ "hw_id", reporter && (e->present & PL_EVENT_HAS_hw_id) != 0, e->hw_id },
 		{ "drop_reason", (e->present & PL_EVENT_HAS_drop_reason) != 0, e->drop_reason },
 	};
 	char text[TEXT_MAX];
@@ -126,7 +130,7 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		number_member(&j, numbers[i].name,
 			numbers[i].there && !labelled(w, numbers[i].name), numbers[i].value);
-	if ((e->present & PL_EVENT_HAS_exporter) != 0 && !labelled(w, "exporter")) {
+	if (reporter && (e->present & PL_EVENT_HAS_exporter) != 0 && !labelled(w, "exporter")) {
 		pl_format_addr(text, &e->exporter);
 		member(&j, "exporter", text);
 	}
@@ -176,6 +180,10 @@ static void write_annotations(struct webhook *w, const struct pl_event *e)
 	number_member(&j, "value", (e->present & PL_EVENT_HAS_value) != 0, e->value);
 	number_member(&j, "threshold", (e->present & PL_EVENT_HAS_threshold) != 0, e->threshold);
 	flow_member(&j, e);
+	if (e->phase != PL_PHASE_ONCE && (e->present & PL_EVENT_HAS_exporter) != 0) {
+		pl_format_addr(text, &e->exporter);
+		member(&j, "exporter", text);
+	}
 	hex_member(&j, "path_id", (e->present & PL_EVENT_HAS_path_id) != 0, e->path_id);
 	hex_member(&j, "old_path_id", (e->present & PL_EVENT_HAS_old_path_id) != 0, e->old_path_id);
 	hex_member(&j, "report_id", (e->present & PL_EVENT_HAS_report_id) != 0, e->report_id);

@@ -6,8 +6,8 @@
  *   receiver       what an Alertmanager sends on to a webhook: an object of version "4" with the alerts in it
  *
  * An alert's labels are the kind of event (alertname="pathline_queue_depth"), the place (node, port, queue,
- * exporter, drop_reason) and those the operator adds, so alerts are as many as places; flow, path, value and threshold
- * are annotations. Events that begin and end are one alert: its startsAt is the begin's time, its endsAt the end's.
+ * drop_reason; of what happens once, exporter and hw_id) and those the operator adds, so alerts are as many as places;
+ * flow, path, value and threshold are annotations. Events that begin and end are one alert: its startsAt is the begin's time, its endsAt the end's.
  * While it lasts an Alertmanager is told again every repeat_ns, with an endsAt three times as far ahead, so
  * that it ends by itself when we are gone; a receiver is told once. An event that happens once is an alert that ends
  * resolve_ns later. A request is a group: all that became due within batch_age, at most batch_entries.

@@ -93,6 +93,13 @@ static void begin_and_end(void)
 	eq(due(f, NOW + 1000 * SECOND), 0, "then it is forgotten");
 	streq(tell(f, &end, NOW + 71 * SECOND), ALERT("22:14:30.000000005", "22:14:30.000000005"),
 		"an end without a begin");
+	begin.exporter = pl_addr_v4("\x0a\0\0\3");
+	begin.present |= PL_EVENT_HAS_exporter | PL_EVENT_HAS_hw_id;
+	ok(strstr(tell(f, &begin, NOW), "\"labels\":" LABELS) != NULL,
+		"who reported it is not part of what it is");
+	tell(f, &end, NOW);
+	eq(due(f, NOW + 1000 * SECOND), 0, "so the end finds it");
+	begin.present &= ~(uint32_t)(PL_EVENT_HAS_exporter | PL_EVENT_HAS_hw_id);
 	tell(f, &begin, NOW);
 	eq(due(f, NOW - SECOND), 1, "a clock set back makes it due, not silent");
 	begin.ts_ns += 5 * SECOND;
