@@ -76,7 +76,7 @@ static int measure(struct afxdp_bench *b, take_fn *take, void *receiver, uint64_
 	struct pl_bench_sample *ret)
 {
 	uint64_t start, now;
-	struct pl_live *live;
+	struct pl_live *live = NULL;
 	int n = make_live(b, &live), r = 0;
 
 	if (n < 0)

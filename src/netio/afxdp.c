@@ -141,7 +141,7 @@ static int ask(const char *name, unsigned long request, void *data, struct ifreq
 static uint32_t count_queues(const char *name)
 {
 	struct ethtool_channels channels = { .cmd = ETHTOOL_GCHANNELS };
-	struct ifreq req;
+	struct ifreq req = { 0 };
 	uint32_t n = 0;
 
 	if (ask(name, SIOCETHTOOL, &channels, &req) == 0)
@@ -152,7 +152,7 @@ static uint32_t count_queues(const char *name)
 /* The smaller frame as long as the interface's packets fit. */
 static uint32_t frame_bytes(const char *name)
 {
-	struct ifreq req;
+	struct ifreq req = { 0 };
 
 	if (ask(name, SIOCGIFMTU, NULL, &req) < 0 || req.ifr_mtu < 0)
 		return 2048;

@@ -181,7 +181,7 @@ static void check_v6(struct assembler *a, const struct pl_filter_rules *rules)
 	op(a, BPF_LD | BPF_B | BPF_IND, 6);
 	op(a, BPF_ST, 0);
 	op(a, BPF_MISC | BPF_TXA, 0);
-	op(a, BPF_ALU | BPF_ADD | BPF_K, 40);
+	op(a, BPF_ALU | BPF_ADD, 40);
 	op(a, BPF_MISC | BPF_TAX, 0);
 	/* Up to two headers of hop-by-hop or destination options. M[0] is the next header, X where it begins. */
 	for (int i = 0; i < 2; i++) {
@@ -195,7 +195,7 @@ static void check_v6(struct assembler *a, const struct pl_filter_rules *rules)
 		op(a, BPF_LD | BPF_B | BPF_IND, 0);
 		op(a, BPF_ST, 0);
 		op(a, BPF_LD | BPF_B | BPF_IND, 1);
-		op(a, BPF_ALU | BPF_ADD | BPF_K, 1);
+		op(a, BPF_ALU | BPF_ADD, 1);
 		op(a, BPF_ALU | BPF_LSH | BPF_K, 3);
 		op(a, BPF_ALU | BPF_ADD | BPF_X, 0);
 		op(a, BPF_MISC | BPF_TAX, 0);
@@ -215,13 +215,13 @@ int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, 
 
 	if (!rules->any_vlan)
 		check_vlans(&a, rules);
-	op(&a, BPF_LDX | BPF_W | BPF_IMM, ETH_HLEN);
+	op(&a, BPF_LDX | BPF_IMM, ETH_HLEN);
 	op(&a, BPF_LD | BPF_H | BPF_ABS, 12);
 	jump_if(&a, BPF_JEQ, ETH_P_8021Q, &tagged);
 	jump_if(&a, BPF_JEQ, ETH_P_8021AD, &tagged);
 	jump(&a, &network);
 	here(&a, &tagged);
-	op(&a, BPF_LDX | BPF_W | BPF_IMM, ETH_HLEN + 4);
+	op(&a, BPF_LDX | BPF_IMM, ETH_HLEN + 4);
 	op(&a, BPF_LD | BPF_H | BPF_ABS, ETH_HLEN + 2);
 	here(&a, &network);
 	jump_if(&a, BPF_JEQ, ETH_P_IP, &v4);

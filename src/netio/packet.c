@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/virtio_net.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,6 +31,10 @@
 #endif
 #ifndef PACKET_FANOUT_FLAG_UNIQUEID /* Linux 4.9 */
 #define PACKET_FANOUT_FLAG_UNIQUEID 0x2000
+#endif
+
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4 /* Linux 6.2 */
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
 #endif
 
 #define FANOUT_MAX   256
@@ -54,6 +60,19 @@ struct settings {
 	struct pl_filter_rules rules;
 };
 
+/*
+ * Datagrams in a row behind one header: what a sender leaves to its card to take apart arrives in one piece over
+ * veth, and from a virtual machine's host. They are handed over as datagrams. Kernels before 6.2 drop such a frame
+ * on the way to a ring, and count it.
+ */
+struct row {
+	const uint8_t *at; /* the next one's bytes */
+	uint32_t left;     /* bytes; 0 = there is no row */
+	uint32_t each;     /* bytes, the last one's may be fewer */
+	struct pl_addr src, dst;
+	uint16_t sport, dport;
+};
+
 struct packet_port {
 	struct pl_iface iface; /* first */
 	struct settings set;
@@ -65,6 +84,7 @@ struct packet_port {
 	uint32_t block;                  /* that is being read */
 	uint32_t left;                   /* packets of it that were not lent yet */
 	const struct tpacket3_hdr *next; /* the first of them */
+	struct row row;                  /* what is left of the frame at next */
 	uint32_t slot, slots;            /* sending */
 };
 
@@ -156,11 +176,14 @@ static int make_ring(struct packet_port *self, int fd)
 	req.tp_frame_nr = req.tp_block_nr * (BLOCK_BYTES / FRAME_BYTES);
 	self->blocks = req.tp_block_nr;
 	self->ring_bytes = (size_t)req.tp_block_nr * BLOCK_BYTES;
-	self->block = self->left = 0;
+	self->block = self->left = self->row.left = 0;
 	r = set_int(fd, PACKET_VERSION, TPACKET_V3);
 	/* Room in front of the frame for the tag that the kernel took out. */
 	if (r == 0)
 		r = set_int(fd, PACKET_RESERVE, 2 * TAG_BYTES);
+	/* Says of each frame whether it is a row of datagrams. */
+	if (r == 0)
+		r = set_int(fd, PACKET_VNET_HDR, 1);
 	if (r == 0)
 		r = set_option(fd, PACKET_RX_RING, &req, sizeof(req));
 	return r == 0 ? map_ring(self, fd) : r;
@@ -348,7 +371,7 @@ static void close_socket(struct packet_port *self)
 	self->iface.data_fd = -1;
 	unmap(self);
 	close(fd);
-	self->left = 0;
+	self->left = self->row.left = 0;
 }
 
 static void lost(struct pl_iface *iface)
@@ -438,6 +461,11 @@ static uint8_t *put_tag_back(uint8_t *frame, const struct tpacket3_hdr *h)
 	return frame;
 }
 
+static uint64_t time_of(const struct tpacket3_hdr *h)
+{
+	return (uint64_t)h->tp_sec * 1000000000u + h->tp_nsec;
+}
+
 static void fill(struct packet_port *self, struct pl_packet *p, const struct tpacket3_hdr *h)
 {
 	uint8_t *frame = (uint8_t *)(uintptr_t)h + h->tp_mac;
@@ -450,10 +478,62 @@ static void fill(struct packet_port *self, struct pl_packet *p, const struct tpa
 		p->wire_len += TAG_BYTES;
 	}
 	p->data = frame;
-	p->ts_ns = (uint64_t)h->tp_sec * 1000000000u + h->tp_nsec;
+	p->ts_ns = time_of(h);
 	p->link = PL_LINK_ETHERNET;
 	if (p->len < p->wire_len)
 		self->iface.port.stats.cut++;
+}
+
+static uint16_t be16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+/* The frame passed the filter, so its headers are there; lengths are checked all the same. */
+static bool begin_row(struct packet_port *self, const struct tpacket3_hdr *h)
+{
+	const uint8_t *frame = (const uint8_t *)h + h->tp_mac;
+	struct row *row = &self->row;
+	struct virtio_net_hdr v;
+	uint32_t at = ETH_HLEN;
+	bool v4;
+
+	memcpy(&v, frame - sizeof(v), sizeof(v));
+	if (v.gso_type != VIRTIO_NET_HDR_GSO_UDP_L4 || v.gso_size == 0)
+		return false;
+	if (be16(frame + 12) == ETH_P_8021Q || be16(frame + 12) == ETH_P_8021AD)
+		at += TAG_BYTES;
+	v4 = be16(frame + at - 2) == ETH_P_IP;
+	if (h->tp_snaplen < at + 40 + 8 || (!v4 && frame[at + 6] != IPPROTO_UDP))
+		return false;
+	row->src = v4 ? pl_addr_v4(frame + at + 12) : pl_addr_v6(frame + at + 8);
+	row->dst = v4 ? pl_addr_v4(frame + at + 16) : pl_addr_v6(frame + at + 24);
+	at += v4 ? (frame[at] & 15u) * 4 : 40;
+	if (h->tp_snaplen <= at + 8)
+		return false;
+	row->sport = be16(frame + at);
+	row->dport = be16(frame + at + 2);
+	row->at = frame + at + 8;
+	row->left = h->tp_snaplen - at - 8;
+	row->each = v.gso_size;
+	return true;
+}
+
+static void take_of_row(struct row *row, uint64_t ts_ns, struct pl_packet *p)
+{
+	uint32_t len = row->left < row->each ? row->left : row->each;
+
+	*p = (struct pl_packet){ .data = row->at,
+		.len = len,
+		.wire_len = len,
+		.ts_ns = ts_ns,
+		.link = PL_LINK_UDP,
+		.sport = row->sport,
+		.dport = row->dport,
+		.src = row->src,
+		.dst = row->dst };
+	row->at += len;
+	row->left -= len;
 }
 
 static void give_block_back(struct packet_port *self)
@@ -467,7 +547,7 @@ static void give_block_back(struct packet_port *self)
 /* From one block at a time. */
 static int take(struct packet_port *self, struct pl_batch *batch)
 {
-	uint32_t n;
+	uint32_t n = 0;
 
 	if (self->ring == NULL)
 		return 0;
@@ -486,15 +566,20 @@ static int take(struct packet_port *self, struct pl_batch *batch)
 			(const struct tpacket3_hdr *)(const void *)((const uint8_t *)b +
 								    b->hdr.bh1.offset_to_first_pkt);
 	}
-	n = self->left < PL_BATCH_MAX ? self->left : PL_BATCH_MAX;
-	for (uint32_t i = 0; i < n; i++) {
-		fill(self, &batch->pkts[i], self->next);
-		__builtin_prefetch((const uint8_t *)self->next + self->next->tp_next_offset + 64);
-		self->next =
-			(const struct tpacket3_hdr *)(const void *)((const uint8_t *)self->next +
-								    self->next->tp_next_offset);
+	while (n < PL_BATCH_MAX && self->left > 0) {
+		const struct tpacket3_hdr *h = self->next;
+
+		if (self->row.left > 0 || begin_row(self, h))
+			take_of_row(&self->row, time_of(h), &batch->pkts[n++]);
+		else
+			fill(self, &batch->pkts[n++], h);
+		if (self->row.left > 0)
+			continue;
+		__builtin_prefetch((const uint8_t *)h + h->tp_next_offset + 64);
+		self->next = (const struct tpacket3_hdr *)(const void *)((const uint8_t *)h +
+									 h->tp_next_offset);
+		self->left--;
 	}
-	self->left -= n;
 	return (int)n;
 }
 

@@ -78,7 +78,7 @@ static int make_rings(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 		.chunk_size = x->frame_bytes };
 	/* The kernel wants both rings of the memory, whichever way it is used. */
 	uint32_t fill = cfg->send ? 1 : cfg->ring, done = cfg->send ? cfg->ring : 1;
-	struct xdp_mmap_offsets off;
+	struct xdp_mmap_offsets off = { 0 };
 	socklen_t len = sizeof(off);
 	int r;
 

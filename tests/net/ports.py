@@ -542,6 +542,21 @@ def dropped_by_wire():
     return json.loads(ns("a", f"ip -j -s link show {IF['a']}"))[0]["stats64"]["tx"]["dropped"]
 
 
+def test_unsegmented():
+    """What the sender leaves to its card to take apart: rows of datagrams in one frame, over veth as they are."""
+    ns("a", "ethtool -K plna tx on gso on tx-udp-segmentation on", check=False)
+    l = Listen("packet:plnb")
+    ns("b", "ip link set lo up")
+    run = subprocess.run(["ip", "netns", "exec", NS["a"], PATHLINE, "gen", "int", "--flood", "--count", "3000",
+                          "udp://10.77.0.2:32766?gso=on"], capture_output=True, text=True)
+    l.settle(3000)
+    got, stats = l.stop()
+    eq((run.returncode, len(got), sum(e["lost"] for e in stats["exporters"])), (0, 3000, 0),
+       "packet: datagrams that arrive in one frame are told apart")
+    make_wire()
+    refresh_macs()
+
+
 def test_queues():
     """Four queues: all of them, some of them, a group."""
     make_wire(queues=4)
@@ -621,7 +636,7 @@ def refresh_macs():
 
 MACS = {}
 TESTS = [test_same_records, test_wire_forms, test_others_pass, test_ssh, test_programs, test_interface_changes,
-         test_overload, test_queues, test_sending, test_messages]
+         test_overload, test_unsegmented, test_queues, test_sending, test_messages]
 
 
 def main():
