@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
@@ -172,36 +173,71 @@ static bool is_napi_thread(const char *pid)
 	return strncmp(name, prefix, sizeof(prefix) - 1) == 0;
 }
 
-static int raise_and_pin(pid_t pid, const cpu_set_t *cpus)
+/* Calls use() for each NAPI thread of the receiver, and counts those it was good for. Another benchmark's threads of
+ * this name are among them; benchmarks run one at a time. */
+static int each_thread(int (*use)(pid_t pid, void *arg), void *arg)
 {
-	(void)setpriority(PRIO_PROCESS, (id_t)pid, PRIORITY);
-	return sched_setaffinity(pid, sizeof(*cpus), cpus) < 0 ? -errno : 0;
-}
-
-/* Another benchmark's threads of this name are pinned alike; benchmarks run one at a time. */
-static int pin_threads(unsigned int cpu)
-{
-	cpu_set_t allowed, one;
 	DIR *d = opendir("/proc");
 	struct dirent *e;
-	unsigned int seen = 0;
-	int pinned = 0;
+	int n = 0;
 
 	if (d == NULL)
 		return -errno;
+	while ((e = readdir(d)) != NULL) {
+		if (isdigit((unsigned char)e->d_name[0]) && is_napi_thread(e->d_name) &&
+			use((pid_t)strtol(e->d_name, NULL, 10), arg) == 0)
+			n++;
+	}
+	closedir(d);
+	return n > 0 ? n : -ESRCH;
+}
+
+static int raise_and_pin(pid_t pid, void *cpus)
+{
+	(void)setpriority(PRIO_PROCESS, (id_t)pid, PRIORITY);
+	return sched_setaffinity(pid, sizeof(cpu_set_t), cpus) < 0 ? -errno : 0;
+}
+
+static int pin_threads(unsigned int cpu)
+{
+	cpu_set_t allowed, one;
+	unsigned int seen = 0;
+	int r;
+
 	CPU_ZERO(&one);
 	sched_getaffinity(0, sizeof(allowed), &allowed);
 	for (int i = 0; i < CPU_SETSIZE; i++) {
 		if (CPU_ISSET(i, &allowed) && seen++ == cpu)
 			CPU_SET(i, &one);
 	}
-	while ((e = readdir(d)) != NULL) {
-		if (isdigit((unsigned char)e->d_name[0]) && is_napi_thread(e->d_name) &&
-			raise_and_pin((pid_t)strtol(e->d_name, NULL, 10), &one) == 0)
-			pinned++;
-	}
-	closedir(d);
-	return pinned > 0 ? 0 : -ESRCH;
+	r = each_thread(raise_and_pin, &one);
+	return r < 0 ? r : 0;
+}
+
+static int add_time(pid_t pid, void *sum)
+{
+	char path[64];
+	uint64_t ns;
+	FILE *f;
+	int n;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return -errno;
+	n = fscanf(f, "%" SCNu64, &ns);
+	fclose(f);
+	if (n != 1)
+		return -EIO;
+	*(uint64_t *)sum += ns;
+	return 0;
+}
+
+uint64_t pl_wire_napi_cpu_ns(void)
+{
+	uint64_t sum = 0;
+
+	return each_thread(add_time, &sum) < 0 ? 0 : sum;
 }
 
 int pl_wire_threaded_napi(const struct pl_wire *w, bool threaded, unsigned int cpu)

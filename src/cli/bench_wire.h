@@ -42,6 +42,9 @@ int pl_wire_enter(const struct pl_wire *w, enum pl_wire_side side);
 /* The receiver's NAPI: in threads of its own, pinned to the i-th allowed processor, or inline again. */
 int pl_wire_threaded_napi(const struct pl_wire *w, bool threaded, unsigned int cpu);
 
+/* Processor time that the receiver's NAPI threads took so far; 0 when there are none. */
+uint64_t pl_wire_napi_cpu_ns(void);
+
 /* A UDP report's frame for this wire: Ethernet, IPv4, UDP to port 32766 around the payload. Returns its length;
  * -EMSGSIZE. */
 int pl_wire_frame(uint8_t *dst, uint32_t cap, const uint8_t *payload, uint32_t payload_bytes);
