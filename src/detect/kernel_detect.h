@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Detection in the kernel as its owner sees it: the program of detect/kernel.h with the options of detect/events.h, the
+ * ticks over its tables, and everything told in one batch of events.
+ *
+ *   pl_kernel_detect_new(&kd, &options, &diag)
+ *   pl_kernel_detect_poll(kd, …)   every 200 us or so: moves the program's clock, takes its events
+ *   pl_kernel_detect_tick(kd, …)   every 100 ms or so: ends what is over, tells what waits and what was lost
+ *
+ * One thread. What the program hands up is the caller's: pl_kernel_frames, or the sockets of an afxdp: port.
+ */
+#pragma once
+
+#include "detect/kernel.h"
+
+struct pl_kernel_detect;
+
+struct pl_kernel_detect_options {
+	const struct pl_detect_options *detect;
+	const struct pl_decode_options *decode;
+	unsigned int queues;
+	uint32_t events_bytes, frames_bytes;
+	bool to_sockets, both; /* as in pl_kernel_options */
+};
+
+/* As pl_kernel_open; -EINVAL also as pl_detect_new. */
+int pl_kernel_detect_new(struct pl_kernel_detect **ret,
+	const struct pl_kernel_detect_options *options, struct pl_diag *diag);
+void pl_kernel_detect_free(struct pl_kernel_detect *kd);
+uint64_t pl_kernel_detect_memory(const struct pl_kernel_detect_options *options);
+
+/* The program itself: to attach it, for frames, counters and what is wanted in full. */
+struct pl_kernel *pl_kernel_detect_kernel(struct pl_kernel_detect *kd);
+
+/* Returns how many events came. */
+unsigned int pl_kernel_detect_poll(
+	struct pl_kernel_detect *kd, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
+void pl_kernel_detect_tick(
+	struct pl_kernel_detect *kd, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
+
+/* Other rules from here on, as pl_detect_change. */
+int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_options *options,
+	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
+
+/* The program's and the ticks' together. -errno. */
+int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_counters *ret);
+
+/* The (at most) n flows with most packets, as pl_detect_top_flows; a flow whose reports come by several queues is
+ * several. */
+uint32_t pl_kernel_detect_top_flows(
+	const struct pl_kernel_detect *kd, struct pl_flow_seen *ret, uint32_t n);
+
+/* Sequence spaces that the program counts; start with *pos = 0; false at the end. */
+bool pl_kernel_detect_exporter(
+	const struct pl_kernel_detect *kd, uint64_t *pos, struct pl_exporter *ret);
