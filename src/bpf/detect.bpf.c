@@ -8,7 +8,11 @@
  */
 #include "bpf/filter.bpf.h"
 
+#define PL_CORE_TRAIL 32 /* as many hops as are settled: every one is looked at for loops */
+
 #include "bpf/detect_kernel.h"
+
+_Static_assert(PL_CORE_TRAIL == PL_CORE_HOPS_MAX, "the trail holds every hop");
 
 /* --- maps ------------------------------------------------------------------------------------------- */
 

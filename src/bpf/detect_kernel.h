@@ -5,13 +5,8 @@
  */
 #pragma once
 
-#define PL_CORE_TRAIL 32 /* as many hops as are settled */
-
 #include "bpf/detect_state.h"
 #include "bpf/report_core.h"
-
-_Static_assert(
-	PL_CORE_TRAIL == PL_CORE_HOPS_MAX, "every hop that is settled is looked at for loops");
 
 /* What becomes of reports, besides being detected. Changed at run time. */
 struct pl_kernel_control {
