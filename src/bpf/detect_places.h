@@ -518,10 +518,10 @@ PL_CORE_COLD void pl_core_loop_look(struct pl_core_env *env, const struct pl_cor
 	uint32_t at;
 
 	for (uint32_t i = 0; i < PL_CORE_TRAIL; i++) {
-		uint64_t here =
-			pl_core_zero_bit(trail->node[i] ^ h->node) & pl_core_less_bit(i, h->index);
-
-		met = pl_core_max(met, (PL_CORE_TRAIL - i) & -here);
+		if (i >= h->index)
+			break;
+		met = pl_core_max(
+			met, (PL_CORE_TRAIL - i) & -pl_core_zero_bit(trail->node[i] ^ h->node));
 	}
 	if (met == 0 || trail->told)
 		return;

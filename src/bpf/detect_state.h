@@ -79,8 +79,8 @@ struct pl_core_quantity {
 #define PL_CORE_HIST 33 /* 0: up to 1; i: above 2^(i-1), up to 2^i */
 
 struct pl_core_hist {
-	uint32_t count[PL_CORE_HIST]; /* modulo 2^32: harvest within as many reports */
-	uint32_t zero[3];
+	uint64_t count[PL_CORE_HIST];
+	uint64_t zero;
 };
 
 /* --- entries ------------------------------------------------------------------------------------------ */

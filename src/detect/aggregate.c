@@ -654,6 +654,14 @@ static uint64_t cell_hash(uint64_t seed, enum pl_agg_table table, const void *ce
 	}
 }
 
+void pl_aggregate_add(struct pl_aggregate *agg, enum pl_agg_table table, const void *cell)
+{
+	size_t key_len = table == PL_AGG_LINKS ? sizeof(struct pl_link_key) : 16;
+	uint32_t i = obtain(agg, table, cell_hash(agg->seed, table, cell), cell, key_len);
+
+	cell_merge(table, pl_cells_at(&agg->tables[table], i), cell);
+}
+
 void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *from)
 {
 	assert(into->options.slot_ns == from->options.slot_ns);

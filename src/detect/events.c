@@ -34,7 +34,7 @@ struct pl_detect {
 	struct pl_core_report reports[CHUNK];
 };
 
-static void geometry(struct pl_core_rules *rules, const struct pl_tables *t)
+void pl_detect_geometry(struct pl_core_rules *rules, const uint32_t entries[PL_CORE_T_MAX])
 {
 	struct pl_rng rng;
 
@@ -42,13 +42,32 @@ static void geometry(struct pl_core_rules *rules, const struct pl_tables *t)
 	for (unsigned int i = 0; i < PL_CORE_SECRETS; i++)
 		rules->secret[i] = pl_rng_u64(&rng);
 	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
-		rules->mask[i] = t->sets[i] - 1;
+		rules->mask[i] = pl_tables_sets(entries[i]) - 1;
 }
 
 static bool wants_hops(const struct pl_core_rules *rules)
 {
 	return rules->watch != 0 || (rules->flags & PL_CORE_KEEP_PLACES) != 0 ||
 	       pl_core_watches(rules, PL_EVENT_LOOP);
+}
+
+/* Without tables and rules. */
+static struct pl_detect *begun(const struct pl_detect_options *options)
+{
+	struct pl_detect *det = aligned_alloc(64, (sizeof(*det) + 63) / 64 * 64);
+
+	if (det == NULL)
+		return NULL;
+	memset(det, 0, sizeof(*det));
+	det->options = pl_detect_with_defaults(options);
+	det->seed = pl_hash_seed();
+	if (pl_cells_init(&det->exporters, det->options.max_exporters,
+		    sizeof(struct exporter_cell)) < 0 ||
+		pl_node_watch_init(&det->nodes, det->options.max_queues) < 0) {
+		pl_detect_free(det);
+		return NULL;
+	}
+	return det;
 }
 
 int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *options)
@@ -60,23 +79,36 @@ int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *option
 
 	if (r < 0)
 		return r;
-	det = aligned_alloc(64, (sizeof(*det) + 63) / 64 * 64);
+	det = begun(options);
 	if (det == NULL)
 		return -ENOMEM;
-	memset(det, 0, sizeof(*det));
-	det->options = pl_detect_with_defaults(options);
-	det->seed = pl_hash_seed();
 	pl_detect_entries(options, entries);
-	if (pl_tables_init(&det->env.tables, entries) < 0 ||
-		pl_cells_init(&det->exporters, det->options.max_exporters,
-			sizeof(struct exporter_cell)) < 0 ||
-		pl_node_watch_init(&det->nodes, det->options.max_queues) < 0) {
+	if (pl_tables_init(&det->env.tables, entries) < 0) {
 		pl_detect_free(det);
 		return -ENOMEM;
 	}
+	pl_detect_geometry(&rules, entries);
 	det->env.rules = rules;
-	geometry(&det->env.rules, &det->env.tables);
 	det->levels = wants_hops(&rules);
+	*ret = det;
+	return 0;
+}
+
+int pl_detect_over(struct pl_detect **ret, const struct pl_detect_options *options,
+	const struct pl_core_rules *rules, void *const sets[PL_CORE_T_MAX])
+{
+	struct pl_core_rules checked;
+	struct pl_detect *det;
+	int r = pl_detect_rules(&checked, options);
+
+	if (r < 0)
+		return r;
+	det = begun(options);
+	if (det == NULL)
+		return -ENOMEM;
+	pl_tables_borrow(&det->env.tables, sets, rules->mask);
+	det->env.rules = *rules;
+	det->levels = wants_hops(rules);
 	*ret = det;
 	return 0;
 }
@@ -327,16 +359,43 @@ const struct pl_core_counters *pl_detect_counters(const struct pl_detect *det)
 	return &det->env.counters;
 }
 
+uint64_t pl_detect_present(const struct pl_detect *det, unsigned int table)
+{
+	uint64_t n = 0;
+
+	for (uint32_t set = 0; set < det->env.tables.sets[table]; set++) {
+		const uint64_t *way = pl_tables_ways(&det->env.tables, table, set);
+
+		for (unsigned int w = 0; w < PL_CORE_WAYS; w++)
+			n += pl_way_live(way[w]);
+	}
+	return n;
+}
+
 uint64_t pl_detect_flows(const struct pl_detect *det)
 {
 	const struct pl_core_counters *c = &det->env.counters;
 
+	if (det->env.tables.borrowed)
+		return pl_detect_present(det, PL_CORE_T_flow);
 	return c->made[PL_CORE_T_flow] - c->aged[PL_CORE_T_flow] - c->evicted[PL_CORE_T_flow];
 }
 
 uint64_t pl_detect_raised(const struct pl_detect *det)
 {
-	return det->env.counters.raised - det->env.counters.ended;
+	struct pl_raised_level level;
+	uint64_t pos = 0, n = 0;
+
+	if (!det->env.tables.borrowed)
+		return det->env.counters.raised - det->env.counters.ended;
+	while (pl_detect_raised_level(det, &pos, &level))
+		n++;
+	return n;
+}
+
+const struct pl_tables *pl_detect_tables(const struct pl_detect *det)
+{
+	return &det->env.tables;
 }
 
 uint32_t pl_detect_top_flows(const struct pl_detect *det, struct pl_flow_seen *ret, uint32_t n)

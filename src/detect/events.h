@@ -105,6 +105,7 @@ struct pl_detect_options {
 	bool aggregates;           /* sums and histograms beside the state */
 };
 
+struct pl_aggregate;
 struct pl_detect;
 
 /* The event kinds that are on; all, with a depth threshold of 100 and a latency threshold of 1 ms, is what
@@ -113,6 +114,17 @@ void pl_detect_defaults(struct pl_detect_options *ret);
 
 /* -ENOMEM, -EINVAL: low above threshold, a table above 2^26, burst above 10^6, interval above 1 h. */
 int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *options);
+/*
+ * A detector over tables of somebody else: those of one receive queue of the kernel program, which steps them too.
+ * It ticks them, steps reports that were handed up, and reads; its counters are those of this side only. rules
+ * are those that the program has, with their secret and masks; sets[t] is the first set of table t. -ENOMEM,
+ * -EINVAL as pl_detect_new.
+ */
+int pl_detect_over(struct pl_detect **ret, const struct pl_detect_options *options,
+	const struct pl_core_rules *rules, void *const sets[PL_CORE_T_MAX]);
+/* A random secret, and the masks of tables with these entries, into rules: for whoever makes such tables. */
+void pl_detect_geometry(struct pl_core_rules *rules, const uint32_t entries[PL_CORE_T_MAX]);
+
 void pl_detect_free(struct pl_detect *det);
 uint64_t pl_detect_memory(const struct pl_detect_options *options);
 
@@ -134,6 +146,13 @@ void pl_detect_tick(
 /* Live: read on the detecting thread. raised less ended are the levels raised now; of each table made less
  * aged less evicted are its entries. */
 const struct pl_core_counters *pl_detect_counters(const struct pl_detect *det);
+
+/* What one table holds now, counted. */
+uint64_t pl_detect_present(const struct pl_detect *det, unsigned int table);
+
+/* The aggregates that the steps keep (options.aggregates) as cells of `into`, added to what it has: counts since each
+ * queue, port, link or path was first heard of. */
+void pl_detect_harvest(const struct pl_detect *det, struct pl_aggregate *into);
 
 /* Flows known and levels raised now. */
 uint64_t pl_detect_flows(const struct pl_detect *det);

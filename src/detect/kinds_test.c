@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "detect/aggregate.h"
 #include "detect/batch_maker.h"
 
 #define MS     ((uint64_t)1000000)
@@ -623,6 +624,70 @@ static void changes(void)
 	pl_detect_free(det);
 }
 
+/* The aggregates that the steps keep, against those out of records. */
+static void harvests(void)
+{
+	struct pl_detect *det = made((struct pl_detect_options){ .aggregates = true });
+	const struct pl_aggregate_options options = { 0 };
+	struct pl_aggregate *from_records = NULL, *from_steps = NULL;
+	const struct pl_agg_queue *want;
+	uint32_t pos = 0;
+	struct pl_rng rng;
+
+	printf("# seed 6\n");
+	pl_rng_seed(&rng, 6);
+	if (pl_aggregate_new(&from_records, &options) < 0 ||
+		pl_aggregate_new(&from_steps, &options) < 0)
+		abort();
+	for (unsigned int i = 0; i < 500; i++) {
+		pl_record_batch_clear(&batch);
+		for (unsigned int n = 0; n < 20; n++) {
+			struct pl_path *p = flow_path(1);
+
+			p->flags = pl_rng_below(&rng, 8) == 0 ? PL_FLAG_COPY : 0;
+			p->present |= PL_PATH_HAS_path_id | PL_PATH_HAS_latency_ns;
+			p->path_id = 1 + pl_rng_below(&rng, 5);
+			p->latency_ns = pl_rng_below(&rng, 100000);
+			p->ts_ns = i * 20 + n;
+			for (unsigned int k = 0; k < 3; k++) {
+				struct pl_hop *h = add_hop(&batch, pl_rng_below(&rng, 4),
+					PL_HOP_HAS_node | PL_HOP_HAS_egress_port |
+						PL_HOP_HAS_queue | PL_HOP_HAS_queue_depth |
+						PL_HOP_HAS_hop_latency_ns | PL_HOP_HAS_tx_util);
+
+				h->egress_port = (uint32_t)pl_rng_below(&rng, 4);
+				h->queue = (uint16_t)pl_rng_below(&rng, 2);
+				h->queue_depth = (uint32_t)(UINT64_C(1) << pl_rng_below(&rng, 32));
+				h->hop_latency_ns = (uint32_t)pl_rng_u64(&rng);
+				h->tx_util = (uint32_t)pl_rng_below(&rng, 100);
+			}
+		}
+		pl_aggregate_batch(from_records, &batch);
+		pl_detect_batch(det, &batch, SECOND + i, &out);
+	}
+	pl_detect_harvest(det, from_steps);
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+		eq(pl_aggregate_count(from_steps, t), pl_aggregate_count(from_records, t),
+			"harvest: as many %s", pl_agg_table_name(t));
+	while ((want = pl_aggregate_queue(from_records, &pos)) != NULL) {
+		const struct pl_agg_queue *got =
+			pl_aggregate_find(from_steps, PL_AGG_QUEUES, &want->key);
+		uint64_t a = 0, b = 0;
+		bool good = got != NULL && got->packets == want->packets &&
+			    got->last_depth == want->last_depth;
+
+		for (unsigned int i = 0; good && i < PL_HIST_BUCKETS; i++) {
+			a += got->latency.buckets[i] + got->depth.buckets[i];
+			b += want->latency.buckets[i] + want->depth.buckets[i];
+			good = i % PL_HIST_PER_OCTAVE != 0 || a == b;
+		}
+		ok(good, "harvest: a queue's packets, last depth, counts at powers of two");
+	}
+	pl_aggregate_free(from_records);
+	pl_aggregate_free(from_steps);
+	pl_detect_free(det);
+}
+
 int main(void)
 {
 	if (pl_record_batch_init(&batch, 512, 1024) < 0 || pl_event_batch_init(&out, 512) < 0)
@@ -640,6 +705,7 @@ int main(void)
 	pressure();
 	chosen_keys();
 	changes();
+	harvests();
 	pl_record_batch_done(&batch);
 	pl_event_batch_done(&out);
 	return pl_test_done();

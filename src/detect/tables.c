@@ -21,7 +21,7 @@ static const size_t entry_size[PL_CORE_T_MAX] = {
 #undef TABLE
 };
 
-static uint32_t sets_for(uint32_t entries)
+uint32_t pl_tables_sets(uint32_t entries)
 {
 	uint32_t n = 1;
 
@@ -51,7 +51,7 @@ int pl_tables_init(struct pl_tables *t, const uint32_t entries[PL_CORE_T_MAX])
 		size_t bytes;
 		void *p;
 
-		t->sets[i] = sets_for(entries[i]);
+		t->sets[i] = pl_tables_sets(entries[i]);
 		bytes = t->sets[i] * set_size[i];
 		p = aligned_alloc(64, bytes);
 		if (p == NULL) {
@@ -64,9 +64,19 @@ int pl_tables_init(struct pl_tables *t, const uint32_t entries[PL_CORE_T_MAX])
 	return 0;
 }
 
+void pl_tables_borrow(
+	struct pl_tables *t, void *const sets[PL_CORE_T_MAX], const uint32_t mask[PL_CORE_T_MAX])
+{
+	*t = (struct pl_tables){ .borrowed = true };
+	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++) {
+		*place_of(t, i) = sets[i];
+		t->sets[i] = mask[i] + 1;
+	}
+}
+
 void pl_tables_done(struct pl_tables *t)
 {
-	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
+	for (unsigned int i = 0; i < PL_CORE_T_MAX && !t->borrowed; i++)
 		free(*place_of(t, i));
 	*t = (struct pl_tables){ 0 };
 }
@@ -76,7 +86,7 @@ uint64_t pl_tables_memory(const uint32_t entries[PL_CORE_T_MAX])
 	uint64_t sum = 0;
 
 	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
-		sum += sets_for(entries[i]) * set_size[i];
+		sum += pl_tables_sets(entries[i]) * set_size[i];
 	return sum;
 }
 

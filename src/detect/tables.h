@@ -13,7 +13,16 @@ struct pl_tables {
 	PL_CORE_TABLES(TABLE)
 #undef TABLE
 	uint32_t sets[PL_CORE_T_MAX]; /* a power of two each */
+	bool borrowed;                /* somebody else's memory */
 };
+
+/* Those of somebody else, by their masks. */
+void pl_tables_borrow(
+	struct pl_tables *t, void *const sets[PL_CORE_T_MAX], const uint32_t mask[PL_CORE_T_MAX]);
+
+/* Sets for so many entries: a power of two. */
+uint32_t pl_tables_sets(uint32_t entries);
+const struct pl_tables *pl_detect_tables(const struct pl_detect *det);
 
 /* Heap tables of at least so many entries each; zeroed. -ENOMEM */
 int pl_tables_init(struct pl_tables *t, const uint32_t entries[PL_CORE_T_MAX]);
