@@ -108,6 +108,8 @@ static const char *wanted(enum pl_conf_type type)
 		return "a list of words";
 	case PL_CONF_LIST:
 		return "a list of maps";
+	case PL_CONF_PAIRS:
+		return "a map of keys and values";
 	case PL_CONF_CHOICE:
 		return "one word";
 	case PL_CONF_STRING:
@@ -283,10 +285,14 @@ static int set_number(
 static void free_list(const struct pl_conf_row *row, struct pl_conf_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
-		if (row->type == PL_CONF_STRINGS)
+		if (row->type == PL_CONF_STRINGS) {
 			free(((char **)list->items)[i]);
-		else
+		} else if (row->type == PL_CONF_PAIRS) {
+			free(((struct pl_conf_pair *)list->items)[i].name);
+			free(((struct pl_conf_pair *)list->items)[i].value);
+		} else {
 			pl_conf_done(row->rows, (char *)list->items + i * row->item_size);
+		}
 	}
 	free(list->items);
 	*list = (struct pl_conf_list){ 0 };
@@ -352,6 +358,62 @@ static int set_list(
 	return 0;
 }
 
+static int refuse_repeated(
+	const struct place *p, const struct pl_conf_node *map, const struct pl_conf_node *node);
+
+/* Pair i of the list under construction. list->n counts it only once it may be freed. */
+static int set_pair(const struct place *p, const struct pl_conf_row *row,
+	const struct pl_conf_node *map, const struct pl_conf_node *node, struct pl_conf_list *list)
+{
+	struct pl_conf_pair *pair = (struct pl_conf_pair *)list->items + list->n;
+	struct place inner = { .prefix = "", .diag = p->diag };
+	int error = refuse_repeated(p, map, node);
+
+	if (error < 0)
+		return error;
+	set_path(inner.path, "%s.%s", p->path, node->key->text);
+	pair->name = strdup(node->key->text);
+	if (pair->name == NULL)
+		return no_memory(p->diag);
+	error = make_string(&inner, row, node, &pair->value);
+	if (error < 0) {
+		free(pair->name);
+		return error;
+	}
+	list->n++;
+	return 0;
+}
+
+static int set_pairs(
+	const struct place *p, const struct pl_conf_row *row, const struct pl_conf_node *node)
+{
+	struct pl_conf_list *target = field(row, p->conf), list = { 0 };
+	char count[32];
+	size_t n = 0;
+	int error = 0;
+
+	if (node->kind != PL_CONF_MAP && !is_nothing(node))
+		return fail(p->diag, node, "\"%s\" must be a map of keys and values", p->path);
+	for (const struct pl_conf_node *x = node->child; x != NULL; x = x->next)
+		n++;
+	if (!in_range(row, n)) {
+		snprintf(count, sizeof(count), "%zu entries", n);
+		return out_of_range(p, row, node, count);
+	}
+	list.items = calloc(n + 1, sizeof(struct pl_conf_pair));
+	if (list.items == NULL)
+		return no_memory(p->diag);
+	for (const struct pl_conf_node *x = node->child; x != NULL && error == 0; x = x->next)
+		error = set_pair(p, row, node, x, &list);
+	if (error < 0) {
+		free_list(row, &list);
+		return error;
+	}
+	free_list(row, target);
+	*target = list;
+	return 0;
+}
+
 static int set_string(
 	const struct place *p, const struct pl_conf_row *row, const struct pl_conf_node *node)
 {
@@ -371,6 +433,8 @@ static int set_value(
 {
 	if (row->type == PL_CONF_LIST || row->type == PL_CONF_STRINGS)
 		return set_list(p, row, node);
+	if (row->type == PL_CONF_PAIRS)
+		return set_pairs(p, row, node);
 	if (is_nothing(node))
 		return row->def == NULL && !row->required ? 0 : wrong_kind(p, row, node);
 	if (row->type == PL_CONF_STRING)
@@ -624,7 +688,8 @@ void pl_conf_done(const struct pl_conf_row *rows, void *conf)
 
 			free(*value);
 			*value = NULL;
-		} else if (rows->type == PL_CONF_LIST || rows->type == PL_CONF_STRINGS) {
+		} else if (rows->type == PL_CONF_LIST || rows->type == PL_CONF_STRINGS ||
+			   rows->type == PL_CONF_PAIRS) {
 			free_list(rows, field(rows, conf));
 		}
 	}

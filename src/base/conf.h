@@ -35,6 +35,12 @@ enum pl_conf_type {
 	PL_CONF_CHOICE,  /* unsigned int, index into `choices` */
 	PL_CONF_STRINGS, /* struct pl_conf_list of char * */
 	PL_CONF_LIST,    /* struct pl_conf_list of structures described by `rows` */
+	PL_CONF_PAIRS, /* struct pl_conf_list of struct pl_conf_pair: a map whose keys are the file's own */
+};
+
+/* Both heap, owned by the configuration. */
+struct pl_conf_pair {
+	char *name, *value;
 };
 
 struct pl_conf_list {

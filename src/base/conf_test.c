@@ -368,6 +368,57 @@ static void test_bounds(void)
 	streq(diag.file, "/nonexistent/x.yaml");
 }
 
+/* A map whose keys are the file's own. */
+static void pairs(void)
+{
+	static const struct pl_conf_row pair_rows[] = {
+		{ .key = "users", .type = PL_CONF_PAIRS, .offset = 0, .max = 2, .help = "Names." },
+		{ .type = PL_CONF_END },
+	};
+	static const struct {
+		const char *text;
+		size_t n; /* 99: refused */
+	} cases[] = {
+		{ "users:\n  a: 1\n  'b c': \"x$$y\"\n", 2 },
+		{ "users: {}\n", 0 },
+		{ "users:\n", 0 },
+		{ "", 0 },
+		{ "users: [a]\n", 99 },
+		{ "users: a\n", 99 },
+		{ "users:\n  a: [1]\n", 99 },
+		{ "users:\n  a: 1\n  a: 2\n", 99 },
+		{ "users:\n  a: 1\n  b: 2\n  c: 3\n", 99 },
+	};
+	struct pl_conf_list list, again;
+	struct pl_diag diag = { .text = "" };
+	struct pl_buf out;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const struct pl_conf_pair *p;
+		int r;
+
+		list = again = (struct pl_conf_list){ 0 };
+		r = pl_conf_parse(pair_rows, "t", cases[i].text, strlen(cases[i].text), &list, &diag);
+		eq(r < 0, cases[i].n == 99, "pairs %zu: %s", i, diag.text);
+		if (r < 0)
+			continue;
+		eq(list.n, cases[i].n);
+		p = list.items;
+		if (list.n == 2) {
+			streq(p[1].name, "b c");
+			streq(p[1].value, "x$y");
+		}
+		pl_buf_init(&out);
+		pl_conf_dump(pair_rows, &list, &out);
+		eq(pl_conf_parse(pair_rows, "t", out.data, out.len, &again, &diag), 0, "reads back: %s",
+			diag.text);
+		eq(again.n, list.n);
+		pl_buf_done(&out);
+		pl_conf_done(pair_rows, &list);
+		pl_conf_done(pair_rows, &again);
+	}
+}
+
 int main(void)
 {
 	test_defaults();
@@ -375,5 +426,6 @@ int main(void)
 	test_template();
 	test_errors();
 	test_bounds();
+	pairs();
 	return pl_test_done();
 }

@@ -122,6 +122,7 @@ static void add_scalar(struct pl_buf *out, const struct pl_conf_row *row, const 
 		break;
 	case PL_CONF_STRINGS:
 	case PL_CONF_LIST:
+	case PL_CONF_PAIRS:
 	case PL_CONF_END:
 		break;
 	}
@@ -166,6 +167,23 @@ static void dump_list(struct writer *w, const struct pl_conf_row *row,
 	}
 }
 
+static void dump_pairs(struct writer *w, const struct pl_conf_list *list, unsigned int depth)
+{
+	const struct pl_conf_pair *pair = list->items;
+
+	if (list->n == 0)
+		pl_buf_str(w->out, " {}");
+	pl_buf_chr(w->out, '\n');
+	for (size_t i = 0; i < list->n; i++) {
+		margin(w, depth);
+		/* Keys are never expanded, so their dollars are not doubled. */
+		add_text(w->out, pair[i].name, true);
+		pl_buf_str(w->out, ": ");
+		add_text(w->out, pair[i].value, false);
+		pl_buf_chr(w->out, '\n');
+	}
+}
+
 /* The rows whose key begins with the `at` bytes of prefix. item: the first line stands behind "- ". */
 static void dump_map(struct writer *w, const struct pl_conf_row *rows, const char *prefix,
 	size_t at, const void *conf, unsigned int depth, bool item)
@@ -189,6 +207,8 @@ static void dump_map(struct writer *w, const struct pl_conf_row *rows, const cha
 			dump_map(w, rows, row->key, at + n + 1, conf, depth + 1, false);
 		} else if (row->type == PL_CONF_LIST || row->type == PL_CONF_STRINGS) {
 			dump_list(w, row, value, depth + 1);
+		} else if (row->type == PL_CONF_PAIRS) {
+			dump_pairs(w, value, depth + 1);
 		} else {
 			size_t before = w->out->len;
 
@@ -261,8 +281,10 @@ static void describe(const struct pl_conf_row *row, struct pl_buf *out)
 	}
 	if ((row->min == 0 && row->max == 0) || row->type == PL_CONF_STRING)
 		return;
-	pl_buf_str(out, row->type == PL_CONF_LIST || row->type == PL_CONF_STRINGS ? " Entries: "
-										  : " Range: ");
+	pl_buf_str(out, row->type == PL_CONF_LIST || row->type == PL_CONF_STRINGS ||
+					row->type == PL_CONF_PAIRS
+				? " Entries: "
+				: " Range: ");
 	if (row->max == 0) {
 		pl_buf_str(out, "at least ");
 		add_bound(out, row, row->min);
@@ -290,6 +312,8 @@ static void add_example(struct pl_buf *out, const struct pl_conf_row *row)
 		pl_buf_str(out, row->choices[0]);
 	else if (row->type == PL_CONF_STRINGS)
 		pl_buf_str(out, "[]");
+	else if (row->type == PL_CONF_PAIRS)
+		pl_buf_str(out, "{}");
 	else
 		add_bound(out, row, row->min);
 }

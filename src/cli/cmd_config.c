@@ -41,10 +41,18 @@ static int check(const char *path)
 {
 	struct pl_config c;
 	struct pl_buf out;
+	struct pl_webconf *security;
+	struct pl_diag diag = { .text = "" };
 	int code = load(&c, path);
 
 	if (code != 0)
 		return code;
+	if (pl_daemon_security(&c, &security, &diag) < 0) {
+		pl_complain_diag(&diag);
+		pl_config_done(&c);
+		return PL_EXIT_CONFIG;
+	}
+	pl_webconf_free(security);
 	pl_buf_init(&out);
 	pl_buf_printf(&out, "%s: good\n", path != NULL ? path : "(defaults)");
 	pl_buf_printf(&out, "%zu sources, %u workers, %zu profiles, %zu outputs\n", c.sources.n,

@@ -28,7 +28,7 @@
 #define STATUS_NS (UINT64_C(10) * 1000000000u)
 
 static struct {
-	const char *file, *listen, *level, *format;
+	const char *file, *listen, *security, *level, *format;
 } args;
 
 static const struct pl_opt *options(void)
@@ -41,6 +41,8 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_STRING, 0, "web.listen-address", &args.listen, "ADDRESS",
 			"where the metrics page is served, or off; overrides the file", NULL },
+		{ PL_OPT_STRING, 0, "web.config.file", &args.security, "FILE",
+			"TLS and who may ask, as exporters have it; overrides the file", NULL },
 		{ PL_OPT_CHOICE, 0, "log.level", &args.level, "LEVEL",
 			"least important line shown; overrides the file", levels },
 		{ PL_OPT_CHOICE, 0, "log.format", &args.format, "FORM",
@@ -49,6 +51,17 @@ static const struct pl_opt *options(void)
 	};
 
 	return table;
+}
+
+static int replace(char **text, const char *by)
+{
+	char *copy = strdup(by);
+
+	if (copy == NULL)
+		return -ENOMEM;
+	free(*text);
+	*text = copy;
+	return 0;
 }
 
 /* Reads the file, or what there is without one, and puts the options over it. */
@@ -64,15 +77,10 @@ static int load(struct pl_config *ret, struct pl_diag *diag)
 		ret->log.level = level;
 	if (args.format != NULL && pl_log_parse_format(args.format, &format) == 0)
 		ret->log.format = format;
-	if (args.listen != NULL) {
-		char *copy = strdup(args.listen);
-
-		if (copy == NULL) {
-			pl_config_done(ret);
-			return -ENOMEM;
-		}
-		free(ret->web.listen);
-		ret->web.listen = copy;
+	if ((args.listen != NULL && replace(&ret->web.listen, args.listen) < 0) ||
+		(args.security != NULL && replace(&ret->web.config_file, args.security) < 0)) {
+		pl_config_done(ret);
+		return -ENOMEM;
 	}
 	pl_log_set_level((enum pl_log_level)ret->log.level);
 	pl_log_set_format((enum pl_log_format)ret->log.format);
@@ -116,6 +124,7 @@ static void say_status(struct pl_daemon *d, uint64_t *reports_before, uint64_t *
 
 static void reload(struct pl_daemon *d)
 {
+	struct pl_webconf *security = NULL;
 	struct pl_config config;
 	struct pl_diag diag = { .text = "" };
 	char text[sizeof(diag.text) + sizeof(diag.file) + 32];
@@ -123,12 +132,18 @@ static void reload(struct pl_daemon *d)
 
 	pl_notify_reloading();
 	pl_pipeline_reopen(d->pipeline);
-	if (args.file == NULL) {
+	if (args.file == NULL && args.security == NULL) {
 		pl_notice("reload", "there is no configuration file; outputs were reopened");
 		pl_notify("READY=1");
 		return;
 	}
 	r = load(&config, &diag);
+	if (r == 0 && d->http != NULL) {
+		/* All or nothing: a bad file of either kind changes nothing. */
+		r = pl_daemon_security(&config, &security, &diag);
+		if (r < 0)
+			pl_config_done(&config);
+	}
 	if (r < 0) {
 		pl_pipeline_reload_failed(d->pipeline);
 	} else {
@@ -136,6 +151,10 @@ static void reload(struct pl_daemon *d)
 		if (r < 0)
 			pl_config_done(&config);
 	}
+	if (r < 0)
+		pl_webconf_free(security);
+	else if (d->http != NULL)
+		r = pl_http_secure(d->http, security, &diag);
 	if (r < 0) {
 		if (diag.text[0] == '\0')
 			pl_diag_set(&diag, "%s", strerror(-r));
@@ -145,7 +164,7 @@ static void reload(struct pl_daemon *d)
 				? "; the right to it was given up at the start, a restart has it again"
 				: "");
 	} else {
-		pl_notice("reload", "%s is in use", args.file);
+		pl_notice("reload", "%s is in use", args.file != NULL ? args.file : args.security);
 	}
 	pl_notify("READY=1");
 }
@@ -174,7 +193,8 @@ static void say_start(const struct pl_daemon *d)
 	for (unsigned int i = 0; (name = pl_pipeline_listener(d->pipeline, i, NULL)) != NULL; i++)
 		pl_info("run", "listening on %s", name);
 	if (d->http != NULL)
-		pl_info("run", "metrics on http://%s/metrics", pl_http_address(d->http));
+		pl_info("run", "metrics on %s://%s/metrics", pl_http_scheme(d->http),
+			pl_http_address(d->http));
 	if (geteuid() == 0)
 		pl_notice("run",
 			"runs as root, without its capabilities; the key 'user' names another user");
@@ -312,7 +332,7 @@ static int run(int argc, char **argv)
 	struct pl_config config;
 	int r;
 
-	args.file = args.listen = args.level = args.format = NULL;
+	args.file = args.listen = args.security = args.level = args.format = NULL;
 	if (pl_command_parse(&pl_command_run, argc, argv, &operands, &code) != 0)
 		return code;
 	if (operands.n > 0) {

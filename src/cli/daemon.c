@@ -32,6 +32,16 @@ static void http_metrics(const struct pl_http *http, struct pl_exposition *page)
 	pl_exposition_family(page, "pathline_http_streams", PL_METRIC_COUNTER, NULL,
 		"Live streams begun by this server.");
 	pl_exposition_u64(page, NULL, 0, pl_counter_read(&c->streams));
+	pl_exposition_family(page, "pathline_http_auth_failures", PL_METRIC_COUNTER, NULL,
+		"Requests with no or wrong credentials.");
+	pl_exposition_u64(page, NULL, 0, pl_counter_read(&c->auth_failed));
+	pl_exposition_family(page, "pathline_http_auth_limited", PL_METRIC_COUNTER, NULL,
+		"Requests with credentials not looked at: too many failures of their address, or too many "
+		"checks waiting.");
+	pl_exposition_u64(page, NULL, 0, pl_counter_read(&c->auth_limited));
+	pl_exposition_family(page, "pathline_http_client_certificates_refused", PL_METRIC_COUNTER,
+		NULL, "Requests without the client certificate asked for.");
+	pl_exposition_u64(page, NULL, 0, pl_counter_read(&c->cert_refused));
 }
 
 static void page_metrics(
@@ -122,6 +132,15 @@ static void http_options(const struct pl_config *config, struct pl_http_options 
 	};
 }
 
+int pl_daemon_security(
+	const struct pl_config *config, struct pl_webconf **ret, struct pl_diag *diag)
+{
+	*ret = NULL;
+	if (config->web.config_file == NULL || !has_listener(config))
+		return 0;
+	return pl_webconf_load(ret, config->web.config_file, diag);
+}
+
 static int open_web(struct pl_daemon *d, const struct pl_config *config, struct pl_diag *diag)
 {
 	struct pl_http_route routes[32] = {
@@ -137,6 +156,9 @@ static int open_web(struct pl_daemon *d, const struct pl_config *config, struct 
 
 	pl_daemon_api_routes(&d->api, routes, 6, sizeof(routes) / sizeof(routes[0]));
 	http_options(config, &options);
+	r = pl_daemon_security(config, &options.security, diag);
+	if (r < 0)
+		return r;
 	r = pl_http_open(&d->http, &options, routes, diag);
 	if (r == 0)
 		pl_daemon_api_serve(&d->api, d->http);

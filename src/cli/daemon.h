@@ -29,6 +29,10 @@ struct pl_daemon_hooks {
 int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
 	const struct pl_daemon_hooks *hooks, struct pl_diag *diag);
 
+/* What web.config_file says; *ret is NULL without one. As pl_webconf_load. */
+int pl_daemon_security(
+	const struct pl_config *config, struct pl_webconf **ret, struct pl_diag *diag);
+
 /* Stops receiving, delivers within the limit (the pages tell it is stopping), closes the pages. Returns
  * entries left undelivered. */
 uint64_t pl_daemon_stop(struct pl_daemon *daemon, uint64_t limit_ns);

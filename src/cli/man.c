@@ -206,6 +206,7 @@ static const char *type_word(enum pl_conf_type type)
 		[PL_CONF_CHOICE] = "word",
 		[PL_CONF_STRINGS] = "list of texts",
 		[PL_CONF_LIST] = "list of maps",
+		[PL_CONF_PAIRS] = "map of texts",
 	};
 
 	return words[type];

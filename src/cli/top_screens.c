@@ -15,11 +15,11 @@
 static const struct pl_top_column queues[] = {
 	{ "NODE", "node", 8, PL_TOP_NUMBER },
 	{ "PORT", "port", 5, PL_TOP_NUMBER },
-	{ "QUEUE", "queue", 5, PL_TOP_NUMBER },
+	{ "QUEUE", "queue", 6, PL_TOP_NUMBER },
 	{ "DEPTH", "depth", 8, PL_TOP_NUMBER },
 	{ "DEEPEST", "depth_max", 8, PL_TOP_NUMBER },
-	{ "HOP P50", "hop_latency_p50_ns", 7, PL_TOP_DURATION },
-	{ "HOP P99", "hop_latency_p99_ns", 7, PL_TOP_DURATION },
+	{ "HOP P50", "hop_latency_p50_ns", 8, PL_TOP_DURATION },
+	{ "HOP P99", "hop_latency_p99_ns", 8, PL_TOP_DURATION },
 	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
 	{ "PER S", "packets", 8, PL_TOP_RATE },
 };
@@ -47,7 +47,7 @@ static const struct pl_top_column ports[] = {
 
 static const struct pl_top_column paths[] = {
 	{ "PATH", "path_id", 16, PL_TOP_TEXT },
-	{ "HOPS", "hop_count", 4, PL_TOP_NUMBER },
+	{ "HOPS", "hop_count", 5, PL_TOP_NUMBER },
 	{ "P50", "latency_p50_ns", 7, PL_TOP_DURATION },
 	{ "P99", "latency_p99_ns", 7, PL_TOP_DURATION },
 	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
@@ -57,10 +57,10 @@ static const struct pl_top_column paths[] = {
 
 static const struct pl_top_column events[] = {
 	{ "TIME", "time", 12, PL_TOP_CLOCK },
-	{ "EVENT", "event", 12, PL_TOP_TEXT },
-	{ "PHASE", "phase", 5, PL_TOP_TEXT },
+	{ "EVENT", "event", 11, PL_TOP_TEXT },
+	{ "PHASE", "phase", 6, PL_TOP_TEXT },
 	{ "NODE", "node", 6, PL_TOP_NUMBER },
-	{ "PORT", "port", 4, PL_TOP_NUMBER },
+	{ "PORT", "port", 5, PL_TOP_NUMBER },
 	{ "Q", "queue", 3, PL_TOP_NUMBER },
 	{ "VALUE", "value", 8, PL_TOP_NUMBER },
 	{ "FLOW OR EXPORTER", "flow.src", 0, PL_TOP_FLOW },

@@ -127,6 +127,7 @@ struct pl_config {
 		uint64_t max_connections, max_per_address;
 		uint64_t max_streams, stream_buffer;
 		char *socket; /* NULL = none */
+		char *config_file; /* TLS and users (web/webconf.h); NULL = none */
 	} web;
 	struct {
 		unsigned int level, format;

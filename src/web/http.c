@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,10 +28,12 @@ enum {
 	MAX_PER_ADDRESS = 16,
 	POOL_BYTES = 3 * 8192, /* per connection: the request's head, parsed, and the answer's */
 	TICK_MS = 100,         /* how long a stop or an expired deadline may go unseen */
+	LISTENERS_MAX = 8,     /* those that go quiet included */
 };
 
 #define MAX_BODY_BYTES (UINT64_C(16) << 20)
 #define FAREWELL_NS    (UINT64_C(300) * 1000000u)
+#define QUIET_NS       (UINT64_C(30) * 1000000000u)
 
 /* ---- connections and their deadlines; all on the server's thread ---- */
 
@@ -109,37 +112,66 @@ static void on_log(void *arg, const char *fmt, va_list ap)
 /* Waits for a socket, a wake or a tick. */
 static void wait_for_work(const struct pl_http *h)
 {
-	const struct pl_http_listener *listeners[] = { &h->tcp, &h->local };
-	struct pollfd fds[3] = { { .fd = h->wake_fd, .events = POLLIN } };
+	struct pollfd fds[LISTENERS_MAX + 1] = { { .fd = h->wake_fd, .events = POLLIN } };
 	unsigned int n = 1;
 	int timeout = TICK_MS;
 	uint64_t count;
 
-	for (unsigned int i = 0; i < 2; i++) {
-		struct MHD_Daemon *d = listeners[i]->daemon;
-		const union MHD_DaemonInfo *info;
+	for (const struct pl_http_listener *l = h->listeners; l != NULL; l = l->next) {
+		const union MHD_DaemonInfo *info =
+			MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 		MHD_UNSIGNED_LONG_LONG ms;
 
-		if (d == NULL)
-			continue;
-		info = MHD_get_daemon_info(d, MHD_DAEMON_INFO_EPOLL_FD);
 		fds[n++] = (struct pollfd){ .fd = info->epoll_fd, .events = POLLIN };
-		if (MHD_get_timeout(d, &ms) == MHD_YES && ms < (unsigned int)timeout)
+		if (MHD_get_timeout(l->daemon, &ms) == MHD_YES && ms < (unsigned int)timeout)
 			timeout = (int)ms;
 	}
 	if (poll(fds, n, timeout) > 0 && (fds[0].revents & POLLIN) != 0)
 		(void)!read(h->wake_fd, &count, sizeof(count));
 }
 
+static void free_listener(struct pl_http_listener *l)
+{
+	if (l->daemon != NULL)
+		MHD_stop_daemon(l->daemon);
+	pl_webconf_free(l->security);
+	free(l);
+}
+
+/* Quiet ones whose last connection has ended, or whose time is over. */
+static void stop_quiet(struct pl_http *h)
+{
+	struct pl_http_listener **link = &h->listeners, *l;
+
+	while ((l = *link) != NULL) {
+		const union MHD_DaemonInfo *info =
+			MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+		bool over = l->quiet_by_ns != 0 && pl_clock_mono_ns() >= l->quiet_by_ns;
+
+		if (l->quiet_by_ns == 0 || (info->num_connections > 0 && !over)) {
+			link = &l->next;
+			continue;
+		}
+		/* Nothing may be suspended when it stops. */
+		pl_http_streams_end(h, l);
+		pl_http_access_tick(h, true);
+		*link = l->next;
+		free_listener(l);
+	}
+}
+
+static void use_security(struct pl_http *h);
+
 static void run_once(struct pl_http *h)
 {
 	wait_for_work(h);
+	use_security(h);
 	pl_http_streams_tick(h);
-	if (h->tcp.daemon != NULL)
-		MHD_run(h->tcp.daemon);
-	if (h->local.daemon != NULL)
-		MHD_run(h->local.daemon);
+	pl_http_access_tick(h, false);
+	for (struct pl_http_listener *l = h->listeners; l != NULL; l = l->next)
+		MHD_run(l->daemon);
 	expire(h);
+	stop_quiet(h);
 }
 
 static void *serve_loop(void *arg)
@@ -153,10 +185,12 @@ static void *serve_loop(void *arg)
 	/* A stream that ends is told apart from one that breaks. */
 	end = pl_clock_mono_ns() + FAREWELL_NS;
 	while (h->streams != NULL && pl_clock_mono_ns() < end) {
-		pl_http_streams_end(h);
+		pl_http_streams_end(h, NULL);
 		run_once(h);
 	}
-	pl_http_streams_end(h);
+	/* Nothing may be suspended when the library stops. */
+	pl_http_streams_end(h, NULL);
+	pl_http_access_tick(h, true);
 	return NULL;
 }
 
@@ -294,47 +328,172 @@ static int copy_names(struct pl_http *h, const struct pl_http_options *options)
 	return 0;
 }
 
-/* Takes the socket over, also on failure. */
-static int start_daemon(struct pl_http_listener *l, int fd, const struct pl_http_options *options)
+/* Takes socket and security over, also on failure. */
+static int add_listener(struct pl_http *h, int fd, struct pl_webconf *security, bool local)
 {
-	/* The option for the logger must come first: others may use it already. */
-	l->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME,
-		0, NULL, NULL, pl_http_on_request, l, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-		options->max_connections > 0 ? options->max_connections
-					     : (unsigned int)MAX_CONNECTIONS,
-		MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-		options->max_per_address > 0 ? options->max_per_address
-					     : (unsigned int)MAX_PER_ADDRESS,
-		MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)POOL_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK,
-		pl_http_on_target, l, MHD_OPTION_NOTIFY_COMPLETED, pl_http_on_done, l,
-		MHD_OPTION_NOTIFY_CONNECTION, connection_note, l, MHD_OPTION_END);
-	if (l->daemon == NULL)
+	struct pl_http_listener *l = calloc(1, sizeof(*l));
+	unsigned int flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME;
+	struct MHD_OptionItem tls[5] = { { MHD_OPTION_END, 0, NULL } };
+	unsigned int n = 0;
+
+	if (l == NULL) {
 		close(fd);
-	return l->daemon != NULL ? 0 : -ENOMEM;
+		pl_webconf_free(security);
+		return -ENOMEM;
+	}
+	l->http = h;
+	l->local = local;
+	l->security = security;
+	if (security != NULL && security->tls) {
+		flags |= MHD_USE_TLS;
+		tls[n++] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_CERT, 0, security->cert };
+		tls[n++] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_KEY, 0, security->key };
+		tls[n++] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_PRIORITIES, 0,
+			security->priorities };
+		if (security->client_ca != NULL)
+			tls[n++] = (struct MHD_OptionItem){ MHD_OPTION_HTTPS_MEM_TRUST, 0,
+				security->client_ca };
+		tls[n] = (struct MHD_OptionItem){ MHD_OPTION_END, 0, NULL };
+	}
+	/* The option for the logger must come first: others may use it already. */
+	l->daemon = MHD_start_daemon(flags, 0, NULL, NULL, pl_http_on_request, l,
+		MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_CONNECTION_LIMIT, h->max_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+		h->max_per_address, MHD_OPTION_CONNECTION_TIMEOUT, 30u,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, pl_http_on_target, l,
+		MHD_OPTION_NOTIFY_COMPLETED, pl_http_on_done, l, MHD_OPTION_NOTIFY_CONNECTION,
+		connection_note, l, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+	if (l->daemon == NULL) {
+		close(fd);
+		free_listener(l);
+		return -EIO;
+	}
+	l->next = h->listeners;
+	h->listeners = l;
+	return 0;
 }
 
 static int open_listeners(
 	struct pl_http *h, const struct pl_http_options *options, struct pl_diag *diag)
 {
+	struct pl_webconf *security = options->security;
 	int r = 0;
 
-	h->tcp.http = h->local.http = h;
-	h->local.local = true;
 	if (options->listen != NULL) {
 		r = bind_tcp(h, options->listen, diag);
+		h->secure = security != NULL && security->tls;
 		if (r >= 0)
-			r = start_daemon(&h->tcp, r, options);
+			r = add_listener(h, r, security, false);
+		else
+			pl_webconf_free(security);
+	} else {
+		pl_webconf_free(security);
 	}
 	if (r == 0 && options->socket != NULL) {
 		r = bind_local(h, options->socket, diag);
 		if (r >= 0)
-			r = start_daemon(&h->local, r, options);
+			r = add_listener(h, r, NULL, true);
 	}
-	if (r == -ENOMEM)
+	if (r == -EIO)
 		pl_diag_set(diag, "cannot start the HTTP server");
 	return r;
+}
+
+/* ---- another security, while running ---- */
+
+/* On the server's thread. The new listener takes connections before the old one is quiet: none is refused. */
+static int change_security(struct pl_http *h, struct pl_webconf *security)
+{
+	struct pl_http_listener *old = h->listeners;
+	unsigned int n = 0;
+	int fd, r;
+
+	for (const struct pl_http_listener *l = h->listeners; l != NULL; l = l->next)
+		n++;
+	while (old != NULL && (old->local || old->quiet_by_ns != 0))
+		old = old->next;
+	if (old == NULL || n == LISTENERS_MAX) {
+		pl_webconf_free(security);
+		return old == NULL ? 0 : -EBUSY;
+	}
+	fd = MHD_get_daemon_info(old->daemon, MHD_DAEMON_INFO_LISTEN_FD)->listen_fd;
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0) {
+		pl_webconf_free(security);
+		return -errno;
+	}
+	r = add_listener(h, fd, security, false);
+	if (r < 0)
+		return r;
+	fd = MHD_quiesce_daemon(old->daemon);
+	if (fd >= 0)
+		close(fd);
+	old->quiet_by_ns = pl_clock_mono_ns() + QUIET_NS;
+	pl_auth_forget(h->auth);
+	return 0;
+}
+
+static void use_security(struct pl_http *h)
+{
+	pthread_mutex_lock(&h->lock);
+	if (h->asked) {
+		h->answer = change_security(h, h->wanted);
+		h->wanted = NULL;
+		h->asked = false;
+		pthread_cond_signal(&h->answered);
+	}
+	pthread_mutex_unlock(&h->lock);
+}
+
+/* Beyond this host without protection is allowed, but not without a word. */
+static void warn_if_open(const struct pl_http *h, const struct pl_webconf *security)
+{
+	if (h->address[0] == '\0' || pl_http_is_loopback(&h->hosts.listen))
+		return;
+	if (security == NULL || !pl_webconf_asks(security))
+		pl_warn("http",
+			"%s is reached from other hosts, and nobody has to say who he is: "
+			"see web.config_file",
+			h->address);
+	else if (!security->tls)
+		pl_warn("http",
+			"%s is reached from other hosts without TLS: passwords and tokens "
+			"travel in the clear",
+			h->address);
+}
+
+int pl_http_secure(struct pl_http *h, struct pl_webconf *security, struct pl_diag *diag)
+{
+	bool secure = security != NULL && security->tls;
+	bool bare = security == NULL;
+	struct pl_webconf asks = { .tls = false };
+	int r;
+
+	/* What the warning looks at; the rest is the server's from here on. */
+	if (!bare) {
+		asks.tls = security->tls;
+		asks.client_auth = security->client_auth;
+		asks.n_users = security->n_users;
+		asks.n_tokens = security->n_tokens;
+	}
+	pthread_mutex_lock(&h->lock);
+	h->wanted = security;
+	h->asked = true;
+	pl_http_wake(h);
+	while (h->asked)
+		pthread_cond_wait(&h->answered, &h->lock);
+	r = h->answer;
+	pthread_mutex_unlock(&h->lock);
+	if (r < 0) {
+		pl_diag_set(diag, "the web server did not take the new security: %s",
+			r == -EBUSY ? "too many changes within half a minute"
+				    : strerrordesc_np(-r));
+		return r;
+	}
+	h->secure = secure;
+	warn_if_open(h, bare ? NULL : &asks);
+	return 0;
 }
 
 static int start_thread(struct pl_http *h, struct pl_diag *diag)
@@ -356,28 +515,46 @@ static int start_thread(struct pl_http *h, struct pl_diag *diag)
 	return 0;
 }
 
+static void wake_for_auth(void *arg)
+{
+	pl_http_wake(arg);
+}
+
 int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
 	const struct pl_http_route *routes, struct pl_diag *diag)
 {
 	struct pl_http *h = calloc(1, sizeof(*h));
 	int r;
 
-	if (h == NULL)
+	if (h == NULL) {
+		pl_webconf_free(options->security);
 		return -ENOMEM;
+	}
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_cond_init(&h->answered, NULL);
 	h->max_body_bytes = options->max_body_bytes > 0 ? options->max_body_bytes : MAX_BODY_BYTES;
+	h->max_connections = options->max_connections > 0 ? options->max_connections
+							  : (unsigned int)MAX_CONNECTIONS;
+	h->max_per_address = options->max_per_address > 0 ? options->max_per_address
+							  : (unsigned int)MAX_PER_ADDRESS;
 	for (; routes->path != NULL; routes++) {
 		assert(h->n_routes < PL_HTTP_MAX_ROUTES);
 		h->routes[h->n_routes++] = *routes;
 	}
 	h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = h->wake_fd < 0 ? -errno : copy_names(h, options);
+	if (r == 0)
+		r = pl_auth_new(&h->auth, wake_for_auth, h);
 	if (r < 0) {
+		pl_webconf_free(options->security);
 		pl_diag_set(diag, "too many host names, or no memory or descriptor for them");
 		goto fail;
 	}
 	r = open_listeners(h, options, diag);
 	if (r < 0)
 		goto fail;
+	if (options->listen != NULL)
+		warn_if_open(h, options->security);
 	/* Before there is a thread: handlers may look for the server where the caller keeps it. */
 	*ret = h;
 	r = start_thread(h, diag);
@@ -392,6 +569,8 @@ fail:
 
 void pl_http_close(struct pl_http *h)
 {
+	struct pl_http_listener *l;
+
 	if (h == NULL)
 		return;
 	if (h->running) {
@@ -399,10 +578,11 @@ void pl_http_close(struct pl_http *h)
 		pl_http_wake(h);
 		pthread_join(h->thread, NULL);
 	}
-	if (h->tcp.daemon != NULL)
-		MHD_stop_daemon(h->tcp.daemon);
-	if (h->local.daemon != NULL)
-		MHD_stop_daemon(h->local.daemon);
+	while ((l = h->listeners) != NULL) {
+		h->listeners = l->next;
+		free_listener(l);
+	}
+	pl_auth_free(h->auth);
 	if (h->socket_path != NULL)
 		unlink(h->socket_path);
 	if (h->wake_fd >= 0)
@@ -410,7 +590,14 @@ void pl_http_close(struct pl_http *h)
 	for (size_t i = 0; i < h->n_names; i++)
 		free(h->names[i]);
 	free(h->socket_path);
+	pthread_cond_destroy(&h->answered);
+	pthread_mutex_destroy(&h->lock);
 	free(h);
+}
+
+const char *pl_http_scheme(const struct pl_http *http)
+{
+	return http->secure ? "https" : "http";
 }
 
 const char *pl_http_address(const struct pl_http *http)

@@ -17,6 +17,7 @@
 #include "base/counter.h"
 #include "base/diag.h"
 #include "web/request.h"
+#include "web/webconf.h"
 
 struct pl_http_request {
 	const char *path;
@@ -68,6 +69,9 @@ struct pl_http_options {
 	/* A Unix socket that serves the same, besides: NULL = none. Whoever may open the file (owner and
 	 * group) may ask; a stale file is replaced, one that is served is not. */
 	const char *socket;
+	/* TLS, users and headers of the TCP listener; NULL = plain, for anybody. Taken over, always. The Unix
+	 * socket is protected by its file's rights alone. */
+	struct pl_webconf *security;
 };
 
 /* Answers by status, as metrics show them. */
@@ -89,9 +93,12 @@ enum pl_http_code {
 
 struct pl_http_counters {
 	struct pl_counter answers[PL_HTTP_CODE_MAX];
-	struct pl_counter connections; /* accepted */
-	struct pl_counter expired;     /* ended by a deadline */
-	struct pl_counter streams;     /* streams begun */
+	struct pl_counter connections;  /* accepted */
+	struct pl_counter expired;      /* ended by a deadline */
+	struct pl_counter streams;      /* streams begun */
+	struct pl_counter auth_failed;  /* requests with no or wrong credentials */
+	struct pl_counter auth_limited; /* refused unseen: too many failures, or checks waiting */
+	struct pl_counter cert_refused; /* connections without the client certificate asked for */
 };
 
 struct pl_http;
@@ -101,11 +108,18 @@ int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
 	const struct pl_http_route *routes, struct pl_diag *diag);
 void pl_http_close(struct pl_http *http);
 
+/* Goes over to other security without losing a connection: those there are end by the old rules within 30 s. Takes
+ * it over, always; NULL = none. One thread at a time, not the server's. 0, or negative with diag: then nothing has
+ * changed. */
+int pl_http_secure(struct pl_http *http, struct pl_webconf *security, struct pl_diag *diag);
+
 /* Any thread: a stream that had nothing may have something now. Not to be called after pl_http_close. */
 void pl_http_wake(struct pl_http *http);
 
 /* "127.0.0.1:8400", with the port really bound; "" without one. Lives as long as the server. */
 const char *pl_http_address(const struct pl_http *http);
+/* "https" or "http": of the TCP listener now. The thread that calls pl_http_secure. */
+const char *pl_http_scheme(const struct pl_http *http);
 const struct pl_http_counters *pl_http_counters(const struct pl_http *http);
 unsigned int pl_http_code_number(enum pl_http_code code);
 

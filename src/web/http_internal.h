@@ -10,6 +10,7 @@
 
 #include "base/num.h"
 
+#include "web/auth.h"
 #include "web/http.h"
 
 enum {
@@ -24,11 +25,17 @@ enum {
 #define PL_HTTP_ANSWER_LIMIT_NS (UINT64_C(30) * 1000000000u)
 #define PL_HTTP_IDLE_LIMIT_NS   (UINT64_C(30) * 1000000000u)
 
-/* One address and its socket, with the library's daemon that serves it. */
+/*
+ * A socket with the library's daemon that serves it. A change of security makes a new one over the same socket; the
+ * old one is quiet then: it takes no connection, and is stopped when its last one ends or the time is over.
+ */
 struct pl_http_listener {
+	struct pl_http_listener *next;
 	struct pl_http *http;
 	struct MHD_Daemon *daemon;
-	bool local; /* a Unix socket: who can open it may ask */
+	struct pl_webconf *security; /* its own; NULL = none */
+	bool local;                  /* a Unix socket: who can open it may ask */
+	uint64_t quiet_by_ns;        /* 0 = in use */
 };
 
 struct pl_http_connection {
@@ -37,10 +44,11 @@ struct pl_http_connection {
 	uint64_t deadline_ns; /* monotonic; the connection is ended when it passes */
 	int fd;
 	bool expired;
+	bool cert_good; /* the client's certificate was looked at */
 };
 
 struct pl_http_stream {
-	struct pl_http *http;
+	struct pl_http_listener *listener;
 	struct MHD_Connection *connection;
 	struct pl_http_stream *next, **link;
 	const struct pl_http_stream_ops *ops;
@@ -53,10 +61,17 @@ struct pl_http_context {
 	struct pl_http_target target; /* path "" = refused */
 	uint64_t held_bytes;
 	bool begun; /* its head was looked at */
+	bool may;   /* its credentials are good, or none are asked for */
+	/* While they are checked: */
+	struct pl_auth_job *job;
+	struct MHD_Connection *connection;
+	struct pl_http_context *next, **link;
 };
 
 struct pl_http {
-	struct pl_http_listener tcp, local;
+	struct pl_http_listener *listeners;
+	struct pl_auth *auth;
+	struct pl_http_context *pending; /* requests whose credentials are checked; suspended */
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop; /* set by pl_http_close */
@@ -73,6 +88,15 @@ struct pl_http {
 	char address[PL_ADDR_TEXT_MAX + 10];
 	char *socket_path; /* to be removed; NULL = none */
 	struct pl_http_counters counters;
+	unsigned int max_connections, max_per_address;
+	bool secure; /* the TCP listener speaks TLS */
+
+	/* pl_http_secure's; under `lock`. */
+	pthread_mutex_t lock;
+	pthread_cond_t answered;
+	bool asked;
+	struct pl_webconf *wanted;
+	int answer;
 };
 
 /* The library's callbacks about requests (http_request.c). */
@@ -87,9 +111,29 @@ enum MHD_Result pl_http_on_request(void *listener, struct MHD_Connection *c, con
 void pl_http_set_deadline(struct MHD_Connection *c, uint64_t limit_ns);
 
 /* http_stream.c: begins the answer; closes the stream when it cannot. */
-struct MHD_Response *pl_http_stream_begin(
-	struct pl_http *http, struct MHD_Connection *c, const struct pl_http_reply *reply);
+struct MHD_Response *pl_http_stream_begin(struct pl_http_listener *listener,
+	struct MHD_Connection *c, const struct pl_http_reply *reply);
 /* Goes on with those that have something; lets go of those whose client is gone. */
 void pl_http_streams_tick(struct pl_http *http);
-/* Ends all of them at what they have said. */
-void pl_http_streams_end(struct pl_http *http);
+/* Ends those of a listener, NULL = all, at what they have said. */
+void pl_http_streams_end(struct pl_http *http, const struct pl_http_listener *listener);
+
+/* http_access.c: whether the request may be served. */
+enum pl_http_access {
+	PL_HTTP_ACCESS_YES,
+	PL_HTTP_ACCESS_WAIT, /* suspended until the credentials are checked */
+	PL_HTTP_ACCESS_NO,   /* *ret_refusal says how to refuse */
+};
+struct pl_http_refusal {
+	unsigned int status;
+	const char *code, *text;
+	const char *challenge; /* of WWW-Authenticate; NULL = none */
+};
+enum pl_http_access pl_http_access(struct pl_http_listener *l, struct MHD_Connection *c,
+	struct pl_http_context *req, struct pl_http_refusal *ret_refusal);
+/* Goes on with requests whose credentials are checked; `all`: with every one, for the end. */
+void pl_http_access_tick(struct pl_http *http, bool all);
+/* The request is over. */
+void pl_http_access_done(struct pl_http *http, struct pl_http_context *req);
+
+struct pl_addr pl_http_client_address(struct MHD_Connection *c);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From a request to its answer. */
 #include <assert.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <strings.h>
 
 #include <zlib.h>
 
@@ -119,8 +118,17 @@ static bool gzip(const struct pl_buf *body, char **ret_data, size_t *ret_len)
 	return true;
 }
 
-static void add_headers(
-	struct MHD_Response *response, unsigned int status, const char *content_type)
+static bool is_configured(const struct pl_http_listener *l, const char *name)
+{
+	for (size_t i = 0; l->security != NULL && i < l->security->n_headers; i++) {
+		if (strcasecmp(l->security->headers[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void add_headers(const struct pl_http_listener *l, struct MHD_Response *response,
+	unsigned int status, const char *content_type)
 {
 	static const char *const headers[][2] = {
 		{ MHD_HTTP_HEADER_CACHE_CONTROL, "no-store" },
@@ -132,35 +140,40 @@ static void add_headers(
 		{ "X-Frame-Options", "DENY" },
 	};
 
-	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
-		MHD_add_response_header(response, headers[i][0], headers[i][1]);
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+		if (!is_configured(l, headers[i][0]))
+			MHD_add_response_header(response, headers[i][0], headers[i][1]);
+	}
+	for (size_t i = 0; l->security != NULL && i < l->security->n_headers; i++)
+		MHD_add_response_header(
+			response, l->security->headers[i].name, l->security->headers[i].value);
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
 	MHD_add_response_header(response, MHD_HTTP_HEADER_VARY, "Accept, Accept-Encoding");
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-	if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+	if (status == MHD_HTTP_SERVICE_UNAVAILABLE || status == MHD_HTTP_TOO_MANY_REQUESTS)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
 }
 
 /* Queues the response, which may be NULL, and lets go of it. */
-static enum MHD_Result send_response(struct pl_http *h, struct MHD_Connection *c,
+static enum MHD_Result send_response(struct pl_http_listener *l, struct MHD_Connection *c,
 	unsigned int status, const char *content_type, struct MHD_Response *response)
 {
 	enum MHD_Result r;
 
 	if (response == NULL)
 		return MHD_NO;
-	add_headers(response, status, content_type);
+	add_headers(l, response, status, content_type);
 	r = MHD_queue_response(c, status, response);
 	MHD_destroy_response(response);
-	count_answer(h, status);
+	count_answer(l->http, status);
 	pl_http_set_deadline(c, PL_HTTP_ANSWER_LIMIT_NS);
 	return r;
 }
 
-static enum MHD_Result answer(struct pl_http *h, struct MHD_Connection *c, unsigned int status,
-	const char *content_type, const void *data, size_t len, enum MHD_ResponseMemoryMode mode,
-	bool compressed)
+static enum MHD_Result answer(struct pl_http_listener *l, struct MHD_Connection *c,
+	unsigned int status, const char *content_type, const void *data, size_t len,
+	enum MHD_ResponseMemoryMode mode, bool compressed)
 {
 	struct MHD_Response *response = MHD_create_response_from_buffer(len, (void *)data, mode);
 
@@ -171,30 +184,38 @@ static enum MHD_Result answer(struct pl_http *h, struct MHD_Connection *c, unsig
 	}
 	if (compressed)
 		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
-	return send_response(h, c, status, content_type, response);
+	return send_response(l, c, status, content_type, response);
 }
 
 /* A refusal by the server itself: text for people, a problem document to those who ask the API. */
-static enum MHD_Result refuse(struct pl_http *h, struct MHD_Connection *c,
+static enum MHD_Result deny(struct pl_http_listener *l, struct MHD_Connection *c,
+	const struct pl_http_context *req, const struct pl_http_refusal *no)
+{
+	struct pl_http_reply reply = { .status = no->status };
+	struct MHD_Response *response;
+
+	pl_buf_init(&reply.body);
+	if (strncmp(req->target.path, "/api/", 5) == 0) {
+		pl_http_problem(&reply, no->status, no->code, no->text);
+	} else {
+		pl_buf_printf(&reply.body, "%s\n", no->text);
+		reply.content_type = "text/plain; charset=utf-8";
+	}
+	response = reply.body.failed ? NULL
+				     : MHD_create_response_from_buffer(reply.body.len,
+					       reply.body.data, MHD_RESPMEM_MUST_COPY);
+	pl_buf_done(&reply.body);
+	if (response != NULL && no->challenge != NULL)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, no->challenge);
+	return send_response(l, c, reply.status, reply.content_type, response);
+}
+
+static enum MHD_Result refuse(struct pl_http_listener *l, struct MHD_Connection *c,
 	const struct pl_http_context *req, unsigned int status, const char *code, const char *text)
 {
-	struct pl_http_reply reply = { .status = status };
-	char line[512];
-	int n;
+	const struct pl_http_refusal no = { .status = status, .code = code, .text = text };
 
-	if (strncmp(req->target.path, "/api/", 5) != 0) {
-		n = snprintf(line, sizeof(line), "%s\n", text);
-		return answer(h, c, status, "text/plain; charset=utf-8", line, (size_t)n,
-			MHD_RESPMEM_MUST_COPY, false);
-	}
-	pl_buf_init(&reply.body);
-	pl_http_problem(&reply, status, code, text);
-	if (reply.body.failed) {
-		pl_buf_done(&reply.body);
-		return MHD_NO;
-	}
-	return answer(h, c, reply.status, reply.content_type, reply.body.data, reply.body.len,
-		MHD_RESPMEM_MUST_FREE, false);
+	return deny(l, c, req, &no);
 }
 
 static void hold(struct pl_http *h, struct pl_http_context *req, uint64_t bytes)
@@ -203,25 +224,10 @@ static void hold(struct pl_http *h, struct pl_http_context *req, uint64_t bytes)
 	h->held_bytes += bytes;
 }
 
-static struct pl_addr client_address(const struct sockaddr *sa)
-{
-	struct sockaddr_in6 v6;
-	struct sockaddr_in v4;
-
-	if (sa->sa_family == AF_INET) {
-		memcpy(&v4, sa, sizeof(v4));
-		return pl_addr_v4(&v4.sin_addr);
-	}
-	if (sa->sa_family == AF_INET6) {
-		memcpy(&v6, sa, sizeof(v6));
-		return pl_addr_v6(&v6.sin6_addr);
-	}
-	return (struct pl_addr){ { 0 } };
-}
-
-static enum MHD_Result serve_body(struct pl_http *h, struct MHD_Connection *c,
+static enum MHD_Result serve_body(struct pl_http_listener *l, struct MHD_Connection *c,
 	struct pl_http_reply *reply, struct pl_http_context *req)
 {
+	struct pl_http *h = l->http;
 	const char *codings =
 		MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
 	char *packed;
@@ -229,51 +235,49 @@ static enum MHD_Result serve_body(struct pl_http *h, struct MHD_Connection *c,
 
 	if (reply->body.failed) {
 		pl_buf_done(&reply->body);
-		return refuse(h, c, req, 503, "too_large",
+		return refuse(l, c, req, 503, "too_large",
 			"The answer is larger than the configured limit.");
 	}
 	if (reply->body.len == 0) {
 		pl_buf_done(&reply->body);
-		return answer(h, c, reply->status, reply->content_type, "", 0,
+		return answer(l, c, reply->status, reply->content_type, "", 0,
 			MHD_RESPMEM_PERSISTENT, false);
 	}
 	if (reply->body.len >= GZIP_MIN_BYTES && pl_http_wants_gzip(codings) &&
 		gzip(&reply->body, &packed, &packed_len)) {
 		pl_buf_done(&reply->body);
 		hold(h, req, packed_len);
-		return answer(h, c, reply->status, reply->content_type, packed, packed_len,
+		return answer(l, c, reply->status, reply->content_type, packed, packed_len,
 			MHD_RESPMEM_MUST_FREE, true);
 	}
 	hold(h, req, reply->body.cap);
 	/* The library frees the buffer's memory with free(), which is what pl_buf allocates by. */
-	return answer(h, c, reply->status, reply->content_type, reply->body.data, reply->body.len,
+	return answer(l, c, reply->status, reply->content_type, reply->body.data, reply->body.len,
 		MHD_RESPMEM_MUST_FREE, false);
 }
 
-static enum MHD_Result serve(struct pl_http *h, struct MHD_Connection *c,
+static enum MHD_Result serve(struct pl_http_listener *l, struct MHD_Connection *c,
 	const struct pl_http_route *route, struct pl_http_context *req)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const struct pl_http *h = l->http;
 	struct pl_http_request request = {
 		.path = req->target.path,
 		.query = req->target.query,
 		.accept = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT),
+		.client = pl_http_client_address(c),
 	};
 	struct pl_http_reply reply = { .status = 200, .content_type = "text/plain; charset=utf-8" };
 
 	if (h->held_bytes >= PL_HTTP_BODIES_HELD * h->max_body_bytes)
-		return refuse(h, c, req, 503, "busy", "Too many answers wait for slow clients.");
-	if (info != NULL && info->client_addr != NULL)
-		request.client = client_address(info->client_addr);
+		return refuse(l, c, req, 503, "busy", "Too many answers wait for slow clients.");
 	pl_buf_init(&reply.body);
 	reply.body.limit = h->max_body_bytes;
 	route->handler(route->arg, &request, &reply);
 	if (reply.stream_ops == NULL)
-		return serve_body(h, c, &reply, req);
+		return serve_body(l, c, &reply, req);
 	pl_buf_done(&reply.body);
 	return send_response(
-		h, c, reply.status, reply.content_type, pl_http_stream_begin(h, c, &reply));
+		l, c, reply.status, reply.content_type, pl_http_stream_begin(l, c, &reply));
 }
 
 static enum MHD_Result add_size(
@@ -306,8 +310,10 @@ void pl_http_on_done(
 	struct pl_http_context *req = *context;
 
 	(void)why;
-	if (req != NULL)
+	if (req != NULL) {
 		h->held_bytes -= req->held_bytes;
+		pl_http_access_done(h, req);
+	}
 	free(req);
 	*context = NULL;
 	pl_http_set_deadline(c, PL_HTTP_IDLE_LIMIT_NS);
@@ -354,6 +360,7 @@ enum MHD_Result pl_http_on_request(void *arg, struct MHD_Connection *c, const ch
 	struct pl_http *h = l->http;
 	struct pl_http_context *req = *context;
 	size_t size = strlen(url) + strlen(method) + strlen(version) + 4;
+	struct pl_http_refusal no = { .status = 401 };
 	const char *why, *code;
 	unsigned int status;
 
@@ -363,18 +370,26 @@ enum MHD_Result pl_http_on_request(void *arg, struct MHD_Connection *c, const ch
 	MHD_get_connection_values(c, MHD_HEADER_KIND, add_size, &size);
 	why = fault(l, c, method, size, *upload_len, &status, &code);
 	if (why != NULL)
-		return refuse(h, c, req, status, code, why);
+		return refuse(l, c, req, status, code, why);
 	/* An answer to the first of the library's two calls would also end the connection. */
 	if (!req->begun) {
 		req->begun = true;
 		return MHD_YES;
 	}
+	switch (pl_http_access(l, c, req, &no)) {
+	case PL_HTTP_ACCESS_YES:
+		break;
+	case PL_HTTP_ACCESS_WAIT:
+		return MHD_YES;
+	case PL_HTTP_ACCESS_NO:
+		return deny(l, c, req, &no);
+	}
 	if (req->target.path[0] == '\0')
-		return refuse(h, c, req, 400, "bad_target",
+		return refuse(l, c, req, 400, "bad_target",
 			"The request's target is not an absolute path, or too long.");
 	for (size_t i = 0; i < h->n_routes; i++) {
 		if (strcmp(req->target.path, h->routes[i].path) == 0)
-			return serve(h, c, &h->routes[i], req);
+			return serve(l, c, &h->routes[i], req);
 	}
-	return refuse(h, c, req, 404, "not_found", "There is nothing here.");
+	return refuse(l, c, req, 404, "not_found", "There is nothing here.");
 }

@@ -49,8 +49,9 @@ static void free_stream(void *arg)
 }
 
 struct MHD_Response *pl_http_stream_begin(
-	struct pl_http *h, struct MHD_Connection *c, const struct pl_http_reply *reply)
+	struct pl_http_listener *l, struct MHD_Connection *c, const struct pl_http_reply *reply)
 {
+	struct pl_http *h = l->http;
 	struct pl_http_stream *s = calloc(1, sizeof(*s));
 	struct MHD_Response *response = NULL;
 
@@ -59,7 +60,7 @@ struct MHD_Response *pl_http_stream_begin(
 		return NULL;
 	}
 	*s = (struct pl_http_stream){
-		.http = h, .connection = c, .ops = reply->stream_ops, .stream = reply->stream
+		.listener = l, .connection = c, .ops = reply->stream_ops, .stream = reply->stream
 	};
 	s->next = h->streams;
 	s->link = &h->streams;
@@ -105,9 +106,11 @@ void pl_http_streams_tick(struct pl_http *h)
 	}
 }
 
-void pl_http_streams_end(struct pl_http *h)
+void pl_http_streams_end(struct pl_http *h, const struct pl_http_listener *l)
 {
 	for (struct pl_http_stream *s = h->streams; s != NULL; s = s->next) {
+		if (l != NULL && s->listener != l)
+			continue;
 		s->ending = true;
 		if (s->suspended)
 			resume(s);

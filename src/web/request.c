@@ -151,7 +151,7 @@ static int host_split(const char *host, char *dst, size_t cap)
 	return 0;
 }
 
-static bool is_loopback(const struct pl_addr *a)
+bool pl_http_is_loopback(const struct pl_addr *a)
 {
 	static const struct pl_addr v6_loopback = { { [15] = 1 } };
 
@@ -166,8 +166,8 @@ bool pl_http_host_allowed(const char *host, const struct pl_http_hosts *hosts)
 	if (host_split(host, name, sizeof(name)) < 0)
 		return false;
 	if (pl_parse_addr(name, &addr) == 0)
-		return is_loopback(&hosts->listen)
-			       ? is_loopback(&addr) || pl_addr_equal(&addr, &hosts->listen)
+		return pl_http_is_loopback(&hosts->listen)
+			       ? pl_http_is_loopback(&addr) || pl_addr_equal(&addr, &hosts->listen)
 			       : true;
 	if (strcasecmp(name, "localhost") == 0)
 		return true;

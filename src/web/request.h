@@ -45,5 +45,7 @@ struct pl_http_hosts {
 /* Whether the value of a Host header may be served; its port is not compared (ports get forwarded). */
 bool pl_http_host_allowed(const char *host, const struct pl_http_hosts *hosts);
 
+bool pl_http_is_loopback(const struct pl_addr *addr);
+
 /* Accept-Encoding: whether gzip may be sent. */
 bool pl_http_wants_gzip(const char *accept_encoding);

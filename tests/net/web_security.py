@@ -1,0 +1,451 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""TLS, authentication and clients that want to hold the server up: curl and a real Prometheus as witnesses, openssl
+for certificates, raw sockets for the rest. usage: web_security.py PATHLINE [TEST…]"""
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import crypt
+
+PATHLINE = os.path.abspath(sys.argv[1])
+DIR = tempfile.mkdtemp(prefix="pathline-web-")
+COUNT = 0
+FAILED = 0
+RUNNING = []
+
+
+def ok(good, name, detail=""):
+    global COUNT, FAILED
+    COUNT += 1
+    FAILED += not good
+    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
+    if not good and detail != "":
+        for line in str(detail).splitlines()[:40]:
+            print(f"# {line[:400]}", flush=True)
+
+
+def eq(got, want, name):
+    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
+
+
+def skip(name, why):
+    global COUNT
+    COUNT += 1
+    print(f"ok {COUNT} - {name} # SKIP {why}", flush=True)
+
+
+def wait_until(condition, seconds=20):
+    end = time.time() + seconds
+    while time.time() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def free_port(kind=socket.SOCK_STREAM):
+    with socket.socket(socket.AF_INET, kind) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def write(name, text):
+    path = os.path.join(DIR, name)
+    with open(path + ".new", "w") as f:
+        f.write(text)
+    os.rename(path + ".new", path)
+    return path
+
+
+def openssl(*args):
+    subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=DIR)
+
+
+def make_ca(name):
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key",
+            "-out", f"{name}.pem", "-subj", f"/CN={name}", "-days", "3", "-addext", "basicConstraints=critical,CA:TRUE")
+
+
+def make_cert(name, ca, san, usage):
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key",
+            "-out", f"{name}.csr", "-subj", f"/CN={name}")
+    write(f"{name}.ext", f"subjectAltName={san}\nextendedKeyUsage={usage}\n")
+    openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.pem", "-CAkey", f"{ca}.key", "-CAcreateserial",
+            "-out", f"{name}.pem", "-days", "3", "-extfile", f"{name}.ext")
+
+
+class Daemon:
+    def __init__(self, name, extra="", listen="127.0.0.1:0"):
+        self.config = write(name + ".yaml", f"sources:\n  - uri: udp://127.0.0.1:{free_port(socket.SOCK_DGRAM)}\n"
+                                            f"web:\n  listen: {listen}\n{extra}")
+        self.log = open(os.path.join(DIR, name + ".log"), "w+")
+        self.p = subprocess.Popen([PATHLINE, "run", "-c", self.config, "--log.format", "logfmt"],
+                                  stdout=subprocess.DEVNULL, stderr=self.log)
+        RUNNING.append(self.p)
+        wait_until(lambda: "metrics on" in self.text() or self.p.poll() is not None)
+        m = re.search(r"metrics on (https?)://([^/]+)/", self.text())
+        self.scheme, self.address = m.groups() if m else (None, None)
+        self.port = int(self.address.rsplit(":", 1)[1]) if m else 0
+
+    def text(self):
+        with open(self.log.name) as f:
+            return f.read()
+
+    def reload(self, count):
+        self.p.send_signal(signal.SIGHUP)
+        return wait_until(lambda: len(re.findall(r"subject=reload", self.text())) >= count)
+
+    def stop(self):
+        self.p.send_signal(signal.SIGTERM)
+        return self.p.wait(timeout=60)
+
+
+def curl(url, *args):
+    """Status and body; status 0 and curl's exit code when there was no answer."""
+    r = subprocess.run(["curl", "-s", "--max-time", "20", "-w", "\n%{http_code}", *args, url], capture_output=True,
+                       text=True, cwd=DIR)
+    body, _, code = r.stdout.rpartition("\n")
+    return (int(code), body) if r.returncode == 0 else (0, r.returncode)
+
+
+def get(d, path, *args):
+    return curl(f"https://127.0.0.1:{d.port}{path}", "--cacert", "ca.pem", *args)
+
+
+def metric(body, name):
+    return int(float(re.search(rf"^{name} (\S+)$", body, re.M).group(1)))
+
+
+def test_tls():
+    make_ca("ca")
+    make_ca("otherca")
+    make_cert("server", "ca", "DNS:localhost,IP:127.0.0.1", "serverAuth")
+    make_cert("server2", "otherca", "DNS:localhost,IP:127.0.0.1", "serverAuth")
+    make_cert("client", "ca", "DNS:prom.example", "clientAuth")
+    make_cert("foreign", "otherca", "DNS:prom.example", "clientAuth")
+    make_cert("server_as_client", "ca", "DNS:prom.example", "serverAuth")
+    make_cert("nobody", "ca", "DNS:nobody.example", "clientAuth")
+    tls = "tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n"
+    web = write("web.yml", tls)
+    d = Daemon("tls", f"  config_file: {web}\n")
+    eq(d.scheme, "https", "it says https")
+    eq(get(d, "/healthz"), (200, "ok\n"), "served by TLS")
+    eq(curl(f"https://localhost:{d.port}/healthz", "--cacert", "ca.pem"), (200, "ok\n"), "by name")
+    eq(get(d, "/healthz", "--cacert", "otherca.pem"), (0, 60), "who trusts another CA does not talk")
+    eq(curl(f"http://127.0.0.1:{d.port}/healthz")[0], 0, "nothing in the clear")
+    eq(get(d, "/healthz", "--tls-max", "1.1")[0], 0, "no TLS 1.1")
+    eq(get(d, "/healthz", "--tlsv1.3"), (200, "ok\n"), "TLS 1.3")
+    r = subprocess.run(["curl", "-s", "--cacert", "ca.pem", "-w", "%{num_connects} ", "-o", "/dev/null", "-o", "/dev/null",
+                        f"https://127.0.0.1:{d.port}/healthz", f"https://127.0.0.1:{d.port}/healthz"],
+                       capture_output=True, text=True, cwd=DIR)
+    eq(r.stdout.split(), ["1", "0"], "one connection for two requests")
+
+    # A stream goes on while the certificate is exchanged; new connections see the new one.
+    stream = subprocess.Popen(["curl", "-sN", "--cacert", "ca.pem", f"https://127.0.0.1:{d.port}/api/v1/tail"],
+                              stdout=subprocess.PIPE, cwd=DIR)
+    RUNNING.append(stream)
+    wait_until(lambda: len(json.loads(get(d, "/api/v1/status")[1])["streams"]) == 1)
+    write("web.yml", tls.replace("server.", "server2."))
+    ok(d.reload(1), "reload")
+    eq(get(d, "/healthz")[0], 0, "another certificate after SIGHUP")
+    eq(get(d, "/healthz", "--cacert", "otherca.pem"), (200, "ok\n"), "it is the new one")
+    ok(stream.poll() is None, "the stream goes on")
+    write("web.yml", tls + "  cipher_suits: [x]\n")
+    ok(d.reload(2), "reload of a bad file")
+    ok("web.yml:4:3: unknown key" in d.text() and "cipher_suites" in d.text(), "file, line, nearest key", d.text())
+    eq(get(d, "/healthz", "--cacert", "otherca.pem"), (200, "ok\n"), "the old one stays in use")
+    stream.kill()
+    stream.wait()
+
+    # Client certificates.
+    ask = tls + "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.pem\n"
+    write("web.yml", ask + "  client_allowed_sans: [prom.example]\n")
+    ok(d.reload(3), "reload: client certificates")
+    for name, want in ((None, 403), ("client", 200), ("foreign", 403), ("server_as_client", 403), ("nobody", 403)):
+        args = ["--cert", f"{name}.pem", "--key", f"{name}.key"] if name else []
+        eq(get(d, "/healthz", *args)[0], want, f"client certificate {name}: {want}")
+    r = subprocess.run([PATHLINE, "status", "--url", f"https://127.0.0.1:{d.port}", "--ca", "ca.pem", "--cert",
+                        "client.pem", "--key", "client.key"], capture_output=True, text=True, cwd=DIR)
+    eq(r.returncode, 0, "pathline status with one")
+    r = subprocess.run([PATHLINE, "status", "--url", f"https://127.0.0.1:{d.port}", "--ca", "ca.pem"],
+                       capture_output=True, text=True, cwd=DIR)
+    ok(r.returncode == 77 and "certificate" in r.stderr, "and without: 77", r.stderr)
+    body = get(d, "/metrics", "--cert", "client.pem", "--key", "client.key")[1]
+    eq(metric(body, "pathline_http_client_certificates_refused_total"), 5, "the refused are counted")
+    write("web.yml", ask.replace("RequireAndVerify", "VerifyClientCertIfGiven").replace("GivenClientCert", "Given"))
+    ok(d.reload(4), "reload: if given")
+    eq([get(d, "/healthz")[0], get(d, "/healthz", "--cert", "client.pem", "--key", "client.key")[0],
+        get(d, "/healthz", "--cert", "foreign.pem", "--key", "foreign.key")[0]], [200, 200, 403], "if given")
+    write("web.yml", "")
+    ok(d.reload(5), "reload: nothing")
+    eq(curl(f"http://127.0.0.1:{d.port}/healthz"), (200, "ok\n"), "in the clear again")
+    eq(d.stop(), 0, "stops with 0")
+    for text, code in (("tls_server_config: {}\n", 0), ("tls_server_config:\n  cert_file: nope\n  key_file: x\n", 78),
+                       (tls.replace("server.key", "client.key"), 78), ("basic_auth_users:\n  a: b\n", 78)):
+        write("web.yml", text)
+        r = subprocess.run([PATHLINE, "config", "check", d.config], capture_output=True, text=True)
+        eq(r.returncode, code, f"config check: {code} for {text.splitlines()[-1].strip()}")
+
+
+def test_auth():
+    good = crypt.crypt("s3cret", crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=1024))
+    token = write("token", "0123456789abcdefghij\n")
+    tls = "tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n"
+    write("web.yml", tls + f"basic_auth_users:\n  prom: {good}\nbearer_token_files: [token]\n"
+          "http_server_config:\n  headers:\n    X-Frame-Options: SAMEORIGIN\n")
+    d = Daemon("auth", f"  config_file: {DIR}/web.yml\n")
+    for path in ("/", "/metrics", "/healthz", "/readyz", "/api/v1/status", "/api/v1/queues", "/api/v1/tail", "/nope"):
+        eq(get(d, path)[0], 401, f"{path} without credentials")
+    eq([get(d, "/healthz", "-u", u)[0] for u in ("prom:s3cret", "prom:S3cret", "Prom:s3cret", "prom:", ":s3cret")],
+       [200, 401, 401, 401, 401], "passwords")
+    time.sleep(5)
+    eq([get(d, "/healthz", "-H", f"Authorization: {a}")[0] for a in
+        ("Bearer 0123456789abcdefghij", "Bearer 0123456789abcdefghi", "Basic !!!", "Digest x")],
+       [200, 401, 401, 401], "tokens and nonsense")
+    r = subprocess.run(["curl", "-sD-", "--cacert", "ca.pem", f"https://127.0.0.1:{d.port}/api/v1/queues"],
+                       capture_output=True, text=True, cwd=DIR)
+    ok("WWW-Authenticate: Basic" in r.stdout and '"code":"credentials_needed"' in r.stdout and
+       "X-Frame-Options: SAMEORIGIN" in r.stdout and "DENY" not in r.stdout, "challenge, problem, headers", r.stdout)
+    write("pw", "s3cret\n")
+    write("badpw", "no\n")
+    url = f"https://127.0.0.1:{d.port}"
+    for args, code in ((["--user", "prom", "--password-file", "pw"], 0), (["--token-file", token], 0),
+                       (["--user", "prom", "--password-file", "badpw"], 77), ([], 77)):
+        r = subprocess.run([PATHLINE, "status", "--url", url, "--ca", "ca.pem", *args], capture_output=True,
+                           text=True, cwd=DIR)
+        eq(r.returncode, code, f"pathline status {' '.join(args[:1])}: {code}")
+        ok("s3cret" not in r.stdout + r.stderr, "the password is not shown")
+
+    # Wrong passwords, many at once, from another address: they wait, nobody else does.
+    def guess(results):
+        results.append(get(d, "/healthz", "--interface", "127.0.0.9", "-u", f"prom:{len(results)}x")[0])
+    results, threads = [], []
+
+    def guesser():
+        for _ in range(8):
+            guess(results)
+    for i in range(8):
+        threads.append(threading.Thread(target=guesser))
+        threads[-1].start()
+    times = []
+    for i in range(10):
+        start = time.time()
+        eq(get(d, "/healthz", "-u", "prom:s3cret")[0], 200, "a good one meanwhile") if i == 0 else \
+            get(d, "/healthz", "-u", "prom:s3cret")
+        times.append(time.time() - start)
+    for t in threads:
+        t.join()
+    ok(set(results) <= {401, 429} and 429 in results and len(results) == 64, "guesses are refused, then not even looked at",
+       sorted(results))
+    body = get(d, "/metrics", "-u", "prom:s3cret")[1]
+    ok(metric(body, "pathline_http_auth_limited_total") > 0 and metric(body, "pathline_http_auth_failures_total") > 10,
+       "both are counted")
+    print(f"# a good request while 64 guesses come: {sorted(times)[5] * 1e3:.0f} ms median with curl's start")
+
+    if shutil.which("prometheus") is None:
+        skip("Prometheus", "no prometheus")
+    else:
+        scrape(d)
+    eq(d.stop(), 0, "stops with 0")
+    for listen, extra, pattern in (
+            ("0.0.0.0:0", "", "nobody has to say who he is"),
+            ("0.0.0.0:0", f"  config_file: {write('plain.yml', f'basic_auth_users:{chr(10)}  a: {good}{chr(10)}')}\n",
+             "travel in the clear"),
+            ("0.0.0.0:0", f"  config_file: {DIR}/web.yml\n", None), ("127.0.0.1:0", "", None)):
+        d = Daemon("warn", extra, listen)
+        warned = re.findall(r"level=warning subject=http", d.text())
+        ok(bool(warned) == bool(pattern) and (pattern or "") in d.text(), f"{listen}: {pattern or 'no warning'}",
+           d.text())
+        eq(d.stop(), 0, "stops with 0")
+
+
+def scrape(d):
+    """Prometheus with TLS and a password, as the exporters beside it have them."""
+    web = free_port()
+    conf = write("prometheus.yml", "global:\n  scrape_interval: 1s\n  scrape_timeout: 1s\nscrape_configs:\n"
+                 "  - job_name: good\n    scheme: https\n    tls_config: {ca_file: " + DIR + "/ca.pem}\n"
+                 "    basic_auth: {username: prom, password: s3cret}\n    static_configs:\n"
+                 f"      - targets: ['127.0.0.1:{d.port}']\n"
+                 "  - job_name: bad\n    scheme: https\n    tls_config: {ca_file: " + DIR + "/ca.pem}\n"
+                 f"    static_configs:\n      - targets: ['127.0.0.1:{d.port}']\n")
+    log = open(os.path.join(DIR, "prometheus.log"), "w+")
+    p = subprocess.Popen(["prometheus", f"--config.file={conf}", f"--storage.tsdb.path={DIR}/tsdb",
+                          f"--web.listen-address=127.0.0.1:{web}"], stdout=log, stderr=log)
+    RUNNING.append(p)
+
+    def up():
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{web}/api/v1/query?query=up", timeout=5) as r:
+                return {x["metric"]["job"]: x["value"][1] for x in json.load(r)["data"]["result"]}
+        except OSError:
+            return {}
+    ok(wait_until(lambda: up() == {"good": "1", "bad": "0"}, 60), "Prometheus: up with the password, down without",
+       up())
+    p.terminate()
+    p.wait(timeout=30)
+
+
+# ---- clients that want to hold it up ----
+
+def connect(port, source="127.0.0.2"):
+    s = socket.socket()
+    s.bind((source, 0))
+    s.settimeout(20)
+    s.connect(("127.0.0.1", port))
+    return s
+
+
+def request_time(port):
+    start = time.time()
+    with connect(port, "127.0.0.1") as s:
+        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        data = b""
+        while chunk := s.recv(4096):
+            data += chunk
+    return time.time() - start if b" 200 OK" in data else 99
+
+
+def served(port, name):
+    times = sorted(request_time(port) for _ in range(21))
+    ok(times[-1] < 5 and times[10] < 0.5, f"{name}: others are served", times)
+    print(f"# {name}: median {times[10] * 1e3:.1f} ms, largest {times[-1] * 1e3:.1f} ms")
+
+
+def rss(d):
+    with open(f"/proc/{d.p.pid}/status") as f:
+        return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
+
+
+def test_attack():
+    d = Daemon("attack")
+    served(d.port, "nobody else")
+    before = rss(d)
+
+    # Heads that come a byte at a time.
+    slow = [connect(d.port) for _ in range(16)]
+    for s in slow:
+        s.sendall(b"GET /")
+    served(d.port, "16 slow heads")
+    for _ in range(4):
+        time.sleep(1.2)
+        for s in slow:
+            try:
+                s.sendall(b"x")
+            except OSError:
+                pass
+    time.sleep(1)
+    ended = 0
+    for s in slow:
+        try:
+            ended += s.recv(10) == b""
+        except OSError:
+            ended += 1
+        s.close()
+    eq(ended, 16, "ended after 5 s, although a byte came now and then")
+
+    # More than one address may have.
+    many = []
+    for _ in range(40):
+        try:
+            many.append(connect(d.port))
+        except OSError:
+            pass
+    alive = 0
+    for s in many:
+        try:
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            alive += b"200" in s.recv(100)
+        except OSError:
+            pass
+        s.close()
+    ok(alive <= 16, "at most 16 of one address", alive)
+    served(d.port, "after 40 connections")
+
+    # Ten thousand, one after the other.
+    for i in range(10000):
+        connect(d.port, "127.0.0.3").close()
+        if i == 5000:
+            served(d.port, "5000 connections on")
+    served(d.port, "10000 connections on")
+
+    # Pipelining: every request is answered, in order.
+    with connect(d.port) as s:
+        paths = [b"/healthz", b"/api/v1/nope", b"/readyz"] * 30
+        s.sendall(b"".join(b"GET " + p + b" HTTP/1.1\r\nHost: localhost\r\n\r\n" for p in paths))
+        data = b""
+        while data.count(b"HTTP/1.1 ") < len(paths) or not data.endswith(b"ready\n"):
+            chunk = s.recv(65536)
+            if not chunk:
+                break
+            data += chunk
+    eq(re.findall(rb"HTTP/1.1 (\d+)", data), [b"200", b"404", b"200"] * 30, "90 requests at once, answered in order")
+
+    # Heads that are too large, targets too long, bodies, folded lines, two lengths, no Host.
+    def answer(data):
+        with connect(d.port) as s:
+            try:
+                s.sendall(data)
+                m = re.match(rb"HTTP/1.1 (\d+)", s.recv(4096))
+            except OSError:
+                return 0
+            return int(m.group(1)) if m else 0
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    for name, data, want in (
+            ("a head of 9 KiB", head + b"X: " + b"a" * 9000 + b"\r\n\r\n", (431,)),
+            ("a head of 1 MiB", head + b"".join(b"X%d: %s\r\n" % (i, b"a" * 1000) for i in range(1000)) + b"\r\n",
+             (431, 0)),
+            ("a target of 3 KiB", b"GET /" + b"a" * 3000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", (400, 414)),
+            # The rest of the body may meet a closed connection: then the answer is lost to a reset.
+            ("a body", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello", (413, 0)),
+            ("POST", b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", (405,)),
+            ("another Host", b"GET /api/v1/status HTTP/1.1\r\nHost: evil.example\r\n\r\n", (403,)),
+            ("no Host", b"GET /healthz HTTP/1.1\r\n\r\n", (400,)),
+            ("nonsense", b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n\r\n", (400, 0))):
+        got = answer(data)
+        ok(got in want, f"{name}: {want[0]}", got)
+
+    # Answers that nobody takes, and a stream that is not read.
+    takers = []
+    for _ in range(8):
+        s = connect(d.port, "127.0.0.4")
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/v1/tail HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        takers.append(s)
+    served(d.port, "8 that take no answer")
+    for s in takers:
+        s.close()
+    # Allocators keep pages; what is bounded by the configuration are connections and answers held.
+    ok(rss(d) - before < 64 * 1024, "memory is as before", f"{before} KiB, then {rss(d)} KiB")
+    eq(d.stop(), 0, "stops with 0")
+
+
+try:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    for test in (test_tls, test_auth, test_attack):
+        if len(sys.argv) > 2 and test.__name__ not in sys.argv[2:]:
+            continue
+        print(f"# {test.__name__}", flush=True)
+        test()
+finally:
+    for p in RUNNING:
+        if p.poll() is None:
+            p.kill()
+            p.wait()
+    shutil.rmtree(DIR, ignore_errors=True)
+print(f"1..{COUNT}")
+sys.exit(1 if FAILED else 0)
