@@ -43,7 +43,7 @@ static struct {
 
 static const char *const forms[] = { "table", "json", NULL };
 static const char *const screen_words[] = { "queues", "links", "ports", "paths", "events",
-	"exporters", "drops", NULL };
+	"exporters", "drops", "flows", NULL };
 
 static const struct pl_opt *options(void)
 {
@@ -271,7 +271,7 @@ static void draw_help(unsigned int rows)
 {
 	static const char *const lines[] = {
 		"",
-		"  1 to 7, Tab       the screens named above",
+		"  1 to 8, Tab       the screens named above",
 		"  < and >, arrows   the column it is sorted by; r turns the order round",
 		"  /                 filter: an expression over columns, as in",
 		"                      node == 3 and depth > 100     hop_latency_p99_ns > 50us",
@@ -691,7 +691,7 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_top = {
 	.name = "top",
-	.summary = "queues, links, ports, paths, events, exporters and drops, live",
+	.summary = "queues, links, ports, paths, flows, events, exporters and drops, live",
 	.usage = "[--screen SCREEN]",
 	.description =
 		"Shows tables of a running daemon in the terminal, from 80 by 24 on: which queues are\n"

@@ -86,6 +86,14 @@ static const struct pl_top_column drops[] = {
 	{ "PER S", "count", 8, PL_TOP_RATE },
 };
 
+static const struct pl_top_column flows[] = {
+	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
+	{ "PER S", "packets", 8, PL_TOP_RATE },
+	{ "IDLE", "idle_ns", 7, PL_TOP_DURATION },
+	{ "PATH", "path_id", 16, PL_TOP_TEXT },
+	{ "FLOW", "flow.src", 0, PL_TOP_FLOW },
+};
+
 #define SCREEN(n, by, id)                                                                          \
 	{                                                                                          \
 		.name = #n, .columns = (n), .n_columns = N(n), .sort = (by), .identity = (id)      \
@@ -99,6 +107,7 @@ const struct pl_top_screen pl_top_screens[] = {
 	SCREEN(events, 0, "time"),
 	SCREEN(exporters, 3, "exporter node hw_id"),
 	SCREEN(drops, 3, "place name cause"),
+	SCREEN(flows, 0, "flow"),
 };
 const unsigned int pl_top_n_screens = N(pl_top_screens);
 
@@ -148,6 +157,14 @@ void pl_top_rates_done(struct pl_top_rates *rates)
 	*rates = (struct pl_top_rates){ .before = NULL };
 }
 
+static void add_object(struct pl_buf *out, const json_t *object)
+{
+	char *text = json_dumps(object, JSON_COMPACT);
+
+	pl_buf_str(out, text != NULL ? text : "");
+	free(text);
+}
+
 /* The values of the identity's keys, one behind the other. */
 static void identity_text(const struct pl_top_screen *s, const json_t *row, struct pl_buf *out)
 {
@@ -162,6 +179,8 @@ static void identity_text(const struct pl_top_screen *s, const json_t *row, stru
 			pl_buf_i64(out, json_integer_value(v));
 		else if (json_is_string(v))
 			pl_buf_str(out, json_string_value(v));
+		else if (json_is_object(v))
+			add_object(out, v);
 		pl_buf_chr(out, '|');
 	}
 }

@@ -524,21 +524,32 @@ static size_t alive_notice(char dst[NOTICE_MAX])
 		"{\"kind\":\"alive\",\"time\":\"%s\",\"time_ns\":\"%" PRIu64 "\"}\n", text, ts_ns);
 }
 
+static void put_dropped(struct pl_watch_client *c, uint64_t count, const char *cause)
+{
+	char notice[NOTICE_MAX];
+	size_t n = dropped_notice(notice, count, cause);
+
+	ring_put(c, notice, n);
+}
+
 /* What is to be said beside the data, into the empty buffer. */
 static void put_notices(struct pl_watch_client *c, uint64_t now_ns)
 {
-	char notice[NOTICE_MAX];
 	uint64_t missed = c->live->missed - c->missed_from;
 
 	if (c->untold > 0)
-		ring_put(c, notice, dropped_notice(notice, c->untold, "slow_client"));
+		put_dropped(c, c->untold, "slow_client");
 	c->untold = 0;
 	if (missed > 0)
-		ring_put(c, notice, dropped_notice(notice, missed, "queue_full"));
+		put_dropped(c, missed, "queue_full");
 	c->stats.missed += missed;
 	c->missed_from = c->live->missed;
-	if (c->len == 0 && alive_due(c, now_ns))
-		ring_put(c, notice, alive_notice(notice));
+	if (c->len == 0 && alive_due(c, now_ns)) {
+		char notice[NOTICE_MAX];
+		size_t n = alive_notice(notice);
+
+		ring_put(c, notice, n);
+	}
 }
 
 size_t pl_watch_read(struct pl_watch_client *c, char *dst, size_t cap, uint64_t now_ns)

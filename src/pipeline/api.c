@@ -308,6 +308,12 @@ int pl_api_table_write(struct pl_pipeline *p, struct pl_watch *live,
 		goto done;
 	}
 	pthread_mutex_lock(&p->lock);
+	if (table->flows) {
+		for (unsigned int i = 0; i < p->n_workers; i++)
+			atomic_store_explicit(
+				&p->workers[i]->top_wanted, true, memory_order_relaxed);
+		p->snapshot_ns = 0; /* one without them will not do */
+	}
 	r = pl_pipeline_snapshot(p);
 	if (r == 0) {
 		r = collect(&best, &walk, &counts);

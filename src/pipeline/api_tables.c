@@ -367,6 +367,124 @@ static const struct pl_field event_fields[] = {
 #undef PL_EVENT_FIELD
 };
 
+/* ---- flows ---- */
+
+struct flow_row {
+	uint32_t present, vni;
+	struct pl_addr src, dst;
+	uint16_t sport, dport, vlan;
+	uint8_t proto;
+	uint64_t packets, bytes, path_id, duration_ns, idle_ns;
+};
+
+#define FLOW(member, n, f, has, h)                                                                 \
+	{                                                                                          \
+		.name = (n), .unit = "", .help = (h), .offset = offsetof(struct flow_row, member), \
+		.form = PL_FORM_##f, .present = (has)                                              \
+	}
+
+static const struct pl_field flow_fields[] = {
+	FLOW(src, "flow.src", ADDR, 0, "source"),
+	FLOW(dst, "flow.dst", ADDR, 0, "destination"),
+	FLOW(sport, "flow.sport", U16, HAS_PORT, "source port"),
+	FLOW(dport, "flow.dport", U16, HAS_PORT, "destination port"),
+	FLOW(proto, "flow.proto", U8, 0, "transport protocol number"),
+	FLOW(vlan, "flow.vlan", U16, HAS_A, "VLAN id"),
+	FLOW(vni, "flow.vni", U32, HAS_B, "VXLAN or Geneve network, or GRE key"),
+	COLUMN(flow_row, packets, U64, 0, "", "packets reported of it"),
+	COLUMN(flow_row, bytes, U64, HAS_C, "", "their bytes"),
+	COLUMN(flow_row, path_id, HEX64, HAS_D, "", "its last complete path"),
+	COLUMN(flow_row, duration_ns, U64, 0, "ns", "from its first to its last report"),
+	COLUMN(flow_row, idle_ns, U64, 0, "ns", "since its last report"),
+};
+
+struct flow_at {
+	struct pl_flow_seen seen;
+	uint64_t now_ns;
+};
+
+static int by_flow(const void *a, const void *b)
+{
+	return memcmp(&((const struct flow_at *)a)->seen.key,
+		&((const struct flow_at *)b)->seen.key, sizeof(struct pl_flow_key));
+}
+
+/* Two workers know the same flow when two exporters report of it. */
+static size_t fold_flows(struct flow_at *f, size_t n)
+{
+	size_t kept = 0;
+
+	qsort(f, n, sizeof(*f), by_flow);
+	for (size_t i = 0; i < n; i++) {
+		struct pl_flow_seen *to = kept > 0 ? &f[kept - 1].seen : NULL;
+
+		if (to == NULL || by_flow(&f[kept - 1], &f[i]) != 0) {
+			f[kept++] = f[i];
+			continue;
+		}
+		to->packets += f[i].seen.packets;
+		to->bytes += f[i].seen.bytes;
+		if (f[i].seen.first_ns < to->first_ns)
+			to->first_ns = f[i].seen.first_ns;
+		if (f[i].seen.last_ns > to->last_ns) {
+			to->last_ns = f[i].seen.last_ns;
+			to->path_id = f[i].seen.path_id;
+		}
+	}
+	return kept;
+}
+
+static int begin_flows(struct pl_api_walk *walk)
+{
+	const struct pl_pipeline *p = walk->pipeline;
+	struct flow_at *rows = calloc((size_t)p->n_workers * PL_TOP_FLOWS + 1, sizeof(*rows));
+	uint64_t known = 0;
+	size_t n = 0;
+
+	if (rows == NULL)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		const struct pl_snapshot *s = &p->workers[i]->snap;
+
+		known += s->flows;
+		for (uint32_t k = 0; k < s->n_top; k++)
+			rows[n++] = (struct flow_at){ s->top[k], s->now_ns };
+	}
+	walk->rows = rows;
+	walk->overflow = known > n ? known - n : 0;
+	walk->n_rows = fold_flows(rows, n);
+	return 0;
+}
+
+static bool next_flow(struct pl_api_walk *walk, void *row)
+{
+	const struct flow_at *f = walk->rows;
+	struct flow_row *r = row;
+
+	if (walk->pos >= walk->n_rows)
+		return false;
+	f += walk->pos++;
+	*r = (struct flow_row){
+		.present = ((f->seen.key.has & PL_FLOW_KEY_HAS_PORTS) != 0 ? HAS_PORT : 0) |
+			   ((f->seen.key.has & PL_FLOW_KEY_HAS_VLAN) != 0 ? HAS_A : 0) |
+			   ((f->seen.key.has & PL_FLOW_KEY_HAS_VNI) != 0 ? HAS_B : 0) |
+			   (f->seen.bytes > 0 ? HAS_C : 0) | (f->seen.path_id != 0 ? HAS_D : 0),
+		.src = f->seen.key.src,
+		.dst = f->seen.key.dst,
+		.sport = f->seen.key.sport,
+		.dport = f->seen.key.dport,
+		.proto = f->seen.key.proto,
+		.vlan = f->seen.key.vlan,
+		.vni = f->seen.key.vni,
+		.packets = f->seen.packets,
+		.bytes = f->seen.bytes,
+		.path_id = f->seen.path_id,
+		.duration_ns = f->seen.last_ns - f->seen.first_ns,
+		.idle_ns = f->now_ns > f->seen.last_ns ? f->now_ns - f->seen.last_ns : 0,
+	};
+	return true;
+}
+
 /* ---- drops ---- */
 
 struct drop_row {
@@ -496,6 +614,15 @@ const struct pl_api_table pl_api_tables[] = {
 	TABLE(exporter, exporter_row, "-reports", "who sends reports"),
 	TABLE(event, event_row, "-ts_ns", "the latest events"),
 	TABLE(drop, drop_row, "-count", "what was lost, where and why"),
+	{ .name = "flows",
+		.help = "the flows with most packets, those of each worker",
+		.fields = flow_fields,
+		.n_fields = COUNT(flow_fields),
+		.row_size = sizeof(struct flow_row),
+		.sort = "-packets",
+		.flows = true,
+		.begin = begin_flows,
+		.next = next_flow },
 };
 const unsigned int pl_api_n_tables = COUNT(pl_api_tables);
 

@@ -23,6 +23,7 @@ struct pl_api_table {
 	size_t n_fields;
 	size_t row_size;
 	const char *sort;                       /* the order without one asked for */
+	bool flows;                             /* needs the workers' top flows in the snapshot */
 	int (*begin)(struct pl_api_walk *walk); /* NULL: nothing to do. -ENOMEM */
 	bool (*next)(struct pl_api_walk *walk,
 		void *row); /* false behind the last; row is zeroed before */

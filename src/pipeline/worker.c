@@ -157,6 +157,11 @@ static void publish(struct pl_worker *w)
 	take_exporters(s, w->engine->decode);
 	s->flows = pl_detect_flows(w->engine->detect);
 	s->raised = pl_detect_raised(w->engine->detect);
+	s->now_ns = w->now_ns;
+	s->n_top = 0;
+	/* Ordered before by the snapshot's own asking. */
+	if (atomic_exchange_explicit(&w->top_wanted, false, memory_order_relaxed))
+		s->n_top = pl_detect_top_flows(w->engine->detect, s->top, PL_TOP_FLOWS);
 	pl_aggregate_copy(w->engine->aggregate_copy, w->engine->aggregate);
 }
 

@@ -55,6 +55,8 @@ struct pl_totals {
 };
 void pl_totals_add(struct pl_totals *into, const struct pl_totals *from);
 
+#define PL_TOP_FLOWS 256
+
 struct pl_snapshot {
 	struct pl_totals totals;
 	struct pl_port_stats port;
@@ -63,6 +65,10 @@ struct pl_snapshot {
 	struct pl_exporter others; /* sum of the rest */
 	uint32_t n_others;
 	uint32_t flows, raised;
+	/* The flows with most packets: only when asked for (top_wanted), because their table is read whole. */
+	struct pl_flow_seen top[PL_TOP_FLOWS];
+	uint32_t n_top;
+	uint64_t now_ns; /* their times are against this */
 };
 
 /* Where a worker's packets come from. */
@@ -104,6 +110,7 @@ struct pl_worker {
 
 	/* Asked by the controller, answered by the thread. */
 	_Atomic uint64_t snap_wanted, snap_done;
+	_Atomic bool top_wanted; /* by the next snapshot */
 	struct pl_snapshot snap; /* the thread's while wanted != done, else the reader's */
 	_Atomic(struct pl_engine *) next_engine, old_engine;
 	_Atomic uint64_t

@@ -36,10 +36,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (end != NULL) {
 		*end++ = '\0';
 		header(text);
-		if (pl_webconf_parse(&c, "web.yml", "/nonexistent", end, size - (size_t)(end - text), &diag) < 0) {
+		if (pl_webconf_parse(&c, "web.yml", "/nonexistent", end,
+			    size - (size_t)(end - text), &diag) < 0) {
 			must(c == NULL && diag.text[0] != '\0');
 		} else {
-			must(!c->tls || (c->cert != NULL && c->key != NULL && c->priorities != NULL));
+			must(!c->tls ||
+				(c->cert != NULL && c->key != NULL && c->priorities != NULL));
 			for (size_t i = 0; i < c->n_users; i++)
 				must(pl_auth_check_hash(c->users[i].hash, NULL) == 0 &&
 					c->users[i].name[0] != '\0');

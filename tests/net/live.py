@@ -190,6 +190,11 @@ def test_numbers():
     eq({r["path_id"]: r["packets"] for r in rows}, dict(by_path), "paths")
     nodes = {p["path_id"]: ">".join(str(h["node"]) for h in p["hops"]) for p in paths}
     eq({r["path_id"]: r["nodes"] for r in rows}, nodes, "paths: nodes")
+    flow = lambda x: (x["src"], x["dst"], x["sport"], x["dport"], x["proto"])
+    flows = collections.Counter(flow(p["flow"]) for p in paths)
+    eq({flow(r["flow"]): r["packets"] for r in d.rows("flows")}, dict(flows), "flows: packets of every one")
+    r = run("top", "--url", d.web, "-b", "-s", "flows", "--rows", "3")
+    eq([int(line.split()[0]) for line in r.stdout.splitlines()[4:7]], [v for _, v in flows.most_common(3)], "top: flows")
     exporters = collections.Counter((p["exporter"], p["node"], p["hw_id"]) for p in paths)
     rows = d.rows("exporters")
     eq({(r["exporter"], r["node"], r["hw_id"]): r["reports"] for r in rows}, dict(exporters), "exporters")
@@ -377,7 +382,7 @@ def test_top():
     for cols, rows in ((80, 24), (200, 50)):
         t = Terminal(cols, rows, "top", "--url", d.web, "-d", "300ms")
         try:
-            ok(t.wait(r"^ *NODE  PORT QUEUE"), f"{cols}x{rows}: the table is drawn", "\n".join(t.screen()))
+            ok(t.wait(r"^ *NODE +PORT +QUEUE"), f"{cols}x{rows}: the table is drawn", "\n".join(t.screen()))
             ok(t.wait(rf"reports {n} .*missing {d.status()['reports']['lost']}  refused 0  kernel drops 0"),
                "the sums are the daemon's", t.screen()[:2])
             s = t.screen()
@@ -408,7 +413,7 @@ def test_top():
             t.keys("-l", "nod == 3")
             t.keys("Enter")
             ok(t.wait(r"did you mean \"node\""), "a bad filter is told of", t.screen()[-1])
-            for key, word in (("3", "UTIL"), ("4", "PATH"), ("5", "PHASE"), ("6", "EXPORTER"), ("7", "CAUSE")):
+            for key, word in (("3", "UTIL"), ("4", "PATH"), ("5", "PHASE"), ("6", "EXPORTER"), ("7", "CAUSE"), ("8", "IDLE")):
                 t.keys(key)
                 ok(t.wait(word), f"{key}: {word}", "\n".join(t.screen()))
             t.keys("1")
