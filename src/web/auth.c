@@ -417,7 +417,7 @@ static void abandon(struct pl_auth *a, struct pl_auth_job *job)
 	pthread_mutex_lock(&a->lock);
 	while (*link != NULL && *link != job)
 		link = &(*link)->next;
-	if (*link == job) {
+	if (*link != NULL) {
 		*link = job->next;
 		if (a->last == &job->next)
 			a->last = link;

@@ -84,13 +84,8 @@ static const struct suite *find_suite(const char *name)
 
 static void add_word(struct pl_buf *out, const char *word)
 {
-	char with[48];
-
-	pl_buf_chr(out, ':');
-	with[0] = '\0';
-	strncat(with, "+", sizeof(with) - 1);
-	strncat(with, word, sizeof(with) - 2);
-	pl_buf_str(out, with);
+	pl_buf_str(out, ":+");
+	pl_buf_str(out, word);
 }
 
 static void add_versions(struct pl_buf *out, const struct pl_tls_wish *w)
