@@ -246,7 +246,7 @@ void pl_daemon_account(const struct pl_pipeline_stats *s, struct pl_buf *out)
 		"received %" PRIu64 " = decoded %" PRIu64 " + not decoded %" PRIu64
 		"; kernel drops %" PRIu64 "; reports %" PRIu64 ", hops %" PRIu64
 		", missing %" PRIu64,
-		s->ports.packets, ok, s->totals.packets - ok, s->ports.kernel_drops,
-		s->totals.stored, s->totals.hops, s->totals.lost);
+		s->ports.packets + s->totals.settled, ok, s->totals.packets - ok,
+		s->ports.kernel_drops, s->totals.stored, s->totals.hops, s->totals.lost);
 	account_outputs(&s->outputs, out);
 }

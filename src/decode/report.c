@@ -167,6 +167,11 @@ void account_unusual(struct job *j, struct exporter *e, uint32_t seq, unsigned i
 
 	if (!e->seq.started)
 		e->first_ts_ns = j->pkt->ts_ns;
+	if (d->opt.partial) {
+		e->seq.started = true;
+		e->seq.highest = seq;
+		return;
+	}
 	pl_sequence_unusual(&e->seq, seq, bits, d->opt.sequence_gap_max);
 	d->sum.lost += e->seq.lost - lost;
 	d->sum.reordered += e->seq.reordered - reordered;

@@ -27,12 +27,14 @@ static int check_source(const char *value, struct pl_diag *diag)
 {
 	/* A misspelt kind of port is not to pass for the name of a file. */
 	if (pl_port_uri_scheme(value) == NULL && strstr(value, "://") == NULL) {
-		pl_diag_set(diag, "\"%s\" names no kind of source; for a capture file write pcap:%s", value,
+		pl_diag_set(diag,
+			"\"%s\" names no kind of source; for a capture file write pcap:%s", value,
 			value);
 		return -EINVAL;
 	}
 	if (strcmp(value, "pcap:-") == 0) {
-		pl_diag_set(diag, "standard input is no source of the daemon; use \"pathline read\"");
+		pl_diag_set(
+			diag, "standard input is no source of the daemon; use \"pathline read\"");
 		return -EINVAL;
 	}
 	return pl_port_uri_sockets(value, diag) < 0 ? -EINVAL : 0;
@@ -181,6 +183,7 @@ static const char *const output_types[] = {
 static const char *const maybe[] = { "auto", "true", "false", "yes", "no", "on", "off", NULL };
 static const char *const apis[] = { "v1", "v2", NULL };
 static const char *const when_full[] = { "drop_oldest", "drop_newest", NULL };
+static const char *const wheres[] = { "user", "kernel", "both", "auto", NULL };
 static const char *const pins[] = { "false", "true", "auto", NULL };
 static const char *const log_levels[] = { "error", "warning", "notice", "info", "debug", NULL };
 static const char *const log_formats[] = { "auto", "text", "logfmt", "json", NULL };
@@ -400,6 +403,8 @@ const struct pl_conf_row pl_config_rows[] = {
 	{ .key = "aggregate.slot", .type = PL_CONF_DURATION, AT(aggregate.slot_ns), .def = "15s", .min = 100000000, .max = UINT64_C(3600000000000),
 	  .help = "Length of the fixed slots maxima are kept for: at least the scrape interval." },
 
+	{ .key = "detect.where", .type = PL_CONF_CHOICE, AT(detect_where), .def = "user", .choices = wheres,
+	  .help = "Where the reports of afxdp: sources are detected. user: here. kernel: before they reach this process; outputs get events, and only those reports that the kernel could not settle. both: there, and every report comes up for the outputs and the page. auto: both when an output takes reports, else kernel. Where the kernel cannot, here, and a line says why. Not changed by a reload." },
 	{ .key = "detect.path_change", .type = PL_CONF_BOOL, AT(detect.path_change), .def = "true",
 	  .help = "Tell when a flow takes another path." },
 	{ .key = "detect.report_loss", .type = PL_CONF_BOOL, AT(detect.report_loss), .def = "true",
@@ -650,8 +655,10 @@ static int finish(struct pl_config *c, struct pl_diag *diag)
 				j + 1, i + 1);
 			return -EINVAL;
 		}
-		if (strncmp(s[i].uri, "udp:", 4) != 0 && (s[i].sockets > 1 || s[i].rcvbuf_bytes > 0)) {
-			pl_diag_set(diag, "source %zu (%s): only udp: has the keys sockets and rcvbuf", i + 1,
+		if (strncmp(s[i].uri, "udp:", 4) != 0 &&
+			(s[i].sockets > 1 || s[i].rcvbuf_bytes > 0)) {
+			pl_diag_set(diag,
+				"source %zu (%s): only udp: has the keys sockets and rcvbuf", i + 1,
 				s[i].uri);
 			return -EINVAL;
 		}
@@ -893,12 +900,28 @@ unsigned int pl_config_sockets(const struct pl_config_source *source)
 	return in_uri > (int)source->sockets ? (unsigned int)in_uri : (unsigned int)source->sockets;
 }
 
+enum pl_config_where pl_config_where(
+	const struct pl_config *config, const struct pl_config_source *source)
+{
+	const struct pl_config_output *o = config->outputs.items;
+
+	if (strncmp(source->uri, "afxdp:", 6) != 0)
+		return PL_DETECT_USER;
+	if (config->detect_where != PL_DETECT_AUTO)
+		return (enum pl_config_where)config->detect_where;
+	for (size_t i = 0; i < config->outputs.n; i++) {
+		if (o[i].paths)
+			return PL_DETECT_BOTH;
+	}
+	return PL_DETECT_KERNEL;
+}
+
 unsigned int pl_config_workers(const struct pl_config *config)
 {
 	const struct pl_config_source *s = config->sources.items;
 	unsigned int n = 0;
 
 	for (size_t i = 0; i < config->sources.n; i++)
-		n += pl_config_sockets(&s[i]);
+		n += pl_config_sockets(&s[i]) + (pl_config_where(config, &s[i]) != PL_DETECT_USER);
 	return n;
 }

@@ -85,6 +85,8 @@ struct pl_config_output {
 	uint64_t buffer_bytes;
 };
 
+enum pl_config_where { PL_DETECT_USER, PL_DETECT_KERNEL, PL_DETECT_BOTH, PL_DETECT_AUTO };
+
 struct pl_config {
 	struct pl_conf_list sources;  /* struct pl_config_source */
 	struct pl_conf_list profiles; /* struct pl_config_profile */
@@ -102,6 +104,7 @@ struct pl_config {
 	struct {
 		uint64_t max_queues, max_ports, max_links, max_paths, idle_ns, slot_ns;
 	} aggregate;
+	unsigned int detect_where; /* enum pl_config_where */
 	struct {
 		bool path_change, report_loss, packet_drop, loop, flow_start, flow_end;
 		struct pl_config_level queue_depth, hop_latency, link_latency, tx_util,
@@ -160,5 +163,8 @@ const char *pl_config_output_identity(const struct pl_config_output *output);
 bool pl_config_source_uri(const struct pl_config_source *source, char *dst, size_t cap);
 
 unsigned int pl_config_sockets(const struct pl_config_source *source);
-/* Workers: one per socket of each source. */
+/* Where reports of an afxdp: source are detected: USER, KERNEL or BOTH. */
+enum pl_config_where pl_config_where(
+	const struct pl_config *config, const struct pl_config_source *source);
+/* Workers: one per socket of each source, and one more where the kernel may detect. */
 unsigned int pl_config_workers(const struct pl_config *config);

@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "detect/lean.h"
+#include "pipeline/kernel_source.h"
 #include "pipeline/state.h"
 #include "wire/report.h"
 
@@ -112,11 +114,11 @@ static void write_listeners(const struct pl_pipeline *p, struct pl_exposition *p
 			offsetof(struct pl_port_stats, rcvbuf_bytes), true },
 	};
 
-	gauge(page, "pathline_listener_up", NULL, "Whether the socket is open and its interface there.");
+	gauge(page, "pathline_listener_up", NULL,
+		"Whether the socket is open and its interface there.");
 	for (unsigned int i = 0; i < p->n_workers; i++) {
 		const struct pl_worker *w = p->workers[i];
-		struct pl_label l[] = { TEXT("listener", w->name),
-			NUM("socket", w->index) };
+		struct pl_label l[] = { TEXT("listener", w->name), NUM("socket", w->index) };
 
 		pl_exposition_u64(page, l, 2, atomic_load(&w->error) == 0);
 	}
@@ -142,9 +144,59 @@ static void write_listeners(const struct pl_pipeline *p, struct pl_exposition *p
 	}
 }
 
+/* What the detector in the kernel handed up, and why; only where there is one. */
+static void write_kernel(const struct pl_pipeline *p, struct pl_exposition *page)
+{
+	static const struct {
+		const char *name, *help;
+		size_t offset;
+	} rows[] = {
+		{ "pathline_kernel_reports",
+			"Datagrams with reports that the detector in the kernel saw.",
+			offsetof(struct pl_kernel_counters, packets) },
+		{ "pathline_kernel_settled", "Of them settled there.",
+			offsetof(struct pl_kernel_counters, settled) },
+		{ "pathline_kernel_handed_up_lost", "Handed up, but the ring was full.",
+			offsetof(struct pl_kernel_counters, handed_up_lost) },
+		{ "pathline_kernel_events_lost", "Events for which their ring had no room.",
+			offsetof(struct pl_kernel_counters, core.events_dropped) },
+	};
+	bool any = false;
+
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		any = any || pl_kernel_source_of(p->workers[i]) != NULL;
+	if (!any)
+		return;
+	for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
+		counter(page, rows[k].name, NULL, rows[k].help);
+		for (unsigned int i = 0; i < p->n_workers; i++) {
+			const struct pl_kernel_source *s = pl_kernel_source_of(p->workers[i]);
+			struct pl_label l[] = { TEXT("listener", p->workers[i]->name) };
+
+			if (s != NULL)
+				pl_exposition_u64(page, l, 1,
+					value_at(pl_kernel_source_counters(s), rows[k].offset));
+		}
+	}
+	counter(page, "pathline_kernel_handed_up", NULL,
+		"Datagrams the kernel did not settle, by why; they are decoded here.");
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		const struct pl_kernel_source *s = pl_kernel_source_of(p->workers[i]);
+
+		for (unsigned int h = 0; s != NULL && h < PL_HANDUP_MAX; h++) {
+			struct pl_label l[] = { TEXT("listener", p->workers[i]->name),
+				TEXT("cause", pl_handup_name((enum pl_handup)h)) };
+
+			if (l[1].text != NULL)
+				pl_exposition_u64(
+					page, l, 2, pl_kernel_source_counters(s)->handed_up[h]);
+		}
+	}
+}
+
 static void write_totals(const struct pl_totals *t, struct pl_exposition *page)
 {
-	static const char *const versions[] = { "none", "0.5", "1.0", "2.0" };
+	static const char *const versions[] = { "none", "0.5", "1.0", "2.0", "settled" };
 
 	_Static_assert(
 		sizeof(versions) / sizeof(versions[0]) == PL_TOTALS_VERSIONS, "one name each");
@@ -152,8 +204,11 @@ static void write_totals(const struct pl_totals *t, struct pl_exposition *page)
 		"Datagrams decoded or refused: pathline_packets_decoded_total and the sum over "
 		"pathline_report_errors_total.",
 		t->packets);
-	counter_value(
-		page, "pathline_packet_bytes", "bytes", "Payload of those datagrams.", t->bytes);
+	counter_value(page, "pathline_packets_settled", NULL,
+		"Among them: dealt with by the detector in the kernel, never seen by a socket.",
+		t->settled);
+	counter_value(page, "pathline_packet_bytes", "bytes",
+		"Payload of those that came to a socket.", t->bytes);
 	counter_value(page, "pathline_packets_decoded", NULL,
 		"Datagrams with nothing wrong in them.", t->verdicts[PL_V_OK]);
 	counter(page, "pathline_report_errors", NULL,
@@ -172,7 +227,8 @@ static void write_totals(const struct pl_totals *t, struct pl_exposition *page)
 		pl_exposition_u64(page, l, 1, t->notes[i]);
 	}
 	counter(page, "pathline_reports", NULL,
-		"Reports decoded, by version of the telemetry report; none is telemetry without one.");
+		"Reports decoded, by version of the telemetry report; none is telemetry without one, settled "
+		"is what the detector in the kernel dealt with.");
 	for (unsigned int i = 0; i < PL_TOTALS_VERSIONS; i++) {
 		struct pl_label l[] = { TEXT("version", versions[i]) };
 
@@ -845,6 +901,7 @@ int pl_metrics_write(struct pl_pipeline *p, struct pl_exposition *page)
 	write_self(p, page);
 	write_listeners(p, page);
 	write_totals(&totals, page);
+	write_kernel(p, page);
 	write_exporters(&exporters, page);
 	write_limits(p, &exporters, page);
 	write_queues(&net, page);

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "export/queue.h"
+#include "pipeline/kernel_source.h"
 #include "pipeline/kind.h"
 #include "pipeline/series.h"
 #include "pipeline/state.h"
@@ -63,7 +64,8 @@ static int new_aggregates(struct pl_engine *e, const struct pl_config *config)
 }
 
 int pl_pipeline_engine_new(struct pl_engine **ret, const struct pl_config *config,
-	const struct pl_profile *profiles, unsigned int id, const struct pl_changes *make)
+	const struct pl_profile *profiles, const struct pl_worker *worker,
+	const struct pl_changes *make)
 {
 	struct pl_engine *e = calloc(1, sizeof(*e));
 	struct pl_decode_options decode;
@@ -78,7 +80,8 @@ int pl_pipeline_engine_new(struct pl_engine **ret, const struct pl_config *confi
 	if (r == 0 && make->decode) {
 		pl_config_decode(config, &decode);
 		decode.profiles = profiles;
-		decode.worker = (uint8_t)id;
+		decode.worker = (uint8_t)worker->id;
+		decode.partial = worker->source.partial;
 		r = pl_decode_new(&e->decode, &decode);
 	}
 	if (r == 0 && make->aggregate)
@@ -140,7 +143,8 @@ int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config,
 	pl_config_aggregate(config, &aggregate);
 	r = pl_aggregate_new(&p->merged, &aggregate);
 	for (size_t i = 0; r == 0 && i < config->sources.n; i++)
-		r = pl_pipeline_open_source(p, config, &s[i], p->workers, &p->n_workers, diag);
+		r = pl_pipeline_open_source(
+			p, config, p->profiles, &s[i], p->workers, &p->n_workers, diag);
 	if (r < 0)
 		goto fail;
 	p->config = *config;
@@ -169,7 +173,7 @@ int pl_pipeline_start_worker(struct pl_pipeline *p, struct pl_worker *w,
 {
 	static const struct pl_changes all = { true, true, true };
 	struct pl_engine *e;
-	int r = pl_pipeline_engine_new(&e, config, profiles, w->id, &all);
+	int r = pl_pipeline_engine_new(&e, config, profiles, w, &all);
 
 	if (r < 0)
 		return r;
@@ -496,6 +500,8 @@ uint64_t pl_pipeline_memory(const struct pl_config *config)
 	for (size_t i = 0; i < config->sources.n; i++) {
 		uint64_t rcvbuf = s[i].rcvbuf_bytes > 0 ? s[i].rcvbuf_bytes : PORT_RCVBUF_BYTES;
 
+		if (pl_config_where(config, &s[i]) != PL_DETECT_USER)
+			sum += pl_kernel_source_memory(config, pl_config_sockets(&s[i]));
 		/* The kernel charges its own headers to the buffer too: twice what was asked for. */
 		sum += pl_config_sockets(&s[i]) * (2 * rcvbuf + PORT_BATCH_BYTES);
 	}

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "pipeline/kernel_source.h"
 #include "pipeline/state.h"
 
 #define REMOVE_LIMIT_NS (UINT64_C(1) * 1000000000u)
@@ -103,6 +104,7 @@ static void say_fixed(const struct pl_config *from, const struct pl_config *to)
 	const struct pl_config_output *o = from->outputs.items;
 
 	fixed(from->pin != to->pin, "pin", "");
+	fixed(from->detect_where != to->detect_where, "detect.where", "");
 	fixed(!same_text(from->user, to->user), "user", "");
 	fixed(!same_text(from->group, to->group), "group", "");
 	fixed(from->core_dumps != to->core_dumps, "core_dumps", "");
@@ -148,6 +150,7 @@ static void keep_fixed(struct pl_config *from, struct pl_config *to)
 
 	to->metrics.max_exporters = from->metrics.max_exporters;
 	to->pin = from->pin;
+	to->detect_where = from->detect_where;
 	for (size_t i = 0; i < from->sources.n; i++) {
 		struct pl_config_source *n = (struct pl_config_source *)find_source(to, s[i].uri);
 
@@ -211,8 +214,8 @@ static int plan_sources(struct plan *plan, struct pl_diag *diag)
 				diag, "too many sockets at a time; remove sources first, then add");
 			return -E2BIG;
 		}
-		r = pl_pipeline_open_source(
-			plan->p, plan->to, &s[i], plan->added, &plan->n_added, diag);
+		r = pl_pipeline_open_source(plan->p, plan->to, plan->profiles, &s[i], plan->added,
+			&plan->n_added, diag);
 	}
 	return r;
 }
@@ -266,7 +269,7 @@ static int plan_engines(struct plan *plan)
 		if (plan->gone[i])
 			continue;
 		r = pl_pipeline_engine_new(
-			&e, plan->to, plan->profiles, p->workers[i]->id, &plan->changes);
+			&e, plan->to, plan->profiles, p->workers[i], &plan->changes);
 		if (r < 0)
 			return r;
 		plan->engines[i] = e;
@@ -378,6 +381,10 @@ static void apply(struct plan *plan)
 			remove_worker(p, i);
 			continue;
 		}
+		if (plan->changes.detect && pl_kernel_source_of(p->workers[i]) != NULL &&
+			pl_kernel_source_rules(pl_kernel_source_of(p->workers[i]), plan->to) < 0)
+			pl_error("reload", "%s: no memory for other thresholds; the old ones stay",
+				p->workers[i]->uri);
 		pl_worker_exchange(p->workers[i], plan->engines[i], &old);
 		forget_shared_taps(old, plan->engines[i]);
 		pl_engine_free(old);

@@ -5,42 +5,86 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+#include "pipeline/kernel_source.h"
 #include "pipeline/state.h"
 
+/* The worker that drives the detector in the kernel, or NULL after a line that says why there is none. */
+static struct pl_worker *open_detector(struct pl_pipeline *p, const struct pl_config *config,
+	const struct pl_profile *profiles, const struct pl_config_source *s, unsigned int queues)
+{
+	bool both = pl_config_where(config, s) == PL_DETECT_BOTH;
+	struct pl_diag why = { .text = "" };
+	struct pl_kernel_source *kernel;
+	struct pl_worker *driver;
+	int r = pl_kernel_source_new(&kernel, config, profiles, s, queues, both, &why);
+
+	if (r == 0)
+		r = pl_kernel_source_worker(&driver, kernel, queues, p->next_id++,
+			(uint32_t)config->metrics.max_exporters, &why);
+	if (r == 0) {
+		pl_notice("source", "%s: the kernel detects%s", s->uri,
+			both ? ", and hands every report up" : "");
+		return driver;
+	}
+	pl_warn("source", "%s: detects in user space; in the kernel it cannot: %s", s->uri,
+		why.text[0] != '\0' ? why.text : strerror(-r));
+	return NULL;
+}
+
+/* Sockets that share an address would share it with another process of this user too, which would then get a
+ * part of the reports. Asks for it alone first. */
+static int is_ours_alone(const char *uri, struct pl_diag *diag)
+{
+	struct pl_port *alone;
+	int r = pl_port_open(&alone, uri, PL_PORT_RECV, NULL, diag);
+
+	if (r == 0)
+		pl_port_close(alone);
+	return r;
+}
+
 int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *config,
-	const struct pl_config_source *s, struct pl_worker **workers, unsigned int *n,
-	struct pl_diag *diag)
+	const struct pl_profile *profiles, const struct pl_config_source *s,
+	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag)
 {
 	unsigned int of = pl_config_sockets(s), first = *n;
+	struct pl_worker *driver = NULL;
 	char uri[512];
+	int r = 0;
 
 	if (!pl_config_source_uri(s, uri, sizeof(uri)))
 		return -EINVAL;
-	if (of > 1 && strncmp(uri, "udp:", 4) == 0) {
-		/* Sockets that share an address would share it with another process of this user too, which
-		 * would then get a part of the reports. Ask for it alone first. */
-		struct pl_port *alone;
-		int r = pl_port_open(&alone, uri, PL_PORT_RECV, NULL, diag);
-
-		if (r < 0)
-			return r;
-		pl_port_close(alone);
-	}
-	for (unsigned int i = 0; i < of; i++) {
+	if (of > 1 && strncmp(uri, "udp:", 4) == 0)
+		r = is_ours_alone(uri, diag);
+	if (r == 0 && pl_config_where(config, s) != PL_DETECT_USER)
+		driver = open_detector(p, config, profiles, s, of);
+	for (unsigned int i = 0; r == 0 && i < of; i++) {
 		struct pl_worker_source source = { .name = s->uri,
 			.uri = uri,
 			.index = i,
 			.of = of,
 			.with = i > 0 ? workers[first]->port : NULL,
-			.rights = p->rights };
-		int r = pl_worker_new(&workers[*n], &source, p->next_id++,
-			(uint32_t)config->metrics.max_exporters, diag);
+			.rights = p->rights,
+			.program = driver != NULL
+					   ? pl_kernel_source_program(pl_kernel_source_of(driver))
+					   : NULL,
+			.partial = driver != NULL,
+			.detected_elsewhere = driver != NULL };
 
-		if (r < 0)
-			return r;
-		(*n)++;
+		r = pl_worker_new(&workers[*n], &source, p->next_id++,
+			(uint32_t)config->metrics.max_exporters, diag);
+		*n += r == 0;
 	}
-	return 0;
+	/* The driver owns what the queues use: behind them, it is freed after them. */
+	if (r == 0 && driver != NULL)
+		workers[(*n)++] = driver;
+	if (r < 0) {
+		while (*n > first)
+			pl_worker_free(workers[--*n]);
+		pl_worker_free(driver);
+	}
+	return r;
 }
 
 /* ---- processors ---- */

@@ -51,8 +51,8 @@ struct pl_changes {
 
 /* Opens the sockets of one source as workers, unstarted, behind the *n there are. */
 int pl_pipeline_open_source(struct pl_pipeline *pipeline, const struct pl_config *config,
-	const struct pl_config_source *source, struct pl_worker **workers, unsigned int *n,
-	struct pl_diag *diag);
+	const struct pl_profile *profiles, const struct pl_config_source *source,
+	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag);
 /* The processor for a worker, -1 for none. */
 int pl_source_cpu(const struct pl_worker *worker, enum pl_config_pin pin);
 /* Of those allowed, the i-th that is near (NULL or none of them allowed: any), round and round; -1: none. */
@@ -66,7 +66,8 @@ int pl_pipeline_keep_output(
 	struct pl_pipeline *pipeline, struct pl_output *output, const char *identity);
 /* Parts as `make` says, no taps yet. */
 int pl_pipeline_engine_new(struct pl_engine **ret, const struct pl_config *config,
-	const struct pl_profile *profiles, unsigned int id, const struct pl_changes *make);
+	const struct pl_profile *profiles, const struct pl_worker *worker,
+	const struct pl_changes *make);
 int pl_pipeline_add_tap(struct pl_engine *engine, struct pl_output *output);
 /* A whole engine with a tap of every output but those to skip (NULL = none), and its thread. */
 int pl_pipeline_start_worker(struct pl_pipeline *pipeline, struct pl_worker *worker,

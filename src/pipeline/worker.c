@@ -73,12 +73,15 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 	const struct pl_engine *e = w->engine;
 
 	if (batch->n_paths > 0) {
-		pl_aggregate_batch(e->aggregate, batch);
-		pl_detect_batch(e->detect, batch, w->now_ns, &w->events);
+		if (!w->settled) {
+			pl_aggregate_batch(e->aggregate, batch);
+			count_reports(w, batch);
+		}
+		if (!w->settled && !w->source.detected_elsewhere)
+			pl_detect_batch(e->detect, batch, w->now_ns, &w->events);
 		for (unsigned int i = 0; i < e->n_taps; i++)
 			pl_tap_paths(e->taps[i], batch);
 		deliver_events(w);
-		count_reports(w, batch);
 	}
 	pl_record_batch_clear(batch);
 }
@@ -116,26 +119,36 @@ static void take_totals(struct pl_totals *t, const struct pl_engine *e)
 	}
 }
 
-static void take_exporters(struct pl_snapshot *s, const struct pl_decode *d)
+static void take_exporter(struct pl_snapshot *s, const struct pl_exporter *x)
 {
+	if (s->n_exporters < s->cap_exporters) {
+		s->exporters[s->n_exporters++] = *x;
+		return;
+	}
+	s->n_others++;
+	s->others.reports += x->reports;
+	s->others.skipped += x->skipped;
+	s->others.recovered += x->recovered;
+	s->others.reordered += x->reordered;
+	s->others.duplicates += x->duplicates;
+	s->others.restarts += x->restarts;
+}
+
+/* A decoder that gets a part of the reports knows nothing of exporters worth telling. */
+static void take_exporters(struct pl_snapshot *s, const struct pl_worker *w)
+{
+	const struct pl_worker_aside *aside = w->source.aside;
 	struct pl_exporter x;
+	uint64_t pos = 0;
 
 	s->n_exporters = 0;
 	s->n_others = 0;
 	s->others = (struct pl_exporter){ 0 };
-	for (uint32_t i = 0; pl_decode_exporter(d, i, &x); i++) {
-		if (s->n_exporters < s->cap_exporters) {
-			s->exporters[s->n_exporters++] = x;
-			continue;
-		}
-		s->n_others++;
-		s->others.reports += x.reports;
-		s->others.skipped += x.skipped;
-		s->others.recovered += x.recovered;
-		s->others.reordered += x.reordered;
-		s->others.duplicates += x.duplicates;
-		s->others.restarts += x.restarts;
-	}
+	for (uint32_t i = 0; !w->source.partial && pl_decode_exporter(w->engine->decode, i, &x);
+		i++)
+		take_exporter(s, &x);
+	while (aside != NULL && aside->exporter(aside->arg, &pos, &x))
+		take_exporter(s, &x);
 }
 
 static void publish(struct pl_worker *w)
@@ -147,6 +160,8 @@ static void publish(struct pl_worker *w)
 	s->totals.stored = w->stored;
 	memcpy(s->totals.by_version, w->by_version, sizeof(w->by_version));
 	memcpy(s->totals.by_mode, w->by_mode, sizeof(w->by_mode));
+	if (w->source.aside != NULL)
+		w->source.aside->totals(w->source.aside->arg, &s->totals);
 	s->port = w->gone;
 	if (w->port != NULL) {
 		struct pl_port_stats now;
@@ -154,7 +169,7 @@ static void publish(struct pl_worker *w)
 		pl_port_stats(w->port, &now);
 		pl_port_stats_add(&s->port, &now);
 	}
-	take_exporters(s, w->engine->decode);
+	take_exporters(s, w);
 	s->flows = pl_detect_flows(w->engine->detect);
 	s->raised = pl_detect_raised(w->engine->detect);
 	s->now_ns = w->now_ns;
@@ -210,8 +225,9 @@ static void quiet_point(struct pl_worker *w)
 	if (w->now_ns - w->slow_ticked_ns >= SLOW_TICK_NS) {
 		w->slow_ticked_ns = w->now_ns;
 		pl_aggregate_tick(w->engine->aggregate, w->now_ns);
-		pl_detect_exporters(
-			w->engine->detect, w->engine->decode, w->now_ns, w->ts_ns, &w->events);
+		if (!w->source.partial)
+			pl_detect_exporters(w->engine->detect, w->engine->decode, w->now_ns,
+				w->ts_ns, &w->events);
 	}
 	deliver_events(w);
 	if (wanted != atomic_load_explicit(&w->snap_done, memory_order_relaxed)) {
@@ -251,7 +267,11 @@ static void pin(const struct pl_worker *w)
 static int open_port(struct pl_worker *w, struct pl_port **ret, struct pl_diag *diag)
 {
 	struct pl_port_options options = {
-		.index = w->index, .of = w->of, .with = w->source.with, .rights = w->source.rights
+		.index = w->index,
+		.of = w->of,
+		.with = w->source.with,
+		.program = w->source.program,
+		.rights = w->source.rights,
 	};
 
 	return w->source.open != NULL
@@ -380,6 +400,7 @@ static int receive(struct pl_worker *w, bool stopping)
 static void *worker_loop(void *arg)
 {
 	struct pl_worker *w = arg;
+	const struct pl_worker_aside *aside = w->source.aside;
 	uint64_t stop_by = 0;
 
 	pin(w);
@@ -387,10 +408,14 @@ static void *worker_loop(void *arg)
 	w->ticked_ns = w->slow_ticked_ns = w->now_ns;
 	pl_aggregate_tick(w->engine->aggregate, w->now_ns);
 	for (;;) {
-		int n = receive(w, stop_by != 0);
+		int n;
 
+		if (aside != NULL)
+			aside->work(aside->arg, w->now_ns, w->ts_ns, &w->events);
+		n = receive(w, stop_by != 0);
 		read_clocks(w);
 		if (n > 0) {
+			w->settled = aside != NULL && aside->settled(aside->arg);
 			pl_decode_batch(w->engine->decode, &w->packets, &w->batch);
 			flush_records(&w->batch, w);
 			pl_port_release(w->port, &w->packets);
@@ -402,8 +427,12 @@ static void *worker_loop(void *arg)
 			break;
 		stop_by = atomic_load_explicit(&w->stop_by_ns, memory_order_relaxed);
 	}
+	if (aside != NULL)
+		aside->work(aside->arg, w->now_ns, w->ts_ns, &w->events);
 	/* Losses not yet told. */
-	pl_detect_exporters(w->engine->detect, w->engine->decode, w->now_ns, w->ts_ns, &w->events);
+	if (!w->source.partial)
+		pl_detect_exporters(
+			w->engine->detect, w->engine->decode, w->now_ns, w->ts_ns, &w->events);
 	pl_detect_tick(w->engine->detect, w->now_ns, w->ts_ns, &w->events);
 	deliver_events(w);
 	/* Pairs with the acquire in pl_worker_await: from here on the state is the controller's. */

@@ -37,7 +37,8 @@ struct pl_engine {
 	unsigned int n_taps;
 };
 
-#define PL_TOTALS_VERSIONS 4 /* no report, then those of enum pl_report_version */
+#define PL_TOTALS_VERSIONS 5 /* no report, those of enum pl_report_version, settled elsewhere */
+#define PL_TOTALS_SETTLED  4
 
 /* Plain sums, as they were at one quiet point: they balance. */
 struct pl_totals {
@@ -49,7 +50,8 @@ struct pl_totals {
 	uint64_t events[PL_EVENT_KIND_MAX], events_limited[PL_EVENT_KIND_MAX];
 	uint64_t events_dropped;
 	uint64_t flows_evicted, queues_full;
-	uint64_t stored; /* reports that went through the aggregates and to the taps */
+	uint64_t stored;  /* reports that went through the aggregates and to the taps */
+	uint64_t settled; /* among the packets: those that never came up from the kernel */
 	uint64_t by_version[PL_TOTALS_VERSIONS];
 	uint64_t by_mode[PL_MODE_MAX];
 };
@@ -71,6 +73,19 @@ struct pl_snapshot {
 	uint64_t now_ns; /* their times are against this */
 };
 
+/* What a source does beside giving packets; all on the worker's thread. */
+struct pl_worker_aside {
+	/* Before each look for packets; its events go to the outputs. */
+	void (*work)(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
+	/* Whether the batch just received was accounted for and detected already: it goes to the outputs only. */
+	bool (*settled)(void *arg);
+	/* At a quiet point: adds what was read and detected elsewhere. */
+	void (*totals)(void *arg, struct pl_totals *totals);
+	/* Exporters followed elsewhere; start with *pos = 0, false at the end. */
+	bool (*exporter)(void *arg, uint64_t *pos, struct pl_exporter *ret);
+	void *arg;
+};
+
 /* Where a worker's packets come from. */
 struct pl_worker_source {
 	const char *name;               /* the source's URI as configured */
@@ -78,6 +93,10 @@ struct pl_worker_source {
 	unsigned int index, of;         /* which socket or queue of the source */
 	struct pl_port *with;           /* the source's first port; at the first opening only */
 	const struct pl_rights *rights; /* NULL: this process's own */
+	const struct pl_xdp_program *program; /* NULL: the port's own */
+	const struct pl_worker_aside *aside;  /* NULL: nothing; lives as long as the worker */
+	bool partial; /* it gets a part of its exporters' reports: their numbers are another's to follow */
+	bool detected_elsewhere; /* as are their events: only records and aggregates are made of these */
 	/* NULL: pl_port_open. Called by the worker's thread when the source comes back. -EPERM and -EACCES
 	 * there mean that it cannot come back before a restart. */
 	int (*open)(void *arg, const struct pl_worker_source *source, struct pl_port **ret,
@@ -106,6 +125,7 @@ struct pl_worker {
 	uint64_t stored, by_version[PL_TOTALS_VERSIONS], by_mode[PL_MODE_MAX];
 	uint64_t now_ns, ts_ns, ticked_ns, slow_ticked_ns;
 	struct pl_port_stats gone; /* of ports that were closed */
+	bool settled;              /* the present batch */
 	uint64_t lost_ns, retry_ns, pause_ns;
 
 	/* Asked by the controller, answered by the thread. */

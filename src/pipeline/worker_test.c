@@ -117,7 +117,8 @@ static struct pl_engine *new_engine(bool all)
 
 	if (pl_config_parse(&config, "test", text, strlen(text), NULL) < 0)
 		abort();
-	if (pl_pipeline_engine_new(&e, &config, &profile, 1, &make) < 0)
+	if (pl_pipeline_engine_new(&e, &config, &profile, &(struct pl_worker){ .id = 1 }, &make) <
+		0)
 		abort();
 	pl_config_done(&config);
 	return e;

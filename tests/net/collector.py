@@ -139,9 +139,14 @@ def total(values, name):
     return int(sum(v for k, v in values.items() if k.split("{")[0] == name))
 
 
+def total_of(values, name, word):
+    return int(sum(v for k, v in values.items() if k.split("{")[0] == name and word in k))
+
+
 def seen(values):
     """Frames that reached the program on the interface: each is in exactly one of these."""
-    return sum(total(values, f"pathline_socket_{x}_total") for x in ("packets", "drops", "filtered", "unread"))
+    return (sum(total(values, f"pathline_socket_{x}_total") for x in ("packets", "drops", "filtered", "unread")) +
+            total(values, "pathline_packets_settled_total"))
 
 
 def ethernet(ns, link, name):
@@ -177,8 +182,8 @@ def settle(daemon, seconds=10):
 def balanced(values, name):
     verdicts = total(values, "pathline_packets_decoded_total") + total(values, "pathline_report_errors_total")
     eq(total(values, "pathline_packets_total"), verdicts, f"{name}: packets = sum of verdicts")
-    eq(total(values, "pathline_socket_packets_total"), total(values, "pathline_packets_total"),
-       f"{name}: all that was received was decoded or refused")
+    eq(total(values, "pathline_socket_packets_total") + total(values, "pathline_packets_settled_total"),
+       total(values, "pathline_packets_total"), f"{name}: all that was received was decoded, settled or refused")
     eq(total(values, "pathline_output_offered_total"),
        sum(total(values, f"pathline_output_{x}_total") for x in ("delivered", "filtered", "dropped")) +
        total(values, "pathline_output_waiting"), f"{name}: offered = delivered + filtered + dropped + waiting")
@@ -189,9 +194,9 @@ def config(uri, extra=""):
             f"outputs:\n  - path: {DIR}/records.jsonl\n    paths: false\n{extra}")
 
 
-def full_rate(uri, name, count):
+def full_rate(uri, name, count, detect=""):
     """Returns the daemon, still running."""
-    d = Daemon(name, config(uri, "detect:\n  queue_depth:\n    threshold: 1000\n"))
+    d = Daemon(name, config(uri, f"detect:\n{detect}  queue_depth:\n    threshold: 1000\n"))
     sent, words = generate(count, "--rate", "100000000", "--event", "queue@0s+2ms:depth=20000")
     values = settle(d)
     eq(seen(values), sent, f"{name}: {sent} sent = received + dropped by place + left to the host")
@@ -311,6 +316,33 @@ eq(seen(values) - seen(before), sent, "renamed: goes on")
 run("ip", "-n", RX, "link", "set", "rx1", "name", "rx0")
 eq(d.stop(), 0, "ends well")
 eq(run(*inside(RX, "ip", "-d", "link", "show", "rx0")).stdout.count("xdp"), 0, "and leaves no program behind")
+
+# The detector in the kernel: the same stream, the same account; events come through its ring.
+for where in ("kernel", "both"):
+    d, values = full_rate("afxdp:rx0", where, 1000000, f"  where: {where}\n")
+    if "in the kernel it cannot" in d.log():
+        ok(False, f"{where}: the kernel detects", d.log())
+    settled = total(values, "pathline_kernel_settled_total")
+    ok(settled > 900000, f"{where}: {settled} are settled in the kernel")
+    eq(settled + total(values, "pathline_kernel_handed_up_total"), total(values, "pathline_kernel_reports_total"),
+       f"{where}: seen there = settled + handed up")
+    ok(total(values, "pathline_events_total") > 0, f"{where}: events are told")
+    events = total(values, "pathline_events_total")
+    with open(d.config) as f:
+        text = f.read()
+    with open(d.config, "w") as f:
+        f.write(text.replace("threshold: 1000", "threshold: 4000000000"))
+    d.p.send_signal(signal.SIGHUP)
+    ok(d.wait_for("is in use", 10) is not None, f"{where}: other thresholds while it runs", d.log())
+    before = settle(d)
+    sent, _ = generate(50000, "--rate", "100000000", "--event", "queue@0s+2ms:depth=20000")
+    values = settle(d)
+    eq(seen(values) - seen(before), sent, f"{where}: no frame is lost from the account by that")
+    eq(total_of(values, "pathline_events_total", "queue_depth"), total_of(before, "pathline_events_total", "queue_depth"),
+       f"{where}: and no queue is told above them")
+    eq(d.stop(), 0, f"{where}: ends well")
+    m = re.search(r"stopped: received (\d+) = decoded (\d+) \+ not decoded (\d+)", d.log())
+    ok(m is not None and int(m.group(1)) == int(m.group(2)) + int(m.group(3)), f"{where}: the last word balances", d.log())
 
 d, values = full_rate("packet:rx0", "packet", 300000)
 eq(d.stop(), 0, "packet: ends well")

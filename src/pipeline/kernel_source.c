@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pipeline/kernel_source.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "netio/driver.h"
+
+#define PACE_NS     200000 /* nobody is woken: this long an event may lie in its ring */
+#define EVENT_BYTES (4u << 20)
+#define FRAME_BYTES (4u << 20)
+#define TICK_NS     (UINT64_C(100) * 1000000u)
+
+struct pl_kernel_source {
+	struct pl_kernel_detect *detect;
+	struct pl_kernel *kernel; /* of detect */
+	char *uri;
+	bool both;
+	struct pl_worker_aside aside;
+
+	_Atomic(struct pl_detect_options *)
+		next; /* given by a reload, taken by the driving worker */
+
+	/* Of the driving worker's thread. */
+	uint64_t ticked_ns;
+	struct pl_batch frames;
+	bool settled[PL_BATCH_MAX];
+	uint32_t at, n;        /* of frames: those not given yet */
+	bool batch_is_settled; /* the batch given last */
+	uint64_t copies;       /* settled frames that the decoder saw all the same */
+	struct pl_kernel_counters counters;
+};
+
+/* The driving worker's port: the ring of frames. */
+struct ring_port {
+	struct pl_port port;
+	struct pl_kernel_source *source;
+};
+
+/* ---- the ring as a port ---- */
+
+static int ring_recv(
+	struct pl_port *port, struct pl_batch *batch, int timeout_ms, struct pl_diag *diag)
+{
+	struct pl_kernel_source *s = ((struct ring_port *)port)->source;
+	uint32_t n = 0;
+
+	(void)diag;
+	if (s->at == s->n) {
+		s->n = pl_kernel_frames(s->kernel, &s->frames, s->settled);
+		s->at = 0;
+	}
+	if (s->at == s->n) {
+		if (timeout_ms != 0)
+			nanosleep(&(struct timespec){ .tv_nsec = PACE_NS }, NULL);
+		return 0;
+	}
+	/* A batch is of one kind: frames to detect, or copies of what was detected. */
+	s->batch_is_settled = s->settled[s->at];
+	while (s->at < s->n && s->settled[s->at] == s->batch_is_settled)
+		batch->pkts[n++] = s->frames.pkts[s->at++];
+	if (s->batch_is_settled)
+		s->copies += n;
+	return (int)n;
+}
+
+static void ring_stats(struct pl_port *port)
+{
+	struct pl_kernel_source *s = ((struct ring_port *)port)->source;
+
+	port->stats.kernel_drops = s->counters.handed_up_lost + s->counters.copies_lost;
+}
+
+static int ring_close(struct pl_port *port)
+{
+	pl_kernel_source_free(((struct ring_port *)port)->source);
+	free(port->name);
+	free(port);
+	return 0;
+}
+
+static const struct pl_port_driver ring_driver = { .scheme = "kernel",
+	.recv = ring_recv,
+	.stats = ring_stats,
+	.close = ring_close };
+
+static int ring_open(void *arg, const struct pl_worker_source *source, struct pl_port **ret,
+	struct pl_diag *diag)
+{
+	struct ring_port *self = calloc(1, sizeof(*self));
+
+	if (self == NULL || asprintf(&self->port.name, "kernel:%s", source->name) < 0) {
+		free(self);
+		pl_kernel_source_free(arg);
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	self->port.driver = &ring_driver;
+	self->port.mode = PL_PORT_RECV;
+	self->port.fd = -1;
+	self->source = arg;
+	*ret = &self->port;
+	return 0;
+}
+
+/* ---- beside the frames ---- */
+
+static void work(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+{
+	struct pl_kernel_source *s = arg;
+
+	struct pl_detect_options *next;
+
+	(void)pl_kernel_detect_poll(s->detect, now_ns, ts_ns, out);
+	if (now_ns - s->ticked_ns >= TICK_NS) {
+		s->ticked_ns = now_ns;
+		pl_kernel_detect_tick(s->detect, now_ns, ts_ns, out);
+	}
+	/* Acquire pairs with the release in pl_kernel_source_rules: the options are whole. */
+	next = atomic_load_explicit(&s->next, memory_order_acquire);
+	if (next != NULL && atomic_compare_exchange_strong(&s->next, &next, NULL)) {
+		if (pl_kernel_detect_change(s->detect, next, now_ns, ts_ns, out) < 0)
+			pl_warn("source",
+				"%s: the kernel's thresholds stay: sizes of tables are changed by a restart",
+				s->uri);
+		free(next);
+	}
+}
+
+static bool settled(void *arg)
+{
+	return ((struct pl_kernel_source *)arg)->batch_is_settled;
+}
+
+/* What is missing of the exporters that the kernel follows. */
+static void add_sequences(struct pl_kernel_source *s, struct pl_totals *t)
+{
+	struct pl_exporter x;
+	uint64_t pos = 0;
+
+	while (pl_kernel_detect_exporter(s->detect, &pos, &x)) {
+		t->lost += x.lost;
+		t->reordered += x.reordered;
+		t->duplicates += x.duplicates;
+		t->restarts += x.restarts;
+	}
+}
+
+static bool exporter(void *arg, uint64_t *pos, struct pl_exporter *ret)
+{
+	return pl_kernel_detect_exporter(((struct pl_kernel_source *)arg)->detect, pos, ret);
+}
+
+/* What was settled is decoded as far as anybody asked; copies of it that went through a decoder count once. */
+static void totals(void *arg, struct pl_totals *t)
+{
+	struct pl_kernel_source *s = arg;
+	struct pl_kernel_counters *c = &s->counters;
+	uint64_t elsewhere;
+
+	if (pl_kernel_detect_counters(s->detect, c) < 0)
+		pl_warn("source", "%s: the kernel's counters cannot be read", s->uri);
+	/* With `both` the workers of the queues decode all that was settled. */
+	elsewhere = s->both ? 0 : c->settled - s->copies;
+	t->packets += elsewhere;
+	t->verdicts[PL_V_OK] += elsewhere;
+	t->settled += elsewhere;
+	if (!s->both) {
+		t->reports += c->core.reports - s->copies;
+		t->stored += c->settled;
+		t->by_version[PL_TOTALS_SETTLED] += c->settled;
+		t->hops += c->core.hops;
+		for (unsigned int i = 0; i < PL_N_MAX && i < 64; i++)
+			t->notes[i] += c->notes[i];
+	}
+	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++) {
+		t->events[i] += c->core.events[i];
+		t->events_limited[i] += c->core.limited[i];
+	}
+	add_sequences(s, t);
+	t->events_dropped += c->core.events_dropped;
+	t->flows_evicted += c->core.evicted[PL_CORE_T_flow];
+	t->queues_full += c->core.full[PL_CORE_T_place] + c->core.evicted[PL_CORE_T_place];
+}
+
+/* ---- life ---- */
+
+int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *config,
+	const struct pl_profile *profiles, const struct pl_config_source *source,
+	unsigned int queues, bool both, struct pl_diag *diag)
+{
+	struct pl_kernel_source *s = calloc(1, sizeof(*s));
+	struct pl_detect_options detect;
+	struct pl_decode_options decode;
+	/* What is not settled comes through the ring: the thread that sees it teaches the program what it lacked. */
+	const struct pl_kernel_detect_options options = { .detect = &detect,
+		.decode = &decode,
+		.queues = queues,
+		.events_bytes = EVENT_BYTES,
+		.frames_bytes = FRAME_BYTES,
+		.both = both };
+	int r = -ENOMEM;
+
+	if (s == NULL)
+		return -ENOMEM;
+	s->both = both;
+	s->uri = strdup(source->uri);
+	if (s->uri == NULL)
+		goto fail;
+	pl_config_detect(config, &detect);
+	pl_config_decode(config, &decode);
+	decode.profiles = profiles;
+	r = pl_kernel_detect_new(&s->detect, &options, diag);
+	if (r < 0)
+		goto fail;
+	s->kernel = pl_kernel_detect_kernel(s->detect);
+	pl_kernel_time(s->kernel, pl_clock_mono_ns(), pl_clock_real_ns());
+	s->aside = (struct pl_worker_aside){
+		.work = work, .settled = settled, .totals = totals, .exporter = exporter, .arg = s
+	};
+	*ret = s;
+	return 0;
+fail:
+	pl_kernel_source_free(s);
+	return r;
+}
+
+int pl_kernel_source_rules(struct pl_kernel_source *s, const struct pl_config *config)
+{
+	struct pl_detect_options *o = malloc(sizeof(*o));
+
+	if (o == NULL)
+		return -ENOMEM;
+	pl_config_detect(config, o);
+	/* Release pairs with the acquire in work. One that was not taken yet is out of date. */
+	free(atomic_exchange_explicit(&s->next, o, memory_order_acq_rel));
+	return 0;
+}
+
+void pl_kernel_source_free(struct pl_kernel_source *s)
+{
+	if (s == NULL)
+		return;
+	pl_kernel_detect_free(s->detect);
+	free(atomic_load(&s->next));
+	free(s->uri);
+	free(s);
+}
+
+const struct pl_xdp_program *pl_kernel_source_program(const struct pl_kernel_source *s)
+{
+	return pl_kernel_program(s->kernel);
+}
+
+int pl_kernel_source_worker(struct pl_worker **ret, struct pl_kernel_source *s, unsigned int queues,
+	unsigned int id, uint32_t cap_exporters, struct pl_diag *diag)
+{
+	struct pl_worker_source source = { .name = s->uri,
+		.uri = s->uri,
+		.index = queues,
+		.of = queues + 1,
+		.aside = &s->aside,
+		.partial = true,
+		.open = ring_open,
+		.open_arg = s };
+
+	return pl_worker_new(ret, &source, id, cap_exporters, diag);
+}
+
+struct pl_kernel_source *pl_kernel_source_of(const struct pl_worker *worker)
+{
+	return worker->source.aside != NULL ? worker->source.aside->arg : NULL;
+}
+
+const struct pl_kernel_counters *pl_kernel_source_counters(const struct pl_kernel_source *s)
+{
+	return &s->counters;
+}
+
+uint64_t pl_kernel_source_memory(const struct pl_config *config, unsigned int queues)
+{
+	struct pl_detect_options detect;
+	struct pl_decode_options decode;
+	const struct pl_kernel_detect_options options = { .detect = &detect,
+		.decode = &decode,
+		.queues = queues,
+		.events_bytes = EVENT_BYTES,
+		.frames_bytes = FRAME_BYTES };
+
+	pl_config_detect(config, &detect);
+	pl_config_decode(config, &decode);
+	return pl_kernel_detect_memory(&options);
+}
