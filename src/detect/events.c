@@ -34,6 +34,11 @@ struct pl_detect {
 	struct pl_core_report reports[CHUNK];
 };
 
+struct pl_core_env *pl_detect_env(struct pl_detect *det)
+{
+	return &det->env;
+}
+
 void pl_detect_geometry(struct pl_core_rules *rules, const uint32_t entries[PL_CORE_T_MAX])
 {
 	struct pl_rng rng;

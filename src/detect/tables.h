@@ -91,6 +91,9 @@ static inline void pl_env_tell(struct pl_core_env *env, struct pl_event *e)
 	env->out->n++;
 }
 
+/* Those of a detector. */
+struct pl_core_env *pl_detect_env(struct pl_detect *det);
+
 /* Nodes heard of, for node_silent; they follow from the places. */
 struct pl_node_watch {
 	struct pl_cells cells; /* struct watched_node */

@@ -53,8 +53,9 @@ static void open_with(const struct pl_detect_options *detect, uint32_t ring)
 
 static void send(const struct pl_packet *pkt)
 {
-	LIBBPF_OPTS(
-		bpf_test_run_opts, o, .data_in = pkt->data, .data_size_in = pkt->len, .repeat = 1);
+	struct bpf_test_run_opts o = {
+		.sz = sizeof(o), .data_in = pkt->data, .data_size_in = pkt->len, .repeat = 1
+	};
 	int fd = pl_kernel_program(pl_kernel_detect_kernel(kd))->prog_fd;
 
 	pl_kernel_time(pl_kernel_detect_kernel(kd), now_ns, ts_ns);

@@ -137,8 +137,9 @@ static void teardown(void)
 
 static int run(const struct pl_packet *pkt)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = pkt->data, .data_size_in = pkt->len,
-		.repeat = 1);
+	struct bpf_test_run_opts opts = {
+		.sz = sizeof(opts), .data_in = pkt->data, .data_size_in = pkt->len, .repeat = 1
+	};
 	int r = bpf_prog_test_run_opts(pl_kernel_program(kernel)->prog_fd, &opts);
 
 	return r < 0 ? r : (int)opts.retval;

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Detection without records: packets straight through the parser and the steps that the kernel program has, into the
+ * tables of a detector in user space. For those who want events only: no record is made.
+ *
+ * What is not settled is for the record way (pl_decode_batch, pl_detect_batch), which shares the tables; order between
+ * the two matters to nobody but the flows of one report. Here the exporters' sequence numbers are counted, settled or
+ * not, so the caller leaves pl_detect_exporters out; losses are told by pl_detect_tick.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "detect/events.h"
+#include "detect/lean.h"
+#include "wire/packet.h"
+
+struct pl_frames_counters {
+	uint64_t packets, settled;
+	uint64_t handed_up[PL_HANDUP_MAX];
+	uint64_t notes[PL_N_MAX]; /* of settled reports */
+};
+
+/* settled[i] says what became of packet i. Adds to counters. */
+void pl_detect_frames(struct pl_detect *det, struct pl_lean *lean, const struct pl_batch *in,
+	uint64_t now_ns, bool *settled, struct pl_frames_counters *counters,
+	struct pl_event_batch *out);
