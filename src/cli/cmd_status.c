@@ -82,6 +82,7 @@ static void find_wrong(struct report *r, const json_t *status)
 
 static void head(struct report *r, const json_t *status, const char *url)
 {
+	const char *detect = pl_json_member_text(status, "detect");
 	char text[200], version[40], uptime[32];
 
 	pl_buf_printf(&r->out, "pathline %s at %s: ",
@@ -100,7 +101,8 @@ static void head(struct report *r, const json_t *status, const char *url)
 		"up %s, detection in %s space, %" PRIu64 " workers, %" PRIu64 " exporters, %" PRIu64
 		" flows, %" PRIu64 " levels raised\n",
 		uptime,
-		pl_client_text(version, sizeof(version), pl_json_member_text(status, "detect")),
+		strcmp(detect, "both") == 0 ? "kernel and user"
+					    : pl_client_text(version, sizeof(version), detect),
 		pl_json_member_u64(status, "workers"), pl_json_member_u64(status, "exporters"),
 		pl_json_member_u64(status, "flows"), pl_json_member_u64(status, "levels_raised"));
 }

@@ -489,6 +489,20 @@ static void write_streams(struct pl_json *json, struct pl_watch *live)
 	pl_json_array_end(json);
 }
 
+/* Where events are found: a source that the kernel detects has a worker that drives it. */
+static const char *detect_where(const struct pl_pipeline *p)
+{
+	bool kernel = false, user = false;
+
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		const struct pl_worker_source *s = &p->workers[i]->source;
+
+		kernel = kernel || s->aside != NULL;
+		user = user || (s->aside == NULL && !s->detected_elsewhere && !s->partial);
+	}
+	return kernel && user ? "both" : kernel ? "kernel" : "user";
+}
+
 static void write_status(struct pl_pipeline *p, struct pl_watch *live, const struct pl_buf *ready,
 	struct pl_json *json)
 {
@@ -507,7 +521,7 @@ static void write_status(struct pl_pipeline *p, struct pl_watch *live, const str
 	text_member(json, "version", PL_VERSION);
 	time_member(json, "started", "started_ns", p->started_ns);
 	member(json, "uptime_s", now > p->started_ns ? (now - p->started_ns) / 1000000000u : 0);
-	text_member(json, "detect", "user");
+	text_member(json, "detect", detect_where(p));
 	pl_json_key(json, "readiness");
 	pl_json_raw(json, ready->data, ready->len);
 	pl_json_key(json, "config_reload_ok");
