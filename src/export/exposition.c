@@ -234,7 +234,7 @@ void pl_exposition_init_points(struct pl_exposition *page, struct pl_buf *buf, u
 static void add_point(struct pl_exposition *page, const struct pl_label *labels, unsigned int n,
 	const struct pl_series_field *value)
 {
-	struct pl_series_label sorted[PL_SERIES_LABELS_MAX];
+	struct pl_series_label sorted[PL_SERIES_LABELS_MAX] = { { NULL, NULL } };
 	struct pl_series_field field = *value;
 	struct pl_series_point point = { .name = page->family,
 		.ts_ns = page->ts_ns,

@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/utf8.h"
 #include "export/exposition.h"
-#include "remote.pb-c.h"
+#include "export/remote.pb-c.h"
 
 enum {
 	LABELS_MAX = PL_SERIES_LABELS_MAX + PL_REMOTE_LABELS_MAX + 2, /* with __name__ and le */
@@ -559,7 +559,8 @@ int pl_remote_label_check(const char *text, struct pl_diag *diag)
 	const char *is = strchr(text, '=');
 	size_t len = is != NULL ? (size_t)(is - text) : 0;
 
-	if (!name_good(text, len, false) || (len == 2 && memcmp(text, "le", 2) == 0)) {
+	if (is == NULL || !name_good(text, len, false) ||
+		(len == 2 && memcmp(text, "le", 2) == 0)) {
 		pl_diag_set(diag,
 			"\"%s\" is not NAME=VALUE with a name of letters, digits and _, not le, not "
 			"beginning with __",

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "base/test.h"
 #include "export/exposition.h"
-#include "remote.pb-c.h"
+#include "export/remote.pb-c.h"
 
 #define SECOND UINT64_C(1000000000)
 #define NOW    (UINT64_C(1795255200) * SECOND)

@@ -408,7 +408,7 @@ static void format_free(void *format)
 
 	if (w == NULL)
 		return;
-	while (w->n > 0)
+	while (w->alerts != NULL && w->n > 0)
 		forget(w, &w->alerts[w->n - 1]);
 	for (uint32_t i = 0; i < w->n_labels; i++)
 		free(w->labels[i]);
