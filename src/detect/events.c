@@ -181,28 +181,25 @@ void pl_event_batch_done(struct pl_event_batch *batch)
 static inline void report_of(struct pl_core_report *r, const struct pl_path *path, uint64_t now_ns)
 {
 	struct pl_flow_key *k = &r->flow;
+	uint64_t tail[2]; /* sport, dport, vlan, proto, has; vni, zero */
 
 	r->now_ns = now_ns;
 	r->ts_ns = path->ts_ns;
 	k->src = path->src;
 	k->dst = path->dst;
-	k->proto = path->proto;
-	k->has = 0;
-	k->sport = k->dport = k->vlan = 0;
-	k->vni = k->zero = 0;
-	if (path->present & PL_PATH_HAS_sport) {
-		k->sport = path->sport;
-		k->dport = path->dport;
-		k->has |= PL_FLOW_KEY_HAS_PORTS;
-	}
-	if (path->present & PL_PATH_HAS_vlan) {
-		k->vlan = path->vlan;
-		k->has |= PL_FLOW_KEY_HAS_VLAN;
-	}
+	/* As words, not part by part: they are hashed at once. */
+	tail[0] = (uint64_t)path->proto << 48;
+	tail[1] = 0;
+	if (path->present & PL_PATH_HAS_sport)
+		tail[0] |= path->sport | (uint64_t)path->dport << 16 |
+			   (uint64_t)PL_FLOW_KEY_HAS_PORTS << 56;
+	if (path->present & PL_PATH_HAS_vlan)
+		tail[0] |= (uint64_t)path->vlan << 32 | (uint64_t)PL_FLOW_KEY_HAS_VLAN << 56;
 	if (path->present & PL_PATH_HAS_vni) {
-		k->vni = path->vni;
-		k->has |= PL_FLOW_KEY_HAS_VNI;
+		tail[0] |= (uint64_t)PL_FLOW_KEY_HAS_VNI << 56;
+		tail[1] = path->vni;
 	}
+	memcpy(&k->sport, tail, sizeof(tail));
 	r->exporter = path->exporter;
 	r->node = path->node;
 	r->report_id = path->report_id;

@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/hash.h"
 #include "bpf/detect_steps.h"
+
+#define LARGE_PAGE ((size_t)2 << 20)
 
 static const size_t set_size[PL_CORE_T_MAX] = {
 #define TABLE(name, help) [PL_CORE_T_##name] = sizeof(struct pl_core_##name##_set),
@@ -44,6 +47,14 @@ static void **place_of(struct pl_tables *t, unsigned int table)
 	}
 }
 
+/* What a table really takes. */
+static size_t rounded(size_t bytes)
+{
+	size_t align = bytes >= LARGE_PAGE ? LARGE_PAGE : 64;
+
+	return (bytes + align - 1) / align * align;
+}
+
 int pl_tables_init(struct pl_tables *t, const uint32_t entries[PL_CORE_T_MAX])
 {
 	*t = (struct pl_tables){ 0 };
@@ -52,12 +63,15 @@ int pl_tables_init(struct pl_tables *t, const uint32_t entries[PL_CORE_T_MAX])
 		void *p;
 
 		t->sets[i] = pl_tables_sets(entries[i]);
-		bytes = t->sets[i] * set_size[i];
-		p = aligned_alloc(64, bytes);
+		bytes = rounded(t->sets[i] * set_size[i]);
+		/* Large pages for large tables, where the system has them: every set is on another small one. */
+		p = aligned_alloc(bytes >= LARGE_PAGE ? LARGE_PAGE : 64, bytes);
 		if (p == NULL) {
 			pl_tables_done(t);
 			return -ENOMEM;
 		}
+		if (bytes >= LARGE_PAGE)
+			(void)madvise(p, bytes, MADV_HUGEPAGE);
 		memset(p, 0, bytes);
 		*place_of(t, i) = p;
 	}
@@ -86,7 +100,7 @@ uint64_t pl_tables_memory(const uint32_t entries[PL_CORE_T_MAX])
 	uint64_t sum = 0;
 
 	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
-		sum += pl_tables_sets(entries[i]) * set_size[i];
+		sum += rounded(pl_tables_sets(entries[i]) * set_size[i]);
 	return sum;
 }
 
