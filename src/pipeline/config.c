@@ -522,7 +522,8 @@ static int default_sources(struct pl_config *c)
 static int check_level(const struct pl_config_level *l, const char *name, struct pl_diag *diag)
 {
 	if (l->on && l->threshold == 0 && l->relative == 0) {
-		pl_diag_set(diag, "detect.%s is enabled and has neither threshold nor relative", name);
+		pl_diag_set(
+			diag, "detect.%s is enabled and has neither threshold nor relative", name);
 		return -EINVAL;
 	}
 	if (l->on && l->threshold > 0 && l->low > l->threshold) {
