@@ -129,6 +129,9 @@ static bool let_go(
 	if (!pl_core_claim(way, old, now))
 		return false;
 	env->counters.aged[table]++;
+	/* Nobody else has tables on the heap in hand. */
+	if (!env->tables.borrowed)
+		*way = 0;
 	return true;
 }
 
