@@ -83,6 +83,7 @@ static void map_shard(struct pl_kernel_detect *kd, unsigned int q)
 	struct pl_core_env *env = &kd->shards[q].env;
 
 	env->rules = *pl_kernel_rules_now(kd->kernel);
+	env->tables.borrowed = true; /* the program has them in hand: what goes rests first */
 	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
 		env->tables.sets[i] = env->rules.mask[i] + 1;
 #define TABLE(name, help)                                                                          \
