@@ -203,7 +203,7 @@ static char *put_field(char *p, const struct member *m, const uint8_t *at)
 
 static bool is_word(unsigned int form)
 {
-	return form == PL_FORM_EVENT || form == PL_FORM_PHASE;
+	return form != PL_FORM_ADDR && form > PL_FORM_HEX64;
 }
 
 static char *put_tags(
@@ -534,8 +534,9 @@ uint64_t pl_influx_memory(uint32_t max_keys)
 
 int pl_influx_format_new(void **ret, uint32_t max_keys)
 {
-	static const char *const event_tags[] = { "event", "phase", "severity", "node", "port",
-		"queue", "peer", "peer_port", "exporter", "drop_reason", NULL };
+	static const char *const event_tags[] = { "event", "phase", "node", "port", "queue",
+		"buffer", "ingress_port", "peer.node", "peer.port", "exporter", "drop_reason",
+		"role", "quantity", NULL };
 	static const char *const hop_tags[] = { "node", "egress_port", "queue", NULL };
 	static const char *const event_not[] = { "ts_ns", NULL };
 	static const char *const hop_not[] = { "ts_ns", "index", NULL };

@@ -119,6 +119,22 @@ static void test_events(void)
 		"path_id=\"57ff9b4614af69b4\",old_path_id=\"0000000000000001\","
 		"report_id=\"000000000000006a\" 1700000000000000000\n",
 		"all fields: of a flow nothing is a tag");
+	e = (struct pl_event){
+		.ts_ns = T,
+		.event = PL_EVENT_LINK_LATENCY,
+		.phase = PL_PHASE_BEGIN,
+		.present = PL_EVENT_HAS_node | PL_EVENT_HAS_ingress_port | PL_EVENT_HAS_peer_node |
+			   PL_EVENT_HAS_peer_port | PL_EVENT_HAS_value,
+		.node = 2,
+		.port = 4,
+		.old_path_id = 1,
+		.seq = 3,
+		.value = 1500,
+	};
+	streq(event_line(f, &e),
+		"pathline_event,event=link_latency,ingress_port=4,node=2,peer_node=1,peer_port=3,"
+		"phase=begin count=1i,value=1500i 1700000000000000000\n",
+		"of a link, both ends are tags");
 	pl_influx_format.free(f);
 }
 

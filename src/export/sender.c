@@ -19,283 +19,23 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "export/curl.h"
-#include "export/dead_letter.h"
-#include "export/ruling.h"
-#include "export/spool.h"
+#include "export/sender_state.h"
 
 enum {
 	ENTRY_BYTES = 256 << 10, /* the longest chunk */
 	BATCHES_MIN = 4,
 	BATCHES_MAX = 4096,
-	LIMIT_LEAST = 1024, /* a server that takes less is not asked to */
 	GZIP_LEVEL = 1,
 };
 
-#define SYNC_NS       (UINT64_C(1) * 1000000000u)
-#define SECOND_NS     UINT64_C(1000000000)
-/* Spool record flags. */
-#define FLAG_SUSPECT  1u
-#define FLAG_KIND(id) ((uint32_t)(id) << 16)
-
-/* A batch in memory. Its buffers are taken once. */
-struct held {
-	struct pl_buf text;
-	uint32_t *ends;
-	uint32_t n;
-	bool suspect;
-	uint64_t begun_ns; /* monotonic */
-};
-
-/* What is being sent: entries lo … n of a batch, of them those before hi in the next request. What is
- * before lo is settled. Refused halves come back to the same place with a smaller hi. */
-struct work {
-	struct pl_chunks chunks;
-	uint32_t lo, hi, step;
-	uint32_t doubts;   /* 500s in a row */
-	struct held *held; /* its memory; NULL: lent by the spool */
-	bool spooled;      /* it is the spool's oldest record, too */
-	bool suspect, active, in_flight;
-};
-
-struct sender {
-	struct pl_export export;
-	struct pl_sender_options options; /* with defaults; its texts only while opening */
-	char *name;
-	const struct pl_format_ops *ops;
-	void *format;
-	const struct pl_transport *transport;
-	void *transport_arg;
-	uint16_t kind_id;
-
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	pthread_t thread;
-	bool running, quit;
-
-	struct held *all;
-	uint32_t n_all;
-	struct held **free_list;
-	uint32_t n_free;
-	struct held **ring; /* batches waiting, the oldest at ring[head] */
-	uint32_t head, n_ring;
-	struct held *open; /* being filled; NULL: none yet */
-	uint64_t queued;
-
-	struct pl_spool *spool;
-	struct pl_spool_counts seen; /* spool's counts that are in the statistics already */
-	uint8_t *record;             /* where a batch becomes a record */
-	uint32_t record_cap;
-	uint64_t synced_ns;
-	int spool_error;
-
-	struct work work;
-	bool memory_turn;
-	uint64_t not_before_ns;
-	uint32_t failures;    /* in a row */
-	bool ok_since_letter; /* the server took something since the last doubtful refusal */
-	bool renew_credentials;
-	uint64_t body_limit; /* learnt from 413; 0: none */
-	int send_error;
-	struct pl_rng rng;
-	struct pl_export_words words;
-	struct pl_dead_letters *letters;
-
-	/* The sender's thread's own. */
-	struct pl_buf body;
-	char *zipped;
-	size_t zipped_cap;
-	z_stream gzip;
-	bool gzip_made;
-	struct pl_http_answer answer;
-};
-
+#define SYNC_NS   (UINT64_C(1) * 1000000000u)
+#define SECOND_NS UINT64_C(1000000000)
 static struct sender *self(struct pl_export *e)
 {
 	return (struct sender *)e;
 }
 
 _Static_assert(offsetof(struct sender, export) == 0, "an exporter begins with the common part");
-
-/* ---- accounts ---- */
-
-static void account(struct sender *s)
-{
-	struct pl_export_stats *st = &s->export.stats;
-	uint64_t spooled = 0;
-
-	if (s->spool != NULL) {
-		struct pl_spool_counts c;
-
-		pl_spool_counts(s->spool, &c);
-		pl_count(&st->dropped[PL_EXPORT_SPOOL_FULL], c.dropped - s->seen.dropped);
-		pl_count(&st->dropped[PL_EXPORT_DAMAGED],
-			c.damaged_entries - s->seen.damaged_entries);
-		pl_count(&st->damaged, c.damaged_records - s->seen.damaged_records);
-		s->seen = c;
-		spooled = c.entries;
-		if (s->work.active && s->work.spooled)
-			spooled -=
-				s->work.lo; /* the record is whole, its first entries are settled */
-		atomic_store_explicit(&st->spooled_bytes, c.bytes, memory_order_relaxed);
-	}
-	atomic_store_explicit(&st->spooled, spooled, memory_order_relaxed);
-	atomic_store_explicit(&st->queued, s->queued, memory_order_relaxed);
-	atomic_store_explicit(&st->last_error, s->send_error != 0 ? s->send_error : s->spool_error,
-		memory_order_relaxed);
-	if (s->ops->folded != NULL) {
-		uint64_t folded = s->ops->folded(s->format);
-
-		pl_count(&st->folded, folded - pl_counter_read(&st->folded));
-	}
-}
-
-static void drop(struct sender *s, enum pl_export_drop cause, uint64_t n)
-{
-	pl_count(&s->export.stats.dropped[cause], n);
-}
-
-static uint64_t spool_records(const struct sender *s)
-{
-	struct pl_spool_counts c = { .records = 0 };
-
-	if (s->spool != NULL)
-		pl_spool_counts(s->spool, &c);
-	return c.records;
-}
-
-/* ---- batches in memory, and from there to the spool ---- */
-
-static struct held *ring_pop(struct sender *s)
-{
-	struct held *h = s->ring[s->head];
-
-	s->head = (s->head + 1) % s->n_all;
-	s->n_ring--;
-	return h;
-}
-
-static void ring_push(struct sender *s, struct held *h)
-{
-	assert(s->n_ring < s->n_all);
-	s->ring[(s->head + s->n_ring++) % s->n_all] = h;
-	pthread_cond_signal(&s->wake);
-}
-
-static void release(struct sender *s, struct held *h)
-{
-	pl_buf_reset(&h->text);
-	h->n = 0;
-	h->suspect = false;
-	s->free_list[s->n_free++] = h;
-}
-
-/* A record: number of entries, their ends, their text. */
-static int spool_chunks(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect)
-{
-	uint32_t begin = pl_chunk_begin(c, first), n = c->n - first;
-	uint32_t len = c->ends[c->n - 1] - begin;
-	uint64_t need = sizeof(n) + (uint64_t)n * sizeof(n) + len;
-	struct pl_spool_record r = { .entries = n, .payload = s->record };
-	uint32_t *at;
-	int result;
-
-	if (need > s->record_cap) {
-		/* A batch of an earlier, larger configuration that steps aside. */
-		uint8_t *bigger = need <= PL_SPOOL_PAYLOAD_MAX ? realloc(s->record, need) : NULL;
-
-		if (bigger == NULL)
-			return -ENOMEM;
-		s->record = bigger;
-		s->record_cap = (uint32_t)need;
-	}
-	r.len = (uint32_t)need;
-	r.flags = FLAG_KIND(s->kind_id) | (suspect ? FLAG_SUSPECT : 0);
-	at = (uint32_t *)(void *)s->record;
-	*at++ = n;
-	for (uint32_t i = first; i < c->n; i++)
-		*at++ = c->ends[i] - begin;
-	memcpy(at, c->text + begin, len);
-	result = pl_spool_put(s->spool, &r);
-	s->spool_error = result == -EXFULL ? 0 : -result;
-	return result;
-}
-
-static enum pl_export_drop cause_of(int error)
-{
-	switch (error) {
-	case -EXFULL:
-		return PL_EXPORT_SPOOL_FULL;
-	case -ENOSPC:
-	case -EDQUOT:
-	case -EFBIG:
-		return PL_EXPORT_NO_SPACE;
-	default:
-		return PL_EXPORT_IO;
-	}
-}
-
-/* The batch leaves memory: to the spool, or dropped and counted. */
-static void evict(struct sender *s, struct held *h)
-{
-	struct pl_chunks c = { h->text.data, h->ends, h->n };
-	int r;
-
-	s->queued -= h->n;
-	if (s->spool == NULL) {
-		drop(s, PL_EXPORT_MEMORY, h->n);
-	} else {
-		r = spool_chunks(s, &c, 0, h->suspect);
-		if (r < 0)
-			drop(s, cause_of(r), h->n);
-	}
-	release(s, h);
-}
-
-/* What is being sent out of memory becomes the spool's oldest record, so that it stays before what comes
- * behind it. Only possible while the spool is empty; then peeking gets it and holds it. */
-static void spool_work(struct sender *s)
-{
-	struct work *w = &s->work;
-	struct pl_spool_record r;
-
-	if (!w->active || w->spooled || s->spool == NULL || spool_records(s) != 0)
-		return;
-	if (spool_chunks(s, &w->chunks, 0, w->suspect) < 0 || pl_spool_peek(s->spool, &r) < 0)
-		return;
-	w->spooled = true;
-	s->queued -= w->chunks.n - w->lo;
-	account(s);
-}
-
-/* A buffer to fill; makes room when there is none. */
-static struct held *take_buffer(struct sender *s)
-{
-	if (s->n_free == 0) {
-		spool_work(s);
-		assert(s->n_ring > 0); /* one may be in the work, one open, and there are four */
-		evict(s, ring_pop(s));
-	}
-	return s->free_list[--s->n_free];
-}
-
-static bool full(const struct sender *s, const struct held *h)
-{
-	return h->n >= s->options.batch_entries || h->text.len >= s->options.batch_bytes;
-}
-
-/* The batch that new entries go into. */
-static struct held *room(struct sender *s, uint64_t now_ns)
-{
-	if (s->open != NULL && full(s, s->open)) {
-		ring_push(s, s->open);
-		s->open = NULL;
-	}
-	if (s->open == NULL) {
-		s->open = take_buffer(s);
-		s->open->begun_ns = now_ns;
-	}
-	return s->open;
-}
 
 /* ---- the output's thread ---- */
 
@@ -311,7 +51,7 @@ static void settle_chunk(struct sender *s, struct held *h, size_t before, int r)
 		r = h->text.failed ? -E2BIG : -ENODATA;
 	h->text.len = before;
 	h->text.failed = false;
-	drop(s,
+	pl_sender_drop(s,
 		r == -ERANGE    ? PL_EXPORT_TIME
 		: r == -ENODATA ? PL_EXPORT_EMPTY
 				: PL_EXPORT_FORMAT,
@@ -329,14 +69,14 @@ static void sender_write_paths(
 	pthread_mutex_lock(&s->lock);
 	pl_count(&e->stats.accepted, batch->n_paths);
 	for (uint32_t i = 0; i < batch->n_paths; i++) {
-		struct held *h = room(s, now_ns);
+		struct held *h = pl_sender_room(s, now_ns);
 		size_t before = h->text.len;
 
 		settle_chunk(s, h, before,
 			s->ops->path(s->format, &batch->paths[i], batch->hops + batch->first_hop[i],
 				real_ns, &h->text));
 	}
-	account(s);
+	pl_sender_account(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -351,12 +91,12 @@ static void sender_write_events(
 	pthread_mutex_lock(&s->lock);
 	pl_count(&e->stats.accepted, n);
 	for (uint32_t i = 0; i < n; i++) {
-		struct held *h = room(s, now_ns);
+		struct held *h = pl_sender_room(s, now_ns);
 		size_t before = h->text.len;
 
 		settle_chunk(s, h, before, s->ops->event(s->format, &events[i], real_ns, &h->text));
 	}
-	account(s);
+	pl_sender_account(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -372,36 +112,13 @@ static void sender_write_series(
 	pl_count(&e->stats.accepted, n);
 	pl_count(&e->stats.points, n);
 	for (uint32_t i = 0; i < n; i++) {
-		struct held *h = room(s, now_ns);
+		struct held *h = pl_sender_room(s, now_ns);
 		size_t before = h->text.len;
 
 		settle_chunk(s, h, before, s->ops->point(s->format, &points[i], real_ns, &h->text));
 	}
-	account(s);
+	pl_sender_account(s);
 	pthread_mutex_unlock(&s->lock);
-}
-
-/* Everything in memory into the spool, the oldest first. Nothing must be in flight. */
-static void put_away(struct sender *s)
-{
-	struct work *w = &s->work;
-
-	if (w->active && !w->spooled) {
-		uint32_t left = w->chunks.n - w->lo;
-		int r = spool_chunks(s, &w->chunks, w->lo, w->suspect);
-
-		s->queued -= left;
-		if (r < 0)
-			drop(s, cause_of(r), left);
-		release(s, w->held);
-		*w = (struct work){ .active = false };
-	}
-	while (s->n_ring > 0)
-		evict(s, ring_pop(s));
-	if (s->open != NULL && s->open->n > 0) {
-		evict(s, s->open);
-		s->open = NULL;
-	}
 }
 
 /* What the kind has to say by itself. */
@@ -410,7 +127,7 @@ static void take_due(struct sender *s, uint64_t now_ns)
 	uint64_t real_ns = pl_clock_real_ns();
 
 	for (;;) {
-		struct held *h = room(s, now_ns);
+		struct held *h = pl_sender_room(s, now_ns);
 		size_t before = h->text.len;
 
 		if (s->ops->due(s->format, real_ns, &h->text) != 1)
@@ -429,15 +146,15 @@ static void sender_flush(struct pl_export *e, uint64_t now_ns, bool all)
 	if (s->ops->due != NULL && !all)
 		take_due(s, now_ns);
 	if (s->open != NULL && s->open->n > 0 &&
-		(all || full(s, s->open) ||
+		(all || pl_sender_full(s, s->open) ||
 			(s->n_ring == 0 && !s->work.active &&
 				now_ns - s->open->begun_ns >= s->options.batch_age_ns))) {
-		ring_push(s, s->open);
+		pl_sender_ring_push(s, s->open);
 		s->open = NULL;
 	}
 	/* A stop with the server away does not wait for it. */
 	if (all && s->spool != NULL && s->send_error != 0 && !s->work.in_flight)
-		put_away(s);
+		pl_sender_put_away(s);
 	if (s->spool != NULL && (all || now_ns - s->synced_ns >= SYNC_NS)) {
 		int r = pl_spool_sync(s->spool);
 
@@ -445,7 +162,7 @@ static void sender_flush(struct pl_export *e, uint64_t now_ns, bool all)
 			s->spool_error = -r;
 		s->synced_ns = now_ns;
 	}
-	account(s);
+	pl_sender_account(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -475,298 +192,6 @@ static void sender_words(struct pl_export *e, struct pl_export_words *ret)
 		snprintf(ret->trouble, sizeof(ret->trouble), "cannot write the spool: %s",
 			strerror(s->spool_error));
 	pthread_mutex_unlock(&s->lock);
-}
-
-/* ---- the sender's thread: what to send ---- */
-
-static void begin_work(struct sender *s, struct work w)
-{
-	w.active = true;
-	w.hi = w.chunks.n;
-	w.step = w.chunks.n;
-	s->work = w;
-}
-
-/* The spool's oldest record, when it is one of ours in every respect. */
-static bool work_from_spool(struct sender *s)
-{
-	struct pl_spool_record r;
-	const uint32_t *ends;
-	uint32_t n, text;
-
-	while (s->spool != NULL && pl_spool_peek(s->spool, &r) == 0) {
-		ends = (const uint32_t *)r.payload + 1;
-		n = r.entries;
-		text = r.len - (n + 1) * (uint32_t)sizeof(n);
-		if (n > 0 && n < PL_SPOOL_PAYLOAD_MAX / 8 && r.len >= (n + 1) * sizeof(n) &&
-			ends[-1] == n && ends[n - 1] == text) {
-			bool rising = true;
-
-			for (uint32_t i = 1; i < n; i++)
-				rising = rising && ends[i - 1] <= ends[i];
-			if (rising) {
-				begin_work(
-					s, (struct work){
-						   .chunks = { (const char *)(ends + n), ends, n },
-						   .spooled = true,
-						   .suspect = (r.flags & FLAG_SUSPECT) != 0,
-					   });
-				return true;
-			}
-		}
-		/* Right by its checksum, and yet not what we write. */
-		drop(s, PL_EXPORT_DAMAGED, n);
-		pl_count(&s->export.stats.damaged, 1);
-		pl_spool_next(s->spool);
-	}
-	return false;
-}
-
-static bool work_from_memory(struct sender *s)
-{
-	struct held *h;
-
-	if (s->n_ring == 0)
-		return false;
-	h = ring_pop(s);
-	begin_work(s, (struct work){
-			      .chunks = { h->text.data, h->ends, h->n },
-			      .held = h,
-			      .suspect = h->suspect,
-		      });
-	return true;
-}
-
-static bool choose(struct sender *s)
-{
-	bool memory_first = !s->options.in_order && s->memory_turn;
-
-	s->memory_turn = !s->memory_turn;
-	return memory_first ? work_from_memory(s) || work_from_spool(s)
-			    : work_from_spool(s) || work_from_memory(s);
-}
-
-/* n entries from the first unsettled one have come to their end. */
-static void settle(struct sender *s, uint32_t n)
-{
-	struct work *w = &s->work;
-
-	if (!w->spooled)
-		s->queued -= n;
-	w->lo += n;
-	if (w->lo < w->chunks.n)
-		return;
-	if (w->spooled)
-		pl_spool_next(s->spool);
-	if (w->held != NULL)
-		release(s, w->held);
-	*w = (struct work){ .active = false };
-}
-
-/* How far the next request goes: as `step` and the server's known limit have it. */
-static void aim(struct sender *s)
-{
-	struct work *w = &s->work;
-	uint32_t begin = pl_chunk_begin(&w->chunks, w->lo);
-
-	w->hi = w->chunks.n - w->lo > w->step ? w->lo + w->step : w->chunks.n;
-	while (s->body_limit != 0 && w->hi > w->lo + 1 &&
-		w->chunks.ends[w->hi - 1] - begin > s->body_limit)
-		w->hi = w->lo + (w->hi - w->lo) / 2;
-}
-
-/* ---- the sender's thread: what an answer does ---- */
-
-static void write_letter(struct sender *s, const struct pl_ruling *r, uint32_t i)
-{
-	const struct pl_chunks *c = &s->work.chunks;
-	uint32_t begin = pl_chunk_begin(c, i);
-	struct pl_dead_letter letter = {
-		.ts_ns = pl_clock_real_ns(),
-		.output = s->name,
-		.kind = s->ops->name,
-		.answer = r->words,
-		.status = s->answer.status,
-		.entry = c->text + begin,
-		.len = c->ends[i] - begin,
-	};
-
-	if (s->letters != NULL && pl_dead_letters_put(s->letters, &letter))
-		pl_count(&s->export.stats.dead_letters, 1);
-}
-
-/* Entries lo … hi are not for this server. */
-static void bury(struct sender *s, const struct pl_ruling *r)
-{
-	struct work *w = &s->work;
-	uint32_t n = w->hi - w->lo;
-
-	for (uint32_t i = w->lo; i < w->hi; i++)
-		write_letter(s, r, i);
-	drop(s, PL_EXPORT_REJECTED, n);
-	memcpy(s->words.refusal, r->words, sizeof(r->words));
-	w->step = 1; /* bad ones come together; each good one makes it bolder again */
-	w->doubts = 0;
-	settle(s, n);
-}
-
-static void refused(struct sender *s, const struct pl_ruling *r)
-{
-	struct work *w = &s->work;
-
-	if (w->hi - w->lo == 1 || r->whole)
-		bury(s, r);
-	else
-		w->step = (w->hi - w->lo) / 2;
-}
-
-static void delivered(struct sender *s)
-{
-	struct work *w = &s->work;
-	uint32_t n = w->hi - w->lo;
-
-	pl_count(&s->export.stats.delivered, n);
-	s->failures = 0;
-	s->send_error = 0;
-	s->words.trouble[0] = '\0';
-	s->ok_since_letter = true;
-	w->doubts = 0;
-	w->step = w->step <= UINT32_MAX / 4 ? w->step * 4 : UINT32_MAX;
-	settle(s, n);
-}
-
-static int errno_of(const struct pl_http_answer *a)
-{
-	switch (a->status) {
-	case 0:
-		return a->error < 0 ? -a->error : EIO;
-	case 401:
-	case 403:
-		return EACCES;
-	case 404:
-		return ENOENT;
-	case 429:
-	case 503:
-		return EAGAIN;
-	default:
-		return EREMOTEIO;
-	}
-}
-
-static void wait_for(struct sender *s, uint64_t now_ns, uint64_t wait_ns)
-{
-	if (wait_ns < s->answer.retry_after_ns)
-		wait_ns = s->answer.retry_after_ns;
-	s->not_before_ns = now_ns + wait_ns;
-}
-
-static void back_off(struct sender *s, const struct pl_ruling *r, uint64_t now_ns)
-{
-	s->failures += s->failures < UINT32_MAX;
-	s->send_error = errno_of(&s->answer);
-	memcpy(s->words.trouble, r->words, sizeof(r->words));
-	wait_for(s, now_ns,
-		r->kind == PL_RULING_HOLD ? s->options.hold_ns
-					  : pl_backoff_ns(s->failures, s->options.retry_min_ns,
-						    s->options.retry_max_ns, &s->rng));
-	if (r->kind == PL_RULING_HOLD)
-		s->renew_credentials = true;
-}
-
-/* The rest of what is being sent goes behind all else, marked, so that others get their turn. False when
- * there are no others, or no place. */
-static bool step_aside(struct sender *s)
-{
-	struct work *w = &s->work;
-
-	if (w->spooled) {
-		if (s->n_ring == 0 && spool_records(s) <= 1)
-			return false;
-		if (spool_chunks(s, &w->chunks, w->lo, true) < 0)
-			return false;
-		/* Its settled part is gone from the account; the whole record goes now. */
-		pl_spool_next(s->spool);
-		if (w->held != NULL)
-			release(s, w->held);
-	} else {
-		uint32_t begin = pl_chunk_begin(&w->chunks, w->lo);
-		struct held *h = w->held;
-
-		if (s->n_ring == 0 && spool_records(s) == 0)
-			return false;
-		for (uint32_t i = w->lo; i < h->n; i++)
-			h->ends[i - w->lo] = h->ends[i] - begin;
-		h->n -= w->lo;
-		h->text.len -= begin;
-		memmove(h->text.data, h->text.data + begin, h->text.len);
-		h->suspect = true;
-		ring_push(s, h);
-	}
-	*w = (struct work){ .active = false };
-	s->ok_since_letter = false; /* what it took before says nothing about now */
-	return true;
-}
-
-static void doubtful(struct sender *s, const struct pl_ruling *r, uint64_t now_ns)
-{
-	struct work *w = &s->work;
-
-	w->doubts++;
-	if (w->suspect && s->ok_since_letter) {
-		/* It takes others and not this. */
-		if (w->hi - w->lo == 1)
-			s->ok_since_letter = false;
-		refused(s, r);
-		return;
-	}
-	back_off(s, r, now_ns);
-	if (w->doubts >= s->options.doubt_after)
-		(void)step_aside(s);
-}
-
-static void too_big(struct sender *s, const struct pl_ruling *r)
-{
-	struct work *w = &s->work;
-	uint64_t bytes = w->chunks.ends[w->hi - 1] - pl_chunk_begin(&w->chunks, w->lo);
-
-	if (w->hi - w->lo == 1) {
-		bury(s, r);
-		return;
-	}
-	s->body_limit = bytes / 2 > LIMIT_LEAST ? bytes / 2 : LIMIT_LEAST;
-	w->step = (w->hi - w->lo) / 2;
-}
-
-static void rule(struct sender *s, uint64_t now_ns)
-{
-	struct pl_ruling r;
-
-	if (s->answer.error == -ECANCELED)
-		return;
-	pl_count(&s->export.stats.requests, 1);
-	if (s->ops->answer != NULL)
-		s->ops->answer(s->format, &s->answer, s->work.hi - s->work.lo, &r);
-	else
-		pl_ruling_by_status(&s->answer, &r);
-	if (r.kind != PL_RULING_DELIVERED)
-		pl_count(&s->export.stats.errors, 1);
-	switch (r.kind) {
-	case PL_RULING_DELIVERED:
-		delivered(s);
-		break;
-	case PL_RULING_REFUSED:
-		refused(s, &r);
-		break;
-	case PL_RULING_TOO_BIG:
-		too_big(s, &r);
-		break;
-	case PL_RULING_DOUBTFUL:
-		doubtful(s, &r, now_ns);
-		break;
-	default:
-		back_off(s, &r, now_ns);
-		break;
-	}
 }
 
 /* ---- the sender's thread: requests ---- */
@@ -823,7 +248,7 @@ static void send_once(struct sender *s)
 	bool renew = s->renew_credentials;
 	int r = 0;
 
-	aim(s);
+	pl_sender_aim(s);
 	s->work.in_flight = true;
 	s->renew_credentials = false;
 	pthread_mutex_unlock(&s->lock);
@@ -851,8 +276,8 @@ static void send_once(struct sender *s)
 	s->renew_credentials = s->renew_credentials || (renew && s->answer.status == 0);
 	if (s->answer.status >= 200 && s->answer.status < 300)
 		pl_count(&s->export.stats.bytes, len);
-	rule(s, pl_clock_mono_ns());
-	account(s);
+	pl_sender_rule(s, pl_clock_mono_ns());
+	pl_sender_account(s);
 }
 
 static void nap(struct sender *s, uint64_t until_ns)
@@ -877,8 +302,8 @@ static void *sender_loop(void *arg)
 			nap(s, s->not_before_ns);
 			continue;
 		}
-		if (!s->work.active && !choose(s)) {
-			account(s);
+		if (!s->work.active && !pl_sender_choose(s)) {
+			pl_sender_account(s);
 			nap(s, now + SECOND_NS);
 			continue;
 		}
@@ -925,10 +350,10 @@ static void sender_finish(struct pl_export *e)
 	stop(s);
 	pthread_mutex_lock(&s->lock);
 	if (s->spool != NULL) {
-		put_away(s);
+		pl_sender_put_away(s);
 		(void)pl_spool_sync(s->spool);
 	}
-	account(s);
+	pl_sender_account(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -1044,7 +469,7 @@ static int take_memory(struct sender *s)
 		if (h->ends == NULL ||
 			pl_buf_reserve(&h->text, o->batch_bytes + ENTRY_BYTES) == NULL)
 			return -ENOMEM;
-		release(s, h);
+		pl_sender_release(s, h);
 	}
 	if (o->gzip) {
 		if (deflateInit2(&s->gzip, GZIP_LEVEL, Z_DEFLATED, 15 + 16, 8,
@@ -1160,7 +585,7 @@ int pl_sender_open(struct pl_export **ret, const struct pl_sender_options *optio
 		r = open_spool(s, diag);
 	if (r == 0)
 		r = open_letters(s, diag);
-	account(s);
+	pl_sender_account(s);
 	if (r == 0)
 		r = start(s);
 	if (r < 0) {

@@ -3,8 +3,10 @@
 """pathline run writes to a server that fails in every way there is: nothing is lost, or it is counted; nothing is
 stored twice but where an answer got lost. usage: export_faults.py PATHLINE"""
 
+import base64
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -142,6 +144,41 @@ def test_poison():
     d.stop()
 
 
+# ---- TLS and passwords ----
+
+def test_tls():
+    if shutil.which("openssl") is None:
+        skip("TLS", "no openssl to make certificates with")
+        return
+    for name, more in (("good", ["-addext", "subjectAltName=IP:127.0.0.1"]), ("other", [])):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x",
+                        "-keyout", f"{DIR}/{name}.key", "-out", f"{DIR}/{name}.crt", *more], check=True,
+                       capture_output=True)
+    password = write("password", "s3cret-WORD\n")
+    server = Server(tls=(f"{DIR}/good.crt", f"{DIR}/good.key", f"{DIR}/other.crt"))
+    server.token = "Basic " + base64.b64encode(b"me:s3cret-WORD").decode()
+    login = f"    user: me\n    password_file: {password}\n"
+    client = f"      cert: {DIR}/other.crt\n      key: {DIR}/other.key\n"
+    for name, tls, works in (
+            ("a certificate of nobody known", f"    tls:\n{client}", False),
+            ("another authority", f"    tls:\n      ca: {DIR}/other.crt\n{client}", False),
+            ("no certificate of our own", f"    tls:\n      ca: {DIR}/good.crt\n", False),
+            ("the right authority", f"    tls:\n      ca: {DIR}/good.crt\n{client}", True),
+            ("insecure", f"    tls:\n      insecure: true\n{client}", True)):
+        port, before = free_port(socket.SOCK_DGRAM), server.stored
+        d = Daemon(write("tls.yaml", config(port, f"https://127.0.0.1:{server.port}", BATCH + login + tls)), "tls")
+        n = gen(port, "--rate", "4000", "--count", "200")
+        if works:
+            ok(wait_until(lambda: d.output()["delivered"] >= n), f"TLS, {name}: delivered", d.output())
+        else:
+            ok(wait_until(lambda: d.output()["up"] == 0), f"TLS, {name}: it shows", d.output())
+            eq(server.stored, before, f"TLS, {name}: nothing is sent")
+            ok('"trouble":"' in d.get("/readyz?verbose")[1], f"TLS, {name}: in words", d.get("/readyz?verbose")[1])
+        d.balanced(f"TLS, {name}")
+        ok("WORD" not in d.log(), f"TLS, {name}: the password is in no log")
+        d.stop()
+
+
 # ---- outages longer than memory ----
 
 def test_restart():
@@ -224,6 +261,7 @@ test_faults()
 test_elsewhere()
 test_token()
 test_poison()
+test_tls()
 test_restart()
 test_disk_full()
 done()

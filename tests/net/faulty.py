@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -79,8 +80,14 @@ class Server:
     """mode is one of the names in answer(); lines are the distinct lines stored, stored is their number with those
     that came again."""
 
-    def __init__(self, port=None):
-        self.port = port or free_port()
+    def __init__(self, tls=None):
+        """tls: files of a certificate, its key, and the certificate that clients must have."""
+        self.port = free_port()
+        self.context = None
+        if tls:
+            self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=tls[2])
+            self.context.load_cert_chain(tls[0], tls[1])
+            self.context.verify_mode = ssl.CERT_REQUIRED
         self.mode = "fine"
         self.lines = set()
         self.stored = 0
@@ -115,6 +122,8 @@ class Server:
 
     def serve(self, c):
         try:
+            if self.context:
+                c = self.context.wrap_socket(c, server_side=True)
             f = c.makefile("rb")
             while self.request(c, f):
                 pass

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Batches in memory, their way to the spool, and the accounts. */
+#include "export/sender_state.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- accounts ---- */
+
+void pl_sender_account(struct sender *s)
+{
+	struct pl_export_stats *st = &s->export.stats;
+	uint64_t spooled = 0;
+
+	if (s->spool != NULL) {
+		struct pl_spool_counts c;
+
+		pl_spool_counts(s->spool, &c);
+		pl_count(&st->dropped[PL_EXPORT_SPOOL_FULL], c.dropped - s->seen.dropped);
+		pl_count(&st->dropped[PL_EXPORT_DAMAGED],
+			c.damaged_entries - s->seen.damaged_entries);
+		pl_count(&st->damaged, c.damaged_records - s->seen.damaged_records);
+		s->seen = c;
+		spooled = c.entries;
+		if (s->work.active && s->work.spooled)
+			spooled -=
+				s->work.lo; /* the record is whole, its first entries are settled */
+		atomic_store_explicit(&st->spooled_bytes, c.bytes, memory_order_relaxed);
+	}
+	atomic_store_explicit(&st->spooled, spooled, memory_order_relaxed);
+	atomic_store_explicit(&st->queued, s->queued, memory_order_relaxed);
+	atomic_store_explicit(&st->last_error, s->send_error != 0 ? s->send_error : s->spool_error,
+		memory_order_relaxed);
+	if (s->ops->folded != NULL) {
+		uint64_t folded = s->ops->folded(s->format);
+
+		pl_count(&st->folded, folded - pl_counter_read(&st->folded));
+	}
+}
+
+void pl_sender_drop(struct sender *s, enum pl_export_drop cause, uint64_t n)
+{
+	pl_count(&s->export.stats.dropped[cause], n);
+}
+
+uint64_t pl_sender_spool_records(const struct sender *s)
+{
+	struct pl_spool_counts c = { .records = 0 };
+
+	if (s->spool != NULL)
+		pl_spool_counts(s->spool, &c);
+	return c.records;
+}
+
+/* ---- batches in memory, and from there to the spool ---- */
+
+struct held *pl_sender_ring_pop(struct sender *s)
+{
+	struct held *h = s->ring[s->head];
+
+	s->head = (s->head + 1) % s->n_all;
+	s->n_ring--;
+	return h;
+}
+
+void pl_sender_ring_push(struct sender *s, struct held *h)
+{
+	assert(s->n_ring < s->n_all);
+	s->ring[(s->head + s->n_ring++) % s->n_all] = h;
+	pthread_cond_signal(&s->wake);
+}
+
+void pl_sender_release(struct sender *s, struct held *h)
+{
+	pl_buf_reset(&h->text);
+	h->n = 0;
+	h->suspect = false;
+	s->free_list[s->n_free++] = h;
+}
+
+/* A record: number of entries, their ends, their text. */
+int pl_sender_spool(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect)
+{
+	uint32_t begin = pl_chunk_begin(c, first), n = c->n - first;
+	uint32_t len = c->ends[c->n - 1] - begin;
+	uint64_t need = sizeof(n) + (uint64_t)n * sizeof(n) + len;
+	struct pl_spool_record r = { .entries = n, .payload = s->record };
+	uint32_t *at;
+	int result;
+
+	if (need > s->record_cap) {
+		/* A batch of an earlier, larger configuration that steps aside. */
+		uint8_t *bigger = need <= PL_SPOOL_PAYLOAD_MAX ? realloc(s->record, need) : NULL;
+
+		if (bigger == NULL)
+			return -ENOMEM;
+		s->record = bigger;
+		s->record_cap = (uint32_t)need;
+	}
+	r.len = (uint32_t)need;
+	r.flags = FLAG_KIND(s->kind_id) | (suspect ? FLAG_SUSPECT : 0);
+	at = (uint32_t *)(void *)s->record;
+	*at++ = n;
+	for (uint32_t i = first; i < c->n; i++)
+		*at++ = c->ends[i] - begin;
+	memcpy(at, c->text + begin, len);
+	result = pl_spool_put(s->spool, &r);
+	s->spool_error = result == -EXFULL ? 0 : -result;
+	return result;
+}
+
+static enum pl_export_drop cause_of(int error)
+{
+	switch (error) {
+	case -EXFULL:
+		return PL_EXPORT_SPOOL_FULL;
+	case -ENOSPC:
+	case -EDQUOT:
+	case -EFBIG:
+		return PL_EXPORT_NO_SPACE;
+	default:
+		return PL_EXPORT_IO;
+	}
+}
+
+/* The batch leaves memory: to the spool, or dropped and counted. */
+static void evict(struct sender *s, struct held *h)
+{
+	struct pl_chunks c = { h->text.data, h->ends, h->n };
+	int r;
+
+	s->queued -= h->n;
+	if (s->spool == NULL) {
+		pl_sender_drop(s, PL_EXPORT_MEMORY, h->n);
+	} else {
+		r = pl_sender_spool(s, &c, 0, h->suspect);
+		if (r < 0)
+			pl_sender_drop(s, cause_of(r), h->n);
+	}
+	pl_sender_release(s, h);
+}
+
+/* What is being sent out of memory becomes the spool's oldest record, so that it stays before what comes
+ * behind it. Only possible while the spool is empty; then peeking gets it and holds it. */
+static void spool_work(struct sender *s)
+{
+	struct work *w = &s->work;
+	struct pl_spool_record r;
+
+	if (!w->active || w->spooled || s->spool == NULL || pl_sender_spool_records(s) != 0)
+		return;
+	if (pl_sender_spool(s, &w->chunks, 0, w->suspect) < 0 || pl_spool_peek(s->spool, &r) < 0)
+		return;
+	w->spooled = true;
+	s->queued -= w->chunks.n - w->lo;
+	pl_sender_account(s);
+}
+
+/* A buffer to fill; makes room when there is none. */
+static struct held *take_buffer(struct sender *s)
+{
+	if (s->n_free == 0) {
+		spool_work(s);
+		assert(s->n_ring > 0); /* one may be in the work, one open, and there are four */
+		evict(s, pl_sender_ring_pop(s));
+	}
+	return s->free_list[--s->n_free];
+}
+
+bool pl_sender_full(const struct sender *s, const struct held *h)
+{
+	return h->n >= s->options.batch_entries || h->text.len >= s->options.batch_bytes;
+}
+
+/* The batch that new entries go into. */
+struct held *pl_sender_room(struct sender *s, uint64_t now_ns)
+{
+	if (s->open != NULL && pl_sender_full(s, s->open)) {
+		pl_sender_ring_push(s, s->open);
+		s->open = NULL;
+	}
+	if (s->open == NULL) {
+		s->open = take_buffer(s);
+		s->open->begun_ns = now_ns;
+	}
+	return s->open;
+}
+
+/* Everything in memory into the spool, the oldest first. Nothing must be in flight. */
+void pl_sender_put_away(struct sender *s)
+{
+	struct work *w = &s->work;
+
+	if (w->active && !w->spooled) {
+		uint32_t left = w->chunks.n - w->lo;
+		int r = pl_sender_spool(s, &w->chunks, w->lo, w->suspect);
+
+		s->queued -= left;
+		if (r < 0)
+			pl_sender_drop(s, cause_of(r), left);
+		pl_sender_release(s, w->held);
+		*w = (struct work){ .active = false };
+	}
+	while (s->n_ring > 0)
+		evict(s, pl_sender_ring_pop(s));
+	if (s->open != NULL && s->open->n > 0) {
+		evict(s, s->open);
+		s->open = NULL;
+	}
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What to send next, and what an answer does. Both run in the sender's thread, under the lock. */
+#include "export/sender_state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define LIMIT_LEAST 1024 /* a server that takes less is not asked to */
+
+/* ---- the sender's thread: what to send ---- */
+
+static void begin_work(struct sender *s, struct work w)
+{
+	w.active = true;
+	w.hi = w.chunks.n;
+	w.step = w.chunks.n;
+	s->work = w;
+}
+
+/* The spool's oldest record, when it is one of ours in every respect. */
+static bool work_from_spool(struct sender *s)
+{
+	struct pl_spool_record r;
+	const uint32_t *ends;
+	uint32_t n, text;
+
+	while (s->spool != NULL && pl_spool_peek(s->spool, &r) == 0) {
+		ends = (const uint32_t *)r.payload + 1;
+		n = r.entries;
+		text = r.len - (n + 1) * (uint32_t)sizeof(n);
+		if (n > 0 && n < PL_SPOOL_PAYLOAD_MAX / 8 && r.len >= (n + 1) * sizeof(n) &&
+			ends[-1] == n && ends[n - 1] == text) {
+			bool rising = true;
+
+			for (uint32_t i = 1; i < n; i++)
+				rising = rising && ends[i - 1] <= ends[i];
+			if (rising) {
+				begin_work(
+					s, (struct work){
+						   .chunks = { (const char *)(ends + n), ends, n },
+						   .spooled = true,
+						   .suspect = (r.flags & FLAG_SUSPECT) != 0,
+					   });
+				return true;
+			}
+		}
+		/* Right by its checksum, and yet not what we write. */
+		pl_sender_drop(s, PL_EXPORT_DAMAGED, n);
+		pl_count(&s->export.stats.damaged, 1);
+		pl_spool_next(s->spool);
+	}
+	return false;
+}
+
+static bool work_from_memory(struct sender *s)
+{
+	struct held *h;
+
+	if (s->n_ring == 0)
+		return false;
+	h = pl_sender_ring_pop(s);
+	begin_work(s, (struct work){
+			      .chunks = { h->text.data, h->ends, h->n },
+			      .held = h,
+			      .suspect = h->suspect,
+		      });
+	return true;
+}
+
+bool pl_sender_choose(struct sender *s)
+{
+	bool memory_first = !s->options.in_order && s->memory_turn;
+
+	s->memory_turn = !s->memory_turn;
+	return memory_first ? work_from_memory(s) || work_from_spool(s)
+			    : work_from_spool(s) || work_from_memory(s);
+}
+
+/* n entries from the first unsettled one have come to their end. */
+static void settle(struct sender *s, uint32_t n)
+{
+	struct work *w = &s->work;
+
+	if (!w->spooled)
+		s->queued -= n;
+	w->lo += n;
+	if (w->lo < w->chunks.n)
+		return;
+	if (w->spooled)
+		pl_spool_next(s->spool);
+	if (w->held != NULL)
+		pl_sender_release(s, w->held);
+	*w = (struct work){ .active = false };
+}
+
+/* How far the next request goes: as `step` and the server's known limit have it. */
+void pl_sender_aim(struct sender *s)
+{
+	struct work *w = &s->work;
+	uint32_t begin = pl_chunk_begin(&w->chunks, w->lo);
+
+	w->hi = w->chunks.n - w->lo > w->step ? w->lo + w->step : w->chunks.n;
+	while (s->body_limit != 0 && w->hi > w->lo + 1 &&
+		w->chunks.ends[w->hi - 1] - begin > s->body_limit)
+		w->hi = w->lo + (w->hi - w->lo) / 2;
+}
+
+/* ---- the sender's thread: what an answer does ---- */
+
+static void write_letter(struct sender *s, const struct pl_ruling *r, uint32_t i)
+{
+	const struct pl_chunks *c = &s->work.chunks;
+	uint32_t begin = pl_chunk_begin(c, i);
+	struct pl_dead_letter letter = {
+		.ts_ns = pl_clock_real_ns(),
+		.output = s->name,
+		.kind = s->ops->name,
+		.answer = r->words,
+		.status = s->answer.status,
+		.entry = c->text + begin,
+		.len = c->ends[i] - begin,
+	};
+
+	if (s->letters != NULL && pl_dead_letters_put(s->letters, &letter))
+		pl_count(&s->export.stats.dead_letters, 1);
+}
+
+/* Entries lo … hi are not for this server. */
+static void bury(struct sender *s, const struct pl_ruling *r)
+{
+	struct work *w = &s->work;
+	uint32_t n = w->hi - w->lo;
+
+	for (uint32_t i = w->lo; i < w->hi; i++)
+		write_letter(s, r, i);
+	pl_sender_drop(s, PL_EXPORT_REJECTED, n);
+	memcpy(s->words.refusal, r->words, sizeof(r->words));
+	w->step = 1; /* bad ones come together; each good one makes it bolder again */
+	w->doubts = 0;
+	settle(s, n);
+}
+
+static void refused(struct sender *s, const struct pl_ruling *r)
+{
+	struct work *w = &s->work;
+
+	if (w->hi - w->lo == 1 || r->whole)
+		bury(s, r);
+	else
+		w->step = (w->hi - w->lo) / 2;
+}
+
+static void delivered(struct sender *s)
+{
+	struct work *w = &s->work;
+	uint32_t n = w->hi - w->lo;
+
+	pl_count(&s->export.stats.delivered, n);
+	s->failures = 0;
+	s->send_error = 0;
+	s->words.trouble[0] = '\0';
+	s->ok_since_letter = true;
+	w->doubts = 0;
+	w->step = w->step <= UINT32_MAX / 4 ? w->step * 4 : UINT32_MAX;
+	settle(s, n);
+}
+
+static int errno_of(const struct pl_http_answer *a)
+{
+	switch (a->status) {
+	case 0:
+		return a->error < 0 ? -a->error : EIO;
+	case 401:
+	case 403:
+		return EACCES;
+	case 404:
+		return ENOENT;
+	case 429:
+	case 503:
+		return EAGAIN;
+	default:
+		return EREMOTEIO;
+	}
+}
+
+static void wait_for(struct sender *s, uint64_t now_ns, uint64_t wait_ns)
+{
+	if (wait_ns < s->answer.retry_after_ns)
+		wait_ns = s->answer.retry_after_ns;
+	s->not_before_ns = now_ns + wait_ns;
+}
+
+static void back_off(struct sender *s, const struct pl_ruling *r, uint64_t now_ns)
+{
+	s->failures += s->failures < UINT32_MAX;
+	s->send_error = errno_of(&s->answer);
+	memcpy(s->words.trouble, r->words, sizeof(r->words));
+	wait_for(s, now_ns,
+		r->kind == PL_RULING_HOLD ? s->options.hold_ns
+					  : pl_backoff_ns(s->failures, s->options.retry_min_ns,
+						    s->options.retry_max_ns, &s->rng));
+	if (r->kind == PL_RULING_HOLD)
+		s->renew_credentials = true;
+}
+
+/* The rest of what is being sent goes behind all else, marked, so that others get their turn. False when
+ * there are no others, or no place. */
+static bool step_aside(struct sender *s)
+{
+	struct work *w = &s->work;
+
+	if (w->spooled) {
+		if (s->n_ring == 0 && pl_sender_spool_records(s) <= 1)
+			return false;
+		if (pl_sender_spool(s, &w->chunks, w->lo, true) < 0)
+			return false;
+		/* Its settled part is gone from the account; the whole record goes now. */
+		pl_spool_next(s->spool);
+		if (w->held != NULL)
+			pl_sender_release(s, w->held);
+	} else {
+		uint32_t begin = pl_chunk_begin(&w->chunks, w->lo);
+		struct held *h = w->held;
+
+		if (s->n_ring == 0 && pl_sender_spool_records(s) == 0)
+			return false;
+		for (uint32_t i = w->lo; i < h->n; i++)
+			h->ends[i - w->lo] = h->ends[i] - begin;
+		h->n -= w->lo;
+		h->text.len -= begin;
+		memmove(h->text.data, h->text.data + begin, h->text.len);
+		h->suspect = true;
+		pl_sender_ring_push(s, h);
+	}
+	*w = (struct work){ .active = false };
+	s->ok_since_letter = false; /* what it took before says nothing about now */
+	return true;
+}
+
+static void doubtful(struct sender *s, const struct pl_ruling *r, uint64_t now_ns)
+{
+	struct work *w = &s->work;
+
+	w->doubts++;
+	if (w->suspect && s->ok_since_letter) {
+		/* It takes others and not this. */
+		if (w->hi - w->lo == 1)
+			s->ok_since_letter = false;
+		refused(s, r);
+		return;
+	}
+	back_off(s, r, now_ns);
+	if (w->doubts >= s->options.doubt_after)
+		(void)step_aside(s);
+}
+
+static void too_big(struct sender *s, const struct pl_ruling *r)
+{
+	struct work *w = &s->work;
+	uint64_t bytes = w->chunks.ends[w->hi - 1] - pl_chunk_begin(&w->chunks, w->lo);
+
+	if (w->hi - w->lo == 1) {
+		bury(s, r);
+		return;
+	}
+	s->body_limit = bytes / 2 > LIMIT_LEAST ? bytes / 2 : LIMIT_LEAST;
+	w->step = (w->hi - w->lo) / 2;
+}
+
+void pl_sender_rule(struct sender *s, uint64_t now_ns)
+{
+	struct pl_ruling r;
+
+	if (s->answer.error == -ECANCELED)
+		return;
+	pl_count(&s->export.stats.requests, 1);
+	if (s->ops->answer != NULL)
+		s->ops->answer(s->format, &s->answer, s->work.hi - s->work.lo, &r);
+	else
+		pl_ruling_by_status(&s->answer, &r);
+	if (r.kind != PL_RULING_DELIVERED)
+		pl_count(&s->export.stats.errors, 1);
+	switch (r.kind) {
+	case PL_RULING_DELIVERED:
+		delivered(s);
+		break;
+	case PL_RULING_REFUSED:
+		refused(s, &r);
+		break;
+	case PL_RULING_TOO_BIG:
+		too_big(s, &r);
+		break;
+	case PL_RULING_DOUBTFUL:
+		doubtful(s, &r, now_ns);
+		break;
+	default:
+		back_off(s, &r, now_ns);
+		break;
+	}
+}
