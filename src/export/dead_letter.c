@@ -116,6 +116,7 @@ static void write_entry(struct pl_json *json, const struct pl_dead_letter *l)
 
 bool pl_dead_letters_put(struct pl_dead_letters *d, const struct pl_dead_letter *l)
 {
+	uint64_t ms = l->ts_ns / 1000000u;
 	struct pl_json json;
 	size_t done = 0;
 
@@ -123,7 +124,7 @@ bool pl_dead_letters_put(struct pl_dead_letters *d, const struct pl_dead_letter 
 	pl_json_init(&json, &d->line);
 	pl_json_object(&json);
 	pl_json_key(&json, "time");
-	pl_json_double(&json, (double)(l->ts_ns / 1000000u) / 1e3);
+	pl_json_double(&json, (double)ms / 1e3);
 	pl_json_key(&json, "output");
 	pl_json_str(&json, l->output);
 	pl_json_key(&json, "kind");

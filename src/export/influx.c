@@ -203,7 +203,7 @@ static char *put_field(char *p, const struct member *m, const uint8_t *at)
 
 static bool is_word(unsigned int form)
 {
-	return form != PL_FORM_ADDR && form > PL_FORM_HEX64;
+	return form > PL_FORM_HEX64;
 }
 
 static char *put_tags(
