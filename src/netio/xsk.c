@@ -8,11 +8,14 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "netio/caps.h"
 
 #define HUGE_PAGE_BYTES  (2u << 20)
+#define BUSY_TRIES       100
+#define BUSY_PAUSE_NS    10000000
 #define BUSY_POLL_US     20
 #define BUSY_POLL_BUDGET 64
 #ifndef SO_PREFER_BUSY_POLL /* Linux 5.11 */
@@ -130,6 +133,18 @@ static int bind_to(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 	return 0;
 }
 
+/* The queue of a socket that was closed is free a moment later only: the kernel clears up behind it. */
+static int bind_patiently(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
+{
+	int r = bind_to(x, cfg);
+
+	for (unsigned int i = 0; i < BUSY_TRIES && r == -EBUSY; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = BUSY_PAUSE_NS }, NULL);
+		r = bind_to(x, cfg);
+	}
+	return r;
+}
+
 static int set_busy_poll(int fd)
 {
 	int on = 1, us = BUSY_POLL_US, budget = BUSY_POLL_BUDGET;
@@ -201,7 +216,7 @@ int pl_xsk_open(struct pl_xsk *x, const struct pl_xsk_cfg *cfg, struct pl_diag *
 	if (r == 0)
 		r = make_rings(x, cfg);
 	if (r == 0)
-		r = bind_to(x, cfg);
+		r = bind_patiently(x, cfg);
 	if (r < 0) {
 		tell(cfg, -r, diag);
 		pl_xsk_close(x);
