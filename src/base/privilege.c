@@ -191,7 +191,7 @@ static int become(const struct identity *who, struct pl_diag *diag)
 
 int pl_privilege_drop(const struct pl_privilege_options *options, struct pl_diag *diag)
 {
-	uint64_t effective, permitted, keep;
+	uint64_t effective = 0, permitted = 0, keep;
 	struct identity who;
 	int r;
 

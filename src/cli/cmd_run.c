@@ -326,10 +326,10 @@ static int run(int argc, char **argv)
 	int signals = block_signals(), code;
 	struct pl_opt_list operands;
 	struct pl_diag diag = { .text = "" };
-	struct pl_daemon daemon;
+	struct pl_daemon daemon = { 0 };
 	struct pl_helper *helper = NULL;
 	struct pl_daemon_hooks hooks = { .opened = drop_rights, .arg = &helper };
-	struct pl_config config;
+	struct pl_config config = { 0 };
 	int r;
 
 	args.file = args.listen = args.security = args.level = args.format = NULL;
