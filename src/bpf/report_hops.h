@@ -360,7 +360,7 @@ static inline uint32_t pl_core_hops(struct pl_core_scratch *s)
 {
 	const struct pl_core_layout *l = s->stack_layout;
 	struct pl_core_block block = { s->stack };
-	struct pl_core_own own;
+	struct pl_core_own own = { 0 };
 
 	if (s->own & (OWN_METADATA | OWN_NODE)) {
 		const struct pl_core_block own_block = { s->own_block };

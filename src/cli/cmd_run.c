@@ -351,7 +351,7 @@ static int run(int argc, char **argv)
 		hooks.rights = pl_helper_rights(helper);
 		if (r == 0)
 			r = pl_daemon_open(&daemon, &config, &hooks, &diag);
-		if (r < 0)
+		if (r != 0)
 			pl_config_done(&config);
 		code = exit_code(r);
 	} else {

@@ -222,6 +222,7 @@ static void sort_by_rate(json_t *rows, bool descending)
 		return;
 	for (size_t i = 0; i < n; i++)
 		list[i] = json_incref(json_array_get(rows, i));
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): what is sorted are the pointers */
 	qsort(list, n, sizeof(list[0]), descending ? by_rate_down : by_rate_up);
 	json_array_clear(rows);
 	for (size_t i = 0; i < n; i++)
