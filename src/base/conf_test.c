@@ -398,7 +398,8 @@ static void pairs(void)
 		int r;
 
 		list = again = (struct pl_conf_list){ 0 };
-		r = pl_conf_parse(pair_rows, "t", cases[i].text, strlen(cases[i].text), &list, &diag);
+		r = pl_conf_parse(
+			pair_rows, "t", cases[i].text, strlen(cases[i].text), &list, &diag);
 		eq(r < 0, cases[i].n == 99, "pairs %zu: %s", i, diag.text);
 		if (r < 0)
 			continue;
@@ -410,8 +411,8 @@ static void pairs(void)
 		}
 		pl_buf_init(&out);
 		pl_conf_dump(pair_rows, &list, &out);
-		eq(pl_conf_parse(pair_rows, "t", out.data, out.len, &again, &diag), 0, "reads back: %s",
-			diag.text);
+		eq(pl_conf_parse(pair_rows, "t", out.data, out.len, &again, &diag), 0,
+			"reads back: %s", diag.text);
 		eq(again.n, list.n);
 		pl_buf_done(&out);
 		pl_conf_done(pair_rows, &list);

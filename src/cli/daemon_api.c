@@ -343,7 +343,8 @@ size_t pl_daemon_api_routes(
 {
 	/* Names of tables are literals; their paths live as long as the program too. */
 	static const char *const paths[] = { "/api/v1/queues", "/api/v1/links", "/api/v1/ports",
-		"/api/v1/paths", "/api/v1/exporters", "/api/v1/events", "/api/v1/drops", "/api/v1/flows" };
+		"/api/v1/paths", "/api/v1/exporters", "/api/v1/events", "/api/v1/drops",
+		"/api/v1/flows" };
 
 	assert(n + sizeof(paths) / sizeof(paths[0]) + 5 <= cap);
 	routes[n++] = (struct pl_http_route){ "/api/v1", page_index, api };

@@ -80,8 +80,8 @@ struct pl_decode_options {
 	unsigned int n_ioam_namespaces;
 	bool any_port;     /* PL_LINK_UDP packets are reports whatever their port */
 	bool reports_only; /* do not look for INT or IOAM in packets that are not reports */
-	bool partial; /* others get the rest of the reports: gaps in their numbers mean nothing */
-	uint8_t worker;    /* goes into report ids */
+	bool partial;   /* others get the rest of the reports: gaps in their numbers mean nothing */
+	uint8_t worker; /* goes into report ids */
 };
 
 struct pl_decode;

@@ -118,7 +118,6 @@ bool pl_dead_letters_put(struct pl_dead_letters *d, const struct pl_dead_letter 
 {
 	uint64_t ms = l->ts_ns / 1000000u;
 	struct pl_json json;
-	const uint64_t ms = l->ts_ns / 1000000u;
 	size_t done = 0;
 
 	pl_buf_reset(&d->line);

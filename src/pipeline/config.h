@@ -129,7 +129,7 @@ struct pl_config {
 		struct pl_conf_list names; /* char * */
 		uint64_t max_connections, max_per_address;
 		uint64_t max_streams, stream_buffer;
-		char *socket; /* NULL = none */
+		char *socket;      /* NULL = none */
 		char *config_file; /* TLS and users (web/webconf.h); NULL = none */
 	} web;
 	struct {

@@ -783,7 +783,8 @@ static void write_events(
 		"Flows forgotten while still fresh: detect.max_flows is too small.",
 		t->flows_evicted);
 	counter_value(page, "pathline_levels_unfollowed", NULL,
-		"Queues forgotten while still heard of: detect.max_queues is too small.", t->queues_full);
+		"Queues forgotten while still heard of: detect.max_queues is too small.",
+		t->queues_full);
 }
 
 static void write_outputs(struct pl_pipeline *p, struct pl_exposition *page)

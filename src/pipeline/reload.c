@@ -78,12 +78,12 @@ static bool same_server(const struct pl_config_output *a, const struct pl_config
 	       same_text(a->token_file, b->token_file) && a->gzip == b->gzip &&
 	       a->interval_ns == b->interval_ns && a->max_keys == b->max_keys &&
 	       a->max_series == b->max_series && same_names(&a->labels, &b->labels) &&
-	       a->form == b->form && same_text(a->link, b->link) &&
-	       a->repeat_ns == b->repeat_ns && a->resolve_ns == b->resolve_ns &&
-	       a->batch_entries == b->batch_entries && a->batch_bytes == b->batch_bytes &&
-	       a->batch_age_ns == b->batch_age_ns && a->memory_bytes == b->memory_bytes &&
-	       a->timeout_ns == b->timeout_ns && same_text(a->spool_path, b->spool_path) &&
-	       a->spool_bytes == b->spool_bytes && a->spool_full == b->spool_full &&
+	       a->form == b->form && same_text(a->link, b->link) && a->repeat_ns == b->repeat_ns &&
+	       a->resolve_ns == b->resolve_ns && a->batch_entries == b->batch_entries &&
+	       a->batch_bytes == b->batch_bytes && a->batch_age_ns == b->batch_age_ns &&
+	       a->memory_bytes == b->memory_bytes && a->timeout_ns == b->timeout_ns &&
+	       same_text(a->spool_path, b->spool_path) && a->spool_bytes == b->spool_bytes &&
+	       a->spool_full == b->spool_full &&
 	       same_text(a->dead_letter_path, b->dead_letter_path) &&
 	       a->dead_letter_bytes == b->dead_letter_bytes && same_text(a->tls.ca, b->tls.ca) &&
 	       same_text(a->tls.cert, b->tls.cert) && same_text(a->tls.key, b->tls.key) &&
