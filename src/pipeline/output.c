@@ -35,6 +35,7 @@ struct pl_output {
 	uint32_t queue_records;
 	struct pl_export *export;
 	struct pl_series *series; /* NULL: none are wanted */
+	bool late;
 	uint64_t interval_ns;
 	pthread_t thread;
 	bool running;
@@ -242,7 +243,7 @@ static void *output_loop(void *arg)
 	struct pl_output *o = arg;
 	uint64_t flushed_ns = 0, due_ns = pl_clock_mono_ns() + o->interval_ns;
 
-	if (o->series != NULL)
+	if (o->series != NULL && o->late)
 		pl_series_begin(o->series);
 	pthread_mutex_lock(&o->lock);
 	for (;;) {
@@ -334,11 +335,12 @@ fail:
 	return r;
 }
 
-int pl_output_start(struct pl_output *o)
+int pl_output_start(struct pl_output *o, bool late)
 {
 	sigset_t all, before;
 	int r;
 
+	o->late = late;
 	/* Signals are the main thread's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

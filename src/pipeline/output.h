@@ -50,7 +50,8 @@ struct pl_output_options {
 /* Takes `export` over, also on failure. -ENOMEM, -EINVAL with diag for a bad expression. */
 int pl_output_new(struct pl_output **ret, const struct pl_output_options *options,
 	struct pl_export *export, struct pl_diag *diag);
-int pl_output_start(struct pl_output *output);
+/* late: the pipeline runs already, so the first interval of its series begins now; else with the first report. */
+int pl_output_start(struct pl_output *output, bool late);
 
 /* What it takes may be changed while it runs. */
 int pl_output_configure(

@@ -212,7 +212,7 @@ int pl_pipeline_start(struct pl_pipeline *p, struct pl_diag *diag)
 		return r;
 	pthread_mutex_lock(&p->lock);
 	for (unsigned int i = 0; r == 0 && i < p->n_outputs; i++)
-		r = pl_output_start(p->outputs[i]);
+		r = pl_output_start(p->outputs[i], false);
 	for (unsigned int i = 0; r == 0 && i < p->n_workers; i++)
 		r = pl_pipeline_start_worker(p, p->workers[i], &p->config, p->profiles, NULL);
 	p->running = r == 0;

@@ -241,7 +241,7 @@ static int plan_outputs(struct plan *plan, struct pl_diag *diag)
 			break;
 		r = pl_pipeline_keep_output(p, output, pl_config_output_identity(&o[i]));
 		if (r == 0)
-			r = pl_output_start(output);
+			r = pl_output_start(output, true);
 		if (r < 0)
 			pl_diag_set(diag, "no room for another output, or no thread for it");
 	}
