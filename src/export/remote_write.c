@@ -340,7 +340,8 @@ static struct series *find(
 
 		if (s->hash == hash && s->kind == f->kind && strcmp(s->metric, f->metric) == 0 &&
 			s->labels_len == r->identity.len &&
-			memcmp(s->labels, r->identity.data, s->labels_len) == 0)
+			(s->labels_len == 0 ||
+				memcmp(s->labels, r->identity.data, s->labels_len) == 0))
 			return s;
 	}
 	return NULL;
