@@ -279,7 +279,7 @@ def test_reload():
     base = config_text(port, out)
     path = write("reload.yaml", base)
     d = Daemon(path, "reload")
-    g = gen(port, "--rate", "15000", "--duration", "8s", "--seed", "3")
+    g = gen(port, "--rate", "8000", "--duration", "8s", "--seed", "3")
     variants = [config_text(port, out, extra="aggregate:\n  max_queues: 64\n"),
                 config_text(port, out, source_extra=f"  - uri: udp://127.0.0.1:{second}\n"),
                 "web:\n  listn: x\n",
