@@ -176,7 +176,7 @@ static void totals(void *arg, struct pl_totals *t)
 		t->stored += c->settled;
 		t->by_version[PL_TOTALS_SETTLED] += c->settled;
 		t->hops += c->core.hops;
-		for (unsigned int i = 0; i < PL_N_MAX && i < 64; i++)
+		for (unsigned int i = 0; i < PL_N_MAX; i++)
 			t->notes[i] += c->notes[i];
 	}
 	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++) {
