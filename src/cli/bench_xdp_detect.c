@@ -184,7 +184,7 @@ static int test_subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *r
 {
 	struct detect_bench *b = arg;
 	const int fd = pl_kernel_program(b->kernel)->prog_fd;
-	struct pl_kernel_counters before, after;
+	struct pl_kernel_counters before = { 0 }, after = { 0 };
 	struct pl_bench_sample warm = { 0 };
 	int r = test_run(fd, b, 1, &warm);
 
