@@ -593,6 +593,8 @@ static int set_base(struct remote *r, const struct pl_remote_options *o, struct 
 			return -ENOMEM;
 		r->n_base++;
 		is = strchr(r->base_text[i], '=');
+		if (is == NULL)
+			return -EINVAL;
 		*is = '\0';
 		r->base[i] = (struct pair){ r->base_text[i], is + 1 };
 		for (uint32_t k = 0; k < i; k++) {
