@@ -377,7 +377,8 @@ static bool of_time(const struct pl_event *event)
 		kind = pl_event_get_quantity(event);
 	if ((event->present & PL_EVENT_HAS_role) != 0)
 		return pl_event_get_role(event) == PL_ROLE_VICTIM;
-	return kind == PL_EVENT_HOP_LATENCY || kind == PL_EVENT_LINK_LATENCY;
+	return kind == PL_EVENT_HOP_LATENCY || kind == PL_EVENT_LINK_LATENCY ||
+	       kind == PL_EVENT_FLOW_LATENCY;
 }
 
 static void add_quantity(struct pl_buf *buf, const struct pl_event *event, bool has, uint64_t v)
