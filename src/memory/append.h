@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Append: lists of entries in the order of arrival, each list a ring of `slots`. A list is
+ *
+ *   0   8   head: how many entries were ever published; entry number i lies in slot i mod slots
+ *   8   56  zero
+ *   64      the slots, entry_stride apart; then zeros up to a multiple of 64
+ *
+ * A sealed entry is its bytes, zeros up to a multiple of 8, the low 32 bits of its number (4), and a check value of its
+ * list, its full number and its bytes (4). An unsealed one is its bytes alone: what the published DTA code writes, with
+ * a head beside it.
+ *
+ * A list has one writer. It writes at most batch_max entries, then the head; so a reader whose copy was taken while
+ * entry number i was at least head + batch_max - slots, by a head read afterwards, has what was written for i. Seals
+ * tell more: entries whose writing was lost on the way though the head went on, and what a killed writer left.
+ */
+#pragma once
+
+#include "memory/hashing.h"
+#include "memory/store.h"
+
+struct pl_append {
+	uint64_t seed;
+	uint64_t slots;
+	uint64_t list_stride; /* bytes from list to list */
+	uint32_t lists, entry_bytes, entry_stride, batch_max;
+	bool sealed;
+	uint8_t *base; /* borrowed; NULL: geometry only */
+};
+
+#define PL_APPEND_RING_AT 64u
+
+/* As pl_key_write_init. */
+int pl_append_init(struct pl_append *a, const struct pl_store_params *params, void *base);
+
+/* ---- geometry ---- */
+
+/* Where entries number `first` and following n - 1 go, in one run or, around the ring's end, in two; n is at most
+ * slots. Returns how many runs. */
+unsigned int pl_append_place(const struct pl_append *a, uint32_t list, uint64_t first, uint64_t n,
+	struct pl_extent ret[2]);
+
+/* What goes there: entry_stride bytes of entry `number`. */
+void pl_append_image(const struct pl_append *a, uint32_t list, uint64_t number, const void *entry,
+	void *ret_image);
+
+/* Where the head is: 8 bytes, little-endian, the number of entries. Written after the entries it counts. */
+static inline struct pl_extent pl_append_head_place(const struct pl_append *a, uint32_t list)
+{
+	return (struct pl_extent){ list * a->list_stride, 8 };
+}
+
+/* ---- local put ---- */
+
+/* n entries, entry_bytes apart, published together when n is at most batch_max, else in batches of that. Returns the
+ * number of the first. The list must exist (asserted: lists are not named by the wire). */
+uint64_t pl_append_put(const struct pl_append *a, uint32_t list, const void *entries, size_t n);
+
+/* ---- read side ---- */
+
+/* Entries ever published in the list. */
+uint64_t pl_append_head(const struct pl_append *a, uint32_t list);
+
+/* The number of the oldest entry that can still be read. */
+uint64_t pl_append_oldest(const struct pl_append *a, uint32_t list);
+
+struct pl_append_reader {
+	const struct pl_append *a; /* borrowed */
+	uint32_t list;
+	uint64_t cursor;  /* number of the entry to be read next */
+	uint64_t overrun; /* entries overwritten before they were read */
+	uint64_t
+		damaged; /* published entries whose seal does not fit: lost on the way, or torn by a crash */
+	uint64_t
+		head_resets; /* times the head was found behind the cursor: a new list in the same place */
+};
+
+/* Begins at entry number `from`; what is no longer there counts as overrun. */
+void pl_append_reader_init(
+	struct pl_append_reader *r, const struct pl_append *a, uint32_t list, uint64_t from);
+
+/*
+ * Copies up to n entries, entry_bytes apart, and moves the cursor behind them. Returns how many; 0 when there is
+ * nothing new. ret_numbers (may be NULL) gets the number of each: they rise, with gaps where entries were lost, which
+ * the reader counts. Never gives an entry that is torn or of an older round.
+ */
+size_t pl_append_read(
+	struct pl_append_reader *r, void *ret_entries, uint64_t *ret_numbers, size_t n);
+
+/* How many entries after the head are whole already: those that a writer wrote but did not live to publish. Sealed
+ * lists only; 0 for others. */
+uint64_t pl_append_unpublished(const struct pl_append *a, uint32_t list);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "memory/counters.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define GROUP 32u
+
+int pl_counters_init(struct pl_counters *c, const struct pl_store_params *params, void *base)
+{
+	uint64_t bytes;
+
+	if (params->primitive != PL_COUNTERS || pl_store_bytes(params, &bytes, NULL) < 0)
+		return -EINVAL;
+	*c = (struct pl_counters){
+		.hashing = { params->hash, params->seed },
+		.width = params->counters.width,
+		.row_stride = params->counters.shared != 0 ? 0 : params->counters.width,
+		.rows = params->counters.rows,
+		.base = base,
+	};
+	return 0;
+}
+
+static inline uint64_t *cell_of(const struct pl_counters *c, struct pl_key key, unsigned int row)
+{
+	return (uint64_t *)(void *)(c->base + pl_counters_offset(c, key, row));
+}
+
+static inline uint64_t load(const uint64_t *cell)
+{
+	return __atomic_load_n(cell, __ATOMIC_RELAXED);
+}
+
+int pl_counters_add(const struct pl_counters *c, struct pl_key key, uint64_t increment)
+{
+	unsigned int row;
+	uint64_t sum;
+
+	for (row = 0; row < c->rows; row++) {
+		uint64_t *cell = cell_of(c, key, row);
+
+		if (__builtin_add_overflow(load(cell), increment, &sum))
+			break;
+		__atomic_store_n(cell, sum, __ATOMIC_RELAXED);
+	}
+	if (row == c->rows)
+		return 0;
+	while (row-- > 0) {
+		uint64_t *cell = cell_of(c, key, row);
+
+		__atomic_store_n(cell, load(cell) - increment, __ATOMIC_RELAXED);
+	}
+	return -EOVERFLOW;
+}
+
+void pl_counters_add_shared(const struct pl_counters *c, struct pl_key key, uint64_t increment)
+{
+	for (unsigned int row = 0; row < c->rows; row++)
+		__atomic_fetch_add(cell_of(c, key, row), increment, __ATOMIC_RELAXED);
+}
+
+unsigned int pl_counters_add_batch(const struct pl_counters *c, const struct pl_key *keys,
+	const uint64_t *increments, unsigned int n)
+{
+	unsigned int left_out = 0;
+
+	for (unsigned int from = 0; from < n; from += GROUP) {
+		unsigned int to = n - from < GROUP ? n : from + GROUP;
+
+		for (unsigned int i = from; i < to; i++) {
+			for (unsigned int row = 0; row < c->rows; row++)
+				__builtin_prefetch(cell_of(c, keys[i], row), 1);
+		}
+		for (unsigned int i = from; i < to; i++)
+			left_out += pl_counters_add(c, keys[i], increments[i]) != 0;
+	}
+	return left_out;
+}
+
+uint64_t pl_counters_get(const struct pl_counters *c, struct pl_key key)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned int row = 0; row < c->rows; row++) {
+		uint64_t v = load(cell_of(c, key, row));
+
+		least = v < least ? v : least;
+	}
+	return least;
+}
+
+void pl_counters_get_batch(const struct pl_counters *c, const struct pl_key *keys, unsigned int n,
+	uint64_t *ret_values)
+{
+	for (unsigned int from = 0; from < n; from += GROUP) {
+		unsigned int to = n - from < GROUP ? n : from + GROUP;
+
+		for (unsigned int i = from; i < to; i++) {
+			for (unsigned int row = 0; row < c->rows; row++)
+				__builtin_prefetch(cell_of(c, keys[i], row));
+		}
+		for (unsigned int i = from; i < to; i++)
+			ret_values[i] = pl_counters_get(c, keys[i]);
+	}
+}
+
+double pl_counters_total(const struct pl_counters *c)
+{
+	const uint64_t *cells = (const void *)c->base;
+	double sum = 0;
+
+	for (uint64_t i = 0; i < c->width; i++)
+		sum += (double)load(&cells[i]);
+	return c->row_stride != 0 ? sum : sum / c->rows;
+}
+
+struct pl_estimate pl_counters_estimate(
+	const struct pl_counters *c, struct pl_key key, double total)
+{
+	double foreign = total / (double)c->width * (c->row_stride != 0 ? 1 : c->rows);
+
+	return (struct pl_estimate){
+		.value = pl_counters_get(c, key),
+		.error = M_E * foreign,
+		.confidence = 1 - exp(-(double)c->rows),
+	};
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Key-write: the last value of a key, in `copies` slots chosen by its hash; newer keys overwrite older ones. A slot is
+ *
+ *   0  4            check value; with PL_HASH_PATHLINE of key and value, never 0; with PL_HASH_DTA CRC-32 of the key
+ *   4  value_bytes  the value as it was given
+ *      zeros up to the slot's size: the next power of two, above 64 the next multiple of 64
+ *
+ * A query reads the slots of all copies and votes among the values whose check value fits. With PL_HASH_PATHLINE a
+ * slot that is half written (a racing writer, a process killed, a lost packet) does not fit its check value and does
+ * not vote; with PL_HASH_DTA that holds for values of up to 4 bytes, whose slot is one word.
+ *
+ * A key that is not there is found with a probability of at most copies / 2^32, were all slots in use.
+ */
+#pragma once
+
+#include "memory/hashing.h"
+#include "memory/store.h"
+
+struct pl_key_write {
+	struct pl_hashing hashing;
+	uint64_t slots;
+	uint32_t value_bytes, slot_bytes, copies;
+	uint32_t write_bytes; /* check value and value: what a remote writer writes of a slot */
+	uint8_t *base;        /* borrowed; NULL: geometry only */
+};
+
+/* `base` is the store's first byte as mapped here (for reading only: nothing is written but by put), or NULL. The
+ * caller's memory; nothing to undo. -EINVAL when the parameters are not of a valid key-write store. */
+int pl_key_write_init(struct pl_key_write *kw, const struct pl_store_params *params, void *base);
+
+/* ---- geometry ---- */
+
+static inline struct pl_key pl_key_write_key(
+	const struct pl_key_write *kw, const void *key, size_t key_bytes)
+{
+	return pl_key_make(&kw->hashing, key, key_bytes);
+}
+
+/* Where copy n goes. */
+static inline uint64_t pl_key_write_offset(
+	const struct pl_key_write *kw, struct pl_key key, unsigned int copy)
+{
+	return pl_key_slot(&kw->hashing, key, copy, kw->slots) * kw->slot_bytes;
+}
+
+/* What goes there: slot_bytes of which the first write_bytes matter. */
+void pl_key_write_image(
+	const struct pl_key_write *kw, struct pl_key key, const void *value, void *ret_slot);
+
+/* ---- local put ---- */
+
+/* Writes `copies` (1 to the store's) copies. */
+void pl_key_write_put(
+	const struct pl_key_write *kw, struct pl_key key, const void *value, unsigned int copies);
+
+/* n values one behind the other, value_bytes apart, with all copies. */
+void pl_key_write_put_batch(const struct pl_key_write *kw, const struct pl_key *keys,
+	const void *values, unsigned int n);
+
+/* ---- read side ---- */
+
+struct pl_key_write_result {
+	enum pl_answer answer;
+	unsigned int
+		votes; /* slots that hold the value given back; ambiguous: the most any value has */
+	unsigned int matches; /* slots whose check value fits */
+};
+
+/*
+ * Reads all copies. The value with the most votes is copied to ret_value (value_bytes) if it has at least `threshold`
+ * of them (1: plurality) and no other has as many; else nothing is. Fewer votes than the threshold are PL_NOT_FOUND.
+ */
+struct pl_key_write_result pl_key_write_get(
+	const struct pl_key_write *kw, struct pl_key key, unsigned int threshold, void *ret_value);
+
+/* n keys at once, their slots prefetched: results[i] and the value at ret_values + i * value_bytes. */
+void pl_key_write_get_batch(const struct pl_key_write *kw, const struct pl_key *keys,
+	unsigned int n, unsigned int threshold, struct pl_key_write_result *ret_results,
+	void *ret_values);
+
+/* Slot i as it is: false when it is empty. Whether it is whole cannot be told without its key. */
+bool pl_key_write_slot(
+	const struct pl_key_write *kw, uint64_t i, uint32_t *ret_check, void *ret_value);

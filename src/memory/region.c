@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Regions opened: files made, locked, mapped and let go of. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <linux/memfd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "memory/region_internal.h"
+
+static const struct pl_region_options no_options;
+
+/* The diag gets what was tried and the system's word for why not. */
+static int failed(struct pl_diag *diag, const char *what, int error)
+{
+	pl_diag_set(diag, "%s: %s", what, strerror(error));
+	return error > 0 ? -error : -EIO;
+}
+
+/* ---- mapping ---- */
+
+static size_t page_bytes_of(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC)
+		return (size_t)fs.f_bsize;
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Where transparent huge pages can begin: the kernel is not asked for the address but told. */
+static void *map_aligned(int fd, size_t bytes, int prot)
+{
+	size_t room = bytes + REGION_HUGE;
+	uint8_t *at =
+		mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t skip, page = (size_t)sysconf(_SC_PAGESIZE), end;
+	void *map;
+
+	if (at == MAP_FAILED)
+		return MAP_FAILED;
+	skip = (REGION_HUGE - (uintptr_t)at % REGION_HUGE) % REGION_HUGE;
+	map = mmap(at + skip, bytes, prot, MAP_SHARED | MAP_FIXED, fd, 0);
+	end = skip + (bytes + page - 1) / page * page;
+	if (map == MAP_FAILED) {
+		munmap(at, room);
+		return MAP_FAILED;
+	}
+	if (skip > 0)
+		munmap(at, skip);
+	munmap(at + end, room - end);
+	return map;
+}
+
+static int map_file(
+	struct pl_region *g, const struct pl_region_options *options, struct pl_diag *diag)
+{
+	int prot = g->writer ? PROT_READ | PROT_WRITE : PROT_READ;
+	bool advise = options->pages == PL_PAGES_ADVISE;
+	int r;
+
+	if (g->info.file_bytes > SIZE_MAX - REGION_HUGE)
+		return failed(diag, "cannot map the region", EOVERFLOW);
+	g->map_bytes = (size_t)g->info.file_bytes;
+	g->map = advise ? map_aligned(g->fd, g->map_bytes, prot)
+			: mmap(NULL, g->map_bytes, prot, MAP_SHARED, g->fd, 0);
+	if (g->map == MAP_FAILED) {
+		g->map = NULL;
+		return failed(diag, "cannot map the region", errno);
+	}
+	g->state = (void *)(g->map + REGION_CHECKED);
+	/* Advice: where there are no huge pages to be had, ordinary ones serve. */
+	if (advise)
+		(void)madvise(g->map, g->map_bytes, MADV_HUGEPAGE);
+	if (options->populate && madvise(g->map, g->map_bytes,
+					 g->writer ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) < 0)
+		return failed(diag, "cannot populate the region", errno);
+	r = region_guard_enter(g);
+	return r < 0 ? failed(diag, "cannot map the region", -r) : 0;
+}
+
+/* ---- creation ---- */
+
+static uint64_t data_offset_for(uint64_t store_bytes, size_t page_bytes)
+{
+	if (page_bytes > PL_REGION_HEADER_BYTES)
+		return page_bytes;
+	return store_bytes >= REGION_HUGE ? REGION_HUGE : PL_REGION_HEADER_BYTES;
+}
+
+static int plan(struct pl_region_info *info, const struct pl_store_params *params,
+	const struct pl_region_options *options, size_t page_bytes, struct pl_diag *diag)
+{
+	unsigned int halves = options->halves == 0 ? 1 : options->halves;
+	int r;
+
+	*info = (struct pl_region_info){ .params = *params,
+		.halves = halves,
+		.version = PL_REGION_VERSION,
+		.created_ns = pl_clock_real_ns() };
+	if (halves > 2) {
+		pl_diag_set(diag, "a region has one half or two");
+		return -EINVAL;
+	}
+	r = pl_store_bytes(params, &info->store_bytes, diag);
+	if (r < 0)
+		return r;
+	info->data_offset = data_offset_for(info->store_bytes, page_bytes);
+	info->half_stride = region_stride(info->store_bytes, info->data_offset);
+	info->file_bytes = info->data_offset + halves * info->half_stride;
+	if (getrandom(&info->id, sizeof(info->id), 0) != (ssize_t)sizeof(info->id))
+		return failed(diag, "cannot draw an identifier", errno);
+	return 0;
+}
+
+/* All of it now: a page that finds no space when it is first written would be a signal. */
+static int allocate(int fd, uint64_t bytes, struct pl_diag *diag)
+{
+	int r;
+
+	if (bytes > INT64_MAX)
+		return failed(diag, "cannot allocate the region", EFBIG);
+	do {
+		r = fallocate(fd, 0, 0, (off_t)bytes) < 0 ? errno : 0;
+	} while (r == EINTR);
+	if (r == EOPNOTSUPP)
+		r = posix_fallocate(fd, 0, (off_t)bytes);
+	return r != 0 ? failed(diag, "cannot allocate the region", r) : 0;
+}
+
+static int write_header(struct pl_region *g, struct pl_diag *diag)
+{
+	struct region_header h;
+
+	region_header_make(&h, &g->info);
+	g->state->writer_pid = (uint32_t)getpid();
+	/* The data is on disk before the header that vouches for it; through the mapping, since hugetlbfs
+	 * knows no other way. */
+	if (fdatasync(g->fd) < 0 && errno != EINVAL)
+		return failed(diag, "cannot write the region", errno);
+	memcpy(g->map, &h, sizeof(h));
+	if (msync(g->map, PL_REGION_HEADER_BYTES, MS_SYNC) < 0 && errno != EINVAL)
+		return failed(diag, "cannot write the region", errno);
+	return 0;
+}
+
+static struct pl_region *new_region(bool writer, const struct pl_region_options *options)
+{
+	struct pl_region *g = calloc(1, sizeof(*g));
+
+	if (g == NULL)
+		return NULL;
+	g->fd = -1;
+	g->writer = writer;
+	g->sync_ns = options->sync_ns;
+	return g;
+}
+
+/* Lets go without a word to the file. */
+static void drop(struct pl_region *g)
+{
+	region_commit_stop(g);
+	if (g->map != NULL) {
+		region_guard_leave(g);
+		munmap(g->map, g->map_bytes);
+	}
+	if (g->fd >= 0)
+		close(g->fd);
+	free(g);
+}
+
+/* What comes after the file is there, empty and locked. */
+static int fill(struct pl_region *g, const struct pl_store_params *params,
+	const struct pl_region_options *options, struct pl_diag *diag)
+{
+	int r;
+
+	g->page_bytes = page_bytes_of(g->fd);
+	r = plan(&g->info, params, options, g->page_bytes, diag);
+	if (r == 0)
+		r = allocate(g->fd, g->info.file_bytes, diag);
+	if (r == 0)
+		r = map_file(g, options, diag);
+	if (r == 0 && g->map != NULL)
+		r = write_header(g, diag);
+	if (r == 0)
+		r = region_commit_start(g);
+	return r;
+}
+
+int pl_region_create(struct pl_region **ret, const char *path, const struct pl_store_params *params,
+	const struct pl_region_options *options, struct pl_diag *diag)
+{
+	struct pl_region *g;
+	int r;
+
+	options = options != NULL ? options : &no_options;
+	g = new_region(true, options);
+	if (g == NULL)
+		return -ENOMEM;
+	g->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+		options->mode != 0 ? options->mode : 0640);
+	if (g->fd < 0) {
+		r = failed(diag, path, errno);
+		drop(g);
+		return r;
+	}
+	r = flock(g->fd, LOCK_EX | LOCK_NB) < 0 ? failed(diag, path, errno) : 0;
+	if (r == 0)
+		r = fill(g, params, options, diag);
+	if (r < 0) {
+		unlink(path);
+		drop(g);
+		return r;
+	}
+	*ret = g;
+	return 0;
+}
+
+int pl_region_create_memory(struct pl_region **ret, const char *name,
+	const struct pl_store_params *params, const struct pl_region_options *options,
+	struct pl_diag *diag)
+{
+	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	struct pl_region *g;
+	int r;
+
+	options = options != NULL ? options : &no_options;
+	if (options->pages == PL_PAGES_HUGETLB)
+		flags |= MFD_HUGETLB | MFD_HUGE_2MB;
+	g = new_region(true, options);
+	if (g == NULL)
+		return -ENOMEM;
+	g->fd = memfd_create(name, flags);
+	r = g->fd < 0 ? failed(diag, "cannot make memory for the region", errno) : 0;
+	if (r == 0 && flock(g->fd, LOCK_EX | LOCK_NB) < 0)
+		r = failed(diag, "cannot lock the region", errno);
+	if (r == 0)
+		r = fill(g, params, options, diag);
+	if (r == 0 && fcntl(g->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		r = failed(diag, "cannot seal the region", errno);
+	if (r < 0) {
+		drop(g);
+		return r;
+	}
+	*ret = g;
+	return 0;
+}
+
+/* ---- what is there ---- */
+
+static int read_header(struct pl_region *g, const char *path, struct pl_diag *diag)
+{
+	struct stat st;
+	void *bytes;
+	int r;
+
+	if (fstat(g->fd, &st) < 0)
+		return failed(diag, path, errno);
+	if (!S_ISREG(st.st_mode)) {
+		pl_diag_set(diag, "%s is not a file", path);
+		return -EBADMSG;
+	}
+	g->page_bytes = page_bytes_of(g->fd);
+	if ((uint64_t)st.st_size < g->page_bytes)
+		return pl_region_check(NULL, 0, (uint64_t)st.st_size, &g->info, diag);
+	/* Mapped, since hugetlbfs may not be read otherwise, and copied, so that it stays as it was checked. */
+	bytes = mmap(NULL, g->page_bytes, PROT_READ, MAP_SHARED, g->fd, 0);
+	if (bytes == MAP_FAILED)
+		return failed(diag, path, errno);
+	r = pl_region_check(bytes, g->page_bytes, (uint64_t)st.st_size, &g->info, diag);
+	munmap(bytes, g->page_bytes);
+	return r;
+}
+
+static int lock_file(struct pl_region *g, const char *path, struct pl_diag *diag)
+{
+	struct pl_region_info info = { .writer_pid = 0 };
+
+	if (flock(g->fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return failed(diag, path, errno);
+	if (read_header(g, path, NULL) == 0)
+		info = g->info;
+	pl_diag_set(diag, "%s is being written by process %" PRIu32, path, info.writer_pid);
+	return -EBUSY;
+}
+
+static int begin_writing(struct pl_region *g)
+{
+	__atomic_store_n(&g->state->writer_pid, (uint32_t)getpid(), __ATOMIC_RELAXED);
+	__atomic_store_n(&g->state->clean, 0, __ATOMIC_RELEASE);
+	/* On disk before the first write that it speaks of. */
+	(void)msync(g->map, PL_REGION_HEADER_BYTES, MS_SYNC);
+	region_finish_emptying(g);
+	return region_commit_start(g);
+}
+
+int pl_region_open(struct pl_region **ret, const char *path, enum pl_region_access access,
+	const struct pl_region_options *options, struct pl_diag *diag)
+{
+	bool writer = access == PL_REGION_WRITE;
+	struct pl_region *g;
+	int r;
+
+	options = options != NULL ? options : &no_options;
+	g = new_region(writer, options);
+	if (g == NULL)
+		return -ENOMEM;
+	g->fd = open(path, (writer ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	r = g->fd < 0 ? failed(diag, path, errno) : 0;
+	if (r == 0 && writer)
+		r = lock_file(g, path, diag);
+	if (r == 0)
+		r = read_header(g, path, diag);
+	if (r == 0)
+		r = map_file(g, options, diag);
+	if (r == 0 && writer)
+		r = begin_writing(g);
+	if (r < 0) {
+		drop(g);
+		return r;
+	}
+	*ret = g;
+	return 0;
+}
+
+int pl_region_sync(struct pl_region *g)
+{
+	if (!g->writer)
+		return -EACCES;
+	if (msync(g->map, g->map_bytes, MS_SYNC) < 0) {
+		int r = -errno;
+
+		__atomic_fetch_add(&g->state->sync_failures, 1, __ATOMIC_RELAXED);
+		return r;
+	}
+	__atomic_store_n(&g->state->synced_ns, pl_clock_real_ns(), __ATOMIC_RELAXED);
+	return 0;
+}
+
+int pl_region_close(struct pl_region *g)
+{
+	int r = 0;
+
+	if (g == NULL)
+		return 0;
+	region_commit_stop(g);
+	if (g->writer) {
+		r = pl_region_sync(g);
+		/* What could not be written, or was cut off, is not vouched for. */
+		if (r == 0 && atomic_load(&g->lost_pages) == 0) {
+			__atomic_store_n(&g->state->clean, 1, __ATOMIC_RELEASE);
+			r = msync(g->map, PL_REGION_HEADER_BYTES, MS_SYNC) < 0 ? -errno : 0;
+		}
+	}
+	drop(g);
+	return r;
+}
+
+const struct pl_store_params *pl_region_params(const struct pl_region *g)
+{
+	return &g->info.params;
+}
+
+void pl_region_get_info(const struct pl_region *g, struct pl_region_info *ret)
+{
+	uint64_t epochs = region_epochs(g);
+
+	*ret = g->info;
+	ret->epoch = epochs >> 2;
+	ret->both = g->info.halves == 2 && (epochs & EPOCH_BOTH) != 0;
+	ret->writer_pid = __atomic_load_n(&g->state->writer_pid, __ATOMIC_RELAXED);
+	ret->synced_ns = __atomic_load_n(&g->state->synced_ns, __ATOMIC_RELAXED);
+	ret->sync_failures = __atomic_load_n(&g->state->sync_failures, __ATOMIC_RELAXED);
+	ret->lost_pages = atomic_load(&g->lost_pages);
+}
+
+int pl_region_fd(const struct pl_region *g)
+{
+	return g->fd;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Group commit: a thread that has the region written to disk every so often, beside the writer. */
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#include "memory/region_internal.h"
+
+static struct timespec later(uint64_t ns)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	ns += (uint64_t)t.tv_nsec;
+	t.tv_sec += (time_t)(ns / 1000000000u);
+	t.tv_nsec = (long)(ns % 1000000000u);
+	return t;
+}
+
+static void *commit(void *arg)
+{
+	struct pl_region *g = arg;
+	struct region_commit *c = &g->commit;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->stop) {
+		struct timespec until = later(g->sync_ns);
+
+		while (!c->stop && pthread_cond_timedwait(&c->wake, &c->lock, &until) == 0)
+			;
+		if (c->stop)
+			break;
+		pthread_mutex_unlock(&c->lock);
+		/* A failure is counted in the region, where everybody sees it. */
+		(void)pl_region_sync(g);
+		pthread_mutex_lock(&c->lock);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+/* Signals are for the threads of whoever opened the region. */
+static int start_thread(struct pl_region *g)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&g->commit.thread, NULL, commit, g);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -r;
+}
+
+int region_commit_start(struct pl_region *g)
+{
+	struct region_commit *c = &g->commit;
+	pthread_condattr_t attr;
+	int r;
+
+	if (!g->writer || g->sync_ns == 0)
+		return 0;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	pthread_mutex_init(&c->lock, NULL);
+	r = start_thread(g);
+	c->running = r == 0;
+	return r;
+}
+
+void region_commit_stop(struct pl_region *g)
+{
+	struct region_commit *c = &g->commit;
+
+	if (!c->running)
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->stop = true;
+	pthread_cond_signal(&c->wake);
+	pthread_mutex_unlock(&c->lock);
+	pthread_join(c->thread, NULL);
+	pthread_cond_destroy(&c->wake);
+	pthread_mutex_destroy(&c->lock);
+	c->running = false;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Epochs: which half holds which, the next one begun, old ones copied to files of their own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "memory/region_internal.h"
+#include "memory/words.h"
+
+static uint8_t *half_of(const struct pl_region *g, uint64_t epoch)
+{
+	return g->map + g->info.data_offset + (epoch % g->info.halves) * g->info.half_stride;
+}
+
+static void publish(struct pl_region *g, uint64_t epoch, unsigned int flags)
+{
+	__atomic_store_n(&g->state->epochs, epoch << 2 | flags, __ATOMIC_RELEASE);
+	/* Nobody sees a store that follows before this. */
+	pl_words_release();
+}
+
+static void empty(struct pl_region *g, uint64_t epoch)
+{
+	uint64_t *w = (void *)half_of(g, epoch);
+
+	for (uint64_t i = 0; i < g->info.store_bytes / 8; i++)
+		__atomic_store_n(&w[i], 0, __ATOMIC_RELAXED);
+}
+
+void region_finish_emptying(struct pl_region *g)
+{
+	uint64_t epochs = region_epochs(g);
+
+	if ((epochs & EPOCH_EMPTYING) == 0)
+		return;
+	empty(g, epochs >> 2);
+	publish(g, epochs >> 2, 0);
+}
+
+uint64_t pl_region_epoch(const struct pl_region *g)
+{
+	return region_epochs(g) >> 2;
+}
+
+bool pl_region_has_epoch(const struct pl_region *g, uint64_t epoch)
+{
+	uint64_t epochs, now;
+
+	/* After reading: the copies that were taken before stand before this look. */
+	pl_words_acquire();
+	epochs = region_epochs(g);
+	now = epochs >> 2;
+	if (epoch == now)
+		return (epochs & EPOCH_EMPTYING) == 0;
+	return g->info.halves == 2 && (epochs & EPOCH_BOTH) != 0 && epoch + 1 == now;
+}
+
+void *pl_region_store(const struct pl_region *g, uint64_t epoch)
+{
+	return pl_region_has_epoch(g, epoch) ? half_of(g, epoch) : NULL;
+}
+
+int pl_region_next_epoch(struct pl_region *g, struct pl_diag *diag)
+{
+	uint64_t epoch = pl_region_epoch(g);
+
+	if (!g->writer) {
+		pl_diag_set(diag, "the region is not open for writing");
+		return -EACCES;
+	}
+	if (g->info.halves == 1) {
+		publish(g, epoch + 1, EPOCH_EMPTYING);
+		empty(g, epoch + 1);
+		publish(g, epoch + 1, 0);
+		return 0;
+	}
+	/* The old epoch is gone for readers before the first of its bytes is. */
+	publish(g, epoch, 0);
+	empty(g, epoch + 1);
+	publish(g, epoch + 1, EPOCH_BOTH);
+	return 0;
+}
+
+/* ---- spilled epochs ---- */
+
+static int sync_folder_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder = slash == NULL   ? strdup(".")
+		       : slash == path ? strdup("/")
+				       : strndup(path, (size_t)(slash - path));
+	int fd, r;
+
+	if (folder == NULL)
+		return -ENOMEM;
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(folder);
+	if (fd < 0)
+		return -errno;
+	/* Some file systems have nothing to sync there. */
+	r = fsync(fd) < 0 && errno != EINVAL ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+static int copy_epoch(
+	const struct pl_region *g, uint64_t epoch, const char *path, struct pl_diag *diag)
+{
+	struct pl_region *copy;
+	int r = pl_region_create(&copy, path, &g->info.params, NULL, diag);
+
+	if (r < 0)
+		return r;
+	pl_words_load(half_of(copy, 0), half_of(g, epoch), g->info.store_bytes);
+	publish(copy, epoch, 0);
+	if (!pl_region_has_epoch(g, epoch)) {
+		pl_diag_set(diag, "the epoch was emptied while it was copied");
+		r = -ENOENT;
+	}
+	if (r == 0) {
+		r = pl_region_close(copy);
+		if (r < 0)
+			pl_diag_set(diag, "cannot write the epoch: %s", strerror(-r));
+	} else {
+		(void)pl_region_close(copy);
+	}
+	if (r < 0)
+		unlink(path);
+	return r;
+}
+
+int pl_region_spill(
+	const struct pl_region *g, uint64_t epoch, const char *path, struct pl_diag *diag)
+{
+	char *part;
+	int r;
+
+	if (!pl_region_has_epoch(g, epoch)) {
+		pl_diag_set(diag, "the epoch is not in the region");
+		return -ENOENT;
+	}
+	if (asprintf(&part, "%s.part", path) < 0)
+		return -ENOMEM;
+	/* What a killed process left of an earlier attempt. */
+	unlink(part);
+	r = copy_epoch(g, epoch, part, diag);
+	if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_NOREPLACE) < 0) {
+		r = -errno;
+		pl_diag_set(diag, "%s: %s", path, strerror(errno));
+		unlink(part);
+	}
+	free(part);
+	return r < 0 ? r : sync_folder_of(path);
+}

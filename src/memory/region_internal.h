@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What region*.c share: the bytes of a region's header, and an open region. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "memory/region.h"
+
+#define REGION_MAGIC      "PLREGION"
+#define REGION_ORDER      0x01020304u
+#define REGION_CHECKED    512u /* bytes of the header that its check value covers */
+#define REGION_HUGE       (UINT64_C(2) << 20)
+#define REGION_OFFSET_MAX (UINT64_C(1) << 30)
+
+/* What never changes after creation. */
+struct region_header {
+	char magic[8];
+	uint32_t version;
+	uint32_t byte_order;
+	uint32_t check; /* CRC-32 of the first 512 bytes with this field zero */
+	uint32_t halves;
+	uint64_t id;
+	uint64_t created_ns;
+	uint64_t data_offset;
+	uint64_t store_bytes;
+	uint64_t file_bytes;
+	struct pl_store_params params;
+};
+
+/* What the writer changes, each word by itself. */
+struct region_state {
+	uint64_t epochs; /* epoch << 2, and the flags below */
+	uint32_t clean;
+	uint32_t writer_pid;
+	uint64_t synced_ns;
+	uint64_t sync_failures;
+};
+
+#define EPOCH_BOTH     1u /* the epoch before is readable too */
+#define EPOCH_EMPTYING 2u /* the present one is being emptied: not readable */
+
+_Static_assert(sizeof(struct region_header) == 128, "as in docs/formats/region.md");
+_Static_assert(sizeof(struct region_state) == 32, "as in docs/formats/region.md");
+
+struct region_commit {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool running, stop;
+};
+
+struct pl_region {
+	struct pl_region_info info; /* as it was when the region was opened */
+	uint8_t *map;
+	size_t map_bytes;
+	size_t page_bytes; /* of the file system */
+	struct region_state *state;
+	_Atomic uint64_t lost_pages;
+	int fd;
+	bool writer;
+	uint64_t sync_ns;
+	struct region_commit commit;
+};
+
+static inline uint64_t region_stride(uint64_t store_bytes, uint64_t data_offset)
+{
+	return (store_bytes + data_offset - 1) & ~(data_offset - 1);
+}
+
+/* The header of a new region, complete with its check value. */
+void region_header_make(struct region_header *h, const struct pl_region_info *info);
+
+static inline uint64_t region_epochs(const struct pl_region *region)
+{
+	return __atomic_load_n(&region->state->epochs, __ATOMIC_ACQUIRE);
+}
+
+/* Finishes what a killed writer had begun to empty. */
+void region_finish_emptying(struct pl_region *region);
+
+/* The thread that writes to disk every sync_ns. */
+int region_commit_start(struct pl_region *region);
+void region_commit_stop(struct pl_region *region);
+
+/* The handler of SIGBUS knows the mapping from enter to leave; -ENOSPC when it knows as many as it can. */
+int region_guard_enter(struct pl_region *region);
+void region_guard_leave(struct pl_region *region);

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "memory/sketch.h"
+
+#include <errno.h>
+#include <math.h>
+
+int pl_sketch_init(struct pl_sketch *s, const struct pl_store_params *params, void *base)
+{
+	uint64_t bytes;
+
+	if (params->primitive != PL_SKETCH || pl_store_bytes(params, &bytes, NULL) < 0)
+		return -EINVAL;
+	*s = (struct pl_sketch){
+		.hashing = { params->hash, params->seed },
+		.columns = params->sketch.columns,
+		.rows = params->sketch.rows,
+		.cell_bytes = params->sketch.cell_bytes,
+		.kind = params->sketch.kind,
+		.base = base,
+	};
+	return 0;
+}
+
+struct pl_extent pl_sketch_place(const struct pl_sketch *s, uint64_t first, uint64_t n)
+{
+	uint64_t column_bytes = (uint64_t)s->rows * s->cell_bytes;
+
+	return (struct pl_extent){ PL_SKETCH_CELLS_AT + first * column_bytes, n * column_bytes };
+}
+
+/* ---- cells of 1, 4 and 8 bytes ---- */
+
+static uint64_t largest(const struct pl_sketch *s)
+{
+	return s->cell_bytes == 8   ? UINT64_MAX
+	       : s->cell_bytes == 4 ? UINT32_MAX
+				    : PL_SKETCH_RANK_MAX;
+}
+
+static inline uint8_t *cell_of(const struct pl_sketch *s, uint64_t i)
+{
+	return s->base + PL_SKETCH_CELLS_AT + i * s->cell_bytes;
+}
+
+static inline uint64_t load(const struct pl_sketch *s, const uint8_t *cell)
+{
+	const void *p = cell;
+
+	if (s->cell_bytes == 8)
+		return __atomic_load_n((const uint64_t *)p, __ATOMIC_RELAXED);
+	if (s->cell_bytes == 4)
+		return __atomic_load_n((const uint32_t *)p, __ATOMIC_RELAXED);
+	return __atomic_load_n(cell, __ATOMIC_RELAXED);
+}
+
+static inline void store(const struct pl_sketch *s, uint8_t *cell, uint64_t v)
+{
+	void *p = cell;
+
+	if (s->cell_bytes == 8)
+		__atomic_store_n((uint64_t *)p, v, __ATOMIC_RELAXED);
+	else if (s->cell_bytes == 4)
+		__atomic_store_n((uint32_t *)p, (uint32_t)v, __ATOMIC_RELAXED);
+	else
+		__atomic_store_n(cell, (uint8_t)v, __ATOMIC_RELAXED);
+}
+
+/* A cell of foreign memory, which may be at any address. */
+static uint64_t fetch(const struct pl_sketch *s, const uint8_t *p)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, p, s->cell_bytes);
+	return v;
+}
+
+static inline uint64_t merged(const struct pl_sketch *s, uint64_t a, uint64_t b)
+{
+	uint64_t max = largest(s);
+
+	if (s->kind == PL_SKETCH_HYPERLOGLOG)
+		return a > b ? a : b;
+	return b > max - a ? max : a + b;
+}
+
+static inline void merge_cell(const struct pl_sketch *s, uint8_t *cell, uint64_t v)
+{
+	uint64_t before = load(s, cell), after = merged(s, before, v);
+
+	if (after != before)
+		store(s, cell, after);
+}
+
+/* ---- local put ---- */
+
+static uint64_t rank_of(struct pl_key key)
+{
+	/* Another mix than the one that chose the register. */
+	uint64_t bits =
+		pl_hash_mix(key.h, UINT64_C(0x72616e6b)) | UINT64_C(1) << (64 - PL_SKETCH_RANK_MAX);
+
+	return (uint64_t)__builtin_clzll(bits) + 1;
+}
+
+void pl_sketch_add(const struct pl_sketch *s, struct pl_key key, uint64_t weight)
+{
+	if (s->kind == PL_SKETCH_HYPERLOGLOG)
+		weight = rank_of(key);
+	for (unsigned int row = 0; row < s->rows; row++) {
+		uint64_t column = pl_key_slot(&s->hashing, key, row, s->columns);
+
+		merge_cell(s, cell_of(s, column * s->rows + row), weight);
+	}
+}
+
+int pl_sketch_merge(const struct pl_sketch *s, uint64_t first, uint64_t n, const void *cells)
+{
+	const uint8_t *from = cells;
+	uint64_t n_cells = n * s->rows;
+
+	if (first > s->columns || n > s->columns - first)
+		return -ERANGE;
+	/* All or nothing: a register that no key can have made is refused before any is taken. */
+	for (uint64_t i = 0; s->kind == PL_SKETCH_HYPERLOGLOG && i < n_cells; i++) {
+		if (from[i] > PL_SKETCH_RANK_MAX)
+			return -EINVAL;
+	}
+	for (uint64_t i = 0; i < n_cells; i++)
+		merge_cell(s, cell_of(s, first * s->rows + i), fetch(s, from + i * s->cell_bytes));
+	return 0;
+}
+
+void pl_sketch_complete(const struct pl_sketch *s, uint64_t n)
+{
+	void *word = s->base;
+
+	__atomic_store_n((uint64_t *)word, n, __ATOMIC_RELEASE);
+}
+
+/* ---- read side ---- */
+
+uint64_t pl_sketch_completed(const struct pl_sketch *s)
+{
+	const void *word = s->base;
+
+	return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
+}
+
+double pl_sketch_total(const struct pl_sketch *s)
+{
+	double sum = 0;
+
+	for (uint64_t c = 0; c < s->columns; c++)
+		sum += (double)load(s, cell_of(s, c * s->rows));
+	return sum;
+}
+
+int pl_sketch_estimate(const struct pl_sketch *s, struct pl_key key, double total,
+	struct pl_estimate *ret, bool *ret_saturated)
+{
+	uint64_t least = UINT64_MAX;
+
+	if (s->kind != PL_SKETCH_COUNT_MIN)
+		return -EINVAL;
+	for (unsigned int row = 0; row < s->rows; row++) {
+		uint64_t column = pl_key_slot(&s->hashing, key, row, s->columns);
+		uint64_t v = load(s, cell_of(s, column * s->rows + row));
+
+		least = v < least ? v : least;
+	}
+	*ret = (struct pl_estimate){
+		.value = least,
+		.error = M_E * total / (double)s->columns,
+		.confidence = 1 - exp(-(double)s->rows),
+	};
+	*ret_saturated = least == largest(s);
+	return 0;
+}
+
+/* Ertl, "New cardinality estimation algorithms for HyperLogLog sketches" (2017): registers at zero, and at the largest
+ * rank. Both sums end because a double does. */
+static double sigma(double x)
+{
+	double y = 1, z = x, before;
+
+	if (x >= 1)
+		return INFINITY;
+	do {
+		x *= x;
+		before = z;
+		z += x * y;
+		y += y;
+	} while (z > before);
+	return z;
+}
+
+static double tau(double x)
+{
+	double y = 1, z = 1 - x, before;
+
+	if (x <= 0 || x >= 1)
+		return 0;
+	do {
+		x = sqrt(x);
+		before = z;
+		y *= 0.5;
+		z -= (1 - x) * (1 - x) * y;
+	} while (z < before);
+	return z / 3;
+}
+
+int pl_sketch_cardinality(const struct pl_sketch *s, double *ret_keys, double *ret_error)
+{
+	uint64_t ranks[PL_SKETCH_RANK_MAX + 1] = { 0 };
+	double m = (double)s->columns, z;
+
+	if (s->kind != PL_SKETCH_HYPERLOGLOG)
+		return -EINVAL;
+	for (uint64_t c = 0; c < s->columns; c++) {
+		uint64_t rank = load(s, cell_of(s, c));
+
+		if (rank > PL_SKETCH_RANK_MAX)
+			return -EBADMSG;
+		ranks[rank]++;
+	}
+	z = m * tau(1 - (double)ranks[PL_SKETCH_RANK_MAX] / m);
+	for (unsigned int k = PL_SKETCH_RANK_MAX - 1; k >= 1; k--)
+		z = 0.5 * (z + (double)ranks[k]);
+	z += m * sigma((double)ranks[0] / m);
+	*ret_keys = m * m / (2 * M_LN2 * z);
+	*ret_error = 1.04 / sqrt(m);
+	return 0;
+}

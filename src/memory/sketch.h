@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sketches of several reporters merged into one: columns of `rows` cells, column-major, so that a run of columns is a
+ * run of bytes. The store is
+ *
+ *   0   8  columns that are complete, in their order: written after them
+ *   8   56 zero
+ *   64     cell of column c and row r at 64 + (c * rows + r) * cell_bytes; then zeros up to a multiple of 64
+ *
+ * Count-min: a key adds to cell (h_r(key), r) of each row; merging adds, and a cell that would pass its largest value
+ * stays there and says so in the answer. HyperLogLog: one row of registers; merging takes the larger.
+ */
+#pragma once
+
+#include "memory/counters.h"
+#include "memory/hashing.h"
+#include "memory/store.h"
+
+struct pl_sketch {
+	struct pl_hashing hashing;
+	uint64_t columns;
+	uint32_t rows, cell_bytes, kind;
+	uint8_t *base; /* borrowed; NULL: geometry only */
+};
+
+#define PL_SKETCH_CELLS_AT 64u
+#define PL_SKETCH_RANK_MAX 61u /* the largest register of HyperLogLog */
+
+/* As pl_key_write_init. */
+int pl_sketch_init(struct pl_sketch *s, const struct pl_store_params *params, void *base);
+
+/* ---- geometry ---- */
+
+/* Where columns first .. first + n - 1 are; both within the sketch. */
+struct pl_extent pl_sketch_place(const struct pl_sketch *s, uint64_t first, uint64_t n);
+
+static inline struct pl_key pl_sketch_key(
+	const struct pl_sketch *s, const void *key, size_t key_bytes)
+{
+	return pl_key_make(&s->hashing, key, key_bytes);
+}
+
+/* ---- local put ---- */
+
+/* One key into the sketch: count-min adds `weight` in each row, HyperLogLog notes the key. */
+void pl_sketch_add(const struct pl_sketch *s, struct pl_key key, uint64_t weight);
+
+/* Merges n columns of cells, little-endian and laid out as in the store, beginning at column `first`. -ERANGE when they
+ * are not all within the sketch. A repeat is not seen: a sum would count twice, whoever delivers sees to it. */
+int pl_sketch_merge(const struct pl_sketch *s, uint64_t first, uint64_t n, const void *cells);
+
+/* Says that columns 0 .. n - 1 are complete. */
+void pl_sketch_complete(const struct pl_sketch *s, uint64_t n);
+
+/* ---- read side ---- */
+
+uint64_t pl_sketch_completed(const struct pl_sketch *s);
+
+/* Count-min: the smallest cell of the key. `saturated`: that cell stands at its largest value, the true sum may be
+ * higher. -EINVAL for other kinds. */
+int pl_sketch_estimate(const struct pl_sketch *s, struct pl_key key, double total,
+	struct pl_estimate *ret, bool *ret_saturated);
+
+/* Sum of the first row's cells. */
+double pl_sketch_total(const struct pl_sketch *s);
+
+/* HyperLogLog: how many different keys, and the relative standard error (1.04 / sqrt(columns)). -EINVAL for other
+ * kinds. */
+int pl_sketch_cardinality(const struct pl_sketch *s, double *ret_keys, double *ret_error);
