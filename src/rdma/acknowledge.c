@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What comes back to a requester. */
+#include "rdma/requester_state.h"
+#include "rdma/responder.h" /* causes */
+
+static bool outstanding(const struct pl_requester_conn *conn, uint32_t psn)
+{
+	return ((psn - conn->unacked) & PL_ROCE_PSN_MASK) <
+	       ((conn->high - conn->unacked) & PL_ROCE_PSN_MASK);
+}
+
+/*
+ * Everything before psn is acknowledged, except atomics whose own answer did not come: that was lost, and the number of
+ * the first such is where to begin again, once; then it is the clock's. Completes messages and restarts timers.
+ */
+static void advance(
+	struct pl_requester *q, struct pl_requester_conn *conn, uint32_t psn, uint64_t now_ns)
+{
+	const uint32_t before = conn->unacked;
+
+	while (conn->n > 0) {
+		const struct pl_requester_message *m = pl_requester_message(conn, 0);
+		const uint32_t end = pl_psn_add(m->psn, m->packets);
+
+		/* An atomic that was answered out of order is done when its turn comes. */
+		if (pl_requester_is_atomic(m) ? !m->answered : pl_psn_diff(end, psn) > 0) {
+			if (!pl_requester_is_atomic(m) && pl_psn_diff(psn, conn->unacked) > 0)
+				conn->unacked = psn;
+			break;
+		}
+		conn->unacked = end;
+		pl_requester_finish(q, conn, PL_RDMA_RESULT_OK);
+	}
+	if (conn->unacked != before) {
+		conn->retries = conn->c.retries;
+		conn->rnr_retries = conn->c.rnr_retries;
+		conn->deadline_ns = conn->unacked == conn->high ? 0 : now_ns + conn->c.timeout_ns;
+	}
+	if (pl_psn_diff(conn->next, conn->unacked) < 0) {
+		pl_requester_rewind(conn, conn->unacked);
+	} else if (pl_psn_diff(conn->unacked, psn) < 0 && conn->missed != conn->unacked) {
+		conn->missed = conn->unacked;
+		pl_requester_rewind(conn, conn->unacked);
+	}
+}
+
+/* To send again from psn on, should there be a try left. */
+static void go_back(
+	struct pl_requester *q, struct pl_requester_conn *conn, uint32_t psn, uint64_t now_ns)
+{
+	if (conn->retries == 0) {
+		pl_requester_fail(q, conn, PL_RDMA_RESULT_RETRIES);
+		return;
+	}
+	conn->retries--;
+	conn->deadline_ns = now_ns + conn->c.timeout_ns;
+	pl_requester_rewind(conn, psn);
+}
+
+static void not_ready(
+	struct pl_requester *q, struct pl_requester_conn *conn, uint8_t code, uint64_t now_ns)
+{
+	if (conn->rnr_retries == 0) {
+		pl_requester_fail(q, conn, PL_RDMA_RESULT_RNR);
+		return;
+	}
+	if (conn->rnr_retries != PL_RDMA_FOR_EVER)
+		conn->rnr_retries--;
+	conn->wait_ns = now_ns + pl_roce_rnr_ns(code);
+	pl_requester_rewind(conn, conn->unacked);
+}
+
+static void nak(struct pl_requester *q, struct pl_requester_conn *conn, const struct pl_roce *p,
+	uint64_t now_ns)
+{
+	const bool rnr = (p->syndrome & 0xe0) == PL_ROCE_RNR;
+
+	pl_count(rnr                                   ? &q->counters.rnr_naks
+		 : p->syndrome == PL_ROCE_NAK_SEQUENCE ? &q->counters.sequence_naks
+						       : &q->counters.error_naks,
+		1);
+	advance(q, conn, p->psn, now_ns);
+	if (pl_psn_diff(conn->unacked, p->psn) < 0)
+		return; /* an atomic's answer is missing before it: that comes first */
+	if (rnr) {
+		not_ready(q, conn, p->syndrome & 0x1f, now_ns);
+	} else if (p->syndrome == PL_ROCE_NAK_SEQUENCE) {
+		/* While it waits for a receive at the other side, what was sent behind is refused like this. */
+		if (conn->wait_ns == 0)
+			go_back(q, conn, p->psn, now_ns);
+	} else {
+		pl_requester_fail(q, conn,
+			p->syndrome == PL_ROCE_NAK_ACCESS      ? PL_RDMA_RESULT_ACCESS
+			: p->syndrome == PL_ROCE_NAK_OPERATION ? PL_RDMA_RESULT_OPERATION
+							       : PL_RDMA_RESULT_INVALID);
+	}
+}
+
+static void atomic_ack(struct pl_requester *q, struct pl_requester_conn *conn,
+	const struct pl_roce *p, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < conn->n; i++) {
+		struct pl_requester_message *m = pl_requester_message(conn, i);
+
+		if (m->psn != p->psn)
+			continue;
+		if (!pl_requester_is_atomic(m))
+			break;
+		if (!m->answered) {
+			m->answered = true;
+			m->original = p->original;
+		}
+		pl_count(&q->counters.atomic_acks, 1);
+		advance(q, conn, pl_psn_add(p->psn, 1), now_ns);
+		return;
+	}
+	pl_count(&q->counters.ghosts, 1);
+}
+
+static bool from_peer(const struct pl_requester_conn *conn, const struct pl_roce *p)
+{
+	const struct pl_roce_path *own = &conn->c.path;
+
+	return pl_addr_equal(&p->path.src, &own->dst) && pl_addr_equal(&p->path.dst, &own->src) &&
+	       p->path.v1 == own->v1 && conn->c.service == PL_ROCE_RC &&
+	       ((p->pkey ^ conn->c.pkey) & ~PL_ROCE_PKEY_FULL) == 0 &&
+	       (p->opcode & PL_ROCE_SERVICE_MASK) == PL_ROCE_RC;
+}
+
+static void answer(struct pl_requester *q, const struct pl_packet *pkt, uint64_t now_ns)
+{
+	struct pl_requester_counters *c = &q->counters;
+	struct pl_requester_conn *conn;
+	struct pl_roce p;
+	uint32_t place;
+
+	pl_count(&c->received, 1);
+	if (pl_roce_parse(&p, pl_cursor(pkt->data, pkt->len), (enum pl_link)pkt->link) !=
+		PL_ROCE_F_OK) {
+		pl_count(&c->unknown, 1);
+		return;
+	}
+	place = p.qpn == 0 ? PL_RDMA_INDEX_NONE : pl_rdma_index_find(&q->index, p.qpn);
+	if (place == PL_RDMA_INDEX_NONE || (p.opcode != PL_ROCE_CNP && p.opcode != PL_ROCE_ACK &&
+						   p.opcode != PL_ROCE_ATOMIC_ACK)) {
+		pl_count(&c->unknown, 1);
+		return;
+	}
+	conn = &q->conns[place];
+	if (p.opcode == PL_ROCE_CNP) {
+		pl_count(&c->cnps, 1);
+	} else if (!from_peer(conn, &p)) {
+		pl_count(&c->foreign, 1);
+	} else if (conn->failed || !outstanding(conn, p.psn) || (p.syndrome & 0x80) != 0) {
+		pl_count(&c->ghosts, 1);
+	} else if (p.opcode == PL_ROCE_ATOMIC_ACK) {
+		atomic_ack(q, conn, &p, now_ns);
+	} else if ((p.syndrome & 0x60) != 0) {
+		nak(q, conn, &p, now_ns);
+	} else {
+		pl_count(&c->acks, 1);
+		advance(q, conn, pl_psn_add(p.psn, 1), now_ns);
+	}
+}
+
+void pl_requester_batch(
+	struct pl_requester *q, const struct pl_batch *in, const uint8_t *causes, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < in->n; i++) {
+		if (causes == NULL || causes[i] == PL_RDMA_C_ANSWER || causes[i] == PL_RDMA_C_CNP)
+			answer(q, &in->pkts[i], now_ns);
+	}
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Answers: what waits with each queue pair, and how it becomes packets. */
+#include <string.h>
+
+#include "rdma/responder_state.h"
+
+static void due(struct pl_responder *r, struct pl_responder_qp *qp)
+{
+	const uint32_t place = (uint32_t)(qp - r->qps);
+
+	if (qp->due)
+		return;
+	qp->due = true;
+	qp->next_due = PL_RDMA_INDEX_NONE;
+	if (r->due_first == PL_RDMA_INDEX_NONE)
+		r->due_first = place;
+	else
+		r->qps[r->due_last].next_due = place;
+	r->due_last = place;
+}
+
+static bool is_ack(const struct pl_rdma_answer *answer)
+{
+	return answer->kind == PL_RDMA_SAY_AETH && answer->syndrome == PL_ROCE_ACK_UNLIMITED;
+}
+
+bool pl_responder_say(
+	struct pl_responder *r, struct pl_responder_qp *qp, const struct pl_rdma_answer *answer)
+{
+	if (qp->answers_n > 0 && is_ack(answer)) {
+		struct pl_rdma_answer *last =
+			&qp->answers[(qp->answers_first + qp->answers_n - 1) % qp->answer_room];
+
+		if (is_ack(last)) {
+			*last = *answer;
+			return true;
+		}
+	}
+	if (!pl_responder_may_say(qp, 1))
+		return false;
+	qp->answers[(qp->answers_first + qp->answers_n) % qp->answer_room] = *answer;
+	qp->answers_n++;
+	due(r, qp);
+	return true;
+}
+
+static void put(struct pl_responder *r, const struct pl_responder_qp *qp, struct pl_roce *packet,
+	const void *payload, size_t len, struct pl_frames *out)
+{
+	packet->path = qp->c.path;
+	packet->path.ip_id = r->ip_id++;
+	packet->pkey = qp->c.pkey;
+	packet->migrated = true;
+	packet->qpn = qp->c.peer_qpn;
+	pl_frames_put(out, packet, payload, len);
+}
+
+/* One response of a READ. True when it was the last; an access that is lost ends it with a NAK. */
+static bool put_read(struct pl_responder *r, struct pl_responder_qp *qp,
+	struct pl_rdma_answer *answer, struct pl_frames *out)
+{
+	const uint32_t len = answer->left < qp->c.mtu ? answer->left : qp->c.mtu;
+	const bool last = len == answer->left;
+	enum pl_rdma_cause cause = PL_RDMA_C_OK;
+	const uint8_t *data = NULL;
+	struct pl_roce packet = {
+		.psn = answer->psn, .msn = answer->msn, .syndrome = PL_ROCE_ACK_UNLIMITED
+	};
+
+	if (len > 0)
+		data = pl_responder_reach(
+			r, qp, answer->rkey, answer->value, len, PL_RDMA_READ, &cause);
+	if (cause != PL_RDMA_C_OK) {
+		packet.opcode = PL_ROCE_ACK;
+		packet.syndrome = PL_ROCE_NAK_ACCESS;
+		put(r, qp, &packet, NULL, 0, out);
+		pl_count(&r->counters.naks, 1);
+		if (qp->state == PL_RDMA_READY)
+			pl_responder_fail(r, qp, cause);
+		return true;
+	}
+	if (!answer->begun)
+		packet.opcode = last ? PL_ROCE_READ_ONLY : PL_ROCE_READ_FIRST;
+	else
+		packet.opcode = last ? PL_ROCE_READ_LAST : PL_ROCE_READ_MIDDLE;
+	put(r, qp, &packet, data, len, out);
+	pl_count(&r->counters.read_responses, 1);
+	answer->begun = true;
+	answer->psn = pl_psn_add(answer->psn, 1);
+	answer->value += len;
+	answer->left -= len;
+	return last;
+}
+
+static void put_aeth(struct pl_responder *r, const struct pl_responder_qp *qp,
+	const struct pl_rdma_answer *answer, struct pl_frames *out)
+{
+	struct pl_roce packet = { .opcode = PL_ROCE_ACK,
+		.psn = answer->psn,
+		.msn = answer->msn,
+		.syndrome = answer->syndrome };
+	struct pl_counter *counter = &r->counters.naks;
+
+	if (answer->kind == PL_RDMA_SAY_ATOMIC) {
+		packet.opcode = PL_ROCE_ATOMIC_ACK;
+		packet.original = answer->value;
+		counter = &r->counters.atomic_acks;
+	} else if (is_ack(answer)) {
+		counter = &r->counters.acks;
+	} else if ((answer->syndrome & 0x60) == PL_ROCE_RNR) {
+		counter = &r->counters.rnr_naks;
+	}
+	put(r, qp, &packet, NULL, 0, out);
+	pl_count(counter, 1);
+}
+
+/* The answers of one queue pair; false when there is no more room. */
+static bool answer_qp(struct pl_responder *r, struct pl_responder_qp *qp, struct pl_frames *out)
+{
+	while (qp->answers_n > 0) {
+		struct pl_rdma_answer *answer = &qp->answers[qp->answers_first];
+
+		if (!pl_frames_room(out, 1, answer->kind == PL_RDMA_SAY_READ ? qp->c.mtu : 0))
+			return false;
+		if (answer->kind != PL_RDMA_SAY_READ)
+			put_aeth(r, qp, answer, out);
+		else if (!put_read(r, qp, answer, out))
+			continue;
+		qp->answers_first = (qp->answers_first + 1) % qp->answer_room;
+		qp->answers_n--;
+	}
+	return true;
+}
+
+bool pl_responder_answers(struct pl_responder *r, struct pl_frames *out)
+{
+	while (r->due_first != PL_RDMA_INDEX_NONE) {
+		struct pl_responder_qp *qp = &r->qps[r->due_first];
+
+		if (!answer_qp(r, qp, out))
+			return false;
+		r->due_first = qp->next_due;
+		qp->due = false;
+	}
+	return true;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The connection manager: two programs agree on queue pairs, packet numbers and limits over queue pair 1, as librdmacm
+ * does (RDMA-CM, TCP port space; InfiniBand architecture 1.x chapter 12, annex A11). Both sides; it takes packets and a
+ * time, has frames to send, and owns no socket and no clock.
+ *
+ *   active    connect ─REQ──────────▶ request event ─ accept ─ REP ─▶ connected event ─RTU─▶ connected event   passive
+ *   either    disconnect ─DREQ─▶ closed event ─DREP─▶ closed event
+ *
+ * REQ, REP and DREQ are sent again until they are answered or the tries are used up; whatever comes twice is answered
+ * from what is known. A lost RTU is made good by the first data (pl_connector_established). Messages count only from the
+ * address that the connection is with. One event waits for each connection, the newest: a connection that was made and
+ * closed before anybody asked is told as closed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/counter.h"
+#include "rdma/frames.h"
+#include "wire/cm.h"
+
+struct pl_connector;
+
+struct pl_connector_options {
+	struct pl_addr own; /* this side's address: packets to others are not for it */
+	uint8_t smac[6];
+	uint32_t
+		max_connections; /* 0: 64; those that are being made and those that were closed a moment ago count */
+	uint32_t requests_per_second; /* taken from others; 0: 100 */
+	uint64_t resend_ns;           /* 0: 500 ms */
+	uint8_t tries;                /* 0: 8 */
+};
+
+/* -EINVAL, -ENOMEM. */
+int pl_connector_new(struct pl_connector **ret, const struct pl_connector_options *options);
+void pl_connector_free(struct pl_connector *c);
+
+#define PL_CONNECTION_PRIVATE_MAX 196
+
+/* What one side says of itself. */
+struct pl_connection_terms {
+	uint32_t qpn, psn;            /* psn: the number with which the other side begins */
+	uint8_t service;              /* PL_ROCE_RC, PL_ROCE_UC; the active side's word */
+	uint16_t mtu;                 /* 256 to 4096; the active side's word */
+	uint8_t resources;            /* READs and atomics that it takes at a time */
+	uint8_t depth;                /* and that it will ask for */
+	uint8_t retries, rnr_retries; /* 0 to 7 */
+	uint8_t ack_timeout;          /* code: 4.096 us * 2^code; the active side's word */
+	const void
+		*private; /* the consumer's bytes; events point into the connection, until the next call */
+	uint32_t
+		private_len; /* active: at most 56; passive: at most 196; in events with the zeros behind them */
+};
+
+/* Whether requests to this TCP port of RDMA-CM are taken. -ENOSPC: more than 16 ports. */
+int pl_connector_listen(struct pl_connector *c, uint16_t port);
+
+/* Asks the peer at path->dst. The connection's number goes to *ret_id. -EINVAL, -ENOSPC. */
+int pl_connector_connect(struct pl_connector *c, const struct pl_roce_path *path, uint16_t port,
+	const struct pl_connection_terms *terms, uint64_t now_ns, uint32_t *ret_id);
+/* Answers a request event. -ENOENT; -EINVAL (not asked, or too much private data). */
+int pl_connector_accept(struct pl_connector *c, uint32_t id,
+	const struct pl_connection_terms *terms, uint64_t now_ns);
+int pl_connector_reject(struct pl_connector *c, uint32_t id, uint16_t reason, uint64_t now_ns);
+/* Of one that is connected. -ENOENT, -EINVAL. */
+int pl_connector_disconnect(struct pl_connector *c, uint32_t id, uint64_t now_ns);
+/* Data came from the peer: as good as its RTU. -ENOENT. */
+int pl_connector_established(struct pl_connector *c, uint32_t id);
+
+/* Takes a packet to queue pair 1. */
+void pl_connector_receive(struct pl_connector *c, const struct pl_roce *packet, uint64_t now_ns);
+/* Puts what is to be sent at this time; false: there was no more room. */
+bool pl_connector_send(struct pl_connector *c, uint64_t now_ns, struct pl_frames *out);
+/* When pl_connector_send next has something to do by itself; UINT64_MAX: never. */
+uint64_t pl_connector_next_ns(const struct pl_connector *c);
+
+enum pl_connection_event_kind {
+	PL_CONNECTION_REQUEST = 1, /* somebody asks: `terms`, `port`; accept or reject */
+	PL_CONNECTION_CONNECTED,   /* active: `terms` are the answer */
+	PL_CONNECTION_REJECTED,    /* `reason` */
+	PL_CONNECTION_TIMEOUT,     /* no answer */
+	PL_CONNECTION_CLOSED,
+};
+
+struct pl_connection_event {
+	uint32_t id;
+	uint8_t kind; /* enum pl_connection_event_kind */
+	uint16_t reason, port;
+	struct pl_roce_path path;         /* from this side to the peer */
+	struct pl_connection_terms terms; /* the peer's */
+};
+
+/* False: nothing happened. */
+bool pl_connector_event(struct pl_connector *c, struct pl_connection_event *ret);
+
+struct pl_connector_counters {
+	struct pl_counter received, sent, resent;
+	struct pl_counter
+		malformed; /* not a management datagram of ours, another key, another address of ours */
+	struct pl_counter foreign;  /* for a connection with somebody else */
+	struct pl_counter unknown;  /* for no connection */
+	struct pl_counter repeated; /* known already */
+	struct pl_counter limited;  /* requests beyond the rate, or with no room for them */
+	struct pl_counter unsent;   /* answers for which there was no room: the peer asks again */
+};
+
+const struct pl_connector_counters *pl_connector_counters(const struct pl_connector *c);

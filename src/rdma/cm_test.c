@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Two connection managers over a link that loses what the test says, and over links that lose by seeds. */
+#include "rdma/cm.h"
+
+#include "base/rng.h"
+#include "base/test.h"
+
+#define MS UINT64_C(1000000)
+
+static struct pl_connector *sides[2];
+static uint64_t now_ns;
+static uint32_t lose[2]; /* bit n: the n-th frame from that side is lost */
+static uint32_t sent[2];
+static uint8_t kinds[64]; /* what was sent, both sides */
+static uint32_t kinds_n;
+static struct pl_rng rng;
+static double loss;
+
+static struct pl_addr addr(uint8_t last)
+{
+	return pl_addr_v4((const uint8_t[]){ 10, 0, 0, last });
+}
+
+static void init(void)
+{
+	now_ns = 1000 * MS;
+	memset(lose, 0, sizeof(lose));
+	memset(sent, 0, sizeof(sent));
+	kinds_n = 0;
+	loss = 0;
+	for (uint8_t i = 0; i < 2; i++) {
+		const struct pl_connector_options o = { .own = addr(1 + i),
+			.max_connections = 4,
+			.resend_ns = 100 * MS,
+			.tries = 5,
+			.requests_per_second = 3 };
+
+		if (pl_connector_new(&sides[i], &o) < 0)
+			abort();
+	}
+	pl_connector_listen(sides[1], 1337);
+}
+
+static void done(void)
+{
+	pl_connector_free(sides[0]);
+	pl_connector_free(sides[1]);
+}
+
+/* What one side has to send reaches the other, unless it is lost. */
+static uint32_t deliver(int from)
+{
+	static uint8_t space[16 * 400];
+	static struct pl_frames frames;
+	uint32_t n;
+
+	pl_frames_init(&frames, space, sizeof(space));
+	pl_connector_send(sides[from], now_ns, &frames);
+	n = frames.batch.n;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t number = sent[from]++;
+		struct pl_roce p;
+
+		if (pl_roce_parse(&p,
+			    pl_cursor(frames.batch.pkts[i].data, frames.batch.pkts[i].len),
+			    PL_LINK_ETHERNET) != PL_ROCE_F_OK)
+			abort();
+		if (kinds_n < sizeof(kinds))
+			kinds[kinds_n++] = p.payload.pos[17];
+		if ((number < 32 && (lose[from] >> number & 1)) || pl_rng_unit(&rng) < loss)
+			continue;
+		pl_connector_receive(sides[1 - from], &p, now_ns);
+	}
+	return n;
+}
+
+static void settle(void)
+{
+	while (deliver(0) + deliver(1) > 0)
+		;
+}
+
+static const char *sequence(void)
+{
+	static char text[512];
+
+	text[0] = '\0';
+	for (uint32_t i = 0; i < kinds_n; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i > 0 ? " " : "",
+			pl_cm_kind_name((enum pl_cm_kind)kinds[i]));
+	kinds_n = 0;
+	return text;
+}
+
+static struct pl_connection_terms terms(uint32_t qpn)
+{
+	return (struct pl_connection_terms){ .qpn = qpn,
+		.psn = qpn + 1,
+		.service = PL_ROCE_UC,
+		.mtu = 1024,
+		.resources = 4,
+		.depth = 3,
+		.retries = 7,
+		.rnr_retries = 6,
+		.ack_timeout = 14,
+		.private = "about me",
+		.private_len = 8 };
+}
+
+static uint32_t connect_to(uint16_t port)
+{
+	const struct pl_roce_path path = {
+		.src = addr(1), .dst = addr(2), .ttl = 64, .sport = 49152
+	};
+	const struct pl_connection_terms t = terms(100);
+	uint32_t id = 0;
+
+	if (pl_connector_connect(sides[0], &path, port, &t, now_ns, &id) < 0)
+		abort();
+	return id;
+}
+
+/* The event of a side, or 0. */
+static uint8_t event(int side, struct pl_connection_event *e)
+{
+	return pl_connector_event(sides[side], e) ? e->kind : 0;
+}
+
+static uint32_t accept(void)
+{
+	const struct pl_connection_terms t = terms(200);
+	struct pl_connection_event e;
+
+	eq(event(1, &e), PL_CONNECTION_REQUEST);
+	eq(pl_connector_accept(sides[1], e.id, &t, now_ns), 0);
+	return e.id;
+}
+
+static void test_connect(void)
+{
+	struct pl_connection_event e;
+	uint32_t active, passive;
+
+	init();
+	active = connect_to(1337);
+	settle();
+	eq(event(1, &e), PL_CONNECTION_REQUEST);
+	passive = e.id;
+	ok(e.port == 1337 && e.terms.qpn == 100 && e.terms.psn == 101 && e.terms.mtu == 1024 &&
+			e.terms.service == PL_ROCE_UC && e.terms.depth == 3 &&
+			e.terms.resources == 4 && e.terms.retries == 7 &&
+			e.terms.rnr_retries == 6 && e.terms.ack_timeout == 14 &&
+			memcmp(e.terms.private, "about me", 9) == 0 && e.path.dst.b[15] == 1,
+		"what is asked");
+	{
+		const struct pl_connection_terms t = terms(200);
+
+		eq(pl_connector_accept(sides[1], passive, &t, now_ns), 0);
+		ok(pl_connector_accept(sides[1], passive, &t, now_ns) < 0, "once");
+	}
+	settle();
+	eq(event(0, &e), PL_CONNECTION_CONNECTED);
+	ok(e.id == active && e.terms.qpn == 200 && e.terms.psn == 201 && e.terms.mtu == 1024 &&
+			memcmp(e.terms.private, "about me", 9) == 0,
+		"what is answered");
+	eq(event(1, &e), PL_CONNECTION_CONNECTED);
+	streq(sequence(), "REQ REP RTU");
+	now_ns += 1000 * MS;
+	settle();
+	streq(sequence(), "", "quiet");
+	eq(pl_connector_next_ns(sides[0]), UINT64_MAX);
+	eq(pl_connector_disconnect(sides[1], passive, now_ns), 0);
+	settle();
+	eq(event(0, &e), PL_CONNECTION_CLOSED);
+	eq(event(1, &e), PL_CONNECTION_CLOSED);
+	streq(sequence(), "DREQ DREP");
+	done();
+}
+
+static void test_lost(void)
+{
+	struct pl_connection_event e;
+	uint32_t passive;
+
+	init();
+	lose[0] = 1; /* the first REQ */
+	lose[1] = 1; /* the first REP */
+	connect_to(1337);
+	settle();
+	now_ns += 100 * MS;
+	settle();
+	passive = accept();
+	settle();
+	eq(event(0, &e), 0, "its REP is lost");
+	now_ns += 100 * MS;
+	lose[0] = 1u << 3; /* the REQ that is sent again meanwhile comes; the RTU does not */
+	settle();
+	eq(event(0, &e), PL_CONNECTION_CONNECTED);
+	now_ns += 100 * MS;
+	settle();
+	eq(event(1, &e), PL_CONNECTION_CONNECTED, "the RTU is sent again for the REP that is");
+	settle();
+	eq(pl_connector_disconnect(sides[1], passive, now_ns), 0);
+	lose[0] = 1u << sent[0]; /* the DREP */
+	settle();
+	eq(event(0, &e), PL_CONNECTION_CLOSED);
+	eq(event(1, &e), 0);
+	now_ns += 100 * MS;
+	settle();
+	eq(event(1, &e), PL_CONNECTION_CLOSED, "a DREP for each DREQ");
+	done();
+	init();
+	lose[0] = 0xfffffffe; /* only the REQ comes */
+	connect_to(1337);
+	settle();
+	passive = accept();
+	settle();
+	eq(pl_connector_established(sides[1], passive), 0);
+	eq(event(1, &e), PL_CONNECTION_CONNECTED, "data are as good as the RTU");
+	done();
+}
+
+static void test_refused(void)
+{
+	struct pl_connection_event e;
+
+	init();
+	connect_to(1338);
+	settle();
+	ok(event(0, &e) == PL_CONNECTION_REJECTED && e.reason == PL_CM_INVALID_SERVICE_ID,
+		"nobody listens");
+	eq(event(1, &e), 0);
+	connect_to(1337);
+	settle();
+	eq(event(1, &e), PL_CONNECTION_REQUEST);
+	eq(pl_connector_reject(sides[1], e.id, PL_CM_CONSUMER, now_ns), 0);
+	settle();
+	ok(event(0, &e) == PL_CONNECTION_REJECTED && e.reason == PL_CM_CONSUMER, "not wanted");
+	done();
+	init();
+	lose[0] = UINT32_MAX;
+	connect_to(1337);
+	for (int i = 0; i < 10; i++) {
+		settle();
+		now_ns += 100 * MS;
+	}
+	eq(event(0, &e), PL_CONNECTION_TIMEOUT, "nobody there");
+	streq(sequence(), "REQ REQ REQ REQ REQ");
+	done();
+}
+
+static void test_slow_consumer(void)
+{
+	struct pl_connection_event e;
+
+	init();
+	connect_to(1337);
+	settle();
+	now_ns += 100 * MS;
+	settle();
+	streq(sequence(), "REQ REQ MRA", "one who has not decided says so");
+	now_ns += 1000 * MS;
+	settle();
+	streq(sequence(), "", "and is not asked again so soon");
+	accept();
+	settle();
+	eq(event(0, &e), PL_CONNECTION_CONNECTED);
+	done();
+}
+
+static void test_limits(void)
+{
+	struct pl_connection_event e;
+
+	init();
+	for (int i = 0; i < 4; i++)
+		connect_to(1337);
+	settle();
+	eq(pl_counter_read(&pl_connector_counters(sides[1])->limited), 1,
+		"three requests a second");
+	for (int i = 0; i < 3; i++)
+		eq(event(1, &e), PL_CONNECTION_REQUEST);
+	eq(event(1, &e), 0);
+	{
+		const struct pl_roce_path path = { .src = addr(1), .dst = addr(2) };
+		struct pl_connection_terms t = terms(1);
+		uint32_t id;
+
+		ok(pl_connector_connect(sides[0], &path, 1, &t, now_ns, &id) < 0,
+			"no room for a fifth");
+		t.mtu = 1000;
+		ok(pl_connector_connect(sides[0], &path, 1, &t, now_ns, &id) < 0, "no such MTU");
+	}
+	done();
+}
+
+/* From somebody else, or about somebody else's connection. */
+static void test_forged(void)
+{
+	const struct pl_connector_counters *c;
+	struct pl_connection_event e;
+	uint8_t mad[PL_CM_BYTES];
+	struct pl_build b = pl_build(mad, sizeof(mad));
+	struct pl_roce p = { .path = { .src = addr(9), .dst = addr(1) },
+		.qpn = 1,
+		.qkey = PL_CM_QKEY,
+		.opcode = PL_ROCE_UD | PL_ROCE_SEND_ONLY,
+		.payload = pl_cursor(mad, sizeof(mad)) };
+	uint32_t active;
+
+	init();
+	c = pl_connector_counters(sides[0]);
+	active = connect_to(1337);
+	settle();
+	accept();
+	settle();
+	eq(event(0, &e), PL_CONNECTION_CONNECTED);
+	pl_cm_put(&b, &(struct pl_cm){ .kind = PL_CM_DREQ, .local_id = 5, .remote_id = active },
+		NULL, 0);
+	pl_connector_receive(sides[0], &p, now_ns);
+	eq(pl_counter_read(&c->foreign), 1, "an end from another address");
+	p.path.src = addr(2);
+	pl_connector_receive(sides[0], &p, now_ns);
+	eq(pl_counter_read(&c->foreign), 2, "an end from another connection of the peer");
+	p.qkey++;
+	pl_connector_receive(sides[0], &p, now_ns);
+	p.qkey--;
+	p.path.dst = addr(7);
+	pl_connector_receive(sides[0], &p, now_ns);
+	p.path.dst = addr(1);
+	p.payload = pl_cursor(mad, 255);
+	pl_connector_receive(sides[0], &p, now_ns);
+	eq(pl_counter_read(&c->malformed), 3, "another key, another address, another length");
+	eq(event(0, &e), 0, "nothing happened");
+	b = pl_build(mad, sizeof(mad));
+	pl_cm_put(
+		&b, &(struct pl_cm){ .kind = PL_CM_DREQ, .local_id = 5, .remote_id = 6 }, NULL, 0);
+	p.payload = pl_cursor(mad, sizeof(mad));
+	kinds_n = 0;
+	pl_connector_receive(sides[0], &p, now_ns);
+	deliver(0);
+	streq(sequence(), "DREP", "an end of what is not known is confirmed");
+	done();
+}
+
+/* Made, used and ended over links that lose a third: both sides always agree in the end. */
+static void test_seeds(void)
+{
+	unsigned int connected = 0, disagree = 0, unfinished = 0;
+
+	for (uint64_t seed = 1; seed <= 2000; seed++) {
+		bool up[2] = { false, false }, over[2] = { false, false };
+		struct pl_connection_event e;
+		uint32_t id;
+
+		init();
+		pl_rng_seed(&rng, seed);
+		loss = 0.33;
+		id = connect_to(1337);
+		for (int i = 0; i < 60 && !(over[0] && over[1]); i++) {
+			for (int side = 0; side < 2; side++) {
+				while (event(side, &e) != 0) {
+					const struct pl_connection_terms t = terms(200);
+
+					if (e.kind == PL_CONNECTION_REQUEST)
+						pl_connector_accept(sides[1], e.id, &t, now_ns);
+					up[side] = up[side] || e.kind == PL_CONNECTION_CONNECTED;
+					over[side] = over[side] || e.kind >= PL_CONNECTION_REJECTED;
+				}
+			}
+			if (i == 30 && up[0])
+				pl_connector_disconnect(sides[0], id, now_ns);
+			deliver(0);
+			deliver(1);
+			now_ns += 50 * MS;
+		}
+		connected += up[0] && up[1];
+		/* One that knows of a connection that the other gave up learns of its end. */
+		disagree += up[0] && !over[0];
+		unfinished += up[1] && !over[1] && !up[0];
+		done();
+	}
+	printf("# %u of 2000 connected\n", connected);
+	ok(connected > 1800, "most come about");
+	eq(disagree, 0, "and are closed");
+	eq(unfinished, 0);
+	loss = 0;
+}
+
+int main(void)
+{
+	pl_rng_seed(&rng, 1);
+	test_connect();
+	test_lost();
+	test_refused();
+	test_slow_consumer();
+	test_limits();
+	test_forged();
+	test_seeds();
+	return pl_test_done();
+}

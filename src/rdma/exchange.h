@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Parameters exchanged over a plain TCP connection, for peers that have no connection manager: bytes to structures and
+ * back; who has the socket is the caller. Two forms:
+ *
+ * *Versioned* (both ways): what a queue pair and its region are. All big-endian.
+ *
+ *   0  magic "PLRX"      4    48 region bytes            64
+ *   4  version (1)       8    56 key                     32
+ *   5  service           8    60 queue pair              32 (upper 8 zero)
+ *   6  length of this    16   64 first packet number     32 (upper 8 zero), with which the other side begins
+ *   8  GID               128  68 path MTU                16
+ *   24 MAC               48   70 READs and atomics       8
+ *   30 partition key     16   71 access                  8 (1 read, 2 write, 4 atomic)
+ *   32 va                64   72 name of the store, UTF-8, 24 bytes, zeros behind
+ *   40 reserved          64   96 CRC-32 of what is before 32
+ *
+ * A longer message of a later minor form is read by its first 100 bytes; its CRC stands at 96 all the same.
+ *
+ * *Compact*, 34 bytes, as the P4-to-RDMA collector of Beltman and Knossen (2020) sends it: va 64, key 32, queue pair 32,
+ * LID 16, GID 128, all big-endian. The listener on the other side (port 19876 there) sends the same bytes back. It names
+ * neither region length nor numbers: those are agreed beforehand (bytes, psn and the rest of *ret are left alone).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "wire/build.h"
+#include "wire/cursor.h"
+
+#define PL_EXCHANGE_BYTES         100
+#define PL_EXCHANGE_COMPACT_BYTES 34
+#define PL_EXCHANGE_NAME_MAX      24
+
+struct pl_exchange {
+	uint8_t service; /* PL_ROCE_RC, PL_ROCE_UC */
+	struct pl_addr gid;
+	uint8_t mac[6];
+	uint16_t pkey;
+	uint64_t va, bytes;
+	uint32_t key, qpn, psn;
+	uint16_t mtu;
+	uint8_t depth;
+	uint8_t access;                      /* PL_RDMA_* */
+	char name[PL_EXCHANGE_NAME_MAX + 1]; /* of the store */
+	uint16_t lid;                        /* compact form */
+};
+
+void pl_exchange_put(struct pl_build *b, const struct pl_exchange *x);
+
+/*
+ * Reads what came so far of a stream. 1: there it is, *ret_used bytes of the stream; 0: more is to come; -EBADMSG: not
+ * such a message, or one that says what cannot be (service, MTU, numbers above 24 bits, an end beyond 2^64, a name
+ * that is no text); -EPROTO: another version, whose number is in *ret_used.
+ */
+int pl_exchange_get(struct pl_exchange *ret, struct pl_cursor stream, size_t *ret_used);
+
+void pl_exchange_put_compact(struct pl_build *b, const struct pl_exchange *x);
+/* 1, 0 or -EBADMSG (queue pair above 24 bits), likewise. */
+int pl_exchange_get_compact(struct pl_exchange *ret, struct pl_cursor stream);

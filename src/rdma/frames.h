@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Frames that an engine wants sent: built one behind the other in memory of the caller, named by a batch that
+ * pl_port_send takes as it is. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/packet.h"
+#include "wire/roce.h"
+
+struct pl_frames {
+	struct pl_build build;
+	struct pl_batch batch;
+};
+
+/* Empties it over `cap` bytes of the caller's; less than PL_ROCE_FRAME_MAX holds nothing. */
+static inline void pl_frames_init(struct pl_frames *frames, void *memory, size_t cap)
+{
+	frames->build = pl_build(memory, cap);
+	frames->batch.n = 0;
+}
+
+/* After the frames were sent: the same memory again. */
+static inline void pl_frames_clear(struct pl_frames *frames)
+{
+	pl_frames_init(frames, frames->build.data, frames->build.cap);
+}
+
+/* Whether n more frames of up to `payload` bytes fit. */
+static inline bool pl_frames_room(const struct pl_frames *frames, uint32_t n, uint32_t payload)
+{
+	return frames->batch.n + (uint64_t)n <= PL_BATCH_MAX &&
+	       frames->build.cap - frames->build.len >=
+		       (size_t)n * (PL_ROCE_OVERHEAD + ((payload + 3u) & ~3u));
+}
+
+/* Appends a frame; the caller asked for room. */
+static inline void pl_frames_put(
+	struct pl_frames *frames, const struct pl_roce *packet, const void *payload, size_t len)
+{
+	const size_t at = frames->build.len;
+	struct pl_packet *pkt = &frames->batch.pkts[frames->batch.n];
+
+	pl_roce_put(&frames->build, packet, payload, len);
+	if (frames->build.full)
+		return;
+	*pkt = (struct pl_packet){ .data = frames->build.data + at,
+		.len = (uint32_t)(frames->build.len - at),
+		.wire_len = (uint32_t)(frames->build.len - at),
+		.link = PL_LINK_ETHERNET };
+	frames->batch.n++;
+}

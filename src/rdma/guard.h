@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who guesses: a count by source address of packets that look like guesses at queue pairs, keys and packet numbers, in a
+ * table of fixed size. A source over the limit within a second is a suspect until it has been quiet for ten. Sources that
+ * share a place push each other out, the one with fewer guesses goes: whoever guesses fast stays.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/hash.h"
+
+#define PL_GUARD_SOURCES  256
+#define PL_GUARD_SECOND   UINT64_C(1000000000)
+#define PL_GUARD_QUIET_NS (10 * PL_GUARD_SECOND)
+
+struct pl_guard_source {
+	struct pl_addr addr;
+	uint64_t since_ns; /* when the present second began */
+	uint64_t last_ns;  /* the last guess */
+	uint64_t total;    /* guesses; 0: nobody */
+	uint32_t guesses;  /* in the present second */
+	bool suspect;
+};
+
+struct pl_guard {
+	uint32_t limit; /* guesses in a second that make a suspect */
+	uint64_t seed;
+	struct pl_guard_source sources[PL_GUARD_SOURCES];
+};
+
+static inline struct pl_guard_source *pl_guard_place(struct pl_guard *g, const struct pl_addr *addr)
+{
+	return &g->sources[pl_hash(addr->b, sizeof(addr->b), g->seed) % PL_GUARD_SOURCES];
+}
+
+static inline bool pl_guard_suspects(
+	struct pl_guard *g, const struct pl_addr *addr, uint64_t now_ns)
+{
+	const struct pl_guard_source *s = pl_guard_place(g, addr);
+
+	return s->suspect && pl_addr_equal(&s->addr, addr) &&
+	       now_ns - s->last_ns < PL_GUARD_QUIET_NS;
+}
+
+/* Counts a guess; true when it made the source a suspect. */
+static inline bool pl_guard_guess(struct pl_guard *g, const struct pl_addr *addr, uint64_t now_ns)
+{
+	struct pl_guard_source *s = pl_guard_place(g, addr);
+	const bool known = s->total > 0 && pl_addr_equal(&s->addr, addr);
+
+	if (!known || now_ns - s->last_ns >= PL_GUARD_QUIET_NS) {
+		/* Somebody else's place, who still guesses: worn down one by one. */
+		if (!known && s->guesses > 1 && now_ns - s->last_ns < PL_GUARD_SECOND) {
+			s->guesses--;
+			return false;
+		}
+		*s = (struct pl_guard_source){ .addr = *addr, .since_ns = now_ns };
+	}
+	if (now_ns - s->since_ns >= PL_GUARD_SECOND) {
+		s->since_ns = now_ns;
+		s->guesses = 0;
+	}
+	s->last_ns = now_ns;
+	s->total++;
+	if (++s->guesses < g->limit || s->suspect)
+		return false;
+	s->suspect = true;
+	return true;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work becomes packets: windows, going back, timeouts. */
+#include "rdma/requester_state.h"
+
+void pl_requester_rewind(struct pl_requester_conn *conn, uint32_t psn)
+{
+	conn->cursor = 0;
+	while (conn->cursor < conn->n) {
+		const struct pl_requester_message *m = pl_requester_message(conn, conn->cursor);
+
+		if (((psn - m->psn) & PL_ROCE_PSN_MASK) < m->packets)
+			break;
+		conn->cursor++;
+	}
+	conn->next = psn;
+	conn->ask = true;
+}
+
+/* First, Middle, Last, Only of a kind, in the order of their opcodes. */
+static uint8_t opcode(const struct pl_requester_message *m, uint32_t i)
+{
+	static const uint8_t codes[2][4] = {
+		[PL_RDMA_WORK_WRITE] = { PL_ROCE_WRITE_FIRST, PL_ROCE_WRITE_MIDDLE,
+			PL_ROCE_WRITE_LAST, PL_ROCE_WRITE_ONLY },
+		[PL_RDMA_WORK_SEND] = { PL_ROCE_SEND_FIRST, PL_ROCE_SEND_MIDDLE, PL_ROCE_SEND_LAST,
+			PL_ROCE_SEND_ONLY },
+	};
+	const bool last = i == m->packets - 1;
+	uint8_t code;
+
+	if (m->work.kind == PL_RDMA_WORK_ADD)
+		return PL_ROCE_FETCH_ADD;
+	if (m->work.kind == PL_RDMA_WORK_SWAP)
+		return PL_ROCE_CMP_SWAP;
+	code = codes[m->work.kind][i == 0 ? (last ? 3 : 0) : (last ? 2 : 1)];
+	return last && m->work.have_imm ? (uint8_t)(code + 1) : code;
+}
+
+/* The last packet of all there is asks for an acknowledgement, and so does one in each half of the window. */
+static bool asks(struct pl_requester_conn *conn, const struct pl_requester_message *m, uint32_t i)
+{
+	const bool end = conn->cursor == conn->n - 1 && i == m->packets - 1;
+
+	conn->since_ask++;
+	if (!conn->ask && !end && conn->since_ask < (conn->c.window + 1) / 2 &&
+		!pl_requester_is_atomic(m))
+		return false;
+	conn->since_ask = 0;
+	conn->ask = false;
+	return true;
+}
+
+static void put(struct pl_requester *q, struct pl_requester_conn *conn,
+	struct pl_requester_message *m, struct pl_frames *out)
+{
+	const uint32_t i = (conn->next - m->psn) & PL_ROCE_PSN_MASK;
+	const uint32_t at = i * conn->c.mtu;
+	const uint32_t left = m->work.bytes - at;
+	const uint32_t len = left < conn->c.mtu ? left : conn->c.mtu;
+	const bool rc = conn->c.service == PL_ROCE_RC;
+	const struct pl_roce packet = {
+		.path = conn->c.path,
+		.opcode = conn->c.service | opcode(m, i),
+		.solicited = m->work.solicited && i == m->packets - 1,
+		.migrated = true,
+		.ack_req = rc && asks(conn, m, i),
+		.pkey = conn->c.pkey,
+		.qpn = conn->c.peer_qpn,
+		.psn = conn->next,
+		.va = m->work.va,
+		.rkey = m->work.rkey,
+		.length = m->work.bytes,
+		.swap_add = m->work.swap_add,
+		.compare = m->work.compare,
+		.imm = m->work.imm,
+	};
+
+	conn->c.path.ip_id = q->ip_id++;
+	pl_frames_put(out, &packet, (const uint8_t *)m->work.data + at, len);
+	if (conn->next == conn->high) {
+		conn->high = pl_psn_add(conn->high, 1);
+		pl_count(&q->counters.packets, 1);
+		pl_count(&q->counters.bytes, len);
+	} else {
+		pl_count(&q->counters.repeated, 1);
+	}
+	conn->next = pl_psn_add(conn->next, 1);
+	if (i == 0 && !m->sent) {
+		m->sent = true;
+		pl_count(&q->counters.messages, 1);
+		if (pl_requester_is_atomic(m))
+			conn->atomics++;
+	}
+	if (i == m->packets - 1)
+		conn->cursor++;
+}
+
+/* Whether the window lets another packet of this message out. */
+static bool may_send(const struct pl_requester_conn *conn, const struct pl_requester_message *m)
+{
+	if (conn->c.service != PL_ROCE_RC)
+		return true;
+	if (((conn->next - conn->unacked) & PL_ROCE_PSN_MASK) >= conn->c.window)
+		return false;
+	return m->sent || !pl_requester_is_atomic(m) || conn->atomics < conn->c.atomics;
+}
+
+/* True: it has nothing more to send now. */
+static bool send_conn(struct pl_requester *q, struct pl_requester_conn *conn, uint64_t now_ns,
+	struct pl_frames *out)
+{
+	while (conn->cursor < conn->n) {
+		struct pl_requester_message *m = pl_requester_message(conn, conn->cursor);
+		const uint32_t payload = m->work.bytes < conn->c.mtu ? m->work.bytes : conn->c.mtu;
+
+		if (!may_send(conn, m))
+			return true;
+		if (!pl_frames_room(out, 1, payload))
+			return false;
+		put(q, conn, m, out);
+		if (conn->c.service == PL_ROCE_RC) {
+			if (conn->deadline_ns == 0)
+				conn->deadline_ns = now_ns + conn->c.timeout_ns;
+		} else if (conn->cursor > 0) {
+			conn->unacked = conn->next;
+			pl_requester_finish(q, conn, PL_RDMA_RESULT_OK);
+		}
+	}
+	return true;
+}
+
+/* Timers first. True: nothing may be sent. */
+static bool timers(struct pl_requester *q, struct pl_requester_conn *conn, uint64_t now_ns)
+{
+	if (conn->wait_ns != 0) {
+		if (now_ns < conn->wait_ns)
+			return true;
+		conn->wait_ns = 0;
+		conn->deadline_ns = now_ns + conn->c.timeout_ns;
+	}
+	if (conn->deadline_ns == 0 || now_ns < conn->deadline_ns)
+		return false;
+	pl_count(&q->counters.timeouts, 1);
+	if (conn->retries == 0) {
+		pl_requester_fail(q, conn, PL_RDMA_RESULT_RETRIES);
+		return true;
+	}
+	conn->retries--;
+	conn->deadline_ns = now_ns + conn->c.timeout_ns;
+	pl_requester_rewind(conn, conn->unacked);
+	return false;
+}
+
+bool pl_requester_send(struct pl_requester *q, uint64_t now_ns, struct pl_frames *out)
+{
+	for (uint32_t i = 0; i < q->options.max_qps; i++) {
+		struct pl_requester_conn *conn = &q->conns[q->turn];
+
+		if (conn->used && !conn->failed && !timers(q, conn, now_ns) &&
+			!send_conn(q, conn, now_ns, out))
+			return false; /* its turn again */
+		q->turn = (q->turn + 1) % q->options.max_qps;
+	}
+	return true;
+}
+
+uint64_t pl_requester_next_ns(const struct pl_requester *q)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (uint32_t i = 0; i < q->options.max_qps; i++) {
+		const struct pl_requester_conn *conn = &q->conns[i];
+		const uint64_t at = conn->wait_ns != 0 ? conn->wait_ns : conn->deadline_ns;
+
+		if (conn->used && at != 0 && at < next)
+			next = at;
+	}
+	return next;
+}

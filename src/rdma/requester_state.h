@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The inside of a requester, for requester.c (what there is), request.c (sending) and acknowledge.c (answers). */
+#pragma once
+
+#include "rdma/index.h"
+#include "rdma/requester.h"
+
+struct pl_requester_message {
+	struct pl_rdma_work work; /* data points into the queue pair's memory */
+	uint32_t psn, packets;
+	bool sent;     /* its first packet was out once */
+	bool answered; /* atomic: `original` is there */
+	uint64_t original;
+};
+
+struct pl_requester_conn {
+	struct pl_requester_qp c;
+	bool used, failed;
+
+	/* A ring: `first` is the oldest that is not complete, `cursor` of them were sent whole. */
+	struct pl_requester_message *messages;
+	uint8_t *memory;
+	uint32_t first, n, cursor;
+
+	uint32_t unacked;   /* oldest number without an answer */
+	uint32_t next;      /* number of the next packet to send, new or again */
+	uint32_t high;      /* behind the highest that was ever sent */
+	uint32_t tail;      /* number of the next message that is posted */
+	uint32_t since_ask; /* packets since one asked for an acknowledgement */
+	uint32_t atomics;   /* sent and not answered */
+	uint32_t missed; /* the atomic that was sent again because its answer must have been lost */
+	bool ask;        /* the next packet asks, whatever else: it is sent again */
+
+	uint64_t deadline_ns; /* 0: no timer runs */
+	uint64_t wait_ns;     /* not ready: nothing is sent before; 0: none */
+	uint8_t retries, rnr_retries;
+};
+
+struct pl_requester {
+	struct pl_requester_options options;
+	struct pl_rdma_index index;
+	struct pl_requester_conn *conns;
+	struct pl_rdma_completed *completions; /* a ring */
+	uint32_t completions_n, completions_first, promised;
+	uint32_t turn; /* whose turn it is to send */
+	uint16_t ip_id;
+	struct pl_requester_counters counters;
+};
+
+static inline struct pl_requester_message *pl_requester_message(
+	const struct pl_requester_conn *conn, uint32_t i)
+{
+	return &conn->messages[(conn->first + i) % conn->c.messages];
+}
+
+static inline bool pl_requester_is_atomic(const struct pl_requester_message *m)
+{
+	return m->work.kind == PL_RDMA_WORK_ADD || m->work.kind == PL_RDMA_WORK_SWAP;
+}
+
+/* requester.c: the oldest message is done. */
+void pl_requester_finish(
+	struct pl_requester *q, struct pl_requester_conn *conn, enum pl_rdma_result result);
+/* The oldest message ended so, the others are flushed, the queue pair is in error. */
+void pl_requester_fail(
+	struct pl_requester *q, struct pl_requester_conn *conn, enum pl_rdma_result result);
+
+/* request.c: the next packet is number psn, which is outstanding. */
+void pl_requester_rewind(struct pl_requester_conn *conn, uint32_t psn);

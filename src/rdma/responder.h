@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The responder: what an RDMA NIC does with requests, in software. It takes frames, executes what they ask
+ * for in memory regions, and has answers to send; it owns no socket and no clock. InfiniBand architecture 1.x chapters
+ * 9.7 (reliable), 9.8 (unreliable); docs/protocols/roce.md has the rules and where soft-RoCE differs.
+ *
+ *   regions       memory that may be read, written and added to from afar: key, protection domain, access, bounds
+ *   queue pairs   reliable (RC) and unreliable (UC) connections from one peer each; unreliable datagrams (UD, SEND only)
+ *   receives      buffers for SENDs, and slips that an immediate uses up; each comes back as a completion
+ *
+ * Everything about a request is checked before its first byte is written. A request from another address than the
+ * peer's, of another service, or with a wrong ICRC never changes state. What is wrong is told as the architecture says
+ * and counted by cause (rdma/causes.def).
+ *
+ *   pl_responder_batch(r, in, causes);               executes
+ *   while (!pl_responder_answers(r, &frames))        READ responses may be many
+ *           send frames, clear
+ *   n = pl_responder_completions(r, done, max);
+ *
+ * An answer waits with its queue pair until there is room for it. Acknowledgements of one queue pair that wait are one:
+ * the newest. One thread at a time.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/counter.h"
+#include "base/diag.h"
+#include "rdma/frames.h"
+
+struct pl_responder;
+
+/* Access to a region, and what a queue pair lets its peer ask for. */
+#define PL_RDMA_READ   0x01
+#define PL_RDMA_WRITE  0x02
+#define PL_RDMA_ATOMIC 0x04
+
+enum pl_rdma_cause {
+#define PL_RDMA_CAUSE(id, name, nak, help) PL_RDMA_C_##id,
+#include "rdma/causes.def"
+#undef PL_RDMA_CAUSE
+	PL_RDMA_CAUSE_MAX,
+};
+
+const char *pl_rdma_cause_name(enum pl_rdma_cause cause);
+const char *pl_rdma_cause_help(enum pl_rdma_cause cause);
+/* The AETH syndrome told for it on a reliable connection, without a timer code; 0 = silence. */
+uint8_t pl_rdma_cause_nak(enum pl_rdma_cause cause);
+
+/* Bounds of everything that is allocated. */
+struct pl_responder_options {
+	uint32_t max_qps;     /* 1 to 2^20; 0: 64 */
+	uint32_t max_regions; /* 1 to 2^20; 0: 64 */
+	uint32_t guess_limit; /* guesses of one source in a second that make it a suspect; 0: 100 */
+	uint32_t
+		max_completions; /* receives posted and completions not yet fetched, all queue pairs; 0: 4096 */
+};
+
+/* -ENOMEM, -EINVAL. */
+int pl_responder_new(struct pl_responder **ret, const struct pl_responder_options *options);
+void pl_responder_free(struct pl_responder *r);
+
+struct pl_rdma_region {
+	void *base;      /* the caller's memory; stays until the region is removed */
+	uint64_t bytes;  /* at least 1 */
+	uint64_t va;     /* the address by which peers name base */
+	uint32_t key;    /* 0: one is drawn from the kernel's generator, 32 bits */
+	uint32_t domain; /* a queue pair reaches regions of its own domain only */
+	uint8_t access;  /* PL_RDMA_* */
+};
+
+/* Registers memory; the key goes to *ret_key. -EINVAL (nothing in it, end beyond 2^64, atomics asked for but va and base
+ * not alike modulo 8), -EEXIST (the key is in use), -ENOSPC. */
+int pl_responder_region_add(
+	struct pl_responder *r, const struct pl_rdma_region *region, uint32_t *ret_key);
+/* Afterwards nothing refers to the memory: messages under way and READ responses that wait meet an access error.
+ * -ENOENT. */
+int pl_responder_region_remove(struct pl_responder *r, uint32_t key);
+
+enum pl_rdma_state { PL_RDMA_INIT, PL_RDMA_READY, PL_RDMA_ERROR };
+
+#define PL_RDMA_DEPTH_MAX   128
+#define PL_RDMA_RECEIVE_MAX 65536
+
+struct pl_rdma_qp {
+	uint32_t qpn;    /* 0: one is drawn from the kernel's generator, 24 bits; 1 is never one */
+	uint8_t service; /* enum pl_roce_service */
+	uint8_t access;  /* PL_RDMA_* */
+	uint8_t state;   /* PL_RDMA_INIT: drops everything; PL_RDMA_READY */
+	uint8_t rnr_timer; /* code 0 to 31, told when no receive is posted */
+	uint8_t depth;     /* READs and atomics remembered, and at most waiting for their answers */
+	uint16_t mtu;      /* 256, 512, 1024, 2048, 4096 */
+	uint16_t pkey;
+	uint32_t domain;
+	uint32_t psn;      /* the first expected */
+	uint32_t peer_qpn; /* where answers go */
+	uint32_t qkey;     /* UD */
+	uint32_t receives; /* room for posted ones, at most PL_RDMA_RECEIVE_MAX */
+	/* How answers travel: src is this side, dst the peer; requests must come the other way round. dmac all zero: where
+	 * the first accepted request came from. UD: dst unspecified is any peer. */
+	struct pl_roce_path path;
+	/* Rules beyond addresses; requests that break them are dropped. */
+	bool any_vlan;     /* else: the tag of `path`; VLAN 0 and no tag are the same */
+	bool check_mac;    /* the source is path.dmac */
+	uint8_t min_ttl;   /* 255: the peer is on this link */
+	uint32_t max_jump; /* UC: how far a number may be from the expected one; 0 = any */
+};
+
+/* The number goes to *ret_qpn. -EINVAL, -EEXIST, -ENOSPC, -ENOMEM. */
+int pl_responder_qp_add(struct pl_responder *r, const struct pl_rdma_qp *qp, uint32_t *ret_qpn);
+/* Its receives are forgotten without completions. -ENOENT. */
+int pl_responder_qp_remove(struct pl_responder *r, uint32_t qpn);
+/* From whatever state to READY, expecting `psn`; what was half received or waiting is forgotten, posted receives stay.
+ * -ENOENT; -ENOSPC while too many completions wait. */
+int pl_responder_qp_ready(struct pl_responder *r, uint32_t qpn, uint32_t psn);
+
+struct pl_rdma_qp_status {
+	enum pl_rdma_state state;
+	uint32_t psn, msn; /* expected; messages completed, modulo 2^24 */
+	uint32_t receives; /* posted */
+};
+
+int pl_responder_qp_status(
+	const struct pl_responder *r, uint32_t qpn, struct pl_rdma_qp_status *ret);
+
+/* Posts a receive: `bytes` of the caller's at buffer (NULL with 0) until its completion. -ENOENT, -ENOSPC. */
+int pl_responder_post(
+	struct pl_responder *r, uint32_t qpn, uint64_t id, void *buffer, uint32_t bytes);
+
+enum pl_rdma_completion_kind {
+	PL_RDMA_DONE_SEND, /* a SEND is in the buffer; UD: behind 40 bytes that are a GRH, or end with the IPv4 header */
+	PL_RDMA_DONE_WRITE,   /* a WRITE with immediate; the receive's buffer was not used */
+	PL_RDMA_DONE_FLUSHED, /* a receive given back because the queue pair went to error */
+	PL_RDMA_DONE_ERROR, /* the queue pair went to error: `cause`; no receive belongs to this */
+};
+
+struct pl_rdma_completion {
+	uint64_t id; /* of the receive */
+	uint32_t qpn;
+	uint32_t bytes; /* of the message */
+	uint32_t imm;
+	uint32_t src_qpn; /* UD */
+	uint8_t kind;     /* enum pl_rdma_completion_kind */
+	uint8_t cause;    /* enum pl_rdma_cause */
+	bool have_imm, solicited;
+};
+
+/* Up to max completions in their order; returns how many. */
+uint32_t pl_responder_completions(
+	struct pl_responder *r, struct pl_rdma_completion *ret, uint32_t max);
+
+/* Executes the requests of a batch in their order. ret_causes[i] says what became of packet i (enum pl_rdma_cause; OK:
+ * executed); NULL = not wanted. Nothing is kept of the batch. */
+void pl_responder_batch(struct pl_responder *r, const struct pl_batch *in, uint8_t *ret_causes);
+
+/*
+ * The time, from any clock that never steps, told before batches: with it guesses are counted by source address. A guess
+ * is a queue pair that is not there, a key that is none, or a number more than 65536 from the expected one. A source with
+ * guess_limit of them in a second is a suspect, an alarm is counted, and its far duplicates are no longer answered;
+ * everything else goes on, for addresses can be forged. Without a time (0) nothing of this is done.
+ */
+void pl_responder_now(struct pl_responder *r, uint64_t now_ns);
+
+struct pl_rdma_suspect {
+	struct pl_addr addr;
+	uint64_t guesses;
+};
+
+/* The suspects of the last ten seconds, up to max; returns how many. */
+uint32_t pl_responder_suspects(
+	const struct pl_responder *r, struct pl_rdma_suspect *ret, uint32_t max);
+
+/* Puts answers until all are out (true) or there is no more room (false). */
+bool pl_responder_answers(struct pl_responder *r, struct pl_frames *out);
+
+struct pl_responder_counters {
+	struct pl_counter packets;
+	struct pl_counter causes[PL_RDMA_CAUSE_MAX];
+	struct pl_counter writes, sends, reads, adds, swaps; /* messages */
+	struct pl_counter write_bytes;                       /* placed in regions */
+	struct pl_counter guesses, alarms;                   /* see pl_responder_now */
+	struct pl_counter acks, naks, rnr_naks, atomic_acks, read_responses; /* packets put */
+};
+
+const struct pl_responder_counters *pl_responder_counters(const struct pl_responder *r);
