@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "dta/apply.h"
+
+#include "memory/words.h"
+
+/* By the widest words that fit; the place is aligned to 4 bytes at least, as all places of stores are. */
+static void place(uint8_t *to, const uint8_t *from, size_t n)
+{
+	if (((uintptr_t)to & 7) == 0) {
+		size_t whole = n & ~(size_t)7;
+
+		pl_words_store(to, from, whole);
+		to += whole;
+		from += whole;
+		n -= whole;
+	}
+	pl_words32_store(to, from, n & ~(size_t)3);
+	for (size_t i = n & ~(size_t)3; i < n; i++)
+		__atomic_store_n(&to[i], from[i], __ATOMIC_RELAXED);
+}
+
+static bool fits(const struct pl_apply_store *store, const struct pl_op *op)
+{
+	if (op->bytes > store->bytes || op->offset > store->bytes - op->bytes)
+		return false;
+	return op->kind == PL_OP_ADD ? op->bytes == 8 && (op->offset & 7) == 0
+				     : (op->offset & 3) == 0;
+}
+
+static void apply(struct pl_apply *a, const struct pl_op *op)
+{
+	const struct pl_apply_store *store;
+	void *to;
+
+	if (op->collector >= a->collectors || op->store >= a->n_stores) {
+		a->no_store++;
+		return;
+	}
+	store = &a->stores[(size_t)op->collector * a->n_stores + op->store];
+	if (store->base == NULL) {
+		a->no_store++;
+		return;
+	}
+	if (!fits(store, op)) {
+		a->outside++;
+		return;
+	}
+	to = (uint8_t *)store->base + op->offset;
+	pl_words_release();
+	if (op->kind == PL_OP_ADD) {
+		__atomic_fetch_add((uint64_t *)to, op->add, __ATOMIC_RELAXED);
+		a->adds++;
+	} else {
+		place(to, op->data, op->bytes);
+		a->writes++;
+		a->bytes += op->bytes;
+	}
+	if (op->immediate) {
+		a->immediates++;
+		if (a->wake != NULL)
+			a->wake(a->wake_arg, op->collector, op->store, op->imm);
+	}
+}
+
+void pl_apply_ops(void *arg, const struct pl_op *ops, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		apply(arg, &ops[i]);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Carries operations out in memory that is mapped here: the sink of a translator in the collector's own process. Writes
+ * are relaxed atomic words as all writers' are (memory/words.h), additions atomic; what comes later is never seen before
+ * what comes earlier.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dta/op.h"
+
+/* A store's memory. base NULL: there is none here, operations on it are refused. */
+struct pl_apply_store {
+	void *base; /* aligned to 64 bytes; borrowed */
+	uint64_t bytes;
+};
+
+struct pl_apply {
+	struct pl_apply_store *stores; /* [collector * n_stores + store]; the caller's */
+	unsigned int collectors, n_stores;
+	/* Called for operations with an immediate value, after they are done. May be NULL. */
+	void (*wake)(void *arg, unsigned int collector, unsigned int store, uint32_t imm);
+	void *wake_arg;
+	/* counters */
+	uint64_t writes, adds, bytes, immediates;
+	uint64_t no_store; /* operations on what is not mapped here */
+	uint64_t
+		outside; /* that would leave the store, or a cell that is not aligned: a bug of whoever made them */
+};
+
+/* For struct pl_op_sink.ops, with the struct pl_apply as its arg. */
+void pl_apply_ops(void *apply, const struct pl_op *ops, size_t n);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a translator wants done to collectors' memory: writes of bytes and additions to cells of 64 bits, by store and
+ * offset. Whoever carries them out (dta/apply.h: to memory that is mapped here; an RDMA requester: to memory far away)
+ * does so in their order for each collector: an entry before the head that counts it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+
+enum pl_op_kind {
+	PL_OP_WRITE,
+	PL_OP_ADD, /* fetch-and-add to an aligned, little-endian cell of 64 bits */
+};
+
+struct pl_op {
+	uint8_t kind; /* enum pl_op_kind */
+	bool immediate;
+	uint16_t collector; /* 0 and up */
+	uint16_t store;     /* number of the store in the translator's configuration */
+	uint32_t bytes;     /* ADD: 8 */
+	uint64_t offset;    /* within the store, whose bounds it keeps */
+	union {
+		const uint8_t *data; /* WRITE: as it is to lie there; valid during the call */
+		uint64_t add;
+	};
+	uint32_t
+		imm; /* with immediate: primitive << 28 | low 28 bits of the slot, cell, chunk, list or epoch */
+};
+
+#define PL_OPS_MAX 64u /* handed over at once */
+
+/* The value that goes with an immediate write (reference: primitive in the upper four bits). */
+static inline uint32_t pl_op_imm(uint32_t primitive, uint64_t index)
+{
+	return primitive << 28 | ((uint32_t)index & 0x0fffffffu);
+}
+
+/*
+ * Where operations go, and NACKs to reporters. Both functions take what they are given; what cannot be carried out is
+ * theirs to count. `nack` may be NULL: gaps then end by the limit of tries alone.
+ */
+struct pl_op_sink {
+	void (*ops)(void *arg, const struct pl_op *ops, size_t n);
+	void (*nack)(
+		void *arg, const struct pl_addr *to, uint16_t port, const void *bytes, size_t n);
+	void *arg;
+};

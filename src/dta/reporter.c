@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "dta/reporter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dta/bucket.h"
+
+#define RING_DEFAULT     1024u
+#define DATAGRAM_DEFAULT 1400u
+#define DATAGRAM_MAX     65507u /* of UDP over IPv4 */
+#define PROBE_NS         UINT64_C(20000000)
+#define PROBES           3u
+
+/*
+ * Reports lie in the ring as they travel, each in room for a datagram. They have running numbers of 64 bits, of which the wire
+ * shows the low ones; number i lies in slot i mod ring:
+ *
+ *   oldest <= next <= newest     oldest .. next - 1 were sent, next .. newest - 1 wait
+ *
+ * A NACK moves `next` back. Reports without numbers go through the same ring, for the rate's sake.
+ */
+struct pl_reporter {
+	struct pl_reporter_config config;
+	pl_reporter_send *send;
+	void *arg;
+	struct pl_bucket bucket;
+	struct pl_reporter_counters count;
+	uint8_t *ring;
+	uint32_t *ring_bytes;
+	uint64_t oldest, next, newest;
+	uint64_t again_until; /* numbers below were sent before */
+	uint8_t *datagram;
+	uint32_t datagram_bytes, in_datagram;
+	uint64_t waiting_since_ns; /* of what is in the datagram or the ring and has not left */
+	uint64_t sent_ns;          /* last datagram */
+	uint32_t probes;           /* since then */
+};
+
+/* ---- making ---- */
+
+static int check_config(const struct pl_reporter_config *c, struct pl_diag *diag)
+{
+	if (c->form >= PL_DTA_FORM_MAX)
+		pl_diag_set(diag, "there is no such form of reports");
+	else if (c->sequenced && c->form == PL_DTA_PLAIN)
+		pl_diag_set(diag, "plain reports have no sequence numbers");
+	else if (c->ring > PL_REPORTER_RING_MAX || (c->form == PL_DTA_TRACKING && c->sequenced &&
+							   c->ring > PL_REPORTER_RING_TRACKING))
+		pl_diag_set(diag, "the ring is too large for the sequence numbers");
+	else if (c->datagram_bytes > DATAGRAM_MAX)
+		pl_diag_set(diag, "datagrams are of at most %u bytes", DATAGRAM_MAX);
+	else if (c->rate < 0 || c->burst < 0)
+		pl_diag_set(diag, "a rate below zero");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int pl_reporter_new(struct pl_reporter **ret, const struct pl_reporter_config *config,
+	pl_reporter_send *send, void *arg, struct pl_diag *diag)
+{
+	struct pl_reporter *r;
+	struct pl_reporter_config *c;
+	int error = check_config(config, diag);
+
+	*ret = NULL;
+	if (error < 0)
+		return error;
+	r = calloc(1, sizeof(*r));
+	if (r == NULL)
+		return -ENOMEM;
+	r->config = *config;
+	c = &r->config;
+	if (c->ring == 0)
+		c->ring = c->form == PL_DTA_TRACKING ? PL_REPORTER_RING_TRACKING : RING_DEFAULT;
+	if (c->datagram_bytes == 0)
+		c->datagram_bytes = DATAGRAM_DEFAULT;
+	if (c->probe_ns == 0)
+		c->probe_ns = PROBE_NS;
+	if (c->probes == 0)
+		c->probes = PROBES;
+	if (c->copies == 0)
+		c->copies = 1;
+	if (c->form != PL_DTA_PATHLINE)
+		c->one_by_one = true;
+	r->send = send;
+	r->arg = arg;
+	pl_bucket_init(&r->bucket, c->rate, c->burst, 0);
+	r->ring = malloc((size_t)c->ring * c->datagram_bytes);
+	r->ring_bytes = calloc(c->ring, sizeof(*r->ring_bytes));
+	r->datagram = malloc(c->datagram_bytes);
+	if (r->ring == NULL || r->ring_bytes == NULL || r->datagram == NULL) {
+		pl_reporter_free(r);
+		return -ENOMEM;
+	}
+	*ret = r;
+	return 0;
+}
+
+void pl_reporter_free(struct pl_reporter *r)
+{
+	if (r == NULL)
+		return;
+	free(r->ring);
+	free(r->ring_bytes);
+	free(r->datagram);
+	free(r);
+}
+
+/* ---- sending ---- */
+
+static uint8_t *slot_of(const struct pl_reporter *r, uint64_t number)
+{
+	return r->ring + (number % r->config.ring) * r->config.datagram_bytes;
+}
+
+static void send_datagram(struct pl_reporter *r, uint64_t now_ns)
+{
+	if (r->in_datagram == 0)
+		return;
+	r->send(r->arg, r->datagram, r->datagram_bytes);
+	r->count.datagrams++;
+	r->count.bytes += r->datagram_bytes;
+	r->count.sent += r->in_datagram;
+	r->datagram_bytes = 0;
+	r->in_datagram = 0;
+	r->sent_ns = now_ns;
+}
+
+static void pack(struct pl_reporter *r, uint64_t number, uint64_t now_ns)
+{
+	uint32_t bytes = r->ring_bytes[number % r->config.ring];
+
+	if (bytes > r->config.datagram_bytes - r->datagram_bytes)
+		send_datagram(r, now_ns);
+	if (r->in_datagram == 0)
+		r->waiting_since_ns = now_ns;
+	memcpy(r->datagram + r->datagram_bytes, slot_of(r, number), bytes);
+	r->datagram_bytes += bytes;
+	r->in_datagram++;
+	if (r->config.one_by_one)
+		send_datagram(r, now_ns);
+}
+
+/* What waits, as far as the rate lets it go. */
+static void pump(struct pl_reporter *r, uint64_t now_ns)
+{
+	while (r->next < r->newest && pl_bucket_has(&r->bucket, now_ns)) {
+		pl_bucket_take(&r->bucket);
+		if (r->next < r->again_until)
+			r->count.again++;
+		pack(r, r->next++, now_ns);
+		r->probes = 0;
+	}
+}
+
+int pl_reporter_put(struct pl_reporter *r, uint64_t now_ns, const struct pl_dta_report *report)
+{
+	struct pl_dta_report out = *report;
+	struct pl_build b;
+	int error;
+
+	if (r->newest - r->next == r->config.ring)
+		pump(r, now_ns);
+	if (r->newest - r->next == r->config.ring)
+		return -EAGAIN;
+	out.form = r->config.form;
+	out.sequenced = r->config.sequenced;
+	out.seq = !out.sequenced ? 0 : (uint32_t)r->newest;
+	if (out.form == PL_DTA_TRACKING)
+		out.seq = (uint8_t)out.seq;
+	b = pl_build(slot_of(r, r->newest), r->config.datagram_bytes);
+	/* The oldest report's place, even if this one does not come about. */
+	if (r->newest - r->oldest == r->config.ring)
+		r->oldest++;
+	error = pl_dta_put(&b, &out);
+	if (error < 0)
+		return error == -ENOBUFS ? -EMSGSIZE : error;
+	r->ring_bytes[r->newest++ % r->config.ring] = (uint32_t)b.len;
+	r->count.reports++;
+	pump(r, now_ns);
+	return 0;
+}
+
+/* ---- what came back ---- */
+
+/* Reports that were sent at least once are those with numbers below. */
+static uint64_t sent_once(const struct pl_reporter *r)
+{
+	return r->next > r->again_until ? r->next : r->again_until;
+}
+
+/* How far the wire's number lies behind the last one sent. */
+static uint32_t behind(const struct pl_reporter *r, uint32_t last)
+{
+	uint32_t distance = (uint32_t)(sent_once(r) - 1) - last;
+
+	return r->config.form == PL_DTA_TRACKING ? (uint8_t)distance : distance;
+}
+
+void pl_reporter_nack(struct pl_reporter *r, uint64_t now_ns, const void *bytes, size_t n)
+{
+	const uint32_t most =
+		r->config.form == PL_DTA_TRACKING ? INT8_MAX + 1u : PL_REPORTER_RING_MAX;
+	struct pl_cursor c = pl_cursor(bytes, n);
+	struct pl_dta_nack nack;
+	uint64_t missing, first; /* to be sent again */
+
+	if (!r->config.sequenced || pl_dta_nack_read(&c, &nack) != PL_DTA_OK ||
+		nack.form != r->config.form) {
+		r->count.nacks_strange++;
+		return;
+	}
+	/* Not of numbers that were never sent, nor of those before the first. */
+	missing = behind(r, nack.last);
+	if (missing > most || missing > sent_once(r)) {
+		r->count.nacks_strange++;
+		return;
+	}
+	first = sent_once(r) - missing;
+	r->count.nacks++;
+	/* What is packed already would come before what is missing. */
+	send_datagram(r, now_ns);
+	if (first < r->oldest) {
+		r->count.unavailable += r->oldest - first;
+		first = r->oldest;
+	}
+	r->again_until = sent_once(r);
+	r->next = first;
+	pump(r, now_ns);
+	send_datagram(r, now_ns);
+}
+
+/* ---- time ---- */
+
+static bool may_probe(const struct pl_reporter *r)
+{
+	return r->config.sequenced && r->newest > 0 && r->next == r->newest &&
+	       r->in_datagram == 0 && r->probes < r->config.probes;
+}
+
+static uint64_t linger_due(const struct pl_reporter *r)
+{
+	return r->in_datagram > 0 && r->config.linger_ns > 0
+		       ? r->waiting_since_ns + r->config.linger_ns
+		       : UINT64_MAX;
+}
+
+void pl_reporter_tick(struct pl_reporter *r, uint64_t now_ns)
+{
+	pump(r, now_ns);
+	if (linger_due(r) <= now_ns)
+		send_datagram(r, now_ns);
+	if (may_probe(r) && now_ns >= r->sent_ns + r->config.probe_ns) {
+		pack(r, r->newest - 1, now_ns);
+		send_datagram(r, now_ns);
+		r->probes++;
+		r->count.probes++;
+	}
+}
+
+void pl_reporter_flush(struct pl_reporter *r, uint64_t now_ns)
+{
+	pump(r, now_ns);
+	send_datagram(r, now_ns);
+}
+
+uint64_t pl_reporter_due_ns(const struct pl_reporter *r)
+{
+	uint64_t due = linger_due(r);
+
+	if (r->next < r->newest && pl_bucket_due_ns(&r->bucket) < due)
+		due = pl_bucket_due_ns(&r->bucket);
+	if (may_probe(r) && r->sent_ns + r->config.probe_ns < due)
+		due = r->sent_ns + r->config.probe_ns;
+	return due;
+}
+
+uint64_t pl_reporter_waiting(const struct pl_reporter *r)
+{
+	return r->newest - r->next + r->in_datagram;
+}
+
+const struct pl_reporter_counters *pl_reporter_counters(const struct pl_reporter *r)
+{
+	return &r->count;
+}
+
+/* ---- one for each primitive ---- */
+
+/* The published forms say how many copies, always. */
+static uint8_t copies_of(const struct pl_reporter *r)
+{
+	return r->config.form == PL_DTA_PATHLINE ? 0 : r->config.copies;
+}
+
+int pl_reporter_key_write(struct pl_reporter *r, uint64_t now_ns, uint16_t store, const void *key,
+	uint8_t key_bytes, const void *value, uint32_t value_bytes)
+{
+	const struct pl_dta_report report = {
+		.op = PL_DTA_KEY_WRITE,
+		.store = store,
+		.copies = copies_of(r),
+		.key = key,
+		.key_bytes = key_bytes,
+		.data = value,
+		.data_bytes = value_bytes,
+	};
+
+	return pl_reporter_put(r, now_ns, &report);
+}
+
+int pl_reporter_append(struct pl_reporter *r, uint64_t now_ns, uint16_t store, uint32_t list,
+	const void *entries, uint32_t bytes)
+{
+	const struct pl_dta_report report = {
+		.op = PL_DTA_APPEND,
+		.store = store,
+		.list = list,
+		.data = entries,
+		.data_bytes = bytes,
+	};
+
+	return pl_reporter_put(r, now_ns, &report);
+}
+
+int pl_reporter_increment(struct pl_reporter *r, uint64_t now_ns, uint16_t store, const void *key,
+	uint8_t key_bytes, uint64_t increment)
+{
+	const struct pl_dta_report report = {
+		.op = PL_DTA_INCREMENT,
+		.store = store,
+		.copies = copies_of(r),
+		.key = key,
+		.key_bytes = key_bytes,
+		.increment = increment,
+	};
+
+	return pl_reporter_put(r, now_ns, &report);
+}
+
+int pl_reporter_postcard(struct pl_reporter *r, uint64_t now_ns, uint16_t store, const void *key,
+	uint8_t key_bytes, uint8_t hop, uint8_t path_length, uint32_t value)
+{
+	const struct pl_dta_report report = {
+		.op = PL_DTA_POSTCARD,
+		.store = store,
+		.key = key,
+		.key_bytes = key_bytes,
+		.hop = hop,
+		.path_length = path_length,
+		.value = value,
+	};
+
+	return pl_reporter_put(r, now_ns, &report);
+}
+
+int pl_reporter_sketch(struct pl_reporter *r, uint64_t now_ns, uint16_t store, uint32_t epoch,
+	uint32_t first_column, const void *columns, uint32_t bytes)
+{
+	const struct pl_dta_report report = {
+		.op = PL_DTA_SKETCH,
+		.store = store,
+		.epoch = epoch,
+		.first_column = first_column,
+		.data = columns,
+		.data_bytes = bytes,
+	};
+
+	return pl_reporter_put(r, now_ns, &report);
+}

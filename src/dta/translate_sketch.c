@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Sketch-merge: each reporter delivers the columns of an epoch in ascending order; they are merged in memory of our own,
+ * and a column goes out when every reporter has delivered it. Behind the columns goes how many are complete; zero when
+ * an epoch begins. A repeat is known by the reporter's next column: sums would count it twice.
+ *
+ * Which reporter is which is known by address and port, anew in each epoch, so that one that restarts has its place in
+ * the next.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dta/translator_state.h"
+
+#define COLUMNS_PER_WRITE_MAX 64u
+
+static uint64_t column_bytes(const struct sketch_state *k)
+{
+	return (uint64_t)k->merged.rows * k->merged.cell_bytes;
+}
+
+static int sketch_init(struct pl_translator *t, struct store *s, struct pl_diag *diag)
+{
+	struct sketch_state *k = &s->sketch;
+	uint32_t *width = &s->config.columns_per_write, most;
+	uint64_t bytes;
+	int r = pl_store_bytes(&s->config.params, &bytes, NULL);
+
+	if (r == 0)
+		r = pl_sketch_init(&k->merged, &s->config.params, NULL);
+	if (r < 0)
+		return r;
+	k->collector = -1;
+	if (s->config.reporters == 0)
+		s->config.reporters = 1;
+	most = (uint32_t)(PL_DTA_WRITE_BYTES_MAX / column_bytes(k));
+	if (*width == 0)
+		*width = most < COLUMNS_PER_WRITE_MAX ? most : COLUMNS_PER_WRITE_MAX;
+	if (s->config.reporters > PL_SKETCH_REPORTERS_MAX || *width > most) {
+		pl_diag_set(diag, "a sketch has at most %u reporters, and %u columns per write",
+			PL_SKETCH_REPORTERS_MAX, most);
+		return -EINVAL;
+	}
+	t->memory += bytes;
+	k->merged.base = aligned_alloc(64, bytes);
+	k->cells = pl_translator_alloc(t, 1, UINT16_MAX);
+	if (k->merged.base == NULL || k->cells == NULL)
+		return -ENOMEM;
+	memset(k->merged.base, 0, bytes);
+	return 0;
+}
+
+static void sketch_done(struct store *s)
+{
+	free(s->sketch.merged.base);
+	free(s->sketch.cells);
+}
+
+/* The reporter's place; n_reporters when it has none yet. */
+static uint32_t find_reporter(const struct sketch_state *k, const struct intake *in)
+{
+	uint32_t i = 0;
+
+	while (i < k->n_reporters && (k->reporters[i].port != in->from_port ||
+					     !pl_addr_equal(&k->reporters[i].addr, in->from)))
+		i++;
+	return i;
+}
+
+static bool is_new_epoch(const struct sketch_state *k, uint32_t epoch)
+{
+	return !k->begun || (int32_t)(epoch - k->epoch) > 0;
+}
+
+static int sketch_check(const struct store *s, struct intake *in)
+{
+	const struct sketch_state *k = &s->sketch;
+	const struct pl_dta_report *r = in->report;
+	uint64_t n = r->data_bytes / column_bytes(k), next = 0;
+	uint32_t i;
+
+	if (r->copies > 1)
+		return PL_REFUSED_COUNT_OF_COPIES;
+	if (r->data_bytes > UINT16_MAX || r->data_bytes % column_bytes(k) != 0 ||
+		r->first_column > k->merged.columns || n > k->merged.columns - r->first_column)
+		return PL_REFUSED_COLUMNS;
+	in->spread = 0;
+	if (!is_new_epoch(k, r->epoch)) {
+		if (r->epoch != k->epoch || (k->over && k->complete < k->merged.columns))
+			return PL_REFUSED_EPOCH;
+		i = find_reporter(k, in);
+		if (i == s->config.reporters)
+			return PL_REFUSED_SKETCH_REPORTERS;
+		next = i < k->n_reporters ? k->reporters[i].next : 0;
+	}
+	return r->first_column > next ? (int)PL_REFUSED_COLUMN_GAP : TAKEN;
+}
+
+/* Says how many columns are complete. */
+static void write_completed(struct pl_translator *t, struct store *s, bool last)
+{
+	struct sketch_state *k = &s->sketch;
+	uint8_t *word = pl_translator_room(t, 8);
+	struct pl_op *op;
+
+	memcpy(word, &k->written, 8);
+	op = pl_translator_write(t, s, k->collector, 0, word, 8);
+	if (last)
+		pl_translator_wake(t, op, pl_op_imm(PL_SKETCH, k->epoch));
+}
+
+/* Complete columns that fill a write; with `all` those that do not, too. */
+static void write_columns(struct pl_translator *t, struct store *s, bool all)
+{
+	struct sketch_state *k = &s->sketch;
+	uint32_t width = s->config.columns_per_write;
+	uint64_t before;
+	int collector = pl_translator_choose(t, s, 0);
+
+	if (collector < 0)
+		return;
+	if (collector != k->collector) {
+		k->collector = collector;
+		k->written = 0;
+		write_completed(t, s, false);
+	}
+	before = k->written;
+	while (k->complete - k->written >= width || (all && k->complete > k->written)) {
+		uint64_t n = k->complete - k->written < width ? k->complete - k->written : width;
+		struct pl_extent place = pl_sketch_place(&k->merged, k->written, n);
+
+		pl_translator_write(t, s, collector, place.offset, k->merged.base + place.offset,
+			(uint32_t)place.bytes);
+		k->written += n;
+		t->count.columns_written += n;
+	}
+	if (k->written > before)
+		write_completed(t, s, k->written == k->merged.columns);
+}
+
+static void progress_of(const struct store *s, struct pl_sketch_progress *ret)
+{
+	const struct sketch_state *k = &s->sketch;
+
+	*ret = (struct pl_sketch_progress){
+		.begun = k->begun,
+		.epoch = k->epoch,
+		.complete = k->complete,
+		.reporters = k->n_reporters,
+	};
+	for (uint32_t i = 0; i < s->config.reporters; i++) {
+		if (i >= k->n_reporters || k->reporters[i].next < k->merged.columns)
+			ret->behind |= UINT64_C(1) << i;
+	}
+}
+
+/* Nothing more is taken for the epoch. What is complete of it is written. */
+static void end_epoch(struct pl_translator *t, struct store *s)
+{
+	struct sketch_state *k = &s->sketch;
+
+	if (!k->begun || k->over)
+		return;
+	write_columns(t, s, true);
+	k->over = true;
+	if (k->complete == k->merged.columns) {
+		t->count.epochs_complete++;
+	} else {
+		t->count.epochs_incomplete++;
+		progress_of(s, &k->incomplete);
+	}
+}
+
+static void begin_epoch(struct pl_translator *t, struct store *s, const struct intake *in)
+{
+	struct sketch_state *k = &s->sketch;
+	struct pl_extent all = pl_sketch_place(&k->merged, 0, k->merged.columns);
+
+	end_epoch(t, s);
+	/* The sink must have seen the old columns before they are gone. */
+	pl_translator_deliver(t);
+	memset(k->merged.base + all.offset, 0, all.bytes);
+	k->begun = true;
+	k->over = false;
+	k->epoch = in->report->epoch;
+	k->since_ns = in->now_ns;
+	k->complete = 0;
+	k->written = 0;
+	k->n_reporters = 0;
+	k->collector = pl_translator_choose(t, s, 0);
+	write_completed(t, s, false);
+}
+
+/* From network order to the store's, which is little-endian. */
+static void turn_cells(const struct sketch_state *k, const uint8_t *from, size_t bytes)
+{
+	uint8_t *to = k->cells;
+	uint32_t width = k->merged.cell_bytes;
+
+	for (size_t at = 0; at < bytes; at += width) {
+		for (uint32_t i = 0; i < width; i++)
+			to[at + i] = from[at + width - 1 - i];
+	}
+}
+
+static void find_complete(struct store *s)
+{
+	struct sketch_state *k = &s->sketch;
+	uint64_t least = k->merged.columns;
+
+	for (uint32_t i = 0; i < k->n_reporters; i++) {
+		if (k->reporters[i].next < least)
+			least = k->reporters[i].next;
+	}
+	k->complete = k->n_reporters == s->config.reporters ? least : 0;
+}
+
+static bool sketch_take(struct pl_translator *t, struct store *s, const struct intake *in)
+{
+	struct sketch_state *k = &s->sketch;
+	const struct pl_dta_report *r = in->report;
+	uint64_t n = r->data_bytes / column_bytes(k), known;
+	struct sketch_reporter *reporter;
+	uint32_t i;
+
+	if (is_new_epoch(k, r->epoch))
+		begin_epoch(t, s, in);
+	i = find_reporter(k, in);
+	reporter = &k->reporters[i];
+	if (i == k->n_reporters) {
+		*reporter = (struct sketch_reporter){ *in->from, in->from_port, 0 };
+		k->n_reporters++;
+	}
+	known = reporter->next - r->first_column; /* columns of the report that were there before */
+	if (known >= n)
+		return false;
+	turn_cells(k, r->data + known * column_bytes(k), (n - known) * column_bytes(k));
+	(void)pl_sketch_merge(&k->merged, reporter->next, n - known, k->cells);
+	reporter->next += n - known;
+	t->count.columns_merged += n - known;
+	find_complete(s);
+	if (k->complete == k->merged.columns)
+		end_epoch(t, s);
+	else
+		write_columns(t, s, r->immediate);
+	return true;
+}
+
+static uint64_t sketch_due(const struct store *s)
+{
+	const struct sketch_state *k = &s->sketch;
+
+	if (!k->begun || k->over)
+		return UINT64_MAX;
+	return k->since_ns > UINT64_MAX - s->config.flush_ns ? UINT64_MAX
+							     : k->since_ns + s->config.flush_ns;
+}
+
+static void sketch_tick(struct pl_translator *t, struct store *s, uint64_t now_ns, bool all)
+{
+	const struct sketch_state *k = &s->sketch;
+
+	if (k->begun && (all || k->collector != pl_translator_choose(t, s, 0)))
+		write_columns(t, s, all || k->over);
+	if (sketch_due(s) <= now_ns)
+		end_epoch(t, s);
+}
+
+const struct primitive pl_translate_sketch = {
+	.init = sketch_init,
+	.done = sketch_done,
+	.check = sketch_check,
+	.take = sketch_take,
+	.tick = sketch_tick,
+	.due = sketch_due,
+};
+
+int pl_translator_sketch(const struct pl_translator *t, unsigned int store,
+	struct pl_sketch_progress *ret_present, struct pl_sketch_progress *ret_incomplete)
+{
+	const struct store *s;
+
+	if (store >= t->n_stores || t->stores[store].config.params.primitive != PL_SKETCH)
+		return -EINVAL;
+	s = &t->stores[store];
+	progress_of(s, ret_present);
+	*ret_incomplete = s->sketch.incomplete;
+	return 0;
+}

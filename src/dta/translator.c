@@ -1,0 +1,710 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "dta/translator.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "dta/translator_state.h"
+
+#define MS UINT64_C(1000000)
+
+static const struct {
+	const char *name, *help;
+	bool again;
+} refusals[] = {
+#define PL_REFUSAL(id, name, again, help) [PL_REFUSED_##id] = { name, help, again },
+#include "dta/refusals.def"
+#undef PL_REFUSAL
+};
+
+const char *pl_refusal_name(enum pl_refusal cause)
+{
+	return refusals[cause].name;
+}
+
+const char *pl_refusal_help(enum pl_refusal cause)
+{
+	return refusals[cause].help;
+}
+
+static const struct primitive *const primitives[] = {
+	[PL_KEY_WRITE] = &pl_translate_key_write,
+	[PL_APPEND] = &pl_translate_append,
+	[PL_COUNTERS] = &pl_translate_counters,
+	[PL_POSTCARDS] = &pl_translate_postcards,
+	[PL_SKETCH] = &pl_translate_sketch,
+};
+
+/* ---- operations ---- */
+
+void pl_translator_deliver(struct pl_translator *t)
+{
+	if (t->n_ops > 0)
+		t->sink.ops(t->sink.arg, t->ops, t->n_ops);
+	t->n_ops = 0;
+	t->arena_used = 0;
+}
+
+uint8_t *pl_translator_room(struct pl_translator *t, uint32_t bytes)
+{
+	uint8_t *p;
+
+	bytes = (bytes + 7) & ~7u;
+	if (bytes > t->arena_bytes - t->arena_used || t->n_ops == PL_OPS_MAX)
+		pl_translator_deliver(t);
+	p = t->arena + t->arena_used;
+	t->arena_used += bytes;
+	return p;
+}
+
+static struct pl_op *next_op(struct pl_translator *t)
+{
+	if (t->n_ops == PL_OPS_MAX) {
+		/* What room was given out just now is still wanted. */
+		uint32_t used = t->arena_used;
+
+		pl_translator_deliver(t);
+		t->arena_used = used;
+	}
+	return &t->ops[t->n_ops++];
+}
+
+struct pl_op *pl_translator_write(struct pl_translator *t, const struct store *s, int collector,
+	uint64_t offset, const uint8_t *data, uint32_t bytes)
+{
+	struct pl_op *op = next_op(t);
+
+	*op = (struct pl_op){
+		.kind = PL_OP_WRITE,
+		.collector = (uint16_t)collector,
+		.store = s->number,
+		.bytes = bytes,
+		.offset = offset,
+		.data = data,
+	};
+	t->count.writes++;
+	t->count.write_bytes += bytes;
+	return op;
+}
+
+struct pl_op *pl_translator_add(struct pl_translator *t, const struct store *s, int collector,
+	uint64_t offset, uint64_t increment)
+{
+	struct pl_op *op = next_op(t);
+
+	*op = (struct pl_op){
+		.kind = PL_OP_ADD,
+		.collector = (uint16_t)collector,
+		.store = s->number,
+		.bytes = 8,
+		.offset = offset,
+		.add = increment,
+	};
+	t->count.adds++;
+	return op;
+}
+
+void pl_translator_wake(struct pl_translator *t, struct pl_op *op, uint32_t imm)
+{
+	op->immediate = true;
+	op->imm = imm;
+	t->count.immediates++;
+}
+
+int pl_collector_choose(unsigned int store, uint64_t key_hash, uint64_t up, unsigned int n)
+{
+	uint64_t best = 0, key = pl_hash_mix(key_hash, store);
+	int chosen = -1;
+
+	for (unsigned int c = 0; c < n; c++) {
+		uint64_t score = pl_hash_mix(pl_hash_mix(key, c), key);
+
+		if ((up >> c & 1) != 0 && (chosen < 0 || score > best)) {
+			chosen = (int)c;
+			best = score;
+		}
+	}
+	return chosen;
+}
+
+/* ---- what primitives share ---- */
+
+void *pl_translator_alloc(struct pl_translator *t, size_t n, size_t size)
+{
+	t->memory += n * size;
+	return calloc(n, size);
+}
+
+int pl_translator_cache(struct pl_translator *t, struct pl_cache *c, uint32_t rows)
+{
+	int r = pl_cache_init(c, rows);
+
+	t->memory += (uint64_t)c->sets * PL_CACHE_WAYS * (sizeof(struct pl_age) + 8);
+	return r;
+}
+
+bool pl_filter_passes(const struct pl_dta_filter *f, const uint8_t *bytes)
+{
+	uint64_t v = 0;
+
+	if (!f->on)
+		return true;
+	for (unsigned int i = 0; i < f->width; i++)
+		v = v << 8 | bytes[f->offset + (f->little_endian ? f->width - 1 - i : i)];
+	return v > f->above;
+}
+
+struct pl_key pl_translator_key(const struct pl_hashing *hashing, const struct pl_dta_report *r)
+{
+	uint32_t word;
+
+	if (hashing->kind != PL_HASH_DTA || r->key_bytes != 4)
+		return pl_key_make(hashing, r->key, r->key_bytes);
+	word = pl_be32(r->key);
+	return pl_key_make(hashing, &word, sizeof(word));
+}
+
+/* ---- reports ---- */
+
+static bool refuse(struct pl_translator *t, enum pl_refusal cause)
+{
+	t->count.refused[cause]++;
+	return false;
+}
+
+/* The store of a report, or NULL and why. */
+static struct store *find_store(
+	struct pl_translator *t, const struct pl_dta_report *r, enum pl_refusal *ret_cause)
+{
+	struct store *s;
+
+	*ret_cause = PL_REFUSED_STORE;
+	if (r->form != PL_DTA_PATHLINE)
+		return r->op <= PL_DTA_SKETCH ? t->by_primitive[r->op] : NULL;
+	if (r->store >= t->n_stores)
+		return NULL;
+	s = &t->stores[r->store];
+	if (s->config.params.primitive != (uint32_t)r->op) {
+		*ret_cause = PL_REFUSED_PRIMITIVE;
+		return NULL;
+	}
+	return s;
+}
+
+/* TAKEN with *ret_store and the rest of `in` filled in, or why not for ever. */
+static int check(struct pl_translator *t, struct intake *in, struct store **ret_store)
+{
+	enum pl_refusal cause;
+	struct store *s = find_store(t, in->report, &cause);
+
+	*ret_store = s;
+	return s == NULL ? (int)cause : s->primitive->check(s, in);
+}
+
+/* The same for now. Takes nothing from the quotas. */
+static int check_now(
+	struct pl_translator *t, const struct intake *in, struct store *s, struct pl_sender *sender)
+{
+	int collector = pl_translator_choose(t, s, in->spread);
+
+	if (collector < 0)
+		return PL_REFUSED_COLLECTOR;
+	if ((t->busy >> collector & 1) != 0)
+		return PL_REFUSED_CONGESTED;
+	if (!pl_bucket_has(&s->bucket, in->now_ns))
+		return PL_REFUSED_STORE_QUOTA;
+	if (sender != NULL && !pl_bucket_has(&sender->bucket, in->now_ns))
+		return PL_REFUSED_REPORTER_QUOTA;
+	return TAKEN;
+}
+
+static bool accept(struct pl_translator *t, const struct intake *in, struct store *s)
+{
+	if (!s->primitive->take(t, s, in)) {
+		t->count.duplicates++;
+		return false;
+	}
+	t->count.accepted++;
+	t->count.by_primitive[in->report->op]++;
+	pl_bucket_take(&s->bucket);
+	return true;
+}
+
+static void send_nack(struct pl_translator *t, struct pl_sender *s, uint64_t now_ns)
+{
+	const struct pl_dta_nack nack = {
+		.form = s->form,
+		.last = s->form == PL_DTA_TRACKING ? (uint8_t)(s->expected - 1) : s->expected - 1,
+	};
+	uint8_t bytes[PL_DTA_HEADER_BYTES];
+	struct pl_build b = pl_build(bytes, sizeof(bytes));
+
+	s->nacked = true;
+	s->nack_ns = now_ns;
+	s->tries++;
+	if (t->sink.nack == NULL || pl_dta_nack_put(&b, &nack) < 0)
+		return;
+	t->count.nacks++;
+	t->sink.nack(t->sink.arg, &s->addr,
+		s->form == PL_DTA_TRACKING && t->nack_port != 0 ? t->nack_port : s->port, bytes,
+		b.len);
+}
+
+/* Something is missing before `seq`. Returns whether it is given up: then `seq` is what is expected. */
+static bool handle_gap(struct pl_translator *t, struct pl_sender *s, uint32_t seq, uint32_t missing,
+	uint64_t now_ns)
+{
+	bool due = !s->nacked || now_ns - s->nack_ns >= t->nack_interval_ns;
+
+	if (!s->gap) {
+		s->gap = true;
+		s->tries = 0;
+		t->count.gaps++;
+	}
+	if (s->tries >= t->nack_tries && (due || t->nack_tries == 0)) {
+		t->count.lost += missing;
+		s->expected = seq;
+		s->gap = false;
+		s->tries = 0;
+		return true;
+	}
+	if (due)
+		send_nack(t, s, now_ns);
+	return false;
+}
+
+/* Whether a sequenced report's turn has come. */
+static bool in_turn(struct pl_translator *t, struct pl_sender *s, const struct intake *in)
+{
+	uint32_t missing;
+
+	switch (pl_sender_look(s, in->report->seq, &missing)) {
+	case PL_SEQ_NEXT:
+		return true;
+	case PL_SEQ_DUPLICATE:
+		t->count.duplicates++;
+		return false;
+	default:
+		if (handle_gap(t, s, in->report->seq, missing, in->now_ns))
+			return true;
+		return refuse(t, PL_REFUSED_GAP);
+	}
+}
+
+static void report(struct pl_translator *t, struct intake *in)
+{
+	const struct pl_dta_report *r = in->report;
+	const bool sequenced = r->sequenced;
+	struct pl_sender *sender = NULL;
+	struct store *s;
+	int cause;
+
+	if (sequenced || t->limits_senders) {
+		sender = pl_senders_find(&t->senders, in->from, in->from_port, r->form, in->now_ns);
+		if (sender == NULL) {
+			refuse(t, PL_REFUSED_REPORTERS);
+			return;
+		}
+	}
+	if (sequenced && !in_turn(t, sender, in))
+		return;
+	cause = check(t, in, &s);
+	if (cause == TAKEN)
+		cause = check_now(t, in, s, sender);
+	/* What may be sent again is not taken off the numbers: it is missing. */
+	if (sequenced && (cause == TAKEN || !refusals[cause].again))
+		pl_sender_take(sender, r->seq);
+	if (cause != TAKEN) {
+		refuse(t, (enum pl_refusal)cause);
+	} else if (accept(t, in, s) && sender != NULL) {
+		pl_bucket_take(&sender->bucket);
+	}
+}
+
+static bool matches(const struct pl_dta_prefix *p, const struct pl_addr *a)
+{
+	unsigned int whole = p->bits / 8, rest = p->bits % 8;
+
+	if (memcmp(p->addr.b, a->b, whole) != 0)
+		return false;
+	return rest == 0 || (p->addr.b[whole] ^ a->b[whole]) >> (8 - rest) == 0;
+}
+
+static bool may_report(const struct pl_translator *t, const struct pl_addr *from)
+{
+	for (unsigned int i = 0; i < t->n_access; i++) {
+		if (matches(&t->access[i], from))
+			return true;
+	}
+	return t->n_access == 0;
+}
+
+void pl_translator_push(struct pl_translator *t, uint64_t now_ns, const struct pl_addr *from,
+	uint16_t from_port, const void *bytes, size_t n)
+{
+	struct pl_cursor c = pl_cursor(bytes, n);
+	struct pl_dta_report r;
+
+	t->count.datagrams++;
+	if (!may_report(t, from)) {
+		t->count.reports++;
+		refuse(t, PL_REFUSED_ACCESS);
+		return;
+	}
+	do {
+		struct intake in = {
+			.report = &r, .from = from, .from_port = from_port, .now_ns = now_ns
+		};
+		enum pl_dta_verdict verdict = pl_dta_next(&c, t->form, &r);
+
+		t->count.reports++;
+		if (verdict == PL_DTA_OK)
+			report(t, &in);
+		else
+			t->count.faults[verdict]++;
+	} while (pl_cursor_left(&c) > 0);
+}
+
+void pl_translator_done(struct pl_translator *t)
+{
+	pl_translator_deliver(t);
+}
+
+void pl_translator_datagram(struct pl_translator *t, uint64_t now_ns, const struct pl_addr *from,
+	uint16_t from_port, const void *bytes, size_t n)
+{
+	pl_translator_push(t, now_ns, from, from_port, bytes, n);
+	pl_translator_deliver(t);
+}
+
+bool pl_translator_report(struct pl_translator *t, uint64_t now_ns, const struct pl_dta_report *r)
+{
+	static const struct pl_addr here;
+	struct intake in = { .report = r, .from = &here, .now_ns = now_ns };
+	struct store *s;
+	int cause = check(t, &in, &s);
+	bool accepted = false;
+
+	t->count.reports++;
+	if (cause == TAKEN)
+		cause = check_now(t, &in, s, NULL);
+	if (cause != TAKEN)
+		refuse(t, (enum pl_refusal)cause);
+	else
+		accepted = accept(t, &in, s);
+	pl_translator_deliver(t);
+	return accepted;
+}
+
+/* ---- time ---- */
+
+static void let_go(struct pl_translator *t, uint64_t now_ns, bool all)
+{
+	if (t->up == 0)
+		return;
+	for (unsigned int i = 0; i < t->n_stores; i++) {
+		struct store *s = &t->stores[i];
+
+		if (s->primitive->tick != NULL && (all || s->primitive->due(s) <= now_ns))
+			s->primitive->tick(t, s, now_ns, all);
+	}
+	pl_translator_deliver(t);
+}
+
+void pl_translator_tick(struct pl_translator *t, uint64_t now_ns)
+{
+	let_go(t, now_ns, false);
+}
+
+void pl_translator_flush(struct pl_translator *t, uint64_t now_ns)
+{
+	let_go(t, now_ns, true);
+}
+
+uint64_t pl_translator_due_ns(const struct pl_translator *t)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (unsigned int i = 0; t->up != 0 && i < t->n_stores; i++) {
+		const struct store *s = &t->stores[i];
+		uint64_t at = s->primitive->due != NULL ? s->primitive->due(s) : UINT64_MAX;
+
+		if (at < due)
+			due = at;
+	}
+	return due;
+}
+
+/* ---- collectors ---- */
+
+void pl_translator_set_collector(
+	struct pl_translator *t, unsigned int collector, enum pl_collector_state state)
+{
+	uint64_t bit;
+
+	if (collector >= t->collectors)
+		return;
+	bit = UINT64_C(1) << collector;
+	t->up = state == PL_COLLECTOR_DOWN ? t->up & ~bit : t->up | bit;
+	t->busy = state == PL_COLLECTOR_BUSY ? t->busy | bit : t->busy & ~bit;
+	if (t->up == 0)
+		return;
+	for (unsigned int i = 0; i < t->n_stores; i++) {
+		if (t->stores[i].config.params.primitive == PL_SKETCH)
+			pl_translate_sketch.tick(t, &t->stores[i], 0, false);
+	}
+	pl_translator_deliver(t);
+}
+
+int pl_translator_resume_list(struct pl_translator *t, unsigned int collector, unsigned int store,
+	uint32_t list, uint64_t head)
+{
+	struct store *s;
+
+	if (collector >= t->collectors || store >= t->n_stores)
+		return -EINVAL;
+	s = &t->stores[store];
+	if (s->config.params.primitive != PL_APPEND || list >= s->append.geometry.lists)
+		return -EINVAL;
+	s->append.heads[(size_t)collector * s->append.geometry.lists + list] = head;
+	return 0;
+}
+
+/* ---- making ---- */
+
+static int bad(struct pl_diag *diag, unsigned int store, const char *what)
+{
+	pl_diag_set(diag, "store %u: %s", store, what);
+	return -EINVAL;
+}
+
+static int check_filter(const struct pl_dta_store *c, unsigned int i, struct pl_diag *diag)
+{
+	uint32_t bytes = c->params.primitive == PL_KEY_WRITE ? c->params.key_write.value_bytes
+							     : c->params.append.entry_bytes;
+
+	if (!c->filter.on)
+		return 0;
+	if (c->params.primitive == PL_SKETCH)
+		return bad(diag, i, "a sketch has no filter");
+	if (c->params.primitive != PL_KEY_WRITE && c->params.primitive != PL_APPEND)
+		return 0;
+	if (c->filter.width == 0 || c->filter.width > 8)
+		return bad(diag, i, "the filter's number is of 1 to 8 bytes");
+	if (c->filter.offset > bytes || c->filter.width > bytes - c->filter.offset)
+		return bad(diag, i, "the filter's number lies behind the end");
+	return 0;
+}
+
+static int init_store(struct pl_translator *t, struct store *s, const struct pl_dta_store *c,
+	struct pl_diag *diag)
+{
+	struct pl_diag why = { .text = "" };
+	unsigned int i = (unsigned int)(s - t->stores);
+	uint64_t bytes;
+	int r;
+
+	if (pl_store_bytes(&c->params, &bytes, &why) < 0)
+		return bad(diag, i, why.text);
+	r = check_filter(c, i, diag);
+	if (r < 0)
+		return r;
+	s->config = *c;
+	s->number = (uint16_t)i;
+	s->published = c->params.hash == PL_HASH_DTA;
+	if (s->config.flush_ns == 0)
+		s->config.flush_ns = c->params.primitive == PL_SKETCH ? 10000 * MS : 100 * MS;
+	pl_bucket_init(&s->bucket, c->quota.rate, c->quota.burst, 0);
+	s->primitive = primitives[c->params.primitive];
+	r = s->primitive->init(t, s, &why);
+	if (r == -EINVAL)
+		return bad(diag, i, why.text);
+	if (t->by_primitive[c->params.primitive] == NULL)
+		t->by_primitive[c->params.primitive] = s;
+	return r;
+}
+
+static int check_config(const struct pl_translator_config *c, struct pl_diag *diag)
+{
+	if (c->n_stores == 0 || c->n_stores > PL_DTA_STORES_MAX)
+		pl_diag_set(diag, "a translator has 1 to %u stores", PL_DTA_STORES_MAX);
+	else if (c->collectors > PL_COLLECTORS_MAX)
+		pl_diag_set(diag, "there are at most %u collectors", PL_COLLECTORS_MAX);
+	else if (c->form >= PL_DTA_PATHLINE)
+		pl_diag_set(diag, "published reports are plain or tracking");
+	else if (c->n_access > PL_ACCESS_MAX)
+		pl_diag_set(diag, "the access list has at most %u prefixes", PL_ACCESS_MAX);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int copy_access(
+	struct pl_translator *t, const struct pl_translator_config *c, struct pl_diag *diag)
+{
+	for (unsigned int i = 0; i < c->n_access; i++) {
+		if (c->access[i].bits > 128) {
+			pl_diag_set(diag, "a prefix has at most 128 bits");
+			return -EINVAL;
+		}
+	}
+	if (c->n_access == 0)
+		return 0;
+	t->access = pl_translator_alloc(t, c->n_access, sizeof(*t->access));
+	if (t->access == NULL)
+		return -ENOMEM;
+	memcpy(t->access, c->access, c->n_access * sizeof(*t->access));
+	t->n_access = c->n_access;
+	return 0;
+}
+
+/* The largest write there is: a whole batch of a list. */
+static uint32_t arena_bytes(const struct pl_translator *t)
+{
+	uint32_t bytes = ARENA_BYTES;
+
+	for (unsigned int i = 0; i < t->n_stores; i++) {
+		const struct store *s = &t->stores[i];
+
+		if (s->config.params.primitive == PL_APPEND &&
+			s->config.batch * s->append.geometry.entry_stride + 64 > bytes)
+			bytes = s->config.batch * s->append.geometry.entry_stride + 64;
+	}
+	return bytes;
+}
+
+static int init(struct pl_translator *t, const struct pl_translator_config *c, struct pl_diag *diag)
+{
+	uint32_t reporters = c->reporters != 0 ? c->reporters : 1024;
+	int r = copy_access(t, c, diag);
+
+	if (r == 0)
+		r = pl_senders_init(&t->senders, reporters,
+			c->reporter_idle_ns != 0 ? c->reporter_idle_ns : 60000 * MS,
+			c->reporter_quota.rate, c->reporter_quota.burst);
+	t->memory += (uint64_t)reporters * sizeof(struct pl_sender);
+	if (r == 0) {
+		t->stores = pl_translator_alloc(t, c->n_stores, sizeof(*t->stores));
+		r = t->stores == NULL ? -ENOMEM : 0;
+	}
+	while (r == 0 && t->n_stores < c->n_stores) {
+		/* Counted before it is whole: its destructor copes. */
+		t->n_stores++;
+		r = init_store(t, &t->stores[t->n_stores - 1], &c->stores[t->n_stores - 1], diag);
+	}
+	if (r < 0)
+		return r;
+	t->arena_bytes = arena_bytes(t);
+	t->arena = pl_translator_alloc(t, 1, t->arena_bytes);
+	return t->arena == NULL ? -ENOMEM : 0;
+}
+
+int pl_translator_new(struct pl_translator **ret, const struct pl_translator_config *config,
+	const struct pl_op_sink *sink, struct pl_diag *diag)
+{
+	struct pl_translator *t;
+	int r = check_config(config, diag);
+
+	*ret = NULL;
+	if (r < 0)
+		return r;
+	t = calloc(1, sizeof(*t));
+	if (t == NULL)
+		return -ENOMEM;
+	t->memory = sizeof(*t);
+	t->sink = *sink;
+	t->collectors = config->collectors != 0 ? config->collectors : 1;
+	t->up = t->collectors == 64 ? UINT64_MAX : (UINT64_C(1) << t->collectors) - 1;
+	t->form = config->form;
+	t->limits_senders = config->reporter_quota.rate != 0;
+	t->nack_interval_ns = config->nack_interval_ns != 0 ? config->nack_interval_ns : MS;
+	t->nack_tries = config->nack_tries;
+	t->nack_port = config->nack_port;
+	r = init(t, config, diag);
+	if (r < 0)
+		pl_translator_free(t);
+	else
+		*ret = t;
+	return r;
+}
+
+void pl_translator_free(struct pl_translator *t)
+{
+	if (t == NULL)
+		return;
+	for (unsigned int i = 0; i < t->n_stores; i++) {
+		if (t->stores[i].primitive != NULL && t->stores[i].primitive->done != NULL)
+			t->stores[i].primitive->done(&t->stores[i]);
+	}
+	pl_senders_done(&t->senders);
+	free(t->stores);
+	free(t->access);
+	free(t->arena);
+	free(t);
+}
+
+uint64_t pl_translator_memory(const struct pl_translator *t)
+{
+	return t->memory;
+}
+
+const struct pl_translator_counters *pl_translator_counters(const struct pl_translator *t)
+{
+	return &t->count;
+}
+
+struct pl_translator_held pl_translator_held(const struct pl_translator *t)
+{
+	return t->held;
+}
+
+/* ---- key-write: nothing is gathered ---- */
+
+static int key_write_init(struct pl_translator *t, struct store *s, struct pl_diag *diag)
+{
+	(void)t;
+	(void)diag;
+	return pl_key_write_init(&s->key_write, &s->config.params, NULL);
+}
+
+static int key_write_check(const struct store *s, struct intake *in)
+{
+	const struct pl_dta_report *r = in->report;
+
+	if (r->copies > s->key_write.copies)
+		return PL_REFUSED_COUNT_OF_COPIES;
+	if (r->data_bytes != s->key_write.value_bytes)
+		return PL_REFUSED_VALUE_SIZE;
+	if (!pl_filter_passes(&s->config.filter, r->data))
+		return PL_REFUSED_FILTERED;
+	in->key = pl_translator_key(&s->key_write.hashing, r);
+	in->spread = in->key.h;
+	return TAKEN;
+}
+
+static bool key_write_take(struct pl_translator *t, struct store *s, const struct intake *in)
+{
+	const struct pl_key_write *kw = &s->key_write;
+	unsigned int copies = in->report->copies != 0 ? in->report->copies : kw->copies;
+	int collector = pl_translator_choose(t, s, in->spread);
+	uint8_t *image = pl_translator_room(t, kw->slot_bytes);
+	unsigned int copy = 0;
+	struct pl_op *op;
+
+	pl_key_write_image(kw, in->key, in->report->data, image);
+	do {
+		op = pl_translator_write(t, s, collector, pl_key_write_offset(kw, in->key, copy),
+			image, kw->write_bytes);
+	} while (++copy < copies);
+	if (in->report->immediate)
+		pl_translator_wake(t, op, pl_op_imm(PL_KEY_WRITE, op->offset / kw->slot_bytes));
+	return true;
+}
+
+const struct primitive pl_translate_key_write = {
+	.init = key_write_init,
+	.check = key_write_check,
+	.take = key_write_take,
+};

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The translator of Direct Telemetry Access: reports in, operations on collectors' memory out (dta/op.h). It owns no
+ * socket, no clock and no telemetry memory: datagrams come with their sender and a time, time passes by
+ * pl_translator_tick, and what goes where follows from the stores' parameters (memory/store.h). Of each primitive:
+ *
+ *   key-write    one write for each copy, at once
+ *   append       entries of a list gathered up to `batch`, written together, then the list's head
+ *   counters     increments of one key gathered in a bounded cache, then one addition for each row
+ *   postcards    the hops of a flow gathered in a bounded cache, then one write for each copy
+ *   sketch       columns of all reporters merged here, complete ones written `columns_per_write` at a time, then the
+ *                number of complete columns; the last one with an immediate value that holds the epoch
+ *
+ * What is gathered leaves when it is complete, when a report asks for the collector to be woken, when its place is
+ * wanted, and after `flush_ns`. State is allocated by pl_translator_new and never grows.
+ *
+ * Sequenced reports are taken in order, each once. A missing one is asked for by a NACK, at most once in
+ * nack_interval_ns for each reporter; after nack_tries without an answer it is counted as lost and its successors are
+ * taken. Accounts, at any time:
+ *
+ *   reports  = faults + refused + duplicates + accepted
+ *   postcards accepted  = written in paths + left out of paths + repeated + held
+ *   entries held at all = published + held
+ *   increments accepted = merged into additions + held
+ *
+ * Not for several threads at once. Source: Langlet et al., "Direct Telemetry Access", SIGCOMM 2023, section 4.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "dta/op.h"
+#include "memory/store.h"
+#include "wire/dta.h"
+
+#define PL_COLLECTORS_MAX       64u
+#define PL_DTA_STORES_MAX       256u
+#define PL_SKETCH_REPORTERS_MAX 64u
+#define PL_ACCESS_MAX           256u
+#define PL_DTA_WRITE_BYTES_MAX                                                                     \
+	1024u /* of columns written together: fits one packet of the usual MTU */
+
+/* Reports per second in the long run, and at once after a pause. rate 0: no limit. */
+struct pl_dta_quota {
+	double rate;
+	double burst; /* 0: a tenth of a second's, at least 1 */
+};
+
+/*
+ * A standing filter: only reports whose number is greater than `above` are taken. The number is the increment of a
+ * counter; of a path the sum of its values; of values and entries `width` bytes (1 to 8) at `offset`.
+ */
+struct pl_dta_filter {
+	bool on;
+	bool little_endian; /* values and entries */
+	uint8_t width;
+	uint16_t offset;
+	uint64_t above;
+};
+
+struct pl_dta_store {
+	struct pl_store_params params;
+	struct pl_dta_quota quota;
+	struct pl_dta_filter filter; /* not of sketches */
+	uint64_t
+		flush_ns; /* longest wait: entries and increments from the first on, postcards since the last one of the
+	                      flow, a sketch's epoch since its first columns. 0: 100 ms; sketch: 10 s */
+	uint32_t
+		batch; /* append: entries written together, 1 to batch_max; 0: the least of 16 and batch_max */
+	uint32_t cache_rows; /* counters, postcards: keys held at once. 0: 32768; counters: 4096 */
+	uint32_t
+		merge_max; /* counters: increments gathered into one addition; 1: nothing is held. 0: 64 */
+	bool partial; /* postcards: write a path that is shorter than its postcards say it is */
+	uint32_t reporters; /* sketch: how many deliver each column, 1 to 64. 0: 1 */
+	uint32_t
+		columns_per_write; /* sketch; 0: as many as fit PL_DTA_WRITE_BYTES_MAX, at most 64 */
+};
+
+/* Addresses whose first `bits` are those of `addr`; of an IPv4 prefix the 96 of its mapped form are counted. */
+struct pl_dta_prefix {
+	struct pl_addr addr;
+	uint8_t bits; /* 0 to 128 */
+};
+
+struct pl_translator_config {
+	const struct pl_dta_store *stores; /* numbered from 0, as reports name them; copied */
+	unsigned int n_stores;
+	unsigned int
+		collectors; /* 0: 1. Each has all stores; keys and lists are spread over them */
+	enum pl_dta_form
+		form; /* PLAIN or TRACKING: what reporters speak that do not speak PATHLINE. Their reports
+	                                go to the first store of their primitive */
+	const struct pl_dta_prefix *access; /* who may report; none: everybody. Copied */
+	unsigned int n_access;
+	uint32_t reporters;        /* known at once, for sequence numbers and quotas; 0: 1024 */
+	uint64_t reporter_idle_ns; /* silent for longer, a reporter may be forgotten; 0: 60 s */
+	struct pl_dta_quota reporter_quota; /* of each */
+	uint64_t nack_interval_ns;          /* 0: 1 ms */
+	uint32_t nack_tries;                /* before a gap is taken for lost; 0: none, at once */
+	uint16_t
+		nack_port; /* where published reporters listen (40044); 0: the port they send from */
+};
+
+enum pl_refusal {
+#define PL_REFUSAL(id, name, again, help) PL_REFUSED_##id,
+#include "dta/refusals.def"
+#undef PL_REFUSAL
+	PL_REFUSED_MAX
+};
+
+const char *pl_refusal_name(enum pl_refusal cause);
+const char *pl_refusal_help(enum pl_refusal cause);
+
+struct pl_translator_counters {
+	uint64_t datagrams;
+	uint64_t reports, accepted, duplicates;
+	uint64_t faults[PL_DTA_VERDICT_MAX]; /* could not be read; [PL_DTA_OK] stays 0 */
+	uint64_t refused[PL_REFUSED_MAX];
+	uint64_t by_primitive[PL_SKETCH + 1]; /* accepted */
+	uint64_t lost;                        /* sequence numbers that never came */
+	uint64_t nacks, gaps;
+	uint64_t writes, adds, write_bytes, immediates; /* operations */
+	/* append */
+	uint64_t entries, entries_filtered, entries_published, batches;
+	/* counters */
+	uint64_t increments_merged; /* that went out, in `additions` additions of rows cells each */
+	uint64_t additions;
+	uint64_t increments_evicted; /* additions whose row was wanted by another key */
+	/* postcards; paths by why they left */
+	uint64_t paths_complete, paths_idle, paths_evicted, paths_displaced, paths_asked;
+	uint64_t paths_written;
+	uint64_t paths_filtered;     /* the sum is not above the filter's */
+	uint64_t paths_without_head; /* hop 1 is missing: nothing can be stored */
+	uint64_t paths_short;        /* shorter than their postcards said, and partial is off */
+	uint64_t postcards_written, postcards_left_out, postcards_repeated;
+	/* sketch */
+	uint64_t columns_merged, columns_written;
+	uint64_t epochs_complete, epochs_incomplete;
+};
+
+struct pl_translator;
+
+/* -EINVAL with a diag for a configuration that cannot be, -ENOMEM. The sink is copied; its arg is borrowed. */
+int pl_translator_new(struct pl_translator **ret, const struct pl_translator_config *config,
+	const struct pl_op_sink *sink, struct pl_diag *diag);
+/* What is held is dropped: flush before. NULL is fine. */
+void pl_translator_free(struct pl_translator *t);
+
+/* How many bytes a translator of this configuration has. */
+uint64_t pl_translator_memory(const struct pl_translator *t);
+
+/*
+ * A datagram as it came to the DTA port: any bytes. `now_ns` never goes back; any clock. Operations that follow have
+ * been handed to the sink when it returns.
+ */
+void pl_translator_datagram(struct pl_translator *t, uint64_t now_ns, const struct pl_addr *from,
+	uint16_t from_port, const void *bytes, size_t n);
+
+/* The same for many: operations are handed over PL_OPS_MAX at a time, the last ones by pl_translator_done. */
+void pl_translator_push(struct pl_translator *t, uint64_t now_ns, const struct pl_addr *from,
+	uint16_t from_port, const void *bytes, size_t n);
+void pl_translator_done(struct pl_translator *t);
+
+/* One report of this process: no access list, no sequence, no reporter's quota. Returns whether it was accepted. */
+bool pl_translator_report(
+	struct pl_translator *t, uint64_t now_ns, const struct pl_dta_report *report);
+
+/* Lets go of what has waited long enough. */
+void pl_translator_tick(struct pl_translator *t, uint64_t now_ns);
+
+/* When there is something for the next tick; UINT64_MAX: nothing is held. */
+uint64_t pl_translator_due_ns(const struct pl_translator *t);
+
+/* Lets go of all that is held, incomplete sketches aside: at the end, or before memory is handed over. */
+void pl_translator_flush(struct pl_translator *t, uint64_t now_ns);
+
+enum pl_collector_state {
+	PL_COLLECTOR_UP,
+	PL_COLLECTOR_BUSY, /* its reports are refused as congested; what is held already goes on */
+	PL_COLLECTOR_DOWN, /* its keys and lists go to the others, those of the others stay where they are */
+};
+
+/* All begin as UP. A sketch that moves is written anew from its first column. */
+void pl_translator_set_collector(
+	struct pl_translator *t, unsigned int collector, enum pl_collector_state state);
+
+/* How many entries a list of a collector has published already, after a restart of this process. Before its first
+ * report. -EINVAL when there is no such list. */
+int pl_translator_resume_list(struct pl_translator *t, unsigned int collector, unsigned int store,
+	uint32_t list, uint64_t head);
+
+/* Kept up to date with every call; valid while the translator is. */
+const struct pl_translator_counters *pl_translator_counters(const struct pl_translator *t);
+
+/* What is held now, and not yet in operations. */
+struct pl_translator_held {
+	uint64_t entries, increments, postcards;
+};
+struct pl_translator_held pl_translator_held(const struct pl_translator *t);
+
+/* How far a sketch is. */
+struct pl_sketch_progress {
+	bool begun;
+	uint32_t epoch;
+	uint64_t complete;  /* columns that all reporters delivered */
+	uint32_t reporters; /* that delivered anything */
+	uint64_t
+		behind; /* bit r: reporter r, in the order of their first columns, has not delivered all; those that
+	                      are not known yet count as behind */
+};
+/* Of the present epoch, and of the last one that ended without being complete. -EINVAL: no sketch. */
+int pl_translator_sketch(const struct pl_translator *t, unsigned int store,
+	struct pl_sketch_progress *ret_present, struct pl_sketch_progress *ret_incomplete);
+
+/*
+ * Which of n collectors has a key of a store: the one with the highest mix of key and number among those that are up
+ * (rendezvous hashing), so that one that goes takes only its own keys along. `key_hash` is struct pl_key's h, for lists
+ * the list's number, for sketches 0. Bit c of `up` is collector c. -1 when none is.
+ */
+int pl_collector_choose(unsigned int store, uint64_t key_hash, uint64_t up, unsigned int n);

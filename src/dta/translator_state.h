@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The inside of a translator, shared by the files of this folder that make it up: one for each primitive that gathers. */
+#pragma once
+
+#include "dta/ages.h"
+#include "dta/bucket.h"
+#include "dta/senders.h"
+#include "dta/translator.h"
+#include "memory/append.h"
+#include "memory/counters.h"
+#include "memory/key_write.h"
+#include "memory/postcards.h"
+#include "memory/sketch.h"
+
+#define ARENA_BYTES (64u * 1024)
+#define TAKEN       (-1) /* of a check: nothing speaks against it */
+
+struct pl_translator;
+
+/* A report on its way in. */
+struct intake {
+	const struct pl_dta_report *report;
+	const struct pl_addr *from;
+	uint16_t from_port;
+	uint64_t now_ns;
+	struct pl_key key; /* of primitives that have one */
+	uint64_t spread;   /* chooses the collector */
+};
+
+struct append_state {
+	struct pl_append geometry;
+	uint64_t *heads;  /* [collector * lists + list] */
+	uint8_t *held;    /* batch entries of each list, as they came */
+	uint16_t *n_held; /* of each list */
+	struct pl_ages ages;
+	bool swap; /* published: entries of 32 bits lie little-endian in memory */
+};
+
+struct counters_state {
+	struct pl_counters geometry;
+	struct pl_cache cache;
+	struct sum {
+		uint64_t sum;
+		uint32_t n; /* increments in it */
+	} * sums;
+};
+
+struct postcards_state {
+	struct pl_postcards geometry;
+	struct pl_cache cache;
+	uint32_t *values; /* [row * hops + hop - 1] */
+	struct path_row {
+		uint32_t have;  /* bit hop - 1 */
+		uint8_t length; /* 0: not told */
+		bool immediate;
+	} * rows;
+};
+
+struct sketch_state {
+	struct pl_sketch merged; /* in memory of our own */
+	void *cells;             /* of one report, little-endian */
+	bool begun, over;        /* an epoch; it is complete or was given up */
+	uint32_t epoch;
+	uint64_t since_ns;
+	uint64_t complete, written;
+	int collector; /* that has what was written; -1: none */
+	uint32_t n_reporters;
+	struct sketch_reporter {
+		struct pl_addr addr;
+		uint16_t port;
+		uint64_t next; /* column */
+	} reporters[PL_SKETCH_REPORTERS_MAX];
+	struct pl_sketch_progress incomplete; /* the last one */
+};
+
+struct store {
+	struct pl_dta_store config; /* defaults filled in */
+	const struct primitive *primitive;
+	uint16_t number;
+	bool published; /* PL_HASH_DTA */
+	struct pl_bucket bucket;
+	union {
+		struct pl_key_write key_write;
+		struct append_state append;
+		struct counters_state counters;
+		struct postcards_state postcards;
+		struct sketch_state sketch;
+	};
+};
+
+/* What a primitive is made of. */
+struct primitive {
+	/* -ENOMEM, or -EINVAL with diag. */
+	int (*init)(struct pl_translator *t, struct store *s, struct pl_diag *diag);
+	void (*done)(struct store *s); /* also of one half made */
+	/* TAKEN with key and spread filled in, or why not (enum pl_refusal). Changes nothing. */
+	int (*check)(const struct store *s, struct intake *in);
+	/* Takes what was checked. False: it is a repeat. */
+	bool (*take)(struct pl_translator *t, struct store *s, const struct intake *in);
+	/* Lets go of what is due, or of all. NULL, like due: nothing is ever held. */
+	void (*tick)(struct pl_translator *t, struct store *s, uint64_t now_ns, bool all);
+	uint64_t (*due)(const struct store *s);
+};
+
+extern const struct primitive pl_translate_key_write, pl_translate_append, pl_translate_counters,
+	pl_translate_postcards, pl_translate_sketch;
+
+struct pl_translator {
+	struct pl_op_sink sink;
+	struct pl_translator_counters count;
+	struct pl_translator_held held;
+	struct store *stores;
+	unsigned int n_stores, collectors;
+	uint64_t up, busy;                         /* bits of collectors */
+	struct store *by_primitive[PL_SKETCH + 1]; /* the first of each, for published reports */
+	struct pl_senders senders;
+	bool limits_senders;
+	struct pl_dta_prefix *access;
+	unsigned int n_access;
+	enum pl_dta_form form;
+	uint64_t nack_interval_ns;
+	uint32_t nack_tries;
+	uint16_t nack_port;
+	uint64_t memory;
+	/* operations that the sink has not seen */
+	struct pl_op ops[PL_OPS_MAX];
+	unsigned int n_ops;
+	uint8_t *arena;
+	uint32_t arena_used, arena_bytes;
+};
+
+/* n zeroed things, counted in t->memory; NULL. */
+void *pl_translator_alloc(struct pl_translator *t, size_t n, size_t size);
+/* The same for what was allocated elsewhere. */
+int pl_translator_cache(struct pl_translator *t, struct pl_cache *c, uint32_t rows);
+
+/* Hands over what there is. */
+void pl_translator_deliver(struct pl_translator *t);
+
+/* Room for the bytes of the next write, aligned to 8; at most t->arena_bytes. What was given before and not used in an
+ * operation is lost. */
+uint8_t *pl_translator_room(struct pl_translator *t, uint32_t bytes);
+
+/* The next operation; `data` is what pl_translator_room gave, or stays until the next call of pl_translator_deliver. */
+struct pl_op *pl_translator_write(struct pl_translator *t, const struct store *s, int collector,
+	uint64_t offset, const uint8_t *data, uint32_t bytes);
+struct pl_op *pl_translator_add(struct pl_translator *t, const struct store *s, int collector,
+	uint64_t offset, uint64_t increment);
+
+/* The operation wakes its collector. */
+void pl_translator_wake(struct pl_translator *t, struct pl_op *op, uint32_t imm);
+
+static inline int pl_translator_choose(
+	const struct pl_translator *t, const struct store *s, uint64_t spread)
+{
+	if (t->collectors == 1)
+		return t->up != 0 ? 0 : -1;
+	return pl_collector_choose(s->number, spread, t->up, t->collectors);
+}
+
+/* Whether a number of a value or entry passes the filter. */
+bool pl_filter_passes(const struct pl_dta_filter *f, const uint8_t *bytes);
+
+/* The key as the store hashes it: published ones take one of 32 bits least significant byte first. */
+struct pl_key pl_translator_key(const struct pl_hashing *hashing, const struct pl_dta_report *r);

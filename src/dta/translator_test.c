@@ -1,0 +1,646 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The translator report by report: which operations come of it, and when. */
+#include "dta/translator.h"
+
+#include <errno.h>
+
+#include "base/hash.h"
+#include "base/test.h"
+#include "dta/translator_state.h"
+
+#define OPS  4096
+#define MS   UINT64_C(1000000)
+#define SLOT 8
+
+static struct pl_op ops[OPS];
+static uint8_t bytes[OPS][1024]; /* what they write */
+static size_t n_ops;
+static uint8_t nack[64];
+static size_t nack_bytes, n_nacks;
+static uint16_t nack_to;
+
+static void keep(void *arg, const struct pl_op *given, size_t n)
+{
+	(void)arg;
+	for (size_t i = 0; i < n && n_ops < OPS; i++, n_ops++) {
+		ops[n_ops] = given[i];
+		if (given[i].kind == PL_OP_WRITE && given[i].bytes <= sizeof(bytes[0])) {
+			memcpy(bytes[n_ops], given[i].data, given[i].bytes);
+			ops[n_ops].data = bytes[n_ops];
+		}
+	}
+}
+
+static void keep_nack(void *arg, const struct pl_addr *to, uint16_t port, const void *p, size_t n)
+{
+	(void)arg;
+	(void)to;
+	n_nacks++;
+	nack_to = port;
+	nack_bytes = n;
+	memcpy(nack, p, n < sizeof(nack) ? n : sizeof(nack));
+}
+
+static struct pl_translator *make(const struct pl_translator_config *config)
+{
+	const struct pl_op_sink sink = { keep, keep_nack, NULL };
+	struct pl_diag diag = { .text = "" };
+	struct pl_translator *t;
+
+	n_ops = n_nacks = 0;
+	ok(pl_translator_new(&t, config, &sink, &diag) == 0, "%s", diag.text);
+	if (t == NULL)
+		exit(1);
+	return t;
+}
+
+static const struct pl_addr from = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1 } };
+
+static void send_bytes(struct pl_translator *t, uint64_t now, const void *p, size_t n)
+{
+	pl_translator_datagram(t, now, &from, 777, p, n);
+}
+
+static void send_report(struct pl_translator *t, uint64_t now, const struct pl_dta_report *r)
+{
+	uint8_t out[2048];
+	struct pl_build b = pl_build(out, sizeof(out));
+
+	ok(pl_dta_put(&b, r) == 0, "a report of primitive %d can be written", r->op);
+	send_bytes(t, now, out, b.len);
+}
+
+/* The accounts of translator.h. */
+static void closed(const struct pl_translator *t, const char *what)
+{
+	const struct pl_translator_counters *c = pl_translator_counters(t);
+	struct pl_translator_held held = pl_translator_held(t);
+	uint64_t sum = c->accepted + c->duplicates;
+
+	for (int i = 0; i < PL_DTA_VERDICT_MAX; i++)
+		sum += c->faults[i];
+	for (int i = 0; i < PL_REFUSED_MAX; i++)
+		sum += c->refused[i];
+	eq(c->reports, sum, "%s: every report is accounted for", what);
+	eq(c->entries, c->entries_published + held.entries, "%s: entries", what);
+	eq(c->by_primitive[PL_COUNTERS], c->increments_merged + held.increments, "%s: increments",
+		what);
+	eq(c->by_primitive[PL_POSTCARDS],
+		c->postcards_written + c->postcards_left_out + c->postcards_repeated +
+			held.postcards,
+		"%s: postcards", what);
+}
+
+#define PUBLISHED_KEY_WRITE                                                                        \
+	{                                                                                          \
+		.params = {                                                                        \
+			.primitive = PL_KEY_WRITE,                                                 \
+			.hash = PL_HASH_DTA,                                                       \
+			.key_write = { .slots = 256, .value_bytes = 4, .copies = 4 }               \
+		}                                                                                  \
+	}
+
+/* Conformance 1: the positions and the payload that the published hash gives key 1 (reference 3.2, 3.3). */
+static void test_published_key_write(void)
+{
+	static const uint8_t report[] = { 1, 0x55, 0x00, 4, 0, 0, 0, 1, 0xde, 0xad, 0xbe, 0xef };
+	static const uint64_t slots[] = { 173, 59, 129, 23 };
+	static const uint8_t slot[] = { 0x79, 0xb8, 0xf8, 0x99, 0xde, 0xad, 0xbe, 0xef };
+	const struct pl_dta_store stores[] = { PUBLISHED_KEY_WRITE };
+	const struct pl_translator_config config = {
+		.stores = stores, .n_stores = 1, .form = PL_DTA_TRACKING
+	};
+	struct pl_translator *t = make(&config);
+
+	send_bytes(t, 1, report, sizeof(report));
+	eq(n_ops, 4);
+	for (size_t i = 0; i < n_ops; i++) {
+		eq(ops[i].offset, slots[i] * SLOT, "copy %zu", i);
+		eq(ops[i].bytes, sizeof(slot));
+		memeq(bytes[i], slot, sizeof(slot));
+		ok(!ops[i].immediate);
+	}
+	closed(t, "key-write");
+	pl_translator_free(t);
+}
+
+/* Conformance 3 and reference 3.5: little-endian in memory, 0 4 8 12 0 4 … without the batch lost at the wrap. */
+static void test_published_append(void)
+{
+	const struct pl_dta_store stores[] = { {
+		.params = { .primitive = PL_APPEND,
+			.hash = PL_HASH_DTA,
+			.append = { .slots = 16, .lists = 2, .entry_bytes = 4, .batch_max = 4 } },
+		.batch = 4,
+	} };
+	const struct pl_translator_config config = {
+		.stores = stores, .n_stores = 1, .form = PL_DTA_PLAIN
+	};
+	struct pl_translator *t = make(&config);
+	uint8_t report[] = { 2, 0, 0, 0, 0, 1, 0, 0, 0, 0 };
+	uint64_t stride, total;
+
+	(void)pl_store_bytes(&stores[0].params, &total, NULL);
+	stride = total / 2;
+	for (uint8_t i = 0; i < 24; i++) {
+		report[9] = i;
+		report[6] = 0xaa;
+		send_bytes(t, i, report, sizeof(report));
+		eq(n_ops, (i + 1u) / 4 * 2, "after entry %u", i);
+	}
+	for (size_t i = 0; i < n_ops; i += 2) {
+		const uint8_t first[] = { (uint8_t)(2 * i), 0, 0, 0xaa };
+		uint64_t head = 2 * i + 4;
+
+		eq(ops[i].offset, stride + 64 + (2 * i % 16) * 4, "batch %zu", i / 2);
+		eq(ops[i].bytes, 16);
+		memeq(bytes[i], first, 4);
+		eq(ops[i + 1].offset, stride, "its head follows");
+		memeq(bytes[i + 1], &head, 8);
+	}
+	closed(t, "append");
+	pl_translator_free(t);
+}
+
+static struct pl_dta_report entry(uint32_t list, const void *data, uint32_t n)
+{
+	return (struct pl_dta_report){ .form = PL_DTA_PATHLINE,
+		.op = PL_DTA_APPEND,
+		.list = list,
+		.data = data,
+		.data_bytes = n };
+}
+
+/* The flush timer, the immediate flag, a report with several entries across the ring's end, a list taken up again. */
+static void test_append(void)
+{
+	const struct pl_dta_store stores[] = { {
+		.params = { .primitive = PL_APPEND,
+			.hash = PL_HASH_PATHLINE,
+			.append = { .slots = 8, .lists = 3, .entry_bytes = 4, .batch_max = 4 } },
+		.flush_ns = 5 * MS,
+	} };
+	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
+	struct pl_translator *t = make(&config);
+	static const uint8_t data[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+	struct pl_dta_report r = entry(2, data, 4);
+	uint64_t head = 7;
+
+	eq(pl_translator_resume_list(t, 0, 0, 2, 6), 0);
+	eq(pl_translator_resume_list(t, 0, 0, 3, 6), (uint64_t)-EINVAL);
+	eq(pl_translator_due_ns(t), UINT64_MAX);
+	send_report(t, MS, &r);
+	eq(n_ops, 0, "one entry waits");
+	eq(pl_translator_due_ns(t), 6 * MS);
+	pl_translator_tick(t, 6 * MS - 1);
+	eq(n_ops, 0, "not yet");
+	pl_translator_tick(t, 6 * MS);
+	eq(n_ops, 2, "its time is up");
+	memeq(bytes[1], &head, 8);
+	eq(pl_translator_due_ns(t), UINT64_MAX);
+
+	n_ops = 0;
+	r = entry(2, data, 12);
+	r.immediate = true;
+	send_report(t, 7 * MS, &r);
+	eq(n_ops, 3, "three entries at once, around the end, and the head");
+	eq(ops[0].bytes, 4);
+	eq(ops[1].bytes, 8);
+	memeq(bytes[1], data + 4, 8);
+	ok(!ops[0].immediate && !ops[1].immediate && ops[2].immediate);
+	eq(ops[2].imm, 0x20000002);
+
+	r = entry(3, data, 4);
+	send_report(t, 8 * MS, &r);
+	r = entry(0, data, 5);
+	send_report(t, 8 * MS, &r);
+	eq(pl_translator_counters(t)->refused[PL_REFUSED_LIST], 1);
+	eq(pl_translator_counters(t)->refused[PL_REFUSED_ENTRY_SIZE], 1);
+	closed(t, "append");
+	pl_translator_free(t);
+}
+
+static void test_counters(void)
+{
+	const struct pl_dta_store stores[] = { {
+		.params = { .primitive = PL_COUNTERS,
+			.hash = PL_HASH_PATHLINE,
+			.counters = { .width = 1000, .rows = 3 } },
+		.cache_rows = 4,
+		.merge_max = 3,
+		.flush_ns = 10 * MS,
+	} };
+	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
+	struct pl_translator *t = make(&config);
+	struct pl_counters g;
+	struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
+		.op = PL_DTA_INCREMENT,
+		.key = (const uint8_t *)"a",
+		.key_bytes = 1,
+		.increment = 10 };
+
+	eq(pl_counters_init(&g, &stores[0].params, NULL), 0);
+	send_report(t, 1, &r);
+	send_report(t, 2, &r);
+	eq(n_ops, 0, "two are held");
+	send_report(t, 3, &r);
+	eq(n_ops, 3, "three make one addition to each row");
+	for (unsigned int row = 0; row < 3; row++) {
+		eq(ops[row].kind, PL_OP_ADD);
+		eq(ops[row].add, 30);
+		eq(ops[row].offset, pl_counters_offset(&g, pl_counters_key(&g, "a", 1), row));
+	}
+	n_ops = 0;
+	r.increment = UINT64_MAX;
+	send_report(t, 4, &r);
+	send_report(t, 5, &r);
+	eq(n_ops, 3, "a sum that would not fit leaves first");
+	eq(ops[0].add, UINT64_MAX);
+	pl_translator_tick(t, 10 * MS + 5);
+	eq(n_ops, 6, "the rest when its time is up");
+	n_ops = 0;
+	for (uint8_t i = 0; i < 5; i++) {
+		const uint8_t key[] = { i };
+
+		r = (struct pl_dta_report){ .form = PL_DTA_PATHLINE,
+			.op = PL_DTA_INCREMENT,
+			.key = key,
+			.key_bytes = 1,
+			.increment = i + 1u };
+		send_report(t, 20 * MS + i, &r);
+	}
+	eq(n_ops, 3, "the fifth key of four rows: the oldest makes room");
+	eq(ops[0].add, 1);
+	eq(pl_translator_counters(t)->increments_evicted, 1);
+	r.copies = 2;
+	r.key = (const uint8_t *)"k";
+	send_report(t, 30 * MS, &r);
+	eq(pl_translator_counters(t)->refused[PL_REFUSED_COUNT_OF_COPIES], 1,
+		"fewer rows would make answers too low");
+	closed(t, "counters");
+	pl_translator_flush(t, 30 * MS);
+	eq(pl_translator_held(t).increments, 0);
+	closed(t, "counters, flushed");
+	pl_translator_free(t);
+}
+
+static void card(struct pl_translator *t, uint64_t now, const char *key, uint8_t hop,
+	uint8_t length, uint32_t value)
+{
+	const struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
+		.op = PL_DTA_POSTCARD,
+		.key = (const uint8_t *)key,
+		.key_bytes = (uint8_t)strlen(key),
+		.hop = hop,
+		.path_length = length,
+		.value = value };
+
+	send_report(t, now, &r);
+}
+
+static struct pl_postcards postcards;
+
+/* Whether the last operations are `n` hops of the key in all copies. */
+static void wrote(const char *key, const uint32_t *values, unsigned int n, const char *what)
+{
+	struct pl_key k = pl_postcards_key(&postcards, key, strlen(key));
+	uint8_t chunk[128];
+
+	if (!ok(n_ops == postcards.copies, "%s: %zu operations", what, n_ops))
+		return;
+	eq(pl_postcards_image(&postcards, k, values, n, chunk), 0);
+	for (unsigned int c = 0; c < postcards.copies; c++) {
+		eq(ops[c].offset, pl_postcards_offset(&postcards, k, c),
+			"%s: to the chunk of its own flow", what);
+		memeq(bytes[c], chunk, postcards.write_bytes);
+	}
+	n_ops = 0;
+}
+
+static void test_postcards(void)
+{
+	const struct pl_dta_store stores[] = { {
+		.params = { .primitive = PL_POSTCARDS,
+			.hash = PL_HASH_PATHLINE,
+			.seed = 9,
+			.postcards = { .chunks = 1000, .hops = 5, .copies = 2 } },
+		.cache_rows = 4,
+		.flush_ns = 10 * MS,
+	} };
+	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
+	struct pl_translator *t = make(&config);
+	const struct pl_translator_counters *c = pl_translator_counters(t);
+
+	eq(pl_postcards_init(&postcards, &stores[0].params, NULL), 0);
+	for (uint8_t hop = 5; hop >= 1; hop--)
+		card(t, 1, "full", hop, 0, 100u + hop);
+	wrote("full", (uint32_t[]){ 101, 102, 103, 104, 105 }, 5, "five hops");
+	card(t, 2, "short", 2, 2, 12);
+	eq(n_ops, 0);
+	card(t, 2, "short", 1, 0, 11);
+	wrote("short", (uint32_t[]){ 11, 12 }, 2, "a length that one postcard told");
+	eq(c->paths_complete, 2);
+
+	card(t, 3, "idle", 1, 0, 21);
+	card(t, 4, "idle", 2, 0, 22);
+	card(t, 5, "idle", 2, 0, 22);
+	eq(c->postcards_repeated, 1);
+	pl_translator_tick(t, 10 * MS + 5);
+	wrote("idle", (uint32_t[]){ 21, 22 }, 2, "nothing more came");
+
+	card(t, 20 * MS, "gap", 1, 0, 31);
+	card(t, 20 * MS, "gap", 3, 0, 33);
+	pl_translator_tick(t, 30 * MS);
+	wrote("gap", (uint32_t[]){ 31 }, 1, "what is behind a gap is left out");
+	eq(c->postcards_left_out, 1);
+
+	card(t, 40 * MS, "cut", 1, 3, 31);
+	card(t, 40 * MS, "cut", 2, 3, 32);
+	card(t, 40 * MS, "tail", 2, 0, 42);
+	pl_translator_tick(t, 50 * MS);
+	eq(n_ops, 0, "neither a path known to be cut nor one without its head is written");
+	eq(c->paths_short, 1);
+	eq(c->paths_without_head, 1);
+
+	card(t, 60 * MS, "next", 1, 0, 51);
+	card(t, 60 * MS, "next", 1, 0, 52);
+	wrote("next", (uint32_t[]){ 51 }, 1, "another value begins another path");
+	eq(c->paths_displaced, 1);
+	closed(t, "postcards");
+
+	for (int i = 0; i < 4; i++) {
+		const char *keys[] = { "a", "b", "c", "d" };
+
+		card(t, 61 * MS + (uint64_t)i, keys[i], 1, 0, 60u + (unsigned int)i);
+	}
+	eq(c->paths_evicted, 1);
+	wrote("next", (uint32_t[]){ 52 }, 1, "who makes room goes to its own chunk");
+	card(t, 62 * MS, "a", 6, 0, 1);
+	card(t, 62 * MS, "a", 1, 0, PL_POSTCARD_BLANK);
+	eq(c->refused[PL_REFUSED_HOPS], 1);
+	eq(c->refused[PL_REFUSED_BLANK], 1);
+	closed(t, "postcards");
+	pl_translator_free(t);
+}
+
+static void columns(struct pl_translator *t, uint64_t now, uint16_t port, uint32_t epoch,
+	uint32_t first, uint32_t n, uint32_t value)
+{
+	uint8_t cells[64 * 4 * 2], out[2048];
+	struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
+		.op = PL_DTA_SKETCH,
+		.epoch = epoch,
+		.first_column = first,
+		.data = cells,
+		.data_bytes = n * 8 };
+	struct pl_build b = pl_build(out, sizeof(out));
+
+	for (uint32_t i = 0; i < 2 * n; i++) {
+		uint32_t be = __builtin_bswap32(value + i);
+
+		memcpy(cells + 4 * (size_t)i, &be, 4);
+	}
+	ok(pl_dta_put(&b, &r) == 0);
+	pl_translator_datagram(t, now, &from, port, out, b.len);
+}
+
+static void test_sketch(void)
+{
+	const struct pl_dta_store stores[] = { {
+		.params = { .primitive = PL_SKETCH,
+			.hash = PL_HASH_PATHLINE,
+			.sketch = { .columns = 8,
+				.rows = 2,
+				.cell_bytes = 4,
+				.kind = PL_SKETCH_COUNT_MIN } },
+		.reporters = 2,
+		.columns_per_write = 4,
+		.flush_ns = 10 * MS,
+	} };
+	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
+	struct pl_translator *t = make(&config);
+	const struct pl_translator_counters *c = pl_translator_counters(t);
+	struct pl_sketch_progress now, last;
+	uint32_t cell;
+
+	columns(t, MS, 1, 7, 0, 8, 100);
+	eq(n_ops, 1, "an epoch begins with nothing complete");
+	eq(ops[0].offset, 0);
+	columns(t, MS, 2, 7, 0, 4, 1000);
+	eq(n_ops, 3, "four columns of both in one write, then how many there are");
+	eq(ops[1].offset, 64);
+	eq(ops[1].bytes, 32);
+	memcpy(&cell, bytes[1] + 4, 4);
+	eq(cell, 101 + 1001, "merged");
+	memeq(bytes[2], &(uint64_t){ 4 }, 8);
+	columns(t, MS, 2, 7, 0, 4, 1000);
+	eq(c->duplicates, 1, "a repeat");
+	columns(t, MS, 2, 7, 5, 3, 1000);
+	eq(c->refused[PL_REFUSED_COLUMN_GAP], 1);
+	columns(t, MS, 3, 7, 0, 8, 1000);
+	eq(c->refused[PL_REFUSED_SKETCH_REPORTERS], 1);
+	columns(t, MS, 2, 7, 2, 6, 1000);
+	eq(n_ops, 5, "half a repeat: only what is new is merged");
+	memcpy(&cell, bytes[3], 4);
+	eq(cell, 108 + 1004);
+	ok(ops[4].immediate && ops[4].imm == 0x50000007, "the last one wakes with the epoch");
+	eq(c->epochs_complete, 1);
+	columns(t, MS, 1, 6, 0, 8, 1);
+	eq(c->refused[PL_REFUSED_EPOCH], 1, "an older one");
+
+	n_ops = 0;
+	columns(t, 2 * MS, 1, 8, 0, 3, 1);
+	columns(t, 2 * MS, 2, 8, 0, 2, 1);
+	eq(pl_translator_due_ns(t), 12 * MS);
+	pl_translator_tick(t, 12 * MS);
+	eq(n_ops, 3, "what is complete at the end of its time");
+	eq(ops[1].bytes, 16);
+	eq(c->epochs_incomplete, 1);
+	eq(pl_translator_sketch(t, 0, &now, &last), 0);
+	eq(last.epoch, 8);
+	eq(last.complete, 2);
+	eq(last.behind, 3);
+	columns(t, 13 * MS, 2, 8, 2, 2, 1);
+	eq(c->refused[PL_REFUSED_EPOCH], 2, "too late");
+	closed(t, "sketch");
+	pl_translator_free(t);
+}
+
+/* Gap, NACK, interval, tries, duplicates, the wrap of eight bits. */
+static void test_sequence(void)
+{
+	const struct pl_dta_store stores[] = { PUBLISHED_KEY_WRITE };
+	const struct pl_translator_config config = { .stores = stores,
+		.n_stores = 1,
+		.form = PL_DTA_TRACKING,
+		.nack_interval_ns = MS,
+		.nack_tries = 2,
+		.nack_port = PL_PORT_DTA_NACK };
+	struct pl_translator *t = make(&config);
+	const struct pl_translator_counters *c = pl_translator_counters(t);
+	uint8_t r[] = { 1, 0, 0x40, 1, 0, 0, 0, 1, 0, 0, 0, 0 };
+	static const uint8_t want[] = { 255, 0x80 };
+
+	r[1] = 1;
+	send_bytes(t, 1, r, sizeof(r));
+	eq(n_ops, 0, "the first one is missing");
+	eq(n_nacks, 1);
+	eq(nack_bytes, 2);
+	eq(nack_to, 40044);
+	memeq(nack, want, 2);
+	r[1] = 2;
+	send_bytes(t, 2, r, sizeof(r));
+	eq(n_nacks, 1, "asked for once in an interval");
+	for (unsigned int i = 0; i < 300; i++) {
+		r[1] = (uint8_t)i;
+		send_bytes(t, 3, r, sizeof(r));
+	}
+	eq(c->accepted, 300, "around the end of eight bits");
+	send_bytes(t, 4, r, sizeof(r));
+	eq(c->duplicates, 1);
+	eq(c->refused[PL_REFUSED_GAP], 2);
+	r[1] = (uint8_t)310;
+	send_bytes(t, 2 * MS, r, sizeof(r));
+	send_bytes(t, 3 * MS, r, sizeof(r));
+	eq(n_nacks, 3);
+	eq(c->accepted, 300);
+	send_bytes(t, 4 * MS, r, sizeof(r));
+	eq(c->accepted, 301, "two NACKs were not answered");
+	eq(c->lost, 10);
+	closed(t, "sequence");
+	pl_translator_free(t);
+}
+
+/* Who may send, how much, and to whom: each refusal by its own counter, and a refused report is not lost. */
+static void test_policy(void)
+{
+	const struct pl_dta_store stores[] = { {
+		.params = { .primitive = PL_KEY_WRITE,
+			.hash = PL_HASH_PATHLINE,
+			.key_write = { .slots = 100, .value_bytes = 2, .copies = 2 } },
+		.quota = { .rate = 1000, .burst = 3 },
+		.filter = { .on = true, .width = 2, .above = 9 },
+	} };
+	const struct pl_dta_prefix access[] = { { pl_addr_v4((uint8_t[]){ 10, 0, 0, 0 }),
+		96 + 31 } };
+	const struct pl_translator_config config = { .stores = stores,
+		.n_stores = 1,
+		.collectors = 3,
+		.access = access,
+		.n_access = 1,
+		.nack_tries = 100 };
+	struct pl_translator *t = make(&config);
+	const struct pl_translator_counters *c = pl_translator_counters(t);
+	const struct pl_addr stranger = pl_addr_v4((uint8_t[]){ 10, 0, 0, 2 });
+	struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
+		.op = PL_DTA_KEY_WRITE,
+		.key = (const uint8_t *)"key",
+		.key_bytes = 3,
+		.data = (const uint8_t *)"\x00\x0a",
+		.data_bytes = 2,
+		.sequenced = true };
+	unsigned int home;
+
+	pl_translator_datagram(t, 1, &stranger, 1, "x", 1);
+	eq(c->refused[PL_REFUSED_ACCESS], 1);
+	send_report(t, 1, &r);
+	eq(n_ops, 2);
+	home = ops[0].collector;
+	pl_translator_set_collector(t, home, PL_COLLECTOR_DOWN);
+	r.seq = 1;
+	send_report(t, 1, &r);
+	eq(n_ops, 4);
+	ok(ops[2].collector != home, "another one has the key now");
+	pl_translator_set_collector(t, home, PL_COLLECTOR_UP);
+	r.seq = 2;
+	send_report(t, 1, &r);
+	eq(ops[4].collector, home, "and gives it back");
+	r.seq = 3;
+	send_report(t, 1, &r);
+	eq(c->refused[PL_REFUSED_STORE_QUOTA], 1);
+	pl_translator_set_collector(t, home, PL_COLLECTOR_BUSY);
+	send_report(t, 5 * MS, &r);
+	eq(c->refused[PL_REFUSED_CONGESTED], 1);
+	pl_translator_set_collector(t, home, PL_COLLECTOR_UP);
+	send_report(t, 5 * MS, &r);
+	eq(c->accepted, 4, "what was refused for a time may come again");
+	r.seq = 4;
+	r.data = (const uint8_t *)"\x00\x09";
+	send_report(t, 6 * MS, &r);
+	eq(c->refused[PL_REFUSED_FILTERED], 1);
+	r.seq = 5;
+	r.data = (const uint8_t *)"\x01\x00";
+	r.immediate = true;
+	send_report(t, 6 * MS, &r);
+	eq(c->accepted, 5, "what the filter leaves out is not missing");
+	ok(ops[n_ops - 1].immediate && !ops[n_ops - 2].immediate, "one wake per report");
+	r.seq = 6;
+	r.store = 1;
+	send_report(t, 6 * MS, &r);
+	eq(c->refused[PL_REFUSED_STORE], 1);
+	send_bytes(t, 7 * MS, "\xd1\x09", 2);
+	eq(c->faults[PL_DTA_SHORT], 1);
+	send_bytes(t, 7 * MS, "\x03\x00\x01\0\0\0\1\0\0\0\0\0\0\0\1", 15);
+	eq(c->refused[PL_REFUSED_STORE], 2, "no store of this primitive");
+	for (unsigned int i = 0; i < 3; i++)
+		pl_translator_set_collector(t, i, PL_COLLECTOR_DOWN);
+	r.seq = 7;
+	r.store = 0;
+	send_report(t, 8 * MS, &r);
+	eq(c->refused[PL_REFUSED_COLLECTOR], 1);
+	closed(t, "policy");
+	pl_translator_free(t);
+}
+
+/* One of ten collectors goes: its keys move, no other does, and all have about the same. */
+static void test_choose(void)
+{
+	unsigned int has[10] = { 0 }, moved = 0, wrong = 0;
+
+	for (uint64_t k = 0; k < 100000; k++) {
+		uint64_t h = pl_hash(&k, sizeof(k), 1);
+		int before = pl_collector_choose(3, h, 0x3ff, 10);
+		int after = pl_collector_choose(3, h, 0x3ff & ~(1u << 4), 10);
+
+		has[before]++;
+		moved += before != after;
+		wrong += before != after && before != 4;
+	}
+	eq(wrong, 0);
+	eq(moved, has[4]);
+	for (int i = 0; i < 10; i++)
+		ok(has[i] > 9500 && has[i] < 10500, "collector %d has %u of 100000", i, has[i]);
+	ok(pl_collector_choose(0, 1, 0, 10) == -1);
+}
+
+static void test_refused_config(void)
+{
+	struct pl_dta_store store = PUBLISHED_KEY_WRITE;
+	struct pl_translator_config config = { .stores = &store, .n_stores = 1 };
+	const struct pl_op_sink sink = { keep, keep_nack, NULL };
+	struct pl_diag diag = { .text = "" };
+	struct pl_translator *t;
+
+	store.filter = (struct pl_dta_filter){ .on = true, .width = 4, .offset = 1 };
+	ok(pl_translator_new(&t, &config, &sink, &diag) == -EINVAL && t == NULL, "%s", diag.text);
+	store.filter.on = false;
+	store.params.key_write.slots = 100;
+	ok(pl_translator_new(&t, &config, &sink, &diag) == -EINVAL, "%s", diag.text);
+	config.n_stores = 0;
+	ok(pl_translator_new(&t, &config, &sink, &diag) == -EINVAL, "%s", diag.text);
+}
+
+int main(void)
+{
+	test_published_key_write();
+	test_published_append();
+	test_append();
+	test_counters();
+	test_postcards();
+	test_sketch();
+	test_sequence();
+	test_policy();
+	test_choose();
+	test_refused_config();
+	return pl_test_done();
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "gen/dta_gen.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "wire/layers.h"
+
+#define START_NS        UINT64_C(1700000000000000000)
+#define DATAGRAM_MAX    2048u
+#define COLUMNS_AT_ONCE 8u
+#define SPORT           40041u /* as the published generator */
+#define FLOWS_MAX       (1u << 20)
+
+/* A flow on its way. */
+struct flow {
+	uint64_t id;
+	uint8_t hop; /* next */
+};
+
+struct reporter {
+	uint32_t seq;
+	uint32_t epoch, column;
+};
+
+struct pl_dta_gen {
+	struct pl_dta_gen_cfg cfg;
+	struct pl_dta_gen_counters count;
+	struct pl_rng rng;
+	struct pl_zipf zipf;
+	uint64_t n;                           /* reports made */
+	uint64_t turns[PL_DTA_STREAM_MAX];    /* of each stream */
+	uint64_t due_ns, origin_ns, origin_n; /* report origin_n was due at origin_ns */
+	struct reporter *reporters;
+	struct flow *flows;
+	uint64_t next_flow;
+	uint8_t (*bytes)[DATAGRAM_MAX];
+	uint8_t scratch[1024]; /* data of a report, key behind it */
+};
+
+uint32_t pl_dta_gen_node(uint64_t flow, unsigned int hop, uint32_t nodes)
+{
+	return 1 + (uint32_t)((pl_hash_mix(flow, hop) >> 32) * nodes >> 32);
+}
+
+uint64_t pl_dta_gen_value(uint64_t key)
+{
+	return pl_hash_mix(key, 0x76616c) & UINT32_MAX;
+}
+
+static uint8_t path_length(const struct pl_dta_gen *g, uint64_t flow)
+{
+	return g->cfg.lengths ? (uint8_t)(1 + flow % g->cfg.hops) : g->cfg.hops;
+}
+
+/* ---- making ---- */
+
+static int refuse(struct pl_diag *diag, const char *what)
+{
+	pl_diag_set(diag, "%s", what);
+	return -EINVAL;
+}
+
+static void fill_defaults(struct pl_dta_gen_cfg *c)
+{
+	c->reporters = c->reporters != 0 ? c->reporters : 1;
+	c->packed = c->packed != 0 ? c->packed : 1;
+	c->keys = c->keys != 0 ? c->keys : 1000000000;
+	c->key_bytes = c->key_bytes != 0 ? c->key_bytes : 4;
+	c->value_bytes = c->value_bytes != 0 ? c->value_bytes : 4;
+	c->lists = c->lists != 0 ? c->lists : 5;
+	c->interleave = c->interleave != 0 ? c->interleave : 1;
+	c->hops = c->hops != 0 ? c->hops : 5;
+	c->nodes = c->nodes != 0 ? c->nodes : 1000;
+	c->columns = c->columns != 0 ? c->columns : 1024;
+	c->rows = c->rows != 0 ? c->rows : 4;
+	c->cell_bytes = c->cell_bytes != 0 ? c->cell_bytes : 8;
+	c->rate = c->rate != 0 ? c->rate : 1000;
+	c->start_ns = c->start_ns != 0 ? c->start_ns : START_NS;
+	if (c->copies == 0 && c->form != PL_DTA_PATHLINE)
+		c->copies = 4;
+	if (pl_addr_is_unspecified(&c->collector))
+		c->collector = pl_addr_v4((const uint8_t[]){ 10, 0, 0, 51 });
+}
+
+static int check(const struct pl_dta_gen_cfg *c, struct pl_diag *diag)
+{
+	if (c->form != PL_DTA_PATHLINE &&
+		(c->packed > 1 || c->store != 0 || c->key_bytes != 4 || c->tell_length ||
+			c->stream == PL_DTA_STREAM_SKETCH))
+		return refuse(diag,
+			"the published forms have one report in a datagram, keys of 4 bytes, "
+			"no stores, no path length and no sketches");
+	if (c->form == PL_DTA_PLAIN && c->sequenced)
+		return refuse(diag, "plain reports have no numbers");
+	if (c->reporters > PL_DTA_GEN_REPORTERS_MAX || c->packed > PL_DTA_GEN_PACKED_MAX)
+		return refuse(diag, "at most 4096 reporters, and 32 reports in a datagram");
+	if (c->udp && c->reporters > 1)
+		return refuse(diag, "a socket is one reporter; several are for frames");
+	if (c->key_bytes != 4 && c->key_bytes != 8)
+		return refuse(diag, "keys are of 4 or 8 bytes");
+	if (c->key_bytes == 4 && c->keys > UINT64_C(1) << 32)
+		return refuse(diag, "there are 2^32 keys of 4 bytes");
+	if (c->value_bytes > 1000 || (size_t)c->packed * (c->value_bytes + 40u) > 1400)
+		return refuse(diag, "reports do not fit in a datagram of 1400 bytes");
+	if (c->hops > 31 || c->rows > 16 || (c->cell_bytes != 4 && c->cell_bytes != 8))
+		return refuse(diag, "at most 31 hops and 16 rows, cells of 4 or 8 bytes");
+	if (c->interleave > FLOWS_MAX)
+		return refuse(diag, "at most 2^20 flows at the same time");
+	if (c->zipf < 0 || c->zipf > 10 || c->rate < 0 || c->rate > 1e9)
+		return refuse(diag, "Zipf's exponent is at most 10, the rate at most 10^9");
+	if (c->loss < 0 || c->duplicate < 0 || c->swap < 0 || c->loss + c->duplicate + c->swap > 1)
+		return refuse(diag, "shares are 0 to 1, also all together");
+	return 0;
+}
+
+static void begin_flow(struct pl_dta_gen *g, struct flow *f)
+{
+	*f = (struct flow){ g->next_flow++ % g->cfg.keys, 1 };
+}
+
+int pl_dta_gen_new(struct pl_dta_gen **ret, const struct pl_dta_gen_cfg *cfg, struct pl_diag *diag)
+{
+	struct pl_dta_gen *g = calloc(1, sizeof(*g));
+	int r;
+
+	*ret = NULL;
+	if (g == NULL)
+		return -ENOMEM;
+	g->cfg = *cfg;
+	fill_defaults(&g->cfg);
+	r = check(&g->cfg, diag);
+	if (r == 0) {
+		g->reporters = calloc(g->cfg.reporters, sizeof(*g->reporters));
+		g->flows = calloc(g->cfg.interleave, sizeof(*g->flows));
+		g->bytes = calloc(PL_BATCH_MAX, sizeof(*g->bytes));
+		if (g->reporters == NULL || g->flows == NULL || g->bytes == NULL)
+			r = -ENOMEM;
+	}
+	if (r < 0) {
+		pl_dta_gen_free(g);
+		return r;
+	}
+	pl_rng_seed(&g->rng, g->cfg.seed);
+	if (g->cfg.zipf > 0)
+		pl_zipf_init(&g->zipf, g->cfg.keys, g->cfg.zipf);
+	for (uint32_t i = 0; i < g->cfg.interleave; i++)
+		begin_flow(g, &g->flows[i]);
+	g->due_ns = g->origin_ns = g->cfg.start_ns;
+	*ret = g;
+	return 0;
+}
+
+void pl_dta_gen_free(struct pl_dta_gen *g)
+{
+	if (g == NULL)
+		return;
+	free(g->reporters);
+	free(g->flows);
+	free(g->bytes);
+	free(g);
+}
+
+/* ---- one report ---- */
+
+static void put_number(uint8_t *to, size_t n, uint64_t v)
+{
+	memset(to, 0, n);
+	for (size_t i = 0; i < n && i < 8; i++)
+		to[n - 1 - i] = (uint8_t)(v >> (8 * i));
+}
+
+static uint64_t next_key(struct pl_dta_gen *g, uint64_t turn)
+{
+	return g->cfg.zipf > 0 ? pl_zipf_draw(&g->zipf, &g->rng) - 1 : turn % g->cfg.keys;
+}
+
+static void set_key(struct pl_dta_gen *g, struct pl_dta_report *r, uint64_t key)
+{
+	r->key_bytes = g->cfg.key_bytes;
+	r->key = g->scratch + sizeof(g->scratch) - 8;
+	put_number(g->scratch + sizeof(g->scratch) - 8, g->cfg.key_bytes, key);
+}
+
+static void set_value(struct pl_dta_gen *g, struct pl_dta_report *r, uint64_t v)
+{
+	r->data = g->scratch;
+	r->data_bytes = g->cfg.value_bytes;
+	put_number(g->scratch, g->cfg.value_bytes, v);
+}
+
+static void make_postcard(struct pl_dta_gen *g, struct pl_dta_report *r)
+{
+	struct flow *f = &g->flows[pl_rng_below(&g->rng, g->cfg.interleave)];
+	uint8_t length = path_length(g, f->id);
+
+	set_key(g, r, f->id);
+	r->hop = f->hop;
+	r->path_length = g->cfg.tell_length ? length : 0;
+	r->value = pl_dta_gen_node(f->id, f->hop, g->cfg.nodes);
+	if (f->hop++ == length)
+		begin_flow(g, f);
+}
+
+static void make_columns(struct pl_dta_gen *g, struct pl_dta_report *r, struct reporter *from)
+{
+	uint32_t width = (uint32_t)g->cfg.rows * g->cfg.cell_bytes,
+		 n = (uint32_t)(sizeof(g->scratch) - 8) / width;
+
+	n = n > COLUMNS_AT_ONCE ? COLUMNS_AT_ONCE : n;
+	if (n > g->cfg.columns - from->column)
+		n = g->cfg.columns - from->column;
+	r->epoch = from->epoch;
+	r->first_column = from->column;
+	r->data = g->scratch;
+	r->data_bytes = n * width;
+	for (uint32_t at = 0; at < r->data_bytes; at += g->cfg.cell_bytes)
+		put_number(g->scratch + at, g->cfg.cell_bytes, pl_rng_below(&g->rng, 100));
+	from->column += n;
+	if (from->column == g->cfg.columns) {
+		from->column = 0;
+		from->epoch++;
+	}
+}
+
+static enum pl_dta_stream stream_of(const struct pl_dta_gen *g)
+{
+	unsigned int kinds = g->cfg.form == PL_DTA_PATHLINE ? 5 : 4;
+
+	return g->cfg.stream == PL_DTA_STREAM_MIX ? (enum pl_dta_stream)(g->n % kinds)
+						  : g->cfg.stream;
+}
+
+static void make_report(struct pl_dta_gen *g, struct pl_dta_report *r, struct reporter *from)
+{
+	enum pl_dta_stream stream = stream_of(g);
+	uint64_t turn = g->turns[stream]++, key;
+
+	*r = (struct pl_dta_report){
+		.form = g->cfg.form,
+		.immediate = g->cfg.immediate,
+		.sequenced = g->cfg.sequenced,
+		.store = g->cfg.store,
+	};
+	if (g->cfg.stream == PL_DTA_STREAM_MIX && g->cfg.form == PL_DTA_PATHLINE)
+		r->store = (uint16_t)(g->cfg.store + stream);
+	/* The published generator numbers all reports of its form, sequenced or not. */
+	if (g->cfg.form == PL_DTA_TRACKING)
+		r->seq = (uint8_t)from->seq++;
+	else if (g->cfg.sequenced)
+		r->seq = from->seq++;
+	switch (stream) {
+	case PL_DTA_STREAM_KEY_WRITE:
+		key = next_key(g, turn);
+		r->op = PL_DTA_KEY_WRITE;
+		r->copies = g->cfg.copies;
+		set_key(g, r, key);
+		set_value(g, r, g->cfg.value_is_key ? pl_dta_gen_value(key) : turn);
+		break;
+	case PL_DTA_STREAM_APPEND:
+		r->op = PL_DTA_APPEND;
+		r->list = (uint32_t)(turn % g->cfg.lists);
+		set_value(g, r, turn + 1);
+		break;
+	case PL_DTA_STREAM_INCREMENT:
+		r->op = PL_DTA_INCREMENT;
+		r->copies = g->cfg.copies;
+		set_key(g, r, next_key(g, turn));
+		r->increment = g->cfg.value_is_key ? 1 : turn;
+		break;
+	case PL_DTA_STREAM_POSTCARDS:
+		r->op = PL_DTA_POSTCARD;
+		make_postcard(g, r);
+		break;
+	default:
+		r->op = PL_DTA_SKETCH;
+		make_columns(g, r, from);
+		break;
+	}
+	g->n++;
+	g->count.reports++;
+}
+
+/* ---- datagrams ---- */
+
+static void put_datagram(struct pl_dta_gen *g, struct pl_build *b, uint32_t reporter)
+{
+	const uint8_t high = (uint8_t)((200 + reporter) >> 8), low = (uint8_t)(200 + reporter);
+	const struct pl_addr from = pl_addr_is_v4(&g->cfg.collector)
+					    ? pl_addr_v4((const uint8_t[]){ 10, 0, high, low })
+					    : (struct pl_addr){ { 0xfd, [14] = high, [15] = low } };
+	const struct pl_flow flow = { .src = from,
+		.dst = g->cfg.collector,
+		.sport = SPORT,
+		.dport = PL_PORT_DTA,
+		.proto = PL_IP_UDP,
+		.have = PL_FLOW_PORTS };
+	struct pl_dta_report r;
+	size_t ip = 0;
+
+	if (!g->cfg.udp) {
+		pl_put_eth(b, pl_addr_is_v4(&flow.dst) ? PL_ETH_IPV4 : PL_ETH_IPV6, 0);
+		ip = pl_put_ip(b, &flow, 64, 0);
+	}
+	for (uint32_t i = 0; i < g->cfg.packed; i++) {
+		make_report(g, &r, &g->reporters[reporter]);
+		if (pl_dta_put(b, &r) < 0)
+			b->full = true;
+	}
+	if (!g->cfg.udp)
+		pl_end_ip(b, ip);
+	g->count.datagrams++;
+}
+
+static void advance(struct pl_dta_gen *g)
+{
+	g->due_ns = g->origin_ns + (uint64_t)((double)(g->n - g->origin_n) * 1e9 / g->cfg.rate);
+}
+
+static bool at_end(const struct pl_dta_gen *g)
+{
+	return (g->cfg.count != 0 && g->n >= g->cfg.count) ||
+	       (g->cfg.duration_ns != 0 && g->due_ns - g->cfg.start_ns >= g->cfg.duration_ns);
+}
+
+/* What becomes of packet i, the batch's last. */
+static void damage(struct pl_dta_gen *g, struct pl_batch *batch)
+{
+	double u = pl_rng_unit(&g->rng);
+	uint32_t last = batch->n - 1;
+
+	if (u < g->cfg.loss) {
+		batch->n--;
+		g->count.lost++;
+	} else if (u < g->cfg.loss + g->cfg.duplicate) {
+		batch->pkts[batch->n++] = batch->pkts[last];
+		g->count.duplicated++;
+	} else if (u < g->cfg.loss + g->cfg.duplicate + g->cfg.swap && last > 0) {
+		struct pl_packet before = batch->pkts[last - 1];
+
+		batch->pkts[last - 1] = batch->pkts[last];
+		batch->pkts[last] = before;
+		batch->pkts[last].ts_ns = batch->pkts[last - 1].ts_ns;
+		g->count.swapped++;
+	}
+}
+
+int pl_dta_gen_next(struct pl_dta_gen *g, uint64_t until_ns, struct pl_batch *ret)
+{
+	unsigned int rounds = 0;
+
+	ret->n = 0;
+	if (at_end(g))
+		return -ENODATA;
+	/* Room for a double; and an end where all is lost. */
+	for (unsigned int slot = 0; slot < PL_BATCH_MAX / 2 && ret->n < PL_BATCH_MAX - 1 &&
+				    rounds < 65536 && !at_end(g) && g->due_ns < until_ns;
+		rounds++) {
+		struct pl_build b = pl_build(g->bytes[slot], DATAGRAM_MAX);
+		uint32_t n = ret->n;
+
+		put_datagram(g, &b, (uint32_t)(g->count.datagrams % g->cfg.reporters));
+		if (b.full)
+			return -EINVAL;
+		ret->pkts[ret->n++] = (struct pl_packet){ .data = g->bytes[slot],
+			.len = (uint32_t)b.len,
+			.wire_len = (uint32_t)b.len,
+			.ts_ns = g->due_ns,
+			.link = g->cfg.udp ? PL_LINK_UDP : PL_LINK_ETHERNET };
+		advance(g);
+		damage(g, ret);
+		if (ret->n > n)
+			slot++;
+	}
+	return (int)ret->n;
+}
+
+uint64_t pl_dta_gen_due_ns(const struct pl_dta_gen *g)
+{
+	return at_end(g) ? UINT64_MAX : g->due_ns;
+}
+
+void pl_dta_gen_skip_to(struct pl_dta_gen *g, uint64_t now_ns)
+{
+	g->origin_ns = g->due_ns = now_ns;
+	g->origin_n = g->n;
+}
+
+const struct pl_dta_gen_counters *pl_dta_gen_counters(const struct pl_dta_gen *g)
+{
+	return &g->count;
+}
+
+const struct pl_dta_gen_cfg *pl_dta_gen_cfg(const struct pl_dta_gen *g)
+{
+	return &g->cfg;
+}

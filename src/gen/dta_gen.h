@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Streams of DTA reports to order: the published generator's (keys, increments, entries of lists, each one greater than
+ * the one before) and more: postcards of interleaved flows, columns of sketches, keys that follow Zipf's law, reporters
+ * that lose, double and swap their datagrams. No sockets and no clock, as gen/gen.h; the same configuration with the same
+ * seed gives the same bytes.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "wire/dta.h"
+#include "wire/packet.h"
+
+enum pl_dta_stream {
+	PL_DTA_STREAM_KEY_WRITE,
+	PL_DTA_STREAM_APPEND,
+	PL_DTA_STREAM_INCREMENT,
+	PL_DTA_STREAM_POSTCARDS,
+	PL_DTA_STREAM_SKETCH,
+	PL_DTA_STREAM_MIX, /* all of them in turn, the last only with PL_DTA_PATHLINE, into stores from `store` on */
+	PL_DTA_STREAM_MAX,
+};
+
+#define PL_DTA_GEN_REPORTERS_MAX 4096u
+#define PL_DTA_GEN_PACKED_MAX    32u
+
+struct pl_dta_gen_cfg {
+	uint64_t seed;
+	enum pl_dta_stream stream;
+	enum pl_dta_form form;
+	bool sequenced, immediate;
+	uint16_t store;
+	uint8_t copies; /* 0: published forms 4, as their generator; else as many as the store has */
+	uint32_t reporters; /* addresses 10.0.0.200 and up, in turn; each numbers its own. 0: 1 */
+	uint32_t packed;    /* PATHLINE: reports in a datagram; 0: 1 */
+	/* keys: numbers from 0, in network order; each one greater than the one before, or Zipf's law */
+	uint64_t keys;     /* so many; 0: 10^9 */
+	uint8_t key_bytes; /* 4 or 8; 0: 4 */
+	double zipf;       /* exponent; 0: in turn */
+	bool value_is_key; /* the value follows from the key, so that any answer can be checked; else a count */
+	uint16_t
+		value_bytes; /* of values and entries: a number in network order, zeros before it; 0: 4 */
+	uint32_t lists; /* 0: 5 */
+	/* postcards: flow f has path length 1 + f mod hops when `lengths`, else hops */
+	uint32_t interleave; /* flows on their way at the same time; 0: 1 */
+	uint8_t hops;        /* 0: 5 */
+	bool lengths, tell_length;
+	uint32_t nodes; /* 0: 1000 */
+	/* sketches: each reporter sends all columns, then the next epoch */
+	uint32_t columns;                      /* 0: 1024 */
+	uint8_t rows, cell_bytes;              /* 0: 4 and 8 */
+	double loss, duplicate, swap;          /* shares of the datagrams */
+	double rate;                           /* reports per second; 0: 1000 */
+	uint64_t start_ns, count, duration_ns; /* as in gen/gen.h; count: reports */
+	struct pl_addr collector;              /* in frames; unspecified: 10.0.0.51 */
+	bool udp;                              /* UDP payloads instead of frames */
+};
+
+/* Node of a hop, 1 to hops, of a flow; the value of a key. What a query must say. */
+uint32_t pl_dta_gen_node(uint64_t flow, unsigned int hop, uint32_t nodes);
+uint64_t pl_dta_gen_value(uint64_t key);
+
+struct pl_dta_gen;
+
+/* -EINVAL with diag for what cannot be had together, -ENOMEM. */
+int pl_dta_gen_new(struct pl_dta_gen **ret, const struct pl_dta_gen_cfg *cfg, struct pl_diag *diag);
+void pl_dta_gen_free(struct pl_dta_gen *g);
+
+/* As pl_gen_next, pl_gen_due_ns and pl_gen_skip_to. */
+int pl_dta_gen_next(struct pl_dta_gen *g, uint64_t until_ns, struct pl_batch *ret);
+uint64_t pl_dta_gen_due_ns(const struct pl_dta_gen *g);
+void pl_dta_gen_skip_to(struct pl_dta_gen *g, uint64_t now_ns);
+
+struct pl_dta_gen_counters {
+	uint64_t reports, datagrams;        /* made; those lost included */
+	uint64_t lost, duplicated, swapped; /* datagrams */
+};
+const struct pl_dta_gen_counters *pl_dta_gen_counters(const struct pl_dta_gen *g);
+/* With every default filled in. */
+const struct pl_dta_gen_cfg *pl_dta_gen_cfg(const struct pl_dta_gen *g);
+
+/* ---- Zipf's law ---- */
+
+struct pl_zipf {
+	double n, s, below, above, sure;
+};
+
+/* Ranks 1 to n, rank k with a probability proportional to k^-s; s > 0. */
+void pl_zipf_init(struct pl_zipf *z, uint64_t n, double s);
+struct pl_rng;
+uint64_t pl_zipf_draw(const struct pl_zipf *z, struct pl_rng *rng);

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Streams of DTA reports: the published generator's bytes, and what each stream promises. */
+#include "gen/dta_gen.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/rng.h"
+#include "base/test.h"
+#include "wire/layers.h"
+
+static struct pl_batch batch;
+
+static struct pl_dta_gen *make(struct pl_dta_gen_cfg cfg)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_dta_gen *g;
+
+	ok(pl_dta_gen_new(&g, &cfg, &diag) == 0, "%s", diag.text);
+	if (g == NULL)
+		exit(1);
+	return g;
+}
+
+static void test_published(void)
+{
+	/* opcode, number, flags, copies, key, value */
+	static const uint8_t key_write[2][12] = { { 1, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0 },
+		{ 1, 1, 0, 4, 0, 0, 0, 1, 0, 0, 0, 1 } };
+	static const uint8_t append[2][11] = { { 2, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 1 },
+		{ 2, 1, 0x40, 0, 0, 0, 1, 0, 0, 0, 2 } };
+	struct pl_dta_gen *g =
+		make((struct pl_dta_gen_cfg){ .form = PL_DTA_TRACKING, .count = 300, .udp = true });
+
+	ok(pl_dta_gen_next(g, UINT64_MAX, &batch) > 1);
+	eq(batch.pkts[0].len, 12);
+	memeq(batch.pkts[0].data, key_write[0], 12);
+	memeq(batch.pkts[1].data, key_write[1], 12);
+	pl_dta_gen_free(g);
+
+	g = make((struct pl_dta_gen_cfg){ .form = PL_DTA_TRACKING,
+		.stream = PL_DTA_STREAM_APPEND,
+		.sequenced = true,
+		.udp = true });
+	ok(pl_dta_gen_next(g, UINT64_MAX, &batch) > 6);
+	memeq(batch.pkts[0].data, append[0], 11);
+	memeq(batch.pkts[1].data, append[1], 11);
+	eq(batch.pkts[5].data[6], 0, "five lists in turn");
+	pl_dta_gen_free(g);
+}
+
+/* Calls `look` with each report of a run; returns how many there were. */
+static uint64_t each_report(struct pl_dta_gen *g, bool udp,
+	void (*look)(const struct pl_dta_report *r, const struct pl_addr *from))
+{
+	uint64_t n = 0, bad = 0;
+
+	while (pl_dta_gen_next(g, UINT64_MAX, &batch) >= 0) {
+		for (uint32_t i = 0; i < batch.n; i++) {
+			const struct pl_packet *p = &batch.pkts[i];
+			struct pl_cursor c = pl_cursor(p->data, p->len);
+			struct pl_layers layers = { .payload = c };
+			struct pl_dta_report r;
+
+			if (!udp &&
+				(pl_layers_walk(&layers, c, PL_LINK_ETHERNET, false) != PL_V_OK ||
+					layers.flow.dport != PL_PORT_DTA))
+				bad++;
+			for (c = layers.payload; pl_cursor_left(&c) > 0; n++) {
+				if (pl_dta_next(&c, PL_DTA_TRACKING, &r) != PL_DTA_OK)
+					bad++;
+				else
+					look(&r, &layers.flow.src);
+			}
+		}
+	}
+	eq(bad, 0, "all of it can be read");
+	return n;
+}
+
+#define FLOWS 5000u
+
+static uint8_t next_hop[FLOWS];
+static uint64_t out_of_order, wrong_node, most_open, now_open;
+
+static void look_card(const struct pl_dta_report *r, const struct pl_addr *from)
+{
+	uint32_t flow = pl_be32(r->key);
+
+	(void)from;
+	if (flow >= FLOWS) {
+		out_of_order++;
+		return;
+	}
+	out_of_order += r->hop != ++next_hop[flow] || r->path_length != 1 + flow % 5;
+	wrong_node +=
+		r->value != pl_dta_gen_node(flow, r->hop, 50) || r->value > 50 || r->value == 0;
+	now_open += r->hop == 1;
+	if (now_open > most_open)
+		most_open = now_open;
+	now_open -= r->hop == r->path_length;
+}
+
+static void test_postcards(void)
+{
+	struct pl_dta_gen *g = make((struct pl_dta_gen_cfg){ .form = PL_DTA_PATHLINE,
+		.stream = PL_DTA_STREAM_POSTCARDS,
+		.count = 10000,
+		.interleave = 100,
+		.lengths = true,
+		.tell_length = true,
+		.nodes = 50,
+		.packed = 7,
+		.reporters = 3 });
+
+	eq(each_report(g, false, look_card), 10003, "whole datagrams");
+	eq(out_of_order, 0);
+	eq(wrong_node, 0);
+	ok(most_open > 60 && most_open <= 100, "%" PRIu64 " flows at the same time", most_open);
+	pl_dta_gen_free(g);
+}
+
+static uint32_t next_column[2], column_epoch[2];
+static uint64_t wrong_columns;
+
+static void look_columns(const struct pl_dta_report *r, const struct pl_addr *from)
+{
+	unsigned int who = from->b[15] - 200u;
+
+	if (who > 1) {
+		wrong_columns++;
+		return;
+	}
+	wrong_columns += r->first_column != next_column[who] || r->epoch != column_epoch[who] ||
+			 r->data_bytes % 8 != 0;
+	next_column[who] += r->data_bytes / 8;
+	if (next_column[who] == 100) {
+		next_column[who] = 0;
+		column_epoch[who]++;
+	}
+}
+
+static void test_sketch(void)
+{
+	struct pl_dta_gen *g = make((struct pl_dta_gen_cfg){ .form = PL_DTA_PATHLINE,
+		.stream = PL_DTA_STREAM_SKETCH,
+		.columns = 100,
+		.rows = 2,
+		.cell_bytes = 4,
+		.reporters = 2,
+		.count = 200 });
+
+	eq(each_report(g, false, look_columns), 200);
+	eq(wrong_columns, 0, "columns in order, epoch by epoch, of each reporter");
+	ok(column_epoch[0] > 5);
+	pl_dta_gen_free(g);
+}
+
+static uint64_t seen[1001];
+
+static void look_key(const struct pl_dta_report *r, const struct pl_addr *from)
+{
+	uint32_t key = pl_be32(r->key);
+
+	(void)from;
+	seen[key < 1000 ? key : 1000]++;
+}
+
+static void test_zipf(void)
+{
+	struct pl_dta_gen *g = make((struct pl_dta_gen_cfg){ .form = PL_DTA_PATHLINE,
+		.stream = PL_DTA_STREAM_INCREMENT,
+		.keys = 1000,
+		.zipf = 1.2,
+		.count = 200000,
+		.packed = 20,
+		.udp = true });
+	double sum = 0;
+
+	eq(each_report(g, true, look_key), 200000);
+	eq(seen[1000], 0);
+	for (int k = 1; k <= 1000; k++)
+		sum += pow(k, -1.2);
+	for (int k = 1; k <= 1000; k = k < 4 ? k + 1 : k * 5) {
+		double want = 200000 * pow(k, -1.2) / sum;
+
+		/* Six standard deviations. */
+		ok(fabs((double)seen[k - 1] - want) < 6 * sqrt(want) + 1,
+			"rank %d: %" PRIu64 " of %.0f", k, seen[k - 1], want);
+	}
+	pl_dta_gen_free(g);
+}
+
+static uint64_t digest(uint64_t seed, struct pl_dta_gen_counters *ret, uint64_t *ret_packets)
+{
+	struct pl_dta_gen *g = make((struct pl_dta_gen_cfg){ .seed = seed,
+		.form = PL_DTA_PATHLINE,
+		.stream = PL_DTA_STREAM_MIX,
+		.count = 20000,
+		.sequenced = true,
+		.loss = 0.1,
+		.duplicate = 0.05,
+		.swap = 0.2,
+		.zipf = 0.9 });
+	uint64_t sum = 0;
+
+	*ret_packets = 0;
+	while (pl_dta_gen_next(g, UINT64_MAX, &batch) >= 0) {
+		*ret_packets += batch.n;
+		for (uint32_t i = 0; i < batch.n; i++) {
+			for (uint32_t k = 0; k < batch.pkts[i].len; k++)
+				sum = sum * 31 + batch.pkts[i].data[k];
+		}
+	}
+	*ret = *pl_dta_gen_counters(g);
+	pl_dta_gen_free(g);
+	return sum;
+}
+
+static void test_damage(void)
+{
+	struct pl_dta_gen_counters c;
+	uint64_t packets, first = digest(7, &c, &packets);
+
+	eq(packets, c.datagrams - c.lost + c.duplicated);
+	ok(c.lost > 1800 && c.lost < 2200 && c.duplicated > 850 && c.duplicated < 1150, "shares");
+	ok(c.swapped > 3500 && c.swapped < 4400, "%" PRIu64 " swapped", c.swapped);
+	ok(digest(7, &c, &packets) == first, "the same seed, the same bytes");
+	ok(digest(8, &c, &packets) != first, "another, others");
+}
+
+static void test_refused(void)
+{
+	static const struct pl_dta_gen_cfg bad[] = {
+		{ .form = PL_DTA_PLAIN, .sequenced = true },
+		{ .form = PL_DTA_TRACKING, .packed = 2 },
+		{ .form = PL_DTA_TRACKING, .stream = PL_DTA_STREAM_SKETCH },
+		{ .form = PL_DTA_PATHLINE, .key_bytes = 5 },
+		{ .form = PL_DTA_PATHLINE, .loss = 0.7, .swap = 0.7 },
+		{ .form = PL_DTA_PATHLINE, .udp = true, .reporters = 2 },
+		{ .form = PL_DTA_PATHLINE, .packed = 32, .value_bytes = 900 },
+		{ .form = PL_DTA_PATHLINE, .keys = UINT64_C(1) << 40 },
+	};
+	struct pl_diag diag;
+	struct pl_dta_gen *g;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		diag.text[0] = '\0';
+		ok(pl_dta_gen_new(&g, &bad[i], &diag) == -EINVAL && g == NULL, "%s", diag.text);
+	}
+}
+
+int main(void)
+{
+	test_published();
+	test_postcards();
+	test_sketch();
+	test_zipf();
+	test_damage();
+	test_refused();
+	return pl_test_done();
+}
