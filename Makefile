@@ -8,6 +8,7 @@
 #   make fuzz      [TARGET=NAME] [TIME=60]      make install   [DESTDIR=] [PREFIX=/usr/local]
 #   make deps      packages for make check      make clean     remove build/
 #   make vectors-update NAME=x                  make man       manual pages into build/man
+#   make check-rxe our RDMA engines against Linux soft-RoCE in an emulated machine (part of make check)
 #   make soak      [HOURS=24] of the daemon's time, in minutes
 
 BUILD  ?= build
@@ -49,6 +50,9 @@ asan tsan: deps
 lint: deps
 	@tools/lint
 
+check-rxe: deps release
+	@meson test -C $(BUILD)/release --no-rebuild --print-errorlogs --suite rxe
+
 fuzz: deps
 	@tools/fuzz --time $(TIME) $(TARGET)
 
@@ -76,5 +80,5 @@ install: release
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all build-deps deps release demo check asan tsan lint fuzz bench soak format vectors-update man \
+.PHONY: all build-deps deps release demo check check-rxe asan tsan lint fuzz bench soak format vectors-update man \
 	install clean

@@ -11,6 +11,7 @@
 #define PL_CORE_TRAIL 32 /* as many hops as are settled: every one is looked at for loops */
 
 #include "bpf/detect_kernel.h"
+#include "bpf/report_quiet.h"
 
 _Static_assert(PL_CORE_TRAIL == PL_CORE_HOPS_MAX, "the trail holds every hop");
 
@@ -51,8 +52,15 @@ struct work {
 	struct pl_core_scratch scratch;
 	struct pl_core_own own;
 	struct pl_core_trail trail;
+	struct pl_quiet_keys keys;
+	struct pl_quiet_marks marks;
+	uint64_t learn; /* the report's flow is to learn its path's print */
 	uint32_t queue, copy;
 	uint64_t packets; /* for the sample */
+	struct {
+		struct pl_kernel_frame frame;
+		struct pl_core_numbered of;
+	} number;
 	struct pl_kernel_frame frame;
 	uint8_t bytes[PL_KERNEL_FRAME_MAX];
 };
@@ -112,7 +120,12 @@ static __always_inline void pl_env_tell(struct pl_core_env *env, struct pl_event
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
-#include "bpf/detect_steps.h"
+static __always_inline struct pl_quiet_marks *pl_env_marks(struct pl_core_env *env)
+{
+	return &env->w->marks;
+}
+
+#include "bpf/detect_quiet.h"
 
 static __always_inline void env_init(struct pl_core_env *env, struct work *w)
 {
@@ -169,32 +182,45 @@ __attribute__((noinline)) int pl_detect_read(struct work *w, uint32_t i)
 	return 0;
 }
 
-/* The steps of hop i. */
-__attribute__((noinline)) int pl_detect_hop(struct work *w, uint32_t i)
+/* Hop i, within the scratch whatever i is. */
+static __always_inline const struct pl_core_hop *hop_at(const struct work *w, uint32_t i)
+{
+	return &w->scratch.hops[i & (PL_CORE_HOPS_MAX - 1)];
+}
+
+/* The steps of hop i, in two functions: together they would need more stack than there is below them. */
+__attribute__((noinline)) int pl_detect_trail(struct work *w, uint32_t i)
 {
 	struct pl_core_env env;
-	const struct pl_core_hop *h;
 
 	if (w == NULL)
 		return 0;
 	env_init(&env, w);
-	h = &w->scratch.hops[i & (PL_CORE_HOPS_MAX - 1)];
-	pl_core_hop_step(&env, &w->scratch.report, h);
+	pl_core_trail_step(&env, &w->scratch.report, hop_at(w, i));
+	return 0;
+}
+
+__attribute__((noinline)) int pl_detect_hop(struct work *w, uint32_t i)
+{
+	struct pl_core_env env;
+
+	if (w == NULL)
+		return 0;
+	env_init(&env, w);
+	pl_core_values_step(&env, &w->scratch.report, hop_at(w, i));
 	return 0;
 }
 
 __attribute__((noinline)) int pl_detect_end(struct work *w)
 {
 	struct pl_core_env env;
-	const struct pl_core_hop *last;
 	uint32_t n;
 
 	if (w == NULL)
 		return 0;
 	env_init(&env, w);
 	n = w->scratch.n;
-	last = &w->scratch.hops[(n - 1) & (PL_CORE_HOPS_MAX - 1)];
-	pl_core_report_end(&env, &w->scratch.report, n > 0 ? last : NULL);
+	pl_core_report_end(&env, &w->scratch.report, n > 0 ? hop_at(w, n - 1) : NULL);
 	return 0;
 }
 
@@ -205,8 +231,127 @@ __attribute__((noinline)) int pl_detect_number(struct work *w)
 	if (w == NULL)
 		return 0;
 	env_init(&env, w);
-	pl_core_exporter_step(&env, &w->scratch.report);
+	return pl_core_exporter_step(&env, &w->scratch.report);
+}
+
+__attribute__((noinline)) int pl_detect_delay(struct work *w)
+{
+	struct pl_core_env env;
+
+	if (w == NULL)
+		return 0;
+	env_init(&env, w);
+	if (pl_core_delay_counts(env.rules, &w->scratch.report))
+		pl_core_delay_step(&env, &w->scratch.report, &w->own.hop, w->scratch.latency_ns);
 	return 0;
+}
+
+__attribute__((noinline)) int pl_detect_route(struct work *w)
+{
+	struct pl_core_env env;
+
+	if (w == NULL)
+		return 0;
+	env_init(&env, w);
+	pl_core_route_step(&env, &w->scratch.report, w->scratch.latency_ns);
+	return 0;
+}
+
+/* --- the straight way ------------------------------------------------------------------------------- */
+
+/* A usual report in a frame that the filter takes. 0 when it is not. */
+static __always_inline int quiet_read(struct xdp_md *ctx, struct pl_quiet *q, uint32_t *ret_size)
+{
+	const uint8_t *p = (const uint8_t *)(long)ctx->data;
+	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
+	struct pl_frame_cursor c = { .end = (const uint8_t *)(long)ctx->data_end };
+	uint32_t port, size = (uint32_t)(c.end - p);
+
+	if (p + PL_QUIET_OUTER > c.end || !pl_quiet_carrier(p, size, &port, &c.left))
+		return 0;
+	if ((rules->ports[port >> 3 & 0x1fff] >> (port & 7) & 1) == 0 || !rules->any_vlan ||
+		rules->naddrs != 0)
+		return 0;
+	if (pl_control.profiles || pl_control.profile.hand_up || pl_control.profile.announces)
+		return 0;
+	*ret_size = size;
+	c.pos = p + PL_QUIET_OUTER;
+	return pl_quiet_read(q, c, 0, pl_quiet_addr_v4(p + 26), &pl_layouts, &pl_control.profile);
+}
+
+__attribute__((noinline)) int pl_detect_route_sums(struct work *w, uint32_t hops)
+{
+	struct pl_core_env env;
+
+	if (w == NULL)
+		return 0;
+	env_init(&env, w);
+	pl_quiet_route_sums(&env, hops);
+	return 0;
+}
+
+__attribute__((noinline)) int pl_detect_sums(struct work *w, uint32_t i)
+{
+	struct pl_core_env env;
+
+	if (w == NULL)
+		return 0;
+	env_init(&env, w);
+	pl_quiet_sums(&env, i);
+	return 0;
+}
+
+__attribute__((noinline)) int pl_detect_learn(struct work *w)
+{
+	struct pl_core_env env;
+
+	if (w == NULL)
+		return 0;
+	env_init(&env, w);
+	pl_quiet_learn(&env, &w->scratch);
+	return 0;
+}
+
+/* 1: settled. 0: it is for the general way, after which the flow may have a print to learn. */
+__attribute__((noinline)) int pl_detect_quiet(struct xdp_md *ctx, struct work *w)
+{
+	const uint32_t sample = pl_control.sample;
+	struct pl_quiet q = { .print = 0 };
+	struct pl_core_env env;
+	uint32_t size, verdict;
+
+	if (w == NULL)
+		return 0;
+	w->learn = 0;
+	q.keys = &w->keys;
+	if (w->queue >= pl_control.queues || !quiet_read(ctx, &q, &size))
+		return 0;
+	if (pl_control.general || pl_control.match || (sample != 0 && w->packets % sample == 0))
+		return 0;
+	env_init(&env, w);
+	if (!env.rules->prepared.quiet)
+		return 0;
+	w->keys.flow_hash = pl_quiet_flow_hash(env.rules, &w->keys);
+	/* From here on what was read is loaded when it is needed: there is little stack. */
+	__asm__ volatile("" ::: "memory");
+	verdict = pl_quiet_step(
+		&env, &q, pl_control.now_ns, pl_control.ts_ns, pl_control.max_latency_ns);
+	if (verdict != PL_QUIET_SETTLED) {
+		w->learn = verdict == PL_QUIET_LEARN;
+		return 0;
+	}
+	w->counters.quiet++;
+	w->counters.quiet_bytes += size;
+	w->counters.quiet_hops += q.hops;
+	w->packets += sample != 0;
+	pl_filter_count(PL_FILTER_TAKEN);
+	if (w->marks.keep) {
+#pragma clang loop unroll(disable)
+		for (uint32_t i = 0; i < PL_QUIET_HOPS && i < q.hops; i++)
+			pl_detect_sums(w, i);
+		pl_detect_route_sums(w, q.hops);
+	}
+	return 1;
 }
 
 /* --- the report ------------------------------------------------------------------------------------- */
@@ -351,23 +496,30 @@ static __always_inline uint32_t read_report(
 	return pl_core_int_found(s, found, s->dscp, profile);
 }
 
+/*
+ * 1 to max bytes of the frame; 0 when it is not so many or they are not there. Verifiers before 6.8 do not learn from
+ * "not 0" that there is 1 at least.
+ */
+static __always_inline int load_bytes(
+	struct xdp_md *ctx, uint32_t at, void *to, uint64_t n, uint32_t max)
+{
+	n -= 1;
+	PL_FRAME_OPAQUE(n);
+	if (n >= max)
+		return 0;
+	return bpf_xdp_load_bytes(ctx, at, to, (uint32_t)n + 1) == 0;
+}
+
 /* The bytes of metadata and stack into the scratch. 0 when they are not there. */
 static __always_inline int copy_bytes(struct xdp_md *ctx, struct pl_core_scratch *s)
 {
 	const uint32_t size = (uint32_t)frame_size(ctx);
-	uint32_t n;
 
-	if (s->own & OWN_METADATA) {
-		n = s->own_bytes;
-		if (n == 0 || n > PL_CORE_OWN_BYTES ||
-			bpf_xdp_load_bytes(ctx, size - s->own_at, s->own_block, n) < 0)
-			return 0;
-	}
-	n = s->stack_bytes;
-	if (n != 0 && (n > PL_CORE_STACK_BYTES ||
-			      bpf_xdp_load_bytes(ctx, size - s->stack_at, s->stack, n) < 0))
+	if ((s->own & OWN_METADATA) &&
+		!load_bytes(ctx, size - s->own_at, s->own_block, s->own_bytes, PL_CORE_OWN_BYTES))
 		return 0;
-	return 1;
+	return s->stack_bytes == 0 ||
+	       load_bytes(ctx, size - s->stack_at, s->stack, s->stack_bytes, PL_CORE_STACK_BYTES);
 }
 
 static __always_inline void count_notes(struct work *w)
@@ -418,8 +570,7 @@ static __always_inline int frame_up(struct xdp_md *ctx, struct work *w, uint32_t
 {
 	uint64_t size = frame_size(ctx);
 
-	if (size == 0 || size > PL_KERNEL_FRAME_MAX ||
-		bpf_xdp_load_bytes(ctx, 0, w->bytes, (uint32_t)size) < 0)
+	if (!load_bytes(ctx, 0, w->bytes, size, PL_KERNEL_FRAME_MAX))
 		return 0;
 	w->frame.ts_ns = pl_control.ts_ns;
 	w->frame.len = (uint32_t)size;
@@ -427,12 +578,43 @@ static __always_inline int frame_up(struct xdp_md *ctx, struct work *w, uint32_t
 	w->frame.queue = w->queue;
 	w->frame.cause = (uint16_t)cause;
 	size += sizeof(w->frame);
+	PL_FRAME_OPAQUE(size);
+	if (size > sizeof(w->frame) + PL_KERNEL_FRAME_MAX)
+		return 0;
 	return bpf_ringbuf_output(&pl_frames, &w->frame, size, BPF_RB_NO_WAKEUP) == 0;
+}
+
+/* The number of a settled report, in its place among the frames. */
+__attribute__((noinline)) int pl_detect_left(struct work *w)
+{
+	const struct pl_core_report *r;
+
+	if (w == NULL)
+		return 0;
+	r = &w->scratch.report;
+	w->number.frame.ts_ns = r->ts_ns;
+	w->number.frame.queue = w->queue;
+	w->number.frame.number = PL_NUMBER_LEFT;
+	w->number.of.exporter = r->exporter;
+	w->number.of.node = r->node;
+	w->number.of.seq = r->seq;
+	w->number.of.hw_id = r->hw_id;
+	w->number.of.report_version = r->report_version;
+	w->counters.numbers++;
+	if (bpf_ringbuf_output(&pl_frames, &w->number, sizeof(w->number), BPF_RB_NO_WAKEUP) < 0)
+		w->counters.numbers_lost++;
+	return 0;
 }
 
 static __always_inline int hand_up(struct xdp_md *ctx, struct work *w, uint32_t cause)
 {
-	w->counters.handed_up[cause < PL_HANDUP_MAX ? cause : 0]++;
+	uint64_t at = cause;
+
+	/* The number that is compared is the one that is used, also to verifiers that follow one register. */
+	PL_FRAME_OPAQUE(at);
+	if (at >= PL_HANDUP_MAX)
+		at = 0;
+	w->counters.handed_up[at]++;
 	if (pl_control.to_sockets) {
 		int action = (int)bpf_redirect_map(&pl_xsks, ctx->rx_queue_index, XDP_DROP);
 
@@ -444,27 +626,50 @@ static __always_inline int hand_up(struct xdp_md *ctx, struct work *w, uint32_t 
 	return XDP_DROP;
 }
 
-SEC("xdp") int pl_detect(struct xdp_md *ctx)
+static __always_inline int settled_action(struct xdp_md *ctx)
+{
+	if (pl_control.copy_all)
+		return (int)bpf_redirect_map(&pl_xsks, ctx->rx_queue_index, XDP_DROP);
+	return XDP_DROP;
+}
+
+#define NOT_A_REPORT PL_HANDUP_MAX
+
+/* Filters the frame and reads its report. A value of enum pl_handup, or NOT_A_REPORT: the host's, counted. */
+__attribute__((noinline)) int pl_detect_report(struct xdp_md *ctx, struct work *w)
 {
 	struct pl_filter_frame f;
-	uint32_t cause = pl_filter_frame(ctx, &f), zero = 0, n;
-	struct pl_core_env env;
-	struct work *w;
+	uint32_t cause = pl_filter_frame(ctx, &f);
 
-	if (cause != PL_FILTER_TAKEN)
-		return pl_filter_pass(cause);
-	w = bpf_map_lookup_elem(&pl_work, &zero);
 	if (w == NULL)
-		return XDP_PASS;
+		return PL_HANDUP_CARRIER;
+	if (cause != PL_FILTER_TAKEN) {
+		pl_filter_pass(cause);
+		return NOT_A_REPORT;
+	}
 	pl_filter_count(PL_FILTER_TAKEN);
 	w->counters.packets++;
 	w->counters.bytes += frame_size(ctx);
-	w->queue = ctx->rx_queue_index;
+	w->scratch.numbered = 0;
 	if (w->queue >= pl_control.queues)
-		return hand_up(ctx, w, PL_HANDUP_CARRIER);
-	cause = read_report(ctx, &f, w);
+		return PL_HANDUP_CARRIER;
+	return (int)read_report(ctx, &f, w);
+}
+
+SEC("xdp") int pl_detect_general(struct xdp_md *ctx)
+{
+	uint32_t zero = 0, n, cause;
+	struct pl_core_env env;
+	struct work *w = bpf_map_lookup_elem(&pl_work, &zero);
+
+	if (w == NULL)
+		return XDP_PASS;
+	cause = (uint32_t)pl_detect_report(ctx, w);
+	if (cause == NOT_A_REPORT)
+		return XDP_PASS;
+	w->frame.number = PL_NUMBER_UNREAD;
 	if (w->scratch.numbered)
-		pl_detect_number(w);
+		w->frame.number = pl_detect_number(w) ? PL_NUMBER_LEFT : PL_NUMBER_COUNTED;
 	if (cause != PL_HANDUP_NONE)
 		return hand_up(ctx, w, cause);
 	if (!copy_bytes(ctx, &w->scratch))
@@ -480,9 +685,19 @@ SEC("xdp") int pl_detect(struct xdp_md *ctx)
 	env_init(&env, w);
 	pl_core_report_begin(&env, &w->scratch.report);
 #pragma clang loop unroll(disable)
-	for (uint32_t i = 0; i < PL_CORE_HOPS_MAX && i < n; i++)
+	for (uint32_t i = 0; i < PL_CORE_HOPS_MAX && i < n; i++) {
+		pl_detect_trail(w, i);
 		pl_detect_hop(w, i);
+	}
 	pl_detect_end(w);
+	if (env.rules->watch & 1u << PL_CORE_Q_FLOW_LATENCY)
+		pl_detect_delay(w);
+	if (env.rules->flags & PL_CORE_KEEP_AGGREGATES)
+		pl_detect_route(w);
+	if (w->frame.number == PL_NUMBER_LEFT)
+		pl_detect_left(w);
+	if (w->learn)
+		pl_detect_learn(w);
 	if (w->scratch.notes != 0)
 		count_notes(w);
 	w->counters.settled++;
@@ -492,9 +707,29 @@ SEC("xdp") int pl_detect(struct xdp_md *ctx)
 		else
 			w->counters.copies_lost++;
 	}
-	if (pl_control.copy_all)
-		return (int)bpf_redirect_map(&pl_xsks, ctx->rx_queue_index, XDP_DROP);
-	return XDP_DROP;
+	return settled_action(ctx);
+}
+
+/* The general way is a program of its own: each has the whole stack, and the whole patience of the verifier. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(uint32_t));
+	__array(values, int(struct xdp_md *));
+} pl_general SEC(".maps") = { .values = { (void *)&pl_detect_general } };
+
+SEC("xdp") int pl_detect(struct xdp_md *ctx)
+{
+	uint32_t zero = 0;
+	struct work *w = bpf_map_lookup_elem(&pl_work, &zero);
+
+	if (w == NULL)
+		return XDP_PASS;
+	w->queue = ctx->rx_queue_index;
+	if (pl_detect_quiet(ctx, w))
+		return settled_action(ctx);
+	bpf_tail_call(ctx, &pl_general, 0);
+	return XDP_PASS; /* not reached: the program is in its place from the start */
 }
 
 /* The kernel takes this word for the dual licence of the first line. */

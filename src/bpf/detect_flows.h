@@ -30,15 +30,12 @@ PL_CORE_COLD void pl_core_sequence_unusual(
 	pl_sequence_step(s, seq & mask, mask, pl_env_rules(env)->sequence_gap_max);
 }
 
-/*
- * The sequence number of one datagram, into its exporter's books: once per datagram, whatever the reports in
- * it, and only where no decoder does the same. Of r: exporter, node (0 in v0.5), hw_id, seq,
- * report_version, now_ns, ts_ns. What was lost is told by the tick (detect/tick.c).
- */
-PL_CORE_INLINE void pl_core_exporter_step(struct pl_core_env *env, const struct pl_core_report *r)
+/* The books of a report's exporter, made when new; NULL: no room. Of r: exporter, node (0 in v0.5), hw_id,
+ * report_version, now_ns, ts_ns. */
+PL_CORE_INLINE struct pl_core_exporter *pl_core_exporter_of(
+	struct pl_core_env *env, const struct pl_core_report *r)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
-	const uint32_t mask = r->report_version == 2 ? 0x3fffff : UINT32_MAX;
 	struct pl_core_exporter_key key;
 	struct pl_core_exporter_set *set;
 	struct pl_core_exporter *x;
@@ -51,19 +48,42 @@ PL_CORE_INLINE void pl_core_exporter_step(struct pl_core_env *env, const struct 
 	hash = pl_core_hash(rules->secret, &key, 4);
 	set = pl_env_exporter_set(env, pl_core_set_of(hash, rules->mask[PL_CORE_T_exporter]));
 	if (set == NULL)
-		return;
+		return NULL;
 	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), &key, 4, hash);
 	if (__builtin_expect(way >= PL_CORE_WAYS, 0)) {
 		way = pl_core_exporter_make(env, set, &key, hash, r);
 		if (way >= PL_CORE_WAYS)
-			return;
+			return NULL;
 	}
 	pl_core_heard(&set->way[way], r->now_ns);
 	x = &set->e[way];
 	x->last_ts_ns = r->ts_ns;
 	x->report_version = r->report_version;
+	return x;
+}
+
+PL_CORE_INLINE uint32_t pl_core_number_mask(const struct pl_core_report *r)
+{
+	return r->report_version == 2 ? 0x3fffff : UINT32_MAX;
+}
+
+/*
+ * The sequence number of one datagram, into its exporter's books: once per datagram, whatever the reports in
+ * it, and only where no decoder does the same. Of r: as pl_core_exporter_of, and seq. What was lost is told by the tick
+ * (detect/tables.c). Returns 1 when the number is for user space to count.
+ */
+PL_CORE_INLINE int pl_core_exporter_step(struct pl_core_env *env, const struct pl_core_report *r)
+{
+	const uint32_t mask = pl_core_number_mask(r);
+	struct pl_core_exporter *x = pl_core_exporter_of(env, r);
+
+	if (x == NULL)
+		return 0;
+	if (__builtin_expect(x->above, 0))
+		return 1;
 	if (__builtin_expect(!pl_sequence_next(&x->seq, r->seq, mask), 0))
 		pl_core_sequence_unusual(env, &x->seq, r->seq, mask);
+	return 0;
 }
 
 /* --- drops ---------------------------------------------------------------------------------------------- */
@@ -192,6 +212,7 @@ PL_CORE_COLD void pl_core_flow_begin(
 	struct pl_event *e;
 
 	flow->path_id = 0;
+	flow->print = 0;
 	flow->packets = flow->bytes = 0;
 	flow->first_ns = flow->last_ns = flow->told_ns = r->now_ns;
 	if (!pl_core_watches(pl_env_rules(env), PL_EVENT_FLOW_START))
@@ -242,6 +263,7 @@ PL_CORE_COLD void pl_core_flow_path(
 	struct pl_event *e;
 
 	flow->path_id = r->path_id;
+	flow->print = 0;
 	if (before == 0 || !pl_core_watches(pl_env_rules(env), PL_EVENT_PATH_CHANGE) ||
 		!pl_core_limit(env, &flow->path_due_ns, PL_EVENT_PATH_CHANGE, r->now_ns))
 		return;
@@ -268,10 +290,7 @@ PL_CORE_INLINE uint64_t pl_core_flow_hash(
 PL_CORE_INLINE int pl_core_flow_counts(
 	const struct pl_core_rules *rules, const struct pl_core_report *r)
 {
-	const uint32_t flows = 1u << PL_EVENT_PATH_CHANGE | 1u << PL_EVENT_FLOW_START |
-			       1u << PL_EVENT_FLOW_END | 1u << PL_EVENT_KEEPALIVE;
-
-	return (rules->on & flows) != 0 && (r->present & PL_PATH_HAS_src) &&
+	return (rules->on & PL_CORE_FLOW_KINDS) != 0 && (r->present & PL_PATH_HAS_src) &&
 	       !(r->flags & PL_FLAG_COPY);
 }
 
@@ -304,6 +323,79 @@ PL_CORE_INLINE void pl_core_flow_step(
 		pl_core_flow_path(env, r, flow);
 }
 
+/* --- path latency of flows ------------------------------------------------------------------------------ */
+
+/* A hop that stands for all of the path. */
+PL_CORE_INLINE void pl_core_hop_of_path(struct pl_core_hop *h, uint64_t latency_ns)
+{
+	pl_core_clear(h, sizeof(*h));
+	/* 4.29 s stands for whatever is longer: it is above any threshold. */
+	h->hop_latency_ns = latency_ns < UINT32_MAX ? (uint32_t)latency_ns : UINT32_MAX;
+}
+
+PL_CORE_COLD uint32_t pl_core_delay_make(struct pl_core_env *env, const struct pl_core_report *r,
+	struct pl_core_delay_set *set, const struct pl_core_hop *path, uint64_t hash)
+{
+	uint64_t old = 0;
+	uint32_t way = pl_core_take(env, set->way, PL_CORE_T_delay, hash, r->now_ns,
+		pl_env_rules(env)->flow_idle_ns, &old);
+
+	if (way >= PL_CORE_WAYS)
+		return PL_CORE_NOWHERE;
+	/* The flow that had the entry. */
+	if ((uint32_t)(old >> 32) != 0)
+		pl_core_quantity_end(env, r, path, &set->e[way].q, PL_CORE_Q_FLOW_LATENCY);
+	pl_core_clear(&set->e[way], sizeof(set->e[way]));
+	pl_core_copy(&set->e[way].key, &r->flow, 6);
+	pl_core_publish(&set->way[way], hash, pl_core_coarse(r->now_ns));
+	return way;
+}
+
+PL_CORE_COLD void pl_core_delay_look(struct pl_core_env *env, const struct pl_core_report *r,
+	const struct pl_core_hop *path, struct pl_core_delay *delay)
+{
+	pl_core_band_set(&delay->band,
+		pl_core_quantity_step(env, r, path, &delay->q, PL_CORE_Q_FLOW_LATENCY));
+}
+
+PL_CORE_INLINE int pl_core_delay_counts(
+	const struct pl_core_rules *rules, const struct pl_core_report *r)
+{
+	return (rules->watch & 1u << PL_CORE_Q_FLOW_LATENCY) && (r->present & PL_PATH_HAS_src) &&
+	       (r->present & PL_PATH_HAS_latency_ns) && pl_core_path_whole(r);
+}
+
+/* After the hops, of a report that pl_core_delay_counts. latency_ns: the sum over them; path: room for a hop. */
+PL_CORE_INLINE void pl_core_delay_step(struct pl_core_env *env, const struct pl_core_report *r,
+	struct pl_core_hop *path, uint64_t latency_ns)
+{
+	const struct pl_core_rules *rules = pl_env_rules(env);
+	const struct pl_core_quantity_rule *rule = &rules->q[PL_CORE_Q_FLOW_LATENCY];
+	uint64_t hash = pl_core_flow_hash(rules, &r->flow);
+	struct pl_core_delay_set *set =
+		pl_env_delay_set(env, pl_core_set_of(hash, rules->mask[PL_CORE_T_delay]));
+	struct pl_core_delay *delay;
+	uint32_t way;
+
+	if (set == NULL)
+		return;
+	pl_core_hop_of_path(path, latency_ns);
+	way = pl_core_find(set->way, set->e, sizeof(set->e[0]), &r->flow, 6, hash);
+	if (__builtin_expect(way >= PL_CORE_WAYS, 0)) {
+		way = pl_core_delay_make(env, r, set, path, hash);
+		if (way >= PL_CORE_WAYS)
+			return;
+	}
+	pl_core_heard(&set->way[way], r->now_ns);
+	delay = &set->e[way];
+	if (__builtin_expect(
+		    pl_core_stirs(&delay->band, &delay->q, rule, path->hop_latency_ns, r->now_ns),
+		    0))
+		pl_core_delay_look(env, r, path, delay);
+	if (rule->learn)
+		pl_core_sum(&delay->q, path->hop_latency_ns);
+}
+
 /* --- paths, for the pages ------------------------------------------------------------------------------- */
 
 PL_CORE_COLD uint32_t pl_core_route_make(struct pl_core_env *env, const struct pl_core_report *r,
@@ -318,23 +410,42 @@ PL_CORE_COLD uint32_t pl_core_route_make(struct pl_core_env *env, const struct p
 	pl_core_clear(&set->e[way], sizeof(set->e[way]));
 	pl_core_copy(&set->e[way].path_id, key, 2);
 	set->e[way].hop_count = r->hop_count;
+	for (uint32_t i = 0; i < PL_CORE_ROUTE_NODES && i < r->hop_count; i++)
+		set->e[way].node[i] = pl_env_trail(env)->node[i];
 	pl_core_publish(&set->way[way], hash, pl_core_coarse(r->now_ns));
 	return way;
 }
 
-/* latency_ns: the sum over the hops, when every hop had one (has_latency). */
-PL_CORE_INLINE void pl_core_route_step(struct pl_core_env *env, const struct pl_core_report *r,
-	uint64_t latency_ns, int has_latency)
+PL_CORE_INLINE void pl_core_route_add(
+	struct pl_core_route *route, uint64_t latency_ns, int has_latency)
+{
+	uint32_t latency;
+
+	route->packets++;
+	if (!has_latency)
+		return;
+	route->latency_n++;
+	route->latency_sum += latency_ns;
+	/* The histogram's last bucket takes what is beyond 32 bits (4.3 s); latency_sum has it in full. */
+	latency = latency_ns < UINT32_MAX ? (uint32_t)latency_ns : UINT32_MAX;
+	if (latency > route->latency_max)
+		route->latency_max = latency;
+	pl_core_hist_add(&route->hist, latency);
+}
+
+/* After the hops. latency_ns: the sum over them, when the report has it (PL_PATH_HAS_latency_ns). */
+PL_CORE_INLINE void pl_core_route_step(
+	struct pl_core_env *env, const struct pl_core_report *r, uint64_t latency_ns)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
 	uint64_t key[2] = { r->path_id, 0 };
 	struct pl_core_route_set *set;
-	struct pl_core_route *route;
-	uint32_t way, latency;
+	uint32_t way;
 	uint64_t hash;
 
 	if (!(rules->flags & PL_CORE_KEEP_AGGREGATES) || !(r->present & PL_PATH_HAS_path_id) ||
-		(r->flags & (PL_FLAG_COPY | PL_FLAG_PARTIAL | PL_FLAG_DROPPED)))
+		(r->flags &
+			(PL_FLAG_COPY | PL_FLAG_PARTIAL | PL_FLAG_DROPPED | PL_FLAG_INTERMEDIATE)))
 		return;
 	hash = pl_core_hash(rules->secret, key, 2);
 	set = pl_env_route_set(env, pl_core_set_of(hash, rules->mask[PL_CORE_T_route]));
@@ -347,17 +458,7 @@ PL_CORE_INLINE void pl_core_route_step(struct pl_core_env *env, const struct pl_
 			return;
 	}
 	pl_core_heard(&set->way[way], r->now_ns);
-	route = &set->e[way];
-	route->packets++;
-	if (!has_latency)
-		return;
-	route->latency_n++;
-	route->latency_sum += latency_ns;
-	/* The histogram's last bucket takes what is beyond 32 bits (4.3 s); the sum has it in full. */
-	latency = latency_ns < UINT32_MAX ? (uint32_t)latency_ns : UINT32_MAX;
-	if (latency > route->latency_max)
-		route->latency_max = latency;
-	pl_core_hist_add(&route->hist, latency);
+	pl_core_route_add(&set->e[way], latency_ns, (r->present & PL_PATH_HAS_latency_ns) != 0);
 }
 
 /* --- a report ------------------------------------------------------------------------------------------- */

@@ -26,6 +26,8 @@ struct pl_kernel_control {
 		profile;   /* of exporters that are in no prefix of the map of profiles */
 	uint32_t profiles; /* 1: there are some */
 	uint32_t queues;   /* that have state; reports of others are handed up */
+	uint32_t general;  /* 1: the general way for every report, for tests and to compare */
+	uint32_t zero;
 };
 
 /* The key of the map of profiles: a longest-prefix trie. */
@@ -39,9 +41,16 @@ struct pl_kernel_frame {
 	uint64_t ts_ns;
 	uint32_t len, wire_len;
 	uint32_t queue;
-	uint16_t cause; /* enum pl_handup; NONE: settled, a copy for whoever stores */
-	uint16_t zero;
-	/* len bytes follow */
+	uint16_t cause;  /* enum pl_handup; NONE: settled, a copy for whoever stores */
+	uint16_t number; /* enum pl_kernel_number */
+	/* len bytes follow; with len 0 a struct pl_core_numbered: the number of a settled report */
+};
+
+/* What became of a report's sequence number. */
+enum pl_kernel_number {
+	PL_NUMBER_UNREAD, /* the program does not know it */
+	PL_NUMBER_COUNTED,
+	PL_NUMBER_LEFT, /* to user space, which counts all of this exporter */
 };
 
 #define PL_KERNEL_FRAME_MAX 4096 /* an XDP frame is a page at most */
@@ -54,5 +63,10 @@ struct pl_kernel_counters {
 	uint64_t handed_up[PL_HANDUP_MAX];
 	uint64_t handed_up_lost; /* of them: neither socket nor room in the ring */
 	uint64_t copied, copies_lost;
+	uint64_t numbers,
+		numbers_lost; /* left to user space, of settled reports; of them: no room in the ring */
 	uint64_t notes[64]; /* of settled reports, by enum pl_note */
+	/* Settled by the straight way. The program counts these only here; pl_kernel_counters adds them to packets, bytes,
+	 * settled and the steps' reports and hops. */
+	uint64_t quiet, quiet_bytes, quiet_hops;
 };

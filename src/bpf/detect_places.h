@@ -560,23 +560,30 @@ PL_CORE_INLINE void pl_core_loop_step(
 
 /* --- a hop ---------------------------------------------------------------------------------------------------------- */
 
-/* One hop of a report, source first. */
-PL_CORE_INLINE void pl_core_hop_step(
+/* The node of a hop onto the trail; first of a hop's steps. */
+PL_CORE_INLINE void pl_core_trail_step(
+	struct pl_core_env *env, const struct pl_core_report *r, const struct pl_core_hop *h)
+{
+	const struct pl_core_rules *rules = pl_env_rules(env);
+	const int has_node = (h->present & PL_HOP_HAS_node) != 0;
+	uint32_t i = h->index;
+
+	if (has_node && pl_core_watches(rules, PL_EVENT_LOOP))
+		pl_core_loop_step(env, r, h);
+	else if (i < PL_CORE_TRAIL && (!has_node || (rules->flags & PL_CORE_KEEP_AGGREGATES)))
+		/* For the route; a hole must not hold the node of an earlier report, and no node has this id. */
+		pl_env_trail(env)->node[i] = has_node ? h->node : UINT64_MAX;
+}
+
+/* What is watched where a hop was. */
+PL_CORE_INLINE void pl_core_values_step(
 	struct pl_core_env *env, const struct pl_core_report *r, const struct pl_core_hop *h)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
 	uint32_t watched, has = h->present;
 
-	if (!(has & PL_HOP_HAS_node)) {
-		uint32_t i = h->index;
-
-		/* A hole in the trail must not hold the node of an earlier report; no node has this id. */
-		if (i < PL_CORE_TRAIL)
-			pl_env_trail(env)->node[i] = UINT64_MAX;
+	if (!(has & PL_HOP_HAS_node))
 		return;
-	}
-	if (pl_core_watches(rules, PL_EVENT_LOOP))
-		pl_core_loop_step(env, r, h);
 	watched = rules->watch &
 		  ((has & PL_HOP_HAS_hop_latency_ns ? 1u << PL_CORE_Q_HOP_LATENCY : 0) |
 			  (has & PL_HOP_HAS_queue_depth ? 1u << PL_CORE_Q_QUEUE_DEPTH : 0) |
@@ -591,4 +598,12 @@ PL_CORE_INLINE void pl_core_hop_step(
 		pl_core_gauge_step(env, r, h, PL_CORE_Q_BUFFER_DEPTH);
 	if ((rules->watch & 1u << PL_CORE_Q_LINK_LATENCY) && (h->before_present & PL_HOP_HAS_node))
 		pl_core_link_step(env, r, h);
+}
+
+/* One hop of a report, source first. */
+PL_CORE_INLINE void pl_core_hop_step(
+	struct pl_core_env *env, const struct pl_core_report *r, const struct pl_core_hop *h)
+{
+	pl_core_trail_step(env, r, h);
+	pl_core_values_step(env, r, h);
 }

@@ -34,7 +34,8 @@
 	TABLE(drop, "drops: node, reason")                                                         \
 	TABLE(exporter, "sequence spaces of reports")                                              \
 	TABLE(route, "paths")                                                                      \
-	TABLE(burst, "queues above the microburst threshold now")
+	TABLE(burst, "queues above the microburst threshold now")                                  \
+	TABLE(delay, "flows whose path latency is watched")
 
 enum {
 #define TABLE(name, help) PL_CORE_T_##name,
@@ -51,6 +52,7 @@ enum pl_core_quantity_id {
 	PL_CORE_Q_TX_UTIL, /* of a gauge, as the next */
 	PL_CORE_Q_BUFFER_DEPTH,
 	PL_CORE_Q_LINK_LATENCY, /* of a link */
+	PL_CORE_Q_FLOW_LATENCY, /* of a delay */
 	PL_CORE_Q_MAX,
 };
 
@@ -80,7 +82,7 @@ struct pl_core_quantity {
 
 struct pl_core_hist {
 	uint64_t count[PL_CORE_HIST];
-	uint64_t zero;
+	uint64_t sum; /* of what is counted: copies are not */
 };
 
 /* --- entries ------------------------------------------------------------------------------------------ */
@@ -143,7 +145,18 @@ struct pl_core_flow {
 	uint64_t told_ns; /* keepalive */
 	uint32_t started; /* its start was told */
 	uint32_t zero;
-	uint64_t spare[2];
+	/* Of the stack that gave path_id, when no node is in it twice (bpf/detect_quiet.h); 0: none. A memory of the
+	 * straight way: what the other ways do does not depend on it. */
+	uint64_t print;
+	uint64_t spare;
+};
+
+/* A flow's path latency: the sum of its hops' latencies. Only when that is watched. */
+struct pl_core_delay {
+	struct pl_flow_key key;
+	struct pl_core_band band;
+	uint64_t spare;
+	struct pl_core_quantity q;
 };
 
 struct pl_core_drop_key {
@@ -179,9 +192,15 @@ struct pl_core_exporter {
 	struct pl_core_loss loss;
 	uint64_t first_ts_ns, last_ts_ns;
 	uint8_t report_version;
-	uint8_t zero[7];
-	uint64_t spare[8];
+	/* Only user space writes these. above: numbers of it came up that the program could not read, so from here on
+	 * user space counts them all (detect/numbers.h); owned: the program has let go of seq. */
+	uint8_t above, owned;
+	uint8_t zero[5];
+	uint64_t above_ts_ns; /* the program's ts_ns when above was set */
+	uint64_t spare[7];
 };
+
+#define PL_CORE_ROUTE_NODES 16
 
 /* A complete path, for the pages; only when aggregates are kept. */
 struct pl_core_route {
@@ -192,6 +211,7 @@ struct pl_core_route {
 	uint32_t latency_max, hop_count;
 	uint64_t spare[2];
 	struct pl_core_hist hist;
+	uint64_t node[PL_CORE_ROUTE_NODES]; /* the first so many, source first */
 	uint64_t spare2[6];
 };
 
@@ -250,7 +270,24 @@ struct pl_core_quantity_rule {
 	uint32_t relative_min; /* and above this, whatever the mean */
 };
 
-#define PL_CORE_SECRETS 16
+#define PL_CORE_SECRETS 48
+
+/* Kinds that need the table of flows. */
+#define PL_CORE_FLOW_KINDS                                                                         \
+	(1u << PL_EVENT_PATH_CHANGE | 1u << PL_EVENT_FLOW_START | 1u << PL_EVENT_FLOW_END |        \
+		1u << PL_EVENT_KEEPALIVE)
+
+/*
+ * What follows from secret and rules, worked out once by pl_quiet_prepare (bpf/report_quiet.h): all zero, the straight
+ * way is not taken. In a key with IPv4 addresses every other half of a word is known.
+ */
+struct pl_core_prepared {
+	uint64_t turned[7];            /* secrets with their halves exchanged */
+	uint64_t low2, low4;           /* secret 2 and 4, with the known half of an address */
+	uint64_t exporter_v4, flow_v4; /* the words that are known */
+	uint32_t quiet;                /* 1: the rules leave something to the straight way */
+	uint32_t keeps;                /* not 0: what is quiet leaves sums */
+};
 
 /*
  * What is detected. Replaced at run time as a whole; then every band must be emptied (pl_core_unband in
@@ -278,6 +315,7 @@ struct pl_core_rules {
 	uint32_t flags;           /* PL_CORE_KEEP_* */
 	uint32_t sequence_gap_max;
 	uint32_t watch; /* 1 << PL_CORE_Q_x of quantities that are on, or kept */
+	struct pl_core_prepared prepared;
 };
 #define PL_CORE_KEEP_AGGREGATES 1
 #define PL_CORE_KEEP_PLACES     2 /* a place for every hop, whatever is detected: nodes are watched */

@@ -99,7 +99,7 @@ PL_CORE_INLINE void pl_core_cite(struct pl_event *e, const struct pl_core_report
 struct pl_core_telling {
 	uint64_t value;
 	uint64_t bound; /* begin: threshold; end: duration; once: the value told last */
-	uint32_t mean, deviation;
+	const struct pl_core_quantity *q; /* of which */
 	uint8_t kind, phase;
 	uint8_t anomaly;
 	uint8_t cite; /* the report showed it, not time */
@@ -109,6 +109,8 @@ struct pl_core_telling {
 /* Where: from the hop, as far as the quantity's key goes. */
 PL_CORE_INLINE void pl_core_locate(struct pl_event *e, const struct pl_core_hop *h, unsigned int id)
 {
+	if (id == PL_CORE_Q_FLOW_LATENCY)
+		return; /* its flow is all there is */
 	e->node = h->node;
 	e->present |= PL_EVENT_HAS_node;
 	if (id == PL_CORE_Q_LINK_LATENCY) {
@@ -147,9 +149,19 @@ PL_CORE_INLINE unsigned int pl_core_quantity_kind(unsigned int id)
 		return PL_EVENT_TX_UTIL;
 	case PL_CORE_Q_BUFFER_DEPTH:
 		return PL_EVENT_BUFFER_DEPTH;
+	case PL_CORE_Q_FLOW_LATENCY:
+		return PL_EVENT_FLOW_LATENCY;
 	default:
 		return PL_EVENT_LINK_LATENCY;
 	}
+}
+
+/* Whose path latency it is. */
+PL_CORE_INLINE const struct pl_flow_key *pl_core_flow_of(const struct pl_core_quantity *q)
+{
+	const char *entry = (const char *)q - offsetof(struct pl_core_delay, q);
+
+	return &((const struct pl_core_delay *)(const void *)entry)->key;
 }
 
 PL_CORE_COLD void pl_core_tell_quantity(struct pl_core_env *env, const struct pl_core_report *r,
@@ -162,6 +174,8 @@ PL_CORE_COLD void pl_core_tell_quantity(struct pl_core_env *env, const struct pl
 		return;
 	if (t->cite)
 		pl_core_cite(e, r);
+	else if (id == PL_CORE_Q_FLOW_LATENCY)
+		pl_core_cite_flow(e, pl_core_flow_of(t->q));
 	pl_core_locate(e, h, id);
 	e->value = t->value;
 	e->present |= PL_EVENT_HAS_value;
@@ -175,8 +189,8 @@ PL_CORE_COLD void pl_core_tell_quantity(struct pl_core_env *env, const struct pl
 	}
 	if (t->anomaly) {
 		pl_event_set_quantity(e, (uint8_t)pl_core_quantity_kind(id));
-		pl_event_set_mean(e, t->mean);
-		pl_event_set_deviation(e, t->deviation);
+		pl_event_set_mean(e, t->q->mean);
+		pl_event_set_deviation(e, t->q->dev);
 		e->present &= ~(uint32_t)PL_EVENT_HAS_exporter;
 	}
 	pl_env_tell(env, e);
@@ -188,6 +202,7 @@ PL_CORE_INLINE uint32_t pl_core_hop_value(const struct pl_core_hop *h, unsigned 
 {
 	switch (id) {
 	case PL_CORE_Q_HOP_LATENCY:
+	case PL_CORE_Q_FLOW_LATENCY: /* of a hop that stands for all */
 		return h->hop_latency_ns;
 	case PL_CORE_Q_QUEUE_DEPTH:
 		return h->queue_depth;
@@ -342,7 +357,7 @@ PL_CORE_COLD void pl_core_step_value(struct pl_core_env *env, const struct pl_co
 {
 	const struct pl_core_quantity_rule *rule = &pl_env_rules(env)->q[id];
 	uint32_t value = pl_core_hop_value(h, id);
-	struct pl_core_telling t = { .value = value, .phase = PL_PHASE_ONCE, .cite = 1 };
+	struct pl_core_telling t = { .value = value, .q = q, .phase = PL_PHASE_ONCE, .cite = 1 };
 
 	if (!q->told_known) {
 		q->told_known = 1;
@@ -369,8 +384,7 @@ PL_CORE_COLD void pl_core_level_changed(struct pl_core_env *env, const struct pl
 	uint64_t *due = t->anomaly ? &q->odd_due_ns : &q->level_due_ns;
 	unsigned int id = t->kind; /* of the quantity */
 
-	t->mean = q->mean;
-	t->deviation = q->dev;
+	t->q = q;
 	if (t->phase == PL_PHASE_BEGIN) {
 		counters->raised++;
 		s->silent = !pl_core_limit(env, due,
@@ -483,6 +497,7 @@ PL_CORE_INLINE void pl_core_hist_add(struct pl_core_hist *hist, uint32_t value)
 
 	if (i < PL_CORE_HIST)
 		hist->count[i]++;
+	hist->sum += value;
 }
 
 PL_CORE_INLINE void pl_core_band_set(struct pl_core_band *band, uint64_t packed)

@@ -24,7 +24,7 @@ typedef uint32_t __attribute__((may_alias)) pl_core_half;
 
 #define PL_CORE_NOWHERE PL_CORE_WAYS
 
-/* words is a constant, at most PL_CORE_SECRETS - 1. */
+/* words is a constant, at most 15. */
 PL_CORE_INLINE uint64_t pl_core_hash(const uint64_t *secret, const void *key, unsigned int words)
 {
 	const pl_core_word *w = key;

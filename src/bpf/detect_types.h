@@ -10,7 +10,8 @@
  *   pl_core_report_begin(env, report)        each report of it
  *   pl_core_hop_step(env, report, hop)       for each hop, source first: queues, ports, links, nodes, loops
  *   pl_core_report_end(env, report, last)    the drop, if it is one, and the flow: start, path change
- *   pl_core_route_step(env, report, …)       the path's aggregates, where they are kept
+ *   pl_core_delay_step(env, report, latency) the flow's path latency, where that is watched
+ *   pl_core_route_step(env, report, latency) the path's aggregates, where they are kept
  *
  * and pl_detect_tick for what happens because time passes. Nothing here reads a clock; now_ns is monotonic and
  * drives the rules, ts_ns (since the Unix epoch) only stamps events.
@@ -72,6 +73,15 @@ struct pl_core_hop {
 	uint32_t before_port;   /* egress port of the hop before, when before_present has it */
 	uint8_t clock;          /* enum pl_clock_quality, when present has it */
 	uint8_t zero[3];
+};
+
+/* A sequence space of reports, and a number in it. */
+struct pl_core_numbered {
+	struct pl_addr exporter;
+	uint64_t node;
+	uint32_t seq;
+	uint8_t hw_id, report_version;
+	uint8_t zero[2];
 };
 
 _Static_assert(sizeof(struct pl_flow_key) == 48, "no padding: keys are compared as words");

@@ -113,6 +113,7 @@ static __always_inline uint32_t pl_filter_frame(struct xdp_md *ctx, struct pl_fi
 	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
 	uint64_t high, low;
 	uint16_t type, port, tagged = 0;
+	uint32_t at;
 	uint8_t protocol;
 
 	f->vlan = 0;
@@ -187,7 +188,10 @@ static __always_inline uint32_t pl_filter_frame(struct xdp_md *ctx, struct pl_fi
 	port = pl_filter_be16(p + 2);
 	f->udp = p;
 	f->payload = p + 8;
-	if ((rules->ports[port >> 3] >> (port & 7) & 1) == 0)
+	/* Verifiers before 6.4 lose sight of 16 bits that were put together from two bytes. */
+	at = port >> 3;
+	__asm__ volatile("" : "+r"(at));
+	if ((rules->ports[at & (sizeof(rules->ports) - 1)] >> (port & 7) & 1) == 0)
 		return PL_FILTER_PORT;
 	if (!rules->any_vlan && !tagged)
 		return PL_FILTER_VLAN;

@@ -195,6 +195,7 @@ PL_CORE_INLINE uint32_t pl_core_hops_begin(struct pl_core_scratch *s, const stru
 			s->n++;
 	}
 	s->id = s->n;
+	s->latency_ns = 0;
 	return s->n <= PL_CORE_HOPS_MAX;
 }
 
@@ -292,6 +293,7 @@ PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop
 	s->before_egress_ts = eg;
 	s->before_bits = bits;
 	s->all &= h->present;
+	s->latency_ns += h->hop_latency_ns; /* 0 where there is none */
 	/* Absent ports count as such, not as port 0. */
 	ports = (uint64_t)h->ingress_port << 32 | h->egress_port;
 	s->id = pl_core_hash_mix(
@@ -352,6 +354,9 @@ PL_CORE_INLINE void pl_core_hops_end(struct pl_core_scratch *s)
 		s->report.path_id = s->id == 0 ? 1 : s->id;
 		s->report.present |= PL_PATH_HAS_path_id;
 	}
+	if (s->n > 0 && (s->report.flags & PL_FLAG_PARTIAL) == 0 &&
+		(s->all & PL_HOP_HAS_hop_latency_ns) != 0)
+		s->report.present |= PL_PATH_HAS_latency_ns;
 }
 
 #ifndef __bpf__

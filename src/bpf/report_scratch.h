@@ -44,7 +44,26 @@ struct pl_core_layout {
 	uint8_t queue_shift;        /* 24 or 16 */
 	uint8_t ports2_words;       /* 0, 1, 2 */
 	uint8_t has_drop;
-	uint8_t zero;
+	uint8_t shape; /* enum pl_core_shape, for bpf/report_quiet.h */
+};
+
+/*
+ * Blocks whose values stand where the compiler knows: the straight way (bpf/report_quiet.h) has a loop for each. In the
+ * order of the instruction bits: a node; or node, ports, latency, queue and both times, then perhaps level-2 ports and
+ * utilization.
+ *
+ * SHAPE(id, has more than a node, width of a time)
+ */
+#define PL_CORE_SHAPES(SHAPE)                                                                      \
+	SHAPE(NODE, 0, 0)                                                                          \
+	SHAPE(FULL_32, 1, 32)                                                                      \
+	SHAPE(FULL_64, 1, 64)
+
+enum pl_core_shape {
+	PL_CORE_SHAPE_NONE, /* not for the straight way */
+#define SHAPE(id, full, time) PL_CORE_SHAPE_##id,
+	PL_CORE_SHAPES(SHAPE)
+#undef SHAPE
 };
 
 _Static_assert(sizeof(struct pl_core_layout) == 32, "half a cache line");
@@ -110,6 +129,7 @@ struct pl_core_scratch {
 	uint64_t notes;       /* 1 << enum pl_note */
 	uint64_t missing_key; /* with PL_HANDUP_LAYOUT */
 	uint64_t id;          /* the path id so far */
+	uint64_t latency_ns;  /* sum of the hops' so far; of use with PL_PATH_HAS_latency_ns */
 	uint64_t before_egress_ts;
 	uint32_t before_bits;
 	uint32_t max_latency_ns;

@@ -146,6 +146,29 @@ static inline void pl_sequence_step(
 	s->steady = s->started && !s->constant && !s->pending;
 }
 
+/* Whether the number is one that pl_sequence_again counts: the next one, or of an exporter that does not count. */
+static inline bool pl_sequence_calm(const struct pl_sequence *s, uint32_t seq, uint32_t mask)
+{
+	if (__builtin_expect(s->steady, 1))
+		return ((seq - s->highest) & mask) == 1;
+	return s->constant && seq == s->highest && s->reports == s->same && s->same != UINT32_MAX;
+}
+
+/* Counts a report of which pl_sequence_calm is true: as pl_sequence_next, and pl_sequence_step where it has to follow. */
+static inline void pl_sequence_again(struct pl_sequence *s, uint32_t seq)
+{
+	s->reports++;
+	if (__builtin_expect(!s->steady, 0)) {
+		s->same++;
+		return;
+	}
+	s->highest = seq;
+	s->seen[1] = s->seen[1] << 1 | s->seen[0] >> 63;
+	s->seen[0] = s->seen[0] << 1 | 1;
+	if (s->span < PL_SEQUENCE_WINDOW)
+		s->span++;
+}
+
 /* Counts a report; true when it was "the next number", else pl_sequence_step must follow. */
 static inline bool pl_sequence_next(struct pl_sequence *s, uint32_t seq, uint32_t mask)
 {

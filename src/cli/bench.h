@@ -29,6 +29,8 @@ struct pl_bench_case {
 	pl_bench_fn *subject;
 	pl_bench_fn *ceiling; /* NULL: no ratio is given */
 	void *arg;
+	const uint64_t *
+		lost; /* what the subject's runs lost where nothing may be: said with the result; or NULL */
 	/* The figures depend on how far two processors are from each other, which floats on virtual machines:
 	 * pairs count only when the ping-pong before, between and after agrees (to a third), and others are made
 	 * up for, up to three times as many. */
@@ -40,6 +42,22 @@ int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c);
 
 /* --size: how much input to make where the benchmark makes input; `fallback` when it was not given. */
 uint64_t pl_bench_size_bytes(const struct pl_bench_ctx *ctx, uint64_t fallback);
+
+/* How often, and for how long each time: for benchmarks that pl_bench_compare does not fit. */
+unsigned int pl_bench_pairs(const struct pl_bench_ctx *ctx);
+uint64_t pl_bench_run_ns(const struct pl_bench_ctx *ctx);
+
+/* Times that something took, one by one. */
+struct pl_bench_times {
+	const char *name;
+	uint64_t *ns; /* n of them; sorted by pl_bench_times */
+	uint32_t n;
+	uint32_t lost;    /* that never came to an end */
+	double load_rate; /* per second meanwhile; 0: idle */
+};
+
+/* Prints median, 99th percentile and the longest. -ENODATA, said, for fewer than 100. */
+int pl_bench_times(struct pl_bench_ctx *ctx, const struct pl_bench_times *times);
 
 struct pl_bench {
 	const char *name;                     /* "decode-int" */

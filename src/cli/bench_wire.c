@@ -16,9 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/command.h"
+#include "gen/gen.h"
 #include "netio/rtnl.h"
 
-#define PRIORITY      (-20)
 #define HEADERS_BYTES 42u /* Ethernet, IPv4, UDP */
 
 int pl_wire_enter(const struct pl_wire *w, enum pl_wire_side side)
@@ -46,30 +47,6 @@ static int new_namespace(void)
 		close(fd);
 	}
 	return own_namespace();
-}
-
-/* Where sessions are scheduled as groups, a thread's priority counts within its session only. */
-static int group_priority(void)
-{
-	FILE *f = fopen("/proc/self/autogroup", "re");
-	int nice = 0;
-
-	if (f == NULL)
-		return 0;
-	if (fscanf(f, "%*s nice %d", &nice) != 1)
-		nice = 0;
-	fclose(f);
-	return nice;
-}
-
-static void set_group_priority(int nice)
-{
-	FILE *f = fopen("/proc/self/autogroup", "we");
-
-	if (f == NULL)
-		return;
-	fprintf(f, "%d", nice);
-	fclose(f);
 }
 
 static int set_up(struct pl_wire *w, unsigned int queues)
@@ -106,10 +83,7 @@ int pl_wire_open(struct pl_wire *w, unsigned int queues, struct pl_diag *diag)
 	if (w->ns[PL_WIRE_HOME] >= 0)
 		(void)pl_wire_enter(w, PL_WIRE_HOME);
 	if (r == 0) {
-		w->priority = getpriority(PRIO_PROCESS, 0);
-		w->group_priority = group_priority();
-		(void)setpriority(PRIO_PROCESS, 0, PRIORITY);
-		set_group_priority(PRIORITY);
+		pl_bench_raise(&w->priority);
 		return 0;
 	}
 	pl_diag_set(diag,
@@ -122,10 +96,8 @@ int pl_wire_open(struct pl_wire *w, unsigned int queues, struct pl_diag *diag)
 
 void pl_wire_close(struct pl_wire *w)
 {
-	if (w->ns[PL_WIRE_RECEIVER] >= 0) {
-		(void)setpriority(PRIO_PROCESS, 0, w->priority);
-		set_group_priority(w->group_priority);
-	}
+	if (w->ns[PL_WIRE_RECEIVER] >= 0)
+		pl_bench_restore(&w->priority);
 	for (int side = PL_WIRE_HOME; side < PL_WIRE_SIDES; side++) {
 		if (w->ns[side] >= 0)
 			close(w->ns[side]);
@@ -194,7 +166,7 @@ static int each_thread(int (*use)(pid_t pid, void *arg), void *arg)
 
 static int raise_and_pin(pid_t pid, void *cpus)
 {
-	(void)setpriority(PRIO_PROCESS, (id_t)pid, PRIORITY);
+	(void)setpriority(PRIO_PROCESS, (id_t)pid, PL_BENCH_PRIORITY);
 	return sched_setaffinity(pid, sizeof(cpu_set_t), cpus) < 0 ? -errno : 0;
 }
 
@@ -273,4 +245,41 @@ int pl_wire_frame(uint8_t *dst, uint32_t cap, const uint8_t *payload, uint32_t p
 	sum = (sum & 0xffff) + (sum >> 16);
 	put16(dst + 24, ~(sum + (sum >> 16)) & 0xffff);
 	return (int)(HEADERS_BYTES + payload_bytes);
+}
+
+int pl_wire_report(uint8_t *dst, uint32_t cap, unsigned int hops, uint16_t bitmap, const char *name)
+{
+	char topology[32];
+	struct pl_gen_cfg cfg = { .topology = topology,
+		.flows = 1,
+		.seed = 1,
+		.bitmap = bitmap,
+		.report = PL_GEN_REPORT_V10,
+		.version = PL_GEN_INT_V10,
+		.mode = PL_GEN_MD,
+		.carrier = PL_GEN_UDP,
+		.sink = PL_GEN_SINK_STACK,
+		.proto = PL_GEN_PROTO_UDP,
+		.queue = { PL_DIST_CONST, 5, 0 },
+		.udp = true };
+	struct pl_batch *batch = malloc(sizeof(*batch));
+	struct pl_diag diag = { .text = "" };
+	struct pl_gen *gen;
+	int r = -ENOMEM;
+
+	snprintf(topology, sizeof(topology), "chain:%u", hops);
+	if (batch != NULL)
+		r = pl_gen_new(&gen, &cfg, &diag);
+	if (r == 0) {
+		r = pl_gen_next(gen, UINT64_MAX, batch);
+		if (r > 0)
+			r = pl_wire_frame(dst, cap, batch->pkts[0].data, batch->pkts[0].len);
+		else if (r == 0)
+			r = -ENODATA;
+		pl_gen_free(gen);
+	}
+	free(batch);
+	if (r < 0)
+		pl_complain("benchmark %s: %s", name, diag.text[0] ? diag.text : strerror(-r));
+	return r;
 }

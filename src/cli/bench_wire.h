@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "cli/bench_priority.h"
 #include "netio/live.h"
 
 enum pl_wire_side { PL_WIRE_HOME, PL_WIRE_SENDER, PL_WIRE_RECEIVER, PL_WIRE_SIDES };
@@ -29,8 +30,7 @@ enum pl_wire_side { PL_WIRE_HOME, PL_WIRE_SENDER, PL_WIRE_RECEIVER, PL_WIRE_SIDE
 struct pl_wire {
 	int ns[PL_WIRE_SIDES];      /* descriptors; -1 = none */
 	int ifindex[PL_WIRE_SIDES]; /* each in its own namespace */
-	int priority;               /* of the thread, before */
-	int group_priority;         /* of its session, before */
+	struct pl_bench_priority priority;
 };
 
 /* Negative errno with diag: not root, mostly. */
@@ -48,3 +48,12 @@ uint64_t pl_wire_napi_cpu_ns(void);
 /* A UDP report's frame for this wire: Ethernet, IPv4, UDP to port 32766 around the payload. Returns its length;
  * -EMSGSIZE. */
 int pl_wire_frame(uint8_t *dst, uint32_t cap, const uint8_t *payload, uint32_t payload_bytes);
+
+/* Where such a report's number and its flow's source address stand in the frame. */
+#define PL_WIRE_REPORT_SEQ (42 + 8)
+#define PL_WIRE_REPORT_SRC (42 + 16 + 14 + 12)
+
+/* A report v1.0 with a stack of INT v1.0 from a chain of so many nodes, as a frame for this wire. Returns its length;
+ * -errno, said for the benchmark `name`. */
+int pl_wire_report(
+	uint8_t *dst, uint32_t cap, unsigned int hops, uint16_t bitmap, const char *name);

@@ -4,6 +4,7 @@
  * print_result; the method is in bench.h.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 #define PAIRS_MIN 5 /* fewer say nothing about spread */
 #define PAIRS_MAX 1000
+#define TIMES_MIN 100 /* for a 99th percentile */
 
 struct pl_bench_ctx {
 	uint64_t budget_ns; /* of one run */
@@ -125,6 +127,10 @@ static void print_jsonl(const struct pl_bench_case *c, const struct result *r)
 	pl_json_u64(&json, r->pairs);
 	pl_json_key(&json, "pairs_discarded");
 	pl_json_u64(&json, r->discarded);
+	if (c->lost != NULL) {
+		pl_json_key(&json, "lost");
+		pl_json_u64(&json, *c->lost);
+	}
 	json_number(&json, "pingpong_before_ns", r->pingpong_before_ns);
 	json_number(&json, "pingpong_after_ns", r->pingpong_after_ns);
 	pl_json_object_end(&json);
@@ -153,9 +159,91 @@ static void print_table(
 	}
 	if (!isnan(r->pingpong_before_ns))
 		printf("; %.0f/%.0f ns", r->pingpong_before_ns, r->pingpong_after_ns);
+	if (c->lost != NULL)
+		printf("; lost %" PRIu64, *c->lost);
 	if (r->discarded > 0)
 		printf("; %u pairs discarded", r->discarded);
 	putchar('\n');
+}
+
+unsigned int pl_bench_pairs(const struct pl_bench_ctx *ctx)
+{
+	return ctx->pairs;
+}
+
+uint64_t pl_bench_run_ns(const struct pl_bench_ctx *ctx)
+{
+	return ctx->budget_ns;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of sorted times the one that so many per cent do not exceed. */
+static uint64_t at_share(const struct pl_bench_times *t, unsigned int percent)
+{
+	return t->ns[(uint64_t)t->n * percent / 100];
+}
+
+static double micro(uint64_t ns)
+{
+	return (double)ns / 1e3;
+}
+
+static void print_times_jsonl(const struct pl_bench_times *t)
+{
+	const struct {
+		const char *key;
+		uint64_t value;
+	} numbers[] = {
+		{ "items", t->n },
+		{ "median_ns", at_share(t, 50) },
+		{ "p99_ns", at_share(t, 99) },
+		{ "max_ns", t->ns[t->n - 1] },
+		{ "lost", t->lost },
+		{ "load_rate", (uint64_t)t->load_rate },
+	};
+	struct pl_json json;
+	struct pl_buf out;
+
+	pl_buf_init(&out);
+	pl_json_init(&json, &out);
+	pl_json_object(&json);
+	pl_json_key(&json, "name");
+	pl_json_str(&json, t->name);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		pl_json_key(&json, numbers[i].key);
+		pl_json_u64(&json, numbers[i].value);
+	}
+	pl_json_object_end(&json);
+	pl_buf_chr(&out, '\n');
+	fwrite(out.data, 1, out.len, stdout);
+	pl_buf_done(&out);
+}
+
+int pl_bench_times(struct pl_bench_ctx *ctx, const struct pl_bench_times *t)
+{
+	char rate[32];
+
+	if (t->n < TIMES_MIN) {
+		pl_complain("benchmark %s: %u times are too few to say anything", t->name, t->n);
+		return -ENODATA;
+	}
+	qsort(t->ns, t->n, sizeof(*t->ns), compare_u64);
+	if (ctx->jsonl) {
+		print_times_jsonl(t);
+	} else {
+		pl_format_count(rate, sizeof(rate), t->load_rate);
+		printf("%-34s median %.0f us, 99%% %.0f us, most %.0f us; %u times, %u lost, load %s/s\n",
+			t->name, micro(at_share(t, 50)), micro(at_share(t, 99)),
+			micro(t->ns[t->n - 1]), t->n, t->lost, rate);
+	}
+	fflush(stdout);
+	return 0;
 }
 
 /* One run, as a rate. */

@@ -1,116 +1,53 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pathline gen: pacing against the clock, and the account at the end. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/num.h"
 #include "cli/command.h"
+#include "cli/gen_dta.h"
 #include "cli/gen_options.h"
+#include "cli/gen_send.h"
 #include "gen/gen.h"
 #include "gen/malform.h"
 #include "gen/preset.h"
 #include "netio/port.h"
 
-#define SLEEP_MAX_NS UINT64_C(50000000)   /* so that a signal is seen soon */
-#define LAG_MAX_NS   UINT64_C(1000000000) /* further behind than this, time is given up */
-#define FLOOD_RATE   1e6                  /* model time per report when nothing is paced */
+#define FLOOD_RATE 1e6 /* model time per report when nothing is paced */
 
 static struct pl_gen_run o; /* as given */
 
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int number)
+static int next(void *gen, uint64_t until_ns, struct pl_batch *ret)
 {
-	(void)number;
-	stopped = 1;
+	return pl_gen_next(gen, until_ns, ret);
 }
 
-/* ---- sending ---- */
-
-/* All of the batch, or negative errno. */
-static int send_all(struct pl_port *port, struct pl_batch *batch, struct pl_diag *diag)
+static uint64_t due_ns(const void *gen)
 {
-	while (batch->n > 0 && !stopped) {
-		int n = pl_port_send(port, batch, diag);
-
-		if (n < 0)
-			return n;
-		batch->n -= (uint32_t)n;
-		memmove(batch->pkts, batch->pkts + n, batch->n * sizeof(batch->pkts[0]));
-	}
-	return 0;
+	return pl_gen_due_ns(gen);
 }
 
-static void sleep_ns(uint64_t ns)
+static void skip_to(void *gen, uint64_t now_ns)
 {
-	struct timespec ts;
-
-	if (ns > SLEEP_MAX_NS)
-		ns = SLEEP_MAX_NS;
-	ts = (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
-	nanosleep(&ts, NULL);
+	pl_gen_skip_to(gen, now_ns);
 }
 
-struct account {
-	uint64_t begin_ns, end_ns; /* monotonic */
-	uint64_t skipped;          /* times that the clock ran away */
-	uint64_t sent, sent_bytes;
-};
-
-/* Model time follows the clock from the generator's start on; unpaced, it runs as fast as packets leave. */
-static int run(struct pl_gen *gen, struct pl_port *port, bool paced, struct account *acc,
+/* Until a flood has lasted as long as it should; the model's end is its own. */
+static int run(struct pl_gen *gen, struct pl_port *port, bool paced, struct pl_gen_account *acc,
 	struct pl_diag *diag)
 {
-	static struct pl_batch batch;
-	uint64_t start = pl_gen_cfg(gen)->start_ns;
-	int r = 0;
+	const struct pl_gen_source source = { next, due_ns, skip_to, gen,
+		pl_gen_cfg(gen)->start_ns };
 
-	acc->begin_ns = pl_clock_mono_ns();
-	while (!stopped) {
-		uint64_t now = paced ? start + (pl_clock_mono_ns() - acc->begin_ns) : 0;
-		uint64_t due = pl_gen_due_ns(gen), bytes = 0;
-		uint32_t n;
-
-		if (o.flood && o.duration_ns != 0 &&
-			pl_clock_mono_ns() - acc->begin_ns >= o.duration_ns)
-			break;
-		if (due == UINT64_MAX)
-			break;
-		if (paced && now + 1 > due + LAG_MAX_NS) {
-			pl_gen_skip_to(gen, now);
-			acc->skipped++;
-		}
-		r = pl_gen_next(gen, paced ? now + 1 : UINT64_MAX, &batch);
-		if (r == -ENODATA) {
-			r = 0;
-			break;
-		}
-		if (r == 0) {
-			due = pl_gen_due_ns(gen);
-			if (paced && due != UINT64_MAX && due > now)
-				sleep_ns(due - now);
-			continue;
-		}
-		n = batch.n;
-		for (uint32_t i = 0; i < n; i++)
-			bytes += batch.pkts[i].len;
-		r = port == NULL ? 0 : send_all(port, &batch, diag);
-		if (r < 0)
-			break;
-		acc->sent += n - (port == NULL ? 0 : batch.n);
-		acc->sent_bytes += bytes;
-	}
-	acc->end_ns = pl_clock_mono_ns();
-	return r;
+	return pl_gen_send(&source, port, paced,
+		o.flood && o.duration_ns != 0 ? pl_clock_mono_ns() + o.duration_ns : 0, acc, diag);
 }
 
-static void print_account(const struct pl_gen *gen, const struct account *acc, bool paced)
+static void print_account(const struct pl_gen *gen, const struct pl_gen_account *acc, bool paced)
 {
 	const struct pl_gen_counters *c = pl_gen_counters(gen);
 	double s = (double)(acc->end_ns - acc->begin_ns) / 1e9;
@@ -137,11 +74,7 @@ static void print_account(const struct pl_gen *gen, const struct account *acc, b
 			fprintf(stderr, "; %s: %llu", rows[i].what, (unsigned long long)rows[i].n);
 	}
 	fputc('\n', stderr);
-	if (acc->skipped > 0)
-		pl_complain(
-			"could not keep up: fell more than a second behind %llu times and went on "
-			"from there",
-			(unsigned long long)acc->skipped);
+	pl_gen_tell_skipped(acc);
 }
 
 /* ---- lists ---- */
@@ -184,12 +117,6 @@ static bool is_udp(const char *uri)
 	return strncmp(uri, "udp:", 4) == 0;
 }
 
-/* Packets leave as they are made, not into a file. */
-static bool is_live(const char *uri)
-{
-	return is_udp(uri) || strncmp(uri, "afxdp:", 6) == 0 || strncmp(uri, "packet:", 7) == 0;
-}
-
 static const char *destination(const struct pl_opt_list *operands)
 {
 	if (o.file != NULL)
@@ -208,7 +135,7 @@ static int check_usage(const struct pl_opt_list *operands, const char *uri)
 			"gen: where to? Give udp://HOST:PORT, packet:IFACE, afxdp:IFACE, -w FILE or --dry-run");
 		return -EINVAL;
 	}
-	if (uri != NULL && !is_live(uri) &&
+	if (uri != NULL && !pl_gen_is_live(uri) &&
 		(o.flood || (o.count == 0 && o.duration_ns == 0 && strcmp(uri, "-") != 0))) {
 		pl_complain(o.flood ? "gen: --flood is for sending"
 				    : "gen: a file needs an end: --count or --duration");
@@ -234,11 +161,10 @@ static int generate(const struct pl_opt_list *operands, bool ioam)
 {
 	const char *uri = destination(operands);
 	bool udp = uri != NULL && is_udp(uri);
-	bool paced = uri != NULL && is_live(uri) && !o.flood;
-	struct sigaction action = { .sa_handler = on_signal };
+	bool paced = uri != NULL && pl_gen_is_live(uri) && !o.flood;
 	struct pl_diag diag = { .text = "" };
 	struct pl_gen_cfg cfg = { 0 };
-	struct account acc = { 0 };
+	struct pl_gen_account acc = { 0 };
 	struct pl_port *port = NULL;
 	struct pl_gen *gen = NULL;
 	struct pl_buf topology, address;
@@ -267,8 +193,7 @@ static int generate(const struct pl_opt_list *operands, bool ioam)
 		if (r < 0)
 			goto told;
 	}
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	pl_gen_catch_signals();
 	r = run(gen, port, paced && !o.dry_run, &acc, &diag);
 	if (r >= 0) {
 		r = pl_port_close(port);
@@ -347,8 +272,8 @@ static const struct pl_command gen_ioam = {
 	.options = pl_gen_options_ioam,
 };
 
-static const struct pl_command *const kinds[] = { &gen_int, &gen_ioam, NULL };
-static const char *const kind_words[] = { "int", "ioam", NULL };
+static const struct pl_command *const kinds[] = { &gen_int, &gen_ioam, &pl_gen_dta, NULL };
+static const char *const kind_words[] = { "int", "ioam", "dta", NULL };
 
 /* What stands in front of the options or between them. */
 static const struct pl_command *find_kind(int argc, char **argv)
@@ -368,18 +293,20 @@ static int run_gen(int argc, char **argv)
 	struct pl_opt_list operands;
 	int exit_code = PL_EXIT_USAGE;
 
+	if (kind == &pl_gen_dta)
+		return pl_gen_dta.run(argc, argv);
 	if (pl_command_parse(
 		    kind != NULL ? kind : &pl_command_gen, argc, argv, &operands, &exit_code) != 0)
 		return exit_code;
 	o = pl_gen_options_run();
 	if (operands.n == 0) {
-		pl_complain("gen: what? (int, ioam)");
+		pl_complain("gen: what? (int, ioam, dta)");
 	} else if (kind == NULL || strcmp(operands.items[0], kind->name + 4) != 0) {
-		const char *near = pl_nearest(operands.items[0], kind_words, 2);
+		const char *near = pl_nearest(operands.items[0], kind_words, 3);
 
-		pl_complain("gen: no kind \"%s\"; there are int and ioam%s%s%s", operands.items[0],
-			near != NULL ? ", did you mean " : "", near != NULL ? near : "",
-			near != NULL ? "?" : "");
+		pl_complain("gen: no kind \"%s\"; there are int, ioam and dta%s%s%s",
+			operands.items[0], near != NULL ? ", did you mean " : "",
+			near != NULL ? near : "", near != NULL ? "?" : "");
 	} else {
 		exit_code = gen(&operands, kind == &gen_ioam);
 	}
@@ -391,17 +318,19 @@ static int run_gen(int argc, char **argv)
 const struct pl_command pl_command_gen = {
 	.name = "gen",
 	.summary = "make telemetry: to a UDP address at a rate, or into a capture file",
-	.usage = "int|ioam [OPTION]… [URI]",
+	.usage = "int|ioam|dta [OPTION]… [URI]",
 	.description =
 		"int   telemetry reports and INT packets in every version and dialect\n"
-		"ioam  IPv6 packets that carry IOAM\n\n"
-		"Both model a network with flows through it and encode what its nodes would say;\n"
-		"the same seed gives the same bytes. 'pathline help gen int' and 'pathline help gen\n"
-		"ioam' show the options of each by themselves; here are those of both.",
+		"ioam  IPv6 packets that carry IOAM\n"
+		"dta   reports of Direct Telemetry Access, for pathline translate\n\n"
+		"int and ioam model a network with flows through it and encode what its nodes would\n"
+		"say; the same seed gives the same bytes. 'pathline help gen int' and so on show the\n"
+		"options of each by themselves; here are those of int and ioam.",
 	.examples =
 		"  pathline gen int --rate 10k udp://127.0.0.1:32766\n"
 		"  pathline gen int --count 1000 --int 1.0 --topology chain:6 -w six-hops.pcap\n"
-		"  pathline gen ioam --count 100 --options trace,e2e -w ioam.pcap\n",
+		"  pathline gen ioam --count 100 --options trace,e2e -w ioam.pcap\n"
+		"  pathline gen dta --rate 100k udp://127.0.0.1:40040\n",
 	.options = pl_gen_options_all,
 	.words = kind_words,
 	.kinds = kinds,

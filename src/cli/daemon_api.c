@@ -164,7 +164,7 @@ static void tell_missed(struct pl_daemon_api *api)
 	struct pl_output_stats s;
 
 	pl_output_stats(api->output, &s);
-	pl_watch_missed(api->live, s.full);
+	pl_watch_missed(api->live, s.full_paths, s.full_events);
 }
 
 static size_t stream_read(void *arg, char *dst, size_t cap)

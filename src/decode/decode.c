@@ -386,6 +386,20 @@ const struct pl_decode_counters *pl_decode_counters(const struct pl_decode *d)
 	return &d->counters;
 }
 
+void pl_exporter_count(struct pl_exporter *x, const struct pl_sequence *seq)
+{
+	x->unsequenced = seq->constant;
+	x->reports = seq->reports;
+	x->lost = seq->lost;
+	x->skipped = seq->skipped;
+	x->recovered = seq->recovered;
+	x->reordered = seq->reordered;
+	x->duplicates = seq->duplicates;
+	x->restarts = seq->restarts;
+	x->stragglers = seq->stragglers;
+	x->last_seq = seq->highest;
+}
+
 bool pl_decode_exporter(const struct pl_decode *d, uint32_t i, struct pl_exporter *ret)
 {
 	const struct exporter *e;
@@ -398,19 +412,10 @@ bool pl_decode_exporter(const struct pl_decode *d, uint32_t i, struct pl_exporte
 		.node = e->node,
 		.hw_id = e->hw_id,
 		.report_version = e->report_version,
-		.unsequenced = e->seq.constant,
-		.reports = e->seq.reports,
-		.lost = e->seq.lost,
-		.skipped = e->seq.skipped,
-		.recovered = e->seq.recovered,
-		.reordered = e->seq.reordered,
-		.duplicates = e->seq.duplicates,
-		.restarts = e->seq.restarts,
-		.stragglers = e->seq.stragglers,
 		.first_ts_ns = e->first_ts_ns,
 		.last_ts_ns = e->last_ts_ns,
-		.last_seq = e->seq.highest,
 	};
+	pl_exporter_count(ret, &e->seq);
 	return true;
 }
 

@@ -61,6 +61,8 @@ int pl_ioam_namespace_parse(struct pl_ioam_namespace *ret, const char *text);
 
 #define PL_IOAM_NAMESPACES_MAX 16
 
+struct pl_core_numbered; /* bpf/detect_types.h */
+
 struct pl_decode_options {
 	uint16_t report_ports[16]; /* UDP destination ports of reports; none given: 32766, 54321 */
 	unsigned int n_report_ports;
@@ -80,6 +82,10 @@ struct pl_decode_options {
 	unsigned int n_ioam_namespaces;
 	bool any_port;     /* PL_LINK_UDP packets are reports whatever their port */
 	bool reports_only; /* do not look for INT or IOAM in packets that are not reports */
+	/* NULL: sequence numbers are counted here. Else by whoever this calls, on the decoding thread, once for each datagram
+	 * whose number can be read; there are no exporters here then. */
+	void (*number)(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns);
+	void *number_arg;
 	bool partial;   /* others get the rest of the reports: gaps in their numbers mean nothing */
 	uint8_t worker; /* goes into report ids */
 };
@@ -128,6 +134,10 @@ struct pl_exporter {
 	uint64_t first_ts_ns, last_ts_ns;
 	uint32_t last_seq;
 };
+
+/* What its sequence (bpf/sequence.h) says of an exporter. */
+struct pl_sequence;
+void pl_exporter_count(struct pl_exporter *x, const struct pl_sequence *seq);
 
 /* Exporters in order of appearance; i from 0; false at the end. */
 bool pl_decode_exporter(const struct pl_decode *d, uint32_t i, struct pl_exporter *ret);

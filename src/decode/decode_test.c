@@ -629,7 +629,7 @@ static void some_report(struct pl_rng *rng)
 	static const uint16_t tunnels[] = { PL_PORT_VXLAN, PL_PORT_VXLAN_GPE, PL_PORT_GENEVE };
 	struct pl_flow flow = udp("10.0.0.1", "10.0.0.2", 5000, 5001, 0x17);
 	struct pl_flow from = udp("192.0.2.7", "192.0.2.9", 40000, 32766, 0);
-	bool v2 = pl_rng_below(rng, 2) != 0;
+	bool v2 = pl_rng_below(rng, 2) != 0, v6 = false;
 	struct pl_report_head h = { .version = v2 ? PL_REPORT_V20 : PL_REPORT_V10,
 		.tracked = true,
 		.seq = (uint32_t)pl_rng_below(rng, 1 << 20),
@@ -683,7 +683,13 @@ static void some_report(struct pl_rng *rng)
 	ip = pl_put_ip(&b, &from, 64, 0);
 	pl_report_put_group(&b, &h);
 	at = pl_report_put(&b, &h, &own);
-	pl_put_eth(&b, PL_ETH_IPV4, 0);
+	if (pl_rng_below(rng, 4) == 0) {
+		v6 = true;
+		flow.src = addr("2001:db8::1");
+		flow.dst = addr("2001:db8::2");
+	}
+	pl_put_eth(&b, v6 ? PL_ETH_IPV6 : PL_ETH_IPV4,
+		pl_rng_below(rng, 4) == 0 ? (uint16_t)pl_rng_below(rng, 4096) : 0);
 	in_ip = pl_put_ip(&b, &flow, 62, 0);
 	(void)pl_int_put(&b, &in, hop, n);
 	pl_put_zero(&b, pl_rng_below(rng, 60));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The usual report, straight through: Ethernet, IPv4 and UDP (or a socket's payload), one report of v1.0 or
- * v2.0, in v2.0 also with the reporting node's metadata, an inner Ethernet frame with IPv4 and UDP or TCP, an INT-MD header of v1.0
- * or v2.x with at least one hop and nothing out of the ordinary. Whatever else a packet is, this says false
+ * v2.0, in v2.0 also with the reporting node's metadata, an inner Ethernet frame, at most one VLAN tag, IPv4 or IPv6 and
+ * UDP or TCP, an INT-MD header of v1.0 or v2.x with at least one hop and nothing out of the ordinary. Whatever else a packet is, this says false
  * before it has changed anything, and the general way (report.c, find.c) decides: that way is the definition,
  * and decode_test.c and the fuzzer hold this one against it, record by record.
  *
@@ -115,6 +115,68 @@ static inline const uint8_t *inner(struct pl_cursor *c, const uint8_t **ret_l4)
 	return p;
 }
 
+/* A flow that inner() leaves aside: with a VLAN tag, or over IPv6. */
+struct other_flow {
+	struct pl_addr src, dst;
+	uint16_t vlan;
+	uint8_t proto;
+	bool is;
+};
+
+/* The bytes behind UDP or TCP in an IP packet that announces `length` bytes for both; *c is at the transport header.
+ * Returns that header, or NULL. */
+static const uint8_t *other_transport(struct pl_cursor *c, uint8_t proto, size_t length)
+{
+	const uint8_t *l4 = c->pos;
+
+	if (!pl_cursor_trim(c, length))
+		return NULL;
+	if (proto == PL_IP_UDP) {
+		if (pl_cursor_left(c) < 8 || pl_be16(l4 + 4) != length ||
+			is_tunnel_port(pl_be16(l4 + 2)))
+			return NULL;
+		pl_cursor_skip(c, 8);
+		return l4;
+	}
+	if (proto != PL_IP_TCP || pl_cursor_left(c) < 20 || l4[12] >> 4 != 5)
+		return NULL;
+	pl_cursor_skip(c, 20);
+	return l4;
+}
+
+/* inner() for those. */
+static __attribute__((noinline)) const uint8_t *other_inner(
+	struct pl_cursor *c, struct other_flow *f)
+{
+	const uint8_t *p = pl_cursor_take(c, 14);
+	unsigned int type = p == NULL ? 0 : pl_be16(p + 12);
+
+	*f = (struct other_flow){ .is = true };
+	if (type == PL_ETH_VLAN) {
+		p = pl_cursor_take(c, 4);
+		if (p == NULL)
+			return NULL;
+		f->vlan = pl_be16(p) & 0xfff;
+		type = pl_be16(p + 2);
+	}
+	p = c->pos;
+	if (type == PL_ETH_IPV6 && pl_cursor_left(c) >= 40 && p[0] >> 4 == 6) {
+		pl_cursor_skip(c, 40);
+		f->src = pl_addr_v6(p + 8);
+		f->dst = pl_addr_v6(p + 24);
+		f->proto = p[6];
+		return other_transport(c, f->proto, pl_be16(p + 4));
+	}
+	if (type != PL_ETH_IPV4 || pl_cursor_left(c) < 20 || p[0] != 0x45 ||
+		(pl_be16(p + 6) & 0x3fff) != 0 || pl_be16(p + 2) < 20)
+		return NULL;
+	pl_cursor_skip(c, 20);
+	f->src = pl_addr_v4(p + 12);
+	f->dst = pl_addr_v4(p + 16);
+	f->proto = p[9];
+	return other_transport(c, f->proto, pl_be16(p + 2) - 20u);
+}
+
 /* Shim and metadata header at c, without what raises a note: the stack and the original DSCP into `in`, and
  * the plan of its layout, or NULL. */
 static inline const struct hop_plan *int_header(
@@ -219,12 +281,25 @@ static inline bool alike(const struct hop_plan *stack, const struct hop_plan *ow
 	       stack->time_bits == own->time_bits;
 }
 
+static __attribute__((noinline)) void set_other(struct pl_path *path, const struct other_flow *f)
+{
+	path->src = f->src;
+	path->dst = f->dst;
+	path->proto = f->proto;
+	/* Id 0 is a priority without a VLAN. */
+	path->vlan = f->vlan;
+	if (f->vlan != 0)
+		path->present |= PL_PATH_HAS_vlan;
+}
+
 bool decode_usual(struct job *j)
 {
 	struct pl_cursor c;
 	struct pl_addr exporter;
 	uint16_t exporter_port;
 	struct usual_report r;
+	struct other_flow other;
+	struct pl_cursor behind;
 	struct pl_int in;
 	const uint8_t *p, *l4;
 	const struct hop_plan *plan;
@@ -242,9 +317,15 @@ bool decode_usual(struct job *j)
 	if (header == 0)
 		return false;
 	pl_cursor_skip(&c, header);
+	behind = c;
 	p = inner(&c, &l4);
-	if (p == NULL)
-		return false;
+	other.is = false;
+	if (__builtin_expect(p == NULL, 0)) {
+		c = behind;
+		p = l4 = other_inner(&c, &other);
+		if (p == NULL)
+			return false;
+	}
 	plan = int_header(j, &in, &c);
 	if (plan == NULL)
 		return false;
@@ -268,11 +349,15 @@ bool decode_usual(struct job *j)
 	path->seq = r.seq;
 	path->flags = r.flags;
 	path->node = r.node;
-	path->src = pl_addr_v4(p + 26);
-	path->dst = pl_addr_v4(p + 30);
 	path->sport = pl_be16(l4);
 	path->dport = pl_be16(l4 + 2);
-	path->proto = p[23];
+	if (__builtin_expect(other.is, 0)) {
+		set_other(path, &other);
+	} else {
+		path->src = pl_addr_v4(p + 26);
+		path->dst = pl_addr_v4(p + 30);
+		path->proto = p[23];
+	}
 	path->dscp = in.dscp;
 	/* The window of a plan lies within the packet: more headers than that are before the stack. */
 	if (__builtin_expect(!j->d->decode_hops(hops, plan, in.stack, in.hops, path) &&

@@ -8,6 +8,8 @@
 
 #include "decode/report.h"
 
+#include "bpf/detect_types.h"
+
 static uint16_t flags_of(const struct pl_report *r)
 {
 	return (uint16_t)((r->dropped ? PL_FLAG_DROPPED : 0) |
@@ -157,6 +159,18 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 	derive(j, path, hops, n);
 	commit_path(j, path, n);
 	return v;
+}
+
+void account_elsewhere(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id,
+	uint32_t seq, uint8_t version)
+{
+	const struct pl_core_numbered n = { .exporter = *addr,
+		.node = node,
+		.seq = seq,
+		.hw_id = hw_id,
+		.report_version = version };
+
+	j->d->opt.number(j->d->opt.number_arg, &n, j->pkt->ts_ns);
 }
 
 void account_unusual(struct job *j, struct exporter *e, uint32_t seq, unsigned int bits)

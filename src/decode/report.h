@@ -16,13 +16,22 @@ bool decode_usual(struct job *j);
 __attribute__((cold)) void account_unusual(
 	struct job *j, struct exporter *e, uint32_t seq, unsigned int bits);
 
+/* A number for somebody else's books. */
+void account_elsewhere(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id,
+	uint32_t seq, uint8_t version);
+
 /* The sequence number of one datagram, into its exporter's books. */
 static inline void account(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id,
 	uint32_t seq, uint8_t version)
 {
-	struct exporter *e = exporters_get(&j->d->exporters, addr, node, hw_id);
 	const uint32_t mask = version == PL_REPORT_V20 ? 0x3fffff : UINT32_MAX;
+	struct exporter *e;
 
+	if (__builtin_expect(j->d->opt.number != NULL, 0)) {
+		account_elsewhere(j, addr, node, hw_id, seq & mask, version);
+		return;
+	}
+	e = exporters_get(&j->d->exporters, addr, node, hw_id);
 	if (__builtin_expect(e == NULL, 0)) {
 		j->d->sum.exporters_full++;
 		return;

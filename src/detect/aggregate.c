@@ -11,7 +11,7 @@
 #include "detect/cells.h"
 
 #define LIMIT_MAX     (1U << 20)
-#define CHUNK_HOPS    64 /* what the passes keep in the first-level cache */
+#define CHUNK_HOPS    24 /* what the passes touch of their cells stays in the first-level cache */
 #define HOPS_MAX      255
 #define CHUNK_PATHS   64
 #define SWEEP_PARTS   16
@@ -49,12 +49,24 @@ _Static_assert(offsetof(struct pl_link_key, a_port) == 16 &&
 		       offsetof(struct pl_link_key, has) == 24,
 	"the shifts of link_words");
 
+/* Cells of one hop. */
+struct hop_cells {
+	uint32_t queue, port, link; /* PL_CELL_NONE: not known */
+};
+
+/*
+ * Reports of one path meet the same cells: which they were the last time, beside each path's cell. A guess only, held
+ * against the cell's key, so that what became of the cell since does not matter. What is in no cell of its own is not
+ * remembered.
+ */
+struct path_memory {
+	uint64_t epoch; /* of the aggregate, when this was written; another one: nothing is known */
+	struct hop_cells hops[PL_PATH_STEPS_MAX];
+};
+
 /* A hop on its way through the passes over a chunk. */
 struct hop_work {
-	union queue_words queue_key, port_key;
-	union link_words link_key;
-	uint64_t queue_hash, port_hash, link_hash;
-	uint32_t queue, port, link; /* cells */
+	struct hop_cells guess, cells;
 	bool has_queue, has_port, has_link;
 	uint8_t depth, latency; /* buckets */
 };
@@ -63,6 +75,7 @@ _Static_assert(PL_HIST_BUCKETS <= 256, "a bucket's number fits");
 
 struct path_work {
 	uint64_t hash;
+	struct path_memory *memory; /* NULL: it has no cell of its own */
 	uint32_t cell;
 	bool has_path;
 	uint8_t latency; /* bucket */
@@ -75,6 +88,8 @@ struct pl_aggregate {
 	uint64_t now_ns;
 	uint64_t slot;
 	uint64_t seed;
+	uint64_t epoch;             /* counts what makes cells' numbers mean nothing; from 1 */
+	struct path_memory *memory; /* of each path's cell */
 	struct path_work paths[CHUNK_PATHS];
 	struct hop_work hops[CHUNK_HOPS + HOPS_MAX];
 };
@@ -123,6 +138,12 @@ int pl_aggregate_new(struct pl_aggregate **ret, const struct pl_aggregate_option
 		return -ENOMEM;
 	agg->options = o;
 	agg->seed = pl_hash_seed();
+	agg->epoch = 1;
+	agg->memory = calloc(o.max_paths, sizeof(*agg->memory));
+	if (agg->memory == NULL) {
+		pl_aggregate_free(agg);
+		return -ENOMEM;
+	}
 	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
 		if (pl_cells_init(&agg->tables[t], table_limit(&o, t), cell_size[t]) < 0) {
 			pl_aggregate_free(agg);
@@ -139,13 +160,14 @@ void pl_aggregate_free(struct pl_aggregate *agg)
 		return;
 	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
 		pl_cells_done(&agg->tables[t]);
+	free(agg->memory);
 	free(agg);
 }
 
 uint64_t pl_aggregate_memory(const struct pl_aggregate_options *options)
 {
 	struct pl_aggregate_options o = with_defaults(options);
-	uint64_t bytes = sizeof(struct pl_aggregate);
+	uint64_t bytes = sizeof(struct pl_aggregate) + o.max_paths * sizeof(struct path_memory);
 
 	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
 		bytes += pl_cells_memory(table_limit(&o, t), cell_size[t]);
@@ -282,41 +304,13 @@ bool pl_aggregate_max(const struct pl_aggregate *agg, const struct pl_slot_max *
 /* Which path a report took can be told only from a whole stack that reached its end. */
 #define PATH_UNKNOWN (PL_FLAG_PARTIAL | PL_FLAG_DROPPED | PL_FLAG_INTERMEDIATE | PL_FLAG_COPY)
 
-/* First pass: hashes, and the index lines on their way. */
-static void chunk_hash(struct pl_aggregate *agg, const struct pl_path *path,
-	const struct pl_hop *hops, struct path_work *pw, struct hop_work *work)
+/* First pass: paths' hashes, and their index lines on the way. */
+static void chunk_hash(struct pl_aggregate *agg, const struct pl_path *path, struct path_work *pw)
 {
 	pw->has_path = !(path->flags & PATH_UNKNOWN) && (path->present & PL_PATH_HAS_path_id);
 	if (pw->has_path) {
 		pw->hash = path_hash(agg->seed, path->path_id);
 		pl_cells_prefetch(&agg->tables[PL_AGG_PATHS], pw->hash);
-	}
-	for (unsigned int i = 0; i < path->hop_count; i++) {
-		const struct pl_hop *hop = &hops[i];
-		struct hop_work *w = &work[i];
-
-		w->has_queue = w->has_port = w->has_link = false;
-		if (!(hop->present & PL_HOP_HAS_node))
-			continue;
-		w->has_queue = true;
-		w->queue_key = queue_words(hop);
-		w->queue_hash = queue_hash(agg->seed, w->queue_key.w);
-		pl_cells_prefetch(&agg->tables[PL_AGG_QUEUES], w->queue_hash);
-		if (hop->present & (PL_HOP_HAS_egress_port | PL_HOP_HAS_tx_util)) {
-			w->has_port = true;
-			w->port_key = port_words(hop);
-			w->port_hash = queue_hash(agg->seed, w->port_key.w);
-			pl_cells_prefetch(&agg->tables[PL_AGG_PORTS], w->port_hash);
-		}
-		/* In a partial stack nodes may be missing between two entries; the decoder vouches
-		 * for neighbours by judging their clocks. */
-		if (i > 0 && (hops[i - 1].present & PL_HOP_HAS_node) &&
-			(!(path->flags & PL_FLAG_PARTIAL) || (hop->present & PL_HOP_HAS_clock))) {
-			w->has_link = true;
-			w->link_key = link_words(&hops[i - 1], hop);
-			w->link_hash = link_hash(agg->seed, w->link_key.w);
-			pl_cells_prefetch(&agg->tables[PL_AGG_LINKS], w->link_hash);
-		}
 	}
 }
 
@@ -331,10 +325,21 @@ static __attribute__((cold, noinline)) void path_describe(
 	}
 }
 
-/* Second pass: cells, made where new, and their lines on their way. */
-static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
+static inline void prefetch_cell(
+	const struct pl_aggregate *agg, enum pl_agg_table table, uint32_t cell)
+{
+	__builtin_prefetch(pl_cells_at(&agg->tables[table], cell), 1);
+}
+
+/* Second pass: the path's cell, made when new, and the cells that its hops had the last time, on their way. */
+static void chunk_recall(struct pl_aggregate *agg, const struct pl_path *path,
 	const struct pl_hop *hops, struct path_work *pw, struct hop_work *work)
 {
+	static const struct hop_cells unknown = { PL_CELL_NONE, PL_CELL_NONE, PL_CELL_NONE };
+	struct path_memory *m = NULL;
+	unsigned int known = 0;
+
+	pw->memory = NULL;
 	if (pw->has_path) {
 		struct pl_path_key k = { .path_id = path->path_id };
 		struct pl_agg_path *cell;
@@ -343,37 +348,118 @@ static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
 		cell = pl_cells_at(&agg->tables[PL_AGG_PATHS], pw->cell);
 		pw->latency = (uint8_t)pl_hist_index(path->latency_ns);
 		__builtin_prefetch(&cell->latency.buckets[pw->latency], 1);
-		if (cell->reports == 0 && pw->cell != agg->tables[PL_AGG_PATHS].cap)
-			path_describe(cell, path, hops);
+		if (pw->cell != agg->tables[PL_AGG_PATHS].cap) {
+			m = pw->memory = &agg->memory[pw->cell];
+			if (cell->reports == 0)
+				path_describe(cell, path, hops);
+		}
 	}
+	if (m != NULL && m->epoch != agg->epoch) {
+		for (unsigned int i = 0; i < PL_PATH_STEPS_MAX; i++)
+			m->hops[i] = unknown;
+		m->epoch = agg->epoch;
+	}
+	if (m != NULL)
+		known = path->hop_count < PL_PATH_STEPS_MAX ? path->hop_count : PL_PATH_STEPS_MAX;
+	for (unsigned int i = 0; i < known; i++) {
+		const struct hop_cells *c = &m->hops[i];
+
+		work[i].guess = *c;
+		if (c->queue != PL_CELL_NONE)
+			prefetch_cell(agg, PL_AGG_QUEUES, c->queue);
+		if (c->port != PL_CELL_NONE)
+			prefetch_cell(agg, PL_AGG_PORTS, c->port);
+		if (c->link != PL_CELL_NONE)
+			prefetch_cell(agg, PL_AGG_LINKS, c->link);
+	}
+	for (unsigned int i = known; i < path->hop_count; i++)
+		work[i].guess = unknown;
+}
+
+/* Keys are compared as words, as they are built. */
+static inline uint32_t queue_cell(
+	struct pl_aggregate *agg, enum pl_agg_table table, uint32_t guess, const uint64_t w[2])
+{
+	uint64_t key[2];
+
+	if (guess != PL_CELL_NONE) {
+		memcpy(key, pl_cells_at(&agg->tables[table], guess), sizeof(key));
+		if (((key[0] ^ w[0]) | (key[1] ^ w[1])) == 0)
+			return guess;
+	}
+	return obtain(agg, table, queue_hash(agg->seed, w), w, 2 * sizeof(*w));
+}
+
+static inline uint32_t link_cell(struct pl_aggregate *agg, uint32_t guess, const uint64_t w[4])
+{
+	uint64_t key[4];
+
+	if (guess != PL_CELL_NONE) {
+		memcpy(key, pl_cells_at(&agg->tables[PL_AGG_LINKS], guess), sizeof(key));
+		if (((key[0] ^ w[0]) | (key[1] ^ w[1]) | (key[2] ^ w[2]) | (key[3] ^ w[3])) == 0)
+			return guess;
+	}
+	return obtain(agg, PL_AGG_LINKS, link_hash(agg->seed, w), w, 4 * sizeof(*w));
+}
+
+/* What is in a cell of its own. */
+static inline uint32_t own(const struct pl_aggregate *agg, enum pl_agg_table table, uint32_t cell)
+{
+	return cell != agg->tables[table].cap ? cell : PL_CELL_NONE;
+}
+
+/* Third pass: the hops' cells, made where new, and the lines of their buckets on the way. */
+static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
+	const struct pl_hop *hops, const struct path_work *pw, struct hop_work *work)
+{
 	for (unsigned int i = 0; i < path->hop_count; i++) {
 		const struct pl_hop *hop = &hops[i];
 		struct hop_work *w = &work[i];
+		struct hop_cells found = w->guess;
 
-		if (w->has_queue) {
+		w->has_queue = (hop->present & PL_HOP_HAS_node) != 0;
+		w->has_port = w->has_link = false;
+		if (!w->has_queue)
+			continue;
+		{
+			const union queue_words k = queue_words(hop);
 			struct pl_agg_queue *cell;
 
-			w->queue = obtain(agg, PL_AGG_QUEUES, w->queue_hash, w->queue_key.w,
-				sizeof(w->queue_key));
-			cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], w->queue);
+			w->cells.queue = queue_cell(agg, PL_AGG_QUEUES, w->guess.queue, k.w);
+			found.queue = own(agg, PL_AGG_QUEUES, w->cells.queue);
+			cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], w->cells.queue);
 			w->depth = (uint8_t)pl_hist_index(hop->queue_depth);
 			w->latency = (uint8_t)pl_hist_index(hop->hop_latency_ns);
 			__builtin_prefetch(&cell->depth.buckets[w->depth], 1);
 			__builtin_prefetch(&cell->latency.buckets[w->latency], 1);
 		}
-		if (w->has_port)
-			w->port = obtain(agg, PL_AGG_PORTS, w->port_hash, w->port_key.w,
-				sizeof(w->port_key));
-		if (w->has_link)
-			w->link = obtain(agg, PL_AGG_LINKS, w->link_hash, w->link_key.w,
-				sizeof(w->link_key));
+		if (hop->present & (PL_HOP_HAS_egress_port | PL_HOP_HAS_tx_util)) {
+			const union queue_words k = port_words(hop);
+
+			w->has_port = true;
+			w->cells.port = queue_cell(agg, PL_AGG_PORTS, w->guess.port, k.w);
+			found.port = own(agg, PL_AGG_PORTS, w->cells.port);
+		}
+		/* In a partial stack nodes may be missing between two entries; the decoder vouches
+		 * for neighbours by judging their clocks. */
+		if (i > 0 && (hops[i - 1].present & PL_HOP_HAS_node) &&
+			(!(path->flags & PL_FLAG_PARTIAL) || (hop->present & PL_HOP_HAS_clock))) {
+			const union link_words k = link_words(&hops[i - 1], hop);
+
+			w->has_link = true;
+			w->cells.link = link_cell(agg, w->guess.link, k.w);
+			found.link = own(agg, PL_AGG_LINKS, w->cells.link);
+		}
+		if (pw->memory != NULL && i < PL_PATH_STEPS_MAX &&
+			memcmp(&found, &w->guess, sizeof(found)) != 0)
+			pw->memory->hops[i] = found;
 	}
 }
 
 static inline void queue_add(struct pl_aggregate *agg, const struct hop_work *w,
 	const struct pl_path *path, const struct pl_hop *hop)
 {
-	struct pl_agg_queue *cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], w->queue);
+	struct pl_agg_queue *cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], w->cells.queue);
 	bool copy = path->flags & PL_FLAG_COPY;
 
 	cell->seen_ns = agg->now_ns;
@@ -444,7 +530,7 @@ static inline void path_add(
 	}
 }
 
-/* Third pass. */
+/* Fourth pass. */
 static void chunk_add(struct pl_aggregate *agg, const struct pl_path *path,
 	const struct pl_hop *hops, const struct path_work *pw, const struct hop_work *work)
 {
@@ -463,9 +549,34 @@ static void chunk_add(struct pl_aggregate *agg, const struct pl_path *path,
 		else
 			agg->totals.hops_without_node++;
 		if (w->has_port)
-			port_add(agg, w->port, path, &hops[i]);
+			port_add(agg, w->cells.port, path, &hops[i]);
 		if (w->has_link)
-			link_add(agg, w->link, path, &hops[i]);
+			link_add(agg, w->cells.link, path, &hops[i]);
+	}
+}
+
+/* The paths first … last-1 of the batch, whose hops fit into agg->hops. */
+static void chunk(struct pl_aggregate *agg, const struct pl_record_batch *batch, uint32_t first,
+	uint32_t last)
+{
+	uint32_t at = 0;
+
+	for (uint32_t p = first; p < last; p++) {
+		chunk_recall(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
+			&agg->paths[p - first], &agg->hops[at]);
+		at += batch->paths[p].hop_count;
+	}
+	at = 0;
+	for (uint32_t p = first; p < last; p++) {
+		chunk_find(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
+			&agg->paths[p - first], &agg->hops[at]);
+		at += batch->paths[p].hop_count;
+	}
+	at = 0;
+	for (uint32_t p = first; p < last; p++) {
+		chunk_add(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
+			&agg->paths[p - first], &agg->hops[at]);
+		at += batch->paths[p].hop_count;
 	}
 }
 
@@ -479,22 +590,10 @@ void pl_aggregate_batch(struct pl_aggregate *agg, const struct pl_record_batch *
 		for (last = first; last < batch->n_paths && last - first < CHUNK_PATHS; last++) {
 			if (hops >= CHUNK_HOPS)
 				break; /* there was room for one path of any length */
-			chunk_hash(agg, &batch->paths[last], batch->hops + batch->first_hop[last],
-				&agg->paths[last - first], &agg->hops[hops]);
+			chunk_hash(agg, &batch->paths[last], &agg->paths[last - first]);
 			hops += batch->paths[last].hop_count;
 		}
-		hops = 0;
-		for (uint32_t p = first; p < last; p++) {
-			chunk_find(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
-				&agg->paths[p - first], &agg->hops[hops]);
-			hops += batch->paths[p].hop_count;
-		}
-		hops = 0;
-		for (uint32_t p = first; p < last; p++) {
-			chunk_add(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
-				&agg->paths[p - first], &agg->hops[hops]);
-			hops += batch->paths[p].hop_count;
-		}
+		chunk(agg, batch, first, last);
 		first = last;
 	}
 }
@@ -512,6 +611,20 @@ static uint64_t cell_seen_ns(enum pl_agg_table table, const void *cell)
 		return ((const struct pl_agg_link *)cell)->seen_ns;
 	default:
 		return ((const struct pl_agg_path *)cell)->seen_ns;
+	}
+}
+
+static uint64_t cell_readings(enum pl_agg_table table, const void *cell)
+{
+	switch (table) {
+	case PL_AGG_QUEUES:
+		return ((const struct pl_agg_queue *)cell)->packets;
+	case PL_AGG_PORTS:
+		return ((const struct pl_agg_port *)cell)->packets;
+	case PL_AGG_LINKS:
+		return ((const struct pl_agg_link *)cell)->reports;
+	default:
+		return ((const struct pl_agg_path *)cell)->reports;
 	}
 }
 
@@ -551,12 +664,14 @@ void pl_aggregate_copy(struct pl_aggregate *dst, const struct pl_aggregate *src)
 	dst->now_ns = src->now_ns;
 	dst->slot = src->slot;
 	dst->seed = src->seed;
+	dst->epoch++;
 }
 
 void pl_aggregate_reset(struct pl_aggregate *agg)
 {
 	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
 		pl_cells_clear(&agg->tables[t]);
+	agg->epoch++;
 	agg->totals = (struct pl_agg_totals){ 0 };
 }
 
@@ -657,8 +772,12 @@ static uint64_t cell_hash(uint64_t seed, enum pl_agg_table table, const void *ce
 void pl_aggregate_add(struct pl_aggregate *agg, enum pl_agg_table table, const void *cell)
 {
 	size_t key_len = table == PL_AGG_LINKS ? sizeof(struct pl_link_key) : 16;
+	uint64_t *overflow = &agg->totals.overflow[table];
+	const uint64_t before = *overflow;
 	uint32_t i = obtain(agg, table, cell_hash(agg->seed, table, cell), cell, key_len);
 
+	if (*overflow != before)
+		*overflow = before + cell_readings(table, cell);
 	cell_merge(table, pl_cells_at(&agg->tables[table], i), cell);
 }
 

@@ -143,7 +143,8 @@ void pl_aggregate_copy(struct pl_aggregate *dst, const struct pl_aggregate *src)
 void pl_aggregate_reset(struct pl_aggregate *agg);
 /* Adds `from` to `into`, which may be of other options: what does not fit goes into its overflow cells. */
 void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *from);
-/* Adds one cell of a table (struct pl_agg_queue, …_port, …_link, …_path), as a merge does. */
+/* Adds one cell of a table (struct pl_agg_queue, …_port, …_link, …_path), as a merge does. In the overflow cell it is as
+ * many readings as it has packets or reports. */
 void pl_aggregate_add(struct pl_aggregate *agg, enum pl_agg_table table, const void *cell);
 
 /*

@@ -594,6 +594,62 @@ static void two_scrapers(void)
 	pl_aggregate_free(agg);
 }
 
+/* A report of one hop without ports of node 0, the key that is all zeros, on path 1. */
+static void zero_key(struct pl_aggregate *agg)
+{
+	struct pl_path *p;
+
+	pl_record_batch_clear(&batch);
+	p = add_path(&batch, 0);
+	add_hop(&batch, 0, PL_HOP_HAS_node);
+	p->path_id = 1;
+	p->present |= PL_PATH_HAS_path_id;
+	pl_aggregate_batch(agg, &batch);
+}
+
+/* Exactly one queue, that of node 0, with so many packets. */
+static void one_queue(const struct pl_aggregate *agg, uint64_t packets, const char *when)
+{
+	const struct pl_agg_queue *q;
+	uint32_t pos = 0;
+
+	eq(pl_aggregate_count(agg, PL_AGG_QUEUES), 1, "%s: one queue", when);
+	q = pl_aggregate_queue(agg, &pos);
+	ok(q != NULL, "%s: it is there", when);
+	if (q != NULL)
+		eq(q->packets, packets, "%s: its packets", when);
+}
+
+/* What is remembered of a path's cells is no cell once these are gone, whatever stands in them. */
+static void remembered(void)
+{
+	const struct pl_aggregate_options options = { .idle_ns = SECOND };
+	struct pl_aggregate *agg, *copy;
+
+	if (pl_aggregate_new(&agg, &options) < 0 || pl_aggregate_new(&copy, &options) < 0)
+		abort();
+	pl_aggregate_tick(agg, SECOND);
+	zero_key(agg);
+	zero_key(agg);
+	one_queue(agg, 2, "remembered");
+	for (uint64_t t = 3; t < 40; t++)
+		pl_aggregate_tick(agg, t * SECOND);
+	eq(pl_aggregate_count(agg, PL_AGG_QUEUES), 0, "aged away");
+	zero_key(agg);
+	one_queue(agg, 1, "after ageing");
+	pl_aggregate_reset(agg);
+	zero_key(agg);
+	one_queue(agg, 1, "after a reset");
+	/* A copy of an aggregate that never had the cell. */
+	zero_key(copy);
+	pl_aggregate_reset(agg);
+	pl_aggregate_copy(copy, agg);
+	zero_key(copy);
+	one_queue(copy, 1, "after a copy");
+	pl_aggregate_free(agg);
+	pl_aggregate_free(copy);
+}
+
 int main(void)
 {
 	struct pl_aggregate_options roomy = { .max_queues = 2000,
@@ -620,6 +676,7 @@ int main(void)
 	refused();
 	two_scrapers();
 	longest_path();
+	remembered();
 	merge_overflow();
 	against_model(1, &roomy, 4, "roomy");
 	against_model(2, &tight, 6, "tight");

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define KEY_WIPED 32 /* no key is longer */
+
 /* A power of two, at least twice the cells, so that a probe always meets an empty slot. */
 static uint64_t slot_count(uint32_t cap)
 {
@@ -111,6 +113,8 @@ void pl_cells_remove(struct pl_cells *t, uint32_t cell)
 	}
 	t->slots[hole] = 0;
 	t->hashes[cell] = 0;
+	/* Who remembers the cell's number finds no key there that is one. */
+	memset(pl_cells_at(t, cell), 0xff, t->size < KEY_WIPED ? t->size : KEY_WIPED);
 	t->freed[t->n_freed++] = cell;
 }
 

@@ -39,6 +39,11 @@ struct pl_core_env *pl_detect_env(struct pl_detect *det)
 	return &det->env;
 }
 
+struct pl_sweep *pl_detect_sweep(struct pl_detect *det)
+{
+	return &det->sweep;
+}
+
 void pl_detect_geometry(struct pl_core_rules *rules, const uint32_t entries[PL_CORE_T_MAX])
 {
 	struct pl_rng rng;
@@ -48,6 +53,7 @@ void pl_detect_geometry(struct pl_core_rules *rules, const uint32_t entries[PL_C
 		rules->secret[i] = pl_rng_u64(&rng);
 	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
 		rules->mask[i] = pl_tables_sets(entries[i]) - 1;
+	pl_quiet_prepare(rules);
 }
 
 static bool wants_hops(const struct pl_core_rules *rules)
@@ -56,7 +62,6 @@ static bool wants_hops(const struct pl_core_rules *rules)
 	       pl_core_watches(rules, PL_EVENT_LOOP);
 }
 
-/* Without tables and rules. */
 static struct pl_detect *begun(const struct pl_detect_options *options)
 {
 	struct pl_detect *det = aligned_alloc(64, (sizeof(*det) + 63) / 64 * 64);
@@ -66,12 +71,6 @@ static struct pl_detect *begun(const struct pl_detect_options *options)
 	memset(det, 0, sizeof(*det));
 	det->options = pl_detect_with_defaults(options);
 	det->seed = pl_hash_seed();
-	if (pl_cells_init(&det->exporters, det->options.max_exporters,
-		    sizeof(struct exporter_cell)) < 0 ||
-		pl_node_watch_init(&det->nodes, det->options.max_queues) < 0) {
-		pl_detect_free(det);
-		return NULL;
-	}
 	return det;
 }
 
@@ -88,7 +87,10 @@ int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *option
 	if (det == NULL)
 		return -ENOMEM;
 	pl_detect_entries(options, entries);
-	if (pl_tables_init(&det->env.tables, entries) < 0) {
+	if (pl_tables_init(&det->env.tables, entries) < 0 ||
+		pl_cells_init(&det->exporters, det->options.max_exporters,
+			sizeof(struct exporter_cell)) < 0 ||
+		pl_node_watch_init(&det->nodes, det->options.max_queues) < 0) {
 		pl_detect_free(det);
 		return -ENOMEM;
 	}
@@ -139,8 +141,13 @@ uint64_t pl_detect_memory(const struct pl_detect_options *options)
 	       pl_node_watch_memory(o.max_queues);
 }
 
-int pl_detect_change(struct pl_detect *det, const struct pl_detect_options *options,
-	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+uint64_t pl_detect_over_memory(void)
+{
+	return sizeof(struct pl_detect);
+}
+
+int pl_detect_check_change(const struct pl_detect *det, const struct pl_detect_options *options,
+	struct pl_core_rules *ret)
 {
 	uint32_t had[PL_CORE_T_MAX], wants[PL_CORE_T_MAX];
 	struct pl_core_rules rules;
@@ -154,6 +161,19 @@ int pl_detect_change(struct pl_detect *det, const struct pl_detect_options *opti
 		return -EINVAL;
 	memcpy(rules.secret, det->env.rules.secret, sizeof(rules.secret));
 	memcpy(rules.mask, det->env.rules.mask, sizeof(rules.mask));
+	pl_quiet_prepare(&rules);
+	*ret = rules;
+	return 0;
+}
+
+int pl_detect_change(struct pl_detect *det, const struct pl_detect_options *options,
+	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+{
+	struct pl_core_rules rules;
+	int r = pl_detect_check_change(det, options, &rules);
+
+	if (r < 0)
+		return r;
 	det->options = pl_detect_with_defaults(options);
 	det->env.rules = rules;
 	det->env.out = out;
@@ -287,9 +307,10 @@ static void chunk(struct pl_detect *det, const struct pl_record_batch *batch, ui
 		}
 		if (pl_core_flow_counts(rules, r))
 			pl_core_flow_step(env, r, det->hashes[i]);
+		if (__builtin_expect(pl_core_delay_counts(rules, r), 0))
+			pl_core_delay_step(env, r, &hop, path->latency_ns);
 		if (rules->flags & PL_CORE_KEEP_AGGREGATES)
-			pl_core_route_step(env, r, path->latency_ns,
-				(path->present & PL_PATH_HAS_latency_ns) != 0);
+			pl_core_route_step(env, r, path->latency_ns);
 	}
 }
 
@@ -350,8 +371,49 @@ void pl_detect_tick(
 	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
 {
 	det->env.out = out;
-	pl_tables_tick(
-		&det->env, &det->sweep, &det->nodes, pl_detect_raised(det) > 0, now_ns, ts_ns);
+	pl_tables_tick(&det->env, &det->sweep, pl_detect_raised(det) > 0, now_ns, ts_ns);
+	pl_nodes_hear(&det->env, &det->nodes, now_ns);
+	pl_nodes_tell(&det->env, &det->nodes, now_ns, ts_ns);
+}
+
+void pl_detect_number(
+	struct pl_detect *det, const struct pl_core_numbered *n, uint64_t now_ns, uint64_t ts_ns)
+{
+	const struct pl_core_report r = { .now_ns = now_ns,
+		.ts_ns = ts_ns,
+		.exporter = n->exporter,
+		.node = n->node,
+		.seq = n->seq,
+		.hw_id = n->hw_id,
+		.report_version = n->report_version };
+
+	(void)pl_core_exporter_step(&det->env, &r);
+}
+
+bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_exporter *ret)
+{
+	const struct pl_tables *t = &det->env.tables;
+
+	while (*pos < (uint64_t)t->sets[PL_CORE_T_exporter] * PL_CORE_WAYS) {
+		const struct pl_core_exporter_set *s = &t->exporter[*pos / PL_CORE_WAYS];
+		unsigned int w = (unsigned int)(*pos % PL_CORE_WAYS);
+		const struct pl_core_exporter *x = &s->e[w];
+
+		++*pos;
+		if (!pl_way_live(s->way[w]) || x->seq.reports == 0)
+			continue;
+		*ret = (struct pl_exporter){
+			.addr = x->key.addr,
+			.node = x->key.node,
+			.hw_id = (uint8_t)x->key.hw_id,
+			.report_version = x->report_version,
+			.first_ts_ns = x->first_ts_ns,
+			.last_ts_ns = x->last_ts_ns,
+		};
+		pl_exporter_count(ret, &x->seq);
+		return true;
+	}
+	return false;
 }
 
 /* --- readers ------------------------------------------------------------------------------------------------- */
@@ -400,10 +462,9 @@ const struct pl_tables *pl_detect_tables(const struct pl_detect *det)
 	return &det->env.tables;
 }
 
-uint32_t pl_detect_top_flows(const struct pl_detect *det, struct pl_flow_seen *ret, uint32_t n)
+uint32_t pl_detect_top_flows(
+	const struct pl_detect *det, struct pl_flow_seen *ret, uint32_t n, uint32_t have)
 {
-	uint32_t have = 0;
-
 	for (uint64_t i = 0;
 		n > 0 && i < (uint64_t)det->env.tables.sets[PL_CORE_T_flow] * PL_CORE_WAYS; i++) {
 		const struct pl_core_flow_set *s = &det->env.tables.flow[i / PL_CORE_WAYS];
@@ -433,13 +494,14 @@ static bool is_raised(const struct pl_core_level *l)
 	return l->state == PL_CORE_RAISED || l->state == PL_CORE_FALLING;
 }
 
-/* The places' levels are numbered first, the gauges' then, the links' last: each quantity has two. */
-static const struct pl_core_quantity *quantity_at(
-	const struct pl_detect *det, uint64_t number, struct pl_core_hop *at, unsigned int *ret_id)
+/* The places' levels are numbered first, then the gauges', the links' and the flows': each quantity has two. */
+static const struct pl_core_quantity *quantity_at(const struct pl_detect *det, uint64_t number,
+	struct pl_core_hop *at, struct pl_flow_key *flow, unsigned int *ret_id)
 {
 	const struct pl_tables *t = &det->env.tables;
 	uint64_t places = (uint64_t)t->sets[PL_CORE_T_place] * PL_CORE_WAYS * 2;
 	uint64_t gauges = (uint64_t)t->sets[PL_CORE_T_gauge] * PL_CORE_WAYS;
+	uint64_t links = (uint64_t)t->sets[PL_CORE_T_link] * PL_CORE_WAYS;
 	uint64_t entry;
 
 	if (number < places) {
@@ -462,10 +524,19 @@ static const struct pl_core_quantity *quantity_at(
 	}
 	number -= gauges;
 	entry = number % PL_CORE_WAYS;
-	*ret_id = PL_CORE_Q_LINK_LATENCY;
-	pl_core_hop_on(at, &t->link[number / PL_CORE_WAYS].e[entry].key);
-	return pl_way_live(t->link[number / PL_CORE_WAYS].way[entry])
-		       ? &t->link[number / PL_CORE_WAYS].e[entry].q
+	if (number < links) {
+		const struct pl_core_link_set *s = &t->link[number / PL_CORE_WAYS];
+
+		*ret_id = PL_CORE_Q_LINK_LATENCY;
+		pl_core_hop_on(at, &s->e[entry].key);
+		return pl_way_live(s->way[entry]) ? &s->e[entry].q : NULL;
+	}
+	number -= links;
+	*ret_id = PL_CORE_Q_FLOW_LATENCY;
+	pl_core_hop_of_path(at, 0);
+	*flow = t->delay[number / PL_CORE_WAYS].e[entry].key;
+	return pl_way_live(t->delay[number / PL_CORE_WAYS].way[entry])
+		       ? &t->delay[number / PL_CORE_WAYS].e[entry].q
 		       : NULL;
 }
 
@@ -473,14 +544,16 @@ bool pl_detect_raised_level(const struct pl_detect *det, uint64_t *pos, struct p
 {
 	const struct pl_tables *t = &det->env.tables;
 	uint64_t n = ((uint64_t)t->sets[PL_CORE_T_place] * 2 + t->sets[PL_CORE_T_gauge] +
-			     t->sets[PL_CORE_T_link]) *
+			     t->sets[PL_CORE_T_link] + t->sets[PL_CORE_T_delay]) *
 		     PL_CORE_WAYS * 2;
 
+	*ret = (struct pl_raised_level){ 0 };
 	while (*pos < n) {
 		uint64_t number = (*pos)++;
 		bool odd = number % 2 != 0;
 		unsigned int id;
-		const struct pl_core_quantity *q = quantity_at(det, number / 2, &ret->at, &id);
+		const struct pl_core_quantity *q =
+			quantity_at(det, number / 2, &ret->at, &ret->flow, &id);
 		const struct pl_core_level *l;
 
 		if (q == NULL)

@@ -10,6 +10,7 @@
  *   loop          once; a node stands twice in one path. value: hops from the first time to the second.
  *   hop_latency, queue_depth (of node, port, queue), tx_util (node, port), buffer_depth (node, buffer),
  *   link_latency (node, ingress port, node before, its port): as a level, and as steps.
+ *   flow_latency  likewise, of a flow: the sum of its hops' latencies, where the whole path gave them.
  *     level       begin when the value is above the threshold, or above the usual value by the relative
  *                 one, for begin_hold_ns; end when it was at or below the lower bound for end_hold_ns, or
  *                 nothing was heard for idle_ns. value: at begin the one that crossed, at end the largest.
@@ -74,7 +75,8 @@ struct pl_detect_level {
 
 struct pl_detect_options {
 	bool path_change, report_loss, packet_drop, loop, flow_start, flow_end;
-	struct pl_detect_level queue_depth, hop_latency, link_latency, tx_util, buffer_depth;
+	struct pl_detect_level queue_depth, hop_latency, link_latency, tx_util, buffer_depth,
+		flow_latency;
 	struct {
 		bool on;
 		uint32_t threshold; /* queue depth */
@@ -102,10 +104,10 @@ struct pl_detect_options {
 	uint64_t limit_interval_ns; /* 0: 1 s, per key */
 	uint32_t limit_burst;       /* 0: 5, per key */
 	uint32_t sequence_gap_max; /* 0: 65536; for tables that count sequence numbers themselves */
+	bool numbers;              /* they do: where the packet path has no decoder */
 	bool aggregates;           /* sums and histograms beside the state */
 };
 
-struct pl_aggregate;
 struct pl_detect;
 
 /* The event kinds that are on; all, with a depth threshold of 100 and a latency threshold of 1 ms, is what
@@ -116,12 +118,14 @@ void pl_detect_defaults(struct pl_detect_options *ret);
 int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *options);
 /*
  * A detector over tables of somebody else: those of one receive queue of the kernel program, which steps them too.
- * It ticks them, steps reports that were handed up, and reads; its counters are those of this side only. rules
- * are those that the program has, with their secret and masks; sets[t] is the first set of table t. -ENOMEM,
+ * It reads them, follows changes of the rules, and is ticked by their owner (detect/kernel_detect.h), who also
+ * watches nodes and exporters: neither pl_detect_tick nor pl_detect_exporter. Its counters are those of this side only.
+ * rules are those that the program has, with their secret and masks; sets[t] is the first set of table t. -ENOMEM,
  * -EINVAL as pl_detect_new.
  */
 int pl_detect_over(struct pl_detect **ret, const struct pl_detect_options *options,
 	const struct pl_core_rules *rules, void *const sets[PL_CORE_T_MAX]);
+uint64_t pl_detect_over_memory(void);
 /* A random secret, and the masks of tables with these entries, into rules: for whoever makes such tables. */
 void pl_detect_geometry(struct pl_core_rules *rules, const uint32_t entries[PL_CORE_T_MAX]);
 
@@ -150,9 +154,12 @@ const struct pl_core_counters *pl_detect_counters(const struct pl_detect *det);
 /* What one table holds now, counted. */
 uint64_t pl_detect_present(const struct pl_detect *det, unsigned int table);
 
-/* The aggregates that the steps keep (options.aggregates) as cells of `into`, added to what it has: counts since each
- * queue, port, link or path was first heard of. */
-void pl_detect_harvest(const struct pl_detect *det, struct pl_aggregate *into);
+/* Sequence spaces that the tables count (options.numbers); start with *pos = 0, false at the end. */
+bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_exporter *ret);
+/* The number of a datagram into them, on the detecting thread: what pl_detect_frames could not read, for
+ * pl_decode_options.number. */
+void pl_detect_number(
+	struct pl_detect *det, const struct pl_core_numbered *n, uint64_t now_ns, uint64_t ts_ns);
 
 /* Flows known and levels raised now. */
 uint64_t pl_detect_flows(const struct pl_detect *det);
@@ -162,6 +169,9 @@ uint64_t pl_detect_raised(const struct pl_detect *det);
  * rule is off now end. */
 int pl_detect_change(struct pl_detect *det, const struct pl_detect_options *options,
 	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
+/* Whether it could; the rules that would hold. */
+int pl_detect_check_change(const struct pl_detect *det, const struct pl_detect_options *options,
+	struct pl_core_rules *ret);
 
 /* The rules that follow from options, for the kernel program; secret and mask are the tables' owner's business.
  * -EINVAL as pl_detect_new. */
@@ -176,14 +186,17 @@ struct pl_flow_seen {
 	uint64_t packets, bytes, first_ns, last_ns;
 };
 
-/* The (at most) n flows with most packets, the most first; returns how many. Reads the whole table. */
-uint32_t pl_detect_top_flows(const struct pl_detect *det, struct pl_flow_seen *ret, uint32_t n);
+/* The (at most) n flows with most packets, the most first, together with the `have` that ret has already; returns how
+ * many there are then. Reads the whole table. */
+uint32_t pl_detect_top_flows(
+	const struct pl_detect *det, struct pl_flow_seen *ret, uint32_t n, uint32_t have);
 
 /* A level that is raised now, or an anomaly. */
 struct pl_raised_level {
-	uint8_t kind;          /* enum pl_event_kind */
-	uint8_t quantity;      /* enum pl_event_kind of the quantity */
-	struct pl_core_hop at; /* where: node, ports, queue, before, by its present bits */
+	uint8_t kind;            /* enum pl_event_kind */
+	uint8_t quantity;        /* enum pl_event_kind of the quantity */
+	struct pl_core_hop at;   /* where: node, ports, queue, before, by its present bits; none: */
+	struct pl_flow_key flow; /* the flow, of flow_latency */
 	uint64_t begun_ns, max;
 };
 

@@ -3,22 +3,69 @@
 
 #include "detect/tables.h"
 
-#include "bpf/detect_steps.h"
+#include "bpf/detect_quiet.h"
 
-/* Reports parsed before they are stepped: their flows' lines are on the way meanwhile. */
-#define AHEAD    8
+/* Reports parsed before they are stepped: their flows' lines are on the way meanwhile, those of the set first, then,
+ * LOOK before the step, those of the flow. */
+#define AHEAD    16
+#define LOOK     8
 /* Packets whose first lines are fetched before their turn. */
 #define PREFETCH 4
 
 struct parsed {
-	struct pl_core_scratch s;
-	uint64_t hash;
+	struct pl_quiet q;
+	struct pl_quiet_keys keys;
+	bool usual;  /* q holds; else s does */
+	bool counts; /* keys.flow_hash holds */
 	bool settled;
+	struct pl_core_scratch s;
 };
 
-static void step(struct pl_core_env *env, const struct parsed *p)
+/* One call for all packets of a batch. */
+struct run {
+	struct pl_core_env *env;
+	struct pl_lean *lean;
+	const struct pl_batch *in;
+	uint64_t now_ns;
+	bool *settled;
+	struct pl_frames_counters *counters;
+};
+
+static struct pl_core_flow_set *flow_set(const struct pl_core_env *env, uint64_t hash)
+{
+	return &env->tables.flow[pl_core_set_of(hash, env->rules.mask[PL_CORE_T_flow])];
+}
+
+/* Where the flow stands is told by its tag; most stand at home. */
+static void fetch_flow(const struct pl_core_env *env, uint64_t hash)
+{
+	const struct pl_core_flow_set *set = flow_set(env, hash);
+	uint32_t at = pl_core_home(hash);
+
+	if ((uint32_t)(set->way[at] >> 32) != pl_core_tag(hash))
+		at = pl_core_search(set->way, pl_core_tag(hash)) & (PL_CORE_WAYS - 1);
+	__builtin_prefetch(&set->e[at], 1);
+	__builtin_prefetch((const char *)&set->e[at] + 64, 1);
+}
+
+/* The general way, first half. */
+static void read_general(const struct run *run, struct parsed *p, uint32_t i)
+{
+	struct pl_frames_counters *counters = run->counters;
+	uint32_t hand_up = pl_lean_report(run->lean, &p->s, &run->in->pkts[i], run->now_ns);
+
+	p->settled = hand_up == PL_HANDUP_NONE;
+	run->settled[i] = p->settled;
+	counters->settled += p->settled;
+	counters->handed_up[hand_up] += !p->settled;
+	for (uint64_t notes = p->settled ? p->s.notes : 0; notes != 0; notes &= notes - 1)
+		counters->notes[__builtin_ctzll(notes)]++;
+}
+
+static void step_general(struct pl_core_env *env, const struct parsed *p)
 {
 	const struct pl_core_scratch *s = &p->s;
+	struct pl_core_hop path;
 
 	if (s->numbered)
 		pl_core_exporter_step(env, &s->report);
@@ -28,54 +75,89 @@ static void step(struct pl_core_env *env, const struct parsed *p)
 	for (uint32_t i = 0; i < s->n; i++)
 		pl_core_hop_step(env, &s->report, &s->hops[i]);
 	pl_core_report_end(env, &s->report, s->n > 0 ? &s->hops[s->n - 1] : NULL);
+	if (pl_core_delay_counts(pl_env_rules(env), &s->report))
+		pl_core_delay_step(env, &s->report, &path, s->latency_ns);
+	if (env->rules.flags & PL_CORE_KEEP_AGGREGATES)
+		pl_core_route_step(env, &s->report, s->latency_ns);
 }
 
-static void fetch_flow(struct pl_core_env *env, struct parsed *p)
+static void read_one(const struct run *run, struct parsed *p, uint32_t i)
 {
-	const struct pl_core_flow_set *set;
-	const struct pl_core_flow *flow;
+	struct pl_core_env *env = run->env;
 
-	if (!p->settled || !pl_core_flow_counts(&env->rules, &p->s.report))
+	run->counters->packets++;
+	p->q.keys = &p->keys;
+	p->usual = env->rules.prepared.quiet && pl_lean_quiet(run->lean, &p->q, &run->in->pkts[i]);
+	p->counts = p->usual;
+	if (p->usual) {
+		p->keys.flow_hash = pl_quiet_flow_hash(&env->rules, &p->keys);
+	} else {
+		read_general(run, p, i);
+		p->counts = p->settled && pl_core_flow_counts(&env->rules, &p->s.report);
+		if (p->counts)
+			p->keys.flow_hash = pl_core_flow_hash(&env->rules, &p->s.report.flow);
+	}
+	if (p->counts)
+		__builtin_prefetch(flow_set(env, p->keys.flow_hash)->way);
+}
+
+static void step_one(const struct run *run, struct parsed *p, uint32_t i)
+{
+	struct pl_core_env *env = run->env;
+	uint32_t verdict;
+
+	if (!p->usual) {
+		step_general(env, p);
 		return;
-	p->hash = pl_core_flow_hash(&env->rules, &p->s.report.flow);
-	set = &env->tables.flow[pl_core_set_of(p->hash, env->rules.mask[PL_CORE_T_flow])];
-	flow = &set->e[pl_core_home(p->hash)];
-	__builtin_prefetch(set->way);
-	__builtin_prefetch(flow, 1);
-	__builtin_prefetch((const char *)flow + 64, 1);
+	}
+	verdict = pl_quiet_step(
+		env, &p->q, run->now_ns, run->in->pkts[i].ts_ns, run->lean->max_latency_ns);
+	if (verdict == PL_QUIET_SETTLED) {
+		run->settled[i] = true;
+		run->counters->settled++;
+		run->counters->quiet++;
+		env->counters.reports++;
+		env->counters.hops += p->q.hops;
+		for (uint32_t h = 0; env->marks.keep && h < p->q.hops; h++)
+			pl_quiet_sums(env, h);
+		if (env->marks.keep)
+			pl_quiet_route_sums(env, p->q.hops);
+		return;
+	}
+	read_general(run, p, i);
+	step_general(env, p);
+	if (verdict == PL_QUIET_LEARN)
+		pl_quiet_learn(env, &p->s);
 }
 
 void pl_detect_frames(struct pl_detect *det, struct pl_lean *lean, const struct pl_batch *in,
 	uint64_t now_ns, bool *settled, struct pl_frames_counters *counters,
 	struct pl_event_batch *out)
 {
-	struct pl_core_env *env = pl_detect_env(det);
+	const struct run run = { pl_detect_env(det), lean, in, now_ns, settled, counters };
 	struct parsed ring[AHEAD];
 	const uint32_t n = in->n;
 
-	env->out = out;
+	run.env->out = out;
 	for (uint32_t i = 0; i < n + AHEAD; i++) {
-		struct parsed *p = &ring[i % AHEAD];
-		uint32_t hand_up;
-
 		if (i >= AHEAD && i - AHEAD < n)
-			step(env, p);
+			step_one(&run, &ring[i % AHEAD], i - AHEAD);
+		if (i >= AHEAD - LOOK && i - (AHEAD - LOOK) < n) {
+			const struct parsed *p = &ring[(i - (AHEAD - LOOK)) % AHEAD];
+
+			if (p->counts)
+				fetch_flow(run.env, p->keys.flow_hash);
+		}
 		if (i >= n)
 			continue;
 		if (i + PREFETCH < n) {
-			__builtin_prefetch(in->pkts[i + PREFETCH].data);
-			__builtin_prefetch(in->pkts[i + PREFETCH].data + 64);
-			__builtin_prefetch(in->pkts[i + PREFETCH].data + 128);
-			__builtin_prefetch(in->pkts[i + PREFETCH].data + 192);
+			const uint8_t *data = in->pkts[i + PREFETCH].data;
+
+			__builtin_prefetch(data);
+			__builtin_prefetch(data + 64);
+			__builtin_prefetch(data + 128);
+			__builtin_prefetch(data + 192);
 		}
-		hand_up = pl_lean_report(lean, &p->s, &in->pkts[i], now_ns);
-		p->settled = hand_up == PL_HANDUP_NONE;
-		settled[i] = p->settled;
-		counters->packets++;
-		counters->settled += p->settled;
-		counters->handed_up[hand_up] += !p->settled;
-		for (uint64_t notes = p->settled ? p->s.notes : 0; notes != 0; notes &= notes - 1)
-			counters->notes[__builtin_ctzll(notes)]++;
-		fetch_flow(env, p);
+		read_one(&run, &ring[i % AHEAD], i);
 	}
 }

@@ -18,6 +18,7 @@
 
 struct pl_frames_counters {
 	uint64_t packets, settled;
+	uint64_t quiet; /* of those settled: by the straight way (bpf/detect_quiet.h) */
 	uint64_t handed_up[PL_HANDUP_MAX];
 	uint64_t notes[PL_N_MAX]; /* of settled reports */
 };

@@ -35,7 +35,7 @@ struct pl_kernel {
 	uint64_t events_lost; /* the caller's batch had no room */
 	unsigned int n_events;
 	struct pl_batch *in;
-	bool *settled;
+	struct pl_kernel_frame_of *of;
 	uint8_t *arena; /* PL_BATCH_MAX frames */
 };
 
@@ -161,7 +161,9 @@ static int load(struct pl_kernel *k, const struct pl_kernel_options *o, struct p
 	k->skel = pl_bpf_detect__open();
 	r = k->skel == NULL ? -errno : set_sizes(k->skel, o);
 	if (r == 0) {
+		/* Whichever is refused leaves its words there. */
 		bpf_program__set_log_buf(k->skel->progs.pl_detect, log, LOG_BYTES);
+		bpf_program__set_log_buf(k->skel->progs.pl_detect_general, log, LOG_BYTES);
 		r = pl_bpf_detect__load(k->skel);
 	}
 	libbpf_set_print(before);
@@ -228,13 +230,20 @@ static int on_frame(void *arg, void *data, size_t size)
 {
 	struct pl_kernel *k = arg;
 	const struct pl_kernel_frame *f = data;
+	struct pl_kernel_frame_of *of = &k->of[k->in->n];
 	uint8_t *bytes;
 
 	if (size < sizeof(*f) || f->len > size - sizeof(*f) || f->len > PL_KERNEL_FRAME_MAX)
 		return 0;
+	if (f->len == 0 && size < sizeof(*f) + sizeof(of->numbered))
+		return 0;
+	*of = (struct pl_kernel_frame_of){ .settled = f->cause == PL_HANDUP_NONE,
+		.number = (uint8_t)f->number,
+		.queue = (uint16_t)f->queue };
+	if (f->len == 0)
+		memcpy(&of->numbered, f + 1, sizeof(of->numbered));
 	bytes = k->arena + (size_t)k->in->n * PL_KERNEL_FRAME_MAX;
 	memcpy(bytes, f + 1, f->len);
-	k->settled[k->in->n] = f->cause == PL_HANDUP_NONE;
 	k->in->pkts[k->in->n] = (struct pl_packet){
 		.data = bytes,
 		.len = f->len,
@@ -264,7 +273,8 @@ static int prepare(struct pl_kernel *k, const struct pl_kernel_options *o)
 		return -ENOMEM;
 	pl_layouts_usual(&k->skel->bss->pl_layouts);
 	k->skel->bss->pl_rules[0] = *o->rules;
-	k->skel->bss->pl_rules[1] = *o->rules;
+	pl_quiet_prepare(&k->skel->bss->pl_rules[0]);
+	k->skel->bss->pl_rules[1] = k->skel->bss->pl_rules[0];
 	control->max_latency_ns = k->lean.max_latency_ns;
 	control->to_sockets = o->to_sockets && !o->both;
 	control->copy_all = o->both;
@@ -347,6 +357,11 @@ void pl_kernel_time(struct pl_kernel *k, uint64_t now_ns, uint64_t ts_ns)
 	__atomic_store_n(&control->ts_ns, ts_ns, __ATOMIC_RELAXED);
 }
 
+uint64_t pl_kernel_ts_ns(const struct pl_kernel *k)
+{
+	return k->skel->bss->pl_control.ts_ns;
+}
+
 const struct pl_core_rules *pl_kernel_rules_now(const struct pl_kernel *k)
 {
 	return &k->skel->bss->pl_rules[k->skel->bss->pl_control.active & 1];
@@ -360,6 +375,7 @@ void pl_kernel_rules(struct pl_kernel *k, const struct pl_core_rules *rules)
 
 	memcpy(r.secret, pl_kernel_rules_now(k)->secret, sizeof(r.secret));
 	memcpy(r.mask, pl_kernel_rules_now(k)->mask, sizeof(r.mask));
+	pl_quiet_prepare(&r);
 	k->skel->bss->pl_rules[next] = r;
 	/* Pairs with the program's look at `active`: the rules are whole for who sees it. */
 	__atomic_store_n(&control->active, next, __ATOMIC_RELEASE);
@@ -376,6 +392,11 @@ void pl_kernel_want(struct pl_kernel *k, const struct pl_kernel_wanted *w)
 	control->match_addr = w->addr;
 	control->sample = w->sample;
 	__atomic_store_n(&control->match, w->match, __ATOMIC_RELEASE);
+}
+
+void pl_kernel_general(struct pl_kernel *k, bool on)
+{
+	__atomic_store_n(&k->skel->bss->pl_control.general, on, __ATOMIC_RELEASE);
 }
 
 bool pl_kernel_learn(struct pl_kernel *k, const struct pl_packet *pkt)
@@ -402,10 +423,11 @@ unsigned int pl_kernel_events(struct pl_kernel *k, struct pl_event_batch *out)
 	return k->n_events;
 }
 
-unsigned int pl_kernel_frames(struct pl_kernel *k, struct pl_batch *ret, bool *settled)
+unsigned int pl_kernel_frames(
+	struct pl_kernel *k, struct pl_batch *ret, struct pl_kernel_frame_of *ret_of)
 {
 	k->in = ret;
-	k->settled = settled;
+	k->of = ret_of;
 	ret->n = 0;
 	(void)ring_buffer__consume(k->frames);
 	return ret->n;
@@ -427,6 +449,11 @@ int pl_kernel_counters(struct pl_kernel *k, struct pl_kernel_counters *ret)
 		for (size_t i = 0; i < sizeof(*ret) / 8; i++)
 			sum[i] += one[i];
 	}
+	ret->packets += ret->quiet;
+	ret->bytes += ret->quiet_bytes;
+	ret->settled += ret->quiet;
+	ret->core.reports += ret->quiet;
+	ret->core.hops += ret->quiet_hops;
 	ret->core.events_dropped += k->events_lost;
 	return 0;
 }

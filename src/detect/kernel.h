@@ -58,6 +58,9 @@ const struct pl_xdp_program *pl_kernel_program(const struct pl_kernel *k);
 /* The time that reports are detected at: monotonic, and since the Unix epoch. Before the first the program sees 0. */
 void pl_kernel_time(struct pl_kernel *k, uint64_t now_ns, uint64_t ts_ns);
 
+/* The latter, as it is now. */
+uint64_t pl_kernel_ts_ns(const struct pl_kernel *k);
+
 /* New rules, at once for the next report; masks and secret stay. The caller then empties the bands (detect_state.h). */
 void pl_kernel_rules(struct pl_kernel *k, const struct pl_core_rules *rules);
 const struct pl_core_rules *pl_kernel_rules_now(const struct pl_kernel *k);
@@ -81,11 +84,24 @@ bool pl_kernel_learn(struct pl_kernel *k, const struct pl_packet *pkt);
 /* Events into the batch, which is flushed when full; returns how many. */
 unsigned int pl_kernel_events(struct pl_kernel *k, struct pl_event_batch *out);
 
+/* What goes with a frame of the ring. */
+struct pl_kernel_frame_of {
+	bool settled;   /* a copy, detected already */
+	uint8_t number; /* enum pl_kernel_number */
+	uint16_t queue;
+	struct pl_core_numbered numbered; /* of a frame of length 0: that is all there is */
+};
+
 /*
- * Frames of the ring, at most PL_BATCH_MAX; they live until the next call. settled[i]: a copy, detected already. Returns
- * their number.
+ * Frames of the ring, in the order in which each queue's came, at most PL_BATCH_MAX; they live until the next call. A
+ * frame of length 0 is the number of a settled report that was left to user space (detect/numbers.h). Returns how many.
  */
-unsigned int pl_kernel_frames(struct pl_kernel *k, struct pl_batch *ret, bool *settled);
+unsigned int pl_kernel_frames(
+	struct pl_kernel *k, struct pl_batch *ret, struct pl_kernel_frame_of *ret_of);
+
+/* On: the straight way of the program (bpf/detect_quiet.h) is left out. Events, tables and counts are the same, which is
+ * what this is for: to compare. */
+void pl_kernel_general(struct pl_kernel *k, bool on);
 
 /* Sums over all processors. -errno. */
 int pl_kernel_counters(struct pl_kernel *k, struct pl_kernel_counters *ret);

@@ -5,49 +5,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/rng.h"
+#include "detect/numbers.h"
 #include "detect/tables.h"
-
-/* The tables of one receive queue, ticked from here. */
-struct shard {
-	struct pl_core_env env; /* its counters are those of this side */
-	struct pl_sweep sweep;
-};
 
 struct pl_kernel_detect {
 	struct pl_kernel *kernel;
-	struct pl_detect_options options;
-	struct shard *shards;
+	struct pl_detect **queues; /* over the tables of one receive queue each */
 	unsigned int n;
-	struct pl_node_watch nodes;
-	bool watch_nodes;
+	struct pl_numbers numbers;
+	struct pl_node_watch nodes; /* of all queues: a node's reports come by any of them */
 };
 
-static uint32_t sets_of(uint32_t entries)
+/* The program counts sequence numbers: no decoder sees what it settles. */
+static struct pl_detect_options options_of(const struct pl_detect_options *given)
 {
-	uint32_t sets = 1;
+	struct pl_detect_options o = *given;
 
-	while (sets < UINT32_C(1) << 26 && (uint64_t)sets * PL_CORE_WAYS < entries)
-		sets *= 2;
-	return sets;
+	o.numbers = true;
+	return o;
 }
 
 static int rules_of(struct pl_core_rules *ret, const struct pl_detect_options *o)
 {
 	uint32_t entries[PL_CORE_T_MAX];
-	struct pl_rng rng;
 	int r = pl_detect_rules(ret, o);
 
 	if (r < 0)
 		return r;
 	pl_detect_entries(o, entries);
-	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
-		ret->mask[i] = sets_of(entries[i]) - 1;
-	pl_rng_seed(&rng, pl_hash_seed());
-	for (unsigned int i = 0; i < PL_CORE_SECRETS; i++)
-		ret->secret[i] = pl_rng_u64(&rng);
+	pl_detect_geometry(ret, entries);
 	return 0;
+}
+
+/* A queue may hold as many, and be all there is of a node. */
+static uint32_t places(const struct pl_core_rules *rules)
+{
+	return (rules->mask[PL_CORE_T_place] + 1) * PL_CORE_WAYS;
 }
 
 static struct pl_kernel_options kernel_options(
@@ -66,44 +59,46 @@ static struct pl_kernel_options kernel_options(
 
 uint64_t pl_kernel_detect_memory(const struct pl_kernel_detect_options *o)
 {
+	struct pl_detect_options detect = options_of(o->detect);
 	struct pl_core_rules rules;
 	struct pl_kernel_options k;
 
-	if (rules_of(&rules, o->detect) < 0)
+	if (rules_of(&rules, &detect) < 0)
 		return 0;
 	k = kernel_options(o, &rules);
-	return sizeof(struct pl_kernel_detect) + (o->queues + 1) * sizeof(struct shard) +
-	       pl_kernel_memory(&k) + pl_node_watch_memory(rules.mask[PL_CORE_T_place] + 1);
+	return sizeof(struct pl_kernel_detect) +
+	       (o->queues + 1) * (sizeof(void *) + pl_detect_over_memory()) + pl_kernel_memory(&k) +
+	       pl_node_watch_memory(places(&rules));
 }
 
-/* Queue q's part of the mapped tables. */
-static void map_shard(struct pl_kernel_detect *kd, unsigned int q)
+/* Over queue q's part of the mapped tables. */
+static int open_queue(
+	struct pl_kernel_detect *kd, unsigned int q, const struct pl_detect_options *o)
 {
+	const struct pl_core_rules *rules = pl_kernel_rules_now(kd->kernel);
 	const struct pl_kernel_table *t = pl_kernel_tables(kd->kernel);
-	struct pl_core_env *env = &kd->shards[q].env;
+	void *sets[PL_CORE_T_MAX];
 
-	env->rules = *pl_kernel_rules_now(kd->kernel);
-	env->tables.borrowed = true; /* the program has them in hand: what goes rests first */
-	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
-		env->tables.sets[i] = env->rules.mask[i] + 1;
 #define TABLE(name, help)                                                                          \
-	env->tables.name = (struct pl_core_##name##_set *)t[PL_CORE_T_##name].sets +               \
-			   (size_t)q * env->tables.sets[PL_CORE_T_##name];
+	sets[PL_CORE_T_##name] = (struct pl_core_##name##_set *)t[PL_CORE_T_##name].sets +         \
+				 (size_t)q * (rules->mask[PL_CORE_T_##name] + 1);
 	PL_CORE_TABLES(TABLE)
 #undef TABLE
+	return pl_detect_over(&kd->queues[q], o, rules, sets);
 }
 
 int pl_kernel_detect_new(struct pl_kernel_detect **ret, const struct pl_kernel_detect_options *o,
 	struct pl_diag *diag)
 {
 	struct pl_kernel_detect *kd = calloc(1, sizeof(*kd));
+	struct pl_detect_options detect = options_of(o->detect);
 	struct pl_core_rules rules;
 	struct pl_kernel_options k;
 	int r;
 
 	if (kd == NULL)
 		return -ENOMEM;
-	r = rules_of(&rules, o->detect);
+	r = rules_of(&rules, &detect);
 	if (r < 0) {
 		pl_diag_set(diag, "the detector's options contradict each other");
 		goto fail;
@@ -112,16 +107,13 @@ int pl_kernel_detect_new(struct pl_kernel_detect **ret, const struct pl_kernel_d
 	r = pl_kernel_open(&kd->kernel, &k, diag);
 	if (r < 0)
 		goto fail;
-	kd->options = *o->detect;
 	kd->n = pl_kernel_queues(kd->kernel);
-	kd->shards = calloc(kd->n, sizeof(*kd->shards));
-	r = kd->shards == NULL ? -ENOMEM
-			       : pl_node_watch_init(&kd->nodes, rules.mask[PL_CORE_T_place] + 1);
+	kd->queues = calloc(kd->n, sizeof(struct pl_detect *));
+	r = kd->queues == NULL ? -ENOMEM : pl_node_watch_init(&kd->nodes, places(&rules));
+	for (unsigned int q = 0; r == 0 && q < kd->n; q++)
+		r = open_queue(kd, q, &detect);
 	if (r < 0)
 		goto fail;
-	kd->watch_nodes = true;
-	for (unsigned int q = 0; q < kd->n; q++)
-		map_shard(kd, q);
 	*ret = kd;
 	return 0;
 fail:
@@ -133,10 +125,11 @@ void pl_kernel_detect_free(struct pl_kernel_detect *kd)
 {
 	if (kd == NULL)
 		return;
-	if (kd->watch_nodes)
-		pl_node_watch_done(&kd->nodes);
+	for (unsigned int q = 0; kd->queues != NULL && q < kd->n; q++)
+		pl_detect_free(kd->queues[q]);
+	free(kd->queues);
+	pl_node_watch_done(&kd->nodes);
 	pl_kernel_close(kd->kernel);
-	free(kd->shards);
 	free(kd);
 }
 
@@ -162,37 +155,29 @@ void pl_kernel_detect_tick(
 	/* Levels are raised by the program and may be ended here: only the sums tell. */
 	raised = pl_kernel_detect_counters(kd, &c) < 0 || c.core.raised != c.core.ended;
 	for (unsigned int q = 0; q < kd->n; q++) {
-		struct shard *s = &kd->shards[q];
+		struct pl_core_env *env = pl_detect_env(kd->queues[q]);
 
-		s->env.out = out;
-		/* Nodes are watched over one queue's places only: with several, a node is silent when none has it. */
-		pl_tables_tick(
-			&s->env, &s->sweep, kd->n == 1 ? &kd->nodes : NULL, raised, now_ns, ts_ns);
+		env->out = out;
+		pl_tables_tick(env, pl_detect_sweep(kd->queues[q]), raised, now_ns, ts_ns);
+		pl_nodes_hear(env, &kd->nodes, now_ns);
 	}
+	pl_numbers_tick(&kd->numbers, now_ns);
+	pl_nodes_tell(pl_detect_env(kd->queues[0]), &kd->nodes, now_ns, ts_ns);
 }
 
 int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_options *options,
 	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
 {
-	uint32_t before[PL_CORE_T_MAX], after[PL_CORE_T_MAX];
+	struct pl_detect_options detect = options_of(options);
 	struct pl_core_rules rules;
-	int r = pl_detect_rules(&rules, options);
+	int r = pl_detect_check_change(kd->queues[0], &detect, &rules);
 
 	if (r < 0)
 		return r;
-	pl_detect_entries(&kd->options, before);
-	pl_detect_entries(options, after);
-	if (memcmp(before, after, sizeof(before)) != 0)
-		return -EINVAL;
-	kd->options = *options;
+	/* The program first: what it puts into a band from here on is by the new rules. */
 	pl_kernel_rules(kd->kernel, &rules);
-	for (unsigned int q = 0; q < kd->n; q++) {
-		struct shard *s = &kd->shards[q];
-
-		s->env.rules = *pl_kernel_rules_now(kd->kernel);
-		s->env.out = out;
-		pl_tables_unband(&s->env, now_ns, ts_ns);
-	}
+	for (unsigned int q = 0; q < kd->n; q++)
+		(void)pl_detect_change(kd->queues[q], &detect, now_ns, ts_ns, out);
 	return 0;
 }
 
@@ -204,7 +189,8 @@ int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_coun
 	if (r < 0)
 		return r;
 	for (unsigned int q = 0; q < kd->n; q++) {
-		const uint64_t *one = (const uint64_t *)(void *)&kd->shards[q].env.counters;
+		const uint64_t *one =
+			(const uint64_t *)(const void *)pl_detect_counters(kd->queues[q]);
 
 		for (size_t i = 0; i < sizeof(ret->core) / 8; i++)
 			sum[i] += one[i];
@@ -212,69 +198,35 @@ int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_coun
 	return 0;
 }
 
-uint32_t pl_kernel_detect_top_flows(
-	const struct pl_kernel_detect *kd, struct pl_flow_seen *ret, uint32_t n)
+unsigned int pl_kernel_detect_queues(
+	const struct pl_kernel_detect *kd, struct pl_detect *const **ret)
 {
-	const struct pl_kernel_table *t = &pl_kernel_tables(kd->kernel)[PL_CORE_T_flow];
-	const struct pl_core_flow_set *sets = t->sets;
-	uint32_t have = 0;
+	*ret = kd->queues;
+	return kd->n;
+}
 
-	for (uint64_t i = 0; n > 0 && i < (uint64_t)t->n * PL_CORE_WAYS; i++) {
-		const struct pl_core_flow_set *s = &sets[i / PL_CORE_WAYS];
-		const struct pl_core_flow *f = &s->e[i % PL_CORE_WAYS];
-		uint32_t at;
-
-		if (!pl_way_live(s->way[i % PL_CORE_WAYS]) ||
-			(have == n && f->packets <= ret[n - 1].packets))
-			continue;
-		at = have < n ? have++ : n - 1;
-		for (; at > 0 && ret[at - 1].packets < f->packets; at--)
-			ret[at] = ret[at - 1];
-		ret[at] = (struct pl_flow_seen){
-			.key = f->key,
-			.path_id = f->path_id,
-			.packets = f->packets,
-			.bytes = f->bytes,
-			.first_ns = f->first_ns,
-			.last_ns = f->last_ns,
-		};
-	}
-	return have;
+void pl_kernel_detect_number(struct pl_kernel_detect *kd, unsigned int queue,
+	const struct pl_core_numbered *n, enum pl_kernel_number kind, uint64_t now_ns,
+	uint64_t ts_ns)
+{
+	/* Of queues without state the program reads nothing. */
+	queue = queue < kd->n ? queue : 0;
+	pl_numbers_step(&kd->numbers, pl_detect_env(kd->queues[queue]), n, kind, now_ns, ts_ns,
+		pl_kernel_ts_ns(kd->kernel));
 }
 
 bool pl_kernel_detect_exporter(
 	const struct pl_kernel_detect *kd, uint64_t *pos, struct pl_exporter *ret)
 {
-	const struct pl_kernel_table *t = &pl_kernel_tables(kd->kernel)[PL_CORE_T_exporter];
-	const struct pl_core_exporter_set *sets = t->sets;
+	unsigned int queue = (unsigned int)(*pos >> 48);
+	uint64_t at = *pos & ((UINT64_C(1) << 48) - 1);
 
-	while (*pos < (uint64_t)t->n * PL_CORE_WAYS) {
-		const struct pl_core_exporter_set *s = &sets[*pos / PL_CORE_WAYS];
-		unsigned int w = (unsigned int)(*pos % PL_CORE_WAYS);
-		const struct pl_core_exporter *x = &s->e[w];
+	for (; queue < kd->n; queue++, at = 0) {
+		bool found = pl_detect_sequence(kd->queues[queue], &at, ret);
 
-		++*pos;
-		if (!pl_way_live(s->way[w]))
-			continue;
-		*ret = (struct pl_exporter){
-			.addr = x->key.addr,
-			.node = x->key.node,
-			.hw_id = (uint8_t)x->key.hw_id,
-			.report_version = x->report_version,
-			.unsequenced = x->seq.constant,
-			.reports = x->seq.reports,
-			.lost = x->seq.lost,
-			.reordered = x->seq.reordered,
-			.duplicates = x->seq.duplicates,
-			.restarts = x->seq.restarts,
-			.skipped = x->seq.skipped,
-			.recovered = x->seq.recovered,
-			.stragglers = x->seq.stragglers,
-			.first_ts_ns = x->first_ts_ns,
-			.last_ts_ns = x->last_ts_ns,
-			.last_seq = x->seq.highest,
-		};
-		return true;
+		*pos = (uint64_t)queue << 48 | at;
+		if (found)
+			return true;
 	}
 	return false;
 }

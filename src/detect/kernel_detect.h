@@ -45,11 +45,17 @@ int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_
 /* The program's and the ticks' together. -errno. */
 int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_counters *ret);
 
-/* The (at most) n flows with most packets, as pl_detect_top_flows; a flow whose reports come by several queues is
- * several. */
-uint32_t pl_kernel_detect_top_flows(
-	const struct pl_kernel_detect *kd, struct pl_flow_seen *ret, uint32_t n);
+/* The detectors over the queues' tables, for whoever reads them: levels raised, flows, aggregates. A flow whose reports
+ * come by several queues is several. Returns how many. */
+unsigned int pl_kernel_detect_queues(
+	const struct pl_kernel_detect *kd, struct pl_detect *const **ret);
 
-/* Sequence spaces that the program counts; start with *pos = 0; false at the end. */
+/* A sequence number out of a frame of that queue, which the program did not read or left (detect/numbers.h): into the
+ * account of its exporter that the program began. */
+void pl_kernel_detect_number(struct pl_kernel_detect *kd, unsigned int queue,
+	const struct pl_core_numbered *n, enum pl_kernel_number kind, uint64_t now_ns,
+	uint64_t ts_ns);
+
+/* Sequence spaces that the tables have, counted by the program or here; start with *pos = 0; false at the end. */
 bool pl_kernel_detect_exporter(
 	const struct pl_kernel_detect *kd, uint64_t *pos, struct pl_exporter *ret);

@@ -39,6 +39,12 @@ void pl_kernel_time(struct pl_kernel *k, uint64_t now_ns, uint64_t ts_ns)
 	(void)ts_ns;
 }
 
+uint64_t pl_kernel_ts_ns(const struct pl_kernel *k)
+{
+	(void)k;
+	return 0;
+}
+
 void pl_kernel_rules(struct pl_kernel *k, const struct pl_core_rules *rules)
 {
 	(void)k;
@@ -57,6 +63,12 @@ void pl_kernel_want(struct pl_kernel *k, const struct pl_kernel_wanted *wanted)
 	(void)wanted;
 }
 
+void pl_kernel_general(struct pl_kernel *k, bool on)
+{
+	(void)k;
+	(void)on;
+}
+
 bool pl_kernel_learn(struct pl_kernel *k, const struct pl_packet *pkt)
 {
 	(void)k;
@@ -71,10 +83,11 @@ unsigned int pl_kernel_events(struct pl_kernel *k, struct pl_event_batch *out)
 	return 0;
 }
 
-unsigned int pl_kernel_frames(struct pl_kernel *k, struct pl_batch *ret, bool *settled)
+unsigned int pl_kernel_frames(
+	struct pl_kernel *k, struct pl_batch *ret, struct pl_kernel_frame_of *ret_of)
 {
 	(void)k;
-	(void)settled;
+	(void)ret_of;
 	ret->n = 0;
 	return 0;
 }

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 
-#include "detect/aggregate.h"
 #include "detect/batch_maker.h"
 
 #define MS     ((uint64_t)1000000)
@@ -240,6 +239,99 @@ static void anomaly(void)
 	pl_detect_free(det);
 }
 
+/* --- flows -------------------------------------------------------------------------------------------------- */
+
+/* A report of a flow whose hops took so long together. */
+static void path_report(struct pl_detect *det, unsigned int flow, uint64_t latency_ns,
+	uint16_t flags, uint64_t now_ns)
+{
+	struct pl_path *p;
+
+	pl_record_batch_clear(&batch);
+	p = flow_path(flow);
+	p->ts_ns = now_ns;
+	p->flags = flags;
+	p->present |= PL_PATH_HAS_path_id | PL_PATH_HAS_latency_ns;
+	p->path_id = 99;
+	p->latency_ns = latency_ns;
+	pl_detect_batch(det, &batch, now_ns, &out);
+}
+
+static void flow_latency(void)
+{
+	struct pl_detect *det = made((struct pl_detect_options){
+		.flow_latency = { .on = true, .threshold = 1000, .end_hold_ns = 10 * MS } });
+	struct pl_raised_level level;
+	const struct pl_event *e;
+	uint64_t pos = 0;
+
+	path_report(det, 1, 1000, 0, SECOND);
+	path_report(det, 2, 900, 0, SECOND);
+	eq(out.n, 0, "two flows within the threshold");
+	path_report(det, 1, 5000, PL_FLAG_PARTIAL, SECOND);
+	path_report(det, 1, 5000, PL_FLAG_COPY, SECOND);
+	path_report(det, 1, 5000, PL_FLAG_DROPPED, SECOND);
+	eq(out.n, 0, "parts of paths, copies and drops say nothing of a path's latency");
+	path_report(det, 2, 1001, 0, SECOND);
+	e = only("one flow above it", PL_EVENT_FLOW_LATENCY, PL_PHASE_BEGIN);
+	ok(e->sport == 2 && e->value == 1001 && e->threshold == 1000 && e->path_id == 99 &&
+			!(e->present & PL_EVENT_HAS_node),
+		"which flow, by how much, on which path");
+	out.n = 0;
+	ok(pl_detect_raised_level(det, &pos, &level) && level.kind == PL_EVENT_FLOW_LATENCY &&
+			level.flow.sport == 2 && level.max == 1001 && level.at.present == 0,
+		"the raised level names it");
+	ok(!pl_detect_raised_level(det, &pos, &level), "and is the only one");
+	path_report(det, 2, 7000, 0, SECOND + MS);
+	path_report(det, 2, 100, 0, SECOND + 2 * MS);
+	eq(out.n, 0, "not long enough below");
+	path_report(det, 2, 100, 0, SECOND + 13 * MS);
+	e = only("long enough", PL_EVENT_FLOW_LATENCY, PL_PHASE_END);
+	ok(e->sport == 2 && e->value == 7000 && pl_event_get_duration_ns(e) == 13 * MS,
+		"the largest, how long");
+	out.n = 0;
+	/* 4.29 s stands for more. */
+	path_report(det, 1, UINT64_C(1) << 40, 0, 2 * SECOND);
+	e = only("hours", PL_EVENT_FLOW_LATENCY, PL_PHASE_BEGIN);
+	ok(e->sport == 1 && e->value == UINT32_MAX, "are as long as 32 bits can say");
+	out.n = 0;
+	for (unsigned int i = 0; i <= 10; i++)
+		pl_detect_tick(det, 10 * SECOND + i * 100 * MS, 9, &out);
+	e = only("silence", PL_EVENT_FLOW_LATENCY, PL_PHASE_END);
+	ok(e->sport == 1 && (e->present & PL_EVENT_HAS_src) && !(e->present & PL_EVENT_HAS_path_id),
+		"ends it, told by time, of the flow that it was");
+	eq(pl_detect_raised(det), 0, "nothing is raised");
+	pl_detect_free(det);
+
+	/* INTCollector's rule: every move by more than 50. */
+	det = made((struct pl_detect_options){
+		.flow_latency = { .step = 50, .step_first = true, .limit_burst = 100 } });
+	path_report(det, 1, 300, 0, SECOND);
+	path_report(det, 1, 350, 0, SECOND);
+	path_report(det, 1, 351, 0, SECOND);
+	path_report(det, 2, 351, 0, SECOND);
+	eq(out.n, 3, "the first of each flow, and the one move");
+	ok(out.events[1].sport == 1 && out.events[1].value == 351 &&
+			pl_event_get_old_value(&out.events[1]) == 300,
+		"from which value");
+	pl_detect_free(det);
+
+	/* Relative, and a table that is too small: levels of flows that are replaced end. */
+	det = made((struct pl_detect_options){ .max_flows = 8,
+		.limit_burst = 1000,
+		.flow_latency = { .on = true, .threshold = 10 } });
+	for (unsigned int flow = 1; flow <= 100; flow++)
+		path_report(det, flow, 20, 0, SECOND);
+	eq(pl_detect_counters(det)->raised, 100, "a hundred flows in eight places");
+	eq(pl_detect_raised(det), 8, "eight are raised");
+	eq(out.n, 192, "the others were told to end");
+	for (unsigned int i = 1; i < out.n; i++) {
+		if (out.events[i].phase == PL_PHASE_END && (out.events[i].sport == 0))
+			ok(false, "an end without its flow");
+	}
+	pl_detect_free(det);
+}
+
 /* --- ports, buffers, links ---------------------------------------------------------------------------------- */
 
 static void keys(void)
@@ -462,7 +554,7 @@ static void flow_life(void)
 	ok(e->value == 3 && pl_event_get_duration_ns(e) == 12 * SECOND, "so much, so long");
 	pl_detect_tick(det, t + 20 * SECOND, 1, &out);
 	eq(out.n, 1, "not too often");
-	eq(pl_detect_top_flows(det, top, 4), 1, "the flows with most packets");
+	eq(pl_detect_top_flows(det, top, 4, 0), 1, "the flows with most packets");
 	ok(top[0].packets == 3 && top[0].key.sport == 1, "this one");
 	out.n = 0;
 	pl_detect_tick(det, t + 40 * SECOND, 1, &out);
@@ -541,7 +633,8 @@ static void clock_steps(void)
 	pl_detect_free(det);
 }
 
-/* A million flows in a second, each once, through 65536 places. */
+/* A million flows in a second, each once, through 65536 places. How evenly they spread, and so how many go before they
+ * are idle, is the secret's doing: from 25 000 to 450 000 were seen. */
 static void pressure(void)
 {
 	struct pl_detect *det = made((struct pl_detect_options){
@@ -567,11 +660,11 @@ static void pressure(void)
 	eq(out.n, 0, "no change is made up");
 	eq(*made_n, 1000000, "a million flows");
 	if (all != NULL)
-		present = pl_detect_top_flows(det, all, 65536);
+		present = pl_detect_top_flows(det, all, 65536, 0);
 	eq(present, pl_detect_flows(det), "those that are there, counted by hand");
 	eq(*made_n, present + c->aged[PL_CORE_T_flow] + c->evicted[PL_CORE_T_flow],
 		"new = present + aged + evicted");
-	ok(c->evicted[PL_CORE_T_flow] > 100000 && c->aged[PL_CORE_T_flow] > 0 &&
+	ok(c->evicted[PL_CORE_T_flow] > 0 && c->aged[PL_CORE_T_flow] > 0 &&
 			c->full[PL_CORE_T_flow] == 0,
 		"evicted %" PRIu64 ", aged %" PRIu64, c->evicted[PL_CORE_T_flow],
 		c->aged[PL_CORE_T_flow]);
@@ -624,70 +717,6 @@ static void changes(void)
 	pl_detect_free(det);
 }
 
-/* The aggregates that the steps keep, against those out of records. */
-static void harvests(void)
-{
-	struct pl_detect *det = made((struct pl_detect_options){ .aggregates = true });
-	const struct pl_aggregate_options options = { 0 };
-	struct pl_aggregate *from_records = NULL, *from_steps = NULL;
-	const struct pl_agg_queue *want;
-	uint32_t pos = 0;
-	struct pl_rng rng;
-
-	printf("# seed 6\n");
-	pl_rng_seed(&rng, 6);
-	if (pl_aggregate_new(&from_records, &options) < 0 ||
-		pl_aggregate_new(&from_steps, &options) < 0)
-		abort();
-	for (unsigned int i = 0; i < 500; i++) {
-		pl_record_batch_clear(&batch);
-		for (unsigned int n = 0; n < 20; n++) {
-			struct pl_path *p = flow_path(1);
-
-			p->flags = pl_rng_below(&rng, 8) == 0 ? PL_FLAG_COPY : 0;
-			p->present |= PL_PATH_HAS_path_id | PL_PATH_HAS_latency_ns;
-			p->path_id = 1 + pl_rng_below(&rng, 5);
-			p->latency_ns = pl_rng_below(&rng, 100000);
-			p->ts_ns = i * 20 + n;
-			for (unsigned int k = 0; k < 3; k++) {
-				struct pl_hop *h = add_hop(&batch, pl_rng_below(&rng, 4),
-					PL_HOP_HAS_node | PL_HOP_HAS_egress_port |
-						PL_HOP_HAS_queue | PL_HOP_HAS_queue_depth |
-						PL_HOP_HAS_hop_latency_ns | PL_HOP_HAS_tx_util);
-
-				h->egress_port = (uint32_t)pl_rng_below(&rng, 4);
-				h->queue = (uint16_t)pl_rng_below(&rng, 2);
-				h->queue_depth = (uint32_t)(UINT64_C(1) << pl_rng_below(&rng, 32));
-				h->hop_latency_ns = (uint32_t)pl_rng_u64(&rng);
-				h->tx_util = (uint32_t)pl_rng_below(&rng, 100);
-			}
-		}
-		pl_aggregate_batch(from_records, &batch);
-		pl_detect_batch(det, &batch, SECOND + i, &out);
-	}
-	pl_detect_harvest(det, from_steps);
-	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
-		eq(pl_aggregate_count(from_steps, t), pl_aggregate_count(from_records, t),
-			"harvest: as many %s", pl_agg_table_name(t));
-	while ((want = pl_aggregate_queue(from_records, &pos)) != NULL) {
-		const struct pl_agg_queue *got =
-			pl_aggregate_find(from_steps, PL_AGG_QUEUES, &want->key);
-		uint64_t a = 0, b = 0;
-		bool good = got != NULL && got->packets == want->packets &&
-			    got->last_depth == want->last_depth;
-
-		for (unsigned int i = 0; good && i < PL_HIST_BUCKETS; i++) {
-			a += got->latency.buckets[i] + got->depth.buckets[i];
-			b += want->latency.buckets[i] + want->depth.buckets[i];
-			good = i % PL_HIST_PER_OCTAVE != 0 || a == b;
-		}
-		ok(good, "harvest: a queue's packets, last depth, counts at powers of two");
-	}
-	pl_aggregate_free(from_records);
-	pl_aggregate_free(from_steps);
-	pl_detect_free(det);
-}
-
 int main(void)
 {
 	if (pl_record_batch_init(&batch, 512, 1024) < 0 || pl_event_batch_init(&out, 512) < 0)
@@ -697,6 +726,7 @@ int main(void)
 	relative();
 	anomaly();
 	keys();
+	flow_latency();
 	loops();
 	microbursts();
 	flow_life();
@@ -705,7 +735,6 @@ int main(void)
 	pressure();
 	chosen_keys();
 	changes();
-	harvests();
 	pl_record_batch_done(&batch);
 	pl_event_batch_done(&out);
 	return pl_test_done();

@@ -133,6 +133,32 @@ static uint32_t frame(const struct pl_lean *lean, struct pl_core_scratch *s,
 	return hand_up;
 }
 
+bool pl_lean_quiet(const struct pl_lean *lean, struct pl_quiet *q, const struct pl_packet *pkt)
+{
+	const struct pl_core_profile *profile = &lean->profiles[0].profile;
+	struct pl_frame_cursor c = { pkt->data, pkt->data + pkt->len, pkt->len };
+	uint64_t addr[2] = { 0 };
+	uint32_t port, length;
+
+	if (lean->n_profiles != 1 || profile->hand_up || profile->announces || lean->general)
+		return false;
+	if (pkt->link == PL_LINK_UDP) {
+		if ((!lean->any_port && !is_report_port(lean, pkt->dport)) ||
+			pkt->wire_len > pkt->len)
+			return false;
+		memcpy(addr, pkt->src.b, sizeof(addr));
+	} else {
+		if (pkt->link != PL_LINK_ETHERNET || pkt->len < PL_QUIET_OUTER ||
+			!pl_quiet_carrier(pkt->data, pkt->len, &port, &length) ||
+			!is_report_port(lean, port))
+			return false;
+		addr[1] = pl_quiet_addr_v4(pkt->data + 26);
+		c.pos += PL_QUIET_OUTER;
+		c.left = length;
+	}
+	return pl_quiet_read(q, c, addr[0], addr[1], &lean->layouts, profile);
+}
+
 static inline uint32_t attempt(const struct pl_lean *lean, const struct pl_core_layouts *layouts,
 	struct pl_core_scratch *s, const struct pl_packet *pkt, uint64_t now_ns)
 {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "bpf/report_core.h"
+#include "bpf/report_quiet.h"
 #include "decode/decode.h"
 
 struct pl_lean_profile {
@@ -20,6 +21,7 @@ struct pl_lean {
 	unsigned int n_profiles;
 	uint32_t max_latency_ns;
 	bool any_port;
+	bool general; /* the straight way is left out, to compare */
 	uint64_t ports[65536 / 64];
 };
 
@@ -38,6 +40,9 @@ uint32_t pl_lean_report(struct pl_lean *lean, struct pl_core_scratch *s,
 /* The same by a given table of layouts, and nothing is learned: on PL_HANDUP_LAYOUT the scratch has missing_key. */
 uint32_t pl_lean_try(const struct pl_lean *lean, const struct pl_core_layouts *layouts,
 	struct pl_core_scratch *s, const struct pl_packet *pkt, uint64_t now_ns);
+
+/* Whether the packet is a usual report (bpf/report_quiet.h); q->keys is set. Nothing is learned. */
+bool pl_lean_quiet(const struct pl_lean *lean, struct pl_quiet *q, const struct pl_packet *pkt);
 
 /* "carrier", "profile", … and what they mean; NULL for PL_HANDUP_NONE. */
 const char *pl_handup_name(enum pl_handup h);

@@ -36,7 +36,7 @@ struct pl_detect_options pl_detect_with_defaults(const struct pl_detect_options 
 {
 	struct pl_detect_options o = *given;
 	struct pl_detect_level *levels[] = { &o.queue_depth, &o.hop_latency, &o.link_latency,
-		&o.tx_util, &o.buffer_depth };
+		&o.tx_util, &o.buffer_depth, &o.flow_latency };
 
 	default_u64(&o.limit_interval_ns, SECOND);
 	default_u32(&o.limit_burst, 5);
@@ -76,10 +76,11 @@ static bool options_good(const struct pl_detect_options *o)
 {
 	return level_good(&o->queue_depth) && level_good(&o->hop_latency) &&
 	       level_good(&o->link_latency) && level_good(&o->tx_util) &&
-	       level_good(&o->buffer_depth) && o->max_flows <= LIMIT_MAX &&
-	       o->max_queues <= LIMIT_MAX && o->max_links <= LIMIT_MAX &&
-	       o->max_drops <= LIMIT_MAX && o->max_exporters <= LIMIT_MAX &&
-	       o->limit_burst <= 1000000 && o->limit_interval_ns <= 3600 * SECOND &&
+	       level_good(&o->buffer_depth) && level_good(&o->flow_latency) &&
+	       o->max_flows <= LIMIT_MAX && o->max_queues <= LIMIT_MAX &&
+	       o->max_links <= LIMIT_MAX && o->max_drops <= LIMIT_MAX &&
+	       o->max_exporters <= LIMIT_MAX && o->limit_burst <= 1000000 &&
+	       o->limit_interval_ns <= 3600 * SECOND &&
 	       o->microburst.flows <= PL_CORE_BURST_FLOWS && o->learn.shift < 32 &&
 	       o->learn.deviations <= 1000000;
 }
@@ -150,6 +151,7 @@ int pl_detect_rules(struct pl_core_rules *ret, const struct pl_detect_options *o
 			[PL_CORE_Q_TX_UTIL] = quantity_rule(&o.tx_util, &o),
 			[PL_CORE_Q_BUFFER_DEPTH] = quantity_rule(&o.buffer_depth, &o),
 			[PL_CORE_Q_LINK_LATENCY] = quantity_rule(&o.link_latency, &o),
+			[PL_CORE_Q_FLOW_LATENCY] = quantity_rule(&o.flow_latency, &o),
 		},
 		.flow_idle_ns = o.flow_idle_ns,
 		.idle_ns = o.idle_ns,
@@ -184,10 +186,11 @@ int pl_detect_rules(struct pl_core_rules *ret, const struct pl_detect_options *o
 	level_limit(&r, PL_EVENT_TX_UTIL, &o.tx_util);
 	level_limit(&r, PL_EVENT_BUFFER_DEPTH, &o.buffer_depth);
 	level_limit(&r, PL_EVENT_LINK_LATENCY, &o.link_latency);
+	level_limit(&r, PL_EVENT_FLOW_LATENCY, &o.flow_latency);
 	if (o.microburst.on)
 		r.q[PL_CORE_Q_QUEUE_DEPTH].on = 1;
 	for (unsigned int i = 0; i < PL_CORE_Q_MAX; i++)
-		r.watch |= r.q[i].on || o.aggregates ? 1u << i : 0;
+		r.watch |= r.q[i].on || (o.aggregates && i != PL_CORE_Q_FLOW_LATENCY) ? 1u << i : 0;
 	*ret = r;
 	return 0;
 }
@@ -202,11 +205,11 @@ void pl_detect_entries(const struct pl_detect_options *options, uint32_t ret[PL_
 	ret[PL_CORE_T_place] = o.max_queues;
 	ret[PL_CORE_T_gauge] = ret[PL_CORE_T_link] = o.max_links;
 	ret[PL_CORE_T_flow] = flows ? o.max_flows : PL_CORE_WAYS;
+	ret[PL_CORE_T_delay] = quantity_rule(&o.flow_latency, &o).on ? o.max_flows : PL_CORE_WAYS;
 	ret[PL_CORE_T_drop] = o.max_drops;
 	ret[PL_CORE_T_burst] = o.microburst.on ? 256 : PL_CORE_WAYS;
-	if (o.aggregates) {
-		/* Tables that a kernel program fills: it counts sequence numbers and paths itself. */
+	if (o.numbers)
 		ret[PL_CORE_T_exporter] = o.max_exporters;
+	if (o.aggregates)
 		ret[PL_CORE_T_route] = o.max_links;
-	}
 }

@@ -196,32 +196,46 @@ static void link_wait(
 	quantity_wait(env, r, &at, &l->q, PL_CORE_Q_LINK_LATENCY, idle);
 }
 
-/* Levels of one table, and entries that nothing was heard of for forget_ns. */
-static void levels_tick(struct pl_core_env *env, const struct pl_core_report *r, unsigned int table,
-	void (*wait)(struct pl_core_env *, const struct pl_core_report *, void *, bool),
-	bool raised)
+static void delay_wait(
+	struct pl_core_env *env, const struct pl_core_report *r, void *entry, bool idle)
+{
+	struct pl_core_hop at;
+
+	pl_core_hop_of_path(&at, 0);
+	quantity_wait(
+		env, r, &at, &((struct pl_core_delay *)entry)->q, PL_CORE_Q_FLOW_LATENCY, idle);
+}
+
+typedef void wait_fn(struct pl_core_env *, const struct pl_core_report *, void *, bool);
+
+/* Levels of one set, and entries that nothing was heard of for forget_ns. */
+static void levels_set_tick(struct pl_core_env *env, const struct pl_core_report *r,
+	unsigned int table, uint32_t set, wait_fn *wait, bool raised, uint64_t forget_ns)
 {
 	uint32_t now = pl_core_coarse(r->now_ns), idle = pl_core_coarse(env->rules.idle_ns);
-	uint32_t forget = pl_core_coarse(env->rules.forget_ns);
+	uint64_t *way = pl_tables_ways(&env->tables, table, set);
 
-	for (uint32_t set = 0; set < env->tables.sets[table]; set++) {
-		uint64_t *way = pl_tables_ways(&env->tables, table, set);
+	for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
+		uint64_t old = way[w];
+		bool old_age;
 
-		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
-			uint64_t old = way[w];
-			bool old_age;
-
-			rest(&way[w], now);
-			if (!pl_way_live(old))
-				continue;
-			old_age = pl_core_age(now, old) > forget;
-			if (raised || old_age)
-				wait(env, r, pl_tables_entry(&env->tables, table, set, w),
-					old_age || pl_core_age(now, old) > idle);
-			if (old_age)
-				(void)let_go(env, &way[w], old, table, now);
-		}
+		rest(&way[w], now);
+		if (!pl_way_live(old))
+			continue;
+		old_age = pl_core_age(now, old) > pl_core_coarse(forget_ns);
+		if (raised || old_age)
+			wait(env, r, pl_tables_entry(&env->tables, table, set, w),
+				old_age || pl_core_age(now, old) > idle);
+		if (old_age)
+			(void)let_go(env, &way[w], old, table, now);
 	}
+}
+
+static void levels_tick(struct pl_core_env *env, const struct pl_core_report *r, unsigned int table,
+	wait_fn *wait, bool raised)
+{
+	for (uint32_t set = 0; set < env->tables.sets[table]; set++)
+		levels_set_tick(env, r, table, set, wait, raised, env->rules.forget_ns);
 }
 
 static void drops_tick(struct pl_core_env *env, const struct pl_core_report *r)
@@ -389,22 +403,37 @@ static void flow_set_tick(struct pl_core_env *env, uint32_t set, uint64_t now_ns
 	}
 }
 
-static void flows_tick(
-	struct pl_core_env *env, struct pl_sweep *sweep, uint64_t now_ns, uint64_t ts_ns)
+/* Tables of flows are large: each is gone through within a second. The part that is due now. */
+static uint32_t sweep_part(const struct pl_core_env *env, struct pl_sweep_of *sweep,
+	unsigned int table, uint64_t now_ns)
 {
 	const uint64_t second = 1000000000;
 	uint64_t past = pl_core_elapsed(now_ns, sweep->swept_ns);
-	uint64_t n = past >= second ? env->tables.sets[PL_CORE_T_flow]
-				    : past * env->tables.sets[PL_CORE_T_flow] / second;
+	uint64_t n =
+		past >= second ? env->tables.sets[table] : past * env->tables.sets[table] / second;
 
-	if (sweep->swept_ns > now_ns)
-		sweep->swept_ns = now_ns; /* the clock went back */
-	if (n == 0)
-		return;
-	sweep->swept_ns = now_ns;
-	for (; n > 0; n--) {
-		flow_set_tick(env, sweep->flow_set, now_ns, ts_ns);
-		sweep->flow_set = (sweep->flow_set + 1) & (env->tables.sets[PL_CORE_T_flow] - 1);
+	/* The clock may have gone back. */
+	if (sweep->swept_ns > now_ns || n > 0)
+		sweep->swept_ns = now_ns;
+	return (uint32_t)n;
+}
+
+static void flows_tick(
+	struct pl_core_env *env, struct pl_sweep_of *sweep, uint64_t now_ns, uint64_t ts_ns)
+{
+	for (uint32_t n = sweep_part(env, sweep, PL_CORE_T_flow, now_ns); n > 0; n--) {
+		flow_set_tick(env, sweep->set, now_ns, ts_ns);
+		sweep->set = (sweep->set + 1) & (env->tables.sets[PL_CORE_T_flow] - 1);
+	}
+}
+
+static void delays_tick(struct pl_core_env *env, struct pl_sweep_of *sweep,
+	const struct pl_core_report *r, bool raised)
+{
+	for (uint32_t n = sweep_part(env, sweep, PL_CORE_T_delay, r->now_ns); n > 0; n--) {
+		levels_set_tick(env, r, PL_CORE_T_delay, sweep->set, delay_wait, raised,
+			env->rules.flow_idle_ns);
+		sweep->set = (sweep->set + 1) & (env->tables.sets[PL_CORE_T_delay] - 1);
 	}
 }
 
@@ -473,11 +502,9 @@ static void node_heard(
 		n->heard_ns = heard_ns;
 }
 
-static void nodes_tick(
-	struct pl_core_env *env, struct pl_node_watch *w, uint64_t now_ns, uint64_t ts_ns)
+void pl_nodes_hear(struct pl_core_env *env, struct pl_node_watch *w, uint64_t now_ns)
 {
-	uint32_t now = pl_core_coarse(now_ns), cell = 0;
-	struct watched_node *n;
+	uint32_t now = pl_core_coarse(now_ns);
 
 	if (!pl_core_watches(&env->rules, PL_EVENT_NODE_SILENT))
 		return;
@@ -493,6 +520,16 @@ static void nodes_tick(
 			node_heard(env, w, s->e[i].key.node, now_ns > age ? now_ns - age : 0);
 		}
 	}
+}
+
+void pl_nodes_tell(
+	struct pl_core_env *env, struct pl_node_watch *w, uint64_t now_ns, uint64_t ts_ns)
+{
+	struct watched_node *n;
+	uint32_t cell = 0;
+
+	if (!pl_core_watches(&env->rules, PL_EVENT_NODE_SILENT))
+		return;
 	while ((n = pl_cells_next(&w->cells, &cell)) != NULL) {
 		uint64_t silence = pl_core_elapsed(now_ns, n->heard_ns);
 
@@ -597,8 +634,8 @@ static void routes_tick(struct pl_core_env *env, uint64_t now_ns)
 	}
 }
 
-void pl_tables_tick(struct pl_core_env *env, struct pl_sweep *sweep, struct pl_node_watch *nodes,
-	bool raised, uint64_t now_ns, uint64_t ts_ns)
+void pl_tables_tick(struct pl_core_env *env, struct pl_sweep *sweep, bool raised, uint64_t now_ns,
+	uint64_t ts_ns)
 {
 	struct pl_core_report r = { .now_ns = now_ns, .ts_ns = ts_ns };
 
@@ -612,9 +649,8 @@ void pl_tables_tick(struct pl_core_env *env, struct pl_sweep *sweep, struct pl_n
 	bursts_tick(env, &r);
 	exporters_tick(env, now_ns, ts_ns);
 	routes_tick(env, now_ns);
-	flows_tick(env, sweep, now_ns, ts_ns);
-	if (nodes != NULL)
-		nodes_tick(env, nodes, now_ns, ts_ns);
+	flows_tick(env, &sweep->flows, now_ns, ts_ns);
+	delays_tick(env, &sweep->delays, &r, raised);
 }
 
 /* --- new rules ----------------------------------------------------------------------------------------------- */
@@ -669,5 +705,14 @@ void pl_tables_unband(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns)
 			continue;
 		pl_core_hop_on(&at, &l->key);
 		unband(env, &r, &at, &l->q, &l->band, PL_CORE_Q_LINK_LATENCY);
+	}
+	for (uint32_t i = 0; i < env->tables.sets[PL_CORE_T_delay] * PL_CORE_WAYS; i++) {
+		struct pl_core_delay_set *s = &env->tables.delay[i / PL_CORE_WAYS];
+		struct pl_core_delay *d = &s->e[i % PL_CORE_WAYS];
+
+		if (!pl_way_live(s->way[i % PL_CORE_WAYS]))
+			continue;
+		pl_core_hop_of_path(&at, 0);
+		unband(env, &r, &at, &d->q, &d->band, PL_CORE_Q_FLOW_LATENCY);
 	}
 }

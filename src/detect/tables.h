@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "bpf/report_quiet.h"
 #include "detect/cells.h"
 #include "detect/events.h"
 
@@ -46,6 +47,7 @@ struct pl_core_env {
 	struct pl_core_counters counters;
 	struct pl_event_batch *out;
 	struct pl_core_trail trail;
+	struct pl_quiet_marks marks;
 };
 
 #define TABLE(name, help)                                                                          \
@@ -72,6 +74,11 @@ static inline struct pl_core_trail *pl_env_trail(struct pl_core_env *env)
 	return &env->trail;
 }
 
+static inline struct pl_quiet_marks *pl_env_marks(struct pl_core_env *env)
+{
+	return &env->marks;
+}
+
 static inline struct pl_event *pl_env_event(struct pl_core_env *env)
 {
 	struct pl_event_batch *out = env->out;
@@ -93,6 +100,7 @@ static inline void pl_env_tell(struct pl_core_env *env, struct pl_event *e)
 
 /* Those of a detector. */
 struct pl_core_env *pl_detect_env(struct pl_detect *det);
+struct pl_sweep *pl_detect_sweep(struct pl_detect *det);
 
 /* Nodes heard of, for node_silent; they follow from the places. */
 struct pl_node_watch {
@@ -105,10 +113,12 @@ int pl_node_watch_init(struct pl_node_watch *w, uint32_t max); /* -ENOMEM */
 uint64_t pl_node_watch_memory(uint32_t max);
 void pl_node_watch_done(struct pl_node_watch *w);
 
-/* Where the sweep of the flows goes on. */
+/* Where the sweeps of the tables of flows go on. */
 struct pl_sweep {
-	uint32_t flow_set;
-	uint64_t swept_ns;
+	struct pl_sweep_of {
+		uint32_t set;
+		uint64_t swept_ns;
+	} flows, delays;
 };
 
 /*
@@ -116,8 +126,14 @@ struct pl_sweep {
  * whichever side (counters.raised differs from counters.ended in their sum). About every 100 ms; the flows
  * are swept in a second.
  */
-void pl_tables_tick(struct pl_core_env *env, struct pl_sweep *sweep, struct pl_node_watch *nodes,
-	bool raised, uint64_t now_ns, uint64_t ts_ns);
+void pl_tables_tick(struct pl_core_env *env, struct pl_sweep *sweep, bool raised, uint64_t now_ns,
+	uint64_t ts_ns);
+
+/* When the nodes of these tables were heard of last; then, after all tables that a node's reports may come by, who is
+ * silent. What is told and counted is env's. */
+void pl_nodes_hear(struct pl_core_env *env, struct pl_node_watch *w, uint64_t now_ns);
+void pl_nodes_tell(
+	struct pl_core_env *env, struct pl_node_watch *w, uint64_t now_ns, uint64_t ts_ns);
 
 /* New rules hold: every key's next value is looked at by them; what is raised by a rule that is off now ends. */
 void pl_tables_unband(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns);

@@ -108,7 +108,7 @@ void pl_export_queue_put_paths(struct pl_export_queue *q, const struct pl_record
 		put++;
 	}
 	pl_count(&q->stats.accepted, put);
-	pl_count(&q->stats.full, batch->n_paths - put);
+	pl_count(&q->stats.full_paths, batch->n_paths - put);
 	atomic_store_explicit(&q->head, head, memory_order_release);
 }
 
@@ -123,7 +123,7 @@ void pl_export_queue_put_events(
 		q->slots[head++ & q->mask].event = events[put];
 	}
 	pl_count(&q->stats.accepted, put);
-	pl_count(&q->stats.full, n - put);
+	pl_count(&q->stats.full_events, n - put);
 	atomic_store_explicit(&q->head, head, memory_order_release);
 }
 

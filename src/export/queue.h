@@ -14,9 +14,9 @@
 struct pl_export_queue;
 
 struct pl_export_queue_stats {
-	struct pl_counter accepted; /* entries put; the producer writes */
-	struct pl_counter full;     /* entries dropped because the ring was full */
-	struct pl_counter taken;    /* the consumer writes */
+	struct pl_counter accepted;                /* entries put; the producer writes */
+	struct pl_counter full_paths, full_events; /* entries dropped because the ring was full */
+	struct pl_counter taken;                   /* the consumer writes */
 };
 
 /* `records` slots (paths, hops and events count one each), rounded up to a power of two, at least 1024,

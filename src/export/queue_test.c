@@ -48,9 +48,9 @@ static void limits(void)
 		add(i, 255);
 	pl_export_queue_put_paths(q, &in);
 	eq(pl_counter_read(&pl_export_queue_stats(q)->accepted), 4, "four fit");
-	eq(pl_counter_read(&pl_export_queue_stats(q)->full), 1, "the fifth is counted");
+	eq(pl_counter_read(&pl_export_queue_stats(q)->full_paths), 1, "the fifth is counted");
 	pl_export_queue_put_events(q, events, 1);
-	eq(pl_counter_read(&pl_export_queue_stats(q)->full), 2, "no event fits either");
+	eq(pl_counter_read(&pl_export_queue_stats(q)->full_events), 1, "no event fits either");
 	eq(pl_export_queue_waiting(q), 4, "four wait");
 	pl_record_batch_clear(&out);
 	out.cap_hops = 256;
@@ -121,7 +121,7 @@ static void two_threads(void)
 	eq(paths + told, pl_counter_read(&s->taken), "taken is what came");
 	eq(pl_counter_read(&s->taken), pl_counter_read(&s->accepted), "accepted is taken");
 	printf("# %" PRIu64 " entries, %" PRIu64 " did not fit\n", paths + told,
-		pl_counter_read(&s->full));
+		pl_counter_read(&s->full_paths) + pl_counter_read(&s->full_events));
 	pl_export_queue_free(q);
 }
 

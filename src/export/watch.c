@@ -32,7 +32,7 @@ struct pl_watch_client {
 	struct pl_where *path_where, *event_where;
 	struct pl_watch_stats stats;
 	uint64_t untold;      /* dropped, not yet said in the stream */
-	uint64_t missed_from; /* live->missed when it came, and what of it was told */
+	uint64_t missed_from; /* missed_of() when it came, and what of it was told */
 	uint64_t read_ns;     /* when something was last read */
 	bool hungry;          /* found nothing at its last read: wake it */
 	char *ring;           /* live->buffer_bytes of them */
@@ -46,8 +46,8 @@ struct pl_watch {
 	struct pl_watch_client *clients;
 	unsigned int max_clients, n_clients;
 	size_t buffer_bytes;
-	uint64_t missed;
-	struct pl_event *recent; /* a ring of max_recent */
+	uint64_t missed_paths, missed_events; /* in the output's queues */
+	struct pl_event *recent;              /* a ring of max_recent */
 	uint32_t max_recent;
 	uint64_t n_recent;  /* ever */
 	struct pl_buf line; /* scratch */
@@ -401,6 +401,12 @@ static int compile(
 	return p < 0 ? p : e;
 }
 
+/* What the output's queues lost of the kinds that the client wants. */
+static uint64_t missed_of(const struct pl_watch_client *c)
+{
+	return (c->paths ? c->live->missed_paths : 0) + (c->events ? c->live->missed_events : 0);
+}
+
 static void header(struct pl_watch_client *c)
 {
 	struct pl_buf *line = &c->live->line;
@@ -473,7 +479,7 @@ int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 	c->stats.paths = c->paths;
 	c->stats.events = c->events;
 	c->stats.form = c->form;
-	c->missed_from = live->missed;
+	c->missed_from = missed_of(c);
 	c->read_ns = now_ns;
 	header(c);
 	want = c->paths && !others_want_paths(live, c);
@@ -510,7 +516,7 @@ static bool alive_due(const struct pl_watch_client *c, uint64_t now_ns)
 
 static bool has_something(const struct pl_watch_client *c, uint64_t now_ns)
 {
-	return c->len > 0 || c->untold > 0 || c->live->missed != c->missed_from ||
+	return c->len > 0 || c->untold > 0 || missed_of(c) != c->missed_from ||
 	       alive_due(c, now_ns);
 }
 
@@ -535,7 +541,7 @@ static void put_dropped(struct pl_watch_client *c, uint64_t count, const char *c
 /* What is to be said beside the data, into the empty buffer. */
 static void put_notices(struct pl_watch_client *c, uint64_t now_ns)
 {
-	uint64_t missed = c->live->missed - c->missed_from;
+	uint64_t missed = missed_of(c) - c->missed_from;
 
 	if (c->untold > 0)
 		put_dropped(c, c->untold, "slow_client");
@@ -543,7 +549,7 @@ static void put_notices(struct pl_watch_client *c, uint64_t now_ns)
 	if (missed > 0)
 		put_dropped(c, missed, "queue_full");
 	c->stats.missed += missed;
-	c->missed_from = c->live->missed;
+	c->missed_from += missed;
 	if (c->len == 0 && alive_due(c, now_ns)) {
 		char notice[NOTICE_MAX];
 		size_t n = alive_notice(notice);
@@ -578,10 +584,11 @@ bool pl_watch_ready(struct pl_watch_client *c, uint64_t now_ns)
 	return ready;
 }
 
-void pl_watch_missed(struct pl_watch *live, uint64_t total)
+void pl_watch_missed(struct pl_watch *live, uint64_t paths, uint64_t events)
 {
 	pthread_mutex_lock(&live->lock);
-	live->missed = total;
+	live->missed_paths = paths;
+	live->missed_events = events;
 	pthread_mutex_unlock(&live->lock);
 }
 

@@ -79,7 +79,7 @@ size_t pl_watch_read(struct pl_watch_client *client, char *dst, size_t cap, uint
 bool pl_watch_ready(struct pl_watch_client *client, uint64_t now_ns);
 
 /* What the output's queues dropped before the exporter saw it, ever; growth is told to the clients. */
-void pl_watch_missed(struct pl_watch *live, uint64_t total);
+void pl_watch_missed(struct pl_watch *live, uint64_t paths, uint64_t events);
 
 struct pl_watch_stats {
 	struct pl_addr address;

@@ -100,8 +100,24 @@ static void added_labels(const struct webhook *w, struct pl_json *j)
 	}
 }
 
+static void flow_member(struct pl_json *j, const struct pl_event *e)
+{
+	char src[PL_ADDR_TEXT_MAX], dst[PL_ADDR_TEXT_MAX], text[TEXT_MAX];
+
+	if ((e->present & PL_EVENT_HAS_src) == 0)
+		return;
+	pl_format_addr(src, &e->src);
+	pl_format_addr(dst, &e->dst);
+	if ((e->present & PL_EVENT_HAS_sport) != 0)
+		snprintf(text, sizeof(text), "%s port %u to %s port %u, protocol %u", src, e->sport,
+			dst, e->dport, e->proto);
+	else
+		snprintf(text, sizeof(text), "%s to %s, protocol %u", src, dst, e->proto);
+	member(j, "flow", text);
+}
+
 /*
- * What places the event, and nothing of a flow. An operator's label of the same name counts. Who reported it is
+ * What places the event; of a flow only where that is the place. An operator's label of the same name counts. Who reported it is
  * part of what happened once; of what lasts, begin and end may come from different reports, or the end from none.
  */
 static void write_labels(struct webhook *w, const struct pl_event *e)
@@ -134,24 +150,10 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 		pl_format_addr(text, &e->exporter);
 		member(&j, "exporter", text);
 	}
+	if (!reporter && (e->present & PL_EVENT_HAS_node) == 0 && !labelled(w, "flow"))
+		flow_member(&j, e);
 	added_labels(w, &j);
 	pl_json_object_end(&j);
-}
-
-static void flow_member(struct pl_json *j, const struct pl_event *e)
-{
-	char src[PL_ADDR_TEXT_MAX], dst[PL_ADDR_TEXT_MAX], text[TEXT_MAX];
-
-	if ((e->present & PL_EVENT_HAS_src) == 0)
-		return;
-	pl_format_addr(src, &e->src);
-	pl_format_addr(dst, &e->dst);
-	if ((e->present & PL_EVENT_HAS_sport) != 0)
-		snprintf(text, sizeof(text), "%s port %u to %s port %u, protocol %u", src, e->sport,
-			dst, e->dport, e->proto);
-	else
-		snprintf(text, sizeof(text), "%s to %s, protocol %u", src, dst, e->proto);
-	member(j, "flow", text);
 }
 
 static void write_annotations(struct webhook *w, const struct pl_event *e)

@@ -14,6 +14,7 @@
 #include "decode/decode.h"
 #include "detect/aggregate.h"
 #include "detect/events.h"
+#include "detect/kernel.h"
 
 #define PL_WORKERS_MAX 256
 
@@ -105,10 +106,16 @@ struct pl_config {
 		uint64_t max_queues, max_ports, max_links, max_paths, idle_ns, slot_ns;
 	} aggregate;
 	unsigned int detect_where; /* enum pl_config_where */
+	bool detect_aggregates;    /* in the kernel too */
+	struct {
+		uint64_t sample;
+		char *address, *node;
+		struct pl_conf_list flags; /* char *, names of flags */
+	} copy;
 	struct {
 		bool path_change, report_loss, packet_drop, loop, flow_start, flow_end;
 		struct pl_config_level queue_depth, hop_latency, link_latency, tx_util,
-			buffer_depth;
+			buffer_depth, flow_latency;
 		struct {
 			bool on;
 			uint64_t threshold, max_ns, flows;
@@ -156,6 +163,9 @@ void pl_config_decode(const struct pl_config *config, struct pl_decode_options *
 void pl_config_aggregate(const struct pl_config *config, struct pl_aggregate_options *ret);
 void pl_config_detect(const struct pl_config *config, struct pl_detect_options *ret);
 
+/* Which reports that the kernel settles are wanted in full. */
+void pl_config_copies(const struct pl_config *config, struct pl_kernel_wanted *ret);
+
 /* What tells an output from all others over a reload: its file, or its name. */
 const char *pl_config_output_identity(const struct pl_config_output *output);
 
@@ -166,5 +176,7 @@ unsigned int pl_config_sockets(const struct pl_config_source *source);
 /* Where reports of an afxdp: source are detected: USER, KERNEL or BOTH. */
 enum pl_config_where pl_config_where(
 	const struct pl_config *config, const struct pl_config_source *source);
+/* Whether queues, ports, links and paths are, of some source, what the kernel counts by powers of two. */
+bool pl_config_harvests(const struct pl_config *config);
 /* Workers: one per socket of each source, and one more where the kernel may detect. */
 unsigned int pl_config_workers(const struct pl_config *config);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "detect/harvest.h"
 #include "netio/driver.h"
 
 #define PACE_NS     200000 /* nobody is woken: this long an event may lie in its ring */
@@ -17,23 +18,29 @@
 #define FRAME_BYTES (4u << 20)
 #define TICK_NS     (UINT64_C(100) * 1000000u)
 
+struct change {
+	struct pl_detect_options detect;
+	struct pl_kernel_wanted wanted;
+};
+
 struct pl_kernel_source {
 	struct pl_kernel_detect *detect;
-	struct pl_kernel *kernel; /* of detect */
+	struct pl_kernel *kernel;     /* of detect */
+	struct pl_harvest **harvests; /* one per queue; NULL: the kernel keeps no aggregates */
 	char *uri;
 	bool both;
+	unsigned int n_queues;
 	struct pl_worker_aside aside;
 
-	_Atomic(struct pl_detect_options *)
-		next; /* given by a reload, taken by the driving worker */
+	_Atomic(struct change *) next; /* given by a reload, taken by the driving worker */
 
 	/* Of the driving worker's thread. */
-	uint64_t ticked_ns;
+	uint64_t ticked_ns, now_ns;
 	struct pl_batch frames;
-	bool settled[PL_BATCH_MAX];
-	uint32_t at, n;        /* of frames: those not given yet */
-	bool batch_is_settled; /* the batch given last */
-	uint64_t copies;       /* settled frames that the decoder saw all the same */
+	struct pl_kernel_frame_of of[PL_BATCH_MAX];
+	uint32_t at, n;                     /* of frames: those not given yet */
+	struct pl_kernel_frame_of batch_of; /* what holds of all of the batch given last */
+	uint64_t copies;                    /* settled frames that the decoder saw all the same */
 	struct pl_kernel_counters counters;
 };
 
@@ -45,6 +52,19 @@ struct ring_port {
 
 /* ---- the ring as a port ---- */
 
+/* Numbers without a frame stand in the order of the frames: those before the next one are counted before it. */
+static void take_numbers(struct pl_kernel_source *s)
+{
+	for (; s->at < s->n && s->frames.pkts[s->at].len == 0; s->at++)
+		pl_kernel_detect_number(s->detect, s->of[s->at].queue, &s->of[s->at].numbered,
+			PL_NUMBER_LEFT, s->now_ns, s->frames.pkts[s->at].ts_ns);
+}
+
+static bool same_kind(const struct pl_kernel_frame_of *a, const struct pl_kernel_frame_of *b)
+{
+	return a->settled == b->settled && a->number == b->number && a->queue == b->queue;
+}
+
 static int ring_recv(
 	struct pl_port *port, struct pl_batch *batch, int timeout_ms, struct pl_diag *diag)
 {
@@ -53,19 +73,22 @@ static int ring_recv(
 
 	(void)diag;
 	if (s->at == s->n) {
-		s->n = pl_kernel_frames(s->kernel, &s->frames, s->settled);
+		s->n = pl_kernel_frames(s->kernel, &s->frames, s->of);
 		s->at = 0;
 	}
+	take_numbers(s);
 	if (s->at == s->n) {
-		if (timeout_ms != 0)
+		/* A ring that gave all there is room for may have more. */
+		if (timeout_ms != 0 && s->n < PL_BATCH_MAX)
 			nanosleep(&(struct timespec){ .tv_nsec = PACE_NS }, NULL);
 		return 0;
 	}
-	/* A batch is of one kind: frames to detect, or copies of what was detected. */
-	s->batch_is_settled = s->settled[s->at];
-	while (s->at < s->n && s->settled[s->at] == s->batch_is_settled)
+	/* A batch is of one kind, so that one word holds for all of it. */
+	s->batch_of = s->of[s->at];
+	while (s->at < s->n && same_kind(&s->of[s->at], &s->batch_of) &&
+		s->frames.pkts[s->at].len > 0)
 		batch->pkts[n++] = s->frames.pkts[s->at++];
-	if (s->batch_is_settled)
+	if (s->batch_of.settled)
 		s->copies += n;
 	return (int)n;
 }
@@ -74,7 +97,8 @@ static void ring_stats(struct pl_port *port)
 {
 	struct pl_kernel_source *s = ((struct ring_port *)port)->source;
 
-	port->stats.kernel_drops = s->counters.handed_up_lost + s->counters.copies_lost;
+	/* Copies of settled reports that found no room are in the account already: settled. */
+	port->stats.kernel_drops = s->counters.handed_up_lost;
 }
 
 static int ring_close(struct pl_port *port)
@@ -115,17 +139,19 @@ static void work(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_bat
 {
 	struct pl_kernel_source *s = arg;
 
-	struct pl_detect_options *next;
+	struct change *next;
 
+	s->now_ns = now_ns;
 	(void)pl_kernel_detect_poll(s->detect, now_ns, ts_ns, out);
 	if (now_ns - s->ticked_ns >= TICK_NS) {
 		s->ticked_ns = now_ns;
 		pl_kernel_detect_tick(s->detect, now_ns, ts_ns, out);
 	}
-	/* Acquire pairs with the release in pl_kernel_source_rules: the options are whole. */
+	/* Acquire pairs with the release in pl_kernel_source_change: the options are whole. */
 	next = atomic_load_explicit(&s->next, memory_order_acquire);
 	if (next != NULL && atomic_compare_exchange_strong(&s->next, &next, NULL)) {
-		if (pl_kernel_detect_change(s->detect, next, now_ns, ts_ns, out) < 0)
+		pl_kernel_want(s->kernel, &next->wanted);
+		if (pl_kernel_detect_change(s->detect, &next->detect, now_ns, ts_ns, out) < 0)
 			pl_warn("source",
 				"%s: the kernel's thresholds stay: sizes of tables are changed by a restart",
 				s->uri);
@@ -135,7 +161,17 @@ static void work(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_bat
 
 static bool settled(void *arg)
 {
-	return ((struct pl_kernel_source *)arg)->batch_is_settled;
+	return ((struct pl_kernel_source *)arg)->batch_of.settled;
+}
+
+/* The decoder read a number in the batch given last. Copies of settled reports were counted where they were settled. */
+static void number(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns)
+{
+	struct pl_kernel_source *s = arg;
+
+	if (!s->batch_of.settled)
+		pl_kernel_detect_number(s->detect, s->batch_of.queue, n,
+			(enum pl_kernel_number)s->batch_of.number, s->now_ns, ts_ns);
 }
 
 /* What is missing of the exporters that the kernel follows. */
@@ -189,7 +225,56 @@ static void totals(void *arg, struct pl_totals *t)
 	t->queues_full += c->core.full[PL_CORE_T_place] + c->core.evicted[PL_CORE_T_place];
 }
 
+static void harvest(void *arg, struct pl_aggregate *into, uint64_t now_ns, uint64_t ts_ns)
+{
+	struct pl_kernel_source *s = arg;
+	struct pl_detect *const *queues;
+	unsigned int n = pl_kernel_detect_queues(s->detect, &queues);
+
+	for (unsigned int q = 0; s->harvests != NULL && q < n; q++)
+		pl_harvest_take(s->harvests[q], queues[q], into, now_ns, ts_ns);
+}
+
+static uint32_t live(const struct pl_core_counters *c, unsigned int table)
+{
+	return (uint32_t)(c->made[table] - c->aged[table] - c->evicted[table]);
+}
+
+static void state(void *arg, struct pl_snapshot *snap, bool top)
+{
+	struct pl_kernel_source *s = arg;
+	const struct pl_core_counters *c = &s->counters.core;
+	struct pl_detect *const *queues;
+	unsigned int n = pl_kernel_detect_queues(s->detect, &queues);
+
+	snap->flows += live(c, PL_CORE_T_flow);
+	snap->raised += (uint32_t)(c->raised - c->ended);
+	for (unsigned int q = 0; top && q < n; q++)
+		snap->n_top = pl_detect_top_flows(queues[q], snap->top, PL_TOP_FLOWS, snap->n_top);
+}
+
 /* ---- life ---- */
+
+/* With `both` the aggregates are made of the records. */
+static void kernel_options(struct pl_detect_options *ret, const struct pl_config *config, bool both)
+{
+	pl_config_detect(config, ret);
+	ret->aggregates = config->detect_aggregates && !both;
+}
+
+static int open_harvests(struct pl_kernel_source *s)
+{
+	struct pl_detect *const *queues;
+	unsigned int n = pl_kernel_detect_queues(s->detect, &queues);
+	int r = 0;
+
+	s->harvests = calloc(n, sizeof(struct pl_harvest *));
+	if (s->harvests == NULL)
+		return -ENOMEM;
+	for (unsigned int q = 0; r == 0 && q < n; q++)
+		r = pl_harvest_new(&s->harvests[q], queues[q]);
+	return r;
+}
 
 int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *config,
 	const struct pl_profile *profiles, const struct pl_config_source *source,
@@ -205,25 +290,36 @@ int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *
 		.events_bytes = EVENT_BYTES,
 		.frames_bytes = FRAME_BYTES,
 		.both = both };
+	struct pl_kernel_wanted wanted;
 	int r = -ENOMEM;
 
 	if (s == NULL)
 		return -ENOMEM;
 	s->both = both;
+	s->n_queues = queues;
 	s->uri = strdup(source->uri);
 	if (s->uri == NULL)
 		goto fail;
-	pl_config_detect(config, &detect);
+	kernel_options(&detect, config, both);
 	pl_config_decode(config, &decode);
 	decode.profiles = profiles;
 	r = pl_kernel_detect_new(&s->detect, &options, diag);
+	if (r == 0 && detect.aggregates)
+		r = open_harvests(s);
 	if (r < 0)
 		goto fail;
 	s->kernel = pl_kernel_detect_kernel(s->detect);
 	pl_kernel_time(s->kernel, pl_clock_mono_ns(), pl_clock_real_ns());
-	s->aside = (struct pl_worker_aside){
-		.work = work, .settled = settled, .totals = totals, .exporter = exporter, .arg = s
-	};
+	pl_config_copies(config, &wanted);
+	pl_kernel_want(s->kernel, &wanted);
+	s->aside = (struct pl_worker_aside){ .work = work,
+		.settled = settled,
+		.number = number,
+		.totals = totals,
+		.harvest = harvest,
+		.state = state,
+		.exporter = exporter,
+		.arg = s };
 	*ret = s;
 	return 0;
 fail:
@@ -231,13 +327,15 @@ fail:
 	return r;
 }
 
-int pl_kernel_source_rules(struct pl_kernel_source *s, const struct pl_config *config)
+int pl_kernel_source_change(struct pl_kernel_source *s, const struct pl_config *config)
 {
-	struct pl_detect_options *o = malloc(sizeof(*o));
+	struct change *o = malloc(sizeof(*o));
 
 	if (o == NULL)
 		return -ENOMEM;
-	pl_config_detect(config, o);
+	kernel_options(&o->detect, config, s->both);
+	o->detect.aggregates = s->harvests != NULL; /* their tables stay */
+	pl_config_copies(config, &o->wanted);
 	/* Release pairs with the acquire in work. One that was not taken yet is out of date. */
 	free(atomic_exchange_explicit(&s->next, o, memory_order_acq_rel));
 	return 0;
@@ -247,6 +345,9 @@ void pl_kernel_source_free(struct pl_kernel_source *s)
 {
 	if (s == NULL)
 		return;
+	for (unsigned int q = 0; s->harvests != NULL && q < s->n_queues; q++)
+		pl_harvest_free(s->harvests[q]);
+	free(s->harvests);
 	pl_kernel_detect_free(s->detect);
 	free(atomic_load(&s->next));
 	free(s->uri);
@@ -283,7 +384,7 @@ const struct pl_kernel_counters *pl_kernel_source_counters(const struct pl_kerne
 	return &s->counters;
 }
 
-uint64_t pl_kernel_source_memory(const struct pl_config *config, unsigned int queues)
+uint64_t pl_kernel_source_memory(const struct pl_config *config, unsigned int queues, bool both)
 {
 	struct pl_detect_options detect;
 	struct pl_decode_options decode;
@@ -293,7 +394,8 @@ uint64_t pl_kernel_source_memory(const struct pl_config *config, unsigned int qu
 		.events_bytes = EVENT_BYTES,
 		.frames_bytes = FRAME_BYTES };
 
-	pl_config_detect(config, &detect);
+	kernel_options(&detect, config, both);
 	pl_config_decode(config, &decode);
-	return pl_kernel_detect_memory(&options);
+	return pl_kernel_detect_memory(&options) +
+	       (detect.aggregates ? queues * pl_harvest_memory(&detect) : 0);
 }

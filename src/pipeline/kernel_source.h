@@ -29,8 +29,9 @@ int pl_kernel_source_worker(struct pl_worker **ret, struct pl_kernel_source *sou
 /* NULL when the worker drives none. */
 struct pl_kernel_source *pl_kernel_source_of(const struct pl_worker *worker);
 
-/* New thresholds, from the driving worker's next turn on; sizes of tables stay. One thread. -ENOMEM */
-int pl_kernel_source_rules(struct pl_kernel_source *source, const struct pl_config *config);
+/* New thresholds, and which reports are wanted in full, from the driving worker's next turn on; sizes of tables stay. One
+ * thread. -ENOMEM */
+int pl_kernel_source_change(struct pl_kernel_source *source, const struct pl_config *config);
 
 void pl_kernel_source_free(struct pl_kernel_source *source);
 
@@ -38,4 +39,4 @@ void pl_kernel_source_free(struct pl_kernel_source *source);
 const struct pl_kernel_counters *pl_kernel_source_counters(const struct pl_kernel_source *source);
 
 /* What the kernel and this side hold at most. */
-uint64_t pl_kernel_source_memory(const struct pl_config *config, unsigned int queues);
+uint64_t pl_kernel_source_memory(const struct pl_config *config, unsigned int queues, bool both);

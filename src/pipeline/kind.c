@@ -78,3 +78,33 @@ void pl_output_sender_options(const struct pl_config_output *o, struct pl_sender
 		.dead_letter_bytes = o->dead_letter_bytes,
 	};
 }
+
+uint64_t pl_output_sender_memory(const struct pl_config_output *o)
+{
+	struct pl_sender_options sender;
+
+	pl_output_sender_options(o, &sender);
+	return pl_sender_memory(&sender);
+}
+
+int pl_output_check_endpoint(
+	const struct pl_config_output *o, bool needs_path, const char *usual, struct pl_diag *diag)
+{
+	const struct pl_output_stray strays[] = { { o->database, "database" },
+		{ o->retention_policy, "retention_policy" }, { o->org, "org" },
+		{ o->bucket, "bucket" } };
+	const char *path;
+	int r = pl_output_check_server(o, diag);
+
+	if (r == 0)
+		r = pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
+	if (r < 0)
+		return r;
+	path = strstr(o->url, "://");
+	path = path != NULL ? strchr(path + 3, '/') : NULL;
+	if (needs_path && (path == NULL || path[1] == '\0')) {
+		pl_diag_set(diag, "the url has no path; %s", usual);
+		return -EINVAL;
+	}
+	return 0;
+}

@@ -37,6 +37,12 @@ extern const struct pl_output_kind *const pl_output_kinds[PL_OUTPUT_KIND_MAX];
 /* What all kinds of servers share. */
 int pl_output_check_server(const struct pl_config_output *output, struct pl_diag *diag);
 void pl_output_sender_options(const struct pl_config_output *output, struct pl_sender_options *ret);
+uint64_t pl_output_sender_memory(const struct pl_config_output *output);
+
+/* Of a server without databases, which takes everything at one path: as pl_output_check_server, and with needs_path the
+ * url must have one. usual: who takes what where, for the words of the diag. */
+int pl_output_check_endpoint(const struct pl_config_output *output, bool needs_path,
+	const char *usual, struct pl_diag *diag);
 
 /* Refuses keys that mean nothing to a kind: pairs of a value and its key's name. */
 struct pl_output_stray {

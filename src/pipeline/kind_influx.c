@@ -48,10 +48,7 @@ static int open_server(struct pl_export **ret, const struct pl_config_output *o,
 
 static uint64_t memory(const struct pl_config_output *o)
 {
-	struct pl_sender_options sender;
-
-	pl_output_sender_options(o, &sender);
-	return pl_sender_memory(&sender) + pl_influx_memory((uint32_t)o->max_keys);
+	return pl_output_sender_memory(o) + pl_influx_memory((uint32_t)o->max_keys);
 }
 
 const struct pl_output_kind pl_output_kind_influx = {

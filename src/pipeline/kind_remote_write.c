@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "export/remote_write.h"
@@ -9,25 +7,8 @@
 
 static int check(const struct pl_config_output *o, struct pl_diag *diag)
 {
-	const struct pl_output_stray strays[] = { { o->database, "database" },
-		{ o->retention_policy, "retention_policy" }, { o->org, "org" },
-		{ o->bucket, "bucket" } };
-	const char *path;
-	int r = pl_output_check_server(o, diag);
-
-	if (r < 0)
-		return r;
-	r = pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
-	if (r < 0)
-		return r;
-	path = strstr(o->url, "://");
-	path = path != NULL ? strchr(path + 3, '/') : NULL;
-	if (path == NULL || path[1] == '\0') {
-		pl_diag_set(diag, "the url has no path; Prometheus and VictoriaMetrics take remote "
-				  "write at /api/v1/write");
-		return -EINVAL;
-	}
-	return 0;
+	return pl_output_check_endpoint(
+		o, true, "Prometheus and VictoriaMetrics take remote write at /api/v1/write", diag);
 }
 
 static int open_server(struct pl_export **ret, const struct pl_config_output *o, uint64_t now_ns,
@@ -53,10 +34,7 @@ static int open_server(struct pl_export **ret, const struct pl_config_output *o,
 
 static uint64_t memory(const struct pl_config_output *o)
 {
-	struct pl_sender_options sender;
-
-	pl_output_sender_options(o, &sender);
-	return pl_sender_memory(&sender) + pl_remote_memory((uint32_t)o->max_series);
+	return pl_output_sender_memory(o) + pl_remote_memory((uint32_t)o->max_series);
 }
 
 const struct pl_output_kind pl_output_kind_remote_write = {

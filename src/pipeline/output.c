@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -22,6 +23,8 @@ enum {
 	IDLE_MS = 10,
 	FLUSH_MS = 200,
 };
+/* To be woken costs a worker microseconds: not more often than this. */
+#define WAKE_MIN_NS UINT64_C(1000000)
 
 struct pl_tap {
 	struct pl_output *output;
@@ -41,19 +44,23 @@ struct pl_output {
 	bool running;
 	/* What the workers look at once per batch. */
 	_Atomic bool paths, events;
+	/* Whoever finds the thread asleep and clears that wakes it. */
+	_Atomic bool asleep;
+	sem_t wake;
 
 	pthread_mutex_t lock; /* all below, up to the counters */
-	pthread_cond_t wake;
 	bool stop, reopen;
 	uint64_t deadline_ns;
 	struct pl_tap *taps;
 	struct pl_where *where;
-	uint64_t gone_accepted, gone_full, gone_taken; /* of queues freed */
+	uint64_t gone_accepted, gone_full_paths, gone_full_events, gone_taken; /* of queues freed */
 
 	struct pl_counter filtered;
 	/* The thread's scratch. */
 	struct pl_record_batch batch;
 	struct pl_event batch_events[BATCH_EVENTS];
+	uint64_t woken_ns;
+	bool unflushed, news; /* anything, or events, was written since the last flush */
 	int last_error_said;
 	uint64_t refused_said;
 };
@@ -104,10 +111,19 @@ void pl_tap_paths(struct pl_tap *tap, const struct pl_record_batch *batch)
 		pl_export_queue_put_paths(tap->queue, batch);
 }
 
+static void wake(struct pl_output *o)
+{
+	if (atomic_load(&o->asleep) && atomic_exchange(&o->asleep, false))
+		sem_post(&o->wake);
+}
+
+/* Events are worth a wake-up, of which the thread allows one per WAKE_MIN_NS; reports wait for it. */
 void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n)
 {
-	if (atomic_load_explicit(&tap->output->events, memory_order_relaxed))
-		pl_export_queue_put_events(tap->queue, events, n);
+	if (!atomic_load_explicit(&tap->output->events, memory_order_relaxed))
+		return;
+	pl_export_queue_put_events(tap->queue, events, n);
+	wake(tap->output);
 }
 
 /* ---- the thread ---- */
@@ -147,7 +163,8 @@ static bool round_of_queues(struct pl_output *o)
 			t->queue, &o->batch, o->batch_events, BATCH_EVENTS, &n_events);
 		if (n == 0)
 			continue;
-		any = true;
+		any = o->unflushed = true;
+		o->news |= n_events > 0;
 		filter(o);
 		pthread_mutex_unlock(&o->lock);
 		if (o->batch.n_paths > 0)
@@ -172,7 +189,8 @@ static void free_closed(struct pl_output *o)
 			continue;
 		}
 		o->gone_accepted += pl_counter_read(&s->accepted);
-		o->gone_full += pl_counter_read(&s->full);
+		o->gone_full_paths += pl_counter_read(&s->full_paths);
+		o->gone_full_events += pl_counter_read(&s->full_events);
 		o->gone_taken += pl_counter_read(&s->taken);
 		*link = t->next;
 		pl_export_queue_free(t->queue);
@@ -204,17 +222,37 @@ static void tell_trouble(struct pl_output *o)
 		pl_notice("output", "%s: writing again", o->name);
 }
 
+static bool anything_waits(const struct pl_output *o)
+{
+	for (const struct pl_tap *t = o->taps; t != NULL; t = t->next) {
+		if (pl_export_queue_waiting(t->queue) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* Called with the lock held, which is let go of meanwhile. Somebody who puts an event in between the look and the sleep
+ * on a machine that orders stores weakly is noticed when the sleep is over. */
 static void wait_a_little(struct pl_output *o)
 {
-	struct timespec until;
+	const uint64_t now = pl_clock_mono_ns(), since = now - o->woken_ns;
+	const uint64_t until = now + (uint64_t)IDLE_MS * 1000000u;
+	const struct timespec t = { .tv_sec = (time_t)(until / 1000000000u),
+		.tv_nsec = (long)(until % 1000000000u) };
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += IDLE_MS * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
+	if (since < WAKE_MIN_NS) {
+		pthread_mutex_unlock(&o->lock);
+		nanosleep(&(struct timespec){ .tv_nsec = (long)(WAKE_MIN_NS - since) }, NULL);
+		pthread_mutex_lock(&o->lock);
 	}
-	pthread_cond_timedwait(&o->wake, &o->lock, &until);
+	atomic_store(&o->asleep, true);
+	if (!anything_waits(o)) {
+		pthread_mutex_unlock(&o->lock);
+		if (sem_clockwait(&o->wake, CLOCK_MONOTONIC, &t) == 0)
+			o->woken_ns = pl_clock_mono_ns();
+		pthread_mutex_lock(&o->lock);
+	}
+	atomic_store(&o->asleep, false);
 }
 
 static void reopen_file(struct pl_output *o, uint64_t now_ns)
@@ -238,6 +276,12 @@ static void series_if_due(struct pl_output *o, uint64_t now_ns, bool last, uint6
 		*due = now_ns + o->interval_ns;
 }
 
+/* Events are news and go on at once, all else when nothing more waits, or what is held is old. */
+static bool flush_is_due(const struct pl_output *o, bool any, uint64_t since_ns)
+{
+	return o->news || (o->unflushed && !any) || since_ns >= (uint64_t)FLUSH_MS * 1000000u;
+}
+
 static void *output_loop(void *arg)
 {
 	struct pl_output *o = arg;
@@ -254,8 +298,9 @@ static void *output_loop(void *arg)
 		series_if_due(o, now, stop && !any, &due_ns);
 
 		o->reopen = o->reopen && !reopen;
-		if (reopen || stop || now - flushed_ns >= (uint64_t)FLUSH_MS * 1000000u) {
+		if (reopen || stop || flush_is_due(o, any, now - flushed_ns)) {
 			pthread_mutex_unlock(&o->lock);
+			o->unflushed = o->news = false;
 			if (reopen)
 				reopen_file(o, now);
 			pl_export_flush(o->export, now, stop && !any);
@@ -302,7 +347,6 @@ int pl_output_new(struct pl_output **ret, const struct pl_output_options *option
 	struct pl_export *export, struct pl_diag *diag)
 {
 	struct pl_output *o = calloc(1, sizeof(*o));
-	pthread_condattr_t attr;
 	int r = -ENOMEM;
 
 	if (o == NULL) {
@@ -315,10 +359,7 @@ int pl_output_new(struct pl_output **ret, const struct pl_output_options *option
 	o->interval_ns = options->interval_ns;
 	o->queue_records = options->queue_records;
 	pthread_mutex_init(&o->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&o->wake, &attr);
-	pthread_condattr_destroy(&attr);
+	sem_init(&o->wake, 0, 0);
 	o->name = strdup(options->name);
 	if (o->name == NULL)
 		goto fail;
@@ -357,8 +398,8 @@ void pl_output_reopen(struct pl_output *o)
 {
 	pthread_mutex_lock(&o->lock);
 	o->reopen = true;
-	pthread_cond_signal(&o->wake);
 	pthread_mutex_unlock(&o->lock);
+	wake(o);
 }
 
 uint64_t pl_output_stop(struct pl_output *o, uint64_t deadline_ns)
@@ -369,8 +410,8 @@ uint64_t pl_output_stop(struct pl_output *o, uint64_t deadline_ns)
 		pthread_mutex_lock(&o->lock);
 		o->stop = true;
 		o->deadline_ns = deadline_ns;
-		pthread_cond_signal(&o->wake);
 		pthread_mutex_unlock(&o->lock);
+		wake(o);
 		pthread_join(o->thread, NULL);
 		o->running = false;
 	}
@@ -395,7 +436,7 @@ void pl_output_free(struct pl_output *o)
 	pl_series_free(o->series);
 	pl_where_free(o->where);
 	pl_record_batch_done(&o->batch);
-	pthread_cond_destroy(&o->wake);
+	sem_destroy(&o->wake);
 	pthread_mutex_destroy(&o->lock);
 	free(o->name);
 	free(o);
@@ -413,7 +454,8 @@ void pl_output_stats(struct pl_output *o, struct pl_output_stats *ret)
 
 	pthread_mutex_lock(&o->lock);
 	s.accepted = o->gone_accepted;
-	s.full = o->gone_full;
+	s.full_paths = o->gone_full_paths;
+	s.full_events = o->gone_full_events;
 	s.taken = o->gone_taken;
 	for (const struct pl_tap *t = o->taps; t != NULL; t = t->next) {
 		const struct pl_export_queue_stats *q = pl_export_queue_stats(t->queue);
@@ -422,9 +464,11 @@ void pl_output_stats(struct pl_output *o, struct pl_output_stats *ret)
 
 		s.taken += taken;
 		s.accepted += pl_counter_read(&q->accepted);
-		s.full += pl_counter_read(&q->full);
+		s.full_events += pl_counter_read(&q->full_events);
+		s.full_paths += pl_counter_read(&q->full_paths);
 	}
 	s.waiting = s.accepted - s.taken;
+	s.full = s.full_paths + s.full_events;
 	s.offered = s.accepted + s.full;
 	s.filtered = pl_counter_read(&o->filtered);
 	s.delivered = pl_counter_read(&e->delivered);

@@ -26,6 +26,7 @@ struct pl_series;
 
 struct pl_output_stats {
 	uint64_t offered, accepted, full; /* sums over the queues, those gone included */
+	uint64_t full_paths, full_events; /* what full consists of */
 	uint64_t taken, filtered;
 	uint64_t waiting; /* in queues */
 	uint64_t delivered, queued, errors, bytes, rotations;

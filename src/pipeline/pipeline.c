@@ -82,13 +82,23 @@ int pl_pipeline_engine_new(struct pl_engine **ret, const struct pl_config *confi
 		decode.profiles = profiles;
 		decode.worker = (uint8_t)worker->id;
 		decode.partial = worker->source.partial;
+		if (worker->source.aside != NULL) {
+			decode.number = worker->source.aside->number;
+			decode.number_arg = worker->source.aside->arg;
+		}
 		r = pl_decode_new(&e->decode, &decode);
 	}
 	if (r == 0 && make->aggregate)
 		r = new_aggregates(e, config);
-	if (r == 0 && make->detect) {
-		pl_config_detect(config, &detect);
+	pl_config_detect(config, &detect);
+	if (r == 0 && make->detect)
 		r = pl_detect_new(&e->detect, &detect);
+	if (r == 0 && make->rules) {
+		e->rules = malloc(sizeof(*e->rules));
+		if (e->rules != NULL)
+			*e->rules = detect;
+		else
+			r = -ENOMEM;
 	}
 	if (r < 0) {
 		pl_engine_free(e);
@@ -171,7 +181,7 @@ int pl_pipeline_add_output(struct pl_pipeline *p, const char *name, struct pl_ex
 int pl_pipeline_start_worker(struct pl_pipeline *p, struct pl_worker *w,
 	const struct pl_config *config, const struct pl_profile *profiles, const bool *skip_output)
 {
-	static const struct pl_changes all = { true, true, true };
+	static const struct pl_changes all = { .decode = true, .aggregate = true, .detect = true };
 	struct pl_engine *e;
 	int r = pl_pipeline_engine_new(&e, config, profiles, w, &all);
 
@@ -299,6 +309,8 @@ static void add_output_stats(struct pl_output_stats *into, const struct pl_outpu
 	into->offered += from->offered;
 	into->accepted += from->accepted;
 	into->full += from->full;
+	into->full_paths += from->full_paths;
+	into->full_events += from->full_events;
 	into->taken += from->taken;
 	into->filtered += from->filtered;
 	into->waiting += from->waiting;
@@ -501,7 +513,8 @@ uint64_t pl_pipeline_memory(const struct pl_config *config)
 		uint64_t rcvbuf = s[i].rcvbuf_bytes > 0 ? s[i].rcvbuf_bytes : PORT_RCVBUF_BYTES;
 
 		if (pl_config_where(config, &s[i]) != PL_DETECT_USER)
-			sum += pl_kernel_source_memory(config, pl_config_sockets(&s[i]));
+			sum += pl_kernel_source_memory(config, pl_config_sockets(&s[i]),
+				pl_config_where(config, &s[i]) == PL_DETECT_BOTH);
 		/* The kernel charges its own headers to the buffer too: twice what was asked for. */
 		sum += pl_config_sockets(&s[i]) * (2 * rcvbuf + PORT_BATCH_BYTES);
 	}

@@ -148,21 +148,25 @@ static const struct {
 	const char *name, *before, *after;
 	unsigned int workers; /* afterwards */
 	unsigned int outputs;
-	bool decode_anew;
+	bool decode_anew, detect_anew;
 } reloads[] = {
-	{ "the same", ONE, ONE, 1, 0, false },
-	{ "another source", ONE, ONE "  - uri: udp://127.0.0.1:0?rcvbuf=65536\n", 2, 0, false },
-	{ "a source with two sockets", ONE, ONE "  - uri: udp://127.0.0.1:45017?sockets=2\n", 3, 0,
+	{ "the same", ONE, ONE, 1, 0, false, false },
+	{ "another source", ONE, ONE "  - uri: udp://127.0.0.1:0?rcvbuf=65536\n", 2, 0, false,
 		false },
-	{ "one source less", ONE "  - uri: udp://127.0.0.1:0?rcvbuf=65536\n", ONE, 1, 0, false },
-	{ "another output", ONE, ONE "outputs:\n  - path: %s/a.jsonl\n", 1, 1, false },
+	{ "a source with two sockets", ONE, ONE "  - uri: udp://127.0.0.1:45017?sockets=2\n", 3, 0,
+		false, false },
+	{ "one source less", ONE "  - uri: udp://127.0.0.1:0?rcvbuf=65536\n", ONE, 1, 0, false,
+		false },
+	{ "another output", ONE, ONE "outputs:\n  - path: %s/a.jsonl\n", 1, 1, false, false },
 	{ "one output less", ONE "outputs:\n  - path: %s/a.jsonl\n  - path: %s/b.jsonl\n",
-		ONE "outputs:\n  - path: %s/b.jsonl\n", 1, 1, false },
+		ONE "outputs:\n  - path: %s/b.jsonl\n", 1, 1, false, false },
 	{ "an output's expression", ONE "outputs:\n  - path: %s/a.jsonl\n",
-		ONE "outputs:\n  - path: %s/a.jsonl\n    where: 'hop_count > 1'\n", 1, 1, false },
-	{ "detection", ONE, ONE "detect:\n  queue_depth:\n    threshold: 7\n", 1, 0, false },
-	{ "a profile", ONE, ONE "profiles:\n  - match: 192.0.2.0/24\n", 1, 0, true },
-	{ "decoding", ONE, ONE "decode:\n  latency_max: 1s\n", 1, 0, true },
+		ONE "outputs:\n  - path: %s/a.jsonl\n    where: 'hop_count > 1'\n", 1, 1, false,
+		false },
+	{ "detection", ONE, ONE "detect:\n  queue_depth:\n    threshold: 7\n", 1, 0, false, false },
+	{ "detection's tables", ONE, ONE "detect:\n  max_flows: 262144\n", 1, 0, false, true },
+	{ "a profile", ONE, ONE "profiles:\n  - match: 192.0.2.0/24\n", 1, 0, true, true },
+	{ "decoding", ONE, ONE "decode:\n  latency_max: 1s\n", 1, 0, true, true },
 };
 
 static void test_reloads(void)
@@ -172,6 +176,7 @@ static void test_reloads(void)
 		struct pl_diag diag = { .text = "" };
 		struct pl_pipeline_stats before, after;
 		const struct pl_decode *decode;
+		const struct pl_detect *detect;
 		struct pl_config c;
 
 		send_to(port_of(p, 0), 500, 3);
@@ -184,18 +189,73 @@ static void test_reloads(void)
 		}
 		pl_pipeline_stats(p, &before);
 		decode = p->workers[0]->engine->decode;
+		detect = p->workers[0]->engine->detect;
 		eq(pl_pipeline_reload(p, &c, &diag), 0, "%s: reload%s", reloads[i].name, diag.text);
 		eq(p->n_workers, reloads[i].workers, "%s: workers", reloads[i].name);
 		eq(p->n_outputs, reloads[i].outputs, "%s: outputs", reloads[i].name);
 		ok((p->workers[0]->engine->decode != decode) == reloads[i].decode_anew,
 			"%s: the decoder %s", reloads[i].name,
 			reloads[i].decode_anew ? "is new" : "stays");
+		ok((p->workers[0]->engine->detect != detect) == reloads[i].detect_anew,
+			"%s: the detector %s", reloads[i].name,
+			reloads[i].detect_anew ? "is new" : "stays");
+		pl_pipeline_stats(p, &after);
+		eq(after.flows, reloads[i].detect_anew ? 0 : before.flows, "%s: flows known",
+			reloads[i].name);
 		send_to(port_of(p, 0), 700, 0);
 		received(p, 1200, reloads[i].name);
 		pl_pipeline_stats(p, &after);
 		ok(after.totals.stored > before.totals.stored, "%s: goes on", reloads[i].name);
 		eq(after.totals.stored, after.totals.paths, "%s: no report lost on the way",
 			reloads[i].name);
+		pl_pipeline_stop(p, UINT64_C(5) * 1000000000u);
+		pl_pipeline_free(p);
+	}
+}
+
+/* Other thresholds while a level is raised: by the new ones it goes on, or ends. */
+static void test_rules(void)
+{
+	static const struct {
+		const char *name, *text;
+		bool ends;
+	} rules[] = {
+		{ "a higher threshold", ONE "detect:\n  queue_depth:\n    threshold: 1000000\n",
+			true },
+		{ "no threshold", ONE "detect:\n  queue_depth:\n    enabled: false\n", true },
+		{ "another event",
+			ONE
+			"detect:\n  idle: 1h\n  flow_start: true\n  queue_depth:\n    threshold: 1\n    end_hold: 1h\n",
+			false },
+	};
+
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		struct pl_pipeline *p = start(ONE
+			"detect:\n  idle: 1h\n  queue_depth:\n    threshold: 1\n    end_hold: 1h\n");
+		struct pl_pipeline_stats before, after;
+		struct pl_config c;
+
+		send_to(port_of(p, 0), 500, 0);
+		received(p, 500, rules[i].name);
+		pl_pipeline_stats(p, &before);
+		ok(before.raised > 0, "%s: %llu levels are raised", rules[i].name,
+			(unsigned long long)before.raised);
+		if (parse(&c, rules[i].text, NULL) < 0)
+			abort();
+		eq(pl_pipeline_reload(p, &c, NULL), 0, "%s: reload", rules[i].name);
+		if (rules[i].ends) {
+			/* What the new rules say comes with the next values, or at once where there is no rule. */
+			send_to(port_of(p, 0), 500, 0);
+			received(p, 1000, rules[i].name);
+			usleep(200000);
+		}
+		pl_pipeline_stats(p, &after);
+		eq(after.raised, rules[i].ends ? 0 : before.raised, "%s: levels raised",
+			rules[i].name);
+		eq(after.flows, before.flows, "%s: flows known", rules[i].name);
+		ok(after.totals.events[PL_EVENT_QUEUE_DEPTH] >=
+				before.totals.events[PL_EVENT_QUEUE_DEPTH],
+			"%s: events are not counted anew", rules[i].name);
 		pl_pipeline_stop(p, UINT64_C(5) * 1000000000u);
 		pl_pipeline_free(p);
 	}
@@ -357,6 +417,7 @@ int main(void)
 		return EXIT_FAILURE;
 	test_account();
 	test_reloads();
+	test_rules();
 	test_bad_reloads();
 	test_reload_under_load();
 	test_files();

@@ -105,6 +105,7 @@ static void say_fixed(const struct pl_config *from, const struct pl_config *to)
 
 	fixed(from->pin != to->pin, "pin", "");
 	fixed(from->detect_where != to->detect_where, "detect.where", "");
+	fixed(from->detect_aggregates != to->detect_aggregates, "detect.aggregates", "");
 	fixed(!same_text(from->user, to->user), "user", "");
 	fixed(!same_text(from->group, to->group), "group", "");
 	fixed(from->core_dumps != to->core_dumps, "core_dumps", "");
@@ -151,6 +152,7 @@ static void keep_fixed(struct pl_config *from, struct pl_config *to)
 	to->metrics.max_exporters = from->metrics.max_exporters;
 	to->pin = from->pin;
 	to->detect_where = from->detect_where;
+	to->detect_aggregates = from->detect_aggregates;
 	for (size_t i = 0; i < from->sources.n; i++) {
 		struct pl_config_source *n = (struct pl_config_source *)find_source(to, s[i].uri);
 
@@ -173,6 +175,30 @@ static void keep_fixed(struct pl_config *from, struct pl_config *to)
 	}
 }
 
+/* Whether a detector of the one can go on by the rules of the other. */
+static bool same_tables(const struct pl_config *a, const struct pl_config *b)
+{
+	uint32_t had[PL_CORE_T_MAX], wants[PL_CORE_T_MAX];
+	struct pl_detect_options options;
+
+	pl_config_detect(a, &options);
+	pl_detect_entries(&options, had);
+	pl_config_detect(b, &options);
+	pl_detect_entries(&options, wants);
+	return memcmp(had, wants, sizeof(had)) == 0;
+}
+
+static bool same_copies(const struct pl_config *a, const struct pl_config *b)
+{
+	struct pl_kernel_wanted had, wants;
+
+	pl_config_copies(a, &had);
+	pl_config_copies(b, &wants);
+	return had.sample == wants.sample && had.match == wants.match && had.flags == wants.flags &&
+	       had.node_set == wants.node_set && had.node == wants.node &&
+	       pl_addr_equal(&had.addr, &wants.addr);
+}
+
 static int plan_parts(struct plan *plan, struct pl_diag *diag)
 {
 	const struct pl_config *from = &plan->p->config, *to = plan->to;
@@ -189,9 +215,12 @@ static int plan_parts(struct plan *plan, struct pl_diag *diag)
 		memcmp(&from->aggregate, &to->aggregate, sizeof(to->aggregate)) != 0;
 	/* The detector follows the decoder's exporters: they start together. Configurations are zeroed
 	 * before they are filled, so the padding is equal. */
-	plan->changes.detect =
-		plan->changes.decode || /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+	plan->changes.rules = /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		memcmp(&from->detect, &to->detect, sizeof(to->detect)) != 0;
+	plan->changes.detect =
+		plan->changes.decode || (plan->changes.rules && !same_tables(from, to));
+	plan->changes.rules = plan->changes.rules && !plan->changes.detect;
+	plan->changes.copies = !same_copies(from, to);
 	if (!plan->changes.aggregate)
 		return 0;
 	pl_config_aggregate(to, &options);
@@ -381,8 +410,9 @@ static void apply(struct plan *plan)
 			remove_worker(p, i);
 			continue;
 		}
-		if (plan->changes.detect && pl_kernel_source_of(p->workers[i]) != NULL &&
-			pl_kernel_source_rules(pl_kernel_source_of(p->workers[i]), plan->to) < 0)
+		if ((plan->changes.detect || plan->changes.rules || plan->changes.copies) &&
+			pl_kernel_source_of(p->workers[i]) != NULL &&
+			pl_kernel_source_change(pl_kernel_source_of(p->workers[i]), plan->to) < 0)
 			pl_error("reload", "%s: no memory for other thresholds; the old ones stay",
 				p->workers[i]->uri);
 		pl_worker_exchange(p->workers[i], plan->engines[i], &old);
@@ -430,6 +460,9 @@ static void say_changes(const struct plan *plan)
 			"aggregate changed: per-queue, -port, -link and -path series begin anew");
 	if (plan->changes.detect && !plan->changes.decode)
 		pl_notice("reload", "detect changed: known flows and raised levels begin anew");
+	if (plan->changes.rules)
+		pl_notice("reload",
+			"detect changed: other rules from here on; flows and levels are kept");
 }
 
 int pl_pipeline_reload(struct pl_pipeline *p, struct pl_config *config, struct pl_diag *diag)

@@ -42,9 +42,10 @@ struct pl_pipeline {
 /* With the lock held: makes every worker's snapshot and the merged aggregate fresh. 0, -ETIMEDOUT. */
 int pl_pipeline_snapshot(struct pl_pipeline *pipeline);
 
-/* Which parts to make anew. */
+/* Which parts to make anew. rules: the detectors stay, by other rules. copies: of what the kernel settled, others are
+ * wanted. */
 struct pl_changes {
-	bool decode, aggregate, detect;
+	bool decode, aggregate, detect, rules, copies;
 };
 
 /* For pipeline.c and reload.c. */

@@ -76,6 +76,8 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 		if (!w->settled) {
 			pl_aggregate_batch(e->aggregate, batch);
 			count_reports(w, batch);
+		} else {
+			w->twice_hops += batch->n_hops;
 		}
 		if (!w->settled && !w->source.detected_elsewhere)
 			pl_detect_batch(e->detect, batch, w->now_ns, &w->events);
@@ -151,15 +153,28 @@ static void take_exporters(struct pl_snapshot *s, const struct pl_worker *w)
 		take_exporter(s, &x);
 }
 
+/* What happened elsewhere comes into the aggregates in parts that are long over when they are swept for idle ones. */
+static void harvest(struct pl_worker *w)
+{
+	const struct pl_worker_aside *aside = w->source.aside;
+
+	if (aside != NULL)
+		aside->harvest(aside->arg, w->engine->aggregate, w->now_ns, w->ts_ns);
+}
+
 static void publish(struct pl_worker *w)
 {
 	struct pl_snapshot *s = &w->snap;
+	bool top;
 
 	take_totals(&s->totals, w->engine);
 	pl_totals_add(&s->totals, &w->carried);
 	s->totals.stored = w->stored;
 	memcpy(s->totals.by_version, w->by_version, sizeof(w->by_version));
 	memcpy(s->totals.by_mode, w->by_mode, sizeof(w->by_mode));
+	s->totals.hops -= w->twice_hops;
+	for (unsigned int i = 0; i < PL_N_MAX; i++)
+		s->totals.notes[i] -= w->twice_notes[i];
 	if (w->source.aside != NULL)
 		w->source.aside->totals(w->source.aside->arg, &s->totals);
 	s->port = w->gone;
@@ -175,8 +190,12 @@ static void publish(struct pl_worker *w)
 	s->now_ns = w->now_ns;
 	s->n_top = 0;
 	/* Ordered before by the snapshot's own asking. */
-	if (atomic_exchange_explicit(&w->top_wanted, false, memory_order_relaxed))
-		s->n_top = pl_detect_top_flows(w->engine->detect, s->top, PL_TOP_FLOWS);
+	top = atomic_exchange_explicit(&w->top_wanted, false, memory_order_relaxed);
+	if (top)
+		s->n_top = pl_detect_top_flows(w->engine->detect, s->top, PL_TOP_FLOWS, 0);
+	if (w->source.aside != NULL)
+		w->source.aside->state(w->source.aside->arg, s, top);
+	harvest(w);
 	pl_aggregate_copy(w->engine->aggregate_copy, w->engine->aggregate);
 }
 
@@ -206,6 +225,12 @@ static void exchange(struct pl_worker *w, struct pl_engine *next)
 	for (size_t i = 0; i < sizeof(now) / sizeof(uint64_t); i++)
 		carried[i] += ((uint64_t *)&now)[i] - ((uint64_t *)&after)[i];
 	w->engine = next;
+	/* The controller made sure that they fit. */
+	if (next->rules != NULL &&
+		pl_detect_change(next->detect, next->rules, w->now_ns, w->ts_ns, &w->events) < 0)
+		pl_error("worker", "%s: the old thresholds stay", w->uri);
+	free(next->rules);
+	next->rules = NULL;
 	/* Times are kept by the parts; a new one learns them before the next batch. */
 	pl_aggregate_tick(next->aggregate, w->now_ns);
 	/* Pairs with the acquire in pl_worker_exchange: all of the above is done when it sees this. */
@@ -224,6 +249,7 @@ static void quiet_point(struct pl_worker *w)
 	}
 	if (w->now_ns - w->slow_ticked_ns >= SLOW_TICK_NS) {
 		w->slow_ticked_ns = w->now_ns;
+		harvest(w);
 		pl_aggregate_tick(w->engine->aggregate, w->now_ns);
 		if (!w->source.partial)
 			pl_detect_exporters(w->engine->detect, w->engine->decode, w->now_ns,
@@ -397,6 +423,15 @@ static int receive(struct pl_worker *w, bool stopping)
 	return hear_port(w, -n, &diag) ? 0 : n;
 }
 
+/* The notes that a batch of copies adds to the decoder's: called before it with -1 and after it with 1. */
+static void count_twice(struct pl_worker *w, int sign)
+{
+	const struct pl_decode_counters *d = pl_decode_counters(w->engine->decode);
+
+	for (unsigned int i = 0; w->settled && i < PL_N_MAX; i++)
+		w->twice_notes[i] += (uint64_t)sign * pl_counter_read(&d->notes[i]);
+}
+
 static void *worker_loop(void *arg)
 {
 	struct pl_worker *w = arg;
@@ -416,8 +451,10 @@ static void *worker_loop(void *arg)
 		read_clocks(w);
 		if (n > 0) {
 			w->settled = aside != NULL && aside->settled(aside->arg);
+			count_twice(w, -1);
 			pl_decode_batch(w->engine->decode, &w->packets, &w->batch);
 			flush_records(&w->batch, w);
+			count_twice(w, 1);
 			pl_port_release(w->port, &w->packets);
 		}
 		quiet_point(w);
@@ -618,6 +655,7 @@ void pl_engine_free(struct pl_engine *e)
 	pl_aggregate_free(e->aggregate);
 	pl_aggregate_free(e->aggregate_copy);
 	pl_detect_free(e->detect);
+	free(e->rules);
 	/* Outputs own what is queued; a tap is only closed. */
 	for (unsigned int i = 0; i < e->n_taps; i++)
 		pl_tap_close(e->taps[i]);

@@ -33,6 +33,8 @@ struct pl_engine {
 	struct pl_aggregate *aggregate;
 	struct pl_aggregate *aggregate_copy; /* for readers; always of the same options */
 	struct pl_detect *detect;
+	/* Without a new detector: rules for the old one, which keeps what it knows; NULL: it goes on as it was. */
+	struct pl_detect_options *rules;
 	struct pl_tap **taps; /* never taken over: always what is to be */
 	unsigned int n_taps;
 };
@@ -79,8 +81,14 @@ struct pl_worker_aside {
 	void (*work)(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 	/* Whether the batch just received was accounted for and detected already: it goes to the outputs only. */
 	bool (*settled)(void *arg);
+	/* Counts the numbers of reports that the decoder reads; NULL: the decoder does. */
+	void (*number)(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns);
 	/* At a quiet point: adds what was read and detected elsewhere. */
 	void (*totals)(void *arg, struct pl_totals *totals);
+	/* At a quiet point, and about once a second: adds to the aggregates what was measured elsewhere since. */
+	void (*harvest)(void *arg, struct pl_aggregate *into, uint64_t now_ns, uint64_t ts_ns);
+	/* At a quiet point, after totals: adds levels raised and flows; with `top` the flows with most packets. */
+	void (*state)(void *arg, struct pl_snapshot *snap, bool top);
 	/* Exporters followed elsewhere; start with *pos = 0, false at the end. */
 	bool (*exporter)(void *arg, uint64_t *pos, struct pl_exporter *ret);
 	void *arg;
@@ -126,6 +134,8 @@ struct pl_worker {
 	uint64_t now_ns, ts_ns, ticked_ns, slow_ticked_ns;
 	struct pl_port_stats gone; /* of ports that were closed */
 	bool settled;              /* the present batch */
+	uint64_t twice_hops,
+		twice_notes[PL_N_MAX]; /* of settled ones: counted where they were settled */
 	uint64_t lost_ns, retry_ns, pause_ns;
 
 	/* Asked by the controller, answered by the thread. */

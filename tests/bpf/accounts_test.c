@@ -5,9 +5,13 @@
  * accounts are closed. Exit code 77 when the kernel does not let us load programs.
  */
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/bpf.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +25,7 @@
 static struct pl_kernel_detect *kd;
 static struct pl_event_batch events;
 static struct pl_batch frames, batch;
-static bool settled[PL_BATCH_MAX];
+static struct pl_kernel_frame_of of[PL_BATCH_MAX];
 static uint64_t now_ns = 1000 * MS, ts_ns = UINT64_C(1700000000000000000);
 
 static struct pl_kernel_counters counters(void)
@@ -32,12 +36,14 @@ static struct pl_kernel_counters counters(void)
 	return c;
 }
 
-static void open_with(const struct pl_detect_options *detect, uint32_t ring)
+static void open_queues(const struct pl_detect_options *detect, uint32_t ring, unsigned int queues)
 {
 	static const struct pl_decode_options decode;
-	const struct pl_kernel_detect_options o = {
-		.detect = detect, .decode = &decode, .events_bytes = ring, .frames_bytes = ring
-	};
+	const struct pl_kernel_detect_options o = { .detect = detect,
+		.decode = &decode,
+		.queues = queues,
+		.events_bytes = ring,
+		.frames_bytes = ring };
 	static struct pl_filter_rules filter;
 	struct pl_diag diag = { 0 };
 	int r = pl_kernel_detect_new(&kd, &o, &diag);
@@ -51,13 +57,27 @@ static void open_with(const struct pl_detect_options *detect, uint32_t ring)
 	pl_filter_set(pl_kernel_program(pl_kernel_detect_kernel(kd))->filter, &filter);
 }
 
-static void send(const struct pl_packet *pkt)
+static void open_with(const struct pl_detect_options *detect, uint32_t ring)
 {
+	open_queues(detect, ring, 1);
+}
+
+/* What packets come in by; interface 0: the one that the kernel takes for such tests. */
+static struct xdp_md by;
+
+static void send_one(const struct pl_packet *pkt)
+{
+	struct xdp_md ctx = by;
 	struct bpf_test_run_opts o = {
 		.sz = sizeof(o), .data_in = pkt->data, .data_size_in = pkt->len, .repeat = 1
 	};
 	int fd = pl_kernel_program(pl_kernel_detect_kernel(kd))->prog_fd;
 
+	if (by.ingress_ifindex != 0) {
+		ctx.data_end = pkt->len;
+		o.ctx_in = &ctx;
+		o.ctx_size_in = sizeof(ctx);
+	}
 	pl_kernel_time(pl_kernel_detect_kernel(kd), now_ns, ts_ns);
 	if (bpf_prog_test_run_opts(fd, &o) < 0 || o.retval != XDP_DROP) {
 		printf("Bail out! the program does not run\n");
@@ -115,7 +135,7 @@ static void feed(struct pl_gen *gen, uint32_t n)
 
 		for (int i = 0; i < got && n > 0; i++, n--) {
 			later(1000);
-			send(&batch.pkts[i]);
+			send_one(&batch.pkts[i]);
 		}
 	}
 }
@@ -218,9 +238,9 @@ static void test_rings(void)
 	closed("ring full");
 	pl_kernel_want(pl_kernel_detect_kernel(kd), &want);
 	feed(gen, 1000);
-	while ((n = pl_kernel_frames(pl_kernel_detect_kernel(kd), &frames, settled)) > 0) {
+	while ((n = pl_kernel_frames(pl_kernel_detect_kernel(kd), &frames, of)) > 0) {
 		for (unsigned int i = 0; i < n; i++)
-			copies += settled[i];
+			copies += of[i].settled;
 	}
 	c = counters();
 	eq(c.copied, copies, "copies of settled reports come up");
@@ -263,6 +283,203 @@ static void test_tables(void)
 	pl_kernel_detect_free(kd);
 }
 
+/* --- an exporter whose reports the program reads in part --- */
+
+static struct pl_kernel_frame_of now_of;
+
+static void count_above(void *arg, const struct pl_core_numbered *n, uint64_t ts)
+{
+	(void)arg;
+	pl_kernel_detect_number(
+		kd, now_of.queue, n, (enum pl_kernel_number)now_of.number, now_ns, ts);
+}
+
+static void drop_records(struct pl_record_batch *b, void *arg)
+{
+	(void)arg;
+	pl_record_batch_clear(b);
+}
+
+/* As the daemon does: frame by frame, and the numbers between them. */
+static void take_frames(struct pl_decode *decode, struct pl_record_batch *records)
+{
+	static struct pl_batch one = { .n = 1 };
+	unsigned int n;
+
+	while ((n = pl_kernel_frames(pl_kernel_detect_kernel(kd), &frames, of)) > 0) {
+		for (unsigned int i = 0; i < n; i++) {
+			now_of = of[i];
+			if (frames.pkts[i].len == 0) {
+				pl_kernel_detect_number(kd, of[i].queue, &of[i].numbered,
+					PL_NUMBER_LEFT, now_ns, frames.pkts[i].ts_ns);
+				continue;
+			}
+			one.pkts[0] = frames.pkts[i];
+			pl_decode_batch(decode, &one, records);
+		}
+	}
+}
+
+/* of 16 reports, so many that announce INT on themselves: the program does not read those. every: frames are taken
+ * after so many reports. One decoder sees all of them, and its account is what must come out. */
+static void mixed(unsigned int of_16, unsigned int every)
+{
+	const struct pl_decode_options options = { .any_port = true };
+	struct pl_decode_options above_options = { .number = count_above };
+	struct pl_gen *gen = generate(10, 5, 0.05);
+	struct pl_record_batch records;
+	struct pl_decode *all = NULL, *above = NULL;
+	struct pl_exporter want, got;
+	struct pl_detect_options o;
+	uint64_t rng = 88172645463325252u, pos = 0, n_got = 0;
+	uint32_t n_want = 0;
+
+	pl_detect_defaults(&o);
+	open_with(&o, 1 << 22);
+	if (pl_decode_new(&all, &options) < 0 || pl_decode_new(&above, &above_options) < 0 ||
+		pl_record_batch_init(&records, 256, 4096) < 0)
+		abort();
+	records.flush = drop_records;
+	for (unsigned int n = 0; n < 6000;) {
+		int many = pl_gen_next(gen, UINT64_MAX, &batch);
+
+		for (int i = 0; i < many; i++, n++) {
+			static uint8_t copy[2048];
+			static struct pl_batch one = { .n = 1 };
+
+			one.pkts[0] = batch.pkts[i];
+			memcpy(copy, one.pkts[0].data, one.pkts[0].len);
+			one.pkts[0].data = copy;
+			rng ^= rng << 13;
+			rng ^= rng >> 7;
+			rng ^= rng << 17;
+			if (rng % 16 < of_16)
+				copy[15] = 0x17 << 2; /* DSCP; the checksum nobody looks at */
+			pl_decode_batch(all, &one, &records);
+			later(1000);
+			send_one(&one.pkts[0]);
+			if (n % every == every - 1)
+				take_frames(above, &records);
+		}
+	}
+	take_frames(above, &records);
+	later(1000 * MS);
+	poll_and_tick();
+	while (pl_kernel_detect_exporter(kd, &pos, &got)) {
+		bool same = false;
+
+		n_got++;
+		for (uint32_t i = 0; !same && pl_decode_exporter(all, i, &want); i++)
+			same = pl_addr_equal(&want.addr, &got.addr) && want.node == got.node;
+		ok(same, "%u of 16, every %u: an exporter that there is", of_16, every);
+		eq(got.reports, want.reports, "its reports");
+		eq(got.lost, want.lost, "and what is lost of them");
+		eq(got.reordered, want.reordered, "none out of order by our doing");
+		eq(got.stragglers, want.stragglers, "nor given up");
+	}
+	while (pl_decode_exporter(all, n_want, &want))
+		n_want++;
+	eq(n_got, n_want, "all of them");
+	eq(counters().numbers_lost, 0, "no number is lost on the way");
+	closed("mixed");
+	pl_record_batch_done(&records);
+	pl_decode_free(all);
+	pl_decode_free(above);
+	pl_gen_free(gen);
+	pl_kernel_detect_free(kd);
+}
+
+static void test_mixed(void)
+{
+	mixed(4, 20);
+	mixed(4, 3000);
+	mixed(1, 700);
+	mixed(16, 1000);
+	mixed(0, 100);
+}
+
+/* A node's reports may come by any queue: it is silent when none of them heard it. */
+static void test_silent(void)
+{
+	struct pl_detect_options o = { .node_silent_ns = 2000 * MS };
+	struct pl_gen *gen = generate(10, 5, 0);
+	unsigned int index;
+
+	/* In a namespace of this process: an interface with two queues. */
+	if (unshare(CLONE_NEWNET) < 0 ||
+		system("ip link add pl-acc0 numrxqueues 2 numtxqueues 2 type veth peer name pl-acc1 "
+		       "numrxqueues 2 numtxqueues 2 && ip link set pl-acc0 up && ip link set pl-acc1 up") !=
+			0) {
+		printf("# SKIP two queues: no namespace or no veth here\n");
+		pl_gen_free(gen);
+		return;
+	}
+	index = if_nametoindex("pl-acc0");
+	open_queues(&o, 1 << 20, 2);
+	/* Attached, the interface has its receive queues ready. */
+	eq(bpf_xdp_attach(
+		   (int)index, pl_kernel_program(pl_kernel_detect_kernel(kd))->prog_fd, 0, NULL),
+		0, "attached");
+	by.ingress_ifindex = index;
+	feed(gen, 30);
+	poll_and_tick();
+	by.rx_queue_index = 1;
+	for (int i = 0; i < 5; i++) {
+		later(1000 * MS);
+		feed(gen, 30);
+		poll_and_tick();
+		eq(events.n, 0, "heard by the second queue, for %d s not by the first", i + 1);
+	}
+	later(3000 * MS);
+	poll_and_tick();
+	eq(told(PL_EVENT_NODE_SILENT, PL_PHASE_BEGIN), 3, "by neither: three nodes, once each");
+	poll_and_tick();
+	eq(events.n, 0, "and not again");
+	by.rx_queue_index = 0;
+	feed(gen, 30);
+	poll_and_tick();
+	eq(told(PL_EVENT_NODE_SILENT, PL_PHASE_END), 3, "by the first again");
+	closed("two queues");
+	by = (struct xdp_md){ 0 };
+	pl_gen_free(gen);
+	pl_kernel_detect_free(kd);
+}
+
+/* More exporters than one set holds: each has its own account. */
+static void test_exporters(void)
+{
+	struct pl_gen *gen = generate(10, 5, 0);
+	struct pl_exporter x;
+	struct pl_detect_options o;
+	uint64_t pos = 0, n = 0, reports = 0;
+
+	pl_detect_defaults(&o);
+	open_with(&o, 1 << 20);
+	for (int round = 0; round < 20; round++) {
+		int got = pl_gen_next(gen, UINT64_MAX, &batch);
+
+		/* Of 40 sources, by the last byte of the IPv4 address; its checksum nobody looks at here. */
+		for (int i = 0; i < got && i < 40; i++) {
+			static uint8_t copy[2048];
+			struct pl_packet p = batch.pkts[i];
+
+			memcpy(copy, p.data, p.len);
+			copy[29] = (uint8_t)(i + 1);
+			p.data = copy;
+			send_one(&p);
+		}
+	}
+	while (pl_kernel_detect_exporter(kd, &pos, &x)) {
+		n++;
+		reports += x.reports;
+	}
+	eq(n, 80, "40 addresses, two reporting nodes each: so many sequences");
+	eq(reports, 800, "each report in one of their accounts");
+	eq(counters().core.evicted[PL_CORE_T_exporter], 0, "and none forgotten");
+	pl_gen_free(gen);
+	pl_kernel_detect_free(kd);
+}
+
 /* Without the right there is one sentence that names it. */
 static void test_refused(void)
 {
@@ -294,14 +511,21 @@ static void test_refused(void)
 	ok(strstr(said, "CAP_BPF") != NULL, "and what is missing: %s", said);
 }
 
-int main(void)
+/* With an argument: without the long ones, for a machine that is slow. */
+int main(int argc, char **argv)
 {
+	(void)argv;
 	if (pl_event_batch_init(&events, 65536) < 0)
 		return 1;
 	test_levels();
 	test_loss();
 	test_rings();
 	test_tables();
+	if (argc < 2) {
+		test_mixed();
+		test_silent();
+	}
+	test_exporters();
 	test_refused();
 	pl_event_batch_done(&events);
 	return pl_test_done();

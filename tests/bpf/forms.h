@@ -18,6 +18,33 @@ static inline uint32_t form_rarely(struct pl_rng *rng, uint32_t n)
 	return form_pick(rng, 3) == 0 ? form_pick(rng, n) : 0;
 }
 
+/* What the straight way is for: few forms, long runs, values that seldom leave their bands. */
+static inline void form_usual(struct pl_gen_cfg *cfg, struct pl_rng *rng)
+{
+	static const uint16_t bitmaps[] = { 0x8000, 0xfc00, 0xff00, 0xfd00 };
+	const bool v1 = form_pick(rng, 2) != 0;
+
+	*cfg = (struct pl_gen_cfg){
+		.seed = pl_rng_u64(rng),
+		.flows = 1 + form_pick(rng, 40),
+		.rate = 100000,
+		.report = v1 ? PL_GEN_REPORT_V10 : PL_GEN_REPORT_V20,
+		.version = v1 ? PL_GEN_INT_V10 : PL_GEN_INT_V21,
+		.mode = PL_GEN_MD,
+		.carrier = form_pick(rng, 2) != 0 ? PL_GEN_UDP : PL_GEN_TCP,
+		.sink = PL_GEN_SINK_STACK,
+		.bitmap = bitmaps[form_pick(rng, 4)],
+		.npt = (uint8_t)form_rarely(rng, 2),
+		.missing = form_pick(rng, 8) == 0 ? 0.001 : 0,
+		.loss = form_pick(rng, 4) == 0 ? 0.001 : 0,
+		.clock_offset_ns = form_pick(rng, 8) == 0 ? 2000 : 0,
+		.hw_id = (uint8_t)form_pick(rng, 64),
+		.topology = form_pick(rng, 4) == 0 ? "ring:30" : NULL,
+	};
+	if (form_pick(rng, 4) == 0)
+		pl_gen_story(cfg);
+}
+
 /* What the form is; it may be one that the generator refuses. */
 static inline void form_random(struct pl_gen_cfg *cfg, struct pl_rng *rng)
 {

@@ -3,12 +3,16 @@
  * Detection without records against detection with them: the same packets, packet by packet, the same rules; event by
  * event equal but for the report id, which only a record has.
  *
+ * And the straight way against the general one, batch by batch: after each every event, at the end every count and every
+ * byte of every table but the flows' prints.
+ *
  * frames_test [REPORTS [SEED]]
  */
 #include <inttypes.h>
 
 #include "base/test.h"
 #include "detect/frames.h"
+#include "detect/tables.h"
 #include "forms.h"
 
 #define MS UINT64_C(1000000)
@@ -112,6 +116,8 @@ static struct pl_detect_options busy(void)
 	level.threshold = 4000;
 	level.step = 2000;
 	o.hop_latency = o.link_latency = level;
+	level.threshold = 9000;
+	o.flow_latency = level;
 	o.microburst.on = true;
 	o.microburst.threshold = 50;
 	o.microburst.flows = 4;
@@ -121,6 +127,140 @@ static struct pl_detect_options busy(void)
 	o.aggregates = true;
 	o.limit_interval_ns = MS;
 	return o;
+}
+
+/* --- both ways ---------------------------------------------------------------------------------------- */
+
+struct side {
+	struct pl_detect *det;
+	struct pl_lean lean;
+	struct pl_event_batch events;
+	struct pl_frames_counters counters;
+	bool settled[PL_BATCH_MAX];
+};
+
+static bool side_init(struct side *s, const struct pl_detect_options *detect, bool general)
+{
+	static const struct pl_decode_options options;
+	struct pl_core_rules *rules;
+
+	if (pl_lean_init(&s->lean, &options) < 0 || pl_event_batch_init(&s->events, 65536) < 0 ||
+		pl_detect_new(&s->det, detect) < 0)
+		return false;
+	s->lean.general = general;
+	/* Where a key stands follows from the secret: the same on both sides. */
+	rules = &pl_detect_env(s->det)->rules;
+	for (unsigned int i = 0; i < PL_CORE_SECRETS; i++)
+		rules->secret[i] = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+	pl_quiet_prepare(rules);
+	return true;
+}
+
+static void side_done(struct side *s)
+{
+	pl_detect_free(s->det);
+	pl_event_batch_done(&s->events);
+	pl_lean_done(&s->lean);
+	free(s);
+}
+
+static bool both_ways(struct side *a, struct side *b, const struct pl_batch *batch)
+{
+	pl_detect_frames(a->det, &a->lean, batch, now_ns, a->settled, &a->counters, &a->events);
+	pl_detect_frames(b->det, &b->lean, batch, now_ns, b->settled, &b->counters, &b->events);
+	if (now_ns % 16 == 0) {
+		pl_detect_tick(a->det, now_ns, now_ns, &a->events);
+		pl_detect_tick(b->det, now_ns, now_ns, &b->events);
+	}
+	n_events += a->events.n;
+	if (a->events.n != b->events.n || memcmp(a->events.events, b->events.events,
+						  a->events.n * sizeof(struct pl_event)) != 0) {
+		printf("# %u events the straight way, %u the general way\n", a->events.n,
+			b->events.n);
+		return false;
+	}
+	a->events.n = b->events.n = 0;
+	return memcmp(a->settled, b->settled, batch->n) == 0;
+}
+
+static void same_tables(struct side *a, struct side *b)
+{
+	const struct pl_tables *x = pl_detect_tables(a->det), *y = pl_detect_tables(b->det);
+
+	for (uint32_t i = 0; i < x->sets[PL_CORE_T_flow] * PL_CORE_WAYS; i++)
+		x->flow[i / PL_CORE_WAYS].e[i % PL_CORE_WAYS].print = 0;
+#define TABLE(name, help)                                                                          \
+	ok(memcmp(x->name, y->name, sizeof(*x->name) * x->sets[PL_CORE_T_##name]) == 0,            \
+		"table of " #name "s is equal byte by byte");
+	PL_CORE_TABLES(TABLE)
+#undef TABLE
+	memeq(pl_detect_counters(a->det), pl_detect_counters(b->det),
+		sizeof(struct pl_core_counters), "so are the counts");
+}
+
+static void test_ways(const struct pl_detect_options *detect, uint64_t left, struct pl_rng *rng)
+{
+	static struct pl_batch batch;
+	struct side *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
+	struct pl_gen_cfg cfg;
+	bool good = true;
+
+	n_events = 0;
+	if (a == NULL || b == NULL || !side_init(a, detect, false) || !side_init(b, detect, true))
+		abort();
+	while (good && left > 0) {
+		struct pl_diag diag = { 0 };
+		struct pl_gen *gen;
+
+		form_usual(&cfg, rng);
+		cfg.udp = form_pick(rng, 2) == 0;
+		if (form_pick(rng, 4) == 0)
+			(void)pl_malform_add_all(&cfg, 0.02, &diag);
+		if (pl_gen_new(&gen, &cfg, &diag) < 0)
+			continue;
+		for (int i = 0; good && i < 8 && left > 0; i++) {
+			int n = pl_gen_next(gen, UINT64_MAX, &batch);
+
+			if (n <= 0)
+				break;
+			now_ns += form_pick(rng, 200) == 0 ? 600 * MS : form_pick(rng, 2000000);
+			good = both_ways(a, b, &batch);
+			left -= left < (uint64_t)n ? left : (uint64_t)n;
+		}
+		pl_gen_free(gen);
+	}
+	ok(good, "the same events the straight way and the general way");
+	same_tables(a, b);
+	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the straight way, %" PRIu64
+	       " events\n",
+		a->counters.packets, a->counters.settled, a->counters.quiet, n_events);
+	ok(a->counters.quiet > a->counters.packets / 3 &&
+			a->counters.settled - a->counters.quiet > a->counters.packets / 20,
+		"both ways were gone often");
+	eq(b->counters.quiet, 0, "the straight way can be left out");
+	a->counters.quiet = 0;
+	memeq(&a->counters, &b->counters, sizeof(a->counters), "and the packets' counts");
+	side_done(a);
+	side_done(b);
+}
+
+/* Rules under which most is quiet. */
+static void test_calm(struct pl_rng *rng, bool aggregates)
+{
+	struct pl_detect_options o = busy();
+	struct pl_detect_level *levels[] = { &o.queue_depth, &o.hop_latency, &o.link_latency,
+		&o.tx_util };
+
+	for (unsigned int i = 0; i < 4; i++) {
+		levels[i]->threshold *= 100;
+		levels[i]->step *= 100;
+	}
+	o.microburst.on = false;
+	o.flow_latency = (struct pl_detect_level){ 0 }; /* the straight way knows nothing of it */
+	o.hop_latency.anomaly = aggregates;
+	o.aggregates = aggregates;
+	o.report_loss = true;
+	test_ways(&o, 60000, rng);
 }
 
 int main(int argc, char **argv)
@@ -155,6 +295,8 @@ int main(int argc, char **argv)
 	ok(counters.settled > counters.packets / 4 && n_events > counters.settled / 50,
 		"%" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " events", counters.packets,
 		counters.settled, n_events);
+	test_calm(&rng, false);
+	test_calm(&rng, true);
 	pl_detect_free(lean_det);
 	pl_detect_free(record_det);
 	pl_event_batch_done(&lean_events);

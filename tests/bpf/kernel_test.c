@@ -28,11 +28,12 @@ static struct pl_lean lean;
 static struct pl_core_scratch scratch;
 static struct pl_event_batch events;
 static struct pl_batch frames;
-static bool settled_frames[PL_BATCH_MAX];
+static struct pl_kernel_frame_of settled_frames[PL_BATCH_MAX];
 static uint64_t now_ns, ts_ns;
 
 static struct {
-	uint64_t packets, passed, settled, handed_up[PL_HANDUP_MAX], notes[64], events, frames;
+	uint64_t packets, passed, settled, quiet, handed_up[PL_HANDUP_MAX], notes[64], events,
+		frames;
 } books;
 
 /* --- rules ------------------------------------------------------------------------------------------- */
@@ -83,6 +84,7 @@ static struct pl_core_rules busy_rules(uint32_t mask)
 	r.q[PL_CORE_Q_TX_UTIL] = quantity(90);
 	r.q[PL_CORE_Q_BUFFER_DEPTH] = quantity(60);
 	r.q[PL_CORE_Q_LINK_LATENCY] = quantity(1500);
+	r.q[PL_CORE_Q_FLOW_LATENCY] = quantity(9000);
 	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++)
 		r.limit[i] =
 			(struct pl_core_limit_rule){ .interval_ns = 500000, .burst_ns = 2000000 };
@@ -229,6 +231,7 @@ static bool same_counters(void)
 	for (unsigned int i = 1; i < PL_HANDUP_MAX; i++)
 		good = eq(c.handed_up[i], books.handed_up[i], "handed up, %s", pl_handup_name(i)) &&
 		       good;
+	books.quiet = c.quiet;
 	good = eq(c.handed_up_lost, 0, "and none of these is lost") && good;
 	good = eq(books.frames, books.packets - books.passed - books.settled,
 		       "packets = passed + settled + frames handed up") &&
@@ -242,10 +245,23 @@ static bool same_counters(void)
 	       good;
 }
 
+/* The prints of paths are the straight way's own; here there is none. */
+static void forget_prints(void)
+{
+	struct pl_core_flow_set *sets = pl_kernel_tables(kernel)[PL_CORE_T_flow].sets;
+
+	for (uint32_t i = 0; i < pl_kernel_tables(kernel)[PL_CORE_T_flow].n; i++) {
+		for (unsigned int w = 0; w < PL_CORE_WAYS; w++)
+			sets[i].e[w].print = 0;
+	}
+}
+
 static bool same_tables(void)
 {
 	const struct pl_kernel_table *t = pl_kernel_tables(kernel);
 	bool good = true;
+
+	forget_prints();
 
 	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
 		good = ok(memcmp(t[i].sets, env.sets[i], (size_t)t[i].n * env_set_bytes(i)) == 0,
@@ -311,7 +327,8 @@ static bool run_form(const struct pl_gen_cfg *cfg, struct pl_rng *rng, uint64_t 
 	return good && same_events();
 }
 
-static void test_random(uint64_t reports, uint64_t seed, uint32_t mask)
+/* general: without the straight way. */
+static void test_random(uint64_t reports, uint64_t seed, uint32_t mask, bool general)
 {
 	struct pl_core_rules rules = busy_rules(mask);
 	uint64_t left = reports;
@@ -320,6 +337,7 @@ static void test_random(uint64_t reports, uint64_t seed, uint32_t mask)
 	bool good = true;
 
 	setup(&rules);
+	pl_kernel_general(kernel, general);
 	pl_rng_seed(&rng, seed);
 	printf("# seed %" PRIu64 ", tables of %u sets\n", seed, mask + 1);
 	while (good && left > 0) {
@@ -335,7 +353,7 @@ static void test_random(uint64_t reports, uint64_t seed, uint32_t mask)
 			rules.q[PL_CORE_Q_QUEUE_DEPTH] = quantity(20 + form_pick(&rng, 100));
 			rules.on =
 				form_pick(&rng, 3) == 0 ? (uint32_t)pl_rng_u64(&rng) : UINT32_MAX;
-			rules.watch = form_pick(&rng, 3) == 0 ? form_pick(&rng, 32) : 31;
+			rules.watch = form_pick(&rng, 3) == 0 ? form_pick(&rng, 64) : 63;
 			pl_kernel_rules(kernel, &rules);
 			env.rules = rules;
 		}
@@ -343,10 +361,65 @@ static void test_random(uint64_t reports, uint64_t seed, uint32_t mask)
 	ok(good, "the kernel's events are those of user space");
 	same_counters();
 	same_tables();
-	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " events\n", books.packets,
-		books.settled, books.events);
+	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the straight way, %" PRIu64
+	       " events\n",
+		books.packets, books.settled, books.quiet, books.events);
+	if (general)
+		eq(books.quiet, 0, "none of them the straight way");
 	ok(books.settled > books.packets / 8 && books.events > books.settled / 50,
 		"enough was settled and told");
+	teardown();
+}
+
+/* --- usual reports ----------------------------------------------------------------------------------- */
+
+/* Thresholds that are rarely crossed. */
+static struct pl_core_rules calm_rules(uint32_t flags)
+{
+	struct pl_core_rules r = busy_rules(255);
+
+	for (unsigned int i = 0; i < PL_CORE_Q_MAX; i++) {
+		r.q[i].level.threshold *= 100;
+		r.q[i].level.low *= 100;
+		r.q[i].step *= 100;
+		r.q[i].relative = 0;
+		r.q[i].odd_times = 0;
+		r.q[i].learn = flags != 0 && i == PL_CORE_Q_QUEUE_DEPTH;
+	}
+	r.burst_threshold = PL_CORE_NO_THRESHOLD;
+	r.learn_window_ns = 50000000;
+	r.flags = flags;
+	r.watch &= ~(1u << PL_CORE_Q_FLOW_LATENCY); /* the straight way knows nothing of it */
+	return r;
+}
+
+static void test_calm(uint64_t reports, uint64_t seed, uint32_t flags)
+{
+	struct pl_core_rules rules = calm_rules(flags);
+	uint64_t left = reports;
+	struct pl_gen_cfg cfg;
+	struct pl_rng rng;
+	bool good = true;
+
+	setup(&rules);
+	pl_rng_seed(&rng, seed);
+	printf("# seed %" PRIu64 ", usual reports\n", seed);
+	while (good && left > 0) {
+		form_usual(&cfg, &rng);
+		good = run_form(&cfg, &rng, &left);
+		/* Each quantity on its own, and together. */
+		rules.watch = form_pick(&rng, 4) == 0 ? form_pick(&rng, 32) : 31;
+		pl_kernel_rules(kernel, &rules);
+		env.rules = rules;
+	}
+	ok(good, "the kernel's events are those of user space");
+	same_counters();
+	same_tables();
+	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the straight way, %" PRIu64
+	       " events\n",
+		books.packets, books.settled, books.quiet, books.events);
+	ok(books.quiet > books.packets / 3 && books.settled - books.quiet > books.packets / 20,
+		"both ways were gone often");
 	teardown();
 }
 
@@ -355,8 +428,11 @@ int main(int argc, char **argv)
 	uint64_t reports = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000;
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 20261121;
 
-	test_random(reports * 3 / 4, seed, 255);
+	test_random(reports / 2, seed, 255, false);
 	/* Tables far too small: everything is replaced all the time. */
-	test_random(reports / 4, seed + 1, 0);
+	test_random(reports / 4, seed + 1, 0, false);
+	test_random(reports / 8, seed, 255, true);
+	test_calm(reports / 8, seed + 2, 0);
+	test_calm(reports / 4, seed + 3, PL_CORE_KEEP_AGGREGATES | PL_CORE_KEEP_PLACES);
 	return pl_test_done();
 }

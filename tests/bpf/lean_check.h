@@ -65,7 +65,7 @@ static inline const char *lean_differs(
 	const struct pl_core_scratch *s, const struct pl_path *path, const struct pl_hop *hops)
 {
 	const struct pl_core_report *r = &s->report;
-	const uint32_t unseen = PL_PATH_HAS_dialect | PL_PATH_HAS_latency_ns | PL_PATH_HAS_flow_seq;
+	const uint32_t unseen = PL_PATH_HAS_dialect | PL_PATH_HAS_flow_seq;
 	const char *differs = lean_flow_differs(r, path);
 
 	if (differs != NULL)
@@ -83,6 +83,8 @@ static inline const char *lean_differs(
 		return "header";
 	if (r->ts_ns != path->ts_ns)
 		return "time";
+	if ((r->present & PL_PATH_HAS_latency_ns) && s->latency_ns != path->latency_ns)
+		return "path latency";
 	for (unsigned int i = 0; differs == NULL && i < path->hop_count; i++)
 		differs = lean_hop_differs(&s->hops[i], path, hops, i);
 	return differs;

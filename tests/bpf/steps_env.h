@@ -95,8 +95,13 @@ static inline void env_done(struct pl_core_env *env)
 /* A settled report through the steps. */
 static inline void env_report(struct pl_core_env *env, const struct pl_core_scratch *s)
 {
+	struct pl_core_hop path;
+
 	pl_core_report_begin(env, &s->report);
 	for (uint32_t i = 0; i < s->n; i++)
 		pl_core_hop_step(env, &s->report, &s->hops[i]);
 	pl_core_report_end(env, &s->report, s->n > 0 ? &s->hops[s->n - 1] : NULL);
+	if (pl_core_delay_counts(pl_env_rules(env), &s->report))
+		pl_core_delay_step(env, &s->report, &path, s->latency_ns);
+	pl_core_route_step(env, &s->report, s->latency_ns);
 }

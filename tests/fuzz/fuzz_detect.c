@@ -27,6 +27,7 @@ static struct pl_detect_options rules(uint8_t which)
 			.anomaly = true,
 			.begin_hold_ns = 1000 },
 		.tx_util = { .step = 10, .step_bits = 4, .step_first = (which & 8) != 0 },
+		.flow_latency = { .on = true, .threshold = 50, .step = 3 },
 		.link_latency = { .anomaly = true, .anomaly_min = 5 },
 		.microburst = { .on = (which & 16) != 0, .threshold = 80, .flows = 2 },
 		.learn = { .window_ns = 1000000, .windows = 2, .shift = 1 },

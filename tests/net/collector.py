@@ -4,7 +4,9 @@
 accounted for; the interface taken down, removed, renamed and given back; a second daemon on the same interface;
 kill -9 and start; other traffic untouched.
 
-    usage: collector.py PATHLINE
+    usage: collector.py PATHLINE REFUSE [PART…]
+
+REFUSE: the library of refuse.c. PART: one of the functions in PARTS, instead of everything.
 
 Namespaces plcol-PID-tx and plcol-PID-rx, removed at the end. Needs root, network namespaces, the right to load BPF
 programs; exits 77 without."""
@@ -22,7 +24,7 @@ import time
 import urllib.error
 import urllib.request
 
-PATHLINE = sys.argv[1]
+PATHLINE, REFUSE = sys.argv[1:3]
 TX, RX = (f"plcol-{os.getpid()}-{x}" for x in ("tx", "rx"))
 DIR = tempfile.mkdtemp(prefix="pathline-collector-")
 COUNT = FAILED = 0
@@ -84,8 +86,9 @@ def clean_up():
 
 
 class Daemon:
-    def __init__(self, name, text, start=True):
+    def __init__(self, name, text, start=True, env=()):
         self.name = name
+        self.env = dict(os.environ, **dict(env))
         self.config = os.path.join(DIR, name + ".yaml")
         self.log_path = os.path.join(DIR, name + ".log")
         with open(self.config, "w") as f:
@@ -97,7 +100,8 @@ class Daemon:
     def start(self):
         self.at = os.path.getsize(self.log_path) if os.path.exists(self.log_path) else 0
         with open(self.log_path, "a") as f:
-            self.p = subprocess.Popen(inside(RX, PATHLINE, "run", "-c", self.config, "--log.format", "logfmt"), stderr=f)
+            self.p = subprocess.Popen(inside(RX, PATHLINE, "run", "-c", self.config, "--log.format", "logfmt"), stderr=f,
+                                      env=self.env)
         RUNNING.append(self.p)
 
     def log(self):
@@ -209,6 +213,133 @@ def full_rate(uri, name, count, detect=""):
     return d, values
 
 
+NETWORK = re.compile(r"pathline_(queue|port|link|path|hop)_")
+
+
+def network(values):
+    """What the page says of queues, ports, links and paths: histograms and maxima too."""
+    return {k: v for k, v in values.items() if NETWORK.match(k)}
+
+
+def same_series():
+    """Detected in the kernel or in user space, the page shows the same network, value by value."""
+    forms = {"v1.0": ("--int", "1.0", "--report", "1.0"), "v2.0": ("--int", "2.1", "--report", "2.0"),
+             "v0.5": ("--int", "0.5", "--report", "0.5"), "v2.0 with drops": ("--int", "2.1", "--report", "2.0", "--drop", "0.02")}
+    pages = {}
+    for where in ("user", "kernel"):
+        d = Daemon(f"same-{where}", config("afxdp:rx0", f"aggregate:\n  slot: 1h\ndetect:\n  where: {where}\n"))
+        for name, options in forms.items():
+            sent, words = generate(5000, "--rate", "20000", "--seed", "3", "--missing", "0.05", "--topology", "leaf-spine:4x2", *options)
+            if sent == 0:
+                ok(False, f"{where}, {name}: reports are sent", words)
+        time.sleep(1.2)
+        pages[where] = settle(d)
+        balanced(pages[where], f"same series, {where}")
+        if where == "kernel":
+            settled, reports = (total(pages[where], f"pathline_kernel_{x}_total") for x in ("settled", "reports"))
+            ok(settled > 0.9 * reports, f"same series: {settled} of {reports} are settled in the kernel")
+            code, body = d.get("/api/v1/flows")
+            rows = json.loads(body)["rows"] if code == 200 else []
+            ok(len(rows) >= 100, f"same series: {len(rows)} flows in the table of the kernel's")
+        eq(d.stop(), 0, f"same series, {where}: ends well")
+    user, kernel = (network(pages[x]) for x in ("user", "kernel"))
+    eq(sorted(kernel), sorted(user), f"the same {len(user)} series")
+    wrong = {k: (kernel[k], user[k]) for k in user if k in kernel and abs(kernel[k] - user[k]) > 1e-9 * abs(user[k])}
+    ok(not wrong, "with the same values", "\n".join(f"{k}: kernel {a}, user {b}" for k, (a, b) in sorted(wrong.items())))
+    # A flow of which some reports were handed up is in two tables.
+    handed_up = total(pages["kernel"], "pathline_kernel_handed_up_total")
+    ok(0 <= total(pages["kernel"], "pathline_flows") - total(pages["user"], "pathline_flows") <= handed_up, "as many flows")
+    for name in ("pathline_reports_total", "pathline_exporter_reports_total", "pathline_exporter_skipped_total"):
+        eq(total(pages["kernel"], name), total(pages["user"], name), f"as many: {name}")
+
+
+def refused():
+    """A kernel whose verifier does not take the detector: one line says so, and user space detects."""
+    d = Daemon("refused", config("afxdp:rx0", "detect:\n  where: kernel\n  queue_depth:\n    threshold: 1000\n"),
+               env={"LD_PRELOAD": REFUSE})
+    said = [line for line in d.log().splitlines() if "in the kernel it cannot" in line]
+    eq(len(said), 1, "refused: one line")
+    ok("this kernel does not take the detector" in said[0] and "BPF program is too large" in said[0] and "level=warning" in said[0],
+       "refused: which says what the verifier said", said)
+    sent, _ = generate(20000, "--rate", "100000", "--event", "queue@0s+10ms:depth=20000")
+    values = settle(d)
+    eq(seen(values), sent, "refused: all that was sent is in the account")
+    eq(total(values, "pathline_packets_settled_total"), 0, "refused: nothing is settled elsewhere")
+    balanced(values, "refused")
+    ok(total(values, "pathline_events_total") > 0, "refused: events are told")
+    ok(total(values, "pathline_queue_packets_total") > 0, "refused: queues are on the page")
+    eq(d.stop(), 0, "refused: ends well")
+
+
+def copies():
+    """Of what the kernel settles, some reports come up in full; what is wanted changes by a reload."""
+    text = (f"sources:\n  - uri: afxdp:rx0\nweb:\n  listen: 127.0.0.1:{PORT}\n"
+            f"outputs:\n  - path: {DIR}/copies.jsonl\n    events: false\n")
+    d = Daemon("copies", text + "detect:\n  where: kernel\n  copy:\n    sample: 10\n")
+    form = ("--int", "2.1", "--report", "2.0", "--seed", "3", "--flows", "50")
+
+    def more(count):
+        before = settle(d)
+        lines = sum(1 for _ in open(f"{DIR}/copies.jsonl")) if os.path.exists(f"{DIR}/copies.jsonl") else 0
+        sent, _ = generate(count, "--rate", "20000", *form)
+        values = settle(d)
+        time.sleep(1.5)
+        new = [json.loads(line) for line in list(open(f"{DIR}/copies.jsonl"))[lines:]]
+        eq(seen(values) - seen(before), sent, f"copies: {sent} sent = seen, each once")
+        balanced(values, "copies")
+        grown = {x: total(values, f"pathline_kernel_{x}_total") - total(before, f"pathline_kernel_{x}_total")
+                 for x in ("settled", "copied", "copies_lost", "handed_up")}
+        eq(len(new), grown["copied"] + grown["handed_up"], f"copies: {len(new)} reports in the file, by the counters")
+        eq(total(values, "pathline_hops_total"), total(values, "pathline_queue_packets_total"), "copies: each hop counted once")
+        return grown, new
+
+    more(1000)  # what has to be learned first
+    grown, _ = more(5000)
+    # Each processor counts for itself, and the kernel moves the work between them as it likes.
+    copies = grown["copied"] + grown["copies_lost"]
+    ok(grown["settled"] == 5000 and abs(copies - 500) <= os.cpu_count(), "copies: one in ten", grown)
+
+    def reload(detect):
+        at = len(d.log())
+        with open(d.config, "w") as f:
+            f.write(text + detect)
+        d.p.send_signal(signal.SIGHUP)
+        ok(d.wait_for(rf"(?s)\A.{{{at}}}.*is in use", 10) is not None, "copies: a reload", d.log()[at:])
+        time.sleep(0.3)
+
+    grown, new = more(100)
+    node = next(h["node"] for r in new for h in r["hops"])
+    reload(f"detect:\n  where: kernel\n  copy:\n    node: \"{node}\"\n")
+    grown, new = more(5000)
+    ok(0 < grown["copied"] < 5000 and all(node in [h["node"] for h in r["hops"]] for r in new),
+       f"copies: {grown['copied']} reports met node {node}, and no others come")
+    reload("detect:\n  where: kernel\n")
+    grown, new = more(1000)
+    eq((grown["copied"], len(new)), (0, 0), "copies: none any more")
+    eq(d.stop(), 0, "copies: ends well")
+
+
+def profiled():
+    """Exporters with a profile are read in user space; their numbers are in the one account all the same."""
+    d = Daemon("profiled", config("afxdp:rx0", "profiles:\n  - match: 0.0.0.0/0\n    embedded: announced\n"
+                                  "detect:\n  where: kernel\n"))
+    sent, _ = generate(5000, "--rate", "20000", "--int", "2.1", "--report", "2.0", "--event", "loss@50ms+100ms:ratio=0.2")
+    settle(d)
+    time.sleep(1.5)
+    values = settle(d)
+    eq(total(values, "pathline_packets_settled_total"), 0, "profiled: nothing is settled in the kernel")
+    eq(total(values, "pathline_exporter_reports_total"), sent, "profiled: every report is in its exporter's account")
+    skipped, recovered = (total(values, f"pathline_exporter_{x}_total") for x in ("skipped", "recovered"))
+    lost = skipped - recovered
+    ok(lost > 50, f"profiled: {lost} reports are missing ({skipped} skipped, {recovered} recovered)")
+    ok(total_of(values, "pathline_events_total", "report_loss") > 0, "profiled: and that is told")
+    balanced(values, "profiled")
+    eq(d.stop(), 0, "profiled: ends well")
+
+
+PARTS = {"same_series": same_series, "refused": refused, "copies": copies, "profiled": profiled}
+
+
 if os.geteuid() != 0:
     stop_all("needs root")
 if run("ip", "netns", "add", TX, check=False).returncode != 0:
@@ -222,6 +353,12 @@ make_pair()
 probe = run(*inside(RX, PATHLINE, "listen", "--duration", "100ms", "afxdp:rx0"), check=False)
 if "CAP_" in probe.stderr or "EPERM" in probe.stderr:
     stop_all("BPF programs cannot be loaded here: " + probe.stderr.strip())
+
+if sys.argv[3:]:
+    for part in sys.argv[3:]:
+        PARTS[part]()
+    print(f"1..{COUNT}")
+    sys.exit(1 if FAILED else 0)
 
 # At full rate; other traffic goes on; the same over AF_PACKET.
 d, values = full_rate("afxdp:rx0", "afxdp", 1000000)
@@ -346,6 +483,9 @@ for where in ("kernel", "both"):
 
 d, values = full_rate("packet:rx0", "packet", 300000)
 eq(d.stop(), 0, "packet: ends well")
+
+for part in PARTS.values():
+    part()
 
 print(f"1..{COUNT}")
 sys.exit(1 if FAILED else 0)

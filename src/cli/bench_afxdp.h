@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frames over the wire of benchmarks into an AF_XDP socket, and a loop that takes them there: what afxdp-recv and
+ * afxdp-collect have in common, R2 included.
+ *
+ * NAPI and the taking thread share the first processor, the sender has the second: NAPI in a thread of its own. With
+ * self_clocked, NAPI runs behind the sender on its processor, which so cannot overrun it: what is lost then is lost
+ * because the taking thread, alone on the first, was too slow.
+ *
+ * Rates are per second of processor time of the taking thread and NAPI's together: on a busy machine the two do not
+ * have their processor for themselves. Self-clocked the clock on the wall counts, as NAPI's time is the sender's.
+ */
+#pragma once
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/bench.h"
+#include "cli/bench_wire.h"
+#include "wire/packet.h"
+
+#define PL_AFXDP_RING 16384
+#define PL_AFXDP_URI  "afxdp:" PL_WIRE_RECEIVER_NAME "?ring=16384"
+
+struct pl_afxdp_bench {
+	const char *name; /* of the benchmark, for complaints */
+	struct pl_wire wire;
+	struct pl_live_cfg live; /* what is sent; its interface is filled in */
+	bool self_clocked;
+	/* Called where the measured time begins and where it ends, the sender still at work; or NULL. */
+	void (*mark)(struct pl_afxdp_bench *b, void *receiver, bool end);
+	cpu_set_t allowed;
+	uint64_t sum; /* of what was touched, so that it is */
+};
+
+/* Opens the wire and enters the receiver's side. 1: there is but one processor, said so. -errno, said so. */
+int pl_afxdp_begin(struct pl_afxdp_bench *b, const char *name);
+void pl_afxdp_end(struct pl_afxdp_bench *b);
+
+/* Takes what is there, waiting for up to some milliseconds; how many frames. */
+typedef int pl_afxdp_take_fn(struct pl_afxdp_bench *b, void *receiver);
+
+/* One run: frames come, take() takes them, for the budget behind a warm-up. Then the sender stops and take() is called
+ * until nothing is left. */
+int pl_afxdp_measure(struct pl_afxdp_bench *b, pl_afxdp_take_fn *take, void *receiver,
+	uint64_t budget_ns, struct pl_bench_sample *ret);
+
+/* A pl_bench_fn, arg is the struct pl_afxdp_bench. R2: a bare loop over the rings that touches and recycles. */
+int pl_afxdp_bare(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret);

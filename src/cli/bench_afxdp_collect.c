@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Collection as the daemon's worker does it: reports of 3 hops out of an AF_XDP port, decoded, into the state of flows
+ * and nodes, detection included; against R2, a loop that only touches and recycles the same frames (bench_afxdp.h).
+ *
+ *   frames    detection without records (detect/frames.h)
+ *   records   decoder and detector
+ *   worker    the same and aggregates, as a worker has them
+ *
+ * Each flow is another source address; the generator takes them at random. Decoder, tables and port are those of the
+ * case, kept from run to run, so that what is measured is their steady state.
+ *
+ * self-clocked: NAPI behind the sender on its processor, the worker alone on the other. Frames that the XDP program
+ * passed on in the measured time and that did not arrive are counted: there must be none, but when other jobs keep the
+ * worker from its processor for as long as its ring of 16384 lasts. Its ceiling is R2 in the same arrangement.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/bench_afxdp.h"
+#include "cli/command.h"
+#include "decode/decode.h"
+#include "detect/aggregate.h"
+#include "detect/frames.h"
+#include "netio/port.h"
+
+#define HOPS     3
+#define BITMAP   0xfc00 /* node, ports, latency, queue, both times: 24 bytes a hop */
+#define ROWS_MAX (1u << 20)
+#define TICK_NS  UINT64_C(100000000)
+
+enum way { FRAMES, RECORDS, WORKER };
+
+struct collect_case {
+	const char *name;
+	uint32_t flows; /* a power of two */
+	enum way way;
+	bool self_clocked;
+};
+
+struct collect_bench {
+	struct pl_afxdp_bench wire; /* first: what the runs are given */
+	const struct collect_case *c;
+	struct pl_decode *decode;
+	struct pl_detect *detect;
+	struct pl_aggregate *aggregate;
+	struct pl_lean lean;
+	struct pl_frames_counters counters;
+	struct pl_record_batch records;
+	struct pl_event_batch events;
+	uint64_t refused, lost, lost_before, ticked_ns;
+	uint8_t frame[PL_LIVE_FRAME_MAX];
+	struct pl_live_field fields[2];
+	uint8_t (*rows)[PL_LIVE_ROW_BYTES];
+	bool settled[PL_BATCH_MAX];
+	struct pl_batch batch;
+};
+
+static void discard_events(struct pl_event_batch *events, void *arg)
+{
+	(void)arg;
+	events->n = 0;
+}
+
+/* ---- what a worker does with a batch ---- */
+
+static void records_out(struct pl_record_batch *records, void *arg)
+{
+	struct collect_bench *b = arg;
+
+	if (b->c->way == WORKER)
+		pl_aggregate_batch(b->aggregate, records);
+	pl_detect_batch(b->detect, records, b->ticked_ns, &b->events);
+	pl_record_batch_clear(records);
+}
+
+static void digest(struct collect_bench *b, uint64_t now_ns)
+{
+	const struct pl_outcome *o;
+
+	if (b->c->way == FRAMES) {
+		pl_detect_frames(b->detect, &b->lean, &b->batch, now_ns, b->settled, &b->counters,
+			&b->events);
+		return;
+	}
+	pl_decode_batch(b->decode, &b->batch, &b->records);
+	o = pl_decode_outcomes(b->decode);
+	for (uint32_t i = 0; i < b->batch.n; i++)
+		b->refused += o[i].verdict != PL_V_OK;
+	records_out(&b->records, b);
+}
+
+static int take(struct pl_afxdp_bench *wire, void *receiver)
+{
+	struct collect_bench *b = (struct collect_bench *)wire;
+	struct pl_port *port = receiver;
+	int n = pl_port_recv(port, &b->batch, 10, NULL);
+	uint64_t now_ns;
+
+	/* The carrier came: news for a daemon. */
+	if (n == -EAGAIN)
+		return 0;
+	if (n <= 0)
+		return n;
+	now_ns = pl_clock_mono_ns();
+	if (now_ns - b->ticked_ns >= TICK_NS) {
+		pl_detect_tick(b->detect, now_ns, pl_clock_real_ns(), &b->events);
+		pl_aggregate_tick(b->aggregate, now_ns);
+		b->ticked_ns = now_ns;
+	}
+	digest(b, now_ns);
+	pl_port_release(port, &b->batch);
+	return n;
+}
+
+/* Frames that the XDP program passed on and that found no room, in the measured time. */
+static void mark(struct pl_afxdp_bench *wire, void *receiver, bool end)
+{
+	struct collect_bench *b = (struct collect_bench *)wire;
+	struct pl_port_stats stats;
+
+	pl_port_stats(receiver, &stats);
+	if (end)
+		b->lost += stats.kernel_drops - b->lost_before;
+	b->lost_before = stats.kernel_drops;
+}
+
+static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	struct collect_bench *b = arg;
+	struct pl_diag diag = { .text = "" };
+	struct pl_port *port;
+	int r = pl_port_open(&port, PL_AFXDP_URI, PL_PORT_RECV, NULL, &diag);
+
+	if (r < 0) {
+		pl_complain_diag(&diag);
+		return r;
+	}
+	r = pl_afxdp_measure(&b->wire, take, port, budget_ns, ret);
+	pl_port_close(port);
+	/* A figure for reports that were refused would mean nothing. */
+	if (r == 0 && (b->refused > 0 || b->counters.settled != b->counters.packets)) {
+		pl_complain("benchmark %s: not every report was understood", b->c->name);
+		r = -EBADMSG;
+	}
+	return r;
+}
+
+/* ---- the case ---- */
+
+static void set_live(struct collect_bench *b, uint32_t frame_bytes)
+{
+	b->fields[0] = (struct pl_live_field){
+		.offset = PL_WIRE_REPORT_SEQ, .len = 4, .kind = PL_LIVE_COUNT
+	};
+	b->fields[1] = (struct pl_live_field){
+		.offset = PL_WIRE_REPORT_SRC, .len = 4, .kind = PL_LIVE_ROW
+	};
+	for (uint32_t i = 0; i < b->c->flows; i++) {
+		const uint32_t src = __builtin_bswap32(0x0a000000 | i);
+
+		memset(b->rows[i], 0, PL_LIVE_ROW_BYTES);
+		memcpy(b->rows[i], &src, sizeof(src));
+	}
+	b->wire.live = (struct pl_live_cfg){ .frame = b->frame,
+		.frame_bytes = frame_bytes,
+		.restore_bytes = 48,
+		.fields = b->fields,
+		.nfields = 2,
+		.rows = (const uint8_t(*)[PL_LIVE_ROW_BYTES])b->rows,
+		.nrows = b->c->flows };
+}
+
+static int begin(struct collect_bench *b)
+{
+	const struct pl_decode_options decode = { 0 };
+	const struct pl_aggregate_options aggregate = { 0 };
+	struct pl_detect_options detect;
+	int r;
+
+	pl_detect_defaults(&detect);
+	detect.max_flows = 2 * b->c->flows;
+	b->refused = b->lost = 0;
+	b->counters = (struct pl_frames_counters){ 0 };
+	b->wire.self_clocked = b->c->self_clocked;
+	b->wire.mark = mark;
+	r = pl_wire_report(b->frame, sizeof(b->frame), HOPS, BITMAP, b->wire.name);
+	if (r < 0)
+		return r;
+	set_live(b, (uint32_t)r);
+	r = pl_decode_new(&b->decode, &decode);
+	if (r == 0)
+		r = pl_lean_init(&b->lean, &decode);
+	if (r == 0)
+		r = pl_detect_new(&b->detect, &detect);
+	if (r == 0)
+		r = pl_aggregate_new(&b->aggregate, &aggregate);
+	if (r < 0)
+		pl_complain("benchmark %s: %s", b->c->name, strerror(-r));
+	return r;
+}
+
+static void end(struct collect_bench *b)
+{
+	pl_decode_free(b->decode);
+	pl_lean_done(&b->lean);
+	pl_detect_free(b->detect);
+	pl_aggregate_free(b->aggregate);
+	b->decode = NULL;
+	b->detect = NULL;
+	b->aggregate = NULL;
+}
+
+static int one(struct pl_bench_ctx *ctx, struct collect_bench *b, const struct collect_case *c)
+{
+	const struct pl_bench_case compared = { .name = c->name,
+		.ceiling_name = c->self_clocked ? "R2, self-clocked" : "R2: touch and recycle",
+		.subject = subject,
+		.ceiling = pl_afxdp_bare,
+		.arg = b,
+		.lost = c->self_clocked ? &b->lost : NULL,
+		.crosses_cores = true };
+	int r;
+
+	b->c = c;
+	r = begin(b);
+	if (r == 0)
+		r = pl_bench_compare(ctx, &compared);
+	end(b);
+	return r;
+}
+
+static int new_bench(struct collect_bench **ret)
+{
+	struct collect_bench *b = calloc(1, sizeof(*b));
+
+	if (b == NULL)
+		return -ENOMEM;
+	*ret = b;
+	b->rows = calloc(ROWS_MAX, sizeof(b->rows[0]));
+	if (b->rows == NULL || pl_event_batch_init(&b->events, 4096) < 0 ||
+		pl_record_batch_init(&b->records, 512, 4096) < 0)
+		return -ENOMEM;
+	b->events.flush = discard_events;
+	b->records.flush = records_out;
+	b->records.flush_arg = b;
+	return 0;
+}
+
+static int run(struct pl_bench_ctx *ctx)
+{
+	static const struct collect_case cases[] = {
+		{ "afxdp-collect/frames-64k-flows", 1 << 16, FRAMES, false },
+		{ "afxdp-collect/frames-1M-flows", 1 << 20, FRAMES, false },
+		{ "afxdp-collect/records-64k-flows", 1 << 16, RECORDS, false },
+		{ "afxdp-collect/records-1M-flows", 1 << 20, RECORDS, false },
+		{ "afxdp-collect/worker-64k-flows", 1 << 16, WORKER, false },
+		{ "afxdp-collect/self-clocked", 1 << 16, WORKER, true },
+	};
+	struct collect_bench *b = NULL;
+	int r = new_bench(&b);
+
+	if (r < 0)
+		pl_complain("benchmark afxdp-collect: %s", strerror(-r));
+	if (r == 0)
+		r = pl_afxdp_begin(&b->wire, "afxdp-collect");
+	for (size_t i = 0; r == 0 && i < sizeof(cases) / sizeof(cases[0]); i++)
+		r = one(ctx, b, &cases[i]);
+	if (b != NULL) {
+		if (b->wire.name != NULL)
+			pl_afxdp_end(&b->wire);
+		pl_event_batch_done(&b->events);
+		pl_record_batch_done(&b->records);
+		free(b->rows);
+		free(b);
+	}
+	return r < 0 ? r : 0;
+}
+
+const struct pl_bench pl_bench_afxdp_collect = {
+	.name = "afxdp-collect",
+	.summary =
+		"reports of an AF_XDP port decoded and detected on, against a loop that only takes them (root)",
+	.run = run,
+};

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline region: telemetry memory created, described, asked, dumped, verified. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/num.h"
+#include "cli/command.h"
+#include "cli/region_read.h"
+#include "cli/row_out.h"
+#include "record/rows.h"
+
+#define CELL 80
+
+static const char *const words[] = { "create", "info", "lookup", "dump", "verify", NULL };
+static const char *const primitives[] = { "key-write", "append", "counters", "postcards", "sketch",
+	NULL };
+static const char *const hashes[] = { "pathline", "dta", NULL };
+static const char *const contents[] = { "bytes", "path", "hop", "event", NULL };
+static const char *const sketch_kinds[] = { "count-min", "hyperloglog", NULL };
+
+static struct {
+	struct pl_region_args read;
+	const char *primitive, *hash, *content, *kind;
+	uint64_t slots, value_bytes, copies, lists, batch, rows, hops, cell_bytes, halves, seed;
+	bool unsealed, shared, populate;
+} args;
+
+/* Zero of the numbers below means that they were not given: each primitive has its own defaults. */
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
+		{ PL_OPT_CHOICE, 'o', "output", &args.read.form, "FORM",
+			"form (default table); json is one array, jsonl an object per line",
+			pl_out_forms },
+		{ PL_OPT_U64, 'n', "count", &args.read.count, "COUNT", "dump: stop after this many",
+			NULL },
+		{ PL_OPT_HEADING, 0, "What to read", NULL, NULL, NULL, NULL },
+		{ PL_OPT_CHOICE, 0, "key-form", &args.read.key_form, "FORM",
+			"how keys are written (default text); u32 and u64 are numbers, least significant "
+			"byte first, be32 most significant first",
+			pl_key_forms },
+		{ PL_OPT_U64, 0, "threshold", &args.read.threshold, "VOTES",
+			"key-write: copies that must agree (default 1)", NULL },
+		{ PL_OPT_STRING, 0, "epoch", &args.read.epoch, "NUMBER",
+			"read this epoch (default the present one)", NULL },
+		{ PL_OPT_STRING, 0, "nodes", &args.read.nodes, "LIST",
+			"postcards: the nodes that paths can have, as 1-100,205", NULL },
+		{ PL_OPT_U64, 0, "list", &args.read.list, "NUMBER",
+			"append: the list to read (default 0)", NULL },
+		{ PL_OPT_U64, 0, "from", &args.read.from, "NUMBER",
+			"dump: begin at this slot, cell or entry", NULL },
+		{ PL_OPT_HEADING, 0, "What to create", NULL, NULL, NULL, NULL },
+		{ PL_OPT_CHOICE, 0, "primitive", &args.primitive, "NAME", "what the region is",
+			primitives },
+		{ PL_OPT_U64, 0, "slots", &args.slots, "COUNT",
+			"slots of key-write, entries of a list, cells of a row of counters, chunks of "
+			"postcards, columns of a sketch",
+			NULL },
+		{ PL_OPT_SIZE, 0, "value-bytes", &args.value_bytes, "SIZE",
+			"of a value or an entry (default 4, with --content 128)", NULL },
+		{ PL_OPT_CHOICE, 0, "content", &args.content, "KIND",
+			"what values and entries are (default bytes)", contents },
+		{ PL_OPT_U64, 0, "copies", &args.copies, "COUNT",
+			"of a value or a path (default 2; postcards with --hash dta 1)", NULL },
+		{ PL_OPT_U64, 0, "lists", &args.lists, "COUNT", "lists of append (default 1)",
+			NULL },
+		{ PL_OPT_U64, 0, "batch", &args.batch, "COUNT",
+			"append: the most entries written at once (default 16)", NULL },
+		{ PL_OPT_FLAG, 0, "unsealed", &args.unsealed, NULL,
+			"append: entries carry no number and no check value", NULL },
+		{ PL_OPT_U64, 0, "rows", &args.rows, "COUNT",
+			"rows of counters or of a count-min sketch (default 4)", NULL },
+		{ PL_OPT_FLAG, 0, "shared", &args.shared, NULL, "counters: rows share one array",
+			NULL },
+		{ PL_OPT_U64, 0, "hops", &args.hops, "COUNT",
+			"postcards: longest path (default 7, with --hash dta 5)", NULL },
+		{ PL_OPT_CHOICE, 0, "kind", &args.kind, "KIND", "of a sketch (default count-min)",
+			sketch_kinds },
+		{ PL_OPT_U64, 0, "cell-bytes", &args.cell_bytes, "COUNT",
+			"cells of a count-min sketch: 4 or 8 (default 8)", NULL },
+		{ PL_OPT_CHOICE, 0, "hash", &args.hash, "NAME",
+			"how keys become positions (default pathline); dta is for writers that follow "
+			"the published code",
+			hashes },
+		{ PL_OPT_U64, 0, "seed", &args.seed, "NUMBER",
+			"of the hash (default random; never with --hash dta)", NULL },
+		{ PL_OPT_U64, 0, "halves", &args.halves, "COUNT",
+			"2: the epoch before the present one stays readable (default 1)", NULL },
+		{ PL_OPT_FLAG, 0, "populate", &args.populate, NULL,
+			"touch every page now, not when it is first written", NULL },
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	return table;
+}
+
+static unsigned int index_of(const char *const *list, const char *word)
+{
+	unsigned int i = 0;
+
+	while (list[i] != NULL && strcmp(list[i], word) != 0)
+		i++;
+	return i;
+}
+
+/* ---- create ---- */
+
+static uint32_t or_default(uint64_t given, uint32_t fallback)
+{
+	/* Too large a number stays too large: it is refused with the parameters. */
+	return given == 0 ? fallback : given > UINT32_MAX ? UINT32_MAX : (uint32_t)given;
+}
+
+static void make_params(struct pl_store_params *p)
+{
+	bool dta = strcmp(args.hash, "dta") == 0;
+	bool loglog = strcmp(args.kind, "hyperloglog") == 0;
+	uint32_t content = index_of(contents, args.content);
+	uint32_t value_bytes = or_default(args.value_bytes, content != PL_CONTENT_BYTES ? 128 : 4);
+
+	*p = (struct pl_store_params){
+		.primitive = pl_primitive_by_name(args.primitive),
+		.hash = dta ? PL_HASH_DTA : PL_HASH_PATHLINE,
+		.seed = args.seed != 0 || dta ? args.seed : pl_hash_seed(),
+		.content = content,
+	};
+	switch (p->primitive) {
+	case PL_KEY_WRITE:
+		p->key_write.slots = args.slots;
+		p->key_write.value_bytes = value_bytes;
+		p->key_write.copies = or_default(args.copies, 2);
+		break;
+	case PL_APPEND:
+		p->append.slots = args.slots;
+		p->append.lists = or_default(args.lists, 1);
+		p->append.entry_bytes = value_bytes;
+		p->append.batch_max = or_default(args.batch, 16);
+		p->append.sealed = !args.unsealed;
+		break;
+	case PL_COUNTERS:
+		p->counters.width = args.slots;
+		p->counters.rows = or_default(args.rows, 4);
+		p->counters.shared = args.shared || dta;
+		break;
+	case PL_POSTCARDS:
+		p->postcards.chunks = args.slots;
+		p->postcards.hops = or_default(args.hops, dta ? 5 : 7);
+		p->postcards.copies = or_default(args.copies, dta ? 1 : 2);
+		break;
+	default:
+		p->sketch.columns = args.slots;
+		p->sketch.kind = loglog ? PL_SKETCH_HYPERLOGLOG : PL_SKETCH_COUNT_MIN;
+		p->sketch.rows = or_default(args.rows, loglog ? 1 : 4);
+		p->sketch.cell_bytes = or_default(args.cell_bytes, loglog ? 1 : 8);
+	}
+}
+
+static int create(const char *path)
+{
+	struct pl_region_options region_options = { .populate = args.populate };
+	struct pl_diag diag = { .text = "" };
+	struct pl_store_params params;
+	struct pl_region *g;
+	int r;
+
+	if (args.primitive == NULL || args.slots == 0) {
+		pl_complain("region create: --primitive and --slots say what it is and how large");
+		return PL_EXIT_USAGE;
+	}
+	if (args.halves > 2) {
+		pl_complain("a region has one half or two");
+		return PL_EXIT_USAGE;
+	}
+	region_options.halves = (unsigned int)args.halves;
+	make_params(&params);
+	r = pl_region_create(&g, path, &params, &region_options, &diag);
+	if (r == 0)
+		r = pl_region_close(g);
+	if (r < 0) {
+		pl_complain("%s", diag.text[0] != '\0' ? diag.text : strerror(-r));
+		return r == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_FAILED;
+	}
+	return PL_EXIT_OK;
+}
+
+/* ---- info ---- */
+
+/* What a region says of itself: a name and a value, which is a number or not. */
+struct facts {
+	struct pl_column columns[24];
+	char text[24][CELL];
+	const char *values[24];
+	unsigned int n;
+};
+
+__attribute__((format(printf, 4, 5))) static void fact(
+	struct facts *f, const char *name, bool number, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (f->n == sizeof(f->columns) / sizeof(f->columns[0]))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(f->text[f->n], CELL, fmt, ap);
+	va_end(ap);
+	f->columns[f->n] = (struct pl_column){ name, -16, number, false };
+	f->values[f->n] = f->text[f->n];
+	f->n++;
+}
+
+static void number_fact(struct facts *f, const char *name, uint64_t v)
+{
+	fact(f, name, true, "%" PRIu64, v);
+}
+
+static void store_facts(struct facts *f, const struct pl_store_params *p)
+{
+	switch (p->primitive) {
+	case PL_KEY_WRITE:
+		number_fact(f, "slots", p->key_write.slots);
+		number_fact(f, "value_bytes", p->key_write.value_bytes);
+		number_fact(f, "copies", p->key_write.copies);
+		break;
+	case PL_APPEND:
+		number_fact(f, "lists", p->append.lists);
+		number_fact(f, "slots", p->append.slots);
+		number_fact(f, "entry_bytes", p->append.entry_bytes);
+		number_fact(f, "batch", p->append.batch_max);
+		fact(f, "sealed", false, "%s", p->append.sealed != 0 ? "yes" : "no");
+		break;
+	case PL_COUNTERS:
+		number_fact(f, "rows", p->counters.rows);
+		number_fact(f, "width", p->counters.width);
+		fact(f, "shared", false, "%s", p->counters.shared != 0 ? "yes" : "no");
+		break;
+	case PL_POSTCARDS:
+		number_fact(f, "chunks", p->postcards.chunks);
+		number_fact(f, "hops", p->postcards.hops);
+		number_fact(f, "copies", p->postcards.copies);
+		break;
+	default:
+		fact(f, "kind", false, "%s",
+			p->sketch.kind == PL_SKETCH_HYPERLOGLOG ? "hyperloglog" : "count-min");
+		number_fact(f, "columns", p->sketch.columns);
+		number_fact(f, "rows", p->sketch.rows);
+		number_fact(f, "cell_bytes", p->sketch.cell_bytes);
+	}
+}
+
+static void gather(struct facts *f, const char *path, const struct pl_region_info *info)
+{
+	char time[PL_TIME_TEXT_MAX];
+
+	f->n = 0;
+	fact(f, "file", false, "%s", path);
+	fact(f, "primitive", false, "%s", pl_primitive_name(info->params.primitive));
+	fact(f, "hash", false, "%s", info->params.hash == PL_HASH_DTA ? "dta" : "pathline");
+	store_facts(f, &info->params);
+	if (info->params.content <= PL_CONTENT_EVENT)
+		fact(f, "content", false, "%s", contents[info->params.content]);
+	fact(f, "id", false, "%016" PRIx64, info->id);
+	(void)pl_time_text(time, info->created_ns);
+	fact(f, "created", false, "%s", time);
+	number_fact(f, "file_bytes", info->file_bytes);
+	number_fact(f, "data_offset", info->data_offset);
+	number_fact(f, "halves", info->halves);
+	number_fact(f, "epoch", info->epoch);
+	fact(f, "clean", false, "%s", info->clean ? "yes" : "no");
+	number_fact(f, "writer_pid", info->writer_pid);
+	number_fact(f, "sync_failures", info->sync_failures);
+}
+
+static bool print_facts(const struct facts *f)
+{
+	struct pl_row_out out;
+
+	if (strcmp(args.read.form, "table") == 0 || strcmp(args.read.form, "wide") == 0) {
+		for (unsigned int i = 0; i < f->n; i++)
+			printf("%-14s %s\n", f->columns[i].name, f->values[i]);
+		return fflush(stdout) == 0;
+	}
+	pl_row_out_init(&out, args.read.form, f->columns, f->n);
+	pl_row_out_add(&out, f->values);
+	return pl_row_out_end(&out);
+}
+
+static int info(const struct pl_region *g, const char *path)
+{
+	struct pl_region_info i;
+	struct facts f;
+
+	pl_region_get_info(g, &i);
+	gather(&f, path, &i);
+	return print_facts(&f) ? PL_EXIT_OK : PL_EXIT_FAILED;
+}
+
+/* ---- the words ---- */
+
+static int open_and(const char *word, const char *path, const char *const *keys, size_t n)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_region *g;
+	int code;
+
+	/* Someone may cut the file while it is read: that is told, and no signal. */
+	(void)pl_region_guard();
+	if (pl_region_open(&g, path, PL_REGION_READ, NULL, &diag) < 0) {
+		if (strstr(diag.text, path) != NULL)
+			pl_complain("%s", diag.text);
+		else
+			pl_complain("%s: %s", path, diag.text);
+		return PL_EXIT_FAILED;
+	}
+	if (strcmp(word, "info") == 0)
+		code = info(g, path);
+	else if (strcmp(word, "lookup") == 0)
+		code = pl_region_lookup(g, &args.read, keys, n);
+	else if (strcmp(word, "dump") == 0)
+		code = pl_region_dump(g, &args.read);
+	else
+		code = pl_region_verify(g, &args.read);
+	(void)pl_region_close(g);
+	return code;
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_opt_list operands;
+	const char *word;
+	int code;
+
+	memset(&args, 0, sizeof(args));
+	args.read.form = pl_out_forms[PL_OUT_TABLE];
+	args.read.key_form = pl_key_forms[0];
+	args.read.threshold = 1;
+	args.hash = hashes[0];
+	args.content = contents[0];
+	args.kind = sketch_kinds[0];
+	if (pl_command_parse(&pl_command_region, argc, argv, &operands, &code) != 0)
+		return code;
+	word = operands.n > 0 ? operands.items[0] : "";
+	if (words[index_of(words, word)] == NULL || operands.n < 2 ||
+		(operands.n > 2 && strcmp(word, "lookup") != 0)) {
+		pl_complain(
+			"region takes one of: create FILE, info FILE, lookup FILE KEY..., dump FILE, "
+			"verify FILE");
+		code = PL_EXIT_USAGE;
+	} else if (strcmp(word, "create") == 0) {
+		code = create(operands.items[1]);
+	} else {
+		code = open_and(word, operands.items[1], operands.items + 2, operands.n - 2);
+	}
+	pl_opt_list_done(&operands);
+	return code;
+}
+
+const struct pl_command pl_command_region = {
+	.name = "region",
+	.summary = "create, describe, ask, dump, verify telemetry memory",
+	.usage = "create FILE | info FILE | lookup FILE KEY… | dump FILE | verify FILE",
+	.description =
+		"A region is a file with one store in it, which one process writes and any number read.\n"
+		"\n"
+		"create makes an empty one, all its space allocated. info tells what it is. lookup asks\n"
+		"for keys: the last value of a key, the path of a flow, the sum of a counter with the\n"
+		"error it may have; for append, KEY is the number of an entry. dump prints what is not\n"
+		"empty; records (--content) in the forms of \"pathline read\". verify says how many entries\n"
+		"there are and how many are damaged; where entries do not prove themselves without their\n"
+		"key, \"whole\" is absent. All but create work while the region is written.\n"
+		"\n"
+		"Exit codes: 0 done; 1 the file is no region or is damaged; 3 a key was not found, or\n"
+		"is ambiguous, there was nothing to dump, the epoch is gone, or entries are damaged.",
+	.examples =
+		"  pathline region create /dev/shm/last --primitive key-write --slots 10000000 --value-bytes 28\n"
+		"  pathline region lookup /dev/shm/last --key-form u32 0x0a000001\n"
+		"  pathline region create ev.region --primitive append --slots 65536 --content event\n"
+		"  pathline region dump -o jsonl -n 100 ev.region\n",
+	.options = options,
+	.words = words,
+	.run = run,
+};

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/gen_dta.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "cli/gen_send.h"
+#include "gen/dta_gen.h"
+
+static const char *const streams[] = { "key-write", "append", "increment", "postcards", "sketch",
+	"mix", NULL };
+static const char *const forms[] = { "plain", "tracking", "pathline", NULL };
+
+static struct {
+	const char *stream, *form, *file, *collector;
+	uint64_t seed, store, copies, reporters, packed, keys, key_bytes, value_bytes, lists;
+	uint64_t interleave, hops, nodes, columns, rows, cell_bytes, count, duration_ns;
+	double zipf, loss, duplicate, swap, rate;
+	bool sequenced, immediate, value_is_key, lengths, no_length, flood, dry_run;
+} o;
+
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		{ PL_OPT_HEADING, 0, "What", NULL, NULL, NULL, NULL },
+		{ PL_OPT_CHOICE, 0, "stream", &o.stream, "STREAM",
+			"what is reported (default key-write); mix is all in turn, into regions --store "
+			"and up",
+			streams },
+		{ PL_OPT_CHOICE, 0, "form", &o.form, "FORM", "of the reports (default pathline)",
+			forms },
+		{ PL_OPT_FLAG, 0, "sequenced", &o.sequenced, NULL,
+			"number the reports; nobody answers NACKs", NULL },
+		{ PL_OPT_FLAG, 0, "immediate", &o.immediate, NULL, "each wakes the collector",
+			NULL },
+		{ PL_OPT_U64, 0, "store", &o.store, "NUMBER",
+			"number of the region at the translator (default 0)", NULL },
+		{ PL_OPT_U64, 0, "copies", &o.copies, "COUNT",
+			"copies of values, rows of increments (default all there are; published forms 4)",
+			NULL },
+		{ PL_OPT_U64, 0, "packed", &o.packed, "COUNT", "reports in a datagram (default 1)",
+			NULL },
+		{ PL_OPT_U64, 0, "keys", &o.keys, "COUNT", "different keys (default 10^9)", NULL },
+		{ PL_OPT_U64, 0, "key-bytes", &o.key_bytes, "COUNT", "4 (default) or 8", NULL },
+		{ PL_OPT_DOUBLE, 0, "zipf", &o.zipf, "EXPONENT",
+			"keys follow Zipf's law (default in turn)", NULL },
+		{ PL_OPT_U64, 0, "value-bytes", &o.value_bytes, "COUNT",
+			"of values and entries (default 4)", NULL },
+		{ PL_OPT_FLAG, 0, "value-of-key", &o.value_is_key, NULL,
+			"values follow from keys, and increments are 1 (default each one greater)",
+			NULL },
+		{ PL_OPT_U64, 0, "lists", &o.lists, "COUNT", "append: lists in turn (default 5)",
+			NULL },
+		{ PL_OPT_U64, 0, "interleave", &o.interleave, "COUNT",
+			"postcards: flows on their way at the same time (default 1)", NULL },
+		{ PL_OPT_U64, 0, "hops", &o.hops, "COUNT", "postcards: of a path (default 5)",
+			NULL },
+		{ PL_OPT_FLAG, 0, "lengths", &o.lengths, NULL,
+			"postcards: paths of 1 to --hops hops, by flow", NULL },
+		{ PL_OPT_FLAG, 0, "no-length", &o.no_length, NULL,
+			"postcards: do not say how long the path is; published forms never do",
+			NULL },
+		{ PL_OPT_U64, 0, "nodes", &o.nodes, "COUNT",
+			"postcards: different nodes (default 1000)", NULL },
+		{ PL_OPT_U64, 0, "columns", &o.columns, "COUNT",
+			"sketch: of each epoch (default 1024)", NULL },
+		{ PL_OPT_U64, 0, "rows", &o.rows, "COUNT", "sketch: cells of a column (default 4)",
+			NULL },
+		{ PL_OPT_U64, 0, "cell-bytes", &o.cell_bytes, "COUNT", "sketch: 4 or 8 (default)",
+			NULL },
+		{ PL_OPT_HEADING, 0, "How it travels", NULL, NULL, NULL, NULL },
+		{ PL_OPT_RATE, 0, "rate", &o.rate, "RATE", "reports per second (default 1000)",
+			NULL },
+		{ PL_OPT_U64, 'n', "count", &o.count, "COUNT", "so many reports in all", NULL },
+		{ PL_OPT_DURATION, 0, "duration", &o.duration_ns, "TIME", "for so long", NULL },
+		{ PL_OPT_FLAG, 0, "flood", &o.flood, NULL, "as fast as it goes", NULL },
+		{ PL_OPT_DOUBLE, 0, "loss", &o.loss, "SHARE", "of datagrams that are not sent",
+			NULL },
+		{ PL_OPT_DOUBLE, 0, "duplicate", &o.duplicate, "SHARE", "of those sent twice",
+			NULL },
+		{ PL_OPT_DOUBLE, 0, "swap", &o.swap, "SHARE",
+			"of those sent before the one before them", NULL },
+		{ PL_OPT_U64, 0, "seed", &o.seed, "NUMBER",
+			"the same seed, the same bytes (default 1)", NULL },
+		{ PL_OPT_U64, 0, "reporters", &o.reporters, "COUNT",
+			"frames: reporters in turn, 10.0.0.200 and up (default 1)", NULL },
+		{ PL_OPT_STRING, 0, "collector", &o.collector, "ADDR",
+			"frames: where they go (default 10.0.0.51)", NULL },
+		{ PL_OPT_STRING, 'w', "write", &o.file, "FILE", "into a capture file", NULL },
+		{ PL_OPT_FLAG, 0, "dry-run", &o.dry_run, NULL, "make, but do not send", NULL },
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	memset(&o, 0, sizeof(o));
+	o.stream = streams[0];
+	o.form = forms[PL_DTA_PATHLINE];
+	o.seed = 1;
+	return table;
+}
+
+static unsigned int index_of(const char *const *list, const char *word)
+{
+	unsigned int i = 0;
+
+	while (list[i] != NULL && strcmp(list[i], word) != 0)
+		i++;
+	return i;
+}
+
+/* The options whose fields are narrower than they; complains. */
+static int narrow(void)
+{
+	const struct {
+		const char *name;
+		uint64_t v, max;
+	} rows[] = { { "store", o.store, UINT16_MAX }, { "copies", o.copies, UINT8_MAX },
+		{ "reporters", o.reporters, UINT32_MAX }, { "packed", o.packed, UINT32_MAX },
+		{ "key-bytes", o.key_bytes, 8 }, { "value-bytes", o.value_bytes, 1000 },
+		{ "lists", o.lists, UINT32_MAX }, { "interleave", o.interleave, UINT32_MAX },
+		{ "hops", o.hops, 31 }, { "nodes", o.nodes, UINT32_MAX - 2 },
+		{ "columns", o.columns, UINT32_MAX }, { "rows", o.rows, 16 },
+		{ "cell-bytes", o.cell_bytes, 8 } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].v > rows[i].max) {
+			pl_complain("gen: --%s is at most %" PRIu64, rows[i].name, rows[i].max);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int make_config(struct pl_dta_gen_cfg *c, bool udp, struct pl_diag *diag)
+{
+	*c = (struct pl_dta_gen_cfg){
+		.seed = o.seed,
+		.stream = (enum pl_dta_stream)index_of(streams, o.stream),
+		.form = (enum pl_dta_form)index_of(forms, o.form),
+		.sequenced = o.sequenced,
+		.immediate = o.immediate,
+		.store = (uint16_t)o.store,
+		.copies = (uint8_t)o.copies,
+		.reporters = (uint32_t)o.reporters,
+		.packed = (uint32_t)o.packed,
+		.keys = o.keys,
+		.key_bytes = (uint8_t)o.key_bytes,
+		.zipf = o.zipf,
+		.value_is_key = o.value_is_key,
+		.value_bytes = (uint16_t)o.value_bytes,
+		.lists = (uint32_t)o.lists,
+		.interleave = (uint32_t)o.interleave,
+		.hops = (uint8_t)o.hops,
+		.lengths = o.lengths,
+		.nodes = (uint32_t)o.nodes,
+		.columns = (uint32_t)o.columns,
+		.rows = (uint8_t)o.rows,
+		.cell_bytes = (uint8_t)o.cell_bytes,
+		.loss = o.loss,
+		.duplicate = o.duplicate,
+		.swap = o.swap,
+		.rate = o.flood && o.rate == 0 ? 1e6 : o.rate,
+		.count = o.count,
+		.duration_ns = o.flood ? 0 : o.duration_ns,
+		.udp = udp,
+	};
+	c->tell_length = c->form == PL_DTA_PATHLINE && !o.no_length;
+	if (o.collector != NULL && pl_parse_addr(o.collector, &c->collector) < 0) {
+		pl_diag_set(diag, "%s is no address", o.collector);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int next(void *gen, uint64_t until_ns, struct pl_batch *ret)
+{
+	return pl_dta_gen_next(gen, until_ns, ret);
+}
+
+static uint64_t due_ns(const void *gen)
+{
+	return pl_dta_gen_due_ns(gen);
+}
+
+static void skip_to(void *gen, uint64_t now_ns)
+{
+	pl_dta_gen_skip_to(gen, now_ns);
+}
+
+static void tell_account(const struct pl_dta_gen *gen, const struct pl_gen_account *acc)
+{
+	const struct pl_dta_gen_counters *c = pl_dta_gen_counters(gen);
+	double s = (double)(acc->end_ns - acc->begin_ns) / 1e9;
+	char rate[32];
+
+	pl_format_count(rate, sizeof(rate), s > 0 ? (double)c->reports / s : 0);
+	fprintf(stderr,
+		"%" PRIu64 " packets (%" PRIu64 " reports, %" PRIu64
+		" bytes) in %.3f s: %s reports/s; lost: %" PRIu64 "; sent twice: %" PRIu64
+		"; swapped: %" PRIu64 "\n",
+		acc->sent, c->reports, acc->sent_bytes, s, rate, c->lost, c->duplicated,
+		c->swapped);
+	pl_gen_tell_skipped(acc);
+}
+
+static const char *destination(const struct pl_opt_list *operands)
+{
+	return o.file != NULL ? o.file : operands->n > 1 ? operands->items[1] : NULL;
+}
+
+static int check_usage(const struct pl_opt_list *operands, const char *uri)
+{
+	if (operands->n > 2 || (o.file != NULL && operands->n > 1)) {
+		pl_complain("gen: one destination, please");
+		return -EINVAL;
+	}
+	if (uri == NULL && !o.dry_run) {
+		pl_complain(
+			"gen: where to? Give udp://HOST:PORT, packet:IFACE, afxdp:IFACE, -w FILE or --dry-run");
+		return -EINVAL;
+	}
+	if ((uri == NULL || !pl_gen_is_live(uri)) && o.count == 0 &&
+		(o.duration_ns == 0 || o.flood)) {
+		pl_complain("gen: a file or a dry run needs an end: --count or --duration");
+		return -EINVAL;
+	}
+	return narrow();
+}
+
+static int send_stream(const char *uri, struct pl_diag *diag, int *ret_exit)
+{
+	bool live = uri != NULL && pl_gen_is_live(uri), paced = live && !o.flood && !o.dry_run;
+	struct pl_gen_account acc = { 0 };
+	struct pl_port *port = NULL;
+	struct pl_dta_gen_cfg cfg;
+	struct pl_dta_gen *gen = NULL;
+	struct pl_gen_source source;
+	int r = make_config(&cfg, live && strncmp(uri, "udp:", 4) == 0, diag), closed;
+
+	if (live)
+		cfg.start_ns = pl_clock_real_ns();
+	*ret_exit = PL_EXIT_USAGE;
+	if (r == 0)
+		r = pl_dta_gen_new(&gen, &cfg, diag);
+	if (r < 0)
+		return r;
+	*ret_exit = PL_EXIT_FAILED;
+	if (uri != NULL && !o.dry_run)
+		r = pl_port_open(&port, uri, PL_PORT_SEND, NULL, diag);
+	if (r == 0) {
+		source = (struct pl_gen_source){ next, due_ns, skip_to, gen,
+			pl_dta_gen_cfg(gen)->start_ns };
+		pl_gen_catch_signals();
+		r = pl_gen_send(&source, port, paced,
+			o.flood && o.duration_ns != 0 ? pl_clock_mono_ns() + o.duration_ns : 0,
+			&acc, diag);
+		closed = pl_port_close(port);
+		r = r < 0 ? r : closed;
+		tell_account(gen, &acc);
+	}
+	pl_dta_gen_free(gen);
+	return r;
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_opt_list operands;
+	int exit_code = PL_EXIT_USAGE, r;
+
+	if (pl_command_parse(&pl_gen_dta, argc, argv, &operands, &exit_code) != 0)
+		return exit_code;
+	if (operands.n == 0 || strcmp(operands.items[0], "dta") != 0) {
+		pl_complain("gen: the kind comes first: pathline gen dta …");
+		exit_code = PL_EXIT_USAGE;
+	} else if (check_usage(&operands, destination(&operands)) < 0) {
+		exit_code = PL_EXIT_USAGE;
+	} else {
+		r = send_stream(destination(&operands), &diag, &exit_code);
+		if (r == 0)
+			exit_code = PL_EXIT_OK;
+		else if (diag.text[0] != '\0')
+			pl_complain_diag(&diag);
+		else
+			pl_complain("gen: %s", strerror(-r));
+	}
+	pl_opt_list_done(&operands);
+	return exit_code;
+}
+
+const struct pl_command pl_gen_dta = {
+	.name = "gen dta",
+	.summary = "make reports of Direct Telemetry Access",
+	.usage = "[OPTION]… [udp://HOST:PORT | packet:IFACE | afxdp:IFACE]",
+	.description =
+		"Streams for a translator (pathline translate): those of the published generator,\n"
+		"which are '--form tracking' with keys and values that rise by one, and more. Reports\n"
+		"go to UDP port 40040 in frames and files.",
+	.examples =
+		"  pathline gen dta --rate 100k --duration 10s udp://127.0.0.1:40040\n"
+		"  pathline gen dta --stream increment --zipf 1.1 --keys 100000 udp://127.0.0.1:40040\n"
+		"  pathline gen dta --stream postcards --interleave 1000 --lengths -n 100000 -w p.pcap\n"
+		"  pathline gen dta --stream mix --packed 8 --loss 0.01 -n 1000 -w mix.pcap\n",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline region dump: whatever is not empty, as rows, or as records where the region holds records. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "cli/command.h"
+#include "cli/region_read.h"
+#include "cli/region_values.h"
+#include "cli/row_out.h"
+#include "memory/append.h"
+#include "memory/counters.h"
+#include "memory/key_write.h"
+#include "memory/postcards.h"
+#include "memory/sketch.h"
+#include "record/json.h"
+#include "record/table.h"
+#include "record/text.h"
+
+#define NUMBER 24
+
+/* ---- records ---- */
+
+/* Records of 128 bytes to standard output. Hops have no table of their own: they stand as text, and have no CSV. */
+struct records {
+	enum pl_out_form form;
+	enum pl_content content;
+	uint64_t n;
+	struct pl_buf buf;
+	bool failed;
+};
+
+static void records_header(struct records *r)
+{
+	bool event = r->content == PL_CONTENT_EVENT,
+	     table = r->form == PL_OUT_TABLE || r->form == PL_OUT_WIDE;
+
+	if (r->form == PL_OUT_JSON)
+		pl_buf_chr(&r->buf, '[');
+	else if (r->content == PL_CONTENT_HOP)
+		return;
+	else if (r->form == PL_OUT_CSV && event)
+		pl_event_csv_header(&r->buf);
+	else if (r->form == PL_OUT_CSV)
+		pl_path_csv_header(&r->buf);
+	else if (table && event)
+		pl_event_table_header(&r->buf);
+	else if (table)
+		pl_path_table_header(&r->buf, r->form == PL_OUT_WIDE);
+}
+
+static void add_event(struct records *r, const struct pl_event *e)
+{
+	switch (r->form) {
+	case PL_OUT_TABLE:
+	case PL_OUT_WIDE:
+		pl_event_table(&r->buf, e);
+		break;
+	case PL_OUT_CSV:
+		pl_event_csv(&r->buf, e);
+		break;
+	case PL_OUT_TEXT:
+		pl_event_text(&r->buf, e);
+		break;
+	default:
+		pl_event_json(&r->buf, e);
+	}
+}
+
+/* Alone, without its hops. */
+static void add_path(struct records *r, const struct pl_path *p)
+{
+	switch (r->form) {
+	case PL_OUT_TABLE:
+	case PL_OUT_WIDE:
+		pl_path_table(&r->buf, p, NULL, 0, r->form == PL_OUT_WIDE);
+		break;
+	case PL_OUT_CSV:
+		pl_path_csv(&r->buf, p, NULL, 0);
+		break;
+	case PL_OUT_TEXT:
+		pl_path_text(&r->buf, p, NULL, 0);
+		break;
+	default:
+		pl_path_json(&r->buf, p, NULL, 0);
+	}
+}
+
+static void add_hop(struct records *r, const struct pl_hop *h)
+{
+	if (r->form == PL_OUT_JSON || r->form == PL_OUT_JSONL)
+		pl_hop_json(&r->buf, h);
+	else
+		pl_hop_text(&r->buf, h);
+}
+
+static void records_write(struct records *r)
+{
+	r->failed |= r->buf.failed ||
+		     (r->buf.len > 0 && fwrite(r->buf.data, 1, r->buf.len, stdout) != r->buf.len);
+	pl_buf_reset(&r->buf);
+}
+
+static void records_add(struct records *r, const void *bytes)
+{
+	union {
+		struct pl_event event;
+		struct pl_path path;
+		struct pl_hop hop;
+	} record;
+
+	memcpy(&record, bytes, sizeof(record));
+	if (r->n++ == 0)
+		records_header(r);
+	if (r->form == PL_OUT_JSON)
+		pl_buf_str(&r->buf, r->n > 1 ? ",\n" : "\n");
+	if (r->content == PL_CONTENT_EVENT)
+		add_event(r, &record.event);
+	else if (r->content == PL_CONTENT_PATH)
+		add_path(r, &record.path);
+	else
+		add_hop(r, &record.hop);
+	if (r->form == PL_OUT_JSONL)
+		pl_buf_chr(&r->buf, '\n');
+	if (r->buf.len > 65536)
+		records_write(r);
+}
+
+/* ---- rows ---- */
+
+struct dump {
+	const struct pl_region_args *args;
+	struct pl_row_out rows;
+	struct records records;
+	bool as_records;
+	uint64_t n;
+	char hex[2 * PL_ENTRY_MAX + 1];
+};
+
+/* No more is wanted. */
+static bool full(const struct dump *d)
+{
+	return pl_row_out_full(&d->rows) || d->records.failed ||
+	       (d->args->count != 0 && d->n >= d->args->count);
+}
+
+/* A value under two numbers: as a record, or as a row whose last column is its bytes. */
+static void add_bytes(struct dump *d, uint64_t a, uint64_t b, const uint8_t *bytes, size_t n)
+{
+	char text[2][NUMBER];
+	const char *values[] = { text[0], text[1], d->hex };
+
+	d->n++;
+	if (d->as_records) {
+		records_add(&d->records, bytes);
+		return;
+	}
+	snprintf(text[0], NUMBER, "%" PRIu64, a);
+	snprintf(text[1], NUMBER, "%" PRIu64, b);
+	(void)pl_hex_text(d->hex, bytes, n);
+	pl_row_out_add(&d->rows, values);
+}
+
+static void add_cell(struct dump *d, uint64_t a, uint64_t b, uint64_t v)
+{
+	char text[3][NUMBER];
+	const char *values[] = { text[0], text[1], text[2] };
+
+	if (v == 0)
+		return;
+	d->n++;
+	snprintf(text[0], NUMBER, "%" PRIu64, a);
+	snprintf(text[1], NUMBER, "%" PRIu64, b);
+	snprintf(text[2], NUMBER, "%" PRIu64, v);
+	pl_row_out_add(&d->rows, values);
+}
+
+static const struct pl_column columns[][3] = {
+	[PL_KEY_WRITE] = { { "slot", 12, true, false }, { "check", 10, true, false },
+		{ "value", -8, false, false } },
+	[PL_APPEND] = { { "list", 8, true, false }, { "number", 14, true, false },
+		{ "value", -8, false, false } },
+	[PL_COUNTERS] = { { "row", 4, true, false }, { "cell", 14, true, false },
+		{ "value", 20, true, false } },
+	[PL_POSTCARDS] = { { "chunk", 12, true, false }, { "hops", 5, true, false },
+		{ "words", -8, false, false } },
+	[PL_SKETCH] = { { "column", 14, true, false }, { "row", 4, true, false },
+		{ "value", 20, true, false } },
+};
+
+static void dump_key_write(struct dump *d, const struct pl_store_params *params, void *base)
+{
+	uint8_t value[PL_VALUE_MAX];
+	struct pl_key_write kw;
+	uint32_t check;
+
+	if (pl_key_write_init(&kw, params, base) < 0)
+		return;
+	for (uint64_t i = d->args->from; i < kw.slots && !full(d); i++) {
+		if (pl_key_write_slot(&kw, i, &check, value))
+			add_bytes(d, i, check, value, kw.value_bytes);
+	}
+}
+
+static void dump_append(struct dump *d, const struct pl_store_params *params, void *base)
+{
+	static uint8_t entries[64 * PL_ENTRY_MAX];
+	struct pl_append_reader r;
+	uint64_t numbers[64], oldest;
+	struct pl_append a;
+	uint32_t list = (uint32_t)d->args->list;
+	size_t n;
+
+	if (pl_append_init(&a, params, base) < 0 || d->args->list >= a.lists)
+		return;
+	oldest = pl_append_oldest(&a, list);
+	pl_append_reader_init(&r, &a, list, d->args->from > oldest ? d->args->from : oldest);
+	while (r.cursor < pl_append_head(&a, list) && !full(d)) {
+		n = pl_append_read(&r, entries, numbers, 64);
+		for (size_t i = 0; i < n && !full(d); i++)
+			add_bytes(d, list, numbers[i], entries + i * a.entry_bytes, a.entry_bytes);
+	}
+	if (r.damaged > 0)
+		pl_complain("%" PRIu64 " entries are damaged and left out", r.damaged);
+	if (r.overrun > 0)
+		pl_complain("%" PRIu64 " entries were overwritten while reading", r.overrun);
+}
+
+static void dump_counters(struct dump *d, const struct pl_store_params *params, const void *base)
+{
+	const uint64_t *cells = base;
+	uint64_t width = params->counters.width;
+	uint64_t n = width * (params->counters.shared != 0 ? 1 : params->counters.rows);
+
+	for (uint64_t i = d->args->from; i < n && !full(d); i++)
+		add_cell(d, i / width, i % width, __atomic_load_n(&cells[i], __ATOMIC_RELAXED));
+}
+
+static bool empty(const uint8_t *p, size_t n)
+{
+	while (n > 0 && *p == 0) {
+		p++;
+		n--;
+	}
+	return n == 0;
+}
+
+static void dump_postcards(
+	struct dump *d, const struct pl_store_params *params, const uint8_t *base)
+{
+	uint32_t bytes = pl_postcards_chunk_bytes(params->hash, params->postcards.hops);
+
+	for (uint64_t i = d->args->from; i < params->postcards.chunks && !full(d); i++) {
+		if (!empty(base + i * bytes, bytes))
+			add_bytes(d, i, params->postcards.hops, base + i * bytes,
+				(size_t)4 * params->postcards.hops);
+	}
+}
+
+static void dump_sketch(struct dump *d, const struct pl_store_params *params, const uint8_t *base)
+{
+	uint32_t bytes = params->sketch.cell_bytes, rows = params->sketch.rows;
+
+	for (uint64_t i = d->args->from; i < params->sketch.columns * rows && !full(d); i++) {
+		uint64_t v = 0;
+
+		memcpy(&v, base + PL_SKETCH_CELLS_AT + i * bytes, bytes);
+		add_cell(d, i / rows, i % rows, v);
+	}
+}
+
+static void dump_store(struct dump *d, const struct pl_store_params *params, void *base)
+{
+	switch (params->primitive) {
+	case PL_KEY_WRITE:
+		dump_key_write(d, params, base);
+		break;
+	case PL_APPEND:
+		dump_append(d, params, base);
+		break;
+	case PL_COUNTERS:
+		dump_counters(d, params, base);
+		break;
+	case PL_POSTCARDS:
+		dump_postcards(d, params, base);
+		break;
+	default:
+		dump_sketch(d, params, base);
+	}
+}
+
+static bool records_end(struct records *r)
+{
+	if (r->n == 0)
+		records_header(r);
+	if (r->form == PL_OUT_JSON)
+		pl_buf_str(&r->buf, r->n > 0 ? "\n]\n" : "]\n");
+	records_write(r);
+	pl_buf_done(&r->buf);
+	if (fflush(stdout) != 0 || r->failed) {
+		pl_complain("cannot write to standard output");
+		return false;
+	}
+	return true;
+}
+
+int pl_region_dump(const struct pl_region *g, const struct pl_region_args *args)
+{
+	const struct pl_store_params *params = pl_region_params(g);
+	void *base = pl_region_store_of(g, args);
+	struct dump *d;
+	uint64_t n;
+	bool good;
+
+	if (base == NULL)
+		return PL_EXIT_NOTHING;
+	if (params->primitive == PL_APPEND && args->list >= params->append.lists) {
+		pl_complain("the region has lists 0 to %" PRIu32, params->append.lists - 1);
+		return PL_EXIT_USAGE;
+	}
+	d = calloc(1, sizeof(*d));
+	if (d == NULL) {
+		pl_complain("out of memory");
+		return PL_EXIT_FAILED;
+	}
+	d->args = args;
+	d->as_records = params->content != PL_CONTENT_BYTES;
+	pl_row_out_init(&d->rows, args->form, columns[params->primitive], 3);
+	d->records.form = d->rows.form;
+	d->records.content = (enum pl_content)params->content;
+	pl_buf_init(&d->records.buf);
+	dump_store(d, params, base);
+	n = d->n;
+	if (d->as_records) {
+		pl_buf_done(&d->rows.buf);
+		good = records_end(&d->records);
+	} else {
+		good = pl_row_out_end(&d->rows);
+	}
+	free(d);
+	return !good ? PL_EXIT_FAILED : n > 0 ? PL_EXIT_OK : PL_EXIT_NOTHING;
+}

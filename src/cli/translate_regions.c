@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline translate into region files of this machine. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/translate_out.h"
+#include "dta/apply.h"
+#include "memory/append.h"
+#include "memory/region.h"
+
+struct regions {
+	struct pl_apply apply;
+	struct pl_region **region; /* as apply.stores */
+	struct pl_store_params *params;
+	unsigned int n;
+};
+
+static void apply(void *arg, const struct pl_op *ops, size_t n)
+{
+	struct regions *g = arg;
+
+	pl_apply_ops(&g->apply, ops, n);
+}
+
+/* Each list goes on where its region has it. */
+static int resume(void *arg, struct pl_translator *t)
+{
+	const struct regions *g = arg;
+
+	for (unsigned int i = 0; i < g->n; i++) {
+		unsigned int store = i % g->apply.n_stores;
+		struct pl_append a;
+
+		if (pl_append_init(&a, &g->params[store], g->apply.stores[i].base) < 0)
+			continue; /* of another primitive */
+		for (uint32_t list = 0; list < a.lists; list++) {
+			int r = pl_translator_resume_list(
+				t, i / g->apply.n_stores, store, list, pl_append_head(&a, list));
+
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+static void stats(void *arg, struct pl_json *json)
+{
+	const struct regions *g = arg;
+	const struct {
+		const char *name;
+		uint64_t n;
+	} rows[] = { { "writes", g->apply.writes }, { "adds", g->apply.adds },
+		{ "bytes", g->apply.bytes }, { "immediates", g->apply.immediates },
+		{ "no_store", g->apply.no_store }, { "outside", g->apply.outside } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		pl_json_key(json, rows[i].name);
+		pl_json_u64(json, rows[i].n);
+	}
+}
+
+static int close_all(void *arg)
+{
+	struct regions *g = arg;
+	int r = 0;
+
+	for (unsigned int i = 0; g->region != NULL && i < g->n; i++) {
+		int error = pl_region_close(g->region[i]);
+
+		r = r == 0 ? error : r;
+	}
+	free(g->region);
+	free(g->apply.stores);
+	free(g->params);
+	free(g);
+	return r;
+}
+
+/* One more region: the first collector's say what the stores are, the others' must be the same. */
+static int open_one(struct regions *g, unsigned int i, const char *path, struct pl_diag *diag)
+{
+	unsigned int store = i % g->apply.n_stores;
+	struct pl_region *region;
+	struct pl_region_info info;
+	int r = pl_region_open(&region, path, PL_REGION_WRITE, NULL, diag);
+
+	if (r < 0)
+		return r;
+	g->region[i] = region;
+	pl_region_get_info(region, &info);
+	if (i < g->apply.n_stores) {
+		g->params[store] = info.params;
+	} else if (/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): unused bytes are zero */
+		memcmp(&g->params[store], &info.params, sizeof(info.params)) != 0) {
+		pl_diag_set(diag,
+			"%s is another store than the first collector's (the seed counts too)",
+			path);
+		return -EINVAL;
+	}
+	g->apply.stores[i] =
+		(struct pl_apply_store){ pl_region_store(region, pl_region_epoch(region)),
+			info.store_bytes };
+	return 0;
+}
+
+int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *paths, size_t n,
+	unsigned int collectors, struct pl_diag *diag)
+{
+	struct regions *g = calloc(1, sizeof(*g));
+	int r = 0;
+
+	if (g == NULL)
+		return -ENOMEM;
+	g->n = (unsigned int)n;
+	g->apply.collectors = collectors;
+	g->apply.n_stores = (unsigned int)(n / collectors);
+	g->region = calloc(n, sizeof(struct pl_region *));
+	g->apply.stores = calloc(n, sizeof(*g->apply.stores));
+	g->params = calloc(g->apply.n_stores, sizeof(*g->params));
+	if (g->region == NULL || g->apply.stores == NULL || g->params == NULL)
+		r = -ENOMEM;
+	for (unsigned int i = 0; r == 0 && i < n; i++)
+		r = open_one(g, i, paths[i], diag);
+	if (r < 0) {
+		(void)close_all(g);
+		return r;
+	}
+	*ret = (struct pl_translate_out){
+		.ops = apply,
+		.resume = resume,
+		.stats = stats,
+		.close = close_all,
+		.arg = g,
+		.stores = g->params,
+		.n_stores = g->apply.n_stores,
+		.collectors = collectors,
+	};
+	return 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* For metrics.c and metrics_network.c: how lines of the page are written. */
+#pragma once
+
+#include <string.h>
+
+#include "export/exposition.h"
+#include "pipeline/pipeline.h"
+
+/* clang-format off */
+#define TEXT(n, v) { .name = (n), .form = PL_LABEL_TEXT, .text = (v) }
+#define NUM(n, v)  { .name = (n), .form = PL_LABEL_U64, .number = (v) }
+#define HEX(n, v)  { .name = (n), .form = PL_LABEL_HEX64, .number = (v) }
+#define ADDR(n, v) { .name = (n), .form = PL_LABEL_ADDR, .addr = (v) }
+/* clang-format on */
+
+static inline void counter(
+	struct pl_exposition *page, const char *name, const char *unit, const char *help)
+{
+	pl_exposition_family(page, name, PL_METRIC_COUNTER, unit, help);
+}
+
+static inline void gauge(
+	struct pl_exposition *page, const char *name, const char *unit, const char *help)
+{
+	pl_exposition_family(page, name, PL_METRIC_GAUGE, unit, help);
+}
+
+static inline void counter_value(struct pl_exposition *page, const char *name, const char *unit,
+	const char *help, uint64_t value)
+{
+	counter(page, name, unit, help);
+	pl_exposition_u64(page, NULL, 0, value);
+}
+
+/* The 64-bit member at an offset: for tables of families. */
+static inline uint64_t value_at(const void *object, size_t offset)
+{
+	uint64_t v;
+
+	memcpy(&v, (const char *)object + offset, sizeof(v));
+	return v;
+}
+
+static inline void gauge_value(struct pl_exposition *page, const char *name, const char *unit,
+	const char *help, double value)
+{
+	gauge(page, name, unit, help);
+	pl_exposition_double(page, NULL, 0, value);
+}
+
+/* ---- metrics_network.c ---- */
+
+/* Families of queues, ports, links and paths. */
+void pl_metrics_network(const struct pl_aggregate *merged, const struct pl_config *config,
+	struct pl_exposition *page);
+/* How many series those can have at most. */
+uint64_t pl_metrics_network_series(const struct pl_config *config);

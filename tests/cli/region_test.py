@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""pathline region, and an independent writer of the region format: this script computes places and check values from
+docs/formats/region.md with zlib's CRC-32 and writes them into files; pathline must find what it wrote."""
+import csv
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+binary = os.path.abspath(sys.argv[1])
+number = failed = 0
+folder = tempfile.mkdtemp(prefix='pathline-region-')
+
+
+def ok(good, name, detail=''):
+    global number, failed
+    number += 1
+    failed += not good
+    print('%s %d - %s' % ('ok' if good else 'not ok', number, name))
+    if not good and detail:
+        print('\n'.join('# ' + line for line in str(detail).splitlines()))
+
+
+def region(*args):
+    return subprocess.run([binary, 'region'] + list(args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=60)
+
+
+def expect(args, code, out='', err=''):
+    r = region(*args)
+    ok(r.returncode == code and out in r.stdout and err in r.stderr,
+       'region %s: exit code %d' % (' '.join(a.replace(folder + '/', '') for a in args), code),
+       'got %d\n%s\n%s' % (r.returncode, r.stdout[-500:], r.stderr[-500:]))
+    return r
+
+
+def path(name):
+    return os.path.join(folder, name)
+
+
+def create(name, *args):
+    expect(['create', path(name)] + list(args), 0)
+
+
+def rows(*args):
+    r = region(*args, '-o', 'json')
+    try:
+        return json.loads(r.stdout), r.returncode
+    except ValueError:
+        return None, r.returncode
+
+
+# What anybody can work out from the first page.
+def header(name):
+    with open(path(name), 'rb') as f:
+        page = f.read(4096)
+    magic, version, order, check, halves = struct.unpack_from('<8sIIII', page)
+    ident, created, data, store, size = struct.unpack_from('<QQQQQ', page, 24)
+    without = page[:16] + bytes(4) + page[20:512]
+    ok(magic == b'PLREGION' and version == 1 and order == 0x01020304 and check == zlib.crc32(without)
+       and size == os.path.getsize(path(name)) and halves == 1 and store > 0 and ident > 0 and created > 0,
+       '%s: the header as in the format page' % name, page[:128].hex())
+    return data
+
+
+def write(name, at, data):
+    with open(path(name), 'r+b') as f:
+        f.seek(at)
+        f.write(data)
+
+
+# key-write, published hash: CRC-32 of the key and the copy's number.
+create('kw', '--primitive', 'key-write', '--slots', '256', '--hash', 'dta', '--copies', '4')
+data = header('kw')
+key = struct.pack('<I', 1)
+places = [zlib.crc32(key + bytes([n])) & 255 for n in range(4)]
+ok(places == [173, 59, 129, 23], 'key 1 goes to slots 173, 59, 129, 23')
+for slot in places:
+    write('kw', data + 8 * slot, struct.pack('<I', zlib.crc32(key)) + b'\xde\xad\xbe\xef')
+found, code = rows('lookup', path('kw'), '--key-form', 'u32', '1')
+ok(code == 0 and found == [{'key': '1', 'answer': 'found', 'votes': 4, 'matches': 4, 'value': 'deadbeef'}],
+   'found with four votes', found)
+found, code = rows('lookup', path('kw'), '--key-form', 'u32', '1', '2')
+ok(code == 3 and [f['answer'] for f in found] == ['found', 'not_found'], 'one of two is there: exit code 3', found)
+for slot in places[:2]:
+    write('kw', data + 8 * slot + 4, b'\x01\x02\x03\x04')
+found, code = rows('lookup', path('kw'), '--key-form', 'u32', '1')
+ok(code == 3 and found[0]['answer'] == 'ambiguous' and 'value' not in found[0], 'two against two is ambiguous', found)
+found, code = rows('dump', path('kw'))
+ok(code == 0 and sorted(f['slot'] for f in found) == sorted(places), 'dump has the four slots', found)
+r = region('dump', path('kw'), '-o', 'csv')
+ok(len(list(csv.DictReader(io.StringIO(r.stdout)))) == 4, 'as CSV too', r.stdout)
+
+# append, unsealed: words in a ring behind the head.
+create('ap', '--primitive', 'append', '--slots', '16', '--batch', '4', '--unsealed', '--lists', '2')
+data = header('ap')
+stride = 64 + 16 * 4
+write('ap', data + stride + 64, b''.join(struct.pack('<I', 100 + i) for i in (16, 17, 18, 19)) +
+      b''.join(struct.pack('<I', 100 + i) for i in range(4, 16)))
+write('ap', data + stride, struct.pack('<Q', 20))
+found, code = rows('dump', path('ap'), '--list', '1')
+ok(code == 0 and [f['number'] for f in found] == list(range(8, 20))
+   and all(f['value'] == struct.pack('<I', 100 + f['number']).hex() for f in found),
+   'entries 8 to 19: those before are being overwritten', found)
+expect(['lookup', path('ap'), '--list', '1', '7'], 3, out='not_found')
+expect(['lookup', path('ap'), '--list', '1', '19'], 0, out='77000000')
+expect(['lookup', path('ap'), '--list', '2', '1'], 2, err='lists 0 to 1')
+expect(['dump', path('ap'), '--list', '0'], 3)
+
+# counters, published hash, four rows in one array.
+create('co', '--primitive', 'counters', '--slots', '1024', '--hash', 'dta')
+data = header('co')
+for n in range(4):
+    write('co', data + 8 * (zlib.crc32(key + bytes([n])) & 1023), struct.pack('<Q', 41 + (n == 2)))
+found, code = rows('lookup', path('co'), '--key-form', 'u32', '1')
+ok(code == 0 and found[0]['value'] == 41 and found[0]['confidence'] == 0.9817, 'the smallest of four cells', found)
+
+# A record list is printed as records.
+create('ev', '--primitive', 'append', '--slots', '64', '--content', 'event', '--unsealed')
+data = header('ev')
+write('ev', data + 64, struct.pack('<Q', 1700000000000000000) + bytes(120))
+write('ev', data, struct.pack('<Q', 1))
+found, code = rows('dump', path('ev'))
+ok(code == 0 and len(found) == 1 and found[0]['kind'] == 'event' and found[0]['ts_ns'] == 1700000000000000000,
+   'an event comes out as an event', found)
+
+# Sealed entries that do not fit their seal are damage.
+create('se', '--primitive', 'append', '--slots', '64', '--value-bytes', '16')
+data = header('se')
+write('se', data + 64, b'x' * 24)
+write('se', data, struct.pack('<Q', 1))
+expect(['dump', path('se')], 3, err='damaged')
+found, code = rows('verify', path('se'))
+ok(code == 3 and found[0]['damaged'] == 1 and found[0]['whole'] == 0, 'verify says so', found)
+
+# What is refused.
+write('kw', 88, b'\xff')
+expect(['info', path('kw')], 1, err='damaged')
+os.truncate(path('co'), 5000)
+expect(['verify', path('co')], 1, err='cut')
+expect(['info', path('none')], 1, err='No such file')
+expect(['info', '/etc/passwd'], 1)
+expect(['create', path('ap'), '--primitive', 'append', '--slots', '16'], 1, err='exists')
+expect(['create', path('x')], 2, err='--primitive')
+expect(['create', path('x'), '--primitive', 'key-write', '--slots', '100', '--hash', 'dta'], 2, err='power of two')
+expect(['create', path('x'), '--primitive', 'key-write', '--slots', '1', '--value-bytes', '2000'], 2)
+expect(['create', path('x'), '--primitive', 'counters', '--slots', '100000000000000'], 1)
+ok(not os.path.exists(path('x')), 'and nothing is left of it')
+expect(['lookup', path('ap')], 2)
+expect(['erase', path('ap')], 2)
+expect([], 2)
+expect(['lookup', path('ap'), '--epoch', '1', '1'], 3, err='epoch 1')
+
+# Every form of every word.
+for form in ('table', 'wide', 'json', 'jsonl', 'csv', 'text'):
+    for word in (['info', path('ev')], ['dump', path('ev')], ['verify', path('ev')], ['lookup', path('ev'), '0']):
+        r = region(*word, '-o', form)
+        ok(r.returncode == 0 and r.stdout.strip() != '' and r.stderr == '', '%s -o %s' % (word[0], form), r.stderr)
+
+for name in os.listdir(folder):
+    os.unlink(path(name))
+os.rmdir(folder)
+print('1..%d' % number)
+sys.exit(failed > 0)
