@@ -34,18 +34,12 @@ static int own_namespace(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A namespace without the chatter of IPv6, so that nothing but ours is on the wire. */
+/* A namespace where nothing but ours is on the wire. */
 static int new_namespace(void)
 {
-	int fd;
-
 	if (unshare(CLONE_NEWNET) < 0)
 		return -errno;
-	fd = open("/proc/sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		(void)!write(fd, "1", 1);
-		close(fd);
-	}
+	(void)pl_rtnl_hush(); /* otherwise a few frames more among millions */
 	return own_namespace();
 }
 

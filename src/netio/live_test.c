@@ -192,8 +192,8 @@ int main(void)
 	pl_live_free(live);
 	for (uint8_t i = 0; i < 4; i++)
 		memset(rows[i] + 8, i, 8);
-	if (!ok(pl_rtnl_veth("pln0", "pln1", -1, 1) == 0 && pl_rtnl_up("pln0", true) == 0 &&
-			    pl_rtnl_up("pln1", true) == 0,
+	if (!ok(pl_rtnl_hush() == 0 && pl_rtnl_veth("pln0", "pln1", -1, 1) == 0 &&
+			    pl_rtnl_up("pln0", true) == 0 && pl_rtnl_up("pln1", true) == 0,
 		    "a veth pair"))
 		return pl_test_done();
 	test_refusals();

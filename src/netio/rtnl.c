@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
@@ -129,6 +130,19 @@ int pl_rtnl_up(const char *name, bool up)
 	info->ifi_change = IFF_UP;
 	info->ifi_flags = up ? IFF_UP : 0;
 	return info->ifi_index == 0 ? -ENODEV : ask(&q);
+}
+
+int pl_rtnl_hush(void)
+{
+	int fd = open("/proc/sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY | O_CLOEXEC);
+	int r = 0;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (write(fd, "1", 1) != 1)
+		r = -errno;
+	close(fd);
+	return r;
 }
 
 int pl_rtnl_remove(const char *name)

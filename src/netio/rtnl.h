@@ -11,4 +11,7 @@
  * descriptor (of /proc/PID/ns/net), -1 = this one. */
 int pl_rtnl_veth(const char *name, const char *peer, int peer_ns, unsigned int queues);
 int pl_rtnl_up(const char *name, bool up);
+/* Interfaces made from now on in this namespace do not speak of themselves: no neighbour or multicast messages of IPv6
+ * among the frames that are counted. A kernel without IPv6 has nothing to say: 0. */
+int pl_rtnl_hush(void);
 int pl_rtnl_remove(const char *name); /* a veth's peer goes with it */
