@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/neighbour.h"
+
+#include <errno.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define DISCARD_PORT 9
+
+/* A question and its answer: netlink messages of a few attributes. */
+struct question {
+	union {
+		struct nlmsghdr h;
+		uint8_t bytes[256];
+	} u;
+};
+
+struct answer {
+	union {
+		struct nlmsghdr h;
+		uint8_t bytes[8192];
+	} u;
+};
+
+static void add_attr(struct question *q, uint16_t type, const void *data, size_t bytes)
+{
+	struct rtattr *a = (struct rtattr *)(void *)(q->u.bytes + NLMSG_ALIGN(q->u.h.nlmsg_len));
+
+	a->rta_type = type;
+	a->rta_len = (uint16_t)RTA_LENGTH(bytes);
+	memcpy(RTA_DATA(a), data, bytes);
+	q->u.h.nlmsg_len = NLMSG_ALIGN(q->u.h.nlmsg_len) + RTA_ALIGN(a->rta_len);
+}
+
+static void add_addr(struct question *q, uint16_t type, const struct pl_addr *addr)
+{
+	if (pl_addr_is_v4(addr))
+		add_attr(q, type, addr->b + 12, 4);
+	else
+		add_attr(q, type, addr->b, 16);
+}
+
+static uint8_t family(const struct pl_addr *addr)
+{
+	return pl_addr_is_v4(addr) ? AF_INET : AF_INET6;
+}
+
+/* The answer is of `type`, with at least `body` bytes. The kernel answers at once or says what is wrong. */
+static int ask(struct question *q, struct answer *ret, uint16_t type, size_t body)
+{
+	struct sockaddr_nl sa = { .nl_family = AF_NETLINK };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), r = 0;
+	ssize_t n = -1;
+
+	if (fd < 0)
+		return -errno;
+	if (sendto(fd, q, q->u.h.nlmsg_len, 0, (struct sockaddr *)&sa, sizeof(sa)) >= 0)
+		n = recv(fd, ret, sizeof(*ret), 0);
+	if (n < 0)
+		r = -errno;
+	close(fd);
+	if (r < 0)
+		return r;
+	if (!NLMSG_OK(&ret->u.h, (size_t)n))
+		return -EPROTO;
+	if (ret->u.h.nlmsg_type == NLMSG_ERROR && ret->u.h.nlmsg_len >= NLMSG_LENGTH(sizeof(int))) {
+		r = ((const struct nlmsgerr *)NLMSG_DATA(&ret->u.h))->error;
+		return r != 0 ? r : -EPROTO;
+	}
+	return ret->u.h.nlmsg_type == type && ret->u.h.nlmsg_len >= NLMSG_LENGTH(body) ? 0
+										       : -EPROTO;
+}
+
+/* An attribute of the answer of exactly so many bytes; NULL: it has none. */
+static const void *attr(const struct answer *a, size_t body, uint16_t type, size_t bytes)
+{
+	const struct rtattr *at =
+		(const struct rtattr *)(const void *)(a->u.bytes + NLMSG_LENGTH(body));
+	size_t len = a->u.h.nlmsg_len - NLMSG_LENGTH(body);
+
+	for (; RTA_OK(at, len); at = RTA_NEXT(at, len)) {
+		if (at->rta_type == type && RTA_PAYLOAD(at) == bytes)
+			return RTA_DATA(at);
+	}
+	return NULL;
+}
+
+/* An address among the attributes, of the family. */
+static bool addr_attr(
+	const struct answer *a, size_t body, uint16_t type, bool v4, struct pl_addr *ret)
+{
+	const void *bytes = attr(a, body, type, v4 ? 4 : 16);
+
+	if (bytes == NULL)
+		return false;
+	*ret = v4 ? pl_addr_v4(bytes) : pl_addr_v6(bytes);
+	return true;
+}
+
+int pl_route_find(int ifindex, const struct pl_addr *to, struct pl_route *ret, struct pl_diag *diag)
+{
+	const bool v4 = pl_addr_is_v4(to);
+	struct question q = { .u.h = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
+				      .nlmsg_type = RTM_GETROUTE,
+				      .nlmsg_flags = NLM_F_REQUEST } };
+	struct rtmsg *m = NLMSG_DATA(&q.u.h);
+	const uint32_t out = (uint32_t)ifindex;
+	struct answer a;
+	int r;
+
+	m->rtm_family = family(to);
+	m->rtm_dst_len = v4 ? 32 : 128;
+	add_addr(&q, RTA_DST, to);
+	add_attr(&q, RTA_OIF, &out, sizeof(out));
+	r = ask(&q, &a, RTM_NEWROUTE, sizeof(struct rtmsg));
+	if (r == 0) {
+		m = NLMSG_DATA(&a.u.h);
+		if (m->rtm_type != RTN_UNICAST ||
+			!addr_attr(&a, sizeof(*m), RTA_PREFSRC, v4, &ret->source))
+			r = -ENETUNREACH;
+		else if (!addr_attr(&a, sizeof(*m), RTA_GATEWAY, v4, &ret->next_hop))
+			ret->next_hop = *to;
+	}
+	if (r == 0)
+		return 0;
+	pl_diag_set(diag, "no way to the peer through this interface: %s", strerror(-r));
+	return -ENETUNREACH;
+}
+
+int pl_neighbour_find(int ifindex, const struct pl_addr *host, uint8_t ret_mac[6])
+{
+	struct question q = { .u.h = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct ndmsg)),
+				      .nlmsg_type = RTM_GETNEIGH,
+				      .nlmsg_flags = NLM_F_REQUEST } };
+	struct ndmsg *m = NLMSG_DATA(&q.u.h);
+	const void *mac;
+	struct answer a;
+	int r;
+
+	m->ndm_family = family(host);
+	m->ndm_ifindex = ifindex;
+	add_addr(&q, NDA_DST, host);
+	r = ask(&q, &a, RTM_NEWNEIGH, sizeof(struct ndmsg));
+	if (r < 0)
+		return r;
+	m = NLMSG_DATA(&a.u.h);
+	if ((m->ndm_state & NUD_FAILED) != 0)
+		return -EHOSTUNREACH;
+	if ((m->ndm_state & (NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT)) ==
+		0)
+		return (m->ndm_state & NUD_INCOMPLETE) != 0 ? -EAGAIN : -ENOENT;
+	mac = attr(&a, sizeof(*m), NDA_LLADDR, 6);
+	if (mac == NULL)
+		return -ENOENT;
+	memcpy(ret_mac, mac, 6);
+	return 0;
+}
+
+int pl_neighbour_ask(int ifindex, const struct pl_addr *host)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(DISCARD_PORT) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+		.sin6_port = htons(DISCARD_PORT),
+		.sin6_scope_id = (uint32_t)ifindex };
+	const bool is_v4 = pl_addr_is_v4(host);
+	int fd = socket(family(host), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), r = 0;
+
+	if (fd < 0)
+		return -errno;
+	memcpy(&v4.sin_addr, host->b + 12, 4);
+	memcpy(&v6.sin6_addr, host->b, 16);
+	/* The interface is the route's; bound to it where that is allowed, for hosts with several ways. */
+	(void)setsockopt(fd, is_v4 ? IPPROTO_IP : IPPROTO_IPV6,
+		is_v4 ? IP_UNICAST_IF : IPV6_UNICAST_IF, &(uint32_t){ htonl((uint32_t)ifindex) },
+		sizeof(uint32_t));
+	if (sendto(fd, "", 0, MSG_DONTWAIT,
+		    is_v4 ? (const struct sockaddr *)&v4 : (const struct sockaddr *)&v6,
+		    is_v4 ? sizeof(v4) : sizeof(v6)) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}

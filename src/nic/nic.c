@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/nic.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/filter.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "nic/neighbour.h"
+
+#define HOP_LIMIT      64
+#define SPORT_FIRST    0xc000 /* where a peer's UDP source port is taken from, as NICs do */
+#define URI_MAX        4096
+/* What the sending ring of a packet socket takes of a frame (netio/packet.c), behind which path MTUs end. */
+#define SEND_BYTES_MAX 1984
+
+struct pl_nic {
+	struct pl_port *recv[PL_NIC_PORTS_MAX], *send;
+	uint32_t nrecv, turn; /* turn: the port to be asked first */
+	struct pl_port *lender;
+	int poll_fd,
+		quiet_fd; /* quiet: has UDP port 4791, so that the host does not answer for it */
+	char name[IF_NAMESIZE + 16], interface[IF_NAMESIZE];
+	uint8_t mac[6];
+	uint16_t mtu;
+	struct pl_nic_counters counters;
+};
+
+/* ---- the interface ---- */
+
+static int ask_interface(struct pl_nic *nic, struct pl_diag *diag)
+{
+	struct ifreq req = { 0 };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r = s < 0 ? -errno : 0;
+	uint32_t room;
+
+	memcpy(req.ifr_name, nic->interface, sizeof(req.ifr_name));
+	if (r == 0 && ioctl(s, SIOCGIFHWADDR, &req) < 0)
+		r = -errno;
+	if (r == 0)
+		memcpy(nic->mac, req.ifr_hwaddr.sa_data, sizeof(nic->mac));
+	if (r == 0 && ioctl(s, SIOCGIFMTU, &req) < 0)
+		r = -errno;
+	if (s >= 0)
+		close(s);
+	if (r < 0) {
+		pl_diag_set(diag, "%s: %s", nic->interface, strerror(-r));
+		return r;
+	}
+	/* Behind IP, UDP and the longest transport headers; the overhead counts Ethernet and a tag too. */
+	room = req.ifr_mtu < 0 ? 0 : (uint32_t)req.ifr_mtu + 18;
+	if (room > SEND_BYTES_MAX)
+		room = SEND_BYTES_MAX;
+	for (nic->mtu = PL_ROCE_PATH_MTU;
+		nic->mtu > 256 && (uint32_t)nic->mtu + PL_ROCE_OVERHEAD > room;)
+		nic->mtu /= 2;
+	return 0;
+}
+
+/* Takes UDP port 4791 of the interface and drops what comes, before a buffer is used. Where somebody has the port
+ * already the host does not complain to senders either. */
+static int open_quiet(struct pl_nic *nic)
+{
+	struct sock_filter none[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
+	struct sock_fprog program = { .len = 1, .filter = none };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(PL_ROCE_PORT) };
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(PL_ROCE_PORT) };
+	int both = 0, r = 0;
+	bool six = true;
+
+	nic->quiet_fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (nic->quiet_fd < 0) {
+		six = false;
+		nic->quiet_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	}
+	if (nic->quiet_fd < 0)
+		return -errno;
+	if (six)
+		(void)setsockopt(nic->quiet_fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both));
+	if (setsockopt(nic->quiet_fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) <
+			0 ||
+		setsockopt(nic->quiet_fd, SOL_SOCKET, SO_BINDTODEVICE, nic->interface,
+			(socklen_t)strlen(nic->interface)) < 0)
+		return -errno;
+	if (bind(nic->quiet_fd, six ? (const struct sockaddr *)&v6 : (const struct sockaddr *)&v4,
+		    six ? sizeof(v6) : sizeof(v4)) < 0)
+		r = errno == EADDRINUSE ? 0 : -errno;
+	return r;
+}
+
+/* ---- opening ---- */
+
+/* The URI with port=4791 unless it names ports; nic->interface and nic->name from it. */
+static int complete(
+	struct pl_nic *nic, const char *uri, char *dst, size_t cap, struct pl_diag *diag)
+{
+	const char *scheme = pl_port_uri_scheme(uri), *at, *query;
+	size_t len;
+
+	if (scheme == NULL || (strcmp(scheme, "packet") != 0 && strcmp(scheme, "afxdp") != 0)) {
+		pl_diag_set(diag, "'%s': an interface is wanted, packet:IFACE or afxdp:IFACE", uri);
+		return -EINVAL;
+	}
+	at = uri + strlen(scheme) + 1;
+	len = strcspn(at, "?");
+	query = at[len] == '?' ? at + len + 1 : "";
+	if (len == 0 || len >= sizeof(nic->interface)) {
+		pl_diag_set(diag, "'%s': no name of an interface", uri);
+		return -EINVAL;
+	}
+	memcpy(nic->interface, at, len);
+	snprintf(nic->name, sizeof(nic->name), "%s:%s", scheme, nic->interface);
+	if (strncmp(query, "port=", 5) == 0 || strstr(query, "&port=") != NULL)
+		len = (size_t)snprintf(dst, cap, "%s", uri);
+	else
+		len = (size_t)snprintf(dst, cap, "%s:%s?port=%d%s%s", scheme, nic->interface,
+			PL_ROCE_PORT, *query != '\0' ? "&" : "", query);
+	if (len < cap)
+		return 0;
+	pl_diag_set(diag, "the URI is too long");
+	return -EINVAL;
+}
+
+static int open_ports(struct pl_nic *nic, const char *uri, const struct pl_nic_options *options,
+	struct pl_diag *diag)
+{
+	const int n = pl_port_uri_sockets(uri, diag);
+	struct pl_port_options port = { .of = (unsigned int)n,
+		.rights = options != NULL ? options->rights : NULL };
+	char send[IF_NAMESIZE + 16];
+	int r = n < 0 ? n : 0;
+
+	if (n > PL_NIC_PORTS_MAX) {
+		pl_diag_set(diag,
+			"%d queues are more than one wire reads (%d): name them with queues=", n,
+			PL_NIC_PORTS_MAX);
+		r = -EINVAL;
+	}
+	for (int i = 0; r == 0 && i < n; i++) {
+		struct epoll_event e = { .events = EPOLLIN };
+
+		port.index = (unsigned int)i;
+		port.with = i > 0 ? nic->recv[0] : NULL;
+		r = pl_port_open(&nic->recv[i], uri, PL_PORT_RECV, &port, diag);
+		if (r < 0)
+			break;
+		nic->nrecv++;
+		if (epoll_ctl(nic->poll_fd, EPOLL_CTL_ADD, pl_port_fd(nic->recv[i]), &e) < 0) {
+			r = -errno;
+			pl_diag_set(diag, "%s", strerror(-r));
+		}
+	}
+	if (r < 0)
+		return r;
+	snprintf(send, sizeof(send), "packet:%s", nic->interface);
+	port = (struct pl_port_options){ .rights = port.rights };
+	return pl_port_open(&nic->send, send, PL_PORT_SEND, &port, diag);
+}
+
+int pl_nic_open(struct pl_nic **ret, const char *uri, const struct pl_nic_options *options,
+	struct pl_diag *diag)
+{
+	struct pl_nic *nic = calloc(1, sizeof(*nic));
+	char full[URI_MAX];
+	int r;
+
+	if (nic == NULL) {
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	nic->quiet_fd = -1;
+	nic->poll_fd = epoll_create1(EPOLL_CLOEXEC);
+	r = nic->poll_fd < 0 ? -errno : 0;
+	if (r < 0)
+		pl_diag_set(diag, "%s", strerror(-r));
+	if (r == 0)
+		r = complete(nic, uri, full, sizeof(full), diag);
+	if (r == 0)
+		r = open_ports(nic, full, options, diag);
+	if (r == 0)
+		r = ask_interface(nic, diag);
+	if (r == 0) {
+		r = open_quiet(nic);
+		if (r < 0)
+			pl_diag_set(diag, "%s: UDP port %d: %s", nic->interface, PL_ROCE_PORT,
+				strerror(-r));
+	}
+	if (r < 0) {
+		pl_nic_close(nic);
+		return r;
+	}
+	*ret = nic;
+	return 0;
+}
+
+void pl_nic_close(struct pl_nic *nic)
+{
+	if (nic == NULL)
+		return;
+	/* The first one's program and group are the others', so it goes last. */
+	for (uint32_t i = nic->nrecv; i-- > 0;)
+		pl_port_close(nic->recv[i]);
+	pl_port_close(nic->send);
+	if (nic->quiet_fd >= 0)
+		close(nic->quiet_fd);
+	if (nic->poll_fd >= 0)
+		close(nic->poll_fd);
+	free(nic);
+}
+
+int pl_nic_fd(const struct pl_nic *nic)
+{
+	return nic->poll_fd;
+}
+
+const char *pl_nic_name(const struct pl_nic *nic)
+{
+	return nic->name;
+}
+
+const char *pl_nic_interface(const struct pl_nic *nic)
+{
+	return nic->interface;
+}
+
+const uint8_t *pl_nic_mac(const struct pl_nic *nic)
+{
+	return nic->mac;
+}
+
+uint16_t pl_nic_mtu(const struct pl_nic *nic)
+{
+	return nic->mtu;
+}
+
+/* ---- frames ---- */
+
+static int take(struct pl_nic *nic, struct pl_batch *batch, int timeout_ms, struct pl_diag *diag)
+{
+	for (uint32_t i = 0; i < nic->nrecv; i++) {
+		struct pl_port *port = nic->recv[nic->turn];
+		int r;
+
+		nic->turn = nic->turn + 1 < nic->nrecv ? nic->turn + 1 : 0;
+		r = pl_port_recv(port, batch, timeout_ms, diag);
+		if (r > 0)
+			nic->lender = port;
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+int pl_nic_recv(
+	struct pl_nic *nic, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
+{
+	struct epoll_event e;
+	int r;
+
+	if (nic->nrecv == 1)
+		return take(nic, ret_batch, timeout_ms, diag);
+	r = take(nic, ret_batch, 0, diag);
+	if (r != 0 || timeout_ms == 0)
+		return r;
+	r = epoll_wait(nic->poll_fd, &e, 1, timeout_ms);
+	if (r < 0)
+		return errno == EINTR ? 0 : -errno;
+	return r == 0 ? 0 : take(nic, ret_batch, 0, diag);
+}
+
+void pl_nic_release(struct pl_nic *nic, struct pl_batch *batch)
+{
+	pl_port_release(nic->lender, batch);
+	nic->lender = NULL;
+}
+
+int pl_nic_send(struct pl_nic *nic, struct pl_frames *frames, struct pl_diag *diag)
+{
+	const uint32_t n = frames->batch.n;
+	int r;
+
+	if (n == 0)
+		return 0;
+	r = pl_port_send(nic->send, &frames->batch, diag);
+	pl_count(&nic->counters.sent, r > 0 ? (uint64_t)r : 0);
+	pl_count(&nic->counters.unsent, r > 0 ? n - (uint64_t)r : n);
+	pl_frames_clear(frames);
+	return r < 0 ? r : (uint32_t)r < n ? -EIO : 0;
+}
+
+/* ---- peers ---- */
+
+static int find_mac(int ifindex, const struct pl_addr *host, uint8_t mac[6], struct pl_diag *diag)
+{
+	int r = pl_neighbour_find(ifindex, host, mac);
+
+	/* One that failed is asked for again; the answer stays what it was until then. */
+	if (r == -ENOENT || r == -EHOSTUNREACH) {
+		int asked = pl_neighbour_ask(ifindex, host);
+
+		if (r == -ENOENT)
+			r = asked == 0 || asked == -EAGAIN ? -EAGAIN : asked;
+	}
+	if (r < 0)
+		pl_diag_set(diag,
+			r == -EAGAIN ? "the peer's MAC address is being asked for"
+				     : "the peer's MAC address: %s",
+			strerror(-r));
+	return r;
+}
+
+int pl_nic_path(struct pl_nic *nic, const struct pl_addr *peer, const uint8_t *mac,
+	struct pl_roce_path *ret, struct pl_diag *diag)
+{
+	/* By its present number: the interface may have been away. */
+	const int ifindex = (int)if_nametoindex(nic->interface);
+	struct pl_route route;
+	int r;
+
+	if (ifindex == 0) {
+		pl_diag_set(diag, "there is no interface '%s'", nic->interface);
+		return -ENETUNREACH;
+	}
+	r = pl_route_find(ifindex, peer, &route, diag);
+	if (r < 0)
+		return r;
+	*ret = (struct pl_roce_path){ .src = route.source,
+		.dst = *peer,
+		.ttl = HOP_LIMIT,
+		.sport =
+			(uint16_t)(SPORT_FIRST | (pl_hash(peer->b, sizeof(peer->b), 0) & 0x3fff)) };
+	memcpy(ret->smac, nic->mac, sizeof(ret->smac));
+	if (mac != NULL) {
+		memcpy(ret->dmac, mac, sizeof(ret->dmac));
+		return 0;
+	}
+	return find_mac(ifindex, &route.next_hop, ret->dmac, diag);
+}
+
+/* ---- accounts ---- */
+
+const struct pl_nic_counters *pl_nic_counters(const struct pl_nic *nic)
+{
+	return &nic->counters;
+}
+
+void pl_nic_stats(struct pl_nic *nic, struct pl_port_stats *ret)
+{
+	struct pl_port_stats one;
+
+	memset(ret, 0, sizeof(*ret));
+	for (uint32_t i = 0; i < nic->nrecv; i++) {
+		pl_port_stats(nic->recv[i], &one);
+		pl_port_stats_add(ret, &one);
+	}
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Two NICs over a veth pair between two namespaces: peers found by the kernel, RoCE frames across, and the host's own
+ * traffic as it was. Needs root. */
+#include "nic/nic.h"
+
+#include "base/clock.h"
+#include "base/test.h"
+#include "nic/test_pair.h"
+
+#define WAIT_NS 20000000000u
+
+static struct pl_frames frames;
+static uint8_t memory[8 * PL_ROCE_FRAME_MAX];
+
+/* The carrier of a new pair takes a moment, and the neighbour's answer another one. */
+static int find_path(struct pl_nic *nic, const struct pl_addr *peer, struct pl_roce_path *path)
+{
+	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	int r;
+
+	while ((r = pl_nic_path(nic, peer, NULL, path, NULL)) == -EAGAIN || r == -EHOSTUNREACH) {
+		if (pl_clock_mono_ns() > until)
+			break;
+		usleep(10000);
+	}
+	return r;
+}
+
+/* Neighbours answer before the kernel tells that there is a carrier: until then the interface is down. */
+static int send_five(struct pl_nic *nic, const struct pl_roce_path *path)
+{
+	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	int r;
+
+	do {
+		pl_frames_init(&frames, memory, sizeof(memory));
+		for (uint32_t i = 0; i < 5; i++) {
+			struct pl_roce p = { .path = *path,
+				.opcode = PL_ROCE_UC | PL_ROCE_SEND_ONLY,
+				.qpn = 77,
+				.psn = i };
+
+			pl_frames_put(&frames, &p, memory, 1024);
+		}
+		r = pl_nic_send(nic, &frames, NULL);
+		if (r < 0)
+			usleep(10000);
+	} while (r == -ENETDOWN && pl_clock_mono_ns() < until);
+	return r;
+}
+
+/* Frames received until there are `wanted`, or nothing came for long. */
+static uint32_t receive(struct pl_nic *nic, uint32_t wanted, uint32_t *ret_good)
+{
+	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	static struct pl_batch batch;
+	uint32_t n = 0;
+
+	while (n < wanted && pl_clock_mono_ns() < until) {
+		int r = pl_nic_recv(nic, &batch, 100, NULL);
+
+		if (r <= 0)
+			continue;
+		for (uint32_t i = 0; i < batch.n; i++) {
+			const struct pl_packet *p = &batch.pkts[i];
+			struct pl_roce roce;
+
+			*ret_good += pl_roce_parse(&roce, pl_cursor(p->data, p->len), p->link) ==
+					     PL_ROCE_F_OK &&
+				     roce.opcode == (PL_ROCE_UC | PL_ROCE_SEND_ONLY);
+		}
+		n += batch.n;
+		pl_nic_release(nic, &batch);
+	}
+	return n;
+}
+
+/* What a sender hears of a UDP port on the other side: 0 nothing, or -ECONNREFUSED. */
+static int refused(uint16_t port)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = inet_addr("10.7.0.2") };
+	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error = 0;
+	socklen_t len = sizeof(error);
+
+	if (connect(s, (struct sockaddr *)&sa, sizeof(sa)) == 0)
+		(void)!send(s, "12345678", 8, 0);
+	usleep(100000);
+	(void)getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &len);
+	close(s);
+	return -error;
+}
+
+/* A datagram to another port reaches a socket of the host. */
+static bool host_receives(void)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+		.sin_port = htons(21501),
+		.sin_addr.s_addr = inet_addr("10.7.0.2") };
+	struct timeval limit = { .tv_sec = 20 };
+	char got[8] = "";
+	int to, from;
+
+	(void)pair_enter(1);
+	to = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	(void)setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	(void)!bind(to, (struct sockaddr *)&sa, sizeof(sa));
+	(void)pair_enter(0);
+	from = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	(void)!sendto(from, "hello", 5, 0, (struct sockaddr *)&sa, sizeof(sa));
+	close(from);
+	(void)!recv(to, got, sizeof(got), 0);
+	close(to);
+	return strcmp(got, "hello") == 0;
+}
+
+static void test_pair(const char *a_uri, const char *b_uri)
+{
+	const struct pl_addr a = pair_addr(0), b = pair_addr(1);
+	struct pl_roce_path path = { .ttl = 0 };
+	struct pl_diag diag = { .text = "" };
+	struct pl_nic *left = NULL, *right = NULL;
+	struct pl_port_stats stats;
+	uint32_t good = 0;
+
+	(void)pair_enter(1);
+	ok(pl_nic_open(&right, b_uri, NULL, &diag) == 0, "%s: opens %s", b_uri, diag.text);
+	(void)pair_enter(0);
+	ok(pl_nic_open(&left, a_uri, NULL, &diag) == 0, "%s: opens %s", a_uri, diag.text);
+	if (left == NULL || right == NULL)
+		goto out;
+	eq((uint64_t)find_path(left, &b, &path), 0, "%s: finds the peer", a_uri);
+	ok(pl_addr_equal(&path.src, &a) && pl_addr_equal(&path.dst, &b), "%s: by its addresses",
+		a_uri);
+	memeq(path.smac, pl_nic_mac(left), 6, "%s: from its MAC address", a_uri);
+	memeq(path.dmac, pl_nic_mac(right), 6, "%s: to the peer's", a_uri);
+	eq(pl_nic_mtu(left), 1024, "%s: path MTU of an MTU of 1500", a_uri);
+
+	eq((uint64_t)send_five(left, &path), 0, "%s: sends", a_uri);
+	eq(frames.batch.n, 0, "%s: and has none left", a_uri);
+	eq(pl_counter_read(&pl_nic_counters(left)->sent), 5, "%s: counts them", a_uri);
+	eq(receive(right, 5, &good), 5, "%s: receives", b_uri);
+	eq(good, 5, "%s: and they are whole", b_uri);
+	pl_nic_stats(right, &stats);
+	eq(stats.packets, 5, "%s: counts them", b_uri);
+
+	ok(refused(4790) == -ECONNREFUSED, "%s: the host refuses another port", b_uri);
+	ok(refused(PL_ROCE_PORT) == 0, "%s: and is silent about RoCE's", b_uri);
+	good = 0;
+	if (strncmp(b_uri, "packet", 6) == 0) {
+		eq(receive(right, 1, &good), 1, "%s: the NIC has that datagram", b_uri);
+		eq(good, 0, "%s: which is no RoCE", b_uri);
+	}
+	ok(host_receives(), "%s: the host's datagrams pass", b_uri);
+out:
+	pl_nic_close(left);
+	pl_nic_close(right);
+}
+
+static void test_refusals(void)
+{
+	static const char *const bad[] = { "udp://:4791", "pla0", "pcap:x",
+		"packet:", "packet:?ring=64", "packet:a-name-that-is-too-long",
+		"packet:pla0?rings=64", "packet:nosuch0", "afxdp:pla0?queues=9" };
+	const struct pl_addr far = { .b = { 0x20, 1, 0xd, 0xb8, [15] = 1 } },
+			     nobody = pl_addr_v4((const uint8_t[]){ 10, 7, 0, 99 });
+	const uint8_t mac[6] = { 2, 0, 0, 0, 0, 9 };
+	struct pl_roce_path path;
+	struct pl_diag diag;
+	struct pl_nic *nic;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		diag.text[0] = '\0';
+		ok(pl_nic_open(&nic, bad[i], NULL, &diag) < 0 && diag.text[0] != '\0', "%s: %s",
+			bad[i], diag.text);
+	}
+	if (!ok(pl_nic_open(&nic, "packet:pla0", NULL, NULL) == 0, "opens"))
+		return;
+	ok(pl_nic_path(nic, &far, NULL, &path, &diag) == -ENETUNREACH, "no route: %s", diag.text);
+	ok(pl_nic_path(nic, &nobody, mac, &path, NULL) == 0,
+		"a MAC address that is given is not asked for");
+	memeq(path.dmac, mac, 6, "and taken");
+	ok(pl_nic_path(nic, &nobody, NULL, &path, &diag) == -EAGAIN, "nobody there: %s", diag.text);
+	pl_nic_close(nic);
+	pl_nic_close(NULL);
+}
+
+int main(void)
+{
+	if (geteuid() != 0 || pair_make() < 0)
+		return pl_test_skip("needs root and network namespaces");
+	test_pair("packet:pla0", "packet:plb0");
+#if PL_HAVE_BPF
+	test_pair("packet:pla0", "afxdp:plb0");
+	test_pair("afxdp:pla0?queues=0", "afxdp:plb0?queues=0&ring=1024");
+#endif
+	test_refusals();
+	return pl_test_done();
+}
