@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dta/bucket.h"
+#include "base/bucket.h"
 
 #define RING_DEFAULT     1024u
 #define DATAGRAM_DEFAULT 1400u

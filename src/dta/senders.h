@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
-#include "dta/bucket.h"
+#include "base/bucket.h"
 #include "wire/dta.h"
 
 /* Streams begin with number 0: one that is first heard with a number below this lost its beginning, any other is taken

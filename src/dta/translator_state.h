@@ -3,7 +3,7 @@
 #pragma once
 
 #include "dta/ages.h"
-#include "dta/bucket.h"
+#include "base/bucket.h"
 #include "dta/senders.h"
 #include "dta/translator.h"
 #include "memory/append.h"

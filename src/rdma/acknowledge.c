@@ -32,6 +32,7 @@ static void advance(
 		pl_requester_finish(q, conn, PL_RDMA_RESULT_OK);
 	}
 	if (conn->unacked != before) {
+		pl_requester_widen(conn, (conn->unacked - before) & PL_ROCE_PSN_MASK);
 		conn->retries = conn->c.retries;
 		conn->rnr_retries = conn->c.rnr_retries;
 		conn->deadline_ns = conn->unacked == conn->high ? 0 : now_ns + conn->c.timeout_ns;
@@ -54,6 +55,7 @@ static void go_back(
 	}
 	conn->retries--;
 	conn->deadline_ns = now_ns + conn->c.timeout_ns;
+	pl_requester_narrow(conn);
 	pl_requester_rewind(conn, psn);
 }
 
@@ -148,7 +150,13 @@ static void answer(struct pl_requester *q, const struct pl_packet *pkt, uint64_t
 	}
 	conn = &q->conns[place];
 	if (p.opcode == PL_ROCE_CNP) {
+		/* Nothing in it can be checked but who sent it. */
+		if (!pl_addr_equal(&p.path.src, &conn->c.path.dst)) {
+			pl_count(&c->foreign, 1);
+			return;
+		}
 		pl_count(&c->cnps, 1);
+		pl_pace_cut(&conn->pace, now_ns);
 	} else if (!from_peer(conn, &p)) {
 		pl_count(&c->foreign, 1);
 	} else if (conn->failed || !outstanding(conn, p.psn) || (p.syndrome & 0x80) != 0) {

@@ -2,6 +2,30 @@
 /* Work becomes packets: windows, going back, timeouts. */
 #include "rdma/requester_state.h"
 
+/*
+ * The other side drops what comes behind a gap, so all of it is sent again: with a wide window that is much. Each loss
+ * halves what may be on its way (once for all that was on its way by then), each `allowed` packets that arrive add one.
+ */
+void pl_requester_narrow(struct pl_requester_conn *conn)
+{
+	if (pl_psn_diff(conn->unacked, conn->recover) < 0)
+		return;
+	conn->recover = conn->high;
+	conn->gained = 0;
+	conn->allowed = conn->allowed / 2 > 2 ? conn->allowed / 2 : 2;
+}
+
+void pl_requester_widen(struct pl_requester_conn *conn, uint32_t n)
+{
+	conn->gained += n;
+	while (conn->allowed < conn->c.window && conn->gained >= conn->allowed) {
+		conn->gained -= conn->allowed;
+		conn->allowed++;
+	}
+	if (conn->allowed == conn->c.window)
+		conn->gained = 0;
+}
+
 void pl_requester_rewind(struct pl_requester_conn *conn, uint32_t psn)
 {
 	conn->cursor = 0;
@@ -42,7 +66,7 @@ static bool asks(struct pl_requester_conn *conn, const struct pl_requester_messa
 	const bool end = conn->cursor == conn->n - 1 && i == m->packets - 1;
 
 	conn->since_ask++;
-	if (!conn->ask && !end && conn->since_ask < (conn->c.window + 1) / 2 &&
+	if (!conn->ask && !end && conn->since_ask < (conn->allowed + 1) / 2 &&
 		!pl_requester_is_atomic(m))
 		return false;
 	conn->since_ask = 0;
@@ -100,7 +124,7 @@ static bool may_send(const struct pl_requester_conn *conn, const struct pl_reque
 {
 	if (conn->c.service != PL_ROCE_RC)
 		return true;
-	if (((conn->next - conn->unacked) & PL_ROCE_PSN_MASK) >= conn->c.window)
+	if (((conn->next - conn->unacked) & PL_ROCE_PSN_MASK) >= conn->allowed)
 		return false;
 	return m->sent || !pl_requester_is_atomic(m) || conn->atomics < conn->c.atomics;
 }
@@ -109,7 +133,9 @@ static bool may_send(const struct pl_requester_conn *conn, const struct pl_reque
 static bool send_conn(struct pl_requester *q, struct pl_requester_conn *conn, uint64_t now_ns,
 	struct pl_frames *out)
 {
-	while (conn->cursor < conn->n) {
+	uint32_t room = pl_pace_room(&conn->pace, now_ns);
+
+	for (; conn->cursor < conn->n && room > 0; room--) {
 		struct pl_requester_message *m = pl_requester_message(conn, conn->cursor);
 		const uint32_t payload = m->work.bytes < conn->c.mtu ? m->work.bytes : conn->c.mtu;
 
@@ -118,6 +144,7 @@ static bool send_conn(struct pl_requester *q, struct pl_requester_conn *conn, ui
 		if (!pl_frames_room(out, 1, payload))
 			return false;
 		put(q, conn, m, out);
+		pl_pace_sent(&conn->pace, 1, now_ns);
 		if (conn->c.service == PL_ROCE_RC) {
 			if (conn->deadline_ns == 0)
 				conn->deadline_ns = now_ns + conn->c.timeout_ns;
@@ -147,6 +174,7 @@ static bool timers(struct pl_requester *q, struct pl_requester_conn *conn, uint6
 	}
 	conn->retries--;
 	conn->deadline_ns = now_ns + conn->c.timeout_ns;
+	pl_requester_narrow(conn);
 	pl_requester_rewind(conn, conn->unacked);
 	return false;
 }
@@ -170,9 +198,15 @@ uint64_t pl_requester_next_ns(const struct pl_requester *q)
 
 	for (uint32_t i = 0; i < q->options.max_qps; i++) {
 		const struct pl_requester_conn *conn = &q->conns[i];
-		const uint64_t at = conn->wait_ns != 0 ? conn->wait_ns : conn->deadline_ns;
+		uint64_t at = conn->wait_ns != 0 ? conn->wait_ns : conn->deadline_ns;
 
 		if (conn->used && at != 0 && at < next)
+			next = at;
+		/* Slowed down: what the window would let out waits for its turn. */
+		at = pl_pace_due_ns(&conn->pace);
+		if (conn->used && conn->wait_ns == 0 && conn->pace.bucket.rate != 0 &&
+			conn->cursor < conn->n &&
+			may_send(conn, pl_requester_message(conn, conn->cursor)) && at < next)
 			next = at;
 	}
 	return next;

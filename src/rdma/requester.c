@@ -83,6 +83,10 @@ static void restart(struct pl_requester_conn *conn, uint32_t psn)
 	conn->missed = UINT32_MAX;
 	conn->failed = false;
 	conn->ask = false;
+	conn->allowed = conn->c.window;
+	conn->gained = 0;
+	conn->recover = conn->unacked;
+	conn->pace = (struct pl_pace){ 0 };
 }
 
 int pl_requester_qp_add(struct pl_requester *q, const struct pl_requester_qp *c, uint32_t *ret_qpn)
@@ -146,7 +150,12 @@ int pl_requester_qp_status(
 
 	if (conn == NULL)
 		return -ENOENT;
-	*ret = (struct pl_requester_status){ conn->failed, conn->tail, conn->unacked, conn->n };
+	*ret = (struct pl_requester_status){ .failed = conn->failed,
+		.psn = conn->tail,
+		.unacked = conn->unacked,
+		.posted = conn->n,
+		.window = conn->allowed,
+		.rate = pl_pace_rate(&conn->pace) };
 	return 0;
 }
 

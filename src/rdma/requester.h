@@ -5,7 +5,8 @@
  *
  * Unreliable connections (UC) send and forget: a lost frame costs what was in it and nothing else. Reliable ones (RC)
  * keep what they sent until it is acknowledged, go back to what was lost (NAK, timeout), wait when the peer says that it
- * is not ready, and take each atomic's answer to be the one thing that completes it. Answers count only from the peer's
+ * is not ready, and take each atomic's answer to be the one thing that completes it. After a loss fewer packets are on
+ * their way, after a congestion notification fewer are sent in a second (rdma/pace.h), both for a while. Answers count only from the peer's
  * address, and only for numbers that are outstanding: what soft-RoCE lets a forged NAK do, it cannot do here.
  *
  *   pl_requester_post(q, qpn, &work);            as often as there is work
@@ -69,6 +70,8 @@ struct pl_requester_status {
 	bool failed;
 	uint32_t psn, unacked; /* next new number; oldest without an answer */
 	uint32_t posted;       /* messages not complete */
+	uint32_t window;       /* packets that may be on their way now */
+	double rate;           /* packets per second that congestion leaves; 0: no limit */
 };
 
 int pl_requester_qp_status(

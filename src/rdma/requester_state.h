@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rdma/index.h"
+#include "rdma/pace.h"
 #include "rdma/requester.h"
 
 struct pl_requester_message {
@@ -30,6 +31,12 @@ struct pl_requester_conn {
 	uint32_t atomics;   /* sent and not answered */
 	uint32_t missed; /* the atomic that was sent again because its answer must have been lost */
 	bool ask;        /* the next packet asks, whatever else: it is sent again */
+
+	uint32_t allowed; /* packets on their way: the window, less after losses */
+	uint32_t gained;  /* acknowledged since `allowed` last grew */
+	uint32_t
+		recover; /* while `unacked` is before it, what is lost belongs to a loss that was counted */
+	struct pl_pace pace;
 
 	uint64_t deadline_ns; /* 0: no timer runs */
 	uint64_t wait_ns;     /* not ready: nothing is sent before; 0: none */
@@ -64,6 +71,11 @@ void pl_requester_finish(
 /* The oldest message ended so, the others are flushed, the queue pair is in error. */
 void pl_requester_fail(
 	struct pl_requester *q, struct pl_requester_conn *conn, enum pl_rdma_result result);
+
+/* request.c: something was lost: fewer packets are on their way from now on. */
+void pl_requester_narrow(struct pl_requester_conn *conn);
+/* request.c: n packets were acknowledged. */
+void pl_requester_widen(struct pl_requester_conn *conn, uint32_t n);
 
 /* request.c: the next packet is number psn, which is outstanding. */
 void pl_requester_rewind(struct pl_requester_conn *conn, uint32_t psn);

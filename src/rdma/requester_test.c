@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/test.h"
+#include "rdma/pace.h"
 #include "rdma/requester.h"
 
 #define QPN     0x21
@@ -216,11 +217,104 @@ static void test_progress_resets_tries(void)
 	send();
 	for (uint32_t i = 0; i < 7; i++) {
 		now_ns += TIMEOUT;
-		eq(send(), 8 - i);
+		eq(send(), 8 - i < 4 ? 8 - i : 4, "half a window, and no less");
 		ack(i, 0x1f);
 	}
 	streq(completed(), "0:0 1:0 2:0 3:0 4:0 5:0 6:0",
 		"seven timeouts with progress in between");
+	pl_requester_free(q);
+}
+
+static struct pl_requester_status status(void)
+{
+	struct pl_requester_status s = { 0 };
+
+	pl_requester_qp_status(q, QPN, &s);
+	return s;
+}
+
+/* A loss halves the window, once for all that was on its way; what arrives widens it again. */
+static void test_window_after_loss(void)
+{
+	uint64_t id = 0;
+
+	init(PL_ROCE_RC);
+	while (id < 16)
+		write_bytes(id++, 4);
+	eq(send(), 8);
+	ack(1, 0x60);
+	eq(status().window, 4);
+	eq(send(), 4, "half of it");
+	ack(3, 0x60);
+	eq(status().window, 4, "of the same flight");
+	send();
+	ack(4, 0x1f);
+	eq(status().window, 5, "four arrived");
+	ack(6, 0x1f);
+	send();
+	ack(7, 0x1f);
+	send();
+	ack(8, 0x60);
+	eq(status().window, 2, "a new loss");
+	for (uint32_t psn = 8; psn < 15; psn++) {
+		send();
+		ack(psn, 0x1f);
+	}
+	ok(status().window > 3 && status().window < 8, "and slowly back");
+	pl_requester_free(q);
+}
+
+/* Packets that leave in the next `ms` when there is always work. */
+static uint32_t sent_in(uint32_t ms)
+{
+	uint32_t n = 0;
+
+	for (uint64_t end = now_ns + ms * UINT64_C(1000000); now_ns < end; now_ns += 100000) {
+		while (write_bytes(0, 4) == 0)
+			;
+		n += send();
+		completed();
+	}
+	return n;
+}
+
+/* 16 packets each tenth of a millisecond are 160,000 a second. */
+static void test_congestion(void)
+{
+	struct pl_roce cnp = answer(0, 0);
+	uint32_t n;
+
+	init(PL_ROCE_UC);
+	cnp.opcode = PL_ROCE_CNP;
+	eq(sent_in(50), 8000, "no limit");
+	give(&cnp);
+	ok(status().rate > 75000 && status().rate < 85000, "half of it: %.0f", status().rate);
+	give(&cnp);
+	ok(status().rate > 75000, "more of them at once say the same");
+	n = sent_in(5);
+	ok(n > 350 && n < 420, "%u packets in 5 ms", n);
+	ok(pl_requester_next_ns(q) > now_ns - 200000 && pl_requester_next_ns(q) < now_ns + 100000,
+		"it says when the next may go");
+	give(&cnp);
+	ok(status().rate > 37000 && status().rate < 43000, "half again: %.0f", status().rate);
+	sent_in(25);
+	ok(status().rate > 55000 && status().rate < 65000, "two sixteenths back: %.0f",
+		status().rate);
+	sent_in(200);
+	eq((uint64_t)status().rate, 0, "and then no limit");
+	eq(sent_in(10), 1600);
+	cnp.path.src.b[15] = 9;
+	give(&cnp);
+	ok(status().rate == 0 && pl_counter_read(&pl_requester_counters(q)->foreign) == 1,
+		"not from the peer");
+	for (int i = 0; i < 30; i++) {
+		cnp = answer(0, 0);
+		cnp.opcode = PL_ROCE_CNP;
+		give(&cnp);
+		now_ns += PL_PACE_CUT_NS;
+	}
+	eq((uint64_t)status().rate, (uint64_t)PL_PACE_LEAST, "never slower");
+	ok(sent_in(9) >= 8, "it still moves");
 	pl_requester_free(q);
 }
 
@@ -375,6 +469,8 @@ int main(void)
 	test_window();
 	test_go_back();
 	test_progress_resets_tries();
+	test_window_after_loss();
+	test_congestion();
 	test_not_ready();
 	test_errors();
 	test_atomics();
