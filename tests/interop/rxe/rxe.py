@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Our responder and requester against Linux soft-RoCE, which boots in an emulated machine (guest.py): it writes, adds,
+"""Our responder and requester against Linux soft-RoCE, which boots in an emulated machine (tests/guest): it writes, adds,
 swaps and reads in our memory, we do in its; over IPv4 and IPv6, reliable and unreliable, with frames lost on the way.
-usage: rxe.py PEER FOLDER [TEST…]   PEER: peer.c built; FOLDER: where the guest's image is kept"""
+usage: rxe.py PEER AGENT FOLDER [TEST…]   PEER, AGENT: peer.c and agent.c built; FOLDER: where the guest's image is kept"""
 import os
-import shutil
 import subprocess
 import sys
 import traceback
@@ -12,11 +11,11 @@ import traceback
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from guest import Guest  # noqa: E402  (beside this file)
+from agent import Agent, guest as machine  # noqa: E402  (beside this file)
 
-PEER, FOLDER = sys.argv[1], sys.argv[2]
+PEER, AGENT, FOLDER = sys.argv[1:4]
 OURS = {4: '10.77.0.254', 6: 'fd00:77::fe'}
-THEIRS = {4: Guest.address4, 6: Guest.address6}
+THEIRS = {4: machine.ADDRESS4, 6: machine.ADDRESS6}
 STATE = {}  # our region
 count = failures = 0
 
@@ -238,23 +237,19 @@ def witness(capture):
 
 
 def main():
-    for program in ('qemu-system-x86_64', 'busybox', 'cpio', 'modinfo', 'tshark'):
-        if shutil.which(program, path=os.environ['PATH'] + ':/usr/sbin:/sbin') is None:
-            print('1..0 # SKIP %s is not there' % program)
-            return 77
-    image = subprocess.run([os.path.join(HERE, 'image'), FOLDER], capture_output=True, text=True)
-    if image.returncode != 0:
-        ok(False, 'the image of the guest is made', image.stdout + image.stderr)
-        print('1..%d' % count)
-        return 1
-    guest = Guest(FOLDER)
+    absent = machine.missing('tshark')
+    if absent is not None:
+        print('1..0 # SKIP %s is not there' % absent)
+        return 77
+    machine.make_image(FOLDER)
+    guest = Agent(FOLDER, AGENT)
     try:
         peer = Peer(guest, 'all')
         guest.ready()
         guest.do('region', 0, 65536)
         STATE['mine'] = peer.values('region', 1 << 20)
         for test in (test_they_ask, test_we_ask, test_connections, test_loss):
-            if len(sys.argv) > 3 and test.__name__ not in sys.argv[3:]:
+            if len(sys.argv) > 4 and test.__name__ not in sys.argv[4:]:
                 continue
             print('# ' + test.__name__, flush=True)
             try:
