@@ -21,8 +21,9 @@ struct pl_sequence {
 	uint32_t highest;
 	uint32_t next_if_restart; /* the number that would confirm a restart */
 	uint32_t span;            /* numbers since the (re)start, saturating at the window */
-	uint32_t same; /* reports since the start that all carried the first number, saturating */
-	bool pending;  /* next_if_restart is meaningful */
+	uint32_t
+		same; /* reports since the start that all carried the first number, until it is constant */
+	bool pending; /* next_if_restart is meaningful */
 	bool started;
 	bool constant; /* never moved: the exporter does not number its reports */
 	bool steady;   /* started, counting and nothing pending: the next number needs no thought */
@@ -80,7 +81,16 @@ static inline void pl_sequence_sort(
 		s->same = 1;
 		return;
 	}
-	if (s->constant || s->same >= 1) {
+	if (s->constant) {
+		if (seq == s->highest)
+			return;
+		/* It counts after all: begin here. */
+		s->constant = false;
+		s->same = 0;
+		pl_sequence_start(s, seq);
+		return;
+	}
+	if (s->same >= 1) {
 		if (seq == s->highest && s->reports == s->same + UINT64_C(1)) {
 			s->same++;
 			s->duplicates++;
@@ -91,12 +101,6 @@ static inline void pl_sequence_sort(
 			return;
 		}
 		s->same = 0;
-		if (s->constant) {
-			/* It counts after all: begin here. */
-			s->constant = false;
-			pl_sequence_start(s, seq);
-			return;
-		}
 	}
 	if (s->pending && seq == s->next_if_restart) {
 		/* Two in a row from elsewhere: the exporter began anew. */
@@ -151,17 +155,15 @@ static inline bool pl_sequence_calm(const struct pl_sequence *s, uint32_t seq, u
 {
 	if (__builtin_expect(s->steady, 1))
 		return ((seq - s->highest) & mask) == 1;
-	return s->constant && seq == s->highest && s->reports == s->same && s->same != UINT32_MAX;
+	return s->constant && seq == s->highest;
 }
 
 /* Counts a report of which pl_sequence_calm is true: as pl_sequence_next, and pl_sequence_step where it has to follow. */
 static inline void pl_sequence_again(struct pl_sequence *s, uint32_t seq)
 {
 	s->reports++;
-	if (__builtin_expect(!s->steady, 0)) {
-		s->same++;
+	if (__builtin_expect(!s->steady, 0))
 		return;
-	}
 	s->highest = seq;
 	s->seen[1] = s->seen[1] << 1 | s->seen[0] >> 63;
 	s->seen[0] = s->seen[0] << 1 | 1;

@@ -105,9 +105,26 @@ static void random_stream(void)
 	eq(s.stragglers, 0);
 }
 
+/* One number for more reports than 32 bits count: still no loss, no double, no restart. */
+static void constant_for_long(void)
+{
+	struct pl_sequence s = { 0 };
+
+	for (int i = 0; i < 5; i++)
+		pl_sequence_update(&s, 7, 32, 65536);
+	s.reports += UINT64_C(1) << 32;
+	for (int i = 0; i < 5; i++)
+		pl_sequence_update(&s, 7, 32, 65536);
+	ok(s.constant && pl_sequence_calm(&s, 7, UINT32_MAX), "it does not count");
+	eq(s.lost + s.duplicates + s.restarts + s.stragglers, 0, "and lost nothing");
+	pl_sequence_update(&s, 8, 32, 65536);
+	ok(!s.constant, "until it counts");
+}
+
 int main(void)
 {
 	situations();
+	constant_for_long();
 	random_stream();
 	return pl_test_done();
 }

@@ -85,6 +85,8 @@ static int sketch_check(const struct store *s, struct intake *in)
 	if (r->data_bytes > UINT16_MAX || r->data_bytes % column_bytes(k) != 0 ||
 		r->first_column > k->merged.columns || n > k->merged.columns - r->first_column)
 		return PL_REFUSED_COLUMNS;
+	if (!pl_sketch_plausible(&k->merged, r->data, r->data_bytes))
+		return PL_REFUSED_REGISTER;
 	in->spread = 0;
 	if (!is_new_epoch(k, r->epoch)) {
 		if (r->epoch != k->epoch || (k->over && k->complete < k->merged.columns))
@@ -236,6 +238,7 @@ static bool sketch_take(struct pl_translator *t, struct store *s, const struct i
 	if (known >= n)
 		return false;
 	turn_cells(k, r->data + known * column_bytes(k), (n - known) * column_bytes(k));
+	/* sketch_check saw that they are within the sketch, and plausible. */
 	(void)pl_sketch_merge(&k->merged, reporter->next, n - known, k->cells);
 	reporter->next += n - known;
 	t->count.columns_merged += n - known;

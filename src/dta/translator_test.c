@@ -404,6 +404,41 @@ static void columns(struct pl_translator *t, uint64_t now, uint16_t port, uint32
 	pl_translator_datagram(t, now, &from, port, out, b.len);
 }
 
+/* Registers from a stranger: one above what any key makes is refused, with its report. */
+static void test_registers(void)
+{
+	const struct pl_dta_store stores[] = { {
+		.params = { .primitive = PL_SKETCH,
+			.hash = PL_HASH_PATHLINE,
+			.sketch = { .columns = 16,
+				.rows = 1,
+				.cell_bytes = 1,
+				.kind = PL_SKETCH_HYPERLOGLOG } },
+	} };
+	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
+	struct pl_translator *t = make(&config);
+	const struct pl_translator_counters *c = pl_translator_counters(t);
+	uint8_t out[256], cells[16] = { [3] = PL_SKETCH_RANK_MAX + 1 };
+	const struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
+		.op = PL_DTA_SKETCH,
+		.epoch = 1,
+		.data = cells,
+		.data_bytes = sizeof(cells) };
+
+	for (int i = 0; i < 2; i++) {
+		struct pl_build b = pl_build(out, sizeof(out));
+
+		ok(pl_dta_put(&b, &r) == 0);
+		pl_translator_datagram(t, MS, &from, 1, out, b.len);
+		eq(c->refused[PL_REFUSED_REGISTER], 1);
+		eq(c->accepted, (uint64_t)i);
+		eq(c->columns_merged, (uint64_t)i * 16);
+		cells[3] = PL_SKETCH_RANK_MAX;
+	}
+	closed(t, "registers");
+	pl_translator_free(t);
+}
+
 static void test_sketch(void)
 {
 	const struct pl_dta_store stores[] = { {
@@ -637,6 +672,7 @@ int main(void)
 	test_append();
 	test_counters();
 	test_postcards();
+	test_registers();
 	test_sketch();
 	test_sequence();
 	test_policy();

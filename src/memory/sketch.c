@@ -113,6 +113,17 @@ void pl_sketch_add(const struct pl_sketch *s, struct pl_key key, uint64_t weight
 	}
 }
 
+bool pl_sketch_plausible(const struct pl_sketch *s, const void *cells, uint64_t bytes)
+{
+	const uint8_t *from = cells;
+
+	for (uint64_t i = 0; s->kind == PL_SKETCH_HYPERLOGLOG && i < bytes; i++) {
+		if (from[i] > PL_SKETCH_RANK_MAX)
+			return false;
+	}
+	return true;
+}
+
 int pl_sketch_merge(const struct pl_sketch *s, uint64_t first, uint64_t n, const void *cells)
 {
 	const uint8_t *from = cells;
@@ -120,11 +131,8 @@ int pl_sketch_merge(const struct pl_sketch *s, uint64_t first, uint64_t n, const
 
 	if (first > s->columns || n > s->columns - first)
 		return -ERANGE;
-	/* All or nothing: a register that no key can have made is refused before any is taken. */
-	for (uint64_t i = 0; s->kind == PL_SKETCH_HYPERLOGLOG && i < n_cells; i++) {
-		if (from[i] > PL_SKETCH_RANK_MAX)
-			return -EINVAL;
-	}
+	if (!pl_sketch_plausible(s, cells, n_cells * s->cell_bytes))
+		return -EINVAL;
 	for (uint64_t i = 0; i < n_cells; i++)
 		merge_cell(s, cell_of(s, first * s->rows + i), fetch(s, from + i * s->cell_bytes));
 	return 0;

@@ -45,8 +45,11 @@ static inline struct pl_key pl_sketch_key(
 /* One key into the sketch: count-min adds `weight` in each row, HyperLogLog notes the key. */
 void pl_sketch_add(const struct pl_sketch *s, struct pl_key key, uint64_t weight);
 
+/* Whether keys can have made these cells of HyperLogLog; of count-min always. */
+bool pl_sketch_plausible(const struct pl_sketch *s, const void *cells, uint64_t bytes);
+
 /* Merges n columns of cells, little-endian and laid out as in the store, beginning at column `first`. -ERANGE when they
- * are not all within the sketch. A repeat is not seen: a sum would count twice, whoever delivers sees to it. */
+ * are not all within the sketch, -EINVAL when they are not plausible; then none is taken. A repeat is not seen: a sum would count twice, whoever delivers sees to it. */
 int pl_sketch_merge(const struct pl_sketch *s, uint64_t first, uint64_t n, const void *cells);
 
 /* Says that columns 0 .. n - 1 are complete. */
