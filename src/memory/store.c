@@ -234,8 +234,8 @@ static int check_content(const struct pl_store_params *p, struct pl_diag *diag)
 
 	if (p->content > PL_CONTENT_EVENT)
 		return refuse(diag, "the content is of no known kind");
-	if (p->content != PL_CONTENT_BYTES && bytes != 128)
-		return refuse(diag, "records are of 128 bytes");
+	if (p->content != PL_CONTENT_BYTES && bytes < 128)
+		return refuse(diag, "records are of 128 bytes and more");
 	return 0;
 }
 

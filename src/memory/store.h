@@ -41,7 +41,8 @@ enum pl_store_hash {
 	                         key alone, and copies whose positions depend on each other */
 };
 
-/* What the values of a key-write store or the entries of a list are, for those who print them. */
+/* What the values of a key-write store or the entries of a list begin with, for those who print them; what stands behind
+ * the record's 128 bytes is between writer and reader (history.h). */
 enum pl_content {
 	PL_CONTENT_BYTES = 0,
 	PL_CONTENT_PATH = 1,  /* struct pl_path */

@@ -82,6 +82,9 @@ struct pl_config_output {
 		bool insecure;
 	} tls;
 	uint64_t rotate_size_bytes, rotate_age_ns, rotate_keep;
+	struct {
+		uint64_t events, paths, hops, flows, queues, drops, sync_ns;
+	} keep; /* of regions */
 	uint64_t queue_records;
 	uint64_t buffer_bytes;
 };

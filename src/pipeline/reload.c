@@ -138,6 +138,7 @@ static void say_fixed(const struct pl_config *from, const struct pl_config *to)
 				n->rotate_age_ns != o[i].rotate_age_ns ||
 				n->rotate_keep != o[i].rotate_keep,
 			"rotate", o[i].name);
+		fixed(memcmp(&n->keep, &o[i].keep, sizeof(n->keep)) != 0, "keep", o[i].name);
 		fixed(!same_server(n, &o[i]), "the server or how it is written to", o[i].name);
 	}
 }
@@ -171,6 +172,7 @@ static void keep_fixed(struct pl_config *from, struct pl_config *to)
 			n->rotate_size_bytes = o[i].rotate_size_bytes;
 			n->rotate_age_ns = o[i].rotate_age_ns;
 			n->rotate_keep = o[i].rotate_keep;
+			n->keep = o[i].keep;
 		}
 	}
 }

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Histories opened and closed: which files, of which geometry. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "memory/history_internal.h"
+
+#define BATCH     64u /* entries of a list that become visible together at most */
+#define COPIES    2u
+#define DROP_ROWS 4u
+
+static const char *const names[PL_HISTORY_MAX] = { "events", "paths", "hops", "flows", "queues",
+	"drops" };
+
+const char *pl_history_store_name(enum pl_history_store store)
+{
+	return names[store];
+}
+
+char *history_file(const char *folder, enum pl_history_store store)
+{
+	char *path;
+
+	return asprintf(&path, "%s/%s.region", folder, names[store]) < 0 ? NULL : path;
+}
+
+/* ---- geometry ---- */
+
+/* A batch more than is to be kept: the one that may be being overwritten. */
+static struct pl_store_params list_params(uint64_t kept, uint32_t content, uint32_t entry_bytes)
+{
+	return (struct pl_store_params){ .primitive = PL_APPEND,
+		.hash = PL_HASH_PATHLINE,
+		.content = content,
+		.append = { .slots = ((kept + BATCH - 1) / BATCH + 1) * BATCH,
+			.lists = 1,
+			.entry_bytes = entry_bytes,
+			.batch_max = BATCH,
+			.sealed = 1 } };
+}
+
+static struct pl_store_params last_params(uint64_t slots, uint32_t content, uint32_t value_bytes)
+{
+	return (struct pl_store_params){ .primitive = PL_KEY_WRITE,
+		.hash = PL_HASH_PATHLINE,
+		.content = content,
+		.key_write = { .slots = slots, .value_bytes = value_bytes, .copies = COPIES } };
+}
+
+static struct pl_store_params params_of(enum pl_history_store store, uint64_t slots)
+{
+	switch (store) {
+	case PL_HISTORY_EVENTS:
+		return list_params(slots, PL_CONTENT_EVENT, sizeof(struct pl_event));
+	case PL_HISTORY_PATHS:
+		return list_params(slots, PL_CONTENT_PATH, sizeof(struct pl_history_path));
+	case PL_HISTORY_HOPS:
+		return list_params(slots, PL_CONTENT_HOP, sizeof(struct pl_hop));
+	case PL_HISTORY_FLOWS:
+		return last_params(slots, PL_CONTENT_PATH, sizeof(struct pl_history_flow));
+	case PL_HISTORY_QUEUES:
+		return last_params(slots, PL_CONTENT_HOP, sizeof(struct pl_hop));
+	default:
+		return (struct pl_store_params){ .primitive = PL_COUNTERS,
+			.hash = PL_HASH_PATHLINE,
+			.counters = { .width = slots, .rows = DROP_ROWS } };
+	}
+}
+
+static int check(const struct pl_history_options *o, struct pl_diag *diag)
+{
+	if (o->slots[PL_HISTORY_PATHS] == 0 || o->slots[PL_HISTORY_HOPS] != 0)
+		return 0;
+	pl_diag_set(diag, "a list of paths needs one of hops");
+	return -EINVAL;
+}
+
+int pl_history_bytes(const struct pl_history_options *o, uint64_t *ret, struct pl_diag *diag)
+{
+	uint64_t sum = 0, bytes;
+	int r = check(o, diag);
+
+	for (unsigned int s = 0; s < PL_HISTORY_MAX && r == 0; s++) {
+		struct pl_store_params params = params_of(s, o->slots[s]);
+		struct pl_diag inner = { .text = "" };
+
+		if (o->slots[s] == 0)
+			continue;
+		r = pl_store_bytes(&params, &bytes, &inner);
+		if (r < 0)
+			pl_diag_set(diag, "%s: %s", names[s], inner.text);
+		else if (__builtin_add_overflow(sum, bytes, &sum))
+			r = -EOVERFLOW;
+	}
+	if (r == 0)
+		*ret = sum;
+	return r;
+}
+
+int history_attach(struct pl_history *h, enum pl_history_store store)
+{
+	const struct pl_region *g = h->regions[store];
+	const struct pl_store_params *params = pl_region_params(g);
+	void *base = pl_region_store(g, pl_region_epoch(g));
+
+	/* Its present epoch is being emptied, or was left so. */
+	if (base == NULL)
+		return -EAGAIN;
+	switch (store) {
+	case PL_HISTORY_EVENTS:
+	case PL_HISTORY_PATHS:
+	case PL_HISTORY_HOPS:
+		return pl_append_init(&h->lists[store], params, base);
+	case PL_HISTORY_FLOWS:
+		return pl_key_write_init(&h->flows, params, base);
+	case PL_HISTORY_QUEUES:
+		return pl_key_write_init(&h->queues, params, base);
+	default:
+		return pl_counters_init(&h->drops, params, base);
+	}
+}
+
+/* ---- life ---- */
+
+static struct pl_history *new_history(const char *folder)
+{
+	struct pl_history *h = calloc(1, sizeof(*h));
+
+	if (h == NULL)
+		return NULL;
+	h->folder = strdup(folder);
+	if (h->folder != NULL)
+		return h;
+	free(h);
+	return NULL;
+}
+
+int pl_history_close(struct pl_history *h)
+{
+	int r = 0;
+
+	if (h == NULL)
+		return 0;
+	for (unsigned int s = 0; s < PL_HISTORY_MAX; s++) {
+		int failed = pl_region_close(h->regions[s]);
+
+		r = r == 0 ? failed : r;
+	}
+	free(h->folder);
+	free(h);
+	return r;
+}
+
+const struct pl_region *pl_history_region(const struct pl_history *h, enum pl_history_store store)
+{
+	return h->regions[store];
+}
+
+/* The text of `inner` behind the file's name, unless it has it. */
+static int tell(struct pl_diag *diag, const char *path, const struct pl_diag *inner, int error)
+{
+	const char *text = inner->text[0] != '\0' ? inner->text : strerror(-error);
+
+	if (strstr(text, path) != NULL)
+		pl_diag_set(diag, "%s", text);
+	else
+		pl_diag_set(diag, "%s: %s", path, text);
+	return error;
+}
+
+/* Whether a region has the geometry that is asked for; its seed is its own. */
+static int compare(const struct pl_region *g, const struct pl_store_params *want, uint64_t slots,
+	const char *path, struct pl_diag *diag)
+{
+	const struct pl_store_params *has = pl_region_params(g);
+
+	if (has->primitive != want->primitive || has->hash != want->hash ||
+		has->content != want->content) {
+		pl_diag_set(diag, "%s is another kind of region: take it away", path);
+		return -EINVAL;
+	}
+	if (memcmp(has->raw, want->raw, sizeof(has->raw)) == 0)
+		return 0;
+	pl_diag_set(diag,
+		"%s was made for another size than %" PRIu64 ": ask for that, or take it away",
+		path, slots);
+	return -EINVAL;
+}
+
+/* One region, made or found. */
+static int begin_store(struct pl_history *h, enum pl_history_store store,
+	const struct pl_history_options *o, bool *ret_made, struct pl_diag *diag)
+{
+	struct pl_region_options options = { .sync_ns = o->sync_ns };
+	struct pl_store_params params = params_of(store, o->slots[store]);
+	char *path = history_file(h->folder, store);
+	struct pl_diag inner = { .text = "" };
+	int r;
+
+	if (path == NULL)
+		return -ENOMEM;
+	r = pl_region_open(&h->regions[store], path, PL_REGION_WRITE, &options, &inner);
+	if (r == -ENOENT) {
+		struct pl_store_params fresh = params;
+
+		fresh.seed = pl_hash_seed();
+		inner.text[0] = '\0';
+		r = pl_region_create(&h->regions[store], path, &fresh, &options, &inner);
+		*ret_made = r == 0;
+	} else if (r == 0) {
+		r = compare(h->regions[store], &params, o->slots[store], path, &inner);
+	}
+	if (r == 0)
+		r = history_attach(h, store);
+	if (r < 0)
+		r = tell(diag, path, &inner, r);
+	free(path);
+	return r;
+}
+
+static void take_away(const struct pl_history *h, const bool *made, bool folder)
+{
+	for (unsigned int s = 0; s < PL_HISTORY_MAX; s++) {
+		char *path = made[s] ? history_file(h->folder, s) : NULL;
+
+		if (path != NULL)
+			unlink(path);
+		free(path);
+	}
+	if (folder)
+		rmdir(h->folder);
+}
+
+int pl_history_begin(struct pl_history **ret, const char *folder,
+	const struct pl_history_options *options, struct pl_diag *diag)
+{
+	struct pl_history *h = new_history(folder);
+	bool made[PL_HISTORY_MAX] = { false }, made_folder;
+	uint64_t bytes;
+	int r;
+
+	if (h == NULL)
+		return -ENOMEM;
+	r = pl_history_bytes(options, &bytes, diag);
+	if (r < 0) {
+		(void)pl_history_close(h);
+		return r;
+	}
+	made_folder = mkdir(folder, 0750) == 0;
+	if (!made_folder && errno != EEXIST) {
+		r = -errno;
+		pl_diag_set(diag, "%s: %s", folder, strerror(-r));
+	}
+	for (unsigned int s = 0; s < PL_HISTORY_MAX && r == 0; s++) {
+		if (options->slots[s] > 0)
+			r = begin_store(h, s, options, &made[s], diag);
+	}
+	if (r < 0) {
+		take_away(h, made, made_folder);
+		(void)pl_history_close(h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}
+
+/* Which of the stores a file is by what is in it; PL_HISTORY_MAX: none. */
+static enum pl_history_store kind_of(const struct pl_store_params *p)
+{
+	bool last = p->primitive == PL_KEY_WRITE;
+
+	if (p->content == PL_CONTENT_EVENT && !last)
+		return PL_HISTORY_EVENTS;
+	if (p->content == PL_CONTENT_PATH && !last)
+		return PL_HISTORY_PATHS;
+	if (p->content == PL_CONTENT_HOP)
+		return last ? PL_HISTORY_QUEUES : PL_HISTORY_HOPS;
+	if (p->content == PL_CONTENT_PATH &&
+		p->key_write.value_bytes == sizeof(struct pl_history_flow))
+		return PL_HISTORY_FLOWS;
+	return PL_HISTORY_MAX;
+}
+
+/* What is needed to read an entry as what it is taken for. */
+static bool fits(enum pl_history_store store, const struct pl_store_params *p)
+{
+	struct pl_store_params want = params_of(store, BATCH);
+
+	if (p->primitive != want.primitive || p->content != want.content)
+		return false;
+	if (p->primitive == PL_APPEND)
+		return p->append.entry_bytes == want.append.entry_bytes ||
+		       (store == PL_HISTORY_PATHS &&
+			       p->append.entry_bytes == sizeof(struct pl_path));
+	return p->primitive != PL_KEY_WRITE ||
+	       p->key_write.value_bytes == want.key_write.value_bytes;
+}
+
+/* Takes the region over. */
+static int adopt(struct pl_history *h, enum pl_history_store store, struct pl_region *g,
+	const char *path, struct pl_diag *diag)
+{
+	struct pl_diag inner = { .text = "" };
+	int r;
+
+	if (store == PL_HISTORY_MAX || !fits(store, pl_region_params(g))) {
+		pl_diag_set(diag, "%s holds no records of a history", path);
+		(void)pl_region_close(g);
+		return -EINVAL;
+	}
+	h->regions[store] = g;
+	r = history_attach(h, store);
+	return r < 0 ? tell(diag, path, &inner, r) : 0;
+}
+
+static int open_folder(struct pl_history *h, struct pl_diag *diag)
+{
+	bool any = false;
+	int r = 0;
+
+	for (unsigned int s = 0; s < PL_HISTORY_MAX && r == 0; s++) {
+		char *path = history_file(h->folder, s);
+		struct pl_diag inner = { .text = "" };
+		struct pl_region *g;
+
+		if (path == NULL)
+			return -ENOMEM;
+		r = pl_region_open(&g, path, PL_REGION_READ, NULL, &inner);
+		if (r == 0)
+			r = adopt(h, s, g, path, diag);
+		else if (r != -ENOENT)
+			r = tell(diag, path, &inner, r);
+		any |= r == 0;
+		r = r == -ENOENT ? 0 : r;
+		free(path);
+	}
+	if (r == 0 && !any) {
+		pl_diag_set(diag, "%s: there is no history in it", h->folder);
+		r = -ENOENT;
+	}
+	return r;
+}
+
+static int open_file(struct pl_history *h, struct pl_diag *diag)
+{
+	struct pl_diag inner = { .text = "" };
+	struct pl_region *g;
+	int r = pl_region_open(&g, h->folder, PL_REGION_READ, NULL, &inner);
+
+	h->single = true;
+	return r < 0 ? tell(diag, h->folder, &inner, r)
+		     : adopt(h, kind_of(pl_region_params(g)), g, h->folder, diag);
+}
+
+int pl_history_open(struct pl_history **ret, const char *path, struct pl_diag *diag)
+{
+	struct pl_history *h = new_history(path);
+	struct stat st;
+	int r;
+
+	if (h == NULL)
+		return -ENOMEM;
+	if (stat(path, &st) < 0) {
+		r = -errno;
+		pl_diag_set(diag, "%s: %s", path, strerror(-r));
+	} else {
+		r = S_ISDIR(st.st_mode) ? open_folder(h, diag) : open_file(h, diag);
+	}
+	if (r < 0) {
+		(void)pl_history_close(h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}
+
+static bool is_replaced(const struct pl_history *h, enum pl_history_store store)
+{
+	struct stat was, is;
+	bool replaced;
+	char *path;
+
+	if (h->regions[store] == NULL)
+		return false;
+	path = h->single ? strdup(h->folder) : history_file(h->folder, store);
+	replaced = path != NULL && fstat(pl_region_fd(h->regions[store]), &was) == 0 &&
+		   (stat(path, &is) < 0 || was.st_ino != is.st_ino || was.st_dev != is.st_dev);
+	free(path);
+	return replaced;
+}
+
+bool pl_history_replaced(const struct pl_history *h)
+{
+	for (unsigned int s = 0; s < PL_HISTORY_MAX; s++) {
+		if (is_replaced(h, s))
+			return true;
+	}
+	return false;
+}
+
+/* On failure the old one stays. */
+static int renew_store(struct pl_history *h, enum pl_history_store store,
+	const struct pl_history_options *options, struct pl_diag *diag)
+{
+	struct pl_region *old = h->regions[store];
+	bool made;
+	int r;
+
+	h->regions[store] = NULL;
+	r = begin_store(h, store, options, &made, diag);
+	if (r < 0) {
+		(void)pl_region_close(h->regions[store]);
+		h->regions[store] = old;
+		(void)history_attach(h, store);
+		return r;
+	}
+	(void)pl_region_close(old);
+	return 0;
+}
+
+int pl_history_renew(
+	struct pl_history *h, const struct pl_history_options *options, struct pl_diag *diag)
+{
+	int r = 0;
+
+	/* The folder itself may have been moved; if it cannot be made, its files say so. */
+	(void)mkdir(h->folder, 0750);
+	for (unsigned int s = 0; s < PL_HISTORY_MAX && r == 0; s++) {
+		if (is_replaced(h, s))
+			r = renew_store(h, s, options, diag);
+	}
+	return r;
+}

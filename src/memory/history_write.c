@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A history written. Of a batch's values for one key only the last needs to be: a first pass notes which that is, in a
+ * small table that may forget, a second one writes in order what is not known to be superseded.
+ */
+#include <string.h>
+
+#include "memory/history_internal.h"
+
+#define SLICE                                                                                      \
+	256u /* paths of a batch that are written together: what is remembered of them fits the stack */
+#define CHUNK 64u   /* paths appended at once */
+#define NOTED 1024u /* keys; a power of two */
+
+struct latest {
+	uint64_t h[NOTED];
+	uint32_t number[NOTED];
+};
+
+static void note(struct latest *l, struct pl_key key, uint32_t number)
+{
+	l->h[key.h % NOTED] = key.h;
+	l->number[key.h % NOTED] = number;
+}
+
+static bool superseded(const struct latest *l, struct pl_key key, uint32_t number)
+{
+	return l->h[key.h % NOTED] == key.h && l->number[key.h % NOTED] > number;
+}
+
+/* ---- lists ---- */
+
+void pl_history_put_events(struct pl_history *h, const struct pl_event *events, uint32_t n)
+{
+	if (h->regions[PL_HISTORY_EVENTS] != NULL)
+		(void)pl_append_put(&h->lists[PL_HISTORY_EVENTS], 0, events, n);
+}
+
+/* The hops of each path, then the paths that name them. */
+static void append_paths(
+	struct pl_history *h, const struct pl_record_batch *b, uint64_t *ret_first_hops)
+{
+	const struct pl_append *paths = &h->lists[PL_HISTORY_PATHS],
+			       *hops = &h->lists[PL_HISTORY_HOPS];
+	struct pl_history_path entries[CHUNK];
+
+	for (uint32_t from = 0; from < b->n_paths; from += CHUNK) {
+		uint32_t n = b->n_paths - from < CHUNK ? b->n_paths - from : CHUNK;
+
+		for (uint32_t i = 0; i < n; i++) {
+			const struct pl_path *path = &b->paths[from + i];
+
+			entries[i].path = *path;
+			entries[i].first_hop = pl_append_put(
+				hops, 0, &b->hops[b->first_hop[from + i]], path->hop_count);
+			ret_first_hops[from + i] = entries[i].first_hop;
+		}
+		(void)pl_append_put(paths, 0, entries, n);
+	}
+}
+
+/* ---- last values ---- */
+
+static void put_flow(struct pl_history *h, struct pl_key key, const struct pl_path *path,
+	const struct pl_hop *hops, uint64_t first_hop)
+{
+	unsigned int kept = path->hop_count;
+	struct pl_history_flow value;
+
+	kept = kept < PL_HISTORY_FLOW_HOPS ? kept : PL_HISTORY_FLOW_HOPS;
+	memset(&value, 0, sizeof(value));
+	value.last = (struct pl_history_path){ *path, first_hop };
+	memcpy(value.hops, hops, kept * sizeof(struct pl_hop));
+	pl_key_write_put(&h->flows, key, &value, h->flows.copies);
+}
+
+static void put_flows(
+	struct pl_history *h, const struct pl_record_batch *b, const uint64_t *first_hops)
+{
+	struct pl_key keys[SLICE];
+	struct latest latest;
+
+	memset(&latest, 0, sizeof(latest));
+	for (uint32_t i = 0; i < b->n_paths; i++) {
+		keys[i] = pl_history_flow_key(h, &b->paths[i]);
+		note(&latest, keys[i], i);
+	}
+	for (uint32_t i = 0; i < b->n_paths; i++) {
+		const struct pl_path *path = &b->paths[i];
+
+		if ((path->present & PL_PATH_HAS_src) != 0 && !superseded(&latest, keys[i], i))
+			put_flow(h, keys[i], path, &b->hops[b->first_hop[i]], first_hops[i]);
+	}
+}
+
+/* One pass over all keys that hops can be asked by, which are counted. */
+struct queue_pass {
+	struct pl_history *h;
+	struct latest *latest;
+	uint32_t number;
+	bool write;
+};
+
+static void put_queue(struct queue_pass *p, const struct pl_hop *hop, uint32_t port, uint32_t queue)
+{
+	struct pl_key key = pl_history_queue_key(p->h, hop->node, port, queue);
+	uint32_t number = p->number++;
+
+	if (!p->write)
+		note(p->latest, key, number);
+	else if (!superseded(p->latest, key, number))
+		pl_key_write_put(&p->h->queues, key, hop, p->h->queues.copies);
+}
+
+static void put_hop(struct queue_pass *p, const struct pl_hop *hop)
+{
+	if ((hop->present & PL_HOP_HAS_node) == 0)
+		return;
+	put_queue(p, hop, PL_HISTORY_ANY, PL_HISTORY_ANY);
+	if ((hop->present & PL_HOP_HAS_egress_port) == 0)
+		return;
+	put_queue(p, hop, hop->egress_port, PL_HISTORY_ANY);
+	if ((hop->present & PL_HOP_HAS_queue) != 0)
+		put_queue(p, hop, hop->egress_port, hop->queue);
+}
+
+static void put_queues(struct pl_history *h, const struct pl_record_batch *b)
+{
+	struct latest latest;
+
+	memset(&latest, 0, sizeof(latest));
+	for (unsigned int pass = 0; pass < 2; pass++) {
+		struct queue_pass p = { h, &latest, 0, pass == 1 };
+
+		for (uint32_t i = 0; i < b->n_paths; i++) {
+			for (unsigned int k = 0; k < b->paths[i].hop_count; k++)
+				put_hop(&p, &b->hops[b->first_hop[i] + k]);
+		}
+	}
+}
+
+static void count_drop(struct pl_history *h, const struct pl_path *path)
+{
+	(void)pl_counters_add(&h->drops, pl_history_drops_key(h, path->node, PL_HISTORY_ANY), 1);
+	if ((path->present & PL_PATH_HAS_drop_reason) != 0)
+		(void)pl_counters_add(
+			&h->drops, pl_history_drops_key(h, path->node, path->drop_reason), 1);
+}
+
+static void count_drops(struct pl_history *h, const struct pl_record_batch *b)
+{
+	for (uint32_t i = 0; i < b->n_paths; i++) {
+		const struct pl_path *path = &b->paths[i];
+
+		if ((path->flags & PL_FLAG_DROPPED) != 0 && (path->present & PL_PATH_HAS_node) != 0)
+			count_drop(h, path);
+	}
+}
+
+/* ---- all of them ---- */
+
+static void put_slice(struct pl_history *h, const struct pl_record_batch *b)
+{
+	uint64_t first_hops[SLICE];
+
+	memset(first_hops, 0, sizeof(first_hops));
+	if (h->regions[PL_HISTORY_PATHS] != NULL)
+		append_paths(h, b, first_hops);
+	if (h->regions[PL_HISTORY_FLOWS] != NULL)
+		put_flows(h, b, first_hops);
+	if (h->regions[PL_HISTORY_QUEUES] != NULL)
+		put_queues(h, b);
+	if (h->regions[PL_HISTORY_DROPS] != NULL)
+		count_drops(h, b);
+}
+
+void pl_history_put_paths(struct pl_history *h, const struct pl_record_batch *batch)
+{
+	for (uint32_t from = 0; from < batch->n_paths; from += SLICE) {
+		struct pl_record_batch part = *batch;
+
+		part.paths += from;
+		part.first_hop += from;
+		part.n_paths = batch->n_paths - from < SLICE ? batch->n_paths - from : SLICE;
+		put_slice(h, &part);
+	}
+}
