@@ -7,9 +7,29 @@
 #include "rdma/exchange.h"
 #include "wire/roce.h"
 
-#define MAGIC   0x504c5258u /* "PLRX" */
-#define VERSION 1
-#define CRC_AT  96
+#define MAGIC        0x504c5258u /* "PLRX" */
+#define VERSION      1
+#define CRC_AT       96
+#define STORE_AT     116
+#define STORE_CRC_AT 180
+
+const char *pl_exchange_refusal_text(uint8_t refusal)
+{
+	switch (refusal) {
+	case PL_EXCHANGE_AGREED:
+		return "agreed";
+	case PL_EXCHANGE_NO_STORE:
+		return "there is no store of this name";
+	case PL_EXCHANGE_NO_RIGHT:
+		return "this address is not allowed";
+	case PL_EXCHANGE_NO_ROOM:
+		return "there is no room for another queue pair";
+	case PL_EXCHANGE_NO_TERMS:
+		return "what was asked for cannot be";
+	default:
+		return "refused";
+	}
+}
 
 void pl_exchange_put(struct pl_build *b, const struct pl_exchange *x)
 {
@@ -20,12 +40,13 @@ void pl_exchange_put(struct pl_build *b, const struct pl_exchange *x)
 	pl_put_be32(b, MAGIC);
 	pl_put_u8(b, VERSION);
 	pl_put_u8(b, x->service);
-	pl_put_be16(b, PL_EXCHANGE_BYTES);
+	pl_put_be16(b, x->has_store ? PL_EXCHANGE_STORE_BYTES : PL_EXCHANGE_BYTES);
 	pl_put(b, x->gid.b, 16);
 	pl_put(b, x->mac, 6);
 	pl_put_be16(b, x->pkey);
 	pl_put_be64(b, x->va);
-	pl_put_zero(b, 8);
+	pl_put_u8(b, x->refusal);
+	pl_put_zero(b, 7);
 	pl_put_be64(b, x->bytes);
 	pl_put_be32(b, x->key);
 	pl_put_be32(b, x->qpn);
@@ -36,6 +57,14 @@ void pl_exchange_put(struct pl_build *b, const struct pl_exchange *x)
 	pl_put(b, name, sizeof(name));
 	if (!b->full)
 		pl_put_be32(b, pl_crc32(0, b->data + at, CRC_AT));
+	if (!x->has_store)
+		return;
+	pl_put_be64(b, x->epoch);
+	pl_put_be64(b, x->region_id);
+	pl_put(b, &x->store, sizeof(x->store));
+	if (!b->full)
+		pl_put_be32(b, pl_crc32(0, b->data + at + PL_EXCHANGE_BYTES,
+				       STORE_CRC_AT - PL_EXCHANGE_BYTES));
 }
 
 /* Text to the first zero, and zeros from there on. */
@@ -66,6 +95,21 @@ static bool sound(const struct pl_exchange *x)
 	       x->mtu <= PL_ROCE_PATH_MTU && (x->mtu & (x->mtu - 1)) == 0 &&
 	       x->qpn <= PL_ROCE_PSN_MASK && x->psn <= PL_ROCE_PSN_MASK && x->access < 8 &&
 	       (x->bytes == 0 || x->va + (x->bytes - 1) >= x->va) && name_good(x->name);
+}
+
+/* The longer part of a message. */
+static bool get_store(struct pl_exchange *ret, const uint8_t *p)
+{
+	uint64_t bytes;
+
+	if (pl_be32(p + STORE_CRC_AT) !=
+		pl_crc32(0, p + PL_EXCHANGE_BYTES, STORE_CRC_AT - PL_EXCHANGE_BYTES))
+		return false;
+	ret->has_store = true;
+	ret->epoch = pl_be64(p + PL_EXCHANGE_BYTES);
+	ret->region_id = pl_be64(p + PL_EXCHANGE_BYTES + 8);
+	memcpy(&ret->store, p + STORE_AT, sizeof(ret->store));
+	return pl_store_bytes(&ret->store, &bytes, NULL) == 0 && bytes == ret->bytes;
 }
 
 int pl_exchange_get(struct pl_exchange *ret, struct pl_cursor stream, size_t *ret_used)
@@ -103,7 +147,8 @@ int pl_exchange_get(struct pl_exchange *ret, struct pl_cursor stream, size_t *re
 	pl_cursor_skip(&c, 22);
 	ret->pkey = pl_get_be16(&c);
 	ret->va = pl_get_be64(&c);
-	pl_cursor_skip(&c, 8);
+	ret->refusal = pl_get_u8(&c);
+	pl_cursor_skip(&c, 7);
 	ret->bytes = pl_get_be64(&c);
 	ret->key = pl_get_be32(&c);
 	ret->qpn = pl_get_be32(&c);
@@ -115,7 +160,7 @@ int pl_exchange_get(struct pl_exchange *ret, struct pl_cursor stream, size_t *re
 	if (bytes == NULL)
 		return -EBADMSG;
 	memcpy(ret->name, bytes, PL_EXCHANGE_NAME_MAX);
-	if (!sound(ret))
+	if (!sound(ret) || (length >= PL_EXCHANGE_STORE_BYTES && !get_store(ret, p)))
 		return -EBADMSG;
 	*ret_used = length;
 	return 1;

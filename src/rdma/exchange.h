@@ -13,9 +13,15 @@
  *   24 MAC               48   70 READs and atomics       8
  *   30 partition key     16   71 access                  8 (1 read, 2 write, 4 atomic)
  *   32 va                64   72 name of the store, UTF-8, 24 bytes, zeros behind
- *   40 reserved          64   96 CRC-32 of what is before 32
+ *   40 refusal           8    96 CRC-32 of what is before 32
+ *   41 reserved          56
  *
- * A longer message of a later minor form is read by its first 100 bytes; its CRC stands at 96 all the same.
+ * and, from who has a store, 84 bytes more, so that the other side can compute addresses in it:
+ *
+ *   100 epoch            64   116 parameters of the store, as docs/formats/region.md has them (64 bytes, little-endian)
+ *   108 region's number  64   180 CRC-32 of bytes 100 to 179
+ *
+ * A longer message of a later minor form is read by its first 100 or 184 bytes; its CRCs stand there all the same.
  *
  * *Compact*, 34 bytes, as the P4-to-RDMA collector of Beltman and Knossen (2020) sends it: va 64, key 32, queue pair 32,
  * LID 16, GID 128, all big-endian. The listener on the other side (port 19876 there) sends the same bytes back. It names
@@ -27,12 +33,26 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "memory/store.h"
 #include "wire/build.h"
 #include "wire/cursor.h"
 
 #define PL_EXCHANGE_BYTES         100
+#define PL_EXCHANGE_STORE_BYTES   184 /* with a store's parameters */
 #define PL_EXCHANGE_COMPACT_BYTES 34
 #define PL_EXCHANGE_NAME_MAX      24
+
+/* Why an answer has no queue pair. */
+enum pl_exchange_refusal {
+	PL_EXCHANGE_AGREED,
+	PL_EXCHANGE_NO_STORE, /* there is none of this name */
+	PL_EXCHANGE_NO_RIGHT, /* this peer may not */
+	PL_EXCHANGE_NO_ROOM,  /* no more queue pairs */
+	PL_EXCHANGE_NO_TERMS, /* what is asked for cannot be: service, address */
+};
+
+/* In words; "refused" for those of later forms. */
+const char *pl_exchange_refusal_text(uint8_t refusal);
 
 struct pl_exchange {
 	uint8_t service; /* PL_ROCE_RC, PL_ROCE_UC */
@@ -45,7 +65,11 @@ struct pl_exchange {
 	uint8_t depth;
 	uint8_t access;                      /* PL_RDMA_* */
 	char name[PL_EXCHANGE_NAME_MAX + 1]; /* of the store */
-	uint16_t lid;                        /* compact form */
+	uint8_t refusal;                     /* enum pl_exchange_refusal */
+	bool has_store;                      /* the following three are there */
+	uint64_t epoch, region_id;
+	struct pl_store_params store; /* checked: they are a store of `bytes` bytes */
+	uint16_t lid;                 /* compact form */
 };
 
 void pl_exchange_put(struct pl_build *b, const struct pl_exchange *x);
@@ -53,7 +77,7 @@ void pl_exchange_put(struct pl_build *b, const struct pl_exchange *x);
 /*
  * Reads what came so far of a stream. 1: there it is, *ret_used bytes of the stream; 0: more is to come; -EBADMSG: not
  * such a message, or one that says what cannot be (service, MTU, numbers above 24 bits, an end beyond 2^64, a name
- * that is no text); -EPROTO: another version, whose number is in *ret_used.
+ * that is no text, a store of other parameters than bytes); -EPROTO: another version, whose number is in *ret_used.
  */
 int pl_exchange_get(struct pl_exchange *ret, struct pl_cursor stream, size_t *ret_used);
 

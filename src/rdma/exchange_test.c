@@ -20,6 +20,53 @@ static const struct pl_exchange good = { .service = 0x20,
 	.access = 6,
 	.name = "last values of every flo" };
 
+/* A message with a store's parameters, and every way in which those can be wrong. */
+static void test_store(void)
+{
+	struct pl_exchange x, with = good;
+	uint8_t bytes[PL_EXCHANGE_STORE_BYTES + 8];
+	struct pl_build b = pl_build(bytes, sizeof(bytes));
+	uint32_t crc;
+	size_t used;
+
+	with.store = (struct pl_store_params){ .primitive = PL_KEY_WRITE,
+		.hash = PL_HASH_PATHLINE,
+		.seed = 0x1122334455667788,
+		.key_write = { .slots = 1000, .value_bytes = 4, .copies = 2 } };
+	with.has_store = true;
+	with.epoch = 7;
+	with.region_id = 0xfedcba9876543210;
+	with.refusal = PL_EXCHANGE_NO_RIGHT;
+	ok(pl_store_bytes(&with.store, &with.bytes, NULL) == 0, "a store");
+	pl_exchange_put(&b, &with);
+	eq(b.len, PL_EXCHANGE_STORE_BYTES);
+	memeq(bytes + 116, "\1\0\0\0\1\0\0\0\x88\x77\x66\x55\x44\x33\x22\x11", 16,
+		"its parameters are as in the file");
+	for (size_t n = 0; n < b.len; n++)
+		eq(pl_exchange_get(&x, pl_cursor(bytes, n), &used), 0, "%zu bytes of it", n);
+	ok(pl_exchange_get(&x, pl_cursor(bytes, sizeof(bytes)), &used) == 1 && used == 184 &&
+			memcmp(&x, &with, sizeof(x)) == 0,
+		"and back");
+	for (size_t i = 100; i < PL_EXCHANGE_STORE_BYTES; i++) {
+		bytes[i] ^= 1;
+		eq(pl_exchange_get(&x, pl_cursor(bytes, b.len), &used), (uint64_t)-EBADMSG,
+			"byte %zu altered", i);
+		bytes[i] ^= 1;
+	}
+	bytes[116 + 24] ^= 1; /* other slots: another length */
+	crc = __builtin_bswap32(pl_crc32(0, bytes + 100, 80));
+	memcpy(bytes + 180, &crc, 4);
+	eq(pl_exchange_get(&x, pl_cursor(bytes, b.len), &used), (uint64_t)-EBADMSG,
+		"parameters that do not fit the length");
+	bytes[116] = 0;
+	crc = __builtin_bswap32(pl_crc32(0, bytes + 100, 80));
+	memcpy(bytes + 180, &crc, 4);
+	eq(pl_exchange_get(&x, pl_cursor(bytes, b.len), &used), (uint64_t)-EBADMSG,
+		"parameters of no store");
+	streq(pl_exchange_refusal_text(PL_EXCHANGE_NO_STORE), "there is no store of this name");
+	streq(pl_exchange_refusal_text(99), "refused");
+}
+
 static void test_versioned(void)
 {
 	static const struct {
@@ -113,6 +160,7 @@ static void test_compact(void)
 int main(void)
 {
 	test_versioned();
+	test_store();
 	test_compact();
 	return pl_test_done();
 }

@@ -20,7 +20,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/num.h"
 #include "web/http_internal.h"
 
 enum {
@@ -203,57 +202,6 @@ void pl_http_wake(struct pl_http *h)
 
 /* ---- opening ---- */
 
-static int bind_tcp(struct pl_http *h, const char *listen_text, struct pl_diag *diag)
-{
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
-	struct sockaddr_in v4 = { .sin_family = AF_INET };
-	struct pl_addr addr;
-	bool is_v4;
-	socklen_t len;
-	char text[PL_ADDR_TEXT_MAX];
-	uint16_t port;
-	int fd, one = 1, zero = 0, r;
-
-	if (pl_parse_endpoint(listen_text, &addr, &port) < 0) {
-		pl_diag_set(diag, "\"%s\" is not an address and port to listen on", listen_text);
-		return -EINVAL;
-	}
-	is_v4 = pl_addr_is_v4(&addr);
-	v4.sin_port = v6.sin6_port = htons(port);
-	memcpy(&v4.sin_addr, addr.b + 12, 4);
-	memcpy(&v6.sin6_addr, addr.b, 16);
-	fd = socket(is_v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* A kernel without IPv6: every address is every IPv4 address. */
-	if (fd < 0 && !is_v4 && pl_addr_is_unspecified(&addr)) {
-		is_v4 = true;
-		v4.sin_addr.s_addr = htonl(INADDR_ANY);
-		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	}
-	if (fd < 0)
-		goto fail;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (!is_v4)
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-	len = is_v4 ? sizeof(v4) : sizeof(v6);
-	if (bind(fd, is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6, len) < 0 ||
-		listen(fd, 64) < 0)
-		goto fail;
-	if (getsockname(fd, is_v4 ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6, &len) < 0)
-		goto fail;
-	port = ntohs(is_v4 ? v4.sin_port : v6.sin6_port);
-	pl_format_addr(text, &addr);
-	snprintf(h->address, sizeof(h->address), is_v4 ? "%s:%u" : "[%s]:%u",
-		pl_addr_is_unspecified(&addr) && is_v4 ? "0.0.0.0" : text, port);
-	h->hosts.listen = addr;
-	return fd;
-fail:
-	r = -errno;
-	pl_diag_set(diag, "cannot listen on %s: %s", listen_text, strerror(-r));
-	if (fd >= 0)
-		close(fd);
-	return r;
-}
-
 /* Whether somebody serves the Unix socket of that name. */
 static bool is_served(const struct sockaddr_un *addr)
 {
@@ -381,7 +329,7 @@ static int open_listeners(
 	int r = 0;
 
 	if (options->listen != NULL) {
-		r = bind_tcp(h, options->listen, diag);
+		r = pl_tcp_listen(options->listen, 64, &h->hosts.listen, h->address, diag);
 		h->secure = security != NULL && security->tls;
 		if (r >= 0)
 			r = add_listener(h, r, security, false);

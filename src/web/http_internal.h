@@ -9,6 +9,7 @@
 #include <microhttpd.h>
 
 #include "base/num.h"
+#include "netio/tcp.h"
 
 #include "web/auth.h"
 #include "web/http.h"
@@ -85,7 +86,7 @@ struct pl_http {
 	size_t n_names;
 	uint64_t max_body_bytes;
 	uint64_t held_bytes; /* answers not yet taken by their clients */
-	char address[PL_ADDR_TEXT_MAX + 10];
+	char address[PL_TCP_TEXT_MAX];
 	char *socket_path; /* to be removed; NULL = none */
 	struct pl_http_counters counters;
 	unsigned int max_connections, max_per_address;

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "netio/tcp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/num.h"
+
+union place {
+	struct sockaddr sa;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static socklen_t place_of(union place *p, const struct pl_addr *addr, uint16_t port, bool v4)
+{
+	memset(p, 0, sizeof(*p));
+	p->sa.sa_family = v4 ? AF_INET : AF_INET6;
+	if (v4) {
+		p->v4.sin_port = htons(port);
+		memcpy(&p->v4.sin_addr, addr->b + 12, 4);
+		return sizeof(p->v4);
+	}
+	p->v6.sin6_port = htons(port);
+	memcpy(&p->v6.sin6_addr, addr->b, 16);
+	return sizeof(p->v6);
+}
+
+static int new_socket(bool v4)
+{
+	return socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+int pl_tcp_listen(const char *where, int backlog, struct pl_addr *ret_addr,
+	char ret_text[PL_TCP_TEXT_MAX], struct pl_diag *diag)
+{
+	char text[PL_ADDR_TEXT_MAX];
+	int fd, one = 1, zero = 0, r;
+	union place place;
+	struct pl_addr addr;
+	uint16_t port;
+	socklen_t len;
+	bool v4;
+
+	if (pl_parse_endpoint(where, &addr, &port) < 0) {
+		pl_diag_set(diag, "\"%s\" is not an address and port to listen on", where);
+		return -EINVAL;
+	}
+	v4 = pl_addr_is_v4(&addr);
+	fd = new_socket(v4);
+	/* A kernel without IPv6: every address is every IPv4 address, zeros in either form. */
+	if (fd < 0 && !v4 && pl_addr_is_unspecified(&addr)) {
+		v4 = true;
+		fd = new_socket(true);
+	}
+	if (fd < 0)
+		goto fail;
+	len = place_of(&place, &addr, port, v4);
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (!v4)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+	if (bind(fd, &place.sa, len) < 0 || listen(fd, backlog) < 0 ||
+		getsockname(fd, &place.sa, &len) < 0)
+		goto fail;
+	port = ntohs(v4 ? place.v4.sin_port : place.v6.sin6_port);
+	pl_format_addr(text, &addr);
+	if (ret_text != NULL)
+		snprintf(ret_text, PL_TCP_TEXT_MAX, v4 ? "%s:%u" : "[%s]:%u",
+			pl_addr_is_unspecified(&addr) && v4 ? "0.0.0.0" : text, port);
+	if (ret_addr != NULL)
+		*ret_addr = addr;
+	return fd;
+fail:
+	r = -errno;
+	pl_diag_set(diag, "cannot listen on %s: %s", where, strerror(-r));
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+int pl_tcp_accept(int fd, struct pl_addr *ret_peer)
+{
+	union place place;
+	socklen_t len = sizeof(place);
+	int got = accept4(fd, &place.sa, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (got < 0)
+		return -errno;
+	*ret_peer = place.sa.sa_family == AF_INET ? pl_addr_v4(&place.v4.sin_addr)
+						  : pl_addr_v6(&place.v6.sin6_addr);
+	return got;
+}
+
+int pl_tcp_connect(const struct pl_addr *to, uint16_t port, struct pl_diag *diag)
+{
+	const bool v4 = pl_addr_is_v4(to);
+	union place place;
+	socklen_t len = place_of(&place, to, port, v4);
+	int fd = new_socket(v4), r;
+
+	if (fd >= 0 && (connect(fd, &place.sa, len) == 0 || errno == EINPROGRESS))
+		return fd;
+	r = -errno;
+	pl_diag_set(diag, "%s", strerror(-r));
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+void pl_tcp_watch(int fd, int seconds)
+{
+	unsigned int ms = (unsigned int)seconds * 1000;
+	int on = 1, step = seconds / 4 > 0 ? seconds / 4 : 1, count = 3;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &step, sizeof(step));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &step, sizeof(step));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+}
