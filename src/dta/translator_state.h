@@ -2,8 +2,8 @@
 /* The inside of a translator, shared by the files of this folder that make it up: one for each primitive that gathers. */
 #pragma once
 
-#include "dta/ages.h"
 #include "base/bucket.h"
+#include "dta/ages.h"
 #include "dta/senders.h"
 #include "dta/translator.h"
 #include "memory/append.h"

@@ -335,6 +335,23 @@ static void dta_curve(void)
 	eq(c.wrong, 0, "and no wrong answer");
 }
 
+/* The curves as a table for tools/plots, of the keys' mean: key_write_test curves */
+static void print_curves(void)
+{
+	printf("# copies  keys per slot  found %%  theory %%  wrong\n");
+	for (uint32_t copies = 1; copies <= 8; copies *= 2) {
+		for (int tenth = 1; tenth <= 10; tenth++) {
+			double alpha = tenth / 10.0;
+			struct curve c = measure(
+				PL_HASH_PATHLINE, (uint64_t)(1000003 / alpha), alpha, copies);
+
+			printf("%" PRIu32 " %.1f %.2f %.2f %" PRIu64 "\n", copies, alpha, c.average,
+				theory(0, alpha, copies), c.wrong);
+		}
+		printf("\n\n");
+	}
+}
+
 /* As many keys as one likes, and as many that never were: key_write_test 10000000 */
 static void no_wrong_answer(uint64_t keys)
 {
@@ -364,6 +381,10 @@ static void geometry_only(void)
 
 int main(int argc, char **argv)
 {
+	if (argc > 1 && strcmp(argv[1], "curves") == 0) {
+		print_curves();
+		return 0;
+	}
 	if (argc > 1) {
 		no_wrong_answer(strtoull(argv[1], NULL, 10));
 		return pl_test_done();
