@@ -20,6 +20,7 @@
 #include "wire/layers.h"
 
 #define PORTS_MAX      16
+#define OUT_FDS_MAX    (1 + PL_COLLECTORS_MAX)
 #define BATCHES_A_TURN 16
 #define WAIT_MAX_NS    UINT64_C(1000000000)
 
@@ -95,7 +96,7 @@ static const struct pl_opt *options(void)
 
 struct translate {
 	struct pl_port *ports[PORTS_MAX];
-	struct pollfd fds[PORTS_MAX];
+	struct pollfd fds[PORTS_MAX + OUT_FDS_MAX];
 	unsigned int n_ports;
 	bool live, broken, ended;
 	int nack_fd; /* not ours when it is a port's */
@@ -271,6 +272,8 @@ static void receive(struct translate *x, struct pl_port *port)
 			take_packet(x, &x->packets.pkts[k], x->live ? now_ns : x->file_ns);
 			if (!x->live)
 				pl_translator_tick(x->translator, x->file_ns);
+			if (x->out.pressed != NULL)
+				x->out.pressed(x->out.arg, x->translator);
 		}
 		pl_translator_done(x->translator);
 		pl_port_release(port, &x->packets);
@@ -288,29 +291,42 @@ static uint64_t wait_ns(const struct translate *x, uint64_t now_ns, uint64_t end
 	return until - now_ns < WAIT_MAX_NS ? until - now_ns : WAIT_MAX_NS;
 }
 
+/* Receives what there is, for as long as the wait allows. */
+static void receive_live(struct translate *x, uint64_t wait, const sigset_t *while_waiting)
+{
+	const struct timespec ts = { (time_t)(wait / 1000000000), (long)(wait % 1000000000) };
+	unsigned int n = x->n_ports;
+
+	if (x->out.fds != NULL)
+		n += x->out.fds(x->out.arg, x->fds + n, OUT_FDS_MAX);
+	if (ppoll(x->fds, n, &ts, while_waiting) <= 0)
+		return;
+	for (unsigned int i = 0; i < x->n_ports; i++) {
+		if (x->fds[i].revents != 0)
+			receive(x, x->ports[i]);
+	}
+}
+
 static void loop(struct translate *x, const sigset_t *while_waiting)
 {
-	uint64_t now_ns = pl_clock_mono_ns();
+	uint64_t now_ns = pl_clock_mono_ns(), out_ns = UINT64_MAX;
 	uint64_t end_ns = args.duration_ns != 0 ? now_ns + args.duration_ns : UINT64_MAX;
 
 	while (!stop && !x->broken && !x->ended && !enough(x) && now_ns < end_ns) {
-		uint64_t wait = wait_ns(x, now_ns, end_ns);
-		struct timespec ts = { (time_t)(wait / 1000000000), (long)(wait % 1000000000) };
-
-		if (!x->live) {
+		if (x->out.turn != NULL)
+			out_ns = x->out.turn(x->out.arg, x->translator, now_ns);
+		if (x->live)
+			receive_live(x, wait_ns(x, now_ns, end_ns < out_ns ? end_ns : out_ns),
+				while_waiting);
+		else
 			receive(x, x->ports[0]);
-			continue;
-		}
-		if (ppoll(x->fds, x->n_ports, &ts, while_waiting) > 0) {
-			for (unsigned int i = 0; i < x->n_ports; i++) {
-				if (x->fds[i].revents != 0)
-					receive(x, x->ports[i]);
-			}
-		}
 		now_ns = pl_clock_mono_ns();
-		pl_translator_tick(x->translator, now_ns);
+		if (x->live)
+			pl_translator_tick(x->translator, now_ns);
 	}
 	pl_translator_flush(x->translator, now_ns);
+	if (x->out.finish != NULL)
+		x->out.finish(x->out.arg);
 }
 
 /* ---- the account ---- */

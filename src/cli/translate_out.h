@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <poll.h>
+
 #include "base/diag.h"
 #include "base/json.h"
 #include "dta/op.h"
@@ -19,6 +21,15 @@ struct pl_translate_out {
 	void (*stats)(void *arg, struct pl_json *json);
 	/* 0, or the negative errno of what could not be brought to its end. */
 	int (*close)(void *arg);
+	/* The rest is of outputs that have something to do of their own; else NULL.
+	 * `turn` does it, between reports and whenever one of the descriptors or the time it gave asks for it; returns when
+	 * it wants to be called at the latest. `fds` gives those descriptors, at most `max`. `pressed` is asked after each
+	 * datagram and may tell the translator that a collector takes no more. `finish` brings what is under way to its
+	 * end, for so long as there is progress. */
+	uint64_t (*turn)(void *arg, struct pl_translator *t, uint64_t now_ns);
+	unsigned int (*fds)(void *arg, struct pollfd *ret, unsigned int max);
+	void (*pressed)(void *arg, struct pl_translator *t);
+	void (*finish)(void *arg);
 	void *arg;
 	/* The stores there are, in their order; the same for each collector. */
 	const struct pl_store_params *stores;
