@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What comes back to a requester. */
+#include <string.h>
+
 #include "rdma/requester_state.h"
 #include "rdma/responder.h" /* causes */
 
@@ -10,7 +12,7 @@ static bool outstanding(const struct pl_requester_conn *conn, uint32_t psn)
 }
 
 /*
- * Everything before psn is acknowledged, except atomics whose own answer did not come: that was lost, and the number of
+ * Everything before psn is acknowledged, except atomics and READs whose own answer did not come: that was lost, and the number of
  * the first such is where to begin again, once; then it is the clock's. Completes messages and restarts timers.
  */
 static void advance(
@@ -22,9 +24,9 @@ static void advance(
 		const struct pl_requester_message *m = pl_requester_message(conn, 0);
 		const uint32_t end = pl_psn_add(m->psn, m->packets);
 
-		/* An atomic that was answered out of order is done when its turn comes. */
-		if (pl_requester_is_atomic(m) ? !m->answered : pl_psn_diff(end, psn) > 0) {
-			if (!pl_requester_is_atomic(m) && pl_psn_diff(psn, conn->unacked) > 0)
+		/* One that was answered out of order is done when its turn comes. */
+		if (pl_requester_asks(m) ? !m->answered : pl_psn_diff(end, psn) > 0) {
+			if (!pl_requester_asks(m) && pl_psn_diff(psn, conn->unacked) > 0)
 				conn->unacked = psn;
 			break;
 		}
@@ -83,7 +85,7 @@ static void nak(struct pl_requester *q, struct pl_requester_conn *conn, const st
 		1);
 	advance(q, conn, p->psn, now_ns);
 	if (pl_psn_diff(conn->unacked, p->psn) < 0)
-		return; /* an atomic's answer is missing before it: that comes first */
+		return; /* an answer is missing before it: that comes first */
 	if (rnr) {
 		not_ready(q, conn, p->syndrome & 0x1f, now_ns);
 	} else if (p->syndrome == PL_ROCE_NAK_SEQUENCE) {
@@ -98,7 +100,16 @@ static void nak(struct pl_requester *q, struct pl_requester_conn *conn, const st
 	}
 }
 
-static void atomic_ack(struct pl_requester *q, struct pl_requester_conn *conn,
+/* Whether this is the answer that a message waits for. */
+static bool fits(const struct pl_requester_message *m, const struct pl_roce *p)
+{
+	if (p->opcode == PL_ROCE_ATOMIC_ACK)
+		return pl_rdma_work_is_atomic(&m->work);
+	return m->work.kind == PL_RDMA_WORK_READ && pl_cursor_left(&p->payload) == m->work.bytes;
+}
+
+/* The answer of an atomic or a READ. */
+static void own_answer(struct pl_requester *q, struct pl_requester_conn *conn,
 	const struct pl_roce *p, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < conn->n; i++) {
@@ -106,17 +117,27 @@ static void atomic_ack(struct pl_requester *q, struct pl_requester_conn *conn,
 
 		if (m->psn != p->psn)
 			continue;
-		if (!pl_requester_is_atomic(m))
+		if (!fits(m, p))
 			break;
 		if (!m->answered) {
 			m->answered = true;
 			m->original = p->original;
+			if (m->work.kind == PL_RDMA_WORK_READ && m->work.bytes > 0)
+				memcpy(m->work.into, p->payload.pos, m->work.bytes);
 		}
-		pl_count(&q->counters.atomic_acks, 1);
+		pl_count(p->opcode == PL_ROCE_ATOMIC_ACK ? &q->counters.atomic_acks
+							 : &q->counters.read_responses,
+			1);
 		advance(q, conn, pl_psn_add(p->psn, 1), now_ns);
 		return;
 	}
 	pl_count(&q->counters.ghosts, 1);
+}
+
+static bool is_answer(uint8_t opcode)
+{
+	return opcode == PL_ROCE_CNP || opcode == PL_ROCE_ACK || opcode == PL_ROCE_ATOMIC_ACK ||
+	       opcode == PL_ROCE_READ_ONLY;
 }
 
 static bool from_peer(const struct pl_requester_conn *conn, const struct pl_roce *p)
@@ -143,8 +164,7 @@ static void answer(struct pl_requester *q, const struct pl_packet *pkt, uint64_t
 		return;
 	}
 	place = p.qpn == 0 ? PL_RDMA_INDEX_NONE : pl_rdma_index_find(&q->index, p.qpn);
-	if (place == PL_RDMA_INDEX_NONE || (p.opcode != PL_ROCE_CNP && p.opcode != PL_ROCE_ACK &&
-						   p.opcode != PL_ROCE_ATOMIC_ACK)) {
+	if (place == PL_RDMA_INDEX_NONE || !is_answer(p.opcode)) {
 		pl_count(&c->unknown, 1);
 		return;
 	}
@@ -161,8 +181,8 @@ static void answer(struct pl_requester *q, const struct pl_packet *pkt, uint64_t
 		pl_count(&c->foreign, 1);
 	} else if (conn->failed || !outstanding(conn, p.psn) || (p.syndrome & 0x80) != 0) {
 		pl_count(&c->ghosts, 1);
-	} else if (p.opcode == PL_ROCE_ATOMIC_ACK) {
-		atomic_ack(q, conn, &p, now_ns);
+	} else if (p.opcode != PL_ROCE_ACK) {
+		own_answer(q, conn, &p, now_ns);
 	} else if ((p.syndrome & 0x60) != 0) {
 		nak(q, conn, &p, now_ns);
 	} else {

@@ -52,6 +52,8 @@ static uint8_t opcode(const struct pl_requester_message *m, uint32_t i)
 	const bool last = i == m->packets - 1;
 	uint8_t code;
 
+	if (m->work.kind == PL_RDMA_WORK_READ)
+		return PL_ROCE_READ_REQUEST;
 	if (m->work.kind == PL_RDMA_WORK_ADD)
 		return PL_ROCE_FETCH_ADD;
 	if (m->work.kind == PL_RDMA_WORK_SWAP)
@@ -67,7 +69,7 @@ static bool asks(struct pl_requester_conn *conn, const struct pl_requester_messa
 
 	conn->since_ask++;
 	if (!conn->ask && !end && conn->since_ask < (conn->allowed + 1) / 2 &&
-		!pl_requester_is_atomic(m))
+		!pl_requester_asks(m))
 		return false;
 	conn->since_ask = 0;
 	conn->ask = false;
@@ -79,7 +81,7 @@ static void put(struct pl_requester *q, struct pl_requester_conn *conn,
 {
 	const uint32_t i = (conn->next - m->psn) & PL_ROCE_PSN_MASK;
 	const uint32_t at = i * conn->c.mtu;
-	const uint32_t left = m->work.bytes - at;
+	const uint32_t left = m->work.kind == PL_RDMA_WORK_READ ? 0 : m->work.bytes - at;
 	const uint32_t len = left < conn->c.mtu ? left : conn->c.mtu;
 	const bool rc = conn->c.service == PL_ROCE_RC;
 	const struct pl_roce packet = {
@@ -112,8 +114,8 @@ static void put(struct pl_requester *q, struct pl_requester_conn *conn,
 	if (i == 0 && !m->sent) {
 		m->sent = true;
 		pl_count(&q->counters.messages, 1);
-		if (pl_requester_is_atomic(m))
-			conn->atomics++;
+		if (pl_requester_asks(m))
+			conn->asked++;
 	}
 	if (i == m->packets - 1)
 		conn->cursor++;
@@ -126,7 +128,7 @@ static bool may_send(const struct pl_requester_conn *conn, const struct pl_reque
 		return true;
 	if (((conn->next - conn->unacked) & PL_ROCE_PSN_MASK) >= conn->allowed)
 		return false;
-	return m->sent || !pl_requester_is_atomic(m) || conn->atomics < conn->c.atomics;
+	return m->sent || !pl_requester_asks(m) || conn->asked < conn->c.atomics;
 }
 
 /* True: it has nothing more to send now. */

@@ -76,7 +76,7 @@ static bool qp_good(const struct pl_requester_qp *c)
 static void restart(struct pl_requester_conn *conn, uint32_t psn)
 {
 	conn->unacked = conn->next = conn->high = conn->tail = psn & PL_ROCE_PSN_MASK;
-	conn->first = conn->n = conn->cursor = conn->since_ask = conn->atomics = 0;
+	conn->first = conn->n = conn->cursor = conn->since_ask = conn->asked = 0;
 	conn->deadline_ns = conn->wait_ns = 0;
 	conn->retries = conn->c.retries;
 	conn->rnr_retries = conn->c.rnr_retries;
@@ -165,17 +165,21 @@ int pl_requester_post(struct pl_requester *q, uint32_t qpn, const struct pl_rdma
 	struct pl_requester_message *m;
 	uint8_t *memory;
 	uint32_t place;
-	bool atomic;
+	bool atomic, asks;
 
 	if (conn == NULL)
 		return -ENOENT;
 	if (conn->failed)
 		return -ENOTCONN;
-	atomic = work->kind == PL_RDMA_WORK_ADD || work->kind == PL_RDMA_WORK_SWAP;
-	if (atomic &&
-		(conn->c.atomics == 0 || conn->c.service != PL_ROCE_RC || (work->va & 7) != 0))
+	atomic = pl_rdma_work_is_atomic(work);
+	asks = atomic || work->kind == PL_RDMA_WORK_READ;
+	if (asks && (conn->c.atomics == 0 || conn->c.service != PL_ROCE_RC))
 		return -EINVAL;
-	if (!atomic && work->bytes > conn->c.message_bytes)
+	if (atomic && (work->va & 7) != 0)
+		return -EINVAL;
+	if (work->kind == PL_RDMA_WORK_READ && work->bytes > conn->c.mtu)
+		return -EMSGSIZE;
+	if (!asks && work->bytes > conn->c.message_bytes)
 		return -EMSGSIZE;
 	if (conn->n == conn->c.messages ||
 		q->completions_n + q->promised >= q->options.max_completions)
@@ -187,7 +191,7 @@ int pl_requester_post(struct pl_requester *q, uint32_t qpn, const struct pl_rdma
 	m->work.data = memory;
 	if (atomic)
 		m->work.bytes = 0;
-	else if (work->bytes > 0)
+	else if (!asks && work->bytes > 0)
 		memcpy(memory, work->data, work->bytes);
 	m->packets = pl_roce_packets(m->work.bytes, conn->c.mtu);
 	conn->tail = pl_psn_add(conn->tail, m->packets);
@@ -212,8 +216,8 @@ void pl_requester_finish(
 		q->completions_n++;
 	}
 	/* Only now: until then those behind it must not push it out of the peer's memory. */
-	if (m->sent && pl_requester_is_atomic(m))
-		conn->atomics--;
+	if (m->sent && pl_requester_asks(m))
+		conn->asked--;
 	conn->first = (conn->first + 1) % conn->c.messages;
 	conn->n--;
 	if (conn->cursor > 0)

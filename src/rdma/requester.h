@@ -5,7 +5,8 @@
  *
  * Unreliable connections (UC) send and forget: a lost frame costs what was in it and nothing else. Reliable ones (RC)
  * keep what they sent until it is acknowledged, go back to what was lost (NAK, timeout), wait when the peer says that it
- * is not ready, and take each atomic's answer to be the one thing that completes it. After a loss fewer packets are on
+ * is not ready, and take the answer of an atomic or a READ to be the one thing that completes it. A READ may see what
+ * was written after it, should its answer be lost and the peer read again. After a loss fewer packets are on
  * their way, after a congestion notification fewer are sent in a second (rdma/pace.h), both for a while. Answers count only from the peer's
  * address, and only for numbers that are outstanding: what soft-RoCE lets a forged NAK do, it cannot do here.
  *
@@ -52,7 +53,8 @@ struct pl_requester_qp {
 	uint32_t messages;        /* room for work, at least 1 */
 	uint32_t message_bytes;   /* of the largest message */
 	uint32_t window;          /* RC: packets on their way, 2 to PL_RDMA_WINDOW_MAX */
-	uint32_t atomics; /* RC: on their way, at most what the peer remembers; 0: none are taken */
+	uint32_t
+		atomics; /* RC: atomics and READs on their way, at most what the peer remembers; 0: none are taken */
 	uint64_t timeout_ns; /* RC: without an answer for so long everything is sent again */
 	uint8_t retries; /* RC: timeouts and sequence NAKs without progress before it gives up */
 	uint8_t rnr_retries; /* RC: likewise "not ready"; PL_RDMA_FOR_EVER */
@@ -82,7 +84,8 @@ struct pl_rdma_work {
 		PL_RDMA_WORK_WRITE,
 		PL_RDMA_WORK_SEND,
 		PL_RDMA_WORK_ADD,
-		PL_RDMA_WORK_SWAP
+		PL_RDMA_WORK_SWAP,
+		PL_RDMA_WORK_READ
 	} kind : 8;
 	bool have_imm, solicited; /* WRITE and SEND */
 	bool quiet;               /* no completion when it goes well */
@@ -91,11 +94,12 @@ struct pl_rdma_work {
 	uint64_t va; /* all but SEND */
 	uint32_t rkey;
 	uint32_t bytes;
-	const void *data; /* copied */
+	const void *data; /* WRITE and SEND: copied */
+	void *into; /* READ of at most one packet: `bytes` of the caller's until it completes */
 	uint64_t swap_add, compare;
 };
 
-/* -EAGAIN: no room, send and take answers first. -ENOENT; -EMSGSIZE; -EINVAL (an atomic where none are taken);
+/* -EAGAIN: no room, send and take answers first. -ENOENT; -EMSGSIZE; -EINVAL (an atomic or a READ where none are taken);
  * -ENOTCONN (the queue pair is in error). */
 int pl_requester_post(struct pl_requester *q, uint32_t qpn, const struct pl_rdma_work *work);
 
@@ -137,7 +141,8 @@ struct pl_requester_counters {
 	struct pl_counter timeouts;
 	/* What came, each packet once. */
 	struct pl_counter received;
-	struct pl_counter acks, atomic_acks, sequence_naks, rnr_naks, error_naks, cnps;
+	struct pl_counter acks, atomic_acks, read_responses, sequence_naks, rnr_naks, error_naks,
+		cnps;
 	struct pl_counter ghosts;  /* for a number that is not outstanding */
 	struct pl_counter foreign; /* not from the peer, or of another service or partition */
 	struct pl_counter unknown; /* no such queue pair, no answer, or not whole */

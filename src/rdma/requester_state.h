@@ -10,7 +10,7 @@ struct pl_requester_message {
 	struct pl_rdma_work work; /* data points into the queue pair's memory */
 	uint32_t psn, packets;
 	bool sent;     /* its first packet was out once */
-	bool answered; /* atomic: `original` is there */
+	bool answered; /* atomic, READ: `original` or the bytes are there */
 	uint64_t original;
 };
 
@@ -28,9 +28,10 @@ struct pl_requester_conn {
 	uint32_t high;      /* behind the highest that was ever sent */
 	uint32_t tail;      /* number of the next message that is posted */
 	uint32_t since_ask; /* packets since one asked for an acknowledgement */
-	uint32_t atomics;   /* sent and not answered */
-	uint32_t missed; /* the atomic that was sent again because its answer must have been lost */
-	bool ask;        /* the next packet asks, whatever else: it is sent again */
+	uint32_t asked;     /* atomics and READs: sent and not answered */
+	uint32_t
+		missed; /* the one of them that was sent again because its answer must have been lost */
+	bool ask;       /* the next packet asks, whatever else: it is sent again */
 
 	uint32_t allowed; /* packets on their way: the window, less after losses */
 	uint32_t gained;  /* acknowledged since `allowed` last grew */
@@ -60,9 +61,15 @@ static inline struct pl_requester_message *pl_requester_message(
 	return &conn->messages[(conn->first + i) % conn->c.messages];
 }
 
-static inline bool pl_requester_is_atomic(const struct pl_requester_message *m)
+static inline bool pl_rdma_work_is_atomic(const struct pl_rdma_work *w)
 {
-	return m->work.kind == PL_RDMA_WORK_ADD || m->work.kind == PL_RDMA_WORK_SWAP;
+	return w->kind == PL_RDMA_WORK_ADD || w->kind == PL_RDMA_WORK_SWAP;
+}
+
+/* Atomics and READs: nothing but an answer of their own completes them. */
+static inline bool pl_requester_asks(const struct pl_requester_message *m)
+{
+	return pl_rdma_work_is_atomic(&m->work) || m->work.kind == PL_RDMA_WORK_READ;
 }
 
 /* requester.c: the oldest message is done. */

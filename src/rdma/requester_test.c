@@ -401,6 +401,60 @@ static void test_atomics_span(void)
 	pl_requester_free(q);
 }
 
+static void read_response(uint32_t psn, const void *bytes, uint32_t n)
+{
+	static uint8_t frame[512];
+	static struct pl_batch batch;
+	struct pl_build b = pl_build(frame, sizeof(frame));
+	struct pl_roce p = answer(psn, 0x1f);
+
+	p.opcode = PL_ROCE_READ_ONLY;
+	pl_roce_put(&b, &p, bytes, n);
+	batch.n = 1;
+	batch.pkts[0] = (struct pl_packet){ .data = frame, .len = (uint32_t)b.len };
+	pl_requester_batch(q, &batch, NULL, now_ns);
+}
+
+static void test_reads(void)
+{
+	uint8_t into[6] = { 0 };
+	struct pl_rdma_work w = { .kind = PL_RDMA_WORK_READ,
+		.id = 7,
+		.va = 0x3001,
+		.rkey = 9,
+		.bytes = 6,
+		.into = into };
+
+	init(PL_ROCE_RC);
+	eq(pl_requester_post(q, QPN, &w), 0);
+	write_bytes(8, 4);
+	w.id = 9;
+	w.bytes = 0;
+	eq(pl_requester_post(q, QPN, &w), 0);
+	ok(send() == 3 && sent[0].opcode == PL_ROCE_READ_REQUEST && sent[0].va == 0x3001 &&
+			sent[0].length == 6 && pl_cursor_left(&sent[0].payload) == 0,
+		"a request without payload");
+	read_response(0, "short", 5);
+	atomic_ack(0, 1);
+	ack(1, 0x1f);
+	streq(completed(), "", "neither of these is its answer");
+	eq(into[0], 0, "and nothing was copied");
+	read_response(0, "answer", 6);
+	memeq(into, "answer", 6, "what was read");
+	read_response(0, "forged", 6);
+	memeq(into, "answer", 6, "once");
+	ack(1, 0x1f);
+	read_response(2, "", 0);
+	streq(completed(), "7:0 8:0 9:0");
+	w.bytes = MTU + 1;
+	ok(pl_requester_post(q, QPN, &w) == -EMSGSIZE, "more than a packet");
+	pl_requester_free(q);
+	init(PL_ROCE_UC);
+	w.bytes = 4;
+	ok(pl_requester_post(q, QPN, &w) == -EINVAL, "not on an unreliable connection");
+	pl_requester_free(q);
+}
+
 /* What somebody else sends, or the peer by mistake, changes nothing. */
 static void test_forged(void)
 {
@@ -475,6 +529,7 @@ int main(void)
 	test_errors();
 	test_atomics();
 	test_atomics_span();
+	test_reads();
 	test_forged();
 	test_unreliable();
 	return pl_test_done();

@@ -2,7 +2,7 @@
 /*
  * A requester and a responder over links that lose, double, delay, reorder and corrupt frames, by seeds. Whatever the
  * links do: on a reliable connection everything happens once and in order, sums are exact, each addition saw another
- * value, immediates arrive in their order; on an unreliable one a slot holds what was written to it or what was there
+ * value, a READ sees what was added before it, immediates arrive in their order; on an unreliable one a slot holds what was written to it or what was there
  * before. PL_SEEDS sets how many seeds are tried, PL_SEED the first.
  */
 #include "base/rng.h"
@@ -54,7 +54,9 @@ static struct sim {
 	uint64_t seen[COUNTERS][MESSAGES];
 	struct {
 		uint8_t counter;
-		bool add;
+		bool add, read;
+		uint64_t before; /* READ: what was added to the counter before it */
+		uint64_t value;
 		uint32_t slot, bytes; /* WRITEs; all bytes are the message's number + 1 */
 	} messages[MESSAGES];
 } sim;
@@ -135,7 +137,7 @@ static void start(uint64_t seed, uint8_t service)
 		.retries = 250,
 		.rnr_retries = PL_RDMA_FOR_EVER };
 	struct pl_rdma_qp rc = { .service = service,
-		.access = PL_RDMA_WRITE | PL_RDMA_ATOMIC,
+		.access = PL_RDMA_READ | PL_RDMA_WRITE | PL_RDMA_ATOMIC,
 		.state = PL_RDMA_READY,
 		.rnr_timer = 1,
 		.depth = 3,
@@ -149,7 +151,7 @@ static void start(uint64_t seed, uint8_t service)
 		.va = VA,
 		.key = 99,
 		.domain = 1,
-		.access = PL_RDMA_WRITE | PL_RDMA_ATOMIC };
+		.access = PL_RDMA_READ | PL_RDMA_WRITE | PL_RDMA_ATOMIC };
 	uint32_t key;
 
 	memset(&sim, 0, sizeof(sim));
@@ -182,8 +184,14 @@ static bool post(uint8_t service)
 	uint8_t bytes[SLOT];
 	struct pl_rdma_work w = { .id = sim.posted, .rkey = 99, .data = bytes };
 	const bool add = service == PL_ROCE_RC && dice < 3;
+	const bool read = service == PL_ROCE_RC && dice == 3;
 
-	if (add) {
+	if (read) {
+		w.kind = PL_RDMA_WORK_READ;
+		w.va = VA + SLOTS * SLOT + counter * 8u;
+		w.bytes = 8;
+		w.into = &sim.messages[sim.posted].value;
+	} else if (add) {
 		w.kind = PL_RDMA_WORK_ADD;
 		w.va = VA + SLOTS * SLOT + counter * 8u;
 		w.swap_add = 1;
@@ -197,12 +205,14 @@ static bool post(uint8_t service)
 	if (pl_requester_post(sim.q, sim.qpn, &w) < 0)
 		return false;
 	sim.messages[sim.posted].add = add;
+	sim.messages[sim.posted].read = read;
+	sim.messages[sim.posted].before = sim.adds[counter];
 	sim.messages[sim.posted].counter = (uint8_t)counter;
 	sim.messages[sim.posted].slot = slot;
 	sim.messages[sim.posted].bytes = w.bytes;
 	if (add)
 		sim.adds[counter]++;
-	else
+	else if (!read)
 		memcpy(model + slot * (size_t)SLOT, bytes, w.bytes);
 	sim.imms += w.have_imm;
 	sim.posted++;
@@ -226,6 +236,10 @@ static void take_completed(void)
 			if (done[i].original >= MESSAGES || sim.seen[c][done[i].original]++ != 0)
 				sim.wrong++;
 		}
+		if (sim.messages[sim.completed].read &&
+			(sim.messages[sim.completed].value < sim.messages[sim.completed].before ||
+				sim.messages[sim.completed].value > sim.adds[c]))
+			sim.wrong++;
 		sim.completed++;
 	}
 }
@@ -296,6 +310,7 @@ static bool accounts_closed(void)
 	return sum == pl_counter_read(&r->packets) &&
 	       pl_counter_read(&q->received) ==
 		       pl_counter_read(&q->acks) + pl_counter_read(&q->atomic_acks) +
+			       pl_counter_read(&q->read_responses) +
 			       pl_counter_read(&q->sequence_naks) + pl_counter_read(&q->rnr_naks) +
 			       pl_counter_read(&q->error_naks) + pl_counter_read(&q->cnps) +
 			       pl_counter_read(&q->ghosts) + pl_counter_read(&q->foreign) +
@@ -320,7 +335,7 @@ static const char *reliable(uint64_t seed)
 		step();
 	}
 	if (sim.wrong > 0)
-		return "a completion or an immediate out of order, or of a value seen before";
+		return "a completion or an immediate out of order, or of a value seen before, or a READ of the past";
 	if (sim.completed < MESSAGES)
 		return "it did not come to an end";
 	if (memcmp(region, model, SLOTS * SLOT) != 0)
