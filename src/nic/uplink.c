@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "dta/translator.h"
+#include "rdma/responder.h" /* access */
 
 #define QUEUE_DEFAULT   4096u
 #define WINDOW_DEFAULT  128u
@@ -18,6 +19,7 @@
 /* What a completion tells: work->id. Bits 0 to 15 collector, 16 to 31 store. */
 #define ID_LAST         (UINT64_C(1) << 32) /* an operation ends with it */
 #define ID_ADD          (UINT64_C(1) << 33)
+#define ID_READ         (UINT64_C(1) << 34) /* no operation */
 
 struct lane {
 	bool offered, ready;
@@ -29,6 +31,7 @@ struct lane {
 
 struct collector {
 	unsigned int ready; /* lanes */
+	uint32_t reads;     /* under way */
 	bool up, broken;
 	struct pl_uplink_counters count;
 };
@@ -111,6 +114,7 @@ static void take_completions(struct pl_uplink *u)
 			if (!ok && done[i].result != PL_RDMA_RESULT_FLUSHED)
 				c->count.failures[done[i].result]++;
 			c->broken |= !ok;
+			c->reads -= (done[i].id & ID_READ) != 0;
 			if ((done[i].id & ID_LAST) == 0)
 				continue;
 			c->count.done += ok;
@@ -188,7 +192,6 @@ static int refuse(struct pl_diag *diag, const char *what)
 int pl_uplink_answer(struct pl_uplink *u, unsigned int collector, unsigned int store,
 	const struct pl_exchange *theirs, uint64_t bytes, bool adds, struct pl_diag *diag)
 {
-	struct collector *c;
 	struct lane *l;
 	int r;
 
@@ -200,7 +203,8 @@ int pl_uplink_answer(struct pl_uplink *u, unsigned int collector, unsigned int s
 		return refuse(diag, "the collector made another kind of queue pair");
 	if (theirs->bytes < bytes)
 		return refuse(diag, "the collector's memory is smaller than its store");
-	if ((theirs->access & 2) == 0 || (adds && (theirs->access & 4) == 0))
+	if ((theirs->access & PL_RDMA_WRITE) == 0 ||
+		(adds && (theirs->access & PL_RDMA_ATOMIC) == 0))
 		return refuse(diag, "the collector does not let us write there");
 	if (adds && (theirs->depth == 0 || (theirs->va & 7) != 0))
 		return refuse(diag, "the collector takes no additions there");
@@ -208,6 +212,8 @@ int pl_uplink_answer(struct pl_uplink *u, unsigned int collector, unsigned int s
 	l->qp.peer_qpn = theirs->qpn;
 	l->qp.psn = theirs->psn;
 	l->qp.pkey = theirs->pkey;
+	if (!pl_addr_is_unspecified(&theirs->gid))
+		l->qp.path.dst = theirs->gid;
 	l->qp.mtu = theirs->mtu < l->qp.mtu ? theirs->mtu : l->qp.mtu;
 	l->qp.message_bytes = l->qp.mtu;
 	l->qp.atomics = theirs->depth < l->qp.atomics ? theirs->depth : l->qp.atomics;
@@ -222,13 +228,40 @@ int pl_uplink_answer(struct pl_uplink *u, unsigned int collector, unsigned int s
 	l->rkey = theirs->key;
 	l->bytes = bytes;
 	l->ready = true;
-	c = &u->collectors[collector];
-	if (++c->ready == u->o.n_stores) {
-		c->up = true;
-		c->broken = false;
-		c->count.connections++;
-	}
+	u->collectors[collector].ready++;
 	return 0;
+}
+
+bool pl_uplink_up(struct pl_uplink *u, unsigned int collector)
+{
+	struct collector *c = &u->collectors[collector];
+
+	if (c->ready < u->o.n_stores || c->broken)
+		return false;
+	c->count.connections += !c->up;
+	c->up = true;
+	return true;
+}
+
+int pl_uplink_read(struct pl_uplink *u, unsigned int collector, unsigned int store, uint64_t offset,
+	uint64_t *into)
+{
+	const struct lane *l = lane_of(u, collector, store);
+	const struct pl_rdma_work w = { .kind = PL_RDMA_WORK_READ,
+		.id = collector | (uint64_t)store << 16 | ID_READ,
+		.va = l->va + offset,
+		.rkey = l->rkey,
+		.bytes = sizeof(*into),
+		.into = into };
+	int r = l->ready ? pl_requester_post(u->requester, l->qpn, &w) : -ENOTCONN;
+
+	u->collectors[collector].reads += r == 0;
+	return r;
+}
+
+uint32_t pl_uplink_reads(const struct pl_uplink *u, unsigned int collector)
+{
+	return u->collectors[collector].reads;
 }
 
 bool pl_uplink_is_up(const struct pl_uplink *u, unsigned int collector)

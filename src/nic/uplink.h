@@ -11,7 +11,7 @@
  * it gives none the operation is dropped and counted. Nothing is sent again on another
  * connection: after one ended it is not known what of the rest was done.
  *
- *   pl_uplink_offer(u, c, s, …) and pl_uplink_answer(u, c, s, …) for each store: collector c is up
+ *   pl_uplink_offer(u, c, s, …) and pl_uplink_answer(u, c, s, …) for each store, then pl_uplink_up(u, c)
  *   pl_uplink_ops(u, ops, n);
  *   pl_uplink_send(u, now, &frames);  pl_uplink_batch(u, batch, now);
  *   pl_uplink_broken(u, c): pl_uplink_down(u, c), and anew
@@ -66,12 +66,23 @@ int pl_uplink_offer(struct pl_uplink *u, unsigned int collector, unsigned int st
 int pl_uplink_answer(struct pl_uplink *u, unsigned int collector, unsigned int store,
 	const struct pl_exchange *theirs, uint64_t bytes, bool adds, struct pl_diag *diag);
 
-/* All its stores have their answers. */
+/* All its stores have their answers: operations go there from now on. False: one is missing. */
+bool pl_uplink_up(struct pl_uplink *u, unsigned int collector);
 bool pl_uplink_is_up(const struct pl_uplink *u, unsigned int collector);
 /* A queue pair of it went to error: no answer for too long, or a refusal. */
 bool pl_uplink_broken(const struct pl_uplink *u, unsigned int collector);
 /* Ends its queue pairs; what waited is lost. */
 void pl_uplink_down(struct pl_uplink *u, unsigned int collector);
+
+/*
+ * Before it is up: reads 8 bytes of a store, by a reliable queue pair of it, into *into (little-endian, of the caller's,
+ * until pl_uplink_reads says that nothing is under way or pl_uplink_down). -EAGAIN: no room just now; others as
+ * pl_requester_post.
+ */
+int pl_uplink_read(struct pl_uplink *u, unsigned int collector, unsigned int store, uint64_t offset,
+	uint64_t *into);
+/* How many of these are under way. */
+uint32_t pl_uplink_reads(const struct pl_uplink *u, unsigned int collector);
 
 /* For struct pl_op_sink.ops, with the struct pl_uplink as its arg. */
 void pl_uplink_ops(void *uplink, const struct pl_op *ops, size_t n);

@@ -139,7 +139,7 @@ static struct pl_exchange their_half(
 	unsigned int collector, unsigned int store, const struct pl_exchange *ours)
 {
 	const struct pl_rdma_qp qp = { .service = ours->service,
-		.access = PL_RDMA_WRITE | PL_RDMA_ATOMIC,
+		.access = PL_RDMA_READ | PL_RDMA_WRITE | PL_RDMA_ATOMIC,
 		.state = PL_RDMA_READY,
 		.depth = 16,
 		.mtu = ours->mtu,
@@ -165,7 +165,7 @@ static struct pl_exchange their_half(
 		.psn = 0xfffffa,
 		.mtu = ours->mtu,
 		.depth = 16,
-		.access = PL_RDMA_WRITE | PL_RDMA_ATOMIC };
+		.access = PL_RDMA_READ | PL_RDMA_WRITE | PL_RDMA_ATOMIC };
 }
 
 static uint8_t service_of(unsigned int store)
@@ -195,7 +195,7 @@ static void connect(unsigned int collector)
 		if (r < 0)
 			ok(false, "collector %u store %u: %d %s", collector, s, r, diag.text);
 	}
-	ok(pl_uplink_is_up(w.u, collector), "collector %u is up", collector);
+	ok(pl_uplink_up(w.u, collector), "collector %u is up", collector);
 }
 
 static void begin_translator(void)
@@ -231,9 +231,9 @@ static void begin(bool reliable, uint32_t drop, bool (*wait)(void *, unsigned in
 		if (pl_responder_new(&w.r[c], &(struct pl_responder_options){ 0 }) < 0)
 			abort();
 		for (unsigned int s = 0; s < STORES; s++) {
-			struct pl_rdma_region region = {
-				.va = VA, .domain = 1, .access = PL_RDMA_WRITE | PL_RDMA_ATOMIC
-			};
+			struct pl_rdma_region region = { .va = VA,
+				.domain = 1,
+				.access = PL_RDMA_READ | PL_RDMA_WRITE | PL_RDMA_ATOMIC };
 
 			(void)pl_store_bytes(&params[s], &w.bytes[s], NULL);
 			w.memory[c][s] = aligned_alloc(64, w.bytes[s]);
@@ -538,9 +538,37 @@ static void test_answers(void)
 	good.key++;
 	eq(pl_uplink_answer(w.u, 0, 2, &good, w.bytes[2], true, NULL), 0);
 	eq(pl_uplink_answer(w.u, 0, 2, &good, w.bytes[2], true, NULL), -EPROTO, "twice");
-	ok(!pl_uplink_is_up(w.u, 0), "two stores are missing");
+	ok(!pl_uplink_up(w.u, 0) && !pl_uplink_is_up(w.u, 0), "two stores are missing");
 	eq(pl_uplink_offer(w.u, 2, 0, PL_ROCE_RC, &path, MTU, &ours), -EINVAL);
 	eq(pl_uplink_offer(w.u, 0, 3, PL_ROCE_RC, &path, MTU, &ours), -EINVAL);
+	end();
+}
+
+/* Heads of lists, before operations go there. */
+static void test_reads(void)
+{
+	uint64_t heads[3] = { 1, 1, 1 };
+	struct pl_append a;
+
+	begin(true, 9, wait_for_room);
+	eq(pl_uplink_read(w.u, 0, 1, 0, &heads[0]), -ENOTCONN, "nothing is connected");
+	(void)pl_append_init(&a, &params[1], w.memory[0][1]);
+	for (uint32_t list = 0; list < 3; list++)
+		(void)pl_append_put(&a, list, "an entry of 24 bytes....", 1);
+	(void)pl_append_put(&a, 1, "an entry of 24 bytes....", 1);
+	connect(0);
+	for (uint32_t list = 0; list < 3; list++)
+		eq(pl_uplink_read(w.u, 0, 1, pl_append_head_place(&a, list).offset, &heads[list]),
+			0);
+	eq(pl_uplink_reads(w.u, 0), 3);
+	for (int i = 0; i < 10000 && pl_uplink_reads(w.u, 0) > 0; i++)
+		exchange_frames();
+	ok(heads[0] == 1 && heads[1] == 2 && heads[2] == 1, "as many as there are entries");
+	eq(pl_uplink_counters(w.u, 0)->done, 0, "reads are no operations");
+	eq(pl_uplink_read(w.u, 0, 1, w.bytes[1] - 4, &heads[0]), 0);
+	for (int i = 0; i < 10000 && pl_uplink_reads(w.u, 0) > 0; i++)
+		exchange_frames();
+	ok(pl_uplink_broken(w.u, 0), "beyond the end: refused");
 	end();
 }
 
@@ -586,6 +614,7 @@ int main(void)
 	test_full();
 	test_down();
 	test_answers();
+	test_reads();
 	test_refused();
 	test_options();
 	return pl_test_done();
