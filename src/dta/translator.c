@@ -449,6 +449,14 @@ void pl_translator_set_collector(
 	bit = UINT64_C(1) << collector;
 	t->up = state == PL_COLLECTOR_DOWN ? t->up & ~bit : t->up | bit;
 	t->busy = state == PL_COLLECTOR_BUSY ? t->busy | bit : t->busy & ~bit;
+	for (unsigned int i = 0; state == PL_COLLECTOR_DOWN && i < t->n_stores; i++) {
+		struct store *s = &t->stores[i];
+
+		/* What of a sketch arrived there before is not known. */
+		if (s->config.params.primitive == PL_SKETCH &&
+			s->sketch.collector == (int)collector)
+			s->sketch.collector = -1;
+	}
 	if (t->up == 0)
 		return;
 	for (unsigned int i = 0; i < t->n_stores; i++) {

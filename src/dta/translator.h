@@ -182,12 +182,12 @@ enum pl_collector_state {
 	PL_COLLECTOR_DOWN, /* its keys and lists go to the others, those of the others stay where they are */
 };
 
-/* All begin as UP. A sketch that moves is written anew from its first column. */
+/* All begin as UP. A sketch that moves, or whose collector was down, is written anew from its first column. */
 void pl_translator_set_collector(
 	struct pl_translator *t, unsigned int collector, enum pl_collector_state state);
 
-/* How many entries a list of a collector has published already, after a restart of this process. Before its first
- * report. -EINVAL when there is no such list. */
+/* How many entries a list of a collector has published already: before its first report after a restart of this process,
+ * and before a collector that was down is up again. -EINVAL when there is no such list. */
 int pl_translator_resume_list(struct pl_translator *t, unsigned int collector, unsigned int store,
 	uint32_t list, uint64_t head);
 
