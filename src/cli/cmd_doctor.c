@@ -263,6 +263,7 @@ static const struct {
 	{ "locked memory", doctor_locked_memory },
 	{ "btf", doctor_btf },
 	{ "bpf jit", doctor_jit },
+	{ "rdma", doctor_rdma },
 	{ "capabilities", doctor_capabilities },
 };
 

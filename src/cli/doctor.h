@@ -31,3 +31,6 @@ void doctor_xdp_program(struct finding *f);
 void doctor_xdp_holders(struct finding *f);
 void doctor_locked_memory(struct finding *f);
 void doctor_capabilities(struct finding *f);
+
+/* doctor_rdma.c: network cards that write memory. */
+void doctor_rdma(struct finding *f);

@@ -11,53 +11,11 @@ import traceback
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from agent import Agent, guest as machine  # noqa: E402  (beside this file)
+from agent import OURS, THEIRS, Agent, Peer, guest as machine  # noqa: E402  (beside this file)
+from tap import end, eq, ok  # noqa: E402  (in tests/guest)
 
 PEER, AGENT, FOLDER = sys.argv[1:4]
-OURS = {4: '10.77.0.254', 6: 'fd00:77::fe'}
-THEIRS = {4: machine.ADDRESS4, 6: machine.ADDRESS6}
 STATE = {}  # our region
-count = failures = 0
-
-
-def ok(good, what, detail=''):
-    global count, failures
-    count += 1
-    print('%s %d - %s' % ('ok' if good else 'not ok', count, what), flush=True)
-    if not good:
-        failures += 1
-        for line in str(detail).splitlines():
-            print('# ' + line, flush=True)
-
-
-def eq(got, want, what):
-    ok(got == want, what, 'got    %r\nwanted %r' % (got, want))
-
-
-class Peer:
-    """peer.c: a line in, a line out."""
-
-    def __init__(self, guest, name):
-        self.capture = os.path.join(guest.dir, name + '.pcap')
-        self.process = subprocess.Popen([PEER, guest.wire, guest.port, self.capture], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, bufsize=1)
-
-    def do(self, *words):
-        self.process.stdin.write(' '.join(str(w) for w in words) + '\n')
-        line = self.process.stdout.readline().strip()
-        if not line.startswith('ok'):
-            raise RuntimeError('%r: %s' % (words, line))
-        return line
-
-    def values(self, *words):
-        return {k: int(v, 0) for k, v in (w.split('=', 1) for w in self.do(*words).split() if '=' in w)}
-
-    def get(self, offset, size):
-        return bytes.fromhex(self.do('get', offset, size).split(' ')[1])
-
-    def close(self):
-        self.process.stdin.close()
-        return self.process.wait(30)
 
 
 def pattern(n, of=1):
@@ -244,7 +202,7 @@ def main():
     machine.make_image(FOLDER)
     guest = Agent(FOLDER, AGENT)
     try:
-        peer = Peer(guest, 'all')
+        peer = Peer(PEER, guest)
         guest.ready()
         guest.do('region', 0, 65536)
         STATE['mine'] = peer.values('region', 1 << 20)
@@ -261,8 +219,7 @@ def main():
         witness(peer.capture)
     finally:
         guest.close()
-    print('1..%d' % count)
-    return 1 if failures else 0
+    return end()
 
 
 sys.exit(main())

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline doctor: RDMA devices. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "verbs/verbs.h"
+
+#if PL_HAVE_VERBS
+
+#define DEVICES_MAX 8
+
+/* What there is, in words, and whether any of it can be used. */
+static bool list(struct finding *f, const struct pl_verbs_device *devices, unsigned int n)
+{
+	bool usable = false;
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < n && used < sizeof(f->found); i++) {
+		const struct pl_verbs_device *d = &devices[i];
+		int len = snprintf(f->found + used, sizeof(f->found) - used, "%s%s%s%s%s: %s",
+			i > 0 ? "; " : "", d->name, d->netdev[0] != '\0' ? " (" : "", d->netdev,
+			d->netdev[0] != '\0' ? ")" : "", d->state);
+
+		used += len > 0 ? (size_t)len : 0;
+		usable = usable || d->usable;
+	}
+	return usable;
+}
+
+void doctor_rdma(struct finding *f)
+{
+	struct pl_verbs_device devices[DEVICES_MAX];
+	int n = pl_verbs_devices(devices, DEVICES_MAX);
+
+	if (n <= 0) {
+		/* Most hosts have none and want none. */
+		doctor_found(f, "%s; packet: and afxdp: collect without",
+			n == 0 ? "no RDMA device" : "no RDMA in this kernel");
+		return;
+	}
+	if (!list(f, devices, n < DEVICES_MAX ? (unsigned int)n : DEVICES_MAX)) {
+		doctor_fix(f, STATUS_WARN,
+			"bring its interface up and give it an address; rdma link show");
+		return;
+	}
+	if (access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0)
+		doctor_fix(f, STATUS_WARN,
+			"connections by RDMA-CM need /dev/infiniband/rdma_cm: modprobe rdma_ucm");
+}
+
+#else
+
+void doctor_rdma(struct finding *f)
+{
+	doctor_found(f, "built without libibverbs and librdmacm; packet: and afxdp: collect without");
+}
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Connections by librdmacm: the passive side. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "verbs/verbs_internal.h"
+#include "wire/roce.h"
+
+#define BACKLOG 16
+
+static struct verbs_connection *connection_of(struct pl_verbs *v, const struct rdma_cm_id *id)
+{
+	for (uint32_t i = 0; i < v->options.max_qps; i++) {
+		if (v->connections[i].id == id)
+			return &v->connections[i];
+	}
+	return NULL;
+}
+
+static struct verbs_connection *by_number(struct pl_verbs *v, uint32_t number)
+{
+	for (uint32_t i = 0; i < v->options.max_qps; i++) {
+		if (v->connections[i].id != NULL && v->connections[i].number == number)
+			return &v->connections[i];
+	}
+	return NULL;
+}
+
+static struct pl_addr address_of(const struct sockaddr *sa)
+{
+	struct pl_addr none = { { 0 } };
+
+	if (sa->sa_family == AF_INET)
+		return pl_addr_v4(&((const struct sockaddr_in *)(const void *)sa)->sin_addr);
+	if (sa->sa_family == AF_INET6)
+		return pl_addr_v6(&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr);
+	return none;
+}
+
+static struct verbs_told *tell(
+	struct pl_verbs *v, const struct verbs_connection *c, enum pl_connection_event_kind kind)
+{
+	struct verbs_told *told = verbs_tell(v, PL_VERBS_CONNECTION);
+
+	if (told != NULL) {
+		told->news.qpn = c->qpn;
+		told->news.connection.id = c->number;
+		told->news.connection.kind = (uint8_t)kind;
+	}
+	return told;
+}
+
+/* Queue pair and identifier go; nothing is told. */
+static void end(struct pl_verbs *v, struct verbs_connection *c)
+{
+	struct verbs_qp *q = c->qpn != 0 ? verbs_find(v, c->qpn) : NULL;
+
+	if (q != NULL) {
+		rdma_destroy_qp(c->id);
+		q->qp = NULL;
+		q->id = NULL;
+	}
+	rdma_destroy_id(c->id);
+	*c = (struct verbs_connection){ 0 };
+}
+
+void verbs_connection_end(struct pl_verbs *v, struct rdma_cm_id *id)
+{
+	struct verbs_connection *c = connection_of(v, id);
+
+	if (c == NULL)
+		return;
+	(void)rdma_disconnect(id);
+	end(v, c);
+}
+
+int pl_verbs_listen(struct pl_verbs *v, uint16_t port, struct pl_diag *diag)
+{
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct pl_addr own = pl_addr_v6(v->gid.raw);
+	struct rdma_cm_id *id;
+
+	if (v->cm == NULL) {
+		pl_diag_set(diag, "there is no connection manager here: modprobe rdma_ucm");
+		return -ENOTSUP;
+	}
+	if (v->n_listeners == sizeof(v->listeners) / sizeof(v->listeners[0]))
+		return -ENOSPC;
+	memcpy(&v4.sin_addr, own.b + 12, 4);
+	memcpy(&v6.sin6_addr, own.b, 16);
+	if (rdma_create_id(v->cm, &id, NULL, RDMA_PS_TCP) != 0)
+		return verbs_failed(diag, "connection manager", errno);
+	if (rdma_bind_addr(id,
+		    pl_addr_is_v4(&own) ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6) != 0 ||
+		rdma_listen(id, BACKLOG) != 0) {
+		int error = errno;
+
+		rdma_destroy_id(id);
+		pl_diag_set(diag, "cannot listen for connections on port %u: %s", port,
+			strerror(error));
+		return -error;
+	}
+	v->listeners[v->n_listeners++] = id;
+	return 0;
+}
+
+static void take_request(struct pl_verbs *v, const struct rdma_cm_event *e)
+{
+	const struct rdma_conn_param *param = &e->param.conn;
+	struct verbs_connection *c = connection_of(v, NULL);
+	struct verbs_told *told;
+	uint8_t n = param->private_data != NULL ? param->private_data_len : 0;
+
+	pl_count(&v->counters.requests, 1);
+	if (c != NULL && e->id->verbs == v->context) {
+		*c = (struct verbs_connection){ .id = e->id, .number = ++v->next_number };
+		told = tell(v, c, PL_CONNECTION_REQUEST);
+		if (told != NULL) {
+			struct pl_connection_event *ask = &told->news.connection;
+
+			ask->port = ntohs(rdma_get_src_port(e->id));
+			ask->path.src = address_of(rdma_get_local_addr(e->id));
+			ask->path.dst = address_of(rdma_get_peer_addr(e->id));
+			ask->terms = (struct pl_connection_terms){ .service = PL_ROCE_RC,
+				.qpn = param->qp_num,
+				.mtu = v->mtu,
+				.resources = param->responder_resources,
+				.depth = param->initiator_depth,
+				.retries = param->retry_count,
+				.rnr_retries = param->rnr_retry_count,
+				.private_len =
+					n < sizeof(told->private) ? n : sizeof(told->private) };
+			if (n > 0)
+				memcpy(told->private, param->private_data, ask->terms.private_len);
+			return;
+		}
+		*c = (struct verbs_connection){ 0 };
+	}
+	/* No room for it. */
+	pl_count(&v->counters.refused, 1);
+	(void)rdma_reject(e->id, NULL, 0);
+}
+
+/* True: the identifier is to be destroyed, which has to wait until its event is given back. */
+static bool take_event(struct pl_verbs *v, const struct rdma_cm_event *e)
+{
+	struct verbs_connection *c = e->id != NULL ? connection_of(v, e->id) : NULL;
+
+	switch (e->event) {
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		take_request(v, e);
+		return connection_of(v, e->id) == NULL;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (c != NULL) {
+			pl_count(&v->counters.connections, 1);
+			tell(v, c, PL_CONNECTION_CONNECTED);
+		}
+		return false;
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+		if (c == NULL)
+			return false;
+		/* What it brought comes before its end. */
+		verbs_drain(v);
+		pl_count(&v->counters.closed, 1);
+		tell(v, c, PL_CONNECTION_CLOSED);
+		(void)rdma_disconnect(c->id);
+		return true;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		if (!v->told_gone) {
+			pl_count(&v->counters.device_gone, 1);
+			v->told_gone = verbs_tell(v, PL_VERBS_GONE) != NULL;
+		}
+		return false;
+	default:
+		return false;
+	}
+}
+
+void verbs_connections_step(struct pl_verbs *v)
+{
+	struct rdma_cm_event *e;
+
+	while (rdma_get_cm_event(v->cm, &e) == 0) {
+		struct rdma_cm_id *id = e->id;
+		bool over = take_event(v, e);
+		struct verbs_connection *c;
+
+		rdma_ack_cm_event(e);
+		if (!over)
+			continue;
+		c = connection_of(v, id);
+		if (c != NULL)
+			end(v, c);
+		else
+			rdma_destroy_id(id);
+	}
+}
+
+/* A queue pair for the connection, its receives posted. */
+static int give_qp(struct pl_verbs *v, struct verbs_connection *c, uint32_t domain, uint8_t access,
+	struct pl_diag *diag)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr = { .qp_access_flags = verbs_access(access) &
+						       ~(unsigned int)IBV_ACCESS_LOCAL_WRITE };
+	struct ibv_pd *pd = verbs_domain(v, domain);
+	struct verbs_qp *q = verbs_place(v);
+	int error;
+
+	if (q == NULL) {
+		pl_diag_set(diag, "there are %u queue pairs already", v->options.max_qps);
+		return -ENOSPC;
+	}
+	verbs_init_attr(v, PL_ROCE_RC, &init);
+	if (pd == NULL || rdma_create_qp(c->id, pd, &init) != 0)
+		return verbs_failed(diag, "cannot make a queue pair", errno);
+	q->qp = c->id->qp;
+	q->qpn = c->qpn = q->qp->qp_num;
+	q->id = c->id;
+	error = ibv_modify_qp(q->qp, &attr, IBV_QP_ACCESS_FLAGS);
+	if (error == 0)
+		error = verbs_post(v, q, v->options.receives);
+	return error == 0 ? 0 : verbs_failed(diag, "cannot make a queue pair ready", error);
+}
+
+int pl_verbs_accept(struct pl_verbs *v, uint32_t number, const struct pl_connection_terms *terms,
+	uint32_t domain, uint8_t access, uint32_t *ret_qpn, struct pl_diag *diag)
+{
+	struct verbs_connection *c = by_number(v, number);
+	struct rdma_conn_param param = {
+		.private_data = terms->private,
+		.private_data_len = (uint8_t)terms->private_len,
+		.responder_resources = terms->resources < v->depth ? terms->resources : v->depth,
+		.initiator_depth = terms->depth < v->depth ? terms->depth : v->depth,
+		.rnr_retry_count = terms->rnr_retries,
+	};
+	int r;
+
+	if (c == NULL || c->qpn != 0 || terms->private_len > PL_CONNECTION_PRIVATE_MAX)
+		return c == NULL ? -ENOENT : -EINVAL;
+	r = give_qp(v, c, domain, access, diag);
+	if (r == 0 && rdma_accept(c->id, &param) != 0)
+		r = verbs_failed(diag, "the connection is not accepted", errno);
+	if (r < 0) {
+		pl_count(&v->counters.refused, 1);
+		(void)rdma_reject(c->id, NULL, 0);
+		end(v, c);
+		return r;
+	}
+	pl_count(&v->counters.qps, 1);
+	*ret_qpn = c->qpn;
+	return 0;
+}
+
+int pl_verbs_reject(struct pl_verbs *v, uint32_t number, const void *private, uint8_t n)
+{
+	struct verbs_connection *c = by_number(v, number);
+	int r;
+
+	if (c == NULL || c->qpn != 0)
+		return -ENOENT;
+	pl_count(&v->counters.refused, 1);
+	r = rdma_reject(c->id, private, n) != 0 ? -errno : 0;
+	end(v, c);
+	return r;
+}
+
+int pl_verbs_disconnect(struct pl_verbs *v, uint32_t number)
+{
+	struct verbs_connection *c = by_number(v, number);
+
+	if (c == NULL)
+		return -ENOENT;
+	verbs_connection_end(v, c->id);
+	return 0;
+}
+
+void verbs_connections_done(struct pl_verbs *v)
+{
+	for (uint32_t i = 0; v->connections != NULL && i < v->options.max_qps; i++) {
+		if (v->connections[i].id != NULL)
+			verbs_connection_end(v, v->connections[i].id);
+	}
+	while (v->n_listeners > 0)
+		rdma_destroy_id(v->listeners[--v->n_listeners]);
+}
