@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct unit {
 	const char *name;
@@ -205,6 +206,51 @@ int pl_parse_duration(const char *text, uint64_t *ret_ns)
 		return 0;
 	}
 	return parse_quantity(text, duration_units, COUNT(duration_units), ret_ns);
+}
+
+/* ".5" and so on: up to nine digits of a second. */
+static int read_fraction(const char **text, uint64_t *ret_ns)
+{
+	uint64_t scale = 100000000, ns = 0;
+	const char *p = *text + 1;
+
+	if (!is_digit(*p))
+		return -EINVAL;
+	for (; is_digit(*p); p++, scale /= 10)
+		ns += scale * (uint64_t)(*p - '0');
+	*text = p;
+	*ret_ns = ns;
+	return 0;
+}
+
+int pl_parse_time(const char *text, uint64_t now_ns, uint64_t *ret_ns)
+{
+	struct tm tm = { .tm_year = 0 };
+	uint64_t before, ns = 0;
+	const char *p;
+	time_t s;
+	int r = pl_parse_duration(text, &before);
+
+	if (r == 0) {
+		*ret_ns = before < now_ns ? now_ns - before : 0;
+		return 0;
+	}
+	p = strptime(text, "%Y-%m-%d", &tm);
+	if (r == -ERANGE || p == NULL || !is_digit(text[0]))
+		return r;
+	if (*p == 'T' || *p == ' ') {
+		p = strptime(p + 1, "%H:%M:%S", &tm);
+		if (p == NULL || (*p == '.' && read_fraction(&p, &ns) < 0))
+			return -EINVAL;
+		p += *p == 'Z';
+	}
+	if (*p != '\0')
+		return -EINVAL;
+	s = timegm(&tm);
+	if (s < 0 || s > (time_t)(INT64_MAX / 1000000000))
+		return -ERANGE;
+	*ret_ns = (uint64_t)s * 1000000000u + ns;
+	return 0;
 }
 
 int pl_parse_rate(const char *text, double *ret_per_s)

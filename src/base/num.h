@@ -19,6 +19,9 @@ int pl_parse_double(const char *text, double *ret); /* decimal with optional exp
 int pl_parse_size(const char *text, uint64_t *ret_bytes); /* 4096, 64KiB, 1MiB, 2GiB, 1kB, 1MB */
 int pl_parse_duration(
 	const char *text, uint64_t *ret_ns); /* 250us, 1.5s, 2m, 1h, 7d, 0; else with unit */
+/* A time of the past, since the Unix epoch: a duration before now_ns (10m), or 2026-11-22T01:37:27Z, in UTC with or without
+ * the Z, a fraction, the time of day. */
+int pl_parse_time(const char *text, uint64_t now_ns, uint64_t *ret_ns);
 int pl_parse_rate(const char *text, double *ret_per_s); /* 1000, 10k, 2.5M, 1G, optional "/s" */
 int pl_parse_bool(const char *text, bool *ret);         /* true, false, yes, no, on, off */
 

@@ -407,8 +407,43 @@ static void test_nearest(void)
 	ok(pl_nearest("stats", words, 0) == NULL, "no words");
 }
 
+static void test_time(void)
+{
+	const uint64_t now = UINT64_C(1763774000) * 1000000000u;
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} good[] = {
+		{ "10m", UINT64_C(1763773400) * 1000000000u },
+		{ "0", UINT64_C(1763774000) * 1000000000u },
+		{ "30000d", 0 }, /* before there was time */
+		{ "1970-01-01T00:00:00Z", 0 },
+		{ "2025-11-22T01:13:20Z", UINT64_C(1763774000) * 1000000000u },
+		{ "2025-11-22 01:13:20", UINT64_C(1763774000) * 1000000000u },
+		{ "2025-11-22T01:13:20.5Z", UINT64_C(1763774000500000000) },
+		{ "2025-11-22T01:13:20.000000001", UINT64_C(1763774000000000001) },
+		{ "2025-11-22", UINT64_C(1763769600) * 1000000000u },
+	};
+	static const char *const bad[] = { "", "now", "10", "2025", "2025-11", "2025-13-01",
+		"2025-11-22T", "2025-11-22T25:00:00Z", "2025-11-22T01:13Z", "2025-11-22T01:13:20.Z",
+		"2025-11-22T01:13:20Zx", "2025-11-22T01:13:20+01:00", " 2025-11-22", "1969-01-01",
+		"9999-01-01T00:00:00Z", "-5m" };
+	uint64_t ns;
+
+	for (size_t i = 0; i < COUNT(good); i++) {
+		ns = 1;
+		ok(pl_parse_time(good[i].text, now, &ns) == 0 && ns == good[i].ns, "time '%s'",
+			good[i].text);
+	}
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		ns = 7;
+		ok(pl_parse_time(bad[i], now, &ns) < 0 && ns == 7, "no time: '%s'", bad[i]);
+	}
+}
+
 int main(void)
 {
+	test_time();
 	check_rows("number", pl_parse_u64, u64_rows, COUNT(u64_rows));
 	check_rows("size", pl_parse_size, size_rows, COUNT(size_rows));
 	check_rows("duration", pl_parse_duration, duration_rows, COUNT(duration_rows));

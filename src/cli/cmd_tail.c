@@ -2,7 +2,7 @@
 /*
  * pathline tail: records and events of a running daemon as they come. The daemon filters and formats; what this
  * does is to ask again when the connection is lost, to count, and to keep what is said about the stream out
- * of it.
+ * of it. With --from they are read out of a history instead (tail_history.h).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +16,8 @@
 #include "base/buf.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/record_out.h"
+#include "cli/tail_history.h"
 
 enum {
 	LINE_MAX_BYTES = 256 * 1024, /* a path of 255 hops in JSON has about 120 KiB */
@@ -25,8 +27,8 @@ enum {
 
 static struct {
 	struct pl_client_args client;
-	const char *where, *form;
-	bool events, paths, show_loss;
+	const char *where, *form, *from, *since;
+	bool events, paths, show_loss, follow;
 	uint64_t limit;
 } args;
 
@@ -42,8 +44,6 @@ struct tail {
 static volatile sig_atomic_t stopped;
 static volatile int stop_flag;
 
-static const char *const forms[] = { "table", "wide", "jsonl", "csv", "text", NULL };
-
 static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
@@ -52,9 +52,22 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_FLAG, 'e', "events", &args.events, NULL, "events only", NULL },
 		{ PL_OPT_FLAG, 'p', "paths", &args.paths, NULL, "paths (reports) only", NULL },
 		{ PL_OPT_U64, 'n', "count", &args.limit, "N", "end after N records", NULL },
-		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM", "form (default table)", forms },
+		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
+			"form (default table); json is one array, and only of a history",
+			pl_out_forms },
 		{ PL_OPT_FLAG, 0, "show-loss", &args.show_loss, NULL,
 			"print what is said about lost entries, in its place (with jsonl)", NULL },
+		{ PL_OPT_HEADING, 0, "History", NULL, NULL, NULL, NULL },
+		{ PL_OPT_STRING, 0, "from", &args.from, "FOLDER",
+			"print what this folder of regions, or one of its files, has (see the output "
+			"type region), and end; asks no daemon",
+			NULL },
+		{ PL_OPT_STRING, 0, "since", &args.since, "TIME",
+			"with --from: only what is not older, 10m or 2026-11-22T01:37:27Z", NULL },
+		{ PL_OPT_FLAG, 'f', "follow", &args.follow, NULL,
+			"with --from: go on with what comes, whoever writes it, also after a restart",
+			NULL },
+		{ PL_OPT_HEADING, 0, "Daemon", NULL, NULL, NULL, NULL },
 		PL_CLIENT_ARGS(args.client),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
@@ -229,6 +242,28 @@ static void catch_signals(void)
 	sigaction(SIGTERM, &sa, NULL);
 }
 
+static int tail_history(void)
+{
+	struct pl_tail_history history = {
+		.from = args.from,
+		.since = args.since,
+		.where = args.where,
+		.form = args.form,
+		.events = args.events,
+		.paths = args.paths,
+		.follow = args.follow,
+		.show_loss = args.show_loss,
+		.limit = args.limit,
+		.stopped = &stopped,
+	};
+
+	if (args.follow && strcmp(args.form, "json") == 0) {
+		pl_complain("what is followed has no end, and is no array: -o jsonl");
+		return PL_EXIT_USAGE;
+	}
+	return pl_tail_history(&history);
+}
+
 static int run(int argc, char **argv)
 {
 	struct pl_diag diag = { .text = "" };
@@ -246,6 +281,18 @@ static int run(int argc, char **argv)
 	pl_opt_list_done(&operands);
 	if (r) {
 		pl_complain("tail takes no operand: an expression goes behind --where");
+		return PL_EXIT_USAGE;
+	}
+	if (args.from != NULL) {
+		catch_signals();
+		return tail_history();
+	}
+	if (args.since != NULL || args.follow) {
+		pl_complain("--since and --follow are of a history: which one? (--from FOLDER)");
+		return PL_EXIT_USAGE;
+	}
+	if (strcmp(args.form, "json") == 0) {
+		pl_complain("a stream has no end, and is no array: -o jsonl");
 		return PL_EXIT_USAGE;
 	}
 	if (strcmp(args.form, "csv") == 0 && args.events == args.paths) {
@@ -277,18 +324,24 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_tail = {
 	.name = "tail",
-	.summary = "records and events of a running daemon as they come",
-	.usage = "[--where EXPR] [--events | --paths]",
+	.summary = "records and events of a running daemon as they come, or out of its history",
+	.usage = "[--from FOLDER] [--where EXPR] [--events | --paths]",
 	.description =
 		"Asks a running daemon for its records and events and prints them as they come, until N\n"
 		"records, SIGINT or SIGTERM. When the connection is lost it is made again. Without --events\n"
 		"or --paths both come, or those that the expression can be asked of.\n"
 		"\n"
 		"A slow reader does not slow the daemon: what does not fit is dropped for this reader,\n"
-		"counted, and told at the end on standard error.",
+		"counted, and told at the end on standard error.\n"
+		"\n"
+		"With --from it reads what an output of the type region keeps, in the order of time, and\n"
+		"asks no daemon: history is there while the daemon runs, after its end, and after the next\n"
+		"has begun. What was overwritten before it was read is counted and told. Then exit code 3\n"
+		"says that there was nothing.",
 	.examples = "  pathline tail --events\n"
 		    "  pathline tail --where 'flags.dropped or hops.queue_depth > 100'\n"
-		    "  pathline tail --events -o jsonl --where 'node == 3' | jq .value\n",
+		    "  pathline tail --events -o jsonl --where 'node == 3' | jq .value\n"
+		    "  pathline tail --from /var/lib/pathline/history --since 10m --events\n",
 	.options = options,
 	.run = run,
 };

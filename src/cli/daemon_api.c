@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "export/queue.h"
+#include "memory/history.h"
 #include "pipeline/api.h"
 
 #define OUTPUT_NAME   "live"
@@ -308,6 +309,41 @@ static void want(void *arg, bool paths)
 
 /* ---- making ---- */
 
+/* The latest events that an output of the type region has from an earlier run. What cannot be read now is told when the
+ * output opens. */
+static void remember_from(struct pl_watch *live, const char *folder)
+{
+	struct pl_history_reader *r = calloc(1, sizeof(*r));
+	struct pl_history_record *record = calloc(1, sizeof(*record));
+	uint64_t head, most = pl_watch_events_max(live);
+	struct pl_history *h = NULL;
+
+	(void)pl_region_guard();
+	if (r != NULL && record != NULL && pl_history_open(&h, folder, NULL) == 0 &&
+		pl_history_reader_init(r, h, PL_HISTORY_EVENTS, 0, 0) == 0) {
+		head = pl_append_head(r->list.a, 0);
+		(void)pl_history_reader_init(
+			r, h, PL_HISTORY_EVENTS, 0, head > most ? head - most : 0);
+		while (pl_history_next(r, record))
+			pl_watch_remember(live, &record->event, 1);
+	}
+	(void)pl_history_close(h);
+	free(record);
+	free(r);
+}
+
+static void remember(struct pl_watch *live, const struct pl_config *config)
+{
+	const struct pl_config_output *o = config->outputs.items;
+
+	for (size_t i = 0; i < config->outputs.n; i++) {
+		if (o[i].type != PL_OUTPUT_REGION || !o[i].events)
+			continue;
+		remember_from(live, o[i].path);
+		return;
+	}
+}
+
 int pl_daemon_api_init(
 	struct pl_daemon_api *ret, struct pl_pipeline *pipeline, struct pl_diag *diag)
 {
@@ -329,6 +365,7 @@ int pl_daemon_api_init(
 		return r;
 	ret->output = pl_pipeline_find_output(pipeline, OUTPUT_NAME);
 	pl_watch_set_hooks(ret->live, &hooks);
+	remember(ret->live, pl_pipeline_config(pipeline));
 	want(ret, false);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records to standard output, in the form asked for, filtered and counted: what read and listen share.
+ * Records to standard output, in the form asked for, filtered and counted: what read, listen, tail, query and region share.
  * Written in large pieces. A reader that went away (EPIPE) is no error, only the end; any other failure to
  * write is.
  */
@@ -25,11 +25,17 @@ enum pl_out_form {
 /* For PL_OPT_CHOICE, in the order of the enum, NULL behind the last. */
 extern const char *const pl_out_forms[];
 
+#define PL_OUT_PATHS  (1u << PL_KIND_PATH)
+#define PL_OUT_HOPS   (1u << PL_KIND_HOP)
+#define PL_OUT_EVENTS (1u << PL_KIND_EVENT)
+
 struct pl_record_out {
 	enum pl_out_form form;
 	bool lines;             /* JSON: objects one per line instead of an array */
-	struct pl_where *where; /* NULL = everything */
-	uint64_t limit;         /* 0 = none */
+	unsigned int kinds;     /* PL_OUT_PATHS and so on: which may come */
+	struct pl_where *where; /* of paths; NULL = everything */
+	struct pl_where *event_where, *hop_where;
+	uint64_t limit; /* 0 = none */
 	uint64_t printed;
 	bool begun;
 	bool gone; /* nobody reads any more */
@@ -40,7 +46,17 @@ struct pl_record_out {
 /* form: one of pl_out_forms. where may be NULL. Complains and returns an exit code, 0 when good. */
 int pl_record_out_init(
 	struct pl_record_out *out, const char *form, const char *where, uint64_t limit);
+/* The same for other kinds than paths. 0: paths and events, or those of them that the expression can be asked of; then CSV,
+ * which has one header, is refused. */
+int pl_record_out_init_kinds(struct pl_record_out *out, const char *form, unsigned int kinds,
+	const char *where, uint64_t limit);
 void pl_record_out_done(struct pl_record_out *out);
+
+/* One record, printed if it satisfies the expression of its kind; n hops of a path are there. */
+void pl_record_out_path(
+	struct pl_record_out *out, const struct pl_path *path, const struct pl_hop *hops, size_t n);
+void pl_record_out_hop(struct pl_record_out *out, const struct pl_hop *hop);
+void pl_record_out_event(struct pl_record_out *out, const struct pl_event *event);
 
 /* pl_record_batch's flush: arg is the pl_record_out. Prints what matches and empties the batch. */
 void pl_record_out_flush_batch(struct pl_record_batch *batch, void *arg);

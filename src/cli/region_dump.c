@@ -15,95 +15,13 @@
 #include "memory/key_write.h"
 #include "memory/postcards.h"
 #include "memory/sketch.h"
-#include "record/json.h"
-#include "record/table.h"
-#include "record/text.h"
 
 #define NUMBER 24
 
 /* ---- records ---- */
 
-/* Records of 128 bytes to standard output. Hops have no table of their own: they stand as text, and have no CSV. */
-struct records {
-	enum pl_out_form form;
-	enum pl_content content;
-	uint64_t n;
-	struct pl_buf buf;
-	bool failed;
-};
-
-static void records_header(struct records *r)
-{
-	bool event = r->content == PL_CONTENT_EVENT,
-	     table = r->form == PL_OUT_TABLE || r->form == PL_OUT_WIDE;
-
-	if (r->form == PL_OUT_JSON)
-		pl_buf_chr(&r->buf, '[');
-	else if (r->content == PL_CONTENT_HOP)
-		return;
-	else if (r->form == PL_OUT_CSV && event)
-		pl_event_csv_header(&r->buf);
-	else if (r->form == PL_OUT_CSV)
-		pl_path_csv_header(&r->buf);
-	else if (table && event)
-		pl_event_table_header(&r->buf);
-	else if (table)
-		pl_path_table_header(&r->buf, r->form == PL_OUT_WIDE);
-}
-
-static void add_event(struct records *r, const struct pl_event *e)
-{
-	switch (r->form) {
-	case PL_OUT_TABLE:
-	case PL_OUT_WIDE:
-		pl_event_table(&r->buf, e);
-		break;
-	case PL_OUT_CSV:
-		pl_event_csv(&r->buf, e);
-		break;
-	case PL_OUT_TEXT:
-		pl_event_text(&r->buf, e);
-		break;
-	default:
-		pl_event_json(&r->buf, e);
-	}
-}
-
-/* Alone, without its hops. */
-static void add_path(struct records *r, const struct pl_path *p)
-{
-	switch (r->form) {
-	case PL_OUT_TABLE:
-	case PL_OUT_WIDE:
-		pl_path_table(&r->buf, p, NULL, 0, r->form == PL_OUT_WIDE);
-		break;
-	case PL_OUT_CSV:
-		pl_path_csv(&r->buf, p, NULL, 0);
-		break;
-	case PL_OUT_TEXT:
-		pl_path_text(&r->buf, p, NULL, 0);
-		break;
-	default:
-		pl_path_json(&r->buf, p, NULL, 0);
-	}
-}
-
-static void add_hop(struct records *r, const struct pl_hop *h)
-{
-	if (r->form == PL_OUT_JSON || r->form == PL_OUT_JSONL)
-		pl_hop_json(&r->buf, h);
-	else
-		pl_hop_text(&r->buf, h);
-}
-
-static void records_write(struct records *r)
-{
-	r->failed |= r->buf.failed ||
-		     (r->buf.len > 0 && fwrite(r->buf.data, 1, r->buf.len, stdout) != r->buf.len);
-	pl_buf_reset(&r->buf);
-}
-
-static void records_add(struct records *r, const void *bytes)
+/* A value that begins with a record; paths stand alone, without their hops. */
+static void add_record(struct pl_record_out *out, uint32_t content, const void *bytes)
 {
 	union {
 		struct pl_event event;
@@ -112,20 +30,19 @@ static void records_add(struct records *r, const void *bytes)
 	} record;
 
 	memcpy(&record, bytes, sizeof(record));
-	if (r->n++ == 0)
-		records_header(r);
-	if (r->form == PL_OUT_JSON)
-		pl_buf_str(&r->buf, r->n > 1 ? ",\n" : "\n");
-	if (r->content == PL_CONTENT_EVENT)
-		add_event(r, &record.event);
-	else if (r->content == PL_CONTENT_PATH)
-		add_path(r, &record.path);
+	if (content == PL_CONTENT_EVENT)
+		pl_record_out_event(out, &record.event);
+	else if (content == PL_CONTENT_PATH)
+		pl_record_out_path(out, &record.path, NULL, 0);
 	else
-		add_hop(r, &record.hop);
-	if (r->form == PL_OUT_JSONL)
-		pl_buf_chr(&r->buf, '\n');
-	if (r->buf.len > 65536)
-		records_write(r);
+		pl_record_out_hop(out, &record.hop);
+}
+
+static unsigned int kinds_of(uint32_t content)
+{
+	return content == PL_CONTENT_EVENT ? PL_OUT_EVENTS
+	       : content == PL_CONTENT_HOP ? PL_OUT_HOPS
+					   : PL_OUT_PATHS;
 }
 
 /* ---- rows ---- */
@@ -133,8 +50,8 @@ static void records_add(struct records *r, const void *bytes)
 struct dump {
 	const struct pl_region_args *args;
 	struct pl_row_out rows;
-	struct records records;
-	bool as_records;
+	struct pl_record_out records;
+	uint32_t content; /* bytes: rows */
 	uint64_t n;
 	char hex[2 * PL_ENTRY_MAX + 1];
 };
@@ -142,7 +59,7 @@ struct dump {
 /* No more is wanted. */
 static bool full(const struct dump *d)
 {
-	return pl_row_out_full(&d->rows) || d->records.failed ||
+	return pl_row_out_full(&d->rows) || pl_record_out_full(&d->records) ||
 	       (d->args->count != 0 && d->n >= d->args->count);
 }
 
@@ -153,8 +70,8 @@ static void add_bytes(struct dump *d, uint64_t a, uint64_t b, const uint8_t *byt
 	const char *values[] = { text[0], text[1], d->hex };
 
 	d->n++;
-	if (d->as_records) {
-		records_add(&d->records, bytes);
+	if (d->content != PL_CONTENT_BYTES) {
+		add_record(&d->records, d->content, bytes);
 		return;
 	}
 	snprintf(text[0], NUMBER, "%" PRIu64, a);
@@ -291,21 +208,6 @@ static void dump_store(struct dump *d, const struct pl_store_params *params, voi
 	}
 }
 
-static bool records_end(struct records *r)
-{
-	if (r->n == 0)
-		records_header(r);
-	if (r->form == PL_OUT_JSON)
-		pl_buf_str(&r->buf, r->n > 0 ? "\n]\n" : "]\n");
-	records_write(r);
-	pl_buf_done(&r->buf);
-	if (fflush(stdout) != 0 || r->failed) {
-		pl_complain("cannot write to standard output");
-		return false;
-	}
-	return true;
-}
-
 int pl_region_dump(const struct pl_region *g, const struct pl_region_args *args)
 {
 	const struct pl_store_params *params = pl_region_params(g);
@@ -326,19 +228,19 @@ int pl_region_dump(const struct pl_region *g, const struct pl_region_args *args)
 		return PL_EXIT_FAILED;
 	}
 	d->args = args;
-	d->as_records = params->content != PL_CONTENT_BYTES;
+	d->content = params->content;
 	pl_row_out_init(&d->rows, args->form, columns[params->primitive], 3);
-	d->records.form = d->rows.form;
-	d->records.content = (enum pl_content)params->content;
-	pl_buf_init(&d->records.buf);
+	(void)pl_record_out_init_kinds(&d->records, args->form, kinds_of(params->content), NULL, 0);
 	dump_store(d, params, base);
 	n = d->n;
-	if (d->as_records) {
+	if (d->content != PL_CONTENT_BYTES) {
 		pl_buf_done(&d->rows.buf);
-		good = records_end(&d->records);
+		pl_record_out_end(&d->records);
+		good = pl_record_out_good(&d->records);
 	} else {
 		good = pl_row_out_end(&d->rows);
 	}
+	pl_record_out_done(&d->records);
 	free(d);
 	return !good ? PL_EXIT_FAILED : n > 0 ? PL_EXIT_OK : PL_EXIT_NOTHING;
 }

@@ -615,6 +615,14 @@ unsigned int pl_watch_max_clients(const struct pl_watch *live)
 	return live->max_clients;
 }
 
+void pl_watch_remember(struct pl_watch *live, const struct pl_event *events, uint32_t n)
+{
+	pthread_mutex_lock(&live->lock);
+	for (uint32_t i = 0; i < n; i++)
+		live->recent[live->n_recent++ % live->max_recent] = events[i];
+	pthread_mutex_unlock(&live->lock);
+}
+
 uint32_t pl_watch_events(
 	struct pl_watch *live, struct pl_event *dst, uint32_t cap, uint64_t *ret_total)
 {

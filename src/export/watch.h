@@ -93,6 +93,9 @@ struct pl_watch_stats {
 bool pl_watch_stats(struct pl_watch *live, unsigned int i, struct pl_watch_stats *ret);
 unsigned int pl_watch_max_clients(const struct pl_watch *live);
 
+/* Events of an earlier run, oldest first, to be among the latest; before any come. */
+void pl_watch_remember(struct pl_watch *live, const struct pl_event *events, uint32_t n);
+
 /* The latest events, newest first; returns how many. ret_total: events ever. */
 uint32_t pl_watch_events(
 	struct pl_watch *live, struct pl_event *dst, uint32_t cap, uint64_t *ret_total);

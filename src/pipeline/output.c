@@ -382,8 +382,10 @@ int pl_output_start(struct pl_output *o, bool late)
 	int r;
 
 	o->late = late;
-	/* Signals are the main thread's. */
+	/* Signals are the main thread's, but not that of a mapped file which someone cut: blocked, it would end
+	 * the process. */
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = -pthread_create(&o->thread, NULL, output_loop, o);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -97,6 +97,26 @@ void pl_path_csv(
 	end_row(buf);
 }
 
+void pl_hop_csv_header(struct pl_buf *buf)
+{
+	pl_buf_str(buf, "ts_ns,report_id,path_id,");
+	add_header(buf, PL_KIND_HOP, "");
+	end_row(buf);
+}
+
+void pl_hop_csv(struct pl_buf *buf, const struct pl_hop *hop)
+{
+	pl_buf_u64(buf, hop->ts_ns);
+	pl_buf_chr(buf, ',');
+	pl_buf_hex64(buf, hop->report_id);
+	pl_buf_chr(buf, ',');
+	if ((hop->present & PL_HOP_HAS_path_id) != 0)
+		pl_buf_hex64(buf, hop->path_id);
+	pl_buf_chr(buf, ',');
+	add_row(buf, PL_KIND_HOP, hop, hop->present);
+	end_row(buf);
+}
+
 void pl_event_csv_header(struct pl_buf *buf)
 {
 	add_header(buf, PL_KIND_EVENT, "");

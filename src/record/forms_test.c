@@ -228,6 +228,8 @@ static void test_json_random(void)
 		pl_path_table(&b, &path, hops, n, false);
 		pl_path_table(&b, &path, hops, n, true);
 		pl_event_table(&b, &event);
+		pl_hop_table(&b, &hops[0]);
+		pl_hop_csv(&b, &hops[0]);
 		pl_path_csv(&b, &path, hops, n);
 		closed &= !b.failed && strlen(b.data) == b.len;
 	}
@@ -298,6 +300,38 @@ static void test_csv(void)
 	pl_event_csv(&b, &(struct pl_event){ 0 });
 	eq(count_char(b.data, b.len, ','), 2 * columns);
 	eq(count_char(b.data, b.len, '\n'), 2);
+	pl_buf_reset(&b);
+	pl_hop_csv_header(&b);
+	columns = count_char(b.data, b.len, ',');
+	pl_hop_csv(&b, &(struct pl_hop){ .ts_ns = 5, .node = 7, .present = PL_HOP_HAS_node });
+	eq(count_char(b.data, b.len, ','), 2 * columns, "a hop on its own");
+	eq(count_char(b.data, b.len, '\n'), 2);
+	ok(strncmp(b.data, "ts_ns,report_id,path_id,ingress_ts_ns,egress_ts_ns,node,", 56) == 0 &&
+			strstr(b.data, "\n5,0000000000000000,,,,7,") != NULL,
+		"says when, whose and where: %s", b.data);
+	pl_buf_done(&b);
+}
+
+static void test_hop_table(void)
+{
+	const struct pl_hop hop = { .ts_ns = 1700000000123456789u,
+		.node = 5,
+		.ingress_port = 1,
+		.egress_port = 4,
+		.queue = 2,
+		.hop_latency_ns = 6889,
+		.queue_depth = 60,
+		.present = PL_HOP_HAS_node | PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port |
+			   PL_HOP_HAS_queue | PL_HOP_HAS_hop_latency_ns | PL_HOP_HAS_queue_depth };
+	struct pl_buf b;
+
+	pl_buf_init(&b);
+	pl_hop_table_header(&b);
+	pl_hop_table(&b, &hop);
+	pl_hop_table(&b, &(struct pl_hop){ .ts_ns = 0 });
+	streq(b.data, "TIME         NODE    IN     OUT    QUEUE LATENCY  DEPTH     UTIL      LINK\n"
+		      "22:13:20.123 5       1      4      2     6.89us   60        -         -\n"
+		      "00:00:00.000 -       -      -      -     -        -         -         -\n");
 	pl_buf_done(&b);
 }
 
@@ -381,6 +415,7 @@ int main(void)
 	test_text();
 	test_csv();
 	test_table();
+	test_hop_table();
 	test_doc();
 	return pl_test_done();
 }

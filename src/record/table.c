@@ -69,6 +69,19 @@ static const struct column event_columns[] = {
 	[E_FLOW] = { "FLOW OR PATHS", 71 },
 };
 
+enum { H_TIME, H_NODE, H_IN, H_OUT, H_QUEUE, H_LATENCY, H_DEPTH, H_UTIL, H_LINK };
+static const struct column hop_columns[] = {
+	[H_TIME] = { "TIME", 0 },
+	[H_NODE] = { "NODE", 13 },
+	[H_IN] = { "IN", 21 },
+	[H_OUT] = { "OUT", 28 },
+	[H_QUEUE] = { "QUEUE", 35 },
+	[H_LATENCY] = { "LATENCY", 41 },
+	[H_DEPTH] = { "DEPTH", 50 },
+	[H_UTIL] = { "UTIL", 60 },
+	[H_LINK] = { "LINK", 70 },
+};
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* A line being written; begin is where it started in the buffer. */
@@ -361,6 +374,40 @@ void pl_path_table(struct pl_buf *buf, const struct pl_path *path, const struct 
 		add_wide(&line, path, hops, n);
 	else
 		add_narrow(&line, path, hops, n);
+}
+
+void pl_hop_table_header(struct pl_buf *buf)
+{
+	add_titles(buf, hop_columns, COUNT(hop_columns));
+}
+
+void pl_hop_table(struct pl_buf *buf, const struct pl_hop *hop)
+{
+	struct line line = { buf, hop_columns, buf->len };
+	uint32_t has = hop->present;
+
+	add_clock(buf, hop->ts_ns);
+	column(&line, H_NODE);
+	if ((has & PL_HOP_HAS_node) == 0 && (has & PL_HOP_HAS_node_wide) != 0)
+		pl_buf_u64(buf, hop->node_wide);
+	else
+		add_number(buf, (has & PL_HOP_HAS_node) != 0, hop->node, "-");
+	column(&line, H_IN);
+	add_number(buf, (has & PL_HOP_HAS_ingress_port) != 0, hop->ingress_port, "-");
+	column(&line, H_OUT);
+	add_number(buf, (has & PL_HOP_HAS_egress_port) != 0, hop->egress_port, "-");
+	column(&line, H_QUEUE);
+	add_number(buf, (has & PL_HOP_HAS_queue) != 0, hop->queue, "-");
+	column(&line, H_LATENCY);
+	add_duration(buf, (has & PL_HOP_HAS_hop_latency_ns) != 0, hop->hop_latency_ns);
+	column(&line, H_DEPTH);
+	add_number(buf, (has & PL_HOP_HAS_queue_depth) != 0, hop->queue_depth, "-");
+	column(&line, H_UTIL);
+	add_number(buf, (has & PL_HOP_HAS_tx_util) != 0, hop->tx_util, "-");
+	column(&line, H_LINK);
+	add_duration(buf, (has & PL_HOP_HAS_link_latency_ns) != 0 && hop->link_latency_ns >= 0,
+		(uint64_t)hop->link_latency_ns);
+	pl_buf_chr(buf, '\n');
 }
 
 void pl_event_table_header(struct pl_buf *buf)

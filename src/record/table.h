@@ -20,11 +20,16 @@
 void pl_path_csv_header(struct pl_buf *buf);
 void pl_path_csv(
 	struct pl_buf *buf, const struct pl_path *path, const struct pl_hop *hops, size_t n);
+/* A hop on its own: when, whose, and its columns. */
+void pl_hop_csv_header(struct pl_buf *buf);
+void pl_hop_csv(struct pl_buf *buf, const struct pl_hop *hop);
 void pl_event_csv_header(struct pl_buf *buf);
 void pl_event_csv(struct pl_buf *buf, const struct pl_event *event);
 
 void pl_path_table_header(struct pl_buf *buf, bool wide);
 void pl_path_table(struct pl_buf *buf, const struct pl_path *path, const struct pl_hop *hops,
 	size_t n, bool wide);
+void pl_hop_table_header(struct pl_buf *buf);
+void pl_hop_table(struct pl_buf *buf, const struct pl_hop *hop);
 void pl_event_table_header(struct pl_buf *buf);
 void pl_event_table(struct pl_buf *buf, const struct pl_event *event);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A walk over the lists of a history (memory/history.h) in the order of time, for tail and query: what is there, and,
+ * if wanted, what comes, also from a writer that was started anew or made its files anew.
+ */
+#pragma once
+
+#include "cli/record_out.h"
+#include "memory/history.h"
+
+struct pl_history_walk_options {
+	const char *from;   /* folder or file */
+	unsigned int kinds; /* PL_OUT_PATHS and so on; 0: paths and events, or what the file has */
+	uint32_t list;      /* of a file with several */
+	uint64_t first;     /* number of the entry to begin at; of one kind */
+	uint64_t since_ns, until_ns; /* of the records' times; until 0: no end */
+};
+
+struct pl_history_walk {
+	struct pl_history_walk_options options;
+	struct pl_history *history;
+	unsigned int kinds; /* those that are there and asked for */
+	unsigned int n;     /* readers */
+	struct pl_history_reader readers[PL_KIND_MAX];
+	struct pl_history_record records[PL_KIND_MAX]; /* each reader's next */
+	bool has[PL_KIND_MAX];
+	/* Of readers that are gone. */
+	uint64_t overrun, damaged, without_hops, restarts;
+};
+
+/* Complains; an exit code, 0 when good. A walk is large: not for the stack. */
+int pl_history_walk_open(struct pl_history_walk *w, const struct pl_history_walk_options *options);
+void pl_history_walk_close(struct pl_history_walk *w);
+
+/* The next record within the times, until the next call; NULL: nothing more is there now. */
+const struct pl_history_record *pl_history_walk_next(struct pl_history_walk *w);
+
+/* To be called now and then while nothing comes: when the files were replaced, goes on with the new ones from their
+ * beginning. True then. */
+bool pl_history_walk_renew(struct pl_history_walk *w);
+
+/* Entries that were overwritten before they were read. */
+uint64_t pl_history_walk_overrun(const struct pl_history_walk *w);
+
+/* The number of the entry behind the last one read; of a walk over one kind. */
+uint64_t pl_history_walk_cursor(const struct pl_history_walk *w);
+
+/* Tells on standard error what was lost. False when entries are damaged. */
+bool pl_history_walk_tell(const struct pl_history_walk *w);
+
+void pl_history_walk_print(struct pl_record_out *out, const struct pl_history_record *record);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Keys of a history as people write them. Each returns 0 or -EINVAL. */
+#pragma once
+
+#include "memory/history.h"
+
+/* "10.0.0.1:5000,10.0.0.2:80", "[fd00::1]:5000,[fd00::2]:80", with /tcp, /udp, /icmp or a number behind; ports may be
+ * missing, '>' may stand for ','. The protocol is known if `present` has its bit, else to be tried. */
+int pl_query_flow(const char *text, struct pl_path *ret);
+
+/* "NODE", "NODE/PORT", "NODE/PORT/QUEUE" and "NODE", "NODE/REASON": up to n numbers; those that are not given are
+ * PL_HISTORY_ANY. */
+int pl_query_numbers(const char *text, uint64_t *ret, unsigned int n);

@@ -1,0 +1,448 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""History in regions: a daemon is sent reports whose decoded form is known from a capture of the same packets, is killed
+in their midst, started again, reloaded and stopped; every record that tail and query read out of the regions is compared.
+Readers that are overtaken, a second daemon, a full disk, another size. usage: history.py PATHLINE [TEST…]"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+PATHLINE = os.path.abspath(sys.argv[1])
+DIR = tempfile.mkdtemp(prefix="pathline-history-")
+COUNT = 0
+FAILED = 0
+RUNNING = []
+
+
+def ok(good, name, detail=""):
+    global COUNT, FAILED
+    COUNT += 1
+    FAILED += not good
+    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
+    if not good and detail != "":
+        for line in str(detail).splitlines()[:30]:
+            print(f"# {line[:400]}", flush=True)
+
+
+def eq(got, want, name):
+    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
+
+
+def skip(name, why):
+    global COUNT
+    COUNT += 1
+    print(f"ok {COUNT} - {name} # SKIP {why}", flush=True)
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def wait_until(condition, seconds=60):
+    end = time.time() + seconds
+    while time.time() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def run(*args, **kwargs):
+    return subprocess.run([PATHLINE, *args], capture_output=True, text=True, timeout=120, **kwargs)
+
+
+def rows(*args):
+    r = run(*args, "-o", "jsonl")
+    return [json.loads(line) for line in r.stdout.splitlines()], r
+
+
+class Daemon:
+    def __init__(self, name, folder, keep="", outputs=""):
+        self.port = free_port()
+        self.folder = folder
+        self.config = os.path.join(DIR, name + ".yaml")
+        self.write_config(keep, outputs)
+        self.log_path = os.path.join(DIR, name + ".log")
+        self.start()
+
+    def write_config(self, keep, outputs="", flows=4096):
+        with open(self.config, "w") as f:
+            f.write(f"sources:\n  - uri: udp://127.0.0.1:{self.port}\n    rcvbuf: 16MiB\n"
+                    f"outputs:\n  - type: region\n    name: history\n    path: {self.folder}\n    queue: 1048576\n"
+                    f"    keep: {{flows: {flows}, queues: 4096{keep}}}\n{outputs}"
+                    f"web: {{listen: '127.0.0.1:0'}}\n")
+
+    def start(self):
+        self.log_file = open(self.log_path, "a")
+        self.at = os.path.getsize(self.log_path)
+        self.p = subprocess.Popen([PATHLINE, "run", "-c", self.config, "--log.format", "logfmt"],
+                                  stdout=subprocess.DEVNULL, stderr=self.log_file)
+        RUNNING.append(self.p)
+        wait_until(lambda: "metrics on" in self.log() or self.p.poll() is not None)
+        m = re.search(r"metrics on (http://[^/]+)/", self.log())
+        self.web = m.group(1) if m else None
+
+    def log(self):
+        with open(self.log_path) as f:
+            f.seek(self.at)
+            return f.read()
+
+    def get(self, path):
+        with urllib.request.urlopen(self.web + path, timeout=30) as r:
+            return json.load(r)
+
+    def output(self):
+        return [o for o in self.get("/api/v1/status")["outputs"] if o["name"] == "history"][0]
+
+    def settled(self, reports):
+        """So many reports came, and all that came of them is in the regions."""
+        def done():
+            s = self.get("/api/v1/status")
+            o = [o for o in s["outputs"] if o["name"] == "history"][0]
+            return s["packets"]["received"] >= reports and o["waiting"] == 0 and o["delivered"] == o["offered"]
+        return wait_until(done)
+
+    def kill(self):
+        self.p.kill()
+        self.p.wait()
+
+    def stop(self):
+        self.p.send_signal(signal.SIGTERM)
+        return self.p.wait(timeout=90)
+
+
+# ---- what is sent, and what must come of it ----
+
+def udp_payloads(path):
+    """Payloads of a pcap of Ethernet, IPv4, UDP."""
+    with open(path, "rb") as f:
+        data = f.read()
+    at, found = 24, []
+    while at < len(data):
+        n = struct.unpack_from(">I" if data[0] == 0xa1 else "<I", data, at + 8)[0]
+        frame = data[at + 16:at + 16 + n]
+        ip = 14 + (frame[14] & 15) * 4
+        found.append(frame[ip + 8:])
+        at += 16 + n
+    return found
+
+
+def essence(record):
+    """A path without what depends on when and by which way it came."""
+    return {k: v for k, v in record.items() if k not in ("ts_ns", "exporter", "exporter_port", "report_id")}
+
+
+def make_load(n):
+    pcap = os.path.join(DIR, "load.pcap")
+    subprocess.run([PATHLINE, "gen", "int", "-w", pcap, "-n", str(n), "-r", "5000", "--drop", "0.05", "--flows", "60",
+                    "--queue-report", "150"], check=True, capture_output=True, timeout=120)
+    r = run("read", "-o", "jsonl", pcap)
+    return udp_payloads(pcap), [essence(json.loads(line)) for line in r.stdout.splitlines()]
+
+
+LOAD = 6000
+PAYLOADS, EXPECTED = make_load(LOAD)
+
+
+def send(port, first, n):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for i in range(first, first + n):
+        s.sendto(PAYLOADS[i], ("127.0.0.1", port))
+        if i % 20 == 19:
+            time.sleep(0.005)
+    s.close()
+
+
+def paths_of(folder):
+    return rows("tail", "--from", folder, "--paths")
+
+
+def compare(records, expected, name):
+    got = [essence(r) for r in records]
+    if got == expected:
+        return ok(True, name)
+    wrong = next((i for i, (a, b) in enumerate(zip(got, expected)) if a != b), min(len(got), len(expected)))
+    return ok(False, name, f"{len(got)} of {len(expected)}, from number {wrong} on\n{got[wrong:wrong + 1]}\n"
+              f"{expected[wrong:wrong + 1]}")
+
+
+# ---- tests ----
+
+def test_restart():
+    eq((len(PAYLOADS), len(EXPECTED)), (LOAD, LOAD), "a report in each packet")
+    folder = os.path.join(DIR, "restart")
+    jsonl = os.path.join(DIR, "restart.jsonl")
+    # The detector would say of a restart what it says of a first report: two files of the same run are compared.
+    d = Daemon("restart", folder, outputs=f"  - path: {jsonl}\n    queue: 1048576\n")
+    follow_out = open(os.path.join(DIR, "follow.out"), "w")
+    follower = subprocess.Popen([PATHLINE, "tail", "--from", folder, "--follow", "--paths", "-o", "jsonl"],
+                                stdout=follow_out, stderr=subprocess.PIPE, text=True)
+    RUNNING.append(follower)
+    send(d.port, 0, 1000)
+    ok(d.settled(1000), "1000 reports are in the regions")
+    o = d.output()
+    eq((o["offered"], o["dropped"] if isinstance(o["dropped"], int) else sum(o["dropped"].values())),
+       (o["delivered"], 0), "offered = delivered")
+    records, r = paths_of(folder)
+    eq((r.returncode, r.stderr), (0, ""), "tail --from while it is written")
+    compare(records, EXPECTED[:1000], "paths with their hops are what was sent")
+    with open(jsonl) as f:
+        events = [line for line in f if line.startswith('{"kind":"event"') and line.endswith("\n")]
+    r = run("tail", "--from", folder, "--events", "-o", "jsonl")
+    ok(len(events) > 0, f"{len(events)} events")
+    eq(r.stdout.splitlines(keepends=True)[:len(events)], events, "are those of the other output")
+
+    # Killed while reports come.
+    pid = os.fork()
+    if pid == 0:
+        send(d.port, 1000, 2000)
+        os._exit(0)
+    ok(wait_until(lambda: int(d.get("/api/v1/status")["packets"]["received"]) > 1300), "reports come")
+    d.kill()
+    os.waitpid(pid, 0)
+    records, r = paths_of(folder)
+    before = len(records)
+    eq(r.stderr, "", "nothing is damaged")
+    ok(1000 < before <= 3000, f"{before} reports are there after the kill")
+    compare(records, EXPECTED[:before], "and are what was sent")
+    for name in ("events", "paths", "hops"):
+        r = run("region", "verify", os.path.join(folder, name + ".region"), "-o", "jsonl")
+        v = json.loads(r.stdout)
+        eq((r.returncode, v["damaged"], v["closed"]), (0, 0, "no"), f"{name}: every entry is whole, not closed")
+    n_events = len(rows("query", "events", folder)[0])
+
+    # Started again: goes on behind.
+    d.start()
+    old = d.get("/api/v1/events?limit=1000")["rows"]
+    eq(len(old), min(n_events, 1000), "the events of the first run are on the API before anything comes")
+    send(d.port, 3000, 1500)
+    ok(d.settled(1500), "the second run's reports are in the regions")
+    records, r = paths_of(folder)
+    compare(records, EXPECTED[:before] + EXPECTED[3000:4500], "history is whole over the kill")
+
+    # A reload keeps it open; other sizes are refused until a restart.
+    d.p.send_signal(signal.SIGHUP)
+    ok(wait_until(lambda: "is in use" in d.log()), "a reload")
+    d.write_config(", events: 1024", f"  - path: {jsonl}\n    queue: 1048576\n")
+    d.p.send_signal(signal.SIGHUP)
+    ok(wait_until(lambda: "keep of history is not changed while running" in d.log()), "another size is refused")
+    send(d.port, 4500, 500)
+    ok(d.settled(2000), "reports after the reload are in the regions")
+    eq(d.stop(), 0, "SIGTERM: exit code 0")
+    records, r = paths_of(folder)
+    want = EXPECTED[:before] + EXPECTED[3000:5000]
+    compare(records, want, "history is whole over reload and end")
+    r = run("region", "info", os.path.join(folder, "paths.region"), "-o", "jsonl")
+    eq(json.loads(r.stdout)["clean"], "yes", "closed")
+    # Who asked for another size meanwhile is told at the start.
+    r = run("run", "-c", d.config)
+    ok(r.returncode == 78 and "events.region was made for another size than 1024" in r.stderr,
+       "a start with another size is refused", r.stderr)
+
+    wait_until(lambda: sum(1 for _ in open(follow_out.name)) >= len(want))
+    follower.send_signal(signal.SIGINT)
+    err = follower.communicate(timeout=60)[1]
+    with open(follow_out.name) as f:
+        compare([json.loads(line) for line in f], want, "a follower saw all of it, over kill and restart")
+    eq((follower.returncode, err), (0, ""), "and lost nothing")
+    queries(folder, want)
+
+
+def flow_text(p):
+    f = p["flow"]
+    if "sport" not in f:
+        return f"{f['src']},{f['dst']}/{f['proto']}"
+    return f"{f['src']}:{f['sport']},{f['dst']}:{f['dport']}/{f['proto']}"
+
+
+def queries(folder, want):
+    last = {flow_text(p): p for p in want if "flow" in p}
+    found, r = rows("query", "flow", folder, *last)
+    eq([essence(p) for p in found], list(last.values()), "the last path of each flow, by flow")
+    r = run("query", "flow", folder, "-", "-o", "jsonl", input="\n".join(last) + "\n10.9.9.9:1,10.9.9.8:2\n")
+    eq((len(r.stdout.splitlines()), r.returncode, r.stderr),
+       (len(last), 3, "pathline: 10.9.9.9:1,10.9.9.8:2: not found\n"), "keys from standard input, one of them unknown")
+    queues = {}
+    for p in want:
+        for h in p["hops"]:
+            for key in (f"{h['node']}", f"{h['node']}/{h.get('egress_port')}",
+                        f"{h['node']}/{h.get('egress_port')}/{h.get('queue')}"):
+                if "None" not in key:
+                    queues[key] = h
+    found, r = rows("query", "queue", folder, *queues)
+    eq([{k: v for k, v in h.items() if k not in ("kind", "ts_ns", "report_id", "path_id")} for h in found],
+       list(queues.values()), "the last hop of each node, port and queue")
+    drops = {}
+    for p in want:
+        if p["flags"]["dropped"] and "node" in p:
+            drops[f"{p['node']}"] = drops.get(f"{p['node']}", 0) + 1
+            if "drop_reason" in p:
+                key = f"{p['node']}/{p['drop_reason']}"
+                drops[key] = drops.get(key, 0) + 1
+    found, r = rows("query", "drops", folder, *drops)
+    ok(len(drops) > 2, f"{sum(drops.values())} drops")
+    ok(all(n <= f["value"] <= n + f["error"] for f, n in zip(found, drops.values())) and len(found) == len(drops),
+       "drops by node and reason, within the error", f"{found}\n{drops}")
+    found, r = rows("query", "paths", folder, "--where", "flags.dropped", "--from", "1000")
+    eq([essence(p) for p in found], [p for p in want[1000:] if p["flags"]["dropped"]], "an expression, from a number")
+    found, r = rows("query", "hops", folder, "--where", "queue_depth > 100")
+    eq(len(found), sum(h.get("queue_depth", 0) > 100 for p in want for h in p["hops"]), "hops by themselves")
+    r = run("query", "paths", folder, "--last", "7", "-n", "3", "--show-next", "-o", "jsonl")
+    eq([essence(json.loads(line)) for line in r.stdout.splitlines()], want[-7:-4], "the last ones")
+    eq(r.stderr, f"pathline: next entry: {len(want) - 4}\n", "and where they end")
+    stamps = [p["ts_ns"] for p in rows("query", "paths", folder)[0]]
+    middle = stamps[len(stamps) // 2]
+    text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(middle // 10**9)) + f".{middle % 10**9:09}Z"
+    eq(len(rows("query", "paths", folder, "--since", text)[0]), sum(s >= middle for s in stamps), "since")
+    eq(len(rows("query", "paths", folder, "--until", text)[0]), sum(s < middle for s in stamps), "until")
+    for form in ("table", "wide", "csv", "text", "json"):
+        r = run("tail", "--from", folder, "--paths", "-n", "50", "-o", form)
+        n = len(json.loads(r.stdout)) if form == "json" else len(r.stdout.splitlines())
+        least = 50 + (form in ("table", "wide", "csv"))
+        ok(r.returncode == 0 and n >= least, f"tail --from in the form {form}", r.stderr)
+    both, r = rows("tail", "--from", folder)
+    stamps = [e["ts_ns"] for e in both]
+    ok(stamps == sorted(stamps) and {e["kind"] for e in both} == {"path", "event"},
+       "events and paths come in the order of time")
+
+
+def test_overrun():
+    folder = os.path.join(DIR, "overrun")
+    d = Daemon("overrun", folder, keep=", paths: 256, hops: 2048, events: 64")
+    out = open(os.path.join(DIR, "overrun.out"), "w")
+    p = subprocess.Popen([PATHLINE, "tail", "--from", folder, "--follow", "--paths", "--show-loss", "-o", "jsonl"],
+                         stdout=out, stderr=subprocess.PIPE, text=True)
+    RUNNING.append(p)
+    send(d.port, 0, 100)
+    ok(wait_until(lambda: sum(1 for _ in open(out.name)) == 100), "a reader has what there is")
+    p.send_signal(signal.SIGSTOP)
+    send(d.port, 100, 1900)
+    ok(d.settled(2000), "it is stopped while the list goes round")
+    p.send_signal(signal.SIGCONT)
+    ok(wait_until(lambda: any(line.startswith('{"kind":"dropped"') for line in open(out.name))),
+       "then it is told what it lost, in its place")
+    send(d.port, 2000, 50)
+    last = EXPECTED[2049]
+
+    def at_the_end():
+        lines = open(out.name).read().splitlines()
+        return len(lines) > 101 and essence(json.loads(lines[-1])) == last
+    ok(wait_until(at_the_end), "and goes on to the end")
+    p.send_signal(signal.SIGINT)
+    err = p.communicate(timeout=60)[1]
+    with open(out.name) as f:
+        lines = [json.loads(line) for line in f]
+    lost = sum(x["count"] for x in lines if x["kind"] == "dropped")
+    records = [x for x in lines if x["kind"] == "path"]
+    eq(len(records) + lost, 2050, "read + overwritten = sent")
+    ok(lost >= 2000 - 100 - 256 - 2 * 64, "most of it was overwritten", lost)
+    at, good = 0, True
+    for r in records:
+        e = essence(r)
+        while at < 2050 and EXPECTED[at] != e:
+            at += 1
+        good = good and at < 2050
+        at += 1
+    ok(good, "what was read is what was sent, in its order")
+    ok(f"{lost} entries were overwritten" in err, "the sum is told at the end", err)
+    eq(d.stop(), 0, "stopped")
+
+
+def test_refused():
+    folder = os.path.join(DIR, "refused")
+    d = Daemon("refused", folder)
+    other = Daemon("refused2", folder)
+    eq(other.p.wait(timeout=60), 69, "a second daemon on one folder ends")
+    ok(f"is being written by process {d.p.pid}" in other.log(), "and is told who writes", other.log())
+    eq(d.stop(), 0, "the first one goes on")
+
+    # Someone cuts a file under the daemon: it is told, counted, mended by SIGHUP.
+    d.start()
+    send(d.port, 0, 10)
+    d.settled(10)
+    os.truncate(os.path.join(folder, "hops.region"), 4096)
+    send(d.port, 10, 10)
+    ok(wait_until(lambda: "was cut while it was open" in d.log()), "a cut file is told", d.log())
+    ready = False
+    try:
+        d.get("/readyz?verbose")
+        ready = True
+    except urllib.error.HTTPError as e:
+        ok("was cut while it was open" in e.read().decode(), "and not ready")
+    ok(not ready, "not ready")
+    os.unlink(os.path.join(folder, "hops.region"))
+    d.p.send_signal(signal.SIGHUP)
+    ok(wait_until(lambda: "writing again" in d.log()), "taken away and with SIGHUP, it is made anew", d.log())
+    n = len(rows("query", "hops", folder)[0])
+    send(d.port, 20, 10)
+    d.settled(30)
+    ok(wait_until(lambda: len(rows("query", "hops", folder)[0]) > n), "and written")
+    eq(d.stop(), 0, "stopped")
+
+
+def test_full_disk():
+    mount = os.path.join(DIR, "small")
+    os.mkdir(mount)
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", mount],
+                                           capture_output=True, check=False).returncode != 0:
+        skip("a full disk", "tmpfs cannot be mounted")
+        return
+    try:
+        folder = os.path.join(mount, "history")
+        d = Daemon("full", folder, keep=", events: 1024, paths: 1024, hops: 1048576")
+        eq(d.p.wait(timeout=60), 69, "a full disk at creation ends the start")
+        ok("hops.region: cannot allocate the region: No space left on device" in d.log(), "and says so", d.log())
+        eq(os.listdir(mount), [], "nothing is left behind")
+        # What fits is taken at once: no full disk later.
+        d.write_config(", events: 1024, paths: 1024, hops: 4096", flows=512)
+        d.start()
+        eq(d.p.poll(), None, "smaller, it starts")
+        if d.p.poll() is None:
+            with open(os.path.join(mount, "rest"), "wb") as f:
+                try:
+                    while True:
+                        f.write(bytes(65536))
+                        f.flush()
+                except OSError:
+                    pass
+            send(d.port, 0, 1000)
+            ok(d.settled(1000), "and writes on a disk that is full by now")
+            compare(paths_of(folder)[0], EXPECTED[:1000], "all of it")
+            eq(d.stop(), 0, "stopped")
+    finally:
+        subprocess.run(["umount", mount], check=False)
+
+
+TESTS = [test_restart, test_overrun, test_refused, test_full_disk]
+
+
+def main():
+    chosen = sys.argv[2:]
+    try:
+        for test in TESTS:
+            if not chosen or test.__name__[5:] in chosen:
+                test()
+    finally:
+        for p in RUNNING:
+            if p.poll() is None:
+                p.kill()
+        shutil.rmtree(DIR, ignore_errors=True)
+    print(f"1..{COUNT}", flush=True)
+    return FAILED > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
