@@ -53,3 +53,18 @@ static inline bool pl_addr_is_unspecified(const struct pl_addr *a)
 
 	return pl_addr_equal(a, &zero);
 }
+
+/* Addresses whose first `bits` (0 to 128) are those of `addr`; of an IPv4 prefix the 96 of its mapped form count too, as
+ * pl_parse_prefix has it. */
+struct pl_prefix {
+	struct pl_addr addr;
+	uint8_t bits;
+};
+
+static inline bool pl_prefix_has(const struct pl_prefix *p, const struct pl_addr *a)
+{
+	const unsigned int whole = p->bits / 8, rest = p->bits % 8;
+
+	return memcmp(p->addr.b, a->b, whole) == 0 &&
+	       (rest == 0 || ((p->addr.b[whole] ^ a->b[whole]) >> (8 - rest)) == 0);
+}

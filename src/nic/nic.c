@@ -2,6 +2,7 @@
 #include "nic/nic.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
 #include <inttypes.h>
 #include <linux/filter.h>
 #include <net/if.h>
@@ -240,6 +241,34 @@ const uint8_t *pl_nic_mac(const struct pl_nic *nic)
 uint16_t pl_nic_mtu(const struct pl_nic *nic)
 {
 	return nic->mtu;
+}
+
+int pl_nic_address(const struct pl_nic *nic, struct pl_addr *ret, struct pl_diag *diag)
+{
+	struct ifaddrs *all = NULL;
+	bool v4 = false, v6 = false;
+
+	(void)getifaddrs(&all);
+	for (const struct ifaddrs *a = all; a != NULL && !v4; a = a->ifa_next) {
+		const struct sockaddr_in *in = (const void *)a->ifa_addr;
+		const struct sockaddr_in6 *in6 = (const void *)a->ifa_addr;
+
+		if (a->ifa_addr == NULL || strcmp(a->ifa_name, nic->interface) != 0)
+			continue;
+		if (a->ifa_addr->sa_family == AF_INET) {
+			*ret = pl_addr_v4(&in->sin_addr);
+			v4 = true;
+		} else if (a->ifa_addr->sa_family == AF_INET6 && !v6 &&
+			   !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr)) {
+			*ret = pl_addr_v6(&in6->sin6_addr);
+			v6 = true;
+		}
+	}
+	freeifaddrs(all);
+	if (v4 || v6)
+		return 0;
+	pl_diag_set(diag, "%s has no address", nic->interface);
+	return -EADDRNOTAVAIL;
 }
 
 /* ---- frames ---- */

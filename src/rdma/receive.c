@@ -518,6 +518,8 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 			count_guess(r, &p.path.src);
 		return PL_RDMA_C_UNKNOWN_QP;
 	}
+	qp->packets++;
+	qp->refused++; /* until it is executed */
 	cause = check_qp(qp, &p);
 	if (cause != PL_RDMA_C_OK)
 		return cause;
@@ -527,6 +529,7 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 	}
 	far = pl_responder_is_far(qp, p.psn);
 	cause = by_service(r, qp, &q);
+	qp->refused -= cause == PL_RDMA_C_OK;
 	if (r->now_ns != 0 && (cause == PL_RDMA_C_KEY || far) && qp->c.service != PL_ROCE_UD)
 		count_guess(r, &p.path.src);
 	return cause;

@@ -267,7 +267,8 @@ int pl_responder_qp_status(
 
 	if (qpn == 0 || qp == NULL)
 		return -ENOENT;
-	*ret = (struct pl_rdma_qp_status){ qp->state, qp->psn, qp->msn, qp->posted };
+	*ret = (struct pl_rdma_qp_status){ qp->state, qp->psn, qp->msn, qp->posted, qp->packets,
+		qp->refused };
 	return 0;
 }
 

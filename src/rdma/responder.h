@@ -117,8 +117,9 @@ int pl_responder_qp_ready(struct pl_responder *r, uint32_t qpn, uint32_t psn);
 
 struct pl_rdma_qp_status {
 	enum pl_rdma_state state;
-	uint32_t psn, msn; /* expected; messages completed, modulo 2^24 */
-	uint32_t receives; /* posted */
+	uint32_t psn, msn;         /* expected; messages completed, modulo 2^24 */
+	uint32_t receives;         /* posted */
+	uint64_t packets, refused; /* that named it since it was added; of them, not executed */
 };
 
 int pl_responder_qp_status(

@@ -34,6 +34,7 @@ struct pl_responder_qp {
 	/* What a WRITE looks at stands in front. */
 	struct pl_rdma_qp c; /* as configured */
 	uint32_t psn, msn;
+	uint64_t packets, refused; /* that named it; of them, not executed */
 	enum pl_rdma_state state;
 	bool plain; /* Ethernet without tag, IPv4, no rule beyond addresses: the straight way may serve it */
 	uint64_t addrs; /* plain: source and destination as they stand in a request's IPv4 header */

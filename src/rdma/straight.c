@@ -118,6 +118,7 @@ static inline void execute(
 {
 	qp->psn = pl_psn_add(s->psn, 1);
 	qp->msn = pl_psn_add(qp->msn, 1);
+	qp->packets++;
 	qp->told = false;
 	if (s->atomic) {
 		pl_responder_atomic_done(r, qp, s->psn,

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline collect: telemetry memory that others write over RoCE. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "cli/collect_stats.h"
+#include "cli/command.h"
+#include "memory/region.h"
+
+#define STEPS_A_LOOK 256 /* turns under load between two looks at signals and time */
+#define WAIT_MS      200
+
+static struct {
+	const char *listen;
+	uint64_t cm_port, peers, duration_ns, sync_ns;
+	struct pl_opt_list allow;
+	bool read, stats;
+} args;
+
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		{ PL_OPT_HEADING, 0, "Peers", NULL, NULL, NULL, NULL },
+		{ PL_OPT_STRING, 0, "listen", &args.listen, "ADDRESS",
+			"where peers ask for queue pairs over TCP (default :7471); none: nowhere",
+			NULL },
+		{ PL_OPT_U64, 0, "cm-port", &args.cm_port, "PORT",
+			"where they ask by RDMA-CM (default 7471); 0: nowhere", NULL },
+		{ PL_OPT_LIST, 0, "allow", &args.allow, "PREFIX",
+			"take peers with these addresses only; may be repeated", NULL },
+		{ PL_OPT_U64, 0, "peers", &args.peers, "COUNT",
+			"queue pairs at a time (default 64)", NULL },
+		{ PL_OPT_FLAG, 0, "read", &args.read, NULL, "peers may read regions too", NULL },
+		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
+		{ PL_OPT_DURATION, 0, "sync", &args.sync_ns, "TIME",
+			"regions go to disk this often (default: when the kernel sees fit, and at the end)",
+			NULL },
+		{ PL_OPT_DURATION, 0, "duration", &args.duration_ns, "TIME", "stop after this long",
+			NULL },
+		{ PL_OPT_FLAG, 0, "stats", &args.stats, NULL,
+			"end with all counters as a JSON object on standard output", NULL },
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	return table;
+}
+
+struct collect {
+	struct pl_collector_options options;
+	struct pl_collector_store stores[PL_COLLECTOR_STORES_MAX];
+	char names[PL_COLLECTOR_STORES_MAX][PL_EXCHANGE_NAME_MAX + 1];
+	struct pl_prefix allow[PL_COLLECTOR_ALLOW_MAX];
+	struct pl_collector *collector;
+	int signal_fd;
+};
+
+/* SIGINT and SIGTERM become readable, in every thread that is started from here on. */
+static int catch_signals(void)
+{
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* "NAME=FILE", or a file whose name without its last ending is the store's. */
+static int name_store(struct collect *x, uint32_t i, const char *operand)
+{
+	const char *equals = strchr(operand, '='), *slash, *dot;
+	size_t n;
+
+	if (equals != NULL) {
+		x->stores[i].path = equals + 1;
+		n = (size_t)(equals - operand);
+		slash = operand;
+	} else {
+		x->stores[i].path = operand;
+		slash = strrchr(operand, '/');
+		slash = slash != NULL ? slash + 1 : operand;
+		dot = strrchr(slash, '.');
+		n = dot != NULL && dot > slash ? (size_t)(dot - slash) : strlen(slash);
+	}
+	if (n == 0 || n > PL_EXCHANGE_NAME_MAX) {
+		pl_complain("%s: a store's name has 1 to %d bytes; NAME=FILE gives it another",
+			operand, PL_EXCHANGE_NAME_MAX);
+		return PL_EXIT_USAGE;
+	}
+	memcpy(x->names[i], slash, n);
+	x->stores[i].name = x->names[i];
+	return 0;
+}
+
+/* 0, or an exit code; complains. */
+static int read_args(struct collect *x, const struct pl_opt_list *operands)
+{
+	if (operands->n < 2 || operands->n - 1 > PL_COLLECTOR_STORES_MAX) {
+		pl_complain(
+			"collect: an interface, and 1 to %d region files", PL_COLLECTOR_STORES_MAX);
+		return PL_EXIT_USAGE;
+	}
+	if (args.cm_port > UINT16_MAX || args.peers > 4096 || args.peers == 0) {
+		pl_complain("collect: %s", args.cm_port > UINT16_MAX ? "no port has such a number"
+								     : "1 to 4096 peers");
+		return PL_EXIT_USAGE;
+	}
+	for (size_t i = 0; i < args.allow.n; i++) {
+		unsigned int bits;
+
+		if (i == PL_COLLECTOR_ALLOW_MAX ||
+			pl_parse_prefix(args.allow.items[i], &x->allow[i].addr, &bits) < 0) {
+			pl_complain("--allow %s: at most %d prefixes as 10.0.0.0/8 or fd00::/8",
+				args.allow.items[i], PL_COLLECTOR_ALLOW_MAX);
+			return PL_EXIT_USAGE;
+		}
+		x->allow[i].bits = (uint8_t)bits;
+	}
+	for (uint32_t i = 0; i + 1 < operands->n; i++) {
+		int code = name_store(x, i, operands->items[i + 1]);
+
+		if (code != 0)
+			return code;
+	}
+	x->options = (struct pl_collector_options){ .uri = operands->items[0],
+		.listen = strcmp(args.listen, "none") == 0 ? NULL : args.listen,
+		.cm_port = (uint16_t)args.cm_port,
+		.stores = x->stores,
+		.n_stores = (uint32_t)operands->n - 1,
+		.allow = x->allow,
+		.n_allow = (uint32_t)args.allow.n,
+		.max_peers = (uint32_t)args.peers,
+		.may_read = args.read,
+		.sync_ns = args.sync_ns };
+	if (x->options.listen != NULL || x->options.cm_port != 0)
+		return 0;
+	pl_complain("collect: nobody could connect: --listen or --cm-port");
+	return PL_EXIT_USAGE;
+}
+
+static void tell_begin(const struct collect *x)
+{
+	const char *tcp = pl_collector_address(x->collector);
+	char text[PL_ADDR_TEXT_MAX];
+
+	fprintf(stderr, "pathline: collecting on %s into %u regions",
+		pl_nic_name(pl_collector_nic(x->collector)), x->options.n_stores);
+	if (tcp != NULL)
+		fprintf(stderr, "; control on %s", tcp);
+	if (x->options.cm_port != 0) {
+		pl_format_addr(text, pl_collector_cm_address(x->collector));
+		fprintf(stderr, "; RDMA-CM on %s port %u", text, x->options.cm_port);
+	}
+	fputc('\n', stderr);
+}
+
+/* 0, or an exit code; complains. */
+static int loop(struct collect *x)
+{
+	const uint64_t until =
+		args.duration_ns == 0 ? UINT64_MAX : pl_clock_mono_ns() + args.duration_ns;
+	struct pollfd fds[2] = { { .fd = x->signal_fd, .events = POLLIN },
+		{ .fd = pl_collector_fd(x->collector), .events = POLLIN } };
+	uint32_t steps = 0;
+
+	for (;;) {
+		struct pl_diag diag = { .text = "" };
+		int n = pl_collector_step(x->collector, &diag);
+
+		if (n == -ENETDOWN || n == -EAGAIN) {
+			pl_complain_diag(&diag);
+		} else if (n < 0) {
+			pl_complain_diag(&diag);
+			return PL_EXIT_FAILED;
+		}
+		if (n > 0 && ++steps % STEPS_A_LOOK != 0)
+			continue;
+		if (pl_clock_mono_ns() >= until)
+			return 0;
+		(void)poll(fds, 2, n > 0 ? 0 : pl_collector_wait_ms(x->collector, WAIT_MS));
+		if ((fds[0].revents & POLLIN) != 0)
+			return 0;
+	}
+}
+
+static int collect(struct collect *x, const struct pl_opt_list *operands)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_json json;
+	struct pl_buf buf;
+	int code = read_args(x, operands), r;
+
+	if (code != 0)
+		return code;
+	x->signal_fd = catch_signals();
+	(void)pl_region_guard();
+	r = pl_collector_open(&x->collector, &x->options, &diag);
+	if (r < 0) {
+		pl_complain_diag(&diag);
+		return r == -EINVAL                                    ? PL_EXIT_USAGE
+		       : r == -EACCES || r == -EPERM                   ? PL_EXIT_PRIVILEGE
+		       : r == -EBADMSG || r == -ENOENT || r == -ERANGE ? PL_EXIT_FAILED
+								       : PL_EXIT_UNAVAILABLE;
+	}
+	tell_begin(x);
+	code = loop(x);
+	pl_collect_tell(x->collector);
+	if (args.stats) {
+		pl_buf_init(&buf);
+		pl_json_init(&json, &buf);
+		pl_json_object(&json);
+		pl_collect_stats(&json, x->collector, &x->options);
+		pl_json_object_end(&json);
+		if (!buf.failed)
+			puts(buf.data);
+		pl_buf_done(&buf);
+	}
+	r = pl_collector_close(x->collector);
+	if (r < 0) {
+		pl_complain("regions: %s", strerror(-r));
+		code = PL_EXIT_FAILED;
+	}
+	return code;
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_opt_list operands = { 0 };
+	struct collect *x;
+	int code;
+
+	memset(&args, 0, sizeof(args));
+	args.listen = ":7471";
+	args.cm_port = PL_COLLECTOR_CM_PORT;
+	args.peers = 64;
+	if (pl_command_parse(&pl_command_collect, argc, argv, &operands, &code) != 0)
+		return code;
+	x = calloc(1, sizeof(*x));
+	if (x == NULL) {
+		pl_complain("out of memory");
+		code = PL_EXIT_FAILED;
+	} else {
+		x->signal_fd = -1;
+		code = collect(x, &operands);
+		if (x->signal_fd >= 0)
+			close(x->signal_fd);
+	}
+	free(x);
+	pl_opt_list_done(&args.allow);
+	pl_opt_list_done(&operands);
+	return code;
+}
+
+const struct pl_command pl_command_collect = {
+	.name = "collect",
+	.summary = "serve telemetry memory to RoCE peers, as an RDMA NIC does",
+	.usage = "[OPTION]… afxdp:IFACE | packet:IFACE [NAME=]REGION…",
+	.description =
+		"Lets translators, switches and network cards write into region files (pathline\n"
+		"region create makes them) over RoCEv2 on a network interface, in software: what an\n"
+		"RDMA card does, without one. Others read the regions meanwhile (pathline region).\n\n"
+		"A peer connects over TCP, or by RDMA-CM on queue pair 1, asks for a region by name\n"
+		"(the file's, without its ending), and gets a queue pair that reaches this region\n"
+		"only: reliable or unreliable writes, atomics on reliable ones. Everything about a\n"
+		"packet is checked before a byte is written, the ICRC too. A queue pair ends with the\n"
+		"connection by which it was asked for. Ends after --duration, SIGINT or SIGTERM;\n"
+		"regions are then marked clean. What RoCE authenticates is nothing: keys and queue\n"
+		"pairs are drawn at random, and --allow keeps others out as far as the network keeps\n"
+		"addresses from being forged.",
+	.examples =
+		"  pathline region create --primitive key-write --slots 1000000 --value-bytes 4 last.plr\n"
+		"  pathline collect afxdp:eth0 last.plr\n"
+		"  pathline collect --allow 10.0.0.0/24 --stats packet:eth0 last.plr lists=/data/a.plr\n",
+	.options = options,
+	.run = run,
+};

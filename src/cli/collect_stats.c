@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/collect_stats.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/num.h"
+
+static void number(struct pl_json *json, const char *key, uint64_t n)
+{
+	pl_json_key(json, key);
+	pl_json_u64(json, n);
+}
+
+static void counter(struct pl_json *json, const char *key, const struct pl_counter *c)
+{
+	number(json, key, pl_counter_read(c));
+}
+
+static void put_responder(struct pl_json *json, const struct pl_responder_counters *n)
+{
+	counter(json, "packets", &n->packets);
+	pl_json_key(json, "causes");
+	pl_json_object(json);
+	for (int i = 0; i < PL_RDMA_CAUSE_MAX; i++)
+		counter(json, pl_rdma_cause_name((enum pl_rdma_cause)i), &n->causes[i]);
+	pl_json_object_end(json);
+	counter(json, "writes", &n->writes);
+	counter(json, "write_bytes", &n->write_bytes);
+	counter(json, "sends", &n->sends);
+	counter(json, "reads", &n->reads);
+	counter(json, "adds", &n->adds);
+	counter(json, "swaps", &n->swaps);
+	counter(json, "guesses", &n->guesses);
+	counter(json, "alarms", &n->alarms);
+	counter(json, "acks", &n->acks);
+	counter(json, "naks", &n->naks);
+	counter(json, "rnr_naks", &n->rnr_naks);
+	counter(json, "atomic_acks", &n->atomic_acks);
+	counter(json, "read_responses", &n->read_responses);
+}
+
+static void put_control(struct pl_json *json, const struct pl_collector_stats *s)
+{
+	if (s->exchange != NULL) {
+		pl_json_key(json, "control");
+		pl_json_object(json);
+		counter(json, "connections", &s->exchange->connections);
+		counter(json, "denied", &s->exchange->denied);
+		counter(json, "full", &s->exchange->full);
+		counter(json, "agreed", &s->exchange->agreed);
+		counter(json, "refused", &s->exchange->refused);
+		counter(json, "garbage", &s->exchange->garbage);
+		counter(json, "timeouts", &s->exchange->timeouts);
+		counter(json, "ended", &s->exchange->ended);
+		pl_json_object_end(json);
+	}
+	if (s->cm == NULL)
+		return;
+	pl_json_key(json, "cm");
+	pl_json_object(json);
+	counter(json, "received", &s->cm->received);
+	counter(json, "sent", &s->cm->sent);
+	counter(json, "resent", &s->cm->resent);
+	counter(json, "malformed", &s->cm->malformed);
+	counter(json, "foreign", &s->cm->foreign);
+	counter(json, "unknown", &s->cm->unknown);
+	counter(json, "repeated", &s->cm->repeated);
+	counter(json, "limited", &s->cm->limited);
+	counter(json, "unsent", &s->cm->unsent);
+	pl_json_object_end(json);
+}
+
+static void put_port(struct pl_json *json, const struct pl_collector_stats *s)
+{
+	pl_json_key(json, "port");
+	pl_json_object(json);
+	number(json, "packets", s->port.packets);
+	number(json, "kernel_drops", s->port.kernel_drops);
+	number(json, "no_socket", s->port.no_socket);
+	number(json, "left_to_host", s->port.filtered);
+	number(json, "outages", s->port.outages);
+	number(json, "cut", s->port.cut);
+	counter(json, "sent", &s->nic->sent);
+	counter(json, "unsent", &s->nic->unsent);
+	pl_json_object_end(json);
+}
+
+static void put_peers(struct pl_json *json, const struct pl_collector_stats *s,
+	const struct pl_collector_options *options)
+{
+	char text[PL_ADDR_TEXT_MAX];
+
+	pl_json_key(json, "peers");
+	pl_json_array(json);
+	for (uint32_t i = 0; i < s->n_accounts; i++) {
+		const struct pl_collector_account *a = &s->accounts[i];
+
+		pl_format_addr(text, &a->peer);
+		pl_json_object(json);
+		pl_json_key(json, "peer");
+		pl_json_str(json, text);
+		pl_json_key(json, "store");
+		pl_json_str(json, options->stores[a->store].name);
+		number(json, "connected", a->connected);
+		number(json, "tcp", a->tcp);
+		number(json, "cm", a->cm);
+		number(json, "packets", a->packets);
+		number(json, "refused", a->refused);
+		pl_json_object_end(json);
+	}
+	pl_json_array_end(json);
+}
+
+void pl_collect_stats(
+	struct pl_json *json, struct pl_collector *c, const struct pl_collector_options *options)
+{
+	struct pl_collector_stats *s = malloc(sizeof(*s));
+
+	if (s == NULL)
+		return;
+	pl_collector_get_stats(c, s);
+	put_responder(json, s->responder);
+	number(json, "signals", s->signals);
+	number(json, "lost_signals", s->lost_signals);
+	number(json, "failed", s->failed);
+	number(json, "forgotten", s->forgotten);
+	put_peers(json, s, options);
+	put_control(json, s);
+	put_port(json, s);
+	free(s);
+}
+
+void pl_collect_tell(struct pl_collector *c)
+{
+	struct pl_collector_stats *s = malloc(sizeof(*s));
+
+	if (s == NULL)
+		return;
+	pl_collector_get_stats(c, s);
+	fprintf(stderr,
+		"%" PRIu64 " packets: %" PRIu64 " writes, %" PRIu64 " atomics, %" PRIu64
+		" reads, %" PRIu64 " sends",
+		pl_counter_read(&s->responder->packets), pl_counter_read(&s->responder->writes),
+		pl_counter_read(&s->responder->adds) + pl_counter_read(&s->responder->swaps),
+		pl_counter_read(&s->responder->reads), pl_counter_read(&s->responder->sends));
+	for (int i = 0; i < PL_RDMA_CAUSE_MAX; i++) {
+		const uint64_t n = pl_counter_read(&s->responder->causes[i]);
+
+		if (i != PL_RDMA_C_OK && n > 0)
+			fprintf(stderr, ", %" PRIu64 " %s", n,
+				pl_rdma_cause_name((enum pl_rdma_cause)i));
+	}
+	if (s->port.kernel_drops > 0)
+		fprintf(stderr, "; %" PRIu64 " dropped by the kernel", s->port.kernel_drops);
+	fputc('\n', stderr);
+	free(s);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A collector: region files of this machine, written by peers through the software NIC. It joins an interface (nic.h), a
+ * responder, a connection manager and a control server (exchange_server.h). Peers get a queue pair for one store each,
+ * which reaches that store and nothing else, over either way of connecting:
+ *
+ *   TCP        they send what they are and the store's name (rdma/exchange.h) and keep the connection open; when it ends,
+ *              so does the queue pair, and what still comes for it is refused
+ *   RDMA-CM    a request's private data is the store's name, the reply's is the same answer as over TCP
+ *
+ *   pl_collector_open(&c, &options, &diag);
+ *   while (...) { if (pl_collector_step(c, &diag) == 0) poll pl_collector_fd(c) for pl_collector_wait_ms(c, …) }
+ *   pl_collector_close(c);
+ *
+ * Store addresses (va) are offsets in the region's file. One thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "memory/region.h"
+#include "nic/exchange_server.h"
+#include "nic/nic.h"
+#include "rdma/cm.h"
+#include "rdma/responder.h"
+
+struct pl_collector;
+
+#define PL_COLLECTOR_STORES_MAX 256
+#define PL_COLLECTOR_ALLOW_MAX  64
+#define PL_COLLECTOR_TCP_PORT   7471 /* of the control server */
+#define PL_COLLECTOR_CM_PORT    7471 /* of RDMA-CM: another space of numbers */
+
+struct pl_collector_store {
+	const char *
+		name; /* by which peers ask for it, at most PL_EXCHANGE_NAME_MAX bytes of UTF-8; no two alike */
+	const char *path;
+};
+
+/* Something arrived that its writer wanted noticed: a WRITE with immediate, or a SEND. */
+struct pl_collector_signal {
+	uint32_t store; /* as in the options */
+	uint32_t imm;
+	bool have_imm;
+	uint64_t ns; /* pl_clock_mono_ns when it was executed */
+};
+
+struct pl_collector_options {
+	const char *uri;    /* of the interface, as pl_nic_open */
+	const char *listen; /* control server: as pl_tcp_listen; NULL: none */
+	uint16_t cm_port;   /* RDMA-CM; 0: none */
+	const struct pl_collector_store *stores;
+	uint32_t n_stores; /* 1 to PL_COLLECTOR_STORES_MAX */
+	const struct pl_prefix *allow;
+	uint32_t n_allow;   /* 0: every address */
+	uint32_t max_peers; /* queue pairs; 0: 64 */
+	bool may_read;      /* peers may READ what lies in stores */
+	uint64_t sync_ns;   /* as in struct pl_region_options */
+	/* NULL: signals are counted only. Called from pl_collector_step. */
+	void (*signal)(void *arg, const struct pl_collector_signal *signal);
+	void *arg;
+};
+
+/* Opens the regions for writing, the interface, the servers. Negative errno with diag. */
+int pl_collector_open(struct pl_collector **ret, const struct pl_collector_options *options,
+	struct pl_diag *diag);
+/* Queue pairs end, regions go to disk and are marked clean; the first error of that, or 0. NULL is fine. */
+int pl_collector_close(struct pl_collector *c);
+
+/* Readable: step. */
+int pl_collector_fd(const struct pl_collector *c);
+
+/*
+ * Takes what came, at most a batch of packets, and does what is due; never waits. Returns the packets taken; -ENETDOWN and
+ * -EAGAIN with diag as pl_nic_recv: news to be told; other errors are the end.
+ */
+int pl_collector_step(struct pl_collector *c, struct pl_diag *diag);
+/* How long to wait for the descriptor, at most max_ms: something is due then. */
+int pl_collector_wait_ms(const struct pl_collector *c, int max_ms);
+
+/* Where the control server listens; NULL: nowhere. */
+const char *pl_collector_address(const struct pl_collector *c);
+/* Of RDMA-CM: the address of the interface that it answers for. */
+const struct pl_addr *pl_collector_cm_address(const struct pl_collector *c);
+const struct pl_nic *pl_collector_nic(const struct pl_collector *c);
+/* To read while it is open: the region of a store. */
+const struct pl_region *pl_collector_region(const struct pl_collector *c, uint32_t store);
+
+/* What one peer did to one store: over all its queue pairs, those that ended too. */
+struct pl_collector_account {
+	struct pl_addr peer;
+	uint32_t store;
+	uint32_t connected;        /* queue pairs now */
+	uint64_t packets, refused; /* that named its queue pairs; of them, not executed */
+	uint64_t tcp, cm;          /* how often it connected */
+};
+
+#define PL_COLLECTOR_ACCOUNTS_MAX 256
+
+struct pl_collector_stats {
+	const struct pl_responder_counters *responder;
+	const struct pl_connector_counters *cm;             /* NULL: there is none */
+	const struct pl_exchange_server_counters *exchange; /* NULL: there is none */
+	const struct pl_nic_counters *nic;
+	struct pl_port_stats port;
+	uint64_t signals, lost_signals; /* lost: the queue pair ended before they were looked at */
+	uint64_t failed; /* queue pairs that went to error, and were ended with their connections */
+	uint64_t
+		forgotten; /* peers for which there was no account left: their packets are in the responder's only */
+	uint32_t n_accounts;
+	struct pl_collector_account accounts[PL_COLLECTOR_ACCOUNTS_MAX];
+};
+
+/* Asks the kernel; not for every batch. */
+void pl_collector_get_stats(struct pl_collector *c, struct pl_collector_stats *ret);

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs of a collector: made for who may have one, ended with their connections, accounted for. */
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "nic/collector_state.h"
+
+#define RNR_TIMER     8  /* 160 us: until the slips that immediates use up are posted again */
+#define DEPTH_DEFAULT 16 /* READs and atomics at a time */
+#define REJ_NO_ROOM   3  /* InfiniBand architecture, table of REJ reasons */
+#define REJ_SERVICE   9
+#define REJ_CONSUMER  28
+
+bool collector_allowed(void *arg, const struct pl_addr *peer)
+{
+	const struct pl_collector *c = arg;
+
+	for (uint32_t i = 0; i < c->options.n_allow; i++) {
+		if (pl_prefix_has(&c->options.allow[i], peer))
+			return true;
+	}
+	return c->options.n_allow == 0;
+}
+
+/* ---- accounts ---- */
+
+static uint32_t account_of(struct pl_collector *c, const struct pl_addr *peer, uint32_t store)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->n_accounts; i++) {
+		if (c->accounts[i].store == store && pl_addr_equal(&c->accounts[i].peer, peer))
+			return i;
+	}
+	if (i == PL_COLLECTOR_ACCOUNTS_MAX) {
+		c->forgotten++;
+		return UINT32_MAX;
+	}
+	c->accounts[c->n_accounts++] =
+		(struct pl_collector_account){ .peer = *peer, .store = store };
+	return i;
+}
+
+static void add_status(const struct pl_collector *c, const struct collector_peer *p,
+	struct pl_collector_account *a)
+{
+	struct pl_rdma_qp_status s;
+
+	if (pl_responder_qp_status(c->responder, p->qpn, &s) < 0)
+		return;
+	a->packets += s.packets;
+	a->refused += s.refused;
+}
+
+/* ---- made and ended ---- */
+
+static int find_store(const struct pl_collector *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->n_stores; i++) {
+		if (strcmp(c->stores[i].name, name) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+static struct collector_peer *free_peer(struct pl_collector *c)
+{
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		if (!c->peers[i].used)
+			return &c->peers[i];
+	}
+	return NULL;
+}
+
+static void end_peer(struct pl_collector *c, struct collector_peer *p)
+{
+	if (p->account != UINT32_MAX) {
+		struct pl_collector_account *a = &c->accounts[p->account];
+
+		add_status(c, p, a);
+		a->connected--;
+	}
+	(void)pl_responder_qp_remove(c->responder, p->qpn);
+	p->used = false;
+}
+
+static void post(struct pl_collector *c, uint32_t qpn)
+{
+	(void)pl_responder_post(c->responder, qpn, 0, NULL, 0);
+}
+
+/* Makes the queue pair that `theirs` asks for, with answers along `path` from this side to the peer. 0 with *ret_ours
+ * the answer, or enum pl_exchange_refusal. */
+static int make_peer(struct pl_collector *c, const struct pl_roce_path *path,
+	const struct pl_exchange *theirs, bool by_cm, struct pl_exchange *ret_ours,
+	struct collector_peer **ret)
+{
+	const uint8_t offered =
+		PL_RDMA_WRITE | PL_RDMA_ATOMIC | (c->options.may_read ? PL_RDMA_READ : 0);
+	const int store = find_store(c, theirs->name);
+	struct collector_peer *p = free_peer(c);
+	const struct collector_store *s;
+	struct pl_rdma_qp qp;
+	uint32_t psn;
+	int r;
+
+	if (!collector_allowed(c, &path->dst))
+		return PL_EXCHANGE_NO_RIGHT;
+	if (store < 0)
+		return PL_EXCHANGE_NO_STORE;
+	if (p == NULL || getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
+		return PL_EXCHANGE_NO_ROOM;
+	s = &c->stores[store];
+	qp = (struct pl_rdma_qp){ .service = theirs->service,
+		.access = offered & theirs->access,
+		.state = PL_RDMA_READY,
+		.rnr_timer = RNR_TIMER,
+		.depth = theirs->depth,
+		.mtu = theirs->mtu < pl_nic_mtu(c->nic) ? theirs->mtu : pl_nic_mtu(c->nic),
+		.pkey = theirs->pkey,
+		.domain = s->domain,
+		.psn = psn & PL_ROCE_PSN_MASK,
+		.peer_qpn = theirs->qpn,
+		.receives = COLLECTOR_RECEIVES,
+		.path = *path };
+	if (theirs->service == PL_ROCE_UC) {
+		qp.access &= PL_RDMA_WRITE;
+		qp.depth = 0;
+	} else if (qp.depth == 0 || qp.depth > PL_RDMA_DEPTH_MAX) {
+		qp.depth = DEPTH_DEFAULT;
+	}
+	/* Answers go to where requests come from: a router's MAC address is none that anybody told us. */
+	memset(qp.path.dmac, 0, sizeof(qp.path.dmac));
+	r = pl_responder_qp_add(c->responder, &qp, &qp.qpn);
+	if (r < 0)
+		return r == -EINVAL ? PL_EXCHANGE_NO_TERMS : PL_EXCHANGE_NO_ROOM;
+	for (uint32_t i = 0; i < COLLECTOR_RECEIVES; i++)
+		post(c, qp.qpn);
+	*p = (struct collector_peer){ .used = true,
+		.by_cm = by_cm,
+		.qpn = qp.qpn,
+		.store = (uint32_t)store,
+		.account = account_of(c, &path->dst, (uint32_t)store) };
+	if (p->account != UINT32_MAX) {
+		struct pl_collector_account *a = &c->accounts[p->account];
+
+		a->connected++;
+		a->cm += by_cm;
+		a->tcp += !by_cm;
+	}
+	*ret_ours = (struct pl_exchange){ .service = qp.service,
+		.gid = path->src,
+		.pkey = qp.pkey,
+		.va = s->va,
+		.bytes = s->info.store_bytes,
+		.key = s->key,
+		.qpn = qp.qpn,
+		.psn = qp.psn,
+		.mtu = qp.mtu,
+		.depth = qp.depth,
+		.access = qp.access,
+		.has_store = true,
+		.epoch = s->info.epoch,
+		.region_id = s->info.id,
+		.store = s->info.params };
+	memcpy(ret_ours->mac, pl_nic_mac(c->nic), sizeof(ret_ours->mac));
+	memcpy(ret_ours->name, s->name, sizeof(ret_ours->name));
+	*ret = p;
+	return 0;
+}
+
+/* ---- over TCP ---- */
+
+int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchange *theirs,
+	struct pl_exchange *ret_ours, uint64_t *ret_id)
+{
+	static const uint8_t no_mac[6];
+	struct pl_collector *c = arg;
+	struct pl_roce_path path;
+	struct collector_peer *p;
+	int r;
+
+	(void)peer; /* may connect; whether the address that it names may write is another question */
+	if (pl_nic_path(c->nic, &theirs->gid, no_mac, &path, NULL) < 0)
+		return PL_EXCHANGE_NO_TERMS;
+	r = make_peer(c, &path, theirs, false, ret_ours, &p);
+	if (r == 0)
+		*ret_id = (uint64_t)(p - c->peers) + 1;
+	return r;
+}
+
+void collector_ended(void *arg, uint64_t id)
+{
+	struct pl_collector *c = arg;
+
+	if (c->peers[id - 1].used)
+		end_peer(c, &c->peers[id - 1]);
+}
+
+/* ---- over queue pair 1 ---- */
+
+static struct collector_peer *peer_of_cm(struct pl_collector *c, uint32_t id)
+{
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		if (c->peers[i].used && c->peers[i].by_cm && c->peers[i].cm_id == id)
+			return &c->peers[i];
+	}
+	return NULL;
+}
+
+static void cm_request(struct pl_collector *c, const struct pl_connection_event *e)
+{
+	const struct pl_connection_terms *t = &e->terms;
+	struct pl_exchange theirs = { .service = t->service,
+		.pkey = PL_ROCE_PKEY,
+		.qpn = t->qpn,
+		.psn = t->psn,
+		.mtu = t->mtu,
+		.depth = t->depth,
+		.access = PL_RDMA_READ | PL_RDMA_WRITE | PL_RDMA_ATOMIC },
+			   ours;
+	uint8_t told[PL_EXCHANGE_STORE_BYTES];
+	struct pl_build b = pl_build(told, sizeof(told));
+	struct pl_connection_terms terms;
+	struct collector_peer *p;
+	size_t n = t->private != NULL ? t->private_len : 0;
+	int r;
+
+	/* A name, and zeros behind it. One store: it need not be named. */
+	if (n > 0)
+		memcpy(theirs.name, t->private,
+			n < PL_EXCHANGE_NAME_MAX ? n : PL_EXCHANGE_NAME_MAX);
+	if (theirs.name[0] == '\0' && c->n_stores == 1)
+		memcpy(theirs.name, c->stores[0].name, sizeof(theirs.name));
+	r = make_peer(c, &e->path, &theirs, true, &ours, &p);
+	if (r != 0) {
+		(void)pl_connector_reject(c->connector, e->id,
+			r == PL_EXCHANGE_NO_ROOM    ? REJ_NO_ROOM
+			: r == PL_EXCHANGE_NO_TERMS ? REJ_SERVICE
+						    : REJ_CONSUMER,
+			c->now_ns);
+		return;
+	}
+	p->cm_id = e->id;
+	pl_exchange_put(&b, &ours);
+	terms = (struct pl_connection_terms){ .qpn = ours.qpn,
+		.psn = ours.psn,
+		.service = ours.service,
+		.mtu = ours.mtu,
+		.resources = ours.depth,
+		.rnr_retries = 7 /* for ever */,
+		.private = told,
+		.private_len = (uint32_t)b.len };
+	if (pl_connector_accept(c->connector, e->id, &terms, c->now_ns) < 0)
+		end_peer(c, p);
+}
+
+void collector_cm_events(struct pl_collector *c)
+{
+	struct pl_connection_event e;
+	struct collector_peer *p;
+
+	while (pl_connector_event(c->connector, &e)) {
+		switch (e.kind) {
+		case PL_CONNECTION_REQUEST:
+			cm_request(c, &e);
+			break;
+		case PL_CONNECTION_REJECTED:
+		case PL_CONNECTION_TIMEOUT:
+		case PL_CONNECTION_CLOSED:
+			p = peer_of_cm(c, e.id);
+			if (p != NULL)
+				end_peer(c, p);
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+/* ---- completions ---- */
+
+static struct collector_peer *peer_of_qp(struct pl_collector *c, uint32_t qpn)
+{
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		if (c->peers[i].used && c->peers[i].qpn == qpn)
+			return &c->peers[i];
+	}
+	return NULL;
+}
+
+/* A queue pair in error executes nothing more. Its connection is ended, so that the peer sees it and makes another. */
+static void fail_peer(struct pl_collector *c, struct collector_peer *p)
+{
+	c->failed++;
+	if (p->by_cm)
+		(void)pl_connector_disconnect(c->connector, p->cm_id, c->now_ns);
+	else
+		pl_exchange_server_drop(c->server, (uint64_t)(p - c->peers) + 1);
+	end_peer(c, p);
+}
+
+void collector_completions(struct pl_collector *c)
+{
+	struct pl_rdma_completion done[64];
+	uint32_t n;
+
+	do {
+		n = pl_responder_completions(c->responder, done, 64);
+		for (uint32_t i = 0; i < n; i++) {
+			struct collector_peer *p = peer_of_qp(c, done[i].qpn);
+
+			if (p == NULL) {
+				c->lost_signals += done[i].kind == PL_RDMA_DONE_WRITE ||
+						   done[i].kind == PL_RDMA_DONE_SEND;
+				continue;
+			}
+			if (done[i].kind == PL_RDMA_DONE_ERROR) {
+				fail_peer(c, p);
+				continue;
+			}
+			if (done[i].kind == PL_RDMA_DONE_FLUSHED)
+				continue;
+			c->signals++;
+			post(c, p->qpn);
+			if (c->options.signal != NULL)
+				c->options.signal(c->options.arg,
+					&(struct pl_collector_signal){ .store = p->store,
+						.imm = done[i].imm,
+						.have_imm = done[i].have_imm,
+						.ns = c->now_ns });
+		}
+	} while (n > 0);
+}
+
+/* ---- what became of it ---- */
+
+void pl_collector_get_stats(struct pl_collector *c, struct pl_collector_stats *ret)
+{
+	*ret = (struct pl_collector_stats){ .responder = pl_responder_counters(c->responder),
+		.cm = c->connector != NULL ? pl_connector_counters(c->connector) : NULL,
+		.exchange = c->server != NULL ? pl_exchange_server_counters(c->server) : NULL,
+		.nic = pl_nic_counters(c->nic),
+		.signals = c->signals,
+		.lost_signals = c->lost_signals,
+		.failed = c->failed,
+		.forgotten = c->forgotten,
+		.n_accounts = c->n_accounts };
+	pl_nic_stats(c->nic, &ret->port);
+	memcpy(ret->accounts, c->accounts, sizeof(ret->accounts));
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		const struct collector_peer *p = &c->peers[i];
+
+		if (p->used && p->account != UINT32_MAX)
+			add_status(c, p, &ret->accounts[p->account]);
+	}
+}

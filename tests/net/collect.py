@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""pathline collect over a veth pair between two namespaces, by packet: and afxdp:. The peer is this script, which asks for
+queue pairs and writes RoCE frames byte by byte by definitions of its own: what it writes is found by pathline region from
+another process; what is forged is counted and changes nothing; the host's ping and TCP pass; a queue pair ends with its
+connection; a collector that is killed begins again on the same regions. usage: collect.py PATHLINE [CAPTURES]"""
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+PATHLINE = os.path.abspath(sys.argv[1])
+CAPTURES = sys.argv[2] if len(sys.argv) > 2 else None
+DIR = tempfile.mkdtemp(prefix="pathline-collect-")
+NS = {side: "plcol-%s%d" % (side, os.getpid()) for side in "ab"}
+IF = {"a": "plca", "b": "plcb"}
+IP = {"a": "10.78.0.1", "b": "10.78.0.2"}
+PORT = 21471
+SLOTS = 1 << 16
+LIMIT = 60
+UC, RC = 0x20, 0x00
+COUNT = FAILED = 0
+RUNNING = []
+
+
+def ok(good, name, detail=""):
+    global COUNT, FAILED
+    COUNT += 1
+    FAILED += not good
+    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
+    if not good and detail != "":
+        for line in str(detail).splitlines()[:30]:
+            print(f"# {line[:300]}", flush=True)
+    return good
+
+
+def eq(got, want, name):
+    return ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
+
+
+def sh(command, check=True):
+    run = subprocess.run(command, shell=True, capture_output=True, text=True)
+    if check and run.returncode != 0:
+        raise RuntimeError(f"{command}: {run.stderr.strip()}")
+    return run.stdout
+
+
+def wait(what):
+    """Until it is true, or for very long: a loaded machine is slow."""
+    until = time.monotonic() + LIMIT
+    while not what():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def make_wire():
+    for side in "ab":
+        sh(f"ip netns add {NS[side]}")
+        sh(f"ip netns exec {NS[side]} sysctl -qw net.ipv6.conf.default.disable_ipv6=1", check=False)
+    sh(f"ip link add {IF['a']} netns {NS['a']} type veth peer name {IF['b']} netns {NS['b']}")
+    for side in "ab":
+        sh(f"ip -n {NS[side]} addr add {IP[side]}/24 dev {IF[side]}")
+        sh(f"ip -n {NS[side]} link set {IF[side]} up")
+        sh(f"ip -n {NS[side]} link set lo up")
+    wait(lambda: all("state UP" in sh(f"ip -n {NS[s]} link show {IF[s]}") for s in "ab"))
+
+
+def mac(side):
+    words = sh(f"ip -n {NS[side]} link show {IF[side]}").split()
+    return bytes.fromhex(words[words.index("link/ether") + 1].replace(":", ""))
+
+
+# ---- a peer ----
+
+def raw_ip(address):
+    return socket.inet_aton(address)
+
+
+def icrc(ip):
+    """Over the packet from its IP header, with what routers may change as ones (annex A17.3.3)."""
+    p = bytearray(ip)
+    for at in (1, 8, 10, 11, 26, 27, 32):
+        p[at] = 0xff
+    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(p)))
+
+
+def frame(qpn, psn, opcode, rest, src=None, ack=False, break_icrc=False):
+    udp = struct.pack(">HHHH", 0xc123, 4791, 8 + 12 + len(rest) + 4, 0)
+    bth = struct.pack(">BBHII", opcode, 0x40, 0xffff, qpn, (0x80000000 if ack else 0) | psn)
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp) + 12 + len(rest) + 4, 7, 0x4000, 64, 17, 0,
+                     raw_ip(src or IP["a"]), raw_ip(IP["b"]))
+    total = sum(struct.unpack(">10H", ip))
+    total = (total & 0xffff) + (total >> 16)
+    ip = ip[:10] + struct.pack(">H", ~(total + (total >> 16)) & 0xffff) + ip[12:]
+    packet = ip + udp + bth + rest
+    check = icrc(packet)
+    if break_icrc:
+        check = bytes([check[0] ^ 1]) + check[1:]
+    return MAC["b"] + MAC["a"] + b"\x08\x00" + packet + check
+
+
+class Wire:
+    """Frames in and out of this side, past the host."""
+
+    def __init__(self):
+        self.socket = in_namespace("a", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
+        in_namespace("a", lambda: self.socket.bind((IF["a"], 3)))
+        self.socket.setblocking(False)
+
+    def send(self, *frames):
+        for one in frames:
+            while True:
+                try:
+                    self.socket.send(one)
+                    break
+                except (BlockingIOError, OSError) as e:
+                    if getattr(e, "errno", 0) not in (11, 105):
+                        raise
+                    time.sleep(0.001)
+
+    def seen(self):
+        """What came from the other side since."""
+        frames = []
+        while True:
+            try:
+                one = self.socket.recv(4096)
+            except BlockingIOError:
+                return frames
+            if one[6:12] == MAC["b"]:
+                frames.append(one)
+
+
+def in_namespace(side, what):
+    """what() in a namespace: this thread goes there and back."""
+    home, there = os.open("/proc/self/ns/net", os.O_RDONLY), os.open(f"/run/netns/{NS[side]}", os.O_RDONLY)
+    try:
+        setns(there)
+        return what()
+    finally:
+        setns(home)
+        os.close(home)
+        os.close(there)
+
+
+def setns(fd):
+    import ctypes
+    if ctypes.CDLL(None, use_errno=True).setns(fd, 0x40000000) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+class Peer:
+    """A queue pair over there, asked for over TCP."""
+
+    def __init__(self, store, service=UC, gid=None, source=None):
+        ask = struct.pack(">4sBBH", b"PLRX", 1, service, 100) + b"\0" * 10 + b"\xff\xff" + raw_ip(gid or IP["a"])
+        ask += MAC["a"] + struct.pack(">HQQQIIIHBB", 0xffff, 0, 0, 0, 0, 0x123, 0, 1024, 16, 7)
+        ask += store.encode().ljust(24, b"\0")
+        ask += struct.pack(">I", zlib.crc32(ask))
+        self.tcp = in_namespace("a", lambda: socket.create_connection(
+            (IP["b"], PORT), timeout=LIMIT, source_address=(source, 0) if source else None))
+        self.tcp.sendall(ask)
+        answer = b""
+        while len(answer) < 8 or len(answer) < struct.unpack(">H", answer[6:8])[0]:
+            try:
+                more = self.tcp.recv(512)
+            except ConnectionResetError:
+                more = b""
+            if not more:
+                break
+            answer += more
+        self.service, self.answer = service, answer
+        self.refusal = answer[40] if len(answer) > 40 else None
+        if len(answer) != 184:
+            return
+        self.va, = struct.unpack(">Q", answer[32:40])
+        self.bytes, self.key, self.qpn, self.psn = struct.unpack(">QIII", answer[48:68])
+        self.params = answer[116:180]
+
+    def write(self, offset, data, qpn=None, key=None, ack=False, **kwargs):
+        rest = struct.pack(">QII", self.va + offset, self.key if key is None else key, len(data)) + data
+        one = frame(self.qpn if qpn is None else qpn, self.psn, self.service | 0x0a, rest, ack=ack, **kwargs)
+        self.psn = (self.psn + 1) & 0xffffff
+        return one
+
+    def add(self, offset, value):
+        one = frame(self.qpn, self.psn, 0x14,
+                    struct.pack(">QIQQ", self.va + offset, self.key, value, 0), ack=True)
+        self.psn = (self.psn + 1) & 0xffffff
+        return one
+
+
+def entry(key, value):
+    """Slot and bytes of a key in a key-write store with the hash of the published code, its only copy."""
+    word = struct.pack("<I", key)
+    return (zlib.crc32(word + b"\0") & (SLOTS - 1)) * 8, struct.pack("<I", zlib.crc32(word)) + struct.pack(">I", value)
+
+
+def ping():
+    """An echo request to the host over there is answered."""
+    s = in_namespace("a", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
+    s.settimeout(LIMIT)
+    body = struct.pack(">BBHHH", 8, 0, 0, 77, 1)
+    check = ~sum(struct.unpack(">4H", body)) & 0xffff
+    s.sendto(body[:2] + struct.pack(">H", check) + body[4:], (IP["b"], 0))
+    until = time.monotonic() + LIMIT
+    while time.monotonic() < until:
+        if s.recv(1500)[20:21] == b"\0":
+            return True
+    return False
+
+
+# ---- a collector ----
+
+class Collector:
+    def __init__(self, uri, *args):
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", NS["b"], PATHLINE, "collect", "--stats", "--listen", f":{PORT}", *args, uri,
+             path("last.plr"), path("sums.plr")],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        RUNNING.append(self.process)
+        self.line = self.process.stderr.readline()
+        while "is up" in self.line or "is down" in self.line:
+            self.line = self.process.stderr.readline()
+        ok("collecting on" in self.line, f"{uri}: says what it does", self.line)
+
+    def stop(self, sig=signal.SIGTERM):
+        self.process.send_signal(sig)
+        out, self.err = self.process.communicate(timeout=LIMIT)
+        RUNNING.remove(self.process)
+        if sig == signal.SIGKILL:
+            return None
+        eq(self.process.returncode, 0, "ends well")
+        s = json.loads(out)
+        eq(sum(s["causes"].values()), s["packets"], "every packet has its cause")
+        eq(s["port"]["packets"], s["packets"], "and is the port's")
+        named = sum(p["packets"] for p in s["peers"])
+        ok(named <= s["packets"], "peers' packets are among them", s)
+        return s
+
+
+def path(name):
+    return os.path.join(DIR, name)
+
+
+def rows(*args):
+    run = subprocess.run([PATHLINE, "region", *args, "-o", "json"], capture_output=True, text=True, timeout=LIMIT)
+    try:
+        return json.loads(run.stdout)
+    except ValueError:
+        return [{"error": run.stdout + run.stderr}]
+
+
+def values(first, n):
+    """What region lookup says of n keys: {key: value}, found ones only."""
+    found = rows("lookup", path("last.plr"), "--key-form", "u32", *[str(k) for k in range(first, first + n)])
+    return {int(r["key"], 0): int(r["value"], 16) for r in found if r.get("answer") == "found"}
+
+
+def region_bytes():
+    with open(path("last.plr"), "rb") as f:
+        f.seek(4096)
+        return f.read()
+
+
+def genuine_frames():
+    """Frames that soft-RoCE wrote, of the captures of tests/rdma."""
+    frames = []
+    for name in sorted(os.listdir(CAPTURES)) if CAPTURES else []:
+        if not name.endswith(".pcap"):
+            continue
+        data = open(os.path.join(CAPTURES, name), "rb").read()
+        at = 24
+        while at + 16 <= len(data) and len(frames) < 500:
+            n, = struct.unpack("<I", data[at + 8:at + 12])
+            one = data[at + 16:at + 16 + n]
+            if len(one) <= 1514 and one[12:14] == b"\x08\x00" and one[23] == 17 and one[36:38] == b"\x12\xb7":
+                frames.append(MAC["b"] + MAC["a"] + one[12:])
+            at += 16 + n
+    return frames
+
+
+def run(uri):
+    for name, what in (("last.plr", f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta"),
+                       ("sums.plr", "--primitive counters --slots 1024")):
+        if os.path.exists(path(name)):
+            os.unlink(path(name))
+        sh(f"{PATHLINE} region create {path(name)} {what}")
+    c = Collector(uri)
+    wire = Wire()
+
+    # What is written is found, from another process, while it runs.
+    uc = Peer("last")
+    eq(len(uc.answer), 184, f"{uri}: an answer with the store's geometry")
+    eq(uc.bytes, SLOTS * 8, "its length is the store's")
+    eq(struct.unpack("<IIQIIQII", uc.params[:40]), (1, 2, 0, 0, 0, SLOTS, 4, 1), "its parameters as in the file")
+    wire.send(*[uc.write(*entry(k, 1000 + k)) for k in range(1, 201)])
+    ok(wait(lambda: len(values(1, 200)) >= 198), "200 unreliable writes are found", values(1, 200))
+    got = values(1, 200)
+    eq([k for k in got if got[k] != 1000 + k], [], "and right")
+
+    rc = Peer("last", RC)
+    wire.seen()
+    wire.send(*[rc.write(*entry(k, 2000 + k), ack=k == 250) for k in range(201, 251)])
+    acks = []
+
+    def acknowledged():
+        acks.extend(f for f in wire.seen() if f[36:38] == b"\x12\xb7")
+        return len(acks) > 0
+    ok(wait(acknowledged), "the last of 50 reliable writes is acknowledged")
+    if acks:
+        ack = acks[0]
+        eq(ack[42], 0x11, "by an ACK")
+        eq(int.from_bytes(ack[51:54], "big"), (rc.psn - 1) & 0xffffff, "of its number")
+        eq(ack[54], 0x1f, "that is positive")
+        eq(ack[-4:], icrc(ack[14:-4]), "with a right ICRC")
+        eq(ack[:6], MAC["a"], "to this side's MAC address")
+    got = values(201, 50)
+    ok(len(got) >= 49 and all(got[k] == 2000 + k for k in got), "they are found", got)
+
+    sums = Peer("sums", RC)
+    wire.send(*[sums.add(8, 3) for _ in range(10)])
+    ok(wait(lambda: any(r.get("value") == 30 for r in rows("dump", path("sums.plr")))), "ten atomics add up to thirty",
+       rows("dump", path("sums.plr")))
+
+    # What is forged is counted and changes nothing.
+    none = Peer("nothing")
+    eq((len(none.answer), none.refusal), (100, 1), "a store that is not there is refused by its name")
+    before = region_bytes()
+    spot = entry(7, 99)
+    wire.send(uc.write(*spot, key=uc.key ^ 1),
+              uc.write(*spot, qpn=uc.qpn ^ 1),
+              uc.write(*spot, break_icrc=True),
+              uc.write(*spot, src="10.78.0.9"),
+              uc.write(SLOTS * 8 - 7, b"x" * 8),
+              uc.write(-4096, b"x" * 8),
+              uc.write(*spot, key=sums.key),
+              uc.write(*spot)[:60],
+              frame(uc.qpn, uc.psn, RC | 0x0a, struct.pack(">QII", uc.va, uc.key, 4) + b"evil"))
+    genuine = genuine_frames()
+    wire.send(*genuine)
+    wire.send(uc.write(*entry(300, 1)))
+    ok(wait(lambda: 300 in values(300, 1)), "behind all of it the stream goes on")
+    after = bytearray(region_bytes())
+    at, data = entry(300, 1)
+    ok(after[at:at + 8] == data, "it is where it belongs")
+    after[at:at + 8] = before[at:at + 8]
+    ok(bytes(after) == before, "nothing else was written")
+
+    # The host's own.
+    host = in_namespace("b", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    host.bind((IP["b"], 21472))
+    host.settimeout(LIMIT)
+    in_namespace("a", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)).sendto(b"hello", (IP["b"], 21472))
+    eq(host.recv(16), b"hello", "datagrams to other ports pass")
+    ok(ping(), "ping passes")
+    unreachable = [f for f in wire.seen() if f[12:14] == b"\x08\x00" and f[23] == 1 and f[34] == 3]
+    eq(unreachable, [], "the host complained of no RoCE packet")
+
+    # The end of a connection is the end of its queue pair.
+    uc.tcp.close()
+    again = Peer("last")
+    wire.send(*[uc.write(*entry(k, 5)) for k in range(400, 410)])
+    wire.send(again.write(*entry(411, 6)))
+    ok(wait(lambda: 411 in values(411, 1)), "another queue pair for another connection")
+    eq(values(400, 10), {}, "the old one writes nothing any more")
+    s = c.stop()
+    causes = s["causes"]
+    want = {"key": 1, "domain": 1, "bounds": 2, "peer": 1, "service": 1}
+    eq({k: causes[k] for k in want}, want, "each forged packet by its cause")
+    ok(causes["icrc"] >= 1 and causes["unknown_qp"] >= 11 and causes["ok"] == 200 + 50 + 10 + 2, "stale and unknown ones, and the good ones",
+       causes)
+    mine = {(p["store"]): p for p in s["peers"] if p["peer"] == IP["a"]}
+    ok(mine["last"]["tcp"] == 3 and mine["last"]["packets"] - mine["last"]["refused"] == 252 and
+       mine["sums"]["packets"] == 10, "and by peer", s["peers"])
+    eq(rows("info", path("last.plr"))[0].get("clean"), "yes", "the regions are closed cleanly")
+    text = json.dumps(s) + c.line + c.err
+    ok(all(str(n) not in text for n in (uc.key, uc.qpn, rc.key)), "no key and no queue pair is told to anybody")
+
+    # Killed, and begun again.
+    c = Collector(uri)
+    first = Peer("last")
+    wire.send(first.write(*entry(500, 77)))
+    ok(wait(lambda: 500 in values(500, 1)), "written before it is killed")
+    c.stop(signal.SIGKILL)
+    wire.send(first.write(*entry(501, 78)))
+    c = Collector(uri, "--allow", f"{IP['a']}/32")
+    second = Peer("last")
+    ok((first.qpn, first.key) != (second.qpn, second.key), "a new queue pair and a new key")
+    wire.send(first.write(*entry(502, 79)), second.write(*entry(503, 80)))
+    ok(wait(lambda: 503 in values(503, 1)), "the regions attach, and are written")
+    eq(values(500, 4), {500: 77, 503: 80}, "what was there is there; nothing by the old queue pair")
+
+    # Who may.
+    sh(f"ip -n {NS['a']} addr add 10.78.0.3/24 dev {IF['a']}")
+    eq(Peer("last", gid="10.78.0.3").refusal, 2, "an address that is not allowed to write")
+    eq(len(Peer("last", source="10.78.0.3").answer), 0, "one that is not allowed to connect")
+    sh(f"ip -n {NS['a']} addr del 10.78.0.3/24 dev {IF['a']}")
+    c.stop(signal.SIGINT)
+    if CAPTURES:
+        ok(len(genuine) > 100, "frames of soft-RoCE were among the refused", len(genuine))
+
+
+def main():
+    global MAC
+    if os.geteuid() != 0:
+        print("1..0 # SKIP needs root")
+        return
+    try:
+        make_wire()
+        MAC = {side: mac(side) for side in "ab"}
+        run(f"packet:{IF['b']}")
+        if "afxdp" in sh(f"{PATHLINE} help collect"):
+            run(f"afxdp:{IF['b']}")
+    finally:
+        for process in RUNNING:
+            process.kill()
+            process.wait()
+        for side in "ab":
+            sh(f"ip netns del {NS[side]}", check=False)
+        shutil.rmtree(DIR, ignore_errors=True)
+    print(f"1..{COUNT}")
+    sys.exit(FAILED > 0)
+
+
+MAC = {}
+main()
