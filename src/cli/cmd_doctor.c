@@ -260,6 +260,7 @@ static const struct {
 	{ "afxdp", doctor_af_xdp },
 	{ "xdp program", doctor_xdp_program },
 	{ "xdp in use", doctor_xdp_holders },
+	{ "queues", doctor_rss },
 	{ "locked memory", doctor_locked_memory },
 	{ "btf", doctor_btf },
 	{ "bpf jit", doctor_jit },

@@ -30,6 +30,7 @@ void doctor_af_xdp(struct finding *f);
 void doctor_xdp_program(struct finding *f);
 void doctor_xdp_holders(struct finding *f);
 void doctor_locked_memory(struct finding *f);
+void doctor_rss(struct finding *f);
 void doctor_capabilities(struct finding *f);
 
 /* doctor_rdma.c: network cards that write memory. */

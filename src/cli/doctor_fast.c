@@ -14,6 +14,7 @@
 
 #include "cli/doctor.h"
 #include "netio/caps.h"
+#include "netio/rss.h"
 #include "netio/xdp.h"
 
 void doctor_btf(struct finding *f)
@@ -187,4 +188,31 @@ void doctor_xdp_holders(struct finding *f)
 #else
 	doctor_found(f, "this build has no XDP, and cannot tell who has");
 #endif
+}
+
+void doctor_rss(struct finding *f)
+{
+	struct if_nameindex *all = if_nameindex();
+	unsigned int spread = 0, together = 0;
+	char first[IF_NAMESIZE] = "";
+
+	for (const struct if_nameindex *i = all; i != NULL && i->if_index != 0; i++) {
+		enum pl_rss rss = pl_rss_of(i->if_name);
+
+		together += rss == PL_RSS_ADDRESSES;
+		if (rss == PL_RSS_PORTS && spread++ == 0)
+			snprintf(first, sizeof(first), "%s", i->if_name);
+	}
+	if (all != NULL)
+		if_freenameindex(all);
+	if (spread == 0) {
+		doctor_found(f, together > 0
+					? "cards choose the queue by addresses"
+					: "no card says how it chooses the queue of a datagram");
+		return;
+	}
+	doctor_found(f, "%s chooses the queue by ports too%s", first,
+		spread > 1 ? ", as others do" : "");
+	doctor_fix(f, STATUS_WARN,
+		"with several queues: ethtool -N %s rx-flow-hash udp4 sd, and udp6", first);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "netio/rss.h"
 #include "pipeline/kernel_source.h"
 #include "pipeline/state.h"
 
@@ -30,6 +31,37 @@ static struct pl_worker *open_detector(struct pl_pipeline *p, const struct pl_co
 	pl_warn("source", "%s: detects in user space; in the kernel it cannot: %s", s->uri,
 		why.text[0] != '\0' ? why.text : strerror(-r));
 	return NULL;
+}
+
+/* The interface of "afxdp:eth0?queues=0"; false for what is no interface. */
+static bool interface_of(const char *uri, char *dst, size_t cap)
+{
+	const char *colon = strchr(uri, ':');
+	size_t n;
+
+	if (colon == NULL || (strncmp(uri, "afxdp:", 6) != 0 && strncmp(uri, "packet:", 7) != 0))
+		return false;
+	n = strcspn(colon + 1, "?");
+	if (n == 0 || n >= cap)
+		return false;
+	memcpy(dst, colon + 1, n);
+	dst[n] = '\0';
+	return true;
+}
+
+/* A queue has an account of its own of each exporter's numbers. */
+static void warn_of_ports(const char *uri)
+{
+	char interface[64];
+
+	if (!interface_of(uri, interface, sizeof(interface)) ||
+		pl_rss_of(interface) != PL_RSS_PORTS)
+		return;
+	pl_warn("source",
+		"%s: the card chooses queues by ports too: numbers of an exporter that changes its "
+		"source port will look lost; 'ethtool -N %s rx-flow-hash udp4 sd', likewise udp6, "
+		"keeps it on one queue",
+		uri, interface);
 }
 
 /* Sockets that share an address would share it with another process of this user too, which would then get a
@@ -57,6 +89,8 @@ int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *confi
 		return -EINVAL;
 	if (of > 1 && strncmp(uri, "udp:", 4) == 0)
 		r = is_ours_alone(uri, diag);
+	if (r == 0 && of > 1)
+		warn_of_ports(uri);
 	if (r == 0 && pl_config_where(config, s) != PL_DETECT_USER)
 		driver = open_detector(p, config, profiles, s, of);
 	for (unsigned int i = 0; r == 0 && i < of; i++) {
@@ -132,22 +166,6 @@ int pl_source_choose_cpu(const cpu_set_t *allowed, const cpu_set_t *near, unsign
 			return (int)cpu;
 	}
 	return -1;
-}
-
-/* The interface of "afxdp:eth0?queues=0"; false for what is no interface. */
-static bool interface_of(const char *uri, char *dst, size_t cap)
-{
-	const char *colon = strchr(uri, ':');
-	size_t n;
-
-	if (colon == NULL || (strncmp(uri, "afxdp:", 6) != 0 && strncmp(uri, "packet:", 7) != 0))
-		return false;
-	n = strcspn(colon + 1, "?");
-	if (n == 0 || n >= cap)
-		return false;
-	memcpy(dst, colon + 1, n);
-	dst[n] = '\0';
-	return true;
 }
 
 static bool read_text(const char *path, char *dst, size_t cap)
