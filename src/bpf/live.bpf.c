@@ -56,9 +56,9 @@ SEC("xdp") int pl_live(struct xdp_md *ctx)
 	const uint8_t *end = (const uint8_t *)(long)ctx->data_end;
 	uint32_t words = pl_live_plan.restore_words, n = pl_live_plan.nfields, key;
 	const struct pl_live_row *row;
-	uint32_t count = bpf_htonl(pl_live_count++);
+	uint32_t number = pl_live_count++, count = bpf_htonl(number);
 
-	key = bpf_get_prandom_u32() & pl_live_plan.row_mask;
+	key = (pl_live_plan.in_order ? number : bpf_get_prandom_u32()) & pl_live_plan.row_mask;
 	row = bpf_map_lookup_elem(&pl_live_rows, &key);
 	if (row == NULL)
 		return XDP_ABORTED;

@@ -26,6 +26,6 @@ struct pl_live_plan {
 		restore_words; /* so many 64-bit words at the frame's beginning are written anew each time */
 	uint32_t row_mask; /* rows - 1 */
 	uint32_t nfields;
-	uint32_t zero;
+	uint32_t in_order; /* 1: rows one after the other, 0: at random */
 	struct pl_live_field fields[PL_LIVE_FIELDS_MAX];
 };

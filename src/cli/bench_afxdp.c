@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "netio/xdp.h"
 #include "netio/xsk.h"
+#include "wire/roce.h"
 
 #include "bpf/collect.skel.h" /* knows the types above only by name */
 
@@ -174,6 +175,7 @@ int pl_afxdp_bare(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 		return -EPERM;
 	}
 	pl_filter_rules_add_port(&rules, 32766);
+	pl_filter_rules_add_port(&rules, PL_ROCE_PORT);
 	pl_filter_set(&skel->bss->pl_filter, &rules);
 	r = pl_xdp_attach(&xdp, PL_WIRE_RECEIVER_NAME, bpf_program__fd(skel->progs.pl_collect),
 		PL_XDP_NATIVE, NULL, &diag);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "cli/collect_stats.h"
+#include "cli/collect_workers.h"
 #include "cli/command.h"
 #include "memory/region.h"
 
@@ -21,9 +22,9 @@
 
 static struct {
 	const char *listen;
-	uint64_t cm_port, peers, duration_ns, sync_ns;
+	uint64_t cm_port, peers, workers, duration_ns, sync_ns;
 	struct pl_opt_list allow;
-	bool read, stats;
+	bool read, on_immediate, stats;
 } args;
 
 static const struct pl_opt *options(void)
@@ -40,6 +41,12 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "peers", &args.peers, "COUNT",
 			"queue pairs at a time (default 64)", NULL },
 		{ PL_OPT_FLAG, 0, "read", &args.read, NULL, "peers may read regions too", NULL },
+		{ PL_OPT_HEADING, 0, "Signals", NULL, NULL, NULL, NULL },
+		{ PL_OPT_FLAG, 0, "on-immediate", &args.on_immediate, NULL,
+			"print what writes with immediate announce: new entries of lists, values, a JSON object in a line each",
+			NULL },
+		{ PL_OPT_U64, 0, "workers", &args.workers, "COUNT",
+			"threads that do so (default 1)", NULL },
 		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
 		{ PL_OPT_DURATION, 0, "sync", &args.sync_ns, "TIME",
 			"regions go to disk this often (default: when the kernel sees fit, and at the end)",
@@ -60,6 +67,7 @@ struct collect {
 	char names[PL_COLLECTOR_STORES_MAX][PL_EXCHANGE_NAME_MAX + 1];
 	struct pl_prefix allow[PL_COLLECTOR_ALLOW_MAX];
 	struct pl_collector *collector;
+	struct pl_workers *workers; /* NULL: none */
 	int signal_fd;
 };
 
@@ -103,6 +111,14 @@ static int name_store(struct collect *x, uint32_t i, const char *operand)
 	return 0;
 }
 
+static void on_signal(void *arg, const struct pl_collector_signal *signal)
+{
+	const struct collect *x = arg;
+
+	if (signal->have_imm && x->workers != NULL)
+		pl_workers_signal(x->workers, signal->store, signal->imm, signal->ns);
+}
+
 /* 0, or an exit code; complains. */
 static int read_args(struct collect *x, const struct pl_opt_list *operands)
 {
@@ -111,9 +127,10 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 			"collect: an interface, and 1 to %d region files", PL_COLLECTOR_STORES_MAX);
 		return PL_EXIT_USAGE;
 	}
-	if (args.cm_port > UINT16_MAX || args.peers > 4096 || args.peers == 0) {
-		pl_complain("collect: %s", args.cm_port > UINT16_MAX ? "no port has such a number"
-								     : "1 to 4096 peers");
+	if (args.cm_port > UINT16_MAX || args.peers > 4096 || args.peers == 0 ||
+		args.workers == 0 || args.workers > PL_WORKERS_MAX) {
+		pl_complain("collect: ports to 65535, 1 to 4096 peers, 1 to %d workers",
+			PL_WORKERS_MAX);
 		return PL_EXIT_USAGE;
 	}
 	for (size_t i = 0; i < args.allow.n; i++) {
@@ -142,7 +159,9 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 		.n_allow = (uint32_t)args.allow.n,
 		.max_peers = (uint32_t)args.peers,
 		.may_read = args.read,
-		.sync_ns = args.sync_ns };
+		.sync_ns = args.sync_ns,
+		.signal = on_signal,
+		.arg = x };
 	if (x->options.listen != NULL || x->options.cm_port != 0)
 		return 0;
 	pl_complain("collect: nobody could connect: --listen or --cm-port");
@@ -194,11 +213,32 @@ static int loop(struct collect *x)
 	}
 }
 
+/* What is signalled is printed to its end, then the accounts. */
+static void end(struct collect *x)
+{
+	struct pl_workers_stats workers;
+	struct pl_json json;
+	struct pl_buf buf;
+
+	pl_workers_close(x->workers, &workers);
+	pl_collect_tell(x->collector);
+	if (!args.stats)
+		return;
+	pl_buf_init(&buf);
+	pl_json_init(&json, &buf);
+	pl_json_object(&json);
+	pl_collect_stats(&json, x->collector, &x->options);
+	if (args.on_immediate)
+		pl_collect_workers_stats(&json, &workers);
+	pl_json_object_end(&json);
+	if (!buf.failed)
+		puts(buf.data);
+	pl_buf_done(&buf);
+}
+
 static int collect(struct collect *x, const struct pl_opt_list *operands)
 {
 	struct pl_diag diag = { .text = "" };
-	struct pl_json json;
-	struct pl_buf buf;
 	int code = read_args(x, operands), r;
 
 	if (code != 0)
@@ -213,18 +253,16 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 		       : r == -EBADMSG || r == -ENOENT || r == -ERANGE ? PL_EXIT_FAILED
 								       : PL_EXIT_UNAVAILABLE;
 	}
-	tell_begin(x);
-	code = loop(x);
-	pl_collect_tell(x->collector);
-	if (args.stats) {
-		pl_buf_init(&buf);
-		pl_json_init(&json, &buf);
-		pl_json_object(&json);
-		pl_collect_stats(&json, x->collector, &x->options);
-		pl_json_object_end(&json);
-		if (!buf.failed)
-			puts(buf.data);
-		pl_buf_done(&buf);
+	if (args.on_immediate)
+		r = pl_collect_workers_open(
+			&x->workers, x->collector, &x->options, (unsigned int)args.workers, &diag);
+	if (r < 0) {
+		pl_complain_diag(&diag);
+		code = PL_EXIT_FAILED;
+	} else {
+		tell_begin(x);
+		code = loop(x);
+		end(x);
 	}
 	r = pl_collector_close(x->collector);
 	if (r < 0) {
@@ -244,6 +282,7 @@ static int run(int argc, char **argv)
 	args.listen = ":7471";
 	args.cm_port = PL_COLLECTOR_CM_PORT;
 	args.peers = 64;
+	args.workers = 1;
 	if (pl_command_parse(&pl_command_collect, argc, argv, &operands, &code) != 0)
 		return code;
 	x = calloc(1, sizeof(*x));

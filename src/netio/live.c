@@ -84,6 +84,7 @@ int pl_live_new(struct pl_live **ret, const struct pl_live_cfg *cfg, struct pl_d
 	plan->restore_words = (cfg->restore_bytes + 7) / 8;
 	plan->row_mask = cfg->nrows > 0 ? cfg->nrows - 1 : 0;
 	plan->nfields = cfg->nfields;
+	plan->in_order = cfg->in_order;
 	if (cfg->nfields > 0)
 		memcpy(plan->fields, cfg->fields, cfg->nfields * sizeof(cfg->fields[0]));
 	r = bpf_map__set_max_entries(

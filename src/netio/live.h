@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/diag.h"
@@ -28,6 +29,7 @@ struct pl_live_cfg {
 	/* A row is chosen at random for each frame; fields of kind PL_LIVE_ROW come from it. */
 	const uint8_t (*rows)[PL_LIVE_ROW_BYTES];
 	uint32_t nrows; /* a power of two; 0 = no table */
+	bool in_order;  /* rows one after the other instead, the first again behind the last */
 };
 
 /* Negative errno with diag. */

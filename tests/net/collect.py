@@ -191,6 +191,12 @@ class Peer:
         self.psn = (self.psn + 1) & 0xffffff
         return one
 
+    def write_imm(self, offset, data, imm):
+        rest = struct.pack(">QIII", self.va + offset, self.key, len(data), imm) + data
+        one = frame(self.qpn, self.psn, self.service | 0x0b, rest)
+        self.psn = (self.psn + 1) & 0xffffff
+        return one
+
     def add(self, offset, value):
         one = frame(self.qpn, self.psn, 0x14,
                     struct.pack(">QIQQ", self.va + offset, self.key, value, 0), ack=True)
@@ -224,7 +230,7 @@ class Collector:
     def __init__(self, uri, *args):
         self.process = subprocess.Popen(
             ["ip", "netns", "exec", NS["b"], PATHLINE, "collect", "--stats", "--listen", f":{PORT}", *args, uri,
-             path("last.plr"), path("sums.plr")],
+             path("last.plr"), path("sums.plr"), "lists=" + path("appended.plr")],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         RUNNING.append(self.process)
         self.line = self.process.stderr.readline()
@@ -239,7 +245,8 @@ class Collector:
         if sig == signal.SIGKILL:
             return None
         eq(self.process.returncode, 0, "ends well")
-        s = json.loads(out)
+        self.lines = [json.loads(line) for line in out.splitlines()]
+        s = self.lines.pop()
         eq(sum(s["causes"].values()), s["packets"], "every packet has its cause")
         eq(s["port"]["packets"], s["packets"], "and is the port's")
         named = sum(p["packets"] for p in s["peers"])
@@ -290,7 +297,8 @@ def genuine_frames():
 
 def run(uri):
     for name, what in (("last.plr", f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta"),
-                       ("sums.plr", "--primitive counters --slots 1024")):
+                       ("sums.plr", "--primitive counters --slots 1024"),
+                       ("appended.plr", "--primitive append --slots 1024 --lists 4 --value-bytes 4 --unsealed")):
         if os.path.exists(path(name)):
             os.unlink(path(name))
         sh(f"{PATHLINE} region create {path(name)} {what}")
@@ -405,6 +413,28 @@ def run(uri):
     eq(len(Peer("last", source="10.78.0.3").answer), 0, "one that is not allowed to connect")
     sh(f"ip -n {NS['a']} addr del 10.78.0.3/24 dev {IF['a']}")
     c.stop(signal.SIGINT)
+
+    # Entries and values that are announced are printed by workers: an entry, then the head that counts it.
+    c = Collector(uri, "--on-immediate", "--workers", "2")
+    lists, last = Peer("lists"), Peer("last")
+    stride = 64 + 1024 * 4
+    for i in range(20):
+        at = (i % 4) * stride
+        wire.send(lists.write(at + 64 + i // 4 * 4, struct.pack(">I", 0xab00 + i)),
+                  lists.write_imm(at, struct.pack("<Q", i // 4 + 1), 2 << 28 | i % 4))
+    spot = entry(600, 81)
+    wire.send(last.write_imm(*spot, 1 << 28 | spot[0] // 8), last.write_imm(*spot, 7 << 28))
+    ok(wait(lambda: 600 in values(600, 1)), "announced values are found as others")
+    s = c.stop()
+    by_list = {i: [(x["entry"], x["value"]) for x in c.lines if x.get("list") == i] for i in range(4)}
+    eq(by_list, {i: [(k, "%08x" % (0xab00 + 4 * k + i)) for k in range(5)] for i in range(4)},
+       "every entry is printed once, each list in its order")
+    eq([x for x in c.lines if "slot" in x],
+       [{"store": "last", "slot": spot[0] // 8, "value": "00000051"}], "and the value")
+    w = s["workers"]
+    ok(w["signals"] == 22 and w["taken"] == 21 and w["strange"] == 1 and w["items"] == 21 and
+       w["latency_ns"]["count"] == 21 and w["latency_ns"]["p50"] > 0 and s["signals"] == 22,
+       "signals are accounted for, with their latency", w)
     if CAPTURES:
         ok(len(genuine) > 100, "frames of soft-RoCE were among the refused", len(genuine))
 

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The software responder behind an AF_XDP port over a veth pair, against R2, a loop that only touches and recycles the
+ * same frames (bench_afxdp.h): the ICRC is verified, queue pair, key and bounds are checked, the payload is placed, answers
+ * are put. The frames are made in the kernel from a table of 2^20 packets that each have their right ICRC.
+ *
+ *   key-write     32 bytes to a random slot, unreliable: of a value with four copies that is a quarter
+ *   append        32 bytes behind the ones before, unreliable
+ *   fetch-add     to a random cell, reliable: every addition is answered, and the answers are built but not sent
+ *
+ * The reliable stream has its numbers in order, so it is self-clocked (nothing is lost in the pair); where the table
+ * begins anew, and behind frames that were lost all the same, the queue pair is made ready for the number that comes, as a
+ * requester's resynchronisation would. Executed and taken frames must agree, or there is no figure.
+ * --size is the region's (1 GiB), in huge pages where the kernel gives them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "cli/bench_afxdp.h"
+#include "cli/command.h"
+#include "netio/port.h"
+#include "rdma/responder.h"
+
+#define ROWS      (1u << 20)
+#define PSNS      (1u << 16) /* unreliable: numbers this near to each other are no guesses */
+#define KEY       0x5eed
+#define QPN       0x17
+#define VA        UINT64_C(0x7f0000000000)
+#define PAYLOAD   32
+#define URI       "afxdp:" PL_WIRE_RECEIVER_NAME "?ring=16384&port=4791"
+#define AT_PSN    50 /* in the frame: Ethernet 14, IPv4 20, UDP 8, then 8 of the BTH */
+#define AT_VA     54
+#define AT_DATA   70 /* of a WRITE; an atomic's operand stands at 66 */
+#define ROW_VA    0  /* in a row of the table */
+#define ROW_DATA  8
+#define ROW_PSN   40
+#define ROW_ICRC  44
+/* At most one of so many may be refused: those behind one that was lost. */
+#define LOST_PART 1000
+#define PART      64 /* requests at once of a reliable peer */
+
+struct wire_case {
+	const char *name;
+	uint8_t service, op;
+	bool in_order; /* numbers and addresses */
+	bool self_clocked;
+};
+
+struct responder_wire {
+	struct pl_afxdp_bench wire; /* first: what the runs are given */
+	const struct wire_case *c;
+	uint8_t *region;
+	uint64_t region_bytes;
+	struct pl_responder *responder;
+	uint64_t lost, lost_before;
+	uint8_t frame[PL_LIVE_FRAME_MAX];
+	struct pl_live_field fields[PL_LIVE_FIELDS_MAX];
+	uint8_t (*rows)[PL_LIVE_ROW_BYTES];
+	struct pl_rng rng;
+	struct pl_batch batch, part;
+	struct pl_frames answers;
+	uint8_t answer_space[PL_BATCH_MAX * 128];
+};
+
+static struct pl_roce_path path(uint8_t from, uint8_t to)
+{
+	return (struct pl_roce_path){ .src = pl_addr_v4((const uint8_t[]){ 10, 0, 0, from }),
+		.dst = pl_addr_v4((const uint8_t[]){ 10, 0, 0, to }),
+		.dmac = { 2, 0, 0, 0, 0, to },
+		.smac = { 2, 0, 0, 0, 0, from },
+		.ttl = 64,
+		.sport = 49152 };
+}
+
+/* ---- what is sent ---- */
+
+static void add_field(struct responder_wire *b, uint32_t *n, uint16_t at, uint8_t len, uint16_t row)
+{
+	b->fields[(*n)++] =
+		(struct pl_live_field){ .offset = at, .len = len, .kind = PL_LIVE_ROW, .at = row };
+}
+
+/* Row i of the table: what differs from the frame before it, its ICRC too. Returns the frame's length. */
+static int make_row(struct responder_wire *b, uint32_t i)
+{
+	const struct wire_case *c = b->c;
+	const bool atomic = c->op == PL_ROCE_FETCH_ADD;
+	const uint64_t slots = b->region_bytes / 64;
+	uint64_t at = c->in_order && !atomic ? (uint64_t)i * PAYLOAD % b->region_bytes
+					     : 64 * pl_rng_below(&b->rng, slots);
+	const struct pl_roce p = { .path = path(1, 2),
+		.opcode = c->service | c->op,
+		.migrated = true,
+		.pkey = PL_ROCE_PKEY,
+		.qpn = QPN,
+		.psn = c->in_order ? i : i % PSNS,
+		.va = VA + at,
+		.rkey = KEY,
+		.length = PAYLOAD,
+		.swap_add = 1 };
+	struct pl_build f = pl_build(b->frame, sizeof(b->frame));
+	uint8_t payload[PAYLOAD], *row = b->rows[i];
+
+	for (uint32_t k = 0; k < PAYLOAD; k++)
+		payload[k] = (uint8_t)(i + k);
+	pl_roce_put(&f, &p, payload, atomic ? 0 : PAYLOAD);
+	if (f.full)
+		return -EMSGSIZE;
+	memset(row, 0, PL_LIVE_ROW_BYTES);
+	memcpy(row + ROW_VA, b->frame + AT_VA, 8);
+	if (!atomic)
+		memcpy(row + ROW_DATA, b->frame + AT_DATA, PAYLOAD);
+	memcpy(row + ROW_PSN, b->frame + AT_PSN, 4);
+	memcpy(row + ROW_ICRC, b->frame + f.len - 4, 4);
+	return (int)f.len;
+}
+
+static int set_live(struct responder_wire *b)
+{
+	uint32_t n = 0;
+	int len = 0;
+
+	for (uint32_t i = 0; i < ROWS; i++) {
+		len = make_row(b, i);
+		if (len < 0)
+			return len;
+	}
+	add_field(b, &n, AT_PSN, 4, ROW_PSN);
+	add_field(b, &n, AT_VA, 8, ROW_VA);
+	for (uint16_t k = 0; b->c->op != PL_ROCE_FETCH_ADD && k < PAYLOAD; k += 8)
+		add_field(b, &n, AT_DATA + k, 8, ROW_DATA + k);
+	add_field(b, &n, (uint16_t)(len - 4), 4, ROW_ICRC);
+	b->wire.live = (struct pl_live_cfg){ .frame = b->frame,
+		.frame_bytes = (uint32_t)len,
+		.restore_bytes = 48,
+		.fields = b->fields,
+		.nfields = n,
+		.rows = (const uint8_t(*)[PL_LIVE_ROW_BYTES])b->rows,
+		.nrows = ROWS,
+		.in_order = b->c->in_order };
+	return 0;
+}
+
+/* ---- what is measured ---- */
+
+static uint32_t psn_of(const struct pl_packet *p)
+{
+	return pl_be24(p->data + AT_PSN + 1);
+}
+
+static void execute(struct responder_wire *b, const struct pl_batch *in)
+{
+	pl_responder_batch(b->responder, in, NULL);
+	while (!pl_responder_answers(b->responder, &b->answers))
+		pl_frames_clear(&b->answers);
+	pl_frames_clear(&b->answers);
+}
+
+/* No more at once than a peer has on its way. Of a stream of which a part is missing, or that begins anew, the queue pair
+ * is made ready for what comes. */
+static void execute_reliable(struct responder_wire *b)
+{
+	struct pl_rdma_qp_status s;
+
+	for (uint32_t at = 0; at < b->batch.n; at += b->part.n) {
+		const uint32_t left = b->batch.n - at;
+
+		b->part.n = left < PART ? left : PART;
+		memcpy(b->part.pkts, b->batch.pkts + at, b->part.n * sizeof(b->part.pkts[0]));
+		if (pl_responder_qp_status(b->responder, QPN, &s) == 0 &&
+			s.psn != psn_of(&b->part.pkts[0]))
+			(void)pl_responder_qp_ready(b->responder, QPN, psn_of(&b->part.pkts[0]));
+		execute(b, &b->part);
+	}
+}
+
+static int take(struct pl_afxdp_bench *wire, void *receiver)
+{
+	struct responder_wire *b = (struct responder_wire *)wire;
+	struct pl_port *port = receiver;
+	int n = pl_port_recv(port, &b->batch, 10, NULL);
+
+	if (n == -EAGAIN) /* the carrier came */
+		return 0;
+	if (n <= 0)
+		return n;
+	if (b->c->service == PL_ROCE_RC)
+		execute_reliable(b);
+	else
+		execute(b, &b->batch);
+	pl_port_release(port, &b->batch);
+	return n;
+}
+
+/* Frames that the XDP program passed on and that found no room, in the measured time. */
+static void mark(struct pl_afxdp_bench *wire, void *receiver, bool end)
+{
+	struct responder_wire *b = (struct responder_wire *)wire;
+	struct pl_port_stats stats;
+
+	pl_port_stats(receiver, &stats);
+	if (end)
+		b->lost += stats.kernel_drops - b->lost_before;
+	b->lost_before = stats.kernel_drops;
+}
+
+static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	struct responder_wire *b = arg;
+	const struct pl_responder_counters *c = pl_responder_counters(b->responder);
+	const uint64_t packets = pl_counter_read(&c->packets),
+		       good = pl_counter_read(&c->causes[PL_RDMA_C_OK]);
+	struct pl_diag diag = { .text = "" };
+	struct pl_port *port;
+	uint64_t seen, executed;
+	int r = pl_port_open(&port, URI, PL_PORT_RECV, NULL, &diag);
+
+	if (r < 0) {
+		pl_complain_diag(&diag);
+		return r;
+	}
+	r = pl_afxdp_measure(&b->wire, take, port, budget_ns, ret);
+	pl_port_close(port);
+	seen = pl_counter_read(&c->packets) - packets;
+	executed = pl_counter_read(&c->causes[PL_RDMA_C_OK]) - good;
+	/* A figure for requests that were refused would mean nothing. */
+	if (r == 0 && seen - executed > seen / LOST_PART) {
+		pl_complain("benchmark %s: of %" PRIu64 " requests %" PRIu64 " were refused",
+			b->c->name, seen, seen - executed);
+		r = -EBADMSG;
+	}
+	return r;
+}
+
+/* ---- the cases ---- */
+
+static int begin(struct responder_wire *b)
+{
+	const struct pl_rdma_region region = { .base = b->region,
+		.bytes = b->region_bytes,
+		.va = VA,
+		.key = KEY,
+		.access = PL_RDMA_WRITE | PL_RDMA_ATOMIC };
+	const struct pl_rdma_qp qp = { .qpn = QPN,
+		.service = b->c->service,
+		.access = PL_RDMA_WRITE | PL_RDMA_ATOMIC,
+		.state = PL_RDMA_READY,
+		.depth = PL_RDMA_DEPTH_MAX,
+		.mtu = 1024,
+		.pkey = PL_ROCE_PKEY,
+		.peer_qpn = 5,
+		.path = path(2, 1) };
+	uint32_t number;
+	int r = pl_responder_new(&b->responder, &(struct pl_responder_options){ 0 });
+
+	b->lost = 0;
+	b->wire.self_clocked = b->c->self_clocked;
+	b->wire.mark = mark;
+	if (r == 0)
+		r = pl_responder_region_add(b->responder, &region, &number);
+	if (r == 0)
+		r = pl_responder_qp_add(b->responder, &qp, &number);
+	return r == 0 ? set_live(b) : r;
+}
+
+static int one(struct pl_bench_ctx *ctx, struct responder_wire *b, const struct wire_case *c)
+{
+	const struct pl_bench_case compared = { .name = c->name,
+		.ceiling_name = c->self_clocked ? "R2, self-clocked" : "R2: touch and recycle",
+		.subject = subject,
+		.ceiling = pl_afxdp_bare,
+		.arg = b,
+		.lost = c->self_clocked ? &b->lost : NULL,
+		.crosses_cores = true };
+	int r;
+
+	b->c = c;
+	r = begin(b);
+	if (r == 0)
+		r = pl_bench_compare(ctx, &compared);
+	else
+		pl_complain("benchmark %s: %s", c->name, strerror(-r));
+	pl_responder_free(b->responder);
+	b->responder = NULL;
+	return r;
+}
+
+static int make_memory(struct responder_wire *b, uint64_t bytes)
+{
+	b->region_bytes = bytes < 64 ? 64 : bytes & ~UINT64_C(63);
+	b->region = mmap(
+		NULL, b->region_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	b->rows = calloc(ROWS, sizeof(b->rows[0]));
+	if (b->region == MAP_FAILED || b->rows == NULL)
+		return -ENOMEM;
+	(void)madvise(b->region, b->region_bytes, MADV_HUGEPAGE);
+	memset(b->region, 0, b->region_bytes);
+	return 0;
+}
+
+static int run(struct pl_bench_ctx *ctx)
+{
+	static const struct wire_case cases[] = {
+		{ "responder-wire/key-write", PL_ROCE_UC, PL_ROCE_WRITE_ONLY, false, false },
+		{ "responder-wire/append", PL_ROCE_UC, PL_ROCE_WRITE_ONLY, true, false },
+		{ "responder-wire/key-write-self-clocked", PL_ROCE_UC, PL_ROCE_WRITE_ONLY, false,
+			true },
+		{ "responder-wire/fetch-add-self-clocked", PL_ROCE_RC, PL_ROCE_FETCH_ADD, true,
+			true },
+	};
+	static struct responder_wire b;
+	int r = make_memory(&b, pl_bench_size_bytes(ctx, UINT64_C(1) << 30));
+
+	pl_rng_seed(&b.rng, 1);
+	pl_frames_init(&b.answers, b.answer_space, sizeof(b.answer_space));
+	if (r < 0)
+		pl_complain("benchmark responder-wire: %s", strerror(-r));
+	if (r == 0) {
+		r = pl_afxdp_begin(&b.wire, "responder-wire");
+		for (size_t i = 0; r == 0 && i < sizeof(cases) / sizeof(cases[0]); i++)
+			r = one(ctx, &b, &cases[i]);
+		pl_afxdp_end(&b.wire);
+	}
+	if (b.region != NULL && b.region != MAP_FAILED)
+		munmap(b.region, b.region_bytes);
+	free(b.rows);
+	return r < 0 ? r : 0;
+}
+
+const struct pl_bench pl_bench_responder_wire = {
+	.name = "responder-wire",
+	.summary =
+		"RDMA requests of an AF_XDP port executed, against a loop that only takes them (root)",
+	.run = run,
+};
