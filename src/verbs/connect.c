@@ -201,17 +201,19 @@ void verbs_connections_step(struct pl_verbs *v)
 	}
 }
 
-/* A queue pair for the connection, its receives posted. */
-static int give_qp(struct pl_verbs *v, struct verbs_connection *c, uint32_t domain, uint8_t access,
-	struct pl_diag *diag)
+int pl_verbs_connection_qp(struct pl_verbs *v, uint32_t number, const struct pl_rdma_qp *qp,
+	uint32_t *ret_qpn, struct pl_diag *diag)
 {
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr = { .qp_access_flags = verbs_access(access) &
-						       ~(unsigned int)IBV_ACCESS_LOCAL_WRITE };
-	struct ibv_pd *pd = verbs_domain(v, domain);
+	struct verbs_connection *c = by_number(v, number);
+	struct ibv_pd *pd = verbs_domain(v, qp->domain);
 	struct verbs_qp *q = verbs_place(v);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr = { .qp_access_flags = verbs_access(qp->access) &
+						       ~(unsigned int)IBV_ACCESS_LOCAL_WRITE };
 	int error;
 
+	if (c == NULL || c->qpn != 0)
+		return c == NULL ? -ENOENT : -EINVAL;
 	if (q == NULL) {
 		pl_diag_set(diag, "there are %u queue pairs already", v->options.max_qps);
 		return -ENOSPC;
@@ -225,11 +227,19 @@ static int give_qp(struct pl_verbs *v, struct verbs_connection *c, uint32_t doma
 	error = ibv_modify_qp(q->qp, &attr, IBV_QP_ACCESS_FLAGS);
 	if (error == 0)
 		error = verbs_post(v, q, v->options.receives);
-	return error == 0 ? 0 : verbs_failed(diag, "cannot make a queue pair ready", error);
+	if (error != 0) {
+		rdma_destroy_qp(c->id);
+		q->qp = NULL;
+		c->qpn = 0;
+		return verbs_failed(diag, "cannot make a queue pair ready", error);
+	}
+	pl_count(&v->counters.qps, 1);
+	*ret_qpn = c->qpn;
+	return 0;
 }
 
 int pl_verbs_accept(struct pl_verbs *v, uint32_t number, const struct pl_connection_terms *terms,
-	uint32_t domain, uint8_t access, uint32_t *ret_qpn, struct pl_diag *diag)
+	struct pl_diag *diag)
 {
 	struct verbs_connection *c = by_number(v, number);
 	struct rdma_conn_param param = {
@@ -239,22 +249,17 @@ int pl_verbs_accept(struct pl_verbs *v, uint32_t number, const struct pl_connect
 		.initiator_depth = terms->depth < v->depth ? terms->depth : v->depth,
 		.rnr_retry_count = terms->rnr_retries,
 	};
-	int r;
+	int r = 0;
 
-	if (c == NULL || c->qpn != 0 || terms->private_len > PL_CONNECTION_PRIVATE_MAX)
+	if (c == NULL || c->qpn == 0 || terms->private_len > PL_CONNECTION_PRIVATE_MAX)
 		return c == NULL ? -ENOENT : -EINVAL;
-	r = give_qp(v, c, domain, access, diag);
-	if (r == 0 && rdma_accept(c->id, &param) != 0)
+	if (rdma_accept(c->id, &param) != 0) {
 		r = verbs_failed(diag, "the connection is not accepted", errno);
-	if (r < 0) {
 		pl_count(&v->counters.refused, 1);
 		(void)rdma_reject(c->id, NULL, 0);
 		end(v, c);
-		return r;
 	}
-	pl_count(&v->counters.qps, 1);
-	*ret_qpn = c->qpn;
-	return 0;
+	return r;
 }
 
 int pl_verbs_reject(struct pl_verbs *v, uint32_t number, const void *private, uint8_t n)
@@ -262,7 +267,7 @@ int pl_verbs_reject(struct pl_verbs *v, uint32_t number, const void *private, ui
 	struct verbs_connection *c = by_number(v, number);
 	int r;
 
-	if (c == NULL || c->qpn != 0)
+	if (c == NULL)
 		return -ENOENT;
 	pl_count(&v->counters.refused, 1);
 	r = rdma_reject(c->id, private, n) != 0 ? -errno : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RDMA devices of this host: their ports and addresses. */
+#include <dirent.h>
 #include <errno.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +64,32 @@ unsigned int verbs_gids(
 		ret[n++].addr = pl_addr_v6(entry.gid.raw);
 	}
 	return n;
+}
+
+void pl_verbs_hw_counters(
+	const struct pl_verbs *v, void (*tell)(void *arg, const char *name, uint64_t n), void *arg)
+{
+	struct dirent *e;
+	char path[512], text[32];
+	DIR *folder;
+	int n = snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%u/hw_counters",
+		v->options.device, v->options.port);
+
+	folder = opendir(path);
+	if (folder == NULL)
+		return;
+	while ((e = readdir(folder)) != NULL) {
+		uint64_t value;
+
+		snprintf(path + n, sizeof(path) - (size_t)n, "/%s", e->d_name);
+		/* Among them is a setting, of how old they may be. */
+		if (e->d_name[0] == '.' || strcmp(e->d_name, "lifespan") == 0)
+			continue;
+		first_line(path, text, sizeof(text));
+		if (pl_parse_u64(text, &value) == 0)
+			tell(arg, e->d_name, value);
+	}
+	closedir(folder);
 }
 
 static void look_at(struct ibv_device *device, struct pl_verbs_device *d)

@@ -121,11 +121,16 @@ bool pl_verbs_news(struct pl_verbs *v, struct pl_verbs_news *ret);
  * and others of the system, with diag. */
 int pl_verbs_listen(struct pl_verbs *v, uint16_t port, struct pl_diag *diag);
 
-/* Answers a request; of `terms` resources, depth, rnr_retries and the private data are taken. -ENOENT, -ENOSPC and others of
- * the system, with diag; the request is then refused. The connection's queue pair, which is among ours, goes to *ret_qpn. */
+/* The queue pair of a request, as pl_verbs_qp_add; of `qp` domain and access are taken. Next comes pl_verbs_accept. -ENOENT,
+ * -EINVAL (it has one). */
+int pl_verbs_connection_qp(struct pl_verbs *v, uint32_t id, const struct pl_rdma_qp *qp,
+	uint32_t *ret_qpn, struct pl_diag *diag);
+/* Accepts it; of `terms` resources, depth, rnr_retries and the private data are taken. -ENOENT, -EINVAL (no queue pair), and
+ * others of the system, with diag; the request is then refused, and its queue pair is gone. */
 int pl_verbs_accept(struct pl_verbs *v, uint32_t id, const struct pl_connection_terms *terms,
-	uint32_t domain, uint8_t access, uint32_t *ret_qpn, struct pl_diag *diag);
-int pl_verbs_reject(struct pl_verbs *v, uint32_t id, const void *private, uint8_t n); /* -ENOENT */
+	struct pl_diag *diag);
+/* Refuses a request, with its queue pair if it has one. -ENOENT. */
+int pl_verbs_reject(struct pl_verbs *v, uint32_t id, const void *private, uint8_t n);
 /* Ends it, and its queue pair. -ENOENT. */
 int pl_verbs_disconnect(struct pl_verbs *v, uint32_t id);
 
@@ -145,6 +150,11 @@ struct pl_verbs_counters {
 };
 
 const struct pl_verbs_counters *pl_verbs_counters(const struct pl_verbs *v);
+
+/* What the card itself counts of its port, by the names that its driver gives (docs of the kernel: hw_counters); for each
+ * calls `tell`. Nothing where it counts nothing. */
+void pl_verbs_hw_counters(
+	const struct pl_verbs *v, void (*tell)(void *arg, const char *name, uint64_t n), void *arg);
 
 /* ---- what there is ---- */
 

@@ -169,10 +169,12 @@ static void do_accept(void)
 		.private = &told,
 		.private_len = sizeof(told) };
 	struct pl_diag diag = { .text = "" };
-	uint32_t qpn;
-	int r = pl_verbs_accept(verbs, (uint32_t)number(1), &terms, 0,
-		PL_RDMA_READ | PL_RDMA_WRITE | PL_RDMA_ATOMIC, &qpn, &diag);
+	const struct pl_rdma_qp qp = { .access = PL_RDMA_READ | PL_RDMA_WRITE | PL_RDMA_ATOMIC };
+	uint32_t qpn, id = (uint32_t)number(1);
+	int r = pl_verbs_connection_qp(verbs, id, &qp, &qpn, &diag);
 
+	if (r == 0)
+		r = pl_verbs_accept(verbs, id, &terms, &diag);
 	if (r < 0)
 		return failed(r, &diag);
 	printf("ok qpn=0x%x\n", qpn);

@@ -4,7 +4,8 @@
  * Address resolution is answered, so that the guest finds us. Commands are lines of words; one line comes back, which
  * begins with ok or error. Numbers are as strtoull takes them.
  *
- *   peer WIRE PORT PCAP              binds WIRE, sends to PORT, writes every frame of RoCE to the capture file PCAP
+ *   peer WIRE PORT PCAP              binds WIRE, sends to PORT, writes every frame of RoCE to the capture file PCAP;
+ *                                    WIRE - : PORT is a network interface, whose frames are read and sent
  *
  *   region BYTES                     ok key= va=
  *   answer rc|uc ADDRESS QPN PSN     a queue pair of the responder for that peer; ok qpn=
@@ -29,6 +30,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +103,10 @@ static void send_frame(const void *frame, size_t n, bool roce)
 			return;
 	}
 	/* A full socket is a lost frame, as on any wire. */
-	(void)sendto(wire, frame, n, 0, (const struct sockaddr *)&port, sizeof(port));
+	if (port.sun_path[0] == '\0')
+		(void)send(wire, frame, n, 0);
+	else
+		(void)sendto(wire, frame, n, 0, (const struct sockaddr *)&port, sizeof(port));
 }
 
 static void send_frames(struct pl_frames *frames)
@@ -679,21 +687,44 @@ static void run(char *line)
 	printf("error what is '%s'\n", words[0]);
 }
 
-int main(int argc, char **argv)
+static int open_interface(const char *name)
+{
+	struct sockaddr_ll here = { .sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_ALL),
+		.sll_ifindex = (int)if_nametoindex(name) };
+	int one = 1;
+
+	wire = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL));
+	if (wire < 0 || bind(wire, (const struct sockaddr *)&here, sizeof(here)) < 0)
+		return -1;
+	return setsockopt(wire, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one));
+}
+
+static int open_sockets(const char *own, const char *other)
 {
 	struct sockaddr_un here = { .sun_family = AF_UNIX };
+
+	if (strlen(own) >= sizeof(here.sun_path) || strlen(other) >= sizeof(port.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	strcpy(here.sun_path, own);
+	strcpy(port.sun_path, other);
+	wire = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return wire < 0 ? -1 : bind(wire, (const struct sockaddr *)&here, sizeof(here));
+}
+
+int main(int argc, char **argv)
+{
 	struct pl_connector_options options = { 0 };
 	static char line[16384];
 	int size = 1 << 22, fd, error;
 
-	if (argc != 4 || strlen(argv[1]) >= sizeof(here.sun_path) ||
-		strlen(argv[2]) >= sizeof(port.sun_path))
+	if (argc != 4)
 		return 2;
-	strcpy(here.sun_path, argv[1]);
-	strcpy(port.sun_path, argv[2]);
-	wire = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (wire < 0 || bind(wire, (const struct sockaddr *)&here, sizeof(here)) < 0) {
-		perror(argv[1]);
+	if ((strcmp(argv[1], "-") == 0 ? open_interface(argv[2]) : open_sockets(argv[1], argv[2])) <
+		0) {
+		perror(argv[2]);
 		return 1;
 	}
 	setsockopt(wire, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
