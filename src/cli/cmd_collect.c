@@ -174,7 +174,7 @@ static void tell_begin(const struct collect *x)
 	char text[PL_ADDR_TEXT_MAX];
 
 	fprintf(stderr, "pathline: collecting on %s into %u regions",
-		pl_nic_name(pl_collector_nic(x->collector)), x->options.n_stores);
+		pl_collector_name(x->collector), x->options.n_stores);
 	if (tcp != NULL)
 		fprintf(stderr, "; control on %s", tcp);
 	if (x->options.cm_port != 0) {

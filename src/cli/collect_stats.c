@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/num.h"
+#include "verbs/verbs.h"
 
 static void number(struct pl_json *json, const char *key, uint64_t n)
 {
@@ -113,6 +114,63 @@ static void put_peers(struct pl_json *json, const struct pl_collector_stats *s,
 	pl_json_array_end(json);
 }
 
+#if PL_HAVE_VERBS
+static void tell_number(void *json, const char *name, uint64_t n)
+{
+	number(json, name, n);
+}
+
+/* What the driver of the card and the card say. */
+static void put_card(struct pl_json *json, const struct pl_verbs *v)
+{
+	const struct pl_verbs_counters *n = pl_verbs_counters(v);
+
+	pl_json_key(json, "card");
+	pl_json_object(json);
+	counter(json, "immediates", &n->immediates);
+	counter(json, "immediates_lost", &n->immediates_lost);
+	counter(json, "queue_pairs", &n->qps);
+	counter(json, "broken", &n->broken);
+	counter(json, "flushed", &n->flushed);
+	counter(json, "failed", &n->failed);
+	counter(json, "unposted", &n->unposted);
+	counter(json, "news_lost", &n->news_lost);
+	counter(json, "requests", &n->requests);
+	counter(json, "refused", &n->refused);
+	counter(json, "connections", &n->connections);
+	counter(json, "closed", &n->closed);
+#define PL_VERBS_EVENT(id, name, help) counter(json, name, &n->id);
+#include "verbs/events.def"
+#undef PL_VERBS_EVENT
+	pl_json_object_end(json);
+	pl_json_key(json, "hardware");
+	pl_json_object(json);
+	pl_verbs_hw_counters(v, tell_number, json);
+	pl_json_object_end(json);
+}
+
+static void tell_card(const struct pl_verbs *v, const struct pl_collector_stats *s)
+{
+	const struct pl_verbs_counters *n = pl_verbs_counters(v);
+
+	fprintf(stderr,
+		"%" PRIu64 " queue pairs, %" PRIu64 " of them failed; %" PRIu64 " signals\n",
+		pl_counter_read(&n->qps), pl_counter_read(&n->broken), s->signals);
+}
+#else
+static void put_card(struct pl_json *json, const struct pl_verbs *v)
+{
+	(void)json;
+	(void)v;
+}
+
+static void tell_card(const struct pl_verbs *v, const struct pl_collector_stats *s)
+{
+	(void)v;
+	(void)s;
+}
+#endif
+
 void pl_collect_stats(
 	struct pl_json *json, struct pl_collector *c, const struct pl_collector_options *options)
 {
@@ -121,14 +179,18 @@ void pl_collect_stats(
 	if (s == NULL)
 		return;
 	pl_collector_get_stats(c, s);
-	put_responder(json, s->responder);
+	if (s->responder != NULL)
+		put_responder(json, s->responder);
+	if (s->verbs != NULL)
+		put_card(json, s->verbs);
 	number(json, "signals", s->signals);
 	number(json, "lost_signals", s->lost_signals);
 	number(json, "failed", s->failed);
 	number(json, "forgotten", s->forgotten);
 	put_peers(json, s, options);
 	put_control(json, s);
-	put_port(json, s);
+	if (s->nic != NULL)
+		put_port(json, s);
 	free(s);
 }
 
@@ -139,6 +201,11 @@ void pl_collect_tell(struct pl_collector *c)
 	if (s == NULL)
 		return;
 	pl_collector_get_stats(c, s);
+	if (s->verbs != NULL) {
+		tell_card(s->verbs, s);
+		free(s);
+		return;
+	}
 	fprintf(stderr,
 		"%" PRIu64 " packets: %" PRIu64 " writes, %" PRIu64 " atomics, %" PRIu64
 		" reads, %" PRIu64 " sends",

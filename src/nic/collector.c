@@ -62,10 +62,9 @@ static int open_store(struct pl_collector *c, uint32_t i, struct pl_diag *diag)
 		.domain = s->domain,
 		.access =
 			PL_RDMA_WRITE | PL_RDMA_ATOMIC | (c->options.may_read ? PL_RDMA_READ : 0) };
-	r = pl_responder_region_add(c->responder, &region, &s->key);
-	if (r < 0)
-		pl_diag_set(diag, "%s: %s", wanted->path, strerror(-r));
-	return r;
+	if (c->ops->memory_check != NULL)
+		r = c->ops->memory_check(pl_region_fd(s->region), wanted->path, diag);
+	return r < 0 ? r : c->ops->region_add(c->card, &region, &s->key, diag);
 }
 
 static int open_stores(struct pl_collector *c, struct pl_diag *diag)
@@ -89,22 +88,37 @@ static int open_stores(struct pl_collector *c, struct pl_diag *diag)
 	return r;
 }
 
-static int open_responder(struct pl_collector *c, struct pl_diag *diag)
+/* NULL: it was not built. */
+static const struct collector_card_ops *card_for(const char *uri)
+{
+	if (strncmp(uri, PL_COLLECTOR_VERBS, strlen(PL_COLLECTOR_VERBS)) != 0)
+		return &collector_soft;
+#if PL_HAVE_VERBS
+	return &collector_verbs;
+#else
+	return NULL;
+#endif
+}
+
+static int open_card(struct pl_collector *c, struct pl_diag *diag)
 {
 	const uint32_t n = c->options.max_peers == 0 ? PEERS_DEFAULT : c->options.max_peers;
-	const struct pl_responder_options options = { .max_qps = n,
-		.max_regions = PL_COLLECTOR_STORES_MAX,
-		.max_completions = 2 * n * COLLECTOR_RECEIVES };
-	int r = n > PEERS_MAX ? -EINVAL : 0;
+	int r;
 
-	if (r == 0) {
-		c->peers = calloc(n, sizeof(*c->peers));
-		r = c->peers == NULL ? -ENOMEM : pl_responder_new(&c->responder, &options);
+	c->ops = card_for(c->options.uri);
+	if (c->ops == NULL) {
+		pl_diag_set(diag, "%s: this pathline was built without libibverbs and librdmacm",
+			c->options.uri);
+		return -ENOTSUP;
 	}
-	if (r < 0)
+	c->peers = n <= PEERS_MAX ? calloc(n, sizeof(*c->peers)) : NULL;
+	if (c->peers == NULL) {
+		r = n > PEERS_MAX ? -EINVAL : -ENOMEM;
 		pl_diag_set(diag, "%u peers: %s", n, strerror(-r));
+		return r;
+	}
 	c->n_peers = n;
-	return r;
+	return c->ops->open(&c->card, c->options.uri, n, diag);
 }
 
 static int open_servers(struct pl_collector *c, struct pl_diag *diag)
@@ -115,23 +129,14 @@ static int open_servers(struct pl_collector *c, struct pl_diag *diag)
 		.ask = collector_ask,
 		.ended = collector_ended,
 		.arg = c };
-	struct pl_connector_options cm = { .max_connections = c->n_peers };
 	int r = 0;
 
 	if (c->options.listen != NULL)
 		r = pl_exchange_server_open(&c->server, &server, diag);
 	if (r < 0 || c->options.cm_port == 0)
 		return r;
-	r = pl_nic_address(c->nic, &c->cm_address, diag);
-	if (r < 0)
-		return r;
-	cm.own = c->cm_address;
-	memcpy(cm.smac, pl_nic_mac(c->nic), sizeof(cm.smac));
-	r = pl_connector_new(&c->connector, &cm);
-	if (r == 0)
-		r = pl_connector_listen(c->connector, c->options.cm_port);
-	if (r < 0)
-		pl_diag_set(diag, "the connection manager: %s", strerror(-r));
+	r = c->ops->listen(c->card, c->options.cm_port, &c->cm_address, diag);
+	c->have_cm = r == 0;
 	return r;
 }
 
@@ -153,19 +158,16 @@ int pl_collector_open(
 		return -ENOMEM;
 	}
 	c->options = *options;
-	pl_frames_init(&c->out, c->out_memory, sizeof(c->out_memory));
 	c->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r = c->poll_fd < 0 ? -errno : 0;
 	if (r == 0)
-		r = open_responder(c, diag);
+		r = open_card(c, diag);
 	if (r == 0)
 		r = open_stores(c, diag);
 	if (r == 0)
-		r = pl_nic_open(&c->nic, options->uri, NULL, diag);
-	if (r == 0)
 		r = open_servers(c, diag);
 	if (r == 0)
-		r = watch(c, pl_nic_fd(c->nic));
+		r = watch(c, c->ops->fd(c->card));
 	if (r == 0 && c->server != NULL)
 		r = watch(c, pl_exchange_server_fd(c->server));
 	if (r < 0) {
@@ -183,9 +185,8 @@ int pl_collector_close(struct pl_collector *c)
 	if (c == NULL)
 		return 0;
 	pl_exchange_server_close(c->server);
-	pl_connector_free(c->connector);
-	pl_nic_close(c->nic);
-	pl_responder_free(c->responder);
+	if (c->card != NULL)
+		c->ops->close(c->card);
 	for (uint32_t i = 0; i < c->n_stores; i++) {
 		int error = pl_region_close(c->stores[i].region);
 
@@ -201,52 +202,20 @@ int pl_collector_close(struct pl_collector *c)
 
 /* ---- one turn ---- */
 
-/* Management packets are the connection manager's. */
-static void manage(struct pl_collector *c)
-{
-	for (uint32_t i = 0; i < c->in.n; i++) {
-		const struct pl_packet *p = &c->in.pkts[i];
-		struct pl_roce packet;
-
-		if (c->causes[i] == PL_RDMA_C_MANAGEMENT &&
-			pl_roce_parse(&packet, pl_cursor(p->data, p->len), (enum pl_link)p->link) ==
-				PL_ROCE_F_OK)
-			pl_connector_receive(c->connector, &packet, c->now_ns);
-	}
-}
-
-/* What is refused by the interface is lost as on any wire: peers repeat what they miss. */
-static void answer(struct pl_collector *c)
-{
-	bool all;
-
-	do {
-		all = pl_responder_answers(c->responder, &c->out);
-		(void)pl_nic_send(c->nic, &c->out, NULL);
-	} while (!all);
-	if (c->connector == NULL)
-		return;
-	do {
-		all = pl_connector_send(c->connector, c->now_ns, &c->out);
-		(void)pl_nic_send(c->nic, &c->out, NULL);
-	} while (!all);
-}
-
 static void control(struct pl_collector *c)
 {
 	c->control_ns = c->now_ns;
 	if (c->server != NULL)
 		pl_exchange_server_step(c->server, c->now_ns);
-	if (c->connector != NULL) {
+	if (c->have_cm) {
 		collector_cm_events(c);
-		answer(c);
+		c->ops->flush(c->card);
 	}
 }
 
 int pl_collector_wait_ms(const struct pl_collector *c, int max_ms)
 {
-	const uint64_t next =
-		c->connector != NULL ? pl_connector_next_ns(c->connector) : UINT64_MAX;
+	const uint64_t next = c->ops->next_ns(c->card);
 	int ms = max_ms < 0 || max_ms > WAIT_MAX_MS ? WAIT_MAX_MS : max_ms;
 
 	if (next <= c->now_ns)
@@ -258,18 +227,11 @@ int pl_collector_wait_ms(const struct pl_collector *c, int max_ms)
 
 int pl_collector_step(struct pl_collector *c, struct pl_diag *diag)
 {
-	int n = pl_nic_recv(c->nic, &c->in, 0, diag);
+	int n;
 
 	c->now_ns = pl_clock_mono_ns();
-	if (n > 0) {
-		pl_responder_now(c->responder, c->now_ns);
-		pl_responder_batch(c->responder, &c->in, c->causes);
-		if (c->connector != NULL)
-			manage(c);
-		pl_nic_release(c->nic, &c->in);
-		answer(c);
-		collector_completions(c);
-	}
+	n = c->ops->step(c->card, c->now_ns, diag);
+	collector_completions(c);
 	if (n <= 0 || c->now_ns - c->control_ns >= CONTROL_NS)
 		control(c);
 	return n;
@@ -290,9 +252,9 @@ const struct pl_addr *pl_collector_cm_address(const struct pl_collector *c)
 	return &c->cm_address;
 }
 
-const struct pl_nic *pl_collector_nic(const struct pl_collector *c)
+const char *pl_collector_name(const struct pl_collector *c)
 {
-	return c->nic;
+	return c->ops->name(c->card);
 }
 
 const struct pl_region *pl_collector_region(const struct pl_collector *c, uint32_t store)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A collector: region files of this machine, written by peers through the software NIC. It joins an interface (nic.h), a
- * responder, a connection manager and a control server (exchange_server.h). Peers get a queue pair for one store each,
+ * A collector: region files of this machine, written by peers through the software NIC, or an RDMA card. It joins
+ * an interface (nic.h), a responder and a connection manager, or a card's (verbs/verbs.h), and a control server
+ * (exchange_server.h). Peers get a queue pair for one store each,
  * which reaches that store and nothing else, over either way of connecting:
  *
  *   TCP        they send what they are and the store's name (rdma/exchange.h) and keep the connection open; when it ends,
@@ -28,6 +29,9 @@
 
 struct pl_collector;
 
+struct pl_verbs;
+
+#define PL_COLLECTOR_VERBS      "verbs:"
 #define PL_COLLECTOR_STORES_MAX 256
 #define PL_COLLECTOR_ALLOW_MAX  64
 #define PL_COLLECTOR_TCP_PORT   7471 /* of the control server */
@@ -48,7 +52,7 @@ struct pl_collector_signal {
 };
 
 struct pl_collector_options {
-	const char *uri;    /* of the interface, as pl_nic_open */
+	const char *uri; /* of the interface, as pl_nic_open; or "verbs:DEVICE" (pl_verbs_parse) */
 	const char *listen; /* control server: as pl_tcp_listen; NULL: none */
 	uint16_t cm_port;   /* RDMA-CM; 0: none */
 	const struct pl_collector_store *stores;
@@ -84,7 +88,8 @@ int pl_collector_wait_ms(const struct pl_collector *c, int max_ms);
 const char *pl_collector_address(const struct pl_collector *c);
 /* Of RDMA-CM: the address of the interface that it answers for. */
 const struct pl_addr *pl_collector_cm_address(const struct pl_collector *c);
-const struct pl_nic *pl_collector_nic(const struct pl_collector *c);
+/* "packet:eth0", "verbs:mlx5_0" */
+const char *pl_collector_name(const struct pl_collector *c);
 /* To read while it is open: the region of a store. */
 const struct pl_region *pl_collector_region(const struct pl_collector *c, uint32_t store);
 
@@ -100,6 +105,8 @@ struct pl_collector_account {
 #define PL_COLLECTOR_ACCOUNTS_MAX 256
 
 struct pl_collector_stats {
+	/* Of an RDMA card (pl_verbs_counters, pl_verbs_hw_counters), which has the next two, nic and port not; else NULL. */
+	const struct pl_verbs *verbs;
 	const struct pl_responder_counters *responder;
 	const struct pl_connector_counters *cm;             /* NULL: there is none */
 	const struct pl_exchange_server_counters *exchange; /* NULL: there is none */

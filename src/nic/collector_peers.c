@@ -47,7 +47,7 @@ static void add_status(const struct pl_collector *c, const struct collector_peer
 {
 	struct pl_rdma_qp_status s;
 
-	if (pl_responder_qp_status(c->responder, p->qpn, &s) < 0)
+	if (c->ops->qp_status(c->card, p->qpn, &s) < 0)
 		return;
 	a->packets += s.packets;
 	a->refused += s.refused;
@@ -81,21 +81,17 @@ static void end_peer(struct pl_collector *c, struct collector_peer *p)
 		add_status(c, p, a);
 		a->connected--;
 	}
-	(void)pl_responder_qp_remove(c->responder, p->qpn);
+	c->ops->qp_remove(c->card, p->qpn);
 	p->used = false;
-}
-
-static void post(struct pl_collector *c, uint32_t qpn)
-{
-	(void)pl_responder_post(c->responder, qpn, 0, NULL, 0);
 }
 
 /* Makes the queue pair that `theirs` asks for, with answers along `path` from this side to the peer. 0 with *ret_ours
  * the answer, or enum pl_exchange_refusal. */
 static int make_peer(struct pl_collector *c, const struct pl_roce_path *path,
-	const struct pl_exchange *theirs, bool by_cm, struct pl_exchange *ret_ours,
+	const struct pl_exchange *theirs, const uint32_t *connection, struct pl_exchange *ret_ours,
 	struct collector_peer **ret)
 {
+	const bool by_cm = connection != NULL;
 	const uint8_t offered =
 		PL_RDMA_WRITE | PL_RDMA_ATOMIC | (c->options.may_read ? PL_RDMA_READ : 0);
 	const int store = find_store(c, theirs->name);
@@ -117,7 +113,7 @@ static int make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		.state = PL_RDMA_READY,
 		.rnr_timer = RNR_TIMER,
 		.depth = theirs->depth,
-		.mtu = theirs->mtu < pl_nic_mtu(c->nic) ? theirs->mtu : pl_nic_mtu(c->nic),
+		.mtu = theirs->mtu < c->ops->mtu(c->card) ? theirs->mtu : c->ops->mtu(c->card),
 		.pkey = theirs->pkey,
 		.domain = s->domain,
 		.psn = psn & PL_ROCE_PSN_MASK,
@@ -132,11 +128,9 @@ static int make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	}
 	/* Answers go to where requests come from: a router's MAC address is none that anybody told us. */
 	memset(qp.path.dmac, 0, sizeof(qp.path.dmac));
-	r = pl_responder_qp_add(c->responder, &qp, &qp.qpn);
+	r = c->ops->qp_add(c->card, &qp, connection, &qp.qpn);
 	if (r < 0)
 		return r == -EINVAL ? PL_EXCHANGE_NO_TERMS : PL_EXCHANGE_NO_ROOM;
-	for (uint32_t i = 0; i < COLLECTOR_RECEIVES; i++)
-		post(c, qp.qpn);
 	*p = (struct collector_peer){ .used = true,
 		.by_cm = by_cm,
 		.qpn = qp.qpn,
@@ -164,7 +158,7 @@ static int make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		.epoch = s->info.epoch,
 		.region_id = s->info.id,
 		.store = s->info.params };
-	memcpy(ret_ours->mac, pl_nic_mac(c->nic), sizeof(ret_ours->mac));
+	memcpy(ret_ours->mac, c->ops->mac(c->card), sizeof(ret_ours->mac));
 	memcpy(ret_ours->name, s->name, sizeof(ret_ours->name));
 	*ret = p;
 	return 0;
@@ -175,16 +169,15 @@ static int make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchange *theirs,
 	struct pl_exchange *ret_ours, uint64_t *ret_id)
 {
-	static const uint8_t no_mac[6];
 	struct pl_collector *c = arg;
 	struct pl_roce_path path;
 	struct collector_peer *p;
 	int r;
 
 	(void)peer; /* may connect; whether the address that it names may write is another question */
-	if (pl_nic_path(c->nic, &theirs->gid, no_mac, &path, NULL) < 0)
+	if (c->ops->path(c->card, &theirs->gid, &path) < 0)
 		return PL_EXCHANGE_NO_TERMS;
-	r = make_peer(c, &path, theirs, false, ret_ours, &p);
+	r = make_peer(c, &path, theirs, NULL, ret_ours, &p);
 	if (r == 0)
 		*ret_id = (uint64_t)(p - c->peers) + 1;
 	return r;
@@ -233,13 +226,12 @@ static void cm_request(struct pl_collector *c, const struct pl_connection_event 
 			n < PL_EXCHANGE_NAME_MAX ? n : PL_EXCHANGE_NAME_MAX);
 	if (theirs.name[0] == '\0' && c->n_stores == 1)
 		memcpy(theirs.name, c->stores[0].name, sizeof(theirs.name));
-	r = make_peer(c, &e->path, &theirs, true, &ours, &p);
+	r = make_peer(c, &e->path, &theirs, &e->id, &ours, &p);
 	if (r != 0) {
-		(void)pl_connector_reject(c->connector, e->id,
+		c->ops->reject(c->card, e->id,
 			r == PL_EXCHANGE_NO_ROOM    ? REJ_NO_ROOM
 			: r == PL_EXCHANGE_NO_TERMS ? REJ_SERVICE
-						    : REJ_CONSUMER,
-			c->now_ns);
+						    : REJ_CONSUMER);
 		return;
 	}
 	p->cm_id = e->id;
@@ -252,7 +244,7 @@ static void cm_request(struct pl_collector *c, const struct pl_connection_event 
 		.rnr_retries = 7 /* for ever */,
 		.private = told,
 		.private_len = (uint32_t)b.len };
-	if (pl_connector_accept(c->connector, e->id, &terms, c->now_ns) < 0)
+	if (c->ops->accept(c->card, e->id, &terms) < 0)
 		end_peer(c, p);
 }
 
@@ -261,7 +253,7 @@ void collector_cm_events(struct pl_collector *c)
 	struct pl_connection_event e;
 	struct collector_peer *p;
 
-	while (pl_connector_event(c->connector, &e)) {
+	while (c->ops->event(c->card, &e)) {
 		switch (e.kind) {
 		case PL_CONNECTION_REQUEST:
 			cm_request(c, &e);
@@ -295,7 +287,7 @@ static void fail_peer(struct pl_collector *c, struct collector_peer *p)
 {
 	c->failed++;
 	if (p->by_cm)
-		(void)pl_connector_disconnect(c->connector, p->cm_id, c->now_ns);
+		c->ops->disconnect(c->card, p->cm_id);
 	else
 		pl_exchange_server_drop(c->server, (uint64_t)(p - c->peers) + 1);
 	end_peer(c, p);
@@ -307,7 +299,7 @@ void collector_completions(struct pl_collector *c)
 	uint32_t n;
 
 	do {
-		n = pl_responder_completions(c->responder, done, 64);
+		n = c->ops->completions(c->card, done, 64);
 		for (uint32_t i = 0; i < n; i++) {
 			struct collector_peer *p = peer_of_qp(c, done[i].qpn);
 
@@ -323,7 +315,6 @@ void collector_completions(struct pl_collector *c)
 			if (done[i].kind == PL_RDMA_DONE_FLUSHED)
 				continue;
 			c->signals++;
-			post(c, p->qpn);
 			if (c->options.signal != NULL)
 				c->options.signal(c->options.arg,
 					&(struct pl_collector_signal){ .store = p->store,
@@ -338,16 +329,15 @@ void collector_completions(struct pl_collector *c)
 
 void pl_collector_get_stats(struct pl_collector *c, struct pl_collector_stats *ret)
 {
-	*ret = (struct pl_collector_stats){ .responder = pl_responder_counters(c->responder),
-		.cm = c->connector != NULL ? pl_connector_counters(c->connector) : NULL,
+	*ret = (struct pl_collector_stats){
 		.exchange = c->server != NULL ? pl_exchange_server_counters(c->server) : NULL,
-		.nic = pl_nic_counters(c->nic),
 		.signals = c->signals,
 		.lost_signals = c->lost_signals,
 		.failed = c->failed,
 		.forgotten = c->forgotten,
-		.n_accounts = c->n_accounts };
-	pl_nic_stats(c->nic, &ret->port);
+		.n_accounts = c->n_accounts
+	};
+	c->ops->stats(c->card, ret);
 	memcpy(ret->accounts, c->accounts, sizeof(ret->accounts));
 	for (uint32_t i = 0; i < c->n_peers; i++) {
 		const struct collector_peer *p = &c->peers[i];

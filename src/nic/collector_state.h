@@ -2,9 +2,7 @@
 /* A collector inside, for the files that make it up. */
 #pragma once
 
-#include "nic/collector.h"
-
-#define COLLECTOR_RECEIVES 64 /* of each queue pair: immediates that may come in a row */
+#include "nic/collector_card.h"
 
 struct collector_store {
 	struct pl_region *region;
@@ -23,10 +21,10 @@ struct collector_peer {
 
 struct pl_collector {
 	struct pl_collector_options options;
-	struct pl_nic *nic;
-	struct pl_responder *responder;
-	struct pl_connector *connector;    /* NULL: none */
+	const struct collector_card_ops *ops; /* of the card */
+	struct collector_card *card;
 	struct pl_exchange_server *server; /* NULL: none */
+	bool have_cm;
 	int poll_fd;
 	struct pl_addr cm_address;
 
@@ -39,10 +37,6 @@ struct pl_collector {
 	uint64_t signals, lost_signals, failed, forgotten;
 
 	uint64_t now_ns, control_ns; /* of this turn; when the control side was looked after last */
-	struct pl_batch in;
-	uint8_t causes[PL_BATCH_MAX];
-	struct pl_frames out;
-	uint8_t out_memory[64 * 1024];
 };
 
 /* collector_peers.c */

@@ -117,11 +117,13 @@ void verbs_drain(struct pl_verbs *v)
 	/* Whoever posts faster than this takes cannot hold it here for ever. */
 	for (uint32_t taken = 0; taken < 2 * v->done_cap; taken += (uint32_t)n) {
 		n = ibv_poll_cq(v->cq, 32, wc);
+		v->undrained = false;
 		if (n <= 0)
 			return;
 		for (int i = 0; i < n; i++)
 			take(v, &wc[i]);
 	}
+	v->undrained = true;
 }
 
 uint32_t pl_verbs_completions(struct pl_verbs *v, struct pl_rdma_completion *ret, uint32_t max)

@@ -437,12 +437,13 @@ static void take_completions(struct pl_verbs *v)
 
 	while (ibv_get_cq_event(v->channel, &cq, &context) == 0)
 		n++;
-	if (n == 0)
-		return;
-	ibv_ack_cq_events(v->cq, n);
-	if (ibv_req_notify_cq(v->cq, 0) != 0)
-		gone(v);
-	verbs_drain(v);
+	if (n > 0) {
+		ibv_ack_cq_events(v->cq, n);
+		if (ibv_req_notify_cq(v->cq, 0) != 0)
+			gone(v);
+	}
+	if (n > 0 || v->undrained)
+		verbs_drain(v);
 }
 
 void pl_verbs_step(struct pl_verbs *v)

@@ -88,7 +88,8 @@ int pl_verbs_qp_remove(struct pl_verbs *v, uint32_t qpn); /* -ENOENT */
 
 /* ---- what happens ---- */
 
-/* Readable when a step has something to do; stays the same. */
+/* Readable when a step has something to do; stays the same. Under a flood a step may leave some: call it a few times in a
+ * second anyway. */
 int pl_verbs_fd(const struct pl_verbs *v);
 
 /* Takes what the card, the kernel and the connection manager have to say. Never waits. */

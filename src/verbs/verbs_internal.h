@@ -68,6 +68,7 @@ struct pl_verbs {
 	uint64_t news_head, news_tail;
 	struct verbs_told fetched; /* the news that was fetched last */
 	bool told_gone;
+	bool undrained; /* completions were left, for which nothing wakes */
 
 	struct pl_verbs_counters counters;
 };

@@ -18,7 +18,7 @@ ADDRESS4, ADDRESS6, MAC = '10.77.0.1', 'fd00:77::1', '52:54:00:00:00:01'
 MTU = 4200
 NO_OFFLOADS = ('csum', 'guest_csum', 'gso', 'guest_tso4', 'guest_tso6', 'guest_ufo', 'host_tso4', 'host_tso6', 'host_ufo')
 # Lines of shell in, their output and "exit CODE" out: for Guest.shell.
-SHELL = 'while read -r line; do eval "$line" </dev/null 2>&1; echo "exit $?"; done\n'
+SHELL = 'echo ready; while read -r line; do eval "$line" </dev/null 2>&1; echo "exit $?"; done\n'
 
 
 def missing(*more):
@@ -60,8 +60,8 @@ def write_archive(path, programs, script):
 
 class Guest:
     """wire: None, no network; 'sockets', a pair of Unix datagram sockets, a frame to a datagram: guest.wire is where
-    whoever plays the wire binds, guest.port where it sends to; else (namespace, tap interface in it). With a network the
-    guest has the addresses above and soft-RoCE as rxe0."""
+    whoever plays the wire binds, guest.port where it sends to; else the name of a tap interface. With a network the guest
+    has the addresses above and soft-RoCE as rxe0."""
 
     def __init__(self, image, programs, script, wire=None, mebibytes=256):
         self.dir = tempfile.mkdtemp(prefix='guest-')
@@ -80,7 +80,7 @@ class Guest:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(line)
         listener.listen(1)
-        before, net, words = [], [], 'console=ttyS0 quiet loglevel=4 panic=-1 random.trust_cpu=on'
+        net, words = [], 'console=ttyS0 quiet loglevel=4 panic=-1 random.trust_cpu=on'
         if wire is not None:
             words += ' address4=%s/24 address6=%s/64 mtu=%d' % (ADDRESS4, ADDRESS6, MTU)
             net = ['-device', 'virtio-net-pci,netdev=net,mac=%s,host_mtu=%d,%s' % (
@@ -89,17 +89,16 @@ class Guest:
                 net.append('dgram,id=net,local.type=unix,local.path=%s,remote.type=unix,remote.path=%s' % (
                     self.port, self.wire))
             else:
-                before = ['ip', 'netns', 'exec', wire[0]]
-                net.append('tap,id=net,ifname=%s,script=no,downscript=no' % wire[1])
+                net.append('tap,id=net,ifname=%s,script=no,downscript=no' % wire)
         self.process = subprocess.Popen(
-            before + ['qemu-system-x86_64', '-accel', 'tcg', '-cpu', 'max', '-m', str(mebibytes), '-nodefaults',
-                      '-display', 'none', '-no-reboot', '-kernel', os.path.join(image, 'vmlinuz'), '-initrd', initrd,
-                      '-append', words, '-serial', 'file:' + self.console, '-serial', 'unix:' + line] + net,
+            ['qemu-system-x86_64', '-accel', 'tcg', '-cpu', 'max', '-m', str(mebibytes), '-nodefaults', '-display', 'none',
+             '-no-reboot', '-kernel', os.path.join(image, 'vmlinuz'), '-initrd', initrd, '-append', words,
+             '-serial', 'file:' + self.console, '-serial', 'unix:' + line] + net,
             stdin=subprocess.DEVNULL)
         listener.settimeout(60)
         self.line = listener.accept()[0]
         listener.close()
-        self.text = b''
+        self.text, self.ready_for_shell = b'', False
 
     def next_line(self, seconds):
         """The next line of the script's output; None at its end. Raises with the console's end when none comes."""
@@ -130,6 +129,10 @@ class Guest:
     def shell(self, command, seconds=120):
         """(exit code, output) of a line of shell; for guests whose script is SHELL."""
         until, lines = time.monotonic() + seconds, []
+        if not self.ready_for_shell:
+            # What is sent before has nobody who reads it.
+            self.lines_until('ready', seconds)
+            self.ready_for_shell = True
         self.send(command)
         while True:
             line = self.next_line(max(0.0, until - time.monotonic()))

@@ -49,10 +49,11 @@ class Agent(guest.Guest):
 class Peer:
     """peer.c: a line in, a line out."""
 
-    def __init__(self, program, guest):
+    def __init__(self, program, guest, interface=None):
         self.capture = os.path.join(guest.dir, 'all.pcap')
-        self.process = subprocess.Popen([program, guest.wire, guest.port, self.capture], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, bufsize=1)
+        wire = (guest.wire, guest.port) if interface is None else ('-', interface)
+        self.process = subprocess.Popen([program, *wire, self.capture], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, bufsize=1)
 
     def do(self, *words):
         self.process.stdin.write(' '.join(str(w) for w in words) + '\n')

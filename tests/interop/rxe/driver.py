@@ -45,9 +45,12 @@ def until(guest, peer, wanted):
 
 def pair(guest, peer, service, version, psn=0xfffffc, domain=0):
     """(ours, theirs): queue pairs of the requester outside and of the driver."""
-    # Each names the other: ours gets its number first, with a peer that is made known by the one that follows.
-    qpn = guest.values('pair', service, OURS[version], 0x123, psn, 1024, domain)['qpn']
-    return peer.values('ask', service, THERE[version], qpn, psn)['qpn'], qpn
+    pair.number += 1
+    qpn = guest.values('pair', service, OURS[version], pair.number, psn, 1024, domain)['qpn']
+    return peer.values('ask', service, THERE[version], qpn, psn, pair.number)['qpn'], qpn
+
+
+pair.number = 0x7000
 
 
 def test_open(guest, peer):
@@ -83,7 +86,8 @@ def test_requests(guest, peer, version):
         if service == 'rc':
             for _ in range(3):
                 peer.do('add', qpn, at['va'] + 1024, at['key'], 1000)
-            peer.do('wait', qpn, SECONDS * 1000)
+            got = peer.values('wait', qpn, SECONDS * 1000)
+            eq((got['failed'], got['original']), (0, 2000), what + 'the last addition is answered')
             eq(int.from_bytes(got_of(guest, 1024, 8), 'little'), 3000, what + 'three additions')
         guest.do('remove', theirs)
     ok('No such file' in refused(guest, 'remove', 0x777), 'a queue pair that is not there')

@@ -9,7 +9,7 @@
  *
  *   region BYTES                     ok key= va=
  *   answer rc|uc ADDRESS QPN PSN     a queue pair of the responder for that peer; ok qpn=
- *   ask rc|uc ADDRESS QPN PSN        one of the requester; ok qpn=
+ *   ask rc|uc ADDRESS QPN PSN [OWN]  one of the requester; its own number is drawn or OWN; ok qpn=
  *   receive QPN N                    posts N receives without memory
  *   write QPN VA KEY HEX [IMMEDIATE] | add QPN VA KEY VALUE | swap QPN VA KEY COMPARE NEW
  *   fill QPN VA KEY BYTES COUNT      COUNT writes of BYTES one behind the other, of bytes that tell their position
@@ -427,6 +427,7 @@ static void do_ask(void)
 
 	qp.peer_qpn = (uint32_t)number(3);
 	qp.psn = (uint32_t)number(4);
+	qp.qpn = (uint32_t)number(5);
 	error = path_to(words[2], &qp.path);
 	if (error == 0)
 		error = pl_requester_qp_add(requester, &qp, &qpn);

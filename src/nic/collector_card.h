@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What carries out the requests of a collector's peers: the software NIC (collector_soft.c), or an RDMA card
+ * (collector_verbs.c). Shapes and rules are those of rdma/responder.h and rdma/cm.h.
+ */
+#pragma once
+
+#include "nic/collector.h"
+
+struct collector_card;
+
+struct collector_card_ops {
+	/* Room for max_qps queue pairs with COLLECTOR_RECEIVES receives each. Negative errno with diag. */
+	int (*open)(struct collector_card **ret, const char *uri, uint32_t max_qps,
+		struct pl_diag *diag);
+	void (*close)(struct collector_card *card);
+	/* "packet:eth0"; and what peers are to be told: *ret_mac has 6 bytes. */
+	const char *(*name)(const struct collector_card *card);
+	const uint8_t *(*mac)(const struct collector_card *card);
+	uint16_t (*mtu)(const struct collector_card *card);
+	int (*fd)(const struct collector_card *card); /* readable: step */
+
+	/* Whether it can write what lies in this file. NULL: every file. */
+	int (*memory_check)(int fd, const char *name, struct pl_diag *diag);
+	int (*region_add)(struct collector_card *card, const struct pl_rdma_region *region,
+		uint32_t *ret_key, struct pl_diag *diag);
+
+	/* The way to a peer: at least src and dst. */
+	int (*path)(
+		struct collector_card *card, const struct pl_addr *peer, struct pl_roce_path *ret);
+	/* A queue pair with its receives. `connection`: the request that it is for, or NULL. */
+	int (*qp_add)(struct collector_card *card, const struct pl_rdma_qp *qp,
+		const uint32_t *connection, uint32_t *ret_qpn);
+	void (*qp_remove)(struct collector_card *card, uint32_t qpn);
+	/* packets and refused of a queue pair; -ENOENT. Zeros where the card does not say. */
+	int (*qp_status)(
+		const struct collector_card *card, uint32_t qpn, struct pl_rdma_qp_status *ret);
+	/* Receives that they used are posted again. */
+	uint32_t (*completions)(
+		struct collector_card *card, struct pl_rdma_completion *ret, uint32_t max);
+
+	/* The connection manager, at *ret_own. The rest only after this. */
+	int (*listen)(struct collector_card *card, uint16_t port, struct pl_addr *ret_own,
+		struct pl_diag *diag);
+	bool (*event)(struct collector_card *card, struct pl_connection_event *ret);
+	int (*accept)(
+		struct collector_card *card, uint32_t id, const struct pl_connection_terms *terms);
+	void (*reject)(struct collector_card *card, uint32_t id, uint16_t reason);
+	void (*disconnect)(struct collector_card *card, uint32_t id);
+
+	/* Takes what came, and answers; as pl_collector_step. */
+	int (*step)(struct collector_card *card, uint64_t now_ns, struct pl_diag *diag);
+	/* Sends what the connection manager has to say. */
+	void (*flush)(struct collector_card *card);
+	/* When it next has something to do by itself; UINT64_MAX: never. */
+	uint64_t (*next_ns)(const struct collector_card *card);
+	/* Its part of the account. */
+	void (*stats)(struct collector_card *card, struct pl_collector_stats *ret);
+};
+
+#define COLLECTOR_RECEIVES 64 /* of each queue pair: immediates that may come in a row */
+
+extern const struct collector_card_ops collector_soft;
+#if PL_HAVE_VERBS
+extern const struct collector_card_ops collector_verbs;
+#endif

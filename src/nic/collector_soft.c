@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A collector's card in software: an interface, a responder, a connection manager. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nic/collector_card.h"
+
+struct collector_card {
+	struct pl_nic *nic;
+	struct pl_responder *responder;
+	struct pl_connector *connector; /* NULL: none */
+	uint32_t max_qps;
+	uint64_t now_ns;
+	struct pl_batch in;
+	uint8_t causes[PL_BATCH_MAX];
+	struct pl_frames out;
+	uint8_t out_memory[64 * 1024];
+};
+
+static void soft_close(struct collector_card *card)
+{
+	pl_connector_free(card->connector);
+	pl_nic_close(card->nic);
+	pl_responder_free(card->responder);
+	free(card);
+}
+
+static int soft_open(
+	struct collector_card **ret, const char *uri, uint32_t max_qps, struct pl_diag *diag)
+{
+	const struct pl_responder_options options = { .max_qps = max_qps,
+		.max_regions = PL_COLLECTOR_STORES_MAX,
+		.max_completions = 2 * max_qps * COLLECTOR_RECEIVES };
+	struct collector_card *card = calloc(1, sizeof(*card));
+	int r = card != NULL ? pl_responder_new(&card->responder, &options) : -ENOMEM;
+
+	if (r < 0) {
+		pl_diag_set(diag, "%u peers: %s", max_qps, strerror(-r));
+		free(card);
+		return r;
+	}
+	card->max_qps = max_qps;
+	pl_frames_init(&card->out, card->out_memory, sizeof(card->out_memory));
+	r = pl_nic_open(&card->nic, uri, NULL, diag);
+	if (r < 0) {
+		soft_close(card);
+		return r;
+	}
+	*ret = card;
+	return 0;
+}
+
+static const char *soft_name(const struct collector_card *card)
+{
+	return pl_nic_name(card->nic);
+}
+
+static const uint8_t *soft_mac(const struct collector_card *card)
+{
+	return pl_nic_mac(card->nic);
+}
+
+static uint16_t soft_mtu(const struct collector_card *card)
+{
+	return pl_nic_mtu(card->nic);
+}
+
+static int soft_fd(const struct collector_card *card)
+{
+	return pl_nic_fd(card->nic);
+}
+
+static int soft_region_add(struct collector_card *card, const struct pl_rdma_region *region,
+	uint32_t *ret_key, struct pl_diag *diag)
+{
+	int r = pl_responder_region_add(card->responder, region, ret_key);
+
+	if (r < 0)
+		pl_diag_set(diag, "%s", strerror(-r));
+	return r;
+}
+
+/* ---- queue pairs ---- */
+
+/* Answers go to where requests come from: a router's MAC address is none that anybody told us. */
+static int soft_path(
+	struct collector_card *card, const struct pl_addr *peer, struct pl_roce_path *ret)
+{
+	static const uint8_t no_mac[6];
+
+	return pl_nic_path(card->nic, peer, no_mac, ret, NULL);
+}
+
+static int soft_qp_add(struct collector_card *card, const struct pl_rdma_qp *qp,
+	const uint32_t *connection, uint32_t *ret_qpn)
+{
+	int r = pl_responder_qp_add(card->responder, qp, ret_qpn);
+
+	(void)connection;
+	for (uint32_t i = 0; r == 0 && i < COLLECTOR_RECEIVES; i++)
+		(void)pl_responder_post(card->responder, *ret_qpn, 0, NULL, 0);
+	return r;
+}
+
+static void soft_qp_remove(struct collector_card *card, uint32_t qpn)
+{
+	(void)pl_responder_qp_remove(card->responder, qpn);
+}
+
+static int soft_qp_status(
+	const struct collector_card *card, uint32_t qpn, struct pl_rdma_qp_status *ret)
+{
+	return pl_responder_qp_status(card->responder, qpn, ret);
+}
+
+static uint32_t soft_completions(
+	struct collector_card *card, struct pl_rdma_completion *ret, uint32_t max)
+{
+	uint32_t n = pl_responder_completions(card->responder, ret, max);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (ret[i].kind == PL_RDMA_DONE_WRITE || ret[i].kind == PL_RDMA_DONE_SEND)
+			(void)pl_responder_post(card->responder, ret[i].qpn, 0, NULL, 0);
+	}
+	return n;
+}
+
+/* ---- connections ---- */
+
+static int soft_listen(
+	struct collector_card *card, uint16_t port, struct pl_addr *ret_own, struct pl_diag *diag)
+{
+	struct pl_connector_options options = { .max_connections = card->max_qps };
+	int r = pl_nic_address(card->nic, ret_own, diag);
+
+	if (r < 0)
+		return r;
+	options.own = *ret_own;
+	memcpy(options.smac, pl_nic_mac(card->nic), sizeof(options.smac));
+	r = pl_connector_new(&card->connector, &options);
+	if (r == 0)
+		r = pl_connector_listen(card->connector, port);
+	if (r < 0)
+		pl_diag_set(diag, "the connection manager: %s", strerror(-r));
+	return r;
+}
+
+static bool soft_event(struct collector_card *card, struct pl_connection_event *ret)
+{
+	return pl_connector_event(card->connector, ret);
+}
+
+static int soft_accept(
+	struct collector_card *card, uint32_t id, const struct pl_connection_terms *terms)
+{
+	return pl_connector_accept(card->connector, id, terms, card->now_ns);
+}
+
+static void soft_reject(struct collector_card *card, uint32_t id, uint16_t reason)
+{
+	(void)pl_connector_reject(card->connector, id, reason, card->now_ns);
+}
+
+static void soft_disconnect(struct collector_card *card, uint32_t id)
+{
+	(void)pl_connector_disconnect(card->connector, id, card->now_ns);
+}
+
+/* ---- one turn ---- */
+
+/* Management packets are the connection manager's. */
+static void manage(struct collector_card *card)
+{
+	for (uint32_t i = 0; i < card->in.n; i++) {
+		const struct pl_packet *p = &card->in.pkts[i];
+		struct pl_roce packet;
+
+		if (card->causes[i] == PL_RDMA_C_MANAGEMENT &&
+			pl_roce_parse(&packet, pl_cursor(p->data, p->len), (enum pl_link)p->link) ==
+				PL_ROCE_F_OK)
+			pl_connector_receive(card->connector, &packet, card->now_ns);
+	}
+}
+
+/* What is refused by the interface is lost as on any wire: peers repeat what they miss. */
+static void soft_flush(struct collector_card *card)
+{
+	bool all;
+
+	do {
+		all = pl_responder_answers(card->responder, &card->out);
+		(void)pl_nic_send(card->nic, &card->out, NULL);
+	} while (!all);
+	if (card->connector == NULL)
+		return;
+	do {
+		all = pl_connector_send(card->connector, card->now_ns, &card->out);
+		(void)pl_nic_send(card->nic, &card->out, NULL);
+	} while (!all);
+}
+
+static int soft_step(struct collector_card *card, uint64_t now_ns, struct pl_diag *diag)
+{
+	int n = pl_nic_recv(card->nic, &card->in, 0, diag);
+
+	card->now_ns = now_ns;
+	if (n <= 0)
+		return n;
+	pl_responder_now(card->responder, now_ns);
+	pl_responder_batch(card->responder, &card->in, card->causes);
+	if (card->connector != NULL)
+		manage(card);
+	pl_nic_release(card->nic, &card->in);
+	soft_flush(card);
+	return n;
+}
+
+static uint64_t soft_next_ns(const struct collector_card *card)
+{
+	return card->connector != NULL ? pl_connector_next_ns(card->connector) : UINT64_MAX;
+}
+
+static void soft_stats(struct collector_card *card, struct pl_collector_stats *ret)
+{
+	ret->responder = pl_responder_counters(card->responder);
+	ret->cm = card->connector != NULL ? pl_connector_counters(card->connector) : NULL;
+	ret->nic = pl_nic_counters(card->nic);
+	pl_nic_stats(card->nic, &ret->port);
+}
+
+const struct collector_card_ops collector_soft = {
+	.open = soft_open,
+	.close = soft_close,
+	.name = soft_name,
+	.mac = soft_mac,
+	.mtu = soft_mtu,
+	.fd = soft_fd,
+	.region_add = soft_region_add,
+	.path = soft_path,
+	.qp_add = soft_qp_add,
+	.qp_remove = soft_qp_remove,
+	.qp_status = soft_qp_status,
+	.completions = soft_completions,
+	.listen = soft_listen,
+	.event = soft_event,
+	.accept = soft_accept,
+	.reject = soft_reject,
+	.disconnect = soft_disconnect,
+	.step = soft_step,
+	.flush = soft_flush,
+	.next_ns = soft_next_ns,
+	.stats = soft_stats,
+};

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""pathline collect on a soft-RoCE device: the program itself runs in an emulated machine, and its regions are written by the
+kernel's rxe. Outside, behind a tap interface, are a peer that speaks the exchange of parameters byte by byte and RDMA-CM
+(peer.c), and pathline translate.
+usage: collect.py PATHLINE PEER FOLDER   FOLDER: where the guest's image is kept"""
+import ctypes
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+import time
+import traceback
+import zlib
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from agent import OURS, Peer, guest as machine  # noqa: E402  (beside this file)
+from tap import end, eq, ok  # noqa: E402  (in tests/guest)
+
+PATHLINE, PEER, FOLDER = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3]
+THERE, HOST, TAP = machine.ADDRESS4, '10.77.0.253', 'tap0'
+SECONDS = 120
+RC, UC, WRITE, ATOMIC = 0, 0x20, 2, 4
+REGIONS = {'last': '--primitive key-write --slots 4096 --value-bytes 4 --seed 5',
+           'lists': '--primitive append --slots 1024 --lists 4 --value-bytes 4 --seed 5',
+           'sums': '--primitive counters --slots 4096 --seed 5',
+           'paths': '--primitive postcards --slots 4096 --seed 5'}
+
+
+def own_network():
+    """A network of this process and its children, with a tap interface; None, or why there cannot be one."""
+    if os.geteuid() != 0 or not os.path.exists('/dev/net/tun'):
+        return 'needs root and /dev/net/tun'
+    if ctypes.CDLL(None, use_errno=True).unshare(0x40000000) != 0:  # CLONE_NEWNET
+        return 'no network namespace: ' + os.strerror(ctypes.get_errno())
+    for command in ('ip link set lo up', 'ip tuntap add %s mode tap' % TAP, 'sysctl -qw net.ipv6.conf.%s.disable_ipv6=1' % TAP,
+                    'ip link set %s mtu %d txqueuelen 10000 up' % (TAP, machine.MTU), 'ip addr add %s/24 dev %s' % (HOST, TAP)):
+        run = subprocess.run(command.split(), capture_output=True, text=True)
+        if run.returncode != 0:
+            return '%s: %s' % (command, run.stderr.strip())
+    return None
+
+
+def ask(name, service, qpn, access=WRITE | ATOMIC):
+    """What the collector answers to a queue pair of ours, and the connection that keeps it alive."""
+    gid = bytes(10) + b'\xff\xff' + socket.inet_aton(OURS[4])
+    text = struct.pack('>4sBBH16s6sHQ8xQIIIHBB24s', b'PLRX', 1, service, 100, gid, bytes([2, 0, 0, 0, 0, 0xfe]), 0xffff, 0, 0,
+                       0, qpn, 0, 1024, 4, access, name.encode())
+    connection = socket.create_connection((THERE, 7471), SECONDS)
+    connection.sendall(text + struct.pack('>I', zlib.crc32(text)))
+    answer = b''
+    while len(answer) < 8 or len(answer) < struct.unpack_from('>H', answer, 6)[0]:
+        more = connection.recv(4096)
+        if not more:
+            raise EOFError('the collector ended the exchange after %d bytes' % len(answer))
+        answer += more
+    fields = struct.unpack_from('>4sBBH16s6sHQB7xQIIIHBB', answer)
+    names = 'magic version service length gid mac pkey va refusal bytes key qpn psn mtu depth access'.split()
+    got = dict(zip(names, fields))
+    got['good'] = struct.unpack_from('>I', answer, 96)[0] == zlib.crc32(answer[:96])
+    return got, connection
+
+
+class Collector:
+    """pathline collect in the guest, in the background."""
+
+    def __init__(self, guest, *options):
+        self.guest = guest
+        regions = ' '.join('/dev/shm/%s.plr' % name for name in REGIONS)
+        guest.shell('rm -f /tmp/out /tmp/err /tmp/code')
+        guest.shell('(pathline collect --stats %s verbs:rxe0 %s >/tmp/out 2>/tmp/err; echo $? >/tmp/code) & echo' % (
+            ' '.join(options), regions))
+        self.begun = self.wait('grep -q "collecting on" /tmp/err || [ -e /tmp/code ]')
+        self.err = guest.shell('cat /tmp/err')[1]
+
+    def wait(self, condition):
+        """Whether the line of shell becomes true."""
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            if self.guest.shell(condition)[0] == 0:
+                return True
+            time.sleep(0.2)
+        return False
+
+    def signal(self, name):
+        self.guest.shell('kill -%s $(pidof pathline)' % name)
+        self.wait('[ -e /tmp/code ]')
+
+    def stop(self):
+        """Its account."""
+        self.signal('TERM')
+        code, out = self.guest.shell('cat /tmp/out; cat /tmp/err >&2; exit_code=$(cat /tmp/code); [ "$exit_code" = 0 ]')
+        try:
+            return json.loads(next(line for line in out.splitlines() if line.startswith('{')))
+        except (StopIteration, ValueError):
+            ok(False, 'the collector ends with its account', out)
+            return {}
+
+
+def lookup(guest, name, *keys):
+    code, out = guest.shell('pathline region lookup -o json /dev/shm/%s.plr %s' % (name, ' '.join(keys)), SECONDS)
+    try:
+        return json.loads(out)
+    except ValueError:
+        return [{'code': code, 'out': out}]
+
+
+def dump(guest, name, *options):
+    code, out = guest.shell('pathline region dump -o json /dev/shm/%s.plr %s' % (name, ' '.join(options)), SECONDS)
+    try:
+        return json.loads(out)
+    except ValueError:
+        return [{'code': code, 'out': out}]
+
+
+def test_exchange(guest, peer):
+    """Parameters over TCP; writes and additions by our requester, reliable and not."""
+    collector = Collector(guest)
+    ok('collecting on verbs:rxe0 into 4 regions' in collector.err, 'collect runs on rxe0', collector.err)
+    got, connection = ask('nothing', RC, 0x500)
+    eq((got['good'], got['refusal'] != 0, got['qpn']), (True, True, 0), 'a region that is not there is refused')
+    connection.close()
+    number = 0x600
+    for service, word in ((RC, 'rc'), (UC, 'uc')):
+        number += 1
+        got, connection = ask('sums', service, number)
+        eq((got['good'], got['magic'], got['refusal'], got['service'], got['gid'][12:]),
+           (True, b'PLRX', 0, service, socket.inet_aton(THERE)), word + ': there is a queue pair for it')
+        qpn = peer.values('ask', word, THERE, got['qpn'], got['psn'], number)['qpn']
+        peer.do('write', qpn, got['va'] + 8, got['key'], (1000 + service).to_bytes(8, 'little').hex(), 0x77)
+        for _ in range(100):
+            peer.do('run', 100)
+            code, out = guest.shell('od -A n -t u8 -j %d -N 8 /dev/shm/sums.plr' % (got['va'] + 8))
+            if out.split() == [str(1000 + service)]:
+                break
+        eq(out.split(), [str(1000 + service)], word + ': a write by address, which is the offset in the file')
+        if service == RC:
+            for _ in range(5):
+                peer.do('add', qpn, got['va'] + 8, got['key'], 3)
+            last = peer.values('wait', qpn, SECONDS * 1000)
+            eq((last['failed'], last['original']), (0, 1012), 'rc: five additions are answered')
+            peer.do('write', qpn, got['va'] + got['bytes'] - 3, got['key'], '00000000')
+            last = peer.values('wait', qpn, SECONDS * 1000)
+            eq((last['failed'], last['result']), (1, 2), 'rc: one byte outside is refused')
+            eq(connection.recv(1), b'', 'and the connection ended, so that the peer asks again')
+        connection.close()
+    # By the connection manager: the name is the private data.
+    peer.do('call', THERE, 7471)
+    told = peer.values('event', SECONDS * 1000)
+    eq((told['event'], told['reason']), (3, 28), 'RDMA-CM: a region that is not there is refused')
+    stats = collector.stop()
+    card = stats.get('card', {})
+    eq([card.get(name) for name in ('queue_pairs', 'broken', 'immediates', 'immediates_lost', 'requests', 'refused')],
+       [2, 1, 2, 0, 1, 1], 'the account: queue pairs, the one that failed, immediates, a connection refused')
+    eq((stats.get('signals'), stats.get('failed')), (2, 1), 'signals are told')
+    ok(stats.get('hardware', {}).get('rcvd_pkts', 0) > 0, 'what rxe counts itself is there', stats.get('hardware'))
+    eq([(p['store'], p['tcp'], p['connected']) for p in stats.get('peers', [])], [('sums', 2, 0)], 'who connected')
+
+
+def translate(stream, *options, query=''):
+    """gen dta | translate to the collector: the translator's account."""
+    folder = os.environ.get('TMPDIR', '/tmp')
+    path = os.path.join(folder, 'rxe-collect-%d.pcap' % os.getpid())
+    try:
+        subprocess.run([PATHLINE, 'gen', 'dta', '--stream', stream, '--value-of-key', '-w', path, *options], check=True,
+                       stderr=subprocess.DEVNULL, timeout=SECONDS)
+        run = subprocess.run([PATHLINE, 'translate', '--stats', path,
+                              'roce://%s:7471/%s?dev=packet:%s%s' % (THERE, ','.join(REGIONS), TAP, query)],
+                             capture_output=True, text=True, timeout=2 * SECONDS)
+        return json.loads(run.stdout) if run.returncode == 0 else {'error': run.stderr}
+    finally:
+        if os.path.exists(path):
+            os.remove(path)
+
+
+def main():
+    absent = machine.missing('ip', 'sysctl')
+    why = '%s is not there' % absent if absent is not None else own_network()
+    if why is not None:
+        print('1..0 # SKIP ' + why)
+        return 77
+    machine.make_image(FOLDER)
+    guest = machine.Guest(FOLDER, {'/bin/pathline': PATHLINE}, machine.SHELL, wire=TAP, mebibytes=768)
+    peer = None
+    try:
+        code, out = guest.shell('pathline doctor | grep -A 1 " rdma "', SECONDS)
+        ok('rxe0 (eth0): ' + THERE in out, 'doctor finds the device', out)
+        for name, what in REGIONS.items():
+            code, out = guest.shell('pathline region create %s /dev/shm/%s.plr' % (what, name), SECONDS)
+            ok(code == 0, 'a region of ' + name, out)
+        peer = Peer(PEER, guest, TAP)
+        for test in (test_exchange,):
+            try:
+                test(guest, peer)
+            except Exception:
+                ok(False, test.__name__ + ' runs to its end', traceback.format_exc())
+        eq(peer.close(), 0, 'our side ends well')
+    finally:
+        guest.close()
+    return end()
+
+
+sys.exit(main())
