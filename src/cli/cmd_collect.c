@@ -304,7 +304,7 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_collect = {
 	.name = "collect",
 	.summary = "serve telemetry memory to RoCE peers, as an RDMA NIC does",
-	.usage = "[OPTION]… afxdp:IFACE | packet:IFACE [NAME=]REGION…",
+	.usage = "[OPTION]… afxdp:IFACE | packet:IFACE | verbs:DEVICE [NAME=]REGION…",
 	.description =
 		"Lets translators, switches and network cards write into region files (pathline\n"
 		"region create makes them) over RoCEv2 on a network interface, in software: what an\n"
@@ -316,10 +316,13 @@ const struct pl_command pl_command_collect = {
 		"connection by which it was asked for. Ends after --duration, SIGINT or SIGTERM;\n"
 		"regions are then marked clean. What RoCE authenticates is nothing: keys and queue\n"
 		"pairs are drawn at random, and --allow keeps others out as far as the network keeps\n"
-		"addresses from being forged.",
+		"addresses from being forged.\n\n"
+		"verbs:DEVICE has an RDMA card do all this, or Linux soft-RoCE; regions are then on\n"
+		"tmpfs or hugetlbfs. verbs:mlx5_0?port=2&gid=3 chooses among its ports and addresses.",
 	.examples =
 		"  pathline region create --primitive key-write --slots 1000000 --value-bytes 4 last.plr\n"
 		"  pathline collect afxdp:eth0 last.plr\n"
+		"  pathline collect verbs:mlx5_0 /dev/shm/last.plr\n"
 		"  pathline collect --allow 10.0.0.0/24 --stats packet:eth0 last.plr lists=/data/a.plr\n",
 	.options = options,
 	.run = run,

@@ -54,7 +54,8 @@ void doctor_rdma(struct finding *f)
 
 void doctor_rdma(struct finding *f)
 {
-	doctor_found(f, "built without libibverbs and librdmacm; packet: and afxdp: collect without");
+	doctor_found(
+		f, "built without libibverbs and librdmacm; packet: and afxdp: collect without");
 }
 
 #endif

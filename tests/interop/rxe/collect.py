@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """pathline collect on a soft-RoCE device: the program itself runs in an emulated machine, and its regions are written by the
-kernel's rxe. Outside, behind a tap interface, are a peer that speaks the exchange of parameters byte by byte and RDMA-CM
-(peer.c), and pathline translate.
+kernel's rxe. Outside, behind a tap interface, is a peer that speaks the exchange of parameters byte by byte and RDMA-CM
+(peer.c).
 usage: collect.py PATHLINE PEER FOLDER   FOLDER: where the guest's image is kept"""
 import ctypes
 import json
@@ -67,9 +67,9 @@ def ask(name, service, qpn, access=WRITE | ATOMIC):
 class Collector:
     """pathline collect in the guest, in the background."""
 
-    def __init__(self, guest, *options):
+    def __init__(self, guest, *options, regions=tuple(REGIONS)):
         self.guest = guest
-        regions = ' '.join('/dev/shm/%s.plr' % name for name in REGIONS)
+        regions = ' '.join('/dev/shm/%s.plr' % name for name in regions)
         guest.shell('rm -f /tmp/out /tmp/err /tmp/code')
         guest.shell('(pathline collect --stats %s verbs:rxe0 %s >/tmp/out 2>/tmp/err; echo $? >/tmp/code) & echo' % (
             ' '.join(options), regions))
@@ -98,22 +98,6 @@ class Collector:
         except (StopIteration, ValueError):
             ok(False, 'the collector ends with its account', out)
             return {}
-
-
-def lookup(guest, name, *keys):
-    code, out = guest.shell('pathline region lookup -o json /dev/shm/%s.plr %s' % (name, ' '.join(keys)), SECONDS)
-    try:
-        return json.loads(out)
-    except ValueError:
-        return [{'code': code, 'out': out}]
-
-
-def dump(guest, name, *options):
-    code, out = guest.shell('pathline region dump -o json /dev/shm/%s.plr %s' % (name, ' '.join(options)), SECONDS)
-    try:
-        return json.loads(out)
-    except ValueError:
-        return [{'code': code, 'out': out}]
 
 
 def test_exchange(guest, peer):
@@ -160,20 +144,31 @@ def test_exchange(guest, peer):
     eq([(p['store'], p['tcp'], p['connected']) for p in stats.get('peers', [])], [('sums', 2, 0)], 'who connected')
 
 
-def translate(stream, *options, query=''):
-    """gen dta | translate to the collector: the translator's account."""
-    folder = os.environ.get('TMPDIR', '/tmp')
-    path = os.path.join(folder, 'rxe-collect-%d.pcap' % os.getpid())
-    try:
-        subprocess.run([PATHLINE, 'gen', 'dta', '--stream', stream, '--value-of-key', '-w', path, *options], check=True,
-                       stderr=subprocess.DEVNULL, timeout=SECONDS)
-        run = subprocess.run([PATHLINE, 'translate', '--stats', path,
-                              'roce://%s:7471/%s?dev=packet:%s%s' % (THERE, ','.join(REGIONS), TAP, query)],
-                             capture_output=True, text=True, timeout=2 * SECONDS)
-        return json.loads(run.stdout) if run.returncode == 0 else {'error': run.stderr}
-    finally:
-        if os.path.exists(path):
-            os.remove(path)
+def test_cm(guest, peer):
+    """A connection by RDMA-CM; of one region no name is needed."""
+    collector = Collector(guest, regions=['sums'])
+    told, connection = ask('sums', RC, 0x701)
+    connection.close()
+    peer.do('event', 0)  # what there was before
+    failed = peer.values('wait', 0, 0)['failed']
+    qpn = peer.values('call', THERE, 7471)['qpn']
+    eq(peer.values('event', SECONDS * 1000)['event'], 2, 'RDMA-CM: connected')
+    peer.do('write', qpn, told['va'] + 4096, told['key'], (4711).to_bytes(8, 'little').hex(), 0x78)
+    peer.do('add', qpn, told['va'] + 4096, told['key'], 4)
+    last = peer.values('wait', qpn, SECONDS * 1000)
+    eq((last['failed'], last['original']), (failed, 4711), 'RDMA-CM: a write and an addition')
+    peer.do('hangup')
+    eq(peer.values('event', SECONDS * 1000)['event'], 5, 'RDMA-CM: closed')
+    stats = collector.stop()
+    eq([(p['store'], p['tcp'], p['cm'], p['connected']) for p in stats.get('peers', [])], [('sums', 1, 1, 0)],
+       'RDMA-CM: the account')
+    eq((stats.get('signals'), stats.get('card', {}).get('closed')), (1, 1), 'RDMA-CM: its signal, and its end')
+
+
+def make_regions(guest):
+    for name, what in REGIONS.items():
+        code, out = guest.shell('rm -f /dev/shm/%s.plr; pathline region create %s /dev/shm/%s.plr' % (name, what, name), SECONDS)
+        ok(code == 0, 'a region of ' + name, out)
 
 
 def main():
@@ -184,15 +179,12 @@ def main():
         return 77
     machine.make_image(FOLDER)
     guest = machine.Guest(FOLDER, {'/bin/pathline': PATHLINE}, machine.SHELL, wire=TAP, mebibytes=768)
-    peer = None
     try:
         code, out = guest.shell('pathline doctor | grep -A 1 " rdma "', SECONDS)
         ok('rxe0 (eth0): ' + THERE in out, 'doctor finds the device', out)
-        for name, what in REGIONS.items():
-            code, out = guest.shell('pathline region create %s /dev/shm/%s.plr' % (what, name), SECONDS)
-            ok(code == 0, 'a region of ' + name, out)
+        make_regions(guest)
         peer = Peer(PEER, guest, TAP)
-        for test in (test_exchange,):
+        for test in (test_exchange, test_cm):
             try:
                 test(guest, peer)
             except Exception:
