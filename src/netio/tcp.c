@@ -85,7 +85,7 @@ fail:
 
 int pl_tcp_accept(int fd, struct pl_addr *ret_peer)
 {
-	union place place;
+	union place place = { .v6 = { 0 } };
 	socklen_t len = sizeof(place);
 	int got = accept4(fd, &place.sa, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 

@@ -11,6 +11,7 @@
 
 #define PEERS_DEFAULT 64
 #define PEERS_MAX     4096
+#define SPARE         16       /* connections beside: who finds no room is told so */
 #define CONTROL_NS    1000000u /* under load the control side is looked after so often */
 #define WAIT_MAX_MS   500      /* and without any */
 
@@ -124,7 +125,7 @@ static int open_card(struct pl_collector *c, struct pl_diag *diag)
 static int open_servers(struct pl_collector *c, struct pl_diag *diag)
 {
 	const struct pl_exchange_server_options server = { .listen = c->options.listen,
-		.max_peers = c->n_peers,
+		.max_peers = c->n_peers + SPARE,
 		.allowed = collector_allowed,
 		.ask = collector_ask,
 		.ended = collector_ended,

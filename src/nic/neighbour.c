@@ -109,7 +109,7 @@ int pl_route_find(int ifindex, const struct pl_addr *to, struct pl_route *ret, s
 				      .nlmsg_flags = NLM_F_REQUEST } };
 	struct rtmsg *m = NLMSG_DATA(&q.u.h);
 	const uint32_t out = (uint32_t)ifindex;
-	struct answer a;
+	struct answer a = { .u.bytes = { 0 } };
 	int r;
 
 	m->rtm_family = family(to);
@@ -138,7 +138,7 @@ int pl_neighbour_find(int ifindex, const struct pl_addr *host, uint8_t ret_mac[6
 				      .nlmsg_flags = NLM_F_REQUEST } };
 	struct ndmsg *m = NLMSG_DATA(&q.u.h);
 	const void *mac;
-	struct answer a;
+	struct answer a = { .u.bytes = { 0 } };
 	int r;
 
 	m->ndm_family = family(host);
