@@ -18,7 +18,7 @@
 
 static int pair_ns[2];
 
-static struct pl_addr pair_addr(int side)
+__attribute__((unused)) static struct pl_addr pair_addr(int side)
 {
 	return pl_addr_v4((const uint8_t[]){ 10, 7, 0, (uint8_t)(side + 1) });
 }
