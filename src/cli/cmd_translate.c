@@ -20,6 +20,7 @@
 #include "wire/layers.h"
 
 #define PORTS_MAX      16
+#define DRAIN_TURNS    64 /* what sockets hold when it is told to end is taken, within reason */
 #define OUT_FDS_MAX    (1 + PL_COLLECTORS_MAX)
 #define BATCHES_A_TURN 16
 #define WAIT_MAX_NS    UINT64_C(1000000000)
@@ -324,6 +325,14 @@ static void loop(struct translate *x, const sigset_t *while_waiting)
 		if (x->live)
 			pl_translator_tick(x->translator, now_ns);
 	}
+	for (int i = 0; i < DRAIN_TURNS && stop && x->live && !x->broken && !enough(x); i++) {
+		const uint64_t before = x->packets_taken;
+
+		for (unsigned int k = 0; k < x->n_ports && !x->broken; k++)
+			receive(x, x->ports[k]);
+		if (x->packets_taken == before)
+			break;
+	}
 	pl_translator_flush(x->translator, now_ns);
 	if (x->out.finish != NULL)
 		x->out.finish(x->out.arg);
@@ -554,7 +563,8 @@ static int check_args(const struct pl_opt_list *operands)
 		args.sketch_reporters, args.nack_tries };
 
 	if (operands->n < 2) {
-		pl_complain("translate: from where to where? Give a port and region files");
+		pl_complain(
+			"translate: from where to where? Give a port and region files or roce://");
 		return PL_EXIT_USAGE;
 	}
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -565,6 +575,10 @@ static int check_args(const struct pl_opt_list *operands)
 	}
 	if (args.nack_port > UINT16_MAX) {
 		pl_complain("translate: no port has the number %" PRIu64, args.nack_port);
+		return PL_EXIT_USAGE;
+	}
+	if (pl_translate_is_roce(operands->items[1]) && (operands->n > 2 || args.collectors != 1)) {
+		pl_complain("translate: roce:// names all collectors and stores at once");
 		return PL_EXIT_USAGE;
 	}
 	if (args.collectors == 0 || args.collectors > PL_COLLECTORS_MAX ||
@@ -589,6 +603,30 @@ static const char *with_port(const char *uri, struct pl_buf *text)
 	return text->failed ? uri : text->data;
 }
 
+static int open_out(struct translate *x, const struct pl_opt_list *operands, struct pl_diag *diag)
+{
+	if (pl_translate_is_roce(operands->items[1]))
+		return pl_translate_to_roce(&x->out, operands->items[1], &stop, diag);
+	return pl_translate_to_regions(
+		&x->out, operands->items + 1, operands->n - 1, (unsigned int)args.collectors, diag);
+}
+
+static int out_exit(int error)
+{
+	switch (error) {
+	case -EINVAL:
+		return PL_EXIT_USAGE;
+	case -EBUSY:
+	case -EHOSTUNREACH:
+		return PL_EXIT_UNAVAILABLE;
+	case -EPERM:
+	case -EACCES:
+		return PL_EXIT_PRIVILEGE;
+	default:
+		return PL_EXIT_FAILED;
+	}
+}
+
 static int translate(struct translate *x, const struct pl_opt_list *operands)
 {
 	struct pl_diag diag = { .text = "" };
@@ -601,10 +639,9 @@ static int translate(struct translate *x, const struct pl_opt_list *operands)
 		return code;
 	catch_signals(&while_waiting);
 	(void)pl_region_guard();
-	r = pl_translate_to_regions(&x->out, operands->items + 1, operands->n - 1,
-		(unsigned int)args.collectors, &diag);
+	r = open_out(x, operands, &diag);
 	if (r < 0)
-		return complain(r, &diag, r == -EBUSY ? PL_EXIT_UNAVAILABLE : PL_EXIT_FAILED);
+		return complain(r, &diag, out_exit(r));
 	code = make_translator(x);
 	if (code != 0)
 		return code;
@@ -616,8 +653,8 @@ static int translate(struct translate *x, const struct pl_opt_list *operands)
 			  strcmp(pl_port_uri_scheme(uri), "pcap") != 0;
 		open_nacks(x, uri);
 		if (x->live)
-			pl_complain("translating from %s into %zu regions",
-				pl_port_name(x->ports[0]), operands->n - 1);
+			pl_complain("translating from %s into %u regions",
+				pl_port_name(x->ports[0]), x->out.n_stores * x->out.collectors);
 		loop(x, &while_waiting);
 		tell_account(x);
 		if (args.stats)
@@ -670,12 +707,20 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_translate = {
 	.name = "translate",
 	.summary = "write DTA reports into telemetry memory",
-	.usage = "[OPTION]… udp://HOST:PORT | afxdp:IFACE | packet:IFACE | FILE REGION…",
+	.usage = "[OPTION]… udp://HOST:PORT | afxdp:IFACE | packet:IFACE | FILE REGION… | roce://…",
 	.description =
 		"Receives reports of Direct Telemetry Access and carries them out in region files\n"
 		"(pathline region create makes them), which others read meanwhile. Reports name\n"
 		"regions by number: the first one given is 0; reports of the published forms go to\n"
 		"the first region of their primitive.\n\n"
+		"Into memory far away, over RoCE: roce://HOST:PORT/STORE,STORE?dev=packet:IFACE, where\n"
+		"pathline collect listens on HOST:PORT and has stores of these names; the first one is\n"
+		"number 0. Several collectors, HOST:PORT,HOST:PORT, share keys and lists; one that\n"
+		"is gone loses its keys to the others until it is back. Plain writes travel by unreliable\n"
+		"connections, what would not show its loss by reliable ones; service=rc makes all of them\n"
+		"so. queue= (4096) and window= (128) bound the packets of each store that wait, and that\n"
+		"are without answer; what finds no room is dropped and counted, and refused to reporters\n"
+		"as congested meanwhile.\n\n"
 		"Entries of lists, increments of counters and postcards of paths are gathered for a\n"
 		"moment, so that one write does for many. Numbered reports are taken in order, each\n"
 		"once; what is missing is asked for again. Ends after -n reports, --duration, the end\n"
@@ -687,7 +732,8 @@ const struct pl_command pl_command_translate = {
 		"  pathline translate udp://:40040 last.plr\n"
 		"  pathline translate --allow 10.0.0.0/8 --reporter-rate 100k udp://:40040 a.plr b.plr\n"
 		"  pathline translate 'afxdp:eth0?port=40040' last.plr lists.plr paths.plr\n"
-		"  pathline translate --stats dta.pcap last.plr\n",
+		"  pathline translate --stats dta.pcap last.plr\n"
+		"  pathline translate udp://:40040 'roce://10.0.0.2:7471/last,lists?dev=packet:eth1'\n",
 	.options = options,
 	.run = run,
 };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <poll.h>
+#include <signal.h>
 
 #include "base/diag.h"
 #include "base/json.h"
@@ -40,3 +41,12 @@ struct pl_translate_out {
  * `collectors`. Negative errno with diag. */
 int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *paths, size_t n,
 	unsigned int collectors, struct pl_diag *diag);
+
+#define PL_TRANSLATE_ROCE "roce://"
+
+/* Stores of collectors far away: "roce://HOST:PORT[,HOST:PORT]…/STORE[,STORE]…?dev=packet:IFACE[&service=rc]". Waits
+ * for the first collector, which says what the stores are, up to ten seconds or until *stop. -EINVAL, -EHOSTUNREACH,
+ * -EPERM, … with diag. */
+bool pl_translate_is_roce(const char *where);
+int pl_translate_to_roce(struct pl_translate_out *ret, const char *uri,
+	const volatile sig_atomic_t *stop, struct pl_diag *diag);
