@@ -14,7 +14,7 @@
 #define TIMEOUT_DEFAULT UINT64_C(20000000)
 #define RETRIES_DEFAULT 50
 #define PACKETS_MAX     (1u << 22) /* all queues together: each has a place for its completion */
-#define ATOMICS_MAX     16u        /* under way; the peer remembers as many */
+#define ATOMICS_MAX     128u       /* under way; fewer where the peer remembers fewer */
 
 /* What a completion tells: work->id. Bits 0 to 15 collector, 16 to 31 store. */
 #define ID_LAST         (UINT64_C(1) << 32) /* an operation ends with it */

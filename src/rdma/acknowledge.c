@@ -11,6 +11,20 @@ static bool outstanding(const struct pl_requester_conn *conn, uint32_t psn)
 	       ((conn->high - conn->unacked) & PL_ROCE_PSN_MASK);
 }
 
+/* The timed packet may have its answer. */
+static void take_time(struct pl_requester_conn *conn, uint64_t now_ns)
+{
+	uint64_t rtt, off;
+
+	if (conn->timed_ns == 0 || pl_psn_diff(conn->unacked, conn->timed) <= 0)
+		return;
+	rtt = now_ns - conn->timed_ns;
+	off = rtt > conn->rtt_ns ? rtt - conn->rtt_ns : conn->rtt_ns - rtt;
+	conn->rtt_spread_ns = conn->rtt_ns == 0 ? rtt / 2 : (3 * conn->rtt_spread_ns + off) / 4;
+	conn->rtt_ns = conn->rtt_ns == 0 ? rtt : (7 * conn->rtt_ns + rtt) / 8;
+	conn->timed_ns = 0;
+}
+
 /*
  * Everything before psn is acknowledged, except atomics and READs whose own answer did not come: that was lost, and the number of
  * the first such is where to begin again, once; then it is the clock's. Completes messages and restarts timers.
@@ -34,10 +48,12 @@ static void advance(
 		pl_requester_finish(q, conn, PL_RDMA_RESULT_OK);
 	}
 	if (conn->unacked != before) {
+		take_time(conn, now_ns);
 		pl_requester_widen(conn, (conn->unacked - before) & PL_ROCE_PSN_MASK);
 		conn->retries = conn->c.retries;
 		conn->rnr_retries = conn->c.rnr_retries;
-		conn->deadline_ns = conn->unacked == conn->high ? 0 : now_ns + conn->c.timeout_ns;
+		conn->deadline_ns =
+			conn->unacked == conn->high ? 0 : now_ns + pl_requester_timeout_ns(conn);
 	}
 	if (pl_psn_diff(conn->next, conn->unacked) < 0) {
 		pl_requester_rewind(conn, conn->unacked);
@@ -56,7 +72,7 @@ static void go_back(
 		return;
 	}
 	conn->retries--;
-	conn->deadline_ns = now_ns + conn->c.timeout_ns;
+	conn->deadline_ns = now_ns + pl_requester_timeout_ns(conn);
 	pl_requester_narrow(conn);
 	pl_requester_rewind(conn, psn);
 }

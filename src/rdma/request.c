@@ -2,6 +2,13 @@
 /* Work becomes packets: windows, going back, timeouts. */
 #include "rdma/requester_state.h"
 
+uint64_t pl_requester_timeout_ns(const struct pl_requester_conn *conn)
+{
+	const uint64_t least = conn->c.timeout_ns, usual = conn->rtt_ns + 4 * conn->rtt_spread_ns;
+
+	return usual <= least ? least : usual < 10 * least ? usual : 10 * least;
+}
+
 /*
  * The other side drops what comes behind a gap, so all of it is sent again: with a wide window that is much. Each loss
  * halves what may be on its way (once for all that was on its way by then), each `allowed` packets that arrive add one.
@@ -38,6 +45,7 @@ void pl_requester_rewind(struct pl_requester_conn *conn, uint32_t psn)
 	}
 	conn->next = psn;
 	conn->ask = true;
+	conn->timed_ns = 0; /* an answer could be to either of two */
 }
 
 /* First, Middle, Last, Only of a kind, in the order of their opcodes. */
@@ -77,7 +85,7 @@ static bool asks(struct pl_requester_conn *conn, const struct pl_requester_messa
 }
 
 static void put(struct pl_requester *q, struct pl_requester_conn *conn,
-	struct pl_requester_message *m, struct pl_frames *out)
+	struct pl_requester_message *m, uint64_t now_ns, struct pl_frames *out)
 {
 	const uint32_t i = (conn->next - m->psn) & PL_ROCE_PSN_MASK;
 	const uint32_t at = i * conn->c.mtu;
@@ -102,6 +110,10 @@ static void put(struct pl_requester *q, struct pl_requester_conn *conn,
 	};
 
 	conn->c.path.ip_id = q->ip_id++;
+	if (packet.ack_req && conn->timed_ns == 0 && conn->next == conn->high) {
+		conn->timed = conn->next;
+		conn->timed_ns = now_ns;
+	}
 	pl_frames_put(out, &packet, (const uint8_t *)m->work.data + at, len);
 	if (conn->next == conn->high) {
 		conn->high = pl_psn_add(conn->high, 1);
@@ -145,11 +157,11 @@ static bool send_conn(struct pl_requester *q, struct pl_requester_conn *conn, ui
 			return true;
 		if (!pl_frames_room(out, 1, payload))
 			return false;
-		put(q, conn, m, out);
+		put(q, conn, m, now_ns, out);
 		pl_pace_sent(&conn->pace, 1, now_ns);
 		if (conn->c.service == PL_ROCE_RC) {
 			if (conn->deadline_ns == 0)
-				conn->deadline_ns = now_ns + conn->c.timeout_ns;
+				conn->deadline_ns = now_ns + pl_requester_timeout_ns(conn);
 		} else if (conn->cursor > 0) {
 			conn->unacked = conn->next;
 			pl_requester_finish(q, conn, PL_RDMA_RESULT_OK);
@@ -165,7 +177,7 @@ static bool timers(struct pl_requester *q, struct pl_requester_conn *conn, uint6
 		if (now_ns < conn->wait_ns)
 			return true;
 		conn->wait_ns = 0;
-		conn->deadline_ns = now_ns + conn->c.timeout_ns;
+		conn->deadline_ns = now_ns + pl_requester_timeout_ns(conn);
 	}
 	if (conn->deadline_ns == 0 || now_ns < conn->deadline_ns)
 		return false;
@@ -175,7 +187,7 @@ static bool timers(struct pl_requester *q, struct pl_requester_conn *conn, uint6
 		return true;
 	}
 	conn->retries--;
-	conn->deadline_ns = now_ns + conn->c.timeout_ns;
+	conn->deadline_ns = now_ns + pl_requester_timeout_ns(conn);
 	pl_requester_narrow(conn);
 	pl_requester_rewind(conn, conn->unacked);
 	return false;

@@ -87,6 +87,7 @@ static void restart(struct pl_requester_conn *conn, uint32_t psn)
 	conn->gained = 0;
 	conn->recover = conn->unacked;
 	conn->pace = (struct pl_pace){ 0 };
+	conn->timed_ns = conn->rtt_ns = conn->rtt_spread_ns = 0;
 }
 
 int pl_requester_qp_add(struct pl_requester *q, const struct pl_requester_qp *c, uint32_t *ret_qpn)

@@ -55,7 +55,9 @@ struct pl_requester_qp {
 	uint32_t window;          /* RC: packets on their way, 2 to PL_RDMA_WINDOW_MAX */
 	uint32_t
 		atomics; /* RC: atomics and READs on their way, at most what the peer remembers; 0: none are taken */
-	uint64_t timeout_ns; /* RC: without an answer for so long everything is sent again */
+	uint64_t
+		timeout_ns; /* RC: without an answer for so long everything is sent again; longer, up to ten times, where
+	                        answers usually take longer */
 	uint8_t retries; /* RC: timeouts and sequence NAKs without progress before it gives up */
 	uint8_t rnr_retries; /* RC: likewise "not ready"; PL_RDMA_FOR_EVER */
 };

@@ -42,6 +42,11 @@ struct pl_requester_conn {
 	uint64_t deadline_ns; /* 0: no timer runs */
 	uint64_t wait_ns;     /* not ready: nothing is sent before; 0: none */
 	uint8_t retries, rnr_retries;
+
+	/* How long answers take (RFC 6298, of new packets only), for timeouts. */
+	uint64_t timed_ns; /* when packet `timed` left; 0: none is timed */
+	uint32_t timed;
+	uint64_t rtt_ns, rtt_spread_ns; /* 0: not known */
 };
 
 struct pl_requester {
@@ -78,6 +83,10 @@ void pl_requester_finish(
 /* The oldest message ended so, the others are flushed, the queue pair is in error. */
 void pl_requester_fail(
 	struct pl_requester *q, struct pl_requester_conn *conn, enum pl_rdma_result result);
+
+/* request.c: an answer that is not there after so long was lost: as long as answers usually take, with room for how much
+ * that varies; at least what was asked for, at most ten times that. */
+uint64_t pl_requester_timeout_ns(const struct pl_requester_conn *conn);
 
 /* request.c: something was lost: fewer packets are on their way from now on. */
 void pl_requester_narrow(struct pl_requester_conn *conn);

@@ -318,6 +318,36 @@ static void test_congestion(void)
 	pl_requester_free(q);
 }
 
+/* Answers that take longer than the timeout are waited for longer the next time. */
+static void test_slow_answers(void)
+{
+	init(PL_ROCE_RC);
+	for (uint32_t i = 0; i < 8; i++) {
+		write_bytes(i, 4);
+		send();
+		now_ns += TIMEOUT - 1;
+		ack(i, 0x1f);
+	}
+	write_bytes(8, 4);
+	send();
+	ok(pl_requester_next_ns(q) > now_ns + TIMEOUT &&
+			pl_requester_next_ns(q) < now_ns + 4 * TIMEOUT,
+		"the timeout has room for how long answers take");
+	now_ns = pl_requester_next_ns(q);
+	eq(send(), 1, "then it is sent again");
+	ack(8, 0x1f);
+	for (uint32_t i = 9; i < 60; i++) {
+		write_bytes(i, 4);
+		send();
+		now_ns += TIMEOUT / 100;
+		ack(i, 0x1f);
+	}
+	write_bytes(60, 4);
+	send();
+	eq(pl_requester_next_ns(q), now_ns + TIMEOUT, "fast answers: as was asked for");
+	pl_requester_free(q);
+}
+
 static void test_not_ready(void)
 {
 	init(PL_ROCE_RC);
@@ -524,6 +554,7 @@ int main(void)
 	test_go_back();
 	test_progress_resets_tries();
 	test_window_after_loss();
+	test_slow_answers();
 	test_congestion();
 	test_not_ready();
 	test_errors();
