@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline dta: a whole chain from generators to regions, started, looked after, stopped and checked. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/dta_account.h"
+#include "cli/dta_check.h"
+#include "cli/dta_conf.h"
+#include "cli/dta_lab.h"
+#include "cli/dta_process.h"
+#include "dta/translator.h"
+#include "memory/region.h"
+
+#define STORES_MAX 16u
+#define PARTS_MAX  (PL_COLLECTORS_MAX + 1 + STORES_MAX)
+#define PATH_BYTES 512
+#define START_NS   UINT64_C(30000000000)  /* for a part to be ready */
+#define STOP_NS    UINT64_C(120000000000) /* for it to end when it is asked to */
+#define TICK_MS    200
+
+static const char *const words[] = { "up", "demo", NULL };
+static const char *const forms[] = { "table", "json", NULL };
+
+static struct {
+	const char *file, *form;
+	uint64_t duration_ns;
+	bool quiet, keep;
+} args;
+
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		{ PL_OPT_STRING, 'c', "config", &args.file, "FILE",
+			"up: the chain, as YAML (dta.conf in the guide has every key)", NULL },
+		{ PL_OPT_DURATION, 'd', "duration", &args.duration_ns, "TIME",
+			"stop after so long, also when generators are not done", NULL },
+		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM", "form of the accounts", forms },
+		{ PL_OPT_FLAG, 0, "headless", &args.quiet, NULL,
+			"do not pass on what the parts say", NULL },
+		{ PL_OPT_FLAG, 0, "keep", &args.keep, NULL,
+			"keep the regions of a folder that was made for this run", NULL },
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	return table;
+}
+
+struct chain {
+	struct pl_dta_conf conf;
+	struct pl_dta_lab lab;
+	int netns[PL_COLLECTORS_MAX], translator_netns;
+	struct pl_dta_conf_collector lab_collector;
+	const struct pl_dta_conf_collector *collectors;
+	const struct pl_dta_conf_store *stores;
+	unsigned int n_collectors, n_stores;
+	char folder[PATH_BYTES];
+	bool made_folder;
+	char (*paths)[PATH_BYTES]; /* [collector * n_stores + store] */
+	/* collectors, the translator, generators */
+	struct pl_dta_process parts[PARTS_MAX];
+	unsigned int n_parts;
+	struct pl_dta_checked checked[STORES_MAX];
+	struct pl_dta_account account;
+};
+
+static volatile sig_atomic_t stop;
+
+static void on_stop(int signo)
+{
+	(void)signo;
+	stop = 1;
+}
+
+static struct pl_dta_process *translator_of(struct chain *c)
+{
+	return &c->parts[c->n_collectors];
+}
+
+/* ---- what is wanted ---- */
+
+static int load(struct chain *c, const char *word, struct pl_diag *diag)
+{
+	int r;
+
+	if (strcmp(word, "demo") == 0)
+		r = pl_conf_parse(pl_dta_conf_rows, "demo", pl_dta_conf_demo,
+			strlen(pl_dta_conf_demo), &c->conf, diag);
+	else
+		r = pl_conf_load(pl_dta_conf_rows, args.file, &c->conf, diag);
+	if (r == 0)
+		r = pl_dta_conf_check(&c->conf, diag);
+	c->stores = c->conf.stores.items;
+	c->n_stores = (unsigned int)c->conf.stores.n;
+	c->collectors = c->conf.collectors.items;
+	c->n_collectors = (unsigned int)c->conf.collectors.n;
+	return r;
+}
+
+static int enter_lab(struct chain *c, struct pl_diag *diag)
+{
+	int r = pl_dta_lab_make(&c->lab, diag);
+
+	if (r < 0)
+		return r;
+	c->lab_collector = (struct pl_dta_conf_collector){ .name = (char *)(uintptr_t) "c1",
+		.interface = (char *)(uintptr_t)PL_DTA_LAB_INTERFACE,
+		.listen = (char *)(uintptr_t)PL_DTA_LAB_COLLECTOR };
+	c->collectors = &c->lab_collector;
+	c->n_collectors = 1;
+	c->netns[0] = c->lab.collector;
+	c->translator_netns = c->lab.translator;
+	return 0;
+}
+
+static int open_netns(struct chain *c, struct pl_diag *diag)
+{
+	for (unsigned int i = 0; i < PL_COLLECTORS_MAX; i++)
+		c->netns[i] = -1;
+	c->translator_netns = -1;
+	if (c->conf.lab)
+		return enter_lab(c, diag);
+	for (unsigned int i = 0; i < c->n_collectors; i++) {
+		if (c->collectors[i].netns == NULL)
+			continue;
+		c->netns[i] = pl_dta_netns_open(c->collectors[i].netns, diag);
+		if (c->netns[i] < 0)
+			return c->netns[i];
+	}
+	if (c->conf.netns == NULL)
+		return 0;
+	c->translator_netns = pl_dta_netns_open(c->conf.netns, diag);
+	return c->translator_netns < 0 ? c->translator_netns : 0;
+}
+
+static int make_folder(struct chain *c, struct pl_diag *diag)
+{
+	if (c->conf.folder != NULL) {
+		snprintf(c->folder, sizeof(c->folder), "%s", c->conf.folder);
+		return 0;
+	}
+	snprintf(c->folder, sizeof(c->folder), "/dev/shm/pathline-dta-XXXXXX");
+	if (mkdtemp(c->folder) == NULL) {
+		pl_diag_set(diag, "%s: %s", c->folder, strerror(errno));
+		return -errno;
+	}
+	c->made_folder = true;
+	return 0;
+}
+
+/* ---- regions ---- */
+
+/* The seed is the same everywhere: that of a region that is there, or a drawn one. */
+static int find_seed(struct chain *c, struct pl_diag *diag)
+{
+	for (unsigned int i = 0; i < c->n_collectors * c->n_stores; i++) {
+		struct pl_region *g;
+		int r;
+
+		if (access(c->paths[i], F_OK) != 0)
+			continue;
+		r = pl_region_open(&g, c->paths[i], PL_REGION_READ, NULL, diag);
+		if (r < 0)
+			return r;
+		c->conf.seed = pl_region_params(g)->seed;
+		(void)pl_region_close(g);
+		return 0;
+	}
+	if (c->conf.seed == 0)
+		c->conf.seed = pl_hash_seed();
+	return 0;
+}
+
+static int make_region(
+	const struct chain *c, unsigned int store, const char *path, struct pl_diag *diag)
+{
+	struct pl_store_params params;
+	struct pl_region *g;
+	int r;
+
+	if (access(path, F_OK) == 0)
+		return 0;
+	pl_dta_conf_params(&c->conf, &c->stores[store], &params);
+	r = pl_region_create(&g, path, &params, NULL, diag);
+	return r < 0 ? r : pl_region_close(g);
+}
+
+static int make_regions(struct chain *c, struct pl_diag *diag)
+{
+	int r = make_folder(c, diag);
+
+	if (r < 0)
+		return r;
+	c->paths = calloc((size_t)c->n_collectors * c->n_stores, sizeof(*c->paths));
+	if (c->paths == NULL)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < c->n_collectors * c->n_stores; i++) {
+		int n = snprintf(c->paths[i], sizeof(c->paths[i]), "%s/%s-%s.plr", c->folder,
+			c->collectors[i / c->n_stores].name, c->stores[i % c->n_stores].name);
+
+		if (n < 0 || n >= (int)sizeof(c->paths[i])) {
+			pl_diag_set(diag, "folder: the path is too long");
+			return -EINVAL;
+		}
+	}
+	r = find_seed(c, diag);
+	for (unsigned int i = 0; r == 0 && i < c->n_collectors * c->n_stores; i++)
+		r = make_region(c, i % c->n_stores, c->paths[i], diag);
+	return r;
+}
+
+/* ---- parts ---- */
+
+static void pump(struct chain *c)
+{
+	pl_dta_process_pump(c->parts, c->n_parts, TICK_MS, !args.quiet);
+}
+
+/* Until it is ready. -ETIMEDOUT, -ECHILD with diag. */
+static int wait_ready(struct chain *c, const struct pl_dta_process *p, struct pl_diag *diag)
+{
+	const uint64_t end_ns = pl_clock_mono_ns() + START_NS;
+	char status[32];
+
+	while (!p->is_ready && !p->ended && stop == 0 && pl_clock_mono_ns() < end_ns)
+		pump(c);
+	if (p->is_ready)
+		return 0;
+	if (!p->ended) {
+		pl_diag_set(diag, "%s: not ready%s", p->role, stop != 0 ? "" : " in time");
+		return -ETIMEDOUT;
+	}
+	pl_dta_process_status(p, status);
+	pl_diag_set(diag, "%s: ended at once (%s): %s", p->role, status, p->last);
+	return -ECHILD;
+}
+
+static int start(struct chain *c, const char *role, const char *const *argv, int netns,
+	const char *ready, struct pl_diag *diag)
+{
+	struct pl_dta_process *p = &c->parts[c->n_parts++];
+
+	return pl_dta_process_start(p, role, argv, netns, ready, diag);
+}
+
+static int start_collector(struct chain *c, unsigned int i, struct pl_diag *diag)
+{
+	const struct pl_dta_conf_collector *k = &c->collectors[i];
+	const char *argv[8 + STORES_MAX] = { "collect", "--stats", "--read", "--listen", k->listen,
+		k->interface };
+	char role[64], *named = calloc(c->n_stores, PATH_BYTES + 64);
+	size_t n = 6;
+	int r;
+
+	if (named == NULL)
+		return -ENOMEM;
+	for (unsigned int s = 0; s < c->n_stores; s++) {
+		char *text = named + (size_t)s * (PATH_BYTES + 64);
+
+		snprintf(text, PATH_BYTES + 64, "%s=%s", c->stores[s].name,
+			c->paths[i * c->n_stores + s]);
+		argv[n++] = text;
+	}
+	snprintf(role, sizeof(role), "collector %s", k->name);
+	r = start(c, role, argv, c->netns[i], "collecting", diag);
+	free(named);
+	return r;
+}
+
+static void write_uri(const struct chain *c, struct pl_buf *uri)
+{
+	pl_buf_str(uri, "roce://");
+	for (unsigned int i = 0; i < c->n_collectors; i++)
+		pl_buf_printf(uri, "%s%s", i > 0 ? "," : "", c->collectors[i].listen);
+	for (unsigned int s = 0; s < c->n_stores; s++)
+		pl_buf_printf(uri, "%c%s", s > 0 ? ',' : '/', c->stores[s].name);
+	pl_buf_printf(uri, "?dev=%s&service=%s",
+		c->conf.lab ? PL_DTA_LAB_INTERFACE : c->conf.interface,
+		c->conf.service == 1 ? "rc" : "uc");
+}
+
+static int start_translator(struct chain *c, struct pl_diag *diag)
+{
+	const char *argv[8 + 64] = { "translate", "--stats" };
+	char *const *more = c->conf.options.items;
+	struct pl_buf uri;
+	size_t n = 2;
+	int r;
+
+	pl_buf_init(&uri);
+	write_uri(c, &uri);
+	for (size_t i = 0; i < c->conf.options.n; i++)
+		argv[n++] = more[i];
+	argv[n++] = c->conf.listen;
+	argv[n++] = uri.data;
+	r = uri.failed
+		    ? -ENOMEM
+		    : start(c, "translator", argv, c->translator_netns, "translating from", diag);
+	pl_buf_done(&uri);
+	return r;
+}
+
+static int start_generators(struct chain *c, struct pl_diag *diag)
+{
+	int r = 0;
+
+	for (unsigned int s = 0; r == 0 && s < c->n_stores; s++) {
+		const char *argv[24];
+		char text[24][24], role[64];
+
+		if (c->stores[s].reports == 0)
+			continue;
+		pl_dta_check_stream(&c->stores[s], s, c->conf.listen, argv, text);
+		snprintf(role, sizeof(role), "generator %s", c->stores[s].name);
+		r = start(c, role, argv, c->translator_netns, " packets (", diag);
+	}
+	return r;
+}
+
+static int bring_up(struct chain *c, struct pl_diag *diag)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < c->n_collectors; i++)
+		r = start_collector(c, i, diag);
+	for (unsigned int i = 0; r == 0 && i < c->n_collectors; i++)
+		r = wait_ready(c, &c->parts[i], diag);
+	if (r == 0)
+		r = start_translator(c, diag);
+	if (r == 0)
+		r = wait_ready(c, translator_of(c), diag);
+	return r == 0 ? start_generators(c, diag) : r;
+}
+
+/* Parts that run from `first` on. */
+static unsigned int running(const struct chain *c, unsigned int first)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = first; i < c->n_parts; i++)
+		n += c->parts[i].pid != 0;
+	return n;
+}
+
+/* Until generators are done, where there are any, the time is over, or somebody says so. -ECHILD: a part is gone. */
+static int look_after(struct chain *c, struct pl_diag *diag)
+{
+	const unsigned int first = c->n_collectors + 1;
+	const uint64_t end_ns =
+		args.duration_ns != 0 ? pl_clock_mono_ns() + args.duration_ns : UINT64_MAX;
+
+	while (stop == 0 && pl_clock_mono_ns() < end_ns &&
+		(c->n_parts == first || running(c, first) > 0)) {
+		pump(c);
+		for (unsigned int i = 0; i < first; i++) {
+			char status[32];
+
+			if (!c->parts[i].ended)
+				continue;
+			pl_dta_process_status(&c->parts[i], status);
+			pl_diag_set(diag, "%s ended by itself (%s)", c->parts[i].role, status);
+			return -ECHILD;
+		}
+	}
+	return 0;
+}
+
+/* Asks parts [first, end) to end, and waits until they have. */
+static int take_down(struct chain *c, unsigned int first, unsigned int end)
+{
+	const uint64_t until_ns = pl_clock_mono_ns() + STOP_NS;
+	unsigned int left = 1;
+
+	for (unsigned int i = first; i < end && i < c->n_parts; i++)
+		pl_dta_process_stop(&c->parts[i]);
+	while (left > 0 && pl_clock_mono_ns() < until_ns) {
+		left = 0;
+		for (unsigned int i = first; i < end && i < c->n_parts; i++)
+			left += c->parts[i].pid != 0;
+		if (left > 0)
+			pump(c);
+	}
+	return left > 0 ? -ETIMEDOUT : 0;
+}
+
+/* Against the stream: nothing is under way when the next part ends. */
+static int bring_down(struct chain *c)
+{
+	int r = take_down(c, c->n_collectors + 1, c->n_parts);
+
+	if (r == 0)
+		r = take_down(c, c->n_collectors, c->n_collectors + 1);
+	return r == 0 ? take_down(c, 0, c->n_collectors) : r;
+}
+
+/* ---- what came of it ---- */
+
+static int check(struct chain *c, struct pl_diag *diag)
+{
+	const char *paths[PL_COLLECTORS_MAX];
+	int r = 0;
+
+	for (unsigned int s = 0; r == 0 && s < c->n_stores; s++) {
+		for (unsigned int i = 0; i < c->n_collectors; i++)
+			paths[i] = c->paths[i * c->n_stores + s];
+		if (c->stores[s].reports > 0)
+			r = pl_dta_check(
+				&c->stores[s], paths, c->n_collectors, &c->checked[s], diag);
+	}
+	return r;
+}
+
+static int take_accounts(struct chain *c, struct pl_diag *diag)
+{
+	struct pl_dta_account *a = &c->account;
+	int r = pl_dta_account_translator(a, translator_of(c)->text.data, diag);
+
+	for (unsigned int i = 0; r == 0 && i < c->n_collectors; i++)
+		r = pl_dta_account_collector(a, c->parts[i].text.data, diag);
+	for (unsigned int i = c->n_collectors + 1; i < c->n_parts; i++)
+		pl_dta_account_generator(a, c->parts[i].said);
+	pl_dta_account_close(a);
+	return r;
+}
+
+static uint64_t wrong_answers(const struct chain *c)
+{
+	uint64_t n = 0;
+
+	for (unsigned int s = 0; s < c->n_stores; s++)
+		n += c->checked[s].wrong;
+	return n;
+}
+
+static void print_table(const struct chain *c)
+{
+	static const char *const primitives[] = { "key-write", "append", "counters", "postcards" };
+
+	printf("%-16s %-10s %9s %9s %6s %9s  %s\n", "STORE", "PRIMITIVE", "ASKED", "RIGHT", "WRONG",
+		"NOT FOUND", "EXPECTED");
+	for (unsigned int s = 0; s < c->n_stores; s++) {
+		const struct pl_dta_checked *k = &c->checked[s];
+
+		if (c->stores[s].reports == 0)
+			continue;
+		printf("%-16s %-10s %9" PRIu64 " %9" PRIu64 " %6" PRIu64 " %9" PRIu64 "  %.0f\n",
+			c->stores[s].name, primitives[c->stores[s].primitive], k->asked, k->right,
+			k->wrong, k->missing, k->expected * (double)k->asked);
+	}
+	putchar('\n');
+	pl_dta_account_print(&c->account);
+}
+
+static void print_json(const struct chain *c)
+{
+	struct pl_json json;
+	struct pl_buf buf;
+
+	pl_buf_init(&buf);
+	pl_json_init(&json, &buf);
+	pl_json_object(&json);
+	pl_json_key(&json, "stores");
+	pl_json_array(&json);
+	for (unsigned int s = 0; s < c->n_stores; s++) {
+		const struct pl_dta_checked *k = &c->checked[s];
+
+		pl_json_object(&json);
+		pl_json_key(&json, "store");
+		pl_json_str(&json, c->stores[s].name);
+		pl_json_key(&json, "asked");
+		pl_json_u64(&json, k->asked);
+		pl_json_key(&json, "right");
+		pl_json_u64(&json, k->right);
+		pl_json_key(&json, "wrong");
+		pl_json_u64(&json, k->wrong);
+		pl_json_key(&json, "not_found");
+		pl_json_u64(&json, k->missing);
+		pl_json_key(&json, "not_found_expected");
+		pl_json_u64(&json, (uint64_t)(k->expected * (double)k->asked + 0.5));
+		pl_json_object_end(&json);
+	}
+	pl_json_array_end(&json);
+	pl_json_key(&json, "account");
+	pl_dta_account_json(&c->account, &json);
+	/* Each part's own words, as they are. */
+	pl_json_object_end(&json);
+	if (!buf.failed)
+		puts(buf.data);
+	pl_buf_done(&buf);
+}
+
+/* ---- running ---- */
+
+static void clean(struct chain *c)
+{
+	for (unsigned int i = 0; i < c->n_parts; i++)
+		pl_dta_process_done(&c->parts[i]);
+	for (unsigned int i = 0; c->made_folder && !args.keep && c->paths != NULL &&
+				 i < c->n_collectors * c->n_stores;
+		i++)
+		(void)unlink(c->paths[i]);
+	if (c->made_folder && !args.keep)
+		(void)rmdir(c->folder);
+	for (unsigned int i = 0; !c->conf.lab && i < c->n_collectors; i++) {
+		if (c->netns[i] > 0)
+			close(c->netns[i]);
+	}
+	if (!c->conf.lab && c->translator_netns > 0)
+		close(c->translator_netns);
+	pl_dta_lab_done(&c->lab);
+	free(c->paths);
+	pl_conf_done(pl_dta_conf_rows, &c->conf);
+	free(c);
+}
+
+static int say(int r, const struct pl_diag *diag)
+{
+	if (diag->text[0] != '\0')
+		pl_complain_diag(diag);
+	else
+		pl_complain("dta: %s", strerror(-r));
+	return r == -EPERM || r == -EACCES ? PL_EXIT_PRIVILEGE : PL_EXIT_FAILED;
+}
+
+static int run_chain(struct chain *c, struct pl_diag *diag)
+{
+	int r = open_netns(c, diag), down;
+
+	if (r == 0)
+		r = make_regions(c, diag);
+	if (r < 0)
+		return r;
+	r = bring_up(c, diag);
+	if (r == 0)
+		r = look_after(c, diag);
+	down = bring_down(c);
+	if (r == 0 && down < 0) {
+		pl_diag_set(diag, "a part did not end when it was asked to");
+		r = down;
+	}
+	if (r == 0)
+		r = take_accounts(c, diag);
+	return r == 0 ? check(c, diag) : r;
+}
+
+static int run_word(const char *word)
+{
+	struct chain *c = calloc(1, sizeof(*c));
+	struct pl_diag diag = { .text = "" };
+	struct sigaction sa = { .sa_handler = on_stop };
+	int r, code = PL_EXIT_OK;
+
+	if (c == NULL)
+		return say(-ENOMEM, &diag);
+	c->lab = (struct pl_dta_lab){ -1, -1 };
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	r = load(c, word, &diag);
+	if (r < 0) {
+		code = say(r, &diag) == PL_EXIT_PRIVILEGE ? PL_EXIT_PRIVILEGE : PL_EXIT_CONFIG;
+		c->n_collectors = 0;
+		clean(c);
+		return code;
+	}
+	r = run_chain(c, &diag);
+	if (r < 0) {
+		code = say(r, &diag);
+	} else {
+		if (strcmp(args.form, "json") == 0)
+			print_json(c);
+		else
+			print_table(c);
+		if (wrong_answers(c) > 0 || !c->account.closed)
+			code = PL_EXIT_FAILED;
+	}
+	if (c->made_folder && args.keep)
+		pl_complain("the regions are in %s", c->folder);
+	clean(c);
+	return code;
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_opt_list operands;
+	const char *word;
+	int code;
+
+	memset(&args, 0, sizeof(args));
+	args.form = forms[0];
+	if (pl_command_parse(&pl_command_dta, argc, argv, &operands, &code) != 0)
+		return code;
+	word = operands.n == 1 ? operands.items[0] : "";
+	if (strcmp(word, "demo") != 0 && (strcmp(word, "up") != 0 || args.file == NULL)) {
+		pl_complain("dta takes one of: up -c FILE, demo");
+		code = PL_EXIT_USAGE;
+	} else {
+		code = run_word(word);
+	}
+	pl_opt_list_done(&operands);
+	return code;
+}
+
+const struct pl_command pl_command_dta = {
+	.name = "dta",
+	.summary = "run a whole chain from reports to telemetry memory over RoCE",
+	.usage = "[OPTION]… up -c FILE | demo",
+	.description =
+		"up starts what a file describes: regions (made where there are none), collectors,\n"
+		"a translator, generators; each a process of this program, in its network namespace. It\n"
+		"passes on what they say, stops when generators are done, after --duration, at\n"
+		"SIGINT or SIGTERM or when a part ends by itself, in the order of the stream, so that\n"
+		"nothing is under way; and then asks the regions for everything that was generated.\n\n"
+		"demo needs no file: two network namespaces with a veth pair between them, a store of each\n"
+		"of four primitives. It takes root.\n\n"
+		"Exit codes: 0 no answer was wrong and all accounts close; 1 one was, one does not, or a\n"
+		"part failed; 77 rights are missing; 78 the file is wrong.",
+	.examples = "  pathline dta demo\n"
+		    "  pathline dta demo --headless -o json\n"
+		    "  pathline dta up -c chain.yaml --duration 1h\n",
+	.options = options,
+	.words = words,
+	.run = run,
+};

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/dta_check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gen/dta_gen.h"
+#include "memory/append.h"
+#include "memory/counters.h"
+#include "memory/key_write.h"
+#include "memory/postcards.h"
+#include "memory/region.h"
+
+#define NODES     1000u /* of the generator */
+#define PER_SUM   5u    /* increments of each key */
+#define REGIONS   64u
+#define VALUE_MAX PL_VALUE_MAX
+#define INTERVALS 200
+
+struct regions {
+	struct pl_region *region[REGIONS];
+	const void *store[REGIONS];
+	struct pl_store_params params;
+	unsigned int n;
+};
+
+/* ---- the stream ---- */
+
+static uint64_t sums_of(const struct pl_dta_conf_store *s)
+{
+	return s->reports > PER_SUM ? s->reports / PER_SUM : 1;
+}
+
+static void word(const char *ret[24], unsigned int *n, const char *w)
+{
+	if (*n < 23)
+		ret[(*n)++] = w;
+}
+
+static void pair(
+	const char *ret[24], unsigned int *n, char text[24][24], const char *name, uint64_t v)
+{
+	word(ret, n, name);
+	snprintf(text[*n], 24, "%" PRIu64, v);
+	word(ret, n, text[*n]);
+}
+
+void pl_dta_check_stream(const struct pl_dta_conf_store *s, unsigned int number, const char *to,
+	const char *ret[24], char text[24][24])
+{
+	static const char *const streams[] = { "key-write", "append", "increment", "postcards" };
+	unsigned int n = 0;
+
+	word(ret, &n, "gen");
+	word(ret, &n, "dta");
+	word(ret, &n, "--stream");
+	word(ret, &n, streams[s->primitive]);
+	pair(ret, &n, text, "--store", number);
+	pair(ret, &n, text, "-n", s->reports);
+	pair(ret, &n, text, "--rate", (uint64_t)s->rate);
+	switch (s->primitive) {
+	case 0:
+		word(ret, &n, "--value-of-key");
+		pair(ret, &n, text, "--value-bytes", s->value_bytes);
+		break;
+	case 1:
+		pair(ret, &n, text, "--lists", s->lists);
+		pair(ret, &n, text, "--value-bytes", s->value_bytes);
+		break;
+	case 2:
+		word(ret, &n, "--value-of-key");
+		pair(ret, &n, text, "--keys", sums_of(s));
+		break;
+	default:
+		word(ret, &n, "--lengths");
+		pair(ret, &n, text, "--hops", s->hops);
+	}
+	word(ret, &n, to);
+	ret[n] = NULL;
+}
+
+/* ---- answers ---- */
+
+static void put_number(uint8_t *to, size_t n, uint64_t v)
+{
+	memset(to, 0, n);
+	for (size_t i = 0; i < n && i < 8; i++)
+		to[n - 1 - i] = (uint8_t)(v >> (8 * i));
+}
+
+/* How many keys are overwritten on average when `keys` went into `slots` with so many copies each: of a key behind which x
+ * times the slots were reported all copies are gone with probability (1 - e^-copies x)^copies. Simpson's rule. */
+static double overwritten(uint64_t keys, uint64_t slots, uint64_t copies)
+{
+	const double a = (double)keys / (double)slots, step = a / INTERVALS;
+	double sum = 0;
+
+	for (int i = 0; i <= INTERVALS; i++) {
+		const double f = pow(1 - exp(-(double)copies * step * i), (double)copies);
+
+		sum += f * (i == 0 || i == INTERVALS ? 1 : i % 2 == 1 ? 4 : 2);
+	}
+	return keys == 0 ? 0 : sum / (3 * INTERVALS);
+}
+
+static void add(struct pl_dta_checked *c, bool right, bool wrong)
+{
+	c->asked++;
+	c->wrong += wrong;
+	c->right += right && !wrong;
+	c->missing += !right && !wrong;
+}
+
+static void check_key_write(
+	const struct pl_dta_conf_store *s, const struct regions *g, struct pl_dta_checked *c)
+{
+	struct pl_key_write kw[REGIONS];
+
+	for (unsigned int i = 0; i < g->n; i++)
+		(void)pl_key_write_init(&kw[i], &g->params, (void *)(uintptr_t)g->store[i]);
+	for (uint64_t k = 0; k < s->reports; k++) {
+		uint8_t key[4], want[VALUE_MAX], value[VALUE_MAX];
+		bool right = false, wrong = false;
+
+		put_number(key, sizeof(key), k);
+		put_number(want, s->value_bytes, pl_dta_gen_value(k));
+		for (unsigned int i = 0; i < g->n; i++) {
+			if (pl_key_write_get(
+				    &kw[i], pl_key_write_key(&kw[i], key, sizeof(key)), 1, value)
+					.answer != PL_FOUND)
+				continue;
+			if (memcmp(value, want, s->value_bytes) == 0)
+				right = true;
+			else
+				wrong = true;
+		}
+		add(c, right, wrong);
+	}
+	c->expected = overwritten(s->reports, s->slots, s->copies);
+}
+
+static uint64_t get_number(const uint8_t *from, size_t n)
+{
+	uint64_t v = 0;
+
+	for (size_t i = n > 8 ? n - 8 : 0; i < n; i++)
+		v = v << 8 | from[i];
+	return v;
+}
+
+/* The list of a collector: entries must be of this list, and rise. Returns how many are right. */
+static uint64_t check_list(const struct pl_dta_conf_store *s, const struct pl_append *a,
+	uint32_t list, uint64_t *ret_wrong)
+{
+	struct pl_append_reader reader;
+	uint8_t entry[VALUE_MAX];
+	uint64_t last = 0, right = 0;
+
+	pl_append_reader_init(&reader, a, list, pl_append_oldest(a, list));
+	while (pl_append_read(&reader, entry, NULL, 1) == 1) {
+		const uint64_t v = get_number(entry, s->value_bytes);
+
+		if (v > last && v <= s->reports && (v - 1) % s->lists == list)
+			right++;
+		else
+			(*ret_wrong)++;
+		last = v;
+	}
+	return right;
+}
+
+static void check_append(
+	const struct pl_dta_conf_store *s, const struct regions *g, struct pl_dta_checked *c)
+{
+	const uint64_t room = s->slots - g->params.append.batch_max;
+
+	for (uint32_t list = 0; list < s->lists; list++) {
+		const uint64_t n = s->reports / s->lists + (list < s->reports % s->lists);
+		const uint64_t want = n < room ? n : room;
+		uint64_t right = 0, wrong = 0;
+
+		for (unsigned int i = 0; i < g->n; i++) {
+			struct pl_append a;
+
+			(void)pl_append_init(&a, &g->params, (void *)(uintptr_t)g->store[i]);
+			right += check_list(s, &a, list, &wrong);
+		}
+		/* The ring holds a little more than is sure to be there. */
+		c->asked += want > right + wrong ? want : right + wrong;
+		c->right += right;
+		c->wrong += wrong;
+	}
+	c->missing = c->asked - c->right - c->wrong;
+}
+
+static void check_counters(
+	const struct pl_dta_conf_store *s, const struct regions *g, struct pl_dta_checked *c)
+{
+	const uint64_t keys = sums_of(s);
+	struct pl_counters sums[REGIONS];
+	double total = 0;
+
+	for (unsigned int i = 0; i < g->n; i++) {
+		(void)pl_counters_init(&sums[i], &g->params, (void *)(uintptr_t)g->store[i]);
+		total += pl_counters_total(&sums[i]);
+	}
+	for (uint64_t k = 0; k < keys; k++) {
+		const uint64_t want = s->reports / keys + (k < s->reports % keys);
+		uint8_t key[4];
+		uint64_t v = 0;
+
+		put_number(key, sizeof(key), k);
+		for (unsigned int i = 0; i < g->n; i++)
+			v += pl_counters_get(&sums[i], pl_counters_key(&sums[i], key, sizeof(key)));
+		add(c, v >= want, total > (double)s->reports);
+	}
+}
+
+static void check_postcards(
+	const struct pl_dta_conf_store *s, const struct regions *g, struct pl_dta_checked *c)
+{
+	struct pl_postcards p[REGIONS];
+	uint64_t sent = 0;
+
+	for (unsigned int i = 0; i < g->n; i++)
+		(void)pl_postcards_init(&p[i], &g->params, (void *)(uintptr_t)g->store[i]);
+	for (uint64_t flow = 0;; flow++) {
+		const unsigned int length = (unsigned int)(1 + flow % s->hops);
+		uint32_t want[PL_HOPS_MAX], nodes[PL_HOPS_MAX];
+		bool right = false, wrong = false;
+		uint8_t key[4];
+
+		sent += length;
+		if (sent > s->reports)
+			break; /* its last postcards were never made */
+		put_number(key, sizeof(key), flow);
+		for (unsigned int hop = 1; hop <= length; hop++)
+			want[hop - 1] = pl_dta_gen_node(flow, hop, NODES);
+		for (unsigned int i = 0; i < g->n; i++) {
+			const struct pl_postcards_result r = pl_postcards_get(
+				&p[i], pl_postcards_key(&p[i], key, sizeof(key)), NULL, nodes);
+
+			if (r.answer != PL_FOUND)
+				continue;
+			if (r.n == length && memcmp(nodes, want, length * sizeof(nodes[0])) == 0)
+				right = true;
+			else
+				wrong = true;
+		}
+		add(c, right, wrong);
+	}
+	c->expected = overwritten(c->asked, s->slots, s->copies);
+}
+
+int pl_dta_check(const struct pl_dta_conf_store *s, const char *const *paths, unsigned int n,
+	struct pl_dta_checked *ret, struct pl_diag *diag)
+{
+	struct regions g = { .n = 0 };
+	int r = n <= REGIONS ? 0 : -E2BIG;
+
+	*ret = (struct pl_dta_checked){ 0 };
+	while (r == 0 && g.n < n) {
+		r = pl_region_open(&g.region[g.n], paths[g.n], PL_REGION_READ, NULL, diag);
+		if (r < 0)
+			break;
+		g.params = *pl_region_params(g.region[g.n]);
+		g.store[g.n] = pl_region_store(g.region[g.n], pl_region_epoch(g.region[g.n]));
+		g.n++;
+	}
+	if (r == 0 && g.params.primitive == PL_KEY_WRITE)
+		check_key_write(s, &g, ret);
+	else if (r == 0 && g.params.primitive == PL_APPEND)
+		check_append(s, &g, ret);
+	else if (r == 0 && g.params.primitive == PL_COUNTERS)
+		check_counters(s, &g, ret);
+	else if (r == 0)
+		check_postcards(s, &g, ret);
+	for (unsigned int i = 0; i < g.n; i++)
+		(void)pl_region_close(g.region[i]);
+	return r;
+}

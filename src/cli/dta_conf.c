@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/dta_conf.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "dta/translator.h"
+#include "rdma/exchange.h"
+
+static const char *const primitives[] = { "key-write", "append", "counters", "postcards", NULL };
+static const char *const services[] = { "uc", "rc", NULL };
+
+/* What separates words in the arguments that are made of it must not be in a name. */
+static int check_name(const char *value, struct pl_diag *diag)
+{
+	if (value[0] != '\0' && strlen(value) <= PL_EXCHANGE_NAME_MAX &&
+		value[strspn(value,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")] ==
+			'\0')
+		return 0;
+	pl_diag_set(diag, "a name is of 1 to %d letters, digits, _ and -", PL_EXCHANGE_NAME_MAX);
+	return -EINVAL;
+}
+
+static int check_listen(const char *value, struct pl_diag *diag)
+{
+	struct pl_addr addr;
+	uint16_t port;
+
+	if (pl_parse_endpoint(value, &addr, &port) == 0 && port != 0 &&
+		!pl_addr_is_unspecified(&addr))
+		return 0;
+	pl_diag_set(diag, "'%s' is no address and port to connect to, as 10.0.0.2:7471", value);
+	return -EINVAL;
+}
+
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct pl_dta_conf_store, member)
+static const struct pl_conf_row store_rows[] = {
+	{ .key = "name", .type = PL_CONF_STRING, AT(name), .required = true, .def = "last", .check = check_name,
+	  .help = "What the region and its store are called." },
+	{ .key = "primitive", .type = PL_CONF_CHOICE, AT(primitive), .def = "key-write", .choices = primitives,
+	  .help = "What it is." },
+	{ .key = "slots", .type = PL_CONF_U64, AT(slots), .def = "1048576", .min = 1, .max = UINT64_C(1) << 40,
+	  .help = "Slots, entries of a list, cells of a row, chunks." },
+	{ .key = "value_bytes", .type = PL_CONF_U64, AT(value_bytes), .def = "4", .min = 4, .max = 1000,
+	  .help = "key-write, append: of a value or an entry." },
+	{ .key = "copies", .type = PL_CONF_U64, AT(copies), .def = "2", .min = 1, .max = PL_COPIES_MAX,
+	  .help = "key-write, postcards: copies of each." },
+	{ .key = "lists", .type = PL_CONF_U64, AT(lists), .def = "4", .min = 1, .max = 1u << 20,
+	  .help = "append: how many." },
+	{ .key = "rows", .type = PL_CONF_U64, AT(rows), .def = "4", .min = 1, .max = PL_ROWS_MAX,
+	  .help = "counters: how many." },
+	{ .key = "hops", .type = PL_CONF_U64, AT(hops), .def = "5", .min = 1, .max = PL_HOPS_MAX,
+	  .help = "postcards: the longest path." },
+	{ .key = "reports", .type = PL_CONF_U64, AT(reports), .def = "0", .max = UINT64_C(1) << 32,
+	  .help = "How many reports are generated for it, whose answers are checked in the end." },
+	{ .key = "rate", .type = PL_CONF_DOUBLE, AT(rate), .def = "20000", .min = 1, .max = 10000000,
+	  .help = "Of these, per second." },
+	{ 0 },
+};
+#undef AT
+
+#define AT(member) .offset = offsetof(struct pl_dta_conf_collector, member)
+static const struct pl_conf_row collector_rows[] = {
+	{ .key = "name", .type = PL_CONF_STRING, AT(name), .required = true, .def = "c1", .check = check_name,
+	  .help = "What it is called; its regions are FOLDER/NAME-STORE.plr, made where there are none." },
+	{ .key = "interface", .type = PL_CONF_STRING, AT(interface), .required = true, .def = "packet:eth1",
+	  .help = "Where its RoCE comes in: packet:IFACE or afxdp:IFACE." },
+	{ .key = "listen", .type = PL_CONF_STRING, AT(listen), .required = true, .def = "10.0.0.2:7471", .check = check_listen,
+	  .help = "Where translators connect to it." },
+	{ .key = "netns", .type = PL_CONF_STRING, AT(netns),
+	  .help = "The network namespace it runs in, by name (/run/netns) or path." },
+	{ 0 },
+};
+#undef AT
+
+#define AT(member) .offset = offsetof(struct pl_dta_conf, member)
+const struct pl_conf_row pl_dta_conf_rows[] = {
+	{ .key = "folder", .type = PL_CONF_STRING, AT(folder),
+	  .help = "Where regions are; by default a new folder in /dev/shm that goes in the end." },
+	{ .key = "lab", .type = PL_CONF_BOOL, AT(lab), .def = "false",
+	  .help = "Make two network namespaces with a veth pair between them, one collector in the second. Takes root." },
+	{ .key = "seed", .type = PL_CONF_U64, AT(seed), .def = "0",
+	  .help = "Of the hashes of new regions; 0: drawn." },
+	{ .key = "stores", .type = PL_CONF_LIST, AT(stores), .rows = store_rows, .item_size = sizeof(struct pl_dta_conf_store), .min = 1, .max = 16, .required = true,
+	  .help = "What every collector has, in the order in which reports name them." },
+	{ .key = "collectors", .type = PL_CONF_LIST, AT(collectors), .rows = collector_rows, .item_size = sizeof(struct pl_dta_conf_collector), .max = PL_COLLECTORS_MAX,
+	  .help = "Who has regions; in a laboratory there is one, which needs no words." },
+	{ .key = "translator.listen", .type = PL_CONF_STRING, AT(listen), .def = "udp://127.0.0.1:40040",
+	  .help = "Where reports come in." },
+	{ .key = "translator.interface", .type = PL_CONF_STRING, AT(interface),
+	  .help = "By which it reaches the collectors: packet:IFACE; not in a laboratory." },
+	{ .key = "translator.netns", .type = PL_CONF_STRING, AT(netns),
+	  .help = "The network namespace of translator and generators." },
+	{ .key = "translator.service", .type = PL_CONF_CHOICE, AT(service), .def = "uc", .choices = services,
+	  .help = "rc: plain writes by reliable connections, too." },
+	{ .key = "translator.options", .type = PL_CONF_STRINGS, AT(options), .max = 64,
+	  .help = "More options of pathline translate, each a word." },
+	{ 0 },
+};
+#undef AT
+/* clang-format on */
+
+int pl_dta_conf_check(const struct pl_dta_conf *c, struct pl_diag *diag)
+{
+	const struct pl_dta_conf_store *stores = c->stores.items;
+
+	if (c->stores.n == 0) {
+		pl_diag_set(diag, "stores: there are none");
+		return -EINVAL;
+	}
+	if (c->lab ? c->collectors.n > 0 || c->interface != NULL || c->netns != NULL
+		   : c->collectors.n == 0 || c->interface == NULL || c->folder == NULL) {
+		pl_diag_set(diag,
+			c->lab ? "a laboratory has collectors and interfaces of its own"
+			       : "collectors, translator.interface and folder are wanted, or lab: true");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < c->stores.n; i++) {
+		struct pl_store_params p;
+		struct pl_diag why = { .text = "" };
+		uint64_t bytes;
+
+		for (size_t k = 0; k < i; k++) {
+			if (strcmp(stores[i].name, stores[k].name) == 0) {
+				pl_diag_set(diag, "two stores are called '%s'", stores[i].name);
+				return -EINVAL;
+			}
+		}
+		pl_dta_conf_params(c, &stores[i], &p);
+		if (pl_store_bytes(&p, &bytes, &why) < 0) {
+			pl_diag_set(diag, "store '%s': %s", stores[i].name, why.text);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+void pl_dta_conf_params(
+	const struct pl_dta_conf *c, const struct pl_dta_conf_store *s, struct pl_store_params *ret)
+{
+	*ret = (struct pl_store_params){ .primitive =
+						 pl_primitive_by_name(primitives[s->primitive]),
+		.hash = PL_HASH_PATHLINE,
+		.seed = c->seed };
+	switch (ret->primitive) {
+	case PL_KEY_WRITE:
+		ret->key_write.slots = s->slots;
+		ret->key_write.value_bytes = (uint32_t)s->value_bytes;
+		ret->key_write.copies = (uint32_t)s->copies;
+		break;
+	case PL_APPEND:
+		ret->append.slots = s->slots;
+		ret->append.lists = (uint32_t)s->lists;
+		ret->append.entry_bytes = (uint32_t)s->value_bytes;
+		ret->append.batch_max = 16;
+		ret->append.sealed = 1;
+		break;
+	case PL_COUNTERS:
+		ret->counters.width = s->slots;
+		ret->counters.rows = (uint32_t)s->rows;
+		break;
+	default:
+		ret->postcards.chunks = s->slots;
+		ret->postcards.hops = (uint32_t)s->hops;
+		ret->postcards.copies = (uint32_t)s->copies;
+	}
+}
+
+const char pl_dta_conf_demo[] =
+	"lab: true\n"
+	"stores:\n"
+	"  - {name: last, primitive: key-write, slots: 262144, reports: 50000, rate: 10000}\n"
+	"  - {name: lists, primitive: append, slots: 65536, lists: 4, value_bytes: 8, reports: 25000, rate: 5000}\n"
+	"  - {name: sums, primitive: counters, slots: 65536, rows: 2, reports: 5000, rate: 1000}\n"
+	"  - {name: paths, primitive: postcards, slots: 32768, reports: 25000, rate: 5000}\n";
