@@ -1,0 +1,459 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The chain over a wire: generators, pathline translate, RoCE between network namespaces, pathline collect, regions,
+answers. By one command; with frames lost on the way; with a collector killed and started again, a translator likewise,
+and one of two collectors gone. No answer may be wrong, and every account closes. usage: chain.py PATHLINE"""
+import ctypes
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PATHLINE = os.path.abspath(sys.argv[1])
+LIMIT = 100
+TAG = os.getpid()
+NS = {name: f'plchain-{name}-{TAG}' for name in ('t', 'c1', 'c2', 'hub')}
+IP = {'t': '10.79.0.1', 'c1': '10.79.0.11', 'c2': '10.79.0.12'}
+UDP, TCP = 22040, 22071
+LISTEN = f'udp://127.0.0.1:{UDP}'
+count = failed = 0
+running = []
+folder = tempfile.mkdtemp(prefix='pathline-chain-', dir='/dev/shm' if os.path.isdir('/dev/shm') else None)
+
+
+def ok(good, name, detail=''):
+    global count, failed
+    count += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {name}", flush=True)
+    if not good and detail != '':
+        for line in str(detail).splitlines()[:30]:
+            print(f'# {line[:1000]}', flush=True)
+    return good
+
+
+def sh(command):
+    run = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+    if run.returncode != 0:
+        raise RuntimeError(f'{command}: {run.stderr.strip()}')
+    return run.stdout
+
+
+def wait(what):
+    """Until it is true, or for very long: a loaded machine is slow."""
+    until = time.monotonic() + LIMIT
+    while not what():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+# ---- the network: t, c1 and c2 on one link in the middle of which is the hub ----
+
+def make_network():
+    for name in NS.values():
+        sh(f'ip netns add {name}')
+        subprocess.run(f'ip netns exec {name} sysctl -qw net.ipv6.conf.default.disable_ipv6=1', shell=True,
+                       stderr=subprocess.DEVNULL)
+        sh(f'ip -n {name} link set lo up')
+    for name in IP:
+        sh(f'ip link add eth0 netns {NS[name]} type veth peer name {name} netns {NS["hub"]}')
+        in_namespace(name, lambda: no_offload('eth0'))
+        sh(f'ip -n {NS[name]} addr add {IP[name]}/24 dev eth0')
+        sh(f'ip -n {NS[name]} link set eth0 up')
+        sh(f'ip -n {NS["hub"]} link set dev {name} up')
+    wait(lambda: all('state UP' in sh(f'ip -n {NS[name]} link show eth0') for name in IP))
+
+
+def in_namespace(name, what):
+    """what() in a namespace: this thread goes there and back."""
+    home, there = os.open('/proc/thread-self/ns/net', os.O_RDONLY), os.open(f'/run/netns/{NS[name]}', os.O_RDONLY)
+    setns = ctypes.CDLL(None, use_errno=True).setns
+    try:
+        if setns(there, 0x40000000) != 0:
+            raise OSError(ctypes.get_errno(), 'setns')
+        return what()
+    finally:
+        setns(home, 0x40000000)
+        os.close(home)
+        os.close(there)
+
+
+def no_offload(interface):
+    """Whole frames with whole checksums: they pass through a socket in the hub."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for command in (0x17, 0x1f, 0x24):  # ETHTOOL_STXCSUM, STSO, SGSO
+            value = ctypes.create_string_buffer(struct.pack('II', command, 0))
+            request = struct.pack('16sP', interface.encode(), ctypes.addressof(value)).ljust(40, b'\0')
+            try:
+                fcntl.ioctl(s, 0x8946, request)
+            except OSError:
+                pass
+
+
+class Hub(threading.Thread):
+    """Passes frames on between all that are plugged in; of those with RoCE it drops every `nth`."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.nth, self.roce, self.dropped, self.unplugged, self.ended = 0, 0, 0, set(), False
+        self.ports = in_namespace('hub', lambda: {name: self.plug(name) for name in IP})
+
+    @staticmethod
+    def plug(name):
+        s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        s.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # SO_RCVBUFFORCE
+        s.setsockopt(263, 23, 1)  # PACKET_IGNORE_OUTGOING
+        s.bind((name, 3))
+        s.setblocking(False)
+        return s
+
+    def is_lost(self, frame):
+        if self.nth == 0 or len(frame) < 38 or frame[12:14] != b'\x08\0' or frame[23] != 17 or \
+                frame[36:38] != b'\x12\xb7':
+            return False
+        self.roce += 1
+        if self.roce % self.nth != 0:
+            return False
+        self.dropped += 1
+        return True
+
+    def run(self):
+        macs, names = {}, {s.fileno(): name for name, s in self.ports.items()}
+        poll = select.poll()
+        for s in self.ports.values():
+            poll.register(s, select.POLLIN)
+        while not self.ended:
+            for fd, _ in poll.poll(200):
+                came = names[fd]
+                for _ in range(256):
+                    try:
+                        frame = self.ports[came].recv(65536)
+                    except BlockingIOError:
+                        break
+                    macs[frame[6:12]] = came
+                    to = [macs[frame[:6]]] if frame[:6] in macs else [n for n in IP if n != came]
+                    if self.is_lost(frame):
+                        continue
+                    for name in to:
+                        try:
+                            self.ports[name].send(frame)
+                        except OSError:
+                            pass  # its interface is full: as on any wire
+
+
+# ---- parts ----
+
+class Part:
+    """A pathline of its own in a namespace; what it says is kept."""
+
+    def __init__(self, where, *args):
+        self.process = subprocess.Popen(['ip', 'netns', 'exec', NS[where], PATHLINE] + [str(a) for a in args],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.said, self.printed = [], []
+        self.threads = [threading.Thread(target=self.keep, args=(self.process.stderr, self.said), daemon=True),
+                        threading.Thread(target=self.keep, args=(self.process.stdout, self.printed), daemon=True)]
+        for t in self.threads:
+            t.start()
+        running.append(self)
+
+    @staticmethod
+    def keep(stream, lines):
+        for line in stream:
+            lines.append(line)
+
+    def times(self, text):
+        return sum(text in line for line in list(self.said))
+
+    def says(self, text, times=1):
+        return wait(lambda: self.times(text) >= times or self.process.poll() is not None) and self.times(text) >= times
+
+    def end(self, signo=signal.SIGTERM):
+        """What it printed as JSON; {} when it was killed."""
+        self.process.send_signal(signo)
+        self.process.wait(timeout=LIMIT)
+        for t in self.threads:
+            t.join(LIMIT)
+        running.remove(self)
+        try:
+            return json.loads(''.join(self.printed))
+        except ValueError:
+            return {}
+
+
+def path(name):
+    return os.path.join(folder, name)
+
+
+def create(name, *args):
+    sh(f"{PATHLINE} region create {path(name)} --seed 4711 --primitive {' '.join(str(a) for a in args)}")
+
+
+def rows(*args):
+    run = subprocess.run([PATHLINE, 'region'] + [str(a) for a in args] + ['-o', 'json'], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+    try:
+        return json.loads(run.stdout)
+    except ValueError:
+        return [{'error': run.stdout + run.stderr}]
+
+
+def collector(where, *stores):
+    part = Part(where, 'collect', '--read', '--stats', '--listen', f'{IP[where]}:{TCP}', 'packet:eth0', *stores)
+    ok(part.says('collecting on'), f'collector {where} listens', ''.join(part.said))
+    return part
+
+
+def translator(stores, *collectors, options=(), service='rc'):
+    where = ','.join(f'{IP[c]}:{TCP}' for c in collectors)
+    part = Part('t', 'translate', '--stats', '--flush', '20ms', *options, LISTEN,
+                f'roce://{where}/{stores}?dev=packet:eth0&service={service}')
+    ok(part.says('translating from'), 'translator is connected', ''.join(part.said))
+    return part
+
+
+def generate(reports, *args, rate='4k'):
+    return Part('t', 'gen', 'dta', '-n', reports, '--rate', rate, *args, LISTEN)
+
+
+def done(part):
+    if wait(lambda: part.process.poll() is not None):
+        part.end()
+        return True
+    return False
+
+
+def closed(s, executed=None):
+    """The translator's account; with what collectors executed."""
+    out = s.get('out', {})
+    good = s != {} and s['reports'] == s['accepted'] + s['duplicates'] + sum(s['unreadable'].values()) + \
+        sum(s['refused'].values()) and s['held'] == 0 and s['writes'] + s['adds'] == out['given']
+    for c in out.get('collectors', []):
+        good = good and c['given'] == c['done'] + c['lost'] + c['full'] + c['down'] + c['outside'] and \
+            c['waiting'] == 0 and c['done'] == c['writes'] + c['adds'] and c['outside'] == 0
+    if executed is not None and good:
+        good = out['writes'] + out['adds'] <= executed <= out['writes'] + out['adds'] + out['lost']
+    return good
+
+
+def executed(*accounts):
+    return sum(a.get('writes', 0) + a.get('adds', 0) for a in accounts)
+
+
+# ---- tests ----
+
+def test_demo():
+    run = subprocess.run([PATHLINE, 'dta', 'demo', '--headless', '-o', 'json'], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, timeout=2 * LIMIT)
+    ok(run.returncode == 0, 'one command shows the chain', run.stdout + run.stderr)
+    try:
+        seen = json.loads(run.stdout)
+    except ValueError:
+        seen = {'stores': [], 'account': {}}
+    ok(len(seen['stores']) == 4, 'a store of each of four primitives', run.stdout)
+    for s in seen['stores']:
+        ok(s['wrong'] == 0 and s['asked'] > 0 and s['right'] + s['not_found'] == s['asked'],
+           f"{s['store']}: of {s['asked']} answers none is wrong", s)
+    a = seen['account']
+    if a.get('kernel_drops') == 0 and a.get('refused') == 0:
+        for s in seen['stores']:
+            ok(s['not_found'] <= s['not_found_expected'] * 1.3 + 30,
+               f"{s['store']}: {s['not_found']} not found, {s['not_found_expected']} expected", s)
+    ok(a.get('closed') and a.get('lost_on_the_wire') == 0, 'accounts close, and the wire loses nothing', a)
+
+
+CONFIG = '''
+folder: {folder}
+stores:
+  - {{name: last, slots: 65536, reports: 1500, rate: 1000}}
+  - {{name: lists, primitive: append, slots: 8192, lists: 3, value_bytes: 8, reports: 900, rate: 600}}
+  - {{name: sums, primitive: counters, slots: 65536, rows: 2, reports: 300, rate: 200}}
+collectors:
+  - {{name: c1, interface: "packet:eth0", listen: "{ip}:{tcp}", netns: {c1}}}
+translator:
+  listen: {listen}
+  interface: packet:eth0
+  netns: {t}
+  service: {service}
+'''
+
+
+def test_loss(hub, service):
+    """Every ninth frame of RoCE is lost, both ways."""
+    where = path('loss-' + service)
+    os.mkdir(where)
+    with open(where + '.yaml', 'w', encoding='utf-8') as f:
+        f.write(CONFIG.format(folder=where, ip=IP['c1'], tcp=TCP, c1=NS['c1'], t=NS['t'], listen=LISTEN, service=service))
+    hub.nth, before = 9, hub.dropped
+    run = subprocess.run([PATHLINE, 'dta', 'up', '-c', where + '.yaml', '-o', 'json', '--headless'],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=3 * LIMIT)
+    hub.nth = 0
+    ok(run.returncode == 0, f'a chain by its file, {service}, one RoCE frame in nine lost', run.stdout + run.stderr)
+    try:
+        seen = json.loads(run.stdout)
+    except ValueError:
+        ok(False, 'what it found', run.stdout)
+        return
+    a, stores = seen['account'], {s['store']: s for s in seen['stores']}
+    ok(hub.dropped - before > 200, f'{hub.dropped - before} frames were lost on the way')
+    ok(all(s['wrong'] == 0 for s in stores.values()), 'no answer is wrong', seen)
+    ok(a['closed'] and a['reports'] == 2700 == a['accepted'] and a['lost'] == 0, 'accounts close', a)
+    ok(stores['sums']['not_found'] == 0, 'no sum is short', stores)
+    if service == 'rc':
+        ok(a['lost_on_the_wire'] == 0 and stores['lists']['not_found'] == 0 and
+           stores['last']['not_found'] <= stores['last']['not_found_expected'] * 2 + 30, 'nothing is missing', seen)
+        ok(0 < a['repeated'] < 4 * a['operations'], f"{a['repeated']} packets were sent again for "
+           f"{a['operations']} operations", a)
+    else:
+        ok(a['lost_on_the_wire'] > 200 and stores['last']['right'] > 1200 and stores['lists']['not_found'] > 0,
+           'what was lost is missing, and told', seen)
+
+
+def wrong_values(name, keys):
+    """Keys whose value is not their own number. Missing ones are not among them."""
+    found = rows('lookup', '--key-form', 'be32', path(name), *[str(k) for k in keys])
+    wrong = [f for f in found if 'error' in f or (f['answer'] == 'found' and f['value'] != '%08x' % int(f['key'], 0))]
+    return wrong, {int(f['key'], 0) for f in found if f.get('answer') == 'found'}
+
+
+def whole(name):
+    return sum(r.get('whole', 0) or 0 for r in rows('verify', path(name)))
+
+
+def test_collector_killed():
+    """In mid-stream, and started again on the same regions."""
+    create('k-last', 'key-write', '--slots', 262144)
+    create('k-lists', 'append', '--slots', 65536, '--value-bytes', 4, '--lists', 2)
+    stores = f"last={path('k-last')}", f"lists={path('k-lists')}"
+    c = collector('c1', *stores)
+    t = translator('last,lists', 'c1')
+    gens = [generate(10**8, '--form', 'pathline'), generate(10**8, '--stream', 'append', '--store', 1, '--lists', 2)]
+    ok(wait(lambda: whole('k-lists') > 1000), 'entries arrive')
+    c.end(signal.SIGKILL)
+    ok(t.says('lost ('), 'the translator knows that the collector is gone', ''.join(t.said))
+    kept = whole('k-lists')
+    c = collector('c1', *stores)
+    ok(t.says(': connected', 2), 'and finds it again', ''.join(t.said))
+    ok(wait(lambda: whole('k-lists') > kept + 1000), 'entries arrive again')
+    for g in gens:
+        g.end()
+    s = t.end()
+    ended = c.end()
+    out = s.get('out', {})
+    ok(closed(s) and out['collectors'][0]['connections'] == 2 and out['collectors'][0]['connections_lost'] == 1,
+       'its account closes', s)
+    ok(ended != {} and s['refused']['collector'] > 0, 'what came meanwhile was refused by name', s.get('refused'))
+    for number in (0, 1):
+        found = rows('dump', path('k-lists'), '--list', number)
+        values = [int(f['value'], 16) for f in found]
+        ok(len(values) > 500 and all(v % 2 == (number + 1) % 2 for v in values) and values == sorted(set(values)) and
+           [f['number'] for f in found] == list(range(found[0]['number'], found[0]['number'] + len(found))),
+           f'list {number}: {len(values)} entries, every one once, in their order', values[:5])
+    ok(rows('verify', path('k-lists'))[0].get('damaged') == 0, 'none is damaged')
+    wrong, found = wrong_values('k-last', range(0, s['by'] if 'by' in s else 4000, 3))
+    ok(not wrong and len(found) > 100, f'{len(found)} keys found, none of them wrong', wrong[:3])
+
+
+def test_translator_killed():
+    """Its lists go on where the collector has them, and nothing is written over."""
+    create('r-lists', 'append', '--slots', 4096, '--value-bytes', 4, '--lists', 2)
+    c = collector('c1', f"lists={path('r-lists')}")
+    for service in ('uc', 'rc'):
+        before = whole('r-lists')
+        t = translator('lists', 'c1', service=service)
+        g = generate(400, '--stream', 'append', '--lists', 2)
+        ok(done(g) and wait(lambda: whole('r-lists') == before + 400), f'{service}: 400 entries',
+           (whole('r-lists'), ''.join(t.said)))
+        t.end(signal.SIGKILL)
+    t = translator('lists', 'c1')
+    g = generate(400, '--stream', 'append', '--lists', 2)
+    ok(done(g) and wait(lambda: whole('r-lists') == 1200), 'and once more', whole('r-lists'))
+    ok(closed(t.end()), 'its account closes')
+    c.end()
+    for number in (0, 1):
+        values = [int(f['value'], 16) for f in rows('dump', path('r-lists'), '--list', number)]
+        ok(values == list(range(number + 1, 401, 2)) * 3, f'list {number} has all three runs, whole and in order',
+           values[:5])
+
+
+def test_failover():
+    """Keys and lists of a collector that is gone go to the other one."""
+    for name in ('c1', 'c2'):
+        create(f'f-last-{name}', 'key-write', '--slots', 262144)
+        create(f'f-lists-{name}', 'append', '--slots', 65536, '--value-bytes', 4, '--lists', 8)
+    stores = {n: (f"last={path('f-last-' + n)}", f"lists={path('f-lists-' + n)}") for n in ('c1', 'c2')}
+    parts = {n: collector(n, *stores[n]) for n in ('c1', 'c2')}
+    t = translator('last,lists', 'c1', 'c2')
+    ok(t.says(': connected', 2), 'both are connected', ''.join(t.said))
+    g = generate(10**8, '--stream', 'append', '--store', 1, '--lists', 8)
+    ok(wait(lambda: whole('f-lists-c1') > 300 and whole('f-lists-c2') > 300), 'both have lists')
+    parts['c2'].end(signal.SIGKILL)
+    ok(t.says('lost ('), 'the translator knows that one is gone', ''.join(t.said))
+    have = {r.get('list', i): 0 for i, r in enumerate(rows('verify', path('f-lists-c1')))}
+    before = whole('f-lists-c1')
+    ok(wait(lambda: all(len(rows('dump', path('f-lists-c1'), '--list', n, '-n', 1)) == 1 and
+                        'number' in rows('dump', path('f-lists-c1'), '--list', n, '-n', 1)[0] for n in range(8)) and
+            whole('f-lists-c1') > before + 500), 'the other one gets all eight lists', have)
+    keys = generate(3000)
+    ok(done(keys), 'keys are reported while one is gone')
+    parts['c2'] = collector('c2', *stores['c2'])
+    ok(t.says(': connected', 3), 'and is back', ''.join(t.said))
+    kept = whole('f-lists-c2')
+    ok(wait(lambda: whole('f-lists-c2') > kept + 300), 'its lists go there again')
+    g.end()
+    s = t.end()
+    accounts = [p.end() for p in parts.values()]
+    ok(closed(s) and all(a != {} for a in accounts), 'its account closes', s)
+    ok(s['refused']['collector'] == 0, 'no report was refused: there was always one', s['refused'])
+    wrong, found = wrong_values('f-last-c1', range(0, 3000, 3))
+    ok(not wrong and len(found) > 980, f'{len(found)} of 1000 keys are found at the other one, none is wrong', wrong[:3])
+    for name in ('c1', 'c2'):
+        good, n = True, 0
+        for number in range(8):
+            values = [int(f['value'], 16) for f in rows('dump', path(f'f-lists-{name}'), '--list', number)
+                      if 'value' in f]
+            good = good and all((v - 1) % 8 == number for v in values) and values == sorted(set(values))
+            n += len(values)
+        ok(good and n > 300, f'{name}: {n} entries, every one in its list, once and in order')
+
+
+def main():
+    if os.geteuid() != 0:
+        print('1..0 # SKIP needs root: network namespaces')
+        return 0
+    test_demo()
+    make_network()
+    hub = Hub()
+    hub.start()
+    test_loss(hub, 'rc')
+    test_loss(hub, 'uc')
+    test_collector_killed()
+    test_translator_killed()
+    test_failover()
+    hub.ended = True
+    hub.join()
+    print(f'1..{count}')
+    return failed != 0
+
+
+code = 1
+try:
+    code = main()
+finally:
+    for part in list(running):
+        part.process.kill()
+        part.process.wait()
+    for name in NS.values():
+        subprocess.run(['ip', 'netns', 'del', name], stderr=subprocess.DEVNULL)
+    shutil.rmtree(folder)
+sys.exit(code)
