@@ -18,6 +18,8 @@
 #include "memory/region.h"
 
 #define STEPS_A_LOOK 256 /* turns under load between two looks at signals and time */
+#define DRAIN_MS     50  /* longer than a capture ring keeps frames to itself */
+#define DRAIN_NS     UINT64_C(2000000000)
 #define WAIT_MS      200
 
 static struct {
@@ -184,6 +186,18 @@ static void tell_begin(const struct collect *x)
 	fputc('\n', stderr);
 }
 
+/* What peers sent before this was told to end is still taken: until nothing comes for a moment, within reason. 0. */
+static int drain(struct collect *x, struct pollfd *fd)
+{
+	const uint64_t until = pl_clock_mono_ns() + DRAIN_NS;
+
+	while (pl_clock_mono_ns() < until) {
+		if (pl_collector_step(x->collector, NULL) <= 0 && poll(fd, 1, DRAIN_MS) <= 0)
+			break;
+	}
+	return 0;
+}
+
 /* 0, or an exit code; complains. */
 static int loop(struct collect *x)
 {
@@ -209,7 +223,7 @@ static int loop(struct collect *x)
 			return 0;
 		(void)poll(fds, 2, n > 0 ? 0 : pl_collector_wait_ms(x->collector, WAIT_MS));
 		if ((fds[0].revents & POLLIN) != 0)
-			return 0;
+			return drain(x, &fds[1]);
 	}
 }
 
