@@ -12,7 +12,7 @@
 #define QUEUE_DEFAULT   4096u
 #define WINDOW_DEFAULT  128u
 #define TIMEOUT_DEFAULT UINT64_C(20000000)
-#define RETRIES_DEFAULT 50
+#define RETRIES_DEFAULT 250
 #define PACKETS_MAX     (1u << 22) /* all queues together: each has a place for its completion */
 #define ATOMICS_MAX     128u       /* under way; fewer where the peer remembers fewer */
 

@@ -39,7 +39,7 @@ struct pl_uplink_options {
 	uint32_t queue;  /* packets waiting or without acknowledgement, of each store; 0: 4096 */
 	uint32_t window; /* RC: packets without acknowledgement; 0: 128 */
 	uint64_t timeout_ns; /* RC; 0: 20 ms */
-	uint8_t retries; /* RC: without any progress, before the connection is given up; 0: 50 */
+	uint8_t retries; /* RC: without any progress, before the connection is given up; 0: 250 */
 	/* Called for an operation that has no room: to send and to take answers. True while operations of this collector get
 	 * done: then it is tried again. May be NULL. */
 	bool (*wait)(void *arg, unsigned int collector);
