@@ -11,6 +11,7 @@
 	256u /* paths of a batch that are written together: what is remembered of them fits the stack */
 #define CHUNK 64u   /* paths appended at once */
 #define NOTED 1024u /* keys; a power of two */
+#define GROUP 16u   /* last values whose slots are fetched at the same time */
 
 struct latest {
 	uint64_t h[NOTED];
@@ -61,25 +62,42 @@ static void append_paths(
 
 /* ---- last values ---- */
 
-static void put_flow(struct pl_history *h, struct pl_key key, const struct pl_path *path,
-	const struct pl_hop *hops, uint64_t first_hop)
+/* Values to be put, gathered so that their slots are on the way at the same time; the order stays. */
+struct flow_group {
+	unsigned int n;
+	struct pl_key keys[GROUP];
+	struct pl_history_flow values[GROUP];
+};
+
+static void put_flow_group(struct pl_history *h, struct flow_group *g)
 {
+	pl_key_write_put_batch(&h->flows, g->keys, g->values, g->n);
+	g->n = 0;
+}
+
+static void put_flow(struct pl_history *h, struct flow_group *g, struct pl_key key,
+	const struct pl_path *path, const struct pl_hop *hops, uint64_t first_hop)
+{
+	struct pl_history_flow *value = &g->values[g->n];
 	unsigned int kept = path->hop_count;
-	struct pl_history_flow value;
 
 	kept = kept < PL_HISTORY_FLOW_HOPS ? kept : PL_HISTORY_FLOW_HOPS;
-	memset(&value, 0, sizeof(value));
-	value.last = (struct pl_history_path){ *path, first_hop };
-	memcpy(value.hops, hops, kept * sizeof(struct pl_hop));
-	pl_key_write_put(&h->flows, key, &value, h->flows.copies);
+	value->last = (struct pl_history_path){ *path, first_hop };
+	memcpy(value->hops, hops, kept * sizeof(struct pl_hop));
+	memset(value->hops + kept, 0, (PL_HISTORY_FLOW_HOPS - kept) * sizeof(struct pl_hop));
+	g->keys[g->n++] = key;
+	if (g->n == GROUP)
+		put_flow_group(h, g);
 }
 
 static void put_flows(
 	struct pl_history *h, const struct pl_record_batch *b, const uint64_t *first_hops)
 {
 	struct pl_key keys[SLICE];
+	struct flow_group group;
 	struct latest latest;
 
+	group.n = 0;
 	memset(&latest, 0, sizeof(latest));
 	for (uint32_t i = 0; i < b->n_paths; i++) {
 		keys[i] = pl_history_flow_key(h, &b->paths[i]);
@@ -89,27 +107,44 @@ static void put_flows(
 		const struct pl_path *path = &b->paths[i];
 
 		if ((path->present & PL_PATH_HAS_src) != 0 && !superseded(&latest, keys[i], i))
-			put_flow(h, keys[i], path, &b->hops[b->first_hop[i]], first_hops[i]);
+			put_flow(
+				h, &group, keys[i], path, &b->hops[b->first_hop[i]], first_hops[i]);
 	}
+	put_flow_group(h, &group);
 }
 
 /* One pass over all keys that hops can be asked by, which are counted. */
 struct queue_pass {
 	struct pl_history *h;
-	struct latest *latest;
+	struct latest latest;
 	uint32_t number;
 	bool write;
+	unsigned int n;
+	struct pl_key keys[GROUP];
+	struct pl_hop values[GROUP];
 };
+
+static void put_queue_group(struct queue_pass *p)
+{
+	pl_key_write_put_batch(&p->h->queues, p->keys, p->values, p->n);
+	p->n = 0;
+}
 
 static void put_queue(struct queue_pass *p, const struct pl_hop *hop, uint32_t port, uint32_t queue)
 {
 	struct pl_key key = pl_history_queue_key(p->h, hop->node, port, queue);
 	uint32_t number = p->number++;
 
-	if (!p->write)
-		note(p->latest, key, number);
-	else if (!superseded(p->latest, key, number))
-		pl_key_write_put(&p->h->queues, key, hop, p->h->queues.copies);
+	if (!p->write) {
+		note(&p->latest, key, number);
+		return;
+	}
+	if (superseded(&p->latest, key, number))
+		return;
+	p->keys[p->n] = key;
+	p->values[p->n++] = *hop;
+	if (p->n == GROUP)
+		put_queue_group(p);
 }
 
 static void put_hop(struct queue_pass *p, const struct pl_hop *hop)
@@ -124,19 +159,26 @@ static void put_hop(struct queue_pass *p, const struct pl_hop *hop)
 		put_queue(p, hop, hop->egress_port, hop->queue);
 }
 
+static void walk_hops(struct queue_pass *p, const struct pl_record_batch *b, bool write)
+{
+	p->number = 0;
+	p->write = write;
+	for (uint32_t i = 0; i < b->n_paths; i++) {
+		for (unsigned int k = 0; k < b->paths[i].hop_count; k++)
+			put_hop(p, &b->hops[b->first_hop[i] + k]);
+	}
+}
+
 static void put_queues(struct pl_history *h, const struct pl_record_batch *b)
 {
-	struct latest latest;
+	struct queue_pass p;
 
-	memset(&latest, 0, sizeof(latest));
-	for (unsigned int pass = 0; pass < 2; pass++) {
-		struct queue_pass p = { h, &latest, 0, pass == 1 };
-
-		for (uint32_t i = 0; i < b->n_paths; i++) {
-			for (unsigned int k = 0; k < b->paths[i].hop_count; k++)
-				put_hop(&p, &b->hops[b->first_hop[i] + k]);
-		}
-	}
+	p.h = h;
+	p.n = 0;
+	memset(&p.latest, 0, sizeof(p.latest));
+	walk_hops(&p, b, false);
+	walk_hops(&p, b, true);
+	put_queue_group(&p);
 }
 
 static void count_drop(struct pl_history *h, const struct pl_path *path)

@@ -76,6 +76,19 @@ void pl_key_write_put(
 		pl_words_store(kw->base + pl_key_write_offset(kw, key, n), words, 8 * n_words(kw));
 }
 
+/* All lines of it that a value takes. */
+static inline void fetch_slot(const struct pl_key_write *kw, uint64_t offset, bool write)
+{
+	const uint8_t *slot = kw->base + offset;
+
+	for (uint32_t at = 0; at < kw->write_bytes; at += 64) {
+		if (write)
+			__builtin_prefetch(slot + at, 1);
+		else
+			__builtin_prefetch(slot + at);
+	}
+}
+
 void pl_key_write_put_batch(const struct pl_key_write *kw, const struct pl_key *keys,
 	const void *values, unsigned int n)
 {
@@ -84,8 +97,7 @@ void pl_key_write_put_batch(const struct pl_key_write *kw, const struct pl_key *
 
 		for (unsigned int i = from; i < to; i++) {
 			for (unsigned int c = 0; c < kw->copies; c++)
-				__builtin_prefetch(
-					kw->base + pl_key_write_offset(kw, keys[i], c), 1);
+				fetch_slot(kw, pl_key_write_offset(kw, keys[i], c), true);
 		}
 		for (unsigned int i = from; i < to; i++)
 			pl_key_write_put(kw, keys[i],
@@ -194,7 +206,7 @@ void pl_key_write_get_batch(const struct pl_key_write *kw, const struct pl_key *
 
 		for (unsigned int i = from; i < to; i++) {
 			for (unsigned int c = 0; c < kw->copies; c++)
-				__builtin_prefetch(kw->base + pl_key_write_offset(kw, keys[i], c));
+				fetch_slot(kw, pl_key_write_offset(kw, keys[i], c), false);
 		}
 		for (unsigned int i = from; i < to; i++)
 			ret_results[i] = pl_key_write_get(kw, keys[i], threshold,
