@@ -11,6 +11,7 @@
 
 static struct pl_frames frames;
 static uint8_t memory[8 * PL_ROCE_FRAME_MAX];
+static const uint8_t payload[1024];
 
 /* The carrier of a new pair takes a moment, and the neighbour's answer another one. */
 static int find_path(struct pl_nic *nic, const struct pl_addr *peer, struct pl_roce_path *path)
@@ -40,7 +41,7 @@ static int send_five(struct pl_nic *nic, const struct pl_roce_path *path)
 				.qpn = 77,
 				.psn = i };
 
-			pl_frames_put(&frames, &p, memory, 1024);
+			pl_frames_put(&frames, &p, payload, sizeof(payload));
 		}
 		r = pl_nic_send(nic, &frames, NULL);
 		if (r < 0)
