@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "cli/collect_save.h"
 #include "cli/collect_stats.h"
 #include "cli/collect_workers.h"
 #include "cli/command.h"
@@ -23,7 +24,8 @@
 #define WAIT_MS      200
 
 static struct {
-	const char *listen;
+	const char *listen, *save;
+	uint64_t save_every_ns;
 	uint64_t cm_port, peers, workers, duration_ns, sync_ns;
 	struct pl_opt_list allow;
 	bool read, on_immediate, stats;
@@ -53,6 +55,11 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "sync", &args.sync_ns, "TIME",
 			"regions go to disk this often (default: when the kernel sees fit, and at the end)",
 			NULL },
+		{ PL_OPT_STRING, 0, "save", &args.save, "FOLDER",
+			"copy regions to files of their names there, for those that are not on disk",
+			NULL },
+		{ PL_OPT_DURATION, 0, "save-every", &args.save_every_ns, "TIME",
+			"this often, and at the end (default 1m)", NULL },
 		{ PL_OPT_DURATION, 0, "duration", &args.duration_ns, "TIME", "stop after this long",
 			NULL },
 		{ PL_OPT_FLAG, 0, "stats", &args.stats, NULL,
@@ -69,7 +76,8 @@ struct collect {
 	char names[PL_COLLECTOR_STORES_MAX][PL_EXCHANGE_NAME_MAX + 1];
 	struct pl_prefix allow[PL_COLLECTOR_ALLOW_MAX];
 	struct pl_collector *collector;
-	struct pl_workers *workers; /* NULL: none */
+	struct pl_workers *workers;   /* NULL: none */
+	struct pl_collect_save *save; /* NULL: none */
 	int signal_fd;
 };
 
@@ -234,7 +242,10 @@ static void end(struct collect *x)
 	struct pl_json json;
 	struct pl_buf buf;
 
+	struct pl_collect_save_stats saved;
+
 	pl_workers_close(x->workers, &workers);
+	pl_collect_save_close(x->save, &saved);
 	pl_collect_tell(x->collector);
 	if (!args.stats)
 		return;
@@ -244,6 +255,8 @@ static void end(struct collect *x)
 	pl_collect_stats(&json, x->collector, &x->options);
 	if (args.on_immediate)
 		pl_collect_workers_stats(&json, &workers);
+	if (args.save != NULL)
+		pl_collect_save_stats(&json, &saved);
 	pl_json_object_end(&json);
 	if (!buf.failed)
 		puts(buf.data);
@@ -270,9 +283,12 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 	if (args.on_immediate)
 		r = pl_collect_workers_open(
 			&x->workers, x->collector, &x->options, (unsigned int)args.workers, &diag);
+	if (r == 0 && args.save != NULL)
+		r = pl_collect_save_open(
+			&x->save, x->collector, &x->options, args.save, args.save_every_ns, &diag);
 	if (r < 0) {
 		pl_complain_diag(&diag);
-		code = PL_EXIT_FAILED;
+		code = r == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_FAILED;
 	} else {
 		tell_begin(x);
 		code = loop(x);
@@ -297,6 +313,7 @@ static int run(int argc, char **argv)
 	args.cm_port = PL_COLLECTOR_CM_PORT;
 	args.peers = 64;
 	args.workers = 1;
+	args.save_every_ns = UINT64_C(60000000000);
 	if (pl_command_parse(&pl_command_collect, argc, argv, &operands, &code) != 0)
 		return code;
 	x = calloc(1, sizeof(*x));

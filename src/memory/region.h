@@ -86,6 +86,10 @@ int pl_region_next_epoch(struct pl_region *region, struct pl_diag *diag);
 int pl_region_spill(
 	const struct pl_region *region, uint64_t epoch, const char *path, struct pl_diag *diag);
 
+/* The present epoch likewise, in place of the file that is there: a copy on disk of a region in memory, for after a reboot.
+ * From any thread. */
+int pl_region_save(const struct pl_region *region, const char *path, struct pl_diag *diag);
+
 /* All that was written until now goes to disk. Writer only. */
 int pl_region_sync(struct pl_region *region);
 

@@ -132,8 +132,9 @@ static int copy_epoch(
 	return r;
 }
 
-int pl_region_spill(
-	const struct pl_region *g, uint64_t epoch, const char *path, struct pl_diag *diag)
+/* `flags`: of renameat2, when it is whole. */
+static int copy_to(const struct pl_region *g, uint64_t epoch, const char *path, unsigned int flags,
+	struct pl_diag *diag)
 {
 	char *part;
 	int r;
@@ -147,11 +148,22 @@ int pl_region_spill(
 	/* What a killed process left of an earlier attempt. */
 	unlink(part);
 	r = copy_epoch(g, epoch, part, diag);
-	if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_NOREPLACE) < 0) {
+	if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, path, flags) < 0) {
 		r = -errno;
 		pl_diag_set(diag, "%s: %s", path, strerror(errno));
 		unlink(part);
 	}
 	free(part);
 	return r < 0 ? r : sync_folder_of(path);
+}
+
+int pl_region_spill(
+	const struct pl_region *g, uint64_t epoch, const char *path, struct pl_diag *diag)
+{
+	return copy_to(g, epoch, path, RENAME_NOREPLACE, diag);
+}
+
+int pl_region_save(const struct pl_region *g, const char *path, struct pl_diag *diag)
+{
+	return copy_to(g, pl_region_epoch(g), path, 0, diag);
 }

@@ -403,7 +403,7 @@ static void epochs(void)
 	struct pl_region_options two = { .halves = 2 };
 	struct pl_diag diag = { .text = "" };
 	struct pl_region_info info;
-	struct pl_region *g, *old;
+	struct pl_region *g, *old, *saved = NULL;
 
 	eq(pl_region_create(&g, path_of("epochs"), &params, &two, NULL), 0, "two halves");
 	put_number(g, 0, 100);
@@ -418,6 +418,17 @@ static void epochs(void)
 	eq(pl_region_spill(g, 0, path_of("cold"), &diag), 0, "spilled");
 	eq(-pl_region_spill(g, 0, path_of("cold"), &diag), EEXIST, "not over another");
 	eq(-pl_region_spill(g, 5, path_of("five"), &diag), ENOENT, "not what is not there");
+	eq(pl_region_save(g, path_of("saved"), &diag), 0, "saved");
+	eq(pl_region_save(g, path_of("saved"), &diag), 0, "over the one before");
+	eq(-pl_region_save(g, path_of("no/folder"), &diag), ENOENT, "nowhere");
+	eq(pl_region_open(&saved, path_of("saved"), PL_REGION_READ, NULL, &diag), 0, "is a region");
+	eq(saved != NULL ? pl_region_epoch(saved) : UINT64_MAX, pl_region_epoch(g),
+		"of the present epoch");
+	ok(saved != NULL && pl_region_store(saved, pl_region_epoch(g)) != NULL &&
+			memcmp(pl_region_store(saved, pl_region_epoch(g)),
+				pl_region_store(g, pl_region_epoch(g)), 4096) == 0,
+		"with its bytes");
+	pl_region_close(saved);
 	eq(pl_region_next_epoch(g, NULL), 0);
 	ok(pl_region_store(g, 0) == NULL, "two epochs on it is gone");
 	eq(number_in(g, 1), 101);
@@ -436,6 +447,7 @@ static void epochs(void)
 	ok(access(path_of("cold.part"), F_OK) < 0 && access(path_of("five"), F_OK) < 0,
 		"nothing half made is left");
 	unlink(path_of("cold"));
+	unlink(path_of("saved"));
 	unlink(path_of("epochs"));
 }
 

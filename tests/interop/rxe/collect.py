@@ -146,7 +146,8 @@ def test_exchange(guest, peer):
 
 def test_cm(guest, peer):
     """A connection by RDMA-CM; of one region no name is needed."""
-    collector = Collector(guest, regions=['sums'])
+    guest.shell('mkdir -p /tmp/saved')
+    collector = Collector(guest, '--save', '/tmp/saved', '--save-every', '100ms', regions=['sums'])
     told, connection = ask('sums', RC, 0x701)
     connection.close()
     peer.do('event', 0)  # what there was before
@@ -163,6 +164,10 @@ def test_cm(guest, peer):
     eq([(p['store'], p['tcp'], p['cm'], p['connected']) for p in stats.get('peers', [])], [('sums', 1, 1, 0)],
        'RDMA-CM: the account')
     eq((stats.get('signals'), stats.get('card', {}).get('closed')), (1, 1), 'RDMA-CM: its signal, and its end')
+    code, out = guest.shell('od -A n -t u8 -j %d -N 8 /tmp/saved/sums.plr && pathline region verify /tmp/saved/sums.plr' % (
+        told['va'] + 4096))
+    eq((code, out.split()[:1]), (0, ['4715']), 'a copy of the region was saved, which is a region')
+    ok(stats.get('save', {}).get('saved', 0) > 0 and stats['save']['failed'] == 0, 'copies are counted', stats.get('save'))
 
 
 def make_regions(guest):
