@@ -18,6 +18,15 @@ static struct verbs_connection *connection_of(struct pl_verbs *v, const struct r
 	return NULL;
 }
 
+static struct verbs_connection *free_connection(struct pl_verbs *v)
+{
+	for (uint32_t i = 0; i < v->options.max_qps; i++) {
+		if (v->connections[i].id == NULL)
+			return &v->connections[i];
+	}
+	return NULL;
+}
+
 static struct verbs_connection *by_number(struct pl_verbs *v, uint32_t number)
 {
 	for (uint32_t i = 0; i < v->options.max_qps; i++) {
@@ -109,7 +118,7 @@ int pl_verbs_listen(struct pl_verbs *v, uint16_t port, struct pl_diag *diag)
 static void take_request(struct pl_verbs *v, const struct rdma_cm_event *e)
 {
 	const struct rdma_conn_param *param = &e->param.conn;
-	struct verbs_connection *c = connection_of(v, NULL);
+	struct verbs_connection *c = free_connection(v);
 	struct verbs_told *told;
 	uint8_t n = param->private_data != NULL ? param->private_data_len : 0;
 
@@ -146,7 +155,7 @@ static void take_request(struct pl_verbs *v, const struct rdma_cm_event *e)
 /* True: the identifier is to be destroyed, which has to wait until its event is given back. */
 static bool take_event(struct pl_verbs *v, const struct rdma_cm_event *e)
 {
-	struct verbs_connection *c = e->id != NULL ? connection_of(v, e->id) : NULL;
+	struct verbs_connection *c = connection_of(v, e->id);
 
 	switch (e->event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:

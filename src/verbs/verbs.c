@@ -139,8 +139,9 @@ static int make_queues(struct pl_verbs *v, struct pl_diag *diag)
 	int r;
 
 	v->channel = ibv_create_comp_channel(v->context);
-	if (v->channel != NULL)
-		v->cq = ibv_create_cq(v->context, (int)(2 * v->done_cap), NULL, v->channel, 0);
+	if (v->channel == NULL)
+		return verbs_failed(diag, v->options.device, errno);
+	v->cq = ibv_create_cq(v->context, (int)(2 * v->done_cap), NULL, v->channel, 0);
 	if (v->cq == NULL)
 		return verbs_failed(diag, v->options.device, errno);
 	v->epoll = epoll_create1(EPOLL_CLOEXEC);
