@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """pathline collect on a soft-RoCE device: the program itself runs in an emulated machine, and its regions are written by the
-kernel's rxe. Outside, behind a tap interface, is a peer that speaks the exchange of parameters byte by byte and RDMA-CM
-(peer.c).
+kernel's rxe. Outside, behind a tap interface, are a peer that speaks the exchange of parameters byte by byte and RDMA-CM
+(peer.c), and pathline translate.
 usage: collect.py PATHLINE PEER FOLDER   FOLDER: where the guest's image is kept"""
 import ctypes
 import json
 import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -144,6 +145,123 @@ def test_exchange(guest, peer):
     eq([(p['store'], p['tcp'], p['connected']) for p in stats.get('peers', [])], [('sums', 2, 0)], 'who connected')
 
 
+STREAMS = (('--stream', 'key-write', '--store', 0, '-n', 300), ('--stream', 'append', '--store', 1, '-n', 400, '--lists', 4),
+           ('--stream', 'increment', '--store', 2, '-n', 300, '--keys', 100, '--value-of-key'),
+           ('--stream', 'postcards', '--store', 3, '-n', 500))
+
+
+def make_reports(path):
+    """One capture file of all streams."""
+    with open(path, 'wb') as out:
+        for i, stream in enumerate(STREAMS):
+            part = path + '.part'
+            subprocess.run([PATHLINE, 'gen', 'dta', '--form', 'pathline', '-w', part, *map(str, stream)], check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=SECONDS)
+            with open(part, 'rb') as f:
+                data = f.read()
+            out.write(data if i == 0 else data[24:])  # one header
+
+
+def translate(reports, query=''):
+    """The account of a translator that took them to the collector."""
+    run = subprocess.run([PATHLINE, 'translate', '--stats', reports,
+                          'roce://%s:7471/%s?dev=packet:%s%s' % (THERE, ','.join(REGIONS), TAP, query)],
+                         capture_output=True, text=True, timeout=3 * SECONDS)
+    return json.loads(run.stdout) if run.returncode == 0 else {'error': run.stderr}
+
+
+def answers(ask_region):
+    """What regions say to everything that the streams wrote: {question: answer}."""
+    said = {}
+    for name, keys in (('last', 310), ('sums', 105), ('paths', 105)):
+        for row in ask_region('lookup', name, '--key-form', 'be32', *range(keys)):
+            found = row.get('answer', 'found') == 'found'
+            said[name, row['key']] = row.get('value', row.get('path')) if found else None
+    for row in ask_region('dump', 'lists'):
+        said['lists', row['list'], row['number']] = row['value']
+    return said
+
+
+def compare(guest, twins, what, complete):
+    """Against regions of the same parameters that were written here, without a wire."""
+    def here(command, name, *args):
+        run = subprocess.run([PATHLINE, 'region', command, '-o', 'json', os.path.join(twins, name + '.plr'), *map(str, args)],
+                             capture_output=True, text=True, timeout=SECONDS)
+        return json.loads(run.stdout)
+
+    def there(command, name, *args):
+        return json.loads(guest.shell('pathline region %s -o json /dev/shm/%s.plr %s' % (
+            command, name, ' '.join(map(str, args))), SECONDS)[1])
+
+    want, got = answers(here), answers(there)
+    wrong = {q: (a, want.get(q)) for q, a in got.items() if a is not None and a != want.get(q)}
+    eq(wrong, {}, what + ': of %d answers none is wrong' % len(got))
+    missing = [q for q, a in want.items() if a is not None and got.get(q) is None]
+    if complete:
+        eq(missing, [], what + ': nothing is missing')
+    else:
+        ok(len(missing) < len(want) // 2, what + ': %d of %d are missing' % (len(missing), len(want)))
+
+
+def received(guest):
+    """Packets that the device took so far, by its own count."""
+    return int(guest.shell('cat /sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts')[1])
+
+
+def closed(what, account, frames):
+    """The translator's account, and the wire's: what one side sent the other received."""
+    out = account.get('out', {})
+    there = out.get('collectors', [{}])[0]
+    eq([account.get('reports'), account.get('accepted'), there.get('waiting'), there.get('lost')], [1500, 1500, 0, 0],
+       what + ': all reports are accepted, nothing waits, nothing is lost')
+    eq([there.get('done'), there.get('writes', 0) + there.get('adds', 0)], [account.get('writes', 0) + account.get('adds', 0)] * 2,
+       what + ': every operation is done')
+    sent = out.get('frames_sent', -1)
+    ok(0 < frames <= sent, what + ': of %d frames sent, %d of them again, the device took %d' % (
+        sent, out.get('repeated', 0), frames))
+
+
+def pass_through(guest, reports, what, query, complete):
+    """The streams into fresh regions, there and, without a wire, here; compared. The collector runs on."""
+    twins = os.path.join(guest.dir, 'twins')
+    for _ in range(4):
+        make_regions(guest)
+        shutil.rmtree(twins, ignore_errors=True)
+        os.mkdir(twins)
+        collector, before = Collector(guest, '--read'), received(guest)
+        account = translate(reports, query)
+        if account.get('out', {}).get('collectors', [{}])[0].get('connections_lost', 0) == 0:
+            break
+        print('# a guest that stands still for a second loses its connection: again')
+        collector.stop()
+    for name, params in REGIONS.items():
+        subprocess.run([PATHLINE, 'region', 'create', *params.split(), os.path.join(twins, name + '.plr')], check=True,
+                       stdout=subprocess.DEVNULL, timeout=SECONDS)
+    subprocess.run([PATHLINE, 'translate', reports, *(os.path.join(twins, name + '.plr') for name in REGIONS)], check=True,
+                   stderr=subprocess.DEVNULL, timeout=SECONDS)
+    compare(guest, twins, what, complete)
+    closed(what, account, received(guest) - before)
+    return collector, twins
+
+
+def test_chain(guest, peer):
+    """gen dta, translate, RoCE, rxe, region, query; with the collector killed in between."""
+    reports = os.path.join(guest.dir, 'reports.pcap')
+    make_reports(reports)
+    collector, twins = pass_through(guest, reports, 'all reliable', '&service=rc', True)
+    collector.signal('KILL')
+    for name in REGIONS:
+        code, out = guest.shell('pathline region verify -o json /dev/shm/%s.plr' % name, SECONDS)
+        ok(code == 0, 'after a kill the region of %s attaches and is whole' % name, out)
+    collector = Collector(guest, '--read')
+    ok('collecting on' in collector.err, 'the same command attaches them again', collector.err)
+    compare(guest, twins, 'after the kill', True)
+    collector.stop()
+    collector, twins = pass_through(guest, reports, 'writes unreliable', '', False)
+    stats = collector.stop()
+    eq([p['tcp'] for p in stats.get('peers', [])], [2] * 4, 'each region was asked for twice: to read heads of lists, to write')
+
+
 def test_cm(guest, peer):
     """A connection by RDMA-CM; of one region no name is needed."""
     guest.shell('mkdir -p /tmp/saved')
@@ -173,7 +291,8 @@ def test_cm(guest, peer):
 def make_regions(guest):
     for name, what in REGIONS.items():
         code, out = guest.shell('rm -f /dev/shm/%s.plr; pathline region create %s /dev/shm/%s.plr' % (name, what, name), SECONDS)
-        ok(code == 0, 'a region of ' + name, out)
+        if code != 0:
+            raise RuntimeError('no region: ' + out)
 
 
 def main():
@@ -189,7 +308,7 @@ def main():
         ok('rxe0 (eth0): ' + THERE in out, 'doctor finds the device', out)
         make_regions(guest)
         peer = Peer(PEER, guest, TAP)
-        for test in (test_exchange, test_cm):
+        for test in (test_exchange, test_cm, test_chain):
             try:
                 test(guest, peer)
             except Exception:
