@@ -707,7 +707,7 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_translate = {
 	.name = "translate",
 	.summary = "write DTA reports into telemetry memory",
-	.usage = "[OPTION]… udp://HOST:PORT | afxdp:IFACE | packet:IFACE | FILE REGION… | roce://…",
+	.usage = "[OPTION]… udp://… | afxdp:IFACE | packet:IFACE | FILE REGION… | roce://…",
 	.description =
 		"Receives reports of Direct Telemetry Access and carries them out in region files\n"
 		"(pathline region create makes them), which others read meanwhile. Reports name\n"
