@@ -458,12 +458,11 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_query = {
 	.name = "query",
 	.summary = "ask telemetry memory in place: by key, by number, by time",
-	.usage =
-		"events | paths | hops FROM, flow FROM FLOW…, queue FROM NODE[/PORT[/QUEUE]]…, drops FROM "
-		"NODE[/REASON]…, key REGION KEY…",
+	.usage = "events|paths|hops FROM | flow|queue|drops FROM KEY… | key REGION KEY…",
 	.description =
-		"FROM is the folder that an output of the type region writes, or one of its files. It is\n"
-		"read where it is, while it is written or afterwards; nothing asks the daemon.\n"
+		"Keys are FLOW, NODE[/PORT[/QUEUE]] and NODE[/REASON]. FROM is the folder that an output of\n"
+		"the type region writes, or one of its files. It is read where it is, while it is written\n"
+		"or afterwards; nothing asks the daemon.\n"
 		"\n"
 		"events, paths and hops print a list in its order, within a range of times or numbers.\n"
 		"flow prints the last path of flows with its hops: 10.0.0.1:5000,10.0.0.2:80/tcp; without\n"
