@@ -70,6 +70,7 @@ struct chain {
 	struct pl_dta_process parts[PARTS_MAX];
 	unsigned int n_parts;
 	struct pl_dta_checked checked[STORES_MAX];
+	uint64_t made[STORES_MAX]; /* by each store's generator */
 	struct pl_dta_account account;
 };
 
@@ -413,8 +414,8 @@ static int check(struct chain *c, struct pl_diag *diag)
 		for (unsigned int i = 0; i < c->n_collectors; i++)
 			paths[i] = c->paths[i * c->n_stores + s];
 		if (c->stores[s].reports > 0)
-			r = pl_dta_check(
-				&c->stores[s], paths, c->n_collectors, &c->checked[s], diag);
+			r = pl_dta_check(&c->stores[s], c->made[s], paths, c->n_collectors,
+				&c->checked[s], diag);
 	}
 	return r;
 }
@@ -426,8 +427,10 @@ static int take_accounts(struct chain *c, struct pl_diag *diag)
 
 	for (unsigned int i = 0; r == 0 && i < c->n_collectors; i++)
 		r = pl_dta_account_collector(a, c->parts[i].text.data, diag);
-	for (unsigned int i = c->n_collectors + 1; i < c->n_parts; i++)
-		pl_dta_account_generator(a, c->parts[i].said);
+	for (unsigned int s = 0, i = c->n_collectors + 1; s < c->n_stores && i < c->n_parts; s++) {
+		if (c->stores[s].reports > 0)
+			pl_dta_account_generator(a, c->parts[i++].said, &c->made[s]);
+	}
 	pl_dta_account_close(a);
 	return r;
 }

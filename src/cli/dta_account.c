@@ -91,13 +91,12 @@ int pl_dta_account_collector(struct pl_dta_account *a, const char *json, struct 
 	return end(root, good, diag);
 }
 
-void pl_dta_account_generator(struct pl_dta_account *a, const char *line)
+void pl_dta_account_generator(struct pl_dta_account *a, const char *line, uint64_t *ret_made)
 {
-	uint64_t packets;
-
-	if (sscanf(line, "%" SCNu64 " packets (", &packets) == 1) {
+	*ret_made = 0;
+	if (sscanf(line, "%" SCNu64 " packets (", ret_made) == 1) {
 		a->have_generated = true;
-		a->generated += packets;
+		a->generated += *ret_made;
 	}
 }
 

@@ -31,8 +31,8 @@ struct pl_dta_account {
 /* Adds a part's words. -EBADMSG with diag: they are no account. */
 int pl_dta_account_translator(struct pl_dta_account *a, const char *json, struct pl_diag *diag);
 int pl_dta_account_collector(struct pl_dta_account *a, const char *json, struct pl_diag *diag);
-/* "100 packets (100 reports, …": its line on standard error. */
-void pl_dta_account_generator(struct pl_dta_account *a, const char *line);
+/* "100 packets (100 reports, …": its line on standard error. What it says goes to *ret_made; 0: no such line. */
+void pl_dta_account_generator(struct pl_dta_account *a, const char *line, uint64_t *ret_made);
 
 void pl_dta_account_close(struct pl_dta_account *a);
 void pl_dta_account_print(const struct pl_dta_account *a);

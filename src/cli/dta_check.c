@@ -26,6 +26,7 @@ struct regions {
 	const void *store[REGIONS];
 	struct pl_store_params params;
 	unsigned int n;
+	uint64_t made; /* reports of the stream */
 };
 
 /* ---- the stream ---- */
@@ -122,7 +123,7 @@ static void check_key_write(
 
 	for (unsigned int i = 0; i < g->n; i++)
 		(void)pl_key_write_init(&kw[i], &g->params, (void *)(uintptr_t)g->store[i]);
-	for (uint64_t k = 0; k < s->reports; k++) {
+	for (uint64_t k = 0; k < g->made; k++) {
 		uint8_t key[4], want[VALUE_MAX], value[VALUE_MAX];
 		bool right = false, wrong = false;
 
@@ -140,7 +141,7 @@ static void check_key_write(
 		}
 		add(c, right, wrong);
 	}
-	c->expected = overwritten(s->reports, s->slots, s->copies);
+	c->expected = overwritten(g->made, s->slots, s->copies);
 }
 
 static uint64_t get_number(const uint8_t *from, size_t n)
@@ -154,7 +155,7 @@ static uint64_t get_number(const uint8_t *from, size_t n)
 
 /* The list of a collector: entries must be of this list, and rise. Returns how many are right. */
 static uint64_t check_list(const struct pl_dta_conf_store *s, const struct pl_append *a,
-	uint32_t list, uint64_t *ret_wrong)
+	uint64_t made, uint32_t list, uint64_t *ret_wrong)
 {
 	struct pl_append_reader reader;
 	uint8_t entry[VALUE_MAX];
@@ -164,7 +165,7 @@ static uint64_t check_list(const struct pl_dta_conf_store *s, const struct pl_ap
 	while (pl_append_read(&reader, entry, NULL, 1) == 1) {
 		const uint64_t v = get_number(entry, s->value_bytes);
 
-		if (v > last && v <= s->reports && (v - 1) % s->lists == list)
+		if (v > last && v <= made && (v - 1) % s->lists == list)
 			right++;
 		else
 			(*ret_wrong)++;
@@ -179,7 +180,7 @@ static void check_append(
 	const uint64_t room = s->slots - g->params.append.batch_max;
 
 	for (uint32_t list = 0; list < s->lists; list++) {
-		const uint64_t n = s->reports / s->lists + (list < s->reports % s->lists);
+		const uint64_t n = g->made / s->lists + (list < g->made % s->lists);
 		const uint64_t want = n < room ? n : room;
 		uint64_t right = 0, wrong = 0;
 
@@ -187,7 +188,7 @@ static void check_append(
 			struct pl_append a;
 
 			(void)pl_append_init(&a, &g->params, (void *)(uintptr_t)g->store[i]);
-			right += check_list(s, &a, list, &wrong);
+			right += check_list(s, &a, g->made, list, &wrong);
 		}
 		/* The ring holds a little more than is sure to be there. */
 		c->asked += want > right + wrong ? want : right + wrong;
@@ -209,14 +210,14 @@ static void check_counters(
 		total += pl_counters_total(&sums[i]);
 	}
 	for (uint64_t k = 0; k < keys; k++) {
-		const uint64_t want = s->reports / keys + (k < s->reports % keys);
+		const uint64_t want = g->made / keys + (k < g->made % keys);
 		uint8_t key[4];
 		uint64_t v = 0;
 
 		put_number(key, sizeof(key), k);
 		for (unsigned int i = 0; i < g->n; i++)
 			v += pl_counters_get(&sums[i], pl_counters_key(&sums[i], key, sizeof(key)));
-		add(c, v >= want, total > (double)s->reports);
+		add(c, v >= want, total > (double)g->made);
 	}
 }
 
@@ -235,7 +236,7 @@ static void check_postcards(
 		uint8_t key[4];
 
 		sent += length;
-		if (sent > s->reports)
+		if (sent > g->made)
 			break; /* its last postcards were never made */
 		put_number(key, sizeof(key), flow);
 		for (unsigned int hop = 1; hop <= length; hop++)
@@ -256,10 +257,10 @@ static void check_postcards(
 	c->expected = overwritten(c->asked, s->slots, s->copies);
 }
 
-int pl_dta_check(const struct pl_dta_conf_store *s, const char *const *paths, unsigned int n,
-	struct pl_dta_checked *ret, struct pl_diag *diag)
+int pl_dta_check(const struct pl_dta_conf_store *s, uint64_t made, const char *const *paths,
+	unsigned int n, struct pl_dta_checked *ret, struct pl_diag *diag)
 {
-	struct regions g = { .n = 0 };
+	struct regions g = { .made = made };
 	int r = n <= REGIONS ? 0 : -E2BIG;
 
 	*ret = (struct pl_dta_checked){ 0 };

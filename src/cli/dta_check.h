@@ -12,12 +12,12 @@ struct pl_dta_checked {
 };
 
 /*
- * Asks the region of each collector (paths) for what the store's generator reported, in its order; what several have is
- * put together. Of lists only what has not been overwritten counts as asked. A sum that is too high is wrong as soon as all
+ * Asks the region of each collector (paths) for what the store's generator reported, in its order, of which it made the
+ * first `made`; what several have is put together. Of lists only what has not been overwritten counts as asked. A sum that is too high is wrong as soon as all
  * of them together are more than was reported. Negative errno with diag.
  */
-int pl_dta_check(const struct pl_dta_conf_store *s, const char *const *paths, unsigned int n,
-	struct pl_dta_checked *ret, struct pl_diag *diag);
+int pl_dta_check(const struct pl_dta_conf_store *s, uint64_t made, const char *const *paths,
+	unsigned int n, struct pl_dta_checked *ret, struct pl_diag *diag);
 
 /* The arguments of pathline gen dta for the store's stream, NULL behind the last; ret has room for 24, text for 24 times
  * 24 bytes. */
