@@ -15,7 +15,7 @@
  * A program that settles a report itself calls pl_filter_count(PL_FILTER_TAKEN) and returns XDP_DROP.
  *
  * Read: Ethernet, up to two VLAN tags (802.1Q, 802.1ad), IPv4 with options, IPv6 with up to two hop-by-hop or
- * destination headers, UDP. Lengths inside IP and UDP are not looked at beyond what is needed to find the ports:
+ * destination headers, UDP; RoCEv1 where it is asked for. Lengths inside IP and UDP are not looked at beyond what is needed to find the ports:
  * what is wrong with a datagram is decode/'s to say and count.
  */
 #pragma once
@@ -33,6 +33,7 @@
 
 #define PL_FILTER_TAGS_MAX 2
 #define PL_FILTER_IP6_MAX  2 /* extension headers */
+#define PL_FILTER_ROCE1    0x8915
 
 struct pl_filter pl_filter;
 
@@ -54,7 +55,7 @@ struct {
 struct pl_filter_frame {
 	const uint8_t *ip, *udp, *payload, *end; /* end of the frame, not of the datagram */
 	uint16_t vlan;                           /* outer VLAN id; 0 = none, or priority only */
-	uint8_t ip_version;                      /* 4 or 6 */
+	uint8_t ip_version; /* 4 or 6; 0: RoCEv1, where ip, udp and payload are behind Ethernet */
 };
 
 static __always_inline void pl_filter_count(uint32_t cause)
@@ -181,7 +182,11 @@ static __always_inline uint32_t pl_filter_frame(struct xdp_md *ctx, struct pl_fi
 			return PL_FILTER_PROTOCOL;
 		f->ip_version = 6;
 	} else {
-		return PL_FILTER_PROTOCOL;
+		f->udp = f->payload = p;
+		f->ip_version = 0;
+		if (type != PL_FILTER_ROCE1 || !rules->roce1)
+			return PL_FILTER_PROTOCOL;
+		return rules->any_vlan || tagged ? PL_FILTER_TAKEN : PL_FILTER_VLAN;
 	}
 	if (p + 8 > end)
 		return PL_FILTER_SHORT;

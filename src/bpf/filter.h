@@ -20,6 +20,8 @@ struct pl_filter_rules {
 	uint8_t vlans[512];  /* one bit per VLAN id; either tag of a frame with two may be meant */
 	uint32_t any_vlan;   /* 1: every frame, tagged or not; 0: only frames with a tag in vlans */
 	uint32_t naddrs;     /* 0: every destination */
+	uint32_t roce1;      /* 1: RoCEv1 too, by its Ethertype, whatever ports and addrs are */
+	uint32_t zero;
 	struct pl_addr addrs[PL_FILTER_ADDRS_MAX];
 };
 

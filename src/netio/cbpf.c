@@ -226,6 +226,8 @@ int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, 
 	here(&a, &network);
 	jump_if(&a, BPF_JEQ, ETH_P_IP, &v4);
 	jump_if(&a, BPF_JEQ, ETH_P_IPV6, &v6);
+	if (rules->roce1)
+		jump_if(&a, BPF_JEQ, ETH_P_IBOE, &take);
 	refuse(&a);
 	here(&a, &v4);
 	check_v4(&a, rules);

@@ -241,10 +241,23 @@ static int add_addr(void *arg, const char *item, struct pl_diag *diag)
 	return 0;
 }
 
+static int add_kind(void *arg, const char *item, struct pl_diag *diag)
+{
+	struct pl_filter_rules *rules = arg;
+
+	if (strcmp(item, "roce1") != 0) {
+		pl_diag_set(
+			diag, "'also=%s' in the URI: only roce1 can be taken besides UDP", item);
+		return -EINVAL;
+	}
+	rules->roce1 = 1;
+	return 0;
+}
+
 int pl_iface_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct pl_diag *diag)
 {
 	const char *ports = pl_uri_get(uri, "port"), *addrs = pl_uri_get(uri, "dst"),
-		   *vlans = pl_uri_get(uri, "vlan");
+		   *vlans = pl_uri_get(uri, "vlan"), *also = pl_uri_get(uri, "also");
 	int r;
 
 	memset(ret, 0, sizeof(*ret));
@@ -254,6 +267,8 @@ int pl_iface_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct
 		r = each_item("dst", addrs, add_addr, ret, diag);
 	if (r == 0 && vlans != NULL)
 		r = each_item("vlan", vlans, add_vlan, ret, diag);
+	if (r == 0 && also != NULL)
+		r = each_item("also", also, add_kind, ret, diag);
 	return r;
 }
 

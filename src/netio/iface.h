@@ -11,7 +11,7 @@
 #include "netio/driver.h"
 #include "netio/link.h"
 
-#define PL_IFACE_KEYS "port", "dst", "vlan", "ring"
+#define PL_IFACE_KEYS "port", "dst", "vlan", "also", "ring"
 
 struct pl_iface;
 
@@ -63,7 +63,7 @@ bool pl_iface_is_up(const struct pl_port *port);
 
 /* ---- which frames ---- */
 
-/* The rules of the keys port, dst and vlan, with their defaults. -EINVAL with diag. */
+/* The rules of the keys port, dst, vlan and also, with their defaults. -EINVAL with diag. */
 int pl_iface_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct pl_diag *diag);
 
 /* The key ring: a power of two from 64 to 1 Mi. */

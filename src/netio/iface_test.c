@@ -44,6 +44,8 @@ static void test_rules(void)
 		{ "eth0?port=1,65535", NULL },
 		{ "eth0?dst=10.0.0.1,fd00::1", NULL },
 		{ "eth0?vlan=1,4094", NULL },
+		{ "eth0?port=4791&also=roce1", NULL },
+		{ "eth0?also=roce", "'also=roce' in the URI: only roce1 can be taken besides UDP" },
 		{ "eth0?port=0", "'port=0' in the URI: not a UDP port, 1 to 65535" },
 		{ "eth0?port=65536", "'port=65536' in the URI: not a UDP port, 1 to 65535" },
 		{ "eth0?port=x", "'port=x' in the URI: not a UDP port, 1 to 65535" },
@@ -138,7 +140,7 @@ static bool wanted(const struct pl_filter_rules *rules, const uint8_t *p, uint32
 		if (protocol != 17)
 			return false;
 	} else {
-		return false;
+		return type == 0x8915 && rules->roce1 && good;
 	}
 	if (len < at + 8)
 		return false;
@@ -197,6 +199,10 @@ static uint32_t random_frame(struct pl_rng *rng, uint8_t *p)
 		} else {
 			p[ip] = 0x47;
 		}
+	}
+	if (pl_rng_below(rng, 10) == 0) {
+		p[ip - 2] = 0x89;
+		p[ip - 1] = 0x15;
 	}
 	if (pl_rng_below(rng, 3) == 0)
 		p[ip + (v6 ? 39 : 19)] = (uint8_t)pl_rng_below(rng, 4);
@@ -332,6 +338,7 @@ int main(void)
 	test_programs("eth0?vlan=10", 2);
 	test_programs("eth0?vlan=9,11&port=32766", 3);
 	test_programs("eth0?dst=10.0.0.2,fd00::2", 4);
+	test_programs("eth0?vlan=10,11&dst=10.0.0.9&also=roce1", 6);
 	test_programs("eth0?dst=fd00::1,10.0.0.1,fd00::2&vlan=10,11&port=54321,32766,1", 5);
 #if PL_HAVE_BPF
 	pl_bpf_collect__destroy(skel);

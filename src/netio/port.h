@@ -15,6 +15,7 @@
  *   port=N,...     UDP destination ports (32766,54321)
  *   dst=ADDR,...   destination addresses, v4 or v6, at most 16 (any)
  *   vlan=N,...     VLAN ids, of either tag of a frame with two (any, and untagged)
+ *   also=roce1     frames of RoCEv1 (Ethertype 0x8915) too, whatever port and dst say
  *   ring=N         frames of the ring, a power of two
  * Keys of afxdp::
  *   queues=N,M-K   receive: these queues, a port each (options.index, options.of, options.with); send: the first.
