@@ -142,6 +142,13 @@ uint64_t pl_append_put(const struct pl_append *a, uint32_t list, const void *ent
 	return first;
 }
 
+void pl_append_publish(const struct pl_append *a, uint32_t list, uint64_t head)
+{
+	void *word = a->base + list * a->list_stride;
+
+	__atomic_store_n((uint64_t *)word, head, __ATOMIC_RELEASE);
+}
+
 /* ---- read side ---- */
 
 uint64_t pl_append_head(const struct pl_append *a, uint32_t list)

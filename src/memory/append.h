@@ -56,6 +56,9 @@ static inline struct pl_extent pl_append_head_place(const struct pl_append *a, u
  * number of the first. The list must exist (asserted: lists are not named by the wire). */
 uint64_t pl_append_put(const struct pl_append *a, uint32_t list, const void *entries, size_t n);
 
+/* Publishes entries that others have written, up to number `head`. For lists whose writer does not do so itself. */
+void pl_append_publish(const struct pl_append *a, uint32_t list, uint64_t head);
+
 /* ---- read side ---- */
 
 /* Entries ever published in the list. */

@@ -377,6 +377,8 @@ static enum pl_rdma_cause uc_receive(
 	const uint32_t far = (uint32_t)(ahead < 0 ? -ahead : ahead);
 	enum pl_rdma_cause cause;
 
+	if ((q->kind & (READ | ATOMIC)) != 0) /* by an opcode of RC */
+		return PL_RDMA_C_UNSUPPORTED;
 	if (qp->c.max_jump != 0 && far > qp->c.max_jump)
 		return PL_RDMA_C_WINDOW;
 	if (q->kind & FIRST) {
@@ -463,7 +465,8 @@ static enum pl_rdma_cause check_qp(const struct pl_responder_qp *qp, const struc
 {
 	if (qp->state != PL_RDMA_READY)
 		return PL_RDMA_C_QP_STATE;
-	if ((p->opcode & PL_ROCE_SERVICE_MASK) != qp->c.service)
+	if ((p->opcode & PL_ROCE_SERVICE_MASK) != qp->c.service &&
+		(!qp->c.rc_opcodes || (p->opcode & PL_ROCE_SERVICE_MASK) != PL_ROCE_RC))
 		return PL_RDMA_C_SERVICE;
 	if (!pkey_fits(p->pkey, qp->c.pkey))
 		return PL_RDMA_C_PKEY;

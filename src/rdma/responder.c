@@ -141,8 +141,9 @@ static bool qp_good(const struct pl_rdma_qp *c)
 	const bool service =
 		c->service == PL_ROCE_RC || c->service == PL_ROCE_UC || c->service == PL_ROCE_UD;
 
-	return mtu && service && c->qpn != 1 && c->qpn <= PL_ROCE_PSN_MASK &&
-	       c->psn <= PL_ROCE_PSN_MASK && c->peer_qpn <= PL_ROCE_PSN_MASK && c->rnr_timer < 32 &&
+	return mtu && service && (!c->rc_opcodes || c->service == PL_ROCE_UC) && c->qpn != 1 &&
+	       c->qpn <= PL_ROCE_PSN_MASK && c->psn <= PL_ROCE_PSN_MASK &&
+	       c->peer_qpn <= PL_ROCE_PSN_MASK && c->rnr_timer < 32 &&
 	       c->depth <= PL_RDMA_DEPTH_MAX && c->receives <= PL_RDMA_RECEIVE_MAX &&
 	       c->state <= PL_RDMA_READY;
 }
@@ -268,7 +269,7 @@ int pl_responder_qp_status(
 	if (qpn == 0 || qp == NULL)
 		return -ENOENT;
 	*ret = (struct pl_rdma_qp_status){ qp->state, qp->psn, qp->msn, qp->posted, qp->packets,
-		qp->refused };
+		qp->refused, qp->c.rc_opcodes ? qp->at : 0 };
 	return 0;
 }
 

@@ -101,9 +101,11 @@ struct pl_rdma_qp {
 	 * the first accepted request came from. UD: dst unspecified is any peer. */
 	struct pl_roce_path path;
 	/* Rules beyond addresses; requests that break them are dropped. */
-	bool any_vlan;     /* else: the tag of `path`; VLAN 0 and no tag are the same */
-	bool check_mac;    /* the source is path.dmac */
-	uint8_t min_ttl;   /* 255: the peer is on this link */
+	bool any_vlan;   /* else: the tag of `path`; VLAN 0 and no tag are the same */
+	bool check_mac;  /* the source is path.dmac */
+	uint8_t min_ttl; /* 255: the peer is on this link */
+	bool rc_opcodes; /* UC: writes and sends come with the opcodes of RC, from a peer that neither takes
+	                      acknowledgements nor repeats, such as a switch */
 	uint32_t max_jump; /* UC: how far a number may be from the expected one; 0 = any */
 };
 
@@ -120,6 +122,7 @@ struct pl_rdma_qp_status {
 	uint32_t psn, msn;         /* expected; messages completed, modulo 2^24 */
 	uint32_t receives;         /* posted */
 	uint64_t packets, refused; /* that named it since it was added; of them, not executed */
+	uint64_t at; /* with rc_opcodes: the address behind what was placed last; 0: nothing was */
 };
 
 int pl_responder_qp_status(
