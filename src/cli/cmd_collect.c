@@ -28,7 +28,8 @@ static struct {
 	uint64_t save_every_ns;
 	uint64_t cm_port, peers, workers, duration_ns, sync_ns;
 	struct pl_opt_list allow;
-	bool read, on_immediate, stats;
+	const char *controller, *peer_switch;
+	bool read, on_immediate, stats, switch_v2;
 } args;
 
 static const struct pl_opt *options(void)
@@ -45,6 +46,13 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "peers", &args.peers, "COUNT",
 			"queue pairs at a time (default 64)", NULL },
 		{ PL_OPT_FLAG, 0, "read", &args.read, NULL, "peers may read regions too", NULL },
+		{ PL_OPT_STRING, 0, "controller", &args.controller, "ADDRESS:PORT",
+			"tell a switch's controller of the first region, as the P4-to-RDMA collector does "
+			"(its port is 19876)",
+			NULL },
+		{ PL_OPT_STRING, 0, "switch", &args.peer_switch, "GID,QUEUE-PAIR[,NUMBER]",
+			"what this switch writes as, by RoCEv1 (default 10.1.1.1,0x263,0)", NULL },
+		{ PL_OPT_FLAG, 0, "switch-v2", &args.switch_v2, NULL, "it writes by RoCEv2", NULL },
 		{ PL_OPT_HEADING, 0, "Signals", NULL, NULL, NULL, NULL },
 		{ PL_OPT_FLAG, 0, "on-immediate", &args.on_immediate, NULL,
 			"print what writes with immediate announce: new entries of lists, values, a JSON object in a line each",
@@ -72,6 +80,7 @@ static const struct pl_opt *options(void)
 
 struct collect {
 	struct pl_collector_options options;
+	struct pl_collector_switch peer_switch;
 	struct pl_collector_store stores[PL_COLLECTOR_STORES_MAX];
 	char names[PL_COLLECTOR_STORES_MAX][PL_EXCHANGE_NAME_MAX + 1];
 	struct pl_prefix allow[PL_COLLECTOR_ALLOW_MAX];
@@ -129,6 +138,29 @@ static void on_signal(void *arg, const struct pl_collector_signal *signal)
 		pl_workers_signal(x->workers, signal->store, signal->imm, signal->ns);
 }
 
+/* "GID,QUEUE-PAIR[,NUMBER]" */
+static int read_switch(struct pl_collector_switch *ret, const char *text)
+{
+	char copy[128], *qpn, *psn;
+	uint64_t v = 0, first = 0;
+
+	snprintf(copy, sizeof(copy), "%s", text);
+	qpn = strchr(copy, ',');
+	if (qpn == NULL)
+		return -EINVAL;
+	*qpn++ = '\0';
+	psn = strchr(qpn, ',');
+	if (psn != NULL)
+		*psn++ = '\0';
+	if (pl_parse_addr(copy, &ret->gid) < 0 || pl_parse_u64(qpn, &v) < 0 ||
+		(psn != NULL && pl_parse_u64(psn, &first) < 0) || v > PL_ROCE_PSN_MASK ||
+		first > PL_ROCE_PSN_MASK)
+		return -EINVAL;
+	ret->qpn = (uint32_t)v;
+	ret->psn = (uint32_t)first;
+	return 0;
+}
+
 /* 0, or an exit code; complains. */
 static int read_args(struct collect *x, const struct pl_opt_list *operands)
 {
@@ -143,6 +175,14 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 			PL_WORKERS_MAX);
 		return PL_EXIT_USAGE;
 	}
+	if (read_switch(&x->peer_switch, args.peer_switch) < 0 ||
+		(args.controller == NULL && args.switch_v2)) {
+		pl_complain(
+			"--switch %s: as 10.1.1.1,0x263,0, with --controller", args.peer_switch);
+		return PL_EXIT_USAGE;
+	}
+	x->peer_switch.controller = args.controller;
+	x->peer_switch.v1 = !args.switch_v2;
 	for (size_t i = 0; i < args.allow.n; i++) {
 		unsigned int bits;
 
@@ -168,11 +208,12 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 		.allow = x->allow,
 		.n_allow = (uint32_t)args.allow.n,
 		.max_peers = (uint32_t)args.peers,
+		.peer_switch = args.controller != NULL ? &x->peer_switch : NULL,
 		.may_read = args.read,
 		.sync_ns = args.sync_ns,
 		.signal = on_signal,
 		.arg = x };
-	if (x->options.listen != NULL || x->options.cm_port != 0)
+	if (x->options.listen != NULL || x->options.cm_port != 0 || args.controller != NULL)
 		return 0;
 	pl_complain("collect: nobody could connect: --listen or --cm-port");
 	return PL_EXIT_USAGE;
@@ -310,6 +351,7 @@ static int run(int argc, char **argv)
 
 	memset(&args, 0, sizeof(args));
 	args.listen = ":7471";
+	args.peer_switch = "10.1.1.1,0x263,0";
 	args.cm_port = PL_COLLECTOR_CM_PORT;
 	args.peers = 64;
 	args.workers = 1;

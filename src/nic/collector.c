@@ -167,6 +167,8 @@ int pl_collector_open(
 		r = open_stores(c, diag);
 	if (r == 0)
 		r = open_servers(c, diag);
+	if (r == 0 && c->options.peer_switch != NULL)
+		r = collector_switch_open(c, diag);
 	if (r == 0)
 		r = watch(c, c->ops->fd(c->card));
 	if (r == 0 && c->server != NULL)
@@ -232,6 +234,8 @@ int pl_collector_step(struct pl_collector *c, struct pl_diag *diag)
 
 	c->now_ns = pl_clock_mono_ns();
 	n = c->ops->step(c->card, c->now_ns, diag);
+	if (c->switch_qpn != 0)
+		collector_switch_publish(c);
 	collector_completions(c);
 	if (n <= 0 || c->now_ns - c->control_ns >= CONTROL_NS)
 		control(c);

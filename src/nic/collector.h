@@ -51,6 +51,19 @@ struct pl_collector_signal {
 	uint64_t ns; /* pl_clock_mono_ns when it was executed */
 };
 
+/*
+ * A switch that writes by itself, as that of the P4-to-RDMA collector of Beltman and Knossen (2020): one record behind the
+ * other, by WRITEs of RC that nobody acknowledges, and its controller is told where (announce.h). The first store is its
+ * list: an unsealed append of one list, whose entries are the records. This side publishes the head, by where the switch
+ * wrote last; records that were lost on the way are entries that nobody wrote. After the list's end it begins again.
+ */
+struct pl_collector_switch {
+	const char *controller; /* "host:port" */
+	struct pl_addr gid;     /* by which it writes; its net is the interface's */
+	uint32_t qpn, psn;      /* where acknowledgements go; the first number it sends */
+	bool v1;                /* it speaks RoCEv1 */
+};
+
 struct pl_collector_options {
 	const char *uri; /* of the interface, as pl_nic_open; or "verbs:DEVICE" (pl_verbs_parse) */
 	const char *listen; /* control server: as pl_tcp_listen; NULL: none */
@@ -58,10 +71,11 @@ struct pl_collector_options {
 	const struct pl_collector_store *stores;
 	uint32_t n_stores; /* 1 to PL_COLLECTOR_STORES_MAX */
 	const struct pl_prefix *allow;
-	uint32_t n_allow;   /* 0: every address */
-	uint32_t max_peers; /* queue pairs; 0: 64 */
-	bool may_read;      /* peers may READ what lies in stores */
-	uint64_t sync_ns;   /* as in struct pl_region_options */
+	uint32_t n_allow;                              /* 0: every address */
+	uint32_t max_peers;                            /* queue pairs; 0: 64 */
+	const struct pl_collector_switch *peer_switch; /* NULL: none; it must answer at opening */
+	bool may_read;                                 /* peers may READ what lies in stores */
+	uint64_t sync_ns;                              /* as in struct pl_region_options */
 	/* NULL: signals are counted only. Called from pl_collector_step. */
 	void (*signal)(void *arg, const struct pl_collector_signal *signal);
 	void *arg;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "dta/op.h"
 #include "nic/collector_state.h"
 
 #define RNR_TIMER     8  /* 160 us: until the slips that immediates use up are posted again */
@@ -85,10 +86,9 @@ static void end_peer(struct pl_collector *c, struct collector_peer *p)
 	p->used = false;
 }
 
-/* Makes the queue pair that `theirs` asks for, with answers along `path` from this side to the peer. 0 with *ret_ours
- * the answer, or enum pl_exchange_refusal. */
-static int make_peer(struct pl_collector *c, const struct pl_roce_path *path,
-	const struct pl_exchange *theirs, const uint32_t *connection, struct pl_exchange *ret_ours,
+int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
+	const struct pl_exchange *theirs, const uint32_t *connection,
+	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
 	struct collector_peer **ret)
 {
 	const bool by_cm = connection != NULL;
@@ -107,6 +107,8 @@ static int make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		return PL_EXCHANGE_NO_STORE;
 	if (p == NULL || getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
 		return PL_EXCHANGE_NO_ROOM;
+	if (is_switch != NULL)
+		psn = is_switch->psn;
 	s = &c->stores[store];
 	qp = (struct pl_rdma_qp){ .service = theirs->service,
 		.access = offered & theirs->access,
@@ -119,6 +121,7 @@ static int make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		.psn = psn & PL_ROCE_PSN_MASK,
 		.peer_qpn = theirs->qpn,
 		.receives = COLLECTOR_RECEIVES,
+		.rc_opcodes = is_switch != NULL,
 		.path = *path };
 	if (theirs->service == PL_ROCE_UC) {
 		qp.access &= PL_RDMA_WRITE;
@@ -141,7 +144,7 @@ static int make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 
 		a->connected++;
 		a->cm += by_cm;
-		a->tcp += !by_cm;
+		a->tcp += !by_cm && is_switch == NULL;
 	}
 	*ret_ours = (struct pl_exchange){ .service = qp.service,
 		.gid = path->src,
@@ -177,7 +180,7 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 	(void)peer; /* may connect; whether the address that it names may write is another question */
 	if (c->ops->path(c->card, &theirs->gid, &path) < 0)
 		return PL_EXCHANGE_NO_TERMS;
-	r = make_peer(c, &path, theirs, NULL, ret_ours, &p);
+	r = collector_make_peer(c, &path, theirs, NULL, NULL, ret_ours, &p);
 	if (r == 0)
 		*ret_id = (uint64_t)(p - c->peers) + 1;
 	return r;
@@ -226,7 +229,7 @@ static void cm_request(struct pl_collector *c, const struct pl_connection_event 
 			n < PL_EXCHANGE_NAME_MAX ? n : PL_EXCHANGE_NAME_MAX);
 	if (theirs.name[0] == '\0' && c->n_stores == 1)
 		memcpy(theirs.name, c->stores[0].name, sizeof(theirs.name));
-	r = make_peer(c, &e->path, &theirs, &e->id, &ours, &p);
+	r = collector_make_peer(c, &e->path, &theirs, &e->id, NULL, &ours, &p);
 	if (r != 0) {
 		c->ops->reject(c->card, e->id,
 			r == PL_EXCHANGE_NO_ROOM    ? REJ_NO_ROOM
@@ -318,7 +321,10 @@ void collector_completions(struct pl_collector *c)
 			if (c->options.signal != NULL)
 				c->options.signal(c->options.arg,
 					&(struct pl_collector_signal){ .store = p->store,
-						.imm = done[i].imm,
+						/* A switch's own means nothing here. */
+						.imm = done[i].qpn == c->switch_qpn
+							       ? pl_op_imm(PL_APPEND, 0)
+							       : done[i].imm,
 						.have_imm = done[i].have_imm,
 						.ns = c->now_ns });
 		}

@@ -2,6 +2,7 @@
 /* A collector inside, for the files that make it up. */
 #pragma once
 
+#include "memory/append.h"
 #include "nic/collector_card.h"
 
 struct collector_store {
@@ -35,6 +36,9 @@ struct pl_collector {
 	struct pl_collector_account accounts[PL_COLLECTOR_ACCOUNTS_MAX];
 	uint32_t n_accounts;
 	uint64_t signals, lost_signals, failed, forgotten;
+	struct pl_append
+		switch_list; /* of the first store, into which options.peer_switch writes */
+	uint32_t switch_qpn;
 
 	uint64_t now_ns, control_ns; /* of this turn; when the control side was looked after last */
 };
@@ -46,6 +50,20 @@ bool collector_allowed(void *arg, const struct pl_addr *peer);
 int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchange *theirs,
 	struct pl_exchange *ret_ours, uint64_t *ret_id);
 void collector_ended(void *arg, uint64_t id);
+
+/* Makes the queue pair that `theirs` asks for, with answers along `path` from this side to the peer; for a request of the
+ * connection manager, or a switch, or neither (NULL). 0 with *ret_ours the answer, or enum pl_exchange_refusal. */
+int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
+	const struct pl_exchange *theirs, const uint32_t *connection,
+	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
+	struct collector_peer **ret);
+
+/* collector_switch.c */
+
+/* The queue pair of options.peer_switch, which its controller is told. Negative errno with diag. */
+int collector_switch_open(struct pl_collector *c, struct pl_diag *diag);
+/* What it wrote since the last time is published. */
+void collector_switch_publish(struct pl_collector *c);
 
 /* What the connection manager has to tell. */
 void collector_cm_events(struct pl_collector *c);

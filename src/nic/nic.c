@@ -100,7 +100,7 @@ static int open_quiet(struct pl_nic *nic)
 
 /* ---- opening ---- */
 
-/* The URI with port=4791 unless it names ports; nic->interface and nic->name from it. */
+/* The URI for RoCE of both versions, unless it names ports; nic->interface and nic->name from it. */
 static int complete(
 	struct pl_nic *nic, const char *uri, char *dst, size_t cap, struct pl_diag *diag)
 {
@@ -123,8 +123,8 @@ static int complete(
 	if (strncmp(query, "port=", 5) == 0 || strstr(query, "&port=") != NULL)
 		len = (size_t)snprintf(dst, cap, "%s", uri);
 	else
-		len = (size_t)snprintf(dst, cap, "%s:%s?port=%d%s%s", scheme, nic->interface,
-			PL_ROCE_PORT, *query != '\0' ? "&" : "", query);
+		len = (size_t)snprintf(dst, cap, "%s:%s?port=%d&also=roce1%s%s", scheme,
+			nic->interface, PL_ROCE_PORT, *query != '\0' ? "&" : "", query);
 	if (len < cap)
 		return 0;
 	pl_diag_set(diag, "the URI is too long");
