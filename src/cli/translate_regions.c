@@ -97,7 +97,7 @@ static int open_one(struct regions *g, unsigned int i, const char *path, struct 
 		pl_diag_set(diag,
 			"%s is another store than the first collector's (the seed counts too)",
 			path);
-		return -EINVAL;
+		return -EBADMSG;
 	}
 	g->apply.stores[i] =
 		(struct pl_apply_store){ pl_region_store(region, pl_region_epoch(region)),

@@ -22,6 +22,17 @@ void pl_requester_narrow(struct pl_requester_conn *conn)
 	conn->allowed = conn->allowed / 2 > 2 ? conn->allowed / 2 : 2;
 }
 
+/*
+ * Nothing came back at all. What is sent again is less each time, down to a packet: a link that loses on a clock would
+ * otherwise take the same packet of each round.
+ */
+static void narrow_further(struct pl_requester_conn *conn)
+{
+	conn->recover = conn->high;
+	conn->gained = 0;
+	conn->allowed = conn->allowed / 2 > 1 ? conn->allowed / 2 : 1;
+}
+
 void pl_requester_widen(struct pl_requester_conn *conn, uint32_t n)
 {
 	conn->gained += n;
@@ -188,7 +199,7 @@ static bool timers(struct pl_requester *q, struct pl_requester_conn *conn, uint6
 	}
 	conn->retries--;
 	conn->deadline_ns = now_ns + pl_requester_timeout_ns(conn);
-	pl_requester_narrow(conn);
+	narrow_further(conn);
 	pl_requester_rewind(conn, conn->unacked);
 	return false;
 }

@@ -33,12 +33,17 @@ struct link {
 		uint8_t bytes[FRAME];
 	} frames[LINK_ROOM];
 	uint32_t n;
+	uint64_t taken;
 };
 
 struct faults {
 	double lose, twice, corrupt;
-	uint64_t delay_ns; /* up to; more than the distance of two frames reorders */
+	uint64_t delay_ns;   /* up to; more than the distance of two frames reorders */
+	uint32_t lose_every; /* so manieth frame to the responder, as on a clock; 0: none */
 };
+
+/* Of the requester; 0: as usual. */
+static uint32_t window, retries;
 
 static struct sim {
 	struct pl_rng rng;
@@ -67,7 +72,10 @@ static void onto(struct link *l, const struct pl_frames *frames)
 		const struct pl_packet *pkt = &frames->batch.pkts[i];
 		unsigned int copies = 1;
 
-		if (pl_rng_unit(&sim.rng) < sim.faults.lose)
+		l->taken++;
+		if (pl_rng_unit(&sim.rng) < sim.faults.lose ||
+			(l == &sim.there && sim.faults.lose_every != 0 &&
+				l->taken % sim.faults.lose_every == 0))
 			copies = 0;
 		else if (pl_rng_unit(&sim.rng) < sim.faults.twice)
 			copies = 2;
@@ -131,10 +139,10 @@ static void start(uint64_t seed, uint8_t service)
 		.path = path(1, 2, v6),
 		.messages = 24,
 		.message_bytes = SLOT,
-		.window = 12,
+		.window = window != 0 ? window : 12,
 		.atomics = 3,
 		.timeout_ns = 60000,
-		.retries = 250,
+		.retries = retries != 0 ? (uint8_t)retries : 250,
 		.rnr_retries = PL_RDMA_FOR_EVER };
 	struct pl_rdma_qp rc = { .service = service,
 		.access = PL_RDMA_READ | PL_RDMA_WRITE | PL_RDMA_ATOMIC,
@@ -326,9 +334,8 @@ static bool canaries(void)
 	return true;
 }
 
-static const char *reliable(uint64_t seed)
+static const char *come_to_its_end(void)
 {
-	start(seed, PL_ROCE_RC);
 	for (uint32_t i = 0; i < 200000 && sim.completed < MESSAGES && sim.wrong == 0; i++) {
 		while (sim.posted < MESSAGES && post(PL_ROCE_RC))
 			;
@@ -347,6 +354,35 @@ static const char *reliable(uint64_t seed)
 	if (!canaries() || !accounts_closed())
 		return "bytes outside, or accounts that do not close";
 	return NULL;
+}
+
+static const char *reliable(uint64_t seed)
+{
+	start(seed, PL_ROCE_RC);
+	return come_to_its_end();
+}
+
+/* Losses on a clock, which a requester that repeats on a clock can run into again and again. */
+static unsigned int periodic(void)
+{
+	unsigned int failed = 0;
+
+	retries = 12;
+	for (uint32_t every = 2; every <= 40; every++) {
+		for (window = 2; window <= 64; window++) {
+			const char *why;
+
+			start(2 * every, PL_ROCE_RC);
+			sim.faults = (struct faults){ .lose_every = every };
+			why = come_to_its_end();
+			stop();
+			if (why != NULL && failed++ < 10)
+				printf("# every %u, window %u: %s (completed %u)\n", every, window,
+					why, sim.completed);
+		}
+	}
+	window = retries = 0;
+	return failed;
 }
 
 /* Each byte is still as it was, or stands where a message to this slot had it. */
@@ -409,6 +445,7 @@ int main(void)
 		if (why != NULL && failed[1]++ < 10)
 			printf("# unreliable, seed %u: %s\n", seed, why);
 	}
+	eq(periodic(), 0, "each second to fortieth frame lost, windows of 2 to 64");
 	eq(failed[0], 0, "reliable: %u seeds from %u", seeds, first);
 	eq(failed[1], 0, "unreliable: %u seeds from %u", seeds, first);
 	printf("# %" PRIu64 " timeouts, %" PRIu64 " not ready, %" PRIu64 " gaps told, %" PRIu64

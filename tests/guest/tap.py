@@ -9,8 +9,8 @@ def ok(good, what, detail=''):
     print('%s %d - %s' % ('ok' if good else 'not ok', count, what), flush=True)
     if not good:
         failures += 1
-        for line in str(detail).splitlines():
-            print('# ' + line, flush=True)
+        for line in str(detail).splitlines()[:40]:
+            print('# ' + line[:400], flush=True)
 
 
 def eq(got, want, what):

@@ -248,7 +248,7 @@ static struct pl_requester_qp asking(uint8_t service)
 		.window = 64,
 		.atomics = service == PL_ROCE_RC ? 4 : 0,
 		.timeout_ns = 500000000,
-		.retries = 200, /* an emulated machine may stand still for a while */
+		.retries = 60, /* an emulated machine may stand still for a while */
 		.rnr_retries = 7 };
 }
 
