@@ -37,15 +37,24 @@ PL_CORE_INLINE uint64_t pl_core_hash(const uint64_t *secret, const void *key, un
 	return h;
 }
 
+/*
+ * Hashes of consecutive addresses or ports are a row of equal steps, which for some secrets comes back to the same few sets
+ * long before it has met all. Folded and multiplied it is no such row any more.
+ */
+PL_CORE_INLINE uint64_t pl_core_mixed(uint64_t hash)
+{
+	return (hash ^ hash >> 32) * UINT64_C(0xd6e8feb86659fd93);
+}
+
 /* Where a key stands, if its set is not crowded. */
 PL_CORE_INLINE uint32_t pl_core_home(uint64_t hash)
 {
-	return (uint32_t)(hash >> 61);
+	return (uint32_t)(pl_core_mixed(hash) >> 61);
 }
 
 PL_CORE_INLINE uint32_t pl_core_set_of(uint64_t hash, uint32_t mask)
 {
-	return (uint32_t)(hash >> 32) & mask;
+	return (uint32_t)(pl_core_mixed(hash) >> 32) & mask;
 }
 
 /*
