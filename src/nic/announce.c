@@ -79,7 +79,7 @@ static int get(int fd, uint8_t *bytes, size_t n, uint64_t until_ns)
 
 static int exchange(int fd, const struct pl_exchange *ours, uint64_t until_ns)
 {
-	uint8_t out[PL_EXCHANGE_COMPACT_BYTES], in[PL_EXCHANGE_COMPACT_BYTES];
+	uint8_t out[PL_EXCHANGE_COMPACT_BYTES], in[PL_EXCHANGE_COMPACT_BYTES] = { 0 };
 	struct pl_build b = pl_build(out, sizeof(out));
 	int r;
 
