@@ -54,6 +54,16 @@ static inline bool pl_addr_is_unspecified(const struct pl_addr *a)
 	return pl_addr_equal(a, &zero);
 }
 
+/* Whether the first `bits` (0 to 128) of both are the same. */
+static inline bool pl_addr_alike(
+	const struct pl_addr *a, const struct pl_addr *b, unsigned int bits)
+{
+	const unsigned int whole = bits / 8, rest = bits % 8;
+
+	return memcmp(a->b, b->b, whole) == 0 &&
+	       (rest == 0 || ((a->b[whole] ^ b->b[whole]) >> (8 - rest)) == 0);
+}
+
 /* Addresses whose first `bits` (0 to 128) are those of `addr`; of an IPv4 prefix the 96 of its mapped form count too, as
  * pl_parse_prefix has it. */
 struct pl_prefix {
@@ -63,8 +73,5 @@ struct pl_prefix {
 
 static inline bool pl_prefix_has(const struct pl_prefix *p, const struct pl_addr *a)
 {
-	const unsigned int whole = p->bits / 8, rest = p->bits % 8;
-
-	return memcmp(p->addr.b, a->b, whole) == 0 &&
-	       (rest == 0 || ((p->addr.b[whole] ^ a->b[whole]) >> (8 - rest)) == 0);
+	return pl_addr_alike(&p->addr, a, p->bits);
 }

@@ -504,7 +504,7 @@ static int make_stores(const struct pl_translate_out *out, struct pl_dta_store *
 	return 0;
 }
 
-static int make_access(struct pl_dta_prefix *access)
+static int make_access(struct pl_prefix *access)
 {
 	for (size_t i = 0; i < args.allow.n; i++) {
 		unsigned int bits;
@@ -523,7 +523,7 @@ static int make_access(struct pl_dta_prefix *access)
 static int make_translator(struct translate *x)
 {
 	static struct pl_dta_store stores[PL_DTA_STORES_MAX];
-	static struct pl_dta_prefix access[PL_ACCESS_MAX];
+	static struct pl_prefix access[PL_ACCESS_MAX];
 	const struct pl_op_sink sink = { apply, send_nack, x };
 	const struct pl_translator_config config = {
 		.stores = stores,

@@ -117,15 +117,6 @@ uint64_t pl_decode_memory(const struct pl_decode_options *options)
 	       paths_memory(o.max_paths);
 }
 
-static bool prefix_matches(const struct pl_addr *a, const struct pl_addr *prefix, unsigned int bits)
-{
-	unsigned int whole = bits / 8;
-
-	if (memcmp(a->b, prefix->b, whole) != 0)
-		return false;
-	return bits % 8 == 0 || ((a->b[whole] ^ prefix->b[whole]) >> (8 - bits % 8)) == 0;
-}
-
 const struct pl_profile *profile_of(const struct pl_decode *d, const struct pl_addr *addr)
 {
 	const struct pl_profile *best = &d->profiles[0];
@@ -134,7 +125,7 @@ const struct pl_profile *profile_of(const struct pl_decode *d, const struct pl_a
 		const struct pl_profile *p = &d->profiles[i];
 
 		if (p->prefix_bits >= best->prefix_bits &&
-			prefix_matches(addr, &p->prefix, p->prefix_bits))
+			pl_addr_alike(addr, &p->prefix, p->prefix_bits))
 			best = p;
 	}
 	return best;

@@ -323,19 +323,10 @@ static void report(struct pl_translator *t, struct intake *in)
 	}
 }
 
-static bool matches(const struct pl_dta_prefix *p, const struct pl_addr *a)
-{
-	unsigned int whole = p->bits / 8, rest = p->bits % 8;
-
-	if (memcmp(p->addr.b, a->b, whole) != 0)
-		return false;
-	return rest == 0 || (p->addr.b[whole] ^ a->b[whole]) >> (8 - rest) == 0;
-}
-
 static bool may_report(const struct pl_translator *t, const struct pl_addr *from)
 {
 	for (unsigned int i = 0; i < t->n_access; i++) {
-		if (matches(&t->access[i], from))
+		if (pl_prefix_has(&t->access[i], from))
 			return true;
 	}
 	return t->n_access == 0;

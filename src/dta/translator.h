@@ -78,12 +78,6 @@ struct pl_dta_store {
 		columns_per_write; /* sketch; 0: as many as fit PL_DTA_WRITE_BYTES_MAX, at most 64 */
 };
 
-/* Addresses whose first `bits` are those of `addr`; of an IPv4 prefix the 96 of its mapped form are counted. */
-struct pl_dta_prefix {
-	struct pl_addr addr;
-	uint8_t bits; /* 0 to 128 */
-};
-
 struct pl_translator_config {
 	const struct pl_dta_store *stores; /* numbered from 0, as reports name them; copied */
 	unsigned int n_stores;
@@ -92,7 +86,7 @@ struct pl_translator_config {
 	enum pl_dta_form
 		form; /* PLAIN or TRACKING: what reporters speak that do not speak PATHLINE. Their reports
 	                                go to the first store of their primitive */
-	const struct pl_dta_prefix *access; /* who may report; none: everybody. Copied */
+	const struct pl_prefix *access; /* who may report; none: everybody. Copied */
 	unsigned int n_access;
 	uint32_t reporters;        /* known at once, for sequence numbers and quotas; 0: 1024 */
 	uint64_t reporter_idle_ns; /* silent for longer, a reporter may be forgotten; 0: 60 s */

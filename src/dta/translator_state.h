@@ -115,7 +115,7 @@ struct pl_translator {
 	struct store *by_primitive[PL_SKETCH + 1]; /* the first of each, for published reports */
 	struct pl_senders senders;
 	bool limits_senders;
-	struct pl_dta_prefix *access;
+	struct pl_prefix *access;
 	unsigned int n_access;
 	enum pl_dta_form form;
 	uint64_t nack_interval_ns;

@@ -556,8 +556,7 @@ static void test_policy(void)
 		.quota = { .rate = 1000, .burst = 3 },
 		.filter = { .on = true, .width = 2, .above = 9 },
 	} };
-	const struct pl_dta_prefix access[] = { { pl_addr_v4((uint8_t[]){ 10, 0, 0, 0 }),
-		96 + 31 } };
+	const struct pl_prefix access[] = { { pl_addr_v4((uint8_t[]){ 10, 0, 0, 0 }), 96 + 31 } };
 	const struct pl_translator_config config = { .stores = stores,
 		.n_stores = 1,
 		.collectors = 3,

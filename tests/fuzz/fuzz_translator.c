@@ -156,7 +156,7 @@ static void run(struct pl_translator *t, struct seen *s, const uint8_t *data, si
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct pl_dta_prefix access[] = { { { { 0 } }, 126 } };
+	static const struct pl_prefix access[] = { { { { 0 } }, 126 } };
 	struct pl_translator_config config = {
 		.stores = stores,
 		.n_stores = STORES,
