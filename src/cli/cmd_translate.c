@@ -340,12 +340,6 @@ static void loop(struct translate *x, const sigset_t *while_waiting)
 
 /* ---- the account ---- */
 
-static void number(struct pl_json *json, const char *name, uint64_t n)
-{
-	pl_json_key(json, name);
-	pl_json_u64(json, n);
-}
-
 static void print_stats(struct translate *x)
 {
 	const struct pl_translator_counters *c = pl_translator_counters(x->translator);
@@ -363,44 +357,44 @@ static void print_stats(struct translate *x)
 	pl_buf_init(&buf);
 	pl_json_init(&json, &buf);
 	pl_json_object(&json);
-	number(&json, "packets", x->packets_taken);
-	number(&json, "kernel_drops", port.kernel_drops);
-	number(&json, "not_udp", x->not_dta);
-	number(&json, "datagrams", c->datagrams);
-	number(&json, "reports", c->reports);
-	number(&json, "accepted", c->accepted);
-	number(&json, "duplicates", c->duplicates);
+	pl_json_number(&json, "packets", x->packets_taken);
+	pl_json_number(&json, "kernel_drops", port.kernel_drops);
+	pl_json_number(&json, "not_udp", x->not_dta);
+	pl_json_number(&json, "datagrams", c->datagrams);
+	pl_json_number(&json, "reports", c->reports);
+	pl_json_number(&json, "accepted", c->accepted);
+	pl_json_number(&json, "duplicates", c->duplicates);
 	pl_json_key(&json, "unreadable");
 	pl_json_object(&json);
 	for (int i = 1; i < PL_DTA_VERDICT_MAX; i++)
-		number(&json, pl_dta_verdict_name((enum pl_dta_verdict)i), c->faults[i]);
+		pl_json_number(&json, pl_dta_verdict_name((enum pl_dta_verdict)i), c->faults[i]);
 	pl_json_object_end(&json);
 	pl_json_key(&json, "refused");
 	pl_json_object(&json);
 	for (int i = 0; i < PL_REFUSED_MAX; i++)
-		number(&json, pl_refusal_name((enum pl_refusal)i), c->refused[i]);
+		pl_json_number(&json, pl_refusal_name((enum pl_refusal)i), c->refused[i]);
 	pl_json_object_end(&json);
-	number(&json, "lost", c->lost);
-	number(&json, "gaps", c->gaps);
-	number(&json, "nacks", c->nacks);
-	number(&json, "nacks_unsent", x->nacks_unsent);
-	number(&json, "writes", c->writes);
-	number(&json, "adds", c->adds);
-	number(&json, "write_bytes", c->write_bytes);
-	number(&json, "immediates", c->immediates);
-	number(&json, "entries_published", c->entries_published);
-	number(&json, "batches", c->batches);
-	number(&json, "increments_merged", c->increments_merged);
-	number(&json, "additions", c->additions);
-	number(&json, "paths_written", c->paths_written);
-	number(&json, "paths_complete", c->paths_complete);
-	number(&json, "paths_evicted", c->paths_evicted);
-	number(&json, "paths_short", c->paths_short);
-	number(&json, "columns_merged", c->columns_merged);
-	number(&json, "columns_written", c->columns_written);
-	number(&json, "epochs_complete", c->epochs_complete);
-	number(&json, "epochs_incomplete", c->epochs_incomplete);
-	number(&json, "held", held.entries + held.increments + held.postcards);
+	pl_json_number(&json, "lost", c->lost);
+	pl_json_number(&json, "gaps", c->gaps);
+	pl_json_number(&json, "nacks", c->nacks);
+	pl_json_number(&json, "nacks_unsent", x->nacks_unsent);
+	pl_json_number(&json, "writes", c->writes);
+	pl_json_number(&json, "adds", c->adds);
+	pl_json_number(&json, "write_bytes", c->write_bytes);
+	pl_json_number(&json, "immediates", c->immediates);
+	pl_json_number(&json, "entries_published", c->entries_published);
+	pl_json_number(&json, "batches", c->batches);
+	pl_json_number(&json, "increments_merged", c->increments_merged);
+	pl_json_number(&json, "additions", c->additions);
+	pl_json_number(&json, "paths_written", c->paths_written);
+	pl_json_number(&json, "paths_complete", c->paths_complete);
+	pl_json_number(&json, "paths_evicted", c->paths_evicted);
+	pl_json_number(&json, "paths_short", c->paths_short);
+	pl_json_number(&json, "columns_merged", c->columns_merged);
+	pl_json_number(&json, "columns_written", c->columns_written);
+	pl_json_number(&json, "epochs_complete", c->epochs_complete);
+	pl_json_number(&json, "epochs_incomplete", c->epochs_incomplete);
+	pl_json_number(&json, "held", held.entries + held.increments + held.postcards);
 	pl_json_key(&json, "out");
 	pl_json_object(&json);
 	x->out.stats(x->out.arg, &json);

@@ -8,15 +8,9 @@
 #include "base/num.h"
 #include "verbs/verbs.h"
 
-static void number(struct pl_json *json, const char *key, uint64_t n)
-{
-	pl_json_key(json, key);
-	pl_json_u64(json, n);
-}
-
 static void counter(struct pl_json *json, const char *key, const struct pl_counter *c)
 {
-	number(json, key, pl_counter_read(c));
+	pl_json_number(json, key, pl_counter_read(c));
 }
 
 static void put_responder(struct pl_json *json, const struct pl_responder_counters *n)
@@ -77,12 +71,12 @@ static void put_port(struct pl_json *json, const struct pl_collector_stats *s)
 {
 	pl_json_key(json, "port");
 	pl_json_object(json);
-	number(json, "packets", s->port.packets);
-	number(json, "kernel_drops", s->port.kernel_drops);
-	number(json, "no_socket", s->port.no_socket);
-	number(json, "left_to_host", s->port.filtered);
-	number(json, "outages", s->port.outages);
-	number(json, "cut", s->port.cut);
+	pl_json_number(json, "packets", s->port.packets);
+	pl_json_number(json, "kernel_drops", s->port.kernel_drops);
+	pl_json_number(json, "no_socket", s->port.no_socket);
+	pl_json_number(json, "left_to_host", s->port.filtered);
+	pl_json_number(json, "outages", s->port.outages);
+	pl_json_number(json, "cut", s->port.cut);
 	counter(json, "sent", &s->nic->sent);
 	counter(json, "unsent", &s->nic->unsent);
 	pl_json_object_end(json);
@@ -104,11 +98,11 @@ static void put_peers(struct pl_json *json, const struct pl_collector_stats *s,
 		pl_json_str(json, text);
 		pl_json_key(json, "store");
 		pl_json_str(json, options->stores[a->store].name);
-		number(json, "connected", a->connected);
-		number(json, "tcp", a->tcp);
-		number(json, "cm", a->cm);
-		number(json, "packets", a->packets);
-		number(json, "refused", a->refused);
+		pl_json_number(json, "connected", a->connected);
+		pl_json_number(json, "tcp", a->tcp);
+		pl_json_number(json, "cm", a->cm);
+		pl_json_number(json, "packets", a->packets);
+		pl_json_number(json, "refused", a->refused);
 		pl_json_object_end(json);
 	}
 	pl_json_array_end(json);
@@ -117,7 +111,7 @@ static void put_peers(struct pl_json *json, const struct pl_collector_stats *s,
 #if PL_HAVE_VERBS
 static void tell_number(void *json, const char *name, uint64_t n)
 {
-	number(json, name, n);
+	pl_json_number(json, name, n);
 }
 
 /* What the driver of the card and the card say. */
@@ -183,10 +177,10 @@ void pl_collect_stats(
 		put_responder(json, s->responder);
 	if (s->verbs != NULL)
 		put_card(json, s->verbs);
-	number(json, "signals", s->signals);
-	number(json, "lost_signals", s->lost_signals);
-	number(json, "failed", s->failed);
-	number(json, "forgotten", s->forgotten);
+	pl_json_number(json, "signals", s->signals);
+	pl_json_number(json, "lost_signals", s->lost_signals);
+	pl_json_number(json, "failed", s->failed);
+	pl_json_number(json, "forgotten", s->forgotten);
 	put_peers(json, s, options);
 	put_control(json, s);
 	if (s->nic != NULL)

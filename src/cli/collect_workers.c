@@ -96,40 +96,34 @@ int pl_collect_workers_open(struct pl_workers **ret, struct pl_collector *c,
 	return r;
 }
 
-static void number(struct pl_json *json, const char *key, uint64_t n)
-{
-	pl_json_key(json, key);
-	pl_json_u64(json, n);
-}
-
 void pl_collect_workers_stats(struct pl_json *json, const struct pl_workers_stats *s)
 {
 	const struct pl_hist *h = &s->latency_ns;
 
 	pl_json_key(json, "workers");
 	pl_json_object(json);
-	number(json, "signals", s->signals);
-	number(json, "taken", s->taken);
-	number(json, "full", s->full);
-	number(json, "strange", s->strange);
-	number(json, "items", s->items);
-	number(json, "overrun", s->overrun);
-	number(json, "damaged", s->damaged);
-	number(json, "awoken", s->awoken);
+	pl_json_number(json, "signals", s->signals);
+	pl_json_number(json, "taken", s->taken);
+	pl_json_number(json, "full", s->full);
+	pl_json_number(json, "strange", s->strange);
+	pl_json_number(json, "items", s->items);
+	pl_json_number(json, "overrun", s->overrun);
+	pl_json_number(json, "damaged", s->damaged);
+	pl_json_number(json, "awoken", s->awoken);
 	pl_json_key(json, "latency_ns");
 	pl_json_object(json);
-	number(json, "count", pl_hist_count(h));
-	number(json, "sum", h->sum);
-	number(json, "p50", pl_hist_quantile(h, 0.5));
-	number(json, "p99", pl_hist_quantile(h, 0.99));
+	pl_json_number(json, "count", pl_hist_count(h));
+	pl_json_number(json, "sum", h->sum);
+	pl_json_number(json, "p50", pl_hist_quantile(h, 0.5));
+	pl_json_number(json, "p99", pl_hist_quantile(h, 0.99));
 	pl_json_key(json, "buckets");
 	pl_json_array(json);
 	for (unsigned int i = 0; i < PL_HIST_BUCKETS; i++) {
 		if (h->buckets[i] == 0)
 			continue;
 		pl_json_object(json);
-		number(json, "to", pl_hist_upper(i));
-		number(json, "count", h->buckets[i]);
+		pl_json_number(json, "to", pl_hist_upper(i));
+		pl_json_number(json, "count", h->buckets[i]);
 		pl_json_object_end(json);
 	}
 	pl_json_array_end(json);

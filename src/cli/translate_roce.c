@@ -263,12 +263,6 @@ static int resume(void *arg, struct pl_translator *t)
 
 /* ---- accounts ---- */
 
-static void number(struct pl_json *json, const char *name, uint64_t n)
-{
-	pl_json_key(json, name);
-	pl_json_u64(json, n);
-}
-
 static void collector_stats(const struct roce *g, unsigned int i, struct pl_json *json)
 {
 	static const char *const results[] = { "ok", "invalid", "access", "operation", "retries",
@@ -279,23 +273,23 @@ static void collector_stats(const struct roce *g, unsigned int i, struct pl_json
 	pl_json_object(json);
 	pl_json_key(json, "collector");
 	pl_json_str(json, g->servers[i]);
-	number(json, "given", c->given);
-	number(json, "done", c->done);
-	number(json, "waiting", pl_uplink_waiting(g->uplink, i));
-	number(json, "lost", c->lost);
-	number(json, "full", c->full);
-	number(json, "down", c->down);
-	number(json, "outside", c->outside);
-	number(json, "writes", c->writes);
-	number(json, "adds", c->adds);
-	number(json, "connections", c->connections);
-	number(json, "tries", d->tries);
-	number(json, "tries_failed", d->failures);
-	number(json, "connections_lost", d->losses);
+	pl_json_number(json, "given", c->given);
+	pl_json_number(json, "done", c->done);
+	pl_json_number(json, "waiting", pl_uplink_waiting(g->uplink, i));
+	pl_json_number(json, "lost", c->lost);
+	pl_json_number(json, "full", c->full);
+	pl_json_number(json, "down", c->down);
+	pl_json_number(json, "outside", c->outside);
+	pl_json_number(json, "writes", c->writes);
+	pl_json_number(json, "adds", c->adds);
+	pl_json_number(json, "connections", c->connections);
+	pl_json_number(json, "tries", d->tries);
+	pl_json_number(json, "tries_failed", d->failures);
+	pl_json_number(json, "connections_lost", d->losses);
 	pl_json_key(json, "failures");
 	pl_json_object(json);
 	for (int r = PL_RDMA_RESULT_INVALID; r < PL_RDMA_RESULT_FLUSHED; r++)
-		number(json, results[r], c->failures[r]);
+		pl_json_number(json, results[r], c->failures[r]);
 	pl_json_object_end(json);
 	pl_json_object_end(json);
 }
@@ -316,8 +310,8 @@ static void wire_stats(const struct roce *g, struct pl_json *json)
 		{ "frames_unsent", &n->unsent } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		number(json, rows[i].name, pl_counter_read(rows[i].n));
-	number(json, "interface_errors", g->unreadable);
+		pl_json_number(json, rows[i].name, pl_counter_read(rows[i].n));
+	pl_json_number(json, "interface_errors", g->unreadable);
 }
 
 static void stats(void *arg, struct pl_json *json)
@@ -336,13 +330,13 @@ static void stats(void *arg, struct pl_json *json)
 		sum.down += c->down;
 		sum.outside += c->outside;
 	}
-	number(json, "given", sum.given);
-	number(json, "writes", sum.writes);
-	number(json, "adds", sum.adds);
-	number(json, "lost", sum.lost);
-	number(json, "full", sum.full);
-	number(json, "down", sum.down);
-	number(json, "outside", sum.outside);
+	pl_json_number(json, "given", sum.given);
+	pl_json_number(json, "writes", sum.writes);
+	pl_json_number(json, "adds", sum.adds);
+	pl_json_number(json, "lost", sum.lost);
+	pl_json_number(json, "full", sum.full);
+	pl_json_number(json, "down", sum.down);
+	pl_json_number(json, "outside", sum.outside);
 	wire_stats(g, json);
 	pl_json_key(json, "collectors");
 	pl_json_array(json);

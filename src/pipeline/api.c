@@ -350,12 +350,6 @@ struct pl_output *pl_pipeline_find_output(struct pl_pipeline *p, const char *nam
 
 /* ---- status ---- */
 
-static void member(struct pl_json *json, const char *key, uint64_t v)
-{
-	pl_json_key(json, key);
-	pl_json_u64(json, v);
-}
-
 static void text_member(struct pl_json *json, const char *key, const char *v)
 {
 	pl_json_key(json, key);
@@ -384,20 +378,20 @@ static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
 		pl_json_object(json);
 		text_member(json, "name", pl_port_name(w->port));
 		text_member(json, "uri", w->uri);
-		member(json, "socket", w->index);
-		member(json, "worker", w->id);
+		pl_json_number(json, "socket", w->index);
+		pl_json_number(json, "worker", w->id);
 		pl_json_key(json, "up");
 		pl_json_bool(json, error == 0);
 		if (error != 0)
 			text_member(json, "trouble", strerrordesc_np(error));
-		member(json, "packets", s->port.packets);
-		member(json, "bytes", s->port.bytes);
-		member(json, "kernel_drops", s->port.kernel_drops);
-		member(json, "cut", s->port.cut);
-		member(json, "errors", s->port.errors);
-		member(json, "buffer_bytes", s->port.rcvbuf_bytes);
-		member(json, "reports", s->totals.stored);
-		member(json, "flows", s->flows);
+		pl_json_number(json, "packets", s->port.packets);
+		pl_json_number(json, "bytes", s->port.bytes);
+		pl_json_number(json, "kernel_drops", s->port.kernel_drops);
+		pl_json_number(json, "cut", s->port.cut);
+		pl_json_number(json, "errors", s->port.errors);
+		pl_json_number(json, "buffer_bytes", s->port.rcvbuf_bytes);
+		pl_json_number(json, "reports", s->totals.stored);
+		pl_json_number(json, "flows", s->flows);
 		pl_json_object_end(json);
 	}
 	pl_json_array_end(json);
@@ -407,31 +401,31 @@ static void write_counts(struct pl_json *json, const struct pl_totals *t)
 {
 	pl_json_key(json, "packets");
 	pl_json_object(json);
-	member(json, "received", t->packets);
-	member(json, "decoded", t->verdicts[PL_V_OK]);
+	pl_json_number(json, "received", t->packets);
+	pl_json_number(json, "decoded", t->verdicts[PL_V_OK]);
 	pl_json_key(json, "refused");
 	pl_json_object(json);
 	for (unsigned int v = 0; v < PL_V_MAX; v++) {
 		if (v != PL_V_OK && t->verdicts[v] > 0)
-			member(json, pl_verdict_name(v), t->verdicts[v]);
+			pl_json_number(json, pl_verdict_name(v), t->verdicts[v]);
 	}
 	pl_json_object_end(json);
 	pl_json_object_end(json);
 	pl_json_key(json, "reports");
 	pl_json_object(json);
-	member(json, "stored", t->stored);
-	member(json, "hops", t->hops);
-	member(json, "lost", t->lost);
-	member(json, "reordered", t->reordered);
-	member(json, "duplicates", t->duplicates);
-	member(json, "restarts", t->restarts);
+	pl_json_number(json, "stored", t->stored);
+	pl_json_number(json, "hops", t->hops);
+	pl_json_number(json, "lost", t->lost);
+	pl_json_number(json, "reordered", t->reordered);
+	pl_json_number(json, "duplicates", t->duplicates);
+	pl_json_number(json, "restarts", t->restarts);
 	pl_json_object_end(json);
 	pl_json_key(json, "events");
 	pl_json_object(json);
 	for (unsigned int k = 0; k < PL_EVENT_KIND_MAX; k++)
-		member(json, pl_event_kind_name(k), t->events[k]);
+		pl_json_number(json, pl_event_kind_name(k), t->events[k]);
 	pl_json_object_end(json);
-	member(json, "events_dropped", t->events_dropped);
+	pl_json_number(json, "events_dropped", t->events_dropped);
 }
 
 static void write_output(struct pl_json *json, struct pl_output *output)
@@ -446,17 +440,17 @@ static void write_output(struct pl_json *json, struct pl_output *output)
 	if (s.last_error != 0)
 		text_member(json, "trouble",
 			strerrordesc_np(s.last_error < 0 ? -s.last_error : s.last_error));
-	member(json, "offered", s.offered);
-	member(json, "filtered", s.filtered);
-	member(json, "delivered", s.delivered);
-	member(json, "waiting", s.waiting + s.queued);
-	member(json, "errors", s.errors);
-	member(json, "bytes", s.bytes);
+	pl_json_number(json, "offered", s.offered);
+	pl_json_number(json, "filtered", s.filtered);
+	pl_json_number(json, "delivered", s.delivered);
+	pl_json_number(json, "waiting", s.waiting + s.queued);
+	pl_json_number(json, "errors", s.errors);
+	pl_json_number(json, "bytes", s.bytes);
 	pl_json_key(json, "dropped");
 	pl_json_object(json);
 	for (unsigned int c = 0; c < PL_EXPORT_DROP_MAX; c++) {
 		if (s.dropped[c] > 0)
-			member(json, pl_export_drop_name(c), s.dropped[c]);
+			pl_json_number(json, pl_export_drop_name(c), s.dropped[c]);
 	}
 	pl_json_object_end(json);
 	pl_json_object_end(json);
@@ -478,12 +472,12 @@ static void write_streams(struct pl_json *json, struct pl_watch *live)
 		pl_json_bool(json, s.paths);
 		pl_json_key(json, "events");
 		pl_json_bool(json, s.events);
-		member(json, "seen", s.seen);
-		member(json, "filtered", s.filtered);
-		member(json, "sent", s.sent);
-		member(json, "dropped", s.dropped);
-		member(json, "missed", s.missed);
-		member(json, "waiting_bytes", s.waiting_bytes);
+		pl_json_number(json, "seen", s.seen);
+		pl_json_number(json, "filtered", s.filtered);
+		pl_json_number(json, "sent", s.sent);
+		pl_json_number(json, "dropped", s.dropped);
+		pl_json_number(json, "missed", s.missed);
+		pl_json_number(json, "waiting_bytes", s.waiting_bytes);
 		pl_json_object_end(json);
 	}
 	pl_json_array_end(json);
@@ -520,16 +514,17 @@ static void write_status(struct pl_pipeline *p, struct pl_watch *live, const str
 	pl_json_time(json, now);
 	text_member(json, "version", PL_VERSION);
 	time_member(json, "started", "started_ns", p->started_ns);
-	member(json, "uptime_s", now > p->started_ns ? (now - p->started_ns) / 1000000000u : 0);
+	pl_json_number(
+		json, "uptime_s", now > p->started_ns ? (now - p->started_ns) / 1000000000u : 0);
 	text_member(json, "detect", detect_where(p));
 	pl_json_key(json, "readiness");
 	pl_json_raw(json, ready->data, ready->len);
 	pl_json_key(json, "config_reload_ok");
 	pl_json_bool(json, p->last_reload_ok);
-	member(json, "workers", p->n_workers);
-	member(json, "exporters", exporters);
-	member(json, "flows", flows);
-	member(json, "levels_raised", raised);
+	pl_json_number(json, "workers", p->n_workers);
+	pl_json_number(json, "exporters", exporters);
+	pl_json_number(json, "flows", flows);
+	pl_json_number(json, "levels_raised", raised);
 	write_sources(json, p);
 	write_counts(json, &totals);
 	pl_json_key(json, "outputs");
