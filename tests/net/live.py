@@ -363,6 +363,10 @@ class Terminal:
     def screen(self):
         return subprocess.run([*self.base, "capture-pane", "-p"], capture_output=True, text=True).stdout.splitlines()
 
+    def rows(self):
+        """The lines of the table: two of sums, a blank one and the names of the columns are above, one below."""
+        return [line for line in self.screen()[4:-1] if line.strip()]
+
     def wait(self, pattern, seconds=20):
         return wait_until(lambda: re.search(pattern, "\n".join(self.screen()), re.M), seconds)
 
@@ -387,20 +391,21 @@ def test_top():
             ok(t.wait(r"^ *NODE +PORT +QUEUE"), f"{cols}x{rows}: the table is drawn", "\n".join(t.screen()))
             ok(t.wait(rf"reports {n} .*missing {d.status()['reports']['lost']}  refused 0  kernel drops 0"),
                "the sums are the daemon's", t.screen()[:2])
+            # The sums stand above the table: the terminal has them before the last of its rows.
+            wait_until(lambda: len(t.rows()) == min(len(queues), rows - 5))
             s = t.screen()
             ok(len(s) == rows and all(len(line) <= cols for line in s), "it fits")
-            got = [tuple(int(x) for x in line.split()[:3]) for line in s[4:rows - 1] if line.strip()]
+            table = t.rows()
+            got = [tuple(int(x) for x in line.split()[:3]) for line in table]
             eq(len(got), min(len(queues), rows - 5), "as many rows as there is room for")
             known = {(q["node"], q["port"], q["queue"]): q for q in queues}
             ok(all(k in known for k in got), "every row is one of the daemon's")
-            eq([int(line.split()[7]) for line in s[4:rows - 1] if line.strip()], [known[k]["packets"] for k in got],
-               "packets of every row")
+            eq([int(line.split()[7]) for line in table], [known[k]["packets"] for k in got], "packets of every row")
             t.keys("2")
             ok(t.wait(r"TO NODE"), "2: links", "\n".join(t.screen()))
             links = {(x["node"], x["port"], x["peer"], x["peer_port"]): x["packets"] for x in d.rows("links")}
-            ok(t.wait(r"^ +\d+ +\d+ +\d+ +\d+ .*\d$"), "with rows", "\n".join(t.screen()))
-            got = {tuple(int(v) for v in line.split()[:4]): int(line.split()[7]) for line in t.screen()[4:rows - 1]
-                   if line.strip()}
+            ok(wait_until(lambda: len(t.rows()) == len(links)), "with rows", "\n".join(t.screen()))
+            got = {tuple(int(v) for v in line.split()[:4]): int(line.split()[7]) for line in t.rows()}
             eq(got, links, "every link with its packets")
             t.keys("/")
             t.keys("-l", "node == 3")
@@ -408,7 +413,8 @@ def test_top():
             ok(t.wait(r"filter: node == 3"), "a filter", "\n".join(t.screen()))
             want = {k: v for k, v in links.items() if k[0] == 3}
             ok(t.wait(rf"^{len(want)} of {len(links)}"), "counts what matches", t.screen()[-1])
-            got = [tuple(int(v) for v in line.split()[:4]) for line in t.screen()[4:rows - 1] if line.strip()]
+            wait_until(lambda: len(t.rows()) == len(want))
+            got = [tuple(int(v) for v in line.split()[:4]) for line in t.rows()]
             eq(set(got), set(want), "only what matches is shown")
             t.keys("/")
             t.keys("C-u")
