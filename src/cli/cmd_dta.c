@@ -21,8 +21,8 @@
 #include "dta/translator.h"
 #include "memory/region.h"
 
-#define STORES_MAX 16u
-#define PARTS_MAX  (PL_COLLECTORS_MAX + 1 + STORES_MAX)
+#define STORES_MAX PL_DTA_CONF_STORES_MAX
+#define PARTS_MAX  (PL_COLLECTORS_MAX + 1 + STORES_MAX * PL_DTA_CONF_REPORTERS_MAX)
 #define PATH_BYTES 512
 #define START_NS   UINT64_C(30000000000)  /* for a part to be ready */
 #define STOP_NS    UINT64_C(120000000000) /* for it to end when it is asked to */
@@ -41,7 +41,7 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_STRING, 'c', "config", &args.file, "FILE",
-			"up: the chain, as YAML (dta.conf in the guide has every key)", NULL },
+			"up: the chain, as YAML (docs/guide/dta.md has its keys)", NULL },
 		{ PL_OPT_DURATION, 'd', "duration", &args.duration_ns, "TIME",
 			"stop after so long, also when generators are not done", NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM", "form of the accounts", forms },
@@ -174,7 +174,8 @@ static int find_seed(struct chain *c, struct pl_diag *diag)
 			return r;
 		c->conf.seed = pl_region_params(g)->seed;
 		(void)pl_region_close(g);
-		return 0;
+		if (c->conf.seed != 0) /* the hash of DTA has none */
+			return 0;
 	}
 	if (c->conf.seed == 0)
 		c->conf.seed = pl_hash_seed();
@@ -291,7 +292,8 @@ static void write_uri(const struct chain *c, struct pl_buf *uri)
 
 static int start_translator(struct chain *c, struct pl_diag *diag)
 {
-	const char *argv[8 + 64] = { "translate", "--stats" };
+	const char *argv[12 + 64] = { "translate", "--stats" };
+	char reporters[24];
 	char *const *more = c->conf.options.items;
 	struct pl_buf uri;
 	size_t n = 2;
@@ -299,6 +301,11 @@ static int start_translator(struct chain *c, struct pl_diag *diag)
 
 	pl_buf_init(&uri);
 	write_uri(c, &uri);
+	if (pl_dta_conf_reporters(&c->conf) > 0) {
+		snprintf(reporters, sizeof(reporters), "%" PRIu64, pl_dta_conf_reporters(&c->conf));
+		argv[n++] = "--sketch-reporters";
+		argv[n++] = reporters;
+	}
 	for (size_t i = 0; i < c->conf.options.n; i++)
 		argv[n++] = more[i];
 	argv[n++] = c->conf.listen;
@@ -322,7 +329,8 @@ static int start_generators(struct chain *c, struct pl_diag *diag)
 			continue;
 		pl_dta_check_stream(&c->stores[s], s, c->conf.listen, argv, text);
 		snprintf(role, sizeof(role), "generator %s", c->stores[s].name);
-		r = start(c, role, argv, c->translator_netns, " packets (", diag);
+		for (uint64_t i = 0; r == 0 && i < c->stores[s].reporters; i++)
+			r = start(c, role, argv, c->translator_netns, " packets (", diag);
 	}
 	return r;
 }
@@ -427,9 +435,15 @@ static int take_accounts(struct chain *c, struct pl_diag *diag)
 
 	for (unsigned int i = 0; r == 0 && i < c->n_collectors; i++)
 		r = pl_dta_account_collector(a, c->parts[i].text.data, diag);
-	for (unsigned int s = 0, i = c->n_collectors + 1; s < c->n_stores && i < c->n_parts; s++) {
-		if (c->stores[s].reports > 0)
-			pl_dta_account_generator(a, c->parts[i++].said, &c->made[s]);
+	for (unsigned int s = 0, i = c->n_collectors + 1; s < c->n_stores; s++) {
+		const uint64_t n = c->stores[s].reports > 0 ? c->stores[s].reporters : 0;
+
+		for (uint64_t k = 0; k < n && i < c->n_parts; k++) {
+			uint64_t made;
+
+			pl_dta_account_generator(a, c->parts[i++].said, &made);
+			c->made[s] += made;
+		}
 	}
 	pl_dta_account_close(a);
 	return r;
@@ -446,8 +460,6 @@ static uint64_t wrong_answers(const struct chain *c)
 
 static void print_table(const struct chain *c)
 {
-	static const char *const primitives[] = { "key-write", "append", "counters", "postcards" };
-
 	printf("%-16s %-10s %9s %9s %6s %9s  %s\n", "STORE", "PRIMITIVE", "ASKED", "RIGHT", "WRONG",
 		"NOT FOUND", "EXPECTED");
 	for (unsigned int s = 0; s < c->n_stores; s++) {
@@ -456,8 +468,8 @@ static void print_table(const struct chain *c)
 		if (c->stores[s].reports == 0)
 			continue;
 		printf("%-16s %-10s %9" PRIu64 " %9" PRIu64 " %6" PRIu64 " %9" PRIu64 "  %.0f\n",
-			c->stores[s].name, primitives[c->stores[s].primitive], k->asked, k->right,
-			k->wrong, k->missing, k->expected * (double)k->asked);
+			c->stores[s].name, pl_primitive_name(c->stores[s].primitive + 1), k->asked,
+			k->right, k->wrong, k->missing, k->expected * (double)k->asked);
 	}
 	putchar('\n');
 	pl_dta_account_print(&c->account);
@@ -623,7 +635,7 @@ const struct pl_command pl_command_dta = {
 		"SIGINT or SIGTERM or when a part ends by itself, in the order of the stream, so that\n"
 		"nothing is under way; and then asks the regions for everything that was generated.\n\n"
 		"demo needs no file: two network namespaces with a veth pair between them, a store of each\n"
-		"of four primitives. It takes root.\n\n"
+		"of the five primitives. It takes root.\n\n"
 		"Exit codes: 0 no answer was wrong and all accounts close; 1 one was, one does not, or a\n"
 		"part failed; 77 rights are missing; 78 the file is wrong.",
 	.examples = "  pathline dta demo\n"

@@ -14,7 +14,8 @@ struct pl_dta_checked {
 /*
  * Asks the region of each collector (paths) for what the store's generator reported, in its order, of which it made the
  * first `made`; what several have is put together. Of lists only what has not been overwritten counts as asked. A sum that is too high is wrong as soon as all
- * of them together are more than was reported. Negative errno with diag.
+ * of them together are more than was reported. Of a sketch the columns of the last epoch are asked for. `expected` is that
+ * of one collector: several have more room. Negative errno with diag.
  */
 int pl_dta_check(const struct pl_dta_conf_store *s, uint64_t made, const char *const *paths,
 	unsigned int n, struct pl_dta_checked *ret, struct pl_diag *diag);

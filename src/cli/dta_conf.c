@@ -8,7 +8,10 @@
 #include "dta/translator.h"
 #include "rdma/exchange.h"
 
-static const char *const primitives[] = { "key-write", "append", "counters", "postcards", NULL };
+static const char *const primitives[] = { "key-write", "append", "counters", "postcards", "sketch",
+	NULL };
+static const char *const hashes[] = { "pathline", "dta", NULL };
+static const char *const kinds[] = { "count-min", "hyperloglog", NULL };
 static const char *const services[] = { "uc", "rc", NULL };
 
 /* What separates words in the arguments that are made of it must not be in a name. */
@@ -43,7 +46,7 @@ static const struct pl_conf_row store_rows[] = {
 	{ .key = "primitive", .type = PL_CONF_CHOICE, AT(primitive), .def = "key-write", .choices = primitives,
 	  .help = "What it is." },
 	{ .key = "slots", .type = PL_CONF_U64, AT(slots), .def = "1048576", .min = 1, .max = UINT64_C(1) << 40,
-	  .help = "Slots, entries of a list, cells of a row, chunks." },
+	  .help = "Slots, entries of a list, cells of a row, chunks, columns of a sketch." },
 	{ .key = "value_bytes", .type = PL_CONF_U64, AT(value_bytes), .def = "4", .min = 4, .max = 1000,
 	  .help = "key-write, append: of a value or an entry." },
 	{ .key = "copies", .type = PL_CONF_U64, AT(copies), .def = "2", .min = 1, .max = PL_COPIES_MAX,
@@ -51,11 +54,19 @@ static const struct pl_conf_row store_rows[] = {
 	{ .key = "lists", .type = PL_CONF_U64, AT(lists), .def = "4", .min = 1, .max = 1u << 20,
 	  .help = "append: how many." },
 	{ .key = "rows", .type = PL_CONF_U64, AT(rows), .def = "4", .min = 1, .max = PL_ROWS_MAX,
-	  .help = "counters: how many." },
+	  .help = "counters, count-min: how many." },
 	{ .key = "hops", .type = PL_CONF_U64, AT(hops), .def = "5", .min = 1, .max = PL_HOPS_MAX,
 	  .help = "postcards: the longest path." },
+	{ .key = "kind", .type = PL_CONF_CHOICE, AT(kind), .def = "count-min", .choices = kinds,
+	  .help = "sketch: what it is; hyperloglog has one row of registers of one byte." },
+	{ .key = "cell_bytes", .type = PL_CONF_U64, AT(cell_bytes), .def = "8", .min = 4, .max = 8,
+	  .help = "count-min: of a cell, 4 or 8." },
+	{ .key = "hash", .type = PL_CONF_CHOICE, AT(hash), .def = "pathline", .choices = hashes,
+	  .help = "dta: keys lie where the published code of DTA has them, and copies do not help each other." },
 	{ .key = "reports", .type = PL_CONF_U64, AT(reports), .def = "0", .max = UINT64_C(1) << 32,
 	  .help = "How many reports are generated for it, whose answers are checked in the end." },
+	{ .key = "reporters", .type = PL_CONF_U64, AT(reporters), .def = "1", .min = 1, .max = PL_DTA_CONF_REPORTERS_MAX,
+	  .help = "sketch: how many deliver it, each so many reports; the same for all sketches." },
 	{ .key = "rate", .type = PL_CONF_DOUBLE, AT(rate), .def = "20000", .min = 1, .max = 10000000,
 	  .help = "Of these, per second." },
 	{ 0 },
@@ -84,7 +95,7 @@ const struct pl_conf_row pl_dta_conf_rows[] = {
 	  .help = "Make two network namespaces with a veth pair between them, one collector in the second. Takes root." },
 	{ .key = "seed", .type = PL_CONF_U64, AT(seed), .def = "0",
 	  .help = "Of the hashes of new regions; 0: drawn." },
-	{ .key = "stores", .type = PL_CONF_LIST, AT(stores), .rows = store_rows, .item_size = sizeof(struct pl_dta_conf_store), .min = 1, .max = 16, .required = true,
+	{ .key = "stores", .type = PL_CONF_LIST, AT(stores), .rows = store_rows, .item_size = sizeof(struct pl_dta_conf_store), .min = 1, .max = PL_DTA_CONF_STORES_MAX, .required = true,
 	  .help = "What every collector has, in the order in which reports name them." },
 	{ .key = "collectors", .type = PL_CONF_LIST, AT(collectors), .rows = collector_rows, .item_size = sizeof(struct pl_dta_conf_collector), .max = PL_COLLECTORS_MAX,
 	  .help = "Who has regions; in a laboratory there is one, which needs no words." },
@@ -102,6 +113,35 @@ const struct pl_conf_row pl_dta_conf_rows[] = {
 };
 #undef AT
 /* clang-format on */
+
+static bool is_sketch(const struct pl_dta_conf_store *s)
+{
+	return strcmp(primitives[s->primitive], "sketch") == 0;
+}
+
+uint64_t pl_dta_conf_reporters(const struct pl_dta_conf *c)
+{
+	const struct pl_dta_conf_store *stores = c->stores.items;
+
+	for (size_t i = 0; i < c->stores.n; i++) {
+		if (is_sketch(&stores[i]))
+			return stores[i].reporters;
+	}
+	return 0;
+}
+
+/* The translator waits for as many reporters for every sketch. */
+static int check_reporters(
+	const struct pl_dta_conf *c, const struct pl_dta_conf_store *s, struct pl_diag *diag)
+{
+	if (is_sketch(s) ? s->reporters == pl_dta_conf_reporters(c) : s->reporters == 1)
+		return 0;
+	pl_diag_set(diag,
+		is_sketch(s) ? "store '%s': all sketches have the same number of reporters"
+			     : "store '%s': only a sketch has several reporters",
+		s->name);
+	return -EINVAL;
+}
 
 int pl_dta_conf_check(const struct pl_dta_conf *c, struct pl_diag *diag)
 {
@@ -129,6 +169,8 @@ int pl_dta_conf_check(const struct pl_dta_conf *c, struct pl_diag *diag)
 				return -EINVAL;
 			}
 		}
+		if (check_reporters(c, &stores[i], diag) < 0)
+			return -EINVAL;
 		pl_dta_conf_params(c, &stores[i], &p);
 		if (pl_store_bytes(&p, &bytes, &why) < 0) {
 			pl_diag_set(diag, "store '%s': %s", stores[i].name, why.text);
@@ -141,10 +183,12 @@ int pl_dta_conf_check(const struct pl_dta_conf *c, struct pl_diag *diag)
 void pl_dta_conf_params(
 	const struct pl_dta_conf *c, const struct pl_dta_conf_store *s, struct pl_store_params *ret)
 {
+	const bool loglog = s->kind == 1;
+
 	*ret = (struct pl_store_params){ .primitive =
 						 pl_primitive_by_name(primitives[s->primitive]),
-		.hash = PL_HASH_PATHLINE,
-		.seed = c->seed };
+		.hash = s->hash == 1 ? PL_HASH_DTA : PL_HASH_PATHLINE,
+		.seed = s->hash == 1 ? 0 : c->seed };
 	switch (ret->primitive) {
 	case PL_KEY_WRITE:
 		ret->key_write.slots = s->slots;
@@ -161,6 +205,13 @@ void pl_dta_conf_params(
 	case PL_COUNTERS:
 		ret->counters.width = s->slots;
 		ret->counters.rows = (uint32_t)s->rows;
+		ret->counters.shared = s->hash == 1;
+		break;
+	case PL_SKETCH:
+		ret->sketch.columns = s->slots;
+		ret->sketch.kind = loglog ? PL_SKETCH_HYPERLOGLOG : PL_SKETCH_COUNT_MIN;
+		ret->sketch.rows = loglog ? 1 : (uint32_t)s->rows;
+		ret->sketch.cell_bytes = loglog ? 1 : (uint32_t)s->cell_bytes;
 		break;
 	default:
 		ret->postcards.chunks = s->slots;
@@ -175,4 +226,5 @@ const char pl_dta_conf_demo[] =
 	"  - {name: last, primitive: key-write, slots: 262144, reports: 50000, rate: 10000}\n"
 	"  - {name: lists, primitive: append, slots: 65536, lists: 4, value_bytes: 8, reports: 25000, rate: 5000}\n"
 	"  - {name: sums, primitive: counters, slots: 65536, rows: 2, reports: 5000, rate: 1000}\n"
-	"  - {name: paths, primitive: postcards, slots: 32768, reports: 25000, rate: 5000}\n";
+	"  - {name: paths, primitive: postcards, slots: 32768, reports: 25000, rate: 5000}\n"
+	"  - {name: sketch, primitive: sketch, slots: 4096, reports: 2048, rate: 400}\n";

@@ -5,12 +5,17 @@
 #include "base/conf.h"
 #include "memory/store.h"
 
+#define PL_DTA_CONF_STORES_MAX    16
+#define PL_DTA_CONF_REPORTERS_MAX 4
+
 struct pl_dta_conf_store {
 	char *name;
-	unsigned int primitive; /* index; pl_dta_conf_primitive */
-	uint64_t slots, value_bytes, copies, lists, rows, hops;
+	unsigned int primitive;  /* index: enum pl_primitive less one */
+	unsigned int hash, kind; /* indices: pathline, dta; count-min, hyperloglog */
+	uint64_t slots, value_bytes, copies, lists, rows, hops, cell_bytes;
 	/* its generator */
-	uint64_t reports; /* 0: none */
+	uint64_t reports;   /* 0: none */
+	uint64_t reporters; /* of a sketch: so many generators, of `reports` each */
 	double rate;
 };
 
@@ -37,6 +42,9 @@ int pl_dta_conf_check(const struct pl_dta_conf *c, struct pl_diag *diag);
 /* The store's parameters. */
 void pl_dta_conf_params(const struct pl_dta_conf *c, const struct pl_dta_conf_store *s,
 	struct pl_store_params *ret);
+
+/* How many deliver each sketch; 0: there is none. */
+uint64_t pl_dta_conf_reporters(const struct pl_dta_conf *c);
 
 /* The chain that pathline dta demo shows: a laboratory with a store of each primitive. */
 extern const char pl_dta_conf_demo[];

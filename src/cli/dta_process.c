@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define ARGS_MAX      160
-#define PROCESSES_MAX 128
+#define PROCESSES_MAX 256
 #define TEXT_MAX      (1u << 20)
 
 /* In the child: becomes the program, or says why not. */

@@ -12,6 +12,7 @@
 #define START_NS        UINT64_C(1700000000000000000)
 #define DATAGRAM_MAX    2048u
 #define COLUMNS_AT_ONCE 8u
+#define SCRATCH_BYTES   1016u
 #define SPORT           40041u /* as the published generator */
 #define FLOWS_MAX       (1u << 20)
 
@@ -38,7 +39,7 @@ struct pl_dta_gen {
 	struct flow *flows;
 	uint64_t next_flow;
 	uint8_t (*bytes)[DATAGRAM_MAX];
-	uint8_t scratch[1024]; /* data of a report, key behind it */
+	uint8_t scratch[SCRATCH_BYTES + 8]; /* data of a report, key behind it */
 };
 
 uint32_t pl_dta_gen_node(uint64_t flow, unsigned int hop, uint32_t nodes)
@@ -49,6 +50,25 @@ uint32_t pl_dta_gen_node(uint64_t flow, unsigned int hop, uint32_t nodes)
 uint64_t pl_dta_gen_value(uint64_t key)
 {
 	return pl_hash_mix(key, 0x76616c) & UINT32_MAX;
+}
+
+/* A register of HyperLogLog, of one byte, ends at 61. */
+static uint32_t cells_below(unsigned int cell_bytes)
+{
+	return cell_bytes == 1 ? 62 : 100;
+}
+
+uint64_t pl_dta_gen_cell(uint32_t epoch, uint32_t column, unsigned int row, unsigned int cell_bytes)
+{
+	return pl_hash_mix((uint64_t)epoch << 32 | column, 0x63656c6c + row) %
+	       cells_below(cell_bytes);
+}
+
+uint32_t pl_dta_gen_columns(unsigned int rows, unsigned int cell_bytes)
+{
+	const uint32_t n = SCRATCH_BYTES / (rows * cell_bytes);
+
+	return n > COLUMNS_AT_ONCE ? COLUMNS_AT_ONCE : n;
 }
 
 static uint8_t path_length(const struct pl_dta_gen *g, uint64_t flow)
@@ -106,8 +126,9 @@ static int check(const struct pl_dta_gen_cfg *c, struct pl_diag *diag)
 		return refuse(diag, "there are 2^32 keys of 4 bytes");
 	if (c->value_bytes > 1000 || (size_t)c->packed * (c->value_bytes + 40u) > 1400)
 		return refuse(diag, "reports do not fit in a datagram of 1400 bytes");
-	if (c->hops > 31 || c->rows > 16 || (c->cell_bytes != 4 && c->cell_bytes != 8))
-		return refuse(diag, "at most 31 hops and 16 rows, cells of 4 or 8 bytes");
+	if (c->hops > 31 || c->rows > 16 ||
+		(c->cell_bytes != 1 && c->cell_bytes != 4 && c->cell_bytes != 8))
+		return refuse(diag, "at most 31 hops and 16 rows, cells of 1, 4 or 8 bytes");
 	if (c->interleave > FLOWS_MAX)
 		return refuse(diag, "at most 2^20 flows at the same time");
 	if (c->zipf < 0 || c->zipf > 10 || c->rate < 0 || c->rate > 1e9)
@@ -207,18 +228,23 @@ static void make_postcard(struct pl_dta_gen *g, struct pl_dta_report *r)
 
 static void make_columns(struct pl_dta_gen *g, struct pl_dta_report *r, struct reporter *from)
 {
-	uint32_t width = (uint32_t)g->cfg.rows * g->cfg.cell_bytes,
-		 n = (uint32_t)(sizeof(g->scratch) - 8) / width;
+	const uint32_t cell = g->cfg.cell_bytes, width = g->cfg.rows * cell;
+	uint32_t n = pl_dta_gen_columns(g->cfg.rows, cell);
 
-	n = n > COLUMNS_AT_ONCE ? COLUMNS_AT_ONCE : n;
 	if (n > g->cfg.columns - from->column)
 		n = g->cfg.columns - from->column;
 	r->epoch = from->epoch;
 	r->first_column = from->column;
 	r->data = g->scratch;
 	r->data_bytes = n * width;
-	for (uint32_t at = 0; at < r->data_bytes; at += g->cfg.cell_bytes)
-		put_number(g->scratch + at, g->cfg.cell_bytes, pl_rng_below(&g->rng, 100));
+	for (uint32_t at = 0; at < r->data_bytes; at += cell) {
+		const uint64_t v = g->cfg.value_is_key
+					   ? pl_dta_gen_cell(from->epoch, from->column + at / width,
+						     at % width / cell, cell)
+					   : pl_rng_below(&g->rng, cells_below(cell));
+
+		put_number(g->scratch + at, cell, v);
+	}
 	from->column += n;
 	if (from->column == g->cfg.columns) {
 		from->column = 0;

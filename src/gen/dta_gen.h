@@ -50,10 +50,10 @@ struct pl_dta_gen_cfg {
 	bool lengths, tell_length;
 	uint32_t nodes; /* 0: 1000 */
 	/* sketches: each reporter sends all columns, then the next epoch */
-	uint32_t columns;                      /* 0: 1024 */
-	uint8_t rows, cell_bytes;              /* 0: 4 and 8 */
-	double loss, duplicate, swap;          /* shares of the datagrams */
-	double rate;                           /* reports per second; 0: 1000 */
+	uint32_t columns;             /* 0: 1024 */
+	uint8_t rows, cell_bytes;     /* 0: 4 and 8; cells of 1 byte are registers of HyperLogLog */
+	double loss, duplicate, swap; /* shares of the datagrams */
+	double rate;                  /* reports per second; 0: 1000 */
 	uint64_t start_ns, count, duration_ns; /* as in gen/gen.h; count: reports */
 	struct pl_addr collector;              /* in frames; unspecified: 10.0.0.51 */
 	bool udp;                              /* UDP payloads instead of frames */
@@ -62,6 +62,10 @@ struct pl_dta_gen_cfg {
 /* Node of a hop, 1 to hops, of a flow; the value of a key. What a query must say. */
 uint32_t pl_dta_gen_node(uint64_t flow, unsigned int hop, uint32_t nodes);
 uint64_t pl_dta_gen_value(uint64_t key);
+/* A sketch's cell when `value_is_key`, the same from every reporter; how many columns go in a report. */
+uint64_t pl_dta_gen_cell(
+	uint32_t epoch, uint32_t column, unsigned int row, unsigned int cell_bytes);
+uint32_t pl_dta_gen_columns(unsigned int rows, unsigned int cell_bytes);
 
 struct pl_dta_gen;
 

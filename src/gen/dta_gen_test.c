@@ -156,6 +156,40 @@ static void test_sketch(void)
 	pl_dta_gen_free(g);
 }
 
+static unsigned int wrong_cells;
+
+static void look_registers(const struct pl_dta_report *r, const struct pl_addr *from)
+{
+	(void)from;
+	for (uint32_t i = 0; i < r->data_bytes; i++) {
+		const uint8_t *cells = r->data;
+
+		wrong_cells += cells[i] > 61 ||
+			       cells[i] != pl_dta_gen_cell(r->epoch, r->first_column + i, 0, 1);
+	}
+}
+
+/* Cells that follow from their place: registers of HyperLogLog, of two reporters. */
+static void test_cells(void)
+{
+	struct pl_dta_gen *g = make((struct pl_dta_gen_cfg){ .form = PL_DTA_PATHLINE,
+		.stream = PL_DTA_STREAM_SKETCH,
+		.columns = 50,
+		.rows = 1,
+		.cell_bytes = 1,
+		.value_is_key = true,
+		.reporters = 2,
+		.count = 100 });
+
+	eq(each_report(g, false, look_registers), 100);
+	eq(wrong_cells, 0, "every register is what anybody can say it is");
+	ok(pl_dta_gen_cell(0, 7, 0, 8) != pl_dta_gen_cell(1, 7, 0, 8) ||
+		pl_dta_gen_cell(0, 8, 0, 8) != pl_dta_gen_cell(1, 8, 0, 8));
+	eq(pl_dta_gen_columns(4, 8), 8);
+	eq(pl_dta_gen_columns(16, 8), 7, "no more than a report holds");
+	pl_dta_gen_free(g);
+}
+
 static uint64_t seen[1001];
 
 static void look_key(const struct pl_dta_report *r, const struct pl_addr *from)
@@ -255,6 +289,7 @@ int main(void)
 	test_published();
 	test_postcards();
 	test_sketch();
+	test_cells();
 	test_zipf();
 	test_damage();
 	test_refused();
