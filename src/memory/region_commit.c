@@ -32,7 +32,7 @@ static void *commit(void *arg)
 			break;
 		pthread_mutex_unlock(&c->lock);
 		/* A failure is counted in the region, where everybody sees it. */
-		(void)pl_region_sync(g);
+		(void)(c->ahead != NULL ? region_ahead_sync(g) : pl_region_sync(g));
 		pthread_mutex_lock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -61,6 +61,9 @@ int region_commit_start(struct pl_region *g)
 
 	if (!g->writer || g->sync_ns == 0)
 		return 0;
+	r = region_ahead_new(g);
+	if (r < 0)
+		return r;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->wake, &attr);
@@ -68,6 +71,8 @@ int region_commit_start(struct pl_region *g)
 	pthread_mutex_init(&c->lock, NULL);
 	r = start_thread(g);
 	c->running = r == 0;
+	if (r < 0)
+		region_ahead_free(g);
 	return r;
 }
 
@@ -84,5 +89,6 @@ void region_commit_stop(struct pl_region *g)
 	pthread_join(c->thread, NULL);
 	pthread_cond_destroy(&c->wake);
 	pthread_mutex_destroy(&c->lock);
+	region_ahead_free(g);
 	c->running = false;
 }

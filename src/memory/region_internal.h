@@ -43,11 +43,14 @@ struct region_state {
 _Static_assert(sizeof(struct region_header) == 128, "as in docs/formats/region.md");
 _Static_assert(sizeof(struct region_state) == 32, "as in docs/formats/region.md");
 
+struct region_ahead;
+
 struct region_commit {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	bool running, stop;
+	struct region_ahead *ahead; /* NULL: of no use to this region */
 };
 
 struct pl_region {
@@ -82,6 +85,17 @@ void region_finish_emptying(struct pl_region *region);
 /* The thread that writes to disk every sync_ns. */
 int region_commit_start(struct pl_region *region);
 void region_commit_stop(struct pl_region *region);
+
+/* region_ahead.c, for that thread: 0 with nothing made where it is of no use; -ENOMEM. */
+int region_ahead_new(struct pl_region *region);
+void region_ahead_free(struct pl_region *region);
+/* As pl_region_sync, but for what is ahead of the heads of lists that grow. */
+int region_ahead_sync(struct pl_region *region);
+
+/* Part of the file to disk, from a page's beginning on. */
+int region_sync_part(const struct pl_region *region, uint64_t begin, uint64_t bytes);
+/* Has the region say what became of it: r is 0 or -errno, and returned. */
+int region_synced(struct pl_region *region, int r);
 
 /* The handler of SIGBUS knows the mapping from enter to leave; -ENOSPC when it knows as many as it can. */
 int region_guard_enter(struct pl_region *region);
