@@ -90,7 +90,7 @@ struct collect {
 	int signal_fd;
 };
 
-/* SIGINT and SIGTERM become readable, in every thread that is started from here on. */
+/* SIGINT, SIGTERM and SIGUSR1 become readable, in every thread that is started from here on. */
 static int catch_signals(void)
 {
 	sigset_t set;
@@ -99,6 +99,7 @@ static int catch_signals(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -247,6 +248,43 @@ static int drain(struct collect *x, struct pollfd *fd)
 	return 0;
 }
 
+/* All counters as a JSON object in a line; in the end also those of threads, which have ended by then. */
+static void print_stats(const struct collect *x, const struct pl_workers_stats *workers,
+	const struct pl_collect_save_stats *saved)
+{
+	struct pl_json json;
+	struct pl_buf buf;
+
+	pl_buf_init(&buf);
+	pl_json_init(&json, &buf);
+	pl_json_object(&json);
+	pl_collect_stats(&json, x->collector, &x->options);
+	if (workers != NULL)
+		pl_collect_workers_stats(&json, workers);
+	if (saved != NULL)
+		pl_collect_save_stats(&json, saved);
+	pl_json_object_end(&json);
+	if (!buf.failed)
+		puts(buf.data);
+	(void)fflush(stdout);
+	pl_buf_done(&buf);
+}
+
+/* Whether to end. SIGUSR1 is answered. */
+static bool take_signals(const struct collect *x)
+{
+	struct signalfd_siginfo info;
+	bool ends = false;
+
+	while (read(x->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGUSR1)
+			print_stats(x, NULL, NULL);
+		else
+			ends = true;
+	}
+	return ends;
+}
+
 /* 0, or an exit code; complains. */
 static int loop(struct collect *x)
 {
@@ -271,7 +309,7 @@ static int loop(struct collect *x)
 		if (pl_clock_mono_ns() >= until)
 			return 0;
 		(void)poll(fds, 2, n > 0 ? 0 : pl_collector_wait_ms(x->collector, WAIT_MS));
-		if ((fds[0].revents & POLLIN) != 0)
+		if ((fds[0].revents & POLLIN) != 0 && take_signals(x))
 			return drain(x, &fds[1]);
 	}
 }
@@ -280,28 +318,14 @@ static int loop(struct collect *x)
 static void end(struct collect *x)
 {
 	struct pl_workers_stats workers;
-	struct pl_json json;
-	struct pl_buf buf;
-
 	struct pl_collect_save_stats saved;
 
 	pl_workers_close(x->workers, &workers);
 	pl_collect_save_close(x->save, &saved);
 	pl_collect_tell(x->collector);
-	if (!args.stats)
-		return;
-	pl_buf_init(&buf);
-	pl_json_init(&json, &buf);
-	pl_json_object(&json);
-	pl_collect_stats(&json, x->collector, &x->options);
-	if (args.on_immediate)
-		pl_collect_workers_stats(&json, &workers);
-	if (args.save != NULL)
-		pl_collect_save_stats(&json, &saved);
-	pl_json_object_end(&json);
-	if (!buf.failed)
-		puts(buf.data);
-	pl_buf_done(&buf);
+	if (args.stats)
+		print_stats(
+			x, args.on_immediate ? &workers : NULL, args.save != NULL ? &saved : NULL);
 }
 
 static int collect(struct collect *x, const struct pl_opt_list *operands)
@@ -386,7 +410,8 @@ const struct pl_command pl_command_collect = {
 		"(the file's, without its ending), and gets a queue pair that reaches this region\n"
 		"only: reliable or unreliable writes, atomics on reliable ones. Everything about a\n"
 		"packet is checked before a byte is written, the ICRC too. A queue pair ends with the\n"
-		"connection by which it was asked for. Ends after --duration, SIGINT or SIGTERM;\n"
+		"connection by which it was asked for. SIGUSR1 prints all counters as --stats does, as a\n"
+		"JSON object in a line. Ends after --duration, SIGINT or SIGTERM;\n"
 		"regions are then marked clean. What RoCE authenticates is nothing: keys and queue\n"
 		"pairs are drawn at random, and --allow keeps others out as far as the network keeps\n"
 		"addresses from being forged.\n\n"

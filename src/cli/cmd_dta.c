@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 #include "cli/dta_conf.h"
 #include "cli/dta_lab.h"
 #include "cli/dta_process.h"
+#include "cli/dta_status.h"
 #include "dta/translator.h"
 #include "memory/region.h"
 
@@ -33,7 +35,7 @@ static const char *const forms[] = { "table", "json", NULL };
 
 static struct {
 	const char *file, *form;
-	uint64_t duration_ns;
+	uint64_t duration_ns, status_ns;
 	bool quiet, keep;
 } args;
 
@@ -44,7 +46,10 @@ static const struct pl_opt *options(void)
 			"up: the chain, as YAML (docs/guide/dta.md has its keys)", NULL },
 		{ PL_OPT_DURATION, 'd', "duration", &args.duration_ns, "TIME",
 			"stop after so long, also when generators are not done", NULL },
-		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM", "form of the accounts", forms },
+		{ PL_OPT_DURATION, 0, "status", &args.status_ns, "TIME",
+			"say this often how every part is; SIGUSR1: now", NULL },
+		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
+			"form of status and accounts; json: an object in a line each", forms },
 		{ PL_OPT_FLAG, 0, "headless", &args.quiet, NULL,
 			"do not pass on what the parts say", NULL },
 		{ PL_OPT_FLAG, 0, "keep", &args.keep, NULL,
@@ -74,12 +79,14 @@ struct chain {
 	struct pl_dta_account account;
 };
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, asked;
 
-static void on_stop(int signo)
+static void on_signal(int signo)
 {
-	(void)signo;
-	stop = 1;
+	if (signo == SIGUSR1)
+		asked = 1;
+	else
+		stop = 1;
 }
 
 static struct pl_dta_process *translator_of(struct chain *c)
@@ -249,9 +256,7 @@ static int wait_ready(struct chain *c, const struct pl_dta_process *p, struct pl
 static int start(struct chain *c, const char *role, const char *const *argv, int netns,
 	const char *ready, struct pl_diag *diag)
 {
-	struct pl_dta_process *p = &c->parts[c->n_parts++];
-
-	return pl_dta_process_start(p, role, argv, netns, ready, diag);
+	return pl_dta_process_start(&c->parts[c->n_parts++], role, argv, netns, ready, diag);
 }
 
 static int start_collector(struct chain *c, unsigned int i, struct pl_diag *diag)
@@ -273,7 +278,7 @@ static int start_collector(struct chain *c, unsigned int i, struct pl_diag *diag
 		argv[n++] = text;
 	}
 	snprintf(role, sizeof(role), "collector %s", k->name);
-	r = start(c, role, argv, c->netns[i], "collecting", diag);
+	r = pl_dta_process_start(&c->parts[i], role, argv, c->netns[i], "collecting", diag);
 	free(named);
 	return r;
 }
@@ -339,8 +344,8 @@ static int bring_up(struct chain *c, struct pl_diag *diag)
 {
 	int r = 0;
 
-	for (unsigned int i = 0; r == 0 && i < c->n_collectors; i++)
-		r = start_collector(c, i, diag);
+	for (; r == 0 && c->n_parts < c->n_collectors; c->n_parts++)
+		r = start_collector(c, c->n_parts, diag);
 	for (unsigned int i = 0; r == 0 && i < c->n_collectors; i++)
 		r = wait_ready(c, &c->parts[i], diag);
 	if (r == 0)
@@ -360,27 +365,53 @@ static unsigned int running(const struct chain *c, unsigned int first)
 	return n;
 }
 
+/* A collector goes on on its regions; its account is gone with it. -ECHILD with diag: it was too often, or a translator. */
+static int start_again(struct chain *c, unsigned int i, struct pl_diag *diag)
+{
+	struct pl_dta_process *p = &c->parts[i];
+	const unsigned int restarts = p->restarts;
+	char status[32];
+	int r;
+
+	pl_dta_process_status(p, status);
+	pl_diag_set(diag, "%s ended by itself (%s)", p->role, status);
+	if (i == c->n_collectors || restarts >= c->conf.restarts)
+		return -ECHILD;
+	pl_complain("%s; starting it again", diag->text);
+	if (pl_dta_account_collector(&c->account, p->text.data, NULL) < 0 || !WIFEXITED(p->status))
+		c->account.gone++;
+	pl_dta_process_done(p);
+	memset(p, 0, sizeof(*p));
+	r = start_collector(c, i, diag);
+	p->restarts = restarts + 1;
+	return r == 0 ? wait_ready(c, p, diag) : r;
+}
+
 /* Until generators are done, where there are any, the time is over, or somebody says so. -ECHILD: a part is gone. */
 static int look_after(struct chain *c, struct pl_diag *diag)
 {
 	const unsigned int first = c->n_collectors + 1;
 	const uint64_t end_ns =
 		args.duration_ns != 0 ? pl_clock_mono_ns() + args.duration_ns : UINT64_MAX;
+	struct pl_dta_status status = { .parts = c->parts,
+		.n_parts = c->n_parts,
+		.n_collectors = c->n_collectors,
+		.every_ns = args.status_ns,
+		.json = strcmp(args.form, "json") == 0 };
+	int r = 0;
 
-	while (stop == 0 && pl_clock_mono_ns() < end_ns &&
+	pl_dta_status_init(&status, pl_clock_mono_ns());
+	while (r == 0 && stop == 0 && pl_clock_mono_ns() < end_ns &&
 		(c->n_parts == first || running(c, first) > 0)) {
 		pump(c);
-		for (unsigned int i = 0; i < first; i++) {
-			char status[32];
-
-			if (!c->parts[i].ended)
-				continue;
-			pl_dta_process_status(&c->parts[i], status);
-			pl_diag_set(diag, "%s ended by itself (%s)", c->parts[i].role, status);
-			return -ECHILD;
+		for (unsigned int i = 0; r == 0 && i < first; i++) {
+			if (c->parts[i].ended)
+				r = start_again(c, i, diag);
 		}
+		pl_dta_status_step(&status, pl_clock_mono_ns(), asked != 0);
+		asked = 0;
 	}
-	return 0;
+	return r;
 }
 
 /* Asks parts [first, end) to end, and waits until they have. */
@@ -483,6 +514,8 @@ static void print_json(const struct chain *c)
 	pl_buf_init(&buf);
 	pl_json_init(&json, &buf);
 	pl_json_object(&json);
+	pl_json_key(&json, "kind");
+	pl_json_str(&json, "end");
 	pl_json_key(&json, "stores");
 	pl_json_array(&json);
 	for (unsigned int s = 0; s < c->n_stores; s++) {
@@ -571,7 +604,7 @@ static int run_word(const char *word)
 {
 	struct chain *c = calloc(1, sizeof(*c));
 	struct pl_diag diag = { .text = "" };
-	struct sigaction sa = { .sa_handler = on_stop };
+	struct sigaction sa = { .sa_handler = on_signal };
 	int r, code = PL_EXIT_OK;
 
 	if (c == NULL)
@@ -579,6 +612,7 @@ static int run_word(const char *word)
 	c->lab = (struct pl_dta_lab){ -1, -1 };
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGUSR1, &sa, NULL);
 	r = load(c, word, &diag);
 	if (r < 0) {
 		code = say(r, &diag) == PL_EXIT_PRIVILEGE ? PL_EXIT_PRIVILEGE : PL_EXIT_CONFIG;
@@ -632,15 +666,17 @@ const struct pl_command pl_command_dta = {
 		"up starts what a file describes: regions (made where there are none), collectors,\n"
 		"a translator, generators; each a process of this program, in its network namespace. It\n"
 		"passes on what they say, stops when generators are done, after --duration, at\n"
-		"SIGINT or SIGTERM or when a part ends by itself, in the order of the stream, so that\n"
-		"nothing is under way; and then asks the regions for everything that was generated.\n\n"
+		"SIGINT or SIGTERM or when a part ends by itself (collectors are started again as often\n"
+		"as `restarts` of the file says), in the order of the stream, so that nothing is under\n"
+		"way; and then asks the regions for everything that was generated. SIGUSR1 and\n"
+		"--status have it ask every part for its account so far.\n\n"
 		"demo needs no file: two network namespaces with a veth pair between them, a store of each\n"
 		"of the five primitives. It takes root.\n\n"
 		"Exit codes: 0 no answer was wrong and all accounts close; 1 one was, one does not, or a\n"
 		"part failed; 77 rights are missing; 78 the file is wrong.",
 	.examples = "  pathline dta demo\n"
 		    "  pathline dta demo --headless -o json\n"
-		    "  pathline dta up -c chain.yaml --duration 1h\n",
+		    "  pathline dta up -c chain.yaml --duration 1h --status 1m\n",
 	.options = options,
 	.words = words,
 	.run = run,

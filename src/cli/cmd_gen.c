@@ -40,8 +40,8 @@ static void skip_to(void *gen, uint64_t now_ns)
 static int run(struct pl_gen *gen, struct pl_port *port, bool paced, struct pl_gen_account *acc,
 	struct pl_diag *diag)
 {
-	const struct pl_gen_source source = { next, due_ns, skip_to, gen,
-		pl_gen_cfg(gen)->start_ns };
+	const struct pl_gen_source source = { next, due_ns, skip_to, gen, pl_gen_cfg(gen)->start_ns,
+		NULL };
 
 	return pl_gen_send(&source, port, paced,
 		o.flood && o.duration_ns != 0 ? pl_clock_mono_ns() + o.duration_ns : 0, acc, diag);

@@ -112,29 +112,34 @@ struct translate {
 	uint64_t nacks_unsent; /* the system refused */
 };
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, asked;
 
-static void on_stop(int signo)
+static void on_signal(int signo)
 {
-	(void)signo;
-	stop = 1;
+	if (signo == SIGUSR1)
+		asked = 1;
+	else
+		stop = 1;
 }
 
-/* SIGINT and SIGTERM end the wait and nothing else: blocked but for the time of ppoll. */
+/* SIGINT, SIGTERM and SIGUSR1 end the wait and nothing else: blocked but for the time of ppoll. */
 static void catch_signals(sigset_t *ret_while_waiting)
 {
-	struct sigaction sa = { .sa_handler = on_stop };
+	struct sigaction sa = { .sa_handler = on_signal };
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, ret_while_waiting);
 	sigdelset(ret_while_waiting, SIGINT);
 	sigdelset(ret_while_waiting, SIGTERM);
+	sigdelset(ret_while_waiting, SIGUSR1);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGUSR1, &sa, NULL);
 }
 
 /* ---- ports ---- */
@@ -281,63 +286,6 @@ static void receive(struct translate *x, struct pl_port *port)
 	}
 }
 
-static uint64_t wait_ns(const struct translate *x, uint64_t now_ns, uint64_t end_ns)
-{
-	uint64_t until = pl_translator_due_ns(x->translator);
-
-	if (end_ns < until)
-		until = end_ns;
-	if (until <= now_ns)
-		return 0;
-	return until - now_ns < WAIT_MAX_NS ? until - now_ns : WAIT_MAX_NS;
-}
-
-/* Receives what there is, for as long as the wait allows. */
-static void receive_live(struct translate *x, uint64_t wait, const sigset_t *while_waiting)
-{
-	const struct timespec ts = { (time_t)(wait / 1000000000), (long)(wait % 1000000000) };
-	unsigned int n = x->n_ports;
-
-	if (x->out.fds != NULL)
-		n += x->out.fds(x->out.arg, x->fds + n, OUT_FDS_MAX);
-	if (ppoll(x->fds, n, &ts, while_waiting) <= 0)
-		return;
-	for (unsigned int i = 0; i < x->n_ports; i++) {
-		if (x->fds[i].revents != 0)
-			receive(x, x->ports[i]);
-	}
-}
-
-static void loop(struct translate *x, const sigset_t *while_waiting)
-{
-	uint64_t now_ns = pl_clock_mono_ns(), out_ns = UINT64_MAX;
-	uint64_t end_ns = args.duration_ns != 0 ? now_ns + args.duration_ns : UINT64_MAX;
-
-	while (!stop && !x->broken && !x->ended && !enough(x) && now_ns < end_ns) {
-		if (x->out.turn != NULL)
-			out_ns = x->out.turn(x->out.arg, x->translator, now_ns);
-		if (x->live)
-			receive_live(x, wait_ns(x, now_ns, end_ns < out_ns ? end_ns : out_ns),
-				while_waiting);
-		else
-			receive(x, x->ports[0]);
-		now_ns = pl_clock_mono_ns();
-		if (x->live)
-			pl_translator_tick(x->translator, now_ns);
-	}
-	for (int i = 0; i < DRAIN_TURNS && stop && x->live && !x->broken && !enough(x); i++) {
-		const uint64_t before = x->packets_taken;
-
-		for (unsigned int k = 0; k < x->n_ports && !x->broken; k++)
-			receive(x, x->ports[k]);
-		if (x->packets_taken == before)
-			break;
-	}
-	pl_translator_flush(x->translator, now_ns);
-	if (x->out.finish != NULL)
-		x->out.finish(x->out.arg);
-}
-
 /* ---- the account ---- */
 
 static void print_stats(struct translate *x)
@@ -402,6 +350,7 @@ static void print_stats(struct translate *x)
 	pl_json_object_end(&json);
 	if (!buf.failed)
 		puts(buf.data);
+	(void)fflush(stdout);
 	pl_buf_done(&buf);
 }
 
@@ -424,6 +373,68 @@ static void tell_account(const struct translate *x)
 				pl_refusal_name((enum pl_refusal)i));
 	}
 	fprintf(stderr, "; %" PRIu64 " writes, %" PRIu64 " additions\n", c->writes, c->adds);
+}
+
+/* ---- running ---- */
+
+static uint64_t wait_ns(const struct translate *x, uint64_t now_ns, uint64_t end_ns)
+{
+	uint64_t until = pl_translator_due_ns(x->translator);
+
+	if (end_ns < until)
+		until = end_ns;
+	if (until <= now_ns)
+		return 0;
+	return until - now_ns < WAIT_MAX_NS ? until - now_ns : WAIT_MAX_NS;
+}
+
+/* Receives what there is, for as long as the wait allows. */
+static void receive_live(struct translate *x, uint64_t wait, const sigset_t *while_waiting)
+{
+	const struct timespec ts = { (time_t)(wait / 1000000000), (long)(wait % 1000000000) };
+	unsigned int n = x->n_ports;
+
+	if (x->out.fds != NULL)
+		n += x->out.fds(x->out.arg, x->fds + n, OUT_FDS_MAX);
+	if (ppoll(x->fds, n, &ts, while_waiting) <= 0)
+		return;
+	for (unsigned int i = 0; i < x->n_ports; i++) {
+		if (x->fds[i].revents != 0)
+			receive(x, x->ports[i]);
+	}
+}
+
+static void loop(struct translate *x, const sigset_t *while_waiting)
+{
+	uint64_t now_ns = pl_clock_mono_ns(), out_ns = UINT64_MAX;
+	uint64_t end_ns = args.duration_ns != 0 ? now_ns + args.duration_ns : UINT64_MAX;
+
+	while (!stop && !x->broken && !x->ended && !enough(x) && now_ns < end_ns) {
+		if (x->out.turn != NULL)
+			out_ns = x->out.turn(x->out.arg, x->translator, now_ns);
+		if (x->live)
+			receive_live(x, wait_ns(x, now_ns, end_ns < out_ns ? end_ns : out_ns),
+				while_waiting);
+		else
+			receive(x, x->ports[0]);
+		now_ns = pl_clock_mono_ns();
+		if (x->live)
+			pl_translator_tick(x->translator, now_ns);
+		if (asked != 0)
+			print_stats(x);
+		asked = 0;
+	}
+	for (int i = 0; i < DRAIN_TURNS && stop && x->live && !x->broken && !enough(x); i++) {
+		const uint64_t before = x->packets_taken;
+
+		for (unsigned int k = 0; k < x->n_ports && !x->broken; k++)
+			receive(x, x->ports[k]);
+		if (x->packets_taken == before)
+			break;
+	}
+	pl_translator_flush(x->translator, now_ns);
+	if (x->out.finish != NULL)
+		x->out.finish(x->out.arg);
 }
 
 /* ---- what was asked for ---- */
@@ -718,7 +729,8 @@ const struct pl_command pl_command_translate = {
 		"Entries of lists, increments of counters and postcards of paths are gathered for a\n"
 		"moment, so that one write does for many. Numbered reports are taken in order, each\n"
 		"once; what is missing is asked for again. Ends after -n reports, --duration, the end\n"
-		"of a capture file, SIGINT or SIGTERM; everything is then written. Exit code 3: no\n"
+		"of a capture file, SIGINT or SIGTERM; everything is then written. SIGUSR1 prints all\n"
+		"counters as --stats does, as a JSON object in a line. Exit code 3: no\n"
 		"report was accepted. What DTA authenticates is nothing: --allow keeps others out\n"
 		"only as far as the network keeps addresses from being forged.",
 	.examples =

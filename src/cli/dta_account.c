@@ -133,6 +133,11 @@ void pl_dta_account_print(const struct pl_dta_account *a)
 	printf("executed   %10" PRIu64 ", lost on the wire %" PRIu64 "; packets sent again %" PRIu64
 	       ", connections %" PRIu64 "\n",
 		a->executed, wire_losses(a), a->repeated, a->connections);
+	if (a->gone > 0)
+		printf("gone       %10" PRIu64
+		       " times a collector ended without an account: what it executed since it last said is among "
+		       "the lost\n",
+			a->gone);
 	printf("accounts   %s\n", a->closed ? "close" : "DO NOT CLOSE");
 }
 
@@ -147,8 +152,9 @@ void pl_dta_account_json(const struct pl_dta_account *a, struct pl_json *json)
 		{ "unreadable", a->unreadable }, { "refused", a->refused },
 		{ "operations", a->operations }, { "done", a->done }, { "lost", a->lost },
 		{ "full", a->full }, { "down", a->down }, { "outside", a->outside },
-		{ "executed", a->executed }, { "lost_on_the_wire", wire_losses(a) },
-		{ "repeated", a->repeated }, { "connections", a->connections } };
+		{ "executed", a->executed }, { "collectors_gone", a->gone },
+		{ "lost_on_the_wire", wire_losses(a) }, { "repeated", a->repeated },
+		{ "connections", a->connections } };
 
 	pl_json_object(json);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -8,7 +8,8 @@
  *   done        = executed + lost on the wire                by the collectors; on UC nobody knows of a lost frame
  *
  * Executed may be more than done where connections ended: what was executed and not acknowledged any more is lost to
- * the translator.
+ * the translator. What a collector executed that ended without an account, after it last said, nobody knows: it counts as
+ * lost on the wire.
  */
 #pragma once
 
@@ -25,6 +26,7 @@ struct pl_dta_account {
 	uint64_t reports, accepted, duplicates, unreadable, refused, held;
 	uint64_t operations, done, lost, full, down, outside, repeated, connections;
 	uint64_t executed; /* by collectors */
+	uint64_t gone;     /* collectors that ended without an account, and were started again */
 	bool closed;       /* every line above holds */
 };
 

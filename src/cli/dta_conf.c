@@ -95,6 +95,8 @@ const struct pl_conf_row pl_dta_conf_rows[] = {
 	  .help = "Make two network namespaces with a veth pair between them, one collector in the second. Takes root." },
 	{ .key = "seed", .type = PL_CONF_U64, AT(seed), .def = "0",
 	  .help = "Of the hashes of new regions; 0: drawn." },
+	{ .key = "restarts", .type = PL_CONF_U64, AT(restarts), .def = "0", .max = 1000000,
+	  .help = "How many times a collector that ends by itself is started again on its regions; else the chain ends." },
 	{ .key = "stores", .type = PL_CONF_LIST, AT(stores), .rows = store_rows, .item_size = sizeof(struct pl_dta_conf_store), .min = 1, .max = PL_DTA_CONF_STORES_MAX, .required = true,
 	  .help = "What every collector has, in the order in which reports name them." },
 	{ .key = "collectors", .type = PL_CONF_LIST, AT(collectors), .rows = collector_rows, .item_size = sizeof(struct pl_dta_conf_collector), .max = PL_COLLECTORS_MAX,

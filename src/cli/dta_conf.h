@@ -27,6 +27,7 @@ struct pl_dta_conf {
 	char *folder;
 	bool lab;
 	uint64_t seed;                    /* 0: drawn */
+	uint64_t restarts;                /* of each collector that ends by itself */
 	struct pl_conf_list stores;       /* struct pl_dta_conf_store */
 	struct pl_conf_list collectors;   /* struct pl_dta_conf_collector; none in a lab */
 	char *listen, *interface, *netns; /* the translator's */

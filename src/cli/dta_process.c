@@ -25,6 +25,7 @@ static void become(char *const *argv, int netns, int out, int err)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
+	signal(SIGUSR1, SIG_IGN); /* until it has a handler */
 	/* A SIGINT of the terminal is this program's: it ends the parts in their order. */
 	(void)setpgid(0, 0);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -51,6 +52,7 @@ int pl_dta_process_start(struct pl_dta_process *p, const char *role, const char 
 	p->is_ready = ready == NULL;
 	p->out = p->err = -1;
 	pl_buf_init(&p->text);
+	pl_buf_init(&p->text_line);
 	for (; *argv != NULL && n < ARGS_MAX - 1; argv++)
 		args[n++] = (char *)(uintptr_t)*argv; /* exec does not write there */
 	if (*argv != NULL)
@@ -84,8 +86,9 @@ static void take_line(struct pl_dta_process *p, bool loud)
 	p->line[p->line_bytes] = '\0';
 	memcpy(p->last, p->line, p->line_bytes + 1);
 	p->line_bytes = 0;
-	if (p->ready != NULL && !p->is_ready && strstr(p->last, p->ready) != NULL) {
+	if (p->ready != NULL && strstr(p->last, p->ready) != NULL) {
 		p->is_ready = true;
+		p->answers++;
 		memcpy(p->said, p->last, sizeof(p->said));
 	}
 	if (loud)
@@ -118,8 +121,16 @@ static bool take_text(struct pl_dta_process *p)
 
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR;
-	if (p->text.len + (size_t)n <= TEXT_MAX)
-		pl_buf_add(&p->text, bytes, (size_t)n);
+	for (ssize_t i = 0; i < n; i++) {
+		if (bytes[i] == '\n') {
+			pl_buf_reset(&p->text);
+			pl_buf_add(&p->text, p->text_line.data, p->text_line.len);
+			pl_buf_reset(&p->text_line);
+			p->answers++;
+		} else if (p->text_line.len < TEXT_MAX) {
+			pl_buf_chr(&p->text_line, bytes[i]);
+		}
+	}
 	return n > 0;
 }
 
@@ -157,6 +168,17 @@ void pl_dta_process_pump(struct pl_dta_process *p, unsigned int n, int timeout_m
 	}
 }
 
+bool pl_dta_process_ask(struct pl_dta_process *p)
+{
+	p->before = p->answers;
+	return p->pid != 0 && kill(p->pid, SIGUSR1) == 0;
+}
+
+bool pl_dta_process_answered(const struct pl_dta_process *p)
+{
+	return p->answers != p->before;
+}
+
 void pl_dta_process_stop(const struct pl_dta_process *p)
 {
 	if (p->pid != 0)
@@ -175,6 +197,7 @@ void pl_dta_process_done(struct pl_dta_process *p)
 	shut(&p->out);
 	shut(&p->err);
 	pl_buf_done(&p->text);
+	pl_buf_done(&p->text_line);
 }
 
 void pl_dta_process_status(const struct pl_dta_process *p, char ret[32])

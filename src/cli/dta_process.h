@@ -22,11 +22,15 @@ struct pl_dta_process {
 	int out, err; /* -1: closed */
 	bool is_ready, ended;
 	int status;                 /* of waitpid, once it ended */
-	struct pl_buf text;         /* its standard output */
+	struct pl_buf text;         /* the last whole line of its standard output */
+	struct pl_buf text_line;    /* the one so far */
 	char line[PL_DTA_LINE_MAX]; /* of standard error, so far */
 	size_t line_bytes;
 	char last[PL_DTA_LINE_MAX]; /* the last whole one */
-	char said[PL_DTA_LINE_MAX]; /* the one that made it ready */
+	char said[PL_DTA_LINE_MAX]; /* the last one with `ready` in it */
+	unsigned int answers;       /* lines of standard output, and such ones */
+	unsigned int before;        /* of these when it was asked last */
+	unsigned int restarts;      /* the caller's */
 };
 
 /* argv without the program's name, NULL behind the last. netns: descriptor of a network namespace, -1: ours. The
@@ -37,6 +41,10 @@ int pl_dta_process_start(struct pl_dta_process *p, const char *role, const char 
 /* Waits up to timeout_ms for words or ends of n processes and takes them; a signal ends the wait. With `loud` each line of
  * standard error is passed on with the process's role before it. */
 void pl_dta_process_pump(struct pl_dta_process *p, unsigned int n, int timeout_ms, bool loud);
+
+/* Asks it to say how it is (SIGUSR1); whether it has since. False: it has ended. */
+bool pl_dta_process_ask(struct pl_dta_process *p);
+bool pl_dta_process_answered(const struct pl_dta_process *p);
 
 /* Asks it to end. */
 void pl_dta_process_stop(const struct pl_dta_process *p);

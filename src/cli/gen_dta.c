@@ -207,6 +207,11 @@ static void tell_account(const struct pl_dta_gen *gen, const struct pl_gen_accou
 	pl_gen_tell_skipped(acc);
 }
 
+static void tell(const void *gen, const struct pl_gen_account *acc)
+{
+	tell_account(gen, acc);
+}
+
 static const char *destination(const struct pl_opt_list *operands)
 {
 	return o.file != NULL ? o.file : operands->n > 1 ? operands->items[1] : NULL;
@@ -253,7 +258,7 @@ static int send_stream(const char *uri, struct pl_diag *diag, int *ret_exit)
 		r = pl_port_open(&port, uri, PL_PORT_SEND, NULL, diag);
 	if (r == 0) {
 		source = (struct pl_gen_source){ next, due_ns, skip_to, gen,
-			pl_dta_gen_cfg(gen)->start_ns };
+			pl_dta_gen_cfg(gen)->start_ns, tell };
 		pl_gen_catch_signals();
 		r = pl_gen_send(&source, port, paced,
 			o.flood && o.duration_ns != 0 ? pl_clock_mono_ns() + o.duration_ns : 0,
@@ -299,7 +304,7 @@ const struct pl_command pl_gen_dta = {
 	.description =
 		"Streams for a translator (pathline translate): those of the published generator,\n"
 		"which are '--form tracking' with keys and values that rise by one, and more. Reports\n"
-		"go to UDP port 40040 in frames and files.",
+		"go to UDP port 40040 in frames and files. SIGUSR1 says how many were sent so far.",
 	.examples =
 		"  pathline gen dta --rate 100k --duration 10s udp://127.0.0.1:40040\n"
 		"  pathline gen dta --stream increment --zipf 1.1 --keys 100000 udp://127.0.0.1:40040\n"

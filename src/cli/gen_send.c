@@ -12,12 +12,14 @@
 #define SLEEP_MAX_NS UINT64_C(50000000)   /* so that a signal is seen soon */
 #define LAG_MAX_NS   UINT64_C(1000000000) /* further behind than this, time is given up */
 
-static volatile sig_atomic_t stopped;
+static volatile sig_atomic_t stopped, asked;
 
 static void on_signal(int number)
 {
-	(void)number;
-	stopped = 1;
+	if (number == SIGUSR1)
+		asked = 1;
+	else
+		stopped = 1;
 }
 
 void pl_gen_catch_signals(void)
@@ -26,6 +28,7 @@ void pl_gen_catch_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGUSR1, &action, NULL);
 }
 
 bool pl_gen_is_live(const char *uri)
@@ -100,8 +103,14 @@ int pl_gen_send(const struct pl_gen_source *source, struct pl_port *port, bool p
 	int r = 1;
 
 	acc->begin_ns = pl_clock_mono_ns();
-	while (r > 0 && !stopped && (until_ns == 0 || pl_clock_mono_ns() < until_ns))
+	while (r > 0 && !stopped && (until_ns == 0 || pl_clock_mono_ns() < until_ns)) {
 		r = turn(source, port, paced, acc, diag);
+		if (asked != 0 && source->tell != NULL) {
+			acc->end_ns = pl_clock_mono_ns();
+			source->tell(source->gen, acc);
+		}
+		asked = 0;
+	}
 	acc->end_ns = pl_clock_mono_ns();
 	return r < 0 ? r : 0;
 }

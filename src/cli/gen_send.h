@@ -8,6 +8,12 @@
 #include "base/diag.h"
 #include "netio/port.h"
 
+struct pl_gen_account {
+	uint64_t begin_ns, end_ns; /* monotonic */
+	uint64_t skipped;          /* times that the clock ran away */
+	uint64_t sent, sent_bytes;
+};
+
 /* A generator as gen/gen.h describes its three functions. */
 struct pl_gen_source {
 	int (*next)(void *gen, uint64_t until_ns, struct pl_batch *ret);
@@ -15,18 +21,14 @@ struct pl_gen_source {
 	void (*skip_to)(void *gen, uint64_t now_ns);
 	void *gen;
 	uint64_t start_ns; /* model time at the start */
-};
-
-struct pl_gen_account {
-	uint64_t begin_ns, end_ns; /* monotonic */
-	uint64_t skipped;          /* times that the clock ran away */
-	uint64_t sent, sent_bytes;
+	/* At SIGUSR1: what was sent so far. NULL: it does not say. */
+	void (*tell)(const void *gen, const struct pl_gen_account *acc);
 };
 
 /* Whether packets leave as they are made, not into a file. */
 bool pl_gen_is_live(const char *uri);
 
-/* SIGINT and SIGTERM end pl_gen_send. */
+/* SIGINT and SIGTERM end pl_gen_send; SIGUSR1 has it call the source's `tell`. */
 void pl_gen_catch_signals(void);
 
 /*

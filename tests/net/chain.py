@@ -309,6 +309,90 @@ def test_published_and_sketches():
     ok(stores['distinct']['right'] == 800, 'a HyperLogLog as far as it was delivered', stores)
 
 
+WATCHED = '''
+lab: true
+restarts: 1
+stores:
+  - {name: last, slots: 1048576, reports: 10000000, rate: 1000}
+  - {name: lists, primitive: append, slots: 65536, lists: 2, value_bytes: 8, reports: 10000000, rate: 500}
+'''
+
+
+class Watched:
+    """A chain that says how it is; what it prints, line by line."""
+
+    def __init__(self, *args):
+        with open(path('watched.yaml'), 'w', encoding='utf-8') as f:
+            f.write(WATCHED)
+        self.process = subprocess.Popen([PATHLINE, 'dta', 'up', '-c', path('watched.yaml'), '-o', 'json', *args],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.printed, self.said = [], []
+        for stream, lines in ((self.process.stdout, self.printed), (self.process.stderr, self.said)):
+            threading.Thread(target=Part.keep, args=(stream, lines), daemon=True).start()
+        running.append(self)
+
+    def last(self):
+        """The parts of the last status by name."""
+        lines = [json.loads(line) for line in list(self.printed)]
+        return {p['part']: p for p in lines[-1]['parts']} if lines and lines[-1]['kind'] == 'status' else {}
+
+    def ask(self):
+        n = len(self.printed)
+        self.process.send_signal(signal.SIGUSR1)
+        return self.last() if wait(lambda: len(self.printed) > n) else {}
+
+    def end(self):
+        """Exit code and the last object."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(timeout=LIMIT)
+        running.remove(self)
+        wait(lambda: self.printed and '"kind":"end"' in self.printed[-1] or code != 0)
+        return code, json.loads(self.printed[-1]) if self.printed else {}
+
+
+def test_status():
+    """Every part's account while it runs; a part that stands still; one that is killed, once more than may be."""
+    w = Watched()
+    ok(wait(lambda: any('generator' in line or 'translating' in line for line in w.said)), 'a chain without generators\' end')
+    ok(wait(lambda: w.ask().get('translator', {}).get('account')), 'SIGUSR1 is answered', ''.join(w.said))
+    ok(wait(lambda: w.ask()['collector c1']['account']['writes'] > 500), 'and shows that it goes on')
+    first, again = w.last(), w.ask()
+    ok(set(first) == {'collector c1', 'translator', 'generator last', 'generator lists'} and
+       all(p['state'] == 'running' and p['pid'] > 0 and p['restarts'] == 0 for p in again.values()), 'all run', again)
+    t = again['translator']['account']
+    ok(t['reports'] == t['accepted'] + t['duplicates'] + sum(t['unreadable'].values()) + sum(t['refused'].values()) and
+       t['reports'] >= first['translator']['account']['reports'] > 500, 'the translator\'s account adds up', t)
+    sent = sum(p['account']['sent'] for n, p in w.ask().items() if n.startswith('generator'))
+    ok(sent >= t['reports'], f'{sent} reports sent are not less than {t["reports"]} received')
+    collector_pid = again['collector c1']['pid']
+    os.kill(collector_pid, signal.SIGSTOP)
+    seen = w.ask()
+    ok(seen['collector c1']['state'] == 'silent' and seen['translator']['state'] == 'running', 'who does not answer is silent',
+       {n: p['state'] for n, p in seen.items()})
+    os.kill(collector_pid, signal.SIGCONT)
+    ok(wait(lambda: w.ask()['collector c1']['state'] == 'running'), 'and is not any more')
+    os.kill(collector_pid, signal.SIGKILL)
+    ok(wait(lambda: w.ask()['collector c1']['restarts'] == 1), 'killed, it is started again', ''.join(w.said))
+    ok(wait(lambda: ((w.ask()['collector c1']['account'] or {}).get('writes', 0)) > 500), 'and is written again')
+    ok(w.last()['collector c1']['pid'] not in (collector_pid, None), 'as another process')
+    code, seen = w.end()
+    ok(code == 0 and all(s['wrong'] == 0 and s['right'] > 500 for s in seen['stores']), 'in the end no answer is wrong', seen)
+    ok(seen['account']['closed'] and seen['account']['collectors_gone'] == 1, 'accounts close, and say who is missing', seen)
+
+    w = Watched('--status', '300ms', '--headless')
+    ok(wait(lambda: len(w.printed) > 3), '--status says it again and again', w.printed)
+    for _ in range(2):
+        ok(wait(lambda: w.last().get('collector c1', {}).get('state') == 'running'), 'the collector runs')
+        before = w.last()['collector c1']['pid']
+        os.kill(before, signal.SIGKILL)
+        wait(lambda: w.process.poll() is not None or w.last().get('collector c1', {}).get('pid') not in (before, None))
+    ok(wait(lambda: w.process.poll() is not None) and w.process.returncode == 1 and
+       'collector c1 ended by itself (signal 9)' in ''.join(w.said), 'killed once more than may be, the chain ends',
+       ''.join(w.said))
+    running.remove(w)
+
+
 CONFIG = '''
 folder: {folder}
 stores:
@@ -470,6 +554,7 @@ def main():
         return 0
     test_demo()
     test_published_and_sketches()
+    test_status()
     make_network()
     hub = Hub()
     hub.start()
