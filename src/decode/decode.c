@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "decode/report.h"
+#include "decode/shape.h"
 
 #define DEFAULT_EXPORTERS   4096
 #define DEFAULT_PATHS       65536
@@ -67,11 +68,16 @@ int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *option
 
 	r = -ENOMEM;
 	d->decode_hops = hops_decode_best();
+	d->take_shape = shape_take_best();
 	d->plans = aligned_alloc(64, PLANS_BYTES);
 	if (d->plans == NULL)
 		goto fail;
 	memset(d->plans, 0, PLANS_BYTES);
 	d->own_plans = d->plans + PL_INT_CACHE_SLOTS;
+	d->shapes = aligned_alloc(64, SHAPES * sizeof(*d->shapes));
+	if (d->shapes == NULL)
+		goto fail;
+	memset(d->shapes, 0, SHAPES * sizeof(*d->shapes));
 	d->profiles = calloc(options->n_profiles + 1, sizeof(*d->profiles));
 	if (d->profiles == NULL)
 		goto fail;
@@ -104,6 +110,7 @@ void pl_decode_free(struct pl_decode *d)
 	exporters_done(&d->exporters);
 	paths_done(&d->paths);
 	free(d->plans);
+	free(d->shapes);
 	free(d->profiles);
 	free(d);
 }
@@ -112,7 +119,7 @@ uint64_t pl_decode_memory(const struct pl_decode_options *options)
 {
 	struct pl_decode_options o = with_defaults(options);
 
-	return sizeof(struct pl_decode) + PLANS_BYTES +
+	return sizeof(struct pl_decode) + PLANS_BYTES + SHAPES * sizeof(struct header_shape) +
 	       (o.n_profiles + 1) * sizeof(struct pl_profile) + exporters_memory(o.max_exporters) +
 	       paths_memory(o.max_paths);
 }

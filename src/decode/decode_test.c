@@ -2,7 +2,6 @@
 /* Whole packets in, records and verdicts out. The INT and report bytes are the vectors written out from the
  * specifications; carriers are put around them here. */
 #include "base/num.h"
-#include "base/rng.h"
 #include "base/test.h"
 #include "decode/decode.h"
 #include "decode/internal.h"
@@ -621,162 +620,6 @@ static void exporters(void)
 	pl_decode_free(d);
 }
 
-/* One packet for the comparison: a report of the usual kind, now and then with something unusual. */
-static void some_report(struct pl_rng *rng)
-{
-	static const uint16_t bitmaps[] = { 0xff80, 0xff00, 0xfc00, 0xd000, 0x8000, 0xcc00, 0xdc01,
-		0xff01 };
-	static const uint16_t tunnels[] = { PL_PORT_VXLAN, PL_PORT_VXLAN_GPE, PL_PORT_GENEVE };
-	struct pl_flow flow = udp("10.0.0.1", "10.0.0.2", 5000, 5001, 0x17);
-	struct pl_flow from = udp("192.0.2.7", "192.0.2.9", 40000, 32766, 0);
-	bool v2 = pl_rng_below(rng, 2) != 0, v6 = false;
-	struct pl_report_head h = { .version = v2 ? PL_REPORT_V20 : PL_REPORT_V10,
-		.tracked = true,
-		.seq = (uint32_t)pl_rng_below(rng, 1 << 20),
-		.node = (uint32_t)pl_rng_below(rng, 4),
-		.hw_id = 3,
-		.congested = pl_rng_below(rng, 2) != 0,
-		.inner_link = PL_LINK_ETHERNET };
-	struct pl_int_header in = { .version = pl_rng_below(rng, 2) ? PL_INT_V20 : PL_INT_V10,
-		.bitmap = bitmaps[pl_rng_below(rng, 8)],
-		.dscp = 9,
-		.hops_left = 2 };
-	unsigned int n = (unsigned int)pl_rng_below(rng, 8);
-	struct pl_int_hop hop[8], own = { .ingress_ts = 40000, .egress_ts = 40900, .queue = 3 };
-	size_t ip, in_ip, at;
-
-	memset(hop, 0, sizeof(hop));
-	if (in.version == PL_INT_V10)
-		in.bitmap &= 0xff00;
-	for (unsigned int i = 0; i < n; i++) {
-		hop[i] = (struct pl_int_hop){
-			.have = pl_rng_below(rng, 20) ? 0xffff : (uint32_t)pl_rng_u64(rng),
-			.node = i + 1,
-			.ingress_port = i,
-			.egress_port = i + 1,
-			.latency = 500,
-			.queue = (uint32_t)pl_rng_below(rng, 256),
-			.queue_depth = 77 * i,
-			.ingress_ts = pl_rng_below(rng, 3000) + i * 2000,
-			.egress_ts = pl_rng_below(rng, 3000) + i * 2000,
-			.ingress_port2 = 1000 + i,
-			.egress_port2 = 2000 + i,
-			.tx_util = 40,
-			.buffer = 1,
-			.buffer_depth = 3
-		};
-	}
-	if (pl_rng_below(rng, 4) == 0)
-		flow.proto = PL_IP_TCP;
-	if (pl_rng_below(rng, 8) == 0)
-		flow.dport = tunnels[pl_rng_below(rng, 3)];
-	if (pl_rng_below(rng, 3) == 0) {
-		/* Metadata in the report's own header, mostly of the same values as the stack's. */
-		h.md_bits = pl_rng_below(rng, 4) ? in.bitmap & 0x7f80 : (uint16_t)pl_rng_u64(rng);
-		if (!v2)
-			h.md_bits &= 0x3f;
-		own.have = pl_rng_below(rng, 20) ? 0xffff : (uint32_t)pl_rng_u64(rng);
-		h.node = (uint32_t)pl_rng_below(rng, 20);
-	}
-	begin();
-	pl_put_eth(&b, PL_ETH_IPV4, 0);
-	ip = pl_put_ip(&b, &from, 64, 0);
-	pl_report_put_group(&b, &h);
-	at = pl_report_put(&b, &h, &own);
-	if (pl_rng_below(rng, 4) == 0) {
-		v6 = true;
-		flow.src = addr("2001:db8::1");
-		flow.dst = addr("2001:db8::2");
-	}
-	pl_put_eth(&b, v6 ? PL_ETH_IPV6 : PL_ETH_IPV4,
-		pl_rng_below(rng, 4) == 0 ? (uint16_t)pl_rng_below(rng, 4096) : 0);
-	in_ip = pl_put_ip(&b, &flow, 62, 0);
-	(void)pl_int_put(&b, &in, hop, n);
-	pl_put_zero(&b, pl_rng_below(rng, 60));
-	pl_end_ip(&b, in_ip);
-	pl_report_end(&b, &h, at);
-	pl_end_ip(&b, ip);
-}
-
-/* The shortcut for the usual report, and the vector version of the hop decoder, against the general way. */
-static void shortcut(hops_decode_fn *vector)
-{
-	const uint64_t seed = 99;
-	struct pl_decode *usual, *general;
-	static struct pl_batch batch;
-	struct pl_record_batch other;
-	unsigned int taken = 0;
-	struct pl_rng rng;
-
-	pl_rng_seed(&rng, seed);
-	ok(pl_decode_new(&usual, &(struct pl_decode_options){ 0 }) == 0);
-	ok(pl_decode_new(&general, &(struct pl_decode_options){ 0 }) == 0);
-	ok(pl_record_batch_init(&other, 64, 1024) == 0);
-	other.flush = out.flush;
-	usual->decode_hops = vector;
-	general->profiles[0].usual = false;
-	general->decode_hops = hops_decode_none;
-	for (int round = 0; round < 300000; round++) {
-		uint8_t *exact;
-		unsigned int mutations = (unsigned int)pl_rng_below(&rng, 4);
-
-		some_report(&rng);
-		for (unsigned int i = 0; i < mutations; i++)
-			frame[12 + pl_rng_below(&rng, b.len - 12)] ^=
-				(uint8_t)(1u << pl_rng_below(&rng, 8));
-		if (pl_rng_below(&rng, 8) == 0)
-			b.len = 1 + pl_rng_below(&rng, b.len);
-		exact = malloc(b.len);
-		memcpy(exact, frame, b.len);
-		batch.n = 1;
-		batch.pkts[0] = (struct pl_packet){ .data = exact,
-			.len = (uint32_t)b.len,
-			.wire_len = (uint32_t)b.len,
-			.ts_ns = 1 + (uint64_t)round,
-			.link = PL_LINK_ETHERNET };
-		pl_record_batch_clear(&out);
-		pl_record_batch_clear(&other);
-		pl_decode_batch(usual, &batch, &out);
-		pl_decode_batch(general, &batch, &other);
-		taken += mutations == 0 && out.n_paths == 1;
-		if (pl_decode_outcomes(usual)[0].verdict !=
-				pl_decode_outcomes(general)[0].verdict ||
-			pl_decode_outcomes(usual)[0].notes !=
-				pl_decode_outcomes(general)[0].notes ||
-			out.n_paths != other.n_paths || out.n_hops != other.n_hops ||
-			memcmp(out.paths, other.paths, out.n_paths * sizeof(*out.paths)) != 0 ||
-			memcmp(out.hops, other.hops, out.n_hops * sizeof(*out.hops)) != 0) {
-			ok(false, "round %d of seed %" PRIu64 " differs: %s, %s", round, seed,
-				pl_verdict_name(pl_decode_outcomes(usual)[0].verdict),
-				pl_verdict_name(pl_decode_outcomes(general)[0].verdict));
-			for (size_t i = 0; i < out.n_hops * sizeof(*out.hops); i++) {
-				if (((uint8_t *)out.hops)[i] != ((uint8_t *)other.hops)[i])
-					printf("# hop %zu byte %zu: %02x, %02x\n", i / 128, i % 128,
-						((uint8_t *)out.hops)[i],
-						((uint8_t *)other.hops)[i]);
-			}
-			for (size_t i = 0; i < out.n_paths * sizeof(*out.paths); i++) {
-				if (((uint8_t *)out.paths)[i] != ((uint8_t *)other.paths)[i])
-					printf("# path byte %zu: %02x, %02x\n", i,
-						((uint8_t *)out.paths)[i],
-						((uint8_t *)other.paths)[i]);
-			}
-			printf("# notes %#" PRIx64 ", %#" PRIx64 "\n",
-				pl_decode_outcomes(usual)[0].notes,
-				pl_decode_outcomes(general)[0].notes);
-			free(exact);
-			break;
-		}
-		free(exact);
-	}
-	ok(taken > 30000, "%u whole reports compared", taken);
-	eq(pl_counter_read(&pl_decode_counters(usual)->lost),
-		pl_counter_read(&pl_decode_counters(general)->lost));
-	pl_decode_free(usual);
-	pl_decode_free(general);
-	pl_record_batch_done(&other);
-}
-
 static void flush_nothing(struct pl_record_batch *batch, void *arg)
 {
 	(void)arg;
@@ -797,11 +640,6 @@ int main(void)
 	hostile();
 	cut();
 	exporters();
-	shortcut(hops_decode_best());
-#if defined(__x86_64__)
-	if (hops_decode_best() == hops_decode_avx512)
-		shortcut(hops_decode_avx2);
-#endif
 	pl_record_batch_done(&out);
 	return pl_test_done();
 }

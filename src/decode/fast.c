@@ -4,13 +4,15 @@
  * v2.0, in v2.0 also with the reporting node's metadata, an inner Ethernet frame, at most one VLAN tag, IPv4 or IPv6 and
  * UDP or TCP, an INT-MD header of v1.0 or v2.x with at least one hop and nothing out of the ordinary. Whatever else a packet is, this says false
  * before it has changed anything, and the general way (report.c, find.c) decides: that way is the definition,
- * and decode_test.c and the fuzzer hold this one against it, record by record.
+ * and decode_test.c and the fuzzer hold this one against it, record by record. What was walked once is known by its
+ * shape the next time (shape.h).
  *
  * Each fixed part is taken by one check against the cursor; loads within it follow.
  */
 #include <limits.h>
 
 #include "decode/report.h"
+#include "decode/shape.h"
 
 #define OUTER         (14 + 20 + 8)
 /* Report header, inner Ethernet, IPv4 and UDP, shim and metadata header: 12 + 42 + 16 bytes for v2.0 reports
@@ -28,9 +30,7 @@
 #define IPV4_FRAGMENT UINT64_C(0x3fff0000)
 
 struct usual_report {
-	uint32_t node, seq;
-	uint16_t flags; /* PL_FLAG_* */
-	uint8_t hw_id, version;
+	uint8_t version;
 	const struct hop_plan *own; /* of the node's own metadata; NULL = there are none */
 	const uint8_t *own_block;
 };
@@ -56,17 +56,12 @@ static inline unsigned int report_header(
 {
 	const uint32_t w = pl_be32(u), v = pl_be32(u + 8);
 
-	r->node = pl_be32(u + 4);
 	r->own = NULL;
 	r->own_block = NULL;
 	/* v2.0: a group of one: RepType 0 or 1, InType Ethernet, to the end of the datagram, F, not I. */
 	if (w >> 28 == 2 && (v & 0xef000030) == 0x03000020 &&
 		((v >> 16 & 0xff) * 4 == left - 12 || (v >> 16 & 0xff) == 0xff)) {
 		r->version = PL_REPORT_V20;
-		r->flags = (uint16_t)(PL_FLAG_TRACKED | (v >> 7 & 1) * PL_FLAG_DROPPED |
-				      (v >> 6 & 1) * PL_FLAG_CONGESTED);
-		r->hw_id = w >> 22 & 0x3f;
-		r->seq = w & 0x3fffff;
 		if ((v & 0x10000000) != 0) {
 			unsigned int md = own_metadata(j, r, u + 12, v >> 8 & 0xff);
 
@@ -77,10 +72,6 @@ static inline unsigned int report_header(
 	/* v1.0: Length 4, NProt Ethernet, no RepMdBits, F. */
 	if ((w & 0xffff8040) == 0x14000040) {
 		r->version = PL_REPORT_V10;
-		r->flags = (uint16_t)(PL_FLAG_TRACKED | (w >> 8 & 1) * PL_FLAG_DROPPED |
-				      (w >> 7 & 1) * PL_FLAG_CONGESTED);
-		r->hw_id = w & 0x3f;
-		r->seq = v;
 		return 16;
 	}
 	return 0;
@@ -264,11 +255,11 @@ static inline bool outer(
 static inline bool own_hop(struct job *j, const struct pl_path *path, struct pl_hop *hop,
 	const struct usual_report *r, const struct pl_int *in)
 {
-	if (pl_be32(in->stack + in->layout->off[PL_INT_F_NODE]) == r->node ||
+	if (pl_be32(in->stack + in->layout->off[PL_INT_F_NODE]) == path->node ||
 		(size_t)(r->own_block - j->pkt->data) < r->own->window_back ||
 		j->d->decode_hops(hop, r->own, r->own_block, 1, path))
 		return false;
-	hop->node = r->node;
+	hop->node = path->node;
 	hop->present |= PL_HOP_HAS_node;
 	hop->index = in->hops;
 	return true;
@@ -292,7 +283,101 @@ static __attribute__((noinline)) void set_other(struct pl_path *path, const stru
 		path->present |= PL_PATH_HAS_vlan;
 }
 
-bool decode_usual(struct job *j)
+/* What counts in a sequence. The record has it too, but written in one piece: reading parts of that back would
+ * wait for it. */
+struct number {
+	uint32_t node, seq;
+	uint8_t hw_id, version;
+};
+
+/* Of the report header at u. */
+static inline struct number number_of(const uint8_t *u, uint8_t version)
+{
+	const bool v20 = version == PL_REPORT_V20;
+
+	return (struct number){
+		.node = pl_be32(u + 4),
+		.seq = v20 ? pl_be32(u) & 0x3fffff : pl_be32(u + 8),
+		.hw_id = v20 ? pl_be16(u) >> 6 & 0x3f : u[3] & 0x3f,
+		.version = version,
+	};
+}
+
+static inline uint16_t flags_of(const uint8_t *u, uint8_t version)
+{
+	const unsigned int marks = version == PL_REPORT_V20 ? u[11] : pl_be16(u + 2) >> 1;
+
+	return (uint16_t)(PL_FLAG_TRACKED | (marks >> 7 & 1) * PL_FLAG_DROPPED |
+			  (marks >> 6 & 1) * PL_FLAG_CONGESTED);
+}
+
+/* The stack of a report that is the usual kind without doubt, and all that follows from it. `own` is the plan of
+ * the hop behind the stack's, or NULL. */
+static inline __attribute__((always_inline)) void complete(struct job *j, struct pl_path *path,
+	struct pl_hop *hops, const struct pl_addr *exporter, const struct number *number,
+	const struct pl_int *in, const struct hop_plan *plan, const struct hop_plan *own)
+{
+	const unsigned int n = in->hops + (own != NULL);
+
+	j->d->next_report_id++;
+	account(j, exporter, number->node, number->hw_id, number->seq, number->version);
+	/* The window of a plan lies within the packet: more headers than that are before the stack. */
+	if (__builtin_expect(!j->d->decode_hops(hops, plan, in->stack, in->hops, path) &&
+				     (own == NULL || alike(plan, own)),
+		    1)) {
+		derive_uniform(j, path, hops, n, plan->present);
+	} else {
+		path->present &= ~(uint32_t)(PL_PATH_HAS_path_id | PL_PATH_HAS_latency_ns);
+		j->links = UINT_MAX;
+		(void)hops_from_stack(j, path, hops, in, plan);
+		derive(j, path, hops, n);
+	}
+	commit_path(j, path, n);
+}
+
+/* A packet that may have the shape. False before anything is changed when it has not, or when what the shape does
+ * not hold is unusual. */
+static inline bool decode_shaped(struct job *j, const struct header_shape *s)
+{
+	const struct pl_packet *pkt = j->pkt;
+	const uint8_t *data = pkt->data, *report = data + s->at.report;
+	struct pl_path *path = begin_path(j);
+	struct pl_addr exporter;
+	struct number number;
+	struct pl_int in;
+
+	if (!j->d->take_shape(s, data, path) ||
+		(s->path.proto == PL_IP_UDP && is_tunnel_port(pl_be16(data + s->at.l4 + 2))))
+		return false;
+	if (pkt->link == PL_LINK_UDP) {
+		if (!j->d->opt.any_port && !is_report_port(j->d, pkt->dport))
+			return false;
+		exporter = pkt->src;
+		path->exporter = exporter;
+		path->exporter_port = pkt->sport;
+	} else {
+		exporter = pl_addr_v4(data + SHAPE_EXPORTER);
+	}
+	if (__builtin_expect(j->d->opt.n_profiles != 0, 0)) {
+		if (profile_of(j->d, &exporter) != s->profile)
+			return false;
+		j->profile = s->profile;
+	}
+	number = number_of(report, s->version);
+	path->ts_ns = pkt->ts_ns;
+	path->report_id = j->d->next_report_id;
+	path->dscp = DSCP_OF(data[s->at.shim + 3]);
+	path->hw_id = number.hw_id;
+	path->flags = flags_of(report, s->version);
+	in.stack = data + s->at.stack;
+	in.hops = s->hops;
+	in.layout = &s->plan->layout;
+	complete(j, path, hops_of(j), &exporter, &number, &in, s->plan, NULL);
+	return true;
+}
+
+/* The same for any other, step by step. */
+static __attribute__((noinline)) bool decode_walked(struct job *j)
 {
 	struct pl_cursor c;
 	struct pl_addr exporter;
@@ -300,12 +385,14 @@ bool decode_usual(struct job *j)
 	struct usual_report r;
 	struct other_flow other;
 	struct pl_cursor behind;
+	struct usual_places at;
+	struct number number;
 	struct pl_int in;
-	const uint8_t *p, *l4;
+	const uint8_t *start = j->pkt->data, *p, *l4;
 	const struct hop_plan *plan;
 	struct pl_path *path;
 	struct pl_hop *hops;
-	unsigned int header, n;
+	unsigned int header;
 
 	if (!outer(j, &c, &exporter, &exporter_port))
 		return false;
@@ -316,6 +403,7 @@ bool decode_usual(struct job *j)
 	header = report_header(j, &r, c.pos, pl_cursor_left(&c));
 	if (header == 0)
 		return false;
+	at.report = (uint16_t)(c.pos - start);
 	pl_cursor_skip(&c, header);
 	behind = c;
 	p = inner(&c, &l4);
@@ -326,32 +414,34 @@ bool decode_usual(struct job *j)
 		if (p == NULL)
 			return false;
 	}
+	at.inner = (uint16_t)(p - start);
+	at.l4 = (uint16_t)(l4 - start);
+	at.shim = (uint16_t)(c.pos - start);
 	plan = int_header(j, &in, &c);
 	if (plan == NULL)
 		return false;
+	at.stack = (uint16_t)(in.stack - start);
 
 	path = begin_path(j);
 	hops = hops_of(j);
 	*path = plan->path;
 	path->ts_ns = j->pkt->ts_ns;
 	path->report_id = j->d->next_report_id;
-	n = in.hops;
-	if (r.own != NULL && !own_hop(j, path, &hops[n++], &r, &in))
-		return false;
-
-	/* From here on it is this kind of packet. */
-	j->d->next_report_id++;
-	account(j, &exporter, r.node, r.hw_id, r.seq, r.version);
 	path->exporter = exporter;
 	path->exporter_port = exporter_port;
 	path->report_version = r.version;
-	path->hw_id = r.hw_id;
-	path->seq = r.seq;
-	path->flags = r.flags;
-	path->node = r.node;
+	number = number_of(start + at.report, r.version);
+	path->node = number.node;
+	path->seq = number.seq;
+	path->hw_id = number.hw_id;
+	path->flags = flags_of(start + at.report, r.version);
+	if (r.own != NULL && !own_hop(j, path, &hops[in.hops], &r, &in))
+		return false;
+
+	/* From here on it is this kind of packet. */
 	path->sport = pl_be16(l4);
 	path->dport = pl_be16(l4 + 2);
-	if (__builtin_expect(other.is, 0)) {
+	if (other.is) {
 		set_other(path, &other);
 	} else {
 		path->src = pl_addr_v4(p + 26);
@@ -359,17 +449,16 @@ bool decode_usual(struct job *j)
 		path->proto = p[23];
 	}
 	path->dscp = in.dscp;
-	/* The window of a plan lies within the packet: more headers than that are before the stack. */
-	if (__builtin_expect(!j->d->decode_hops(hops, plan, in.stack, in.hops, path) &&
-				     (r.own == NULL || alike(plan, r.own)),
-		    1)) {
-		derive_uniform(j, path, hops, n, plan->present);
-	} else {
-		path->present &= ~(uint32_t)(PL_PATH_HAS_path_id | PL_PATH_HAS_latency_ns);
-		j->links = UINT_MAX;
-		(void)hops_from_stack(j, path, hops, &in, plan);
-		derive(j, path, hops, n);
-	}
-	commit_path(j, path, n);
+	if (r.own == NULL && !other.is)
+		shape_learn(j, path, &at, plan, in.hops);
+	complete(j, path, hops, &exporter, &number, &in, plan, r.own);
 	return true;
+}
+
+bool decode_usual(struct job *j)
+{
+	const struct header_shape *s = shape_place(j->d, j->pkt->len);
+
+	return (__builtin_expect(shape_may_be(s, j->d, j->pkt), 1) && decode_shaped(j, s)) ||
+	       decode_walked(j);
 }

@@ -87,12 +87,17 @@ struct path_shape {
 	struct pl_path_step steps[PL_PATH_STEPS_MAX];
 };
 
+#define PATHS_RECENT_BITS 6
+
 struct paths {
 	struct path_slot *slots;
 	struct path_shape *shapes;
 	uint64_t seed;
 	uint32_t *order; /* slot of the i-th path */
 	uint32_t n, max, mask;
+	/* Of few paths, those seen last, by bits of an id that may be aimed at, which costs the attacked a look
+	 * into the slots. None is ever NULL. */
+	struct path_slot *recent[1 << PATHS_RECENT_BITS];
 };
 
 int paths_init(struct paths *p, uint32_t max);
@@ -106,12 +111,18 @@ uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint
 /* ---- decode.c ---- */
 
 struct hop_plan;
+struct header_shape;
 #define OWN_PLANS 8
+#define SHAPES    16
 
 /* The whole stack into hops, source first, but for what derive() fills; true when some value is missing,
  * which is the plain decoder's business: then nothing written counts. */
 typedef bool hops_decode_fn(struct pl_hop *hops, const struct hop_plan *plan, const uint8_t *stack,
 	unsigned int n, const struct pl_path *path);
+
+/* Writes the record of a packet of that shape, but for what its header's marks and its hops say; false, with the
+ * record in any state, when the packet is not. */
+typedef bool shape_take_fn(const struct header_shape *s, const uint8_t *data, struct pl_path *path);
 
 struct pl_decode {
 	struct pl_decode_options opt;
@@ -122,6 +133,8 @@ struct pl_decode {
 	struct hop_plan
 		*own_plans; /* of metadata in report headers, by their bitmap: OWN_PLANS of them */
 	hops_decode_fn *decode_hops; /* the best version for this processor */
+	shape_take_fn *take_shape;   /* likewise */
+	struct header_shape *shapes; /* SHAPES of them, by the packet's length: see shape.h */
 	struct exporters exporters;
 	struct paths paths;
 	uint64_t next_report_id;
@@ -286,6 +299,9 @@ void hop_decode_bit6(struct pl_hop *h, const uint8_t *block, const struct pl_int
 /* The best of those below for this processor. hops_decode_none leaves all to the plain decoder. */
 hops_decode_fn *hops_decode_best(void);
 hops_decode_fn hops_decode_none, hops_decode_avx2, hops_decode_avx512;
+/* The same for headers: shape.c, shape_avx512.c. */
+shape_take_fn *shape_take_best(void);
+shape_take_fn shape_take_plain, shape_take_avx512;
 
 bool hops_from_stack_plain(struct job *j, const struct pl_path *path, struct pl_hop *hops,
 	const struct pl_int *in, const struct hop_plan *plan);

@@ -16,6 +16,8 @@ int paths_init(struct paths *p, uint32_t max)
 	p->slots = calloc(slots, sizeof(*p->slots));
 	p->shapes = calloc(max, sizeof(*p->shapes));
 	p->order = calloc(max, sizeof(*p->order));
+	for (unsigned int i = 0; i < 1 << PATHS_RECENT_BITS; i++)
+		p->recent[i] = p->slots;
 	return p->slots == NULL || p->shapes == NULL || p->order == NULL ? -ENOMEM : 0;
 }
 
@@ -67,35 +69,57 @@ const struct path_slot *paths_find(const struct paths *p, uint64_t path_id)
 	return NULL;
 }
 
+static inline struct path_slot **recent_of(struct paths *p, uint64_t path_id)
+{
+	return &p->recent[path_id >> (64 - PATHS_RECENT_BITS)];
+}
+
+/* The slot of the path, made when it is new; NULL when there is no room for it. */
+static struct path_slot *intern(
+	struct paths *p, const struct pl_path *path, const struct pl_hop *hops)
+{
+	for (uint32_t at = home(p, path->path_id);; at = (at + 1) & p->mask) {
+		struct path_slot *slot = &p->slots[at];
+
+		if (slot->path_id == path->path_id)
+			return *recent_of(p, path->path_id) = slot;
+		if (slot->path_id != 0)
+			continue;
+		if (p->n == p->max)
+			return NULL;
+		make(p, slot, path, hops);
+		return *recent_of(p, path->path_id) = slot;
+	}
+}
+
+/* A path that is not at hand: its slot is on its way when its turn comes. */
+static inline void fetch(struct paths *p, uint64_t path_id)
+{
+	if ((*recent_of(p, path_id))->path_id != path_id)
+		__builtin_prefetch(&p->slots[home(p, path_id)], 1);
+}
+
 uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint32_t first)
 {
 	uint32_t overflow = 0;
 
 	for (uint32_t i = first; i < batch->n_paths; i++) {
 		const struct pl_path *path = &batch->paths[i];
-		uint32_t at;
+		struct path_slot *slot;
 
 		if (i + PREFETCH_AHEAD < batch->n_paths)
-			__builtin_prefetch(
-				&p->slots[home(p, batch->paths[i + PREFETCH_AHEAD].path_id)], 1);
+			fetch(p, batch->paths[i + PREFETCH_AHEAD].path_id);
 		if ((path->present & PL_PATH_HAS_path_id) == 0)
 			continue;
-		for (at = home(p, path->path_id);; at = (at + 1) & p->mask) {
-			struct path_slot *slot = &p->slots[at];
-
-			if (slot->path_id == path->path_id || slot->path_id == 0) {
-				if (slot->path_id == 0) {
-					if (p->n == p->max) {
-						overflow++;
-						break;
-					}
-					make(p, slot, path, &batch->hops[batch->first_hop[i]]);
-				}
-				slot->reports++;
-				slot->last_ts_ns = path->ts_ns;
-				break;
-			}
+		slot = *recent_of(p, path->path_id);
+		if (slot->path_id != path->path_id)
+			slot = intern(p, path, &batch->hops[batch->first_hop[i]]);
+		if (__builtin_expect(slot == NULL, 0)) {
+			overflow++;
+			continue;
 		}
+		slot->reports++;
+		slot->last_ts_ns = path->ts_ns;
 	}
 	return overflow;
 }

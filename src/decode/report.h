@@ -21,8 +21,8 @@ void account_elsewhere(struct job *j, const struct pl_addr *addr, uint64_t node,
 	uint32_t seq, uint8_t version);
 
 /* The sequence number of one datagram, into its exporter's books. */
-static inline void account(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id,
-	uint32_t seq, uint8_t version)
+static inline __attribute__((always_inline)) void account(struct job *j, const struct pl_addr *addr,
+	uint64_t node, uint8_t hw_id, uint32_t seq, uint8_t version)
 {
 	const uint32_t mask = version == PL_REPORT_V20 ? 0x3fffff : UINT32_MAX;
 	struct exporter *e;

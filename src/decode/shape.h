@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Header shapes. The reports of an exporter differ in addresses, ports, numbers and values; what fast.c asks of
+ * their headers, byte by byte, is the same from one to the next. Once it has taken a packet, the bytes that
+ * decided are kept with a mask of the bits that did, and a packet of the same length that agrees in all of
+ * them is taken by comparing 112 bytes, in place of walking the headers again. A shape decides nothing by
+ * itself: every bit that fast.c looked at is in the mask or looked at again. decode_test.c turns each bit of
+ * the headers to prove it.
+ */
+#pragma once
+
+#include "decode/internal.h"
+
+/* Outer Ethernet, IPv4 and UDP (not in a socket's payload), the report header (12 bytes in v2.0, 16 in v1.0), the
+ * inner Ethernet, IPv4 and UDP or TCP, shim and metadata header (16 in v2.x, 12 in v1.0): 112 bytes, where all is as
+ * new or as old as the other and UDP is inside, or up to 128. */
+#define SHAPE_BLOCKS        7
+#define SHAPE_BYTES         (16 * SHAPE_BLOCKS)
+#define SHAPE_LONG          (SHAPE_BYTES + 16)
+
+/* Where fields of the outer headers are, in Ethernet frames. */
+#define SHAPE_EXPORTER      26
+#define SHAPE_EXPORTER_PORT 34
+
+typedef uint64_t shape_block __attribute__((vector_size(16)));
+
+/* The places of a packet's parts, in bytes from its first. */
+struct usual_places {
+	uint16_t report, inner, l4, shim, stack;
+};
+
+struct header_shape {
+	shape_block value[SHAPE_BLOCKS + 1] __attribute__((aligned(64)));
+	shape_block mask[SHAPE_BLOCKS + 1];
+	/* The record of the path: what is the same in every one, and zeros where the packet's bytes go. */
+	struct pl_path path;
+	/* For each byte of the record the byte of the headers that goes there, as one of the first 64 or, 64 + i,
+	 * as the i-th of those from the 49th on; and the bits of it that do. */
+	uint8_t permute[128], bits[128];
+	const struct pl_profile *profile;
+	const struct hop_plan *plan;
+	uint64_t plan_key; /* as long as plan_keys has it at plan_slot, the plan is this layout's */
+	uint32_t plan_slot;
+	uint32_t len; /* of the packet; 0 = nothing learned */
+	struct usual_places at;
+	uint8_t link, version, hops;
+	bool is_long;   /* the last block counts */
+	uint8_t misses; /* usual reports of this length since that are no such */
+};
+
+static inline struct header_shape *shape_place(struct pl_decode *d, uint32_t len)
+{
+	return &d->shapes[len / 4 % SHAPES];
+}
+
+/* Whether the packet may have this shape: then its first bytes are there to be compared. */
+static inline bool shape_may_be(
+	const struct header_shape *s, const struct pl_decode *d, const struct pl_packet *pkt)
+{
+	return s->len == pkt->len && s->link == pkt->link &&
+	       d->plan_keys[s->plan_slot] == s->plan_key;
+}
+
+static inline shape_block shape_bytes(const uint8_t *p)
+{
+	shape_block v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+/* Nonzero where block i, at data, is not the shape's. */
+static inline shape_block shape_differs(
+	const struct header_shape *s, unsigned int i, const uint8_t *data)
+{
+	return (shape_bytes(data) & s->mask[i]) ^ s->value[i];
+}
+
+/* Keeps the shape of j's packet, a usual report without metadata in its own header and with Ethernet and IPv4
+ * inside, unless the place is another's. `path` is its record but for what the hops add. */
+__attribute__((cold)) void shape_learn(struct job *j, const struct pl_path *path,
+	const struct usual_places *at, const struct hop_plan *plan, uint8_t hops);
