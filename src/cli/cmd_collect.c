@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "cli/collect_epochs.h"
 #include "cli/collect_save.h"
 #include "cli/collect_stats.h"
 #include "cli/collect_workers.h"
@@ -24,8 +25,8 @@
 #define WAIT_MS      200
 
 static struct {
-	const char *listen, *save;
-	uint64_t save_every_ns;
+	const char *listen, *save, *keep_epochs;
+	uint64_t save_every_ns, epoch_ns;
 	uint64_t cm_port, peers, workers, duration_ns, sync_ns;
 	struct pl_opt_list allow;
 	const char *controller, *peer_switch;
@@ -68,6 +69,12 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_DURATION, 0, "save-every", &args.save_every_ns, "TIME",
 			"this often, and at the end (default 1m)", NULL },
+		{ PL_OPT_DURATION, 0, "epoch", &args.epoch_ns, "TIME",
+			"stores of key-write, counters and postcards in two halves begin an epoch this "
+			"often; SIGUSR2: now",
+			NULL },
+		{ PL_OPT_STRING, 0, "keep-epochs", &args.keep_epochs, "FOLDER",
+			"epochs that have ended are kept there, as regions FILE-NUMBER.plr", NULL },
 		{ PL_OPT_DURATION, 0, "duration", &args.duration_ns, "TIME", "stop after this long",
 			NULL },
 		{ PL_OPT_FLAG, 0, "stats", &args.stats, NULL,
@@ -85,12 +92,13 @@ struct collect {
 	char names[PL_COLLECTOR_STORES_MAX][PL_EXCHANGE_NAME_MAX + 1];
 	struct pl_prefix allow[PL_COLLECTOR_ALLOW_MAX];
 	struct pl_collector *collector;
-	struct pl_workers *workers;   /* NULL: none */
-	struct pl_collect_save *save; /* NULL: none */
+	struct pl_workers *workers;       /* NULL: none */
+	struct pl_collect_save *save;     /* NULL: none */
+	struct pl_collect_epochs *epochs; /* NULL: none */
 	int signal_fd;
 };
 
-/* SIGINT, SIGTERM and SIGUSR1 become readable, in every thread that is started from here on. */
+/* SIGINT, SIGTERM, SIGUSR1 and SIGUSR2 become readable, in every thread that is started from here on. */
 static int catch_signals(void)
 {
 	sigset_t set;
@@ -100,6 +108,7 @@ static int catch_signals(void)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -259,6 +268,8 @@ static void print_stats(const struct collect *x, const struct pl_workers_stats *
 	pl_json_init(&json, &buf);
 	pl_json_object(&json);
 	pl_collect_stats(&json, x->collector, &x->options);
+	if (x->epochs != NULL)
+		pl_collect_epochs_stats(&json, x->epochs);
 	if (workers != NULL)
 		pl_collect_workers_stats(&json, workers);
 	if (saved != NULL)
@@ -270,7 +281,7 @@ static void print_stats(const struct collect *x, const struct pl_workers_stats *
 	pl_buf_done(&buf);
 }
 
-/* Whether to end. SIGUSR1 is answered. */
+/* Whether to end. SIGUSR1 is answered, SIGUSR2 passed on. */
 static bool take_signals(const struct collect *x)
 {
 	struct signalfd_siginfo info;
@@ -279,6 +290,10 @@ static bool take_signals(const struct collect *x)
 	while (read(x->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGUSR1)
 			print_stats(x, NULL, NULL);
+		else if (info.ssi_signo == SIGUSR2 && x->epochs != NULL)
+			pl_collect_epochs_ask(x->epochs);
+		else if (info.ssi_signo == SIGUSR2)
+			pl_complain("no store has epochs");
 		else
 			ends = true;
 	}
@@ -290,8 +305,10 @@ static int loop(struct collect *x)
 {
 	const uint64_t until =
 		args.duration_ns == 0 ? UINT64_MAX : pl_clock_mono_ns() + args.duration_ns;
-	struct pollfd fds[2] = { { .fd = x->signal_fd, .events = POLLIN },
-		{ .fd = pl_collector_fd(x->collector), .events = POLLIN } };
+	struct pollfd fds[3] = { { .fd = x->signal_fd, .events = POLLIN },
+		{ .fd = pl_collector_fd(x->collector), .events = POLLIN },
+		{ .fd = x->epochs != NULL ? pl_collect_epochs_fd(x->epochs) : -1,
+			.events = POLLIN } };
 	uint32_t steps = 0;
 
 	for (;;) {
@@ -308,10 +325,20 @@ static int loop(struct collect *x)
 			continue;
 		if (pl_clock_mono_ns() >= until)
 			return 0;
-		(void)poll(fds, 2, n > 0 ? 0 : pl_collector_wait_ms(x->collector, WAIT_MS));
+		(void)poll(fds, 3, n > 0 ? 0 : pl_collector_wait_ms(x->collector, WAIT_MS));
 		if ((fds[0].revents & POLLIN) != 0 && take_signals(x))
 			return drain(x, &fds[1]);
+		if ((fds[2].revents & POLLIN) != 0)
+			pl_collect_epochs_turn(x->epochs);
 	}
+}
+
+static void end_threads(struct collect *x, struct pl_workers_stats *ret_workers,
+	struct pl_collect_save_stats *ret_saved)
+{
+	pl_workers_close(x->workers, ret_workers);
+	pl_collect_save_close(x->save, ret_saved);
+	pl_collect_epochs_stop(x->epochs);
 }
 
 /* What is signalled is printed to its end, then the accounts. */
@@ -320,12 +347,26 @@ static void end(struct collect *x)
 	struct pl_workers_stats workers;
 	struct pl_collect_save_stats saved;
 
-	pl_workers_close(x->workers, &workers);
-	pl_collect_save_close(x->save, &saved);
+	end_threads(x, &workers, &saved);
 	pl_collect_tell(x->collector);
 	if (args.stats)
 		print_stats(
 			x, args.on_immediate ? &workers : NULL, args.save != NULL ? &saved : NULL);
+}
+
+static int open_epochs(struct collect *x, struct pl_diag *diag)
+{
+	const bool wanted = args.epoch_ns != 0 || args.keep_epochs != NULL;
+
+	if (!wanted && !pl_collect_epochs_any(x->collector, &x->options))
+		return 0;
+	/* They read where the store was when they began. */
+	if (args.on_immediate) {
+		pl_diag_set(diag, "--on-immediate: not with stores that have epochs");
+		return wanted ? -EINVAL : 0;
+	}
+	return pl_collect_epochs_open(
+		&x->epochs, x->collector, &x->options, args.epoch_ns, args.keep_epochs, diag);
 }
 
 static int collect(struct collect *x, const struct pl_opt_list *operands)
@@ -351,14 +392,21 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 	if (r == 0 && args.save != NULL)
 		r = pl_collect_save_open(
 			&x->save, x->collector, &x->options, args.save, args.save_every_ns, &diag);
+	if (r == 0)
+		r = open_epochs(x, &diag);
 	if (r < 0) {
+		struct pl_workers_stats workers;
+		struct pl_collect_save_stats saved;
+
 		pl_complain_diag(&diag);
+		end_threads(x, &workers, &saved);
 		code = r == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_FAILED;
 	} else {
 		tell_begin(x);
 		code = loop(x);
 		end(x);
 	}
+	pl_collect_epochs_free(x->epochs);
 	r = pl_collector_close(x->collector);
 	if (r < 0) {
 		pl_complain("regions: %s", strerror(-r));
@@ -405,7 +453,9 @@ const struct pl_command pl_command_collect = {
 	.description =
 		"Lets translators, switches and network cards write into region files (pathline\n"
 		"region create makes them) over RoCEv2 on a network interface, in software: what an\n"
-		"RDMA card does, without one. Others read the regions meanwhile (pathline region).\n\n"
+		"RDMA card does, without one. Others read the regions meanwhile (pathline region). With\n"
+		"--epoch, or at SIGUSR2, regions in two halves go on in the other half; the epoch before\n"
+		"stays readable (region lookup --epoch) and, with --keep-epochs, lives on in a file.\n\n"
 		"A peer connects over TCP, or by RDMA-CM on queue pair 1, asks for a region by name\n"
 		"(the file's, without its ending), and gets a queue pair that reaches this region\n"
 		"only: reliable or unreliable writes, atomics on reliable ones. Everything about a\n"

@@ -79,12 +79,14 @@ struct chain {
 	struct pl_dta_account account;
 };
 
-static volatile sig_atomic_t stop, asked;
+static volatile sig_atomic_t stop, asked, turn;
 
 static void on_signal(int signo)
 {
 	if (signo == SIGUSR1)
 		asked = 1;
+	else if (signo == SIGUSR2)
+		turn = 1;
 	else
 		stop = 1;
 }
@@ -192,6 +194,9 @@ static int find_seed(struct chain *c, struct pl_diag *diag)
 static int make_region(
 	const struct chain *c, unsigned int store, const char *path, struct pl_diag *diag)
 {
+	const struct pl_region_options options = {
+		.halves = pl_dta_conf_turns(&c->conf, &c->stores[store]) ? 2 : 1
+	};
 	struct pl_store_params params;
 	struct pl_region *g;
 	int r;
@@ -199,7 +204,7 @@ static int make_region(
 	if (access(path, F_OK) == 0)
 		return 0;
 	pl_dta_conf_params(&c->conf, &c->stores[store], &params);
-	r = pl_region_create(&g, path, &params, NULL, diag);
+	r = pl_region_create(&g, path, &params, &options, diag);
 	return r < 0 ? r : pl_region_close(g);
 }
 
@@ -259,17 +264,34 @@ static int start(struct chain *c, const char *role, const char *const *argv, int
 	return pl_dta_process_start(&c->parts[c->n_parts++], role, argv, netns, ready, diag);
 }
 
+static bool has_epochs(const struct chain *c)
+{
+	for (unsigned int s = 0; s < c->n_stores; s++) {
+		if (pl_dta_conf_turns(&c->conf, &c->stores[s]))
+			return true;
+	}
+	return false;
+}
+
 static int start_collector(struct chain *c, unsigned int i, struct pl_diag *diag)
 {
 	const struct pl_dta_conf_collector *k = &c->collectors[i];
-	const char *argv[8 + STORES_MAX] = { "collect", "--stats", "--read", "--listen", k->listen,
-		k->interface };
-	char role[64], *named = calloc(c->n_stores, PATH_BYTES + 64);
-	size_t n = 6;
+	const char *argv[12 + STORES_MAX] = { "collect", "--stats", "--read", "--listen",
+		k->listen };
+	char role[64], every[32], *named = calloc(c->n_stores, PATH_BYTES + 64);
+	size_t n = 5;
 	int r;
 
 	if (named == NULL)
 		return -ENOMEM;
+	if (has_epochs(c)) {
+		snprintf(every, sizeof(every), "%" PRIu64 "ns", c->conf.epoch_ns);
+		argv[n++] = "--epoch";
+		argv[n++] = every;
+		argv[n++] = "--keep-epochs";
+		argv[n++] = c->folder;
+	}
+	argv[n++] = k->interface;
 	for (unsigned int s = 0; s < c->n_stores; s++) {
 		char *text = named + (size_t)s * (PATH_BYTES + 64);
 
@@ -408,6 +430,11 @@ static int look_after(struct chain *c, struct pl_diag *diag)
 			if (c->parts[i].ended)
 				r = start_again(c, i, diag);
 		}
+		for (unsigned int i = 0; turn != 0 && has_epochs(c) && i < c->n_collectors; i++) {
+			if (c->parts[i].pid != 0 && c->parts[i].is_ready)
+				(void)kill(c->parts[i].pid, SIGUSR2);
+		}
+		turn = 0;
 		pl_dta_status_step(&status, pl_clock_mono_ns(), asked != 0);
 		asked = 0;
 	}
@@ -444,17 +471,62 @@ static int bring_down(struct chain *c)
 
 /* ---- what came of it ---- */
 
+/* The file of an epoch that ended, as the collector calls it. */
+static void epoch_path(
+	const struct chain *c, unsigned int region, uint64_t epoch, char ret[PATH_BYTES + 32])
+{
+	snprintf(ret, PATH_BYTES + 32, "%.*s-%" PRIu64 ".plr",
+		(int)(strlen(c->paths[region]) - strlen(".plr")), c->paths[region], epoch);
+}
+
+static int add_path(struct pl_conf_list *list, const char *path)
+{
+	char **items = reallocarray(list->items, list->n + 1, sizeof(*items));
+
+	if (items == NULL)
+		return -ENOMEM;
+	list->items = items;
+	items[list->n] = strdup(path);
+	if (items[list->n] == NULL)
+		return -ENOMEM;
+	list->n++;
+	return 0;
+}
+
+/* A store's regions of all collectors, and files of epochs that ended. */
+static int add_paths(const struct chain *c, unsigned int s, struct pl_conf_list *list)
+{
+	char path[PATH_BYTES + 32];
+	int r = 0;
+
+	for (unsigned int i = s; r == 0 && i < c->n_collectors * c->n_stores; i += c->n_stores) {
+		r = add_path(list, c->paths[i]);
+		epoch_path(c, i, 0, path);
+		for (uint64_t k = 0; r == 0 && access(path, F_OK) == 0; k++) {
+			r = add_path(list, path);
+			epoch_path(c, i, k + 1, path);
+		}
+	}
+	return r;
+}
+
 static int check(struct chain *c, struct pl_diag *diag)
 {
-	const char *paths[PL_COLLECTORS_MAX];
 	int r = 0;
 
 	for (unsigned int s = 0; r == 0 && s < c->n_stores; s++) {
-		for (unsigned int i = 0; i < c->n_collectors; i++)
-			paths[i] = c->paths[i * c->n_stores + s];
-		if (c->stores[s].reports > 0)
-			r = pl_dta_check(&c->stores[s], c->made[s], paths, c->n_collectors,
-				&c->checked[s], diag);
+		struct pl_conf_list paths = { NULL, 0 };
+
+		if (c->stores[s].reports > 0) {
+			r = add_paths(c, s, &paths);
+			if (r == 0)
+				r = pl_dta_check(&c->stores[s], c->made[s],
+					(const char *const *)paths.items, (unsigned int)paths.n,
+					&c->checked[s], diag);
+		}
+		for (size_t i = 0; i < paths.n; i++)
+			free(((char **)paths.items)[i]);
+		free(paths.items);
 	}
 	return r;
 }
@@ -554,8 +626,14 @@ static void clean(struct chain *c)
 		pl_dta_process_done(&c->parts[i]);
 	for (unsigned int i = 0; c->made_folder && !args.keep && c->paths != NULL &&
 				 i < c->n_collectors * c->n_stores;
-		i++)
+		i++) {
+		char path[PATH_BYTES + 32];
+
 		(void)unlink(c->paths[i]);
+		epoch_path(c, i, 0, path);
+		for (uint64_t k = 1; unlink(path) == 0; k++)
+			epoch_path(c, i, k, path);
+	}
 	if (c->made_folder && !args.keep)
 		(void)rmdir(c->folder);
 	for (unsigned int i = 0; !c->conf.lab && i < c->n_collectors; i++) {
@@ -613,6 +691,7 @@ static int run_word(const char *word)
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGUSR1, &sa, NULL);
+	sigaction(SIGUSR2, &sa, NULL);
 	r = load(c, word, &diag);
 	if (r < 0) {
 		code = say(r, &diag) == PL_EXIT_PRIVILEGE ? PL_EXIT_PRIVILEGE : PL_EXIT_CONFIG;
@@ -669,7 +748,8 @@ const struct pl_command pl_command_dta = {
 		"SIGINT or SIGTERM or when a part ends by itself (collectors are started again as often\n"
 		"as `restarts` of the file says), in the order of the stream, so that nothing is under\n"
 		"way; and then asks the regions for everything that was generated. SIGUSR1 and\n"
-		"--status have it ask every part for its account so far.\n\n"
+		"--status have it ask every part for its account so far, SIGUSR2 begins an epoch where\n"
+		"the file has them.\n\n"
 		"demo needs no file: two network namespaces with a veth pair between them, a store of each\n"
 		"of the five primitives. It takes root.\n\n"
 		"Exit codes: 0 no answer was wrong and all accounts close; 1 one was, one does not, or a\n"

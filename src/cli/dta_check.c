@@ -18,7 +18,7 @@
 
 #define NODES     1000u /* of the generator */
 #define PER_SUM   5u    /* increments of each key */
-#define REGIONS   64u
+#define REGIONS   1024u
 #define VALUE_MAX PL_VALUE_MAX
 #define INTERVALS 200
 
@@ -401,6 +401,9 @@ int pl_dta_check(const struct pl_dta_conf_store *s, uint64_t made, const char *c
 	struct regions g = { .made = made };
 	int r = n <= REGIONS ? 0 : -E2BIG;
 
+	if (r < 0)
+		pl_diag_set(diag, "store '%s': %u regions and epochs, of which %u can be asked",
+			s->name, n, REGIONS);
 	*ret = (struct pl_dta_checked){ 0 };
 	while (r == 0 && g.n < n) {
 		r = pl_region_open(&g.region[g.n], paths[g.n], PL_REGION_READ, NULL, diag);

@@ -97,6 +97,8 @@ const struct pl_conf_row pl_dta_conf_rows[] = {
 	  .help = "Of the hashes of new regions; 0: drawn." },
 	{ .key = "restarts", .type = PL_CONF_U64, AT(restarts), .def = "0", .max = 1000000,
 	  .help = "How many times a collector that ends by itself is started again on its regions; else the chain ends." },
+	{ .key = "epoch", .type = PL_CONF_DURATION, AT(epoch_ns), .def = "0s",
+	  .help = "New regions of key-write, counters and postcards begin an epoch this often, and keep old ones in files; 0s: never." },
 	{ .key = "stores", .type = PL_CONF_LIST, AT(stores), .rows = store_rows, .item_size = sizeof(struct pl_dta_conf_store), .min = 1, .max = PL_DTA_CONF_STORES_MAX, .required = true,
 	  .help = "What every collector has, in the order in which reports name them." },
 	{ .key = "collectors", .type = PL_CONF_LIST, AT(collectors), .rows = collector_rows, .item_size = sizeof(struct pl_dta_conf_collector), .max = PL_COLLECTORS_MAX,
@@ -130,6 +132,11 @@ uint64_t pl_dta_conf_reporters(const struct pl_dta_conf *c)
 			return stores[i].reporters;
 	}
 	return 0;
+}
+
+bool pl_dta_conf_turns(const struct pl_dta_conf *c, const struct pl_dta_conf_store *s)
+{
+	return c->epoch_ns != 0 && !is_sketch(s) && strcmp(primitives[s->primitive], "append") != 0;
 }
 
 /* The translator waits for as many reporters for every sketch. */

@@ -28,6 +28,7 @@ struct pl_dta_conf {
 	bool lab;
 	uint64_t seed;                    /* 0: drawn */
 	uint64_t restarts;                /* of each collector that ends by itself */
+	uint64_t epoch_ns;                /* of collectors' stores; 0: they have one epoch */
 	struct pl_conf_list stores;       /* struct pl_dta_conf_store */
 	struct pl_conf_list collectors;   /* struct pl_dta_conf_collector; none in a lab */
 	char *listen, *interface, *netns; /* the translator's */
@@ -39,6 +40,9 @@ extern const struct pl_conf_row pl_dta_conf_rows[];
 
 /* Checks what rows cannot say. -EINVAL with diag. */
 int pl_dta_conf_check(const struct pl_dta_conf *c, struct pl_diag *diag);
+
+/* Whether its regions have epochs, and so two halves. */
+bool pl_dta_conf_turns(const struct pl_dta_conf *c, const struct pl_dta_conf_store *s);
 
 /* The store's parameters. */
 void pl_dta_conf_params(const struct pl_dta_conf *c, const struct pl_dta_conf_store *s,

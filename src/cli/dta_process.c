@@ -25,7 +25,8 @@ static void become(char *const *argv, int netns, int out, int err)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
-	signal(SIGUSR1, SIG_IGN); /* until it has a handler */
+	signal(SIGUSR1, SIG_IGN); /* until it has handlers */
+	signal(SIGUSR2, SIG_IGN);
 	/* A SIGINT of the terminal is this program's: it ends the parts in their order. */
 	(void)setpgid(0, 0);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -78,7 +78,12 @@ bool pl_region_has_epoch(const struct pl_region *region, uint64_t epoch);
 /*
  * Begins the next epoch: empties the other half, whose epoch is gone from then on, and publishes the number. Regions of
  * one half are emptied in place. Writer only (-EACCES). Who writes from afar must be told the new address.
+ *
+ * To empty takes as long as to write the store once. pl_region_prepare_epoch does that part beforehand, in any thread, while
+ * the present epoch is written in another: the epoch before it is gone from then on, and pl_region_next_epoch takes no
+ * time. Regions of two halves only (-EINVAL).
  */
+int pl_region_prepare_epoch(struct pl_region *region, struct pl_diag *diag);
 int pl_region_next_epoch(struct pl_region *region, struct pl_diag *diag);
 
 /* Copies an epoch to a file of its own, a region of one half with that epoch's number: whole or not at all. An epoch

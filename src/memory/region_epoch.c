@@ -63,6 +63,22 @@ void *pl_region_store(const struct pl_region *g, uint64_t epoch)
 	return pl_region_has_epoch(g, epoch) ? half_of(g, epoch) : NULL;
 }
 
+int pl_region_prepare_epoch(struct pl_region *g, struct pl_diag *diag)
+{
+	const uint64_t epoch = pl_region_epoch(g);
+
+	if (!g->writer || g->info.halves != 2) {
+		pl_diag_set(diag, g->writer ? "the region has one half"
+					    : "the region is not open for writing");
+		return g->writer ? -EINVAL : -EACCES;
+	}
+	/* The old epoch is gone for readers before the first of its bytes is. */
+	publish(g, epoch, 0);
+	empty(g, epoch + 1);
+	atomic_store_explicit(&g->prepared, epoch + 1, memory_order_release);
+	return 0;
+}
+
 int pl_region_next_epoch(struct pl_region *g, struct pl_diag *diag)
 {
 	uint64_t epoch = pl_region_epoch(g);
@@ -77,9 +93,9 @@ int pl_region_next_epoch(struct pl_region *g, struct pl_diag *diag)
 		publish(g, epoch + 1, 0);
 		return 0;
 	}
-	/* The old epoch is gone for readers before the first of its bytes is. */
-	publish(g, epoch, 0);
-	empty(g, epoch + 1);
+	if (atomic_load_explicit(&g->prepared, memory_order_acquire) != epoch + 1 &&
+		pl_region_prepare_epoch(g, diag) < 0)
+		return -EACCES;
 	publish(g, epoch + 1, EPOCH_BOTH);
 	return 0;
 }

@@ -62,6 +62,7 @@ struct pl_region {
 	_Atomic uint64_t lost_pages;
 	int fd;
 	bool writer;
+	_Atomic uint64_t prepared; /* the epoch whose half is empty already; 0: none */
 	uint64_t sync_ns;
 	struct region_commit commit;
 };

@@ -451,6 +451,43 @@ static void epochs(void)
 	unlink(path_of("epochs"));
 }
 
+/* The half is emptied beforehand: while the present epoch is still written, and the turn finds it so. */
+static void epochs_prepared(void)
+{
+	struct pl_store_params params = params_of(1000);
+	struct pl_region_options two = { .halves = 2 };
+	struct pl_region *g, *reader = NULL;
+
+	eq(pl_region_create(&g, path_of("prepared"), &params, &two, NULL), 0);
+	put_number(g, 0, 100);
+	eq(pl_region_next_epoch(g, NULL), 0);
+	put_number(g, 1, 101);
+	eq(pl_region_prepare_epoch(g, NULL), 0);
+	ok(pl_region_epoch(g) == 1 && pl_region_store(g, 0) == NULL, "the one before is gone");
+	eq(number_in(g, 1), 101, "the present one is not");
+	put_number(g, 1, 102);
+	eq(pl_region_next_epoch(g, NULL), 0);
+	eq(number_in(g, 1), 102, "what was written meanwhile is in the old one");
+	eq(number_in(g, 2), UINT32_MAX, "the new one is empty");
+	put_number(g, 2, 103);
+	eq(pl_region_next_epoch(g, NULL), 0);
+	eq(number_in(g, 3), UINT32_MAX, "also when nobody prepared it");
+	eq(number_in(g, 2), 103);
+	eq(pl_region_open(&reader, path_of("prepared"), PL_REGION_READ, NULL, NULL), 0);
+	eq(-pl_region_prepare_epoch(reader, NULL), EACCES, "a reader prepares nothing");
+	pl_region_close(reader);
+	/* Ended between the two: the epoch goes on. */
+	eq(pl_region_prepare_epoch(g, NULL), 0);
+	pl_region_close(g);
+	eq(pl_region_open(&g, path_of("prepared"), PL_REGION_WRITE, NULL, NULL), 0);
+	eq(pl_region_epoch(g), 3);
+	put_number(g, 3, 104);
+	eq(pl_region_next_epoch(g, NULL), 0);
+	ok(number_in(g, 3) == 104 && number_in(g, 4) == UINT32_MAX);
+	pl_region_close(g);
+	unlink(path_of("prepared"));
+}
+
 static void epochs_in_place(void)
 {
 	struct pl_store_params params = params_of(1000);
@@ -458,6 +495,7 @@ static void epochs_in_place(void)
 
 	eq(pl_region_create(&g, path_of("single"), &params, NULL, NULL), 0, "one half");
 	put_number(g, 0, 1);
+	eq(-pl_region_prepare_epoch(g, NULL), EINVAL, "there is nothing to prepare");
 	eq(pl_region_next_epoch(g, NULL), 0);
 	ok(pl_region_store(g, 0) == NULL, "the epoch before is gone at once");
 	eq(number_in(g, 1), UINT32_MAX, "and the new one empty");
@@ -554,6 +592,7 @@ int main(void)
 	one_writer();
 	racing_writers();
 	epochs();
+	epochs_prepared();
 	epochs_in_place();
 	commits();
 	cut_under_mapping();

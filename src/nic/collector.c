@@ -203,6 +203,46 @@ int pl_collector_close(struct pl_collector *c)
 	return r;
 }
 
+/* ---- epochs ---- */
+
+int pl_collector_can_turn(const struct pl_collector *c, uint32_t store, struct pl_diag *diag)
+{
+	const struct collector_store *s = &c->stores[store];
+	const uint32_t primitive = s->info.params.primitive;
+
+	if (c->ops->region_move == NULL)
+		pl_diag_set(diag, "%s: an RDMA card begins no epochs", c->ops->name(c->card));
+	else if (primitive != PL_KEY_WRITE && primitive != PL_COUNTERS && primitive != PL_POSTCARDS)
+		pl_diag_set(diag, "%s: lists and sketches have no epochs of this kind", s->name);
+	else if (s->info.halves != 2)
+		pl_diag_set(
+			diag, "%s: the region has one half (region create --halves 2)", s->name);
+	else
+		return 0;
+	return -ENOTSUP;
+}
+
+int pl_collector_prepare_epoch(struct pl_collector *c, uint32_t store, struct pl_diag *diag)
+{
+	int r = pl_collector_can_turn(c, store, diag);
+
+	return r < 0 ? r : pl_region_prepare_epoch(c->stores[store].region, diag);
+}
+
+int pl_collector_next_epoch(struct pl_collector *c, uint32_t store, struct pl_diag *diag)
+{
+	struct collector_store *s = &c->stores[store];
+	int r = pl_collector_can_turn(c, store, diag);
+
+	if (r == 0)
+		r = pl_region_next_epoch(s->region, diag);
+	if (r < 0)
+		return r;
+	s->info.epoch = pl_region_epoch(s->region);
+	/* Cannot fail: halves are alike in length and alignment. */
+	return c->ops->region_move(c->card, s->key, pl_region_store(s->region, s->info.epoch));
+}
+
 /* ---- one turn ---- */
 
 static void control(struct pl_collector *c)

@@ -13,7 +13,8 @@
  *   while (...) { if (pl_collector_step(c, &diag) == 0) poll pl_collector_fd(c) for pl_collector_wait_ms(c, …) }
  *   pl_collector_close(c);
  *
- * Store addresses (va) are offsets in the region's file. One thread.
+ * Store addresses (va) are offsets in the region's file, and stay what they were when a new epoch begins: the key then
+ * names the other half. One thread.
  */
 #pragma once
 
@@ -106,6 +107,18 @@ const struct pl_addr *pl_collector_cm_address(const struct pl_collector *c);
 const char *pl_collector_name(const struct pl_collector *c);
 /* To read while it is open: the region of a store. */
 const struct pl_region *pl_collector_region(const struct pl_collector *c, uint32_t store);
+
+/*
+ * Epochs of a store of key-write, counters or postcards whose region has two halves (memory/region.h): what is executed
+ * from now on goes to the next one, without any peer noticing. -ENOTSUP with diag: another store, or an RDMA card, whose
+ * memory is where it is.
+ *
+ * `prepare` empties the half to be written, and may be called from another thread while this one steps; without it, `next`
+ * does that, and nothing is taken meanwhile.
+ */
+int pl_collector_can_turn(const struct pl_collector *c, uint32_t store, struct pl_diag *diag);
+int pl_collector_prepare_epoch(struct pl_collector *c, uint32_t store, struct pl_diag *diag);
+int pl_collector_next_epoch(struct pl_collector *c, uint32_t store, struct pl_diag *diag);
 
 /* What one peer did to one store: over all its queue pairs, those that ended too. */
 struct pl_collector_account {

@@ -24,6 +24,8 @@ struct collector_card_ops {
 	int (*memory_check)(int fd, const char *name, struct pl_diag *diag);
 	int (*region_add)(struct collector_card *card, const struct pl_rdma_region *region,
 		uint32_t *ret_key, struct pl_diag *diag);
+	/* The key names this memory from now on, by the same addresses. NULL: it cannot. */
+	int (*region_move)(struct collector_card *card, uint32_t key, void *base);
 
 	/* The way to a peer: at least src and dst. */
 	int (*path)(

@@ -81,6 +81,11 @@ static int soft_region_add(struct collector_card *card, const struct pl_rdma_reg
 	return r;
 }
 
+static int soft_region_move(struct collector_card *card, uint32_t key, void *base)
+{
+	return pl_responder_region_move(card->responder, key, base);
+}
+
 /* ---- queue pairs ---- */
 
 /* Answers go to where requests come from: a router's MAC address is none that anybody told us. */
@@ -237,6 +242,7 @@ const struct collector_card_ops collector_soft = {
 	.mtu = soft_mtu,
 	.fd = soft_fd,
 	.region_add = soft_region_add,
+	.region_move = soft_region_move,
 	.path = soft_path,
 	.qp_add = soft_qp_add,
 	.qp_remove = soft_qp_remove,

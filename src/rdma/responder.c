@@ -134,6 +134,21 @@ int pl_responder_region_remove(struct pl_responder *r, uint32_t key)
 	return 0;
 }
 
+int pl_responder_region_move(struct pl_responder *r, uint32_t key, void *base)
+{
+	const uint32_t place = pl_rdma_index_find(&r->region_index, key);
+	struct pl_rdma_region moved;
+
+	if (key == 0 || place == PL_RDMA_INDEX_NONE)
+		return -ENOENT;
+	moved = r->regions[place];
+	moved.base = base;
+	if (!region_good(&moved))
+		return -EINVAL;
+	r->regions[place].base = base;
+	return 0;
+}
+
 static bool qp_good(const struct pl_rdma_qp *c)
 {
 	const bool mtu =

@@ -74,6 +74,9 @@ struct pl_rdma_region {
  * not alike modulo 8), -EEXIST (the key is in use), -ENOSPC. */
 int pl_responder_region_add(
 	struct pl_responder *r, const struct pl_rdma_region *region, uint32_t *ret_key);
+/* From now on the key names other memory of the same length, whose address has the same last three bits: what is executed
+ * later goes there. -ENOENT, -EINVAL. */
+int pl_responder_region_move(struct pl_responder *r, uint32_t key, void *base);
 /* Afterwards nothing refers to the memory: messages under way and READ responses that wait meet an access error.
  * -ENOENT. */
 int pl_responder_region_remove(struct pl_responder *r, uint32_t key);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The responder over more than one request: receives, READs, messages that break, answers that wait, guesses. */
+#include <errno.h>
+
 #include "rdma/responder_bench.h"
 
 static void test_receives(uint8_t service)
@@ -142,6 +144,34 @@ static void test_region_gone(void)
 				state(&b) == PL_RDMA_ERROR,
 			"in the middle of an answer");
 	}
+	done(&b);
+}
+
+/* The same key and address name other memory from one packet to the next. */
+static void test_region_moved(void)
+{
+	static _Alignas(8) uint8_t other[BYTES];
+	static uint8_t before[BYTES];
+	struct bench b;
+
+	init(&b, PL_ROCE_RC);
+	send(&b, PL_ROCE_WRITE_ONLY, 64, 64);
+	ok(b.cause == PL_RDMA_C_OK && !untouched());
+	memcpy(before, region, BYTES);
+	memset(other, 0, BYTES);
+	eq(pl_responder_region_move(b.r, KEY, other), 0);
+	b.psn = pl_psn_add(PSN, 1);
+	send(&b, PL_ROCE_WRITE_ONLY, 64, 64);
+	ok(b.cause == PL_RDMA_C_OK && memcmp(region, before, BYTES) == 0,
+		"the old one stays as it was");
+	ok(memcmp(other, before, BYTES) == 0, "the other one has it, in the same place");
+	b.psn = pl_psn_add(PSN, 1);
+	send(&b, PL_ROCE_WRITE_ONLY, 64, 64);
+	eq(b.cause, PL_RDMA_C_DUPLICATE,
+		"what was executed before the move is a duplicate after it");
+	eq(-pl_responder_region_move(b.r, KEY + 1, other), ENOENT);
+	eq(-pl_responder_region_move(b.r, KEY, other + 1), EINVAL, "atomics would be crooked");
+	eq(-pl_responder_region_move(b.r, KEY, NULL), EINVAL);
 	done(&b);
 }
 
@@ -409,6 +439,7 @@ int main(void)
 	test_rnr();
 	test_read();
 	test_region_gone();
+	test_region_moved();
 	test_uc_messages();
 	test_ud();
 	test_coalescing();

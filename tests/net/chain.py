@@ -309,6 +309,46 @@ def test_published_and_sketches():
     ok(stores['distinct']['right'] == 800, 'a HyperLogLog as far as it was delivered', stores)
 
 
+EPOCHS = '''
+folder: {folder}
+epoch: 500ms
+stores:
+  - {{name: last, slots: 65536, reports: 3000, rate: 1000}}
+  - {{name: lists, primitive: append, slots: 4096, lists: 3, reports: 1500, rate: 500}}
+  - {{name: sums, primitive: counters, slots: 16384, rows: 2, reports: 1500, rate: 500}}
+  - {{name: paths, primitive: postcards, slots: 8192, reports: 1500, rate: 500}}
+collectors:
+  - {{name: c1, interface: "packet:eth0", listen: "{ip}:{tcp}", netns: {c1}}}
+translator: {{listen: "{listen}", interface: packet:eth0, netns: {t}}}
+'''
+
+
+def test_epochs():
+    """Collectors' stores begin epochs while they are written: together they have everything, and each its share."""
+    where = path('epochs')
+    os.mkdir(where)
+    with open(where + '.yaml', 'w', encoding='utf-8') as f:
+        f.write(EPOCHS.format(folder=where, ip=IP['c1'], tcp=TCP, c1=NS['c1'], t=NS['t'], listen=LISTEN))
+    run = subprocess.run([PATHLINE, 'dta', 'up', '-c', where + '.yaml', '-o', 'json', '--headless'],
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=3 * LIMIT)
+    ok(run.returncode == 0, 'a chain whose collectors begin epochs', run.stdout + run.stderr)
+    try:
+        seen = json.loads(run.stdout)
+    except ValueError:
+        ok(False, 'what it found', run.stdout)
+        return
+    a, stores = seen['account'], {s['store']: s for s in seen['stores']}
+    ok(a['closed'] and all(s['wrong'] == 0 for s in stores.values()), 'no answer is wrong, and accounts close', seen)
+    kept = sorted(f for f in os.listdir(where) if f.startswith('c1-sums-'))
+    ok(len(kept) >= 4 and not any(f.startswith('c1-lists-') for f in os.listdir(where)), f'{len(kept)} epochs are kept', kept)
+    if a['kernel_drops'] == 0 and a['refused'] == 0 and a['lost_on_the_wire'] == 0:
+        ok(stores['sums']['not_found'] == 0 and stores['lists']['not_found'] == 0 and
+           all(s['not_found'] <= s['not_found_expected'] + 10 for s in stores.values()), 'nothing is missing', stores)
+        # Each key is five times in 1500 increments of 300 keys; two rows.
+        totals = [sum(int(r['value']) for r in rows('dump', f'{where}/{f}') if 'value' in r) for f in kept + ['c1-sums.plr']]
+        ok(sum(totals) == 2 * 1500 and sum(t > 0 for t in totals) >= 3, 'sums of all epochs are what was reported', totals)
+
+
 WATCHED = '''
 lab: true
 restarts: 1
@@ -558,6 +598,7 @@ def main():
     make_network()
     hub = Hub()
     hub.start()
+    test_epochs()
     test_loss(hub, 'rc')
     test_loss(hub, 'uc')
     test_collector_killed()

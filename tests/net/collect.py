@@ -453,6 +453,118 @@ def run(uri):
         ok(len(genuine) > 100, "frames of soft-RoCE were among the refused", len(genuine))
 
 
+class Turning(Collector):
+    """A collector of a store of values and one of sums, each in two halves."""
+
+    def start(self, uri, args):
+        self.process = subprocess.Popen(
+            ["ip", "netns", "exec", NS["b"], PATHLINE, "collect", "--stats", "--listen", f":{PORT}", *args, uri,
+             "last=" + path("turn.plr"), "sums=" + path("sums2.plr"), "lists=" + path("listed.plr")],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        RUNNING.append(self.process)
+        self.line = self.process.stderr.readline()
+        while "is up" in self.line or "is down" in self.line:
+            self.line = self.process.stderr.readline()
+
+    def turn(self, to):
+        self.process.send_signal(signal.SIGUSR2)
+        return wait(lambda: epoch_of("turn.plr") == to and epoch_of("sums2.plr") == to)
+
+
+def epoch_of(name):
+    return int(rows("info", path(name))[0].get("epoch", -1))
+
+
+def values_in(name, keys, *args):
+    """{key: value} of one epoch; None: there is no such epoch."""
+    found = rows("lookup", name, *args, "--key-form", "u32", *[str(k) for k in keys])
+    if found and "error" in found[0]:
+        return None
+    return {int(r["key"], 0): int(r["value"], 16) for r in found if r.get("answer") == "found"}
+
+
+def sum_in(name, *args):
+    found = rows("dump", name, *args)
+    return sum(int(r["value"]) for r in found if "value" in r)
+
+
+def run_epochs(uri):
+    """One queue pair writes through turns that nobody tells it of; each epoch answers for what came in it."""
+    for name, what in (("turn.plr", f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta"),
+                       ("sums2.plr", "--primitive counters --slots 64 --rows 1"),
+                       ("listed.plr", "--primitive append --slots 64 --value-bytes 4")):
+        sh(f"{PATHLINE} region create {path(name)} --halves 2 {what}")
+    kept = path("kept")
+    os.mkdir(kept)
+    c = Turning(uri, "--keep-epochs", kept)
+    wire, last, sums = Wire(), Peer("last"), Peer("sums", RC)
+    sent = []
+    for epoch in range(4):
+        # Half of the keys are those of the epoch before, with other values.
+        mine = {k: 1000 * (epoch + 1) + k for k in range(25 * epoch, 25 * epoch + 50)}
+        sent.append(mine)
+        wire.send(*[last.write(*entry(k, v)) for k, v in mine.items()], *[sums.add(8, epoch + 1) for _ in range(10)])
+        ok(wait(lambda: values_in(path("turn.plr"), mine) == mine and sum_in(path("sums2.plr")) == 10 * (epoch + 1)),
+           f"{uri}: epoch {epoch} has what was sent in it", (values_in(path("turn.plr"), mine), sum_in(path("sums2.plr"))))
+        ok(c.turn(epoch + 1), f"SIGUSR2: epoch {epoch + 1} begins", c.line)
+        eq(values_in(path("turn.plr"), mine), {}, "and is empty")
+        eq(values_in(path("turn.plr"), range(200), "--epoch", str(epoch)), mine, "the epoch before answers, and nothing but that")
+        eq(sum_in(path("sums2.plr"), "--epoch", str(epoch)), 10 * (epoch + 1), "its sums too")
+        if epoch > 0:
+            eq(values_in(path("turn.plr"), [1], "--epoch", str(epoch - 1)), None, "the one before that is not in the region")
+    ok(wait(lambda: os.path.exists(f"{kept}/sums2-3.plr")), "every epoch that ended is kept")
+    for epoch, mine in enumerate(sent):
+        eq(values_in(f"{kept}/turn-{epoch}.plr", range(200)), mine, f"epoch {epoch} is in its file")
+        eq(sum_in(f"{kept}/sums2-{epoch}.plr"), 10 * (epoch + 1), "with its sums")
+
+    # What cannot be kept is not emptied.
+    with open(f"{kept}/turn-4.plr", "w", encoding="utf-8") as f:
+        f.write("something else")
+    wire.send(last.write(*entry(7, 4444)))
+    ok(wait(lambda: values_in(path("turn.plr"), [7]) == {7: 4444}) and c.turn(5), "an epoch whose file is there already ends")
+    c.process.send_signal(signal.SIGUSR2)
+    ok("is not kept" in c.process.stderr.readline(), "it is told that it cannot be kept")
+    time.sleep(1.5)
+    eq((epoch_of("turn.plr"), values_in(path("turn.plr"), [7], "--epoch", "4")), (5, {7: 4444}), "and stays: the next one waits")
+    os.unlink(f"{kept}/turn-4.plr")
+    ok(wait(lambda: epoch_of("turn.plr") == 6), "until there is room")
+    eq(values_in(f"{kept}/turn-4.plr", [7]), {7: 4444}, "it is kept by then")
+    ok(wait(lambda: os.path.exists(f"{kept}/turn-5.plr") and not any(f.endswith(".part") for f in os.listdir(kept))),
+       "nothing half made is left")
+    ok(not os.path.exists(f"{kept}/listed-0.plr"), "lists have no epochs")
+
+    # Killed: the epoch goes on, and what ended is kept by the next one.
+    wire.send(last.write(*entry(8, 6666)))
+    ok(wait(lambda: values_in(path("turn.plr"), [8]) == {8: 6666}), "written before it is killed")
+    c.stop(signal.SIGKILL)
+    os.unlink(f"{kept}/turn-5.plr")
+    c = Turning(uri, "--keep-epochs", kept, "--epoch", "300ms")
+    last = Peer("last")
+    # Keys in turn through turns by the clock: every one in one epoch, and epochs one behind the other.
+    keys = list(range(1000, 1600))
+    for k in keys:
+        wire.send(last.write(*entry(k, k)))
+        time.sleep(0.003)
+    ok(wait(lambda: epoch_of("turn.plr") >= 9), "--epoch begins them by the clock")
+    s = c.stop()
+    now = epoch_of("turn.plr")
+    ok(s["epochs"]["turned"] >= 3 and s["epochs"]["put_off"] == 0 and
+       [(x["store"], x["epoch"]) for x in s["epochs"]["stores"]] == [("last", now), ("sums", now)], "and counts them", s["epochs"])
+    eq(values_in(f"{kept}/turn-6.plr", [8]), {8: 6666}, "what was there when it was killed is in its epoch's file")
+    ok(os.path.exists(f"{kept}/turn-5.plr"), "the one before was kept after the kill")
+    found = []
+    for epoch in range(6, now):
+        found.append(values_in(f"{kept}/turn-{epoch}.plr", keys))
+    found.append(values_in(path("turn.plr"), keys))
+    every = [k for f in found for k in sorted(f)]
+    eq(every, keys, f"{len(keys)} keys through {len(found)} epochs: each in one, in the order in which they were sent")
+    ok(all(v == k for f in found for k, v in f.items()) and sum(1 for f in found if f) >= 3, "none is wrong")
+    eq(rows("info", path("turn.plr"))[0].get("clean"), "yes", "the region is closed cleanly")
+    run = subprocess.run([PATHLINE, "collect", "--epoch", "1s", uri, path("listed.plr")], capture_output=True, text=True,
+                         timeout=LIMIT, preexec_fn=lambda: setns(os.open(f"/run/netns/{NS['b']}", os.O_RDONLY)))
+    ok(run.returncode == 2 and "no store has any" in run.stderr, "a region of one half has no epochs", run.stderr)
+
+
 def main():
     global MAC
     if os.geteuid() != 0:
@@ -464,6 +576,7 @@ def main():
         run(f"packet:{IF['b']}")
         if "afxdp" in sh(f"{PATHLINE} help collect"):
             run(f"afxdp:{IF['b']}")
+        run_epochs(f"packet:{IF['b']}")
     finally:
         for process in RUNNING:
             process.kill()
