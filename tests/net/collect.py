@@ -565,6 +565,193 @@ def run_epochs(uri):
     ok(run.returncode == 2 and "no store has any" in run.stderr, "a region of one half has no epochs", run.stderr)
 
 
+# ---- IPv6 ----
+
+IF6 = {"a": "plca6", "b": "plcb6"}
+IP6 = {"a": "fd00:78::1", "b": "fd00:78::2", "other": "fd00:78::9"}
+
+
+def make_wire6():
+    """Another pair between the same namespaces, which has no IPv4 address."""
+    sh(f"ip link add {IF6['a']} netns {NS['a']} type veth peer name {IF6['b']} netns {NS['b']}")
+    for side in "ab":
+        sh(f"ip netns exec {NS[side]} sysctl -qw net.ipv6.conf.{IF6[side]}.disable_ipv6=0")
+        sh(f"ip -n {NS[side]} addr add {IP6[side]}/64 dev {IF6[side]} nodad")
+        sh(f"ip -n {NS[side]} link set {IF6[side]} up")
+    wait(lambda: all("state UP" in sh(f"ip -n {NS[s]} link show {IF6[s]}") for s in "ab"))
+
+
+def raw6(address):
+    return socket.inet_pton(socket.AF_INET6, address)
+
+
+def icrc6(ip):
+    """Traffic class, flow label, hop limit, UDP checksum and the BTH's first reserved byte as ones."""
+    p = bytearray(ip)
+    p[0] |= 0x0f
+    for at in (1, 2, 3, 7, 46, 47, 52):
+        p[at] = 0xff
+    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(p)))
+
+
+def frame6(qpn, psn, opcode, rest, src=None, ack=False, break_icrc=False, checksum=True, hops=64, flow=0x12345):
+    """With its UDP checksum, which IPv6 wants, or with none, which RoCE says."""
+    bth = struct.pack(">BBHII", opcode, 0x40, 0xffff, qpn, (0x80000000 if ack else 0) | psn)
+    n = 8 + len(bth) + len(rest) + 4
+    addresses = raw6(src or IP6["a"]) + raw6(IP6["b"])
+    ip = struct.pack(">IHBB", 6 << 28 | 0x20 << 20 | flow, n, 17, hops) + addresses
+    udp = struct.pack(">HHHH", 0xc123, 4791, n, 0)
+    check = icrc6(ip + udp + bth + rest)
+    if break_icrc:
+        check = bytes([check[0] ^ 1]) + check[1:]
+    if checksum:
+        data = addresses + struct.pack(">II", n, 17) + udp + bth + rest + check
+        data += b"\0" * (len(data) % 2)
+        total = sum(struct.unpack(f">{len(data) // 2}H", data))
+        while total >> 16:
+            total = (total & 0xffff) + (total >> 16)
+        udp = udp[:6] + struct.pack(">H", ~total & 0xffff or 0xffff)
+    return MAC["b6"] + MAC["a6"] + b"\x86\xdd" + ip + udp + bth + rest + check
+
+
+class Wire6(Wire):
+    def __init__(self):
+        self.socket = in_namespace("a", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
+        in_namespace("a", lambda: self.socket.bind((IF6["a"], 3)))
+        self.socket.setblocking(False)
+
+    def acks(self):
+        """RoCE packets that came back."""
+        found = []
+        while True:
+            try:
+                one = self.socket.recv(4096)
+            except BlockingIOError:
+                return found
+            if one[6:12] == MAC["b6"] and one[12:14] == b"\x86\xdd" and one[20] == 17 and one[56:58] == b"\x12\xb7":
+                found.append(one)
+
+
+class Peer6(Peer):
+    """The same exchange with an address of 16 bytes, over TCP by IPv6."""
+
+    def __init__(self, store, service=UC, gid=None):
+        ask = struct.pack(">4sBBH", b"PLRX", 1, service, 100) + raw6(gid or IP6["a"])
+        ask += MAC["a6"] + struct.pack(">HQQQIIIHBB", 0xffff, 0, 0, 0, 0, 0x123, 0, 1024, 16, 7)
+        ask += store.encode().ljust(24, b"\0")
+        ask += struct.pack(">I", zlib.crc32(ask))
+        self.tcp = in_namespace("a", lambda: socket.create_connection((IP6["b"], PORT), timeout=LIMIT))
+        self.tcp.sendall(ask)
+        answer = b""
+        while len(answer) < 8 or len(answer) < struct.unpack(">H", answer[6:8])[0]:
+            more = self.tcp.recv(512)
+            if not more:
+                break
+            answer += more
+        self.service, self.answer = service, answer
+        self.refusal = answer[40] if len(answer) > 40 else None
+        if len(answer) == 184:
+            self.va, = struct.unpack(">Q", answer[32:40])
+            self.bytes, self.key, self.qpn, self.psn = struct.unpack(">QIII", answer[48:68])
+
+    def write(self, offset, data, ack=False, **kwargs):
+        rest = struct.pack(">QII", self.va + offset, self.key, len(data)) + data
+        one = frame6(self.qpn, self.psn, self.service | 0x0a, rest, ack=ack, **kwargs)
+        self.psn = (self.psn + 1) & 0xffffff
+        return one
+
+    def add(self, offset, value):
+        one = frame6(self.qpn, self.psn, 0x14, struct.pack(">QIQQ", self.va + offset, self.key, value, 0), ack=True)
+        self.psn = (self.psn + 1) & 0xffffff
+        return one
+
+
+def run_ipv6(uri):
+    """RoCEv2 over IPv6: queue pairs by TCP, and a switch whose controller is told by 34 bytes."""
+    for name, what in (("last.plr", f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta"),
+                       ("sums.plr", "--primitive counters --slots 1024"),
+                       ("appended.plr", "--primitive append --slots 1024 --lists 4 --value-bytes 4 --unsealed")):
+        if os.path.exists(path(name)):
+            os.unlink(path(name))
+        sh(f"{PATHLINE} region create {path(name)} {what}")
+    c = Collector(uri, "--allow", f"{IP6['a']}/128", "--allow", "10.0.0.0/8")
+    ok(f"RDMA-CM on {IP6['b']}" in c.line, f"{uri}: RDMA-CM answers for the IPv6 address where there is no other", c.line)
+    wire, uc, rc, sums = Wire6(), Peer6("last"), Peer6("last", RC), Peer6("sums", RC)
+    eq([len(p.answer) for p in (uc, rc, sums)], [184] * 3, "answers to addresses of IPv6")
+    eq(uc.answer[8:24], raw6(IP6["b"]), "with an address of IPv6")
+    wire.send(*[uc.write(*entry(k, 1000 + k), checksum=k % 2 == 0, hops=1 + k % 255, flow=k * 4099 & 0xfffff)
+                for k in range(1, 101)])
+    ok(wait(lambda: len(values(1, 100)) >= 99), "100 unreliable writes are found, whatever routers change", values(1, 100))
+    eq([k for k, v in values(1, 100).items() if v != 1000 + k], [], "and right")
+    wire.acks()
+    wire.send(*[rc.write(*entry(k, 2000 + k), ack=k == 250) for k in range(201, 251)])
+    acks = []
+
+    def acknowledged():
+        acks.extend(wire.acks())
+        return len(acks) > 0
+    ok(wait(acknowledged), "the last of 50 reliable writes is acknowledged")
+    if acks:
+        ack = acks[0]
+        ok(ack[62] == 0x11 and int.from_bytes(ack[71:74], "big") == (rc.psn - 1) & 0xffffff and ack[74] == 0x1f,
+           "by an ACK of its number", ack.hex())
+        eq((ack[22:38], ack[38:54]), (raw6(IP6["b"]), raw6(IP6["a"])), "from and to the right addresses")
+        eq((ack[:6], ack[-4:]), (MAC["a6"], icrc6(ack[14:-4])), "to this side's MAC address, with a right ICRC")
+    ok(len(values(201, 50)) >= 49, "they are found")
+    wire.send(*[sums.add(8, 3) for _ in range(10)])
+    ok(wait(lambda: any(r.get("value") == 30 for r in rows("dump", path("sums.plr")))), "ten atomics add up to thirty")
+
+    before = region_bytes()
+    spot = entry(7, 99)
+    # A queue pair of IPv6 is none of IPv4, and of no other address.
+    rest = struct.pack(">QII", uc.va + spot[0], uc.key, 8) + spot[1]
+    one = uc.write(*spot)
+    wire.send(uc.write(*spot, break_icrc=True), uc.write(*spot, src=IP6["other"]), one[:80],
+              MAC["b6"] + MAC["a6"] + frame(uc.qpn, uc.psn, UC | 0x0a, rest)[12:],
+              one[:60] + bytes([one[60] ^ 1]) + one[61:])
+    wire.send(uc.write(*entry(300, 1)))
+    ok(wait(lambda: 300 in values(300, 1)), "behind what is forged the stream goes on")
+    after = bytearray(region_bytes())
+    at, data = entry(300, 1)
+    after[at:at + 8] = before[at:at + 8]
+    ok(bytes(after) == before, "nothing else was written")
+    eq(Peer6("last", gid=IP6["other"]).refusal, 2, "an address that is not allowed to write")
+    s = c.stop()
+    ok(s["causes"]["ok"] == 100 + 50 + 10 + 1 and s["causes"]["icrc"] >= 1 and s["causes"]["peer"] == 2, "each by its cause",
+       s["causes"])
+    eq(sorted({p["peer"] for p in s["peers"]}), [IP6["a"]], "accounts by its address")
+
+    # The compact exchange: the controller of a switch.
+    sh(f"{PATHLINE} region create {path('records.plr')} --primitive append --unsealed --lists 1 --slots 64 --value-bytes 48")
+    controller = in_namespace("a", lambda: socket.create_server((IP6["a"], 19876), family=socket.AF_INET6))
+    controller.settimeout(LIMIT)
+    process = subprocess.Popen(
+        ["ip", "netns", "exec", NS["b"], PATHLINE, "collect", "--stats", "--listen", "none", "--cm-port", "0", "--controller",
+         f"[{IP6['a']}]:19876", "--switch", f"{IP6['a']},0x263,0", "--switch-v2", uri, path("records.plr")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    RUNNING.append(process)
+    tcp, _ = controller.accept()
+    told = b""
+    while len(told) < 34:
+        told += tcp.recv(34 - len(told))
+    tcp.sendall(told)
+    va, key, qpn, lid = struct.unpack(">QIIH", told[:18])
+    eq((lid, told[18:]), (0, raw6(IP6["b"])), "34 bytes with the collector's address of IPv6")
+    ok(wait(lambda: "collecting on" in process.stderr.readline()), "it begins when they come back")
+    for i in range(40):
+        wire.send(frame6(qpn, i, 0x0a, struct.pack(">QII", va + 48 * i, key, 48) + bytes([i]) * 48))
+
+    def numbers():
+        return [r.get("value") for r in rows("dump", path("records.plr"))]
+    ok(wait(lambda: len(numbers()) == 40), "a switch's records are published")
+    eq(numbers(), [("%02x" % i) * 48 for i in range(40)], "and are what it wrote")
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=LIMIT)
+    RUNNING.remove(process)
+    eq((process.returncode, json.loads(out)["causes"]["ok"]), (0, 40), "all of them are accounted for")
+    controller.close()
+
+
 def main():
     global MAC
     if os.geteuid() != 0:
@@ -577,6 +764,14 @@ def main():
         if "afxdp" in sh(f"{PATHLINE} help collect"):
             run(f"afxdp:{IF['b']}")
         run_epochs(f"packet:{IF['b']}")
+        make_wire6()
+        for side in "ab":
+            words = sh(f"ip -n {NS[side]} link show {IF6[side]}").split()
+            MAC[side + "6"] = bytes.fromhex(words[words.index("link/ether") + 1].replace(":", ""))
+        run_ipv6(f"packet:{IF6['b']}")
+        if "afxdp" in sh(f"{PATHLINE} help collect"):
+            os.unlink(path("records.plr"))
+            run_ipv6(f"afxdp:{IF6['b']}")
     finally:
         for process in RUNNING:
             process.kill()
