@@ -109,6 +109,8 @@ static int load(struct chain *c, const char *word, struct pl_diag *diag)
 		r = pl_conf_load(pl_dta_conf_rows, args.file, &c->conf, diag);
 	if (r == 0)
 		r = pl_dta_conf_check(&c->conf, diag);
+	if (r < 0 && diag->file[0] == '\0' && args.file != NULL)
+		snprintf(diag->file, sizeof(diag->file), "%s", args.file);
 	c->stores = c->conf.stores.items;
 	c->n_stores = (unsigned int)c->conf.stores.n;
 	c->collectors = c->conf.collectors.items;

@@ -140,51 +140,76 @@ bool pl_dta_conf_turns(const struct pl_dta_conf *c, const struct pl_dta_conf_sto
 }
 
 /* The translator waits for as many reporters for every sketch. */
-static int check_reporters(
-	const struct pl_dta_conf *c, const struct pl_dta_conf_store *s, struct pl_diag *diag)
+static int check_reporters(const struct pl_dta_conf *c, size_t i, struct pl_diag *diag)
 {
+	const struct pl_dta_conf_store *s = (const struct pl_dta_conf_store *)c->stores.items + i;
+
 	if (is_sketch(s) ? s->reporters == pl_dta_conf_reporters(c) : s->reporters == 1)
 		return 0;
 	pl_diag_set(diag,
-		is_sketch(s) ? "store '%s': all sketches have the same number of reporters"
-			     : "store '%s': only a sketch has several reporters",
-		s->name);
+		is_sketch(s) ? "\"stores[%zu].reporters\": all sketches have the same number"
+			     : "\"stores[%zu].reporters\": only a sketch has several",
+		i);
+	return -EINVAL;
+}
+
+/* Of stores and of collectors: no two are called alike. */
+static int check_twins(const char *list, const char *name, const char *before, size_t i, size_t k,
+	struct pl_diag *diag)
+{
+	if (strcmp(name, before) != 0)
+		return 0;
+	pl_diag_set(diag, "\"%s[%zu].name\": '%s' is the name of \"%s[%zu]\" already", list, i,
+		name, list, k);
+	return -EINVAL;
+}
+
+static int check_store(const struct pl_dta_conf *c, size_t i, struct pl_diag *diag)
+{
+	const struct pl_dta_conf_store *stores = c->stores.items;
+	struct pl_diag why = { .text = "" };
+	struct pl_store_params p;
+	uint64_t bytes;
+
+	for (size_t k = 0; k < i; k++) {
+		if (check_twins("stores", stores[i].name, stores[k].name, i, k, diag) < 0)
+			return -EINVAL;
+	}
+	if (check_reporters(c, i, diag) < 0)
+		return -EINVAL;
+	pl_dta_conf_params(c, &stores[i], &p);
+	if (pl_store_bytes(&p, &bytes, &why) == 0)
+		return 0;
+	pl_diag_set(diag, "\"stores[%zu]\" ('%s'): %s", i, stores[i].name, why.text);
 	return -EINVAL;
 }
 
 int pl_dta_conf_check(const struct pl_dta_conf *c, struct pl_diag *diag)
 {
-	const struct pl_dta_conf_store *stores = c->stores.items;
+	const struct pl_dta_conf_collector *collectors = c->collectors.items;
 
 	if (c->stores.n == 0) {
-		pl_diag_set(diag, "stores: there are none");
+		pl_diag_set(diag, "\"stores\": there are none");
 		return -EINVAL;
 	}
 	if (c->lab ? c->collectors.n > 0 || c->interface != NULL || c->netns != NULL
 		   : c->collectors.n == 0 || c->interface == NULL || c->folder == NULL) {
 		pl_diag_set(diag,
-			c->lab ? "a laboratory has collectors and interfaces of its own"
-			       : "collectors, translator.interface and folder are wanted, or lab: true");
+			c->lab ? "\"lab\": a laboratory has collectors and interfaces of its own"
+			       : "\"collectors\", \"translator.interface\" and \"folder\" are wanted, "
+				 "or lab: true");
 		return -EINVAL;
 	}
-	for (size_t i = 0; i < c->stores.n; i++) {
-		struct pl_store_params p;
-		struct pl_diag why = { .text = "" };
-		uint64_t bytes;
-
+	for (size_t i = 0; i < c->collectors.n; i++) {
 		for (size_t k = 0; k < i; k++) {
-			if (strcmp(stores[i].name, stores[k].name) == 0) {
-				pl_diag_set(diag, "two stores are called '%s'", stores[i].name);
+			if (check_twins("collectors", collectors[i].name, collectors[k].name, i, k,
+				    diag) < 0)
 				return -EINVAL;
-			}
 		}
-		if (check_reporters(c, &stores[i], diag) < 0)
+	}
+	for (size_t i = 0; i < c->stores.n; i++) {
+		if (check_store(c, i, diag) < 0)
 			return -EINVAL;
-		pl_dta_conf_params(c, &stores[i], &p);
-		if (pl_store_bytes(&p, &bytes, &why) < 0) {
-			pl_diag_set(diag, "store '%s': %s", stores[i].name, why.text);
-			return -EINVAL;
-		}
 	}
 	return 0;
 }

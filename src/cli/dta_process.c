@@ -21,12 +21,12 @@ static void become(char *const *argv, int netns, int out, int err)
 {
 	sigset_t none;
 
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGUSR1, SIG_IGN); /* until it has handlers */
 	signal(SIGUSR2, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* A SIGINT of the terminal is this program's: it ends the parts in their order. */
 	(void)setpgid(0, 0);
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -46,6 +46,7 @@ int pl_dta_process_start(struct pl_dta_process *p, const char *role, const char 
 {
 	char *args[ARGS_MAX] = { (char *)(uintptr_t) "pathline" };
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 }, r = 0;
+	sigset_t all, before;
 	size_t n = 1;
 
 	snprintf(p->role, sizeof(p->role), "%s", role);
@@ -61,10 +62,14 @@ int pl_dta_process_start(struct pl_dta_process *p, const char *role, const char 
 	if (r == 0 && (pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0))
 		r = -errno;
 	if (r == 0) {
+		/* No signal comes before it is known what it does. */
+		sigfillset(&all);
+		sigprocmask(SIG_SETMASK, &all, &before);
 		p->pid = fork();
+		r = p->pid < 0 ? -errno : 0;
 		if (p->pid == 0)
 			become(args, netns, out[1], err[1]);
-		r = p->pid < 0 ? -errno : 0;
+		sigprocmask(SIG_SETMASK, &before, NULL);
 	}
 	if (out[1] >= 0)
 		close(out[1]);

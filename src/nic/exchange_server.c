@@ -247,11 +247,17 @@ static bool put_out(struct pl_exchange_server *s, struct peer *p)
 static void serve(struct pl_exchange_server *s, struct peer *p, uint64_t now_ns)
 {
 	const uint32_t asks = p->asks;
-	uint32_t events;
+	uint32_t before, events;
 
 	/* What the peer does not read is not followed by more: then nothing is read of it either. */
-	if (!put_out(s, p) || !take_in(s, p, now_ns) || !answer_all(s, p) || !put_out(s, p))
+	if (!put_out(s, p) || !take_in(s, p, now_ns))
 		return;
+	/* More messages at once than there is room for answers: no event would tell of those that wait. */
+	do {
+		before = p->asks;
+		if (!answer_all(s, p) || !put_out(s, p))
+			return;
+	} while (p->asks != before && p->in_bytes > 0);
 	if (p->asks != asks || (p->in_bytes == 0 && p->out_bytes == 0))
 		set_deadline(s, p, now_ns);
 	events = (p->in_bytes < sizeof(p->in) ? EPOLLIN : 0u) | (p->out_bytes > 0 ? EPOLLOUT : 0u);
