@@ -41,6 +41,8 @@
 #define RING_DEFAULT 16384 /* frames of FRAME_BYTES; shorter ones take less */
 #define FRAME_BYTES  2048u
 #define BLOCK_BYTES  (256u << 10)
+#define BLOCK_LEAST  (8u << 10)
+#define BLOCK_MOST   (1u << 20)
 #define RETIRE_MS    2 /* a block that is not full is handed over after so long */
 #define SEND_RING    4096u
 #define SEND_WAIT_MS 1000
@@ -57,6 +59,7 @@ struct group {
 struct settings {
 	uint64_t fanout;
 	uint32_t ring;
+	uint64_t block_bytes;
 	struct pl_filter_rules rules;
 };
 
@@ -88,7 +91,7 @@ struct packet_port {
 	uint32_t slot, slots;            /* sending */
 };
 
-static const char *const keys[] = { PL_IFACE_KEYS, "fanout", NULL };
+static const char *const keys[] = { PL_IFACE_KEYS, "fanout", "block", NULL };
 
 static int read_settings(const struct pl_uri *uri, struct settings *ret, struct pl_diag *diag)
 {
@@ -97,7 +100,14 @@ static int read_settings(const struct pl_uri *uri, struct settings *ret, struct 
 	memset(ret, 0, sizeof(*ret));
 	ret->fanout = 1;
 	ret->ring = RING_DEFAULT;
+	ret->block_bytes = BLOCK_BYTES;
 	r = pl_uri_get_size(uri, "fanout", 1, FANOUT_MAX, &ret->fanout, diag);
+	if (r == 0)
+		r = pl_uri_get_size(uri, "block", BLOCK_LEAST, BLOCK_MOST, &ret->block_bytes, diag);
+	if (r == 0 && (ret->block_bytes & (ret->block_bytes - 1)) != 0) {
+		pl_diag_set(diag, "'block' in the URI: a power of two from 8 KiB to 1 MiB");
+		r = -EINVAL;
+	}
 	if (r == 0)
 		r = pl_iface_ring(uri, &ret->ring, diag);
 	return r == 0 ? pl_iface_rules(uri, &ret->rules, diag) : r;
@@ -164,18 +174,19 @@ static int map_ring(struct packet_port *self, int fd)
 
 static int make_ring(struct packet_port *self, int fd)
 {
-	struct tpacket_req3 req = { .tp_block_size = BLOCK_BYTES,
-		.tp_frame_size = FRAME_BYTES,
-		.tp_retire_blk_tov = RETIRE_MS };
+	const uint32_t block = (uint32_t)self->set.block_bytes;
+	struct tpacket_req3 req = {
+		.tp_block_size = block, .tp_frame_size = FRAME_BYTES, .tp_retire_blk_tov = RETIRE_MS
+	};
 	int r;
 
 	/* Two blocks at least: one to read, one to fill. */
-	req.tp_block_nr = self->set.ring / (BLOCK_BYTES / FRAME_BYTES);
+	req.tp_block_nr = self->set.ring / (block / FRAME_BYTES);
 	if (req.tp_block_nr < 2)
 		req.tp_block_nr = 2;
-	req.tp_frame_nr = req.tp_block_nr * (BLOCK_BYTES / FRAME_BYTES);
+	req.tp_frame_nr = req.tp_block_nr * (block / FRAME_BYTES);
 	self->blocks = req.tp_block_nr;
-	self->ring_bytes = (size_t)req.tp_block_nr * BLOCK_BYTES;
+	self->ring_bytes = (size_t)req.tp_block_nr * block;
 	self->block = self->left = self->row.left = 0;
 	r = set_int(fd, PACKET_VERSION, TPACKET_V3);
 	/* Room in front of the frame for the tag that the kernel took out. */
@@ -442,7 +453,8 @@ fail:
 
 static struct tpacket_block_desc *block_at(const struct packet_port *self, uint32_t i)
 {
-	return (struct tpacket_block_desc *)(void *)(self->ring + (size_t)i * BLOCK_BYTES);
+	return (struct tpacket_block_desc *)(void *)(self->ring +
+						     (size_t)i * self->set.block_bytes);
 }
 
 /* The kernel took the outer VLAN tag out of the frame; it goes back where it was on the wire. */

@@ -26,6 +26,7 @@
  * Keys of packet::
  *   fanout=N       receive: N sockets share the interface, a port each; all datagrams of one source address reach
  *                  the same one
+ *   block=SIZE     receive: so many bytes are handed over at once, or what there is after 2 ms (256KiB)
  *
  * Keys of udp://, all optional:
  *   sockets=N      receive: N sockets share the address; all datagrams of one source address (whatever its

@@ -21,6 +21,8 @@
 #define HOP_LIMIT      64
 #define SPORT_FIRST    0xc000 /* where a peer's UDP source port is taken from, as NICs do */
 #define URI_MAX        4096
+#define ROCE_KEYS      "port=4791&also=roce1&"
+#define BLOCK_KEY      "block=16KiB&"
 /* What the sending ring of a packet socket takes of a frame (netio/packet.c), behind which path MTUs end. */
 #define SEND_BYTES_MAX 1984
 
@@ -100,7 +102,23 @@ static int open_quiet(struct pl_nic *nic)
 
 /* ---- opening ---- */
 
-/* The URI for RoCE of both versions, unless it names ports; nic->interface and nic->name from it. */
+static bool has_key(const char *query, const char *key)
+{
+	const size_t n = strlen(key);
+
+	for (; query != NULL && *query != '\0'; query = strchr(query, '&')) {
+		query += *query == '&';
+		if (strncmp(query, key, n) == 0 && query[n] == '=')
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The URI for RoCE of both versions, unless it names ports; nic->interface and nic->name from it. A packet socket hands
+ * over a block when it is full or after some milliseconds, for which a window of atomics would wait in both directions:
+ * small ones are full sooner.
+ */
 static int complete(
 	struct pl_nic *nic, const char *uri, char *dst, size_t cap, struct pl_diag *diag)
 {
@@ -120,13 +138,14 @@ static int complete(
 	}
 	memcpy(nic->interface, at, len);
 	snprintf(nic->name, sizeof(nic->name), "%s:%s", scheme, nic->interface);
-	if (strncmp(query, "port=", 5) == 0 || strstr(query, "&port=") != NULL)
-		len = (size_t)snprintf(dst, cap, "%s", uri);
-	else
-		len = (size_t)snprintf(dst, cap, "%s:%s?port=%d&also=roce1%s%s", scheme,
-			nic->interface, PL_ROCE_PORT, *query != '\0' ? "&" : "", query);
-	if (len < cap)
+	len = (size_t)snprintf(dst, cap, "%s:%s?%s%s%s", scheme, nic->interface,
+		has_key(query, "port") ? "" : ROCE_KEYS,
+		strcmp(scheme, "packet") != 0 || has_key(query, "block") ? "" : BLOCK_KEY, query);
+	if (len < cap) {
+		if (dst[len - 1] == '&' || dst[len - 1] == '?')
+			dst[len - 1] = '\0';
 		return 0;
+	}
 	pl_diag_set(diag, "the URI is too long");
 	return -EINVAL;
 }

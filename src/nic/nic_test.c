@@ -163,7 +163,10 @@ static void test_refusals(void)
 {
 	static const char *const bad[] = { "udp://:4791", "pla0", "pcap:x",
 		"packet:", "packet:?ring=64", "packet:a-name-that-is-too-long",
-		"packet:pla0?rings=64", "packet:nosuch0", "afxdp:pla0?queues=9" };
+		"packet:pla0?rings=64", "packet:pla0?block=12KiB", "packet:pla0?block=4KiB",
+		"packet:pla0?block=2MiB", "packet:nosuch0", "afxdp:pla0?queues=9" };
+	static const char *const good[] = { "packet:pla0?block=8KiB",
+		"packet:pla0?ring=64&block=1MiB", "packet:pla0?port=4791", "packet:pla0?ring=64" };
 	const struct pl_addr far = { .b = { 0x20, 1, 0xd, 0xb8, [15] = 1 } },
 			     nobody = pl_addr_v4((const uint8_t[]){ 10, 7, 0, 99 });
 	const uint8_t mac[6] = { 2, 0, 0, 0, 0, 9 };
@@ -175,6 +178,11 @@ static void test_refusals(void)
 		diag.text[0] = '\0';
 		ok(pl_nic_open(&nic, bad[i], NULL, &diag) < 0 && diag.text[0] != '\0', "%s: %s",
 			bad[i], diag.text);
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		diag.text[0] = '\0';
+		if (ok(pl_nic_open(&nic, good[i], NULL, &diag) == 0, "%s%s", good[i], diag.text))
+			pl_nic_close(nic);
 	}
 	if (!ok(pl_nic_open(&nic, "packet:pla0", NULL, NULL) == 0, "opens"))
 		return;
