@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rdma/responder_state.h"
+#include "wire/layers.h"
 
 static void due(struct pl_responder *r, struct pl_responder_qp *qp)
 {
@@ -19,6 +20,14 @@ static void due(struct pl_responder *r, struct pl_responder_qp *qp)
 	r->due_last = place;
 }
 
+/* Of the i-th that waits, or where it will; i is at most answer_room. */
+static uint32_t ring_place(const struct pl_responder_qp *qp, uint32_t i)
+{
+	const uint32_t at = qp->answers_first + i;
+
+	return at < qp->answer_room ? at : at - qp->answer_room;
+}
+
 static bool is_ack(const struct pl_rdma_answer *answer)
 {
 	return answer->kind == PL_RDMA_SAY_AETH && answer->syndrome == PL_ROCE_ACK_UNLIMITED;
@@ -28,8 +37,7 @@ bool pl_responder_say(
 	struct pl_responder *r, struct pl_responder_qp *qp, const struct pl_rdma_answer *answer)
 {
 	if (qp->answers_n > 0 && is_ack(answer)) {
-		struct pl_rdma_answer *last =
-			&qp->answers[(qp->answers_first + qp->answers_n - 1) % qp->answer_room];
+		struct pl_rdma_answer *last = &qp->answers[ring_place(qp, qp->answers_n - 1)];
 
 		if (is_ack(last)) {
 			*last = *answer;
@@ -38,7 +46,7 @@ bool pl_responder_say(
 	}
 	if (!pl_responder_may_say(qp, 1))
 		return false;
-	qp->answers[(qp->answers_first + qp->answers_n) % qp->answer_room] = *answer;
+	qp->answers[ring_place(qp, qp->answers_n)] = *answer;
 	qp->answers_n++;
 	due(r, qp);
 	return true;
@@ -92,6 +100,60 @@ static bool put_read(struct pl_responder *r, struct pl_responder_qp *qp,
 	return last;
 }
 
+/* Where things stand in the shape of an atomic's answer. */
+#define IP       14
+#define IP_ID    (IP + 4)
+#define IP_SUM   (IP + 10)
+#define PSN      (IP + 20 + 8 + 9)
+#define AETH     (IP + 20 + 8 + 12)
+#define ORIGINAL (AETH + 4)
+#define ICRC     (ORIGINAL + 8)
+
+static void store16(uint8_t *p, uint16_t v)
+{
+	v = __builtin_bswap16(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static void store32(uint8_t *p, uint32_t v)
+{
+	v = __builtin_bswap32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+/* The answer before, with what is new in this one. */
+static void put_shaped(struct pl_responder *r, struct pl_responder_qp *qp,
+	const struct pl_rdma_answer *answer, struct pl_frames *out)
+{
+	const uint64_t original = __builtin_bswap64(answer->value);
+	uint8_t *const p = qp->atomic_ack;
+	const uint16_t id = r->ip_id++;
+	uint32_t icrc;
+
+	/* RFC 1624, equation 3. */
+	store16(p + IP_SUM, pl_checksum_fold((uint32_t)(uint16_t)~pl_be16(p + IP_SUM) +
+					     (uint16_t)~pl_be16(p + IP_ID) + id));
+	store16(p + IP_ID, id);
+	store32(p + PSN - 1, answer->psn & PL_ROCE_PSN_MASK); /* no acknowledgement asked for */
+	store32(p + AETH, (uint32_t)answer->syndrome << 24 | (answer->msn & PL_ROCE_PSN_MASK));
+	memcpy(p + ORIGINAL, &original, sizeof(original));
+	icrc = pl_roce_icrc_ip4(p + IP, ICRC - IP);
+	memcpy(p + ICRC, &icrc, sizeof(icrc));
+	pl_frames_copy(out, p, sizeof(qp->atomic_ack));
+	pl_count(&r->counters.atomic_acks, 1);
+}
+
+/* The frame that was put last is the shape of those to come. */
+static void shape(struct pl_responder_qp *qp, const struct pl_frames *out)
+{
+	const struct pl_packet *last = &out->batch.pkts[out->batch.n - 1];
+
+	if (!qp->plain || last->len != sizeof(qp->atomic_ack))
+		return;
+	memcpy(qp->atomic_ack, last->data, sizeof(qp->atomic_ack));
+	qp->shaped = true;
+}
+
 static void put_aeth(struct pl_responder *r, const struct pl_responder_qp *qp,
 	const struct pl_rdma_answer *answer, struct pl_frames *out)
 {
@@ -122,11 +184,16 @@ static bool answer_qp(struct pl_responder *r, struct pl_responder_qp *qp, struct
 
 		if (!pl_frames_room(out, 1, answer->kind == PL_RDMA_SAY_READ ? qp->c.mtu : 0))
 			return false;
-		if (answer->kind != PL_RDMA_SAY_READ)
+		if (answer->kind == PL_RDMA_SAY_ATOMIC && qp->shaped) {
+			put_shaped(r, qp, answer, out);
+		} else if (answer->kind != PL_RDMA_SAY_READ) {
 			put_aeth(r, qp, answer, out);
-		else if (!put_read(r, qp, answer, out))
+			if (answer->kind == PL_RDMA_SAY_ATOMIC)
+				shape(qp, out);
+		} else if (!put_read(r, qp, answer, out)) {
 			continue;
-		qp->answers_first = (qp->answers_first + 1) % qp->answer_room;
+		}
+		qp->answers_first = ring_place(qp, 1);
 		qp->answers_n--;
 	}
 	return true;

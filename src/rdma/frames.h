@@ -35,19 +35,31 @@ static inline bool pl_frames_room(const struct pl_frames *frames, uint32_t n, ui
 		       (size_t)n * (PL_ROCE_OVERHEAD + ((payload + 3u) & ~3u));
 }
 
+static inline void pl_frames_name(struct pl_frames *frames, size_t at)
+{
+	frames->batch.pkts[frames->batch.n++] = (struct pl_packet){ .data = frames->build.data + at,
+		.len = (uint32_t)(frames->build.len - at),
+		.wire_len = (uint32_t)(frames->build.len - at),
+		.link = PL_LINK_ETHERNET };
+}
+
+/* Appends a frame as it is; the caller asked for room. */
+static inline void pl_frames_copy(struct pl_frames *frames, const void *frame, size_t len)
+{
+	const size_t at = frames->build.len;
+
+	pl_put(&frames->build, frame, len);
+	if (!frames->build.full)
+		pl_frames_name(frames, at);
+}
+
 /* Appends a frame; the caller asked for room. */
 static inline void pl_frames_put(
 	struct pl_frames *frames, const struct pl_roce *packet, const void *payload, size_t len)
 {
 	const size_t at = frames->build.len;
-	struct pl_packet *pkt = &frames->batch.pkts[frames->batch.n];
 
 	pl_roce_put(&frames->build, packet, payload, len);
-	if (frames->build.full)
-		return;
-	*pkt = (struct pl_packet){ .data = frames->build.data + at,
-		.len = (uint32_t)(frames->build.len - at),
-		.wire_len = (uint32_t)(frames->build.len - at),
-		.link = PL_LINK_ETHERNET };
-	frames->batch.n++;
+	if (!frames->build.full)
+		pl_frames_name(frames, at);
 }

@@ -218,7 +218,8 @@ static uint64_t do_atomic(struct pl_responder *r, const struct request *q)
 
 static void remember(struct pl_responder_qp *qp, const struct pl_rdma_memory *memory)
 {
-	qp->memory[qp->remembered++ % qp->c.depth] = *memory;
+	qp->memory[qp->remembered] = *memory;
+	qp->remembered = qp->remembered + 1 < qp->c.depth ? qp->remembered + 1 : 0;
 }
 
 void pl_responder_atomic_done(

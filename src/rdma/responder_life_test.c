@@ -431,9 +431,61 @@ static void test_init_state(void)
 	done(&b);
 }
 
+/* The answers of atomics byte by byte, over the wrap of packet numbers and after others in between. */
+static void test_atomic_answers(void)
+{
+	static uint8_t space[2 * PL_ROCE_FRAME_MAX], want[PL_ROCE_FRAME_MAX];
+	static struct pl_frames frames;
+	static struct pl_batch batch = { .n = 1 };
+	static uint8_t frame[PL_ROCE_FRAME_MAX];
+	const struct pl_rdma_qp c = qp_config(PL_ROCE_RC);
+	uint64_t sum = 0;
+	unsigned int wrong = 0;
+	struct bench b;
+
+	init(&b, PL_ROCE_RC);
+	for (unsigned int i = 0; i < 70000; i++) {
+		struct pl_build f = pl_build(frame, sizeof(frame)),
+				w = pl_build(want, sizeof(want));
+		const bool write = i % 1000 == 5;
+		struct pl_roce p =
+			request(&b, write ? PL_ROCE_WRITE_ONLY : PL_ROCE_FETCH_ADD, write ? 4 : 0);
+		struct pl_roce a = { .path = c.path,
+			.opcode = write ? PL_ROCE_ACK : PL_ROCE_ATOMIC_ACK,
+			.migrated = true,
+			.pkey = c.pkey,
+			.qpn = PEER,
+			.psn = p.psn,
+			.syndrome = PL_ROCE_ACK_UNLIMITED,
+			.msn = (i + 1) & PL_ROCE_PSN_MASK,
+			.original = sum };
+
+		if (write)
+			p.va += 64;
+		else
+			sum += p.swap_add = UINT64_C(0x9e3779b97f4a7c15) * i;
+		pl_roce_put(&f, &p, data, write ? 4 : 0);
+		batch.pkts[0] = (struct pl_packet){ .data = frame,
+			.len = (uint32_t)f.len,
+			.wire_len = (uint32_t)f.len,
+			.link = PL_LINK_ETHERNET };
+		pl_responder_batch(b.r, &batch, NULL);
+		pl_frames_init(&frames, space, sizeof(space));
+		a.path.ip_id = (uint16_t)i;
+		pl_roce_put(&w, &a, NULL, 0);
+		wrong += !pl_responder_answers(b.r, &frames) || frames.batch.n != 1 ||
+			 frames.batch.pkts[0].len != w.len ||
+			 memcmp(frames.batch.pkts[0].data, want, w.len) != 0;
+	}
+	eq(wrong, 0, "each answer is what it would be alone");
+	eq(pl_counter_read(&pl_responder_counters(b.r)->atomic_acks), 69930);
+	done(&b);
+}
+
 int main(void)
 {
 	init_data();
+	test_atomic_answers();
 	test_receives(PL_ROCE_RC);
 	test_receives(PL_ROCE_UC);
 	test_rnr();

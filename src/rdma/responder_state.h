@@ -30,6 +30,9 @@ struct pl_rdma_memory {
 	uint32_t rkey, length;
 };
 
+/* Bytes of an atomic's answer without a tag on IPv4: Ethernet, IP, UDP, BTH, AETH, the original, ICRC. */
+#define PL_RDMA_ATOMIC_ACK (14 + 20 + 8 + 12 + 4 + 8 + 4)
+
 struct pl_responder_qp {
 	/* What a WRITE looks at stands in front. */
 	struct pl_rdma_qp c; /* as configured */
@@ -53,9 +56,12 @@ struct pl_responder_qp {
 
 	struct pl_rdma_answer *answers; /* a ring of answer_room */
 	uint32_t answers_n, answers_first, answer_room;
+	/* plain: the atomic's answer that went out last, whose like only differs in a few places */
+	uint8_t atomic_ack[PL_RDMA_ATOMIC_ACK];
+	bool shaped; /* it is there */
 
 	struct pl_rdma_memory *memory; /* a ring of c.depth */
-	uint32_t remembered;
+	uint32_t remembered;           /* where the next one goes */
 	bool used;
 };
 
@@ -86,24 +92,28 @@ static inline struct pl_responder_qp *pl_responder_qp_of(const struct pl_respond
 	return place == PL_RDMA_INDEX_NONE ? NULL : &r->qps[place];
 }
 
-/*
- * Where [va, va + bytes) of the region with that key lies; NULL and *ret_cause when the queue pair may not reach it
- * with this access.
- */
-static inline uint8_t *pl_responder_reach(const struct pl_responder *r,
-	const struct pl_responder_qp *qp, uint32_t rkey, uint64_t va, uint64_t bytes,
-	uint8_t access, enum pl_rdma_cause *ret_cause)
+/* NULL: there is none with that key. */
+static inline const struct pl_rdma_region *pl_responder_region_of(
+	const struct pl_responder *r, uint32_t rkey)
 {
-	const uint32_t place = pl_rdma_index_find(&r->region_index, rkey);
-	const struct pl_rdma_region *region;
+	const uint32_t place =
+		rkey == 0 ? PL_RDMA_INDEX_NONE : pl_rdma_index_find(&r->region_index, rkey);
 
-	if (rkey == 0 || place == PL_RDMA_INDEX_NONE) {
-		*ret_cause = PL_RDMA_C_KEY;
-		return NULL;
-	}
-	region = &r->regions[place];
+	return place == PL_RDMA_INDEX_NONE ? NULL : &r->regions[place];
+}
+
+/*
+ * Where [va, va + bytes) of the region (which may be NULL) lies; NULL and *ret_cause when the queue pair may not reach
+ * it with this access.
+ */
+static inline uint8_t *pl_responder_within(const struct pl_rdma_region *region,
+	const struct pl_responder_qp *qp, uint64_t va, uint64_t bytes, uint8_t access,
+	enum pl_rdma_cause *ret_cause)
+{
 	/* Without sums that could wrap: the beginning, then what is behind it. */
-	if (region->domain != qp->c.domain)
+	if (region == NULL)
+		*ret_cause = PL_RDMA_C_KEY;
+	else if (region->domain != qp->c.domain)
 		*ret_cause = PL_RDMA_C_DOMAIN;
 	else if ((region->access & access) != access)
 		*ret_cause = PL_RDMA_C_REGION_ACCESS;
@@ -113,6 +123,15 @@ static inline uint8_t *pl_responder_reach(const struct pl_responder *r,
 	else
 		return (uint8_t *)region->base + (va - region->va);
 	return NULL;
+}
+
+/* The same by the region's key. */
+static inline uint8_t *pl_responder_reach(const struct pl_responder *r,
+	const struct pl_responder_qp *qp, uint32_t rkey, uint64_t va, uint64_t bytes,
+	uint8_t access, enum pl_rdma_cause *ret_cause)
+{
+	return pl_responder_within(
+		pl_responder_region_of(r, rkey), qp, va, bytes, access, ret_cause);
 }
 
 /* So far from the expected number that no window explains it: a guess. */

@@ -32,17 +32,22 @@ struct staged {
 static inline bool usual(const struct pl_packet *pkt, uint32_t *ret_len)
 {
 	const uint8_t *p = pkt->data;
+	uint64_t ip, fragment, udp;
 	uint32_t total, inside, icrc;
 	uint8_t pad;
 
 	if (pkt->link != PL_LINK_ETHERNET || pkt->len < FRAME_MIN)
 		return false;
-	total = pl_be16(p + IP + 2);
-	/* IPv4 without options; no fragment; UDP; to our port; no UDP checksum. */
-	if (pl_be16(p + 12) != 0x0800 || p[IP] != 0x45 || (pl_be16(p + IP + 6) & 0x3fff) != 0 ||
-		p[IP + 9] != 17 || total > pkt->len - IP || total < FRAME_MIN - IP ||
-		pl_be16(p + IP + 22) != PL_ROCE_PORT || pl_be16(p + IP + 24) != total - 20 ||
-		pl_be16(p + IP + 26) != 0)
+	ip = pl_be64(p + IP - 2);
+	fragment = pl_be64(p + IP + 6);
+	udp = pl_be64(p + IP + 20);
+	total = ip >> 16 & 0xffff;
+	/* IPv4 without options; no fragment, UDP; to our port, as long as IP says, no checksum. */
+	if ((ip & 0xffffff0000000000) != 0x0800450000000000 ||
+		(fragment & 0x3fff00ff00000000) != 0x0000001100000000 ||
+		(udp & 0x0000ffffffffffff) !=
+			((uint64_t)PL_ROCE_PORT << 32 | (uint64_t)(total - 20) << 16) ||
+		total > pkt->len - IP || total < FRAME_MIN - IP)
 		return false;
 	pad = p[BTH + 1] >> 4 & 3;
 	inside = total - (FRAME_MIN - IP);
@@ -62,9 +67,36 @@ static inline bool usual(const struct pl_packet *pkt, uint32_t *ret_len)
 	return icrc == pl_roce_icrc_ip4(p + IP, total - 4);
 }
 
+/* What the request before named. Nothing of it changes within a batch. */
+struct recent {
+	uint32_t qpn, key; /* 0 is none's */
+	struct pl_responder_qp *qp;
+	const struct pl_rdma_region *region;
+};
+
+static inline struct pl_responder_qp *qp_of(
+	const struct pl_responder *r, struct recent *recent, uint32_t qpn)
+{
+	if (qpn != recent->qpn) {
+		recent->qpn = qpn;
+		recent->qp = pl_responder_qp_of(r, qpn);
+	}
+	return recent->qp;
+}
+
+static inline const struct pl_rdma_region *region_of(
+	const struct pl_responder *r, struct recent *recent, uint32_t key)
+{
+	if (key != recent->key) {
+		recent->key = key;
+		recent->region = pl_responder_region_of(r, key);
+	}
+	return recent->region;
+}
+
 /* Everything about the request that does not depend on those before it. */
-static inline void stage(
-	const struct pl_responder *r, const struct pl_packet *pkt, struct staged *ret)
+static inline void stage(const struct pl_responder *r, const struct pl_packet *pkt,
+	struct recent *recent, struct staged *ret)
 {
 	const uint8_t *p = pkt->data;
 	struct pl_responder_qp *qp;
@@ -80,7 +112,7 @@ static inline void stage(
 	atomic = p[BTH] == (PL_ROCE_RC | PL_ROCE_FETCH_ADD);
 	access = atomic ? PL_RDMA_ATOMIC : PL_RDMA_WRITE;
 	va = pl_be64(p + RETH);
-	qp = pl_responder_qp_of(r, pl_be24(p + BTH + 5));
+	qp = qp_of(r, recent, pl_be24(p + BTH + 5));
 	memcpy(&addrs, p + IP + 12, sizeof(addrs));
 	if (qp == NULL || !qp->plain || qp->learn || addrs != qp->addrs ||
 		(p[BTH] & PL_ROCE_SERVICE_MASK) != qp->c.service ||
@@ -90,7 +122,8 @@ static inline void stage(
 	if (atomic ? qp->c.depth == 0 || (va & 7) != 0
 		   : len > qp->c.mtu || pl_be32(p + RETH + 12) != len || len == 0)
 		return;
-	ret->dest = pl_responder_reach(r, qp, pl_be32(p + RETH + 8), va, len, access, &cause);
+	ret->dest = pl_responder_within(
+		region_of(r, recent, pl_be32(p + RETH + 8)), qp, va, len, access, &cause);
 	if (ret->dest == NULL)
 		return;
 	__builtin_prefetch(ret->dest, 1);
@@ -137,13 +170,14 @@ static inline void execute(
 void pl_responder_batch(struct pl_responder *r, const struct pl_batch *in, uint8_t *ret_causes)
 {
 	struct staged staged[GROUP];
+	struct recent recent = { .qpn = 0 };
 	uint64_t straight = 0, adds = 0, bytes = 0;
 
 	for (uint32_t at = 0; at < in->n; at += GROUP) {
 		const uint32_t n = in->n - at < GROUP ? in->n - at : GROUP;
 
 		for (uint32_t i = 0; i < n; i++)
-			stage(r, &in->pkts[at + i], &staged[i]);
+			stage(r, &in->pkts[at + i], &recent, &staged[i]);
 		for (uint32_t i = 0; i < n; i++) {
 			const struct staged *s = &staged[i];
 			enum pl_rdma_cause cause = PL_RDMA_C_OK;
