@@ -17,6 +17,7 @@ const volatile struct pl_live_plan pl_live_plan;
 uint64_t pl_live_words[PL_LIVE_FRAME_MAX / 8]; /* the frame */
 uint64_t pl_live_frames;                       /* made; one thread runs the program */
 uint32_t pl_live_count;
+uint64_t pl_live_taken; /* by the receiver, as user space says */
 
 struct pl_live_row {
 	uint8_t bytes[PL_LIVE_ROW_BYTES];
@@ -56,8 +57,13 @@ SEC("xdp") int pl_live(struct xdp_md *ctx)
 	const uint8_t *end = (const uint8_t *)(long)ctx->data_end;
 	uint32_t words = pl_live_plan.restore_words, n = pl_live_plan.nfields, key;
 	const struct pl_live_row *row;
-	uint32_t number = pl_live_count++, count = bpf_htonl(number);
+	uint32_t number, count;
 
+	if (pl_live_plan.window > 0 &&
+		pl_live_frames - *(volatile uint64_t *)&pl_live_taken >= pl_live_plan.window)
+		return XDP_DROP; /* back to the pool */
+	number = pl_live_count++;
+	count = bpf_htonl(number);
 	key = (pl_live_plan.in_order ? number : bpf_get_prandom_u32()) & pl_live_plan.row_mask;
 	row = bpf_map_lookup_elem(&pl_live_rows, &key);
 	if (row == NULL)

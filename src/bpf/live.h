@@ -27,5 +27,6 @@ struct pl_live_plan {
 	uint32_t row_mask; /* rows - 1 */
 	uint32_t nfields;
 	uint32_t in_order; /* 1: rows one after the other, 0: at random */
+	uint32_t window;   /* so many more than were taken, and no more; 0: as many as go */
 	struct pl_live_field fields[PL_LIVE_FIELDS_MAX];
 };

@@ -18,6 +18,7 @@
 
 #define BARE_BATCH 2048
 #define WARM_UP_NS UINT64_C(150000000)
+#define IDLE_MOST  10                   /* waits of 10 ms in a row */
 #define DRAIN_NS   UINT64_C(1000000000) /* at most, for what is left behind a stopped sender */
 
 int pl_afxdp_begin(struct pl_afxdp_bench *b, const char *name)
@@ -81,6 +82,23 @@ static int drain(struct pl_afxdp_bench *b, pl_afxdp_take_fn *take, void *receive
 	return n < 0 ? n : 0;
 }
 
+/* Takes, and tells the sender. */
+static int take_some(
+	struct pl_afxdp_bench *b, pl_afxdp_take_fn *take, void *receiver, struct pl_live *live)
+{
+	int n = take(b, receiver);
+
+	b->idle = n == 0 ? b->idle + 1 : 0;
+	/* Nothing for so long: what was on its way is lost. */
+	if (b->idle == IDLE_MOST)
+		b->taken = pl_live_sent(live);
+	else if (n > 0)
+		b->taken += (uint64_t)n;
+	if (n >= 0)
+		pl_live_took(live, b->taken);
+	return n;
+}
+
 int pl_afxdp_measure(struct pl_afxdp_bench *b, pl_afxdp_take_fn *take, void *receiver,
 	uint64_t budget_ns, struct pl_bench_sample *ret)
 {
@@ -95,10 +113,12 @@ int pl_afxdp_measure(struct pl_afxdp_bench *b, pl_afxdp_take_fn *take, void *rec
 	if (n == 0)
 		n = pl_live_start(live, 1, 0);
 	(void)pl_cpu_pin(0);
+	b->taken = 0;
+	b->idle = 0;
 	start = pl_clock_mono_ns();
 	do {
 		if (n >= 0)
-			n = take(b, receiver);
+			n = take_some(b, take, receiver, live);
 	} while (n >= 0 && pl_clock_mono_ns() - start < WARM_UP_NS);
 	if (b->mark != NULL)
 		b->mark(b, receiver, false);
@@ -106,7 +126,7 @@ int pl_afxdp_measure(struct pl_afxdp_bench *b, pl_afxdp_take_fn *take, void *rec
 	before = spent_ns(b);
 	while (n >= 0 && now - start < budget_ns) {
 		for (int i = 0; i < 16 && n >= 0; i++) {
-			n = take(b, receiver);
+			n = take_some(b, take, receiver, live);
 			ret->items += n > 0 ? (uint64_t)n : 0;
 		}
 		now = pl_clock_mono_ns();

@@ -7,6 +7,9 @@
  * self_clocked, NAPI runs behind the sender on its processor, which so cannot overrun it: what is lost then is lost
  * because the taking thread, alone on the first, was too slow.
  *
+ * With a window in `live`, the sender has no more on its way than the pair's ring holds and nothing is lost before it is
+ * taken, NAPI where it is otherwise: for streams whose order matters.
+ *
  * Rates are per second of processor time of the taking thread and NAPI's together: on a busy machine the two do not
  * have their processor for themselves. Self-clocked the clock on the wall counts, as NAPI's time is the sender's.
  */
@@ -31,7 +34,9 @@ struct pl_afxdp_bench {
 	/* Called where the measured time begins and where it ends, the sender still at work; or NULL. */
 	void (*mark)(struct pl_afxdp_bench *b, void *receiver, bool end);
 	cpu_set_t allowed;
-	uint64_t sum; /* of what was touched, so that it is */
+	uint64_t sum;   /* of what was touched, so that it is */
+	uint64_t taken; /* frames of this run, for a sender with a window */
+	uint32_t idle;  /* waits in vain since the last one */
 };
 
 /* Opens the wire and enters the receiver's side. 1: there is but one processor, said so. -errno, said so. */

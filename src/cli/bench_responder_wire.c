@@ -4,25 +4,32 @@
  * same frames (bench_afxdp.h): the ICRC is verified, queue pair, key and bounds are checked, the payload is placed, answers
  * are put. The frames are made in the kernel from a table of 2^20 packets that each have their right ICRC.
  *
- *   key-write     32 bytes to a random slot, unreliable: of a value with four copies that is a quarter
+ *   key-write     32 bytes to a random slot, unreliable
+ *   4-copies      the same value to four random slots, one after the other: items are frames
  *   append        32 bytes behind the ones before, unreliable
+ *   list          64 bytes to a list in a file, which is published behind each batch; and on disk every 10 ms
  *   fetch-add     to a random cell, reliable: every addition is answered, and the answers are built but not sent
+ *   answered      the same, and they are sent, by a packet socket as `pathline collect` does
  *
- * The reliable stream has its numbers in order, so it is self-clocked (nothing is lost in the pair); where the table
+ * Streams whose order matters come with a window, so that nothing is lost in the pair; where the table of a reliable one
  * begins anew, and behind frames that were lost all the same, the queue pair is made ready for the number that comes, as a
  * requester's resynchronisation would. Executed and taken frames must agree, or there is no figure.
- * --size is the region's (1 GiB), in huge pages where the kernel gives them.
+ * --size is the region's (1 GiB), in huge pages where the kernel gives them. The list has 64 MiB.
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
 #include "cli/bench_afxdp.h"
 #include "cli/command.h"
+#include "memory/append.h"
+#include "memory/region.h"
 #include "netio/port.h"
 #include "rdma/responder.h"
 
@@ -32,6 +39,8 @@
 #define QPN       0x17
 #define VA        UINT64_C(0x7f0000000000)
 #define PAYLOAD   32
+#define ENTRY     64 /* of the list: what is behind the first 32 bytes is the same in each */
+#define WINDOW    224
 #define URI       "afxdp:" PL_WIRE_RECEIVER_NAME "?ring=16384&port=4791"
 #define AT_PSN    50 /* in the frame: Ethernet 14, IPv4 20, UDP 8, then 8 of the BTH */
 #define AT_VA     54
@@ -44,11 +53,24 @@
 #define LOST_PART 1000
 #define PART      64 /* requests at once of a reliable peer */
 
+enum flow {
+	FLOOD,
+	WINDOWED,
+	SELF_CLOCKED,
+};
+
+enum place {
+	RANDOM,
+	BEHIND, /* the one before */
+	IN_LIST,
+};
+
 struct wire_case {
 	const char *name;
-	uint8_t service, op;
-	bool in_order; /* numbers and addresses */
-	bool self_clocked;
+	uint8_t service, op, flow, place;
+	uint8_t copies; /* of a value, to places of their own */
+	bool answer;
+	bool committed; /* against the same list left to the kernel */
 };
 
 struct responder_wire {
@@ -57,6 +79,13 @@ struct responder_wire {
 	uint8_t *region;
 	uint64_t region_bytes;
 	struct pl_responder *responder;
+	struct wire_list {
+		struct pl_region *region;
+		struct pl_append append;
+		struct pl_responder *responder;
+	} lists[2], *list;    /* left to the kernel, committed; the one that is written or NULL */
+	struct pl_port *send; /* NULL: answers are not sent */
+	uint64_t unsent;
 	uint64_t lost, lost_before;
 	uint8_t frame[PL_LIVE_FRAME_MAX];
 	struct pl_live_field fields[PL_LIVE_FIELDS_MAX];
@@ -90,25 +119,27 @@ static int make_row(struct responder_wire *b, uint32_t i)
 {
 	const struct wire_case *c = b->c;
 	const bool atomic = c->op == PL_ROCE_FETCH_ADD;
+	const uint32_t bytes = c->place == IN_LIST ? ENTRY : PAYLOAD;
 	const uint64_t slots = b->region_bytes / 64;
-	uint64_t at = c->in_order && !atomic ? (uint64_t)i * PAYLOAD % b->region_bytes
-					     : 64 * pl_rng_below(&b->rng, slots);
+	uint64_t at = c->place == IN_LIST  ? (uint64_t)i * ENTRY
+		      : c->place == BEHIND ? (uint64_t)i * PAYLOAD % b->region_bytes
+					   : 64 * pl_rng_below(&b->rng, slots);
 	const struct pl_roce p = { .path = path(1, 2),
 		.opcode = c->service | c->op,
 		.migrated = true,
 		.pkey = PL_ROCE_PKEY,
 		.qpn = QPN,
-		.psn = c->in_order ? i : i % PSNS,
+		.psn = c->flow != FLOOD || c->place == BEHIND ? i : i % PSNS,
 		.va = VA + at,
 		.rkey = KEY,
-		.length = PAYLOAD,
+		.length = bytes,
 		.swap_add = 1 };
 	struct pl_build f = pl_build(b->frame, sizeof(b->frame));
-	uint8_t payload[PAYLOAD], *row = b->rows[i];
+	uint8_t payload[ENTRY] = { 0 }, *row = b->rows[i];
 
 	for (uint32_t k = 0; k < PAYLOAD; k++)
-		payload[k] = (uint8_t)(i + k);
-	pl_roce_put(&f, &p, payload, atomic ? 0 : PAYLOAD);
+		payload[k] = (uint8_t)(i / c->copies + k);
+	pl_roce_put(&f, &p, payload, atomic ? 0 : bytes);
 	if (f.full)
 		return -EMSGSIZE;
 	memset(row, 0, PL_LIVE_ROW_BYTES);
@@ -142,7 +173,8 @@ static int set_live(struct responder_wire *b)
 		.nfields = n,
 		.rows = (const uint8_t(*)[PL_LIVE_ROW_BYTES])b->rows,
 		.nrows = ROWS,
-		.in_order = b->c->in_order };
+		.in_order = b->c->flow != FLOOD || b->c->place != RANDOM || b->c->copies > 1,
+		.window = b->c->flow == WINDOWED ? WINDOW : 0 };
 	return 0;
 }
 
@@ -153,12 +185,37 @@ static uint32_t psn_of(const struct pl_packet *p)
 	return pl_be24(p->data + AT_PSN + 1);
 }
 
+static void send_answers(struct responder_wire *b)
+{
+	const uint32_t n = b->answers.batch.n;
+	int sent =
+		n == 0 || b->send == NULL ? (int)n : pl_port_send(b->send, &b->answers.batch, NULL);
+
+	b->unsent += n - (sent > 0 ? (uint32_t)sent : 0);
+	pl_frames_clear(&b->answers);
+}
+
+/* As a collector tells readers of a list whose writer does not. */
+static void publish(struct responder_wire *b, const struct pl_packet *last)
+{
+	const struct pl_append *a = &b->list->append;
+	const uint64_t slot = (pl_be64(last->data + AT_VA) - VA) / ENTRY + 1,
+		       head = pl_append_head(a, 0);
+
+	pl_append_publish(a, 0, head + (slot + a->slots - head % a->slots) % a->slots);
+}
+
 static void execute(struct responder_wire *b, const struct pl_batch *in)
 {
+	bool all;
+
 	pl_responder_batch(b->responder, in, NULL);
-	while (!pl_responder_answers(b->responder, &b->answers))
-		pl_frames_clear(&b->answers);
-	pl_frames_clear(&b->answers);
+	do {
+		all = pl_responder_answers(b->responder, &b->answers);
+		send_answers(b);
+	} while (!all);
+	if (b->list != NULL)
+		publish(b, &in->pkts[in->n - 1]);
 }
 
 /* No more at once than a peer has on its way. Of a stream of which a part is missing, or that begins anew, the queue pair
@@ -224,8 +281,17 @@ static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 		pl_complain_diag(&diag);
 		return r;
 	}
-	r = pl_afxdp_measure(&b->wire, take, port, budget_ns, ret);
+	if (b->c->answer)
+		r = pl_port_open(
+			&b->send, "packet:" PL_WIRE_RECEIVER_NAME, PL_PORT_SEND, NULL, &diag);
+	if (r == 0)
+		r = pl_afxdp_measure(&b->wire, take, port, budget_ns, ret);
+	else
+		pl_complain_diag(&diag);
 	pl_port_close(port);
+	if (b->send != NULL)
+		pl_port_close(b->send);
+	b->send = NULL;
 	seen = pl_counter_read(&c->packets) - packets;
 	executed = pl_counter_read(&c->causes[PL_RDMA_C_OK]) - good;
 	/* A figure for requests that were refused would mean nothing. */
@@ -237,12 +303,36 @@ static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	return r;
 }
 
+static int write_list(
+	struct responder_wire *b, unsigned int i, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	int r;
+
+	b->list = &b->lists[i];
+	b->responder = b->list->responder;
+	r = subject(b, budget_ns, ret);
+	b->list = NULL;
+	b->responder = NULL;
+	return r;
+}
+
+static int lazy_list(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	return write_list(arg, 0, budget_ns, ret);
+}
+
+static int committed_list(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	return write_list(arg, 1, budget_ns, ret);
+}
+
 /* ---- the cases ---- */
 
-static int begin(struct responder_wire *b)
+static int make_responder(
+	const struct responder_wire *b, void *base, uint64_t bytes, struct pl_responder **ret)
 {
-	const struct pl_rdma_region region = { .base = b->region,
-		.bytes = b->region_bytes,
+	const struct pl_rdma_region region = { .base = base,
+		.bytes = bytes,
 		.va = VA,
 		.key = KEY,
 		.access = PL_RDMA_WRITE | PL_RDMA_ATOMIC };
@@ -256,37 +346,92 @@ static int begin(struct responder_wire *b)
 		.peer_qpn = 5,
 		.path = path(2, 1) };
 	uint32_t number;
-	int r = pl_responder_new(&b->responder, &(struct pl_responder_options){ 0 });
+	int r = pl_responder_new(ret, &(struct pl_responder_options){ 0 });
 
-	b->lost = 0;
-	b->wire.self_clocked = b->c->self_clocked;
+	if (r == 0)
+		r = pl_responder_region_add(*ret, &region, &number);
+	return r == 0 ? pl_responder_qp_add(*ret, &qp, &number) : r;
+}
+
+/* In a file on a disk, where nobody else finds it. */
+static int open_list(struct responder_wire *b, unsigned int i)
+{
+	struct wire_list *l = &b->lists[i];
+	const struct pl_region_options options = { .populate = true,
+		.sync_ns = i == 1 ? 10000000 : 0 };
+	const struct pl_store_params params = { .primitive = PL_APPEND,
+		.hash = PL_HASH_PATHLINE,
+		.append = { ROWS, 1, ENTRY, PL_BATCH_MAX, 0 } };
+	struct pl_diag diag = { .text = "" };
+	char name[64];
+	int r;
+
+	snprintf(name, sizeof(name), "/var/tmp/pathline-bench-%ld-%u", (long)getpid(), i);
+	r = pl_region_create(&l->region, name, &params, &options, &diag);
+	if (r < 0) {
+		pl_complain_diag(&diag);
+		return r;
+	}
+	(void)unlink(name);
+	r = pl_append_init(&l->append, &params, pl_region_store(l->region, 0));
+	if (r == 0)
+		r = make_responder(b, l->append.base + PL_APPEND_RING_AT, (uint64_t)ROWS * ENTRY,
+			&l->responder);
+	return r;
+}
+
+static int begin(struct responder_wire *b)
+{
+	int r = 0;
+
+	b->lost = b->unsent = 0;
+	b->wire.self_clocked = b->c->flow == SELF_CLOCKED;
 	b->wire.mark = mark;
-	if (r == 0)
-		r = pl_responder_region_add(b->responder, &region, &number);
-	if (r == 0)
-		r = pl_responder_qp_add(b->responder, &qp, &number);
+	if (b->c->place != IN_LIST)
+		r = make_responder(b, b->region, b->region_bytes, &b->responder);
+	for (unsigned int i = 0; r == 0 && b->c->place == IN_LIST && i < 2; i++)
+		r = open_list(b, i);
 	return r == 0 ? set_live(b) : r;
+}
+
+static void end(struct responder_wire *b)
+{
+	pl_responder_free(b->responder);
+	b->responder = NULL;
+	for (unsigned int i = 0; i < 2; i++) {
+		pl_responder_free(b->lists[i].responder);
+		(void)pl_region_close(b->lists[i].region);
+		b->lists[i] = (struct wire_list){ .region = NULL };
+	}
 }
 
 static int one(struct pl_bench_ctx *ctx, struct responder_wire *b, const struct wire_case *c)
 {
-	const struct pl_bench_case compared = { .name = c->name,
-		.ceiling_name = c->self_clocked ? "R2, self-clocked" : "R2: touch and recycle",
-		.subject = subject,
+	struct pl_bench_case compared = { .name = c->name,
+		.ceiling_name = c->flow == WINDOWED       ? "R2, with the same window"
+				: c->flow == SELF_CLOCKED ? "R2, self-clocked"
+							  : "R2: touch and recycle",
+		.subject = c->place == IN_LIST ? lazy_list : subject,
 		.ceiling = pl_afxdp_bare,
 		.arg = b,
-		.lost = c->self_clocked ? &b->lost : NULL,
+		.lost = c->flow == FLOOD ? NULL : &b->lost,
 		.crosses_cores = true };
 	int r;
 
+	if (c->committed) {
+		compared.ceiling_name = "the same list left to the kernel";
+		compared.subject = committed_list;
+		compared.ceiling = lazy_list;
+	}
 	b->c = c;
 	r = begin(b);
 	if (r == 0)
 		r = pl_bench_compare(ctx, &compared);
 	else
 		pl_complain("benchmark %s: %s", c->name, strerror(-r));
-	pl_responder_free(b->responder);
-	b->responder = NULL;
+	if (b->unsent > 0)
+		pl_complain("benchmark %s: %" PRIu64 " answers were not sent", c->name, b->unsent);
+	end(b);
 	return r;
 }
 
@@ -303,15 +448,26 @@ static int make_memory(struct responder_wire *b, uint64_t bytes)
 	return 0;
 }
 
+#define UC        PL_ROCE_UC
+#define RC        PL_ROCE_RC
+#define WRITE     PL_ROCE_WRITE_ONLY
+#define FETCH_ADD PL_ROCE_FETCH_ADD
+
 static int run(struct pl_bench_ctx *ctx)
 {
 	static const struct wire_case cases[] = {
-		{ "responder-wire/key-write", PL_ROCE_UC, PL_ROCE_WRITE_ONLY, false, false },
-		{ "responder-wire/append", PL_ROCE_UC, PL_ROCE_WRITE_ONLY, true, false },
-		{ "responder-wire/key-write-self-clocked", PL_ROCE_UC, PL_ROCE_WRITE_ONLY, false,
-			true },
-		{ "responder-wire/fetch-add-self-clocked", PL_ROCE_RC, PL_ROCE_FETCH_ADD, true,
-			true },
+		{ "responder-wire/key-write", UC, WRITE, FLOOD, RANDOM, 1, false, false },
+		{ "responder-wire/key-write-4-copies", UC, WRITE, WINDOWED, RANDOM, 4, false,
+			false },
+		{ "responder-wire/append", UC, WRITE, FLOOD, BEHIND, 1, false, false },
+		{ "responder-wire/append-windowed", UC, WRITE, WINDOWED, BEHIND, 1, false, false },
+		{ "responder-wire/list", UC, WRITE, WINDOWED, IN_LIST, 1, false, false },
+		{ "responder-wire/list-on-disk", UC, WRITE, WINDOWED, IN_LIST, 1, false, true },
+		{ "responder-wire/fetch-add", RC, FETCH_ADD, WINDOWED, RANDOM, 1, false, false },
+		{ "responder-wire/fetch-add-answered", RC, FETCH_ADD, WINDOWED, RANDOM, 1, true,
+			false },
+		{ "responder-wire/key-write-self-clocked", UC, WRITE, SELF_CLOCKED, RANDOM, 1,
+			false, false },
 	};
 	static struct responder_wire b;
 	int r = make_memory(&b, pl_bench_size_bytes(ctx, UINT64_C(1) << 30));

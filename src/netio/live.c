@@ -85,6 +85,7 @@ int pl_live_new(struct pl_live **ret, const struct pl_live_cfg *cfg, struct pl_d
 	plan->row_mask = cfg->nrows > 0 ? cfg->nrows - 1 : 0;
 	plan->nfields = cfg->nfields;
 	plan->in_order = cfg->in_order;
+	plan->window = cfg->window;
 	if (cfg->nfields > 0)
 		memcpy(plan->fields, cfg->fields, cfg->nfields * sizeof(cfg->fields[0]));
 	r = bpf_map__set_max_entries(
@@ -131,6 +132,8 @@ int pl_live_send(struct pl_live *live, uint64_t frames)
 		uint32_t n = frames < RUN_FRAMES ? (uint32_t)frames : RUN_FRAMES;
 
 		r = run(live, n);
+		if (r == 0 && pl_live_sent(live) == before)
+			r = -EAGAIN;
 		frames -= r == 0 ? pl_live_sent(live) - before : 0;
 	}
 	return r;
@@ -179,6 +182,11 @@ int pl_live_stop(struct pl_live *live)
 	pthread_join(live->thread, NULL);
 	live->running = false;
 	return live->error;
+}
+
+void pl_live_took(struct pl_live *live, uint64_t frames)
+{
+	__atomic_store_n(&live->skel->bss->pl_live_taken, frames, __ATOMIC_RELAXED);
 }
 
 uint64_t pl_live_sent(const struct pl_live *live)

@@ -30,18 +30,24 @@ struct pl_live_cfg {
 	const uint8_t (*rows)[PL_LIVE_ROW_BYTES];
 	uint32_t nrows; /* a power of two; 0 = no table */
 	bool in_order;  /* rows one after the other instead, the first again behind the last */
+	/* At most so many are on their way, by pl_live_took; 0 = any number. Below 256 none is lost on the way to the
+	 * receiver's program. */
+	uint32_t window;
 };
 
 /* Negative errno with diag. */
 int pl_live_new(struct pl_live **ret, const struct pl_live_cfg *cfg, struct pl_diag *diag);
 void pl_live_free(struct pl_live *live); /* stops it; NULL is allowed */
 
-/* Makes so many frames, by the calling thread. */
+/* Makes so many frames, by the calling thread. -EAGAIN: the window is full; those before were made. */
 int pl_live_send(struct pl_live *live, uint64_t frames);
 
 /* Makes frames in a thread of its own on that processor until stopped: `rate` per second, 0 = what is possible. */
 int pl_live_start(struct pl_live *live, unsigned int cpu, double rate);
 int pl_live_stop(struct pl_live *live); /* what went wrong meanwhile, or 0 */
+
+/* The receiver has so many, all in all: by any thread. */
+void pl_live_took(struct pl_live *live, uint64_t frames);
 
 /* Made so far; to be read at any time. */
 uint64_t pl_live_sent(const struct pl_live *live);

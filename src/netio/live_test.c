@@ -226,6 +226,25 @@ static void test_refusals(void)
 	pl_live_free(NULL);
 }
 
+static void test_window(void)
+{
+	const struct pl_live_cfg cfg = { .ifindex = (int)if_nametoindex("pln0"),
+		.frame = frame,
+		.frame_bytes = FRAME_BYTES,
+		.window = 100 };
+	struct pl_live *live = NULL;
+
+	if (!ok(pl_live_new(&live, &cfg, NULL) == 0, "with a window"))
+		return;
+	eq(-pl_live_send(live, 300), EAGAIN, "the window is full");
+	eq(pl_live_sent(live), 100, "and no more were made");
+	pl_live_took(live, 70);
+	eq(-pl_live_send(live, 70), 0, "as many as were taken");
+	eq(-pl_live_send(live, 1), EAGAIN, "and not one more");
+	eq(pl_live_sent(live), 170);
+	pl_live_free(live);
+}
+
 int main(void)
 {
 	struct pl_live_cfg cfg = { .ifindex = 1, .frame = frame, .frame_bytes = FRAME_BYTES };
@@ -243,6 +262,7 @@ int main(void)
 		    "a veth pair"))
 		return pl_test_done();
 	test_refusals();
+	test_window();
 	test_run("afxdp:pln1", false);
 	test_run("afxdp:pln1?ring=256", true);
 	test_self_clocked("afxdp:pln1");
