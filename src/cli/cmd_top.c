@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/num.h"
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/top.h"
@@ -36,7 +38,7 @@ enum {
 
 static struct {
 	struct pl_client_args client;
-	const char *screen, *sort, *where, *form;
+	const char *screen, *sort, *where, *form, *from, *since;
 	bool batch;
 	uint64_t interval_ns, times, rows;
 } args;
@@ -64,6 +66,12 @@ static const struct pl_opt *options(void)
 			"with --batch: at most N rows (default 20, at most 1000)", NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
 			"with --batch: form (default table)", forms },
+		{ PL_OPT_HEADING, 0, "Without a daemon", NULL, NULL, NULL, NULL },
+		{ PL_OPT_STRING, 0, "from", &args.from, "FOLDER",
+			"show a history, an output of the type region: queues, links, ports, paths, events",
+			NULL },
+		{ PL_OPT_STRING, 0, "since", &args.since, "TIME",
+			"of it only what is not older, 10m or 2026-11-22T01:37:27Z", NULL },
 		PL_CLIENT_ARGS(args.client),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
@@ -137,6 +145,12 @@ static bool is_ascii(void)
 	return strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 }
 
+/* Where the tables come from, for people. */
+static const char *name_of(const struct pl_top_source *source)
+{
+	return source->client != NULL ? pl_client_url(source->client) : args.from;
+}
+
 /* ---- printing ---- */
 
 static void print_table(const struct view *v, const char *url, struct pl_buf *out)
@@ -157,7 +171,7 @@ static void print_table(const struct view *v, const char *url, struct pl_buf *ou
 		pl_json_member_u64(v->table, "matched"), pl_json_member_u64(v->table, "total"));
 }
 
-static int batch(struct pl_client *client, struct view *v)
+static int batch(const struct pl_top_source *source, struct view *v)
 {
 	int code = 0;
 
@@ -175,7 +189,7 @@ static int batch(struct pl_client *client, struct view *v)
 									 1000000000u),
 					  .tv_nsec = (long)(args.interval_ns % 1000000000u) },
 				NULL);
-		pl_top_fetch_once(client, path, &a);
+		pl_top_fetch_once(source, path, &a);
 		if (a.code != 0) {
 			pl_complain_diag(&a.diag);
 			code = a.code;
@@ -193,7 +207,7 @@ static int batch(struct pl_client *client, struct view *v)
 		} else {
 			if (i > 0)
 				pl_buf_chr(&out, '\n');
-			print_table(v, pl_client_url(client), &out);
+			print_table(v, name_of(source), &out);
 		}
 		if (out.failed || fwrite(out.data, 1, out.len, stdout) != out.len ||
 			fflush(stdout) != 0)
@@ -561,17 +575,15 @@ static void loop(struct top *t)
 	}
 }
 
-/* Takes the client over. */
-static int watch(struct pl_client *client, struct view *v)
+/* Takes the source over. */
+static int watch(const struct pl_top_source *source, struct view *v)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
-	struct top t = {
-		.view = *v, .interval_ns = args.interval_ns, .url = pl_client_url(client)
-	};
+	struct top t = { .view = *v, .interval_ns = args.interval_ns, .url = name_of(source) };
 	SCREEN *screen;
 	int r;
 
-	r = pl_top_fetch_new(&t.fetch, client, t.interval_ns);
+	r = pl_top_fetch_new(&t.fetch, source, t.interval_ns);
 	if (r < 0) {
 		pl_complain("cannot start: %s", strerrordesc_np(-r));
 		return PL_EXIT_FAILED;
@@ -632,23 +644,40 @@ static int init_view(struct view *v)
 	return 0;
 }
 
-static int show(struct view *v)
+/* An exit code, 0 when good; complains. */
+static int open_source(struct pl_top_source *ret)
 {
 	struct pl_diag diag = { .text = "" };
-	struct pl_client *client;
-	const char *why = args.batch ? NULL : pl_top_no_terminal();
-	int r = pl_client_new(&client, &args.client, &diag);
+	uint64_t since_ns = 0;
+	int r;
 
-	if (r != 0) {
-		pl_complain_diag(&diag);
+	if (args.from == NULL) {
+		r = pl_client_new(&ret->client, &args.client, &diag);
+		if (r != 0)
+			pl_complain_diag(&diag);
 		return r;
 	}
+	if (args.since != NULL && pl_parse_time(args.since, pl_clock_real_ns(), &since_ns) < 0) {
+		pl_complain("--since takes a time (2026-11-22T01:37:27Z) or how long ago (10m)");
+		return PL_EXIT_USAGE;
+	}
+	return pl_top_history_open(&ret->history, args.from, since_ns);
+}
+
+static int show(struct view *v)
+{
+	struct pl_top_source source = { .client = NULL };
+	const char *why = args.batch ? NULL : pl_top_no_terminal();
+	int r = open_source(&source);
+
+	if (r != 0)
+		return r;
 	if (!args.batch && why == NULL)
-		return watch(client, v);
+		return watch(&source, v);
 	if (why != NULL)
 		pl_complain("%s: printing once", why);
-	r = batch(client, v);
-	pl_client_free(client);
+	r = batch(&source, v);
+	pl_top_source_done(&source);
 	return r;
 }
 
@@ -670,6 +699,10 @@ static int run(int argc, char **argv)
 	pl_opt_list_done(&operands);
 	if (r) {
 		pl_complain("top takes no operand: a table is named with --screen");
+		return PL_EXIT_USAGE;
+	}
+	if (args.from != NULL ? args.client.url != NULL : args.since != NULL) {
+		pl_complain("--since is of a history, --from FOLDER, which asks no daemon (--url)");
 		return PL_EXIT_USAGE;
 	}
 	if (args.interval_ns < UINT64_C(250) * 1000000u || args.rows == 0 ||
@@ -696,7 +729,8 @@ const struct pl_command pl_command_top = {
 	.description =
 		"Shows tables of a running daemon in the terminal, from 80 by 24 on: which queues are\n"
 		"deepest, which links slowest, who loses reports, what happened last, and what was dropped\n"
-		"where. Keys choose table, order and filter; ? lists them. Numbers are those of the\n"
+		"where. Keys choose table, order and filter; ? lists them. With --from it shows what a\n"
+		"history has of that, daemon or not. Numbers are those of the\n"
 		"daemon; rates are what came between two answers.\n"
 		"\n"
 		"Without a terminal that can be drawn on, or with --batch, it prints and ends.",

@@ -14,7 +14,7 @@
 #define PATH_MAX_BYTES 1400
 
 struct pl_top_fetch {
-	struct pl_client *client; /* the thread's */
+	struct pl_top_source source; /* the thread's */
 	pthread_t thread;
 	bool running;
 	pthread_mutex_t lock; /* all below */
@@ -34,12 +34,24 @@ void pl_top_answer_done(struct pl_top_answer *a)
 	*a = (struct pl_top_answer){ .code = 0 };
 }
 
-void pl_top_fetch_once(struct pl_client *client, const char *path, struct pl_top_answer *ret)
+void pl_top_source_done(struct pl_top_source *source)
+{
+	pl_client_free(source->client);
+	pl_top_history_close(source->history);
+}
+
+void pl_top_fetch_once(
+	const struct pl_top_source *source, const char *path, struct pl_top_answer *ret)
 {
 	*ret = (struct pl_top_answer){ .code = 0 };
-	ret->code = pl_client_get(client, "/api/v1/status", &ret->status, &ret->diag);
+	if (source->history != NULL) {
+		ret->code = pl_top_history_get(
+			source->history, path, &ret->status, &ret->table, &ret->diag);
+		return;
+	}
+	ret->code = pl_client_get(source->client, "/api/v1/status", &ret->status, &ret->diag);
 	if (ret->code == 0)
-		ret->code = pl_client_get(client, path, &ret->table, &ret->diag);
+		ret->code = pl_client_get(source->client, path, &ret->table, &ret->diag);
 }
 
 static void wait_until(struct pl_top_fetch *f, uint64_t deadline_ns)
@@ -68,7 +80,7 @@ static void *fetch_loop(void *arg)
 		memcpy(path, f->path, sizeof(path));
 		f->asked = question;
 		pthread_mutex_unlock(&f->lock);
-		pl_top_fetch_once(f->client, path, &got);
+		pl_top_fetch_once(&f->source, path, &got);
 		got.question = question;
 		pthread_mutex_lock(&f->lock);
 		if (f->has_answer)
@@ -81,7 +93,8 @@ static void *fetch_loop(void *arg)
 	return NULL;
 }
 
-int pl_top_fetch_new(struct pl_top_fetch **ret, struct pl_client *client, uint64_t interval_ns)
+int pl_top_fetch_new(
+	struct pl_top_fetch **ret, const struct pl_top_source *source, uint64_t interval_ns)
 {
 	struct pl_top_fetch *f = calloc(1, sizeof(*f));
 	pthread_condattr_t attr;
@@ -89,10 +102,12 @@ int pl_top_fetch_new(struct pl_top_fetch **ret, struct pl_client *client, uint64
 	int r;
 
 	if (f == NULL) {
-		pl_client_free(client);
+		struct pl_top_source theirs = *source;
+
+		pl_top_source_done(&theirs);
 		return -ENOMEM;
 	}
-	f->client = client;
+	f->source = *source;
 	f->interval_ns = interval_ns;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -127,7 +142,7 @@ void pl_top_fetch_free(struct pl_top_fetch *f)
 	}
 	if (f->has_answer)
 		pl_top_answer_done(&f->answer);
-	pl_client_free(f->client);
+	pl_top_source_done(&f->source);
 	pthread_cond_destroy(&f->wake);
 	pthread_mutex_destroy(&f->lock);
 	free(f);

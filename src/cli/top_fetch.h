@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asks the daemon in a thread of its own, so that a slow answer does not hold up the keys. The owner says what is
+ * Asks the daemon, or a history, in a thread of its own, so that a slow answer does not hold up the keys. The owner says what is
  * to be asked and how often, and takes what came.
  */
 #pragma once
@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "cli/client.h"
+#include "cli/top_history.h"
 
 struct pl_top_answer {
 	json_t *status, *table; /* NULL when it failed; the taker's */
@@ -18,10 +19,18 @@ struct pl_top_answer {
 };
 void pl_top_answer_done(struct pl_top_answer *answer);
 
+/* Who is asked: a daemon, or a history; the other one is NULL. */
+struct pl_top_source {
+	struct pl_client *client;
+	struct pl_top_history *history;
+};
+void pl_top_source_done(struct pl_top_source *source);
+
 struct pl_top_fetch;
 
-/* Takes the client over, also on failure. -errno. */
-int pl_top_fetch_new(struct pl_top_fetch **ret, struct pl_client *client, uint64_t interval_ns);
+/* Takes the source over, also on failure. -errno. */
+int pl_top_fetch_new(
+	struct pl_top_fetch **ret, const struct pl_top_source *source, uint64_t interval_ns);
 void pl_top_fetch_free(struct pl_top_fetch *fetch);
 
 /* Asks path from now on, at once. Returns the question's number. */
@@ -32,4 +41,5 @@ void pl_top_fetch_set_interval(struct pl_top_fetch *fetch, uint64_t interval_ns)
 bool pl_top_fetch_take(struct pl_top_fetch *fetch, struct pl_top_answer *ret);
 
 /* Both documents, now, in this thread. */
-void pl_top_fetch_once(struct pl_client *client, const char *path, struct pl_top_answer *ret);
+void pl_top_fetch_once(
+	const struct pl_top_source *source, const char *path, struct pl_top_answer *ret);

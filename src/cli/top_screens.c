@@ -478,10 +478,20 @@ void pl_top_head(struct pl_buf *out, const json_t *status, const char *url, unsi
 {
 	const json_t *ready = json_object_get(status, "readiness");
 	char line[512], uptime[32], clock[16] = "", where[200];
+	const json_t *history = json_object_get(status, "history");
 	const char *t = strchr(pl_json_member_text(status, "time"), 'T');
 
 	if (t != NULL)
 		pl_client_text(clock, 9, t + 1);
+	if (history != NULL) {
+		pl_format_duration(uptime, sizeof(uptime),
+			pl_json_member_u64(history, "seconds") * 1000000000u);
+		snprintf(line, sizeof(line), "pathline top  %s  history of %s up to %.10s %s UTC",
+			pl_client_text(where, sizeof(where), url), uptime,
+			pl_json_member_text(status, "time"), clock);
+		add_line(out, line, cols);
+		return;
+	}
 	pl_format_duration(
 		uptime, sizeof(uptime), pl_json_member_u64(status, "uptime_s") * 1000000000u);
 	snprintf(line, sizeof(line), "pathline top  %s  up %s  %s UTC  %s",
@@ -517,8 +527,19 @@ void pl_top_sums(struct pl_buf *out, const json_t *status, const json_t *before,
 	double seconds = now > then ? (double)(now - then) * 1e-9 : 0;
 	const json_t *reports = json_object_get(status, "reports");
 	const json_t *packets = json_object_get(status, "packets");
+	const json_t *history = json_object_get(status, "history");
 	char line[512], rate[24];
 
+	if (history != NULL) {
+		snprintf(line, sizeof(line),
+			"reports %" PRIu64 "  events %" PRIu64
+			"  overwritten before they were read %" PRIu64,
+			pl_json_member_u64(history, "reports"),
+			pl_json_member_u64(history, "events"),
+			pl_json_member_u64(history, "overwritten"));
+		add_line(out, line, cols);
+		return;
+	}
 	pl_format_count(
 		rate, sizeof(rate), per_second(status, before, "reports", "stored", seconds));
 	snprintf(line, sizeof(line),

@@ -248,14 +248,15 @@ static int collect(struct best *b, struct pl_api_walk *walk, struct counts *ret)
 	return 0;
 }
 
-static void write_rows(const struct best *b, const struct counts *c, struct pl_buf *out)
+static void write_rows(
+	const struct best *b, const struct counts *c, uint64_t now_ns, struct pl_buf *out)
 {
 	const struct pl_api_table *t = b->plan->table;
 	struct pl_json json;
 
 	pl_json_init(&json, out);
 	pl_json_object(&json);
-	pl_json_time(&json, pl_clock_real_ns());
+	pl_json_time(&json, now_ns);
 	pl_json_key(&json, "table");
 	pl_json_str(&json, t->name);
 	pl_json_key(&json, "total");
@@ -287,11 +288,37 @@ static int snapshot_failed(int r, struct pl_api_problem *problem)
 	return r;
 }
 
-int pl_api_table_write(struct pl_pipeline *p, struct pl_watch *live,
-	const struct pl_api_table *table, const struct pl_api_query *query, struct pl_buf *out,
-	struct pl_api_problem *problem)
+/* The rows of a pipeline that is locked meanwhile. */
+static int collect_live(struct pl_pipeline *p, const struct pl_api_table *table, struct best *best,
+	struct pl_api_walk *walk, struct counts *counts, struct pl_api_problem *problem)
 {
-	struct pl_api_walk walk = { .pipeline = p, .live = live };
+	int r;
+
+	pthread_mutex_lock(&p->lock);
+	if (table->flows) {
+		for (unsigned int i = 0; i < p->n_workers; i++)
+			atomic_store_explicit(
+				&p->workers[i]->top_wanted, true, memory_order_relaxed);
+		p->snapshot_ns = 0; /* one without them will not do */
+	}
+	r = pl_pipeline_snapshot(p);
+	if (r == 0) {
+		walk->aggregate = p->merged;
+		r = collect(best, walk, counts);
+		pthread_mutex_unlock(&p->lock);
+		if (r < 0)
+			no_memory(problem);
+	} else {
+		pthread_mutex_unlock(&p->lock);
+		snapshot_failed(r, problem);
+	}
+	return r;
+}
+
+/* Of what the walk names. */
+static int write_table(struct pl_api_walk *walk, const struct pl_api_table *table,
+	const struct pl_api_query *query, struct pl_buf *out, struct pl_api_problem *problem)
+{
 	struct counts counts = { 0 };
 	struct plan plan;
 	struct best best = { .plan = &plan };
@@ -303,36 +330,44 @@ int pl_api_table_write(struct pl_pipeline *p, struct pl_watch *live,
 	best.rows = calloc(plan.limit + 1, table->row_size);
 	best.order = calloc(plan.limit + 1, sizeof(*best.order));
 	best.heap = calloc(plan.limit + 1, sizeof(*best.heap));
-	if (best.rows == NULL || best.order == NULL || best.heap == NULL) {
+	if (best.rows == NULL || best.order == NULL || best.heap == NULL)
 		r = no_memory(problem);
-		goto done;
-	}
-	pthread_mutex_lock(&p->lock);
-	if (table->flows) {
-		for (unsigned int i = 0; i < p->n_workers; i++)
-			atomic_store_explicit(
-				&p->workers[i]->top_wanted, true, memory_order_relaxed);
-		p->snapshot_ns = 0; /* one without them will not do */
-	}
-	r = pl_pipeline_snapshot(p);
-	if (r == 0) {
-		r = collect(&best, &walk, &counts);
-		pthread_mutex_unlock(&p->lock);
-		if (r < 0)
-			no_memory(problem);
-	} else {
-		pthread_mutex_unlock(&p->lock);
-		snapshot_failed(r, problem);
-	}
-	free(walk.rows);
+	else if (walk->pipeline != NULL)
+		r = collect_live(walk->pipeline, table, &best, walk, &counts, problem);
+	else if (collect(&best, walk, &counts) < 0)
+		r = no_memory(problem);
+	free(walk->rows);
 	if (r == 0)
-		write_rows(&best, &counts, out);
-done:
+		write_rows(&best, &counts,
+			walk->records != NULL ? walk->records->now_ns : pl_clock_real_ns(), out);
 	free(best.rows);
 	free(best.order);
 	free(best.heap);
 	pl_where_free(plan.where);
 	return r;
+}
+
+int pl_api_table_write(struct pl_pipeline *p, struct pl_watch *live,
+	const struct pl_api_table *table, const struct pl_api_query *query, struct pl_buf *out,
+	struct pl_api_problem *problem)
+{
+	struct pl_api_walk walk = { .pipeline = p, .live = live };
+
+	return write_table(&walk, table, query, out, problem);
+}
+
+int pl_api_records_write(const struct pl_api_records *records, const struct pl_api_table *table,
+	const struct pl_api_query *query, struct pl_buf *out, struct pl_api_problem *problem)
+{
+	struct pl_api_walk walk = { .records = records, .aggregate = records->aggregate };
+
+	if (table->recorded)
+		return write_table(&walk, table, query, out, problem);
+	pl_diag_set(&problem->diag,
+		"%s are known while the daemon runs: a history has queues, links, ports, paths and "
+		"events",
+		table->name);
+	return refuse(problem, "not_recorded");
 }
 
 struct pl_output *pl_pipeline_find_output(struct pl_pipeline *p, const char *name)

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "detect/aggregate.h"
 #include "export/watch.h"
 #include "pipeline/pipeline.h"
 #include "record/rows.h"
@@ -49,6 +50,19 @@ int pl_api_check(const struct pl_api_table *table, const struct pl_api_query *qu
 int pl_api_table_write(struct pl_pipeline *pipeline, struct pl_watch *live,
 	const struct pl_api_table *table, const struct pl_api_query *query, struct pl_buf *out,
 	struct pl_api_problem *problem);
+
+/* Tables without a pipeline: of records that are read again, as those of a history. */
+struct pl_api_records {
+	const struct pl_aggregate *aggregate; /* queues, links, ports, paths */
+	uint64_t now_ns;                      /* what the document has for its time */
+	const struct pl_event *events;
+	size_t n_events;
+	uint64_t events_before; /* that are not among them */
+};
+
+/* As pl_api_table_write. -EINVAL with problem also for a table that records say nothing of. */
+int pl_api_records_write(const struct pl_api_records *records, const struct pl_api_table *table,
+	const struct pl_api_query *query, struct pl_buf *out, struct pl_api_problem *problem);
 
 /* One screen of how things stand: version, uptime, readiness with reasons, sources, workers, verdicts, outputs
  * with their accounts, streams. As above. */

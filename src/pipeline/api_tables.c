@@ -38,6 +38,8 @@ static uint64_t overflow_of(const struct pl_api_walk *walk, enum pl_agg_table ta
 	const struct pl_pipeline *p = walk->pipeline;
 	uint64_t sum = 0;
 
+	if (p == NULL)
+		return pl_aggregate_totals(walk->aggregate)->overflow[table];
 	for (unsigned int i = 0; i < p->n_workers; i++)
 		sum += pl_aggregate_totals(p->workers[i]->engine->aggregate_copy)->overflow[table];
 	return sum;
@@ -86,7 +88,7 @@ static int begin_queues(struct pl_api_walk *walk)
 
 static bool next_queue(struct pl_api_walk *walk, void *row)
 {
-	const struct pl_aggregate *a = walk->pipeline->merged;
+	const struct pl_aggregate *a = walk->aggregate;
 	const struct pl_agg_queue *q = pl_aggregate_queue(a, &walk->pos);
 	struct queue_row *r = row;
 
@@ -135,7 +137,7 @@ static int begin_ports(struct pl_api_walk *walk)
 
 static bool next_port(struct pl_api_walk *walk, void *row)
 {
-	const struct pl_aggregate *a = walk->pipeline->merged;
+	const struct pl_aggregate *a = walk->aggregate;
 	const struct pl_agg_port *x = pl_aggregate_port(a, &walk->pos);
 	struct port_row *r = row;
 
@@ -190,7 +192,7 @@ static int begin_links(struct pl_api_walk *walk)
 
 static bool next_link(struct pl_api_walk *walk, void *row)
 {
-	const struct pl_agg_link *x = pl_aggregate_link(walk->pipeline->merged, &walk->pos);
+	const struct pl_agg_link *x = pl_aggregate_link(walk->aggregate, &walk->pos);
 	struct link_row *r = row;
 
 	if (x == NULL)
@@ -239,7 +241,7 @@ static int begin_paths(struct pl_api_walk *walk)
 
 static bool next_path(struct pl_api_walk *walk, void *row)
 {
-	const struct pl_agg_path *x = pl_aggregate_path(walk->pipeline->merged, &walk->pos);
+	const struct pl_agg_path *x = pl_aggregate_path(walk->aggregate, &walk->pos);
 	struct path_row *r = row;
 
 	if (x == NULL)
@@ -323,8 +325,20 @@ static bool next_exporter(struct pl_api_walk *walk, void *row)
 
 static int begin_events(struct pl_api_walk *walk)
 {
+	const struct pl_api_records *records = walk->records;
 	uint64_t total = 0;
 
+	if (records != NULL) {
+		walk->rows = calloc(records->n_events + 1, sizeof(struct pl_event));
+		if (walk->rows == NULL)
+			return -ENOMEM;
+		if (records->n_events > 0)
+			memcpy(walk->rows, records->events,
+				records->n_events * sizeof(struct pl_event));
+		walk->n_rows = records->n_events;
+		walk->overflow = records->events_before;
+		return 0;
+	}
 	if (walk->live == NULL)
 		return 0;
 	walk->rows = calloc(pl_watch_events_max(walk->live), sizeof(struct pl_event));
@@ -599,21 +613,21 @@ static bool next_drop(struct pl_api_walk *walk, void *row)
 
 /* ---- all of them ---- */
 
-#define TABLE(n, st, order, h)                                                                     \
+#define TABLE(n, st, order, r, h)                                                                  \
 	{                                                                                          \
 		.name = #n "s", .help = (h), .fields = n##_fields, .n_fields = COUNT(n##_fields),  \
 		.row_size = sizeof(struct st), .sort = (order), .begin = begin_##n##s,             \
-		.next = next_##n                                                                   \
+		.next = next_##n, .recorded = (r)                                                  \
 	}
 
 const struct pl_api_table pl_api_tables[] = {
-	TABLE(queue, queue_row, "-depth_max", "queues of the network"),
-	TABLE(link, link_row, "-packets", "links of the network"),
-	TABLE(port, port_row, "-packets", "egress ports of the network"),
-	TABLE(path, path_row, "-packets", "paths that packets took"),
-	TABLE(exporter, exporter_row, "-reports", "who sends reports"),
-	TABLE(event, event_row, "-ts_ns", "the latest events"),
-	TABLE(drop, drop_row, "-count", "what was lost, where and why"),
+	TABLE(queue, queue_row, "-depth_max", true, "queues of the network"),
+	TABLE(link, link_row, "-packets", true, "links of the network"),
+	TABLE(port, port_row, "-packets", true, "egress ports of the network"),
+	TABLE(path, path_row, "-packets", true, "paths that packets took"),
+	TABLE(exporter, exporter_row, "-reports", false, "who sends reports"),
+	TABLE(event, event_row, "-ts_ns", true, "the latest events"),
+	TABLE(drop, drop_row, "-count", false, "what was lost, where and why"),
 	{ .name = "flows",
 		.help = "the flows with most packets, those of each worker",
 		.fields = flow_fields,

@@ -9,8 +9,10 @@
 
 /* What a table is walked with. `rows` is for tables that are gathered first. */
 struct pl_api_walk {
-	struct pl_pipeline *pipeline; /* its lock is held, its snapshot fresh */
+	struct pl_pipeline *pipeline; /* its lock is held, its snapshot fresh; NULL: `records` */
 	struct pl_watch *live;        /* may be NULL */
+	const struct pl_api_records *records;
+	const struct pl_aggregate *aggregate; /* of one or the other */
 	uint32_t pos;
 	void *rows; /* heap; freed by the caller */
 	size_t n_rows;
@@ -24,6 +26,7 @@ struct pl_api_table {
 	size_t row_size;
 	const char *sort;                       /* the order without one asked for */
 	bool flows;                             /* needs the workers' top flows in the snapshot */
+	bool recorded;                          /* struct pl_api_records has it */
 	int (*begin)(struct pl_api_walk *walk); /* NULL: nothing to do. -ENOMEM */
 	bool (*next)(struct pl_api_walk *walk,
 		void *row); /* false behind the last; row is zeroed before */

@@ -322,6 +322,74 @@ def queries(folder, want):
        "events and paths come in the order of time")
 
 
+def top(folder, screen, *args):
+    r = run("top", "--from", folder, "--batch", "-o", "json", "--screen", screen, "--rows", "1000", *args)
+    return (json.loads(r.stdout.splitlines()[-1]) if r.returncode == 0 else {"rows": []}), r
+
+
+def test_top():
+    """What top shows of a history is what the daemon showed, whether there is one or not."""
+    folder = os.path.join(DIR, "top")
+    d = Daemon("top", folder)
+    send(d.port, 0, 2500)
+    ok(d.settled(2500), "2500 reports are in the regions")
+    screens = ("queues", "links", "ports", "paths", "events")
+    ok(wait_until(lambda: sum(r["packets"] for r in d.get("/api/v1/paths?limit=1000")["rows"]) ==
+                  sum(r["packets"] for r in top(folder, "paths")[0]["rows"])), "the daemon has counted them")
+    live = {s: d.get(f"/api/v1/{s}?limit=1000") for s in screens}
+
+    def rows_of(doc, without=("depth_max", "utilization_max")):
+        return sorted(json.dumps({k: v for k, v in r.items() if k not in without}, sort_keys=True) for r in doc["rows"])
+    # Levels end by themselves, one after the other, some time after the last report.
+    ok(wait_until(lambda: rows_of(top(folder, "events")[0]) == rows_of(d.get("/api/v1/events?limit=1000"))) and
+       len(top(folder, "events")[0]["rows"]) > 10, "events, as the daemon shows them")
+    for s in screens[:-1]:
+        doc, r = top(folder, s)
+        ok(len(doc["rows"]) > 10 and rows_of(doc) == rows_of(live[s]) and doc["matched"] == live[s]["matched"],
+           f"{s}: {len(doc['rows'])} rows, as the daemon shows them", f"{r.stderr}\n{rows_of(doc)[:2]}\n{rows_of(live[s])[:2]}")
+    deepest = {}
+    for p in EXPECTED[:2500]:
+        for h in p["hops"]:
+            if "queue_depth" in h and "queue" in h and "egress_port" in h:
+                key = h["node"], h["egress_port"], h["queue"]
+                deepest[key] = max(deepest.get(key, 0), h["queue_depth"])
+    doc, r = top(folder, "queues")
+    eq({(q["node"], q["port"], q["queue"]): q["depth_max"] for q in doc["rows"]
+        if "depth_max" in q and "queue" in q and "port" in q}, deepest, "the deepest is that of the whole history")
+    doc, r = top(folder, "queues", "--where", "node == 3 and depth > 20", "--sort", "packets")
+    want = sorted((q["packets"] for q in live["queues"]["rows"] if q["node"] == 3 and q["depth"] > 20), reverse=True)
+    eq([q["packets"] for q in doc["rows"]], want, "filtered and in order")
+    # While it is written, an answer has what came since the last one.
+    p = subprocess.Popen([PATHLINE, "top", "--from", folder, "--batch", "-o", "json", "--screen", "paths", "--rows", "1000",
+                          "--times", "200", "--interval", "250ms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    RUNNING.append(p)
+    seen = [sum(r["packets"] for r in json.loads(p.stdout.readline())["rows"])]
+    send(d.port, 2500, 500)
+    ok(d.settled(3000), "500 more")
+    want = sum(r["packets"] for r in top(folder, "paths")[0]["rows"])
+    while seen[-1] < want and len(seen) < 190:
+        seen.append(sum(r["packets"] for r in json.loads(p.stdout.readline())["rows"]))
+    ok(seen[0] < want == seen[-1] and seen == sorted(seen), "who watches sees them", seen)
+    p.terminate()
+    p.communicate(timeout=60)
+    before = {s: rows_of(top(folder, s)[0], ()) for s in screens}
+    d.kill()
+    after = {s: rows_of(top(folder, s)[0], ()) for s in screens}
+    ok(set(before.pop("events")) <= set(after.pop("events")), "events are there while the daemon is dead")
+    eq(after, before, "so is all else")
+    r = run("top", "--from", folder, "--batch", "--screen", "events")
+    ok(r.returncode == 0 and "history of" in r.stdout and "reports 3000" in r.stdout and "TIMEv" in r.stdout, "as a table",
+       r.stdout + r.stderr)
+    doc, r = top(folder, "paths", "--since", "2040-01-01T00:00:00Z")
+    eq((doc["rows"], r.returncode), ([], 0), "nothing is younger than the future")
+    for s in ("exporters", "drops", "flows"):
+        r = top(folder, s)[1]
+        ok(r.returncode == 2 and f"{s} are known while the daemon runs" in r.stderr, f"{s} are not in a history", r.stderr)
+    eq([run("top", "--batch", *args).returncode for args in (
+        ("--from", os.path.join(DIR, "nowhere")), ("--from", folder, "--url", "http://127.0.0.1:1"), ("--since", "1m"),
+        ("--from", folder, "--since", "soon"))], [69, 2, 2, 2], "what cannot be asked")
+
+
 def test_overrun():
     folder = os.path.join(DIR, "overrun")
     d = Daemon("overrun", folder, keep=", paths: 256, hops: 2048, events: 64")
@@ -429,7 +497,7 @@ def test_full_disk():
         subprocess.run(["umount", mount], check=False)
 
 
-TESTS = [test_restart, test_overrun, test_refused, test_full_disk]
+TESTS = [test_restart, test_top, test_overrun, test_refused, test_full_disk]
 
 
 def main():
