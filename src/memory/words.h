@@ -41,6 +41,13 @@ static inline uint64_t pl_word_gather(const uint8_t *p, size_t n)
 		memcpy(&v, p, 8);
 		return v;
 	}
+	if (n >= 4) {
+		uint32_t first, last; /* which may overlap */
+
+		memcpy(&first, p, 4);
+		memcpy(&last, p + n - 4, 4);
+		return first | (uint64_t)last << 8 * (n - 4);
+	}
 	for (size_t i = 0; i < n; i++)
 		v |= (uint64_t)p[i] << 8 * i;
 	return v;
@@ -50,6 +57,13 @@ static inline void pl_word_scatter(uint8_t *p, uint64_t v, size_t n)
 {
 	if (n >= 8) {
 		memcpy(p, &v, 8);
+		return;
+	}
+	if (n >= 4) {
+		const uint32_t first = (uint32_t)v, last = (uint32_t)(v >> 8 * (n - 4));
+
+		memcpy(p, &first, 4);
+		memcpy(p + n - 4, &last, 4);
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
