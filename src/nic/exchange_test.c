@@ -181,21 +181,23 @@ static void test_agree(void)
 /* More messages in a piece than there is room for answers: nobody waits for the rest. */
 static void test_many_at_once(void)
 {
-	uint8_t bytes[PL_EXCHANGE_ASKS_MAX * PL_EXCHANGE_BYTES];
-	struct pl_build b = pl_build(bytes, sizeof(bytes));
-	const struct pl_exchange_server_counters *n;
-	int fd;
+	for (unsigned int many = 1; many <= PL_EXCHANGE_ASKS_MAX; many++) {
+		uint8_t bytes[PL_EXCHANGE_ASKS_MAX * PL_EXCHANGE_BYTES];
+		struct pl_build b = pl_build(bytes, sizeof(bytes));
+		const struct pl_exchange_server_counters *n;
+		int fd;
 
-	open_server();
-	n = pl_exchange_server_counters(server);
-	for (int i = 0; i < PL_EXCHANGE_ASKS_MAX; i++)
-		pl_exchange_put(&b, &mine);
-	fd = raw(bytes, b.len);
-	ok(comes_to(&n->agreed, PL_EXCHANGE_ASKS_MAX), "each is answered");
-	eq(pl_counter_read(&n->timeouts), 0);
-	close(fd);
-	ok(comes_to(&n->ended, 1));
-	pl_exchange_server_close(server);
+		open_server();
+		n = pl_exchange_server_counters(server);
+		for (unsigned int i = 0; i < many; i++)
+			pl_exchange_put(&b, &mine);
+		fd = raw(bytes, b.len);
+		ok(comes_to(&n->agreed, many), "%u at once: each is answered", many);
+		eq(pl_counter_read(&n->timeouts), 0);
+		close(fd);
+		ok(comes_to(&n->ended, 1));
+		pl_exchange_server_close(server);
+	}
 }
 
 static void test_hostile(void)

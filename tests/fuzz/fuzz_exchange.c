@@ -119,6 +119,12 @@ static int ask(void *arg, const struct pl_addr *peer, const struct pl_exchange *
 		return PL_EXCHANGE_NO_STORE;
 	*ret_ours = *theirs;
 	ret_ours->qpn = 77;
+	ret_ours->va = 4096;
+	ret_ours->has_store = true;
+	ret_ours->store = (struct pl_store_params){ .primitive = PL_KEY_WRITE,
+		.hash = PL_HASH_PATHLINE,
+		.key_write = { .slots = 64, .value_bytes = 4, .copies = 1 } };
+	must(pl_store_bytes(&ret_ours->store, &ret_ours->bytes, NULL) == 0);
 	*ret_id = ++s.ids;
 	return 0;
 }
