@@ -47,6 +47,14 @@ struct {
 	__type(value, struct pl_core_profile);
 } pl_profiles SEC(".maps");
 
+/* PL_QUIET_MEMOS of each queue; sized before loading, too. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PL_QUIET_MEMOS);
+	__type(key, uint32_t);
+	__type(value, struct pl_quiet_memo);
+} pl_memos SEC(".maps");
+
 struct work {
 	struct pl_kernel_counters counters;
 	struct pl_core_scratch scratch;
@@ -124,6 +132,28 @@ static __always_inline struct pl_quiet_marks *pl_env_marks(struct pl_core_env *e
 {
 	return &env->w->marks;
 }
+
+static __always_inline struct pl_quiet_memo *pl_env_memo(struct pl_core_env *env, uint32_t i)
+{
+	uint32_t at = i + env->queue * PL_QUIET_MEMOS;
+
+	return bpf_map_lookup_elem(&pl_memos, &at);
+}
+
+/* To the verifier each search is one call, once looked at. */
+int pl_detect_seek_place(struct work *w, uint32_t node, uint64_t word);
+int pl_detect_seek_port(struct work *w, uint32_t node, uint64_t word);
+int pl_detect_seek_link(struct work *w, uint64_t stack, uint64_t before, uint32_t full);
+int pl_detect_seek_exporter(struct work *w);
+int pl_detect_seek_route(struct work *w, uint64_t path_id);
+
+#define PL_QUIET_SEEK_CALLS
+#define pl_env_seek_place(env, node, word) pl_detect_seek_place((env)->w, node, word)
+#define pl_env_seek_port(env, node, word)  pl_detect_seek_port((env)->w, node, word)
+#define pl_env_seek_link(env, stack, before, full)                                                 \
+	pl_detect_seek_link((env)->w, stack, before, full)
+#define pl_env_seek_exporter(env, keys) ((void)(keys), pl_detect_seek_exporter((env)->w))
+#define pl_env_seek_route(env, path_id) pl_detect_seek_route((env)->w, path_id)
 
 #include "bpf/detect_quiet.h"
 
@@ -259,6 +289,23 @@ __attribute__((noinline)) int pl_detect_route(struct work *w)
 
 /* --- the straight way ------------------------------------------------------------------------------- */
 
+#define SEEK(name, params, ...)                                                                    \
+	__attribute__((noinline)) int pl_detect_seek_##name params                                 \
+	{                                                                                          \
+		struct pl_core_env env;                                                            \
+                                                                                                   \
+		if (w == NULL)                                                                     \
+			return (int)PL_QUIET_NOWHERE;                                              \
+		env_init(&env, w);                                                                 \
+		return (int)pl_quiet_seek_##name(&env, __VA_ARGS__);                               \
+	}
+SEEK(place, (struct work * w, uint32_t node, uint64_t word), node, word)
+SEEK(port, (struct work * w, uint32_t node, uint64_t word), node, word)
+SEEK(link, (struct work * w, uint64_t stack, uint64_t before, uint32_t full), stack, before, full)
+SEEK(exporter, (struct work * w), &w->keys)
+SEEK(route, (struct work * w, uint64_t path_id), path_id)
+#undef SEEK
+
 /* A usual report in a frame that the filter takes. 0 when it is not. */
 static __always_inline int quiet_read(struct xdp_md *ctx, struct pl_quiet *q, uint32_t *ret_size)
 {
@@ -313,15 +360,13 @@ __attribute__((noinline)) int pl_detect_learn(struct work *w)
 }
 
 /* 1: settled. 0: it is for the general way, after which the flow may have a print to learn. */
-__attribute__((noinline)) int pl_detect_quiet(struct xdp_md *ctx, struct work *w)
+static __always_inline int quiet(struct xdp_md *ctx, struct work *w)
 {
 	const uint32_t sample = pl_control.sample;
 	struct pl_quiet q = { .print = 0 };
 	struct pl_core_env env;
 	uint32_t size, verdict;
 
-	if (w == NULL)
-		return 0;
 	w->learn = 0;
 	q.keys = &w->keys;
 	if (w->queue >= pl_control.queues || !quiet_read(ctx, &q, &size))
@@ -726,7 +771,7 @@ SEC("xdp") int pl_detect(struct xdp_md *ctx)
 	if (w == NULL)
 		return XDP_PASS;
 	w->queue = ctx->rx_queue_index;
-	if (pl_detect_quiet(ctx, w))
+	if (quiet(ctx, w))
 		return settled_action(ctx);
 	bpf_tail_call(ctx, &pl_general, 0);
 	return XDP_PASS; /* not reached: the program is in its place from the start */

@@ -19,6 +19,12 @@
 #define PL_CORE_COLD static __attribute__((noinline, cold, unused))
 #endif
 
+#ifdef __bpf__ /* the one compiler does not know the other's word */
+#define PL_CORE_UNROLL _Pragma("unroll")
+#else
+#define PL_CORE_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 typedef uint64_t __attribute__((may_alias)) pl_core_word;
 typedef uint32_t __attribute__((may_alias)) pl_core_half;
 
@@ -119,7 +125,7 @@ PL_CORE_INLINE uint64_t pl_core_differ(const void *a, const void *b, unsigned in
 	const pl_core_word *x = a, *y = b;
 	uint64_t differ = 0;
 
-#pragma GCC unroll 8
+	PL_CORE_UNROLL
 	for (unsigned int i = 0; i < words; i++)
 		differ |= x[i] ^ y[i];
 	return differ;

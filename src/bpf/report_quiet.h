@@ -34,10 +34,15 @@ struct pl_quiet {
 	uint8_t ports2; /* bytes of a block's level-2 ports */
 	uint16_t block; /* bytes of a block */
 	uint16_t has;   /* 1 << PL_CORE_Q_x of what a hop has */
-	uint64_t print; /* once the hops were looked at */
+	uint64_t print; /* once the hops were looked at, of a path that was not known */
+	uint32_t known; /* its flow's path has its memo */
+	uint32_t zero;
 };
 
-/* Values for the sums, and where they go: way | set << 3. The arrays are written when sums are kept. */
+#define PL_QUIET_GUESSES 16
+
+/* Values for the sums, and where they go: way | set << 3. The arrays are written when sums are kept. What stays from
+ * report to report is where exporters stood last, guessed as in a memo. */
 struct pl_quiet_marks {
 	uint64_t now_ns;
 	uint32_t max_latency_ns;
@@ -45,10 +50,33 @@ struct pl_quiet_marks {
 	uint32_t place[PL_QUIET_HOPS + 1], port[PL_QUIET_HOPS + 1], link[PL_QUIET_HOPS + 1];
 	uint32_t latency[PL_QUIET_HOPS + 1], depth[PL_QUIET_HOPS + 1], util[PL_QUIET_HOPS + 1],
 		transit[PL_QUIET_HOPS + 1];
+	uint32_t exporter[PL_QUIET_GUESSES];
 	uint32_t keep; /* not 0: sums are kept */
-	uint32_t ports2,
+	uint32_t hops,
 		has; /* of the report; has: 1 << PL_CORE_Q_x of the quantities that there are */
 };
+
+/*
+ * A path as the straight way knows it again: its stack hop by hop, and where the keys of its hops were found last. A
+ * remembered position is a guess, which the key that stands there confirms or not.
+ */
+struct pl_quiet_memo_hop {
+	uint64_t stack;             /* node << 32 | ports, as in the block */
+	uint32_t place, port, link; /* way | set << 3 */
+	uint32_t zero;
+};
+
+struct pl_quiet_memo {
+	uint64_t print; /* of the path; 0: none, or being written */
+	uint32_t hops, full;
+	struct pl_quiet_memo_hop hop[PL_QUIET_HOPS];
+	uint32_t route; /* way | set << 3, of the path in its table */
+	uint32_t zero;
+};
+
+_Static_assert(sizeof(struct pl_quiet_memo) == 384, "whole cache lines");
+
+#define PL_QUIET_MEMOS 1024 /* a power of two; of paths that share a place the last one has it */
 
 /* The words of an address, as pl_core_addr_v4. */
 PL_CORE_INLINE uint64_t pl_quiet_addr_v4(const uint8_t *p)

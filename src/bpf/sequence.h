@@ -159,7 +159,8 @@ static inline bool pl_sequence_calm(const struct pl_sequence *s, uint32_t seq, u
 }
 
 /* Counts a report of which pl_sequence_calm is true: as pl_sequence_next, and pl_sequence_step where it has to follow. */
-static inline void pl_sequence_again(struct pl_sequence *s, uint32_t seq)
+__attribute__((always_inline)) static inline void pl_sequence_again(
+	struct pl_sequence *s, uint32_t seq)
 {
 	s->reports++;
 	if (__builtin_expect(!s->steady, 0))

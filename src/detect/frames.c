@@ -139,6 +139,7 @@ void pl_detect_frames(struct pl_detect *det, struct pl_lean *lean, const struct 
 	const uint32_t n = in->n;
 
 	run.env->out = out;
+	run.env->memos = lean->memos;
 	for (uint32_t i = 0; i < n + AHEAD; i++) {
 		if (i >= AHEAD && i - AHEAD < n)
 			step_one(&run, &ring[i % AHEAD], i - AHEAD);

@@ -71,6 +71,8 @@ uint64_t pl_kernel_memory(const struct pl_kernel_options *o)
 	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
 		bytes += (uint64_t)queues_of(o) * (o->rules->mask[i] + UINT64_C(1)) *
 			 tables[i].set_bytes;
+	/* Paths remembered by each queue, and by the parser that looks for layouts. */
+	bytes += (queues_of(o) + UINT64_C(1)) * PL_QUIET_MEMOS * sizeof(struct pl_quiet_memo);
 	/* Scratch and counters of each processor: a frame, and some. */
 	return bytes + (uint64_t)libbpf_num_possible_cpus() * (PL_KERNEL_FRAME_MAX + 8192);
 }
@@ -99,6 +101,8 @@ static int set_sizes(struct pl_bpf_detect *skel, const struct pl_kernel_options 
 		r = bpf_map__set_max_entries(skel->maps.pl_frames, ring_bytes(o->frames_bytes));
 	if (r == 0)
 		r = bpf_map__set_max_entries(skel->maps.pl_xsks, queues_of(o));
+	if (r == 0)
+		r = bpf_map__set_max_entries(skel->maps.pl_memos, queues_of(o) * PL_QUIET_MEMOS);
 	for (unsigned int i = 0; r == 0 && i < PL_CORE_T_MAX; i++) {
 		uint64_t n = queues_of(o) * (o->rules->mask[i] + UINT64_C(1));
 

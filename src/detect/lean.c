@@ -35,8 +35,11 @@ int pl_lean_init(struct pl_lean *lean, const struct pl_decode_options *o)
 		lean->ports[ports[i] / 64] |= UINT64_C(1) << (ports[i] % 64);
 	lean->n_profiles = o->n_profiles + 1;
 	lean->profiles = calloc(lean->n_profiles, sizeof(*lean->profiles));
-	if (lean->profiles == NULL)
+	lean->memos = calloc(PL_QUIET_MEMOS, sizeof(*lean->memos));
+	if (lean->profiles == NULL || lean->memos == NULL) {
+		pl_lean_done(lean);
 		return -ENOMEM;
+	}
 	pl_lean_profile_of(&lean->profiles[0].profile, &none);
 	for (unsigned int i = 0; i < o->n_profiles; i++) {
 		struct pl_lean_profile *p = &lean->profiles[i + 1];
@@ -52,7 +55,9 @@ int pl_lean_init(struct pl_lean *lean, const struct pl_decode_options *o)
 void pl_lean_done(struct pl_lean *lean)
 {
 	free(lean->profiles);
+	free(lean->memos);
 	lean->profiles = NULL;
+	lean->memos = NULL;
 }
 
 static bool matches(const struct pl_addr *a, const struct pl_lean_profile *p)

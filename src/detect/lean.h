@@ -23,6 +23,7 @@ struct pl_lean {
 	bool any_port;
 	bool general; /* the straight way is left out, to compare */
 	uint64_t ports[65536 / 64];
+	struct pl_quiet_memo *memos; /* PL_QUIET_MEMOS, of the straight way */
 };
 
 /* By the decoder's options, so that both understand the same. -ENOMEM */

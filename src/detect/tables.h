@@ -48,6 +48,7 @@ struct pl_core_env {
 	struct pl_event_batch *out;
 	struct pl_core_trail trail;
 	struct pl_quiet_marks marks;
+	struct pl_quiet_memo *memos; /* of whoever goes the straight way (detect/frames.c) */
 };
 
 #define TABLE(name, help)                                                                          \
@@ -77,6 +78,11 @@ static inline struct pl_core_trail *pl_env_trail(struct pl_core_env *env)
 static inline struct pl_quiet_marks *pl_env_marks(struct pl_core_env *env)
 {
 	return &env->marks;
+}
+
+static inline struct pl_quiet_memo *pl_env_memo(struct pl_core_env *env, uint32_t i)
+{
+	return &env->memos[i];
 }
 
 static inline struct pl_event *pl_env_event(struct pl_core_env *env)
