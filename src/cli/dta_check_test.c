@@ -150,12 +150,21 @@ static void test_counters(void)
 	c = check(&s, 100, 2);
 	ok(c.asked == 20 && c.right == 20, "together they are whole");
 	ok(check(&s, 100, 1).missing > 0, "one alone is short");
+	eq(check(&s, 101, 2).missing, 1, "the first key is wanted once more");
+	{
+		const uint32_t word = key_of(0, false);
+
+		for (unsigned int row = 0; row < 2; row++)
+			n[row].base[pl_counters_offset(
+				&n[row], pl_counters_key(&n[0], &word, 4), row)]++;
+	}
+	eq(check(&s, 101, 2).right, 20, "its rows were added to on both sides of a turn");
 	{
 		const uint32_t word = key_of(3, false);
 
 		(void)pl_counters_add(&n[0], pl_counters_key(&n[0], &word, 4), 1);
 	}
-	eq(check(&s, 100, 2).wrong, 20, "more than was reported, no sum can be believed");
+	eq(check(&s, 101, 2).wrong, 20, "more than was reported, no sum can be believed");
 	pl_region_close(g[0]);
 	pl_region_close(g[1]);
 }
