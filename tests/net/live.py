@@ -263,7 +263,7 @@ def test_tail():
     deep = Client("tail", "--url", d.web, "-o", "jsonl", "--where", "hops.queue_depth > 100")
     first = Client("tail", "--url", d.web, "-p", "-n", "5")
     ok(streams(d, 4), "four streams")
-    n = sent(gen(d.port, "--rate", "4000", "--count", "8000", "--loss", "0.005", "--seed", "9"))
+    n = sent(gen(d.port, "--rate", "2000", "--count", "8000", "--loss", "0.005", "--seed", "9"))
     ok(settled(d, n), "all is received and written")
     code, out, err = first.end(None)
     ok(code == 0 and len(out.splitlines()) == 6 and out.startswith("TIME"), "-n 5: a header and 5 lines", out + err)
