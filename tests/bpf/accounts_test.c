@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "base/test.h"
 #include "detect/kernel_detect.h"
 #include "detect/lean.h"
@@ -515,7 +516,8 @@ static void test_refused(void)
 int main(int argc, char **argv)
 {
 	(void)argv;
-	if (pl_event_batch_init(&events, 65536) < 0)
+	/* Each processor counts for itself which is the tenth. */
+	if (pl_event_batch_init(&events, 65536) < 0 || pl_cpu_pin(0) < 0)
 		return 1;
 	test_levels();
 	test_loss();
