@@ -74,10 +74,8 @@ int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *option
 		goto fail;
 	memset(d->plans, 0, PLANS_BYTES);
 	d->own_plans = d->plans + PL_INT_CACHE_SLOTS;
-	d->shapes = aligned_alloc(64, SHAPES * sizeof(*d->shapes));
-	if (d->shapes == NULL)
+	if (shapes_new(&d->shapes) < 0)
 		goto fail;
-	memset(d->shapes, 0, SHAPES * sizeof(*d->shapes));
 	d->profiles = calloc(options->n_profiles + 1, sizeof(*d->profiles));
 	if (d->profiles == NULL)
 		goto fail;

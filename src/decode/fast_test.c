@@ -362,6 +362,36 @@ static void replaced(void)
 	pl_decode_free(general);
 }
 
+/* A report cut after each byte, the empty packet among them, before anything was learned and after. Sanitizers see
+ * what is read behind it. */
+static void cut(void)
+{
+	const struct pl_decode_options small = { .max_exporters = 4, .max_paths = 4 };
+	struct pl_decode *usual, *general;
+	unsigned int wrong = 0;
+
+	ok(pl_decode_new(&usual, &small) == 0);
+	ok(pl_decode_new(&general, &small) == 0);
+	general->profiles[0].usual = false;
+	general->decode_hops = hops_decode_none;
+	put_kind(&kinds[0]);
+	for (unsigned int round = 0; round < 3; round++) {
+		for (uint32_t len = 0; len <= b.len; len++) {
+			uint8_t *exact = malloc(len);
+			const struct pl_packet pkt = {
+				.data = exact, .len = len, .wire_len = len, .ts_ns = 1
+			};
+
+			memcpy(exact, frame, len);
+			wrong += !agree(usual, general, &pkt);
+			free(exact);
+		}
+	}
+	eq(wrong, 0, "cut after every byte");
+	pl_decode_free(usual);
+	pl_decode_free(general);
+}
+
 static void flush_nothing(struct pl_record_batch *batch, void *arg)
 {
 	(void)arg;
@@ -384,6 +414,7 @@ int main(void)
 			turned(&kinds[i], shape_take_best());
 	}
 	replaced();
+	cut();
 	pl_record_batch_done(&out);
 	pl_record_batch_done(&other);
 	return pl_test_done();

@@ -1,10 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is kept of a usual report's headers: the bits that fast.c decides by, in the order in which it does, and
  * where in the record the others go. */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "decode/shape.h"
 
 /* So many usual reports of one length must differ from the shape before it is given up for theirs. */
 #define MISSES_MAX 16
+
+void shapes_forget(struct header_shape *shapes)
+{
+	memset(shapes, 0, SHAPES * sizeof(*shapes));
+	for (unsigned int i = 0; i < SHAPES; i++)
+		shapes[i].len = SHAPE_NONE;
+}
+
+int shapes_new(struct header_shape **ret)
+{
+	*ret = aligned_alloc(64, SHAPES * sizeof(**ret));
+	if (*ret == NULL)
+		return -ENOMEM;
+	shapes_forget(*ret);
+	return 0;
+}
 
 bool shape_take_plain(const struct header_shape *s, const uint8_t *data, struct pl_path *path)
 {
@@ -136,7 +155,7 @@ void shape_learn(struct job *j, const struct pl_path *path, const struct usual_p
 	struct header_shape *s = shape_place(d, pkt->len);
 	const unsigned int end = at->stack <= SHAPE_BYTES ? SHAPE_BYTES : SHAPE_LONG;
 
-	if (s->len != 0 && ++s->misses < MISSES_MAX)
+	if (s->len != SHAPE_NONE && ++s->misses < MISSES_MAX)
 		return;
 	/* All that is compared has to be there, and all headers have to be in it. */
 	if (pkt->len < end || at->stack > end)

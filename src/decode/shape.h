@@ -4,7 +4,7 @@
  * their headers, byte by byte, is the same from one to the next. Once it has taken a packet, the bytes that
  * decided are kept with a mask of the bits that did, and a packet of the same length that agrees in all of
  * them is taken by comparing 112 bytes, in place of walking the headers again. A shape decides nothing by
- * itself: every bit that fast.c looked at is in the mask or looked at again. decode_test.c turns each bit of
+ * itself: every bit that fast.c looked at is in the mask or looked at again. fast_test.c turns each bit of
  * the headers to prove it.
  */
 #pragma once
@@ -17,6 +17,8 @@
 #define SHAPE_BLOCKS        7
 #define SHAPE_BYTES         (16 * SHAPE_BLOCKS)
 #define SHAPE_LONG          (SHAPE_BYTES + 16)
+
+#define SHAPE_NONE          UINT32_MAX /* no packet is so long; an empty one would be like an empty shape */
 
 /* Where fields of the outer headers are, in Ethernet frames. */
 #define SHAPE_EXPORTER      26
@@ -41,7 +43,7 @@ struct header_shape {
 	const struct hop_plan *plan;
 	uint64_t plan_key; /* as long as plan_keys has it at plan_slot, the plan is this layout's */
 	uint32_t plan_slot;
-	uint32_t len; /* of the packet; 0 = nothing learned */
+	uint32_t len; /* of the packet; SHAPE_NONE = nothing learned */
 	struct usual_places at;
 	uint8_t link, version, hops;
 	bool is_long;   /* the last block counts */
@@ -75,6 +77,10 @@ static inline shape_block shape_differs(
 {
 	return (shape_bytes(data) & s->mask[i]) ^ s->value[i];
 }
+
+/* All SHAPES of them, with nothing learned; -ENOMEM. */
+int shapes_new(struct header_shape **ret);
+void shapes_forget(struct header_shape *shapes);
 
 /* Keeps the shape of j's packet, a usual report without metadata in its own header and with Ethernet and IPv4
  * inside, unless the place is another's. `path` is its record but for what the hops add. */

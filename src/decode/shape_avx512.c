@@ -33,7 +33,7 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi"))) bool shape_take_
 		const __m512i moved =
 			_mm512_permutex2var_epi8(a, _mm512_loadu_si512(s->permute + i), b);
 
-		_mm512_store_si512((uint8_t *)path + i,
+		_mm512_storeu_si512((uint8_t *)path + i,
 			_mm512_ternarylogic_epi64(moved, _mm512_loadu_si512(s->bits + i),
 				_mm512_loadu_si512(fixed + i), AND_OR));
 	}

@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Whichever vector code this processor has, the other version is tried as well. */
 	decoders[way]->decode_hops = (data[0] & 0x40) != 0 && have_avx2 ? hops_decode_avx2 : best;
 	decoders[way]->take_shape = (data[0] & 0x40) != 0 ? shape_take_plain : shape_take_best();
-	memset(decoders[way]->shapes, 0, SHAPES * sizeof(struct header_shape));
+	shapes_forget(decoders[way]->shapes);
 	in.n = PACKETS;
 	for (unsigned int i = 0; i < in.n; i++) {
 		struct pl_packet *p = &in.pkts[i];
