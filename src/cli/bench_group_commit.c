@@ -136,7 +136,7 @@ static int open_disk_file(struct commit_bench *b)
 	char path[64];
 	int r = 0;
 
-	snprintf(path, sizeof(path), PATH_FORMAT, (long)getpid(), 2);
+	snprintf(path, sizeof(path), PATH_FORMAT, (long)getpid(), 2u);
 	b->piece = malloc(DISK_PIECE);
 	b->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (b->fd < 0 || b->piece == NULL) {

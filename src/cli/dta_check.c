@@ -419,19 +419,20 @@ int pl_dta_check(const struct pl_dta_conf_store *s, uint64_t made, const char *c
 	unsigned int n, struct pl_dta_checked *ret, struct pl_diag *diag)
 {
 	struct regions g = { .made = made };
-	int r = n <= REGIONS ? 0 : -E2BIG;
+	int r = n == 0 ? -ENOENT : n > REGIONS ? -E2BIG : 0;
 
 	if (r < 0)
-		pl_diag_set(diag, "store '%s': %u regions and epochs, of which %u can be asked",
-			s->name, n, REGIONS);
+		pl_diag_set(diag,
+			"store '%s': %u regions and epochs, of which 1 to %u can be asked", s->name,
+			n, REGIONS);
 	*ret = (struct pl_dta_checked){ 0 };
-	while (r == 0 && g.n < n) {
-		r = pl_region_open(&g.region[g.n], paths[g.n], PL_REGION_READ, NULL, diag);
+	for (unsigned int i = 0; r == 0 && i < n; i++) {
+		r = pl_region_open(&g.region[i], paths[i], PL_REGION_READ, NULL, diag);
 		if (r < 0)
 			break;
-		g.params = *pl_region_params(g.region[g.n]);
-		g.store[g.n] = pl_region_store(g.region[g.n], pl_region_epoch(g.region[g.n]));
-		g.n++;
+		g.params = *pl_region_params(g.region[i]);
+		g.store[i] = pl_region_store(g.region[i], pl_region_epoch(g.region[i]));
+		g.n = i + 1;
 	}
 	if (r == 0 && g.params.primitive == PL_KEY_WRITE)
 		check_key_write(s, &g, ret);
