@@ -31,9 +31,16 @@ static socklen_t place_of(union place *p, const struct pl_addr *addr, uint16_t p
 	return sizeof(p->v6);
 }
 
+/* What is sent are short messages that somebody waits for: the second goes out before the first is acknowledged. A
+ * connection that comes in has this from the socket that listens. */
 static int new_socket(bool v4)
 {
-	return socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	const int one = 1;
+
+	if (fd >= 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	return fd;
 }
 
 int pl_tcp_listen(const char *where, int backlog, struct pl_addr *ret_addr,

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "netio/tcp.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "base/test.h"
+
+static bool sends_at_once(int fd)
+{
+	int on = 0;
+	socklen_t len = sizeof(on);
+
+	return getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &len) == 0 && on != 0;
+}
+
+/* A connection to a listener and back, over the loopback of the family. */
+static void connected(const char *where)
+{
+	struct pl_diag diag = { .text = "" };
+	char text[PL_TCP_TEXT_MAX];
+	struct pl_addr at, from;
+	uint16_t port = 0;
+	int fd = pl_tcp_listen(where, 4, NULL, text, &diag), out, in;
+
+	if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL) {
+		ok(true, "%s # SKIP no such address here", where);
+		return;
+	}
+	ok(fd >= 0, "listens on %s", text);
+	ok(pl_parse_endpoint(text, &at, &port) == 0 && port != 0, "and says where");
+	eq((uint64_t)pl_tcp_accept(fd, &from), (uint64_t)-EAGAIN, "nobody yet");
+	out = pl_tcp_connect(&at, port, &diag);
+	ok(out >= 0, "%s", diag.text);
+	while ((in = pl_tcp_accept(fd, &from)) == -EAGAIN)
+		usleep(500);
+	ok(in >= 0 && pl_addr_equal(&from, &at), "one from there");
+	ok(sends_at_once(out) && sends_at_once(in), "short messages do not wait for each other");
+	close(in);
+	close(out);
+	close(fd);
+}
+
+int main(void)
+{
+	static const char *const bad[] = { "", "127.0.0.1", "localhost:1", "127.0.0.1:65536" };
+	struct pl_diag diag = { .text = "" };
+
+	connected("127.0.0.1:0");
+	connected("[::1]:0");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		eq((uint64_t)pl_tcp_listen(bad[i], 1, NULL, NULL, &diag), (uint64_t)-EINVAL, "%s",
+			diag.text);
+	return pl_test_done();
+}
