@@ -283,26 +283,6 @@ static __attribute__((noinline)) void set_other(struct pl_path *path, const stru
 		path->present |= PL_PATH_HAS_vlan;
 }
 
-/* What counts in a sequence. The record has it too, but written in one piece: reading parts of that back would
- * wait for it. */
-struct number {
-	uint32_t node, seq;
-	uint8_t hw_id, version;
-};
-
-/* Of the report header at u. */
-static inline struct number number_of(const uint8_t *u, uint8_t version)
-{
-	const bool v20 = version == PL_REPORT_V20;
-
-	return (struct number){
-		.node = pl_be32(u + 4),
-		.seq = v20 ? pl_be32(u) & 0x3fffff : pl_be32(u + 8),
-		.hw_id = v20 ? pl_be16(u) >> 6 & 0x3f : u[3] & 0x3f,
-		.version = version,
-	};
-}
-
 static inline uint16_t flags_of(const uint8_t *u, uint8_t version)
 {
 	const unsigned int marks = version == PL_REPORT_V20 ? u[11] : pl_be16(u + 2) >> 1;

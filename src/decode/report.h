@@ -42,5 +42,25 @@ static inline __attribute__((always_inline)) void account(struct job *j, const s
 		account_unusual(j, e, seq & mask, version == PL_REPORT_V20 ? 22 : 32);
 }
 
+/* What counts in a sequence. The record has it too, but written in one piece: reading parts of that back would
+ * wait for it. */
+struct number {
+	uint32_t node, seq;
+	uint8_t hw_id, version;
+};
+
+/* Of the report header at u. */
+static inline struct number number_of(const uint8_t *u, uint8_t version)
+{
+	const bool v20 = version == PL_REPORT_V20;
+
+	return (struct number){
+		.node = pl_be32(u + 4),
+		.seq = v20 ? pl_be32(u) & 0x3fffff : pl_be32(u + 8),
+		.hw_id = v20 ? pl_be16(u) >> 6 & 0x3f : u[3] & 0x3f,
+		.version = version,
+	};
+}
+
 /* What an INT header says about the path as a whole. */
 void path_from_int(struct job *j, struct pl_path *path, const struct pl_int *in);

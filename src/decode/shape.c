@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "decode/report.h"
 #include "decode/shape.h"
 
 /* So many usual reports of one length must differ from the shape before it is given up for theirs. */
@@ -27,9 +28,9 @@ int shapes_new(struct header_shape **ret)
 
 bool shape_take_plain(const struct header_shape *s, const uint8_t *data, struct pl_path *path)
 {
-	const uint8_t *inner = data + s->at.inner, *l4 = data + s->at.l4,
-		      *report = data + s->at.report;
+	const uint8_t *inner = data + s->at.inner, *l4 = data + s->at.l4;
 	shape_block differ = { 0 };
+	struct number number;
 
 	for (unsigned int i = 0; i < SHAPE_BLOCKS; i++)
 		differ |= shape_differs(s, i, data + 16 * i);
@@ -37,13 +38,14 @@ bool shape_take_plain(const struct header_shape *s, const uint8_t *data, struct 
 		differ |= shape_differs(s, SHAPE_BLOCKS, data + SHAPE_BYTES);
 	if (__builtin_expect((differ[0] | differ[1]) != 0, 0))
 		return false;
+	number = number_of(data + s->at.report, s->version);
 	*path = s->path;
 	if (s->link == PL_LINK_ETHERNET) {
 		path->exporter = pl_addr_v4(data + SHAPE_EXPORTER);
 		path->exporter_port = pl_be16(data + SHAPE_EXPORTER_PORT);
 	}
-	path->node = pl_be32(report + 4);
-	path->seq = s->version == PL_REPORT_V20 ? pl_be32(report) & 0x3fffff : pl_be32(report + 8);
+	path->node = number.node;
+	path->seq = number.seq;
 	path->src = pl_addr_v4(inner + 26);
 	path->dst = pl_addr_v4(inner + 30);
 	path->sport = pl_be16(l4);
