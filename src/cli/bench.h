@@ -37,7 +37,10 @@ struct pl_bench_case {
 	bool crosses_cores;
 };
 
-/* Measures the case and prints one result. 0, or the negative errno of a run. */
+/* Whether the case, by its whole name, is to be measured: for benchmarks whose cases take time to prepare. */
+bool pl_bench_wanted(const struct pl_bench_ctx *ctx, const char *name);
+
+/* Measures the case, if it is wanted, and prints one result. 0, or the negative errno of a run. */
 int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c);
 
 /* --size: how much input to make where the benchmark makes input; `fallback` when it was not given. */
@@ -56,7 +59,7 @@ struct pl_bench_times {
 	double load_rate; /* per second meanwhile; 0: idle */
 };
 
-/* Prints median, 99th percentile and the longest. -ENODATA, said, for fewer than 100. */
+/* Prints median, 99th percentile and the longest, if they are wanted. -ENODATA, said, for fewer than 100. */
 int pl_bench_times(struct pl_bench_ctx *ctx, const struct pl_bench_times *times);
 
 struct pl_bench {

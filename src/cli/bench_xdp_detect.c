@@ -452,6 +452,8 @@ static int run_cases(struct pl_bench_ctx *ctx, const struct detect_case *cases, 
 	}
 	r = begin(b, wire);
 	for (size_t i = 0; r == 0 && i < n; i++) {
+		if (!pl_bench_wanted(ctx, cases[i].name))
+			continue;
 		b->c = cases[i];
 		c.name = cases[i].name;
 		r = make_frame(b);

@@ -25,6 +25,8 @@ struct pl_bench_ctx {
 	uint64_t budget_ns; /* of one run */
 	uint64_t size_bytes;
 	unsigned int pairs;
+	const char *only;   /* the one case to measure, by its whole name; NULL: all */
+	unsigned int cases; /* that were measured */
 	bool jsonl;
 	bool header_done;
 };
@@ -225,10 +227,18 @@ static void print_times_jsonl(const struct pl_bench_times *t)
 	pl_buf_done(&out);
 }
 
+bool pl_bench_wanted(const struct pl_bench_ctx *ctx, const char *name)
+{
+	return ctx->only == NULL || strcmp(ctx->only, name) == 0;
+}
+
 int pl_bench_times(struct pl_bench_ctx *ctx, const struct pl_bench_times *t)
 {
 	char rate[32];
 
+	if (!pl_bench_wanted(ctx, t->name))
+		return 0;
+	ctx->cases++;
 	if (t->n < TIMES_MIN) {
 		pl_complain("benchmark %s: %u times are too few to say anything", t->name, t->n);
 		return -ENODATA;
@@ -309,6 +319,9 @@ int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
 	unsigned int n = 0, tries = 0;
 	int r;
 
+	if (!pl_bench_wanted(ctx, c->name))
+		return 0;
+	ctx->cases++;
 	res.pingpong_before_ns = pl_cpu_pingpong_ns();
 	while (n < ctx->pairs && tries++ < 3 * ctx->pairs) {
 		r = run_pair(ctx, c, &rates[n], &ceilings[n], &total);
@@ -347,10 +360,13 @@ fail:
 	return r;
 }
 
+/* By its name, or that of a case: what stands before the slash. */
 static const struct pl_bench *find(const char *name)
 {
+	const size_t len = strcspn(name, "/");
+
 	for (size_t i = 0; benches[i] != NULL; i++) {
-		if (strcmp(benches[i]->name, name) == 0)
+		if (strlen(benches[i]->name) == len && strncmp(benches[i]->name, name, len) == 0)
 			return benches[i];
 	}
 	return NULL;
@@ -360,6 +376,22 @@ static void print_list(void)
 {
 	for (size_t i = 0; benches[i] != NULL; i++)
 		printf("%-16s %s\n", benches[i]->name, benches[i]->summary);
+}
+
+static int run_named(const char *name, struct pl_bench_ctx *ctx)
+{
+	const struct pl_bench *bench = find(name);
+	int r;
+
+	ctx->only = strchr(name, '/') != NULL ? name : NULL;
+	ctx->cases = 0;
+	r = bench == NULL ? -ENOENT : bench->run(ctx);
+	if (r == 0 && ctx->only != NULL && ctx->cases == 0) {
+		pl_complain("benchmark %s has no case '%s'; without a case it measures all",
+			bench->name, name);
+		r = -ENOENT;
+	}
+	return r;
 }
 
 static int run_all(const struct pl_opt_list *names, struct pl_bench_ctx *ctx)
@@ -373,16 +405,12 @@ static int run_all(const struct pl_opt_list *names, struct pl_bench_ctx *ctx)
 			return PL_EXIT_USAGE;
 		}
 	}
-	if (names->n == 0) {
-		for (size_t i = 0; benches[i] != NULL; i++) {
-			if (benches[i]->run(ctx) < 0)
-				code = PL_EXIT_FAILED;
-		}
+	for (size_t i = 0; names->n == 0 && benches[i] != NULL; i++) {
+		if (run_named(benches[i]->name, ctx) < 0)
+			code = PL_EXIT_FAILED;
 	}
 	for (size_t i = 0; i < names->n; i++) {
-		const struct pl_bench *bench = find(names->items[i]);
-
-		if (bench == NULL || bench->run(ctx) < 0)
+		if (run_named(names->items[i], ctx) < 0)
 			code = PL_EXIT_FAILED;
 	}
 	return code;
@@ -418,17 +446,19 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_bench = {
 	.name = "bench",
 	.summary = "measure, each figure beside its ceiling in the same run",
-	.usage = "[OPTION]… [NAME]…",
+	.usage = "[OPTION]… [NAME[/CASE]]…",
 	.description =
-		"Runs the named benchmarks, or all. Each measured thing and its ceiling (the fastest\n"
-		"its job could be done on this machine) run in turn, and the ratio is the median of the\n"
-		"neighbours' ratios: on a shared machine the ratio stays when the rates do not. The time\n"
-		"of a core-to-core ping-pong before and after tells whether the machine was disturbed.\n"
+		"Runs the named benchmarks or cases of them, or all. Each measured thing and its\n"
+		"ceiling (the fastest its job could be done on this machine) run in turn, and the ratio\n"
+		"is the median of the neighbours' ratios: on a shared machine the ratio stays when the\n"
+		"rates do not. The time of a core-to-core ping-pong before and after tells whether the\n"
+		"machine was disturbed.\n"
 		"\n"
 		"With -o jsonl each result is an object with name, items, seconds, rate, ns_per_item,\n"
 		"ceiling_name, ceiling_rate, ratio, ratio_min, ratio_max, pairs, pairs_discarded,\n"
 		"pingpong_before_ns and pingpong_after_ns.",
-	.examples = "  pathline bench decode-int\n  pathline bench -o jsonl --pairs 11 read udp\n",
+	.examples = "  pathline bench decode-int\n  pathline bench -o jsonl --pairs 11 read udp\n"
+		    "  pathline bench xdp-detect/3-hops-1-flow\n",
 	.options = options,
 	.run = run,
 };
