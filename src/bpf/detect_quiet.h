@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The straight way: a usual report (bpf/report_quiet.h) of which nothing is to be told. Every value is within its key's
- * quiet band, every key is in its table, the exporter's number is the next one, the flow's path the one it had. Then
+ * quiet band, every key is in its table, the exporter's number is the next one or behind a gap, the flow's path the one it had. Then
  * all that the report changes are a few counts, and they are made here; the general way (bpf/report_core.h,
  * bpf/detect_steps.h) does not run. In every other case the answer is not PL_QUIET_SETTLED and the general way runs
  * from the start, as if nothing had been: the only words stored till then are the times at which keys were heard of,
@@ -71,7 +71,7 @@ PL_CORE_INLINE uint32_t pl_quiet_seek_exporter(
 		       : PL_QUIET_NOWHERE;
 }
 
-/* The exporter's books, or NULL when the number is not the next one, nor the one that it always has. */
+/* The exporter's books, or NULL when the number is neither ahead of the last one nor the one that it always has. */
 PL_CORE_INLINE struct pl_core_exporter *pl_quiet_exporter(
 	struct pl_core_env *env, const struct pl_quiet *q, uint64_t **ret_way)
 {
@@ -97,7 +97,9 @@ PL_CORE_INLINE struct pl_core_exporter *pl_quiet_exporter(
 	}
 	*ret_way = &set->way[at & (PL_CORE_WAYS - 1)];
 	x = &set->e[at & (PL_CORE_WAYS - 1)];
-	return pl_sequence_calm(&x->seq, q->seq, q->seq_mask) ? x : NULL;
+	return pl_sequence_calm(&x->seq, q->seq, q->seq_mask, pl_env_rules(env)->sequence_gap_max)
+		       ? x
+		       : NULL;
 }
 
 /* A flow that is known, by struct pl_flow_key, or NULL. */
@@ -224,7 +226,7 @@ PL_CORE_INLINE uint32_t pl_quiet_step(struct pl_core_env *env, struct pl_quiet *
 	pl_core_heard(exporter_way, now_ns);
 	x->last_ts_ns = ts_ns;
 	x->report_version = q->version;
-	pl_sequence_again(&x->seq, q->seq);
+	pl_sequence_again(&x->seq, q->seq, q->seq_mask);
 	pl_core_heard(flow_way, now_ns);
 	flow->last_ns = now_ns;
 	flow->packets++;

@@ -71,6 +71,19 @@ static inline void pl_sequence_mark(struct pl_sequence *s, uint32_t behind)
 		s->seen[1] |= UINT64_C(1) << (behind & 63);
 }
 
+/* Ahead of the highest number, by no more than a gap may be. */
+static inline void pl_sequence_forward(struct pl_sequence *s, uint32_t seq, uint32_t ahead)
+{
+	s->lost += ahead - 1;
+	s->skipped += ahead - 1;
+	pl_sequence_shift(s, ahead);
+	s->seen[0] |= 1;
+	s->highest = seq;
+	s->span = ahead < PL_SEQUENCE_WINDOW - s->span ? s->span + ahead : PL_SEQUENCE_WINDOW;
+	s->same = 0;
+	s->pending = false;
+}
+
 static inline void pl_sequence_sort(
 	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
@@ -113,14 +126,7 @@ static inline void pl_sequence_sort(
 		return;
 	}
 	if (ahead != 0 && ahead <= mask / 2 && ahead <= gap_max) {
-		s->lost += ahead - 1;
-		s->skipped += ahead - 1;
-		pl_sequence_shift(s, ahead);
-		s->seen[0] |= 1;
-		s->highest = seq;
-		s->span =
-			ahead < PL_SEQUENCE_WINDOW - s->span ? s->span + ahead : PL_SEQUENCE_WINDOW;
-		s->pending = false;
+		pl_sequence_forward(s, seq, ahead);
 		return;
 	}
 	if (behind < PL_SEQUENCE_WINDOW) {
@@ -150,21 +156,31 @@ static inline void pl_sequence_step(
 	s->steady = s->started && !s->constant && !s->pending;
 }
 
-/* Whether the number is one that pl_sequence_again counts: the next one, or of an exporter that does not count. */
-static inline bool pl_sequence_calm(const struct pl_sequence *s, uint32_t seq, uint32_t mask)
+/* Whether pl_sequence_again counts the number: the next one, one behind a gap, or that of an exporter that does not
+ * count. */
+static inline bool pl_sequence_calm(
+	const struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
+	const uint32_t gap = (seq - s->highest - 1) & mask;
+
 	if (__builtin_expect(s->steady, 1))
-		return ((seq - s->highest) & mask) == 1;
+		return gap == 0 || (gap < mask / 2 && gap < gap_max);
 	return s->constant && seq == s->highest;
 }
 
 /* Counts a report of which pl_sequence_calm is true: as pl_sequence_next, and pl_sequence_step where it has to follow. */
 __attribute__((always_inline)) static inline void pl_sequence_again(
-	struct pl_sequence *s, uint32_t seq)
+	struct pl_sequence *s, uint32_t seq, uint32_t mask)
 {
+	const uint32_t ahead = (seq - s->highest) & mask;
+
 	s->reports++;
 	if (__builtin_expect(!s->steady, 0))
 		return;
+	if (__builtin_expect(ahead != 1, 0)) {
+		pl_sequence_forward(s, seq, ahead);
+		return;
+	}
 	s->highest = seq;
 	s->seen[1] = s->seen[1] << 1 | s->seen[0] >> 63;
 	s->seen[0] = s->seen[0] << 1 | 1;
