@@ -289,6 +289,8 @@ __attribute__((noinline)) int pl_detect_route(struct work *w)
 
 /* --- the straight way ------------------------------------------------------------------------------- */
 
+#define FETCHED_LINES 8 /* 15 hops of nodes, 6 of 8 fields each */
+
 #define SEEK(name, params, ...)                                                                    \
 	__attribute__((noinline)) int pl_detect_seek_##name params                                 \
 	{                                                                                          \
@@ -305,6 +307,23 @@ SEEK(link, (struct work * w, uint64_t stack, uint64_t before, uint32_t full), st
 SEEK(exporter, (struct work * w), &w->keys)
 SEEK(route, (struct work * w, uint64_t path_id), path_id)
 #undef SEEK
+
+/*
+ * The frame's lines, all asked for before the first is looked at. Each may have to come from the processor that wrote it,
+ * and one after the other those journeys were a third of the time that a report took.
+ */
+static __always_inline void fetch_lines(const struct xdp_md *ctx)
+{
+	const uint8_t *p = (const uint8_t *)(long)ctx->data,
+		      *end = (const uint8_t *)(long)ctx->data_end;
+
+#pragma unroll
+	for (int i = 0; i < FETCHED_LINES; i++, p += 64) {
+		if (p + 1 > end)
+			break;
+		(void)*(const volatile uint8_t *)p;
+	}
+}
 
 /* A usual report in a frame that the filter takes. 0 when it is not. */
 static __always_inline int quiet_read(struct xdp_md *ctx, struct pl_quiet *q, uint32_t *ret_size)
@@ -770,6 +789,7 @@ SEC("xdp") int pl_detect(struct xdp_md *ctx)
 
 	if (w == NULL)
 		return XDP_PASS;
+	fetch_lines(ctx);
 	w->queue = ctx->rx_queue_index;
 	if (quiet(ctx, w))
 		return settled_action(ctx);
