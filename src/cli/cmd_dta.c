@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/dta_account.h"
@@ -19,18 +18,18 @@
 #include "cli/dta_conf.h"
 #include "cli/dta_lab.h"
 #include "cli/dta_process.h"
+#include "cli/dta_regions.h"
 #include "cli/dta_status.h"
 #include "dta/translator.h"
-#include "memory/region.h"
 
 #define STORES_MAX PL_DTA_CONF_STORES_MAX
 #define PARTS_MAX  (PL_COLLECTORS_MAX + 1 + STORES_MAX * PL_DTA_CONF_REPORTERS_MAX)
-#define PATH_BYTES 512
+#define PATH_BYTES PL_DTA_PATH_BYTES
 #define START_NS   UINT64_C(30000000000)  /* for a part to be ready */
 #define STOP_NS    UINT64_C(120000000000) /* for it to end when it is asked to */
 #define TICK_MS    200
 
-static const char *const words[] = { "up", "demo", NULL };
+static const char *const words[] = { "up", "check", "demo", NULL };
 static const char *const forms[] = { "table", "json", NULL };
 
 static struct {
@@ -43,7 +42,7 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_STRING, 'c', "config", &args.file, "FILE",
-			"up: the chain, as YAML (docs/guide/dta.md has its keys)", NULL },
+			"up, check: the chain, as YAML (docs/guide/dta.md has its keys)", NULL },
 		{ PL_OPT_DURATION, 'd', "duration", &args.duration_ns, "TIME",
 			"stop after so long, also when generators are not done", NULL },
 		{ PL_OPT_DURATION, 0, "status", &args.status_ns, "TIME",
@@ -70,7 +69,8 @@ struct chain {
 	unsigned int n_collectors, n_stores;
 	char folder[PATH_BYTES];
 	bool made_folder;
-	char (*paths)[PATH_BYTES]; /* [collector * n_stores + store] */
+	struct pl_dta_regions regions;
+	bool differ; /* those that were there, from the file */
 	/* collectors, the translator, generators */
 	struct pl_dta_process parts[PARTS_MAX];
 	unsigned int n_parts;
@@ -115,6 +115,13 @@ static int load(struct chain *c, const char *word, struct pl_diag *diag)
 	c->n_stores = (unsigned int)c->conf.stores.n;
 	c->collectors = c->conf.collectors.items;
 	c->n_collectors = (unsigned int)c->conf.collectors.n;
+	if (c->conf.lab) {
+		c->lab_collector = (struct pl_dta_conf_collector){ .name = (char *)(uintptr_t) "c1",
+			.interface = (char *)(uintptr_t)PL_DTA_LAB_INTERFACE,
+			.listen = (char *)(uintptr_t)PL_DTA_LAB_COLLECTOR };
+		c->collectors = &c->lab_collector;
+		c->n_collectors = 1;
+	}
 	return r;
 }
 
@@ -124,11 +131,6 @@ static int enter_lab(struct chain *c, struct pl_diag *diag)
 
 	if (r < 0)
 		return r;
-	c->lab_collector = (struct pl_dta_conf_collector){ .name = (char *)(uintptr_t) "c1",
-		.interface = (char *)(uintptr_t)PL_DTA_LAB_INTERFACE,
-		.listen = (char *)(uintptr_t)PL_DTA_LAB_COLLECTOR };
-	c->collectors = &c->lab_collector;
-	c->n_collectors = 1;
 	c->netns[0] = c->lab.collector;
 	c->translator_netns = c->lab.translator;
 	return 0;
@@ -171,67 +173,27 @@ static int make_folder(struct chain *c, struct pl_diag *diag)
 
 /* ---- regions ---- */
 
-/* The seed is the same everywhere: that of a region that is there, or a drawn one. */
-static int find_seed(struct chain *c, struct pl_diag *diag)
+static void say_difference(void *arg, const char *text)
 {
-	for (unsigned int i = 0; i < c->n_collectors * c->n_stores; i++) {
-		struct pl_region *g;
-		int r;
-
-		if (access(c->paths[i], F_OK) != 0)
-			continue;
-		r = pl_region_open(&g, c->paths[i], PL_REGION_READ, NULL, diag);
-		if (r < 0)
-			return r;
-		c->conf.seed = pl_region_params(g)->seed;
-		(void)pl_region_close(g);
-		if (c->conf.seed != 0) /* the hash of DTA has none */
-			return 0;
-	}
-	if (c->conf.seed == 0)
-		c->conf.seed = pl_hash_seed();
-	return 0;
+	(void)arg;
+	pl_complain("%s", text);
 }
 
-static int make_region(
-	const struct chain *c, unsigned int store, const char *path, struct pl_diag *diag)
+static int compare_regions(struct chain *c, struct pl_diag *diag)
 {
-	const struct pl_region_options options = {
-		.halves = pl_dta_conf_turns(&c->conf, &c->stores[store]) ? 2 : 1
-	};
-	struct pl_store_params params;
-	struct pl_region *g;
-	int r;
+	struct pl_dta_regions *r = &c->regions;
+	int e = pl_dta_regions_init(r, &c->conf, c->collectors, c->n_collectors, c->folder, diag);
+	unsigned int n;
 
-	if (access(path, F_OK) == 0)
+	if (e < 0)
+		return e;
+	n = pl_dta_regions_compare(r, say_difference, NULL);
+	if (n == 0)
 		return 0;
-	pl_dta_conf_params(&c->conf, &c->stores[store], &params);
-	r = pl_region_create(&g, path, &params, &options, diag);
-	return r < 0 ? r : pl_region_close(g);
-}
-
-static int make_regions(struct chain *c, struct pl_diag *diag)
-{
-	int r = make_folder(c, diag);
-
-	if (r < 0)
-		return r;
-	c->paths = calloc((size_t)c->n_collectors * c->n_stores, sizeof(*c->paths));
-	if (c->paths == NULL)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < c->n_collectors * c->n_stores; i++) {
-		int n = snprintf(c->paths[i], sizeof(c->paths[i]), "%s/%s-%s.plr", c->folder,
-			c->collectors[i / c->n_stores].name, c->stores[i % c->n_stores].name);
-
-		if (n < 0 || n >= (int)sizeof(c->paths[i])) {
-			pl_diag_set(diag, "folder: the path is too long");
-			return -EINVAL;
-		}
-	}
-	r = find_seed(c, diag);
-	for (unsigned int i = 0; r == 0 && i < c->n_collectors * c->n_stores; i++)
-		r = make_region(c, i % c->n_stores, c->paths[i], diag);
-	return r;
+	c->differ = true;
+	pl_diag_set(diag, "regions in %s are not what the file says: %u difference%s", c->folder, n,
+		n > 1 ? "s" : "");
+	return -EINVAL;
 }
 
 /* ---- parts ---- */
@@ -298,7 +260,7 @@ static int start_collector(struct chain *c, unsigned int i, struct pl_diag *diag
 		char *text = named + (size_t)s * (PATH_BYTES + 64);
 
 		snprintf(text, PATH_BYTES + 64, "%s=%s", c->stores[s].name,
-			c->paths[i * c->n_stores + s]);
+			c->regions.paths[i * c->n_stores + s]);
 		argv[n++] = text;
 	}
 	snprintf(role, sizeof(role), "collector %s", k->name);
@@ -473,14 +435,6 @@ static int bring_down(struct chain *c)
 
 /* ---- what came of it ---- */
 
-/* The file of an epoch that ended, as the collector calls it. */
-static void epoch_path(
-	const struct chain *c, unsigned int region, uint64_t epoch, char ret[PATH_BYTES + 32])
-{
-	snprintf(ret, PATH_BYTES + 32, "%.*s-%" PRIu64 ".plr",
-		(int)(strlen(c->paths[region]) - strlen(".plr")), c->paths[region], epoch);
-}
-
 static int add_path(struct pl_conf_list *list, const char *path)
 {
 	char **items = reallocarray(list->items, list->n + 1, sizeof(*items));
@@ -502,11 +456,11 @@ static int add_paths(const struct chain *c, unsigned int s, struct pl_conf_list 
 	int r = 0;
 
 	for (unsigned int i = s; r == 0 && i < c->n_collectors * c->n_stores; i += c->n_stores) {
-		r = add_path(list, c->paths[i]);
-		epoch_path(c, i, 0, path);
+		r = add_path(list, c->regions.paths[i]);
+		pl_dta_regions_epoch(&c->regions, i, 0, path);
 		for (uint64_t k = 0; r == 0 && access(path, F_OK) == 0; k++) {
 			r = add_path(list, path);
-			epoch_path(c, i, k + 1, path);
+			pl_dta_regions_epoch(&c->regions, i, k + 1, path);
 		}
 	}
 	return r;
@@ -626,15 +580,13 @@ static void clean(struct chain *c)
 {
 	for (unsigned int i = 0; i < c->n_parts; i++)
 		pl_dta_process_done(&c->parts[i]);
-	for (unsigned int i = 0; c->made_folder && !args.keep && c->paths != NULL &&
-				 i < c->n_collectors * c->n_stores;
-		i++) {
+	for (unsigned int i = 0; c->made_folder && !args.keep && i < c->regions.n; i++) {
 		char path[PATH_BYTES + 32];
 
-		(void)unlink(c->paths[i]);
-		epoch_path(c, i, 0, path);
+		(void)unlink(c->regions.paths[i]);
+		pl_dta_regions_epoch(&c->regions, i, 0, path);
 		for (uint64_t k = 1; unlink(path) == 0; k++)
-			epoch_path(c, i, k, path);
+			pl_dta_regions_epoch(&c->regions, i, k, path);
 	}
 	if (c->made_folder && !args.keep)
 		(void)rmdir(c->folder);
@@ -645,7 +597,7 @@ static void clean(struct chain *c)
 	if (!c->conf.lab && c->translator_netns > 0)
 		close(c->translator_netns);
 	pl_dta_lab_done(&c->lab);
-	free(c->paths);
+	pl_dta_regions_done(&c->regions);
 	pl_conf_done(pl_dta_conf_rows, &c->conf);
 	free(c);
 }
@@ -661,10 +613,14 @@ static int say(int r, const struct pl_diag *diag)
 
 static int run_chain(struct chain *c, struct pl_diag *diag)
 {
-	int r = open_netns(c, diag), down;
+	int r = make_folder(c, diag), down;
 
 	if (r == 0)
-		r = make_regions(c, diag);
+		r = compare_regions(c, diag);
+	if (r == 0)
+		r = open_netns(c, diag);
+	if (r == 0)
+		r = pl_dta_regions_make(&c->regions, diag);
 	if (r < 0)
 		return r;
 	r = bring_up(c, diag);
@@ -678,6 +634,29 @@ static int run_chain(struct chain *c, struct pl_diag *diag)
 	if (r == 0)
 		r = take_accounts(c, diag);
 	return r == 0 ? check(c, diag) : r;
+}
+
+/* What up would find: nothing is made or started. */
+static int check_chain(struct chain *c, struct pl_diag *diag)
+{
+	struct stat st;
+	int r;
+
+	if (c->conf.folder == NULL) {
+		pl_complain("the regions are new ones each time");
+		return 0;
+	}
+	r = make_folder(c, diag);
+	if (r == 0 && (stat(c->folder, &st) < 0 || !S_ISDIR(st.st_mode))) {
+		pl_diag_set(diag, "folder: %s is not there", c->folder);
+		r = -ENOENT;
+	}
+	if (r == 0)
+		r = compare_regions(c, diag);
+	for (unsigned int i = 0; r == 0 && i < c->regions.n; i++)
+		printf("%s: %s\n", c->regions.paths[i],
+			access(c->regions.paths[i], F_OK) == 0 ? "as the file says" : "to be made");
+	return r;
 }
 
 static int run_word(const char *word)
@@ -701,9 +680,18 @@ static int run_word(const char *word)
 		clean(c);
 		return code;
 	}
+	if (strcmp(word, "check") == 0) {
+		r = check_chain(c, &diag);
+		code = r == 0                               ? PL_EXIT_OK
+		       : say(r, &diag) == PL_EXIT_PRIVILEGE ? PL_EXIT_PRIVILEGE
+							    : PL_EXIT_CONFIG;
+		clean(c);
+		return code;
+	}
 	r = run_chain(c, &diag);
 	if (r < 0) {
 		code = say(r, &diag);
+		code = c->differ ? PL_EXIT_CONFIG : code;
 	} else {
 		if (strcmp(args.form, "json") == 0)
 			print_json(c);
@@ -729,8 +717,9 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_dta, argc, argv, &operands, &code) != 0)
 		return code;
 	word = operands.n == 1 ? operands.items[0] : "";
-	if (strcmp(word, "demo") != 0 && (strcmp(word, "up") != 0 || args.file == NULL)) {
-		pl_complain("dta takes one of: up -c FILE, demo");
+	if (strcmp(word, "demo") != 0 &&
+		((strcmp(word, "up") != 0 && strcmp(word, "check") != 0) || args.file == NULL)) {
+		pl_complain("dta takes one of: up -c FILE, check -c FILE, demo");
 		code = PL_EXIT_USAGE;
 	} else {
 		code = run_word(word);
@@ -742,7 +731,7 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_dta = {
 	.name = "dta",
 	.summary = "run a whole chain from reports to telemetry memory over RoCE",
-	.usage = "[OPTION]… up -c FILE | demo",
+	.usage = "[OPTION]… up -c FILE | check -c FILE | demo",
 	.description =
 		"up starts what a file describes: regions (made where there are none), collectors,\n"
 		"a translator, generators; each a process of this program, in its network namespace. It\n"
@@ -752,10 +741,13 @@ const struct pl_command pl_command_dta = {
 		"way; and then asks the regions for everything that was generated. SIGUSR1 and\n"
 		"--status have it ask every part for its account so far, SIGUSR2 begins an epoch where\n"
 		"the file has them.\n\n"
+		"Regions that are there must be what the file says, in primitive, hash, slots and so on,\n"
+		"and of one seed; else each difference is said and nothing is started. check does that much and\n"
+		"no more: nothing is made.\n\n"
 		"demo needs no file: two network namespaces with a veth pair between them, a store of each\n"
 		"of the five primitives. It takes root.\n\n"
 		"Exit codes: 0 no answer was wrong and all accounts close; 1 one was, one does not, or a\n"
-		"part failed; 77 rights are missing; 78 the file is wrong.",
+		"part failed; 77 rights are missing; 78 the file is wrong, or regions are not what it says.",
 	.examples = "  pathline dta demo\n"
 		    "  pathline dta demo --headless -o json\n"
 		    "  pathline dta up -c chain.yaml --duration 1h --status 1m\n",

@@ -415,6 +415,12 @@ static void check_sketch(
 	}
 }
 
+static bool same_params(const struct pl_store_params *a, const struct pl_store_params *b)
+{
+	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): unused bytes are zero */
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
 int pl_dta_check(const struct pl_dta_conf_store *s, uint64_t made, const char *const *paths,
 	unsigned int n, struct pl_dta_checked *ret, struct pl_diag *diag)
 {
@@ -430,9 +436,14 @@ int pl_dta_check(const struct pl_dta_conf_store *s, uint64_t made, const char *c
 		r = pl_region_open(&g.region[i], paths[i], PL_REGION_READ, NULL, diag);
 		if (r < 0)
 			break;
+		g.n = i + 1;
+		if (i > 0 && !same_params(&g.params, pl_region_params(g.region[i]))) {
+			pl_diag_set(diag, "%s is another store than %s", paths[i], paths[0]);
+			r = -EINVAL;
+			break;
+		}
 		g.params = *pl_region_params(g.region[i]);
 		g.store[i] = pl_region_store(g.region[i], pl_region_epoch(g.region[i]));
-		g.n = i + 1;
 	}
 	if (r == 0 && g.params.primitive == PL_KEY_WRITE)
 		check_key_write(s, &g, ret);

@@ -255,9 +255,19 @@ static void test_refused(void)
 {
 	const struct pl_dta_conf_store s = { .name = name, .primitive = 0, .reporters = 1 };
 	const char *many[2000];
+	struct pl_store_params p;
 	struct pl_diag diag = { .text = "" };
 	struct pl_dta_checked c;
 
+	/* A larger store first: its places would be looked for in the smaller one. */
+	for (unsigned int i = 0; i < 2; i++)
+		(void)pl_region_close(make(&(struct pl_dta_conf_store){ .primitive = 0,
+						   .slots = i == 0 ? 4096 : 64,
+						   .value_bytes = 4,
+						   .copies = 2 },
+			i, &p));
+	ok(pl_dta_check(&s, 1, both, 2, &c, &diag) < 0 && strstr(diag.text, "another") != NULL,
+		"%s", diag.text);
 	for (size_t i = 0; i < 2000; i++)
 		many[i] = paths[0];
 	ok(pl_dta_check(&s, 1, many, 2000, &c, &diag) < 0 && strstr(diag.text, "2000") != NULL,

@@ -162,6 +162,39 @@ for form in ('table', 'wide', 'json', 'jsonl', 'csv', 'text'):
         r = region(*word, '-o', form)
         ok(r.returncode == 0 and r.stdout.strip() != '' and r.stderr == '', '%s -o %s' % (word[0], form), r.stderr)
 
+# A chain does not go into regions of another geometry; nothing is started, so this takes no rights.
+chain = '''
+folder: %s
+stores:
+  - {name: last, slots: %d, value_bytes: 8}
+  - {name: lists, primitive: append, lists: %d}
+collectors: [{name: c1, interface: "packet:none", listen: "10.0.0.2:7471"}]
+translator: {interface: "packet:none"}
+'''
+
+
+def dta(word, slots, lists, code, *texts):
+    with open(path('chain.yaml'), 'w', encoding='utf-8') as f:
+        f.write(chain % (folder, slots, lists))
+    r = subprocess.run([binary, 'dta', word, '-c', path('chain.yaml')], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       text=True, timeout=60)
+    out = (r.stdout + r.stderr).replace(folder + '/', '')
+    ok(r.returncode == code and all(t in out for t in texts), 'dta %s: %d slots, %d lists' % (word, slots, lists),
+       'exit code %d\n%s' % (r.returncode, out))
+
+
+dta('check', 4096, 4, 0, 'c1-last.plr: to be made', 'c1-lists.plr: to be made')
+ok(not os.path.exists(path('c1-last.plr')), 'a check makes nothing')
+expect(['create', path('c1-last.plr'), '--primitive', 'key-write', '--slots', '4096', '--value-bytes', '8'], 0)
+expect(['create', path('c1-lists.plr'), '--primitive', 'append', '--slots', '1048576', '--value-bytes', '4', '--lists',
+        '4', '--seed', '5'], 0)
+dta('check', 4096, 4, 78, 'seed is', 'c1-last.plr', '1 difference')
+os.unlink(path('c1-lists.plr'))
+dta('check', 4096, 4, 0, 'c1-last.plr: as the file says', 'c1-lists.plr: to be made')
+for word in ('check', 'up'):
+    dta(word, 4000, 4, 78, 'c1-last.plr: slots is 4096, but 4000 in the file')
+ok(not os.path.exists(path('c1-lists.plr')), 'and up makes none beside one that differs')
+
 for name in os.listdir(folder):
     os.unlink(path(name))
 os.rmdir(folder)
