@@ -232,16 +232,20 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 static void tell_begin(const struct collect *x)
 {
 	const char *tcp = pl_collector_address(x->collector);
+	const struct pl_addr *addrs;
+	const uint32_t n = pl_collector_cm_addresses(x->collector, &addrs);
 	char text[PL_ADDR_TEXT_MAX];
 
 	fprintf(stderr, "pathline: collecting on %s into %u regions",
 		pl_collector_name(x->collector), x->options.n_stores);
 	if (tcp != NULL)
 		fprintf(stderr, "; control on %s", tcp);
-	if (x->options.cm_port != 0) {
-		pl_format_addr(text, pl_collector_cm_address(x->collector));
-		fprintf(stderr, "; RDMA-CM on %s port %u", text, x->options.cm_port);
+	for (uint32_t i = 0; i < n; i++) {
+		pl_format_addr(text, &addrs[i]);
+		fprintf(stderr, "%s%s", i == 0 ? "; RDMA-CM on " : ", ", text);
 	}
+	if (n > 0)
+		fprintf(stderr, " port %u", x->options.cm_port);
 	fputc('\n', stderr);
 }
 

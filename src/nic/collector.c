@@ -136,7 +136,7 @@ static int open_servers(struct pl_collector *c, struct pl_diag *diag)
 		r = pl_exchange_server_open(&c->server, &server, diag);
 	if (r < 0 || c->options.cm_port == 0)
 		return r;
-	r = c->ops->listen(c->card, c->options.cm_port, &c->cm_address, diag);
+	r = c->ops->listen(c->card, c->options.cm_port, &c->cm_addresses, &c->n_cm_addresses, diag);
 	c->have_cm = r == 0;
 	return r;
 }
@@ -199,6 +199,7 @@ int pl_collector_close(struct pl_collector *c)
 		close(c->poll_fd);
 	free(c->stores);
 	free(c->peers);
+	free(c->cm_addresses);
 	free(c);
 	return r;
 }
@@ -292,9 +293,10 @@ const char *pl_collector_address(const struct pl_collector *c)
 	return c->server != NULL ? pl_exchange_server_address(c->server) : NULL;
 }
 
-const struct pl_addr *pl_collector_cm_address(const struct pl_collector *c)
+uint32_t pl_collector_cm_addresses(const struct pl_collector *c, const struct pl_addr **ret)
 {
-	return &c->cm_address;
+	*ret = c->cm_addresses;
+	return c->n_cm_addresses;
 }
 
 const char *pl_collector_name(const struct pl_collector *c)

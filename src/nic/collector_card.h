@@ -41,9 +41,9 @@ struct collector_card_ops {
 	uint32_t (*completions)(
 		struct collector_card *card, struct pl_rdma_completion *ret, uint32_t max);
 
-	/* The connection manager, at *ret_own. The rest only after this. */
-	int (*listen)(struct collector_card *card, uint16_t port, struct pl_addr *ret_own,
-		struct pl_diag *diag);
+	/* The connection manager, at these addresses, to be freed. The rest only after this. */
+	int (*listen)(struct collector_card *card, uint16_t port, struct pl_addr **ret_own,
+		uint32_t *ret_n, struct pl_diag *diag);
 	bool (*event)(struct collector_card *card, struct pl_connection_event *ret);
 	int (*accept)(
 		struct collector_card *card, uint32_t id, const struct pl_connection_terms *terms);

@@ -133,15 +133,16 @@ static uint32_t soft_completions(
 
 /* ---- connections ---- */
 
-static int soft_listen(
-	struct collector_card *card, uint16_t port, struct pl_addr *ret_own, struct pl_diag *diag)
+static int soft_listen(struct collector_card *card, uint16_t port, struct pl_addr **ret_own,
+	uint32_t *ret_n, struct pl_diag *diag)
 {
 	struct pl_connector_options options = { .max_connections = card->max_qps };
-	int r = pl_nic_address(card->nic, ret_own, diag);
+	int r = pl_nic_addresses(card->nic, ret_own, ret_n, diag);
 
 	if (r < 0)
 		return r;
 	options.own = *ret_own;
+	options.n_own = *ret_n;
 	memcpy(options.smac, pl_nic_mac(card->nic), sizeof(options.smac));
 	r = pl_connector_new(&card->connector, &options);
 	if (r == 0)

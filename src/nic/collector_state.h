@@ -27,7 +27,8 @@ struct pl_collector {
 	struct pl_exchange_server *server; /* NULL: none */
 	bool have_cm;
 	int poll_fd;
-	struct pl_addr cm_address;
+	struct pl_addr *cm_addresses;
+	uint32_t n_cm_addresses;
 
 	struct collector_store *stores;
 	uint32_t n_stores;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A collector in one namespace and a peer in another, over a veth pair: connected over TCP and by RDMA-CM, refused, ended,
- * put into error and connected anew. What was written is read from the region's file. Needs root.
+ * put into error and connected anew; by IPv4, then by IPv6. What was written is read from the region's file. Needs root.
  */
 #include "nic/collector.h"
 
@@ -16,7 +16,7 @@
 #include "rdma/requester.h"
 
 #define WAIT_NS UINT64_C(30000000000)
-#define LISTEN  "10.7.0.2:21480"
+#define LISTEN  ":21480"
 #define CM_PORT 21481
 #define SLOTS   64
 
@@ -68,22 +68,32 @@ static bool start(void)
 		.n_stores = 2,
 		.max_peers = 4,
 		.signal = on_signal };
-	const struct pl_addr address = pair_addr(1);
+	const struct pl_addr v4 = pair_addr(1), v6 = pair_addr6(1), *addresses;
 	struct pl_diag diag = { .text = "" };
 
 	(void)pair_enter(1);
 	ok(pl_collector_open(&side.c, &options, &diag) == 0, "opens %s", diag.text);
 	if (side.c == NULL)
 		return false;
-	ok(pl_addr_equal(pl_collector_cm_address(side.c), &address),
-		"RDMA-CM is at the interface's address");
-	streq(pl_collector_address(side.c), LISTEN);
+	eq(pl_collector_cm_addresses(side.c, &addresses), 3,
+		"RDMA-CM is at the interface's addresses");
+	ok(pl_addr_equal(&addresses[0], &v4) && pl_addr_equal(&addresses[1], &v6) &&
+			addresses[2].b[0] == 0xfe,
+		"the link's own comes last");
+	streq(pl_collector_address(side.c), "[::]:21480");
 	(void)pair_enter(0);
 	pthread_create(&side.thread, NULL, collect, NULL);
 	return true;
 }
 
 /* ---- the peer ---- */
+
+static bool by_ipv6;
+
+static struct pl_addr address_of(int which)
+{
+	return by_ipv6 ? pair_addr6(which) : pair_addr(which);
+}
 
 static struct {
 	struct pl_nic *nic;
@@ -98,8 +108,8 @@ static struct {
 static bool open_peer(void)
 {
 	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
-	const struct pl_addr there = pair_addr(1);
-	struct pl_connector_options cm = { .own = pair_addr(0) };
+	const struct pl_addr here = address_of(0), there = address_of(1);
+	struct pl_connector_options cm = { .own = &here, .n_own = 1 };
 	int r;
 
 	pl_frames_init(&peer.out, peer.memory, sizeof(peer.memory));
@@ -113,7 +123,15 @@ static bool open_peer(void)
 	while (r == 0 && pl_nic_path(peer.nic, &there, NULL, &peer.path, NULL) < 0 &&
 		pl_clock_mono_ns() < until)
 		usleep(10000);
-	return ok(r == 0 && peer.path.ttl > 0, "the peer's side");
+	return ok(r == 0 && peer.path.ttl > 0, "the peer's side by %s", by_ipv6 ? "IPv6" : "IPv4");
+}
+
+static void close_peer(void)
+{
+	pl_connector_free(peer.connector);
+	pl_requester_free(peer.requester);
+	pl_nic_close(peer.nic);
+	memset(&peer, 0, sizeof(peer));
 }
 
 /* Sends what is to be sent and takes what came. */
@@ -218,7 +236,7 @@ static struct pl_exchange_client *try_to_ask(
 {
 	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
 	struct pl_exchange ours = { .service = service,
-		.gid = pair_addr(0),
+		.gid = address_of(0),
 		.pkey = PL_ROCE_PKEY,
 		.qpn = qpn,
 		.mtu = 1024,
@@ -229,7 +247,8 @@ static struct pl_exchange_client *try_to_ask(
 	int r;
 
 	strcpy(ours.name, name);
-	r = pl_exchange_client_open(&c, LISTEN, &ours, pl_clock_mono_ns(), WAIT_NS, &diag);
+	r = pl_exchange_client_open(&c, by_ipv6 ? "[fd00:7::2]" LISTEN : "10.7.0.2" LISTEN, &ours,
+		pl_clock_mono_ns(), WAIT_NS, &diag);
 	while (r == 0 && pl_clock_mono_ns() < until) {
 		turn();
 		r = pl_exchange_client_step(c, pl_clock_mono_ns(), ret, &diag);
@@ -268,6 +287,7 @@ static void test_tcp(void)
 	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
 	struct pl_exchange_client *c, *refused;
 	struct pl_rdma_work work;
+	const uint32_t before = atomic_load(&side.signals);
 	struct pl_exchange x, none;
 	uint32_t qpn;
 
@@ -278,24 +298,25 @@ static void test_tcp(void)
 	ok(x.access == (PL_RDMA_WRITE | PL_RDMA_ATOMIC), "reading is not offered");
 	ok(x.depth == 4 && x.mtu == 1024 && x.store.key_write.slots == SLOTS, "the terms");
 	qpn = connect_to(&x, 0x2001);
-	work = write_of(&x, 16, "over TCP");
+	work = write_of(&x, 16, by_ipv6 ? "TCP on 6" : "TCP on 4");
 	eq(carry_out(qpn, &work), PL_RDMA_RESULT_OK, "writes");
-	ok(file_has(0, 16, "over TCP"), "into the file");
+	ok(file_has(0, 16, by_ipv6 ? "TCP on 6" : "TCP on 4"), "into the file");
 	work.have_imm = true;
 	work.imm = 0x1000002a;
 	eq(carry_out(qpn, &work), PL_RDMA_RESULT_OK, "with immediate");
-	ok(comes_to(&side.signals, 1) && atomic_load(&side.last_imm) == 0x1000002a,
+	ok(comes_to(&side.signals, before + 1) && atomic_load(&side.last_imm) == 0x1000002a,
 		"which is told");
 	for (int i = 0; i < 100; i++) {
 		if (carry_out(qpn, &work) != PL_RDMA_RESULT_OK)
 			break;
 	}
-	ok(comes_to(&side.signals, 101), "as often as one likes");
+	ok(comes_to(&side.signals, before + 101), "as often as one likes");
 	work = (struct pl_rdma_work){
 		.kind = PL_RDMA_WORK_ADD, .va = x.va + 32, .rkey = x.key, .swap_add = 5
 	};
 	eq(carry_out(qpn, &work), PL_RDMA_RESULT_OK, "adds");
-	ok(file_has(0, 32, "\5\0\0\0\0\0\0"), "in the machine's byte order");
+	ok(file_has(0, 32, by_ipv6 ? "\12\0\0\0\0\0\0" : "\5\0\0\0\0\0\0"),
+		"in the machine's byte order");
 
 	/* The other store is another domain: an error ends the queue pair and its connection. */
 	work = write_of(&x, x.bytes - 7, "too far!");
@@ -309,9 +330,10 @@ static void test_tcp(void)
 	(void)pl_requester_qp_remove(peer.requester, qpn);
 	c = ask("values", 0x2002, PL_ROCE_RC, &x, 1);
 	qpn = connect_to(&x, 0x2002);
-	work = write_of(&x, 24, "anew, ok");
+	work = write_of(&x, 24, by_ipv6 ? "anew by6" : "anew by4");
 	eq(carry_out(qpn, &work), PL_RDMA_RESULT_OK, "asked anew it goes on");
-	ok(file_has(0, 24, "anew, ok") && file_has(0, x.bytes - 8, "\0\0\0\0\0\0\0"),
+	ok(file_has(0, 24, by_ipv6 ? "anew by6" : "anew by4") &&
+			file_has(0, x.bytes - 8, "\0\0\0\0\0\0\0"),
 		"in the file");
 	(void)pl_requester_qp_remove(peer.requester, qpn);
 	pl_exchange_client_close(c);
@@ -387,9 +409,9 @@ static void test_cm(void)
 	id = e.id;
 	ok(e.terms.qpn == x.qpn && e.terms.psn == x.psn && x.mtu == 512, "both say the same");
 	qpn = connect_to(&x, 0x3001);
-	work = write_of(&x, 8, "by CM ok");
+	work = write_of(&x, 8, by_ipv6 ? "CM by v6" : "CM by v4");
 	eq(carry_out(qpn, &work), PL_RDMA_RESULT_OK, "writes");
-	ok(file_has(1, 8, "by CM ok"), "into the other file");
+	ok(file_has(1, 8, by_ipv6 ? "CM by v6" : "CM by v4"), "into the other file");
 	ok(pl_connector_disconnect(peer.connector, id, pl_clock_mono_ns()) == 0, "disconnects");
 	do
 		turn();
@@ -445,7 +467,7 @@ static void check_accounts(void)
 	for (int i = 0; i < PL_RDMA_CAUSE_MAX; i++)
 		sum += pl_counter_read(&s.responder->causes[i]);
 	eq(sum, pl_counter_read(&s.responder->packets), "packets are the sum of their causes");
-	eq(s.n_accounts, 2, "an account for each store of the peer");
+	eq(s.n_accounts, 4, "an account for each store of each address of the peer");
 	for (uint32_t i = 0; i < s.n_accounts; i++) {
 		tcp += s.accounts[i].tcp;
 		cm += s.accounts[i].cm;
@@ -453,11 +475,11 @@ static void check_accounts(void)
 		eq(s.accounts[i].connected, 0, "nobody is connected");
 		ok(s.accounts[i].refused <= s.accounts[i].packets, "refused ones are among them");
 	}
-	eq(tcp, 7, "asked for over TCP");
-	eq(cm, 1, "and by RDMA-CM");
-	ok(packets >= 105 && packets <= sum, "packets of peers");
-	eq(s.failed, 1, "one went to error");
-	eq(s.signals, 101, "signals");
+	eq(tcp, 2 * 7, "asked for over TCP");
+	eq(cm, 2 * 1, "and by RDMA-CM");
+	ok(packets >= 2 * 105 && packets <= sum, "packets of peers");
+	eq(s.failed, 2 * 1, "one of each went to error");
+	eq(s.signals, 2 * 101, "signals");
 	eq(side.result, 0, "the collector never failed");
 }
 
@@ -468,7 +490,7 @@ int main(void)
 		.key_write = { .slots = SLOTS, .value_bytes = 4, .copies = 1 } };
 	struct pl_region *region;
 
-	if (geteuid() != 0 || pair_make() < 0)
+	if (geteuid() != 0 || pair_make() < 0 || pair_make6() < 0)
 		return pl_test_skip("needs root and network namespaces");
 	if (mkdtemp(folder) == NULL)
 		return 1;
@@ -478,18 +500,21 @@ int main(void)
 		(void)pl_region_close(region);
 	}
 	test_refusals();
-	if (open_peer() && start()) {
-		test_tcp();
-		test_full();
-		test_cm();
+	if (start()) {
+		for (int i = 0; i < 2; i++) {
+			by_ipv6 = i == 1;
+			if (open_peer()) {
+				test_tcp();
+				test_full();
+				test_cm();
+			}
+			close_peer();
+		}
 		atomic_store(&side.stop, true);
 		pthread_join(side.thread, NULL);
 		check_accounts();
 		eq((uint64_t)pl_collector_close(side.c), 0, "closes");
 	}
-	pl_connector_free(peer.connector);
-	pl_requester_free(peer.requester);
-	pl_nic_close(peer.nic);
 	for (int i = 0; i < 2; i++)
 		(void)unlink(paths[i]);
 	(void)rmdir(folder);

@@ -150,10 +150,16 @@ static uint32_t card_completions(
 	return n;
 }
 
-static int card_listen(
-	struct collector_card *card, uint16_t port, struct pl_addr *ret_own, struct pl_diag *diag)
+static int card_listen(struct collector_card *card, uint16_t port, struct pl_addr **ret_own,
+	uint32_t *ret_n, struct pl_diag *diag)
 {
-	*ret_own = card->self.gid;
+	*ret_own = malloc(sizeof(**ret_own));
+	if (*ret_own == NULL) {
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	**ret_own = card->self.gid;
+	*ret_n = 1;
 	return pl_verbs_listen(card->verbs, port, diag);
 }
 

@@ -262,32 +262,54 @@ uint16_t pl_nic_mtu(const struct pl_nic *nic)
 	return nic->mtu;
 }
 
-int pl_nic_address(const struct pl_nic *nic, struct pl_addr *ret, struct pl_diag *diag)
+/* In which order they are told; -1: it is none, or of another interface. */
+static int address_rank(const struct pl_nic *nic, const struct ifaddrs *a)
+{
+	const struct sockaddr_in6 *in6 = (const void *)a->ifa_addr;
+
+	if (a->ifa_addr == NULL || strcmp(a->ifa_name, nic->interface) != 0)
+		return -1;
+	if (a->ifa_addr->sa_family == AF_INET)
+		return 0;
+	if (a->ifa_addr->sa_family != AF_INET6)
+		return -1;
+	return IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) ? 2 : 1;
+}
+
+int pl_nic_addresses(
+	const struct pl_nic *nic, struct pl_addr **ret, uint32_t *ret_n, struct pl_diag *diag)
 {
 	struct ifaddrs *all = NULL;
-	bool v4 = false, v6 = false;
+	uint32_t ranks[3] = { 0 }, n = 0;
+	struct pl_addr *addrs;
 
 	(void)getifaddrs(&all);
-	for (const struct ifaddrs *a = all; a != NULL && !v4; a = a->ifa_next) {
-		const struct sockaddr_in *in = (const void *)a->ifa_addr;
-		const struct sockaddr_in6 *in6 = (const void *)a->ifa_addr;
+	for (const struct ifaddrs *a = all; a != NULL; a = a->ifa_next) {
+		const int rank = address_rank(nic, a);
 
-		if (a->ifa_addr == NULL || strcmp(a->ifa_name, nic->interface) != 0)
-			continue;
-		if (a->ifa_addr->sa_family == AF_INET) {
-			*ret = pl_addr_v4(&in->sin_addr);
-			v4 = true;
-		} else if (a->ifa_addr->sa_family == AF_INET6 && !v6 &&
-			   !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr)) {
-			*ret = pl_addr_v6(&in6->sin6_addr);
-			v6 = true;
+		if (rank >= 0)
+			ranks[rank]++;
+	}
+	addrs = calloc(ranks[0] + ranks[1] + ranks[2] + 1, sizeof(*addrs));
+	for (int rank = 0; rank < 3 && addrs != NULL; rank++) {
+		for (const struct ifaddrs *a = all; a != NULL; a = a->ifa_next) {
+			const struct sockaddr_in *in = (const void *)a->ifa_addr;
+			const struct sockaddr_in6 *in6 = (const void *)a->ifa_addr;
+
+			if (address_rank(nic, a) == rank)
+				addrs[n++] = rank == 0 ? pl_addr_v4(&in->sin_addr)
+						       : pl_addr_v6(&in6->sin6_addr);
 		}
 	}
 	freeifaddrs(all);
-	if (v4 || v6)
+	if (addrs != NULL && ranks[0] + ranks[1] > 0) {
+		*ret = addrs;
+		*ret_n = n;
 		return 0;
-	pl_diag_set(diag, "%s has no address", nic->interface);
-	return -EADDRNOTAVAIL;
+	}
+	pl_diag_set(diag, addrs == NULL ? "%s: no memory" : "%s has no address", nic->interface);
+	free(addrs);
+	return addrs == NULL ? -ENOMEM : -EADDRNOTAVAIL;
 }
 
 /* ---- frames ---- */

@@ -46,8 +46,10 @@ int pl_nic_fd(const struct pl_nic *nic);
 const char *pl_nic_name(const struct pl_nic *nic); /* "afxdp:eth0" */
 const char *pl_nic_interface(const struct pl_nic *nic);
 const uint8_t *pl_nic_mac(const struct pl_nic *nic); /* 6 bytes */
-/* The interface's address that is not link-local: its first IPv4 one, else IPv6. -EADDRNOTAVAIL with diag. */
-int pl_nic_address(const struct pl_nic *nic, struct pl_addr *ret, struct pl_diag *diag);
+/* The interface's addresses, to be freed: IPv4, IPv6, link-local ones last. -EADDRNOTAVAIL with diag: none but those;
+ * -ENOMEM. */
+int pl_nic_addresses(
+	const struct pl_nic *nic, struct pl_addr **ret, uint32_t *ret_n, struct pl_diag *diag);
 /* The largest path MTU (256 to 4096) whose frames the interface and the ports carry. */
 uint16_t pl_nic_mtu(const struct pl_nic *nic);
 

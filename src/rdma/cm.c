@@ -37,6 +37,7 @@ struct note {
 
 struct pl_connector {
 	struct pl_connector_options options;
+	struct pl_addr *own; /* options.n_own */
 	struct pl_rdma_index index;
 	struct connection *connections;
 	uint16_t ports[PORTS_MAX];
@@ -59,17 +60,21 @@ int pl_connector_new(struct pl_connector **ret, const struct pl_connector_option
 	o.requests_per_second = o.requests_per_second == 0 ? 100 : o.requests_per_second;
 	o.resend_ns = o.resend_ns == 0 ? SECOND / 2 : o.resend_ns;
 	o.tries = o.tries == 0 ? 8 : o.tries;
-	if (o.max_connections > 65536)
+	if (o.max_connections > 65536 || o.n_own == 0)
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		return -ENOMEM;
 	c->options = o;
+	c->own = calloc(o.n_own, sizeof(*c->own));
 	c->connections = calloc(o.max_connections, sizeof(*c->connections));
-	if (c->connections == NULL || !pl_rdma_index_init(&c->index, o.max_connections)) {
+	if (c->own == NULL || c->connections == NULL ||
+		!pl_rdma_index_init(&c->index, o.max_connections)) {
 		pl_connector_free(c);
 		return -ENOMEM;
 	}
+	memcpy(c->own, o.own, o.n_own * sizeof(*c->own));
+	c->options.own = c->own;
 	*ret = c;
 	return 0;
 }
@@ -80,6 +85,7 @@ void pl_connector_free(struct pl_connector *c)
 		return;
 	pl_rdma_index_done(&c->index);
 	free(c->connections);
+	free(c->own);
 	free(c);
 }
 
@@ -325,6 +331,15 @@ static void keep_private(struct connection *conn, const struct pl_cursor *privat
 	conn->peer.private_len = (uint32_t)n;
 }
 
+static bool is_own(const struct pl_connector *c, const struct pl_addr *addr)
+{
+	for (uint32_t i = 0; i < c->options.n_own; i++) {
+		if (pl_addr_equal(&c->own[i], addr))
+			return true;
+	}
+	return false;
+}
+
 static bool listens(const struct pl_connector *c, uint64_t service_id)
 {
 	for (uint32_t i = 0; i < c->ports_n; i++) {
@@ -540,7 +555,7 @@ void pl_connector_receive(struct pl_connector *c, const struct pl_roce *packet, 
 
 	pl_count(&c->counters.received, 1);
 	if (packet->opcode != (PL_ROCE_UD | PL_ROCE_SEND_ONLY) || packet->qpn != PL_CM_QPN ||
-		packet->qkey != PL_CM_QKEY || !pl_addr_equal(&packet->path.dst, &c->options.own) ||
+		packet->qkey != PL_CM_QKEY || !is_own(c, &packet->path.dst) ||
 		pl_cm_parse(&cm, packet->payload) < 0) {
 		pl_count(&c->counters.malformed, 1);
 		return;

@@ -24,7 +24,9 @@
 struct pl_connector;
 
 struct pl_connector_options {
-	struct pl_addr own; /* this side's address: packets to others are not for it */
+	const struct pl_addr
+		*own;   /* this side's addresses, copied: packets to others are not for it */
+	uint32_t n_own; /* at least one */
 	uint8_t smac[6];
 	uint32_t
 		max_connections; /* 0: 64; those that are being made and those that were closed a moment ago count */

@@ -15,9 +15,12 @@ static uint8_t kinds[64]; /* what was sent, both sides */
 static uint32_t kinds_n;
 static struct pl_rng rng;
 static double loss;
+static bool v6;
 
 static struct pl_addr addr(uint8_t last)
 {
+	if (v6)
+		return pl_addr_v6((const uint8_t[16]){ 0xfd, [15] = last });
 	return pl_addr_v4((const uint8_t[]){ 10, 0, 0, last });
 }
 
@@ -29,7 +32,9 @@ static void init(void)
 	kinds_n = 0;
 	loss = 0;
 	for (uint8_t i = 0; i < 2; i++) {
-		const struct pl_connector_options o = { .own = addr(1 + i),
+		const struct pl_addr own[2] = { addr(1 + i), addr(101 + i) };
+		const struct pl_connector_options o = { .own = own,
+			.n_own = 2,
 			.max_connections = 4,
 			.resend_ns = 100 * MS,
 			.tries = 5,
@@ -174,6 +179,27 @@ static void test_connect(void)
 	eq(event(0, &e), PL_CONNECTION_CLOSED);
 	eq(event(1, &e), PL_CONNECTION_CLOSED);
 	streq(sequence(), "DREQ DREP");
+	done();
+}
+
+/* One side has two addresses: what was asked of one is answered by it. */
+static void test_addresses(void)
+{
+	const struct pl_roce_path path = { .src = addr(1), .dst = addr(102), .ttl = 64 };
+	const struct pl_addr other = addr(102);
+	const struct pl_connection_terms t = terms(100);
+	struct pl_connection_event e;
+	uint32_t id;
+
+	init();
+	eq(pl_connector_connect(sides[0], &path, 1337, &t, now_ns, &id), 0);
+	settle();
+	ok(event(1, &e) == PL_CONNECTION_REQUEST && pl_addr_equal(&e.path.src, &other),
+		"asked at the second address");
+	eq(pl_connector_accept(sides[1], e.id, &t, now_ns), 0);
+	settle();
+	eq(event(0, &e), PL_CONNECTION_CONNECTED);
+	eq(pl_counter_read(&pl_connector_counters(sides[0])->foreign), 0, "answered by it");
 	done();
 }
 
@@ -390,12 +416,16 @@ static void test_seeds(void)
 int main(void)
 {
 	pl_rng_seed(&rng, 1);
-	test_connect();
-	test_lost();
-	test_refused();
-	test_slow_consumer();
-	test_limits();
-	test_forged();
-	test_seeds();
+	for (int i = 0; i < 2; i++) {
+		v6 = i == 1;
+		test_connect();
+		test_addresses();
+		test_lost();
+		test_refused();
+		test_slow_consumer();
+		test_limits();
+		test_forged();
+		test_seeds();
+	}
 	return pl_test_done();
 }

@@ -132,9 +132,12 @@ static void talk(const uint8_t *data, size_t size)
 	memset(ids, 0, sizeof(ids));
 	memset(ids_n, 0, sizeof(ids_n));
 	for (uint8_t i = 0; i < 2; i++) {
-		const struct pl_connector_options o = {
-			.own = addr(1 + i), .max_connections = 6, .resend_ns = 50 * MS, .tries = 3
-		};
+		const struct pl_addr own = addr(1 + i);
+		const struct pl_connector_options o = { .own = &own,
+			.n_own = 1,
+			.max_connections = 6,
+			.resend_ns = 50 * MS,
+			.tries = 3 };
 
 		must(pl_connector_new(&sides[i], &o) == 0);
 		must(pl_connector_listen(sides[i], 1) == 0);

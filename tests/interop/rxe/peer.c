@@ -740,7 +740,8 @@ int main(int argc, char **argv)
 		perror(argv[3]);
 		return 1;
 	}
-	options.own = our4;
+	options.own = (const struct pl_addr[]){ our4, our6 };
+	options.n_own = 2;
 	memcpy(options.smac, our_mac, 6);
 	if (pl_connector_new(&connector, &options) < 0)
 		return 1;
