@@ -1,0 +1,461 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""RDMA-CM on the wire, over IPv4 and IPv6: pathline collect on one side of a veth pair, on the other this script, which writes
+management datagrams and RoCE frames byte by byte by definitions of its own. Connections are made, used and ended; messages are
+lost, repeated and forged; what is refused is refused for its reason, and every queue pair ends with its connection.
+usage: cm.py PATHLINE"""
+import ctypes
+import ipaddress
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+PATHLINE = os.path.abspath(sys.argv[1])
+DIR = tempfile.mkdtemp(prefix="pathline-cm-")
+NS = {side: "plcm-%s%d" % (side, os.getpid()) for side in "ab"}
+IF = {"a": "plcma", "b": "plcmb"}
+IP = {4: {"a": "10.81.0.1", "b": "10.81.0.2", "other": "10.81.0.9"},
+      6: {"a": "fd00:81::1", "b": "fd00:81::2", "other": "fd00:81::9"}}
+PORT, QKEY = 21490, 0x80010000
+REQ, MRA, REJ, REP, RTU, DREQ, DREP = range(0x10, 0x17)
+UC, RC = 0x20, 0x00
+SLOTS = 1 << 12
+LIMIT = 60
+COUNT = FAILED = 0
+RUNNING = []
+MAC = {}
+
+
+def ok(good, name, detail=""):
+    global COUNT, FAILED
+    COUNT += 1
+    FAILED += not good
+    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
+    if not good and detail != "":
+        for line in str(detail).splitlines()[:30]:
+            print(f"# {line[:300]}", flush=True)
+    return good
+
+
+def eq(got, want, name):
+    return ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
+
+
+def sh(command, check=True):
+    run = subprocess.run(command, shell=True, capture_output=True, text=True)
+    if check and run.returncode != 0:
+        raise RuntimeError(f"{command}: {run.stderr.strip()}")
+    return run.stdout
+
+
+def wait(what):
+    """Until it is true, or for very long: a loaded machine is slow."""
+    until = time.monotonic() + LIMIT
+    while not what():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def in_namespace(side, what):
+    """what() in a namespace: this thread goes there and back."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    home, there = os.open("/proc/self/ns/net", os.O_RDONLY), os.open(f"/run/netns/{NS[side]}", os.O_RDONLY)
+    try:
+        if libc.setns(there, 0x40000000) != 0:
+            raise OSError(ctypes.get_errno(), "setns")
+        return what()
+    finally:
+        libc.setns(home, 0x40000000)
+        os.close(home)
+        os.close(there)
+
+
+def make_wire():
+    for side in "ab":
+        sh(f"ip netns add {NS[side]}")
+        sh(f"ip netns exec {NS[side]} sysctl -qw net.ipv6.conf.default.accept_dad=0", check=False)
+    sh(f"ip link add {IF['a']} netns {NS['a']} type veth peer name {IF['b']} netns {NS['b']}")
+    for side in "ab":
+        sh(f"ip -n {NS[side]} addr add {IP[4][side]}/24 dev {IF[side]}")
+        sh(f"ip -n {NS[side]} addr add {IP[6][side]}/64 dev {IF[side]} nodad")
+        sh(f"ip -n {NS[side]} link set {IF[side]} up")
+    wait(lambda: all("state UP" in sh(f"ip -n {NS[s]} link show {IF[s]}") for s in "ab"))
+    for side in "ab":
+        words = sh(f"ip -n {NS[side]} link show {IF[side]}").split()
+        MAC[side] = bytes.fromhex(words[words.index("link/ether") + 1].replace(":", ""))
+
+
+# ---- frames ----
+
+def raw(address):
+    return ipaddress.ip_address(address).packed
+
+
+def gid(address):
+    return raw(address).rjust(16, b"\0") if ":" in address else b"\0" * 10 + b"\xff\xff" + raw(address)
+
+
+def icrc(ip):
+    """What routers may change, the UDP checksum and the BTH's reserved byte as ones (annex A17.3.3)."""
+    p = bytearray(ip)
+    if p[0] >> 4 == 4:
+        ones = (1, 8, 10, 11, 26, 27, 32)
+    else:
+        p[0] |= 0x0f
+        ones = (1, 2, 3, 7, 46, 47, 52)
+    for at in ones:
+        p[at] = 0xff
+    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(p)))
+
+
+def ones_sum(data):
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return ~total & 0xffff
+
+
+def frame(version, bth, rest, src=None, dst=None, break_icrc=False):
+    src, dst = raw(src or IP[version]["a"]), raw(dst or IP[version]["b"])
+    n = 8 + len(bth) + len(rest) + 4
+    if version == 4:
+        ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + n, 7, 0x4000, 64, 17, 0) + src + dst
+        ip = ip[:10] + struct.pack(">H", ones_sum(ip)) + ip[12:]
+    else:
+        ip = struct.pack(">IHBB", 6 << 28 | 0x12345, n, 17, 64) + src + dst
+    packet = ip + struct.pack(">HHHH", 0xc123, 4791, n, 0) + bth + rest
+    check = icrc(packet)
+    if break_icrc:
+        check = bytes([check[0] ^ 1]) + check[1:]
+    return MAC["b"] + MAC["a"] + (b"\x08\x00" if version == 4 else b"\x86\xdd") + packet + check
+
+
+class Got:
+    """A RoCE frame from over there."""
+
+    def __init__(self, one):
+        self.version = one[14] >> 4
+        at = 14 + (20 if self.version == 4 else 40)
+        self.src, self.dst = (one[26:30], one[30:34]) if self.version == 4 else (one[22:38], one[38:54])
+        self.macs, self.good = one[:12], one[-4:] == icrc(one[14:-4])
+        self.opcode, self.qpn = one[at + 8], int.from_bytes(one[at + 13:at + 16], "big")
+        self.rest = one[at + 20:-4]
+        self.mad = self.kind = None
+        if self.opcode == 0x64 and self.qpn == 1:
+            self.qkey, self.src_qpn = struct.unpack(">II", self.rest[:8])
+            self.mad = self.rest[8:]
+            self.transaction, self.kind = struct.unpack(">QH", self.mad[8:18])
+            self.local, self.remote = struct.unpack(">II", self.mad[24:32])
+
+
+class Wire:
+    """Frames in and out of this side, past the host."""
+
+    def __init__(self):
+        self.socket = in_namespace("a", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
+        in_namespace("a", lambda: self.socket.bind((IF["a"], 3)))
+        self.socket.settimeout(0.05)
+        self.kept = []
+
+    def send(self, *frames):
+        for one in frames:
+            self.socket.send(one)
+
+    def take(self):
+        """What came is kept until somebody wants it."""
+        while True:
+            try:
+                one = self.socket.recv(4096)
+            except (TimeoutError, BlockingIOError):
+                return
+            at = 14 + (20 if one[12:14] == b"\x08\x00" else 40)
+            if one[6:12] == MAC["b"] and one[12:14] in (b"\x08\x00", b"\x86\xdd") and one[at + 2:at + 4] == b"\x12\xb7":
+                self.kept.append(Got(one))
+
+    def want(self, which, seconds=LIMIT):
+        """The first that is so; None."""
+        until = time.monotonic() + seconds
+        while True:
+            for i, got in enumerate(self.kept):
+                if which(got):
+                    return self.kept.pop(i)
+            if time.monotonic() > until:
+                return None
+            self.take()
+
+    def forget(self):
+        self.take()
+        self.kept.clear()
+
+
+# ---- a peer ----
+
+NUMBER = 0
+
+
+class Peer:
+    """The active side of one connection (InfiniBand architecture 1.x, 12.6)."""
+
+    def __init__(self, wire, version, service=UC):
+        global NUMBER
+        NUMBER += 1
+        self.wire, self.version, self.service = wire, version, service
+        self.id, self.transaction, self.remote = 0x51000000 + NUMBER, 0x7100000000 + NUMBER, 0
+        self.own_qpn = 0x300 + NUMBER
+
+    def mad(self, kind, body, local=None, head=0x01070203):
+        return (struct.pack(">I4xQH6xI", head, self.transaction, kind, self.id if local is None else local) + body).ljust(256, b"\0")
+
+    def datagram(self, mad, qkey=QKEY, **kwargs):
+        bth = struct.pack(">BBHII", 0x64, 0x40, 0xffff, 1, NUMBER)
+        return frame(self.version, bth, struct.pack(">II", qkey, 1) + mad, **kwargs)
+
+    def req(self, name, port=PORT, mtu=3, transport=None, ip=True):
+        addresses = IP[self.version]
+        transport = {UC: 1, RC: 0}[self.service] if transport is None else transport
+        body = struct.pack(">4xQQ8x", 0x01060000 | port, 0x77)
+        body += struct.pack(">II", self.own_qpn << 8 | 4, 4)
+        body += struct.pack(">I", 20 << 3 | transport << 1) + struct.pack(">I", 0x123 << 8 | 20 << 3 | 7)
+        body += struct.pack(">HBB", 0xffff, mtu << 4 | 7, 15 << 4)
+        body += struct.pack(">HH", 0xffff, 0xffff) + gid(addresses["a"]) + gid(addresses["b"])
+        body += struct.pack(">IBBBB", 0, 0, 64, 0, 14 << 3) + b"\0" * 44
+        private = bytes([0, (self.version if ip else 3) << 4]) + struct.pack(">H", 0xc000)
+        private += raw(addresses["a"]).rjust(16, b"\0") + raw(addresses["b"]).rjust(16, b"\0")
+        return self.mad(REQ, body + private + name.encode())
+
+    def about(self, kind, body=b"", local=None, remote=None):
+        return self.mad(kind, struct.pack(">I", self.remote if remote is None else remote) + body, local)
+
+    def mine(self, *kinds):
+        return lambda got: got.kind in kinds and got.remote == self.id
+
+    def ask(self, name, **kwargs):
+        """Asks; what is answered."""
+        self.wire.send(self.datagram(self.req(name, **kwargs)))
+        return self.take_answer()
+
+    def take_answer(self):
+        got = self.wire.want(self.mine(REP, REJ))
+        if got and got.kind == REP:
+            self.remote = got.local
+            self.qpn, self.psn = (int.from_bytes(got.mad[at:at + 3], "big") for at in (36, 44))
+            self.told = got.mad[60:]
+            self.va, = struct.unpack(">Q", self.told[32:40])
+            self.key, = struct.unpack(">I", self.told[56:60])
+        return got
+
+    def reason(self, got):
+        return struct.unpack(">H", got.mad[34:36])[0] if got and got.kind == REJ else None
+
+    def ready(self):
+        self.wire.send(self.datagram(self.about(RTU)))
+
+    def connect(self, name):
+        got = self.ask(name)
+        self.ready()
+        return got
+
+    def end(self):
+        """Says that it is over; the answer."""
+        self.wire.send(self.datagram(self.about(DREQ, struct.pack(">I", self.qpn << 8))))
+        return self.wire.want(self.mine(DREP))
+
+    def write(self, key, value, ack=False):
+        at, data = entry(key, value)
+        bth = struct.pack(">BBHII", self.service | 0x0a, 0x40, 0xffff, self.qpn, (0x80000000 if ack else 0) | self.psn)
+        self.psn = (self.psn + 1) & 0xffffff
+        return frame(self.version, bth, struct.pack(">QII", self.va + at, self.key, len(data)) + data)
+
+
+def entry(key, value):
+    """Slot and bytes of a key in a key-write store with the hash of the published code, its only copy."""
+    word = struct.pack("<I", key)
+    return (zlib.crc32(word + b"\0") & (SLOTS - 1)) * 8, struct.pack("<I", zlib.crc32(word)) + struct.pack(">I", value)
+
+
+# ---- a collector ----
+
+def path(name):
+    return os.path.join(DIR, name)
+
+
+def values(*keys):
+    """What is found: {key: value}."""
+    run = subprocess.run([PATHLINE, "region", "lookup", path("last.plr"), "--key-form", "u32", "-o", "json", *[str(k) for k in keys]],
+                         capture_output=True, text=True, timeout=LIMIT)
+    return {int(r["key"], 0): int(r["value"], 16) for r in json.loads(run.stdout or "[]") if r.get("answer") == "found"}
+
+
+def found(key, value):
+    return wait(lambda: values(key) == {key: value})
+
+
+class Collector:
+    def __init__(self, uri, *args):
+        for name in ("last", "other"):
+            if not os.path.exists(path(name + ".plr")):
+                sh(f"{PATHLINE} region create {path(name)}.plr --primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 "
+                   "--hash dta")
+        until = time.monotonic() + LIMIT
+        while True:
+            self.process = subprocess.Popen(
+                ["ip", "netns", "exec", NS["b"], PATHLINE, "collect", "--stats", "--listen", "none", "--cm-port", str(PORT), *args,
+                 uri, path("last.plr"), path("other.plr")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            RUNNING.append(self.process)
+            self.line = self.process.stderr.readline()
+            while "is up" in self.line or "is down" in self.line:
+                self.line = self.process.stderr.readline()
+            if "AF_XDP socket of another process" not in self.line or time.monotonic() > until:
+                break
+            self.process.wait()
+            RUNNING.remove(self.process)
+            time.sleep(0.5)
+        ok(f"RDMA-CM on {IP[4]['b']}, {IP[6]['b']}" in self.line, f"{uri}: answers for both addresses", self.line)
+
+    def counters(self):
+        self.process.send_signal(signal.SIGUSR1)
+        return json.loads(self.process.stdout.readline())
+
+    def comes_to(self, counter, n):
+        return wait(lambda: self.counters()["cm"][counter] >= n)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        out, self.err = self.process.communicate(timeout=LIMIT)
+        RUNNING.remove(self.process)
+        eq(self.process.returncode, 0, "ends well")
+        s = json.loads(out.splitlines()[-1])
+        eq(sum(s["causes"].values()), s["packets"], "every packet has its cause")
+        return s
+
+
+def run_made(wire, v):
+    """Made, used and ended, with messages lost and repeated."""
+    p = Peer(wire, v)
+    name = f"IPv{v}"
+    got = p.ask("last")
+    if not ok(got is not None and got.kind == REP, f"{name}: a request is answered by REP", got and got.kind):
+        return
+    eq((got.src, got.dst, got.macs), (raw(IP[v]["b"]), raw(IP[v]["a"]), MAC["a"] + MAC["b"]), "from where it was asked to who asked")
+    eq((got.good, got.qkey, got.src_qpn, got.transaction), (True, QKEY, 1, p.transaction), "a right management datagram")
+    eq((p.told[:4], struct.unpack(">H", p.told[6:8])[0], p.told[8:24], int.from_bytes(p.told[61:64], "big")),
+       (b"PLRX", 184, gid(IP[v]["b"]), p.qpn), "its private data say where the store is")
+    first = (p.remote, p.qpn, p.psn)
+    again = p.take_answer()
+    ok(again and (p.remote, p.qpn, p.psn) == first, "without an RTU the REP comes again, and is the same")
+    again = p.ask("last")
+    ok(again and (p.remote, p.qpn, p.psn) == first, "a request that is repeated makes no other connection")
+    p.ready()
+    wire.send(p.write(v * 100, 7))
+    ok(found(v * 100, 7), "what it writes is found")
+    r = Peer(wire, v, RC)
+    ok(r.connect("last") and r.qpn != p.qpn, "another connection, a reliable one")
+    wire.send(r.write(v * 100 + 1, 8, ack=True))
+    ack = wire.want(lambda g: g.opcode == 0x11 and g.qpn == r.own_qpn)
+    ok(ack and ack.good and ack.src == raw(IP[v]["b"]), "its write is acknowledged, to the queue pair of the request")
+    ok(found(v * 100 + 1, 8), "and found")
+    wire.forget()
+    ok(p.end(), "DREQ is answered by DREP")
+    ok(p.end(), "and again, should that have been lost")
+    wire.send(p.write(v * 100 + 2, 9), r.write(v * 100 + 3, 10))
+    ok(found(v * 100 + 3, 10) and values(v * 100 + 2) == {}, "the queue pair ended, the other did not")
+    ok(r.end(), "it is ended too")
+    # Who asked and does not want it any more.
+    p = Peer(wire, v)
+    p.ask("last")
+    wire.send(p.datagram(p.about(REJ, struct.pack(">BBH", 1 << 6, 0, 28))))
+    wire.forget()
+    ok(wire.want(p.mine(REP), 1.2) is None, "a REP that is rejected does not come again")
+    wire.send(p.write(v * 100 + 4, 1))
+
+
+def run_refused(wire, v):
+    for what, reason, kwargs in (("a port that nobody listens on", 8, {"port": PORT + 1}),
+                                 ("private data without addresses", 8, {"ip": False}),
+                                 ("a service that is none", 9, {"transport": 2}),
+                                 ("an MTU that is none", 26, {"mtu": 6}),
+                                 ("a store that is not there", 28, {"name": "nothing"})):
+        p = Peer(wire, v)
+        eq(p.reason(p.ask(**{"name": "last", **kwargs})), reason, f"IPv{v}: {what} is rejected for its reason")
+
+
+def run_forged(wire, v, c):
+    """Nothing of this is answered, changes anything or goes uncounted."""
+    before = c.counters()
+    p, q = Peer(wire, v), Peer(wire, v)
+    p.connect("last")
+    request, end = q.req("last"), p.about(DREQ, struct.pack(">I", p.qpn << 8))
+    wire.forget()
+    wire.send(q.datagram(request, break_icrc=True),
+              q.datagram(request)[:-40],
+              q.datagram(request, qkey=QKEY + 1),
+              q.datagram(request, dst=IP[v]["other"]),
+              q.datagram(request[:-4]),
+              q.datagram(q.mad(REQ, request[28:], head=0x01030203)),
+              q.datagram(q.mad(0x20, request[28:])),
+              p.datagram(end, src=IP[v]["other"]),
+              p.datagram(p.about(DREQ, struct.pack(">I", p.qpn << 8), local=p.id + 1)))
+    x = Peer(wire, 10 - v)
+    x.id, x.transaction, x.remote = p.id, p.transaction, p.remote
+    wire.send(x.datagram(end))  # The right numbers by the other address of the same host.
+    wire.send(p.datagram(p.about(RTU)), p.datagram(p.about(RTU, remote=p.remote ^ 0x5555)))
+    ok(c.comes_to("unknown", before["cm"]["unknown"] + 1), f"IPv{v}: forged messages are read to the end")
+    ok(wire.want(lambda g: g.kind is not None, 0.3) is None, "and not answered")
+    wire.send(p.write(v * 100 + 10, 5))
+    ok(found(v * 100 + 10, 5), "the connection that they named lives")
+    now = c.counters()
+    eq({k: now["cm"][k] - before["cm"][k] for k in ("malformed", "foreign", "unknown", "repeated")},
+       {"malformed": 5, "foreign": 3, "unknown": 1, "repeated": 1}, "each is counted by what is wrong with it")
+    ok(now["causes"]["icrc"] - before["causes"]["icrc"] >= 1, "the damaged one before that", now["causes"])
+    y = Peer(wire, v)
+    wire.send(y.datagram(y.about(DREQ, struct.pack(">I", 0x999 << 8), remote=0x12345678)))
+    ok(wire.want(y.mine(DREP)), "the end of a connection that is not known is confirmed")
+    ok(p.end(), "the true end ends it")
+
+
+def run(uri):
+    for name in ("last", "other"):
+        if os.path.exists(path(name + ".plr")):
+            os.unlink(path(name + ".plr"))
+    c, wire = Collector(uri), Wire()
+    for v in (4, 6):
+        run_made(wire, v)
+        run_refused(wire, v)
+        run_forged(wire, v, c)
+    s = c.stop()
+    eq({(p["peer"], p["store"]): (p["connected"], p["cm"], p["tcp"], p["packets"]) for p in s["peers"]},
+       {(IP[v]["a"], "last"): (0, 4, 0, 4) for v in (4, 6)}, "connections and packets are accounted for by address, none is left")
+    eq((s["causes"]["ok"], s["causes"]["unknown_qp"], s["failed"]), (2 * 4, 2 * 2, 0), "as are what came for queue pairs that ended")
+
+
+def main():
+    if os.geteuid() != 0:
+        print("1..0 # SKIP needs root")
+        return
+    try:
+        make_wire()
+        run(f"packet:{IF['b']}")
+        if "afxdp" in sh(f"{PATHLINE} help collect"):
+            run(f"afxdp:{IF['b']}")
+    finally:
+        for process in RUNNING:
+            process.kill()
+            process.wait()
+        for side in "ab":
+            sh(f"ip netns del {NS[side]}", check=False)
+        shutil.rmtree(DIR, ignore_errors=True)
+    print(f"1..{COUNT}")
+    sys.exit(FAILED > 0)
+
+
+main()
