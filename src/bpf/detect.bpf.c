@@ -62,6 +62,8 @@ struct work {
 	struct pl_core_trail trail;
 	struct pl_quiet_keys keys;
 	struct pl_quiet_marks marks;
+	struct pl_quiet_blocks blocks; /* with stirred hops, which begin so far into the frame: */
+	uint32_t stack_at, zero;
 	uint64_t learn; /* the report's flow is to learn its path's print */
 	uint32_t queue, copy;
 	uint64_t packets; /* for the sample */
@@ -409,10 +411,18 @@ static __always_inline int quiet(struct xdp_md *ctx, struct work *w)
 	w->counters.quiet_hops += q.hops;
 	w->packets += sample != 0;
 	pl_filter_count(PL_FILTER_TAKEN);
+	if (w->marks.stirred) {
+		w->counters.stirred++;
+		pl_quiet_report(&w->scratch.report, &q, &w->marks, pl_control.ts_ns);
+		pl_quiet_blocks(&w->blocks, &q);
+		w->stack_at = (uint32_t)(q.stack - (const uint8_t *)(long)ctx->data);
+	}
 	if (w->marks.keep) {
 #pragma clang loop unroll(disable)
-		for (uint32_t i = 0; i < PL_QUIET_HOPS && i < q.hops; i++)
-			pl_detect_sums(w, i);
+		for (uint32_t i = 0; i < PL_QUIET_HOPS && i < q.hops; i++) {
+			if ((w->marks.stirred >> i & 1) == 0)
+				pl_detect_sums(w, i);
+		}
 		pl_detect_route_sums(w, q.hops);
 	}
 	return 1;
@@ -697,6 +707,48 @@ static __always_inline int settled_action(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
+/* Hop i of the report that the straight way settled, from the frame into the scratch. 0: its bytes are not there. */
+static __always_inline int stirred_hop(
+	const struct xdp_md *ctx, struct work *w, uint32_t i, const unsigned int time_bits)
+{
+	const uint8_t *end = (const uint8_t *)(long)ctx->data_end, *p, *before, *util;
+	uint64_t at = w->stack_at + (w->marks.hops - 1 - i) * w->blocks.block;
+
+	p = (const uint8_t *)(long)ctx->data + (at & FRAME_MAX);
+	before = p + (w->blocks.block & (PL_CORE_STACK_BYTES - 4));
+	util = p + (w->blocks.util_at & (PL_CORE_STACK_BYTES - 4));
+	PL_QUIET_IN_FRAME(p, 16 + time_bits / 4, end);
+	PL_QUIET_IN_FRAME(util, 4, end);
+	if (i > 0)
+		PL_QUIET_IN_FRAME(before, 16 + time_bits / 4, end);
+	pl_quiet_hop(&w->scratch.hops[i & (PL_CORE_HOPS_MAX - 1)], p, i > 0 ? before : NULL,
+		w->blocks.util_at != 0 ? util : NULL, i, time_bits);
+	return 1;
+}
+
+__attribute__((noinline)) int pl_detect_stirred_hop(struct xdp_md *ctx, struct work *w, uint32_t i)
+{
+	if (w == NULL)
+		return 0;
+	return w->blocks.time_bits == 64 ? stirred_hop(ctx, w, i, 64) : stirred_hop(ctx, w, i, 32);
+}
+
+/* After the straight way, for the hops that have something to look at. */
+SEC("xdp") int pl_detect_stirred(struct xdp_md *ctx)
+{
+	uint32_t zero = 0;
+	struct work *w = bpf_map_lookup_elem(&pl_work, &zero);
+
+	if (w == NULL)
+		return XDP_PASS;
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < PL_QUIET_HOPS; i++) {
+		if ((w->marks.stirred >> i & 1) != 0 && pl_detect_stirred_hop(ctx, w, i))
+			pl_detect_hop(w, i);
+	}
+	return settled_action(ctx);
+}
+
 #define NOT_A_REPORT PL_HANDUP_MAX
 
 /* Filters the frame and reads its report. A value of enum pl_handup, or NOT_A_REPORT: the host's, counted. */
@@ -774,13 +826,16 @@ SEC("xdp") int pl_detect_general(struct xdp_md *ctx)
 	return settled_action(ctx);
 }
 
-/* The general way is a program of its own: each has the whole stack, and the whole patience of the verifier. */
+/* What may follow is a program of its own: each has the whole stack, and the whole patience of the verifier. */
+enum { THEN_GENERAL, THEN_STIRRED, THEN_MAX };
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, THEN_MAX);
 	__uint(key_size, sizeof(uint32_t));
 	__array(values, int(struct xdp_md *));
-} pl_general SEC(".maps") = { .values = { (void *)&pl_detect_general } };
+} pl_then SEC(".maps") = { .values = { [THEN_GENERAL] = (void *)&pl_detect_general,
+				   [THEN_STIRRED] = (void *)&pl_detect_stirred } };
 
 SEC("xdp") int pl_detect(struct xdp_md *ctx)
 {
@@ -791,10 +846,13 @@ SEC("xdp") int pl_detect(struct xdp_md *ctx)
 		return XDP_PASS;
 	fetch_lines(ctx);
 	w->queue = ctx->rx_queue_index;
-	if (quiet(ctx, w))
+	if (!quiet(ctx, w))
+		bpf_tail_call(ctx, &pl_then, THEN_GENERAL);
+	else if (w->marks.stirred)
+		bpf_tail_call(ctx, &pl_then, THEN_STIRRED);
+	else
 		return settled_action(ctx);
-	bpf_tail_call(ctx, &pl_general, 0);
-	return XDP_PASS; /* not reached: the program is in its place from the start */
+	return XDP_PASS; /* not reached: the programs are in their places from the start */
 }
 
 /* The kernel takes this word for the dual licence of the first line. */

@@ -69,4 +69,5 @@ struct pl_kernel_counters {
 	/* Settled by the straight way. The program counts these only here; pl_kernel_counters adds them to packets, bytes,
 	 * settled and the steps' reports and hops. */
 	uint64_t quiet, quiet_bytes, quiet_hops;
+	uint64_t stirred; /* of those: a hop at least had something to look at */
 };

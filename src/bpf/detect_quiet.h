@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The straight way: a usual report (bpf/report_quiet.h) of which nothing is to be told. Every value is within its key's
- * quiet band, every key is in its table, the exporter's number is the next one or behind a gap, the flow's path the one it had. Then
- * all that the report changes are a few counts, and they are made here; the general way (bpf/report_core.h,
- * bpf/detect_steps.h) does not run. In every other case the answer is not PL_QUIET_SETTLED and the general way runs
+ * The straight way: a usual report (bpf/report_quiet.h) that brings nothing new. Every key is in its table, the exporter's
+ * number is the next one or behind a gap, the flow's path the one it had. Then all that the report changes are a few
+ * counts, and they are made here; the general way (bpf/report_core.h, bpf/detect_steps.h) does not run. A hop with a value
+ * outside its key's quiet band is marked as stirred and takes pl_core_values_step afterwards, it alone: during
+ * congestion every report has such a hop. In every other case the answer is not PL_QUIET_SETTLED and the general way runs
  * from the start, as if nothing had been: the only words stored till then are the times at which keys were heard of,
  * which it stores too, in the same order. So both come to the same state and events; a test runs the one against both.
  *
@@ -170,7 +171,8 @@ PL_CORE_INLINE uint32_t pl_quiet_memo_of(uint64_t print)
 #define PL_QUIET_MEMO_PRINT(memo) (*(volatile uint64_t *)&(memo)->print)
 
 /*
- * The report that was read. Sums are left to pl_quiet_sums, as the environment's marks say. A value of enum pl_quiet_verdict.
+ * The report that was read. Sums are left to pl_quiet_sums, and what is told to pl_core_values_step, as the environment's
+ * marks say. A value of enum pl_quiet_verdict.
  */
 PL_CORE_INLINE uint32_t pl_quiet_step(struct pl_core_env *env, struct pl_quiet *q, uint64_t now_ns,
 	uint64_t ts_ns, uint32_t max_latency_ns)
@@ -189,6 +191,7 @@ PL_CORE_INLINE uint32_t pl_quiet_step(struct pl_core_env *env, struct pl_quiet *
 	m->keep = rules->prepared.keeps;
 	m->has = q->has;
 	m->hops = q->hops;
+	m->stirred = 0;
 	x = pl_quiet_exporter(env, q, &exporter_way);
 	if (x == NULL)
 		return PL_QUIET_GENERAL;
@@ -230,10 +233,79 @@ PL_CORE_INLINE uint32_t pl_quiet_step(struct pl_core_env *env, struct pl_quiet *
 	pl_core_heard(flow_way, now_ns);
 	flow->last_ns = now_ns;
 	flow->packets++;
+	m->path_id = flow->path_id;
 	return PL_QUIET_SETTLED;
 }
 
-/* What a quiet report adds to sums and histograms, by the marks. Only where the marks say keep. */
+/* --- hops that stir ------------------------------------------------------------------------------------- */
+
+/* The settled report, as far as events cite it and the steps of a hop look at it. */
+PL_CORE_INLINE void pl_quiet_report(struct pl_core_report *r, const struct pl_quiet *q,
+	const struct pl_quiet_marks *m, uint64_t ts_ns)
+{
+	const struct pl_quiet_keys *k = q->keys;
+
+	pl_core_clear(r, sizeof(*r));
+	r->now_ns = m->now_ns;
+	r->ts_ns = ts_ns;
+	pl_core_copy(&r->flow, k->flow, 6);
+	pl_core_copy(&r->exporter, k->exporter, 2);
+	r->node = k->exporter[2];
+	r->path_id = m->path_id;
+	r->present = PL_PATH_HAS_exporter | PL_PATH_HAS_report_version | PL_PATH_HAS_hw_id |
+		     PL_PATH_HAS_seq | PL_PATH_HAS_node | PL_PATH_HAS_src | PL_PATH_HAS_sport |
+		     PL_PATH_HAS_path_id;
+	r->seq = q->seq;
+	r->flags = PL_FLAG_TRACKED;
+	r->mode = PL_MODE_MD;
+	r->hw_id = (uint8_t)k->exporter[3];
+	r->report_version = q->version;
+	r->hop_count = q->hops;
+}
+
+PL_CORE_INLINE void pl_quiet_blocks(struct pl_quiet_blocks *ret, const struct pl_quiet *q)
+{
+	ret->block = q->block;
+	ret->time_bits = q->shape == PL_CORE_SHAPE_FULL_64 ? 64 : 32;
+	ret->util_at = q->has & 1u << PL_CORE_Q_TX_UTIL ? pl_quiet_util_at(q, ret->time_bits) : 0;
+	ret->zero = 0;
+}
+
+/* Hop i, whose block is at p; before: that of hop i - 1, or NULL; util: its utilization, or NULL. */
+PL_CORE_INLINE void pl_quiet_hop(struct pl_core_hop *h, const uint8_t *p, const uint8_t *before,
+	const uint8_t *util, const uint32_t i, const unsigned int time_bits)
+{
+	const uint64_t stack = pl_quiet_stack(p, 1), values = pl_frame_be64(p + 8);
+
+	pl_core_clear(h, sizeof(*h));
+	h->node = pl_quiet_node(stack);
+	h->ingress_port = (uint32_t)stack >> 16;
+	h->egress_port = stack & 0xffff;
+	h->hop_latency_ns = (uint32_t)(values >> 32);
+	h->queue = (uint32_t)values >> 24;
+	h->queue_depth = (uint32_t)values & 0xffffff;
+	h->index = (uint8_t)i;
+	h->present = PL_HOP_HAS_node | PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port |
+		     PL_HOP_HAS_hop_latency_ns | PL_HOP_HAS_queue | PL_HOP_HAS_queue_depth |
+		     PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_egress_ts_ns | PL_HOP_HAS_time_bits;
+	if (util != NULL) {
+		h->tx_util = pl_frame_be32(util);
+		h->present |= PL_HOP_HAS_tx_util;
+	}
+	if (before != NULL) {
+		const uint64_t peer = pl_quiet_stack(before, 1);
+
+		h->link_latency_ns =
+			(uint32_t)(pl_quiet_in(p, time_bits) - pl_quiet_eg(before, time_bits));
+		h->clock = PL_CLOCK_OK;
+		h->present |= PL_HOP_HAS_clock | PL_HOP_HAS_link_latency_ns;
+		h->before_node = pl_quiet_node(peer);
+		h->before_port = peer & 0xffff;
+		h->before_present = PL_HOP_HAS_node | PL_HOP_HAS_egress_port;
+	}
+}
+
+/* What hop i of a quiet report adds to sums and histograms, by the marks; not of a hop that stirs. Only where the marks say keep. */
 PL_CORE_INLINE void pl_quiet_sums(struct pl_core_env *env, uint32_t i)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);

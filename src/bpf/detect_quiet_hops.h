@@ -106,7 +106,7 @@ PL_CORE_INLINE uint64_t pl_quiet_place_hash(
 	       (port + secret[2]) * (where + turned[2]);
 }
 
-/* Whether the value is nothing to tell, as pl_core_stirs. */
+/* Whether the value is nothing to tell: as pl_core_stirs has it. */
 PL_CORE_INLINE int pl_quiet_calm(const struct pl_core_band *band, const struct pl_core_quantity *q,
 	const struct pl_core_quantity_rule *rule, uint32_t value, uint64_t now_ns)
 {
@@ -215,7 +215,7 @@ PL_CORE_INLINE int pl_quiet_stands(uint64_t way, const void *key, uint64_t node,
 
 /* --- one hop ----------------------------------------------------------------------------------------------- */
 
-/* The place of hop i. 0: it is not known, or has something to tell. */
+/* The place of hop i. 0: it is not known. */
 PL_CORE_INLINE int pl_quiet_place(struct pl_core_env *env, uint64_t stack, uint64_t values,
 	struct pl_quiet_memo_hop *memo, uint32_t i, const int full)
 {
@@ -249,11 +249,11 @@ PL_CORE_INLINE int pl_quiet_place(struct pl_core_env *env, uint64_t stack, uint6
 	if ((watch & 1u << PL_CORE_Q_HOP_LATENCY) &&
 		!pl_quiet_calm(&place->band[0], &place->q[0], &rules->q[PL_CORE_Q_HOP_LATENCY],
 			latency, m->now_ns))
-		return 0;
+		m->stirred |= 1u << (i & PL_QUIET_HOPS);
 	if ((watch & 1u << PL_CORE_Q_QUEUE_DEPTH) &&
 		!pl_quiet_calm(&place->band[1], &place->q[1], &rules->q[PL_CORE_Q_QUEUE_DEPTH],
 			depth, m->now_ns))
-		return 0;
+		m->stirred |= 1u << (i & PL_QUIET_HOPS);
 	if (PL_QUIET_FRESH(m->keep)) {
 		m->place[i & PL_QUIET_HOPS] = at;
 		m->latency[i & PL_QUIET_HOPS] = latency;
@@ -288,7 +288,7 @@ PL_CORE_INLINE int pl_quiet_port(struct pl_core_env *env, uint64_t stack, uint32
 	gauge = &set->e[at & (PL_CORE_WAYS - 1)];
 	pl_core_heard(&set->way[at & (PL_CORE_WAYS - 1)], m->now_ns);
 	if (!pl_quiet_calm(&gauge->band, &gauge->q, &rules->q[PL_CORE_Q_TX_UTIL], util, m->now_ns))
-		return 0;
+		m->stirred |= 1u << (i & PL_QUIET_HOPS);
 	if (PL_QUIET_FRESH(m->keep)) {
 		m->port[i & PL_QUIET_HOPS] = at;
 		m->util[i & PL_QUIET_HOPS] = util;
@@ -326,7 +326,7 @@ PL_CORE_INLINE int pl_quiet_link(struct pl_core_env *env, uint64_t stack, uint64
 	pl_core_heard(&set->way[at & (PL_CORE_WAYS - 1)], m->now_ns);
 	if (full && !pl_quiet_calm(&link->band, &link->q, &rules->q[PL_CORE_Q_LINK_LATENCY],
 			    transit, m->now_ns))
-		return 0;
+		m->stirred |= 1u << (i & PL_QUIET_HOPS);
 	if (PL_QUIET_FRESH(m->keep)) {
 		m->link[i & PL_QUIET_HOPS] = at;
 		m->transit[i & PL_QUIET_HOPS] = transit;
@@ -539,7 +539,7 @@ PL_CORE_INLINE int pl_quiet_links(struct pl_core_env *env, const struct pl_quiet
 	return 1;
 }
 
-/* A value of enum pl_quiet_verdict; SETTLED: quiet as far as its hops go. */
+/* A value of enum pl_quiet_verdict; SETTLED: quiet as far as its hops go, but for those marked as stirred. */
 PL_CORE_INLINE uint32_t pl_quiet_hops(struct pl_core_env *env, struct pl_quiet *q,
 	struct pl_quiet_memo *memo, const int full, const unsigned int time_bits)
 {

@@ -54,6 +54,16 @@ struct pl_quiet_marks {
 	uint32_t keep; /* not 0: sums are kept */
 	uint32_t hops,
 		has; /* of the report; has: 1 << PL_CORE_Q_x of the quantities that there are */
+	uint32_t stirred; /* bit i: a value of hop i may have something to tell */
+	uint64_t path_id; /* of the flow */
+};
+
+/* Where values stand in the blocks of a settled report that has stirred hops: their shape is not NODE. */
+struct pl_quiet_blocks {
+	uint32_t block; /* bytes of one */
+	uint32_t time_bits;
+	uint32_t util_at; /* 0: no utilization */
+	uint32_t zero;
 };
 
 /*

@@ -101,6 +101,26 @@ static void read_one(const struct run *run, struct parsed *p, uint32_t i)
 		__builtin_prefetch(flow_set(env, p->keys.flow_hash)->way);
 }
 
+/* The hops of a settled report that may have something to tell. */
+static void step_stirred(struct pl_core_env *env, const struct pl_quiet *q, uint64_t ts_ns)
+{
+	const struct pl_quiet_marks *m = &env->marks;
+	struct pl_quiet_blocks b;
+	struct pl_core_report r;
+	struct pl_core_hop h;
+
+	pl_quiet_blocks(&b, q);
+	pl_quiet_report(&r, q, m, ts_ns);
+	for (uint32_t left = m->stirred; left != 0; left &= left - 1) {
+		const uint32_t i = (uint32_t)__builtin_ctz(left);
+		const uint8_t *p = q->stack + (q->hops - 1 - i) * b.block;
+
+		pl_quiet_hop(&h, p, i > 0 ? p + b.block : NULL,
+			b.util_at != 0 ? p + b.util_at : NULL, i, b.time_bits);
+		pl_core_values_step(env, &r, &h);
+	}
+}
+
 static void step_one(const struct run *run, struct parsed *p, uint32_t i)
 {
 	struct pl_core_env *env = run->env;
@@ -118,8 +138,14 @@ static void step_one(const struct run *run, struct parsed *p, uint32_t i)
 		run->counters->quiet++;
 		env->counters.reports++;
 		env->counters.hops += p->q.hops;
-		for (uint32_t h = 0; env->marks.keep && h < p->q.hops; h++)
-			pl_quiet_sums(env, h);
+		if (__builtin_expect(env->marks.stirred != 0, 0)) {
+			run->counters->stirred++;
+			step_stirred(env, &p->q, run->in->pkts[i].ts_ns);
+		}
+		for (uint32_t h = 0; env->marks.keep && h < p->q.hops; h++) {
+			if ((env->marks.stirred >> h & 1) == 0)
+				pl_quiet_sums(env, h);
+		}
 		if (env->marks.keep)
 			pl_quiet_route_sums(env, p->q.hops);
 		return;

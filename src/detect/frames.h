@@ -18,7 +18,8 @@
 
 struct pl_frames_counters {
 	uint64_t packets, settled;
-	uint64_t quiet; /* of those settled: by the straight way (bpf/detect_quiet.h) */
+	uint64_t quiet;   /* of those settled: by the straight way (bpf/detect_quiet.h) */
+	uint64_t stirred; /* of those: a hop at least had something to look at */
 	uint64_t handed_up[PL_HANDUP_MAX];
 	uint64_t notes[PL_N_MAX]; /* of settled reports */
 };

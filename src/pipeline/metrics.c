@@ -17,7 +17,7 @@
 
 #define NS 1e-9
 
-enum { KERNEL_FAMILIES = 8 };
+enum { KERNEL_FAMILIES = 9 };
 
 /* ---- the process and its configuration ---- */
 
@@ -118,8 +118,10 @@ static void write_kernel(const struct pl_pipeline *p, struct pl_exposition *page
 			offsetof(struct pl_kernel_counters, packets) },
 		{ "pathline_kernel_settled", "Of them settled there.",
 			offsetof(struct pl_kernel_counters, settled) },
-		{ "pathline_kernel_quiet", "Of those, settled the straight way: nothing to tell.",
+		{ "pathline_kernel_quiet", "Of those, settled the straight way: the usual report.",
 			offsetof(struct pl_kernel_counters, quiet) },
+		{ "pathline_kernel_stirred", "Of those, with a value outside its quiet band.",
+			offsetof(struct pl_kernel_counters, stirred) },
 		{ "pathline_kernel_handed_up_lost", "Handed up, but the ring was full.",
 			offsetof(struct pl_kernel_counters, handed_up_lost) },
 		{ "pathline_kernel_copied",

@@ -216,7 +216,9 @@ static void guess_wrongly(struct side *s, struct pl_rng *rng)
 		marks->exporter[i] = (uint32_t)pl_rng_u64(rng);
 }
 
-static void test_ways(const struct pl_detect_options *detect, uint64_t left, struct pl_rng *rng)
+/* restless: many reports have something to tell. */
+static void test_ways(
+	const struct pl_detect_options *detect, uint64_t left, bool restless, struct pl_rng *rng)
 {
 	static struct pl_batch batch;
 	struct side *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
@@ -258,7 +260,9 @@ static void test_ways(const struct pl_detect_options *detect, uint64_t left, str
 			a->counters.settled - a->counters.quiet > a->counters.packets / 20,
 		"both ways were gone often");
 	eq(b->counters.quiet, 0, "the straight way can be left out");
-	a->counters.quiet = 0;
+	ok(a->counters.stirred >= a->counters.quiet / 50 * restless,
+		"%" PRIu64 " times with hops that stirred", a->counters.stirred);
+	a->counters.quiet = a->counters.stirred = 0;
 	memeq(&a->counters, &b->counters, sizeof(a->counters), "and the packets' counts");
 	side_done(a);
 	side_done(b);
@@ -280,7 +284,17 @@ static void test_calm(struct pl_rng *rng, bool aggregates)
 	o.hop_latency.anomaly = aggregates;
 	o.aggregates = aggregates;
 	o.report_loss = true;
-	test_ways(&o, 60000, rng);
+	test_ways(&o, 60000, false, rng);
+}
+
+/* Rules under which most is not. */
+static void test_restless(struct pl_rng *rng)
+{
+	struct pl_detect_options o = busy();
+
+	o.flow_latency = (struct pl_detect_level){ 0 };
+	o.aggregates = true;
+	test_ways(&o, 60000, true, rng);
 }
 
 int main(int argc, char **argv)
@@ -317,6 +331,7 @@ int main(int argc, char **argv)
 		counters.settled, n_events);
 	test_calm(&rng, false);
 	test_calm(&rng, true);
+	test_restless(&rng);
 	pl_detect_free(lean_det);
 	pl_detect_free(record_det);
 	pl_event_batch_done(&lean_events);

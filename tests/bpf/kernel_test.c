@@ -32,8 +32,8 @@ static struct pl_kernel_frame_of settled_frames[PL_BATCH_MAX];
 static uint64_t now_ns, ts_ns;
 
 static struct {
-	uint64_t packets, passed, settled, quiet, handed_up[PL_HANDUP_MAX], notes[64], events,
-		frames;
+	uint64_t packets, passed, settled, quiet, stirred, handed_up[PL_HANDUP_MAX], notes[64],
+		events, frames;
 } books;
 
 /* --- rules ------------------------------------------------------------------------------------------- */
@@ -232,6 +232,7 @@ static bool same_counters(void)
 		good = eq(c.handed_up[i], books.handed_up[i], "handed up, %s", pl_handup_name(i)) &&
 		       good;
 	books.quiet = c.quiet;
+	books.stirred = c.stirred;
 	good = eq(c.handed_up_lost, 0, "and none of these is lost") && good;
 	good = eq(books.frames, books.packets - books.passed - books.settled,
 		       "packets = passed + settled + frames handed up") &&
@@ -393,9 +394,17 @@ static struct pl_core_rules calm_rules(uint32_t flags)
 	return r;
 }
 
-static void test_calm(uint64_t reports, uint64_t seed, uint32_t flags)
+/* As those of all reports, but for what the straight way leaves alone: most reports have something to tell. */
+static struct pl_core_rules restless_rules(void)
 {
-	struct pl_core_rules rules = calm_rules(flags);
+	struct pl_core_rules r = busy_rules(255);
+
+	r.watch &= ~(1u << PL_CORE_Q_FLOW_LATENCY);
+	return r;
+}
+
+static void test_usual(uint64_t reports, uint64_t seed, struct pl_core_rules rules)
+{
 	uint64_t left = reports;
 	struct pl_gen_cfg cfg;
 	struct pl_rng rng;
@@ -420,6 +429,8 @@ static void test_calm(uint64_t reports, uint64_t seed, uint32_t flags)
 		books.packets, books.settled, books.quiet, books.events);
 	ok(books.quiet > books.packets / 3 && books.settled - books.quiet > books.packets / 20,
 		"both ways were gone often");
+	ok(books.stirred > books.quiet / 50, "%" PRIu64 " of them with hops that stirred",
+		books.stirred);
 	teardown();
 }
 
@@ -432,7 +443,9 @@ int main(int argc, char **argv)
 	/* Tables far too small: everything is replaced all the time. */
 	test_random(reports / 4, seed + 1, 0, false);
 	test_random(reports / 8, seed, 255, true);
-	test_calm(reports / 8, seed + 2, 0);
-	test_calm(reports / 4, seed + 3, PL_CORE_KEEP_AGGREGATES | PL_CORE_KEEP_PLACES);
+	test_usual(reports / 8, seed + 2, calm_rules(0));
+	test_usual(
+		reports / 4, seed + 3, calm_rules(PL_CORE_KEEP_AGGREGATES | PL_CORE_KEEP_PLACES));
+	test_usual(reports / 4, seed + 4, restless_rules());
 	return pl_test_done();
 }
