@@ -373,6 +373,23 @@ static int start_again(struct chain *c, unsigned int i, struct pl_diag *diag)
 	return r == 0 ? wait_ready(c, p, diag) : r;
 }
 
+/* Forgotten before it is answered: a signal that comes meanwhile is another one. */
+static bool taken(volatile sig_atomic_t *flag)
+{
+	if (*flag == 0)
+		return false;
+	*flag = 0;
+	return true;
+}
+
+static void pass_on_turn(struct chain *c)
+{
+	for (unsigned int i = 0; i < c->n_collectors; i++) {
+		if (c->parts[i].pid != 0 && c->parts[i].is_ready)
+			(void)kill(c->parts[i].pid, SIGUSR2);
+	}
+}
+
 /* Until generators are done, where there are any, the time is over, or somebody says so. -ECHILD: a part is gone. */
 static int look_after(struct chain *c, struct pl_diag *diag)
 {
@@ -394,13 +411,9 @@ static int look_after(struct chain *c, struct pl_diag *diag)
 			if (c->parts[i].ended)
 				r = start_again(c, i, diag);
 		}
-		for (unsigned int i = 0; turn != 0 && has_epochs(c) && i < c->n_collectors; i++) {
-			if (c->parts[i].pid != 0 && c->parts[i].is_ready)
-				(void)kill(c->parts[i].pid, SIGUSR2);
-		}
-		turn = 0;
-		pl_dta_status_step(&status, pl_clock_mono_ns(), asked != 0);
-		asked = 0;
+		if (taken(&turn) && has_epochs(c))
+			pass_on_turn(c);
+		pl_dta_status_step(&status, pl_clock_mono_ns(), taken(&asked));
 	}
 	return r;
 }
