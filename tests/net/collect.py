@@ -3,7 +3,8 @@
 """pathline collect over a veth pair between two namespaces, by packet: and afxdp:. The peer is this script, which asks for
 queue pairs and writes RoCE frames byte by byte by definitions of its own: what it writes is found by pathline region from
 another process; what is forged is counted and changes nothing; the host's ping and TCP pass; a queue pair ends with its
-connection; a collector that is killed begins again on the same regions. usage: collect.py PATHLINE [CAPTURES]"""
+connection; a collector that is killed begins again on the same regions. With --epochs only what is of epochs, which has
+threads of its own. usage: collect.py PATHLINE [CAPTURES|--epochs]"""
 import json
 import os
 import shutil
@@ -17,7 +18,8 @@ import time
 import zlib
 
 PATHLINE = os.path.abspath(sys.argv[1])
-CAPTURES = sys.argv[2] if len(sys.argv) > 2 else None
+ONLY_EPOCHS = sys.argv[2:] == ["--epochs"]
+CAPTURES = sys.argv[2] if len(sys.argv) > 2 and not ONLY_EPOCHS else None
 DIR = tempfile.mkdtemp(prefix="pathline-collect-")
 NS = {side: "plcol-%s%d" % (side, os.getpid()) for side in "ab"}
 IF = {"a": "plca", "b": "plcb"}
@@ -752,6 +754,20 @@ def run_ipv6(uri):
     controller.close()
 
 
+def run_all():
+    run(f"packet:{IF['b']}")
+    if "afxdp" in sh(f"{PATHLINE} help collect"):
+        run(f"afxdp:{IF['b']}")
+    make_wire6()
+    for side in "ab":
+        words = sh(f"ip -n {NS[side]} link show {IF6[side]}").split()
+        MAC[side + "6"] = bytes.fromhex(words[words.index("link/ether") + 1].replace(":", ""))
+    run_ipv6(f"packet:{IF6['b']}")
+    if "afxdp" in sh(f"{PATHLINE} help collect"):
+        os.unlink(path("records.plr"))
+        run_ipv6(f"afxdp:{IF6['b']}")
+
+
 def main():
     global MAC
     if os.geteuid() != 0:
@@ -760,18 +776,10 @@ def main():
     try:
         make_wire()
         MAC = {side: mac(side) for side in "ab"}
-        run(f"packet:{IF['b']}")
-        if "afxdp" in sh(f"{PATHLINE} help collect"):
-            run(f"afxdp:{IF['b']}")
-        run_epochs(f"packet:{IF['b']}")
-        make_wire6()
-        for side in "ab":
-            words = sh(f"ip -n {NS[side]} link show {IF6[side]}").split()
-            MAC[side + "6"] = bytes.fromhex(words[words.index("link/ether") + 1].replace(":", ""))
-        run_ipv6(f"packet:{IF6['b']}")
-        if "afxdp" in sh(f"{PATHLINE} help collect"):
-            os.unlink(path("records.plr"))
-            run_ipv6(f"afxdp:{IF6['b']}")
+        if ONLY_EPOCHS:
+            run_epochs(f"packet:{IF['b']}")
+        else:
+            run_all()
     finally:
         for process in RUNNING:
             process.kill()
