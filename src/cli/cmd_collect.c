@@ -19,15 +19,17 @@
 #include "cli/command.h"
 #include "memory/region.h"
 
-#define STEPS_A_LOOK 256 /* turns under load between two looks at signals and time */
-#define DRAIN_MS     50  /* longer than a capture ring keeps frames to itself */
-#define DRAIN_NS     UINT64_C(2000000000)
-#define WAIT_MS      200
+#define STEPS_A_LOOK  256 /* turns under load between two looks at signals and time */
+#define DRAIN_MS      50  /* longer than a capture ring keeps frames to itself */
+#define DRAIN_NS      UINT64_C(2000000000)
+#define WAIT_MS       200
+#define SILENT_NS     UINT64_C(300000000000)
+#define SILENT_MIN_NS UINT64_C(1000000000)
 
 static struct {
 	const char *listen, *save, *keep_epochs;
 	uint64_t save_every_ns, epoch_ns;
-	uint64_t cm_port, peers, workers, duration_ns, sync_ns;
+	uint64_t cm_port, peers, workers, duration_ns, sync_ns, silent_ns;
 	struct pl_opt_list allow;
 	const char *controller, *peer_switch;
 	bool read, on_immediate, stats, switch_v2;
@@ -46,6 +48,10 @@ static const struct pl_opt *options(void)
 			"take peers with these addresses only; may be repeated", NULL },
 		{ PL_OPT_U64, 0, "peers", &args.peers, "COUNT",
 			"queue pairs at a time (default 64)", NULL },
+		{ PL_OPT_DURATION, 0, "silent", &args.silent_ns, "TIME",
+			"who connected by RDMA-CM, sends nothing for this long and does not answer when "
+			"asked loses its queue pair (default 5m); 0: never",
+			NULL },
 		{ PL_OPT_FLAG, 0, "read", &args.read, NULL, "peers may read regions too", NULL },
 		{ PL_OPT_STRING, 0, "controller", &args.controller, "ADDRESS:PORT",
 			"tell a switch's controller of the first region, as the P4-to-RDMA collector does "
@@ -185,6 +191,14 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 			PL_WORKERS_MAX);
 		return PL_EXIT_USAGE;
 	}
+	/* Not with a card: what was wished for would not be done. */
+	if ((args.silent_ns > 0 && args.silent_ns < SILENT_MIN_NS) ||
+		(args.silent_ns > 0 && args.silent_ns != UINT64_MAX &&
+			strncmp(operands->items[0], PL_COLLECTOR_VERBS,
+				strlen(PL_COLLECTOR_VERBS)) == 0)) {
+		pl_complain("--silent: a second or more, or 0; not with an RDMA card");
+		return PL_EXIT_USAGE;
+	}
 	if (read_switch(&x->peer_switch, args.peer_switch) < 0 ||
 		(args.controller == NULL && args.switch_v2)) {
 		pl_complain(
@@ -220,6 +234,7 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 		.max_peers = (uint32_t)args.peers,
 		.peer_switch = args.controller != NULL ? &x->peer_switch : NULL,
 		.may_read = args.read,
+		.silent_ns = args.silent_ns == UINT64_MAX ? SILENT_NS : args.silent_ns,
 		.sync_ns = args.sync_ns,
 		.signal = on_signal,
 		.arg = x };
@@ -430,6 +445,7 @@ static int run(int argc, char **argv)
 	args.peer_switch = "10.1.1.1,0x263,0";
 	args.cm_port = PL_COLLECTOR_CM_PORT;
 	args.peers = 64;
+	args.silent_ns = UINT64_MAX; /* not given */
 	args.workers = 1;
 	args.save_every_ns = UINT64_C(60000000000);
 	if (pl_command_parse(&pl_command_collect, argc, argv, &operands, &code) != 0)
@@ -464,9 +480,9 @@ const struct pl_command pl_command_collect = {
 		"(the file's, without its ending), and gets a queue pair that reaches this region\n"
 		"only: reliable or unreliable writes, atomics on reliable ones. Everything about a\n"
 		"packet is checked before a byte is written, the ICRC too. A queue pair ends with the\n"
-		"connection by which it was asked for. SIGUSR1 prints all counters as --stats does, as a\n"
-		"JSON object in a line. Ends after --duration, SIGINT or SIGTERM;\n"
-		"regions are then marked clean. What RoCE authenticates is nothing: keys and queue\n"
+		"connection by which it was asked for; that of RDMA-CM also when its peer falls silent\n"
+		"(--silent). SIGUSR1 prints all counters as --stats does, as a JSON object in a line.\n"
+		"Ends after --duration, SIGINT or SIGTERM; regions are then marked clean. What RoCE authenticates is nothing: keys and queue\n"
 		"pairs are drawn at random, and --allow keeps others out as far as the network keeps\n"
 		"addresses from being forged.\n\n"
 		"verbs:DEVICE has an RDMA card do all this, or Linux soft-RoCE; regions are then on\n"

@@ -62,6 +62,7 @@ static void put_control(struct pl_json *json, const struct pl_collector_stats *s
 	counter(json, "foreign", &s->cm->foreign);
 	counter(json, "unknown", &s->cm->unknown);
 	counter(json, "repeated", &s->cm->repeated);
+	counter(json, "asked", &s->cm->asked);
 	counter(json, "limited", &s->cm->limited);
 	counter(json, "unsent", &s->cm->unsent);
 	pl_json_object_end(json);
@@ -180,6 +181,7 @@ void pl_collect_stats(
 	pl_json_number(json, "signals", s->signals);
 	pl_json_number(json, "lost_signals", s->lost_signals);
 	pl_json_number(json, "failed", s->failed);
+	pl_json_number(json, "silent", s->silent);
 	pl_json_number(json, "forgotten", s->forgotten);
 	put_peers(json, s, options);
 	put_control(json, s);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "base/utf8.h"
 #include "nic/collector_state.h"
 
@@ -13,7 +15,8 @@
 #define PEERS_MAX     4096
 #define SPARE         16       /* connections beside: who finds no room is told so */
 #define CONTROL_NS    1000000u /* under load the control side is looked after so often */
-#define WAIT_MAX_MS   500      /* and without any */
+#define LIVELY_NS     200000000u
+#define WAIT_MAX_MS   500 /* and without any */
 
 /* ---- opening ---- */
 
@@ -136,7 +139,8 @@ static int open_servers(struct pl_collector *c, struct pl_diag *diag)
 		r = pl_exchange_server_open(&c->server, &server, diag);
 	if (r < 0 || c->options.cm_port == 0)
 		return r;
-	r = c->ops->listen(c->card, c->options.cm_port, &c->cm_addresses, &c->n_cm_addresses, diag);
+	r = c->ops->listen(c->card, c->options.cm_port, c->options.silent_ns, &c->cm_addresses,
+		&c->n_cm_addresses, diag);
 	c->have_cm = r == 0;
 	return r;
 }
@@ -252,9 +256,32 @@ static void control(struct pl_collector *c)
 	if (c->server != NULL)
 		pl_exchange_server_step(c->server, c->now_ns);
 	if (c->have_cm) {
+		if (c->now_ns - c->lively_ns >= LIVELY_NS && c->ops->heard != NULL)
+			collector_signs_of_life(c);
 		collector_cm_events(c);
 		c->ops->flush(c->card);
 	}
+}
+
+/* Peers that fell silent since that was told last. 0, or -EAGAIN with diag. */
+static int tell_silent(struct pl_collector *c, struct pl_diag *diag)
+{
+	const uint64_t n = c->silent - c->silent_told;
+	char text[PL_ADDR_TEXT_MAX];
+
+	if (n == 0)
+		return 0;
+	c->silent_told = c->silent;
+	pl_format_addr(text, &c->silent_addr);
+	if (n == 1)
+		pl_diag_set(diag, "nothing was heard of %s: its queue pair is released", text);
+	else
+		pl_diag_set(diag,
+			"nothing was heard of %" PRIu64
+			" peers, %s among them: their queue pairs are "
+			"released",
+			n, text);
+	return -EAGAIN;
 }
 
 int pl_collector_wait_ms(const struct pl_collector *c, int max_ms)
@@ -280,6 +307,8 @@ int pl_collector_step(struct pl_collector *c, struct pl_diag *diag)
 	collector_completions(c);
 	if (n <= 0 || c->now_ns - c->control_ns >= CONTROL_NS)
 		control(c);
+	if (n >= 0 && tell_silent(c, diag) < 0)
+		return -EAGAIN;
 	return n;
 }
 

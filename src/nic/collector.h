@@ -76,7 +76,10 @@ struct pl_collector_options {
 	uint32_t max_peers;                            /* queue pairs; 0: 64 */
 	const struct pl_collector_switch *peer_switch; /* NULL: none; it must answer at opening */
 	bool may_read;                                 /* peers may READ what lies in stores */
-	uint64_t sync_ns;                              /* as in struct pl_region_options */
+	/* Peers by RDMA-CM that are silent for so long, asked or not, lose their queue pairs (rdma/cm.h); 0: never. Not
+	 * with an RDMA card, whose connection manager has no such question. */
+	uint64_t silent_ns;
+	uint64_t sync_ns; /* as in struct pl_region_options */
 	/* NULL: signals are counted only. Called from pl_collector_step. */
 	void (*signal)(void *arg, const struct pl_collector_signal *signal);
 	void *arg;
@@ -93,7 +96,7 @@ int pl_collector_fd(const struct pl_collector *c);
 
 /*
  * Takes what came, at most a batch of packets, and does what is due; never waits. Returns the packets taken; -ENETDOWN and
- * -EAGAIN with diag as pl_nic_recv: news to be told; other errors are the end.
+ * -EAGAIN with diag as pl_nic_recv, -EAGAIN also for peers that fell silent: news to be told; other errors are the end.
  */
 int pl_collector_step(struct pl_collector *c, struct pl_diag *diag);
 /* How long to wait for the descriptor, at most max_ms: something is due then. */
@@ -142,6 +145,7 @@ struct pl_collector_stats {
 	struct pl_port_stats port;
 	uint64_t signals, lost_signals; /* lost: the queue pair ended before they were looked at */
 	uint64_t failed; /* queue pairs that went to error, and were ended with their connections */
+	uint64_t silent; /* those whose peers fell silent */
 	uint64_t
 		forgotten; /* peers for which there was no account left: their packets are in the responder's only */
 	uint32_t n_accounts;

@@ -42,8 +42,10 @@ struct collector_card_ops {
 		struct collector_card *card, struct pl_rdma_completion *ret, uint32_t max);
 
 	/* The connection manager, at these addresses, to be freed. The rest only after this. */
-	int (*listen)(struct collector_card *card, uint16_t port, struct pl_addr **ret_own,
-		uint32_t *ret_n, struct pl_diag *diag);
+	int (*listen)(struct collector_card *card, uint16_t port, uint64_t silent_ns,
+		struct pl_addr **ret_own, uint32_t *ret_n, struct pl_diag *diag);
+	/* Its peer's requests are executed. NULL: silent_ns is nothing to it. */
+	void (*heard)(struct collector_card *card, uint32_t id);
 	bool (*event)(struct collector_card *card, struct pl_connection_event *ret);
 	int (*accept)(
 		struct collector_card *card, uint32_t id, const struct pl_connection_terms *terms);

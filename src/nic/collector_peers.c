@@ -251,6 +251,22 @@ static void cm_request(struct pl_collector *c, const struct pl_connection_event 
 		end_peer(c, p);
 }
 
+void collector_signs_of_life(struct pl_collector *c)
+{
+	struct pl_rdma_qp_status s;
+
+	c->lively_ns = c->now_ns;
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		struct collector_peer *p = &c->peers[i];
+
+		if (!p->used || !p->by_cm || c->ops->qp_status(c->card, p->qpn, &s) < 0 ||
+			s.packets - s.refused == p->executed)
+			continue;
+		p->executed = s.packets - s.refused;
+		c->ops->heard(c->card, p->cm_id);
+	}
+}
+
 void collector_cm_events(struct pl_collector *c)
 {
 	struct pl_connection_event e;
@@ -267,6 +283,14 @@ void collector_cm_events(struct pl_collector *c)
 			p = peer_of_cm(c, e.id);
 			if (p != NULL)
 				end_peer(c, p);
+			break;
+		case PL_CONNECTION_SILENT:
+			p = peer_of_cm(c, e.id);
+			if (p == NULL)
+				break;
+			end_peer(c, p);
+			c->silent++;
+			c->silent_addr = e.path.dst;
 			break;
 		default:
 			break;
@@ -340,6 +364,7 @@ void pl_collector_get_stats(struct pl_collector *c, struct pl_collector_stats *r
 		.signals = c->signals,
 		.lost_signals = c->lost_signals,
 		.failed = c->failed,
+		.silent = c->silent,
 		.forgotten = c->forgotten,
 		.n_accounts = c->n_accounts
 	};

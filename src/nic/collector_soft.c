@@ -133,10 +133,11 @@ static uint32_t soft_completions(
 
 /* ---- connections ---- */
 
-static int soft_listen(struct collector_card *card, uint16_t port, struct pl_addr **ret_own,
-	uint32_t *ret_n, struct pl_diag *diag)
+static int soft_listen(struct collector_card *card, uint16_t port, uint64_t silent_ns,
+	struct pl_addr **ret_own, uint32_t *ret_n, struct pl_diag *diag)
 {
-	struct pl_connector_options options = { .max_connections = card->max_qps };
+	struct pl_connector_options options = { .max_connections = card->max_qps,
+		.silent_ns = silent_ns };
 	int r = pl_nic_addresses(card->nic, ret_own, ret_n, diag);
 
 	if (r < 0)
@@ -150,6 +151,11 @@ static int soft_listen(struct collector_card *card, uint16_t port, struct pl_add
 	if (r < 0)
 		pl_diag_set(diag, "the connection manager: %s", strerror(-r));
 	return r;
+}
+
+static void soft_heard(struct collector_card *card, uint32_t id)
+{
+	(void)pl_connector_heard(card->connector, id, card->now_ns);
 }
 
 static bool soft_event(struct collector_card *card, struct pl_connection_event *ret)
@@ -250,6 +256,7 @@ const struct collector_card_ops collector_soft = {
 	.qp_status = soft_qp_status,
 	.completions = soft_completions,
 	.listen = soft_listen,
+	.heard = soft_heard,
 	.event = soft_event,
 	.accept = soft_accept,
 	.reject = soft_reject,

@@ -18,6 +18,7 @@ struct collector_peer {
 	bool used, by_cm;
 	uint32_t qpn, cm_id;
 	uint32_t store, account;
+	uint64_t executed; /* by_cm: its packets, when they were looked at last */
 };
 
 struct pl_collector {
@@ -36,7 +37,10 @@ struct pl_collector {
 	uint32_t n_peers; /* slots */
 	struct pl_collector_account accounts[PL_COLLECTOR_ACCOUNTS_MAX];
 	uint32_t n_accounts;
-	uint64_t signals, lost_signals, failed, forgotten;
+	uint64_t signals, lost_signals, failed, forgotten, silent;
+	uint64_t silent_told; /* of them; the newest is silent_addr */
+	struct pl_addr silent_addr;
+	uint64_t lively_ns; /* when signs of life were looked for last */
 	struct pl_append
 		switch_list; /* of the first store, into which options.peer_switch writes */
 	uint32_t switch_qpn;
@@ -68,5 +72,7 @@ void collector_switch_publish(struct pl_collector *c);
 
 /* What the connection manager has to tell. */
 void collector_cm_events(struct pl_collector *c);
+/* Tells the connection manager whose requests were executed since the last time. */
+void collector_signs_of_life(struct pl_collector *c);
 /* What peers signalled, and queue pairs that went to error. */
 void collector_completions(struct pl_collector *c);

@@ -150,9 +150,10 @@ static uint32_t card_completions(
 	return n;
 }
 
-static int card_listen(struct collector_card *card, uint16_t port, struct pl_addr **ret_own,
-	uint32_t *ret_n, struct pl_diag *diag)
+static int card_listen(struct collector_card *card, uint16_t port, uint64_t silent_ns,
+	struct pl_addr **ret_own, uint32_t *ret_n, struct pl_diag *diag)
 {
+	(void)silent_ns; /* librdmacm sends no REP twice */
 	*ret_own = malloc(sizeof(**ret_own));
 	if (*ret_own == NULL) {
 		pl_diag_set(diag, "%s", strerror(ENOMEM));

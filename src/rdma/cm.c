@@ -26,8 +26,10 @@ struct connection {
 
 	uint8_t mad[PL_CM_BYTES]; /* what was sent last */
 	bool once;                /* it is to be sent now, once */
-	uint64_t at_ns;           /* it is sent again then; DONE: forgotten then */
+	uint64_t
+		at_ns; /* it is sent again then; UP, passive: to see who is there; DONE: forgotten then */
 	uint8_t tries;
+	uint8_t asked; /* UP, passive: so often in vain */
 };
 
 struct note {
@@ -130,7 +132,9 @@ static struct connection *add(struct pl_connector *c, uint64_t now_ns)
 static void finish(struct pl_connector *c, struct connection *conn, uint8_t event, uint64_t now_ns)
 {
 	conn->state = DONE;
-	conn->event = event;
+	/* That it is over was told already. */
+	if (conn->event != PL_CONNECTION_SILENT || event != PL_CONNECTION_CLOSED)
+		conn->event = event;
 	/* So long a message that is sent again may still come, and is answered. */
 	conn->at_ns = now_ns + 2 * c->options.resend_ns;
 }
@@ -304,7 +308,13 @@ int pl_connector_disconnect(struct pl_connector *c, uint32_t id, uint64_t now_ns
 	return 0;
 }
 
-int pl_connector_established(struct pl_connector *c, uint32_t id)
+/* Whether a connection is one whose peer's silence is noticed. */
+static bool watched(const struct pl_connector *c, const struct connection *conn)
+{
+	return conn->state == UP && !conn->active && c->options.silent_ns > 0;
+}
+
+int pl_connector_heard(struct pl_connector *c, uint32_t id, uint64_t now_ns)
 {
 	struct connection *conn = connection_of(c, id);
 
@@ -315,7 +325,22 @@ int pl_connector_established(struct pl_connector *c, uint32_t id)
 		conn->event = PL_CONNECTION_CONNECTED;
 		conn->tries = 0;
 	}
+	if (watched(c, conn)) {
+		conn->at_ns = now_ns + c->options.silent_ns / 2;
+		conn->asked = 0;
+	}
 	return 0;
+}
+
+/* The peer is given up. */
+static void give_up(struct pl_connector *c, struct connection *conn, uint64_t now_ns)
+{
+	struct pl_cm dreq = about(conn, PL_CM_DREQ);
+
+	dreq.qpn = conn->peer.qpn;
+	conn->state = DREQ_SENT;
+	conn->event = PL_CONNECTION_SILENT;
+	say(c, conn, &dreq, NULL, 0, true, now_ns);
 }
 
 /* ---- receiving ---- */
@@ -519,11 +544,16 @@ static void receive_of(
 		receive_rep(c, conn, cm, now_ns);
 		break;
 	case PL_CM_RTU:
-		if (conn->state != REP_SENT)
+		if (conn->state != REP_SENT && conn->asked == 0)
 			pl_count(&c->counters.repeated, 1);
-		pl_connector_established(c, conn->id);
+		pl_connector_heard(c, conn->id, now_ns);
 		break;
 	case PL_CM_REJ:
+		/* Asked, the peer says that it knows of no connection. */
+		if (conn->asked > 0 && conn->state == UP && cm->reason == PL_CM_INVALID_ID) {
+			give_up(c, conn, now_ns);
+			break;
+		}
 		if (conn->state != REQ_SENT && conn->state != REP_SENT && conn->state != REQ_SEEN) {
 			pl_count(&c->counters.repeated, 1);
 			break;
@@ -610,12 +640,31 @@ static bool waits(const struct connection *conn)
 	return conn->state == REQ_SENT || conn->state == REP_SENT || conn->state == DREQ_SENT;
 }
 
+/* A peer that was silent so long is asked once more, or no more. What it was sent last is the REP. */
+static void doubt(
+	struct pl_connector *c, struct connection *conn, uint64_t now_ns, struct pl_frames *out)
+{
+	if (conn->asked == c->options.tries) {
+		give_up(c, conn, now_ns);
+		return;
+	}
+	conn->asked++;
+	/* From now, not from when it was due: whoever was asked late has as long to answer. */
+	conn->at_ns = now_ns + c->options.silent_ns / 2 / c->options.tries;
+	pl_count(&c->counters.asked, 1);
+	put(c, &conn->path, conn->mad, out);
+}
+
 static void send_one(
 	struct pl_connector *c, struct connection *conn, uint64_t now_ns, struct pl_frames *out)
 {
 	if (conn->once) {
 		conn->once = false;
 		put(c, &conn->path, conn->mad, out);
+		return;
+	}
+	if (watched(c, conn) && now_ns >= conn->at_ns) {
+		doubt(c, conn, now_ns, out);
 		return;
 	}
 	if (!waits(conn) || now_ns < conn->at_ns)
@@ -661,7 +710,7 @@ uint64_t pl_connector_next_ns(const struct pl_connector *c)
 
 		if (conn->once)
 			return 0;
-		if (waits(conn) && conn->at_ns < next)
+		if ((waits(conn) || watched(c, conn)) && conn->at_ns < next)
 			next = conn->at_ns;
 	}
 	return next;

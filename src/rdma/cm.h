@@ -8,9 +8,13 @@
  *   either    disconnect ─DREQ─▶ closed event ─DREP─▶ closed event
  *
  * REQ, REP and DREQ are sent again until they are answered or the tries are used up; whatever comes twice is answered
- * from what is known. A lost RTU is made good by the first data (pl_connector_established). Messages count only from the
+ * from what is known. A lost RTU is made good by the first data (pl_connector_heard). Messages count only from the
  * address that the connection is with. One event waits for each connection, the newest: a connection that was made and
  * closed before anybody asked is told as closed.
+ *
+ * A peer that vanishes sends no DREQ. The passive side can find that out (silent_ns): a peer that was silent for half of
+ * that time is sent its REP again, which whoever is connected answers by an RTU (12.9, as after a lost RTU), `tries`
+ * times in the other half; whoever is silent all the same is given up, and told so by a DREQ, should it live.
  */
 #pragma once
 
@@ -32,7 +36,8 @@ struct pl_connector_options {
 		max_connections; /* 0: 64; those that are being made and those that were closed a moment ago count */
 	uint32_t requests_per_second; /* taken from others; 0: 100 */
 	uint64_t resend_ns;           /* 0: 500 ms */
-	uint8_t tries;                /* 0: 8 */
+	uint64_t silent_ns; /* passive: peers that are silent for so long are given up; 0: never */
+	uint8_t tries;      /* 0: 8 */
 };
 
 /* -EINVAL, -ENOMEM. */
@@ -68,8 +73,8 @@ int pl_connector_accept(struct pl_connector *c, uint32_t id,
 int pl_connector_reject(struct pl_connector *c, uint32_t id, uint16_t reason, uint64_t now_ns);
 /* Of one that is connected. -ENOENT, -EINVAL. */
 int pl_connector_disconnect(struct pl_connector *c, uint32_t id, uint64_t now_ns);
-/* Data came from the peer: as good as its RTU. -ENOENT. */
-int pl_connector_established(struct pl_connector *c, uint32_t id);
+/* Data came from the peer: as good as its RTU, and a sign of life. -ENOENT. */
+int pl_connector_heard(struct pl_connector *c, uint32_t id, uint64_t now_ns);
 
 /* Takes a packet to queue pair 1. */
 void pl_connector_receive(struct pl_connector *c, const struct pl_roce *packet, uint64_t now_ns);
@@ -84,6 +89,7 @@ enum pl_connection_event_kind {
 	PL_CONNECTION_REJECTED,    /* `reason` */
 	PL_CONNECTION_TIMEOUT,     /* no answer */
 	PL_CONNECTION_CLOSED,
+	PL_CONNECTION_SILENT, /* the peer was given up; as good as closed */
 };
 
 struct pl_connection_event {
@@ -104,6 +110,7 @@ struct pl_connector_counters {
 	struct pl_counter foreign;  /* for a connection with somebody else */
 	struct pl_counter unknown;  /* for no connection */
 	struct pl_counter repeated; /* known already */
+	struct pl_counter asked;    /* REPs sent to see whether somebody is still there */
 	struct pl_counter limited;  /* requests beyond the rate, or with no room for them */
 	struct pl_counter unsent;   /* answers for which there was no room: the peer asks again */
 };

@@ -16,6 +16,7 @@ static uint32_t kinds_n;
 static struct pl_rng rng;
 static double loss;
 static bool v6;
+static uint64_t silent_ns;
 
 static struct pl_addr addr(uint8_t last)
 {
@@ -37,6 +38,7 @@ static void init(void)
 			.n_own = 2,
 			.max_connections = 4,
 			.resend_ns = 100 * MS,
+			.silent_ns = i == 1 ? silent_ns : 0,
 			.tries = 5,
 			.requests_per_second = 3 };
 
@@ -241,7 +243,7 @@ static void test_lost(void)
 	settle();
 	passive = accept();
 	settle();
-	eq(pl_connector_established(sides[1], passive), 0);
+	eq(pl_connector_heard(sides[1], passive, now_ns), 0);
 	eq(event(1, &e), PL_CONNECTION_CONNECTED, "data are as good as the RTU");
 	done();
 }
@@ -272,6 +274,103 @@ static void test_refused(void)
 	}
 	eq(event(0, &e), PL_CONNECTION_TIMEOUT, "nobody there");
 	streq(sequence(), "REQ REQ REQ REQ REQ");
+	done();
+}
+
+static uint32_t connected(void)
+{
+	struct pl_connection_event e;
+	uint32_t passive;
+
+	init();
+	connect_to(1337);
+	settle();
+	passive = accept();
+	settle();
+	eq(event(0, &e), PL_CONNECTION_CONNECTED);
+	eq(event(1, &e), PL_CONNECTION_CONNECTED);
+	sequence();
+	return passive;
+}
+
+/* Time passes in steps of 100 ms; how much until the side has an event, or all of it. */
+static uint64_t pass(uint64_t most_ns, struct pl_connection_event *e)
+{
+	const uint64_t before = now_ns;
+
+	e->kind = 0;
+	while (now_ns - before < most_ns && event(1, e) == 0) {
+		now_ns += 100 * MS;
+		settle();
+	}
+	return now_ns - before;
+}
+
+/* The peer has vanished, or has nothing to say. A passive side with 10 s and five tries. */
+static void test_silent(void)
+{
+	const struct pl_addr own = addr(1);
+	struct pl_connection_event e;
+	uint32_t passive;
+
+	silent_ns = 10000 * MS;
+	connected();
+	eq(pass(22000 * MS, &e), 22000 * MS, "an idle one that answers keeps its connection");
+	streq(sequence(), "REP RTU REP RTU REP RTU REP RTU");
+	eq(pl_counter_read(&pl_connector_counters(sides[1])->repeated), 0,
+		"answers are no repetitions");
+	done();
+
+	passive = connected();
+	lose[0] = UINT32_MAX;
+	eq(pass(60000 * MS, &e), 10000 * MS, "one that does not is given up after that time");
+	ok(e.kind == PL_CONNECTION_SILENT && e.id == passive, "which is told");
+	streq(sequence(), "REP RTU REP RTU REP RTU REP RTU REP RTU", "asked five times");
+	eq(pl_counter_read(&pl_connector_counters(sides[1])->asked), 5);
+	pass(2000 * MS, &e);
+	eq(e.kind, PL_CONNECTION_CLOSED, "it is told of the end, which then is one");
+	eq(event(0, &e), PL_CONNECTION_CLOSED, "should it hear, it knows");
+	done();
+
+	connected();
+	lose[0] = ~(1u << (sent[0] + 4));
+	eq(pass(12000 * MS, &e), 12000 * MS, "one answer of five is enough");
+	eq(pl_counter_read(&pl_connector_counters(sides[1])->asked), 5);
+	done();
+
+	passive = connected();
+	lose[0] = UINT32_MAX;
+	for (int i = 0; i < 30; i++) {
+		eq(pass(1000 * MS, &e), 1000 * MS);
+		pl_connector_heard(sides[1], passive, now_ns);
+	}
+	streq(sequence(), "", "who sends data is not asked");
+	done();
+
+	connected();
+	lose[0] = UINT32_MAX;
+	now_ns += 3600000 * MS;
+	settle();
+	eq(event(1, &e), 0, "after an hour in which this side slept");
+	eq(pass(60000 * MS, &e), 5000 * MS, "the peer still has its five tries");
+	eq(e.kind, PL_CONNECTION_SILENT);
+	done();
+
+	connected();
+	pl_connector_free(sides[0]);
+	if (pl_connector_new(&sides[0], &(struct pl_connector_options){ .own = &own, .n_own = 1 }) <
+		0)
+		abort();
+	eq(pass(60000 * MS, &e), 5000 * MS, "one that began anew says so");
+	eq(e.kind, PL_CONNECTION_SILENT);
+	done();
+	silent_ns = 0;
+
+	connected();
+	lose[0] = UINT32_MAX;
+	eq(pass(600000 * MS, &e), 600000 * MS, "without a time nobody is given up");
+	streq(sequence(), "", "or asked");
+	eq(pl_connector_next_ns(sides[1]), UINT64_MAX);
 	done();
 }
 
@@ -422,6 +521,7 @@ int main(void)
 		test_addresses();
 		test_lost();
 		test_refused();
+		test_silent();
 		test_slow_consumer();
 		test_limits();
 		test_forged();

@@ -3,7 +3,8 @@
  * Connection managers. The first byte says which: odd, the rest is a management datagram (its header made right when the
  * second bit says so): what is read is written to a message that reads the same. Even, steps of four bytes for two
  * connection managers that talk: connect, accept, refuse, end, time, frames lost, doubled and altered. Whatever happened,
- * once time passes and nothing is lost any more both fall silent; every message that came has been counted.
+ * once time passes and nothing is lost any more both fall silent; every message that came has been counted. With the second
+ * bit peers' silence is noticed: then both fall silent once nothing arrives any more.
  */
 #include "fuzz.h"
 #include "rdma/cm.h"
@@ -118,7 +119,7 @@ static void step(const uint8_t *b)
 		now_ns += b[1] * MS * 4;
 		break;
 	case 4:
-		pl_connector_established(sides[side], ids[side][b[1] % 8]);
+		pl_connector_heard(sides[side], ids[side][b[1] % 8], now_ns);
 		break;
 	default:
 		deliver(side, b[1], b[2], b[3]);
@@ -126,7 +127,7 @@ static void step(const uint8_t *b)
 	}
 }
 
-static void talk(const uint8_t *data, size_t size)
+static void talk(const uint8_t *data, size_t size, bool watched)
 {
 	now_ns = 1000 * MS;
 	memset(ids, 0, sizeof(ids));
@@ -137,6 +138,7 @@ static void talk(const uint8_t *data, size_t size)
 			.n_own = 1,
 			.max_connections = 6,
 			.resend_ns = 50 * MS,
+			.silent_ns = watched ? 2000 * MS : 0,
 			.tries = 3 };
 
 		must(pl_connector_new(&sides[i], &o) == 0);
@@ -149,6 +151,13 @@ static void talk(const uint8_t *data, size_t size)
 	for (int i = 0; i < 200; i++) {
 		deliver(0, 1, 0, 0);
 		deliver(1, 1, 0, 0);
+		events(0, true);
+		events(1, true);
+		now_ns += 2000 * MS;
+	}
+	for (int i = 0; watched && i < 20; i++) {
+		deliver(0, 0, 0, 0);
+		deliver(1, 0, 0, 0);
 		events(0, true);
 		events(1, true);
 		now_ns += 2000 * MS;
@@ -173,6 +182,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (data[0] & 1)
 		message(data + 1, size - 1, data[0] & 2);
 	else
-		talk(data + 1, size - 1);
+		talk(data + 1, size - 1, data[0] & 2);
 	return 0;
 }

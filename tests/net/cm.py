@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """RDMA-CM on the wire, over IPv4 and IPv6: pathline collect on one side of a veth pair, on the other this script, which writes
 management datagrams and RoCE frames byte by byte by definitions of its own. Connections are made, used and ended; messages are
-lost, repeated and forged; what is refused is refused for its reason, and every queue pair ends with its connection.
+lost, repeated and forged; what is refused is refused for its reason, and every queue pair ends with its connection, or when
+its peer has vanished.
 usage: cm.py PATHLINE"""
 import ctypes
 import ipaddress
@@ -438,6 +439,48 @@ def run(uri):
     eq((s["causes"]["ok"], s["causes"]["unknown_qp"], s["failed"]), (2 * 4, 2 * 2, 0), "as are what came for queue pairs that ended")
 
 
+def run_silent(uri):
+    """Who vanishes loses the queue pair, who answers or writes does not."""
+    c, wire = Collector(uri, "--silent", "4s"), Wire()
+    gone, idle, busy = ([Peer(wire, v) for v in (4, 6)] for _ in range(3))
+    for p in gone + idle + busy:
+        p.connect("last")
+    wire.forget()
+    begun, asked, ended, n = time.monotonic(), 0, {}, 0
+    # Long enough for everybody to have lost it who is not heard.
+    while time.monotonic() - begun < 10 or len(ended) < 2:
+        if time.monotonic() - begun > LIMIT:
+            break
+        n += 1
+        wire.send(*[p.write(p.version * 100 + 20, n) for p in busy])
+        wire.take()
+        for p in idle:
+            for got in [g for g in wire.kept if p.mine(REP)(g)]:
+                asked += got.local == p.remote and got.good
+                p.ready()
+        for p in gone + idle + busy:
+            if any(p.mine(DREQ)(g) for g in wire.kept):
+                ended.setdefault(p.id, time.monotonic() - begun)
+        wire.kept = [g for g in wire.kept if g.kind not in (REP, DREQ)]
+        time.sleep(0.1)
+    eq(sorted(ended), sorted(p.id for p in gone), f"{uri}: who vanished is told of the end, by both addresses; nobody else is")
+    ok(all(t >= 3.5 for t in ended.values()), "not before the time is over", ended)
+    ok(asked >= 2 * 3, "who is idle is asked, again and again, and answers", asked)
+    wire.send(*[p.write(p.version * 100 + 21, 1) for p in gone], *[p.write(p.version * 100 + 22, 2) for p in idle])
+    ok(wait(lambda: values(422, 622) == {422: 2, 622: 2}), "who was idle writes", values(422, 622))
+    eq(values(420, 620), {420: n, 620: n}, "so did who never was")
+    eq(values(421, 621), {}, "who was given up does not")
+    again = Peer(wire, 4)
+    ok(again.connect("last").kind == REP, "and asks anew")
+    s = c.stop()
+    eq((s["silent"], s["failed"], s["causes"]["unknown_qp"]), (2, 0, 2), "each is counted")
+    ok(s["cm"]["asked"] >= asked + 2 * 8, "as are the questions", (s["cm"], asked))
+    ok(all(f"nothing was heard of {IP[v]['a']}" in c.line + c.err for v in (4, 6)) or "of 2 peers" in c.err, "and told", c.err)
+    for args, why in ((["--silent", "10ms", uri], "a second or more"), (["--silent", "1m", "verbs:rxe0"], "RDMA card")):
+        bad = subprocess.run([PATHLINE, "collect", *args, path("last.plr")], capture_output=True, text=True, timeout=LIMIT)
+        ok(bad.returncode == 2 and why in bad.stderr, f"{' '.join(args)} is refused", bad.stderr)
+
+
 def main():
     if os.geteuid() != 0:
         print("1..0 # SKIP needs root")
@@ -447,6 +490,7 @@ def main():
         run(f"packet:{IF['b']}")
         if "afxdp" in sh(f"{PATHLINE} help collect"):
             run(f"afxdp:{IF['b']}")
+        run_silent(f"packet:{IF['b']}")
     finally:
         for process in RUNNING:
             process.kill()
