@@ -482,9 +482,9 @@ const struct pl_command pl_command_collect = {
 		"packet is checked before a byte is written, the ICRC too. A queue pair ends with the\n"
 		"connection by which it was asked for; that of RDMA-CM also when its peer falls silent\n"
 		"(--silent). SIGUSR1 prints all counters as --stats does, as a JSON object in a line.\n"
-		"Ends after --duration, SIGINT or SIGTERM; regions are then marked clean. What RoCE authenticates is nothing: keys and queue\n"
-		"pairs are drawn at random, and --allow keeps others out as far as the network keeps\n"
-		"addresses from being forged.\n\n"
+		"Ends after --duration, SIGINT or SIGTERM; regions are then marked clean. What RoCE\n"
+		"authenticates is nothing: keys and queue pairs are drawn at random, and --allow keeps\n"
+		"others out as far as the network keeps addresses from being forged.\n\n"
 		"verbs:DEVICE has an RDMA card do all this, or Linux soft-RoCE; regions are then on\n"
 		"tmpfs or hugetlbfs. verbs:mlx5_0?port=2&gid=3 chooses among its ports and addresses.",
 	.examples =

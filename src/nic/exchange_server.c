@@ -24,6 +24,7 @@ struct peer {
 	uint32_t in_bytes, out_bytes;
 	uint32_t asks, nids;
 	uint32_t events; /* that its descriptor is watched for */
+	bool finished;   /* it sends no more: ends once it has its answers */
 	uint64_t ids[PL_EXCHANGE_ASKS_MAX];
 	uint8_t in[IN_BYTES], out[OUT_BYTES];
 };
@@ -155,17 +156,21 @@ static void set_deadline(struct pl_exchange_server *s, struct peer *p, uint64_t 
 
 static bool take_in(struct pl_exchange_server *s, struct peer *p, uint64_t now_ns)
 {
-	while (p->in_bytes < sizeof(p->in)) {
+	while (!p->finished && p->in_bytes < sizeof(p->in)) {
 		ssize_t n = recv(p->fd, p->in + p->in_bytes, sizeof(p->in) - p->in_bytes, 0);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return true;
-		if (n <= 0) {
+		if (n < 0) {
 			pl_count(&s->counters.ended, 1);
 			end(s, p);
 			return false;
+		}
+		if (n == 0) {
+			p->finished = true;
+			return true;
 		}
 		/* Counted from a message's first byte: one by one does not prolong it. */
 		if (p->in_bytes == 0)
@@ -258,9 +263,15 @@ static void serve(struct pl_exchange_server *s, struct peer *p, uint64_t now_ns)
 		if (!answer_all(s, p) || !put_out(s, p))
 			return;
 	} while (p->asks != before && p->in_bytes > 0);
+	if (p->finished && p->out_bytes == 0) {
+		pl_count(&s->counters.ended, 1);
+		end(s, p);
+		return;
+	}
 	if (p->asks != asks || (p->in_bytes == 0 && p->out_bytes == 0))
 		set_deadline(s, p, now_ns);
-	events = (p->in_bytes < sizeof(p->in) ? EPOLLIN : 0u) | (p->out_bytes > 0 ? EPOLLOUT : 0u);
+	events = (!p->finished && p->in_bytes < sizeof(p->in) ? EPOLLIN : 0u) |
+		 (p->out_bytes > 0 ? EPOLLOUT : 0u);
 	if (events != p->events &&
 		watch(s, EPOLL_CTL_MOD, p->fd, events, (uint32_t)(p - s->peers)) == 0)
 		p->events = events;

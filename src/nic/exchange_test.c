@@ -200,6 +200,88 @@ static void test_many_at_once(void)
 	}
 }
 
+/* Everything until the end. Returns how many bytes; -1: it did not end well. */
+static ssize_t read_all(int fd, uint8_t *bytes, size_t room)
+{
+	size_t n = 0;
+	ssize_t r;
+
+	while ((r = recv(fd, bytes + n, room - n, 0)) > 0)
+		n += (size_t)r;
+	return r < 0 ? -1 : (ssize_t)n;
+}
+
+/* Who sends no more behind its messages has the answers to all of them, and then the end. */
+static void test_half_closed(void)
+{
+	for (unsigned int many = 1; many <= PL_EXCHANGE_ASKS_MAX; many++) {
+		uint8_t bytes[(PL_EXCHANGE_ASKS_MAX + 1) * PL_EXCHANGE_BYTES];
+		uint8_t got[PL_EXCHANGE_ASKS_MAX * PL_EXCHANGE_STORE_BYTES + 1];
+		struct pl_build b = pl_build(bytes, sizeof(bytes));
+		const struct pl_exchange_server_counters *n;
+		struct pl_exchange other = mine, x;
+		size_t used;
+		int fd;
+
+		open_server();
+		n = pl_exchange_server_counters(server);
+		for (unsigned int i = 0; i <= many; i++)
+			pl_exchange_put(&b, &mine);
+		/* Every other time half a message comes behind. */
+		fd = raw(bytes, b.len - (many % 2 == 0 ? 50 : PL_EXCHANGE_BYTES));
+		eq((uint64_t)shutdown(fd, SHUT_WR), 0);
+		usleep(1000); /* both are there when the server looks */
+		ok(comes_to(&n->ended, 1), "%u, and no more: the connection ends", many);
+		eq((uint64_t)read_all(fd, got, sizeof(got)), many * PL_EXCHANGE_STORE_BYTES,
+			"after all answers");
+		eq((uint64_t)pl_exchange_get(&x,
+			   pl_cursor(got + (many - 1) * PL_EXCHANGE_STORE_BYTES,
+				   PL_EXCHANGE_STORE_BYTES),
+			   &used),
+			1, "the last one whole");
+		ok(x.qpn == 0x222222 && x.has_store, "and right");
+		eq(nended, many, "with every queue pair");
+		close(fd);
+
+		memcpy(other.name, "none", 5);
+		b = pl_build(bytes, sizeof(bytes));
+		pl_exchange_put(&b, &other);
+		fd = raw(bytes, b.len);
+		(void)shutdown(fd, SHUT_WR);
+		usleep(1000);
+		ok(comes_to(&n->ended, 2) && read_all(fd, got, sizeof(got)) == PL_EXCHANGE_BYTES &&
+				got[40] == PL_EXCHANGE_NO_STORE,
+			"a refusal comes too");
+		close(fd);
+		pl_exchange_server_close(server);
+	}
+}
+
+/* Who does not read either is not waited for. */
+static void test_half_closed_deaf(void)
+{
+	const struct pl_exchange_server_counters *n;
+	uint8_t message[PL_EXCHANGE_BYTES];
+	struct pl_build b = pl_build(message, sizeof(message));
+	struct linger hard = { .l_onoff = 1 };
+	int fd;
+
+	open_server();
+	n = pl_exchange_server_counters(server);
+	pl_exchange_put(&b, &mine);
+	fd = raw(message, sizeof(message));
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	close(fd);
+	ok(comes_to(&n->ended, 1), "one that was reset");
+	fd = raw(message, 50);
+	(void)shutdown(fd, SHUT_WR);
+	ok(comes_to(&n->ended, 2), "half a message, and no more");
+	eq((uint64_t)read_all(fd, message, sizeof(message)), 0, "is not answered");
+	close(fd);
+	eq(nended, pl_counter_read(&n->agreed), "no queue pair is left");
+	pl_exchange_server_close(server);
+}
+
 static void test_hostile(void)
 {
 	const struct pl_exchange_server_counters *n;
@@ -334,6 +416,8 @@ int main(void)
 {
 	test_agree();
 	test_many_at_once();
+	test_half_closed();
+	test_half_closed_deaf();
 	test_hostile();
 	test_client();
 	return pl_test_done();
