@@ -76,8 +76,8 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "save-every", &args.save_every_ns, "TIME",
 			"this often, and at the end (default 1m)", NULL },
 		{ PL_OPT_DURATION, 0, "epoch", &args.epoch_ns, "TIME",
-			"stores of key-write, counters and postcards in two halves begin an epoch this "
-			"often; SIGUSR2: now",
+			"stores in two halves begin an epoch this often, sketches when they are whole, "
+			"lists never; SIGUSR2: now",
 			NULL },
 		{ PL_OPT_STRING, 0, "keep-epochs", &args.keep_epochs, "FOLDER",
 			"epochs that have ended are kept there, as regions FILE-NUMBER.plr", NULL },
@@ -340,6 +340,8 @@ static int loop(struct collect *x)
 			pl_complain_diag(&diag);
 			return PL_EXIT_FAILED;
 		}
+		if (x->epochs != NULL)
+			pl_collect_epochs_step(x->epochs);
 		if (n > 0 && ++steps % STEPS_A_LOOK != 0)
 			continue;
 		if (pl_clock_mono_ns() >= until)
@@ -379,11 +381,6 @@ static int open_epochs(struct collect *x, struct pl_diag *diag)
 
 	if (!wanted && !pl_collect_epochs_any(x->collector, &x->options))
 		return 0;
-	/* They read where the store was when they began. */
-	if (args.on_immediate) {
-		pl_diag_set(diag, "--on-immediate: not with stores that have epochs");
-		return wanted ? -EINVAL : 0;
-	}
 	return pl_collect_epochs_open(
 		&x->epochs, x->collector, &x->options, args.epoch_ns, args.keep_epochs, diag);
 }

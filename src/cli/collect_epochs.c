@@ -25,11 +25,15 @@ struct pl_collect_epochs {
 	uint64_t every_ns;
 	int fd; /* an event: a turn is due, and prepared */
 	bool turns[PL_COLLECTOR_STORES_MAX];
+	uint32_t n_late; /* of late; the collector's thread's own */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	/* under the lock */
 	bool stop, asked, prepared;
+	bool ready[PL_COLLECTOR_STORES_MAX]; /* emptied for the turn that is prepared */
+	bool late[PL_COLLECTOR_STORES_MAX];  /* their turn is due, but they are not whole */
+	bool came;                           /* one that was late has turned, and is to be kept */
 	uint64_t turned, kept, put_off;
 	char why[512]; /* of what could not be kept, so that it is told once */
 };
@@ -123,17 +127,24 @@ static bool keep_all(struct pl_collect_epochs *e)
 
 /* ---- the thread ---- */
 
-static bool wait_until(struct pl_collect_epochs *e, uint64_t until_ns)
+/* *ret_due: for a turn, and not for what is to be kept only. False: it is the end. */
+static bool wait_until(struct pl_collect_epochs *e, uint64_t until_ns, bool *ret_due)
 {
 	const struct timespec t = { (time_t)(until_ns / 1000000000u),
 		(long)(until_ns % 1000000000u) };
 	int r = 0;
 
 	pthread_mutex_lock(&e->lock);
-	while (!e->stop && !e->asked && r == 0)
+	while (!e->stop && !e->asked && !e->came && r == 0)
 		r = until_ns == UINT64_MAX ? pthread_cond_wait(&e->wake, &e->lock)
 					   : pthread_cond_timedwait(&e->wake, &e->lock, &t);
-	e->asked = false;
+	*ret_due = e->asked || r != 0;
+	if (*ret_due)
+		e->asked = false;
+	e->came = false;
+	/* Who is late from now on turns with the next ones: its old epoch is not yet kept. */
+	for (uint32_t i = 0; i < e->options->n_stores; i++)
+		e->ready[i] = e->turns[i] && !e->late[i];
 	r = !e->stop;
 	pthread_mutex_unlock(&e->lock);
 	return r;
@@ -146,7 +157,7 @@ static bool turn(struct pl_collect_epochs *e)
 	bool stop;
 
 	for (uint32_t i = 0; i < e->options->n_stores; i++) {
-		if (e->turns[i])
+		if (e->ready[i])
 			(void)pl_collector_prepare_epoch(e->collector, i, NULL);
 	}
 	pthread_mutex_lock(&e->lock);
@@ -164,12 +175,17 @@ static void *run(void *arg)
 {
 	struct pl_collect_epochs *e = arg;
 	uint64_t due_ns = UINT64_MAX;
+	bool due;
 
 	if (e->every_ns != 0)
 		due_ns = pl_clock_mono_ns() + e->every_ns;
-	while (wait_until(e, due_ns)) {
+	while (wait_until(e, due_ns, &due)) {
 		const uint64_t now_ns = pl_clock_mono_ns();
 
+		if (!due) {
+			(void)keep_all(e);
+			continue;
+		}
 		/* What a killed collector left of the epoch before, or a full disk. */
 		if (!keep_all(e)) {
 			due_ns = now_ns + RETRY_NS;
@@ -204,11 +220,30 @@ void pl_collect_epochs_turn(struct pl_collect_epochs *e)
 	pthread_mutex_lock(&e->lock);
 	if (e->prepared) {
 		for (uint32_t i = 0; i < e->options->n_stores; i++) {
-			if (e->turns[i])
-				(void)pl_collector_next_epoch(e->collector, i, NULL);
+			if (e->ready[i] &&
+				pl_collector_next_epoch(e->collector, i, NULL) == -EAGAIN) {
+				e->late[i] = true;
+				e->n_late++;
+			}
 		}
 		e->turned++;
 		e->prepared = false;
+		pthread_cond_signal(&e->wake);
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
+void pl_collect_epochs_step(struct pl_collect_epochs *e)
+{
+	if (e->n_late == 0)
+		return;
+	pthread_mutex_lock(&e->lock);
+	for (uint32_t i = 0; i < e->options->n_stores; i++) {
+		if (!e->late[i] || pl_collector_next_epoch(e->collector, i, NULL) == -EAGAIN)
+			continue;
+		e->late[i] = false;
+		e->n_late--;
+		e->came = true;
 		pthread_cond_signal(&e->wake);
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -230,6 +265,7 @@ void pl_collect_epochs_stats(struct pl_json *json, struct pl_collect_epochs *e)
 	pl_json_number(json, "turned", e->turned);
 	pl_json_number(json, "kept", e->kept);
 	pl_json_number(json, "put_off", e->put_off);
+	pl_json_number(json, "late", e->n_late);
 	pthread_mutex_unlock(&e->lock);
 	pl_json_key(json, "stores");
 	pl_json_array(json);
@@ -254,8 +290,9 @@ static int check(const struct pl_collector *c, const struct pl_collector_options
 	int r = 0;
 
 	if (!pl_collect_epochs_any(c, options)) {
-		pl_diag_set(diag, "epochs: no store has any: key-write, counters and postcards of "
-				  "two halves do, of the software card");
+		pl_diag_set(diag,
+			"epochs: no store has any: those in two halves do, but for lists, "
+			"of the software card");
 		return -EINVAL;
 	}
 	if (folder != NULL)

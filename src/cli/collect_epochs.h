@@ -2,7 +2,8 @@
 /*
  * Epochs of a collector's stores, turned every so often or when it is asked for. A thread beside the collector's empties
  * the half that is to be written and copies what ended to files; the turn itself is the collector's and takes no time.
- * Where old epochs are kept none is emptied before it is copied: a full disk puts the turn off.
+ * Where old epochs are kept none is emptied before it is copied: a full disk puts the turn off. A sketch turns by itself,
+ * later than the others, as soon as it is whole.
  */
 #pragma once
 
@@ -25,6 +26,8 @@ int pl_collect_epochs_open(struct pl_collect_epochs **ret, struct pl_collector *
 /* The collector's thread: turns when the descriptor is readable. A turn that is asked for comes by it, too. */
 int pl_collect_epochs_fd(const struct pl_collect_epochs *e);
 void pl_collect_epochs_turn(struct pl_collect_epochs *e);
+/* After each step of the collector: sketches whose turn it is turn when they are whole. */
+void pl_collect_epochs_step(struct pl_collect_epochs *e);
 void pl_collect_epochs_ask(struct pl_collect_epochs *e);
 
 /* Member "epochs" of an object that is open. */

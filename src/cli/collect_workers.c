@@ -90,6 +90,7 @@ int pl_collect_workers_open(struct pl_workers **ret, struct pl_collector *c,
 
 		stores[i].params = *pl_region_params(region);
 		stores[i].base = pl_region_store(region, pl_region_epoch(region));
+		stores[i].region = pl_collector_can_turn(c, i, NULL) == 0 ? region : NULL;
 	}
 	r = pl_workers_open(ret, &workers, diag);
 	free(stores);
@@ -107,6 +108,7 @@ void pl_collect_workers_stats(struct pl_json *json, const struct pl_workers_stat
 	pl_json_number(json, "full", s->full);
 	pl_json_number(json, "strange", s->strange);
 	pl_json_number(json, "items", s->items);
+	pl_json_number(json, "gone", s->gone);
 	pl_json_number(json, "overrun", s->overrun);
 	pl_json_number(json, "damaged", s->damaged);
 	pl_json_number(json, "awoken", s->awoken);

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/utf8.h"
+#include "memory/sketch.h"
 #include "nic/collector_state.h"
 
 #define PEERS_DEFAULT 64
@@ -217,8 +218,8 @@ int pl_collector_can_turn(const struct pl_collector *c, uint32_t store, struct p
 
 	if (c->ops->region_move == NULL)
 		pl_diag_set(diag, "%s: an RDMA card begins no epochs", c->ops->name(c->card));
-	else if (primitive != PL_KEY_WRITE && primitive != PL_COUNTERS && primitive != PL_POSTCARDS)
-		pl_diag_set(diag, "%s: lists and sketches have no epochs of this kind", s->name);
+	else if (primitive == PL_APPEND)
+		pl_diag_set(diag, "%s: lists have no epochs", s->name);
 	else if (s->info.halves != 2)
 		pl_diag_set(
 			diag, "%s: the region has one half (region create --halves 2)", s->name);
@@ -234,11 +235,27 @@ int pl_collector_prepare_epoch(struct pl_collector *c, uint32_t store, struct pl
 	return r < 0 ? r : pl_region_prepare_epoch(c->stores[store].region, diag);
 }
 
+/* Behind complete columns nothing is written but the beginning of the next ones. */
+static int check_sketch(const struct collector_store *s, struct pl_diag *diag)
+{
+	struct pl_sketch k;
+
+	if (s->info.params.primitive != PL_SKETCH)
+		return 0;
+	(void)pl_sketch_init(&k, &s->info.params, pl_region_store(s->region, s->info.epoch));
+	if (pl_sketch_completed(&k) == k.columns)
+		return 0;
+	pl_diag_set(diag, "%s: the sketch is not whole", s->name);
+	return -EAGAIN;
+}
+
 int pl_collector_next_epoch(struct pl_collector *c, uint32_t store, struct pl_diag *diag)
 {
 	struct collector_store *s = &c->stores[store];
 	int r = pl_collector_can_turn(c, store, diag);
 
+	if (r == 0)
+		r = check_sketch(s, diag);
 	if (r == 0)
 		r = pl_region_next_epoch(s->region, diag);
 	if (r < 0)

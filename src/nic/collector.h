@@ -113,9 +113,10 @@ const char *pl_collector_name(const struct pl_collector *c);
 const struct pl_region *pl_collector_region(const struct pl_collector *c, uint32_t store);
 
 /*
- * Epochs of a store of key-write, counters or postcards whose region has two halves (memory/region.h): what is executed
- * from now on goes to the next one, without any peer noticing. -ENOTSUP with diag: another store, or an RDMA card, whose
- * memory is where it is.
+ * Epochs of a store whose region has two halves (memory/region.h): what is executed from now on goes to the next one,
+ * without any peer noticing. -ENOTSUP with diag: a list, whose writers know by themselves where they are, or an RDMA
+ * card, whose memory is where it is. A sketch is written column by column in an order that goes on over the turn: its next
+ * epoch begins when all columns are complete and before the next ones come, else -EAGAIN with diag.
  *
  * `prepare` empties the half to be written, and may be called from another thread while this one steps; without it, `next`
  * does that, and nothing is taken meanwhile.

@@ -22,7 +22,7 @@
 #define INDEX_MASK    0x0fffffffu
 
 struct signal {
-	uint64_t ns;
+	uint64_t ns, epoch;
 	uint32_t store, imm;
 };
 
@@ -83,12 +83,23 @@ static void read_list(struct worker *w, uint32_t store, uint32_t list)
 	w->stats.damaged += r->damaged - damaged;
 }
 
-static void read_slot(struct worker *w, uint32_t store, uint64_t slot)
+static void read_slot(struct worker *w, uint32_t store, uint64_t slot, uint64_t epoch)
 {
 	const struct store *s = &w->all->stores[store];
+	const struct pl_region *region = s->from.region;
+	struct pl_key_write values = s->values;
 	uint32_t check;
+	bool whole;
 
-	if (!pl_key_write_slot(&s->values, slot, &check, w->bytes)) {
+	if (region != NULL)
+		values.base = pl_region_store(region, epoch);
+	whole = values.base != NULL && pl_key_write_slot(&values, slot, &check, w->bytes);
+	/* After it was read: emptied meanwhile, it says nothing. */
+	if (region != NULL && !pl_region_has_epoch(region, epoch)) {
+		w->stats.gone++;
+		return;
+	}
+	if (!whole) {
 		w->stats.damaged++;
 		return;
 	}
@@ -119,7 +130,7 @@ static void take(struct worker *w, const struct signal *signal)
 	if (p->primitive == PL_APPEND) {
 		read_list(w, signal->store, index);
 	} else if (p->primitive == PL_KEY_WRITE) {
-		read_slot(w, signal->store, index);
+		read_slot(w, signal->store, index, signal->epoch);
 	} else {
 		w->items[0] = (struct pl_worker_item){
 			.store = signal->store, .primitive = p->primitive, .index = index
@@ -165,7 +176,11 @@ static void wake(struct worker *w)
 
 void pl_workers_signal(struct pl_workers *w, uint32_t store, uint32_t imm, uint64_t ns)
 {
-	const struct signal signal = { .ns = ns, .store = store, .imm = imm };
+	const struct pl_region *region = w->stores[store].from.region;
+	const struct signal signal = { .ns = ns,
+		.epoch = region != NULL ? pl_region_epoch(region) : 0,
+		.store = store,
+		.imm = imm };
 	struct worker *to = &w->workers[((imm & INDEX_MASK) + store) % w->options.n];
 
 	w->signals++;
@@ -265,6 +280,7 @@ static void end(struct worker *w, struct pl_workers_stats *ret)
 	ret->taken += w->stats.taken;
 	ret->strange += w->stats.strange;
 	ret->items += w->stats.items;
+	ret->gone += w->stats.gone;
 	ret->overrun += w->stats.overrun;
 	ret->damaged += w->stats.damaged;
 	pl_hist_merge(&ret->latency_ns, &w->stats.latency_ns);

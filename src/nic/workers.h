@@ -17,6 +17,7 @@
 
 #include "base/diag.h"
 #include "base/hist.h"
+#include "memory/region.h"
 #include "memory/store.h"
 
 struct pl_workers;
@@ -26,6 +27,9 @@ struct pl_workers;
 struct pl_worker_store {
 	struct pl_store_params params;
 	void *base; /* of the store; stays until the workers are closed */
+	/* Of key-write in two halves: a value is read in the epoch in which it was signalled, as long as that is there. NULL: `base`
+	 * is where it always is. Stays, too. */
+	const struct pl_region *region;
 };
 
 /* Something new. */
@@ -51,7 +55,7 @@ struct pl_workers_options {
 int pl_workers_open(
 	struct pl_workers **ret, const struct pl_workers_options *options, struct pl_diag *diag);
 
-/* From one thread. ns: pl_clock_mono_ns when the write was executed. */
+/* From one thread, the one that begins epochs, before the next one begins. ns: pl_clock_mono_ns when the write was executed. */
 void pl_workers_signal(struct pl_workers *w, uint32_t store, uint32_t imm, uint64_t ns);
 
 struct pl_workers_stats {
@@ -61,6 +65,7 @@ struct pl_workers_stats {
 	uint64_t
 		strange; /* of another primitive than the store's, or of a list or slot that is not there */
 	uint64_t items;            /* handed out */
+	uint64_t gone;             /* values whose epoch was emptied before they were read */
 	uint64_t overrun;          /* entries overwritten before they were read */
 	uint64_t damaged;          /* entries, and slots, that were not whole */
 	uint64_t awoken;           /* signals that found their worker asleep */

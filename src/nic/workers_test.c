@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/test.h"
 #include "memory/append.h"
 #include "memory/key_write.h"
+#include "memory/region.h"
 
 #define LISTS   8
 #define ENTRIES 20000u
@@ -70,7 +72,7 @@ static void make_stores(void)
 	for (int i = 0; i < 3; i++) {
 		free(stores[i].base);
 		ok(pl_store_bytes(&params[i], &bytes, NULL) == 0, "a store");
-		stores[i] = (struct pl_worker_store){ params[i], aligned_alloc(64, bytes) };
+		stores[i] = (struct pl_worker_store){ params[i], aligned_alloc(64, bytes), NULL };
 		memset(stores[i].base, 0, bytes);
 	}
 	memset(next, 0, sizeof(next));
@@ -153,6 +155,82 @@ static void test_others(void)
 	eq(wrong, 0, "nothing else");
 }
 
+/* ---- epochs ---- */
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t got[SLOTS];
+static _Atomic uint32_t entered;
+
+/* Held up as long as the gate is closed. */
+static void out_epochs(void *arg, const struct pl_worker_item *items, uint32_t n)
+{
+	(void)arg;
+	atomic_fetch_add(&entered, 1);
+	pthread_mutex_lock(&gate);
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(&got[items[i].index], items[i].bytes, 4);
+	pthread_mutex_unlock(&gate);
+}
+
+/* Without a key: a worker reads the slot that was named. */
+static void put_slot(struct pl_region *g, uint32_t slot, uint32_t value)
+{
+	uint32_t *at = pl_region_store(g, pl_region_epoch(g));
+
+	__atomic_store_n(&at[2 * slot], 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&at[2 * slot + 1], value, __ATOMIC_RELAXED);
+}
+
+/* A worker that is held up reads each value where it was signalled; where that was emptied meanwhile, nothing. */
+static void test_epochs(void)
+{
+	const struct pl_region_options halves = { .halves = 2 };
+	struct pl_worker_store store = { .params = params[1] };
+	const struct pl_workers_options options = {
+		.n = 1, .stores = &store, .n_stores = 1, .out = out_epochs
+	};
+	struct pl_workers *w = NULL;
+	struct pl_workers_stats s;
+	struct pl_region *g = NULL;
+	uint32_t bad = 0;
+
+	ok(pl_region_create_memory(&g, "epochs", &params[1], &halves, NULL) == 0, "two halves");
+	store.region = g;
+	store.base = pl_region_store(g, 0);
+	ok(pl_workers_open(&w, &options, NULL) == 0, "a worker");
+	memset(got, 0, sizeof(got));
+	pthread_mutex_lock(&gate);
+	for (uint32_t epoch = 0; epoch < 4; epoch++) {
+		for (uint32_t i = 0; i < 10; i++) {
+			const uint32_t slot = 1 + 10 * epoch + i;
+
+			put_slot(g, slot, 100 * epoch + i + 1);
+			pl_workers_signal(w, 0, PL_KEY_WRITE << 28 | slot, pl_clock_mono_ns());
+		}
+		/* At the first slot it waits: only that one was read in its time. */
+		while (epoch == 0 && atomic_load(&entered) == 0)
+			usleep(1000);
+		if (epoch < 3)
+			eq((uint64_t)pl_region_next_epoch(g, NULL), 0, "epoch %u", epoch + 1);
+	}
+	/* The same slots, with other values: who reads the present half has these. */
+	for (uint32_t i = 21; i <= 30; i++)
+		put_slot(g, i, 9999);
+	pthread_mutex_unlock(&gate);
+	pl_workers_close(w, &s);
+	for (uint32_t slot = 1; slot <= 40; slot++) {
+		const uint32_t epoch = (slot - 1) / 10, i = (slot - 1) % 10;
+
+		bad += got[slot] != (epoch >= 2 || slot == 1 ? 100 * epoch + i + 1 : 0);
+	}
+	eq(bad, 0, "of two epochs all values, of those before what was read in time");
+	eq(s.items, 21, "handed out");
+	eq(s.gone, 19, "and what was emptied is counted");
+	eq(s.damaged, 0, "as that");
+	eq(s.signals, s.taken + s.full + s.strange, "every signal is accounted for");
+	(void)pl_region_close(g);
+}
+
 int main(void)
 {
 	struct pl_workers_options options = { .n = 0, .stores = stores, .n_stores = 3, .out = out };
@@ -169,6 +247,7 @@ int main(void)
 	test_lists(3, 1u << 15, false);
 	test_lists(2, 16, true);
 	test_others();
+	test_epochs();
 	for (int i = 0; i < 3; i++)
 		free(stores[i].base);
 	return pl_test_done();

@@ -456,12 +456,12 @@ def run(uri):
 
 
 class Turning(Collector):
-    """A collector of a store of values and one of sums, each in two halves."""
+    """A collector of stores of values, of sums and of a sketch, each in two halves."""
 
     def start(self, uri, args):
         self.process = subprocess.Popen(
             ["ip", "netns", "exec", NS["b"], PATHLINE, "collect", "--stats", "--listen", f":{PORT}", *args, uri,
-             "last=" + path("turn.plr"), "sums=" + path("sums2.plr"), "lists=" + path("listed.plr")],
+             "last=" + path("turn.plr"), "sums=" + path("sums2.plr"), "lists=" + path("listed.plr"), "sketch=" + path("sketch.plr")],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         RUNNING.append(self.process)
         self.line = self.process.stderr.readline()
@@ -471,6 +471,46 @@ class Turning(Collector):
     def turn(self, to):
         self.process.send_signal(signal.SIGUSR2)
         return wait(lambda: epoch_of("turn.plr") == to and epoch_of("sums2.plr") == to)
+
+
+COLUMNS = 16
+
+
+def columns(peer, first, n, epoch):
+    """Columns of a sketch, and how many are complete then, as a translator writes them."""
+    cells = b"".join(struct.pack("<I", 100 * (epoch + 1) + c) for c in range(first, first + n))
+    wire = [peer.write(64 + 4 * first, cells, ack=True)] if n else []
+    return wire + [peer.write(0, struct.pack("<Q", first + n), ack=True)]
+
+
+def cells_in(name, *args):
+    return [int(r["value"]) for r in rows("dump", name, *args) if "value" in r]
+
+
+def run_sketch_epochs(wire, c, kept):
+    """A sketch turns when it is whole, however often it is asked for: its columns go on over the turn."""
+    s, number = Peer("sketch", RC), epoch_of("sketch.plr")
+    for turn in range(3):
+        want = [100 * (turn + 1) + i for i in range(COLUMNS)]
+        wire.send(*columns(s, 0, 0, turn), *columns(s, 0, 5, turn))
+        ok(wait(lambda: len(cells_in(path("sketch.plr"))) == 5), "a third of a sketch", cells_in(path("sketch.plr")))
+        ok(c.turn(epoch_of("turn.plr") + 1), "the other stores turn")
+        c.process.send_signal(signal.SIGUSR2)
+        time.sleep(0.3)
+        eq(epoch_of("sketch.plr"), number, "it does not")
+        wire.send(*columns(s, 5, COLUMNS - 5, turn))
+        ok(wait(lambda: epoch_of("sketch.plr") == number + 1), "when it is whole it does, once")
+        eq(cells_in(path("sketch.plr")), [], "its next epoch is empty")
+        eq(cells_in(path("sketch.plr"), "--epoch", str(number)), want, "the one before has every column")
+        ok(wait(lambda: os.path.exists(f"{kept}/sketch-{number}.plr")), "it is kept at once, and not at the next turn")
+        eq(cells_in(f"{kept}/sketch-{number}.plr"), want, "whole")
+        asked = subprocess.run([PATHLINE, "query", "-o", "json", "key", f"{kept}/sketch-{number}.plr", "host7"],
+                               capture_output=True, text=True, timeout=LIMIT)
+        ok(asked.returncode == 0 and json.loads(asked.stdout)[0]["value"] in want, "and can be asked by key",
+           asked.stdout + asked.stderr)
+        number += 1
+    wire.send(*columns(s, 0, 0, 3), *columns(s, 0, 2, 3))
+    ok(wait(lambda: cells_in(path("sketch.plr")) == [400, 401]), "what is incomplete stays", cells_in(path("sketch.plr")))
 
 
 def epoch_of(name):
@@ -494,7 +534,8 @@ def run_epochs(uri):
     """One queue pair writes through turns that nobody tells it of; each epoch answers for what came in it."""
     for name, what in (("turn.plr", f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta"),
                        ("sums2.plr", "--primitive counters --slots 64 --rows 1"),
-                       ("listed.plr", "--primitive append --slots 64 --value-bytes 4")):
+                       ("listed.plr", "--primitive append --slots 64 --value-bytes 4"),
+                       ("sketch.plr", f"--primitive sketch --slots {COLUMNS} --rows 1 --cell-bytes 4")):
         sh(f"{PATHLINE} region create {path(name)} --halves 2 {what}")
     kept = path("kept")
     os.mkdir(kept)
@@ -540,18 +581,27 @@ def run_epochs(uri):
     ok(wait(lambda: values_in(path("turn.plr"), [8]) == {8: 6666}), "written before it is killed")
     c.stop(signal.SIGKILL)
     os.unlink(f"{kept}/turn-5.plr")
-    c = Turning(uri, "--keep-epochs", kept, "--epoch", "300ms")
+    c = Turning(uri, "--keep-epochs", kept, "--epoch", "300ms", "--on-immediate")
     last = Peer("last")
-    # Keys in turn through turns by the clock: every one in one epoch, and epochs one behind the other.
+    # Keys in turn through turns by the clock: every one in one epoch, and epochs one behind the other. Each is announced,
+    # and printed as it is in its epoch.
     keys = list(range(1000, 1600))
     for k in keys:
-        wire.send(last.write(*entry(k, k)))
+        spot = entry(k, k)
+        wire.send(last.write_imm(*spot, 1 << 28 | spot[0] // 8))
         time.sleep(0.003)
     ok(wait(lambda: epoch_of("turn.plr") >= 9), "--epoch begins them by the clock")
     s = c.stop()
     now = epoch_of("turn.plr")
     ok(s["epochs"]["turned"] >= 3 and s["epochs"]["put_off"] == 0 and
-       [(x["store"], x["epoch"]) for x in s["epochs"]["stores"]] == [("last", now), ("sums", now)], "and counts them", s["epochs"])
+       [(x["store"], x["epoch"]) for x in s["epochs"]["stores"]] == [("last", now), ("sums", now), ("sketch", 0)] and
+       s["epochs"]["late"] == 1, "and counts them; an empty sketch waits", s["epochs"])
+    w = s["workers"]
+    # A worker that came too late for its epoch, on a busy machine, says so.
+    ok(w["signals"] == w["taken"] == len(keys) and w["items"] + w["gone"] == len(keys) and w["items"] > len(keys) / 2 and
+       len(c.lines) == w["items"], "each is announced once", w)
+    slots = {entry(k, k)[0] // 8: "%08x" % k for k in keys}
+    ok(all(x["value"] == slots[x["slot"]] for x in c.lines), "none of them with another value", c.lines[:3])
     eq(values_in(f"{kept}/turn-6.plr", [8]), {8: 6666}, "what was there when it was killed is in its epoch's file")
     ok(os.path.exists(f"{kept}/turn-5.plr"), "the one before was kept after the kill")
     found = []
@@ -562,6 +612,9 @@ def run_epochs(uri):
     eq(every, keys, f"{len(keys)} keys through {len(found)} epochs: each in one, in the order in which they were sent")
     ok(all(v == k for f in found for k, v in f.items()) and sum(1 for f in found if f) >= 3, "none is wrong")
     eq(rows("info", path("turn.plr"))[0].get("clean"), "yes", "the region is closed cleanly")
+    c = Turning(uri, "--keep-epochs", kept)
+    run_sketch_epochs(wire, c, kept)
+    c.stop()
     run = subprocess.run([PATHLINE, "collect", "--epoch", "1s", uri, path("listed.plr")], capture_output=True, text=True,
                          timeout=LIMIT, preexec_fn=lambda: setns(os.open(f"/run/netns/{NS['b']}", os.O_RDONLY)))
     ok(run.returncode == 2 and "no store has any" in run.stderr, "a region of one half has no epochs", run.stderr)
