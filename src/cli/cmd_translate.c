@@ -398,6 +398,8 @@ static void receive_live(struct translate *x, uint64_t wait, const sigset_t *whi
 		n += x->out.fds(x->out.arg, x->fds + n, OUT_FDS_MAX);
 	if (ppoll(x->fds, n, &ts, while_waiting) <= 0)
 		return;
+	/* With something to be received the kernel lets no signal in: one that waits comes now, or never under load. */
+	(void)ppoll(NULL, 0, &(struct timespec){ 0 }, while_waiting);
 	for (unsigned int i = 0; i < x->n_ports; i++) {
 		if (x->fds[i].revents != 0)
 			receive(x, x->ports[i]);
