@@ -311,6 +311,7 @@ static void wire_stats(const struct roce *g, struct pl_json *json)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		pl_json_number(json, rows[i].name, pl_counter_read(rows[i].n));
+	pl_json_number(json, "slowed", pl_uplink_slowed(g->uplink));
 	pl_json_number(json, "interface_errors", g->unreadable);
 }
 

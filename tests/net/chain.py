@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The chain over a wire: generators, pathline translate, RoCE between network namespaces, pathline collect, regions,
-answers. By one command; with frames lost on the way; with a collector killed and started again, a translator likewise,
-and one of two collectors gone. No answer may be wrong, and every account closes. usage: chain.py PATHLINE"""
+answers. By one command; with frames lost on the way; congested, as the network says; with a collector killed and started
+again, a translator likewise, and one of two collectors gone. No answer may be wrong, and every account closes. usage: chain.py PATHLINE"""
 import ctypes
 import fcntl
 import json
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 
 PATHLINE = os.path.abspath(sys.argv[1])
 LIMIT = 100
@@ -101,12 +102,30 @@ def no_offload(interface):
                 pass
 
 
+def cnp(acknowledgement, source):
+    """A congestion notification (annex A17.9) to the queue pair that was acknowledged, from this address."""
+    ip = struct.pack('>BBHHHBBH', 0x45, 0, 20 + 8 + 12 + 16 + 4, 7, 0x4000, 64, 17, 0) + socket.inet_aton(source)
+    ip += acknowledgement[30:34]
+    total = sum(struct.unpack('>10H', ip))
+    total = (total & 0xffff) + (total >> 16)
+    ip = ip[:10] + struct.pack('>H', ~(total + (total >> 16)) & 0xffff) + ip[12:]
+    packet = ip + struct.pack('>HHHH', 0xc123, 4791, 8 + 12 + 16 + 4, 0)
+    packet += struct.pack('>BBHII', 0x81, 0x40, 0xffff, 0x40 << 24 | int.from_bytes(acknowledgement[47:50], 'big'), 0)
+    packet += bytes(16)
+    ones = bytearray(packet)
+    for at in (1, 8, 10, 11, 26, 27, 32):
+        ones[at] = 0xff
+    return acknowledgement[:14] + packet + struct.pack('<I', zlib.crc32(b'\xff' * 8 + bytes(ones)))
+
+
 class Hub(threading.Thread):
-    """Passes frames on between all that are plugged in; of those with RoCE it drops every `nth`."""
+    """Passes frames on between all that are plugged in; of those with RoCE it drops every `nth`. It counts writes, and tells
+    who is acknowledged of congestion, every 5 ms, as if it were `congested`."""
 
     def __init__(self):
         super().__init__(daemon=True)
         self.nth, self.roce, self.dropped, self.unplugged, self.ended = 0, 0, 0, set(), False
+        self.writes, self.congested, self.cnps, self.told = 0, None, 0, 0
         self.ports = in_namespace('hub', lambda: {name: self.plug(name) for name in IP})
 
     @staticmethod
@@ -128,6 +147,15 @@ class Hub(threading.Thread):
         self.dropped += 1
         return True
 
+    def look(self, frame, came):
+        if len(frame) < 58 or frame[12:14] != b'\x08\0' or frame[23] != 17 or frame[36:38] != b'\x12\xb7':
+            return
+        self.writes += frame[42] == 0x0a
+        if self.congested is None or frame[42] != 0x11 or came == 't' or time.monotonic() - self.told < 0.005:
+            return
+        self.told = time.monotonic()
+        self.cnps += self.ports['t'].send(cnp(frame, self.congested)) > 0
+
     def run(self):
         macs, names = {}, {s.fileno(): name for name, s in self.ports.items()}
         poll = select.poll()
@@ -145,6 +173,7 @@ class Hub(threading.Thread):
                     to = [macs[frame[:6]]] if frame[:6] in macs else [n for n in IP if n != came]
                     if self.is_lost(frame):
                         continue
+                    self.look(frame, came)
                     for name in to:
                         try:
                             self.ports[name].send(frame)
@@ -525,6 +554,43 @@ def test_collector_killed():
     ok(not wrong and len(found) > 100, f'{len(found)} keys found, none of them wrong', wrong[:3])
 
 
+def test_congestion(hub):
+    """Notifications slow the requester down, those of somebody else do not."""
+    def rate(seconds=0.5):
+        begun, before = time.monotonic(), hub.writes
+        time.sleep(seconds)
+        return (hub.writes - before) / (time.monotonic() - begun)
+
+    create('n-last', 'key-write', '--slots', 262144, '--copies', 1)
+    c = collector('c1', f"last={path('n-last')}")
+    t = translator('last', 'c1')
+    g = generate(10**8)
+    ok(wait(lambda: rate() > 2500), 'thousands of writes in a second')
+    hub.congested = IP['c2']
+    wait(lambda: hub.cnps > 50)
+    foreign, hub.cnps = hub.cnps, 0
+    ok(wait(lambda: rate() > 2500), 'notifications of another host slow nobody down')
+    hub.congested = None
+    time.sleep(0.2)
+    foreign, hub.cnps = foreign + hub.cnps, 0
+    hub.congested = IP['c1']
+    wait(lambda: hub.cnps > 50)
+    slow = rate(2)
+    ok(slow < 1500, f'notified of congestion it sends {slow:.0f} writes in a second, the least is 1000', hub.cnps)
+    t.process.send_signal(signal.SIGUSR1)
+    ok(wait(lambda: len(t.printed) > 0) and json.loads(t.printed[0])['out']['slowed'] == 1, 'which its account shows', t.printed)
+    t.printed.clear()
+    hub.congested = None
+    ok(wait(lambda: rate() > 2500), 'without notifications it is fast again')
+    g.end()
+    s = t.end()
+    executed_by_c = c.end()
+    out = s.get('out', {})
+    ok(closed(s) and executed_by_c.get('writes') == out['writes'] and out['lost'] == 0, 'its account closes: nothing is lost', s)
+    ok(0.9 * hub.cnps <= out.get('cnps', 0) <= hub.cnps and 0.9 * foreign <= out.get('foreign', 0) <= foreign and
+       out['slowed'] == 0, f'{hub.cnps} notifications and {foreign} of somebody else are counted', out)
+
+
 def test_translator_killed():
     """Its lists go on where the collector has them, and nothing is written over."""
     create('r-lists', 'append', '--slots', 4096, '--value-bytes', 4, '--lists', 2)
@@ -601,6 +667,7 @@ def main():
     test_epochs()
     test_loss(hub, 'rc')
     test_loss(hub, 'uc')
+    test_congestion(hub)
     test_collector_killed()
     test_translator_killed()
     test_failover()
