@@ -62,8 +62,11 @@ struct work {
 	struct pl_core_trail trail;
 	struct pl_quiet_keys keys;
 	struct pl_quiet_marks marks;
-	struct pl_quiet_blocks blocks; /* with stirred hops, which begin so far into the frame: */
+	/* Of a report that the straight way settled, for its stirred hops: struct pl_quiet from seq on, and how far into the
+	 * frame its newest block is. */
+	uint64_t form[PL_QUIET_FORM_WORDS];
 	uint32_t stack_at, zero;
+	struct pl_quiet_blocks blocks;
 	uint64_t learn; /* the report's flow is to learn its path's print */
 	uint32_t queue, copy;
 	uint64_t packets; /* for the sample */
@@ -142,20 +145,24 @@ static __always_inline struct pl_quiet_memo *pl_env_memo(struct pl_core_env *env
 	return bpf_map_lookup_elem(&pl_memos, &at);
 }
 
-/* To the verifier each search is one call, once looked at. */
+/* To the verifier each of these is one call, once looked at. */
 int pl_detect_seek_place(struct work *w, uint32_t node, uint64_t word);
 int pl_detect_seek_port(struct work *w, uint32_t node, uint64_t word);
 int pl_detect_seek_link(struct work *w, uint64_t stack, uint64_t before, uint32_t full);
 int pl_detect_seek_exporter(struct work *w);
 int pl_detect_seek_route(struct work *w, uint64_t path_id);
+int pl_detect_expect(struct work *w, struct pl_quiet_memo *memo, uint32_t full);
+int pl_detect_expect_links(struct work *w, struct pl_quiet_memo *memo, uint32_t full);
 
 #define PL_QUIET_SEEK_CALLS
 #define pl_env_seek_place(env, node, word) pl_detect_seek_place((env)->w, node, word)
 #define pl_env_seek_port(env, node, word)  pl_detect_seek_port((env)->w, node, word)
 #define pl_env_seek_link(env, stack, before, full)                                                 \
 	pl_detect_seek_link((env)->w, stack, before, full)
-#define pl_env_seek_exporter(env, keys) ((void)(keys), pl_detect_seek_exporter((env)->w))
-#define pl_env_seek_route(env, path_id) pl_detect_seek_route((env)->w, path_id)
+#define pl_env_seek_exporter(env, keys)      ((void)(keys), pl_detect_seek_exporter((env)->w))
+#define pl_env_seek_route(env, path_id)      pl_detect_seek_route((env)->w, path_id)
+#define pl_env_expect(env, memo, full)       pl_detect_expect((env)->w, memo, full)
+#define pl_env_expect_links(env, memo, full) pl_detect_expect_links((env)->w, memo, full)
 
 #include "bpf/detect_quiet.h"
 
@@ -310,6 +317,22 @@ SEEK(exporter, (struct work * w), &w->keys)
 SEEK(route, (struct work * w, uint64_t path_id), path_id)
 #undef SEEK
 
+#define EXPECT(name)                                                                               \
+	__attribute__((noinline)) int pl_detect_##name(                                            \
+		struct work *w, struct pl_quiet_memo *memo, uint32_t full)                         \
+	{                                                                                          \
+		struct pl_core_env env;                                                            \
+                                                                                                   \
+		if (w == NULL || memo == NULL)                                                     \
+			return 0;                                                                  \
+		env_init(&env, w);                                                                 \
+		pl_quiet_##name(&env, memo, full);                                                 \
+		return 0;                                                                          \
+	}
+EXPECT(expect)
+EXPECT(expect_links)
+#undef EXPECT
+
 /*
  * The frame's lines, all asked for before the first is looked at. Each may have to come from the processor that wrote it,
  * and one after the other those journeys were a third of the time that a report took.
@@ -369,6 +392,22 @@ __attribute__((noinline)) int pl_detect_sums(struct work *w, uint32_t i)
 	return 0;
 }
 
+/* Of all that did not stir. */
+__attribute__((noinline)) int pl_detect_quiet_sums(struct work *w)
+{
+	uint32_t n;
+
+	if (w == NULL)
+		return 0;
+	n = w->marks.hops;
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
+		if ((w->marks.stirred >> i & 1) == 0)
+			pl_detect_sums(w, i);
+	}
+	return pl_detect_route_sums(w, n);
+}
+
 __attribute__((noinline)) int pl_detect_learn(struct work *w)
 {
 	struct pl_core_env env;
@@ -398,6 +437,7 @@ static __always_inline int quiet(struct xdp_md *ctx, struct work *w)
 	if (!env.rules->prepared.quiet)
 		return 0;
 	w->keys.flow_hash = pl_quiet_flow_hash(env.rules, &w->keys);
+	pl_quiet_expect_flow(&env, w->keys.flow_hash);
 	/* From here on what was read is loaded when it is needed: there is little stack. */
 	__asm__ volatile("" ::: "memory");
 	verdict = pl_quiet_step(
@@ -411,20 +451,10 @@ static __always_inline int quiet(struct xdp_md *ctx, struct work *w)
 	w->counters.quiet_hops += q.hops;
 	w->packets += sample != 0;
 	pl_filter_count(PL_FILTER_TAKEN);
-	if (w->marks.stirred) {
-		w->counters.stirred++;
-		pl_quiet_report(&w->scratch.report, &q, &w->marks, pl_control.ts_ns);
-		pl_quiet_blocks(&w->blocks, &q);
-		w->stack_at = (uint32_t)(q.stack - (const uint8_t *)(long)ctx->data);
-	}
-	if (w->marks.keep) {
-#pragma clang loop unroll(disable)
-		for (uint32_t i = 0; i < PL_QUIET_HOPS && i < q.hops; i++) {
-			if ((w->marks.stirred >> i & 1) == 0)
-				pl_detect_sums(w, i);
-		}
-		pl_detect_route_sums(w, q.hops);
-	}
+	pl_core_copy(w->form, &q.seq, PL_QUIET_FORM_WORDS);
+	w->stack_at = (uint32_t)(q.stack - (const uint8_t *)(long)ctx->data);
+	if (w->marks.keep)
+		pl_detect_quiet_sums(w);
 	return 1;
 }
 
@@ -738,9 +768,15 @@ SEC("xdp") int pl_detect_stirred(struct xdp_md *ctx)
 {
 	uint32_t zero = 0;
 	struct work *w = bpf_map_lookup_elem(&pl_work, &zero);
+	struct pl_quiet q = { .print = 0 };
 
 	if (w == NULL)
 		return XDP_PASS;
+	w->counters.stirred++;
+	q.keys = &w->keys;
+	pl_core_copy(&q.seq, w->form, PL_QUIET_FORM_WORDS);
+	pl_quiet_report(&w->scratch.report, &q, &w->marks, pl_control.ts_ns);
+	pl_quiet_blocks(&w->blocks, &q);
 #pragma clang loop unroll(disable)
 	for (uint32_t i = 0; i < PL_QUIET_HOPS; i++) {
 		if ((w->marks.stirred >> i & 1) != 0 && pl_detect_stirred_hop(ctx, w, i))

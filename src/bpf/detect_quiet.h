@@ -103,6 +103,19 @@ PL_CORE_INLINE struct pl_core_exporter *pl_quiet_exporter(
 		       : NULL;
 }
 
+/* The lines of a flow, as long as it stands at home, are asked for before anything else is looked at. */
+PL_CORE_INLINE void pl_quiet_expect_flow(struct pl_core_env *env, uint64_t hash)
+{
+	const uint32_t at = pl_quiet_home(hash, pl_env_rules(env)->mask[PL_CORE_T_flow]);
+	const struct pl_core_flow_set *set = pl_env_flow_set(env, at >> 3);
+
+	if (set != NULL) {
+		PL_QUIET_FETCH(set->way);
+		PL_QUIET_FETCH(&set->e[at & (PL_CORE_WAYS - 1)]);
+		PL_QUIET_FETCH(&set->e[at & (PL_CORE_WAYS - 1)].print);
+	}
+}
+
 /* A flow that is known, by struct pl_flow_key, or NULL. */
 PL_CORE_INLINE struct pl_core_flow *pl_quiet_flow(
 	struct pl_core_env *env, const void *key, uint64_t hash, uint64_t **ret_way)

@@ -21,6 +21,14 @@ enum pl_quiet_verdict {
 #define PL_QUIET_FRESH(word) (word)
 #endif
 
+/* Asks for a line that is needed soon. The kernel's machine has no such word, but does not wait for a load whose value
+ * nobody uses. */
+#ifdef __bpf__
+#define PL_QUIET_FETCH(p) ((void)*(const volatile uint64_t *)(p))
+#else
+#define PL_QUIET_FETCH(p) __builtin_prefetch(p)
+#endif
+
 /* The stack is in the frame; to the verifier it must be said of each position that is not a constant. */
 #ifdef __bpf__
 #define PL_QUIET_IN_FRAME(p, n, end)                                                               \
@@ -106,11 +114,19 @@ PL_CORE_INLINE uint64_t pl_quiet_place_hash(
 	       (port + secret[2]) * (where + turned[2]);
 }
 
-/* Whether the value is nothing to tell: as pl_core_stirs has it. */
-PL_CORE_INLINE int pl_quiet_calm(const struct pl_core_band *band, const struct pl_core_quantity *q,
-	const struct pl_core_quantity_rule *rule, uint32_t value, uint64_t now_ns)
+/*
+ * Marks hop i when the value may have something to tell, as pl_core_stirs has it, and is watched (0 or 1). By arithmetic:
+ * after a branch the kernel's verifier would follow both ways through all hops.
+ */
+PL_CORE_INLINE void pl_quiet_mark(struct pl_quiet_marks *m, const struct pl_core_band *band,
+	const struct pl_core_quantity *q, const struct pl_core_quantity_rule *rule, uint32_t value,
+	uint32_t watched, uint32_t i)
 {
-	return __builtin_expect(!pl_core_stirs(band, q, rule, value, now_ns), 1);
+	uint64_t stirs = pl_core_less_bit(value - band->lo, band->span) ^ 1;
+
+	if (rule->learn)
+		stirs |= pl_core_sign_bit(m->now_ns - q->window_end_ns) ^ 1;
+	m->stirred |= (uint32_t)(stirs & watched) << (i & PL_QUIET_HOPS);
 }
 
 /* --- where a key stands ---------------------------------------------------------------------------------- */
@@ -168,19 +184,37 @@ PL_CORE_INLINE uint64_t pl_quiet_link_has(uint32_t full)
 	return full ? PL_CORE_HAS_PORT | PL_CORE_HAS_BEFORE : 0;
 }
 
+PL_CORE_INLINE void pl_quiet_link_key(
+	uint64_t key[4], uint64_t stack, uint64_t before, uint32_t full)
+{
+	key[0] = stack >> 32;
+	key[1] = before >> 32;
+	key[2] = full ? pl_quiet_link_ports(stack, before) : 0;
+	key[3] = pl_quiet_link_has(full);
+}
+
+PL_CORE_INLINE uint64_t pl_quiet_link_hash(
+	const struct pl_core_rules *rules, uint64_t stack, uint64_t before, uint32_t full)
+{
+	uint64_t key[4];
+
+	pl_quiet_link_key(key, stack, before, full);
+	return pl_core_hash(rules->secret, key, 4);
+}
+
 PL_CORE_INLINE uint32_t pl_quiet_seek_link(
 	struct pl_core_env *env, uint64_t stack, uint64_t before, uint32_t full)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
-	const uint64_t key[4] = { stack >> 32, before >> 32,
-		full ? pl_quiet_link_ports(stack, before) : 0, pl_quiet_link_has(full) };
-	const uint64_t hash = pl_core_hash(rules->secret, key, 4);
+	const uint64_t hash = pl_quiet_link_hash(rules, stack, before, full);
 	const uint32_t at = pl_core_set_of(hash, rules->mask[PL_CORE_T_link]);
 	const struct pl_core_link_set *set = pl_env_link_set(env, at);
+	uint64_t key[4];
 	uint32_t way;
 
 	if (set == NULL)
 		return PL_QUIET_NOWHERE;
+	pl_quiet_link_key(key, stack, before, full);
 	way = pl_quiet_way(set->way, hash);
 	return way < PL_CORE_WAYS && pl_core_same(&set->e[way].key, key, 4) ? at << 3 | way
 									    : PL_QUIET_NOWHERE;
@@ -192,6 +226,8 @@ PL_CORE_INLINE uint32_t pl_quiet_seek_link(
 #define pl_env_seek_link     pl_quiet_seek_link
 #define pl_env_seek_exporter pl_quiet_seek_exporter
 #define pl_env_seek_route    pl_quiet_seek_route
+#define pl_env_expect        pl_quiet_expect
+#define pl_env_expect_links  pl_quiet_expect_links
 #endif
 
 /* A remembered position, within its table whatever is remembered. */
@@ -246,14 +282,10 @@ PL_CORE_INLINE int pl_quiet_place(struct pl_core_env *env, uint64_t stack, uint6
 	place = &set->e[at & (PL_CORE_WAYS - 1)];
 	pl_core_heard(&set->way[at & (PL_CORE_WAYS - 1)], m->now_ns);
 	watch = full ? PL_QUIET_FRESH(rules->watch) : 0;
-	if ((watch & 1u << PL_CORE_Q_HOP_LATENCY) &&
-		!pl_quiet_calm(&place->band[0], &place->q[0], &rules->q[PL_CORE_Q_HOP_LATENCY],
-			latency, m->now_ns))
-		m->stirred |= 1u << (i & PL_QUIET_HOPS);
-	if ((watch & 1u << PL_CORE_Q_QUEUE_DEPTH) &&
-		!pl_quiet_calm(&place->band[1], &place->q[1], &rules->q[PL_CORE_Q_QUEUE_DEPTH],
-			depth, m->now_ns))
-		m->stirred |= 1u << (i & PL_QUIET_HOPS);
+	pl_quiet_mark(m, &place->band[0], &place->q[0], &rules->q[PL_CORE_Q_HOP_LATENCY], latency,
+		watch >> PL_CORE_Q_HOP_LATENCY & 1, i);
+	pl_quiet_mark(m, &place->band[1], &place->q[1], &rules->q[PL_CORE_Q_QUEUE_DEPTH], depth,
+		watch >> PL_CORE_Q_QUEUE_DEPTH & 1, i);
 	if (PL_QUIET_FRESH(m->keep)) {
 		m->place[i & PL_QUIET_HOPS] = at;
 		m->latency[i & PL_QUIET_HOPS] = latency;
@@ -287,8 +319,7 @@ PL_CORE_INLINE int pl_quiet_port(struct pl_core_env *env, uint64_t stack, uint32
 	}
 	gauge = &set->e[at & (PL_CORE_WAYS - 1)];
 	pl_core_heard(&set->way[at & (PL_CORE_WAYS - 1)], m->now_ns);
-	if (!pl_quiet_calm(&gauge->band, &gauge->q, &rules->q[PL_CORE_Q_TX_UTIL], util, m->now_ns))
-		m->stirred |= 1u << (i & PL_QUIET_HOPS);
+	pl_quiet_mark(m, &gauge->band, &gauge->q, &rules->q[PL_CORE_Q_TX_UTIL], util, 1, i);
 	if (PL_QUIET_FRESH(m->keep)) {
 		m->port[i & PL_QUIET_HOPS] = at;
 		m->util[i & PL_QUIET_HOPS] = util;
@@ -324,9 +355,8 @@ PL_CORE_INLINE int pl_quiet_link(struct pl_core_env *env, uint64_t stack, uint64
 	}
 	link = &set->e[at & (PL_CORE_WAYS - 1)];
 	pl_core_heard(&set->way[at & (PL_CORE_WAYS - 1)], m->now_ns);
-	if (full && !pl_quiet_calm(&link->band, &link->q, &rules->q[PL_CORE_Q_LINK_LATENCY],
-			    transit, m->now_ns))
-		m->stirred |= 1u << (i & PL_QUIET_HOPS);
+	pl_quiet_mark(
+		m, &link->band, &link->q, &rules->q[PL_CORE_Q_LINK_LATENCY], transit, full, i);
 	if (PL_QUIET_FRESH(m->keep)) {
 		m->link[i & PL_QUIET_HOPS] = at;
 		m->transit[i & PL_QUIET_HOPS] = transit;
@@ -379,11 +409,71 @@ PL_CORE_INLINE const uint8_t *pl_quiet_block(const struct pl_quiet *q, uint32_t 
 	return q->stack + (at & (PL_CORE_STACK_BYTES - 4));
 }
 
+/* Where a key stands by its hash, most likely, as a memo has it. */
+PL_CORE_INLINE uint32_t pl_quiet_home(uint64_t hash, uint32_t mask)
+{
+	return pl_core_set_of(hash, mask) << 3 | pl_core_home(hash);
+}
+
+/*
+ * Guesses for the keys of a path just noted, and their lines asked for: those of all hops are on the way at once. First
+ * queues, or nodes alone, and ports; then links.
+ */
+PL_CORE_INLINE void pl_quiet_expect(
+	struct pl_core_env *env, struct pl_quiet_memo *memo, const uint32_t full)
+{
+	const uint32_t n = PL_QUIET_COUNT(pl_env_marks(env));
+	const struct pl_core_rules *rules = pl_env_rules(env);
+	const struct pl_core_place_set *set;
+
+	PL_QUIET_ROLLED
+	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
+		struct pl_quiet_memo_hop *hop = &memo->hop[i];
+		const uint32_t node = pl_quiet_node(hop->stack),
+			       port = full ? hop->stack & 0xffff : 0,
+			       has = full ? (PL_CORE_HAS_PORT | PL_CORE_HAS_QUEUE) << 16 : 0;
+
+		hop->place = pl_quiet_home(pl_quiet_place_hash(rules, node, port, hop->queue | has),
+			rules->mask[PL_CORE_T_place]);
+		set = pl_env_place_set(env, hop->place >> 3);
+		if (set == NULL)
+			return;
+		PL_QUIET_FETCH(set->way);
+		PL_QUIET_FETCH(&set->e[hop->place & (PL_CORE_WAYS - 1)]);
+		hop->port = pl_quiet_home(
+			pl_quiet_place_hash(rules, node, port, PL_CORE_HAS_PORT << 16),
+			rules->mask[PL_CORE_T_gauge]);
+	}
+}
+
+PL_CORE_INLINE void pl_quiet_expect_links(
+	struct pl_core_env *env, struct pl_quiet_memo *memo, const uint32_t full)
+{
+	const uint32_t n = PL_QUIET_COUNT(pl_env_marks(env));
+	const struct pl_core_rules *rules = pl_env_rules(env);
+	const struct pl_core_link_set *set;
+
+	PL_QUIET_ROLLED
+	for (uint32_t i = 1; i < PL_QUIET_HOPS && i < n; i++) {
+		struct pl_quiet_memo_hop *hop = &memo->hop[i];
+
+		hop->link = pl_quiet_home(
+			pl_quiet_link_hash(rules, hop->stack, memo->hop[i - 1].stack, full),
+			rules->mask[PL_CORE_T_link]);
+		set = pl_env_link_set(env, hop->link >> 3);
+		if (set == NULL)
+			return;
+		PL_QUIET_FETCH(set->way);
+		PL_QUIET_FETCH(&set->e[hop->link & (PL_CORE_WAYS - 1)]);
+	}
+}
+
 /* The memo becomes that of this stack, if it turns out to be that of the flow's path. 0: a value is missing. */
-PL_CORE_INLINE int pl_quiet_note(const struct pl_core_rules *rules, const struct pl_quiet_marks *m,
+PL_CORE_INLINE int pl_quiet_note(struct pl_core_env *env, const struct pl_quiet_marks *m,
 	struct pl_quiet *q, struct pl_quiet_memo *memo, const int full)
 {
 	const uint32_t block = full ? q->block : 4, n = PL_QUIET_COUNT(m);
+	const struct pl_core_rules *rules = pl_env_rules(env);
 	uint32_t at = n * block;
 
 	memo->hops = q->hops;
@@ -393,13 +483,17 @@ PL_CORE_INLINE int pl_quiet_note(const struct pl_core_rules *rules, const struct
 		const uint8_t *p = pl_quiet_block(q, at -= block);
 		uint64_t stack;
 
-		PL_QUIET_IN_FRAME(p, full ? 8 : 4, q->end);
+		PL_QUIET_IN_FRAME(p, full ? 16 : 4, q->end);
 		stack = pl_quiet_stack(p, full);
 		if (!pl_quiet_stack_whole(stack, full))
 			return 0;
 		q->print += pl_quiet_print_hop(rules, i, pl_quiet_node(stack), (uint32_t)stack);
 		memo->hop[i].stack = stack;
+		memo->hop[i].queue = full ? p[12] : 0;
 	}
+	pl_env_expect(env, memo, (uint32_t)full);
+	if (rules->watch & 1u << PL_CORE_Q_LINK_LATENCY)
+		pl_env_expect_links(env, memo, (uint32_t)full);
 	return 1;
 }
 
@@ -548,7 +642,7 @@ PL_CORE_INLINE uint32_t pl_quiet_hops(struct pl_core_env *env, struct pl_quiet *
 	const struct pl_quiet_marks *m = pl_env_marks(env);
 
 	if (!q->known) {
-		if (!pl_quiet_note(rules, m, q, memo, full))
+		if (!pl_quiet_note(env, m, q, memo, full))
 			return PL_QUIET_GENERAL;
 	} else if (memo->hops != q->hops || memo->full != (uint32_t)full ||
 		   (!full && !pl_quiet_again(m, q, memo))) {

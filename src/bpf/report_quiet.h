@@ -39,6 +39,12 @@ struct pl_quiet {
 	uint32_t zero;
 };
 
+/* From seq on, as words. */
+#define PL_QUIET_FORM_WORDS 2
+_Static_assert(offsetof(struct pl_quiet, print) - offsetof(struct pl_quiet, seq) ==
+		       8 * PL_QUIET_FORM_WORDS,
+	"all that says what the report is like");
+
 #define PL_QUIET_GUESSES 16
 
 /* Values for the sums, and where they go: way | set << 3. The arrays are written when sums are kept. What stays from
@@ -73,7 +79,7 @@ struct pl_quiet_blocks {
 struct pl_quiet_memo_hop {
 	uint64_t stack;             /* node << 32 | ports, as in the block */
 	uint32_t place, port, link; /* way | set << 3 */
-	uint32_t zero;
+	uint32_t queue;             /* of the report that noted it */
 };
 
 struct pl_quiet_memo {
