@@ -15,7 +15,7 @@
  *   swap ID REGION OFFSET VA KEY COMPARE NEW
  *   done ID MS                               completions, waiting so long for the first; ok N
  *   put REGION OFFSET HEX | get REGION OFFSET BYTES
- *   listen PORT REGION | call ADDRESS PORT REGION    the connection manager; the region (va 64, key 32, bytes 32, big-endian)
+ *   listen PORT REGION | call ADDRESS PORT REGION [SECONDS]    the connection manager; the region (va 64, key 32, bytes 32, big-endian)
  *                                            is told to the peer in the private data; the caller writes 64 bytes from
  *                                            REGION's beginning to the peer's, and hangs up
  */
@@ -26,11 +26,13 @@
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAX_IDS = 16, MAX_WORDS = 16, CM_MS = 8000 };
 
@@ -419,14 +421,17 @@ static int cm_write(struct rdma_cm_id *id, const struct region *r, const struct 
 }
 
 /* One side of a connection, from request to farewell. */
-static int cm_side(
-	struct rdma_event_channel *channel, const char *address, uint16_t port, struct region *r)
+static int cm_side(struct rdma_event_channel *channel, const char *address, uint16_t port,
+	struct region *r, unsigned int idle_s)
 {
 	struct rdma_conn_param param = { .responder_resources = 4,
 		.initiator_depth = 4,
 		.retry_count = 7,
 		.rnr_retry_count = 7 };
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in to4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct sockaddr_in6 to6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	const bool v4 = address != NULL && strchr(address, ':') == NULL;
+	struct sockaddr *to = v4 ? (struct sockaddr *)&to4 : (struct sockaddr *)&to6;
 	struct told mine, peer = { 0 };
 	struct rdma_cm_id *id, *listener;
 	struct ibv_mr *mr;
@@ -436,8 +441,11 @@ static int cm_side(
 		return errno;
 	id = listener;
 	if (address != NULL) {
-		inet_pton(AF_INET, address, &to.sin_addr);
-		if (rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, CM_MS) != 0)
+		if (v4)
+			inet_pton(AF_INET, address, &to4.sin_addr);
+		else
+			inet_pton(AF_INET6, address, &to6.sin6_addr);
+		if (rdma_resolve_addr(id, NULL, to, CM_MS) != 0)
 			return errno;
 		error = await_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED, NULL, NULL);
 		if (error == 0 && rdma_resolve_route(id, CM_MS) != 0)
@@ -445,8 +453,7 @@ static int cm_side(
 		if (error == 0)
 			error = await_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED, NULL, NULL);
 	} else {
-		if (rdma_bind_addr(listener, (struct sockaddr *)&to) != 0 ||
-			rdma_listen(listener, 1) != 0)
+		if (rdma_bind_addr(listener, to) != 0 || rdma_listen(listener, 1) != 0)
 			return errno;
 		printf("cm listening\n");
 		fflush(stdout);
@@ -466,6 +473,8 @@ static int cm_side(
 		channel, RDMA_CM_EVENT_ESTABLISHED, address != NULL ? &peer : NULL, NULL);
 	if (error == 0 && address != NULL) {
 		error = cm_write(id, r, mr, &peer);
+		/* The kernel's connection manager goes on without this program. */
+		sleep(idle_s);
 		rdma_disconnect(id);
 	}
 	if (error == 0)
@@ -480,7 +489,7 @@ static int cm_side(
 	return error;
 }
 
-static void do_cm(const char *address, int port_word, int region_word)
+static void do_cm(const char *address, int port_word, int region_word, unsigned int idle_s)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct region *r = region_of(region_word);
@@ -488,7 +497,7 @@ static void do_cm(const char *address, int port_word, int region_word)
 
 	if (channel == NULL || r == NULL)
 		return failed("cm", EINVAL);
-	error = cm_side(channel, address, (uint16_t)number(port_word), r);
+	error = cm_side(channel, address, (uint16_t)number(port_word), r, idle_s);
 	rdma_destroy_event_channel(channel);
 	if (error != 0)
 		return failed("cm", error);
@@ -530,9 +539,9 @@ static void run(char *line)
 	else if (strcmp(words[0], "get") == 0)
 		do_get();
 	else if (strcmp(words[0], "listen") == 0)
-		do_cm(NULL, 1, 2);
+		do_cm(NULL, 1, 2, 0);
 	else if (strcmp(words[0], "call") == 0 && n_words > 1)
-		do_cm(words[1], 2, 3);
+		do_cm(words[1], 2, 3, n_words > 4 ? (unsigned int)number(4) : 0);
 	else
 		failed(words[0], EINVAL);
 }

@@ -62,6 +62,7 @@ static struct pl_responder *responder;
 static struct pl_requester *requester;
 static struct pl_connector *connector;
 static uint32_t region_key, connection, calling_qpn;
+static unsigned int given_up; /* peers that fell silent */
 static struct pl_connection_event event;
 static uint8_t event_private[16];
 static uint8_t *region;
@@ -78,6 +79,7 @@ static uint64_t number(int i)
 	return i < n_words ? strtoull(words[i], NULL, 0) : 0;
 }
 
+#define SILENT_NS UINT64_C(4000000000)
 #define REGION_VA UINT64_C(0x7000000000)
 #define ASKED_PSN 0x654321u /* with which whoever calls us begins */
 
@@ -276,6 +278,7 @@ static void take_connections(void)
 	while (pl_connector_event(connector, &e)) {
 		event = e;
 		connection = e.id;
+		given_up += e.kind == PL_CONNECTION_SILENT;
 		memset(event_private, 0, sizeof(event_private));
 		if (e.terms.private != NULL)
 			memcpy(event_private, e.terms.private,
@@ -635,7 +638,8 @@ static void do_counters(void)
 	count("rnr_naks", &q->rnr_naks);
 	count("ghosts", &q->ghosts);
 	count("foreign", &q->foreign);
-	putchar('\n');
+	count("asked", &pl_connector_counters(connector)->asked);
+	printf(" given_up=%u\n", given_up);
 }
 
 static const struct {
@@ -742,6 +746,7 @@ int main(int argc, char **argv)
 	}
 	options.own = (const struct pl_addr[]){ our4, our6 };
 	options.n_own = 2;
+	options.silent_ns = SILENT_NS;
 	memcpy(options.smac, our_mac, 6);
 	if (pl_connector_new(&connector, &options) < 0)
 		return 1;
