@@ -198,19 +198,19 @@ static int sketch_bytes(const struct pl_store_params *p, uint64_t *ret, struct p
 /* How many of the union's bytes a primitive uses. */
 static size_t used(const struct pl_store_params *p)
 {
+	const size_t begin = offsetof(struct pl_store_params, raw);
+
 	switch (p->primitive) {
 	case PL_KEY_WRITE:
-		return sizeof(p->key_write);
+		return offsetof(struct pl_store_params, key_write.zero) - begin;
 	case PL_APPEND:
-		return offsetof(struct pl_store_params, append.sealed) + 4 -
-		       offsetof(struct pl_store_params, append);
+		return offsetof(struct pl_store_params, append.zero) - begin;
 	case PL_COUNTERS:
-		return sizeof(p->counters);
+		return offsetof(struct pl_store_params, counters.zero) - begin;
 	case PL_POSTCARDS:
-		return sizeof(p->postcards);
+		return offsetof(struct pl_store_params, postcards.zero) - begin;
 	case PL_SKETCH:
-		return offsetof(struct pl_store_params, sketch.kind) + 4 -
-		       offsetof(struct pl_store_params, sketch);
+		return offsetof(struct pl_store_params, sketch.zero) - begin;
 	default:
 		return 0;
 	}

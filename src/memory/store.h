@@ -62,7 +62,8 @@ enum pl_sketch_kind {
 #define PL_ROWS_MAX        16u
 #define PL_STORE_BYTES_MAX (UINT64_C(1) << 56)
 
-/* As it stands in a region's header and in advertisements; unused bytes are zero. */
+/* As it stands in a region's header and in advertisements; unused bytes are zero. Each member of the union has all of its
+ * bytes: of one that is shorter an initializer need not clear the rest, and clang's does not. */
 struct pl_store_params {
 	uint32_t primitive; /* enum pl_primitive */
 	uint32_t hash;      /* enum pl_store_hash */
@@ -75,6 +76,7 @@ struct pl_store_params {
 			uint64_t slots;       /* PL_HASH_DTA: a power of two, at most 2^31 */
 			uint32_t value_bytes; /* 1 to PL_VALUE_MAX */
 			uint32_t copies;      /* the most that a writer makes, 1 to PL_COPIES_MAX */
+			uint8_t zero[24];
 		} key_write;
 		struct {
 			uint64_t
@@ -84,23 +86,27 @@ struct pl_store_params {
 			uint32_t
 				batch_max; /* the most entries written before the head is published */
 			uint32_t sealed;   /* 1: each entry carries its number and a check value */
+			uint8_t zero[16];
 		} append;
 		struct {
 			uint64_t
 				width; /* cells of a row; shared: of all. PL_HASH_DTA: a power of two, shared */
 			uint32_t rows;   /* 1 to PL_ROWS_MAX */
 			uint32_t shared; /* 1: the rows share one array, as DTA has it */
+			uint8_t zero[24];
 		} counters;
 		struct {
 			uint64_t chunks; /* PL_HASH_DTA: a power of two, at most 2^31 */
 			uint32_t hops;   /* longest path, 1 to PL_HOPS_MAX; PL_HASH_DTA: 5 */
 			uint32_t copies; /* 1 to PL_COPIES_MAX; PL_HASH_DTA: 1 */
+			uint8_t zero[24];
 		} postcards;
 		struct {
 			uint64_t columns;
 			uint32_t rows; /* cells of a column, 1 to PL_ROWS_MAX; HyperLogLog: 1 */
 			uint32_t cell_bytes; /* count-min: 4 or 8; HyperLogLog: 1 */
 			uint32_t kind;       /* enum pl_sketch_kind */
+			uint8_t zero[20];
 		} sketch;
 		uint8_t raw[40];
 	};
@@ -113,6 +119,14 @@ struct pl_store_params {
 int pl_store_bytes(const struct pl_store_params *params, uint64_t *ret_bytes, struct pl_diag *diag);
 
 _Static_assert(sizeof(struct pl_store_params) == 64, "as in the file");
+#define PL_STORE_WHOLE(member)                                                                     \
+	_Static_assert(sizeof(((struct pl_store_params *)0)->member) == 40, "no byte is left out")
+PL_STORE_WHOLE(key_write);
+PL_STORE_WHOLE(append);
+PL_STORE_WHOLE(counters);
+PL_STORE_WHOLE(postcards);
+PL_STORE_WHOLE(sketch);
+#undef PL_STORE_WHOLE
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "stores are little-endian");
 
 /* "key-write", "append", "counters", "postcards", "sketch"; NULL when unknown. And back: 0 when unknown. */
