@@ -114,19 +114,13 @@ PL_CORE_INLINE uint64_t pl_quiet_place_hash(
 	       (port + secret[2]) * (where + turned[2]);
 }
 
-/*
- * Marks hop i when the value may have something to tell, as pl_core_stirs has it, and is watched (0 or 1). By arithmetic:
- * after a branch the kernel's verifier would follow both ways through all hops.
- */
+/* Marks hop i when the value may have something to tell. */
 PL_CORE_INLINE void pl_quiet_mark(struct pl_quiet_marks *m, const struct pl_core_band *band,
 	const struct pl_core_quantity *q, const struct pl_core_quantity_rule *rule, uint32_t value,
-	uint32_t watched, uint32_t i)
+	uint32_t i)
 {
-	uint64_t stirs = pl_core_less_bit(value - band->lo, band->span) ^ 1;
-
-	if (rule->learn)
-		stirs |= pl_core_sign_bit(m->now_ns - q->window_end_ns) ^ 1;
-	m->stirred |= (uint32_t)(stirs & watched) << (i & PL_QUIET_HOPS);
+	if (__builtin_expect(pl_core_stirs(band, q, rule, value, m->now_ns), 0))
+		m->stirred |= 1u << (i & PL_QUIET_HOPS);
 }
 
 /* --- where a key stands ---------------------------------------------------------------------------------- */
@@ -282,10 +276,12 @@ PL_CORE_INLINE int pl_quiet_place(struct pl_core_env *env, uint64_t stack, uint6
 	place = &set->e[at & (PL_CORE_WAYS - 1)];
 	pl_core_heard(&set->way[at & (PL_CORE_WAYS - 1)], m->now_ns);
 	watch = full ? PL_QUIET_FRESH(rules->watch) : 0;
-	pl_quiet_mark(m, &place->band[0], &place->q[0], &rules->q[PL_CORE_Q_HOP_LATENCY], latency,
-		watch >> PL_CORE_Q_HOP_LATENCY & 1, i);
-	pl_quiet_mark(m, &place->band[1], &place->q[1], &rules->q[PL_CORE_Q_QUEUE_DEPTH], depth,
-		watch >> PL_CORE_Q_QUEUE_DEPTH & 1, i);
+	if (watch & 1u << PL_CORE_Q_HOP_LATENCY)
+		pl_quiet_mark(m, &place->band[0], &place->q[0], &rules->q[PL_CORE_Q_HOP_LATENCY],
+			latency, i);
+	if (watch & 1u << PL_CORE_Q_QUEUE_DEPTH)
+		pl_quiet_mark(m, &place->band[1], &place->q[1], &rules->q[PL_CORE_Q_QUEUE_DEPTH],
+			depth, i);
 	if (PL_QUIET_FRESH(m->keep)) {
 		m->place[i & PL_QUIET_HOPS] = at;
 		m->latency[i & PL_QUIET_HOPS] = latency;
@@ -319,7 +315,7 @@ PL_CORE_INLINE int pl_quiet_port(struct pl_core_env *env, uint64_t stack, uint32
 	}
 	gauge = &set->e[at & (PL_CORE_WAYS - 1)];
 	pl_core_heard(&set->way[at & (PL_CORE_WAYS - 1)], m->now_ns);
-	pl_quiet_mark(m, &gauge->band, &gauge->q, &rules->q[PL_CORE_Q_TX_UTIL], util, 1, i);
+	pl_quiet_mark(m, &gauge->band, &gauge->q, &rules->q[PL_CORE_Q_TX_UTIL], util, i);
 	if (PL_QUIET_FRESH(m->keep)) {
 		m->port[i & PL_QUIET_HOPS] = at;
 		m->util[i & PL_QUIET_HOPS] = util;
@@ -355,8 +351,9 @@ PL_CORE_INLINE int pl_quiet_link(struct pl_core_env *env, uint64_t stack, uint64
 	}
 	link = &set->e[at & (PL_CORE_WAYS - 1)];
 	pl_core_heard(&set->way[at & (PL_CORE_WAYS - 1)], m->now_ns);
-	pl_quiet_mark(
-		m, &link->band, &link->q, &rules->q[PL_CORE_Q_LINK_LATENCY], transit, full, i);
+	if (full)
+		pl_quiet_mark(
+			m, &link->band, &link->q, &rules->q[PL_CORE_Q_LINK_LATENCY], transit, i);
 	if (PL_QUIET_FRESH(m->keep)) {
 		m->link[i & PL_QUIET_HOPS] = at;
 		m->transit[i & PL_QUIET_HOPS] = transit;
