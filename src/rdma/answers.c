@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "rdma/responder_state.h"
-#include "wire/layers.h"
 
 static void due(struct pl_responder *r, struct pl_responder_qp *qp)
 {
@@ -100,57 +99,41 @@ static bool put_read(struct pl_responder *r, struct pl_responder_qp *qp,
 	return last;
 }
 
-/* Where things stand in the shape of an atomic's answer. */
-#define IP       14
-#define IP_ID    (IP + 4)
-#define IP_SUM   (IP + 10)
-#define PSN      (IP + 20 + 8 + 9)
-#define AETH     (IP + 20 + 8 + 12)
-#define ORIGINAL (AETH + 4)
-#define ICRC     (ORIGINAL + 8)
+/* The last words of an atomic's answer are all that differs from one to the next: number, AETH, value. They end where the
+ * ICRC begins. */
+#define ICRC (PL_RDMA_ATOMIC_ACK - 4)
+#define TAIL (ICRC - 16)
 
-static void store16(uint8_t *p, uint16_t v)
-{
-	v = __builtin_bswap16(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-static void store32(uint8_t *p, uint32_t v)
-{
-	v = __builtin_bswap32(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-/* The answer before, with what is new in this one. */
-static void put_shaped(struct pl_responder *r, struct pl_responder_qp *qp,
+/* As the answers before. */
+static void put_shaped(struct pl_responder *r, const struct pl_responder_qp *qp,
 	const struct pl_rdma_answer *answer, struct pl_frames *out)
 {
-	const uint64_t original = __builtin_bswap64(answer->value);
-	uint8_t *const p = qp->atomic_ack;
-	const uint16_t id = r->ip_id++;
-	uint32_t icrc;
+	/* No acknowledgement is asked for. */
+	const uint64_t said = (uint64_t)(answer->psn & PL_ROCE_PSN_MASK) << 32 |
+			      (uint32_t)answer->syndrome << 24 | (answer->msn & PL_ROCE_PSN_MASK);
+	const uint64_t tail[2] = { __builtin_bswap64(said), __builtin_bswap64(answer->value) };
+	const uint32_t icrc = qp->atomic_icrc ^ pl_roce_icrc_tail(tail[0], tail[1]);
+	uint8_t *const p = pl_frames_make(out, PL_RDMA_ATOMIC_ACK);
 
-	/* RFC 1624, equation 3. */
-	store16(p + IP_SUM, pl_checksum_fold((uint32_t)(uint16_t)~pl_be16(p + IP_SUM) +
-					     (uint16_t)~pl_be16(p + IP_ID) + id));
-	store16(p + IP_ID, id);
-	store32(p + PSN - 1, answer->psn & PL_ROCE_PSN_MASK); /* no acknowledgement asked for */
-	store32(p + AETH, (uint32_t)answer->syndrome << 24 | (answer->msn & PL_ROCE_PSN_MASK));
-	memcpy(p + ORIGINAL, &original, sizeof(original));
-	icrc = pl_roce_icrc_ip4(p + IP, ICRC - IP);
+	memcpy(p, qp->atomic_ack, TAIL);
+	memcpy(p + TAIL, tail, sizeof(tail));
 	memcpy(p + ICRC, &icrc, sizeof(icrc));
-	pl_frames_copy(out, p, sizeof(qp->atomic_ack));
 	pl_count(&r->counters.atomic_acks, 1);
 }
 
-/* The frame that was put last is the shape of those to come. */
+/* The frame that was put last is the shape of those to come. They all have its identification, which is nobody's where
+ * fragments are forbidden (RFC 6864, 4.1). */
 static void shape(struct pl_responder_qp *qp, const struct pl_frames *out)
 {
 	const struct pl_packet *last = &out->batch.pkts[out->batch.n - 1];
+	uint64_t tail[2];
 
-	if (!qp->plain || last->len != sizeof(qp->atomic_ack))
+	if (!qp->plain || qp->c.path.may_fragment || last->len != PL_RDMA_ATOMIC_ACK)
 		return;
-	memcpy(qp->atomic_ack, last->data, sizeof(qp->atomic_ack));
+	memcpy(qp->atomic_ack, last->data, PL_RDMA_ATOMIC_ACK);
+	memcpy(tail, qp->atomic_ack + TAIL, sizeof(tail));
+	memcpy(&qp->atomic_icrc, qp->atomic_ack + ICRC, sizeof(qp->atomic_icrc));
+	qp->atomic_icrc ^= pl_roce_icrc_tail(tail[0], tail[1]);
 	qp->shaped = true;
 }
 

@@ -43,14 +43,14 @@ static inline void pl_frames_name(struct pl_frames *frames, size_t at)
 		.link = PL_LINK_ETHERNET };
 }
 
-/* Appends a frame as it is; the caller asked for room. */
-static inline void pl_frames_copy(struct pl_frames *frames, const void *frame, size_t len)
+/* Appends a frame that the caller, who asked for room, writes. */
+static inline uint8_t *pl_frames_make(struct pl_frames *frames, size_t len)
 {
 	const size_t at = frames->build.len;
 
-	pl_put(&frames->build, frame, len);
-	if (!frames->build.full)
-		pl_frames_name(frames, at);
+	frames->build.len += len;
+	pl_frames_name(frames, at);
+	return frames->build.data + at;
 }
 
 /* Appends a frame; the caller asked for room. */

@@ -431,7 +431,8 @@ static void test_init_state(void)
 	done(&b);
 }
 
-/* The answers of atomics byte by byte, over the wrap of packet numbers and after others in between. */
+/* The answers of atomics byte by byte, over the wrap of packet numbers and after others in between. They have the first
+ * one's identification. */
 static void test_atomic_answers(void)
 {
 	static uint8_t space[2 * PL_ROCE_FRAME_MAX], want[PL_ROCE_FRAME_MAX];
@@ -441,6 +442,7 @@ static void test_atomic_answers(void)
 	const struct pl_rdma_qp c = qp_config(PL_ROCE_RC);
 	uint64_t sum = 0;
 	unsigned int wrong = 0;
+	uint16_t id = 0;
 	struct bench b;
 
 	init(&b, PL_ROCE_RC);
@@ -471,7 +473,7 @@ static void test_atomic_answers(void)
 			.link = PL_LINK_ETHERNET };
 		pl_responder_batch(b.r, &batch, NULL);
 		pl_frames_init(&frames, space, sizeof(space));
-		a.path.ip_id = (uint16_t)i;
+		a.path.ip_id = write ? ++id : 0;
 		pl_roce_put(&w, &a, NULL, 0);
 		wrong += !pl_responder_answers(b.r, &frames) || frames.batch.n != 1 ||
 			 frames.batch.pkts[0].len != w.len ||

@@ -56,9 +56,10 @@ struct pl_responder_qp {
 
 	struct pl_rdma_answer *answers; /* a ring of answer_room */
 	uint32_t answers_n, answers_first, answer_room;
-	/* plain: the atomic's answer that went out last, whose like only differs in a few places */
+	/* plain: an atomic's answer, whose like differs in the last words only, and its ICRC without these */
 	uint8_t atomic_ack[PL_RDMA_ATOMIC_ACK];
-	bool shaped; /* it is there */
+	uint32_t atomic_icrc;
+	bool shaped; /* they are there */
 
 	struct pl_rdma_memory *memory; /* a ring of c.depth */
 	uint32_t remembered;           /* where the next one goes */

@@ -154,6 +154,9 @@ uint32_t pl_roce_icrc(const uint8_t *net, size_t n, enum pl_roce_net kind);
 /* The same for IPv4 behind an Ethernet header, which is there: up to 12 bytes before `net` are read (and do not
  * count). Fastest for n up to 256. */
 uint32_t pl_roce_icrc_ip4(const uint8_t *net, size_t n);
+/* What the last 16 bytes before the ICRC are to it, as two words of memory: the ICRCs of packets that differ in nothing
+ * else differ as these do. */
+uint32_t pl_roce_icrc_tail(uint64_t first, uint64_t second);
 
 /* a - b of PSNs, in -2^23 to 2^23 - 1. */
 static inline int32_t pl_psn_diff(uint32_t a, uint32_t b)

@@ -53,6 +53,13 @@ uint32_t pl_roce_icrc(const uint8_t *net, size_t n, enum pl_roce_net kind)
 	return n > copied ? pl_crc32(crc, net + copied, n - copied) : crc;
 }
 
+static uint32_t tail(uint64_t first, uint64_t second)
+{
+	const uint64_t bytes[2] = { first, second };
+
+	return ~pl_crc32(UINT32_MAX, bytes, sizeof(bytes)); /* begins with 0 */
+}
+
 #if defined(__x86_64__)
 
 /*
@@ -132,11 +139,26 @@ uint32_t pl_roce_icrc_ip4(const uint8_t *net, size_t n)
 	return pl_roce_icrc(net, n, PL_ROCE_NET_IP4);
 }
 
+PL_CRC32_FOLDS static uint32_t folded_tail(uint64_t first, uint64_t second)
+{
+	return pl_crc32_reduce(_mm_set_epi64x((long long)second, (long long)first));
+}
+
+uint32_t pl_roce_icrc_tail(uint64_t first, uint64_t second)
+{
+	return usual.there ? folded_tail(first, second) : tail(first, second);
+}
+
 #else
 
 uint32_t pl_roce_icrc_ip4(const uint8_t *net, size_t n)
 {
 	return pl_roce_icrc(net, n, PL_ROCE_NET_IP4);
+}
+
+uint32_t pl_roce_icrc_tail(uint64_t first, uint64_t second)
+{
+	return tail(first, second);
 }
 
 #endif

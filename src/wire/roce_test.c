@@ -2,6 +2,7 @@
 #include "wire/roce.h"
 
 #include "base/crc32.h"
+#include "base/rng.h"
 #include "base/test.h"
 
 /* Bytes of a hexadecimal text; blanks do not count. */
@@ -311,6 +312,33 @@ static void test_pads_and_sizes(void)
 }
 
 /* All lengths that the shorter way takes and those around them, whatever stands before the packet. */
+/* Packets that differ in their last 16 bytes have ICRCs that differ as these do. */
+static void test_icrc_tail(void)
+{
+	uint8_t bytes[96];
+	unsigned int wrong = 0;
+	struct pl_rng rng;
+
+	pl_rng_seed(&rng, 17);
+	for (unsigned int i = 0; i < 1000; i++) {
+		const size_t n = 52 + 4 * pl_rng_below(&rng, 11); /* behind what is masked */
+		uint64_t tail[2] = { pl_rng_u64(&rng), pl_rng_u64(&rng) };
+		uint32_t icrc;
+
+		for (size_t k = 0; k < sizeof(bytes); k++)
+			bytes[k] = (uint8_t)pl_rng_u64(&rng);
+		memcpy(bytes + n - 16, tail, 16);
+		icrc = pl_roce_icrc(bytes, n, PL_ROCE_NET_IP4) ^
+		       pl_roce_icrc_tail(tail[0], tail[1]);
+		tail[0] = i == 0 ? 0 : pl_rng_u64(&rng);
+		tail[1] = i == 1 ? 0 : pl_rng_u64(&rng);
+		memcpy(bytes + n - 16, tail, 16);
+		wrong += (icrc ^ pl_roce_icrc_tail(tail[0], tail[1])) !=
+			 pl_roce_icrc(bytes, n, PL_ROCE_NET_IP4);
+	}
+	eq(wrong, 0, "of packets that differ in their last 16 bytes");
+}
+
 static void test_icrc_in_place(void)
 {
 	uint8_t bytes[14 + 300];
@@ -355,6 +383,7 @@ int main(void)
 	test_faults();
 	test_pads_and_sizes();
 	test_icrc_in_place();
+	test_icrc_tail();
 	test_numbers();
 	return pl_test_done();
 }
