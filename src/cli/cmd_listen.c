@@ -15,6 +15,7 @@
 #include "cli/decode_stats.h"
 #include "cli/explain.h"
 #include "cli/record_out.h"
+#include "cli/signals.h"
 #include "decode/decode.h"
 #include "netio/port.h"
 
@@ -76,23 +77,6 @@ static void on_stop(int signo)
 {
 	(void)signo;
 	stop = 1;
-}
-
-/* SIGINT and SIGTERM end the wait and nothing else: blocked but for the time of ppoll. */
-static void catch_signals(sigset_t *ret_while_waiting)
-{
-	struct sigaction sa = { .sa_handler = on_stop };
-	sigset_t set;
-
-	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, ret_while_waiting);
-	sigdelset(ret_while_waiting, SIGINT);
-	sigdelset(ret_while_waiting, SIGTERM);
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
 }
 
 static bool is_interface(const char *uri)
@@ -240,22 +224,19 @@ static uint64_t until(uint64_t now_ns, uint64_t deadline_ns)
 	return deadline_ns > now_ns ? deadline_ns - now_ns : 0;
 }
 
-static void loop(struct listener *l, const sigset_t *while_waiting)
+static void loop(struct listener *l, const struct pl_signals *signals)
 {
 	uint64_t start_ns = pl_clock_mono_ns(), now_ns = start_ns;
 	bool told = false;
 
 	while (!stop && !l->broken && !pl_record_out_full(&l->out)) {
 		uint64_t wait_ns = UINT64_C(1000000000);
-		struct timespec ts;
 
 		if (args.duration_ns != 0 && now_ns - start_ns >= args.duration_ns)
 			break;
 		if (args.duration_ns != 0 && until(now_ns, start_ns + args.duration_ns) < wait_ns)
 			wait_ns = until(now_ns, start_ns + args.duration_ns);
-		ts.tv_sec = (time_t)(wait_ns / 1000000000u);
-		ts.tv_nsec = (long)(wait_ns % 1000000000u);
-		if (ppoll(l->fds, l->n_ports, &ts, while_waiting) > 0) {
+		if (pl_signals_poll(signals, l->fds, l->n_ports, wait_ns) > 0) {
 			for (unsigned int i = 0; i < l->n_ports; i++) {
 				if (l->fds[i].revents != 0)
 					receive(l, l->ports[i]);
@@ -332,14 +313,14 @@ static void free_listener(struct listener *l)
 static int run(int argc, char **argv)
 {
 	struct pl_opt_list uris = { 0 };
-	sigset_t while_waiting;
+	struct pl_signals signals;
 	struct listener *l;
 	int code;
 
 	args.form = pl_out_forms[PL_OUT_TABLE];
 	if (pl_command_parse(&pl_command_listen, argc, argv, &uris, &code) != 0)
 		return code;
-	catch_signals(&while_waiting);
+	pl_signals_catch(&signals, on_stop, 0);
 	l = calloc(1, sizeof(*l));
 	if (l == NULL) {
 		pl_complain("out of memory");
@@ -348,8 +329,9 @@ static int run(int argc, char **argv)
 	}
 	code = prepare(l, &uris);
 	if (code == 0) {
+		pl_signals_block(&signals);
 		tell_listening(l, "");
-		loop(l, &while_waiting);
+		loop(l, &signals);
 		finish(l);
 		if (!pl_record_out_good(&l->out) || l->broken)
 			code = PL_EXIT_FAILED;

@@ -14,16 +14,18 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "cli/command.h"
+#include "cli/signals.h"
 #include "cli/translate_out.h"
 #include "memory/region.h"
 #include "netio/port.h"
 #include "wire/layers.h"
 
-#define PORTS_MAX      16
-#define DRAIN_TURNS    64 /* what sockets hold when it is told to end is taken, within reason */
-#define OUT_FDS_MAX    (1 + PL_COLLECTORS_MAX)
-#define BATCHES_A_TURN 16
-#define WAIT_MAX_NS    UINT64_C(1000000000)
+#define PORTS_MAX       16
+#define DRAIN_TURNS     64 /* what sockets hold when it is told to end is taken, within reason */
+#define OUT_FDS_MAX     (1 + PL_COLLECTORS_MAX)
+#define BATCHES_A_TURN  16
+#define CAPTURE_WAIT_MS 500 /* of a pipe; a signal may come just before the wait */
+#define WAIT_MAX_NS     UINT64_C(1000000000)
 
 static const char *const forms[] = { "plain", "tracking", NULL };
 
@@ -120,26 +122,6 @@ static void on_signal(int signo)
 		asked = 1;
 	else
 		stop = 1;
-}
-
-/* SIGINT, SIGTERM and SIGUSR1 end the wait and nothing else: blocked but for the time of ppoll. */
-static void catch_signals(sigset_t *ret_while_waiting)
-{
-	struct sigaction sa = { .sa_handler = on_signal };
-	sigset_t set;
-
-	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, ret_while_waiting);
-	sigdelset(ret_while_waiting, SIGINT);
-	sigdelset(ret_while_waiting, SIGTERM);
-	sigdelset(ret_while_waiting, SIGUSR1);
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGUSR1, &sa, NULL);
 }
 
 /* ---- ports ---- */
@@ -257,7 +239,7 @@ static void receive(struct translate *x, struct pl_port *port)
 	struct pl_diag diag = { .text = "" };
 
 	for (int i = 0; i < BATCHES_A_TURN && !enough(x); i++) {
-		int r = pl_port_recv(port, &x->packets, x->live ? 0 : -1, &diag);
+		int r = pl_port_recv(port, &x->packets, x->live ? 0 : CAPTURE_WAIT_MS, &diag);
 		uint64_t now_ns = pl_clock_mono_ns();
 
 		if (r == -ENODATA) {
@@ -389,24 +371,21 @@ static uint64_t wait_ns(const struct translate *x, uint64_t now_ns, uint64_t end
 }
 
 /* Receives what there is, for as long as the wait allows. */
-static void receive_live(struct translate *x, uint64_t wait, const sigset_t *while_waiting)
+static void receive_live(struct translate *x, uint64_t wait, const struct pl_signals *signals)
 {
-	const struct timespec ts = { (time_t)(wait / 1000000000), (long)(wait % 1000000000) };
 	unsigned int n = x->n_ports;
 
 	if (x->out.fds != NULL)
 		n += x->out.fds(x->out.arg, x->fds + n, OUT_FDS_MAX);
-	if (ppoll(x->fds, n, &ts, while_waiting) <= 0)
+	if (pl_signals_poll(signals, x->fds, n, wait) == 0)
 		return;
-	/* With something to be received the kernel lets no signal in: one that waits comes now, or never under load. */
-	(void)ppoll(NULL, 0, &(struct timespec){ 0 }, while_waiting);
 	for (unsigned int i = 0; i < x->n_ports; i++) {
 		if (x->fds[i].revents != 0)
 			receive(x, x->ports[i]);
 	}
 }
 
-static void loop(struct translate *x, const sigset_t *while_waiting)
+static void loop(struct translate *x, const struct pl_signals *signals)
 {
 	uint64_t now_ns = pl_clock_mono_ns(), out_ns = UINT64_MAX;
 	uint64_t end_ns = args.duration_ns != 0 ? now_ns + args.duration_ns : UINT64_MAX;
@@ -415,8 +394,8 @@ static void loop(struct translate *x, const sigset_t *while_waiting)
 		if (x->out.turn != NULL)
 			out_ns = x->out.turn(x->out.arg, x->translator, now_ns);
 		if (x->live)
-			receive_live(x, wait_ns(x, now_ns, end_ns < out_ns ? end_ns : out_ns),
-				while_waiting);
+			receive_live(
+				x, wait_ns(x, now_ns, end_ns < out_ns ? end_ns : out_ns), signals);
 		else
 			receive(x, x->ports[0]);
 		now_ns = pl_clock_mono_ns();
@@ -639,12 +618,12 @@ static int translate(struct translate *x, const struct pl_opt_list *operands)
 	struct pl_diag diag = { .text = "" };
 	struct pl_buf text;
 	const char *uri;
-	sigset_t while_waiting;
+	struct pl_signals signals;
 	int code = check_args(operands), r;
 
 	if (code != 0)
 		return code;
-	catch_signals(&while_waiting);
+	pl_signals_catch(&signals, on_signal, SIGUSR1);
 	(void)pl_region_guard();
 	r = open_out(x, operands, &diag);
 	if (r < 0)
@@ -659,10 +638,12 @@ static int translate(struct translate *x, const struct pl_opt_list *operands)
 		x->live = x->fds[0].fd >= 0 && pl_port_uri_scheme(uri) != NULL &&
 			  strcmp(pl_port_uri_scheme(uri), "pcap") != 0;
 		open_nacks(x, uri);
-		if (x->live)
+		if (x->live) {
+			pl_signals_block(&signals);
 			pl_complain("translating from %s into %u regions",
 				pl_port_name(x->ports[0]), x->out.n_stores * x->out.collectors);
-		loop(x, &while_waiting);
+		}
+		loop(x, &signals);
 		tell_account(x);
 		if (args.stats)
 			print_stats(x);

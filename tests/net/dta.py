@@ -235,6 +235,30 @@ wrong = [f for f in found if f['answer'] == 'found' and f['value'] != '%08x' % (
 gone = [f for f in found if f['answer'] != 'found']
 ok(not wrong and len(gone) <= 2, 'each key has its last value', 'wrong %s\ngone %d' % (wrong[:3], len(gone)))
 
+# A capture that somebody else still writes: a signal ends the wait for more of it, and what came is whole.
+with open(path('kw.pcap'), 'rb') as f:
+    capture = f.read()
+p = subprocess.Popen([binary, 'translate', '--stats', '-', path('gkw')], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                     stderr=subprocess.PIPE, text=False)
+started.append(p)
+p.stdin.write(capture)
+p.stdin.flush()
+caught = 0
+while caught >> (signal.SIGUSR1 - 1) & 1 == 0:
+    time.sleep(0.05)
+    with open('/proc/%d/status' % p.pid) as f:
+        caught = int([line for line in f if line.startswith('SigCgt')][0].split()[1], 16)
+accepted = 0
+for _ in range(200):
+    if accepted == 1000:
+        break
+    p.send_signal(signal.SIGUSR1)
+    accepted = json.loads(p.stdout.readline())['accepted']
+p.send_signal(signal.SIGTERM)
+out, err = p.communicate(timeout=20)
+ok(p.returncode == 0 and json.loads(out)['accepted'] == 1000, 'a capture from a pipe that stays open',
+   '%d %r %r' % (p.returncode, out, err))
+
 names = ('m0', 'm1', 'm2', 'm3', 'm4')
 create('m0', 'key-write', '--slots', 100000, '--value-bytes', 4)
 create('m1', 'append', '--slots', 65536, '--value-bytes', 4, '--lists', 5)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/signals.h"
+
+#include <time.h>
+
+void pl_signals_catch(struct pl_signals *s, void (*handler)(int signo), int also)
+{
+	const int heard[] = { SIGINT, SIGTERM, also };
+	struct sigaction sa = { .sa_handler = handler };
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&s->heard);
+	for (unsigned int i = 0; i < sizeof(heard) / sizeof(heard[0]); i++) {
+		if (heard[i] == 0)
+			continue;
+		sigaddset(&s->heard, heard[i]);
+		sigaction(heard[i], &sa, NULL);
+	}
+}
+
+void pl_signals_block(struct pl_signals *s)
+{
+	sigprocmask(SIG_BLOCK, &s->heard, &s->while_waiting);
+}
+
+int pl_signals_poll(const struct pl_signals *s, struct pollfd *fds, nfds_t n, uint64_t wait_ns)
+{
+	const struct timespec ts = { .tv_sec = (time_t)(wait_ns / 1000000000u),
+		.tv_nsec = (long)(wait_ns % 1000000000u) };
+	int ready = ppoll(fds, n, &ts, &s->while_waiting);
+
+	if (ready > 0)
+		(void)ppoll(NULL, 0, &(struct timespec){ 0 }, &s->while_waiting);
+	return ready > 0 ? ready : 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Signals that set a flag, for commands that end well. While a command is set up they end whatever system call waits. A loop
+ * around poll blocks them then, but for the time of pl_signals_poll, so that nothing else of a turn ends early and no
+ * signal comes unseen just before the wait.
+ */
+#pragma once
+
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+
+struct pl_signals {
+	sigset_t heard, while_waiting;
+};
+
+/* SIGINT, SIGTERM, and another one if it is not 0. The handler sets a flag and no more. SIGPIPE is ignored. */
+void pl_signals_catch(struct pl_signals *s, void (*handler)(int signo), int also);
+
+void pl_signals_block(struct pl_signals *s);
+
+/* Once they are blocked: waits for the descriptors, at most so long, and hears what signals there are. Also when a
+ * descriptor is ready at once: ppoll(2) by itself lets none in then, and a loop with work at every turn would never
+ * end. How many are ready; 0 after a signal. */
+int pl_signals_poll(const struct pl_signals *s, struct pollfd *fds, nfds_t n, uint64_t wait_ns);
