@@ -256,7 +256,7 @@ unsigned int pl_dta_regions_compare(struct pl_dta_regions *r, pl_dta_difference_
 
 	for (unsigned int s = 0; s < r->n_stores; s++)
 		find_params(&c, s, seed);
-	for (unsigned int i = 0; i < r->n; i++) {
+	for (unsigned int i = 0; r->n_stores > 0 && i < r->n; i++) {
 		const unsigned int s = i % r->n_stores;
 		char path[PL_DTA_PATH_BYTES + 32];
 
