@@ -253,11 +253,12 @@ unsigned int pl_dta_regions_compare(struct pl_dta_regions *r, pl_dta_difference_
 	const struct pl_dta_conf_store *stores = r->conf->stores.items;
 	struct comparison c = { .r = r, .say = say, .arg = arg };
 	const uint64_t seed = find_seed(&c);
+	const unsigned int n_stores = r->n_stores;
 
-	for (unsigned int s = 0; s < r->n_stores; s++)
+	for (unsigned int s = 0; s < n_stores; s++)
 		find_params(&c, s, seed);
-	for (unsigned int i = 0; r->n_stores > 0 && i < r->n; i++) {
-		const unsigned int s = i % r->n_stores;
+	for (unsigned int i = 0; n_stores > 0 && i < r->n; i++) {
+		const unsigned int s = i % n_stores;
 		char path[PL_DTA_PATH_BYTES + 32];
 
 		(void)compare(&c, s, r->paths[i], pl_dta_conf_turns(r->conf, &stores[s]) ? 2 : 1);

@@ -165,11 +165,10 @@ static int load(struct pl_kernel *k, const struct pl_kernel_options *o, struct p
 	k->skel = pl_bpf_detect__open();
 	r = k->skel == NULL ? -errno : set_sizes(k->skel, o);
 	if (r == 0) {
-		struct bpf_program *prog;
-
 		/* Whichever is refused leaves its words there. */
-		bpf_object__for_each_program(prog, k->skel->obj)
-			bpf_program__set_log_buf(prog, log, LOG_BYTES);
+		bpf_program__set_log_buf(k->skel->progs.pl_detect, log, LOG_BYTES);
+		bpf_program__set_log_buf(k->skel->progs.pl_detect_general, log, LOG_BYTES);
+		bpf_program__set_log_buf(k->skel->progs.pl_detect_stirred, log, LOG_BYTES);
 		r = pl_bpf_detect__load(k->skel);
 	}
 	libbpf_set_print(before);
