@@ -22,11 +22,12 @@ const char *pl_ruling_name(enum pl_ruling_kind kind)
 	return names[kind];
 }
 
-void pl_words_clean(char ret[PL_WORDS_MAX], const char *text, size_t len)
+/* Whole characters, as many as there is room for. */
+static void clean(char *ret, size_t cap, const char *text, size_t len)
 {
 	size_t n = 0;
 
-	while (len > 0 && n < PL_WORDS_MAX - 1) {
+	while (len > 0 && n < cap - 1) {
 		size_t step;
 		uint32_t cp;
 		bool good = pl_utf8_next(text, len, &step, &cp);
@@ -37,7 +38,7 @@ void pl_words_clean(char ret[PL_WORDS_MAX], const char *text, size_t len)
 		} else if (!good || cp < 0x20 || (cp >= 0x7f && cp < 0xa0)) {
 			ret[n++] = '?';
 		} else {
-			if (n + step > PL_WORDS_MAX - 1)
+			if (n + step > cap - 1)
 				break;
 			memcpy(ret + n, text, step);
 			n += step;
@@ -46,6 +47,11 @@ void pl_words_clean(char ret[PL_WORDS_MAX], const char *text, size_t len)
 		len -= step;
 	}
 	ret[n] = '\0';
+}
+
+void pl_words_clean(char ret[PL_WORDS_MAX], const char *text, size_t len)
+{
+	clean(ret, PL_WORDS_MAX, text, len);
 }
 
 static enum pl_ruling_kind by_status(int status)
@@ -78,15 +84,16 @@ static enum pl_ruling_kind by_status(int status)
 
 void pl_ruling_by_status(const struct pl_http_answer *answer, struct pl_ruling *ret)
 {
-	char body[PL_WORDS_MAX];
+	char *const words = ret->words;
+	const size_t cap = sizeof(ret->words);
+	size_t n = 0;
 
 	*ret = (struct pl_ruling){ .kind = by_status(answer->status) };
-	pl_words_clean(body, answer->body, answer->len);
-	if (answer->status == 0)
-		snprintf(ret->words, sizeof(ret->words), "%s", body);
-	else
-		snprintf(ret->words, sizeof(ret->words), "HTTP %d%s%.*s", answer->status,
-			body[0] != '\0' ? ": " : "", PL_WORDS_MAX - 16, body);
+	if (answer->status != 0)
+		n = (size_t)snprintf(words, cap, "HTTP %d: ", answer->status);
+	clean(words + n, cap - n, answer->body, answer->len);
+	if (n > 0 && words[n] == '\0')
+		words[n - 2] = '\0';
 }
 
 uint64_t pl_backoff_ns(uint32_t failures, uint64_t min_ns, uint64_t max_ns, struct pl_rng *rng)

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/test.h"
+#include "base/utf8.h"
 #include "export/ruling.h"
 
 #define MS        UINT64_C(1000000)
@@ -374,6 +375,19 @@ static void test_rulings(void)
 	memcpy(longer + PL_WORDS_MAX - 2, "\xc3\xa4", 2);
 	pl_words_clean(words, longer, sizeof(longer));
 	eq(strlen(words), PL_WORDS_MAX - 2, "no half character at the end");
+	for (size_t i = 0; i < 4; i++) {
+		memset(longer, 'a', sizeof(longer));
+		for (size_t k = i; k + 4 < sizeof(longer); k += 4)
+			memcpy(longer + k, "\xf0\x9f\x98\x80", 4);
+		longer[sizeof(longer) - 1] = '\0';
+		say(&a, 503, longer);
+		pl_ruling_by_status(&a, &r);
+		ok(pl_utf8_valid(r.words, strlen(r.words)) && strlen(r.words) > PL_WORDS_MAX - 5,
+			"nor behind a status, %zu", i);
+	}
+	say(&a, 503, "");
+	pl_ruling_by_status(&a, &r);
+	streq(r.words, "HTTP 503");
 }
 
 static void test_backoff(void)
