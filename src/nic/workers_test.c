@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -100,7 +102,7 @@ static void test_lists(unsigned int n, uint32_t queue, bool is_slow)
 		(void)pl_append_put(&a, list, &entry, 1);
 		pl_workers_signal(w, 0, PL_APPEND << 28 | list, pl_clock_mono_ns());
 		if (i % 5000 == 0)
-			usleep(2000); /* let them sleep */
+			usleep(2000); /* they may sleep */
 	}
 	/* Whoever found the queue full had its entry left to a later signal. */
 	while (is_slow && sum < LISTS) {
@@ -118,7 +120,47 @@ static void test_lists(unsigned int n, uint32_t queue, bool is_slow)
 	eq(s.signals, s.taken + s.full + s.strange, "every signal is accounted for");
 	ok(is_slow ? s.full > 0 : s.full == 0 || queue < ENTRIES, "full: %u", (unsigned int)s.full);
 	eq(pl_hist_count(&s.latency_ns), s.taken, "and has its latency");
-	ok(s.awoken > 0, "sleepers were woken");
+	ok(s.awoken <= s.signals, "awoken: %u", (unsigned int)s.awoken);
+}
+
+/* ---- sleep ---- */
+
+static sem_t taken;
+
+static void out_one(void *arg, const struct pl_worker_item *items, uint32_t n)
+{
+	(void)arg;
+	(void)items;
+	(void)n;
+	sem_post(&taken);
+}
+
+/* Each signal is waited for, so one that woke nobody is seen. However busy the machine is, a worker sleeps after the longest
+ * of the pauses. */
+static void test_wake(void)
+{
+	const struct pl_workers_options options = {
+		.n = 1, .stores = stores, .n_stores = 3, .out = out_one
+	};
+	struct pl_workers *w = NULL;
+	struct pl_workers_stats s;
+	struct timespec until;
+	uint32_t handed_out = 0;
+
+	ok(sem_init(&taken, 0, 0) == 0 && pl_workers_open(&w, &options, NULL) == 0, "a worker");
+	for (uint32_t ms = 1; ms <= 512; ms *= 2) {
+		pl_workers_signal(w, 2, PL_COUNTERS << 28 | 9, pl_clock_mono_ns());
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += 20;
+		handed_out += sem_timedwait(&taken, &until) == 0;
+		usleep(ms * 1000);
+	}
+	pl_workers_signal(w, 2, PL_COUNTERS << 28 | 9, pl_clock_mono_ns());
+	pl_workers_close(w, &s);
+	eq(handed_out, 10, "each signal reaches its worker");
+	ok(s.awoken > 0 && s.awoken <= s.signals, "asleep or not: %u awoken",
+		(unsigned int)s.awoken);
+	sem_destroy(&taken);
 }
 
 static void test_others(void)
@@ -246,6 +288,7 @@ int main(void)
 	test_lists(1, 1u << 15, false);
 	test_lists(3, 1u << 15, false);
 	test_lists(2, 16, true);
+	test_wake();
 	test_others();
 	test_epochs();
 	for (int i = 0; i < 3; i++)
