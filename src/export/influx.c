@@ -426,7 +426,7 @@ static void format_answer(
 	if (!json_member(answer->body, "\"error\"", error, sizeof(error)) &&
 		!json_member(answer->body, "\"message\"", error, sizeof(error)))
 		return;
-	pl_words_clean(ret->words, error, strlen(error));
+	pl_words_clean(ret->words, sizeof(ret->words), error, strlen(error));
 	if (ret->kind == PL_RULING_DOUBTFUL && strcmp(error, "timeout") == 0)
 		ret->kind = PL_RULING_RETRY;
 	if (ret->kind != PL_RULING_REFUSED)

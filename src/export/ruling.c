@@ -22,8 +22,7 @@ const char *pl_ruling_name(enum pl_ruling_kind kind)
 	return names[kind];
 }
 
-/* Whole characters, as many as there is room for. */
-static void clean(char *ret, size_t cap, const char *text, size_t len)
+void pl_words_clean(char *ret, size_t cap, const char *text, size_t len)
 {
 	size_t n = 0;
 
@@ -47,11 +46,6 @@ static void clean(char *ret, size_t cap, const char *text, size_t len)
 		len -= step;
 	}
 	ret[n] = '\0';
-}
-
-void pl_words_clean(char ret[PL_WORDS_MAX], const char *text, size_t len)
-{
-	clean(ret, PL_WORDS_MAX, text, len);
 }
 
 static enum pl_ruling_kind by_status(int status)
@@ -91,7 +85,7 @@ void pl_ruling_by_status(const struct pl_http_answer *answer, struct pl_ruling *
 	*ret = (struct pl_ruling){ .kind = by_status(answer->status) };
 	if (answer->status != 0)
 		n = (size_t)snprintf(words, cap, "HTTP %d: ", answer->status);
-	clean(words + n, cap - n, answer->body, answer->len);
+	pl_words_clean(words + n, cap - n, answer->body, answer->len);
 	if (n > 0 && words[n] == '\0')
 		words[n - 2] = '\0';
 }
