@@ -17,6 +17,7 @@
 #include "cli/collect_stats.h"
 #include "cli/collect_workers.h"
 #include "cli/command.h"
+#include "cli/json_line.h"
 #include "memory/region.h"
 
 #define STEPS_A_LOOK  256 /* turns under load between two looks at signals and time */
@@ -280,24 +281,17 @@ static int drain(struct collect *x, struct pollfd *fd)
 static void print_stats(const struct collect *x, const struct pl_workers_stats *workers,
 	const struct pl_collect_save_stats *saved)
 {
-	struct pl_json json;
-	struct pl_buf buf;
+	struct pl_json_line line;
+	struct pl_json *json = pl_json_line_begin(&line, NULL);
 
-	pl_buf_init(&buf);
-	pl_json_init(&json, &buf);
-	pl_json_object(&json);
-	pl_collect_stats(&json, x->collector, &x->options);
+	pl_collect_stats(json, x->collector, &x->options);
 	if (x->epochs != NULL)
-		pl_collect_epochs_stats(&json, x->epochs);
+		pl_collect_epochs_stats(json, x->epochs);
 	if (workers != NULL)
-		pl_collect_workers_stats(&json, workers);
+		pl_collect_workers_stats(json, workers);
 	if (saved != NULL)
-		pl_collect_save_stats(&json, saved);
-	pl_json_object_end(&json);
-	if (!buf.failed)
-		puts(buf.data);
-	(void)fflush(stdout);
-	pl_buf_done(&buf);
+		pl_collect_save_stats(json, saved);
+	pl_json_line_end(&line);
 }
 
 /* Whether to end. SIGUSR1 is answered, SIGUSR2 passed on. */

@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/num.h"
 #include "cli/command.h"
 #include "cli/daemon.h"
 #include "cli/demo_traffic.h"
 #include "cli/demo_view.h"
+#include "cli/json_line.h"
 
 #define SECOND_NS   UINT64_C(1000000000)
 #define STORY_NS    (40 * SECOND_NS)
@@ -285,58 +285,47 @@ static bool balanced(const struct demo *d)
 static void print_json(const struct demo *d)
 {
 	const struct pl_totals *t = &d->stats.totals;
-	struct pl_buf buf;
-	struct pl_json j;
+	struct pl_json_line line;
+	struct pl_json *j = pl_json_line_begin(&line, "demo");
 
-	pl_buf_init(&buf);
-	pl_json_init(&j, &buf);
-	pl_json_object(&j);
-#define NUMBER(name, value) (pl_json_key(&j, name), pl_json_u64(&j, value))
-	pl_json_key(&j, "kind");
-	pl_json_str(&j, "demo");
-	pl_json_key(&j, "seconds");
-	pl_json_double(&j, (double)d->lasted_ns * 1e-9);
-	NUMBER("reports", t->stored);
-	pl_json_key(&j, "rate");
-	pl_json_double(&j, (double)t->stored * 1e9 / (double)d->lasted_ns);
-	NUMBER("hops", t->hops);
-	NUMBER("lost", t->lost);
-	NUMBER("paths", pl_aggregate_count(d->aggregate, PL_AGG_PATHS));
-	NUMBER("links", pl_aggregate_count(d->aggregate, PL_AGG_LINKS));
-	NUMBER("queues", pl_aggregate_count(d->aggregate, PL_AGG_QUEUES));
-	NUMBER("exporters", d->stats.exporters);
-	pl_json_key(&j, "verdicts");
-	pl_json_object(&j);
+	pl_json_key(j, "seconds");
+	pl_json_double(j, (double)d->lasted_ns * 1e-9);
+	pl_json_number(j, "reports", t->stored);
+	pl_json_key(j, "rate");
+	pl_json_double(j, (double)t->stored * 1e9 / (double)d->lasted_ns);
+	pl_json_number(j, "hops", t->hops);
+	pl_json_number(j, "lost", t->lost);
+	pl_json_number(j, "paths", pl_aggregate_count(d->aggregate, PL_AGG_PATHS));
+	pl_json_number(j, "links", pl_aggregate_count(d->aggregate, PL_AGG_LINKS));
+	pl_json_number(j, "queues", pl_aggregate_count(d->aggregate, PL_AGG_QUEUES));
+	pl_json_number(j, "exporters", d->stats.exporters);
+	pl_json_key(j, "verdicts");
+	pl_json_object(j);
 	for (unsigned int i = 0; i < PL_V_MAX; i++) {
 		if (t->verdicts[i] > 0 || i == PL_V_OK)
-			NUMBER(pl_verdict_name(i), t->verdicts[i]);
+			pl_json_number(j, pl_verdict_name(i), t->verdicts[i]);
 	}
-	pl_json_object_end(&j);
-	pl_json_key(&j, "events");
-	pl_json_object(&j);
+	pl_json_object_end(j);
+	pl_json_key(j, "events");
+	pl_json_object(j);
 	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++)
-		NUMBER(pl_event_kind_name(i), t->events[i]);
-	pl_json_object_end(&j);
-	pl_json_key(&j, "accounting");
-	pl_json_object(&j);
-	NUMBER("made", d->account.made);
-	NUMBER("lost_on_purpose", d->account.lost_on_purpose);
-	NUMBER("not_sent", d->account.not_sent);
-	NUMBER("sent", d->account.sent);
-	NUMBER("kernel_drops", d->stats.ports.kernel_drops);
-	NUMBER("received", d->stats.ports.packets);
-	NUMBER("decoded", t->verdicts[PL_V_OK]);
-	NUMBER("not_decoded", t->packets - t->verdicts[PL_V_OK]);
-	NUMBER("undelivered", d->left);
-	pl_json_key(&j, "balanced");
-	pl_json_bool(&j, balanced(d));
-	pl_json_object_end(&j);
-#undef NUMBER
-	pl_json_object_end(&j);
-	pl_buf_chr(&buf, '\n');
-	if (!buf.failed)
-		fwrite(buf.data, 1, buf.len, stdout);
-	pl_buf_done(&buf);
+		pl_json_number(j, pl_event_kind_name(i), t->events[i]);
+	pl_json_object_end(j);
+	pl_json_key(j, "accounting");
+	pl_json_object(j);
+	pl_json_number(j, "made", d->account.made);
+	pl_json_number(j, "lost_on_purpose", d->account.lost_on_purpose);
+	pl_json_number(j, "not_sent", d->account.not_sent);
+	pl_json_number(j, "sent", d->account.sent);
+	pl_json_number(j, "kernel_drops", d->stats.ports.kernel_drops);
+	pl_json_number(j, "received", d->stats.ports.packets);
+	pl_json_number(j, "decoded", t->verdicts[PL_V_OK]);
+	pl_json_number(j, "not_decoded", t->packets - t->verdicts[PL_V_OK]);
+	pl_json_number(j, "undelivered", d->left);
+	pl_json_key(j, "balanced");
+	pl_json_bool(j, balanced(d));
+	pl_json_object_end(j);
+	pl_json_line_end(&line);
 }
 
 static void print_text(const struct demo *d)

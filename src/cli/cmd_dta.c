@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "cli/command.h"
 #include "cli/dta_account.h"
 #include "cli/dta_check.h"
@@ -20,6 +19,7 @@
 #include "cli/dta_process.h"
 #include "cli/dta_regions.h"
 #include "cli/dta_status.h"
+#include "cli/json_line.h"
 #include "dta/translator.h"
 
 #define STORES_MAX PL_DTA_CONF_STORES_MAX
@@ -48,7 +48,9 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "status", &args.status_ns, "TIME",
 			"say this often how every part is; SIGUSR1: now", NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
-			"form of status and accounts; json: an object in a line each", forms },
+			"form of status, accounts and what check finds; json: an object in a line "
+			"each",
+			forms },
 		{ PL_OPT_FLAG, 0, "headless", &args.quiet, NULL,
 			"do not pass on what the parts say", NULL },
 		{ PL_OPT_FLAG, 0, "keep", &args.keep, NULL,
@@ -179,15 +181,14 @@ static void say_difference(void *arg, const char *text)
 	pl_complain("%s", text);
 }
 
-static int compare_regions(struct chain *c, struct pl_diag *diag)
+static int name_regions(struct chain *c, struct pl_diag *diag)
 {
-	struct pl_dta_regions *r = &c->regions;
-	int e = pl_dta_regions_init(r, &c->conf, c->collectors, c->n_collectors, c->folder, diag);
-	unsigned int n;
+	return pl_dta_regions_init(
+		&c->regions, &c->conf, c->collectors, c->n_collectors, c->folder, diag);
+}
 
-	if (e < 0)
-		return e;
-	n = pl_dta_regions_compare(r, say_difference, NULL);
+static int judge(struct chain *c, unsigned int n, struct pl_diag *diag)
+{
 	if (n == 0)
 		return 0;
 	c->differ = true;
@@ -549,42 +550,29 @@ static void print_table(const struct chain *c)
 
 static void print_json(const struct chain *c)
 {
-	struct pl_json json;
-	struct pl_buf buf;
+	struct pl_json_line line;
+	struct pl_json *json = pl_json_line_begin(&line, "end");
 
-	pl_buf_init(&buf);
-	pl_json_init(&json, &buf);
-	pl_json_object(&json);
-	pl_json_key(&json, "kind");
-	pl_json_str(&json, "end");
-	pl_json_key(&json, "stores");
-	pl_json_array(&json);
+	pl_json_key(json, "stores");
+	pl_json_array(json);
 	for (unsigned int s = 0; s < c->n_stores; s++) {
 		const struct pl_dta_checked *k = &c->checked[s];
 
-		pl_json_object(&json);
-		pl_json_key(&json, "store");
-		pl_json_str(&json, c->stores[s].name);
-		pl_json_key(&json, "asked");
-		pl_json_u64(&json, k->asked);
-		pl_json_key(&json, "right");
-		pl_json_u64(&json, k->right);
-		pl_json_key(&json, "wrong");
-		pl_json_u64(&json, k->wrong);
-		pl_json_key(&json, "not_found");
-		pl_json_u64(&json, k->missing);
-		pl_json_key(&json, "not_found_expected");
-		pl_json_u64(&json, (uint64_t)(k->expected * (double)k->asked + 0.5));
-		pl_json_object_end(&json);
+		pl_json_object(json);
+		pl_json_key(json, "store");
+		pl_json_str(json, c->stores[s].name);
+		pl_json_number(json, "asked", k->asked);
+		pl_json_number(json, "right", k->right);
+		pl_json_number(json, "wrong", k->wrong);
+		pl_json_number(json, "not_found", k->missing);
+		pl_json_number(json, "not_found_expected",
+			(uint64_t)(k->expected * (double)k->asked + 0.5));
+		pl_json_object_end(json);
 	}
-	pl_json_array_end(&json);
-	pl_json_key(&json, "account");
-	pl_dta_account_json(&c->account, &json);
-	/* Each part's own words, as they are. */
-	pl_json_object_end(&json);
-	if (!buf.failed)
-		puts(buf.data);
-	pl_buf_done(&buf);
+	pl_json_array_end(json);
+	pl_json_key(json, "account");
+	pl_dta_account_json(&c->account, json);
+	pl_json_line_end(&line);
 }
 
 /* ---- running ---- */
@@ -629,7 +617,9 @@ static int run_chain(struct chain *c, struct pl_diag *diag)
 	int r = make_folder(c, diag), down;
 
 	if (r == 0)
-		r = compare_regions(c, diag);
+		r = name_regions(c, diag);
+	if (r == 0)
+		r = judge(c, pl_dta_regions_compare(&c->regions, say_difference, NULL), diag);
 	if (r == 0)
 		r = open_netns(c, diag);
 	if (r == 0)
@@ -649,15 +639,42 @@ static int run_chain(struct chain *c, struct pl_diag *diag)
 	return r == 0 ? check(c, diag) : r;
 }
 
+static unsigned int check_json(struct chain *c)
+{
+	struct pl_json_line line;
+	struct pl_json *json = pl_json_line_begin(&line, "check");
+	unsigned int n;
+
+	pl_json_key(json, "folder");
+	if (c->conf.folder != NULL)
+		pl_json_str(json, c->conf.folder);
+	else
+		pl_json_null(json);
+	n = pl_dta_regions_json(&c->regions, json);
+	pl_json_line_end(&line);
+	return n;
+}
+
+static unsigned int check_table(struct chain *c)
+{
+	const unsigned int n = pl_dta_regions_compare(&c->regions, say_difference, NULL);
+
+	for (unsigned int i = 0; n == 0 && i < c->regions.n; i++)
+		printf("%s: %s\n", c->regions.paths[i],
+			pl_dta_regions_made(&c->regions, i) ? "as the file says" : "to be made");
+	return n;
+}
+
 /* What up would find: nothing is made or started. */
 static int check_chain(struct chain *c, struct pl_diag *diag)
 {
+	const bool json = strcmp(args.form, "json") == 0;
 	struct stat st;
 	int r;
 
 	if (c->conf.folder == NULL) {
 		pl_complain("the regions are new ones each time");
-		return 0;
+		return json ? judge(c, check_json(c), diag) : 0;
 	}
 	r = make_folder(c, diag);
 	if (r == 0 && (stat(c->folder, &st) < 0 || !S_ISDIR(st.st_mode))) {
@@ -665,11 +682,8 @@ static int check_chain(struct chain *c, struct pl_diag *diag)
 		r = -ENOENT;
 	}
 	if (r == 0)
-		r = compare_regions(c, diag);
-	for (unsigned int i = 0; r == 0 && i < c->regions.n; i++)
-		printf("%s: %s\n", c->regions.paths[i],
-			access(c->regions.paths[i], F_OK) == 0 ? "as the file says" : "to be made");
-	return r;
+		r = name_regions(c, diag);
+	return r < 0 ? r : judge(c, json ? check_json(c) : check_table(c), diag);
 }
 
 static int run_word(const char *word)
@@ -756,7 +770,8 @@ const struct pl_command pl_command_dta = {
 		"the file has them.\n\n"
 		"Regions that are there must be what the file says, in primitive, hash, slots and so on,\n"
 		"and of one seed; else each difference is said and nothing is started. check does that much and\n"
-		"no more: nothing is made.\n\n"
+		"no more: nothing is made. With -o json it prints an object in a line: `folder`,\n"
+		"`differences` (texts) and `regions` (collector, store, file, made).\n\n"
 		"demo needs no file: two network namespaces with a veth pair between them, a store of each\n"
 		"of the five primitives. It takes root.\n\n"
 		"Exit codes: 0 no answer was wrong and all accounts close; 1 one was, one does not, or a\n"

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "cli/command.h"
+#include "cli/json_line.h"
 #include "cli/signals.h"
 #include "cli/translate_out.h"
 #include "memory/region.h"
@@ -275,8 +276,8 @@ static void print_stats(struct translate *x)
 	const struct pl_translator_counters *c = pl_translator_counters(x->translator);
 	struct pl_translator_held held = pl_translator_held(x->translator);
 	struct pl_port_stats port = { 0 };
-	struct pl_json json;
-	struct pl_buf buf;
+	struct pl_json_line line;
+	struct pl_json *json;
 
 	for (unsigned int i = 0; i < x->n_ports; i++) {
 		struct pl_port_stats one;
@@ -284,56 +285,50 @@ static void print_stats(struct translate *x)
 		pl_port_stats(x->ports[i], &one);
 		pl_port_stats_add(&port, &one);
 	}
-	pl_buf_init(&buf);
-	pl_json_init(&json, &buf);
-	pl_json_object(&json);
-	pl_json_number(&json, "packets", x->packets_taken);
-	pl_json_number(&json, "kernel_drops", port.kernel_drops);
-	pl_json_number(&json, "not_udp", x->not_dta);
-	pl_json_number(&json, "datagrams", c->datagrams);
-	pl_json_number(&json, "reports", c->reports);
-	pl_json_number(&json, "accepted", c->accepted);
-	pl_json_number(&json, "duplicates", c->duplicates);
-	pl_json_key(&json, "unreadable");
-	pl_json_object(&json);
+	json = pl_json_line_begin(&line, NULL);
+	pl_json_number(json, "packets", x->packets_taken);
+	pl_json_number(json, "kernel_drops", port.kernel_drops);
+	pl_json_number(json, "not_udp", x->not_dta);
+	pl_json_number(json, "datagrams", c->datagrams);
+	pl_json_number(json, "reports", c->reports);
+	pl_json_number(json, "accepted", c->accepted);
+	pl_json_number(json, "duplicates", c->duplicates);
+	pl_json_key(json, "unreadable");
+	pl_json_object(json);
 	for (int i = 1; i < PL_DTA_VERDICT_MAX; i++)
-		pl_json_number(&json, pl_dta_verdict_name((enum pl_dta_verdict)i), c->faults[i]);
-	pl_json_object_end(&json);
-	pl_json_key(&json, "refused");
-	pl_json_object(&json);
+		pl_json_number(json, pl_dta_verdict_name((enum pl_dta_verdict)i), c->faults[i]);
+	pl_json_object_end(json);
+	pl_json_key(json, "refused");
+	pl_json_object(json);
 	for (int i = 0; i < PL_REFUSED_MAX; i++)
-		pl_json_number(&json, pl_refusal_name((enum pl_refusal)i), c->refused[i]);
-	pl_json_object_end(&json);
-	pl_json_number(&json, "lost", c->lost);
-	pl_json_number(&json, "gaps", c->gaps);
-	pl_json_number(&json, "nacks", c->nacks);
-	pl_json_number(&json, "nacks_unsent", x->nacks_unsent);
-	pl_json_number(&json, "writes", c->writes);
-	pl_json_number(&json, "adds", c->adds);
-	pl_json_number(&json, "write_bytes", c->write_bytes);
-	pl_json_number(&json, "immediates", c->immediates);
-	pl_json_number(&json, "entries_published", c->entries_published);
-	pl_json_number(&json, "batches", c->batches);
-	pl_json_number(&json, "increments_merged", c->increments_merged);
-	pl_json_number(&json, "additions", c->additions);
-	pl_json_number(&json, "paths_written", c->paths_written);
-	pl_json_number(&json, "paths_complete", c->paths_complete);
-	pl_json_number(&json, "paths_evicted", c->paths_evicted);
-	pl_json_number(&json, "paths_short", c->paths_short);
-	pl_json_number(&json, "columns_merged", c->columns_merged);
-	pl_json_number(&json, "columns_written", c->columns_written);
-	pl_json_number(&json, "epochs_complete", c->epochs_complete);
-	pl_json_number(&json, "epochs_incomplete", c->epochs_incomplete);
-	pl_json_number(&json, "held", held.entries + held.increments + held.postcards);
-	pl_json_key(&json, "out");
-	pl_json_object(&json);
-	x->out.stats(x->out.arg, &json);
-	pl_json_object_end(&json);
-	pl_json_object_end(&json);
-	if (!buf.failed)
-		puts(buf.data);
-	(void)fflush(stdout);
-	pl_buf_done(&buf);
+		pl_json_number(json, pl_refusal_name((enum pl_refusal)i), c->refused[i]);
+	pl_json_object_end(json);
+	pl_json_number(json, "lost", c->lost);
+	pl_json_number(json, "gaps", c->gaps);
+	pl_json_number(json, "nacks", c->nacks);
+	pl_json_number(json, "nacks_unsent", x->nacks_unsent);
+	pl_json_number(json, "writes", c->writes);
+	pl_json_number(json, "adds", c->adds);
+	pl_json_number(json, "write_bytes", c->write_bytes);
+	pl_json_number(json, "immediates", c->immediates);
+	pl_json_number(json, "entries_published", c->entries_published);
+	pl_json_number(json, "batches", c->batches);
+	pl_json_number(json, "increments_merged", c->increments_merged);
+	pl_json_number(json, "additions", c->additions);
+	pl_json_number(json, "paths_written", c->paths_written);
+	pl_json_number(json, "paths_complete", c->paths_complete);
+	pl_json_number(json, "paths_evicted", c->paths_evicted);
+	pl_json_number(json, "paths_short", c->paths_short);
+	pl_json_number(json, "columns_merged", c->columns_merged);
+	pl_json_number(json, "columns_written", c->columns_written);
+	pl_json_number(json, "epochs_complete", c->epochs_complete);
+	pl_json_number(json, "epochs_incomplete", c->epochs_incomplete);
+	pl_json_number(json, "held", held.entries + held.increments + held.postcards);
+	pl_json_key(json, "out");
+	pl_json_object(json);
+	x->out.stats(x->out.arg, json);
+	pl_json_object_end(json);
+	pl_json_line_end(&line);
 }
 
 static void tell_account(const struct translate *x)

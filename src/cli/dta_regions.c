@@ -82,6 +82,7 @@ int pl_dta_regions_init(struct pl_dta_regions *r, const struct pl_dta_conf *conf
 	const struct pl_dta_conf_store *stores = conf->stores.items;
 
 	*r = (struct pl_dta_regions){ .conf = conf,
+		.collectors = collectors,
 		.n_stores = (unsigned int)conf->stores.n,
 		.n = n_collectors * (unsigned int)conf->stores.n };
 	r->paths = calloc(r->n, sizeof(*r->paths));
@@ -269,6 +270,44 @@ unsigned int pl_dta_regions_compare(struct pl_dta_regions *r, pl_dta_difference_
 	return c.n;
 }
 
+bool pl_dta_regions_made(const struct pl_dta_regions *r, unsigned int region)
+{
+	return access(r->paths[region], F_OK) == 0;
+}
+
+static void put_difference(void *arg, const char *text)
+{
+	pl_json_str(arg, text);
+}
+
+unsigned int pl_dta_regions_json(struct pl_dta_regions *r, struct pl_json *json)
+{
+	unsigned int n;
+
+	pl_json_key(json, "differences");
+	pl_json_array(json);
+	n = r->n > 0 ? pl_dta_regions_compare(r, put_difference, json) : 0;
+	pl_json_array_end(json);
+	pl_json_key(json, "regions");
+	pl_json_array(json);
+	for (unsigned int i = 0; i < r->n; i++) {
+		const struct pl_dta_conf_store *stores = r->conf->stores.items;
+
+		pl_json_object(json);
+		pl_json_key(json, "collector");
+		pl_json_str(json, r->collectors[i / r->n_stores].name);
+		pl_json_key(json, "store");
+		pl_json_str(json, stores[i % r->n_stores].name);
+		pl_json_key(json, "file");
+		pl_json_str(json, r->paths[i]);
+		pl_json_key(json, "made");
+		pl_json_bool(json, pl_dta_regions_made(r, i));
+		pl_json_object_end(json);
+	}
+	pl_json_array_end(json);
+	return n;
+}
+
 int pl_dta_regions_make(const struct pl_dta_regions *r, struct pl_diag *diag)
 {
 	const struct pl_dta_conf_store *stores = r->conf->stores.items;
@@ -281,7 +320,7 @@ int pl_dta_regions_make(const struct pl_dta_regions *r, struct pl_diag *diag)
 		};
 		struct pl_region *g;
 
-		if (access(r->paths[i], F_OK) == 0)
+		if (pl_dta_regions_made(r, i))
 			continue;
 		e = pl_region_create(&g, r->paths[i], &r->params[s], &options, diag);
 		if (e == 0)

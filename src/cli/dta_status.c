@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cli/dta_account.h"
+#include "cli/json_line.h"
 
 #define ANSWER_NS UINT64_C(2000000000)
 
@@ -109,25 +110,17 @@ static void put_part(const struct pl_dta_status *s, unsigned int i, struct pl_js
 
 static void print_json(const struct pl_dta_status *s, uint64_t now_ns)
 {
-	struct pl_json json;
-	struct pl_buf buf;
+	struct pl_json_line line;
+	struct pl_json *json = pl_json_line_begin(&line, "status");
 
-	pl_buf_init(&buf);
-	pl_json_init(&json, &buf);
-	pl_json_object(&json);
-	pl_json_key(&json, "kind");
-	pl_json_str(&json, "status");
-	pl_json_key(&json, "seconds");
-	pl_json_double(&json, (double)(now_ns - s->since_ns) / 1e9);
-	pl_json_key(&json, "parts");
-	pl_json_array(&json);
+	pl_json_key(json, "seconds");
+	pl_json_double(json, (double)(now_ns - s->since_ns) / 1e9);
+	pl_json_key(json, "parts");
+	pl_json_array(json);
 	for (unsigned int i = 0; i < s->n_parts; i++)
-		put_part(s, i, &json);
-	pl_json_array_end(&json);
-	pl_json_object_end(&json);
-	if (!buf.failed)
-		puts(buf.data);
-	pl_buf_done(&buf);
+		put_part(s, i, json);
+	pl_json_array_end(json);
+	pl_json_line_end(&line);
 }
 
 /* ---- when ---- */

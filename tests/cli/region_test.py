@@ -173,14 +173,15 @@ translator: {interface: "packet:none"}
 '''
 
 
-def dta(word, slots, lists, code, *texts):
+def dta(word, slots, lists, code, *texts, form='table', text=chain):
     with open(path('chain.yaml'), 'w', encoding='utf-8') as f:
-        f.write(chain % (folder, slots, lists))
-    r = subprocess.run([binary, 'dta', word, '-c', path('chain.yaml')], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                       text=True, timeout=60)
+        f.write(text % (folder, slots, lists))
+    r = subprocess.run([binary, 'dta', word, '-o', form, '-c', path('chain.yaml')], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, text=True, timeout=60)
     out = (r.stdout + r.stderr).replace(folder + '/', '')
     ok(r.returncode == code and all(t in out for t in texts), 'dta %s: %d slots, %d lists' % (word, slots, lists),
        'exit code %d\n%s' % (r.returncode, out))
+    return r
 
 
 dta('check', 4096, 4, 0, 'c1-last.plr: to be made', 'c1-lists.plr: to be made')
@@ -191,6 +192,21 @@ expect(['create', path('c1-lists.plr'), '--primitive', 'append', '--slots', '104
 dta('check', 4096, 4, 78, 'seed is', 'c1-last.plr', '1 difference')
 os.unlink(path('c1-lists.plr'))
 dta('check', 4096, 4, 0, 'c1-last.plr: as the file says', 'c1-lists.plr: to be made')
+r = dta('check', 4096, 4, 0, 'c1-last.plr', form='json')
+want = {'kind': 'check', 'folder': folder, 'differences': [], 'regions': [
+    {'collector': 'c1', 'store': 'last', 'file': path('c1-last.plr'), 'made': True},
+    {'collector': 'c1', 'store': 'lists', 'file': path('c1-lists.plr'), 'made': False}]}
+ok(r.stderr == '' and json.loads(r.stdout) == want, 'as JSON: what there is', r.stdout + r.stderr)
+r = dta('check', 4000, 4, 78, '1 difference', form='json')
+want['differences'] = [path('c1-last.plr') + ': slots is 4096, but 4000 in the file']
+ok(r.stdout.count('\n') == 1 and json.loads(r.stdout) == want and 'slots' not in r.stderr, 'and what differs',
+   r.stdout + r.stderr)
+want['folder'], want['differences'], want['regions'] = None, [], []
+r = dta('check', 4096, 4, 0, 'new ones each time', form='json',
+        text='# %s\nlab: true' + chain[chain.index('\nstores'):chain.index('collectors')])
+ok(json.loads(r.stdout) == want, 'new regions each time: nothing to compare', r.stdout)
+r = dta('check', 4096, 4, 78, 'not there', form='json', text=chain.replace('%s', '%s/none', 1))
+ok(r.stdout == '', 'a file that is wrong is no answer', r.stdout)
 for word in ('check', 'up'):
     dta(word, 4000, 4, 78, 'c1-last.plr: slots is 4096, but 4000 in the file')
 ok(not os.path.exists(path('c1-lists.plr')), 'and up makes none beside one that differs')
