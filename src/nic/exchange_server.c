@@ -25,6 +25,7 @@ struct peer {
 	uint32_t asks, nids;
 	uint32_t events; /* that its descriptor is watched for */
 	bool finished;   /* it sends no more: ends once it has its answers */
+	bool spoiled;    /* what it sent is no message: likewise, and is counted already */
 	uint64_t ids[PL_EXCHANGE_ASKS_MAX];
 	uint8_t in[IN_BYTES], out[OUT_BYTES];
 };
@@ -90,15 +91,30 @@ fail:
 	return r;
 }
 
+static void end_ids(struct pl_exchange_server *s, struct peer *p)
+{
+	const uint32_t n = p->nids;
+
+	p->nids = 0;
+	for (uint32_t i = 0; i < n; i++)
+		s->options.ended(s->options.arg, p->ids[i]);
+}
+
 static void end(struct pl_exchange_server *s, struct peer *p)
 {
 	if (p->fd < 0)
 		return;
 	close(p->fd);
 	p->fd = -1;
-	for (uint32_t i = 0; i < p->nids; i++)
-		s->options.ended(s->options.arg, p->ids[i]);
-	p->nids = 0;
+	end_ids(s, p);
+}
+
+/* For a reason, which counts where there was none before. */
+static void end_for(struct pl_exchange_server *s, struct peer *p, struct pl_counter *reason)
+{
+	if (!p->spoiled)
+		pl_count(reason, 1);
+	end(s, p);
 }
 
 void pl_exchange_server_close(struct pl_exchange_server *s)
@@ -164,8 +180,7 @@ static bool take_in(struct pl_exchange_server *s, struct peer *p, uint64_t now_n
 		if (n < 0 && errno == EAGAIN)
 			return true;
 		if (n < 0) {
-			pl_count(&s->counters.ended, 1);
-			end(s, p);
+			end_for(s, p, &s->counters.ended);
 			return false;
 		}
 		if (n == 0) {
@@ -205,7 +220,7 @@ static void answer(struct pl_exchange_server *s, struct peer *p, const struct pl
 	p->out_bytes += (uint32_t)b.len;
 }
 
-/* Answers the messages that are whole, as far as there is room. False: the connection is no more. */
+/* Answers the messages that are whole, as far as there is room. False: what is behind them is none. */
 static bool answer_all(struct pl_exchange_server *s, struct peer *p)
 {
 	struct pl_exchange theirs;
@@ -217,11 +232,8 @@ static bool answer_all(struct pl_exchange_server *s, struct peer *p)
 		if (r == 0 && p->in_bytes < sizeof(p->in))
 			return true;
 		/* No message; one longer than any; or more of them than anybody has use for. */
-		if (r <= 0 || p->asks == 4 * PL_EXCHANGE_ASKS_MAX) {
-			pl_count(&s->counters.garbage, 1);
-			end(s, p);
+		if (r <= 0 || p->asks == 4 * PL_EXCHANGE_ASKS_MAX)
 			return false;
-		}
 		memmove(p->in, p->in + used, p->in_bytes - used);
 		p->in_bytes -= (uint32_t)used;
 		answer(s, p, &theirs);
@@ -239,8 +251,7 @@ static bool put_out(struct pl_exchange_server *s, struct peer *p)
 		if (n < 0 && errno == EAGAIN)
 			break;
 		if (n < 0) {
-			pl_count(&s->counters.ended, 1);
-			end(s, p);
+			end_for(s, p, &s->counters.ended);
 			return false;
 		}
 		memmove(p->out, p->out + n, p->out_bytes - (size_t)n);
@@ -249,32 +260,75 @@ static bool put_out(struct pl_exchange_server *s, struct peer *p)
 	return true;
 }
 
+static void watch_peer(struct pl_exchange_server *s, struct peer *p)
+{
+	const uint32_t events = (!p->finished && p->in_bytes < sizeof(p->in) ? EPOLLIN : 0u) |
+				(p->out_bytes > 0 ? EPOLLOUT : 0u);
+
+	if (events != p->events &&
+		watch(s, EPOLL_CTL_MOD, p->fd, events, (uint32_t)(p - s->peers)) == 0)
+		p->events = events;
+}
+
+/* It has the answers that wait, then the end. What it sends is read and forgotten until it ends, too: closing with some of
+ * it unread would reset the connection, and the answers under way were lost. */
+static void see_off(struct pl_exchange_server *s, struct peer *p)
+{
+	if (!p->finished) {
+		ssize_t n = recv(p->fd, p->in, sizeof(p->in), 0);
+
+		if (n < 0 && errno != EINTR && errno != EAGAIN) {
+			end(s, p);
+			return;
+		}
+		p->finished = n == 0;
+	}
+	if (!put_out(s, p))
+		return;
+	if (p->out_bytes == 0) {
+		if (p->finished) {
+			end(s, p);
+			return;
+		}
+		(void)shutdown(p->fd, SHUT_WR);
+		end_ids(s, p);
+	}
+	watch_peer(s, p);
+}
+
 static void serve(struct pl_exchange_server *s, struct peer *p, uint64_t now_ns)
 {
 	const uint32_t asks = p->asks;
-	uint32_t before, events;
+	uint32_t before;
 
+	if (p->spoiled) {
+		see_off(s, p);
+		return;
+	}
 	/* What the peer does not read is not followed by more: then nothing is read of it either. */
 	if (!put_out(s, p) || !take_in(s, p, now_ns))
 		return;
 	/* More messages at once than there is room for answers: no event would tell of those that wait. */
 	do {
 		before = p->asks;
-		if (!answer_all(s, p) || !put_out(s, p))
+		if (!answer_all(s, p)) {
+			pl_count(&s->counters.garbage, 1);
+			p->spoiled = true;
+			p->in_bytes = 0;
+			p->until_ns = now_ns + s->options.timeout_ns;
+			see_off(s, p);
+			return;
+		}
+		if (!put_out(s, p))
 			return;
 	} while (p->asks != before && p->in_bytes > 0);
 	if (p->finished && p->out_bytes == 0) {
-		pl_count(&s->counters.ended, 1);
-		end(s, p);
+		end_for(s, p, &s->counters.ended);
 		return;
 	}
 	if (p->asks != asks || (p->in_bytes == 0 && p->out_bytes == 0))
 		set_deadline(s, p, now_ns);
-	events = (!p->finished && p->in_bytes < sizeof(p->in) ? EPOLLIN : 0u) |
-		 (p->out_bytes > 0 ? EPOLLOUT : 0u);
-	if (events != p->events &&
-		watch(s, EPOLL_CTL_MOD, p->fd, events, (uint32_t)(p - s->peers)) == 0)
-		p->events = events;
+	watch_peer(s, p);
 }
 
 /* ---- all of them ---- */
@@ -341,10 +395,8 @@ void pl_exchange_server_step(struct pl_exchange_server *s, uint64_t now_ns)
 	}
 	/* Those that are late make room for new ones, which come last: their slots have no events left. */
 	for (uint32_t i = 0; i < s->npeers; i++) {
-		if (s->peers[i].fd >= 0 && now_ns >= s->peers[i].until_ns) {
-			pl_count(&s->counters.timeouts, 1);
-			end(s, &s->peers[i]);
-		}
+		if (s->peers[i].fd >= 0 && now_ns >= s->peers[i].until_ns)
+			end_for(s, &s->peers[i], &s->counters.timeouts);
 	}
 	take_new(s, now_ns);
 }

@@ -3,10 +3,11 @@
  * Parameters over TCP, the side that has the stores (rdma/exchange.h has the messages). A peer connects, sends a message
  * with the store's name and its own queue pair, and gets the answer with ours; it may ask for several stores. When the
  * connection ends, whoever ended it, so do its queue pairs: the owner is told. A peer that closes its sending half has
- * its answers first, then the connection ends: that it did not close both cannot be seen.
+ * its answers first, then the connection ends: that it did not close both cannot be seen. So does one that sends what is
+ * no message: it is counted, and nothing behind it is answered.
  *
- * Nothing here waits. A peer that sends nothing, half a message, or does not read what it gets is closed after a time;
- * what is no message is counted and closed; the number of peers is bounded. One thread.
+ * Nothing here waits. A peer that sends nothing, half a message, or does not read what it gets is closed after a time; the
+ * number of peers is bounded. One thread.
  */
 #pragma once
 

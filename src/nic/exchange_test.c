@@ -257,6 +257,86 @@ static void test_half_closed(void)
 	}
 }
 
+/* What is no message takes nothing back of what was agreed before it; however much comes behind it. */
+static void test_garbage_behind(void)
+{
+	static uint8_t bytes[PL_EXCHANGE_ASKS_MAX * PL_EXCHANGE_BYTES + 100000];
+
+	for (unsigned int many = 0; many <= PL_EXCHANGE_ASKS_MAX; many++) {
+		uint8_t got[PL_EXCHANGE_ASKS_MAX * PL_EXCHANGE_STORE_BYTES + 1];
+		struct pl_build b = pl_build(bytes, sizeof(bytes));
+		const struct pl_exchange_server_counters *n;
+		struct pl_exchange x;
+		size_t used;
+		int fd;
+
+		open_server();
+		n = pl_exchange_server_counters(server);
+		for (unsigned int i = 0; i < many; i++)
+			pl_exchange_put(&b, &mine);
+		memset(bytes + b.len, 'x', sizeof(bytes) - b.len);
+		fd = raw(bytes, b.len + (many % 2 == 0 ? 7 : 100000));
+		if (many % 3 == 0)
+			(void)shutdown(fd, SHUT_WR);
+		ok(comes_to(&n->garbage, 1), "%u, and garbage", many);
+		eq((uint64_t)read_all(fd, got, sizeof(got)), many * PL_EXCHANGE_STORE_BYTES,
+			"all answers, then the end");
+		for (unsigned int i = 0; i < many; i++)
+			ok(pl_exchange_get(&x,
+				   pl_cursor(got + i * PL_EXCHANGE_STORE_BYTES,
+					   PL_EXCHANGE_STORE_BYTES),
+				   &used) == 1 &&
+					x.qpn == 0x222222,
+				"%u whole", i);
+		eq(nended, many, "with every queue pair");
+		if (many % 3 != 0)
+			ok(send(fd, bytes, 50, MSG_NOSIGNAL) == 50, "not reset meanwhile");
+		close(fd);
+		fd = raw(bytes, 0);
+		ok(comes_to(&n->connections, 2), "and the next one may come");
+		for (unsigned int i = 0; i < 100; i++)
+			pl_exchange_server_step(server, now());
+		eq(pl_counter_read(&n->garbage), 1);
+		eq(pl_counter_read(&n->ended) + pl_counter_read(&n->timeouts), 0, "counted once");
+		close(fd);
+		pl_exchange_server_close(server);
+	}
+}
+
+/* Who goes on with garbage, or does not go, has its time. */
+static void test_garbage_stays(void)
+{
+	const struct pl_exchange_server_counters *n;
+	uint8_t message[PL_EXCHANGE_BYTES + 10] = { 0 }, got[PL_EXCHANGE_STORE_BYTES + 1];
+	struct pl_build b = pl_build(message, sizeof(message));
+	bool gone = false;
+	int fd;
+
+	open_server();
+	n = pl_exchange_server_counters(server);
+	pl_exchange_put(&b, &mine);
+	fd = raw(message, sizeof(message));
+	ok(comes_to(&n->garbage, 1), "one that stays");
+	eq((uint64_t)read_all(fd, got, sizeof(got)), PL_EXCHANGE_STORE_BYTES, "has its answer");
+	for (unsigned int i = 0; i < 20; i++) {
+		ok(send(fd, message, PL_EXCHANGE_BYTES, MSG_NOSIGNAL) > 0, "and goes on");
+		skew_ns = i * SECOND / 4;
+		pl_exchange_server_step(server, now());
+	}
+	eq(pl_counter_read(&n->agreed), 1, "for nothing");
+	skew_ns = 11 * SECOND;
+	pl_exchange_server_step(server, now());
+	for (unsigned int i = 0; i < 20000 && !gone; i++) {
+		gone = send(fd, message, PL_EXCHANGE_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+		       errno != EAGAIN;
+		usleep(1000);
+	}
+	ok(gone, "until its time is over");
+	eq(pl_counter_read(&n->timeouts) + pl_counter_read(&n->ended), 0, "counted once");
+	close(fd);
+	pl_exchange_server_close(server);
+}
+
 /* Who does not read either is not waited for. */
 static void test_half_closed_deaf(void)
 {
@@ -321,6 +401,7 @@ static void test_hostile(void)
 	fds[0] = raw(message, 50);
 	fds[1] = raw(NULL, 0);
 	ok(comes_to(&n->connections, 6), "one that stops half way, and one that says nothing");
+	pl_exchange_server_step(server, now()); /* the half is read: its time begins */
 	skew_ns = 9 * SECOND;
 	pl_exchange_server_step(server, now());
 	eq(pl_counter_read(&n->timeouts), 0, "have their time");
@@ -418,6 +499,8 @@ int main(void)
 	test_many_at_once();
 	test_half_closed();
 	test_half_closed_deaf();
+	test_garbage_behind();
+	test_garbage_stays();
 	test_hostile();
 	test_client();
 	return pl_test_done();

@@ -162,17 +162,31 @@ def setns(fd):
         raise OSError(ctypes.get_errno(), "setns")
 
 
+def request(store, service=UC, gid=None):
+    """What asks for a queue pair over TCP."""
+    ask = struct.pack(">4sBBH", b"PLRX", 1, service, 100) + b"\0" * 10 + b"\xff\xff" + raw_ip(gid or IP["a"])
+    ask += MAC["a"] + struct.pack(">HQQQIIIHBB", 0xffff, 0, 0, 0, 0, 0x123, 0, 1024, 16, 7)
+    ask += store.encode().ljust(24, b"\0")
+    return ask + struct.pack(">I", zlib.crc32(ask))
+
+
+def exchange(sent):
+    """Everything that comes back for it, to the end."""
+    with in_namespace("a", lambda: socket.create_connection((IP["b"], PORT), timeout=LIMIT)) as tcp:
+        tcp.sendall(sent)
+        got = b""
+        while more := tcp.recv(4096):
+            got += more
+    return got
+
+
 class Peer:
     """A queue pair over there, asked for over TCP."""
 
     def __init__(self, store, service=UC, gid=None, source=None):
-        ask = struct.pack(">4sBBH", b"PLRX", 1, service, 100) + b"\0" * 10 + b"\xff\xff" + raw_ip(gid or IP["a"])
-        ask += MAC["a"] + struct.pack(">HQQQIIIHBB", 0xffff, 0, 0, 0, 0, 0x123, 0, 1024, 16, 7)
-        ask += store.encode().ljust(24, b"\0")
-        ask += struct.pack(">I", zlib.crc32(ask))
         self.tcp = in_namespace("a", lambda: socket.create_connection(
             (IP["b"], PORT), timeout=LIMIT, source_address=(source, 0) if source else None))
-        self.tcp.sendall(ask)
+        self.tcp.sendall(request(store, service, gid))
         answer = b""
         while len(answer) < 8 or len(answer) < struct.unpack(">H", answer[6:8])[0]:
             try:
@@ -358,6 +372,9 @@ def run(uri):
     # What is forged is counted and changes nothing.
     none = Peer("nothing")
     eq((len(none.answer), none.refusal), (100, 1), "a store that is not there is refused by its name")
+    got = exchange(request("last") + request("sums", RC) + b"GET / HTTP/1.0\r\n\r\n" * 1000)
+    eq([len(got), got[:4], got[184:188], got[40], got[184 + 40]], [368, b"PLRX", b"PLRX", 0, 0],
+       "garbage behind two requests: both are answered, then the connection ends")
     before = region_bytes()
     spot = entry(7, 99)
     wire.send(uc.write(*spot, key=uc.key ^ 1),
@@ -403,7 +420,8 @@ def run(uri):
     ok(causes["icrc"] >= 1 and causes["unknown_qp"] >= 11 and causes["ok"] == 200 + 50 + 10 + 2, "stale and unknown ones, and the good ones",
        causes)
     mine = {(p["store"]): p for p in s["peers"] if p["peer"] == IP["a"]}
-    ok(mine["last"]["tcp"] == 3 and mine["last"]["packets"] - mine["last"]["refused"] == 252 and
+    eq(s["control"]["garbage"], 1, "garbage by itself")
+    ok(mine["last"]["tcp"] == 4 and mine["last"]["packets"] - mine["last"]["refused"] == 252 and
        mine["sums"]["packets"] == 10, "and by peer", s["peers"])
     eq(rows("info", path("last.plr"))[0].get("clean"), "yes", "the regions are closed cleanly")
     text = json.dumps(s) + c.line + c.err
