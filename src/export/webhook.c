@@ -159,6 +159,7 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 static void write_annotations(struct webhook *w, const struct pl_event *e)
 {
 	char text[TEXT_MAX], kind[64], value[64] = "", place[96] = "";
+	char summary[sizeof(kind) + sizeof(place) + sizeof(value)];
 	size_t n = 0;
 	struct pl_json j;
 
@@ -173,12 +174,12 @@ static void write_annotations(struct webhook *w, const struct pl_event *e)
 		n += (size_t)snprintf(place + n, sizeof(place) - n, " port %u", e->port);
 	if ((e->present & PL_EVENT_HAS_queue) != 0)
 		snprintf(place + n, sizeof(place) - n, " queue %u", e->queue);
-	snprintf(text, sizeof(text), "%s%s%s", kind, place, value);
+	snprintf(summary, sizeof(summary), "%s%s%s", kind, place, value);
 
 	pl_buf_reset(&w->annotation_text);
 	pl_json_init(&j, &w->annotation_text);
 	pl_json_object(&j);
-	member(&j, "summary", text);
+	member(&j, "summary", summary);
 	number_member(&j, "value", (e->present & PL_EVENT_HAS_value) != 0, e->value);
 	number_member(&j, "threshold", (e->present & PL_EVENT_HAS_threshold) != 0, e->threshold);
 	flow_member(&j, e);
