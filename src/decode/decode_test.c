@@ -5,6 +5,7 @@
 #include "base/test.h"
 #include "decode/decode.h"
 #include "decode/internal.h"
+#include "decode/test_flow.h"
 #include "wire/layers.h"
 #include "wire/report.h"
 
@@ -35,28 +36,6 @@ static void put_hex(const char *hex)
 		pl_put_u8(&b, (uint8_t)v);
 		hex++;
 	}
-}
-
-static struct pl_addr addr(const char *text)
-{
-	struct pl_addr a = { { 0 } };
-
-	pl_parse_addr(text, &a);
-	return a;
-}
-
-static struct pl_flow udp(
-	const char *src, const char *dst, uint16_t sport, uint16_t dport, uint8_t dscp)
-{
-	return (struct pl_flow){
-		.src = addr(src),
-		.dst = addr(dst),
-		.sport = sport,
-		.dport = dport,
-		.proto = PL_IP_UDP,
-		.dscp = dscp,
-		.have = PL_FLOW_PORTS,
-	};
 }
 
 /* One packet through a fresh or given decoder; keeps the last path in `got`. */

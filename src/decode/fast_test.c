@@ -7,32 +7,11 @@
 #include "base/rng.h"
 #include "base/test.h"
 #include "decode/shape.h"
+#include "decode/test_flow.h"
 
 static struct pl_record_batch out, other;
 static uint8_t frame[4096];
 static struct pl_build b;
-
-static struct pl_addr addr(const char *text)
-{
-	struct pl_addr a = { { 0 } };
-
-	pl_parse_addr(text, &a);
-	return a;
-}
-
-static struct pl_flow udp(
-	const char *src, const char *dst, uint16_t sport, uint16_t dport, uint8_t dscp)
-{
-	return (struct pl_flow){
-		.src = addr(src),
-		.dst = addr(dst),
-		.sport = sport,
-		.dport = dport,
-		.proto = PL_IP_UDP,
-		.dscp = dscp,
-		.have = PL_FLOW_PORTS,
-	};
-}
 
 /* One packet for the comparison: a report of the usual kind, now and then with something unusual. */
 static void some_report(struct pl_rng *rng)
