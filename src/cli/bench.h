@@ -29,6 +29,9 @@ struct pl_bench_case {
 	pl_bench_fn *subject;
 	pl_bench_fn *ceiling; /* NULL: no ratio is given */
 	void *arg;
+	/* The subject handles so many items, in a first run or several, before it is measured: so that tables hold what they
+	 * will hold. */
+	uint64_t warm_items;
 	const uint64_t *
 		lost; /* what the subject's runs lost where nothing may be: said with the result; or NULL */
 	/* The figures depend on how far two processors are from each other, which floats on virtual machines:

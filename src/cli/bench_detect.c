@@ -183,7 +183,8 @@ static int one(struct pl_bench_ctx *ctx, struct detect_bench *b, const char *nam
 		.ceiling_name = "read the records",
 		.subject = detection,
 		.ceiling = ceiling,
-		.arg = b };
+		.arg = b,
+		.warm_items = 2 * (uint64_t)flows };
 	int r = pl_detect_new(&b->detect, options);
 
 	if (r < 0) {

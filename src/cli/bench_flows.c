@@ -235,7 +235,8 @@ static int cases(struct pl_bench_ctx *ctx, struct flows_bench *b, const char *co
 			.ceiling_name = "the same with one flow",
 			.subject = subject,
 			.ceiling = one,
-			.arg = b };
+			.arg = b,
+			.warm_items = 2 * (uint64_t)numbers[i] };
 
 		b->flows = numbers[i];
 		r = pl_bench_compare(ctx, &c);

@@ -311,6 +311,21 @@ static int run_pair(const struct pl_bench_ctx *ctx, const struct pl_bench_case *
 	return agree(ns, 3);
 }
 
+static int warm_up(const struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
+{
+	int r = 0;
+
+	for (uint64_t items = 0; r == 0 && items < c->warm_items;) {
+		struct pl_bench_sample sample = { 0 };
+
+		r = c->subject(c->arg, pl_bench_run_ns(ctx), &sample);
+		if (r == 0 && sample.items == 0)
+			r = -ENODATA;
+		items += sample.items;
+	}
+	return r;
+}
+
 int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
 {
 	struct pl_bench_sample total = { 0 };
@@ -322,6 +337,9 @@ int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
 	if (!pl_bench_wanted(ctx, c->name))
 		return 0;
 	ctx->cases++;
+	r = warm_up(ctx, c);
+	if (r < 0)
+		goto fail;
 	res.pingpong_before_ns = pl_cpu_pingpong_ns();
 	while (n < ctx->pairs && tries++ < 3 * ctx->pairs) {
 		r = run_pair(ctx, c, &rates[n], &ceilings[n], &total);
