@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gen/int_form.h"
 #include "gen/int_gen.h"
 #include "gen/ioam_gen.h"
 #include "gen/replay.h"

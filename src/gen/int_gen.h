@@ -37,13 +37,6 @@ struct pl_gen_item {
 	const struct pl_gen_lost *lost; /* SUMMARY */
 };
 
-/* Fills in the defaults that depend on each other, and refuses what cannot be had together: -EINVAL with
- * diag. */
-int pl_int_gen_resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag);
-
-/* The most a stack can take in a network of so many nodes. */
-unsigned int pl_int_gen_stack_bytes(const struct pl_gen_cfg *cfg, unsigned int nodes);
-
 /* The UDP payload of one datagram: n reports of one node. truth: n entries, or NULL. Returns how many there
  * are: nothing can follow a v2.0 report of 255 words or more. */
 unsigned int pl_int_gen_reports(const struct pl_gen_cfg *cfg, struct pl_build *b,

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "gen/int_gen.h"
+#include "gen/int_form.h"
 #include "gen/ioam_gen.h"
 #include "wire/int.h"
 #include "wire/layers.h"
