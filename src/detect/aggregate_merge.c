@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Aggregates once they are counted: aged, copied, merged, read. */
+#include <assert.h>
+#include <string.h>
+
+#include "detect/aggregate_state.h"
+
+#define SWEEP_PARTS 16
+
+static uint64_t cell_seen_ns(enum pl_agg_table table, const void *cell)
+{
+	switch (table) {
+	case PL_AGG_QUEUES:
+		return ((const struct pl_agg_queue *)cell)->seen_ns;
+	case PL_AGG_PORTS:
+		return ((const struct pl_agg_port *)cell)->seen_ns;
+	case PL_AGG_LINKS:
+		return ((const struct pl_agg_link *)cell)->seen_ns;
+	default:
+		return ((const struct pl_agg_path *)cell)->seen_ns;
+	}
+}
+
+static uint64_t cell_readings(enum pl_agg_table table, const void *cell)
+{
+	switch (table) {
+	case PL_AGG_QUEUES:
+		return ((const struct pl_agg_queue *)cell)->packets;
+	case PL_AGG_PORTS:
+		return ((const struct pl_agg_port *)cell)->packets;
+	case PL_AGG_LINKS:
+		return ((const struct pl_agg_link *)cell)->reports;
+	default:
+		return ((const struct pl_agg_path *)cell)->reports;
+	}
+}
+
+static void sweep(struct pl_aggregate *agg, enum pl_agg_table table)
+{
+	struct pl_cells *t = &agg->tables[table];
+	uint32_t n = t->high / SWEEP_PARTS + 1;
+
+	for (; n > 0 && t->high > 0; n--) {
+		uint32_t i = t->sweep < t->high ? t->sweep : 0;
+
+		t->sweep = i + 1;
+		if (pl_cells_live(t, i) && agg->now_ns - cell_seen_ns(table, pl_cells_at(t, i)) >
+						   agg->options.idle_ns) {
+			pl_cells_remove(t, i);
+			agg->totals.aged[table]++;
+		}
+	}
+}
+
+void pl_aggregate_tick(struct pl_aggregate *agg, uint64_t now_ns)
+{
+	if (now_ns > agg->now_ns) {
+		agg->now_ns = now_ns;
+		agg->slot = now_ns / agg->options.slot_ns;
+	}
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+		sweep(agg, t);
+}
+
+void pl_aggregate_copy(struct pl_aggregate *dst, const struct pl_aggregate *src)
+{
+	assert(memcmp(&dst->options, &src->options, sizeof(src->options)) == 0);
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+		pl_cells_copy(&dst->tables[t], &src->tables[t]);
+	dst->totals = src->totals;
+	dst->now_ns = src->now_ns;
+	dst->slot = src->slot;
+	dst->seed = src->seed;
+	dst->epoch++;
+}
+
+void pl_aggregate_reset(struct pl_aggregate *agg)
+{
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+		pl_cells_clear(&agg->tables[t]);
+	agg->epoch++;
+	agg->totals = (struct pl_agg_totals){ 0 };
+}
+
+/* --- merging ----------------------------------------------------------------------------------------- */
+
+static void slot_max_merge(struct pl_slot_max *into, const struct pl_slot_max *from)
+{
+	struct pl_slot_max f = *from;
+	uint64_t slot = f.slot > into->slot ? f.slot : into->slot;
+
+	pl_slot_max_advance(into, slot);
+	pl_slot_max_advance(&f, slot);
+	if (f.has_current && (!into->has_current || f.current > into->current)) {
+		into->current = f.current;
+		into->has_current = true;
+	}
+	if (f.has_previous && (!into->has_previous || f.previous > into->previous)) {
+		into->previous = f.previous;
+		into->has_previous = true;
+	}
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void queue_merge(struct pl_agg_queue *into, const struct pl_agg_queue *from)
+{
+	into->seen_ns = later(into->seen_ns, from->seen_ns);
+	into->packets += from->packets;
+	if (from->has_depth && (!into->has_depth || from->last_ts_ns > into->last_ts_ns)) {
+		into->last_depth = from->last_depth;
+		into->last_ts_ns = from->last_ts_ns;
+		into->has_depth = true;
+	}
+	slot_max_merge(&into->depth_max, &from->depth_max);
+	pl_hist_merge(&into->depth, &from->depth);
+	pl_hist_merge(&into->latency, &from->latency);
+	pl_exemplar_merge(&into->depth_gate, &into->depth_exemplars, &from->depth_gate,
+		&from->depth_exemplars);
+	pl_exemplar_merge(&into->latency_gate, &into->latency_exemplars, &from->latency_gate,
+		&from->latency_exemplars);
+}
+
+static void port_merge(struct pl_agg_port *into, const struct pl_agg_port *from)
+{
+	into->seen_ns = later(into->seen_ns, from->seen_ns);
+	into->packets += from->packets;
+	if (from->has_util && (!into->has_util || from->last_ts_ns > into->last_ts_ns)) {
+		into->last_util = from->last_util;
+		into->last_ts_ns = from->last_ts_ns;
+		into->has_util = true;
+	}
+	slot_max_merge(&into->util_max, &from->util_max);
+}
+
+static void link_merge(struct pl_agg_link *into, const struct pl_agg_link *from)
+{
+	into->seen_ns = later(into->seen_ns, from->seen_ns);
+	into->reports += from->reports;
+	for (unsigned int i = 0; i < PL_CLOCK_MAX; i++)
+		into->clock[i] += from->clock[i];
+	pl_hist_merge(&into->latency, &from->latency);
+	pl_exemplar_merge(&into->latency_gate, &into->latency_exemplars, &from->latency_gate,
+		&from->latency_exemplars);
+}
+
+static void path_merge(struct pl_agg_path *into, const struct pl_agg_path *from)
+{
+	if (into->reports == 0) {
+		into->hop_count = from->hop_count;
+		memcpy(into->steps, from->steps, sizeof(into->steps));
+	}
+	into->seen_ns = later(into->seen_ns, from->seen_ns);
+	into->reports += from->reports;
+	into->last_ts_ns = later(into->last_ts_ns, from->last_ts_ns);
+	pl_hist_merge(&into->latency, &from->latency);
+	pl_exemplar_merge(&into->latency_gate, &into->latency_exemplars, &from->latency_gate,
+		&from->latency_exemplars);
+}
+
+static void cell_merge(enum pl_agg_table table, void *into, const void *from)
+{
+	switch (table) {
+	case PL_AGG_QUEUES:
+		queue_merge(into, from);
+		break;
+	case PL_AGG_PORTS:
+		port_merge(into, from);
+		break;
+	case PL_AGG_LINKS:
+		link_merge(into, from);
+		break;
+	default:
+		path_merge(into, from);
+		break;
+	}
+}
+
+static uint64_t cell_hash(uint64_t seed, enum pl_agg_table table, const void *cell)
+{
+	uint64_t w[4];
+
+	switch (table) {
+	case PL_AGG_LINKS:
+		memcpy(w, cell, sizeof(struct pl_link_key));
+		return link_hash(seed, w);
+	case PL_AGG_PATHS:
+		return path_hash(seed, ((const struct pl_path_key *)cell)->path_id);
+	default:
+		memcpy(w, cell, sizeof(struct pl_queue_key));
+		return queue_hash(seed, w);
+	}
+}
+
+void pl_aggregate_add(struct pl_aggregate *agg, enum pl_agg_table table, const void *cell)
+{
+	size_t key_len = table == PL_AGG_LINKS ? sizeof(struct pl_link_key) : 16;
+	uint64_t *overflow = &agg->totals.overflow[table];
+	const uint64_t before = *overflow;
+	uint32_t i = obtain(agg, table, cell_hash(agg->seed, table, cell), cell, key_len);
+
+	if (*overflow != before)
+		*overflow = before + cell_readings(table, cell);
+	cell_merge(table, pl_cells_at(&agg->tables[table], i), cell);
+}
+
+void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *from)
+{
+	assert(into->options.slot_ns == from->options.slot_ns);
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		size_t key_len = t == PL_AGG_LINKS ? sizeof(struct pl_link_key) : 16;
+		const void *cell;
+		uint32_t pos = 0;
+
+		while ((cell = pl_cells_next(&from->tables[t], &pos)) != NULL) {
+			uint32_t i = obtain(into, t, cell_hash(into->seed, t, cell), cell, key_len);
+
+			cell_merge(t, pl_cells_at(&into->tables[t], i), cell);
+		}
+		cell_merge(t, pl_cells_at(&into->tables[t], into->tables[t].cap),
+			pl_cells_at(&from->tables[t], from->tables[t].cap));
+		into->totals.overflow[t] += from->totals.overflow[t];
+		into->totals.aged[t] += from->totals.aged[t];
+	}
+	into->totals.reports += from->totals.reports;
+	into->totals.copies += from->totals.copies;
+	into->totals.hops += from->totals.hops;
+	into->totals.reports_without_path += from->totals.reports_without_path;
+	into->totals.hops_without_node += from->totals.hops_without_node;
+	into->now_ns = later(into->now_ns, from->now_ns);
+	into->slot = later(into->slot, from->slot);
+}
+
+const void *pl_aggregate_find(
+	const struct pl_aggregate *agg, enum pl_agg_table table, const void *key)
+{
+	const struct pl_cells *t = &agg->tables[table];
+	size_t key_len = table == PL_AGG_LINKS ? sizeof(struct pl_link_key) : 16;
+	uint32_t cell = pl_cells_find(t, cell_hash(agg->seed, table, key), key, key_len);
+
+	return cell != PL_CELL_NONE ? pl_cells_at(t, cell) : NULL;
+}
+
+/* --- reading ----------------------------------------------------------------------------------------- */
+
+bool pl_aggregate_max(const struct pl_aggregate *agg, const struct pl_slot_max *max, uint32_t *ret)
+{
+	struct pl_slot_max m = *max;
+
+	if (agg->slot > m.slot)
+		pl_slot_max_advance(&m, agg->slot);
+	if (!m.has_current && !m.has_previous)
+		return false;
+	*ret = m.current > m.previous ? m.current : m.previous; /* an absent one is 0 */
+	return true;
+}
+
+const struct pl_agg_queue *pl_aggregate_queue(const struct pl_aggregate *agg, uint32_t *pos)
+{
+	return pl_cells_next(&agg->tables[PL_AGG_QUEUES], pos);
+}
+
+const struct pl_agg_port *pl_aggregate_port(const struct pl_aggregate *agg, uint32_t *pos)
+{
+	return pl_cells_next(&agg->tables[PL_AGG_PORTS], pos);
+}
+
+const struct pl_agg_link *pl_aggregate_link(const struct pl_aggregate *agg, uint32_t *pos)
+{
+	return pl_cells_next(&agg->tables[PL_AGG_LINKS], pos);
+}
+
+const struct pl_agg_path *pl_aggregate_path(const struct pl_aggregate *agg, uint32_t *pos)
+{
+	return pl_cells_next(&agg->tables[PL_AGG_PATHS], pos);
+}
+
+static const void *overflow_cell(const struct pl_aggregate *agg, enum pl_agg_table table)
+{
+	return pl_cells_at(&agg->tables[table], agg->tables[table].cap);
+}
+
+const struct pl_agg_queue *pl_aggregate_queue_overflow(const struct pl_aggregate *agg)
+{
+	return overflow_cell(agg, PL_AGG_QUEUES);
+}
+
+const struct pl_agg_port *pl_aggregate_port_overflow(const struct pl_aggregate *agg)
+{
+	return overflow_cell(agg, PL_AGG_PORTS);
+}
+
+const struct pl_agg_link *pl_aggregate_link_overflow(const struct pl_aggregate *agg)
+{
+	return overflow_cell(agg, PL_AGG_LINKS);
+}
+
+const struct pl_agg_path *pl_aggregate_path_overflow(const struct pl_aggregate *agg)
+{
+	return overflow_cell(agg, PL_AGG_PATHS);
+}
+
+uint32_t pl_aggregate_count(const struct pl_aggregate *agg, enum pl_agg_table table)
+{
+	return pl_cells_count(&agg->tables[table]);
+}
+
+uint32_t pl_aggregate_limit(const struct pl_aggregate *agg, enum pl_agg_table table)
+{
+	return agg->tables[table].cap;
+}
+
+const struct pl_agg_totals *pl_aggregate_totals(const struct pl_aggregate *agg)
+{
+	return &agg->totals;
+}
+
+const char *pl_agg_table_name(enum pl_agg_table table)
+{
+	static const char *const names[PL_AGG_TABLE_MAX] = { "queues", "ports", "links", "paths" };
+
+	assert(table < PL_AGG_TABLE_MAX);
+	return names[table];
+}
+
+uint64_t pl_aggregate_slot(const struct pl_aggregate *agg)
+{
+	return agg->slot;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an aggregate is, for those who count into it and those who merge. Internal to detect/aggregate*.c. */
+#pragma once
+
+#include "base/hash.h"
+#include "detect/aggregate.h"
+#include "detect/cells.h"
+
+#define CHUNK_HOPS  24 /* what the passes touch of their cells stays in the first-level cache */
+#define HOPS_MAX    255
+#define CHUNK_PATHS 64
+
+/* Cells of one hop. */
+struct hop_cells {
+	uint32_t queue, port, link; /* PL_CELL_NONE: not known */
+};
+
+/*
+ * Reports of one path meet the same cells: which they were the last time, beside each path's cell. A guess only, held
+ * against the cell's key, so that what became of the cell since does not matter. What is in no cell of its own is not
+ * remembered.
+ */
+struct path_memory {
+	uint64_t epoch; /* of the aggregate, when this was written; another one: nothing is known */
+	struct hop_cells hops[PL_PATH_STEPS_MAX];
+};
+
+/* A hop on its way through the passes over a chunk. */
+struct hop_work {
+	struct hop_cells guess, cells;
+	bool has_queue, has_port, has_link;
+	uint8_t depth, latency; /* buckets */
+};
+
+_Static_assert(PL_HIST_BUCKETS <= 256, "a bucket's number fits");
+
+struct path_work {
+	uint64_t hash;
+	struct path_memory *memory; /* NULL: it has no cell of its own */
+	uint32_t cell;
+	bool has_path;
+	uint8_t latency; /* bucket */
+};
+
+struct pl_aggregate {
+	struct pl_aggregate_options options; /* with the defaults filled in */
+	struct pl_cells tables[PL_AGG_TABLE_MAX];
+	struct pl_agg_totals totals;
+	uint64_t now_ns;
+	uint64_t slot;
+	uint64_t seed;
+	uint64_t epoch;             /* counts what makes cells' numbers mean nothing; from 1 */
+	struct path_memory *memory; /* of each path's cell */
+	struct path_work paths[CHUNK_PATHS];
+	struct hop_work hops[CHUNK_HOPS + HOPS_MAX];
+};
+
+/*
+ * The hashes. The seed is secret and goes into the factor that holds the 64-bit identifier; the other factor
+ * never reaches the constant that pl_hash_mix adds to it (its upper 16 bits hold at most 7), so no key
+ * chosen by a sender makes the product vanish.
+ */
+static inline uint64_t queue_hash(uint64_t seed, const uint64_t w[2])
+{
+	return pl_hash_mix(w[0] ^ seed, w[1]);
+}
+
+static inline uint64_t link_hash(uint64_t seed, const uint64_t w[4])
+{
+	uint64_t a = pl_hash_mix(w[0] ^ seed, w[3] << 48 | (uint32_t)w[2]);
+	uint64_t b = pl_hash_mix(w[1] ^ ~seed, w[3] << 48 | w[2] >> 32);
+
+	return a + (b << 31 | b >> 33);
+}
+
+static inline uint64_t path_hash(uint64_t seed, uint64_t path_id)
+{
+	return pl_hash_mix(path_id ^ seed, 0);
+}
+
+/* The cell of this key, made when new; the overflow cell when there is no room. */
+static inline uint32_t obtain(struct pl_aggregate *agg, enum pl_agg_table table, uint64_t hash,
+	const void *key, size_t key_len)
+{
+	struct pl_cells *t = &agg->tables[table];
+	uint32_t cell = pl_cells_find(t, hash, key, key_len);
+
+	if (__builtin_expect(cell != PL_CELL_NONE, 1))
+		return cell;
+	cell = pl_cells_insert(t, hash, key, key_len);
+	if (cell != PL_CELL_NONE)
+		return cell;
+	agg->totals.overflow[table]++;
+	return t->cap;
+}
+
+/* The slot moves on, and what was current with it. */
+void pl_slot_max_advance(struct pl_slot_max *m, uint64_t slot);
