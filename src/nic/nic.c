@@ -125,6 +125,8 @@ static int complete(
 	const char *scheme = pl_port_uri_scheme(uri), *at, *query;
 	size_t len;
 
+	if (scheme == NULL && strncmp(uri, "afxdp:", 6) == 0)
+		return pl_port_uri_sockets(uri, diag); /* says why there is none */
 	if (scheme == NULL || (strcmp(scheme, "packet") != 0 && strcmp(scheme, "afxdp") != 0)) {
 		pl_diag_set(diag, "'%s': an interface is wanted, packet:IFACE or afxdp:IFACE", uri);
 		return -EINVAL;

@@ -179,6 +179,11 @@ static void test_refusals(void)
 		ok(pl_nic_open(&nic, bad[i], NULL, &diag) < 0 && diag.text[0] != '\0', "%s: %s",
 			bad[i], diag.text);
 	}
+#if !PL_HAVE_BPF
+	ok(pl_nic_open(&nic, "afxdp:pla0", NULL, &diag) < 0 &&
+			strstr(diag.text, "built without AF_XDP") != NULL,
+		"what is not built in is called so: %s", diag.text);
+#endif
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		diag.text[0] = '\0';
 		if (ok(pl_nic_open(&nic, good[i], NULL, &diag) == 0, "%s%s", good[i], diag.text))
