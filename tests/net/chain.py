@@ -530,7 +530,8 @@ def test_collector_killed():
     c = collector('c1', *stores)
     t = translator('last,lists', 'c1')
     gens = [generate(10**8, '--form', 'pathline'), generate(10**8, '--stream', 'append', '--store', 1, '--lists', 2)]
-    ok(wait(lambda: whole('k-lists') > 1000), 'entries arrive')
+    ok(wait(lambda: whole('k-lists') > 1000 and len(wrong_values('k-last', range(0, 4000, 3))[1]) > 200),
+       'entries and keys arrive')
     c.end(signal.SIGKILL)
     ok(t.says('lost ('), 'the translator knows that the collector is gone', ''.join(t.said))
     kept = whole('k-lists')
