@@ -12,7 +12,7 @@ static char why[256]; /* the last thing that was wrong */
 
 static void begin(void)
 {
-	eq(pl_record_batch_init(&out, 16384, 65536), 0);
+	eq(pl_record_batch_init(&out, 16384, 65536), 0, "room for records");
 }
 
 static struct pl_decode *decoder(const struct pl_gen_cfg *cfg, bool announced)
@@ -34,6 +34,6 @@ static struct pl_decode *decoder(const struct pl_gen_cfg *cfg, bool announced)
 	};
 	struct pl_decode *d = NULL;
 
-	eq(pl_decode_new(&d, &options), 0);
+	eq(pl_decode_new(&d, &options), 0, "a decoder");
 	return d;
 }
