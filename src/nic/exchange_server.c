@@ -121,7 +121,7 @@ void pl_exchange_server_close(struct pl_exchange_server *s)
 {
 	if (s == NULL)
 		return;
-	for (uint32_t i = 0; i < s->npeers; i++)
+	for (uint32_t i = 0; s->peers != NULL && i < s->npeers; i++)
 		end(s, &s->peers[i]);
 	if (s->listen_fd >= 0)
 		close(s->listen_fd);
