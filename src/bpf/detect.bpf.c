@@ -62,10 +62,9 @@ struct work {
 	struct pl_core_trail trail;
 	struct pl_quiet_keys keys;
 	struct pl_quiet_marks marks;
-	/* Of a report that the straight way settled, for its stirred hops: struct pl_quiet from seq on, and how far into the
-	 * frame its newest block is. */
+	/* Of a report that the straight way read: struct pl_quiet from seq on, and how far into the frame its newest block is. */
 	uint64_t form[PL_QUIET_FORM_WORDS];
-	uint32_t stack_at, zero;
+	uint32_t stack_at, frame_bytes;
 	struct pl_quiet_blocks blocks;
 	uint64_t learn; /* the report's flow is to learn its path's print */
 	uint32_t queue, copy;
@@ -298,7 +297,8 @@ __attribute__((noinline)) int pl_detect_route(struct work *w)
 
 /* --- the straight way ------------------------------------------------------------------------------- */
 
-#define FETCHED_LINES 8 /* 15 hops of nodes, 6 of 8 fields each */
+#define FRAME_MAX     0x3fff /* more than any interface's: what positions in a frame are kept to */
+#define FETCHED_LINES 8      /* 15 hops of nodes, 6 of 8 fields each */
 
 #define SEEK(name, params, ...)                                                                    \
 	__attribute__((noinline)) int pl_detect_seek_##name params                                 \
@@ -350,24 +350,37 @@ static __always_inline void fetch_lines(const struct xdp_md *ctx)
 	}
 }
 
-/* A usual report in a frame that the filter takes. 0 when it is not. */
-static __always_inline int quiet_read(struct xdp_md *ctx, struct pl_quiet *q, uint32_t *ret_size)
+/*
+ * A usual report in a frame that the filter takes: its keys, its form and where its stack is. 0 when it is not. A function
+ * of its own, so that the verifier follows what differs between headers to its end only, not to that of the program.
+ */
+__attribute__((noinline)) int pl_detect_quiet_read(struct xdp_md *ctx, struct work *w)
 {
-	const uint8_t *p = (const uint8_t *)(long)ctx->data;
 	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
-	struct pl_frame_cursor c = { .end = (const uint8_t *)(long)ctx->data_end };
-	uint32_t port, size = (uint32_t)(c.end - p);
+	const uint8_t *frame = (const uint8_t *)(long)ctx->data;
+	struct pl_frame_cursor c = { .pos = frame, .end = (const uint8_t *)(long)ctx->data_end };
+	struct pl_quiet q;
+	uint32_t port, at;
 
-	if (p + PL_QUIET_OUTER > c.end || !pl_quiet_carrier(p, size, &port, &c.left))
+	if (w == NULL)
 		return 0;
-	if ((rules->ports[port >> 3 & 0x1fff] >> (port & 7) & 1) == 0 || !rules->any_vlan ||
-		rules->naddrs != 0)
+	q.keys = &w->keys;
+	c.left = w->frame_bytes = (uint32_t)(c.end - frame);
+	if (!pl_quiet_carrier(q.keys, &c, &port))
+		return 0;
+	/* As in pl_filter_frame: said again, or older verifiers lose sight of it. */
+	at = port >> 3;
+	PL_FRAME_OPAQUE(at);
+	if ((rules->ports[at & (sizeof(rules->ports) - 1)] >> (port & 7) & 1) == 0 ||
+		!rules->any_vlan || rules->naddrs != 0)
 		return 0;
 	if (pl_control.profiles || pl_control.profile.hand_up || pl_control.profile.announces)
 		return 0;
-	*ret_size = size;
-	c.pos = p + PL_QUIET_OUTER;
-	return pl_quiet_read(q, c, 0, pl_quiet_addr_v4(p + 26), &pl_layouts, &pl_control.profile);
+	if (!pl_quiet_read(&q, c, &pl_layouts, &pl_control.profile))
+		return 0;
+	pl_core_copy(w->form, &q.seq, PL_QUIET_FORM_WORDS);
+	w->stack_at = (uint32_t)(q.stack - frame);
+	return 1;
 }
 
 __attribute__((noinline)) int pl_detect_route_sums(struct work *w, uint32_t hops)
@@ -425,11 +438,10 @@ static __always_inline int quiet(struct xdp_md *ctx, struct work *w)
 	const uint32_t sample = pl_control.sample;
 	struct pl_quiet q = { .print = 0 };
 	struct pl_core_env env;
-	uint32_t size, verdict;
+	uint32_t verdict;
 
 	w->learn = 0;
-	q.keys = &w->keys;
-	if (w->queue >= pl_control.queues || !quiet_read(ctx, &q, &size))
+	if (w->queue >= pl_control.queues || !pl_detect_quiet_read(ctx, w))
 		return 0;
 	if (pl_control.general || pl_control.match || (sample != 0 && w->packets % sample == 0))
 		return 0;
@@ -438,6 +450,10 @@ static __always_inline int quiet(struct xdp_md *ctx, struct work *w)
 		return 0;
 	w->keys.flow_hash = pl_quiet_flow_hash(env.rules, &w->keys);
 	pl_quiet_expect_flow(&env, w->keys.flow_hash);
+	q.keys = &w->keys;
+	pl_core_copy(&q.seq, w->form, PL_QUIET_FORM_WORDS);
+	q.stack = (const uint8_t *)(long)ctx->data + (w->stack_at & FRAME_MAX);
+	q.end = (const uint8_t *)(long)ctx->data_end;
 	/* From here on what was read is loaded when it is needed: there is little stack. */
 	__asm__ volatile("" ::: "memory");
 	verdict = pl_quiet_step(
@@ -447,12 +463,10 @@ static __always_inline int quiet(struct xdp_md *ctx, struct work *w)
 		return 0;
 	}
 	w->counters.quiet++;
-	w->counters.quiet_bytes += size;
+	w->counters.quiet_bytes += w->frame_bytes;
 	w->counters.quiet_hops += q.hops;
 	w->packets += sample != 0;
 	pl_filter_count(PL_FILTER_TAKEN);
-	pl_core_copy(w->form, &q.seq, PL_QUIET_FORM_WORDS);
-	w->stack_at = (uint32_t)(q.stack - (const uint8_t *)(long)ctx->data);
 	if (w->marks.keep)
 		pl_detect_quiet_sums(w);
 	return 1;
@@ -487,8 +501,6 @@ static __always_inline uint64_t frame_size(const struct xdp_md *ctx)
  * The parts of the parser are functions of their own, so that the verifier looks at each once: between them a cursor is
  * two numbers in the scratch.
  */
-#define FRAME_MAX 0x3fff
-
 static __always_inline void cursor_load(struct pl_frame_cursor *c, const struct xdp_md *ctx,
 	const struct pl_core_scratch *s, uint32_t i)
 {

@@ -30,16 +30,20 @@
 
 /* --- the report as a whole ------------------------------------------------------------------------------ */
 
-/* pl_core_hash of the two keys. */
+/* The words of an address. */
+PL_CORE_INLINE int pl_quiet_is_v4(const uint64_t *addr)
+{
+	return addr[0] == 0 && (uint32_t)addr[1] == 0xffff0000;
+}
+
+/* pl_core_hash of the two keys, of which nearly all words are known for IPv4. */
 PL_CORE_INLINE uint64_t pl_quiet_exporter_hash(
 	const struct pl_core_rules *rules, const struct pl_quiet_keys *k)
 {
 	const struct pl_core_prepared *p = &rules->prepared;
 
-#ifndef __bpf__ /* only IPv4 comes to the straight way there */
-	if (__builtin_expect(k->exporter[0] != 0 || (uint32_t)k->exporter[1] != 0xffff0000, 0))
+	if (__builtin_expect(!pl_quiet_is_v4(k->exporter), 0))
 		return pl_core_hash(rules->secret, k->exporter, 4);
-#endif
 	return p->exporter_v4 + p->low2 * ((k->exporter[1] >> 32) + p->turned[2]) +
 	       (k->exporter[2] + rules->secret[3]) * p->turned[3] +
 	       (k->exporter[3] + rules->secret[4]) * p->turned[4];
@@ -50,6 +54,8 @@ PL_CORE_INLINE uint64_t pl_quiet_flow_hash(
 {
 	const struct pl_core_prepared *p = &rules->prepared;
 
+	if (__builtin_expect(!pl_quiet_is_v4(&k->flow[0]) || !pl_quiet_is_v4(&k->flow[2]), 0))
+		return pl_core_hash(rules->secret, k->flow, 6);
 	return p->flow_v4 + p->low2 * ((k->flow[1] >> 32) + p->turned[2]) +
 	       p->low4 * ((k->flow[3] >> 32) + p->turned[4]) +
 	       ((uint32_t)k->flow[4] + rules->secret[5]) * ((k->flow[4] >> 32) + p->turned[5]);
@@ -268,6 +274,8 @@ PL_CORE_INLINE void pl_quiet_report(struct pl_core_report *r, const struct pl_qu
 	r->present = PL_PATH_HAS_exporter | PL_PATH_HAS_report_version | PL_PATH_HAS_hw_id |
 		     PL_PATH_HAS_seq | PL_PATH_HAS_node | PL_PATH_HAS_src | PL_PATH_HAS_sport |
 		     PL_PATH_HAS_path_id;
+	if (r->flow.has & PL_FLOW_KEY_HAS_VLAN)
+		r->present |= PL_PATH_HAS_vlan;
 	r->seq = q->seq;
 	r->flags = PL_FLAG_TRACKED;
 	r->mode = PL_MODE_MD;

@@ -2,10 +2,11 @@
 /*
  * The usual report, straight through: the first half of the straight way (bpf/detect_quiet.h has the second), for the
  * kernel program and for user space. Usual are a report of v1.0 or v2.0 about a tracked packet that was not dropped,
- * without metadata of its own; in it Ethernet, IPv4 without options, UDP or TCP without options; INT-MD v1.0 or v2.x
- * with hops, nothing out of the ordinary in its header, and blocks of a known shape. Whatever else a packet is, the
- * answer is 0, nothing was changed, and bpf/report_core.h decides: that way is the definition, and what is read here
- * it would settle without a note, if no value is missing and no clock is off (which the hops tell).
+ * without metadata of its own; in it Ethernet, IP, UDP or TCP without options; INT-MD v1.0 or v2.x with hops, nothing
+ * out of the ordinary in its header, and blocks of a known shape. IP, around the report as in it, is IPv4 without options
+ * or IPv6 without extension headers, behind one 802.1Q tag or none. Whatever else a packet is, the answer is 0, nothing
+ * was changed, and bpf/report_core.h decides: that way is the definition, and what is read here it would settle without
+ * a note, if no value is missing and no clock is off (which the hops tell).
  *
  * Each part is taken by one check; loads within it follow.
  */
@@ -94,22 +95,76 @@ _Static_assert(sizeof(struct pl_quiet_memo) == 384, "whole cache lines");
 
 #define PL_QUIET_MEMOS 1024 /* a power of two; of paths that share a place the last one has it */
 
-/* The words of an address, as pl_core_addr_v4. */
-PL_CORE_INLINE uint64_t pl_quiet_addr_v4(const uint8_t *p)
+/* The two words of an address, as pl_core_addr_v4 and pl_core_addr_v6. */
+PL_CORE_INLINE void pl_quiet_addr_v4(uint64_t *ret, const uint8_t *p)
 {
-	return (uint64_t)PL_FRAME_LOAD(uint32_t, p) << 32 | 0xffff0000;
+	ret[0] = 0;
+	ret[1] = (uint64_t)PL_FRAME_LOAD(uint32_t, p) << 32 | 0xffff0000;
 }
 
-/* An Ethernet header and an IPv4 header without options, by their bytes 12 to 15: type, version, length. */
+PL_CORE_INLINE void pl_quiet_addr_v6(uint64_t *ret, const uint8_t *p)
+{
+	ret[0] = PL_FRAME_LOAD(uint64_t, p);
+	ret[1] = PL_FRAME_LOAD(uint64_t, p + 8);
+}
+
+/* Type, version, length of the header; type and version, the rest being the traffic class and a flow label. */
 #define PL_QUIET_ETH_IPV4  0x08004500u
+#define PL_QUIET_ETH_IPV6  0x86dd6000u
 #define PL_QUIET_IPV4_FRAG UINT64_C(0x3fff0000) /* of bytes 2 to 9 of IPv4 */
 
-/* Ethernet, IPv4, UDP. */
-#define PL_QUIET_OUTER     (14 + 20 + 8)
+/* Ethernet and IPv6; or Ethernet, IPv4, the first 8 bytes of UDP or TCP, and the 12 that INT needs at least. */
+#define PL_QUIET_HEADERS   (14 + 40)
 /* INT that is there needs so much: a shim and 8 bytes of the metadata header. */
 #define PL_QUIET_INT_MIN   12
-/* Ethernet, IPv4, and the first 8 bytes of UDP or TCP. */
-#define PL_QUIET_INNER     (14 + 20 + 8)
+
+struct pl_quiet_ip {
+	uint32_t vlan; /* 0: none, or a priority without one (802.1Q 6.9) */
+	uint32_t proto, dscp;
+	uint32_t length; /* of what follows the header, as announced */
+};
+
+/* Ethernet and IP at *c, which moves behind them. Source and, where it is wanted, destination go to src and dst. */
+PL_CORE_INLINE int pl_quiet_ip(
+	struct pl_quiet_ip *ret, struct pl_frame_cursor *c, uint64_t *src, uint64_t *dst)
+{
+	const uint8_t *p = pl_frame_peek(c, PL_QUIET_HEADERS);
+	uint64_t ip;
+	uint32_t w;
+
+	if (p == NULL)
+		return 0;
+	w = pl_frame_be32(p + 12);
+	ret->vlan = 0;
+	if (__builtin_expect(w >> 16 == PL_ETH_VLAN, 0)) {
+		ret->vlan = w & 0xfff;
+		(void)pl_frame_take(c, 4);
+		p = pl_frame_peek(c, PL_QUIET_HEADERS);
+		if (p == NULL)
+			return 0;
+		w = pl_frame_be32(p + 12);
+	}
+	ip = pl_frame_be64(p + 16);
+	if (__builtin_expect((w & 0xffffff00) == PL_QUIET_ETH_IPV4, 1)) {
+		ret->proto = ip & 0xff;
+		ret->dscp = w >> 2 & 0x3f;
+		ret->length = (uint32_t)(ip >> 48) - 20;
+		pl_quiet_addr_v4(src, p + 26);
+		if (dst != NULL)
+			pl_quiet_addr_v4(dst, p + 30);
+		return (ip & PL_QUIET_IPV4_FRAG) == 0 && ip >> 48 >= 20 &&
+		       pl_frame_take(c, 14 + 20) != NULL;
+	}
+	if ((w & 0xfffff000) != PL_QUIET_ETH_IPV6)
+		return 0;
+	ret->proto = ip >> 24 & 0xff;
+	ret->dscp = w >> 6 & 0x3f;
+	ret->length = ip >> 32 & 0xffff;
+	pl_quiet_addr_v6(src, p + 22);
+	if (dst != NULL)
+		pl_quiet_addr_v6(dst, p + 38);
+	return pl_frame_take(c, 14 + 40) != NULL;
+}
 
 /* The report header at *c, which moves behind it. */
 PL_CORE_INLINE int pl_quiet_header(struct pl_quiet *q, struct pl_frame_cursor *c)
@@ -142,42 +197,40 @@ PL_CORE_INLINE int pl_quiet_header(struct pl_quiet *q, struct pl_frame_cursor *c
 	} else {
 		return 0;
 	}
-	/* v1.0 has a fourth word, its time. By arithmetic, so that both go on as one. */
-	return pl_frame_skip(c, (w >> 28 & 1) * 4, 4);
+	/* v1.0 has a fourth word, its time. */
+	return version == PL_REPORT_V20 || pl_frame_take(c, 4) != NULL;
 }
 
 /* The packet reported on; *c moves to where INT may be. */
 PL_CORE_INLINE int pl_quiet_inner(struct pl_quiet *q, struct pl_frame_cursor *c)
 {
-	const uint8_t *p = pl_frame_peek(c, PL_QUIET_INNER + PL_QUIET_INT_MIN);
-	uint32_t announced, proto, dport, size;
-	uint64_t ip;
+	uint64_t *flow = q->keys->flow;
+	struct pl_quiet_ip ip;
+	const uint8_t *p;
+	uint32_t dport, size, has = PL_FLOW_KEY_HAS_PORTS;
 
-	if (p == NULL || (pl_frame_be32(p + 12) & 0xffffff00) != PL_QUIET_ETH_IPV4)
+	if (!pl_quiet_ip(&ip, c, &flow[0], &flow[2]))
 		return 0;
-	ip = pl_frame_be64(p + 16);
-	announced = (uint32_t)(ip >> 48);
-	proto = ip & 0xff;
-	dport = pl_frame_be16(p + 36);
-	if ((ip & PL_QUIET_IPV4_FRAG) != 0)
+	p = pl_frame_peek(c, 8 + PL_QUIET_INT_MIN);
+	if (p == NULL)
 		return 0;
-	if (proto == PL_IP_UDP) {
-		size = pl_frame_be16(p + 38);
-		if (size < 8 || 20 + size > announced || dport == PL_PORT_VXLAN ||
+	dport = pl_frame_be16(p + 2);
+	size = ip.length;
+	if (ip.proto == PL_IP_UDP) {
+		size = pl_frame_be16(p + 4);
+		if (size < 8 || size > ip.length || dport == PL_PORT_VXLAN ||
 			dport == PL_PORT_VXLAN_GPE || dport == PL_PORT_GENEVE)
 			return 0;
-		announced = 20 + size;
-	} else if (proto != PL_IP_TCP || announced < 40 || p[46] >> 4 != 5) {
+	} else if (ip.proto != PL_IP_TCP || size < 20 || p[12] >> 4 != 5) {
 		return 0;
 	}
-	q->keys->flow[0] = q->keys->flow[2] = q->keys->flow[5] = 0;
-	q->keys->flow[1] = pl_quiet_addr_v4(p + 26);
-	q->keys->flow[3] = pl_quiet_addr_v4(p + 30);
-	q->keys->flow[4] = (uint64_t)pl_frame_be16(p + 34) | (uint64_t)dport << 16 |
-			   (uint64_t)proto << 48 | (uint64_t)PL_FLOW_KEY_HAS_PORTS << 56;
-	(void)pl_frame_trim(c, 14 + announced); /* it holds less only when it was cut */
-	/* 12 more bytes of TCP: 6 and 17 differ in the second bit too. */
-	return pl_frame_skip(c, PL_QUIET_INNER + (proto & 2) * 6, PL_QUIET_INNER + 12);
+	if (ip.vlan != 0)
+		has |= PL_FLOW_KEY_HAS_VLAN;
+	flow[4] = (uint64_t)pl_frame_be16(p) | (uint64_t)dport << 16 | (uint64_t)ip.vlan << 32 |
+		  (uint64_t)ip.proto << 48 | (uint64_t)has << 56;
+	flow[5] = 0;
+	(void)pl_frame_trim(c, size); /* it holds less only when it was cut */
+	return pl_frame_take(c, ip.proto == PL_IP_UDP ? 8 : 20) != NULL;
 }
 
 /* Shim and metadata header at *c. */
@@ -230,8 +283,8 @@ PL_CORE_INLINE int pl_quiet_int(struct pl_quiet *q, struct pl_frame_cursor *c,
 				   1u << PL_CORE_Q_LINK_LATENCY;
 	if (l->present & PL_HOP_HAS_tx_util)
 		q->has |= 1u << PL_CORE_Q_TX_UTIL;
-	/* Versions 1 and 2, as for the report's header. */
-	if (!pl_frame_skip(c, PL_QUIET_INT_MIN + (limits >> 29 & 1) * 4, 16) || 4 * words > c->left)
+	/* v1.0 has two words behind its shim, v2.x three. */
+	if (pl_frame_take(c, limits >> 28 == 1 ? 12 : 16) == NULL || 4 * words > c->left)
 		return 0;
 	q->stack = c->pos;
 	q->end = c->end;
@@ -239,38 +292,36 @@ PL_CORE_INLINE int pl_quiet_int(struct pl_quiet *q, struct pl_frame_cursor *c,
 }
 
 /*
- * The datagram at c, from an exporter whose profile has nothing set but perhaps a dialect; exporter: the two words of
- * its address. 1: *q is filled.
+ * The datagram at c, from an exporter whose profile has nothing set but perhaps a dialect; the two words of its address
+ * are in q->keys. 1: *q is filled.
  */
-PL_CORE_INLINE int pl_quiet_read(struct pl_quiet *q, struct pl_frame_cursor c, uint64_t high,
-	uint64_t low, const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
+PL_CORE_INLINE int pl_quiet_read(struct pl_quiet *q, struct pl_frame_cursor c,
+	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
 {
-	q->keys->exporter[0] = high;
-	q->keys->exporter[1] = low;
 	return pl_quiet_header(q, &c) && pl_quiet_inner(q, &c) &&
 	       pl_quiet_int(q, &c, layouts, profile);
 }
 
 /*
- * What carries it: an Ethernet frame of `size` bytes with IPv4 without options and UDP, of which PL_QUIET_OUTER bytes are
- * at p.
- * *ret_port is the destination port, *ret_len the length of the datagram's payload. 0: it is not as usual.
+ * What carries it: Ethernet, IP and UDP at *c, which moves to the datagram. The exporter's address is in k->exporter then,
+ * and in *ret_port the destination port. 0: it is not as usual.
  */
 PL_CORE_INLINE int pl_quiet_carrier(
-	const uint8_t *p, uint32_t size, uint32_t *ret_port, uint32_t *ret_len)
+	struct pl_quiet_keys *k, struct pl_frame_cursor *c, uint32_t *ret_port)
 {
-	const uint32_t w = pl_frame_be32(p + 12);
-	const uint64_t ip = pl_frame_be64(p + 16), udp = pl_frame_be64(p + 34);
-	const uint32_t announced = (uint32_t)(ip >> 48), length = udp >> 16 & 0xffff;
+	struct pl_quiet_ip ip;
+	const uint8_t *p;
+	uint32_t length;
 
-	if ((w & 0xffffff00) != PL_QUIET_ETH_IPV4 || (w >> 2 & 0x3f) == PL_CORE_DSCP ||
-		(ip & (PL_QUIET_IPV4_FRAG | 0xff)) != PL_IP_UDP)
+	if (!pl_quiet_ip(&ip, c, &k->exporter[0], NULL) || ip.proto != PL_IP_UDP ||
+		ip.dscp == PL_CORE_DSCP || ip.length > c->left)
 		return 0;
-	if (announced + 14 > size || length < 8 || 20 + length > announced)
+	p = pl_frame_take(c, 8);
+	if (p == NULL)
 		return 0;
-	*ret_port = udp >> 32 & 0xffff;
-	*ret_len = length - 8;
-	return 1;
+	*ret_port = pl_frame_be16(p + 2);
+	length = pl_frame_be16(p + 4);
+	return length >= 8 && length <= ip.length && pl_frame_trim(c, length - 8);
 }
 
 #ifndef __bpf__

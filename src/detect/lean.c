@@ -142,8 +142,7 @@ bool pl_lean_quiet(const struct pl_lean *lean, struct pl_quiet *q, const struct 
 {
 	const struct pl_core_profile *profile = &lean->profiles[0].profile;
 	struct pl_frame_cursor c = { pkt->data, pkt->data + pkt->len, pkt->len };
-	uint64_t addr[2] = { 0 };
-	uint32_t port, length;
+	uint32_t port;
 
 	if (lean->n_profiles != 1 || profile->hand_up || profile->announces || lean->general)
 		return false;
@@ -151,17 +150,12 @@ bool pl_lean_quiet(const struct pl_lean *lean, struct pl_quiet *q, const struct 
 		if ((!lean->any_port && !is_report_port(lean, pkt->dport)) ||
 			pkt->wire_len > pkt->len)
 			return false;
-		memcpy(addr, pkt->src.b, sizeof(addr));
-	} else {
-		if (pkt->link != PL_LINK_ETHERNET || pkt->len < PL_QUIET_OUTER ||
-			!pl_quiet_carrier(pkt->data, pkt->len, &port, &length) ||
-			!is_report_port(lean, port))
-			return false;
-		addr[1] = pl_quiet_addr_v4(pkt->data + 26);
-		c.pos += PL_QUIET_OUTER;
-		c.left = length;
+		memcpy(q->keys->exporter, pkt->src.b, sizeof(pkt->src.b));
+	} else if (pkt->link != PL_LINK_ETHERNET || !pl_quiet_carrier(q->keys, &c, &port) ||
+		   !is_report_port(lean, port)) {
+		return false;
 	}
-	return pl_quiet_read(q, c, addr[0], addr[1], &lean->layouts, profile);
+	return pl_quiet_read(q, c, &lean->layouts, profile);
 }
 
 static inline uint32_t attempt(const struct pl_lean *lean, const struct pl_core_layouts *layouts,

@@ -6,6 +6,8 @@
 #include "gen/event.h"
 #include "gen/gen.h"
 #include "gen/malform.h"
+#include "wire/layers.h"
+#include "wire/packet.h"
 
 static inline uint32_t form_pick(struct pl_rng *rng, uint32_t n)
 {
@@ -34,6 +36,9 @@ static inline void form_usual(struct pl_gen_cfg *cfg, struct pl_rng *rng)
 		.carrier = form_pick(rng, 2) != 0 ? PL_GEN_UDP : PL_GEN_TCP,
 		.sink = PL_GEN_SINK_STACK,
 		.bitmap = bitmaps[form_pick(rng, 4)],
+		.inner = (enum pl_gen_inner)form_rarely(rng, PL_GEN_QINQ + 1),
+		.outer_ip = form_pick(rng, 3) == 0 ? 6 : 4,
+		.inner_ip = form_pick(rng, 3) == 0 ? 6 : 4,
 		.npt = (uint8_t)form_rarely(rng, 2),
 		.missing = form_pick(rng, 8) == 0 ? 0.001 : 0,
 		.loss = form_pick(rng, 4) == 0 ? 0.001 : 0,
@@ -43,6 +48,33 @@ static inline void form_usual(struct pl_gen_cfg *cfg, struct pl_rng *rng)
 	};
 	if (form_pick(rng, 4) == 0)
 		pl_gen_story(cfg);
+}
+
+/* The frame with n tags, in `room`, of 4 bytes more for each. */
+static inline void form_tag_as(
+	struct pl_packet *pkt, uint8_t *room, uint16_t type, uint16_t id, uint32_t n)
+{
+	const uint8_t tag[4] = { (uint8_t)(type >> 8), (uint8_t)type, (uint8_t)(id >> 8),
+		(uint8_t)id };
+
+	memcpy(room, pkt->data, 12);
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(room + 12 + 4 * i, tag, 4);
+	memcpy(room + 12 + 4 * n, pkt->data + 12, pkt->len - 12);
+	pkt->data = room;
+	pkt->len += 4 * n;
+	pkt->wire_len += 4 * n;
+}
+
+/* Some frames get a tag of 802.1Q, fewer one of another type, or two. */
+static inline void form_tag(struct pl_packet *pkt, uint8_t *room, struct pl_rng *rng)
+{
+	static const uint16_t types[] = { PL_ETH_VLAN, PL_ETH_VLAN, PL_ETH_VLAN, PL_ETH_QINQ,
+		0x9100 };
+
+	if (pkt->link == PL_LINK_ETHERNET && pkt->len >= 14 && form_pick(rng, 3) == 0)
+		form_tag_as(pkt, room, types[form_pick(rng, 5)], (uint16_t)pl_rng_u64(rng),
+			1 + (form_pick(rng, 8) == 0));
 }
 
 /* What the form is; it may be one that the generator refuses. */

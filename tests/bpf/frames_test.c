@@ -220,6 +220,7 @@ static void guess_wrongly(struct side *s, struct pl_rng *rng)
 static void test_ways(
 	const struct pl_detect_options *detect, uint64_t left, bool restless, struct pl_rng *rng)
 {
+	static uint8_t rooms[PL_BATCH_MAX][PL_GEN_PACKET_MAX + 8];
 	static struct pl_batch batch;
 	struct side *a = calloc(1, sizeof(*a)), *b = calloc(1, sizeof(*b));
 	struct pl_gen_cfg cfg;
@@ -243,6 +244,8 @@ static void test_ways(
 
 			if (n <= 0)
 				break;
+			for (int k = 0; k < n; k++)
+				form_tag(&batch.pkts[k], rooms[k], rng);
 			now_ns += form_pick(rng, 200) == 0 ? 600 * MS : form_pick(rng, 2000000);
 			if (form_pick(rng, 16) == 0)
 				guess_wrongly(a, rng);
@@ -266,6 +269,50 @@ static void test_ways(
 	memeq(&a->counters, &b->counters, sizeof(a->counters), "and the packets' counts");
 	side_done(a);
 	side_done(b);
+}
+
+/* Whatever carries the report, and whatever it is about, as long as it is usual: the straight way, once a path is known. */
+static void test_carriers(void)
+{
+	static uint8_t rooms[PL_BATCH_MAX][PL_GEN_PACKET_MAX + 8];
+	static struct pl_batch batch;
+	struct pl_detect_options o;
+	struct pl_diag diag = { 0 };
+
+	pl_detect_defaults(&o);
+	for (unsigned int form = 0; form < 32; form++) {
+		const struct pl_gen_cfg cfg = { .seed = 1,
+			.flows = 4,
+			.rate = 100000,
+			.report = PL_GEN_REPORT_V20,
+			.version = PL_GEN_INT_V21,
+			.mode = PL_GEN_MD,
+			.sink = PL_GEN_SINK_STACK,
+			.bitmap = 0xff00,
+			.carrier = form & 1 ? PL_GEN_UDP : PL_GEN_TCP,
+			.outer_ip = form & 2 ? 6 : 4,
+			.inner_ip = form & 4 ? 6 : 4,
+			.inner = form & 8 ? PL_GEN_VLAN : PL_GEN_ETHERNET };
+		struct side *s = calloc(1, sizeof(*s));
+		struct pl_gen *gen = NULL;
+
+		if (s == NULL || !side_init(s, &o, false) || pl_gen_new(&gen, &cfg, &diag) < 0)
+			abort();
+		for (int i = 0; i < 4 && pl_gen_next(gen, UINT64_MAX, &batch) > 0; i++) {
+			for (uint32_t k = 0; (form & 16) && k < batch.n; k++)
+				form_tag_as(&batch.pkts[k], rooms[k], PL_ETH_VLAN, 42, 1);
+			pl_detect_frames(s->det, &s->lean, &batch, now_ns, s->settled, &s->counters,
+				&s->events);
+		}
+		ok(s->counters.packets > 500 && s->counters.settled == s->counters.packets &&
+				s->counters.quiet >= s->counters.packets - 16,
+			"%" PRIu64 " of %" PRIu64 ": %s, IPv%u%s, in it IPv%u%s", s->counters.quiet,
+			s->counters.packets, form & 1 ? "UDP" : "TCP", cfg.outer_ip,
+			form & 16 ? " with a tag" : "", cfg.inner_ip,
+			form & 8 ? " with a tag" : "");
+		pl_gen_free(gen);
+		side_done(s);
+	}
 }
 
 /* Rules under which most is quiet. */
@@ -332,6 +379,7 @@ int main(int argc, char **argv)
 	test_calm(&rng, false);
 	test_calm(&rng, true);
 	test_restless(&rng);
+	test_carriers();
 	pl_detect_free(lean_det);
 	pl_detect_free(record_det);
 	pl_event_batch_done(&lean_events);

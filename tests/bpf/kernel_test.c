@@ -290,7 +290,7 @@ static void move_time(struct pl_rng *rng)
 
 static bool damaged(const struct pl_packet *pkt, struct pl_rng *rng)
 {
-	static uint8_t copy[PL_GEN_PACKET_MAX];
+	static uint8_t copy[PL_GEN_PACKET_MAX + 8];
 	struct pl_packet p = *pkt;
 
 	memcpy(copy, pkt->data, pkt->len);
@@ -304,6 +304,7 @@ static bool damaged(const struct pl_packet *pkt, struct pl_rng *rng)
 
 static bool run_form(const struct pl_gen_cfg *cfg, struct pl_rng *rng, uint64_t *left)
 {
+	static uint8_t room[PL_GEN_PACKET_MAX + 8];
 	static struct pl_batch batch;
 	struct pl_diag diag = { 0 };
 	struct pl_gen *gen;
@@ -315,6 +316,7 @@ static bool run_form(const struct pl_gen_cfg *cfg, struct pl_rng *rng, uint64_t 
 		int n = pl_gen_next(gen, UINT64_MAX, &batch);
 
 		for (int k = 0; good && k < n; k++) {
+			form_tag(&batch.pkts[k], room, rng);
 			move_time(rng);
 			good = both(&batch.pkts[k]) &&
 			       (form_pick(rng, 4) != 0 || damaged(&batch.pkts[k], rng)) &&
