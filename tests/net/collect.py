@@ -7,6 +7,7 @@ connection; a collector that is killed begins again on the same regions. With --
 threads of its own. usage: collect.py PATHLINE [CAPTURES|--epochs]"""
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -548,6 +549,12 @@ def sum_in(name, *args):
     return sum(int(r["value"]) for r in found if "value" in r)
 
 
+def has_come(key, kept):
+    """Whether the key is in the present epoch, or in the file of one that ended."""
+    files = [path("turn.plr")] + [f"{kept}/{f}" for f in os.listdir(kept) if re.fullmatch(r"turn-\d+\.plr", f)]
+    return any(values_in(f, [key]) for f in files)
+
+
 def run_epochs(uri):
     """One queue pair writes through turns that nobody tells it of; each epoch answers for what came in it."""
     for name, what in (("turn.plr", f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta"),
@@ -609,6 +616,7 @@ def run_epochs(uri):
         wire.send(last.write_imm(*spot, 1 << 28 | spot[0] // 8))
         time.sleep(0.003)
     ok(wait(lambda: epoch_of("turn.plr") >= 9), "--epoch begins them by the clock")
+    ok(wait(lambda: has_come(keys[-1], kept)), "and the last key comes")
     s = c.stop()
     now = epoch_of("turn.plr")
     ok(s["epochs"]["turned"] >= 3 and s["epochs"]["put_off"] == 0 and
