@@ -15,6 +15,12 @@
 static unsigned int pl_test_run;
 static unsigned int pl_test_failed;
 
+/* A program that is killed, or kills itself, has said what it had come to. */
+__attribute__((constructor)) static void pl_test_begin(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
 #define ok(cond, ...) pl_test_check((cond), __FILE__, __LINE__, #cond, "" __VA_ARGS__)
 #define eq(got, want, ...)                                                                         \
 	pl_test_eq((uint64_t)(got), (uint64_t)(want), __FILE__, __LINE__, #got, "" __VA_ARGS__)

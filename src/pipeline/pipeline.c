@@ -14,7 +14,8 @@
 #include "pipeline/series.h"
 #include "pipeline/state.h"
 
-#define SNAPSHOT_LIMIT_NS    (UINT64_C(1) * 1000000000u)
+/* About a second. */
+#define SNAPSHOT_LOOKS       4000
 #define SNAPSHOT_FRESH_NS    (UINT64_C(20) * 1000000u)
 #define OVERFLOW_SHOWN_NS    (UINT64_C(10) * 1000000000u)
 
@@ -277,18 +278,19 @@ void pl_pipeline_free(struct pl_pipeline *p)
 
 int pl_pipeline_snapshot(struct pl_pipeline *p)
 {
-	uint64_t now = pl_clock_mono_ns();
+	unsigned int looks = SNAPSHOT_LOOKS;
 	int r = 0;
 
 	/* Many scrapers at once share one. */
-	if (p->snapshot_ns != 0 && now - p->snapshot_ns < SNAPSHOT_FRESH_NS && !p->stopping)
+	if (p->snapshot_ns != 0 && pl_clock_mono_ns() - p->snapshot_ns < SNAPSHOT_FRESH_NS &&
+		!p->stopping)
 		return 0;
 	if (!p->running)
 		return -ESRCH;
 	for (unsigned int i = 0; i < p->n_workers; i++)
 		pl_worker_ask(p->workers[i]);
 	for (unsigned int i = 0; i < p->n_workers; i++) {
-		if (pl_worker_await(p->workers[i], now + SNAPSHOT_LIMIT_NS) < 0)
+		if (pl_worker_await(p->workers[i], &looks) < 0)
 			r = -ETIMEDOUT;
 	}
 	if (r < 0) {

@@ -47,6 +47,18 @@ static struct pl_pipeline *start(const char *text)
 	return p;
 }
 
+static struct pl_pipeline_stats stats_of(struct pl_pipeline *p)
+{
+	struct pl_pipeline_stats s;
+	int r = pl_pipeline_stats(p, &s);
+
+	if (r < 0) {
+		printf("Bail out! no numbers: %s\n", strerror(-r));
+		exit(EXIT_FAILURE);
+	}
+	return s;
+}
+
 /* Sends `count` datagrams of the generator; bad of them are not telemetry at all. */
 static void send_to(uint16_t port, uint64_t count, unsigned int bad)
 {
@@ -95,11 +107,10 @@ static uint16_t port_of(const struct pl_pipeline *p, unsigned int i)
 static void received(struct pl_pipeline *p, uint64_t want, const char *name)
 {
 	uint64_t limit = pl_clock_mono_ns() + UINT64_C(10) * 1000000000u, verdicts = 0;
-	struct pl_pipeline_stats s = { .workers = 0 };
+	struct pl_pipeline_stats s;
 
 	for (;;) {
-		if (pl_pipeline_stats(p, &s) < 0)
-			abort();
+		s = stats_of(p);
 		if (s.ports.packets >= want || pl_clock_mono_ns() > limit)
 			break;
 		usleep(2000);
@@ -114,11 +125,9 @@ static void received(struct pl_pipeline *p, uint64_t want, const char *name)
 /* After the stop every record offered to an output is somewhere. */
 static void outputs_balance(struct pl_pipeline *p, const char *name)
 {
-	struct pl_pipeline_stats s;
+	struct pl_pipeline_stats s = stats_of(p);
 	uint64_t dropped = 0;
 
-	if (pl_pipeline_stats(p, &s) < 0)
-		abort();
 	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
 		dropped += s.outputs.dropped[i];
 	eq(s.outputs.offered, s.outputs.accepted + s.outputs.full, "%s: offered", name);
@@ -187,7 +196,7 @@ static void test_reloads(void)
 			pl_pipeline_free(p);
 			continue;
 		}
-		pl_pipeline_stats(p, &before);
+		before = stats_of(p);
 		decode = p->workers[0]->engine->decode;
 		detect = p->workers[0]->engine->detect;
 		eq(pl_pipeline_reload(p, &c, &diag), 0, "%s: reload%s", reloads[i].name, diag.text);
@@ -199,12 +208,12 @@ static void test_reloads(void)
 		ok((p->workers[0]->engine->detect != detect) == reloads[i].detect_anew,
 			"%s: the detector %s", reloads[i].name,
 			reloads[i].detect_anew ? "is new" : "stays");
-		pl_pipeline_stats(p, &after);
+		after = stats_of(p);
 		eq(after.flows, reloads[i].detect_anew ? 0 : before.flows, "%s: flows known",
 			reloads[i].name);
 		send_to(port_of(p, 0), 700, 0);
 		received(p, 1200, reloads[i].name);
-		pl_pipeline_stats(p, &after);
+		after = stats_of(p);
 		ok(after.totals.stored > before.totals.stored, "%s: goes on", reloads[i].name);
 		eq(after.totals.stored, after.totals.paths, "%s: no report lost on the way",
 			reloads[i].name);
@@ -237,7 +246,7 @@ static void test_rules(void)
 
 		send_to(port_of(p, 0), 500, 0);
 		received(p, 500, rules[i].name);
-		pl_pipeline_stats(p, &before);
+		before = stats_of(p);
 		ok(before.raised > 0, "%s: %llu levels are raised", rules[i].name,
 			(unsigned long long)before.raised);
 		if (parse(&c, rules[i].text, NULL) < 0)
@@ -249,7 +258,7 @@ static void test_rules(void)
 			received(p, 1000, rules[i].name);
 			usleep(200000);
 		}
-		pl_pipeline_stats(p, &after);
+		after = stats_of(p);
 		eq(after.raised, rules[i].ends ? 0 : before.raised, "%s: levels raised",
 			rules[i].name);
 		eq(after.flows, before.flows, "%s: flows known", rules[i].name);
@@ -346,8 +355,7 @@ static void test_reload_under_load(void)
 		if (parse(&c, texts[i % (sizeof(texts) / sizeof(texts[0]))], NULL) < 0)
 			abort();
 		good += pl_pipeline_reload(p, &c, NULL) == 0;
-		if (pl_pipeline_stats(p, &s) < 0)
-			abort();
+		s = stats_of(p);
 		good -= s.totals.packets != s.ports.packets;
 	}
 	pthread_join(thread, NULL);

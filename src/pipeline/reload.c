@@ -391,7 +391,8 @@ static void remove_worker(struct pl_pipeline *p, unsigned int i)
 	pl_worker_stop_by(w, pl_clock_mono_ns() + REMOVE_LIMIT_NS);
 	pl_worker_join(w);
 	pl_worker_ask(w);
-	pl_worker_await(w, UINT64_MAX);
+	/* It has ended: there is nothing to wait for. */
+	pl_worker_await(w, &(unsigned int){ 0 });
 	pl_totals_add(&p->gone, &w->snap.totals);
 	pl_port_stats_add(&p->gone_ports, &w->snap.port);
 	pl_worker_free(w);

@@ -597,7 +597,7 @@ void pl_worker_ask(struct pl_worker *w)
 	atomic_store_explicit(&w->snap_wanted, done + 1, memory_order_release);
 }
 
-int pl_worker_await(struct pl_worker *w, uint64_t deadline_ns)
+int pl_worker_await(struct pl_worker *w, unsigned int *looks)
 {
 	for (;;) {
 		/* Acquire pairs with the releases in worker_loop and quiet_point. */
@@ -608,8 +608,9 @@ int pl_worker_await(struct pl_worker *w, uint64_t deadline_ns)
 		if (atomic_load_explicit(&w->snap_done, memory_order_acquire) ==
 			atomic_load_explicit(&w->snap_wanted, memory_order_relaxed))
 			return 0;
-		if (pl_clock_mono_ns() >= deadline_ns)
+		if (*looks == 0)
 			return -ETIMEDOUT;
+		(*looks)--;
 		pause_us(ASK_PAUSE_US);
 	}
 }

@@ -167,11 +167,12 @@ void pl_worker_stop_by(struct pl_worker *worker, uint64_t deadline_ns);
 void pl_worker_join(struct pl_worker *worker);
 void pl_worker_free(struct pl_worker *worker);
 
-/* Asks for a fresh snapshot at the next quiet point; await waits for it. The snapshot is the caller's until
- * the next ask. 0, -ETIMEDOUT (it may not be read then). Only of a worker that was
- * started. */
+/* Asks for a fresh snapshot at the next quiet point; await looks for it, every 0.2 ms. The snapshot is the caller's
+ * until the next ask. Patience is counted in looks, each taken from *looks, and not in time: a machine that stood
+ * still (a guest that was paused) says nothing about the worker, and afterwards both go on together. 0, -ETIMEDOUT
+ * when none is left (it may not be read then). Only of a worker that was started. */
 void pl_worker_ask(struct pl_worker *worker);
-int pl_worker_await(struct pl_worker *worker, uint64_t deadline_ns);
+int pl_worker_await(struct pl_worker *worker, unsigned int *looks);
 
 /* Hands over new parts; returns when the worker uses them, with what they replaced in *ret_old. */
 void pl_worker_exchange(

@@ -40,7 +40,7 @@ def ok(good, name, detail=""):
     print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
     if not good and detail != "":
         for line in str(detail).splitlines()[:30]:
-            print(f"# {line[:300]}", flush=True)
+            print(f"# {line[:1000]}", flush=True)
     return good
 
 
@@ -625,7 +625,7 @@ def run_epochs(uri):
     w = s["workers"]
     # A worker that came too late for its epoch, on a busy machine, says so.
     ok(w["signals"] == w["taken"] == len(keys) and w["items"] + w["gone"] == len(keys) and w["items"] > len(keys) / 2 and
-       len(c.lines) == w["items"], "each is announced once", w)
+       len(c.lines) == w["items"], "each is announced once", (w, s["causes"], s["port"]))
     slots = {entry(k, k)[0] // 8: "%08x" % k for k in keys}
     ok(all(x["value"] == slots[x["slot"]] for x in c.lines), "none of them with another value", c.lines[:3])
     eq(values_in(f"{kept}/turn-6.plr", [8]), {8: 6666}, "what was there when it was killed is in its epoch's file")
