@@ -79,6 +79,26 @@ def get(url, headers=None):
         return r.read()
 
 
+class Stalls:
+    """Measures how long the machine stands still: a guest may be paused, and then nobody does anything each second."""
+
+    def __enter__(self):
+        self.longest, self.ended = 0, threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        last = time.monotonic()
+        while not self.ended.wait(0.05):
+            now = time.monotonic()
+            self.longest, last = max(self.longest, now - last - 0.05), now
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+
 class Server:
     """A server from Debian on a port of its own, with a folder of its own; may be killed and started again."""
 
@@ -201,12 +221,19 @@ MOVING = re.compile(r"^(process_|pathline_output_|pathline_http_|pathline_config
 
 
 def compare(page, got, what):
-    want = {k: v for k, v in page.items() if not MOVING.match(k[0])}
-    have = {k: v for k, v in got.items() if not MOVING.match(k[0])}
-    missing, extra = sorted(set(want) - set(have)), sorted(set(have) - set(want))
-    wrong = [(k, want[k], have[k]) for k in want if k in have and
-             not (want[k] == have[k] or math.isclose(want[k], have[k], rel_tol=1e-12))]
-    ok(len(want) > 300 and not missing and not extra and not wrong,
+    """Both are asked again until they agree: a scrape may be late, or given up by its server, on a busy machine."""
+    until = time.time() + 30
+    while True:
+        want = {k: v for k, v in page().items() if not MOVING.match(k[0])}
+        have = {k: v for k, v in got().items() if not MOVING.match(k[0])}
+        missing, extra = sorted(set(want) - set(have)), sorted(set(have) - set(want))
+        wrong = [(k, want[k], have[k]) for k in want if k in have and
+                 not (want[k] == have[k] or math.isclose(want[k], have[k], rel_tol=1e-12))]
+        same = len(want) > 300 and not missing and not extra and not wrong
+        if same or time.time() > until:
+            break
+        time.sleep(0.5)
+    ok(same,
        f"{what}: {len(want)} values are as on the page, none missing, none too many",
        f"missing {len(missing)} {missing[:5]}\nextra {len(extra)} {extra[:5]}\nwrong {len(wrong)} {wrong[:5]}")
 
@@ -234,7 +261,7 @@ def test_scrape():
         settled(d, n)
         wait_until(lambda: s.query("pathline_packets_total{job='scraped'}")[0]["value"][1] == str(n))
         time.sleep(1.5)
-        compare(d.values(), read_back(s, "scraped"), f"{name} scrapes")
+        compare(d.values, lambda: read_back(s, "scraped"), f"{name} scrapes")
         eq(d.stop(), 0, "stops with 0")
         s.stop()
         ok(not re.search(r"out.of.order|duplicate|cannot parse", s.log(), re.I), "no complaint in the server's log",
@@ -304,7 +331,7 @@ def test_remote_write():
         settled(d, n)
         wait_until(lambda: s.query("pathline_packets_total{job='pathline'}")[0]["value"][1] == str(n))
         time.sleep(2.5)
-        compare(d.values(), read_back(s, "pathline"), f"remote write to {name}")
+        compare(d.values, lambda: read_back(s, "pathline"), f"remote write to {name}")
         accounts(d, name)
         v = d.values()
         eq((output(v, "dropped_total"), output(v, "errors_total")), (0, 0), "nothing dropped, no error")
@@ -327,7 +354,7 @@ def test_stale():
     d.gen("--rate", "2000", "--count", "2000")
     ok(wait_until(lambda: len(s.query("pathline_queue_packets_total")) > 0), "queues are there")
     ok(wait_until(lambda: len(s.query("pathline_queue_packets_total")) == 0 and
-                  len(s.query("pathline_packets_total")) == 1, 20),
+                  len(s.query("pathline_packets_total")) == 1, 60),
        "and end seconds after they went, not after five minutes", s.query("pathline_queue_packets_total")[:2])
     eq(d.stop(), 0, "stops with 0")
     s.stop()
@@ -343,25 +370,26 @@ def test_outage():
         d = Daemon("outage-" + name, remote_config(s.url, f"    spool:\n      path: {DIR}/spool-{name}\n"))
         g = subprocess.Popen([PATHLINE, "gen", "int", "--rate", "2000", "--duration", "12s",
                               f"udp://127.0.0.1:{d.port}"], stderr=subprocess.DEVNULL)
-        time.sleep(3)
-        # VictoriaMetrics answers before it has written; killed outright it loses what it took last.
-        s.stop(signal.SIGKILL if name == "prometheus" else signal.SIGTERM)
-        time.sleep(4)
-        ok(output(d.values(), "waiting") + output(d.values(), "spooled") > 0, f"{name} is away: what there is waits")
-        s.start()
-        g.wait(timeout=60)
-        ok(wait_until(lambda: output(d.values(), "spooled") == 0 and output(d.values(), "waiting") < 3000 and
-                      output(d.values(), "delivered_total") > 0, 40), "it comes back and gets it")
-        time.sleep(3)
+        with Stalls() as stalls:
+            time.sleep(3)
+            # VictoriaMetrics answers before it has written; killed outright it loses what it took last.
+            s.stop(signal.SIGKILL if name == "prometheus" else signal.SIGTERM)
+            time.sleep(4)
+            ok(output(d.values(), "waiting") + output(d.values(), "spooled") > 0, f"{name} is away: what there is waits")
+            s.start()
+            g.wait(timeout=60)
+            ok(wait_until(lambda: output(d.values(), "spooled") == 0 and output(d.values(), "waiting") < 3000 and
+                          output(d.values(), "delivered_total") > 0, 60), "it comes back and gets it")
+            time.sleep(3)
         accounts(d, f"{name} killed")
         v = d.values()
         eq(output(v, "dropped_total"), 0, "nothing was dropped")
         q = urllib.parse.urlencode({"query": 'pathline_packets_total{job="pathline"}[60s]', "time": time.time()})
         result = json.loads(get(f"{s.url}/api/v1/query?{q}"))["data"]["result"]
         times = [x[0] for x in result[0]["values"]]
-        gaps = [round(b - a, 1) for a, b in zip(times, times[1:])]
-        ok(len(times) >= 12 and max(gaps) < 2.5 and min(gaps) > 0.2, "a sample for each second, also of the outage",
-           gaps)
+        gaps = [round(b - a, 3) for a, b in zip(times, times[1:])]
+        ok(len(times) >= 12 and max(gaps) < 2.5 + 2 * stalls.longest and min(gaps) > 0,
+           "a sample for each second, also of the outage", (gaps, stalls.longest))
         values = [float(x[1]) for x in result[0]["values"]]
         ok(values == sorted(values), "counters do not go back")
         eq(d.stop(), 0, "stops with 0")
