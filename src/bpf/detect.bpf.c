@@ -350,6 +350,18 @@ static __always_inline void fetch_lines(const struct xdp_md *ctx)
 	}
 }
 
+/* Whether the filter means what is sent there, which has a wanted port; it may say no where pl_filter_frame says yes. */
+__attribute__((noinline)) int pl_detect_meant(const struct pl_quiet_to *to)
+{
+	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
+
+	if (to == NULL)
+		return 0;
+	if (!rules->any_vlan && (to->vlan == 0 || !pl_filter_has_vlan(rules, to->vlan)))
+		return 0;
+	return pl_filter_has_addr(rules, to->addr[0], to->addr[1]);
+}
+
 /*
  * A usual report in a frame that the filter takes: its keys, its form and where its stack is. 0 when it is not. A function
  * of its own, so that the verifier follows what differs between headers to its end only, not to that of the program.
@@ -359,20 +371,16 @@ __attribute__((noinline)) int pl_detect_quiet_read(struct xdp_md *ctx, struct wo
 	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
 	const uint8_t *frame = (const uint8_t *)(long)ctx->data;
 	struct pl_frame_cursor c = { .pos = frame, .end = (const uint8_t *)(long)ctx->data_end };
+	struct pl_quiet_to to;
 	struct pl_quiet q;
-	uint32_t port, at;
 
 	if (w == NULL)
 		return 0;
 	q.keys = &w->keys;
 	c.left = w->frame_bytes = (uint32_t)(c.end - frame);
-	if (!pl_quiet_carrier(q.keys, &c, &port))
+	if (!pl_quiet_carrier(q.keys, &c, &to) || !pl_filter_has_port(rules, to.port))
 		return 0;
-	/* As in pl_filter_frame: said again, or older verifiers lose sight of it. */
-	at = port >> 3;
-	PL_FRAME_OPAQUE(at);
-	if ((rules->ports[at & (sizeof(rules->ports) - 1)] >> (port & 7) & 1) == 0 ||
-		!rules->any_vlan || rules->naddrs != 0)
+	if ((!rules->any_vlan || rules->naddrs != 0) && !pl_detect_meant(&to))
 		return 0;
 	if (pl_control.profiles || pl_control.profile.hand_up || pl_control.profile.announces)
 		return 0;

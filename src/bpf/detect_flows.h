@@ -287,11 +287,9 @@ PL_CORE_INLINE uint64_t pl_core_flow_hash(
 }
 
 /* Whether the report goes into the flow table at all. */
-PL_CORE_INLINE int pl_core_flow_counts(
-	const struct pl_core_rules *rules, const struct pl_core_report *r)
+PL_CORE_INLINE int pl_core_flow_counts(const struct pl_core_report *r)
 {
-	return (rules->on & PL_CORE_FLOW_KINDS) != 0 && (r->present & PL_PATH_HAS_src) &&
-	       !(r->flags & PL_FLAG_COPY);
+	return (r->present & PL_PATH_HAS_src) && !(r->flags & PL_FLAG_COPY);
 }
 
 /* The flow of a report that pl_core_flow_counts; hash from pl_core_flow_hash. */
@@ -483,6 +481,6 @@ PL_CORE_INLINE void pl_core_report_end(
 	if (__builtin_expect((r->flags & PL_FLAG_DROPPED) != 0, 0) &&
 		pl_core_watches(rules, PL_EVENT_PACKET_DROP))
 		pl_core_drop_step(env, r, last);
-	if (pl_core_flow_counts(rules, r))
+	if (pl_core_flow_counts(r))
 		pl_core_flow_step(env, r, pl_core_flow_hash(rules, &r->flow));
 }

@@ -272,11 +272,6 @@ struct pl_core_quantity_rule {
 
 #define PL_CORE_SECRETS 48
 
-/* Kinds that need the table of flows. */
-#define PL_CORE_FLOW_KINDS                                                                         \
-	(1u << PL_EVENT_PATH_CHANGE | 1u << PL_EVENT_FLOW_START | 1u << PL_EVENT_FLOW_END |        \
-		1u << PL_EVENT_KEEPALIVE)
-
 /*
  * What follows from secret and rules, worked out once by pl_quiet_prepare (bpf/report_quiet.h): all zero, the straight
  * way is not taken. In a key with IPv4 addresses every other half of a word is known.

@@ -88,6 +88,20 @@ static __always_inline uint16_t pl_filter_be16(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
+static __always_inline int pl_filter_has_port(const struct pl_filter_rules *rules, uint32_t port)
+{
+	uint32_t at = port >> 3;
+
+	/* Verifiers before 6.4 lose sight of 16 bits that were put together from two bytes. */
+	__asm__ volatile("" : "+r"(at));
+	return rules->ports[at & (sizeof(rules->ports) - 1)] >> (port & 7) & 1;
+}
+
+static __always_inline int pl_filter_has_vlan(const struct pl_filter_rules *rules, uint32_t id)
+{
+	return rules->vlans[id >> 3 & (sizeof(rules->vlans) - 1)] >> (id & 7) & 1;
+}
+
 static __always_inline int pl_filter_has_addr(
 	const struct pl_filter_rules *rules, uint64_t high, uint64_t low)
 {
@@ -114,7 +128,6 @@ static __always_inline uint32_t pl_filter_frame(struct xdp_md *ctx, struct pl_fi
 	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
 	uint64_t high, low;
 	uint16_t type, port, tagged = 0;
-	uint32_t at;
 	uint8_t protocol;
 
 	f->vlan = 0;
@@ -134,7 +147,7 @@ static __always_inline uint32_t pl_filter_frame(struct xdp_md *ctx, struct pl_fi
 		id = pl_filter_be16(p) & 0xfff;
 		if (i == 0)
 			f->vlan = id;
-		tagged |= rules->vlans[id >> 3] >> (id & 7) & 1;
+		tagged |= (uint16_t)pl_filter_has_vlan(rules, id);
 		type = pl_filter_be16(p + 2);
 		p += 4;
 	}
@@ -193,10 +206,7 @@ static __always_inline uint32_t pl_filter_frame(struct xdp_md *ctx, struct pl_fi
 	port = pl_filter_be16(p + 2);
 	f->udp = p;
 	f->payload = p + 8;
-	/* Verifiers before 6.4 lose sight of 16 bits that were put together from two bytes. */
-	at = port >> 3;
-	__asm__ volatile("" : "+r"(at));
-	if ((rules->ports[at & (sizeof(rules->ports) - 1)] >> (port & 7) & 1) == 0)
+	if (!pl_filter_has_port(rules, port))
 		return PL_FILTER_PORT;
 	if (!rules->any_vlan && !tagged)
 		return PL_FILTER_VLAN;

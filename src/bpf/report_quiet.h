@@ -124,7 +124,7 @@ struct pl_quiet_ip {
 	uint32_t length; /* of what follows the header, as announced */
 };
 
-/* Ethernet and IP at *c, which moves behind them. Source and, where it is wanted, destination go to src and dst. */
+/* Ethernet and IP at *c, which moves behind them. */
 PL_CORE_INLINE int pl_quiet_ip(
 	struct pl_quiet_ip *ret, struct pl_frame_cursor *c, uint64_t *src, uint64_t *dst)
 {
@@ -150,8 +150,7 @@ PL_CORE_INLINE int pl_quiet_ip(
 		ret->dscp = w >> 2 & 0x3f;
 		ret->length = (uint32_t)(ip >> 48) - 20;
 		pl_quiet_addr_v4(src, p + 26);
-		if (dst != NULL)
-			pl_quiet_addr_v4(dst, p + 30);
+		pl_quiet_addr_v4(dst, p + 30);
 		return (ip & PL_QUIET_IPV4_FRAG) == 0 && ip >> 48 >= 20 &&
 		       pl_frame_take(c, 14 + 20) != NULL;
 	}
@@ -161,8 +160,7 @@ PL_CORE_INLINE int pl_quiet_ip(
 	ret->dscp = w >> 6 & 0x3f;
 	ret->length = ip >> 32 & 0xffff;
 	pl_quiet_addr_v6(src, p + 22);
-	if (dst != NULL)
-		pl_quiet_addr_v6(dst, p + 38);
+	pl_quiet_addr_v6(dst, p + 38);
 	return pl_frame_take(c, 14 + 40) != NULL;
 }
 
@@ -302,24 +300,31 @@ PL_CORE_INLINE int pl_quiet_read(struct pl_quiet *q, struct pl_frame_cursor c,
 	       pl_quiet_int(q, &c, layouts, profile);
 }
 
+/* Where a report was sent to. */
+struct pl_quiet_to {
+	uint64_t addr[2];
+	uint32_t port, vlan; /* vlan 0: none */
+};
+
 /*
- * What carries it: Ethernet, IP and UDP at *c, which moves to the datagram. The exporter's address is in k->exporter then,
- * and in *ret_port the destination port. 0: it is not as usual.
+ * What carries it: Ethernet, IP and UDP at *c, which moves to the datagram. The exporter's address is in k->exporter then.
+ * 0: it is not as usual.
  */
 PL_CORE_INLINE int pl_quiet_carrier(
-	struct pl_quiet_keys *k, struct pl_frame_cursor *c, uint32_t *ret_port)
+	struct pl_quiet_keys *k, struct pl_frame_cursor *c, struct pl_quiet_to *to)
 {
 	struct pl_quiet_ip ip;
 	const uint8_t *p;
 	uint32_t length;
 
-	if (!pl_quiet_ip(&ip, c, &k->exporter[0], NULL) || ip.proto != PL_IP_UDP ||
+	if (!pl_quiet_ip(&ip, c, &k->exporter[0], to->addr) || ip.proto != PL_IP_UDP ||
 		ip.dscp == PL_CORE_DSCP || ip.length > c->left)
 		return 0;
 	p = pl_frame_take(c, 8);
 	if (p == NULL)
 		return 0;
-	*ret_port = pl_frame_be16(p + 2);
+	to->port = pl_frame_be16(p + 2);
+	to->vlan = ip.vlan;
 	length = pl_frame_be16(p + 4);
 	return length >= 8 && length <= ip.length && pl_frame_trim(c, length - 8);
 }
@@ -329,9 +334,8 @@ PL_CORE_INLINE int pl_quiet_carrier(
 static inline void pl_quiet_prepare(struct pl_core_rules *rules)
 {
 	const uint64_t *secret = rules->secret, low = 0xffff0000;
-	/* Without flows no path is known again, and the straight way does not follow the path latency of each. */
-	struct pl_core_prepared p = { .quiet = (rules->on & PL_CORE_FLOW_KINDS) != 0 &&
-					       !(rules->watch & 1u << PL_CORE_Q_FLOW_LATENCY),
+	/* The straight way does not follow the path latency of each flow. */
+	struct pl_core_prepared p = { .quiet = !(rules->watch & 1u << PL_CORE_Q_FLOW_LATENCY),
 		.keeps = rules->flags & PL_CORE_KEEP_AGGREGATES };
 
 	for (unsigned int i = 0; i < sizeof(p.turned) / sizeof(p.turned[0]); i++)

@@ -265,7 +265,7 @@ static void chunk(struct pl_detect *det, const struct pl_record_batch *batch, ui
 
 	for (uint32_t i = 0; i < n; i++) {
 		report_of(&det->reports[i], &batch->paths[first + i], now_ns);
-		if (!pl_core_flow_counts(rules, &det->reports[i]))
+		if (!pl_core_flow_counts(&det->reports[i]))
 			continue;
 		det->hashes[i] = pl_core_flow_hash(rules, &det->reports[i].flow);
 		__builtin_prefetch(
@@ -277,7 +277,7 @@ static void chunk(struct pl_detect *det, const struct pl_record_batch *batch, ui
 		struct pl_core_flow_set *set;
 		uint32_t at;
 
-		if (!pl_core_flow_counts(rules, &det->reports[i]))
+		if (!pl_core_flow_counts(&det->reports[i]))
 			continue;
 		set = &env->tables
 			       .flow[pl_core_set_of(det->hashes[i], rules->mask[PL_CORE_T_flow])];
@@ -305,7 +305,7 @@ static void chunk(struct pl_detect *det, const struct pl_record_batch *batch, ui
 				hop_of(&hop, path, &hops[path->hop_count - 1], NULL);
 			pl_core_drop_step(env, r, path->hop_count > 0 ? &hop : NULL);
 		}
-		if (pl_core_flow_counts(rules, r))
+		if (pl_core_flow_counts(r))
 			pl_core_flow_step(env, r, det->hashes[i]);
 		if (__builtin_expect(pl_core_delay_counts(rules, r), 0))
 			pl_core_delay_step(env, r, &hop, path->latency_ns);

@@ -93,7 +93,7 @@ static void read_one(const struct run *run, struct parsed *p, uint32_t i)
 		p->keys.flow_hash = pl_quiet_flow_hash(&env->rules, &p->keys);
 	} else {
 		read_general(run, p, i);
-		p->counts = p->settled && pl_core_flow_counts(&env->rules, &p->s.report);
+		p->counts = p->settled && pl_core_flow_counts(&p->s.report);
 		if (p->counts)
 			p->keys.flow_hash = pl_core_flow_hash(&env->rules, &p->s.report.flow);
 	}

@@ -142,7 +142,7 @@ bool pl_lean_quiet(const struct pl_lean *lean, struct pl_quiet *q, const struct 
 {
 	const struct pl_core_profile *profile = &lean->profiles[0].profile;
 	struct pl_frame_cursor c = { pkt->data, pkt->data + pkt->len, pkt->len };
-	uint32_t port;
+	struct pl_quiet_to to;
 
 	if (lean->n_profiles != 1 || profile->hand_up || profile->announces || lean->general)
 		return false;
@@ -151,8 +151,8 @@ bool pl_lean_quiet(const struct pl_lean *lean, struct pl_quiet *q, const struct 
 			pkt->wire_len > pkt->len)
 			return false;
 		memcpy(q->keys->exporter, pkt->src.b, sizeof(pkt->src.b));
-	} else if (pkt->link != PL_LINK_ETHERNET || !pl_quiet_carrier(q->keys, &c, &port) ||
-		   !is_report_port(lean, port)) {
+	} else if (pkt->link != PL_LINK_ETHERNET || !pl_quiet_carrier(q->keys, &c, &to) ||
+		   !is_report_port(lean, (uint16_t)to.port)) {
 		return false;
 	}
 	return pl_quiet_read(q, c, &lean->layouts, profile);

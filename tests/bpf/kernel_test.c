@@ -14,11 +14,13 @@
 #include <linux/bpf.h>
 #include <unistd.h>
 
+#include "base/num.h"
 #include "base/test.h"
 #include "detect/kernel.h"
 #include "detect/layouts.h"
 #include "detect/lean.h"
 #include "forms.h"
+#include "wire/cursor.h"
 
 enum { FRAME_MAX = 3400, QUIET = 50 };
 
@@ -30,10 +32,11 @@ static struct pl_event_batch events;
 static struct pl_batch frames;
 static struct pl_kernel_frame_of settled_frames[PL_BATCH_MAX];
 static uint64_t now_ns, ts_ns;
+static struct pl_filter_rules filter;
 
 static struct {
-	uint64_t packets, passed, settled, quiet, stirred, handed_up[PL_HANDUP_MAX], notes[64],
-		events, frames;
+	uint64_t packets, passed, unwanted, settled, quiet, stirred, handed_up[PL_HANDUP_MAX],
+		notes[64], events, frames;
 } books;
 
 /* --- rules ------------------------------------------------------------------------------------------- */
@@ -108,7 +111,6 @@ static void setup(const struct pl_core_rules *rules)
 		.events_bytes = 1 << 20,
 		.frames_bytes = 1 << 22,
 	};
-	static struct pl_filter_rules filter;
 	struct pl_diag diag = { 0 };
 	int r = pl_kernel_open(&kernel, &options, &diag);
 
@@ -116,6 +118,7 @@ static void setup(const struct pl_core_rules *rules)
 		printf("%s\n", diag.text);
 		exit(r == -EPERM || r == -ENOTSUP ? 77 : 1);
 	}
+	memset(&filter, 0, sizeof(filter));
 	filter.any_vlan = 1;
 	pl_filter_rules_add_port(&filter, 32766);
 	pl_filter_rules_add_port(&filter, 54321);
@@ -175,6 +178,36 @@ static void count_notes(uint64_t notes)
 		books.notes[__builtin_ctzll(notes)]++;
 }
 
+/* Whether the filter wants a frame, by its tags and destination; user space knows nothing of it. */
+static bool wanted(const struct pl_packet *pkt)
+{
+	const uint8_t *p = pkt->data + 12, *end = pkt->data + pkt->len;
+	bool tagged = false;
+	struct pl_addr to;
+
+	for (int i = 0; i < 2 && p + 6 <= end && (pl_be16(p) == 0x8100 || pl_be16(p) == 0x88a8);
+		i++, p += 4) {
+		unsigned int id = pl_be16(p + 2) & 0xfff;
+
+		tagged = tagged || (filter.vlans[id >> 3] >> (id & 7) & 1) != 0;
+	}
+	if (!filter.any_vlan && !tagged)
+		return false;
+	if (filter.naddrs == 0)
+		return true;
+	if (p + 22 <= end && pl_be16(p) == 0x0800)
+		to = pl_addr_v4(p + 18);
+	else if (p + 42 <= end && pl_be16(p) == 0x86dd)
+		memcpy(&to, p + 26, sizeof(to));
+	else
+		return false;
+	for (uint32_t i = 0; i < filter.naddrs; i++) {
+		if (memcmp(&filter.addrs[i], &to, sizeof(to)) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* One frame through both; false when they part. */
 static bool both(const struct pl_packet *given)
 {
@@ -191,6 +224,14 @@ static bool both(const struct pl_packet *given)
 	if (action != XDP_DROP && action != XDP_PASS) {
 		printf("# the program returned %d\n", action);
 		return false;
+	}
+	if (!wanted(&pkt)) {
+		books.packets++;
+		books.passed++;
+		books.unwanted++;
+		if (action != XDP_PASS)
+			printf("# taken from the host\n");
+		return action == XDP_PASS;
 	}
 	hand_up = pl_lean_try(&lean, &lean.layouts, &scratch, &pkt, now_ns);
 	books.packets++;
@@ -436,6 +477,53 @@ static void test_usual(uint64_t reports, uint64_t seed, struct pl_core_rules rul
 	teardown();
 }
 
+/* The frames that the filter wants go straight as they would without it, the others to the host. */
+static void test_filters(uint64_t reports, uint64_t seed)
+{
+	struct pl_core_rules rules = calm_rules(0);
+	uint64_t left = reports, filters = 0;
+	struct pl_gen_cfg cfg;
+	struct pl_rng rng;
+	bool good = true;
+
+	/* The straight way has its flows whatever is told of them. */
+	rules.on &= ~(1u << PL_EVENT_PATH_CHANGE | 1u << PL_EVENT_FLOW_START |
+		      1u << PL_EVENT_FLOW_END | 1u << PL_EVENT_KEEPALIVE);
+	setup(&rules);
+	pl_rng_seed(&rng, seed);
+	printf("# seed %" PRIu64 ", filters\n", seed);
+	while (good && left > 0) {
+		const uint64_t which = filters++ % 3;
+
+		memset(filter.vlans, 0, sizeof(filter.vlans));
+		filter.any_vlan = which == 1;
+		filter.naddrs = which == 0 ? 0 : 1 + form_pick(&rng, PL_FILTER_ADDRS_MAX);
+		for (uint32_t i = 0; which != 1 && i < 4096; i++) {
+			if (form_pick(&rng, 3) != 0)
+				pl_filter_rules_add_vlan(&filter, (uint16_t)i);
+		}
+		for (uint32_t i = 0; i < filter.naddrs; i++)
+			filter.addrs[i] = pl_addr_v4(&(uint32_t){ (uint32_t)pl_rng_u64(&rng) });
+		form_usual(&cfg, &rng);
+		/* Where the reports of the generator go; each third time nowhere that is wanted. */
+		if (filter.naddrs > 0 && form_pick(&rng, 3) != 0 &&
+			pl_parse_addr(cfg.outer_ip == 6 ? "fd00:ff::fffe" : "10.255.255.254",
+				&filter.addrs[form_pick(&rng, filter.naddrs)]) < 0)
+			abort();
+		pl_filter_set(pl_kernel_program(kernel)->filter, &filter);
+		good = run_form(&cfg, &rng, &left);
+	}
+	ok(good,
+		"the kernel's events are those of user space, and the host's frames are left to it");
+	same_counters();
+	same_tables();
+	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the straight way\n",
+		books.packets, books.settled, books.quiet);
+	ok(books.unwanted > books.packets / 8, "%" PRIu64 " were not wanted", books.unwanted);
+	ok(books.quiet > (books.packets - books.unwanted) / 4, "of the others many went straight");
+	teardown();
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t reports = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000;
@@ -449,5 +537,6 @@ int main(int argc, char **argv)
 	test_usual(
 		reports / 4, seed + 3, calm_rules(PL_CORE_KEEP_AGGREGATES | PL_CORE_KEEP_PLACES));
 	test_usual(reports / 4, seed + 4, restless_rules());
+	test_filters(reports / 8, seed + 5);
 	return pl_test_done();
 }
