@@ -97,6 +97,19 @@ PL_CORE_INLINE uint64_t pl_frame_be64(const uint8_t *p)
 	return __builtin_bswap64(PL_FRAME_LOAD(uint64_t, p));
 }
 
+/* Addresses as struct pl_addr has them, by its two words. */
+PL_CORE_INLINE void pl_frame_addr_v4(uint64_t *ret, const uint8_t *p)
+{
+	ret[0] = 0;
+	ret[1] = (uint64_t)PL_FRAME_LOAD(uint32_t, p) << 32 | 0xffff0000;
+}
+
+PL_CORE_INLINE void pl_frame_addr_v6(uint64_t *ret, const uint8_t *p)
+{
+	ret[0] = PL_FRAME_LOAD(uint64_t, p);
+	ret[1] = PL_FRAME_LOAD(uint64_t, p + 8);
+}
+
 PL_CORE_INLINE uint32_t pl_core_popcount16(uint32_t v)
 {
 	v = v - (v >> 1 & 0x5555);

@@ -11,18 +11,12 @@
 
 PL_CORE_INLINE void pl_core_addr_v4(struct pl_addr *ret, const uint8_t *p)
 {
-	uint64_t *words = (uint64_t *)(void *)ret->b;
-
-	words[0] = 0;
-	words[1] = (uint64_t)PL_FRAME_LOAD(uint32_t, p) << 32 | 0xffff0000;
+	pl_frame_addr_v4((uint64_t *)(void *)ret->b, p);
 }
 
 PL_CORE_INLINE void pl_core_addr_v6(struct pl_addr *ret, const uint8_t *p)
 {
-	uint64_t *words = (uint64_t *)(void *)ret->b;
-
-	words[0] = PL_FRAME_LOAD(uint64_t, p);
-	words[1] = PL_FRAME_LOAD(uint64_t, p + 8);
+	pl_frame_addr_v6((uint64_t *)(void *)ret->b, p);
 }
 
 PL_CORE_INLINE void pl_core_ports(struct pl_core_report *r, uint32_t sport, uint32_t dport)

@@ -93,20 +93,7 @@ struct pl_quiet_memo {
 
 _Static_assert(sizeof(struct pl_quiet_memo) == 384, "whole cache lines");
 
-#define PL_QUIET_MEMOS 1024 /* a power of two; of paths that share a place the last one has it */
-
-/* The two words of an address, as pl_core_addr_v4 and pl_core_addr_v6. */
-PL_CORE_INLINE void pl_quiet_addr_v4(uint64_t *ret, const uint8_t *p)
-{
-	ret[0] = 0;
-	ret[1] = (uint64_t)PL_FRAME_LOAD(uint32_t, p) << 32 | 0xffff0000;
-}
-
-PL_CORE_INLINE void pl_quiet_addr_v6(uint64_t *ret, const uint8_t *p)
-{
-	ret[0] = PL_FRAME_LOAD(uint64_t, p);
-	ret[1] = PL_FRAME_LOAD(uint64_t, p + 8);
-}
+#define PL_QUIET_MEMOS     1024 /* a power of two; of paths that share a place the last one has it */
 
 /* Type, version, length of the header; type and version, the rest being the traffic class and a flow label. */
 #define PL_QUIET_ETH_IPV4  0x08004500u
@@ -149,8 +136,8 @@ PL_CORE_INLINE int pl_quiet_ip(
 		ret->proto = ip & 0xff;
 		ret->dscp = w >> 2 & 0x3f;
 		ret->length = (uint32_t)(ip >> 48) - 20;
-		pl_quiet_addr_v4(src, p + 26);
-		pl_quiet_addr_v4(dst, p + 30);
+		pl_frame_addr_v4(src, p + 26);
+		pl_frame_addr_v4(dst, p + 30);
 		return (ip & PL_QUIET_IPV4_FRAG) == 0 && ip >> 48 >= 20 &&
 		       pl_frame_take(c, 14 + 20) != NULL;
 	}
@@ -159,8 +146,8 @@ PL_CORE_INLINE int pl_quiet_ip(
 	ret->proto = ip >> 24 & 0xff;
 	ret->dscp = w >> 6 & 0x3f;
 	ret->length = ip >> 32 & 0xffff;
-	pl_quiet_addr_v6(src, p + 22);
-	pl_quiet_addr_v6(dst, p + 38);
+	pl_frame_addr_v6(src, p + 22);
+	pl_frame_addr_v6(dst, p + 38);
 	return pl_frame_take(c, 14 + 40) != NULL;
 }
 
