@@ -399,6 +399,7 @@ static void forget(struct remote *r, uint32_t number)
 		*link_of(r, last) = number + 1;
 		r->series[number] = r->series[last];
 	}
+	r->series[last].labels = NULL;
 	r->n--;
 }
 
