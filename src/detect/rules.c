@@ -198,13 +198,12 @@ int pl_detect_rules(struct pl_core_rules *ret, const struct pl_detect_options *o
 void pl_detect_entries(const struct pl_detect_options *options, uint32_t ret[PL_CORE_T_MAX])
 {
 	struct pl_detect_options o = pl_detect_with_defaults(options);
-	bool flows = o.path_change || o.flow_start || o.flow_end || o.keepalive_ns > 0;
 
 	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
 		ret[i] = PL_CORE_WAYS;
 	ret[PL_CORE_T_place] = o.max_queues;
 	ret[PL_CORE_T_gauge] = ret[PL_CORE_T_link] = o.max_links;
-	ret[PL_CORE_T_flow] = flows ? o.max_flows : PL_CORE_WAYS;
+	ret[PL_CORE_T_flow] = o.max_flows;
 	ret[PL_CORE_T_delay] = quantity_rule(&o.flow_latency, &o).on ? o.max_flows : PL_CORE_WAYS;
 	ret[PL_CORE_T_drop] = o.max_drops;
 	ret[PL_CORE_T_burst] = o.microburst.on ? 256 : PL_CORE_WAYS;
