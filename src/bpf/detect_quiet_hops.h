@@ -2,6 +2,7 @@
 /* Part of detect_quiet.h: the hops, their keys and values. */
 #pragma once
 
+#include "base/prefetch.h"
 #include "bpf/detect_steps.h"
 #include "bpf/report_quiet.h"
 
@@ -26,7 +27,7 @@ enum pl_quiet_verdict {
 #ifdef __bpf__
 #define PL_QUIET_FETCH(p) ((void)*(const volatile uint64_t *)(p))
 #else
-#define PL_QUIET_FETCH(p) __builtin_prefetch(p)
+#define PL_QUIET_FETCH(p) pl_prefetch(p)
 #endif
 
 /* The stack is in the frame; to the verifier it must be said of each position that is not a constant. */

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "base/prefetch.h"
 #include "decode/report.h"
 #include "decode/shape.h"
 
@@ -343,10 +344,10 @@ void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_r
 		if (i + PREFETCH_AHEAD < n) {
 			const uint8_t *data = in->pkts[i + PREFETCH_AHEAD].data;
 
-			__builtin_prefetch(data);
-			__builtin_prefetch(data + 64);
-			__builtin_prefetch(data + 128);
-			__builtin_prefetch(data + 192);
+			pl_prefetch(data);
+			pl_prefetch(data + 64);
+			pl_prefetch(data + 128);
+			pl_prefetch(data + 192);
 		}
 		if (__builtin_expect(decode_usual(&j), 1)) {
 			usual++;

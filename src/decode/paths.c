@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/prefetch.h"
 #include "decode/internal.h"
 
 #define PREFETCH_AHEAD 8
@@ -96,7 +97,7 @@ static struct path_slot *intern(
 static inline void fetch(struct paths *p, uint64_t path_id)
 {
 	if ((*recent_of(p, path_id))->path_id != path_id)
-		__builtin_prefetch(&p->slots[home(p, path_id)], 1);
+		pl_prefetch_write(&p->slots[home(p, path_id)]);
 }
 
 uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint32_t first)

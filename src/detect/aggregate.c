@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/prefetch.h"
+
 #define LIMIT_MAX     (1U << 20)
 #define IDLE_NS_DEF   (300 * (uint64_t)1000000000)
 #define SLOT_NS_DEF   (15 * (uint64_t)1000000000)
@@ -208,7 +210,7 @@ static __attribute__((cold, noinline)) void path_describe(
 static inline void prefetch_cell(
 	const struct pl_aggregate *agg, enum pl_agg_table table, uint32_t cell)
 {
-	__builtin_prefetch(pl_cells_at(&agg->tables[table], cell), 1);
+	pl_prefetch_write(pl_cells_at(&agg->tables[table], cell));
 }
 
 /* Second pass: the path's cell, made when new, and the cells that its hops had the last time, on their way. */
@@ -227,7 +229,7 @@ static void chunk_recall(struct pl_aggregate *agg, const struct pl_path *path,
 		pw->cell = obtain(agg, PL_AGG_PATHS, pw->hash, &k, sizeof(k));
 		cell = pl_cells_at(&agg->tables[PL_AGG_PATHS], pw->cell);
 		pw->latency = (uint8_t)pl_hist_index(path->latency_ns);
-		__builtin_prefetch(&cell->latency.buckets[pw->latency], 1);
+		pl_prefetch_write(&cell->latency.buckets[pw->latency]);
 		if (pw->cell != agg->tables[PL_AGG_PATHS].cap) {
 			m = pw->memory = &agg->memory[pw->cell];
 			if (cell->reports == 0)
@@ -310,8 +312,8 @@ static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
 			cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], w->cells.queue);
 			w->depth = (uint8_t)pl_hist_index(hop->queue_depth);
 			w->latency = (uint8_t)pl_hist_index(hop->hop_latency_ns);
-			__builtin_prefetch(&cell->depth.buckets[w->depth], 1);
-			__builtin_prefetch(&cell->latency.buckets[w->latency], 1);
+			pl_prefetch_write(&cell->depth.buckets[w->depth]);
+			pl_prefetch_write(&cell->latency.buckets[w->latency]);
 		}
 		if (hop->present & (PL_HOP_HAS_egress_port | PL_HOP_HAS_tx_util)) {
 			const union queue_words k = port_words(hop);

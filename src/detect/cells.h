@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/prefetch.h"
+
 #define PL_CELL_NONE UINT32_MAX
 #define PL_CELL_LIVE ((uint64_t)1 << 63)
 
@@ -58,7 +60,7 @@ static inline uint32_t pl_cells_count(const struct pl_cells *t)
 
 static inline void pl_cells_prefetch(const struct pl_cells *t, uint64_t hash)
 {
-	__builtin_prefetch(&t->slots[hash & t->mask]);
+	pl_prefetch(&t->slots[hash & t->mask]);
 }
 
 static inline uint32_t pl_cells_find(

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/prefetch.h"
 #include "base/rng.h"
 #include "detect/rules.h"
 #include "detect/tables.h"
@@ -268,7 +269,7 @@ static void chunk(struct pl_detect *det, const struct pl_record_batch *batch, ui
 		if (!pl_core_flow_counts(&det->reports[i]))
 			continue;
 		det->hashes[i] = pl_core_flow_hash(rules, &det->reports[i].flow);
-		__builtin_prefetch(
+		pl_prefetch(
 			env->tables
 				.flow[pl_core_set_of(det->hashes[i], rules->mask[PL_CORE_T_flow])]
 				.way);
@@ -285,8 +286,8 @@ static void chunk(struct pl_detect *det, const struct pl_record_batch *batch, ui
 		if ((uint32_t)(set->way[at] >> 32) != pl_core_tag(det->hashes[i]))
 			at = pl_core_search(set->way, pl_core_tag(det->hashes[i])) &
 			     (PL_CORE_WAYS - 1);
-		__builtin_prefetch(&set->e[at], 1);
-		__builtin_prefetch((const char *)&set->e[at] + 64, 1);
+		pl_prefetch_write(&set->e[at]);
+		pl_prefetch_write((const char *)&set->e[at] + 64);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		const struct pl_path *path = &batch->paths[first + i];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "detect/frames.h"
 
+#include "base/prefetch.h"
 #include "detect/tables.h"
 
 #include "bpf/detect_quiet.h"
@@ -44,8 +45,8 @@ static void fetch_flow(const struct pl_core_env *env, uint64_t hash)
 
 	if ((uint32_t)(set->way[at] >> 32) != pl_core_tag(hash))
 		at = pl_core_search(set->way, pl_core_tag(hash)) & (PL_CORE_WAYS - 1);
-	__builtin_prefetch(&set->e[at], 1);
-	__builtin_prefetch((const char *)&set->e[at] + 64, 1);
+	pl_prefetch_write(&set->e[at]);
+	pl_prefetch_write((const char *)&set->e[at] + 64);
 }
 
 /* The general way, first half. */
@@ -98,7 +99,7 @@ static void read_one(const struct run *run, struct parsed *p, uint32_t i)
 			p->keys.flow_hash = pl_core_flow_hash(&env->rules, &p->s.report.flow);
 	}
 	if (p->counts)
-		__builtin_prefetch(flow_set(env, p->keys.flow_hash)->way);
+		pl_prefetch(flow_set(env, p->keys.flow_hash)->way);
 }
 
 /* The hops of a settled report that may have something to tell. */
@@ -180,10 +181,10 @@ void pl_detect_frames(struct pl_detect *det, struct pl_lean *lean, const struct 
 		if (i + PREFETCH < n) {
 			const uint8_t *data = in->pkts[i + PREFETCH].data;
 
-			__builtin_prefetch(data);
-			__builtin_prefetch(data + 64);
-			__builtin_prefetch(data + 128);
-			__builtin_prefetch(data + 192);
+			pl_prefetch(data);
+			pl_prefetch(data + 64);
+			pl_prefetch(data + 128);
+			pl_prefetch(data + 192);
 		}
 		read_one(&run, &ring[i % AHEAD], i);
 	}

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/prefetch.h"
+
 #define GROUP 32u
 
 int pl_counters_init(struct pl_counters *c, const struct pl_store_params *params, void *base)
@@ -70,7 +72,7 @@ unsigned int pl_counters_add_batch(const struct pl_counters *c, const struct pl_
 
 		for (unsigned int i = from; i < to; i++) {
 			for (unsigned int row = 0; row < c->rows; row++)
-				__builtin_prefetch(cell_of(c, keys[i], row), 1);
+				pl_prefetch_write(cell_of(c, keys[i], row));
 		}
 		for (unsigned int i = from; i < to; i++)
 			left_out += pl_counters_add(c, keys[i], increments[i]) != 0;
@@ -98,7 +100,7 @@ void pl_counters_get_batch(const struct pl_counters *c, const struct pl_key *key
 
 		for (unsigned int i = from; i < to; i++) {
 			for (unsigned int row = 0; row < c->rows; row++)
-				__builtin_prefetch(cell_of(c, keys[i], row));
+				pl_prefetch(cell_of(c, keys[i], row));
 		}
 		for (unsigned int i = from; i < to; i++)
 			ret_values[i] = pl_counters_get(c, keys[i]);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/prefetch.h"
 #include "memory/words.h"
 
 #define SLOT_MAX (4 + PL_VALUE_MAX)
@@ -83,9 +84,9 @@ static inline void fetch_slot(const struct pl_key_write *kw, uint64_t offset, bo
 
 	for (uint32_t at = 0; at < kw->write_bytes; at += 64) {
 		if (write)
-			__builtin_prefetch(slot + at, 1);
+			pl_prefetch_write(slot + at);
 		else
-			__builtin_prefetch(slot + at);
+			pl_prefetch(slot + at);
 	}
 }
 

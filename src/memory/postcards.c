@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/prefetch.h"
 #include "memory/words.h"
 
 #define CHUNK_MAX 128u /* PL_HOPS_MAX words and a check value */
@@ -167,9 +168,9 @@ static void prefetch_chunks(
 			const uint8_t *chunk = p->base + pl_postcards_offset(p, keys[i], c);
 
 			if (write)
-				__builtin_prefetch(chunk, 1);
+				pl_prefetch_write(chunk);
 			else
-				__builtin_prefetch(chunk, 0);
+				pl_prefetch(chunk);
 		}
 	}
 }

@@ -24,6 +24,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/clock.h"
+#include "base/prefetch.h"
 #include "netio/caps.h"
 #include "netio/iface.h"
 #include "netio/xdp.h"
@@ -476,8 +477,8 @@ static int take(struct afxdp_port *self, struct pl_batch *batch)
 		p->ts_ns = now;
 		p->link = PL_LINK_ETHERNET;
 		/* Headers and the report's own are on its first lines. */
-		__builtin_prefetch(p->data);
-		__builtin_prefetch(p->data + 64);
+		pl_prefetch(p->data);
+		pl_prefetch(p->data + 64);
 	}
 	return (int)n;
 }

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/prefetch.h"
 #include "netio/caps.h"
 #include "netio/iface.h"
 #include "netio/rights.h"
@@ -587,7 +588,7 @@ static int take(struct packet_port *self, struct pl_batch *batch)
 			fill(self, &batch->pkts[n++], h);
 		if (self->row.left > 0)
 			continue;
-		__builtin_prefetch((const uint8_t *)h + h->tp_next_offset + 64);
+		pl_prefetch((const uint8_t *)h + h->tp_next_offset + 64);
 		self->next = (const struct tpacket3_hdr *)(const void *)((const uint8_t *)h +
 									 h->tp_next_offset);
 		self->left--;

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/prefetch.h"
 #include "rdma/responder_state.h"
 
 #define GROUP     32
@@ -126,7 +127,7 @@ static inline void stage(const struct pl_responder *r, const struct pl_packet *p
 		region_of(r, recent, pl_be32(p + RETH + 8)), qp, va, len, access, &cause);
 	if (ret->dest == NULL)
 		return;
-	__builtin_prefetch(ret->dest, 1);
+	pl_prefetch_write(ret->dest);
 	ret->qp = qp;
 	ret->payload = p + PAYLOAD;
 	ret->atomic = atomic;
