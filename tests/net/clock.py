@@ -11,126 +11,68 @@ import glob
 import json
 import os
 import re
-import shutil
-import signal
-import socket
-import struct
-import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 
-PATHLINE = sys.argv[1]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, pcap, tap  # noqa: E402
+from lib.lab import DIR, free_udp_port  # noqa: E402
+from lib.pathline import accounts_close, total  # noqa: E402
+from lib.tap import comment, eq, ok, skip  # noqa: E402
+from lib.wait import wait  # noqa: E402
+
 HOURS = float(sys.argv[2]) if len(sys.argv) > 2 else 0.25
 SPEED = 120
-DIR = tempfile.mkdtemp(prefix="pathline-clock-")
-COUNT = FAILED = 0
-RUNNING = []
 FAKETIME = (glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1") + [None])[0]
 
 
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
-    if not good and detail != "":
-        for line in str(detail).splitlines()[:30]:
-            print(f"# {line}", flush=True)
+class Daemon(pathline.Daemon):
+    """With clocks of its own, a port and a folder; in the text PORT and DIR."""
 
-
-def eq(got, want, name):
-    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
-
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-class Daemon:
     def __init__(self, name, text, **environment):
-        self.port = free_port()
+        self.port = free_udp_port()
         self.dir = os.path.join(DIR, name)
         os.mkdir(self.dir)
-        config = os.path.join(self.dir, "config.yaml")
-        with open(config, "w") as f:
-            f.write(text.replace("PORT", str(self.port)).replace("DIR", self.dir))
-        self.log_path = os.path.join(self.dir, "log")
-        env = dict(os.environ, **environment)
         # A leak checker's own library must stay the first.
-        if environment:
-            env["LD_PRELOAD"] = FAKETIME
-        with open(self.log_path, "w") as f:
-            self.p = subprocess.Popen([PATHLINE, "run", "-c", config, "--log.format", "logfmt"], stderr=f, env=env)
-        RUNNING.append(self.p)
-        end = time.time() + 30
-        while "metrics on" not in self.log() and time.time() < end and self.p.poll() is None:
-            time.sleep(0.02)
-        found = re.search(r"metrics on (http://[^/]+)/", self.log())
-        self.web = found.group(1) if found else None
-        if not found:
-            ok(False, f"{name}: starts", self.log())
-
-    def log(self):
-        with open(self.log_path) as f:
-            return f.read()
+        preload = {"LD_PRELOAD": FAKETIME} if environment else {}
+        super().__init__(lab.write(name + ".yaml", text.replace("PORT", str(self.port)).replace("DIR", self.dir)), name,
+                         env=os.environ | environment | preload)
 
     def metrics(self):
         # Where the clocks run faster, so do time-outs: ours would mean milliseconds.
         for _ in range(100):
             try:
-                return self.scrape()
+                return super().metrics()
             except OSError:
                 time.sleep(0.02)
-        return self.scrape()
-
-    def scrape(self):
-        values = {}
-        with urllib.request.urlopen(self.web + "/metrics", timeout=20) as r:
-            for line in r.read().decode().splitlines():
-                if not line.startswith("#"):
-                    key, value = line.split(" # ")[0].rsplit(" ", 1)
-                    values[key] = float(value)
-        return values
-
-    def stop(self):
-        self.p.send_signal(signal.SIGTERM)
-        return self.p.wait(timeout=60)
-
-
-def total(values, name):
-    return int(sum(v for k, v in values.items() if k.split("{")[0] == name))
+        return super().metrics()
 
 
 def gen(*options):
-    r = subprocess.run([PATHLINE, "gen", "int", *options], capture_output=True, text=True, timeout=300)
+    r = pathline.run("gen", "int", *options, timeout=300)
     if r.returncode != 0:
         ok(False, "gen " + " ".join(options), r.stderr)
 
 
 def received(d, want):
-    end = time.time() + 15
-    while time.time() < end:
+    """The page once all has come, and lies still: what an output's thread holds in its hand is neither waiting nor delivered."""
+    values = {}
+
+    def all_has():
+        """as many packets as were sent, and all outputs at rest"""
+        nonlocal values
         values = d.metrics()
-        # What an output's thread holds in its hand is neither waiting nor delivered: let it come to rest.
-        if (total(values, "pathline_packets_total") + total(values, "pathline_socket_drops_total") >= want and
+        return (total(values, "pathline_packets_total") + total(values, "pathline_socket_drops_total") >= want and
                 total(values, "pathline_output_offered_total") ==
-                sum(total(values, f"pathline_output_{x}_total") for x in ("delivered", "filtered", "dropped"))):
-            break
-        time.sleep(0.05)
+                sum(total(values, f"pathline_output_{x}_total") for x in ("delivered", "filtered", "dropped")))
+    wait(all_has)
     return values
 
 
 def balanced(values, want, name):
     eq(total(values, "pathline_packets_total") + total(values, "pathline_socket_drops_total"), want, f"{name}: all are received")
-    eq(total(values, "pathline_packets_decoded_total") + total(values, "pathline_report_errors_total"),
-       total(values, "pathline_packets_total"), f"{name}: packets = sum of verdicts")
-    eq(total(values, "pathline_output_offered_total"),
-       sum(total(values, f"pathline_output_{x}_total") for x in ("delivered", "filtered", "dropped")) +
-       total(values, "pathline_output_waiting"), f"{name}: outputs balance")
+    accounts_close(values, name)
 
 
 def stepped():
@@ -141,8 +83,6 @@ def stepped():
     d = Daemon("stepped", "sources:\n  - uri: udp://127.0.0.1:PORT\nweb:\n  listen: 127.0.0.1:0\n"
                "outputs:\n  - path: DIR/out.jsonl\n    rotate:\n      age: 30m\n",
                FAKETIME_TIMESTAMP_FILE=rc, FAKETIME_NO_CACHE="1", DONT_FAKE_MONOTONIC="1")
-    if d.web is None:
-        return
     sent = 0
     before = {}
     for step in ("+0", "+5h", "-5h", "+30y", "-20y", "+0"):
@@ -167,25 +107,14 @@ def stepped():
     ok(max(years) - min(years) >= 45, f"with the time the clock told then: {min(years)} to {max(years)}")
 
 
-def join(files, path):
-    """Captures of one kind, one behind the other."""
-    with open(path, "wb") as out:
-        for i, name in enumerate(files):
-            with open(name, "rb") as f:
-                data = f.read()
-            out.write(data if i == 0 else data[24:])
-
-
 def backwards():
     """Capture time and the reports' own times go back by hours, then to 1970, then wrap."""
     starts = ("1700000000s", "1699990000s", "1700000000s", "1s", "4294967000s")
     for i, start in enumerate(starts):
         gen("--count", "400", "--seed", "3", "--start", start, "-w", f"{DIR}/part{i}.pcap")
-    join([f"{DIR}/part{i}.pcap" for i in range(len(starts))], f"{DIR}/back.pcap")
+    pcap.join([f"{DIR}/part{i}.pcap" for i in range(len(starts))], f"{DIR}/back.pcap")
     d = Daemon("backwards", f"sources:\n  - uri: pcap:{DIR}/back.pcap\nweb:\n  listen: 127.0.0.1:0\n"
                "outputs:\n  - path: DIR/out.jsonl\n")
-    if d.web is None:
-        return
     values = received(d, 2000)
     balanced(values, 2000, "backwards")
     eq(total(values, "pathline_packets_decoded_total"), 2000, "backwards: every one is decoded")
@@ -212,11 +141,8 @@ def soak():
                "detect:\n  max_flows: 8192\n  queue_depth:\n    threshold: 100\n"
                "outputs:\n  - path: DIR/out.jsonl\n    rotate:\n      size: 8MiB\n      age: 10m\n      keep: 2\n",
                FAKETIME=f"+0 x{SPEED}")
-    if d.web is None:
-        return
     began = time.monotonic()
     sizes = []
-    sent = 0
     seed = 0
     while time.monotonic() - began < seconds:
         # Each burst is another network: other flows, paths, exporters' sequences; then a pause, in which all age.
@@ -233,8 +159,8 @@ def soak():
        f"soak: {got} packets = sum of verdicts")
     ok(got > 10000, "soak: there was something to do")
     half = [s for s in sizes if s[0] > seconds * 0.4]
-    print(f"# soak: {HOURS:g} h of the daemon's time in {seconds:.0f} s, {got} packets; resident KiB "
-          f"{sizes[0][1]} first, {half[0][1]} at 40 %, {half[-1][1]} at the end; data {half[0][2]} and {half[-1][2]}")
+    comment(f"soak: {HOURS:g} h of the daemon's time in {seconds:.0f} s, {got} packets; resident KiB "
+            f"{sizes[0][1]} first, {half[0][1]} at 40 %, {half[-1][1]} at the end; data {half[0][2]} and {half[-1][2]}")
     # In a short run tables made at the start are still being touched for the first time.
     limit = 2048 if HOURS >= 6 else 6144
     ok(half[-1][1] - half[0][1] < limit, f"soak: resident memory is flat ({limit >> 10} MiB)", str(sizes))
@@ -246,19 +172,13 @@ def soak():
     ok(len(glob.glob(f"{d.dir}/out.jsonl*")) == 3, "soak: files were rotated, two are kept", os.listdir(d.dir))
 
 
-try:
-    backwards()
+def main():
     if FAKETIME is None:
-        COUNT += 1
-        print(f"ok {COUNT} - stepped clocks and the soak # SKIP libfaketime is not there (package faketime)")
+        lab.run(backwards)
+        skip("stepped clocks and the soak", "libfaketime is not there (package faketime)")
     else:
-        stepped()
-        soak()
-finally:
-    for p in RUNNING:
-        if p.poll() is None:
-            p.kill()
-            p.wait()
-    shutil.rmtree(DIR)
-print(f"1..{COUNT}")
-sys.exit(1 if FAILED else 0)
+        lab.run(backwards, stepped, soak)
+    return tap.end()
+
+
+sys.exit(main())

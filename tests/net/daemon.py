@@ -13,101 +13,20 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-PATHLINE = sys.argv[1]
-DIR = tempfile.mkdtemp(prefix="pathline-daemon-")
-COUNT = 0
-FAILED = 0
-RUNNING = []
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, tap  # noqa: E402
+from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
+from lib.pathline import reports_of, run, sent_by, start_gen, total  # noqa: E402
+from lib.tap import eq, ok, skip  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
-    if not good and detail != "":
-        for line in str(detail).splitlines()[:30]:
-            print(f"# {line}", flush=True)
-
-
-def eq(got, want, name):
-    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
-
-def skip(name, why):
-    global COUNT
-    COUNT += 1
-    print(f"ok {COUNT} - {name} # SKIP {why}", flush=True)
-
-
-def free_port(kind=socket.SOCK_DGRAM):
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def write(name, text):
-    path = os.path.join(DIR, name)
-    with open(path + ".new", "w") as f:
-        f.write(text)
-    os.rename(path + ".new", path)
-    return path
-
-
-class Daemon:
-    def __init__(self, config, name="daemon"):
-        self.log_path = os.path.join(DIR, name + ".log")
-        self.log_file = open(self.log_path, "a")
-        self.at = os.path.getsize(self.log_path)
-        self.p = subprocess.Popen([PATHLINE, "run", "-c", config, "--log.format", "logfmt"],
-                                  stdout=subprocess.DEVNULL, stderr=self.log_file)
-        RUNNING.append(self.p)
-        self.web = self.wait_for(r"metrics on (http://[^/]+)/metrics")
-
-    def log(self):
-        with open(self.log_path) as f:
-            f.seek(self.at)
-            return f.read()
-
-    def wait_for(self, pattern, seconds=20, count=1):
-        end = time.time() + seconds
-        while time.time() < end:
-            found = re.findall(pattern, self.log())
-            if len(found) >= count:
-                return found[-1]
-            if self.p.poll() is not None:
-                break
-            time.sleep(0.02)
-        return None
-
-    def get(self, path, headers=None):
-        request = urllib.request.Request(self.web + path, headers=headers or {})
-        try:
-            with urllib.request.urlopen(request, timeout=20) as r:
-                return r.status, r.read(), dict(r.headers)
-        except urllib.error.HTTPError as e:
-            return e.code, e.read(), dict(e.headers)
-
-    def metrics(self):
-        values = {}
-        for line in self.get("/metrics")[1].decode().splitlines():
-            if not line.startswith("#"):
-                key, value = line.rsplit(" ", 1)
-                values[key] = float(value)
-        return values
-
-    def stop(self):
-        self.p.send_signal(signal.SIGTERM)
-        code = self.p.wait(timeout=90)
-        self.log_file.flush()
-        return code
-
+class Daemon(pathline.Daemon):
     def account(self):
         """The final line's numbers."""
         m = re.search(r'stopped: received (\d+) = decoded (\d+) \+ not decoded (\d+); kernel drops (\d+); '
@@ -116,41 +35,6 @@ class Daemon:
         names = ("received", "decoded", "refused", "kernel", "reports", "offered", "delivered",
                  "filtered", "dropped", "undelivered")
         return dict(zip(names, (int(x or 0) for x in m.groups()))) if m else {}
-
-
-def gen(port, *options):
-    return subprocess.Popen([PATHLINE, "gen", "int", *options, f"udp://127.0.0.1:{port}"],
-                            stderr=subprocess.PIPE, text=True)
-
-
-def sent(process):
-    _, err = process.communicate(timeout=120)
-    m = re.search(r"(\d+) packets", err)
-    return int(m.group(1)) if m else -1
-
-
-def total(values, name):
-    return int(sum(v for k, v in values.items() if k == name or k.startswith(name + "{")))
-
-
-def wait_until(condition, seconds=10):
-    end = time.time() + seconds
-    while time.time() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def lines(path):
-    """Lines of a file and those rotated away, by kind. Every one must be a whole JSON object."""
-    kinds = {"path": 0, "event": 0}
-    for name in os.listdir(os.path.dirname(path)):
-        if name.startswith(os.path.basename(path)):
-            with open(os.path.join(os.path.dirname(path), name)) as f:
-                for line in f:
-                    kinds[json.loads(line)["kind"]] += 1
-    return kinds
 
 
 def config_text(port, out, extra="", source_extra="", output_extra=""):
@@ -163,9 +47,6 @@ def config_text(port, out, extra="", source_extra="", output_extra=""):
 # ---- configuration ----
 
 def test_config():
-    def run(*args):
-        return subprocess.run([PATHLINE, *args], capture_output=True, text=True)
-
     bad = write("typo.yaml", "web:\n  listn: 127.0.0.1:0\n")
     for command in (["config", "check", bad], ["run", "-c", bad]):
         r = run(*command)
@@ -197,16 +78,16 @@ def prometheus_values(port, expr):
 
 
 def test_prometheus():
-    port, out = free_port(), os.path.join(DIR, "prom", "out.jsonl")
+    port, out = free_udp_port(), os.path.join(DIR, "prom", "out.jsonl")
     os.mkdir(os.path.dirname(out))
     d = Daemon(write("prom.yaml", config_text(port, out)), "prom")
-    g = gen(port, "--rate", "10000", "--count", "20000", "--loss", "0.01", "--seed", "7")
-    err = g.communicate(timeout=120)[1]
+    g = start_gen(port, "--rate", "10000", "--count", "20000", "--loss", "0.01", "--seed", "7")
+    err = pathline.finish_gen(g)
     n, lost = (int(re.search(p, err).group(1)) for p in (r"(\d+) packets", r"lost: (\d+)"))
-    ok(wait_until(lambda: total(d.metrics(), "pathline_socket_packets_total") == n),
+    ok(wait(lambda: total(d.metrics(), "pathline_socket_packets_total") == n),
        "every datagram sent is received")
     for accept, kind in (("text/plain", "text"), ("application/openmetrics-text", "openmetrics")):
-        status, body, headers = d.get("/metrics", {"Accept": accept})
+        status, body, headers = d.fetch("/metrics", {"Accept": accept})
         ok(status == 200 and ("openmetrics" in headers["Content-Type"]) == (kind == "openmetrics"),
            f"{kind}: content type", headers)
         if shutil.which("promtool") is None:
@@ -216,7 +97,7 @@ def test_prometheus():
             ok(r.returncode == 0, f"{kind}: promtool is content", r.stderr.decode() + r.stdout.decode())
         if kind == "openmetrics":
             ok(body.endswith(b"# EOF\n"), "openmetrics: ends in # EOF")
-    status, body, headers = d.get("/metrics", {"Accept-Encoding": "gzip"})
+    status, body, headers = d.fetch("/metrics", {"Accept-Encoding": "gzip"})
     ok(headers.get("Content-Encoding") == "gzip" and b"pathline_packets_total" in gzip.decompress(body),
        "gzip when asked for")
     if shutil.which("prometheus") is None:
@@ -226,7 +107,7 @@ def test_prometheus():
     m = d.metrics()
     missing = total(m, "pathline_exporter_skipped_total") - total(m, "pathline_exporter_recovered_total")
     eq(d.stop(), 0, "stops with 0")
-    got = lines(out)
+    got = reports_of(out)
     eq(got["path"], n, "one line per report")
     account = d.account()
     eq((account.get("received"), account.get("reports"), account.get("offered"), account.get("delivered")),
@@ -236,21 +117,13 @@ def test_prometheus():
 
 
 def scrape(d, n):
-    web = free_port(socket.SOCK_STREAM)
+    web = free_port()
     conf = write("prometheus.yml", "global:\n  scrape_interval: 1s\n  scrape_timeout: 1s\nscrape_configs:\n"
                  "  - job_name: pathline\n    static_configs:\n"
                  f"      - targets: ['{d.web[len('http://'):]}']\n")
-    log = open(os.path.join(DIR, "prometheus.log"), "w+")
-    p = subprocess.Popen(["prometheus", f"--config.file={conf}", f"--storage.tsdb.path={DIR}/tsdb",
-                          f"--web.listen-address=127.0.0.1:{web}"], stdout=log, stderr=log)
-    RUNNING.append(p)
-
-    def up():
-        try:
-            return [x["value"][1] for x in prometheus_values(web, "up")] == ["1"]
-        except (urllib.error.URLError, OSError):
-            return False
-    ok(wait_until(up, 40), "Prometheus: up == 1")
+    p = lab.start(["prometheus", f"--config.file={conf}", f"--storage.tsdb.path={DIR}/tsdb",
+                   f"--web.listen-address=127.0.0.1:{web}"], log=lab.path("prometheus.log"))
+    ok(wait(lambda: [x["value"][1] for x in prometheus_values(web, "up")] == ["1"]), "Prometheus: up == 1")
     got = prometheus_values(web, "pathline_packets_total")
     eq([int(float(x["value"][1])) for x in got], [n], "Prometheus: packets as sent")
     got = prometheus_values(web, "sum(pathline_exporter_reports_total)")
@@ -261,8 +134,8 @@ def scrape(d, n):
        f"{got[0]['value'][1]}, page {ours}")
     p.terminate()
     p.wait(timeout=30)
-    log.seek(0)
-    text = log.read()
+    with open(p.log, encoding="utf-8") as log:
+        text = log.read()
     ok("duplicate" not in text and "out of order" not in text.lower(), "Prometheus: no complaint", text[-2000:])
 
 
@@ -270,17 +143,17 @@ def scrape(d, n):
 
 def reloads(d, result, n):
     """Not by the log: it folds repeated lines."""
-    return wait_until(lambda: d.metrics()[f'pathline_config_reloads_total{{result="{result}"}}'] == n, 20)
+    return wait(lambda: d.metrics()[f'pathline_config_reloads_total{{result="{result}"}}'] == n, 20)
 
 
 def test_reload():
-    port, second, out = free_port(), free_port(), os.path.join(DIR, "reload", "out.jsonl")
+    port, second, out = free_udp_port(), free_udp_port(), os.path.join(DIR, "reload", "out.jsonl")
     os.mkdir(os.path.dirname(out))
     other = os.path.join(DIR, "reload", "second.jsonl")
     base = config_text(port, out)
     path = write("reload.yaml", base)
     d = Daemon(path, "reload")
-    g = gen(port, "--rate", "5000", "--duration", "8s", "--seed", "3")
+    g = start_gen(port, "--rate", "5000", "--duration", "8s", "--seed", "3")
     variants = [config_text(port, out, extra="aggregate:\n  max_queues: 64\n"),
                 config_text(port, out, source_extra=f"  - uri: udp://127.0.0.1:{second}\n"),
                 "web:\n  listn: x\n",
@@ -302,10 +175,10 @@ def test_reload():
             ok(reloads(d, "success", good), f"reload {good + bad}: taken")
             eq(d.metrics()["pathline_config_last_reload_successful"], 1, "last reload successful: 1")
         time.sleep(0.15)
-    n = sent(g)
+    n = sent_by(g)
     ok(good >= 2, "there were reloads under load", f"{good} good, {bad} bad")
     ok("the old configuration stays in use" in d.log() or bad == 0, "a bad file is told of", d.log())
-    wait_until(lambda: total(d.metrics(), "pathline_packets_total") == n)
+    wait(lambda: total(d.metrics(), "pathline_packets_total") == n)
     m = d.metrics()
     eq((total(m, "pathline_packets_total"), total(m, "pathline_socket_drops_total")), (n, 0),
        "reloads cost no datagram")
@@ -313,15 +186,15 @@ def test_reload():
     account = d.account()
     eq((account.get("received"), account.get("reports")), (n, n), "the final account agrees")
     # The output was there all the time; what became of each entry is told.
-    got = lines(out)
+    got = reports_of(out)
     eq(got["path"], n, "and no report: one line each")
 
 
 def test_restart():
-    port, out = free_port(), os.path.join(DIR, "restart", "out.jsonl")
+    port, out = free_udp_port(), os.path.join(DIR, "restart", "out.jsonl")
     os.mkdir(os.path.dirname(out))
     path = write("restart.yaml", config_text(port, out))
-    g = gen(port, "--rate", "20000", "--duration", "5s")
+    g = start_gen(port, "--rate", "20000", "--duration", "5s")
     received = delivered = 0
     for i in range(3):
         d = Daemon(path, f"restart{i}")
@@ -331,8 +204,8 @@ def test_restart():
         eq((a.get("received"), a.get("undelivered")), (a.get("reports"), 0), f"run {i + 1}: balances")
         received += a.get("received", 0)
         delivered += a.get("delivered", 0)
-    sent(g)
-    got = lines(out)
+    sent_by(g)
+    got = reports_of(out)
     ok(received > 10000, "there was load", received)
     eq((got["path"], got["path"] + got["event"]), (received, delivered), "received = stored, to the packet")
 
@@ -340,27 +213,27 @@ def test_restart():
 # ---- trouble ----
 
 def test_two():
-    port = free_port()
+    port = free_udp_port()
     for sockets in (1, 2):
         text = f"sources:\n  - uri: udp://127.0.0.1:{port}\n    sockets: {sockets}\nweb:\n  listen: 127.0.0.1:0\n"
         path = write("two.yaml", text)
         d = Daemon(path, f"two{sockets}")
-        r = subprocess.run([PATHLINE, "run", "-c", path], capture_output=True, text=True, timeout=20)
+        r = run("run", "-c", path)
         eq(r.returncode, 69, f"a second daemon on one port ends with 69 ({sockets} sockets)")
         ok(str(port) in r.stderr or "in use" in r.stderr, "and says why", r.stderr)
         eq(d.stop(), 0, "the first goes on and stops with 0")
 
 
 def test_web():
-    d = Daemon(write("web.yaml", f"sources:\n  - uri: udp://127.0.0.1:{free_port()}\nweb:\n  listen: 127.0.0.1:0\n"),
+    d = Daemon(write("web.yaml", f"sources:\n  - uri: udp://127.0.0.1:{free_udp_port()}\nweb:\n  listen: 127.0.0.1:0\n"),
                "web")
     host, port = d.web[len("http://"):].split(":")
     where = (host, int(port))
     for path, want in (("/", 200), ("/metrics", 200), ("/healthz", 200), ("/readyz", 200), ("/-/healthy", 200),
                        ("/-/ready", 200), ("/readyz?verbose", 200), ("/nothing", 404), ("/metrics/", 404),
                        ("/..%2fmetrics", 404), ("/%00", 400), ("/" + "a" * 300, 400)):
-        eq(d.get(path)[0], want, f"GET {path[:20]}: {want}")
-    ok(json.loads(d.get("/readyz?verbose")[1])["ready"] is True, "readyz?verbose is JSON")
+        eq(d.fetch(path)[0], want, f"GET {path[:20]}: {want}")
+    ok(json.loads(d.fetch("/readyz?verbose")[1])["ready"] is True, "readyz?verbose is JSON")
 
     def raw(data, seconds=3):
         with socket.create_connection(where, timeout=seconds) as s:
@@ -400,7 +273,7 @@ def test_web():
             ended = time.time() - began
         t = time.time()
         if ended is None:
-            eq_quiet = d.get("/healthz")[0]
+            eq_quiet = d.fetch("/healthz")[0]
             if eq_quiet != 200 or time.time() - t > 1:
                 ok(False, "others are served meanwhile", f"{eq_quiet}, {time.time() - t} s")
                 break
@@ -413,28 +286,23 @@ def test_web():
 
 def test_full_disk():
     mount = os.path.join(DIR, "small")
-    os.mkdir(mount)
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", mount],
-                                           capture_output=True).returncode != 0:
+    if not lab.mount(mount, "2m"):
         skip("a full disk", "needs the right to mount")
         return
-    try:
-        port, out = free_port(), os.path.join(mount, "out.jsonl")
-        d = Daemon(write("full.yaml", config_text(port, out, output_extra="    buffer: 524288\n")), "full")
-        n = sent(gen(port, "--rate", "10000", "--count", "20000"))
-        wait_until(lambda: total(d.metrics(), "pathline_packets_total") == n)
-        ok(wait_until(lambda: d.get("/readyz")[0] == 503), "not ready while the disk is full")
-        m = d.metrics()
-        eq(total(m, "pathline_packets_total"), n, "capture goes on")
-        ok(total(m, "pathline_output_dropped_total") > 0, "what cannot be written is counted")
-        open(out, "w").close()
-        ok(wait_until(lambda: d.get("/readyz")[0] == 200, 15), "ready again when there is room")
-        d.stop()
-        a = d.account()
-        eq(a.get("offered"), sum(a.get(k, 0) for k in ("delivered", "filtered", "dropped", "undelivered")),
-           "offered = delivered + filtered + dropped + undelivered")
-    finally:
-        subprocess.run(["umount", mount])
+    port, out = free_udp_port(), os.path.join(mount, "out.jsonl")
+    d = Daemon(write("full.yaml", config_text(port, out, output_extra="    buffer: 524288\n")), "full")
+    n = sent_by(start_gen(port, "--rate", "10000", "--count", "20000"))
+    wait(lambda: total(d.metrics(), "pathline_packets_total") == n)
+    ok(wait(lambda: d.fetch("/readyz")[0] == 503), "not ready while the disk is full")
+    m = d.metrics()
+    eq(total(m, "pathline_packets_total"), n, "capture goes on")
+    ok(total(m, "pathline_output_dropped_total") > 0, "what cannot be written is counted")
+    open(out, "w").close()
+    ok(wait(lambda: d.fetch("/readyz")[0] == 200, 15), "ready again when there is room")
+    d.stop()
+    a = d.account()
+    eq(a.get("offered"), sum(a.get(k, 0) for k in ("delivered", "filtered", "dropped", "undelivered")),
+       "offered = delivered + filtered + dropped + undelivered")
 
 
 def test_demo():
@@ -445,8 +313,7 @@ def test_demo():
             taken.listen()
         except OSError:
             pass  # something else is there: as good
-        r = subprocess.run([PATHLINE, "demo", "--headless", "--duration", "8s", "-o", "json"],
-                           capture_output=True, text=True, timeout=60)
+        r = run("demo", "--headless", "--duration", "8s", "-o", "json")
     eq(r.returncode, 0, "demo ends with 0, its port taken")
     s = json.loads(r.stdout)
     a = s["accounting"]
@@ -457,25 +324,14 @@ def test_demo():
         ok(s["events"][kind] > 0, f"the story has a {kind}", s["events"])
 
 
-try:
-    for test in (test_config, test_prometheus, test_reload, test_restart, test_two, test_web, test_full_disk,
-                 test_demo):
-        if len(sys.argv) > 2 and test.__name__ not in sys.argv[2:]:
-            continue
-        print(f"# {test.__name__}", flush=True)
-        test()
+def main():
+    lab.run(test_config, test_prometheus, test_reload, test_restart, test_two, test_web, test_full_disk, test_demo)
+    logs = {name: lab.read(name) for name in sorted(os.listdir(DIR)) if name.endswith(".log")}
     if os.environ.get("PATHLINE_SHOW_LOGS"):
-        for name in sorted(os.listdir(DIR)):
-            if name.endswith(".log"):
-                print(f"# {name}\n" + open(os.path.join(DIR, name)).read())
-    reports = sum(open(os.path.join(DIR, name)).read().count("ThreadSanitizer")
-                  for name in os.listdir(DIR) if name.endswith(".log"))
-    eq(reports, 0, "no report of a sanitizer in any log")
-finally:
-    for p in RUNNING:
-        if p.poll() is None:
-            p.kill()
-            p.wait()
-    shutil.rmtree(DIR, ignore_errors=True)
-print(f"1..{COUNT}")
-sys.exit(1 if FAILED else 0)
+        for name, text in logs.items():
+            print(f"# {name}\n" + text)
+    eq([name for name, text in logs.items() if "ThreadSanitizer" in text], [], "no report of a sanitizer in any log")
+    return tap.end()
+
+
+sys.exit(main())

@@ -8,11 +8,17 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
+import sys
 import time
 
-from faulty import DIR, PATHLINE, Daemon, Server, config, done, eq, free_port, gen, ok, skip, wait_until, write
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from faulty import Daemon, Server, config  # noqa: E402
+from lib import lab, pathline, tap  # noqa: E402
+from lib.lab import DIR, free_udp_port, write  # noqa: E402
+from lib.pathline import gen  # noqa: E402
+from lib.tap import eq, ok, skip  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 # What a server stored and answered after the timeout comes again, rightly: so it is longer than a busy machine delays an
 # answer.
@@ -41,7 +47,7 @@ def complete(d, server, reports, when):
         told = int(sum(v for k, v in d.metrics().items() if k.startswith("pathline_events_total")))
         counts[:] = [lines_of(server, "pathline_event"), told]
         return counts[0] == counts[1]
-    ok(wait_until(all_there, 20), f"{when}: every event is there", counts)
+    ok(wait(all_there, 20), f"{when}: every event is there", counts)
     return o
 
 
@@ -52,7 +58,7 @@ FAULTS = ["refused", "hang", "reset", "stored, then reset", "twice", "garbage", 
 
 
 def test_faults():
-    server, port = Server(), free_port(socket.SOCK_DGRAM)
+    server, port = Server(), free_udp_port()
     d = Daemon(write("faults.yaml", config(port, f"http://127.0.0.1:{server.port}", spool("faults"))), "faults")
     reports, seed, again = 0, 1, 0
     for fault in FAULTS:
@@ -63,7 +69,7 @@ def test_faults():
         reports += gen(port, "--rate", "2000", "--count", "2000", "--seed", str(seed))
         seed += 1
         if fault not in ("twice", "too large"):
-            ok(wait_until(lambda: d.output()["errors"] > before["errors"] and d.output()["up"] == 0),
+            ok(wait(lambda: d.output()["errors"] > before["errors"] and d.output()["up"] == 0),
                f"{fault}: it shows")
         d.balanced(f"during: {fault}")
         if fault not in ("twice", "too large"):
@@ -80,20 +86,20 @@ def test_faults():
         again, new = twice, twice - again
         if fault not in ("stored, then reset",):
             eq(new, 0, f"{fault}: nothing came twice")
-        ok(wait_until(lambda: d.get("/readyz")[0] == 200), f"{fault}: ready again")
+        ok(wait(lambda: d.get("/readyz")[0] == 200), f"{fault}: ready again")
     ok(server.target == "/write?precision=ns&db=pl", "the precision is always said", server.target)
     eq(d.stop(), 0, "stops with 0")
 
 
 def test_elsewhere():
     """A redirect is for an operator, as a 404 is: everything is kept, and a reload makes it try at once."""
-    server, port = Server(), free_port(socket.SOCK_DGRAM)
+    server, port = Server(), free_udp_port()
     d = Daemon(write("hold.yaml", config(port, f"http://127.0.0.1:{server.port}", spool("hold"))), "hold")
     reports = 0
     for mode in ("elsewhere", "404", "403"):
         server.mode = mode
         reports += gen(port, "--rate", "4000", "--count", "1000", "--seed", mode[0].replace("e", "5"))
-        ok(wait_until(lambda: d.output()["up"] == 0), f"{mode}: it shows")
+        ok(wait(lambda: d.output()["up"] == 0), f"{mode}: it shows")
         requests = server.requests
         time.sleep(3)
         ok(server.requests <= requests + 1, f"{mode}: tried slowly", server.requests - requests)
@@ -106,7 +112,7 @@ def test_elsewhere():
 
 
 def test_token():
-    server, port = Server(), free_port(socket.SOCK_DGRAM)
+    server, port = Server(), free_udp_port()
     token = write("token", "wrong-SECRET\n")
     server.token = "Token right-SECRET"
     path = write("token.yaml", config(
@@ -114,7 +120,7 @@ def test_token():
         spool("token-spool").replace("    database: pl\n", f"    api: v2\n    org: o\n    bucket: b\n    token_file: {token}\n")))
     d = Daemon(path, "token")
     n = gen(port, "--rate", "4000", "--count", "1000")
-    ok(wait_until(lambda: d.output()["up"] == 0), "a wrong token: it shows")
+    ok(wait(lambda: d.output()["up"] == 0), "a wrong token: it shows")
     ok(server.target == "/api/v2/write?precision=ns&org=o&bucket=b", "v2: organization and bucket", server.target)
     write("token", "right-SECRET\n")
     d.p.send_signal(signal.SIGHUP)
@@ -122,15 +128,14 @@ def test_token():
     eq(complete(d, server, n, "token")["drops"], 0, "token: nothing dropped")
     ok("SECRET" not in d.log() and "SECRET" not in d.get("/metrics")[1] and "SECRET" not in d.get("/readyz?verbose")[1],
        "the token is in no log and on no page")
-    r = subprocess.run([PATHLINE, "config", "dump", path], capture_output=True,
-                       text=True, check=False)
+    r = pathline.run("config", "dump", path)
     ok("SECRET" not in r.stdout and token in r.stdout, "nor in config dump")
     d.stop()
 
 
 def test_poison():
     """One node's points are not acceptable: they are set aside with the server's words, the others come."""
-    server, port = Server(), free_port(socket.SOCK_DGRAM)
+    server, port = Server(), free_udp_port()
     server.poison = "event=queue_depth"
     d = Daemon(write("poison.yaml", config(port, f"http://127.0.0.1:{server.port}", spool("poison"))), "poison")
     n = gen(port, "--rate", "4000", "--count", "8000", "--loss", "0.01", "--seed", "3")
@@ -174,13 +179,13 @@ def test_tls():
             ("no certificate of our own", f"    tls:\n      ca: {DIR}/good.crt\n", False),
             ("the right authority", f"    tls:\n      ca: {DIR}/good.crt\n{client}", True),
             ("insecure", f"    tls:\n      insecure: true\n{client}", True)):
-        port, before = free_port(socket.SOCK_DGRAM), server.stored
+        port, before = free_udp_port(), server.stored
         d = Daemon(write("tls.yaml", config(port, f"https://127.0.0.1:{server.port}", BATCH + login + tls)), "tls")
         n = gen(port, "--rate", "4000", "--count", "200")
         if works:
-            ok(wait_until(lambda: d.output()["delivered"] >= n), f"TLS, {name}: delivered", d.output())
+            ok(wait(lambda: d.output()["delivered"] >= n), f"TLS, {name}: delivered", d.output())
         else:
-            ok(wait_until(lambda: d.output()["up"] == 0), f"TLS, {name}: it shows", d.output())
+            ok(wait(lambda: d.output()["up"] == 0), f"TLS, {name}: it shows", d.output())
             eq(server.stored, before, f"TLS, {name}: nothing is sent")
             ok('"trouble":"' in d.get("/readyz?verbose")[1], f"TLS, {name}: in words", d.get("/readyz?verbose")[1])
         d.balanced(f"TLS, {name}")
@@ -192,18 +197,18 @@ def test_tls():
 
 def test_restart():
     """The server away, much more than memory holds, kill -9 in the middle, then all of it comes."""
-    server, port = Server(), free_port(socket.SOCK_DGRAM)
+    server, port = Server(), free_udp_port()
     path = write("restart.yaml", config(port, f"http://127.0.0.1:{server.port}", spool("restart")))
     server.close()
     d = Daemon(path, "restart")
     gen(port, "--rate", "20000", "--count", "40000")
-    wait_until(lambda: d.output()["spooled"] > 30000)
+    wait(lambda: d.output()["spooled"] > 30000)
     o = d.balanced("the server away")
     ok(o["spooled"] > 30000, "what memory cannot hold is spooled", o)
     eq(o["drops"], 0, "nothing dropped")
-    second = Daemon(write("second.yaml", config(free_port(socket.SOCK_DGRAM), f"http://127.0.0.1:{server.port}",
-                                                spool("restart"))), "second")
-    ok(second.p.wait(timeout=20) != 0 and "another process" in second.log(), "a second daemon on the spool is told",
+    second = Daemon(write("second.yaml", config(free_udp_port(), f"http://127.0.0.1:{server.port}",
+                                                spool("restart"))), "second", ready=False)
+    ok(second.p.wait(timeout=60) != 0 and "another process" in second.log(), "a second daemon on the spool is told",
        second.log())
     d.stop(signal.SIGKILL)
     server.open()
@@ -234,46 +239,39 @@ def test_restart():
 
 def test_disk_full():
     folder = os.path.join(DIR, "small")
-    os.mkdir(folder)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], capture_output=True,
-                      check=False).returncode != 0:
+    if not lab.mount(folder, "1m"):
         skip("disk full while spooling", "may not mount a file system")
         return
-    try:
-        server, port = Server(), free_port(socket.SOCK_DGRAM)
-        server.close()
-        d = Daemon(write("full.yaml", config(port, f"http://127.0.0.1:{server.port}", spool("small/spool"))), "full")
-        n = gen(port, "--rate", "20000", "--count", "20000")
-        ok(wait_until(lambda: d.output()["dropped"]["no_space"] > 0), "a full disk is a counted loss")
-        time.sleep(0.5)
-        ok(d.get("/readyz")[0] == 503, "and readiness says so")
-        o = d.balanced("disk full")
-        subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True)
-        lost = o["drops"]
-        n += gen(port, "--rate", "20000", "--count", "20000", "--seed", "2")
-        wait_until(lambda: d.output()["spooled"] > o["spooled"] + 15000)
-        after = d.balanced("room again")
-        ok(after["spooled"] > o["spooled"] + 15000, "with room again it spools again, without a restart", after)
-        ok(after["drops"] - lost <= 200, "and loses no more than a batch", after)
-        server.open()
-        ok(d.drained(), "and delivers", d.output())
-        d.balanced("delivered")
+    server, port = Server(), free_udp_port()
+    server.close()
+    d = Daemon(write("full.yaml", config(port, f"http://127.0.0.1:{server.port}", spool("small/spool"))), "full")
+    n = gen(port, "--rate", "20000", "--count", "20000")
+    ok(wait(lambda: d.output()["dropped"]["no_space"] > 0), "a full disk is a counted loss")
+    time.sleep(0.5)
+    ok(d.get("/readyz")[0] == 503, "and readiness says so")
+    o = d.balanced("disk full")
+    subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True)
+    lost = o["drops"]
+    n += gen(port, "--rate", "20000", "--count", "20000", "--seed", "2")
+    wait(lambda: d.output()["spooled"] > o["spooled"] + 15000)
+    after = d.balanced("room again")
+    ok(after["spooled"] > o["spooled"] + 15000, "with room again it spools again, without a restart", after)
+    ok(after["drops"] - lost <= 200, "and loses no more than a batch", after)
+    server.open()
+    ok(d.drained(), "and delivers", d.output())
+    d.balanced("delivered")
 
-        def stored():
-            return lines_of(server, "pathline_hop") // 3 + sum(
-                lines_of(server, "pathline_" + x) for x in ("event", "queue", "port", "link", "path"))
-        # Points of the next interval may come in between.
-        ok(wait_until(lambda: stored() == d.output()["delivered"]), "as many as it says", stored())
-        d.stop()
-    finally:
-        subprocess.run(["umount", "-l", folder], check=False)
+    def stored():
+        return lines_of(server, "pathline_hop") // 3 + sum(
+            lines_of(server, "pathline_" + x) for x in ("event", "queue", "port", "link", "path"))
+    # Points of the next interval may come in between.
+    ok(wait(lambda: stored() == d.output()["delivered"]), "as many as it says", stored())
+    d.stop()
 
 
-test_faults()
-test_elsewhere()
-test_token()
-test_poison()
-test_tls()
-test_restart()
-test_disk_full()
-done()
+def main():
+    lab.run(test_faults, test_elsewhere, test_token, test_poison, test_tls, test_restart, test_disk_full)
+    return tap.end()
+
+
+sys.exit(main())

@@ -1,79 +1,21 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A server for line protocol that misbehaves as it is told, and what the tests of exporters share: the daemon from
-the outside, its metrics, the accounts of an output."""
+"""A server for line protocol that misbehaves as it is told, and what the tests of exporters share: a daemon that writes to it,
+and the accounts of an output."""
 
 import gzip
 import os
 import re
-import signal
 import socket
 import ssl
 import struct
-import subprocess
 import sys
-import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
 
-PATHLINE = sys.argv[1]
-DIR = tempfile.mkdtemp(prefix="pathline-export-")
-COUNT = 0
-FAILED = 0
-RUNNING = []
-
-
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
-    if not good and detail != "":
-        for line in str(detail).splitlines()[:30]:
-            print(f"# {line[:300]}", flush=True)
-    return good
-
-
-def eq(got, want, name):
-    return ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
-
-def skip(name, why):
-    global COUNT
-    COUNT += 1
-    print(f"ok {COUNT} - {name} # SKIP {why}", flush=True)
-
-
-def done():
-    for p in RUNNING:
-        if p.poll() is None:
-            p.kill()
-    subprocess.run(["rm", "-rf", DIR], check=False)
-    print(f"1..{COUNT}")
-    sys.exit(1 if FAILED else 0)
-
-
-def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def write(name, text):
-    path = os.path.join(DIR, name)
-    with open(path, "w") as f:
-        f.write(text)
-    return path
-
-
-def wait_until(condition, seconds=20):
-    end = time.time() + seconds
-    while time.time() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline  # noqa: E402
+from lib.tap import ok  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 
 class Server:
@@ -82,7 +24,7 @@ class Server:
 
     def __init__(self, tls=None):
         """tls: files of a certificate, its key, and the certificate that clients must have."""
-        self.port = free_port()
+        self.port = lab.free_port()
         self.context = None
         if tls:
             self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=tls[2])
@@ -217,41 +159,7 @@ class Server:
         return False
 
 
-class Daemon:
-    def __init__(self, config, name):
-        self.log_path = os.path.join(DIR, name + ".log")
-        self.log_file = open(self.log_path, "a")
-        self.at = os.path.getsize(self.log_path)
-        self.p = subprocess.Popen([PATHLINE, "run", "-c", config, "--log.format", "logfmt"],
-                                  stdout=subprocess.DEVNULL, stderr=self.log_file)
-        RUNNING.append(self.p)
-        wait_until(lambda: self.address() or self.p.poll() is not None)
-        self.web = self.address()
-
-    def address(self):
-        m = re.search(r"metrics on (http://[^/]+)/metrics", self.log())
-        return m.group(1) if m else None
-
-    def log(self):
-        with open(self.log_path) as f:
-            f.seek(self.at)
-            return f.read()
-
-    def get(self, path):
-        try:
-            with urllib.request.urlopen(self.web + path, timeout=20) as r:
-                return r.status, r.read().decode()
-        except urllib.error.HTTPError as e:
-            return e.code, e.read().decode()
-
-    def metrics(self):
-        values = {}
-        for line in self.get("/metrics")[1].splitlines():
-            if not line.startswith("#"):
-                key, value = line.rsplit(" ", 1)
-                values[key] = float(value)
-        return values
-
+class Daemon(pathline.Daemon):
     def output(self, name="db"):
         """The account of an output: names without prefix; dropped is by cause, drops is its sum."""
         result = {"dropped": {}}
@@ -273,29 +181,17 @@ class Daemon:
             return (o["offered"] + o["points"] + o["recovered"] ==
                     o["delivered"] + o["filtered"] + o["drops"] + o["waiting"] + o["spooled"])
         # A scrape is not one instant: between two batches it may be off.
-        ok(wait_until(closed, 5), f"{when}: offered + points + recovered = delivered + dropped + waiting + spooled", o)
+        ok(wait(closed, 10), f"{when}: offered + points + recovered = delivered + dropped + waiting + spooled", o)
         return o
 
     def drained(self, seconds=60, name="db"):
         def empty():
             o = self.output(name)
             return o["waiting"] == 0 and o["spooled"] == 0
-        return wait_until(empty, seconds)
-
-    def stop(self, how=signal.SIGTERM):
-        self.p.send_signal(how)
-        code = self.p.wait(timeout=90)
-        self.log_file.flush()
-        return code
+        return wait(empty, seconds)
 
 
 def config(port, url, more="", top=""):
     return (f"sources:\n  - uri: udp://127.0.0.1:{port}\n"
             f"outputs:\n  - name: db\n    type: influx\n    url: {url}\n    queue: 1048576\n{more}"
             f"web:\n  listen: 127.0.0.1:0\n{top}")
-
-
-def gen(port, *options):
-    r = subprocess.run([PATHLINE, "gen", "int", *options, f"udp://127.0.0.1:{port}"],
-                       stderr=subprocess.PIPE, text=True, timeout=300, check=True)
-    return int(re.search(r"(\d+) packets", r.stderr).group(1))

@@ -6,62 +6,18 @@ Readers that are overtaken, a second daemon, a full disk, another size. usage: h
 
 import json
 import os
-import re
-import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import tempfile
 import time
-import urllib.error
-import urllib.request
 
-PATHLINE = os.path.abspath(sys.argv[1])
-DIR = tempfile.mkdtemp(prefix="pathline-history-")
-COUNT = 0
-FAILED = 0
-RUNNING = []
-
-
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
-    if not good and detail != "":
-        for line in str(detail).splitlines()[:30]:
-            print(f"# {line[:400]}", flush=True)
-
-
-def eq(got, want, name):
-    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
-
-def skip(name, why):
-    global COUNT
-    COUNT += 1
-    print(f"ok {COUNT} - {name} # SKIP {why}", flush=True)
-
-
-def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def wait_until(condition, seconds=60):
-    end = time.time() + seconds
-    while time.time() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def run(*args, **kwargs):
-    return subprocess.run([PATHLINE, *args], capture_output=True, text=True, timeout=120, **kwargs)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, pcap, tap  # noqa: E402
+from lib.lab import DIR, free_udp_port  # noqa: E402
+from lib.pathline import PATHLINE, run  # noqa: E402
+from lib.tap import eq, ok, skip  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 
 def rows(*args):
@@ -73,40 +29,25 @@ def drops(output):
     return output["dropped"] if isinstance(output["dropped"], int) else sum(output["dropped"].values())
 
 
-class Daemon:
-    def __init__(self, name, folder, keep="", outputs=""):
-        self.port = free_port()
+class Daemon(pathline.Daemon):
+    def __init__(self, name, folder, keep="", outputs="", ready=True):
+        self.port = free_udp_port()
         self.folder = folder
-        self.config = os.path.join(DIR, name + ".yaml")
-        self.write_config(keep, outputs)
-        self.log_path = os.path.join(DIR, name + ".log")
-        self.start()
+        super().__init__(self.write_config(name, keep, outputs), name, ready)
 
-    def write_config(self, keep, outputs="", flows=4096):
-        with open(self.config, "w") as f:
-            f.write(f"sources:\n  - uri: udp://127.0.0.1:{self.port}\n    rcvbuf: 16MiB\n"
-                    f"outputs:\n  - type: region\n    name: history\n    path: {self.folder}\n    queue: 1048576\n"
-                    f"    keep: {{flows: {flows}, queues: 4096{keep}}}\n{outputs}"
-                    f"web: {{listen: '127.0.0.1:0'}}\n")
-
-    def start(self):
-        self.log_file = open(self.log_path, "a")
-        self.at = os.path.getsize(self.log_path)
-        self.p = subprocess.Popen([PATHLINE, "run", "-c", self.config, "--log.format", "logfmt"],
-                                  stdout=subprocess.DEVNULL, stderr=self.log_file)
-        RUNNING.append(self.p)
-        wait_until(lambda: "metrics on" in self.log() or self.p.poll() is not None)
-        m = re.search(r"metrics on (http://[^/]+)/", self.log())
-        self.web = m.group(1) if m else None
-
-    def log(self):
-        with open(self.log_path) as f:
-            f.seek(self.at)
-            return f.read()
+    def write_config(self, name, keep, outputs="", flows=4096):
+        return lab.write(name + ".yaml",
+                         f"sources:\n  - uri: udp://127.0.0.1:{self.port}\n    rcvbuf: 16MiB\n"
+                         f"outputs:\n  - type: region\n    name: history\n    path: {self.folder}\n    queue: 1048576\n"
+                         f"    keep: {{flows: {flows}, queues: 4096{keep}}}\n{outputs}"
+                         f"web: {{listen: '127.0.0.1:0'}}\n")
 
     def get(self, path):
-        with urllib.request.urlopen(self.web + path, timeout=30) as r:
-            return json.load(r)
+        """What is there, from JSON; anything but that is raised."""
+        status, body, _ = self.fetch(path)
+        if status != 200:
+            raise RuntimeError(f"{path}: {status} {body.decode()}")
+        return json.loads(body)
 
     def output(self):
         return [o for o in self.get("/api/v1/status")["outputs"] if o["name"] == "history"][0]
@@ -114,34 +55,22 @@ class Daemon:
     def settled(self, reports):
         """So many reports came, and all that came of them is in the regions."""
         def done():
+            """all is received and in the regions"""
             s = self.get("/api/v1/status")
             o = [o for o in s["outputs"] if o["name"] == "history"][0]
             return s["packets"]["received"] >= reports and o["waiting"] == 0 and o["delivered"] + drops(o) == o["offered"]
-        return wait_until(done)
+        return wait(done)
 
     def kill(self):
         self.p.kill()
         self.p.wait()
 
-    def stop(self):
-        self.p.send_signal(signal.SIGTERM)
-        return self.p.wait(timeout=90)
-
 
 # ---- what is sent, and what must come of it ----
 
 def udp_payloads(path):
-    """Payloads of a pcap of Ethernet, IPv4, UDP."""
-    with open(path, "rb") as f:
-        data = f.read()
-    at, found = 24, []
-    while at < len(data):
-        n = struct.unpack_from(">I" if data[0] == 0xa1 else "<I", data, at + 8)[0]
-        frame = data[at + 16:at + 16 + n]
-        ip = 14 + (frame[14] & 15) * 4
-        found.append(frame[ip + 8:])
-        at += 16 + n
-    return found
+    """Payloads of a capture of Ethernet, IPv4, UDP."""
+    return [frame[14 + (frame[14] & 15) * 4 + 8:] for frame in pcap.frames_of(path)]
 
 
 def essence(record):
@@ -150,11 +79,10 @@ def essence(record):
 
 
 def make_load(n):
-    pcap = os.path.join(DIR, "load.pcap")
-    subprocess.run([PATHLINE, "gen", "int", "-w", pcap, "-n", str(n), "-r", "5000", "--drop", "0.05", "--flows", "60",
-                    "--queue-report", "150"], check=True, capture_output=True, timeout=120)
-    r = run("read", "-o", "jsonl", pcap)
-    return udp_payloads(pcap), [essence(json.loads(line)) for line in r.stdout.splitlines()]
+    load = os.path.join(DIR, "load.pcap")
+    run("gen", "int", "-w", load, "-n", n, "-r", "5000", "--drop", "0.05", "--flows", "60", "--queue-report", "150", check=True)
+    r = run("read", "-o", "jsonl", load)
+    return udp_payloads(load), [essence(json.loads(line)) for line in r.stdout.splitlines()]
 
 
 LOAD = 6000
@@ -193,9 +121,8 @@ def test_restart():
     # The detector would say of a restart what it says of a first report: two files of the same run are compared.
     d = Daemon("restart", folder, outputs=f"  - path: {jsonl}\n    queue: 1048576\n")
     follow_out = open(os.path.join(DIR, "follow.out"), "w")
-    follower = subprocess.Popen([PATHLINE, "tail", "--from", folder, "--follow", "--paths", "-o", "jsonl"],
-                                stdout=follow_out, stderr=subprocess.PIPE, text=True)
-    RUNNING.append(follower)
+    follower = lab.start([PATHLINE, "tail", "--from", folder, "--follow", "--paths", "-o", "jsonl"], stdout=follow_out,
+                         stderr=subprocess.PIPE, text=True)
     send(d.port, 0, 1000)
     ok(d.settled(1000), "1000 reports are in the regions")
     o = d.output()
@@ -214,7 +141,7 @@ def test_restart():
     if pid == 0:
         send(d.port, 1000, 2000)
         os._exit(0)
-    ok(wait_until(lambda: int(d.get("/api/v1/status")["packets"]["received"]) > 1300), "reports come")
+    ok(wait(lambda: int(d.get("/api/v1/status")["packets"]["received"]) > 1300), "reports come")
     d.kill()
     os.waitpid(pid, 0)
     records, r = paths_of(folder)
@@ -239,10 +166,10 @@ def test_restart():
 
     # A reload keeps it open; other sizes are refused until a restart.
     d.p.send_signal(signal.SIGHUP)
-    ok(wait_until(lambda: "is in use" in d.log()), "a reload")
-    d.write_config(", events: 1024", f"  - path: {jsonl}\n    queue: 1048576\n")
+    ok(wait(lambda: "is in use" in d.log()), "a reload")
+    d.write_config("restart", ", events: 1024", f"  - path: {jsonl}\n    queue: 1048576\n")
     d.p.send_signal(signal.SIGHUP)
-    ok(wait_until(lambda: "keep of history is not changed while running" in d.log()), "another size is refused")
+    ok(wait(lambda: "keep of history is not changed while running" in d.log()), "another size is refused")
     send(d.port, 4500, 500)
     ok(d.settled(2000), "reports after the reload are in the regions")
     eq(d.stop(), 0, "SIGTERM: exit code 0")
@@ -256,7 +183,7 @@ def test_restart():
     ok(r.returncode == 78 and "events.region was made for another size than 1024" in r.stderr,
        "a start with another size is refused", r.stderr)
 
-    wait_until(lambda: sum(1 for _ in open(follow_out.name)) >= len(want))
+    wait(lambda: sum(1 for _ in open(follow_out.name)) >= len(want))
     follower.send_signal(signal.SIGINT)
     err = follower.communicate(timeout=60)[1]
     with open(follow_out.name) as f:
@@ -351,14 +278,14 @@ def test_top():
     send(d.port, 0, 2500)
     ok(d.settled(2500), "2500 reports are in the regions")
     screens = ("queues", "links", "ports", "paths", "events")
-    ok(wait_until(lambda: sum(r["packets"] for r in d.get("/api/v1/paths?limit=1000")["rows"]) ==
+    ok(wait(lambda: sum(r["packets"] for r in d.get("/api/v1/paths?limit=1000")["rows"]) ==
                   sum(r["packets"] for r in top(folder, "paths")[0]["rows"])), "the daemon has counted them")
     live = {s: d.get(f"/api/v1/{s}?limit=1000") for s in screens}
 
     def rows_of(doc, without=("depth_max", "utilization_max")):
         return sorted(json.dumps({k: v for k, v in r.items() if k not in without}, sort_keys=True) for r in doc["rows"])
     # Levels end by themselves, one after the other, some time after the last report.
-    ok(wait_until(lambda: rows_of(top(folder, "events")[0]) == rows_of(d.get("/api/v1/events?limit=1000"))) and
+    ok(wait(lambda: rows_of(top(folder, "events")[0]) == rows_of(d.get("/api/v1/events?limit=1000"))) and
        len(top(folder, "events")[0]["rows"]) > 10, "events, as the daemon shows them")
     for s in screens[:-1]:
         doc, r = top(folder, s)
@@ -377,9 +304,8 @@ def test_top():
     want = sorted((q["packets"] for q in live["queues"]["rows"] if q["node"] == 3 and q["depth"] > 20), reverse=True)
     eq([q["packets"] for q in doc["rows"]], want, "filtered and in order")
     # While it is written, an answer has what came since the last one.
-    p = subprocess.Popen([PATHLINE, "top", "--from", folder, "--batch", "-o", "json", "--screen", "paths", "--rows", "1000",
-                          "--times", "200", "--interval", "250ms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    RUNNING.append(p)
+    p = lab.start([PATHLINE, "top", "--from", folder, "--batch", "-o", "json", "--screen", "paths", "--rows", "1000",
+                   "--times", "200", "--interval", "250ms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     seen = [sum(r["packets"] for r in json.loads(p.stdout.readline())["rows"])]
     send(d.port, 2500, 500)
     ok(d.settled(3000), "500 more")
@@ -411,24 +337,24 @@ def test_overrun():
     folder = os.path.join(DIR, "overrun")
     d = Daemon("overrun", folder, keep=", paths: 256, hops: 2048, events: 64")
     out = open(os.path.join(DIR, "overrun.out"), "w")
-    p = subprocess.Popen([PATHLINE, "tail", "--from", folder, "--follow", "--paths", "--show-loss", "-o", "jsonl"],
-                         stdout=out, stderr=subprocess.PIPE, text=True)
-    RUNNING.append(p)
+    p = lab.start([PATHLINE, "tail", "--from", folder, "--follow", "--paths", "--show-loss", "-o", "jsonl"], stdout=out,
+                  stderr=subprocess.PIPE, text=True)
     send(d.port, 0, 100)
-    ok(wait_until(lambda: sum(1 for _ in open(out.name)) == 100), "a reader has what there is")
+    ok(wait(lambda: sum(1 for _ in open(out.name)) == 100), "a reader has what there is")
     p.send_signal(signal.SIGSTOP)
     send(d.port, 100, 1900)
     ok(d.settled(2000), "it is stopped while the list goes round")
     p.send_signal(signal.SIGCONT)
-    ok(wait_until(lambda: any(line.startswith('{"kind":"dropped"') for line in open(out.name))),
+    ok(wait(lambda: any(line.startswith('{"kind":"dropped"') for line in open(out.name))),
        "then it is told what it lost, in its place")
     send(d.port, 2000, 50)
     last = EXPECTED[2049]
 
     def at_the_end():
+        """the reader has the last record"""
         lines = open(out.name).read().splitlines()
         return len(lines) > 101 and essence(json.loads(lines[-1])) == last
-    ok(wait_until(at_the_end), "and goes on to the end")
+    ok(wait(at_the_end), "and goes on to the end")
     p.send_signal(signal.SIGINT)
     err = p.communicate(timeout=60)[1]
     with open(out.name) as f:
@@ -452,7 +378,7 @@ def test_overrun():
 def test_refused():
     folder = os.path.join(DIR, "refused")
     d = Daemon("refused", folder)
-    other = Daemon("refused2", folder)
+    other = Daemon("refused2", folder, ready=False)
     eq(other.p.wait(timeout=60), 69, "a second daemon on one folder ends")
     ok(f"is being written by process {d.p.pid}" in other.log(), "and is told who writes", other.log())
     eq(d.stop(), 0, "the first one goes on")
@@ -463,74 +389,51 @@ def test_refused():
     d.settled(10)
     os.truncate(os.path.join(folder, "hops.region"), 4096)
     send(d.port, 10, 10)
-    ok(wait_until(lambda: "was cut while it was open" in d.log()), "a cut file is told", d.log())
-    ready = False
-    try:
-        d.get("/readyz?verbose")
-        ready = True
-    except urllib.error.HTTPError as e:
-        ok("was cut while it was open" in e.read().decode(), "and not ready")
-    ok(not ready, "not ready")
+    ok(wait(lambda: "was cut while it was open" in d.log()), "a cut file is told", d.log())
+    status, body, _ = d.fetch("/readyz?verbose")
+    ok("was cut while it was open" in body.decode(), "and not ready", body.decode())
+    ok(status != 200, "not ready", status)
     os.unlink(os.path.join(folder, "hops.region"))
     d.p.send_signal(signal.SIGHUP)
-    ok(wait_until(lambda: "writing again" in d.log()), "taken away and with SIGHUP, it is made anew", d.log())
+    ok(wait(lambda: "writing again" in d.log()), "taken away and with SIGHUP, it is made anew", d.log())
     n = len(rows("query", "hops", folder)[0])
     send(d.port, 20, 10)
     d.settled(30)
-    ok(wait_until(lambda: len(rows("query", "hops", folder)[0]) > n), "and written")
+    ok(wait(lambda: len(rows("query", "hops", folder)[0]) > n), "and written")
     eq(d.stop(), 0, "stopped")
 
 
 def test_full_disk():
     mount = os.path.join(DIR, "small")
-    os.mkdir(mount)
-    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", mount],
-                                           capture_output=True, check=False).returncode != 0:
+    if not lab.mount(mount, "4m"):
         skip("a full disk", "tmpfs cannot be mounted")
         return
-    try:
-        folder = os.path.join(mount, "history")
-        d = Daemon("full", folder, keep=", events: 1024, paths: 1024, hops: 1048576")
-        eq(d.p.wait(timeout=60), 69, "a full disk at creation ends the start")
-        ok("hops.region: cannot allocate the region: No space left on device" in d.log(), "and says so", d.log())
-        eq(os.listdir(mount), [], "nothing is left behind")
-        # What fits is taken at once: no full disk later.
-        d.write_config(", events: 1024, paths: 1024, hops: 4096", flows=512)
-        d.start()
-        eq(d.p.poll(), None, "smaller, it starts")
-        if d.p.poll() is None:
-            with open(os.path.join(mount, "rest"), "wb") as f:
-                try:
-                    while True:
-                        f.write(bytes(65536))
-                        f.flush()
-                except OSError:
-                    pass
-            send(d.port, 0, 1000)
-            ok(d.settled(1000), "and writes on a disk that is full by now")
-            compare(paths_of(folder)[0], EXPECTED[:1000], "all of it")
-            eq(d.stop(), 0, "stopped")
-    finally:
-        subprocess.run(["umount", mount], check=False)
-
-
-TESTS = [test_restart, test_top, test_overrun, test_refused, test_full_disk]
+    folder = os.path.join(mount, "history")
+    d = Daemon("full", folder, keep=", events: 1024, paths: 1024, hops: 1048576", ready=False)
+    eq(d.p.wait(timeout=60), 69, "a full disk at creation ends the start")
+    ok("hops.region: cannot allocate the region: No space left on device" in d.log(), "and says so", d.log())
+    eq(os.listdir(mount), [], "nothing is left behind")
+    # What fits is taken at once: no full disk later.
+    d.write_config("full", ", events: 1024, paths: 1024, hops: 4096", flows=512)
+    d.start()
+    eq(d.p.poll(), None, "smaller, it starts")
+    if d.p.poll() is None:
+        with open(os.path.join(mount, "rest"), "wb") as f:
+            try:
+                while True:
+                    f.write(bytes(65536))
+                    f.flush()
+            except OSError:
+                pass
+        send(d.port, 0, 1000)
+        ok(d.settled(1000), "and writes on a disk that is full by now")
+        compare(paths_of(folder)[0], EXPECTED[:1000], "all of it")
+        eq(d.stop(), 0, "stopped")
 
 
 def main():
-    chosen = sys.argv[2:]
-    try:
-        for test in TESTS:
-            if not chosen or test.__name__[5:] in chosen:
-                test()
-    finally:
-        for p in RUNNING:
-            if p.poll() is None:
-                p.kill()
-        shutil.rmtree(DIR, ignore_errors=True)
-    print(f"1..{COUNT}", flush=True)
-    return FAILED > 0
+    lab.run(test_restart, test_top, test_overrun, test_refused, test_full_disk)
+    return tap.end()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+sys.exit(main())

@@ -10,15 +10,20 @@ import json
 import os
 import shutil
 import signal
-import socket
-import subprocess
+import sys
 import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-from faulty import DIR, RUNNING, Daemon, config, done, eq, free_port, gen, ok, skip, wait_until, write
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from faulty import Daemon, config  # noqa: E402
+from lib import lab, tap  # noqa: E402
+from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
+from lib.pathline import gen  # noqa: E402
+from lib.tap import eq, ok, skip  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 TAIL = "    interval: 1s\n    batch:\n      age: 100ms\n"
 
@@ -39,13 +44,12 @@ class Influx:
         self.start()
 
     def start(self):
-        log = open(self.conf + ".log", "a")
-        self.p = subprocess.Popen(["influxd", "-config", self.conf], stdout=log, stderr=log)
-        RUNNING.append(self.p)
-        if not wait_until(self.up, 60):
-            raise RuntimeError("influxd does not come up")
+        self.p = lab.start(["influxd", "-config", self.conf], log=self.conf + ".log")
+        if not wait(self.up):
+            raise RuntimeError("influxd does not come up\n" + lab.said_by(self.p))
 
     def up(self):
+        """influxd answers"""
         try:
             with urllib.request.urlopen(self.url + "/ping", timeout=2) as r:
                 return r.status == 204
@@ -117,11 +121,11 @@ def with_file(name):
 
 def test_values(influx):
     influx.query("CREATE DATABASE one")
-    port = free_port(socket.SOCK_DGRAM)
+    port = free_udp_port()
     d = Daemon(write("one.yaml", config(port, influx.url, f"    database: one\n    paths: true\n{TAIL}" +
                                         with_file("one"))), "one")
     n = gen(port, "--rate", "5000", "--count", "10000", "--loss", "0.005", "--seed", "11")
-    ok(wait_until(lambda: d.metrics()["pathline_socket_packets_total{listener=\"udp://127.0.0.1:%d\",socket=\"0\"}"
+    ok(wait(lambda: d.metrics()["pathline_socket_packets_total{listener=\"udp://127.0.0.1:%d\",socket=\"0\"}"
                                       % port] == n), "all reports came")
     time.sleep(2.5)
     ok(d.drained(), "all is delivered")
@@ -152,7 +156,7 @@ def test_values(influx):
 def test_killed(influx):
     """kill -9, restart, and a pause, while reports come."""
     influx.query("CREATE DATABASE two")
-    port = free_port(socket.SOCK_DGRAM)
+    port = free_udp_port()
     d = Daemon(write("two.yaml", config(
         port, influx.url, f"    database: two\n    paths: true\n    timeout: 1s\n{TAIL}      size: 16KiB\n"
         f"    memory: 64KiB\n    spool:\n      path: {DIR}/two-spool\n" + with_file("two"))), "two")
@@ -180,11 +184,11 @@ def test_killed(influx):
 
 def test_missing(influx):
     """A database that is not there is not made; when somebody makes it, nothing is missing in it."""
-    port = free_port(socket.SOCK_DGRAM)
+    port = free_udp_port()
     d = Daemon(write("three.yaml", config(port, influx.url, f"    database: three\n    paths: true\n{TAIL}" +
                                           with_file("three"))), "three")
     gen(port, "--rate", "2000", "--count", "1000")
-    ok(wait_until(lambda: d.output()["up"] == 0), "no database: it shows")
+    ok(wait(lambda: d.output()["up"] == 0), "no database: it shows")
     ok("database not found" in d.get("/readyz?verbose")[1], "no database: in the server's words")
     names = [v[0] for s in influx.query("SHOW DATABASES") for v in s["values"]]
     ok("three" not in names, "no database: none is made", names)
@@ -200,7 +204,7 @@ def test_conflict(influx):
     """Somebody else's point made a field a float: the points with it are refused, no other."""
     influx.query("CREATE DATABASE four")
     eq(influx.write("four", f"pathline_event,event=else threshold=1.5 {time.time_ns()}"), 204, "a float is there first")
-    port = free_port(socket.SOCK_DGRAM)
+    port = free_udp_port()
     d = Daemon(write("four.yaml", config(
         port, influx.url, f"    database: four\n    dead_letter:\n      path: {DIR}/four.dead\n{TAIL}" +
         with_file("four"))), "four")
@@ -225,7 +229,7 @@ def test_conflict(influx):
 def test_series(influx):
     """A million flows, and what they cost the server in series."""
     influx.query("CREATE DATABASE five")
-    port = free_port(socket.SOCK_DGRAM)
+    port = free_udp_port()
     d = Daemon(write("five.yaml", config(port, influx.url, f"    database: five\n{TAIL}")), "five")
     gen(port, "--flows", "1000000", "--count", "1000000", "--rate", "200000", "--topology", "fat-tree:4", "--seed", "9")
     time.sleep(2)
@@ -244,19 +248,21 @@ def test_series(influx):
 
 
 def test_victoria():
-    port, web = free_port(socket.SOCK_DGRAM), free_port()
-    log = open(os.path.join(DIR, "victoria.log"), "w")
-    p = subprocess.Popen(["victoria-metrics", f"-storageDataPath={DIR}/victoria", f"-httpListenAddr=127.0.0.1:{web}",
-                          "-retentionPeriod=1"], stdout=log, stderr=log)
-    RUNNING.append(p)
+    if shutil.which("victoria-metrics") is None:
+        skip("VictoriaMetrics", "no victoria-metrics")
+        return
+    port, web = free_udp_port(), free_port()
+    lab.start(["victoria-metrics", f"-storageDataPath={DIR}/victoria", f"-httpListenAddr=127.0.0.1:{web}",
+               "-retentionPeriod=1"], log=lab.path("victoria.log"))
 
     def up():
+        """VictoriaMetrics answers"""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{web}/health", timeout=2) as r:
                 return r.status == 200
         except (OSError, urllib.error.URLError):
             return False
-    if not ok(wait_until(up, 60), "VictoriaMetrics runs"):
+    if not ok(wait(up, 60), "VictoriaMetrics runs"):
         return
     d = Daemon(write("vm.yaml", config(port, f"http://127.0.0.1:{web}",
                                        f"    api: v2\n    bucket: pl\n{TAIL}")), "vm")
@@ -286,17 +292,21 @@ def test_victoria():
     ok(bad and all(x.endswith(" 0") for x in bad), "VictoriaMetrics: no line was invalid", bad)
 
 
-if shutil.which("influxd") is None:
-    skip("InfluxDB", "no influxd")
-else:
+def test_influx():
+    if shutil.which("influxd") is None:
+        skip("InfluxDB", "no influxd")
+        return
     server = Influx()
     test_values(server)
     test_killed(server)
     test_missing(server)
     test_conflict(server)
     test_series(server)
-if shutil.which("victoria-metrics") is None:
-    skip("VictoriaMetrics", "no victoria-metrics")
-else:
-    test_victoria()
-done()
+
+
+def main():
+    lab.run(test_influx, test_victoria)
+    return tap.end()
+
+
+sys.exit(main())

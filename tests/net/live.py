@@ -10,81 +10,34 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.parse
-import urllib.request
 
-PATHLINE = os.path.abspath(sys.argv[1])
-DIR = tempfile.mkdtemp(prefix="pathline-live-")
-COUNT = 0
-FAILED = 0
-RUNNING = []
-
-
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
-    if not good and detail != "":
-        for line in str(detail).splitlines()[:40]:
-            print(f"# {line[:500]}", flush=True)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, tap  # noqa: E402
+from lib.lab import DIR, free_port, free_udp_port  # noqa: E402
+from lib.pathline import PATHLINE, run, sent_by, start_gen  # noqa: E402
+from lib.tap import eq, ok, skip  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 
-def eq(got, want, name):
-    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
-
-def free_port(kind=socket.SOCK_DGRAM):
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def wait_until(condition, seconds=20):
-    end = time.time() + seconds
-    while time.time() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-class Daemon:
+class Daemon(pathline.Daemon):
     """A daemon with one source and one file of everything, over TCP and a Unix socket."""
 
-    def __init__(self, name, extra="", web_port=0, port=None):
-        self.port = port or free_port()
-        self.out = os.path.join(DIR, name + ".jsonl")
-        self.socket = os.path.join(DIR, name + ".sock")
-        self.config = os.path.join(DIR, name + ".yaml")
-        with open(self.config, "w") as f:
-            f.write(f"sources:\n  - uri: udp://127.0.0.1:{self.port}\noutputs:\n  - path: {self.out}\n"
-                    f"    queue: 1048576\nweb:\n  listen: 127.0.0.1:{web_port}\n  socket: {self.socket}\n{extra}")
-        self.log = open(os.path.join(DIR, name + ".log"), "w+")
-        self.p = subprocess.Popen([PATHLINE, "run", "-c", self.config, "--log.format", "logfmt"],
-                                  stdout=subprocess.DEVNULL, stderr=self.log)
-        RUNNING.append(self.p)
-        wait_until(lambda: "metrics on" in self.text() or self.p.poll() is not None)
-        m = re.search(r"metrics on (https?://[^/]+)/", self.text())
-        self.web = m.group(1) if m else None
-
-    def text(self):
-        with open(self.log.name) as f:
-            return f.read()
+    def __init__(self, name, extra="", web_port=0):
+        self.port = free_udp_port()
+        self.out = lab.path(name + ".jsonl")
+        self.socket = lab.path(name + ".sock")
+        super().__init__(lab.write(name + ".yaml", f"sources:\n  - uri: udp://127.0.0.1:{self.port}\noutputs:\n  - path: {self.out}\n"
+                                   f"    queue: 1048576\nweb:\n  listen: 127.0.0.1:{web_port}\n  socket: {self.socket}\n{extra}"),
+                         name)
 
     def get(self, path, **query):
-        url = self.web + path + ("?" + urllib.parse.urlencode(query) if query else "")
-        try:
-            with urllib.request.urlopen(url, timeout=30) as r:
-                return r.status, json.load(r)
-        except urllib.error.HTTPError as e:
-            return e.code, json.load(e)
+        status, body, _ = self.fetch(path + ("?" + urllib.parse.urlencode(query) if query else ""))
+        return status, json.loads(body)
 
     def rows(self, table, **query):
         return self.get("/api/v1/" + table, **({"limit": 1000} | query))[1]["rows"]
@@ -96,32 +49,15 @@ class Daemon:
         with open(self.out) as f:
             return [json.loads(line) for line in f]
 
-    def stop(self):
-        self.p.send_signal(signal.SIGTERM)
-        return self.p.wait(timeout=60)
-
-
-def gen(port, *options):
-    return subprocess.Popen([PATHLINE, "gen", "int", *options, f"udp://127.0.0.1:{port}"], stderr=subprocess.PIPE,
-                            text=True)
-
-
-def sent(process):
-    err = process.communicate(timeout=120)[1]
-    return int(re.search(r"(\d+) packets", err).group(1))
-
-
-def run(*args, **kwargs):
-    return subprocess.run([PATHLINE, *args], capture_output=True, text=True, timeout=60, **kwargs)
-
 
 def settled(d, n):
     """All n packets are in the file too."""
     def done():
+        """all is received and delivered"""
         s = d.status()
         o = [x for x in s["outputs"] if x["name"] != "live"][0]
         return s["packets"]["received"] == n and o["waiting"] == 0 and o["delivered"] == o["offered"] > 0
-    good = wait_until(done, 40)
+    good = wait(done, 40)
     time.sleep(0.5)
     return good
 
@@ -132,8 +68,8 @@ class Client:
     def __init__(self, *args):
         base = tempfile.mktemp(dir=DIR)
         self.out_path, self.err_path = base + ".out", base + ".err"
-        self.p = subprocess.Popen([PATHLINE, *args], stdout=open(self.out_path, "w"), stderr=open(self.err_path, "w"))
-        RUNNING.append(self.p)
+        with open(self.out_path, "w") as out:
+            self.p = lab.start([PATHLINE, *args], log=self.err_path, stdout=out)
 
     def out(self):
         with open(self.out_path) as f:
@@ -142,10 +78,11 @@ class Client:
     def quiet(self):
         """Waits until no more comes."""
         def same():
+            """a second without more of it"""
             before = os.path.getsize(self.out_path)
             time.sleep(1)
             return os.path.getsize(self.out_path) == before
-        wait_until(same, 60)
+        wait(same, 60)
 
     def end(self, number=signal.SIGINT):
         if number is not None:
@@ -159,7 +96,7 @@ class Client:
 
 def test_numbers():
     d = Daemon("numbers")
-    n = sent(gen(d.port, "--rate", "5000", "--count", "15000", "--loss", "0.01", "--seed", "5"))
+    n = sent_by(start_gen(d.port, "--rate", "5000", "--count", "15000", "--loss", "0.01", "--seed", "5"))
     ok(settled(d, n), "all is received and written")
     records = d.records()
     paths = [r for r in records if r["kind"] == "path"]
@@ -253,7 +190,7 @@ def test_numbers():
 # ---- tail ----
 
 def streams(d, n):
-    return wait_until(lambda: len(d.status()["streams"]) == n)
+    return wait(lambda: len(d.status()["streams"]) == n)
 
 
 def test_tail():
@@ -263,7 +200,7 @@ def test_tail():
     deep = Client("tail", "--url", d.web, "-o", "jsonl", "--where", "hops.queue_depth > 100")
     first = Client("tail", "--url", d.web, "-p", "-n", "5")
     ok(streams(d, 4), "four streams")
-    n = sent(gen(d.port, "--rate", "2000", "--count", "8000", "--loss", "0.005", "--seed", "9"))
+    n = sent_by(start_gen(d.port, "--rate", "2000", "--count", "8000", "--loss", "0.005", "--seed", "9"))
     ok(settled(d, n), "all is received and written")
     code, out, err = first.end(None)
     ok(code == 0 and len(out.splitlines()) == 6 and out.startswith("TIME"), "-n 5: a header and 5 lines", out + err)
@@ -280,14 +217,13 @@ def test_tail():
     ok(got[2] == want and want, "paths with a deep queue", f"{len(got[2])} of {len(want)}")
     eq("".join(e[2] for e in ended), "", "nothing was lost, nothing said")
     ok(streams(d, 0), "they are gone")
-    p = subprocess.Popen([PATHLINE, "tail", "--url", d.web, "--paths"], stdout=subprocess.PIPE, text=True)
-    RUNNING.append(p)
+    p = lab.start([PATHLINE, "tail", "--url", d.web, "--paths"], stdout=subprocess.PIPE, text=True)
     ok(streams(d, 1), "one more")
-    g = gen(d.port, "--rate", "2000", "--count", "4000")
+    g = start_gen(d.port, "--rate", "2000", "--count", "4000")
     p.stdout.readline()
     p.stdout.close()
     eq(p.wait(timeout=20), 0, "a reader that goes away is no error")
-    sent(g)
+    sent_by(g)
     eq(d.stop(), 0, "stops with 0")
 
 
@@ -297,7 +233,7 @@ def test_slow():
     p = Client("tail", "--url", d.web, "-o", "jsonl", "--show-loss", "--paths")
     ok(streams(d, 1), "one stream")
     p.p.send_signal(signal.SIGSTOP)
-    n = sent(gen(d.port, "--rate", "10000", "--count", "30000"))
+    n = sent_by(start_gen(d.port, "--rate", "10000", "--count", "30000"))
     ok(settled(d, n), "all is received and written while it is stopped")
     s = d.status()
     stream, live = s["streams"][0], [o for o in s["outputs"] if o["name"] == "live"][0]
@@ -318,16 +254,16 @@ def test_slow():
 
 
 def test_reconnect():
-    web = free_port(socket.SOCK_STREAM)
+    web = free_port()
     d = Daemon("again1", web_port=web)
     p = Client("tail", "--url", d.web, "--paths")
     ok(streams(d, 1), "one stream")
-    sent(gen(d.port, "--rate", "1000", "--count", "500"))
+    sent_by(start_gen(d.port, "--rate", "1000", "--count", "500"))
     p.quiet()
     eq(d.stop(), 0, "the daemon stops")
     d = Daemon("again2", web_port=web)
     ok(streams(d, 1), "the stream is there again")
-    sent(gen(d.port, "--rate", "1000", "--count", "500"))
+    sent_by(start_gen(d.port, "--rate", "1000", "--count", "500"))
     p.quiet()
     code, out, err = p.end()
     lines = out.splitlines()
@@ -354,6 +290,7 @@ class Terminal:
         # ncurses keeps its descriptions of terminals to the end of the process, which is not ours to free.
         leaks = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         env = os.environ | {"TERM": "xterm", "LC_ALL": "C.UTF-8", "ASAN_OPTIONS": leaks}
+        lab.undo(*self.base, "kill-server")
         subprocess.run([*self.base, "new-session", "-d", "-x", str(cols), "-y", str(rows),
                         f"TERM={term} {' '.join([PATHLINE, *args])}; echo exit=$?; sleep 30"], check=True, env=env)
 
@@ -368,7 +305,7 @@ class Terminal:
         return [line for line in self.screen()[4:-1] if line.strip()]
 
     def wait(self, pattern, seconds=20):
-        return wait_until(lambda: re.search(pattern, "\n".join(self.screen()), re.M), seconds)
+        return wait(lambda: re.search(pattern, "\n".join(self.screen()), re.M), seconds)
 
     def resize(self, cols, rows):
         subprocess.run([*self.base, "resize-window", "-x", str(cols), "-y", str(rows)], check=True)
@@ -379,10 +316,10 @@ class Terminal:
 
 def test_top():
     if shutil.which("tmux") is None:
-        ok(True, "top # SKIP no tmux")
+        skip("top", "no tmux")
         return
     d = Daemon("top")
-    n = sent(gen(d.port, "--rate", "5000", "--count", "10000", "--loss", "0.01", "--seed", "5"))
+    n = sent_by(start_gen(d.port, "--rate", "5000", "--count", "10000", "--loss", "0.01", "--seed", "5"))
     ok(settled(d, n), "all is received")
     queues = d.rows("queues", sort="-depth_max")
     for cols, rows in ((80, 24), (200, 50)):
@@ -392,7 +329,7 @@ def test_top():
             ok(t.wait(rf"reports {n} .*missing {d.status()['reports']['lost']}  refused 0  kernel drops 0"),
                "the sums are the daemon's", t.screen()[:2])
             # The sums stand above the table: the terminal has them before the last of its rows.
-            wait_until(lambda: len(t.rows()) == min(len(queues), rows - 5))
+            wait(lambda: len(t.rows()) == min(len(queues), rows - 5))
             s = t.screen()
             ok(len(s) == rows and all(len(line) <= cols for line in s), "it fits")
             table = t.rows()
@@ -404,7 +341,7 @@ def test_top():
             t.keys("2")
             ok(t.wait(r"TO NODE"), "2: links", "\n".join(t.screen()))
             links = {(x["node"], x["port"], x["peer"], x["peer_port"]): x["packets"] for x in d.rows("links")}
-            ok(wait_until(lambda: len(t.rows()) == len(links)), "with rows", "\n".join(t.screen()))
+            ok(wait(lambda: len(t.rows()) == len(links)), "with rows", "\n".join(t.screen()))
             got = {tuple(int(v) for v in line.split()[:4]): int(line.split()[7]) for line in t.rows()}
             eq(got, links, "every link with its packets")
             t.keys("/")
@@ -413,7 +350,7 @@ def test_top():
             ok(t.wait(r"filter: node == 3"), "a filter", "\n".join(t.screen()))
             want = {k: v for k, v in links.items() if k[0] == 3}
             ok(t.wait(rf"^{len(want)} of {len(links)}"), "counts what matches", t.screen()[-1])
-            wait_until(lambda: len(t.rows()) == len(want))
+            wait(lambda: len(t.rows()) == len(want))
             got = [tuple(int(v) for v in line.split()[:4]) for line in t.rows()]
             eq(set(got), set(want), "only what matches is shown")
             t.keys("/")
@@ -433,21 +370,21 @@ def test_top():
             t.keys("Space")
             ok(t.wait(r"FROZEN"), "frozen", t.screen()[-1])
             before = t.screen()[:-1]
-            g = gen(d.port, "--rate", "1000", "--count", "500")
-            n += sent(g)
+            g = start_gen(d.port, "--rate", "1000", "--count", "500")
+            n += sent_by(g)
             time.sleep(0.7)
             eq(t.screen()[:-1], before, "nothing moves")
             t.keys("Space")
             ok(t.wait(rf"reports {n} "), "and goes on", t.screen()[:2])
-            wait_until(lambda: d.status()["packets"]["received"] == n)
+            wait(lambda: d.status()["packets"]["received"] == n)
             queues = d.rows("queues", sort="-depth_max")
             t.keys("?")
             ok(t.wait("q +quit"), "help")
             t.keys("?")
             t.resize(60, 12)
-            ok(wait_until(lambda: len(t.screen()) == 12 and "QUEUE" in t.screen()[3]), "smaller", t.screen())
+            ok(wait(lambda: len(t.screen()) == 12 and "QUEUE" in t.screen()[3]), "smaller", t.screen())
             t.resize(100, 30)
-            ok(wait_until(lambda: len(t.screen()) == 30 and "PACKETS" in t.screen()[3]), "larger", t.screen())
+            ok(wait(lambda: len(t.screen()) == 30 and "PACKETS" in t.screen()[3]), "larger", t.screen())
             t.resize(15, 3)
             ok(t.wait("too small"), "much too small says so", t.screen())
             t.resize(cols, rows)
@@ -475,20 +412,11 @@ def test_top():
     eq(d.stop(), 0, "stops with 0")
 
 
-try:
-    for test in (test_numbers, test_tail, test_slow, test_reconnect, test_top):
-        if len(sys.argv) > 2 and test.__name__ not in sys.argv[2:]:
-            continue
-        print(f"# {test.__name__}", flush=True)
-        test()
-    reports = sum(open(os.path.join(DIR, name)).read().count("ThreadSanitizer")
-                  for name in os.listdir(DIR) if name.endswith(".log"))
-    eq(reports, 0, "no report of a sanitizer in any log")
-finally:
-    for p in RUNNING:
-        if p.poll() is None:
-            p.kill()
-            p.wait()
-    shutil.rmtree(DIR, ignore_errors=True)
-print(f"1..{COUNT}")
-sys.exit(1 if FAILED else 0)
+def main():
+    lab.run(test_numbers, test_tail, test_slow, test_reconnect, test_top)
+    eq([name for name in os.listdir(DIR) if name.endswith(".log") and "ThreadSanitizer" in lab.read(name)], [],
+       "no report of a sanitizer in any log")
+    return tap.end()
+
+
+sys.exit(main())

@@ -12,66 +12,19 @@ import os
 import re
 import shutil
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.error
 import urllib.parse
 import urllib.request
 
-PATHLINE = sys.argv[1]
-DIR = tempfile.mkdtemp(prefix="pathline-prometheus-")
-COUNT = 0
-FAILED = 0
-RUNNING = []
-
-
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
-    if not good and detail != "":
-        for line in str(detail).splitlines()[:30]:
-            print(f"# {line}", flush=True)
-
-
-def eq(got, want, name):
-    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
-
-def skip(name, why):
-    global COUNT
-    COUNT += 1
-    print(f"ok {COUNT} - {name} # SKIP {why}", flush=True)
-
-
-def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def write(name, text):
-    path = os.path.join(DIR, name)
-    with open(path, "w") as f:
-        f.write(text)
-    return path
-
-
-def wait_until(condition, seconds=20):
-    end = time.time() + seconds
-    while time.time() < end:
-        try:
-            if condition():
-                return True
-        except (OSError, urllib.error.URLError, KeyError, IndexError, ValueError):
-            pass
-        time.sleep(0.1)
-    return False
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, tap  # noqa: E402
+from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
+from lib.pathline import gen, sent_by, start_gen  # noqa: E402
+from lib.tap import comment, eq, ok, skip  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 
 def get(url, headers=None):
@@ -111,10 +64,8 @@ class Server:
         self.start()
 
     def start(self):
-        with open(self.log_path, "a") as log:
-            self.p = subprocess.Popen(self.args, stdout=log, stderr=log)
-        RUNNING.append(self.p)
-        ok(wait_until(lambda: get(self.url + self.ready) is not None, 60), f"{self.name} is up", self.log())
+        self.p = lab.start(self.args, log=self.log_path)
+        ok(wait(lambda: get(self.url + self.ready) is not None), f"{self.name} is up", self.log())
 
     def stop(self, how=signal.SIGTERM):
         self.p.send_signal(how)
@@ -152,25 +103,11 @@ def victoria(scrape=None):
 SERVERS = {"prometheus": prometheus, "victoria-metrics": victoria}
 
 
-class Daemon:
+class Daemon(pathline.Daemon):
     def __init__(self, name, text):
-        self.port = free_port(socket.SOCK_DGRAM)
-        self.log_path = os.path.join(DIR, name + ".log")
-        path = write(name + ".yaml", f"sources:\n  - uri: udp://127.0.0.1:{self.port}\n"
-                     "web:\n  listen: 127.0.0.1:0\n  max_per_address: 256\n  max_connections: 512\n" + text)
-        with open(self.log_path, "w") as log:
-            self.p = subprocess.Popen([PATHLINE, "run", "-c", path, "--log.format", "logfmt"],
-                                      stdout=subprocess.DEVNULL, stderr=log)
-        RUNNING.append(self.p)
-        wait_until(lambda: re.search(r"metrics on (http://[^/]+)/metrics", self.log()))
-        m = re.search(r"metrics on (http://[^/]+)/metrics", self.log())
-        if m is None:
-            raise SystemExit("the daemon does not start:\n" + self.log())
-        self.web = m.group(1)
-
-    def log(self):
-        with open(self.log_path) as f:
-            return f.read()
+        self.port = free_udp_port()
+        super().__init__(write(name + ".yaml", f"sources:\n  - uri: udp://127.0.0.1:{self.port}\n"
+                               "web:\n  listen: 127.0.0.1:0\n  max_per_address: 256\n  max_connections: 512\n" + text), name)
 
     def page(self, accept="text/plain"):
         return get(self.web + "/metrics", {"Accept": accept}).decode()
@@ -179,13 +116,7 @@ class Daemon:
         return parse(self.page())
 
     def gen(self, *options):
-        r = subprocess.run([PATHLINE, "gen", "int", *options, f"udp://127.0.0.1:{self.port}"],
-                           capture_output=True, text=True, timeout=120)
-        return int(re.search(r"(\d+) packets", r.stderr).group(1))
-
-    def stop(self):
-        self.p.send_signal(signal.SIGTERM)
-        return self.p.wait(timeout=60)
+        return gen(self.port, *options)
 
 
 def parse(page):
@@ -240,7 +171,7 @@ def compare(page, got, what):
 
 def settled(d, n):
     """The page once all of n packets are on it, and the gauges of old slots have gone."""
-    ok(wait_until(lambda: one(d.values(), "pathline_packets_total") == n), f"{n} packets are received")
+    ok(wait(lambda: one(d.values(), "pathline_packets_total") == n), f"{n} packets are received")
 
 
 def remote_config(url, extra=""):
@@ -259,7 +190,7 @@ def test_scrape():
         s = make(d.web[len("http://"):])
         n = d.gen("--rate", "5000", "--count", "10000", "--seed", "11")
         settled(d, n)
-        wait_until(lambda: s.query("pathline_packets_total{job='scraped'}")[0]["value"][1] == str(n))
+        wait(lambda: s.query("pathline_packets_total{job='scraped'}")[0]["value"][1] == str(n))
         time.sleep(1.5)
         compare(d.values, lambda: read_back(s, "scraped"), f"{name} scrapes")
         eq(d.stop(), 0, "stops with 0")
@@ -293,7 +224,7 @@ def test_exemplars():
         q = urllib.parse.urlencode({"query": "pathline_hop_latency_seconds_bucket", "start": began - 60,
                                     "end": time.time() + 60})
         return json.loads(get(f"{s.url}/api/v1/query_exemplars?{q}"))["data"]
-    wait_until(lambda: len(stored()) > 0)
+    wait(lambda: len(stored()) > 0)
     time.sleep(1.5)
     have = {(x["seriesLabels"]["le"], x["seriesLabels"]["node"], e["labels"]["flow"], float(e["value"]))
             for x in stored() for e in x["exemplars"]}
@@ -329,7 +260,7 @@ def test_remote_write():
         d = Daemon("rw-" + name, remote_config(s.url))
         n = d.gen("--rate", "5000", "--count", "10000", "--seed", "12")
         settled(d, n)
-        wait_until(lambda: s.query("pathline_packets_total{job='pathline'}")[0]["value"][1] == str(n))
+        wait(lambda: s.query("pathline_packets_total{job='pathline'}")[0]["value"][1] == str(n))
         time.sleep(2.5)
         compare(d.values, lambda: read_back(s, "pathline"), f"remote write to {name}")
         accounts(d, name)
@@ -352,8 +283,8 @@ def test_stale():
     s = prometheus()
     d = Daemon("stale", remote_config(s.url).replace("slot: 1h", "slot: 1s\n  idle: 2s"))
     d.gen("--rate", "2000", "--count", "2000")
-    ok(wait_until(lambda: len(s.query("pathline_queue_packets_total")) > 0), "queues are there")
-    ok(wait_until(lambda: len(s.query("pathline_queue_packets_total")) == 0 and
+    ok(wait(lambda: len(s.query("pathline_queue_packets_total")) > 0), "queues are there")
+    ok(wait(lambda: len(s.query("pathline_queue_packets_total")) == 0 and
                   len(s.query("pathline_packets_total")) == 1, 60),
        "and end seconds after they went, not after five minutes", s.query("pathline_queue_packets_total")[:2])
     eq(d.stop(), 0, "stops with 0")
@@ -368,8 +299,7 @@ def test_outage():
             continue
         s = make()
         d = Daemon("outage-" + name, remote_config(s.url, f"    spool:\n      path: {DIR}/spool-{name}\n"))
-        g = subprocess.Popen([PATHLINE, "gen", "int", "--rate", "2000", "--duration", "12s",
-                              f"udp://127.0.0.1:{d.port}"], stderr=subprocess.DEVNULL)
+        g = start_gen(d.port, "--rate", "2000", "--duration", "12s")
         with Stalls() as stalls:
             time.sleep(3)
             # VictoriaMetrics answers before it has written; killed outright it loses what it took last.
@@ -377,8 +307,8 @@ def test_outage():
             time.sleep(4)
             ok(output(d.values(), "waiting") + output(d.values(), "spooled") > 0, f"{name} is away: what there is waits")
             s.start()
-            g.wait(timeout=60)
-            ok(wait_until(lambda: output(d.values(), "spooled") == 0 and output(d.values(), "waiting") < 3000 and
+            sent_by(g)
+            ok(wait(lambda: output(d.values(), "spooled") == 0 and output(d.values(), "waiting") < 3000 and
                           output(d.values(), "delivered_total") > 0, 60), "it comes back and gets it")
             time.sleep(3)
         accounts(d, f"{name} killed")
@@ -425,7 +355,7 @@ def test_answers():
     server, url = receiver([(503, "later"), (429, "slow down"), (500, "oops"), (400, "out of order sample"),
                             (400, "out of order sample")])
     d = Daemon("answers", remote_config(url, f"    dead_letter:\n      path: {DIR}/dead.jsonl\n"))
-    ok(wait_until(lambda: len(Receiver.bodies) > 8, 60), "after 503, 429, 500 and 400 it goes on")
+    ok(wait(lambda: len(Receiver.bodies) > 8, 60), "after 503, 429, 500 and 400 it goes on")
     accounts(d, "answers")
     with Receiver.lock:
         bodies = list(Receiver.bodies)
@@ -444,8 +374,7 @@ def test_many_scrapes():
     d = Daemon("many", "")
     n = d.gen("--rate", "5000", "--count", "5000")
     settled(d, n)
-    g = subprocess.Popen([PATHLINE, "gen", "int", "--rate", "5000", "--duration", "4s", f"udp://127.0.0.1:{d.port}"],
-                         stderr=subprocess.PIPE, text=True)
+    g = start_gen(d.port, "--rate", "5000", "--duration", "4s")
     results, slowest = [], []
 
     def scrape(i):
@@ -462,8 +391,8 @@ def test_many_scrapes():
     for t in threads:
         t.join()
     eq(results.count(True), 100, "a hundred scrapes at once, each a whole page")
-    print(f"# slowest {max(slowest):.2f} s", flush=True)
-    n += int(re.search(r"(\d+) packets", g.communicate(timeout=60)[1]).group(1))
+    comment(f"slowest {max(slowest):.2f} s")
+    n += sent_by(g)
     settled(d, n)
     v = d.values()
     eq(one(v, "pathline_socket_drops_total"), 0, "they cost no datagram")
@@ -474,7 +403,7 @@ def test_exporter_without_node():
     d = Daemon("v05", "")
     for version in ("0.5", "1.0"):
         n = d.gen("--report", version, "--rate", "1000", "--count", "100")
-    wait_until(lambda: one(d.values(), "pathline_packets_total") >= n)
+    wait(lambda: one(d.values(), "pathline_packets_total") >= n)
     nodes = re.findall(r'^pathline_exporter_reports_total\{exporter="[^"]+",node="(\d*)"', d.page(), re.M)
     ok("" in nodes and "0" not in nodes and len(nodes) > 1, "reports of version 0.5 name no node", nodes)
     eq(d.stop(), 0, "stops with 0")
@@ -491,13 +420,12 @@ def test_alertmanager():
         s = Server("Alertmanager", ["prometheus-alertmanager", f"--config.file={config}", "--storage.path={dir}",
                                     "--web.listen-address=127.0.0.1:{port}", "--cluster.listen-address="], "/-/ready")
         d = Daemon("am", text.format(url=s.url + "/api/v2/alerts", extra=""))
-        g = subprocess.Popen([PATHLINE, "gen", "int", "--rate", "1000", "--duration", "8s", "--queue",
-                              "const:100", f"udp://127.0.0.1:{d.port}"], stderr=subprocess.DEVNULL)
+        g = start_gen(d.port, "--rate", "1000", "--duration", "8s", "--queue", "const:100")
 
         def alerts(active="true"):
             found = json.loads(get(f"{s.url}/api/v2/alerts?active={active}"))
             return [a for a in found if a["labels"]["alertname"] == "pathline_queue_depth"]
-        ok(wait_until(lambda: len(alerts()) > 3), "Alertmanager has the queues that are full")
+        ok(wait(lambda: len(alerts()) > 3), "Alertmanager has the queues that are full")
         time.sleep(4.5)  # longer than an alert would last that is not told again
         now = alerts()
         raised = one(d.values(), "pathline_levels_raised")
@@ -506,8 +434,8 @@ def test_alertmanager():
         ok(a["labels"]["severity"] == "page" and a["labels"]["node"].isdigit() and
            a["generatorURL"] == "http://dashboard.example/" and "queue depth" in a["annotations"]["summary"] and
            a["status"]["state"] == "active" and "flow" not in a["labels"], "labels, annotations, link", a)
-        g.wait(timeout=30)
-        ok(wait_until(lambda: len(alerts()) == 0, 15), "they are resolved when the queues are empty", alerts()[:1])
+        sent_by(g)
+        ok(wait(lambda: len(alerts()) == 0, 15), "they are resolved when the queues are empty", alerts()[:1])
         v = d.values()
         eq((output(v, "dropped_total"), output(v, "errors_total")), (0, 0), "nothing dropped, no error")
         accounts(d, "Alertmanager")
@@ -516,7 +444,7 @@ def test_alertmanager():
     server, url = receiver([(500, "busy")])
     d = Daemon("receiver", text.format(url=url, extra="    form: receiver\n"))
     d.gen("--rate", "1000", "--count", "1000", "--queue", "const:100")
-    ok(wait_until(lambda: any(b'"status":"resolved","receiver"' in b[2] for b in Receiver.bodies), 15),
+    ok(wait(lambda: any(b'"status":"resolved","receiver"' in b[2] for b in Receiver.bodies), 15),
        "a receiver is told of begin and end")
     accounts(d, "receiver")
     begun, ended = {}, {}
@@ -534,18 +462,10 @@ def test_alertmanager():
     server.server_close()
 
 
-try:
-    for test in (test_scrape, test_exemplars, test_remote_write, test_stale, test_outage, test_answers,
-                 test_many_scrapes, test_exporter_without_node, test_alertmanager):
-        if len(sys.argv) > 2 and test.__name__ not in sys.argv[2:]:
-            continue
-        print(f"# {test.__name__}", flush=True)
-        test()
-finally:
-    for p in RUNNING:
-        if p.poll() is None:
-            p.kill()
-            p.wait()
-    shutil.rmtree(DIR, ignore_errors=True)
-print(f"1..{COUNT}")
-sys.exit(1 if FAILED else 0)
+def main():
+    lab.run(test_scrape, test_exemplars, test_remote_write, test_stale, test_outage, test_answers, test_many_scrapes,
+            test_exporter_without_node, test_alertmanager)
+    return tap.end()
+
+
+sys.exit(main())

@@ -12,7 +12,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
@@ -22,54 +21,12 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import crypt
 
-PATHLINE = os.path.abspath(sys.argv[1])
-DIR = tempfile.mkdtemp(prefix="pathline-web-")
-COUNT = 0
-FAILED = 0
-RUNNING = []
-
-
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
-    if not good and detail != "":
-        for line in str(detail).splitlines()[:40]:
-            print(f"# {line[:400]}", flush=True)
-
-
-def eq(got, want, name):
-    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
-
-def skip(name, why):
-    global COUNT
-    COUNT += 1
-    print(f"ok {COUNT} - {name} # SKIP {why}", flush=True)
-
-
-def wait_until(condition, seconds=20):
-    end = time.time() + seconds
-    while time.time() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def write(name, text):
-    path = os.path.join(DIR, name)
-    with open(path + ".new", "w") as f:
-        f.write(text)
-    os.rename(path + ".new", path)
-    return path
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, tap  # noqa: E402
+from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
+from lib.pathline import run  # noqa: E402
+from lib.tap import comment, eq, ok, skip  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 
 def openssl(*args):
@@ -89,30 +46,16 @@ def make_cert(name, ca, san, usage):
             "-out", f"{name}.pem", "-days", "3", "-extfile", f"{name}.ext")
 
 
-class Daemon:
+class Daemon(pathline.Daemon):
     def __init__(self, name, extra="", listen="127.0.0.1:0"):
-        self.config = write(name + ".yaml", f"sources:\n  - uri: udp://127.0.0.1:{free_port(socket.SOCK_DGRAM)}\n"
-                                            f"web:\n  listen: {listen}\n{extra}")
-        self.log = open(os.path.join(DIR, name + ".log"), "w+")
-        self.p = subprocess.Popen([PATHLINE, "run", "-c", self.config, "--log.format", "logfmt"],
-                                  stdout=subprocess.DEVNULL, stderr=self.log)
-        RUNNING.append(self.p)
-        wait_until(lambda: "metrics on" in self.text() or self.p.poll() is not None)
-        m = re.search(r"metrics on (https?)://([^/]+)/", self.text())
-        self.scheme, self.address = m.groups() if m else (None, None)
-        self.port = int(self.address.rsplit(":", 1)[1]) if m else 0
-
-    def text(self):
-        with open(self.log.name) as f:
-            return f.read()
+        super().__init__(write(name + ".yaml", f"sources:\n  - uri: udp://127.0.0.1:{free_udp_port()}\n"
+                               f"web:\n  listen: {listen}\n{extra}"), name)
+        self.scheme, address = self.web.split("://")
+        self.port = int(address.rsplit(":", 1)[1])
 
     def reload(self, count):
         self.p.send_signal(signal.SIGHUP)
-        return wait_until(lambda: len(re.findall(r"subject=reload", self.text())) >= count)
-
-    def stop(self):
-        self.p.send_signal(signal.SIGTERM)
-        return self.p.wait(timeout=60)
+        return self.wait_for("subject=reload", count=count)
 
 
 def curl(url, *args):
@@ -156,10 +99,9 @@ def test_tls():
     eq(r.stdout.split(), ["1", "0"], "one connection for two requests")
 
     # A stream goes on while the certificate is exchanged; new connections see the new one.
-    stream = subprocess.Popen(["curl", "-sN", "--cacert", "ca.pem", f"https://127.0.0.1:{d.port}/api/v1/tail"],
-                              stdout=subprocess.PIPE, cwd=DIR)
-    RUNNING.append(stream)
-    wait_until(lambda: len(json.loads(get(d, "/api/v1/status")[1])["streams"]) == 1)
+    stream = lab.start(["curl", "-sN", "--cacert", "ca.pem", f"https://127.0.0.1:{d.port}/api/v1/tail"],
+                       stdout=subprocess.PIPE, cwd=DIR)
+    wait(lambda: len(json.loads(get(d, "/api/v1/status")[1])["streams"]) == 1)
     write("web.yml", tls.replace("server.", "server2."))
     ok(d.reload(1), "reload")
     eq(get(d, "/healthz")[0], 0, "another certificate after SIGHUP")
@@ -167,7 +109,7 @@ def test_tls():
     ok(stream.poll() is None, "the stream goes on")
     write("web.yml", tls + "  cipher_suits: [x]\n")
     ok(d.reload(2), "reload of a bad file")
-    ok("web.yml:4:3: unknown key" in d.text() and "cipher_suites" in d.text(), "file, line, nearest key", d.text())
+    ok("web.yml:4:3: unknown key" in d.log() and "cipher_suites" in d.log(), "file, line, nearest key", d.log())
     eq(get(d, "/healthz", "--cacert", "otherca.pem"), (200, "ok\n"), "the old one stays in use")
     stream.kill()
     stream.wait()
@@ -179,11 +121,10 @@ def test_tls():
     for name, want in ((None, 403), ("client", 200), ("foreign", 403), ("server_as_client", 403), ("nobody", 403)):
         args = ["--cert", f"{name}.pem", "--key", f"{name}.key"] if name else []
         eq(get(d, "/healthz", *args)[0], want, f"client certificate {name}: {want}")
-    r = subprocess.run([PATHLINE, "status", "--url", f"https://127.0.0.1:{d.port}", "--ca", "ca.pem", "--cert",
-                        "client.pem", "--key", "client.key"], capture_output=True, text=True, cwd=DIR)
+    r = run("status", "--url", f"https://127.0.0.1:{d.port}", "--ca", "ca.pem", "--cert", "client.pem", "--key", "client.key",
+            cwd=DIR)
     eq(r.returncode, 0, "pathline status with one")
-    r = subprocess.run([PATHLINE, "status", "--url", f"https://127.0.0.1:{d.port}", "--ca", "ca.pem"],
-                       capture_output=True, text=True, cwd=DIR)
+    r = run("status", "--url", f"https://127.0.0.1:{d.port}", "--ca", "ca.pem", cwd=DIR)
     ok(r.returncode == 77 and "certificate" in r.stderr, "and without: 77", r.stderr)
     body = get(d, "/metrics", "--cert", "client.pem", "--key", "client.key")[1]
     eq(metric(body, "pathline_http_client_certificates_refused_total"), 5, "the refused are counted")
@@ -198,7 +139,7 @@ def test_tls():
     for text, code in (("tls_server_config: {}\n", 0), ("tls_server_config:\n  cert_file: nope\n  key_file: x\n", 78),
                        (tls.replace("server.key", "client.key"), 78), ("basic_auth_users:\n  a: b\n", 78)):
         write("web.yml", text)
-        r = subprocess.run([PATHLINE, "config", "check", d.config], capture_output=True, text=True)
+        r = run("config", "check", d.config)
         eq(r.returncode, code, f"config check: {code} for {text.splitlines()[-1].strip()}")
 
 
@@ -226,8 +167,7 @@ def test_auth():
     url = f"https://127.0.0.1:{d.port}"
     for args, code in ((["--user", "prom", "--password-file", "pw"], 0), (["--token-file", token], 0),
                        (["--user", "prom", "--password-file", "badpw"], 77), ([], 77)):
-        r = subprocess.run([PATHLINE, "status", "--url", url, "--ca", "ca.pem", *args], capture_output=True,
-                           text=True, cwd=DIR)
+        r = run("status", "--url", url, "--ca", "ca.pem", *args, cwd=DIR)
         eq(r.returncode, code, f"pathline status {' '.join(args[:1])}: {code}")
         ok("s3cret" not in r.stdout + r.stderr, "the password is not shown")
 
@@ -240,7 +180,7 @@ def test_auth():
         for _ in range(8):
             guess(results)
     for i in range(8):
-        threads.append(threading.Thread(target=guesser))
+        threads.append(threading.Thread(target=guesser, daemon=True))
         threads[-1].start()
     times = []
     for i in range(10):
@@ -255,7 +195,7 @@ def test_auth():
     body = get(d, "/metrics", "-u", "prom:s3cret")[1]
     ok(metric(body, "pathline_http_auth_limited_total") > 0 and metric(body, "pathline_http_auth_failures_total") > 10,
        "both are counted")
-    print(f"# a good request while 64 guesses come: {sorted(times)[5] * 1e3:.0f} ms median with curl's start")
+    comment(f"a good request while 64 guesses come: {sorted(times)[5] * 1e3:.0f} ms median with curl's start")
 
     if shutil.which("prometheus") is None:
         skip("Prometheus", "no prometheus")
@@ -268,9 +208,9 @@ def test_auth():
              "travel in the clear"),
             ("0.0.0.0:0", f"  config_file: {DIR}/web.yml\n", None), ("127.0.0.1:0", "", None)):
         d = Daemon("warn", extra, listen)
-        warned = re.findall(r"level=warning subject=http", d.text())
-        ok(bool(warned) == bool(pattern) and (pattern or "") in d.text(), f"{listen}: {pattern or 'no warning'}",
-           d.text())
+        warned = re.findall(r"level=warning subject=http", d.log())
+        ok(bool(warned) == bool(pattern) and (pattern or "") in d.log(), f"{listen}: {pattern or 'no warning'}",
+           d.log())
         eq(d.stop(), 0, "stops with 0")
 
 
@@ -283,19 +223,13 @@ def scrape(d):
                  f"      - targets: ['127.0.0.1:{d.port}']\n"
                  "  - job_name: bad\n    scheme: https\n    tls_config: {ca_file: " + DIR + "/ca.pem}\n"
                  f"    static_configs:\n      - targets: ['127.0.0.1:{d.port}']\n")
-    log = open(os.path.join(DIR, "prometheus.log"), "w+")
-    p = subprocess.Popen(["prometheus", f"--config.file={conf}", f"--storage.tsdb.path={DIR}/tsdb",
-                          f"--web.listen-address=127.0.0.1:{web}"], stdout=log, stderr=log)
-    RUNNING.append(p)
+    p = lab.start(["prometheus", f"--config.file={conf}", f"--storage.tsdb.path={DIR}/tsdb",
+                   f"--web.listen-address=127.0.0.1:{web}"], log=lab.path("prometheus.log"))
 
     def up():
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{web}/api/v1/query?query=up", timeout=5) as r:
-                return {x["metric"]["job"]: x["value"][1] for x in json.load(r)["data"]["result"]}
-        except OSError:
-            return {}
-    ok(wait_until(lambda: up() == {"good": "1", "bad": "0"}, 60), "Prometheus: up with the password, down without",
-       up())
+        with urllib.request.urlopen(f"http://127.0.0.1:{web}/api/v1/query?query=up", timeout=5) as r:
+            return {x["metric"]["job"]: x["value"][1] for x in json.load(r)["data"]["result"]}
+    ok(wait(lambda: up() == {"good": "1", "bad": "0"}), "Prometheus: up with the password, down without")
     p.terminate()
     p.wait(timeout=30)
 
@@ -323,7 +257,7 @@ def request_time(port):
 def served(port, name):
     times = sorted(request_time(port) for _ in range(21))
     ok(times[-1] < 5 and times[10] < 0.5, f"{name}: others are served", times)
-    print(f"# {name}: median {times[10] * 1e3:.1f} ms, largest {times[-1] * 1e3:.1f} ms")
+    comment(f"{name}: median {times[10] * 1e3:.1f} ms, largest {times[-1] * 1e3:.1f} ms")
 
 
 def rss(d):
@@ -434,18 +368,10 @@ def test_attack():
     eq(d.stop(), 0, "stops with 0")
 
 
-try:
+def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    for test in (test_tls, test_auth, test_attack):
-        if len(sys.argv) > 2 and test.__name__ not in sys.argv[2:]:
-            continue
-        print(f"# {test.__name__}", flush=True)
-        test()
-finally:
-    for p in RUNNING:
-        if p.poll() is None:
-            p.kill()
-            p.wait()
-    shutil.rmtree(DIR, ignore_errors=True)
-print(f"1..{COUNT}")
-sys.exit(1 if FAILED else 0)
+    lab.run(test_tls, test_auth, test_attack)
+    return tap.end()
+
+
+sys.exit(main())

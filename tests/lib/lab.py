@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a test has for itself while it runs: a folder, processes, and what has to be undone. All of it goes when the test
+ends, by whatever way but SIGKILL."""
+import atexit
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+
+from . import tap
+
+running = []
+undone = []
+
+
+def undo(*command):
+    """A command that is run at the end, the last one first."""
+    undone.append(shlex.join(command))
+
+
+def folder(parent=None):
+    name = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+    made = tempfile.mkdtemp(prefix=f"pathline-{name}-", dir=parent)
+    undo("rm", "-rf", made)
+    return made
+
+
+def clean_up():
+    for signo in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(signo, signal.SIG_IGN)
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+    for process in running:
+        process.wait()
+    # Who ends a test gives it half a second: what undoes it is not of its session, and goes on.
+    script = "\n".join(reversed(undone))
+    subprocess.run(["sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   start_new_session=True, check=False)
+
+
+def ended_by(signo, _):
+    """By the usual way out, through everybody's `finally`."""
+    sys.exit(128 + signo)
+
+
+atexit.register(clean_up)
+for _signo in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(_signo, ended_by)
+DIR = folder()
+
+
+def path(name):
+    return os.path.join(DIR, name)
+
+
+def write(name, text):
+    """A file of the test's folder, which is there as a whole or not at all."""
+    with open(path(name + ".new"), "w", encoding="utf-8") as f:
+        f.write(text)
+    os.rename(path(name + ".new"), path(name))
+    return path(name)
+
+
+def read(name):
+    with open(path(name), encoding="utf-8", errors="replace") as f:
+        return f.read()
+
+
+def free_port(kind=socket.SOCK_STREAM):
+    with socket.socket(socket.AF_INET, kind) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def free_udp_port():
+    return free_port(socket.SOCK_DGRAM)
+
+
+def mount(where, size):
+    """A small file system in a folder that is made; whether that may be."""
+    os.makedirs(where)
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", where], capture_output=True, check=False)
+    if made.returncode == 0:
+        undo("umount", "-l", where)
+    return made.returncode == 0
+
+
+# ---- processes ----
+
+def start(args, log=None, **kwargs):
+    """A process that does not outlive the test. log: the file that takes what it says."""
+    if log is not None:
+        with open(log, "a", encoding="utf-8") as f:
+            process = subprocess.Popen(args, **{"stdout": f, "stderr": f} | kwargs)
+    else:
+        process = subprocess.Popen(args, **kwargs)
+    process.log = log
+    running.append(process)
+    return process
+
+
+def said_by(process):
+    """What is left of its words."""
+    if process.log is not None:
+        with open(process.log, encoding="utf-8", errors="replace") as f:
+            return f.read()[-4000:]
+    words = ""
+    for stream in (process.stdout, process.stderr):
+        try:
+            if stream is not None and not stream.closed:
+                os.set_blocking(stream.fileno(), False)
+                more = stream.read()
+                words += more.decode(errors="replace") if isinstance(more, bytes) else more or ""
+        except (OSError, TypeError, ValueError):
+            pass
+    return words[-4000:]
+
+
+def tell_deaths():
+    """Tells of processes that failed while nobody looked; whether there were any."""
+    found = False
+    for process in running:
+        if process.returncode is None and process.poll():
+            found = True
+            tap.comment(f"{shlex.join(map(str, process.args))}: ended with {process.returncode}\n{said_by(process)}")
+    return found
+
+
+def run(*tests, given=()):
+    """Each test, or those that are named behind the program's other arguments; one that breaks is a failed point. given: what
+    each is called with."""
+    names = [test.__name__ for test in tests]
+    chosen = [word for word in sys.argv[2:] if word in names or "test_" + word in names]
+    for test in tests:
+        if chosen and test.__name__ not in chosen and test.__name__.removeprefix("test_") not in chosen:
+            continue
+        tap.comment(test.__name__)
+        try:
+            test(*given)
+        except Exception:
+            tap.ok(False, f"{test.__name__} runs to its end", traceback.format_exc())
+            tell_deaths()
