@@ -8,86 +8,43 @@ import fcntl
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import zlib
 
-PATHLINE = os.path.abspath(sys.argv[1])
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, network, pathline, roce, tap  # noqa: E402
+from lib.pathline import PATHLINE, region as rows  # noqa: E402
+from lib.tap import ok  # noqa: E402
+from lib.wait import wait as wait_for  # noqa: E402
+
 LIMIT = 100
-TAG = os.getpid()
-NS = {name: f'plchain-{name}-{TAG}' for name in ('t', 'c1', 'c2', 'hub')}
+NS = {}
 IP = {'t': '10.79.0.1', 'c1': '10.79.0.11', 'c2': '10.79.0.12'}
 UDP, TCP = 22040, 22071
 LISTEN = f'udp://127.0.0.1:{UDP}'
-count = failed = 0
-running = []
-folder = tempfile.mkdtemp(prefix='pathline-chain-', dir='/dev/shm' if os.path.isdir('/dev/shm') else None)
-
-
-def ok(good, name, detail=''):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {name}", flush=True)
-    if not good and detail != '':
-        for line in str(detail).splitlines()[:30]:
-            print(f'# {line[:1000]}', flush=True)
-    return good
-
-
-def sh(command):
-    run = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
-    if run.returncode != 0:
-        raise RuntimeError(f'{command}: {run.stderr.strip()}')
-    return run.stdout
+folder = lab.folder('/dev/shm' if os.path.isdir('/dev/shm') else None)
 
 
 def wait(what):
-    """Until it is true, or for very long: a loaded machine is slow."""
-    until = time.monotonic() + LIMIT
-    while not what():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
+    return wait_for(what, LIMIT)
 
 
 # ---- the network: t, c1 and c2 on one link in the middle of which is the hub ----
 
 def make_network():
-    for name in NS.values():
-        sh(f'ip netns add {name}')
-        subprocess.run(f'ip netns exec {name} sysctl -qw net.ipv6.conf.default.disable_ipv6=1', shell=True,
-                       stderr=subprocess.DEVNULL)
-        sh(f'ip -n {name} link set lo up')
+    for name in ('hub', *IP):
+        NS[name] = network.Namespace('chain-' + name, ipv6=False)
     for name in IP:
-        sh(f'ip link add eth0 netns {NS[name]} type veth peer name {name} netns {NS["hub"]}')
-        in_namespace(name, lambda: no_offload('eth0'))
-        sh(f'ip -n {NS[name]} addr add {IP[name]}/24 dev eth0')
-        sh(f'ip -n {NS[name]} link set eth0 up')
-        sh(f'ip -n {NS["hub"]} link set dev {name} up')
-    wait(lambda: all('state UP' in sh(f'ip -n {NS[name]} link show eth0') for name in IP))
-
-
-def in_namespace(name, what):
-    """what() in a namespace: this thread goes there and back."""
-    home, there = os.open('/proc/thread-self/ns/net', os.O_RDONLY), os.open(f'/run/netns/{NS[name]}', os.O_RDONLY)
-    setns = ctypes.CDLL(None, use_errno=True).setns
-    try:
-        if setns(there, 0x40000000) != 0:
-            raise OSError(ctypes.get_errno(), 'setns')
-        return what()
-    finally:
-        setns(home, 0x40000000)
-        os.close(home)
-        os.close(there)
+        network.join(NS[name], 'eth0', NS['hub'], name)
+        NS[name].call(lambda: no_offload('eth0'))
+        NS[name].up('eth0', IP[name] + '/24')
+        NS['hub'].up(name)
+    network.wait_for_carrier(*[(NS[name], 'eth0') for name in IP])
 
 
 def no_offload(interface):
@@ -104,18 +61,8 @@ def no_offload(interface):
 
 def cnp(acknowledgement, source):
     """A congestion notification (annex A17.9) to the queue pair that was acknowledged, from this address."""
-    ip = struct.pack('>BBHHHBBH', 0x45, 0, 20 + 8 + 12 + 16 + 4, 7, 0x4000, 64, 17, 0) + socket.inet_aton(source)
-    ip += acknowledgement[30:34]
-    total = sum(struct.unpack('>10H', ip))
-    total = (total & 0xffff) + (total >> 16)
-    ip = ip[:10] + struct.pack('>H', ~(total + (total >> 16)) & 0xffff) + ip[12:]
-    packet = ip + struct.pack('>HHHH', 0xc123, 4791, 8 + 12 + 16 + 4, 0)
-    packet += struct.pack('>BBHII', 0x81, 0x40, 0xffff, 0x40 << 24 | int.from_bytes(acknowledgement[47:50], 'big'), 0)
-    packet += bytes(16)
-    ones = bytearray(packet)
-    for at in (1, 8, 10, 11, 26, 27, 32):
-        ones[at] = 0xff
-    return acknowledgement[:14] + packet + struct.pack('<I', zlib.crc32(b'\xff' * 8 + bytes(ones)))
+    to, qpn = socket.inet_ntoa(acknowledgement[30:34]), int.from_bytes(acknowledgement[47:50], 'big')
+    return acknowledgement[:14] + roce.packet(source, to, roce.bth(0x81, qpn, 0, head=0x40) + bytes(16))
 
 
 class Hub(threading.Thread):
@@ -126,20 +73,18 @@ class Hub(threading.Thread):
         super().__init__(daemon=True)
         self.nth, self.roce, self.dropped, self.unplugged, self.ended = 0, 0, 0, set(), False
         self.writes, self.congested, self.cnps, self.told = 0, None, 0, 0
-        self.ports = in_namespace('hub', lambda: {name: self.plug(name) for name in IP})
+        self.ports = {name: self.plug(name) for name in IP}
 
     @staticmethod
     def plug(name):
-        s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        s = roce.packet_socket(NS['hub'], name)
         s.setsockopt(socket.SOL_SOCKET, 33, 1 << 24)  # SO_RCVBUFFORCE
         s.setsockopt(263, 23, 1)  # PACKET_IGNORE_OUTGOING
-        s.bind((name, 3))
         s.setblocking(False)
         return s
 
     def is_lost(self, frame):
-        if self.nth == 0 or len(frame) < 38 or frame[12:14] != b'\x08\0' or frame[23] != 17 or \
-                frame[36:38] != b'\x12\xb7':
+        if self.nth == 0 or len(frame) < 38 or not roce.is_roce(frame):
             return False
         self.roce += 1
         if self.roce % self.nth != 0:
@@ -148,7 +93,7 @@ class Hub(threading.Thread):
         return True
 
     def look(self, frame, came):
-        if len(frame) < 58 or frame[12:14] != b'\x08\0' or frame[23] != 17 or frame[36:38] != b'\x12\xb7':
+        if len(frame) < 58 or not roce.is_roce(frame):
             return
         self.writes += frame[42] == 0x0a
         if self.congested is None or frame[42] != 0x11 or came == 't' or time.monotonic() - self.told < 0.005:
@@ -184,17 +129,16 @@ class Hub(threading.Thread):
 # ---- parts ----
 
 class Part:
-    """A pathline of its own in a namespace; what it says is kept."""
+    """A pathline of its own, which may be in a namespace; what it says is kept."""
 
     def __init__(self, where, *args):
-        self.process = subprocess.Popen(['ip', 'netns', 'exec', NS[where], PATHLINE] + [str(a) for a in args],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        prefix = NS[where].command() if where else []
+        self.process = lab.start([*prefix, PATHLINE, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.said, self.printed = [], []
-        self.threads = [threading.Thread(target=self.keep, args=(self.process.stderr, self.said), daemon=True),
-                        threading.Thread(target=self.keep, args=(self.process.stdout, self.printed), daemon=True)]
+        self.threads = [threading.Thread(target=self.keep, args=(stream, lines), daemon=True)
+                        for stream, lines in ((self.process.stderr, self.said), (self.process.stdout, self.printed))]
         for t in self.threads:
             t.start()
-        running.append(self)
 
     @staticmethod
     def keep(stream, lines):
@@ -213,7 +157,6 @@ class Part:
         self.process.wait(timeout=LIMIT)
         for t in self.threads:
             t.join(LIMIT)
-        running.remove(self)
         try:
             return json.loads(''.join(self.printed))
         except ValueError:
@@ -225,16 +168,7 @@ def path(name):
 
 
 def create(name, *args):
-    sh(f"{PATHLINE} region create {path(name)} --seed 4711 --primitive {' '.join(str(a) for a in args)}")
-
-
-def rows(*args):
-    run = subprocess.run([PATHLINE, 'region'] + [str(a) for a in args] + ['-o', 'json'], stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True, timeout=LIMIT)
-    try:
-        return json.loads(run.stdout)
-    except ValueError:
-        return [{'error': run.stdout + run.stderr}]
+    pathline.run('region', 'create', path(name), '--seed', 4711, '--primitive', *args, check=True)
 
 
 def collector(where, *stores):
@@ -282,8 +216,7 @@ def executed(*accounts):
 # ---- tests ----
 
 def test_demo():
-    run = subprocess.run([PATHLINE, 'dta', 'demo', '--headless', '-o', 'json'], stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True, timeout=2 * LIMIT)
+    run = pathline.run('dta', 'demo', '--headless', '-o', 'json', timeout=2 * LIMIT)
     ok(run.returncode == 0, 'one command shows the chain', run.stdout + run.stderr)
     try:
         seen = json.loads(run.stdout)
@@ -319,8 +252,7 @@ def test_published_and_sketches():
     """Regions as the published code has them, and sketches that two reporters deliver."""
     with open(path('published.yaml'), 'w', encoding='utf-8') as f:
         f.write(PUBLISHED)
-    run = subprocess.run([PATHLINE, 'dta', 'up', '-c', path('published.yaml'), '-o', 'json', '--headless'],
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=2 * LIMIT)
+    run = pathline.run('dta', 'up', '-c', path('published.yaml'), '-o', 'json', '--headless', timeout=2 * LIMIT)
     ok(run.returncode == 0, 'a chain of published stores and sketches', run.stdout + run.stderr)
     try:
         seen = json.loads(run.stdout)
@@ -358,8 +290,7 @@ def test_epochs():
     os.mkdir(where)
     with open(where + '.yaml', 'w', encoding='utf-8') as f:
         f.write(EPOCHS.format(folder=where, ip=IP['c1'], tcp=TCP, c1=NS['c1'], t=NS['t'], listen=LISTEN))
-    run = subprocess.run([PATHLINE, 'dta', 'up', '-c', where + '.yaml', '-o', 'json', '--headless'],
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=3 * LIMIT)
+    run = pathline.run('dta', 'up', '-c', where + '.yaml', '-o', 'json', '--headless', timeout=3 * LIMIT)
     ok(run.returncode == 0, 'a chain whose collectors begin epochs', run.stdout + run.stderr)
     try:
         seen = json.loads(run.stdout)
@@ -387,18 +318,13 @@ stores:
 '''
 
 
-class Watched:
+class Watched(Part):
     """A chain that says how it is; what it prints, line by line."""
 
     def __init__(self, *args):
         with open(path('watched.yaml'), 'w', encoding='utf-8') as f:
             f.write(WATCHED)
-        self.process = subprocess.Popen([PATHLINE, 'dta', 'up', '-c', path('watched.yaml'), '-o', 'json', *args],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.printed, self.said = [], []
-        for stream, lines in ((self.process.stdout, self.printed), (self.process.stderr, self.said)):
-            threading.Thread(target=Part.keep, args=(stream, lines), daemon=True).start()
-        running.append(self)
+        super().__init__(None, 'dta', 'up', '-c', path('watched.yaml'), '-o', 'json', *args)
 
     def last(self):
         """The parts of the last status by name."""
@@ -415,7 +341,6 @@ class Watched:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(timeout=LIMIT)
-        running.remove(self)
         wait(lambda: self.printed and '"kind":"end"' in self.printed[-1] or code != 0)
         return code, json.loads(self.printed[-1]) if self.printed else {}
 
@@ -461,7 +386,6 @@ def test_status():
     ok(wait(lambda: w.process.poll() is not None) and w.process.returncode == 1 and
        'collector c1 ended by itself (signal 9)' in ''.join(w.said), 'killed once more than may be, the chain ends',
        ''.join(w.said))
-    running.remove(w)
 
 
 CONFIG = '''
@@ -487,8 +411,7 @@ def test_loss(hub, service):
     with open(where + '.yaml', 'w', encoding='utf-8') as f:
         f.write(CONFIG.format(folder=where, ip=IP['c1'], tcp=TCP, c1=NS['c1'], t=NS['t'], listen=LISTEN, service=service))
     hub.nth, before = 9, hub.dropped
-    run = subprocess.run([PATHLINE, 'dta', 'up', '-c', where + '.yaml', '-o', 'json', '--headless'],
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=3 * LIMIT)
+    run = pathline.run('dta', 'up', '-c', where + '.yaml', '-o', 'json', '--headless', timeout=3 * LIMIT)
     hub.nth = 0
     ok(run.returncode == 0, f'a chain by its file, {service}, one RoCE frame in nine lost', run.stdout + run.stderr)
     try:
@@ -664,35 +587,25 @@ def test_failover():
 
 def main():
     if os.geteuid() != 0:
-        print('1..0 # SKIP needs root: network namespaces')
-        return 0
-    test_demo()
-    test_published_and_sketches()
-    test_status()
+        tap.skip_all('needs root: network namespaces')
+    lab.run(test_demo, test_published_and_sketches, test_status)
     make_network()
     hub = Hub()
     hub.start()
-    test_epochs()
-    test_loss(hub, 'rc')
-    test_loss(hub, 'uc')
-    test_congestion(hub)
-    test_collector_killed()
-    test_translator_killed()
-    test_failover()
+
+    def test_loss_rc():
+        test_loss(hub, 'rc')
+
+    def test_loss_uc():
+        test_loss(hub, 'uc')
+
+    def test_congested():
+        test_congestion(hub)
+    lab.run(test_epochs, test_loss_rc, test_loss_uc, test_congested, test_collector_killed, test_translator_killed,
+            test_failover)
     hub.ended = True
     hub.join()
-    print(f'1..{count}')
-    return failed != 0
+    return tap.end()
 
 
-code = 1
-try:
-    code = main()
-finally:
-    for part in list(running):
-        part.process.kill()
-        part.process.wait()
-    for name in NS.values():
-        subprocess.run(['ip', 'netns', 'del', name], stderr=subprocess.DEVNULL)
-    shutil.rmtree(folder)
-sys.exit(code)
+sys.exit(main())

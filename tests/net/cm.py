@@ -5,140 +5,43 @@ management datagrams and RoCE frames byte by byte by definitions of its own. Con
 lost, repeated and forged; what is refused is refused for its reason, and every queue pair ends with its connection, or when
 its peer has vanished.
 usage: cm.py PATHLINE"""
-import ctypes
-import ipaddress
-import json
 import os
-import shutil
-import signal
-import socket
 import struct
-import subprocess
 import sys
-import tempfile
 import time
-import zlib
 
-PATHLINE = os.path.abspath(sys.argv[1])
-DIR = tempfile.mkdtemp(prefix="pathline-cm-")
-NS = {side: "plcm-%s%d" % (side, os.getpid()) for side in "ab"}
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, network, pathline, roce, tap  # noqa: E402
+from lib.pathline import region  # noqa: E402
+from lib.roce import RC, UC, bth, gid, icrc, raw  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
+from lib.wait import LIMIT, wait  # noqa: E402
+
+NS, MAC = {}, {}
 IF = {"a": "plcma", "b": "plcmb"}
 IP = {4: {"a": "10.81.0.1", "b": "10.81.0.2", "other": "10.81.0.9"},
       6: {"a": "fd00:81::1", "b": "fd00:81::2", "other": "fd00:81::9"}}
 PORT, QKEY = 21490, 0x80010000
 REQ, MRA, REJ, REP, RTU, DREQ, DREP = range(0x10, 0x17)
-UC, RC = 0x20, 0x00
 SLOTS = 1 << 12
-LIMIT = 60
-COUNT = FAILED = 0
-RUNNING = []
-MAC = {}
-
-
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
-    if not good and detail != "":
-        for line in str(detail).splitlines()[:30]:
-            print(f"# {line[:300]}", flush=True)
-    return good
-
-
-def eq(got, want, name):
-    return ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
-
-def sh(command, check=True):
-    run = subprocess.run(command, shell=True, capture_output=True, text=True)
-    if check and run.returncode != 0:
-        raise RuntimeError(f"{command}: {run.stderr.strip()}")
-    return run.stdout
-
-
-def wait(what):
-    """Until it is true, or for very long: a loaded machine is slow."""
-    until = time.monotonic() + LIMIT
-    while not what():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def in_namespace(side, what):
-    """what() in a namespace: this thread goes there and back."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    home, there = os.open("/proc/self/ns/net", os.O_RDONLY), os.open(f"/run/netns/{NS[side]}", os.O_RDONLY)
-    try:
-        if libc.setns(there, 0x40000000) != 0:
-            raise OSError(ctypes.get_errno(), "setns")
-        return what()
-    finally:
-        libc.setns(home, 0x40000000)
-        os.close(home)
-        os.close(there)
 
 
 def make_wire():
     for side in "ab":
-        sh(f"ip netns add {NS[side]}")
-        sh(f"ip netns exec {NS[side]} sysctl -qw net.ipv6.conf.default.accept_dad=0", check=False)
-    sh(f"ip link add {IF['a']} netns {NS['a']} type veth peer name {IF['b']} netns {NS['b']}")
+        NS[side] = network.Namespace("cm-" + side)
+        NS[side].sysctl("ipv6.conf.default.accept_dad", 0, check=False)
+    network.join(NS["a"], IF["a"], NS["b"], IF["b"])
     for side in "ab":
-        sh(f"ip -n {NS[side]} addr add {IP[4][side]}/24 dev {IF[side]}")
-        sh(f"ip -n {NS[side]} addr add {IP[6][side]}/64 dev {IF[side]} nodad")
-        sh(f"ip -n {NS[side]} link set {IF[side]} up")
-    wait(lambda: all("state UP" in sh(f"ip -n {NS[s]} link show {IF[s]}") for s in "ab"))
-    for side in "ab":
-        words = sh(f"ip -n {NS[side]} link show {IF[side]}").split()
-        MAC[side] = bytes.fromhex(words[words.index("link/ether") + 1].replace(":", ""))
+        NS[side].up(IF[side], IP[4][side] + "/24", IP[6][side] + "/64")
+        MAC[side] = NS[side].mac(IF[side])
+    network.wait_for_carrier(*[(NS[side], IF[side]) for side in "ab"])
 
 
 # ---- frames ----
 
-def raw(address):
-    return ipaddress.ip_address(address).packed
-
-
-def gid(address):
-    return raw(address).rjust(16, b"\0") if ":" in address else b"\0" * 10 + b"\xff\xff" + raw(address)
-
-
-def icrc(ip):
-    """What routers may change, the UDP checksum and the BTH's reserved byte as ones (annex A17.3.3)."""
-    p = bytearray(ip)
-    if p[0] >> 4 == 4:
-        ones = (1, 8, 10, 11, 26, 27, 32)
-    else:
-        p[0] |= 0x0f
-        ones = (1, 2, 3, 7, 46, 47, 52)
-    for at in ones:
-        p[at] = 0xff
-    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(p)))
-
-
-def ones_sum(data):
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xffff) + (total >> 16)
-    return ~total & 0xffff
-
-
-def frame(version, bth, rest, src=None, dst=None, break_icrc=False):
-    src, dst = raw(src or IP[version]["a"]), raw(dst or IP[version]["b"])
-    n = 8 + len(bth) + len(rest) + 4
-    if version == 4:
-        ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + n, 7, 0x4000, 64, 17, 0) + src + dst
-        ip = ip[:10] + struct.pack(">H", ones_sum(ip)) + ip[12:]
-    else:
-        ip = struct.pack(">IHBB", 6 << 28 | 0x12345, n, 17, 64) + src + dst
-    packet = ip + struct.pack(">HHHH", 0xc123, 4791, n, 0) + bth + rest
-    check = icrc(packet)
-    if break_icrc:
-        check = bytes([check[0] ^ 1]) + check[1:]
-    return MAC["b"] + MAC["a"] + (b"\x08\x00" if version == 4 else b"\x86\xdd") + packet + check
+def frame(version, body, src=None, dst=None, break_icrc=False):
+    packet = roce.packet(src or IP[version]["a"], dst or IP[version]["b"], body, damaged=break_icrc)
+    return roce.frame(MAC["b"], MAC["a"], packet)
 
 
 class Got:
@@ -163,8 +66,7 @@ class Wire:
     """Frames in and out of this side, past the host."""
 
     def __init__(self):
-        self.socket = in_namespace("a", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
-        in_namespace("a", lambda: self.socket.bind((IF["a"], 3)))
+        self.socket = roce.packet_socket(NS["a"], IF["a"])
         self.socket.settimeout(0.05)
         self.kept = []
 
@@ -179,8 +81,7 @@ class Wire:
                 one = self.socket.recv(4096)
             except (TimeoutError, BlockingIOError):
                 return
-            at = 14 + (20 if one[12:14] == b"\x08\x00" else 40)
-            if one[6:12] == MAC["b"] and one[12:14] in (b"\x08\x00", b"\x86\xdd") and one[at + 2:at + 4] == b"\x12\xb7":
+            if one[6:12] == MAC["b"] and roce.is_roce(one):
                 self.kept.append(Got(one))
 
     def want(self, which, seconds=LIMIT):
@@ -218,8 +119,7 @@ class Peer:
         return (struct.pack(">I4xQH6xI", head, self.transaction, kind, self.id if local is None else local) + body).ljust(256, b"\0")
 
     def datagram(self, mad, qkey=QKEY, **kwargs):
-        bth = struct.pack(">BBHII", 0x64, 0x40, 0xffff, 1, NUMBER)
-        return frame(self.version, bth, struct.pack(">II", qkey, 1) + mad, **kwargs)
+        return frame(self.version, bth(0x64, 1, NUMBER) + struct.pack(">II", qkey, 1) + mad, **kwargs)
 
     def req(self, name, port=PORT, mtu=3, transport=None, ip=True):
         addresses = IP[self.version]
@@ -272,72 +172,34 @@ class Peer:
         return self.wire.want(self.mine(DREP))
 
     def write(self, key, value, ack=False):
-        at, data = entry(key, value)
-        bth = struct.pack(">BBHII", self.service | 0x0a, 0x40, 0xffff, self.qpn, (0x80000000 if ack else 0) | self.psn)
+        at, data = roce.entry(key, value, SLOTS)
+        head = bth(self.service | 0x0a, self.qpn, self.psn, ack)
         self.psn = (self.psn + 1) & 0xffffff
-        return frame(self.version, bth, struct.pack(">QII", self.va + at, self.key, len(data)) + data)
-
-
-def entry(key, value):
-    """Slot and bytes of a key in a key-write store with the hash of the published code, its only copy."""
-    word = struct.pack("<I", key)
-    return (zlib.crc32(word + b"\0") & (SLOTS - 1)) * 8, struct.pack("<I", zlib.crc32(word)) + struct.pack(">I", value)
+        return frame(self.version, head + struct.pack(">QII", self.va + at, self.key, len(data)) + data)
 
 
 # ---- a collector ----
 
-def path(name):
-    return os.path.join(DIR, name)
-
-
 def values(*keys):
     """What is found: {key: value}."""
-    run = subprocess.run([PATHLINE, "region", "lookup", path("last.plr"), "--key-form", "u32", "-o", "json", *[str(k) for k in keys]],
-                         capture_output=True, text=True, timeout=LIMIT)
-    return {int(r["key"], 0): int(r["value"], 16) for r in json.loads(run.stdout or "[]") if r.get("answer") == "found"}
+    rows = region("lookup", lab.path("last.plr"), "--key-form", "u32", *keys)
+    return {int(r["key"], 0): int(r["value"], 16) for r in rows if r.get("answer") == "found"}
 
 
 def found(key, value):
     return wait(lambda: values(key) == {key: value})
 
 
-class Collector:
+class Collector(roce.Collector):
     def __init__(self, uri, *args):
         for name in ("last", "other"):
-            if not os.path.exists(path(name + ".plr")):
-                sh(f"{PATHLINE} region create {path(name)}.plr --primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 "
-                   "--hash dta")
-        until = time.monotonic() + LIMIT
-        while True:
-            self.process = subprocess.Popen(
-                ["ip", "netns", "exec", NS["b"], PATHLINE, "collect", "--stats", "--listen", "none", "--cm-port", str(PORT), *args,
-                 uri, path("last.plr"), path("other.plr")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            RUNNING.append(self.process)
-            self.line = self.process.stderr.readline()
-            while "is up" in self.line or "is down" in self.line:
-                self.line = self.process.stderr.readline()
-            if "AF_XDP socket of another process" not in self.line or time.monotonic() > until:
-                break
-            self.process.wait()
-            RUNNING.remove(self.process)
-            time.sleep(0.5)
+            if not os.path.exists(lab.path(name + ".plr")):
+                roce.make_regions(**{name: f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta"})
+        super().__init__(NS["b"], "--listen", "none", "--cm-port", PORT, *args, uri, lab.path("last.plr"), lab.path("other.plr"))
         ok(f"RDMA-CM on {IP[4]['b']}, {IP[6]['b']}" in self.line, f"{uri}: answers for both addresses", self.line)
-
-    def counters(self):
-        self.process.send_signal(signal.SIGUSR1)
-        return json.loads(self.process.stdout.readline())
 
     def comes_to(self, counter, n):
         return wait(lambda: self.counters()["cm"][counter] >= n)
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        out, self.err = self.process.communicate(timeout=LIMIT)
-        RUNNING.remove(self.process)
-        eq(self.process.returncode, 0, "ends well")
-        s = json.loads(out.splitlines()[-1])
-        eq(sum(s["causes"].values()), s["packets"], "every packet has its cause")
-        return s
 
 
 def run_made(wire, v):
@@ -426,8 +288,8 @@ def run_forged(wire, v, c):
 
 def run(uri):
     for name in ("last", "other"):
-        if os.path.exists(path(name + ".plr")):
-            os.unlink(path(name + ".plr"))
+        if os.path.exists(lab.path(name + ".plr")):
+            os.unlink(lab.path(name + ".plr"))
     c, wire = Collector(uri), Wire()
     for v in (4, 6):
         run_made(wire, v)
@@ -477,29 +339,26 @@ def run_silent(uri):
     ok(s["cm"]["asked"] >= asked + 2 * 8, "as are the questions", (s["cm"], asked))
     ok(all(f"nothing was heard of {IP[v]['a']}" in c.line + c.err for v in (4, 6)) or "of 2 peers" in c.err, "and told", c.err)
     for args, why in ((["--silent", "10ms", uri], "a second or more"), (["--silent", "1m", "verbs:rxe0"], "RDMA card")):
-        bad = subprocess.run([PATHLINE, "collect", *args, path("last.plr")], capture_output=True, text=True, timeout=LIMIT)
+        bad = pathline.run("collect", *args, lab.path("last.plr"))
         ok(bad.returncode == 2 and why in bad.stderr, f"{' '.join(args)} is refused", bad.stderr)
+
+
+def test_cm():
+    run(f"packet:{IF['b']}")
+    if "afxdp" in pathline.run("help", "collect").stdout:
+        run(f"afxdp:{IF['b']}")
+
+
+def test_silent():
+    run_silent(f"packet:{IF['b']}")
 
 
 def main():
     if os.geteuid() != 0:
-        print("1..0 # SKIP needs root")
-        return
-    try:
-        make_wire()
-        run(f"packet:{IF['b']}")
-        if "afxdp" in sh(f"{PATHLINE} help collect"):
-            run(f"afxdp:{IF['b']}")
-        run_silent(f"packet:{IF['b']}")
-    finally:
-        for process in RUNNING:
-            process.kill()
-            process.wait()
-        for side in "ab":
-            sh(f"ip netns del {NS[side]}", check=False)
-        shutil.rmtree(DIR, ignore_errors=True)
-    print(f"1..{COUNT}")
-    sys.exit(FAILED > 0)
+        tap.skip_all("needs root")
+    make_wire()
+    lab.run(test_cm, test_silent)
+    return tap.end()
 
 
-main()
+sys.exit(main())

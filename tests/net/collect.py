@@ -9,108 +9,47 @@ import errno
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import struct
-import subprocess
 import sys
-import tempfile
 import time
-import zlib
 
-PATHLINE = os.path.abspath(sys.argv[1])
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, network, pathline, pcap, roce, tap  # noqa: E402
+from lib.lab import path  # noqa: E402
+from lib.pathline import region as rows  # noqa: E402
+from lib.roce import RC, UC, icrc, raw  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
+from lib.wait import LIMIT, wait  # noqa: E402
+
 ONLY_EPOCHS = sys.argv[2:] == ["--epochs"]
 CAPTURES = sys.argv[2] if len(sys.argv) > 2 and not ONLY_EPOCHS else None
-DIR = tempfile.mkdtemp(prefix="pathline-collect-")
-NS = {side: "plcol-%s%d" % (side, os.getpid()) for side in "ab"}
+NS, MAC, MAC6 = {}, {}, {}
 IF = {"a": "plca", "b": "plcb"}
+IF6 = {"a": "plca6", "b": "plcb6"}
 IP = {"a": "10.78.0.1", "b": "10.78.0.2"}
+IP6 = {"a": "fd00:78::1", "b": "fd00:78::2", "other": "fd00:78::9"}
 PORT = 21471
 SLOTS = 1 << 16
-LIMIT = 60
-UC, RC = 0x20, 0x00
-COUNT = FAILED = 0
-RUNNING = []
 
 
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
-    if not good and detail != "":
-        for line in str(detail).splitlines()[:30]:
-            print(f"# {line[:1000]}", flush=True)
-    return good
-
-
-def eq(got, want, name):
-    return ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
-
-def sh(command, check=True):
-    run = subprocess.run(command, shell=True, capture_output=True, text=True)
-    if check and run.returncode != 0:
-        raise RuntimeError(f"{command}: {run.stderr.strip()}")
-    return run.stdout
-
-
-def wait(what):
-    """Until it is true, or for very long: a loaded machine is slow."""
-    until = time.monotonic() + LIMIT
-    while not what():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def make_wire():
+def make_namespaces():
     for side in "ab":
-        sh(f"ip netns add {NS[side]}")
-        sh(f"ip netns exec {NS[side]} sysctl -qw net.ipv6.conf.default.disable_ipv6=1", check=False)
-    sh(f"ip link add {IF['a']} netns {NS['a']} type veth peer name {IF['b']} netns {NS['b']}")
+        NS[side] = network.Namespace("col-" + side, ipv6=False)
+
+
+def make_wire(interfaces, addresses, macs):
+    network.join(NS["a"], interfaces["a"], NS["b"], interfaces["b"])
     for side in "ab":
-        sh(f"ip -n {NS[side]} addr add {IP[side]}/24 dev {IF[side]}")
-        sh(f"ip -n {NS[side]} link set {IF[side]} up")
-        sh(f"ip -n {NS[side]} link set lo up")
-    wait(lambda: all("state UP" in sh(f"ip -n {NS[s]} link show {IF[s]}") for s in "ab"))
-
-
-def mac(side):
-    words = sh(f"ip -n {NS[side]} link show {IF[side]}").split()
-    return bytes.fromhex(words[words.index("link/ether") + 1].replace(":", ""))
+        if ":" in addresses[side]:
+            NS[side].sysctl(f"ipv6.conf.{interfaces[side]}.disable_ipv6", 0)
+        NS[side].up(interfaces[side], addresses[side] + ("/64" if ":" in addresses[side] else "/24"))
+        macs[side] = NS[side].mac(interfaces[side])
+    network.wait_for_carrier(*[(NS[side], interfaces[side]) for side in "ab"])
 
 
 # ---- a peer ----
-
-def raw_ip(address):
-    return socket.inet_aton(address)
-
-
-def icrc(ip):
-    """Over the packet from its IP header, with what routers may change as ones (annex A17.3.3)."""
-    p = bytearray(ip)
-    for at in (1, 8, 10, 11, 26, 27, 32):
-        p[at] = 0xff
-    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(p)))
-
-
-def frame(qpn, psn, opcode, rest, src=None, ack=False, break_icrc=False):
-    udp = struct.pack(">HHHH", 0xc123, 4791, 8 + 12 + len(rest) + 4, 0)
-    bth = struct.pack(">BBHII", opcode, 0x40, 0xffff, qpn, (0x80000000 if ack else 0) | psn)
-    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp) + 12 + len(rest) + 4, 7, 0x4000, 64, 17, 0,
-                     raw_ip(src or IP["a"]), raw_ip(IP["b"]))
-    total = sum(struct.unpack(">10H", ip))
-    total = (total & 0xffff) + (total >> 16)
-    ip = ip[:10] + struct.pack(">H", ~(total + (total >> 16)) & 0xffff) + ip[12:]
-    packet = ip + udp + bth + rest
-    check = icrc(packet)
-    if break_icrc:
-        check = bytes([check[0] ^ 1]) + check[1:]
-    return MAC["b"] + MAC["a"] + b"\x08\x00" + packet + check
-
 
 class Wire:
     """Frames in and out of this side, past the host. None is lost: what the pair drops because its ring, or the queue of
@@ -118,10 +57,11 @@ class Wire:
 
     def __init__(self, interface=None):
         self.interface = interface or IF["a"]
-        self.socket = in_namespace("a", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
-        in_namespace("a", lambda: self.socket.bind((self.interface, 3)))
+        self.macs = MAC6 if self.interface == IF6["a"] else MAC
+        self.socket = roce.packet_socket(NS["a"], self.interface)
         self.socket.setblocking(False)
-        self.counters = in_namespace("a", lambda: open("/proc/thread-self/net/dev", encoding="ascii"))
+        with NS["a"]:
+            self.counters = open("/proc/thread-self/net/dev", encoding="ascii")
 
     def dropped(self):
         self.counters.seek(0)
@@ -150,7 +90,7 @@ class Wire:
             self.send(one)
             until = time.monotonic() + 1
             while time.monotonic() < until:
-                if any(f[36:38] == b"\x12\xb7" and f[42] == 0x11 and f[51:54] == psn and f[54] < 0x20 for f in self.seen()):
+                if any(f[42] == 0x11 and f[51:54] == psn and f[54] < 0x20 for f in self.acks()):
                     return n
                 time.sleep(0.001)
         return LIMIT
@@ -163,39 +103,21 @@ class Wire:
                 one = self.socket.recv(4096)
             except BlockingIOError:
                 return frames
-            if one[6:12] == MAC["b"]:
+            if one[6:12] == self.macs["b"]:
                 frames.append(one)
 
-
-def in_namespace(side, what):
-    """what() in a namespace: this thread goes there and back."""
-    home, there = os.open("/proc/self/ns/net", os.O_RDONLY), os.open(f"/run/netns/{NS[side]}", os.O_RDONLY)
-    try:
-        setns(there)
-        return what()
-    finally:
-        setns(home)
-        os.close(home)
-        os.close(there)
+    def acks(self):
+        """RoCE packets that came back."""
+        return [one for one in self.seen() if roce.is_roce(one)]
 
 
-def setns(fd):
-    import ctypes
-    if ctypes.CDLL(None, use_errno=True).setns(fd, 0x40000000) != 0:
-        raise OSError(ctypes.get_errno(), "setns")
-
-
-def request(store, service=UC, gid=None):
-    """What asks for a queue pair over TCP."""
-    ask = struct.pack(">4sBBH", b"PLRX", 1, service, 100) + b"\0" * 10 + b"\xff\xff" + raw_ip(gid or IP["a"])
-    ask += MAC["a"] + struct.pack(">HQQQIIIHBB", 0xffff, 0, 0, 0, 0, 0x123, 0, 1024, 16, 7)
-    ask += store.encode().ljust(24, b"\0")
-    return ask + struct.pack(">I", zlib.crc32(ask))
+def request(store, service=UC, address=None):
+    return roce.request(store, service, address or IP["a"], MAC["a"])
 
 
 def exchange(sent):
     """Everything that comes back for it, to the end."""
-    with in_namespace("a", lambda: socket.create_connection((IP["b"], PORT), timeout=LIMIT)) as tcp:
+    with connect(IP["b"]) as tcp:
         tcp.sendall(sent)
         got = b""
         while more := tcp.recv(4096):
@@ -203,58 +125,38 @@ def exchange(sent):
     return got
 
 
-class Peer:
-    """A queue pair over there, asked for over TCP."""
+def connect(address, source=None):
+    with NS["a"]:
+        return socket.create_connection((address, PORT), timeout=LIMIT, source_address=(source, 0) if source else None)
 
-    def __init__(self, store, service=UC, gid=None, source=None):
-        self.tcp = in_namespace("a", lambda: socket.create_connection(
-            (IP["b"], PORT), timeout=LIMIT, source_address=(source, 0) if source else None))
-        self.tcp.sendall(request(store, service, gid))
-        answer = b""
-        while len(answer) < 8 or len(answer) < struct.unpack(">H", answer[6:8])[0]:
-            try:
-                more = self.tcp.recv(512)
-            except ConnectionResetError:
-                more = b""
-            if not more:
-                break
-            answer += more
-        self.service, self.answer = service, answer
-        self.refusal = answer[40] if len(answer) > 40 else None
-        if len(answer) != 184:
-            return
-        self.va, = struct.unpack(">Q", answer[32:40])
-        self.bytes, self.key, self.qpn, self.psn = struct.unpack(">QIII", answer[48:68])
-        self.params = answer[116:180]
 
-    def write(self, offset, data, qpn=None, key=None, ack=False, **kwargs):
-        rest = struct.pack(">QII", self.va + offset, self.key if key is None else key, len(data)) + data
-        one = frame(self.qpn if qpn is None else qpn, self.psn, self.service | 0x0a, rest, ack=ack, **kwargs)
-        self.psn = (self.psn + 1) & 0xffffff
-        return one
+class Peer(roce.QueuePair):
+    """A queue pair over there, asked for over TCP. address: who it says that it is."""
 
-    def write_imm(self, offset, data, imm, ack=False):
-        rest = struct.pack(">QIII", self.va + offset, self.key, len(data), imm) + data
-        one = frame(self.qpn, self.psn, self.service | 0x0b, rest, ack=ack)
-        self.psn = (self.psn + 1) & 0xffffff
-        return one
+    def __init__(self, store, service=UC, address=None, source=None):
+        super().__init__(connect(IP["b"], source), request(store, service, address), service, IP["a"], IP["b"],
+                         (MAC["b"], MAC["a"]))
 
-    def add(self, offset, value):
-        one = frame(self.qpn, self.psn, 0x14,
-                    struct.pack(">QIQQ", self.va + offset, self.key, value, 0), ack=True)
-        self.psn = (self.psn + 1) & 0xffffff
-        return one
+
+class Peer6(roce.QueuePair):
+    """The same exchange with an address of 16 bytes, over TCP by IPv6. UDP checksums as IPv6 wants them."""
+
+    def __init__(self, store, service=UC, address=None):
+        super().__init__(connect(IP6["b"]), roce.request(store, service, address or IP6["a"], MAC6["a"]), service, IP6["a"],
+                         IP6["b"], (MAC6["b"], MAC6["a"]))
+
+    def frame(self, opcode, rest, checksum=True, **kwargs):
+        return super().frame(opcode, rest, checksum=checksum, **kwargs)
 
 
 def entry(key, value):
-    """Slot and bytes of a key in a key-write store with the hash of the published code, its only copy."""
-    word = struct.pack("<I", key)
-    return (zlib.crc32(word + b"\0") & (SLOTS - 1)) * 8, struct.pack("<I", zlib.crc32(word)) + struct.pack(">I", value)
+    return roce.entry(key, value, SLOTS)
 
 
 def ping():
     """An echo request to the host over there is answered."""
-    s = in_namespace("a", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
+    with NS["a"]:
+        s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     s.settimeout(LIMIT)
     body = struct.pack(">BBHHH", 8, 0, 0, 77, 1)
     check = ~sum(struct.unpack(">4H", body)) & 0xffff
@@ -268,60 +170,31 @@ def ping():
 
 # ---- a collector ----
 
-class Collector:
+class Collector(roce.Collector):
+    STORES = ("last.plr", "sums.plr", "lists=appended.plr")
+
     def __init__(self, uri, *args):
-        until = time.monotonic() + LIMIT
-        while True:
-            self.start(uri, args)
-            # The kernel clears up behind a process that was killed, on a loaded machine some time later.
-            if "AF_XDP socket of another process" not in self.line or time.monotonic() > until:
-                break
-            self.process.wait()
-            RUNNING.remove(self.process)
-            time.sleep(0.5)
+        stores = [store.replace("=", "=" + lab.DIR + "/") if "=" in store else path(store) for store in self.STORES]
+        super().__init__(NS["b"], "--listen", f":{PORT}", *args, uri, *stores)
         ok("collecting on" in self.line, f"{uri}: says what it does", self.line)
 
-    def start(self, uri, args):
-        self.process = subprocess.Popen(
-            ["ip", "netns", "exec", NS["b"], PATHLINE, "collect", "--stats", "--listen", f":{PORT}", *args, uri,
-             path("last.plr"), path("sums.plr"), "lists=" + path("appended.plr")],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        RUNNING.append(self.process)
-        self.line = self.process.stderr.readline()
-        while "is up" in self.line or "is down" in self.line:
-            self.line = self.process.stderr.readline()
-
-    def stop(self, sig=signal.SIGTERM):
-        self.process.send_signal(sig)
-        out, self.err = self.process.communicate(timeout=LIMIT)
-        RUNNING.remove(self.process)
-        if sig == signal.SIGKILL:
-            return None
-        eq(self.process.returncode, 0, "ends well")
-        self.lines = [json.loads(line) for line in out.splitlines()]
-        s = self.lines.pop()
-        eq(sum(s["causes"].values()), s["packets"], "every packet has its cause")
-        eq(s["port"]["packets"], s["packets"], "and is the port's")
-        named = sum(p["packets"] for p in s["peers"])
-        ok(named <= s["packets"], "peers' packets are among them", s)
+    def stop(self, how=signal.SIGTERM):
+        s = super().stop(how)
+        if s is not None:
+            eq(s["port"]["packets"], s["packets"], "and is the port's")
+            ok(sum(p["packets"] for p in s["peers"]) <= s["packets"], "peers' packets are among them", s)
         return s
 
 
-def path(name):
-    return os.path.join(DIR, name)
-
-
-def rows(*args):
-    run = subprocess.run([PATHLINE, "region", *args, "-o", "json"], capture_output=True, text=True, timeout=LIMIT)
-    try:
-        return json.loads(run.stdout)
-    except ValueError:
-        return [{"error": run.stdout + run.stderr}]
+def make_regions():
+    roce.make_regions(last=f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta",
+                      sums="--primitive counters --slots 1024",
+                      appended="--primitive append --slots 1024 --lists 4 --value-bytes 4 --unsealed")
 
 
 def values(first, n):
     """What region lookup says of n keys: {key: value}, found ones only."""
-    found = rows("lookup", path("last.plr"), "--key-form", "u32", *[str(k) for k in range(first, first + n)])
+    found = rows("lookup", path("last.plr"), "--key-form", "u32", *range(first, first + n))
     return {int(r["key"], 0): int(r["value"], 16) for r in found if r.get("answer") == "found"}
 
 
@@ -337,24 +210,13 @@ def genuine_frames():
     for name in sorted(os.listdir(CAPTURES)) if CAPTURES else []:
         if not name.endswith(".pcap"):
             continue
-        data = open(os.path.join(CAPTURES, name), "rb").read()
-        at = 24
-        while at + 16 <= len(data) and len(frames) < 500:
-            n, = struct.unpack("<I", data[at + 8:at + 12])
-            one = data[at + 16:at + 16 + n]
-            if len(one) <= 1514 and one[12:14] == b"\x08\x00" and one[23] == 17 and one[36:38] == b"\x12\xb7":
-                frames.append(MAC["b"] + MAC["a"] + one[12:])
-            at += 16 + n
-    return frames
+        frames += [MAC["b"] + MAC["a"] + one[12:] for one in pcap.frames_of(os.path.join(CAPTURES, name))
+                   if len(one) <= 1514 and one[12:14] == b"\x08\x00" and roce.is_roce(one)]
+    return frames[:500]
 
 
 def run(uri):
-    for name, what in (("last.plr", f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta"),
-                       ("sums.plr", "--primitive counters --slots 1024"),
-                       ("appended.plr", "--primitive append --slots 1024 --lists 4 --value-bytes 4 --unsealed")):
-        if os.path.exists(path(name)):
-            os.unlink(path(name))
-        sh(f"{PATHLINE} region create {path(name)} {what}")
+    make_regions()
     c = Collector(uri)
     wire = Wire()
 
@@ -374,7 +236,8 @@ def run(uri):
     acks = []
 
     def acknowledged():
-        acks.extend(f for f in wire.seen() if f[36:38] == b"\x12\xb7")
+        """an acknowledgement came"""
+        acks.extend(wire.acks())
         return len(acks) > 0
     ok(wait(acknowledged), "the last of 50 reliable writes is acknowledged")
     if acks:
@@ -402,13 +265,14 @@ def run(uri):
     spot = entry(7, 99)
     wire.send(uc.write(*spot, key=uc.key ^ 1),
               uc.write(*spot, qpn=uc.qpn ^ 1),
-              uc.write(*spot, break_icrc=True),
+              uc.write(*spot, damaged=True),
               uc.write(*spot, src="10.78.0.9"),
               uc.write(SLOTS * 8 - 7, b"x" * 8),
               uc.write(-4096, b"x" * 8),
               uc.write(*spot, key=sums.key),
               uc.write(*spot)[:60],
-              frame(uc.qpn, uc.psn, RC | 0x0a, struct.pack(">QII", uc.va, uc.key, 4) + b"evil"))
+              roce.frame(MAC["b"], MAC["a"], roce.packet(IP["a"], IP["b"], roce.bth(RC | 0x0a, uc.qpn, uc.psn) +
+                                                         struct.pack(">QII", uc.va, uc.key, 4) + b"evil")))
     genuine = genuine_frames()
     wire.send(*genuine)
     wire.send(uc.write(*entry(300, 1)))
@@ -420,10 +284,12 @@ def run(uri):
     ok(bytes(after) == before, "nothing else was written")
 
     # The host's own.
-    host = in_namespace("b", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    with NS["b"]:
+        host = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     host.bind((IP["b"], 21472))
     host.settimeout(LIMIT)
-    in_namespace("a", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)).sendto(b"hello", (IP["b"], 21472))
+    with NS["a"], socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.sendto(b"hello", (IP["b"], 21472))
     eq(host.recv(16), b"hello", "datagrams to other ports pass")
     ok(ping(), "ping passes")
     unreachable = [f for f in wire.seen() if f[12:14] == b"\x08\x00" and f[23] == 1 and f[34] == 3]
@@ -465,10 +331,10 @@ def run(uri):
     eq(values(500, 4), {500: 77, 503: 80}, "what was there is there; nothing by the old queue pair")
 
     # Who may.
-    sh(f"ip -n {NS['a']} addr add 10.78.0.3/24 dev {IF['a']}")
-    eq(Peer("last", gid="10.78.0.3").refusal, 2, "an address that is not allowed to write")
+    NS["a"].ip(f"addr add 10.78.0.3/24 dev {IF['a']}")
+    eq(Peer("last", address="10.78.0.3").refusal, 2, "an address that is not allowed to write")
     eq(len(Peer("last", source="10.78.0.3").answer), 0, "one that is not allowed to connect")
-    sh(f"ip -n {NS['a']} addr del 10.78.0.3/24 dev {IF['a']}")
+    NS["a"].ip(f"addr del 10.78.0.3/24 dev {IF['a']}")
     c.stop(signal.SIGINT)
 
     # Entries and values that are announced are printed by workers: an entry, then the head that counts it.
@@ -499,15 +365,7 @@ def run(uri):
 class Turning(Collector):
     """A collector of stores of values, of sums and of a sketch, each in two halves."""
 
-    def start(self, uri, args):
-        self.process = subprocess.Popen(
-            ["ip", "netns", "exec", NS["b"], PATHLINE, "collect", "--stats", "--listen", f":{PORT}", *args, uri,
-             "last=" + path("turn.plr"), "sums=" + path("sums2.plr"), "lists=" + path("listed.plr"), "sketch=" + path("sketch.plr")],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        RUNNING.append(self.process)
-        self.line = self.process.stderr.readline()
-        while "is up" in self.line or "is down" in self.line:
-            self.line = self.process.stderr.readline()
+    STORES = ("last=turn.plr", "sums=sums2.plr", "lists=listed.plr", "sketch=sketch.plr")
 
     def turn(self, to):
         self.process.send_signal(signal.SIGUSR2)
@@ -545,8 +403,7 @@ def run_sketch_epochs(wire, c, kept):
         eq(cells_in(path("sketch.plr"), "--epoch", str(number)), want, "the one before has every column")
         ok(wait(lambda: os.path.exists(f"{kept}/sketch-{number}.plr")), "it is kept at once, and not at the next turn")
         eq(cells_in(f"{kept}/sketch-{number}.plr"), want, "whole")
-        asked = subprocess.run([PATHLINE, "query", "-o", "json", "key", f"{kept}/sketch-{number}.plr", "host7"],
-                               capture_output=True, text=True, timeout=LIMIT)
+        asked = pathline.run("query", "-o", "json", "key", f"{kept}/sketch-{number}.plr", "host7")
         ok(asked.returncode == 0 and json.loads(asked.stdout)[0]["value"] in want, "and can be asked by key",
            asked.stdout + asked.stderr)
         number += 1
@@ -560,7 +417,7 @@ def epoch_of(name):
 
 def values_in(name, keys, *args):
     """{key: value} of one epoch; None: there is no such epoch."""
-    found = rows("lookup", name, *args, "--key-form", "u32", *[str(k) for k in keys])
+    found = rows("lookup", name, *args, "--key-form", "u32", *keys)
     if found and "error" in found[0]:
         return None
     return {int(r["key"], 0): int(r["value"], 16) for r in found if r.get("answer") == "found"}
@@ -579,11 +436,10 @@ def has_come(key, kept):
 
 def run_epochs(uri):
     """One queue pair writes through turns that nobody tells it of; each epoch answers for what came in it."""
-    for name, what in (("turn.plr", f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta"),
-                       ("sums2.plr", "--primitive counters --slots 64 --rows 1"),
-                       ("listed.plr", "--primitive append --slots 64 --value-bytes 4"),
-                       ("sketch.plr", f"--primitive sketch --slots {COLUMNS} --rows 1 --cell-bytes 4")):
-        sh(f"{PATHLINE} region create {path(name)} --halves 2 {what}")
+    roce.make_regions(turn=f"--halves 2 --primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta",
+                      sums2="--halves 2 --primitive counters --slots 64 --rows 1",
+                      listed="--halves 2 --primitive append --slots 64 --value-bytes 4",
+                      sketch=f"--halves 2 --primitive sketch --slots {COLUMNS} --rows 1 --cell-bytes 4")
     kept = path("kept")
     os.mkdir(kept)
     c = Turning(uri, "--keep-epochs", kept)
@@ -667,123 +523,21 @@ def run_epochs(uri):
     c = Turning(uri, "--keep-epochs", kept)
     run_sketch_epochs(wire, c, kept)
     c.stop()
-    run = subprocess.run([PATHLINE, "collect", "--epoch", "1s", uri, path("listed.plr")], capture_output=True, text=True,
-                         timeout=LIMIT, preexec_fn=lambda: setns(os.open(f"/run/netns/{NS['b']}", os.O_RDONLY)))
-    ok(run.returncode == 2 and "no store has any" in run.stderr, "a region of one half has no epochs", run.stderr)
+    with NS["b"]:
+        r = pathline.run("collect", "--epoch", "1s", uri, path("listed.plr"))
+    ok(r.returncode == 2 and "no store has any" in r.stderr, "a region of one half has no epochs", r.stderr)
 
 
 # ---- IPv6 ----
 
-IF6 = {"a": "plca6", "b": "plcb6"}
-IP6 = {"a": "fd00:78::1", "b": "fd00:78::2", "other": "fd00:78::9"}
-
-
-def make_wire6():
-    """Another pair between the same namespaces, which has no IPv4 address."""
-    sh(f"ip link add {IF6['a']} netns {NS['a']} type veth peer name {IF6['b']} netns {NS['b']}")
-    for side in "ab":
-        sh(f"ip netns exec {NS[side]} sysctl -qw net.ipv6.conf.{IF6[side]}.disable_ipv6=0")
-        sh(f"ip -n {NS[side]} addr add {IP6[side]}/64 dev {IF6[side]} nodad")
-        sh(f"ip -n {NS[side]} link set {IF6[side]} up")
-    wait(lambda: all("state UP" in sh(f"ip -n {NS[s]} link show {IF6[s]}") for s in "ab"))
-
-
-def raw6(address):
-    return socket.inet_pton(socket.AF_INET6, address)
-
-
-def icrc6(ip):
-    """Traffic class, flow label, hop limit, UDP checksum and the BTH's first reserved byte as ones."""
-    p = bytearray(ip)
-    p[0] |= 0x0f
-    for at in (1, 2, 3, 7, 46, 47, 52):
-        p[at] = 0xff
-    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(p)))
-
-
-def frame6(qpn, psn, opcode, rest, src=None, ack=False, break_icrc=False, checksum=True, hops=64, flow=0x12345):
-    """With its UDP checksum, which IPv6 wants, or with none, which RoCE says."""
-    bth = struct.pack(">BBHII", opcode, 0x40, 0xffff, qpn, (0x80000000 if ack else 0) | psn)
-    n = 8 + len(bth) + len(rest) + 4
-    addresses = raw6(src or IP6["a"]) + raw6(IP6["b"])
-    ip = struct.pack(">IHBB", 6 << 28 | 0x20 << 20 | flow, n, 17, hops) + addresses
-    udp = struct.pack(">HHHH", 0xc123, 4791, n, 0)
-    check = icrc6(ip + udp + bth + rest)
-    if break_icrc:
-        check = bytes([check[0] ^ 1]) + check[1:]
-    if checksum:
-        data = addresses + struct.pack(">II", n, 17) + udp + bth + rest + check
-        data += b"\0" * (len(data) % 2)
-        total = sum(struct.unpack(f">{len(data) // 2}H", data))
-        while total >> 16:
-            total = (total & 0xffff) + (total >> 16)
-        udp = udp[:6] + struct.pack(">H", ~total & 0xffff or 0xffff)
-    return MAC["b6"] + MAC["a6"] + b"\x86\xdd" + ip + udp + bth + rest + check
-
-
-class Wire6(Wire):
-    def __init__(self):
-        super().__init__(IF6["a"])
-
-    def acks(self):
-        """RoCE packets that came back."""
-        found = []
-        while True:
-            try:
-                one = self.socket.recv(4096)
-            except BlockingIOError:
-                return found
-            if one[6:12] == MAC["b6"] and one[12:14] == b"\x86\xdd" and one[20] == 17 and one[56:58] == b"\x12\xb7":
-                found.append(one)
-
-
-class Peer6(Peer):
-    """The same exchange with an address of 16 bytes, over TCP by IPv6."""
-
-    def __init__(self, store, service=UC, gid=None):
-        ask = struct.pack(">4sBBH", b"PLRX", 1, service, 100) + raw6(gid or IP6["a"])
-        ask += MAC["a6"] + struct.pack(">HQQQIIIHBB", 0xffff, 0, 0, 0, 0, 0x123, 0, 1024, 16, 7)
-        ask += store.encode().ljust(24, b"\0")
-        ask += struct.pack(">I", zlib.crc32(ask))
-        self.tcp = in_namespace("a", lambda: socket.create_connection((IP6["b"], PORT), timeout=LIMIT))
-        self.tcp.sendall(ask)
-        answer = b""
-        while len(answer) < 8 or len(answer) < struct.unpack(">H", answer[6:8])[0]:
-            more = self.tcp.recv(512)
-            if not more:
-                break
-            answer += more
-        self.service, self.answer = service, answer
-        self.refusal = answer[40] if len(answer) > 40 else None
-        if len(answer) == 184:
-            self.va, = struct.unpack(">Q", answer[32:40])
-            self.bytes, self.key, self.qpn, self.psn = struct.unpack(">QIII", answer[48:68])
-
-    def write(self, offset, data, ack=False, **kwargs):
-        rest = struct.pack(">QII", self.va + offset, self.key, len(data)) + data
-        one = frame6(self.qpn, self.psn, self.service | 0x0a, rest, ack=ack, **kwargs)
-        self.psn = (self.psn + 1) & 0xffffff
-        return one
-
-    def add(self, offset, value):
-        one = frame6(self.qpn, self.psn, 0x14, struct.pack(">QIQQ", self.va + offset, self.key, value, 0), ack=True)
-        self.psn = (self.psn + 1) & 0xffffff
-        return one
-
-
 def run_ipv6(uri):
     """RoCEv2 over IPv6: queue pairs by TCP, and a switch whose controller is told by 34 bytes."""
-    for name, what in (("last.plr", f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta"),
-                       ("sums.plr", "--primitive counters --slots 1024"),
-                       ("appended.plr", "--primitive append --slots 1024 --lists 4 --value-bytes 4 --unsealed")):
-        if os.path.exists(path(name)):
-            os.unlink(path(name))
-        sh(f"{PATHLINE} region create {path(name)} {what}")
+    make_regions()
     c = Collector(uri, "--allow", f"{IP6['a']}/128", "--allow", "10.0.0.0/8")
     ok(f"RDMA-CM on {IP6['b']}" in c.line, f"{uri}: RDMA-CM answers for the IPv6 address where there is no other", c.line)
-    wire, uc, rc, sums = Wire6(), Peer6("last"), Peer6("last", RC), Peer6("sums", RC)
+    wire, uc, rc, sums = Wire(IF6["a"]), Peer6("last"), Peer6("last", RC), Peer6("sums", RC)
     eq([len(p.answer) for p in (uc, rc, sums)], [184] * 3, "answers to addresses of IPv6")
-    eq(uc.answer[8:24], raw6(IP6["b"]), "with an address of IPv6")
+    eq(uc.answer[8:24], raw(IP6["b"]), "with an address of IPv6")
     wire.send(*[uc.write(*entry(k, 1000 + k), checksum=k % 2 == 0, hops=1 + k % 255, flow=k * 4099 & 0xfffff)
                 for k in range(1, 101)])
     ok(wait(lambda: len(values(1, 100)) >= 99), "100 unreliable writes are found, whatever routers change", values(1, 100))
@@ -793,6 +547,7 @@ def run_ipv6(uri):
     acks = []
 
     def acknowledged():
+        """an acknowledgement came"""
         acks.extend(wire.acks())
         return len(acks) > 0
     ok(wait(acknowledged), "the last of 50 reliable writes is acknowledged")
@@ -800,8 +555,8 @@ def run_ipv6(uri):
         ack = acks[0]
         ok(ack[62] == 0x11 and int.from_bytes(ack[71:74], "big") == (rc.psn - 1) & 0xffffff and ack[74] == 0x1f,
            "by an ACK of its number", ack.hex())
-        eq((ack[22:38], ack[38:54]), (raw6(IP6["b"]), raw6(IP6["a"])), "from and to the right addresses")
-        eq((ack[:6], ack[-4:]), (MAC["a6"], icrc6(ack[14:-4])), "to this side's MAC address, with a right ICRC")
+        eq((ack[22:38], ack[38:54]), (raw(IP6["b"]), raw(IP6["a"])), "from and to the right addresses")
+        eq((ack[:6], ack[-4:]), (MAC6["a"], icrc(ack[14:-4])), "to this side's MAC address, with a right ICRC")
     ok(len(values(201, 50)) >= 49, "they are found")
     wire.send(*[sums.add(8, 3) for _ in range(10)])
     ok(wait(lambda: any(r.get("value") == 30 for r in rows("dump", path("sums.plr")))), "ten atomics add up to thirty")
@@ -811,8 +566,8 @@ def run_ipv6(uri):
     # A queue pair of IPv6 is none of IPv4, and of no other address.
     rest = struct.pack(">QII", uc.va + spot[0], uc.key, 8) + spot[1]
     one = uc.write(*spot)
-    wire.send(uc.write(*spot, break_icrc=True), uc.write(*spot, src=IP6["other"]), one[:80],
-              MAC["b6"] + MAC["a6"] + frame(uc.qpn, uc.psn, UC | 0x0a, rest)[12:],
+    wire.send(uc.write(*spot, damaged=True), uc.write(*spot, src=IP6["other"]), one[:80],
+              roce.frame(MAC6["b"], MAC6["a"], roce.packet(IP["a"], IP["b"], roce.bth(UC | 0x0a, uc.qpn, uc.psn) + rest)),
               one[:60] + bytes([one[60] ^ 1]) + one[61:])
     wire.send(uc.write(*entry(300, 1)))
     ok(wait(lambda: 300 in values(300, 1)), "behind what is forged the stream goes on")
@@ -820,79 +575,66 @@ def run_ipv6(uri):
     at, data = entry(300, 1)
     after[at:at + 8] = before[at:at + 8]
     ok(bytes(after) == before, "nothing else was written")
-    eq(Peer6("last", gid=IP6["other"]).refusal, 2, "an address that is not allowed to write")
+    eq(Peer6("last", address=IP6["other"]).refusal, 2, "an address that is not allowed to write")
     s = c.stop()
     ok(s["causes"]["ok"] == 100 + 50 + 10 + 1 and s["causes"]["icrc"] >= 1 and s["causes"]["peer"] == 2, "each by its cause",
        s["causes"])
     eq(sorted({p["peer"] for p in s["peers"]}), [IP6["a"]], "accounts by its address")
 
     # The compact exchange: the controller of a switch.
-    sh(f"{PATHLINE} region create {path('records.plr')} --primitive append --unsealed --lists 1 --slots 64 --value-bytes 48")
-    controller = in_namespace("a", lambda: socket.create_server((IP6["a"], 19876), family=socket.AF_INET6))
+    roce.make_regions(records="--primitive append --unsealed --lists 1 --slots 64 --value-bytes 48")
+    with NS["a"]:
+        controller = socket.create_server((IP6["a"], 19876), family=socket.AF_INET6)
     controller.settimeout(LIMIT)
-    process = subprocess.Popen(
-        ["ip", "netns", "exec", NS["b"], PATHLINE, "collect", "--stats", "--listen", "none", "--cm-port", "0", "--controller",
-         f"[{IP6['a']}]:19876", "--switch", f"{IP6['a']},0x263,0", "--switch-v2", uri, path("records.plr")],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    RUNNING.append(process)
+    c = roce.Collector(NS["b"], "--listen", "none", "--cm-port", 0, "--controller", f"[{IP6['a']}]:19876",
+                       "--switch", f"{IP6['a']},0x263,0", "--switch-v2", uri, path("records.plr"), until=None)
     tcp, _ = controller.accept()
     told = b""
-    while len(told) < 34:
-        told += tcp.recv(34 - len(told))
+    while len(told) < 34 and (more := tcp.recv(34 - len(told))):
+        told += more
     tcp.sendall(told)
     va, key, qpn, lid = struct.unpack(">QIIH", told[:18])
-    eq((lid, told[18:]), (0, raw6(IP6["b"])), "34 bytes with the collector's address of IPv6")
-    ok(wait(lambda: "collecting on" in process.stderr.readline()), "it begins when they come back")
+    eq((lid, told[18:]), (0, raw(IP6["b"])), "34 bytes with the collector's address of IPv6")
+    ok("collecting on" in c.first_word(), "it begins when they come back", c.line)
     for i in range(40):
-        wire.send(frame6(qpn, i, 0x0a, struct.pack(">QII", va + 48 * i, key, 48) + bytes([i]) * 48))
+        body = roce.bth(0x0a, qpn, i) + struct.pack(">QII", va + 48 * i, key, 48) + bytes([i]) * 48
+        wire.send(roce.frame(MAC6["b"], MAC6["a"], roce.packet(IP6["a"], IP6["b"], body, checksum=True)))
 
     def numbers():
         return [r.get("value") for r in rows("dump", path("records.plr"))]
     ok(wait(lambda: len(numbers()) == 40), "a switch's records are published")
     eq(numbers(), [("%02x" % i) * 48 for i in range(40)], "and are what it wrote")
-    process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=LIMIT)
-    RUNNING.remove(process)
-    eq((process.returncode, json.loads(out)["causes"]["ok"]), (0, 40), "all of them are accounted for")
+    eq(c.stop()["causes"]["ok"], 40, "all of them are accounted for")
     controller.close()
 
 
-def run_all():
-    run(f"packet:{IF['b']}")
-    if "afxdp" in sh(f"{PATHLINE} help collect"):
-        run(f"afxdp:{IF['b']}")
-    make_wire6()
-    for side in "ab":
-        words = sh(f"ip -n {NS[side]} link show {IF6[side]}").split()
-        MAC[side + "6"] = bytes.fromhex(words[words.index("link/ether") + 1].replace(":", ""))
-    run_ipv6(f"packet:{IF6['b']}")
-    if "afxdp" in sh(f"{PATHLINE} help collect"):
-        os.unlink(path("records.plr"))
-        run_ipv6(f"afxdp:{IF6['b']}")
+def ports(interface):
+    """The drivers that are built."""
+    return [f"packet:{interface}"] + ([f"afxdp:{interface}"] if "afxdp" in pathline.run("help", "collect").stdout else [])
+
+
+def test_collect():
+    for uri in ports(IF["b"]):
+        run(uri)
+
+
+def test_ipv6():
+    make_wire(IF6, IP6, MAC6)
+    for uri in ports(IF6["b"]):
+        run_ipv6(uri)
+
+
+def test_epochs():
+    run_epochs(f"packet:{IF['b']}")
 
 
 def main():
-    global MAC
     if os.geteuid() != 0:
-        print("1..0 # SKIP needs root")
-        return
-    try:
-        make_wire()
-        MAC = {side: mac(side) for side in "ab"}
-        if ONLY_EPOCHS:
-            run_epochs(f"packet:{IF['b']}")
-        else:
-            run_all()
-    finally:
-        for process in RUNNING:
-            process.kill()
-            process.wait()
-        for side in "ab":
-            sh(f"ip netns del {NS[side]}", check=False)
-        shutil.rmtree(DIR, ignore_errors=True)
-    print(f"1..{COUNT}")
-    sys.exit(FAILED > 0)
+        tap.skip_all("needs root")
+    make_namespaces()
+    make_wire(IF, IP, MAC)
+    lab.run(*[test_epochs] if ONLY_EPOCHS else [test_collect, test_ipv6])
+    return tap.end()
 
 
-MAC = {}
-main()
+sys.exit(main())

@@ -10,62 +10,48 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 import zlib
 
-binary = os.path.abspath(sys.argv[1])
-number = failed = 0
-folder = tempfile.mkdtemp(prefix='pathline-dta-')
-started = []
-
-
-def ok(good, name, detail=''):
-    global number, failed
-    number += 1
-    failed += not good
-    print('%s %d - %s' % ('ok' if good else 'not ok', number, name), flush=True)
-    if not good and detail != '':
-        print('\n'.join('# ' + line for line in str(detail).splitlines()), flush=True)
-
-
-def path(name):
-    return os.path.join(folder, name)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, tap  # noqa: E402
+from lib.lab import path  # noqa: E402
+from lib.pathline import PATHLINE, region as rows  # noqa: E402
+from lib.tap import ok, skip  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 
 def run(*args, code=0):
-    r = subprocess.run([binary] + [str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                       timeout=100)
-    ok(r.returncode == code, 'pathline ' + ' '.join(str(a) for a in args).replace(folder + '/', ''),
+    r = pathline.run(*args)
+    ok(r.returncode == code, 'pathline ' + ' '.join(str(a) for a in args).replace(lab.DIR + '/', ''),
        'exit code %d\n%s%s' % (r.returncode, r.stdout, r.stderr))
     return r
-
-
-def rows(*args):
-    r = subprocess.run([binary, 'region'] + [str(a) for a in args] + ['-o', 'json'], stdout=subprocess.PIPE,
-                       stderr=subprocess.PIPE, text=True, timeout=100)
-    try:
-        return json.loads(r.stdout)
-    except ValueError:
-        return [r.stdout + r.stderr]
 
 
 class Translator:
     """pathline translate on a port of its own choosing."""
 
     def __init__(self, *args):
-        self.process = subprocess.Popen([binary, 'translate', '--stats'] + [str(a) for a in args],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        started.append(self.process)
+        self.process = lab.start([PATHLINE, 'translate', '--stats', *map(str, args)], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
         ok('translating from udp://' in line, 'translate says where it listens', line)
         self.port = int(line.split(' into ')[0].rsplit(':', 1)[1])
         self.uri = 'udp://127.0.0.1:%d' % self.port
 
+    def comes_to(self, **counters):
+        """Whether its account has come to have these numbers, and nothing is held back any more."""
+        def has():
+            """the account has the numbers"""
+            self.process.send_signal(signal.SIGUSR1)
+            self.stats = json.loads(self.process.stdout.readline())
+            got = {name: sum(n.values()) if isinstance(n, dict) else n for name, n in self.stats.items()}
+            return self.stats['held'] == 0 and all(got[name] == n for name, n in counters.items())
+        return wait(has) or ok(False, 'reports come: %s' % counters, self.stats)
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         out, self.err = self.process.communicate(timeout=60)
-        started.remove(self.process)
         try:
             self.stats = json.loads(out)
         except ValueError:
@@ -101,7 +87,7 @@ run('report', 'key-write', '--sequenced', '-k', 0, '--key-form', 'u64', '--step-
     '--step-data', '--count', 5000, '--rate', '50k', t.uri)
 run('report', 'key-write', '-k', 'wrong', '-d', 'five5', t.uri)
 run('report', 'key-write', '-k', 'nowhere', '-d', 'four', '--store', 9, t.uri)
-time.sleep(0.3)
+t.comes_to(refused=2)
 
 found = rows('lookup', path('last'), 'host7')
 ok(found[0].get('answer') == 'found' and found[0].get('value') == b'up--'.hex(), 'host7 is up, while it runs', found)
@@ -129,7 +115,7 @@ ok(s['epochs_complete'] == 1, 'the sketch is complete', s)
 # Lists go on where they were.
 t = Translator('udp://127.0.0.1:0', path('lists'))
 run('report', 'append', '--list', 3, '-d', 'next', t.uri)
-time.sleep(0.3)
+t.comes_to(accepted=1)
 t.stop()
 found = rows('dump', path('lists'), '--list', 3)
 ok(len(found) == 1001 and found[-1]['number'] == 1000 and found[-1]['value'] == b'next'.hex(),
@@ -165,7 +151,7 @@ for i in range(6):
 send(tracked(3, struct.pack('!BIQ', 4, 1, 41)))
 for hop in range(1, 6):
     send(tracked(4, struct.pack('!IBI', 0x0a000001, hop, 100 + hop)))
-time.sleep(0.3)
+t.comes_to(accepted=13)
 with open(path('kw'), 'rb') as f:
     page = f.read()
 data = struct.unpack_from('<Q', page, 40)[0]
@@ -191,13 +177,13 @@ ok(nack == bytes([(before - 1) & 255, 0x80]) and sender[1] == t.port, 'a NACK wi
 send(lost)
 send(struct.pack('!BBB', 2, (seq - 1) & 255, 0x40) + struct.pack('!II', 0, 2))
 send(lost)
-time.sleep(0.3)
+t.comes_to(duplicates=1)
 found = rows('dump', path('ap'), '--list', 0)
 ok([f['value'] for f in found] == ['01000000', '02000000'], 'each entry once, in order', found)
 send(b'\x09\x00\x00')
 send(b'')
 send(b'\xd1\x01\x00\x00\x00\x00\xff\xff\x00\x00\x00\x00')
-time.sleep(0.2)
+t.comes_to(unreadable=3)
 s = t.stop()
 ok(s['duplicates'] == 1 and s['refused']['gap'] == 1 and s['nacks'] == 1 and s['lost'] == 0, 'counted so', s)
 ok(s['unreadable']['opcode'] == 1 and s['unreadable']['short'] == 2, 'and so is what cannot be read', s)
@@ -205,7 +191,7 @@ ok(s['unreadable']['opcode'] == 1 and s['unreadable']['short'] == 2, 'and so is 
 # Who may not report.
 t = Translator('--allow', '10.0.0.0/8', 'udp://127.0.0.1:0', path('kw'))
 run('report', 'key-write', '--form', 'tracking', '-k', 1, '--key-form', 'be32', '-d', 'no!!', t.uri)
-time.sleep(0.2)
+t.comes_to(refused=1)
 s = t.stop()
 ok(s['refused']['access'] == 1 and s['accepted'] == 0 and t.process.returncode == 3, 'not on the list: exit code 3', s)
 
@@ -238,9 +224,8 @@ ok(not wrong and len(gone) <= 2, 'each key has its last value', 'wrong %s\ngone 
 # A capture that somebody else still writes: a signal ends the wait for more of it, and what came is whole.
 with open(path('kw.pcap'), 'rb') as f:
     capture = f.read()
-p = subprocess.Popen([binary, 'translate', '--stats', '-', path('gkw')], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                     stderr=subprocess.PIPE, text=False)
-started.append(p)
+p = lab.start([PATHLINE, 'translate', '--stats', '-', path('gkw')], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+              stderr=subprocess.PIPE)
 p.stdin.write(capture)
 p.stdin.flush()
 caught = 0
@@ -284,20 +269,22 @@ if os.geteuid() == 0:
     sink.bind(('127.0.0.1', 0))
     port = sink.getsockname()[1]
     create('raw', 'key-write', '--slots', 1000)
-    process = subprocess.Popen([binary, 'translate', '--stats', 'packet:lo?port=%d' % port, path('raw')],
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    started.append(process)
+    process = lab.start([PATHLINE, 'translate', '--stats', 'packet:lo?port=%d' % port, path('raw')], stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE, text=True)
     process.stderr.readline()
     run('report', 'key-write', '-k', 'a', '-d', 'fram', 'udp://127.0.0.1:%d' % port)
-    time.sleep(0.5)
+    def taken():
+        """the report is accepted"""
+        process.send_signal(signal.SIGUSR1)
+        return json.loads(process.stdout.readline())['accepted'] == 1
+    wait(taken)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)
-    started.remove(process)
     s = json.loads(out)
     found = rows('lookup', path('raw'), 'a')
     ok(s['accepted'] == 1 and found[0].get('value') == b'fram'.hex(), 'reports in frames of an interface', out + err)
 else:
-    ok(True, 'reports in frames # SKIP needs root')
+    skip('reports in frames', 'needs root')
 
 # Usage.
 run('translate', 'udp://127.0.0.1:0', code=2)
@@ -307,10 +294,4 @@ run('report', 'key-write', 'udp://127.0.0.1:21500', code=2)
 run('report', 'poem', '-k', 'a', 'udp://127.0.0.1:21500', code=2)
 run('report', 'sketch', '--form', 'plain', '-d', 'x', 'udp://127.0.0.1:21500', code=2)
 
-for p in started:
-    p.kill()
-for name in os.listdir(folder):
-    os.unlink(path(name))
-os.rmdir(folder)
-print('1..%d' % number)
-sys.exit(failed > 0)
+sys.exit(tap.end())

@@ -6,63 +6,26 @@ configured. The packets are made here byte by byte, from RFC 9197 and RFC 9326.
 
     usage: ioam_kernel.py PATHLINE
 
-    A -- R1 -- R2 -- B, each a network namespace named plioam-PID-X, removed at the end.
+    A -- R1 -- R2 -- B, each a network namespace.
 
-Needs root, network namespaces and a kernel with IPv6 IOAM (5.15 or later); exits 77 without.
+Needs root, network namespaces and a kernel with IPv6 IOAM (5.15 or later); is skipped without.
 """
 
-import atexit
-import json
 import os
-import re
-import signal
+import shutil
 import socket
 import struct
-import subprocess
 import sys
-import tempfile
 import time
 
-NS = {x: f"plioam-{os.getpid()}-{x}" for x in ("a", "r1", "r2", "b")}
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, network, pathline, pcap, tap  # noqa: E402
+from lib.roce import ones_sum, packet_socket  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
+from lib.wait import LIMIT  # noqa: E402
+
+NS = {}
 IOAM_NS = 123
-MADE = []
-COUNT = FAILED = 0
-
-
-def skip(why):
-    print(f"1..0 # SKIP {why}")
-    sys.exit(77)
-
-
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}")
-    if not good and detail != "":
-        print("# " + str(detail).replace("\n", "\n# "))
-    sys.stdout.flush()
-
-
-def eq(got, want, name):
-    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
-
-def run(*args):
-    return subprocess.run(args, check=True, capture_output=True, text=True, timeout=20).stdout
-
-
-def ip(node, *args):
-    return run("ip", "-n", NS[node], *args)
-
-
-def sysctl(node, name, value):
-    run("ip", "netns", "exec", NS[node], "sysctl", "-q", "-w", f"net.ipv6.{name}={value}")
-
-
-def cleanup():
-    for name in reversed(MADE):
-        subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
 # ---- the network ----
@@ -76,56 +39,46 @@ NODES = {
 
 
 def link(left, left_if, left_addr, right, right_if, right_addr):
-    ip(left, "link", "add", left_if, "type", "veth", "peer", "name", right_if, "netns", NS[right])
-    for node, dev, addr in ((left, left_if, left_addr), (right, right_if, right_addr)):
-        ip(node, "link", "set", dev, "up")
-        ip(node, "addr", "add", addr, "dev", dev, "nodad")
-
-
-def mac(node, dev):
-    return re.search(r"link/ether (\S+)", ip(node, "link", "show", dev)).group(1)
+    network.join(NS[left], left_if, NS[right], right_if)
+    NS[left].up(left_if, left_addr)
+    NS[right].up(right_if, right_addr)
 
 
 def transit(node, dev_in, dev_out):
-    n = NODES[node]
-    sysctl(node, "conf.all.forwarding", 1)
-    sysctl(node, "ioam6_id", n["id"])
-    sysctl(node, "ioam6_id_wide", n["wide"])
-    sysctl(node, f"conf.{dev_in}.ioam6_enabled", 1)
+    n, ns = NODES[node], NS[node]
+    ns.sysctl("ipv6.conf.all.forwarding", 1)
+    ns.sysctl("ipv6.ioam6_id", n["id"])
+    ns.sysctl("ipv6.ioam6_id_wide", n["wide"])
+    ns.sysctl(f"ipv6.conf.{dev_in}.ioam6_enabled", 1)
     for dev, ids in ((dev_in, n["in"]), (dev_out, n["out"])):
-        sysctl(node, f"conf.{dev}.ioam6_id", ids[0])
-        sysctl(node, f"conf.{dev}.ioam6_id_wide", ids[1])
-    ip(node, "ioam", "namespace", "add", str(IOAM_NS), "data", hex(n["data"]), "wide",
-       hex(n["data_wide"]))
+        ns.sysctl(f"ipv6.conf.{dev}.ioam6_id", ids[0])
+        ns.sysctl(f"ipv6.conf.{dev}.ioam6_id_wide", ids[1])
+    ns.ip(f"ioam namespace add {IOAM_NS} data {n['data']:#x} wide {n['data_wide']:#x}")
     if n["schema"]:
-        ip(node, "ioam", "schema", "add", str(n["schema"][0]), n["schema"][1])
-        ip(node, "ioam", "namespace", "set", str(IOAM_NS), "schema", str(n["schema"][0]))
+        ns.ip("ioam schema add %d %s" % n["schema"])
+        ns.ip(f"ioam namespace set {IOAM_NS} schema {n['schema'][0]}")
 
 
 def setup():
     if os.geteuid() != 0:
-        skip("needs root to make network namespaces")
+        tap.skip_all("needs root to make network namespaces")
     if not os.path.exists("/proc/sys/net/ipv6/ioam6_id"):
-        skip("this kernel has no IPv6 IOAM")
-    atexit.register(cleanup)
+        tap.skip_all("this kernel has no IPv6 IOAM")
     try:
-        for name in NS.values():
-            run("ip", "netns", "add", name)
-            MADE.append(name)
-        for node in NS:
-            ip(node, "link", "set", "lo", "up")
+        for node in ("a", "r1", "r2", "b"):
+            NS[node] = network.Namespace("ioam-" + node)
         link("a", "a0", "fd00:1::1/64", "r1", "r1a", "fd00:1::2/64")
         link("r1", "r1b", "fd00:2::1/64", "r2", "r2a", "fd00:2::2/64")
         link("r2", "r2b", "fd00:3::1/64", "b", "b0", "fd00:3::2/64")
-        ip("r1", "route", "add", "fd00:3::/64", "via", "fd00:2::2")
+        NS["r1"].ip("route add fd00:3::/64 via fd00:2::2")
         # So that no packet waits for neighbour discovery.
         for node, dev, addr, peer, peer_dev in (("r1", "r1b", "fd00:2::2", "r2", "r2a"),
                                                 ("r2", "r2b", "fd00:3::2", "b", "b0")):
-            ip(node, "neigh", "add", addr, "lladdr", mac(peer, peer_dev), "dev", dev, "nud", "permanent")
+            NS[node].ip(f"neigh add {addr} lladdr {NS[peer].mac(peer_dev).hex(':')} dev {dev} nud permanent")
         transit("r1", "r1a", "r1b")
         transit("r2", "r2a", "r2b")
-    except (subprocess.CalledProcessError, FileNotFoundError) as e:
-        skip("cannot set up the network: " + str(getattr(e, "stderr", e)).strip().replace("\n", " "))
+    except RuntimeError as e:
+        tap.skip_all("cannot set up the network: " + str(e).replace("\n", " "))
 
 
 # ---- packets ----
@@ -155,18 +108,11 @@ def options_header(next_header, options):
     return bytes([next_header, (len(area) + 2) // 8 - 1]) + area
 
 
-def checksum(data):
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF or 0xFFFF
-
-
 def packet(index, header, options):
     src = socket.inet_pton(socket.AF_INET6, "fd00:1::1")
     dst = socket.inet_pton(socket.AF_INET6, "fd00:3::2")
     udp = struct.pack("!HHHH", 40000 + index, 9, 12, 0) + b"ioam"
-    udp = udp[:6] + struct.pack("!H", checksum(src + dst + struct.pack("!II", 12, 17) + udp)) + udp[8:]
+    udp = udp[:6] + struct.pack("!H", ones_sum(src + dst + struct.pack("!II", 12, 17) + udp) or 0xFFFF) + udp[8:]
     body = options_header(17, options) + udp
     return struct.pack("!IHBB", 6 << 28, len(body), header, 64) + src + dst + body
 
@@ -191,53 +137,20 @@ PACKETS = {
 }
 
 
-# ---- the two ends: this script again, inside their namespaces ----
+# ---- the two ends ----
 
-def send(path):
-    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-    s.bind(("a0", 0))
-    with open(path, "rb") as f:
-        for frame in json.load(f):
-            s.send(bytes.fromhex(frame))
-            time.sleep(0.02)
-
-
-def receive(path):
-    """Until the last packet or 10 s."""
-    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x86DD))
-    s.bind(("b0", 0x86DD))
-    s.settimeout(0.2)
-    print("ready", flush=True)
-    end = time.time() + 10
-    seen = 0
-    with open(path, "wb") as f:
-        f.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1))
-        while time.time() < end and seen < len(PACKETS):
-            try:
-                frame = s.recv(65535)
-            except socket.timeout:
-                continue
-            if frame[14 + 6] not in (HOP, DST) or frame[-4:] != b"ioam":
-                continue
-            seen += 1
-            now = time.time_ns()
-            f.write(struct.pack("<IIII", now // 10**9, now % 10**9, len(frame), len(frame)) + frame)
-
-
-def exchange(folder):
-    frames, capture = os.path.join(folder, "frames.json"), os.path.join(folder, "ioam.pcap")
-    ether = bytes.fromhex(mac("r1", "r1a").replace(":", "")) + b"\x02\0\0\0\0\x01\x86\xdd"
-    with open(frames, "w", encoding="ascii") as f:
-        json.dump([(ether + packet(i, *p)).hex() for i, p in enumerate(PACKETS.values())], f)
-    receiver = subprocess.Popen(["ip", "netns", "exec", NS["b"], sys.executable, __file__, "--receive",
-                                 capture], stdout=subprocess.PIPE, text=True)
-    try:
-        receiver.stdout.readline()
-        run("ip", "netns", "exec", NS["a"], sys.executable, __file__, "--send", frames)
-        receiver.wait(timeout=20)
-    finally:
-        receiver.kill()
-    return capture
+def exchange():
+    """One packet after the other, each until it has come through; their capture."""
+    out, back, frames = packet_socket(NS["a"], "a0", 0), packet_socket(NS["b"], "b0", 0x86DD), []
+    back.settimeout(LIMIT)
+    ether = NS["r1"].mac("r1a") + b"\x02\0\0\0\0\x01\x86\xdd"
+    for i, (header, options) in enumerate(PACKETS.values()):
+        out.send(ether + packet(i, header, options))
+        frame = back.recv(65535)
+        while frame[14 + 6] not in (HOP, DST) or frame[-4:] != b"ioam":
+            frame = back.recv(65535)
+        frames.append(frame)
+    return pcap.write(lab.path("ioam.pcap"), frames, start_ns=time.time_ns())
 
 
 # ---- what must come out ----
@@ -317,30 +230,25 @@ def check(paths, stats, window):
        [1700000000250000000], "edge to edge: the source's time")
 
 
+def test_transit():
+    start = time.time_ns()
+    capture = exchange()
+    window = (start - 10**9, time.time_ns() + 10**9)
+    r = pathline.run("read", "-o", "jsonl", "--stats", capture)
+    if os.environ.get("PATHLINE_KEEP"):
+        shutil.copy(capture, os.environ["PATHLINE_KEEP"])
+    eq(r.returncode, 0, "pathline read")
+    objects = pathline.jsonl(r.stdout)
+    check([o for o in objects if o["kind"] == "path"],
+          next((o for o in objects if o["kind"] == "stats"), {"verdicts": None}), window)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     setup()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    with tempfile.TemporaryDirectory() as folder:
-        start = time.time_ns()
-        capture = exchange(folder)
-        window = (start - 10**9, time.time_ns() + 10**9)
-        out = subprocess.run([sys.argv[1], "read", "-o", "jsonl", "--stats", capture],
-                             capture_output=True, text=True, timeout=30, check=False)
-        if os.environ.get("PATHLINE_KEEP"):
-            run("cp", capture, os.environ["PATHLINE_KEEP"])
-    eq(out.returncode, 0, "pathline read")
-    objects = [json.loads(line) for line in out.stdout.splitlines()]
-    check([o for o in objects if o["kind"] == "path"],
-          next((o for o in objects if o["kind"] == "stats"), {"verdicts": None}), window)
-    print(f"1..{COUNT}")
-    sys.exit(FAILED > 0)
+    lab.run(test_transit)
+    return tap.end()
 
 
-if len(sys.argv) == 3 and sys.argv[1] == "--send":
-    send(sys.argv[2])
-elif len(sys.argv) == 3 and sys.argv[1] == "--receive":
-    receive(sys.argv[2])
-else:
-    main()
+sys.exit(main())

@@ -3,9 +3,8 @@
 """Ports on network interfaces, over a veth pair between two namespaces: every driver hands over exactly what was
 sent, the same records as from a capture file; everything that is no report stays the host's (a real sshd answers
 over the same interface); what is lost is counted; interfaces that go, come back and change their names; programs of
-others. The sender is a packet socket of Python's. usage: ports.py PATHLINE [XDP_OBJECT]"""
+others. The sender is a packet socket of Python's. usage: ports.py PATHLINE [XDP_OBJECT [TEST…]]"""
 
-import ctypes
 import json
 import os
 import re
@@ -20,134 +19,46 @@ import tempfile
 import threading
 import time
 
-PATHLINE = os.path.abspath(sys.argv[1])
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, network, pathline, pcap, tap  # noqa: E402
+from lib.lab import DIR  # noqa: E402
+from lib.network import sh  # noqa: E402
+from lib.pathline import PATHLINE  # noqa: E402
+from lib.roce import ones_sum, packet_socket  # noqa: E402
+from lib.tap import eq, ok, skip  # noqa: E402
+from lib.wait import wait  # noqa: E402
+
 OBJECT = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
-DIR = tempfile.mkdtemp(prefix="pathline-ports-")
-TAG = "%d" % os.getpid()
-NS = {"a": "plnet-a" + TAG, "b": "plnet-b" + TAG}
+NS = {}
 IF = {"a": "plna", "b": "plnb"}
-COUNT = FAILED = 0
-RUNNING = []
-LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}", flush=True)
-    if not good and detail != "":
-        for line in str(detail).splitlines()[:30]:
-            print(f"# {line[:300]}", flush=True)
-    return good
-
-
-def eq(got, want, name):
-    return ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
-
-def skip(name, why):
-    global COUNT
-    COUNT += 1
-    print(f"ok {COUNT} - {name} # SKIP {why}", flush=True)
 
 
 # ---- namespaces ----
 
-def sh(command, check=True):
-    run = subprocess.run(command, shell=True, capture_output=True, text=True)
-    if check and run.returncode != 0:
-        raise RuntimeError(f"{command}: {run.stderr.strip()}")
-    return run.stdout
-
-
 def ns(side, command, check=True):
-    return sh(f"ip netns exec {NS[side]} {command}", check)
+    return NS[side].sh(command, check)
 
 
 def make_wire(queues=1):
     """A fresh pair; addresses 10.77.0.1 and .2, fd77::1 and ::2."""
     ns("a", f"ip link del {IF['a']}", check=False)
-    sh(f"ip link add {IF['a']} numtxqueues {queues} numrxqueues {queues} netns {NS['a']} type veth "
-       f"peer name {IF['b']} numtxqueues {queues} numrxqueues {queues} netns {NS['b']}")
+    network.join(NS["a"], IF["a"], NS["b"], IF["b"], queues)
     for i, side in enumerate("ab"):
-        ns(side, f"ip addr add 10.77.0.{i + 1}/24 dev {IF[side]}")
-        ns(side, f"ip addr add fd77::{i + 1}/64 dev {IF[side]} nodad")
         # Segments and checksums as they would be on a wire.
         ns(side, f"ethtool -K {IF[side]} gro off tso off gso off tx off", check=False)
-        ns(side, f"ip link set {IF[side]} up")
-    wait(lambda: "LOWER_UP" in ns("b", f"ip link show {IF['b']}"))
+        NS[side].up(IF[side], f"10.77.0.{i + 1}/24", f"fd77::{i + 1}/64")
+        MACS[side] = NS[side].mac(IF[side])
+    network.wait_for_carrier(*[(NS[side], IF[side]) for side in "ab"])
 
 
 def make_namespaces():
     for side in "ab":
-        sh(f"ip netns add {NS[side]}")
-        ns(side, "ip link set lo up")
-        for key in ("net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.default.rp_filter=0",
-                    "net.ipv6.conf.default.router_solicitations=0"):
-            ns(side, f"sysctl -qw {key}", check=False)
-
-
-class Inside:
-    """The calling thread in a namespace."""
-    def __init__(self, side):
-        self.side = side
-
-    def enter(self, path):
-        fd = os.open(path, os.O_RDONLY)
-        if LIBC.setns(fd, 0x40000000) != 0:
-            raise OSError(ctypes.get_errno(), "setns")
-        os.close(fd)
-
-    def __enter__(self):
-        self.home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-        self.enter("/var/run/netns/" + NS[self.side])
-
-    def __exit__(self, *_):
-        LIBC.setns(self.home, 0x40000000)
-        os.close(self.home)
-
-
-def wait(condition, seconds=10):
-    end = time.time() + seconds
-    while time.time() < end:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
+        NS[side] = network.Namespace("net-" + side)
+        for key in ("ipv4.conf.all.rp_filter", "ipv4.conf.default.rp_filter", "ipv6.conf.default.router_solicitations"):
+            NS[side].sysctl(key, 0, check=False)
 
 
 # ---- frames ----
-
-def checksum(data):
-    total = sum(struct.unpack(f">{len(data) // 2}H", data))
-    total = (total & 0xffff) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xffff
-
-
-def mac(side):
-    with Inside(side), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        import fcntl
-        return fcntl.ioctl(s, 0x8927, struct.pack("256s", IF[side].encode()))[18:24]
-
-
-def read_pcap(path):
-    """Frames of a pcap as pathline writes it: big-endian."""
-    data, frames, at = open(path, "rb").read(), [], 24
-    while at < len(data):
-        n = struct.unpack_from(">I", data, at + 8)[0]
-        frames.append(data[at + 16:at + 16 + n])
-        at += 16 + n
-    return frames
-
-
-def write_pcap(path, frames):
-    with open(path, "wb") as f:
-        f.write(struct.pack("<IHHiIII", 0xa1b23c4d, 2, 4, 0, 0, 65535, 1))
-        for i, frame in enumerate(frames):
-            f.write(struct.pack("<IIII", 1700000000, i, len(frame), len(frame)) + frame)
-    return path
-
 
 def payload_of(frame):
     return frame[14 + (frame[14] & 15) * 4 + 8:]
@@ -158,7 +69,7 @@ def frame4(payload, src="10.255.0.9", dst="10.77.0.2", sport=40000, dport=32766,
     udp = struct.pack(">HHHH", sport, dport, 8 + len(payload), 0) + payload
     ip = struct.pack(">BBHHHBBH4s4s", 0x45 + len(options) // 4, 0, 20 + len(options) + len(udp), 0, frag, 64,
                      proto, 0, socket.inet_aton(src), socket.inet_aton(dst)) + options
-    ip = ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:]
+    ip = ip[:10] + struct.pack(">H", ones_sum(ip)) + ip[12:]
     eth = MACS["b"] + MACS["a"] + b"".join(struct.pack(">HH", t, v) for t, v in tags)
     return eth + struct.pack(">H", ethertype) + ip + udp
 
@@ -166,8 +77,8 @@ def frame4(payload, src="10.255.0.9", dst="10.77.0.2", sport=40000, dport=32766,
 def frame6(payload, src="fd77::9", dst="fd77::2", dport=32766, tags=(), extension=b"", next_header=17):
     udp = struct.pack(">HHHH", 40000, dport, 8 + len(payload), 0) + payload
     s, d = (socket.inet_pton(socket.AF_INET6, x) for x in (src, dst))
-    total = s + d + struct.pack(">II", len(udp), 17) + udp + b"\0" * (len(udp) % 2)
-    udp = udp[:6] + struct.pack(">H", checksum(total) or 0xffff) + udp[8:]
+    total = s + d + struct.pack(">II", len(udp), 17) + udp
+    udp = udp[:6] + struct.pack(">H", ones_sum(total) or 0xffff) + udp[8:]
     ip = struct.pack(">IHBB", 6 << 28, len(extension) + len(udp), next_header, 64) + s + d + extension
     eth = MACS["b"] + MACS["a"] + b"".join(struct.pack(">HH", t, v) for t, v in tags)
     return eth + struct.pack(">H", 0x86dd) + ip + udp
@@ -175,9 +86,7 @@ def frame6(payload, src="fd77::9", dst="fd77::2", dport=32766, tags=(), extensio
 
 def send(frames, pause_every=64, pause=0.002):
     """All of them, in order; how many the interface took."""
-    with Inside("a"):
-        s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    s.bind((IF["a"], 0))
+    s = packet_socket(NS["a"], IF["a"], 0)
     taken = 0
     for i, frame in enumerate(frames):
         try:
@@ -193,44 +102,44 @@ def send(frames, pause_every=64, pause=0.002):
 
 def reports(count, name="r", *options):
     path = os.path.join(DIR, name + ".pcap")
-    subprocess.run([PATHLINE, "gen", "int", "--count", str(count), *options, "-w", path], check=True,
-                   capture_output=True)
-    return read_pcap(path)
+    pathline.run("gen", "int", "--count", count, *options, "-w", path, check=True)
+    return pcap.frames_of(path)
 
 
 # ---- pathline listen ----
 
 class Listen:
     def __init__(self, uri, *options, form="jsonl"):
-        self.out = tempfile.NamedTemporaryFile("r", dir=DIR, suffix=".out")
-        self.err = tempfile.NamedTemporaryFile("r", dir=DIR, suffix=".err")
-        self.p = subprocess.Popen(["ip", "netns", "exec", NS["b"], PATHLINE, "listen", "-o", form, "--stats",
-                                   *options, uri], stdout=open(self.out.name, "w"), stderr=open(self.err.name, "w"))
-        RUNNING.append(self.p)
-        self.up = wait(lambda: "listening on" in self.errors() or self.p.poll() is not None) and \
-            self.p.poll() is None
+        self.out, self.err = (tempfile.mktemp(dir=DIR, suffix=suffix) for suffix in (".out", ".err"))
+        with open(self.out, "w") as out:
+            self.p = lab.start(NS["b"].command(PATHLINE, "listen", "-o", form, "--stats", *options, uri), log=self.err, stdout=out)
+        self.up = wait(lambda: "listening on" in self.errors() or self.p.poll() is not None) and self.p.poll() is None
 
     def errors(self):
-        return open(self.err.name).read()
+        return open(self.err).read()
 
     def records(self):
-        return sum(line.startswith('{"kind":"path"') for line in open(self.out.name))
+        return sum(line.startswith('{"kind":"path"') for line in open(self.out))
 
-    def settle(self, n=None, seconds=10):
+    def settle(self, n=None, seconds=30):
         """Until n records are there, or nothing more comes."""
-        last, end = -1, time.time() + seconds
-        while time.time() < end:
-            now = self.records()
-            if n is not None and now >= n or n is None and now == last:
-                return
-            last = now
-            time.sleep(0.25 if n is None else 0.02)
+        if n is not None:
+            wait(lambda: self.records() >= n, seconds)
+            return
+        last = [-1, self.records()]
+
+        def still():
+            """no more records than 250 ms before"""
+            time.sleep(0.25)
+            last[:] = last[1], self.records()
+            return last[0] == last[1]
+        wait(still, seconds)
 
     def stop(self, sig=signal.SIGINT):
         if self.p.poll() is None:
             self.p.send_signal(sig)
         self.p.wait(timeout=30)
-        rows = [json.loads(line) for line in open(self.out.name) if line.startswith("{")]
+        rows = [json.loads(line) for line in open(self.out) if line.startswith("{")]
         stats = rows.pop() if rows and rows[-1].get("kind") == "stats" else {}
         return [r for r in rows if r["kind"] == "path"], stats
 
@@ -241,8 +150,7 @@ def stripped(rows):
 
 
 def from_file(path):
-    run = subprocess.run([PATHLINE, "read", "-o", "jsonl", path], capture_output=True, text=True, check=True)
-    return stripped(json.loads(line) for line in run.stdout.splitlines())
+    return stripped(pathline.jsonl(pathline.run("read", "-o", "jsonl", path, check=True).stdout))
 
 
 DRIVERS = [("afxdp native", "afxdp:plnb?mode=native"), ("afxdp generic", "afxdp:plnb?mode=generic"),
@@ -262,7 +170,7 @@ def first_difference(got, want):
 def test_same_records():
     """Plain reports: five ways in, the same records out."""
     frames = [frame4(payload_of(f), src=socket.inet_ntoa(f[26:30])) for f in reports(3000)]
-    want = from_file(write_pcap(os.path.join(DIR, "plain.pcap"), frames))
+    want = from_file(pcap.write(os.path.join(DIR, "plain.pcap"), frames))
     eq(len(want), 3000, "the capture file has a record for each report")
     for name, uri in DRIVERS:
         # A bound socket, so that the host answers nothing where reports are copies.
@@ -284,7 +192,7 @@ def test_wire_forms():
              frame4(base[2], tags=[(0x8100, 0x6000 | 30)]), frame6(base[3]), frame6(base[4], tags=[(0x8100, 10)]),
              frame6(base[5], extension=bytes([17, 0, 1, 4, 0, 0, 0, 0]), next_header=0),
              frame4(base[6], options=b"\x01" * 8), frame4(base[7], dport=54321)]
-    want = from_file(write_pcap(os.path.join(DIR, "forms.pcap"), forms))
+    want = from_file(pcap.write(os.path.join(DIR, "forms.pcap"), forms))
     eq(len(want), len(forms), "each form has a record in the capture file")
     tags = [{10}, {20, 10}, {30}, set(), {10}, set(), set(), set()]
     cases = [("", lambda i: True), ("port=54321", lambda i: i == 7), ("vlan=10", lambda i: 10 in tags[i]),
@@ -316,13 +224,11 @@ def test_others_pass():
               "an IPv4 header that lies": frame4(base)[:14] + b"\x43" + frame4(base)[15:]}
     for name, uri in INTERFACE_DRIVERS[:2]:
         l = Listen(uri)
-        with Inside("b"):
-            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-        s.bind((IF["b"], 3))
-        s.settimeout(2)
+        s = packet_socket(NS["b"], IF["b"])
+        s.settimeout(5)
         seen = []
         send(list(others.values()) + [frame4(base)])
-        end = time.time() + 3
+        end = time.time() + 10
         while time.time() < end and len(seen) < len(others):
             try:
                 seen.append(s.recv(2048))
@@ -353,15 +259,13 @@ def test_ssh():
     with open(f"{keys}/config", "w") as f:
         f.write(f"ListenAddress 10.77.0.2:41022\nHostKey {keys}/host\nAuthorizedKeysFile {keys}/authorized\n"
                 f"PermitRootLogin yes\nStrictModes no\nUsePAM no\nPidFile none\n")
-    server = subprocess.Popen(["ip", "netns", "exec", NS["b"], sshd, "-D", "-f", f"{keys}/config"],
-                              stderr=subprocess.DEVNULL)
-    RUNNING.append(server)
+    server = lab.start(NS["b"].command(sshd, "-D", "-f", f"{keys}/config"), log=f"{keys}/log")
     payload = os.urandom(1 << 20)
     blob = os.path.join(DIR, "blob")
     open(blob, "wb").write(payload)
-    ssh = ["ip", "netns", "exec", NS["a"], "ssh", "-p", "41022", "-i", f"{keys}/user", "-o", "BatchMode=yes",
-           "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=5",
-           "root@10.77.0.2"]
+    ssh = NS["a"].command("ssh", "-p", "41022", "-i", f"{keys}/user", "-o", "BatchMode=yes",
+                          "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=5",
+                          "root@10.77.0.2")
 
     def once(command, stdin=None):
         try:
@@ -378,7 +282,7 @@ def test_ssh():
             while not stop.is_set():
                 sent[0] += send(frames)
 
-        loader = threading.Thread(target=load)
+        loader = threading.Thread(target=load, daemon=True)
         loader.start()
         time.sleep(0.2)
         down = once(f"cat {blob}")
@@ -425,7 +329,8 @@ def test_programs():
     if OBJECT is None or shutil.which("bpftool", path=os.environ["PATH"] + ":/usr/sbin") is None:
         skip("another's XDP program", "needs bpftool and a build with kernel programs")
         return
-    pin = f"/sys/fs/bpf/pln-{TAG}"
+    pin = f"/sys/fs/bpf/pln-{os.getpid()}"
+    lab.undo("rm", "-f", pin)
     sh(f"PATH=$PATH:/usr/sbin; bpftool prog load {OBJECT} {pin}")
     try:
         ns("b", f"sh -c 'PATH=$PATH:/usr/sbin; mount -t bpf none /sys/fs/bpf; bpftool net attach xdp pinned {pin} "
@@ -459,7 +364,6 @@ def test_interface_changes():
     one = [frame4(payload_of(f)) for f in reports(50, "changes")]
     for name, uri in INTERFACE_DRIVERS:
         make_wire()
-        refresh_macs()
         l, total, mark = Listen(uri), 0, [0]
 
         def told(text, what):
@@ -469,7 +373,7 @@ def test_interface_changes():
                 if at >= 0:
                     mark[0] = at + len(text)
                 return at >= 0
-            ok(wait(found, 5), f"{name}: {what}", l.errors()[mark[0]:])
+            ok(wait(found), f"{name}: {what}", l.errors()[mark[0]:])
 
         def receives(interface, what):
             nonlocal total
@@ -477,7 +381,7 @@ def test_interface_changes():
                  "LOWER_UP" in ns("b", f"ip link show {interface}"))
             # The last news is that it is up.
             wait(lambda: l.errors().rstrip().endswith(("is up", "now called " + interface, uri.split("?")[0],
-                                                       "queues=0")), 5)
+                                                       "queues=0")))
             total += send([MACS["b"] + MACS["a"] + f[12:] for f in one])
             l.settle(total)
             eq(l.records(), total, f"{name}: {what}")
@@ -500,7 +404,6 @@ def test_interface_changes():
         told("plnc is gone", "says that it is gone")
         IF["b"] = "plnc"
         make_wire()
-        refresh_macs()
         IF["b"] = "plnb"
         told("plnc is up", "takes up again when it is back")
         receives("plnc", "receives over the new interface")
@@ -515,7 +418,6 @@ def test_interface_changes():
         eq((len(got), stats["packets"]), (total, total), f"{name}: all that was sent while it was up")
         ok(stats["outages"] >= 3, f"{name}: outages are counted", stats["outages"])
     make_wire()
-    refresh_macs()
 
 
 def test_overload():
@@ -547,20 +449,18 @@ def test_unsegmented():
     ns("a", "ethtool -K plna tx on gso on tx-udp-segmentation on", check=False)
     l = Listen("packet:plnb")
     ns("b", "ip link set lo up")
-    run = subprocess.run(["ip", "netns", "exec", NS["a"], PATHLINE, "gen", "int", "--flood", "--count", "3000",
-                          "udp://10.77.0.2:32766?gso=on"], capture_output=True, text=True)
+    with NS["a"]:
+        run = pathline.run("gen", "int", "--flood", "--count", 3000, "udp://10.77.0.2:32766?gso=on")
     l.settle(3000)
     got, stats = l.stop()
     eq((run.returncode, len(got), sum(e["lost"] for e in stats["exporters"])), (0, 3000, 0),
        "packet: datagrams that arrive in one frame are told apart")
     make_wire()
-    refresh_macs()
 
 
 def test_queues():
     """Four queues: all of them, some of them, a group."""
     make_wire(queues=4)
-    refresh_macs()
     frames = [frame4(payload_of(f), src=f"10.255.{i % 7}.{i % 31}", sport=40000 + i % 97)
               for i, f in enumerate(reports(4000, "queues"))]
     for name, uri, part in (("all queues", "afxdp:plnb", False), ("two queues of four", "afxdp:plnb?queues=0,2", True),
@@ -577,21 +477,18 @@ def test_queues():
         else:
             eq((got, stats.get("kernel_drops")), (sent, 0), f"{name}: every report once")
     make_wire()
-    refresh_macs()
 
 
 def test_sending():
     """pathline gen through each driver; a packet socket of Python's receives."""
     for name, uri in (("packet", "packet:plna"), ("afxdp", "afxdp:plna")):
-        with Inside("b"):
-            s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        s = packet_socket(NS["b"], IF["b"])
         s.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
-        s.bind((IF["b"], 3))
         options = ["--count", "2000", "--seed", "7", "--rate", "50k"]
-        run = subprocess.run(["ip", "netns", "exec", NS["a"], PATHLINE, "gen", "int", *options, uri],
-                             capture_output=True, text=True)
+        with NS["a"]:
+            run = pathline.run("gen", "int", *options, uri)
         got = []
-        while select.select([s], [], [], 1)[0]:
+        while select.select([s], [], [], 3)[0]:
             frame = s.recv(4096)
             if frame[12:14] == b"\x08\x00" and frame[36:38] in (b"\x7f\xfe", b"\xd4\x31"):
                 got.append(frame)
@@ -606,8 +503,7 @@ def test_sending():
 def test_messages():
     """What is wrong is said in one line."""
     def says(uri, pattern, code, name, prefix=()):
-        run = subprocess.run(["ip", "netns", "exec", NS["b"], *prefix, PATHLINE, "listen", uri],
-                             capture_output=True, text=True, timeout=20)
+        run = subprocess.run(NS["b"].command(*prefix, PATHLINE, "listen", uri), capture_output=True, text=True, timeout=60)
         ok(run.returncode == code and re.search(pattern, run.stderr) and len(run.stderr.splitlines()) == 1,
            name, f"{run.returncode}: {run.stderr}")
 
@@ -630,49 +526,23 @@ def test_messages():
     ns("b", "ip link del plnx")
 
 
-def refresh_macs():
-    MACS.update(a=mac("a"), b=mac("b"))
-
-
 MACS = {}
-TESTS = [test_same_records, test_wire_forms, test_others_pass, test_ssh, test_programs, test_interface_changes,
-         test_overload, test_unsegmented, test_queues, test_sending, test_messages]
 
 
 def main():
     if os.geteuid() != 0 or shutil.which("ip") is None:
-        print("1..0 # SKIP needs root and iproute2")
-        return 0
-    version = subprocess.run([PATHLINE, "listen", "afxdp:none0"], capture_output=True, text=True).stderr
+        tap.skip_all("needs root and iproute2")
+    version = pathline.run("listen", "afxdp:none0").stderr
     if "built without" in version:
-        print("1..0 # SKIP " + version.strip())
-        return 0
+        tap.skip_all(version.strip())
     try:
         make_namespaces()
     except RuntimeError as e:
-        print(f"1..0 # SKIP no network namespaces here: {e}")
-        return 0
-    try:
-        make_wire()
-        refresh_macs()
-        only = os.environ.get("ONLY")
-        for test in TESTS:
-            if only is None or test.__name__ in only.split(","):
-                test()
-    except Exception as e:  # a broken test is a failed one
-        import traceback
-        ok(False, "the test itself", traceback.format_exc())
-        raise SystemExit(1) from e
-    finally:
-        for p in RUNNING:
-            if p.poll() is None:
-                p.kill()
-                p.wait()
-        for name in NS.values():
-            sh(f"ip netns del {name}", check=False)
-        shutil.rmtree(DIR, ignore_errors=True)
-        print(f"1..{COUNT}", flush=True)
-    return FAILED > 0
+        tap.skip_all(f"no network namespaces here: {e}")
+    make_wire()
+    lab.run(test_same_records, test_wire_forms, test_others_pass, test_ssh, test_programs, test_interface_changes, test_overload,
+            test_unsegmented, test_queues, test_sending, test_messages)
+    return tap.end()
 
 
 sys.exit(main())

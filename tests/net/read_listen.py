@@ -17,30 +17,16 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
-PATHLINE = sys.argv[1]
-COUNT = 0
-FAILED = 0
-
-
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}")
-    if not good and detail != "":
-        for line in str(detail).splitlines()[:20]:
-            print(f"# {line}")
-
-
-def eq(got, want, name):
-    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
-
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, tap  # noqa: E402
+from lib.pathline import PATHLINE, jsonl as lines  # noqa: E402
+from lib.pcap import NOW_NS, capture  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 # ---- the other encoder: INT v2.1 in reports v2.0, from the specifications ----
 
-NOW_NS = 1_700_000_000_123_456_789
 NONE64 = 0xFFFFFFFFFFFFFFFF
 
 
@@ -78,14 +64,6 @@ def frame(payload, src="10.9.0.1", sport=40000, dport=32766):
     return bytes(12) + b"\x08\x00" + ipv4(src, "10.9.9.9", 17, udp(sport, dport, payload))
 
 
-def capture(frames):
-    out = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
-    for i, f in enumerate(frames):
-        ns = NOW_NS + i
-        out += struct.pack("<IIII", ns // 10**9, ns % 10**9, len(f), len(f)) + f
-    return out
-
-
 def make_hop(rng, node, start):
     latency = rng.randrange(100, 100000)
     return {"node": node, "in": rng.randrange(1, 100), "out": rng.randrange(1, 100), "latency": latency,
@@ -109,10 +87,6 @@ def make(rng, seq):
 def run(*args, stdin=None, stdout=subprocess.PIPE):
     p = subprocess.run([PATHLINE, *args], input=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=60)
     return p.returncode, (p.stdout or b"").decode(), p.stderr.decode()
-
-
-def lines(text):
-    return [json.loads(line) for line in text.splitlines()]
 
 
 def test_values(path, truth):
@@ -256,8 +230,7 @@ def test_bad_input(folder, path, data, records):
     with open("/dev/full", "wb") as full:
         code, _, err = run("read", "-o", "jsonl", path, stdout=full)
     ok(code == 1 and "standard output" in err, "a full disk is a failure", err)
-    with subprocess.Popen([PATHLINE, "read", "-o", "jsonl"] + [path] * 200, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE) as p:
+    with lab.start([PATHLINE, "read", "-o", "jsonl"] + [path] * 200, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
         p.stdout.readline()
         p.stdout.close()
         err = p.stderr.read()
@@ -266,19 +239,28 @@ def test_bad_input(folder, path, data, records):
 
 
 class Listener:
+    """What it prints and says goes into files, and is looked at while it runs."""
+
     def __init__(self, *args):
-        self.p = subprocess.Popen([PATHLINE, "listen", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                  text=True)
-        first = self.p.stderr.readline()
-        found = re.search(r"udp://\S+:(\d+)", first)
-        self.first = first
+        self.out_path, self.err_path = (tempfile.mktemp(dir=lab.DIR) for _ in range(2))
+        with open(self.out_path, "w", encoding="utf-8") as out:
+            self.p = lab.start([PATHLINE, "listen", *args], log=self.err_path, stdout=out)
+        wait(lambda: "\n" in self.said() or self.p.poll() is not None)
+        found = re.search(r"udp://\S+:(\d+)", self.said())
         self.port = int(found.group(1)) if found else 0
+
+    def said(self):
+        with open(self.err_path, encoding="utf-8") as f:
+            return f.read()
+
+    def printed(self):
+        with open(self.out_path, encoding="utf-8") as f:
+            return f.read()
 
     def end(self, signo=None):
         if signo is not None:
             self.p.send_signal(signo)
-        out, err = self.p.communicate(timeout=30)
-        return self.p.returncode, out, err
+        return self.p.wait(timeout=60), self.printed(), self.said()
 
 
 def send(port, payloads):
@@ -289,15 +271,16 @@ def send(port, payloads):
         return s.getsockname()[1]
 
 
-def test_listen(truth):
+def test_listen():
+    truth = TRUTH
     silent = Listener("udp://127.0.0.1:0")
     good = [report(t["seq"], t["reporter"], t["hops"], t["flow"], t["bits"]) for t in truth]
     for signo in (signal.SIGTERM, signal.SIGINT):
         l = Listener("-o", "jsonl", "--stats", "udp://127.0.0.1:0")
-        ok(l.port != 0, "says where it listens", l.first)
+        ok(l.port != 0, "says where it listens", l.said())
         # Twice the same fault, another fault, and an empty datagram between the good ones.
         sport = send(l.port, good[:5] + [b"\xf0" + bytes(20), b"\xf0" + bytes(30), good[5][:10], b""] + good[5:])
-        time.sleep(0.5)
+        wait(lambda: l.printed().count("\n") == len(truth))
         code, out, err = l.end(signo)
         objects = lines(out)
         eq(code, 0, f"ends in good order on signal {signo}")
@@ -327,7 +310,7 @@ def test_listen(truth):
               "report_version": (b"\x90" + bytes(40), 0)}
     l = Listener("udp://127.0.0.1:0")
     send(l.port, [f for f, _ in faults.values()])
-    time.sleep(0.4)
+    wait(lambda: all(f" {name}: " in l.said() for name in faults))
     code, out, err = l.end(signal.SIGTERM)
     for name, (_, place) in faults.items():
         ok(re.search(rf" {name}: .*\n(    .*\n)*    the fault shows at byte {place}\n", err),
@@ -335,9 +318,8 @@ def test_listen(truth):
     for args, want in ((["udp://127.0.0.1:notaport"], 2), (["trace.pcap"], 2), (["udp://127.0.0.1:0", "--where", "x"], 2)):
         code, out, err = run("listen", *args)
         ok(code == want and err != "", f"usage: {args}", f"{code} {err}")
-    time.sleep(max(0, 5.5 - time.monotonic() + test_listen.began))
-    code, out, err = silent.end(signal.SIGTERM)
-    ok("nothing so far" in err, "after five silent seconds a hint", err)
+    ok(wait(lambda: "nothing so far" in silent.said()), "after five silent seconds a hint", silent.said())
+    silent.end(signal.SIGTERM)
 
 
 def test_pages():
@@ -362,25 +344,25 @@ def test_config():
         ok(code == want and place in err, f"configuration {text!r}: {want}", f"{code} {err}")
 
 
+def test_read():
+    data = capture([frame(report(t["seq"], t["reporter"], t["hops"], t["flow"], t["bits"])) for t in TRUTH])
+    path = lab.path("reports.pcap")
+    with open(path, "wb") as f:
+        f.write(data)
+    records = test_values(path, TRUTH)
+    test_forms(path, records)
+    test_where(path, records)
+    test_stats(path, records)
+    test_bad_input(lab.DIR, path, data, records)
+
+
+RNG = random.Random(20261120)
+TRUTH = [make(RNG, seq) for seq in range(60)]
+
+
 def main():
-    rng = random.Random(20261120)
-    truth = [make(rng, seq) for seq in range(60)]
-    data = capture([frame(report(t["seq"], t["reporter"], t["hops"], t["flow"], t["bits"])) for t in truth])
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "reports.pcap")
-        with open(path, "wb") as f:
-            f.write(data)
-        records = test_values(path, truth)
-        test_forms(path, records)
-        test_where(path, records)
-        test_stats(path, records)
-        test_pages()
-        test_config()
-        test_bad_input(folder, path, data, records)
-        test_listen.began = time.monotonic()
-        test_listen(truth)
-    print(f"1..{COUNT}")
-    return FAILED > 0
+    lab.run(test_read, test_pages, test_config, test_listen)
+    return tap.end()
 
 
 sys.exit(main())
