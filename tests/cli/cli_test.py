@@ -7,24 +7,11 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 
-binary = os.path.abspath(sys.argv[1])
-number = failed = 0
-
-
-def ok(good, name, detail=''):
-    global number, failed
-    number += 1
-    failed += not good
-    print('%s %d - %s' % ('ok' if good else 'not ok', number, name))
-    if not good and detail:
-        print('\n'.join('# ' + line for line in str(detail).splitlines()))
-
-
-def run(*args, **kw):
-    return subprocess.run([binary] + list(args), stdout=kw.pop('stdout', subprocess.PIPE),
-                          stderr=subprocess.PIPE, text=True, timeout=60, **kw)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, tap  # noqa: E402
+from lib.pathline import run  # noqa: E402
+from lib.tap import ok, skip  # noqa: E402
 
 
 def expect(args, code, out=None, err=None):
@@ -90,8 +77,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
         ok(checks['udp port 54321']['status'] == 'warn' and 'ss ' in checks['udp port 54321']['fix'],
            'doctor sees a port that is taken', checks['udp port 54321'])
     except OSError as error:
-        print('ok %d - doctor sees a port that is taken # SKIP %s' % (number + 1, error))
-        number += 1
+        skip('doctor sees a port that is taken', error)
 
 full = run('version', stdout=open('/dev/full', 'w'))
 ok(full.returncode == 1 and 'No space left' in full.stderr, 'a full disk is a failure', full.stderr)
@@ -110,30 +96,27 @@ def complete(*words):
     return [word for word in r.stdout.splitlines() if word] if r.returncode == 0 else r.stderr
 
 
-with tempfile.TemporaryDirectory() as folder:
-    completion = os.path.join(folder, 'pathline')
-    with open(completion, 'w') as out:
-        out.write(run('completion', 'bash').stdout)
-    ok(subprocess.run(['bash', '-n', completion]).returncode == 0, 'bash reads its completion')
-    ok(set(names) <= set(complete('')), 'bash completes commands', complete(''))
-    ok(complete('doc') == ['doctor'], 'bash completes a command', complete('doc'))
-    ok('--output' in complete('doctor', '--o'), 'bash completes an option', complete('doctor', '--o'))
-    ok(complete('doctor', '-o', 'js') == ['json'], 'bash completes a choice', complete('doctor', '-o', 'js'))
-    ok(complete('doctor', '--output', '=', 'js') == ['json'], 'bash completes a choice after =')
-    ok(complete('completion', 'z') == ['zsh'], 'bash completes an operand', complete('completion', 'z'))
-    ok(complete('help', 'doc') == ['doctor'], 'bash completes the command of help')
-    for shell in ('zsh', 'fish'):
-        text = run('completion', shell).stdout
-        ok(all(name in text for name in names), '%s: every command is in its completion' % shell)
-        if shutil.which(shell):
-            path = os.path.join(folder, shell)
-            with open(path, 'w') as out:
-                out.write(text)
-            r = subprocess.run([shell, '-n', path], capture_output=True, text=True)
-            ok(r.returncode == 0, '%s reads its completion' % shell, r.stderr)
-        else:
-            print('ok %d - %s reads its completion # SKIP no %s' % (number + 1, shell, shell))
-            number += 1
+completion = lab.path('pathline')
+with open(completion, 'w') as out:
+    out.write(run('completion', 'bash').stdout)
+ok(subprocess.run(['bash', '-n', completion]).returncode == 0, 'bash reads its completion')
+ok(set(names) <= set(complete('')), 'bash completes commands', complete(''))
+ok(complete('doc') == ['doctor'], 'bash completes a command', complete('doc'))
+ok('--output' in complete('doctor', '--o'), 'bash completes an option', complete('doctor', '--o'))
+ok(complete('doctor', '-o', 'js') == ['json'], 'bash completes a choice', complete('doctor', '-o', 'js'))
+ok(complete('doctor', '--output', '=', 'js') == ['json'], 'bash completes a choice after =')
+ok(complete('completion', 'z') == ['zsh'], 'bash completes an operand', complete('completion', 'z'))
+ok(complete('help', 'doc') == ['doctor'], 'bash completes the command of help')
+for shell in ('zsh', 'fish'):
+    text = run('completion', shell).stdout
+    ok(all(name in text for name in names), '%s: every command is in its completion' % shell)
+    if shutil.which(shell):
+        path = lab.path(shell)
+        with open(path, 'w') as out:
+            out.write(text)
+        r = subprocess.run([shell, '-n', path], capture_output=True, text=True)
+        ok(r.returncode == 0, '%s reads its completion' % shell, r.stderr)
+    else:
+        skip('%s reads its completion' % shell, 'no %s' % shell)
 
-print('1..%d' % number)
-sys.exit(1 if failed else 0)
+sys.exit(tap.end())

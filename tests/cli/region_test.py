@@ -7,28 +7,18 @@ import io
 import json
 import os
 import struct
-import subprocess
 import sys
-import tempfile
 import zlib
 
-binary = os.path.abspath(sys.argv[1])
-number = failed = 0
-folder = tempfile.mkdtemp(prefix='pathline-region-')
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, tap  # noqa: E402
+from lib.lab import path  # noqa: E402
+from lib.tap import ok  # noqa: E402
 
-
-def ok(good, name, detail=''):
-    global number, failed
-    number += 1
-    failed += not good
-    print('%s %d - %s' % ('ok' if good else 'not ok', number, name))
-    if not good and detail:
-        print('\n'.join('# ' + line for line in str(detail).splitlines()))
-
+folder = lab.DIR
 
 def region(*args):
-    return subprocess.run([binary, 'region'] + list(args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=60)
+    return pathline.run('region', *args)
 
 
 def expect(args, code, out='', err=''):
@@ -37,10 +27,6 @@ def expect(args, code, out='', err=''):
        'region %s: exit code %d' % (' '.join(a.replace(folder + '/', '') for a in args), code),
        'got %d\n%s\n%s' % (r.returncode, r.stdout[-500:], r.stderr[-500:]))
     return r
-
-
-def path(name):
-    return os.path.join(folder, name)
 
 
 def create(name, *args):
@@ -176,8 +162,7 @@ translator: {interface: "packet:none"}
 def dta(word, slots, lists, code, *texts, form='table', text=chain):
     with open(path('chain.yaml'), 'w', encoding='utf-8') as f:
         f.write(text % (folder, slots, lists))
-    r = subprocess.run([binary, 'dta', word, '-o', form, '-c', path('chain.yaml')], stdout=subprocess.PIPE,
-                       stderr=subprocess.PIPE, text=True, timeout=60)
+    r = pathline.run('dta', word, '-o', form, '-c', path('chain.yaml'))
     out = (r.stdout + r.stderr).replace(folder + '/', '')
     ok(r.returncode == code and all(t in out for t in texts), 'dta %s: %d slots, %d lists' % (word, slots, lists),
        'exit code %d\n%s' % (r.returncode, out))
@@ -211,8 +196,4 @@ for word in ('check', 'up'):
     dta(word, 4000, 4, 78, 'c1-last.plr: slots is 4096, but 4000 in the file')
 ok(not os.path.exists(path('c1-lists.plr')), 'and up makes none beside one that differs')
 
-for name in os.listdir(folder):
-    os.unlink(path(name))
-os.rmdir(folder)
-print('1..%d' % number)
-sys.exit(failed > 0)
+sys.exit(tap.end())

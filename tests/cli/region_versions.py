@@ -7,27 +7,17 @@ import gzip
 import json
 import os
 import struct
-import subprocess
 import sys
-import tempfile
 import zlib
 
-binary, stored = os.path.abspath(sys.argv[1]), sys.argv[2]
-number = failed = 0
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, tap  # noqa: E402
+from lib.tap import ok  # noqa: E402
 
-
-def ok(good, name, detail=''):
-    global number, failed
-    number += 1
-    failed += not good
-    print('%s %d - %s' % ('ok' if good else 'not ok', number, name))
-    if not good and detail:
-        print('\n'.join('# ' + line for line in str(detail).splitlines()[:40]))
-
+stored = sys.argv[2]
 
 def region(*args):
-    return subprocess.run([binary, 'region'] + list(args), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=60)
+    return pathline.run('region', *args)
 
 
 def later(header):
@@ -41,31 +31,29 @@ def later(header):
 
 def main():
     primitives = set()
-    with tempfile.TemporaryDirectory(prefix='pathline-versions-') as folder:
-        for packed in sorted(glob.glob(os.path.join(stored, 'version-*', '*.region.gz'))):
-            name = os.path.relpath(packed, stored)[:-len('.region.gz')]
-            path = os.path.join(folder, name.replace('/', '-'))
-            with gzip.open(packed) as source, open(path, 'wb') as out:
-                data = source.read()
-                out.write(data)
-            with open(packed[:-len('.region.gz')] + '.json', encoding='utf-8') as f:
-                wanted = json.load(f)
-            run = region('dump', '-o', 'json', path)
-            ok(run.returncode == 0 and wanted != [] and json.loads(run.stdout) == wanted,
-               '%s: %d entries, as they were' % (name, len(wanted)), run.stderr or run.stdout)
-            run = region('info', '-o', 'json', path)
-            about = json.loads(run.stdout) if run.returncode == 0 else {}
-            about = about[0] if isinstance(about, list) else about
-            primitives.add(about.get('primitive'))
-            ok(region('verify', path).returncode == 0, '%s: whole' % name)
-            with open(path, 'wb') as out:
-                out.write(later(data[:4096]) + data[4096:])
-            run = region('dump', path)
-            ok(run.returncode == 1 and '99' in run.stderr and run.stdout == '',
-               '%s: of version 99 it is refused' % name, '%d %s' % (run.returncode, run.stderr))
+    for packed in sorted(glob.glob(os.path.join(stored, 'version-*', '*.region.gz'))):
+        name = os.path.relpath(packed, stored)[:-len('.region.gz')]
+        path = lab.path(name.replace('/', '-'))
+        with gzip.open(packed) as source, open(path, 'wb') as out:
+            data = source.read()
+            out.write(data)
+        with open(packed[:-len('.region.gz')] + '.json', encoding='utf-8') as f:
+            wanted = json.load(f)
+        run = region('dump', '-o', 'json', path)
+        ok(run.returncode == 0 and wanted != [] and json.loads(run.stdout) == wanted,
+           '%s: %d entries, as they were' % (name, len(wanted)), run.stderr or run.stdout)
+        run = region('info', '-o', 'json', path)
+        about = json.loads(run.stdout) if run.returncode == 0 else {}
+        about = about[0] if isinstance(about, list) else about
+        primitives.add(about.get('primitive'))
+        ok(region('verify', path).returncode == 0, '%s: whole' % name)
+        with open(path, 'wb') as out:
+            out.write(later(data[:4096]) + data[4096:])
+        run = region('dump', path)
+        ok(run.returncode == 1 and '99' in run.stderr and run.stdout == '',
+           '%s: of version 99 it is refused' % name, '%d %s' % (run.returncode, run.stderr))
     ok(primitives == {'key-write', 'append', 'counters', 'postcards', 'sketch'}, 'every primitive', primitives)
-    print('1..%d' % number)
-    sys.exit(1 if failed else 0)
+    return tap.end()
 
 
-main()
+sys.exit(main())

@@ -8,59 +8,33 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import tempfile
-import time
-import urllib.request
 
-PATHLINE = sys.argv[1]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, tap  # noqa: E402
+from lib.tap import skip  # noqa: E402
+from lib.wait import wait  # noqa: E402
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-COUNT = 0
-FAILED = 0
 
 
 def ok(wrong, name):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += bool(wrong)
-    print(f"{'not ok' if wrong else 'ok'} {COUNT} - {name}", flush=True)
-    for line in wrong[:20]:
-        print(f"# {line}", flush=True)
+    """wrong: what is, line by line."""
+    tap.ok(not wrong, name, "\n".join(wrong))
 
 
-def real_page(folder):
+def real_page():
     """The page of a daemon that has seen something."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    config = os.path.join(folder, "c.yaml")
-    with open(config, "w") as f:
-        f.write(f"sources:\n  - uri: udp://127.0.0.1:{port}\noutputs:\n  - path: {folder}/out.jsonl\n"
-                "web:\n  listen: 127.0.0.1:0\n")
-    log_path = os.path.join(folder, "log")
-    with open(log_path, "w") as log:
-        d = subprocess.Popen([PATHLINE, "run", "-c", config, "--log.format", "logfmt"], stderr=log)
-    try:
-        web = None
-        for _ in range(200):
-            m = re.search(r"metrics on (http://\S+/metrics)", open(log_path).read())
-            web = m.group(1) if m else None
-            if web:
-                break
-            time.sleep(0.1)
-        subprocess.run([PATHLINE, "gen", "int", "--rate", "2000", "--count", "2000", f"udp://127.0.0.1:{port}"],
-                       check=True, stderr=subprocess.DEVNULL, timeout=60)
-        for _ in range(100):
-            page = urllib.request.urlopen(web, timeout=20).read().decode()
-            if "\npathline_packets_total 2000" in page:
-                return page
-            time.sleep(0.1)
+    port = lab.free_udp_port()
+    d = pathline.Daemon(lab.write("c.yaml", f"sources:\n  - uri: udp://127.0.0.1:{port}\noutputs:\n  - path: {lab.DIR}/out.jsonl\n"
+                                  "web:\n  listen: 127.0.0.1:0\n"))
+    pathline.gen(port, "--rate", "2000", "--count", "2000")
+    if not wait(lambda: pathline.total(d.metrics(), "pathline_packets_total") == 2000):
         raise SystemExit("the daemon did not receive what was sent")
-    finally:
-        d.terminate()
-        d.wait(timeout=60)
+    page = d.get("/metrics")[1]
+    d.stop()
+    return page
 
 
 def names_of(page):
@@ -149,12 +123,10 @@ def dashboard(path, names):
     return faults, [re.sub(r"\$\{?(\w+)\}?", lambda m: fill.get(m.group(1), ".*"), e) for e in expressions]
 
 
-def promtool(folder, expressions):
+def promtool(expressions):
     """What Prometheus' parser says against them."""
-    path = os.path.join(folder, "rules.yml")
     rules = [{"record": f"r{i}", "expr": e} for i, e in enumerate(expressions)]
-    with open(path, "w") as f:
-        json.dump({"groups": [{"name": "g", "rules": rules}]}, f)
+    path = lab.write("rules.yml", json.dumps({"groups": [{"name": "g", "rules": rules}]}))
     r = subprocess.run(["promtool", "check", "rules", path], capture_output=True, text=True)
     return (r.stdout + r.stderr).splitlines() if r.returncode else []
 
@@ -184,9 +156,8 @@ def self_test(names):
            [f"found: {g}" for g in good if check_expression(g, names)]
 
 
-folder = tempfile.mkdtemp(prefix="pathline-names-")
-try:
-    page = real_page(folder)
+def main():
+    page = real_page()
     names = names_of(page)
     ok([] if len(names) > 80 else [str(len(names))], f"a page of {len(names)} names")
     ok(self_test(names), "what is not there is found")
@@ -202,15 +173,14 @@ try:
     ok(check_expression(re.sub(r"(summary|description):.*", "", text), names),
        "alert rules: every metric and label is there")
     if shutil.which("promtool") is None:
-        COUNT += 1
-        print(f"ok {COUNT} - expressions # SKIP no promtool (package prometheus)")
+        skip("expressions", "no promtool (package prometheus)")
     else:
-        ok(promtool(folder, expressions), f"promtool takes the {len(expressions)} expressions of dashboards")
+        ok(promtool(expressions), f"promtool takes the {len(expressions)} expressions of dashboards")
         r = subprocess.run(["promtool", "check", "rules", rules_path], capture_output=True, text=True)
         ok((r.stdout + r.stderr).splitlines() if r.returncode else [], "and the alert rules")
     faults, n = documents(names, page)
     ok(faults, f"README, NEWS and docs/ name {n} metrics that are there")
-finally:
-    shutil.rmtree(folder, ignore_errors=True)
-print(f"1..{COUNT}")
-sys.exit(1 if FAILED else 0)
+    return tap.end()
+
+
+sys.exit(main())

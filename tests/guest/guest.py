@@ -2,7 +2,6 @@
 """A machine under QEMU's software emulation, without KVM: the kernel of Debian's package (`image` builds it, with what
 is common to all), programs of ours with their libraries, and one script that is run in it. What the script reads and
 writes comes and goes over a serial line."""
-import atexit
 import os
 import re
 import select
@@ -11,6 +10,8 @@ import socket
 import subprocess
 import tempfile
 import time
+
+from lib import lab
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = ('qemu-system-x86_64', 'busybox', 'cpio', 'modinfo')
@@ -64,8 +65,7 @@ class Guest:
     has the addresses above and soft-RoCE as rxe0."""
 
     def __init__(self, image, programs, script, wire=None, mebibytes=256):
-        self.dir = tempfile.mkdtemp(prefix='guest-')
-        atexit.register(self.close)
+        self.dir = lab.folder()
         self.process = None
         self.port, self.wire = os.path.join(self.dir, 'port'), os.path.join(self.dir, 'wire')
         self.console = os.path.join(self.dir, 'console')
@@ -90,7 +90,7 @@ class Guest:
                     self.port, self.wire))
             else:
                 net.append('tap,id=net,ifname=%s,script=no,downscript=no' % wire)
-        self.process = subprocess.Popen(
+        self.process = lab.start(
             ['qemu-system-x86_64', '-accel', 'tcg', '-cpu', 'max', '-m', str(mebibytes), '-nodefaults', '-display', 'none',
              '-no-reboot', '-kernel', os.path.join(image, 'vmlinuz'), '-initrd', initrd, '-append', words,
              '-serial', 'file:' + self.console, '-serial', 'unix:' + line] + net,
@@ -151,4 +151,3 @@ class Guest:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        shutil.rmtree(self.dir, ignore_errors=True)

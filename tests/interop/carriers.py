@@ -5,7 +5,7 @@ same flow; tshark reads what we write and must agree.
 
     usage: carriers.py CARRIERS     (the program made from carriers.c)
 
-Exits 77 when neither scapy nor tshark is there.
+Is skipped when neither scapy nor tshark is there.
 """
 
 import json
@@ -17,20 +17,9 @@ import subprocess
 import sys
 import tempfile
 
-COUNT = FAILED = 0
-
-
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}")
-    if not good and detail != "":
-        print("# " + str(detail).replace("\n", "\n# "))
-
-
-def eq(got, want, name):
-    ok(got == want, name, f"got    {got!r}\nwanted {want!r}")
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import pcap, tap  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
 
 
 def addr(text):
@@ -157,10 +146,7 @@ def us_to_tshark(program):
     frames = [(line.split()[0], bytes.fromhex(line.split()[1])) for line in out.splitlines()]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "put.pcap")
-        with open(path, "wb") as f:
-            f.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
-            for _, frame in frames:
-                f.write(struct.pack("<IIII", 1, 0, len(frame), len(frame)) + frame)
+        pcap.write(path, [frame for _, frame in frames])
         known = set(subprocess.run(["tshark", "-G", "fields"], capture_output=True, text=True, timeout=120,
                                    check=True).stdout.split("\t"))
         fields = [x for x in FIELDS if x in known or x.startswith("_ws")]
@@ -216,14 +202,12 @@ def main():
         have_scapy = False
     have_tshark = shutil.which("tshark") is not None
     if not have_scapy and not have_tshark:
-        print("1..0 # SKIP neither scapy nor tshark is installed")
-        sys.exit(77)
+        tap.skip_all("neither scapy nor tshark is installed")
     if have_scapy:
         scapy_to_us(sys.argv[1])
     if have_tshark:
         us_to_tshark(sys.argv[1])
-    print(f"1..{COUNT}")
-    sys.exit(FAILED > 0)
+    return tap.end()
 
 
-main()
+sys.exit(main())

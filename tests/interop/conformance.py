@@ -7,28 +7,19 @@ the published layouts, never by pathline; docs/protocols/int.md and ioam.md say 
     usage: conformance.py PATHLINE [NAME…]     (only the cases whose names contain one of these)
 """
 
-import json
 import os
 import socket
 import struct
-import subprocess
 import sys
-import tempfile
 
-PATHLINE = sys.argv[1]
-COUNT = FAILED = 0
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, pcap, tap  # noqa: E402
+from lib.pcap import NOW_NS  # noqa: E402
+from lib.roce import ones_sum as checksum  # noqa: E402
+from lib.tap import ok  # noqa: E402
+
 NONE32, NONE64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
-NOW_NS = 1_700_000_000_123_456_789
 ABSENT = object()
-
-
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}")
-    if not good and detail != "":
-        print("# " + str(detail).replace("\n", "\n# "))
 
 
 def words(*values):
@@ -40,13 +31,6 @@ def hexes(text):
 
 
 # ---- carriers ----
-
-def checksum(data):
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return total ^ 0xFFFF
-
 
 def ip4(proto, payload, src="10.0.0.1", dst="10.0.0.2", dscp=0, options=b"", fragment=0, total=None):
     head = struct.pack("!BBHHHBBH4s4s", 0x40 | (5 + len(options) // 4), dscp << 2,
@@ -188,15 +172,6 @@ LINUX_1 = hexes("""3f0a0001 000b000c 6b000d60 0005ef00 ffffffff c0000001 0000000
 
 # ---- running and comparing ----
 
-def capture(frames):
-    out = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, 1)
-    for i, f in enumerate(frames):
-        data, size = f if isinstance(f, tuple) else (f, len(f))
-        ns = NOW_NS + i
-        out += struct.pack("<IIII", ns // 10**9, ns % 10**9, len(data), size) + data
-    return out
-
-
 def differs(got, want, where="record"):
     """What differs, as text, or None: dictionaries may hold more than is wanted, nothing else may."""
     if want is ABSENT:
@@ -229,13 +204,11 @@ PATH_KEYS = {"kind", "ts_ns", "exporter", "exporter_port", "report_version", "di
              "lost_count", "report_id", "hops"}
 
 
-def run(case, folder):
+def run(case):
     name, frames, args, verdicts, records, more = case
-    path = os.path.join(folder, "case.pcap")
-    with open(path, "wb") as f:
-        f.write(capture(frames))
-    p = subprocess.run([PATHLINE, "read", "-o", "jsonl", "--stats", *args, path], capture_output=True, text=True, timeout=30)
-    objects = [json.loads(line) for line in p.stdout.splitlines()]
+    path = pcap.write(lab.path("case.pcap"), frames)
+    p = pathline.run("read", "-o", "jsonl", "--stats", *args, path)
+    objects = pathline.jsonl(p.stdout)
     problem = None
     if p.returncode != 0 or not objects:
         problem = f"exit code {p.returncode}: {p.stderr}"
@@ -860,11 +833,9 @@ def main():
     for fill in (reports, reports_v20, sequences, versions, carriers, hostile, ioam):
         fill()
     wanted = [c for c in CASES if len(sys.argv) < 3 or any(w in c[0] for w in sys.argv[2:])]
-    with tempfile.TemporaryDirectory() as folder:
-        for c in wanted:
-            run(c, folder)
-    print(f"1..{COUNT}")
-    return FAILED > 0
+    for c in wanted:
+        run(c)
+    return tap.end()
 
 
 sys.exit(main())

@@ -11,9 +11,11 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 
-PATHLINE = sys.argv[1]
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, pcap, tap  # noqa: E402
+from lib.tap import ok  # noqa: E402
+
 COUNT = 40
 CHECKS = ["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE",
           "-o", "tcp.analyze_sequence_numbers:FALSE"]
@@ -22,17 +24,6 @@ KNOWN = {"frame", "eth", "ethertype", "vlan", "ieee8021ad", "ip", "ipv6", "udp",
 FIELDS = ["_ws.malformed", "ip.checksum.status", "udp.checksum.status", "tcp.checksum.status", "frame.protocols",
           "_ws.expert.severity", "_ws.expert.message", "vxlan.vni"]
 PI_ERROR = 0x00800000
-
-run, failed = 0, 0
-
-
-def ok(good, name, why=""):
-    global run, failed
-    run += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {run} - {name}", flush=True)
-    if not good and why:
-        print("# " + str(why).replace("\n", "\n# "))
 
 
 def use_carriers_only(folder):
@@ -47,8 +38,7 @@ def use_carriers_only(folder):
 
 
 def generate(path, *options):
-    return subprocess.run([PATHLINE, "gen", "int", "-n", str(COUNT), "-w", path, *options],
-                          capture_output=True, text=True)
+    return pathline.run("gen", "int", "-n", COUNT, "-w", path, *options)
 
 
 def dissect(path):
@@ -73,23 +63,6 @@ def complaints(packets):
         if any(s >= PI_ERROR for s in severities):
             found.append(f"packet {n}: {p['_ws.expert.message']}")
     return "\n".join(found[:5])
-
-
-def read_pcap(path):
-    data = open(path, "rb").read()
-    order = "<" if data[0] in (0xd4, 0x4d) else ">"
-    at = 24
-    while at < len(data):
-        _, _, caplen, _ = struct.unpack_from(order + "IIII", data, at)
-        yield data[at + 16:at + 16 + caplen]
-        at += 16 + caplen
-
-
-def write_pcap(path, packets, link):
-    with open(path, "wb") as f:
-        f.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 262144, link))
-        for n, p in enumerate(packets):
-            f.write(struct.pack("<IIII", n, 0, len(p), len(p)) + p)
 
 
 def inner_packets(frame):
@@ -134,60 +107,58 @@ def check_reports(tmp, name, *options):
     if r.returncode != 0:
         return ok(False, name, r.stderr)
     why = complaints(dissect(path))
-    found = [i for frame in read_pcap(path) for i in inner_packets(frame)]
+    found = [i for frame in pcap.frames_of(path) for i in inner_packets(frame)]
     links = {link for link, _ in found}
     if len(links) != 1 or len(found) < COUNT:
         why += f"\n{len(found)} inner packets of link types {links}"
     else:
-        write_pcap(inner, [p for _, p in found], links.pop())
+        pcap.write(inner, [p for _, p in found], links.pop())
         why += complaints(dissect(inner))
     ok(not why, name, why)
 
 
 def main():
     if shutil.which("tshark") is None:
-        print("1..0 # SKIP no tshark")
-        return 0
-    with tempfile.TemporaryDirectory() as tmp:
-        use_carriers_only(tmp)
-        shape = ["-t", "fat-tree:4", "--flows", "20"]
-        seen = {"udp": [], "tcp": ["tcp"], "gre": ["gre"], "vxlan-gpe": ["vxlan.vni"], "geneve": ["geneve"]}
-        for (carrier, want), ip in itertools.product(seen.items(), "46"):
-            for version in ("0.5", "1.0", "2.1"):
-                if carrier == "gre" and version != "2.1":
-                    continue
-                check_packets(tmp, f"instrumented packets: INT {version} over {carrier}, IPv{ip}", *shape,
-                              "--report", "none", "--int", version, "--carrier", carrier, "--inner-ip", ip,
-                              want=want)
-        for inner, want in (("vlan", ["vlan"]), ("qinq", ["ieee8021ad", "vlan"]), ("vxlan", ["vxlan"])):
-            check_packets(tmp, f"instrumented packets: {inner}", *shape, "--report", "none", "--inner", inner)
-        check_packets(tmp, "instrumented packets: INT before TCP options", *shape, "--report", "none",
-                      "--carrier", "tcp", "--tcp-options", "3", "--tcp-before-options")
-        for npt in "12":
-            check_packets(tmp, f"instrumented packets: NPT {npt}", *shape, "--report", "none", "--npt", npt)
-        for report, outer, inner, mode in itertools.product(("0.5", "1.0", "2.0"), "46", "46", ("md", "xd")):
-            check_reports(tmp, f"report {report} over IPv{outer} about IPv{inner}, {mode}", *shape,
-                          "--report", report, "--outer-ip", outer, "--inner-ip", inner, "--mode", mode)
-        for inner in ("vlan", "qinq", "vxlan", "ip"):
-            for report in ("1.0", "2.0"):
-                check_reports(tmp, f"report {report}: inner {inner}", *shape, "--report", report, "--inner", inner)
-        for carrier in ("tcp", "gre", "vxlan-gpe", "geneve"):
-            check_reports(tmp, f"report 2.0: inner INT over {carrier}", *shape, "--carrier", carrier)
-        check_reports(tmp, "report 2.0: four reports per datagram", *shape, "--reports-per-datagram", "4")
-        check_reports(tmp, "report 2.0: drop reports", *shape, "--drop", "0.5")
-        # the witness is awake: what is damaged is noticed
-        path = os.path.join(tmp, "p.pcap")
-        for kind in ("l4_length", "ip_length"):
-            generate(path, "--malform", kind)
-            ok(complaints(dissect(path)), f"tshark notices {kind}")
-        generate(path)
-        bad = [p[:-1] + bytes([p[-1] ^ 1]) for p in read_pcap(path)]
-        write_pcap(path, bad, 1)
-        ok("udp.checksum" in complaints(dissect(path)), "tshark notices a changed bit")
-        for n in range(1, 9):
-            check_packets(tmp, f"INTCollector test {n}", "--preset", f"intcollector-test{n}", "--port", "40000")
-    print(f"1..{run}")
-    return 1 if failed else 0
+        tap.skip_all("no tshark")
+    tmp = lab.DIR
+    use_carriers_only(tmp)
+    shape = ["-t", "fat-tree:4", "--flows", "20"]
+    seen = {"udp": [], "tcp": ["tcp"], "gre": ["gre"], "vxlan-gpe": ["vxlan.vni"], "geneve": ["geneve"]}
+    for (carrier, want), ip in itertools.product(seen.items(), "46"):
+        for version in ("0.5", "1.0", "2.1"):
+            if carrier == "gre" and version != "2.1":
+                continue
+            check_packets(tmp, f"instrumented packets: INT {version} over {carrier}, IPv{ip}", *shape,
+                          "--report", "none", "--int", version, "--carrier", carrier, "--inner-ip", ip,
+                          want=want)
+    for inner, want in (("vlan", ["vlan"]), ("qinq", ["ieee8021ad", "vlan"]), ("vxlan", ["vxlan"])):
+        check_packets(tmp, f"instrumented packets: {inner}", *shape, "--report", "none", "--inner", inner)
+    check_packets(tmp, "instrumented packets: INT before TCP options", *shape, "--report", "none",
+                  "--carrier", "tcp", "--tcp-options", "3", "--tcp-before-options")
+    for npt in "12":
+        check_packets(tmp, f"instrumented packets: NPT {npt}", *shape, "--report", "none", "--npt", npt)
+    for report, outer, inner, mode in itertools.product(("0.5", "1.0", "2.0"), "46", "46", ("md", "xd")):
+        check_reports(tmp, f"report {report} over IPv{outer} about IPv{inner}, {mode}", *shape,
+                      "--report", report, "--outer-ip", outer, "--inner-ip", inner, "--mode", mode)
+    for inner in ("vlan", "qinq", "vxlan", "ip"):
+        for report in ("1.0", "2.0"):
+            check_reports(tmp, f"report {report}: inner {inner}", *shape, "--report", report, "--inner", inner)
+    for carrier in ("tcp", "gre", "vxlan-gpe", "geneve"):
+        check_reports(tmp, f"report 2.0: inner INT over {carrier}", *shape, "--carrier", carrier)
+    check_reports(tmp, "report 2.0: four reports per datagram", *shape, "--reports-per-datagram", "4")
+    check_reports(tmp, "report 2.0: drop reports", *shape, "--drop", "0.5")
+    # the witness is awake: what is damaged is noticed
+    path = os.path.join(tmp, "p.pcap")
+    for kind in ("l4_length", "ip_length"):
+        generate(path, "--malform", kind)
+        ok(complaints(dissect(path)), f"tshark notices {kind}")
+    generate(path)
+    bad = [p[:-1] + bytes([p[-1] ^ 1]) for p in pcap.frames_of(path)]
+    pcap.write(path, bad, 1)
+    ok("udp.checksum" in complaints(dissect(path)), "tshark notices a changed bit")
+    for n in range(1, 9):
+        check_packets(tmp, f"INTCollector test {n}", "--preset", f"intcollector-test{n}", "--port", "40000")
+    return tap.end()
 
 
 sys.exit(main())

@@ -4,16 +4,18 @@
 
     usage: roce.py ROCE     (the program made from roce.c)
 
-Exits 77 when tshark is not there.
+Is skipped when tshark is not there.
 """
+import os
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 
-COUNT = FAILED = 0
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import pcap, tap  # noqa: E402
+from lib.roce import icrc  # noqa: E402
+from lib.tap import ok  # noqa: E402
 
 RETH = {"infiniband.reth.va": 0x1122334455667788, "infiniband.reth.r_key": 0x99aabbcc,
         "infiniband.reth.dmalen": 0x01020304}
@@ -50,33 +52,9 @@ CM = {
 }
 
 
-def ok(good, name, detail=""):
-    global COUNT, FAILED
-    COUNT += 1
-    FAILED += not good
-    print(f"{'ok' if good else 'not ok'} {COUNT} - {name}")
-    if not good and detail != "":
-        print("# " + str(detail).replace("\n", "\n# "))
-
-
-def icrc(frame):
-    """By the specification's words: ones where a router may change, eight ones before, CRC-32, little-endian."""
+def icrc_of(frame):
     at = 18 if frame[12:14] == b"\x81\x00" else 14
-    kind = frame[at - 2:at]
-    p = bytearray(frame[at:-4])
-    if kind == b"\x08\x00":
-        for i in (1, 8, 10, 11, 26, 27, 32):
-            p[i] = 0xff
-    else:
-        p[0] |= 0x0f
-        p[1:4] = b"\xff\xff\xff"
-        p[7] = 0xff
-        if kind == b"\x86\xdd":
-            p[46:48] = b"\xff\xff"
-            p[52] = 0xff
-        else:
-            p[44] = 0xff
-    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(p)))
+    return icrc(frame[at:-4], grh=frame[at - 2:at] == b"\x89\x15")
 
 
 def number(text):
@@ -96,10 +74,7 @@ def known_fields():
 
 def dissect(frames, fields):
     with tempfile.NamedTemporaryFile(suffix=".pcap") as f:
-        f.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1))
-        for frame in frames:
-            f.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame)
-        f.flush()
+        pcap.write(f.name, frames)
         args = ["tshark", "--disable-protocol", "rpcordma", "-r", f.name, "-T", "fields", "-E", "separator=\t"]
         for name in fields:
             args += ["-e", name]
@@ -109,8 +84,7 @@ def dissect(frames, fields):
 
 def main():
     if shutil.which("tshark") is None:
-        print("1..0 # SKIP tshark is not there")
-        return 77
+        tap.skip_all("tshark is not there")
     lines = subprocess.run([sys.argv[1]], capture_output=True, text=True, check=True).stdout.splitlines()
     cases = []
     for line in lines:
@@ -138,9 +112,8 @@ def main():
         wrong = [(f, row.get(f), v) for f, v in want.items()
                  if f in row and (row[f] == "" or number(row[f]) != v)]
         ok(row["_ws.malformed"] == "" and not wrong, f"{name}: tshark", wrong or row["_ws.malformed"])
-        ok(frame[-4:] == icrc(frame), f"{name}: ICRC")
-    print(f"1..{COUNT}")
-    return 1 if FAILED else 0
+        ok(frame[-4:] == icrc_of(frame), f"{name}: ICRC")
+    return tap.end()
 
 
 sys.exit(main())

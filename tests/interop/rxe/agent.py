@@ -5,9 +5,9 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'guest'))
-import guest  # noqa: E402  (in tests/guest)
-
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
+from guest import guest  # noqa: E402
+from lib import lab  # noqa: E402
 
 OURS = {4: '10.77.0.254', 6: 'fd00:77::fe'}
 THEIRS = {4: guest.ADDRESS4, 6: guest.ADDRESS6}
@@ -52,8 +52,8 @@ class Peer:
     def __init__(self, program, guest, interface=None):
         self.capture = os.path.join(guest.dir, 'all.pcap')
         wire = (guest.wire, guest.port) if interface is None else ('-', interface)
-        self.process = subprocess.Popen([program, *wire, self.capture], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, bufsize=1)
+        self.process = lab.start([program, *wire, self.capture], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                 bufsize=1)
 
     def do(self, *words):
         self.process.stdin.write(' '.join(str(w) for w in words) + '\n')

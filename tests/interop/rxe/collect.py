@@ -13,15 +13,16 @@ import struct
 import subprocess
 import sys
 import time
-import traceback
 import zlib
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from agent import OURS, Peer, guest as machine  # noqa: E402  (beside this file)
-from tap import end, eq, ok  # noqa: E402  (in tests/guest)
+from lib import lab, pcap, roce  # noqa: E402
+from lib.pathline import PATHLINE, run  # noqa: E402
+from lib.tap import comment, end, eq, ok, skip_all  # noqa: E402
 
-PATHLINE, PEER, FOLDER = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3]
+PEER, FOLDER = sys.argv[2:4]
 THERE, HOST, TAP = machine.ADDRESS4, '10.77.0.253', 'tap0'
 SECONDS = 120
 RC, UC, WRITE, ATOMIC = 0, 0x20, 2, 4
@@ -47,17 +48,12 @@ def own_network():
 
 def ask(name, service, qpn, access=WRITE | ATOMIC):
     """What the collector answers to a queue pair of ours, and the connection that keeps it alive."""
-    gid = bytes(10) + b'\xff\xff' + socket.inet_aton(OURS[4])
-    text = struct.pack('>4sBBH16s6sHQ8xQIIIHBB24s', b'PLRX', 1, service, 100, gid, bytes([2, 0, 0, 0, 0, 0xfe]), 0xffff, 0, 0,
-                       0, qpn, 0, 1024, 4, access, name.encode())
+    mac = bytes([2, 0, 0, 0, 0, 0xfe])
     connection = socket.create_connection((THERE, 7471), SECONDS)
-    connection.sendall(text + struct.pack('>I', zlib.crc32(text)))
-    answer = b''
-    while len(answer) < 8 or len(answer) < struct.unpack_from('>H', answer, 6)[0]:
-        more = connection.recv(4096)
-        if not more:
-            raise EOFError('the collector ended the exchange after %d bytes' % len(answer))
-        answer += more
+    connection.sendall(roce.request(name, service, OURS[4], mac, qpn, depth=4, access=access))
+    answer = roce.answer_from(connection)
+    if len(answer) < 100:
+        raise EOFError('the collector ended the exchange after %d bytes' % len(answer))
     fields = struct.unpack_from('>4sBBH16s6sHQB7xQIIIHBB', answer)
     names = 'magic version service length gid mac pkey va refusal bytes key qpn psn mtu depth access'.split()
     got = dict(zip(names, fields))
@@ -152,22 +148,18 @@ STREAMS = (('--stream', 'key-write', '--store', 0, '-n', 300), ('--stream', 'app
 
 def make_reports(path):
     """One capture file of all streams."""
-    with open(path, 'wb') as out:
-        for i, stream in enumerate(STREAMS):
-            part = path + '.part'
-            subprocess.run([PATHLINE, 'gen', 'dta', '--form', 'pathline', '-w', part, *map(str, stream)], check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=SECONDS)
-            with open(part, 'rb') as f:
-                data = f.read()
-            out.write(data if i == 0 else data[24:])  # one header
+    parts = []
+    for i, stream in enumerate(STREAMS):
+        parts.append('%s.%d' % (path, i))
+        run('gen', 'dta', '--form', 'pathline', '-w', parts[-1], *stream, check=True)
+    pcap.join(parts, path)
 
 
 def translate(reports, query=''):
     """The account of a translator that took them to the collector."""
-    run = subprocess.run([PATHLINE, 'translate', '--stats', reports,
-                          'roce://%s:7471/%s?dev=packet:%s%s' % (THERE, ','.join(REGIONS), TAP, query)],
-                         capture_output=True, text=True, timeout=3 * SECONDS)
-    return json.loads(run.stdout) if run.returncode == 0 else {'error': run.stderr}
+    r = run('translate', '--stats', reports, 'roce://%s:7471/%s?dev=packet:%s%s' % (THERE, ','.join(REGIONS), TAP, query),
+            timeout=3 * SECONDS)
+    return json.loads(r.stdout) if r.returncode == 0 else {'error': r.stderr}
 
 
 def answers(ask_region):
@@ -185,9 +177,7 @@ def answers(ask_region):
 def compare(guest, twins, what, complete):
     """Against regions of the same parameters that were written here, without a wire."""
     def here(command, name, *args):
-        run = subprocess.run([PATHLINE, 'region', command, '-o', 'json', os.path.join(twins, name + '.plr'), *map(str, args)],
-                             capture_output=True, text=True, timeout=SECONDS)
-        return json.loads(run.stdout)
+        return json.loads(run('region', command, '-o', 'json', os.path.join(twins, name + '.plr'), *args).stdout)
 
     def there(command, name, *args):
         return json.loads(guest.shell('pathline region %s -o json /dev/shm/%s.plr %s' % (
@@ -232,13 +222,11 @@ def pass_through(guest, reports, what, query, complete):
         account = translate(reports, query)
         if account.get('out', {}).get('collectors', [{}])[0].get('connections_lost', 0) == 0:
             break
-        print('# a guest that stands still for a second loses its connection: again')
+        comment('a guest that stands still for a second loses its connection: again')
         collector.stop()
     for name, params in REGIONS.items():
-        subprocess.run([PATHLINE, 'region', 'create', *params.split(), os.path.join(twins, name + '.plr')], check=True,
-                       stdout=subprocess.DEVNULL, timeout=SECONDS)
-    subprocess.run([PATHLINE, 'translate', reports, *(os.path.join(twins, name + '.plr') for name in REGIONS)], check=True,
-                   stderr=subprocess.DEVNULL, timeout=SECONDS)
+        run('region', 'create', *params.split(), os.path.join(twins, name + '.plr'), check=True)
+    run('translate', reports, *(os.path.join(twins, name + '.plr') for name in REGIONS), check=True)
     compare(guest, twins, what, complete)
     closed(what, account, received(guest) - before)
     return collector, twins
@@ -299,8 +287,7 @@ def main():
     absent = machine.missing('ip', 'sysctl')
     why = '%s is not there' % absent if absent is not None else own_network()
     if why is not None:
-        print('1..0 # SKIP ' + why)
-        return 77
+        skip_all(why)
     machine.make_image(FOLDER)
     guest = machine.Guest(FOLDER, {'/bin/pathline': PATHLINE}, machine.SHELL, wire=TAP, mebibytes=768)
     try:
@@ -308,11 +295,7 @@ def main():
         ok('rxe0 (eth0): ' + THERE in out, 'doctor finds the device', out)
         make_regions(guest)
         peer = Peer(PEER, guest, TAP)
-        for test in (test_exchange, test_cm, test_chain):
-            try:
-                test(guest, peer)
-            except Exception:
-                ok(False, test.__name__ + ' runs to its end', traceback.format_exc())
+        lab.run(test_exchange, test_cm, test_chain, given=(guest, peer))
         eq(peer.close(), 0, 'our side ends well')
     finally:
         guest.close()

@@ -6,12 +6,12 @@ usage: driver.py PEER DRIVER FOLDER [TEST…]   FOLDER: where the guest's image 
 import os
 import re
 import sys
-import traceback
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from agent import OURS, Agent, Peer, guest as machine  # noqa: E402  (beside this file)
-from tap import end, eq, ok  # noqa: E402  (in tests/guest)
+from lib import lab  # noqa: E402
+from lib.tap import comment, end, eq, ok, skip_all  # noqa: E402
 
 PEER, DRIVER, FOLDER = sys.argv[1:4]
 THERE = {4: machine.ADDRESS4, 6: machine.ADDRESS6}
@@ -65,7 +65,7 @@ def test_open(guest, peer):
     return got
 
 
-def test_requests(guest, peer, version):
+def test_requests(guest, peer, version=4):
     # By an address of its own, as an offset in a file would be.
     at = guest.values('memory', '/dev/shm/test', 1 << 16, 0x1000)
     eq(at['va'], 0x1000, 'memory has the address that it was given')
@@ -193,21 +193,14 @@ def test_port(guest, peer):
 def main():
     absent = machine.missing()
     if absent is not None:
-        print('1..0 # SKIP %s is not there' % absent)
-        return 77
+        skip_all('%s is not there' % absent)
     machine.make_image(FOLDER)
     guest = Agent(FOLDER, DRIVER)
     try:
         peer = Peer(PEER, guest)
         guest.ready()
-        test_open(guest, peer)
-        tests = (lambda *a: test_requests(*a, 4), test_broken, test_connections, test_port)
-        for test in tests:
-            try:
-                test(guest, peer)
-            except Exception:
-                ok(False, 'the test runs to its end', traceback.format_exc())
-        print('# ' + guest.do('counters')[-1])
+        lab.run(test_open, test_requests, test_broken, test_connections, test_port, given=(guest, peer))
+        comment(guest.do('counters')[-1])
         guest.do('close')
         eq(peer.close(), 0, 'our side ends well')
     finally:

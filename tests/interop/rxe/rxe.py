@@ -6,13 +6,13 @@ usage: rxe.py PEER AGENT FOLDER [TEST…]   PEER, AGENT: peer.c and agent.c buil
 import os
 import subprocess
 import sys
-import traceback
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from agent import OURS, THEIRS, Agent, Peer, guest as machine  # noqa: E402  (beside this file)
-from tap import end, eq, ok  # noqa: E402  (in tests/guest)
+from lib import lab  # noqa: E402
+from lib.tap import comment, end, eq, ok, skip_all  # noqa: E402
 
 PEER, AGENT, FOLDER = sys.argv[1:4]
 STATE = {}  # our region
@@ -208,8 +208,7 @@ def witness(capture):
 def main():
     absent = machine.missing('tshark')
     if absent is not None:
-        print('1..0 # SKIP %s is not there' % absent)
-        return 77
+        skip_all('%s is not there' % absent)
     machine.make_image(FOLDER)
     guest = Agent(FOLDER, AGENT)
     try:
@@ -217,15 +216,8 @@ def main():
         guest.ready()
         guest.do('region', 0, 65536)
         STATE['mine'] = peer.values('region', 1 << 20)
-        for test in (test_they_ask, test_we_ask, test_connections, test_loss):
-            if len(sys.argv) > 4 and test.__name__ not in sys.argv[4:]:
-                continue
-            print('# ' + test.__name__, flush=True)
-            try:
-                test(guest, peer)
-            except Exception:
-                ok(False, test.__name__ + ' runs to its end', traceback.format_exc())
-        print('# ' + peer.do('counters'))
+        lab.run(test_they_ask, test_we_ask, test_connections, test_loss, given=(guest, peer))
+        comment(peer.do('counters'))
         eq(peer.close(), 0, 'our side ends well')
         witness(peer.capture)
     finally:
