@@ -50,8 +50,7 @@ static uint64_t now_ns(const struct commit_bench *b)
 static void keep_pace(const struct commit_bench *b, uint64_t start_ns, uint64_t written)
 {
 	const uint64_t due_ns = start_ns + written * PACE_NS / b->rate;
-	const struct timespec t = { .tv_sec = (time_t)(due_ns / 1000000000u),
-		.tv_nsec = (long)(due_ns % 1000000000u) };
+	const struct timespec t = pl_clock_timespec(due_ns);
 
 	(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }

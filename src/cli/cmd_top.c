@@ -184,11 +184,11 @@ static int batch(const struct pl_top_source *source, struct view *v)
 			pl_complain("--where: longer than a request may be");
 			return PL_EXIT_USAGE;
 		}
-		if (i > 0)
-			nanosleep(&(struct timespec){ .tv_sec = (time_t)(args.interval_ns /
-									 1000000000u),
-					  .tv_nsec = (long)(args.interval_ns % 1000000000u) },
-				NULL);
+		if (i > 0) {
+			const struct timespec interval = pl_clock_timespec(args.interval_ns);
+
+			nanosleep(&interval, NULL);
+		}
 		pl_top_fetch_once(source, path, &a);
 		if (a.code != 0) {
 			pl_complain_diag(&a.diag);

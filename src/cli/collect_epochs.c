@@ -130,8 +130,7 @@ static bool keep_all(struct pl_collect_epochs *e)
 /* *ret_due: for a turn, and not for what is to be kept only. False: it is the end. */
 static bool wait_until(struct pl_collect_epochs *e, uint64_t until_ns, bool *ret_due)
 {
-	const struct timespec t = { (time_t)(until_ns / 1000000000u),
-		(long)(until_ns % 1000000000u) };
+	const struct timespec t = pl_clock_timespec(until_ns);
 	int r = 0;
 
 	pthread_mutex_lock(&e->lock);

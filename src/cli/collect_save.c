@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "memory/region.h"
 
@@ -49,24 +49,13 @@ static void save_all(struct pl_collect_save *s)
 	}
 }
 
-static struct timespec later(uint64_t ns)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	ns += (uint64_t)t.tv_nsec;
-	t.tv_sec += (time_t)(ns / 1000000000u);
-	t.tv_nsec = (long)(ns % 1000000000u);
-	return t;
-}
-
 static void *run(void *arg)
 {
 	struct pl_collect_save *s = arg;
 	bool stop;
 
 	do {
-		struct timespec until = later(s->every_ns);
+		const struct timespec until = pl_clock_timespec(pl_clock_mono_ns() + s->every_ns);
 
 		pthread_mutex_lock(&s->lock);
 		while (!s->stop && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)

@@ -56,8 +56,7 @@ void pl_top_fetch_once(
 
 static void wait_until(struct pl_top_fetch *f, uint64_t deadline_ns)
 {
-	struct timespec until = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
-		.tv_nsec = (long)(deadline_ns % 1000000000u) };
+	const struct timespec until = pl_clock_timespec(deadline_ns);
 
 	pthread_cond_timedwait(&f->wake, &f->lock, &until);
 }

@@ -282,10 +282,7 @@ static void send_once(struct sender *s)
 
 static void nap(struct sender *s, uint64_t until_ns)
 {
-	struct timespec t = {
-		.tv_sec = (time_t)(until_ns / SECOND_NS),
-		.tv_nsec = (long)(until_ns % SECOND_NS),
-	};
+	const struct timespec t = pl_clock_timespec(until_ns);
 
 	pthread_cond_timedwait(&s->wake, &s->lock, &t);
 }

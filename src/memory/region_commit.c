@@ -2,20 +2,9 @@
 /* Group commit: a thread that has the region written to disk every so often, beside the writer. */
 #include <errno.h>
 #include <signal.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "memory/region_internal.h"
-
-static struct timespec later(uint64_t ns)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	ns += (uint64_t)t.tv_nsec;
-	t.tv_sec += (time_t)(ns / 1000000000u);
-	t.tv_nsec = (long)(ns % 1000000000u);
-	return t;
-}
 
 static void *commit(void *arg)
 {
@@ -24,7 +13,7 @@ static void *commit(void *arg)
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->stop) {
-		struct timespec until = later(g->sync_ns);
+		const struct timespec until = pl_clock_timespec(pl_clock_mono_ns() + g->sync_ns);
 
 		while (!c->stop && pthread_cond_timedwait(&c->wake, &c->lock, &until) == 0)
 			;

@@ -237,8 +237,7 @@ static void wait_a_little(struct pl_output *o)
 {
 	const uint64_t now = pl_clock_mono_ns(), since = now - o->woken_ns;
 	const uint64_t until = now + (uint64_t)IDLE_MS * 1000000u;
-	const struct timespec t = { .tv_sec = (time_t)(until / 1000000000u),
-		.tv_nsec = (long)(until % 1000000000u) };
+	const struct timespec t = pl_clock_timespec(until);
 
 	if (since < WAKE_MIN_NS) {
 		pthread_mutex_unlock(&o->lock);
