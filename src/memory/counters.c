@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "base/prefetch.h"
-
-#define GROUP 32u
+#include "memory/batch.h"
 
 int pl_counters_init(struct pl_counters *c, const struct pl_store_params *params, void *base)
 {
@@ -62,18 +60,24 @@ void pl_counters_add_shared(const struct pl_counters *c, struct pl_key key, uint
 		__atomic_fetch_add(cell_of(c, key, row), increment, __ATOMIC_RELAXED);
 }
 
+static inline __attribute__((always_inline)) void fetch_cells(
+	const struct pl_counters *c, const struct pl_key *keys, unsigned int n, bool write)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		for (unsigned int row = 0; row < c->rows; row++)
+			pl_fetch(cell_of(c, keys[i], row), sizeof(uint64_t), write);
+	}
+}
+
 unsigned int pl_counters_add_batch(const struct pl_counters *c, const struct pl_key *keys,
 	const uint64_t *increments, unsigned int n)
 {
 	unsigned int left_out = 0;
 
-	for (unsigned int from = 0; from < n; from += GROUP) {
-		unsigned int to = n - from < GROUP ? n : from + GROUP;
+	for (unsigned int from = 0; from < n; from += PL_GROUP) {
+		const unsigned int to = pl_group_end(from, n);
 
-		for (unsigned int i = from; i < to; i++) {
-			for (unsigned int row = 0; row < c->rows; row++)
-				pl_prefetch_write(cell_of(c, keys[i], row));
-		}
+		fetch_cells(c, keys + from, to - from, true);
 		for (unsigned int i = from; i < to; i++)
 			left_out += pl_counters_add(c, keys[i], increments[i]) != 0;
 	}
@@ -95,13 +99,10 @@ uint64_t pl_counters_get(const struct pl_counters *c, struct pl_key key)
 void pl_counters_get_batch(const struct pl_counters *c, const struct pl_key *keys, unsigned int n,
 	uint64_t *ret_values)
 {
-	for (unsigned int from = 0; from < n; from += GROUP) {
-		unsigned int to = n - from < GROUP ? n : from + GROUP;
+	for (unsigned int from = 0; from < n; from += PL_GROUP) {
+		const unsigned int to = pl_group_end(from, n);
 
-		for (unsigned int i = from; i < to; i++) {
-			for (unsigned int row = 0; row < c->rows; row++)
-				pl_prefetch(cell_of(c, keys[i], row));
-		}
+		fetch_cells(c, keys + from, to - from, false);
 		for (unsigned int i = from; i < to; i++)
 			ret_values[i] = pl_counters_get(c, keys[i]);
 	}

@@ -3,11 +3,10 @@
 
 #include <errno.h>
 
-#include "base/prefetch.h"
+#include "memory/batch.h"
 #include "memory/words.h"
 
 #define SLOT_MAX (4 + PL_VALUE_MAX)
-#define GROUP    32u /* keys whose slots are on their way at the same time */
 
 int pl_key_write_init(struct pl_key_write *kw, const struct pl_store_params *params, void *base)
 {
@@ -77,29 +76,23 @@ void pl_key_write_put(
 		pl_words_store(kw->base + pl_key_write_offset(kw, key, n), words, 8 * n_words(kw));
 }
 
-/* All lines of it that a value takes. */
-static inline void fetch_slot(const struct pl_key_write *kw, uint64_t offset, bool write)
+static inline __attribute__((always_inline)) void fetch_slots(
+	const struct pl_key_write *kw, const struct pl_key *keys, unsigned int n, bool write)
 {
-	const uint8_t *slot = kw->base + offset;
-
-	for (uint32_t at = 0; at < kw->write_bytes; at += 64) {
-		if (write)
-			pl_prefetch_write(slot + at);
-		else
-			pl_prefetch(slot + at);
+	for (unsigned int i = 0; i < n; i++) {
+		for (unsigned int c = 0; c < kw->copies; c++)
+			pl_fetch(kw->base + pl_key_write_offset(kw, keys[i], c), kw->write_bytes,
+				write);
 	}
 }
 
 void pl_key_write_put_batch(const struct pl_key_write *kw, const struct pl_key *keys,
 	const void *values, unsigned int n)
 {
-	for (unsigned int from = 0; from < n; from += GROUP) {
-		unsigned int to = n - from < GROUP ? n : from + GROUP;
+	for (unsigned int from = 0; from < n; from += PL_GROUP) {
+		const unsigned int to = pl_group_end(from, n);
 
-		for (unsigned int i = from; i < to; i++) {
-			for (unsigned int c = 0; c < kw->copies; c++)
-				fetch_slot(kw, pl_key_write_offset(kw, keys[i], c), true);
-		}
+		fetch_slots(kw, keys + from, to - from, true);
 		for (unsigned int i = from; i < to; i++)
 			pl_key_write_put(kw, keys[i],
 				(const uint8_t *)values + (size_t)i * kw->value_bytes, kw->copies);
@@ -202,13 +195,10 @@ void pl_key_write_get_batch(const struct pl_key_write *kw, const struct pl_key *
 	unsigned int n, unsigned int threshold, struct pl_key_write_result *ret_results,
 	void *ret_values)
 {
-	for (unsigned int from = 0; from < n; from += GROUP) {
-		unsigned int to = n - from < GROUP ? n : from + GROUP;
+	for (unsigned int from = 0; from < n; from += PL_GROUP) {
+		const unsigned int to = pl_group_end(from, n);
 
-		for (unsigned int i = from; i < to; i++) {
-			for (unsigned int c = 0; c < kw->copies; c++)
-				fetch_slot(kw, pl_key_write_offset(kw, keys[i], c), false);
-		}
+		fetch_slots(kw, keys + from, to - from, false);
 		for (unsigned int i = from; i < to; i++)
 			ret_results[i] = pl_key_write_get(kw, keys[i], threshold,
 				(uint8_t *)ret_values + (size_t)i * kw->value_bytes);

@@ -5,11 +5,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/prefetch.h"
+#include "memory/batch.h"
 #include "memory/words.h"
 
 #define CHUNK_MAX 128u /* PL_HOPS_MAX words and a check value */
-#define GROUP     32u
 #define DTA_HOPS  5u
 
 /* The published code hashes each hop by a polynomial of its own (here without the x^32 term, most significant bit
@@ -160,18 +159,13 @@ int pl_postcards_put(
 	return r;
 }
 
-static void prefetch_chunks(
+static inline __attribute__((always_inline)) void fetch_chunks(
 	const struct pl_postcards *p, const struct pl_key *keys, unsigned int n, bool write)
 {
 	for (unsigned int i = 0; i < n; i++) {
-		for (unsigned int c = 0; c < p->copies; c++) {
-			const uint8_t *chunk = p->base + pl_postcards_offset(p, keys[i], c);
-
-			if (write)
-				pl_prefetch_write(chunk);
-			else
-				pl_prefetch(chunk);
-		}
+		for (unsigned int c = 0; c < p->copies; c++)
+			pl_fetch(p->base + pl_postcards_offset(p, keys[i], c), p->write_bytes,
+				write);
 	}
 }
 
@@ -180,10 +174,10 @@ unsigned int pl_postcards_put_batch(const struct pl_postcards *p, const struct p
 {
 	unsigned int refused = 0;
 
-	for (unsigned int from = 0; from < n; from += GROUP) {
-		unsigned int to = n - from < GROUP ? n : from + GROUP;
+	for (unsigned int from = 0; from < n; from += PL_GROUP) {
+		const unsigned int to = pl_group_end(from, n);
 
-		prefetch_chunks(p, keys + from, to - from, true);
+		fetch_chunks(p, keys + from, to - from, true);
 		for (unsigned int i = from; i < to; i++)
 			refused += pl_postcards_put(p, keys[i], values + (size_t)i * p->hops,
 					   counts[i]) != 0;
@@ -309,10 +303,10 @@ void pl_postcards_get_batch(const struct pl_postcards *p, const struct pl_key *k
 	const struct pl_value_set *set, struct pl_postcards_result *ret_results,
 	uint32_t *ret_values)
 {
-	for (unsigned int from = 0; from < n; from += GROUP) {
-		unsigned int to = n - from < GROUP ? n : from + GROUP;
+	for (unsigned int from = 0; from < n; from += PL_GROUP) {
+		const unsigned int to = pl_group_end(from, n);
 
-		prefetch_chunks(p, keys + from, to - from, false);
+		fetch_chunks(p, keys + from, to - from, false);
 		for (unsigned int i = from; i < to; i++)
 			ret_results[i] =
 				pl_postcards_get(p, keys[i], set, ret_values + (size_t)i * p->hops);
