@@ -12,12 +12,14 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "cli/args.h"
 #include "cli/collect_epochs.h"
 #include "cli/collect_save.h"
 #include "cli/collect_stats.h"
 #include "cli/collect_workers.h"
 #include "cli/command.h"
 #include "cli/json_line.h"
+#include "cli/signals.h"
 #include "memory/region.h"
 
 #define STEPS_A_LOOK  256 /* turns under load between two looks at signals and time */
@@ -82,10 +84,7 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_STRING, 0, "keep-epochs", &args.keep_epochs, "FOLDER",
 			"epochs that have ended are kept there, as regions FILE-NUMBER.plr", NULL },
-		{ PL_OPT_DURATION, 0, "duration", &args.duration_ns, "TIME", "stop after this long",
-			NULL },
-		{ PL_OPT_FLAG, 0, "stats", &args.stats, NULL,
-			"end with all counters as a JSON object on standard output", NULL },
+		PL_ARGS_SERVING(args.duration_ns, args.stats),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
@@ -104,21 +103,6 @@ struct collect {
 	struct pl_collect_epochs *epochs; /* NULL: none */
 	int signal_fd;
 };
-
-/* SIGINT, SIGTERM, SIGUSR1 and SIGUSR2 become readable, in every thread that is started from here on. */
-static int catch_signals(void)
-{
-	sigset_t set;
-
-	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGUSR1);
-	sigaddset(&set, SIGUSR2);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
 
 /* "NAME=FILE", or a file whose name without its last ending is the store's. */
 static int name_store(struct collect *x, uint32_t i, const char *operand)
@@ -181,6 +165,8 @@ static int read_switch(struct pl_collector_switch *ret, const char *text)
 /* 0, or an exit code; complains. */
 static int read_args(struct collect *x, const struct pl_opt_list *operands)
 {
+	int code;
+
 	if (operands->n < 2 || operands->n - 1 > PL_COLLECTOR_STORES_MAX) {
 		pl_complain(
 			"collect: an interface, and 1 to %d region files", PL_COLLECTOR_STORES_MAX);
@@ -208,23 +194,11 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 	}
 	x->peer_switch.controller = args.controller;
 	x->peer_switch.v1 = !args.switch_v2;
-	for (size_t i = 0; i < args.allow.n; i++) {
-		unsigned int bits;
-
-		if (i == PL_COLLECTOR_ALLOW_MAX ||
-			pl_parse_prefix(args.allow.items[i], &x->allow[i].addr, &bits) < 0) {
-			pl_complain("--allow %s: at most %d prefixes as 10.0.0.0/8 or fd00::/8",
-				args.allow.items[i], PL_COLLECTOR_ALLOW_MAX);
-			return PL_EXIT_USAGE;
-		}
-		x->allow[i].bits = (uint8_t)bits;
-	}
-	for (uint32_t i = 0; i + 1 < operands->n; i++) {
-		int code = name_store(x, i, operands->items[i + 1]);
-
-		if (code != 0)
-			return code;
-	}
+	code = pl_arg_prefixes(&args.allow, x->allow, PL_COLLECTOR_ALLOW_MAX);
+	for (uint32_t i = 0; code == 0 && i + 1 < operands->n; i++)
+		code = name_store(x, i, operands->items[i + 1]);
+	if (code != 0)
+		return code;
 	x->options = (struct pl_collector_options){ .uri = operands->items[0],
 		.listen = strcmp(args.listen, "none") == 0 ? NULL : args.listen,
 		.cm_port = (uint16_t)args.cm_port,
@@ -386,7 +360,7 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 
 	if (code != 0)
 		return code;
-	x->signal_fd = catch_signals();
+	x->signal_fd = pl_signals_fd((const int[]){ SIGUSR1, SIGUSR2, 0 }, SFD_NONBLOCK);
 	(void)pl_region_guard();
 	r = pl_collector_open(&x->collector, &x->options, &diag);
 	if (r < 0) {

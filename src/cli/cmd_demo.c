@@ -23,6 +23,7 @@
 #include "cli/demo_traffic.h"
 #include "cli/demo_view.h"
 #include "cli/json_line.h"
+#include "cli/signals.h"
 
 #define SECOND_NS   UINT64_C(1000000000)
 #define STORY_NS    (40 * SECOND_NS)
@@ -362,7 +363,6 @@ static int run(int argc, char **argv)
 	struct demo d = { .signals = -1 };
 	struct pl_opt_list operands;
 	struct pl_diag diag = { .text = "" };
-	sigset_t set;
 	int code, r;
 
 	args.headless = false;
@@ -381,12 +381,7 @@ static int run(int argc, char **argv)
 	if (args.headless && args.duration_ns == 0)
 		args.duration_ns = 20 * SECOND_NS;
 	pl_log_set_level(PL_LOG_WARNING);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	d.signals = signalfd(-1, &set, SFD_CLOEXEC);
+	d.signals = pl_signals_fd((const int[]){ 0 }, 0);
 	r = d.signals < 0 ? -errno : open_demo(&d, &diag);
 	if (r == 0) {
 		run_demo(&d);

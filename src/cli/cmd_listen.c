@@ -26,9 +26,8 @@
 #define SILENCE_NS     UINT64_C(5000000000)
 
 static struct {
-	const char *form, *where;
-	uint64_t count, duration_ns;
-	bool stats;
+	struct pl_record_args out;
+	uint64_t duration_ns;
 	struct pl_decode_args decode;
 } args;
 
@@ -36,21 +35,10 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
-		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
-			"form, default table; json is one array, jsonl an object per line, csv a row "
-			"per hop, text for diff",
-			pl_out_forms },
-		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many records",
-			NULL },
+		PL_RECORD_ARGS_FORM(args.out),
 		{ PL_OPT_DURATION, 0, "duration", &args.duration_ns, "TIME",
 			"stop after this long: 30s, 5m", NULL },
-		{ PL_OPT_STRING, 0, "where", &args.where, "EXPR",
-			"only records this holds for: \"hops.queue_depth > 100 and flow.dport == 443\"",
-			NULL },
-		{ PL_OPT_FLAG, 0, "stats", &args.stats, NULL,
-			"end with the counters as an object on standard output (-o json, jsonl); otherwise they are "
-			"text on standard error",
-			NULL },
+		PL_RECORD_ARGS_WHICH(args.out),
 		PL_DECODE_ARGS(args.decode),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
@@ -261,7 +249,7 @@ static void finish(struct listener *l)
 	struct pl_buf text;
 
 	sum_stats(l, &ports);
-	if (args.stats && json) {
+	if (args.out.stats && json) {
 		pl_decode_stats_json(&l->out.buf, l->decode, &ports);
 		pl_record_out_write(&l->out);
 		return;
@@ -279,7 +267,7 @@ static int prepare(struct listener *l, const struct pl_opt_list *uris)
 {
 	struct pl_decode_options decode = { .any_port = true };
 	struct pl_profile profile;
-	int r = pl_record_out_init(&l->out, args.form, args.where, args.count);
+	int r = pl_record_out_init(&l->out, args.out.form, args.out.where, args.out.count);
 
 	if (r == 0)
 		r = pl_decode_args_apply(&args.decode, &decode, &profile);
@@ -287,7 +275,7 @@ static int prepare(struct listener *l, const struct pl_opt_list *uris)
 		r = open_ports(l, uris);
 	if (r != 0)
 		return r;
-	l->out.lines |= args.stats;
+	l->out.lines |= args.out.stats;
 	if (pl_record_batch_init(&l->records, BATCH_PATHS, BATCH_HOPS) < 0 ||
 		pl_decode_new(&l->decode, &decode) < 0 ||
 		pl_explain_new(&l->explain, &decode) < 0) {
@@ -317,7 +305,7 @@ static int run(int argc, char **argv)
 	struct listener *l;
 	int code;
 
-	args.form = pl_out_forms[PL_OUT_TABLE];
+	args.out.form = pl_out_forms[PL_OUT_TABLE];
 	if (pl_command_parse(&pl_command_listen, argc, argv, &uris, &code) != 0)
 		return code;
 	pl_signals_catch(&signals, on_stop, 0);

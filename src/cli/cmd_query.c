@@ -30,9 +30,7 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
-		{ PL_OPT_CHOICE, 'o', "output", &args.region.form, "FORM",
-			"form (default table); json is one array, jsonl an object per line",
-			pl_out_forms },
+		PL_REGION_ARGS_FORM(args.region),
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT",
 			"lists: stop after this many records", NULL },
 		{ PL_OPT_STRING, 'w', "where", &args.where, "EXPR",
@@ -51,16 +49,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "list", &args.list, "NUMBER",
 			"the list, where a file has several (default 0)", NULL },
 		{ PL_OPT_HEADING, 0, "Keys of any region", NULL, NULL, NULL, NULL },
-		{ PL_OPT_CHOICE, 0, "key-form", &args.region.key_form, "FORM",
-			"how keys are written (default text); u32 and u64 are numbers, least significant "
-			"byte first, be32 most significant first",
-			pl_key_forms },
-		{ PL_OPT_U64, 0, "threshold", &args.region.threshold, "VOTES",
-			"key-write: copies that must agree (default 1)", NULL },
-		{ PL_OPT_STRING, 0, "epoch", &args.region.epoch, "NUMBER",
-			"read this epoch (default the present one)", NULL },
-		{ PL_OPT_STRING, 0, "nodes", &args.region.nodes, "LIST",
-			"postcards: the nodes that paths can have, as 1-100,205", NULL },
+		PL_REGION_ARGS_KEYS(args.region),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 

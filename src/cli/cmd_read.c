@@ -17,9 +17,7 @@
 #define BATCH_HOPS  8192
 
 static struct {
-	const char *form, *where;
-	uint64_t count;
-	bool stats;
+	struct pl_record_args out;
 	struct pl_decode_args decode;
 } args;
 
@@ -27,19 +25,8 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
-		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
-			"form, default table; json is one array, jsonl an object per line, csv a row "
-			"per hop, text for diff",
-			pl_out_forms },
-		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many records",
-			NULL },
-		{ PL_OPT_STRING, 0, "where", &args.where, "EXPR",
-			"only records this holds for: \"hops.queue_depth > 100 and flow.dport == 443\"",
-			NULL },
-		{ PL_OPT_FLAG, 0, "stats", &args.stats, NULL,
-			"end with the counters: an object on standard output with -o json and jsonl, "
-			"else text on standard error",
-			NULL },
+		PL_RECORD_ARGS_FORM(args.out),
+		PL_RECORD_ARGS_WHICH(args.out),
 		PL_DECODE_ARGS(args.decode),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
@@ -110,7 +97,7 @@ static void finish(struct reader *rd)
 {
 	bool json = rd->out.form == PL_OUT_JSON || rd->out.form == PL_OUT_JSONL;
 
-	if (args.stats && json) {
+	if (args.out.stats && json) {
 		pl_decode_stats_json(&rd->out.buf, rd->decode, NULL);
 		pl_record_out_write(&rd->out);
 		return;
@@ -118,7 +105,7 @@ static void finish(struct reader *rd)
 	pl_record_out_end(&rd->out);
 	if (rd->out.gone)
 		return;
-	if (args.stats) {
+	if (args.out.stats) {
 		struct pl_buf text;
 
 		pl_buf_init(&text);
@@ -136,14 +123,14 @@ static int prepare(struct reader *rd)
 {
 	struct pl_decode_options decode = { 0 };
 	struct pl_profile profile;
-	int r = pl_record_out_init(&rd->out, args.form, args.where, args.count);
+	int r = pl_record_out_init(&rd->out, args.out.form, args.out.where, args.out.count);
 
 	if (r == 0)
 		r = pl_decode_args_apply(&args.decode, &decode, &profile);
 	if (r != 0)
 		return r;
 	/* Statistics follow the records: an array would leave two values on one stream. */
-	rd->out.lines |= args.stats;
+	rd->out.lines |= args.out.stats;
 	if (pl_record_batch_init(&rd->records, BATCH_PATHS, BATCH_HOPS) < 0 ||
 		pl_decode_new(&rd->decode, &decode) < 0) {
 		pl_complain("out of memory");
@@ -164,7 +151,7 @@ static int read_all(struct reader *rd, const struct pl_opt_list *files)
 	good &= pl_record_out_good(&rd->out);
 	if (!good)
 		return PL_EXIT_FAILED;
-	if (args.where != NULL && rd->out.printed == 0 && !rd->out.gone)
+	if (args.out.where != NULL && rd->out.printed == 0 && !rd->out.gone)
 		return PL_EXIT_NOTHING;
 	return PL_EXIT_OK;
 }
@@ -175,7 +162,7 @@ static int run(int argc, char **argv)
 	struct reader *rd;
 	int code;
 
-	args.form = pl_out_forms[PL_OUT_TABLE];
+	args.out.form = pl_out_forms[PL_OUT_TABLE];
 	if (pl_command_parse(&pl_command_read, argc, argv, &files, &code) != 0)
 		return code;
 	if (files.n == 0) {

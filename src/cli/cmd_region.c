@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/num.h"
+#include "cli/args.h"
 #include "cli/command.h"
 #include "cli/region_read.h"
 #include "cli/row_out.h"
@@ -34,22 +35,11 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
-		{ PL_OPT_CHOICE, 'o', "output", &args.read.form, "FORM",
-			"form (default table); json is one array, jsonl an object per line",
-			pl_out_forms },
+		PL_REGION_ARGS_FORM(args.read),
 		{ PL_OPT_U64, 'n', "count", &args.read.count, "COUNT", "dump: stop after this many",
 			NULL },
 		{ PL_OPT_HEADING, 0, "What to read", NULL, NULL, NULL, NULL },
-		{ PL_OPT_CHOICE, 0, "key-form", &args.read.key_form, "FORM",
-			"how keys are written (default text); u32 and u64 are numbers, least significant "
-			"byte first, be32 most significant first",
-			pl_key_forms },
-		{ PL_OPT_U64, 0, "threshold", &args.read.threshold, "VOTES",
-			"key-write: copies that must agree (default 1)", NULL },
-		{ PL_OPT_STRING, 0, "epoch", &args.read.epoch, "NUMBER",
-			"read this epoch (default the present one)", NULL },
-		{ PL_OPT_STRING, 0, "nodes", &args.read.nodes, "LIST",
-			"postcards: the nodes that paths can have, as 1-100,205", NULL },
+		PL_REGION_ARGS_KEYS(args.read),
 		{ PL_OPT_U64, 0, "list", &args.read.list, "NUMBER",
 			"append: the list to read (default 0)", NULL },
 		{ PL_OPT_U64, 0, "from", &args.read.from, "NUMBER",
@@ -99,15 +89,6 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
-static unsigned int index_of(const char *const *list, const char *word)
-{
-	unsigned int i = 0;
-
-	while (list[i] != NULL && strcmp(list[i], word) != 0)
-		i++;
-	return i;
-}
-
 /* ---- create ---- */
 
 static uint32_t or_default(uint64_t given, uint32_t fallback)
@@ -120,7 +101,7 @@ static void make_params(struct pl_store_params *p)
 {
 	bool dta = strcmp(args.hash, "dta") == 0;
 	bool loglog = strcmp(args.kind, "hyperloglog") == 0;
-	uint32_t content = index_of(contents, args.content);
+	uint32_t content = pl_arg_place(contents, args.content);
 	uint32_t value_bytes = or_default(args.value_bytes, content != PL_CONTENT_BYTES ? 128 : 4);
 
 	*p = (struct pl_store_params){
@@ -344,7 +325,7 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_region, argc, argv, &operands, &code) != 0)
 		return code;
 	word = operands.n > 0 ? operands.items[0] : "";
-	if (words[index_of(words, word)] == NULL || operands.n < 2 ||
+	if (words[pl_arg_place(words, word)] == NULL || operands.n < 2 ||
 		(operands.n > 2 && strcmp(word, "lookup") != 0)) {
 		pl_complain(
 			"region takes one of: create FILE, info FILE, lookup FILE KEY..., dump FILE, "

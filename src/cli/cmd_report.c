@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "cli/args.h"
 #include "cli/command.h"
 #include "cli/region_read.h"
 #include "cli/region_values.h"
@@ -22,7 +23,6 @@
 #define WAIT_MAX_NS UINT64_C(50000000)
 #define SETTLE_NS   UINT64_C(200000000)
 
-static const char *const forms[] = { "pathline", "tracking", "plain", NULL };
 static const char *const words[] = { "key-write", "append", "increment", "postcard", "sketch",
 	NULL };
 
@@ -68,7 +68,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_FLAG, 0, "immediate", &args.immediate, NULL, "wake the collector", NULL },
 		{ PL_OPT_HEADING, 0, "How", NULL, NULL, NULL, NULL },
 		{ PL_OPT_CHOICE, 0, "form", &args.form, "FORM", "of the reports (default pathline)",
-			forms },
+			pl_arg_dta_forms },
 		{ PL_OPT_FLAG, 0, "sequenced", &args.sequenced, NULL,
 			"number the reports and send again what the translator misses", NULL },
 		{ PL_OPT_U64, 0, "ring", &args.ring, "COUNT",
@@ -383,9 +383,7 @@ static void tell_account(const struct job *j)
 static int run_job(struct job *j, const struct pl_opt_list *operands)
 {
 	const struct pl_reporter_config config = {
-		.form = strcmp(args.form, "plain") == 0      ? PL_DTA_PLAIN
-			: strcmp(args.form, "tracking") == 0 ? PL_DTA_TRACKING
-							     : PL_DTA_PATHLINE,
+		.form = (enum pl_dta_form)pl_arg_place(pl_arg_dta_forms, args.form),
 		.sequenced = args.sequenced,
 		.ring = (uint32_t)args.ring,
 		.linger_ns = args.linger_ns,
@@ -428,7 +426,7 @@ static int run(int argc, char **argv)
 	int code;
 
 	memset(&args, 0, sizeof(args));
-	args.form = forms[0];
+	args.form = pl_arg_dta_forms[PL_DTA_PATHLINE];
 	args.key_form = args.value_form = pl_key_forms[0];
 	args.by = args.count = 1;
 	args.linger_ns = 1000000;

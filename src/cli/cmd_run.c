@@ -23,6 +23,7 @@
 #include "cli/command.h"
 #include "cli/daemon.h"
 #include "cli/notify.h"
+#include "cli/signals.h"
 #include "pipeline/helper.h"
 
 #define STATUS_NS (UINT64_C(10) * 1000000000u)
@@ -267,20 +268,6 @@ static int serve(struct pl_daemon *d, int signals)
 	}
 }
 
-static int block_signals(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGUSR1);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	return signalfd(-1, &set, SFD_CLOEXEC);
-}
-
 /* From here on packets and files come to a process that may do nothing else. */
 /* Some sources cannot take up again without a right; then a helper keeps it. */
 static int start_helper(
@@ -323,7 +310,7 @@ static int drop_rights(void *arg, const struct pl_config *config, struct pl_diag
 
 static int run(int argc, char **argv)
 {
-	int signals = block_signals(), code;
+	int signals = pl_signals_fd((const int[]){ SIGHUP, SIGUSR1, 0 }, 0), code;
 	struct pl_opt_list operands;
 	struct pl_diag diag = { .text = "" };
 	struct pl_daemon daemon = { 0 };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/record_out.h"
@@ -84,18 +85,7 @@ static void on_signal(int signal_number)
 
 static void print(struct tail *t, const char *text, size_t n)
 {
-	while (n > 0 && !t->gone && t->error == 0) {
-		ssize_t r = write(STDOUT_FILENO, text, n);
-
-		if (r >= 0) {
-			text += r;
-			n -= (size_t)r;
-		} else if (errno == EPIPE) {
-			t->gone = true;
-		} else if (errno != EINTR) {
-			t->error = errno;
-		}
-	}
+	pl_stdout_write(text, n, &t->gone, &t->error);
 }
 
 static bool begins(const char *line, size_t n, const char *with)
@@ -146,7 +136,7 @@ static bool on_data(void *arg, const char *data, size_t n)
 
 		pl_buf_add(&t->line, data, part);
 		if (t->line.failed) {
-			t->error = EMSGSIZE;
+			t->error = -EMSGSIZE;
 			return false;
 		}
 		data += part;
@@ -162,8 +152,9 @@ static bool on_data(void *arg, const char *data, size_t n)
 
 static void pause_ms(unsigned int ms)
 {
-	nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 },
-		NULL);
+	const struct timespec t = pl_clock_timespec(ms * UINT64_C(1000000));
+
+	nanosleep(&t, NULL);
 }
 
 /* Lines of the header that the form begins with; NULL of kinds is both. */
@@ -207,7 +198,7 @@ static int follow(struct pl_client *client, struct tail *t, const char *path)
 		if (stopped || t->gone || (args.limit > 0 && t->printed >= args.limit))
 			return PL_EXIT_OK;
 		if (t->error != 0) {
-			pl_complain("%s", strerrordesc_np(t->error));
+			pl_complain("%s", strerrordesc_np(-t->error));
 			return PL_EXIT_FAILED;
 		}
 		ever = ever || began || r == 0;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "cli/args.h"
 #include "cli/command.h"
 #include "cli/json_line.h"
 #include "cli/signals.h"
@@ -88,10 +89,7 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many reports",
 			NULL },
-		{ PL_OPT_DURATION, 0, "duration", &args.duration_ns, "TIME", "stop after this long",
-			NULL },
-		{ PL_OPT_FLAG, 0, "stats", &args.stats, NULL,
-			"end with all counters as a JSON object on standard output", NULL },
+		PL_ARGS_SERVING(args.duration_ns, args.stats),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
@@ -485,22 +483,6 @@ static int make_stores(const struct pl_translate_out *out, struct pl_dta_store *
 	return 0;
 }
 
-static int make_access(struct pl_prefix *access)
-{
-	for (size_t i = 0; i < args.allow.n; i++) {
-		unsigned int bits;
-
-		if (i == PL_ACCESS_MAX ||
-			pl_parse_prefix(args.allow.items[i], &access[i].addr, &bits) < 0) {
-			pl_complain("--allow %s: at most %u prefixes as 10.0.0.0/8 or fd00::/8",
-				args.allow.items[i], PL_ACCESS_MAX);
-			return PL_EXIT_USAGE;
-		}
-		access[i].bits = (uint8_t)bits;
-	}
-	return 0;
-}
-
 static int make_translator(struct translate *x)
 {
 	static struct pl_dta_store stores[PL_DTA_STORES_MAX];
@@ -528,7 +510,7 @@ static int make_translator(struct translate *x)
 	}
 	r = make_stores(&x->out, stores);
 	if (r == 0)
-		r = make_access(access);
+		r = pl_arg_prefixes(&args.allow, access, PL_ACCESS_MAX);
 	if (r != 0)
 		return r;
 	r = pl_translator_new(&x->translator, &config, &sink, &diag);

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "cli/args.h"
 #include "cli/command.h"
 #include "netio/xdp.h"
 
@@ -37,9 +38,8 @@ static const char *output;
 
 static const struct pl_opt *options(void)
 {
-	static const char *const formats[] = { "text", "json", NULL };
 	static const struct pl_opt table[] = {
-		{ PL_OPT_CHOICE, 'o', "output", &output, "FORMAT", "how to print it", formats },
+		PL_ARGS_TEXT_OR_JSON(output),
 		{ .type = PL_OPT_END },
 	};
 

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/num.h"
@@ -125,4 +126,28 @@ void pl_complain_diag(const struct pl_diag *diag)
 
 	pl_diag_format(diag, text, sizeof(text));
 	pl_complain("%s", text);
+}
+
+void pl_stdout_write(const char *text, size_t n, bool *gone, int *error)
+{
+	while (n > 0 && !*gone && *error == 0) {
+		ssize_t r = write(STDOUT_FILENO, text, n);
+
+		if (r >= 0) {
+			text += r;
+			n -= (size_t)r;
+		} else if (errno == EPIPE) {
+			*gone = true;
+		} else if (errno != EINTR) {
+			*error = -errno;
+		}
+	}
+}
+
+void pl_stdout_flush(struct pl_buf *buf, bool *gone, int *error)
+{
+	if (buf->failed && *error == 0)
+		*error = -ENOMEM;
+	pl_stdout_write(buf->data, buf->len, gone, error);
+	pl_buf_reset(buf);
 }

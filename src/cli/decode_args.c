@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "cli/args.h"
 #include "cli/command.h"
 #include "wire/report.h"
 
@@ -25,14 +26,10 @@ _Static_assert(PL_QUEUE_WORD_8_24 == 1 && PL_QUEUE_WORD_16_16 == 2, "as listed")
 _Static_assert(PL_TCP_BEFORE_OPTIONS == 1 && PL_TCP_AFTER_OPTIONS == 2, "as listed");
 _Static_assert(PL_UNIT_NS == 0 && PL_UNIT_US == 1, "as listed");
 
-/* The place of a word that the option parser has checked; 0 when the option was not given. */
+/* Of a word that the option parser has checked; 0 when the option was not given. */
 static unsigned int place(const char *const *words, const char *word)
 {
-	for (unsigned int i = 0; word != NULL && words[i] != NULL; i++) {
-		if (strcmp(words[i], word) == 0)
-			return i;
-	}
-	return 0;
+	return word == NULL ? 0 : pl_arg_place(words, word);
 }
 
 static int usage(const char *option, const char *text, const char *wanted)

@@ -8,12 +8,12 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "cli/args.h"
 #include "cli/gen_send.h"
 #include "gen/dta_gen.h"
 
 static const char *const streams[] = { "key-write", "append", "increment", "postcards", "sketch",
 	"mix", NULL };
-static const char *const forms[] = { "plain", "tracking", "pathline", NULL };
 
 static struct {
 	const char *stream, *form, *file, *collector;
@@ -32,7 +32,7 @@ static const struct pl_opt *options(void)
 			"and up",
 			streams },
 		{ PL_OPT_CHOICE, 0, "form", &o.form, "FORM", "of the reports (default pathline)",
-			forms },
+			pl_arg_dta_forms },
 		{ PL_OPT_FLAG, 0, "sequenced", &o.sequenced, NULL,
 			"number the reports; nobody answers NACKs", NULL },
 		{ PL_OPT_FLAG, 0, "immediate", &o.immediate, NULL, "each wakes the collector",
@@ -98,18 +98,9 @@ static const struct pl_opt *options(void)
 
 	memset(&o, 0, sizeof(o));
 	o.stream = streams[0];
-	o.form = forms[PL_DTA_PATHLINE];
+	o.form = pl_arg_dta_forms[PL_DTA_PATHLINE];
 	o.seed = 1;
 	return table;
-}
-
-static unsigned int index_of(const char *const *list, const char *word)
-{
-	unsigned int i = 0;
-
-	while (list[i] != NULL && strcmp(list[i], word) != 0)
-		i++;
-	return i;
 }
 
 /* The options whose fields are narrower than they; complains. */
@@ -139,8 +130,8 @@ static int make_config(struct pl_dta_gen_cfg *c, bool udp, struct pl_diag *diag)
 {
 	*c = (struct pl_dta_gen_cfg){
 		.seed = o.seed,
-		.stream = (enum pl_dta_stream)index_of(streams, o.stream),
-		.form = (enum pl_dta_form)index_of(forms, o.form),
+		.stream = (enum pl_dta_stream)pl_arg_place(streams, o.stream),
+		.form = (enum pl_dta_form)pl_arg_place(pl_arg_dta_forms, o.form),
 		.sequenced = o.sequenced,
 		.immediate = o.immediate,
 		.store = (uint16_t)o.store,

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/record_out.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "cli/args.h"
 #include "cli/command.h"
 #include "record/json.h"
 #include "record/table.h"
@@ -37,10 +36,7 @@ static void init(struct pl_record_out *out, const char *form, unsigned int kinds
 {
 	memset(out, 0, sizeof(*out));
 	pl_buf_init(&out->buf);
-	for (int i = 0; pl_out_forms[i] != NULL; i++) {
-		if (strcmp(form, pl_out_forms[i]) == 0)
-			out->form = (enum pl_out_form)i;
-	}
+	out->form = (enum pl_out_form)pl_arg_place(pl_out_forms, form);
 	out->lines = out->form == PL_OUT_JSONL;
 	out->kinds = kinds;
 	out->limit = limit;
@@ -104,21 +100,7 @@ void pl_record_out_done(struct pl_record_out *out)
 
 void pl_record_out_write(struct pl_record_out *out)
 {
-	size_t done = 0;
-
-	if (out->buf.failed && out->error == 0)
-		out->error = -ENOMEM;
-	while (done < out->buf.len && !out->gone && out->error == 0) {
-		ssize_t r = write(STDOUT_FILENO, out->buf.data + done, out->buf.len - done);
-
-		if (r >= 0)
-			done += (size_t)r;
-		else if (errno == EPIPE)
-			out->gone = true;
-		else if (errno != EINTR)
-			out->error = -errno;
-	}
-	pl_buf_reset(&out->buf);
+	pl_stdout_flush(&out->buf, &out->gone, &out->error);
 }
 
 static void table_headers(struct pl_record_out *out)

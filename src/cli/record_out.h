@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/opt.h"
 #include "record/record.h"
 #include "record/where.h"
 
@@ -24,6 +25,34 @@ enum pl_out_form {
 
 /* For PL_OPT_CHOICE, in the order of the enum, NULL behind the last. */
 extern const char *const pl_out_forms[];
+
+struct pl_record_args {
+	const char *form, *where;
+	uint64_t count;
+	bool stats;
+};
+
+/* Rows for an option table; a is a struct pl_record_args of static storage. */
+#define PL_RECORD_ARGS_FORM(a)                                                                     \
+	{ PL_OPT_CHOICE, 'o', "output", &(a).form, "FORM",                                         \
+		"form, default table; json is one array, jsonl an object per line, csv a row "     \
+		"per hop, text for diff",                                                          \
+		pl_out_forms },                                                                    \
+	{                                                                                          \
+		PL_OPT_U64, 'n', "count", &(a).count, "COUNT", "stop after this many records",     \
+			NULL                                                                       \
+	}
+#define PL_RECORD_ARGS_WHICH(a)                                                                    \
+	{ PL_OPT_STRING, 0, "where", &(a).where, "EXPR",                                           \
+		"only records this holds for: "                                                    \
+		"\"hops.queue_depth > 100 and flow.dport == 443\"",                                \
+		NULL },                                                                            \
+	{                                                                                          \
+		PL_OPT_FLAG, 0, "stats", &(a).stats, NULL,                                         \
+			"end with the counters: an object on standard output with -o json and "    \
+			"jsonl, else text on standard error",                                      \
+			NULL                                                                       \
+	}
 
 #define PL_OUT_PATHS  (1u << PL_KIND_PATH)
 #define PL_OUT_HOPS   (1u << PL_KIND_HOP)

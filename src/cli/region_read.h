@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/opt.h"
+#include "cli/record_out.h"
 #include "memory/region.h"
 
 struct pl_region_args {
@@ -14,6 +15,27 @@ struct pl_region_args {
 };
 
 extern const char *const pl_key_forms[]; /* for PL_OPT_CHOICE */
+
+/* Rows for an option table; a is a struct pl_region_args of static storage. */
+#define PL_REGION_ARGS_FORM(a)                                                                     \
+	{                                                                                          \
+		PL_OPT_CHOICE, 'o', "output", &(a).form, "FORM",                                   \
+			"form (default table); json is one array, jsonl an object per line",       \
+			pl_out_forms                                                               \
+	}
+#define PL_REGION_ARGS_KEYS(a)                                                                     \
+	{ PL_OPT_CHOICE, 0, "key-form", &(a).key_form, "FORM",                                     \
+		"how keys are written (default text); u32 and u64 are numbers, "                   \
+		"least significant byte first, be32 most significant first",                       \
+		pl_key_forms },                                                                    \
+		{ PL_OPT_U64, 0, "threshold", &(a).threshold, "VOTES",                             \
+			"key-write: copies that must agree (default 1)", NULL },                   \
+		{ PL_OPT_STRING, 0, "epoch", &(a).epoch, "NUMBER",                                 \
+			"read this epoch (default the present one)", NULL },                       \
+	{                                                                                          \
+		PL_OPT_STRING, 0, "nodes", &(a).nodes, "LIST",                                     \
+			"postcards: the nodes that paths can have, as 1-100,205", NULL             \
+	}
 
 /* The store of the epoch that was asked for; NULL after complaining. */
 void *pl_region_store_of(const struct pl_region *region, const struct pl_region_args *args);

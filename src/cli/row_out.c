@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/row_out.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/json.h"
+#include "cli/args.h"
 #include "cli/command.h"
 
 #define WRITE_AT ((size_t)64 * 1024)
@@ -15,29 +14,7 @@ void pl_row_out_init(
 {
 	*out = (struct pl_row_out){ .columns = columns, .n = n };
 	pl_buf_init(&out->buf);
-	for (int i = 0; pl_out_forms[i] != NULL; i++) {
-		if (strcmp(form, pl_out_forms[i]) == 0)
-			out->form = (enum pl_out_form)i;
-	}
-}
-
-static void flush(struct pl_row_out *out)
-{
-	size_t done = 0;
-
-	if (out->buf.failed && out->error == 0)
-		out->error = -ENOMEM;
-	while (done < out->buf.len && !pl_row_out_full(out)) {
-		ssize_t r = write(STDOUT_FILENO, out->buf.data + done, out->buf.len - done);
-
-		if (r >= 0)
-			done += (size_t)r;
-		else if (errno == EPIPE)
-			out->gone = true;
-		else if (errno != EINTR)
-			out->error = -errno;
-	}
-	pl_buf_reset(&out->buf);
+	out->form = (enum pl_out_form)pl_arg_place(pl_out_forms, form);
 }
 
 /* The last column is not filled up. */
@@ -155,7 +132,7 @@ void pl_row_out_add(struct pl_row_out *out, const char *const *values)
 	}
 	out->rows++;
 	if (out->buf.len >= WRITE_AT || out->buf.failed)
-		flush(out);
+		pl_stdout_flush(&out->buf, &out->gone, &out->error);
 }
 
 bool pl_row_out_end(struct pl_row_out *out)
@@ -164,7 +141,7 @@ bool pl_row_out_end(struct pl_row_out *out)
 		begin(out);
 	if (out->form == PL_OUT_JSON)
 		pl_buf_str(&out->buf, out->rows > 0 ? "\n]\n" : "]\n");
-	flush(out);
+	pl_stdout_flush(&out->buf, &out->gone, &out->error);
 	pl_buf_done(&out->buf);
 	if (out->error != 0)
 		pl_complain("standard output: %s", strerror(-out->error));

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/signals.h"
 
+#include <sys/signalfd.h>
 #include <time.h>
+
+#include "base/clock.h"
 
 void pl_signals_catch(struct pl_signals *s, void (*handler)(int signo), int also)
 {
@@ -25,11 +28,24 @@ void pl_signals_block(struct pl_signals *s)
 
 int pl_signals_poll(const struct pl_signals *s, struct pollfd *fds, nfds_t n, uint64_t wait_ns)
 {
-	const struct timespec ts = { .tv_sec = (time_t)(wait_ns / 1000000000u),
-		.tv_nsec = (long)(wait_ns % 1000000000u) };
+	const struct timespec ts = pl_clock_timespec(wait_ns);
 	int ready = ppoll(fds, n, &ts, &s->while_waiting);
 
 	if (ready > 0)
 		(void)ppoll(NULL, 0, &(struct timespec){ 0 }, &s->while_waiting);
 	return ready > 0 ? ready : 0;
+}
+
+int pl_signals_fd(const int *also, int flags)
+{
+	sigset_t set;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	for (; *also != 0; also++)
+		sigaddset(&set, *also);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | flags);
 }

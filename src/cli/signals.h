@@ -23,3 +23,7 @@ void pl_signals_block(struct pl_signals *s);
  * descriptor is ready at once: ppoll(2) by itself lets none in then, and a loop with work at every turn would never
  * end. How many are ready; 0 after a signal. */
 int pl_signals_poll(const struct pl_signals *s, struct pollfd *fds, nfds_t n, uint64_t wait_ns);
+
+/* A descriptor that SIGINT, SIGTERM and those of `also` (0 ends it) are read from, as signalfd(2) has it. They are blocked in
+ * every thread that is started from here on; SIGPIPE is ignored. */
+int pl_signals_fd(const int *also, int flags);

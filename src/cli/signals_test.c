@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/signals.h"
 
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -11,6 +12,29 @@ static volatile sig_atomic_t heard[3]; /* SIGINT, SIGTERM, SIGUSR1 */
 static void on_signal(int signo)
 {
 	heard[signo == SIGINT ? 0 : signo == SIGTERM ? 1 : 2]++;
+}
+
+/* Of a descriptor: none is heard, and none is lost. */
+static void test_fd(void)
+{
+	const int sent[] = { SIGUSR2, SIGTERM, SIGINT };
+	const int fd = pl_signals_fd((const int[]){ SIGUSR2, 0 }, SFD_NONBLOCK);
+	struct signalfd_siginfo info;
+	unsigned int seen = 0;
+
+	if (!ok(fd >= 0, "a descriptor"))
+		return;
+	heard[0] = heard[1] = heard[2] = 0;
+	ok(read(fd, &info, sizeof(info)) < 0, "nothing came");
+	for (unsigned int i = 0; i < 3; i++)
+		kill(getpid(), sent[i]);
+	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		for (unsigned int i = 0; i < 3; i++)
+			seen |= info.ssi_signo == (uint32_t)sent[i] ? 1u << i : 0;
+	}
+	eq(seen, 7, "each is read");
+	eq(heard[0] + heard[1] + heard[2], 0, "none is heard");
+	close(fd);
 }
 
 int main(void)
@@ -49,5 +73,6 @@ int main(void)
 	ok(sigismember(&now, SIGINT) && sigismember(&now, SIGTERM) && sigismember(&now, SIGUSR1),
 		"between turns they are blocked again");
 	eq(pl_signals_poll(&signals, NULL, 0, 1000000), 0, "nothing came");
+	test_fd();
 	return pl_test_done();
 }

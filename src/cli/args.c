@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/args.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "cli/command.h"
+
+const char *const pl_arg_dta_forms[] = { "plain", "tracking", "pathline", NULL };
+const char *const pl_arg_text_or_json[] = { "text", "json", NULL };
+
+unsigned int pl_arg_place(const char *const *words, const char *word)
+{
+	unsigned int i = 0;
+
+	while (words[i] != NULL && strcmp(words[i], word) != 0)
+		i++;
+	return i;
+}
+
+int pl_arg_prefixes(const struct pl_opt_list *allow, struct pl_prefix *ret, unsigned int max)
+{
+	for (size_t i = 0; i < allow->n; i++) {
+		unsigned int bits;
+
+		if (i == max || pl_parse_prefix(allow->items[i], &ret[i].addr, &bits) < 0) {
+			pl_complain("--allow %s: at most %u prefixes as 10.0.0.0/8 or fd00::/8",
+				allow->items[i], max);
+			return PL_EXIT_USAGE;
+		}
+		ret[i].bits = (uint8_t)bits;
+	}
+	return 0;
+}
