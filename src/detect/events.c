@@ -7,14 +7,15 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/prefetch.h"
 #include "base/rng.h"
+#include "detect/flow_fetch.h"
 #include "detect/rules.h"
 #include "detect/tables.h"
 
 #include "bpf/detect_steps.h"
 
 #define CHUNK 64
+#define LOOK  8 /* reports before its own at which a flow's lines are asked for */
 
 struct exporter_cell {
 	struct pl_core_exporter_key key;
@@ -258,60 +259,53 @@ static inline void hop_of(struct pl_core_hop *h, const struct pl_path *path,
 	}
 }
 
+static void step(struct pl_detect *det, const struct pl_record_batch *batch, uint32_t at,
+	const struct pl_core_report *r, uint64_t hash)
+{
+	struct pl_core_env *env = &det->env;
+	const struct pl_core_rules *rules = &env->rules;
+	const struct pl_path *path = &batch->paths[at];
+	const struct pl_hop *hops = batch->hops + batch->first_hop[at];
+	struct pl_core_hop hop;
+
+	pl_core_report_begin(env, r);
+	for (unsigned int h = 0; det->levels && h < path->hop_count; h++) {
+		hop_of(&hop, path, &hops[h], h > 0 ? &hops[h - 1] : NULL);
+		pl_core_hop_step(env, r, &hop);
+	}
+	if (__builtin_expect((r->flags & PL_FLAG_DROPPED) != 0, 0) &&
+		pl_core_watches(rules, PL_EVENT_PACKET_DROP)) {
+		if (path->hop_count > 0)
+			hop_of(&hop, path, &hops[path->hop_count - 1], NULL);
+		pl_core_drop_step(env, r, path->hop_count > 0 ? &hop : NULL);
+	}
+	if (pl_core_flow_counts(r))
+		pl_core_flow_step(env, r, hash);
+	if (__builtin_expect(pl_core_delay_counts(rules, r), 0))
+		pl_core_delay_step(env, r, &hop, path->latency_ns);
+	if (rules->flags & PL_CORE_KEEP_AGGREGATES)
+		pl_core_route_step(env, r, path->latency_ns);
+}
+
 static void chunk(struct pl_detect *det, const struct pl_record_batch *batch, uint32_t first,
 	uint32_t n, uint64_t now_ns)
 {
 	struct pl_core_env *env = &det->env;
-	const struct pl_core_rules *rules = &env->rules;
 
 	for (uint32_t i = 0; i < n; i++) {
 		report_of(&det->reports[i], &batch->paths[first + i], now_ns);
 		if (!pl_core_flow_counts(&det->reports[i]))
 			continue;
-		det->hashes[i] = pl_core_flow_hash(rules, &det->reports[i].flow);
-		pl_prefetch(
-			env->tables
-				.flow[pl_core_set_of(det->hashes[i], rules->mask[PL_CORE_T_flow])]
-				.way);
+		det->hashes[i] = pl_core_flow_hash(&env->rules, &det->reports[i].flow);
+		pl_flow_fetch_set(env, det->hashes[i]);
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		struct pl_core_flow_set *set;
-		uint32_t at;
-
-		if (!pl_core_flow_counts(&det->reports[i]))
-			continue;
-		set = &env->tables
-			       .flow[pl_core_set_of(det->hashes[i], rules->mask[PL_CORE_T_flow])];
-		at = pl_core_home(det->hashes[i]);
-		if ((uint32_t)(set->way[at] >> 32) != pl_core_tag(det->hashes[i]))
-			at = pl_core_search(set->way, pl_core_tag(det->hashes[i])) &
-			     (PL_CORE_WAYS - 1);
-		pl_prefetch_write(&set->e[at]);
-		pl_prefetch_write((const char *)&set->e[at] + 64);
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		const struct pl_path *path = &batch->paths[first + i];
-		const struct pl_hop *hops = batch->hops + batch->first_hop[first + i];
-		struct pl_core_report *r = &det->reports[i];
-		struct pl_core_hop hop;
-
-		pl_core_report_begin(env, r);
-		for (unsigned int h = 0; det->levels && h < path->hop_count; h++) {
-			hop_of(&hop, path, &hops[h], h > 0 ? &hops[h - 1] : NULL);
-			pl_core_hop_step(env, r, &hop);
-		}
-		if (__builtin_expect((r->flags & PL_FLAG_DROPPED) != 0, 0) &&
-			pl_core_watches(rules, PL_EVENT_PACKET_DROP)) {
-			if (path->hop_count > 0)
-				hop_of(&hop, path, &hops[path->hop_count - 1], NULL);
-			pl_core_drop_step(env, r, path->hop_count > 0 ? &hop : NULL);
-		}
-		if (pl_core_flow_counts(r))
-			pl_core_flow_step(env, r, det->hashes[i]);
-		if (__builtin_expect(pl_core_delay_counts(rules, r), 0))
-			pl_core_delay_step(env, r, &hop, path->latency_ns);
-		if (rules->flags & PL_CORE_KEEP_AGGREGATES)
-			pl_core_route_step(env, r, path->latency_ns);
+	/* Not all flows at once: a core waits for few lines at a time, then for room to ask. */
+	for (uint32_t i = 0; i < n + LOOK; i++) {
+		if (i < n && pl_core_flow_counts(&det->reports[i]))
+			pl_flow_fetch(env, det->hashes[i]);
+		if (i >= LOOK)
+			step(det, batch, first + i - LOOK, &det->reports[i - LOOK],
+				det->hashes[i - LOOK]);
 	}
 }
 

@@ -2,6 +2,7 @@
 #include "detect/frames.h"
 
 #include "base/prefetch.h"
+#include "detect/flow_fetch.h"
 #include "detect/tables.h"
 
 #include "bpf/detect_quiet.h"
@@ -31,23 +32,6 @@ struct run {
 	bool *settled;
 	struct pl_frames_counters *counters;
 };
-
-static struct pl_core_flow_set *flow_set(const struct pl_core_env *env, uint64_t hash)
-{
-	return &env->tables.flow[pl_core_set_of(hash, env->rules.mask[PL_CORE_T_flow])];
-}
-
-/* Where the flow stands is told by its tag; most stand at home. */
-static void fetch_flow(const struct pl_core_env *env, uint64_t hash)
-{
-	const struct pl_core_flow_set *set = flow_set(env, hash);
-	uint32_t at = pl_core_home(hash);
-
-	if ((uint32_t)(set->way[at] >> 32) != pl_core_tag(hash))
-		at = pl_core_search(set->way, pl_core_tag(hash)) & (PL_CORE_WAYS - 1);
-	pl_prefetch_write(&set->e[at]);
-	pl_prefetch_write((const char *)&set->e[at] + 64);
-}
 
 /* The general way, first half. */
 static void read_general(const struct run *run, struct parsed *p, uint32_t i)
@@ -99,7 +83,7 @@ static void read_one(const struct run *run, struct parsed *p, uint32_t i)
 			p->keys.flow_hash = pl_core_flow_hash(&env->rules, &p->s.report.flow);
 	}
 	if (p->counts)
-		pl_prefetch(flow_set(env, p->keys.flow_hash)->way);
+		pl_flow_fetch_set(env, p->keys.flow_hash);
 }
 
 /* The hops of a settled report that may have something to tell. */
@@ -174,7 +158,7 @@ void pl_detect_frames(struct pl_detect *det, struct pl_lean *lean, const struct 
 			const struct parsed *p = &ring[(i - (AHEAD - LOOK)) % AHEAD];
 
 			if (p->counts)
-				fetch_flow(run.env, p->keys.flow_hash);
+				pl_flow_fetch(run.env, p->keys.flow_hash);
 		}
 		if (i >= n)
 			continue;
