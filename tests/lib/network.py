@@ -3,12 +3,14 @@
 import ctypes
 import os
 import subprocess
+import threading
 
 from . import lab
 from .wait import LIMIT, wait
 
 CLONE_NEWNET = 0x40000000
 LIBC = ctypes.CDLL(None, use_errno=True)
+HOMES = threading.local()
 
 
 def sh(command, check=True):
@@ -34,20 +36,18 @@ class Namespace:
         return self.name
 
     def __enter__(self):
-        self.home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-        self.enter()
-
-    def __exit__(self, *_):
-        LIBC.setns(self.home, CLONE_NEWNET)
-        os.close(self.home)
-
-    def enter(self):
-        """There for good: for what a process of ours does before it becomes another."""
-        there = os.open("/run/netns/" + self.name, os.O_RDONLY)
+        home, there = (os.open(name, os.O_RDONLY) for name in ("/proc/thread-self/ns/net", "/run/netns/" + self.name))
         moved = LIBC.setns(there, CLONE_NEWNET) == 0
         os.close(there)
         if not moved:
+            os.close(home)
             raise OSError(ctypes.get_errno(), "setns")
+        HOMES.stack = [*getattr(HOMES, "stack", []), home]
+
+    def __exit__(self, *_):
+        home = HOMES.stack.pop()
+        LIBC.setns(home, CLONE_NEWNET)
+        os.close(home)
 
     def call(self, what):
         with self:

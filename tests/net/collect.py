@@ -233,13 +233,8 @@ def run(uri):
     rc = Peer("last", RC)
     wire.seen()
     wire.send(*[rc.write(*entry(k, 2000 + k), ack=k == 250) for k in range(201, 251)])
-    acks = []
-
-    def acknowledged():
-        """an acknowledgement came"""
-        acks.extend(wire.acks())
-        return len(acks) > 0
-    ok(wait(acknowledged), "the last of 50 reliable writes is acknowledged")
+    acks = wait(wire.acks)
+    ok(acks, "the last of 50 reliable writes is acknowledged")
     if acks:
         ack = acks[0]
         eq(ack[42], 0x11, "by an ACK")
@@ -544,13 +539,8 @@ def run_ipv6(uri):
     eq([k for k, v in values(1, 100).items() if v != 1000 + k], [], "and right")
     wire.acks()
     wire.send(*[rc.write(*entry(k, 2000 + k), ack=k == 250) for k in range(201, 251)])
-    acks = []
-
-    def acknowledged():
-        """an acknowledgement came"""
-        acks.extend(wire.acks())
-        return len(acks) > 0
-    ok(wait(acknowledged), "the last of 50 reliable writes is acknowledged")
+    acks = wait(wire.acks)
+    ok(acks, "the last of 50 reliable writes is acknowledged")
     if acks:
         ack = acks[0]
         ok(ack[62] == 0x11 and int.from_bytes(ack[71:74], "big") == (rc.psn - 1) & 0xffffff and ack[74] == 0x1f,
