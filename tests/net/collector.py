@@ -200,12 +200,12 @@ def copies():
         lines = sum(1 for _ in open(f"{DIR}/copies.jsonl")) if os.path.exists(f"{DIR}/copies.jsonl") else 0
         sent, _ = generate(count, "--rate", "20000", *form)
         values = settle(d)
-        time.sleep(1.5)
-        new = [json.loads(line) for line in list(open(f"{DIR}/copies.jsonl"))[lines:]]
         eq(seen(values) - seen(before), sent, f"copies: {sent} sent = seen, each once")
         balanced(values, "copies")
         grown = {x: total(values, f"pathline_kernel_{x}_total") - total(before, f"pathline_kernel_{x}_total")
                  for x in ("settled", "copied", "copies_lost", "handed_up")}
+        wait(lambda: len(lab.read("copies.jsonl").splitlines()) - lines == grown["copied"] + grown["handed_up"])
+        new = pathline.jsonl(lab.read("copies.jsonl"))[lines:]
         eq(len(new), grown["copied"] + grown["handed_up"], f"copies: {len(new)} reports in the file, by the counters")
         eq(total(values, "pathline_hops_total"), total(values, "pathline_queue_packets_total"), "copies: each hop counted once")
         return grown, new
@@ -242,7 +242,7 @@ def profiled():
                                   "detect:\n  where: kernel\n"))
     sent, _ = generate(5000, "--rate", "20000", "--int", "2.1", "--report", "2.0", "--event", "loss@50ms+100ms:ratio=0.2")
     settle(d)
-    time.sleep(1.5)
+    wait(lambda: total_of(d.metrics(), "pathline_events_total", "report_loss") > 0)
     values = settle(d)
     eq(total(values, "pathline_packets_settled_total"), 0, "profiled: nothing is settled in the kernel")
     eq(total(values, "pathline_exporter_reports_total"), sent, "profiled: every report is in its exporter's account")
@@ -321,7 +321,7 @@ def restarts():
         at = len(d.log())
         lose()
         ok(d.said_after(at, "lost: "), f"{what}: is said", d.log()[at:])
-        time.sleep(0.3)
+        wait(lambda: d.get("/readyz")[0] == 503)
         code, body = d.get("/readyz?verbose")
         eq(code, 503, f"{what}: not ready")
         ok("rx0" in body and '"ok":false' in body, f"{what}: with the reason", body)

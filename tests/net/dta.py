@@ -10,7 +10,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -228,17 +227,22 @@ p = lab.start([PATHLINE, 'translate', '--stats', '-', path('gkw')], stdin=subpro
               stderr=subprocess.PIPE)
 p.stdin.write(capture)
 p.stdin.flush()
-caught = 0
-while caught >> (signal.SIGUSR1 - 1) & 1 == 0:
-    time.sleep(0.05)
-    with open('/proc/%d/status' % p.pid) as f:
+
+
+def answers():
+    """the signal is caught"""
+    with open('/proc/%d/status' % p.pid, encoding='ascii') as f:
         caught = int([line for line in f if line.startswith('SigCgt')][0].split()[1], 16)
-accepted = 0
-for _ in range(200):
-    if accepted == 1000:
-        break
+    return caught >> (signal.SIGUSR1 - 1) & 1
+
+
+def accepted():
     p.send_signal(signal.SIGUSR1)
-    accepted = json.loads(p.stdout.readline())['accepted']
+    return json.loads(p.stdout.readline())['accepted']
+
+
+wait(answers)
+wait(lambda: accepted() == 1000)
 p.send_signal(signal.SIGTERM)
 out, err = p.communicate(timeout=20)
 ok(p.returncode == 0 and json.loads(out)['accepted'] == 1000, 'a capture from a pipe that stays open',

@@ -13,7 +13,6 @@ import signal
 import sys
 import threading
 import time
-import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -50,11 +49,8 @@ class Influx:
 
     def up(self):
         """influxd answers"""
-        try:
-            with urllib.request.urlopen(self.url + "/ping", timeout=2) as r:
-                return r.status == 204
-        except (OSError, urllib.error.URLError):
-            return False
+        with urllib.request.urlopen(self.url + "/ping", timeout=2) as r:
+            return r.status == 204
 
     def kill(self):
         self.p.send_signal(signal.SIGKILL)
@@ -137,11 +133,15 @@ def test_values(influx):
                                       ("port", "packets", "pathline_port_packets_total", ("node", "port")),
                                       ("link", "packets", "pathline_link_packets_total",
                                        ("node", "port", "peer", "peer_port"))):
-        got = {}
-        for s in influx.query(f"SELECT last({field}) FROM pathline_{name} GROUP BY *", "one"):
-            labels = ",".join(f'{t}="{s["tags"].get(t, "")}"' for t in tags)
-            got[f"{metric}{{{labels}}}"] = s["values"][0][1]
+        def stored():
+            got = {}
+            for s in influx.query(f"SELECT last({field}) FROM pathline_{name} GROUP BY *", "one"):
+                labels = ",".join(f'{t}="{s["tags"].get(t, "")}"' for t in tags)
+                got[f"{metric}{{{labels}}}"] = s["values"][0][1]
+            return got
         want = {k: v for k, v in page.items() if k.startswith(metric + "{")}
+        wait(lambda: stored() == want)
+        got = stored()
         ok(got == want and want, f"InfluxDB: {len(want)} {name} points as on the page",
            f"{list(got.items())[:3]}\n{list(want.items())[:3]}")
     sums = influx.rows("SELECT sum(latency_count) AS n, sum(depth_count) AS d FROM pathline_queue", "one")[0]
@@ -166,7 +166,7 @@ def test_killed(influx):
     time.sleep(1.5)
     influx.kill()
     time.sleep(2)
-    ok(d.output()["up"] == 0, "killed: it shows", d.output())
+    ok(wait(lambda: d.output()["up"] == 0), "killed: it shows", d.output())
     influx.start()
     time.sleep(2)
     influx.p.send_signal(signal.SIGSTOP)
@@ -257,33 +257,34 @@ def test_victoria():
 
     def up():
         """VictoriaMetrics answers"""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{web}/health", timeout=2) as r:
-                return r.status == 200
-        except (OSError, urllib.error.URLError):
-            return False
+        with urllib.request.urlopen(f"http://127.0.0.1:{web}/health", timeout=2) as r:
+            return r.status == 200
     if not ok(wait(up, 60), "VictoriaMetrics runs"):
         return
     d = Daemon(write("vm.yaml", config(port, f"http://127.0.0.1:{web}",
                                        f"    api: v2\n    bucket: pl\n{TAIL}")), "vm")
     gen(port, "--rate", "5000", "--count", "10000", "--seed", "11")
-    time.sleep(2.5)
     ok(d.drained(), "VictoriaMetrics: all is delivered", d.output())
-    time.sleep(1)
-    page = d.metrics()
-    d.balanced("VictoriaMetrics")
-    d.stop()
-    urllib.request.urlopen(f"http://127.0.0.1:{web}/internal/force_flush", timeout=20).close()
     url = f"http://127.0.0.1:{web}/api/v1/export?" + urllib.parse.urlencode(
         {"match[]": '{__name__=~"pathline_(queue|port)_packets"}'})
-    got = {}
-    with urllib.request.urlopen(url, timeout=30) as r:
-        for line in r:
-            s = json.loads(line)
-            labels = ",".join(f'{t}="{s["metric"][t]}"' for t in ("node", "port", "queue") if t in s["metric"])
-            got[f'{s["metric"]["__name__"]}_total{{{labels}}}'] = s["values"][-1]
-    want = {k: v for k, v in page.items() if k.startswith(("pathline_queue_packets_total{",
-                                                           "pathline_port_packets_total{"))}
+
+    def stored():
+        urllib.request.urlopen(f"http://127.0.0.1:{web}/internal/force_flush", timeout=20).close()
+        got = {}
+        with urllib.request.urlopen(url, timeout=30) as r:
+            for line in r:
+                s = json.loads(line)
+                labels = ",".join(f'{t}="{s["metric"][t]}"' for t in ("node", "port", "queue") if t in s["metric"])
+                got[f'{s["metric"]["__name__"]}_total{{{labels}}}'] = s["values"][-1]
+        return got
+
+    def on_page():
+        return {k: v for k, v in d.metrics().items() if k.startswith(("pathline_queue_packets_total{",
+                                                                      "pathline_port_packets_total{"))}
+    wait(lambda: len(on_page()) > 0 and stored() == on_page(), pause=0.5)
+    got, want = stored(), on_page()
+    d.balanced("VictoriaMetrics")
+    d.stop()
     ok(got == want and want, f"VictoriaMetrics: {len(want)} series as on the page",
        f"{list(got.items())[:3]}\n{list(want.items())[:3]}")
     with urllib.request.urlopen(f"http://127.0.0.1:{web}/metrics", timeout=20) as r:

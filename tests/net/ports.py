@@ -284,7 +284,7 @@ def test_ssh():
 
         loader = threading.Thread(target=load, daemon=True)
         loader.start()
-        time.sleep(0.2)
+        wait(lambda: sent[0] > 0)
         down = once(f"cat {blob}")
         up = once(f"cmp - {blob} && echo same", payload)
         stop.set()

@@ -191,7 +191,6 @@ def test_scrape():
         n = d.gen("--rate", "5000", "--count", "10000", "--seed", "11")
         settled(d, n)
         wait(lambda: s.query("pathline_packets_total{job='scraped'}")[0]["value"][1] == str(n))
-        time.sleep(1.5)
         compare(d.values, lambda: read_back(s, "scraped"), f"{name} scrapes")
         eq(d.stop(), 0, "stops with 0")
         s.stop()
@@ -224,15 +223,15 @@ def test_exemplars():
         q = urllib.parse.urlencode({"query": "pathline_hop_latency_seconds_bucket", "start": began - 60,
                                     "end": time.time() + 60})
         return json.loads(get(f"{s.url}/api/v1/query_exemplars?{q}"))["data"]
-    wait(lambda: len(stored()) > 0)
-    time.sleep(1.5)
-    have = {(x["seriesLabels"]["le"], x["seriesLabels"]["node"], e["labels"]["flow"], float(e["value"]))
-            for x in stored() for e in x["exemplars"]}
+
+    def have():
+        return {(x["seriesLabels"]["le"], x["seriesLabels"]["node"], e["labels"]["flow"], float(e["value"]))
+                for x in stored() for e in x["exemplars"]}
     want = set()
     for name, labels, le, _, flow, _, value, _ in on_page:
         if name == "pathline_hop_latency_seconds":
             want.add((le, re.search(r'node="(\d+)"', labels).group(1), flow, float(value)))
-    ok(want and want <= have, f"Prometheus has all {len(want)} of hop latency", sorted(want - have)[:4])
+    ok(want and wait(lambda: want <= have()), f"Prometheus has all {len(want)} of hop latency", sorted(want - have())[:4])
     eq(d.stop(), 0, "stops with 0")
     s.stop()
 
@@ -261,7 +260,6 @@ def test_remote_write():
         n = d.gen("--rate", "5000", "--count", "10000", "--seed", "12")
         settled(d, n)
         wait(lambda: s.query("pathline_packets_total{job='pathline'}")[0]["value"][1] == str(n))
-        time.sleep(2.5)
         compare(d.values, lambda: read_back(s, "pathline"), f"remote write to {name}")
         accounts(d, name)
         v = d.values()
