@@ -236,6 +236,25 @@ def copies():
     eq(d.stop(), 0, "copies: ends well")
 
 
+def straight():
+    """What changes nothing goes the straight way, whatever is told and whichever addresses are meant."""
+    form = ("--int", "1.0", "--carrier", "udp", "--flows", "200", "--seed", "3")
+    quiet_rules = "  path_change: false\n  queue_depth:\n    threshold: 1000000000\n"
+    for name, uri, rules in (
+            ("straight", "afxdp:rx0", ""),
+            ("no flow kinds", "afxdp:rx0", quiet_rules),
+            ("a filter", "afxdp:rx0?dst=10.255.255.254", ""),
+            ("a filter, no flow kinds", "afxdp:rx0?dst=10.255.255.254", quiet_rules)):
+        d = Daemon("straight", config(uri, f"detect:\n  where: kernel\n{rules}"))
+        sent, words = generate(20000, "--rate", "100000", *form)
+        values = settle(d)
+        eq(seen(values), sent, f"{name}: {sent} sent = seen, each once")
+        reports, quiet = (total(values, f"pathline_kernel_{x}_total") for x in ("reports", "quiet"))
+        ok(reports > 10000 and quiet > 0.9 * reports, f"{name}: {quiet} of {reports} the straight way", words)
+        balanced(values, name)
+        eq(d.stop(), 0, f"{name}: ends well")
+
+
 def profiled():
     """Exporters with a profile are read in user space; their numbers are in the one account all the same."""
     d = Daemon("profiled", config("afxdp:rx0", "profiles:\n  - match: 0.0.0.0/0\n    embedded: announced\n"
@@ -397,7 +416,7 @@ def main():
     probe = run(*RX.command(PATHLINE, "listen", "--duration", "100ms", "afxdp:rx0"), check=False)
     if "CAP_" in probe.stderr or "EPERM" in probe.stderr:
         tap.skip_all("BPF programs cannot be loaded here: " + probe.stderr.strip())
-    lab.run(full, restarts, kernel, packets, same_series, refused, copies, profiled)
+    lab.run(full, restarts, kernel, packets, same_series, refused, copies, straight, profiled)
     return tap.end()
 
 
