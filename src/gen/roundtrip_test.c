@@ -167,6 +167,14 @@ static void describe(char *dst, size_t cap, const struct pl_gen_cfg *c)
 		c->bitmap, c->seed, c->topology == NULL ? "" : c->topology);
 }
 
+/* Whether there was room for every exporter and path. */
+static bool tables_held(const struct pl_decode *d)
+{
+	const struct pl_decode_counters *c = pl_decode_counters(d);
+
+	return pl_counter_read(&c->exporters_full) == 0 && pl_counter_read(&c->paths_full) == 0;
+}
+
 /* Runs a configuration through both; false when it is not one that can be had. */
 static bool check_form(const struct pl_gen_cfg *cfg)
 {
@@ -213,7 +221,7 @@ static bool check_form(const struct pl_gen_cfg *cfg)
 			pl_gen_counters(g)->reports);
 		wrong++;
 	}
-	ok(wrong == 0 && reports > 0, "%s", form);
+	ok(wrong == 0 && reports > 0 && tables_held(d), "%s", form);
 	if (wrong > 0)
 		printf("# %u wrong; the last: %s\n", wrong, why);
 	pl_decode_free(d);
@@ -249,67 +257,62 @@ static void vary(struct pl_gen_cfg *cfg, uint64_t i)
 	cfg->tcp_options = (uint8_t)(i % 4);
 }
 
-/* clang-format off */
+/* The next of n choices, which `rest` holds as the digits of a number: numbers from 0 on are all combinations. */
+static unsigned int choose(uint64_t *rest, unsigned int n)
+{
+	const unsigned int choice = (unsigned int)(*rest % n);
+
+	*rest /= n;
+	return choice;
+}
+
+#define CHOOSE(rest, first, last) ((first) + choose(&(rest), (last) - (first) + 1))
+
 static void test_forms(void)
 {
 	unsigned int forms = 0;
-	uint64_t i = 0;
 
-	for (int report = PL_GEN_REPORT_NONE; report <= PL_GEN_REPORT_V20; report++)
-		for (int version = PL_GEN_INT_V05; version <= PL_GEN_INT_V21; version++)
-			for (int mode = PL_GEN_MD; mode <= PL_GEN_XD; mode++)
-				for (int carrier = PL_GEN_UDP; carrier <= PL_GEN_GENEVE; carrier++)
-					for (int inner = PL_GEN_ETHERNET; inner <= PL_GEN_IP;
-						inner++)
-						for (int ip = 0; ip < 4; ip++) {
-							struct pl_gen_cfg cfg = {
-								.report =
-									(enum pl_gen_report)report,
-								.version = (enum pl_gen_version)
-									version,
-								.mode = (enum pl_gen_mode)mode,
-								.carrier = (enum pl_gen_carrier)
-									carrier,
-								.inner = (enum pl_gen_inner)inner,
-								.outer_ip = ip & 1 ? 6 : 4,
-								.inner_ip = ip & 2 ? 6 : 4,
-							};
+	for (uint64_t i = 0;; i++) {
+		uint64_t rest = i;
+		struct pl_gen_cfg cfg = { 0 };
 
-							vary(&cfg, i++);
-							forms += check_form(&cfg);
-						}
+		cfg.outer_ip = choose(&rest, 2) == 0 ? 4 : 6;
+		cfg.inner_ip = choose(&rest, 2) == 0 ? 4 : 6;
+		cfg.inner = CHOOSE(rest, PL_GEN_ETHERNET, PL_GEN_IP);
+		cfg.carrier = CHOOSE(rest, PL_GEN_UDP, PL_GEN_GENEVE);
+		cfg.mode = CHOOSE(rest, PL_GEN_MD, PL_GEN_XD);
+		cfg.version = CHOOSE(rest, PL_GEN_INT_V05, PL_GEN_INT_V21);
+		cfg.report = CHOOSE(rest, PL_GEN_REPORT_NONE, PL_GEN_REPORT_V20);
+		if (rest != 0)
+			break;
+		vary(&cfg, i);
+		forms += check_form(&cfg);
+	}
 	ok(forms > 300, "%u forms", forms);
 }
 
 static void test_sinks_and_announcements(void)
 {
 	unsigned int forms = 0;
-	uint64_t i = 0;
 
-	for (int report = PL_GEN_REPORT_NONE; report <= PL_GEN_REPORT_V20; report++)
-		for (int version = PL_GEN_INT_V05; version <= PL_GEN_INT_V21; version++)
-			for (int sink = PL_GEN_SINK_STACK; sink <= PL_GEN_SINK_BOTH; sink++)
-				for (int announce = PL_GEN_ANNOUNCE_DSCP;
-					announce <= PL_GEN_ANNOUNCE_MARKER; announce++)
-					for (int npt = 0; npt <= 2; npt++)
-						for (int tcp = 0; tcp < 3; tcp++) {
-							struct pl_gen_cfg cfg = {
-								.report =
-									(enum pl_gen_report)report,
-								.version = (enum pl_gen_version)
-									version,
-								.sink = (enum pl_gen_sink)sink,
-								.announce = (enum pl_gen_announce)
-									announce,
-								.npt = (uint8_t)npt,
-								.carrier = tcp > 0 ? PL_GEN_TCP
-										   : PL_GEN_UDP,
-								.tcp_before_options = tcp == 2,
-							};
+	for (uint64_t i = 0;; i++) {
+		uint64_t rest = i;
+		const unsigned int tcp = choose(&rest, 3);
+		struct pl_gen_cfg cfg = {
+			.carrier = tcp > 0 ? PL_GEN_TCP : PL_GEN_UDP,
+			.tcp_before_options = tcp == 2,
+		};
 
-							vary(&cfg, i++);
-							forms += check_form(&cfg);
-						}
+		cfg.npt = (uint8_t)choose(&rest, 3);
+		cfg.announce = CHOOSE(rest, PL_GEN_ANNOUNCE_DSCP, PL_GEN_ANNOUNCE_MARKER);
+		cfg.sink = CHOOSE(rest, PL_GEN_SINK_STACK, PL_GEN_SINK_BOTH);
+		cfg.version = CHOOSE(rest, PL_GEN_INT_V05, PL_GEN_INT_V21);
+		cfg.report = CHOOSE(rest, PL_GEN_REPORT_NONE, PL_GEN_REPORT_V20);
+		if (rest != 0)
+			break;
+		vary(&cfg, i);
+		forms += check_form(&cfg);
+	}
 	ok(forms > 50, "%u forms", forms);
 }
 
@@ -352,7 +355,10 @@ static void test_dialects_and_more(void)
 		{ .flush_hops = 1, .topology = "chain:5" },
 		{ .flush_hops = 2, .topology = "chain:9", .sink = PL_GEN_SINK_STACK },
 		{ .flush_hops = 3, .topology = "chain:9", .max_hops = 5 },
-		{ .flush_hops = 2, .topology = "fat-tree:4", .source_words = 1, .reports_per_datagram = 3 },
+		{ .flush_hops = 2,
+			.topology = "fat-tree:4",
+			.source_words = 1,
+			.reports_per_datagram = 3 },
 		/* inner contents as TLVs */
 		{ .inner_tlv = true },
 		{ .inner_tlv = true, .inner = PL_GEN_IP, .mode = PL_GEN_XD },
@@ -363,9 +369,14 @@ static void test_dialects_and_more(void)
 		{ .inner = PL_GEN_MPLS, .inner_ip = 6, .report = PL_GEN_REPORT_V10 },
 		{ .inner = PL_GEN_MPLS, .report = PL_GEN_REPORT_NONE },
 		{ .mode = PL_GEN_XD, .proto = PL_GEN_PROTO_ICMP },
-		{ .mode = PL_GEN_XD, .proto = PL_GEN_PROTO_ICMP, .inner_ip = 6, .report = PL_GEN_REPORT_V05 },
+		{ .mode = PL_GEN_XD,
+			.proto = PL_GEN_PROTO_ICMP,
+			.inner_ip = 6,
+			.report = PL_GEN_REPORT_V05 },
 		{ .carrier = PL_GEN_GPE, .proto = PL_GEN_PROTO_ICMP },
-		{ .carrier = PL_GEN_GENEVE, .proto = PL_GEN_PROTO_TCP, .report = PL_GEN_REPORT_NONE },
+		{ .carrier = PL_GEN_GENEVE,
+			.proto = PL_GEN_PROTO_TCP,
+			.report = PL_GEN_REPORT_NONE },
 		{ .carrier = PL_GEN_GRE, .proto = PL_GEN_PROTO_UDP },
 		{ .ip_options = 1 },
 		{ .ip_options = 10, .carrier = PL_GEN_TCP, .report = PL_GEN_REPORT_V10 },
@@ -374,8 +385,14 @@ static void test_dialects_and_more(void)
 		{ .ip_options = 2, .report = PL_GEN_REPORT_NONE },
 		{ .fragments = 0.5, .mode = PL_GEN_XD },
 		{ .fragments = 0.5, .mode = PL_GEN_XD, .inner_ip = 6, .inner = PL_GEN_VLAN },
-		{ .fragments = 1, .mode = PL_GEN_XD, .inner = PL_GEN_VXLAN, .report = PL_GEN_REPORT_V05 },
-		{ .fragments = 0.5, .mode = PL_GEN_XD, .inner = PL_GEN_IP, .report = PL_GEN_REPORT_V10 },
+		{ .fragments = 1,
+			.mode = PL_GEN_XD,
+			.inner = PL_GEN_VXLAN,
+			.report = PL_GEN_REPORT_V05 },
+		{ .fragments = 0.5,
+			.mode = PL_GEN_XD,
+			.inner = PL_GEN_IP,
+			.report = PL_GEN_REPORT_V10 },
 		/* more than one shim */
 		{ .destination_shim = true },
 		{ .destination_shim = true, .version = PL_GEN_INT_V05 },
@@ -390,17 +407,30 @@ static void test_dialects_and_more(void)
 		{ .gpe_chain = 1, .mode = PL_GEN_MX },
 		/* the longest lengths */
 		{ .topology = "chain:63", .bitmap = 0xf000, .sink = PL_GEN_SINK_STACK },
-		{ .topology = "chain:63", .bitmap = 0xf000, .sink = PL_GEN_SINK_STACK, .version = PL_GEN_INT_V10, .report = PL_GEN_REPORT_V20 },
+		{ .topology = "chain:63",
+			.bitmap = 0xf000,
+			.sink = PL_GEN_SINK_STACK,
+			.version = PL_GEN_INT_V10,
+			.report = PL_GEN_REPORT_V20 },
 		{ .payload = 2000, .mode = PL_GEN_XD },
 		/* queue reports and drop reports or summaries of every kind */
 		{ .report = PL_GEN_REPORT_V05, .drop = 0.3, .queue_report = 20 },
 		{ .report = PL_GEN_REPORT_V10, .drop = 0.3, .queue_report = 20 },
 		{ .report = PL_GEN_REPORT_V20, .drop = 0.3, .queue_report = 20 },
 		{ .report = PL_GEN_REPORT_V05, .drop = 0.3, .queue_report = 20, .mode = PL_GEN_XD },
-		{ .report = PL_GEN_REPORT_V10, .drop = 0.3, .queue_report = 20, .sink = PL_GEN_SINK_BOTH },
+		{ .report = PL_GEN_REPORT_V10,
+			.drop = 0.3,
+			.queue_report = 20,
+			.sink = PL_GEN_SINK_BOTH },
 		{ .report = PL_GEN_REPORT_V20, .drop = 0.3, .queue_report = 20, .mode = PL_GEN_MX },
-		{ .dialect = PL_DIALECT_HOST_INT, .drop = 0.3, .queue_report = 20, .topology = "chain:2" },
-		{ .dialect = PL_DIALECT_HOST_INT, .drop = 0.9, .carrier = PL_GEN_TCP, .topology = "chain:3" },
+		{ .dialect = PL_DIALECT_HOST_INT,
+			.drop = 0.3,
+			.queue_report = 20,
+			.topology = "chain:2" },
+		{ .dialect = PL_DIALECT_HOST_INT,
+			.drop = 0.9,
+			.carrier = PL_GEN_TCP,
+			.topology = "chain:3" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -535,7 +565,8 @@ static void check_ioam(const struct pl_gen_cfg *cfg)
 			}
 		}
 	}
-	ok(wrong == 0 && n == PACKETS, "IOAM options %#x in %#x type %#x snapshot %u time %d net %s seed %" PRIu64,
+	ok(wrong == 0 && n == PACKETS,
+		"IOAM options %#x in %#x type %#x snapshot %u time %d net %s seed %" PRIu64,
 		cfg->ioam.options, cfg->ioam.destination, pl_gen_cfg(g)->ioam.trace_type,
 		cfg->ioam.snapshot_words, (int)cfg->ioam.time, cfg->topology, cfg->seed);
 	if (wrong > 0)

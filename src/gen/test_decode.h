@@ -31,6 +31,9 @@ static struct pl_decode *decoder(const struct pl_gen_cfg *cfg, bool announced)
 		.gre_int_ethertype = 0x88b5,
 		.report_ports = { cfg->report_port != 0 ? cfg->report_port : 32766 },
 		.n_report_ports = 1,
+		/* Small, as there are thousands of decoders. */
+		.max_exporters = 256,
+		.max_paths = 1024,
 	};
 	struct pl_decode *d = NULL;
 
