@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "bpf/filter.h"
 #include "cli/command.h"
+#include "netio/port.h"
 #include "netio/xdp.h"
 #include "netio/xsk.h"
 #include "wire/roce.h"
@@ -212,4 +213,14 @@ int pl_afxdp_bare(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	pl_xdp_detach(xdp);
 	pl_bpf_collect__destroy(skel);
 	return r;
+}
+
+void pl_afxdp_mark_lost(struct pl_afxdp_bench *b, void *receiver, bool end)
+{
+	struct pl_port_stats stats;
+
+	pl_port_stats(receiver, &stats);
+	if (end)
+		b->lost += stats.kernel_drops - b->lost_before;
+	b->lost_before = stats.kernel_drops;
 }

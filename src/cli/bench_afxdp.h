@@ -34,9 +34,10 @@ struct pl_afxdp_bench {
 	/* Called where the measured time begins and where it ends, the sender still at work; or NULL. */
 	void (*mark)(struct pl_afxdp_bench *b, void *receiver, bool end);
 	cpu_set_t allowed;
-	uint64_t sum;   /* of what was touched, so that it is */
-	uint64_t taken; /* frames of this run, for a sender with a window */
-	uint32_t idle;  /* waits in vain since the last one */
+	uint64_t sum;               /* of what was touched, so that it is */
+	uint64_t taken;             /* frames of this run, for a sender with a window */
+	uint32_t idle;              /* waits in vain since the last one */
+	uint64_t lost, lost_before; /* counted by pl_afxdp_mark_lost */
 };
 
 /* Opens the wire and enters the receiver's side. 1: there is but one processor, said so. -errno, said so. */
@@ -50,6 +51,9 @@ typedef int pl_afxdp_take_fn(struct pl_afxdp_bench *b, void *receiver);
  * until nothing is left. */
 int pl_afxdp_measure(struct pl_afxdp_bench *b, pl_afxdp_take_fn *take, void *receiver,
 	uint64_t budget_ns, struct pl_bench_sample *ret);
+
+/* A mark for a receiver that is a port: frames that the XDP program passed on and that found no room, in the measured time. */
+void pl_afxdp_mark_lost(struct pl_afxdp_bench *b, void *receiver, bool end);
 
 /* A pl_bench_fn, arg is the struct pl_afxdp_bench. R2: a bare loop over the rings that touches and recycles. */
 int pl_afxdp_bare(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret);

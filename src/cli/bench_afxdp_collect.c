@@ -52,7 +52,7 @@ struct collect_bench {
 	struct pl_frames_counters counters;
 	struct pl_record_batch records;
 	struct pl_event_batch events;
-	uint64_t refused, lost, lost_before, ticked_ns;
+	uint64_t refused, ticked_ns;
 	uint8_t frame[PL_LIVE_FRAME_MAX];
 	struct pl_live_field fields[2];
 	uint8_t (*rows)[PL_LIVE_ROW_BYTES];
@@ -117,18 +117,6 @@ static int take(struct pl_afxdp_bench *wire, void *receiver)
 	return n;
 }
 
-/* Frames that the XDP program passed on and that found no room, in the measured time. */
-static void mark(struct pl_afxdp_bench *wire, void *receiver, bool end)
-{
-	struct collect_bench *b = (struct collect_bench *)wire;
-	struct pl_port_stats stats;
-
-	pl_port_stats(receiver, &stats);
-	if (end)
-		b->lost += stats.kernel_drops - b->lost_before;
-	b->lost_before = stats.kernel_drops;
-}
-
 static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	struct collect_bench *b = arg;
@@ -184,10 +172,10 @@ static int begin(struct collect_bench *b)
 
 	pl_detect_defaults(&detect);
 	detect.max_flows = 2 * b->c->flows;
-	b->refused = b->lost = 0;
+	b->refused = b->wire.lost = 0;
 	b->counters = (struct pl_frames_counters){ 0 };
 	b->wire.self_clocked = b->c->self_clocked;
-	b->wire.mark = mark;
+	b->wire.mark = pl_afxdp_mark_lost;
 	r = pl_wire_report(b->frame, sizeof(b->frame), HOPS, BITMAP, b->wire.name);
 	if (r < 0)
 		return r;
@@ -223,7 +211,7 @@ static int one(struct pl_bench_ctx *ctx, struct collect_bench *b, const struct c
 		.ceiling = pl_afxdp_bare,
 		.arg = b,
 		.warm_items = (uint64_t)WARM_TIMES * c->flows,
-		.lost = c->self_clocked ? &b->lost : NULL,
+		.lost = c->self_clocked ? &b->wire.lost : NULL,
 		.crosses_cores = true };
 	int r;
 

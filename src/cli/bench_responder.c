@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "cli/bench.h"
+#include "cli/bench_roce.h"
 #include "cli/command.h"
 #include "rdma/responder.h"
 
@@ -43,20 +44,10 @@ struct responder_bench {
 	struct pl_rng rng;
 };
 
-static struct pl_roce_path path(uint8_t from, uint8_t to)
-{
-	return (struct pl_roce_path){ .src = pl_addr_v4((const uint8_t[]){ 10, 0, 0, from }),
-		.dst = pl_addr_v4((const uint8_t[]){ 10, 0, 0, to }),
-		.dmac = { 2, 0, 0, 0, 0, to },
-		.smac = { 2, 0, 0, 0, 0, from },
-		.ttl = 64,
-		.sport = 49152 };
-}
-
 static int make_frame(struct responder_bench *b, const struct variant *v, uint32_t i)
 {
 	struct pl_build f = pl_build(b->frames + (size_t)i * FRAME_BYTES, FRAME_BYTES);
-	const struct pl_roce p = { .path = path(1, 2),
+	const struct pl_roce p = { .path = pl_bench_path(1, 2),
 		.opcode = v->service | v->op,
 		.migrated = true,
 		.ack_req = (i + 1) % v->ask_every == 0,
@@ -146,7 +137,7 @@ static int set_up(struct responder_bench *b, const struct variant *v)
 		.mtu = 1024,
 		.pkey = PL_ROCE_PKEY,
 		.peer_qpn = 5,
-		.path = path(2, 1) };
+		.path = pl_bench_path(2, 1) };
 	uint32_t number;
 	int r = pl_responder_new(&b->responder, &(struct pl_responder_options){ 0 });
 

@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "cli/bench_afxdp.h"
+#include "cli/bench_roce.h"
 #include "cli/command.h"
 #include "memory/append.h"
 #include "memory/region.h"
@@ -86,7 +87,6 @@ struct responder_wire {
 	} lists[2], *list;    /* left to the kernel, committed; the one that is written or NULL */
 	struct pl_port *send; /* NULL: answers are not sent */
 	uint64_t unsent;
-	uint64_t lost, lost_before;
 	uint8_t frame[PL_LIVE_FRAME_MAX];
 	struct pl_live_field fields[PL_LIVE_FIELDS_MAX];
 	uint8_t (*rows)[PL_LIVE_ROW_BYTES];
@@ -95,16 +95,6 @@ struct responder_wire {
 	struct pl_frames answers;
 	uint8_t answer_space[PL_BATCH_MAX * 128];
 };
-
-static struct pl_roce_path path(uint8_t from, uint8_t to)
-{
-	return (struct pl_roce_path){ .src = pl_addr_v4((const uint8_t[]){ 10, 0, 0, from }),
-		.dst = pl_addr_v4((const uint8_t[]){ 10, 0, 0, to }),
-		.dmac = { 2, 0, 0, 0, 0, to },
-		.smac = { 2, 0, 0, 0, 0, from },
-		.ttl = 64,
-		.sport = 49152 };
-}
 
 /* ---- what is sent ---- */
 
@@ -124,7 +114,7 @@ static int make_row(struct responder_wire *b, uint32_t i)
 	uint64_t at = c->place == IN_LIST  ? (uint64_t)i * ENTRY
 		      : c->place == BEHIND ? (uint64_t)i * PAYLOAD % b->region_bytes
 					   : 64 * pl_rng_below(&b->rng, slots);
-	const struct pl_roce p = { .path = path(1, 2),
+	const struct pl_roce p = { .path = pl_bench_path(1, 2),
 		.opcode = c->service | c->op,
 		.migrated = true,
 		.pkey = PL_ROCE_PKEY,
@@ -254,18 +244,6 @@ static int take(struct pl_afxdp_bench *wire, void *receiver)
 	return n;
 }
 
-/* Frames that the XDP program passed on and that found no room, in the measured time. */
-static void mark(struct pl_afxdp_bench *wire, void *receiver, bool end)
-{
-	struct responder_wire *b = (struct responder_wire *)wire;
-	struct pl_port_stats stats;
-
-	pl_port_stats(receiver, &stats);
-	if (end)
-		b->lost += stats.kernel_drops - b->lost_before;
-	b->lost_before = stats.kernel_drops;
-}
-
 static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	struct responder_wire *b = arg;
@@ -344,7 +322,7 @@ static int make_responder(
 		.mtu = 1024,
 		.pkey = PL_ROCE_PKEY,
 		.peer_qpn = 5,
-		.path = path(2, 1) };
+		.path = pl_bench_path(2, 1) };
 	uint32_t number;
 	int r = pl_responder_new(ret, &(struct pl_responder_options){ 0 });
 
@@ -384,9 +362,9 @@ static int begin(struct responder_wire *b)
 {
 	int r = 0;
 
-	b->lost = b->unsent = 0;
+	b->wire.lost = b->unsent = 0;
 	b->wire.self_clocked = b->c->flow == SELF_CLOCKED;
-	b->wire.mark = mark;
+	b->wire.mark = pl_afxdp_mark_lost;
 	if (b->c->place != IN_LIST)
 		r = make_responder(b, b->region, b->region_bytes, &b->responder);
 	for (unsigned int i = 0; r == 0 && b->c->place == IN_LIST && i < 2; i++)
@@ -414,7 +392,7 @@ static int one(struct pl_bench_ctx *ctx, struct responder_wire *b, const struct 
 		.subject = c->place == IN_LIST ? lazy_list : subject,
 		.ceiling = pl_afxdp_bare,
 		.arg = b,
-		.lost = c->flow == FLOOD ? NULL : &b->lost,
+		.lost = c->flow == FLOOD ? NULL : &b->wire.lost,
 		.crosses_cores = true };
 	int r;
 

@@ -4,6 +4,7 @@
  * available" (INT v1.0 4.7, v2.1 5.8): it is absent in the record, never a number.
  */
 #include "decode/internal.h"
+#include "decode/present.h"
 
 static const uint8_t absent[8] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 
@@ -106,24 +107,10 @@ void hop_decode_bit6(struct pl_hop *h, const uint8_t *block, const struct pl_int
 /* The bits of `present` that a block of this layout sets when every value is available. */
 static uint32_t expected(const struct pl_int_layout *l)
 {
-	static const uint32_t mask[PL_INT_F_MAX] = {
-		[PL_INT_F_NODE] = PL_HOP_HAS_node,
-		[PL_INT_F_PORTS] = PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port,
-		[PL_INT_F_LATENCY] = PL_HOP_HAS_hop_latency_ns,
-		[PL_INT_F_QUEUE] = PL_HOP_HAS_queue | PL_HOP_HAS_queue_depth,
-		[PL_INT_F_INGRESS_TS] = PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_time_bits,
-		[PL_INT_F_EGRESS_TS] = PL_HOP_HAS_egress_ts_ns | PL_HOP_HAS_time_bits,
-		[PL_INT_F_PORTS2] = PL_HOP_HAS_ingress_port2 | PL_HOP_HAS_egress_port2,
-		[PL_INT_F_TX_UTIL] = PL_HOP_HAS_tx_util,
-		[PL_INT_F_BUFFER] = PL_HOP_HAS_buffer | PL_HOP_HAS_buffer_depth,
-	};
 	uint32_t all = 0;
 
 	for (unsigned int f = 0; f < PL_INT_F_MAX; f++)
-		all |= l->off[f] == PL_INT_NO_OFFSET ? 0 : mask[f];
-	if (l->version == PL_INT_V05 && l->off[PL_INT_F_PORTS2] != PL_INT_NO_OFFSET)
-		all = (all & ~mask[PL_INT_F_PORTS2]) | PL_HOP_HAS_congestion |
-		      PL_HOP_HAS_congestion_queue;
+		all |= l->off[f] == PL_INT_NO_OFFSET ? 0 : pl_int_field_present(l, f);
 	return all;
 }
 

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "decode/present.h"
+
 _Static_assert((int)PL_CORE_F_BUFFER == (int)PL_INT_F_BUFFER, "the order of wire/int.h");
 
 /* The fields of pl_int_layout_key. */
@@ -15,32 +17,13 @@ _Static_assert((int)PL_CORE_F_BUFFER == (int)PL_INT_F_BUFFER, "the order of wire
 #define KEY_BITMAP(key)  ((uint16_t)((key) >> 32))
 #define KEY_WORDS(key)   ((unsigned int)((key)&0x1f))
 
-static uint32_t field_present(const struct pl_int_layout *l, unsigned int field)
-{
-	static const uint32_t mask[PL_INT_F_MAX] = {
-		[PL_INT_F_NODE] = PL_HOP_HAS_node,
-		[PL_INT_F_PORTS] = PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port,
-		[PL_INT_F_LATENCY] = PL_HOP_HAS_hop_latency_ns,
-		[PL_INT_F_QUEUE] = PL_HOP_HAS_queue | PL_HOP_HAS_queue_depth,
-		[PL_INT_F_INGRESS_TS] = PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_time_bits,
-		[PL_INT_F_EGRESS_TS] = PL_HOP_HAS_egress_ts_ns | PL_HOP_HAS_time_bits,
-		[PL_INT_F_PORTS2] = PL_HOP_HAS_ingress_port2 | PL_HOP_HAS_egress_port2,
-		[PL_INT_F_TX_UTIL] = PL_HOP_HAS_tx_util,
-		[PL_INT_F_BUFFER] = PL_HOP_HAS_buffer | PL_HOP_HAS_buffer_depth,
-	};
-
-	if (field == PL_INT_F_PORTS2 && l->version == PL_INT_V05)
-		return PL_HOP_HAS_congestion | PL_HOP_HAS_congestion_queue;
-	return mask[field];
-}
-
 static void from_int(struct pl_core_layout *ret, const struct pl_int_layout *l)
 {
 	for (unsigned int f = 0; f < PL_INT_F_MAX; f++) {
 		if (l->off[f] == PL_INT_NO_OFFSET)
 			continue;
 		ret->off[f] = l->off[f];
-		ret->present |= field_present(l, f);
+		ret->present |= pl_int_field_present(l, f);
 	}
 	if (l->off[PL_INT_F_PORTS2] != PL_INT_NO_OFFSET)
 		ret->ports2_words = l->ports2_16 ? 1 : 2;

@@ -44,6 +44,10 @@ uint64_t pl_output_sender_memory(const struct pl_config_output *output);
 int pl_output_check_endpoint(const struct pl_config_output *output, bool needs_path,
 	const char *usual, struct pl_diag *diag);
 
+/* Of a kind that writes to a path: it is there, and nothing of servers. missing: what is said when it is not. */
+int pl_output_check_path(
+	const struct pl_config_output *output, const char *missing, struct pl_diag *diag);
+
 /* Refuses keys that mean nothing to a kind: pairs of a value and its key's name. */
 struct pl_output_stray {
 	const char *value, *key;

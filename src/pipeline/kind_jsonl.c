@@ -1,28 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <errno.h>
-
 #include "export/jsonl.h"
 #include "pipeline/kind.h"
 
 static int check(const struct pl_config_output *o, struct pl_diag *diag)
 {
-	const struct pl_output_stray strays[] = {
-		{ o->url, "url" },
-		{ o->database, "database" },
-		{ o->bucket, "bucket" },
-		{ o->token_file, "token_file" },
-		{ o->user, "user" },
-		{ o->spool_path, "spool.path" },
-		{ o->dead_letter_path, "dead_letter.path" },
-		{ o->tls.ca, "tls.ca" },
-		{ o->tls.cert, "tls.cert" },
-	};
-
-	if (o->path == NULL) {
-		pl_diag_set(diag, "path is missing");
-		return -EINVAL;
-	}
-	return pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
+	return pl_output_check_path(o, "path is missing", diag);
 }
 
 static int open_file(struct pl_export **ret, const struct pl_config_output *o, uint64_t now_ns,

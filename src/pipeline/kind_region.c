@@ -20,26 +20,10 @@ static void history_options(const struct pl_config_output *o, struct pl_history_
 
 static int check(const struct pl_config_output *o, struct pl_diag *diag)
 {
-	const struct pl_output_stray strays[] = {
-		{ o->url, "url" },
-		{ o->database, "database" },
-		{ o->bucket, "bucket" },
-		{ o->token_file, "token_file" },
-		{ o->user, "user" },
-		{ o->spool_path, "spool.path" },
-		{ o->dead_letter_path, "dead_letter.path" },
-		{ o->tls.ca, "tls.ca" },
-		{ o->tls.cert, "tls.cert" },
-	};
 	struct pl_history_options history;
 	uint64_t bytes;
-	int r;
+	int r = pl_output_check_path(o, "path is missing: the folder of the regions", diag);
 
-	if (o->path == NULL) {
-		pl_diag_set(diag, "path is missing: the folder of the regions");
-		return -EINVAL;
-	}
-	r = pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
 	if (r < 0)
 		return r;
 	history_options(o, &history);

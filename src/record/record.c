@@ -8,21 +8,14 @@
 
 #define ALWAYS -1
 
+#define FIELD(at, f, has, n, u, h)                                                                 \
+	{ .name = (n), .unit = (u), .help = (h), .offset = (at), .form = (f), .present = (has) },
+
 static const struct pl_field path_fields[] = {
 #define PL_PATH_FIELD(off, id, type, f, presence, n, u, h)                                         \
-	{ .name = (n),                                                                             \
-		.unit = (u),                                                                       \
-		.help = (h),                                                                       \
-		.offset = (off),                                                                   \
-		.form = PL_FORM_##f,                                                               \
-		.present = PL_PATH_HAS_##id },
+	FIELD(off, PL_FORM_##f, PL_PATH_HAS_##id, n, u, h)
 #define PL_PATH_ALIAS(off, member, f, presence, id, n, u, h)                                       \
-	{ .name = (n),                                                                             \
-		.unit = (u),                                                                       \
-		.help = (h),                                                                       \
-		.offset = offsetof(struct pl_path, member),                                        \
-		.form = PL_FORM_##f,                                                               \
-		.present = PL_PATH_HAS_##id },
+	FIELD(offsetof(struct pl_path, member), PL_FORM_##f, PL_PATH_HAS_##id, n, u, h)
 #include "record/fields.def"
 #undef PL_PATH_FIELD
 #undef PL_PATH_ALIAS
@@ -30,35 +23,22 @@ static const struct pl_field path_fields[] = {
 
 static const struct pl_field hop_fields[] = {
 #define PL_HOP_FIELD(off, id, type, f, presence, n, u, h)                                          \
-	{ .name = (n),                                                                             \
-		.unit = (u),                                                                       \
-		.help = (h),                                                                       \
-		.offset = (off),                                                                   \
-		.form = PL_FORM_##f,                                                               \
-		.present = PL_HOP_HAS_##id },
+	FIELD(off, PL_FORM_##f, PL_HOP_HAS_##id, n, u, h)
 #include "record/fields.def"
 #undef PL_HOP_FIELD
 };
 
 static const struct pl_field event_fields[] = {
 #define PL_EVENT_FIELD(off, id, type, f, presence, n, u, h)                                        \
-	{ .name = (n),                                                                             \
-		.unit = (u),                                                                       \
-		.help = (h),                                                                       \
-		.offset = (off),                                                                   \
-		.form = PL_FORM_##f,                                                               \
-		.present = PL_EVENT_HAS_##id },
+	FIELD(off, PL_FORM_##f, PL_EVENT_HAS_##id, n, u, h)
 #define PL_EVENT_ALIAS(off, type, f, presence, id, n, u, h)                                        \
-	{ .name = (n),                                                                             \
-		.unit = (u),                                                                       \
-		.help = (h),                                                                       \
-		.offset = (off),                                                                   \
-		.form = PL_FORM_##f,                                                               \
-		.present = PL_EVENT_HAS_##id },
+	FIELD(off, PL_FORM_##f, PL_EVENT_HAS_##id, n, u, h)
 #include "record/fields.def"
 #undef PL_EVENT_FIELD
 #undef PL_EVENT_ALIAS
 };
+
+#undef FIELD
 
 static const struct {
 	const char *name, *help;
@@ -131,11 +111,6 @@ const char *pl_event_kind_name(enum pl_event_kind k)
 const char *pl_event_kind_help(enum pl_event_kind k)
 {
 	return (unsigned int)k < PL_EVENT_KIND_MAX ? event_helps[k] : NULL;
-}
-
-const char *pl_burst_role_name(enum pl_burst_role r)
-{
-	return pl_form_word(PL_FORM_ROLE, r);
 }
 
 const char *pl_event_phase_name(enum pl_event_phase p)

@@ -73,7 +73,6 @@ const char *pl_clock_quality_name(enum pl_clock_quality q); /* "ok", "skewed", â
 const char *pl_event_kind_name(enum pl_event_kind k);       /* "path_change", "queue_depth", â€¦ */
 const char *pl_event_kind_help(enum pl_event_kind k);
 const char *pl_event_phase_name(enum pl_event_phase p); /* "once", "begin", "end" */
-const char *pl_burst_role_name(enum pl_burst_role r);   /* "culprit", "victim" */
 
 #define PL_MEMBER(off, id, type, form, presence, name, unit, help) type id;
 #define PL_OFFSET_CHECK(st, off, id)                                                               \

@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "record/put.h"
+#include "record/text.h"
 
 #define NS_PER_S 1000000000u
 
@@ -243,21 +244,6 @@ static void add_flag_letters(struct pl_buf *buf, unsigned int flags)
 	}
 }
 
-static void add_flag_words(struct pl_buf *buf, unsigned int flags)
-{
-	const char *name, *sep = "";
-
-	for (unsigned int bit = 0; (name = pl_path_flag_name(bit)) != NULL; bit++) {
-		if ((flags >> bit & 1) == 0)
-			continue;
-		pl_buf_str(buf, sep);
-		pl_buf_str(buf, name);
-		sep = ",";
-	}
-	if (sep[0] == '\0')
-		pl_buf_chr(buf, '-');
-}
-
 static void add_word(struct pl_buf *buf, bool has, enum pl_form form, unsigned int value)
 {
 	const char *word = pl_form_word(form, value);
@@ -348,7 +334,7 @@ static void add_wide(
 	add_duration(buf, (has & PL_PATH_HAS_latency_ns) != 0, path->latency_ns);
 	add_hop_values(line, hops, n);
 	column(line, W_FLAGS);
-	add_flag_words(buf, path->flags);
+	pl_path_flags_text(buf, path->flags, "-");
 	column(line, W_PATH_ID);
 	if ((has & PL_PATH_HAS_path_id) != 0)
 		pl_buf_hex64(buf, path->path_id);

@@ -3,7 +3,7 @@
 
 #include "record/put.h"
 
-static void add_flags(struct pl_buf *buf, unsigned int flags)
+void pl_path_flags_text(struct pl_buf *buf, unsigned int flags, const char *none)
 {
 	const char *name, *sep = "";
 
@@ -15,7 +15,7 @@ static void add_flags(struct pl_buf *buf, unsigned int flags)
 		sep = ",";
 	}
 	if (sep[0] == '\0')
-		pl_buf_str(buf, "none");
+		pl_buf_str(buf, none);
 }
 
 static void add_record(
@@ -33,7 +33,7 @@ static void add_record(
 		pl_buf_str(buf, fields[i].name);
 		pl_buf_chr(buf, '=');
 		if (fields[i].form == PL_FORM_FLAGS)
-			add_flags(buf, (unsigned int)put_load(&fields[i], record));
+			pl_path_flags_text(buf, (unsigned int)put_load(&fields[i], record), "none");
 		else
 			pl_buf_add(buf, value,
 				(size_t)(put_value(value, &fields[i], record, false) - value));

@@ -24,3 +24,6 @@ void pl_path_text(
 	struct pl_buf *buf, const struct pl_path *path, const struct pl_hop *hops, size_t n);
 void pl_hop_text(struct pl_buf *buf, const struct pl_hop *hop);
 void pl_event_text(struct pl_buf *buf, const struct pl_event *event);
+
+/* The names of the flags that are set, with commas between them; `none` when there is none. */
+void pl_path_flags_text(struct pl_buf *buf, unsigned int flags, const char *none);
