@@ -610,11 +610,6 @@ bool pl_watch_stats(struct pl_watch *live, unsigned int i, struct pl_watch_stats
 	return found;
 }
 
-unsigned int pl_watch_max_clients(const struct pl_watch *live)
-{
-	return live->max_clients;
-}
-
 void pl_watch_remember(struct pl_watch *live, const struct pl_event *events, uint32_t n)
 {
 	pthread_mutex_lock(&live->lock);

@@ -91,7 +91,6 @@ struct pl_watch_stats {
 };
 /* Of the clients there are, in no order: i from 0; false behind the last. */
 bool pl_watch_stats(struct pl_watch *live, unsigned int i, struct pl_watch_stats *ret);
-unsigned int pl_watch_max_clients(const struct pl_watch *live);
 
 /* Events of an earlier run, oldest first, to be among the latest; before any come. */
 void pl_watch_remember(struct pl_watch *live, const struct pl_event *events, uint32_t n);

@@ -657,6 +657,5 @@ const struct pl_port_driver pl_port_afxdp = {
 	.release = afxdp_release,
 	.send = afxdp_send,
 	.stats = afxdp_stats,
-	.is_up = pl_iface_is_up,
 	.close = afxdp_close,
 };

@@ -22,9 +22,8 @@ struct pl_port_driver {
 		struct pl_diag *diag);
 	void (*release)(struct pl_port *port, struct pl_batch *batch); /* NULL: nothing to do */
 	int (*send)(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag);
-	void (*stats)(struct pl_port *port);       /* NULL; brings port->stats up to date */
-	bool (*is_up)(const struct pl_port *port); /* NULL: always */
-	int (*close)(struct pl_port *port);        /* frees the port, whatever it returns */
+	void (*stats)(struct pl_port *port); /* NULL; brings port->stats up to date */
+	int (*close)(struct pl_port *port);  /* frees the port, whatever it returns */
 };
 
 struct pl_port {

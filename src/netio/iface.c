@@ -168,11 +168,6 @@ int pl_iface_wait(struct pl_iface *iface, int timeout_ms, struct pl_diag *diag)
 	return (p[0].revents & POLLIN) != 0;
 }
 
-bool pl_iface_is_up(const struct pl_port *port)
-{
-	return ((const struct pl_iface *)port)->up;
-}
-
 /* ---- which frames ---- */
 
 /* Calls use() for each item of "a,b,c", which may change it. */

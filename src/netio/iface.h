@@ -59,8 +59,6 @@ static inline int pl_iface_turn(struct pl_iface *iface, struct pl_diag *diag)
 	return r < 0 ? r : 0;
 }
 
-bool pl_iface_is_up(const struct pl_port *port);
-
 /* ---- which frames ---- */
 
 /* The rules of the keys port, dst, vlan and also, with their defaults. -EINVAL with diag. */

@@ -733,6 +733,5 @@ const struct pl_port_driver pl_port_packet = {
 	.release = packet_release,
 	.send = packet_send,
 	.stats = packet_stats,
-	.is_up = pl_iface_is_up,
 	.close = packet_close,
 };

@@ -130,11 +130,6 @@ const char *pl_port_name(const struct pl_port *port)
 	return port->name;
 }
 
-bool pl_port_is_up(const struct pl_port *port)
-{
-	return port->driver->is_up == NULL || port->driver->is_up(port);
-}
-
 uint16_t pl_port_local_port(const struct pl_port *port)
 {
 	return port->local_port;

@@ -106,9 +106,6 @@ const char *pl_port_name(const struct pl_port *port);
 /* The bound UDP port number (after port 0 was asked for), 0 when not a socket. */
 uint16_t pl_port_local_port(const struct pl_port *port);
 
-/* False while the interface below is down or away. */
-bool pl_port_is_up(const struct pl_port *port);
-
 /* The descriptor to poll, or -1 when there is none (files). Stays the same while the port is open. */
 int pl_port_fd(const struct pl_port *port);
 

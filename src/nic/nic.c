@@ -249,11 +249,6 @@ const char *pl_nic_name(const struct pl_nic *nic)
 	return nic->name;
 }
 
-const char *pl_nic_interface(const struct pl_nic *nic)
-{
-	return nic->interface;
-}
-
 const uint8_t *pl_nic_mac(const struct pl_nic *nic)
 {
 	return nic->mac;

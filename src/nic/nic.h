@@ -43,8 +43,7 @@ void pl_nic_close(struct pl_nic *nic); /* NULL is fine */
 
 /* Readable when there may be something to receive. Stays the same while it is open. */
 int pl_nic_fd(const struct pl_nic *nic);
-const char *pl_nic_name(const struct pl_nic *nic); /* "afxdp:eth0" */
-const char *pl_nic_interface(const struct pl_nic *nic);
+const char *pl_nic_name(const struct pl_nic *nic);   /* "afxdp:eth0" */
 const uint8_t *pl_nic_mac(const struct pl_nic *nic); /* 6 bytes */
 /* The interface's addresses, to be freed: IPv4, IPv6, link-local ones last. -EADDRNOTAVAIL with diag: none but those;
  * -ENOMEM. */

@@ -49,13 +49,6 @@ int pl_roce_headers(uint8_t opcode)
 							     : op->headers;
 }
 
-const char *pl_roce_service_name(uint8_t opcode)
-{
-	static const char *const names[8] = { "RC", "UC", "RD", "UD", "CNP", "XRC", "M", "M" };
-
-	return names[opcode >> 5];
-}
-
 const char *pl_roce_op_name(uint8_t opcode)
 {
 	const struct op *op = op_of(opcode);

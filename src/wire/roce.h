@@ -126,8 +126,7 @@ struct pl_roce {
 
 /* The headers behind the BTH of an opcode; -1 when no service knows it, and for CNP, which is told apart. */
 int pl_roce_headers(uint8_t opcode);
-/* "RC WRITE Only", "UC SEND Only"; "CNP"; "reserved" for all others. */
-const char *pl_roce_service_name(uint8_t opcode);
+/* "WRITE Only", "SEND Only"; "CNP"; "reserved" for all others. */
 const char *pl_roce_op_name(uint8_t opcode);
 const char *pl_roce_fault_name(enum pl_roce_fault fault);
 const char *pl_roce_fault_help(enum pl_roce_fault fault);
