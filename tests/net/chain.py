@@ -7,6 +7,7 @@ import ctypes
 import fcntl
 import json
 import os
+import random
 import select
 import signal
 import socket
@@ -66,12 +67,13 @@ def cnp(acknowledgement, source):
 
 
 class Hub(threading.Thread):
-    """Passes frames on between all that are plugged in; of those with RoCE it drops every `nth`. It counts writes, and tells
-    who is acknowledged of congestion, every 5 ms, as if it were `congested`."""
+    """Passes frames on between all that are plugged in; of those with RoCE it drops one in so many, at random: what is sent
+    goes in rounds, and every ninth frame was once never a list's. It counts writes, and tells who is acknowledged of
+    congestion, every 5 ms, as if it were `congested`."""
 
     def __init__(self):
         super().__init__(daemon=True)
-        self.nth, self.roce, self.dropped, self.unplugged, self.ended = 0, 0, 0, set(), False
+        self.one_in, self.random, self.dropped, self.unplugged, self.ended = 0, random.Random(9), 0, set(), False
         self.writes, self.congested, self.cnps, self.told = 0, None, 0, 0
         self.ports = {name: self.plug(name) for name in IP}
 
@@ -84,10 +86,9 @@ class Hub(threading.Thread):
         return s
 
     def is_lost(self, frame):
-        if self.nth == 0 or len(frame) < 38 or not roce.is_roce(frame):
+        if self.one_in == 0 or len(frame) < 38 or not roce.is_roce(frame):
             return False
-        self.roce += 1
-        if self.roce % self.nth != 0:
+        if self.random.randrange(self.one_in) != 0:
             return False
         self.dropped += 1
         return True
@@ -402,14 +403,14 @@ translator:
 
 
 def test_loss(hub, service):
-    """Every ninth frame of RoCE is lost, both ways."""
+    """One frame of RoCE in nine is lost, both ways."""
     where = path('loss-' + service)
     os.mkdir(where)
     with open(where + '.yaml', 'w', encoding='utf-8') as f:
         f.write(CONFIG.format(folder=where, ip=IP['c1'], tcp=TCP, c1=NS['c1'], t=NS['t'], listen=LISTEN, service=service))
-    hub.nth, before = 9, hub.dropped
+    hub.one_in, before = 9, hub.dropped
     seen = shown(f'a chain by its file, {service}, one RoCE frame in nine lost', 'up', '-c', where + '.yaml')
-    hub.nth = 0
+    hub.one_in = 0
     if not seen['account']:
         return
     a, stores = seen['account'], {s['store']: s for s in seen['stores']}
