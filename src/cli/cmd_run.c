@@ -268,7 +268,6 @@ static int serve(struct pl_daemon *d, int signals)
 	}
 }
 
-/* From here on packets and files come to a process that may do nothing else. */
 /* Some sources cannot take up again without a right; then a helper keeps it. */
 static int start_helper(
 	struct pl_helper **ret, const struct pl_config *config, struct pl_diag *diag)
@@ -288,6 +287,7 @@ static int start_helper(
 	return wanted ? pl_helper_start(ret, &options, diag) : 0;
 }
 
+/* From here on packets and files come to a process that may do nothing else. */
 static int drop_rights(void *arg, const struct pl_config *config, struct pl_diag *diag)
 {
 	struct pl_privilege_options options = {
