@@ -7,6 +7,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 static inline void pl_prefetch(const void *p)
 {
 	__builtin_prefetch(p);
@@ -17,4 +21,18 @@ static inline void pl_prefetch_write(const void *p)
 {
 	__builtin_prefetch(p, 1);
 	__asm__ volatile("");
+}
+
+/* All lines of `bytes`, one or more. */
+static inline void pl_prefetch_all(const void *at, size_t bytes, bool write)
+{
+	size_t i = 0;
+
+	do {
+		if (write)
+			pl_prefetch_write((const uint8_t *)at + i);
+		else
+			pl_prefetch((const uint8_t *)at + i);
+		i += 64;
+	} while (i < bytes);
 }

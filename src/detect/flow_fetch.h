@@ -27,6 +27,5 @@ static inline void pl_flow_fetch(const struct pl_core_env *env, uint64_t hash)
 
 	if ((uint32_t)(set->way[at] >> 32) != pl_core_tag(hash))
 		at = pl_core_search(set->way, pl_core_tag(hash)) & (PL_CORE_WAYS - 1);
-	pl_prefetch_write(&set->e[at]);
-	pl_prefetch_write((const char *)&set->e[at] + 64);
+	pl_prefetch_all(&set->e[at], sizeof(set->e[at]), true);
 }

@@ -2,10 +2,6 @@
 /* A batch of keys goes in groups: what a group touches is on its way to the cache before the first of it is touched. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/prefetch.h"
 
 #define PL_GROUP 32u /* keys */
@@ -14,18 +10,4 @@
 static inline unsigned int pl_group_end(unsigned int from, unsigned int n)
 {
 	return n - from < PL_GROUP ? n : from + PL_GROUP;
-}
-
-/* All lines of `bytes`, one or more. */
-static inline void pl_fetch(const void *at, size_t bytes, bool write)
-{
-	size_t i = 0;
-
-	do {
-		if (write)
-			pl_prefetch_write((const uint8_t *)at + i);
-		else
-			pl_prefetch((const uint8_t *)at + i);
-		i += 64;
-	} while (i < bytes);
 }

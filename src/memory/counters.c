@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) void fetch_cells(
 {
 	for (unsigned int i = 0; i < n; i++) {
 		for (unsigned int row = 0; row < c->rows; row++)
-			pl_fetch(cell_of(c, keys[i], row), sizeof(uint64_t), write);
+			pl_prefetch_all(cell_of(c, keys[i], row), sizeof(uint64_t), write);
 	}
 }
 

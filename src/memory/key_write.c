@@ -81,8 +81,8 @@ static inline __attribute__((always_inline)) void fetch_slots(
 {
 	for (unsigned int i = 0; i < n; i++) {
 		for (unsigned int c = 0; c < kw->copies; c++)
-			pl_fetch(kw->base + pl_key_write_offset(kw, keys[i], c), kw->write_bytes,
-				write);
+			pl_prefetch_all(kw->base + pl_key_write_offset(kw, keys[i], c),
+				kw->write_bytes, write);
 	}
 }
 

@@ -164,8 +164,8 @@ static inline __attribute__((always_inline)) void fetch_chunks(
 {
 	for (unsigned int i = 0; i < n; i++) {
 		for (unsigned int c = 0; c < p->copies; c++)
-			pl_fetch(p->base + pl_postcards_offset(p, keys[i], c), p->write_bytes,
-				write);
+			pl_prefetch_all(p->base + pl_postcards_offset(p, keys[i], c),
+				p->write_bytes, write);
 	}
 }
 
