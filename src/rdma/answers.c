@@ -4,12 +4,10 @@
 
 #include "rdma/responder_state.h"
 
-static void due(struct pl_responder *r, struct pl_responder_qp *qp)
+void pl_responder_due(struct pl_responder *r, struct pl_responder_qp *qp)
 {
 	const uint32_t place = (uint32_t)(qp - r->qps);
 
-	if (qp->due)
-		return;
 	qp->due = true;
 	qp->next_due = PL_RDMA_INDEX_NONE;
 	if (r->due_first == PL_RDMA_INDEX_NONE)
@@ -17,14 +15,6 @@ static void due(struct pl_responder *r, struct pl_responder_qp *qp)
 	else
 		r->qps[r->due_last].next_due = place;
 	r->due_last = place;
-}
-
-/* Of the i-th that waits, or where it will; i is at most answer_room. */
-static uint32_t ring_place(const struct pl_responder_qp *qp, uint32_t i)
-{
-	const uint32_t at = qp->answers_first + i;
-
-	return at < qp->answer_room ? at : at - qp->answer_room;
 }
 
 static bool is_ack(const struct pl_rdma_answer *answer)
@@ -36,7 +26,7 @@ bool pl_responder_say(
 	struct pl_responder *r, struct pl_responder_qp *qp, const struct pl_rdma_answer *answer)
 {
 	if (qp->answers_n > 0 && is_ack(answer)) {
-		struct pl_rdma_answer *last = &qp->answers[ring_place(qp, qp->answers_n - 1)];
+		struct pl_rdma_answer *last = pl_responder_answer(qp, qp->answers_n - 1);
 
 		if (is_ack(last)) {
 			*last = *answer;
@@ -45,9 +35,7 @@ bool pl_responder_say(
 	}
 	if (!pl_responder_may_say(qp, 1))
 		return false;
-	qp->answers[ring_place(qp, qp->answers_n)] = *answer;
-	qp->answers_n++;
-	due(r, qp);
+	pl_responder_queue(r, qp, answer);
 	return true;
 }
 
@@ -163,7 +151,7 @@ static void put_aeth(struct pl_responder *r, const struct pl_responder_qp *qp,
 static bool answer_qp(struct pl_responder *r, struct pl_responder_qp *qp, struct pl_frames *out)
 {
 	while (qp->answers_n > 0) {
-		struct pl_rdma_answer *answer = &qp->answers[qp->answers_first];
+		struct pl_rdma_answer *answer = pl_responder_answer(qp, 0);
 
 		if (!pl_frames_room(out, 1, answer->kind == PL_RDMA_SAY_READ ? qp->c.mtu : 0))
 			return false;
@@ -176,7 +164,8 @@ static bool answer_qp(struct pl_responder *r, struct pl_responder_qp *qp, struct
 		} else if (!put_read(r, qp, answer, out)) {
 			continue;
 		}
-		qp->answers_first = ring_place(qp, 1);
+		qp->answers_first =
+			qp->answers_first + 1 < qp->answer_room ? qp->answers_first + 1 : 0;
 		qp->answers_n--;
 	}
 	return true;

@@ -216,25 +216,6 @@ static uint64_t do_atomic(struct pl_responder *r, const struct request *q)
 
 /* ---- reliable connections ---- */
 
-static void remember(struct pl_responder_qp *qp, const struct pl_rdma_memory *memory)
-{
-	qp->memory[qp->remembered] = *memory;
-	qp->remembered = qp->remembered + 1 < qp->c.depth ? qp->remembered + 1 : 0;
-}
-
-void pl_responder_atomic_done(
-	struct pl_responder *r, struct pl_responder_qp *qp, uint32_t psn, uint64_t original)
-{
-	remember(qp, &(struct pl_rdma_memory){
-			     .used = true, .psn = psn, .packets = 1, .value = original });
-	pl_responder_say(r, qp,
-		&(struct pl_rdma_answer){ .kind = PL_RDMA_SAY_ATOMIC,
-			.syndrome = PL_ROCE_ACK_UNLIMITED,
-			.psn = psn,
-			.msn = qp->msn,
-			.value = original });
-}
-
 static bool say_aeth(
 	struct pl_responder *r, struct pl_responder_qp *qp, uint32_t psn, uint8_t syndrome)
 {
@@ -249,13 +230,13 @@ static void read_begins(struct pl_responder *r, struct pl_responder_qp *qp, cons
 	uint32_t packets)
 {
 	pl_count(&r->counters.reads, 1);
-	remember(qp, &(struct pl_rdma_memory){ .used = true,
-			     .read = true,
-			     .psn = p->psn,
-			     .packets = packets,
-			     .value = p->va,
-			     .rkey = p->rkey,
-			     .length = p->length });
+	pl_responder_remember(qp, &(struct pl_rdma_memory){ .used = true,
+					  .read = true,
+					  .psn = p->psn,
+					  .packets = packets,
+					  .value = p->va,
+					  .rkey = p->rkey,
+					  .length = p->length });
 	pl_responder_say(r, qp,
 		&(struct pl_rdma_answer){ .kind = PL_RDMA_SAY_READ,
 			.psn = p->psn,

@@ -152,9 +152,13 @@ void pl_responder_fail(
 /* receive.c: one packet, the general way. What it returns is not counted yet. */
 enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_packet *pkt);
 
-/* receive.c: an atomic was executed, numbers are advanced: it is remembered and answered. There is room. */
-void pl_responder_atomic_done(
-	struct pl_responder *r, struct pl_responder_qp *qp, uint32_t psn, uint64_t original);
+/* Should it come again. */
+static inline void pl_responder_remember(
+	struct pl_responder_qp *qp, const struct pl_rdma_memory *memory)
+{
+	qp->memory[qp->remembered] = *memory;
+	qp->remembered = qp->remembered + 1 < qp->c.depth ? qp->remembered + 1 : 0;
+}
 
 /* answers.c: has an answer wait. False when the ring is full. An ACK joins the ACK that waits last. */
 bool pl_responder_say(
@@ -163,4 +167,41 @@ bool pl_responder_say(
 static inline bool pl_responder_may_say(const struct pl_responder_qp *qp, uint32_t n)
 {
 	return qp->answer_room - qp->answers_n >= n;
+}
+
+/* Where the i-th answer that waits stands, or will; i is at most answer_room. */
+static inline struct pl_rdma_answer *pl_responder_answer(
+	const struct pl_responder_qp *qp, uint32_t i)
+{
+	const uint32_t at = qp->answers_first + i;
+
+	return &qp->answers[at < qp->answer_room ? at : at - qp->answer_room];
+}
+
+/* answers.c: the queue pair takes its place among those with answers. */
+void pl_responder_due(struct pl_responder *r, struct pl_responder_qp *qp);
+
+/* Has an answer wait as it is. There is room. */
+static inline void pl_responder_queue(
+	struct pl_responder *r, struct pl_responder_qp *qp, const struct pl_rdma_answer *answer)
+{
+	*pl_responder_answer(qp, qp->answers_n) = *answer;
+	qp->answers_n++;
+	if (!qp->due)
+		pl_responder_due(r, qp);
+}
+
+/* An atomic was executed, numbers are advanced: it is remembered and answered. There is room. */
+static inline void pl_responder_atomic_done(
+	struct pl_responder *r, struct pl_responder_qp *qp, uint32_t psn, uint64_t original)
+{
+	pl_responder_remember(
+		qp, &(struct pl_rdma_memory){
+			    .used = true, .psn = psn, .packets = 1, .value = original });
+	pl_responder_queue(r, qp,
+		&(struct pl_rdma_answer){ .kind = PL_RDMA_SAY_ATOMIC,
+			.syndrome = PL_ROCE_ACK_UNLIMITED,
+			.psn = psn,
+			.msn = qp->msn,
+			.value = original });
 }
