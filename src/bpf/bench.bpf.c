@@ -7,6 +7,8 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/least.h"
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -52,6 +54,53 @@ SEC("xdp") int pl_bench_lines(struct xdp_md *ctx)
 		pl_bench_sum = sum;
 	count();
 	return XDP_DROP;
+}
+
+/* bpf/least.h, with an array or a hash table of nodes; the latter has four times as much room as there are keys. */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * PL_LEAST_NODES);
+	__type(key, uint32_t);
+	__type(value, struct pl_least_node);
+} pl_bench_nodes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4 * PL_LEAST_NODES);
+	__type(key, uint32_t);
+	__type(value, struct pl_least_node);
+} pl_bench_keys SEC(".maps");
+
+static __always_inline int least(struct xdp_md *ctx, void *nodes)
+{
+	const uint8_t *p = (const uint8_t *)(long)ctx->data,
+		      *end = (const uint8_t *)(long)ctx->data_end;
+
+	if (p + PL_LEAST_BYTES > end || !pl_least_form(p))
+		return XDP_PASS;
+#pragma unroll
+	for (int i = 0; i < PL_LEAST_HOPS; i++) {
+		const uint8_t *block = p + PL_LEAST_STACK + i * PL_LEAST_BLOCK;
+		const uint32_t node = pl_frame_be32(block);
+		struct pl_least_node *n = bpf_map_lookup_elem(nodes, &node);
+
+		if (n == NULL)
+			return XDP_PASS;
+		pl_least_step(n, block);
+	}
+	count();
+	return XDP_DROP;
+}
+
+SEC("xdp") int pl_bench_least(struct xdp_md *ctx)
+{
+	return least(ctx, &pl_bench_nodes);
+}
+
+SEC("xdp") int pl_bench_least_keys(struct xdp_md *ctx)
+{
+	return least(ctx, &pl_bench_keys);
 }
 
 /* R5: an event's size goes into a ring, nobody is woken. */

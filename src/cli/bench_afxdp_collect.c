@@ -6,6 +6,8 @@
  *   frames    detection without records (detect/frames.h)
  *   records   decoder and detector
  *   worker    the same and aggregates, as a worker has them
+ *   least     in their place a loop that knows one form of report, has a table of flows and an array of nodes, and
+ *             counts: what of the distance to R2 is not theirs
  *
  * Each flow is another source address; the generator takes them at random. Decoder, tables and port are those of the
  * case, kept from run to run, so that what is measured is their steady state.
@@ -17,8 +19,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/prefetch.h"
+#include "bpf/least.h"
 #include "cli/bench_afxdp.h"
 #include "cli/command.h"
 #include "decode/decode.h"
@@ -33,13 +38,21 @@
 #define WARM_TIMES                                                                                 \
 	8 /* reports per flow before the first measured one: 1 flow of 3000 is then still new */
 
-enum way { FRAMES, RECORDS, WORKER };
+enum way { FRAMES, RECORDS, WORKER, LEAST };
 
 struct collect_case {
 	const char *name;
 	uint32_t flows; /* a power of two */
 	enum way way;
 	bool self_clocked;
+};
+
+#define LEAST_GROUP 32
+#define LARGE_PAGE  (2u << 20)
+
+struct least_flow {
+	_Alignas(64) uint64_t key[2]; /* addresses; ports */
+	uint64_t packets, last_ns;
 };
 
 struct collect_bench {
@@ -52,6 +65,8 @@ struct collect_bench {
 	struct pl_frames_counters counters;
 	struct pl_record_batch records;
 	struct pl_event_batch events;
+	struct least_flow *flows; /* four times as many as there are */
+	struct pl_least_node *nodes;
 	uint64_t refused, ticked_ns;
 	uint8_t frame[PL_LIVE_FRAME_MAX];
 	struct pl_live_field fields[2];
@@ -78,10 +93,58 @@ static void records_out(struct pl_record_batch *records, void *arg)
 	pl_record_batch_clear(records);
 }
 
+static struct least_flow *least_expect(struct collect_bench *b, const uint8_t *p)
+{
+	struct least_flow *flow;
+	uint64_t addrs;
+
+	memcpy(&addrs, p + PL_WIRE_REPORT_SRC, sizeof(addrs));
+	flow = &b->flows[(addrs * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (4 * b->c->flows - 1)];
+	pl_prefetch_write(flow);
+	return flow;
+}
+
+static bool least_report(struct collect_bench *b, struct least_flow *flow, const uint8_t *p,
+	uint32_t len, uint64_t now_ns)
+{
+	uint64_t key[2] = { 0 };
+
+	if (len < PL_LEAST_BYTES || !pl_least_form(p))
+		return false;
+	memcpy(key, p + PL_WIRE_REPORT_SRC, 12);
+	while (flow->packets != 0 && (flow->key[0] != key[0] || flow->key[1] != key[1]))
+		flow = flow + 1 < b->flows + 4 * (size_t)b->c->flows ? flow + 1 : b->flows;
+	memcpy(flow->key, key, sizeof(key));
+	flow->packets++;
+	flow->last_ns = now_ns;
+	for (const uint8_t *h = p + PL_LEAST_STACK; h < p + PL_LEAST_BYTES; h += PL_LEAST_BLOCK)
+		pl_least_step(&b->nodes[pl_frame_be32(h) & (PL_LEAST_NODES - 1)], h);
+	return true;
+}
+
+static void least(struct collect_bench *b, uint64_t now_ns)
+{
+	struct least_flow *flows[LEAST_GROUP];
+
+	for (uint32_t at = 0; at < b->batch.n; at += LEAST_GROUP) {
+		const uint32_t n = b->batch.n - at < LEAST_GROUP ? b->batch.n - at : LEAST_GROUP;
+		const struct pl_packet *pkts = &b->batch.pkts[at];
+
+		for (uint32_t i = 0; i < n; i++)
+			flows[i] = least_expect(b, pkts[i].data);
+		for (uint32_t i = 0; i < n; i++)
+			b->refused += !least_report(b, flows[i], pkts[i].data, pkts[i].len, now_ns);
+	}
+}
+
 static void digest(struct collect_bench *b, uint64_t now_ns)
 {
 	const struct pl_outcome *o;
 
+	if (b->c->way == LEAST) {
+		least(b, now_ns);
+		return;
+	}
 	if (b->c->way == FRAMES) {
 		pl_detect_frames(b->detect, &b->lean, &b->batch, now_ns, b->settled, &b->counters,
 			&b->events);
@@ -163,6 +226,21 @@ static void set_live(struct collect_bench *b, uint32_t frame_bytes)
 		.nrows = b->c->flows };
 }
 
+static int make_least(struct collect_bench *b)
+{
+	const size_t bytes = 4 * (size_t)b->c->flows * sizeof(*b->flows);
+
+	if (b->c->way != LEAST)
+		return 0;
+	b->flows = aligned_alloc(LARGE_PAGE, bytes);
+	b->nodes = calloc(PL_LEAST_NODES, sizeof(*b->nodes));
+	if (b->flows == NULL || b->nodes == NULL)
+		return -ENOMEM;
+	(void)madvise(b->flows, bytes, MADV_HUGEPAGE);
+	memset(b->flows, 0, bytes);
+	return 0;
+}
+
 static int begin(struct collect_bench *b)
 {
 	const struct pl_decode_options decode = { 0 };
@@ -180,7 +258,9 @@ static int begin(struct collect_bench *b)
 	if (r < 0)
 		return r;
 	set_live(b, (uint32_t)r);
-	r = pl_decode_new(&b->decode, &decode);
+	r = make_least(b);
+	if (r == 0)
+		r = pl_decode_new(&b->decode, &decode);
 	if (r == 0)
 		r = pl_lean_init(&b->lean, &decode);
 	if (r == 0)
@@ -198,6 +278,10 @@ static void end(struct collect_bench *b)
 	pl_lean_done(&b->lean);
 	pl_detect_free(b->detect);
 	pl_aggregate_free(b->aggregate);
+	free(b->flows);
+	free(b->nodes);
+	b->flows = NULL;
+	b->nodes = NULL;
 	b->decode = NULL;
 	b->detect = NULL;
 	b->aggregate = NULL;
@@ -248,6 +332,8 @@ static int run(struct pl_bench_ctx *ctx)
 		{ "afxdp-collect/records-64k-flows", 1 << 16, RECORDS, false },
 		{ "afxdp-collect/records-1M-flows", 1 << 20, RECORDS, false },
 		{ "afxdp-collect/worker-64k-flows", 1 << 16, WORKER, false },
+		{ "afxdp-collect/least-64k-flows", 1 << 16, LEAST, false },
+		{ "afxdp-collect/least-1M-flows", 1 << 20, LEAST, false },
 		{ "afxdp-collect/self-clocked", 1 << 16, WORKER, true },
 	};
 	struct collect_bench *b = NULL;

@@ -7,7 +7,9 @@
  *
  * Over a veth pair: live frames, the receiver's NAPI on a processor of its own. The ceiling R1 is a program that reads
  * every line of the frame and drops it. Reports settled, or frames dropped, per second of the processor's time that
- * NAPI took: by the wall clock the sender and other jobs would be in it.
+ * NAPI took: by the wall clock the sender and other jobs would be in it. least: a program in the detector's place that
+ * knows one form of report and has an entry for each node (an array's by its number, a hash table's by its key), nothing
+ * else: what of the distance to R1 is not the detector's.
  *
  * events: every report is an event (a queue's depth that moved), against a bare loop that puts as many bytes into a ring;
  * both are drained every 200 us. And one report in a hundred, against none.
@@ -22,6 +24,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "bpf/filter.h"
+#include "bpf/least.h"
 #include "cli/bench.h"
 #include "cli/bench_wire.h"
 #include "cli/command.h"
@@ -46,6 +49,7 @@ struct detect_case {
 	uint32_t flows;      /* a power of two; rows of the generator's table */
 	uint32_t nodes;      /* keys: 0, as the model has them; else so many node ids, at random */
 	unsigned int events; /* one row in so many has a deep queue; 1: each, alternating */
+	bool least;
 };
 
 struct detect_bench {
@@ -361,6 +365,28 @@ static int wire_subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *r
 		b, pl_kernel_program(b->kernel)->prog_fd, drain_kernel, b->kernel, budget_ns, ret);
 }
 
+static int fill_keys(struct detect_bench *b)
+{
+	static const struct pl_least_node empty;
+	const int keys = bpf_map__fd(b->bare->maps.pl_bench_keys);
+
+	for (uint32_t node = 1; node <= b->c.nodes; node++) {
+		if (bpf_map_update_elem(keys, &node, &empty, BPF_ANY) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* In the detector's place. */
+static int wire_least(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	struct detect_bench *b = arg;
+	const struct bpf_program *prog = b->c.nodes != 0 ? b->bare->progs.pl_bench_least_keys
+							 : b->bare->progs.pl_bench_least;
+
+	return measure(b, bpf_program__fd(prog), drain_bench, b->bare, budget_ns, ret);
+}
+
 static int wire_lines(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	struct detect_bench *b = arg;
@@ -438,11 +464,9 @@ static int run_cases(struct pl_bench_ctx *ctx, const struct detect_case *cases, 
 	pl_bench_fn *subject, pl_bench_fn *ceiling, const char *ceiling_name)
 {
 	struct detect_bench *b = calloc(1, sizeof(*b));
-	struct pl_bench_case c = { .ceiling_name = ceiling_name,
-		.subject = subject,
-		.ceiling = ceiling,
-		.arg = b,
-		.crosses_cores = wire };
+	struct pl_bench_case c = {
+		.ceiling_name = ceiling_name, .ceiling = ceiling, .arg = b, .crosses_cores = wire
+	};
 	int r;
 
 	if (b == NULL)
@@ -459,9 +483,10 @@ static int run_cases(struct pl_bench_ctx *ctx, const struct detect_case *cases, 
 		b->c = cases[i];
 		c.name = cases[i].name;
 		c.warm_items = wire ? (uint64_t)WARM_TIMES * cases[i].flows : 0;
+		c.subject = cases[i].least ? wire_least : subject;
 		r = make_frame(b);
 		if (r == 0)
-			r = open_kernel(b, &b->kernel);
+			r = cases[i].least ? fill_keys(b) : open_kernel(b, &b->kernel);
 		if (r == 0)
 			r = pl_bench_compare(ctx, &c);
 		pl_kernel_close(b->kernel);
@@ -476,17 +501,19 @@ static int run_cases(struct pl_bench_ctx *ctx, const struct detect_case *cases, 
 static int run(struct pl_bench_ctx *ctx)
 {
 	static const struct detect_case in_place[] = {
-		{ "xdp-detect/run-3-hops-ids", 3, 0x8000, 1, 0, 0 },
-		{ "xdp-detect/run-3-hops-all", 3, 0xff00, 1, 0, 0 },
-		{ "xdp-detect/run-6-hops-ids", 6, 0x8000, 1, 0, 0 },
-		{ "xdp-detect/run-6-hops-all", 6, 0xff00, 1, 0, 0 },
+		{ "xdp-detect/run-3-hops-ids", 3, 0x8000, 1, 0, 0, false },
+		{ "xdp-detect/run-3-hops-all", 3, 0xff00, 1, 0, 0, false },
+		{ "xdp-detect/run-6-hops-ids", 6, 0x8000, 1, 0, 0, false },
+		{ "xdp-detect/run-6-hops-all", 6, 0xff00, 1, 0, 0, false },
 	};
 	static const struct detect_case over_wire[] = {
-		{ "xdp-detect/3-hops-1-flow", 3, 0xfc00, 1, 0, 0 },
-		{ "xdp-detect/3-hops-4k-flows", 3, 0xfc00, 4096, 0, 0 },
-		{ "xdp-detect/3-hops-64k-flows", 3, 0xfc00, 65536, 0, 0 },
-		{ "xdp-detect/3-hops-1M-flows", 3, 0xfc00, 1 << 20, 0, 0 },
-		{ "xdp-detect/3-hops-64k-keys", 3, 0xfc00, 65536, 65536, 0 },
+		{ "xdp-detect/3-hops-1-flow", 3, 0xfc00, 1, 0, 0, false },
+		{ "xdp-detect/3-hops-4k-flows", 3, 0xfc00, 4096, 0, 0, false },
+		{ "xdp-detect/3-hops-64k-flows", 3, 0xfc00, 65536, 0, 0, false },
+		{ "xdp-detect/3-hops-1M-flows", 3, 0xfc00, 1 << 20, 0, 0, false },
+		{ "xdp-detect/3-hops-64k-keys", 3, 0xfc00, 65536, 65536, 0, false },
+		{ "xdp-detect/least", 3, 0xfc00, 1, 0, 0, true },
+		{ "xdp-detect/least-64k-keys", 3, 0xfc00, 65536, 65536, 0, true },
 	};
 	int r = run_cases(ctx, in_place, COUNT(in_place), false, test_subject, test_empty,
 		"a program that does nothing");
@@ -498,8 +525,10 @@ static int run(struct pl_bench_ctx *ctx)
 
 static int run_events(struct pl_bench_ctx *ctx)
 {
-	static const struct detect_case each[] = { { "events/every-report", 1, 0xfc00, 1, 0, 1 } };
-	static const struct detect_case some[] = { { "events/1-in-100", 3, 0xfc00, 1, 0, 200 } };
+	static const struct detect_case each[] = { { "events/every-report", 1, 0xfc00, 1, 0, 1,
+		false } };
+	static const struct detect_case some[] = { { "events/1-in-100", 3, 0xfc00, 1, 0, 200,
+		false } };
 	int r = run_cases(
 		ctx, each, 1, true, wire_subject, wire_ring, "R5: a ring filled and drained");
 
