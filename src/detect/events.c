@@ -371,20 +371,6 @@ void pl_detect_tick(
 	pl_nodes_tell(&det->env, &det->nodes, now_ns, ts_ns);
 }
 
-void pl_detect_number(
-	struct pl_detect *det, const struct pl_core_numbered *n, uint64_t now_ns, uint64_t ts_ns)
-{
-	const struct pl_core_report r = { .now_ns = now_ns,
-		.ts_ns = ts_ns,
-		.exporter = n->exporter,
-		.node = n->node,
-		.seq = n->seq,
-		.hw_id = n->hw_id,
-		.report_version = n->report_version };
-
-	(void)pl_core_exporter_step(&det->env, &r);
-}
-
 bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_exporter *ret)
 {
 	const struct pl_tables *t = &det->env.tables;

@@ -156,10 +156,6 @@ uint64_t pl_detect_present(const struct pl_detect *det, unsigned int table);
 
 /* Sequence spaces that the tables count (options.numbers); start with *pos = 0, false at the end. */
 bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_exporter *ret);
-/* The number of a datagram into them, on the detecting thread: what pl_detect_frames could not read, for
- * pl_decode_options.number. */
-void pl_detect_number(
-	struct pl_detect *det, const struct pl_core_numbered *n, uint64_t now_ns, uint64_t ts_ns);
 
 /* Flows known and levels raised now. */
 uint64_t pl_detect_flows(const struct pl_detect *det);

@@ -58,22 +58,15 @@ const char *pl_roce_op_name(uint8_t opcode)
 	return op == NULL ? "reserved" : op->name;
 }
 
-static const struct {
-	const char *name, *help;
-} faults[PL_ROCE_F_MAX] = {
-#define PL_ROCE_FAULT(id, text, words) [PL_ROCE_F_##id] = { text, words },
+static const char *const faults[PL_ROCE_F_MAX] = {
+#define PL_ROCE_FAULT(id, name, help) [PL_ROCE_F_##id] = name,
 #include "wire/roce_faults.def"
 #undef PL_ROCE_FAULT
 };
 
 const char *pl_roce_fault_name(enum pl_roce_fault fault)
 {
-	return faults[fault].name;
-}
-
-const char *pl_roce_fault_help(enum pl_roce_fault fault)
-{
-	return faults[fault].help;
+	return faults[fault];
 }
 
 uint64_t pl_roce_rnr_ns(uint8_t code)

@@ -129,7 +129,6 @@ int pl_roce_headers(uint8_t opcode);
 /* "WRITE Only", "SEND Only"; "CNP"; "reserved" for all others. */
 const char *pl_roce_op_name(uint8_t opcode);
 const char *pl_roce_fault_name(enum pl_roce_fault fault);
-const char *pl_roce_fault_help(enum pl_roce_fault fault);
 
 /*
  * Decodes a frame (PL_LINK_ETHERNET, PL_LINK_RAW_IP; any other link is NOT_ROCE) and checks its ICRC. Bytes behind
