@@ -322,6 +322,7 @@ static void print_stats(struct translate *x)
 	pl_json_number(json, "epochs_complete", c->epochs_complete);
 	pl_json_number(json, "epochs_incomplete", c->epochs_incomplete);
 	pl_json_number(json, "held", held.entries + held.increments + held.postcards);
+	pl_json_number(json, "memory_bytes", pl_translator_memory(x->translator));
 	pl_json_key(json, "out");
 	pl_json_object(json);
 	x->out.stats(x->out.arg, json);

@@ -142,7 +142,7 @@ int pl_translator_new(struct pl_translator **ret, const struct pl_translator_con
 /* What is held is dropped: flush before. NULL is fine. */
 void pl_translator_free(struct pl_translator *t);
 
-/* How many bytes a translator of this configuration has. */
+/* How many bytes it has, for what it holds and knows; they do not grow. */
 uint64_t pl_translator_memory(const struct pl_translator *t);
 
 /*
