@@ -306,6 +306,31 @@ static size_t add_wrapped(struct pl_buf *out, const char *text, size_t column)
 	return column;
 }
 
+/* What stands in the row since `start` has its text beside it, or below when it is too wide. Returns the column reached. */
+static size_t add_text(struct pl_buf *out, size_t start, const char *text)
+{
+	size_t column;
+
+	if (out->failed)
+		return 0;
+	column = width(out->data + start, out->len - start);
+	if (column + 2 > HELP_COLUMN) {
+		pl_buf_chr(out, '\n');
+		column = 0;
+	}
+	spaces(out, HELP_COLUMN - column);
+	return add_wrapped(out, text, HELP_COLUMN);
+}
+
+void pl_opt_help_row(const char *name, const char *text, struct pl_buf *out)
+{
+	const size_t start = out->len;
+
+	pl_buf_printf(out, "  %s", name);
+	(void)add_text(out, start, text);
+	pl_buf_chr(out, '\n');
+}
+
 static void add_choices(struct pl_buf *out, const struct pl_opt *opt, size_t column)
 {
 	struct pl_buf words;
@@ -323,7 +348,8 @@ static void add_choices(struct pl_buf *out, const struct pl_opt *opt, size_t col
 
 static void add_row(struct pl_buf *out, const struct pl_opt *opt)
 {
-	size_t start = out->len, column;
+	const size_t start = out->len;
+	size_t column;
 
 	if (opt->short_name != 0)
 		pl_buf_printf(out, "  -%c%s", opt->short_name, opt->name != NULL ? ", " : "");
@@ -333,15 +359,7 @@ static void add_row(struct pl_buf *out, const struct pl_opt *opt)
 		pl_buf_printf(out, "--%s", opt->name);
 	if (opt->type != PL_OPT_FLAG)
 		pl_buf_printf(out, " %s", opt->value != NULL ? opt->value : "VALUE");
-	if (out->failed)
-		return;
-	column = width(out->data + start, out->len - start);
-	if (column + 2 > HELP_COLUMN) {
-		pl_buf_chr(out, '\n');
-		column = 0;
-	}
-	spaces(out, HELP_COLUMN - column);
-	column = add_wrapped(out, opt->help != NULL ? opt->help : "", HELP_COLUMN);
+	column = add_text(out, start, opt->help != NULL ? opt->help : "");
 	if (opt->type == PL_OPT_CHOICE)
 		add_choices(out, opt, column);
 	pl_buf_chr(out, '\n');

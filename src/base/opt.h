@@ -54,3 +54,5 @@ void pl_opt_list_done(struct pl_opt_list *list);
 struct pl_buf;
 /* The "options" part of a help page, wrapped to 80 columns. */
 void pl_opt_help(const struct pl_opt *table, struct pl_buf *out);
+/* A row of such a list about something else: its name, and what is said of it, wrapped alike. */
+void pl_opt_help_row(const char *name, const char *text, struct pl_buf *out);

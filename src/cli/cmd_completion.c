@@ -46,18 +46,14 @@ static void put_command_names(struct pl_buf *out)
 		pl_buf_printf(out, "%s%s", i > 0 ? " " : "", pl_commands[i]->name);
 }
 
-/* What the first operand may be: its words, for help the commands. */
+/* What the first operand may be: its words, for help the commands too. */
 static void put_operands(struct pl_buf *out, const struct pl_command *cmd)
 {
-	if (cmd == &pl_command_help)
+	if (cmd == &pl_command_help) {
 		put_command_names(out);
-	else
-		put_words(out, cmd->words);
-}
-
-static bool has_operands(const struct pl_command *cmd)
-{
-	return cmd == &pl_command_help || cmd->words != NULL;
+		pl_buf_chr(out, ' ');
+	}
+	put_words(out, cmd->words);
 }
 
 /* "-o|--output" as a case pattern. */
@@ -109,7 +105,7 @@ static void bash(struct pl_buf *out)
 				pl_buf_printf(out, " --%s", o->name);
 		}
 		pl_buf_str(out, "'\n");
-		if (has_operands(cmd)) {
+		if (cmd->words != NULL) {
 			pl_buf_str(out, "\t\twords='");
 			put_operands(out, cmd);
 			pl_buf_str(out, "'\n");
@@ -198,7 +194,7 @@ static void zsh(struct pl_buf *out)
 			if (is_option(o))
 				zsh_option(out, o);
 		}
-		if (has_operands(cmd)) {
+		if (cmd->words != NULL) {
 			pl_buf_str(out, " \\\n\t\t\t'*:operand:(");
 			put_operands(out, cmd);
 			pl_buf_str(out, ")'");
@@ -245,7 +241,7 @@ static void fish(struct pl_buf *out)
 			put_quoted(out, o->help);
 			pl_buf_str(out, "'\n");
 		}
-		if (has_operands(cmd)) {
+		if (cmd->words != NULL) {
 			pl_buf_printf(out,
 				"complete -c pathline -n '__fish_seen_subcommand_from %s' -f -a '",
 				cmd->name);

@@ -4,12 +4,22 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/num.h"
+#include "base/opt.h"
 #include "cli/command.h"
+#include "detect/lean.h"
+#include "dta/translator.h"
 #include "pipeline/config.h"
+#include "rdma/responder.h"
 #include "record/record.h"
 #include "record/where.h"
+#include "wire/dta.h"
+#include "wire/verdict.h"
 
 static bool man, markdown;
+
+static const char *const topics[] = { "fields", "where", "causes", "events", NULL };
+#define N_TOPICS (sizeof(topics) / sizeof(topics[0]) - 1)
 
 static const struct pl_opt *options(void)
 {
@@ -25,6 +35,28 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
+#define ROWS(out, title, prefix, first, max)                                                       \
+	do {                                                                                       \
+		pl_buf_str(out, title ":\n");                                                      \
+		for (unsigned int i = (first); i < (max); i++)                                     \
+			pl_opt_help_row(prefix##_name(i), prefix##_help(i), out);                  \
+	} while (0)
+
+/* What counters by cause, in statistics, states and metrics, call it when something was not taken as usual. */
+static void add_causes(struct pl_buf *out)
+{
+	ROWS(out, "What became of a packet (verdicts of read, listen and run)", pl_verdict, 0,
+		PL_V_MAX);
+	ROWS(out, "\nNoted of a report that was decoded", pl_note, 0, PL_N_MAX);
+	ROWS(out, "\nWhy the detector in the kernel handed a packet up", pl_handup,
+		PL_HANDUP_NONE + 1, PL_HANDUP_MAX);
+	ROWS(out, "\nWhy a DTA report could not be read", pl_dta_verdict, PL_DTA_OK + 1,
+		PL_DTA_VERDICT_MAX);
+	ROWS(out, "\nWhy the translator refused one", pl_refusal, 0, PL_REFUSED_MAX);
+	ROWS(out, "\nWhat became of an RDMA request (causes of collect)", pl_rdma_cause, 0,
+		PL_RDMA_CAUSE_MAX);
+}
+
 /* Pages that are not about one command. */
 static bool add_topic(const char *name, struct pl_buf *out)
 {
@@ -32,6 +64,10 @@ static bool add_topic(const char *name, struct pl_buf *out)
 		pl_fields_doc(out, markdown);
 	else if (strcmp(name, "where") == 0)
 		pl_buf_str(out, pl_where_help());
+	else if (strcmp(name, "causes") == 0)
+		add_causes(out);
+	else if (strcmp(name, "events") == 0)
+		ROWS(out, "Kinds of events", pl_event_kind, 0, PL_EVENT_KIND_MAX);
 	else
 		return false;
 	return true;
@@ -77,6 +113,8 @@ static int run(int argc, char **argv)
 		cmd = pl_command_find(operands.items[0]);
 		if (cmd == NULL) {
 			nearest = pl_command_nearest(operands.items[0]);
+			if (nearest == NULL)
+				nearest = pl_nearest(operands.items[0], topics, N_TOPICS);
 			pl_complain("unknown command '%s'%s%s%s", operands.items[0],
 				nearest != NULL ? "; did you mean '" : "",
 				nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
@@ -105,11 +143,13 @@ done:
 const struct pl_command pl_command_help = {
 	.name = "help",
 	.summary = "say what a command does",
-	.usage = "[OPTION]… [COMMAND [KIND] | fields | where]",
+	.usage = "[OPTION]… [COMMAND [KIND] | fields | where | causes | events]",
 	.description = "Without a command it lists them all. Topics: fields, what records hold;\n"
-		       "where, filter expressions.",
+		       "where, filter expressions; causes, what counters by cause mean;\n"
+		       "events, their kinds.",
 	.examples =
 		"  pathline help fields\n  pathline help read\n  pathline help --man read | man -l -\n",
+	.words = topics,
 	.options = options,
 	.run = run,
 };

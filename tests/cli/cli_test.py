@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The command line as a whole: help of every command, exit codes, completion in a real bash, JSON forms."""
+import glob
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -27,6 +29,14 @@ def commands():
     return [line.split()[0] for line in lines]
 
 
+def counted_causes():
+    """Their names, from the lists that the counters are made of."""
+    top = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../..')
+    lists = [open(path, encoding='utf-8').read() for path in glob.glob(top + '/src/*/*.def')]
+    kinds = 'VERDICT|NOTE|HANDUP|DTA_VERDICT|REFUSAL|RDMA_CAUSE|ROCE_FAULT'
+    return re.findall(r'^PL_(?:%s)\(\w+, "(\w+)"' % kinds, '\n'.join(lists), re.M)
+
+
 expect([], 2, err='Usage: pathline COMMAND')
 expect(['help'], 0, out='Commands:')
 expect(['--help'], 0, out='Commands:')
@@ -35,7 +45,13 @@ expect(['dokter'], 2, err="did you mean 'doctor'?")
 expect(['vers'], 2, err="did you mean 'version'?")
 expect(['zzzzzzzz'], 2, err="unknown command 'zzzzzzzz'")
 expect(['help', 'dokter'], 2, err='doctor')
+expect(['help', 'cause'], 2, err="did you mean 'causes'?")
 expect(['help', 'a', 'b'], 2)
+causes = expect(['help', 'causes'], 0, out='  bounds ').stdout
+ok(max(map(len, causes.splitlines())) <= 80, 'the page of causes is at most 80 columns wide')
+missing = [cause for cause in counted_causes() if not re.search(r'^  %s +\S' % cause, causes, re.M)]
+ok(len(counted_causes()) > 100 and not missing, 'every cause that is counted has its words on that page', missing)
+expect(['help', 'events'], 0, out='  queue_depth ')
 expect(['version', 'x'], 2)
 expect(['version', '--outputt', 'json'], 2, err='--output')
 expect(['version', '-o', 'xml'], 2)
@@ -107,6 +123,7 @@ ok(complete('doctor', '-o', 'js') == ['json'], 'bash completes a choice', comple
 ok(complete('doctor', '--output', '=', 'js') == ['json'], 'bash completes a choice after =')
 ok(complete('completion', 'z') == ['zsh'], 'bash completes an operand', complete('completion', 'z'))
 ok(complete('help', 'doc') == ['doctor'], 'bash completes the command of help')
+ok(complete('help', 'cau') == ['causes'], 'and its topics', complete('help', 'cau'))
 for shell in ('zsh', 'fish'):
     text = run('completion', shell).stdout
     ok(all(name in text for name in names), '%s: every command is in its completion' % shell)
