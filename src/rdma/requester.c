@@ -185,7 +185,10 @@ int pl_requester_post(struct pl_requester *q, uint32_t qpn, const struct pl_rdma
 	if (conn->n == conn->c.messages ||
 		q->completions_n + q->promised >= q->options.max_completions)
 		return -EAGAIN;
-	place = (conn->first + conn->n) % conn->c.messages;
+	if (conn->n == 0)
+		conn->first = 0; /* where caches have it */
+	place = conn->first + conn->n;
+	place -= place < conn->c.messages ? 0 : conn->c.messages;
 	memory = conn->memory + place * ((size_t)conn->c.message_bytes + 1);
 	m = &conn->messages[place];
 	*m = (struct pl_requester_message){ .work = *work, .psn = conn->tail };
@@ -205,11 +208,14 @@ void pl_requester_finish(
 	struct pl_requester *q, struct pl_requester_conn *conn, enum pl_rdma_result result)
 {
 	const struct pl_requester_message *m = pl_requester_message(conn, 0);
-	const uint32_t place =
-		(q->completions_first + q->completions_n) % q->options.max_completions;
+	uint32_t place;
 
 	q->promised--;
 	if (result != PL_RDMA_RESULT_OK || !m->work.quiet) {
+		if (q->completions_n == 0)
+			q->completions_first = 0; /* where caches have it */
+		place = q->completions_first + q->completions_n;
+		place -= place < q->options.max_completions ? 0 : q->options.max_completions;
 		q->completions[place] = (struct pl_rdma_completed){ .id = m->work.id,
 			.qpn = conn->c.qpn,
 			.result = (uint8_t)result,
@@ -219,7 +225,7 @@ void pl_requester_finish(
 	/* Only now: until then those behind it must not push it out of the peer's memory. */
 	if (m->sent && pl_requester_asks(m))
 		conn->asked--;
-	conn->first = (conn->first + 1) % conn->c.messages;
+	conn->first = conn->first + 1 < conn->c.messages ? conn->first + 1 : 0;
 	conn->n--;
 	if (conn->cursor > 0)
 		conn->cursor--;
@@ -243,7 +249,9 @@ uint32_t pl_requester_completions(
 
 	for (; n < max && q->completions_n > 0; n++) {
 		ret[n] = q->completions[q->completions_first];
-		q->completions_first = (q->completions_first + 1) % q->options.max_completions;
+		q->completions_first = q->completions_first + 1 < q->options.max_completions
+					       ? q->completions_first + 1
+					       : 0;
 		q->completions_n--;
 	}
 	return n;

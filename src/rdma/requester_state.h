@@ -63,7 +63,9 @@ struct pl_requester {
 static inline struct pl_requester_message *pl_requester_message(
 	const struct pl_requester_conn *conn, uint32_t i)
 {
-	return &conn->messages[(conn->first + i) % conn->c.messages];
+	const uint32_t place = conn->first + i;
+
+	return &conn->messages[place < conn->c.messages ? place : place - conn->c.messages];
 }
 
 static inline bool pl_rdma_work_is_atomic(const struct pl_rdma_work *w)
