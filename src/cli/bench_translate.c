@@ -9,6 +9,7 @@
  *   …-sequenced                 each numbered, of one reporter
  *   …-packed                    as many reports as fit 1400 bytes in a datagram
  *   …-to-memory                 operations carried out in a region of 64 MiB in this process
+ *   …-to-frames                 RDMA WRITEs of an unreliable connection, with their ICRC, in memory, as they would be sent
  *   translate/append            entries of 16 bytes into 16 lists, 16 written together
  *   translate/increment         Zipf-like keys, 64 increments at most in an addition
  *   translate/postcards         five hops to one write
@@ -22,6 +23,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "cli/bench.h"
+#include "cli/bench_uplink.h"
 #include "cli/command.h"
 #include "dta/apply.h"
 #include "dta/translator.h"
@@ -41,14 +43,22 @@ struct translate_bench {
 	struct pl_translator *translator;
 	struct pl_apply apply;
 	struct pl_apply_store store;
+	struct pl_bench_uplink uplink;
 	uint64_t ops, now_ns;
+};
+
+enum sink {
+	COUNTED,
+	TO_MEMORY,
+	TO_FRAMES,
 };
 
 struct variant {
 	const char *name;
 	struct pl_dta_store store;
 	enum pl_dta_op op;
-	bool packed, sequenced, to_memory;
+	bool packed, sequenced;
+	enum sink sink;
 };
 
 /* ---- the datagrams ---- */
@@ -132,6 +142,22 @@ static void carry_out(void *arg, const struct pl_op *ops, size_t n)
 	pl_apply_ops(&b->apply, ops, n);
 }
 
+static void give(void *arg, const struct pl_op *ops, size_t n)
+{
+	struct translate_bench *b = arg;
+
+	b->ops += n;
+	pl_uplink_ops(b->uplink.uplink, ops, n);
+}
+
+/* Behind each batch, as pathline translate does. */
+static void finish_batch(struct translate_bench *b)
+{
+	pl_translator_done(b->translator);
+	if (b->variant->sink == TO_FRAMES)
+		(void)pl_bench_uplink_send(&b->uplink, b->now_ns, NULL);
+}
+
 static int translate(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	static const struct pl_addr from = { { [10] = 0xff, 0xff, 10, 0, 0, 1 } };
@@ -139,6 +165,7 @@ static int translate(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	const struct pl_translator_counters *c = pl_translator_counters(b->translator);
 	const uint64_t before = c->accepted, start = pl_clock_cpu_ns();
 
+	b->ops = b->uplink.made = 0;
 	do {
 		/* Numbers go on where the reporter was: a new one each time, by its port. */
 		uint16_t port = (uint16_t)(b->now_ns >> 20);
@@ -147,15 +174,17 @@ static int translate(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 			pl_translator_push(b->translator, b->now_ns, &from, port,
 				b->memory + b->at[i], b->at[i + 1] - b->at[i]);
 			if (i % BATCH == BATCH - 1)
-				pl_translator_done(b->translator);
+				finish_batch(b);
 		}
 		b->now_ns += 1u << 20;
-		pl_translator_done(b->translator);
 		pl_translator_tick(b->translator, b->now_ns);
+		finish_batch(b);
 		ret->items += REPORTS;
 		ret->ns = pl_clock_cpu_ns() - start;
 	} while (ret->ns < budget_ns);
-	/* A figure for reports that were refused would mean nothing. */
+	/* A figure for reports that were refused, or of which there is no frame, would mean nothing. */
+	if (b->variant->sink == TO_FRAMES && b->uplink.made != b->ops)
+		return -EBADMSG;
 	return c->accepted - before == ret->items ? 0 : -EBADMSG;
 }
 
@@ -210,41 +239,67 @@ static int least(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 		}                                                                                  \
 	}
 
+#define APPEND                                                                                     \
+	{                                                                                          \
+		.params = {                                                                        \
+			.primitive = PL_APPEND,                                                    \
+			.hash = PL_HASH_PATHLINE,                                                  \
+			.append = { .slots = 1 << 16,                                              \
+				.lists = 16,                                                       \
+				.entry_bytes = 16,                                                 \
+				.batch_max = 16,                                                   \
+				.sealed = 1 }                                                      \
+		}                                                                                  \
+	}
+
+#define COUNTERS                                                                                   \
+	{                                                                                          \
+		.params = {                                                                        \
+			.primitive = PL_COUNTERS,                                                  \
+			.hash = PL_HASH_PATHLINE,                                                  \
+			.seed = 1,                                                                 \
+			.counters = { .width = 1 << 20, .rows = 4 }                                \
+		}                                                                                  \
+	}
+
+#define POSTCARDS                                                                                  \
+	{                                                                                          \
+		.params = {                                                                        \
+			.primitive = PL_POSTCARDS,                                                 \
+			.hash = PL_HASH_PATHLINE,                                                  \
+			.seed = 1,                                                                 \
+			.postcards = { .chunks = 1 << 20, .hops = HOPS, .copies = 1 }              \
+		}                                                                                  \
+	}
+
+#define CASE(name, store, op, sequenced, packed, sink)                                             \
+	{                                                                                          \
+		"translate/" name, store, PL_DTA_##op, packed, sequenced, sink                     \
+	}
+
 static const struct variant variants[] = {
-	{ "translate/key-write-1", KEY_WRITE(1), PL_DTA_KEY_WRITE, false, false, false },
-	{ "translate/key-write-2", KEY_WRITE(2), PL_DTA_KEY_WRITE, false, false, false },
-	{ "translate/key-write-2-sequenced", KEY_WRITE(2), PL_DTA_KEY_WRITE, false, true, false },
-	{ "translate/key-write-2-packed", KEY_WRITE(2), PL_DTA_KEY_WRITE, true, false, false },
-	{ "translate/key-write-2-to-memory", KEY_WRITE(2), PL_DTA_KEY_WRITE, false, false, true },
-	{ "translate/append",
-		{ .params = { .primitive = PL_APPEND,
-			  .hash = PL_HASH_PATHLINE,
-			  .append = { .slots = 1 << 16,
-				  .lists = 16,
-				  .entry_bytes = 16,
-				  .batch_max = 16,
-				  .sealed = 1 } } },
-		PL_DTA_APPEND, false, false, false },
-	{ "translate/increment",
-		{ .params = { .primitive = PL_COUNTERS,
-			  .hash = PL_HASH_PATHLINE,
-			  .seed = 1,
-			  .counters = { .width = 1 << 20, .rows = 4 } } },
-		PL_DTA_INCREMENT, false, false, false },
-	{ "translate/postcards",
-		{ .params = { .primitive = PL_POSTCARDS,
-			  .hash = PL_HASH_PATHLINE,
-			  .seed = 1,
-			  .postcards = { .chunks = 1 << 20, .hops = HOPS, .copies = 1 } } },
-		PL_DTA_POSTCARD, false, false, false },
+	CASE("key-write-1", KEY_WRITE(1), KEY_WRITE, false, false, COUNTED),
+	CASE("key-write-2", KEY_WRITE(2), KEY_WRITE, false, false, COUNTED),
+	CASE("key-write-2-sequenced", KEY_WRITE(2), KEY_WRITE, true, false, COUNTED),
+	CASE("key-write-2-packed", KEY_WRITE(2), KEY_WRITE, false, true, COUNTED),
+	CASE("key-write-2-to-memory", KEY_WRITE(2), KEY_WRITE, false, false, TO_MEMORY),
+	CASE("append", APPEND, APPEND, false, false, COUNTED),
+	CASE("increment", COUNTERS, INCREMENT, false, false, COUNTED),
+	CASE("postcards", POSTCARDS, POSTCARD, false, false, COUNTED),
+	CASE("key-write-1-to-frames", KEY_WRITE(1), KEY_WRITE, false, false, TO_FRAMES),
+	CASE("key-write-2-to-frames", KEY_WRITE(2), KEY_WRITE, false, false, TO_FRAMES),
+	CASE("append-to-frames", APPEND, APPEND, false, false, TO_FRAMES),
+	CASE("postcards-to-frames", POSTCARDS, POSTCARD, false, false, TO_FRAMES),
 };
 
-static int map_store(struct translate_bench *b, const struct variant *v)
+static int begin_sink(struct translate_bench *b, const struct variant *v)
 {
 	int r = pl_store_bytes(&v->store.params, &b->store.bytes, NULL);
 
-	if (r < 0)
+	if (r < 0 || v->sink == COUNTED)
 		return r;
+	if (v->sink == TO_FRAMES)
+		return pl_bench_uplink_begin(&b->uplink, b->store.bytes);
 	b->store.base = aligned_alloc(64, b->store.bytes);
 	if (b->store.base == NULL)
 		return -ENOMEM;
@@ -259,7 +314,9 @@ static int measure(struct pl_bench_ctx *ctx, const struct variant *v)
 	const struct pl_translator_config config = {
 		.stores = &v->store, .n_stores = 1, .reporters = 1u << 14, .reporter_idle_ns = 1
 	};
-	const struct pl_op_sink sink = { v->to_memory ? carry_out : count, NULL, &b };
+	static void (*const sinks[])(void *arg, const struct pl_op *ops,
+		size_t n) = { [COUNTED] = count, [TO_MEMORY] = carry_out, [TO_FRAMES] = give };
+	const struct pl_op_sink sink = { sinks[v->sink], NULL, &b };
 	const struct pl_bench_case c = { .name = v->name,
 		.ceiling_name = "hash and copy",
 		.subject = translate,
@@ -267,8 +324,8 @@ static int measure(struct pl_bench_ctx *ctx, const struct variant *v)
 		.arg = &b };
 	int r = make_datagrams(&b, v);
 
-	if (r == 0 && v->to_memory)
-		r = map_store(&b, v);
+	if (r == 0)
+		r = begin_sink(&b, v);
 	if (r == 0)
 		r = pl_translator_new(&b.translator, &config, &sink, NULL);
 	if (r == 0)
@@ -276,6 +333,7 @@ static int measure(struct pl_bench_ctx *ctx, const struct variant *v)
 	if (r < 0)
 		pl_complain("benchmark %s: %s", v->name, strerror(-r));
 	pl_translator_free(b.translator);
+	pl_bench_uplink_end(&b.uplink);
 	free(b.store.base);
 	free(b.memory);
 	free(b.at);

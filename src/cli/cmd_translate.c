@@ -20,7 +20,6 @@
 #include "cli/translate_out.h"
 #include "memory/region.h"
 #include "netio/port.h"
-#include "wire/layers.h"
 
 #define PORTS_MAX       16
 #define DRAIN_TURNS     64 /* what sockets hold when it is told to end is taken, within reason */
@@ -207,27 +206,6 @@ static void apply(void *arg, const struct pl_op *ops, size_t n)
 
 /* ---- packets ---- */
 
-static void take_packet(struct translate *x, const struct pl_packet *pkt, uint64_t now_ns)
-{
-	struct pl_layers layers;
-
-	x->packets_taken++;
-	if (pkt->link == PL_LINK_UDP) {
-		pl_translator_push(
-			x->translator, now_ns, &pkt->src, pkt->sport, pkt->data, pkt->len);
-		return;
-	}
-	if (pl_layers_walk(&layers, pl_cursor(pkt->data, pkt->len), (enum pl_link)pkt->link,
-		    false) != PL_V_OK ||
-		layers.flow.proto != PL_IP_UDP ||
-		(layers.flags & (PL_LAYERS_FRAGMENT | PL_LAYERS_CUT)) != 0) {
-		x->not_dta++;
-		return;
-	}
-	pl_translator_push(x->translator, now_ns, &layers.flow.src, layers.flow.sport,
-		layers.payload.pos, pl_cursor_left(&layers.payload));
-}
-
 static bool enough(const struct translate *x)
 {
 	return args.count != 0 && pl_translator_counters(x->translator)->reports >= args.count;
@@ -256,7 +234,9 @@ static void receive(struct translate *x, struct pl_port *port)
 		for (uint32_t k = 0; k < x->packets.n; k++) {
 			if (x->packets.pkts[k].ts_ns > x->file_ns)
 				x->file_ns = x->packets.pkts[k].ts_ns;
-			take_packet(x, &x->packets.pkts[k], x->live ? now_ns : x->file_ns);
+			x->packets_taken++;
+			x->not_dta += !pl_translator_packet(
+				x->translator, x->live ? now_ns : x->file_ns, &x->packets.pkts[k]);
 			if (!x->live)
 				pl_translator_tick(x->translator, x->file_ns);
 			if (x->out.pressed != NULL)

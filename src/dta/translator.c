@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "dta/translator_state.h"
+#include "wire/layers.h"
 
 #define MS UINT64_C(1000000)
 
@@ -361,6 +362,25 @@ void pl_translator_push(struct pl_translator *t, uint64_t now_ns, const struct p
 void pl_translator_done(struct pl_translator *t)
 {
 	pl_translator_deliver(t);
+}
+
+bool pl_translator_packet(struct pl_translator *t, uint64_t now_ns, const struct pl_packet *packet)
+{
+	struct pl_layers layers;
+
+	if (packet->link == PL_LINK_UDP) {
+		pl_translator_push(
+			t, now_ns, &packet->src, packet->sport, packet->data, packet->len);
+		return true;
+	}
+	if (pl_layers_walk(&layers, pl_cursor(packet->data, packet->len),
+		    (enum pl_link)packet->link, false) != PL_V_OK ||
+		layers.flow.proto != PL_IP_UDP ||
+		(layers.flags & (PL_LAYERS_FRAGMENT | PL_LAYERS_CUT)) != 0)
+		return false;
+	pl_translator_push(t, now_ns, &layers.flow.src, layers.flow.sport, layers.payload.pos,
+		pl_cursor_left(&layers.payload));
+	return true;
 }
 
 void pl_translator_datagram(struct pl_translator *t, uint64_t now_ns, const struct pl_addr *from,

@@ -34,6 +34,7 @@
 #include "dta/op.h"
 #include "memory/store.h"
 #include "wire/dta.h"
+#include "wire/packet.h"
 
 #define PL_COLLECTORS_MAX       64u
 #define PL_DTA_STORES_MAX       256u
@@ -156,6 +157,9 @@ void pl_translator_datagram(struct pl_translator *t, uint64_t now_ns, const stru
 void pl_translator_push(struct pl_translator *t, uint64_t now_ns, const struct pl_addr *from,
 	uint16_t from_port, const void *bytes, size_t n);
 void pl_translator_done(struct pl_translator *t);
+
+/* A packet as a port hands it out, likewise: a datagram, or a frame with one in it. False: it holds none, or not all of it. */
+bool pl_translator_packet(struct pl_translator *t, uint64_t now_ns, const struct pl_packet *packet);
 
 /* One report of this process: no access list, no sequence, no reporter's quota. Returns whether it was accepted. */
 bool pl_translator_report(
