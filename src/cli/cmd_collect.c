@@ -32,7 +32,7 @@
 static struct {
 	const char *listen, *save, *keep_epochs;
 	uint64_t save_every_ns, epoch_ns;
-	uint64_t cm_port, peers, workers, duration_ns, sync_ns, silent_ns;
+	uint64_t cm_port, peers, peers_each, workers, duration_ns, sync_ns, silent_ns;
 	struct pl_opt_list allow;
 	const char *controller, *peer_switch;
 	bool read, on_immediate, stats, switch_v2;
@@ -51,6 +51,8 @@ static const struct pl_opt *options(void)
 			"take peers with these addresses only; may be repeated", NULL },
 		{ PL_OPT_U64, 0, "peers", &args.peers, "COUNT",
 			"queue pairs at a time (default 64)", NULL },
+		{ PL_OPT_U64, 0, "peers-each", &args.peers_each, "COUNT",
+			"of them, of one address (default three quarters)", NULL },
 		{ PL_OPT_DURATION, 0, "silent", &args.silent_ns, "TIME",
 			"who connected by RDMA-CM, sends nothing for this long and does not answer when "
 			"asked loses its queue pair (default 5m); 0: never",
@@ -173,8 +175,10 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 		return PL_EXIT_USAGE;
 	}
 	if (args.cm_port > UINT16_MAX || args.peers > 4096 || args.peers == 0 ||
-		args.workers == 0 || args.workers > PL_WORKERS_MAX) {
-		pl_complain("collect: ports to 65535, 1 to 4096 peers, 1 to %d workers",
+		args.peers_each > args.peers || args.workers == 0 ||
+		args.workers > PL_WORKERS_MAX) {
+		pl_complain(
+			"collect: ports to 65535, 1 to 4096 peers, not more each, 1 to %d workers",
 			PL_WORKERS_MAX);
 		return PL_EXIT_USAGE;
 	}
@@ -207,6 +211,7 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 		.allow = x->allow,
 		.n_allow = (uint32_t)args.allow.n,
 		.max_peers = (uint32_t)args.peers,
+		.max_each = (uint32_t)args.peers_each,
 		.peer_switch = args.controller != NULL ? &x->peer_switch : NULL,
 		.may_read = args.read,
 		.silent_ns = args.silent_ns == UINT64_MAX ? SILENT_NS : args.silent_ns,

@@ -44,6 +44,7 @@ static void put_control(struct pl_json *json, const struct pl_collector_stats *s
 		counter(json, "connections", &s->exchange->connections);
 		counter(json, "denied", &s->exchange->denied);
 		counter(json, "full", &s->exchange->full);
+		counter(json, "crowded", &s->exchange->crowded);
 		counter(json, "agreed", &s->exchange->agreed);
 		counter(json, "refused", &s->exchange->refused);
 		counter(json, "garbage", &s->exchange->garbage);
@@ -182,6 +183,9 @@ void pl_collect_stats(
 	pl_json_number(json, "lost_signals", s->lost_signals);
 	pl_json_number(json, "failed", s->failed);
 	pl_json_number(json, "silent", s->silent);
+	pl_json_number(json, "no_room", s->no_room);
+	pl_json_number(json, "crowded", s->crowded);
+	pl_json_number(json, "displaced", s->displaced);
 	pl_json_number(json, "forgotten", s->forgotten);
 	put_peers(json, s, options);
 	put_control(json, s);

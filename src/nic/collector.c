@@ -14,10 +14,12 @@
 
 #define PEERS_DEFAULT 64
 #define PEERS_MAX     4096
-#define SPARE         16       /* connections beside: who finds no room is told so */
-#define CONTROL_NS    1000000u /* under load the control side is looked after so often */
-#define LIVELY_NS     200000000u
-#define WAIT_MAX_MS   500 /* and without any */
+#define SPARE         16 /* connections beside: who finds no room is told so */
+#define UNSETTLED                                                                                  \
+	4 /* requests of RDMA-CM that nobody confirmed yet: at least so many, else a quarter of the peers */
+#define CONTROL_NS  1000000u /* under load the control side is looked after so often */
+#define LIVELY_NS   200000000u
+#define WAIT_MAX_MS 500 /* and without any */
 
 /* ---- opening ---- */
 
@@ -107,7 +109,8 @@ static const struct collector_card_ops *card_for(const char *uri)
 
 static int open_card(struct pl_collector *c, struct pl_diag *diag)
 {
-	const uint32_t n = c->options.max_peers == 0 ? PEERS_DEFAULT : c->options.max_peers;
+	const uint32_t peers = c->options.max_peers == 0 ? PEERS_DEFAULT : c->options.max_peers;
+	const uint32_t n = peers + (peers / 4 < UNSETTLED ? UNSETTLED : peers / 4);
 	int r;
 
 	c->ops = card_for(c->options.uri);
@@ -116,20 +119,24 @@ static int open_card(struct pl_collector *c, struct pl_diag *diag)
 			c->options.uri);
 		return -ENOTSUP;
 	}
-	c->peers = n <= PEERS_MAX ? calloc(n, sizeof(*c->peers)) : NULL;
+	c->peers = peers <= PEERS_MAX ? calloc(n, sizeof(*c->peers)) : NULL;
 	if (c->peers == NULL) {
-		r = n > PEERS_MAX ? -EINVAL : -ENOMEM;
-		pl_diag_set(diag, "%u peers: %s", n, strerror(-r));
+		r = peers > PEERS_MAX ? -EINVAL : -ENOMEM;
+		pl_diag_set(diag, "%u peers: %s", peers, strerror(-r));
 		return r;
 	}
 	c->n_peers = n;
+	c->max_peers = peers;
+	c->max_each = c->options.max_each == 0 ? peers - peers / 4 : c->options.max_each;
+	c->max_unsettled = n - peers;
 	return c->ops->open(&c->card, c->options.uri, n, diag);
 }
 
 static int open_servers(struct pl_collector *c, struct pl_diag *diag)
 {
 	const struct pl_exchange_server_options server = { .listen = c->options.listen,
-		.max_peers = c->n_peers + SPARE,
+		.max_peers = c->max_peers + SPARE,
+		.max_each = c->max_each + SPARE / 2,
 		.allowed = collector_allowed,
 		.ask = collector_ask,
 		.ended = collector_ended,

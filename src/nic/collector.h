@@ -72,8 +72,10 @@ struct pl_collector_options {
 	const struct pl_collector_store *stores;
 	uint32_t n_stores; /* 1 to PL_COLLECTOR_STORES_MAX */
 	const struct pl_prefix *allow;
-	uint32_t n_allow;                              /* 0: every address */
-	uint32_t max_peers;                            /* queue pairs; 0: 64 */
+	uint32_t n_allow; /* 0: every address */
+	uint32_t
+		max_peers; /* queue pairs; beside them requests of RDMA-CM that nobody confirmed; 0: 64 */
+	uint32_t max_each; /* queue pairs of one address; 0: three quarters of max_peers */
 	const struct pl_collector_switch *peer_switch; /* NULL: none; it must answer at opening */
 	bool may_read;                                 /* peers may READ what lies in stores */
 	/* Peers by RDMA-CM that are silent for so long, asked or not, lose their queue pairs (rdma/cm.h); 0: never. Not
@@ -147,6 +149,9 @@ struct pl_collector_stats {
 	uint64_t signals, lost_signals; /* lost: the queue pair ended before they were looked at */
 	uint64_t failed; /* queue pairs that went to error, and were ended with their connections */
 	uint64_t silent; /* those whose peers fell silent */
+	uint64_t no_room, crowded; /* requests refused: max_peers, max_each */
+	uint64_t
+		displaced; /* requests of RDMA-CM that had no RTU when their place was needed for a newer one */
 	uint64_t
 		forgotten; /* peers for which there was no account left: their packets are in the responder's only */
 	uint32_t n_accounts;

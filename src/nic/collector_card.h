@@ -51,6 +51,8 @@ struct collector_card_ops {
 		struct collector_card *card, uint32_t id, const struct pl_connection_terms *terms);
 	void (*reject)(struct collector_card *card, uint32_t id, uint16_t reason);
 	void (*disconnect)(struct collector_card *card, uint32_t id);
+	/* As pl_connector_forget. NULL: disconnect does that. */
+	int (*forget)(struct collector_card *card, uint32_t id);
 
 	/* Takes what came, and answers; as pl_collector_step. */
 	int (*step)(struct collector_card *card, uint64_t now_ns, struct pl_diag *diag);

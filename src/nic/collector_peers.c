@@ -65,6 +65,32 @@ static int find_store(const struct pl_collector *c, const char *name)
 	return -1;
 }
 
+/* How many there are that are settled, or not; of this address, or of all (NULL). */
+static uint32_t count_peers(const struct pl_collector *c, bool settled, const struct pl_addr *from)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		const struct collector_peer *p = &c->peers[i];
+
+		n += p->used && p->settled == settled &&
+		     (from == NULL || pl_addr_equal(&p->from, from));
+	}
+	return n;
+}
+
+/* Whether one more of this address may be settled; counts why not. */
+static bool may_settle(struct pl_collector *c, const struct pl_addr *from)
+{
+	if (count_peers(c, true, NULL) >= c->max_peers)
+		c->no_room++;
+	else if (count_peers(c, true, from) >= c->max_each)
+		c->crowded++;
+	else
+		return true;
+	return false;
+}
+
 static struct collector_peer *free_peer(struct pl_collector *c)
 {
 	for (uint32_t i = 0; i < c->n_peers; i++) {
@@ -86,8 +112,77 @@ static void end_peer(struct pl_collector *c, struct collector_peer *p)
 	p->used = false;
 }
 
+/* From now on it is a peer: until then whoever asked may have forged the address. */
+static void settle(struct pl_collector *c, struct collector_peer *p)
+{
+	struct pl_collector_account *a;
+
+	p->settled = true;
+	p->account = account_of(c, &p->addr, p->store);
+	if (p->account == UINT32_MAX)
+		return;
+	a = &c->accounts[p->account];
+	a->connected++;
+	a->cm += p->by_cm;
+	a->tcp += !p->by_cm && p->qpn != c->switch_qpn;
+}
+
+/* A request of RDMA-CM was confirmed. There may have been room when it came, and be none any more. */
+static void confirm(struct pl_collector *c, struct collector_peer *p)
+{
+	if (p->settled)
+		return;
+	if (may_settle(c, &p->from)) {
+		settle(c, p);
+		return;
+	}
+	c->ops->disconnect(c->card, p->cm_id);
+	end_peer(c, p);
+}
+
+/* The oldest that nobody confirmed; of this address, or of all (NULL). */
+static struct collector_peer *oldest_unsettled(
+	const struct pl_collector *c, const struct pl_addr *from)
+{
+	struct collector_peer *oldest = NULL;
+
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		struct collector_peer *p = &c->peers[i];
+
+		if (p->used && !p->settled && (from == NULL || pl_addr_equal(&p->from, from)) &&
+			(oldest == NULL || p->number < oldest->number))
+			oldest = p;
+	}
+	return oldest;
+}
+
+/* Room for one more that nobody confirmed yet: the oldest gives way, of the address itself where that has its share. */
+static void make_way(struct pl_collector *c, const struct pl_addr *from)
+{
+	const uint32_t each = (c->max_unsettled + 1) / 2;
+	struct collector_peer *p;
+
+	if (c->ops->heard != NULL)
+		collector_signs_of_life(c);
+	for (;;) {
+		const struct pl_addr *whose = count_peers(c, false, from) >= each ? from : NULL;
+
+		if (whose == NULL && count_peers(c, false, NULL) < c->max_unsettled)
+			return;
+		p = oldest_unsettled(c, whose);
+		if (c->ops->forget == NULL) {
+			c->ops->disconnect(c->card, p->cm_id);
+		} else if (c->ops->forget(c->card, p->cm_id) == -EINVAL) {
+			confirm(c, p); /* an event that is not fetched yet says so */
+			continue;
+		}
+		end_peer(c, p);
+		c->displaced++;
+	}
+}
+
 int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
-	const struct pl_exchange *theirs, const uint32_t *connection,
+	const struct pl_addr *from, const struct pl_exchange *theirs, const uint32_t *connection,
 	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
 	struct collector_peer **ret)
 {
@@ -95,8 +190,8 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	const uint8_t offered =
 		PL_RDMA_WRITE | PL_RDMA_ATOMIC | (c->options.may_read ? PL_RDMA_READ : 0);
 	const int store = find_store(c, theirs->name);
-	struct collector_peer *p = free_peer(c);
 	const struct collector_store *s;
+	struct collector_peer *p;
 	struct pl_rdma_qp qp;
 	uint32_t psn;
 	int r;
@@ -105,6 +200,11 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		return PL_EXCHANGE_NO_RIGHT;
 	if (store < 0)
 		return PL_EXCHANGE_NO_STORE;
+	if (!may_settle(c, from))
+		return PL_EXCHANGE_NO_ROOM;
+	if (by_cm)
+		make_way(c, from);
+	p = free_peer(c);
 	if (p == NULL || getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
 		return PL_EXCHANGE_NO_ROOM;
 	if (is_switch != NULL)
@@ -136,16 +236,16 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		return r == -EINVAL ? PL_EXCHANGE_NO_TERMS : PL_EXCHANGE_NO_ROOM;
 	*p = (struct collector_peer){ .used = true,
 		.by_cm = by_cm,
+		.from = *from,
+		.addr = path->dst,
+		.number = c->numbers++,
 		.qpn = qp.qpn,
 		.store = (uint32_t)store,
-		.account = account_of(c, &path->dst, (uint32_t)store) };
-	if (p->account != UINT32_MAX) {
-		struct pl_collector_account *a = &c->accounts[p->account];
-
-		a->connected++;
-		a->cm += by_cm;
-		a->tcp += !by_cm && is_switch == NULL;
-	}
+		.account = UINT32_MAX };
+	if (is_switch != NULL)
+		c->switch_qpn = qp.qpn;
+	if (!by_cm)
+		settle(c, p);
 	*ret_ours = (struct pl_exchange){ .service = qp.service,
 		.gid = path->src,
 		.pkey = qp.pkey,
@@ -177,10 +277,10 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 	struct collector_peer *p;
 	int r;
 
-	(void)peer; /* may connect; whether the address that it names may write is another question */
+	/* The peer may connect; whether the address that it names may write is another question. */
 	if (c->ops->path(c->card, &theirs->gid, &path) < 0)
 		return PL_EXCHANGE_NO_TERMS;
-	r = collector_make_peer(c, &path, theirs, NULL, NULL, ret_ours, &p);
+	r = collector_make_peer(c, &path, peer, theirs, NULL, NULL, ret_ours, &p);
 	if (r == 0)
 		*ret_id = (uint64_t)(p - c->peers) + 1;
 	return r;
@@ -229,7 +329,7 @@ static void cm_request(struct pl_collector *c, const struct pl_connection_event 
 			n < PL_EXCHANGE_NAME_MAX ? n : PL_EXCHANGE_NAME_MAX);
 	if (theirs.name[0] == '\0' && c->n_stores == 1)
 		memcpy(theirs.name, c->stores[0].name, sizeof(theirs.name));
-	r = collector_make_peer(c, &e->path, &theirs, &e->id, NULL, &ours, &p);
+	r = collector_make_peer(c, &e->path, &e->path.dst, &theirs, &e->id, NULL, &ours, &p);
 	if (r != 0) {
 		c->ops->reject(c->card, e->id,
 			r == PL_EXCHANGE_NO_ROOM    ? REJ_NO_ROOM
@@ -264,6 +364,7 @@ void collector_signs_of_life(struct pl_collector *c)
 			continue;
 		p->executed = s.packets - s.refused;
 		c->ops->heard(c->card, p->cm_id);
+		confirm(c, p);
 	}
 }
 
@@ -276,6 +377,11 @@ void collector_cm_events(struct pl_collector *c)
 		switch (e.kind) {
 		case PL_CONNECTION_REQUEST:
 			cm_request(c, &e);
+			break;
+		case PL_CONNECTION_CONNECTED:
+			p = peer_of_cm(c, e.id);
+			if (p != NULL)
+				confirm(c, p);
 			break;
 		case PL_CONNECTION_REJECTED:
 		case PL_CONNECTION_TIMEOUT:
@@ -365,6 +471,9 @@ void pl_collector_get_stats(struct pl_collector *c, struct pl_collector_stats *r
 		.lost_signals = c->lost_signals,
 		.failed = c->failed,
 		.silent = c->silent,
+		.no_room = c->no_room,
+		.crowded = c->crowded,
+		.displaced = c->displaced,
 		.forgotten = c->forgotten,
 		.n_accounts = c->n_accounts
 	};

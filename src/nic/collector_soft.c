@@ -6,6 +6,9 @@
 
 #include "nic/collector_card.h"
 
+#define REQUESTS                                                                                   \
+	100 /* of the connection manager in a second (rdma/cm.h): so many may wait to be looked at */
+
 struct collector_card {
 	struct pl_nic *nic;
 	struct pl_responder *responder;
@@ -136,7 +139,8 @@ static uint32_t soft_completions(
 static int soft_listen(struct collector_card *card, uint16_t port, uint64_t silent_ns,
 	struct pl_addr **ret_own, uint32_t *ret_n, struct pl_diag *diag)
 {
-	struct pl_connector_options options = { .max_connections = card->max_qps,
+	struct pl_connector_options options = { .max_connections = card->max_qps + REQUESTS,
+		.requests_per_second = REQUESTS,
 		.silent_ns = silent_ns };
 	int r = pl_nic_addresses(card->nic, ret_own, ret_n, diag);
 
@@ -177,6 +181,11 @@ static void soft_reject(struct collector_card *card, uint32_t id, uint16_t reaso
 static void soft_disconnect(struct collector_card *card, uint32_t id)
 {
 	(void)pl_connector_disconnect(card->connector, id, card->now_ns);
+}
+
+static int soft_forget(struct collector_card *card, uint32_t id)
+{
+	return pl_connector_forget(card->connector, id);
 }
 
 /* ---- one turn ---- */
@@ -261,6 +270,7 @@ const struct collector_card_ops collector_soft = {
 	.accept = soft_accept,
 	.reject = soft_reject,
 	.disconnect = soft_disconnect,
+	.forget = soft_forget,
 	.step = soft_step,
 	.flush = soft_flush,
 	.next_ns = soft_next_ns,

@@ -16,9 +16,13 @@ struct collector_store {
 /* A queue pair. Its number in the table + 1 is its id for the control server. */
 struct collector_peer {
 	bool used, by_cm;
+	bool settled;        /* by_cm: it was confirmed */
+	struct pl_addr from; /* who asked for it */
+	struct pl_addr addr; /* who writes by it */
+	uint64_t number;     /* as the so many-th */
 	uint32_t qpn, cm_id;
-	uint32_t store, account;
-	uint64_t executed; /* by_cm: its packets, when they were looked at last */
+	uint32_t store, account; /* account: UINT32_MAX: none, or not settled yet */
+	uint64_t executed;       /* by_cm: its packets, when they were looked at last */
 };
 
 struct pl_collector {
@@ -34,10 +38,13 @@ struct pl_collector {
 	struct collector_store *stores;
 	uint32_t n_stores;
 	struct collector_peer *peers;
-	uint32_t n_peers; /* slots */
+	uint32_t n_peers; /* slots: max_peers and max_unsettled */
+	uint32_t max_peers, max_each, max_unsettled;
+	uint64_t numbers; /* queue pairs made so far */
 	struct pl_collector_account accounts[PL_COLLECTOR_ACCOUNTS_MAX];
 	uint32_t n_accounts;
 	uint64_t signals, lost_signals, failed, forgotten, silent;
+	uint64_t displaced, crowded, no_room;
 	uint64_t silent_told; /* of them; the newest is silent_addr */
 	struct pl_addr silent_addr;
 	uint64_t lively_ns; /* when signs of life were looked for last */
@@ -56,10 +63,10 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 	struct pl_exchange *ret_ours, uint64_t *ret_id);
 void collector_ended(void *arg, uint64_t id);
 
-/* Makes the queue pair that `theirs` asks for, with answers along `path` from this side to the peer; for a request of the
+/* Makes the queue pair that `theirs` asks for and `from` wants, with answers along `path` from this side to the peer; for a request of the
  * connection manager, or a switch, or neither (NULL). 0 with *ret_ours the answer, or enum pl_exchange_refusal. */
 int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
-	const struct pl_exchange *theirs, const uint32_t *connection,
+	const struct pl_addr *from, const struct pl_exchange *theirs, const uint32_t *connection,
 	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
 	struct collector_peer **ret);
 

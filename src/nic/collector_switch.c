@@ -56,7 +56,7 @@ int collector_switch_open(struct pl_collector *c, struct pl_diag *diag)
 	}
 	path.v1 = s->v1;
 	memcpy(theirs.name, c->stores[0].name, sizeof(theirs.name));
-	r = collector_make_peer(c, &path, &theirs, NULL, s, &ours, &p);
+	r = collector_make_peer(c, &path, &s->gid, &theirs, NULL, s, &ours, &p);
 	if (r != 0) {
 		pl_diag_set(diag, "no queue pair for the switch: %s",
 			r == PL_EXCHANGE_NO_RIGHT ? "its address is not allowed"

@@ -67,6 +67,7 @@ static bool start(void)
 		.stores = stores,
 		.n_stores = 2,
 		.max_peers = 4,
+		.max_each = 4,
 		.signal = on_signal };
 	const struct pl_addr v4 = pair_addr(1), v6 = pair_addr6(1), *addresses;
 	struct pl_diag diag = { .text = "" };

@@ -342,6 +342,15 @@ static struct peer *free_slot(struct pl_exchange_server *s)
 	return NULL;
 }
 
+static bool crowded(const struct pl_exchange_server *s, const struct pl_addr *addr)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->npeers; i++)
+		n += s->peers[i].fd >= 0 && pl_addr_equal(&s->peers[i].addr, addr);
+	return s->options.max_each != 0 && n >= s->options.max_each;
+}
+
 static void take_one(
 	struct pl_exchange_server *s, int fd, const struct pl_addr *addr, uint64_t now_ns)
 {
@@ -350,6 +359,11 @@ static void take_one(
 	pl_count(&s->counters.connections, 1);
 	if (s->options.allowed != NULL && !s->options.allowed(s->options.arg, addr)) {
 		pl_count(&s->counters.denied, 1);
+		close(fd);
+		return;
+	}
+	if (crowded(s, addr)) {
+		pl_count(&s->counters.crowded, 1);
 		close(fd);
 		return;
 	}

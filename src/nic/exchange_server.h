@@ -26,6 +26,7 @@ struct pl_exchange_server;
 struct pl_exchange_server_options {
 	const char *listen;  /* as pl_tcp_listen */
 	uint32_t max_peers;  /* 0: 64 */
+	uint32_t max_each;   /* of them, of one address; 0: all */
 	uint64_t timeout_ns; /* for the first message, and for each that has begun; 0: 10 s */
 	/* Whether this address may connect at all. NULL: every one. */
 	bool (*allowed)(void *arg, const struct pl_addr *peer);
@@ -54,9 +55,9 @@ void pl_exchange_server_step(struct pl_exchange_server *s, uint64_t now_ns);
 void pl_exchange_server_drop(struct pl_exchange_server *s, uint64_t id);
 
 struct pl_exchange_server_counters {
-	struct pl_counter connections; /* = denied + full + what is open or was ended */
-	struct pl_counter denied, full;
-	struct pl_counter agreed, refused; /* messages, by their answers */
+	struct pl_counter connections; /* = denied + full + crowded + what is open or was ended */
+	struct pl_counter denied, full, crowded; /* crowded: max_each */
+	struct pl_counter agreed, refused;       /* messages, by their answers */
 	struct pl_counter garbage, timeouts,
 		ended; /* connections, by their ends; ended: by the peer */
 };

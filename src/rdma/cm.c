@@ -10,6 +10,7 @@
 #define SECOND      UINT64_C(1000000000)
 #define TIMEOUT_MAX (60 * SECOND) /* what an MRA may ask for */
 #define CM_TIMEOUT  20            /* code: 4.3 s, as others say */
+#define REP_TRIES   4             /* each waits twice as long: who asked may be nobody */
 
 enum state { FREE, REQ_SENT, REQ_SEEN, REP_SENT, UP, DREQ_SENT, DONE };
 
@@ -28,8 +29,12 @@ struct connection {
 	bool once;                /* it is to be sent now, once */
 	uint64_t
 		at_ns; /* it is sent again then; UP, passive: to see who is there; DONE: forgotten then */
+	uint64_t wait_ns; /* for the next time */
 	uint8_t tries;
-	uint8_t asked; /* UP, passive: so often in vain */
+	bool again;         /* it was sent before */
+	bool rejected;      /* what it says is a REJ */
+	uint8_t cm_retries; /* passive: how often the peer wants its answer repeated */
+	uint8_t asked;      /* UP, passive: so often in vain */
 };
 
 struct note {
@@ -98,35 +103,58 @@ static struct connection *connection_of(struct pl_connector *c, uint32_t id)
 	return place == PL_RDMA_INDEX_NONE ? NULL : &c->connections[place];
 }
 
+static void forget(struct pl_connector *c, struct connection *conn)
+{
+	pl_rdma_index_remove(&c->index, conn->id);
+	memset(conn, 0, sizeof(*conn));
+}
+
 /* One that was closed goes when its time is over and its event was fetched. */
 static void forget_old(struct pl_connector *c, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < c->options.max_connections; i++) {
 		struct connection *conn = &c->connections[i];
 
-		if (conn->state == DONE && now_ns >= conn->at_ns && conn->event == 0) {
-			pl_rdma_index_remove(&c->index, conn->id);
-			memset(conn, 0, sizeof(*conn));
-		}
+		if (conn->state == DONE && now_ns >= conn->at_ns && conn->event == 0)
+			forget(c, conn);
 	}
+}
+
+/* A free place, or that of the one that was closed first. NULL: there is none. */
+static struct connection *free_place(struct pl_connector *c)
+{
+	struct connection *oldest = NULL;
+
+	for (uint32_t i = 0; i < c->options.max_connections; i++) {
+		struct connection *conn = &c->connections[i];
+
+		if (conn->state == FREE)
+			return conn;
+		if (conn->state == DONE && conn->event == 0 &&
+			(oldest == NULL || conn->at_ns < oldest->at_ns))
+			oldest = conn;
+	}
+	if (oldest != NULL)
+		forget(c, oldest);
+	return oldest;
 }
 
 /* A new one with a number of its own; NULL: no room. */
 static struct connection *add(struct pl_connector *c, uint64_t now_ns)
 {
-	uint32_t place = 0, id;
+	struct connection *conn;
+	uint32_t id;
 
 	forget_old(c, now_ns);
-	while (place < c->options.max_connections && c->connections[place].state != FREE)
-		place++;
-	if (place == c->options.max_connections)
+	conn = free_place(c);
+	if (conn == NULL)
 		return NULL;
 	id = pl_rdma_draw(&c->index, 0, UINT32_MAX);
 	if (id == 0)
 		return NULL;
-	pl_rdma_index_add(&c->index, id, place);
-	c->connections[place] = (struct connection){ .id = id };
-	return &c->connections[place];
+	pl_rdma_index_add(&c->index, id, (uint32_t)(conn - c->connections));
+	*conn = (struct connection){ .id = id };
+	return conn;
 }
 
 static void finish(struct pl_connector *c, struct connection *conn, uint8_t event, uint64_t now_ns)
@@ -169,6 +197,9 @@ static void say(struct pl_connector *c, struct connection *conn, const struct pl
 	write_mad(conn->mad, cm, private, len);
 	conn->once = !repeat;
 	conn->tries = repeat ? c->options.tries : 0;
+	conn->again = false;
+	conn->rejected = cm->kind == PL_CM_REJ;
+	conn->wait_ns = c->options.resend_ns;
 	conn->at_ns = now_ns;
 }
 
@@ -272,6 +303,9 @@ int pl_connector_accept(
 	cm.rnr_retries = t->rnr_retries;
 	conn->state = REP_SENT;
 	say(c, conn, &cm, t->private, t->private_len, true, now_ns);
+	conn->tries = conn->tries < REP_TRIES ? conn->tries : REP_TRIES;
+	if (conn->tries > conn->cm_retries)
+		conn->tries = (uint8_t)(conn->cm_retries + 1);
 	return 0;
 }
 
@@ -289,6 +323,18 @@ int pl_connector_reject(struct pl_connector *c, uint32_t id, uint16_t reason, ui
 	cm.reason = reason;
 	say(c, conn, &cm, NULL, 0, false, now_ns);
 	finish(c, conn, 0, now_ns);
+	return 0;
+}
+
+int pl_connector_forget(struct pl_connector *c, uint32_t id)
+{
+	struct connection *conn = connection_of(c, id);
+
+	if (conn == NULL)
+		return -ENOENT;
+	if (conn->active || conn->state == UP || conn->state == DREQ_SENT)
+		return -EINVAL;
+	forget(c, conn);
 	return 0;
 }
 
@@ -394,6 +440,7 @@ static void refuse(struct pl_connector *c, const struct pl_roce_path *path, cons
 	note(c, path,
 		&(struct pl_cm){ .kind = PL_CM_REJ,
 			.transaction = cm->transaction,
+			.local_id = cm->remote_id,
 			.remote_id = cm->local_id,
 			.about = what,
 			.reason = reason });
@@ -414,7 +461,8 @@ static struct connection *made_by(
 	return NULL;
 }
 
-static void repeated_req(struct pl_connector *c, struct connection *conn, uint64_t now_ns)
+static void repeated_req(
+	struct pl_connector *c, struct connection *conn, const struct pl_cm *req, uint64_t now_ns)
 {
 	struct pl_cm cm;
 
@@ -425,9 +473,13 @@ static void repeated_req(struct pl_connector *c, struct connection *conn, uint64
 		cm.timeout = CM_TIMEOUT;
 		note(c, &conn->path, &cm);
 	} else if (conn->state == REP_SENT) {
-		conn->at_ns = now_ns;
-	} else if (conn->state == DONE) {
 		conn->once = true;
+		conn->at_ns = now_ns + conn->wait_ns;
+	} else if (conn->state == DONE && conn->rejected) {
+		conn->once = true;
+	} else if (conn->state == DONE) {
+		/* It was answered in vain, or is over. */
+		refuse(c, &conn->path, req, PL_CM_ABOUT_REQ, PL_CM_NO_RESOURCES);
 	}
 }
 
@@ -436,11 +488,13 @@ static void receive_req(struct pl_connector *c, const struct pl_cm *cm,
 {
 	const struct pl_roce_path path = path_back(c, from);
 	struct pl_cursor private = cm->private;
-	struct connection *conn = made_by(c, cm, &from->src);
+	struct connection *conn;
 	struct pl_cm_ip ip;
 
+	forget_old(c, now_ns);
+	conn = made_by(c, cm, &from->src);
 	if (conn != NULL) {
-		repeated_req(c, conn, now_ns);
+		repeated_req(c, conn, cm, now_ns);
 		return;
 	}
 	if (now_ns - c->second_ns >= SECOND) {
@@ -471,6 +525,7 @@ static void receive_req(struct pl_connector *c, const struct pl_cm *cm,
 	conn->transaction = cm->transaction;
 	conn->path = path;
 	conn->port = (uint16_t)cm->service_id;
+	conn->cm_retries = cm->cm_retries;
 	conn->peer = (struct pl_connection_terms){ .qpn = cm->qpn,
 		.psn = cm->psn,
 		.service = cm->transport == 1 ? PL_ROCE_UC : PL_ROCE_RC,
@@ -546,12 +601,20 @@ static void receive_of(
 	case PL_CM_RTU:
 		if (conn->state != REP_SENT && conn->asked == 0)
 			pl_count(&c->counters.repeated, 1);
+		/* It comes too late, and its sender believes in the connection. */
+		if (conn->state == DONE && !conn->active)
+			refuse(c, &conn->path, cm, PL_CM_ABOUT_OTHER, PL_CM_INVALID_ID);
 		pl_connector_heard(c, conn->id, now_ns);
 		break;
 	case PL_CM_REJ:
 		/* Asked, the peer says that it knows of no connection. */
 		if (conn->asked > 0 && conn->state == UP && cm->reason == PL_CM_INVALID_ID) {
 			give_up(c, conn, now_ns);
+			break;
+		}
+		/* Our RTU came too late: the other side had given up. */
+		if (conn->active && conn->state == UP && cm->local_id == conn->remote_id) {
+			finish(c, conn, PL_CONNECTION_CLOSED, now_ns);
 			break;
 		}
 		if (conn->state != REQ_SENT && conn->state != REP_SENT && conn->state != REQ_SEEN) {
@@ -606,6 +669,8 @@ void pl_connector_receive(struct pl_connector *c, const struct pl_roce *packet, 
 					.remote_id = cm.local_id });
 		else if (cm.kind == PL_CM_REP)
 			refuse(c, &path, &cm, PL_CM_ABOUT_REP, PL_CM_INVALID_ID);
+		else if (cm.kind == PL_CM_RTU)
+			refuse(c, &path, &cm, PL_CM_ABOUT_OTHER, PL_CM_INVALID_ID);
 		return;
 	}
 	/* A REJ may come from whom we do not know by number yet; everything else names both. */
@@ -676,10 +741,13 @@ static void send_one(
 			now_ns);
 		return;
 	}
-	if (conn->tries < c->options.tries)
+	if (conn->again)
 		pl_count(&c->counters.resent, 1);
+	conn->again = true;
 	conn->tries--;
-	conn->at_ns = now_ns + c->options.resend_ns;
+	conn->at_ns = now_ns + conn->wait_ns;
+	if (conn->state == REP_SENT)
+		conn->wait_ns *= 2;
 	put(c, &conn->path, conn->mad, out);
 }
 

@@ -10,7 +10,9 @@
  * REQ, REP and DREQ are sent again until they are answered or the tries are used up; whatever comes twice is answered
  * from what is known. A lost RTU is made good by the first data (pl_connector_heard). Messages count only from the
  * address that the connection is with. One event waits for each connection, the newest: a connection that was made and
- * closed before anybody asked is told as closed.
+ * closed before anybody asked is told as closed. A REP is sent four times at most, each after twice the time (and no more
+ * often than the REQ allows): whoever asked may have forged the address. An RTU that comes when the connection was given up
+ * is answered by a REJ, by which its sender learns that there is none.
  *
  * A peer that vanishes sends no DREQ. The passive side can find that out (silent_ns): a peer that was silent for half of
  * that time is sent its REP again, which whoever is connected answers by an RTU (12.9, as after a lost RTU), `tries`
@@ -33,7 +35,7 @@ struct pl_connector_options {
 	uint32_t n_own; /* at least one */
 	uint8_t smac[6];
 	uint32_t
-		max_connections; /* 0: 64; those that are being made and those that were closed a moment ago count */
+		max_connections; /* 0: 64; those that are being made count, those that were closed a moment ago give way */
 	uint32_t requests_per_second; /* taken from others; 0: 100 */
 	uint64_t resend_ns;           /* 0: 500 ms */
 	uint64_t silent_ns; /* passive: peers that are silent for so long are given up; 0: never */
@@ -71,6 +73,9 @@ int pl_connector_connect(struct pl_connector *c, const struct pl_roce_path *path
 int pl_connector_accept(struct pl_connector *c, uint32_t id,
 	const struct pl_connection_terms *terms, uint64_t now_ns);
 int pl_connector_reject(struct pl_connector *c, uint32_t id, uint16_t reason, uint64_t now_ns);
+/* Of one that asked and did not confirm: without a word it is as if it never had been, and no event tells of it. -ENOENT;
+ * -EINVAL (it is connected). */
+int pl_connector_forget(struct pl_connector *c, uint32_t id);
 /* Of one that is connected. -ENOENT, -EINVAL. */
 int pl_connector_disconnect(struct pl_connector *c, uint32_t id, uint64_t now_ns);
 /* Data came from the peer: as good as its RTU, and a sign of life. -ENOENT. */

@@ -2,6 +2,8 @@
 /* Two connection managers over a link that loses what the test says, and over links that lose by seeds. */
 #include "rdma/cm.h"
 
+#include <errno.h>
+
 #include "base/rng.h"
 #include "base/test.h"
 
@@ -224,7 +226,7 @@ static void test_lost(void)
 	lose[0] = 1u << 3; /* the REQ that is sent again meanwhile comes; the RTU does not */
 	settle();
 	eq(event(0, &e), PL_CONNECTION_CONNECTED);
-	now_ns += 100 * MS;
+	now_ns += 200 * MS;
 	settle();
 	eq(event(1, &e), PL_CONNECTION_CONNECTED, "the RTU is sent again for the REP that is");
 	settle();
@@ -393,6 +395,54 @@ static void test_slow_consumer(void)
 	done();
 }
 
+/* Who asks and does not confirm, for the address may be forged. */
+static void test_unconfirmed(void)
+{
+	const struct pl_connection_terms t = terms(200);
+	struct pl_connection_event e;
+	uint32_t first;
+
+	init();
+	connect_to(1337);
+	settle();
+	first = accept();
+	lose[0] = UINT32_MAX;
+	lose[1] = UINT32_MAX;
+	kinds_n = 0;
+	for (int i = 0; i < 40; i++) {
+		deliver(1);
+		now_ns += 50 * MS;
+	}
+	streq(sequence(), "REP REP REP REP", "is answered four times");
+	eq(event(1, &e), PL_CONNECTION_TIMEOUT, "and given up");
+	eq(e.id, first);
+	done();
+
+	init();
+	connect_to(1337);
+	settle();
+	first = accept();
+	deliver(1);
+	eq(pl_connector_forget(sides[1], first), 0, "forgotten before the RTU");
+	eq(event(1, &e), 0, "nothing is told");
+	eq((uint64_t)pl_connector_accept(sides[1], first, &t, now_ns), (uint64_t)-ENOENT);
+	eq((uint64_t)pl_connector_forget(sides[1], first), (uint64_t)-ENOENT, "there is none");
+	eq(event(0, &e), PL_CONNECTION_CONNECTED);
+	settle();
+	streq(sequence(), "REQ REP RTU REJ", "a late RTU is rejected");
+	eq(event(0, &e), PL_CONNECTION_CLOSED, "by which its sender knows");
+	done();
+
+	connected();
+	connect_to(1337);
+	settle();
+	first = accept();
+	settle();
+	eq((uint64_t)pl_connector_forget(sides[1], first), (uint64_t)-EINVAL,
+		"who is connected is not forgotten");
+	done();
+}
+
 static void test_limits(void)
 {
 	struct pl_connection_event e;
@@ -523,6 +573,7 @@ int main(void)
 		test_refused();
 		test_silent();
 		test_slow_consumer();
+		test_unconfirmed();
 		test_limits();
 		test_forged();
 		test_seeds();

@@ -6,6 +6,7 @@ lost, repeated and forged; what is refused is refused for its reason, and every 
 its peer has vanished.
 usage: cm.py PATHLINE"""
 import os
+import socket
 import struct
 import sys
 import time
@@ -19,9 +20,9 @@ from lib.wait import LIMIT, wait  # noqa: E402
 
 NS, MAC = {}, {}
 IF = {"a": "plcma", "b": "plcmb"}
-IP = {4: {"a": "10.81.0.1", "b": "10.81.0.2", "other": "10.81.0.9"},
+IP = {4: {"a": "10.81.0.1", "b": "10.81.0.2", "other": "10.81.0.9", "second": "10.81.0.10"},
       6: {"a": "fd00:81::1", "b": "fd00:81::2", "other": "fd00:81::9"}}
-PORT, QKEY = 21490, 0x80010000
+PORT, TCP, QKEY = 21490, 21491, 0x80010000
 REQ, MRA, REJ, REP, RTU, DREQ, DREP = range(0x10, 0x17)
 SLOTS = 1 << 12
 
@@ -273,7 +274,8 @@ def run_forged(wire, v, c):
     wire.send(x.datagram(end))  # The right numbers by the other address of the same host.
     wire.send(p.datagram(p.about(RTU)), p.datagram(p.about(RTU, remote=p.remote ^ 0x5555)))
     ok(c.comes_to("unknown", before["cm"]["unknown"] + 1), f"IPv{v}: forged messages are read to the end")
-    ok(wire.want(lambda g: g.kind is not None, 0.3) is None, "and not answered")
+    eq(p.reason(wire.want(lambda g: g.kind is not None)), 6, "that of a connection that is not known is told so")
+    ok(wire.want(lambda g: g.kind is not None, 0.3) is None, "and nobody else is answered")
     wire.send(p.write(v * 100 + 10, 5))
     ok(found(v * 100 + 10, 5), "the connection that they named lives")
     now = c.counters()
@@ -297,7 +299,7 @@ def run(uri):
         run_forged(wire, v, c)
     s = c.stop()
     eq({(p["peer"], p["store"]): (p["connected"], p["cm"], p["tcp"], p["packets"]) for p in s["peers"]},
-       {(IP[v]["a"], "last"): (0, 4, 0, 4) for v in (4, 6)}, "connections and packets are accounted for by address, none is left")
+       {(IP[v]["a"], "last"): (0, 3, 0, 4) for v in (4, 6)}, "connections and packets are accounted for by address, none is left")
     eq((s["causes"]["ok"], s["causes"]["unknown_qp"], s["failed"]), (2 * 4, 2 * 2, 0), "as are what came for queue pairs that ended")
 
 
@@ -343,6 +345,82 @@ def run_silent(uri):
         ok(bad.returncode == 2 and why in bad.stderr, f"{' '.join(args)} is refused", bad.stderr)
 
 
+def exchange(source):
+    """A queue pair over TCP; None where the connection is closed."""
+    with NS["a"]:
+        tcp = socket.create_connection((IP[4]["b"], TCP), timeout=LIMIT, source_address=(source, 0))
+    answer = b""
+    try:
+        tcp.sendall(roce.request("last", UC, source, MAC["a"]))
+        answer = roce.answer_from(tcp)
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    return tcp, answer[40] if len(answer) > 40 else None
+
+
+def run_flood(uri):
+    """Requests from forged addresses take nothing from those who confirm, or connect over TCP."""
+    c, wire = Collector(uri, "--listen", f":{TCP}"), Wire()
+    old, early, own = (Peer(wire, 4) for _ in range(3))
+    old.connect("last")
+    early.ask("last")
+    wire.send(*[p.datagram(p.req("last"), src=f"10.81.0.{20 + i}") for i, p in enumerate(Peer(wire, 4) for _ in range(40))])
+    got = own.ask("last")
+    ok(got and got.kind == REP, f"{uri}: behind forty requests that nobody confirms there is room", got and own.reason(got))
+    own.ready()
+    tcp, refusal = exchange(IP[4]["a"])
+    eq(refusal, 0, "over TCP too")
+    tcp.close()
+    wire.forget()
+    early.ready()
+    eq(early.reason(wire.want(early.mine(REJ))), 6, "whose place was taken learns so when it confirms")
+    time.sleep(1.1)  # No more than a hundred requests are taken in a second.
+    wire.send(*[p.datagram(p.req("nothing")) for p in (Peer(wire, 4) for _ in range(70))])
+    late = Peer(wire, 4)
+    got = late.ask("last")
+    ok(got and got.kind == REP, "nor does it matter that seventy were rejected", got and late.reason(got))
+    wire.send(late.datagram(late.about(REJ, struct.pack(">BBH", 1 << 6, 0, 28))))
+    time.sleep(1.1)
+    # One address has its share of those places: who asked before it keeps its own.
+    q = Peer(wire, 4)
+    wire.send(q.datagram(q.req("last"), src=IP[4]["other"]))
+    got = q.take_answer()
+    ok(got and got.kind == REP, "another address asks")
+    wire.send(*[p.datagram(p.req("last")) for p in (Peer(wire, 4) for _ in range(30))])
+    wire.send(q.datagram(q.about(RTU), src=IP[4]["other"]))
+    ok(wait(lambda: {p["peer"]: p["connected"] for p in c.counters()["peers"]} == {IP[4]["a"]: 2, IP[4]["other"]: 1}),
+       "and confirms behind thirty of one address", c.counters())
+    wire.send(old.write(7, 70), own.write(8, 80))
+    ok(wait(lambda: values(7, 8) == {7: 70, 8: 80}), "who was connected writes, before and after", values(7, 8))
+    s = c.counters()
+    ok(s["displaced"] >= 1 + 40 - 16 and s["no_room"] == s["crowded"] == 0, "places taken are counted", s)
+    eq([p["cm"] for p in s["peers"]], [2, 1], "who never confirmed has no account")
+    c.stop()
+
+
+def run_each(uri):
+    """One address has at most a share of all queue pairs, and of the connections of the control server."""
+    NS["a"].ip(f"addr add {IP[4]['second']}/24 dev {IF['a']}")
+    for args, most in (((), 6), (("--peers-each", 2), 2)):
+        c, wire = Collector(uri, "--listen", f":{TCP}", "--peers", 8, *args), Wire()
+        held = [exchange(IP[4]["a"]) for _ in range(most + 10)]
+        eq([refusal for _, refusal in held], [0] * most + [3] * 8 + [None] * 2, f"{uri} {args}: {most} of 8 over TCP, the others are refused")
+        p = Peer(wire, 4)
+        eq(p.reason(p.ask("last")), 3, "RDMA-CM from there is too")
+        held.append(exchange(IP[4]["second"]))
+        eq(held[-1][1], 0, "another address is not")
+        s = c.counters()
+        eq((s["crowded"], s["control"]["crowded"]), (9, 2), "each is counted")
+        held[0][0].close()
+        ok(wait(lambda: p.reason(Peer.ask(p, "last")) is None), "one ends, there is room")
+        for tcp, _ in held:
+            tcp.close()
+        c.stop()
+    for args in (["--peers", "4", "--peers-each", "5"],):
+        bad = pathline.run("collect", *args, uri, lab.path("last.plr"))
+        ok(bad.returncode == 2 and "not more each" in bad.stderr, f"{' '.join(args)} is refused", bad.stderr)
+
+
 def test_cm():
     run(f"packet:{IF['b']}")
     if "afxdp" in pathline.run("help", "collect").stdout:
@@ -353,11 +431,16 @@ def test_silent():
     run_silent(f"packet:{IF['b']}")
 
 
+def test_shares():
+    run_flood(f"packet:{IF['b']}")
+    run_each(f"packet:{IF['b']}")
+
+
 def main():
     if os.geteuid() != 0:
         tap.skip_all("needs root")
     make_wire()
-    lab.run(test_cm, test_silent)
+    lab.run(test_cm, test_silent, test_shares)
     return tap.end()
 
 
