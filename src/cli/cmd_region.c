@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/region_read.h"
 #include "cli/row_out.h"
+#include "memory/sketch.h"
 #include "record/rows.h"
 
 #define CELL 80
@@ -233,6 +234,20 @@ static void store_facts(struct facts *f, const struct pl_store_params *p)
 	}
 }
 
+/* How much of the present sketch is there. */
+static void sketch_facts(struct facts *f, const struct pl_region *g)
+{
+	struct pl_sketch s;
+	void *base = pl_region_store(g, pl_region_epoch(g));
+	uint64_t complete = 0;
+
+	if (base != NULL && pl_sketch_init(&s, pl_region_params(g), base) == 0)
+		complete = pl_sketch_completed(&s);
+	number_fact(f, "complete", complete);
+	fact(f, "whole", false, "%s",
+		complete == pl_region_params(g)->sketch.columns ? "yes" : "no");
+}
+
 static void gather(struct facts *f, const char *path, const struct pl_region_info *info)
 {
 	char time[PL_TIME_TEXT_MAX];
@@ -277,6 +292,8 @@ static int info(const struct pl_region *g, const char *path)
 
 	pl_region_get_info(g, &i);
 	gather(&f, path, &i);
+	if (i.params.primitive == PL_SKETCH)
+		sketch_facts(&f, g);
 	return print_facts(&f) ? PL_EXIT_OK : PL_EXIT_FAILED;
 }
 
@@ -352,10 +369,12 @@ const struct pl_command pl_command_region = {
 		"error it may have; for append, KEY is the number of an entry. dump prints what is not\n"
 		"empty; records (--content) in the forms of \"pathline read\". verify says how many entries\n"
 		"there are and how many are damaged; where entries do not prove themselves without their\n"
-		"key, \"whole\" is absent. All but create work while the region is written.\n"
+		"key, \"whole\" is absent. A sketch is whole when all its columns are complete; otherwise\n"
+		"info and lookup tell how many are and dump which, as the others may hold what an earlier\n"
+		"sketch left. All but create work while the region is written.\n"
 		"\n"
 		"Exit codes: 0 done; 1 the file is no region or is damaged; 3 a key was not found, or\n"
-		"is ambiguous, there was nothing to dump, the epoch is gone, or entries are damaged.",
+		"is ambiguous, its sketch is not whole, there was nothing to dump, the epoch is gone, or entries are damaged.",
 	.examples =
 		"  pathline region create /dev/shm/last --primitive key-write --slots 10000000 --value-bytes 28\n"
 		"  pathline region lookup /dev/shm/last --key-form u32 0x0a000001\n"

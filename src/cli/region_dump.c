@@ -15,6 +15,7 @@
 #include "memory/key_write.h"
 #include "memory/postcards.h"
 #include "memory/sketch.h"
+#include "memory/words.h"
 
 #define NUMBER 24
 
@@ -80,10 +81,11 @@ static void add_bytes(struct dump *d, uint64_t a, uint64_t b, const uint8_t *byt
 	pl_row_out_add(&d->rows, values);
 }
 
-static void add_cell(struct dump *d, uint64_t a, uint64_t b, uint64_t v)
+/* `last`: the column behind the value, where there is one. */
+static void add_cell(struct dump *d, uint64_t a, uint64_t b, uint64_t v, const char *last)
 {
 	char text[3][NUMBER];
-	const char *values[] = { text[0], text[1], text[2] };
+	const char *values[] = { text[0], text[1], text[2], last };
 
 	if (v == 0)
 		return;
@@ -94,7 +96,7 @@ static void add_cell(struct dump *d, uint64_t a, uint64_t b, uint64_t v)
 	pl_row_out_add(&d->rows, values);
 }
 
-static const struct pl_column columns[][3] = {
+static const struct pl_column columns[][4] = {
 	[PL_KEY_WRITE] = { { "slot", 12, true, false }, { "check", 10, true, false },
 		{ "value", -8, false, false } },
 	[PL_APPEND] = { { "list", 8, true, false }, { "number", 14, true, false },
@@ -104,7 +106,7 @@ static const struct pl_column columns[][3] = {
 	[PL_POSTCARDS] = { { "chunk", 12, true, false }, { "hops", 5, true, false },
 		{ "words", -8, false, false } },
 	[PL_SKETCH] = { { "column", 14, true, false }, { "row", 4, true, false },
-		{ "value", 20, true, false } },
+		{ "value", 20, true, false }, { "present", -7, false, false } },
 };
 
 static void dump_key_write(struct dump *d, const struct pl_store_params *params, void *base)
@@ -152,7 +154,8 @@ static void dump_counters(struct dump *d, const struct pl_store_params *params, 
 	uint64_t n = width * (params->counters.shared != 0 ? 1 : params->counters.rows);
 
 	for (uint64_t i = d->args->from; i < n && !full(d); i++)
-		add_cell(d, i / width, i % width, __atomic_load_n(&cells[i], __ATOMIC_RELAXED));
+		add_cell(d, i / width, i % width, __atomic_load_n(&cells[i], __ATOMIC_RELAXED),
+			NULL);
 }
 
 static bool empty(const uint8_t *p, size_t n)
@@ -176,16 +179,25 @@ static void dump_postcards(
 	}
 }
 
-static void dump_sketch(struct dump *d, const struct pl_store_params *params, const uint8_t *base)
+/* The fewest columns that were complete at any time count: what was read before is then of the present sketch. */
+static void dump_sketch(struct dump *d, const struct pl_store_params *params, void *base)
 {
 	uint32_t bytes = params->sketch.cell_bytes, rows = params->sketch.rows;
+	struct pl_sketch s;
+	uint64_t complete;
 
-	for (uint64_t i = d->args->from; i < params->sketch.columns * rows && !full(d); i++) {
-		uint64_t v = 0;
+	(void)pl_sketch_init(&s, params, base);
+	complete = pl_sketch_completed(&s);
+	for (uint64_t i = d->args->from; i < s.columns * rows && !full(d); i++) {
+		uint64_t v = 0, now;
 
-		memcpy(&v, base + PL_SKETCH_CELLS_AT + i * bytes, bytes);
-		add_cell(d, i / rows, i % rows, v);
+		memcpy(&v, s.base + PL_SKETCH_CELLS_AT + i * bytes, bytes);
+		pl_words_acquire();
+		now = pl_sketch_completed(&s);
+		complete = now < complete ? now : complete;
+		add_cell(d, i / rows, i % rows, v, i / rows < complete ? "yes" : "no");
 	}
+	pl_region_tell_whole(&s, complete);
 }
 
 static void dump_store(struct dump *d, const struct pl_store_params *params, void *base)
@@ -229,7 +241,8 @@ int pl_region_dump(const struct pl_region *g, const struct pl_region_args *args)
 	}
 	d->args = args;
 	d->content = params->content;
-	pl_row_out_init(&d->rows, args->form, columns[params->primitive], 3);
+	pl_row_out_init(&d->rows, args->form, columns[params->primitive],
+		params->primitive == PL_SKETCH ? 4 : 3);
 	(void)pl_record_out_init_kinds(&d->records, args->form, kinds_of(params->content), NULL, 0);
 	dump_store(d, params, base);
 	n = d->n;

@@ -17,8 +17,10 @@
 #include "memory/key_write.h"
 #include "memory/postcards.h"
 #include "memory/sketch.h"
+#include "memory/words.h"
 
-#define NUMBER 24
+#define NUMBER  24
+#define COLUMNS 7 /* the most that a lookup has */
 
 const char *const pl_key_forms[] = { "text", "hex", "u32", "be32", "u64", NULL };
 
@@ -38,6 +40,14 @@ void *pl_region_store_of(const struct pl_region *g, const struct pl_region_args 
 	return base;
 }
 
+void pl_region_tell_whole(const struct pl_sketch *s, uint64_t complete)
+{
+	if (complete < s->columns)
+		pl_complain("the sketch is not whole: %" PRIu64 " of %" PRIu64
+			    " columns are of the present one, what the others hold is not",
+			complete, s->columns);
+}
+
 static const char *u64(char dst[NUMBER], uint64_t v)
 {
 	snprintf(dst, NUMBER, "%" PRIu64, v);
@@ -55,7 +65,8 @@ struct lookup {
 	struct pl_sketch s;
 	struct pl_value_set nodes;
 	double total;
-	char text[6][2 * PL_ENTRY_MAX + 1]; /* one for each column */
+	uint64_t complete; /* the fewest columns that the sketch was seen to have */
+	char text[COLUMNS][2 * PL_ENTRY_MAX + 1]; /* one for each column */
 };
 
 static const char *fill(struct lookup *l, unsigned int i, const char *fmt, ...)
@@ -143,6 +154,27 @@ static bool look_counters(struct lookup *l, const void *key, size_t n, const cha
 	return e.value > 0;
 }
 
+static const struct pl_column sketch_columns[] = {
+	{ "key", -24, false, false },
+	{ "value", 20, true, false },
+	{ "error", 12, true, false },
+	{ "confidence", 10, true, false },
+	{ "saturated", -9, false, true },
+	{ "whole", -5, false, false },
+	{ "complete", 10, true, false },
+};
+
+/* Whether the sketch is whole, and was since this was first asked. */
+static bool is_whole(struct lookup *l)
+{
+	uint64_t n;
+
+	pl_words_acquire();
+	n = pl_sketch_completed(&l->s);
+	l->complete = n < l->complete ? n : l->complete;
+	return l->complete == l->s.columns;
+}
+
 static bool look_sketch(struct lookup *l, const void *key, size_t n, const char **values)
 {
 	struct pl_estimate e = { .value = 0 };
@@ -152,7 +184,9 @@ static bool look_sketch(struct lookup *l, const void *key, size_t n, const char 
 		return false;
 	fill_estimate(l, &e, values);
 	values[4] = saturated ? "yes" : "no";
-	return e.value > 0;
+	values[5] = is_whole(l) ? "yes" : "no";
+	values[6] = fill(l, 6, "%" PRIu64, l->complete);
+	return e.value > 0 && l->complete == l->s.columns;
 }
 
 static const struct pl_column postcards_columns[] = {
@@ -199,28 +233,32 @@ static const struct looker lookers[] = {
 	[PL_APPEND] = LOOKER(append_columns, look_append),
 	[PL_COUNTERS] = LOOKER(estimate_columns, look_counters),
 	[PL_POSTCARDS] = LOOKER(postcards_columns, look_postcards),
-	[PL_SKETCH] = LOOKER(estimate_columns, look_sketch),
+	[PL_SKETCH] = LOOKER(sketch_columns, look_sketch),
 };
 
 /* A HyperLogLog knows no keys, only how many there are. */
-static int show_cardinality(const struct pl_sketch *s, const struct pl_region_args *args)
+static int show_cardinality(struct lookup *l)
 {
 	static const struct pl_column columns[] = { { "keys", 16, true, false },
-		{ "standard_error", 14, true, false } };
-	char text[2][40];
-	const char *values[2] = { text[0], text[1] };
+		{ "standard_error", 14, true, false }, { "whole", -5, false, false },
+		{ "complete", 10, true, false } };
+	const char *values[4];
 	struct pl_row_out out;
 	double keys, error;
 
-	if (pl_sketch_cardinality(s, &keys, &error) < 0) {
+	if (pl_sketch_cardinality(&l->s, &keys, &error) < 0) {
 		pl_complain("the sketch is damaged: a register holds what no key can make");
 		return PL_EXIT_FAILED;
 	}
-	snprintf(text[0], sizeof(text[0]), "%.1f", keys);
-	snprintf(text[1], sizeof(text[1]), "%.1f", keys * error);
-	pl_row_out_init(&out, args->form, columns, 2);
+	values[0] = fill(l, 0, "%.1f", keys);
+	values[1] = fill(l, 1, "%.1f", keys * error);
+	values[2] = is_whole(l) ? "yes" : "no";
+	values[3] = fill(l, 3, "%" PRIu64, l->complete);
+	pl_row_out_init(&out, l->args->form, columns, 4);
 	pl_row_out_add(&out, values);
-	return pl_row_out_end(&out) ? PL_EXIT_OK : PL_EXIT_FAILED;
+	if (!pl_row_out_end(&out))
+		return PL_EXIT_FAILED;
+	return l->complete == l->s.columns ? PL_EXIT_OK : PL_EXIT_NOTHING;
 }
 
 /* The five structures that stand for the store; one of them is of its primitive. 0, or an exit code. */
@@ -250,6 +288,7 @@ static int open_lookup(struct lookup *l, const struct pl_region *g, void *base)
 		return -pl_postcards_init(&l->p, params, base);
 	default:
 		(void)pl_sketch_init(&l->s, params, base);
+		l->complete = pl_sketch_completed(&l->s);
 		l->total = pl_sketch_total(&l->s);
 		return 0;
 	}
@@ -258,7 +297,7 @@ static int open_lookup(struct lookup *l, const struct pl_region *g, void *base)
 static int look_up_all(struct lookup *l, const struct looker *looker, bool numbers,
 	const char *const *keys, size_t n)
 {
-	const char *values[6], *form = numbers ? "u64" : l->args->key_form;
+	const char *values[COLUMNS], *form = numbers ? "u64" : l->args->key_form;
 	struct pl_row_out out;
 	bool all = true;
 	int code = 0;
@@ -305,13 +344,15 @@ int pl_region_lookup(const struct pl_region *g, const struct pl_region_args *arg
 		code = PL_EXIT_USAGE;
 	}
 	if (code == 0 && primitive == PL_SKETCH && l->s.kind == PL_SKETCH_HYPERLOGLOG) {
-		code = show_cardinality(&l->s, args);
+		code = show_cardinality(l);
 	} else if (code == 0 && n == 0) {
 		pl_complain("region lookup: which key?");
 		code = PL_EXIT_USAGE;
 	} else if (code == 0) {
 		code = look_up_all(l, &lookers[primitive], primitive == PL_APPEND, keys, n);
 	}
+	if (primitive == PL_SKETCH && (code == PL_EXIT_OK || code == PL_EXIT_NOTHING))
+		pl_region_tell_whole(&l->s, l->complete);
 	pl_value_set_done(&l->nodes);
 	free(l);
 	return code;

@@ -40,6 +40,10 @@ extern const char *const pl_key_forms[]; /* for PL_OPT_CHOICE */
 /* The store of the epoch that was asked for; NULL after complaining. */
 void *pl_region_store_of(const struct pl_region *region, const struct pl_region_args *args);
 
+/* Complains of a sketch of which not all columns are complete. */
+struct pl_sketch;
+void pl_region_tell_whole(const struct pl_sketch *s, uint64_t complete);
+
 int pl_region_lookup(const struct pl_region *region, const struct pl_region_args *args,
 	const char *const *keys, size_t n);
 int pl_region_dump(const struct pl_region *region, const struct pl_region_args *args);

@@ -8,19 +8,60 @@
 #include "dta/apply.h"
 #include "memory/append.h"
 #include "memory/region.h"
+#include "memory/sketch.h"
 
 struct regions {
 	struct pl_apply apply;
 	struct pl_region **region; /* as apply.stores */
 	struct pl_store_params *params;
 	unsigned int n;
+	uint64_t turned;
 };
+
+/* The region of a sketch that begins here: the word that counts its columns goes to zero. -1: that is no such operation. */
+static int begun_by(const struct regions *g, const struct pl_op *op)
+{
+	static const uint8_t none[8];
+
+	if (op->collector >= g->apply.collectors || op->store >= g->apply.n_stores ||
+		g->params[op->store].primitive != PL_SKETCH || op->kind != PL_OP_WRITE ||
+		op->offset != 0 || op->bytes != sizeof(none) ||
+		memcmp(op->data, none, sizeof(none)) != 0)
+		return -1;
+	return (int)(op->collector * g->apply.n_stores + op->store);
+}
+
+/* Reporters begin a sketch: in a region of two halves what there is of the one before stays as it is, whole or not. */
+static void begin_sketch(struct regions *g, unsigned int i)
+{
+	struct pl_region *region = g->region[i];
+	struct pl_region_info info;
+	struct pl_sketch s;
+
+	pl_region_get_info(region, &info);
+	(void)pl_sketch_init(&s, &info.params, g->apply.stores[i].base);
+	if (info.halves != 2 || pl_sketch_completed(&s) == 0 ||
+		pl_region_next_epoch(region, NULL) < 0)
+		return;
+	g->apply.stores[i].base = pl_region_store(region, pl_region_epoch(region));
+	g->turned++;
+}
 
 static void apply(void *arg, const struct pl_op *ops, size_t n)
 {
 	struct regions *g = arg;
+	size_t done = 0;
 
-	pl_apply_ops(&g->apply, ops, n);
+	for (size_t i = 0; i < n; i++) {
+		int begun = begun_by(g, &ops[i]);
+
+		if (begun < 0)
+			continue;
+		pl_apply_ops(&g->apply, ops + done, i - done);
+		done = i;
+		begin_sketch(g, (unsigned int)begun);
+	}
+	pl_apply_ops(&g->apply, ops + done, n - done);
 }
 
 /* Each list goes on where its region has it. */
@@ -53,7 +94,8 @@ static void stats(void *arg, struct pl_json *json)
 		uint64_t n;
 	} rows[] = { { "writes", g->apply.writes }, { "adds", g->apply.adds },
 		{ "bytes", g->apply.bytes }, { "immediates", g->apply.immediates },
-		{ "no_store", g->apply.no_store }, { "outside", g->apply.outside } };
+		{ "no_store", g->apply.no_store }, { "outside", g->apply.outside },
+		{ "turned", g->turned } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		pl_json_key(json, rows[i].name);

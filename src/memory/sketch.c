@@ -150,8 +150,9 @@ void pl_sketch_complete(const struct pl_sketch *s, uint64_t n)
 uint64_t pl_sketch_completed(const struct pl_sketch *s)
 {
 	const void *word = s->base;
+	uint64_t n = __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
 
-	return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
+	return n <= s->columns ? n : 0;
 }
 
 double pl_sketch_total(const struct pl_sketch *s)

@@ -57,6 +57,9 @@ void pl_sketch_complete(const struct pl_sketch *s, uint64_t n);
 
 /* ---- read side ---- */
 
+/* Columns 0 .. n - 1 are of the present sketch, all reporters in them; those behind may hold an earlier one's. A number
+ * that is greater than the columns there are counts as 0. What was read before is of the present sketch when n is no less
+ * afterwards. */
 uint64_t pl_sketch_completed(const struct pl_sketch *s);
 
 /* Count-min: the smallest cell of the key. `saturated`: that cell stands at its largest value, the true sum may be

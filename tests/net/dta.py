@@ -111,6 +111,43 @@ ok(s['additions'] < 100 and s['increments_merged'] == 100, 'increments were merg
 ok(s['batches'] < 200 and s['entries_published'] == 1000, 'entries were batched', s)
 ok(s['epochs_complete'] == 1, 'the sketch is complete', s)
 
+# A sketch in two halves: what its reporters begin next does not mix with what they ended, nor with what they gave up.
+create('halves', 'sketch', '--slots', 8, '--rows', 2, '--halves', 2)
+
+
+def deliver(uri, epoch, columns, cell):
+    run('report', 'sketch', '--epoch', epoch, '-d', columns * 2 * ('%016x' % cell), '--data-form', 'hex', uri)
+
+
+def sketch(*args):
+    """Cells of its columns, and whether it says that it is whole."""
+    r = pathline.run('region', 'lookup', '-o', 'json', path('halves'), 'a', *map(str, args))
+    found = json.loads(r.stdout)[0]
+    ok((r.returncode == 0) == (found['whole'] == 'yes') and (r.returncode == 0 or 'not whole' in r.stderr),
+       'the exit code says whether the sketch is whole', r.stdout + r.stderr)
+    return {(f['column'], f['value']) for f in rows('dump', path('halves'), *args)}, found['whole'], found['complete']
+
+
+def filled(columns, cell):
+    return {(c, cell) for c in range(columns)}, 'yes' if columns == 8 else 'no', columns
+
+
+t = Translator('--flush', '20ms', 'udp://127.0.0.1:0', path('halves'))
+deliver(t.uri, 1, 8, 1)
+t.comes_to(epochs_complete=1)
+ok(sketch() == filled(8, 1), 'a sketch is whole', sketch())
+deliver(t.uri, 2, 4, 1000)
+t.comes_to(epochs_incomplete=1)
+ok(sketch() == filled(4, 1000), 'half of the next one is by itself', sketch())
+ok(sketch('--epoch', 0) == filled(8, 1), 'the one before stays', sketch('--epoch', 0))
+ok(t.stop()['out']['turned'] == 1, 'one turn', t.stats)
+t = Translator('--flush', '20ms', 'udp://127.0.0.1:0', path('halves'))
+deliver(t.uri, 3, 8, 7)
+t.comes_to(epochs_complete=1)
+ok(sketch() == filled(8, 7) and sketch('--epoch', 1) == filled(4, 1000), 'after a restart, too',
+   (sketch(), sketch('--epoch', 1)))
+t.stop()
+
 # Lists go on where they were.
 t = Translator('udp://127.0.0.1:0', path('lists'))
 run('report', 'append', '--list', 3, '-d', 'next', t.uri)
