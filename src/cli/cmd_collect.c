@@ -19,6 +19,7 @@
 #include "cli/collect_workers.h"
 #include "cli/command.h"
 #include "cli/json_line.h"
+#include "cli/region_watch.h"
 #include "cli/signals.h"
 #include "memory/region.h"
 
@@ -103,6 +104,8 @@ struct collect {
 	struct pl_workers *workers;       /* NULL: none */
 	struct pl_collect_save *save;     /* NULL: none */
 	struct pl_collect_epochs *epochs; /* NULL: none */
+	struct pl_region_watch watch;
+	bool cut[PL_COLLECTOR_STORES_MAX];
 	int signal_fd;
 };
 
@@ -264,6 +267,7 @@ static void print_stats(const struct collect *x, const struct pl_workers_stats *
 	struct pl_json *json = pl_json_line_begin(&line, NULL);
 
 	pl_collect_stats(json, x->collector, &x->options);
+	pl_region_watch_stats(json, &x->watch);
 	if (x->epochs != NULL)
 		pl_collect_epochs_stats(json, x->epochs);
 	if (workers != NULL)
@@ -271,6 +275,19 @@ static void print_stats(const struct collect *x, const struct pl_workers_stats *
 	if (saved != NULL)
 		pl_collect_save_stats(json, saved);
 	pl_json_line_end(&line);
+}
+
+static const struct pl_region *watched(void *arg, unsigned int i, const char **ret_path)
+{
+	const struct collect *x = arg;
+
+	*ret_path = x->stores[i].path;
+	return pl_collector_region(x->collector, i);
+}
+
+static void look(struct collect *x, uint64_t now_ns)
+{
+	pl_region_watch_look(&x->watch, now_ns, watched, x, x->cut, x->options.n_stores);
 }
 
 /* Whether to end. SIGUSR1 is answered, SIGUSR2 passed on. */
@@ -302,6 +319,7 @@ static int loop(struct collect *x)
 		{ .fd = x->epochs != NULL ? pl_collect_epochs_fd(x->epochs) : -1,
 			.events = POLLIN } };
 	uint32_t steps = 0;
+	uint64_t now_ns;
 
 	for (;;) {
 		struct pl_diag diag = { .text = "" };
@@ -317,8 +335,10 @@ static int loop(struct collect *x)
 			pl_collect_epochs_step(x->epochs);
 		if (n > 0 && ++steps % STEPS_A_LOOK != 0)
 			continue;
-		if (pl_clock_mono_ns() >= until)
+		now_ns = pl_clock_mono_ns();
+		if (now_ns >= until)
 			return 0;
+		look(x, now_ns);
 		(void)poll(fds, 3, n > 0 ? 0 : pl_collector_wait_ms(x->collector, WAIT_MS));
 		if ((fds[0].revents & POLLIN) != 0 && take_signals(x))
 			return drain(x, &fds[1]);
@@ -342,7 +362,11 @@ static void end(struct collect *x)
 	struct pl_collect_save_stats saved;
 
 	end_threads(x, &workers, &saved);
+	look(x, UINT64_MAX);
 	pl_collect_tell(x->collector);
+	if (x->watch.cut > 0)
+		fprintf(stderr, "%u regions were cut, %" PRIu64 " pages lost\n", x->watch.cut,
+			x->watch.lost_pages);
 	if (args.stats)
 		print_stats(
 			x, args.on_immediate ? &workers : NULL, args.save != NULL ? &saved : NULL);
@@ -394,6 +418,8 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 		tell_begin(x);
 		code = loop(x);
 		end(x);
+		if (code == 0 && x->watch.cut > 0)
+			code = PL_EXIT_FAILED;
 	}
 	pl_collect_epochs_free(x->epochs);
 	r = pl_collector_close(x->collector);

@@ -313,6 +313,7 @@ static void print_stats(struct translate *x)
 static void tell_account(const struct translate *x)
 {
 	const struct pl_translator_counters *c = pl_translator_counters(x->translator);
+	uint64_t ops;
 
 	fprintf(stderr, "%" PRIu64 " reports in %" PRIu64 " datagrams: %" PRIu64 " accepted",
 		c->reports, c->datagrams, c->accepted);
@@ -328,7 +329,11 @@ static void tell_account(const struct translate *x)
 			fprintf(stderr, ", %" PRIu64 " refused (%s)", c->refused[i],
 				pl_refusal_name((enum pl_refusal)i));
 	}
-	fprintf(stderr, "; %" PRIu64 " writes, %" PRIu64 " additions\n", c->writes, c->adds);
+	fprintf(stderr, "; %" PRIu64 " writes, %" PRIu64 " additions", c->writes, c->adds);
+	if (x->out.lost != NULL && x->out.lost(x->out.arg, &ops))
+		fprintf(stderr, "; of them %" PRIu64 " and more for regions that were cut, lost",
+			ops);
+	fputc('\n', stderr);
 }
 
 /* ---- running ---- */
@@ -578,6 +583,7 @@ static int translate(struct translate *x, const struct pl_opt_list *operands)
 	const char *uri;
 	struct pl_signals signals;
 	int code = check_args(operands), r;
+	uint64_t ops;
 
 	if (code != 0)
 		return code;
@@ -605,7 +611,7 @@ static int translate(struct translate *x, const struct pl_opt_list *operands)
 		tell_account(x);
 		if (args.stats)
 			print_stats(x);
-		if (x->broken)
+		if (x->broken || (x->out.lost != NULL && x->out.lost(x->out.arg, &ops)))
 			code = PL_EXIT_FAILED;
 		else if (pl_translator_counters(x->translator)->accepted == 0)
 			code = PL_EXIT_NOTHING;

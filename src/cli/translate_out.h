@@ -31,6 +31,8 @@ struct pl_translate_out {
 	unsigned int (*fds)(void *arg, struct pollfd *ret, unsigned int max);
 	void (*pressed)(void *arg, struct pl_translator *t);
 	void (*finish)(void *arg);
+	/* Whether stores were lost under way, of which the output has told, and how many operations were for them since. */
+	bool (*lost)(void *arg, uint64_t *ret_ops);
 	void *arg;
 	/* The stores there are, in their order; the same for each collector. */
 	const struct pl_store_params *stores;
@@ -38,7 +40,7 @@ struct pl_translate_out {
 };
 
 /* Region files, written here. `paths` are those of the first collector's stores, then the second's …; n is a multiple of
- * `collectors`. Negative errno with diag. */
+ * `collectors`; they stay until it is closed. Negative errno with diag. */
 int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *paths, size_t n,
 	unsigned int collectors, struct pl_diag *diag);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/region_watch.h"
 #include "cli/translate_out.h"
 #include "dta/apply.h"
 #include "memory/append.h"
@@ -14,6 +15,9 @@ struct regions {
 	struct pl_apply apply;
 	struct pl_region **region; /* as apply.stores */
 	struct pl_store_params *params;
+	const char *const *paths; /* the caller's */
+	bool *cut;                /* as region */
+	struct pl_region_watch watch;
 	unsigned int n;
 	uint64_t turned;
 };
@@ -64,6 +68,44 @@ static void apply(void *arg, const struct pl_op *ops, size_t n)
 	pl_apply_ops(&g->apply, ops + done, n - done);
 }
 
+static const struct pl_region *watched(void *arg, unsigned int i, const char **ret_path)
+{
+	const struct regions *g = arg;
+
+	*ret_path = g->paths[i];
+	return g->region[i];
+}
+
+/* What is for a region that was cut is not written any more, and counted. */
+static void look(struct regions *g, uint64_t now_ns)
+{
+	pl_region_watch_look(&g->watch, now_ns, watched, g, g->cut, g->n);
+	for (unsigned int i = 0; g->watch.cut > 0 && i < g->n; i++) {
+		if (g->cut[i])
+			g->apply.stores[i].base = NULL;
+	}
+}
+
+static uint64_t turn(void *arg, struct pl_translator *t, uint64_t now_ns)
+{
+	(void)t;
+	look(arg, now_ns);
+	return UINT64_MAX;
+}
+
+static void finish(void *arg)
+{
+	look(arg, UINT64_MAX);
+}
+
+static bool lost(void *arg, uint64_t *ret_ops)
+{
+	const struct regions *g = arg;
+
+	*ret_ops = g->apply.no_store;
+	return g->watch.cut > 0;
+}
+
 /* Each list goes on where its region has it. */
 static int resume(void *arg, struct pl_translator *t)
 {
@@ -101,6 +143,7 @@ static void stats(void *arg, struct pl_json *json)
 		pl_json_key(json, rows[i].name);
 		pl_json_u64(json, rows[i].n);
 	}
+	pl_region_watch_stats(json, &g->watch);
 }
 
 static int close_all(void *arg)
@@ -116,6 +159,7 @@ static int close_all(void *arg)
 	free(g->region);
 	free(g->apply.stores);
 	free(g->params);
+	free(g->cut);
 	free(g);
 	return r;
 }
@@ -156,12 +200,14 @@ int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *pat
 	if (g == NULL)
 		return -ENOMEM;
 	g->n = (unsigned int)n;
+	g->paths = paths;
+	g->cut = calloc(n, sizeof(*g->cut));
 	g->apply.collectors = collectors;
 	g->apply.n_stores = (unsigned int)(n / collectors);
 	g->region = calloc(n, sizeof(struct pl_region *));
 	g->apply.stores = calloc(n, sizeof(*g->apply.stores));
 	g->params = calloc(g->apply.n_stores, sizeof(*g->params));
-	if (g->region == NULL || g->apply.stores == NULL || g->params == NULL)
+	if (g->region == NULL || g->apply.stores == NULL || g->params == NULL || g->cut == NULL)
 		r = -ENOMEM;
 	for (unsigned int i = 0; r == 0 && i < n; i++)
 		r = open_one(g, i, paths[i], diag);
@@ -174,6 +220,9 @@ int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *pat
 		.resume = resume,
 		.stats = stats,
 		.close = close_all,
+		.turn = turn,
+		.finish = finish,
+		.lost = lost,
 		.arg = g,
 		.stores = g->params,
 		.n_stores = g->apply.n_stores,

@@ -391,6 +391,14 @@ void pl_region_get_info(const struct pl_region *g, struct pl_region_info *ret)
 	ret->lost_pages = atomic_load(&g->lost_pages);
 }
 
+bool pl_region_is_cut(const struct pl_region *g)
+{
+	struct stat st;
+
+	return atomic_load(&g->lost_pages) > 0 ||
+	       (fstat(g->fd, &st) == 0 && (uint64_t)st.st_size < g->info.file_bytes);
+}
+
 int pl_region_fd(const struct pl_region *g)
 {
 	return g->fd;

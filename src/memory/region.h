@@ -119,6 +119,10 @@ struct pl_region_info {
 
 void pl_region_get_info(const struct pl_region *region, struct pl_region_info *ret);
 
+/* Whether the file was cut since it was opened here: pages of it were lost, or it is shorter than it was. Asks the kernel; not
+ * for every write. What is put into it from then on may be nowhere. */
+bool pl_region_is_cut(const struct pl_region *region);
+
 /* Its descriptor, to be sent or registered; -1 never. Stays the region's. */
 int pl_region_fd(const struct pl_region *region);
 

@@ -618,12 +618,27 @@ def test_epochs():
     run_epochs(f"packet:{IF['b']}")
 
 
+def test_cut():
+    """Regions that somebody cuts under the collector: told, counted, and the exit code says so."""
+    make_regions()
+    uri = f"packet:{IF['b']}"
+    c = Collector(uri)
+    os.truncate(path("last.plr"), 5000)
+    line = c.process.stderr.readline()
+    ok(path("last.plr") in line and "was cut while it was open" in line, "a cut region is told", line)
+    c.process.send_signal(signal.SIGTERM)
+    out, err = c.process.communicate(timeout=LIMIT)
+    s = json.loads(out.splitlines()[-1])
+    ok(c.process.returncode == 1 and "1 regions were cut" in err and "while it was open" not in err, "once, and at the end", err)
+    eq(s["cut_regions"], 1, "and counted")
+
+
 def main():
     if os.geteuid() != 0:
         tap.skip_all("needs root")
     make_namespaces()
     make_wire(IF, IP, MAC)
-    lab.run(*[test_epochs] if ONLY_EPOCHS else [test_collect, test_ipv6])
+    lab.run(*[test_epochs] if ONLY_EPOCHS else [test_collect, test_ipv6, test_cut])
     return tap.end()
 
 

@@ -231,6 +231,32 @@ t.comes_to(refused=1)
 s = t.stop()
 ok(s['refused']['access'] == 1 and s['accepted'] == 0 and t.process.returncode == 3, 'not on the list: exit code 3', s)
 
+# Regions that somebody cuts under it: told once each, not written any more, in the account.
+create('cut0', 'key-write', '--slots', 100000, '--value-bytes', 4)
+create('cut1', 'append', '--slots', 4096, '--value-bytes', 4)
+create('whole', 'counters', '--slots', 1000)
+t = Translator('--flush', '20ms', 'udp://127.0.0.1:0', path('cut0'), path('cut1'), path('whole'))
+run('report', 'key-write', '--sequenced', '-k', 0, '--key-form', 'u64', '--step-key', '-d', 'some', '--count', 1000, t.uri)
+t.comes_to(accepted=1000)
+ok(t.stats['out']['cut_regions'] == 0, 'no region is cut', t.stats)
+os.truncate(path('cut0'), 100000)
+os.truncate(path('cut1'), 4096)
+words = sorted(t.process.stderr.readline() for _ in range(2))
+ok(all(path('cut%d' % i) in words[i] and 'was cut while it was open' in words[i] for i in range(2)), 'a cut region is told',
+   words)
+run('report', 'append', '--store', 1, '-d', 'lost', '--count', 100, '--sequenced', t.uri)
+run('report', 'key-write', '-k', 'k', '-d', 'lost', '--count', 100, '--sequenced', t.uri)
+run('report', 'increment', '--store', 2, '-k', 'a', '--by', 5, t.uri)
+t.comes_to(accepted=1201)
+t.process.send_signal(signal.SIGTERM)
+out, err = t.process.communicate(timeout=60)
+s = json.loads(out)
+ok(t.process.returncode == 1 and 'regions that were cut' in err and 'while it was open' not in err, 'once, and in the end', err)
+ok(s['out']['cut_regions'] == 2 and s['out']['no_store'] > 200
+   and s['writes'] + s['adds'] == s['out']['writes'] + s['out']['adds'] + s['out']['no_store'], 'and counted', s)
+found = rows('lookup', path('whole'), 'a')
+ok(found[0].get('value') == 5, 'the region that is whole is written', found)
+
 # Two collectors have half each; their regions must be the same store.
 for name in ('c0', 'c1', 'c2'):
     create(name, 'key-write', '--slots', 10000, '--value-bytes', 8, '--seed', 3 if name != 'c2' else 4)
