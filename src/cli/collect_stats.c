@@ -110,6 +110,30 @@ static void put_peers(struct pl_json *json, const struct pl_collector_stats *s,
 	pl_json_array_end(json);
 }
 
+static void put_suspects(struct pl_json *json, const struct pl_collector_stats *s)
+{
+	static const char *const kinds[PL_RDMA_GUESSES] = { "unknown_qp", "peer", "key", "number" };
+	char text[PL_ADDR_TEXT_MAX];
+
+	pl_json_key(json, "suspects");
+	pl_json_array(json);
+	for (uint32_t i = 0; i < s->n_suspects; i++) {
+		const struct pl_rdma_suspect *who = &s->suspects[i];
+
+		pl_format_addr(text, &who->addr);
+		pl_json_object(json);
+		pl_json_key(json, "address");
+		pl_json_str(json, text);
+		pl_json_key(json, "now");
+		pl_json_bool(json, who->now);
+		pl_json_number(json, "guesses", who->guesses);
+		for (int k = 0; k < PL_RDMA_GUESSES; k++)
+			pl_json_number(json, kinds[k], who->kinds[k]);
+		pl_json_object_end(json);
+	}
+	pl_json_array_end(json);
+}
+
 #if PL_HAVE_VERBS
 static void tell_number(void *json, const char *name, uint64_t n)
 {
@@ -188,6 +212,8 @@ void pl_collect_stats(
 	pl_json_number(json, "displaced", s->displaced);
 	pl_json_number(json, "forgotten", s->forgotten);
 	put_peers(json, s, options);
+	if (s->responder != NULL)
+		put_suspects(json, s);
 	put_control(json, s);
 	if (s->nic != NULL)
 		put_port(json, s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,7 +18,8 @@
 #define SPARE         16 /* connections beside: who finds no room is told so */
 #define UNSETTLED                                                                                  \
 	4 /* requests of RDMA-CM that nobody confirmed yet: at least so many, else a quarter of the peers */
-#define CONTROL_NS  1000000u /* under load the control side is looked after so often */
+#define CONTROL_NS  1000000u    /* under load the control side is looked after so often */
+#define ALARM_NS    1000000000u /* no two lines about guessing are nearer to each other */
 #define LIVELY_NS   200000000u
 #define WAIT_MAX_MS 500 /* and without any */
 
@@ -308,6 +310,50 @@ static int tell_silent(struct pl_collector *c, struct pl_diag *diag)
 	return -EAGAIN;
 }
 
+/* "1.2.3.4 guesses: 120 queue pairs" */
+static void tell_suspect(struct pl_diag *diag, const struct pl_rdma_suspect *s, uint32_t others)
+{
+	static const char *const what[PL_RDMA_GUESSES] = { "to unknown queue pairs",
+		"to other peers' queue pairs", "with unknown keys", "with far packet numbers" };
+	char text[PL_ADDR_TEXT_MAX], counts[160], more[64] = "";
+	size_t n = 0;
+
+	pl_format_addr(text, &s->addr);
+	counts[0] = '\0';
+	for (int i = 0; i < PL_RDMA_GUESSES; i++) {
+		if (s->kinds[i] > 0)
+			n += (size_t)snprintf(counts + n, sizeof(counts) - n, "%s%" PRIu64 " %s",
+				n > 0 ? ", " : "", s->kinds[i], what[i]);
+	}
+	if (others > 0)
+		snprintf(more, sizeof(more), "; so do %u others, see --stats", others);
+	pl_diag_set(diag, "%s guesses: requests %s%s", text, counts, more);
+}
+
+/* Sources that guess, since that was told last. 0, or -EAGAIN with diag. */
+static int tell_alarms(struct pl_collector *c, struct pl_diag *diag)
+{
+	struct pl_rdma_suspect worst = { .guesses = 0 }, s;
+	uint32_t n = 0;
+	uint64_t alarms;
+
+	if (c->ops->alarms == NULL)
+		return 0;
+	alarms = c->ops->alarms(c->card);
+	if (alarms == c->alarms_seen || (c->alarm_ns != 0 && c->now_ns - c->alarm_ns < ALARM_NS))
+		return 0;
+	c->alarms_seen = alarms;
+	c->alarm_ns = c->now_ns;
+	for (; c->ops->alarm(c->card, &s); n++) {
+		if (s.guesses > worst.guesses)
+			worst = s;
+	}
+	if (n == 0) /* others took their places */
+		return 0;
+	tell_suspect(diag, &worst, n - 1);
+	return -EAGAIN;
+}
+
 int pl_collector_wait_ms(const struct pl_collector *c, int max_ms)
 {
 	const uint64_t next = c->ops->next_ns(c->card);
@@ -331,7 +377,7 @@ int pl_collector_step(struct pl_collector *c, struct pl_diag *diag)
 	collector_completions(c);
 	if (n <= 0 || c->now_ns - c->control_ns >= CONTROL_NS)
 		control(c);
-	if (n >= 0 && tell_silent(c, diag) < 0)
+	if (n >= 0 && (tell_silent(c, diag) < 0 || tell_alarms(c, diag) < 0))
 		return -EAGAIN;
 	return n;
 }

@@ -98,7 +98,8 @@ int pl_collector_fd(const struct pl_collector *c);
 
 /*
  * Takes what came, at most a batch of packets, and does what is due; never waits. Returns the packets taken; -ENETDOWN and
- * -EAGAIN with diag as pl_nic_recv, -EAGAIN also for peers that fell silent: news to be told; other errors are the end.
+ * -EAGAIN with diag as pl_nic_recv, -EAGAIN also for peers that fell silent and, at most once a second, for sources that
+ * guess: news to be told; other errors are the end.
  */
 int pl_collector_step(struct pl_collector *c, struct pl_diag *diag);
 /* How long to wait for the descriptor, at most max_ms: something is due then. */
@@ -156,6 +157,8 @@ struct pl_collector_stats {
 		forgotten; /* peers for which there was no account left: their packets are in the responder's only */
 	uint32_t n_accounts;
 	struct pl_collector_account accounts[PL_COLLECTOR_ACCOUNTS_MAX];
+	uint32_t n_suspects; /* sources that guessed (pl_responder_suspects) */
+	struct pl_rdma_suspect suspects[PL_RDMA_SUSPECTS_MAX];
 };
 
 /* Asks the kernel; not for every batch. */

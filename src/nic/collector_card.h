@@ -60,6 +60,9 @@ struct collector_card_ops {
 	void (*flush)(struct collector_card *card);
 	/* When it next has something to do by itself; UINT64_MAX: never. */
 	uint64_t (*next_ns)(const struct collector_card *card);
+	/* As pl_responder_alarm, and how many there were. NULL: it notices nothing. */
+	uint64_t (*alarms)(const struct collector_card *card);
+	bool (*alarm)(struct collector_card *card, struct pl_rdma_suspect *ret);
 	/* Its part of the account. */
 	void (*stats)(struct collector_card *card, struct pl_collector_stats *ret);
 };

@@ -242,8 +242,21 @@ static uint64_t soft_next_ns(const struct collector_card *card)
 	return card->connector != NULL ? pl_connector_next_ns(card->connector) : UINT64_MAX;
 }
 
+static uint64_t soft_alarms(const struct collector_card *card)
+{
+	return pl_counter_read(&pl_responder_counters(card->responder)->alarms);
+}
+
+static bool soft_alarm(struct collector_card *card, struct pl_rdma_suspect *ret)
+{
+	return pl_responder_alarm(card->responder, ret);
+}
+
 static void soft_stats(struct collector_card *card, struct pl_collector_stats *ret)
 {
+	pl_responder_now(card->responder, card->now_ns);
+	ret->n_suspects =
+		pl_responder_suspects(card->responder, ret->suspects, PL_RDMA_SUSPECTS_MAX);
 	ret->responder = pl_responder_counters(card->responder);
 	ret->cm = card->connector != NULL ? pl_connector_counters(card->connector) : NULL;
 	ret->nic = pl_nic_counters(card->nic);
@@ -274,5 +287,7 @@ const struct collector_card_ops collector_soft = {
 	.step = soft_step,
 	.flush = soft_flush,
 	.next_ns = soft_next_ns,
+	.alarms = soft_alarms,
+	.alarm = soft_alarm,
 	.stats = soft_stats,
 };

@@ -47,7 +47,8 @@ struct pl_collector {
 	uint64_t displaced, crowded, no_room;
 	uint64_t silent_told; /* of them; the newest is silent_addr */
 	struct pl_addr silent_addr;
-	uint64_t lively_ns; /* when signs of life were looked for last */
+	uint64_t alarms_seen, alarm_ns; /* of the card; when some were told last, 0: never */
+	uint64_t lively_ns;             /* when signs of life were looked for last */
 	struct pl_append
 		switch_list; /* of the first store, into which options.peer_switch writes */
 	uint32_t switch_qpn;

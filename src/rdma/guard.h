@@ -12,17 +12,19 @@
 #include "base/addr.h"
 #include "base/hash.h"
 
+#define PL_GUARD_KINDS    4
 #define PL_GUARD_SOURCES  256
 #define PL_GUARD_SECOND   UINT64_C(1000000000)
 #define PL_GUARD_QUIET_NS (10 * PL_GUARD_SECOND)
 
 struct pl_guard_source {
 	struct pl_addr addr;
-	uint64_t since_ns; /* when the present second began */
-	uint64_t last_ns;  /* the last guess */
-	uint64_t total;    /* guesses; 0: nobody */
-	uint32_t guesses;  /* in the present second */
-	bool suspect;
+	uint64_t since_ns;              /* when the present second began */
+	uint64_t last_ns;               /* the last guess */
+	uint64_t total;                 /* guesses; 0: nobody */
+	uint64_t kinds[PL_GUARD_KINDS]; /* of them, at what */
+	uint32_t guesses;               /* in the present second */
+	bool suspect, told;             /* told: the alarm was fetched */
 };
 
 struct pl_guard {
@@ -45,8 +47,9 @@ static inline bool pl_guard_suspects(
 	       now_ns - s->last_ns < PL_GUARD_QUIET_NS;
 }
 
-/* Counts a guess; true when it made the source a suspect. */
-static inline bool pl_guard_guess(struct pl_guard *g, const struct pl_addr *addr, uint64_t now_ns)
+/* Counts a guess of a kind; true when it made the source a suspect. */
+static inline bool pl_guard_guess(
+	struct pl_guard *g, const struct pl_addr *addr, unsigned int kind, uint64_t now_ns)
 {
 	struct pl_guard_source *s = pl_guard_place(g, addr);
 	const bool known = s->total > 0 && pl_addr_equal(&s->addr, addr);
@@ -65,6 +68,7 @@ static inline bool pl_guard_guess(struct pl_guard *g, const struct pl_addr *addr
 	}
 	s->last_ns = now_ns;
 	s->total++;
+	s->kinds[kind]++;
 	if (++s->guesses < g->limit || s->suspect)
 		return false;
 	s->suspect = true;

@@ -468,10 +468,11 @@ static enum pl_rdma_cause by_service(
 	}
 }
 
-static void count_guess(struct pl_responder *r, const struct pl_addr *source)
+static void count_guess(
+	struct pl_responder *r, const struct pl_addr *source, enum pl_rdma_guess kind)
 {
 	pl_count(&r->counters.guesses, 1);
-	if (pl_guard_guess(&r->guard, source, r->now_ns))
+	if (pl_guard_guess(&r->guard, source, kind, r->now_ns))
 		pl_count(&r->counters.alarms, 1);
 }
 
@@ -500,12 +501,14 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 	qp = p.qpn == 0 ? NULL : pl_responder_qp_of(r, p.qpn);
 	if (qp == NULL) {
 		if (r->now_ns != 0)
-			count_guess(r, &p.path.src);
+			count_guess(r, &p.path.src, PL_RDMA_GUESS_QP);
 		return PL_RDMA_C_UNKNOWN_QP;
 	}
 	qp->packets++;
 	qp->refused++; /* until it is executed */
 	cause = check_qp(qp, &p);
+	if (cause == PL_RDMA_C_PEER && r->now_ns != 0)
+		count_guess(r, &p.path.src, PL_RDMA_GUESS_PEER);
 	if (cause != PL_RDMA_C_OK)
 		return cause;
 	if (qp->learn) {
@@ -516,6 +519,7 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 	cause = by_service(r, qp, &q);
 	qp->refused -= cause == PL_RDMA_C_OK;
 	if (r->now_ns != 0 && (cause == PL_RDMA_C_KEY || far) && qp->c.service != PL_ROCE_UD)
-		count_guess(r, &p.path.src);
+		count_guess(r, &p.path.src,
+			cause == PL_RDMA_C_KEY ? PL_RDMA_GUESS_KEY : PL_RDMA_GUESS_NUMBER);
 	return cause;
 }

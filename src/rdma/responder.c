@@ -355,6 +355,15 @@ void pl_responder_now(struct pl_responder *r, uint64_t now_ns)
 	r->now_ns = now_ns;
 }
 
+static void tell_suspect(
+	const struct pl_responder *r, const struct pl_guard_source *s, struct pl_rdma_suspect *ret)
+{
+	*ret = (struct pl_rdma_suspect){ .addr = s->addr,
+		.guesses = s->total,
+		.now = r->now_ns - s->last_ns < PL_GUARD_QUIET_NS };
+	memcpy(ret->kinds, s->kinds, sizeof(ret->kinds));
+}
+
 uint32_t pl_responder_suspects(
 	const struct pl_responder *r, struct pl_rdma_suspect *ret, uint32_t max)
 {
@@ -363,10 +372,24 @@ uint32_t pl_responder_suspects(
 	for (uint32_t i = 0; i < PL_GUARD_SOURCES && n < max; i++) {
 		const struct pl_guard_source *s = &r->guard.sources[i];
 
-		if (s->suspect && r->now_ns - s->last_ns < PL_GUARD_QUIET_NS)
-			ret[n++] = (struct pl_rdma_suspect){ s->addr, s->total };
+		if (s->suspect)
+			tell_suspect(r, s, &ret[n++]);
 	}
 	return n;
+}
+
+bool pl_responder_alarm(struct pl_responder *r, struct pl_rdma_suspect *ret)
+{
+	for (uint32_t i = 0; i < PL_GUARD_SOURCES; i++) {
+		struct pl_guard_source *s = &r->guard.sources[i];
+
+		if (!s->suspect || s->told)
+			continue;
+		s->told = true;
+		tell_suspect(r, s, ret);
+		return true;
+	}
+	return false;
 }
 
 const struct pl_responder_counters *pl_responder_counters(const struct pl_responder *r)

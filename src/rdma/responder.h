@@ -163,20 +163,35 @@ void pl_responder_batch(struct pl_responder *r, const struct pl_batch *in, uint8
 
 /*
  * The time, from any clock that never steps, told before batches: with it guesses are counted by source address. A guess
- * is a queue pair that is not there, a key that is none, or a number more than 65536 from the expected one. A source with
+ * is a queue pair that is not there or is another peer's, a key that is none, or a number more than 65536 from the
+ * expected one. A source with
  * guess_limit of them in a second is a suspect, an alarm is counted, and its far duplicates are no longer answered;
  * everything else goes on, for addresses can be forged. Without a time (0) nothing of this is done.
  */
 void pl_responder_now(struct pl_responder *r, uint64_t now_ns);
 
-struct pl_rdma_suspect {
-	struct pl_addr addr;
-	uint64_t guesses;
+enum pl_rdma_guess {
+	PL_RDMA_GUESS_QP,     /* no such queue pair */
+	PL_RDMA_GUESS_PEER,   /* another peer's */
+	PL_RDMA_GUESS_KEY,    /* no such key */
+	PL_RDMA_GUESS_NUMBER, /* far from the expected packet number */
+	PL_RDMA_GUESSES,
 };
 
-/* The suspects of the last ten seconds, up to max; returns how many. */
+struct pl_rdma_suspect {
+	struct pl_addr addr;
+	uint64_t guesses;                /* since it began */
+	uint64_t kinds[PL_RDMA_GUESSES]; /* of them, at what */
+	bool now;                        /* in the last ten seconds */
+};
+
+#define PL_RDMA_SUSPECTS_MAX 256
+
+/* The suspects that are remembered, up to max; returns how many. */
 uint32_t pl_responder_suspects(
 	const struct pl_responder *r, struct pl_rdma_suspect *ret, uint32_t max);
+/* One whose alarm was not fetched yet; false: none. Only worth asking when `alarms` has grown. */
+bool pl_responder_alarm(struct pl_responder *r, struct pl_rdma_suspect *ret);
 
 /* Puts answers until all are out (true) or there is no more room (false). */
 bool pl_responder_answers(struct pl_responder *r, struct pl_frames *out);

@@ -348,11 +348,12 @@ static void test_set_up(void)
 /* Somebody tries numbers: seen, counted by address, no longer answered; the genuine stream goes on. */
 static void test_guesses(void)
 {
-	struct pl_rdma_suspect suspect[2];
+	struct pl_rdma_suspect suspect[PL_RDMA_SUSPECTS_MAX], alarm;
 	const struct pl_responder_counters *c;
-	unsigned int answers = 0;
+	unsigned int answers = 0, found = 0;
 	struct bench b;
 	struct pl_roce p;
+	uint32_t n;
 
 	init(&b, PL_ROCE_RC);
 	c = pl_responder_counters(b.r);
@@ -371,8 +372,16 @@ static void test_guesses(void)
 	eq(pl_counter_read(&c->causes[PL_RDMA_C_SUSPECT]), 200);
 	eq(pl_counter_read(&c->guesses), 600);
 	ok(pl_responder_suspects(b.r, suspect, 2) == 2 && suspect[0].guesses == 300 &&
-			suspect[1].guesses == 300,
+			suspect[1].guesses == 300 && suspect[0].now && suspect[1].now,
 		"by name");
+	for (int i = 0; i < 2; i++) {
+		const int kind =
+			suspect[i].addr.b[15] == 66 ? PL_RDMA_GUESS_QP : PL_RDMA_GUESS_NUMBER;
+
+		eq(suspect[i].kinds[kind], 300, "and by what was guessed");
+		ok(pl_responder_alarm(b.r, &alarm) && alarm.guesses == 300, "an alarm");
+	}
+	ok(!pl_responder_alarm(b.r, &alarm), "each once");
 	b.psn = PSN;
 	send(&b, PL_ROCE_WRITE_ONLY, 64, 64);
 	ok(b.cause == PL_RDMA_C_OK && b.n == 1, "the genuine stream goes on");
@@ -380,7 +389,8 @@ static void test_guesses(void)
 	send(&b, PL_ROCE_WRITE_ONLY, 64, 64);
 	ok(b.cause == PL_RDMA_C_DUPLICATE && b.n == 1, "and its repetitions are answered");
 	pl_responder_now(b.r, 16000000000);
-	eq(pl_responder_suspects(b.r, suspect, 2), 0, "ten quiet seconds");
+	ok(pl_responder_suspects(b.r, suspect, 2) == 2 && !suspect[0].now && !suspect[1].now,
+		"ten quiet seconds");
 	p = request(&b, PL_ROCE_WRITE_ONLY, 64);
 	p.psn = pl_psn_add(PSN, 0x900000);
 	give_request(&b, &p, 64);
@@ -397,8 +407,25 @@ static void test_guesses(void)
 		if (i % 50 == 0 || i % 4 == 0)
 			give_request(&b, &p, 0);
 	}
-	ok(pl_responder_suspects(b.r, suspect, 1) == 1 && suspect[0].addr.b[13] == 9,
-		"one among many");
+	n = pl_responder_suspects(b.r, suspect, PL_RDMA_SUSPECTS_MAX);
+	for (uint32_t i = 0; i < n; i++)
+		found += suspect[i].now && suspect[i].addr.b[13] == 9;
+	eq(found, 1, "one among many");
+	ok(pl_responder_alarm(b.r, &alarm) && alarm.addr.b[13] == 9, "and told");
+	done(&b);
+
+	/* The right queue pair from another address. */
+	init(&b, PL_ROCE_UC);
+	pl_responder_now(b.r, 5000000000);
+	for (uint32_t i = 0; i < 100; i++) {
+		p = request(&b, PL_ROCE_WRITE_ONLY, 64);
+		p.path.src.b[15] = 67;
+		give_request(&b, &p, 64);
+		eq(b.cause, PL_RDMA_C_PEER);
+	}
+	ok(pl_responder_alarm(b.r, &alarm) && alarm.addr.b[15] == 67 &&
+			alarm.kinds[PL_RDMA_GUESS_PEER] == 100,
+		"a stranger who knows the queue pair");
 	done(&b);
 }
 

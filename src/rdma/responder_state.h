@@ -2,9 +2,13 @@
 /* The inside of a responder, for responder.c (what there is), straight.c and receive.c (requests), answers.c. */
 #pragma once
 
+#include <assert.h>
+
 #include "rdma/guard.h"
 #include "rdma/index.h"
 #include "rdma/responder.h"
+
+static_assert(PL_RDMA_GUESSES == PL_GUARD_KINDS, "the guard counts by kind");
 
 struct pl_rdma_receive {
 	uint64_t id;

@@ -421,6 +421,30 @@ def run_each(uri):
         ok(bad.returncode == 2 and "not more each" in bad.stderr, f"{' '.join(args)} is refused", bad.stderr)
 
 
+def run_guesses(uri):
+    """Who guesses is told by name, once, and is in the account by what was guessed at."""
+    c, wire = Collector(uri), Wire()
+    p = Peer(wire, 4)
+    p.connect("last")
+    stranger, guesser = IP[4]["other"], "10.81.0.77"
+
+    def write(qpn, src):
+        return frame(4, bth(UC | 0x0a, qpn, p.psn) + struct.pack(">QII", p.va, 1, 8) + bytes(8), src=src)
+
+    wire.send(*[write((p.qpn + 1 + i) & 0xffffff or 2, guesser) for i in range(400)])
+    ok(wait(lambda: c.counters()["alarms"] == 1), f"{uri}: 400 requests to unknown queue pairs are an alarm")
+    wire.send(*[write(p.qpn, stranger) for i in range(300)])
+    ok(wait(lambda: c.counters()["alarms"] == 2), "300 to that of another peer too")
+    wire.send(p.write(30, 3))
+    ok(found(30, 3), "the peer writes all the same")
+    s = c.stop()
+    eq(sorted((x["address"], x["guesses"], x["unknown_qp"], x["peer"], x["key"], x["number"]) for x in s["suspects"]),
+       [(guesser, 400, 400, 0, 0, 0), (stranger, 300, 0, 300, 0, 0)], "the account has both")
+    lines = [line for line in c.err.splitlines() if "guesses" in line]
+    ok(f"{guesser} guesses: requests " in c.err and "to unknown queue pairs" in c.err, "who it is stands on standard error", c.err)
+    ok(len(lines) <= 2 and not any(lines.count(line) > 1 for line in lines), "once each", c.err)
+
+
 def test_cm():
     run(f"packet:{IF['b']}")
     if "afxdp" in pathline.run("help", "collect").stdout:
@@ -429,6 +453,10 @@ def test_cm():
 
 def test_silent():
     run_silent(f"packet:{IF['b']}")
+
+
+def test_guesses():
+    run_guesses(f"packet:{IF['b']}")
 
 
 def test_shares():
@@ -440,7 +468,7 @@ def main():
     if os.geteuid() != 0:
         tap.skip_all("needs root")
     make_wire()
-    lab.run(test_cm, test_silent, test_shares)
+    lab.run(test_cm, test_silent, test_shares, test_guesses)
     return tap.end()
 
 
