@@ -107,8 +107,8 @@ int pl_collector_wait_ms(const struct pl_collector *c, int max_ms);
 
 /* Where the control server listens; NULL: nowhere. */
 const char *pl_collector_address(const struct pl_collector *c);
-/* Of RDMA-CM: how many addresses it answers for, which are in *ret: those that the interface had when it was opened, or
- * the card's. */
+/* Of RDMA-CM: how many addresses it answered for when it was opened, which are in *ret: the interface's, or the card's.
+ * It answers for those that the interface has now. */
 uint32_t pl_collector_cm_addresses(const struct pl_collector *c, const struct pl_addr **ret);
 /* "packet:eth0", "verbs:mlx5_0" */
 const char *pl_collector_name(const struct pl_collector *c);

@@ -14,6 +14,7 @@ struct collector_card {
 	struct pl_responder *responder;
 	struct pl_connector *connector; /* NULL: none */
 	uint32_t max_qps;
+	uint32_t changes; /* of the interface, as the connector knows it */
 	uint64_t now_ns;
 	struct pl_batch in;
 	uint8_t causes[PL_BATCH_MAX];
@@ -146,6 +147,7 @@ static int soft_listen(struct collector_card *card, uint16_t port, uint64_t sile
 
 	if (r < 0)
 		return r;
+	card->changes = pl_nic_changes(card->nic);
 	options.own = *ret_own;
 	options.n_own = *ret_n;
 	memcpy(options.smac, pl_nic_mac(card->nic), sizeof(options.smac));
@@ -190,6 +192,23 @@ static int soft_forget(struct collector_card *card, uint32_t id)
 
 /* ---- one turn ---- */
 
+/* The connection manager answers for the addresses that there are now. */
+static void follow_addresses(struct collector_card *card)
+{
+	const uint32_t changes = pl_nic_changes(card->nic);
+	struct pl_addr *own = NULL;
+	uint32_t n = 0;
+	int r;
+
+	if (card->connector == NULL || changes == card->changes)
+		return;
+	r = pl_nic_addresses(card->nic, &own, &n, NULL);
+	/* Without memory it is tried again at the next turn. */
+	if ((r == 0 || r == -EADDRNOTAVAIL) && pl_connector_own(card->connector, own, n) == 0)
+		card->changes = changes;
+	free(own);
+}
+
 /* Management packets are the connection manager's. */
 static void manage(struct collector_card *card)
 {
@@ -226,6 +245,7 @@ static int soft_step(struct collector_card *card, uint64_t now_ns, struct pl_dia
 	int n = pl_nic_recv(card->nic, &card->in, 0, diag);
 
 	card->now_ns = now_ns;
+	follow_addresses(card);
 	if (n <= 0)
 		return n;
 	pl_responder_now(card->responder, now_ns);

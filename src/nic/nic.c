@@ -5,6 +5,7 @@
 #include <ifaddrs.h>
 #include <inttypes.h>
 #include <linux/filter.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -25,40 +26,65 @@
 #define BLOCK_KEY      "block=16KiB&"
 /* What the sending ring of a packet socket takes of a frame (netio/packet.c), behind which path MTUs end. */
 #define SEND_BYTES_MAX 1984
+#define LOOK_MASK      63 /* under load it is seen so often whether the interface changed */
 
 struct pl_nic {
 	struct pl_port *recv[PL_NIC_PORTS_MAX], *send;
 	uint32_t nrecv, turn; /* turn: the port to be asked first */
 	struct pl_port *lender;
-	int poll_fd,
-		quiet_fd; /* quiet: has UDP port 4791, so that the host does not answer for it */
+	int poll_fd, quiet_fd, /* has UDP port 4791, so that the host does not answer for it */
+		news_fd;       /* netlink: links and addresses of this host change */
 	char name[IF_NAMESIZE + 16], interface[IF_NAMESIZE];
+	int ifindex; /* of the interface when it was asked last */
 	uint8_t mac[6];
+	bool moved; /* the MAC address is another than at the beginning */
 	uint16_t mtu;
+	uint32_t changes, takes; /* takes: receptions since it was idle */
 	struct pl_nic_counters counters;
 };
 
 /* ---- the interface ---- */
 
-static int ask_interface(struct pl_nic *nic, struct pl_diag *diag)
+/* By the netlink socket, which stays in the namespace that it was opened in. */
+static int ask(const struct pl_nic *nic, unsigned long what, struct ifreq *req)
 {
+	return ioctl(nic->news_fd, what, req) < 0 ? -errno : 0;
+}
+
+/* The number of the interface, under the name that it has now; another one of its name, where it is gone. 0: none. */
+static int find_interface(struct pl_nic *nic)
+{
+	struct ifreq req = { .ifr_ifindex = nic->ifindex };
+
+	if (nic->ifindex != 0 && ask(nic, SIOCGIFNAME, &req) == 0) {
+		memcpy(nic->interface, req.ifr_name, sizeof(nic->interface));
+		return nic->ifindex;
+	}
+	memcpy(req.ifr_name, nic->interface, sizeof(req.ifr_name));
+	return ask(nic, SIOCGIFINDEX, &req) == 0 ? req.ifr_ifindex : 0;
+}
+
+/* MAC address, MTU and number as they are. */
+static int ask_interface(struct pl_nic *nic)
+{
+	const int ifindex = find_interface(nic);
 	struct ifreq req = { 0 };
-	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), r = s < 0 ? -errno : 0;
+	uint8_t mac[6];
 	uint32_t room;
+	int r;
 
 	memcpy(req.ifr_name, nic->interface, sizeof(req.ifr_name));
-	if (r == 0 && ioctl(s, SIOCGIFHWADDR, &req) < 0)
-		r = -errno;
-	if (r == 0)
-		memcpy(nic->mac, req.ifr_hwaddr.sa_data, sizeof(nic->mac));
-	if (r == 0 && ioctl(s, SIOCGIFMTU, &req) < 0)
-		r = -errno;
-	if (s >= 0)
-		close(s);
-	if (r < 0) {
-		pl_diag_set(diag, "%s: %s", nic->interface, strerror(-r));
-		return r;
+	r = ask(nic, SIOCGIFHWADDR, &req);
+	if (r == 0) {
+		memcpy(mac, req.ifr_hwaddr.sa_data, sizeof(mac));
+		r = ask(nic, SIOCGIFMTU, &req);
 	}
+	if (r < 0 || ifindex == 0)
+		return r < 0 ? r : -ENODEV;
+	nic->moved |= nic->changes > 0 && memcmp(nic->mac, mac, sizeof(mac)) != 0;
+	memcpy(nic->mac, mac, sizeof(mac));
+	nic->ifindex = ifindex;
+	nic->changes++;
 	/* Behind IP, UDP and the longest transport headers; the overhead counts Ethernet and a tag too. */
 	room = req.ifr_mtu < 0 ? 0 : (uint32_t)req.ifr_mtu + 18;
 	if (room > SEND_BYTES_MAX)
@@ -80,6 +106,8 @@ static int open_quiet(struct pl_nic *nic)
 	int both = 0, r = 0;
 	bool six = true;
 
+	if (nic->quiet_fd >= 0)
+		close(nic->quiet_fd);
 	nic->quiet_fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (nic->quiet_fd < 0) {
 		six = false;
@@ -98,6 +126,38 @@ static int open_quiet(struct pl_nic *nic)
 		    six ? sizeof(v6) : sizeof(v4)) < 0)
 		r = errno == EADDRINUSE ? 0 : -errno;
 	return r;
+}
+
+static int open_news(struct pl_nic *nic)
+{
+	struct sockaddr_nl sa = { .nl_family = AF_NETLINK,
+		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
+	struct epoll_event e = { .events = EPOLLIN };
+
+	nic->news_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (nic->news_fd < 0 || bind(nic->news_fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
+		epoll_ctl(nic->poll_fd, EPOLL_CTL_ADD, nic->news_fd, &e) < 0)
+		return -errno;
+	return 0;
+}
+
+/*
+ * Something changed on this host: the interface is asked again. One that is away keeps what it had; it tells when it
+ * comes. A socket is bound to the number of an interface, so the quiet one is made anew for a new number.
+ */
+static void look(struct pl_nic *nic)
+{
+	const int before = nic->ifindex;
+	char message[8192];
+	bool news = false;
+	ssize_t n;
+
+	do {
+		n = recv(nic->news_fd, message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
+		news |= n > 0 || (n < 0 && errno == ENOBUFS);
+	} while (n > 0 || (n < 0 && (errno == ENOBUFS || errno == EINTR)));
+	if (news && ask_interface(nic) == 0 && nic->ifindex != before)
+		(void)open_quiet(nic); /* without, the host speaks up; frames travel all the same */
 }
 
 /* ---- opening ---- */
@@ -199,7 +259,7 @@ int pl_nic_open(struct pl_nic **ret, const char *uri, const struct pl_nic_option
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	nic->quiet_fd = -1;
+	nic->quiet_fd = nic->news_fd = -1;
 	nic->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r = nic->poll_fd < 0 ? -errno : 0;
 	if (r < 0)
@@ -208,8 +268,14 @@ int pl_nic_open(struct pl_nic **ret, const char *uri, const struct pl_nic_option
 		r = complete(nic, uri, full, sizeof(full), diag);
 	if (r == 0)
 		r = open_ports(nic, full, options, diag);
-	if (r == 0)
-		r = ask_interface(nic, diag);
+	/* First listen, then ask: what changes in between is told. */
+	if (r == 0) {
+		r = open_news(nic);
+		if (r == 0)
+			r = ask_interface(nic);
+		if (r < 0)
+			pl_diag_set(diag, "%s: %s", nic->interface, strerror(-r));
+	}
 	if (r == 0) {
 		r = open_quiet(nic);
 		if (r < 0)
@@ -234,6 +300,8 @@ void pl_nic_close(struct pl_nic *nic)
 	pl_port_close(nic->send);
 	if (nic->quiet_fd >= 0)
 		close(nic->quiet_fd);
+	if (nic->news_fd >= 0)
+		close(nic->news_fd);
 	if (nic->poll_fd >= 0)
 		close(nic->poll_fd);
 	free(nic);
@@ -257,6 +325,11 @@ const uint8_t *pl_nic_mac(const struct pl_nic *nic)
 uint16_t pl_nic_mtu(const struct pl_nic *nic)
 {
 	return nic->mtu;
+}
+
+uint32_t pl_nic_changes(const struct pl_nic *nic)
+{
+	return nic->changes;
 }
 
 /* In which order they are told; -1: it is none, or of another interface. */
@@ -327,7 +400,7 @@ static int take(struct pl_nic *nic, struct pl_batch *batch, int timeout_ms, stru
 	return 0;
 }
 
-int pl_nic_recv(
+static int take_any(
 	struct pl_nic *nic, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
 {
 	struct epoll_event e;
@@ -344,10 +417,34 @@ int pl_nic_recv(
 	return r == 0 ? 0 : take(nic, ret_batch, 0, diag);
 }
 
+int pl_nic_recv(
+	struct pl_nic *nic, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
+{
+	int r;
+
+	/* Before what came is read: it may be for an address that is ours since a moment ago. */
+	if ((nic->takes++ & LOOK_MASK) == 0)
+		look(nic);
+	r = take_any(nic, ret_batch, timeout_ms, diag);
+	if (r <= 0)
+		nic->takes = 0;
+	return r;
+}
+
 void pl_nic_release(struct pl_nic *nic, struct pl_batch *batch)
 {
 	pl_port_release(nic->lender, batch);
 	nic->lender = NULL;
+}
+
+/* Engines hold the way to a peer as it was told; the MAC address counts in no check of a packet. */
+static void stamp(const struct pl_nic *nic, struct pl_frames *frames)
+{
+	for (uint32_t i = 0; i < frames->batch.n; i++) {
+		const size_t at = (size_t)(frames->batch.pkts[i].data - frames->build.data);
+
+		memcpy(frames->build.data + at + sizeof(nic->mac), nic->mac, sizeof(nic->mac));
+	}
 }
 
 int pl_nic_send(struct pl_nic *nic, struct pl_frames *frames, struct pl_diag *diag)
@@ -357,6 +454,8 @@ int pl_nic_send(struct pl_nic *nic, struct pl_frames *frames, struct pl_diag *di
 
 	if (n == 0)
 		return 0;
+	if (nic->moved)
+		stamp(nic, frames);
 	r = pl_port_send(nic->send, &frames->batch, diag);
 	pl_count(&nic->counters.sent, r > 0 ? (uint64_t)r : 0);
 	pl_count(&nic->counters.unsent, r > 0 ? n - (uint64_t)r : n);
@@ -388,11 +487,12 @@ static int find_mac(int ifindex, const struct pl_addr *host, uint8_t mac[6], str
 int pl_nic_path(struct pl_nic *nic, const struct pl_addr *peer, const uint8_t *mac,
 	struct pl_roce_path *ret, struct pl_diag *diag)
 {
-	/* By its present number: the interface may have been away. */
-	const int ifindex = (int)if_nametoindex(nic->interface);
 	struct pl_route route;
-	int r;
+	int ifindex, r;
 
+	/* The interface may have been away. */
+	look(nic);
+	ifindex = find_interface(nic);
 	if (ifindex == 0) {
 		pl_diag_set(diag, "there is no interface '%s'", nic->interface);
 		return -ENETUNREACH;

@@ -13,6 +13,9 @@
  * With packet: the host sees the frames too, and would tell their senders that nobody listens on UDP port 4791. So it
  * binds that port on its interface and throws away there what comes (the system's UdpInErrors counts it).
  *
+ * What the interface is (its MAC address, MTU, number and name) may change while it is open, and is what it is now: frames
+ * leave with the MAC address of that moment, whatever path they were made for.
+ *
  * One thread at a time.
  */
 #pragma once
@@ -43,8 +46,10 @@ void pl_nic_close(struct pl_nic *nic); /* NULL is fine */
 
 /* Readable when there may be something to receive. Stays the same while it is open. */
 int pl_nic_fd(const struct pl_nic *nic);
-const char *pl_nic_name(const struct pl_nic *nic);   /* "afxdp:eth0" */
+const char *pl_nic_name(const struct pl_nic *nic);   /* "afxdp:eth0", as it was opened */
 const uint8_t *pl_nic_mac(const struct pl_nic *nic); /* 6 bytes */
+/* Another number than before: the interface or its addresses may have changed. To be seen after pl_nic_recv. */
+uint32_t pl_nic_changes(const struct pl_nic *nic);
 /* The interface's addresses, to be freed: IPv4, IPv6, link-local ones last. -EADDRNOTAVAIL with diag: none but those;
  * -ENOMEM. */
 int pl_nic_addresses(

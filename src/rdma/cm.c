@@ -96,6 +96,21 @@ void pl_connector_free(struct pl_connector *c)
 	free(c);
 }
 
+int pl_connector_own(struct pl_connector *c, const struct pl_addr *own, uint32_t n)
+{
+	struct pl_addr *copy = calloc(n + 1, sizeof(*copy));
+
+	if (copy == NULL)
+		return -ENOMEM;
+	if (n > 0)
+		memcpy(copy, own, n * sizeof(*copy));
+	free(c->own);
+	c->own = copy;
+	c->options.own = copy;
+	c->options.n_own = n;
+	return 0;
+}
+
 static struct connection *connection_of(struct pl_connector *c, uint32_t id)
 {
 	uint32_t place = id == 0 ? PL_RDMA_INDEX_NONE : pl_rdma_index_find(&c->index, id);

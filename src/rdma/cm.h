@@ -46,6 +46,9 @@ struct pl_connector_options {
 int pl_connector_new(struct pl_connector **ret, const struct pl_connector_options *options);
 void pl_connector_free(struct pl_connector *c);
 
+/* This side's addresses from now on, copied; there may be none. -ENOMEM: they stay what they were. */
+int pl_connector_own(struct pl_connector *c, const struct pl_addr *own, uint32_t n);
+
 #define PL_CONNECTION_PRIVATE_MAX 196
 
 /* What one side says of itself. */

@@ -279,6 +279,29 @@ static void test_refused(void)
 	done();
 }
 
+/* A side answers for the addresses that it has now. */
+static void test_other_addresses(void)
+{
+	const struct pl_addr others[] = { addr(77), addr(78) }, before = addr(2);
+	struct pl_connection_event e;
+
+	init();
+	eq(pl_connector_own(sides[1], others, 2), 0);
+	connect_to(1337);
+	settle();
+	eq(event(1, &e), 0, "not at an address that was taken away");
+	eq(pl_counter_read(&pl_connector_counters(sides[1])->malformed), 1, "which is counted");
+	eq(pl_connector_own(sides[1], NULL, 0), 0, "there may be none");
+	now_ns += 100 * MS;
+	settle();
+	eq(event(1, &e), 0);
+	eq(pl_connector_own(sides[1], &before, 1), 0);
+	now_ns += 100 * MS;
+	settle();
+	eq(event(1, &e), PL_CONNECTION_REQUEST, "at one that came back");
+	done();
+}
+
 static uint32_t connected(void)
 {
 	struct pl_connection_event e;
@@ -571,6 +594,7 @@ int main(void)
 		test_addresses();
 		test_lost();
 		test_refused();
+		test_other_addresses();
 		test_silent();
 		test_slow_consumer();
 		test_unconfirmed();

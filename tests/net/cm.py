@@ -3,7 +3,7 @@
 """RDMA-CM on the wire, over IPv4 and IPv6: pathline collect on one side of a veth pair, on the other this script, which writes
 management datagrams and RoCE frames byte by byte by definitions of its own. Connections are made, used and ended; messages are
 lost, repeated and forged; what is refused is refused for its reason, and every queue pair ends with its connection, or when
-its peer has vanished.
+its peer has vanished. The interface changes under it.
 usage: cm.py PATHLINE"""
 import os
 import socket
@@ -31,6 +31,10 @@ def make_wire():
     for side in "ab":
         NS[side] = network.Namespace("cm-" + side)
         NS[side].sysctl("ipv6.conf.default.accept_dad", 0, check=False)
+    join_sides()
+
+
+def join_sides():
     network.join(NS["a"], IF["a"], NS["b"], IF["b"])
     for side in "ab":
         NS[side].up(IF[side], IP[4][side] + "/24", IP[6][side] + "/64")
@@ -145,6 +149,10 @@ class Peer:
         """Asks; what is answered."""
         self.wire.send(self.datagram(self.req(name, **kwargs)))
         return self.take_answer()
+
+    def ask_until_answered(self, name):
+        """For somebody who comes back; whether there was an answer."""
+        return wait(lambda: self.wire.send(self.datagram(self.req(name))) or self.wire.want(self.mine(REP, REJ), 0.3), pause=0)
 
     def take_answer(self):
         got = self.wire.want(self.mine(REP, REJ))
@@ -445,10 +453,93 @@ def run_guesses(uri):
     ok(len(lines) <= 2 and not any(lines.count(line) > 1 for line in lines), "once each", c.err)
 
 
+def told_mac():
+    """The MAC address that an exchange over TCP tells; the host that asks has forgotten the one before."""
+    NS["a"].ip(f"neigh flush dev {IF['a']}")
+    with NS["a"], socket.create_connection((IP[4]["b"], TCP), timeout=LIMIT) as tcp:
+        tcp.settimeout(LIMIT)
+        tcp.sendall(roce.request("last", UC, IP[4]["a"], MAC["a"]))
+        return roce.answer_from(tcp)[24:30]
+
+
+def host_is_silent(wire):
+    """A datagram for RoCE's port is not answered by the host, one for another port is."""
+    body = roce.ipv4(IP[4]["a"], IP[4]["b"], 17, struct.pack(">HHHH", 0xc111, 4790, 8, 0))
+    mine = roce.ipv4(IP[4]["a"], IP[4]["b"], 17, struct.pack(">HHHH", 0xc112, 4791, 8, 0))
+    seen = []
+
+    def refused():
+        wire.send(*[MAC["b"] + MAC["a"] + b"\x08\x00" + one for one in (mine, body)])
+        while True:
+            try:
+                one = wire.socket.recv(4096)
+            except (TimeoutError, BlockingIOError):
+                break
+            if one[6:12] == MAC["b"] and one[12:14] == b"\x08\x00" and one[23] == 1 and one[34:36] == b"\x03\x03":
+                seen.append(int.from_bytes(one[62:64], "big"))
+        return 0xc111 in seen
+    return wait(refused) and 0xc112 not in seen
+
+
+def run_changes(uri):
+    """The interface gets another address, another MAC address, and is made anew: what holds now is used."""
+    c, wire = Collector(uri, "--listen", f":{TCP}"), Wire()
+    p = Peer(wire, 4, RC)
+    p.connect("last")
+    for v in (4, 6):
+        IP[v]["late"] = IP[v]["b"] + "2"
+        NS["b"].ip(f"addr add {IP[v]['late']}/{24 if v == 4 else 64} dev {IF['b']}" + ("" if v == 4 else " nodad"))
+        q = Peer(wire, v)
+        wire.send(q.datagram(q.req("last"), dst=IP[v]["late"]))
+        got = q.take_answer()
+        ok(got is not None and got.kind == REP and got.src == raw(IP[v]["late"]), f"{uri}: a request to an address added later")
+        NS["b"].ip(f"addr del {IP[v]['late']}/{24 if v == 4 else 64} dev {IF['b']}")
+        q, before = Peer(wire, v), c.counters()["cm"]["malformed"]
+        wire.send(q.datagram(q.req("last"), dst=IP[v]["late"]))
+        ok(c.comes_to("malformed", before + 1), "and once it is taken away, it is no longer ours")
+    MAC["b"] = bytes.fromhex("02aabbccdd01")
+    NS["b"].ip(f"link set dev {IF['b']} address {MAC['b'].hex(':')}")
+    wire.forget()
+    wire.send(p.write(470, 1, ack=True))
+    ack = wire.want(lambda g: g.opcode == 0x11 and g.qpn == p.own_qpn)
+    eq(ack and (ack.macs[6:], ack.good), (MAC["b"], True), "a connection that was there answers from the new MAC address")
+    eq(Peer(wire, 4).ask("last").macs, MAC["a"] + MAC["b"], "so does the connection manager")
+    eq(told_mac(), MAC["b"], "the exchange over TCP tells it")
+    NS["b"].ip(f"link del {IF['b']}")
+    join_sides()
+    wire = Wire()
+    before = bytes.fromhex("02aabbccdd01")
+    q = Peer(wire, 4)
+    ok(MAC["b"] != before and q.ask_until_answered("last"), "the interface is another one, which answers")
+    eq(told_mac(), MAC["b"], "its MAC address is told")
+    got = Peer(wire, 4).ask("last")
+    eq(got and got.macs, MAC["a"] + MAC["b"], "and is where answers come from")
+    if uri.startswith("packet"):
+        ok(host_is_silent(wire), "the host is silent there, too")
+    NS["b"].ip(f"link set dev {IF['b']} down")
+    NS["b"].ip(f"link set dev {IF['b']} name {IF['b']}x")
+    NS["b"].up(IF["b"] + "x", IP[6]["b"] + "/64")
+    network.wait_for_carrier((NS["b"], IF["b"] + "x"))
+    q = Peer(wire, 4)
+    ok(q.ask_until_answered("last"), "under another name it is the same")
+    eq(told_mac(), MAC["b"], "with its MAC address")
+    NS["b"].ip(f"link set dev {IF['b']}x down")
+    NS["b"].ip(f"link set dev {IF['b']}x name {IF['b']}")
+    NS["b"].up(IF["b"], IP[6]["b"] + "/64")
+    network.wait_for_carrier((NS["b"], IF["b"]))
+    c.stop()
+
+
 def test_cm():
     run(f"packet:{IF['b']}")
     if "afxdp" in pathline.run("help", "collect").stdout:
         run(f"afxdp:{IF['b']}")
+
+
+def test_changes():
+    run_changes(f"packet:{IF['b']}")
+    if "afxdp" in pathline.run("help", "collect").stdout:
+        run_changes(f"afxdp:{IF['b']}")
 
 
 def test_silent():
@@ -468,7 +559,7 @@ def main():
     if os.geteuid() != 0:
         tap.skip_all("needs root")
     make_wire()
-    lab.run(test_cm, test_silent, test_shares, test_guesses)
+    lab.run(test_cm, test_silent, test_shares, test_guesses, test_changes)
     return tap.end()
 
 
