@@ -150,6 +150,7 @@ static int soft_listen(struct collector_card *card, uint16_t port, uint64_t sile
 	card->changes = pl_nic_changes(card->nic);
 	options.own = *ret_own;
 	options.n_own = *ret_n;
+	options.mtu = pl_nic_mtu(card->nic);
 	memcpy(options.smac, pl_nic_mac(card->nic), sizeof(options.smac));
 	r = pl_connector_new(&card->connector, &options);
 	if (r == 0)
@@ -192,8 +193,8 @@ static int soft_forget(struct collector_card *card, uint32_t id)
 
 /* ---- one turn ---- */
 
-/* The connection manager answers for the addresses that there are now. */
-static void follow_addresses(struct collector_card *card)
+/* The connection manager answers for the addresses that there are now, and takes the path MTUs. */
+static void follow_interface(struct collector_card *card)
 {
 	const uint32_t changes = pl_nic_changes(card->nic);
 	struct pl_addr *own = NULL;
@@ -202,6 +203,7 @@ static void follow_addresses(struct collector_card *card)
 
 	if (card->connector == NULL || changes == card->changes)
 		return;
+	pl_connector_mtu(card->connector, pl_nic_mtu(card->nic));
 	r = pl_nic_addresses(card->nic, &own, &n, NULL);
 	/* Without memory it is tried again at the next turn. */
 	if ((r == 0 || r == -EADDRNOTAVAIL) && pl_connector_own(card->connector, own, n) == 0)
@@ -245,7 +247,7 @@ static int soft_step(struct collector_card *card, uint64_t now_ns, struct pl_dia
 	int n = pl_nic_recv(card->nic, &card->in, 0, diag);
 
 	card->now_ns = now_ns;
-	follow_addresses(card);
+	follow_interface(card);
 	if (n <= 0)
 		return n;
 	pl_responder_now(card->responder, now_ns);

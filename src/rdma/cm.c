@@ -19,7 +19,7 @@ struct connection {
 	bool active;
 	uint32_t id, remote_id;
 	uint64_t transaction;
-	uint16_t port, reason;
+	uint16_t port, reason, largest_mtu;
 	struct pl_roce_path path;
 	struct pl_connection_terms own, peer;
 	uint8_t private[PL_CONNECTION_PRIVATE_MAX]; /* the peer's */
@@ -67,6 +67,7 @@ int pl_connector_new(struct pl_connector **ret, const struct pl_connector_option
 	o.requests_per_second = o.requests_per_second == 0 ? 100 : o.requests_per_second;
 	o.resend_ns = o.resend_ns == 0 ? SECOND / 2 : o.resend_ns;
 	o.tries = o.tries == 0 ? 8 : o.tries;
+	o.mtu = o.mtu == 0 ? PL_ROCE_PATH_MTU : o.mtu;
 	if (o.max_connections > 65536 || o.n_own == 0)
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
@@ -109,6 +110,11 @@ int pl_connector_own(struct pl_connector *c, const struct pl_addr *own, uint32_t
 	c->options.own = copy;
 	c->options.n_own = n;
 	return 0;
+}
+
+void pl_connector_mtu(struct pl_connector *c, uint16_t mtu)
+{
+	c->options.mtu = mtu;
 }
 
 static struct connection *connection_of(struct pl_connector *c, uint32_t id)
@@ -461,6 +467,25 @@ static void refuse(struct pl_connector *c, const struct pl_roce_path *path, cons
 			.reason = reason });
 }
 
+static uint16_t mtu_of(uint8_t code)
+{
+	return code < 1 || code > 5 ? 0 : (uint16_t)(128u << code);
+}
+
+/* A path MTU that is none, or larger than frames that this side carries. It is told what would do. */
+static void refuse_mtu(
+	struct pl_connector *c, const struct pl_roce_path *path, const struct pl_cm *cm)
+{
+	note(c, path,
+		&(struct pl_cm){ .kind = PL_CM_REJ,
+			.transaction = cm->transaction,
+			.remote_id = cm->local_id,
+			.about = PL_CM_ABOUT_REQ,
+			.reason = PL_CM_INVALID_MTU,
+			.has_ari = true,
+			.ari = mtu_code(c->options.mtu) });
+}
+
 /* The connection that this request made already. */
 static struct connection *made_by(
 	struct pl_connector *c, const struct pl_cm *cm, const struct pl_addr *peer)
@@ -524,9 +549,12 @@ static void receive_req(struct pl_connector *c, const struct pl_cm *cm,
 		refuse(c, &path, cm, PL_CM_ABOUT_REQ, PL_CM_INVALID_SERVICE_ID);
 		return;
 	}
-	if (cm->transport > 1 || cm->mtu < 1 || cm->mtu > 5) {
-		refuse(c, &path, cm, PL_CM_ABOUT_REQ,
-			cm->transport > 1 ? PL_CM_INVALID_TRANSPORT : PL_CM_INVALID_MTU);
+	if (cm->transport > 1) {
+		refuse(c, &path, cm, PL_CM_ABOUT_REQ, PL_CM_INVALID_TRANSPORT);
+		return;
+	}
+	if (mtu_of(cm->mtu) == 0 || mtu_of(cm->mtu) > c->options.mtu) {
+		refuse_mtu(c, &path, cm);
 		return;
 	}
 	conn = add(c, now_ns);
@@ -544,7 +572,7 @@ static void receive_req(struct pl_connector *c, const struct pl_cm *cm,
 	conn->peer = (struct pl_connection_terms){ .qpn = cm->qpn,
 		.psn = cm->psn,
 		.service = cm->transport == 1 ? PL_ROCE_UC : PL_ROCE_RC,
-		.mtu = (uint16_t)(128u << cm->mtu),
+		.mtu = mtu_of(cm->mtu),
 		.resources = cm->resources,
 		.depth = cm->depth,
 		.retries = cm->retries,
@@ -637,6 +665,8 @@ static void receive_of(
 			break;
 		}
 		conn->reason = cm->reason;
+		conn->largest_mtu =
+			cm->reason == PL_CM_INVALID_MTU && cm->has_ari ? mtu_of(cm->ari) : 0;
 		keep_private(conn, &cm->private);
 		finish(c, conn, PL_CONNECTION_REJECTED, now_ns);
 		break;
@@ -809,6 +839,7 @@ bool pl_connector_event(struct pl_connector *c, struct pl_connection_event *ret)
 		*ret = (struct pl_connection_event){ .id = conn->id,
 			.kind = conn->event,
 			.reason = conn->reason,
+			.largest_mtu = conn->largest_mtu,
 			.port = conn->port,
 			.path = conn->path,
 			.terms = conn->peer };

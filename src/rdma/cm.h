@@ -34,6 +34,7 @@ struct pl_connector_options {
 		*own;   /* this side's addresses, copied: packets to others are not for it */
 	uint32_t n_own; /* at least one */
 	uint8_t smac[6];
+	uint16_t mtu; /* passive: the largest path MTU that is taken; 0: 4096 */
 	uint32_t
 		max_connections; /* 0: 64; those that are being made count, those that were closed a moment ago give way */
 	uint32_t requests_per_second; /* taken from others; 0: 100 */
@@ -48,6 +49,8 @@ void pl_connector_free(struct pl_connector *c);
 
 /* This side's addresses from now on, copied; there may be none. -ENOMEM: they stay what they were. */
 int pl_connector_own(struct pl_connector *c, const struct pl_addr *own, uint32_t n);
+/* Passive: the largest path MTU that is taken from now on, 256 to 4096. */
+void pl_connector_mtu(struct pl_connector *c, uint16_t mtu);
 
 #define PL_CONNECTION_PRIVATE_MAX 196
 
@@ -94,7 +97,7 @@ uint64_t pl_connector_next_ns(const struct pl_connector *c);
 enum pl_connection_event_kind {
 	PL_CONNECTION_REQUEST = 1, /* somebody asks: `terms`, `port`; accept or reject */
 	PL_CONNECTION_CONNECTED,   /* active: `terms` are the answer */
-	PL_CONNECTION_REJECTED,    /* `reason` */
+	PL_CONNECTION_REJECTED,    /* `reason`, and `largest_mtu` where that is it */
 	PL_CONNECTION_TIMEOUT,     /* no answer */
 	PL_CONNECTION_CLOSED,
 	PL_CONNECTION_SILENT, /* the peer was given up; as good as closed */
@@ -104,6 +107,7 @@ struct pl_connection_event {
 	uint32_t id;
 	uint8_t kind; /* enum pl_connection_event_kind */
 	uint16_t reason, port;
+	uint16_t largest_mtu;             /* 0: the other side does not say */
 	struct pl_roce_path path;         /* from this side to the peer */
 	struct pl_connection_terms terms; /* the peer's */
 };

@@ -279,6 +279,26 @@ static void test_refused(void)
 	done();
 }
 
+/* A path MTU that frames here cannot have is rejected, with the largest that can. */
+static void test_mtu(void)
+{
+	struct pl_connection_event e;
+
+	init();
+	pl_connector_mtu(sides[1], 512);
+	connect_to(1337);
+	settle();
+	eq(event(1, &e), 0, "a path MTU of 1024 is not asked for, where 512 is the largest");
+	ok(event(0, &e) == PL_CONNECTION_REJECTED && e.reason == PL_CM_INVALID_MTU,
+		"but rejected for its reason");
+	eq(e.largest_mtu, 512, "with what would do");
+	pl_connector_mtu(sides[1], 1024);
+	connect_to(1337);
+	settle();
+	eq(event(1, &e), PL_CONNECTION_REQUEST, "the largest itself is taken");
+	done();
+}
+
 /* A side answers for the addresses that it has now. */
 static void test_other_addresses(void)
 {
@@ -594,6 +614,7 @@ int main(void)
 		test_addresses();
 		test_lost();
 		test_refused();
+		test_mtu();
 		test_other_addresses();
 		test_silent();
 		test_slow_consumer();

@@ -149,9 +149,12 @@ int pl_cm_parse(struct pl_cm *ret, struct pl_cursor mad)
 		break;
 	case PL_CM_REJ:
 		ret->about = pl_get_u8(&c) >> 6;
-		pl_cursor_skip(&c, 1);
+		ret->has_ari = pl_get_u8(&c) >> 1 != 0;
 		ret->reason = pl_get_be16(&c);
-		pl_cursor_skip(&c, 72);
+		ret->ari = pl_get_u8(&c);
+		pl_cursor_skip(&c, 71);
+		if (!ret->has_ari)
+			ret->ari = 0;
 		break;
 	case PL_CM_MRA:
 		ret->about = pl_get_u8(&c) >> 6;
@@ -241,9 +244,10 @@ void pl_cm_put(struct pl_build *b, const struct pl_cm *cm, const void *private, 
 		break;
 	case PL_CM_REJ:
 		pl_put_u8(b, (uint8_t)(cm->about << 6));
-		pl_put_u8(b, 0);
+		pl_put_u8(b, (uint8_t)(cm->has_ari << 1)); /* its length */
 		pl_put_be16(b, cm->reason);
-		pl_put_zero(b, 72);
+		pl_put_u8(b, cm->has_ari ? cm->ari : 0);
+		pl_put_zero(b, 71);
 		break;
 	case PL_CM_MRA:
 		pl_put_u8(b, (uint8_t)(cm->about << 6));

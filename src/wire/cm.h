@@ -83,6 +83,8 @@ struct pl_cm {
 
 	uint8_t about;   /* REJ, MRA: PL_CM_ABOUT_* */
 	uint16_t reason; /* REJ */
+	bool has_ari;    /* REJ: there is additional information, of which the first byte is kept */
+	uint8_t ari;     /* PL_CM_INVALID_MTU: the code of the largest path MTU, as in a REQ */
 	uint8_t timeout; /* MRA: code */
 
 	struct pl_cursor private; /* decoding: all of it, zeros behind what was put; points into the datagram */

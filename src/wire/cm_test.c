@@ -125,7 +125,13 @@ static void test_others(void)
 	at(8, "40 00 001c");
 	at(84, "6e6f");
 	pl_cm_parse(&out, pl_cursor(mad, sizeof(mad)));
-	ok(out.about == PL_CM_ABOUT_REP && out.reason == 28, "REJ");
+	ok(out.about == PL_CM_ABOUT_REP && out.reason == 28 && !out.has_ari, "REJ");
+	cm = (struct pl_cm){ .kind = PL_CM_REJ, .reason = 26, .has_ari = true, .ari = 3 };
+	put(&cm, "no", 2);
+	at(8, "00 02 001a 03 00");
+	at(84, "6e6f");
+	pl_cm_parse(&out, pl_cursor(mad, sizeof(mad)));
+	ok(out.reason == 26 && out.has_ari && out.ari == 3, "REJ with additional information");
 	cm = (struct pl_cm){ .kind = PL_CM_MRA, .about = PL_CM_ABOUT_OTHER, .timeout = 20 };
 	put(&cm, NULL, 0);
 	at(8, "80 a0");

@@ -256,9 +256,13 @@ def run_refused(wire, v):
                                  ("private data without addresses", 8, {"ip": False}),
                                  ("a service that is none", 9, {"transport": 2}),
                                  ("an MTU that is none", 26, {"mtu": 6}),
+                                 ("an MTU larger than frames here can have", 26, {"mtu": 5}),
                                  ("a store that is not there", 28, {"name": "nothing"})):
         p = Peer(wire, v)
-        eq(p.reason(p.ask(**{"name": "last", **kwargs})), reason, f"IPv{v}: {what} is rejected for its reason")
+        got = p.ask(**{"name": "last", **kwargs})
+        eq(p.reason(got), reason, f"IPv{v}: {what} is rejected for its reason")
+        if reason == 26:
+            eq(got.mad[33:37], bytes([1 << 1, 0, 26, 3]), "and told that 1024 is the largest")
 
 
 def run_forged(wire, v, c):
