@@ -73,6 +73,7 @@ static int begin_at_last(struct pl_history_walk *w, const struct pl_history_walk
 	uint64_t head = pl_append_head(w->readers[0].list.a, options->list);
 
 	again.first = head > args.last ? head - args.last : 0;
+	again.told = true;
 	/* Nothing is older than the first entry: 0 means the oldest there is. */
 	pl_history_walk_close(w);
 	return pl_history_walk_open(w, &again);
@@ -351,6 +352,7 @@ static int query_keys(const char *from, const char *word, struct key_source *sou
 								   : PL_HISTORY_DROPS;
 	struct pl_diag diag = { .text = "" };
 	struct pl_history *h;
+	bool partial;
 	int code;
 
 	(void)pl_region_guard();
@@ -359,8 +361,12 @@ static int query_keys(const char *from, const char *word, struct key_source *sou
 		pl_complain("%s", diag.text[0] != '\0' ? diag.text : strerror(-code));
 		return code == -ENOENT ? PL_EXIT_UNAVAILABLE : PL_EXIT_FAILED;
 	}
+	/* A flow of many hops has the last of them in their list. */
+	partial = pl_history_tell_troubles(
+		h, 1u << store | (store == PL_HISTORY_FLOWS ? 1u << PL_HISTORY_HOPS : 0));
 	if (pl_history_region(h, store) == NULL) {
-		pl_complain("%s: it does not keep %s", from, pl_history_store_name(store));
+		if (pl_history_trouble(h, store) == NULL)
+			pl_complain("%s: it does not keep %s", from, pl_history_store_name(store));
 		code = PL_EXIT_NOTHING;
 	} else if (store == PL_HISTORY_DROPS) {
 		code = query_drops(h, source);
@@ -368,7 +374,7 @@ static int query_keys(const char *from, const char *word, struct key_source *sou
 		code = query_last(h, source, store == PL_HISTORY_FLOWS);
 	}
 	(void)pl_history_close(h);
-	return code;
+	return partial && (code == PL_EXIT_OK || code == PL_EXIT_NOTHING) ? PL_EXIT_FAILED : code;
 }
 
 /* Any region by its own keys, as region lookup does. */
@@ -461,8 +467,10 @@ const struct pl_command pl_command_query = {
 		"as \"pathline region lookup\" does. A single key \"-\" reads keys from standard input, one\n"
 		"a line.\n"
 		"\n"
-		"Exit codes: 0 done; 1 something is damaged; 3 nothing, or a key was not found; 69 there\n"
-		"is no such folder or file.",
+		"Files of a folder that cannot be read are named on standard error, and the rest is read.\n"
+		"\n"
+		"Exit codes: 0 done; 1 something that was asked for is damaged; 3 nothing, or a key was\n"
+		"not found; 69 there is no such folder or file.",
 	.examples =
 		"  pathline query events /var/lib/pathline/history --since 1h\n"
 		"  pathline query paths /var/lib/pathline/history --where 'latency_ns > 1ms' -o jsonl\n"

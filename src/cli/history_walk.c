@@ -43,6 +43,34 @@ static int begin(struct pl_history_walk *w)
 	return 0;
 }
 
+static unsigned int trouble_of(const struct pl_history *h)
+{
+	unsigned int stores = 0;
+
+	for (unsigned int s = 0; s < PL_HISTORY_MAX; s++)
+		stores |= pl_history_trouble(h, s) != NULL ? 1u << s : 0;
+	return stores;
+}
+
+bool pl_history_tell_troubles(const struct pl_history *h, unsigned int stores)
+{
+	for (unsigned int s = 0; s < PL_HISTORY_MAX; s++) {
+		if (pl_history_trouble(h, s) != NULL)
+			pl_complain("%s: left out", pl_history_trouble(h, s));
+	}
+	return (trouble_of(h) & stores) != 0;
+}
+
+/* What a walk over these kinds reads; 0: any. */
+static unsigned int stores_of(unsigned int kinds)
+{
+	unsigned int stores = 0;
+
+	for (unsigned int k = 0; k < PL_KIND_MAX; k++)
+		stores |= kinds == 0 || (kinds & 1u << k) != 0 ? 1u << store_of(k) : 0;
+	return (kinds & PL_OUT_PATHS) != 0 ? stores | 1u << PL_HISTORY_HOPS : stores;
+}
+
 int pl_history_walk_open(struct pl_history_walk *w, const struct pl_history_walk_options *options)
 {
 	struct pl_diag diag = { .text = "" };
@@ -58,6 +86,9 @@ int pl_history_walk_open(struct pl_history_walk *w, const struct pl_history_walk
 		pl_complain("%s", diag.text[0] != '\0' ? diag.text : strerror(-r));
 		return r == -EBUSY || r == -ENOENT ? PL_EXIT_UNAVAILABLE : PL_EXIT_FAILED;
 	}
+	w->partial = (trouble_of(w->history) & stores_of(options->kinds)) != 0;
+	if (!options->told)
+		(void)pl_history_tell_troubles(w->history, 0);
 	has = kinds_of(w->history);
 	w->kinds = options->kinds != 0 ? options->kinds & has : has & ~PL_OUT_HOPS;
 	if (w->kinds == 0 && options->kinds == 0)
@@ -65,10 +96,13 @@ int pl_history_walk_open(struct pl_history_walk *w, const struct pl_history_walk
 	r = w->kinds != 0 ? begin(w) : -ENOENT;
 	if (r == 0)
 		return 0;
-	pl_complain(r == -ERANGE ? "%s: it has no such list" : "%s: there is no such list in it",
-		options->from);
+	/* One that cannot be read is not one that is not there. */
+	if (!w->partial || r == -ERANGE)
+		pl_complain(r == -ERANGE ? "%s: it has no such list"
+					 : "%s: there is no such list in it",
+			options->from);
 	pl_history_walk_close(w);
-	return PL_EXIT_NOTHING;
+	return w->partial ? PL_EXIT_FAILED : PL_EXIT_NOTHING;
 }
 
 void pl_history_walk_close(struct pl_history_walk *w)
@@ -185,7 +219,7 @@ bool pl_history_walk_tell(const struct pl_history_walk *w)
 		pl_complain("of %" PRIu64 " paths the hops are not there any more", without_hops);
 	if (pages > 0)
 		pl_complain("%" PRIu64 " pages were cut off the files", pages);
-	return damaged == 0 && pages == 0;
+	return damaged == 0 && pages == 0 && !w->partial;
 }
 
 void pl_history_walk_print(struct pl_record_out *out, const struct pl_history_record *record)

@@ -13,6 +13,7 @@ struct pl_history_walk_options {
 	unsigned int kinds; /* PL_OUT_PATHS and so on; 0: paths and events, or what the file has */
 	uint32_t list;      /* of a file with several */
 	uint64_t first;     /* number of the entry to begin at; of one kind */
+	bool told;          /* which files cannot be read was said already */
 	uint64_t since_ns, until_ns; /* of the records' times; until 0: no end */
 };
 
@@ -21,12 +22,17 @@ struct pl_history_walk {
 	struct pl_history *history;
 	unsigned int kinds; /* those that are there and asked for */
 	unsigned int n;     /* readers */
+	bool partial;       /* what was asked for is not all there: a file cannot be read */
 	struct pl_history_reader readers[PL_KIND_MAX];
 	struct pl_history_record records[PL_KIND_MAX]; /* each reader's next */
 	bool has[PL_KIND_MAX];
 	/* Of readers that are gone. */
 	uint64_t overrun, damaged, without_hops, restarts;
 };
+
+/* Tells on standard error which files of a history cannot be read. Whether any of `stores`, bits by enum pl_history_store, is
+ * among them. */
+bool pl_history_tell_troubles(const struct pl_history *h, unsigned int stores);
 
 /* Complains; an exit code, 0 when good. A walk is large: not for the stack. */
 int pl_history_walk_open(struct pl_history_walk *w, const struct pl_history_walk_options *options);
@@ -45,7 +51,7 @@ uint64_t pl_history_walk_overrun(const struct pl_history_walk *w);
 /* The number of the entry behind the last one read; of a walk over one kind. */
 uint64_t pl_history_walk_cursor(const struct pl_history_walk *w);
 
-/* Tells on standard error what was lost. False when entries are damaged. */
+/* Tells on standard error what was lost. False when entries are damaged, or a file that was asked for cannot be read. */
 bool pl_history_walk_tell(const struct pl_history_walk *w);
 
 void pl_history_walk_print(struct pl_record_out *out, const struct pl_history_record *record);

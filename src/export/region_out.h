@@ -15,6 +15,6 @@ struct pl_region_out_options {
 	struct pl_history_options history;
 };
 
-/* As pl_history_begin. */
+/* As pl_history_begin; history.tell is for later, too. */
 int pl_region_out_open(
 	struct pl_export **ret, const struct pl_region_out_options *options, struct pl_diag *diag);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Histories opened and closed: which files, of which geometry. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,9 +152,18 @@ int pl_history_close(struct pl_history *h)
 
 		r = r == 0 ? failed : r;
 	}
+	for (unsigned int s = 0; s < PL_HISTORY_MAX; s++) {
+		free(h->trouble[s]);
+		free(h->aside[s]);
+	}
 	free(h->folder);
 	free(h);
 	return r;
+}
+
+const char *pl_history_trouble(const struct pl_history *h, enum pl_history_store store)
+{
+	return h->trouble[store];
 }
 
 const struct pl_region *pl_history_region(const struct pl_history *h, enum pl_history_store store)
@@ -192,6 +202,84 @@ static int compare(const struct pl_region *g, const struct pl_store_params *want
 	return -EINVAL;
 }
 
+/* ---- what is damaged is set aside ---- */
+
+#define ASIDE_MAX 1000 /* damaged files of one name */
+
+/* Gives the file another name, never that of one that is there. */
+static int rename_aside(const char *path, const char *to)
+{
+	if (renameat2(AT_FDCWD, path, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	/* A file system that cannot promise it. */
+	if (access(to, F_OK) == 0)
+		return -EEXIST;
+	return rename(path, to) < 0 ? -errno : 0;
+}
+
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* 0 when the path is free, and h->aside says where its file is; else it is where it was. */
+static int set_aside(struct pl_history *h, enum pl_history_store store, const char *path,
+	const struct pl_diag *why)
+{
+	int r = is_file(path) ? -EEXIST : -EINVAL;
+
+	for (unsigned int n = 1; r == -EEXIST && n < ASIDE_MAX; n++) {
+		char number[16] = "", *to;
+
+		if (n > 1)
+			snprintf(number, sizeof(number), "-%u", n);
+		if (asprintf(&to, "%s.damaged%s", path, number) < 0)
+			return -ENOMEM;
+		r = rename_aside(path, to);
+		if (r < 0) {
+			free(to);
+			continue;
+		}
+		free(h->aside[store]);
+		h->aside[store] = to;
+		h->why[store] = *why;
+	}
+	return r;
+}
+
+static void put_back(struct pl_history *h, enum pl_history_store store)
+{
+	char *path = h->aside[store] != NULL ? history_file(h->folder, store) : NULL;
+
+	if (path != NULL)
+		(void)rename_aside(h->aside[store], path);
+	free(path);
+	free(h->aside[store]);
+	h->aside[store] = NULL;
+}
+
+/* When all is well in the end. */
+static void tell_aside(
+	struct pl_history *h, enum pl_history_store store, const struct pl_history_options *o)
+{
+	struct pl_diag text = { .text = "" };
+	char *path = h->aside[store] != NULL ? history_file(h->folder, store) : NULL;
+
+	if (path != NULL && o->tell != NULL) {
+		(void)tell(&text, path, &h->why[store], 0);
+		pl_diag_set(&h->why[store], "%s; it is now %s, and a new one is begun", text.text,
+			h->aside[store]);
+		o->tell(h->why[store].text);
+	}
+	free(path);
+	free(h->aside[store]);
+	h->aside[store] = NULL;
+}
+
 /* One region, made or found. */
 static int begin_store(struct pl_history *h, enum pl_history_store store,
 	const struct pl_history_options *o, bool *ret_made, struct pl_diag *diag)
@@ -205,6 +293,8 @@ static int begin_store(struct pl_history *h, enum pl_history_store store,
 	if (path == NULL)
 		return -ENOMEM;
 	r = pl_region_open(&h->regions[store], path, PL_REGION_WRITE, &options, &inner);
+	if ((r == -EBADMSG || r == -ERANGE) && set_aside(h, store, path, &inner) == 0)
+		r = -ENOENT;
 	if (r == -ENOENT) {
 		struct pl_store_params fresh = params;
 
@@ -223,7 +313,7 @@ static int begin_store(struct pl_history *h, enum pl_history_store store,
 	return r;
 }
 
-static void take_away(const struct pl_history *h, const bool *made, bool folder)
+static void take_away(struct pl_history *h, const bool *made, bool folder)
 {
 	for (unsigned int s = 0; s < PL_HISTORY_MAX; s++) {
 		char *path = made[s] ? history_file(h->folder, s) : NULL;
@@ -231,6 +321,7 @@ static void take_away(const struct pl_history *h, const bool *made, bool folder)
 		if (path != NULL)
 			unlink(path);
 		free(path);
+		put_back(h, s);
 	}
 	if (folder)
 		rmdir(h->folder);
@@ -265,6 +356,8 @@ int pl_history_begin(struct pl_history **ret, const char *folder,
 		(void)pl_history_close(h);
 		return r;
 	}
+	for (unsigned int s = 0; s < PL_HISTORY_MAX; s++)
+		tell_aside(h, s, options);
 	*ret = h;
 	return 0;
 }
@@ -274,6 +367,12 @@ static enum pl_history_store kind_of(const struct pl_store_params *p)
 {
 	bool last = p->primitive == PL_KEY_WRITE;
 
+	/* Counters do not say of what; a history's are laid out like this. */
+	if (p->primitive == PL_COUNTERS)
+		return p->hash == PL_HASH_PATHLINE && p->counters.shared == 0 &&
+				       p->counters.rows == DROP_ROWS
+			       ? PL_HISTORY_DROPS
+			       : PL_HISTORY_MAX;
 	if (p->content == PL_CONTENT_EVENT && !last)
 		return PL_HISTORY_EVENTS;
 	if (p->content == PL_CONTENT_PATH && !last)
@@ -318,32 +417,55 @@ static int adopt(struct pl_history *h, enum pl_history_store store, struct pl_re
 	return r < 0 ? tell(diag, path, &inner, r) : 0;
 }
 
+/* One file of a folder; -ENOENT when it is not there. */
+static int open_store(struct pl_history *h, enum pl_history_store store, struct pl_diag *diag)
+{
+	char *path = history_file(h->folder, store);
+	struct pl_diag inner = { .text = "" };
+	struct pl_region *g;
+	int r;
+
+	if (path == NULL)
+		return -ENOMEM;
+	r = pl_region_open(&g, path, PL_REGION_READ, NULL, &inner);
+	if (r == 0)
+		r = adopt(h, store, g, path, diag);
+	else if (r != -ENOENT)
+		r = tell(diag, path, &inner, r);
+	free(path);
+	return r;
+}
+
+/* What can be read. The first fault is the answer when nothing can. */
 static int open_folder(struct pl_history *h, struct pl_diag *diag)
 {
+	struct pl_diag fault = { .text = "" };
+	int first = -ENOENT;
 	bool any = false;
-	int r = 0;
 
-	for (unsigned int s = 0; s < PL_HISTORY_MAX && r == 0; s++) {
-		char *path = history_file(h->folder, s);
-		struct pl_diag inner = { .text = "" };
-		struct pl_region *g;
+	pl_diag_set(&fault, "%s: there is no history in it", h->folder);
+	for (unsigned int s = 0; s < PL_HISTORY_MAX; s++) {
+		struct pl_diag one = { .text = "" };
+		int r = open_store(h, s, &one);
 
-		if (path == NULL)
-			return -ENOMEM;
-		r = pl_region_open(&g, path, PL_REGION_READ, NULL, &inner);
-		if (r == 0)
-			r = adopt(h, s, g, path, diag);
-		else if (r != -ENOENT)
-			r = tell(diag, path, &inner, r);
 		any |= r == 0;
-		r = r == -ENOENT ? 0 : r;
-		free(path);
+		if (r == 0 || r == -ENOENT)
+			continue;
+		if (r == -ENOMEM)
+			return r;
+		(void)pl_region_close(h->regions[s]);
+		h->regions[s] = NULL;
+		h->trouble[s] = strdup(one.text);
+		if (first == -ENOENT) {
+			first = r;
+			fault = one;
+		}
 	}
-	if (r == 0 && !any) {
-		pl_diag_set(diag, "%s: there is no history in it", h->folder);
-		r = -ENOENT;
-	}
-	return r;
+	if (any)
+		return 0;
+	if (diag != NULL)
+		*diag = fault;
+	return first;
 }
 
 static int open_file(struct pl_history *h, struct pl_diag *diag)
@@ -417,9 +539,11 @@ static int renew_store(struct pl_history *h, enum pl_history_store store,
 		(void)pl_region_close(h->regions[store]);
 		h->regions[store] = old;
 		(void)history_attach(h, store);
+		put_back(h, store);
 		return r;
 	}
 	(void)pl_region_close(old);
+	tell_aside(h, store, options);
 	return 0;
 }
 

@@ -64,6 +64,8 @@ struct pl_history_options {
 	uint64_t slots
 		[PL_HISTORY_MAX]; /* of each store; 0: none. Lists: rounded up; paths need hops */
 	uint64_t sync_ns;         /* as struct pl_region_options has it */
+	void (*tell)(
+		const char *text); /* what a writer goes on in spite of; NULL: nobody is told */
 };
 
 /* Bytes of the files, and of a store's. -EINVAL with a diag that names the store. */
@@ -71,8 +73,10 @@ int pl_history_bytes(
 	const struct pl_history_options *options, uint64_t *ret_bytes, struct pl_diag *diag);
 
 /*
- * Makes the folder and what is not there, goes on with what is there. -EINVAL when that has another geometry, -ENOSPC,
- * -EBUSY when another process writes it; what was made on the way is taken away again.
+ * Makes the folder and what is not there, goes on with what is there. A file that is damaged, cut, or was not made to its end
+ * costs nobody the others: it gets another name, FILE.damaged, FILE.damaged-2 and so on, and a new one is begun.
+ * -EINVAL when what is there has another geometry, -EPROTO when a newer version wrote it, -ENOSPC, -EBUSY when another process
+ * writes it; then what was made on the way is taken away again, and what was renamed has its name back.
  */
 int pl_history_begin(struct pl_history **ret, const char *folder,
 	const struct pl_history_options *options, struct pl_diag *diag);
@@ -89,8 +93,12 @@ int pl_history_renew(
 /* ---- reading ---- */
 
 /* A folder, or one file of it, or any region of records (content event, path, hop). -ENOENT when there is none,
- * -EINVAL for a region of other things. Survives cut files with pl_region_guard. */
+ * -EINVAL for a region of other things. Of a folder what can be read is, as long as there is anything. Survives cut files
+ * with pl_region_guard. */
 int pl_history_open(struct pl_history **ret, const char *path, struct pl_diag *diag);
+
+/* Why a file that is there was not opened, with its name; NULL: it was, or is not there. */
+const char *pl_history_trouble(const struct pl_history *h, enum pl_history_store store);
 
 /* Of writers and readers. A writer's regions go to disk and are marked clean; the first error of that. */
 int pl_history_close(struct pl_history *h);

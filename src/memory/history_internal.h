@@ -8,6 +8,9 @@ struct pl_history {
 	char *folder; /* or the one file */
 	bool single;
 	struct pl_region *regions[PL_HISTORY_MAX]; /* NULL: not there */
+	char *trouble[PL_HISTORY_MAX];             /* of readers: why not, with the file's name */
+	char *aside[PL_HISTORY_MAX];        /* of writers: the name that a damaged file got */
+	struct pl_diag why[PL_HISTORY_MAX]; /* what is the matter with it */
 	struct pl_append lists[PL_HISTORY_HOPS + 1];
 	struct pl_key_write flows, queues;
 	struct pl_counters drops;

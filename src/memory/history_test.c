@@ -348,7 +348,6 @@ static void refused(void)
 	struct pl_history *w = begin(&sizes), *other = NULL;
 	struct pl_history_options changed = sizes, no_hops = { .slots = { 0, 64 } };
 	struct pl_diag diag = { .text = "" };
-	int fd;
 
 	eq(-pl_history_begin(&other, folder, &sizes, &diag), EBUSY, "a second writer");
 	ok(strstr(diag.text, "is being written by process") != NULL, "is told who writes: %s",
@@ -372,12 +371,22 @@ static void refused(void)
 		snprintf(from, sizeof(from), "%s", file("hops.region"));
 		eq(rename(from, file("paths.region")), 0);
 	}
-	eq(-pl_history_open(&other, folder, &diag), EINVAL, "hops for paths: %s", diag.text);
-	fd = open(file("paths.region"), O_WRONLY);
-	eq(ftruncate(fd, 9000), 0);
-	close(fd);
-	eq(-pl_history_open(&other, folder, &diag), ERANGE, "a cut file: %s", diag.text);
-	eq(-pl_history_begin(&other, folder, &sizes, &diag), ERANGE, "for writers too");
+	eq(pl_history_open(&other, folder, &diag), 0);
+	ok(pl_history_region(other, PL_HISTORY_PATHS) == NULL &&
+			strstr(pl_history_trouble(other, PL_HISTORY_PATHS),
+				"no records of a history") != NULL,
+		"among others: %s", pl_history_trouble(other, PL_HISTORY_PATHS));
+	pl_history_close(other);
+	eq(truncate(file("paths.region"), 9000), 0);
+	for (unsigned int s = PL_HISTORY_FLOWS; s < PL_HISTORY_MAX; s++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "%s.region", pl_history_store_name(s));
+		unlink(file(name));
+	}
+	eq(-pl_history_open(&other, folder, &diag), ERANGE, "nothing but a cut file: %s",
+		diag.text);
+	ok(strstr(diag.text, "paths.region") != NULL);
 	empty_folder();
 	eq(-pl_history_open(&other, folder, &diag), ENOENT, "nothing: %s", diag.text);
 	eq(mkdir(folder, 0700), 0);
@@ -385,6 +394,122 @@ static void refused(void)
 	eq(rmdir(folder), 0);
 	eq(-pl_history_begin(&other, "/proc/no/such", &sizes, &diag), ENOENT, "no place: %s",
 		diag.text);
+}
+
+/* ---- one file is damaged ---- */
+
+static char told[3][512];
+static unsigned int n_told;
+
+static void note(const char *text)
+{
+	snprintf(told[n_told++ % 3], sizeof(told[0]), "%s", text);
+}
+
+static void cut(const char *name, off_t bytes)
+{
+	eq(truncate(file(name), bytes), 0, "%s is cut", name);
+}
+
+/* Events, and queues, of the first hundred reports. */
+static void rest_is_read(unsigned int trouble)
+{
+	struct pl_history *h = reader_of(folder);
+	struct pl_key_write_result result;
+	struct tally tally = { 0 };
+	struct pl_history_reader r;
+	struct pl_key key;
+	struct pl_hop hop;
+
+	for (unsigned int s = 0; s < PL_HISTORY_MAX; s++)
+		eq(pl_history_trouble(h, s) != NULL, s == trouble, "%s", pl_history_store_name(s));
+	ok(trouble == PL_HISTORY_MAX ||
+			strstr(pl_history_trouble(h, trouble), "paths.region") != NULL,
+		"with its name");
+	eq(pl_history_reader_init(&r, h, PL_HISTORY_EVENTS, 0, 0), 0);
+	drain(&r, &tally);
+	ok(tally.records == 100 && tally.wrong == 0, "events are read");
+	key = pl_history_queue_key(h, 3, PL_HISTORY_ANY, PL_HISTORY_ANY);
+	pl_history_queues(h, &key, 1, &result, &hop);
+	eq(result.answer, PL_FOUND, "queues are asked");
+	pl_history_close(h);
+}
+
+static void one_is_damaged(void)
+{
+	struct pl_history_options options = sizes, changed = sizes;
+	struct pl_history *w = begin(&sizes), *h;
+	struct pl_diag diag = { .text = "" };
+	struct pl_history_reader r;
+	struct stat st;
+
+	options.tell = changed.tell = note;
+	put(w, 0, 100);
+	pl_history_close(w);
+	cut("paths.region", 9000);
+	rest_is_read(PL_HISTORY_PATHS);
+
+	/* Another file's fault: it has its name back. */
+	changed.slots[PL_HISTORY_QUEUES] *= 2;
+	eq(-pl_history_begin(&w, folder, &changed, &diag), EINVAL, "%s", diag.text);
+	ok(n_told == 0 && stat(file("paths.region"), &st) == 0 && st.st_size == 9000 &&
+			access(file("paths.region.damaged"), F_OK) < 0,
+		"nothing was done");
+
+	eq(pl_history_begin(&w, folder, &options, &diag), 0, "a writer goes on: %s", diag.text);
+	eq(n_told, 1, "is told once");
+	ok(strstr(told[0], "paths.region: the file is cut") != NULL &&
+			strstr(told[0], "it is now") != NULL &&
+			strstr(told[0], "paths.region.damaged") != NULL,
+		"%s", told[0]);
+	ok(stat(file("paths.region.damaged"), &st) == 0 && st.st_size == 9000,
+		"nothing is deleted");
+	put_paths(w, 100, 10);
+	h = reader_of(folder);
+	ok(pl_history_trouble(h, PL_HISTORY_PATHS) == NULL &&
+			pl_history_reader_init(&r, h, PL_HISTORY_PATHS, 0, 0) == 0 &&
+			pl_append_head(r.list.a, 0) == 10,
+		"a new list");
+	pl_history_close(h);
+	pl_history_close(w);
+	rest_is_read(PL_HISTORY_MAX);
+
+	/* A second time, by a header that says nothing and by one that was never written. */
+	cut("paths.region", 0);
+	cut("paths.region", 8192);
+	eq(pl_history_begin(&w, folder, &options, &diag), 0);
+	ok(n_told == 2 && strstr(told[1], "paths.region.damaged-2") != NULL, "%s", told[1]);
+	pl_history_close(w);
+	ok(stat(file("paths.region.damaged"), &st) == 0 && st.st_size == 9000,
+		"the first one stays");
+	unlink(file("paths.region.damaged"));
+	unlink(file("paths.region.damaged-2"));
+
+	/* One of a newer version is none of ours to put away. */
+	{
+		int fd = open(file("paths.region"), O_WRONLY);
+
+		eq(pwrite(fd, "\x02", 1, 8), 1);
+		close(fd);
+	}
+	eq(-pl_history_begin(&w, folder, &options, &diag), EPROTO, "%s", diag.text);
+	eq(n_told, 2);
+	empty_folder();
+}
+
+/* A file of a folder by itself. */
+static void by_file(void)
+{
+	struct pl_history *w = begin(&sizes), *h;
+	struct pl_diag diag = { .text = "" };
+
+	put(w, 0, 400);
+	pl_history_close(w);
+	eq(pl_history_open(&h, file("drops.region"), &diag), 0, "drops by the file: %s", diag.text);
+	ok(pl_history_region(h, PL_HISTORY_DROPS) != NULL && pl_history_drops_total(h) == 200,
+		"as from the folder");
+	pl_history_close(h);
+	empty_folder();
 }
 
 static void is_replaced(void)
@@ -523,6 +648,8 @@ int main(void)
 	wraps();
 	asked_by_key();
 	refused();
+	one_is_damaged();
+	by_file();
 	is_replaced();
 	killed();
 	raced();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 
+#include "base/log.h"
 #include "export/region_out.h"
 #include "pipeline/kind.h"
 
@@ -30,6 +31,11 @@ static int check(const struct pl_config_output *o, struct pl_diag *diag)
 	return pl_history_bytes(&history, &bytes, diag) < 0 ? -EINVAL : 0;
 }
 
+static void tell(const char *text)
+{
+	pl_warn("output", "%s", text);
+}
+
 static int open_regions(struct pl_export **ret, const struct pl_config_output *o, uint64_t now_ns,
 	struct pl_diag *diag)
 {
@@ -38,6 +44,7 @@ static int open_regions(struct pl_export **ret, const struct pl_config_output *o
 
 	(void)now_ns;
 	history_options(o, &options.history);
+	options.history.tell = tell;
 	/* A file that someone cuts is a fault to be told, and no end of the process. */
 	r = pl_region_guard();
 	return r < 0 ? r : pl_region_out_open(ret, &options, diag);

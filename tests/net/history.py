@@ -406,6 +406,42 @@ def test_refused():
     eq(d.stop(), 0, "stopped")
 
 
+def test_damaged():
+    """One file that was cut while nothing ran costs neither readers nor the daemon the others."""
+    folder = os.path.join(DIR, "damaged")
+    d = Daemon("damaged", folder)
+    send(d.port, 0, 100)
+    d.settled(100)
+    eq(d.stop(), 0, "stopped")
+    events, r = rows("query", "events", folder)
+    code = r.returncode
+    queue = str(paths_of(folder)[0][0]["hops"][0]["node"])
+    was = rows("query", "queue", folder, queue)[0]
+    os.truncate(os.path.join(folder, "paths.region"), 10000)
+    cut = "paths.region: the file is cut"
+    got, r = rows("query", "events", folder)
+    ok((got, r.returncode) == (events, code) and cut in r.stderr, "events are read, the cut file is named", r.stderr)
+    got, r = rows("query", "queue", folder, queue)
+    ok((got, r.returncode) == (was, 0) and cut in r.stderr and len(was) == 1, "queues too", r.stderr)
+    got, r = rows("query", "paths", folder)
+    ok((got, r.returncode) == ([], 1) and cut in r.stderr and "no such list" not in r.stderr, "what is damaged is no list that "
+       "is not there", r.stderr)
+    got, r = rows("tail", "--from", folder)
+    ok(got == events and r.returncode == 1 and cut in r.stderr, "tail reads the rest, and does not call it all", r.stderr)
+    r = run("query", "drops", folder, "3")
+    r2 = run("query", "drops", os.path.join(folder, "drops.region"), "3")
+    ok(r.stdout == r2.stdout and r.returncode == r2.returncode != 1 and r2.stderr == "", "drops from their file", r2.stderr)
+    d.start()
+    ok(cut in d.log() and "paths.region.damaged" in d.log(), "the daemon starts, and says what it put away", d.log())
+    eq(os.path.getsize(os.path.join(folder, "paths.region.damaged")), 10000, "which is still there")
+    send(d.port, 0, 10)
+    d.settled(10)
+    eq(d.stop(), 0, "stopped")
+    got, r = rows("query", "paths", folder)
+    ok(len(got) == 10 and r.returncode == 0 and r.stderr == "", "a new list of paths", r.stderr)
+    ok(len(rows("query", "events", folder)[0]) >= len(events), "the old one of events")
+
+
 def test_full_disk():
     mount = os.path.join(DIR, "small")
     if not lab.mount(mount, "4m"):
@@ -435,7 +471,7 @@ def test_full_disk():
 
 
 def main():
-    lab.run(test_restart, test_top, test_overrun, test_refused, test_full_disk)
+    lab.run(test_restart, test_top, test_overrun, test_refused, test_damaged, test_full_disk)
     return tap.end()
 
 
