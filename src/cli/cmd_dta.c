@@ -66,6 +66,7 @@ struct chain {
 	struct pl_dta_lab lab;
 	int netns[PL_COLLECTORS_MAX], translator_netns;
 	struct pl_dta_conf_collector lab_collector;
+	const char *interface; /* the translator's */
 	const struct pl_dta_conf_collector *collectors;
 	const struct pl_dta_conf_store *stores;
 	unsigned int n_collectors, n_stores;
@@ -100,6 +101,16 @@ static struct pl_dta_process *translator_of(struct chain *c)
 
 /* ---- what is wanted ---- */
 
+/* The only one of a laboratory. */
+static void set_collector(struct chain *c, const char *interface, const char *listen)
+{
+	c->lab_collector = (struct pl_dta_conf_collector){ .name = (char *)(uintptr_t) "c1",
+		.interface = (char *)(uintptr_t)interface,
+		.listen = (char *)(uintptr_t)listen };
+	c->collectors = &c->lab_collector;
+	c->n_collectors = 1;
+}
+
 static int load(struct chain *c, const char *word, struct pl_diag *diag)
 {
 	int r;
@@ -117,12 +128,10 @@ static int load(struct chain *c, const char *word, struct pl_diag *diag)
 	c->n_stores = (unsigned int)c->conf.stores.n;
 	c->collectors = c->conf.collectors.items;
 	c->n_collectors = (unsigned int)c->conf.collectors.n;
+	c->interface = c->conf.interface;
 	if (c->conf.lab) {
-		c->lab_collector = (struct pl_dta_conf_collector){ .name = (char *)(uintptr_t) "c1",
-			.interface = (char *)(uintptr_t)PL_DTA_LAB_INTERFACE,
-			.listen = (char *)(uintptr_t)PL_DTA_LAB_COLLECTOR };
-		c->collectors = &c->lab_collector;
-		c->n_collectors = 1;
+		set_collector(c, PL_DTA_LAB_INTERFACE, PL_DTA_LAB_COLLECTOR);
+		c->interface = PL_DTA_LAB_INTERFACE;
 	}
 	return r;
 }
@@ -131,6 +140,13 @@ static int enter_lab(struct chain *c, struct pl_diag *diag)
 {
 	int r = pl_dta_lab_make(&c->lab, diag);
 
+	if (r == -EPERM) {
+		pl_complain("without root there are no network namespaces: RoCE goes over the "
+			    "loopback, by UDP sockets");
+		set_collector(c, PL_DTA_LOOPBACK_INTERFACE, PL_DTA_LOOPBACK_COLLECTOR);
+		c->interface = PL_DTA_LOOPBACK_TRANSLATOR;
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	c->netns[0] = c->lab.collector;
@@ -277,9 +293,7 @@ static void write_uri(const struct chain *c, struct pl_buf *uri)
 		pl_buf_printf(uri, "%s%s", i > 0 ? "," : "", c->collectors[i].listen);
 	for (unsigned int s = 0; s < c->n_stores; s++)
 		pl_buf_printf(uri, "%c%s", s > 0 ? ',' : '/', c->stores[s].name);
-	pl_buf_printf(uri, "?dev=%s&service=%s",
-		c->conf.lab ? PL_DTA_LAB_INTERFACE : c->conf.interface,
-		c->conf.service == 1 ? "rc" : "uc");
+	pl_buf_printf(uri, "?dev=%s&service=%s", c->interface, c->conf.service == 1 ? "rc" : "uc");
 }
 
 static int start_translator(struct chain *c, struct pl_diag *diag)
@@ -773,7 +787,7 @@ const struct pl_command pl_command_dta = {
 		"no more: nothing is made. With -o json it prints an object in a line: `folder`,\n"
 		"`differences` (texts) and `regions` (collector, store, file, made).\n\n"
 		"demo needs no file: two network namespaces with a veth pair between them, a store of each\n"
-		"of the five primitives. It takes root.\n\n"
+		"of the five primitives. Without root it is the loopback, and UDP sockets carry the RoCE.\n\n"
 		"Exit codes: 0 no answer was wrong and all accounts close; 1 one was, one does not, or a\n"
 		"part failed; 77 rights are missing; 78 the file is wrong, or regions are not what it says.",
 	.examples = "  pathline dta demo\n"

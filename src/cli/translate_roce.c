@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pathline translate into collectors' memory over RoCE: "roce://HOST:PORT[,HOST:PORT]…/STORE[,STORE]…?dev=packet:IFACE".
+ * pathline translate into collectors' memory over RoCE: "roce://HOST:PORT[,HOST:PORT]…/STORE[,STORE]…?dev=packet:IFACE", or dev=udp://ADDRESS.
  * The connections are those of nic/dialer.h, what is written goes through nic/uplink.h.
  */
 #include <errno.h>
@@ -398,7 +398,7 @@ static int take_key(struct roce *g, const char *key, const char *value, struct p
 		g->window <= g->queue)
 		return 0;
 	pl_diag_set(diag,
-		"roce: '%s=%s': there are dev=packet:IFACE, service=uc or rc, queue=64 to %u, "
+		"roce: '%s=%s': there are dev=packet:IFACE or udp://ADDRESS, service=uc or rc, queue=64 to %u, "
 		"window=2 to queue",
 		key, value, PL_RDMA_WINDOW_MAX);
 	return -EINVAL;
@@ -438,7 +438,10 @@ static int parse(struct roce *g, const char *uri, struct pl_diag *diag)
 		if (take_key(g, pair, value, diag) < 0)
 			return -EINVAL;
 	}
-	return g->dev != NULL ? 0 : refuse(diag, "through which interface? ?dev=packet:IFACE");
+	return g->dev != NULL
+		       ? 0
+		       : refuse(diag,
+				 "through which interface? ?dev=packet:IFACE or udp://ADDRESS");
 }
 
 static int open_all(struct roce *g, struct pl_diag *diag)

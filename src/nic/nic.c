@@ -17,7 +17,9 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/num.h"
 #include "nic/neighbour.h"
+#include "nic/udp_card.h"
 
 #define HOP_LIMIT      64
 #define SPORT_FIRST    0xc000 /* where a peer's UDP source port is taken from, as NICs do */
@@ -30,11 +32,12 @@
 
 struct pl_nic {
 	struct pl_port *recv[PL_NIC_PORTS_MAX], *send;
-	uint32_t nrecv, turn; /* turn: the port to be asked first */
+	uint32_t nrecv, turn;    /* turn: the port to be asked first */
+	struct pl_udp_card *udp; /* instead of ports, for udp: */
 	struct pl_port *lender;
 	int poll_fd, quiet_fd, /* has UDP port 4791, so that the host does not answer for it */
 		news_fd;       /* netlink: links and addresses of this host change */
-	char name[IF_NAMESIZE + 16], interface[IF_NAMESIZE];
+	char name[PL_ADDR_TEXT_MAX + 16], interface[IF_NAMESIZE];
 	int ifindex; /* of the interface when it was asked last */
 	uint8_t mac[6];
 	bool moved; /* the MAC address is another than at the beginning */
@@ -87,7 +90,7 @@ static int ask_interface(struct pl_nic *nic)
 	nic->changes++;
 	/* Behind IP, UDP and the longest transport headers; the overhead counts Ethernet and a tag too. */
 	room = req.ifr_mtu < 0 ? 0 : (uint32_t)req.ifr_mtu + 18;
-	if (room > SEND_BYTES_MAX)
+	if (room > SEND_BYTES_MAX && nic->udp == NULL)
 		room = SEND_BYTES_MAX;
 	for (nic->mtu = PL_ROCE_PATH_MTU;
 		nic->mtu > 256 && (uint32_t)nic->mtu + PL_ROCE_OVERHEAD > room;)
@@ -156,11 +159,24 @@ static void look(struct pl_nic *nic)
 		n = recv(nic->news_fd, message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
 		news |= n > 0 || (n < 0 && errno == ENOBUFS);
 	} while (n > 0 || (n < 0 && (errno == ENOBUFS || errno == EINTR)));
-	if (news && ask_interface(nic) == 0 && nic->ifindex != before)
+	if (news && ask_interface(nic) == 0 && nic->ifindex != before && nic->udp == NULL)
 		(void)open_quiet(nic); /* without, the host speaks up; frames travel all the same */
 }
 
 /* ---- opening ---- */
+
+static bool address_of(const struct ifaddrs *a, struct pl_addr *ret)
+{
+	const struct sockaddr_in *in = (const void *)a->ifa_addr;
+	const struct sockaddr_in6 *in6 = (const void *)a->ifa_addr;
+
+	if (a->ifa_addr == NULL ||
+		(a->ifa_addr->sa_family != AF_INET && a->ifa_addr->sa_family != AF_INET6))
+		return false;
+	*ret = a->ifa_addr->sa_family == AF_INET ? pl_addr_v4(&in->sin_addr)
+						 : pl_addr_v6(&in6->sin6_addr);
+	return true;
+}
 
 static bool has_key(const char *query, const char *key)
 {
@@ -188,7 +204,9 @@ static int complete(
 	if (scheme == NULL && strncmp(uri, "afxdp:", 6) == 0)
 		return pl_port_uri_sockets(uri, diag); /* says why there is none */
 	if (scheme == NULL || (strcmp(scheme, "packet") != 0 && strcmp(scheme, "afxdp") != 0)) {
-		pl_diag_set(diag, "'%s': an interface is wanted, packet:IFACE or afxdp:IFACE", uri);
+		pl_diag_set(diag,
+			"'%s': an interface is wanted, packet:IFACE or afxdp:IFACE, or an address, udp://HOST",
+			uri);
 		return -EINVAL;
 	}
 	at = uri + strlen(scheme) + 1;
@@ -248,11 +266,77 @@ static int open_ports(struct pl_nic *nic, const char *uri, const struct pl_nic_o
 	return pl_port_open(&nic->send, send, PL_PORT_SEND, &port, diag);
 }
 
+/* Whose interface has the address: the loopback's, when it is none that an interface has by name (127.0.0.2). */
+static void name_interface(struct pl_nic *nic, const struct pl_addr *address)
+{
+	struct ifaddrs *all = NULL;
+
+	snprintf(nic->interface, sizeof(nic->interface), "lo");
+	(void)getifaddrs(&all);
+	for (const struct ifaddrs *a = all; a != NULL; a = a->ifa_next) {
+		struct pl_addr theirs;
+
+		if (address_of(a, &theirs) && pl_addr_equal(&theirs, address))
+			snprintf(nic->interface, sizeof(nic->interface), "%s", a->ifa_name);
+	}
+	freeifaddrs(all);
+}
+
+/* First listens, then asks: what changes in between is told. */
+static int begin_asking(struct pl_nic *nic, struct pl_diag *diag)
+{
+	int r = open_news(nic);
+
+	if (r == 0)
+		r = ask_interface(nic);
+	if (r < 0)
+		pl_diag_set(diag, "%s: %s", nic->interface, strerror(-r));
+	return r;
+}
+
+static int open_udp(struct pl_nic *nic, const char *uri, struct pl_diag *diag)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	char text[PL_ADDR_TEXT_MAX];
+	int r = pl_udp_card_open(&nic->udp, uri, diag);
+
+	if (r < 0)
+		return r;
+	pl_format_addr(text, pl_udp_card_address(nic->udp));
+	snprintf(nic->name, sizeof(nic->name), "udp://%s", text);
+	if (epoll_ctl(nic->poll_fd, EPOLL_CTL_ADD, pl_port_fd(pl_udp_card_port(nic->udp)), &e) <
+		0) {
+		r = -errno;
+		pl_diag_set(diag, "%s", strerror(-r));
+		return r;
+	}
+	name_interface(nic, pl_udp_card_address(nic->udp));
+	return begin_asking(nic, diag);
+}
+
+static int open_interface(struct pl_nic *nic, const char *uri, const struct pl_nic_options *options,
+	struct pl_diag *diag)
+{
+	char full[URI_MAX];
+	int r = complete(nic, uri, full, sizeof(full), diag);
+
+	if (r == 0)
+		r = open_ports(nic, full, options, diag);
+	if (r == 0)
+		r = begin_asking(nic, diag);
+	if (r < 0)
+		return r;
+	r = open_quiet(nic);
+	if (r < 0)
+		pl_diag_set(
+			diag, "%s: UDP port %d: %s", nic->interface, PL_ROCE_PORT, strerror(-r));
+	return r;
+}
+
 int pl_nic_open(struct pl_nic **ret, const char *uri, const struct pl_nic_options *options,
 	struct pl_diag *diag)
 {
 	struct pl_nic *nic = calloc(1, sizeof(*nic));
-	char full[URI_MAX];
 	int r;
 
 	if (nic == NULL) {
@@ -264,24 +348,10 @@ int pl_nic_open(struct pl_nic **ret, const char *uri, const struct pl_nic_option
 	r = nic->poll_fd < 0 ? -errno : 0;
 	if (r < 0)
 		pl_diag_set(diag, "%s", strerror(-r));
-	if (r == 0)
-		r = complete(nic, uri, full, sizeof(full), diag);
-	if (r == 0)
-		r = open_ports(nic, full, options, diag);
-	/* First listen, then ask: what changes in between is told. */
-	if (r == 0) {
-		r = open_news(nic);
-		if (r == 0)
-			r = ask_interface(nic);
-		if (r < 0)
-			pl_diag_set(diag, "%s: %s", nic->interface, strerror(-r));
-	}
-	if (r == 0) {
-		r = open_quiet(nic);
-		if (r < 0)
-			pl_diag_set(diag, "%s: UDP port %d: %s", nic->interface, PL_ROCE_PORT,
-				strerror(-r));
-	}
+	else if (strncmp(uri, "udp://", 6) == 0)
+		r = open_udp(nic, uri, diag);
+	else
+		r = open_interface(nic, uri, options, diag);
 	if (r < 0) {
 		pl_nic_close(nic);
 		return r;
@@ -298,6 +368,7 @@ void pl_nic_close(struct pl_nic *nic)
 	for (uint32_t i = nic->nrecv; i-- > 0;)
 		pl_port_close(nic->recv[i]);
 	pl_port_close(nic->send);
+	pl_udp_card_close(nic->udp);
 	if (nic->quiet_fd >= 0)
 		close(nic->quiet_fd);
 	if (nic->news_fd >= 0)
@@ -353,7 +424,8 @@ int pl_nic_addresses(
 	uint32_t ranks[3] = { 0 }, n = 0;
 	struct pl_addr *addrs;
 
-	(void)getifaddrs(&all);
+	if (nic->udp == NULL)
+		(void)getifaddrs(&all);
 	for (const struct ifaddrs *a = all; a != NULL; a = a->ifa_next) {
 		const int rank = address_rank(nic, a);
 
@@ -361,18 +433,16 @@ int pl_nic_addresses(
 			ranks[rank]++;
 	}
 	addrs = calloc(ranks[0] + ranks[1] + ranks[2] + 1, sizeof(*addrs));
+	if (nic->udp != NULL && addrs != NULL) /* a socket has one */
+		addrs[n++] = *pl_udp_card_address(nic->udp);
 	for (int rank = 0; rank < 3 && addrs != NULL; rank++) {
 		for (const struct ifaddrs *a = all; a != NULL; a = a->ifa_next) {
-			const struct sockaddr_in *in = (const void *)a->ifa_addr;
-			const struct sockaddr_in6 *in6 = (const void *)a->ifa_addr;
-
 			if (address_rank(nic, a) == rank)
-				addrs[n++] = rank == 0 ? pl_addr_v4(&in->sin_addr)
-						       : pl_addr_v6(&in6->sin6_addr);
+				n += address_of(a, &addrs[n]);
 		}
 	}
 	freeifaddrs(all);
-	if (addrs != NULL && ranks[0] + ranks[1] > 0) {
+	if (addrs != NULL && n > ranks[2]) {
 		*ret = addrs;
 		*ret_n = n;
 		return 0;
@@ -406,6 +476,8 @@ static int take_any(
 	struct epoll_event e;
 	int r;
 
+	if (nic->udp != NULL)
+		return pl_udp_card_recv(nic->udp, ret_batch, timeout_ms, diag);
 	if (nic->nrecv == 1)
 		return take(nic, ret_batch, timeout_ms, diag);
 	r = take(nic, ret_batch, 0, diag);
@@ -433,7 +505,8 @@ int pl_nic_recv(
 
 void pl_nic_release(struct pl_nic *nic, struct pl_batch *batch)
 {
-	pl_port_release(nic->lender, batch);
+	if (nic->lender != NULL)
+		pl_port_release(nic->lender, batch);
 	nic->lender = NULL;
 }
 
@@ -456,7 +529,8 @@ int pl_nic_send(struct pl_nic *nic, struct pl_frames *frames, struct pl_diag *di
 		return 0;
 	if (nic->moved)
 		stamp(nic, frames);
-	r = pl_port_send(nic->send, &frames->batch, diag);
+	r = nic->udp != NULL ? pl_udp_card_send(nic->udp, &frames->batch, diag)
+			     : pl_port_send(nic->send, &frames->batch, diag);
 	pl_count(&nic->counters.sent, r > 0 ? (uint64_t)r : 0);
 	pl_count(&nic->counters.unsent, r > 0 ? n - (uint64_t)r : n);
 	pl_frames_clear(frames);
@@ -484,12 +558,30 @@ static int find_mac(int ifindex, const struct pl_addr *host, uint8_t mac[6], str
 	return r;
 }
 
+/* The kernel finds the way; the source port is the socket's. */
+static int udp_path(const struct pl_nic *nic, const struct pl_addr *peer, struct pl_roce_path *ret,
+	struct pl_diag *diag)
+{
+	const struct pl_addr *own = pl_udp_card_address(nic->udp);
+
+	if (pl_addr_is_v4(peer) != pl_addr_is_v4(own)) {
+		pl_diag_set(diag, "%s has no address of the peer's kind", nic->name);
+		return -ENETUNREACH;
+	}
+	*ret = (struct pl_roce_path){
+		.src = *own, .dst = *peer, .ttl = HOP_LIMIT, .sport = PL_ROCE_PORT
+	};
+	return 0;
+}
+
 int pl_nic_path(struct pl_nic *nic, const struct pl_addr *peer, const uint8_t *mac,
 	struct pl_roce_path *ret, struct pl_diag *diag)
 {
 	struct pl_route route;
 	int ifindex, r;
 
+	if (nic->udp != NULL)
+		return udp_path(nic, peer, ret, diag);
 	/* The interface may have been away. */
 	look(nic);
 	ifindex = find_interface(nic);
@@ -525,6 +617,8 @@ void pl_nic_stats(struct pl_nic *nic, struct pl_port_stats *ret)
 	struct pl_port_stats one;
 
 	memset(ret, 0, sizeof(*ret));
+	if (nic->udp != NULL)
+		pl_port_stats(pl_udp_card_port(nic->udp), ret);
 	for (uint32_t i = 0; i < nic->nrecv; i++) {
 		pl_port_stats(nic->recv[i], &one);
 		pl_port_stats_add(ret, &one);

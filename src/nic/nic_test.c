@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/test.h"
+#include "netio/rtnl.h"
 #include "nic/test_pair.h"
 
 #define WAIT_NS 20000000000u
@@ -159,9 +160,52 @@ out:
 	pl_nic_close(right);
 }
 
+/* Two addresses of the loopback, by UDP sockets. */
+static void test_sockets(void)
+{
+	const struct pl_addr a = pl_addr_v4((const uint8_t[]){ 127, 0, 0, 1 }),
+			     b = pl_addr_v4((const uint8_t[]){ 127, 0, 0, 2 }),
+			     six = { .b = { [15] = 1 } };
+	struct pl_nic *left = NULL, *right = NULL;
+	struct pl_diag diag = { .text = "" };
+	struct pl_roce_path path;
+	struct pl_addr *own;
+	struct pl_port_stats stats;
+	uint32_t good = 0, n = 0;
+
+	(void)pl_rtnl_up("lo", true);
+	(void)pl_nic_open(&left, "udp://127.0.0.1", NULL, &diag);
+	(void)pl_nic_open(&right, "udp://127.0.0.2:4791", NULL, &diag);
+	if (!ok(left != NULL && right != NULL, "sockets: %s", diag.text))
+		goto out;
+	ok(strcmp(pl_nic_name(right), "udp://127.0.0.2") == 0, "%s", pl_nic_name(right));
+	ok(pl_nic_mtu(left) == 4096, "the loopback carries the largest packets");
+	ok(pl_nic_addresses(right, &own, &n, &diag) == 0 && n == 1 && pl_addr_equal(own, &b),
+		"a socket has one address");
+	free(own);
+	ok(pl_nic_path(left, &b, NULL, &path, &diag) == 0 && pl_addr_equal(&path.src, &a) &&
+			path.sport == PL_ROCE_PORT,
+		"the path needs nobody's MAC address");
+	ok(pl_nic_path(left, &six, NULL, &path, &diag) == -ENETUNREACH, "%s", diag.text);
+	(void)pl_nic_path(left, &b, NULL, &path, &diag);
+	eq((uint64_t)send_five(left, &path), 0, "sockets: sends");
+	eq(pl_counter_read(&pl_nic_counters(left)->sent), 5, "sockets: counts them");
+	eq(receive(right, 5, &good), 5, "sockets: receives");
+	eq(good, 5, "sockets: and they are whole");
+	pl_nic_stats(right, &stats);
+	eq(stats.packets, 5, "sockets: counts them");
+	path.dst = pl_addr_v4((const uint8_t[]){ 255, 255, 255, 255 });
+	ok(send_five(left, &path) < 0, "sockets: where nobody may send");
+	eq(pl_counter_read(&pl_nic_counters(left)->unsent), 5, "sockets: is counted");
+out:
+	pl_nic_close(left);
+	pl_nic_close(right);
+}
+
 static void test_refusals(void)
 {
-	static const char *const bad[] = { "udp://:4791", "pla0", "pcap:x",
+	static const char *const bad[] = { "udp://:4791", "udp://10.7.0.1:4790",
+		"udp://10.7.0.1?sockets=2", "udp://10.99.99.99", "pla0", "pcap:x",
 		"packet:", "packet:?ring=64", "packet:a-name-that-is-too-long",
 		"packet:pla0?rings=64", "packet:pla0?block=12KiB", "packet:pla0?block=4KiB",
 		"packet:pla0?block=2MiB", "packet:nosuch0", "afxdp:pla0?queues=9" };
@@ -209,6 +253,7 @@ int main(void)
 	test_pair("packet:pla0", "afxdp:plb0");
 	test_pair("afxdp:pla0?queues=0", "afxdp:plb0?queues=0&ring=1024");
 #endif
+	test_sockets();
 	test_refusals();
 	return pl_test_done();
 }

@@ -156,6 +156,14 @@ uint32_t pl_roce_icrc_ip4(const uint8_t *net, size_t n);
  * else differ as these do. */
 uint32_t pl_roce_icrc_tail(uint64_t first, uint64_t second);
 
+/*
+ * For who is not shown the network header: which identification and whether fragments were allowed, of an IPv4 packet
+ * whose header here has 0 and no fragments there, explains this ICRC. Everything else is as in pl_roce_icrc. False: none
+ * does. One in 2^15 ICRCs has an explanation.
+ */
+bool pl_roce_icrc_find_id(
+	const uint8_t *net, size_t n, uint32_t icrc, uint16_t *ret_id, bool *ret_fragments);
+
 /* a - b of PSNs, in -2^23 to 2^23 - 1. */
 static inline int32_t pl_psn_diff(uint32_t a, uint32_t b)
 {

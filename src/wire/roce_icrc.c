@@ -60,6 +60,46 @@ static uint32_t tail(uint64_t first, uint64_t second)
 	return ~pl_crc32(UINT32_MAX, bytes, sizeof(bytes)); /* begins with 0 */
 }
 
+/* ---- what the identification was ---- */
+
+#define ID_AT 4 /* in the header; the fragment word is behind it */
+
+/* Which entry of the table has this for its highest byte: each byte is one's. */
+static uint8_t entry[256];
+
+__attribute__((constructor)) static void prepare_entries(void)
+{
+	struct pl_crc32_table ieee; /* that of base/ may not be made yet */
+
+	pl_crc32_table_init(&ieee, 0xedb88320);
+	for (unsigned int i = 0; i < 256; i++)
+		entry[ieee.t[0][i] >> 24] = (uint8_t)i;
+}
+
+/* What a register was before n bytes of zero. */
+static uint32_t back(uint32_t reg, size_t n)
+{
+	for (; n > 0; n--) {
+		const uint8_t i = entry[reg >> 24];
+
+		reg = (reg ^ pl_crc32_ieee.t[0][i]) << 8 | i;
+	}
+	return reg;
+}
+
+bool pl_roce_icrc_find_id(
+	const uint8_t *net, size_t n, uint32_t icrc, uint16_t *ret_id, bool *ret_fragments)
+{
+	/* The difference of two ICRCs is the register behind the difference of the packets, four bytes and then zeros. */
+	const uint32_t other = icrc ^ pl_roce_icrc(net, n, PL_ROCE_NET_IP4);
+	const uint32_t word = other == 0 ? 0 : back(other, n - ID_AT);
+	const uint32_t flags = word >> 16; /* 0x40: the other way round */
+
+	*ret_id = (uint16_t)(word << 8 | (word >> 8 & 0xff));
+	*ret_fragments = flags != 0;
+	return flags == 0 || flags == 0x40;
+}
+
 #if defined(__x86_64__)
 
 /*

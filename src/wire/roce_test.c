@@ -339,6 +339,43 @@ static void test_icrc_tail(void)
 	eq(wrong, 0, "of packets that differ in their last 16 bytes");
 }
 
+/* A socket does not tell an IPv4 packet's identification, its ICRC does. */
+static void test_icrc_find_id(void)
+{
+	unsigned int tried = 0, wrong = 0, plausible = 0;
+	struct pl_rng rng;
+
+	pl_rng_seed(&rng, 3);
+	for (size_t i = 0; i < VECTORS; i++) {
+		uint8_t frame[256], *net = frame + 14;
+		const size_t n = frame_of(frame, &vectors[i], false) - 14 - 4;
+		uint32_t icrc;
+		uint16_t id;
+		bool fragments;
+
+		if (vectors[i].net != PL_ROCE_NET_IP4)
+			continue;
+		for (uint32_t k = 0; k < 65536; k += 257) {
+			net[4] = (uint8_t)(k >> 8);
+			net[5] = (uint8_t)k;
+			net[6] = k & 1 ? 0 : 0x40;
+			icrc = pl_roce_icrc(net, n, PL_ROCE_NET_IP4);
+			net[4] = net[5] = 0;
+			net[6] = 0x40;
+			tried++;
+			wrong += !pl_roce_icrc_find_id(net, n, icrc, &id, &fragments) || id != k ||
+				 fragments != ((k & 1) != 0);
+		}
+		for (uint32_t k = 0; k < 1u << 17; k++)
+			plausible += pl_roce_icrc_find_id(
+				net, n, (uint32_t)pl_rng_u64(&rng), &id, &fragments);
+	}
+	ok(tried >= 4 * 256 && wrong == 0, "%u identifications, %u not found", tried, wrong);
+	tried = tried / 256 << 17;
+	ok(plausible >= tried >> 16 && plausible <= tried >> 14,
+		"of %u wrong ICRCs %u have an explanation: one in 2^15", tried, plausible);
+}
+
 static void test_icrc_in_place(void)
 {
 	uint8_t bytes[14 + 300];
@@ -384,6 +421,7 @@ int main(void)
 	test_pads_and_sizes();
 	test_icrc_in_place();
 	test_icrc_tail();
+	test_icrc_find_id();
 	test_numbers();
 	return pl_test_done();
 }

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "nic/udp_card.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/num.h"
+#include "wire/layers.h"
+#include "wire/roce.h"
+
+#define ETH_BYTES    14
+#define IP4_BYTES    20
+#define IP6_BYTES    40
+#define UDP_BYTES    8
+#define ICRC_BYTES   4
+/* Longer ones are no RoCE; they come cut, and their faults are counted as such. */
+#define DATAGRAM_MAX (PL_ROCE_PATH_MTU + 128)
+#define PACKET_BYTES (IP6_BYTES + UDP_BYTES + DATAGRAM_MAX)
+#define BTH_BYTES    12
+#define NO_FRAGMENTS 0x40 /* of the sixth byte of an IPv4 header */
+
+struct pl_udp_card {
+	struct pl_port *port;
+	struct pl_addr own;
+	struct pl_batch datagrams;
+	uint8_t (*packets)[PACKET_BYTES];
+	struct mmsghdr out[PL_BATCH_MAX];
+	struct iovec bytes[PL_BATCH_MAX];
+	union {
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} to[PL_BATCH_MAX];
+	_Alignas(struct cmsghdr) uint8_t control[PL_BATCH_MAX][CMSG_SPACE(sizeof(int))];
+};
+
+/* ---- opening ---- */
+
+static int refuse(struct pl_diag *diag, const char *uri, const char *what)
+{
+	pl_diag_set(diag, "'%s': %s", uri, what);
+	return -EINVAL;
+}
+
+/* The URI with port 4791; the caller frees it. NULL: no memory. */
+static char *with_port(const char *uri)
+{
+	const char *host = uri + strlen("udp://");
+	const size_t len = strcspn(host, "?");
+	const char *colon = memchr(host, ':', len), *bracket = memchr(host, ']', len);
+	const bool there = host[0] == '[' ? bracket != NULL && bracket[1] == ':' : colon != NULL;
+	char *full;
+
+	if (asprintf(&full, "udp://%.*s%s%s", (int)len, host, there ? "" : ":4791", host + len) < 0)
+		return NULL;
+	return full;
+}
+
+/* Whose address it is bound to, which has to be one. */
+static int bound_to(const struct pl_udp_card *card, struct pl_addr *ret)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	if (getsockname(pl_port_fd(card->port), (struct sockaddr *)&sa, &len) < 0)
+		return -errno;
+	if (sa.ss_family == AF_INET)
+		*ret = pl_addr_v4(&((const struct sockaddr_in *)(const void *)&sa)->sin_addr);
+	else
+		*ret = pl_addr_v6(&((const struct sockaddr_in6 *)(const void *)&sa)->sin6_addr);
+	return 0;
+}
+
+/* Fragments are forbidden, so that the identification is 0. UDP has no checksum in RoCE (annex A17.4.5.1), nor with IPv6. */
+static int set_up(const struct pl_udp_card *card)
+{
+	static const struct {
+		bool four;
+		int level, option, value;
+	} wanted[] = { { true, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE },
+		{ true, SOL_SOCKET, SO_NO_CHECK, 1 },
+		{ false, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE },
+		{ false, IPPROTO_UDP, UDP_NO_CHECK6_TX, 1 },
+		{ false, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1 } };
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		if (wanted[i].four == pl_addr_is_v4(&card->own) &&
+			setsockopt(pl_port_fd(card->port), wanted[i].level, wanted[i].option,
+				&wanted[i].value, sizeof(wanted[i].value)) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int open_socket(struct pl_udp_card *card, const char *uri, struct pl_diag *diag)
+{
+	char *full = with_port(uri);
+	int r = full == NULL ? -ENOMEM : 0;
+
+	if (r == 0)
+		r = pl_port_uri_sockets(full, diag);
+	if (r > 1)
+		r = refuse(diag, uri, "one socket is enough");
+	if (r == 1)
+		r = pl_port_open(&card->port, full, PL_PORT_RECV, NULL, diag);
+	free(full);
+	if (r < 0)
+		return r;
+	if (pl_port_local_port(card->port) != PL_ROCE_PORT)
+		return refuse(diag, uri, "RoCE has UDP port 4791");
+	r = bound_to(card, &card->own);
+	if (r == 0 && pl_addr_is_unspecified(&card->own))
+		return refuse(diag, uri, "an address of this host is wanted, udp://10.0.0.1");
+	if (r == 0)
+		r = set_up(card);
+	if (r < 0)
+		pl_diag_set(diag, "%s", strerror(-r));
+	return r;
+}
+
+int pl_udp_card_open(struct pl_udp_card **ret, const char *uri, struct pl_diag *diag)
+{
+	struct pl_udp_card *card = calloc(1, sizeof(*card));
+	int r;
+
+	if (card != NULL)
+		card->packets = calloc(PL_BATCH_MAX, sizeof(card->packets[0]));
+	if (card == NULL || card->packets == NULL) {
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+		pl_udp_card_close(card);
+		return -ENOMEM;
+	}
+	r = open_socket(card, uri, diag);
+	if (r < 0) {
+		pl_udp_card_close(card);
+		return r;
+	}
+	*ret = card;
+	return 0;
+}
+
+void pl_udp_card_close(struct pl_udp_card *card)
+{
+	if (card == NULL)
+		return;
+	pl_port_close(card->port);
+	free(card->packets);
+	free(card);
+}
+
+struct pl_port *pl_udp_card_port(const struct pl_udp_card *card)
+{
+	return card->port;
+}
+
+const struct pl_addr *pl_udp_card_address(const struct pl_udp_card *card)
+{
+	return &card->own;
+}
+
+/* ---- receiving ---- */
+
+static void put16(uint8_t *p, uint32_t v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+/* Network and UDP header before `bytes` bytes of payload. Returns how long they are. */
+static uint32_t put_headers(const struct pl_udp_card *card, uint8_t *p,
+	const struct pl_packet *datagram, uint32_t bytes)
+{
+	const bool four = pl_addr_is_v4(&datagram->src);
+	uint8_t *udp = p + (four ? IP4_BYTES : IP6_BYTES);
+
+	memset(p, 0, IP6_BYTES + UDP_BYTES);
+	if (four) {
+		p[0] = 0x45;
+		put16(p + 2, IP4_BYTES + UDP_BYTES + bytes);
+		p[6] = NO_FRAGMENTS;
+		p[9] = PL_IP_UDP;
+		memcpy(p + 12, datagram->src.b + 12, 4);
+		memcpy(p + 16, card->own.b + 12, 4);
+	} else {
+		p[0] = 0x60;
+		put16(p + 4, UDP_BYTES + bytes);
+		p[6] = PL_IP_UDP;
+		memcpy(p + 8, datagram->src.b, 16);
+		memcpy(p + 24, card->own.b, 16);
+	}
+	put16(udp, datagram->sport);
+	put16(udp + 2, PL_ROCE_PORT);
+	put16(udp + 4, UDP_BYTES + bytes);
+	return (uint32_t)(udp - p) + UDP_BYTES;
+}
+
+/* What the socket does not tell, from the ICRC; where there is no answer the packet stays as it is, and is damaged. */
+static void find_identification(uint8_t *packet, uint32_t len)
+{
+	uint32_t icrc;
+	uint16_t id;
+	bool fragments;
+
+	if (len < IP4_BYTES + UDP_BYTES + BTH_BYTES + ICRC_BYTES)
+		return;
+	memcpy(&icrc, packet + len - ICRC_BYTES, sizeof(icrc));
+	if (!pl_roce_icrc_find_id(packet, len - ICRC_BYTES, icrc, &id, &fragments))
+		return;
+	put16(packet + 4, id);
+	packet[6] = fragments ? 0 : NO_FRAGMENTS;
+}
+
+static void make_packet(const struct pl_udp_card *card, uint8_t *at, const struct pl_packet *in,
+	struct pl_packet *ret)
+{
+	const uint32_t there = in->len < DATAGRAM_MAX ? in->len : DATAGRAM_MAX;
+	const uint32_t headers = put_headers(card, at, in, in->wire_len);
+
+	memcpy(at + headers, in->data, there);
+	if (pl_addr_is_v4(&in->src) && there == in->wire_len)
+		find_identification(at, headers + there);
+	*ret = (struct pl_packet){ .data = at,
+		.len = headers + there,
+		.wire_len = headers + in->wire_len,
+		.ts_ns = in->ts_ns,
+		.link = PL_LINK_RAW_IP };
+}
+
+int pl_udp_card_recv(
+	struct pl_udp_card *card, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
+{
+	int n = pl_port_recv(card->port, &card->datagrams, timeout_ms, diag);
+
+	ret_batch->n = 0;
+	if (n <= 0)
+		return n;
+	for (uint32_t i = 0; i < card->datagrams.n; i++)
+		make_packet(card, card->packets[i], &card->datagrams.pkts[i], &ret_batch->pkts[i]);
+	ret_batch->n = card->datagrams.n;
+	pl_port_release(card->port, &card->datagrams);
+	return n;
+}
+
+/* ---- sending ---- */
+
+static void set_tos(struct pl_udp_card *card, uint32_t i, bool four, uint8_t tos)
+{
+	struct msghdr *m = &card->out[i].msg_hdr;
+	const int value = tos;
+	struct cmsghdr *c;
+
+	if (tos == 0)
+		return;
+	m->msg_control = card->control[i];
+	m->msg_controllen = sizeof(card->control[i]);
+	c = CMSG_FIRSTHDR(m);
+	c->cmsg_level = four ? IPPROTO_IP : IPPROTO_IPV6;
+	c->cmsg_type = four ? IP_TOS : IPV6_TCLASS;
+	c->cmsg_len = CMSG_LEN(sizeof(value));
+	memcpy(CMSG_DATA(c), &value, sizeof(value));
+}
+
+/* The datagram in a frame, to be sent as message i. */
+static void make_message(struct pl_udp_card *card, uint32_t i, const struct pl_packet *frame)
+{
+	/* The frame is the caller's, who lets it be changed. */
+	uint8_t *ip = (uint8_t *)(uintptr_t)frame->data + ETH_BYTES;
+	const uint32_t len = frame->len - ETH_BYTES;
+	const bool four = ip[0] >> 4 == 4;
+	const uint32_t headers = (four ? IP4_BYTES : IP6_BYTES) + UDP_BYTES;
+	struct msghdr *m = &card->out[i].msg_hdr;
+	uint32_t icrc;
+
+	*m = (struct msghdr){ .msg_name = &card->to[i],
+		.msg_namelen = four ? sizeof(card->to[i].v4) : sizeof(card->to[i].v6),
+		.msg_iov = &card->bytes[i],
+		.msg_iovlen = 1 };
+	if (four) {
+		put16(ip + 4, 0);
+		icrc = pl_roce_icrc_ip4(ip, len - ICRC_BYTES);
+		memcpy(ip + len - ICRC_BYTES, &icrc, sizeof(icrc));
+		card->to[i].v4 = (struct sockaddr_in){ .sin_family = AF_INET,
+			.sin_port = htons(PL_ROCE_PORT) };
+		memcpy(&card->to[i].v4.sin_addr, ip + 16, 4);
+	} else {
+		card->to[i].v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
+			.sin6_port = htons(PL_ROCE_PORT) };
+		memcpy(&card->to[i].v6.sin6_addr, ip + 24, 16);
+	}
+	set_tos(card, i, four, four ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4));
+	card->bytes[i] = (struct iovec){ ip + headers, len - headers };
+}
+
+int pl_udp_card_send(struct pl_udp_card *card, struct pl_batch *frames, struct pl_diag *diag)
+{
+	const int fd = pl_port_fd(card->port);
+	uint32_t at = 0, sent = 0;
+	int error = 0;
+
+	for (uint32_t i = 0; i < frames->n; i++)
+		make_message(card, i, &frames->pkts[i]);
+	while (at < frames->n) {
+		int n = sendmmsg(fd, card->out + at, frames->n - at, MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) { /* this one; those behind it may go elsewhere */
+			error = errno;
+			n = 0;
+			at++;
+		}
+		at += (uint32_t)n;
+		sent += (uint32_t)n;
+	}
+	if (sent == 0 && error != 0) {
+		pl_diag_set(diag, "%s: %s", pl_port_name(card->port), strerror(error));
+		return -error;
+	}
+	return (int)sent;
+}

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""RoCE through UDP sockets, for who has no right to frames: `collect udp://ADDRESS` and `translate …?dev=udp://ADDRESS`, each
+against the other and against packet sockets, which see whole headers; what is on the wire, by definitions of our own; the
+chain by a user without any rights. usage: roce_udp.py PATHLINE"""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, network, roce, tap  # noqa: E402
+from lib.pathline import PATHLINE, region  # noqa: E402
+from lib.roce import Collector  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
+from lib.wait import LIMIT, wait  # noqa: E402
+
+NS = {}
+IP = {4: {"a": "10.78.0.1", "b": "10.78.0.2"}, 6: {"a": "fd78::1", "b": "fd78::2"}}
+TCP, DTA = 22171, 22140
+KEYS = 600
+
+
+def make_wire():
+    for side in "ab":
+        NS[side] = network.Namespace("ru-" + side)
+    network.join(NS["a"], "eth0", NS["b"], "eth0")
+    for side in "ab":
+        NS[side].up("eth0", IP[4][side] + "/24", IP[6][side] + "/64")
+    network.wait_for_carrier((NS["a"], "eth0"), (NS["b"], "eth0"))
+
+
+def host(address):
+    return f"[{address}]" if ":" in address else address
+
+
+def device(kind, address):
+    return f"udp://{host(address)}" if kind == "udp" else "packet:eth0"
+
+
+class Translator:
+    def __init__(self, dev, server, prefix, *stores):
+        self.process = lab.start([*prefix, PATHLINE, "translate", "--stats", "--flush", "20ms", f"udp://127.0.0.1:{DTA}",
+                                  f"roce://{host(server)}:{TCP}/{','.join(stores)}?dev={dev}"],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.said = []
+        while not self.said or self.said[-1] and "translating from" not in self.said[-1]:
+            self.said.append(self.process.stderr.readline())
+        ok("translating from" in self.said[-1], "the translator is connected", "".join(self.said))
+
+    def account(self):
+        self.process.send_signal(signal.SIGUSR1)
+        return json.loads(self.process.stdout.readline())
+
+    def end(self):
+        """When all that was given is done."""
+        wait(lambda: self.account()["held"] == 0 and all(c["waiting"] == 0 for c in self.account()["out"]["collectors"]))
+        self.process.terminate()
+        return json.loads(self.process.communicate(timeout=LIMIT)[0].splitlines()[-1])
+
+
+def generate(prefix, *args):
+    subprocess.run([*prefix, PATHLINE, "gen", "dta", "-n", str(KEYS), "--rate", "4k", *args, f"udp://127.0.0.1:{DTA}"],
+                   check=True, capture_output=True, timeout=LIMIT)
+
+
+def chain(what, collector, translator, prefix):
+    """Values, and additions, which are answered: nothing may be missing, as nothing is lost on this wire."""
+    generate(prefix)
+    generate(prefix, "--stream", "increment", "--store", "1", "--value-of-key")
+    out = translator.end()["out"]
+    account = collector.stop()
+    eq(account["causes"]["ok"], account["packets"], f"{what}: every packet is whole and good")
+    ok(out["given"] == out["writes"] + out["adds"] == account["writes"] + account["adds"] and out["adds"] > 0 and
+       out["atomic_acks"] == out["adds"] and out["repeated"] == 0, f"{what}: all is executed, additions are answered",
+       (out, account))
+    rows = region("lookup", "--key-form", "be32", lab.path("last.plr"), *[str(k) for k in range(0, KEYS, 7)])
+    found = [r for r in rows if r.get("answer") == "found"]
+    ok(len(found) > len(rows) * 0.98 and all(int(r["value"], 16) == int(r["key"]) for r in found),
+       f"{what}: {len(found)} of {len(rows)} values are found, and right", rows[:2])
+
+
+def test_against_each_other():
+    for version, ours, theirs in ((4, "udp", "udp"), (6, "udp", "udp"), (4, "udp", "packet"), (4, "packet", "udp"),
+                                  (6, "packet", "udp"), (6, "udp", "packet")):
+        roce.make_regions(last="--primitive key-write --slots 65536",
+                          sums="--primitive counters --slots 65536 --rows 2")
+        a, b = IP[version]["a"], IP[version]["b"]
+        what = f"IPv{version}, translator by {ours}, collector by {theirs}"
+        c = Collector(NS["b"], "--listen", f"{host(b)}:{TCP}", device(theirs, b), f"last={lab.path('last.plr')}",
+                      f"sums={lab.path('sums.plr')}")
+        t = Translator(device(ours, a), b, NS["a"].command(), "last", "sums")
+        chain(what, c, t, NS["a"].command())
+
+
+# ---- on the wire ----
+
+def seen(sniffer, wanted):
+    """RoCE packets from the IP header on."""
+    packets = []
+    sniffer.settimeout(LIMIT)
+    while len(packets) < wanted:
+        frame = sniffer.recv(65536)
+        if len(frame) > 58 and roce.is_roce(frame):
+            packets.append(frame[14:])
+    return packets
+
+
+def test_on_the_wire():
+    for version in (4, 6):
+        roce.make_regions(last="--primitive key-write --slots 65536")
+        a, b = IP[version]["a"], IP[version]["b"]
+        sniffer = roce.packet_socket(NS["b"], "eth0")
+        c = Collector(NS["b"], "--listen", f"{host(b)}:{TCP}", device("udp", b), f"last={lab.path('last.plr')}")
+        t = Translator(device("udp", a), b, NS["a"].command(), "last")
+        generate(NS["a"].command())
+        packets = seen(sniffer, 100)
+        t.end()
+        c.stop()
+        sniffer.close()
+        wrong = [p for p in packets if roce.icrc(p[:-4]) != p[-4:]]
+        ok(not wrong, f"IPv{version}: ICRCs are those of the packets as the kernel sent them", wrong[:1])
+        if version == 4:
+            ok(all(p[4:8] == b"\0\0\x40\0" for p in packets), "no identification, no fragments", packets[0])
+
+
+def test_damaged():
+    """Packets by hand: any identification is found, what is damaged or too long is counted and nothing is written."""
+    roce.make_regions(last="--primitive key-write --hash dta --copies 1 --slots 1024")
+    file = lab.path("last.plr")
+    c = Collector(NS["b"], "--listen", f"{IP[4]['b']}:{TCP}", device("udp", IP[4]["b"]), f"last={file}")
+    with NS["a"]:
+        tcp = socket.create_connection((IP[4]["b"], TCP), LIMIT)
+    macs = NS["b"].mac("eth0"), NS["a"].mac("eth0")
+    qp = roce.QueuePair(tcp, roce.request("last", roce.UC, IP[4]["a"], macs[1]), roce.UC, IP[4]["a"], IP[4]["b"], macs)
+    wire = roce.packet_socket(NS["a"], "eth0", 0)
+    place, entry = roce.entry(7, 99, 1024)
+    wire.send(qp.write(place, entry))  # its identification is 7
+    ok(wait(lambda: c.counters()["writes"] == 1), "an identification that the socket does not tell is no obstacle")
+    eq(region("lookup", file, "--key-form", "u32", "7")[0].get("value"), "00000063", "and the value is there")
+    bad = 0
+    for at in range(54, 58):  # of the address
+        frame = bytearray(qp.write(place, roce.entry(7, 1, 1024)[1]))
+        frame[at] ^= 0x55
+        wire.send(bytes(frame))
+        bad += 1
+    with NS["a"]:
+        by_socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for size in (0, 3, 12, 20, 8000, 60000):
+        by_socket.sendto(os.urandom(size), (IP[4]["b"], roce.PORT))
+        bad += 1
+    ok(wait(lambda: c.counters()["packets"] == 1 + bad), f"all {bad} bad ones have come")
+    account = c.stop()
+    ok(account["writes"] == 1 and account["causes"]["icrc"] >= 4 and account["causes"]["ip_length"] >= 3,
+       "and have their causes", account["causes"])
+    eq(region("lookup", file, "--key-form", "u32", "7")[0].get("value"), "00000063", "the value is as it was")
+
+
+# ---- without rights ----
+
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", "-all"]
+
+
+def test_without_rights():
+    """In a namespace of its own, whose loopback is nobody else's."""
+    run = subprocess.run([*network.Namespace("ru-c").command(), *NOBODY, PATHLINE, "dta", "demo", "-o", "json", "--headless"], capture_output=True, text=True,
+                         timeout=3 * LIMIT, check=False, cwd="/")
+    ok(run.returncode == 0, "pathline dta demo by a user without rights", run.stdout + run.stderr)
+    shown = json.loads(run.stdout or "{}")
+    ok(shown and len(shown["stores"]) == 5 and all(s["wrong"] == 0 and s["right"] > 0 for s in shown["stores"]) and
+       shown["account"]["closed"], "no answer is wrong, and accounts close", shown)
+    ok("without root" in run.stderr, "it says that its wire is the loopback", run.stderr)
+
+
+def main():
+    if os.geteuid() != 0:
+        tap.skip_all("needs root")
+    make_wire()
+    lab.run(test_against_each_other, test_on_the_wire, test_damaged, test_without_rights)
+    return tap.end()
+
+
+sys.exit(main())
