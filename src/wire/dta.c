@@ -142,6 +142,7 @@ static void get_flags(struct pl_dta_report *r, uint8_t flags)
 {
 	r->immediate = (flags & FLAG_IMMEDIATE) != 0;
 	r->sequenced = r->form != PL_DTA_PLAIN && (flags & FLAG_SEQUENCED) != 0;
+	r->asks = r->form == PL_DTA_PATHLINE && r->sequenced && (flags & PL_DTA_FLAG_ASKS) != 0;
 }
 
 static enum pl_dta_verdict next_published(struct pl_cursor *c, struct pl_dta_report *r)
@@ -215,6 +216,8 @@ enum pl_dta_verdict pl_dta_nack_read(struct pl_cursor *c, struct pl_dta_nack *re
 		struct pl_dta_report r = { .form = PL_DTA_PATHLINE };
 
 		ret->form = PL_DTA_PATHLINE;
+		ret->answer = pl_cursor_left(c) > PL_DTA_FLAGS_AT &&
+			      (first[PL_DTA_FLAGS_AT] & PL_DTA_FLAG_ASKS) != 0;
 		next_pathline(c, &r);
 		ret->last = r.seq;
 		if (c->short_read)
@@ -234,13 +237,14 @@ enum pl_dta_verdict pl_dta_nack_read(struct pl_cursor *c, struct pl_dta_nack *re
 
 static uint8_t flags_of(const struct pl_dta_report *r)
 {
-	return (uint8_t)((r->immediate ? FLAG_IMMEDIATE : 0) | (r->sequenced ? FLAG_SEQUENCED : 0));
+	return (uint8_t)((r->immediate ? FLAG_IMMEDIATE : 0) | (r->sequenced ? FLAG_SEQUENCED : 0) |
+			 (r->asks ? PL_DTA_FLAG_ASKS : 0));
 }
 
 /* Whether one of the published forms can say it. */
 static bool published_can(const struct pl_dta_report *r)
 {
-	if (r->store != 0 || r->path_length != 0 || r->op == PL_DTA_SKETCH)
+	if (r->store != 0 || r->path_length != 0 || r->op == PL_DTA_SKETCH || r->asks)
 		return false;
 	if (r->op != PL_DTA_APPEND && r->key_bytes != 4)
 		return false;
@@ -345,7 +349,9 @@ int pl_dta_put(struct pl_build *b, const struct pl_dta_report *report)
 
 int pl_dta_nack_put(struct pl_build *b, const struct pl_dta_nack *nack)
 {
-	const struct pl_dta_report r = { .op = PL_DTA_NACK, .seq = nack->last };
+	const struct pl_dta_report r = {
+		.op = PL_DTA_NACK, .seq = nack->last, .asks = nack->answer
+	};
 
 	if (nack->form == PL_DTA_PATHLINE) {
 		put_header(b, &r);

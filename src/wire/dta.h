@@ -5,7 +5,7 @@
  *
  *   plain     2 bytes   opcode 8 | immediate 1, reserved 7                           what the published reporter sends
  *   tracking  3 bytes   opcode 8 | sequence number 8 | immediate 1, sequenced 1, reserved 6   and its generator
- *   pathline  12 bytes  0xD1 | opcode 8 | immediate 1, sequenced 1, reserved 6 | copies 8 | store 16 | body bytes 16 |
+ *   pathline  12 bytes  0xD1 | opcode 8 | immediate 1, sequenced 1, asks 1, reserved 5 | copies 8 | store 16 | body bytes 16 |
  *                       sequence number 32; several such reports may follow each other in a datagram
  *
  * Nothing on the wire tells the first two apart, so which of them an exporter speaks is configured; the third cannot
@@ -36,6 +36,10 @@
 #define PL_DTA_HEADER_BYTES  12u
 #define PL_DTA_KEY_BYTES_MAX 255u
 #define PL_DTA_HOPS_MAX      255u
+/* Of pathline's header: a sequenced report that is to be answered by the number of the last one accepted in order; of a
+ * NACK, that it is this answer. */
+#define PL_DTA_FLAGS_AT      2u
+#define PL_DTA_FLAG_ASKS     0x20u
 
 enum pl_dta_form { PL_DTA_PLAIN, PL_DTA_TRACKING, PL_DTA_PATHLINE, PL_DTA_FORM_MAX };
 
@@ -67,6 +71,7 @@ struct pl_dta_report {
 	enum pl_dta_op op;
 	bool immediate; /* the collector is to be woken */
 	bool sequenced; /* seq counts; a lost one is asked for again */
+	bool asks;      /* PL_DTA_PATHLINE, sequenced: says how far it is */
 	uint32_t seq;   /* PL_DTA_TRACKING: modulo 2^8, PL_DTA_PATHLINE: modulo 2^32 */
 	uint16_t store; /* PL_DTA_PATHLINE; else 0 */
 	uint8_t copies; /* 0: as many as the store has; else never 0 in the published forms, and told for key-write and
@@ -99,10 +104,12 @@ enum pl_dta_verdict pl_dta_next(
  */
 int pl_dta_put(struct pl_build *b, const struct pl_dta_report *report);
 
-/* The translator's answer to a gap: `last` was the last report accepted in order; go on with the one behind it. */
+/* The translator's answer to a gap: `last` was the last report accepted in order; go on with the one behind it. Or to a
+ * report that asked: then nothing is to be sent again. */
 struct pl_dta_nack {
 	enum pl_dta_form form;
 	uint32_t last;
+	bool answer; /* PL_DTA_PATHLINE */
 };
 
 /* A published NACK is told by its two bytes. PL_DTA_OPCODE when it is something else. */

@@ -130,6 +130,7 @@ static void round_trip(enum pl_dta_form form, uint8_t key_bytes)
 			w.seq = form == PL_DTA_PATHLINE ? 0x01020304 : 200;
 			w.sequenced = true;
 		}
+		w.asks = form == PL_DTA_PATHLINE && (i & 2) != 0;
 		if (form == PL_DTA_PATHLINE)
 			w.store = 12;
 		if (ops[i] == PL_DTA_KEY_WRITE || ops[i] == PL_DTA_INCREMENT)
@@ -159,7 +160,7 @@ static void round_trip(enum pl_dta_form form, uint8_t key_bytes)
 		eq(pl_dta_next(&c, form, &r), PL_DTA_OK);
 		eq(pl_cursor_left(&c), 0);
 		ok(r.form == w.form && r.op == w.op && r.immediate == w.immediate &&
-			r.sequenced == w.sequenced);
+			r.sequenced == w.sequenced && r.asks == w.asks);
 		ok(r.seq == w.seq && r.store == w.store && r.copies == w.copies && r.hop == w.hop);
 		ok(r.path_length == w.path_length && r.increment == w.increment &&
 			r.list == w.list);
@@ -218,6 +219,9 @@ static void unsayable(void)
 	r.seq = 255;
 	r.copies = 0;
 	eq(pl_dta_put(&b, &r), -EINVAL, "the store's own number of copies");
+	r.copies = 1;
+	r.asks = true;
+	eq(pl_dta_put(&b, &r), -EINVAL, "nobody is asked in the published forms");
 	eq(b.len, 0, "nothing was written");
 }
 
@@ -239,17 +243,20 @@ static void nacks(void)
 	eq(pl_dta_nack_read(&c, &n), PL_DTA_TRAILING);
 	c = from_hex("01");
 	eq(pl_dta_nack_read(&c, &n), PL_DTA_SHORT);
-	n = (struct pl_dta_nack){ PL_DTA_PATHLINE, 0xfffffffe };
+	n = (struct pl_dta_nack){ PL_DTA_PATHLINE, 0xfffffffe, false };
 	eq(pl_dta_nack_put(&b, &n), 0);
 	eq(b.len, 12);
 	c = pl_cursor(out, b.len);
 	eq(pl_dta_nack_read(&c, &n), PL_DTA_OK);
-	ok(n.form == PL_DTA_PATHLINE && n.last == 0xfffffffe);
+	ok(n.form == PL_DTA_PATHLINE && n.last == 0xfffffffe && !n.answer);
 	c = pl_cursor(out, 11);
 	eq(pl_dta_nack_read(&c, &n), PL_DTA_SHORT);
+	c = from_hex("d1 80 20 00 0000 0000 00000001");
+	eq(pl_dta_nack_read(&c, &n), PL_DTA_OK);
+	ok(n.answer && n.last == 1, "an answer to a report that asked");
 	c = from_hex("d1 01 00 00 0000 0000 00000001");
 	eq(pl_dta_nack_read(&c, &n), PL_DTA_OPCODE, "a report is no NACK");
-	n = (struct pl_dta_nack){ PL_DTA_PLAIN, 1 };
+	n = (struct pl_dta_nack){ PL_DTA_PLAIN, 1, false };
 	eq(pl_dta_nack_put(&b, &n), -EINVAL, "the plain form has no NACK");
 }
 

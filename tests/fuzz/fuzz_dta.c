@@ -7,7 +7,8 @@
 static void same(const struct pl_dta_report *a, const struct pl_dta_report *b)
 {
 	must(a->form == b->form && a->op == b->op && a->immediate == b->immediate);
-	must(a->sequenced == b->sequenced && a->seq == b->seq && a->store == b->store);
+	must(a->sequenced == b->sequenced && a->asks == b->asks && a->seq == b->seq &&
+		a->store == b->store);
 	must(a->copies == b->copies && a->hop == b->hop && a->path_length == b->path_length);
 	must(a->increment == b->increment && a->list == b->list && a->value == b->value);
 	must(a->epoch == b->epoch && a->first_column == b->first_column);
