@@ -22,13 +22,14 @@
 #define HOPS_MAX    31u
 #define WAIT_MAX_NS UINT64_C(50000000)
 #define SETTLE_NS   UINT64_C(200000000)
+#define PATIENCE_NS UINT64_C(2000000000) /* with a translator that answered before */
 
 static const char *const words[] = { "key-write", "append", "increment", "postcard", "sketch",
 	NULL };
 
 static struct {
 	const char *form, *key, *key_form, *value, *value_form, *hops;
-	uint64_t store, copies, list, by, epoch, column, count, linger_ns, ring;
+	uint64_t store, copies, list, by, epoch, column, count, linger_ns, ring, hold_ns;
 	double rate;
 	bool immediate, sequenced, loop, step_key, step_value, cut;
 } args;
@@ -72,7 +73,11 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_FLAG, 0, "sequenced", &args.sequenced, NULL,
 			"number the reports and send again what the translator misses", NULL },
 		{ PL_OPT_U64, 0, "ring", &args.ring, "COUNT",
-			"reports kept for that (default 1024, tracking 127)", NULL },
+			"reports kept for that (default 8192, tracking 127)", NULL },
+		{ PL_OPT_DURATION, 0, "hold", &args.hold_ns, "TIME",
+			"how long they are kept if the translator confirms nothing (default 200ms, tracking "
+			"10ms)",
+			NULL },
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "so many times (default 1)",
 			NULL },
 		{ PL_OPT_FLAG, 0, "loop", &args.loop, NULL, "until a signal comes", NULL },
@@ -353,14 +358,19 @@ static int report_all(struct job *j)
 /* What is still missing on the other side is asked for now. */
 static void settle(struct job *j)
 {
-	uint64_t nacks = 0, until = pl_clock_mono_ns() + SETTLE_NS;
+	const struct pl_reporter_counters *c = pl_reporter_counters(j->reporter);
+	uint64_t nacks = 0, unconfirmed = 0, until = pl_clock_mono_ns() + SETTLE_NS;
 
 	while (!stop && pl_clock_mono_ns() < until) {
 		wait_a_while(j, until);
-		if (pl_reporter_counters(j->reporter)->nacks > nacks) {
-			nacks = pl_reporter_counters(j->reporter)->nacks;
-			until = pl_clock_mono_ns() + SETTLE_NS;
-		}
+		if (c->nacks == nacks && pl_reporter_unconfirmed(j->reporter) == unconfirmed &&
+			(c->answers == 0 || unconfirmed > 0))
+			continue;
+		nacks = c->nacks;
+		unconfirmed = pl_reporter_unconfirmed(j->reporter);
+		if (c->answers > 0 && unconfirmed == 0)
+			return;
+		until = pl_clock_mono_ns() + (c->answers > 0 ? PATIENCE_NS : SETTLE_NS);
 	}
 }
 
@@ -377,7 +387,29 @@ static void tell_account(const struct job *j)
 			c->nacks, c->again, c->unavailable);
 	if (j->unsent > 0)
 		fprintf(stderr, "; %" PRIu64 " datagrams that the system refused", j->unsent);
+	if (args.sequenced && c->answers == 0 && c->reports > 0)
+		fputs("; nobody confirmed any", stderr);
 	fputc('\n', stderr);
+}
+
+/* An exit code; says what is known to be missing on the other side. */
+static int outcome(const struct job *j)
+{
+	uint64_t late = pl_reporter_counters(j->reporter)->unavailable,
+		 unconfirmed = pl_reporter_unconfirmed(j->reporter);
+
+	if (late > 0)
+		pl_complain("report: %" PRIu64
+			    " reports are lost: they were asked for when the ring had them no more "
+			    "(--ring, --hold)",
+			late);
+	if (unconfirmed > 0 && !stop)
+		pl_complain("report: %" PRIu64
+			    " reports were sent, but the translator has not said that it has them",
+			unconfirmed);
+	if (late > 0 || (unconfirmed > 0 && !stop) || (j->unsent > 0 && !args.sequenced))
+		return PL_EXIT_FAILED;
+	return PL_EXIT_OK;
 }
 
 static int run_job(struct job *j, const struct pl_opt_list *operands)
@@ -386,6 +418,7 @@ static int run_job(struct job *j, const struct pl_opt_list *operands)
 		.form = (enum pl_dta_form)pl_arg_place(pl_arg_dta_forms, args.form),
 		.sequenced = args.sequenced,
 		.ring = (uint32_t)args.ring,
+		.hold_ns = args.hold_ns,
 		.linger_ns = args.linger_ns,
 		.rate = args.rate,
 	};
@@ -416,7 +449,7 @@ static int run_job(struct job *j, const struct pl_opt_list *operands)
 	if (args.sequenced)
 		settle(j);
 	tell_account(j);
-	return j->unsent > 0 && !args.sequenced ? PL_EXIT_FAILED : PL_EXIT_OK;
+	return outcome(j);
 }
 
 static int run(int argc, char **argv)
@@ -455,7 +488,9 @@ const struct pl_command pl_command_report = {
 	.usage = "key-write|append|increment|postcard|sketch [OPTION]… udp://HOST:PORT",
 	.description =
 		"Sends reports of Direct Telemetry Access over UDP. With --sequenced each has a\n"
-		"number, and what the translator misses is sent again as long as it is in the ring.\n"
+		"number, and what the translator misses is sent again as long as it is in the ring;\n"
+		"the ring goes on when the translator confirms. Exit code 1: reports were lost, or not\n"
+		"confirmed by a translator that answered before.\n"
 		"One source port is one stream of numbers; a new process takes a new one.",
 	.examples =
 		"  pathline report key-write -k host7 -d up-- udp://127.0.0.1:40040\n"

@@ -57,7 +57,8 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "nack-tries", &args.nack_tries, "COUNT",
 			"times that a missing report is asked for (default 10); 0: never", NULL },
 		{ PL_OPT_DURATION, 0, "nack-interval", &args.nack_interval_ns, "TIME",
-			"between two of them to one reporter (default 1ms)", NULL },
+			"between the first two of them, then twice as long up to 16 times (default 1ms)",
+			NULL },
 		{ PL_OPT_U64, 0, "nack-port", &args.nack_port, "PORT",
 			"where reporters of the tracking form listen (default where they send from; the "
 			"published ones 40044)",
@@ -284,6 +285,7 @@ static void print_stats(struct translate *x)
 	pl_json_number(json, "lost", c->lost);
 	pl_json_number(json, "gaps", c->gaps);
 	pl_json_number(json, "nacks", c->nacks);
+	pl_json_number(json, "answers", c->answers);
 	pl_json_number(json, "nacks_unsent", x->nacks_unsent);
 	pl_json_number(json, "writes", c->writes);
 	pl_json_number(json, "adds", c->adds);

@@ -8,10 +8,16 @@
 #include "base/bucket.h"
 
 #define RING_DEFAULT     1024u
+#define RING_SEQUENCED   8192u
 #define DATAGRAM_DEFAULT 1400u
 #define DATAGRAM_MAX     65507u /* of UDP over IPv4 */
 #define PROBE_NS         UINT64_C(20000000)
 #define PROBES           3u
+#define HOLD_NS          UINT64_C(200000000)
+#define HOLD_TRACKING_NS UINT64_C(10000000)
+/* A translator that answered before is worth waiting for. */
+#define PATIENCE         10u
+#define ASKS_A_RING      8u
 
 /*
  * Reports lie in the ring as they travel, each in room for a datagram. They have running numbers of 64 bits, of which the wire
@@ -19,7 +25,9 @@
  *
  *   oldest <= next <= newest     oldest .. next - 1 were sent, next .. newest - 1 wait
  *
- * A NACK moves `next` back. Reports without numbers go through the same ring, for the rate's sake.
+ * A NACK moves `next` back. What was sent gives up its slot to a new report when the translator has it (numbers below
+ * `confirmed`), or when a NACK for it is no longer to be expected. Reports without numbers go through the same ring, for
+ * the rate's sake.
  */
 struct pl_reporter {
 	struct pl_reporter_config config;
@@ -29,10 +37,17 @@ struct pl_reporter {
 	struct pl_reporter_counters count;
 	uint8_t *ring;
 	uint32_t *ring_bytes;
+	uint64_t *ring_ns; /* when it was sent last */
 	uint64_t oldest, next, newest;
 	uint64_t again_until; /* numbers below were sent before */
+	uint64_t confirmed;   /* numbers below have been taken */
+	uint64_t gone;        /* numbers below were asked for too late, and counted */
+	bool blocked;         /* a report found no room */
+	uint64_t asked;       /* reports packed at the last question */
+	uint64_t asked_ns;
+	uint64_t packed;
 	uint8_t *datagram;
-	uint32_t datagram_bytes, in_datagram;
+	uint32_t datagram_bytes, in_datagram, last_at; /* of the last report in it */
 	uint64_t waiting_since_ns; /* of what is in the datagram or the ring and has not left */
 	uint64_t sent_ns;          /* last datagram */
 	uint32_t probes;           /* since then */
@@ -51,6 +66,8 @@ static int check_config(const struct pl_reporter_config *c, struct pl_diag *diag
 		pl_diag_set(diag, "the ring is too large for the sequence numbers");
 	else if (c->datagram_bytes > DATAGRAM_MAX)
 		pl_diag_set(diag, "datagrams are of at most %u bytes", DATAGRAM_MAX);
+	else if (c->ring == 1 && c->sequenced)
+		pl_diag_set(diag, "a ring of one report keeps none");
 	else if (c->rate < 0 || c->burst < 0)
 		pl_diag_set(diag, "a rate below zero");
 	else
@@ -74,13 +91,17 @@ int pl_reporter_new(struct pl_reporter **ret, const struct pl_reporter_config *c
 	r->config = *config;
 	c = &r->config;
 	if (c->ring == 0)
-		c->ring = c->form == PL_DTA_TRACKING ? PL_REPORTER_RING_TRACKING : RING_DEFAULT;
+		c->ring = c->form == PL_DTA_TRACKING ? PL_REPORTER_RING_TRACKING
+			  : c->sequenced             ? RING_SEQUENCED
+						     : RING_DEFAULT;
 	if (c->datagram_bytes == 0)
 		c->datagram_bytes = DATAGRAM_DEFAULT;
 	if (c->probe_ns == 0)
 		c->probe_ns = PROBE_NS;
 	if (c->probes == 0)
 		c->probes = PROBES;
+	if (c->hold_ns == 0)
+		c->hold_ns = c->form == PL_DTA_TRACKING ? HOLD_TRACKING_NS : HOLD_NS;
 	if (c->copies == 0)
 		c->copies = 1;
 	if (c->form != PL_DTA_PATHLINE)
@@ -90,8 +111,9 @@ int pl_reporter_new(struct pl_reporter **ret, const struct pl_reporter_config *c
 	pl_bucket_init(&r->bucket, c->rate, c->burst, 0);
 	r->ring = malloc((size_t)c->ring * c->datagram_bytes);
 	r->ring_bytes = calloc(c->ring, sizeof(*r->ring_bytes));
+	r->ring_ns = calloc(c->ring, sizeof(*r->ring_ns));
 	r->datagram = malloc(c->datagram_bytes);
-	if (r->ring == NULL || r->ring_bytes == NULL || r->datagram == NULL) {
+	if (r->ring == NULL || r->ring_bytes == NULL || r->ring_ns == NULL || r->datagram == NULL) {
 		pl_reporter_free(r);
 		return -ENOMEM;
 	}
@@ -105,6 +127,7 @@ void pl_reporter_free(struct pl_reporter *r)
 		return;
 	free(r->ring);
 	free(r->ring_bytes);
+	free(r->ring_ns);
 	free(r->datagram);
 	free(r);
 }
@@ -116,10 +139,26 @@ static uint8_t *slot_of(const struct pl_reporter *r, uint64_t number)
 	return r->ring + (number % r->config.ring) * r->config.datagram_bytes;
 }
 
+/* Its last report asks how far the translator is: some times a ring, and where that takes long, each probe_ns. */
+static void ask(struct pl_reporter *r, uint64_t now_ns)
+{
+	r->datagram[r->last_at + PL_DTA_FLAGS_AT] |= PL_DTA_FLAG_ASKS;
+	r->asked = r->packed;
+	r->asked_ns = now_ns;
+}
+
+static bool asks(const struct pl_reporter *r)
+{
+	return r->config.sequenced && r->config.form == PL_DTA_PATHLINE;
+}
+
 static void send_datagram(struct pl_reporter *r, uint64_t now_ns)
 {
 	if (r->in_datagram == 0)
 		return;
+	if (asks(r) && (r->packed - r->asked >= r->config.ring / ASKS_A_RING ||
+			       now_ns - r->asked_ns >= r->config.probe_ns))
+		ask(r, now_ns);
 	r->send(r->arg, r->datagram, r->datagram_bytes);
 	r->count.datagrams++;
 	r->count.bytes += r->datagram_bytes;
@@ -138,10 +177,18 @@ static void pack(struct pl_reporter *r, uint64_t number, uint64_t now_ns)
 	if (r->in_datagram == 0)
 		r->waiting_since_ns = now_ns;
 	memcpy(r->datagram + r->datagram_bytes, slot_of(r, number), bytes);
+	r->last_at = r->datagram_bytes;
 	r->datagram_bytes += bytes;
 	r->in_datagram++;
+	r->packed++;
+	r->ring_ns[number % r->config.ring] = now_ns;
 	if (r->config.one_by_one)
 		send_datagram(r, now_ns);
+}
+
+static uint32_t patience(const struct pl_reporter *r)
+{
+	return r->count.answers > 0 ? PATIENCE : 1;
 }
 
 /* What waits, as far as the rate lets it go. */
@@ -156,18 +203,42 @@ static void pump(struct pl_reporter *r, uint64_t now_ns)
 	}
 }
 
+static uint64_t hold_until(const struct pl_reporter *r)
+{
+	return r->ring_ns[r->oldest % r->config.ring] + r->config.hold_ns * patience(r);
+}
+
+/* Whether the next report may take its slot. */
+static bool has_room(const struct pl_reporter *r, uint64_t now_ns)
+{
+	if (r->newest - r->next >= (r->config.sequenced ? r->config.ring / 2 : r->config.ring))
+		return false;
+	return r->newest - r->oldest < r->config.ring || !r->config.sequenced ||
+	       r->oldest < r->confirmed || now_ns >= hold_until(r);
+}
+
+static bool make_room(struct pl_reporter *r, uint64_t now_ns)
+{
+	if (!has_room(r, now_ns))
+		pump(r, now_ns);
+	r->blocked = !has_room(r, now_ns);
+	/* What is asked in it is waited for. */
+	if (r->blocked && r->config.sequenced && r->next == r->newest)
+		send_datagram(r, now_ns);
+	return !r->blocked;
+}
+
 int pl_reporter_put(struct pl_reporter *r, uint64_t now_ns, const struct pl_dta_report *report)
 {
 	struct pl_dta_report out = *report;
 	struct pl_build b;
 	int error;
 
-	if (r->newest - r->next == r->config.ring)
-		pump(r, now_ns);
-	if (r->newest - r->next == r->config.ring)
+	if (!make_room(r, now_ns))
 		return -EAGAIN;
 	out.form = r->config.form;
 	out.sequenced = r->config.sequenced;
+	out.asks = false;
 	out.seq = !out.sequenced ? 0 : (uint32_t)r->newest;
 	if (out.form == PL_DTA_TRACKING)
 		out.seq = (uint8_t)out.seq;
@@ -220,11 +291,22 @@ void pl_reporter_nack(struct pl_reporter *r, uint64_t now_ns, const void *bytes,
 		return;
 	}
 	first = sent_once(r) - missing;
+	if (first > r->confirmed)
+		r->confirmed = first;
+	if (nack.answer) {
+		r->count.answers++;
+		return;
+	}
 	r->count.nacks++;
 	/* What is packed already would come before what is missing. */
 	send_datagram(r, now_ns);
+	/* One that was long under way, or of a translator that began anew, names what was taken. */
+	if (first < r->confirmed)
+		first = r->confirmed;
 	if (first < r->oldest) {
-		r->count.unavailable += r->oldest - first;
+		if (r->gone < r->oldest)
+			r->count.unavailable += r->oldest - (first > r->gone ? first : r->gone);
+		r->gone = r->gone < r->oldest ? r->oldest : r->gone;
 		first = r->oldest;
 	}
 	r->again_until = sent_once(r);
@@ -237,8 +319,8 @@ void pl_reporter_nack(struct pl_reporter *r, uint64_t now_ns, const void *bytes,
 
 static bool may_probe(const struct pl_reporter *r)
 {
-	return r->config.sequenced && r->newest > 0 && r->next == r->newest &&
-	       r->in_datagram == 0 && r->probes < r->config.probes;
+	return r->config.sequenced && r->confirmed < r->newest && r->next == r->newest &&
+	       r->in_datagram == 0 && r->probes < r->config.probes * patience(r);
 }
 
 static uint64_t linger_due(const struct pl_reporter *r)
@@ -251,10 +333,13 @@ static uint64_t linger_due(const struct pl_reporter *r)
 void pl_reporter_tick(struct pl_reporter *r, uint64_t now_ns)
 {
 	pump(r, now_ns);
+	r->blocked = r->blocked && !has_room(r, now_ns);
 	if (linger_due(r) <= now_ns)
 		send_datagram(r, now_ns);
 	if (may_probe(r) && now_ns >= r->sent_ns + r->config.probe_ns) {
 		pack(r, r->newest - 1, now_ns);
+		if (asks(r) && r->in_datagram > 0)
+			ask(r, now_ns);
 		send_datagram(r, now_ns);
 		r->probes++;
 		r->count.probes++;
@@ -264,6 +349,8 @@ void pl_reporter_tick(struct pl_reporter *r, uint64_t now_ns)
 void pl_reporter_flush(struct pl_reporter *r, uint64_t now_ns)
 {
 	pump(r, now_ns);
+	if (asks(r) && r->in_datagram > 0)
+		ask(r, now_ns);
 	send_datagram(r, now_ns);
 }
 
@@ -275,7 +362,14 @@ uint64_t pl_reporter_due_ns(const struct pl_reporter *r)
 		due = pl_bucket_due_ns(&r->bucket);
 	if (may_probe(r) && r->sent_ns + r->config.probe_ns < due)
 		due = r->sent_ns + r->config.probe_ns;
+	if (r->blocked && r->newest - r->oldest == r->config.ring && hold_until(r) < due)
+		due = hold_until(r);
 	return due;
+}
+
+uint64_t pl_reporter_unconfirmed(const struct pl_reporter *r)
+{
+	return r->count.answers > 0 ? r->newest - r->confirmed : 0;
 }
 
 uint64_t pl_reporter_waiting(const struct pl_reporter *r)

@@ -10,11 +10,17 @@
  *   pl_reporter_key_write(r, now, store, key, sizeof(key), value, sizeof(value));
  *   pl_reporter_flush(r, now);
  *
- * Reports are sent in the order they were put, those sent again and those after them too. A report is in the ring until
- * `ring` later ones have been put; a NACK that names an older one is answered from the oldest there is.
+ * Reports are sent in the order they were put, those sent again and those after them too. A sequenced report stays in
+ * the ring until the translator has it: eight times a ring, and each probe_ns, a report asks how far the translator is.
+ * Published forms cannot ask, and older translators do not answer; there it stays for hold_ns, which NACKs have time for.
+ * Meanwhile puts are refused when the ring is full, so that a ring for each round trip may pass, or, unanswered, one
+ * for each hold_ns. A translator that answered and is silent is waited for ten times as long. Unsent reports take half
+ * of the ring at most. A NACK that names an older report than there is is answered from the oldest one, and what is
+ * missing counted as unavailable.
  *
  * A last report that is lost would not be missed by anybody, so when nothing follows a sequenced report for probe_ns, it
- * is sent once more, up to probes times; the translator knows it by its number.
+ * is sent once more, up to probes times (ten times as often to a translator that answered), until it is confirmed; the
+ * translator knows it by its number.
  */
 #pragma once
 
@@ -30,8 +36,10 @@
 
 struct pl_reporter_config {
 	enum pl_dta_form form;
-	bool sequenced;          /* not with PL_DTA_PLAIN */
-	uint32_t ring;           /* reports kept; 0: 127 with TRACKING (the most), else 1024 */
+	bool sequenced; /* not with PL_DTA_PLAIN */
+	uint32_t
+		ring; /* reports kept; 0: 127 with TRACKING (the most), 8192 sequenced, else 1024 */
+	uint64_t hold_ns;        /* sequenced, unanswered: how long; 0: 200 ms, TRACKING: 10 ms */
 	uint32_t datagram_bytes; /* longest datagram; 0: 1400. Also the longest report */
 	uint8_t copies;          /* published forms: of key-write and increment; 0: 1 */
 	bool one_by_one; /* PATHLINE: a datagram for each report, as in the published forms */
@@ -50,8 +58,9 @@ struct pl_reporter_counters {
 	uint64_t again;            /* sent again because of a NACK */
 	uint64_t probes;
 	uint64_t nacks;         /* that were understood and named something sent */
+	uint64_t answers;       /* to reports that asked */
 	uint64_t nacks_strange; /* not a NACK, or of numbers that were never sent */
-	uint64_t unavailable;   /* reports asked for that the ring had no more */
+	uint64_t unavailable;   /* reports asked for that the ring had no more: lost */
 };
 
 struct pl_reporter;
@@ -65,9 +74,9 @@ int pl_reporter_new(struct pl_reporter **ret, const struct pl_reporter_config *c
 void pl_reporter_free(struct pl_reporter *r);
 
 /*
- * Any report; form, sequenced and seq are set here. The bytes are copied. -EAGAIN: the ring is full of reports that the
- * rate has not let go yet: call again after pl_reporter_due_ns. -EINVAL: the
- * form cannot say it; -EMSGSIZE: longer than a datagram.
+ * Any report; form, sequenced, asks and seq are set here. The bytes are copied. -EAGAIN: the ring is full of reports that
+ * the rate has not let go yet, or that the translator has not confirmed: call again after pl_reporter_due_ns, or when a
+ * datagram came back. -EINVAL: the form cannot say it; -EMSGSIZE: longer than a datagram.
  */
 int pl_reporter_put(struct pl_reporter *r, uint64_t now_ns, const struct pl_dta_report *report);
 
@@ -85,7 +94,7 @@ int pl_reporter_postcard(struct pl_reporter *r, uint64_t now_ns, uint16_t store,
 int pl_reporter_sketch(struct pl_reporter *r, uint64_t now_ns, uint16_t store, uint32_t epoch,
 	uint32_t first_column, const void *columns, uint32_t bytes);
 
-/* A datagram that came back: a NACK, or anything else. */
+/* A datagram that came back, from the translator's address: a NACK, an answer, or anything else. */
 void pl_reporter_nack(struct pl_reporter *r, uint64_t now_ns, const void *bytes, size_t n);
 
 /* Sends what the rate lets go, what has lingered, and probes. */
@@ -97,5 +106,8 @@ uint64_t pl_reporter_due_ns(const struct pl_reporter *r);
 
 /* Reports put and not sent yet. */
 uint64_t pl_reporter_waiting(const struct pl_reporter *r);
+
+/* Reports that a translator that answers has not confirmed. */
+uint64_t pl_reporter_unconfirmed(const struct pl_reporter *r);
 
 const struct pl_reporter_counters *pl_reporter_counters(const struct pl_reporter *r);

@@ -233,37 +233,56 @@ static bool accept(struct pl_translator *t, const struct intake *in, struct stor
 	return true;
 }
 
-static void send_nack(struct pl_translator *t, struct pl_sender *s, uint64_t now_ns)
+/* The number of the last report in order. */
+static void send_last(struct pl_translator *t, const struct pl_sender *s, bool answer)
 {
 	const struct pl_dta_nack nack = {
 		.form = s->form,
 		.last = s->form == PL_DTA_TRACKING ? (uint8_t)(s->expected - 1) : s->expected - 1,
+		.answer = answer,
 	};
 	uint8_t bytes[PL_DTA_HEADER_BYTES];
 	struct pl_build b = pl_build(bytes, sizeof(bytes));
 
-	s->nacked = true;
-	s->nack_ns = now_ns;
-	s->tries++;
 	if (t->sink.nack == NULL || pl_dta_nack_put(&b, &nack) < 0)
 		return;
-	t->count.nacks++;
+	if (answer)
+		t->count.answers++;
+	else
+		t->count.nacks++;
 	t->sink.nack(t->sink.arg, &s->addr,
 		s->form == PL_DTA_TRACKING && t->nack_port != 0 ? t->nack_port : s->port, bytes,
 		b.len);
+}
+
+static void send_nack(struct pl_translator *t, struct pl_sender *s, uint64_t now_ns)
+{
+	s->nacked = true;
+	s->nack_ns = now_ns;
+	s->tries++;
+	send_last(t, s, false);
+}
+
+/* Each NACK for a gap waits twice as long as the one before, up to 16 intervals: the answer may be on its way. */
+static bool nack_due(const struct pl_translator *t, const struct pl_sender *s, uint64_t now_ns)
+{
+	uint32_t doubled = s->tries <= 1 ? 0 : s->tries - 1 < 4 ? s->tries - 1 : 4;
+
+	return !s->nacked || now_ns - s->nack_ns >= t->nack_interval_ns << doubled;
 }
 
 /* Something is missing before `seq`. Returns whether it is given up: then `seq` is what is expected. */
 static bool handle_gap(struct pl_translator *t, struct pl_sender *s, uint32_t seq, uint32_t missing,
 	uint64_t now_ns)
 {
-	bool due = !s->nacked || now_ns - s->nack_ns >= t->nack_interval_ns;
+	bool due;
 
 	if (!s->gap) {
 		s->gap = true;
 		s->tries = 0;
 		t->count.gaps++;
 	}
+	due = nack_due(t, s, now_ns);
 	if (s->tries >= t->nack_tries && (due || t->nack_tries == 0)) {
 		t->count.lost += missing;
 		s->expected = seq;
@@ -309,6 +328,8 @@ static void report(struct pl_translator *t, struct intake *in)
 			return;
 		}
 	}
+	if (r->asks)
+		t->asker = sender;
 	if (sequenced && !in_turn(t, sender, in))
 		return;
 	cause = check(t, in, &s);
@@ -339,6 +360,7 @@ void pl_translator_push(struct pl_translator *t, uint64_t now_ns, const struct p
 	struct pl_cursor c = pl_cursor(bytes, n);
 	struct pl_dta_report r;
 
+	t->asker = NULL;
 	t->count.datagrams++;
 	if (!may_report(t, from)) {
 		t->count.reports++;
@@ -357,6 +379,9 @@ void pl_translator_push(struct pl_translator *t, uint64_t now_ns, const struct p
 		else
 			t->count.faults[verdict]++;
 	} while (pl_cursor_left(&c) > 0);
+	/* Once a datagram, so that a forged one does not make many. */
+	if (t->asker != NULL)
+		send_last(t, t->asker, true);
 }
 
 void pl_translator_done(struct pl_translator *t)

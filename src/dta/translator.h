@@ -15,8 +15,9 @@
  * wanted, and after `flush_ns`. State is allocated by pl_translator_new and never grows.
  *
  * Sequenced reports are taken in order, each once. A missing one is asked for by a NACK, at most once in
- * nack_interval_ns for each reporter; after nack_tries without an answer it is counted as lost and its successors are
- * taken. Accounts, at any time:
+ * nack_interval_ns for each reporter, then after 2, 4, 8 and 16 intervals, and each 16 from there on; after nack_tries
+ * without an answer it is counted as lost and its successors are taken. A reporter that asks is told the last number in
+ * order. Accounts, at any time:
  *
  *   reports  = faults + refused + duplicates + accepted
  *   postcards accepted  = written in paths + left out of paths + repeated + held
@@ -116,6 +117,7 @@ struct pl_translator_counters {
 	uint64_t by_primitive[PL_SKETCH + 1]; /* accepted */
 	uint64_t lost;                        /* sequence numbers that never came */
 	uint64_t nacks, gaps;
+	uint64_t answers; /* to reporters that asked how far they are heard */
 	uint64_t writes, adds, write_bytes, immediates; /* operations */
 	/* append */
 	uint64_t entries, entries_filtered, entries_published, batches;

@@ -115,6 +115,7 @@ struct pl_translator {
 	struct store *by_primitive[PL_SKETCH + 1]; /* the first of each, for published reports */
 	struct pl_senders senders;
 	bool limits_senders;
+	struct pl_sender *asker; /* in the present datagram */
 	struct pl_prefix *access;
 	unsigned int n_access;
 	enum pl_dta_form form;

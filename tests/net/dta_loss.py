@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Numbered reports over a link that loses datagrams, and with a translator or reporter that begins anew: what was reported
+is there, each report once, and where it cannot be, both sides say so. Over loopback.
+usage: dta_loss.py PATHLINE"""
+import json
+import os
+import random
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, tap  # noqa: E402
+from lib.lab import path  # noqa: E402
+from lib.pathline import PATHLINE  # noqa: E402
+from lib.tap import ok  # noqa: E402
+
+SEED = int(os.environ.get("PL_SEED", "1"))
+
+
+class Translator:
+    """pathline translate, with the account of its end."""
+
+    def __init__(self, *args, port=0):
+        self.process = lab.start([PATHLINE, "translate", "--stats", *map(str, args[:-1]), f"udp://127.0.0.1:{port}", args[-1]],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stderr.readline()
+        ok("translating from udp://" in line, "translate says where it listens", line)
+        self.port = int(line.split(" into ")[0].rsplit(":", 1)[1])
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        out, err = self.process.communicate(timeout=60)
+        try:
+            return json.loads(out)
+        except ValueError:
+            ok(False, "translate tells its account", out + err)
+            sys.exit(tap.end())
+
+
+class Proxy:
+    """Hands datagrams on in both directions and leaves some out, by chance or by number."""
+
+    def __init__(self, to, loss=0.0, drop=()):
+        self.front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        for s in (self.front, self.back):
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        self.front.bind(("127.0.0.1", 0))
+        self.back.connect(("127.0.0.1", to))
+        self.uri = f"udp://127.0.0.1:{self.front.getsockname()[1]}"
+        self.loss, self.drop = loss, drop
+        self.dropped = self.seen = 0
+        self.client = None
+        for work in (self.forth, self.home):
+            threading.Thread(target=work, daemon=True).start()
+
+    def forth(self):
+        chance = random.Random(SEED)
+        while True:
+            data, self.client = self.front.recvfrom(65536)
+            self.seen += 1
+            if self.seen in self.drop or chance.random() < self.loss:
+                self.dropped += 1
+                continue
+            try:
+                self.back.send(data)
+            except OSError:
+                self.dropped += 1
+
+    def home(self):
+        chance = random.Random(SEED + 1)
+        while True:
+            try:
+                data = self.back.recv(65536)
+                if chance.random() >= self.loss:
+                    self.front.sendto(data, self.client)
+            except OSError:
+                pass
+
+
+def report(*args, code=0):
+    r = pathline.run("report", *args)
+    ok(r.returncode == code, "pathline report " + " ".join(map(str, args)), f"exit code {r.returncode}\n{r.stderr}")
+    return r.stderr
+
+
+def create(name):
+    r = pathline.run("region", "create", path(name), "--primitive", "append", "--slots", 524288, "--value-bytes", 4)
+    ok(r.returncode == 0, "a region", r.stderr)
+
+
+def entries(name):
+    r = pathline.run("region", "dump", path(name), "-o", "json")
+    return [int(v, 16) for v in re.findall(r'"value":"([0-9a-f]{8})"', r.stdout)]
+
+
+def stream(n):
+    return ("append", "-d", 0, "--data-form", "be32", "--step-data", "--sequenced", "-n", n)
+
+
+def numbers(said):
+    """NACKs, sent again, too late"""
+    return [int(n) for n in re.search(r"(\d+) NACKs, (\d+) reports sent again, (\d+) asked for too late", said).groups()]
+
+
+# A per cent is lost in both directions: with the rates of the guide, a slow one, and as fast as it goes.
+for name, n, options in (("fast", 100000, ()), ("guide", 100000, ("--rate", "100k")), ("slow", 1500, ("--rate", "1k"))):
+    create(name)
+    t = Translator(path(name))
+    p = Proxy(t.port, 0.01 if n > 10000 else 0.05)
+    late = numbers(report(*stream(n), *options, p.uri))[2]
+    s = t.stop()
+    ok(entries(name) == list(range(n)), f"{name}: each of {n} reports once and in order, {p.dropped} of {p.seen} datagrams lost",
+       f"{len(entries(name))} entries, {s}")
+    ok(p.dropped > 0 and s["nacks"] > 0 and s["lost"] == 0 == late and s["accepted"] == n, f"{name}: both accounts say so", s)
+
+# A translator of another make: it answers nothing, and its only NACK is for the first report, long after that has gone.
+def deaf(nack):
+    heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    heard.bind(("127.0.0.1", 0))
+
+    def hear():
+        told = False
+        while True:
+            data, client = heard.recvfrom(65536)
+            if nack and not told and struct.unpack_from("!I", data, 8)[0] >= 300:
+                heard.sendto(b"\xd1\x80" + bytes(6) + b"\xff" * 4, client)
+                told = True
+
+    threading.Thread(target=hear, daemon=True).start()
+    return f"udp://127.0.0.1:{heard.getsockname()[1]}"
+
+
+said = report(*stream(1000), "--ring", 64, "--hold", "1ms", "--rate", "2k", deaf(True), code=1)
+ok(numbers(said)[2] >= 236 and re.search(r"report: \d+ reports are lost", said), "what is known to be lost is told", said)
+said = report(*stream(1000), "--ring", 64, "--hold", "1ms", deaf(False))
+ok("nobody confirmed any" in said, "without answers and NACKs nothing is known", said)
+report(*stream(10), "--ring", 1, deaf(False), code=2)
+
+sys.exit(tap.end())
