@@ -42,6 +42,8 @@ static void begin_sketch(struct regions *g, unsigned int i)
 	struct pl_region_info info;
 	struct pl_sketch s;
 
+	if (g->cut[i])
+		return;
 	pl_region_get_info(region, &info);
 	(void)pl_sketch_init(&s, &info.params, g->apply.stores[i].base);
 	if (info.halves != 2 || pl_sketch_completed(&s) == 0 ||
