@@ -201,6 +201,7 @@ static void sum_stats(const struct listener *l, struct pl_port_stats *ret)
 		ret->kernel_drops += s.kernel_drops;
 		ret->filtered += s.filtered;
 		ret->no_socket += s.no_socket;
+		ret->fragments += s.fragments;
 		ret->outages += s.outages;
 		ret->cut += s.cut;
 		ret->errors += s.errors;

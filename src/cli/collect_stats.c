@@ -77,6 +77,7 @@ static void put_port(struct pl_json *json, const struct pl_collector_stats *s)
 	pl_json_number(json, "kernel_drops", s->port.kernel_drops);
 	pl_json_number(json, "no_socket", s->port.no_socket);
 	pl_json_number(json, "left_to_host", s->port.filtered);
+	pl_json_number(json, "fragments", s->port.fragments);
 	pl_json_number(json, "outages", s->port.outages);
 	pl_json_number(json, "cut", s->port.cut);
 	counter(json, "sent", &s->nic->sent);

@@ -116,6 +116,7 @@ void pl_decode_stats_json(
 			{ "receive_errors", ports->errors },
 			{ "left_to_host", ports->filtered },
 			{ "no_socket", ports->no_socket },
+			{ "fragments", ports->fragments },
 			{ "outages", ports->outages },
 		};
 
@@ -191,6 +192,9 @@ void pl_decode_stats_text(
 			"left to the host: %" PRIu64 " frames, and %" PRIu64
 			" of reports on queues that are not read\n",
 			ports->filtered, ports->no_socket);
+	if (ports != NULL && ports->fragments > 0)
+		pl_buf_printf(out, "IP fragments, which only the host puts together: %" PRIu64 "\n",
+			ports->fragments);
 	if (ports != NULL && ports->outages > 0)
 		pl_buf_printf(
 			out, "interfaces went down or away: %" PRIu64 " times\n", ports->outages);

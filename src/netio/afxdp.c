@@ -526,6 +526,7 @@ static void afxdp_stats(struct pl_port *port)
 		pl_xdp_counts(self->shared->program.counts_fd, &counts) < 0)
 		return;
 	port->stats.no_socket = counts.frames[PL_FILTER_NO_SOCKET];
+	port->stats.fragments = counts.frames[PL_FILTER_FRAGMENT];
 	port->stats.filtered = 0;
 	for (unsigned int c = 0; c < PL_FILTER_MAX; c++) {
 		if (c != PL_FILTER_TAKEN && c != PL_FILTER_NO_SOCKET)

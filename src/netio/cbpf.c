@@ -10,8 +10,12 @@
 
 #include "netio/iface.h"
 
-#define TAKE_ALL 0x40000u
-#define NOWHERE  0xffffffffu
+#define TAKE_ALL    0x40000u
+#define NOWHERE     0xffffffffu
+
+/* Scratch memory. */
+#define NEXT_HEADER 0
+#define FRAGMENT    1 /* not zero: the frame is the first fragment of a datagram */
 
 /* Where to go on. Until that is known, the jumps to it form a chain through their own operands. */
 struct label {
@@ -131,7 +135,9 @@ static void check_v4(struct assembler *a, const struct pl_filter_rules *rules)
 	refuse(a);
 	here(a, &udp);
 	op(a, BPF_LD | BPF_H | BPF_IND, 6);
-	jump_if(a, BPF_JSET, 0x3fff, &broken); /* fragments */
+	jump_if(a, BPF_JSET, 0x1fff, &broken); /* a later fragment has no ports */
+	op(a, BPF_ALU | BPF_AND | BPF_K, 0x2000);
+	op(a, BPF_ST, FRAGMENT);
 	op(a, BPF_LD | BPF_W | BPF_IND, 16);
 	for (uint32_t i = 0; i < rules->naddrs; i++) {
 		if (pl_addr_is_v4(&rules->addrs[i]))
@@ -174,26 +180,26 @@ static void check_v6_addrs(struct assembler *a, const struct pl_filter_rules *ru
 
 static void check_v6(struct assembler *a, const struct pl_filter_rules *rules)
 {
-	struct label good = { NOWHERE };
+	struct label good = { NOWHERE }, fragment = { NOWHERE }, later = { NOWHERE };
 
 	check_version(a, 6);
 	check_v6_addrs(a, rules);
 	op(a, BPF_LD | BPF_B | BPF_IND, 6);
-	op(a, BPF_ST, 0);
+	op(a, BPF_ST, NEXT_HEADER);
 	op(a, BPF_MISC | BPF_TXA, 0);
 	op(a, BPF_ALU | BPF_ADD, 40);
 	op(a, BPF_MISC | BPF_TAX, 0);
-	/* Up to two headers of hop-by-hop or destination options. M[0] is the next header, X where it begins. */
+	/* Up to two headers of hop-by-hop or destination options. X is where the next header begins. */
 	for (int i = 0; i < 2; i++) {
 		struct label skip = { NOWHERE }, done = { NOWHERE };
 
-		op(a, BPF_LD | BPF_MEM, 0);
+		op(a, BPF_LD | BPF_MEM, NEXT_HEADER);
 		jump_if(a, BPF_JEQ, IPPROTO_HOPOPTS, &skip);
 		jump_if(a, BPF_JEQ, IPPROTO_DSTOPTS, &skip);
 		jump(a, &done);
 		here(a, &skip);
 		op(a, BPF_LD | BPF_B | BPF_IND, 0);
-		op(a, BPF_ST, 0);
+		op(a, BPF_ST, NEXT_HEADER);
 		op(a, BPF_LD | BPF_B | BPF_IND, 1);
 		op(a, BPF_ALU | BPF_ADD, 1);
 		op(a, BPF_ALU | BPF_LSH | BPF_K, 3);
@@ -201,8 +207,23 @@ static void check_v6(struct assembler *a, const struct pl_filter_rules *rules)
 		op(a, BPF_MISC | BPF_TAX, 0);
 		here(a, &done);
 	}
-	op(a, BPF_LD | BPF_MEM, 0);
+	op(a, BPF_LD | BPF_MEM, NEXT_HEADER);
 	jump_if(a, BPF_JEQ, IPPROTO_UDP, &good);
+	jump_if(a, BPF_JEQ, IPPROTO_FRAGMENT, &fragment);
+	refuse(a);
+	here(a, &fragment);
+	op(a, BPF_LD | BPF_H | BPF_IND, 2);
+	jump_if(a, BPF_JSET, 0xfff8, &later);
+	op(a, BPF_LD | BPF_IMM, 1);
+	op(a, BPF_ST, FRAGMENT);
+	op(a, BPF_LD | BPF_B | BPF_IND, 0);
+	op(a, BPF_ST, NEXT_HEADER);
+	op(a, BPF_MISC | BPF_TXA, 0);
+	op(a, BPF_ALU | BPF_ADD, 8);
+	op(a, BPF_MISC | BPF_TAX, 0);
+	op(a, BPF_LD | BPF_MEM, NEXT_HEADER);
+	jump_if(a, BPF_JEQ, IPPROTO_UDP, &good);
+	here(a, &later);
 	refuse(a);
 	here(a, &good);
 }
@@ -211,8 +232,11 @@ int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, 
 {
 	struct assembler a = { .code = dst, .cap = cap };
 	struct label tagged = { NOWHERE }, v4 = { NOWHERE }, v6 = { NOWHERE },
-		     network = { NOWHERE }, ports = { NOWHERE }, take = { NOWHERE };
+		     network = { NOWHERE }, ports = { NOWHERE }, take = { NOWHERE },
+		     fragment = { NOWHERE };
 
+	op(&a, BPF_LD | BPF_IMM, 0);
+	op(&a, BPF_ST, FRAGMENT);
 	if (!rules->any_vlan)
 		check_vlans(&a, rules);
 	op(&a, BPF_LDX | BPF_IMM, ETH_HLEN);
@@ -244,7 +268,11 @@ int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, 
 	}
 	refuse(&a);
 	here(&a, &take);
+	op(&a, BPF_LD | BPF_MEM, FRAGMENT);
+	jump_if(&a, BPF_JGT, 0, &fragment);
 	op(&a, BPF_RET | BPF_K, TAKE_ALL);
+	here(&a, &fragment);
+	op(&a, BPF_RET | BPF_K, PL_IFACE_FRAGMENT);
 	return a.n <= cap ? (int)a.n : -E2BIG;
 }
 

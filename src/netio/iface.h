@@ -67,8 +67,10 @@ int pl_iface_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct
 /* The key ring: a power of two from 64 to 1 Mi. */
 int pl_iface_ring(const struct pl_uri *uri, uint32_t *ret, struct pl_diag *diag);
 
-/* The rules as a classic BPF program for an AF_PACKET socket, where the outer VLAN tag stands beside the frame.
+/* The rules as a classic BPF program for an AF_PACKET socket, where the outer VLAN tag stands beside the frame. Of the
+ * first fragment of a datagram that is wanted it lets so many bytes through: to be counted, the host puts it together.
  * Returns its length; -E2BIG when it would not fit. */
+#define PL_IFACE_FRAGMENT 1
 #define PL_IFACE_CBPF_MAX 2048
 int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, uint32_t cap);
 

@@ -99,19 +99,22 @@ static void test_numbers(void)
 
 /* ---- the programs ---- */
 
+enum what { NOTHING, FRAGMENT, WHOLE };
+
 /* The rules written out once more, without an eye on speed; frames have one tag at most. */
-static bool wanted(const struct pl_filter_rules *rules, const uint8_t *p, uint32_t len)
+static enum what wanted(const struct pl_filter_rules *rules, const uint8_t *p, uint32_t len)
 {
 	struct pl_addr dst;
 	uint32_t at = 14, type, protocol, vlan = 0;
+	enum what what = WHOLE;
 	bool good;
 
 	if (len < 14)
-		return false;
+		return NOTHING;
 	type = (uint32_t)p[12] << 8 | p[13];
 	if (type == 0x8100 || type == 0x88a8) {
 		if (len < 18)
-			return false;
+			return NOTHING;
 		vlan = ((uint32_t)p[14] << 8 | p[15]) & 0xfff;
 		good = rules->any_vlan || (rules->vlans[vlan >> 3] >> (vlan & 7) & 1) != 0;
 		type = (uint32_t)p[16] << 8 | p[17];
@@ -121,37 +124,45 @@ static bool wanted(const struct pl_filter_rules *rules, const uint8_t *p, uint32
 	}
 	if (type == 0x0800) {
 		if (len < at + 20 || p[at] >> 4 != 4 || (p[at] & 15) < 5 || p[at + 9] != 17 ||
-			(p[at + 6] & 0x3f) != 0 || p[at + 7] != 0)
-			return false;
+			(p[at + 6] & 0x1f) != 0 || p[at + 7] != 0)
+			return NOTHING;
+		what = (p[at + 6] & 0x20) != 0 ? FRAGMENT : WHOLE;
 		dst = pl_addr_v4(p + at + 16);
 		at += (p[at] & 15u) * 4;
 	} else if (type == 0x86dd) {
 		if (len < at + 40 || p[at] >> 4 != 6)
-			return false;
+			return NOTHING;
 		dst = pl_addr_v6(p + at + 24);
 		protocol = p[at + 6];
 		at += 40;
 		for (int i = 0; i < 2 && (protocol == 0 || protocol == 60); i++) {
 			if (len < at + 2)
-				return false;
+				return NOTHING;
 			protocol = p[at];
 			at += (p[at + 1] + 1u) * 8;
 		}
+		if (protocol == 44) {
+			if (len < at + 8 || p[at + 2] != 0 || (p[at + 3] & 0xf8) != 0)
+				return NOTHING;
+			protocol = p[at];
+			at += 8;
+			what = FRAGMENT;
+		}
 		if (protocol != 17)
-			return false;
+			return NOTHING;
 	} else {
-		return type == 0x8915 && rules->roce1 && good;
+		return type == 0x8915 && rules->roce1 && good ? WHOLE : NOTHING;
 	}
 	if (len < at + 8)
-		return false;
+		return NOTHING;
 	type = (uint32_t)p[at + 2] << 8 | p[at + 3];
-	if ((rules->ports[type >> 3] >> (type & 7) & 1) == 0)
-		return false;
+	if ((rules->ports[type >> 3] >> (type & 7) & 1) == 0 || !good)
+		return NOTHING;
 	for (uint32_t i = 0; i < rules->naddrs; i++) {
 		if (pl_addr_equal(&dst, &rules->addrs[i]))
-			return good;
+			return what;
 	}
-	return good && rules->naddrs == 0;
+	return rules->naddrs == 0 ? what : NOTHING;
 }
 
 static const uint8_t v4_frame[] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 0, 40, 0, 0,
@@ -161,6 +172,26 @@ static const uint8_t v6_frame[] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0x
 	0, 20, 17, 64, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xfd, 0, 0, 0, 0, 0, 0, 0,
 	0, 0, 0, 0, 0, 0, 0, 2, 0x12, 0x34, 0xd4, 0x31, 0, 20, 0, 0, 0x20, 0, 0, 0, 1, 2, 3, 4, 5,
 	6, 7, 8 };
+
+/* The first one, or now and then a later one. Returns the length of the frame. */
+static uint32_t make_fragment(struct pl_rng *rng, uint8_t *p, uint32_t ip, uint32_t len, bool v6)
+{
+	const uint8_t offset = pl_rng_below(rng, 4) == 0 ? 1 : 0;
+	uint8_t *header = p + ip + 40;
+
+	if (!v6) {
+		p[ip + 6] = 0x20;
+		p[ip + 7] = offset;
+		return len;
+	}
+	/* In front of what there is, which may be options: then nobody looks behind it. */
+	memmove(header + 8, header, len - (ip + 40));
+	memset(header, 0, 8);
+	header[0] = p[ip + 6];
+	header[3] = (uint8_t)(offset << 3 | pl_rng_below(rng, 2));
+	p[ip + 6] = 44;
+	return len + 8;
+}
 
 /* A frame from the good ones: tagged, with options or extension headers, damaged, cut. Returns its length. */
 static uint32_t random_frame(struct pl_rng *rng, uint8_t *p)
@@ -200,6 +231,8 @@ static uint32_t random_frame(struct pl_rng *rng, uint8_t *p)
 			p[ip] = 0x47;
 		}
 	}
+	if (pl_rng_below(rng, 8) == 0)
+		len = make_fragment(rng, p, ip, len, v6);
 	if (pl_rng_below(rng, 10) == 0) {
 		p[ip - 2] = 0x89;
 		p[ip - 1] = 0x15;
@@ -213,13 +246,15 @@ static uint32_t random_frame(struct pl_rng *rng, uint8_t *p)
 	return len;
 }
 
-/* Whether the program lets the frame through. */
-static bool passes(const int *pair, const uint8_t *frame, uint32_t len)
+/* What the program lets through of the frame. */
+static enum what passes(const int *pair, const uint8_t *frame, uint32_t len)
 {
 	uint8_t back[FRAME_MAX];
+	ssize_t n = send(pair[0], frame, len, 0);
 
-	return send(pair[0], frame, len, 0) == (ssize_t)len &&
-	       recv(pair[1], back, sizeof(back), MSG_DONTWAIT) == (ssize_t)len;
+	if (n == (ssize_t)len)
+		n = recv(pair[1], back, sizeof(back), MSG_DONTWAIT);
+	return n == (ssize_t)len ? WHOLE : n == PL_IFACE_FRAGMENT ? FRAGMENT : NOTHING;
 }
 
 static int make_pair(const struct pl_filter_rules *rules, int *pair)
@@ -270,6 +305,8 @@ static bool xdp_takes(const uint8_t *frame, uint32_t len)
 }
 #endif
 
+static unsigned int fragments; /* of wanted datagrams, in all tests of programs */
+
 static void test_programs(const char *uri, uint64_t seed)
 {
 	unsigned int taken = 0, wrong = 0, wrong_xdp = 0, xdp = 0;
@@ -288,16 +325,17 @@ static void test_programs(const char *uri, uint64_t seed)
 #endif
 	for (int i = 0; i < 20000; i++) {
 		uint32_t len = random_frame(&rng, frame);
-		bool want = wanted(&rules, frame, len);
+		const enum what want = wanted(&rules, frame, len);
 
-		taken += want;
+		taken += want == WHOLE;
+		fragments += want == FRAGMENT;
 		wrong += passes(pair, frame, len) != want;
 #if PL_HAVE_BPF
 		/* The kernel's test run wants 14 bytes at least. */
 		if (skel == NULL || i % 4 != 0 || len < 14)
 			continue;
 		xdp++;
-		wrong_xdp += xdp_takes(frame, len) != want;
+		wrong_xdp += xdp_takes(frame, len) != (want == WHOLE);
 #endif
 	}
 	ok(taken > 500, "%s: %u of the frames are wanted (seed %" PRIu64 ")", uri, taken, seed);
@@ -340,6 +378,7 @@ int main(void)
 	test_programs("eth0?dst=10.0.0.2,fd00::2", 4);
 	test_programs("eth0?vlan=10,11&dst=10.0.0.9&also=roce1", 6);
 	test_programs("eth0?dst=fd00::1,10.0.0.1,fd00::2&vlan=10,11&port=54321,32766,1", 5);
+	ok(fragments > 1000, "%u frames were first fragments of wanted datagrams", fragments);
 #if PL_HAVE_BPF
 	pl_bpf_collect__destroy(skel);
 #endif

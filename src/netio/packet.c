@@ -582,7 +582,9 @@ static int take(struct packet_port *self, struct pl_batch *batch)
 	while (n < PL_BATCH_MAX && self->left > 0) {
 		const struct tpacket3_hdr *h = self->next;
 
-		if (self->row.left > 0 || begin_row(self, h))
+		if (self->row.left == 0 && h->tp_snaplen == PL_IFACE_FRAGMENT)
+			self->iface.port.stats.fragments++;
+		else if (self->row.left > 0 || begin_row(self, h))
 			take_of_row(&self->row, time_of(h), &batch->pkts[n++]);
 		else
 			fill(self, &batch->pkts[n++], h);
@@ -593,6 +595,8 @@ static int take(struct packet_port *self, struct pl_batch *batch)
 									 h->tp_next_offset);
 		self->left--;
 	}
+	if (n == 0) /* it had fragments only */
+		give_block_back(self);
 	return (int)n;
 }
 

@@ -201,6 +201,7 @@ void pl_port_stats_add(struct pl_port_stats *into, const struct pl_port_stats *f
 	into->cut += from->cut;
 	into->filtered += from->filtered;
 	into->no_socket += from->no_socket;
+	into->fragments += from->fragments;
 	into->outages += from->outages;
 	into->errors += from->errors;
 	if (into->rcvbuf_bytes == 0 ||

@@ -61,9 +61,12 @@ struct pl_port_stats {
 	uint64_t filtered;       /* afxdp: frames on the interface that were left to the host */
 	uint64_t
 		no_socket; /* afxdp: report traffic on queues that are not read, left to the host */
-	uint64_t outages;  /* how often the interface went down or away */
-	uint64_t cut;      /* longer than the buffer: handed over cut, wire_len tells */
-	uint64_t errors;   /* receive or send errors reported by the system */
+	/* Left to the host, which puts them together. packet: datagrams for us of which the first fragment came; afxdp: IP
+	 * fragments of any UDP datagram, among `filtered` */
+	uint64_t fragments;
+	uint64_t outages; /* how often the interface went down or away */
+	uint64_t cut;     /* longer than the buffer: handed over cut, wire_len tells */
+	uint64_t errors;  /* receive or send errors reported by the system */
 	uint64_t
 		rcvbuf_bytes; /* socket buffer granted, in the unit it is asked for; 0 = not a socket */
 };

@@ -423,6 +423,7 @@ static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
 		pl_json_number(json, "bytes", s->port.bytes);
 		pl_json_number(json, "kernel_drops", s->port.kernel_drops);
 		pl_json_number(json, "cut", s->port.cut);
+		pl_json_number(json, "fragments", s->port.fragments);
 		pl_json_number(json, "errors", s->port.errors);
 		pl_json_number(json, "buffer_bytes", s->port.rcvbuf_bytes);
 		pl_json_number(json, "reports", s->totals.stored);

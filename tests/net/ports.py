@@ -244,6 +244,23 @@ def test_others_pass():
            f"{name}: one record, the others counted", (len(got), stats))
 
 
+def test_fragments():
+    """Datagrams in pieces are counted: by a packet socket those that are asked for, by their first fragments."""
+    base = payload_of(reports(1, "others")[0])
+    first6 = bytes([17, 0, 0, 1, 0, 0, 0, 1])
+    wanted = [frame4(base, frag=0x2000), frame6(base, extension=first6, next_header=44)]
+    others = [frame4(base, frag=0x2000, dport=9999), frame4(base, frag=0x0010), frame4(base, frag=0x2010),
+              frame6(base, extension=bytes([17, 0, 0, 9, 0, 0, 0, 1]), next_header=44),
+              frame6(base, extension=bytes([6, 0, 0, 1, 0, 0, 0, 1]), next_header=44)]
+    for name, uri in INTERFACE_DRIVERS:
+        l = Listen(uri + ("?ring=256" if name == "packet" else ""))  # Of two blocks, which are full of fragments again and again.
+        send(wanted * 300 + others + [frame4(base)])
+        l.settle(1)
+        got, stats = l.stop()
+        want = 600 if name == "packet" else 600 + len(others)
+        eq((len(got), stats.get("fragments")), (1, want), f"{name}: what is in pieces is counted")
+
+
 def test_ssh():
     """A real sshd over the interface that reports flood."""
     sshd = shutil.which("sshd") or "/usr/sbin/sshd"
@@ -540,8 +557,8 @@ def main():
     except RuntimeError as e:
         tap.skip_all(f"no network namespaces here: {e}")
     make_wire()
-    lab.run(test_same_records, test_wire_forms, test_others_pass, test_ssh, test_programs, test_interface_changes, test_overload,
-            test_unsegmented, test_queues, test_sending, test_messages)
+    lab.run(test_same_records, test_wire_forms, test_others_pass, test_fragments, test_ssh, test_programs, test_interface_changes,
+            test_overload, test_unsegmented, test_queues, test_sending, test_messages)
     return tap.end()
 
 
