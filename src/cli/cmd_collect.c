@@ -36,7 +36,7 @@ static struct {
 	uint64_t cm_port, peers, peers_each, workers, duration_ns, sync_ns, silent_ns;
 	struct pl_opt_list allow;
 	const char *controller, *peer_switch;
-	bool read, on_immediate, stats, switch_v2;
+	bool any_mac, read, on_immediate, stats, switch_v2;
 } args;
 
 static const struct pl_opt *options(void)
@@ -57,6 +57,9 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "silent", &args.silent_ns, "TIME",
 			"who connected by RDMA-CM, sends nothing for this long and does not answer when "
 			"asked loses its queue pair (default 5m); 0: never",
+			NULL },
+		{ PL_OPT_FLAG, 0, "any-mac", &args.any_mac, NULL,
+			"take frames to other MAC addresses than the interface's too, as from a mirrored port",
 			NULL },
 		{ PL_OPT_FLAG, 0, "read", &args.read, NULL, "peers may read regions too", NULL },
 		{ PL_OPT_STRING, 0, "controller", &args.controller, "ADDRESS:PORT",
@@ -167,6 +170,11 @@ static int read_switch(struct pl_collector_switch *ret, const char *text)
 	return 0;
 }
 
+static bool is_card(const char *uri)
+{
+	return strncmp(uri, PL_COLLECTOR_VERBS, strlen(PL_COLLECTOR_VERBS)) == 0;
+}
+
 /* 0, or an exit code; complains. */
 static int read_args(struct collect *x, const struct pl_opt_list *operands)
 {
@@ -188,9 +196,12 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 	/* Not with a card: what was wished for would not be done. */
 	if ((args.silent_ns > 0 && args.silent_ns < SILENT_MIN_NS) ||
 		(args.silent_ns > 0 && args.silent_ns != UINT64_MAX &&
-			strncmp(operands->items[0], PL_COLLECTOR_VERBS,
-				strlen(PL_COLLECTOR_VERBS)) == 0)) {
+			is_card(operands->items[0]))) {
 		pl_complain("--silent: a second or more, or 0; not with an RDMA card");
+		return PL_EXIT_USAGE;
+	}
+	if (args.any_mac && is_card(operands->items[0])) {
+		pl_complain("--any-mac: not with an RDMA card");
 		return PL_EXIT_USAGE;
 	}
 	if (read_switch(&x->peer_switch, args.peer_switch) < 0 ||
@@ -216,6 +227,7 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 		.max_peers = (uint32_t)args.peers,
 		.max_each = (uint32_t)args.peers_each,
 		.peer_switch = args.controller != NULL ? &x->peer_switch : NULL,
+		.any_mac = args.any_mac,
 		.may_read = args.read,
 		.silent_ns = args.silent_ns == UINT64_MAX ? SILENT_NS : args.silent_ns,
 		.sync_ns = args.sync_ns,

@@ -131,7 +131,7 @@ static int open_card(struct pl_collector *c, struct pl_diag *diag)
 	c->max_peers = peers;
 	c->max_each = c->options.max_each == 0 ? peers - peers / 4 : c->options.max_each;
 	c->max_unsettled = n - peers;
-	return c->ops->open(&c->card, c->options.uri, n, diag);
+	return c->ops->open(&c->card, &c->options, n, diag);
 }
 
 static int open_servers(struct pl_collector *c, struct pl_diag *diag)

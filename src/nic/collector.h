@@ -77,7 +77,8 @@ struct pl_collector_options {
 		max_peers; /* queue pairs; beside them requests of RDMA-CM that nobody confirmed; 0: 64 */
 	uint32_t max_each; /* queue pairs of one address; 0: three quarters of max_peers */
 	const struct pl_collector_switch *peer_switch; /* NULL: none; it must answer at opening */
-	bool may_read;                                 /* peers may READ what lies in stores */
+	bool any_mac;  /* execute what is sent to other MAC addresses than the interface's, too */
+	bool may_read; /* peers may READ what lies in stores */
 	/* Peers by RDMA-CM that are silent for so long, asked or not, lose their queue pairs (rdma/cm.h); 0: never. Not
 	 * with an RDMA card, whose connection manager has no such question. */
 	uint64_t silent_ns;

@@ -11,8 +11,8 @@ struct collector_card;
 
 struct collector_card_ops {
 	/* Room for max_qps queue pairs with COLLECTOR_RECEIVES receives each. Negative errno with diag. */
-	int (*open)(struct collector_card **ret, const char *uri, uint32_t max_qps,
-		struct pl_diag *diag);
+	int (*open)(struct collector_card **ret, const struct pl_collector_options *options,
+		uint32_t max_qps, struct pl_diag *diag);
 	void (*close)(struct collector_card *card);
 	/* "packet:eth0"; and what peers are to be told: *ret_mac has 6 bytes. */
 	const char *(*name)(const struct collector_card *card);

@@ -14,6 +14,7 @@ struct collector_card {
 	struct pl_responder *responder;
 	struct pl_connector *connector; /* NULL: none */
 	uint32_t max_qps;
+	bool any_mac;
 	uint32_t changes; /* of the interface, as the connector knows it */
 	uint64_t now_ns;
 	struct pl_batch in;
@@ -30,8 +31,18 @@ static void soft_close(struct collector_card *card)
 	free(card);
 }
 
-static int soft_open(
-	struct collector_card **ret, const char *uri, uint32_t max_qps, struct pl_diag *diag)
+/* Frames to others are none of its. Without an address of its own, as lo is, nothing can be told by it. */
+static void follow_mac(struct collector_card *card)
+{
+	static const uint8_t no_mac[6];
+	const uint8_t *mac = pl_nic_mac(card->nic);
+
+	pl_responder_own_mac(
+		card->responder, card->any_mac || memcmp(mac, no_mac, 6) == 0 ? NULL : mac);
+}
+
+static int soft_open(struct collector_card **ret, const struct pl_collector_options *wanted,
+	uint32_t max_qps, struct pl_diag *diag)
 {
 	const struct pl_responder_options options = { .max_qps = max_qps,
 		.max_regions = PL_COLLECTOR_STORES_MAX,
@@ -45,8 +56,9 @@ static int soft_open(
 		return r;
 	}
 	card->max_qps = max_qps;
+	card->any_mac = wanted->any_mac;
 	pl_frames_init(&card->out, card->out_memory, sizeof(card->out_memory));
-	r = pl_nic_open(&card->nic, uri, NULL, diag);
+	r = pl_nic_open(&card->nic, wanted->uri, NULL, diag);
 	if (r < 0) {
 		soft_close(card);
 		return r;
@@ -247,6 +259,7 @@ static int soft_step(struct collector_card *card, uint64_t now_ns, struct pl_dia
 	int n = pl_nic_recv(card->nic, &card->in, 0, diag);
 
 	card->now_ns = now_ns;
+	follow_mac(card);
 	follow_interface(card);
 	if (n <= 0)
 		return n;

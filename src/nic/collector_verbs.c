@@ -28,8 +28,8 @@ static void card_close(struct collector_card *card)
 	free(card);
 }
 
-static int card_open(
-	struct collector_card **ret, const char *uri, uint32_t max_qps, struct pl_diag *diag)
+static int card_open(struct collector_card **ret, const struct pl_collector_options *wanted,
+	uint32_t max_qps, struct pl_diag *diag)
 {
 	struct collector_card *card = calloc(1, sizeof(*card));
 	struct pl_verbs_options options;
@@ -39,7 +39,7 @@ static int card_open(
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	r = pl_verbs_parse(&options, uri + strlen(PL_COLLECTOR_VERBS), diag);
+	r = pl_verbs_parse(&options, wanted->uri + strlen(PL_COLLECTOR_VERBS), diag);
 	options.max_qps = max_qps;
 	options.receives = COLLECTOR_RECEIVES;
 	if (r == 0)

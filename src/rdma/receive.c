@@ -489,6 +489,8 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 		&p, pl_cursor(pkt->data, pkt->len), (enum pl_link)pkt->link);
 	if (cause != PL_RDMA_C_OK)
 		return cause;
+	if (pkt->link == PL_LINK_ETHERNET && !pl_responder_is_meant(r, pkt->data))
+		return PL_RDMA_C_OTHER_MAC;
 	if (p.opcode == PL_ROCE_CNP)
 		return PL_RDMA_C_CNP;
 	if (p.qpn == 1)

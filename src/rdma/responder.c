@@ -350,6 +350,11 @@ uint32_t pl_responder_completions(
 	return n;
 }
 
+void pl_responder_own_mac(struct pl_responder *r, const uint8_t mac[6])
+{
+	r->own_mac = mac != NULL ? (uint64_t)pl_be16(mac) << 32 | pl_be32(mac + 2) : 0;
+}
+
 void pl_responder_now(struct pl_responder *r, uint64_t now_ns)
 {
 	r->now_ns = now_ns;

@@ -157,6 +157,10 @@ struct pl_rdma_completion {
 uint32_t pl_responder_completions(
 	struct pl_responder *r, struct pl_rdma_completion *ret, uint32_t max);
 
+/* From now on Ethernet frames to other addresses than this one are dropped, whatever is in them. NULL: none is, as in the
+ * beginning. */
+void pl_responder_own_mac(struct pl_responder *r, const uint8_t mac[6]);
+
 /* Executes the requests of a batch in their order. ret_causes[i] says what became of packet i (enum pl_rdma_cause; OK:
  * executed); NULL = not wanted. Nothing is kept of the batch. */
 void pl_responder_batch(struct pl_responder *r, const struct pl_batch *in, uint8_t *ret_causes);

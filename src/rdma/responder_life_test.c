@@ -458,6 +458,43 @@ static void test_init_state(void)
 	done(&b);
 }
 
+/* Frames to others are none of ours, by either way. */
+static void test_own_mac(void)
+{
+	struct pl_rdma_qp c = qp_config(PL_ROCE_UC);
+	struct pl_roce p;
+	uint8_t mac[6];
+	struct bench b;
+
+	init_with(&b, &c, PL_RDMA_WRITE, 5);
+	p = request(&b, PL_ROCE_WRITE_ONLY, 64);
+	memcpy(mac, p.path.dmac, 6);
+	pl_responder_now(b.r, 5000000000);
+	pl_responder_own_mac(b.r, mac);
+	for (int i = 0; i < 6; i++) {
+		p.path.dmac[i] ^= 1;
+		give_request(&b, &p, 64);
+		ok(b.cause == PL_RDMA_C_OTHER_MAC && untouched(), "byte %d of the address", i);
+		p.qpn++;
+		give_request(&b, &p, 64);
+		eq(b.cause, PL_RDMA_C_OTHER_MAC);
+		p.qpn--;
+		p.path.dmac[i] ^= 1;
+	}
+	eq(pl_counter_read(&pl_responder_counters(b.r)->guesses), 0, "nobody guesses");
+	give_request(&b, &p, 64);
+	eq(b.cause, PL_RDMA_C_OK, "ours");
+	give_request(&b, &p, 64);
+	eq(b.cause, PL_RDMA_C_OK, "the straight way");
+	p.path.dmac[5] ^= 1;
+	give_request(&b, &p, 64);
+	eq(b.cause, PL_RDMA_C_OTHER_MAC, "another's there");
+	pl_responder_own_mac(b.r, NULL);
+	give_request(&b, &p, 64);
+	eq(b.cause, PL_RDMA_C_OK, "any");
+	done(&b);
+}
+
 /* The answers of atomics byte by byte, over the wrap of packet numbers and after others in between. They have the first
  * one's identification. */
 static void test_atomic_answers(void)
@@ -527,6 +564,7 @@ int main(void)
 	test_busy();
 	test_set_up();
 	test_guesses();
+	test_own_mac();
 	test_init_state();
 	return pl_test_done();
 }

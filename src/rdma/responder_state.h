@@ -83,7 +83,8 @@ struct pl_responder {
 	uint32_t completions_promised; /* to posted receives */
 	uint32_t errors_waiting;       /* PL_RDMA_DONE_ERROR among the completions */
 
-	uint64_t now_ns; /* 0: not told */
+	uint64_t own_mac; /* its six bytes; 0: any */
+	uint64_t now_ns;  /* 0: not told */
 	struct pl_guard guard;
 
 	uint16_t ip_id;
@@ -95,6 +96,12 @@ static inline struct pl_responder_qp *pl_responder_qp_of(const struct pl_respond
 	uint32_t place = pl_rdma_index_find(&r->qp_index, qpn);
 
 	return place == PL_RDMA_INDEX_NONE ? NULL : &r->qps[place];
+}
+
+/* Whether a frame of at least 14 bytes is for this side. */
+static inline bool pl_responder_is_meant(const struct pl_responder *r, const uint8_t *frame)
+{
+	return r->own_mac == 0 || pl_be64(frame) >> 16 == r->own_mac;
 }
 
 /* NULL: there is none with that key. */

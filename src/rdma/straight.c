@@ -108,7 +108,7 @@ static inline void stage(const struct pl_responder *r, const struct pl_packet *p
 	bool atomic;
 
 	ret->qp = NULL;
-	if (!usual(pkt, &len))
+	if (!usual(pkt, &len) || !pl_responder_is_meant(r, p))
 		return;
 	atomic = p[BTH] == (PL_ROCE_RC | PL_ROCE_FETCH_ADD);
 	access = atomic ? PL_RDMA_ATOMIC : PL_RDMA_WRITE;
