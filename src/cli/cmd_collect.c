@@ -26,6 +26,7 @@
 #define STEPS_A_LOOK  256 /* turns under load between two looks at signals and time */
 #define DRAIN_MS      50  /* longer than a capture ring keeps frames to itself */
 #define DRAIN_NS      UINT64_C(2000000000)
+#define VLAN_MAX      4094
 #define WAIT_MS       200
 #define SILENT_NS     UINT64_C(300000000000)
 #define SILENT_MIN_NS UINT64_C(1000000000)
@@ -36,7 +37,8 @@ static struct {
 	uint64_t cm_port, peers, peers_each, workers, duration_ns, sync_ns, silent_ns;
 	struct pl_opt_list allow;
 	const char *controller, *peer_switch;
-	bool any_mac, read, on_immediate, stats, switch_v2;
+	uint64_t min_ttl, max_jump, vlan;
+	bool any_mac, check_mac, read, on_immediate, stats, switch_v2;
 } args;
 
 static const struct pl_opt *options(void)
@@ -58,9 +60,6 @@ static const struct pl_opt *options(void)
 			"who connected by RDMA-CM, sends nothing for this long and does not answer when "
 			"asked loses its queue pair (default 5m); 0: never",
 			NULL },
-		{ PL_OPT_FLAG, 0, "any-mac", &args.any_mac, NULL,
-			"take frames to other MAC addresses than the interface's too, as from a mirrored port",
-			NULL },
 		{ PL_OPT_FLAG, 0, "read", &args.read, NULL, "peers may read regions too", NULL },
 		{ PL_OPT_STRING, 0, "controller", &args.controller, "ADDRESS:PORT",
 			"tell a switch's controller of the first region, as the P4-to-RDMA collector does "
@@ -69,6 +68,22 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_STRING, 0, "switch", &args.peer_switch, "GID,QUEUE-PAIR[,NUMBER]",
 			"what this switch writes as, by RoCEv1 (default 10.1.1.1,0x263,0)", NULL },
 		{ PL_OPT_FLAG, 0, "switch-v2", &args.switch_v2, NULL, "it writes by RoCEv2", NULL },
+		{ PL_OPT_HEADING, 0, "Rules for requests", NULL, NULL, NULL, NULL },
+		{ PL_OPT_FLAG, 0, "check-mac", &args.check_mac, NULL,
+			"a queue pair's requests come from one MAC address, the first one's",
+			NULL },
+		{ PL_OPT_U64, 0, "min-ttl", &args.min_ttl, "HOPS",
+			"they come with this TTL or hop limit at least; 255: past no router",
+			NULL },
+		{ PL_OPT_U64, 0, "vlan", &args.vlan, "ID",
+			"they come with this 802.1Q tag (0: without any), and are answered with it",
+			NULL },
+		{ PL_OPT_U64, 0, "max-jump", &args.max_jump, "NUMBERS",
+			"unreliable ones come with packet numbers so near to the expected one (default any)",
+			NULL },
+		{ PL_OPT_FLAG, 0, "any-mac", &args.any_mac, NULL,
+			"they come to other MAC addresses than the interface's too, as from a mirrored port",
+			NULL },
 		{ PL_OPT_HEADING, 0, "Signals", NULL, NULL, NULL, NULL },
 		{ PL_OPT_FLAG, 0, "on-immediate", &args.on_immediate, NULL,
 			"print what writes with immediate announce: new entries of lists, values, a JSON object in a line each",
@@ -200,8 +215,15 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 		pl_complain("--silent: a second or more, or 0; not with an RDMA card");
 		return PL_EXIT_USAGE;
 	}
-	if (args.any_mac && is_card(operands->items[0])) {
-		pl_complain("--any-mac: not with an RDMA card");
+	if (is_card(operands->items[0]) && (args.any_mac || args.check_mac || args.min_ttl != 0 ||
+						   args.vlan != UINT64_MAX || args.max_jump != 0)) {
+		pl_complain("rules for requests: not with an RDMA card");
+		return PL_EXIT_USAGE;
+	}
+	if (args.min_ttl > UINT8_MAX || (args.vlan > VLAN_MAX && args.vlan != UINT64_MAX) ||
+		args.max_jump > PL_ROCE_PSN_MASK / 2) {
+		pl_complain("collect: --min-ttl to 255, --vlan to %d, --max-jump to %d", VLAN_MAX,
+			PL_ROCE_PSN_MASK / 2);
 		return PL_EXIT_USAGE;
 	}
 	if (read_switch(&x->peer_switch, args.peer_switch) < 0 ||
@@ -227,6 +249,11 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 		.max_peers = (uint32_t)args.peers,
 		.max_each = (uint32_t)args.peers_each,
 		.peer_switch = args.controller != NULL ? &x->peer_switch : NULL,
+		.rules = { .check_mac = args.check_mac,
+			.check_vlan = args.vlan != UINT64_MAX,
+			.vlan = args.vlan != UINT64_MAX ? (uint16_t)args.vlan : 0,
+			.min_ttl = (uint8_t)args.min_ttl,
+			.max_jump = (uint32_t)args.max_jump },
 		.any_mac = args.any_mac,
 		.may_read = args.read,
 		.silent_ns = args.silent_ns == UINT64_MAX ? SILENT_NS : args.silent_ns,
@@ -453,7 +480,7 @@ static int run(int argc, char **argv)
 	args.peer_switch = "10.1.1.1,0x263,0";
 	args.cm_port = PL_COLLECTOR_CM_PORT;
 	args.peers = 64;
-	args.silent_ns = UINT64_MAX; /* not given */
+	args.silent_ns = args.vlan = UINT64_MAX; /* not given */
 	args.workers = 1;
 	args.save_every_ns = UINT64_C(60000000000);
 	if (pl_command_parse(&pl_command_collect, argc, argv, &operands, &code) != 0)

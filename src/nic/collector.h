@@ -65,6 +65,16 @@ struct pl_collector_switch {
 	bool v1;                /* it speaks RoCEv1 */
 };
 
+/* What requests must be like beside their addresses; those that are not are dropped (struct pl_rdma_qp). */
+struct pl_collector_rules {
+	bool check_mac; /* all from one MAC address: by RDMA-CM that of the request, else that of the first executed */
+	bool check_vlan;
+	uint16_t vlan;   /* check_vlan: the tag; requests of RDMA-CM have it too */
+	uint8_t min_ttl; /* the TTL or hop limit with which they come, at least */
+	uint32_t
+		max_jump; /* unreliable connections: how far numbers may be from the expected one; 0: any */
+};
+
 struct pl_collector_options {
 	const char *uri; /* of the interface, as pl_nic_open; or "verbs:DEVICE" (pl_verbs_parse) */
 	const char *listen; /* control server: as pl_tcp_listen; NULL: none */
@@ -77,6 +87,7 @@ struct pl_collector_options {
 		max_peers; /* queue pairs; beside them requests of RDMA-CM that nobody confirmed; 0: 64 */
 	uint32_t max_each; /* queue pairs of one address; 0: three quarters of max_peers */
 	const struct pl_collector_switch *peer_switch; /* NULL: none; it must answer at opening */
+	struct pl_collector_rules rules;               /* not with an RDMA card */
 	bool any_mac;  /* execute what is sent to other MAC addresses than the interface's, too */
 	bool may_read; /* peers may READ what lies in stores */
 	/* Peers by RDMA-CM that are silent for so long, asked or not, lose their queue pairs (rdma/cm.h); 0: never. Not

@@ -181,6 +181,25 @@ static void make_way(struct pl_collector *c, const struct pl_addr *from)
 	}
 }
 
+static bool right_vlan(const struct pl_collector_rules *rules, const struct pl_roce_path *path)
+{
+	return !rules->check_vlan || (path->tagged ? path->tci & 0xfff : 0) == rules->vlan;
+}
+
+static void set_rules(struct pl_rdma_qp *qp, const struct pl_collector_rules *rules, bool by_cm)
+{
+	/* Answers go to where requests come from: over TCP nobody can tell us of a router's MAC address. */
+	if (!by_cm || !rules->check_mac)
+		memset(qp->path.dmac, 0, sizeof(qp->path.dmac));
+	qp->check_mac = rules->check_mac;
+	qp->min_ttl = rules->min_ttl;
+	qp->max_jump = qp->service == PL_ROCE_UC ? rules->max_jump : 0;
+	if (rules->check_vlan) {
+		qp->path.tagged = rules->vlan != 0;
+		qp->path.tci = rules->vlan;
+	}
+}
+
 int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	const struct pl_addr *from, const struct pl_exchange *theirs, const uint32_t *connection,
 	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
@@ -200,6 +219,8 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		return PL_EXCHANGE_NO_RIGHT;
 	if (store < 0)
 		return PL_EXCHANGE_NO_STORE;
+	if (by_cm && !right_vlan(&c->options.rules, path))
+		return PL_EXCHANGE_NO_RIGHT;
 	if (!may_settle(c, from))
 		return PL_EXCHANGE_NO_ROOM;
 	if (by_cm)
@@ -229,8 +250,7 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	} else if (qp.depth == 0 || qp.depth > PL_RDMA_DEPTH_MAX) {
 		qp.depth = DEPTH_DEFAULT;
 	}
-	/* Answers go to where requests come from: a router's MAC address is none that anybody told us. */
-	memset(qp.path.dmac, 0, sizeof(qp.path.dmac));
+	set_rules(&qp, &c->options.rules, by_cm);
 	r = c->ops->qp_add(c->card, &qp, connection, &qp.qpn);
 	if (r < 0)
 		return r == -EINVAL ? PL_EXCHANGE_NO_TERMS : PL_EXCHANGE_NO_ROOM;

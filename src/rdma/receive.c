@@ -438,7 +438,7 @@ static enum pl_rdma_cause check_path(
 		return PL_RDMA_C_PEER;
 	if ((!qp->c.any_vlan && (from->tagged ? from->tci & 0xfff : 0) != vlan) ||
 		from->ttl < qp->c.min_ttl ||
-		(qp->c.check_mac && memcmp(from->smac, own->dmac, 6) != 0))
+		(qp->c.check_mac && !qp->learn && memcmp(from->smac, own->dmac, 6) != 0))
 		return PL_RDMA_C_LINK;
 	return PL_RDMA_C_OK;
 }
@@ -515,11 +515,12 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 		return cause;
 	if (qp->learn) {
 		memcpy(qp->c.path.dmac, p.path.smac, 6);
-		qp->learn = false;
+		qp->learn = qp->c.check_mac; /* then one that is not executed proves nothing */
 	}
 	far = pl_responder_is_far(qp, p.psn);
 	cause = by_service(r, qp, &q);
 	qp->refused -= cause == PL_RDMA_C_OK;
+	qp->learn = qp->learn && cause != PL_RDMA_C_OK;
 	if (r->now_ns != 0 && (cause == PL_RDMA_C_KEY || far) && qp->c.service != PL_ROCE_UD)
 		count_guess(r, &p.path.src,
 			cause == PL_RDMA_C_KEY ? PL_RDMA_GUESS_KEY : PL_RDMA_GUESS_NUMBER);

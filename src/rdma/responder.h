@@ -104,8 +104,8 @@ struct pl_rdma_qp {
 	 * the first accepted request came from. UD: dst unspecified is any peer. */
 	struct pl_roce_path path;
 	/* Rules beyond addresses; requests that break them are dropped. */
-	bool any_vlan;   /* else: the tag of `path`; VLAN 0 and no tag are the same */
-	bool check_mac;  /* the source is path.dmac */
+	bool any_vlan; /* else: the tag of `path`; VLAN 0 and no tag are the same */
+	bool check_mac; /* the source is path.dmac; where that is zero, that of the first request executed */
 	uint8_t min_ttl; /* 255: the peer is on this link */
 	bool rc_opcodes; /* UC: writes and sends come with the opcodes of RC, from a peer that neither takes
 	                      acknowledgements nor repeats, such as a switch */

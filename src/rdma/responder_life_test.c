@@ -458,6 +458,33 @@ static void test_init_state(void)
 	done(&b);
 }
 
+/* The source that is to be checked is that of the first request executed; until then answers go to where each came from. */
+static void test_learned_mac(void)
+{
+	struct pl_rdma_qp c = qp_config(PL_ROCE_UC);
+	struct pl_roce p;
+	struct bench b;
+
+	c.check_mac = true;
+	memset(c.path.dmac, 0, 6);
+	init_with(&b, &c, PL_RDMA_WRITE, 5);
+	p = request(&b, PL_ROCE_WRITE_ONLY, 64);
+	p.path.smac[5] ^= 9;
+	p.rkey ^= 1;
+	give_request(&b, &p, 64);
+	eq(b.cause, PL_RDMA_C_KEY, "who does not know the key");
+	p = request(&b, PL_ROCE_WRITE_ONLY, 64);
+	give_request(&b, &p, 64);
+	eq(b.cause, PL_RDMA_C_OK, "is not who is learned");
+	p.path.smac[5] ^= 9;
+	give_request(&b, &p, 64);
+	eq(b.cause, PL_RDMA_C_LINK, "from then on nobody else");
+	p.path.smac[5] ^= 9;
+	give_request(&b, &p, 64);
+	eq(b.cause, PL_RDMA_C_OK, "but that one");
+	done(&b);
+}
+
 /* Frames to others are none of ours, by either way. */
 static void test_own_mac(void)
 {
@@ -564,6 +591,7 @@ int main(void)
 	test_busy();
 	test_set_up();
 	test_guesses();
+	test_learned_mac();
 	test_own_mac();
 	test_init_state();
 	return pl_test_done();

@@ -569,6 +569,67 @@ def run_changes(uri):
     c.stop()
 
 
+def run_rules(uri):
+    """What is asked of requests beyond addresses: the first of each list complies, the others do not."""
+    stranger = bytes.fromhex("0200c0ffee02")
+
+    def tagged(one, tci):
+        return one[:12] + struct.pack(">HH", 0x8100, tci) + one[12:]
+
+    def hops(one, n):
+        """The TTL is outside of the ICRC, the checksum of the header is not."""
+        head = one[14:22] + bytes([n]) + one[23:24] + bytes(2) + one[26:34]
+        return one[:14] + head[:10] + struct.pack(">H", roce.ones_sum(head)) + head[12:] + one[34:]
+
+    for args, tag, cause, good, bad in (
+            (["--check-mac"], None, "link", [lambda one: one], [lambda one: one[:6] + stranger + one[12:]]),
+            (["--min-ttl", 255], None, "link", [lambda one: hops(one, 255)], [lambda one: hops(one, 254), lambda one: one]),
+            (["--vlan", 5], 5, "link", [lambda one: tagged(one, 5), lambda one: tagged(one, 0x6005)],
+             [lambda one: one, lambda one: tagged(one, 6)]),
+            (["--vlan", 0], None, "link", [lambda one: one, lambda one: tagged(one, 0)], [lambda one: tagged(one, 5)]),
+            ([], None, "link", [lambda one: hops(one, 1)], [lambda one: tagged(one, 5)])):
+        c, wire = Collector(uri, "--listen", f":{TCP}", *args), Wire()
+        name = f"{uri} {' '.join(map(str, args)) or 'no rule'}"
+        p = Peer(wire, 4)
+        if tag is not None:
+            wire.send(p.datagram(p.req("last")))
+            eq(p.reason(p.take_answer()), 28, f"{name}: a request for a queue pair without the tag is rejected")
+            p = Peer(wire, 4)
+        request = p.datagram(p.req("last"))
+        wire.send(request if tag is None else tagged(request, tag))
+        got = p.take_answer()
+        if not ok(got and got.kind == REP, f"{name}: a queue pair", got and p.reason(got)):
+            continue
+        p.ready()
+        for i, change in enumerate(good + bad):
+            wire.send(change(p.write(60 + i, 0x600 + i)))
+        wire.send(good[0](p.write(70, 0x700)))
+        ok(found(70, 0x700), f"{name}: what complies is executed")
+        eq(values(*range(60, 60 + len(good) + len(bad))), {60 + i: 0x600 + i for i in range(len(good))}, f"{name}: nothing else is")
+        tcp, refusal = exchange(IP[4]["a"])
+        eq(refusal, 0, f"{name}: over TCP too")
+        tcp.close()
+        eq(c.stop()["causes"][cause], len(bad), f"{name}: each is counted")
+        roce.make_regions(last=f"--primitive key-write --slots {SLOTS} --value-bytes 4 --copies 1 --hash dta")
+    c, wire = Collector(uri, "--max-jump", 100), Wire()
+    p = Peer(wire, 4)
+    p.connect("last")
+    for jump, key in ((100, 80), (102, 81), (-102, 82)):
+        p.psn = (p.psn + jump) & 0xffffff
+        wire.send(p.write(key, key))
+        p.psn = (p.psn - jump - 1) & 0xffffff if jump != 100 else p.psn
+    wire.send(p.write(83, 83))
+    ok(found(83, 83), f"{uri}: --max-jump: the next number is taken")
+    eq(values(80, 81, 82), {80: 80}, "a jump of 100 is, of more is not, forward or back")
+    eq(c.stop()["causes"]["window"], 2, "which is counted")
+    for bad in (["--min-ttl", "256"], ["--vlan", "4095"], ["--max-jump", "9000000"]):
+        refused = pathline.run("collect", *bad, uri, lab.path("last.plr"))
+        ok(refused.returncode == 2 and bad[0] in refused.stderr, f"{' '.join(bad)} is refused", refused.stderr)
+    for rule in (["--check-mac"], ["--min-ttl", "1"], ["--vlan", "0"], ["--max-jump", "1"]):
+        refused = pathline.run("collect", *rule, "verbs:rxe0", lab.path("last.plr"))
+        ok(refused.returncode == 2 and "RDMA card" in refused.stderr, f"{rule[0]} is refused with a card", refused.stderr)
+
+
 def test_cm():
     run(f"packet:{IF['b']}")
     if "afxdp" in pathline.run("help", "collect").stdout:
@@ -595,6 +656,12 @@ def test_other_mac():
         run_other_mac(f"afxdp:{IF['b']}")
 
 
+def test_rules():
+    run_rules(f"packet:{IF['b']}")
+    if "afxdp" in pathline.run("help", "collect").stdout:
+        run_rules(f"afxdp:{IF['b']}")
+
+
 def test_shares():
     run_flood(f"packet:{IF['b']}")
     run_each(f"packet:{IF['b']}")
@@ -604,7 +671,7 @@ def main():
     if os.geteuid() != 0:
         tap.skip_all("needs root")
     make_wire()
-    lab.run(test_cm, test_silent, test_shares, test_guesses, test_other_mac, test_changes)
+    lab.run(test_cm, test_silent, test_shares, test_guesses, test_other_mac, test_rules, test_changes)
     return tap.end()
 
 
