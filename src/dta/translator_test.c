@@ -540,6 +540,8 @@ static void test_sequence(void)
 	eq(n_nacks, 3);
 	eq(c->accepted, 300);
 	send_bytes(t, 4 * MS, r, sizeof(r));
+	eq(c->accepted, 300, "the second one has twice the time for its answer");
+	send_bytes(t, 5 * MS, r, sizeof(r));
 	eq(c->accepted, 301, "two NACKs were not answered");
 	eq(c->lost, 10);
 	closed(t, "sequence");
