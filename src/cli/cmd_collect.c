@@ -119,9 +119,10 @@ struct collect {
 	char names[PL_COLLECTOR_STORES_MAX][PL_EXCHANGE_NAME_MAX + 1];
 	struct pl_prefix allow[PL_COLLECTOR_ALLOW_MAX];
 	struct pl_collector *collector;
-	struct pl_workers *workers;       /* NULL: none */
-	struct pl_collect_save *save;     /* NULL: none */
-	struct pl_collect_epochs *epochs; /* NULL: none */
+	struct pl_workers *workers;   /* NULL: none */
+	struct pl_collect_save *save; /* NULL: none */
+	struct pl_collect_epochs_arg epochs_arg;
+	struct pl_epochs *epochs; /* NULL: none */
 	struct pl_region_watch watch;
 	bool cut[PL_COLLECTOR_STORES_MAX];
 	int signal_fd;
@@ -308,7 +309,7 @@ static void print_stats(const struct collect *x, const struct pl_workers_stats *
 	pl_collect_stats(json, x->collector, &x->options);
 	pl_region_watch_stats(json, &x->watch);
 	if (x->epochs != NULL)
-		pl_collect_epochs_stats(json, x->epochs);
+		pl_epochs_stats(json, x->epochs);
 	if (workers != NULL)
 		pl_collect_workers_stats(json, workers);
 	if (saved != NULL)
@@ -339,7 +340,7 @@ static bool take_signals(const struct collect *x)
 		if (info.ssi_signo == SIGUSR1)
 			print_stats(x, NULL, NULL);
 		else if (info.ssi_signo == SIGUSR2 && x->epochs != NULL)
-			pl_collect_epochs_ask(x->epochs);
+			pl_epochs_ask(x->epochs);
 		else if (info.ssi_signo == SIGUSR2)
 			pl_complain("no store has epochs");
 		else
@@ -355,8 +356,7 @@ static int loop(struct collect *x)
 		args.duration_ns == 0 ? UINT64_MAX : pl_clock_mono_ns() + args.duration_ns;
 	struct pollfd fds[3] = { { .fd = x->signal_fd, .events = POLLIN },
 		{ .fd = pl_collector_fd(x->collector), .events = POLLIN },
-		{ .fd = x->epochs != NULL ? pl_collect_epochs_fd(x->epochs) : -1,
-			.events = POLLIN } };
+		{ .fd = x->epochs != NULL ? pl_epochs_fd(x->epochs) : -1, .events = POLLIN } };
 	uint32_t steps = 0;
 	uint64_t now_ns;
 
@@ -371,7 +371,7 @@ static int loop(struct collect *x)
 			return PL_EXIT_FAILED;
 		}
 		if (x->epochs != NULL)
-			pl_collect_epochs_step(x->epochs);
+			pl_epochs_step(x->epochs);
 		if (n > 0 && ++steps % STEPS_A_LOOK != 0)
 			continue;
 		now_ns = pl_clock_mono_ns();
@@ -382,7 +382,7 @@ static int loop(struct collect *x)
 		if ((fds[0].revents & POLLIN) != 0 && take_signals(x))
 			return drain(x, &fds[1]);
 		if ((fds[2].revents & POLLIN) != 0)
-			pl_collect_epochs_turn(x->epochs);
+			pl_epochs_turn(x->epochs);
 	}
 }
 
@@ -391,7 +391,7 @@ static void end_threads(struct collect *x, struct pl_workers_stats *ret_workers,
 {
 	pl_workers_close(x->workers, ret_workers);
 	pl_collect_save_close(x->save, ret_saved);
-	pl_collect_epochs_stop(x->epochs);
+	pl_epochs_stop(x->epochs);
 }
 
 /* What is signalled is printed to its end, then the accounts. */
@@ -415,10 +415,11 @@ static int open_epochs(struct collect *x, struct pl_diag *diag)
 {
 	const bool wanted = args.epoch_ns != 0 || args.keep_epochs != NULL;
 
-	if (!wanted && !pl_collect_epochs_any(x->collector, &x->options))
+	x->epochs_arg = (struct pl_collect_epochs_arg){ x->collector, &x->options };
+	if (!wanted && !pl_collect_epochs_any(&x->epochs_arg))
 		return 0;
 	return pl_collect_epochs_open(
-		&x->epochs, x->collector, &x->options, args.epoch_ns, args.keep_epochs, diag);
+		&x->epochs, &x->epochs_arg, args.epoch_ns, args.keep_epochs, diag);
 }
 
 static int collect(struct collect *x, const struct pl_opt_list *operands)
@@ -460,7 +461,7 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 		if (code == 0 && x->watch.cut > 0)
 			code = PL_EXIT_FAILED;
 	}
-	pl_collect_epochs_free(x->epochs);
+	pl_epochs_free(x->epochs);
 	r = pl_collector_close(x->collector);
 	if (r < 0) {
 		pl_complain("regions: %s", strerror(-r));

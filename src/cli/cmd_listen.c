@@ -309,7 +309,7 @@ static int run(int argc, char **argv)
 	args.out.form = pl_out_forms[PL_OUT_TABLE];
 	if (pl_command_parse(&pl_command_listen, argc, argv, &uris, &code) != 0)
 		return code;
-	pl_signals_catch(&signals, on_stop, 0);
+	pl_signals_catch(&signals, on_stop, (const int[]){ 0 });
 	l = calloc(1, sizeof(*l));
 	if (l == NULL) {
 		pl_complain("out of memory");

@@ -36,6 +36,8 @@ static struct {
 	uint64_t flush_ns, count, duration_ns, nack_tries, nack_interval_ns, nack_port;
 	double reporter_rate, store_rate;
 	struct pl_opt_list allow, above;
+	const char *keep_epochs;
+	uint64_t epoch_ns;
 	bool partial, stats;
 } args;
 
@@ -87,6 +89,12 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "collectors", &args.collectors, "COUNT",
 			"the regions are those of so many collectors, one after the other (default 1)",
 			NULL },
+		{ PL_OPT_DURATION, 0, "epoch", &args.epoch_ns, "TIME",
+			"regions in two halves begin an epoch this often, sketches when their reporters "
+			"do, lists never; SIGUSR2: now",
+			NULL },
+		{ PL_OPT_STRING, 0, "keep-epochs", &args.keep_epochs, "FOLDER",
+			"epochs that have ended are kept there, as regions FILE-NUMBER.plr", NULL },
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many reports",
 			NULL },
 		PL_ARGS_SERVING(args.duration_ns, args.stats),
@@ -113,12 +121,14 @@ struct translate {
 	uint64_t nacks_unsent; /* the system refused */
 };
 
-static volatile sig_atomic_t stop, asked;
+static volatile sig_atomic_t stop, asked, epoch_asked;
 
 static void on_signal(int signo)
 {
 	if (signo == SIGUSR1)
 		asked = 1;
+	else if (signo == SIGUSR2)
+		epoch_asked = 1;
 	else
 		stop = 1;
 }
@@ -385,6 +395,11 @@ static void loop(struct translate *x, const struct pl_signals *signals)
 		if (asked != 0)
 			print_stats(x);
 		asked = 0;
+		if (epoch_asked != 0 && x->out.next_epoch != NULL)
+			x->out.next_epoch(x->out.arg);
+		else if (epoch_asked != 0)
+			pl_complain("no region turns when it is asked to");
+		epoch_asked = 0;
 	}
 	for (int i = 0; i < DRAIN_TURNS && stop && x->live && !x->broken && !enough(x); i++) {
 		const uint64_t before = x->packets_taken;
@@ -532,6 +547,12 @@ static int check_args(const struct pl_opt_list *operands)
 		pl_complain("translate: roce:// names all collectors and stores at once");
 		return PL_EXIT_USAGE;
 	}
+	if (pl_translate_is_roce(operands->items[1]) &&
+		(args.epoch_ns != 0 || args.keep_epochs != NULL)) {
+		pl_complain(
+			"translate: epochs of roce:// are the collector's: pathline collect --epoch");
+		return PL_EXIT_USAGE;
+	}
 	if (args.collectors == 0 || args.collectors > PL_COLLECTORS_MAX ||
 		(operands->n - 1) % args.collectors != 0) {
 		pl_complain("translate: %" PRIu64
@@ -558,8 +579,8 @@ static int open_out(struct translate *x, const struct pl_opt_list *operands, str
 {
 	if (pl_translate_is_roce(operands->items[1]))
 		return pl_translate_to_roce(&x->out, operands->items[1], &stop, diag);
-	return pl_translate_to_regions(
-		&x->out, operands->items + 1, operands->n - 1, (unsigned int)args.collectors, diag);
+	return pl_translate_to_regions(&x->out, operands->items + 1, operands->n - 1,
+		(unsigned int)args.collectors, args.epoch_ns, args.keep_epochs, diag);
 }
 
 static int out_exit(int error)
@@ -589,7 +610,7 @@ static int translate(struct translate *x, const struct pl_opt_list *operands)
 
 	if (code != 0)
 		return code;
-	pl_signals_catch(&signals, on_signal, SIGUSR1);
+	pl_signals_catch(&signals, on_signal, (const int[]){ SIGUSR1, SIGUSR2, 0 });
 	(void)pl_region_guard();
 	r = open_out(x, operands, &diag);
 	if (r < 0)
@@ -679,7 +700,11 @@ const struct pl_command pl_command_translate = {
 		"moment, so that one write does for many. Numbered reports are taken in order, each\n"
 		"once; what is missing is asked for again. Ends after -n reports, --duration, the end\n"
 		"of a capture file, SIGINT or SIGTERM; everything is then written. SIGUSR1 prints all\n"
-		"counters as --stats does, as a JSON object in a line. Exit code 3: no\n"
+		"counters as --stats does, as a JSON object in a line.\n\n"
+		"Region files in two halves (region create --halves 2) keep the epoch before the\n"
+		"present one readable (region lookup --epoch): a sketch's ends when its reporters begin\n"
+		"the next, those of values, counters and paths with --epoch, by this machine's clock,\n"
+		"or at SIGUSR2. With --keep-epochs what ended lives on in a file. Exit code 3: no\n"
 		"report was accepted. What DTA authenticates is nothing: --allow keeps others out\n"
 		"only as far as the network keeps addresses from being forged.",
 	.examples =
@@ -688,6 +713,7 @@ const struct pl_command pl_command_translate = {
 		"  pathline translate --allow 10.0.0.0/8 --reporter-rate 100k udp://:40040 a.plr b.plr\n"
 		"  pathline translate 'afxdp:eth0?port=40040' last.plr lists.plr paths.plr\n"
 		"  pathline translate --stats dta.pcap last.plr\n"
+		"  pathline translate --epoch 1h --keep-epochs /var/lib/pathline udp://:40040 sums.plr\n"
 		"  pathline translate udp://:40040 'roce://10.0.0.2:7471/last,lists?dev=packet:eth1'\n",
 	.options = options,
 	.run = run,

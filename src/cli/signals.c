@@ -6,19 +6,25 @@
 
 #include "base/clock.h"
 
-void pl_signals_catch(struct pl_signals *s, void (*handler)(int signo), int also)
+static void set_of(sigset_t *ret, const int *also)
 {
-	const int heard[] = { SIGINT, SIGTERM, also };
+	sigemptyset(ret);
+	sigaddset(ret, SIGINT);
+	sigaddset(ret, SIGTERM);
+	for (; *also != 0; also++)
+		sigaddset(ret, *also);
+}
+
+void pl_signals_catch(struct pl_signals *s, void (*handler)(int signo), const int *also)
+{
 	struct sigaction sa = { .sa_handler = handler };
 
 	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&s->heard);
-	for (unsigned int i = 0; i < sizeof(heard) / sizeof(heard[0]); i++) {
-		if (heard[i] == 0)
-			continue;
-		sigaddset(&s->heard, heard[i]);
-		sigaction(heard[i], &sa, NULL);
-	}
+	set_of(&s->heard, also);
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	for (; *also != 0; also++)
+		sigaction(*also, &sa, NULL);
 }
 
 void pl_signals_block(struct pl_signals *s)
@@ -41,11 +47,7 @@ int pl_signals_fd(const int *also, int flags)
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	for (; *also != 0; also++)
-		sigaddset(&set, *also);
+	set_of(&set, also);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | flags);
 }

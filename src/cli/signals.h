@@ -14,8 +14,8 @@ struct pl_signals {
 	sigset_t heard, while_waiting;
 };
 
-/* SIGINT, SIGTERM, and another one if it is not 0. The handler sets a flag and no more. SIGPIPE is ignored. */
-void pl_signals_catch(struct pl_signals *s, void (*handler)(int signo), int also);
+/* SIGINT, SIGTERM, and those of `also`, which 0 ends. The handler sets a flag and no more. SIGPIPE is ignored. */
+void pl_signals_catch(struct pl_signals *s, void (*handler)(int signo), const int *also);
 
 void pl_signals_block(struct pl_signals *s);
 

@@ -48,7 +48,7 @@ int main(void)
 	if (!ok(pipe(ends) == 0, "a pipe"))
 		return pl_test_done();
 	fd.fd = ends[0];
-	pl_signals_catch(&signals, on_signal, SIGUSR1);
+	pl_signals_catch(&signals, on_signal, (const int[]){ SIGUSR1, 0 });
 	kill(getpid(), SIGUSR1);
 	eq(heard[2], 1, "at once, at first");
 	heard[2] = 0;

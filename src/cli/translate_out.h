@@ -33,6 +33,8 @@ struct pl_translate_out {
 	void (*finish)(void *arg);
 	/* Whether stores were lost under way, of which the output has told, and how many operations were for them since. */
 	bool (*lost)(void *arg, uint64_t *ret_ops);
+	/* Asks for the next epoch. NULL: there are none. */
+	void (*next_epoch)(void *arg);
 	void *arg;
 	/* The stores there are, in their order; the same for each collector. */
 	const struct pl_store_params *stores;
@@ -40,9 +42,10 @@ struct pl_translate_out {
 };
 
 /* Region files, written here. `paths` are those of the first collector's stores, then the second's …; n is a multiple of
- * `collectors`; they stay until it is closed. Negative errno with diag. */
+ * `collectors`. Epochs as pl_epochs_open: every epoch_ns, or 0, and kept in a folder, or NULL. The strings stay until
+ * it is closed. Negative errno with diag. */
 int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *paths, size_t n,
-	unsigned int collectors, struct pl_diag *diag);
+	unsigned int collectors, uint64_t epoch_ns, const char *keep_epochs, struct pl_diag *diag);
 
 #define PL_TRANSLATE_ROCE "roce://"
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/epochs.h"
 #include "cli/region_watch.h"
 #include "cli/translate_out.h"
 #include "dta/apply.h"
@@ -19,8 +20,94 @@ struct regions {
 	bool *cut;                /* as region */
 	struct pl_region_watch watch;
 	unsigned int n;
-	uint64_t turned;
+	struct pl_epochs *epochs; /* NULL: no region has any */
+	uint64_t turned;          /* sketches */
 };
+
+/* ---- epochs ---- */
+
+static enum pl_epochs_kind epochs_kind(void *arg, uint32_t i)
+{
+	const struct regions *g = arg;
+	struct pl_region_info info;
+
+	pl_region_get_info(g->region[i], &info);
+	return info.halves != 2 || info.params.primitive == PL_APPEND ? PL_EPOCHS_NONE
+	       : info.params.primitive == PL_SKETCH                   ? PL_EPOCHS_OWN
+								      : PL_EPOCHS_TIMED;
+}
+
+static const struct pl_region *epochs_region(void *arg, uint32_t i)
+{
+	const struct regions *g = arg;
+
+	return g->region[i];
+}
+
+static const char *epochs_path(void *arg, uint32_t i)
+{
+	const struct regions *g = arg;
+
+	return g->paths[i];
+}
+
+static int epochs_prepare(void *arg, uint32_t i)
+{
+	const struct regions *g = arg;
+
+	return pl_region_prepare_epoch(g->region[i], NULL);
+}
+
+static int epochs_next(void *arg, uint32_t i)
+{
+	const struct regions *g = arg;
+	struct pl_region *region = g->region[i];
+	int r = !g->cut[i] ? pl_region_next_epoch(region, NULL) : -ENODATA;
+
+	if (r == 0)
+		g->apply.stores[i].base = pl_region_store(region, pl_region_epoch(region));
+	return r;
+}
+
+static int open_epochs(
+	struct regions *g, uint64_t every_ns, const char *folder, struct pl_diag *diag)
+{
+	const struct pl_epochs_writer writer = { g->n, epochs_kind, epochs_region, epochs_path,
+		epochs_path, epochs_prepare, epochs_next, g };
+	bool any = false, timed = false;
+
+	for (unsigned int i = 0; i < g->n; i++) {
+		any |= epochs_kind(g, i) != PL_EPOCHS_NONE;
+		timed |= epochs_kind(g, i) == PL_EPOCHS_TIMED;
+	}
+	if ((every_ns != 0 && !timed) || (folder != NULL && !any)) {
+		pl_diag_set(diag,
+			"epochs: no region has any: those in two halves do (region create "
+			"--halves 2), but for lists%s",
+			any ? "; a sketch's are its reporters'" : "");
+		return -EINVAL;
+	}
+	return any ? pl_epochs_open(&g->epochs, &writer, every_ns, folder, diag) : 0;
+}
+
+static unsigned int fds(void *arg, struct pollfd *ret, unsigned int max)
+{
+	const struct regions *g = arg;
+
+	if (max == 0)
+		return 0;
+	ret[0] = (struct pollfd){ .fd = pl_epochs_fd(g->epochs), .events = POLLIN };
+	return 1;
+}
+
+static void next_epoch(void *arg)
+{
+	struct regions *g = arg;
+
+	pl_epochs_ask(g->epochs);
+}
+
+/* ---- operations ---- */
 
 /* The region of a sketch that begins here: the word that counts its columns goes to zero. -1: that is no such operation. */
 static int begun_by(const struct regions *g, const struct pl_op *op)
@@ -38,19 +125,15 @@ static int begun_by(const struct regions *g, const struct pl_op *op)
 /* Reporters begin a sketch: in a region of two halves what there is of the one before stays as it is, whole or not. */
 static void begin_sketch(struct regions *g, unsigned int i)
 {
-	struct pl_region *region = g->region[i];
-	struct pl_region_info info;
 	struct pl_sketch s;
 
-	if (g->cut[i])
+	(void)pl_sketch_init(&s, pl_region_params(g->region[i]), g->apply.stores[i].base);
+	if (g->cut[i] || g->epochs == NULL || epochs_kind(g, i) != PL_EPOCHS_OWN ||
+		pl_sketch_completed(&s) == 0 || !pl_epochs_may_begin(g->epochs, i) ||
+		epochs_next(g, i) < 0)
 		return;
-	pl_region_get_info(region, &info);
-	(void)pl_sketch_init(&s, &info.params, g->apply.stores[i].base);
-	if (info.halves != 2 || pl_sketch_completed(&s) == 0 ||
-		pl_region_next_epoch(region, NULL) < 0)
-		return;
-	g->apply.stores[i].base = pl_region_store(region, pl_region_epoch(region));
 	g->turned++;
+	pl_epochs_begun(g->epochs);
 }
 
 static void apply(void *arg, const struct pl_op *ops, size_t n)
@@ -90,14 +173,22 @@ static void look(struct regions *g, uint64_t now_ns)
 
 static uint64_t turn(void *arg, struct pl_translator *t, uint64_t now_ns)
 {
+	struct regions *g = arg;
+
 	(void)t;
-	look(arg, now_ns);
+	look(g, now_ns);
+	/* Between batches of operations: a report's are all in one epoch. */
+	if (g->epochs != NULL)
+		pl_epochs_turn(g->epochs);
 	return UINT64_MAX;
 }
 
 static void finish(void *arg)
 {
-	look(arg, UINT64_MAX);
+	struct regions *g = arg;
+
+	look(g, UINT64_MAX);
+	pl_epochs_stop(g->epochs);
 }
 
 static bool lost(void *arg, uint64_t *ret_ops)
@@ -146,6 +237,8 @@ static void stats(void *arg, struct pl_json *json)
 		pl_json_u64(json, rows[i].n);
 	}
 	pl_region_watch_stats(json, &g->watch);
+	if (g->epochs != NULL)
+		pl_epochs_stats(json, g->epochs);
 }
 
 static int close_all(void *arg)
@@ -153,6 +246,8 @@ static int close_all(void *arg)
 	struct regions *g = arg;
 	int r = 0;
 
+	pl_epochs_stop(g->epochs);
+	pl_epochs_free(g->epochs);
 	for (unsigned int i = 0; g->region != NULL && i < g->n; i++) {
 		int error = pl_region_close(g->region[i]);
 
@@ -194,7 +289,7 @@ static int open_one(struct regions *g, unsigned int i, const char *path, struct 
 }
 
 int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *paths, size_t n,
-	unsigned int collectors, struct pl_diag *diag)
+	unsigned int collectors, uint64_t epoch_ns, const char *keep_epochs, struct pl_diag *diag)
 {
 	struct regions *g = calloc(1, sizeof(*g));
 	int r = 0;
@@ -213,6 +308,8 @@ int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *pat
 		r = -ENOMEM;
 	for (unsigned int i = 0; r == 0 && i < n; i++)
 		r = open_one(g, i, paths[i], diag);
+	if (r == 0)
+		r = open_epochs(g, epoch_ns, keep_epochs, diag);
 	if (r < 0) {
 		(void)close_all(g);
 		return r;
@@ -230,5 +327,9 @@ int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *pat
 		.n_stores = g->apply.n_stores,
 		.collectors = collectors,
 	};
+	if (g->epochs != NULL) {
+		ret->fds = fds;
+		ret->next_epoch = next_epoch;
+	}
 	return 0;
 }
