@@ -287,6 +287,16 @@ static void tell_begin(const struct collect *x)
 	fputc('\n', stderr);
 }
 
+static void tell_mended(const struct collect *x)
+{
+	for (uint32_t i = 0; i < x->options.n_stores; i++) {
+		struct pl_diag diag = { .text = "" };
+
+		if (pl_region_mended(pl_collector_region(x->collector, i), &diag) > 0)
+			pl_complain("%s: %s", x->stores[i].path, diag.text);
+	}
+}
+
 /* What peers sent before this was told to end is still taken: until nothing comes for a moment, within reason. 0. */
 static int drain(struct collect *x, struct pollfd *fd)
 {
@@ -455,6 +465,7 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 		end_threads(x, &workers, &saved);
 		code = r == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_FAILED;
 	} else {
+		tell_mended(x);
 		tell_begin(x);
 		code = loop(x);
 		end(x);

@@ -361,11 +361,26 @@ int pl_region_lookup(const struct pl_region *g, const struct pl_region_args *arg
 /* ---- what is whole ---- */
 
 struct account {
-	uint64_t used, whole, damaged, unpublished;
+	uint64_t used, whole, damaged, unpublished, wrong_heads;
 	bool provable; /* whether `whole` was proved entry by entry */
 };
 
-static void verify_append(struct account *acc, const struct pl_append *a)
+#define HEADS_TOLD 3 /* the others are only counted */
+
+static void verify_head(
+	struct account *acc, const struct pl_append *a, uint32_t list, uint64_t slack)
+{
+	uint64_t head, end;
+
+	if (pl_append_examine(a, list, slack, &head, &end) == PL_HEAD_FITS)
+		return;
+	if (acc->wrong_heads++ < HEADS_TOLD)
+		pl_complain("list %" PRIu32 ": its head is not what the entries say: it is %" PRIu64
+			    ", they end before number %" PRIu64,
+			list, head, end);
+}
+
+static void verify_append(struct account *acc, const struct pl_append *a, uint64_t slack)
 {
 	static uint8_t entries[64 * PL_ENTRY_MAX];
 
@@ -378,6 +393,7 @@ static void verify_append(struct account *acc, const struct pl_append *a)
 			acc->whole += n;
 		acc->damaged += r.damaged;
 		acc->unpublished += pl_append_unpublished(a, list);
+		verify_head(acc, a, list, slack);
 	}
 	acc->used = acc->whole + acc->damaged;
 	acc->provable = a->sealed;
@@ -419,7 +435,9 @@ static void verify_registers(struct account *acc, const uint8_t *registers, uint
 	acc->whole = acc->used - acc->damaged;
 }
 
-static void account_for(struct account *acc, const struct pl_store_params *params, void *base)
+/* clean: its last writer closed it, and left nothing unpublished. */
+static void account_for(
+	struct account *acc, const struct pl_store_params *params, void *base, bool clean)
 {
 	struct pl_key_write kw;
 	struct pl_append a;
@@ -427,7 +445,7 @@ static void account_for(struct account *acc, const struct pl_store_params *param
 	switch (params->primitive) {
 	case PL_APPEND:
 		if (pl_append_init(&a, params, base) == 0)
-			verify_append(acc, &a);
+			verify_append(acc, &a, clean ? 0 : a.batch_max);
 		break;
 	case PL_KEY_WRITE:
 		if (pl_key_write_init(&kw, params, base) == 0)
@@ -465,16 +483,18 @@ int pl_region_verify(const struct pl_region *g, const struct pl_region_args *arg
 		{ "damaged", 12, true, false },
 		{ "unpublished", 12, true, false },
 		{ "lost_pages", 10, true, true },
+		{ "wrong_heads", 11, true, true },
 	};
 	struct pl_region_info info;
 	struct account acc = { .used = 0 };
 	void *base = pl_region_store_of(g, args);
-	char text[6][NUMBER];
+	char text[7][NUMBER];
 	struct pl_row_out out;
 
 	if (base == NULL)
 		return PL_EXIT_NOTHING;
-	account_for(&acc, pl_region_params(g), base);
+	pl_region_get_info(g, &info);
+	account_for(&acc, pl_region_params(g), base, info.clean);
 	pl_region_get_info(g, &info);
 	pl_row_out_init(&out, args->form, columns, sizeof(columns) / sizeof(columns[0]));
 	{
@@ -487,11 +507,15 @@ int pl_region_verify(const struct pl_region *g, const struct pl_region_args *arg
 			u64(text[3], acc.damaged),
 			info.params.primitive == PL_APPEND ? u64(text[4], acc.unpublished) : NULL,
 			u64(text[5], info.lost_pages),
+			acc.provable && info.params.primitive == PL_APPEND
+				? u64(text[6], acc.wrong_heads)
+				: NULL,
 		};
 
 		pl_row_out_add(&out, values);
 	}
 	if (!pl_row_out_end(&out))
 		return PL_EXIT_FAILED;
-	return acc.damaged > 0 || info.lost_pages > 0 ? PL_EXIT_NOTHING : PL_EXIT_OK;
+	return acc.damaged > 0 || acc.wrong_heads > 0 || info.lost_pages > 0 ? PL_EXIT_NOTHING
+									     : PL_EXIT_OK;
 }

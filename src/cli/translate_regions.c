@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "cli/epochs.h"
 #include "cli/region_watch.h"
 #include "cli/translate_out.h"
@@ -265,6 +266,7 @@ static int close_all(void *arg)
 static int open_one(struct regions *g, unsigned int i, const char *path, struct pl_diag *diag)
 {
 	unsigned int store = i % g->apply.n_stores;
+	struct pl_diag mended = { .text = "" };
 	struct pl_region *region;
 	struct pl_region_info info;
 	int r = pl_region_open(&region, path, PL_REGION_WRITE, NULL, diag);
@@ -272,6 +274,8 @@ static int open_one(struct regions *g, unsigned int i, const char *path, struct 
 	if (r < 0)
 		return r;
 	g->region[i] = region;
+	if (pl_region_mended(region, &mended) > 0)
+		pl_complain("%s: %s", path, mended.text);
 	pl_region_get_info(region, &info);
 	if (i < g->apply.n_stores) {
 		g->params[store] = info.params;

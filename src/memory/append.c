@@ -6,8 +6,6 @@
 
 #include "memory/words.h"
 
-#define SEAL_BYTES 8u
-
 int pl_append_init(struct pl_append *a, const struct pl_store_params *params, void *base)
 {
 	uint64_t bytes;
@@ -83,7 +81,7 @@ void pl_append_image(const struct pl_append *a, uint32_t list, uint64_t number, 
 		hash = pl_words_hash_add(hash, seed, i,
 			pl_word_gather((const uint8_t *)entry + 8 * i, a->entry_bytes - 8 * i));
 	seal = seal_of(hash, seed, n, number);
-	memcpy((uint8_t *)ret_image + a->entry_stride - SEAL_BYTES, &seal, sizeof(seal));
+	memcpy((uint8_t *)ret_image + a->entry_stride - PL_APPEND_SEAL_BYTES, &seal, sizeof(seal));
 }
 
 /* ---- local put ---- */
@@ -294,6 +292,17 @@ size_t pl_append_read(
 				    : read_bare(r, to + got * r->a->entry_bytes, numbers, left);
 	}
 	return got;
+}
+
+bool pl_append_whole(const struct pl_append *a, uint32_t list, uint64_t number)
+{
+	const uint8_t *at = a->base + slot_offset(a, list, number % a->slots);
+	const void *half = at + a->entry_stride - PL_APPEND_SEAL_BYTES;
+	uint8_t entry[PL_ENTRY_MAX + 8];
+
+	return a->sealed &&
+	       __atomic_load_n((const uint32_t *)half, __ATOMIC_RELAXED) == (uint32_t)number &&
+	       copy_sealed(a, list, number, at, entry);
 }
 
 uint64_t pl_append_unpublished(const struct pl_append *a, uint32_t list)

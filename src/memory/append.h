@@ -28,7 +28,8 @@ struct pl_append {
 	uint8_t *base; /* borrowed; NULL: geometry only */
 };
 
-#define PL_APPEND_RING_AT 64u
+#define PL_APPEND_SEAL_BYTES 8u
+#define PL_APPEND_RING_AT    64u
 
 /* As pl_key_write_init. */
 int pl_append_init(struct pl_append *a, const struct pl_store_params *params, void *base);
@@ -89,6 +90,24 @@ void pl_append_reader_init(
  */
 size_t pl_append_read(
 	struct pl_append_reader *r, void *ret_entries, uint64_t *ret_numbers, size_t n);
+
+/* Whether the slot of an entry holds it whole. Sealed lists only; false for others. */
+bool pl_append_whole(const struct pl_append *a, uint32_t list, uint64_t number);
+
+enum pl_append_head_is {
+	PL_HEAD_FITS, /* the entries, or cannot be told */
+	PL_HEAD_LOW,  /* entries behind it prove themselves, more than `slack` of them */
+	PL_HEAD_HIGH, /* none of those that can be read by it is there, but others are */
+};
+
+/*
+ * Whether the head is what the entries of a sealed list say: a few are looked at, all only when those do not fit. `slack`:
+ * how many a writer may have left unpublished, batch_max, or 0 when it closed the region. A head that is too high by less
+ * than a list looks like entries that were lost on the way, and fits. Unless it fits, the head as it is and as it must be,
+ * for pl_append_publish.
+ */
+enum pl_append_head_is pl_append_examine(const struct pl_append *a, uint32_t list, uint64_t slack,
+	uint64_t *ret_head, uint64_t *ret_end);
 
 /* How many entries after the head are whole already: those that a writer wrote but did not live to publish. Sealed
  * lists only; 0 for others. */

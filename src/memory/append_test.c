@@ -304,6 +304,92 @@ static void while_written(bool sealed, uint64_t seed)
 	free(race.l.base);
 }
 
+/* ---- heads that are not what the entries say ---- */
+
+static const struct {
+	uint64_t slots, first, n;
+	uint32_t batch;
+} situations[] = {
+	{ 64, 0, 1, 4 },
+	{ 64, 0, 50, 16 },
+	{ 64, 0, 64, 4 },
+	{ 64, 0, 5000, 4 },
+	{ 48, 0, 47, 4 },
+	{ 48, 0, 5000, 4 },
+	{ 4096, 0, 3000, 64 },
+	{ 64, (UINT64_C(1) << 32) - 20, 50, 4 },
+	{ 48, (UINT64_C(1) << 32) - 200, 500, 4 },
+	{ 48, (UINT64_C(77) << 40) + 12345, 30, 4 },
+};
+
+/* Each byte of the head changed, one at a time: told whenever it can be. */
+static void wrong_heads(void)
+{
+	static const uint8_t masks[] = { 1, 0x10, 0x80, 0xff };
+	uint64_t head, end, is, must;
+	unsigned int wrong = 0, low = 0, high = 0;
+
+	for (size_t i = 0; i < sizeof(situations) / sizeof(situations[0]); i++) {
+		struct list l = make(situations[i].slots, 2, 20, situations[i].batch, true);
+		uint64_t kept = l.a.slots - l.a.batch_max;
+
+		end = situations[i].first + situations[i].n;
+		pl_append_publish(&l.a, 1, situations[i].first);
+		put(&l, 1, situations[i].first, situations[i].n);
+		eq(pl_append_examine(&l.a, 1, 0, &is, &must), PL_HEAD_FITS, "a head that fits");
+		eq(pl_append_examine(&l.a, 0, 0, &is, &must), PL_HEAD_FITS, "an empty list's");
+		for (unsigned int k = 0; k < 8 * sizeof(masks); k++) {
+			enum pl_append_head_is want, got;
+
+			head = end ^ (uint64_t)masks[k % sizeof(masks)] << 8 * (k / sizeof(masks));
+			want = head < end           ? PL_HEAD_LOW
+			       : head - end >= kept ? PL_HEAD_HIGH
+						    : PL_HEAD_FITS;
+			pl_append_publish(&l.a, 1, head);
+			got = pl_append_examine(&l.a, 1, 0, &is, &must);
+			wrong +=
+				got != want || (got != PL_HEAD_FITS && (is != head || must != end));
+			low += got == PL_HEAD_LOW;
+			high += got == PL_HEAD_HIGH;
+		}
+		free(l.base);
+	}
+	eq(wrong, 0, "each byte of a head changed: told, with what it was");
+	ok(low > 20 && high > 200, "%u too low, %u too high", low, high);
+}
+
+/* What a writer or the way leaves behind is no wrong head. */
+static void right_heads(void)
+{
+	struct list l = make(64, 1, 20, 4, true), bare = make(64, 1, 20, 4, false);
+	uint64_t is = 7, must = 7;
+	struct pl_rng rng;
+
+	put(&l, 0, 0, 30);
+	pl_append_publish(&l.a, 0, 27);
+	eq(pl_append_examine(&l.a, 0, 4, &is, &must), PL_HEAD_FITS,
+		"three not published by who was killed");
+	eq(pl_append_examine(&l.a, 0, 0, &is, &must), PL_HEAD_LOW, "nobody closes a list so");
+	eq(must, 30);
+	pl_append_publish(&l.a, 0, 25);
+	eq(pl_append_examine(&l.a, 0, 4, &is, &must), PL_HEAD_LOW, "five are more than a batch");
+	pl_append_publish(&l.a, 0, 30 + 50);
+	eq(pl_append_examine(&l.a, 0, 4, &is, &must), PL_HEAD_FITS,
+		"fifty entries lost on the way");
+	pl_append_publish(&l.a, 0, 30);
+	l.base[64 + 29 * l.a.entry_stride] ^= 1;
+	eq(pl_append_examine(&l.a, 0, 0, &is, &must), PL_HEAD_FITS, "the last one damaged");
+	pl_rng_seed(&rng, 3);
+	for (uint64_t i = 64; i < l.bytes; i++)
+		l.base[i] = (uint8_t)pl_rng_u64(&rng);
+	eq(pl_append_examine(&l.a, 0, 0, &is, &must), PL_HEAD_FITS,
+		"nothing proves itself: it cannot be told");
+	pl_append_publish(&bare.a, 0, UINT64_MAX);
+	eq(pl_append_examine(&bare.a, 0, 0, &is, &must), PL_HEAD_FITS, "nor without seals");
+	free(l.base);
+	free(bare.base);
+}
+
 int main(void)
 {
 	addresses();
@@ -315,6 +401,8 @@ int main(void)
 	torn();
 	killed_writer();
 	new_list_in_its_place();
+	wrong_heads();
+	right_heads();
 	while_written(true, 1);
 	while_written(false, 2);
 	return pl_test_done();

@@ -309,6 +309,12 @@ static int begin_store(struct pl_history *h, enum pl_history_store store,
 		r = history_attach(h, store);
 	if (r < 0)
 		r = tell(diag, path, &inner, r);
+	else if (pl_region_mended(h->regions[store], &inner) > 0 && o->tell != NULL) {
+		struct pl_diag text = { .text = "" };
+
+		(void)tell(&text, path, &inner, 0);
+		o->tell(text.text);
+	}
 	free(path);
 	return r;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "memory/append.h"
 #include "memory/region_internal.h"
 
 static const struct pl_region_options no_options;
@@ -296,6 +297,28 @@ static int lock_file(struct pl_region *g, const char *path, struct pl_diag *diag
 	return -EBUSY;
 }
 
+/* Who goes on with a list at a wrong head would write over what is good, or where no reader looks. */
+static void mend_heads(struct pl_region *g)
+{
+	void *base = pl_region_store(g, pl_region_epoch(g));
+	uint64_t head, end;
+	struct pl_append a;
+
+	if (base == NULL || pl_append_init(&a, &g->info.params, base) < 0)
+		return;
+	for (uint32_t list = 0; a.sealed && list < a.lists; list++) {
+		if (pl_append_examine(&a, list, g->info.clean ? 0 : a.batch_max, &head, &end) ==
+			PL_HEAD_FITS)
+			continue;
+		pl_append_publish(&a, list, end);
+		if (g->mended++ > 0)
+			continue;
+		g->mended_list = list;
+		g->mended_from = head;
+		g->mended_to = end;
+	}
+}
+
 static int begin_writing(struct pl_region *g)
 {
 	__atomic_store_n(&g->state->writer_pid, (uint32_t)getpid(), __ATOMIC_RELAXED);
@@ -303,7 +326,19 @@ static int begin_writing(struct pl_region *g)
 	/* On disk before the first write that it speaks of. */
 	(void)msync(g->map, PL_REGION_HEADER_BYTES, MS_SYNC);
 	region_finish_emptying(g);
+	mend_heads(g);
 	return region_commit_start(g);
+}
+
+uint32_t pl_region_mended(const struct pl_region *g, struct pl_diag *diag)
+{
+	if (g->mended > 0)
+		pl_diag_set(diag,
+			"the head of list %" PRIu32 " was %" PRIu64
+			", but its entries end before number %" PRIu64 ": mended (%" PRIu32
+			" lists so)",
+			g->mended_list, g->mended_from, g->mended_to, g->mended);
+	return g->mended;
 }
 
 int pl_region_open(struct pl_region **ret, const char *path, enum pl_region_access access,

@@ -119,6 +119,10 @@ struct pl_region_info {
 
 void pl_region_get_info(const struct pl_region *region, struct pl_region_info *ret);
 
+/* Opened for writing, a region whose sealed lists have heads that are not what their entries say (pl_append_examine) gets them
+ * mended. How many, with words about the first; 0: none. */
+uint32_t pl_region_mended(const struct pl_region *region, struct pl_diag *diag);
+
 /* Whether the file was cut since it was opened here: pages of it were lost, or it is shorter than it was. Asks the kernel; not
  * for every write. What is put into it from then on may be nowhere. */
 bool pl_region_is_cut(const struct pl_region *region);

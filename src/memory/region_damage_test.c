@@ -405,6 +405,58 @@ static void cut_key_write(void)
 	free(memory.bytes);
 }
 
+/* ---- heads of lists ---- */
+
+/* A head in the file is changed between two writers: the second one says so and goes on where the entries end. */
+static void mended_heads(void)
+{
+	const struct pl_store_params params = { .primitive = PL_APPEND,
+		.hash = PL_HASH_PATHLINE,
+		.seed = 9,
+		.append = { 64, 3, VALUE, 16, 1 } };
+	static const uint64_t heads[] = { (UINT64_C(1) << 40) + 50, 2, 0, 44, UINT64_MAX };
+	uint8_t value[VALUE], got[64][VALUE];
+	struct pl_region_info info;
+	struct pl_region *g;
+	struct pl_append a;
+
+	if (pl_region_create(&g, path_of("heads"), &params, NULL, NULL) < 0 ||
+		pl_append_init(&a, &params, pl_region_store(g, 0)) < 0)
+		abort();
+	for (uint64_t i = 0; i < 50; i++) {
+		bytes_of(i, value, VALUE);
+		pl_append_put(&a, 1, value, 1);
+	}
+	pl_region_get_info(g, &info);
+	pl_region_close(g);
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		struct pl_diag diag = { .text = "" };
+		struct pl_append_reader r;
+		int fd = open(path_of("heads"), O_WRONLY);
+		char was[40];
+
+		eq(pwrite(fd, &heads[i], 8, (off_t)(info.data_offset + a.list_stride)), 8);
+		close(fd);
+		if (pl_region_open(&g, path_of("heads"), PL_REGION_WRITE, NULL, NULL) < 0 ||
+			pl_append_init(&a, &params, pl_region_store(g, 0)) < 0)
+			abort();
+		eq(pl_region_mended(g, &diag), 1, "one head is mended");
+		snprintf(was, sizeof(was), "list 1 was %llu,", (unsigned long long)heads[i]);
+		ok(strstr(diag.text, was) != NULL, "%s", diag.text);
+		eq(pl_append_head(&a, 1), 50 + i, "it is where entries end");
+		pl_append_reader_init(&r, &a, 1, 2 + i);
+		eq(pl_append_read(&r, got, NULL, 64), 48, "and they are read");
+		bytes_of(50 + i, value, VALUE);
+		pl_append_put(&a, 1, value, 1);
+		pl_region_close(g);
+	}
+	if (pl_region_open(&g, path_of("heads"), PL_REGION_WRITE, NULL, NULL) < 0)
+		abort();
+	eq(pl_region_mended(g, NULL), 0, "a head that fits is left alone");
+	pl_region_close(g);
+	unlink(path_of("heads"));
+}
+
 int main(void)
 {
 	if (mkdtemp(folder) == NULL)
@@ -414,6 +466,7 @@ int main(void)
 	bits_of_postcards();
 	cut_append();
 	cut_key_write();
+	mended_heads();
 	for (size_t i = 0; i < 3; i++)
 		unlink(path_of((const char *const[]){ "append", "values", "cut" }[i]));
 	rmdir(folder);

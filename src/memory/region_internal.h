@@ -62,6 +62,9 @@ struct pl_region {
 	_Atomic uint64_t lost_pages;
 	int fd;
 	bool writer;
+	uint32_t mended; /* heads of lists, when it was opened; of the first: */
+	uint32_t mended_list;
+	uint64_t mended_from, mended_to;
 	_Atomic uint64_t prepared; /* the epoch whose half is empty already; 0: none */
 	uint64_t sync_ns;
 	struct region_commit commit;

@@ -238,6 +238,22 @@ found = rows('dump', path('lists'), '--list', 3)
 ok(len(found) == 1001 and found[-1]['number'] == 1000 and found[-1]['value'] == b'next'.hex(),
    'after a restart a list goes on', found[-2:])
 
+# A head that is damaged: the entries tell it. The next writer says so and goes on where they end.
+with open(path('lists'), 'r+b') as f:
+    page = f.read(4096)
+    at, size = struct.unpack_from('<QQ', page, 40)
+    f.seek(at + 3 * (size // 4) + 5)
+    f.write(b'\x01')
+r = run('region', 'verify', path('lists'), '-o', 'json', code=3)
+ok(json.loads(r.stdout)[0]['wrong_heads'] == 1 and 'list 3: its head is not what the entries say' in r.stderr
+   and 'they end before number 1001' in r.stderr, 'verify tells the head from the entries', r.stdout + r.stderr)
+run('gen', 'dta', '--stream', 'append', '--lists', 1, '-n', 1, '-w', path('one.pcap'))
+r = run('translate', path('one.pcap'), path('lists'))
+ok(path('lists') + ': the head of list 3 was 1099511628777, but its entries end before number 1001: mended' in r.stderr,
+   'a writer mends it and says so', r.stderr)
+r = run('region', 'verify', path('lists'), '-o', 'json')
+ok(json.loads(r.stdout)[0]['whole'] == 1002 and r.stderr == '', 'nothing is lost', r.stdout + r.stderr)
+
 # ---- the published forms, by another writer ----
 
 create('kw', 'key-write', '--hash', 'dta', '--slots', 256, '--copies', 4)
