@@ -294,6 +294,7 @@ static void print_stats(struct translate *x)
 	pl_json_object_end(json);
 	pl_json_number(json, "lost", c->lost);
 	pl_json_number(json, "gaps", c->gaps);
+	pl_json_number(json, "restarts", c->restarts);
 	pl_json_number(json, "nacks", c->nacks);
 	pl_json_number(json, "answers", c->answers);
 	pl_json_number(json, "nacks_unsent", x->nacks_unsent);
@@ -331,6 +332,8 @@ static void tell_account(const struct translate *x)
 		c->reports, c->datagrams, c->accepted);
 	if (c->duplicates > 0)
 		fprintf(stderr, ", %" PRIu64 " duplicates", c->duplicates);
+	if (c->restarts > 0)
+		fprintf(stderr, ", %" PRIu64 " restarts of reporters", c->restarts);
 	for (int i = 1; i < PL_DTA_VERDICT_MAX; i++) {
 		if (c->faults[i] > 0)
 			fprintf(stderr, ", %" PRIu64 " unreadable (%s)", c->faults[i],

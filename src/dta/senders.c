@@ -41,6 +41,7 @@ struct pl_sender *pl_senders_find(struct pl_senders *s, const struct pl_addr *ad
 
 	for (struct pl_sender *e = first; e < first + WAYS; e++) {
 		if (is(e, addr, port, (uint8_t)form)) {
+			e->pause_ns = now_ns - e->seen_ns;
 			e->seen_ns = now_ns;
 			return e;
 		}
@@ -71,23 +72,81 @@ static void begin(struct pl_sender *s, uint32_t seq)
 	s->tries = 0;
 }
 
-enum pl_seq pl_sender_look(struct pl_sender *s, uint32_t seq, uint32_t *ret_missing)
+/* How far a number is from the expected one. */
+static int32_t ahead_of(const struct pl_sender *s, uint32_t seq)
 {
 	int32_t ahead;
 
+	if (s->form != PL_DTA_TRACKING)
+		return (int32_t)(seq - s->expected);
+	ahead = (uint8_t)(seq - s->expected);
+	return ahead > INT8_MAX ? ahead - (UINT8_MAX + 1) : ahead;
+}
+
+/* May have been sent again because of a NACK. Eight bits do not tell for long which numbers were asked for. */
+static bool was_asked_for(const struct pl_sender *s, uint32_t seq, uint64_t now_ns)
+{
+	return s->nacked && now_ns - s->nack_ns < PL_SEQ_NACK_NS &&
+	       (s->form == PL_DTA_TRACKING || (int32_t)(seq - s->nack_low) >= 0);
+}
+
+/* Whether a number behind the expected one is of a stream that begins anew, and then with which number. */
+static bool began_anew(
+	struct pl_sender *s, uint32_t seq, uint64_t datagram, uint64_t now_ns, uint32_t *ret_first)
+{
+	if (was_asked_for(s, seq, now_ns)) {
+		s->run = 0;
+		return false;
+	}
+	*ret_first = 0;
+	/* The last report of a stream may be sent once more, late. */
+	if (s->pause_ns >= PL_SEQ_PAUSE_NS && seq < PL_SEQ_BEGIN &&
+		(seq == 0 || ahead_of(s, seq) < -1))
+		return true;
+	if (s->run == 0 || seq != s->run_next) {
+		s->run_first = seq;
+		s->run = 0;
+	}
+	if (s->run == 0 || datagram != s->run_datagram)
+		s->run++;
+	s->run_next = s->form == PL_DTA_TRACKING ? (uint8_t)(seq + 1) : seq + 1;
+	s->run_datagram = datagram;
+	*ret_first = s->run_first;
+	return s->run >= PL_SEQ_RUN;
+}
+
+enum pl_seq pl_sender_look(struct pl_sender *s, uint32_t seq, uint64_t datagram, uint64_t now_ns,
+	struct pl_seq_seen *ret)
+{
+	uint32_t first;
+	int32_t ahead;
+
+	*ret = (struct pl_seq_seen){ 0 };
 	if (!s->numbered)
 		begin(s, seq);
-	if (s->form == PL_DTA_TRACKING) {
-		ahead = (uint8_t)(seq - s->expected);
-		if (ahead > INT8_MAX)
-			ahead -= UINT8_MAX + 1;
-	} else {
-		ahead = (int32_t)(seq - s->expected);
-		if (ahead > PL_SEQ_WINDOW || ahead < -PL_SEQ_WINDOW) {
-			begin(s, seq);
-			ahead = (int32_t)(seq - s->expected);
-		}
+	ahead = ahead_of(s, seq);
+	if (ahead > PL_SEQ_WINDOW || ahead < -PL_SEQ_WINDOW) {
+		begin(s, seq);
+		ret->restarted = true;
+	} else if (ahead < 0 && began_anew(s, seq, datagram, now_ns, &first)) {
+		/* Those that were taken for repeats are missing. */
+		begin(s, first);
+		s->expected = first;
+		ret->restarted = true;
 	}
-	*ret_missing = ahead > 0 ? (uint32_t)ahead : 0;
+	ahead = ahead_of(s, seq);
+	if (ahead >= 0)
+		s->run = 0;
+	ret->missing = ahead > 0 ? (uint32_t)ahead : 0;
 	return ahead == 0 ? PL_SEQ_NEXT : ahead > 0 ? PL_SEQ_GAP : PL_SEQ_DUPLICATE;
+}
+
+void pl_sender_nacked(struct pl_sender *s, uint64_t now_ns)
+{
+	if (!s->nacked || now_ns - s->nack_ns >= PL_SEQ_NACK_NS ||
+		(int32_t)(s->expected - s->nack_low) < 0)
+		s->nack_low = s->expected;
+	s->nacked = true;
+	s->nack_ns = now_ns;
+	s->tries++;
 }

@@ -15,9 +15,17 @@
 
 /* Streams begin with number 0: one that is first heard with a number below this lost its beginning, any other is taken
  * up where it is. */
-#define PL_SEQ_BEGIN  128u
-/* A 32-bit number further from the expected one is of a reporter that began anew. */
-#define PL_SEQ_WINDOW (1 << 20)
+#define PL_SEQ_BEGIN    128u
+/*
+ * A reporter that began anew on the same port is told from repeats: by a 32-bit number further than the window from the
+ * expected one; by one of the first numbers after a pause, when nothing is under way any more; and by so many datagrams
+ * in a row that only go on from one another, behind the expected number. What was asked for by a NACK in the last ten
+ * seconds, and what follows it, is sent again because of that, and no new beginning.
+ */
+#define PL_SEQ_WINDOW   (1 << 20)
+#define PL_SEQ_PAUSE_NS UINT64_C(2000000000)
+#define PL_SEQ_RUN      16u
+#define PL_SEQ_NACK_NS  UINT64_C(10000000000)
 
 struct pl_sender {
 	struct pl_addr addr;
@@ -30,7 +38,12 @@ struct pl_sender {
 	uint32_t expected;
 	uint32_t tries; /* NACKs for the present gap */
 	uint64_t nack_ns;
+	uint32_t nack_low; /* the least number asked for since NACKs stopped for PL_SEQ_NACK_NS */
+	/* numbers behind the expected one that follow each other */
+	uint32_t run_first, run_next, run; /* datagrams */
+	uint64_t run_datagram;             /* the last one */
 	uint64_t seen_ns;
+	uint64_t pause_ns; /* before the present report */
 	struct pl_bucket bucket;
 };
 
@@ -52,12 +65,22 @@ struct pl_sender *pl_senders_find(struct pl_senders *s, const struct pl_addr *ad
 
 enum pl_seq {
 	PL_SEQ_NEXT,
-	PL_SEQ_GAP,       /* numbers before it are missing: *ret_missing */
+	PL_SEQ_GAP,       /* numbers before it are missing */
 	PL_SEQ_DUPLICATE, /* was there before, or was given up */
 };
 
-/* What a number is. Changes nothing but what a stream's beginning, or one begun anew, expects. */
-enum pl_seq pl_sender_look(struct pl_sender *s, uint32_t seq, uint32_t *ret_missing);
+struct pl_seq_seen {
+	uint32_t missing; /* PL_SEQ_GAP */
+	bool restarted;   /* the reporter began anew */
+};
+
+/* What a number is; datagrams have rising numbers. Changes nothing but what a stream's beginning, or one begun anew,
+ * expects. */
+enum pl_seq pl_sender_look(struct pl_sender *s, uint32_t seq, uint64_t datagram, uint64_t now_ns,
+	struct pl_seq_seen *ret);
+
+/* A NACK leaves for what is expected. */
+void pl_sender_nacked(struct pl_sender *s, uint64_t now_ns);
 
 /* The number was taken: the next one is expected. */
 static inline void pl_sender_take(struct pl_sender *s, uint32_t seq)

@@ -257,9 +257,7 @@ static void send_last(struct pl_translator *t, const struct pl_sender *s, bool a
 
 static void send_nack(struct pl_translator *t, struct pl_sender *s, uint64_t now_ns)
 {
-	s->nacked = true;
-	s->nack_ns = now_ns;
-	s->tries++;
+	pl_sender_nacked(s, now_ns);
 	send_last(t, s, false);
 }
 
@@ -298,16 +296,18 @@ static bool handle_gap(struct pl_translator *t, struct pl_sender *s, uint32_t se
 /* Whether a sequenced report's turn has come. */
 static bool in_turn(struct pl_translator *t, struct pl_sender *s, const struct intake *in)
 {
-	uint32_t missing;
+	struct pl_seq_seen seen;
+	enum pl_seq seq = pl_sender_look(s, in->report->seq, t->count.datagrams, in->now_ns, &seen);
 
-	switch (pl_sender_look(s, in->report->seq, &missing)) {
+	t->count.restarts += seen.restarted;
+	switch (seq) {
 	case PL_SEQ_NEXT:
 		return true;
 	case PL_SEQ_DUPLICATE:
 		t->count.duplicates++;
 		return false;
 	default:
-		if (handle_gap(t, s, in->report->seq, missing, in->now_ns))
+		if (handle_gap(t, s, in->report->seq, seen.missing, in->now_ns))
 			return true;
 		return refuse(t, PL_REFUSED_GAP);
 	}

@@ -548,6 +548,106 @@ static void test_sequence(void)
 	pl_translator_free(t);
 }
 
+/* From a port of its own; `n` reports in a datagram. */
+static void numbered(struct pl_translator *t, uint64_t now, uint16_t port, uint32_t seq, uint32_t n)
+{
+	uint8_t out[2048];
+	struct pl_build b = pl_build(out, sizeof(out));
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
+			.op = PL_DTA_KEY_WRITE,
+			.key = (const uint8_t *)"key",
+			.key_bytes = 3,
+			.data = (const uint8_t *)"data",
+			.data_bytes = 4,
+			.sequenced = true,
+			.seq = seq + i };
+
+		ok(pl_dta_put(&b, &r) == 0);
+	}
+	pl_translator_datagram(t, now, &from, port, out, b.len);
+}
+
+static uint32_t asked_for(void)
+{
+	struct pl_cursor c = pl_cursor(nack, nack_bytes);
+	struct pl_dta_nack n;
+
+	eq(pl_dta_nack_read(&c, &n), PL_DTA_OK);
+	return n.last + 1;
+}
+
+/* The same port again: what begins anew is taken, what is repeated or late is not. */
+static void test_restart(void)
+{
+	const struct pl_dta_store stores[] = { {
+		.params = { .primitive = PL_KEY_WRITE,
+			.hash = PL_HASH_PATHLINE,
+			.key_write = { .slots = 100, .value_bytes = 4, .copies = 1 } },
+	} };
+	const struct pl_translator_config config = {
+		.stores = stores, .n_stores = 1, .nack_tries = 10
+	};
+	struct pl_translator *t = make(&config);
+	const struct pl_translator_counters *c = pl_translator_counters(t);
+	const uint64_t s = 1000 * MS;
+	uint64_t now = s;
+
+	for (uint32_t i = 0; i < 2000; i += 20)
+		numbered(t, now++, 1, i, 20);
+	eq(c->accepted, 2000);
+	for (uint32_t i = 0; i < 15 * 20; i += 20)
+		numbered(t, now++, 1, i, 20);
+	eq(c->duplicates, 300, "fifteen datagrams once more are repeats");
+	numbered(t, now++, 1, 2000, 1);
+	eq(c->accepted, 2001, "what was expected comes");
+	for (uint32_t i = 400; i < 700; i += 20)
+		numbered(t, now++, 1, i, 20);
+	eq(c->duplicates, 600);
+	numbered(t, now++, 1, 720, 20);
+	eq(c->duplicates, 620, "and they did not go on from one another");
+	eq(c->restarts, 0);
+	eq(n_nacks, 0);
+
+	for (uint32_t i = 0; i < 16 * 20; i += 20)
+		numbered(t, now++, 1, i, 20);
+	eq(c->restarts, 1, "sixteen that go on: it began anew");
+	eq(n_nacks, 1);
+	eq(asked_for(), 0, "and is asked for what was taken for repeats");
+	for (uint32_t i = 0; i < 600; i += 20)
+		numbered(t, now++, 1, i, 20);
+	eq(c->accepted, 2601);
+	eq(c->refused[PL_REFUSED_GAP], 20);
+	for (uint32_t i = 0; i < 600; i += 20)
+		numbered(t, now++, 1, i, 20);
+	eq(c->restarts, 1, "a second answer to the NACK is none");
+
+	now += 20 * s;
+	numbered(t, now++, 1, 599, 1);
+	eq(c->restarts, 1, "the last one, much later");
+	now += 3 * s;
+	numbered(t, now++, 1, 0, 5);
+	eq(c->restarts, 2, "after a pause its first number tells");
+	eq(c->accepted, 2606);
+	now += 3 * s;
+	numbered(t, now++, 1, 2, 1);
+	eq(c->restarts, 3, "or one of the first");
+	eq(n_nacks, 2);
+	eq(asked_for(), 0);
+	closed(t, "restarts");
+
+	for (uint32_t i = 0; i < 100; i++)
+		numbered(t, now++, 2, i, 1);
+	for (uint32_t i = 0; i < 100; i++) {
+		numbered(t, now++, 2, 100 + i, 1);
+		numbered(t, now++, 2, i, 1);
+	}
+	eq(c->restarts, 3, "a whole stream twice, late, among what goes on");
+	closed(t, "restarts");
+	pl_translator_free(t);
+}
+
 /* Who may send, how much, and to whom: each refusal by its own counter, and a refused report is not lost. */
 static void test_policy(void)
 {
@@ -681,6 +781,7 @@ int main(void)
 	test_registers();
 	test_sketch();
 	test_sequence();
+	test_restart();
 	test_policy();
 	test_choose();
 	test_refused_config();

@@ -143,6 +143,17 @@ said = report(*stream(1000), "--ring", 64, "--hold", "1ms", deaf(False))
 ok("nobody confirmed any" in said, "without answers and NACKs nothing is known", said)
 report(*stream(10), "--ring", 1, deaf(False), code=2)
 
+# A reporter with a port of its own that begins anew, at once: one socket of the proxy's is what the translator sees.
+create("again")
+t = Translator(path("again"))
+p = Proxy(t.port)
+report(*stream(20000), p.uri)
+report(*stream(20000), p.uri)
+s = t.stop()
+ok(entries("again") == 2 * list(range(20000)), "who begins anew on the same port is heard, from the first report on",
+   f"{len(entries('again'))} entries, {s}")
+ok(s["restarts"] == 1 and s["accepted"] == 40000 and s["lost"] == 0, "and counted", s)
+
 # A quota drops; it does not ask for what it has dropped.
 create("quota")
 t = Translator("--store-rate", 100, path("quota"))
