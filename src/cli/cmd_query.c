@@ -122,31 +122,6 @@ static int query_list(const char *from, unsigned int kind)
 
 /* ---- keys ---- */
 
-/* Keys as they come, from the command line or, with "-", line by line from standard input. */
-struct key_source {
-	const char *const *keys;
-	size_t n, at;
-	char *line;
-	size_t room;
-};
-
-/* NULL behind the last; until the next call. */
-static const char *next_key(struct key_source *s)
-{
-	ssize_t n;
-
-	if (s->n != 1 || strcmp(s->keys[0], "-") != 0)
-		return s->at < s->n ? s->keys[s->at++] : NULL;
-	do {
-		n = getline(&s->line, &s->room, stdin);
-		if (n < 0)
-			return NULL;
-		while (n > 0 && (s->line[n - 1] == '\n' || s->line[n - 1] == '\r'))
-			s->line[--n] = '\0';
-	} while (n == 0);
-	return s->line;
-}
-
 /* A group of keys with the texts they came from. Of a flow without protocol several keys have one text. */
 struct group {
 	const struct pl_history *h;
@@ -241,11 +216,11 @@ static bool add_queue(struct group *g, const char *text)
 }
 
 /* An exit code, 0 while all is well. */
-static int ask_all(struct group *g, struct key_source *source, bool flows)
+static int ask_all(struct group *g, struct pl_key_source *source, bool flows)
 {
 	const char *text;
 
-	while ((text = next_key(source)) != NULL && !pl_record_out_full(&g->out)) {
+	while ((text = pl_key_source_next(source)) != NULL && !pl_record_out_full(&g->out)) {
 		if (!(flows ? add_flow(g, text) : add_queue(g, text))) {
 			pl_complain(flows ? "'%s' is no flow, such as 10.0.0.1:5000,10.0.0.2:80/tcp"
 					  : "'%s' is no NODE, NODE/PORT or NODE/PORT/QUEUE",
@@ -263,7 +238,7 @@ static int ask_all(struct group *g, struct key_source *source, bool flows)
 	return 0;
 }
 
-static int query_last(const struct pl_history *h, struct key_source *source, bool flows)
+static int query_last(const struct pl_history *h, struct pl_key_source *source, bool flows)
 {
 	struct group *g = calloc(1, sizeof(*g));
 	int code;
@@ -314,7 +289,7 @@ static void add_drops(struct pl_row_out *out, const uint64_t *key, const struct 
 	pl_row_out_add(out, values);
 }
 
-static int query_drops(const struct pl_history *h, struct key_source *source)
+static int query_drops(const struct pl_history *h, struct pl_key_source *source)
 {
 	double total = pl_history_drops_total(h);
 	struct pl_row_out out;
@@ -324,7 +299,7 @@ static int query_drops(const struct pl_history *h, struct key_source *source)
 
 	pl_row_out_init(&out, args.region.form, drops_columns,
 		sizeof(drops_columns) / sizeof(drops_columns[0]));
-	while (code == 0 && (text = next_key(source)) != NULL) {
+	while (code == 0 && (text = pl_key_source_next(source)) != NULL) {
 		struct pl_estimate e;
 		uint64_t n[2];
 
@@ -345,7 +320,7 @@ static int query_drops(const struct pl_history *h, struct key_source *source)
 
 /* ---- which ---- */
 
-static int query_keys(const char *from, const char *word, struct key_source *source)
+static int query_keys(const char *from, const char *word, struct pl_key_source *source)
 {
 	enum pl_history_store store = strcmp(word, "flow") == 0    ? PL_HISTORY_FLOWS
 				      : strcmp(word, "queue") == 0 ? PL_HISTORY_QUEUES
@@ -391,6 +366,7 @@ static int query_region(const char *path, const char *const *keys, size_t n)
 		return code == -ENOENT ? PL_EXIT_UNAVAILABLE : PL_EXIT_FAILED;
 	}
 	args.region.list = args.list;
+	args.region.command = "query key";
 	code = pl_region_lookup(g, &args.region, keys, n);
 	(void)pl_region_close(g);
 	return code;
@@ -407,7 +383,7 @@ static bool is_word(const char *text)
 
 static int query(const char *from, const char *word, const char *const *keys, size_t n)
 {
-	struct key_source source = { .keys = keys, .n = n };
+	struct pl_key_source source = { .keys = keys, .n = n };
 	bool list = word[strlen(word) - 1] == 's' && strcmp(word, "drops") != 0;
 	int code;
 
@@ -422,7 +398,9 @@ static int query(const char *from, const char *word, const char *const *keys, si
 					: strcmp(word, "paths") == 0 ? PL_OUT_PATHS
 								     : PL_OUT_HOPS);
 	code = query_keys(from, word, &source);
-	free(source.line);
+	if (source.failed)
+		code = PL_EXIT_FAILED;
+	pl_key_source_done(&source);
 	return code;
 }
 

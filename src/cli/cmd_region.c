@@ -336,6 +336,7 @@ static int run(int argc, char **argv)
 	args.read.form = pl_out_forms[PL_OUT_TABLE];
 	args.read.key_form = pl_key_forms[0];
 	args.read.threshold = 1;
+	args.read.command = "region lookup";
 	args.hash = hashes[0];
 	args.content = contents[0];
 	args.kind = sketch_kinds[0];
@@ -366,7 +367,8 @@ const struct pl_command pl_command_region = {
 		"\n"
 		"create makes an empty one, all its space allocated. info tells what it is. lookup asks\n"
 		"for keys: the last value of a key, the path of a flow, the sum of a counter with the\n"
-		"error it may have; for append, KEY is the number of an entry. dump prints what is not\n"
+		"error it may have; for append, KEY is the number of an entry; a single key \"-\" reads\n"
+		"keys from standard input, one a line. dump prints what is not\n"
 		"empty; records (--content) in the forms of \"pathline read\". verify says how many entries\n"
 		"there are and how many are damaged; where entries do not prove themselves without their\n"
 		"key, \"whole\" is absent. A sketch is whole when all its columns are complete; otherwise\n"
@@ -374,7 +376,8 @@ const struct pl_command pl_command_region = {
 		"sketch left. All but create work while the region is written.\n"
 		"\n"
 		"Exit codes: 0 done; 1 the file is no region or is damaged; 3 a key was not found, or\n"
-		"is ambiguous, its sketch is not whole, there was nothing to dump, the epoch is gone, or entries are damaged.",
+		"is ambiguous, its sketch is not whole, there was nothing to dump, the epoch is gone, or\n"
+		"entries are damaged.",
 	.examples =
 		"  pathline region create /dev/shm/last --primitive key-write --slots 10000000 --value-bytes 28\n"
 		"  pathline region lookup /dev/shm/last --key-form u32 0x0a000001\n"

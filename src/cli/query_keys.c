@@ -3,11 +3,38 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
+#include "cli/command.h"
 
 #define FLOW_TEXT 160
+
+const char *pl_key_source_next(struct pl_key_source *s)
+{
+	ssize_t n;
+
+	if (s->n != 1 || strcmp(s->keys[0], "-") != 0)
+		return s->at < s->n ? s->keys[s->at++] : NULL;
+	do {
+		n = getline(&s->line, &s->room, stdin);
+		if (n < 0 && ferror(stdin)) {
+			s->failed = true;
+			pl_complain("standard input: %s", strerror(errno));
+		}
+		if (n < 0)
+			return NULL;
+		while (n > 0 && (s->line[n - 1] == '\n' || s->line[n - 1] == '\r'))
+			s->line[--n] = '\0';
+	} while (n == 0);
+	return s->line;
+}
+
+void pl_key_source_done(struct pl_key_source *s)
+{
+	free(s->line);
+}
 
 static int endpoint(const char *text, struct pl_addr *addr, uint16_t *port, bool *has_port)
 {

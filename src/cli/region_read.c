@@ -10,6 +10,7 @@
 
 #include "base/num.h"
 #include "cli/command.h"
+#include "cli/query_keys.h"
 #include "cli/region_values.h"
 #include "cli/row_out.h"
 #include "memory/append.h"
@@ -294,30 +295,30 @@ static int open_lookup(struct lookup *l, const struct pl_region *g, void *base)
 	}
 }
 
-static int look_up_all(struct lookup *l, const struct looker *looker, bool numbers,
-	const char *const *keys, size_t n)
+static int look_up_all(
+	struct lookup *l, const struct looker *looker, bool numbers, struct pl_key_source *source)
 {
-	const char *values[COLUMNS], *form = numbers ? "u64" : l->args->key_form;
+	const char *values[COLUMNS], *text, *form = numbers ? "u64" : l->args->key_form;
 	struct pl_row_out out;
 	bool all = true;
 	int code = 0;
 
 	pl_row_out_init(&out, l->args->form, looker->columns, looker->n);
-	for (size_t i = 0; i < n && code == 0; i++) {
+	while ((text = pl_key_source_next(source)) != NULL) {
 		uint8_t *key;
 		size_t bytes;
 
-		if (pl_key_parse(keys[i], form, &key, &bytes) < 0) {
-			pl_complain("'%s' is no key of the form %s", keys[i], form);
+		if (pl_key_parse(text, form, &key, &bytes) < 0) {
+			pl_complain("'%s' is no key of the form %s", text, form);
 			code = PL_EXIT_USAGE;
 			break;
 		}
-		values[0] = keys[i];
+		values[0] = text;
 		all &= looker->look(l, key, bytes, values);
 		pl_row_out_add(&out, values);
 		free(key);
 	}
-	if (!pl_row_out_end(&out))
+	if (!pl_row_out_end(&out) || source->failed)
 		return PL_EXIT_FAILED;
 	return code != 0 ? code : all ? PL_EXIT_OK : PL_EXIT_NOTHING;
 }
@@ -326,6 +327,7 @@ int pl_region_lookup(const struct pl_region *g, const struct pl_region_args *arg
 	const char *const *keys, size_t n)
 {
 	uint32_t primitive = pl_region_params(g)->primitive;
+	struct pl_key_source source = { .keys = keys, .n = n };
 	void *base = pl_region_store_of(g, args);
 	struct lookup *l;
 	int code;
@@ -346,13 +348,14 @@ int pl_region_lookup(const struct pl_region *g, const struct pl_region_args *arg
 	if (code == 0 && primitive == PL_SKETCH && l->s.kind == PL_SKETCH_HYPERLOGLOG) {
 		code = show_cardinality(l);
 	} else if (code == 0 && n == 0) {
-		pl_complain("region lookup: which key?");
+		pl_complain("%s: which key?", args->command);
 		code = PL_EXIT_USAGE;
 	} else if (code == 0) {
-		code = look_up_all(l, &lookers[primitive], primitive == PL_APPEND, keys, n);
+		code = look_up_all(l, &lookers[primitive], primitive == PL_APPEND, &source);
 	}
 	if (primitive == PL_SKETCH && (code == PL_EXIT_OK || code == PL_EXIT_NOTHING))
 		pl_region_tell_whole(&l->s, l->complete);
+	pl_key_source_done(&source);
 	pl_value_set_done(&l->nodes);
 	free(l);
 	return code;

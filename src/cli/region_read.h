@@ -10,6 +10,7 @@ struct pl_region_args {
 	const char *form;     /* one of pl_out_forms */
 	const char *key_form; /* one of pl_key_forms */
 	const char *epoch;    /* a number, or NULL: the present one */
+	const char *command;  /* for complaints: "region lookup" */
 	const char *nodes;    /* "1-100,205": the values that hops can have, or NULL */
 	uint64_t threshold, list, from, count;
 };
@@ -44,6 +45,7 @@ void *pl_region_store_of(const struct pl_region *region, const struct pl_region_
 struct pl_sketch;
 void pl_region_tell_whole(const struct pl_sketch *s, uint64_t complete);
 
+/* A single key "-": keys are read from standard input, one a line. */
 int pl_region_lookup(const struct pl_region *region, const struct pl_region_args *args,
 	const char *const *keys, size_t n);
 int pl_region_dump(const struct pl_region *region, const struct pl_region_args *args);

@@ -73,6 +73,18 @@ ok(code == 0 and found == [{'key': '1', 'answer': 'found', 'votes': 4, 'matches'
    'found with four votes', found)
 found, code = rows('lookup', path('kw'), '--key-form', 'u32', '1', '2')
 ok(code == 3 and [f['answer'] for f in found] == ['found', 'not_found'], 'one of two is there: exit code 3', found)
+for words in (['region', 'lookup'], ['query', 'key']):
+    r = pathline.run(*words, path('kw'), '-', '--key-form', 'u32', '-o', 'json', input='1\n\n2\r\n1')
+    ok(r.returncode == 3 and [(f['key'], f['answer']) for f in json.loads(r.stdout)] ==
+       [('1', 'found'), ('2', 'not_found'), ('1', 'found')], '%s: keys from standard input' % ' '.join(words), r.stdout)
+    r = pathline.run(*words, path('kw'), '-', '--key-form', 'u32', input='1\nx\n')
+    ok(r.returncode == 2 and "'x' is no key" in r.stderr, 'one that is none is told', r.stderr)
+    f = os.open(folder, os.O_RDONLY)
+    r = pathline.run(*words, path('kw'), '-', stdin=f)
+    os.close(f)
+    ok(r.returncode == 1 and 'standard input: Is a directory' in r.stderr, 'and so is what cannot be read', r.stderr)
+    r = pathline.run(*words, path('kw'))
+    ok(r.returncode == 2 and '%s: which key?' % ' '.join(words) in r.stderr, 'no key: the command is named', r.stderr)
 for slot in places[:2]:
     write('kw', data + 8 * slot + 4, b'\x01\x02\x03\x04')
 found, code = rows('lookup', path('kw'), '--key-form', 'u32', '1')
