@@ -142,7 +142,8 @@ static void tell_number(void *json, const char *name, uint64_t n)
 }
 
 /* What the driver of the card and the card say. */
-static void put_card(struct pl_json *json, const struct pl_verbs *v)
+static void put_card(
+	struct pl_json *json, const struct pl_verbs *v, const struct pl_collector_stats *s)
 {
 	const struct pl_verbs_counters *n = pl_verbs_counters(v);
 
@@ -160,6 +161,8 @@ static void put_card(struct pl_json *json, const struct pl_verbs *v)
 	counter(json, "refused", &n->refused);
 	counter(json, "connections", &n->connections);
 	counter(json, "closed", &n->closed);
+	pl_json_number(json, "lost", s->lost);
+	pl_json_number(json, "returns", s->returns);
 #define PL_VERBS_EVENT(id, name, help) counter(json, name, &n->id);
 #include "verbs/events.def"
 #undef PL_VERBS_EVENT
@@ -175,14 +178,17 @@ static void tell_card(const struct pl_verbs *v, const struct pl_collector_stats 
 	const struct pl_verbs_counters *n = pl_verbs_counters(v);
 
 	fprintf(stderr,
-		"%" PRIu64 " queue pairs, %" PRIu64 " of them failed; %" PRIu64 " signals\n",
-		pl_counter_read(&n->qps), pl_counter_read(&n->broken), s->signals);
+		"%" PRIu64 " queue pairs, %" PRIu64 " of them failed, %" PRIu64
+		" lost with the device; %" PRIu64 " signals\n",
+		pl_counter_read(&n->qps), pl_counter_read(&n->broken), s->lost, s->signals);
 }
 #else
-static void put_card(struct pl_json *json, const struct pl_verbs *v)
+static void put_card(
+	struct pl_json *json, const struct pl_verbs *v, const struct pl_collector_stats *s)
 {
 	(void)json;
 	(void)v;
+	(void)s;
 }
 
 static void tell_card(const struct pl_verbs *v, const struct pl_collector_stats *s)
@@ -203,7 +209,7 @@ void pl_collect_stats(
 	if (s->responder != NULL)
 		put_responder(json, s->responder);
 	if (s->verbs != NULL)
-		put_card(json, s->verbs);
+		put_card(json, s->verbs, s);
 	pl_json_number(json, "signals", s->signals);
 	pl_json_number(json, "lost_signals", s->lost_signals);
 	pl_json_number(json, "failed", s->failed);

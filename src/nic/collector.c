@@ -21,7 +21,8 @@
 #define CONTROL_NS  1000000u    /* under load the control side is looked after so often */
 #define ALARM_NS    1000000000u /* no two lines about guessing are nearer to each other */
 #define LIVELY_NS   200000000u
-#define WAIT_MAX_MS 500 /* and without any */
+#define WAIT_MAX_MS 500         /* and without any */
+#define AGAIN_NS    1000000000u /* a device that is gone is looked for so often */
 
 /* ---- opening ---- */
 
@@ -39,12 +40,24 @@ static bool name_good(const char *name)
 	return true;
 }
 
+/* Gives its memory to the card, under a new key. */
+static int register_store(struct pl_collector *c, struct collector_store *s, struct pl_diag *diag)
+{
+	const struct pl_rdma_region region = { .base = pl_region_store(s->region, s->info.epoch),
+		.bytes = s->info.store_bytes,
+		.va = s->va,
+		.domain = s->domain,
+		.access =
+			PL_RDMA_WRITE | PL_RDMA_ATOMIC | (c->options.may_read ? PL_RDMA_READ : 0) };
+
+	return c->ops->region_add(c->card, &region, &s->key, diag);
+}
+
 static int open_store(struct pl_collector *c, uint32_t i, struct pl_diag *diag)
 {
 	const struct pl_collector_store *wanted = &c->options.stores[i];
 	const struct pl_region_options options = { .sync_ns = c->options.sync_ns };
 	struct collector_store *s = &c->stores[i];
-	struct pl_rdma_region region;
 	int r;
 
 	if (!name_good(wanted->name)) {
@@ -65,15 +78,9 @@ static int open_store(struct pl_collector *c, uint32_t i, struct pl_diag *diag)
 	pl_region_get_info(s->region, &s->info);
 	s->domain = i + 1;
 	s->va = s->info.data_offset + (s->info.epoch % s->info.halves) * s->info.half_stride;
-	region = (struct pl_rdma_region){ .base = pl_region_store(s->region, s->info.epoch),
-		.bytes = s->info.store_bytes,
-		.va = s->va,
-		.domain = s->domain,
-		.access =
-			PL_RDMA_WRITE | PL_RDMA_ATOMIC | (c->options.may_read ? PL_RDMA_READ : 0) };
 	if (c->ops->memory_check != NULL)
 		r = c->ops->memory_check(pl_region_fd(s->region), wanted->path, diag);
-	return r < 0 ? r : c->ops->region_add(c->card, &region, &s->key, diag);
+	return r < 0 ? r : register_store(c, s, diag);
 }
 
 static int open_stores(struct pl_collector *c, struct pl_diag *diag)
@@ -274,6 +281,54 @@ int pl_collector_next_epoch(struct pl_collector *c, uint32_t store, struct pl_di
 	return c->ops->region_move(c->card, s->key, pl_region_store(s->region, s->info.epoch));
 }
 
+/* ---- a device that is gone ---- */
+
+/* -ENETDOWN with diag. */
+static int lose_device(struct pl_collector *c, struct pl_diag *diag)
+{
+	const uint32_t n = collector_lose_peers(c);
+
+	c->ops->leave(c->card);
+	c->away = true;
+	c->again_ns = c->now_ns + AGAIN_NS;
+	c->why.text[0] = '\0';
+	pl_diag_set(diag,
+		"%s failed, or was taken away, with the queue pairs of %u peers: it is looked for "
+		"each second",
+		c->ops->name(c->card), n);
+	return -ENETDOWN;
+}
+
+/* 0; -EAGAIN or -ENETDOWN with diag: it is back, or not for another reason than the one that was told last. */
+static int find_device(struct pl_collector *c, struct pl_diag *diag)
+{
+	struct pl_diag why = { .text = "" };
+	int r;
+
+	if (c->now_ns < c->again_ns)
+		return 0;
+	c->again_ns = c->now_ns + AGAIN_NS;
+	r = c->ops->again(c->card, &why);
+	if (r == 0) {
+		for (uint32_t i = 0; r == 0 && i < c->n_stores; i++)
+			r = register_store(c, &c->stores[i], &why);
+		if (r < 0)
+			c->ops->leave(c->card);
+	}
+	if (r == 0) {
+		c->away = false;
+		c->returns++;
+		pl_diag_set(diag, "%s is back: peers can connect", c->ops->name(c->card));
+		return -EAGAIN;
+	}
+	/* That there is none was told when it went. */
+	if (r == -ENODEV || strcmp(why.text, c->why.text) == 0)
+		return 0;
+	c->why = why;
+	pl_diag_set(diag, "%s is not back yet: %s", c->ops->name(c->card), why.text);
+	return -ENETDOWN;
+}
+
 /* ---- one turn ---- */
 
 static void control(struct pl_collector *c)
@@ -371,10 +426,12 @@ int pl_collector_step(struct pl_collector *c, struct pl_diag *diag)
 	int n;
 
 	c->now_ns = pl_clock_mono_ns();
-	n = c->ops->step(c->card, c->now_ns, diag);
+	n = c->away ? find_device(c, diag) : c->ops->step(c->card, c->now_ns, diag);
 	if (c->switch_qpn != 0)
 		collector_switch_publish(c);
 	collector_completions(c);
+	if (n == -ENODEV && c->ops->leave != NULL)
+		n = lose_device(c, diag);
 	if (n <= 0 || c->now_ns - c->control_ns >= CONTROL_NS)
 		control(c);
 	if (n >= 0 && (tell_silent(c, diag) < 0 || tell_alarms(c, diag) < 0))

@@ -111,7 +111,8 @@ int pl_collector_fd(const struct pl_collector *c);
 /*
  * Takes what came, at most a batch of packets, and does what is due; never waits. Returns the packets taken; -ENETDOWN and
  * -EAGAIN with diag as pl_nic_recv, -EAGAIN also for peers that fell silent and, at most once a second, for sources that
- * guess: news to be told; other errors are the end.
+ * guess: news to be told; other errors are the end. An RDMA card whose device is gone is -ENETDOWN: regions stay open,
+ * peers are refused, and the device is looked for each second; when it is back, -EAGAIN: peers connect anew, to other keys.
  */
 int pl_collector_step(struct pl_collector *c, struct pl_diag *diag);
 /* How long to wait for the descriptor, at most max_ms: something is due then. */
@@ -165,6 +166,8 @@ struct pl_collector_stats {
 	uint64_t no_room, crowded; /* requests refused: max_peers, max_each */
 	uint64_t
 		displaced; /* requests of RDMA-CM that had no RTU when their place was needed for a newer one */
+	uint64_t lost,
+		returns; /* those that ended with the card's device; how often that was back */
 	uint64_t
 		forgotten; /* peers for which there was no account left: their packets are in the responder's only */
 	uint32_t n_accounts;

@@ -54,8 +54,14 @@ struct collector_card_ops {
 	/* As pl_connector_forget. NULL: disconnect does that. */
 	int (*forget)(struct collector_card *card, uint32_t id);
 
-	/* Takes what came, and answers; as pl_collector_step. */
+	/* Takes what came, and answers; as pl_collector_step. -ENODEV with diag: the device is gone; leave it. */
 	int (*step)(struct collector_card *card, uint64_t now_ns, struct pl_diag *diag);
+	/* NULL: it cannot be gone. All that it had ends, and until `again` nothing but that and `close` is asked of it, besides
+	 * what names it and its account. */
+	void (*leave)(struct collector_card *card);
+	/* Opens the device anew, when it is there, and listens as before; next come the regions. Negative errno with diag:
+	 * call it again a moment later. */
+	int (*again)(struct collector_card *card, struct pl_diag *diag);
 	/* Sends what the connection manager has to say. */
 	void (*flush)(struct collector_card *card);
 	/* When it next has something to do by itself; UINT64_MAX: never. */

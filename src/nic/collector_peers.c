@@ -200,6 +200,28 @@ static void set_rules(struct pl_rdma_qp *qp, const struct pl_collector_rules *ru
 	}
 }
 
+/* Of an error of the card: PL_EXCHANGE_NO_ROOM and the like. */
+static int refusal_of(int error)
+{
+	switch (-error) {
+	case EINVAL:
+		return PL_EXCHANGE_NO_TERMS;
+	case ENOSPC:
+	case ENOMEM:
+		return PL_EXCHANGE_NO_ROOM;
+	case ENODEV:
+	case ENETDOWN:
+	case EADDRNOTAVAIL:
+		return PL_EXCHANGE_NO_CARD;
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+	case ETIMEDOUT:
+		return PL_EXCHANGE_NO_WAY;
+	default:
+		return PL_EXCHANGE_FAILED;
+	}
+}
+
 int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	const struct pl_addr *from, const struct pl_exchange *theirs, const uint32_t *connection,
 	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
@@ -253,7 +275,7 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	set_rules(&qp, &c->options.rules, by_cm);
 	r = c->ops->qp_add(c->card, &qp, connection, &qp.qpn);
 	if (r < 0)
-		return r == -EINVAL ? PL_EXCHANGE_NO_TERMS : PL_EXCHANGE_NO_ROOM;
+		return refusal_of(r);
 	*p = (struct collector_peer){ .used = true,
 		.by_cm = by_cm,
 		.from = *from,
@@ -298,8 +320,9 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 	int r;
 
 	/* The peer may connect; whether the address that it names may write is another question. */
-	if (c->ops->path(c->card, &theirs->gid, &path) < 0)
-		return PL_EXCHANGE_NO_TERMS;
+	r = c->ops->path(c->card, &theirs->gid, &path);
+	if (r < 0)
+		return refusal_of(r);
 	r = collector_make_peer(c, &path, peer, theirs, NULL, NULL, ret_ours, &p);
 	if (r == 0)
 		*ret_id = (uint64_t)(p - c->peers) + 1;
@@ -435,15 +458,29 @@ static struct collector_peer *peer_of_qp(struct pl_collector *c, uint32_t qpn)
 	return NULL;
 }
 
-/* A queue pair in error executes nothing more. Its connection is ended, so that the peer sees it and makes another. */
-static void fail_peer(struct pl_collector *c, struct collector_peer *p)
+/* Its connection is ended, so that the peer sees it and makes another. */
+static void drop_peer(struct pl_collector *c, struct collector_peer *p)
 {
-	c->failed++;
 	if (p->by_cm)
 		c->ops->disconnect(c->card, p->cm_id);
 	else
 		pl_exchange_server_drop(c->server, (uint64_t)(p - c->peers) + 1);
 	end_peer(c, p);
+}
+
+uint32_t collector_lose_peers(struct pl_collector *c)
+{
+	uint32_t n = 0;
+
+	/* Before any is ended: others may end with it, those that were asked for by the same connection. */
+	for (uint32_t i = 0; i < c->n_peers; i++)
+		n += c->peers[i].used;
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		if (c->peers[i].used)
+			drop_peer(c, &c->peers[i]);
+	}
+	c->lost += n;
+	return n;
 }
 
 void collector_completions(struct pl_collector *c)
@@ -462,7 +499,9 @@ void collector_completions(struct pl_collector *c)
 				continue;
 			}
 			if (done[i].kind == PL_RDMA_DONE_ERROR) {
-				fail_peer(c, p);
+				/* It executes nothing more. */
+				c->failed++;
+				drop_peer(c, p);
 				continue;
 			}
 			if (done[i].kind == PL_RDMA_DONE_FLUSHED)
@@ -494,6 +533,8 @@ void pl_collector_get_stats(struct pl_collector *c, struct pl_collector_stats *r
 		.no_room = c->no_room,
 		.crowded = c->crowded,
 		.displaced = c->displaced,
+		.lost = c->lost,
+		.returns = c->returns,
 		.forgotten = c->forgotten,
 		.n_accounts = c->n_accounts
 	};

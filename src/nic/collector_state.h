@@ -45,7 +45,11 @@ struct pl_collector {
 	uint32_t n_accounts;
 	uint64_t signals, lost_signals, failed, forgotten, silent;
 	uint64_t displaced, crowded, no_room;
-	uint64_t silent_told; /* of them; the newest is silent_addr */
+	uint64_t lost, returns; /* by the device's loss; how often it was back */
+	bool away;              /* the device is gone */
+	uint64_t again_ns;      /* then: when it is looked for next */
+	struct pl_diag why;     /* and what was told last of why it is not there yet */
+	uint64_t silent_told;   /* of them; the newest is silent_addr */
 	struct pl_addr silent_addr;
 	uint64_t alarms_seen, alarm_ns; /* of the card; when some were told last, 0: never */
 	uint64_t lively_ns;             /* when signs of life were looked for last */
@@ -84,3 +88,5 @@ void collector_cm_events(struct pl_collector *c);
 void collector_signs_of_life(struct pl_collector *c);
 /* What peers signalled, and queue pairs that went to error. */
 void collector_completions(struct pl_collector *c);
+/* The card's device is gone, and so are all queue pairs, with their connections; how many they were. */
+uint32_t collector_lose_peers(struct pl_collector *c);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "nic/collector_card.h"
 #include "verbs/verbs.h"
 
@@ -19,7 +20,9 @@ struct collector_card {
 	unsigned int n_broken;
 	bool have_event; /* the next connection's, which was met while others were looked for */
 	struct pl_verbs_news event;
-	uint8_t port_state, gone; /* enum pl_verbs_news_kind, not told yet; 0: nothing */
+	uint8_t port_state; /* PL_VERBS_PORT_UP, _DOWN: not told yet */
+	bool addresses;     /* that they changed: likewise */
+	bool gone, listens;
 };
 
 static void card_close(struct collector_card *card)
@@ -80,10 +83,15 @@ static int card_region_add(struct collector_card *card, const struct pl_rdma_reg
 	return pl_verbs_region_add(card->verbs, region, ret_key, diag);
 }
 
-/* The kernel finds the way. */
+/* The kernel finds the way. Our address may be another one than before, or in another place. */
 static int card_path(
 	struct collector_card *card, const struct pl_addr *peer, struct pl_roce_path *ret)
 {
+	int r = pl_verbs_address(card->verbs, NULL);
+
+	pl_verbs_self(card->verbs, &card->self);
+	if (r < 0)
+		return r;
 	*ret = (struct pl_roce_path){ .src = card->self.gid, .dst = *peer };
 	return pl_addr_is_v4(peer) == pl_addr_is_v4(&card->self.gid) ? 0 : -ENETUNREACH;
 }
@@ -128,7 +136,10 @@ static void sort_news(struct collector_card *card)
 			card->have_event = true;
 			break;
 		case PL_VERBS_GONE:
-			card->gone = news.kind;
+			card->gone = true;
+			break;
+		case PL_VERBS_ADDRESSES:
+			card->addresses = true;
 			break;
 		default:
 			card->port_state = news.kind;
@@ -159,6 +170,7 @@ static int card_listen(struct collector_card *card, uint16_t port, uint64_t sile
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
+	card->listens = true;
 	**ret_own = card->self.gid;
 	*ret_n = 1;
 	return pl_verbs_listen(card->verbs, port, diag);
@@ -193,6 +205,21 @@ static void card_disconnect(struct collector_card *card, uint32_t id)
 	(void)pl_verbs_disconnect(card->verbs, id);
 }
 
+/* -EAGAIN with diag. */
+static int tell_addresses(const struct collector_card *card, struct pl_diag *diag)
+{
+	char text[PL_ADDR_TEXT_MAX];
+
+	if (pl_addr_is_unspecified(&card->self.gid)) {
+		pl_diag_set(diag, "%s has no address any more: no peer can connect", card->name);
+		return -EAGAIN;
+	}
+	pl_format_addr(text, &card->self.gid);
+	pl_diag_set(diag, "the addresses of %s changed: peers connect to %s%s", card->name, text,
+		card->listens && !card->self.listening ? ", for now not by RDMA-CM" : "");
+	return -EAGAIN;
+}
+
 static int card_step(struct collector_card *card, uint64_t now_ns, struct pl_diag *diag)
 {
 	uint8_t state;
@@ -200,9 +227,15 @@ static int card_step(struct collector_card *card, uint64_t now_ns, struct pl_dia
 	(void)now_ns;
 	pl_verbs_step(card->verbs);
 	sort_news(card);
-	if (card->gone != 0) {
+	if (card->gone) {
 		pl_diag_set(diag, "%s failed, or was taken away", card->name);
 		return -ENODEV;
+	}
+	if (card->addresses) {
+		/* What the port did is told in the next turn. */
+		card->addresses = false;
+		pl_verbs_self(card->verbs, &card->self);
+		return tell_addresses(card, diag);
 	}
 	state = card->port_state;
 	card->port_state = 0;
@@ -213,15 +246,25 @@ static int card_step(struct collector_card *card, uint64_t now_ns, struct pl_dia
 	case PL_VERBS_PORT_UP:
 		pl_diag_set(diag, "the port of %s is up", card->name);
 		return -EAGAIN;
-	case PL_VERBS_ADDRESSES:
-		pl_diag_set(diag,
-			"the addresses of %s changed: peers may have to connect anew, or pathline to be "
-			"started again",
-			card->name);
-		return -EAGAIN;
 	default:
 		return 0;
 	}
+}
+
+static void card_leave(struct collector_card *card)
+{
+	pl_verbs_leave(card->verbs);
+	card->n_broken = 0;
+	card->port_state = 0;
+	card->have_event = card->addresses = card->gone = false;
+}
+
+static int card_again(struct collector_card *card, struct pl_diag *diag)
+{
+	int r = pl_verbs_again(card->verbs, diag);
+
+	pl_verbs_self(card->verbs, &card->self);
+	return r;
 }
 
 static void card_flush(struct collector_card *card)
@@ -260,6 +303,8 @@ const struct collector_card_ops collector_verbs = {
 	.reject = card_reject,
 	.disconnect = card_disconnect,
 	.step = card_step,
+	.leave = card_leave,
+	.again = card_again,
 	.flush = card_flush,
 	.next_ns = card_next_ns,
 	.stats = card_stats,

@@ -26,6 +26,12 @@ const char *pl_exchange_refusal_text(uint8_t refusal)
 		return "there is no room for another queue pair";
 	case PL_EXCHANGE_NO_TERMS:
 		return "what was asked for cannot be";
+	case PL_EXCHANGE_NO_CARD:
+		return "its network card is not there, or has no address";
+	case PL_EXCHANGE_NO_WAY:
+		return "it has no way to this address";
+	case PL_EXCHANGE_FAILED:
+		return "its network card did not make the queue pair";
 	default:
 		return "refused";
 	}

@@ -49,6 +49,9 @@ enum pl_exchange_refusal {
 	PL_EXCHANGE_NO_RIGHT, /* this peer may not */
 	PL_EXCHANGE_NO_ROOM,  /* no more queue pairs */
 	PL_EXCHANGE_NO_TERMS, /* what is asked for cannot be: service, address */
+	PL_EXCHANGE_NO_CARD,  /* for now: its card is not there, or has no address */
+	PL_EXCHANGE_NO_WAY,   /* from its card to the address that is told */
+	PL_EXCHANGE_FAILED,   /* its card did not make the queue pair */
 };
 
 /* In words; "refused" for those of later forms. */

@@ -65,6 +65,11 @@ static void test_store(void)
 		"parameters of no store");
 	streq(pl_exchange_refusal_text(PL_EXCHANGE_NO_STORE), "there is no store of this name");
 	streq(pl_exchange_refusal_text(99), "refused");
+	for (uint8_t i = 0; i <= PL_EXCHANGE_FAILED; i++) {
+		for (uint8_t j = 0; j < i; j++)
+			ok(strcmp(pl_exchange_refusal_text(i), pl_exchange_refusal_text(j)) != 0,
+				"refusals %u and %u are told apart", j, i);
+	}
 }
 
 static void test_versioned(void)

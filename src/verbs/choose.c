@@ -33,6 +33,22 @@ int verbs_gid_choose(const struct verbs_gid *gids, unsigned int n)
 	return best;
 }
 
+int verbs_gid_find(
+	const struct verbs_gid *gids, unsigned int n, const struct verbs_gid *home, int index)
+{
+	for (unsigned int i = 0; home != NULL && i < n; i++) {
+		if (gids[i].roce2 == home->roce2 && pl_addr_equal(&gids[i].addr, &home->addr))
+			return (int)i;
+	}
+	if (index < 0)
+		return verbs_gid_choose(gids, n);
+	for (unsigned int i = 0; i < n; i++) {
+		if (gids[i].index == (uint32_t)index)
+			return (int)i;
+	}
+	return -1;
+}
+
 int pl_verbs_parse(struct pl_verbs_options *ret, const char *target, struct pl_diag *diag)
 {
 	static const char *const keys[] = { "port", "gid", NULL };

@@ -50,6 +50,59 @@ static void test_gids(void)
 	}
 }
 
+/* What happened to the table since an address was chosen. */
+static void test_gids_again(void)
+{
+	static const struct {
+		const char *name;
+		struct {
+			const char *addr;
+			bool roce2;
+			uint32_t index;
+		} gids[4];
+		const char *home; /* NULL: the first time */
+		int index, want;
+	} cases[] = {
+		{ "the best at first", { { "fe80::1", true, 0 }, { "10.0.0.1", true, 1 } }, NULL,
+			-1, 1 },
+		{ "the one that was named", { { "fe80::1", true, 0 }, { "10.0.0.1", true, 1 } },
+			NULL, 0, 0 },
+		{ "none has that index", { { "fe80::1", true, 0 }, { "10.0.0.1", true, 2 } }, NULL,
+			1, -1 },
+		{ "back at another index", { { "fe80::1", true, 0 }, { "10.0.0.1", true, 3 } },
+			"10.0.0.1", -1, 1 },
+		{ "the same, though another would be the first",
+			{ { "10.0.0.9", true, 1 }, { "10.0.0.1", true, 3 } }, "10.0.0.1", -1, 1 },
+		{ "it was named by its index, which is another now",
+			{ { "10.0.0.9", true, 1 }, { "10.0.0.1", true, 3 } }, "10.0.0.1", 1, 1 },
+		{ "not as RoCEv1", { { "10.0.0.1", false, 1 }, { "10.0.0.1", true, 2 } },
+			"10.0.0.1", -1, 1 },
+		{ "another in its place", { { "fe80::1", true, 0 }, { "10.0.0.9", true, 1 } },
+			"10.0.0.1", -1, 1 },
+		{ "another at its index", { { "fe80::1", true, 0 }, { "10.0.0.9", true, 1 } },
+			"10.0.0.1", 1, 1 },
+		{ "taken away", { { NULL, false, 0 } }, "10.0.0.1", -1, -1 },
+		{ "taken away from its index", { { "fe80::1", true, 0 } }, "10.0.0.1", 1, -1 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct verbs_gid gids[4], home = { .roce2 = true };
+		unsigned int n = 0;
+
+		for (; n < 4 && cases[i].gids[n].addr != NULL; n++) {
+			gids[n] = (struct verbs_gid){ .index = cases[i].gids[n].index,
+				.roce2 = cases[i].gids[n].roce2 };
+			if (pl_parse_addr(cases[i].gids[n].addr, &gids[n].addr) < 0)
+				ok(false, "%s is an address", cases[i].gids[n].addr);
+		}
+		if (cases[i].home != NULL && pl_parse_addr(cases[i].home, &home.addr) < 0)
+			ok(false, "%s is an address", cases[i].home);
+		ok(verbs_gid_find(gids, n, cases[i].home != NULL ? &home : NULL, cases[i].index) ==
+				cases[i].want,
+			"address again: %s", cases[i].name);
+	}
+}
+
 static void test_names(void)
 {
 	static const struct {
@@ -100,6 +153,7 @@ static void test_memory(void)
 int main(void)
 {
 	test_gids();
+	test_gids_again();
 	test_names();
 	test_memory();
 	return pl_test_done();

@@ -60,6 +60,26 @@ static struct verbs_told *tell(
 	return told;
 }
 
+/*
+ * Whether its address was taken away since, be it back or not: back, it is in another place of the port's table, for the
+ * connection holds the old one. Soft-RoCE (Linux 6.1) does not send from there, and worse: the attempt ends queue pair 1, and
+ * with it the connection manager of the whole device. So nothing is sent for such a connection, and its identifier, whose end
+ * would have the kernel send something, is parked.
+ */
+static bool moved(struct pl_verbs *v, const struct verbs_connection *c)
+{
+	struct ibv_gid_entry now;
+
+	return ibv_query_gid_ex(v->context, v->options.port, c->gid_index, &now, 0) != 0 ||
+	       memcmp(now.gid.raw, c->own.b, sizeof(now.gid.raw)) != 0;
+}
+
+static void hang_up(struct pl_verbs *v, struct verbs_connection *c)
+{
+	if (!moved(v, c))
+		(void)rdma_disconnect(c->id);
+}
+
 /* Queue pair and identifier go; nothing is told. */
 static void end(struct pl_verbs *v, struct verbs_connection *c)
 {
@@ -70,7 +90,12 @@ static void end(struct pl_verbs *v, struct verbs_connection *c)
 		q->qp = NULL;
 		q->id = NULL;
 	}
-	rdma_destroy_id(c->id);
+	if (moved(v, c)) {
+		c->id->context = v->parked;
+		v->parked = c->id;
+	} else {
+		rdma_destroy_id(c->id);
+	}
 	*c = (struct verbs_connection){ 0 };
 }
 
@@ -80,39 +105,75 @@ void verbs_connection_end(struct pl_verbs *v, struct rdma_cm_id *id)
 
 	if (c == NULL)
 		return;
-	(void)rdma_disconnect(id);
+	hang_up(v, c);
 	end(v, c);
+}
+
+/* Listens at our address. Negative errno. */
+static int listen_at(struct pl_verbs *v, struct verbs_listener *l)
+{
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(l->port) };
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(l->port) };
+	const struct pl_addr *own = &v->gid.addr;
+	struct rdma_cm_id *id;
+
+	memcpy(&v4.sin_addr, own->b + 12, 4);
+	memcpy(&v6.sin6_addr, own->b, 16);
+	if (rdma_create_id(v->cm, &id, NULL, RDMA_PS_TCP) != 0)
+		return -errno;
+	if (rdma_bind_addr(id,
+		    pl_addr_is_v4(own) ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6) != 0 ||
+		rdma_listen(id, BACKLOG) != 0) {
+		int error = errno;
+
+		rdma_destroy_id(id);
+		return -error;
+	}
+	l->id = id;
+	l->at = *own;
+	return 0;
 }
 
 int pl_verbs_listen(struct pl_verbs *v, uint16_t port, struct pl_diag *diag)
 {
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	struct pl_addr own = pl_addr_v6(v->gid.raw);
-	struct rdma_cm_id *id;
+	struct verbs_listener l = { .port = port };
+	int r;
 
 	if (v->cm == NULL) {
 		pl_diag_set(diag, "there is no connection manager here: modprobe rdma_ucm");
 		return -ENOTSUP;
 	}
-	if (v->n_listeners == sizeof(v->listeners) / sizeof(v->listeners[0]))
+	if (v->n_listeners == sizeof(v->listeners) / sizeof(v->listeners[0])) {
+		pl_diag_set(diag, "at most %u ports", v->n_listeners);
 		return -ENOSPC;
-	memcpy(&v4.sin_addr, own.b + 12, 4);
-	memcpy(&v6.sin6_addr, own.b, 16);
-	if (rdma_create_id(v->cm, &id, NULL, RDMA_PS_TCP) != 0)
-		return verbs_failed(diag, "connection manager", errno);
-	if (rdma_bind_addr(id,
-		    pl_addr_is_v4(&own) ? (struct sockaddr *)&v4 : (struct sockaddr *)&v6) != 0 ||
-		rdma_listen(id, BACKLOG) != 0) {
-		int error = errno;
-
-		rdma_destroy_id(id);
-		pl_diag_set(diag, "cannot listen for connections on port %u: %s", port,
-			strerror(error));
-		return -error;
 	}
-	v->listeners[v->n_listeners++] = id;
+	r = pl_verbs_address(v, diag);
+	if (r < 0)
+		return r;
+	r = listen_at(v, &l);
+	if (r < 0) {
+		pl_diag_set(
+			diag, "cannot listen for connections on port %u: %s", port, strerror(-r));
+		return r;
+	}
+	v->listeners[v->n_listeners++] = l;
 	return 0;
+}
+
+void verbs_listen_again(struct pl_verbs *v)
+{
+	v->deaf = false;
+	for (unsigned int i = 0; i < v->n_listeners; i++) {
+		struct verbs_listener *l = &v->listeners[i];
+
+		if (l->id != NULL && pl_addr_equal(&l->at, &v->gid.addr))
+			continue;
+		if (l->id != NULL)
+			rdma_destroy_id(l->id);
+		l->id = NULL;
+		if (v->cm == NULL || listen_at(v, l) < 0)
+			v->deaf = true;
+	}
 }
 
 static void take_request(struct pl_verbs *v, const struct rdma_cm_event *e)
@@ -124,7 +185,10 @@ static void take_request(struct pl_verbs *v, const struct rdma_cm_event *e)
 
 	pl_count(&v->counters.requests, 1);
 	if (c != NULL && e->id->verbs == v->context) {
-		*c = (struct verbs_connection){ .id = e->id, .number = ++v->next_number };
+		*c = (struct verbs_connection){ .id = e->id,
+			.number = ++v->next_number,
+			.own = v->gid.addr,
+			.gid_index = v->gid.index };
 		told = tell(v, c, PL_CONNECTION_REQUEST);
 		if (told != NULL) {
 			struct pl_connection_event *ask = &told->news.connection;
@@ -177,7 +241,7 @@ static bool take_event(struct pl_verbs *v, const struct rdma_cm_event *e)
 		verbs_drain(v);
 		pl_count(&v->counters.closed, 1);
 		tell(v, c, PL_CONNECTION_CLOSED);
-		(void)rdma_disconnect(c->id);
+		hang_up(v, c);
 		return true;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		if (!v->told_gone) {
@@ -300,6 +364,15 @@ void verbs_connections_done(struct pl_verbs *v)
 		if (v->connections[i].id != NULL)
 			verbs_connection_end(v, v->connections[i].id);
 	}
-	while (v->n_listeners > 0)
-		rdma_destroy_id(v->listeners[--v->n_listeners]);
+	while (v->parked != NULL) {
+		struct rdma_cm_id *id = v->parked;
+
+		v->parked = id->context;
+		rdma_destroy_id(id);
+	}
+	for (unsigned int i = 0; i < v->n_listeners; i++) {
+		if (v->listeners[i].id != NULL)
+			rdma_destroy_id(v->listeners[i].id);
+		v->listeners[i].id = NULL;
+	}
 }

@@ -182,7 +182,7 @@ static int to_ready(struct pl_verbs *v, struct ibv_qp *qp, const struct pl_rdma_
 		.min_rnr_timer = want->rnr_timer,
 		.ah_attr = { .is_global = 1,
 			.port_num = v->options.port,
-			.grh = { .sgid_index = (uint8_t)v->gid_index,
+			.grh = { .sgid_index = (uint8_t)v->gid.index,
 				.hop_limit = want->path.ttl != 0 ? want->path.ttl : HOP_LIMIT } } };
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS,
 		.timeout = 14,
@@ -223,6 +223,8 @@ int pl_verbs_qp_add(
 	struct verbs_qp *q;
 	int r = check(qp, diag), error;
 
+	if (r == 0)
+		r = pl_verbs_address(v, diag);
 	if (r < 0)
 		return r;
 	pd = verbs_domain(v, qp->domain);

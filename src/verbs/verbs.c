@@ -1,250 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A device opened, its memory, and what it tells. */
+/* An open device: its memory, and what it tells. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/num.h"
+#include "base/clock.h"
 #include "verbs/verbs_internal.h"
 
-#define GIDS_MAX 1024
-
-/* ---- opening ---- */
-
-/* Those that librdmacm has open anyway: memory and queue pairs must be of the same context as its connections. It says
- * -ENODEV without a connection manager in the kernel, and where it has no such device. */
-static struct ibv_context *context_of_cm(const char *name)
-{
-	struct ibv_context **list = rdma_get_devices(NULL), *found = NULL;
-
-	for (int i = 0; list != NULL && list[i] != NULL; i++) {
-		if (strcmp(ibv_get_device_name(list[i]->device), name) == 0)
-			found = list[i];
-	}
-	if (list != NULL)
-		rdma_free_devices(list);
-	return found;
-}
-
-static int open_device(struct pl_verbs *v, const char *name, struct pl_diag *diag)
-{
-	struct ibv_device **list;
-	int n = 0, r = -ENODEV;
-
-	v->context = context_of_cm(name);
-	if (v->context != NULL) {
-		v->cm = rdma_create_event_channel();
-		return 0;
-	}
-	list = ibv_get_device_list(&n);
-	if (list == NULL)
-		return verbs_failed(diag, "this system has no RDMA devices", errno);
-	for (int i = 0; i < n && v->context == NULL; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), name) == 0) {
-			v->context = ibv_open_device(list[i]);
-			r = v->context != NULL ? 0 : verbs_failed(diag, name, errno);
-		}
-	}
-	ibv_free_device_list(list);
-	v->own_context = v->context != NULL;
-	if (r == -ENODEV)
-		pl_diag_set(diag,
-			"there is no RDMA device '%s'; pathline doctor names those there are",
-			name);
-	return r;
-}
-
-static int look_at_port(struct pl_verbs *v, struct pl_diag *diag)
-{
-	struct ibv_port_attr port;
-	struct ibv_device_attr device;
-	int error = ibv_query_port(v->context, v->options.port, &port);
-	uint64_t room = 2 * (uint64_t)v->options.max_qps * v->options.receives;
-
-	if (error == 0)
-		error = ibv_query_device(v->context, &device);
-	if (error != 0) {
-		pl_diag_set(diag, "%s has no port %u: %s", v->options.device, v->options.port,
-			strerror(error));
-		return -ENODEV;
-	}
-	if (port.link_layer != IBV_LINK_LAYER_ETHERNET) {
-		pl_diag_set(diag, "port %u of %s is not on Ethernet: RoCE only", v->options.port,
-			v->options.device);
-		return -ENOTSUP;
-	}
-	if (port.state != IBV_PORT_ACTIVE) {
-		pl_diag_set(diag, "port %u of %s is not active (%s): is its interface up?",
-			v->options.port, v->options.device, ibv_port_state_str(port.state));
-		return -ENETDOWN;
-	}
-	if (v->options.max_qps > (uint64_t)device.max_qp ||
-		v->options.receives > (uint64_t)device.max_qp_wr ||
-		room > (uint64_t)device.max_cqe) {
-		pl_diag_set(diag,
-			"%s has room for %d queue pairs, %d receives of each, %d completions",
-			v->options.device, device.max_qp, device.max_qp_wr, device.max_cqe);
-		return -EINVAL;
-	}
-	v->mtu = (uint16_t)(128u << port.active_mtu);
-	v->depth = (uint8_t)(device.max_qp_rd_atom < 128 ? device.max_qp_rd_atom : 128);
-	return 0;
-}
-
-static int choose_gid(struct pl_verbs *v, struct pl_diag *diag)
-{
-	struct verbs_gid *gids = calloc(GIDS_MAX, sizeof(*gids));
-	int chosen = -1;
-	unsigned int n;
-
-	if (gids == NULL)
-		return -ENOMEM;
-	n = verbs_gids(v->context, v->options.port, gids, GIDS_MAX);
-	if (v->options.gid < 0)
-		chosen = verbs_gid_choose(gids, n);
-	for (unsigned int i = 0; v->options.gid >= 0 && i < n; i++) {
-		if (gids[i].index == (uint32_t)v->options.gid)
-			chosen = (int)i;
-	}
-	if (chosen >= 0) {
-		v->gid_index = gids[chosen].index;
-		memcpy(v->gid.raw, gids[chosen].addr.b, 16);
-	} else if (v->options.gid >= 0) {
-		pl_diag_set(diag, "port %u of %s has no address with index %d", v->options.port,
-			v->options.device, v->options.gid);
-	} else {
-		pl_diag_set(diag, "port %u of %s has no address for RoCEv2: has its interface one?",
-			v->options.port, v->options.device);
-	}
-	free(gids);
-	return chosen >= 0 ? 0 : -ENODEV;
-}
-
-static int watch(struct pl_verbs *v, int fd)
-{
-	struct epoll_event e = { .events = EPOLLIN, .data = { .fd = fd } };
-
-	if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) < 0 ||
-		epoll_ctl(v->epoll, EPOLL_CTL_ADD, fd, &e) < 0)
-		return -errno;
-	return 0;
-}
-
-static int make_queues(struct pl_verbs *v, struct pl_diag *diag)
-{
-	int r;
-
-	v->channel = ibv_create_comp_channel(v->context);
-	if (v->channel == NULL)
-		return verbs_failed(diag, v->options.device, errno);
-	v->cq = ibv_create_cq(v->context, (int)(2 * v->done_cap), NULL, v->channel, 0);
-	if (v->cq == NULL)
-		return verbs_failed(diag, v->options.device, errno);
-	v->epoll = epoll_create1(EPOLL_CLOEXEC);
-	r = v->epoll < 0 ? -errno : watch(v, v->channel->fd);
-	if (r == 0)
-		r = watch(v, v->context->async_fd);
-	if (r == 0 && v->cm != NULL)
-		r = watch(v, v->cm->fd);
-	if (r == 0)
-		r = -ibv_req_notify_cq(v->cq, 0);
-	return r < 0 ? verbs_failed(diag, v->options.device, -r) : 0;
-}
-
-static int make_tables(struct pl_verbs *v)
-{
-	v->qps = calloc(v->options.max_qps, sizeof(*v->qps));
-	v->connections = calloc(v->options.max_qps, sizeof(*v->connections));
-	v->done_cap = v->options.max_qps * v->options.receives;
-	v->done = calloc(v->done_cap, sizeof(*v->done));
-	v->news = calloc(NEWS_MAX, sizeof(*v->news));
-	return v->qps != NULL && v->connections != NULL && v->done != NULL && v->news != NULL
-		       ? 0
-		       : -ENOMEM;
-}
-
-int pl_verbs_open(
-	struct pl_verbs **ret, const struct pl_verbs_options *options, struct pl_diag *diag)
-{
-	struct pl_verbs *v = calloc(1, sizeof(*v));
-	char netdev[16];
-	int r = 0;
-
-	if (v == NULL)
-		return -ENOMEM;
-	v->epoll = -1;
-	v->options = *options;
-	v->options.port = options->port != 0 ? options->port : 1;
-	v->options.max_qps = options->max_qps != 0 ? options->max_qps : 64;
-	v->options.receives = options->receives != 0 ? options->receives : 256;
-	if (v->options.max_qps > PL_VERBS_QPS_MAX || v->options.receives > PL_VERBS_RECEIVES_MAX) {
-		pl_diag_set(diag, "at most %u queue pairs with %u receives each", PL_VERBS_QPS_MAX,
-			PL_VERBS_RECEIVES_MAX);
-		r = -EINVAL;
-	}
-	if (r == 0)
-		r = open_device(v, v->options.device, diag);
-	if (r == 0)
-		r = look_at_port(v, diag);
-	if (r == 0)
-		r = choose_gid(v, diag);
-	if (r == 0)
-		r = make_tables(v);
-	if (r == 0)
-		r = make_queues(v, diag);
-	if (r < 0) {
-		pl_verbs_close(v);
-		return r;
-	}
-	verbs_netdev(v->options.device, v->options.port, netdev, v->mac);
-	*ret = v;
-	return 0;
-}
-
-void pl_verbs_close(struct pl_verbs *v)
-{
-	if (v == NULL)
-		return;
-	verbs_connections_done(v);
-	for (uint32_t i = 0; v->qps != NULL && i < v->options.max_qps; i++) {
-		if (v->qps[i].qp != NULL)
-			ibv_destroy_qp(v->qps[i].qp);
-	}
-	for (unsigned int i = 0; i < REGIONS_MAX; i++) {
-		if (v->regions[i] != NULL)
-			ibv_dereg_mr(v->regions[i]);
-	}
-	if (v->cq != NULL)
-		ibv_destroy_cq(v->cq);
-	if (v->channel != NULL)
-		ibv_destroy_comp_channel(v->channel);
-	while (v->n_domains > 0)
-		ibv_dealloc_pd(v->domains[--v->n_domains].pd);
-	if (v->cm != NULL)
-		rdma_destroy_event_channel(v->cm);
-	if (v->own_context)
-		ibv_close_device(v->context);
-	if (v->epoll >= 0)
-		close(v->epoll);
-	free(v->qps);
-	free(v->connections);
-	free(v->done);
-	free(v->news);
-	free(v);
-}
+#define LOOK_NS 1000000000u /* for what no event tells */
 
 void pl_verbs_self(const struct pl_verbs *v, struct pl_verbs_self *ret)
 {
 	*ret = (struct pl_verbs_self){ .device = v->options.device,
-		.gid = pl_addr_v6(v->gid.raw),
 		.mtu = v->mtu,
 		.depth = v->depth,
-		.gid_index = v->gid_index,
+		.gid_index = v->gid.index,
+		.listening = v->n_listeners > 0 && !v->deaf,
 		.cm = v->cm != NULL };
+	if (!v->no_gid)
+		ret->gid = v->gid.addr;
 	memcpy(ret->mac, v->mac, 6);
 }
 
@@ -270,6 +45,10 @@ struct ibv_pd *verbs_domain(struct pl_verbs *v, uint32_t number)
 	}
 	if (v->n_domains == DOMAINS_MAX) {
 		errno = ENOSPC;
+		return NULL;
+	}
+	if (v->context == NULL) {
+		errno = ENODEV;
 		return NULL;
 	}
 	pd = ibv_alloc_pd(v->context);
@@ -406,8 +185,10 @@ static void take_event(struct pl_verbs *v, const struct ibv_async_event *e)
 		break;
 	case IBV_EVENT_GID_CHANGE:
 		pl_count(&c->addresses, 1);
-		if (here)
-			verbs_tell(v, PL_VERBS_ADDRESSES);
+		if (!here)
+			break;
+		(void)verbs_address_again(v, NULL);
+		verbs_tell(v, PL_VERBS_ADDRESSES);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		pl_count(&c->device_gone, 1);
@@ -447,10 +228,29 @@ static void take_completions(struct pl_verbs *v)
 		verbs_drain(v);
 }
 
+/* A device that was taken away tells that to those alone who have connections or listen. */
+static void look(struct pl_verbs *v)
+{
+	const uint64_t now_ns = pl_clock_mono_ns();
+
+	if (now_ns < v->look_ns)
+		return;
+	v->look_ns = now_ns + LOOK_NS;
+	if (!v->told_gone && v->in_sysfs && access(v->context->device->dev_path, F_OK) < 0) {
+		pl_count(&v->counters.device_gone, 1);
+		gone(v);
+	}
+	if (v->deaf && verbs_address_again(v, NULL) == 0 && !v->deaf)
+		verbs_tell(v, PL_VERBS_ADDRESSES);
+}
+
 void pl_verbs_step(struct pl_verbs *v)
 {
+	if (v->context == NULL)
+		return;
 	take_events(v);
 	take_completions(v);
 	if (v->cm != NULL)
 		verbs_connections_step(v);
+	look(v);
 }

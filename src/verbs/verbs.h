@@ -10,6 +10,7 @@
  *   pl_verbs_qp_add(v, &qp, &qpn, &diag);           with what the peer told of itself
  *   poll pl_verbs_fd(v); pl_verbs_step(v);
  *   n = pl_verbs_completions(v, done, max);  while (pl_verbs_news(v, &news)) ...
+ *   when the device is gone: pl_verbs_leave(v); now and then pl_verbs_again(v, &diag); then from region_add on
  *
  * Receives have no memory: each stands for one immediate, and is posted again as soon as it is used up, so that the
  * completion queue, which has room for all of them twice, cannot overflow. Memory that a card writes must stay where it is:
@@ -43,24 +44,43 @@ struct pl_verbs_options {
 /* "DEVICE[?port=1&gid=3]", what stands behind "verbs:". -EINVAL with diag. */
 int pl_verbs_parse(struct pl_verbs_options *ret, const char *target, struct pl_diag *diag);
 
-/* -ENODEV (no such device or address on it), -ENETDOWN (its port is not active), -ENOTSUP (not an Ethernet
+/* -ENODEV (no such device), -EADDRNOTAVAIL (no address on it), -ENETDOWN (its port is not active), -ENOTSUP (not an Ethernet
  * port), -EINVAL, or what the system says, with diag. */
 int pl_verbs_open(
 	struct pl_verbs **ret, const struct pl_verbs_options *options, struct pl_diag *diag);
 /* Queue pairs, regions and connections end. NULL is fine. */
 void pl_verbs_close(struct pl_verbs *v);
 
+/*
+ * After PL_VERBS_GONE: gives the device up, for which the kernel may be waiting. Its queue pairs, regions and connections
+ * end, and what was not fetched is forgotten. Until pl_verbs_again everything that needs the device says -ENODEV, or that
+ * it has nothing.
+ */
+void pl_verbs_leave(struct pl_verbs *v);
+/*
+ * Opens the device of the same name, which may be another one or the old one, as pl_verbs_open does; an address that it
+ * had is preferred. Listeners listen again and counters go on; regions and queue pairs are to be made anew. On failure, with
+ * diag, it may be tried again.
+ */
+int pl_verbs_again(struct pl_verbs *v, struct pl_diag *diag);
+
 struct pl_verbs_self {
 	const char *device; /* until it is closed */
-	struct pl_addr gid; /* by which peers name this side */
-	uint8_t mac[6];     /* zero when the system does not say */
-	uint16_t mtu;       /* the port's path MTU */
-	uint8_t depth;      /* READs and atomics that the card takes of one queue pair at a time */
+	struct pl_addr
+		gid;    /* by which peers name this side; unspecified: it has none at the moment */
+	uint8_t mac[6]; /* zero when the system does not say */
+	uint16_t mtu;   /* the port's path MTU */
+	uint8_t depth;  /* READs and atomics that the card takes of one queue pair at a time */
 	unsigned int gid_index;
-	bool cm; /* there is a connection manager */
+	bool cm;        /* there is a connection manager */
+	bool listening; /* at that address, on every port that was asked for */
 };
 
 void pl_verbs_self(const struct pl_verbs *v, struct pl_verbs_self *ret);
+
+/* Whether the port still has our address, which is looked for anew where it was; the answer is in pl_verbs_self. It comes
+ * before each queue pair anyway. -EADDRNOTAVAIL, -ENODEV with diag. */
+int pl_verbs_address(struct pl_verbs *v, struct pl_diag *diag);
 
 /*
  * Whether a card can be given the memory of this file: on tmpfs, memfd or hugetlbfs. -ENOTSUP with diag for others:
@@ -102,8 +122,8 @@ enum pl_verbs_news_kind {
 	PL_VERBS_BROKEN = 1, /* queue pair `qpn` went to error; it is to be removed */
 	PL_VERBS_PORT_DOWN,
 	PL_VERBS_PORT_UP,
-	PL_VERBS_ADDRESSES,  /* the port's addresses changed: ours may be gone */
-	PL_VERBS_GONE,       /* the device is no more: close it */
+	PL_VERBS_ADDRESSES, /* the port's addresses changed: pl_verbs_self says which is ours now */
+	PL_VERBS_GONE,      /* the device is no more: leave it */
 	PL_VERBS_CONNECTION, /* `connection` says what: a request, connected, closed */
 };
 

@@ -26,6 +26,8 @@ struct verbs_connection {
 	struct rdma_cm_id *id; /* NULL: free */
 	uint32_t number;       /* for the owner */
 	uint32_t qpn;          /* 0: not accepted */
+	struct pl_addr own;    /* the address at which it was asked for, which was there: */
+	uint32_t gid_index;
 };
 
 /* News, with the private data of a request behind it. */
@@ -36,8 +38,10 @@ struct verbs_told {
 
 struct pl_verbs {
 	struct pl_verbs_options options;
-	struct ibv_context *context;
-	bool own_context; /* else librdmacm's */
+	struct ibv_context *context; /* NULL: the device was left */
+	bool own_context;            /* else librdmacm's */
+	struct ibv_context **of_cm;  /* then: all that it had open */
+	struct ibv_context *left;    /* of them, the one that was left */
 	struct {
 		uint32_t number;
 		struct ibv_pd *pd;
@@ -46,11 +50,20 @@ struct pl_verbs {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct rdma_event_channel *cm; /* NULL: no connection manager */
-	struct rdma_cm_id *listeners[16];
+	struct verbs_listener {
+		struct rdma_cm_id *id; /* NULL: for now nobody listens */
+		struct pl_addr at;
+		uint16_t port;
+	} listeners[16];
 	unsigned int n_listeners;
+	struct rdma_cm_id *parked; /* a list by their contexts; end with the device */
+	bool deaf;                 /* one of them could not be set up again */
+	bool in_sysfs;             /* the device is seen there, as long as it is */
+	uint64_t look_ns;          /* when to look again for what no event tells */
 	int epoll;
-	union ibv_gid gid;
-	unsigned int gid_index;
+	struct verbs_gid home; /* what was chosen when it was opened */
+	struct verbs_gid gid;  /* what peers are told now */
+	bool no_gid;           /* there is none at the moment */
 	uint16_t mtu;
 	uint8_t depth;
 	uint8_t mac[6];
@@ -103,8 +116,15 @@ unsigned int verbs_access(uint8_t access);
 void verbs_drain(struct pl_verbs *v);
 void verbs_broken(struct pl_verbs *v, struct verbs_qp *q);
 
+/* open.c */
+/* The table of addresses was changed: which is ours now, for listeners too. -EADDRNOTAVAIL with diag. */
+int verbs_address_again(struct pl_verbs *v, struct pl_diag *diag);
+
 /* connect.c */
+/* Those that listen do so at our address, which may be another one now; where that fails, v->deaf is set. */
+void verbs_listen_again(struct pl_verbs *v);
 void verbs_connections_step(struct pl_verbs *v);
 /* Ends the connection that a queue pair belongs to, and the queue pair. */
 void verbs_connection_end(struct pl_verbs *v, struct rdma_cm_id *id);
+/* All connections end, and nobody listens. */
 void verbs_connections_done(struct pl_verbs *v);

@@ -276,6 +276,129 @@ def test_cm(guest, peer):
     ok(stats.get('save', {}).get('saved', 0) > 0 and stats['save']['failed'] == 0, 'copies are counted', stats.get('save'))
 
 
+def words_at(guest, offset):
+    """Eight bytes of the region sums, as a number."""
+    return int(guest.shell('od -A n -t u8 -j %d -N 8 /dev/shm/sums.plr' % offset)[1].split()[0])
+
+
+class Streams:
+    """Queue pairs of every kind to the region sums, each with a word of its own there."""
+    last = 0x800
+
+    def __init__(self, guest, peer, what, cm=True):
+        self.guest, self.peer, self.ends, self.held = guest, peer, {}, []
+        for kind, service in (('rc', RC), ('uc', UC)):
+            Streams.last += 1
+            got, connection = ask('sums', service, Streams.last)
+            eq((got['good'], got['refusal']), (True, 0), '%s: %s over TCP' % (what, kind))
+            self.held.append(connection)
+            qpn = peer.values('ask', kind, THERE, got['qpn'], got['psn'], Streams.last)['qpn']
+            self.ends[kind] = qpn, got['va'] + 8192 + 8 * len(self.ends), got['key']
+        if cm:
+            while peer.values('event', 0)['event'] != 0:
+                pass  # what there was before
+            qpn = peer.values('call', THERE, 7471)['qpn']
+            event = peer.values('event', SECONDS * 1000)['event']
+            while event in (4, 5):  # the end of the one before
+                event = peer.values('event', SECONDS * 1000)['event']
+            eq(event, 2, what + ': by RDMA-CM')
+            self.ends['cm'] = qpn, got['va'] + 8192 + 8 * len(self.ends), got['key']
+
+    def write(self, number, what, kinds=('rc', 'uc', 'cm')):
+        """Each writes this number, which is then there."""
+        for kind in (k for k in kinds if k in self.ends):
+            qpn, va, key = self.ends[kind]
+            for _ in range(100):
+                self.peer.do('write', qpn, va, key, number.to_bytes(8, 'little').hex())
+                self.peer.do('run', 100)
+                if words_at(self.guest, va) == number:
+                    break
+            eq(words_at(self.guest, va), number, '%s: a write, %s' % (what, kind))
+
+    def ended(self):
+        """Whether the collector ended all that came over TCP."""
+        for connection in self.held:
+            connection.settimeout(SECONDS)
+        return all(connection.recv(1) == b'' for connection in self.held)
+
+    def close(self):
+        for connection in self.held:
+            connection.close()
+
+
+def refusal_inside(guest):
+    """What the collector answers to one that asks from within the guest, where an address of it is always."""
+    request = roce.request('sums', RC, OURS[4], bytes(6), 0x7ff)
+    guest.shell('printf "%s" >/tmp/request' % ''.join('\\%03o' % byte for byte in request))
+    return int(guest.shell('nc 127.0.0.1 7471 </tmp/request | od -A n -t u1 -j 40 -N 1')[1])
+
+
+def told(collector, pattern, times=1):
+    """Whether it was told, so often."""
+    collector.wait('[ $(grep -c "%s" /tmp/err) -ge %d ] || [ -e /tmp/code ]' % (pattern, times))
+    return int(collector.guest.shell('grep -c "%s" /tmp/err' % pattern)[1]) == times
+
+
+def descriptors(guest):
+    return int(guest.shell('ls /proc/$(pidof pathline)/fd | wc -l')[1])
+
+
+def test_device(guest, peer):
+    """The device is taken away and comes back: told to who listens; to be found out by who does not, with librdmacm or
+    without one in the kernel."""
+    for options, remove in (((), ''), (('--cm-port', '0'), ''), (('--cm-port', '0'), 'rmmod rdma_ucm')):
+        eq(guest.shell(remove)[0], 0, ' '.join(('a collector', *options, remove)))
+        collector, cm = Collector(guest, *options, regions=['sums']), not options
+        held, open_before = 2 + cm, None
+        for turn in (1, 2):
+            what = 'device there, %d' % turn
+            streams = Streams(guest, peer, what, cm)
+            streams.write(2000 + turn, what)
+            code, out = guest.shell('rdma link del rxe0', SECONDS)
+            eq(code, 0, 'the device is taken away, which nobody holds')
+            ok(told(collector, 'taken away, with the queue pairs of %d peers' % held, turn), 'told')
+            ok(streams.ended(), 'the connections of its queue pairs are ended')
+            streams.close()
+            got, connection = ask('sums', RC, 0x7ff)
+            eq((got['refusal'], got['qpn']), (5, 0), 'peers are refused: there is no card')
+            connection.close()
+            guest.shell('rdma link add rxe0 type rxe netdev eth0')
+            ok(told(collector, 'rxe0 is back', turn), 'it is back: told')
+            open_before = open_before or descriptors(guest)
+        eq(descriptors(guest), open_before, 'no descriptor is left over')
+        streams = Streams(guest, peer, 'after all', cm)
+        streams.write(2003, 'after all')
+        streams.close()
+        card = collector.stop().get('card', {})
+        eq((card.get('lost'), card.get('returns'), card.get('device_gone'), card.get('queue_pairs')), (2 * held, 2, 2, 3 * held),
+           'the account: queue pairs lost, returns, over all that there was')
+    guest.shell('insmod /modules/rdma_ucm.ko')
+
+
+def test_address(guest, peer):
+    """The address is taken away and comes back, while queue pairs hold its place in the card's table."""
+    collector = Collector(guest, regions=['sums'])
+    before = Streams(guest, peer, 'at first')
+    before.write(1001, 'at first')
+    for turn in (1, 2):
+        what = 'address back, %d' % turn
+        guest.shell('ip addr del %s/24 dev eth0' % THERE)
+        ok(told(collector, 'connect to ' + machine.ADDRESS6, turn), 'the address is gone, another one is left: told')
+        eq(refusal_inside(guest), 6, 'a peer whose kind of address the card has not is refused for that')
+        guest.shell('ip addr add %s/24 dev eth0' % THERE)
+        ok(told(collector, 'connect to %s$' % THERE, turn), 'it is back: told')
+        # What rxe says for a connection from before comes from where its address was: it is never heard, and ends queue pair 1.
+        peer.do('hangup')
+        ok(peer.values('event', SECONDS * 1000)['event'] in (4, 5), 'a connection from before ends')
+        again = Streams(guest, peer, what)
+        again.write(1001 + turn, what)
+        before.write(1100 + turn, what + ', a queue pair from before', ('uc',))
+        again.close()
+    before.close()
+    card = collector.stop().get('card', {})
+    ok(card.get('addresses', 0) >= 4 and card.get('lost') == 0, 'changes are counted, nothing was lost', card)
+
+
 def make_regions(guest):
     for name, what in REGIONS.items():
         code, out = guest.shell('rm -f /dev/shm/%s.plr; pathline region create %s /dev/shm/%s.plr' % (name, what, name), SECONDS)
@@ -295,7 +418,7 @@ def main():
         ok('rxe0 (eth0): ' + THERE in out, 'doctor finds the device', out)
         make_regions(guest)
         peer = Peer(PEER, guest, TAP)
-        lab.run(test_exchange, test_cm, test_chain, given=(guest, peer))
+        lab.run(test_exchange, test_cm, test_device, test_address, test_chain, given=(guest, peer))
         eq(peer.close(), 0, 'our side ends well')
     finally:
         guest.close()
