@@ -293,7 +293,8 @@ static void write_uri(const struct chain *c, struct pl_buf *uri)
 		pl_buf_printf(uri, "%s%s", i > 0 ? "," : "", c->collectors[i].listen);
 	for (unsigned int s = 0; s < c->n_stores; s++)
 		pl_buf_printf(uri, "%c%s", s > 0 ? ',' : '/', c->stores[s].name);
-	pl_buf_printf(uri, "?dev=%s&service=%s", c->interface, c->conf.service == 1 ? "rc" : "uc");
+	pl_buf_printf(uri, "?dev=%s&service=%s&dscp=%" PRIu64 "&ecn=%s", c->interface,
+		c->conf.service == 1 ? "rc" : "uc", c->conf.dscp, c->conf.ecn ? "on" : "off");
 }
 
 static int start_translator(struct chain *c, struct pl_diag *diag)

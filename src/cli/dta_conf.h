@@ -33,7 +33,9 @@ struct pl_dta_conf {
 	struct pl_conf_list collectors;   /* struct pl_dta_conf_collector; none in a lab */
 	char *listen, *interface, *netns; /* the translator's */
 	unsigned int service;             /* 0: uc, 1: rc */
-	struct pl_conf_list options;      /* char *: more arguments of translate */
+	uint64_t dscp;                    /* of the translator's frames */
+	bool ecn;
+	struct pl_conf_list options; /* char *: more arguments of translate */
 };
 
 extern const struct pl_conf_row pl_dta_conf_rows[];

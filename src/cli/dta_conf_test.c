@@ -73,6 +73,7 @@ static void test_refused(void)
 		{ HEAD "  - {name: a}\ncollectors:\n" C1, 0, 0, "\"lab\"" },
 		{ HEAD "  - {name: a}\ntranslator: {interface: \"packet:e\"}\n", 0, 0, "\"lab\"" },
 		{ HEAD "  - {name: a}\ntranslator: {service: ud}\n", 4, 23, "uc, rc" },
+		{ HEAD "  - {name: a}\ntranslator: {dscp: 64}\n", 4, 20, "63" },
 		{ HEAD "  - {name: a}\nepoch: soon\n", 4, 8, "\"epoch\"" },
 		{ "stores: [{name: a}]\n", 0, 0, "lab: true" },
 		{ "stores: [{name: a}]\nfolder: /x\ncollectors:\n" C1, 0, 0,

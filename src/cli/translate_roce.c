@@ -18,6 +18,7 @@
 #define START_NS    (10000 * MS) /* for the first collector, which says what the stores are */
 #define STALL_NS    (250 * MS)   /* without any progress: what has no room is dropped */
 #define FINISH_NS   (2000 * MS)  /* likewise at the end */
+#define ECT         2            /* may be marked instead of dropped: ECT(0) of RFC 3168 */
 #define FRAME_BYTES (PL_ROCE_PATH_MTU + PL_ROCE_OVERHEAD)
 
 struct roce {
@@ -25,8 +26,8 @@ struct roce {
 	const char *dev;
 	const char *servers[PL_COLLECTORS_MAX], *stores[PL_DTA_STORES_MAX];
 	unsigned int collectors, n_stores;
-	bool reliable;
-	uint64_t queue, window;
+	bool reliable, no_ecn;
+	uint64_t queue, window, dscp;
 
 	struct pl_nic *nic;
 	struct pl_uplink *uplink;
@@ -397,9 +398,15 @@ static int take_key(struct roce *g, const char *key, const char *value, struct p
 	if (strcmp(key, "window") == 0 && pl_parse_u64(value, &g->window) == 0 && g->window >= 2 &&
 		g->window <= g->queue)
 		return 0;
+	if (strcmp(key, "dscp") == 0 && pl_parse_u64(value, &g->dscp) == 0 && g->dscp <= 63)
+		return 0;
+	if (strcmp(key, "ecn") == 0 && (strcmp(value, "on") == 0 || strcmp(value, "off") == 0)) {
+		g->no_ecn = strcmp(value, "off") == 0;
+		return 0;
+	}
 	pl_diag_set(diag,
 		"roce: '%s=%s': there are dev=packet:IFACE or udp://ADDRESS, service=uc or rc, queue=64 to %u, "
-		"window=2 to queue",
+		"window=2 to queue, dscp=0 to 63, ecn=on or off",
 		key, value, PL_RDMA_WINDOW_MAX);
 	return -EINVAL;
 }
@@ -456,7 +463,8 @@ static int open_all(struct roce *g, struct pl_diag *diag)
 		.stores = g->stores,
 		.collectors = g->collectors,
 		.n_stores = g->n_stores,
-		.reliable = g->reliable };
+		.reliable = g->reliable,
+		.tos = (uint8_t)(g->dscp << 2 | (g->no_ecn ? 0 : ECT)) };
 	int r = pl_nic_open(&g->nic, g->dev, NULL, diag);
 
 	if (r < 0)

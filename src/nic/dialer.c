@@ -331,6 +331,7 @@ static int step_stage(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 		r = pl_nic_path(d->o.nic, &m->addr, NULL, &m->path, &m->why);
 		if (r < 0)
 			return r == -EAGAIN ? 0 : r;
+		m->path.tos = d->o.tos;
 		r = ask_all(d, i, LISTS, now_ns);
 		return r < 0 ? r : 1;
 	case LISTS:

@@ -24,6 +24,7 @@ struct pl_dialer_options {
 	const char *const *stores;  /* names, likewise */
 	unsigned int collectors, n_stores;
 	bool reliable;                       /* every queue pair is RC */
+	uint8_t tos;                         /* of all frames: DSCP and ECN */
 	uint64_t retry_min_ns, retry_max_ns; /* 0: 100 ms, 5 s */
 	uint64_t timeout_ns;                 /* of one try; 0: 5 s */
 };

@@ -179,10 +179,10 @@ def collector(where, *stores):
     return part
 
 
-def translator(stores, *collectors, options=(), service='rc'):
+def translator(stores, *collectors, options=(), service='rc', dev='packet:eth0', keys=''):
     where = ','.join(f'{IP[c]}:{TCP}' for c in collectors)
     part = Part('t', 'translate', '--stats', '--flush', '20ms', *options, LISTEN,
-                f'roce://{where}/{stores}?dev=packet:eth0&service={service}')
+                f'roce://{where}/{stores}?dev={dev}&service={service}{keys}')
     ok(part.says('translating from'), 'translator is connected', ''.join(part.said))
     return part
 
@@ -514,6 +514,42 @@ def test_congestion(hub):
        f'{own} notifications and {foreign} of somebody else are counted', out)
 
 
+def test_classes():
+    """The translator's frames are of the class that it is told, and say that they may be marked unless they may not."""
+    create('k-last', 'key-write', '--slots', 4096, '--copies', 1)
+    c = collector('c1', f"last={path('k-last')}")
+    wire = roce.packet_socket(NS['c1'], 'eth0')
+    wire.setblocking(False)
+
+    def seen():
+        """Types of service of the requests that came."""
+        found = set()
+        while True:
+            try:
+                frame = wire.recv(4096)
+            except BlockingIOError:
+                return found
+            if roce.is_roce(frame) and frame[26:30] == socket.inet_aton(IP['t']):
+                found.add(frame[15])
+
+    for dev in ('packet:eth0', f"udp://{IP['t']}"):
+        for keys, tos in (('', 2), ('&dscp=26', 26 << 2 | 2), ('&dscp=63&ecn=off', 63 << 2), ('&ecn=off', 0)):
+            t = translator('last', 'c1', service='uc', dev=dev, keys=keys)
+            seen()
+            g = generate(50)
+            ok(done(g), 'reports')
+            found = set()
+            wait(lambda: found.update(seen()) or found)
+            t.end()
+            found |= seen()
+            ok(found == {tos}, f'{dev}{keys}: type of service {tos}', found)
+    wire.close()
+    c.end()
+    for keys in ('dscp=64', 'dscp=x', 'ecn=yes'):
+        bad = pathline.run('translate', LISTEN, f"roce://{IP['c1']}:{TCP}/last?dev=packet:eth0&{keys}")
+        ok(bad.returncode == 2 and 'dscp=0 to 63' in bad.stderr, f'{keys} is refused', bad.stderr)
+
+
 def test_translator_killed():
     """Its lists go on where the collector has them, and nothing is written over."""
     create('r-lists', 'append', '--slots', 4096, '--value-bytes', 4, '--lists', 2)
@@ -593,8 +629,8 @@ def main():
 
     def test_congested():
         test_congestion(hub)
-    lab.run(test_epochs, test_loss_rc, test_loss_uc, test_congested, test_collector_killed, test_translator_killed,
-            test_failover)
+    lab.run(test_epochs, test_loss_rc, test_loss_uc, test_congested, test_classes, test_collector_killed,
+            test_translator_killed, test_failover)
     hub.ended = True
     hub.join()
     return tap.end()
