@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "dta/apply.h"
 
+#include "base/prefetch.h"
 #include "memory/words.h"
 
 /* By the widest words that fit; the place is aligned to 4 bytes at least, as all places of stores are. */
@@ -27,17 +28,23 @@ static bool fits(const struct pl_apply_store *store, const struct pl_op *op)
 				     : (op->offset & 3) == 0;
 }
 
-static void apply(struct pl_apply *a, const struct pl_op *op)
+/* NULL: there is none. */
+static const struct pl_apply_store *store_of(const struct pl_apply *a, const struct pl_op *op)
 {
 	const struct pl_apply_store *store;
+
+	if (op->collector >= a->collectors || op->store >= a->n_stores)
+		return NULL;
+	store = &a->stores[(size_t)op->collector * a->n_stores + op->store];
+	return store->base == NULL ? NULL : store;
+}
+
+static void apply(struct pl_apply *a, const struct pl_op *op)
+{
+	const struct pl_apply_store *store = store_of(a, op);
 	void *to;
 
-	if (op->collector >= a->collectors || op->store >= a->n_stores) {
-		a->no_store++;
-		return;
-	}
-	store = &a->stores[(size_t)op->collector * a->n_stores + op->store];
-	if (store->base == NULL) {
+	if (store == NULL) {
 		a->no_store++;
 		return;
 	}
@@ -64,6 +71,13 @@ static void apply(struct pl_apply *a, const struct pl_op *op)
 
 void pl_apply_ops(void *arg, const struct pl_op *ops, size_t n)
 {
+	/* Places are at random: all are asked for before the first is waited for. */
+	for (size_t i = 0; i < n; i++) {
+		const struct pl_apply_store *store = store_of(arg, &ops[i]);
+
+		if (store != NULL && fits(store, &ops[i]))
+			pl_prefetch_write((const uint8_t *)store->base + ops[i].offset);
+	}
 	for (size_t i = 0; i < n; i++)
 		apply(arg, &ops[i]);
 }
