@@ -18,6 +18,25 @@ unsigned int pl_arg_place(const char *const *words, const char *word)
 	return i;
 }
 
+void pl_arg_numbers_begin(const struct pl_arg_number *numbers, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		*numbers[i].v = PL_ARG_NOT_GIVEN;
+}
+
+int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (*numbers[i].v == 0) {
+			pl_complain("%s: --%s takes more than 0", command, numbers[i].name);
+			return PL_EXIT_USAGE;
+		}
+		if (*numbers[i].v == PL_ARG_NOT_GIVEN)
+			*numbers[i].v = 0;
+	}
+	return 0;
+}
+
 int pl_arg_prefixes(const struct pl_opt_list *allow, struct pl_prefix *ret, unsigned int max)
 {
 	for (size_t i = 0; i < allow->n; i++) {

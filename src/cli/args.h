@@ -29,6 +29,19 @@ extern const char *const pl_arg_text_or_json[];
 			pl_arg_text_or_json                                                        \
 	}
 
+/* What the target of a number holds until it is given: none that anybody would give. */
+#define PL_ARG_NOT_GIVEN (UINT64_MAX - UINT64_C(0x6e6f7467))
+
+struct pl_arg_number {
+	const char *name; /* of the option */
+	uint64_t *v;
+};
+
+/* Sets all of them to not given; after parsing, those that were not given to 0, which stands for their defaults. A zero that was
+ * given is no default: then an exit code, else 0; complains. */
+void pl_arg_numbers_begin(const struct pl_arg_number *numbers, size_t n);
+int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers, size_t n);
+
 /* The place of a word in a list that ends with NULL: that of the NULL when it is not there. */
 unsigned int pl_arg_place(const char *const *words, const char *word);
 

@@ -2,6 +2,7 @@
 /* pathline region: telemetry memory created, described, asked, dumped, verified. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,44 @@ static struct {
 	bool unsealed, shared, populate;
 } args;
 
-/* Zero of the numbers below means that they were not given: each primitive has its own defaults. */
+#define B(primitive) (1u << (primitive))
+
+/* What create alone takes, and for which primitives; each has its own defaults. */
+static const struct {
+	const char *name;
+	uint64_t *number; /* or NULL */
+	const char **word;
+	bool *flag;
+	unsigned int of;
+} settings[] = {
+	{ "primitive", NULL, &args.primitive, NULL, UINT_MAX },
+	{ "slots", &args.slots, NULL, NULL, UINT_MAX },
+	{ "value-bytes", &args.value_bytes, NULL, NULL, B(PL_KEY_WRITE) | B(PL_APPEND) },
+	{ "content", NULL, &args.content, NULL, B(PL_KEY_WRITE) | B(PL_APPEND) },
+	{ "copies", &args.copies, NULL, NULL, B(PL_KEY_WRITE) | B(PL_POSTCARDS) },
+	{ "lists", &args.lists, NULL, NULL, B(PL_APPEND) },
+	{ "batch", &args.batch, NULL, NULL, B(PL_APPEND) },
+	{ "unsealed", NULL, NULL, &args.unsealed, B(PL_APPEND) },
+	{ "rows", &args.rows, NULL, NULL, B(PL_COUNTERS) | B(PL_SKETCH) },
+	{ "shared", NULL, NULL, &args.shared, B(PL_COUNTERS) },
+	{ "hops", &args.hops, NULL, NULL, B(PL_POSTCARDS) },
+	{ "kind", NULL, &args.kind, NULL, B(PL_SKETCH) },
+	{ "cell-bytes", &args.cell_bytes, NULL, NULL, B(PL_SKETCH) },
+	{ "hash", NULL, &args.hash, NULL, UINT_MAX },
+	{ "seed", &args.seed, NULL, NULL, UINT_MAX },
+	{ "halves", &args.halves, NULL, NULL, UINT_MAX },
+	{ "populate", NULL, NULL, &args.populate, UINT_MAX },
+};
+
+#define SETTINGS (sizeof(settings) / sizeof(settings[0]))
+
+static bool is_given(size_t i)
+{
+	return settings[i].number != NULL ? *settings[i].number != PL_ARG_NOT_GIVEN
+	       : settings[i].word != NULL ? *settings[i].word != NULL
+					  : *settings[i].flag;
+}
+
 static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
@@ -92,23 +130,61 @@ static const struct pl_opt *options(void)
 
 /* ---- create ---- */
 
+/* 0, or an exit code: what is given is for this primitive; complains. */
+static int check_given(uint32_t primitive)
+{
+	const struct pl_region_args *r = &args.read;
+
+	for (size_t i = 0; i < SETTINGS; i++) {
+		if (!is_given(i) || (settings[i].of & B(primitive)) != 0)
+			continue;
+		pl_complain("region create: --%s is not of the primitive %s", settings[i].name,
+			args.primitive);
+		return PL_EXIT_USAGE;
+	}
+	if (r->list == 0 && r->from == 0 && r->count == 0 && r->epoch == NULL && r->nodes == NULL)
+		return 0;
+	pl_complain("region create: --%s is for reading", r->list != 0       ? "list"
+							  : r->from != 0     ? "from"
+							  : r->count != 0    ? "count"
+							  : r->epoch != NULL ? "epoch"
+									     : "nodes");
+	return PL_EXIT_USAGE;
+}
+
+/* Who reads takes a region as it is. */
+static int check_reading(const char *word)
+{
+	for (size_t i = 0; i < SETTINGS; i++) {
+		if (!is_given(i))
+			continue;
+		pl_complain("region %s: --%s is for creating", word, settings[i].name);
+		return PL_EXIT_USAGE;
+	}
+	return 0;
+}
+
 static uint32_t or_default(uint64_t given, uint32_t fallback)
 {
 	/* Too large a number stays too large: it is refused with the parameters. */
-	return given == 0 ? fallback : given > UINT32_MAX ? UINT32_MAX : (uint32_t)given;
+	return given == PL_ARG_NOT_GIVEN ? fallback
+	       : given > UINT32_MAX      ? UINT32_MAX
+					 : (uint32_t)given;
 }
 
 static void make_params(struct pl_store_params *p)
 {
-	bool dta = strcmp(args.hash, "dta") == 0;
-	bool loglog = strcmp(args.kind, "hyperloglog") == 0;
-	uint32_t content = pl_arg_place(contents, args.content);
+	bool dta = args.hash != NULL && strcmp(args.hash, "dta") == 0;
+	bool loglog = args.kind != NULL && strcmp(args.kind, "hyperloglog") == 0;
+	uint32_t content = args.content != NULL ? pl_arg_place(contents, args.content) : 0;
 	uint32_t value_bytes = or_default(args.value_bytes, content != PL_CONTENT_BYTES ? 128 : 4);
 
 	*p = (struct pl_store_params){
 		.primitive = pl_primitive_by_name(args.primitive),
 		.hash = dta ? PL_HASH_DTA : PL_HASH_PATHLINE,
-		.seed = args.seed != 0 || dta ? args.seed : pl_hash_seed(),
+		.seed = args.seed != PL_ARG_NOT_GIVEN ? args.seed
+			: dta                         ? 0
+						      : pl_hash_seed(),
 		.content = content,
 	};
 	switch (p->primitive) {
@@ -150,15 +226,18 @@ static int create(const char *path)
 	struct pl_region *g;
 	int r;
 
-	if (args.primitive == NULL || args.slots == 0) {
+	if (args.primitive == NULL || args.slots == PL_ARG_NOT_GIVEN) {
 		pl_complain("region create: --primitive and --slots say what it is and how large");
 		return PL_EXIT_USAGE;
 	}
-	if (args.halves > 2) {
+	r = check_given(pl_primitive_by_name(args.primitive));
+	if (r != 0)
+		return r;
+	if (args.halves != PL_ARG_NOT_GIVEN && (args.halves < 1 || args.halves > 2)) {
 		pl_complain("a region has one half or two");
 		return PL_EXIT_USAGE;
 	}
-	region_options.halves = (unsigned int)args.halves;
+	region_options.halves = args.halves == 2 ? 2 : 1;
 	make_params(&params);
 	r = pl_region_create(&g, path, &params, &region_options, &diag);
 	if (r == 0)
@@ -337,9 +416,10 @@ static int run(int argc, char **argv)
 	args.read.key_form = pl_key_forms[0];
 	args.read.threshold = 1;
 	args.read.command = "region lookup";
-	args.hash = hashes[0];
-	args.content = contents[0];
-	args.kind = sketch_kinds[0];
+	for (size_t i = 0; i < SETTINGS; i++) {
+		if (settings[i].number != NULL)
+			*settings[i].number = PL_ARG_NOT_GIVEN;
+	}
 	if (pl_command_parse(&pl_command_region, argc, argv, &operands, &code) != 0)
 		return code;
 	word = operands.n > 0 ? operands.items[0] : "";
@@ -351,7 +431,7 @@ static int run(int argc, char **argv)
 		code = PL_EXIT_USAGE;
 	} else if (strcmp(word, "create") == 0) {
 		code = create(operands.items[1]);
-	} else {
+	} else if ((code = check_reading(word)) == 0) {
 		code = open_and(word, operands.items[1], operands.items + 2, operands.n - 2);
 	}
 	pl_opt_list_done(&operands);

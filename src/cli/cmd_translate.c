@@ -104,6 +104,14 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
+/* Of which 0 stands for a default further down. */
+static const struct pl_arg_number numbers[] = { { "batch", &args.batch }, { "merge", &args.merge },
+	{ "cache-rows", &args.cache_rows }, { "reporters", &args.reporters },
+	{ "sketch-reporters", &args.sketch_reporters }, { "flush", &args.flush_ns },
+	{ "nack-interval", &args.nack_interval_ns } };
+
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
 struct translate {
 	struct pl_port *ports[PORTS_MAX];
 	struct pollfd fds[PORTS_MAX + OUT_FDS_MAX];
@@ -528,17 +536,19 @@ static int make_translator(struct translate *x)
 /* Numbers that have less room further down. 0, or an exit code; complains. */
 static int check_args(const struct pl_opt_list *operands)
 {
-	const uint64_t words[] = { args.batch, args.cache_rows, args.merge, args.reporters,
-		args.sketch_reporters, args.nack_tries };
+	const uint64_t *const words[] = { &args.batch, &args.cache_rows, &args.merge,
+		&args.reporters, &args.sketch_reporters, &args.nack_tries };
 
+	if (pl_arg_numbers_end("translate", numbers, NUMBERS) != 0)
+		return PL_EXIT_USAGE;
 	if (operands->n < 2) {
 		pl_complain(
 			"translate: from where to where? Give a port and region files or roce://");
 		return PL_EXIT_USAGE;
 	}
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (words[i] > 1u << 28) {
-			pl_complain("translate: %" PRIu64 " is too many", words[i]);
+		if (*words[i] > 1u << 28) {
+			pl_complain("translate: %" PRIu64 " is too many", *words[i]);
 			return PL_EXIT_USAGE;
 		}
 	}
@@ -656,6 +666,7 @@ static int run(int argc, char **argv)
 	args.form = "tracking";
 	args.collectors = 1;
 	args.nack_tries = 10;
+	pl_arg_numbers_begin(numbers, NUMBERS);
 	if (pl_command_parse(&pl_command_translate, argc, argv, &operands, &code) != 0)
 		return code;
 	x = calloc(1, sizeof(*x));

@@ -23,6 +23,15 @@ static struct {
 	bool sequenced, immediate, value_is_key, lengths, no_length, flood, dry_run;
 } o;
 
+/* Of which 0 stands for a default further down. */
+static const struct pl_arg_number numbers[] = { { "copies", &o.copies },
+	{ "reporters", &o.reporters }, { "packed", &o.packed }, { "keys", &o.keys },
+	{ "key-bytes", &o.key_bytes }, { "value-bytes", &o.value_bytes }, { "lists", &o.lists },
+	{ "interleave", &o.interleave }, { "hops", &o.hops }, { "nodes", &o.nodes },
+	{ "columns", &o.columns }, { "rows", &o.rows }, { "cell-bytes", &o.cell_bytes } };
+
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
 static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
@@ -100,11 +109,13 @@ static const struct pl_opt *options(void)
 	o.stream = streams[0];
 	o.form = pl_arg_dta_forms[PL_DTA_PATHLINE];
 	o.seed = 1;
+	o.rate = -1; /* not given */
+	pl_arg_numbers_begin(numbers, NUMBERS);
 	return table;
 }
 
-/* The options whose fields are narrower than they; complains. */
-static int narrow(void)
+/* The options whose fields are narrower than they, and zeros; complains. What was not given is 0 then. */
+static int check_numbers(void)
 {
 	const struct {
 		const char *name;
@@ -118,12 +129,17 @@ static int narrow(void)
 		{ "cell-bytes", o.cell_bytes, 8 } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (rows[i].v > rows[i].max) {
+		if (rows[i].v > rows[i].max && rows[i].v != PL_ARG_NOT_GIVEN) {
 			pl_complain("gen: --%s is at most %" PRIu64, rows[i].name, rows[i].max);
 			return -EINVAL;
 		}
 	}
-	return 0;
+	if (o.rate == 0) {
+		pl_complain("gen: --rate takes more than 0");
+		return -EINVAL;
+	}
+	o.rate = o.rate < 0 ? 0 : o.rate;
+	return pl_arg_numbers_end("gen", numbers, NUMBERS) == 0 ? 0 : -EINVAL;
 }
 
 static int make_config(struct pl_dta_gen_cfg *c, bool udp, struct pl_diag *diag)
@@ -224,7 +240,7 @@ static int check_usage(const struct pl_opt_list *operands, const char *uri)
 		pl_complain("gen: a file or a dry run needs an end: --count or --duration");
 		return -EINVAL;
 	}
-	return narrow();
+	return check_numbers();
 }
 
 static int send_stream(const char *uri, struct pl_diag *diag, int *ret_exit)

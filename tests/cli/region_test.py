@@ -177,6 +177,34 @@ expect(['erase', path('ap')], 2)
 expect([], 2)
 expect(['lookup', path('ap'), '--epoch', '1', '1'], 3, err='epoch 1')
 
+# What is given is taken or refused, never something else instead.
+kw, ap, co, pc, sk = [['create', path('x'), '--primitive', p, '--slots', '64'] for p in
+                      ('key-write', 'append', 'counters', 'postcards', 'sketch')]
+for args in (kw + ['--copies', '0'], kw + ['--value-bytes', '0'], kw + ['--halves', '0'], ap + ['--lists', '0'], ap + ['--batch', '0'],
+             co + ['--rows', '0'], pc + ['--hops', '0'], pc + ['--copies', '0'], sk + ['--rows', '0'], sk + ['--cell-bytes', '0'],
+             kw[:-1] + ['0']):
+    expect(args, 2)
+for args in (ap + ['--hops', '4'], ap + ['--rows', '3'], ap + ['--kind', 'hyperloglog'], ap + ['--copies', '2'], ap + ['--shared'],
+             kw + ['--lists', '1'], kw + ['--unsealed'], kw + ['--batch', '16'], co + ['--content', 'path'], co + ['--value-bytes', '4'],
+             pc + ['--cell-bytes', '8']):
+    expect(args, 2, err='--%s is not of the primitive %s' % (args[6][2:], args[3]))
+expect(ap + ['--list', '4'], 2, err='--list is for reading')
+expect(['info', path('ap'), '--slots', '5'], 2, err='--slots is for creating')
+ok(not os.path.exists(path('x')), 'and nothing is left of them')
+for words in (['--seed', '0'], ['--seed', '0', '--hash', 'dta']):
+    expect(kw + words, 0)
+    with open(path('x'), 'rb') as f:
+        ok(f.read(80)[72:] == bytes(8), 'the seed is as given: 0')
+    os.unlink(path('x'))
+for option in ('batch', 'merge', 'cache-rows', 'reporters', 'sketch-reporters', 'flush', 'nack-interval'):
+    r = pathline.run('translate', '--' + option, '0', 'udp://127.0.0.1:0', path('ap'))
+    ok(r.returncode == 2 and 'translate: --%s takes more than 0' % option in r.stderr, 'translate --%s 0' % option, r.stderr)
+for option in ('copies', 'reporters', 'packed', 'keys', 'key-bytes', 'value-bytes', 'lists', 'interleave', 'hops', 'nodes', 'columns',
+               'rows', 'cell-bytes', 'rate'):
+    r = pathline.run('gen', 'dta', '--dry-run', '-n', '1', '--' + option, '0')
+    ok(r.returncode == 2 and 'gen: --%s takes more than 0' % option in r.stderr, 'gen dta --%s 0' % option, r.stderr)
+ok(pathline.run('gen', 'dta', '--dry-run', '-n', '1').returncode == 0, 'without any it has its defaults')
+
 # Every form of every word.
 for form in ('table', 'wide', 'json', 'jsonl', 'csv', 'text'):
     for word in (['info', path('ev')], ['dump', path('ev')], ['verify', path('ev')], ['lookup', path('ev'), '0']):
