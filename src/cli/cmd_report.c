@@ -44,7 +44,7 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_CHOICE, 0, "key-form", &args.key_form, "FORM",
 			"how the key is written (default text); u32 and u64 are numbers, least significant "
-			"byte first, be32 most significant first; published forms need be32",
+			"byte first, be32 most significant first, as u32 is in the published forms",
 			pl_key_forms },
 		{ PL_OPT_STRING, 'd', "data", &args.value, "VALUE",
 			"value, entry, or a sketch's columns as they travel", NULL },
@@ -273,6 +273,9 @@ static int make_report(struct job *j, const char *word)
 		return usage(valued ? "what? (--data)" : "this primitive has no --data");
 	if ((r->op == PL_DTA_POSTCARD) != (args.hops != NULL))
 		return usage("--hops goes with postcard, and postcard with --hops");
+	/* Numbers have one order in the published forms. */
+	if (strcmp(args.form, "pathline") != 0 && strcmp(args.key_form, "u32") == 0)
+		args.key_form = "be32";
 	if ((keyed && parse_item(&j->key, "key", args.key, args.key_form) < 0) ||
 		(valued && parse_item(&j->value, "data", args.value, args.value_form) < 0))
 		return -EINVAL;

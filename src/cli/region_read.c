@@ -94,8 +94,8 @@ static const struct pl_column key_write_columns[] = {
 static bool look_key_write(struct lookup *l, const void *key, size_t n, const char **values)
 {
 	uint8_t value[PL_VALUE_MAX];
-	struct pl_key_write_result r = pl_key_write_get(
-		&l->kw, pl_key_write_key(&l->kw, key, n), (unsigned int)l->args->threshold, value);
+	struct pl_key_write_result r = pl_key_write_get(&l->kw,
+		pl_key_carried(&l->kw.hashing, key, n), (unsigned int)l->args->threshold, value);
 
 	values[1] = pl_answer_name(r.answer);
 	values[2] = fill(l, 2, "%u", r.votes);
@@ -148,7 +148,7 @@ static void fill_estimate(struct lookup *l, const struct pl_estimate *e, const c
 static bool look_counters(struct lookup *l, const void *key, size_t n, const char **values)
 {
 	struct pl_estimate e =
-		pl_counters_estimate(&l->c, pl_counters_key(&l->c, key, n), l->total);
+		pl_counters_estimate(&l->c, pl_key_carried(&l->c.hashing, key, n), l->total);
 
 	fill_estimate(l, &e, values);
 	values[4] = NULL;
@@ -295,14 +295,27 @@ static int open_lookup(struct lookup *l, const struct pl_region *g, void *base)
 	}
 }
 
-static int look_up_all(
-	struct lookup *l, const struct looker *looker, bool numbers, struct pl_key_source *source)
+/* As reports of the published forms carry a number: most significant byte first, whichever way it was written. */
+static void carry(const struct pl_store_params *params, const char *form, uint8_t *key)
 {
-	const char *values[COLUMNS], *text, *form = numbers ? "u64" : l->args->key_form;
+	uint32_t word;
+
+	if (params->hash != PL_HASH_DTA || strcmp(form, "u32") != 0)
+		return;
+	memcpy(&word, key, sizeof(word));
+	word = __builtin_bswap32(word);
+	memcpy(key, &word, sizeof(word));
+}
+
+static int look_up_all(struct lookup *l, const struct looker *looker,
+	const struct pl_store_params *params, struct pl_key_source *source)
+{
+	const char *values[COLUMNS], *text, *form;
 	struct pl_row_out out;
 	bool all = true;
 	int code = 0;
 
+	form = params->primitive == PL_APPEND ? "u64" : l->args->key_form;
 	pl_row_out_init(&out, l->args->form, looker->columns, looker->n);
 	while ((text = pl_key_source_next(source)) != NULL) {
 		uint8_t *key;
@@ -314,6 +327,7 @@ static int look_up_all(
 			break;
 		}
 		values[0] = text;
+		carry(params, form, key);
 		all &= looker->look(l, key, bytes, values);
 		pl_row_out_add(&out, values);
 		free(key);
@@ -351,7 +365,7 @@ int pl_region_lookup(const struct pl_region *g, const struct pl_region_args *arg
 		pl_complain("%s: which key?", args->command);
 		code = PL_EXIT_USAGE;
 	} else if (code == 0) {
-		code = look_up_all(l, &lookers[primitive], primitive == PL_APPEND, &source);
+		code = look_up_all(l, &lookers[primitive], pl_region_params(g), &source);
 	}
 	if (primitive == PL_SKETCH && (code == PL_EXIT_OK || code == PL_EXIT_NOTHING))
 		pl_region_tell_whole(&l->s, l->complete);

@@ -27,7 +27,8 @@ extern const char *const pl_key_forms[]; /* for PL_OPT_CHOICE */
 #define PL_REGION_ARGS_KEYS(a)                                                                     \
 	{ PL_OPT_CHOICE, 0, "key-form", &(a).key_form, "FORM",                                     \
 		"how keys are written (default text); u32 and u64 are numbers, "                   \
-		"least significant byte first, be32 most significant first",                       \
+		"least significant byte first, be32 most significant first; with --hash dta u32 "  \
+		"and be32 are one number",                                                         \
 		pl_key_forms },                                                                    \
 		{ PL_OPT_U64, 0, "threshold", &(a).threshold, "VOTES",                             \
 			"key-write: copies that must agree (default 1)", NULL },                   \

@@ -43,7 +43,7 @@ static int counters_check(const struct store *s, struct intake *in)
 		return PL_REFUSED_COUNT_OF_COPIES;
 	if (s->config.filter.on && r->increment <= s->config.filter.above)
 		return PL_REFUSED_FILTERED;
-	in->key = pl_translator_key(&s->counters.geometry.hashing, r);
+	in->key = pl_key_carried(&s->counters.geometry.hashing, r->key, r->key_bytes);
 	in->spread = in->key.h;
 	return TAKEN;
 }

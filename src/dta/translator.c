@@ -157,16 +157,6 @@ bool pl_filter_passes(const struct pl_dta_filter *f, const uint8_t *bytes)
 	return v > f->above;
 }
 
-struct pl_key pl_translator_key(const struct pl_hashing *hashing, const struct pl_dta_report *r)
-{
-	uint32_t word;
-
-	if (hashing->kind != PL_HASH_DTA || r->key_bytes != 4)
-		return pl_key_make(hashing, r->key, r->key_bytes);
-	word = pl_be32(r->key);
-	return pl_key_make(hashing, &word, sizeof(word));
-}
-
 /* ---- reports ---- */
 
 static bool refuse(struct pl_translator *t, enum pl_refusal cause)
@@ -723,7 +713,7 @@ static int key_write_check(const struct store *s, struct intake *in)
 		return PL_REFUSED_VALUE_SIZE;
 	if (!pl_filter_passes(&s->config.filter, r->data))
 		return PL_REFUSED_FILTERED;
-	in->key = pl_translator_key(&s->key_write.hashing, r);
+	in->key = pl_key_carried(&s->key_write.hashing, r->key, r->key_bytes);
 	in->spread = in->key.h;
 	return TAKEN;
 }

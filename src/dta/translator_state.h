@@ -161,6 +161,3 @@ static inline int pl_translator_choose(
 
 /* Whether a number of a value or entry passes the filter. */
 bool pl_filter_passes(const struct pl_dta_filter *f, const uint8_t *bytes);
-
-/* The key as the store hashes it: published ones take one of 32 bits least significant byte first. */
-struct pl_key pl_translator_key(const struct pl_hashing *hashing, const struct pl_dta_report *r);

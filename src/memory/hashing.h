@@ -41,6 +41,20 @@ static inline struct pl_key pl_key_make(
 	return (struct pl_key){ ~pl_crc32(0, key, key_bytes) };
 }
 
+/* The same of a key as reports carry it, for values and counters: PL_HASH_DTA takes a number of 32 bits, which travels most
+ * significant byte first, least significant byte first. Postcards take it as it travels. */
+static inline struct pl_key pl_key_carried(
+	const struct pl_hashing *hashing, const void *key, size_t key_bytes)
+{
+	uint32_t word;
+
+	if (hashing->kind != PL_HASH_DTA || key_bytes != sizeof(word))
+		return pl_key_make(hashing, key, key_bytes);
+	memcpy(&word, key, sizeof(word));
+	word = __builtin_bswap32(word);
+	return pl_key_make(hashing, &word, sizeof(word));
+}
+
 /* Position 0 .. n_slots - 1 of copy `copy`. */
 static inline uint64_t pl_key_slot(
 	const struct pl_hashing *hashing, struct pl_key key, unsigned int copy, uint64_t n_slots)

@@ -321,6 +321,24 @@ s = t.stop()
 ok(s['duplicates'] == 1 and s['refused']['gap'] == 1 and s['nacks'] == 1 and s['lost'] == 0, 'counted so', s)
 ok(s['unreadable']['opcode'] == 1 and s['unreadable']['short'] == 2, 'and so is what cannot be read', s)
 
+# A key is asked for as it was reported, whatever it is written as, and a number is the number that was reported.
+for name, primitive in (('f0', 'key-write'), ('f1', 'counters'), ('f2', 'postcards')):
+    create(name, primitive, '--hash', 'dta', '--slots', 1024)
+t = Translator('--flush', '20ms', 'udp://127.0.0.1:0', *[path(n) for n in ('f0', 'f1', 'f2')])
+written = [('u32', 5), ('be32', 6), ('hex', '00000007'), ('text', 'key8')]
+for form, key in written:
+    for what in (['key-write', '-d', 'four'], ['increment', '--copies', 4], ['postcard', '--hops', '1,2,3,4,5', '--no-length']):
+        run('report', what[0], '--form', 'tracking', '-k', key, '--key-form', form, *what[1:], t.uri)
+t.comes_to(accepted=7 * 4, paths_complete=4)
+t.stop()
+for name in ('f0', 'f1', 'f2'):
+    for form, key in written + [('be32', 5), ('u32', 6), ('u32', 7), ('be32', 7), ('be32', 0x6b657938), ('hex', '00000005')]:
+        r = pathline.run('region', 'lookup', path(name), '--nodes', '1-5', '--key-form', form, str(key))
+        ok(r.returncode == 0, '%s: --key-form %s %s is found' % (name, form, key), r.stdout + r.stderr)
+    for form, key in (('u32', 0x05000000), ('be32', 0x06000000), ('text', '8yek')):
+        r = pathline.run('region', 'lookup', path(name), '--nodes', '1-5', '--key-form', form, str(key))
+        ok(r.returncode == 3, '%s: --key-form %s %s was not reported' % (name, form, key), r.stdout + r.stderr)
+
 # Who may not report.
 t = Translator('--allow', '10.0.0.0/8', 'udp://127.0.0.1:0', path('kw'))
 run('report', 'key-write', '--form', 'tracking', '-k', 1, '--key-form', 'be32', '-d', 'no!!', t.uri)
