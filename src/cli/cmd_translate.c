@@ -303,6 +303,8 @@ static void print_stats(struct translate *x)
 	pl_json_number(json, "lost", c->lost);
 	pl_json_number(json, "gaps", c->gaps);
 	pl_json_number(json, "restarts", c->restarts);
+	pl_json_number(json, "taken_up", c->taken_up);
+	pl_json_number(json, "taken_up_at", c->taken_up_at);
 	pl_json_number(json, "nacks", c->nacks);
 	pl_json_number(json, "answers", c->answers);
 	pl_json_number(json, "nacks_unsent", x->nacks_unsent);
@@ -342,6 +344,9 @@ static void tell_account(const struct translate *x)
 		fprintf(stderr, ", %" PRIu64 " duplicates", c->duplicates);
 	if (c->restarts > 0)
 		fprintf(stderr, ", %" PRIu64 " restarts of reporters", c->restarts);
+	if (c->taken_up > 0)
+		fprintf(stderr, ", %" PRIu64 " streams taken up late, the last one at %" PRIu64,
+			c->taken_up, c->taken_up_at);
 	for (int i = 1; i < PL_DTA_VERDICT_MAX; i++) {
 		if (c->faults[i] > 0)
 			fprintf(stderr, ", %" PRIu64 " unreadable (%s)", c->faults[i],
@@ -497,7 +502,7 @@ static int make_stores(const struct pl_translate_out *out, struct pl_dta_store *
 	return 0;
 }
 
-static int make_translator(struct translate *x)
+static int make_translator(struct translate *x, bool file)
 {
 	static struct pl_dta_store stores[PL_DTA_STORES_MAX];
 	static struct pl_prefix access[PL_ACCESS_MAX];
@@ -512,7 +517,8 @@ static int make_translator(struct translate *x)
 		.reporters = (uint32_t)args.reporters,
 		.reporter_quota = { .rate = args.reporter_rate },
 		.nack_interval_ns = args.nack_interval_ns,
-		.nack_tries = (uint32_t)args.nack_tries,
+		/* Nobody hears what a file's reporters are asked. */
+		.nack_tries = file ? 0 : (uint32_t)args.nack_tries,
 		.nack_port = (uint16_t)args.nack_port,
 	};
 	struct pl_diag diag = { .text = "" };
@@ -588,6 +594,13 @@ static const char *with_port(const char *uri, struct pl_buf *text)
 	return text->failed ? uri : text->data;
 }
 
+static bool is_file(const char *uri)
+{
+	const char *scheme = pl_port_uri_scheme(uri);
+
+	return scheme == NULL || strcmp(scheme, "pcap") == 0;
+}
+
 static int open_out(struct translate *x, const struct pl_opt_list *operands, struct pl_diag *diag)
 {
 	if (pl_translate_is_roce(operands->items[1]))
@@ -628,15 +641,14 @@ static int translate(struct translate *x, const struct pl_opt_list *operands)
 	r = open_out(x, operands, &diag);
 	if (r < 0)
 		return complain(r, &diag, out_exit(r));
-	code = make_translator(x);
+	code = make_translator(x, is_file(operands->items[0]));
 	if (code != 0)
 		return code;
 	pl_buf_init(&text);
 	uri = with_port(operands->items[0], &text);
 	code = open_ports(x, uri);
 	if (code == 0) {
-		x->live = x->fds[0].fd >= 0 && pl_port_uri_scheme(uri) != NULL &&
-			  strcmp(pl_port_uri_scheme(uri), "pcap") != 0;
+		x->live = x->fds[0].fd >= 0 && !is_file(uri);
 		open_nacks(x, uri);
 		if (x->live) {
 			pl_signals_block(&signals);

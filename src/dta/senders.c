@@ -64,9 +64,15 @@ struct pl_sender *pl_senders_find(struct pl_senders *s, const struct pl_addr *ad
 	return room;
 }
 
-static void begin(struct pl_sender *s, uint32_t seq)
+static void begin(struct pl_sender *s, uint32_t seq, bool asks, struct pl_seq_seen *ret)
 {
 	s->expected = seq < PL_SEQ_BEGIN ? 0 : seq;
+	s->joining = asks && seq >= PL_SEQ_BEGIN && s->form != PL_DTA_TRACKING;
+	if (s->joining) {
+		s->joined = seq;
+		s->expected -= seq < PL_SEQ_BACK ? seq : PL_SEQ_BACK;
+	}
+	ret->taken_up = seq >= PL_SEQ_BEGIN && !s->joining;
 	s->numbered = true;
 	s->gap = false;
 	s->tries = 0;
@@ -116,28 +122,35 @@ static bool began_anew(
 }
 
 enum pl_seq pl_sender_look(struct pl_sender *s, uint32_t seq, uint64_t datagram, uint64_t now_ns,
-	struct pl_seq_seen *ret)
+	bool asks, struct pl_seq_seen *ret)
 {
 	uint32_t first;
 	int32_t ahead;
 
 	*ret = (struct pl_seq_seen){ 0 };
-	if (!s->numbered)
-		begin(s, seq);
+	if (!s->numbered) {
+		begin(s, seq, asks, ret);
+	} else if (s->joining && ((int32_t)(seq - s->joined) <= 0 ||
+					 (int32_t)(seq - s->joined) > PL_SEQ_WINDOW)) {
+		/* The answer, or another stream. */
+		s->expected = seq;
+		s->joining = false;
+		ret->taken_up = seq != 0;
+	}
 	ahead = ahead_of(s, seq);
 	if (ahead > PL_SEQ_WINDOW || ahead < -PL_SEQ_WINDOW) {
-		begin(s, seq);
+		begin(s, seq, asks, ret);
 		ret->restarted = true;
 	} else if (ahead < 0 && began_anew(s, seq, datagram, now_ns, &first)) {
 		/* Those that were taken for repeats are missing. */
-		begin(s, first);
+		begin(s, 0, asks, ret);
 		s->expected = first;
 		ret->restarted = true;
 	}
 	ahead = ahead_of(s, seq);
 	if (ahead >= 0)
 		s->run = 0;
-	ret->missing = ahead > 0 ? (uint32_t)ahead : 0;
+	ret->missing = ahead <= 0 ? 0 : s->joining ? seq - s->joined : (uint32_t)ahead;
 	return ahead == 0 ? PL_SEQ_NEXT : ahead > 0 ? PL_SEQ_GAP : PL_SEQ_DUPLICATE;
 }
 

@@ -13,9 +13,13 @@
 #include "base/bucket.h"
 #include "wire/dta.h"
 
-/* Streams begin with number 0: one that is first heard with a number below this lost its beginning, any other is taken
- * up where it is. */
+/*
+ * Streams begin with number 0: one that is first heard with a number below this lost its beginning. Any other was heard
+ * by somebody before, or by nobody: its reporter is asked for what it still has, and it is taken up where that begins, or
+ * where it is when no answer comes. Of 8-bit numbers nobody knows how old they are: they are taken up where they are.
+ */
 #define PL_SEQ_BEGIN    128u
+#define PL_SEQ_BACK     (1u << 19) /* so far back is asked for, at most */
 /*
  * A reporter that began anew on the same port is told from repeats: by a 32-bit number further than the window from the
  * expected one; by one of the first numbers after a pause, when nothing is under way any more; and by so many datagrams
@@ -34,8 +38,10 @@ struct pl_sender {
 	bool used;
 	bool numbered; /* `expected` means something */
 	bool gap;      /* something is missing */
+	bool joining;  /* what is there before `joined`, its first number, is asked for */
 	bool nacked;   /* ever; then nack_ns means something */
 	uint32_t expected;
+	uint32_t joined;
 	uint32_t tries; /* NACKs for the present gap */
 	uint64_t nack_ns;
 	uint32_t nack_low; /* the least number asked for since NACKs stopped for PL_SEQ_NACK_NS */
@@ -72,12 +78,13 @@ enum pl_seq {
 struct pl_seq_seen {
 	uint32_t missing; /* PL_SEQ_GAP */
 	bool restarted;   /* the reporter began anew */
+	bool taken_up;    /* the stream is taken up with this number, which is not its first */
 };
 
-/* What a number is; datagrams have rising numbers. Changes nothing but what a stream's beginning, or one begun anew,
- * expects. */
+/* What a number is; datagrams have rising numbers. `asks`: NACKs are sent. Changes nothing but what a stream's beginning,
+ * or one begun anew, expects. */
 enum pl_seq pl_sender_look(struct pl_sender *s, uint32_t seq, uint64_t datagram, uint64_t now_ns,
-	struct pl_seq_seen *ret);
+	bool asks, struct pl_seq_seen *ret);
 
 /* A NACK leaves for what is expected. */
 void pl_sender_nacked(struct pl_sender *s, uint64_t now_ns);
@@ -86,6 +93,7 @@ void pl_sender_nacked(struct pl_sender *s, uint64_t now_ns);
 static inline void pl_sender_take(struct pl_sender *s, uint32_t seq)
 {
 	s->expected = s->form == PL_DTA_TRACKING ? (uint8_t)(seq + 1) : seq + 1;
+	s->joining = false;
 	s->gap = false;
 	s->tries = 0;
 }

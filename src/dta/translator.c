@@ -259,6 +259,13 @@ static bool nack_due(const struct pl_translator *t, const struct pl_sender *s, u
 	return !s->nacked || now_ns - s->nack_ns >= t->nack_interval_ns << doubled;
 }
 
+/* A stream goes on here that did not begin here. */
+static void take_up(struct pl_translator *t, uint32_t seq)
+{
+	t->count.taken_up++;
+	t->count.taken_up_at = seq;
+}
+
 /* Something is missing before `seq`. Returns whether it is given up: then `seq` is what is expected. */
 static bool handle_gap(struct pl_translator *t, struct pl_sender *s, uint32_t seq, uint32_t missing,
 	uint64_t now_ns)
@@ -268,11 +275,14 @@ static bool handle_gap(struct pl_translator *t, struct pl_sender *s, uint32_t se
 	if (!s->gap) {
 		s->gap = true;
 		s->tries = 0;
-		t->count.gaps++;
+		t->count.gaps += !s->joining;
 	}
 	due = nack_due(t, s, now_ns);
 	if (s->tries >= t->nack_tries && (due || t->nack_tries == 0)) {
 		t->count.lost += missing;
+		if (s->joining)
+			take_up(t, s->joined);
+		s->joining = false;
 		s->expected = seq;
 		s->gap = false;
 		s->tries = 0;
@@ -287,9 +297,12 @@ static bool handle_gap(struct pl_translator *t, struct pl_sender *s, uint32_t se
 static bool in_turn(struct pl_translator *t, struct pl_sender *s, const struct intake *in)
 {
 	struct pl_seq_seen seen;
-	enum pl_seq seq = pl_sender_look(s, in->report->seq, t->count.datagrams, in->now_ns, &seen);
+	enum pl_seq seq = pl_sender_look(
+		s, in->report->seq, t->count.datagrams, in->now_ns, t->nack_tries > 0, &seen);
 
 	t->count.restarts += seen.restarted;
+	if (seen.taken_up)
+		take_up(t, in->report->seq);
 	switch (seq) {
 	case PL_SEQ_NEXT:
 		return true;
@@ -370,7 +383,7 @@ void pl_translator_push(struct pl_translator *t, uint64_t now_ns, const struct p
 			t->count.faults[verdict]++;
 	} while (pl_cursor_left(&c) > 0);
 	/* Once a datagram, so that a forged one does not make many. */
-	if (t->asker != NULL)
+	if (t->asker != NULL && !t->asker->joining)
 		send_last(t, t->asker, true);
 }
 

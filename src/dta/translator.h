@@ -117,8 +117,10 @@ struct pl_translator_counters {
 	uint64_t by_primitive[PL_SKETCH + 1]; /* accepted */
 	uint64_t lost;                        /* sequence numbers that never came */
 	uint64_t nacks, gaps;
-	uint64_t restarts; /* of reporters that began anew on the same port */
-	uint64_t answers;  /* to reporters that asked how far they are heard */
+	uint64_t taken_up;    /* streams that did not begin with their first number here */
+	uint64_t taken_up_at; /* the number of the last one */
+	uint64_t restarts;    /* of reporters that began anew on the same port */
+	uint64_t answers;     /* to reporters that asked how far they are heard */
 	uint64_t writes, adds, write_bytes, immediates; /* operations */
 	/* append */
 	uint64_t entries, entries_filtered, entries_published, batches;

@@ -551,7 +551,7 @@ static void test_sequence(void)
 /* From a port of its own; `n` reports in a datagram. */
 static void numbered(struct pl_translator *t, uint64_t now, uint16_t port, uint32_t seq, uint32_t n)
 {
-	uint8_t out[2048];
+	static uint8_t out[32768];
 	struct pl_build b = pl_build(out, sizeof(out));
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -645,6 +645,60 @@ static void test_restart(void)
 	}
 	eq(c->restarts, 3, "a whole stream twice, late, among what goes on");
 	closed(t, "restarts");
+	pl_translator_free(t);
+}
+
+/* Heard first in the middle of a stream: what came before is asked for, and where it goes on is told. */
+static void test_take_up(void)
+{
+	const struct pl_dta_store stores[] = { {
+		.params = { .primitive = PL_KEY_WRITE,
+			.hash = PL_HASH_PATHLINE,
+			.key_write = { .slots = 100, .value_bytes = 4, .copies = 1 } },
+	} };
+	struct pl_translator_config config = { .stores = stores, .n_stores = 1, .nack_tries = 2 };
+	struct pl_translator *t = make(&config);
+	const struct pl_translator_counters *c = pl_translator_counters(t);
+
+	numbered(t, MS, 1, 5000, 10);
+	eq(c->accepted, 0);
+	eq(n_nacks, 1);
+	eq(asked_for(), 0, "all that there is");
+	numbered(t, MS, 1, 5010, 10);
+	eq(c->taken_up, 0, "not yet");
+	numbered(t, MS, 1, 4200, 820);
+	eq(c->taken_up, 1);
+	eq(c->taken_up_at, 4200, "as far as the reporter has it");
+	eq(c->accepted, 820);
+	numbered(t, MS, 1, 5020, 10);
+	eq(c->accepted, 830);
+
+	numbered(t, 2 * MS, 2, 300, 1);
+	numbered(t, 3 * MS, 2, 300, 5);
+	eq(c->taken_up, 2, "the answer is that there is nothing before");
+	eq(c->taken_up_at, 300);
+	eq(c->accepted, 835);
+
+	numbered(t, 4 * MS, 3, 1 << 24, 5);
+	eq(asked_for(), (1 << 24) - PL_SEQ_BACK);
+	eq(c->lost, 0);
+	for (uint32_t i = 1; i < 4; i++)
+		numbered(t, 5 * MS + 3 * i * MS, 3, (1 << 24) + 5 * i, 5);
+	eq(c->taken_up, 3, "no answer");
+	eq(c->taken_up_at, 1 << 24);
+	eq(c->lost, 10);
+	eq(c->accepted, 845);
+	eq(c->gaps, 0);
+	eq(c->restarts, 0);
+	closed(t, "taken up");
+	pl_translator_free(t);
+
+	config.nack_tries = 0;
+	t = make(&config);
+	numbered(t, MS, 1, 5000, 10);
+	c = pl_translator_counters(t);
+	ok(c->taken_up == 1 && c->taken_up_at == 5000 && c->accepted == 10 && n_nacks == 0,
+		"nobody is asked: at once");
 	pl_translator_free(t);
 }
 
@@ -782,6 +836,7 @@ int main(void)
 	test_sketch();
 	test_sequence();
 	test_restart();
+	test_take_up();
 	test_policy();
 	test_choose();
 	test_refused_config();

@@ -19,6 +19,7 @@ from lib import lab, pathline, tap  # noqa: E402
 from lib.lab import path  # noqa: E402
 from lib.pathline import PATHLINE  # noqa: E402
 from lib.tap import ok  # noqa: E402
+from lib.wait import wait  # noqa: E402
 
 SEED = int(os.environ.get("PL_SEED", "1"))
 
@@ -153,6 +154,52 @@ s = t.stop()
 ok(entries("again") == 2 * list(range(20000)), "who begins anew on the same port is heard, from the first report on",
    f"{len(entries('again'))} entries, {s}")
 ok(s["restarts"] == 1 and s["accepted"] == 40000 and s["lost"] == 0, "and counted", s)
+
+# A translator that is killed and comes back: its reporter has what the first one did not confirm.
+create("killed")
+t = Translator("--batch", 1, path("killed"))
+said = []
+reporter = threading.Thread(target=lambda: said.append(report(
+    *stream(60000), "--rate", "15k", "--hold", "3s", f"udp://127.0.0.1:{t.port}")))
+reporter.start()
+
+
+def taken():
+    """ten thousand reports are there"""
+    t.process.send_signal(signal.SIGUSR1)
+    return json.loads(t.process.stdout.readline())["accepted"] >= 10000
+
+
+ok(wait(taken), "it is in the middle of a stream")
+t.process.kill()
+t.process.wait()
+t = Translator("--batch", 1, path("killed"), port=t.port)
+reporter.join()
+s = t.stop()
+got = entries("killed")
+ok(set(got) == set(range(60000)), "of a translator that was killed and came back nothing is missing",
+   f"{60000 - len(set(got))} missing, {len(got) - len(set(got))} twice, {said}, {s}")
+ok(s["taken_up"] == 1 and s["taken_up_at"] >= 10000 - 1024 and s["lost"] == 0, "and it says where it took up the stream", s)
+
+# Where nobody sends again, it says so as well.
+create("silent")
+t = Translator(path("silent"))
+sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for n in range(700, 710):
+    sock.sendto(struct.pack("!BBBBHHIII", 0xD1, 2, 0x40, 0, 0, 8, n, 0, n), ("127.0.0.1", t.port))
+
+
+def seen():
+    """its ten reports wait for what comes before"""
+    t.process.send_signal(signal.SIGUSR1)
+    a = json.loads(t.process.stdout.readline())
+    return a["reports"] == 10 == a["refused"]["gap"] and a["nacks"] > 0
+
+
+ok(wait(seen), "the first number is 700")
+sock.sendto(struct.pack("!BBBBHHIII", 0xD1, 2, 0x40, 0, 0, 8, 700, 0, 700), ("127.0.0.1", t.port))
+s = t.stop()
+ok(s["taken_up"] == 1 and s["taken_up_at"] == 700 and s["accepted"] == 1, "taken up at 700", s)
 
 # A quota drops; it does not ask for what it has dropped.
 create("quota")
