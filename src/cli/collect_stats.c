@@ -63,6 +63,7 @@ static void put_control(struct pl_json *json, const struct pl_collector_stats *s
 	counter(json, "foreign", &s->cm->foreign);
 	counter(json, "unknown", &s->cm->unknown);
 	counter(json, "repeated", &s->cm->repeated);
+	counter(json, "stale", &s->cm->stale);
 	counter(json, "asked", &s->cm->asked);
 	counter(json, "limited", &s->cm->limited);
 	counter(json, "unsent", &s->cm->unsent);
@@ -217,6 +218,7 @@ void pl_collect_stats(
 	pl_json_number(json, "no_room", s->no_room);
 	pl_json_number(json, "crowded", s->crowded);
 	pl_json_number(json, "displaced", s->displaced);
+	pl_json_number(json, "stale", s->stale);
 	pl_json_number(json, "forgotten", s->forgotten);
 	put_peers(json, s, options);
 	if (s->responder != NULL)

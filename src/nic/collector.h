@@ -163,6 +163,7 @@ struct pl_collector_stats {
 	uint64_t signals, lost_signals; /* lost: the queue pair ended before they were looked at */
 	uint64_t failed; /* queue pairs that went to error, and were ended with their connections */
 	uint64_t silent; /* those whose peers fell silent */
+	uint64_t stale; /* those ended over TCP because their peers offered their queue pair anew */
 	uint64_t no_room, crowded; /* requests refused: max_peers, max_each */
 	uint64_t
 		displaced; /* requests of RDMA-CM that had no RTU when their place was needed for a newer one */

@@ -282,6 +282,7 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		.addr = path->dst,
 		.number = c->numbers++,
 		.qpn = qp.qpn,
+		.peer_qpn = qp.service == PL_ROCE_RC ? qp.peer_qpn : 0,
 		.store = (uint32_t)store,
 		.account = UINT32_MAX };
 	if (is_switch != NULL)
@@ -311,6 +312,39 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 
 /* ---- over TCP ---- */
 
+/* Its connection is ended, so that the peer sees it and makes another. */
+static void drop_peer(struct pl_collector *c, struct collector_peer *p)
+{
+	if (p->by_cm)
+		c->ops->disconnect(c->card, p->cm_id);
+	else
+		pl_exchange_server_drop(c->server, (uint64_t)(p - c->peers) + 1);
+	end_peer(c, p);
+}
+
+/*
+ * A reliable queue pair has one other end. A peer that offers its own again has begun anew, and its old one ends, as a stale
+ * connection does; from anybody else, or twice by one connection, it is a mistake. Where unreliable writes come from is never
+ * answered, and many a switch has no number for it. False: it cannot be.
+ */
+static bool end_stale(
+	struct pl_collector *c, const struct pl_addr *from, const struct pl_exchange *theirs)
+{
+	for (uint32_t i = 0; i < c->n_peers && theirs->service == PL_ROCE_RC; i++) {
+		struct collector_peer *p = &c->peers[i];
+
+		if (!p->used || !p->settled || p->peer_qpn == 0 || p->peer_qpn != theirs->qpn ||
+			!pl_addr_equal(&p->addr, &theirs->gid))
+			continue;
+		if (!pl_addr_equal(&p->from, from) ||
+			pl_exchange_server_asks(c->server, (uint64_t)i + 1))
+			return false;
+		c->stale++;
+		drop_peer(c, p);
+	}
+	return true;
+}
+
 int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchange *theirs,
 	struct pl_exchange *ret_ours, uint64_t *ret_id)
 {
@@ -323,6 +357,8 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 	r = c->ops->path(c->card, &theirs->gid, &path);
 	if (r < 0)
 		return refusal_of(r);
+	if (!end_stale(c, peer, theirs))
+		return PL_EXCHANGE_NO_TERMS;
 	r = collector_make_peer(c, &path, peer, theirs, NULL, NULL, ret_ours, &p);
 	if (r == 0)
 		*ret_id = (uint64_t)(p - c->peers) + 1;
@@ -458,16 +494,6 @@ static struct collector_peer *peer_of_qp(struct pl_collector *c, uint32_t qpn)
 	return NULL;
 }
 
-/* Its connection is ended, so that the peer sees it and makes another. */
-static void drop_peer(struct pl_collector *c, struct collector_peer *p)
-{
-	if (p->by_cm)
-		c->ops->disconnect(c->card, p->cm_id);
-	else
-		pl_exchange_server_drop(c->server, (uint64_t)(p - c->peers) + 1);
-	end_peer(c, p);
-}
-
 uint32_t collector_lose_peers(struct pl_collector *c)
 {
 	uint32_t n = 0;
@@ -535,6 +561,7 @@ void pl_collector_get_stats(struct pl_collector *c, struct pl_collector_stats *r
 		.displaced = c->displaced,
 		.lost = c->lost,
 		.returns = c->returns,
+		.stale = c->stale,
 		.forgotten = c->forgotten,
 		.n_accounts = c->n_accounts
 	};

@@ -21,6 +21,7 @@ struct collector_peer {
 	struct pl_addr addr; /* who writes by it */
 	uint64_t number;     /* as the so many-th */
 	uint32_t qpn, cm_id;
+	uint32_t peer_qpn;       /* reliable ones: where answers go; else 0 */
 	uint32_t store, account; /* account: UINT32_MAX: none, or not settled yet */
 	uint64_t executed;       /* by_cm: its packets, when they were looked at last */
 };
@@ -44,7 +45,7 @@ struct pl_collector {
 	struct pl_collector_account accounts[PL_COLLECTOR_ACCOUNTS_MAX];
 	uint32_t n_accounts;
 	uint64_t signals, lost_signals, failed, forgotten, silent;
-	uint64_t displaced, crowded, no_room;
+	uint64_t displaced, crowded, no_room, stale;
 	uint64_t lost, returns; /* by the device's loss; how often it was back */
 	bool away;              /* the device is gone */
 	uint64_t again_ns;      /* then: when it is looked for next */

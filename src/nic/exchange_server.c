@@ -34,8 +34,8 @@ struct pl_exchange_server {
 	struct pl_exchange_server_options options;
 	int poll_fd, listen_fd;
 	char address[PL_TCP_TEXT_MAX];
-	uint32_t npeers; /* slots */
-	struct peer *peers;
+	uint32_t npeers;             /* slots */
+	struct peer *peers, *asking; /* asking: during `ask` */
 	struct pl_exchange_server_counters counters;
 };
 
@@ -161,6 +161,15 @@ void pl_exchange_server_drop(struct pl_exchange_server *s, uint64_t id)
 	}
 }
 
+bool pl_exchange_server_asks(const struct pl_exchange_server *s, uint64_t id)
+{
+	for (uint32_t j = 0; s->asking != NULL && j < s->asking->nids; j++) {
+		if (s->asking->ids[j] == id)
+			return true;
+	}
+	return false;
+}
+
 /* ---- one connection ---- */
 
 static void set_deadline(struct pl_exchange_server *s, struct peer *p, uint64_t now_ns)
@@ -204,8 +213,10 @@ static void answer(struct pl_exchange_server *s, struct peer *p, const struct pl
 	int r = PL_EXCHANGE_NO_ROOM;
 
 	p->asks++;
+	s->asking = p;
 	if (p->nids < PL_EXCHANGE_ASKS_MAX)
 		r = s->options.ask(s->options.arg, &p->addr, theirs, &ours, &id);
+	s->asking = NULL;
 	if (r == 0) {
 		p->ids[p->nids++] = id;
 		pl_count(&s->counters.agreed, 1);

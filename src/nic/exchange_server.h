@@ -54,6 +54,9 @@ void pl_exchange_server_step(struct pl_exchange_server *s, uint64_t now_ns);
 /* The owner has no more use for what it gave this id to: its connection is ended, without `ended` for it. */
 void pl_exchange_server_drop(struct pl_exchange_server *s, uint64_t id);
 
+/* During `ask`: whether the connection that asks has this id already. */
+bool pl_exchange_server_asks(const struct pl_exchange_server *s, uint64_t id);
+
 struct pl_exchange_server_counters {
 	struct pl_counter connections; /* = denied + full + crowded + what is open or was ended */
 	struct pl_counter denied, full, crowded; /* crowded: max_each */

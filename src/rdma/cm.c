@@ -400,13 +400,13 @@ int pl_connector_heard(struct pl_connector *c, uint32_t id, uint64_t now_ns)
 }
 
 /* The peer is given up. */
-static void give_up(struct pl_connector *c, struct connection *conn, uint64_t now_ns)
+static void give_up(struct pl_connector *c, struct connection *conn, uint8_t event, uint64_t now_ns)
 {
 	struct pl_cm dreq = about(conn, PL_CM_DREQ);
 
 	dreq.qpn = conn->peer.qpn;
 	conn->state = DREQ_SENT;
-	conn->event = PL_CONNECTION_SILENT;
+	conn->event = event;
 	say(c, conn, &dreq, NULL, 0, true, now_ns);
 }
 
@@ -501,6 +501,32 @@ static struct connection *made_by(
 	return NULL;
 }
 
+/* One that stands, though its peer asks again by a number that it has there: it knows of it no more (12.9.8.3). */
+static struct connection *find_stale(
+	struct pl_connector *c, const struct pl_cm *cm, const struct pl_addr *peer)
+{
+	for (uint32_t i = 0; i < c->options.max_connections; i++) {
+		struct connection *conn = &c->connections[i];
+
+		if (!conn->active &&
+			(conn->state == REQ_SEEN || conn->state == REP_SENT || conn->state == UP) &&
+			(conn->remote_id == cm->local_id || conn->peer.qpn == cm->qpn) &&
+			pl_addr_equal(&conn->path.dst, peer))
+			return conn;
+	}
+	return NULL;
+}
+
+/* It ends. Should the peer know of it all the same, a DREQ says so. */
+static void end_stale(struct pl_connector *c, struct connection *conn, uint64_t now_ns)
+{
+	pl_count(&c->counters.stale, 1);
+	if (conn->state == UP)
+		give_up(c, conn, PL_CONNECTION_CLOSED, now_ns);
+	else
+		finish(c, conn, PL_CONNECTION_CLOSED, now_ns);
+}
+
 static void repeated_req(
 	struct pl_connector *c, struct connection *conn, const struct pl_cm *req, uint64_t now_ns)
 {
@@ -555,6 +581,12 @@ static void receive_req(struct pl_connector *c, const struct pl_cm *cm,
 	}
 	if (mtu_of(cm->mtu) == 0 || mtu_of(cm->mtu) > c->options.mtu) {
 		refuse_mtu(c, &path, cm);
+		return;
+	}
+	conn = find_stale(c, cm, &from->src);
+	if (conn != NULL) {
+		end_stale(c, conn, now_ns);
+		refuse(c, &path, cm, PL_CM_ABOUT_REQ, PL_CM_STALE);
 		return;
 	}
 	conn = add(c, now_ns);
@@ -652,7 +684,7 @@ static void receive_of(
 	case PL_CM_REJ:
 		/* Asked, the peer says that it knows of no connection. */
 		if (conn->asked > 0 && conn->state == UP && cm->reason == PL_CM_INVALID_ID) {
-			give_up(c, conn, now_ns);
+			give_up(c, conn, PL_CONNECTION_SILENT, now_ns);
 			break;
 		}
 		/* Our RTU came too late: the other side had given up. */
@@ -755,7 +787,7 @@ static void doubt(
 	struct pl_connector *c, struct connection *conn, uint64_t now_ns, struct pl_frames *out)
 {
 	if (conn->asked == c->options.tries) {
-		give_up(c, conn, now_ns);
+		give_up(c, conn, PL_CONNECTION_SILENT, now_ns);
 		return;
 	}
 	conn->asked++;

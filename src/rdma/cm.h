@@ -8,7 +8,9 @@
  *   either    disconnect ─DREQ─▶ closed event ─DREP─▶ closed event
  *
  * REQ, REP and DREQ are sent again until they are answered or the tries are used up; whatever comes twice is answered
- * from what is known. A lost RTU is made good by the first data (pl_connector_heard). Messages count only from the
+ * from what is known. A peer that asks again, in another transaction, by the communication id or queue pair of a connection
+ * that stands has begun anew: it is rejected (stale), the connection ends, and at the next request there is none in the
+ * way (12.9.8.3). A lost RTU is made good by the first data (pl_connector_heard). Messages count only from the
  * address that the connection is with. One event waits for each connection, the newest: a connection that was made and
  * closed before anybody asked is told as closed. A REP is sent four times at most, each after twice the time (and no more
  * often than the REQ allows): whoever asked may have forged the address. An RTU that comes when the connection was given up
@@ -122,9 +124,10 @@ struct pl_connector_counters {
 	struct pl_counter foreign;  /* for a connection with somebody else */
 	struct pl_counter unknown;  /* for no connection */
 	struct pl_counter repeated; /* known already */
-	struct pl_counter asked;    /* REPs sent to see whether somebody is still there */
-	struct pl_counter limited;  /* requests beyond the rate, or with no room for them */
-	struct pl_counter unsent;   /* answers for which there was no room: the peer asks again */
+	struct pl_counter stale;   /* ended by a request of the same peer with a number of theirs */
+	struct pl_counter asked;   /* REPs sent to see whether somebody is still there */
+	struct pl_counter limited; /* requests beyond the rate, or with no room for them */
+	struct pl_counter unsent;  /* answers for which there was no room: the peer asks again */
 };
 
 const struct pl_connector_counters *pl_connector_counters(const struct pl_connector *c);

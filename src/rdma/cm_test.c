@@ -19,6 +19,7 @@ static struct pl_rng rng;
 static double loss;
 static bool v6;
 static uint64_t silent_ns;
+static uint32_t next_qpn; /* of side 0 */
 
 static struct pl_addr addr(uint8_t last)
 {
@@ -33,6 +34,7 @@ static void init(void)
 	memset(lose, 0, sizeof(lose));
 	memset(sent, 0, sizeof(sent));
 	kinds_n = 0;
+	next_qpn = 100;
 	loss = 0;
 	for (uint8_t i = 0; i < 2; i++) {
 		const struct pl_addr own[2] = { addr(1 + i), addr(101 + i) };
@@ -121,7 +123,7 @@ static uint32_t connect_to(uint16_t port)
 	const struct pl_roce_path path = {
 		.src = addr(1), .dst = addr(2), .ttl = 64, .sport = 49152
 	};
-	const struct pl_connection_terms t = terms(100);
+	const struct pl_connection_terms t = terms(next_qpn++);
 	uint32_t id = 0;
 
 	if (pl_connector_connect(sides[0], &path, port, &t, now_ns, &id) < 0)
@@ -486,6 +488,51 @@ static void test_unconfirmed(void)
 	done();
 }
 
+/* The peer begins anew with a queue pair, or a communication id, that it has in a connection. */
+static void test_stale(void)
+{
+	const struct pl_addr own = addr(1);
+	struct pl_connection_event e;
+
+	connected();
+	pl_connector_free(sides[0]);
+	if (pl_connector_new(
+		    &sides[0], &(struct pl_connector_options){
+				       .own = &own, .n_own = 1, .resend_ns = 100 * MS }) < 0)
+		abort();
+	next_qpn = 100;
+	connect_to(1337);
+	settle();
+	ok(event(0, &e) == PL_CONNECTION_REJECTED && e.reason == PL_CM_STALE,
+		"the same queue pair, by another connection: stale");
+	eq(event(1, &e), PL_CONNECTION_CLOSED, "the old connection ends");
+	streq(sequence(), "REQ REJ DREQ DREP", "which the peer is told");
+	eq(pl_counter_read(&pl_connector_counters(sides[1])->stale), 1);
+	connect_to(1337);
+	settle();
+	if (event(1, &e) == PL_CONNECTION_CLOSED) /* its DREP came */
+		eq(event(1, &e), PL_CONNECTION_REQUEST, "then it may connect");
+	eq(pl_connector_accept(sides[1], e.id, &(struct pl_connection_terms){ .qpn = 300 }, now_ns),
+		0);
+	settle();
+	eq(event(0, &e), PL_CONNECTION_CONNECTED);
+	done();
+
+	/* While the first one is being made. */
+	init();
+	connect_to(1337);
+	settle();
+	accept();
+	lose[1] = UINT32_MAX;
+	settle();
+	next_qpn = 100;
+	connect_to(1337);
+	deliver(0);
+	eq(event(1, &e), PL_CONNECTION_CLOSED, "one that is not confirmed ends too");
+	eq(pl_counter_read(&pl_connector_counters(sides[1])->stale), 1);
+	done();
+}
+
 static void test_limits(void)
 {
 	struct pl_connection_event e;
@@ -619,6 +666,7 @@ int main(void)
 		test_silent();
 		test_slow_consumer();
 		test_unconfirmed();
+		test_stale();
 		test_limits();
 		test_forged();
 		test_seeds();

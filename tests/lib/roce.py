@@ -2,6 +2,7 @@
 """RoCE by struct, from the specification and not from our C: frames, the exchange that makes a queue pair, and `pathline
 collect`, which is at the other end."""
 import ipaddress
+import itertools
 import json
 import os
 import signal
@@ -106,8 +107,12 @@ def entry(key, value, slots):
 
 # ---- the exchange ----
 
-def request(store, service, address, mac, qpn=0x123, mtu=1024, depth=16, access=7):
-    """What asks for a queue pair over TCP."""
+QPNS = itertools.count(0x123)
+
+
+def request(store, service, address, mac, qpn=None, mtu=1024, depth=16, access=7):
+    """What asks for a queue pair over TCP. qpn: that of this side, of which no two are alike."""
+    qpn = next(QPNS) if qpn is None else qpn
     ask = struct.pack(">4sBBH16s6sHQQQIIIHBB24s", b"PLRX", 1, service, 100, gid(address), mac, 0xffff, 0, 0, 0, 0, qpn, 0, mtu,
                       depth, access, store.encode())
     return ask + struct.pack(">I", zlib.crc32(ask))

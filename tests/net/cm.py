@@ -412,7 +412,6 @@ def run_flood(uri):
 
 def run_each(uri):
     """One address has at most a share of all queue pairs, and of the connections of the control server."""
-    NS["a"].ip(f"addr add {IP[4]['second']}/24 dev {IF['a']}")
     for args, most in (((), 6), (("--peers-each", 2), 2)):
         c, wire = Collector(uri, "--listen", f":{TCP}", "--peers", 8, *args), Wire()
         held = [exchange(IP[4]["a"]) for _ in range(most + 10)]
@@ -630,6 +629,57 @@ def run_rules(uri):
         ok(refused.returncode == 2 and "RDMA card" in refused.stderr, f"{rule[0]} is refused with a card", refused.stderr)
 
 
+def run_stale(uri):
+    """A peer that begins anew with what it has in a connection: that one ends, and it is told."""
+    c, wire = Collector(uri, "--listen", f":{TCP}"), Wire()
+    for same in ("queue pair", "communication id"):
+        old, other = Peer(wire, 4, RC), Peer(wire, 6, RC)
+        other.own_qpn = old.own_qpn
+        old.connect("last")
+        other.connect("last")
+        anew = Peer(wire, 4, RC)
+        if same == "queue pair":
+            anew.own_qpn = old.own_qpn
+        else:
+            anew.id = old.id
+        wire.forget()
+        eq(anew.reason(anew.ask("last")), 10, f"{uri}: a request by a {same} that is connected is rejected as stale")
+        end = wire.want(lambda got: got.kind == DREQ and got.remote == old.id and got.local == old.remote)
+        ok(end and int.from_bytes(end.mad[32:35], "big") == old.own_qpn, "the old connection is ended")
+        wire.send(old.datagram(old.about(DREP)))
+        ok(wait(lambda: c.counters()["peers"][0]["connected"] == 0), "with its queue pair")
+        again = Peer(wire, 4, RC)
+        again.own_qpn, again.id = anew.own_qpn, anew.id
+        got = again.connect("last")
+        ok(got and got.kind == REP, "the next request is taken", got and again.reason(got))
+        n = 90 + again.own_qpn % 100
+        wire.send(again.write(n, n), other.write(n + 100, n))
+        ok(wait(lambda: values(n, n + 100) == {n: n, n + 100: n}), "and writes, as does another host's with the same number")
+        ok(again.end() and other.end(), "both end")
+    s = c.counters()
+    eq((s["cm"]["stale"], s["failed"]), (2, 0), "each is counted")
+
+    def offer(source, service=RC, tcp=None, gid=None):
+        if tcp is None:
+            with NS["a"]:
+                tcp = socket.create_connection((IP[4]["b"], TCP), timeout=LIMIT, source_address=(source, 0))
+        tcp.sendall(roce.request("last", service, gid or source, MAC["a"], qpn=0x4321))
+        return tcp, roce.answer_from(tcp)[40]
+
+    first, refusal = offer(IP[4]["a"])
+    eq((refusal, offer(IP[4]["a"], tcp=first)[1]), (0, 4), "over TCP: twice by one connection is refused")
+    second, refusal = offer(IP[4]["a"])
+    eq(refusal, 0, "offered by another connection it is taken")
+    eq(first.recv(1), b"", "and the old connection ends")
+    eq(offer(IP[4]["second"], gid=IP[4]["a"])[1], 4, "by another host it is refused")
+    held = [offer(IP[4]["a"], UC) for _ in range(2)]
+    eq([refusal for _, refusal in held], [0, 0], "unreliable ones may share a number")
+    ok(wait(lambda: c.counters()["peers"][0]["connected"] == 3), "one reliable, two others", c.counters()["peers"])
+    for tcp in (second, *[tcp for tcp, _ in held]):
+        tcp.close()
+    eq(c.stop()["stale"], 1, "which is counted")
+
+
 def test_cm():
     run(f"packet:{IF['b']}")
     if "afxdp" in pathline.run("help", "collect").stdout:
@@ -662,6 +712,10 @@ def test_rules():
         run_rules(f"afxdp:{IF['b']}")
 
 
+def test_stale():
+    run_stale(f"packet:{IF['b']}")
+
+
 def test_shares():
     run_flood(f"packet:{IF['b']}")
     run_each(f"packet:{IF['b']}")
@@ -671,7 +725,8 @@ def main():
     if os.geteuid() != 0:
         tap.skip_all("needs root")
     make_wire()
-    lab.run(test_cm, test_silent, test_shares, test_guesses, test_other_mac, test_rules, test_changes)
+    NS["a"].ip(f"addr add {IP[4]['second']}/24 dev {IF['a']}")
+    lab.run(test_cm, test_silent, test_shares, test_guesses, test_other_mac, test_rules, test_stale, test_changes)
     return tap.end()
 
 
