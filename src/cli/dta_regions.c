@@ -235,7 +235,7 @@ static bool compare(struct comparison *c, unsigned int store, const char *path, 
 	if (access(path, F_OK) != 0 && errno == ENOENT)
 		return false;
 	if (pl_region_open(&g, path, PL_REGION_READ, NULL, &diag) < 0) {
-		snprintf(text, sizeof(text), "%s: %s", path, diag.text);
+		snprintf(text, sizeof(text), "%s", diag.text);
 		tell(c, text);
 		return true;
 	}

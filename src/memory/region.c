@@ -27,6 +27,18 @@ static int failed(struct pl_diag *diag, const char *what, int error)
 	return error > 0 ? -error : -EIO;
 }
 
+/* The same, when something failed in a file of which the text says no name. */
+static int name_file(struct pl_diag *diag, const char *path, int r)
+{
+	struct pl_diag what;
+
+	if (r >= 0 || diag == NULL || strstr(diag->text, path) != NULL)
+		return r;
+	what = *diag;
+	pl_diag_set(diag, "%s: %s", path, what.text[0] != '\0' ? what.text : strerror(-r));
+	return r;
+}
+
 /* ---- mapping ---- */
 
 static size_t page_bytes_of(int fd)
@@ -205,6 +217,8 @@ int pl_region_create(struct pl_region **ret, const char *path, const struct pl_s
 	int r;
 
 	options = options != NULL ? options : &no_options;
+	if (diag != NULL)
+		diag->text[0] = '\0';
 	g = new_region(true, options);
 	if (g == NULL)
 		return -ENOMEM;
@@ -221,7 +235,8 @@ int pl_region_create(struct pl_region **ret, const char *path, const struct pl_s
 	if (r < 0) {
 		unlink(path);
 		drop(g);
-		return r;
+		/* Parameters are refused whatever the file. */
+		return r == -EINVAL ? r : name_file(diag, path, r);
 	}
 	*ret = g;
 	return 0;
@@ -349,6 +364,8 @@ int pl_region_open(struct pl_region **ret, const char *path, enum pl_region_acce
 	int r;
 
 	options = options != NULL ? options : &no_options;
+	if (diag != NULL)
+		diag->text[0] = '\0';
 	g = new_region(writer, options);
 	if (g == NULL)
 		return -ENOMEM;
@@ -364,7 +381,7 @@ int pl_region_open(struct pl_region **ret, const char *path, enum pl_region_acce
 		r = begin_writing(g);
 	if (r < 0) {
 		drop(g);
-		return r;
+		return name_file(diag, path, r);
 	}
 	*ret = g;
 	return 0;

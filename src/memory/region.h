@@ -13,7 +13,7 @@
  * (epoch mod 2) holds an epoch; the next one begins in the other half, which is emptied first. Older epochs live on in
  * files of their own (pl_region_spill), which are regions of one half.
  *
- * Return values are 0 or negative errno; a diag, which may be NULL, says it for people.
+ * Return values are 0 or negative errno; a diag, which may be NULL, says it for people, with the name of the file.
  */
 #pragma once
 

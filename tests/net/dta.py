@@ -475,6 +475,9 @@ else:
 # Usage.
 run('translate', 'udp://127.0.0.1:0', code=2)
 run('translate', 'udp://127.0.0.1:0', path('nothing'), code=1)
+for command in (['translate', 'udp://127.0.0.1:0', '/etc/passwd'], ['query', 'key', '/etc/passwd', 'a']):
+    r = run(*command, code=1)
+    ok('/etc/passwd: the file is shorter' in r.stderr or '/etc/passwd: this is no region' in r.stderr, 'the file is named', r.stderr)
 run('translate', '--above', '7=1', 'udp://127.0.0.1:0', path('kw'), code=2)
 run('report', 'key-write', 'udp://127.0.0.1:21500', code=2)
 run('report', 'poem', '-k', 'a', 'udp://127.0.0.1:21500', code=2)
