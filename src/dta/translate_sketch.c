@@ -4,6 +4,10 @@
  * and a column goes out when every reporter has delivered it. Behind the columns goes how many are complete; zero when
  * an epoch begins. A repeat is known by the reporter's next column: sums would count it twice.
  *
+ * Epochs follow each other: one that is more than EPOCHS_AHEAD ahead of the present one, or behind it, is another count,
+ * or an error. It is taken when nothing was merged for as long as an epoch may last; so one bad report holds up the sketch
+ * for no longer.
+ *
  * Which reporter is which is known by address and port, anew in each epoch, so that one that restarts has its place in
  * the next.
  */
@@ -14,6 +18,7 @@
 #include "dta/translator_state.h"
 
 #define COLUMNS_PER_WRITE_MAX 64u
+#define EPOCHS_AHEAD          16
 
 static uint64_t column_bytes(const struct sketch_state *k)
 {
@@ -70,7 +75,18 @@ static uint32_t find_reporter(const struct sketch_state *k, const struct intake 
 
 static bool is_new_epoch(const struct sketch_state *k, uint32_t epoch)
 {
-	return !k->begun || (int32_t)(epoch - k->epoch) > 0;
+	int32_t ahead = (int32_t)(epoch - k->epoch);
+
+	return !k->begun || ahead > 0 || ahead < -EPOCHS_AHEAD;
+}
+
+static bool is_far(const struct store *s, const struct intake *in)
+{
+	const struct sketch_state *k = &s->sketch;
+	int32_t ahead = (int32_t)(in->report->epoch - k->epoch);
+
+	return k->begun && (ahead > EPOCHS_AHEAD || ahead < -EPOCHS_AHEAD) &&
+	       in->now_ns - k->heard_ns < s->config.flush_ns;
 }
 
 static int sketch_check(const struct store *s, struct intake *in)
@@ -88,6 +104,8 @@ static int sketch_check(const struct store *s, struct intake *in)
 	if (!pl_sketch_plausible(&k->merged, r->data, r->data_bytes))
 		return PL_REFUSED_REGISTER;
 	in->spread = 0;
+	if (is_far(s, in))
+		return PL_REFUSED_EPOCH_FAR;
 	if (!is_new_epoch(k, r->epoch)) {
 		if (r->epoch != k->epoch || (k->over && k->complete < k->merged.columns))
 			return PL_REFUSED_EPOCH;
@@ -241,6 +259,7 @@ static bool sketch_take(struct pl_translator *t, struct store *s, const struct i
 	/* sketch_check saw that they are within the sketch, and plausible. */
 	(void)pl_sketch_merge(&k->merged, reporter->next, n - known, k->cells);
 	reporter->next += n - known;
+	k->heard_ns = in->now_ns;
 	t->count.columns_merged += n - known;
 	find_complete(s);
 	if (k->complete == k->merged.columns)

@@ -62,6 +62,7 @@ struct sketch_state {
 	bool begun, over;        /* an epoch; it is complete or was given up */
 	uint32_t epoch;
 	uint64_t since_ns;
+	uint64_t heard_ns; /* columns were merged */
 	uint64_t complete, written;
 	int collector; /* that has what was written; -1: none */
 	uint32_t n_reporters;

@@ -501,6 +501,54 @@ static void test_sketch(void)
 	pl_translator_free(t);
 }
 
+/* One report of an epoch far away, whatever it is: those that follow each other are taken, soon at the latest. */
+static void test_far_epoch(void)
+{
+	const struct pl_dta_store stores[] = { {
+		.params = { .primitive = PL_SKETCH,
+			.hash = PL_HASH_PATHLINE,
+			.sketch = { .columns = 8,
+				.rows = 2,
+				.cell_bytes = 4,
+				.kind = PL_SKETCH_COUNT_MIN } },
+		.flush_ns = 10 * MS,
+	} };
+	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
+	struct pl_translator *t = make(&config);
+	const struct pl_translator_counters *c = pl_translator_counters(t);
+	uint64_t now = MS;
+
+	columns(t, now, 1, INT32_MAX, 0, 1, 1);
+	eq(c->accepted, 1, "any number may be the first");
+	for (uint32_t epoch = 1; epoch < 20; epoch++, now += MS) {
+		pl_translator_tick(t, now);
+		columns(t, now, 2, epoch, 0, 8, 1);
+	}
+	eq(c->refused[PL_REFUSED_EPOCH_FAR], 10, "until the bad one's time is up");
+	eq(c->epochs_complete, 9);
+	eq(c->epochs_incomplete, 1);
+	columns(t, now, 1, INT32_MAX, 0, 8, 1);
+	columns(t, now, 1, 19 + 17, 0, 8, 1);
+	columns(t, now, 1, (uint32_t)-1, 0, 8, 1);
+	eq(c->refused[PL_REFUSED_EPOCH_FAR], 13, "meanwhile none far away is taken");
+	columns(t, now, 2, 19 + 16, 0, 8, 1);
+	eq(c->epochs_complete, 10, "some may be left out");
+	columns(t, now, 2, 34, 0, 8, 1);
+	eq(c->refused[PL_REFUSED_EPOCH], 1);
+	columns(t, now + 10 * MS, 2, 34, 0, 8, 1);
+	eq(c->refused[PL_REFUSED_EPOCH], 2, "one that is over stays so");
+	columns(t, now + 10 * MS, 2, 1, 0, 8, 1);
+	eq(c->epochs_complete, 11, "who counts anew is heard after a pause");
+	columns(t, now + 11 * MS, 2, 0, 0, 8, 1);
+	eq(c->refused[PL_REFUSED_EPOCH], 3);
+	columns(t, now + 30 * MS, 2, UINT32_MAX - 3, 0, 8, 1);
+	eq(c->refused[PL_REFUSED_EPOCH], 4);
+	columns(t, now + 30 * MS, 2, 17, 0, 8, 1);
+	eq(c->epochs_complete, 12);
+	closed(t, "far epochs");
+	pl_translator_free(t);
+}
+
 /* Gap, NACK, interval, tries, duplicates, the wrap of eight bits. */
 static void test_sequence(void)
 {
@@ -834,6 +882,7 @@ int main(void)
 	test_postcards();
 	test_registers();
 	test_sketch();
+	test_far_epoch();
 	test_sequence();
 	test_restart();
 	test_take_up();
