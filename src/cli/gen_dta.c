@@ -13,14 +13,14 @@
 #include "gen/dta_gen.h"
 
 static const char *const streams[] = { "key-write", "append", "increment", "postcards", "sketch",
-	"mix", NULL };
+	"mix", "marple", "udp-report", "udp-flowcard", "int-paths", NULL };
 
 static struct {
 	const char *stream, *form, *file, *collector;
 	uint64_t seed, store, copies, reporters, packed, keys, key_bytes, value_bytes, lists;
 	uint64_t interleave, hops, nodes, columns, rows, cell_bytes, count, duration_ns;
 	double zipf, loss, duplicate, swap, rate;
-	bool sequenced, immediate, value_is_key, lengths, no_length, flood, dry_run;
+	bool sequenced, immediate, value_is_key, key_lengths, lengths, no_length, flood, dry_run;
 } o;
 
 /* Of which 0 stands for a default further down. */
@@ -37,8 +37,9 @@ static const struct pl_opt *options(void)
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "What", NULL, NULL, NULL, NULL },
 		{ PL_OPT_CHOICE, 0, "stream", &o.stream, "STREAM",
-			"what is reported (default key-write); mix is all in turn, into regions --store "
-			"and up",
+			"what is reported (default key-write); mix is the first five in turn, into "
+			"regions --store and up; marple a trace's queries; the last three are no reports "
+			"but records of 8, 17 and 33 bytes for collectors without DTA",
 			streams },
 		{ PL_OPT_CHOICE, 0, "form", &o.form, "FORM", "of the reports (default pathline)",
 			pl_arg_dta_forms },
@@ -54,7 +55,10 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "packed", &o.packed, "COUNT", "reports in a datagram (default 1)",
 			NULL },
 		{ PL_OPT_U64, 0, "keys", &o.keys, "COUNT", "different keys (default 10^9)", NULL },
-		{ PL_OPT_U64, 0, "key-bytes", &o.key_bytes, "COUNT", "4 (default) or 8", NULL },
+		{ PL_OPT_U64, 0, "key-bytes", &o.key_bytes, "COUNT",
+			"of a key, a number with zeros before it (default 4, at most 255)", NULL },
+		{ PL_OPT_FLAG, 0, "key-lengths", &o.key_lengths, NULL,
+			"keys of 8 to --key-bytes bytes, by key", NULL },
 		{ PL_OPT_DOUBLE, 0, "zipf", &o.zipf, "EXPONENT",
 			"keys follow Zipf's law (default in turn)", NULL },
 		{ PL_OPT_U64, 0, "value-bytes", &o.value_bytes, "COUNT",
@@ -122,11 +126,11 @@ static int check_numbers(void)
 		uint64_t v, max;
 	} rows[] = { { "store", o.store, UINT16_MAX }, { "copies", o.copies, UINT8_MAX },
 		{ "reporters", o.reporters, UINT32_MAX }, { "packed", o.packed, UINT32_MAX },
-		{ "key-bytes", o.key_bytes, 8 }, { "value-bytes", o.value_bytes, 1000 },
-		{ "lists", o.lists, UINT32_MAX }, { "interleave", o.interleave, UINT32_MAX },
-		{ "hops", o.hops, 31 }, { "nodes", o.nodes, UINT32_MAX - 2 },
-		{ "columns", o.columns, UINT32_MAX }, { "rows", o.rows, 16 },
-		{ "cell-bytes", o.cell_bytes, 8 } };
+		{ "key-bytes", o.key_bytes, PL_DTA_KEY_BYTES_MAX },
+		{ "value-bytes", o.value_bytes, 1000 }, { "lists", o.lists, UINT32_MAX },
+		{ "interleave", o.interleave, UINT32_MAX }, { "hops", o.hops, 31 },
+		{ "nodes", o.nodes, UINT32_MAX - 2 }, { "columns", o.columns, UINT32_MAX },
+		{ "rows", o.rows, 16 }, { "cell-bytes", o.cell_bytes, 8 } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (rows[i].v > rows[i].max && rows[i].v != PL_ARG_NOT_GIVEN) {
@@ -156,6 +160,7 @@ static int make_config(struct pl_dta_gen_cfg *c, bool udp, struct pl_diag *diag)
 		.packed = (uint32_t)o.packed,
 		.keys = o.keys,
 		.key_bytes = (uint8_t)o.key_bytes,
+		.key_lengths = o.key_lengths,
 		.zipf = o.zipf,
 		.value_is_key = o.value_is_key,
 		.value_bytes = (uint16_t)o.value_bytes,
@@ -311,11 +316,21 @@ const struct pl_command pl_gen_dta = {
 	.description =
 		"Streams for a translator (pathline translate): those of the published generator,\n"
 		"which are '--form tracking' with keys and values that rise by one, and more. Reports\n"
-		"go to UDP port 40040 in frames and files. SIGUSR1 says how many were sent so far.",
+		"go to UDP port 40040 in frames and files. SIGUSR1 says how many were sent so far.\n"
+		"\n"
+		"marple has the shape of what Marple's queries report of a trace, and follows from\n"
+		"--seed: of 16 reports 12 are packets of a flowlet (list 1), 3 flows that lost some\n"
+		"(list 0), 1 the timeouts of a flow (a value; in pathline's form lists go into the next\n"
+		"region). With --value-bytes 13 and more entries begin with the flow's 5-tuple.\n"
+		"\n"
+		"The published generator's streams for a collector on a CPU, in network order:\n"
+		"udp-report, a key and a value of 32 bits, and udp-flowcard, addresses, ports, protocol and\n"
+		"a value, to port 1337; int-paths, addresses, protocol, ports, five hops, to port 5002.",
 	.examples =
 		"  pathline gen dta --rate 100k --duration 10s udp://127.0.0.1:40040\n"
 		"  pathline gen dta --stream increment --zipf 1.1 --keys 100000 udp://127.0.0.1:40040\n"
 		"  pathline gen dta --stream postcards --interleave 1000 --lengths -n 100000 -w p.pcap\n"
+		"  pathline gen dta --stream marple --zipf 1.1 --keys 100000 -n 100000 -w marple.pcap\n"
 		"  pathline gen dta --stream mix --packed 8 --loss 0.01 -n 1000 -w mix.pcap\n",
 	.options = options,
 	.run = run,

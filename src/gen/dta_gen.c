@@ -13,7 +13,15 @@
 #define DATAGRAM_MAX    2048u
 #define COLUMNS_AT_ONCE 8u
 #define SCRATCH_BYTES   1016u
-#define SPORT           40041u /* as the published generator */
+#define SPORT           40041u /* as the published generator, and so the next ones */
+#define SPORT_INT       5000u
+#define DPORT_INT       5002u
+#define DPORT_UDP       1337u
+#define FLOW_HOSTS      10000000u
+#define FLOW_PORTS      65535u
+#define FLOW_PROTOS     2u
+#define INT_HOPS        5u
+#define INT_NODES       10000u
 #define FLOWS_MAX       (1u << 20)
 
 /* A flow on its way. */
@@ -34,12 +42,14 @@ struct pl_dta_gen {
 	struct pl_zipf zipf;
 	uint64_t n;                           /* reports made */
 	uint64_t turns[PL_DTA_STREAM_MAX];    /* of each stream */
+	uint64_t timeouts;                    /* of Marple's flows */
 	uint64_t due_ns, origin_ns, origin_n; /* report origin_n was due at origin_ns */
 	struct reporter *reporters;
 	struct flow *flows;
 	uint64_t next_flow;
 	uint8_t (*bytes)[DATAGRAM_MAX];
-	uint8_t scratch[SCRATCH_BYTES + 8]; /* data of a report, key behind it */
+	uint8_t scratch[SCRATCH_BYTES];
+	uint8_t key[PL_DTA_KEY_BYTES_MAX];
 };
 
 uint32_t pl_dta_gen_node(uint64_t flow, unsigned int hop, uint32_t nodes)
@@ -50,6 +60,13 @@ uint32_t pl_dta_gen_node(uint64_t flow, unsigned int hop, uint32_t nodes)
 uint64_t pl_dta_gen_value(uint64_t key)
 {
 	return pl_hash_mix(key, 0x76616c) & UINT32_MAX;
+}
+
+uint8_t pl_dta_gen_key_bytes(const struct pl_dta_gen_cfg *cfg, uint64_t key)
+{
+	if (!cfg->key_lengths)
+		return cfg->key_bytes;
+	return (uint8_t)(8 + pl_hash_mix(key, 0x6c656e) % (cfg->key_bytes - 7u));
 }
 
 /* A register of HyperLogLog, of one byte, ends at 61. */
@@ -88,8 +105,9 @@ static void fill_defaults(struct pl_dta_gen_cfg *c)
 {
 	c->reporters = c->reporters != 0 ? c->reporters : 1;
 	c->packed = c->packed != 0 ? c->packed : 1;
-	c->keys = c->keys != 0 ? c->keys : 1000000000;
 	c->key_bytes = c->key_bytes != 0 ? c->key_bytes : 4;
+	if (c->keys == 0)
+		c->keys = c->key_bytes < 4 ? UINT64_C(1) << (8 * c->key_bytes) : 1000000000;
 	c->value_bytes = c->value_bytes != 0 ? c->value_bytes : 4;
 	c->lists = c->lists != 0 ? c->lists : 5;
 	c->interleave = c->interleave != 0 ? c->interleave : 1;
@@ -106,8 +124,18 @@ static void fill_defaults(struct pl_dta_gen_cfg *c)
 		c->collector = pl_addr_v4((const uint8_t[]){ 10, 0, 0, 51 });
 }
 
+/* The published generator's other streams are no reports. */
+static bool is_plain(const struct pl_dta_gen_cfg *c)
+{
+	return c->stream >= PL_DTA_STREAM_UDP_REPORT;
+}
+
 static int check(const struct pl_dta_gen_cfg *c, struct pl_diag *diag)
 {
+	if (is_plain(c) && (c->packed > 1 || c->sequenced || c->immediate || c->key_bytes != 4))
+		return refuse(diag,
+			"records that are no reports have a datagram each, no numbers, nobody to "
+			"wake, and keys of 4 bytes");
 	if (c->form != PL_DTA_PATHLINE &&
 		(c->packed > 1 || c->store != 0 || c->key_bytes != 4 || c->tell_length ||
 			c->stream == PL_DTA_STREAM_SKETCH))
@@ -120,11 +148,12 @@ static int check(const struct pl_dta_gen_cfg *c, struct pl_diag *diag)
 		return refuse(diag, "at most 4096 reporters, and 32 reports in a datagram");
 	if (c->udp && c->reporters > 1)
 		return refuse(diag, "a socket is one reporter; several are for frames");
-	if (c->key_bytes != 4 && c->key_bytes != 8)
-		return refuse(diag, "keys are of 4 or 8 bytes");
-	if (c->key_bytes == 4 && c->keys > UINT64_C(1) << 32)
-		return refuse(diag, "there are 2^32 keys of 4 bytes");
-	if (c->value_bytes > 1000 || (size_t)c->packed * (c->value_bytes + 40u) > 1400)
+	if (c->key_bytes < 8 && c->keys > UINT64_C(1) << (8 * c->key_bytes))
+		return refuse(diag, "there are not so many keys of so few bytes");
+	if (c->key_lengths && c->key_bytes < 8)
+		return refuse(diag, "keys of different lengths have 8 bytes and more");
+	if (c->value_bytes > 1000 ||
+		(size_t)c->packed * (c->value_bytes + c->key_bytes + 36u) > 1400)
 		return refuse(diag, "reports do not fit in a datagram of 1400 bytes");
 	if (c->hops > 31 || c->rows > 16 ||
 		(c->cell_bytes != 1 && c->cell_bytes != 4 && c->cell_bytes != 8))
@@ -201,9 +230,9 @@ static uint64_t next_key(struct pl_dta_gen *g, uint64_t turn)
 
 static void set_key(struct pl_dta_gen *g, struct pl_dta_report *r, uint64_t key)
 {
-	r->key_bytes = g->cfg.key_bytes;
-	r->key = g->scratch + sizeof(g->scratch) - 8;
-	put_number(g->scratch + sizeof(g->scratch) - 8, g->cfg.key_bytes, key);
+	r->key_bytes = pl_dta_gen_key_bytes(&g->cfg, key);
+	r->key = g->key;
+	put_number(g->key, r->key_bytes, key);
 }
 
 static void set_value(struct pl_dta_gen *g, struct pl_dta_report *r, uint64_t v)
@@ -252,6 +281,87 @@ static void make_columns(struct pl_dta_gen *g, struct pl_dta_report *r, struct r
 	}
 }
 
+void pl_dta_gen_tuple(uint8_t to[PL_DTA_GEN_TUPLE_BYTES], uint64_t flow)
+{
+	uint64_t hosts = pl_hash_mix(flow, 0x686f7374), ports = pl_hash_mix(flow, 0x706f7274);
+
+	put_number(to, 4, 10u << 24 | (uint32_t)(hosts & 0xffffff));
+	put_number(to + 4, 4, 10u << 24 | (uint32_t)(hosts >> 32 & 0xffffff));
+	put_number(to + 8, 2, 1024 + (ports & UINT32_MAX) % (FLOW_PORTS - 1024));
+	put_number(to + 10, 2, 1 + (ports >> 32) % 1023);
+	to[12] = PL_IP_TCP;
+}
+
+/* An entry about a flow: the 5-tuple where there is room, and a number, which is the flow itself without one. */
+static void set_entry(struct pl_dta_gen *g, struct pl_dta_report *r, uint64_t flow, uint64_t v)
+{
+	const size_t tuple =
+		g->cfg.value_bytes < PL_DTA_GEN_TUPLE_BYTES ? 0 : PL_DTA_GEN_TUPLE_BYTES;
+
+	r->op = PL_DTA_APPEND;
+	r->data = g->scratch;
+	r->data_bytes = g->cfg.value_bytes;
+	if (tuple != 0)
+		pl_dta_gen_tuple(g->scratch, flow);
+	put_number(g->scratch + tuple, g->cfg.value_bytes - tuple, v);
+}
+
+static void make_marple(struct pl_dta_gen *g, struct pl_dta_report *r, uint64_t turn)
+{
+	const uint64_t flow = next_key(g, turn);
+	const uint32_t what = (uint32_t)pl_rng_below(&g->rng, 16);
+	uint64_t packets = 1;
+
+	/* Lists are behind the values. */
+	if (what > 0 && g->cfg.form == PL_DTA_PATHLINE)
+		r->store++;
+	if (what == 0) {
+		r->op = PL_DTA_KEY_WRITE;
+		r->copies = g->cfg.copies;
+		set_key(g, r, flow);
+		set_value(g, r, g->cfg.value_is_key ? pl_dta_gen_value(flow) : ++g->timeouts);
+	} else if (what < 4) {
+		r->list = 0;
+		set_entry(g, r, flow, flow);
+	} else {
+		while (packets < 1000 && pl_rng_below(&g->rng, 8) != 0)
+			packets++;
+		r->list = 1;
+		set_entry(g, r, flow, packets);
+	}
+}
+
+static uint32_t from_one(struct pl_dta_gen *g, uint32_t most)
+{
+	return 1 + (uint32_t)pl_rng_below(&g->rng, most);
+}
+
+/* A record that is no report. */
+static void put_record(struct pl_dta_gen *g, struct pl_build *b)
+{
+	const uint64_t turn = g->turns[g->cfg.stream]++;
+
+	if (g->cfg.stream == PL_DTA_STREAM_UDP_REPORT) {
+		pl_put_be32(b, (uint32_t)next_key(g, turn));
+		pl_put_be32(b, (uint32_t)turn);
+	} else {
+		pl_put_be32(b, from_one(g, FLOW_HOSTS));
+		pl_put_be32(b, from_one(g, FLOW_HOSTS));
+		if (g->cfg.stream == PL_DTA_STREAM_INT_PATHS)
+			pl_put_u8(b, (uint8_t)from_one(g, FLOW_PROTOS));
+		pl_put_be16(b, (uint16_t)from_one(g, FLOW_PORTS));
+		pl_put_be16(b, (uint16_t)from_one(g, FLOW_PORTS));
+		if (g->cfg.stream == PL_DTA_STREAM_UDP_FLOWCARD) {
+			pl_put_u8(b, (uint8_t)from_one(g, FLOW_PROTOS));
+			pl_put_be32(b, (uint32_t)turn);
+		}
+	}
+	for (unsigned int i = 0; g->cfg.stream == PL_DTA_STREAM_INT_PATHS && i < INT_HOPS; i++)
+		pl_put_be32(b, from_one(g, INT_NODES));
+	g->n++;
+	g->count.reports++;
+}
+
 static enum pl_dta_stream stream_of(const struct pl_dta_gen *g)
 {
 	unsigned int kinds = g->cfg.form == PL_DTA_PATHLINE ? 5 : 4;
@@ -297,6 +407,9 @@ static void make_report(struct pl_dta_gen *g, struct pl_dta_report *r, struct re
 		set_key(g, r, next_key(g, turn));
 		r->increment = g->cfg.value_is_key ? 1 : turn;
 		break;
+	case PL_DTA_STREAM_MARPLE:
+		make_marple(g, r, turn);
+		break;
 	case PL_DTA_STREAM_POSTCARDS:
 		r->op = PL_DTA_POSTCARD;
 		make_postcard(g, r);
@@ -312,16 +425,28 @@ static void make_report(struct pl_dta_gen *g, struct pl_dta_report *r, struct re
 
 /* ---- datagrams ---- */
 
+/* udp-report comes from anywhere, for what spreads datagrams by their source. */
+static struct pl_addr source(struct pl_dta_gen *g, uint32_t reporter)
+{
+	const bool any = g->cfg.stream == PL_DTA_STREAM_UDP_REPORT;
+	const uint32_t v = any ? from_one(g, 2000000000) : 10u << 24 | (200 + reporter);
+	uint8_t b[4];
+
+	put_number(b, sizeof(b), v);
+	if (pl_addr_is_v4(&g->cfg.collector))
+		return pl_addr_v4(b);
+	return (struct pl_addr){ { 0xfd, [12] = any ? b[0] : 0, b[1], b[2], b[3] } };
+}
+
 static void put_datagram(struct pl_dta_gen *g, struct pl_build *b, uint32_t reporter)
 {
-	const uint8_t high = (uint8_t)((200 + reporter) >> 8), low = (uint8_t)(200 + reporter);
-	const struct pl_addr from = pl_addr_is_v4(&g->cfg.collector)
-					    ? pl_addr_v4((const uint8_t[]){ 10, 0, high, low })
-					    : (struct pl_addr){ { 0xfd, [14] = high, [15] = low } };
-	const struct pl_flow flow = { .src = from,
+	const bool paths = g->cfg.stream == PL_DTA_STREAM_INT_PATHS, plain = is_plain(&g->cfg);
+	const struct pl_flow flow = { .src = source(g, reporter),
 		.dst = g->cfg.collector,
-		.sport = SPORT,
-		.dport = PL_PORT_DTA,
+		.sport = paths ? SPORT_INT : SPORT,
+		.dport = paths   ? DPORT_INT
+			 : plain ? DPORT_UDP
+				 : PL_PORT_DTA,
 		.proto = PL_IP_UDP,
 		.have = PL_FLOW_PORTS };
 	struct pl_dta_report r;
@@ -331,7 +456,9 @@ static void put_datagram(struct pl_dta_gen *g, struct pl_build *b, uint32_t repo
 		pl_put_eth(b, pl_addr_is_v4(&flow.dst) ? PL_ETH_IPV4 : PL_ETH_IPV6, 0);
 		ip = pl_put_ip(b, &flow, 64, 0);
 	}
-	for (uint32_t i = 0; i < g->cfg.packed; i++) {
+	if (plain)
+		put_record(g, b);
+	for (uint32_t i = 0; !plain && i < g->cfg.packed; i++) {
 		make_report(g, &r, &g->reporters[reporter]);
 		if (pl_dta_put(b, &r) < 0)
 			b->full = true;

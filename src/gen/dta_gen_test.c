@@ -225,6 +225,200 @@ static void test_zipf(void)
 	pl_dta_gen_free(g);
 }
 
+/* The number of a key, however many zeros there are before it; -1: there is something else. */
+static uint64_t number_of(const uint8_t *key, unsigned int n)
+{
+	uint64_t v = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (v >> 56 != 0)
+			return UINT64_MAX;
+		v = v << 8 | key[i];
+	}
+	return v;
+}
+
+static struct pl_dta_gen_cfg keyed;
+static uint64_t next_number, wrong_keys, shortest, longest;
+
+static void look_length(const struct pl_dta_report *r, const struct pl_addr *from)
+{
+	(void)from;
+	wrong_keys += number_of(r->key, r->key_bytes) != next_number++ % keyed.keys ||
+		      r->key_bytes != pl_dta_gen_key_bytes(&keyed, (next_number - 1) % keyed.keys);
+	if (r->key_bytes < shortest)
+		shortest = r->key_bytes;
+	if (r->key_bytes > longest)
+		longest = r->key_bytes;
+}
+
+static void test_keys(void)
+{
+	static const struct {
+		uint8_t bytes;
+		bool lengths;
+	} rows[] = { { 1, false }, { 3, false }, { 13, false }, { 255, false }, { 255, true },
+		{ 9, true } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pl_dta_gen *g = make((struct pl_dta_gen_cfg){ .form = PL_DTA_PATHLINE,
+			.key_bytes = rows[i].bytes,
+			.key_lengths = rows[i].lengths,
+			.count = 3000,
+			.packed = 4 });
+
+		keyed = *pl_dta_gen_cfg(g);
+		next_number = longest = 0;
+		shortest = UINT64_MAX;
+		eq(each_report(g, false, look_length), 3000);
+		eq(wrong_keys, 0, "keys of %u bytes", rows[i].bytes);
+		eq(longest, rows[i].bytes);
+		eq(shortest, rows[i].lengths ? 8 : rows[i].bytes);
+		pl_dta_gen_free(g);
+	}
+}
+
+/* ---- records that are no reports ---- */
+
+/* Calls `look` with each datagram of a run, which is to be so long; its frames go from and to these ports. */
+static void each_record(enum pl_dta_stream stream, size_t bytes, unsigned int sport,
+	unsigned int dport, void (*look)(const uint8_t *p, const struct pl_addr *from, uint32_t i))
+{
+	struct pl_dta_gen *g = make((struct pl_dta_gen_cfg){
+		.form = PL_DTA_PATHLINE, .stream = stream, .count = 20000 });
+	uint64_t n = 0, bad = 0;
+
+	while (pl_dta_gen_next(g, UINT64_MAX, &batch) >= 0) {
+		for (uint32_t i = 0; i < batch.n; i++) {
+			struct pl_cursor c = pl_cursor(batch.pkts[i].data, batch.pkts[i].len);
+			struct pl_layers layers = { .payload = c };
+
+			if (pl_layers_walk(&layers, c, PL_LINK_ETHERNET, false) != PL_V_OK ||
+				layers.flow.dport != dport || layers.flow.sport != sport ||
+				pl_cursor_left(&layers.payload) != bytes)
+				bad++;
+			else
+				look(layers.payload.pos, &layers.flow.src, (uint32_t)n++);
+		}
+	}
+	eq(bad, 0, "all of them are as long as they should be");
+	eq(n, 20000);
+	pl_dta_gen_free(g);
+}
+
+static uint64_t wrong_records, sources[2], largest_hop;
+static struct pl_addr source_before;
+
+static void look_udp_report(const uint8_t *p, const struct pl_addr *from, uint32_t i)
+{
+	wrong_records += pl_be32(p) != i || pl_be32(p + 4) != i;
+	sources[0] += !pl_addr_equal(from, &source_before);
+	source_before = *from;
+}
+
+static bool within(uint32_t v, uint32_t most)
+{
+	return v >= 1 && v <= most;
+}
+
+static void look_flowcard(const uint8_t *p, const struct pl_addr *from, uint32_t i)
+{
+	(void)from;
+	wrong_records += !within(pl_be32(p), 10000000) || !within(pl_be32(p + 4), 10000000) ||
+			 !within(pl_be16(p + 8), 65535) || !within(pl_be16(p + 10), 65535) ||
+			 !within(p[12], 2) || pl_be32(p + 13) != i;
+	sources[1] += pl_be32(p) > 5000000;
+}
+
+static void look_int_path(const uint8_t *p, const struct pl_addr *from, uint32_t i)
+{
+	(void)from;
+	(void)i;
+	wrong_records += !within(pl_be32(p), 10000000) || !within(pl_be32(p + 4), 10000000) ||
+			 !within(p[8], 2) || !within(pl_be16(p + 9), 65535) ||
+			 !within(pl_be16(p + 11), 65535);
+	for (unsigned int h = 0; h < 5; h++) {
+		uint32_t hop = pl_be32(p + 13 + 4 * (size_t)h);
+
+		wrong_records += !within(hop, 10000);
+		largest_hop = hop > largest_hop ? hop : largest_hop;
+	}
+}
+
+static void test_records(void)
+{
+	each_record(PL_DTA_STREAM_UDP_REPORT, 8, 40041, 1337, look_udp_report);
+	eq(wrong_records, 0, "a key and a value that rise by one");
+	ok(sources[0] > 19990, "from many addresses");
+	each_record(PL_DTA_STREAM_UDP_FLOWCARD, 17, 40041, 1337, look_flowcard);
+	eq(wrong_records, 0, "a flow and a value");
+	ok(sources[1] > 9500 && sources[1] < 10500, "flows of any address");
+	each_record(PL_DTA_STREAM_INT_PATHS, 33, 5000, 5002, look_int_path);
+	eq(wrong_records, 0, "a flow and its path");
+	ok(largest_hop > 9990, "hops of any number");
+}
+
+/* ---- Marple ---- */
+
+static uint64_t marple[3], wrong_marple, packets_of_flowlets;
+static unsigned int entry_bytes;
+
+static void look_marple(const struct pl_dta_report *r, const struct pl_addr *from)
+{
+	const uint8_t *entry = r->data;
+	uint8_t tuple[PL_DTA_GEN_TUPLE_BYTES];
+	unsigned int at = entry_bytes < sizeof(tuple) ? 0 : (unsigned int)sizeof(tuple);
+	uint64_t v;
+
+	(void)from;
+	if (r->op == PL_DTA_KEY_WRITE) {
+		marple[0]++;
+		wrong_marple += r->store != 5 || r->data_bytes != entry_bytes ||
+				number_of(entry, entry_bytes) != marple[0];
+		return;
+	}
+	wrong_marple += r->op != PL_DTA_APPEND || r->list > 1 || r->store != 6 ||
+			r->data_bytes != entry_bytes;
+	if (r->op != PL_DTA_APPEND || r->list > 1)
+		return;
+	marple[1 + r->list]++;
+	v = number_of(entry + at, entry_bytes - at);
+	if (r->list == 1) {
+		wrong_marple += v < 1 || v > 1000;
+		packets_of_flowlets += v;
+	} else if (at > 0) {
+		pl_dta_gen_tuple(tuple, v);
+		wrong_marple += v >= 500 || memcmp(tuple, entry, at) != 0;
+	} else {
+		wrong_marple += v >= 500;
+	}
+}
+
+static void test_marple(void)
+{
+	static const uint16_t bytes[] = { 4, 18 };
+
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+		struct pl_dta_gen *g = make((struct pl_dta_gen_cfg){ .form = PL_DTA_PATHLINE,
+			.stream = PL_DTA_STREAM_MARPLE,
+			.keys = 500,
+			.value_bytes = bytes[i],
+			.store = 5,
+			.count = 32000 });
+
+		entry_bytes = bytes[i];
+		memset(marple, 0, sizeof(marple));
+		packets_of_flowlets = 0;
+		eq(each_report(g, false, look_marple), 32000);
+		eq(wrong_marple, 0, "entries of %u bytes", entry_bytes);
+		ok(marple[0] > 1800 && marple[0] < 2200 && marple[1] > 5600 && marple[1] < 6400,
+			"%" PRIu64 " values, %" PRIu64 " and %" PRIu64 " entries", marple[0],
+			marple[1], marple[2]);
+		ok(packets_of_flowlets > 7 * marple[2] && packets_of_flowlets < 9 * marple[2]);
+		pl_dta_gen_free(g);
+	}
+}
+
 static uint64_t digest(uint64_t seed, struct pl_dta_gen_counters *ret, uint64_t *ret_packets)
 {
 	struct pl_dta_gen *g = make((struct pl_dta_gen_cfg){ .seed = seed,
@@ -269,7 +463,12 @@ static void test_refused(void)
 		{ .form = PL_DTA_PLAIN, .sequenced = true },
 		{ .form = PL_DTA_TRACKING, .packed = 2 },
 		{ .form = PL_DTA_TRACKING, .stream = PL_DTA_STREAM_SKETCH },
-		{ .form = PL_DTA_PATHLINE, .key_bytes = 5 },
+		{ .form = PL_DTA_PATHLINE, .key_bytes = 7, .key_lengths = true },
+		{ .form = PL_DTA_PATHLINE, .key_bytes = 2, .keys = 65537 },
+		{ .form = PL_DTA_PATHLINE, .key_bytes = 255, .packed = 5 },
+		{ .form = PL_DTA_TRACKING, .key_bytes = 5 },
+		{ .stream = PL_DTA_STREAM_INT_PATHS, .form = PL_DTA_PATHLINE, .packed = 2 },
+		{ .stream = PL_DTA_STREAM_UDP_REPORT, .form = PL_DTA_PATHLINE, .sequenced = true },
 		{ .form = PL_DTA_PATHLINE, .loss = 0.7, .swap = 0.7 },
 		{ .form = PL_DTA_PATHLINE, .udp = true, .reporters = 2 },
 		{ .form = PL_DTA_PATHLINE, .packed = 32, .value_bytes = 900 },
@@ -291,6 +490,9 @@ int main(void)
 	test_sketch();
 	test_cells();
 	test_zipf();
+	test_keys();
+	test_records();
+	test_marple();
 	test_damage();
 	test_refused();
 	return pl_test_done();

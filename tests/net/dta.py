@@ -13,7 +13,7 @@ import sys
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import lab, pathline, tap  # noqa: E402
+from lib import lab, pathline, pcap, tap  # noqa: E402
 from lib.lab import path  # noqa: E402
 from lib.pathline import PATHLINE, region as rows  # noqa: E402
 from lib.tap import ok, skip  # noqa: E402
@@ -401,6 +401,45 @@ found = rows('lookup', path('gkw'), '--key-form', 'u32', *[str(k) for k in range
 wrong = [f for f in found if f['answer'] == 'found' and f['value'] != '%08x' % (500 + int(f['key']))]
 gone = [f for f in found if f['answer'] != 'found']
 ok(not wrong and len(gone) <= 2, 'each key has its last value', 'wrong %s\ngone %d' % (wrong[:3], len(gone)))
+
+# Keys as long as a report takes them, and of all lengths; and what Marple's queries report, in both forms.
+create('long', 'key-write', '--slots', 65536)
+for args in ([], ['--key-lengths']):
+    run('gen', 'dta', '--key-bytes', 255, *args, '--keys', 300, '-n', 600, '-w', path('long.pcap'))
+    ok(json.loads(run('translate', '--stats', path('long.pcap'), path('long')).stdout)['accepted'] == 600, 'long keys are taken')
+    bodies = [frame[14 + 20 + 8 + 12:] for frame in pcap.frames_of(path('long.pcap'))]
+    keys = {int.from_bytes(b[1:1 + b[0]], 'big'): b[1:1 + b[0]].hex() for b in bodies}
+    ok(sorted(keys) == list(range(300)) and (max(map(len, keys.values())) == 510 if not args else len({len(k) for k in keys.values()}) > 100),
+       'keys are numbers, zeros before them')
+    found = rows('lookup', path('long'), '--key-form', 'hex', *[keys[n] for n in range(300)])
+    ok([f['value'] for f in found] == ['%08x' % (300 + n) for n in range(300)], 'and found by all their bytes', found[:2])
+run('gen', 'dta', '--key-bytes', 256, '-n', 1, '--dry-run', code=2)
+create('mkw', 'key-write', '--hash', 'dta', '--slots', 65536, '--copies', 4)
+create('map', 'append', '--hash', 'dta', '--slots', 8192, '--lists', 2)
+create('mkw2', 'key-write', '--slots', 65536, '--value-bytes', 18)
+create('map2', 'append', '--slots', 8192, '--lists', 2, '--value-bytes', 18)
+for args, stores in ((['--form', 'tracking'], ('mkw', 'map')), (['--value-bytes', 18], ('mkw2', 'map2'))):
+    run('gen', 'dta', '--stream', 'marple', '--keys', 1000, '-n', 8000, *args, '-w', path('marple.pcap'))
+    s = json.loads(run('translate', '--stats', path('marple.pcap'), *[path(n) for n in stores]).stdout)
+    ok(s['accepted'] == 8000 and 7200 < s['entries_published'] < 7800, 'a trace of Marple is taken', s)
+    lost, flowlets = [rows('dump', path(stores[1]), '--list', n) for n in (0, 1)]
+    ok(1200 < len(lost) < 1800 and 5600 < len(flowlets) < 6400 and len(lost) + len(flowlets) == s['entries_published'],
+       'flows that lost packets, and flowlets', (len(lost), len(flowlets)))
+ok({f['value'][24:26] for f in lost + flowlets} == {'06'} and all(int(f['value'][26:], 16) < 1000 for f in lost),
+   'entries with room for it begin with the flow', lost[:2])
+
+# The streams for collectors without DTA.
+for stream, size, ports in (('udp-report', 8, (40041, 1337)), ('udp-flowcard', 17, (40041, 1337)), ('int-paths', 33, (5000, 5002))):
+    run('gen', 'dta', '--stream', stream, '-n', 100, '-w', path('plain.pcap'))
+    frames = pcap.frames_of(path('plain.pcap'))
+    ok(len(frames) == 100 and all(len(f) == 14 + 20 + 8 + size and struct.unpack_from('!HHH', f, 14 + 20) == (*ports, 8 + size)
+                                  for f in frames), '%s: records of %d bytes' % (stream, size))
+    records = [f[-size:] for f in frames]
+    if stream != 'int-paths':
+        ok([struct.unpack('!I', r[-4:])[0] for r in records] == list(range(100)), '%s: values rise by one' % stream)
+    else:
+        ok(all(1 <= hop <= 10000 for r in records for hop in struct.unpack('!5I', r[13:])), 'paths of five hops')
+    run('translate', path('plain.pcap'), path('long'), code=3)
 
 # A capture that somebody else still writes: a signal ends the wait for more of it, and what came is whole.
 with open(path('kw.pcap'), 'rb') as f:
