@@ -95,9 +95,11 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_CHOICE, 0, "content", &args.content, "KIND",
 			"what values and entries are (default bytes)", contents },
 		{ PL_OPT_U64, 0, "copies", &args.copies, "COUNT",
-			"of a value or a path (default 2; postcards with --hash dta 1)", NULL },
-		{ PL_OPT_U64, 0, "lists", &args.lists, "COUNT", "lists of append (default 1)",
+			"of a value or a path (default 2; with --hash dta values 4, as published reports "
+			"say, and paths 1)",
 			NULL },
+		{ PL_OPT_U64, 0, "lists", &args.lists, "COUNT",
+			"lists of append (default 1, with --hash dta 5)", NULL },
 		{ PL_OPT_U64, 0, "batch", &args.batch, "COUNT",
 			"append: the most entries written at once (default 16)", NULL },
 		{ PL_OPT_FLAG, 0, "unsealed", &args.unsealed, NULL,
@@ -191,11 +193,11 @@ static void make_params(struct pl_store_params *p)
 	case PL_KEY_WRITE:
 		p->key_write.slots = args.slots;
 		p->key_write.value_bytes = value_bytes;
-		p->key_write.copies = or_default(args.copies, 2);
+		p->key_write.copies = or_default(args.copies, dta ? 4 : 2);
 		break;
 	case PL_APPEND:
 		p->append.slots = args.slots;
-		p->append.lists = or_default(args.lists, 1);
+		p->append.lists = or_default(args.lists, dta ? 5 : 1);
 		p->append.entry_bytes = value_bytes;
 		p->append.batch_max = or_default(args.batch, 16);
 		p->append.sealed = !args.unsealed;

@@ -52,7 +52,7 @@ static const struct pl_opt *options(void)
 			"how it is written (default text)", pl_key_forms },
 		{ PL_OPT_U64, 0, "copies", &args.copies, "COUNT",
 			"copies of key-write and rows of increment (default all there are; published "
-			"forms 1)",
+			"forms 4)",
 			NULL },
 		{ PL_OPT_U64, 0, "list", &args.list, "NUMBER", "append: the list (default 0)",
 			NULL },
@@ -297,7 +297,7 @@ static int make_report(struct job *j, const char *word)
 	r->first_column = (uint32_t)args.column;
 	if (r->op == PL_DTA_KEY_WRITE || r->op == PL_DTA_INCREMENT)
 		r->copies = args.copies == 0 && strcmp(args.form, "pathline") != 0
-				    ? 1
+				    ? 4
 				    : (uint8_t)args.copies;
 	return 0;
 }

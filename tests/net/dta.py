@@ -327,7 +327,7 @@ for name, primitive in (('f0', 'key-write'), ('f1', 'counters'), ('f2', 'postcar
 t = Translator('--flush', '20ms', 'udp://127.0.0.1:0', *[path(n) for n in ('f0', 'f1', 'f2')])
 written = [('u32', 5), ('be32', 6), ('hex', '00000007'), ('text', 'key8')]
 for form, key in written:
-    for what in (['key-write', '-d', 'four'], ['increment', '--copies', 4], ['postcard', '--hops', '1,2,3,4,5', '--no-length']):
+    for what in (['key-write', '-d', 'four'], ['increment'], ['postcard', '--hops', '1,2,3,4,5', '--no-length']):
         run('report', what[0], '--form', 'tracking', '-k', key, '--key-form', form, *what[1:], t.uri)
 t.comes_to(accepted=7 * 4, paths_complete=4)
 t.stop()
@@ -401,6 +401,24 @@ found = rows('lookup', path('gkw'), '--key-form', 'u32', *[str(k) for k in range
 wrong = [f for f in found if f['answer'] == 'found' and f['value'] != '%08x' % (500 + int(f['key']))]
 gone = [f for f in found if f['answer'] != 'found']
 ok(not wrong and len(gone) <= 2, 'each key has its last value', 'wrong %s\ngone %d' % (wrong[:3], len(gone)))
+
+# What regions are by default is what published reports are by default: of gen dta and of report.
+published = (('d0', 'key-write', 'key-write', ['-d', 'four']), ('d1', 'append', 'append', ['-d', 'four', '--list', 4]),
+             ('d2', 'counters', 'increment', []), ('d3', 'postcards', 'postcards', ['--hops', '1,2,3,4,5', '--no-length']))
+for form in ('tracking', 'plain'):
+    for name, primitive, stream, what in published:
+        create(form + name, primitive, '--hash', 'dta', '--slots', 1024)
+        run('gen', 'dta', '--stream', stream, '--form', form, '-n', 1000, '-w', path('default.pcap'))
+        s = json.loads(run('translate', '--stats', '--form', form, path('default.pcap'), path(form + name)).stdout)
+        ok(s['accepted'] == 1000, '%s, %s: all is taken' % (stream, form), s)
+    t = Translator('--form', form, '--flush', '20ms', 'udp://127.0.0.1:0', *[path(form + row[0]) for row in published])
+    for name, primitive, stream, what in published:
+        key = [] if primitive == 'append' else ['-k', 'key%s' % form[0]]
+        run('report', stream.rstrip('s') if stream == 'postcards' else stream, '--form', form, *key, *what, t.uri)
+    t.comes_to(accepted=8)
+    t.stop()
+    found = rows('lookup', path(form + 'd0'), 'key%s' % form[0])
+    ok(found[0].get('value') == b'four'.hex() and found[0].get('votes') == 4, 'a value in all its copies', found)
 
 # Keys as long as a report takes them, and of all lengths; and what Marple's queries report, in both forms.
 create('long', 'key-write', '--slots', 65536)
