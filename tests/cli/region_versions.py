@@ -29,6 +29,12 @@ def later(header):
     return bytes(page)
 
 
+def same(found, wanted):
+    """Whether these are those entries; what a dump says of them today and did not then is no difference."""
+    return len(found) == len(wanted) and all({name: entry.get(name) for name in was} == was
+                                             for entry, was in zip(found, wanted))
+
+
 def main():
     primitives = set()
     for packed in sorted(glob.glob(os.path.join(stored, 'version-*', '*.region.gz'))):
@@ -40,7 +46,7 @@ def main():
         with open(packed[:-len('.region.gz')] + '.json', encoding='utf-8') as f:
             wanted = json.load(f)
         run = region('dump', '-o', 'json', path)
-        ok(run.returncode == 0 and wanted != [] and json.loads(run.stdout) == wanted,
+        ok(run.returncode == 0 and wanted != [] and same(json.loads(run.stdout), wanted),
            '%s: %d entries, as they were' % (name, len(wanted)), run.stderr or run.stdout)
         run = region('info', '-o', 'json', path)
         about = json.loads(run.stdout) if run.returncode == 0 else {}
