@@ -18,7 +18,8 @@ struct regions {
 	struct pl_region **region; /* as apply.stores */
 	struct pl_store_params *params;
 	const char *const *paths; /* the caller's */
-	bool *cut;                /* as region */
+	bool overflow_told;
+	bool *cut; /* as region */
 	struct pl_region_watch watch;
 	unsigned int n;
 	struct pl_epochs *epochs; /* NULL: no region has any */
@@ -166,6 +167,12 @@ static const struct pl_region *watched(void *arg, unsigned int i, const char **r
 static void look(struct regions *g, uint64_t now_ns)
 {
 	pl_region_watch_look(&g->watch, now_ns, watched, g, g->cut, g->n);
+	if (g->apply.overflows > 0 && !g->overflow_told) {
+		pl_complain(
+			"a counter is full: additions that would pass 2^64 - 1 are left out and "
+			"counted (out.overflows)");
+		g->overflow_told = true;
+	}
 	for (unsigned int i = 0; g->watch.cut > 0 && i < g->n; i++) {
 		if (g->cut[i])
 			g->apply.stores[i].base = NULL;
@@ -231,7 +238,7 @@ static void stats(void *arg, struct pl_json *json)
 	} rows[] = { { "writes", g->apply.writes }, { "adds", g->apply.adds },
 		{ "bytes", g->apply.bytes }, { "immediates", g->apply.immediates },
 		{ "no_store", g->apply.no_store }, { "outside", g->apply.outside },
-		{ "turned", g->turned } };
+		{ "overflows", g->apply.overflows }, { "turned", g->turned } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		pl_json_key(json, rows[i].name);

@@ -55,6 +55,11 @@ static void apply(struct pl_apply *a, const struct pl_op *op)
 	to = (uint8_t *)store->base + op->offset;
 	pl_words_release();
 	if (op->kind == PL_OP_ADD) {
+		if (__atomic_load_n((const uint64_t *)to, __ATOMIC_RELAXED) >
+			UINT64_MAX - op->add) {
+			a->overflows++;
+			return;
+		}
 		__atomic_fetch_add((uint64_t *)to, op->add, __ATOMIC_RELAXED);
 		a->adds++;
 	} else {

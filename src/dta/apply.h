@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Carries operations out in memory that is mapped here: the sink of a translator in the collector's own process. Writes
- * are relaxed atomic words as all writers' are (memory/words.h), additions atomic; what comes later is never seen before
- * what comes earlier.
+ * are relaxed atomic words as all writers' are (memory/words.h), additions atomic, by one writer at a time: a cell that would
+ * wrap, as those do that a network card adds to, stays as it is. What comes later is never seen before what comes earlier.
  */
 #pragma once
 
@@ -25,7 +25,8 @@ struct pl_apply {
 	void *wake_arg;
 	/* counters */
 	uint64_t writes, adds, bytes, immediates;
-	uint64_t no_store; /* operations on what is not mapped here */
+	uint64_t overflows; /* additions left out: the cell would have passed 2^64 - 1 */
+	uint64_t no_store;  /* operations on what is not mapped here */
 	uint64_t
 		outside; /* that would leave the store, or a cell that is not aligned: a bug of whoever made them */
 };

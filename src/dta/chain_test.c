@@ -439,7 +439,7 @@ static uint64_t open_accounts(void)
 	open += c->by_primitive[PL_POSTCARDS] !=
 		c->postcards_written + c->postcards_left_out + c->postcards_repeated;
 	open += c->writes != sim.apply.writes || c->adds != sim.apply.adds;
-	open += sim.apply.outside + sim.apply.no_store;
+	open += sim.apply.outside + sim.apply.no_store + sim.apply.overflows;
 	return open;
 }
 

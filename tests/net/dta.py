@@ -346,6 +346,23 @@ t.comes_to(refused=1)
 s = t.stop()
 ok(s['refused']['access'] == 1 and s['accepted'] == 0 and t.process.returncode == 3, 'not on the list: exit code 3', s)
 
+# A cell that is full stays full, and says so.
+create('full', 'counters', '--slots', 1000)
+t = Translator('--flush', '20ms', 'udp://127.0.0.1:0', path('full'))
+run('report', 'increment', '-k', 'a', '--by', 2**64 - 1, t.uri)
+t.comes_to(accepted=1, adds=4)
+for _ in range(2):
+    run('report', 'increment', '-k', 'a', '--by', 10, t.uri)
+run('report', 'increment', '-k', 'b', '--by', 10, t.uri)
+t.comes_to(accepted=4)
+t.process.send_signal(signal.SIGTERM)
+out, err = t.process.communicate(timeout=60)
+s = json.loads(out)
+found = rows('lookup', path('full'), 'a', 'b')
+ok(found[0].get('value') == 2**64 - 1, 'a sum does not wrap', found)
+ok(s['out']['overflows'] >= 4 and s['adds'] == s['out']['adds'] + s['out']['overflows'] and err.count('a counter is full') == 1,
+   'what is left out is told once, and counted', '%s %s' % (s, err))
+
 # Regions that somebody cuts under it: told once each, not written any more, in the account.
 create('cut0', 'key-write', '--slots', 100000, '--value-bytes', 4)
 create('cut1', 'append', '--slots', 4096, '--value-bytes', 4)
