@@ -34,6 +34,8 @@ static void put_responder(struct pl_json *json, const struct pl_responder_counte
 	counter(json, "rnr_naks", &n->rnr_naks);
 	counter(json, "atomic_acks", &n->atomic_acks);
 	counter(json, "read_responses", &n->read_responses);
+	counter(json, "marked", &n->marked);
+	counter(json, "cnps", &n->cnps);
 }
 
 static void put_control(struct pl_json *json, const struct pl_collector_stats *s)

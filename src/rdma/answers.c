@@ -147,9 +147,32 @@ static void put_aeth(struct pl_responder *r, const struct pl_responder_qp *qp,
 	pl_count(counter, 1);
 }
 
+#define CNP_BYTES 16 /* reserved */
+
+/* To the queue pair that is to send slower (annex A17.9.3). */
+static void put_cnp(struct pl_responder *r, const struct pl_responder_qp *qp, struct pl_frames *out)
+{
+	static const uint8_t reserved[CNP_BYTES];
+	struct pl_roce packet = { .path = qp->c.path,
+		.opcode = PL_ROCE_CNP,
+		.notify = 0x40, /* BECN */
+		.pkey = qp->c.pkey,
+		.qpn = qp->c.peer_qpn };
+
+	packet.path.ip_id = r->ip_id++;
+	pl_frames_put(out, &packet, reserved, sizeof(reserved));
+	pl_count(&r->counters.cnps, 1);
+}
+
 /* The answers of one queue pair; false when there is no more room. */
 static bool answer_qp(struct pl_responder *r, struct pl_responder_qp *qp, struct pl_frames *out)
 {
+	if (qp->notify) {
+		if (!pl_frames_room(out, 1, CNP_BYTES))
+			return false;
+		put_cnp(r, qp, out);
+		qp->notify = false;
+	}
 	while (qp->answers_n > 0) {
 		struct pl_rdma_answer *answer = pl_responder_answer(qp, 0);
 

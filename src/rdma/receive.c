@@ -476,6 +476,27 @@ static void count_guess(
 		pl_count(&r->counters.alarms, 1);
 }
 
+#define CONGESTED      3     /* both ECN bits: a switch on the way marked the packet (RFC 3168) */
+#define NOTIFY_NS      50000 /* at most one notification of a queue pair in so long; */
+#define NOTIFY_PACKETS 64    /* without a time, for so many of its packets */
+
+/* The peer is to send slower (annex A17.9). Datagrams have no peer, and a switch that takes no answers none that hears. */
+static void note_mark(struct pl_responder *r, struct pl_responder_qp *qp)
+{
+	const bool early = qp->notified_packets != 0 &&
+			   (r->now_ns != 0 ? r->now_ns - qp->notified_ns < NOTIFY_NS
+					   : qp->packets - qp->notified_packets < NOTIFY_PACKETS);
+
+	pl_count(&r->counters.marked, 1);
+	if (early || qp->c.service == PL_ROCE_UD || qp->c.rc_opcodes)
+		return;
+	qp->notified_ns = r->now_ns;
+	qp->notified_packets = qp->packets;
+	qp->notify = true;
+	if (!qp->due)
+		pl_responder_due(r, qp);
+}
+
 enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_packet *pkt)
 {
 	struct pl_responder_qp *qp;
@@ -517,6 +538,8 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 		memcpy(qp->c.path.dmac, p.path.smac, 6);
 		qp->learn = qp->c.check_mac; /* then one that is not executed proves nothing */
 	}
+	if ((p.path.tos & CONGESTED) == CONGESTED && !p.path.v1)
+		note_mark(r, qp);
 	far = pl_responder_is_far(qp, p.psn);
 	cause = by_service(r, qp, &q);
 	qp->refused -= cause == PL_RDMA_C_OK;

@@ -266,6 +266,7 @@ int pl_responder_qp_ready(struct pl_responder *r, uint32_t qpn, uint32_t psn)
 		return -ENOSPC;
 	undue(r, qp);
 	qp->answers_n = 0;
+	qp->notify = false;
 	qp->remembered = 0;
 	memset(qp->memory, 0, (qp->c.depth + 1u) * sizeof(*qp->memory));
 	qp->in = PL_RDMA_NONE;

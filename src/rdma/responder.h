@@ -17,6 +17,9 @@
  *           send frames, clear
  *   n = pl_responder_completions(r, done, max);
  *
+ * Requests that a switch marked (both ECN bits) are answered with congestion notifications besides, at most one of a queue
+ * pair in 50 us by the time that was told, or for 64 packets without one.
+ *
  * An answer waits with its queue pair until there is room for it. Acknowledgements of one queue pair that wait are one:
  * the newest. One thread at a time.
  */
@@ -206,7 +209,8 @@ struct pl_responder_counters {
 	struct pl_counter writes, sends, reads, adds, swaps; /* messages */
 	struct pl_counter write_bytes;                       /* placed in regions */
 	struct pl_counter guesses, alarms;                   /* see pl_responder_now */
-	struct pl_counter acks, naks, rnr_naks, atomic_acks, read_responses; /* packets put */
+	struct pl_counter acks, naks, rnr_naks, atomic_acks, read_responses, cnps; /* packets put */
+	struct pl_counter marked; /* packets to a queue pair that a switch marked as congested */
 };
 
 const struct pl_responder_counters *pl_responder_counters(const struct pl_responder *r);

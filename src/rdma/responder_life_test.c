@@ -265,6 +265,62 @@ static void test_coalescing(void)
 	done(&b);
 }
 
+/* A request that comes marked; whether it was executed and what was answered in front of its ACK: a notification? */
+static bool notified(struct bench *b, uint8_t service, uint8_t tos)
+{
+	struct pl_roce p = request(b, PL_ROCE_WRITE_ONLY, 64);
+	const uint32_t acks = service == PL_ROCE_RC;
+	const struct pl_roce *cnp = &b->answers[0];
+
+	p.path.tos = tos;
+	give_request(b, &p, 64);
+	ok(b->cause == PL_RDMA_C_OK, "type of service %u: it is executed", tos);
+	if (b->n == acks)
+		return false;
+	ok(b->n == acks + 1 && cnp->opcode == PL_ROCE_CNP && cnp->qpn == PEER && cnp->psn == 0 &&
+			cnp->notify == 0x40 && !cnp->ack_req && !cnp->migrated &&
+			pl_cursor_left(&cnp->payload) == 16 && (cnp->path.tos & 3) == 0,
+		"and its sender notified");
+	ok(acks == 0 || b->answers[1].opcode == PL_ROCE_ACK, "besides its answer");
+	return true;
+}
+
+static void test_congestion(uint8_t service)
+{
+	struct bench b;
+	uint32_t n = 0;
+
+	init(&b, service);
+	ok(!notified(&b, service, 0) && !notified(&b, service, 1) && !notified(&b, service, 2),
+		"nobody is notified of what is not marked");
+	eq(pl_counter_read(&pl_responder_counters(b.r)->marked), 0);
+	ok(notified(&b, service, 3), "of a mark at once");
+	for (uint32_t i = 0; i < 127; i++)
+		n += notified(&b, service, 26 << 2 | 3);
+	eq(n, 1, "without a time of one in 64");
+	done(&b);
+	init(&b, service);
+	pl_responder_now(b.r, 1000000);
+	ok(notified(&b, service, 3), "with one at once, too");
+	pl_responder_now(b.r, 1049999);
+	ok(!notified(&b, service, 3), "not again within 50 us");
+	pl_responder_now(b.r, 1050000);
+	ok(notified(&b, service, 3) && !notified(&b, service, 3), "but then");
+	eq(pl_counter_read(&pl_responder_counters(b.r)->marked), 4, "marks are counted");
+	eq(pl_counter_read(&pl_responder_counters(b.r)->cnps), 2, "and notifications");
+	pl_responder_now(b.r, 2000000);
+	{
+		struct pl_roce p = request(&b, PL_ROCE_WRITE_ONLY, 64);
+
+		p.path.tos = 3;
+		p.path.src = path(9, 2).src;
+		give_request(&b, &p, 64);
+		ok(b.cause == PL_RDMA_C_PEER && b.n == 0,
+			"somebody else's mark is none of the peer's");
+	}
+	done(&b);
+}
+
 /* Answers that nobody fetches: requests beyond what may wait are not executed, so that they can come again. */
 static void test_busy(void)
 {
@@ -588,6 +644,8 @@ int main(void)
 	test_uc_messages();
 	test_ud();
 	test_coalescing();
+	test_congestion(PL_ROCE_RC);
+	test_congestion(PL_ROCE_UC);
 	test_busy();
 	test_set_up();
 	test_guesses();

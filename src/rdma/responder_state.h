@@ -48,6 +48,7 @@ struct pl_responder_qp {
 	bool learn;     /* answers go to where the first accepted request came from */
 	bool told;      /* NAK for this gap is out */
 	bool due;       /* is in the queue of those with answers */
+	bool notify;    /* a congestion notification waits in front of them */
 	uint32_t next_due;
 
 	/* The message that is half there. */
@@ -68,6 +69,9 @@ struct pl_responder_qp {
 	struct pl_rdma_memory *memory; /* a ring of c.depth */
 	uint32_t remembered;           /* where the next one goes */
 	bool used;
+
+	/* When the last notification was put in line: the time and `packets`. */
+	uint64_t notified_ns, notified_packets;
 };
 
 struct pl_responder {

@@ -56,7 +56,7 @@ static const struct row {
 } rows[] = {
 #define SAME(c) PL_RDMA_C_##c, PL_RDMA_C_##c
 	{ "good", 0x1f, SAME(OK), { { 0 } } },
-	{ "marked on its way", 0x1f, SAME(OK), { SET(notify, 0xff), SET(path.tos, 3) } },
+	{ "of a class", 0x1f, SAME(OK), { SET(notify, 0xff), SET(path.tos, 26 << 2 | 2) } },
 	{ "at the end of its way", 0x1f, SAME(OK), { SET(path.ttl, 1) } },
 	{ "limited member", 0x1f, SAME(OK), { SET(pkey, 0x7fff) } },
 	{ "VLAN 0", 0x1f, SAME(OK), { SET(path.tagged, 1), SET(path.tci, 0xe000) } },

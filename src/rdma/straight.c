@@ -43,8 +43,9 @@ static inline bool usual(const struct pl_packet *pkt, uint32_t *ret_len)
 	fragment = pl_be64(p + IP + 6);
 	udp = pl_be64(p + IP + 20);
 	total = ip >> 16 & 0xffff;
-	/* IPv4 without options; no fragment, UDP; to our port, as long as IP says, no checksum. */
-	if ((ip & 0xffffff0000000000) != 0x0800450000000000 ||
+	/* IPv4 without options, not marked as congested; no fragment, UDP; to our port, as long as IP says, no
+	 * checksum. */
+	if ((ip & 0xffffff0000000000) != 0x0800450000000000 || (~ip & 0x300000000) == 0 ||
 		(fragment & 0x3fff00ff00000000) != 0x0000001100000000 ||
 		(udp & 0x0000ffffffffffff) !=
 			((uint64_t)PL_ROCE_PORT << 32 | (uint64_t)(total - 20) << 16) ||

@@ -76,6 +76,7 @@ class Hub(threading.Thread):
         super().__init__(daemon=True)
         self.one_in, self.random, self.dropped, self.unplugged, self.ended = 0, random.Random(9), 0, set(), False
         self.writes, self.congested, self.cnps, self.told = 0, None, collections.Counter(), 0
+        self.marking, self.marked = False, 0
         self.ports = {name: self.plug(name) for name in IP}
 
     @staticmethod
@@ -96,12 +97,23 @@ class Hub(threading.Thread):
     def look(self, frame, came):
         if len(frame) < 58 or not roce.is_roce(frame):
             return
-        self.writes += frame[42] == 0x0a
+        self.writes += frame[42] in (0x0a, 0x2a)
         name = self.congested
         if name is None or frame[42] != 0x11 or came == 't' or time.monotonic() - self.told < 0.005:
             return
         self.told = time.monotonic()
         self.cnps[name] += self.ports['t'].send(cnp(frame, IP[name])) > 0
+
+    def mark(self, frame):
+        """As a congested switch does: what may be marked is marked instead of dropped (RFC 3168)."""
+        if not self.marking or len(frame) < 58 or not roce.is_roce(frame) or frame[15] & 3 not in (1, 2):
+            return frame
+        self.marked += 1
+        head = bytearray(frame[14:34])
+        head[1] |= 3
+        head[10:12] = bytes(2)
+        head[10:12] = roce.ones_sum(bytes(head)).to_bytes(2, 'big')
+        return frame[:14] + bytes(head) + frame[34:]
 
     def run(self):
         macs, names = {}, {s.fileno(): name for name, s in self.ports.items()}
@@ -123,7 +135,7 @@ class Hub(threading.Thread):
                     self.look(frame, came)
                     for name in to:
                         try:
-                            self.ports[name].send(frame)
+                            self.ports[name].send(self.mark(frame))
                         except OSError:
                             pass  # its interface is full: as on any wire
 
@@ -514,6 +526,35 @@ def test_congestion(hub):
        f'{own} notifications and {foreign} of somebody else are counted', out)
 
 
+def test_marks(hub):
+    """What is marked on its way has the collector notify the translator, which sends slower; what may not be marked is not."""
+    def rate(seconds=0.5):
+        begun, before = time.monotonic(), hub.writes
+        time.sleep(seconds)
+        return (hub.writes - before) / (time.monotonic() - begun)
+
+    for keys, service in (('', 'rc'), ('', 'uc'), ('&ecn=off', 'uc')):
+        create('e-last', 'key-write', '--slots', 262144, '--copies', 1)
+        c = collector('c1', f"last={path('e-last')}")
+        t = translator('last', 'c1', service=service, keys=keys)
+        g = generate(10**8)
+        ok(wait(lambda: rate() > 2500), f'{service}{keys}: thousands of writes in a second')
+        hub.marking, hub.marked = True, 0
+        if keys:
+            ok(rate(2) > 2500, 'where frames may not be marked it stays so')
+        else:
+            ok(wait(lambda: rate() < 1500), 'marked, they are fewer', rate())
+        hub.marking = False
+        ok(wait(lambda: rate() > 2500), 'and in the end as many as before')
+        g.end()
+        s, executed_by_c = t.end(), c.end()
+        told, seen = executed_by_c['cnps'], executed_by_c['marked']
+        ok(closed(s) and 0.9 * hub.marked <= seen <= hub.marked and 0.9 * told <= s['out']['cnps'] <= told,
+           f'{hub.marked} marks and {told} notifications are counted on both sides', (s, executed_by_c))
+        ok((told == 0) == (hub.marked == 0) == bool(keys) and told <= hub.marked, 'no more than there were marks')
+        os.unlink(path('e-last'))
+
+
 def test_classes():
     """The translator's frames are of the class that it is told, and say that they may be marked unless they may not."""
     create('k-last', 'key-write', '--slots', 4096, '--copies', 1)
@@ -629,7 +670,10 @@ def main():
 
     def test_congested():
         test_congestion(hub)
-    lab.run(test_epochs, test_loss_rc, test_loss_uc, test_congested, test_classes, test_collector_killed,
+
+    def test_marked():
+        test_marks(hub)
+    lab.run(test_epochs, test_loss_rc, test_loss_uc, test_congested, test_marked, test_classes, test_collector_killed,
             test_translator_killed, test_failover)
     hub.ended = True
     hub.join()
