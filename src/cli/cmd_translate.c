@@ -34,8 +34,8 @@ static struct {
 	const char *form;
 	uint64_t collectors, batch, cache_rows, merge, reporters, sketch_reporters, columns;
 	uint64_t flush_ns, count, duration_ns, nack_tries, nack_interval_ns, nack_port;
-	double reporter_rate, store_rate;
-	struct pl_opt_list allow, above;
+	double reporter_rate;
+	struct pl_opt_list allow, above, store_rates;
 	const char *keep_epochs;
 	uint64_t epoch_ns;
 	bool partial, stats;
@@ -52,8 +52,9 @@ static const struct pl_opt *options(void)
 			"take reports from these addresses only; may be repeated", NULL },
 		{ PL_OPT_RATE, 0, "reporter-rate", &args.reporter_rate, "RATE",
 			"the most reports per second of one reporter", NULL },
-		{ PL_OPT_RATE, 0, "store-rate", &args.store_rate, "RATE",
-			"the most reports per second into one region", NULL },
+		{ PL_OPT_LIST, 0, "store-rate", &args.store_rates, "[STORE=]RATE",
+			"the most reports per second into each region, or into region STORE; may be repeated",
+			NULL },
 		{ PL_OPT_U64, 0, "reporters", &args.reporters, "COUNT",
 			"reporters known at once (default 1024)", NULL },
 		{ PL_OPT_U64, 0, "nack-tries", &args.nack_tries, "COUNT",
@@ -473,6 +474,32 @@ static int parse_above(const char *text, struct pl_dta_store *stores, unsigned i
 	return 0;
 }
 
+/* "RATE" is of all stores, "STORE=RATE" of one, wherever it stands. */
+static int parse_store_rate(const char *text, bool one, struct pl_dta_store *stores, unsigned int n)
+{
+	const char *equals = strchr(text, '=');
+	uint64_t store;
+	char number[24];
+	double rate;
+
+	if (pl_parse_rate(equals != NULL ? equals + 1 : text, &rate) < 0 || rate == 0)
+		return -EINVAL;
+	if (equals == NULL) {
+		for (unsigned int i = 0; !one && i < n; i++)
+			stores[i].quota.rate = rate;
+		return 0;
+	}
+	if ((size_t)(equals - text) >= sizeof(number))
+		return -EINVAL;
+	memcpy(number, text, (size_t)(equals - text));
+	number[equals - text] = '\0';
+	if (pl_parse_u64(number, &store) < 0 || store >= n)
+		return -EINVAL;
+	if (one)
+		stores[store].quota.rate = rate;
+	return 0;
+}
+
 /* 0, or an exit code; complains. */
 static int make_stores(const struct pl_translate_out *out, struct pl_dta_store *stores)
 {
@@ -482,7 +509,6 @@ static int make_stores(const struct pl_translate_out *out, struct pl_dta_store *
 
 		*s = (struct pl_dta_store){
 			.params = *p,
-			.quota = { .rate = args.store_rate },
 			.flush_ns = args.flush_ns,
 			.partial = args.partial,
 			.reporters = (uint32_t)args.sketch_reporters,
@@ -490,6 +516,17 @@ static int make_stores(const struct pl_translate_out *out, struct pl_dta_store *
 			.merge_max = (uint32_t)args.merge,
 			.batch = (uint32_t)args.batch,
 		};
+	}
+	for (size_t i = 0; i < 2 * args.store_rates.n; i++) {
+		const char *text = args.store_rates.items[i % args.store_rates.n];
+
+		if (parse_store_rate(text, i >= args.store_rates.n, stores, out->n_stores) < 0) {
+			pl_complain(
+				"--store-rate %s: RATE or STORE=RATE, more than 0, stores 0 to %u; "
+				"without the option there is no limit",
+				text, out->n_stores - 1);
+			return PL_EXIT_USAGE;
+		}
 	}
 	for (size_t i = 0; i < args.above.n; i++) {
 		if (parse_above(args.above.items[i], stores, out->n_stores) < 0) {
@@ -515,7 +552,7 @@ static int make_translator(struct translate *x, bool file)
 		.access = access,
 		.n_access = (unsigned int)args.allow.n,
 		.reporters = (uint32_t)args.reporters,
-		.reporter_quota = { .rate = args.reporter_rate },
+		.reporter_quota = { .rate = args.reporter_rate > 0 ? args.reporter_rate : 0 },
 		.nack_interval_ns = args.nack_interval_ns,
 		/* Nobody hears what a file's reporters are asked. */
 		.nack_tries = file ? 0 : (uint32_t)args.nack_tries,
@@ -557,6 +594,10 @@ static int check_args(const struct pl_opt_list *operands)
 			pl_complain("translate: %" PRIu64 " is too many", *words[i]);
 			return PL_EXIT_USAGE;
 		}
+	}
+	if (args.reporter_rate == 0) {
+		pl_complain("--reporter-rate 0 would take nothing; without it there is no limit");
+		return PL_EXIT_USAGE;
 	}
 	if (args.nack_port > UINT16_MAX) {
 		pl_complain("translate: no port has the number %" PRIu64, args.nack_port);
@@ -678,6 +719,7 @@ static int run(int argc, char **argv)
 	args.form = "tracking";
 	args.collectors = 1;
 	args.nack_tries = 10;
+	args.reporter_rate = -1; /* not given */
 	pl_arg_numbers_begin(numbers, NUMBERS);
 	if (pl_command_parse(&pl_command_translate, argc, argv, &operands, &code) != 0)
 		return code;
@@ -701,6 +743,7 @@ static int run(int argc, char **argv)
 	free(x);
 	pl_opt_list_done(&args.allow);
 	pl_opt_list_done(&args.above);
+	pl_opt_list_done(&args.store_rates);
 	pl_opt_list_done(&operands);
 	return code;
 }

@@ -28,7 +28,8 @@ class Translator:
     """pathline translate, with the account of its end."""
 
     def __init__(self, *args, port=0):
-        self.process = lab.start([PATHLINE, "translate", "--stats", *map(str, args[:-1]), f"udp://127.0.0.1:{port}", args[-1]],
+        self.process = lab.start([PATHLINE, "translate", "--stats", *(str(a) for a in args if "/" not in str(a)), f"udp://127.0.0.1:{port}",
+                                  *(a for a in args if "/" in str(a))],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
         ok("translating from udp://" in line, "translate says where it listens", line)
@@ -208,5 +209,19 @@ nacks, again, late = numbers(report(*stream(1000), f"udp://127.0.0.1:{t.port}"))
 s = t.stop()
 ok(nacks == again == late == 0 and s["reports"] < 2000 and s["refused"]["store_quota"] > 0
    and s["accepted"] + s["refused"]["store_quota"] == 1000, "what is above a quota is not asked for again", s)
+
+# A quota of one region is none of the others.
+for name in ("r0", "r1"):
+    create(name)
+t = Translator("--store-rate", "1=20", "--store-rate", "1M", path("r0"), path("r1"))
+for store in (0, 1):
+    report(*stream(1000), "--store", store, f"udp://127.0.0.1:{t.port}")
+s = t.stop()
+ok(entries("r0") == list(range(1000)) and 0 < len(entries("r1")) < 1000
+   and s["accepted"] + s["refused"]["store_quota"] == 2000, "20 per second into region 1, as many as come into region 0", s)
+for wrong in (("--store-rate", 0), ("--store-rate", "1=0"), ("--store-rate", "2=5"), ("--store-rate", "=5"),
+              ("--store-rate", "1=5=6"), ("--reporter-rate", 0)):
+    r = pathline.run("translate", *wrong, "udp://127.0.0.1:0", path("r0"), path("r1"))
+    ok(r.returncode == 2 and wrong[0] in r.stderr, "refused: " + " ".join(map(str, wrong)), r.stderr)
 
 sys.exit(tap.end())
