@@ -557,8 +557,8 @@ def test_marks(hub):
 
 def test_classes():
     """The translator's frames are of the class that it is told, and say that they may be marked unless they may not."""
-    create('k-last', 'key-write', '--slots', 4096, '--copies', 1)
-    c = collector('c1', f"last={path('k-last')}")
+    create('q-last', 'key-write', '--slots', 4096, '--copies', 1)
+    c = collector('c1', f"last={path('q-last')}")
     wire = roce.packet_socket(NS['c1'], 'eth0')
     wire.setblocking(False)
 
