@@ -83,11 +83,14 @@ int pl_dta_account_translator(struct pl_dta_account *a, const char *json, struct
 int pl_dta_account_collector(struct pl_dta_account *a, const char *json, struct pl_diag *diag)
 {
 	json_t *root = parse(json, diag);
+	const json_t *port = json_object_get(root, "port");
 	bool good = true;
 
 	if (root == NULL)
 		return -EBADMSG;
 	a->executed += member(root, "writes", &good) + member(root, "adds", &good);
+	if (port != NULL) /* an RDMA card has none */
+		a->collector_drops += member(port, "kernel_drops", &good);
 	return end(root, good, diag);
 }
 
@@ -133,6 +136,10 @@ void pl_dta_account_print(const struct pl_dta_account *a)
 	printf("executed   %10" PRIu64 ", lost on the wire %" PRIu64 "; packets sent again %" PRIu64
 	       ", connections %" PRIu64 "\n",
 		a->executed, wire_losses(a), a->repeated, a->connections);
+	if (a->collector_drops > 0)
+		printf("no room    %10" PRIu64
+		       " frames at collectors that did not come to read them: they are among those on the wire\n",
+			a->collector_drops);
 	if (a->gone > 0)
 		printf("gone       %10" PRIu64
 		       " times a collector ended without an account: what it executed since it last said is among "
@@ -152,9 +159,9 @@ void pl_dta_account_json(const struct pl_dta_account *a, struct pl_json *json)
 		{ "unreadable", a->unreadable }, { "refused", a->refused },
 		{ "operations", a->operations }, { "done", a->done }, { "lost", a->lost },
 		{ "full", a->full }, { "down", a->down }, { "outside", a->outside },
-		{ "executed", a->executed }, { "collectors_gone", a->gone },
-		{ "lost_on_the_wire", wire_losses(a) }, { "repeated", a->repeated },
-		{ "connections", a->connections } };
+		{ "executed", a->executed }, { "collector_drops", a->collector_drops },
+		{ "collectors_gone", a->gone }, { "lost_on_the_wire", wire_losses(a) },
+		{ "repeated", a->repeated }, { "connections", a->connections } };
 
 	pl_json_object(json);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -7,6 +7,9 @@
  *   operations  = done + lost + full + down + outside        writes and additions of the translator
  *   done        = executed + lost on the wire                by the collectors; on UC nobody knows of a lost frame
  *
+ * A frame for which a collector's socket had no room, because the collector did not come to read it, is lost on the wire
+ * like any other; how many there were the collector's kernel knows (collector_drops). Of reliable ones they were sent again.
+ *
  * Executed may be more than done where connections ended: what was executed and not acknowledged any more is lost to
  * the translator. What a collector executed that ended without an account, after it last said, nobody knows: it counts as
  * lost on the wire.
@@ -25,9 +28,9 @@ struct pl_dta_account {
 	uint64_t datagrams, kernel_drops, not_udp;
 	uint64_t reports, accepted, duplicates, unreadable, refused, held;
 	uint64_t operations, done, lost, full, down, outside, repeated, connections;
-	uint64_t executed; /* by collectors */
-	uint64_t gone;     /* collectors that ended without an account, and were started again */
-	bool closed;       /* every line above holds */
+	uint64_t executed, collector_drops; /* by collectors, by their kernels */
+	uint64_t gone; /* collectors that ended without an account, and were started again */
+	bool closed;   /* every line above holds */
 };
 
 /* Adds a part's words. -EBADMSG with diag: they are no account. */
