@@ -50,8 +50,9 @@ static void send_frames(struct roce *g, uint64_t now_ns)
 
 	do {
 		all = pl_uplink_send(g->uplink, now_ns, &g->frames);
-		if (g->frames.batch.n > 0)
-			(void)pl_nic_send(g->nic, &g->frames, NULL); /* counts what it loses */
+		/* It counts what it loses; while it is down, frames wait here and the others where they are. */
+		if (g->frames.batch.n > 0 && pl_nic_send(g->nic, &g->frames, NULL) == -ENETDOWN)
+			return;
 	} while (!all);
 }
 

@@ -2,12 +2,24 @@
 #include "netio/link.h"
 
 #include <errno.h>
+#include <linux/ethtool.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* Whether there is a carrier is known to the kernel at once and in the flags up to a second later, unless somebody asks in
+ * this way. A driver that does not answer has only the flags. */
+static void settle(int s, struct ifreq *req)
+{
+	struct ethtool_value value = { .cmd = ETHTOOL_GLINK };
+
+	req->ifr_data = (void *)&value;
+	(void)ioctl(s, SIOCETHTOOL, req);
+}
 
 /* What is so now, without waiting to be told. Returns whether anything is there. */
 static bool look(const char *name, int *ret_index, bool *ret_up, bool *ret_set_up)
@@ -21,6 +33,7 @@ static bool look(const char *name, int *ret_index, bool *ret_up, bool *ret_set_u
 	memcpy(req.ifr_name, name, strnlen(name, sizeof(req.ifr_name) - 1));
 	if (ioctl(s, SIOCGIFINDEX, &req) == 0) {
 		*ret_index = req.ifr_ifindex;
+		settle(s, &req);
 		there = ioctl(s, SIOCGIFFLAGS, &req) == 0;
 		*ret_set_up = (req.ifr_flags & IFF_UP) != 0;
 		*ret_up = (req.ifr_flags & IFF_UP) != 0 && (req.ifr_flags & IFF_RUNNING) != 0;

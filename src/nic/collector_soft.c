@@ -238,19 +238,25 @@ static void manage(struct collector_card *card)
 }
 
 /* What is refused by the interface is lost as on any wire: peers repeat what they miss. */
+static void send_out(struct collector_card *card)
+{
+	if (pl_nic_send(card->nic, &card->out, NULL) == -ENETDOWN)
+		pl_nic_drop(card->nic, &card->out);
+}
+
 static void soft_flush(struct collector_card *card)
 {
 	bool all;
 
 	do {
 		all = pl_responder_answers(card->responder, &card->out);
-		(void)pl_nic_send(card->nic, &card->out, NULL);
+		send_out(card);
 	} while (!all);
 	if (card->connector == NULL)
 		return;
 	do {
 		all = pl_connector_send(card->connector, card->now_ns, &card->out);
-		(void)pl_nic_send(card->nic, &card->out, NULL);
+		send_out(card);
 	} while (!all);
 }
 

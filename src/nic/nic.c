@@ -531,10 +531,18 @@ int pl_nic_send(struct pl_nic *nic, struct pl_frames *frames, struct pl_diag *di
 		stamp(nic, frames);
 	r = nic->udp != NULL ? pl_udp_card_send(nic->udp, &frames->batch, diag)
 			     : pl_port_send(nic->send, &frames->batch, diag);
+	if (r == -ENETDOWN)
+		return r;
 	pl_count(&nic->counters.sent, r > 0 ? (uint64_t)r : 0);
 	pl_count(&nic->counters.unsent, r > 0 ? n - (uint64_t)r : n);
 	pl_frames_clear(frames);
 	return r < 0 ? r : (uint32_t)r < n ? -EIO : 0;
+}
+
+void pl_nic_drop(struct pl_nic *nic, struct pl_frames *frames)
+{
+	pl_count(&nic->counters.unsent, frames->batch.n);
+	pl_frames_clear(frames);
 }
 
 /* ---- peers ---- */

@@ -64,8 +64,10 @@ int pl_nic_recv(
 void pl_nic_release(struct pl_nic *nic, struct pl_batch *batch);
 
 /* Sends all frames and empties `frames`. What the interface did not take is lost, as on any wire, and counted (unsent);
- * then the error, with diag. */
+ * then the error, with diag. -ENETDOWN: it is down, and `frames` is as it was, for who can wait; who cannot drops it. */
 int pl_nic_send(struct pl_nic *nic, struct pl_frames *frames, struct pl_diag *diag);
+/* Counts all frames as unsent and empties `frames`. */
+void pl_nic_drop(struct pl_nic *nic, struct pl_frames *frames);
 
 /*
  * How frames travel to a peer: path->src and smac are ours, dst the peer, dmac its or its router's, hop limit 64, a UDP

@@ -28,27 +28,17 @@ static int find_path(struct pl_nic *nic, const struct pl_addr *peer, struct pl_r
 	return r;
 }
 
-/* Neighbours answer before the kernel tells that there is a carrier: until then the interface is down. */
 static int send_five(struct pl_nic *nic, const struct pl_roce_path *path)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
-	int r;
+	pl_frames_init(&frames, memory, sizeof(memory));
+	for (uint32_t i = 0; i < 5; i++) {
+		struct pl_roce p = {
+			.path = *path, .opcode = PL_ROCE_UC | PL_ROCE_SEND_ONLY, .qpn = 77, .psn = i
+		};
 
-	do {
-		pl_frames_init(&frames, memory, sizeof(memory));
-		for (uint32_t i = 0; i < 5; i++) {
-			struct pl_roce p = { .path = *path,
-				.opcode = PL_ROCE_UC | PL_ROCE_SEND_ONLY,
-				.qpn = 77,
-				.psn = i };
-
-			pl_frames_put(&frames, &p, payload, sizeof(payload));
-		}
-		r = pl_nic_send(nic, &frames, NULL);
-		if (r < 0)
-			usleep(10000);
-	} while (r == -ENETDOWN && pl_clock_mono_ns() < until);
-	return r;
+		pl_frames_put(&frames, &p, payload, sizeof(payload));
+	}
+	return pl_nic_send(nic, &frames, NULL);
 }
 
 /* Frames received until there are `wanted`, or nothing came for long. */
@@ -160,6 +150,47 @@ out:
 	pl_nic_close(right);
 }
 
+/* A new pair, whose carrier the kernel's flags tell up to a second later, takes frames at once; one that is down lets them
+ * wait, and has them sent when it is up again. */
+static void test_down(void)
+{
+	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const struct pl_addr b = pair_addr(1);
+	struct pl_nic *left = NULL, *right = NULL;
+	struct pl_roce_path path = { .ttl = 0 };
+	uint32_t good = 0;
+	int r;
+
+	(void)pair_enter(1);
+	(void)pl_nic_open(&right, "packet:plb0", NULL, NULL);
+	(void)pair_enter(0);
+	(void)pl_nic_open(&left, "packet:pla0", NULL, NULL);
+	if (!ok(left != NULL && right != NULL, "a pair's ends open at once"))
+		goto out;
+	(void)find_path(left, &b, &path);
+	eq((uint64_t)send_five(left, &path), 0, "they take frames at once");
+	eq(receive(right, 5, &good), 5, "which arrive");
+	(void)pl_rtnl_up("pla0", false);
+	eq((uint64_t)-send_five(left, &path), ENETDOWN, "down");
+	eq(frames.batch.n, 5, "frames wait");
+	eq(pl_counter_read(&pl_nic_counters(left)->unsent), 0, "none is lost");
+	(void)pl_rtnl_up("pla0", true);
+	do
+		r = pl_nic_send(left, &frames, NULL);
+	while (r == -ENETDOWN && pl_clock_mono_ns() < until && usleep(10000) == 0);
+	eq((uint64_t)r, 0, "up");
+	eq(frames.batch.n, 0, "they are sent");
+	(void)pl_rtnl_up("pla0", false);
+	(void)send_five(left, &path);
+	pl_nic_drop(left, &frames);
+	ok(frames.batch.n == 0 && pl_counter_read(&pl_nic_counters(left)->unsent) == 5,
+		"who does not wait has them counted");
+	(void)pl_rtnl_up("pla0", true);
+out:
+	pl_nic_close(left);
+	pl_nic_close(right);
+}
+
 /* Two addresses of the loopback, by UDP sockets. */
 static void test_sockets(void)
 {
@@ -248,6 +279,7 @@ int main(void)
 {
 	if (geteuid() != 0 || pair_make() < 0)
 		return pl_test_skip("needs root and network namespaces");
+	test_down();
 	test_pair("packet:pla0", "packet:plb0");
 #if PL_HAVE_BPF
 	test_pair("packet:pla0", "afxdp:plb0");

@@ -63,7 +63,7 @@ static char *with_port(const char *uri)
 /* Whose address it is bound to, which has to be one. */
 static int bound_to(const struct pl_udp_card *card, struct pl_addr *ret)
 {
-	struct sockaddr_storage sa;
+	struct sockaddr_storage sa = { .ss_family = AF_UNSPEC };
 	socklen_t len = sizeof(sa);
 
 	if (getsockname(pl_port_fd(card->port), (struct sockaddr *)&sa, &len) < 0)
