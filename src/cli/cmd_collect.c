@@ -516,8 +516,7 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_collect = {
 	.name = "collect",
 	.summary = "serve telemetry memory to RoCE peers, as an RDMA NIC does",
-	.usage =
-		"[OPTION]… afxdp:IFACE | packet:IFACE | udp://ADDRESS | verbs:DEVICE [NAME=]REGION…",
+	.usage = "[OPTION]… INTERFACE [NAME=]REGION…",
 	.description =
 		"Lets translators, switches and network cards write into region files (pathline\n"
 		"region create makes them) over RoCEv2 on a network interface, in software: what an\n"
@@ -533,9 +532,9 @@ const struct pl_command pl_command_collect = {
 		"Ends after --duration, SIGINT or SIGTERM; regions are then marked clean. What RoCE\n"
 		"authenticates is nothing: keys and queue pairs are drawn at random, and --allow keeps\n"
 		"others out as far as the network keeps addresses from being forged.\n\n"
-		"udp://ADDRESS, one of this host, takes no rights: a UDP socket instead of frames.\n"
-		"verbs:DEVICE has an RDMA card do all this, or Linux soft-RoCE; regions are then on\n"
-		"tmpfs or hugetlbfs. verbs:mlx5_0?port=2&gid=3 chooses among its ports and addresses.",
+		"INTERFACE is packet:IFACE, afxdp:IFACE, or udp://ADDRESS, one of this host, which takes\n"
+		"no rights; or verbs:DEVICE: an RDMA card does all this, or Linux soft-RoCE, and regions\n"
+		"are on tmpfs or hugetlbfs. verbs:mlx5_0?port=2&gid=3 chooses among its ports and addresses.",
 	.examples =
 		"  pathline region create --primitive key-write --slots 1000000 --value-bytes 4 last.plr\n"
 		"  pathline collect afxdp:eth0 last.plr\n"
