@@ -47,6 +47,7 @@ struct talk {
 	uint32_t post_before;             /* and one before this packet */
 	uint64_t word;                    /* what stands at word_at before packet word_before */
 	uint32_t word_at, word_before;
+	bool words; /* what atomics found there is put there before them */
 	uint32_t lost
 		[4]; /* which of our answers are not in the capture: the link lost them, on purpose */
 	uint32_t
@@ -122,6 +123,19 @@ static void restore(const struct talk *t, const struct pl_roce *request, uint32_
 	}
 }
 
+/* An atomic's answer carries what was in its cell, likewise. */
+static void restore_word(const struct talk *t, const struct pl_roce *request, uint32_t at)
+{
+	for (uint32_t i = at + 1; i < t->last; i++) {
+		struct pl_roce p;
+
+		pl_roce_parse(
+			&p, pl_cursor(capture.pkts[i].data, capture.pkts[i].len), PL_LINK_ETHERNET);
+		if (p.opcode == PL_ROCE_ATOMIC_ACK && p.psn == request->psn)
+			memcpy(region + (request->va - t->va), &p.original, 8);
+	}
+}
+
 static void middle_of(char *dst, size_t cap, const char *first)
 {
 	unsigned int psn;
@@ -174,6 +188,8 @@ static void talk(const struct talk *t)
 		} else {
 			if (p.opcode == PL_ROCE_READ_REQUEST)
 				restore(t, &p, i);
+			if (t->words)
+				restore_word(t, &p, i);
 			ask(r, pkt, ours, sizeof(ours));
 		}
 	}
@@ -183,13 +199,12 @@ static void talk(const struct talk *t)
 }
 
 /* Genuine connection management messages read and write to the same bytes. */
-static void messages_of(const char *folder)
+static void messages_of(
+	const char *folder, const char *name, const uint8_t *kinds, uint32_t n_kinds)
 {
-	static const uint8_t kinds[] = { PL_CM_REQ, PL_CM_REP, PL_CM_RTU, PL_CM_DREQ, PL_CM_DREP,
-		PL_CM_REQ, PL_CM_REJ };
 	uint32_t n = 0;
 
-	load(folder, "rxe-cm");
+	load(folder, name);
 	for (uint32_t i = 0; i < capture.n; i++) {
 		uint8_t again[PL_CM_BYTES];
 		struct pl_build b = pl_build(again, sizeof(again));
@@ -201,9 +216,10 @@ static void messages_of(const char *folder)
 			&p, pl_cursor(capture.pkts[i].data, capture.pkts[i].len), PL_LINK_ETHERNET);
 		if (p.qpn != PL_CM_QPN)
 			continue;
-		ok(p.qkey == PL_CM_QKEY && pl_cm_parse(&cm, p.payload) == 0 && n < 7 &&
+		ok(p.qkey == PL_CM_QKEY && pl_cm_parse(&cm, p.payload) == 0 && n < n_kinds &&
 				cm.kind == kinds[n],
-			"a genuine %s", pl_cm_kind_name((enum pl_cm_kind)kinds[n % 7]));
+			"%s: a genuine %s", name,
+			pl_cm_kind_name((enum pl_cm_kind)kinds[n % n_kinds]));
 		pl_cm_put(&b, &cm, cm.private.pos, pl_cursor_left(&cm.private));
 		memeq(again, p.payload.pos, PL_CM_BYTES, "writes to the same bytes");
 		if (cm.kind == PL_CM_REQ)
@@ -214,7 +230,7 @@ static void messages_of(const char *folder)
 			eq(cm.reason, PL_CM_INVALID_SERVICE_ID);
 		n++;
 	}
-	eq(n, 7);
+	eq(n, n_kinds);
 }
 
 int main(int argc, char **argv)
@@ -225,7 +241,14 @@ int main(int argc, char **argv)
 	} captures[] = { { "rxe-rc-verbs", 37, 0 }, { "rxe-rc-ipv6", 11, 0 },
 		{ "rxe-rc-vlan", 4, 0 }, { "rxe-rc-mtu-256-4096", 16, 0 },
 		{ "rxe-rc-stream", 128, 0 }, { "rxe-uc-write", 9, 0 }, { "rxe-rc-loss", 38, 1 },
-		{ "rxe-rc-errors", 18, 0 }, { "rxe-cm", 9, 0 } };
+		{ "rxe-rc-errors", 18, 0 }, { "rxe-cm", 9, 0 }, { "rxe-perftest-write-bw", 15, 0 },
+		{ "rxe-perftest-atomic-bw-cm", 86, 0 } };
+	static const uint8_t cm[] = { PL_CM_REQ, PL_CM_REP, PL_CM_RTU, PL_CM_DREQ, PL_CM_DREP,
+		PL_CM_REQ, PL_CM_REJ };
+	/* Two connections; both sides of the second end it at once. */
+	static const uint8_t perftest_cm[] = { PL_CM_REQ, PL_CM_REP, PL_CM_RTU, PL_CM_REQ,
+		PL_CM_REP, PL_CM_RTU, PL_CM_DREQ, PL_CM_DREQ, PL_CM_DREP, PL_CM_DREP, PL_CM_DREQ,
+		PL_CM_DREP };
 	static const struct {
 		const char *capture;
 		struct talk talk;
@@ -276,13 +299,21 @@ int main(int argc, char **argv)
 			{ "not ready", 13, 18, PL_ROCE_RC, .qpn = 0x1e, .peer_qpn = 0x1e,
 				.psn = 0xa00, .key = 0xf4c, .va = 0x7ffff7487000, .mtu = 1024,
 				.post_before = 17, .receive_bytes = 4096 } },
+		{ "rxe-perftest-write-bw", { "ib_write_bw", 22, 36, PL_ROCE_RC, .qpn = 0x20,
+						   .peer_qpn = 0x21, .psn = 0xcf6269, .key = 0x113d,
+						   .va = 0x555555593000, .mtu = 1024 } },
+		{ "rxe-perftest-atomic-bw-cm",
+			{ "ib_atomic_bw", 43, 52, PL_ROCE_RC, .qpn = 0x22, .peer_qpn = 0x23,
+				.psn = 0xe22aa0, .key = 0x1358, .va = 0x555555598000, .mtu = 1024,
+				.words = true } },
 	};
 
 	if (argc != 2)
 		return EXIT_FAILURE;
 	for (size_t i = 0; i < sizeof(captures) / sizeof(captures[0]); i++)
 		frames_of(argv[1], captures[i].name, captures[i].whole, captures[i].wrong_icrc);
-	messages_of(argv[1]);
+	messages_of(argv[1], "rxe-cm", cm, sizeof(cm));
+	messages_of(argv[1], "rxe-perftest-atomic-bw-cm", perftest_cm, sizeof(perftest_cm));
 	for (size_t i = 0; i < sizeof(talks) / sizeof(talks[0]); i++) {
 		load(argv[1], talks[i].capture);
 		talk(&talks[i].talk);
