@@ -22,6 +22,8 @@ from lib.tap import ok  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
 SEED = int(os.environ.get("PL_SEED", "1"))
+# Ten NACKs are a tenth of a second, in which a busy machine may not come to the reporter at all.
+PATIENT = ("--nack-tries", 1000)
 
 
 class Translator:
@@ -114,7 +116,7 @@ def numbers(said):
 # A per cent is lost in both directions: with the rates of the guide, a slow one, and as fast as it goes.
 for name, n, options in (("fast", 100000, ()), ("guide", 100000, ("--rate", "100k")), ("slow", 1500, ("--rate", "1k"))):
     create(name)
-    t = Translator(path(name))
+    t = Translator(*PATIENT, path(name))
     p = Proxy(t.port, 0.01 if n > 10000 else 0.05)
     late = numbers(report(*stream(n), *options, p.uri))[2]
     s = t.stop()
@@ -147,7 +149,7 @@ report(*stream(10), "--ring", 1, deaf(False), code=2)
 
 # A reporter with a port of its own that begins anew, at once: one socket of the proxy's is what the translator sees.
 create("again")
-t = Translator(path("again"))
+t = Translator(*PATIENT, path("again"))
 p = Proxy(t.port)
 report(*stream(20000), p.uri)
 report(*stream(20000), p.uri)
@@ -158,7 +160,7 @@ ok(s["restarts"] == 1 and s["accepted"] == 40000 and s["lost"] == 0, "and counte
 
 # A translator that is killed and comes back: its reporter has what the first one did not confirm.
 create("killed")
-t = Translator("--batch", 1, path("killed"))
+t = Translator(*PATIENT, "--batch", 1, path("killed"))
 said = []
 reporter = threading.Thread(target=lambda: said.append(report(
     *stream(60000), "--rate", "15k", "--hold", "3s", f"udp://127.0.0.1:{t.port}")))
@@ -174,7 +176,7 @@ def taken():
 ok(wait(taken), "it is in the middle of a stream")
 t.process.kill()
 t.process.wait()
-t = Translator("--batch", 1, path("killed"), port=t.port)
+t = Translator(*PATIENT, "--batch", 1, path("killed"), port=t.port)
 reporter.join()
 s = t.stop()
 got = entries("killed")

