@@ -225,9 +225,13 @@ static void test_sockets(void)
 	eq(good, 5, "sockets: and they are whole");
 	pl_nic_stats(right, &stats);
 	eq(stats.packets, 5, "sockets: counts them");
+	path.v1 = true;
+	(void)send_five(left, &path);
+	eq(pl_counter_read(&pl_nic_counters(left)->unsent), 5, "sockets: RoCEv1 is no datagram");
+	path.v1 = false;
 	path.dst = pl_addr_v4((const uint8_t[]){ 255, 255, 255, 255 });
 	ok(send_five(left, &path) < 0, "sockets: where nobody may send");
-	eq(pl_counter_read(&pl_nic_counters(left)->unsent), 5, "sockets: is counted");
+	eq(pl_counter_read(&pl_nic_counters(left)->unsent), 10, "sockets: is counted");
 out:
 	pl_nic_close(left);
 	pl_nic_close(right);

@@ -264,8 +264,8 @@ static void set_tos(struct pl_udp_card *card, uint32_t i, bool four, uint8_t tos
 	memcpy(CMSG_DATA(c), &value, sizeof(value));
 }
 
-/* The datagram in a frame, to be sent as message i. */
-static void make_message(struct pl_udp_card *card, uint32_t i, const struct pl_packet *frame)
+/* The datagram in a frame, to be sent as message i. False: there is none, it is RoCEv1. */
+static bool make_message(struct pl_udp_card *card, uint32_t i, const struct pl_packet *frame)
 {
 	/* The frame is the caller's, who lets it be changed. */
 	uint8_t *ip = (uint8_t *)(uintptr_t)frame->data + ETH_BYTES;
@@ -275,6 +275,8 @@ static void make_message(struct pl_udp_card *card, uint32_t i, const struct pl_p
 	struct msghdr *m = &card->out[i].msg_hdr;
 	uint32_t icrc;
 
+	if (pl_be16(frame->data + ETH_BYTES - 2) != (four ? PL_ETH_IPV4 : PL_ETH_IPV6))
+		return false;
 	*m = (struct msghdr){ .msg_name = &card->to[i],
 		.msg_namelen = four ? sizeof(card->to[i].v4) : sizeof(card->to[i].v6),
 		.msg_iov = &card->bytes[i],
@@ -293,18 +295,19 @@ static void make_message(struct pl_udp_card *card, uint32_t i, const struct pl_p
 	}
 	set_tos(card, i, four, four ? ip[1] : (uint8_t)(ip[0] << 4 | ip[1] >> 4));
 	card->bytes[i] = (struct iovec){ ip + headers, len - headers };
+	return true;
 }
 
 int pl_udp_card_send(struct pl_udp_card *card, struct pl_batch *frames, struct pl_diag *diag)
 {
 	const int fd = pl_port_fd(card->port);
-	uint32_t at = 0, sent = 0;
+	uint32_t at = 0, messages = 0, sent = 0;
 	int error = 0;
 
 	for (uint32_t i = 0; i < frames->n; i++)
-		make_message(card, i, &frames->pkts[i]);
-	while (at < frames->n) {
-		int n = sendmmsg(fd, card->out + at, frames->n - at, MSG_DONTWAIT);
+		messages += make_message(card, messages, &frames->pkts[i]);
+	while (at < messages) {
+		int n = sendmmsg(fd, card->out + at, messages - at, MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
