@@ -13,12 +13,13 @@
 
 /* Whether there is a carrier is known to the kernel at once and in the flags up to a second later, unless somebody asks in
  * this way. A driver that does not answer has only the flags. */
-static void settle(int s, struct ifreq *req)
+static void settle(int s, const char name[IFNAMSIZ])
 {
 	struct ethtool_value value = { .cmd = ETHTOOL_GLINK };
+	struct ifreq req = { .ifr_data = (void *)&value };
 
-	req->ifr_data = (void *)&value;
-	(void)ioctl(s, SIOCETHTOOL, req);
+	memcpy(req.ifr_name, name, IFNAMSIZ);
+	(void)ioctl(s, SIOCETHTOOL, &req);
 }
 
 /* What is so now, without waiting to be told. Returns whether anything is there. */
@@ -33,7 +34,7 @@ static bool look(const char *name, int *ret_index, bool *ret_up, bool *ret_set_u
 	memcpy(req.ifr_name, name, strnlen(name, sizeof(req.ifr_name) - 1));
 	if (ioctl(s, SIOCGIFINDEX, &req) == 0) {
 		*ret_index = req.ifr_ifindex;
-		settle(s, &req);
+		settle(s, req.ifr_name);
 		there = ioctl(s, SIOCGIFFLAGS, &req) == 0;
 		*ret_set_up = (req.ifr_flags & IFF_UP) != 0;
 		*ret_up = (req.ifr_flags & IFF_UP) != 0 && (req.ifr_flags & IFF_RUNNING) != 0;

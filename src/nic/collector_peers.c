@@ -156,20 +156,22 @@ static struct collector_peer *oldest_unsettled(
 	return oldest;
 }
 
+/* Who goes when this address asks: the oldest of its own that nobody confirmed, if it has its share, or of all. */
+static struct collector_peer *in_the_way(struct pl_collector *c, const struct pl_addr *from)
+{
+	if (count_peers(c, false, from) >= (c->max_unsettled + 1) / 2)
+		return oldest_unsettled(c, from);
+	return count_peers(c, false, NULL) < c->max_unsettled ? NULL : oldest_unsettled(c, NULL);
+}
+
 /* Room for one more that nobody confirmed yet: the oldest gives way, of the address itself where that has its share. */
 static void make_way(struct pl_collector *c, const struct pl_addr *from)
 {
-	const uint32_t each = (c->max_unsettled + 1) / 2;
 	struct collector_peer *p;
 
 	if (c->ops->heard != NULL)
 		collector_signs_of_life(c);
-	for (;;) {
-		const struct pl_addr *whose = count_peers(c, false, from) >= each ? from : NULL;
-
-		if (whose == NULL && count_peers(c, false, NULL) < c->max_unsettled)
-			return;
-		p = oldest_unsettled(c, whose);
+	while ((p = in_the_way(c, from)) != NULL) {
 		if (c->ops->forget == NULL) {
 			c->ops->disconnect(c->card, p->cm_id);
 		} else if (c->ops->forget(c->card, p->cm_id) == -EINVAL) {
