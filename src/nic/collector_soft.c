@@ -14,7 +14,7 @@ struct collector_card {
 	struct pl_responder *responder;
 	struct pl_connector *connector; /* NULL: none */
 	uint32_t max_qps;
-	bool any_mac;
+	bool any_mac, may_read;
 	uint32_t changes; /* of the interface, as the connector knows it */
 	uint64_t now_ns;
 	struct pl_batch in;
@@ -57,6 +57,7 @@ static int soft_open(struct collector_card **ret, const struct pl_collector_opti
 	}
 	card->max_qps = max_qps;
 	card->any_mac = wanted->any_mac;
+	card->may_read = wanted->may_read;
 	pl_frames_init(&card->out, card->out_memory, sizeof(card->out_memory));
 	r = pl_nic_open(&card->nic, wanted->uri, NULL, diag);
 	if (r < 0) {
@@ -77,9 +78,10 @@ static const uint8_t *soft_mac(const struct collector_card *card)
 	return pl_nic_mac(card->nic);
 }
 
+/* But for READs no answer has more than a header. */
 static uint16_t soft_mtu(const struct collector_card *card)
 {
-	return pl_nic_mtu(card->nic);
+	return card->may_read ? pl_nic_mtu(card->nic) : pl_nic_receive_mtu(card->nic);
 }
 
 static int soft_fd(const struct collector_card *card)
@@ -162,7 +164,7 @@ static int soft_listen(struct collector_card *card, uint16_t port, uint64_t sile
 	card->changes = pl_nic_changes(card->nic);
 	options.own = *ret_own;
 	options.n_own = *ret_n;
-	options.mtu = pl_nic_mtu(card->nic);
+	options.mtu = soft_mtu(card);
 	memcpy(options.smac, pl_nic_mac(card->nic), sizeof(options.smac));
 	r = pl_connector_new(&card->connector, &options);
 	if (r == 0)
@@ -215,7 +217,7 @@ static void follow_interface(struct collector_card *card)
 
 	if (card->connector == NULL || changes == card->changes)
 		return;
-	pl_connector_mtu(card->connector, pl_nic_mtu(card->nic));
+	pl_connector_mtu(card->connector, soft_mtu(card));
 	r = pl_nic_addresses(card->nic, &own, &n, NULL);
 	/* Without memory it is tried again at the next turn. */
 	if ((r == 0 || r == -EADDRNOTAVAIL) && pl_connector_own(card->connector, own, n) == 0)

@@ -21,14 +21,15 @@
 #include "nic/neighbour.h"
 #include "nic/udp_card.h"
 
-#define HOP_LIMIT      64
-#define SPORT_FIRST    0xc000 /* where a peer's UDP source port is taken from, as NICs do */
-#define URI_MAX        4096
-#define ROCE_KEYS      "port=4791&also=roce1&"
-#define BLOCK_KEY      "block=16KiB&"
-/* What the sending ring of a packet socket takes of a frame (netio/packet.c), behind which path MTUs end. */
-#define SEND_BYTES_MAX 1984
-#define LOOK_MASK      63 /* under load it is seen so often whether the interface changed */
+#define HOP_LIMIT       64
+#define SPORT_FIRST     0xc000 /* where a peer's UDP source port is taken from, as NICs do */
+#define URI_MAX         4096
+#define ROCE_KEYS       "port=4791&also=roce1&"
+#define BLOCK_KEY       "block=16KiB&"
+/* What the sending ring of a packet socket takes of a frame (netio/packet.c), and a frame of AF_XDP holds (netio/afxdp.c). */
+#define SEND_BYTES_MAX  1984
+#define AFXDP_BYTES_MAX 3832
+#define LOOK_MASK       63 /* under load it is seen so often whether the interface changed */
 
 struct pl_nic {
 	struct pl_port *recv[PL_NIC_PORTS_MAX], *send;
@@ -41,7 +42,7 @@ struct pl_nic {
 	int ifindex; /* of the interface when it was asked last */
 	uint8_t mac[6];
 	bool moved; /* the MAC address is another than at the beginning */
-	uint16_t mtu;
+	uint16_t mtu, receive_mtu;
 	uint32_t changes, takes; /* takes: receptions since it was idle */
 	struct pl_nic_counters counters;
 };
@@ -67,6 +68,21 @@ static int find_interface(struct pl_nic *nic)
 	return ask(nic, SIOCGIFINDEX, &req) == 0 ? req.ifr_ifindex : 0;
 }
 
+/* Behind IP, UDP and the longest transport headers; the overhead counts Ethernet and a tag too. */
+static uint16_t path_mtu(uint32_t frame_bytes)
+{
+	uint16_t mtu = PL_ROCE_PATH_MTU;
+
+	while (mtu > 256 && (uint32_t)mtu + PL_ROCE_OVERHEAD > frame_bytes)
+		mtu /= 2;
+	return mtu;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
 /* MAC address, MTU and number as they are. */
 static int ask_interface(struct pl_nic *nic)
 {
@@ -88,13 +104,10 @@ static int ask_interface(struct pl_nic *nic)
 	memcpy(nic->mac, mac, sizeof(mac));
 	nic->ifindex = ifindex;
 	nic->changes++;
-	/* Behind IP, UDP and the longest transport headers; the overhead counts Ethernet and a tag too. */
 	room = req.ifr_mtu < 0 ? 0 : (uint32_t)req.ifr_mtu + 18;
-	if (room > SEND_BYTES_MAX && nic->udp == NULL)
-		room = SEND_BYTES_MAX;
-	for (nic->mtu = PL_ROCE_PATH_MTU;
-		nic->mtu > 256 && (uint32_t)nic->mtu + PL_ROCE_OVERHEAD > room;)
-		nic->mtu /= 2;
+	nic->mtu = path_mtu(nic->udp != NULL ? room : least(room, SEND_BYTES_MAX));
+	nic->receive_mtu = path_mtu(
+		strncmp(nic->name, "afxdp:", 6) == 0 ? least(room, AFXDP_BYTES_MAX) : room);
 	return 0;
 }
 
@@ -396,6 +409,11 @@ const uint8_t *pl_nic_mac(const struct pl_nic *nic)
 uint16_t pl_nic_mtu(const struct pl_nic *nic)
 {
 	return nic->mtu;
+}
+
+uint16_t pl_nic_receive_mtu(const struct pl_nic *nic)
+{
+	return nic->receive_mtu;
 }
 
 uint32_t pl_nic_changes(const struct pl_nic *nic)

@@ -56,6 +56,8 @@ int pl_nic_addresses(
 	const struct pl_nic *nic, struct pl_addr **ret, uint32_t *ret_n, struct pl_diag *diag);
 /* The largest path MTU (256 to 4096) whose frames the interface and the ports carry. */
 uint16_t pl_nic_mtu(const struct pl_nic *nic);
+/* The same for frames that come in only, which may be larger than what is sent: for who never answers at length. */
+uint16_t pl_nic_receive_mtu(const struct pl_nic *nic);
 
 /* As pl_port_recv: packets lent until pl_nic_release; 0; -ENETDOWN and -EAGAIN with diag are news to be told, call
  * again; other errors end it. */

@@ -712,6 +712,31 @@ def test_rules():
         run_rules(f"afxdp:{IF['b']}")
 
 
+def test_jumbo():
+    """Where frames may be long, so may be what they carry; but not what is answered, and a READ would be."""
+    for side in "ab":
+        NS[side].ip(f"link set {IF[side]} mtu 9000")
+    for options, largest in (((), 5), (("--read",), 3)):
+        c, wire, v = Collector(f"packet:{IF['b']}", *options), Wire(), 4
+        p = Peer(wire, v)
+        got = p.ask("last", mtu=5)
+        if largest == 5:
+            p.ready()
+            data = bytes(range(256)) * 12
+            head = bth(UC | 0x0a, p.qpn, p.psn)
+            wire.send(frame(v, head + struct.pack(">QII", p.va, p.key, len(data)) + data))
+            ok(wait(lambda: c.counters()["write_bytes"] == len(data)), "a path MTU of 4096: 3072 bytes in a packet are written")
+            with open(lab.path("last.plr"), "rb") as f:
+                ok(data in f.read(), "and are there")
+            ok(p.end(), "it ends")
+        else:
+            eq((p.reason(got), got.mad[33:37]), (26, bytes([1 << 1, 0, 26, largest])),
+               "who may READ is told that 1024 is the largest")
+        c.stop()
+    for side in "ab":
+        NS[side].ip(f"link set {IF[side]} mtu 1500")
+
+
 def test_stale():
     run_stale(f"packet:{IF['b']}")
 
@@ -726,7 +751,7 @@ def main():
         tap.skip_all("needs root")
     make_wire()
     NS["a"].ip(f"addr add {IP[4]['second']}/24 dev {IF['a']}")
-    lab.run(test_cm, test_silent, test_shares, test_guesses, test_other_mac, test_rules, test_stale, test_changes)
+    lab.run(test_cm, test_silent, test_shares, test_guesses, test_other_mac, test_rules, test_jumbo, test_stale, test_changes)
     return tap.end()
 
 
