@@ -44,7 +44,7 @@ struct translate_wire {
 	struct pl_port *send; /* NULL: frames are not sent */
 	uint64_t unsent;
 	uint8_t frame[PL_LIVE_FRAME_MAX];
-	struct pl_live_field fields[2];
+	struct pl_live_field field;
 	uint8_t (*rows)[PL_LIVE_ROW_BYTES];
 	struct pl_batch batch;
 };
@@ -92,14 +92,14 @@ static int set_live(struct translate_wire *b)
 		other.list = 0xffffffff;
 	else
 		other.key = ones;
-	b->fields[0] = (struct pl_live_field){ .offset = (uint16_t)(headers + place_of(&a, &other)),
+	b->field = (struct pl_live_field){ .offset = (uint16_t)(headers + place_of(&a, &other)),
 		.len = append ? 4 : 8,
 		.kind = PL_LIVE_ROW,
 		.at = append ? LIST_AT : KEY_AT };
 	b->wire.live = (struct pl_live_cfg){ .frame = b->frame,
 		.frame_bytes = (uint32_t)len,
 		.restore_bytes = 48,
-		.fields = b->fields,
+		.fields = &b->field,
 		.nfields = 1,
 		.rows = (const uint8_t(*)[PL_LIVE_ROW_BYTES])b->rows,
 		.nrows = ROWS };
