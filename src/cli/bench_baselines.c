@@ -20,6 +20,7 @@
 #include "base/prefetch.h"
 #include "base/rng.h"
 #include "cli/bench.h"
+#include "cli/bench_stores.h"
 #include "cli/command.h"
 #include "dta/apply.h"
 #include "dta/translator.h"
@@ -278,27 +279,11 @@ static int run_translate(void *arg, uint64_t budget_ns, struct pl_bench_sample *
 	return r == 0 && c->accepted - before != ret->items ? -EBADMSG : r;
 }
 
-/* Places are drawn before: the generator is no part of the ceiling. */
 static int random_stores(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
-	static uint32_t at[REPORTS];
 	struct baselines *b = arg;
-	uint8_t line[64];
 
-	memset(line, 0x5a, sizeof(line));
-	do {
-		uint64_t start;
-
-		for (uint32_t i = 0; i < REPORTS; i++)
-			at[i] = (uint32_t)pl_rng_below(&b->rng, b->used / 64);
-		start = pl_clock_cpu_ns();
-		for (uint32_t i = 0; i < REPORTS; i++) {
-			memcpy(line, &i, sizeof(i));
-			memcpy(b->other + 64 * (size_t)at[i], line, sizeof(line));
-		}
-		ret->ns += pl_clock_cpu_ns() - start;
-		ret->items += REPORTS;
-	} while (ret->ns < budget_ns);
+	pl_bench_random_stores(&b->rng, b->other, b->used, budget_ns, ret);
 	return 0;
 }
 

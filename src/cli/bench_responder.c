@@ -14,6 +14,7 @@
 #include "base/rng.h"
 #include "cli/bench.h"
 #include "cli/bench_roce.h"
+#include "cli/bench_stores.h"
 #include "cli/command.h"
 #include "rdma/responder.h"
 
@@ -102,27 +103,11 @@ static int respond(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	return pl_counter_read(&c->causes[PL_RDMA_C_OK]) - before == ret->items ? 0 : -EBADMSG;
 }
 
-/* Places are drawn before: the generator is no part of the ceiling. */
 static int store(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
-	static uint64_t at[FRAMES];
 	struct responder_bench *b = arg;
-	uint8_t line[64];
 
-	memset(line, 0x5a, sizeof(line));
-	do {
-		uint64_t start;
-
-		for (uint32_t i = 0; i < FRAMES; i++)
-			at[i] = 64 * pl_rng_below(&b->rng, b->region_bytes / 64);
-		start = pl_clock_cpu_ns();
-		for (uint32_t i = 0; i < FRAMES; i++) {
-			memcpy(line, &i, sizeof(i));
-			memcpy(b->region + at[i], line, sizeof(line));
-		}
-		ret->ns += pl_clock_cpu_ns() - start;
-		ret->items += FRAMES;
-	} while (ret->ns < budget_ns);
+	pl_bench_random_stores(&b->rng, b->region, b->region_bytes, budget_ns, ret);
 	return 0;
 }
 
