@@ -298,7 +298,7 @@ static int begin_store(struct pl_history *h, enum pl_history_store store,
 	if (r == -ENOENT) {
 		struct pl_store_params fresh = params;
 
-		fresh.seed = pl_hash_seed();
+		fresh.seed = o->seed != 0 ? o->seed : pl_hash_seed();
 		inner.text[0] = '\0';
 		r = pl_region_create(&h->regions[store], path, &fresh, &options, &inner);
 		*ret_made = r == 0;

@@ -64,6 +64,7 @@ struct pl_history_options {
 	uint64_t slots
 		[PL_HISTORY_MAX]; /* of each store; 0: none. Lists: rounded up; paths need hops */
 	uint64_t sync_ns;         /* as struct pl_region_options has it */
+	uint64_t seed; /* of the keys' hashes in stores that are made; 0: each draws its own */
 	void (*tell)(
 		const char *text); /* what a writer goes on in spite of; NULL: nobody is told */
 };

