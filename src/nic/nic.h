@@ -37,7 +37,7 @@ struct pl_nic_options {
 
 /*
  * uri: packet:IFACE or afxdp:IFACE with the keys of netio/port.h; `port` is 4791 unless it says otherwise; or udp://HOST, an
- * address of this host, which needs no rights (nic/udp_card.h). All queues of the interface that the URI names are read, turn by turn. An afxdp: one sends through a packet socket past the queueing
+ * address of this host, which needs no rights (nic/udp_card.c). All queues of the interface that the URI names are read, turn by turn. An afxdp: one sends through a packet socket past the queueing
  * discipline, since a queue has one AF_XDP socket. -EINVAL (no such URI, no interface), or as pl_port_open, with diag.
  */
 int pl_nic_open(struct pl_nic **ret, const char *uri, const struct pl_nic_options *options,

@@ -1,15 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "nic/udp_card.h"
-
+/*
+ * RoCEv2 through a UDP socket, udp://HOST, for who has no right to frames. Datagrams become packets (PL_LINK_RAW_IP) with the IP
+ * and UDP headers that they must have had, and frames of an engine (PL_LINK_ETHERNET, RoCEv2, no tag) become datagrams. A socket
+ * tells everything of these headers that the ICRC covers but IPv4's identification and whether fragments were allowed:
+ *
+ *   Sent, both are known: fragments are forbidden, and the identification is 0, as Linux has it for sockets that are not
+ *   connected (RFC 6864, 4.1, leaves it free there). The ICRC is made for that.
+ *   Received, they are found from the ICRC itself: one value of the 32 bits explains any ICRC, and one in 2^15
+ *   values is plausible. So a damaged IPv4 packet is taken for a whole one with a chance of 2^-15, where the link's
+ *   own checks have missed it; with IPv6 of 2^-32 as anywhere.
+ *
+ * Times to live, types of service and Ethernet addresses are not told: packets have 0, 0 and none. Packets are the card's until
+ * the next reception.
+ */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include "base/num.h"
+#include "nic/nic_card.h"
 #include "wire/layers.h"
 #include "wire/roce.h"
 
@@ -24,8 +38,9 @@
 #define BTH_BYTES    12
 #define NO_FRAGMENTS 0x40 /* of the sixth byte of an IPv4 header */
 
-struct pl_udp_card {
+struct nic_card {
 	struct pl_port *port;
+	char name[PL_ADDR_TEXT_MAX + 16];
 	struct pl_addr own;
 	struct pl_batch datagrams;
 	uint8_t (*packets)[PACKET_BYTES];
@@ -61,7 +76,7 @@ static char *with_port(const char *uri)
 }
 
 /* Whose address it is bound to, which has to be one. */
-static int bound_to(const struct pl_udp_card *card, struct pl_addr *ret)
+static int bound_to(const struct nic_card *card, struct pl_addr *ret)
 {
 	struct sockaddr_storage sa = { .ss_family = AF_UNSPEC };
 	socklen_t len = sizeof(sa);
@@ -76,7 +91,7 @@ static int bound_to(const struct pl_udp_card *card, struct pl_addr *ret)
 }
 
 /* Fragments are forbidden, so that the identification is 0. UDP has no checksum in RoCE (annex A17.4.5.1), nor with IPv6. */
-static int set_up(const struct pl_udp_card *card)
+static int set_up(const struct nic_card *card)
 {
 	static const struct {
 		bool four;
@@ -96,7 +111,7 @@ static int set_up(const struct pl_udp_card *card)
 	return 0;
 }
 
-static int open_socket(struct pl_udp_card *card, const char *uri, struct pl_diag *diag)
+static int open_socket(struct nic_card *card, const char *uri, struct pl_diag *diag)
 {
 	char *full = with_port(uri);
 	int r = full == NULL ? -ENOMEM : 0;
@@ -122,28 +137,7 @@ static int open_socket(struct pl_udp_card *card, const char *uri, struct pl_diag
 	return r;
 }
 
-int pl_udp_card_open(struct pl_udp_card **ret, const char *uri, struct pl_diag *diag)
-{
-	struct pl_udp_card *card = calloc(1, sizeof(*card));
-	int r;
-
-	if (card != NULL)
-		card->packets = calloc(PL_BATCH_MAX, sizeof(card->packets[0]));
-	if (card == NULL || card->packets == NULL) {
-		pl_diag_set(diag, "%s", strerror(ENOMEM));
-		pl_udp_card_close(card);
-		return -ENOMEM;
-	}
-	r = open_socket(card, uri, diag);
-	if (r < 0) {
-		pl_udp_card_close(card);
-		return r;
-	}
-	*ret = card;
-	return 0;
-}
-
-void pl_udp_card_close(struct pl_udp_card *card)
+static void udp_card_close(struct nic_card *card)
 {
 	if (card == NULL)
 		return;
@@ -152,12 +146,62 @@ void pl_udp_card_close(struct pl_udp_card *card)
 	free(card);
 }
 
-struct pl_port *pl_udp_card_port(const struct pl_udp_card *card)
+static int open_all(struct nic_card *card, const char *uri, struct nic_interface *interface,
+	int poll_fd, struct pl_diag *diag)
 {
-	return card->port;
+	struct epoll_event e = { .events = EPOLLIN };
+	char text[PL_ADDR_TEXT_MAX], name[IF_NAMESIZE];
+	int r = open_socket(card, uri, diag);
+
+	if (r < 0)
+		return r;
+	pl_format_addr(text, &card->own);
+	snprintf(card->name, sizeof(card->name), "udp://%s", text);
+	if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, pl_port_fd(card->port), &e) < 0) {
+		r = -errno;
+		pl_diag_set(diag, "%s", strerror(-r));
+		return r;
+	}
+	nic_interface_name(&card->own, name);
+	return nic_interface_open(interface, name, diag);
 }
 
-const struct pl_addr *pl_udp_card_address(const struct pl_udp_card *card)
+static int udp_card_open(struct nic_card **ret, const char *uri,
+	const struct pl_nic_options *options, struct nic_interface *interface, int poll_fd,
+	struct pl_diag *diag)
+{
+	struct nic_card *card = calloc(1, sizeof(*card));
+	int r;
+
+	(void)options; /* no right is needed */
+	if (card != NULL)
+		card->packets = calloc(PL_BATCH_MAX, sizeof(card->packets[0]));
+	if (card == NULL || card->packets == NULL) {
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+		udp_card_close(card);
+		return -ENOMEM;
+	}
+	r = open_all(card, uri, interface, poll_fd, diag);
+	if (r < 0) {
+		udp_card_close(card);
+		return r;
+	}
+	*ret = card;
+	return 0;
+}
+
+static const char *udp_card_name(const struct nic_card *card)
+{
+	return card->name;
+}
+
+static struct nic_card_room udp_card_room(const struct nic_card *card)
+{
+	(void)card;
+	return (struct nic_card_room){ .send = UINT32_MAX, .receive = UINT32_MAX };
+}
+
+static const struct pl_addr *udp_card_address(const struct nic_card *card)
 {
 	return &card->own;
 }
@@ -171,8 +215,8 @@ static void put16(uint8_t *p, uint32_t v)
 }
 
 /* Network and UDP header before `bytes` bytes of payload. Returns how long they are. */
-static uint32_t put_headers(const struct pl_udp_card *card, uint8_t *p,
-	const struct pl_packet *datagram, uint32_t bytes)
+static uint32_t put_headers(
+	const struct nic_card *card, uint8_t *p, const struct pl_packet *datagram, uint32_t bytes)
 {
 	const bool four = pl_addr_is_v4(&datagram->src);
 	uint8_t *udp = p + (four ? IP4_BYTES : IP6_BYTES);
@@ -214,8 +258,8 @@ static void find_identification(uint8_t *packet, uint32_t len)
 	packet[6] = fragments ? 0 : NO_FRAGMENTS;
 }
 
-static void make_packet(const struct pl_udp_card *card, uint8_t *at, const struct pl_packet *in,
-	struct pl_packet *ret)
+static void make_packet(
+	const struct nic_card *card, uint8_t *at, const struct pl_packet *in, struct pl_packet *ret)
 {
 	const uint32_t there = in->len < DATAGRAM_MAX ? in->len : DATAGRAM_MAX;
 	const uint32_t headers = put_headers(card, at, in, in->wire_len);
@@ -230,8 +274,8 @@ static void make_packet(const struct pl_udp_card *card, uint8_t *at, const struc
 		.link = PL_LINK_RAW_IP };
 }
 
-int pl_udp_card_recv(
-	struct pl_udp_card *card, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
+static int udp_card_recv(
+	struct nic_card *card, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
 {
 	int n = pl_port_recv(card->port, &card->datagrams, timeout_ms, diag);
 
@@ -245,9 +289,16 @@ int pl_udp_card_recv(
 	return n;
 }
 
+/* The datagrams went back already. */
+static void udp_card_release(struct nic_card *card, struct pl_batch *batch)
+{
+	(void)card;
+	(void)batch;
+}
+
 /* ---- sending ---- */
 
-static void set_tos(struct pl_udp_card *card, uint32_t i, bool four, uint8_t tos)
+static void set_tos(struct nic_card *card, uint32_t i, bool four, uint8_t tos)
 {
 	struct msghdr *m = &card->out[i].msg_hdr;
 	const int value = tos;
@@ -265,7 +316,7 @@ static void set_tos(struct pl_udp_card *card, uint32_t i, bool four, uint8_t tos
 }
 
 /* The datagram in a frame, to be sent as message i. False: there is none, it is RoCEv1. */
-static bool make_message(struct pl_udp_card *card, uint32_t i, const struct pl_packet *frame)
+static bool make_message(struct nic_card *card, uint32_t i, const struct pl_packet *frame)
 {
 	/* The frame is the caller's, who lets it be changed. */
 	uint8_t *ip = (uint8_t *)(uintptr_t)frame->data + ETH_BYTES;
@@ -298,7 +349,7 @@ static bool make_message(struct pl_udp_card *card, uint32_t i, const struct pl_p
 	return true;
 }
 
-int pl_udp_card_send(struct pl_udp_card *card, struct pl_batch *frames, struct pl_diag *diag)
+static int udp_card_send(struct nic_card *card, struct pl_batch *frames, struct pl_diag *diag)
 {
 	const int fd = pl_port_fd(card->port);
 	uint32_t at = 0, messages = 0, sent = 0;
@@ -325,3 +376,39 @@ int pl_udp_card_send(struct pl_udp_card *card, struct pl_batch *frames, struct p
 	}
 	return (int)sent;
 }
+
+/* ---- peers ---- */
+
+/* The kernel finds the way; the source port is the socket's. */
+static int udp_card_path(struct nic_card *card, const struct pl_addr *peer, const uint8_t *mac,
+	struct pl_roce_path *ret, struct pl_diag *diag)
+{
+	(void)mac;
+	if (pl_addr_is_v4(peer) != pl_addr_is_v4(&card->own)) {
+		pl_diag_set(diag, "%s has no address of the peer's kind", card->name);
+		return -ENETUNREACH;
+	}
+	*ret = (struct pl_roce_path){
+		.src = card->own, .dst = *peer, .ttl = NIC_HOP_LIMIT, .sport = PL_ROCE_PORT
+	};
+	return 0;
+}
+
+static void udp_card_stats(struct nic_card *card, struct pl_port_stats *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	pl_port_stats(card->port, ret);
+}
+
+const struct nic_card_ops nic_udp_card = {
+	.open = udp_card_open,
+	.close = udp_card_close,
+	.name = udp_card_name,
+	.room = udp_card_room,
+	.address = udp_card_address,
+	.recv = udp_card_recv,
+	.release = udp_card_release,
+	.send = udp_card_send,
+	.path = udp_card_path,
+	.stats = udp_card_stats,
+};
