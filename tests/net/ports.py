@@ -26,7 +26,7 @@ from lib.network import sh  # noqa: E402
 from lib.pathline import PATHLINE  # noqa: E402
 from lib.roce import ones_sum, packet_socket  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
-from lib.wait import wait  # noqa: E402
+from lib.wait import LIMIT, wait  # noqa: E402
 
 OBJECT = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
 NS = {}
@@ -84,20 +84,31 @@ def frame6(payload, src="fd77::9", dst="fd77::2", dport=32766, tags=(), extensio
     return eth + struct.pack(">H", 0x86dd) + ip + udp
 
 
-def send(frames, pause_every=64, pause=0.002):
-    """All of them, in order; how many the interface took."""
+def send(frames, pause_every=64, pause=0.002, again=True):
+    """All of them, in order; how many the interface took. again: what the other end of the pair had no room for, as on a
+    busy machine it has at times, is sent again. That can be told while nobody else sends."""
     s = packet_socket(NS["a"], IF["a"], 0)
-    taken = 0
+    taken, dropped = 0, dropped_by_wire() if again else 0
     for i, frame in enumerate(frames):
-        try:
-            s.send(frame)
-            taken += 1
-        except OSError:
-            pass
+        while True:
+            try:
+                took = s.send(frame) > 0
+            except OSError:
+                took = False
+            if not again or (before := dropped) == (dropped := dropped_by_wire()):
+                break
+            time.sleep(0.001)
+        taken += took
         if pause_every and i % pause_every == pause_every - 1:
             time.sleep(pause)
     s.close()
     return taken
+
+
+def dropped_by_wire():
+    """Frames that the peer had no room for: the sender's end of a veth counts them."""
+    with NS["a"], open("/proc/thread-self/net/dev", encoding="ascii") as f:
+        return next(int(line.split(":")[1].split()[11]) for line in f if line.strip().startswith(IF["a"] + ":"))
 
 
 def reports(count, name="r", *options):
@@ -110,9 +121,19 @@ def reports(count, name="r", *options):
 
 class Listen:
     def __init__(self, uri, *options, form="jsonl"):
+        self.args = NS["b"].command(PATHLINE, "listen", "-o", form, "--stats", *options, uri)
+        ends = time.monotonic() + LIMIT
+        self.start()
+        # The kernel clears up behind a process that was killed, on a loaded machine some time later.
+        while "AF_XDP socket of another process" in self.errors() and time.monotonic() < ends:
+            self.p.wait()
+            time.sleep(0.2)
+            self.start()
+
+    def start(self):
         self.out, self.err = (tempfile.mktemp(dir=DIR, suffix=suffix) for suffix in (".out", ".err"))
         with open(self.out, "w") as out:
-            self.p = lab.start(NS["b"].command(PATHLINE, "listen", "-o", form, "--stats", *options, uri), log=self.err, stdout=out)
+            self.p = lab.start(self.args, log=self.err, stdout=out)
         self.up = wait(lambda: "listening on" in self.errors() or self.p.poll() is not None) and self.p.poll() is None
 
     def errors(self):
@@ -121,24 +142,26 @@ class Listen:
     def records(self):
         return sum(line.startswith('{"kind":"path"') for line in open(self.out))
 
-    def settle(self, n=None, seconds=30):
-        """Until n records are there, or nothing more comes."""
+    def settle(self, n=None, some=False):
+        """Until n records are there, or nothing more comes. some: there is at least one."""
         if n is not None:
-            wait(lambda: self.records() >= n, seconds)
+            wait(lambda: self.records() >= n)
             return
+        if some:
+            wait(lambda: self.records() > 0)
         last = [-1, self.records()]
 
         def still():
-            """no more records than 250 ms before"""
-            time.sleep(0.25)
+            """no more records than 400 ms before"""
+            time.sleep(0.4)
             last[:] = last[1], self.records()
             return last[0] == last[1]
-        wait(still, seconds)
+        wait(still)
 
     def stop(self, sig=signal.SIGINT):
         if self.p.poll() is None:
             self.p.send_signal(sig)
-        self.p.wait(timeout=30)
+        self.p.wait(timeout=LIMIT)
         rows = [json.loads(line) for line in open(self.out) if line.startswith("{")]
         stats = rows.pop() if rows and rows[-1].get("kind") == "stats" else {}
         return [r for r in rows if r["kind"] == "path"], stats
@@ -225,11 +248,11 @@ def test_others_pass():
     for name, uri in INTERFACE_DRIVERS[:2]:
         l = Listen(uri)
         s = packet_socket(NS["b"], IF["b"])
-        s.settimeout(5)
+        s.settimeout(LIMIT)
         seen = []
         send(list(others.values()) + [frame4(base)])
-        end = time.time() + 10
-        while time.time() < end and len(seen) < len(others):
+        end = time.monotonic() + LIMIT
+        while time.monotonic() < end and any(f not in seen for f in others.values()):
             try:
                 seen.append(s.recv(2048))
             except socket.timeout:
@@ -303,7 +326,9 @@ def test_ssh():
 
         def load():
             while not stop.is_set():
-                sent[0] += send(frames)
+                sent[0] += send(frames, again=False)
+
+        before = dropped_by_wire()
 
         loader = threading.Thread(target=load, daemon=True)
         loader.start()
@@ -312,12 +337,15 @@ def test_ssh():
         up = once(f"cmp - {blob} && echo same", payload)
         stop.set()
         loader.join()
-        l.settle(sent[0])
+        # What the pair had no room for may have been of ssh, or a report.
+        dropped = dropped_by_wire() - before
+        l.settle(sent[0] - dropped)
+        l.settle()
         _, stats = l.stop()
         ok(down.stdout == payload, f"{name}: ssh gets 1 MiB over the interface, under load", down.stderr.decode())
         ok(b"same" in up.stdout, f"{name}: and puts 1 MiB", up.stderr.decode())
-        ok(stats["packets"] + stats["kernel_drops"] == sent[0] > 0,
-           f"{name}: the reports meanwhile are all accounted for", (stats, sent))
+        ok(0 < sent[0] - dropped <= stats["packets"] + stats["kernel_drops"] <= sent[0],
+           f"{name}: the reports meanwhile are all accounted for", (stats, sent, dropped))
     server.terminate()
     server.wait()
 
@@ -452,19 +480,14 @@ def test_overload():
         l = Listen(uri)
         before = dropped_by_wire()
         os.kill(pid_of(l), signal.SIGSTOP)
-        sent = send(frames)
+        sent = send(frames, again=False)
         os.kill(pid_of(l), signal.SIGCONT)
-        l.settle()
+        l.settle(some=True)
         _, stats = l.stop()
         lost_before = dropped_by_wire() - before
         ok(stats["kernel_drops"] > 0, f"{name}: a reader that stands still loses some", stats)
         eq(stats["packets"] + stats["kernel_drops"] + lost_before, sent,
            f"{name}: received + drops = sent")
-
-
-def dropped_by_wire():
-    """Frames that the peer had no room for: the sender's end of a veth counts them."""
-    return json.loads(ns("a", f"ip -j -s link show {IF['a']}"))[0]["stats64"]["tx"]["dropped"]
 
 
 def test_unsegmented():
@@ -491,7 +514,7 @@ def test_queues():
                             ("a group of four", "packet:plnb?fanout=4", False)):
         l = Listen(uri)
         sent = send(frames)
-        l.settle()
+        l.settle(None if part else sent, some=part)
         _, stats = l.stop()
         got = stats.get("packets", 0)
         if part:
@@ -504,10 +527,10 @@ def test_queues():
 
 def test_sending():
     """pathline gen through each driver; a packet socket of Python's receives."""
-    for name, uri in (("packet", "packet:plna"), ("afxdp", "afxdp:plna")):
-        s = packet_socket(NS["b"], IF["b"])
+    def received(uri, options):
+        """The generator's end, the frames, and how many the pair had no room for, as when the machine is busy."""
+        s, before = packet_socket(NS["b"], IF["b"]), dropped_by_wire()
         s.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
-        options = ["--count", "2000", "--seed", "7", "--rate", "50k"]
         with NS["a"]:
             run = pathline.run("gen", "int", *options, uri)
         got = []
@@ -516,6 +539,14 @@ def test_sending():
             if frame[12:14] == b"\x08\x00" and frame[36:38] in (b"\x7f\xfe", b"\xd4\x31"):
                 got.append(frame)
         s.close()
+        return run, got, dropped_by_wire() - before
+
+    for name, uri in (("packet", "packet:plna"), ("afxdp", "afxdp:plna")):
+        options = ["--count", "2000", "--seed", "7", "--rate", "50k"]
+        for _ in range(10):
+            run, got, lost = received(uri, options)
+            if lost == 0:
+                break
         want = reports(2000, "sent", "--seed", "7", "--rate", "50k")
         eq((run.returncode, len(got)), (0, len(want)), f"gen to {name}: every frame arrives")
         # Times differ, nothing else: so lengths and addresses agree frame by frame.
