@@ -5,100 +5,16 @@
 #include <errno.h>
 
 #include "base/hash.h"
-#include "base/test.h"
+#include "dta/test_translator.h"
 #include "dta/translator_state.h"
 
-#define OPS  4096
-#define MS   UINT64_C(1000000)
 #define SLOT 8
 
-static struct pl_op ops[OPS];
-static uint8_t bytes[OPS][1024]; /* what they write */
-static size_t n_ops;
-static uint8_t nack[64];
-static size_t nack_bytes, n_nacks;
-static uint16_t nack_to;
-
-static void keep(void *arg, const struct pl_op *given, size_t n)
+/* With one store and nothing else. */
+static struct pl_translator *make(const struct pl_dta_store *store)
 {
-	(void)arg;
-	for (size_t i = 0; i < n && n_ops < OPS; i++, n_ops++) {
-		ops[n_ops] = given[i];
-		if (given[i].kind == PL_OP_WRITE && given[i].bytes <= sizeof(bytes[0])) {
-			memcpy(bytes[n_ops], given[i].data, given[i].bytes);
-			ops[n_ops].data = bytes[n_ops];
-		}
-	}
+	return make_with(store, (struct pl_translator_config){ .stores = NULL });
 }
-
-static void keep_nack(void *arg, const struct pl_addr *to, uint16_t port, const void *p, size_t n)
-{
-	(void)arg;
-	(void)to;
-	n_nacks++;
-	nack_to = port;
-	nack_bytes = n;
-	memcpy(nack, p, n < sizeof(nack) ? n : sizeof(nack));
-}
-
-static struct pl_translator *make(const struct pl_translator_config *config)
-{
-	const struct pl_op_sink sink = { keep, keep_nack, NULL };
-	struct pl_diag diag = { .text = "" };
-	struct pl_translator *t;
-
-	n_ops = n_nacks = 0;
-	ok(pl_translator_new(&t, config, &sink, &diag) == 0, "%s", diag.text);
-	if (t == NULL)
-		exit(1);
-	return t;
-}
-
-static const struct pl_addr from = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1 } };
-
-static void send_bytes(struct pl_translator *t, uint64_t now, const void *p, size_t n)
-{
-	pl_translator_datagram(t, now, &from, 777, p, n);
-}
-
-static void send_report(struct pl_translator *t, uint64_t now, const struct pl_dta_report *r)
-{
-	uint8_t out[2048];
-	struct pl_build b = pl_build(out, sizeof(out));
-
-	ok(pl_dta_put(&b, r) == 0, "a report of primitive %d can be written", r->op);
-	send_bytes(t, now, out, b.len);
-}
-
-/* The accounts of translator.h. */
-static void closed(const struct pl_translator *t, const char *what)
-{
-	const struct pl_translator_counters *c = pl_translator_counters(t);
-	struct pl_translator_held held = pl_translator_held(t);
-	uint64_t sum = c->accepted + c->duplicates;
-
-	for (int i = 0; i < PL_DTA_VERDICT_MAX; i++)
-		sum += c->faults[i];
-	for (int i = 0; i < PL_REFUSED_MAX; i++)
-		sum += c->refused[i];
-	eq(c->reports, sum, "%s: every report is accounted for", what);
-	eq(c->entries, c->entries_published + held.entries, "%s: entries", what);
-	eq(c->by_primitive[PL_COUNTERS], c->increments_merged + held.increments, "%s: increments",
-		what);
-	eq(c->by_primitive[PL_POSTCARDS],
-		c->postcards_written + c->postcards_left_out + c->postcards_repeated +
-			held.postcards,
-		"%s: postcards", what);
-}
-
-#define PUBLISHED_KEY_WRITE                                                                        \
-	{                                                                                          \
-		.params = {                                                                        \
-			.primitive = PL_KEY_WRITE,                                                 \
-			.hash = PL_HASH_DTA,                                                       \
-			.key_write = { .slots = 256, .value_bytes = 4, .copies = 4 }               \
-		}                                                                                  \
-	}
 
 /* Conformance 1: the positions and the payload that the published hash gives key 1 (reference 3.2, 3.3). */
 static void test_published_key_write(void)
@@ -106,11 +22,9 @@ static void test_published_key_write(void)
 	static const uint8_t report[] = { 1, 0x55, 0x00, 4, 0, 0, 0, 1, 0xde, 0xad, 0xbe, 0xef };
 	static const uint64_t slots[] = { 173, 59, 129, 23 };
 	static const uint8_t slot[] = { 0x79, 0xb8, 0xf8, 0x99, 0xde, 0xad, 0xbe, 0xef };
-	const struct pl_dta_store stores[] = { PUBLISHED_KEY_WRITE };
-	const struct pl_translator_config config = {
-		.stores = stores, .n_stores = 1, .form = PL_DTA_TRACKING
-	};
-	struct pl_translator *t = make(&config);
+	const struct pl_dta_store store = PUBLISHED_KEY_WRITE;
+	struct pl_translator *t =
+		make_with(&store, (struct pl_translator_config){ .form = PL_DTA_TRACKING });
 
 	send_bytes(t, 1, report, sizeof(report));
 	eq(n_ops, 4);
@@ -127,20 +41,18 @@ static void test_published_key_write(void)
 /* Conformance 3 and reference 3.5: little-endian in memory, 0 4 8 12 0 4 … without the batch lost at the wrap. */
 static void test_published_append(void)
 {
-	const struct pl_dta_store stores[] = { {
+	const struct pl_dta_store store = {
 		.params = { .primitive = PL_APPEND,
 			.hash = PL_HASH_DTA,
 			.append = { .slots = 16, .lists = 2, .entry_bytes = 4, .batch_max = 4 } },
 		.batch = 4,
-	} };
-	const struct pl_translator_config config = {
-		.stores = stores, .n_stores = 1, .form = PL_DTA_PLAIN
 	};
-	struct pl_translator *t = make(&config);
+	struct pl_translator *t =
+		make_with(&store, (struct pl_translator_config){ .form = PL_DTA_PLAIN });
 	uint8_t report[] = { 2, 0, 0, 0, 0, 1, 0, 0, 0, 0 };
 	uint64_t stride, total;
 
-	(void)pl_store_bytes(&stores[0].params, &total, NULL);
+	(void)pl_store_bytes(&store.params, &total, NULL);
 	stride = total / 2;
 	for (uint8_t i = 0; i < 24; i++) {
 		report[9] = i;
@@ -174,14 +86,13 @@ static struct pl_dta_report entry(uint32_t list, const void *data, uint32_t n)
 /* The flush timer, the immediate flag, a report with several entries across the ring's end, a list taken up again. */
 static void test_append(void)
 {
-	const struct pl_dta_store stores[] = { {
+	const struct pl_dta_store store = {
 		.params = { .primitive = PL_APPEND,
 			.hash = PL_HASH_PATHLINE,
 			.append = { .slots = 8, .lists = 3, .entry_bytes = 4, .batch_max = 4 } },
 		.flush_ns = 5 * MS,
-	} };
-	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
-	struct pl_translator *t = make(&config);
+	};
+	struct pl_translator *t = make(&store);
 	static const uint8_t data[12] = { 1, 2, 3, 4, 5, 6, 7, 8, 9 };
 	struct pl_dta_report r = entry(2, data, 4);
 	uint64_t head = 7;
@@ -222,16 +133,15 @@ static void test_append(void)
 
 static void test_counters(void)
 {
-	const struct pl_dta_store stores[] = { {
+	const struct pl_dta_store store = {
 		.params = { .primitive = PL_COUNTERS,
 			.hash = PL_HASH_PATHLINE,
 			.counters = { .width = 1000, .rows = 3 } },
 		.cache_rows = 4,
 		.merge_max = 3,
 		.flush_ns = 10 * MS,
-	} };
-	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
-	struct pl_translator *t = make(&config);
+	};
+	struct pl_translator *t = make(&store);
 	struct pl_counters g;
 	struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
 		.op = PL_DTA_INCREMENT,
@@ -239,7 +149,7 @@ static void test_counters(void)
 		.key_bytes = 1,
 		.increment = 10 };
 
-	eq(pl_counters_init(&g, &stores[0].params, NULL), 0);
+	eq(pl_counters_init(&g, &store.params, NULL), 0);
 	send_report(t, 1, &r);
 	send_report(t, 2, &r);
 	eq(n_ops, 0, "two are held");
@@ -319,19 +229,18 @@ static void wrote(const char *key, const uint32_t *values, unsigned int n, const
 
 static void test_postcards(void)
 {
-	const struct pl_dta_store stores[] = { {
+	const struct pl_dta_store store = {
 		.params = { .primitive = PL_POSTCARDS,
 			.hash = PL_HASH_PATHLINE,
 			.seed = 9,
 			.postcards = { .chunks = 1000, .hops = 5, .copies = 2 } },
 		.cache_rows = 4,
 		.flush_ns = 10 * MS,
-	} };
-	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
-	struct pl_translator *t = make(&config);
+	};
+	struct pl_translator *t = make(&store);
 	const struct pl_translator_counters *c = pl_translator_counters(t);
 
-	eq(pl_postcards_init(&postcards, &stores[0].params, NULL), 0);
+	eq(pl_postcards_init(&postcards, &store.params, NULL), 0);
 	for (uint8_t hop = 5; hop >= 1; hop--)
 		card(t, 1, "full", hop, 0, 100u + hop);
 	wrote("full", (uint32_t[]){ 101, 102, 103, 104, 105 }, 5, "five hops");
@@ -407,16 +316,15 @@ static void columns(struct pl_translator *t, uint64_t now, uint16_t port, uint32
 /* Registers from a stranger: one above what any key makes is refused, with its report. */
 static void test_registers(void)
 {
-	const struct pl_dta_store stores[] = { {
+	const struct pl_dta_store store = {
 		.params = { .primitive = PL_SKETCH,
 			.hash = PL_HASH_PATHLINE,
 			.sketch = { .columns = 16,
 				.rows = 1,
 				.cell_bytes = 1,
 				.kind = PL_SKETCH_HYPERLOGLOG } },
-	} };
-	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
-	struct pl_translator *t = make(&config);
+	};
+	struct pl_translator *t = make(&store);
 	const struct pl_translator_counters *c = pl_translator_counters(t);
 	uint8_t out[256], cells[16] = { [3] = PL_SKETCH_RANK_MAX + 1 };
 	const struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
@@ -441,7 +349,7 @@ static void test_registers(void)
 
 static void test_sketch(void)
 {
-	const struct pl_dta_store stores[] = { {
+	const struct pl_dta_store store = {
 		.params = { .primitive = PL_SKETCH,
 			.hash = PL_HASH_PATHLINE,
 			.sketch = { .columns = 8,
@@ -451,9 +359,8 @@ static void test_sketch(void)
 		.reporters = 2,
 		.columns_per_write = 4,
 		.flush_ns = 10 * MS,
-	} };
-	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
-	struct pl_translator *t = make(&config);
+	};
+	struct pl_translator *t = make(&store);
 	const struct pl_translator_counters *c = pl_translator_counters(t);
 	struct pl_sketch_progress now, last;
 	uint32_t cell;
@@ -504,7 +411,7 @@ static void test_sketch(void)
 /* One report of an epoch far away, whatever it is: those that follow each other are taken, soon at the latest. */
 static void test_far_epoch(void)
 {
-	const struct pl_dta_store stores[] = { {
+	const struct pl_dta_store store = {
 		.params = { .primitive = PL_SKETCH,
 			.hash = PL_HASH_PATHLINE,
 			.sketch = { .columns = 8,
@@ -512,9 +419,8 @@ static void test_far_epoch(void)
 				.cell_bytes = 4,
 				.kind = PL_SKETCH_COUNT_MIN } },
 		.flush_ns = 10 * MS,
-	} };
-	const struct pl_translator_config config = { .stores = stores, .n_stores = 1 };
-	struct pl_translator *t = make(&config);
+	};
+	struct pl_translator *t = make(&store);
 	const struct pl_translator_counters *c = pl_translator_counters(t);
 	uint64_t now = MS;
 
@@ -546,292 +452,6 @@ static void test_far_epoch(void)
 	columns(t, now + 30 * MS, 2, 17, 0, 8, 1);
 	eq(c->epochs_complete, 12);
 	closed(t, "far epochs");
-	pl_translator_free(t);
-}
-
-/* Gap, NACK, interval, tries, duplicates, the wrap of eight bits. */
-static void test_sequence(void)
-{
-	const struct pl_dta_store stores[] = { PUBLISHED_KEY_WRITE };
-	const struct pl_translator_config config = { .stores = stores,
-		.n_stores = 1,
-		.form = PL_DTA_TRACKING,
-		.nack_interval_ns = MS,
-		.nack_tries = 2,
-		.nack_port = PL_PORT_DTA_NACK };
-	struct pl_translator *t = make(&config);
-	const struct pl_translator_counters *c = pl_translator_counters(t);
-	uint8_t r[] = { 1, 0, 0x40, 1, 0, 0, 0, 1, 0, 0, 0, 0 };
-	static const uint8_t want[] = { 255, 0x80 };
-
-	r[1] = 1;
-	send_bytes(t, 1, r, sizeof(r));
-	eq(n_ops, 0, "the first one is missing");
-	eq(n_nacks, 1);
-	eq(nack_bytes, 2);
-	eq(nack_to, 40044);
-	memeq(nack, want, 2);
-	r[1] = 2;
-	send_bytes(t, 2, r, sizeof(r));
-	eq(n_nacks, 1, "asked for once in an interval");
-	for (unsigned int i = 0; i < 300; i++) {
-		r[1] = (uint8_t)i;
-		send_bytes(t, 3, r, sizeof(r));
-	}
-	eq(c->accepted, 300, "around the end of eight bits");
-	send_bytes(t, 4, r, sizeof(r));
-	eq(c->duplicates, 1);
-	eq(c->refused[PL_REFUSED_GAP], 2);
-	r[1] = (uint8_t)310;
-	send_bytes(t, 2 * MS, r, sizeof(r));
-	send_bytes(t, 3 * MS, r, sizeof(r));
-	eq(n_nacks, 3);
-	eq(c->accepted, 300);
-	send_bytes(t, 4 * MS, r, sizeof(r));
-	eq(c->accepted, 300, "the second one has twice the time for its answer");
-	send_bytes(t, 5 * MS, r, sizeof(r));
-	eq(c->accepted, 301, "two NACKs were not answered");
-	eq(c->lost, 10);
-	closed(t, "sequence");
-	pl_translator_free(t);
-}
-
-/* From a port of its own; `n` reports in a datagram. */
-static void numbered(struct pl_translator *t, uint64_t now, uint16_t port, uint32_t seq, uint32_t n)
-{
-	static uint8_t out[32768];
-	struct pl_build b = pl_build(out, sizeof(out));
-
-	for (uint32_t i = 0; i < n; i++) {
-		const struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
-			.op = PL_DTA_KEY_WRITE,
-			.key = (const uint8_t *)"key",
-			.key_bytes = 3,
-			.data = (const uint8_t *)"data",
-			.data_bytes = 4,
-			.sequenced = true,
-			.seq = seq + i };
-
-		ok(pl_dta_put(&b, &r) == 0);
-	}
-	pl_translator_datagram(t, now, &from, port, out, b.len);
-}
-
-static uint32_t asked_for(void)
-{
-	struct pl_cursor c = pl_cursor(nack, nack_bytes);
-	struct pl_dta_nack n;
-
-	eq(pl_dta_nack_read(&c, &n), PL_DTA_OK);
-	return n.last + 1;
-}
-
-/* The same port again: what begins anew is taken, what is repeated or late is not. */
-static void test_restart(void)
-{
-	const struct pl_dta_store stores[] = { {
-		.params = { .primitive = PL_KEY_WRITE,
-			.hash = PL_HASH_PATHLINE,
-			.key_write = { .slots = 100, .value_bytes = 4, .copies = 1 } },
-	} };
-	const struct pl_translator_config config = {
-		.stores = stores, .n_stores = 1, .nack_tries = 10
-	};
-	struct pl_translator *t = make(&config);
-	const struct pl_translator_counters *c = pl_translator_counters(t);
-	const uint64_t s = 1000 * MS;
-	uint64_t now = s;
-
-	for (uint32_t i = 0; i < 2000; i += 20)
-		numbered(t, now++, 1, i, 20);
-	eq(c->accepted, 2000);
-	for (uint32_t i = 0; i < 15 * 20; i += 20)
-		numbered(t, now++, 1, i, 20);
-	eq(c->duplicates, 300, "fifteen datagrams once more are repeats");
-	numbered(t, now++, 1, 2000, 1);
-	eq(c->accepted, 2001, "what was expected comes");
-	for (uint32_t i = 400; i < 700; i += 20)
-		numbered(t, now++, 1, i, 20);
-	eq(c->duplicates, 600);
-	numbered(t, now++, 1, 720, 20);
-	eq(c->duplicates, 620, "and they did not go on from one another");
-	eq(c->restarts, 0);
-	eq(n_nacks, 0);
-
-	for (uint32_t i = 0; i < 16 * 20; i += 20)
-		numbered(t, now++, 1, i, 20);
-	eq(c->restarts, 1, "sixteen that go on: it began anew");
-	eq(n_nacks, 1);
-	eq(asked_for(), 0, "and is asked for what was taken for repeats");
-	for (uint32_t i = 0; i < 600; i += 20)
-		numbered(t, now++, 1, i, 20);
-	eq(c->accepted, 2601);
-	eq(c->refused[PL_REFUSED_GAP], 20);
-	for (uint32_t i = 0; i < 600; i += 20)
-		numbered(t, now++, 1, i, 20);
-	eq(c->restarts, 1, "a second answer to the NACK is none");
-
-	now += 20 * s;
-	numbered(t, now++, 1, 599, 1);
-	eq(c->restarts, 1, "the last one, much later");
-	now += 3 * s;
-	numbered(t, now++, 1, 0, 5);
-	eq(c->restarts, 2, "after a pause its first number tells");
-	eq(c->accepted, 2606);
-	now += 3 * s;
-	numbered(t, now++, 1, 2, 1);
-	eq(c->restarts, 3, "or one of the first");
-	eq(n_nacks, 2);
-	eq(asked_for(), 0);
-	closed(t, "restarts");
-
-	for (uint32_t i = 0; i < 100; i++)
-		numbered(t, now++, 2, i, 1);
-	for (uint32_t i = 0; i < 100; i++) {
-		numbered(t, now++, 2, 100 + i, 1);
-		numbered(t, now++, 2, i, 1);
-	}
-	eq(c->restarts, 3, "a whole stream twice, late, among what goes on");
-	closed(t, "restarts");
-	pl_translator_free(t);
-}
-
-/* Heard first in the middle of a stream: what came before is asked for, and where it goes on is told. */
-static void test_take_up(void)
-{
-	const struct pl_dta_store stores[] = { {
-		.params = { .primitive = PL_KEY_WRITE,
-			.hash = PL_HASH_PATHLINE,
-			.key_write = { .slots = 100, .value_bytes = 4, .copies = 1 } },
-	} };
-	struct pl_translator_config config = { .stores = stores, .n_stores = 1, .nack_tries = 2 };
-	struct pl_translator *t = make(&config);
-	const struct pl_translator_counters *c = pl_translator_counters(t);
-
-	numbered(t, MS, 1, 5000, 10);
-	eq(c->accepted, 0);
-	eq(n_nacks, 1);
-	eq(asked_for(), 0, "all that there is");
-	numbered(t, MS, 1, 5010, 10);
-	eq(c->taken_up, 0, "not yet");
-	numbered(t, MS, 1, 4200, 820);
-	eq(c->taken_up, 1);
-	eq(c->taken_up_at, 4200, "as far as the reporter has it");
-	eq(c->accepted, 820);
-	numbered(t, MS, 1, 5020, 10);
-	eq(c->accepted, 830);
-
-	numbered(t, 2 * MS, 2, 300, 1);
-	numbered(t, 3 * MS, 2, 300, 5);
-	eq(c->taken_up, 2, "the answer is that there is nothing before");
-	eq(c->taken_up_at, 300);
-	eq(c->accepted, 835);
-
-	numbered(t, 4 * MS, 3, 1 << 24, 5);
-	eq(asked_for(), (1 << 24) - PL_SEQ_BACK);
-	eq(c->lost, 0);
-	for (uint32_t i = 1; i < 4; i++)
-		numbered(t, 5 * MS + 3 * i * MS, 3, (1 << 24) + 5 * i, 5);
-	eq(c->taken_up, 3, "no answer");
-	eq(c->taken_up_at, 1 << 24);
-	eq(c->lost, 10);
-	eq(c->accepted, 845);
-	eq(c->gaps, 0);
-	eq(c->restarts, 0);
-	closed(t, "taken up");
-	pl_translator_free(t);
-
-	config.nack_tries = 0;
-	t = make(&config);
-	numbered(t, MS, 1, 5000, 10);
-	c = pl_translator_counters(t);
-	ok(c->taken_up == 1 && c->taken_up_at == 5000 && c->accepted == 10 && n_nacks == 0,
-		"nobody is asked: at once");
-	pl_translator_free(t);
-}
-
-/* Who may send, how much, and to whom: each refusal by its own counter, and a refused report is not lost. */
-static void test_policy(void)
-{
-	const struct pl_dta_store stores[] = { {
-		.params = { .primitive = PL_KEY_WRITE,
-			.hash = PL_HASH_PATHLINE,
-			.key_write = { .slots = 100, .value_bytes = 2, .copies = 2 } },
-		.quota = { .rate = 1000, .burst = 3 },
-		.filter = { .on = true, .width = 2, .above = 9 },
-	} };
-	const struct pl_prefix access[] = { { pl_addr_v4((uint8_t[]){ 10, 0, 0, 0 }), 96 + 31 } };
-	const struct pl_translator_config config = { .stores = stores,
-		.n_stores = 1,
-		.collectors = 3,
-		.access = access,
-		.n_access = 1,
-		.nack_tries = 100 };
-	struct pl_translator *t = make(&config);
-	const struct pl_translator_counters *c = pl_translator_counters(t);
-	const struct pl_addr stranger = pl_addr_v4((uint8_t[]){ 10, 0, 0, 2 });
-	struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
-		.op = PL_DTA_KEY_WRITE,
-		.key = (const uint8_t *)"key",
-		.key_bytes = 3,
-		.data = (const uint8_t *)"\x00\x0a",
-		.data_bytes = 2,
-		.sequenced = true };
-	unsigned int home;
-
-	pl_translator_datagram(t, 1, &stranger, 1, "x", 1);
-	eq(c->refused[PL_REFUSED_ACCESS], 1);
-	send_report(t, 1, &r);
-	eq(n_ops, 2);
-	home = ops[0].collector;
-	pl_translator_set_collector(t, home, PL_COLLECTOR_DOWN);
-	r.seq = 1;
-	send_report(t, 1, &r);
-	eq(n_ops, 4);
-	ok(ops[2].collector != home, "another one has the key now");
-	pl_translator_set_collector(t, home, PL_COLLECTOR_UP);
-	r.seq = 2;
-	send_report(t, 1, &r);
-	eq(ops[4].collector, home, "and gives it back");
-	r.seq = 3;
-	send_report(t, 1, &r);
-	eq(c->refused[PL_REFUSED_STORE_QUOTA], 1);
-	r.seq = 4;
-	send_report(t, 1, &r);
-	eq(c->refused[PL_REFUSED_STORE_QUOTA], 2);
-	eq(n_nacks, 0, "what is above a quota is not asked for again");
-	r.seq = 5;
-	pl_translator_set_collector(t, home, PL_COLLECTOR_BUSY);
-	send_report(t, 5 * MS, &r);
-	eq(c->refused[PL_REFUSED_CONGESTED], 1);
-	pl_translator_set_collector(t, home, PL_COLLECTOR_UP);
-	send_report(t, 5 * MS, &r);
-	eq(c->accepted, 4, "what was refused for a time may come again");
-	r.seq = 6;
-	r.data = (const uint8_t *)"\x00\x09";
-	send_report(t, 6 * MS, &r);
-	eq(c->refused[PL_REFUSED_FILTERED], 1);
-	r.seq = 7;
-	r.data = (const uint8_t *)"\x01\x00";
-	r.immediate = true;
-	send_report(t, 6 * MS, &r);
-	eq(c->accepted, 5, "what the filter leaves out is not missing");
-	ok(ops[n_ops - 1].immediate && !ops[n_ops - 2].immediate, "one wake per report");
-	r.seq = 8;
-	r.store = 1;
-	send_report(t, 6 * MS, &r);
-	eq(c->refused[PL_REFUSED_STORE], 1);
-	send_bytes(t, 7 * MS, "\xd1\x09", 2);
-	eq(c->faults[PL_DTA_SHORT], 1);
-	send_bytes(t, 7 * MS, "\x03\x00\x01\0\0\0\1\0\0\0\0\0\0\0\1", 15);
-	eq(c->refused[PL_REFUSED_STORE], 2, "no store of this primitive");
-	for (unsigned int i = 0; i < 3; i++)
-		pl_translator_set_collector(t, i, PL_COLLECTOR_DOWN);
-	r.seq = 9;
-	r.store = 0;
-	send_report(t, 8 * MS, &r);
-	eq(c->refused[PL_REFUSED_COLLECTOR], 1);
-	closed(t, "policy");
 	pl_translator_free(t);
 }
 
@@ -883,10 +503,6 @@ int main(void)
 	test_registers();
 	test_sketch();
 	test_far_epoch();
-	test_sequence();
-	test_restart();
-	test_take_up();
-	test_policy();
 	test_choose();
 	test_refused_config();
 	return pl_test_done();
