@@ -21,7 +21,7 @@ from lib import lab, pathline, tap  # noqa: E402
 from lib.lab import DIR, free_port, free_udp_port  # noqa: E402
 from lib.pathline import PATHLINE, run, sent_by, start_gen  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
-from lib.wait import wait  # noqa: E402
+from lib.wait import LIMIT, wait  # noqa: E402
 
 
 class Daemon(pathline.Daemon):
@@ -32,8 +32,9 @@ class Daemon(pathline.Daemon):
         self.out = lab.path(name + ".jsonl")
         self.socket = lab.path(name + ".sock")
         super().__init__(lab.write(name + ".yaml", f"sources:\n  - uri: udp://127.0.0.1:{self.port}\noutputs:\n  - path: {self.out}\n"
-                                   f"    queue: 1048576\nweb:\n  listen: 127.0.0.1:{web_port}\n  socket: {self.socket}\n{extra}"),
-                         name)
+                                   f"    queue: 1048576\nweb:\n  listen: 127.0.0.1:{web_port}\n  socket: {self.socket}\n{extra}"
+                                   # No level ends by itself between two readings that are compared.
+                                   "detect:\n  idle: 1h\n"), name)
 
     def get(self, path, **query):
         status, body, _ = self.fetch(path + ("?" + urllib.parse.urlencode(query) if query else ""))
@@ -57,7 +58,7 @@ def settled(d, n):
         s = d.status()
         o = [x for x in s["outputs"] if x["name"] != "live"][0]
         return s["packets"]["received"] == n and o["waiting"] == 0 and o["delivered"] == o["offered"] > 0
-    good = wait(done, 40)
+    good = wait(done)
     time.sleep(0.5)
     return good
 
@@ -75,19 +76,18 @@ class Client:
         with open(self.out_path) as f:
             return f.read()
 
-    def quiet(self):
-        """Waits until no more comes."""
-        def same():
-            """a second without more of it"""
-            before = os.path.getsize(self.out_path)
-            time.sleep(1)
-            return os.path.getsize(self.out_path) == before
-        wait(same, 60)
+    def whole_lines(self):
+        return self.out().rpartition("\n")[0].splitlines()
+
+    def comes_to(self, n):
+        """Waits for so many lines, and whether there are more."""
+        wait(lambda: len(self.whole_lines()) >= n)
+        time.sleep(0.5)
 
     def end(self, number=signal.SIGINT):
         if number is not None:
             self.p.send_signal(number)
-        code = self.p.wait(timeout=30)
+        code = self.p.wait(timeout=LIMIT)
         with open(self.err_path) as f:
             return code, self.out(), f.read()
 
@@ -204,17 +204,18 @@ def test_tail():
     ok(settled(d, n), "all is received and written")
     code, out, err = first.end(None)
     ok(code == 0 and len(out.splitlines()) == 6 and out.startswith("TIME"), "-n 5: a header and 5 lines", out + err)
-    everything.quiet()
     records = d.records()
+    paths = [r for r in records if r["kind"] == "path"]
+    of_node = [r for r in records if r["kind"] == "event" and r.get("node") == 3]
+    queued = [p for p in paths if any(h["queue_depth"] > 100 for h in p["hops"])]
+    for client, want in ((everything, paths), (events, of_node), (deep, queued)):
+        client.comes_to(len(want))
     ended = [p.end() for p in (everything, events, deep)]
     eq([e[0] for e in ended], [0, 0, 0], "SIGINT ends them with 0")
-    paths = [r for r in records if r["kind"] == "path"]
     got = [[json.loads(line) for line in e[1].splitlines()] for e in ended]
     ok(got[0] == paths, "every path, as in the file, in its order", f"{len(got[0])} of {len(paths)}")
-    want = [r for r in records if r["kind"] == "event" and r.get("node") == 3]
-    ok(got[1] == want and want, "events of node 3", f"{len(got[1])} of {len(want)}")
-    want = [p for p in paths if any(h["queue_depth"] > 100 for h in p["hops"])]
-    ok(got[2] == want and want, "paths with a deep queue", f"{len(got[2])} of {len(want)}")
+    ok(got[1] == of_node and of_node, "events of node 3", f"{len(got[1])} of {len(of_node)}")
+    ok(got[2] == queued and queued, "paths with a deep queue", f"{len(got[2])} of {len(queued)}")
     eq("".join(e[2] for e in ended), "", "nothing was lost, nothing said")
     ok(streams(d, 0), "they are gone")
     p = lab.start([PATHLINE, "tail", "--url", d.web, "--paths"], stdout=subprocess.PIPE, text=True)
@@ -222,7 +223,7 @@ def test_tail():
     g = start_gen(d.port, "--rate", "2000", "--count", "4000")
     p.stdout.readline()
     p.stdout.close()
-    eq(p.wait(timeout=20), 0, "a reader that goes away is no error")
+    eq(p.wait(timeout=LIMIT), 0, "a reader that goes away is no error")
     sent_by(g)
     eq(d.stop(), 0, "stops with 0")
 
@@ -244,7 +245,12 @@ def test_slow():
        "the output's account: offered = delivered + dropped + waiting")
     ok(s["readiness"]["ready"], "and the daemon is ready")
     p.p.send_signal(signal.SIGCONT)
-    p.quiet()
+
+    def accounted_for():
+        """Entries that it got, and that it was told of."""
+        lines = [json.loads(line) for line in p.whole_lines()]
+        return sum(x["kind"] == "path" for x in lines) + sum(x["count"] for x in lines if x["kind"] == "dropped")
+    wait(lambda: accounted_for() >= n)
     code, out, err = p.end()
     lines = [json.loads(line) for line in out.splitlines()]
     told = sum(x["count"] for x in lines if x["kind"] == "dropped")
@@ -259,12 +265,12 @@ def test_reconnect():
     p = Client("tail", "--url", d.web, "--paths")
     ok(streams(d, 1), "one stream")
     sent_by(start_gen(d.port, "--rate", "1000", "--count", "500"))
-    p.quiet()
+    p.comes_to(501)
     eq(d.stop(), 0, "the daemon stops")
     d = Daemon("again2", web_port=web)
     ok(streams(d, 1), "the stream is there again")
     sent_by(start_gen(d.port, "--rate", "1000", "--count", "500"))
-    p.quiet()
+    p.comes_to(1001)
     code, out, err = p.end()
     lines = out.splitlines()
     eq((len(lines), sum(line.startswith("TIME") for line in lines)), (1001, 1), "all lines, one header")
@@ -304,8 +310,8 @@ class Terminal:
         """The lines of the table: two of sums, a blank one and the names of the columns are above, one below."""
         return [line for line in self.screen()[4:-1] if line.strip()]
 
-    def wait(self, pattern, seconds=20):
-        return wait(lambda: re.search(pattern, "\n".join(self.screen()), re.M), seconds)
+    def wait(self, pattern):
+        return wait(lambda: re.search(pattern, "\n".join(self.screen()), re.M))
 
     def resize(self, cols, rows):
         subprocess.run([*self.base, "resize-window", "-x", str(cols), "-y", str(rows)], check=True)
