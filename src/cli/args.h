@@ -22,6 +22,18 @@ extern const char *const pl_arg_text_or_json[];
 			"end with all counters as a JSON object on standard output", NULL          \
 	}
 
+/* Of a command that writes regions with epochs (cli/epochs.h); every is a uint64_t, folder a const char *, sketches a literal:
+ * when theirs begin. */
+#define PL_ARGS_EPOCHS(every, folder, sketches)                                                    \
+	{ PL_OPT_DURATION, 0, "epoch", &(every), "TIME",                                           \
+		"regions in two halves begin an epoch this often, sketches " sketches              \
+		", lists never; SIGUSR2: now",                                                     \
+		NULL },                                                                            \
+	{                                                                                          \
+		PL_OPT_STRING, 0, "keep-epochs", &(folder), "FOLDER",                              \
+			"epochs that have ended are kept there, as regions FILE-NUMBER.plr", NULL  \
+	}
+
 /* text is a const char *. */
 #define PL_ARGS_TEXT_OR_JSON(text)                                                                 \
 	{                                                                                          \

@@ -99,12 +99,7 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_DURATION, 0, "save-every", &args.save_every_ns, "TIME",
 			"this often, and at the end (default 1m)", NULL },
-		{ PL_OPT_DURATION, 0, "epoch", &args.epoch_ns, "TIME",
-			"stores in two halves begin an epoch this often, sketches when they are whole, "
-			"lists never; SIGUSR2: now",
-			NULL },
-		{ PL_OPT_STRING, 0, "keep-epochs", &args.keep_epochs, "FOLDER",
-			"epochs that have ended are kept there, as regions FILE-NUMBER.plr", NULL },
+		PL_ARGS_EPOCHS(args.epoch_ns, args.keep_epochs, "when they are whole"),
 		PL_ARGS_SERVING(args.duration_ns, args.stats),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};

@@ -90,12 +90,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "collectors", &args.collectors, "COUNT",
 			"the regions are those of so many collectors, one after the other (default 1)",
 			NULL },
-		{ PL_OPT_DURATION, 0, "epoch", &args.epoch_ns, "TIME",
-			"regions in two halves begin an epoch this often, sketches when their reporters "
-			"do, lists never; SIGUSR2: now",
-			NULL },
-		{ PL_OPT_STRING, 0, "keep-epochs", &args.keep_epochs, "FOLDER",
-			"epochs that have ended are kept there, as regions FILE-NUMBER.plr", NULL },
+		PL_ARGS_EPOCHS(args.epoch_ns, args.keep_epochs, "when their reporters do"),
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many reports",
 			NULL },
 		PL_ARGS_SERVING(args.duration_ns, args.stats),
