@@ -22,7 +22,8 @@
 #define IDLE_MOST  10                   /* waits of 10 ms in a row */
 #define DRAIN_NS   UINT64_C(1000000000) /* at most, for what is left behind a stopped sender */
 
-int pl_afxdp_begin(struct pl_afxdp_bench *b, const char *name)
+/* Opens the wire and enters the receiver's side. 1: there is but one processor, said so. -errno, said so. */
+static int open_wire(struct pl_afxdp_bench *b, const char *name)
 {
 	struct pl_diag diag = { .text = "" };
 	int r;
@@ -43,10 +44,16 @@ int pl_afxdp_begin(struct pl_afxdp_bench *b, const char *name)
 	return pl_wire_enter(&b->wire, PL_WIRE_RECEIVER);
 }
 
-void pl_afxdp_end(struct pl_afxdp_bench *b)
+int pl_afxdp_run(struct pl_bench_ctx *ctx, struct pl_afxdp_bench *b, const char *name,
+	pl_afxdp_case_fn *one, size_t n)
 {
+	int r = open_wire(b, name);
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = one(ctx, b, i);
 	(void)pl_wire_enter(&b->wire, PL_WIRE_HOME);
 	pl_wire_close(&b->wire);
+	return r < 0 ? r : 0;
 }
 
 static int make_live(const struct pl_afxdp_bench *b, struct pl_live **ret)
@@ -143,6 +150,27 @@ int pl_afxdp_measure(struct pl_afxdp_bench *b, pl_afxdp_take_fn *take, void *rec
 	if (!b->self_clocked)
 		(void)pl_wire_threaded_napi(&b->wire, false, 0);
 	return n < 0 ? n : r;
+}
+
+int pl_afxdp_measure_port(struct pl_afxdp_bench *b, const char *uri, pl_afxdp_take_fn *take,
+	struct pl_port **send, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_port *port = NULL;
+	int r = pl_port_open(&port, uri, PL_PORT_RECV, NULL, &diag);
+
+	if (r == 0 && send != NULL)
+		r = pl_port_open(send, "packet:" PL_WIRE_RECEIVER_NAME, PL_PORT_SEND, NULL, &diag);
+	if (r == 0)
+		r = pl_afxdp_measure(b, take, port, budget_ns, ret);
+	else
+		pl_complain_diag(&diag);
+	pl_port_close(port);
+	if (send != NULL) {
+		pl_port_close(*send);
+		*send = NULL;
+	}
+	return r;
 }
 
 /* ---- R2 ---- */

@@ -21,6 +21,7 @@
 
 #include "cli/bench.h"
 #include "cli/bench_wire.h"
+#include "netio/port.h"
 #include "wire/packet.h"
 
 #define PL_AFXDP_RING 16384
@@ -40,9 +41,12 @@ struct pl_afxdp_bench {
 	uint64_t lost, lost_before; /* counted by pl_afxdp_mark_lost */
 };
 
-/* Opens the wire and enters the receiver's side. 1: there is but one processor, said so. -errno, said so. */
-int pl_afxdp_begin(struct pl_afxdp_bench *b, const char *name);
-void pl_afxdp_end(struct pl_afxdp_bench *b);
+/* A case of a benchmark, on the receiver's side of the open wire. -errno, said so, ends the benchmark. */
+typedef int pl_afxdp_case_fn(struct pl_bench_ctx *ctx, struct pl_afxdp_bench *b, size_t i);
+
+/* Opens the wire, runs cases 0 to n - 1 and closes it. 0 also where there is but one processor, said so; -errno, said so. */
+int pl_afxdp_run(struct pl_bench_ctx *ctx, struct pl_afxdp_bench *b, const char *name,
+	pl_afxdp_case_fn *one, size_t n);
 
 /* Takes what is there, waiting for up to some milliseconds; how many frames. */
 typedef int pl_afxdp_take_fn(struct pl_afxdp_bench *b, void *receiver);
@@ -51,6 +55,10 @@ typedef int pl_afxdp_take_fn(struct pl_afxdp_bench *b, void *receiver);
  * until nothing is left. */
 int pl_afxdp_measure(struct pl_afxdp_bench *b, pl_afxdp_take_fn *take, void *receiver,
 	uint64_t budget_ns, struct pl_bench_sample *ret);
+
+/* The same with a port of this URI as the receiver. `send`: a port to send by is there meanwhile; NULL: nothing is sent. */
+int pl_afxdp_measure_port(struct pl_afxdp_bench *b, const char *uri, pl_afxdp_take_fn *take,
+	struct pl_port **send, uint64_t budget_ns, struct pl_bench_sample *ret);
 
 /* A mark for a receiver that is a port: frames that the XDP program passed on and that found no room, in the measured time. */
 void pl_afxdp_mark_lost(struct pl_afxdp_bench *b, void *receiver, bool end);

@@ -183,16 +183,8 @@ static int take(struct pl_afxdp_bench *wire, void *receiver)
 static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	struct collect_bench *b = arg;
-	struct pl_diag diag = { .text = "" };
-	struct pl_port *port;
-	int r = pl_port_open(&port, PL_AFXDP_URI, PL_PORT_RECV, NULL, &diag);
+	int r = pl_afxdp_measure_port(&b->wire, PL_AFXDP_URI, take, NULL, budget_ns, ret);
 
-	if (r < 0) {
-		pl_complain_diag(&diag);
-		return r;
-	}
-	r = pl_afxdp_measure(&b->wire, take, port, budget_ns, ret);
-	pl_port_close(port);
 	/* A figure for reports that were refused would mean nothing. */
 	if (r == 0 && (b->refused > 0 || b->counters.settled != b->counters.packets)) {
 		pl_complain("benchmark %s: not every report was understood", b->c->name);
@@ -287,8 +279,21 @@ static void end(struct collect_bench *b)
 	b->aggregate = NULL;
 }
 
-static int one(struct pl_bench_ctx *ctx, struct collect_bench *b, const struct collect_case *c)
+static const struct collect_case cases[] = {
+	{ "afxdp-collect/frames-64k-flows", 1 << 16, FRAMES, false },
+	{ "afxdp-collect/frames-1M-flows", 1 << 20, FRAMES, false },
+	{ "afxdp-collect/records-64k-flows", 1 << 16, RECORDS, false },
+	{ "afxdp-collect/records-1M-flows", 1 << 20, RECORDS, false },
+	{ "afxdp-collect/worker-64k-flows", 1 << 16, WORKER, false },
+	{ "afxdp-collect/least-64k-flows", 1 << 16, LEAST, false },
+	{ "afxdp-collect/least-1M-flows", 1 << 20, LEAST, false },
+	{ "afxdp-collect/self-clocked", 1 << 16, WORKER, true },
+};
+
+static int one(struct pl_bench_ctx *ctx, struct pl_afxdp_bench *wire, size_t i)
 {
+	struct collect_bench *b = (struct collect_bench *)wire;
+	const struct collect_case *c = &cases[i];
 	const struct pl_bench_case compared = { .name = c->name,
 		.ceiling_name = c->self_clocked ? "R2, self-clocked" : "R2: touch and recycle",
 		.subject = subject,
@@ -326,34 +331,21 @@ static int new_bench(struct collect_bench **ret)
 
 static int run(struct pl_bench_ctx *ctx)
 {
-	static const struct collect_case cases[] = {
-		{ "afxdp-collect/frames-64k-flows", 1 << 16, FRAMES, false },
-		{ "afxdp-collect/frames-1M-flows", 1 << 20, FRAMES, false },
-		{ "afxdp-collect/records-64k-flows", 1 << 16, RECORDS, false },
-		{ "afxdp-collect/records-1M-flows", 1 << 20, RECORDS, false },
-		{ "afxdp-collect/worker-64k-flows", 1 << 16, WORKER, false },
-		{ "afxdp-collect/least-64k-flows", 1 << 16, LEAST, false },
-		{ "afxdp-collect/least-1M-flows", 1 << 20, LEAST, false },
-		{ "afxdp-collect/self-clocked", 1 << 16, WORKER, true },
-	};
 	struct collect_bench *b = NULL;
 	int r = new_bench(&b);
 
 	if (r < 0)
 		pl_complain("benchmark afxdp-collect: %s", strerror(-r));
 	if (r == 0)
-		r = pl_afxdp_begin(&b->wire, "afxdp-collect");
-	for (size_t i = 0; r == 0 && i < sizeof(cases) / sizeof(cases[0]); i++)
-		r = one(ctx, b, &cases[i]);
+		r = pl_afxdp_run(
+			ctx, &b->wire, "afxdp-collect", one, sizeof(cases) / sizeof(cases[0]));
 	if (b != NULL) {
-		if (b->wire.name != NULL)
-			pl_afxdp_end(&b->wire);
 		pl_event_batch_done(&b->events);
 		pl_record_batch_done(&b->records);
 		free(b->rows);
 		free(b);
 	}
-	return r < 0 ? r : 0;
+	return r;
 }
 
 const struct pl_bench pl_bench_afxdp_collect = {

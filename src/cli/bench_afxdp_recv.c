@@ -8,25 +8,24 @@
 #include <stdlib.h>
 
 #include "cli/bench_afxdp.h"
-#include "cli/command.h"
-#include "netio/port.h"
 
 struct recv_bench {
 	struct pl_afxdp_bench wire; /* first: what the runs are given */
 	struct pl_batch batch;
+	uint8_t frame[PL_LIVE_FRAME_MAX];
 };
 
 static volatile uint64_t keep;
 
 /* A frame of this length; the report's sequence number differs from frame to frame. */
-static int set_frame(struct pl_afxdp_bench *w, uint8_t *frame, uint32_t bytes)
+static int set_frame(struct recv_bench *b, uint32_t bytes)
 {
 	static const struct pl_live_field field = { .offset = 46, .len = 4, .kind = PL_LIVE_COUNT };
 	static const uint8_t zero_rows[1][PL_LIVE_ROW_BYTES];
 	uint8_t payload[PL_LIVE_FRAME_MAX] = { 0x20 };
-	int r = pl_wire_frame(frame, PL_LIVE_FRAME_MAX, payload, bytes - 42);
+	int r = pl_wire_frame(b->frame, sizeof(b->frame), payload, bytes - 42);
 
-	w->live = (struct pl_live_cfg){ .frame = frame,
+	b->wire.live = (struct pl_live_cfg){ .frame = b->frame,
 		.frame_bytes = bytes,
 		.restore_bytes = 48,
 		.fields = &field,
@@ -57,47 +56,37 @@ static int take_port(struct pl_afxdp_bench *wire, void *receiver)
 
 static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
-	struct pl_diag diag = { .text = "" };
-	struct pl_port *port;
-	int r;
-
-	r = pl_port_open(&port, PL_AFXDP_URI, PL_PORT_RECV, NULL, &diag);
-	if (r < 0) {
-		pl_complain_diag(&diag);
-		return r;
-	}
-	r = pl_afxdp_measure(arg, take_port, port, budget_ns, ret);
-	pl_port_close(port);
-	return r;
+	return pl_afxdp_measure_port(arg, PL_AFXDP_URI, take_port, NULL, budget_ns, ret);
 }
 
-static int run(struct pl_bench_ctx *ctx)
+static const struct {
+	const char *name;
+	uint32_t bytes;
+} sizes[] = { { "afxdp-recv/128-bytes", 128 }, { "afxdp-recv/256-bytes", 256 } };
+
+static int one(struct pl_bench_ctx *ctx, struct pl_afxdp_bench *wire, size_t i)
 {
-	static const struct {
-		const char *name;
-		uint32_t bytes;
-	} sizes[] = { { "afxdp-recv/128-bytes", 128 }, { "afxdp-recv/256-bytes", 256 } };
-	uint8_t frame[PL_LIVE_FRAME_MAX];
-	struct recv_bench *b = calloc(1, sizeof(*b));
-	struct pl_bench_case c = { .ceiling_name = "R2: touch and recycle",
+	struct recv_bench *b = (struct recv_bench *)wire;
+	const struct pl_bench_case c = { .name = sizes[i].name,
+		.ceiling_name = "R2: touch and recycle",
 		.subject = subject,
 		.ceiling = pl_afxdp_bare,
 		.arg = b,
 		.crosses_cores = true };
-	int r = b == NULL ? -ENOMEM : pl_afxdp_begin(&b->wire, "afxdp-recv");
+	int r = set_frame(b, sizes[i].bytes);
 
-	if (r != 0) {
-		free(b);
-		return r < 0 ? r : 0;
-	}
-	for (size_t i = 0; r == 0 && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		c.name = sizes[i].name;
-		r = set_frame(&b->wire, frame, sizes[i].bytes);
-		if (r == 0)
-			r = pl_bench_compare(ctx, &c);
-	}
+	return r == 0 ? pl_bench_compare(ctx, &c) : r;
+}
+
+static int run(struct pl_bench_ctx *ctx)
+{
+	struct recv_bench *b = calloc(1, sizeof(*b));
+	int r;
+
+	if (b == NULL)
+		return -ENOMEM;
+	r = pl_afxdp_run(ctx, &b->wire, "afxdp-recv", one, sizeof(sizes) / sizeof(sizes[0]));
 	keep = b->wire.sum;
-	pl_afxdp_end(&b->wire);
 	free(b);
 	return r;
 }

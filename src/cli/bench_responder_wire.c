@@ -250,26 +250,10 @@ static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	const struct pl_responder_counters *c = pl_responder_counters(b->responder);
 	const uint64_t packets = pl_counter_read(&c->packets),
 		       good = pl_counter_read(&c->causes[PL_RDMA_C_OK]);
-	struct pl_diag diag = { .text = "" };
-	struct pl_port *port;
 	uint64_t seen, executed;
-	int r = pl_port_open(&port, URI, PL_PORT_RECV, NULL, &diag);
+	int r = pl_afxdp_measure_port(
+		&b->wire, URI, take, b->c->answer ? &b->send : NULL, budget_ns, ret);
 
-	if (r < 0) {
-		pl_complain_diag(&diag);
-		return r;
-	}
-	if (b->c->answer)
-		r = pl_port_open(
-			&b->send, "packet:" PL_WIRE_RECEIVER_NAME, PL_PORT_SEND, NULL, &diag);
-	if (r == 0)
-		r = pl_afxdp_measure(&b->wire, take, port, budget_ns, ret);
-	else
-		pl_complain_diag(&diag);
-	pl_port_close(port);
-	if (b->send != NULL)
-		pl_port_close(b->send);
-	b->send = NULL;
 	seen = pl_counter_read(&c->packets) - packets;
 	executed = pl_counter_read(&c->causes[PL_RDMA_C_OK]) - good;
 	/* A figure for requests that were refused would mean nothing. */
@@ -383,8 +367,28 @@ static void end(struct responder_wire *b)
 	}
 }
 
-static int one(struct pl_bench_ctx *ctx, struct responder_wire *b, const struct wire_case *c)
+#define UC        PL_ROCE_UC
+#define RC        PL_ROCE_RC
+#define WRITE     PL_ROCE_WRITE_ONLY
+#define FETCH_ADD PL_ROCE_FETCH_ADD
+
+static const struct wire_case cases[] = {
+	{ "responder-wire/key-write", UC, WRITE, FLOOD, RANDOM, 1, false, false },
+	{ "responder-wire/key-write-4-copies", UC, WRITE, WINDOWED, RANDOM, 4, false, false },
+	{ "responder-wire/append", UC, WRITE, FLOOD, BEHIND, 1, false, false },
+	{ "responder-wire/append-windowed", UC, WRITE, WINDOWED, BEHIND, 1, false, false },
+	{ "responder-wire/list", UC, WRITE, WINDOWED, IN_LIST, 1, false, false },
+	{ "responder-wire/list-on-disk", UC, WRITE, WINDOWED, IN_LIST, 1, false, true },
+	{ "responder-wire/fetch-add", RC, FETCH_ADD, WINDOWED, RANDOM, 1, false, false },
+	{ "responder-wire/fetch-add-answered", RC, FETCH_ADD, WINDOWED, RANDOM, 1, true, false },
+	{ "responder-wire/key-write-self-clocked", UC, WRITE, SELF_CLOCKED, RANDOM, 1, false,
+		false },
+};
+
+static int one(struct pl_bench_ctx *ctx, struct pl_afxdp_bench *wire, size_t i)
 {
+	struct responder_wire *b = (struct responder_wire *)wire;
+	const struct wire_case *c = &cases[i];
 	struct pl_bench_case compared = { .name = c->name,
 		.ceiling_name = c->flow == WINDOWED       ? "R2, with the same window"
 				: c->flow == SELF_CLOCKED ? "R2, self-clocked"
@@ -426,27 +430,8 @@ static int make_memory(struct responder_wire *b, uint64_t bytes)
 	return 0;
 }
 
-#define UC        PL_ROCE_UC
-#define RC        PL_ROCE_RC
-#define WRITE     PL_ROCE_WRITE_ONLY
-#define FETCH_ADD PL_ROCE_FETCH_ADD
-
 static int run(struct pl_bench_ctx *ctx)
 {
-	static const struct wire_case cases[] = {
-		{ "responder-wire/key-write", UC, WRITE, FLOOD, RANDOM, 1, false, false },
-		{ "responder-wire/key-write-4-copies", UC, WRITE, WINDOWED, RANDOM, 4, false,
-			false },
-		{ "responder-wire/append", UC, WRITE, FLOOD, BEHIND, 1, false, false },
-		{ "responder-wire/append-windowed", UC, WRITE, WINDOWED, BEHIND, 1, false, false },
-		{ "responder-wire/list", UC, WRITE, WINDOWED, IN_LIST, 1, false, false },
-		{ "responder-wire/list-on-disk", UC, WRITE, WINDOWED, IN_LIST, 1, false, true },
-		{ "responder-wire/fetch-add", RC, FETCH_ADD, WINDOWED, RANDOM, 1, false, false },
-		{ "responder-wire/fetch-add-answered", RC, FETCH_ADD, WINDOWED, RANDOM, 1, true,
-			false },
-		{ "responder-wire/key-write-self-clocked", UC, WRITE, SELF_CLOCKED, RANDOM, 1,
-			false, false },
-	};
 	static struct responder_wire b;
 	int r = make_memory(&b, pl_bench_size_bytes(ctx, UINT64_C(1) << 30));
 
@@ -454,16 +439,13 @@ static int run(struct pl_bench_ctx *ctx)
 	pl_frames_init(&b.answers, b.answer_space, sizeof(b.answer_space));
 	if (r < 0)
 		pl_complain("benchmark responder-wire: %s", strerror(-r));
-	if (r == 0) {
-		r = pl_afxdp_begin(&b.wire, "responder-wire");
-		for (size_t i = 0; r == 0 && i < sizeof(cases) / sizeof(cases[0]); i++)
-			r = one(ctx, &b, &cases[i]);
-		pl_afxdp_end(&b.wire);
-	}
+	else
+		r = pl_afxdp_run(
+			ctx, &b.wire, "responder-wire", one, sizeof(cases) / sizeof(cases[0]));
 	if (b.region != NULL && b.region != MAP_FAILED)
 		munmap(b.region, b.region_bytes);
 	free(b.rows);
-	return r < 0 ? r : 0;
+	return r;
 }
 
 const struct pl_bench pl_bench_responder_wire = {

@@ -159,21 +159,11 @@ static int subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	struct translate_wire *b = arg;
 	const struct pl_translator_counters *c = pl_translator_counters(b->translator);
 	const uint64_t reports = c->reports, accepted = c->accepted;
-	struct pl_diag diag = { .text = "" };
-	struct pl_port *port;
-	int r = pl_port_open(&port, PL_AFXDP_URI, PL_PORT_RECV, NULL, &diag);
+	int r;
 
-	if (r == 0 && b->c->send)
-		r = pl_port_open(
-			&b->send, "packet:" PL_WIRE_RECEIVER_NAME, PL_PORT_SEND, NULL, &diag);
-	if (r < 0)
-		pl_complain_diag(&diag);
 	b->ops = b->uplink.made = 0;
-	if (r == 0)
-		r = pl_afxdp_measure(&b->wire, take, port, budget_ns, ret);
-	pl_port_close(port);
-	pl_port_close(b->send);
-	b->send = NULL;
+	r = pl_afxdp_measure_port(
+		&b->wire, PL_AFXDP_URI, take, b->c->send ? &b->send : NULL, budget_ns, ret);
 	/* A figure for reports that were refused, or of which there is no frame, would mean nothing. */
 	if (r == 0 && (c->reports - reports < ret->items ||
 			      c->accepted - accepted != c->reports - reports ||
@@ -205,8 +195,34 @@ static int begin(struct translate_wire *b)
 	return r == 0 ? set_live(b) : r;
 }
 
-static int one(struct pl_bench_ctx *ctx, struct translate_wire *b, const struct wire_case *c)
+#define KEY_WRITE(n)                                                                               \
+	{                                                                                          \
+		.primitive = PL_KEY_WRITE, .hash = PL_HASH_PATHLINE, .seed = 1, .key_write = {     \
+			.slots = 64u << 20,                                                        \
+			.value_bytes = 8,                                                          \
+			.copies = (n)                                                              \
+		}                                                                                  \
+	}
+
+static const struct wire_case cases[] = {
+	{ "translate-wire/key-write", KEY_WRITE(1), false },
+	{ "translate-wire/key-write-2-copies", KEY_WRITE(2), false },
+	{ "translate-wire/append",
+		{ .primitive = PL_APPEND,
+			.hash = PL_HASH_PATHLINE,
+			.append = { .slots = 1u << 20,
+				.lists = 16,
+				.entry_bytes = 16,
+				.batch_max = 16,
+				.sealed = 1 } },
+		false },
+	{ "translate-wire/key-write-sent", KEY_WRITE(1), true },
+};
+
+static int one(struct pl_bench_ctx *ctx, struct pl_afxdp_bench *wire, size_t i)
 {
+	struct translate_wire *b = (struct translate_wire *)wire;
+	const struct wire_case *c = &cases[i];
 	const struct pl_bench_case compared = { .name = c->name,
 		.ceiling_name = "R2: touch and recycle",
 		.subject = subject,
@@ -232,41 +248,16 @@ static int one(struct pl_bench_ctx *ctx, struct translate_wire *b, const struct 
 
 static int run(struct pl_bench_ctx *ctx)
 {
-#define KEY_WRITE(n)                                                                               \
-	{                                                                                          \
-		.primitive = PL_KEY_WRITE, .hash = PL_HASH_PATHLINE, .seed = 1, .key_write = {     \
-			.slots = 64u << 20,                                                        \
-			.value_bytes = 8,                                                          \
-			.copies = (n)                                                              \
-		}                                                                                  \
-	}
-	static const struct wire_case cases[] = {
-		{ "translate-wire/key-write", KEY_WRITE(1), false },
-		{ "translate-wire/key-write-2-copies", KEY_WRITE(2), false },
-		{ "translate-wire/append",
-			{ .primitive = PL_APPEND,
-				.hash = PL_HASH_PATHLINE,
-				.append = { .slots = 1u << 20,
-					.lists = 16,
-					.entry_bytes = 16,
-					.batch_max = 16,
-					.sealed = 1 } },
-			false },
-		{ "translate-wire/key-write-sent", KEY_WRITE(1), true },
-	};
 	static struct translate_wire b;
 	int r = make_rows(&b);
 
 	if (r < 0)
 		pl_complain("benchmark translate-wire: %s", strerror(-r));
-	if (r == 0) {
-		r = pl_afxdp_begin(&b.wire, "translate-wire");
-		for (size_t i = 0; r == 0 && i < sizeof(cases) / sizeof(cases[0]); i++)
-			r = one(ctx, &b, &cases[i]);
-		pl_afxdp_end(&b.wire);
-	}
+	else
+		r = pl_afxdp_run(
+			ctx, &b.wire, "translate-wire", one, sizeof(cases) / sizeof(cases[0]));
 	free(b.rows);
-	return r < 0 ? r : 0;
+	return r;
 }
 
 const struct pl_bench pl_bench_translate_wire = {
