@@ -286,8 +286,10 @@ def run_forged(wire, v, c):
     wire.send(x.datagram(end))  # The right numbers by the other address of the same host.
     wire.send(p.datagram(p.about(RTU)), p.datagram(p.about(RTU, remote=p.remote ^ 0x5555)))
     ok(c.comes_to("unknown", before["cm"]["unknown"] + 1), f"IPv{v}: forged messages are read to the end")
-    eq(p.reason(wire.want(lambda g: g.kind is not None)), 6, "that of a connection that is not known is told so")
-    ok(wire.want(lambda g: g.kind is not None, 0.3) is None, "and nobody else is answered")
+    # A REP to who is connected may have come again before its RTU was read.
+    other = lambda g: g.kind is not None and not p.mine(REP)(g)
+    eq(p.reason(wire.want(other)), 6, "that of a connection that is not known is told so")
+    ok(wire.want(other, 0.3) is None, "and nobody else is answered")
     wire.send(p.write(v * 100 + 10, 5))
     ok(found(v * 100 + 10, 5), "the connection that they named lives")
     now = c.counters()
@@ -538,9 +540,13 @@ def run_changes(uri):
     MAC["b"] = bytes.fromhex("02aabbccdd01")
     NS["b"].ip(f"link set dev {IF['b']} address {MAC['b'].hex(':')}")
     wire.forget()
-    wire.send(p.write(470, 1, ack=True))
-    ack = wire.want(lambda g: g.opcode == 0x11 and g.qpn == p.own_qpn)
-    eq(ack and (ack.macs[6:], ack.good), (MAC["b"], True), "a connection that was there answers from the new MAC address")
+
+    def answered():
+        """From the new address, which the collector is told of in its time."""
+        wire.send(p.write(470, 1, ack=True))
+        ack = wire.want(lambda g: g.opcode == 0x11 and g.qpn == p.own_qpn, 1)
+        return ack and (ack.macs[6:], ack.good) == (MAC["b"], True)
+    ok(wait(answered), "a connection that was there answers from the new MAC address")
     eq(Peer(wire, 4).ask("last").macs, MAC["a"] + MAC["b"], "so does the connection manager")
     eq(told_mac(), MAC["b"], "the exchange over TCP tells it")
     NS["b"].ip(f"link del {IF['b']}")

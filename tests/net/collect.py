@@ -308,8 +308,9 @@ def run(uri):
     ok(mine["last"]["tcp"] == 4 and mine["last"]["packets"] - mine["last"]["refused"] == 252 and
        mine["sums"]["packets"] == 10, "and by peer", s["peers"])
     eq(rows("info", path("last.plr"))[0].get("clean"), "yes", "the regions are closed cleanly")
-    text = json.dumps(s) + c.line + c.err
-    ok(all(str(n) not in text for n in (uc.key, uc.qpn, rc.key)), "no key and no queue pair is told to anybody")
+    # Whole numbers: a queue pair may be 17 by chance, which is in many.
+    told = set(map(int, re.findall(r"\d+", json.dumps(s) + c.line + c.err)))
+    ok(not told & {uc.key, uc.qpn, rc.key}, "no key and no queue pair is told to anybody")
 
     # Killed, and begun again.
     c = Collector(uri)
@@ -389,8 +390,7 @@ def run_sketch_epochs(wire, c, kept):
         wire.send(*columns(s, 0, 0, turn), *columns(s, 0, 5, turn))
         ok(wait(lambda: len(cells_in(path("sketch.plr"))) == 5), "a third of a sketch", cells_in(path("sketch.plr")))
         ok(c.turn(epoch_of("turn.plr") + 1), "the other stores turn")
-        c.process.send_signal(signal.SIGUSR2)
-        time.sleep(0.3)
+        ok(c.turn(epoch_of("turn.plr") + 1), "and once more")
         eq(epoch_of("sketch.plr"), number, "it does not")
         wire.send(*columns(s, 5, COLUMNS - 5, turn))
         ok(wait(lambda: epoch_of("sketch.plr") == number + 1), "when it is whole it does, once")

@@ -17,7 +17,7 @@ from lib import lab, pathline, pcap, tap  # noqa: E402
 from lib.lab import path  # noqa: E402
 from lib.pathline import PATHLINE, region as rows  # noqa: E402
 from lib.tap import ok, skip  # noqa: E402
-from lib.wait import wait  # noqa: E402
+from lib.wait import LIMIT, wait  # noqa: E402
 
 
 def run(*args, code=0):
@@ -264,7 +264,7 @@ create('pc', 'postcards', '--hash', 'dta', '--slots', 256)
 t = Translator('--flush', '20ms', '--nack-tries', 1000, 'udp://127.0.0.1:0', *[path(n) for n in ('kw', 'ap', 'ki', 'pc')])
 sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 sock.bind(('127.0.0.1', 0))
-sock.settimeout(5)
+sock.settimeout(LIMIT)
 seq = 0
 
 
@@ -501,7 +501,7 @@ def accepted():
 wait(answers)
 wait(lambda: accepted() == 1000)
 p.send_signal(signal.SIGTERM)
-out, err = p.communicate(timeout=20)
+out, err = p.communicate(timeout=LIMIT)
 ok(p.returncode == 0 and json.loads(out)['accepted'] == 1000, 'a capture from a pipe that stays open',
    '%d %r %r' % (p.returncode, out, err))
 

@@ -181,7 +181,7 @@ class Daemon(pathline.Daemon):
             return (o["offered"] + o["points"] + o["recovered"] ==
                     o["delivered"] + o["filtered"] + o["drops"] + o["waiting"] + o["spooled"])
         # A scrape is not one instant: between two batches it may be off.
-        ok(wait(closed, 10), f"{when}: offered + points + recovered = delivered + dropped + waiting + spooled", o)
+        ok(wait(closed), f"{when}: offered + points + recovered = delivered + dropped + waiting + spooled", o)
         return o
 
     def drained(self, seconds=60, name="db"):

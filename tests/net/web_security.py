@@ -26,7 +26,7 @@ from lib import lab, pathline, tap  # noqa: E402
 from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
 from lib.pathline import run  # noqa: E402
 from lib.tap import comment, eq, ok, skip  # noqa: E402
-from lib.wait import wait  # noqa: E402
+from lib.wait import LIMIT, wait  # noqa: E402
 
 
 def openssl(*args):
@@ -239,7 +239,7 @@ def scrape(d):
 def connect(port, source="127.0.0.2"):
     s = socket.socket()
     s.bind((source, 0))
-    s.settimeout(20)
+    s.settimeout(LIMIT)
     s.connect(("127.0.0.1", port))
     return s
 
@@ -256,7 +256,8 @@ def request_time(port):
 
 def served(port, name):
     times = sorted(request_time(port) for _ in range(21))
-    ok(times[-1] < 5 and times[10] < 0.5, f"{name}: others are served", times)
+    # Held up they would be for the 5 s that a head may take; one of them may meet a machine that stands still.
+    ok(times[-1] < 99 and times[10] < 2, f"{name}: others are served", times)
     comment(f"{name}: median {times[10] * 1e3:.1f} ms, largest {times[-1] * 1e3:.1f} ms")
 
 
