@@ -364,19 +364,30 @@ def test_status():
     # A report may be two writes: of both there are enough.
     ok(wait(lambda: w.ask()['collector c1']['account']['writes'] > 500 and w.last()['translator']['account']['reports'] > 500),
        'and shows that it goes on')
-    first, again = w.last(), w.ask()
-    ok(set(first) == {'collector c1', 'translator', 'generator last', 'generator lists'} and
+    first, again = w.last(), {}
+
+    def all_answer():
+        """A part that is slow to answer, on a busy machine, counts as silent."""
+        again.clear()
+        again.update(w.ask())
+        return all(p['state'] == 'running' and p['account'] for p in again.values())
+    wait(all_answer)
+    ok(set(first) == {'collector c1', 'translator', 'generator last', 'generator lists'} == set(again) and
        all(p['state'] == 'running' and p['pid'] > 0 and p['restarts'] == 0 for p in again.values()), 'all run', again)
     t = again['translator']['account']
     ok(t['reports'] == t['accepted'] + t['duplicates'] + sum(t['unreadable'].values()) + sum(t['refused'].values()) and
        t['reports'] >= first['translator']['account']['reports'] > 500, 'the translator\'s account adds up', t)
-    sent = sum(p['account']['sent'] for n, p in w.ask().items() if n.startswith('generator'))
+    wait(lambda: all(p['account'] for p in w.ask().values()))
+    sent = sum(p['account']['sent'] for n, p in w.last().items() if n.startswith('generator'))
     ok(sent >= t['reports'], f'{sent} reports sent are not less than {t["reports"]} received')
     collector_pid = again['collector c1']['pid']
     os.kill(collector_pid, signal.SIGSTOP)
-    seen = w.ask()
-    ok(seen['collector c1']['state'] == 'silent' and seen['translator']['state'] == 'running', 'who does not answer is silent',
-       {n: p['state'] for n, p in seen.items()})
+    states = {}
+
+    def only_it_is_silent():
+        states.update({n: p['state'] for n, p in w.ask().items()})
+        return states['collector c1'] == 'silent' and states['translator'] == 'running'
+    ok(wait(only_it_is_silent), 'who does not answer is silent', states)
     os.kill(collector_pid, signal.SIGCONT)
     ok(wait(lambda: w.ask()['collector c1']['state'] == 'running'), 'and is not any more')
     os.kill(collector_pid, signal.SIGKILL)
@@ -504,8 +515,13 @@ def test_congestion(hub):
     ok(wait(lambda: rate() > 2500), 'notifications of another host slow nobody down')
     hub.congested = 'c1'
     wait(lambda: hub.cnps['c1'] > 50)
-    slow = rate(2)
-    ok(slow < 1500, f'notified of congestion it sends {slow:.0f} writes in a second, the least is 1000', hub.cnps['c1'])
+    slow = []
+
+    def is_slow():
+        """What waited on the way while the machine stood still may come in one of these times."""
+        slow.append(rate(2))
+        return slow[-1] < 1500
+    ok(wait(is_slow), f'notified of congestion it sends {slow[-1]:.0f} writes in a second, the least is 1000', (slow, hub.cnps['c1']))
 
     def slowed():
         """Asked again: after a moment without a notification, when the machine stood still, it is fast."""
@@ -539,19 +555,19 @@ def test_marks(hub):
         t = translator('last', 'c1', service=service, keys=keys)
         g = generate(10**8)
         ok(wait(lambda: rate() > 2500), f'{service}{keys}: thousands of writes in a second')
-        hub.marking, hub.marked = True, 0
+        before, hub.marking = hub.marked, True
         if keys:
-            ok(rate(2) > 2500, 'where frames may not be marked it stays so')
+            ok(wait(lambda: rate(2) > 2500), 'where frames may not be marked it stays so')
         else:
             ok(wait(lambda: rate() < 1500), 'marked, they are fewer', rate())
         hub.marking = False
         ok(wait(lambda: rate() > 2500), 'and in the end as many as before')
         g.end()
         s, executed_by_c = t.end(), c.end()
-        told, seen = executed_by_c['cnps'], executed_by_c['marked']
-        ok(closed(s) and 0.9 * hub.marked <= seen <= hub.marked and 0.9 * told <= s['out']['cnps'] <= told,
-           f'{hub.marked} marks and {told} notifications are counted on both sides', (s, executed_by_c))
-        ok((told == 0) == (hub.marked == 0) == bool(keys) and told <= hub.marked, 'no more than there were marks')
+        told, seen, marked = executed_by_c['cnps'], executed_by_c['marked'], hub.marked - before
+        ok(closed(s) and 0.9 * marked <= seen <= marked and 0.9 * told <= s['out']['cnps'] <= told,
+           f'{marked} marks and {told} notifications are counted on both sides', (s, executed_by_c))
+        ok((told == 0) == (marked == 0) == bool(keys) and told <= marked, 'no more than there were marks')
         os.unlink(path('e-last'))
 
 
