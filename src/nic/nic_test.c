@@ -3,6 +3,8 @@
  * traffic as it was. Needs root. */
 #include "nic/nic.h"
 
+#include <poll.h>
+
 #include "base/clock.h"
 #include "base/test.h"
 #include "netio/rtnl.h"
@@ -67,18 +69,19 @@ static uint32_t receive(struct pl_nic *nic, uint32_t wanted, uint32_t *ret_good)
 	return n;
 }
 
-/* What a sender hears of a UDP port on the other side: 0 nothing, or -ECONNREFUSED. */
-static int refused(uint16_t port)
+/* What a sender hears of a UDP port on the other side: 0 nothing within this time, or -ECONNREFUSED. */
+static int refused(uint16_t port, int wait_ms)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 		.sin_port = htons(port),
 		.sin_addr.s_addr = inet_addr("10.7.0.2") };
 	int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), error = 0;
+	struct pollfd p = { .fd = s };
 	socklen_t len = sizeof(error);
 
 	if (connect(s, (struct sockaddr *)&sa, sizeof(sa)) == 0)
 		(void)!send(s, "12345678", 8, 0);
-	usleep(100000);
+	(void)poll(&p, 1, wait_ms); /* an error is told unasked */
 	(void)getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &len);
 	close(s);
 	return -error;
@@ -137,8 +140,8 @@ static void test_pair(const char *a_uri, const char *b_uri)
 	pl_nic_stats(right, &stats);
 	eq(stats.packets, 5, "%s: counts them", b_uri);
 
-	ok(refused(4790) == -ECONNREFUSED, "%s: the host refuses another port", b_uri);
-	ok(refused(PL_ROCE_PORT) == 0, "%s: and is silent about RoCE's", b_uri);
+	ok(refused(4790, 20000) == -ECONNREFUSED, "%s: the host refuses another port", b_uri);
+	ok(refused(PL_ROCE_PORT, 100) == 0, "%s: and is silent about RoCE's", b_uri);
 	good = 0;
 	if (strncmp(b_uri, "packet", 6) == 0) {
 		eq(receive(right, 1, &good), 1, "%s: the NIC has that datagram", b_uri);
