@@ -58,6 +58,7 @@ struct pl_responder_options {
 	uint32_t guess_limit; /* guesses of one source in a second that make it a suspect; 0: 100 */
 	uint32_t
 		max_completions; /* receives posted and completions not yet fetched, all queue pairs; 0: 4096 */
+	uint64_t seed; /* of the places of those who guess, which may share one; 0: drawn */
 };
 
 /* -ENOMEM, -EINVAL. */

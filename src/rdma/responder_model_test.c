@@ -346,7 +346,7 @@ static void init(struct bench *b, uint8_t service, uint64_t seed)
 	pl_rng_seed(&b->rng, seed);
 	memset(memory, 0xee, sizeof(memory));
 	memset(wanted, 0xee, sizeof(wanted));
-	if (pl_responder_new(&b->r, &(struct pl_responder_options){ 0 }) < 0 ||
+	if (pl_responder_new(&b->r, &(struct pl_responder_options){ .seed = 3 }) < 0 ||
 		pl_responder_qp_add(b->r, &qp, &n) < 0)
 		abort();
 	for (size_t i = 0; i < PLACES; i++) {

@@ -172,7 +172,7 @@ static void start(uint64_t seed, uint8_t service)
 		.twice = 0.2 * pl_rng_unit(&sim.rng),
 		.corrupt = 0.05 * pl_rng_unit(&sim.rng),
 		.delay_ns = pl_rng_below(&sim.rng, 4) * 8000 };
-	if (pl_responder_new(&sim.r, &(struct pl_responder_options){ 0 }) < 0 ||
+	if (pl_responder_new(&sim.r, &(struct pl_responder_options){ .seed = 3 }) < 0 ||
 		pl_requester_new(&sim.q, &(struct pl_requester_options){ 0 }) < 0 ||
 		pl_responder_region_add(sim.r, &reg, &key) < 0 ||
 		pl_requester_qp_add(sim.q, &qc, &sim.qpn) < 0)
