@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * pathline translate into collectors' memory over RoCE: "roce://HOST:PORT[,HOST:PORT]…/STORE[,STORE]…?dev=packet:IFACE", or dev=udp://ADDRESS.
- * The connections are those of nic/dialer.h, what is written goes through nic/uplink.h.
+ * "&connect=cm": by RDMA-CM, not over TCP. The connections are those of nic/dialer.h, what is written goes through nic/uplink.h.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,8 @@
 #define START_NS    (10000 * MS) /* for the first collector, which says what the stores are */
 #define STALL_NS    (250 * MS)   /* without any progress: what has no room is dropped */
 #define FINISH_NS   (2000 * MS)  /* likewise at the end */
-#define ECT         2            /* may be marked instead of dropped: ECT(0) of RFC 3168 */
+#define END_NS      (1200 * MS) /* for collectors to hear that it is over: RDMA-CM says so three times */
+#define ECT         2           /* may be marked instead of dropped: ECT(0) of RFC 3168 */
 #define FRAME_BYTES (PL_ROCE_PATH_MTU + PL_ROCE_OVERHEAD)
 
 struct roce {
@@ -26,7 +27,7 @@ struct roce {
 	const char *dev;
 	const char *servers[PL_COLLECTORS_MAX], *stores[PL_DTA_STORES_MAX];
 	unsigned int collectors, n_stores;
-	bool reliable, no_ecn;
+	bool reliable, unreliable, by_cm, no_ecn;
 	uint64_t queue, window, dscp;
 
 	struct pl_nic *nic;
@@ -50,6 +51,7 @@ static void send_frames(struct roce *g, uint64_t now_ns)
 
 	do {
 		all = pl_uplink_send(g->uplink, now_ns, &g->frames);
+		all &= pl_dialer_send(g->dialer, now_ns, &g->frames);
 		/* It counts what it loses; while it is down, frames wait here and the others where they are. */
 		if (g->frames.batch.n > 0 && pl_nic_send(g->nic, &g->frames, NULL) == -ENETDOWN)
 			return;
@@ -70,6 +72,7 @@ static void take_answers(struct roce *g, uint64_t now_ns)
 		if (r <= 0)
 			return;
 		pl_uplink_batch(g->uplink, &g->answers, now_ns);
+		pl_dialer_batch(g->dialer, &g->answers, now_ns);
 		pl_nic_release(g->nic, &g->answers);
 	}
 }
@@ -231,6 +234,20 @@ static uint64_t waiting(const struct roce *g)
 	return n;
 }
 
+/* And collectors hear of it. */
+static void hang_up(struct roce *g)
+{
+	const uint64_t end_ns = pl_clock_mono_ns() + END_NS;
+
+	pl_dialer_hang_up(g->dialer, pl_clock_mono_ns());
+	for (;;) {
+		pump(g);
+		if (pl_dialer_idle(g->dialer) || pl_clock_mono_ns() >= end_ns)
+			return;
+		rest(g, pl_clock_mono_ns() + 10 * MS);
+	}
+}
+
 static void finish(void *arg)
 {
 	struct roce *g = arg;
@@ -250,8 +267,7 @@ static void finish(void *arg)
 		rest(g, now_ns + 10 * MS);
 	}
 	/* Nobody will know of the rest. */
-	for (unsigned int i = 0; i < g->collectors; i++)
-		pl_uplink_down(g->uplink, i);
+	hang_up(g);
 }
 
 static int resume(void *arg, struct pl_translator *t)
@@ -308,7 +324,8 @@ static void wire_stats(const struct roce *g, struct pl_json *json)
 		{ "atomic_acks", &p->atomic_acks }, { "read_responses", &p->read_responses },
 		{ "sequence_naks", &p->sequence_naks }, { "rnr_naks", &p->rnr_naks },
 		{ "error_naks", &p->error_naks }, { "cnps", &p->cnps }, { "ghosts", &p->ghosts },
-		{ "foreign", &p->foreign }, { "unknown", &p->unknown }, { "frames_sent", &n->sent },
+		{ "foreign", &p->foreign }, { "unknown", &p->unknown },
+		{ "management", &p->management }, { "frames_sent", &n->sent },
 		{ "frames_unsent", &n->unsent } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -391,6 +408,12 @@ static int take_key(struct roce *g, const char *key, const char *value, struct p
 	}
 	if (strcmp(key, "service") == 0 && (strcmp(value, "rc") == 0 || strcmp(value, "uc") == 0)) {
 		g->reliable = strcmp(value, "rc") == 0;
+		g->unreliable = !g->reliable;
+		return 0;
+	}
+	if (strcmp(key, "connect") == 0 &&
+		(strcmp(value, "tcp") == 0 || strcmp(value, "cm") == 0)) {
+		g->by_cm = strcmp(value, "cm") == 0;
 		return 0;
 	}
 	if (strcmp(key, "queue") == 0 && pl_parse_u64(value, &g->queue) == 0 && g->queue >= 64 &&
@@ -406,7 +429,7 @@ static int take_key(struct roce *g, const char *key, const char *value, struct p
 		return 0;
 	}
 	pl_diag_set(diag,
-		"roce: '%s=%s': there are dev=packet:IFACE or udp://ADDRESS, service=uc or rc, queue=64 to %u, "
+		"roce: '%s=%s': there are dev=packet:IFACE or udp://ADDRESS, connect=tcp or cm, service=uc or rc, queue=64 to %u, "
 		"window=2 to queue, dscp=0 to 63, ecn=on or off",
 		key, value, PL_RDMA_WINDOW_MAX);
 	return -EINVAL;
@@ -446,10 +469,13 @@ static int parse(struct roce *g, const char *uri, struct pl_diag *diag)
 		if (take_key(g, pair, value, diag) < 0)
 			return -EINVAL;
 	}
-	return g->dev != NULL
-		       ? 0
-		       : refuse(diag,
-				 "through which interface? ?dev=packet:IFACE or udp://ADDRESS");
+	if (g->dev == NULL)
+		return refuse(diag, "through which interface? ?dev=packet:IFACE or udp://ADDRESS");
+	if (g->by_cm && g->unreliable)
+		return refuse(diag, "with connect=cm unacknowledged writes would not tell that a "
+				    "collector is gone: service=rc");
+	g->reliable |= g->by_cm;
+	return 0;
 }
 
 static int open_all(struct roce *g, struct pl_diag *diag)
@@ -465,6 +491,7 @@ static int open_all(struct roce *g, struct pl_diag *diag)
 		.collectors = g->collectors,
 		.n_stores = g->n_stores,
 		.reliable = g->reliable,
+		.by_cm = g->by_cm,
 		.tos = (uint8_t)(g->dscp << 2 | (g->no_ecn ? 0 : ECT)) };
 	int r = pl_nic_open(&g->nic, g->dev, NULL, diag);
 
@@ -524,8 +551,11 @@ int pl_translate_to_roce(struct pl_translate_out *ret, const char *uri,
 	r = parse(g, uri, diag);
 	if (r == 0)
 		r = open_all(g, diag);
-	if (r == 0)
+	if (r == 0) {
 		r = wait_for_first(g, stop, diag);
+		if (r < 0)
+			hang_up(g);
+	}
 	if (r < 0) {
 		(void)close_all(g);
 		return r;

@@ -209,8 +209,10 @@ int pl_collector_close(struct pl_collector *c)
 	if (c == NULL)
 		return 0;
 	pl_exchange_server_close(c->server);
-	if (c->card != NULL)
+	if (c->card != NULL) {
+		collector_say_goodbye(c);
 		c->ops->close(c->card);
+	}
 	for (uint32_t i = 0; i < c->n_stores; i++) {
 		int error = pl_region_close(c->stores[i].region);
 

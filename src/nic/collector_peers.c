@@ -485,6 +485,15 @@ void collector_cm_events(struct pl_collector *c)
 	}
 }
 
+void collector_say_goodbye(struct pl_collector *c)
+{
+	for (uint32_t i = 0; c->peers != NULL && i < c->n_peers; i++) {
+		if (c->peers[i].used && c->peers[i].by_cm)
+			c->ops->disconnect(c->card, c->peers[i].cm_id);
+	}
+	c->ops->flush(c->card);
+}
+
 /* ---- completions ---- */
 
 static struct collector_peer *peer_of_qp(struct pl_collector *c, uint32_t qpn)

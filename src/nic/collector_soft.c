@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "nic/collector_card.h"
+#include "nic/manage.h"
 
 #define REQUESTS                                                                                   \
 	100 /* of the connection manager in a second (rdma/cm.h): so many may wait to be looked at */
@@ -12,10 +13,9 @@
 struct collector_card {
 	struct pl_nic *nic;
 	struct pl_responder *responder;
-	struct pl_connector *connector; /* NULL: none */
+	struct pl_manage manage; /* its connector is NULL: none */
 	uint32_t max_qps;
 	bool any_mac, may_read;
-	uint32_t changes; /* of the interface, as the connector knows it */
 	uint64_t now_ns;
 	struct pl_batch in;
 	uint8_t causes[PL_BATCH_MAX];
@@ -25,7 +25,7 @@ struct collector_card {
 
 static void soft_close(struct collector_card *card)
 {
-	pl_connector_free(card->connector);
+	pl_manage_close(&card->manage);
 	pl_nic_close(card->nic);
 	pl_responder_free(card->responder);
 	free(card);
@@ -154,55 +154,44 @@ static uint32_t soft_completions(
 static int soft_listen(struct collector_card *card, uint16_t port, uint64_t silent_ns,
 	struct pl_addr **ret_own, uint32_t *ret_n, struct pl_diag *diag)
 {
-	struct pl_connector_options options = { .max_connections = card->max_qps + REQUESTS,
+	const struct pl_connector_options options = { .max_connections = card->max_qps + REQUESTS,
 		.requests_per_second = REQUESTS,
+		.mtu = soft_mtu(card),
 		.silent_ns = silent_ns };
-	int r = pl_nic_addresses(card->nic, ret_own, ret_n, diag);
+	int r = pl_manage_open(&card->manage, card->nic, options, ret_own, ret_n, diag);
 
-	if (r < 0)
-		return r;
-	card->changes = pl_nic_changes(card->nic);
-	options.own = *ret_own;
-	options.n_own = *ret_n;
-	options.mtu = soft_mtu(card);
-	memcpy(options.smac, pl_nic_mac(card->nic), sizeof(options.smac));
-	r = pl_connector_new(&card->connector, &options);
-	if (r == 0)
-		r = pl_connector_listen(card->connector, port);
-	if (r < 0)
-		pl_diag_set(diag, "the connection manager: %s", strerror(-r));
-	return r;
+	return r < 0 ? r : pl_connector_listen(card->manage.connector, port);
 }
 
 static void soft_heard(struct collector_card *card, uint32_t id)
 {
-	(void)pl_connector_heard(card->connector, id, card->now_ns);
+	(void)pl_connector_heard(card->manage.connector, id, card->now_ns);
 }
 
 static bool soft_event(struct collector_card *card, struct pl_connection_event *ret)
 {
-	return pl_connector_event(card->connector, ret);
+	return pl_connector_event(card->manage.connector, ret);
 }
 
 static int soft_accept(
 	struct collector_card *card, uint32_t id, const struct pl_connection_terms *terms)
 {
-	return pl_connector_accept(card->connector, id, terms, card->now_ns);
+	return pl_connector_accept(card->manage.connector, id, terms, card->now_ns);
 }
 
 static void soft_reject(struct collector_card *card, uint32_t id, uint16_t reason)
 {
-	(void)pl_connector_reject(card->connector, id, reason, card->now_ns);
+	(void)pl_connector_reject(card->manage.connector, id, reason, card->now_ns);
 }
 
 static void soft_disconnect(struct collector_card *card, uint32_t id)
 {
-	(void)pl_connector_disconnect(card->connector, id, card->now_ns);
+	(void)pl_connector_disconnect(card->manage.connector, id, card->now_ns);
 }
 
 static int soft_forget(struct collector_card *card, uint32_t id)
 {
-	return pl_connector_forget(card->connector, id);
+	return pl_connector_forget(card->manage.connector, id);
 }
 
 /* ---- one turn ---- */
@@ -210,32 +199,16 @@ static int soft_forget(struct collector_card *card, uint32_t id)
 /* The connection manager answers for the addresses that there are now, and takes the path MTUs. */
 static void follow_interface(struct collector_card *card)
 {
-	const uint32_t changes = pl_nic_changes(card->nic);
-	struct pl_addr *own = NULL;
-	uint32_t n = 0;
-	int r;
-
-	if (card->connector == NULL || changes == card->changes)
-		return;
-	pl_connector_mtu(card->connector, soft_mtu(card));
-	r = pl_nic_addresses(card->nic, &own, &n, NULL);
-	/* Without memory it is tried again at the next turn. */
-	if ((r == 0 || r == -EADDRNOTAVAIL) && pl_connector_own(card->connector, own, n) == 0)
-		card->changes = changes;
-	free(own);
+	if (card->manage.connector != NULL && pl_manage_follow(&card->manage))
+		pl_connector_mtu(card->manage.connector, soft_mtu(card));
 }
 
 /* Management packets are the connection manager's. */
 static void manage(struct collector_card *card)
 {
 	for (uint32_t i = 0; i < card->in.n; i++) {
-		const struct pl_packet *p = &card->in.pkts[i];
-		struct pl_roce packet;
-
-		if (card->causes[i] == PL_RDMA_C_MANAGEMENT &&
-			pl_roce_parse(&packet, pl_cursor(p->data, p->len), (enum pl_link)p->link) ==
-				PL_ROCE_F_OK)
-			pl_connector_receive(card->connector, &packet, card->now_ns);
+		if (card->causes[i] == PL_RDMA_C_MANAGEMENT)
+			pl_manage_packet(&card->manage, &card->in.pkts[i], card->now_ns);
 	}
 }
 
@@ -254,10 +227,10 @@ static void soft_flush(struct collector_card *card)
 		all = pl_responder_answers(card->responder, &card->out);
 		send_out(card);
 	} while (!all);
-	if (card->connector == NULL)
+	if (card->manage.connector == NULL)
 		return;
 	do {
-		all = pl_connector_send(card->connector, card->now_ns, &card->out);
+		all = pl_connector_send(card->manage.connector, card->now_ns, &card->out);
 		send_out(card);
 	} while (!all);
 }
@@ -273,7 +246,7 @@ static int soft_step(struct collector_card *card, uint64_t now_ns, struct pl_dia
 		return n;
 	pl_responder_now(card->responder, now_ns);
 	pl_responder_batch(card->responder, &card->in, card->causes);
-	if (card->connector != NULL)
+	if (card->manage.connector != NULL)
 		manage(card);
 	pl_nic_release(card->nic, &card->in);
 	soft_flush(card);
@@ -282,7 +255,8 @@ static int soft_step(struct collector_card *card, uint64_t now_ns, struct pl_dia
 
 static uint64_t soft_next_ns(const struct collector_card *card)
 {
-	return card->connector != NULL ? pl_connector_next_ns(card->connector) : UINT64_MAX;
+	return card->manage.connector != NULL ? pl_connector_next_ns(card->manage.connector)
+					      : UINT64_MAX;
 }
 
 static uint64_t soft_alarms(const struct collector_card *card)
@@ -301,7 +275,8 @@ static void soft_stats(struct collector_card *card, struct pl_collector_stats *r
 	ret->n_suspects =
 		pl_responder_suspects(card->responder, ret->suspects, PL_RDMA_SUSPECTS_MAX);
 	ret->responder = pl_responder_counters(card->responder);
-	ret->cm = card->connector != NULL ? pl_connector_counters(card->connector) : NULL;
+	ret->cm = card->manage.connector != NULL ? pl_connector_counters(card->manage.connector)
+						 : NULL;
 	ret->nic = pl_nic_counters(card->nic);
 	pl_nic_stats(card->nic, &ret->port);
 }

@@ -87,6 +87,8 @@ void collector_switch_publish(struct pl_collector *c);
 void collector_cm_events(struct pl_collector *c);
 /* Tells the connection manager whose requests were executed since the last time. */
 void collector_signs_of_life(struct pl_collector *c);
+/* Peers by RDMA-CM are told, once, that it is over; those over TCP see it. */
+void collector_say_goodbye(struct pl_collector *c);
 /* What peers signalled, and queue pairs that went to error. */
 void collector_completions(struct pl_collector *c);
 /* The card's device is gone, and so are all queue pairs, with their connections; how many they were. */

@@ -9,6 +9,7 @@
 
 #include "base/num.h"
 #include "memory/append.h"
+#include "nic/caller.h"
 #include "nic/exchange_client.h"
 #include "rdma/responder.h" /* access */
 
@@ -25,16 +26,24 @@ enum stage {
 	UP,
 };
 
+/* The way to one store of a collector, of which one is there. */
+struct line {
+	struct pl_exchange_client *client; /* over TCP */
+	struct pl_call *call;              /* by RDMA-CM */
+	bool agreed;                       /* its answer was taken */
+};
+
 struct remote {
 	enum stage stage;
 	uint64_t at_ns;    /* WAITING: the next try; else when this one has taken too long */
 	uint64_t pause_ns; /* before the next try, should this one fail */
 	struct pl_addr addr;
+	uint16_t port,
+		mtu; /* mtu: the largest that it takes by RDMA-CM, where it said so; else 0 */
 	struct pl_roce_path path;
-	struct pl_exchange_client **clients; /* of each store; NULL: none */
-	bool *agreed;                        /* its client's answer was taken */
-	uint64_t **heads;                    /* of each append store */
-	uint64_t reads_posted;               /* of the lists of all append stores in a row */
+	struct line *lines;    /* of each store */
+	uint64_t **heads;      /* of each append store */
+	uint64_t reads_posted; /* of the lists of all append stores in a row */
 	struct pl_diag why;
 	struct pl_dialer_counters count;
 };
@@ -42,6 +51,8 @@ struct remote {
 struct pl_dialer {
 	struct pl_dialer_options o;
 	int poll_fd;
+	struct pl_caller *caller; /* by RDMA-CM; NULL: over TCP */
+	uint64_t management;      /* packets of the uplink's that the caller has seen */
 	struct remote *remotes;
 	struct pl_store_params *params;
 	bool *known; /* params */
@@ -52,19 +63,17 @@ struct pl_dialer {
 static int init_remote(struct pl_dialer *d, unsigned int i, struct pl_diag *diag)
 {
 	struct remote *m = &d->remotes[i];
-	uint16_t port;
 
-	if (pl_parse_endpoint(d->o.servers[i], &m->addr, &port) < 0 || port == 0 ||
+	if (pl_parse_endpoint(d->o.servers[i], &m->addr, &m->port) < 0 || m->port == 0 ||
 		pl_addr_is_unspecified(&m->addr)) {
 		pl_diag_set(diag, "'%s' is not a collector's address and port, as 10.0.0.2:7471",
 			d->o.servers[i]);
 		return -EINVAL;
 	}
 	m->pause_ns = d->o.retry_min_ns;
-	m->clients = calloc(d->o.n_stores, sizeof(struct pl_exchange_client *));
-	m->agreed = calloc(d->o.n_stores, sizeof(*m->agreed));
+	m->lines = calloc(d->o.n_stores, sizeof(*m->lines));
 	m->heads = calloc(d->o.n_stores, sizeof(uint64_t *));
-	return m->clients == NULL || m->agreed == NULL || m->heads == NULL ? -ENOMEM : 0;
+	return m->lines == NULL || m->heads == NULL ? -ENOMEM : 0;
 }
 
 static int init(struct pl_dialer *d, struct pl_diag *diag)
@@ -83,8 +92,14 @@ static int init(struct pl_dialer *d, struct pl_diag *diag)
 			return -EINVAL;
 		}
 	}
+	if (d->o.by_cm && !d->o.reliable) {
+		pl_diag_set(diag, "by RDMA-CM connections are reliable ones");
+		return -EINVAL;
+	}
 	for (unsigned int i = 0; r == 0 && i < d->o.collectors; i++)
 		r = init_remote(d, i, diag);
+	if (r == 0 && d->o.by_cm)
+		r = pl_caller_new(&d->caller, d->o.nic, d->o.collectors * d->o.n_stores, diag);
 	return r;
 }
 
@@ -109,11 +124,12 @@ int pl_dialer_new(
 	return r;
 }
 
-static void hang_up(struct pl_dialer *d, struct remote *m)
+static void hang_up(struct pl_dialer *d, struct remote *m, uint64_t now_ns)
 {
-	for (unsigned int s = 0; m->clients != NULL && s < d->o.n_stores; s++) {
-		pl_exchange_client_close(m->clients[s]);
-		m->clients[s] = NULL;
+	for (unsigned int s = 0; m->lines != NULL && s < d->o.n_stores; s++) {
+		pl_exchange_client_close(m->lines[s].client);
+		pl_call_close(m->lines[s].call, now_ns);
+		m->lines[s] = (struct line){ .client = NULL };
 	}
 }
 
@@ -124,13 +140,13 @@ void pl_dialer_free(struct pl_dialer *d)
 	for (unsigned int i = 0; d->remotes != NULL && i < d->o.collectors; i++) {
 		struct remote *m = &d->remotes[i];
 
-		hang_up(d, m);
+		hang_up(d, m, 0);
 		for (unsigned int s = 0; m->heads != NULL && s < d->o.n_stores; s++)
 			free(m->heads[s]);
-		free(m->clients);
-		free(m->agreed);
+		free(m->lines);
 		free(m->heads);
 	}
+	pl_caller_free(d->caller);
 	if (d->poll_fd >= 0)
 		close(d->poll_fd);
 	free(d->remotes);
@@ -146,11 +162,13 @@ static void drop(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 {
 	struct remote *m = &d->remotes[i];
 
-	if (m->stage == UP)
+	if (m->stage == UP) {
 		m->count.losses++;
-	else
+		m->mtu = 0;
+	} else {
 		m->count.failures++;
-	hang_up(d, m);
+	}
+	hang_up(d, m, now_ns);
 	pl_uplink_down(d->o.uplink, i);
 	m->stage = WAITING;
 	m->at_ns = now_ns + m->pause_ns;
@@ -166,14 +184,40 @@ static uint8_t service_of(const struct pl_dialer *d, unsigned int store, enum st
 	return pl_uplink_service(&d->params[store]);
 }
 
+/* ---- over TCP, or by RDMA-CM ---- */
+
+static int open_line(struct pl_dialer *d, struct remote *m, struct line *l, const char *server,
+	const struct pl_exchange *ours, uint64_t now_ns)
+{
+	struct epoll_event e = { .events = EPOLLIN };
+	int r;
+
+	l->agreed = false;
+	if (d->caller != NULL)
+		return pl_call_open(
+			&l->call, d->caller, server, &m->path, m->port, ours, now_ns, &m->why);
+	r = pl_exchange_client_open(&l->client, server, ours, now_ns, d->o.timeout_ns, &m->why);
+	if (r == 0)
+		(void)epoll_ctl(d->poll_fd, EPOLL_CTL_ADD, pl_exchange_client_fd(l->client), &e);
+	return r;
+}
+
+static int step_line(
+	struct remote *m, struct line *l, struct pl_exchange *ret_theirs, uint64_t now_ns)
+{
+	if (l->call != NULL)
+		return pl_call_step(l->call, ret_theirs, &m->mtu, &m->why);
+	return pl_exchange_client_step(l->client, now_ns, ret_theirs, &m->why);
+}
+
 /* Offers a queue pair for a store. 0, or negative errno with m->why. */
 static int ask(struct pl_dialer *d, unsigned int i, unsigned int store, uint64_t now_ns)
 {
 	struct remote *m = &d->remotes[i];
+	const uint16_t most = pl_nic_mtu(d->o.nic);
 	struct pl_exchange ours;
-	struct epoll_event e = { .events = EPOLLIN };
 	int r = pl_uplink_offer(d->o.uplink, i, store, service_of(d, store, m->stage), &m->path,
-		pl_nic_mtu(d->o.nic), &ours);
+		m->mtu != 0 && m->mtu < most ? m->mtu : most, &ours);
 
 	if (r < 0) {
 		pl_diag_set(&m->why, "%s", strerror(-r));
@@ -181,13 +225,7 @@ static int ask(struct pl_dialer *d, unsigned int i, unsigned int store, uint64_t
 	}
 	memcpy(ours.name, d->o.stores[store], strlen(d->o.stores[store]));
 	ours.access = PL_RDMA_WRITE | PL_RDMA_ATOMIC | (m->stage == LISTS ? PL_RDMA_READ : 0);
-	r = pl_exchange_client_open(
-		&m->clients[store], d->o.servers[i], &ours, now_ns, d->o.timeout_ns, &m->why);
-	if (r == 0)
-		(void)epoll_ctl(
-			d->poll_fd, EPOLL_CTL_ADD, pl_exchange_client_fd(m->clients[store]), &e);
-	m->agreed[store] = false;
-	return r;
+	return open_line(d, m, &m->lines[store], d->o.servers[i], &ours, now_ns);
 }
 
 /* Whether it is the store that the others have. The first that tells is believed. */
@@ -227,25 +265,26 @@ static int take_answer(
 			d->o.stores[store]);
 		return -EPROTO;
 	}
-	m->agreed[store] = true;
+	m->lines[store].agreed = true;
 	return pl_uplink_answer(d->o.uplink, i, store, theirs, bytes,
 		d->params[store].primitive == PL_COUNTERS, &m->why);
 }
 
 /* Looks after all connections. 1: every store that was asked for has its answer; 0: not yet. */
-static int step_clients(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
+static int step_lines(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 {
 	struct remote *m = &d->remotes[i];
 	int all = 1;
 
 	for (unsigned int s = 0; s < d->o.n_stores; s++) {
+		struct line *l = &m->lines[s];
 		struct pl_exchange theirs;
 		int r;
 
-		if (m->clients[s] == NULL)
+		if (l->client == NULL && l->call == NULL)
 			continue;
-		r = pl_exchange_client_step(m->clients[s], now_ns, &theirs, &m->why);
-		if (r == 1 && !m->agreed[s]) {
+		r = step_line(m, l, &theirs, now_ns);
+		if (r == 1 && !l->agreed) {
 			r = take_answer(d, i, s, &theirs);
 			r = r == 0 ? 1 : r;
 		}
@@ -335,7 +374,7 @@ static int step_stage(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 		r = ask_all(d, i, LISTS, now_ns);
 		return r < 0 ? r : 1;
 	case LISTS:
-		r = step_clients(d, i, now_ns);
+		r = step_lines(d, i, now_ns);
 		if (r == 1) {
 			m->stage = HEADS;
 			m->reads_posted = 0;
@@ -345,12 +384,12 @@ static int step_stage(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 		r = read_heads(d, i);
 		if (r <= 0)
 			return r;
-		hang_up(d, m);
+		hang_up(d, m, now_ns);
 		pl_uplink_down(d->o.uplink, i);
 		r = ask_all(d, i, STORES, now_ns);
 		return r < 0 ? r : 1;
 	case STORES:
-		r = step_clients(d, i, now_ns);
+		r = step_lines(d, i, now_ns);
 		if (r <= 0)
 			return r;
 		if (!pl_uplink_up(d->o.uplink, i))
@@ -359,7 +398,7 @@ static int step_stage(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 		m->pause_ns = d->o.retry_min_ns;
 		return 0;
 	default:
-		r = step_clients(d, i, now_ns);
+		r = step_lines(d, i, now_ns);
 		return r < 0 ? r : 0;
 	}
 }
@@ -367,10 +406,11 @@ static int step_stage(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 static void step(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 {
 	struct remote *m = &d->remotes[i];
+	const struct pl_diag before = m->why;
 	int r;
 
 	do {
-		m->why.text[0] = m->stage == WAITING ? m->why.text[0] : '\0';
+		m->why.text[0] = '\0';
 		r = step_stage(d, i, now_ns);
 	} while (r == 1);
 	if (r == 0 && m->stage > ROUTE && pl_uplink_broken(d->o.uplink, i)) {
@@ -382,6 +422,11 @@ static void step(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 		pl_diag_set(&m->why, "%s: it took too long", d->o.servers[i]);
 		r = -ETIMEDOUT;
 	}
+	/* Until it is up, why the last try failed is why it is not. */
+	if (r == 0 && m->stage != UP)
+		m->why = before;
+	else if (r < 0 && m->why.text[0] == '\0')
+		pl_diag_set(&m->why, "%s: %s", d->o.servers[i], strerror(-r));
 	if (r < 0)
 		drop(d, i, now_ns);
 }
@@ -397,6 +442,8 @@ uint64_t pl_dialer_step(struct pl_dialer *d, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
 
+	if (d->caller != NULL)
+		next = pl_caller_next_ns(d->caller);
 	for (unsigned int i = 0; i < d->o.collectors; i++) {
 		uint64_t at;
 
@@ -406,6 +453,40 @@ uint64_t pl_dialer_step(struct pl_dialer *d, uint64_t now_ns)
 			next = at;
 	}
 	return next;
+}
+
+/* ---- RDMA-CM's packets ---- */
+
+void pl_dialer_batch(struct pl_dialer *d, const struct pl_batch *in, uint64_t now_ns)
+{
+	const uint64_t management = pl_counter_read(&pl_uplink_packets(d->o.uplink)->management);
+
+	if (d->caller == NULL || management == d->management)
+		return; /* none among them */
+	d->management = management;
+	pl_caller_batch(d->caller, in, now_ns);
+}
+
+bool pl_dialer_send(struct pl_dialer *d, uint64_t now_ns, struct pl_frames *out)
+{
+	return d->caller == NULL || pl_caller_send(d->caller, now_ns, out);
+}
+
+void pl_dialer_hang_up(struct pl_dialer *d, uint64_t now_ns)
+{
+	for (unsigned int i = 0; i < d->o.collectors; i++) {
+		struct remote *m = &d->remotes[i];
+
+		hang_up(d, m, now_ns);
+		pl_uplink_down(d->o.uplink, i);
+		m->stage = WAITING;
+		m->at_ns = now_ns;
+	}
+}
+
+bool pl_dialer_idle(const struct pl_dialer *d)
+{
+	return d->caller == NULL || pl_caller_next_ns(d->caller) == UINT64_MAX;
 }
 
 /* ---- what is there ---- */

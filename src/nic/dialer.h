@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Brings the collectors of an uplink up and keeps them so. For each collector, over TCP (nic/exchange_client.h):
+ * Brings the collectors of an uplink up and keeps them so. For each collector, over TCP (nic/exchange_client.h) or by RDMA-CM
+ * (nic/caller.h):
  *
  *   1. lists: a reliable queue pair for each append store, by which the heads of its lists are read. They come by the way
  *      that writes take, behind everything that was sent to this collector before
@@ -23,7 +24,8 @@ struct pl_dialer_options {
 	const char *const *servers; /* "host:port", numeric; of each collector. Borrowed */
 	const char *const *stores;  /* names, likewise */
 	unsigned int collectors, n_stores;
-	bool reliable;                       /* every queue pair is RC */
+	bool reliable; /* every queue pair is RC */
+	bool by_cm; /* RDMA-CM, whose port a server's is then. Needs `reliable`: nothing else would tell of an end */
 	uint8_t tos;                         /* of all frames: DSCP and ECN */
 	uint64_t retry_min_ns, retry_max_ns; /* 0: 100 ms, 5 s */
 	uint64_t timeout_ns;                 /* of one try; 0: 5 s */
@@ -36,6 +38,14 @@ void pl_dialer_free(struct pl_dialer *d); /* NULL is fine; ends the connections 
 
 /* Readable when a step has something to do. */
 int pl_dialer_fd(const struct pl_dialer *d);
+
+/* RDMA-CM's packets: what came in, behind pl_uplink_batch, and what is to be sent, as pl_connector_send. Over TCP there is
+ * nothing to do. */
+void pl_dialer_batch(struct pl_dialer *d, const struct pl_batch *in, uint64_t now_ns);
+bool pl_dialer_send(struct pl_dialer *d, uint64_t now_ns, struct pl_frames *out);
+/* Ends all connections; a step would make them anew. True: nobody is to be told of it any more, as far as is known. */
+void pl_dialer_hang_up(struct pl_dialer *d, uint64_t now_ns);
+bool pl_dialer_idle(const struct pl_dialer *d);
 
 /* Does what can be done now; returns when it wants to be called at the latest. Afterwards pl_uplink_is_up says who is
  * up: whoever comes up has its heads read just before. */

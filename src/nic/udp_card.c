@@ -324,6 +324,7 @@ static bool make_message(struct nic_card *card, uint32_t i, const struct pl_pack
 	const bool four = ip[0] >> 4 == 4;
 	const uint32_t headers = (four ? IP4_BYTES : IP6_BYTES) + UDP_BYTES;
 	struct msghdr *m = &card->out[i].msg_hdr;
+	uint8_t *udp = ip + headers - UDP_BYTES;
 	uint32_t icrc;
 
 	if (pl_be16(frame->data + ETH_BYTES - 2) != (four ? PL_ETH_IPV4 : PL_ETH_IPV6))
@@ -332,10 +333,16 @@ static bool make_message(struct nic_card *card, uint32_t i, const struct pl_pack
 		.msg_namelen = four ? sizeof(card->to[i].v4) : sizeof(card->to[i].v6),
 		.msg_iov = &card->bytes[i],
 		.msg_iovlen = 1 };
-	if (four) {
-		put16(ip + 4, 0);
-		icrc = pl_roce_icrc_ip4(ip, len - ICRC_BYTES);
+	/* What the kernel puts there, the ICRC covers: the socket's port, whatever the path was made for, and IPv4's 0. */
+	if (four || pl_be16(udp) != PL_ROCE_PORT) {
+		put16(udp, PL_ROCE_PORT);
+		if (four)
+			put16(ip + 4, 0);
+		icrc = four ? pl_roce_icrc_ip4(ip, len - ICRC_BYTES)
+			    : pl_roce_icrc(ip, len - ICRC_BYTES, PL_ROCE_NET_IP6);
 		memcpy(ip + len - ICRC_BYTES, &icrc, sizeof(icrc));
+	}
+	if (four) {
 		card->to[i].v4 = (struct sockaddr_in){ .sin_family = AF_INET,
 			.sin_port = htons(PL_ROCE_PORT) };
 		memcpy(&card->to[i].v4.sin_addr, ip + 16, 4);

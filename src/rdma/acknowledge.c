@@ -179,6 +179,10 @@ static void answer(struct pl_requester *q, const struct pl_packet *pkt, uint64_t
 		pl_count(&c->unknown, 1);
 		return;
 	}
+	if (p.qpn == 1) {
+		pl_count(&c->management, 1);
+		return;
+	}
 	place = p.qpn == 0 ? PL_RDMA_INDEX_NONE : pl_rdma_index_find(&q->index, p.qpn);
 	if (place == PL_RDMA_INDEX_NONE || !is_answer(p.opcode)) {
 		pl_count(&c->unknown, 1);

@@ -145,9 +145,10 @@ struct pl_requester_counters {
 	struct pl_counter received;
 	struct pl_counter acks, atomic_acks, read_responses, sequence_naks, rnr_naks, error_naks,
 		cnps;
-	struct pl_counter ghosts;  /* for a number that is not outstanding */
-	struct pl_counter foreign; /* not from the peer, or of another service or partition */
-	struct pl_counter unknown; /* no such queue pair, no answer, or not whole */
+	struct pl_counter ghosts;     /* for a number that is not outstanding */
+	struct pl_counter foreign;    /* not from the peer, or of another service or partition */
+	struct pl_counter unknown;    /* no such queue pair, no answer, or not whole */
+	struct pl_counter management; /* to queue pair 1: a connection manager's, not looked at */
 };
 
 const struct pl_requester_counters *pl_requester_counters(const struct pl_requester *q);

@@ -322,7 +322,7 @@ static bool accounts_closed(void)
 			       pl_counter_read(&q->sequence_naks) + pl_counter_read(&q->rnr_naks) +
 			       pl_counter_read(&q->error_naks) + pl_counter_read(&q->cnps) +
 			       pl_counter_read(&q->ghosts) + pl_counter_read(&q->foreign) +
-			       pl_counter_read(&q->unknown);
+			       pl_counter_read(&q->unknown) + pl_counter_read(&q->management);
 }
 
 static bool canaries(void)

@@ -5,7 +5,6 @@ against the other and against packet sockets, which see whole headers; what is o
 chain by a user without any rights. usage: roce_udp.py PATHLINE"""
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from lib import lab, network, roce, tap  # noqa: E402
 from lib.pathline import PATHLINE, region  # noqa: E402
 from lib.roce import Collector  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
+from lib.translate import Translator  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
 
 NS = {}
@@ -38,27 +38,6 @@ def host(address):
 
 def device(kind, address):
     return f"udp://{host(address)}" if kind == "udp" else "packet:eth0"
-
-
-class Translator:
-    def __init__(self, dev, server, prefix, *stores):
-        self.process = lab.start([*prefix, PATHLINE, "translate", "--stats", "--flush", "20ms", f"udp://127.0.0.1:{DTA}",
-                                  f"roce://{host(server)}:{TCP}/{','.join(stores)}?dev={dev}"],
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.said = []
-        while not self.said or self.said[-1] and "translating from" not in self.said[-1]:
-            self.said.append(self.process.stderr.readline())
-        ok("translating from" in self.said[-1], "the translator is connected", "".join(self.said))
-
-    def account(self):
-        self.process.send_signal(signal.SIGUSR1)
-        return json.loads(self.process.stdout.readline())
-
-    def end(self):
-        """When all that was given is done."""
-        wait(lambda: self.account()["held"] == 0 and all(c["waiting"] == 0 for c in self.account()["out"]["collectors"]))
-        self.process.terminate()
-        return json.loads(self.process.communicate(timeout=LIMIT)[0].splitlines()[-1])
 
 
 def generate(prefix, *args):
@@ -92,7 +71,7 @@ def test_against_each_other():
         what = f"IPv{version}, translator by {ours}, collector by {theirs}"
         c = Collector(NS["b"], "--listen", f"{host(b)}:{TCP}", device(theirs, b), f"last={lab.path('last.plr')}",
                       f"sums={lab.path('sums.plr')}")
-        t = Translator(device(ours, a), b, NS["a"].command(), "last", "sums")
+        t = Translator(NS["a"], DTA, f"roce://{host(b)}:{TCP}/last,sums?dev={device(ours, a)}")
         chain(what, c, t, NS["a"].command())
 
 
@@ -115,7 +94,7 @@ def test_on_the_wire():
         a, b = IP[version]["a"], IP[version]["b"]
         sniffer = roce.packet_socket(NS["b"], "eth0")
         c = Collector(NS["b"], "--listen", f"{host(b)}:{TCP}", device("udp", b), f"last={lab.path('last.plr')}")
-        t = Translator(device("udp", a), b, NS["a"].command(), "last")
+        t = Translator(NS["a"], DTA, f"roce://{host(b)}:{TCP}/last?dev={device('udp', a)}")
         generate(NS["a"].command())
         packets = seen(sniffer, 100)
         t.end()

@@ -200,6 +200,8 @@ def received(guest):
 
 def closed(what, account, frames):
     """The translator's account, and the wire's: what one side sent the other received."""
+    if 'error' in account:
+        ok(False, what + ': the translator', account['error'])
     out = account.get('out', {})
     there = out.get('collectors', [{}])[0]
     eq([account.get('reports'), account.get('accepted'), there.get('waiting'), there.get('lost')], [1500, 1500, 0, 0],
@@ -274,6 +276,15 @@ def test_cm(guest, peer):
         told['va'] + 4096))
     eq((code, out.split()[:1]), (0, ['4715']), 'a copy of the region was saved, which is a region')
     ok(stats.get('save', {}).get('saved', 0) > 0 and stats['save']['failed'] == 0, 'copies are counted', stats.get('save'))
+
+
+def test_chain_by_cm(guest, peer):
+    """The chain, connected by RDMA-CM. Before the device has lost an address: its queue pair 1 may not survive that."""
+    reports = os.path.join(guest.dir, 'reports-cm.pcap')
+    make_reports(reports)
+    stats = pass_through(guest, reports, 'chain by RDMA-CM', '&connect=cm', True)[0].stop()
+    eq([(p['tcp'], p['cm'], p['connected']) for p in stats.get('peers', [])], [(0, 2, 0)] * 4,
+       'each region was asked for twice by RDMA-CM, and all was ended')
 
 
 def words_at(guest, offset):
@@ -418,7 +429,7 @@ def main():
         ok('rxe0 (eth0): ' + THERE in out, 'doctor finds the device', out)
         make_regions(guest)
         peer = Peer(PEER, guest, TAP)
-        lab.run(test_exchange, test_cm, test_device, test_address, test_chain, given=(guest, peer))
+        lab.run(test_exchange, test_cm, test_chain_by_cm, test_device, test_address, test_chain, given=(guest, peer))
         eq(peer.close(), 0, 'our side ends well')
     finally:
         guest.close()
