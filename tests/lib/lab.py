@@ -2,6 +2,8 @@
 """What a test has for itself while it runs: a folder, processes, and what has to be undone. All of it goes when the test
 ends, by whatever way but SIGKILL."""
 import atexit
+import errno
+import itertools
 import os
 import shlex
 import signal
@@ -71,10 +73,24 @@ def read(name):
         return f.read()
 
 
+FIRST_PORT = 10000
+numbers = itertools.count(os.getpid() * 97)
+
+
 def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that the system gives to whoever asks for any: until it is used no other process gets it by chance. Tests
+    that run at the same time begin at different ones."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
+        room = int(f.read().split()[0]) - FIRST_PORT
+    while True:
+        with socket.socket(socket.AF_INET, kind) as s:
+            try:
+                s.bind(("127.0.0.1", FIRST_PORT + next(numbers) % room if room > 1000 else 0))
+            except OSError as e:
+                if e.errno != errno.EADDRINUSE:
+                    raise
+                continue
+            return s.getsockname()[1]
 
 
 def free_udp_port():
