@@ -167,6 +167,16 @@ static void restart(enum mode mode)
 	pthread_mutex_unlock(&server.lock);
 }
 
+static bool was_aborted(void)
+{
+	bool aborted;
+
+	pthread_mutex_lock(&server.lock);
+	aborted = server.aborted;
+	pthread_mutex_unlock(&server.lock);
+	return aborted;
+}
+
 /* How many of the values below n were stored `times` (255: at least once). */
 static uint64_t stored(uint64_t n, uint8_t times)
 {
@@ -570,12 +580,11 @@ static void test_newest(void)
 	pl_export_close(e);
 }
 
-/* A server that takes the connection and says nothing: overflow goes on, and a stop is quick. */
+/* A server that takes the connection and says nothing, for ever: overflow goes on, and a stop ends. */
 static void test_hangs(bool in_order)
 {
 	struct pl_sender_options o = quick(fresh("hangs"));
 	struct pl_export *e;
-	uint64_t start;
 
 	o.in_order = in_order;
 	restart(HANGS);
@@ -583,13 +592,11 @@ static void test_hangs(bool in_order)
 	offer(e, 0, 200);
 	pl_export_flush(e, pl_clock_mono_ns() + 1000 * MS, false);
 	ok(requests(1), "a request hangs");
-	start = pl_clock_mono_ns();
 	offer(e, 200, 20000);
-	ok(pl_clock_mono_ns() - start < 2000 * MS, "who offers does not wait for it");
+	ok(!was_aborted(), "who offers does not wait for it");
 	balanced(e, "hanging");
-	start = pl_clock_mono_ns();
 	pl_export_finish(e);
-	ok(pl_clock_mono_ns() - start < 1000 * MS, "nor does who stops");
+	ok(was_aborted(), "nor does who stops: the request is given up");
 	eq(atomic_load(&e->stats.spooled), 20200);
 	pl_export_close(e);
 	restart(FINE);
