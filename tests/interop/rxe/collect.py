@@ -155,10 +155,9 @@ def make_reports(path):
     pcap.join(parts, path)
 
 
-def translate(reports, query=''):
+def translate(reports, query):
     """The account of a translator that took them to the collector."""
-    r = run('translate', '--stats', reports, 'roce://%s:7471/%s?dev=packet:%s%s' % (THERE, ','.join(REGIONS), TAP, query),
-            timeout=3 * SECONDS)
+    r = run('translate', '--stats', reports, 'roce://%s:7471/%s?%s' % (THERE, ','.join(REGIONS), query), timeout=3 * SECONDS)
     return json.loads(r.stdout) if r.returncode == 0 else {'error': r.stderr}
 
 
@@ -238,7 +237,7 @@ def test_chain(guest, peer):
     """gen dta, translate, RoCE, rxe, region, query; with the collector killed in between."""
     reports = os.path.join(guest.dir, 'reports.pcap')
     make_reports(reports)
-    collector, twins = pass_through(guest, reports, 'all reliable', '&service=rc', True)
+    collector, twins = pass_through(guest, reports, 'all reliable', 'dev=packet:%s&service=rc' % TAP, True)
     collector.signal('KILL')
     for name in REGIONS:
         code, out = guest.shell('pathline region verify -o json /dev/shm/%s.plr' % name, SECONDS)
@@ -247,7 +246,7 @@ def test_chain(guest, peer):
     ok('collecting on' in collector.err, 'the same command attaches them again', collector.err)
     compare(guest, twins, 'after the kill', True)
     collector.stop()
-    collector, twins = pass_through(guest, reports, 'writes unreliable', '', False)
+    collector, twins = pass_through(guest, reports, 'writes unreliable', 'dev=packet:' + TAP, False)
     stats = collector.stop()
     eq([p['tcp'] for p in stats.get('peers', [])], [2] * 4, 'each region was asked for twice: to read heads of lists, to write')
 
@@ -282,9 +281,16 @@ def test_chain_by_cm(guest, peer):
     """The chain, connected by RDMA-CM. Before the device has lost an address: its queue pair 1 may not survive that."""
     reports = os.path.join(guest.dir, 'reports-cm.pcap')
     make_reports(reports)
-    stats = pass_through(guest, reports, 'chain by RDMA-CM', '&connect=cm', True)[0].stop()
+    stats = pass_through(guest, reports, 'chain by RDMA-CM', 'dev=packet:%s&connect=cm' % TAP, True)[0].stop()
     eq([(p['tcp'], p['cm'], p['connected']) for p in stats.get('peers', [])], [(0, 2, 0)] * 4,
        'each region was asked for twice by RDMA-CM, and all was ended')
+
+
+def test_chain_by_udp(guest):
+    """Through a UDP socket, which tells no identification of rxe's answers: their ICRC does."""
+    reports = os.path.join(guest.dir, 'reports-udp.pcap')
+    make_reports(reports)
+    pass_through(guest, reports, 'by a UDP socket', 'dev=udp://%s&service=rc' % HOST, True)[0].stop()
 
 
 def words_at(guest, offset):
@@ -431,6 +437,7 @@ def main():
         peer = Peer(PEER, guest, TAP)
         lab.run(test_exchange, test_cm, test_chain_by_cm, test_device, test_address, test_chain, given=(guest, peer))
         eq(peer.close(), 0, 'our side ends well')
+        lab.run(test_chain_by_udp, given=(guest,))
     finally:
         guest.close()
     return end()
