@@ -33,8 +33,8 @@ class Daemon(pathline.Daemon):
         self.socket = lab.path(name + ".sock")
         super().__init__(lab.write(name + ".yaml", f"sources:\n  - uri: udp://127.0.0.1:{self.port}\noutputs:\n  - path: {self.out}\n"
                                    f"    queue: 1048576\nweb:\n  listen: 127.0.0.1:{web_port}\n  socket: {self.socket}\n{extra}"
-                                   # No level ends by itself between two readings that are compared.
-                                   "detect:\n  idle: 1h\n"), name)
+                                   # No level ends, and no maximum goes, by itself between readings that are compared.
+                                   "detect:\n  idle: 1h\naggregate:\n  slot: 1h\n"), name)
 
     def get(self, path, **query):
         status, body, _ = self.fetch(path + ("?" + urllib.parse.urlencode(query) if query else ""))
