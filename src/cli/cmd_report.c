@@ -399,6 +399,7 @@ static void tell_account(const struct job *j)
 static int outcome(const struct job *j)
 {
 	uint64_t late = pl_reporter_counters(j->reporter)->unavailable,
+		 given_up = pl_reporter_counters(j->reporter)->given_up,
 		 unconfirmed = pl_reporter_unconfirmed(j->reporter);
 
 	if (late > 0)
@@ -406,11 +407,18 @@ static int outcome(const struct job *j)
 			    " reports are lost: they were asked for when the ring had them no more "
 			    "(--ring, --hold)",
 			late);
+	if (given_up > 0)
+		pl_complain(
+			"report: %" PRIu64
+			" reports are lost: the translator asked for them in vain, or not at all "
+			"(--nack-tries)",
+			given_up);
 	if (unconfirmed > 0 && !stop)
 		pl_complain("report: %" PRIu64
 			    " reports were sent, but the translator has not said that it has them",
 			unconfirmed);
-	if (late > 0 || (unconfirmed > 0 && !stop) || (j->unsent > 0 && !args.sequenced))
+	if (late > 0 || given_up > 0 || (unconfirmed > 0 && !stop) ||
+		(j->unsent > 0 && !args.sequenced))
 		return PL_EXIT_FAILED;
 	return PL_EXIT_OK;
 }

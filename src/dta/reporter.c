@@ -41,6 +41,7 @@ struct pl_reporter {
 	uint64_t oldest, next, newest;
 	uint64_t again_until; /* numbers below were sent before */
 	uint64_t confirmed;   /* numbers below have been taken */
+	uint32_t lost;        /* as the translator said last */
 	uint64_t gone;        /* numbers below were asked for too late, and counted */
 	bool blocked;         /* a report found no room */
 	uint64_t asked;       /* reports packed at the last question */
@@ -271,6 +272,15 @@ static uint32_t behind(const struct pl_reporter *r, uint32_t last)
 	return r->config.form == PL_DTA_TRACKING ? (uint8_t)distance : distance;
 }
 
+/* What is no older than what was heard before. A lower count is that of a translator that began anew. */
+static void hear_of_lost(struct pl_reporter *r, const struct pl_dta_nack *nack)
+{
+	if (!nack->tells_lost)
+		return;
+	r->count.given_up += nack->lost >= r->lost ? nack->lost - r->lost : nack->lost;
+	r->lost = nack->lost;
+}
+
 void pl_reporter_nack(struct pl_reporter *r, uint64_t now_ns, const void *bytes, size_t n)
 {
 	const uint32_t most =
@@ -291,8 +301,10 @@ void pl_reporter_nack(struct pl_reporter *r, uint64_t now_ns, const void *bytes,
 		return;
 	}
 	first = sent_once(r) - missing;
-	if (first > r->confirmed)
+	if (first >= r->confirmed) {
 		r->confirmed = first;
+		hear_of_lost(r, &nack);
+	}
 	if (nack.answer) {
 		r->count.answers++;
 		return;

@@ -61,6 +61,8 @@ struct pl_reporter_counters {
 	uint64_t answers;       /* to reports that asked */
 	uint64_t nacks_strange; /* not a NACK, or of numbers that were never sent */
 	uint64_t unavailable;   /* reports asked for that the ring had no more: lost */
+	uint64_t
+		given_up; /* reports that the translator gave up: lost, some of them unavailable ones */
 };
 
 struct pl_reporter;

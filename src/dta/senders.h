@@ -43,6 +43,7 @@ struct pl_sender {
 	uint32_t expected;
 	uint32_t joined;
 	uint32_t tries; /* NACKs for the present gap */
+	uint32_t lost;  /* reports that were given up since it began */
 	uint64_t nack_ns;
 	uint32_t nack_low; /* the least number asked for since NACKs stopped for PL_SEQ_NACK_NS */
 	/* numbers behind the expected one that follow each other */

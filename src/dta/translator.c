@@ -230,8 +230,10 @@ static void send_last(struct pl_translator *t, const struct pl_sender *s, bool a
 		.form = s->form,
 		.last = s->form == PL_DTA_TRACKING ? (uint8_t)(s->expected - 1) : s->expected - 1,
 		.answer = answer,
+		.tells_lost = true,
+		.lost = s->lost,
 	};
-	uint8_t bytes[PL_DTA_HEADER_BYTES];
+	uint8_t bytes[PL_DTA_NACK_BYTES_MAX];
 	struct pl_build b = pl_build(bytes, sizeof(bytes));
 
 	if (t->sink.nack == NULL || pl_dta_nack_put(&b, &nack) < 0)
@@ -280,6 +282,7 @@ static bool handle_gap(struct pl_translator *t, struct pl_sender *s, uint32_t se
 	due = nack_due(t, s, now_ns);
 	if (s->tries >= t->nack_tries && (due || t->nack_tries == 0)) {
 		t->count.lost += missing;
+		s->lost += missing;
 		if (s->joining)
 			take_up(t, s->joined);
 		s->joining = false;

@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <stddef.h>
 
-#define FLAG_IMMEDIATE 0x80u
-#define FLAG_SEQUENCED 0x40u
-#define FLAG_NACK      0x80u
+#define FLAG_IMMEDIATE  0x80u
+#define FLAG_SEQUENCED  0x40u
+#define FLAG_NACK       0x80u
+#define NACK_BODY_BYTES (PL_DTA_NACK_BYTES_MAX - PL_DTA_HEADER_BYTES)
 
 static const struct {
 	const char *name, *help;
@@ -222,6 +223,9 @@ enum pl_dta_verdict pl_dta_nack_read(struct pl_cursor *c, struct pl_dta_nack *re
 		ret->last = r.seq;
 		if (c->short_read)
 			return PL_DTA_SHORT;
+		ret->tells_lost = pl_be16(first + PL_DTA_BODY_BYTES_AT) >= NACK_BODY_BYTES;
+		if (ret->tells_lost)
+			ret->lost = pl_be32(first + PL_DTA_HEADER_BYTES);
 		return r.op == PL_DTA_NACK ? PL_DTA_OK : PL_DTA_OPCODE;
 	}
 	ret->last = pl_get_u8(c);
@@ -331,7 +335,7 @@ static int put_pathline(struct pl_build *b, const struct pl_dta_report *r)
 	bytes = b->len - at - PL_DTA_HEADER_BYTES;
 	if (bytes > UINT16_MAX)
 		return -EINVAL;
-	pl_patch_be16(b, at + 6, (uint16_t)bytes);
+	pl_patch_be16(b, at + PL_DTA_BODY_BYTES_AT, (uint16_t)bytes);
 	return 0;
 }
 
@@ -354,7 +358,13 @@ int pl_dta_nack_put(struct pl_build *b, const struct pl_dta_nack *nack)
 	};
 
 	if (nack->form == PL_DTA_PATHLINE) {
+		const size_t at = b->len;
+
 		put_header(b, &r);
+		if (nack->tells_lost) {
+			pl_put_be32(b, nack->lost);
+			pl_patch_be16(b, at + PL_DTA_BODY_BYTES_AT, NACK_BODY_BYTES);
+		}
 	} else {
 		if (nack->form == PL_DTA_PLAIN || nack->last > UINT8_MAX)
 			return -EINVAL;

@@ -30,16 +30,18 @@
 #include "wire/build.h"
 #include "wire/cursor.h"
 
-#define PL_PORT_DTA          40040u
-#define PL_PORT_DTA_NACK     40044u
-#define PL_DTA_MAGIC         0xD1u
-#define PL_DTA_HEADER_BYTES  12u
-#define PL_DTA_KEY_BYTES_MAX 255u
-#define PL_DTA_HOPS_MAX      255u
-/* Of pathline's header: a sequenced report that is to be answered by the number of the last one accepted in order; of a
+#define PL_PORT_DTA           40040u
+#define PL_PORT_DTA_NACK      40044u
+#define PL_DTA_MAGIC          0xD1u
+#define PL_DTA_HEADER_BYTES   12u
+#define PL_DTA_NACK_BYTES_MAX (PL_DTA_HEADER_BYTES + 4u)
+#define PL_DTA_KEY_BYTES_MAX  255u
+#define PL_DTA_HOPS_MAX       255u
+#define PL_DTA_BODY_BYTES_AT  6u /* of pathline's header: how long its body is */
+/* Likewise: a sequenced report that is to be answered by the number of the last one accepted in order; of a
  * NACK, that it is this answer. */
-#define PL_DTA_FLAGS_AT      2u
-#define PL_DTA_FLAG_ASKS     0x20u
+#define PL_DTA_FLAGS_AT       2u
+#define PL_DTA_FLAG_ASKS      0x20u
 
 enum pl_dta_form { PL_DTA_PLAIN, PL_DTA_TRACKING, PL_DTA_PATHLINE, PL_DTA_FORM_MAX };
 
@@ -109,7 +111,11 @@ int pl_dta_put(struct pl_build *b, const struct pl_dta_report *report);
 struct pl_dta_nack {
 	enum pl_dta_form form;
 	uint32_t last;
-	bool answer; /* PL_DTA_PATHLINE */
+	/* PL_DTA_PATHLINE */
+	bool answer;
+	bool tells_lost;
+	uint32_t
+		lost; /* so many reports were given up, of this reporter, since it began or the translator did */
 };
 
 /* A published NACK is told by its two bytes. PL_DTA_OPCODE when it is something else. */

@@ -254,6 +254,19 @@ static void nacks(void)
 	c = from_hex("d1 80 20 00 0000 0000 00000001");
 	eq(pl_dta_nack_read(&c, &n), PL_DTA_OK);
 	ok(n.answer && n.last == 1, "an answer to a report that asked");
+	ok(!n.tells_lost, "without a count of what was lost");
+	c = from_hex("d1 80 20 00 0000 0004 00000001 00000102");
+	eq(pl_dta_nack_read(&c, &n), PL_DTA_OK);
+	ok(n.answer && n.last == 1 && n.tells_lost && n.lost == 0x102, "and with it");
+	b = pl_build(out, sizeof(out));
+	eq(pl_dta_nack_put(&b, &n), 0);
+	ok(b.len == 16 && memcmp(out, "\xd1\x80\x20\0\0\0\0\4\0\0\0\1\0\0\1\2", 16) == 0,
+		"the same bytes");
+	c = from_hex("d1 80 20 00 0000 0003 00000001 000001");
+	eq(pl_dta_nack_read(&c, &n), PL_DTA_OK);
+	ok(!n.tells_lost, "too short a body tells nothing");
+	c = from_hex("d1 80 20 00 0000 0004 00000001 000001");
+	eq(pl_dta_nack_read(&c, &n), PL_DTA_SHORT);
 	c = from_hex("d1 01 00 00 0000 0000 00000001");
 	eq(pl_dta_nack_read(&c, &n), PL_DTA_OPCODE, "a report is no NACK");
 	n = (struct pl_dta_nack){ PL_DTA_PLAIN, 1, false };

@@ -124,6 +124,15 @@ for name, n, options in (("fast", 100000, ()), ("guide", 100000, ("--rate", "100
        f"{len(entries(name))} entries, {s}")
     ok(p.dropped > 0 and s["nacks"] > 0 and s["lost"] == 0 == late and s["accepted"] == n, f"{name}: both accounts say so", s)
 
+# A translator that asks for nothing: what it gives up its reporter is told.
+create("given")
+t = Translator("--nack-tries", 0, path("given"))
+p = Proxy(t.port, 0.05)
+said = report(*stream(10000), "--rate", "20k", p.uri, code=1)
+s = t.stop()
+ok(s["lost"] > 0 and f"{s['lost']} reports are lost: the translator asked" in said, "what a translator gives up its reporter says", (said, s))
+ok(len(entries("given")) == s["accepted"] == 10000 - s["lost"], "and it is as many", s)
+
 # A translator of another make: it answers nothing, and its only NACK is for the first report, long after that has gone.
 def deaf(nack):
     heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
