@@ -169,7 +169,7 @@ ok(s["restarts"] == 1 and s["accepted"] == 40000 and s["lost"] == 0, "and counte
 
 # A translator that is killed and comes back: its reporter has what the first one did not confirm.
 create("killed")
-t = Translator(*PATIENT, "--batch", 1, path("killed"))
+t = Translator(*PATIENT, "--batch", 1, path("killed"), port=lab.free_udp_port())  # which nobody takes meanwhile
 said = []
 reporter = threading.Thread(target=lambda: said.append(report(
     *stream(60000), "--rate", "15k", "--hold", "3s", f"udp://127.0.0.1:{t.port}")))
