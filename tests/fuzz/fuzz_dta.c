@@ -60,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		must(pl_dta_nack_put(&b, &nack) == 0);
 		c = pl_cursor(out, b.len);
-		must(pl_dta_nack_read(&c, &twice) == PL_DTA_OK && twice.last == nack.last);
+		must(pl_dta_nack_read(&c, &twice) == PL_DTA_OK && twice.last == nack.last &&
+			twice.tells_lost == nack.tells_lost && twice.lost == nack.lost);
 	}
 	return 0;
 }
