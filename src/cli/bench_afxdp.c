@@ -110,7 +110,7 @@ static int take_some(
 int pl_afxdp_measure(struct pl_afxdp_bench *b, pl_afxdp_take_fn *take, void *receiver,
 	uint64_t budget_ns, struct pl_bench_sample *ret)
 {
-	uint64_t start, now, before;
+	uint64_t start, now, before, spent;
 	struct pl_live *live = NULL;
 	int n = make_live(b, &live), r;
 
@@ -139,7 +139,9 @@ int pl_afxdp_measure(struct pl_afxdp_bench *b, pl_afxdp_take_fn *take, void *rec
 		}
 		now = pl_clock_mono_ns();
 	}
-	ret->ns = spent_ns(b) - before;
+	/* A NAPI thread of a benchmark that was killed has ended meanwhile: that is no measurement. */
+	spent = spent_ns(b);
+	ret->ns = spent > before ? spent - before : 0;
 	if (b->mark != NULL)
 		b->mark(b, receiver, true);
 	r = pl_live_stop(live);
