@@ -88,3 +88,13 @@ def wait_for_carrier(*ends):
     """(namespace, interface) of each."""
     if not wait(lambda: all(namespace.has_carrier(interface) for namespace, interface in ends)):
         raise RuntimeError("a wire does not come up")
+
+
+def pair(word, addresses):
+    """Two namespaces, a and b, whose eth0 are the ends of a wire that is up. addresses: {4: {"a": …, "b": …}, 6: …}"""
+    sides = {side: Namespace(f"{word}-{side}") for side in "ab"}
+    join(sides["a"], "eth0", sides["b"], "eth0")
+    for side, namespace in sides.items():
+        namespace.up("eth0", addresses[4][side] + "/24", addresses[6][side] + "/64")
+    wait_for_carrier(*((namespace, "eth0") for namespace in sides.values()))
+    return sides

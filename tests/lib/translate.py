@@ -9,6 +9,16 @@ from .pathline import PATHLINE
 from .wait import LIMIT, wait
 
 
+def host(address):
+    """As it stands before a port."""
+    return f"[{address}]" if ":" in address else address
+
+
+def device(kind, address):
+    """The card of a RoCE interface, for either side: a UDP socket of this address, or a packet socket."""
+    return f"udp://{host(address)}" if kind == "udp" else "packet:eth0"
+
+
 class Translator:
     """In a namespace, with reports by UDP on its loopback; connected when it is made. What it says is in said."""
 

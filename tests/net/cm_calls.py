@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lib import lab, network, roce, tap  # noqa: E402
 from lib.pathline import PATHLINE, region, run  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
-from lib.translate import Translator  # noqa: E402
+from lib.translate import Translator, device, host  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
 
 NS = {}
@@ -20,23 +20,6 @@ CM, DTA = 7471, 22141
 REGIONS = {"last": "--primitive key-write --slots 65536", "sums": "--primitive counters --slots 65536 --rows 2",
            "lists": "--primitive append --slots 4096 --lists 3 --value-bytes 4"}
 STORES = ",".join(REGIONS)
-
-
-def make_wire():
-    for side in "ab":
-        NS[side] = network.Namespace("cc-" + side)
-    network.join(NS["a"], "eth0", NS["b"], "eth0")
-    for side in "ab":
-        NS[side].up("eth0", IP[4][side] + "/24", IP[6][side] + "/64")
-    network.wait_for_carrier((NS["a"], "eth0"), (NS["b"], "eth0"))
-
-
-def host(address):
-    return f"[{address}]" if ":" in address else address
-
-
-def device(kind, address):
-    return f"udp://{host(address)}" if kind == "udp" else "packet:eth0"
 
 
 def collector(*args, uri="packet:eth0", stores=tuple(REGIONS)):
@@ -202,7 +185,7 @@ def test_refused():
 
 
 def main():
-    make_wire()
+    NS.update(network.pair("cc", IP))
     lab.run(test_chain, test_lists_go_on, test_collector_goes, test_translator_goes, test_smaller_frames, test_refused)
     return tap.end()
 

@@ -14,30 +14,13 @@ from lib import lab, network, roce, tap  # noqa: E402
 from lib.pathline import PATHLINE, region  # noqa: E402
 from lib.roce import Collector  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
-from lib.translate import Translator  # noqa: E402
+from lib.translate import Translator, device, host  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
 
 NS = {}
 IP = {4: {"a": "10.78.0.1", "b": "10.78.0.2"}, 6: {"a": "fd78::1", "b": "fd78::2"}}
 TCP, DTA = 22171, 22140
 KEYS = 600
-
-
-def make_wire():
-    for side in "ab":
-        NS[side] = network.Namespace("ru-" + side)
-    network.join(NS["a"], "eth0", NS["b"], "eth0")
-    for side in "ab":
-        NS[side].up("eth0", IP[4][side] + "/24", IP[6][side] + "/64")
-    network.wait_for_carrier((NS["a"], "eth0"), (NS["b"], "eth0"))
-
-
-def host(address):
-    return f"[{address}]" if ":" in address else address
-
-
-def device(kind, address):
-    return f"udp://{host(address)}" if kind == "udp" else "packet:eth0"
 
 
 def generate(prefix, *args):
@@ -157,7 +140,7 @@ def test_without_rights():
 def main():
     if os.geteuid() != 0:
         tap.skip_all("needs root")
-    make_wire()
+    NS.update(network.pair("ru", IP))
     lab.run(test_against_each_other, test_on_the_wire, test_damaged, test_without_rights)
     return tap.end()
 
