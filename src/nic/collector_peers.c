@@ -6,12 +6,10 @@
 
 #include "dta/op.h"
 #include "nic/collector_state.h"
+#include "wire/cm.h"
 
 #define RNR_TIMER     8  /* 160 us: until the slips that immediates use up are posted again */
 #define DEPTH_DEFAULT 16 /* READs and atomics at a time */
-#define REJ_NO_ROOM   3  /* InfiniBand architecture, table of REJ reasons */
-#define REJ_SERVICE   9
-#define REJ_CONSUMER  28
 
 bool collector_allowed(void *arg, const struct pl_addr *peer)
 {
@@ -413,9 +411,9 @@ static void cm_request(struct pl_collector *c, const struct pl_connection_event 
 	r = collector_make_peer(c, &e->path, &e->path.dst, &theirs, &e->id, NULL, &ours, &p);
 	if (r != 0) {
 		c->ops->reject(c->card, e->id,
-			r == PL_EXCHANGE_NO_ROOM    ? REJ_NO_ROOM
-			: r == PL_EXCHANGE_NO_TERMS ? REJ_SERVICE
-						    : REJ_CONSUMER);
+			r == PL_EXCHANGE_NO_ROOM    ? PL_CM_NO_RESOURCES
+			: r == PL_EXCHANGE_NO_TERMS ? PL_CM_INVALID_TRANSPORT
+						    : PL_CM_CONSUMER);
 		return;
 	}
 	p->cm_id = e->id;
