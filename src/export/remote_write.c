@@ -36,8 +36,9 @@ struct series {
 	uint64_t interval; /* the last one that it was in */
 	int64_t last_ms;
 	const char *metric; /* static */
-	const struct pl_exposition_bounds *bounds;
-	char *labels; /* name, NUL, value, NUL, …: sorted */
+	struct pl_exposition_bounds
+		bounds; /* a copy: the point's are gone when a marker needs them */
+	char *labels;   /* name, NUL, value, NUL, …: sorted */
 	uint32_t labels_len;
 	uint32_t next; /* of the same head, + 1 */
 	enum pl_series_kind kind;
@@ -282,7 +283,7 @@ static void put_bucket(struct remote *r, const struct series *s, double bound, d
 	message_begin(&m, s->metric, "_bucket", s->labels, s->labels_len, ms);
 	message_label(&m, "le", text);
 	if (x != NULL)
-		message_exemplar(r, &m, x, s->bounds->divisor);
+		message_exemplar(r, &m, x, s->bounds.divisor);
 	message_end(&m, value, out);
 }
 
@@ -290,7 +291,7 @@ static void put_hist(struct remote *r, const struct series *s, const struct pl_s
 	int64_t ms, struct pl_buf *out)
 {
 	const struct pl_exposition_exemplar *x = f != NULL ? f->exemplar : NULL;
-	const struct pl_exposition_bounds *b = s->bounds;
+	const struct pl_exposition_bounds *b = &s->bounds;
 	const uint64_t bits = STALE;
 	unsigned int next = b->first;
 	struct message m;
@@ -318,6 +319,28 @@ static void put_hist(struct remote *r, const struct series *s, const struct pl_s
 	message_end(&m, sum, out);
 	message_begin(&m, s->metric, "_count", s->labels, s->labels_len, ms);
 	message_end(&m, f != NULL ? (double)count : stale, out);
+}
+
+static bool has_bucket(const struct pl_exposition_bounds *b, unsigned int i)
+{
+	return i >= b->first && i <= b->last && (i - b->first) % b->step == 0;
+}
+
+/* The configuration may change the bounds of a histogram that goes on: buckets that are no more end. */
+static void take_bounds(struct remote *r, struct series *s, const struct pl_exposition_bounds *b,
+	int64_t ms, struct pl_buf *out)
+{
+	const struct pl_exposition_bounds old = s->bounds;
+	const uint64_t bits = STALE;
+	double stale;
+
+	memcpy(&stale, &bits, sizeof(stale));
+	for (unsigned int i = old.first; old.step > 0 && i <= old.last; i += old.step) {
+		if (old.divisor != b->divisor || !has_bucket(b, i))
+			put_bucket(
+				r, s, (double)pl_hist_upper(i) / old.divisor, stale, NULL, ms, out);
+	}
+	s->bounds = *b;
 }
 
 static void put(struct remote *r, const struct series *s, const struct pl_series_field *f,
@@ -473,7 +496,8 @@ static int format_point(
 
 		if (f->metric == NULL || obtain(r, f, &s) < 0)
 			continue;
-		s->bounds = f->kind == PL_SERIES_HIST ? f->bounds : NULL;
+		if (f->kind == PL_SERIES_HIST)
+			take_bounds(r, s, f->bounds, ms, out);
 		s->last_ms = ms;
 		s->interval = r->interval;
 		put(r, s, f, ms, out);

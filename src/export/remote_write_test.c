@@ -268,6 +268,79 @@ static void histogram(void)
 	pl_remote_format.free(f);
 }
 
+/* A histogram h{x=…} by bounds that do not outlive the call. */
+static int give_hist(
+	void *f, const char *x, const struct pl_exposition_bounds *bounds, uint64_t ts_ns)
+{
+	static struct pl_hist h;
+	struct pl_exposition_bounds *own = malloc(sizeof(*own));
+	struct pl_series_label label = { "x", x };
+	struct pl_series_field field = { .metric = "h", .kind = PL_SERIES_HIST };
+	struct pl_series_point p = {
+		.ts_ns = ts_ns, .n_labels = 1, .n_fields = 1, .labels = &label, .fields = &field
+	};
+	int r;
+
+	if (own == NULL)
+		abort();
+	*own = *bounds;
+	field.hist = &h;
+	field.bounds = own;
+	r = give(f, &p, NOW);
+	memset(own, 0x5a, sizeof(*own));
+	free(own);
+	return r;
+}
+
+/* The labels of the chunk's samples of one kind, "a;b;" */
+static void list_samples(bool stale, char *ret, size_t cap)
+{
+	PlRemote__WriteRequest *w = read_chunk();
+	size_t n = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < w->n_timeseries && n < cap; i++) {
+		if (is_stale(w->timeseries[i]->samples[0]->value) == stale)
+			n += (size_t)snprintf(ret + n, cap - n, "%s;", labels_of(w->timeseries[i]));
+	}
+	pl_remote__write_request__free_unpacked(w, NULL);
+}
+
+/* Every series of a histogram that ends gets its marker, though its bounds are gone; and every bucket that
+ * other bounds do not have. */
+static void histogram_ends(void)
+{
+	static const struct pl_exposition_bounds wide = {
+		.first = 0, .last = 40, .step = 10, .divisor = 1e3
+	};
+	static const struct pl_exposition_bounds narrow = {
+		.first = 10, .last = 30, .step = 20, .divisor = 1e3
+	};
+	void *f = new_format(0, NULL, 0);
+	char live[4096], stale[4096];
+
+	pl_buf_reset(&chunk);
+	eq(give_hist(f, "ends", &wide, NOW), 0);
+	list_samples(false, live, sizeof(live));
+	pl_buf_reset(&chunk);
+	for (uint64_t t = 1; t < 4; t++)
+		eq(give_gauge(f, "1", NOW + t * SECOND, NOW), 0, "others go on");
+	list_samples(true, stale, sizeof(stale));
+	streq(stale, live, "a marker for each series of the histogram");
+	pl_remote_format.free(f);
+
+	f = new_format(0, NULL, 0);
+	eq(give_hist(f, "goes on", &wide, NOW), 0);
+	pl_buf_reset(&chunk);
+	eq(give_hist(f, "goes on", &narrow, NOW + SECOND), 0);
+	list_samples(true, stale, sizeof(stale));
+	streq(stale,
+		"__name__=h_bucket,le=0.001,x=goes on;__name__=h_bucket,le=0.032,x=goes on;"
+		"__name__=h_bucket,le=1.024,x=goes on;",
+		"buckets that are no more");
+	pl_remote_format.free(f);
+}
+
 /* A hundred series of which some end: each gets one marker, later than its last sample, and none too many. */
 static void ends(void)
 {
@@ -422,6 +495,7 @@ int main(void)
 	labels();
 	metrics();
 	histogram();
+	histogram_ends();
 	ends();
 	bound();
 	bodies();

@@ -44,7 +44,8 @@ struct pl_series_field {
 		double f64;
 		struct {
 			const struct pl_hist *hist;
-			const struct pl_exposition_bounds *bounds;     /* exposition.h */
+			const struct pl_exposition_bounds
+				*bounds; /* exposition.h; as long as the point */
 			const struct pl_exposition_exemplar *exemplar; /* NULL: none */
 		};
 	};
