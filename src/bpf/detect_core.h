@@ -35,7 +35,7 @@ enum pl_core_level_state {
 struct pl_core_level {
 	uint64_t max;      /* largest value since it rose */
 	uint64_t begun_ns; /* when it rose */
-	uint64_t since_ns; /* when the present state of RISING or FALLING began */
+	uint64_t since_ns; /* when it rose, or fell for good: begun_ns until it has fallen */
 	uint32_t state;    /* enum pl_core_level_state */
 	uint32_t silent;   /* its begin was not told, so its end is not */
 };
@@ -55,6 +55,12 @@ static inline uint32_t pl_core_level_wait(
 	if (s->state != PL_CORE_FALLING || pl_core_elapsed(now_ns, s->since_ns) < rule->end_hold_ns)
 		return PL_CORE_NONE;
 	return pl_core_level_move(s, PL_CORE_FALLING, PL_CORE_IDLE) ? PL_CORE_END : PL_CORE_NONE;
+}
+
+/* How long a level that has ended was above, without the time that it was held after. */
+static inline uint64_t pl_core_level_lasted(const struct pl_core_level *s, uint64_t now_ns)
+{
+	return pl_core_elapsed(s->since_ns != s->begun_ns ? s->since_ns : now_ns, s->begun_ns);
 }
 
 /* Nothing was heard of it for too long. */
@@ -92,6 +98,7 @@ static inline uint32_t pl_core_level_step(struct pl_core_level *s,
 		s->max = value;
 	if (value > rule->low) {
 		s->state = PL_CORE_RAISED;
+		s->since_ns = s->begun_ns;
 		return PL_CORE_NONE;
 	}
 	if (s->state == PL_CORE_RAISED) {

@@ -178,12 +178,14 @@ struct pl_core_exporter_key {
 	uint64_t hw_id;
 };
 
-/* How much of an exporter's loss was told. */
+/* What was told of an exporter's loss, and what was known when it was looked at last. Only ticks write it. */
 struct pl_core_loss {
-	uint64_t mark; /* losses told so far */
-	uint64_t reports;
-	uint64_t told_ns;
-	uint64_t told; /* told_ns means something */
+	uint64_t reports;            /* known then */
+	uint64_t lost;               /* known then, without gaps that may still be filled */
+	uint64_t before;             /* of them lost before the loss that goes on now */
+	uint64_t begun_ns, grown_ns; /* of the one that goes on */
+	uint32_t highest;            /* number known then */
+	uint32_t open;               /* one goes on */
 };
 
 struct pl_core_exporter {
@@ -197,7 +199,7 @@ struct pl_core_exporter {
 	uint8_t above, owned;
 	uint8_t zero[5];
 	uint64_t above_ts_ns; /* the program's ts_ns when above was set */
-	uint64_t spare[7];
+	uint64_t spare[5];
 };
 
 #define PL_CORE_ROUTE_NODES 16
@@ -297,7 +299,7 @@ struct pl_core_rules {
 	uint64_t flow_idle_ns; /* a flow not heard of for longer is over */
 	uint64_t idle_ns;      /* a raised level not heard of for longer ends */
 	uint64_t forget_ns;    /* any other entry not heard of for longer goes */
-	uint64_t loss_interval_ns;
+	uint64_t loss_hold_ns; /* a loss is over when nothing more was lost for so long */
 	uint64_t node_silent_ns;
 	uint64_t keepalive_ns; /* 0: never */
 	uint64_t burst_max_ns; /* a build-up that lasts longer is none */

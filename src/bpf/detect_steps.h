@@ -392,7 +392,7 @@ PL_CORE_COLD void pl_core_level_changed(struct pl_core_env *env, const struct pl
 	} else {
 		counters->ended++;
 		t->value = s->max;
-		t->bound = pl_core_elapsed(r->now_ns, s->begun_ns);
+		t->bound = pl_core_level_lasted(s, r->now_ns);
 	}
 	if (!s->silent)
 		pl_core_tell_quantity(env, r, h, id, t);

@@ -148,6 +148,17 @@ static inline void pl_sequence_sort(
 	s->next_if_restart = (seq + 1) & mask;
 }
 
+/* Gaps among the last `numbers` numbers of a window as pl_sequence.seen: counted as lost, but they may still be filled. */
+static inline uint32_t pl_sequence_gaps(const uint64_t seen[2], uint32_t span, uint32_t numbers)
+{
+	const uint32_t n = numbers < span ? numbers : span;
+	const uint64_t low = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+	const uint64_t high = n >= 128 ? UINT64_MAX : n > 64 ? (UINT64_C(1) << (n - 64)) - 1 : 0;
+
+	return (uint32_t)(__builtin_popcountll(~seen[0] & low) +
+			  __builtin_popcountll(~seen[1] & high));
+}
+
 /* What is not "the next number". */
 static inline void pl_sequence_step(
 	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)

@@ -73,7 +73,7 @@ static struct pl_core_rules rules_of(const struct detect_case *c)
 		.flow_idle_ns = UINT64_C(60000000000),
 		.idle_ns = UINT64_C(5000000000),
 		.forget_ns = UINT64_C(600000000000),
-		.loss_interval_ns = UINT64_C(1000000000),
+		.loss_hold_ns = UINT64_C(1000000000),
 		.learn_window_ns = UINT64_C(1000000000),
 		.burst_threshold = PL_CORE_NO_THRESHOLD,
 		.sequence_gap_max = 65536,

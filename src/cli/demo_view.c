@@ -286,6 +286,10 @@ static int event_text(const struct pl_demo_view *v, const struct line *l, char *
 			l->phase == PL_PHASE_END ? " over; longest %s" : ": %s", value);
 		break;
 	case PL_EVENT_REPORT_LOSS:
+		snprintf(more, sizeof(more),
+			l->phase == PL_PHASE_END ? " over; %" PRIu64 " in all" : ": %" PRIu64,
+			l->value);
+		break;
 	case PL_EVENT_PACKET_DROP:
 		snprintf(more, sizeof(more), ": %" PRIu64, l->value);
 		break;

@@ -395,6 +395,9 @@ void pl_exporter_count(struct pl_exporter *x, const struct pl_sequence *seq)
 	x->restarts = seq->restarts;
 	x->stragglers = seq->stragglers;
 	x->last_seq = seq->highest;
+	x->seen[0] = seq->seen[0];
+	x->seen[1] = seq->seen[1];
+	x->span = seq->span;
 }
 
 bool pl_decode_exporter(const struct pl_decode *d, uint32_t i, struct pl_exporter *ret)

@@ -132,7 +132,9 @@ struct pl_exporter {
 	uint64_t skipped, recovered; /* lost = skipped - recovered; these two never fall */
 	uint64_t stragglers;         /* later than the window of 128; were counted lost */
 	uint64_t first_ts_ns, last_ts_ns;
+	uint64_t seen[2]; /* bit i of the two, lower first: last_seq - i was counted */
 	uint32_t last_seq;
+	uint32_t span; /* bits of seen that mean something */
 };
 
 /* What its sequence (bpf/sequence.h) says of an exporter. */

@@ -326,22 +326,15 @@ void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporte
 	struct pl_core_exporter_key key = {
 		.addr = exporter->addr, .node = exporter->node, .hw_id = exporter->hw_id
 	};
-	const struct pl_loss_of of = {
-		.addr = exporter->addr,
-		.node = exporter->node,
-		.hw_id = exporter->hw_id,
-		.last_seq = exporter->last_seq,
-		.reports = exporter->reports,
-		.lost = exporter->lost,
-	};
 	struct exporter_cell *x;
 	uint64_t hash;
 	uint32_t cell;
 
-	if (!det->options.report_loss)
-		return;
 	hash = pl_hash(&key, sizeof(key), det->seed);
 	cell = pl_cells_find(&det->exporters, hash, &key, sizeof(key));
+	/* One that is remembered is looked at after a change of the rules too: what goes on must end. */
+	if (cell == PL_CELL_NONE && !det->options.report_loss)
+		return;
 	if (cell == PL_CELL_NONE)
 		cell = pl_cells_insert(&det->exporters, hash, &key, sizeof(key));
 	if (cell == PL_CELL_NONE) {
@@ -350,7 +343,7 @@ void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporte
 	}
 	x = pl_cells_at(&det->exporters, cell);
 	det->env.out = out;
-	pl_loss_tell(&det->env, &x->loss, &of, now_ns, ts_ns);
+	pl_loss_tell(&det->env, &x->loss, exporter, now_ns, ts_ns);
 }
 
 void pl_detect_exporters(struct pl_detect *det, const struct pl_decode *decode, uint64_t now_ns,
@@ -383,15 +376,7 @@ bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_ex
 		++*pos;
 		if (!pl_way_live(s->way[w]) || x->seq.reports == 0)
 			continue;
-		*ret = (struct pl_exporter){
-			.addr = x->key.addr,
-			.node = x->key.node,
-			.hw_id = (uint8_t)x->key.hw_id,
-			.report_version = x->report_version,
-			.first_ts_ns = x->first_ts_ns,
-			.last_ts_ns = x->last_ts_ns,
-		};
-		pl_exporter_count(ret, &x->seq);
+		*ret = pl_exporter_of(x);
 		return true;
 	}
 	return false;

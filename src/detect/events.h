@@ -18,7 +18,8 @@
  *   anomaly       begin and end as a level, of the distance between the value and its usual self: so many
  *                 usual deviations. value: at begin the value, at end the largest distance.
  *   packet_drop   once; value is the number of drop reports of (node, reason) since the last such event.
- *   report_loss   once per exporter and interval; value is the number of reports lost since the last one.
+ *   report_loss   of an exporter: begin when a number is missing, end when none more was for loss_hold_ns.
+ *                 value: reports lost since the begin.
  *   microburst    once; a queue was above the threshold, for no longer than max_ns. value: the largest depth;
  *                 then its culprits (value: packets brought) and victims (value: largest hop latency).
  *   flow_start    once; flow_end once, value the packets reported on.
@@ -58,11 +59,11 @@ void pl_event_batch_done(struct pl_event_batch *batch);
 struct pl_detect_level {
 	bool on;                /* as a level, by threshold or relative */
 	uint64_t threshold;     /* begins above it; 0: no absolute threshold */
-	uint64_t low;           /* ends at or below it; 0: seven eighths of the threshold */
+	uint64_t low;           /* ends at or below it; 0: half of the threshold */
 	uint32_t relative;      /* begins so many per cent above the usual; 0: not */
 	uint32_t relative_min;  /* and above this */
 	uint64_t begin_hold_ns; /* how long above before it begins; 0: at once */
-	uint64_t end_hold_ns;   /* how long below before it ends; 0: 10 ms */
+	uint64_t end_hold_ns;   /* how long below before it ends; 0: 1 s */
 	bool step_first;        /* the first value of a key is told */
 	uint32_t step;          /* a move by more than this is told; 0: not */
 	uint32_t step_relative; /* by more than so many per cent of the value told last; 0: not */
@@ -96,11 +97,11 @@ struct pl_detect_options {
 	uint32_t max_queues; /* 0: 4096; (node, port, queue) */
 	uint32_t max_links;  /* 0: 4096; also of ports and buffers together */
 	uint32_t max_drops;  /* 0: 1024; (node, reason) */
-	uint32_t max_exporters;     /* 0: 4096 */
-	uint64_t flow_idle_ns;      /* 0: 60 s; a flow not seen for longer begins anew */
-	uint64_t idle_ns;           /* 0: 5 s; a raised level not heard of ends */
-	uint64_t forget_ns;         /* 0: 10 min; a queue, port or link not heard of goes */
-	uint64_t loss_interval_ns;  /* 0: 1 s */
+	uint32_t max_exporters; /* 0: 4096 */
+	uint64_t flow_idle_ns;  /* 0: 60 s; a flow not seen for longer begins anew */
+	uint64_t idle_ns;       /* 0: 5 s; a raised level not heard of ends */
+	uint64_t forget_ns;     /* 0: 10 min; a queue, port or link not heard of goes */
+	uint64_t loss_hold_ns;  /* 0: 10 s; a loss is over when nothing more was lost for so long */
 	uint64_t limit_interval_ns; /* 0: 1 s, per key */
 	uint32_t limit_burst;       /* 0: 5, per key */
 	uint32_t sequence_gap_max; /* 0: 65536; for tables that count sequence numbers themselves */
@@ -110,8 +111,7 @@ struct pl_detect_options {
 
 struct pl_detect;
 
-/* The event kinds that are on; all, with a depth threshold of 100 and a latency threshold of 1 ms, is what
- * pl_detect_defaults gives. */
+/* The event kinds that are on: what a healthy network has none of (rules.c has the thresholds and hold times). */
 void pl_detect_defaults(struct pl_detect_options *ret);
 
 /* -ENOMEM, -EINVAL: low above threshold, a table above 2^26, burst above 10^6, interval above 1 h. */

@@ -321,13 +321,15 @@ static void queue_depth(void)
 	eq(pl_detect_raised(det), 1, "raised");
 	report_depth(det, 9, 700, t + MS);
 	eq(out.n, 0, "more of it");
-	report_depth(det, 9, 89, t + 2 * MS);
-	report_depth(det, 9, 88, t + 95 * MS);
-	eq(out.n, 0, "below the lower bound (88), not long enough");
-	report_depth(det, 9, 10, t + 105 * MS);
+	report_depth(det, 9, 51, t + 2 * MS);
+	report_depth(det, 9, 50, t + 95 * MS);
+	eq(out.n, 0, "half of the threshold, not long enough");
+	report_depth(det, 9, 10, t + SECOND + 95 * MS);
 	e = only_event("end");
 	ok(e->phase == PL_PHASE_END && e->value == 700, "end: the largest depth");
+	eq(pl_event_get_duration_ns(e), 95 * MS, "how long, without the time it was held");
 	eq(pl_detect_raised(det), 0, "not raised");
+	t += SECOND;
 	report_depth(det, 9, 200, t + SECOND);
 	eq(out.n, 1, "begins again");
 	out.n = 0;
@@ -455,8 +457,8 @@ static void packet_drops(void)
 
 static void report_loss(void)
 {
-	struct pl_detect *det =
-		made((struct pl_detect_options){ .report_loss = true, .max_exporters = 2 });
+	struct pl_detect *det = made((struct pl_detect_options){
+		.report_loss = true, .max_exporters = 2, .loss_hold_ns = 3 * SECOND });
 	struct pl_exporter x = { .node = 5, .hw_id = 1, .reports = 100, .lost = 0, .last_seq = 9 };
 	const struct pl_event *e;
 
@@ -465,32 +467,79 @@ static void report_loss(void)
 	x.lost = 4;
 	pl_detect_exporter(det, &x, 2 * SECOND, 1, &out);
 	e = only_event("lost");
-	ok(e->event == PL_EVENT_REPORT_LOSS && e->value == 4 && e->node == 5 && e->seq == 9,
-		"how many, of whom");
-	x.lost = 7;
-	pl_detect_exporter(det, &x, 2 * SECOND + MS, 1, &out);
-	eq(out.n, 1, "not twice in an interval");
+	ok(e->event == PL_EVENT_REPORT_LOSS && e->phase == PL_PHASE_BEGIN && e->value == 4 &&
+			e->node == 5 && e->seq == 9,
+		"begins: how many, of whom");
+	out.n = 0;
 	x.lost = 9;
-	pl_detect_exporter(det, &x, 3 * SECOND, 1, &out);
-	eq(out.n, 2, "but in the next");
-	eq(out.events[1].value, 5, "with all of both");
-	x.lost = 6;
-	pl_detect_exporter(det, &x, 5 * SECOND, 1, &out);
-	eq(out.n, 2, "late ones came in: no loss");
+	pl_detect_exporter(det, &x, 4 * SECOND, 1, &out);
+	pl_detect_exporter(det, &x, 7 * SECOND - 1, 1, &out);
+	eq(out.n, 0, "it goes on");
 	x.lost = 8;
-	pl_detect_exporter(det, &x, 6 * SECOND, 1, &out);
-	eq(out.events[2].value, 2, "then two more");
+	pl_detect_exporter(det, &x, 7 * SECOND, 1, &out);
+	e = only_event("nothing more for so long");
+	ok(e->phase == PL_PHASE_END && e->value == 8 && pl_event_get_duration_ns(e) == 2 * SECOND,
+		"ends: what it came to, late ones aside, and how long");
+	out.n = 0;
+	x.lost = 6;
+	pl_detect_exporter(det, &x, 8 * SECOND, 1, &out);
+	eq(out.n, 0, "late ones came in: no loss");
+	x.lost = 8;
+	pl_detect_exporter(det, &x, 9 * SECOND, 1, &out);
+	e = only_event("two more");
+	ok(e->phase == PL_PHASE_BEGIN && e->value == 2, "begins again");
+	out.n = 0;
 	x.reports = 10;
 	x.lost = 3;
-	pl_detect_exporter(det, &x, 8 * SECOND, 1, &out);
-	eq(out.events[3].value, 3, "a new decoder counts from zero");
-	eq(out.n, 4, "four events");
+	pl_detect_exporter(det, &x, 10 * SECOND, 1, &out);
+	pl_detect_exporter(det, &x, 13 * SECOND, 1, &out);
+	e = only_event("a new decoder counts from zero");
+	ok(e->phase == PL_PHASE_END && e->value == 3, "with what it counted");
+	out.n = 0;
 	x.node = 6;
-	pl_detect_exporter(det, &x, 8 * SECOND, 1, &out);
+	pl_detect_exporter(det, &x, 13 * SECOND, 1, &out);
 	x.node = 7;
-	pl_detect_exporter(det, &x, 8 * SECOND, 1, &out);
-	eq(out.n, 5, "the third exporter finds no place");
+	pl_detect_exporter(det, &x, 13 * SECOND, 1, &out);
+	(void)only_event("the third exporter finds no place");
 	eq(pl_detect_counters(det)->full[PL_CORE_T_exporter], 1, "counted");
+	pl_detect_free(det);
+}
+
+/* A gap that was opened since the last look may still be filled. */
+static void report_gaps(void)
+{
+	struct pl_detect_options o = { .report_loss = true };
+	struct pl_detect *det = made(o);
+	struct pl_exporter x = { .reports = 100, .span = 128, .seen = { UINT64_MAX, UINT64_MAX } };
+
+	x.last_seq = 100;
+	pl_detect_exporter(det, &x, SECOND, 1, &out);
+	x.last_seq = 110;
+	x.lost = 2;
+	x.seen[0] = ~UINT64_C(0x30);
+	pl_detect_exporter(det, &x, 2 * SECOND, 1, &out);
+	eq(out.n, 0, "two gaps among the last ten numbers: not sure yet");
+	x.lost = 1;
+	x.seen[0] = ~UINT64_C(0x10);
+	pl_detect_exporter(det, &x, 3 * SECOND, 1, &out);
+	eq(only_event("no number came since: one was filled")->value, 1, "the other is lost");
+	pl_detect_free(det);
+
+	det = made(o);
+	x.last_seq = 300;
+	x.lost = 9;
+	x.seen[0] = ~UINT64_C(0x10);
+	x.seen[1] = ~UINT64_C(3);
+	pl_detect_exporter(det, &x, SECOND, 1, &out);
+	eq(only_event("a new one")->value, 6, "what left the window is lost");
+	out.n = 0;
+	o.report_loss = false;
+	eq(pl_detect_change(det, &o, 2 * SECOND, 1, &out), 0, "losses are not told any more");
+	pl_detect_exporter(det, &x, 2 * SECOND, 1, &out);
+	eq(only_event("what went on ends")->phase, PL_PHASE_END, "with an end");
+	out.n = 0;
+	pl_detect_exporter(det, &x, 3 * SECOND, 1, &out);
+	eq(out.n, 0, "and nothing after");
 	pl_detect_free(det);
 }
 
@@ -565,6 +614,7 @@ int main(void)
 	hop_latency();
 	packet_drops();
 	report_loss();
+	report_gaps();
 	no_room();
 	pl_record_batch_done(&batch);
 	pl_event_batch_done(&out);

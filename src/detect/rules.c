@@ -15,8 +15,8 @@ void pl_detect_defaults(struct pl_detect_options *ret)
 		.report_loss = true,
 		.packet_drop = true,
 		.loop = true,
-		.queue_depth = { .on = true, .threshold = 100 },
-		.hop_latency = { .on = true, .threshold = MS },
+		.queue_depth = { .on = true, .threshold = 1000, .begin_hold_ns = 10 * MS },
+		.hop_latency = { .on = true, .threshold = MS, .begin_hold_ns = 10 * MS },
 	};
 }
 
@@ -41,8 +41,8 @@ struct pl_detect_options pl_detect_with_defaults(const struct pl_detect_options 
 	default_u64(&o.limit_interval_ns, SECOND);
 	default_u32(&o.limit_burst, 5);
 	for (unsigned int i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-		default_u64(&levels[i]->low, levels[i]->threshold - levels[i]->threshold / 8);
-		default_u64(&levels[i]->end_hold_ns, 10 * MS);
+		default_u64(&levels[i]->low, levels[i]->threshold / 2);
+		default_u64(&levels[i]->end_hold_ns, SECOND);
 		default_u64(&levels[i]->limit_interval_ns, o.limit_interval_ns);
 		default_u32(&levels[i]->limit_burst, o.limit_burst);
 	}
@@ -60,7 +60,7 @@ struct pl_detect_options pl_detect_with_defaults(const struct pl_detect_options 
 	default_u64(&o.flow_idle_ns, 60 * SECOND);
 	default_u64(&o.idle_ns, 5 * SECOND);
 	default_u64(&o.forget_ns, 600 * SECOND);
-	default_u64(&o.loss_interval_ns, SECOND);
+	default_u64(&o.loss_hold_ns, 10 * SECOND);
 	default_u32(&o.sequence_gap_max, 65536);
 	return o;
 }
@@ -156,7 +156,7 @@ int pl_detect_rules(struct pl_core_rules *ret, const struct pl_detect_options *o
 		.flow_idle_ns = o.flow_idle_ns,
 		.idle_ns = o.idle_ns,
 		.forget_ns = o.forget_ns,
-		.loss_interval_ns = o.loss_interval_ns,
+		.loss_hold_ns = o.loss_hold_ns,
 		.node_silent_ns = o.node_silent_ns,
 		.keepalive_ns = o.keepalive_ns,
 		.burst_max_ns = o.microburst.max_ns,

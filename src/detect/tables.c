@@ -554,38 +554,85 @@ void pl_nodes_tell(
 
 /* --- exporters -------------------------------------------------------------------------------------------- */
 
-void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const struct pl_loss_of *of,
-	uint64_t now_ns, uint64_t ts_ns)
+struct pl_exporter pl_exporter_of(const struct pl_core_exporter *x)
 {
-	struct pl_event *e;
-	uint64_t lost;
+	struct pl_exporter e = {
+		.addr = x->key.addr,
+		.node = x->key.node,
+		.hw_id = (uint8_t)x->key.hw_id,
+		.report_version = x->report_version,
+		.first_ts_ns = x->first_ts_ns,
+		.last_ts_ns = x->last_ts_ns,
+	};
 
-	if (!pl_core_watches(&env->rules, PL_EVENT_REPORT_LOSS))
-		return;
-	if (of->reports < loss->reports)
-		loss->mark = 0; /* a new decoder counts from the beginning */
-	loss->reports = of->reports;
-	lost = pl_core_growth(&loss->mark, of->lost);
-	if (lost == 0)
-		return;
-	if (loss->told && pl_core_elapsed(now_ns, loss->told_ns) < env->rules.loss_interval_ns) {
-		env->counters.limited[PL_EVENT_REPORT_LOSS]++;
-		return;
-	}
-	e = pl_core_event(env, PL_EVENT_REPORT_LOSS, PL_PHASE_ONCE, ts_ns);
+	pl_exporter_count(&e, &x->seq);
+	return e;
+}
+
+static bool loss_tell(struct pl_core_env *env, const struct pl_core_loss *loss,
+	const struct pl_exporter *x, enum pl_event_phase phase, uint64_t ts_ns)
+{
+	struct pl_event *e = pl_core_event(env, PL_EVENT_REPORT_LOSS, phase, ts_ns);
+
 	if (e == NULL)
-		return; /* told with the next one */
-	loss->told = 1;
-	loss->told_ns = now_ns;
-	loss->mark = of->lost;
-	e->exporter = of->addr;
-	e->node = of->node;
-	e->hw_id = of->hw_id;
-	e->seq = of->last_seq;
-	e->value = lost;
+		return false;
+	e->exporter = x->addr;
+	e->node = x->node;
+	e->hw_id = x->hw_id;
+	e->seq = x->last_seq;
+	e->value = loss->lost - loss->before;
 	e->present = PL_EVENT_HAS_exporter | PL_EVENT_HAS_node | PL_EVENT_HAS_hw_id |
 		     PL_EVENT_HAS_seq | PL_EVENT_HAS_value;
+	if (phase == PL_PHASE_END)
+		pl_event_set_duration_ns(e, pl_core_elapsed(loss->grown_ns, loss->begun_ns));
 	pl_env_tell(env, e);
+	return true;
+}
+
+/* What was lost by now; a gap opened since the last look may only be out of order, and waits for the next one. */
+static bool loss_grows(struct pl_core_loss *loss, const struct pl_exporter *x)
+{
+	const uint32_t mask = x->report_version == 2 ? 0x3fffff : UINT32_MAX;
+	const uint32_t young =
+		pl_sequence_gaps(x->seen, x->span, (x->last_seq - loss->highest) & mask);
+	const uint64_t lost = x->lost > young ? x->lost - young : 0;
+	bool grown;
+
+	if (x->reports < loss->reports) /* a new decoder counts from the beginning */
+		loss->lost = loss->before = 0;
+	grown = lost > loss->lost;
+	if (loss->before > lost)
+		loss->before = lost;
+	loss->lost = lost;
+	loss->reports = x->reports;
+	loss->highest = x->last_seq;
+	return grown;
+}
+
+void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const struct pl_exporter *x,
+	uint64_t now_ns, uint64_t ts_ns)
+{
+	const bool watched = pl_core_watches(&env->rules, PL_EVENT_REPORT_LOSS) != 0;
+	const bool grown = loss_grows(loss, x);
+
+	if (!loss->open) {
+		if (!watched)
+			loss->before = loss->lost;
+		/* Without room it is told with the next look. */
+		if (loss->lost == loss->before || !loss_tell(env, loss, x, PL_PHASE_BEGIN, ts_ns))
+			return;
+		loss->open = 1;
+		loss->begun_ns = loss->grown_ns = now_ns;
+		return;
+	}
+	if (grown)
+		loss->grown_ns = now_ns;
+	if (watched && pl_core_elapsed(now_ns, loss->grown_ns) < env->rules.loss_hold_ns)
+		return;
+	if (!loss_tell(env, loss, x, PL_PHASE_END, ts_ns))
+		return;
+	loss->open = 0;
+	loss->before = loss->lost;
 }
 
 /* Of tables whose packet path counts sequence numbers. */
@@ -598,19 +645,12 @@ static void exporters_tick(struct pl_core_env *env, uint64_t now_ns, uint64_t ts
 
 		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
 			struct pl_core_exporter *x = &s->e[w];
-			struct pl_loss_of of;
+			struct pl_exporter of;
 
 			rest(&s->way[w], now);
 			if (!pl_way_live(s->way[w]))
 				continue;
-			of = (struct pl_loss_of){
-				.addr = x->key.addr,
-				.node = x->key.node,
-				.hw_id = (uint8_t)x->key.hw_id,
-				.last_seq = x->seq.highest,
-				.reports = x->seq.reports,
-				.lost = x->seq.lost,
-			};
+			of = pl_exporter_of(x);
 			pl_loss_tell(env, &x->loss, &of, now_ns, ts_ns);
 			if (pl_core_age(now, s->way[w]) > forget)
 				(void)let_go(env, &s->way[w], s->way[w], PL_CORE_T_exporter, now);

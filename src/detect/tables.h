@@ -144,13 +144,9 @@ void pl_nodes_tell(
 /* New rules hold: every key's next value is looked at by them; what is raised by a rule that is off now ends. */
 void pl_tables_unband(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns);
 
-/* Tells what an exporter lost since the last time, at most once in rules.loss_interval_ns. */
-struct pl_loss_of {
-	struct pl_addr addr;
-	uint64_t node;
-	uint8_t hw_id;
-	uint32_t last_seq;
-	uint64_t reports, lost;
-};
-void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const struct pl_loss_of *of,
+/* An exporter whose numbers the packet path counts, as decoders show theirs. */
+struct pl_exporter pl_exporter_of(const struct pl_core_exporter *x);
+
+/* Tells when an exporter begins to lose reports, and when nothing more was lost for rules.loss_hold_ns. */
+void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const struct pl_exporter *x,
 	uint64_t now_ns, uint64_t ts_ns);

@@ -122,7 +122,8 @@ static void flow_member(struct pl_json *j, const struct pl_event *e)
  */
 static void write_labels(struct webhook *w, const struct pl_event *e)
 {
-	bool reporter = e->phase == PL_PHASE_ONCE;
+	/* Of a loss of reports it is the place. */
+	bool reporter = e->phase == PL_PHASE_ONCE || e->event == PL_EVENT_REPORT_LOSS;
 	const struct {
 		const char *name;
 		bool there;
@@ -183,7 +184,8 @@ static void write_annotations(struct webhook *w, const struct pl_event *e)
 	number_member(&j, "value", (e->present & PL_EVENT_HAS_value) != 0, e->value);
 	number_member(&j, "threshold", (e->present & PL_EVENT_HAS_threshold) != 0, e->threshold);
 	flow_member(&j, e);
-	if (e->phase != PL_PHASE_ONCE && (e->present & PL_EVENT_HAS_exporter) != 0) {
+	if (e->phase != PL_PHASE_ONCE && e->event != PL_EVENT_REPORT_LOSS &&
+		(e->present & PL_EVENT_HAS_exporter) != 0) {
 		pl_format_addr(text, &e->exporter);
 		member(&j, "exporter", text);
 	}

@@ -128,7 +128,7 @@ struct pl_config {
 		} learn;
 		uint64_t node_silent_ns, keepalive_ns;
 		uint64_t max_flows, max_queues, max_links, flow_idle_ns, idle_ns, forget_ns;
-		uint64_t limit_interval_ns, limit_burst;
+		uint64_t limit_interval_ns, limit_burst, loss_hold_ns;
 	} detect;
 	struct {
 		uint64_t max_exporters; /* with series of their own */

@@ -375,15 +375,15 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "detect." #name ".threshold", .type = T, AT(detect.name.threshold), .def = at, .min = 0, .max = UINT32_MAX - 1, \
 	  .help = "It begins above this; 0 is no absolute threshold." }, \
 	{ .key = "detect." #name ".low", .type = T, AT(detect.name.low), .def = "0", .min = 0, .max = UINT32_MAX - 1, \
-	  .help = "It ends at or below this; 0 is seven eighths of the threshold." }, \
+	  .help = "It ends at or below this; 0 is half of the threshold." }, \
 	{ .key = "detect." #name ".relative", .type = PL_CONF_U64, AT(detect.name.relative), .def = "0", .min = 0, .max = 1000000, \
 	  .help = "It also begins so many per cent above the usual value of the place (see detect.learn); 0 is not." }, \
 	{ .key = "detect." #name ".relative_min", .type = T, AT(detect.name.relative_min), .def = "0", .min = 0, .max = UINT32_MAX - 1, \
 	  .help = "The relative threshold is at least this." }, \
-	{ .key = "detect." #name ".begin_hold", .type = PL_CONF_DURATION, AT(detect.name.begin_hold_ns), .def = "0s", \
-	  .help = "How long above before it begins." }, \
-	{ .key = "detect." #name ".end_hold", .type = PL_CONF_DURATION, AT(detect.name.end_hold_ns), .def = "10ms", \
-	  .help = "How long below before it ends." }, \
+	{ .key = "detect." #name ".begin_hold", .type = PL_CONF_DURATION, AT(detect.name.begin_hold_ns), .def = "10ms", \
+	  .help = "It begins when it was above in every report of so long; 0s is with the first one." }, \
+	{ .key = "detect." #name ".end_hold", .type = PL_CONF_DURATION, AT(detect.name.end_hold_ns), .def = "1s", \
+	  .help = "It ends when it was not above low for so long." }, \
 	{ .key = "detect." #name ".step", .type = T, AT(detect.name.step), .def = "0", .min = 0, .max = UINT32_MAX - 1, \
 	  .help = "Tell when it moved by more than this from the value told last; 0 is never." }, \
 	{ .key = "detect." #name ".step_relative", .type = PL_CONF_U64, AT(detect.name.step_relative), .def = "0", .min = 0, .max = 1000000, \
@@ -463,7 +463,9 @@ const struct pl_conf_row pl_config_rows[] = {
 	{ .key = "detect.path_change", .type = PL_CONF_BOOL, AT(detect.path_change), .def = "true",
 	  .help = "Tell when a flow takes another path." },
 	{ .key = "detect.report_loss", .type = PL_CONF_BOOL, AT(detect.report_loss), .def = "true",
-	  .help = "Tell when reports of an exporter are missing." },
+	  .help = "Tell when reports of an exporter are missing, and when none more were for loss_hold." },
+	{ .key = "detect.loss_hold", .type = PL_CONF_DURATION, AT(detect.loss_hold_ns), .def = "10s", .min = 1000000, .max = UINT64_C(3600000000000),
+	  .help = "A loss is over when nothing more was lost for so long." },
 	{ .key = "detect.packet_drop", .type = PL_CONF_BOOL, AT(detect.packet_drop), .def = "true",
 	  .help = "Tell of drop reports." },
 	{ .key = "detect.loop", .type = PL_CONF_BOOL, AT(detect.loop), .def = "true",
@@ -472,7 +474,7 @@ const struct pl_conf_row pl_config_rows[] = {
 	  .help = "Tell of every flow when it is first heard of. Not limited per key: every flow has its own." },
 	{ .key = "detect.flow_end", .type = PL_CONF_BOOL, AT(detect.flow_end), .def = "false",
 	  .help = "Tell of every flow that was not heard of for flow_idle." },
-	LEVEL(queue_depth, PL_CONF_U64, "true", "100", "a queue's depth, in the exporters' unit"),
+	LEVEL(queue_depth, PL_CONF_U64, "true", "1000", "a queue's depth, in the exporters' unit"),
 	LEVEL(hop_latency, PL_CONF_DURATION, "true", "1ms", "the time a packet takes through a node"),
 	LEVEL(link_latency, PL_CONF_DURATION, "false", "1ms", "the time a packet takes over a link"),
 	LEVEL(flow_latency, PL_CONF_DURATION, "false", "5ms", "the time a flow's packets take through all nodes together"),

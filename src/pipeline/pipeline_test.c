@@ -229,18 +229,19 @@ static void test_rules(void)
 		const char *name, *text;
 		bool ends;
 	} rules[] = {
-		{ "a higher threshold", ONE "detect:\n  queue_depth:\n    threshold: 1000000\n",
+		{ "a higher threshold",
+			ONE "detect:\n  queue_depth:\n    threshold: 1000000\n    end_hold: 10ms\n",
 			true },
 		{ "no threshold", ONE "detect:\n  queue_depth:\n    enabled: false\n", true },
 		{ "another event",
 			ONE
-			"detect:\n  idle: 1h\n  flow_start: true\n  queue_depth:\n    threshold: 1\n    end_hold: 1h\n",
+			"detect:\n  idle: 1h\n  flow_start: true\n  queue_depth:\n    threshold: 1\n    begin_hold: 0s\n    end_hold: 1h\n",
 			false },
 	};
 
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		struct pl_pipeline *p = start(ONE
-			"detect:\n  idle: 1h\n  queue_depth:\n    threshold: 1\n    end_hold: 1h\n");
+			"detect:\n  idle: 1h\n  queue_depth:\n    threshold: 1\n    begin_hold: 0s\n    end_hold: 1h\n");
 		struct pl_pipeline_stats before, after;
 		struct pl_config c;
 

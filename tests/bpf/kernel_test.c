@@ -64,7 +64,7 @@ static struct pl_core_rules busy_rules(uint32_t mask)
 		.flow_idle_ns = 40000000,
 		.idle_ns = 30000000,
 		.forget_ns = 60000000,
-		.loss_interval_ns = 1000000,
+		.loss_hold_ns = 1000000,
 		.keepalive_ns = 5000000,
 		.burst_max_ns = 4000000,
 		.learn_window_ns = 2000000,

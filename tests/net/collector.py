@@ -129,7 +129,7 @@ def config(uri, extra=""):
 
 def full_rate(uri, name, count, detect=""):
     """Returns the daemon, still running."""
-    d = Daemon(name, config(uri, f"detect:\n{detect}  queue_depth:\n    threshold: 1000\n"))
+    d = Daemon(name, config(uri, f"detect:\n{detect}  queue_depth:\n    threshold: 1000\n    begin_hold: 0s\n"))
     sent, words = generate(count, "--rate", "100000000", "--event", "queue@0s+2ms:depth=20000")
     values = settle(d, sent)
     eq(seen(values), sent, f"{name}: {sent} sent = received + dropped by place + left to the host")
@@ -186,7 +186,7 @@ def same_series():
 
 def refused():
     """A kernel whose verifier does not take the detector: one line says so, and user space detects."""
-    d = Daemon("refused", config("afxdp:rx0", "detect:\n  where: kernel\n  queue_depth:\n    threshold: 1000\n"),
+    d = Daemon("refused", config("afxdp:rx0", "detect:\n  where: kernel\n  queue_depth:\n    threshold: 1000\n    begin_hold: 0s\n"),
                LD_PRELOAD=REFUSE)
     said = [line for line in d.log().splitlines() if "in the kernel it cannot" in line]
     eq(len(said), 1, "refused: one line")
@@ -289,6 +289,39 @@ def profiled():
     ok(total_of(values, "pathline_events_total", "report_loss") > 0, "profiled: and that is told")
     balanced(values, "profiled")
     eq(d.stop(), 0, "profiled: ends well")
+
+
+def story():
+    """A path change, a build-up and lost reports, by default thresholds in the kernel: at each place told once."""
+    d = Daemon("story", config("afxdp:rx0", "detect:\n  where: kernel\n  loss_hold: 2s\n"))
+    settle(d)
+    sent, _ = generate(35000, "--rate", "5000", "--flows", "200", "--seed", "1", "--event", "path@1s+3s",
+                       "--event", "queue@1s+3s", "--event", "loss@2s+1s:ratio=0.5")
+    records = os.path.join(DIR, "records.jsonl")
+
+    def told(kind):
+        with open(records) as f:
+            lines = [json.loads(line) for line in f]
+        return [e for e in lines if e.get("event") == kind]
+
+    def place(e):
+        return e["exporter"] if e["event"] == "report_loss" else (e["node"], e["port"], e["queue"])
+
+    values = settle(d)
+    ok(total(values, "pathline_packets_settled_total") > 0.9 * sent, "story: settled in the kernel")
+    for kind in ("queue_depth", "hop_latency", "report_loss"):
+        wait(lambda: (lambda e: e and sum(x["phase"] == "end" for x in e) * 2 == len(e))(told(kind)))
+        phases = {}
+        for e in told(kind):
+            phases.setdefault(place(e), []).append(e["phase"])
+        ok(phases, f"story: {kind} is told")
+        eq([p for p in phases.values() if p != ["begin", "end"]], [], f"story: {kind}: one begin and one end at each place")
+    flows = {}
+    for e in told("path_change"):
+        flows.setdefault(json.dumps(e["flow"]), []).append(e["path_id"])
+    ok(flows, "story: path changes are told")
+    eq([p for p in flows.values() if len(p) != 2], [], "story: each flow that moves goes, and comes back")
+    eq(d.stop(), 0, "story: ends well")
 
 
 SERVER = "import socket; s = socket.create_server(('10.255.0.2', 2200)); print('on', flush=True); c = s.accept()[0]; c.sendall(c.recv(99))"
@@ -435,7 +468,7 @@ def main():
     probe = run(*RX.command(PATHLINE, "listen", "--duration", "100ms", "afxdp:rx0"), check=False)
     if "CAP_" in probe.stderr or "EPERM" in probe.stderr:
         tap.skip_all("BPF programs cannot be loaded here: " + probe.stderr.strip())
-    lab.run(full, restarts, kernel, packets, same_series, refused, copies, straight, profiled)
+    lab.run(full, restarts, kernel, packets, same_series, refused, copies, straight, profiled, story)
     return tap.end()
 
 
