@@ -136,14 +136,21 @@ static __always_inline void put32(struct xdp_md *ctx, uint32_t at, uint32_t v)
 		*(uint32_t *)p = bpf_htonl(v);
 }
 
-/* For test runs, which give a program the same frame again and again: makes it the next flow's report, flows in a fixed
- * scramble of their numbers, and goes on with another program. */
+/*
+ * For test runs, which give a program the same frame again and again: makes it the report of a flow drawn at random, and
+ * goes on with another program. Drawn, not in a cycle: where flows come again in the order in which they were met first, a
+ * table that takes entries from a list finds them in the order of memory, which no network does for it.
+ */
 SEC("xdp") int pl_bench_turn(struct xdp_md *ctx)
 {
 	uint32_t n = pl_bench_next++;
+	uint32_t x = n * 2654435769u;
 
+	x = (x ^ x >> 16) * 0x7feb352d;
+	x = (x ^ x >> 15) * 0x846ca68b;
+	x ^= x >> 16;
 	put32(ctx, pl_bench_seq_at, n);
-	put32(ctx, pl_bench_src_at, 0x0a000000 | (uint32_t)(n * 2654435761ull % pl_bench_flows));
+	put32(ctx, pl_bench_src_at, 0x0a000000 | x % pl_bench_flows);
 	bpf_tail_call(ctx, &pl_bench_then, 0);
 	return XDP_ABORTED;
 }

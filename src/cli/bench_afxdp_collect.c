@@ -246,7 +246,7 @@ static int begin(struct collect_bench *b)
 	b->counters = (struct pl_frames_counters){ 0 };
 	b->wire.self_clocked = b->c->self_clocked;
 	b->wire.mark = pl_afxdp_mark_lost;
-	r = pl_wire_report(b->frame, sizeof(b->frame), HOPS, BITMAP, b->wire.name);
+	r = pl_wire_report(b->frame, sizeof(b->frame), HOPS, BITMAP, PL_DIALECT_SPEC, b->wire.name);
 	if (r < 0)
 		return r;
 	set_live(b, (uint32_t)r);

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whether detection costs more when there are more flows: reports of 3 hops of so many flows, in a fixed scramble, over
- * one table with room for two million; against the same over the same table with reports of one flow only. What is lost
+ * Whether detection costs more when there are more flows: reports of 3 hops of so many flows, in a fixed scramble
+ * (kernel: drawn at random), over one table with room for two million; against the same over the same table with reports of one flow only. What is lost
  * is what caches lose.
  *
  *   user    frames in memory through detect/frames.h, by processor time
  *   kernel  test runs of the program of detect/kernel.h, one frame, which a program before it makes the next flow's.
  *           That program and the test run's own cost are in both sides: flows/kernel-empty has them alone.
  */
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "bpf/filter.h"
-#include "cli/bench.h"
+#include "cli/bench_turn.h"
 #include "cli/bench_wire.h"
 #include "cli/command.h"
 #include "detect/frames.h"
@@ -23,7 +22,7 @@
 
 #include "bpf/bench.skel.h" /* knows the types above only by name */
 
-enum { FLOWS_MAX = 1 << 21, FRAMES = PL_BATCH_MAX, FRAME_ROOM = 512, TEST_REPEAT = 20000 };
+enum { FLOWS_MAX = 1 << 21, FRAMES = PL_BATCH_MAX, FRAME_ROOM = 512 };
 
 struct flows_bench {
 	uint32_t flows, next;
@@ -125,32 +124,11 @@ static int begin_user(struct flows_bench *b)
 static int kernel(struct flows_bench *b, int prog_fd, uint32_t flows, uint64_t budget_ns,
 	struct pl_bench_sample *ret)
 {
-	const uint32_t zero = 0;
-	struct bpf_test_run_opts o = { .sz = sizeof(o),
-		.data_in = b->frame,
-		.data_size_in = b->frame_bytes,
-		.repeat = TEST_REPEAT };
+	const struct pl_turn turn = {
+		.bare = b->bare, .frame = b->frame, .frame_bytes = b->frame_bytes, .flows = flows
+	};
 
-	b->bare->bss->pl_bench_seq_at = PL_WIRE_REPORT_SEQ;
-	b->bare->bss->pl_bench_src_at = PL_WIRE_REPORT_SRC;
-	b->bare->data->pl_bench_flows = flows;
-	if (bpf_map_update_elem(
-		    bpf_map__fd(b->bare->maps.pl_bench_then), &zero, &prog_fd, BPF_ANY) < 0)
-		return -errno;
-	/* Two calls: to begin one costs milliseconds, so the second one is as long as the budget. */
-	for (int i = 0; i < 2; i++) {
-		uint64_t repeat;
-
-		if (bpf_prog_test_run_opts(bpf_program__fd(b->bare->progs.pl_bench_turn), &o) < 0)
-			return -errno;
-		if (i > 0) {
-			ret->items = (uint64_t)o.repeat;
-			ret->ns = o.duration * (uint64_t)o.repeat;
-		}
-		repeat = budget_ns / (o.duration > 0 ? o.duration : 1);
-		o.repeat = repeat < TEST_REPEAT ? TEST_REPEAT : (int)repeat;
-	}
-	return 0;
+	return pl_turn_run(&turn, prog_fd, budget_ns, ret);
 }
 
 static int detector(
@@ -254,7 +232,9 @@ static int run(struct pl_bench_ctx *ctx)
 	const struct pl_bench_case empty = {
 		.name = "flows/kernel-empty", .subject = kernel_empty, .arg = b
 	};
-	int r = b == NULL ? -ENOMEM : pl_wire_report(b->frame, FRAME_ROOM, 3, 0xfc00, "flows");
+	int r = b == NULL
+			? -ENOMEM
+			: pl_wire_report(b->frame, FRAME_ROOM, 3, 0xfc00, PL_DIALECT_SPEC, "flows");
 
 	if (r > 0) {
 		b->frame_bytes = (uint32_t)r;

@@ -241,7 +241,8 @@ int pl_wire_frame(uint8_t *dst, uint32_t cap, const uint8_t *payload, uint32_t p
 	return (int)(HEADERS_BYTES + payload_bytes);
 }
 
-int pl_wire_report(uint8_t *dst, uint32_t cap, unsigned int hops, uint16_t bitmap, const char *name)
+int pl_wire_report(uint8_t *dst, uint32_t cap, unsigned int hops, uint16_t bitmap,
+	enum pl_dialect dialect, const char *name)
 {
 	char topology[32];
 	struct pl_gen_cfg cfg = { .topology = topology,
@@ -255,6 +256,7 @@ int pl_wire_report(uint8_t *dst, uint32_t cap, unsigned int hops, uint16_t bitma
 		.sink = PL_GEN_SINK_STACK,
 		.proto = PL_GEN_PROTO_UDP,
 		.queue = { PL_DIST_CONST, 5, 0 },
+		.dialect = dialect,
 		.udp = true };
 	struct pl_batch *batch = malloc(sizeof(*batch));
 	struct pl_diag diag = { .text = "" };

@@ -21,6 +21,7 @@
 #include "base/diag.h"
 #include "cli/bench_priority.h"
 #include "netio/live.h"
+#include "wire/int.h"
 
 enum pl_wire_side { PL_WIRE_HOME, PL_WIRE_SENDER, PL_WIRE_RECEIVER, PL_WIRE_SIDES };
 
@@ -55,5 +56,5 @@ int pl_wire_frame(uint8_t *dst, uint32_t cap, const uint8_t *payload, uint32_t p
 
 /* A report v1.0 with a stack of INT v1.0 from a chain of so many nodes, as a frame for this wire. Returns its length;
  * -errno, said for the benchmark `name`. */
-int pl_wire_report(
-	uint8_t *dst, uint32_t cap, unsigned int hops, uint16_t bitmap, const char *name);
+int pl_wire_report(uint8_t *dst, uint32_t cap, unsigned int hops, uint16_t bitmap,
+	enum pl_dialect dialect, const char *name);
