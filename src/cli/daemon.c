@@ -29,6 +29,13 @@ static void http_metrics(const struct pl_http *http, struct pl_exposition *page)
 	pl_exposition_family(page, "pathline_http_expired", PL_METRIC_COUNTER, NULL,
 		"Connections this server ended because a deadline had passed.");
 	pl_exposition_u64(page, NULL, 0, pl_counter_read(&c->expired));
+	pl_exposition_family(page, "pathline_http_ended", PL_METRIC_COUNTER, NULL,
+		"Connections this server ended for others: idle, or without a whole request, or not reading "
+		"their answer.");
+	pl_exposition_u64(page, NULL, 0, pl_counter_read(&c->ended));
+	pl_exposition_family(page, "pathline_http_refused", PL_METRIC_COUNTER, NULL,
+		"Connections this server did not take: too many of their address, or of all.");
+	pl_exposition_u64(page, NULL, 0, pl_counter_read(&c->refused));
 	pl_exposition_family(page, "pathline_http_streams", PL_METRIC_COUNTER, NULL,
 		"Live streams begun by this server.");
 	pl_exposition_u64(page, NULL, 0, pl_counter_read(&c->streams));
@@ -59,6 +66,8 @@ static void page_metrics(
 		reply->status = 503;
 		return;
 	}
+	/* Whoever asks meanwhile is told what was said last. */
+	pl_pipeline_ready(d->pipeline, NULL);
 	http_metrics(d->http, &page);
 	pl_metrics_process(&page);
 	pl_exposition_end(&page);
@@ -79,7 +88,7 @@ static void page_ready(
 	struct pl_daemon *d = arg;
 	char value[8];
 	bool verbose = pl_http_query_get(request->query, "verbose", value, sizeof(value)) == 1;
-	bool ready = pl_pipeline_ready(d->pipeline, verbose ? &reply->body : NULL);
+	bool ready = pl_pipeline_ready_now(d->pipeline, verbose ? &reply->body : NULL);
 
 	reply->status = ready ? 200 : 503;
 	if (verbose) {
@@ -144,12 +153,12 @@ int pl_daemon_security(
 static int open_web(struct pl_daemon *d, const struct pl_config *config, struct pl_diag *diag)
 {
 	struct pl_http_route routes[32] = {
-		{ "/", page_root, d },
-		{ "/metrics", page_metrics, d },
-		{ "/healthz", page_health, d },
-		{ "/-/healthy", page_health, d },
-		{ "/readyz", page_ready, d },
-		{ "/-/ready", page_ready, d },
+		{ "/", page_root, d, PL_HTTP_QUICK },
+		{ "/metrics", page_metrics, d, PL_HTTP_PAGE },
+		{ "/healthz", page_health, d, PL_HTTP_ALWAYS },
+		{ "/-/healthy", page_health, d, PL_HTTP_ALWAYS },
+		{ "/readyz", page_ready, d, PL_HTTP_ALWAYS },
+		{ "/-/ready", page_ready, d, PL_HTTP_ALWAYS },
 	};
 	struct pl_http_options options;
 	int r;

@@ -92,6 +92,8 @@ static void page_table(
 		problem(reply, &why);
 	else
 		reply->content_type = "application/json";
+	/* Whoever asks meanwhile is told what was said last. */
+	pl_pipeline_ready(api->pipeline, NULL);
 }
 
 static void page_status(
@@ -154,9 +156,11 @@ static void page_index(
 
 /* ---- streams ---- */
 
-struct stream {
+struct pl_daemon_stream {
 	struct pl_daemon_api *api;
-	struct pl_watch_client *client;
+	struct pl_daemon_stream *next, **link;
+	struct pl_watch_client *client; /* NULL: it had to go for somebody else's */
+	struct pl_addr address;
 };
 
 /* What the output's queues lost is told to every client. */
@@ -170,25 +174,80 @@ static void tell_missed(struct pl_daemon_api *api)
 
 static size_t stream_read(void *arg, char *dst, size_t cap)
 {
-	struct stream *s = arg;
+	struct pl_daemon_stream *s = arg;
 
-	return pl_watch_read(s->client, dst, cap, pl_clock_mono_ns());
+	return s->client != NULL ? pl_watch_read(s->client, dst, cap, pl_clock_mono_ns())
+				 : PL_HTTP_STREAM_OVER;
 }
 
 static bool stream_ready(void *arg)
 {
-	struct stream *s = arg;
+	struct pl_daemon_stream *s = arg;
 
 	tell_missed(s->api);
-	return pl_watch_ready(s->client, pl_clock_mono_ns());
+	return s->client == NULL || pl_watch_ready(s->client, pl_clock_mono_ns());
 }
 
 static void stream_close(void *arg)
 {
-	struct stream *s = arg;
+	struct pl_daemon_stream *s = arg;
 
-	pl_watch_close(s->client);
+	*s->link = s->next;
+	if (s->next != NULL)
+		s->next->link = s->link;
+	if (s->client != NULL)
+		pl_watch_close(s->client);
 	free(s);
+}
+
+static unsigned int streams_of(const struct pl_daemon_api *api, const struct pl_addr *address)
+{
+	unsigned int n = 0;
+
+	for (const struct pl_daemon_stream *s = api->streams; s != NULL; s = s->next)
+		n += s->client != NULL && memcmp(&s->address, address, sizeof(*address)) == 0;
+	return n;
+}
+
+/* When all are taken: ends the latest of the address that has most, if it has two more than this one. */
+static bool make_room(struct pl_daemon_api *api, const struct pl_addr *address)
+{
+	struct pl_daemon_stream *best = NULL;
+	unsigned int most = streams_of(api, address) + 1;
+
+	for (struct pl_daemon_stream *s = api->streams; s != NULL; s = s->next) {
+		unsigned int n = s->client != NULL ? streams_of(api, &s->address) : 0;
+
+		if (n > most) {
+			most = n;
+			best = s;
+		}
+	}
+	if (best == NULL)
+		return false;
+	pl_watch_close(best->client);
+	best->client = NULL;
+	return true;
+}
+
+static int open_stream(struct pl_daemon_stream *s, struct pl_daemon_api *api,
+	const struct pl_watch_request *wanted, struct pl_diag *diag)
+{
+	int r;
+
+	s->api = api;
+	s->address = pl_http_address_share(&wanted->address);
+	r = pl_watch_open(&s->client, api->live, wanted, pl_clock_mono_ns(), diag);
+	if (r == -EBUSY && make_room(api, &s->address))
+		r = pl_watch_open(&s->client, api->live, wanted, pl_clock_mono_ns(), diag);
+	if (r < 0)
+		return r;
+	s->next = api->streams;
+	s->link = &api->streams;
+	if (s->next != NULL)
+		s->next->link = &s->next;
+	api->streams = s;
+	return 0;
 }
 
 static const struct pl_http_stream_ops stream_ops = { .read = stream_read,
@@ -260,16 +319,14 @@ static void page_tail(void *arg, const struct pl_http_request *request, struct p
 	struct pl_api_problem why = { .status = 400, .code = "bad_where" };
 	struct pl_watch_request wanted;
 	char where[WHERE_MAX];
-	struct stream *s;
+	struct pl_daemon_stream *s;
 	int r;
 
 	if (!parse_request(request, &wanted, where, reply))
 		return;
 	s = calloc(1, sizeof(*s));
 	tell_missed(api);
-	r = s == NULL
-		    ? -ENOMEM
-		    : pl_watch_open(&s->client, api->live, &wanted, pl_clock_mono_ns(), &why.diag);
+	r = s == NULL ? -ENOMEM : open_stream(s, api, &wanted, &why.diag);
 	if (r < 0) {
 		free(s);
 		if (r != -EINVAL) {
@@ -281,7 +338,6 @@ static void page_tail(void *arg, const struct pl_http_request *request, struct p
 		problem(reply, &why);
 		return;
 	}
-	s->api = api;
 	reply->stream = s;
 	reply->stream_ops = &stream_ops;
 	reply->content_type = wanted.form <= PL_WATCH_JSONL ? "application/x-ndjson"
@@ -384,13 +440,13 @@ size_t pl_daemon_api_routes(
 		"/api/v1/flows" };
 
 	assert(n + sizeof(paths) / sizeof(paths[0]) + 5 <= cap);
-	routes[n++] = (struct pl_http_route){ "/api/v1", page_index, api };
-	routes[n++] = (struct pl_http_route){ "/api/v1/", page_index, api };
-	routes[n++] = (struct pl_http_route){ "/api/v1/status", page_status, api };
-	routes[n++] = (struct pl_http_route){ "/api/v1/tail", page_tail, api };
+	routes[n++] = (struct pl_http_route){ "/api/v1", page_index, api, PL_HTTP_QUICK };
+	routes[n++] = (struct pl_http_route){ "/api/v1/", page_index, api, PL_HTTP_QUICK };
+	routes[n++] = (struct pl_http_route){ "/api/v1/status", page_status, api, PL_HTTP_PAGE };
+	routes[n++] = (struct pl_http_route){ "/api/v1/tail", page_tail, api, PL_HTTP_QUICK };
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-		routes[n++] = (struct pl_http_route){ paths[i], page_table, api };
-	routes[n] = (struct pl_http_route){ NULL, NULL, NULL };
+		routes[n++] = (struct pl_http_route){ paths[i], page_table, api, PL_HTTP_PAGE };
+	routes[n] = (struct pl_http_route){ NULL, NULL, NULL, PL_HTTP_PAGE };
 	return n;
 }
 

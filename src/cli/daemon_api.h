@@ -6,10 +6,13 @@
 #include "pipeline/pipeline.h"
 #include "web/http.h"
 
+struct pl_daemon_stream;
+
 struct pl_daemon_api {
 	struct pl_pipeline *pipeline;
 	struct pl_watch *live;
-	struct pl_output *output; /* through which `live` is fed */
+	struct pl_daemon_stream *streams; /* the latest first; the server's thread */
+	struct pl_output *output;         /* through which `live` is fed */
 	_Atomic(struct pl_http *) http;
 };
 

@@ -145,6 +145,8 @@ int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config,
 	if (p == NULL)
 		return -ENOMEM;
 	pthread_mutex_init(&p->lock, NULL);
+	pthread_mutex_init(&p->said_lock, NULL);
+	pl_buf_init(&p->said);
 	p->started_ns = p->last_reload_ok_ns = pl_clock_real_ns();
 	p->last_reload_ok = true;
 	p->rights = rights;
@@ -228,6 +230,7 @@ int pl_pipeline_start(struct pl_pipeline *p, struct pl_diag *diag)
 		r = pl_pipeline_start_worker(p, p->workers[i], &p->config, p->profiles, NULL);
 	p->running = r == 0;
 	pthread_mutex_unlock(&p->lock);
+	pl_pipeline_ready(p, NULL);
 	if (r < 0) {
 		pl_diag_set(diag, "cannot start a worker or an output: %s", strerror(-r));
 		pl_pipeline_stop(p, 0);
@@ -270,6 +273,8 @@ void pl_pipeline_free(struct pl_pipeline *p)
 	pl_aggregate_free(p->merged);
 	free(p->profiles);
 	pl_config_done(&p->config);
+	pl_buf_done(&p->said);
+	pthread_mutex_destroy(&p->said_lock);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
@@ -405,15 +410,13 @@ static const char *output_trouble(struct pl_pipeline *p, unsigned int i,
 	return NULL;
 }
 
-bool pl_pipeline_ready(struct pl_pipeline *p, struct pl_buf *json_buf)
+/* With the lock held. */
+static bool write_ready(struct pl_pipeline *p, struct pl_buf *out)
 {
-	struct pl_buf none;
 	struct pl_json json;
 	bool ready;
 
-	pl_buf_init(&none);
-	pl_json_init(&json, json_buf != NULL ? json_buf : &none);
-	pthread_mutex_lock(&p->lock);
+	pl_json_init(&json, out);
 	ready = p->running && !p->stopping;
 	pl_json_object(&json);
 	pl_json_key(&json, "listeners");
@@ -473,9 +476,42 @@ bool pl_pipeline_ready(struct pl_pipeline *p, struct pl_buf *json_buf)
 	pl_json_key(&json, "ready");
 	pl_json_bool(&json, ready);
 	pl_json_object_end(&json);
-	pthread_mutex_unlock(&p->lock);
-	pl_buf_done(&none);
 	return ready;
+}
+
+/* What was said last; NULL: nowhere to put it. */
+static bool said(struct pl_pipeline *p, struct pl_buf *json)
+{
+	bool ready;
+
+	pthread_mutex_lock(&p->said_lock);
+	if (json != NULL)
+		pl_buf_add(json, p->said.data, p->said.len);
+	ready = p->said_ready && !p->said.failed;
+	pthread_mutex_unlock(&p->said_lock);
+	return ready;
+}
+
+/* With the lock held, of which it lets go. */
+static bool say_ready(struct pl_pipeline *p, struct pl_buf *json)
+{
+	pthread_mutex_lock(&p->said_lock);
+	pl_buf_reset(&p->said);
+	p->said_ready = write_ready(p, &p->said);
+	pthread_mutex_unlock(&p->said_lock);
+	pthread_mutex_unlock(&p->lock);
+	return said(p, json);
+}
+
+bool pl_pipeline_ready(struct pl_pipeline *p, struct pl_buf *json)
+{
+	pthread_mutex_lock(&p->lock);
+	return say_ready(p, json);
+}
+
+bool pl_pipeline_ready_now(struct pl_pipeline *p, struct pl_buf *json)
+{
+	return pthread_mutex_trylock(&p->lock) == 0 ? say_ready(p, json) : said(p, json);
 }
 
 const struct pl_config *pl_pipeline_config(const struct pl_pipeline *pipeline)

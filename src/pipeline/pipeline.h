@@ -69,6 +69,8 @@ int pl_pipeline_aggregate(struct pl_pipeline *pipeline, struct pl_aggregate *int
 /* Whether every promise holds: listeners alive, outputs able to write and to keep up. Adds an object that
  * says so to `json` unless it is NULL. */
 bool pl_pipeline_ready(struct pl_pipeline *pipeline, struct pl_buf *json);
+/* The same, but never waits for who reads the pipeline or changes it: then it is what pl_pipeline_ready said last. */
+bool pl_pipeline_ready_now(struct pl_pipeline *pipeline, struct pl_buf *json);
 
 /* The configuration in use; the controlling thread only. */
 const struct pl_config *pl_pipeline_config(const struct pl_pipeline *pipeline);

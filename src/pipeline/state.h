@@ -37,6 +37,11 @@ struct pl_pipeline {
 	uint64_t reloads_ok, reloads_failed;
 	bool last_reload_ok;
 	uint64_t last_reload_ok_ns; /* since the Unix epoch */
+
+	/* What pl_pipeline_ready said last, for those who must not wait; under a lock of its own. */
+	pthread_mutex_t said_lock;
+	struct pl_buf said;
+	bool said_ready;
 };
 
 /* With the lock held: makes every worker's snapshot and the merged aggregate fresh. 0, -ETIMEDOUT. */

@@ -28,74 +28,14 @@ enum {
 	POOL_BYTES = 3 * 8192, /* per connection: the request's head, parsed, and the answer's */
 	TICK_MS = 100,         /* how long a stop or an expired deadline may go unseen */
 	LISTENERS_MAX = 8,     /* those that go quiet included */
+	BACKLOG = 1024,        /* a burst of connections waits a tick, not for a SYN sent again */
+	/* Ended, and not closed by the library yet: it takes up to ten at once. */
+	LEAVING_CONNECTIONS = 32,
 };
 
 #define MAX_BODY_BYTES (UINT64_C(16) << 20)
 #define FAREWELL_NS    (UINT64_C(300) * 1000000u)
 #define QUIET_NS       (UINT64_C(30) * 1000000000u)
-
-/* ---- connections and their deadlines; all on the server's thread ---- */
-
-static void connection_note(void *arg, struct MHD_Connection *c, void **context,
-	enum MHD_ConnectionNotificationCode what)
-{
-	struct pl_http *h = ((struct pl_http_listener *)arg)->http;
-	struct pl_http_connection *k = *context;
-
-	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-		const union MHD_ConnectionInfo *info =
-			MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-		pl_count(&h->counters.connections, 1);
-		k = calloc(1, sizeof(*k));
-		*context = k;
-		/* Without a record the inactivity time-out of the library still applies. */
-		if (k == NULL || info == NULL)
-			return;
-		k->http = h;
-		k->fd = info->connect_fd;
-		k->deadline_ns = pl_clock_mono_ns() + PL_HTTP_HEAD_LIMIT_NS;
-		k->next = h->connections;
-		k->link = &h->connections;
-		if (k->next != NULL)
-			k->next->link = &k->next;
-		h->connections = k;
-	} else if (k != NULL) {
-		if (k->link != NULL) {
-			*k->link = k->next;
-			if (k->next != NULL)
-				k->next->link = k->link;
-		}
-		free(k);
-		*context = NULL;
-	}
-}
-
-void pl_http_set_deadline(struct MHD_Connection *c, uint64_t limit_ns)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct pl_http_connection *k = info != NULL ? info->socket_context : NULL;
-
-	if (k != NULL)
-		k->deadline_ns =
-			limit_ns == UINT64_MAX ? UINT64_MAX : pl_clock_mono_ns() + limit_ns;
-}
-
-/* The library's own time-out counts from the last byte, so a byte a second would keep a connection for
- * ever. The descriptor is still the library's here: it closes it on this thread only. */
-static void expire(struct pl_http *h)
-{
-	uint64_t now = pl_clock_mono_ns();
-
-	for (struct pl_http_connection *k = h->connections; k != NULL; k = k->next) {
-		if (k->expired || now < k->deadline_ns)
-			continue;
-		k->expired = true;
-		pl_count(&h->counters.expired, 1);
-		shutdown(k->fd, SHUT_RDWR);
-	}
-}
 
 static void on_log(void *arg, const char *fmt, va_list ap)
 {
@@ -154,6 +94,7 @@ static void stop_quiet(struct pl_http *h)
 		/* Nothing may be suspended when it stops. */
 		pl_http_streams_end(h, l);
 		pl_http_access_tick(h, true);
+		pl_http_pages_end(h, l);
 		*link = l->next;
 		free_listener(l);
 	}
@@ -167,9 +108,10 @@ static void run_once(struct pl_http *h)
 	use_security(h);
 	pl_http_streams_tick(h);
 	pl_http_access_tick(h, false);
+	pl_http_pages_tick(h);
 	for (struct pl_http_listener *l = h->listeners; l != NULL; l = l->next)
 		MHD_run(l->daemon);
-	expire(h);
+	pl_http_expire(h);
 	stop_quiet(h);
 }
 
@@ -190,6 +132,7 @@ static void *serve_loop(void *arg)
 	/* Nothing may be suspended when the library stops. */
 	pl_http_streams_end(h, NULL);
 	pl_http_access_tick(h, true);
+	pl_http_pages_end(h, NULL);
 	return NULL;
 }
 
@@ -242,7 +185,7 @@ static int bind_local(struct pl_http *h, const char *path, struct pl_diag *diag)
 	mask = umask(0117);
 	r = fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
 	umask(mask);
-	if (r == 0 && listen(fd, 64) < 0)
+	if (r == 0 && listen(fd, BACKLOG) < 0)
 		r = -errno;
 	if (r == 0)
 		return fd;
@@ -306,12 +249,13 @@ static int add_listener(struct pl_http *h, int fd, struct pl_webconf *security, 
 	/* The option for the logger must come first: others may use it already. */
 	l->daemon = MHD_start_daemon(flags, 0, NULL, NULL, pl_http_on_request, l,
 		MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_CONNECTION_LIMIT, h->max_connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-		h->max_per_address, MHD_OPTION_CONNECTION_TIMEOUT, 30u,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, pl_http_on_target, l,
-		MHD_OPTION_NOTIFY_COMPLETED, pl_http_on_done, l, MHD_OPTION_NOTIFY_CONNECTION,
-		connection_note, l, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_LIMIT,
+		h->max_connections + PL_HTTP_EXTRA_CONNECTIONS + LEAVING_CONNECTIONS,
+		MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)POOL_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK,
+		pl_http_on_target, l, MHD_OPTION_NOTIFY_COMPLETED, pl_http_on_done, l,
+		MHD_OPTION_NOTIFY_CONNECTION, pl_http_on_connection, l, MHD_OPTION_ARRAY, tls,
+		MHD_OPTION_END);
 	if (l->daemon == NULL) {
 		close(fd);
 		free_listener(l);
@@ -329,7 +273,7 @@ static int open_listeners(
 	int r = 0;
 
 	if (options->listen != NULL) {
-		r = pl_tcp_listen(options->listen, 64, &h->hosts.listen, h->address, diag);
+		r = pl_tcp_listen(options->listen, BACKLOG, &h->hosts.listen, h->address, diag);
 		h->secure = security != NULL && security->tls;
 		if (r >= 0)
 			r = add_listener(h, r, security, false);
@@ -452,7 +396,9 @@ static int start_thread(struct pl_http *h, struct pl_diag *diag)
 	/* Signals are the main thread's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&h->thread, NULL, serve_loop, h);
+	r = pl_http_pages_start(h);
+	if (r == 0)
+		r = -pthread_create(&h->thread, NULL, serve_loop, h);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r < 0) {
 		pl_diag_set(diag, "cannot start the HTTP server's thread: %s", strerrordesc_np(-r));
@@ -492,6 +438,8 @@ int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
 	h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = h->wake_fd < 0 ? -errno : copy_names(h, options);
 	if (r == 0)
+		r = pl_http_pages_open(h);
+	if (r == 0)
 		r = pl_auth_new(&h->auth, wake_for_auth, h);
 	if (r < 0) {
 		pl_webconf_free(options->security);
@@ -526,10 +474,12 @@ void pl_http_close(struct pl_http *h)
 		pl_http_wake(h);
 		pthread_join(h->thread, NULL);
 	}
+	pl_http_pages_stop(h);
 	while ((l = h->listeners) != NULL) {
 		h->listeners = l->next;
 		free_listener(l);
 	}
+	pl_http_pages_free(h);
 	pl_auth_free(h->auth);
 	if (h->socket_path != NULL)
 		unlink(h->socket_path);
@@ -561,11 +511,12 @@ const struct pl_http_counters *pl_http_counters(const struct pl_http *http)
 uint64_t pl_http_memory(const struct pl_http_options *options)
 {
 	uint64_t connections =
-		options->max_connections > 0 ? options->max_connections : MAX_CONNECTIONS;
+		(options->max_connections > 0 ? options->max_connections : MAX_CONNECTIONS) +
+		PL_HTTP_EXTRA_CONNECTIONS;
 	uint64_t body = options->max_body_bytes > 0 ? options->max_body_bytes : MAX_BODY_BYTES;
 
 	/* One answer more than the limit on held ones may be in the making, its buffer doubling. */
-	return connections * (POOL_BYTES + sizeof(struct pl_http_connection) +
-				     sizeof(struct pl_http_context)) +
+	return connections * (POOL_BYTES + PL_HTTP_PIECE_BYTES + sizeof(struct pl_http_connection) +
+				     sizeof(struct pl_http_context) + sizeof(struct pl_http_peer)) +
 	       (PL_HTTP_BODIES_HELD + 2) * body;
 }

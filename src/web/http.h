@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A read-only HTTP/1.1 server (RFC 9110, 9112; parsing by libmicrohttpd): GET and HEAD, exact paths, one
- * thread of its own that shares nothing with the packet path. It cannot be held up: connections are
- * limited in total and per address, a request's head must be there within 5 s and below 8 KiB, an answer be
- * taken within 30 s, an idle connection ends after 30 s; all of this by a deadline, not by inactivity.
+ * A read-only HTTP/1.1 server (RFC 9110, 9112; parsing by libmicrohttpd): GET and HEAD, exact paths, two
+ * threads of its own that share nothing with the packet path. One holds the connections and never waits, the
+ * other makes pages, one at a time, each once for everybody who waits for it, and for the addresses in turn.
  *
- * pl_http_open binds and starts the thread; handlers run on it, one at a time. Routes and names are copied,
- * a route's `arg` is borrowed until pl_http_close.
+ * It cannot be held up. A request's head must be there within 5 s and below 8 KiB, an answer be taken within
+ * 30 s, an idle connection ends after 30 s, by a deadline and not by inactivity. Connections are limited in
+ * total and per address (of IPv6: per /64), and so is what is held for slow readers. When either is short, the
+ * connection that does least ends for the next one: idle ones first, then those whose head does not come, then
+ * those that take nothing of their answer; of the address that has most. A route that is answered `always` is so
+ * even when nothing can be ended.
+ *
+ * pl_http_open binds and starts the threads. Routes and names are copied, a route's `arg` is borrowed until
+ * pl_http_close.
  */
 #pragma once
 
@@ -21,17 +27,20 @@
 
 struct pl_http_request {
 	const char *path;
-	const char *query;  /* undecoded, see pl_http_query_get */
-	const char *accept; /* header or NULL */
-	struct pl_addr client;
+	const char *query;     /* undecoded, see pl_http_query_get */
+	const char *accept;    /* header or NULL */
+	struct pl_addr client; /* of a page for several: one of them */
 };
 
+#define PL_HTTP_STREAM_OVER SIZE_MAX
+
 /*
- * An answer without an end, sent as it comes (chunked). All is called on the server's thread. A client that
+ * An answer without an end, sent as it comes (chunked). All is called on the thread of connections. A client that
  * takes nothing of what there is for 30 s is let go; one that is gone is noticed within a second.
  */
 struct pl_http_stream_ops {
-	size_t (*read)(void *stream, char *dst, size_t cap); /* 0 = nothing now */
+	/* 0 = nothing now, PL_HTTP_STREAM_OVER = nothing any more */
+	size_t (*read)(void *stream, char *dst, size_t cap);
 	bool (*ready)(
 		void *stream); /* whether read would give something; asked ten times a second */
 	void (*close)(void *stream);
@@ -53,10 +62,19 @@ void pl_http_problem(
 typedef void pl_http_handler(
 	void *arg, const struct pl_http_request *request, struct pl_http_reply *reply);
 
+enum pl_http_effort {
+	/* Made by the thread for pages. Whoever asks for the same path and query with the same headers
+	 * before that begins is given the same one. */
+	PL_HTTP_PAGE,
+	PL_HTTP_QUICK, /* on the thread of all connections: waits for nobody. Streams are of this kind */
+	PL_HTTP_ALWAYS, /* the same, and answered though there are too many connections */
+};
+
 struct pl_http_route {
 	const char *path; /* exact; NULL ends a table */
 	pl_http_handler *handler;
 	void *arg;
+	enum pl_http_effort effort;
 };
 
 struct pl_http_options {
@@ -95,6 +113,8 @@ struct pl_http_counters {
 	struct pl_counter answers[PL_HTTP_CODE_MAX];
 	struct pl_counter connections;  /* accepted */
 	struct pl_counter expired;      /* ended by a deadline */
+	struct pl_counter ended;        /* ended before, for want of room */
+	struct pl_counter refused;      /* not taken: too many of their address, or of all */
 	struct pl_counter streams;      /* streams begun */
 	struct pl_counter auth_failed;  /* requests with no or wrong credentials */
 	struct pl_counter auth_limited; /* refused unseen: too many failures, or checks waiting */
@@ -115,6 +135,9 @@ int pl_http_secure(struct pl_http *http, struct pl_webconf *security, struct pl_
 
 /* Any thread: a stream that had nothing may have something now. Not to be called after pl_http_close. */
 void pl_http_wake(struct pl_http *http);
+
+/* Whom an address stands for where shares are counted: of IPv6 its /64. */
+struct pl_addr pl_http_address_share(const struct pl_addr *address);
 
 /* "127.0.0.1:8400", with the port really bound; "" without one. Lives as long as the server. */
 const char *pl_http_address(const struct pl_http *http);

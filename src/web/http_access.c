@@ -37,9 +37,8 @@ struct pl_addr pl_http_client_address(struct MHD_Connection *c)
 /* NULL, or why the connection's certificate will not do. */
 static const char *bad_certificate(const struct pl_http_listener *l, struct MHD_Connection *c)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct pl_http_connection *k = info != NULL ? info->socket_context : NULL;
+	struct pl_http_connection *k = pl_http_connection_of(c);
+	const union MHD_ConnectionInfo *info;
 	const char *why;
 
 	if (k != NULL && k->cert_good)
@@ -62,7 +61,7 @@ static void wait_for_check(struct pl_http *h, struct MHD_Connection *c, struct p
 		req->next->link = &req->next;
 	h->pending = req;
 	/* The check itself is bounded; the answer's time begins behind it. */
-	pl_http_set_deadline(c, UINT64_MAX);
+	pl_http_set_phase(c, PL_HTTP_WORK, UINT64_MAX);
 	MHD_suspend_connection(c);
 }
 
@@ -148,7 +147,7 @@ void pl_http_access_tick(struct pl_http *h, bool all)
 		if (!all && !pl_auth_is_done(req->job))
 			continue;
 		forget(req);
-		pl_http_set_deadline(req->connection, PL_HTTP_ANSWER_LIMIT_NS);
+		pl_http_set_phase(req->connection, PL_HTTP_WORK, PL_HTTP_ANSWER_LIMIT_NS);
 		MHD_resume_connection(req->connection);
 	}
 }

@@ -86,16 +86,17 @@ void pl_http_problem(
 
 /* ---- answers ---- */
 
-/* Compresses body into a fresh block; false leaves everything as it was. */
-static bool gzip(const struct pl_buf *body, char **ret_data, size_t *ret_len)
+/* By level 1: text shrinks to a tenth already. */
+bool pl_http_pack(struct pl_buf *body)
 {
 	z_stream z = { 0 };
 	size_t cap;
 	char *out;
 	int r;
 
-	/* Level 1: text shrinks to a tenth already, and the thread is soon free. 16 + 15: gzip framing. */
-	if (deflateInit2(&z, 1, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+	/* 16 + 15: gzip framing. */
+	if (body->failed || body->len < GZIP_MIN_BYTES ||
+		deflateInit2(&z, 1, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return false;
 	cap = deflateBound(&z, body->len);
 	out = malloc(cap);
@@ -108,13 +109,15 @@ static bool gzip(const struct pl_buf *body, char **ret_data, size_t *ret_len)
 	z.next_out = (Bytef *)out;
 	z.avail_out = (uInt)cap;
 	r = deflate(&z, Z_FINISH);
-	*ret_len = z.total_out;
 	deflateEnd(&z);
 	if (r != Z_STREAM_END) {
 		free(out);
 		return false;
 	}
-	*ret_data = out;
+	pl_buf_done(body);
+	body->data = out;
+	body->len = z.total_out;
+	body->cap = cap;
 	return true;
 }
 
@@ -167,24 +170,8 @@ static enum MHD_Result send_response(struct pl_http_listener *l, struct MHD_Conn
 	r = MHD_queue_response(c, status, response);
 	MHD_destroy_response(response);
 	count_answer(l->http, status);
-	pl_http_set_deadline(c, PL_HTTP_ANSWER_LIMIT_NS);
+	pl_http_set_phase(c, PL_HTTP_ANSWER, PL_HTTP_ANSWER_LIMIT_NS);
 	return r;
-}
-
-static enum MHD_Result answer(struct pl_http_listener *l, struct MHD_Connection *c,
-	unsigned int status, const char *content_type, const void *data, size_t len,
-	enum MHD_ResponseMemoryMode mode, bool compressed)
-{
-	struct MHD_Response *response = MHD_create_response_from_buffer(len, (void *)data, mode);
-
-	if (response == NULL) {
-		if (mode == MHD_RESPMEM_MUST_FREE)
-			free((void *)data);
-		return MHD_NO;
-	}
-	if (compressed)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
-	return send_response(l, c, status, content_type, response);
 }
 
 /* A refusal by the server itself: text for people, a problem document to those who ask the API. */
@@ -218,48 +205,20 @@ static enum MHD_Result refuse(struct pl_http_listener *l, struct MHD_Connection 
 	return deny(l, c, req, &no);
 }
 
-static void hold(struct pl_http *h, struct pl_http_context *req, uint64_t bytes)
+static enum MHD_Result serve_body(
+	struct pl_http_listener *l, struct MHD_Connection *c, struct pl_http_body *b)
 {
-	req->held_bytes += bytes;
-	h->held_bytes += bytes;
+	struct MHD_Response *response = pl_http_body_begin(l->http, c, b);
+
+	if (response != NULL && b->gzip)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+	return send_response(l, c, b->status, b->content_type, response);
 }
 
-static enum MHD_Result serve_body(struct pl_http_listener *l, struct MHD_Connection *c,
-	struct pl_http_reply *reply, struct pl_http_context *req)
-{
-	struct pl_http *h = l->http;
-	const char *codings =
-		MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-	char *packed;
-	size_t packed_len;
-
-	if (reply->body.failed) {
-		pl_buf_done(&reply->body);
-		return refuse(l, c, req, 503, "too_large",
-			"The answer is larger than the configured limit.");
-	}
-	if (reply->body.len == 0) {
-		pl_buf_done(&reply->body);
-		return answer(l, c, reply->status, reply->content_type, "", 0,
-			MHD_RESPMEM_PERSISTENT, false);
-	}
-	if (reply->body.len >= GZIP_MIN_BYTES && pl_http_wants_gzip(codings) &&
-		gzip(&reply->body, &packed, &packed_len)) {
-		pl_buf_done(&reply->body);
-		hold(h, req, packed_len);
-		return answer(l, c, reply->status, reply->content_type, packed, packed_len,
-			MHD_RESPMEM_MUST_FREE, true);
-	}
-	hold(h, req, reply->body.cap);
-	/* The library frees the buffer's memory with free(), which is what pl_buf allocates by. */
-	return answer(l, c, reply->status, reply->content_type, reply->body.data, reply->body.len,
-		MHD_RESPMEM_MUST_FREE, false);
-}
-
-static enum MHD_Result serve(struct pl_http_listener *l, struct MHD_Connection *c,
+/* On this thread, now. */
+static enum MHD_Result serve_quick(struct pl_http_listener *l, struct MHD_Connection *c,
 	const struct pl_http_route *route, struct pl_http_context *req)
 {
-	const struct pl_http *h = l->http;
 	struct pl_http_request request = {
 		.path = req->target.path,
 		.query = req->target.query,
@@ -268,16 +227,36 @@ static enum MHD_Result serve(struct pl_http_listener *l, struct MHD_Connection *
 	};
 	struct pl_http_reply reply = { .status = 200, .content_type = "text/plain; charset=utf-8" };
 
-	if (h->held_bytes >= PL_HTTP_BODIES_HELD * h->max_body_bytes)
-		return refuse(l, c, req, 503, "busy", "Too many answers wait for slow clients.");
 	pl_buf_init(&reply.body);
-	reply.body.limit = h->max_body_bytes;
+	reply.body.limit = l->http->max_body_bytes;
 	route->handler(route->arg, &request, &reply);
-	if (reply.stream_ops == NULL)
-		return serve_body(l, c, &reply, req);
+	if (reply.stream_ops != NULL) {
+		pl_buf_done(&reply.body);
+		return send_response(
+			l, c, reply.status, reply.content_type, pl_http_stream_begin(l, c, &reply));
+	}
+	if (!reply.body.failed)
+		req->body = pl_http_body_new(l->http, &reply, false);
 	pl_buf_done(&reply.body);
-	return send_response(
-		l, c, reply.status, reply.content_type, pl_http_stream_begin(l, c, &reply));
+	return req->body != NULL
+		       ? serve_body(l, c, req->body)
+		       : refuse(l, c, req, 503, "no_memory", "There is no memory for the answer.");
+}
+
+static enum MHD_Result serve(struct pl_http_listener *l, struct MHD_Connection *c,
+	const struct pl_http_route *route, struct pl_http_context *req)
+{
+	struct pl_http_connection *k = pl_http_connection_of(c);
+
+	if (k != NULL && route->effort != PL_HTTP_ALWAYS && !pl_http_has_place(k))
+		return refuse(l, c, req, 503, "busy", "There are too many connections.");
+	if (route->effort != PL_HTTP_PAGE)
+		return serve_quick(l, c, route, req);
+	if (req->body != NULL)
+		return serve_body(l, c, req->body);
+	if (req->failed || pl_http_page_ask(l->http, c, req, route) < 0)
+		return refuse(l, c, req, 503, "no_memory", "There is no memory for the answer.");
+	return MHD_YES;
 }
 
 static enum MHD_Result add_size(
@@ -295,8 +274,12 @@ void *pl_http_on_target(void *arg, const char *uri, struct MHD_Connection *c)
 {
 	struct pl_http_context *req = calloc(1, sizeof(*req));
 
+	const struct pl_http_connection *k = pl_http_connection_of(c);
+
 	(void)arg;
-	(void)c;
+	/* Of the first request the time runs since the connection came. */
+	if (k != NULL && k->phase != PL_HTTP_HEAD)
+		pl_http_set_phase(c, PL_HTTP_HEAD, PL_HTTP_HEAD_LIMIT_NS);
 	/* A path left empty is refused by pl_http_on_request. */
 	if (req != NULL)
 		pl_http_target_parse(&req->target, uri);
@@ -311,12 +294,12 @@ void pl_http_on_done(
 
 	(void)why;
 	if (req != NULL) {
-		h->held_bytes -= req->held_bytes;
 		pl_http_access_done(h, req);
+		pl_http_page_forget(h, req);
 	}
 	free(req);
 	*context = NULL;
-	pl_http_set_deadline(c, PL_HTTP_IDLE_LIMIT_NS);
+	pl_http_set_phase(c, PL_HTTP_IDLE, PL_HTTP_IDLE_LIMIT_NS);
 }
 
 /* Why the request is refused whatever it asks for; NULL when it is not. */
@@ -374,6 +357,7 @@ enum MHD_Result pl_http_on_request(void *arg, struct MHD_Connection *c, const ch
 	/* An answer to the first of the library's two calls would also end the connection. */
 	if (!req->begun) {
 		req->begun = true;
+		pl_http_set_phase(c, PL_HTTP_WORK, PL_HTTP_HEAD_LIMIT_NS);
 		return MHD_YES;
 	}
 	switch (pl_http_access(l, c, req, &no)) {

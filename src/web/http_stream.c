@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Answers without an end. A stream with nothing to say is suspended: the library forgets its socket meanwhile, so
  * the tick looks whether anybody is still there. */
-#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -24,14 +23,16 @@ static ssize_t read_stream(void *arg, uint64_t pos, char *dst, size_t cap)
 	size_t n = s->ops->read(s->stream, dst, cap);
 
 	(void)pos;
+	if (n == PL_HTTP_STREAM_OVER)
+		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (n > 0) {
 		/* To take this, from now. */
-		pl_http_set_deadline(s->connection, PL_HTTP_ANSWER_LIMIT_NS);
+		pl_http_set_phase(s->connection, PL_HTTP_ANSWER, PL_HTTP_ANSWER_LIMIT_NS);
 		return (ssize_t)n;
 	}
 	if (s->ending)
 		return MHD_CONTENT_READER_END_OF_STREAM;
-	pl_http_set_deadline(s->connection, UINT64_MAX);
+	pl_http_set_phase(s->connection, PL_HTTP_WORK, UINT64_MAX);
 	s->suspended = true;
 	MHD_suspend_connection(s->connection);
 	return 0;
@@ -76,17 +77,10 @@ struct MHD_Response *pl_http_stream_begin(
 	return response;
 }
 
-static bool is_gone(const struct pl_http_stream *s)
-{
-	struct pollfd fd = { .fd = socket_of(s->connection), .events = POLLRDHUP };
-
-	return poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
-}
-
 static void resume(struct pl_http_stream *s)
 {
 	s->suspended = false;
-	pl_http_set_deadline(s->connection, PL_HTTP_ANSWER_LIMIT_NS);
+	pl_http_set_phase(s->connection, PL_HTTP_ANSWER, PL_HTTP_ANSWER_LIMIT_NS);
 	MHD_resume_connection(s->connection);
 }
 
@@ -95,7 +89,7 @@ void pl_http_streams_tick(struct pl_http *h)
 	for (struct pl_http_stream *s = h->streams; s != NULL; s = s->next) {
 		if (!s->suspended)
 			continue;
-		if (is_gone(s)) {
+		if (pl_http_is_gone(socket_of(s->connection))) {
 			/* The library closes it when it finds that nothing can be sent. */
 			s->ending = true;
 			shutdown(socket_of(s->connection), SHUT_RDWR);
