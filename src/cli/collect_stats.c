@@ -67,6 +67,7 @@ static void put_control(struct pl_json *json, const struct pl_collector_stats *s
 	counter(json, "repeated", &s->cm->repeated);
 	counter(json, "stale", &s->cm->stale);
 	counter(json, "asked", &s->cm->asked);
+	counter(json, "denied", &s->cm->denied);
 	counter(json, "limited", &s->cm->limited);
 	counter(json, "unsent", &s->cm->unsent);
 	pl_json_object_end(json);

@@ -3,11 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "rdma/cm_state.h"
 #include "rdma/draw.h"
 
 #define SECOND    UINT64_C(1000000000)
-#define REP_TRIES 4 /* each waits twice as long: who asked may be nobody */
+
+/* Each waits twice as long. The address that asked may be forged, and whoever has it is sent no more than three times
+ * what the request was (as RFC 9000, 8.1, has it). */
+#define REP_TRIES 3
 
 int pl_connector_new(struct pl_connector **ret, const struct pl_connector_options *options)
 {
@@ -16,7 +20,8 @@ int pl_connector_new(struct pl_connector **ret, const struct pl_connector_option
 
 	*ret = NULL;
 	o.max_connections = o.max_connections == 0 ? 64 : o.max_connections;
-	o.requests_per_second = o.requests_per_second == 0 ? 100 : o.requests_per_second;
+	o.requests_per_second = o.requests_per_second == 0 ? 400 : o.requests_per_second;
+	o.requests_each = o.requests_each == 0 ? 50 : o.requests_each;
 	o.resend_ns = o.resend_ns == 0 ? SECOND / 2 : o.resend_ns;
 	o.tries = o.tries == 0 ? 8 : o.tries;
 	o.mtu = o.mtu == 0 ? PL_ROCE_PATH_MTU : o.mtu;
@@ -35,6 +40,7 @@ int pl_connector_new(struct pl_connector **ret, const struct pl_connector_option
 	}
 	memcpy(c->own, o.own, o.n_own * sizeof(*c->own));
 	c->options.own = c->own;
+	c->seed = o.seed == 0 ? pl_hash_seed() : o.seed;
 	*ret = c;
 	return 0;
 }
@@ -246,17 +252,42 @@ static bool watched(const struct pl_connector *c, const struct pl_connection *co
 	return conn->state == CM_UP && !conn->active && c->options.silent_ns > 0;
 }
 
+static void end_stale(struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns)
+{
+	pl_count(&c->counters.stale, 1);
+	/* Should the peer know of it all the same, a DREQ says so. */
+	if (conn->state == CM_UP)
+		pl_connection_give_up(c, conn, PL_CONNECTION_CLOSED, now_ns);
+	else
+		pl_connection_finish(c, conn, PL_CONNECTION_CLOSED, now_ns);
+}
+
+void pl_connection_confirm(struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns)
+{
+	conn->state = CM_UP;
+	conn->event = PL_CONNECTION_CONNECTED;
+	conn->tries = 0;
+	for (uint32_t i = 0; i < c->options.max_connections; i++) {
+		struct pl_connection *other = &c->connections[i];
+
+		if (other != conn && !other->active &&
+			(other->state == CM_REQ_SEEN || other->state == CM_REP_SENT ||
+				other->state == CM_UP) &&
+			(other->remote_id == conn->remote_id ||
+				other->peer.qpn == conn->peer.qpn) &&
+			pl_addr_equal(&other->path.dst, &conn->path.dst))
+			end_stale(c, other, now_ns);
+	}
+}
+
 int pl_connector_heard(struct pl_connector *c, uint32_t id, uint64_t now_ns)
 {
 	struct pl_connection *conn = pl_connection_find(c, id);
 
 	if (conn == NULL)
 		return -ENOENT;
-	if (conn->state == CM_REP_SENT) {
-		conn->state = CM_UP;
-		conn->event = PL_CONNECTION_CONNECTED;
-		conn->tries = 0;
-	}
+	if (conn->state == CM_REP_SENT)
+		pl_connection_confirm(c, conn, now_ns);
 	if (watched(c, conn)) {
 		conn->at_ns = now_ns + c->options.silent_ns / 2;
 		conn->asked = 0;
@@ -359,24 +390,37 @@ uint64_t pl_connector_next_ns(const struct pl_connector *c)
 	return next;
 }
 
-bool pl_connector_event(struct pl_connector *c, struct pl_connection_event *ret)
+/* One that waits; ends before beginnings, for what begins may need the room. NULL: none. */
+static struct pl_connection *next_event(struct pl_connector *c)
 {
+	struct pl_connection *begins = NULL;
+
 	for (uint32_t i = 0; i < c->options.max_connections; i++) {
 		struct pl_connection *conn = &c->connections[i];
 
-		if (conn->event == 0)
-			continue;
-		*ret = (struct pl_connection_event){ .id = conn->id,
-			.kind = conn->event,
-			.reason = conn->reason,
-			.largest_mtu = conn->largest_mtu,
-			.port = conn->port,
-			.path = conn->path,
-			.terms = conn->peer };
-		conn->event = 0;
-		return true;
+		if (conn->event >= PL_CONNECTION_REJECTED)
+			return conn;
+		if (conn->event != 0 && begins == NULL)
+			begins = conn;
 	}
-	return false;
+	return begins;
+}
+
+bool pl_connector_event(struct pl_connector *c, struct pl_connection_event *ret)
+{
+	struct pl_connection *conn = next_event(c);
+
+	if (conn == NULL)
+		return false;
+	*ret = (struct pl_connection_event){ .id = conn->id,
+		.kind = conn->event,
+		.reason = conn->reason,
+		.largest_mtu = conn->largest_mtu,
+		.port = conn->port,
+		.path = conn->path,
+		.terms = conn->peer };
+	conn->event = 0;
+	return true;
 }
 
 const struct pl_connector_counters *pl_connector_counters(const struct pl_connector *c)

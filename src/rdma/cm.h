@@ -9,9 +9,10 @@
  *
  * REQ, REP and DREQ are sent again until they are answered or the tries are used up; whatever comes twice is answered
  * from what is known. A peer that asks again, in another transaction, by the communication id or queue pair of a connection
- * that stands has begun anew: it is rejected (stale), the connection ends, and at the next request there is none in the
- * way (12.9.8.3). A lost RTU is made good by the first data (pl_connector_heard). Messages count only from the
- * address that the connection is with. One event waits for each connection, the newest: a connection that was made and
+ * that stands may have begun anew, or its address was forged: a request proves nothing. The request is therefore answered
+ * as any other, and the old connection ends as stale when the new one is confirmed, which only the peer itself can do (the
+ * architecture, 12.9.8.3, ends it at the request; docs/protocols/roce.md). A lost RTU is made good by the first data
+ * (pl_connector_heard). Messages count only from the address that the connection is with. One event waits for each connection, the newest: a connection that was made and
  * closed before anybody asked is told as closed. A REP is sent four times at most, each after twice the time (and no more
  * often than the REQ allows): whoever asked may have forged the address. An RTU that comes when the connection was given up
  * is answered by a REJ, by which its sender learns that there is none.
@@ -39,7 +40,15 @@ struct pl_connector_options {
 	uint16_t mtu; /* passive: the largest path MTU that is taken; 0: 4096 */
 	uint32_t
 		max_connections; /* 0: 64; those that are being made count, those that were closed a moment ago give way */
-	uint32_t requests_per_second; /* taken from others; 0: 100 */
+	/* Peers that may ask. NULL: every one. What others send is counted (denied) and changes nothing; their requests are
+	 * rejected, a few in a second. */
+	bool (*allowed)(void *arg, const struct pl_addr *peer);
+	void *arg;
+	uint32_t
+		requests_each; /* messages of one source that are answered in a second without being part of a
+	                           connection, of an IPv6 /64 four times as many; 0: 50 */
+	uint64_t seed;                /* of the places of sources, which may share one; 0: drawn */
+	uint32_t requests_per_second; /* new requests of all allowed sources together; 0: 400 */
 	uint64_t resend_ns;           /* 0: 500 ms */
 	uint64_t silent_ns; /* passive: peers that are silent for so long are given up; 0: never */
 	uint8_t tries;      /* 0: 8 */
@@ -124,9 +133,11 @@ struct pl_connector_counters {
 	struct pl_counter foreign;  /* for a connection with somebody else */
 	struct pl_counter unknown;  /* for no connection */
 	struct pl_counter repeated; /* known already */
-	struct pl_counter stale;   /* ended by a request of the same peer with a number of theirs */
+	struct pl_counter
+		stale; /* ended by a newer connection of the same peer with a number of theirs */
 	struct pl_counter asked;   /* REPs sent to see whether somebody is still there */
-	struct pl_counter limited; /* requests beyond the rate, or with no room for them */
+	struct pl_counter denied;  /* from sources that are not allowed */
+	struct pl_counter limited; /* beyond the rates, or with no room for them */
 	struct pl_counter unsent;  /* answers for which there was no room: the peer asks again */
 };
 

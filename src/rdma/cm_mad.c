@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "base/hash.h"
 #include "rdma/cm_state.h"
 
 #define SECOND      UINT64_C(1000000000)
@@ -227,33 +228,6 @@ static struct pl_connection *made_by(
 	return NULL;
 }
 
-/* One that stands, though its peer asks again by a number that it has there: it knows of it no more (12.9.8.3). */
-static struct pl_connection *find_stale(
-	struct pl_connector *c, const struct pl_cm *cm, const struct pl_addr *peer)
-{
-	for (uint32_t i = 0; i < c->options.max_connections; i++) {
-		struct pl_connection *conn = &c->connections[i];
-
-		if (!conn->active &&
-			(conn->state == CM_REQ_SEEN || conn->state == CM_REP_SENT ||
-				conn->state == CM_UP) &&
-			(conn->remote_id == cm->local_id || conn->peer.qpn == cm->qpn) &&
-			pl_addr_equal(&conn->path.dst, peer))
-			return conn;
-	}
-	return NULL;
-}
-
-/* It ends. Should the peer know of it all the same, a DREQ says so. */
-static void end_stale(struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns)
-{
-	pl_count(&c->counters.stale, 1);
-	if (conn->state == CM_UP)
-		pl_connection_give_up(c, conn, PL_CONNECTION_CLOSED, now_ns);
-	else
-		pl_connection_finish(c, conn, PL_CONNECTION_CLOSED, now_ns);
-}
-
 static void repeated_req(struct pl_connector *c, struct pl_connection *conn,
 	const struct pl_cm *req, uint64_t now_ns)
 {
@@ -290,14 +264,11 @@ static void receive_req(struct pl_connector *c, const struct pl_cm *cm,
 		repeated_req(c, conn, cm, now_ns);
 		return;
 	}
-	if (now_ns - c->second_ns >= SECOND) {
-		c->second_ns = now_ns;
-		c->requests = 0;
-	}
-	if (++c->requests > c->options.requests_per_second) {
+	if (c->requests >= c->options.requests_per_second) {
 		pl_count(&c->counters.limited, 1);
 		return;
 	}
+	c->requests++;
 	if (!listens(c, cm->service_id) || !pl_cm_get_ip(&ip, &private)) {
 		refuse(c, &path, cm, PL_CM_ABOUT_REQ, PL_CM_INVALID_SERVICE_ID);
 		return;
@@ -308,12 +279,6 @@ static void receive_req(struct pl_connector *c, const struct pl_cm *cm,
 	}
 	if (mtu_of(cm->mtu) == 0 || mtu_of(cm->mtu) > c->options.mtu) {
 		refuse_mtu(c, &path, cm);
-		return;
-	}
-	conn = find_stale(c, cm, &from->src);
-	if (conn != NULL) {
-		end_stale(c, conn, now_ns);
-		refuse(c, &path, cm, PL_CM_ABOUT_REQ, PL_CM_STALE);
 		return;
 	}
 	conn = pl_connection_add(c, now_ns);
@@ -445,6 +410,72 @@ static void receive_of(
 	}
 }
 
+/* ---- who may, and how often ---- */
+
+static void begin_second(struct pl_connector *c, uint64_t now_ns)
+{
+	if (now_ns - c->second_ns < SECOND)
+		return;
+	c->second_ns = now_ns;
+	c->requests = c->denials = 0;
+	memset(c->by_source, 0, sizeof(c->by_source));
+}
+
+/* The number of messages in this second of the sources with these first bytes. Sources that share a place by their hash,
+ * which nobody can foresee, share it. */
+static uint16_t *share_of(struct pl_connector *c, const struct pl_addr *source, size_t bytes)
+{
+	return &c->by_source[pl_hash(source->b, bytes, c->seed) % PL_CM_SOURCES];
+}
+
+/* Whether one more message of this source that is part of no connection is answered in this second. A host of IPv6 has
+ * all addresses of its /64, which therefore has a share too: that of four. */
+static bool within_share(struct pl_connector *c, const struct pl_addr *source)
+{
+	uint16_t *own = share_of(c, source, 16);
+	uint16_t *net = pl_addr_is_v4(source) ? NULL : share_of(c, source, 8);
+
+	if (*own >= c->options.requests_each ||
+		(net != NULL && *net >= 4 * c->options.requests_each)) {
+		pl_count(&c->counters.limited, 1);
+		return false;
+	}
+	(*own)++;
+	if (net != NULL)
+		(*net)++;
+	return true;
+}
+
+/* A source that is not allowed takes nothing from those that are: its requests are rejected, a few in a second, so that
+ * whoever has set up a network sees why; everything else is not answered. */
+static void deny(struct pl_connector *c, const struct pl_roce_path *path, const struct pl_cm *cm)
+{
+	pl_count(&c->counters.denied, 1);
+	if (cm->kind != PL_CM_REQ || c->denials == PL_CM_DENIALS)
+		return;
+	c->denials++;
+	refuse(c, path, cm, PL_CM_ABOUT_REQ, PL_CM_CONSUMER);
+}
+
+/* About a connection that there is none of: its sender waits for its end, or believes in it. */
+static void receive_unknown(
+	struct pl_connector *c, const struct pl_cm *cm, const struct pl_roce_path *path)
+{
+	pl_count(&c->counters.unknown, 1);
+	if ((cm->kind != PL_CM_DREQ && cm->kind != PL_CM_REP && cm->kind != PL_CM_RTU) ||
+		!within_share(c, &path->dst))
+		return;
+	if (cm->kind == PL_CM_DREQ)
+		note(c, path,
+			&(struct pl_cm){ .kind = PL_CM_DREP,
+				.transaction = cm->transaction,
+				.local_id = cm->remote_id,
+				.remote_id = cm->local_id });
+	else
+		refuse(c, path, cm, cm->kind == PL_CM_REP ? PL_CM_ABOUT_REP : PL_CM_ABOUT_OTHER,
+			PL_CM_INVALID_ID);
+}
+
 void pl_connector_receive(struct pl_connector *c, const struct pl_roce *packet, uint64_t now_ns)
 {
 	const struct pl_roce_path path = path_back(c, &packet->path);
@@ -458,24 +489,19 @@ void pl_connector_receive(struct pl_connector *c, const struct pl_roce *packet, 
 		pl_count(&c->counters.malformed, 1);
 		return;
 	}
+	begin_second(c, now_ns);
+	if (c->options.allowed != NULL && !c->options.allowed(c->options.arg, &packet->path.src)) {
+		deny(c, &path, &cm);
+		return;
+	}
 	if (cm.kind == PL_CM_REQ) {
-		receive_req(c, &cm, &packet->path, now_ns);
+		if (within_share(c, &packet->path.src))
+			receive_req(c, &cm, &packet->path, now_ns);
 		return;
 	}
 	conn = pl_connection_find(c, cm.remote_id);
 	if (conn == NULL) {
-		pl_count(&c->counters.unknown, 1);
-		/* Somebody waits for an end of what we do not know, or believes in it. */
-		if (cm.kind == PL_CM_DREQ)
-			note(c, &path,
-				&(struct pl_cm){ .kind = PL_CM_DREP,
-					.transaction = cm.transaction,
-					.local_id = cm.remote_id,
-					.remote_id = cm.local_id });
-		else if (cm.kind == PL_CM_REP)
-			refuse(c, &path, &cm, PL_CM_ABOUT_REP, PL_CM_INVALID_ID);
-		else if (cm.kind == PL_CM_RTU)
-			refuse(c, &path, &cm, PL_CM_ABOUT_OTHER, PL_CM_INVALID_ID);
+		receive_unknown(c, &cm, &path);
 		return;
 	}
 	/* A REJ may come from whom we do not know by number yet; everything else names both. */

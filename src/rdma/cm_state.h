@@ -8,6 +8,9 @@
 
 #define PL_CM_PORTS_MAX 16
 #define PL_CM_NOTES_MAX 32 /* answers that belong to no connection */
+#define PL_CM_SOURCES   1024
+#define PL_CM_DENIALS                                                                              \
+	10 /* requests of sources that are not allowed which are answered in a second */
 
 enum pl_connection_state {
 	CM_FREE,
@@ -57,8 +60,11 @@ struct pl_connector {
 	uint32_t ports_n;
 	struct pl_cm_note notes[PL_CM_NOTES_MAX];
 	uint32_t notes_n;
-	uint64_t second_ns; /* when the present second of requests began */
-	uint32_t requests;  /* in it */
+	/* Of the present second: */
+	uint64_t second_ns;         /* when it began */
+	uint32_t requests, denials; /* new requests taken; rejected ones of sources not allowed */
+	uint16_t by_source[PL_CM_SOURCES]; /* messages answered, by a hash of the source */
+	uint64_t seed;                     /* of that hash */
 	uint32_t psn;
 	struct pl_connector_counters counters;
 };
@@ -74,6 +80,8 @@ void pl_connection_forget_old(struct pl_connector *c, uint64_t now_ns);
 /* It is over: `event` (enum pl_connection_event_kind; 0: none) says how. */
 void pl_connection_finish(
 	struct pl_connector *c, struct pl_connection *conn, uint8_t event, uint64_t now_ns);
+/* The peer confirmed it: older ones of the same peer that have one of its numbers are stale, and end. */
+void pl_connection_confirm(struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns);
 /* The peer is given up, and told so. */
 void pl_connection_give_up(
 	struct pl_connector *c, struct pl_connection *conn, uint8_t event, uint64_t now_ns);
