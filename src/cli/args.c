@@ -37,14 +37,15 @@ int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers,
 	return 0;
 }
 
-int pl_arg_prefixes(const struct pl_opt_list *allow, struct pl_prefix *ret, unsigned int max)
+int pl_arg_prefixes(
+	const char *option, const struct pl_opt_list *list, struct pl_prefix *ret, unsigned int max)
 {
-	for (size_t i = 0; i < allow->n; i++) {
+	for (size_t i = 0; i < list->n; i++) {
 		unsigned int bits;
 
-		if (i == max || pl_parse_prefix(allow->items[i], &ret[i].addr, &bits) < 0) {
-			pl_complain("--allow %s: at most %u prefixes as 10.0.0.0/8 or fd00::/8",
-				allow->items[i], max);
+		if (i == max || pl_parse_prefix(list->items[i], &ret[i].addr, &bits) < 0) {
+			pl_complain("--%s %s: at most %u prefixes as 10.0.0.0/8 or fd00::/8",
+				option, list->items[i], max);
 			return PL_EXIT_USAGE;
 		}
 		ret[i].bits = (uint8_t)bits;

@@ -57,5 +57,6 @@ int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers,
 /* The place of a word in a list that ends with NULL: that of the NULL when it is not there. */
 unsigned int pl_arg_place(const char *const *words, const char *word);
 
-/* What --allow was given, into at most max prefixes. 0, or an exit code; complains. */
-int pl_arg_prefixes(const struct pl_opt_list *allow, struct pl_prefix *ret, unsigned int max);
+/* What an option, --allow for one, was given into at most max prefixes. 0, or an exit code; complains. */
+int pl_arg_prefixes(const char *option, const struct pl_opt_list *list, struct pl_prefix *ret,
+	unsigned int max);

@@ -35,7 +35,7 @@ static struct {
 	const char *listen, *save, *keep_epochs;
 	uint64_t save_every_ns, epoch_ns;
 	uint64_t cm_port, peers, peers_each, workers, duration_ns, sync_ns, silent_ns;
-	struct pl_opt_list allow;
+	struct pl_opt_list allow, proxy;
 	const char *controller, *peer_switch;
 	uint64_t min_ttl, max_jump, vlan;
 	bool any_mac, check_mac, read, on_immediate, stats, switch_v2;
@@ -51,7 +51,14 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "cm-port", &args.cm_port, "PORT",
 			"where they ask by RDMA-CM (default 7471); 0: nowhere", NULL },
 		{ PL_OPT_LIST, 0, "allow", &args.allow, "PREFIX",
-			"take peers with these addresses only; may be repeated", NULL },
+			"peers with these addresses may connect and write; may be repeated. Needed but on the "
+			"loopback",
+			NULL },
+		{ PL_OPT_LIST, 0, "proxy", &args.proxy, "PREFIX",
+			"hosts that may ask over TCP for other addresses' queue pairs, as a switch's "
+			"controller does; those never read. Else a peer connects from the address that "
+			"writes",
+			NULL },
 		{ PL_OPT_U64, 0, "peers", &args.peers, "COUNT",
 			"queue pairs at a time (default 64)", NULL },
 		{ PL_OPT_U64, 0, "peers-each", &args.peers_each, "COUNT",
@@ -112,7 +119,7 @@ struct collect {
 	struct pl_collector_switch peer_switch;
 	struct pl_collector_store stores[PL_COLLECTOR_STORES_MAX];
 	char names[PL_COLLECTOR_STORES_MAX][PL_EXCHANGE_NAME_MAX + 1];
-	struct pl_prefix allow[PL_COLLECTOR_ALLOW_MAX];
+	struct pl_prefix allow[PL_COLLECTOR_ALLOW_MAX], proxies[PL_COLLECTOR_ALLOW_MAX];
 	struct pl_collector *collector;
 	struct pl_workers *workers;   /* NULL: none */
 	struct pl_collect_save *save; /* NULL: none */
@@ -230,7 +237,9 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 	}
 	x->peer_switch.controller = args.controller;
 	x->peer_switch.v1 = !args.switch_v2;
-	code = pl_arg_prefixes(&args.allow, x->allow, PL_COLLECTOR_ALLOW_MAX);
+	code = pl_arg_prefixes("allow", &args.allow, x->allow, PL_COLLECTOR_ALLOW_MAX);
+	if (code == 0)
+		code = pl_arg_prefixes("proxy", &args.proxy, x->proxies, PL_COLLECTOR_ALLOW_MAX);
 	for (uint32_t i = 0; code == 0 && i + 1 < operands->n; i++)
 		code = name_store(x, i, operands->items[i + 1]);
 	if (code != 0)
@@ -242,6 +251,8 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 		.n_stores = (uint32_t)operands->n - 1,
 		.allow = x->allow,
 		.n_allow = (uint32_t)args.allow.n,
+		.proxies = x->proxies,
+		.n_proxies = (uint32_t)args.proxy.n,
 		.max_peers = (uint32_t)args.peers,
 		.max_each = (uint32_t)args.peers_each,
 		.peer_switch = args.controller != NULL ? &x->peer_switch : NULL,
@@ -504,6 +515,7 @@ static int run(int argc, char **argv)
 	}
 	free(x);
 	pl_opt_list_done(&args.allow);
+	pl_opt_list_done(&args.proxy);
 	pl_opt_list_done(&operands);
 	return code;
 }
@@ -524,16 +536,17 @@ const struct pl_command pl_command_collect = {
 		"packet is checked before a byte is written, the ICRC too. A queue pair ends with the\n"
 		"connection by which it was asked for; that of RDMA-CM also when its peer falls silent\n"
 		"(--silent). SIGUSR1 prints all counters as --stats does, as a JSON object in a line.\n"
-		"Ends after --duration, SIGINT or SIGTERM; regions are then marked clean. What RoCE\n"
-		"authenticates is nothing: keys and queue pairs are drawn at random, and --allow keeps\n"
-		"others out as far as the network keeps addresses from being forged.\n\n"
+		"Ends after --duration, SIGINT or SIGTERM; regions are then marked clean. RoCE\n"
+		"authenticates nobody: --allow names the addresses that may write, each peer proves that\n"
+		"it has its address, and keys and queue pairs are drawn at random for it alone. Whoever\n"
+		"reads or forges the network's traffic can write all the same.\n\n"
 		"INTERFACE is packet:IFACE, afxdp:IFACE, or udp://ADDRESS, one of this host, which takes\n"
 		"no rights; or verbs:DEVICE: an RDMA card does all this, or Linux soft-RoCE, and regions\n"
 		"are on tmpfs or hugetlbfs. verbs:mlx5_0?port=2&gid=3 chooses among its ports and addresses.",
 	.examples =
 		"  pathline region create --primitive key-write --slots 1000000 --value-bytes 4 last.plr\n"
-		"  pathline collect afxdp:eth0 last.plr\n"
-		"  pathline collect verbs:mlx5_0 /dev/shm/last.plr\n"
+		"  pathline collect --allow 10.0.0.5/32 afxdp:eth0 last.plr\n"
+		"  pathline collect --allow 10.0.0.0/24 verbs:mlx5_0 /dev/shm/last.plr\n"
 		"  pathline collect --allow 10.0.0.0/24 --stats packet:eth0 last.plr lists=/data/a.plr\n",
 	.options = options,
 	.run = run,

@@ -23,6 +23,7 @@
 #include "dta/translator.h"
 
 #define STORES_MAX PL_DTA_CONF_STORES_MAX
+#define ALLOW_MAX  PL_DTA_CONF_ALLOW_MAX
 #define PARTS_MAX  (PL_COLLECTORS_MAX + 1 + STORES_MAX * PL_DTA_CONF_REPORTERS_MAX)
 #define PATH_BYTES PL_DTA_PATH_BYTES
 #define START_NS   UINT64_C(30000000000)  /* for a part to be ready */
@@ -66,6 +67,7 @@ struct chain {
 	struct pl_dta_lab lab;
 	int netns[PL_COLLECTORS_MAX], translator_netns;
 	struct pl_dta_conf_collector lab_collector;
+	char *lab_allow;
 	const char *interface; /* the translator's */
 	const struct pl_dta_conf_collector *collectors;
 	const struct pl_dta_conf_store *stores;
@@ -101,12 +103,15 @@ static struct pl_dta_process *translator_of(struct chain *c)
 
 /* ---- what is wanted ---- */
 
-/* The only one of a laboratory. */
-static void set_collector(struct chain *c, const char *interface, const char *listen)
+/* The only one of a laboratory, written by `translator`. */
+static void set_collector(
+	struct chain *c, const char *interface, const char *listen, const char *translator)
 {
+	c->lab_allow = (char *)(uintptr_t)translator;
 	c->lab_collector = (struct pl_dta_conf_collector){ .name = (char *)(uintptr_t) "c1",
 		.interface = (char *)(uintptr_t)interface,
-		.listen = (char *)(uintptr_t)listen };
+		.listen = (char *)(uintptr_t)listen,
+		.allow = { .items = &c->lab_allow, .n = 1 } };
 	c->collectors = &c->lab_collector;
 	c->n_collectors = 1;
 }
@@ -130,7 +135,7 @@ static int load(struct chain *c, const char *word, struct pl_diag *diag)
 	c->n_collectors = (unsigned int)c->conf.collectors.n;
 	c->interface = c->conf.interface;
 	if (c->conf.lab) {
-		set_collector(c, PL_DTA_LAB_INTERFACE, PL_DTA_LAB_COLLECTOR);
+		set_collector(c, PL_DTA_LAB_INTERFACE, PL_DTA_LAB_COLLECTOR, PL_DTA_LAB_TRANSLATOR);
 		c->interface = PL_DTA_LAB_INTERFACE;
 	}
 	return r;
@@ -143,7 +148,8 @@ static int enter_lab(struct chain *c, struct pl_diag *diag)
 	if (r == -EPERM) {
 		pl_complain("without root there are no network namespaces: RoCE goes over the "
 			    "loopback, by UDP sockets");
-		set_collector(c, PL_DTA_LOOPBACK_INTERFACE, PL_DTA_LOOPBACK_COLLECTOR);
+		set_collector(c, PL_DTA_LOOPBACK_INTERFACE, PL_DTA_LOOPBACK_COLLECTOR,
+			PL_DTA_LOOPBACK_ALLOW);
 		c->interface = PL_DTA_LOOPBACK_TRANSLATOR;
 		return 0;
 	}
@@ -257,8 +263,9 @@ static bool has_epochs(const struct chain *c)
 static int start_collector(struct chain *c, unsigned int i, struct pl_diag *diag)
 {
 	const struct pl_dta_conf_collector *k = &c->collectors[i];
-	const char *argv[12 + STORES_MAX] = { "collect", "--stats", "--read", "--listen",
-		k->listen };
+	char *const *allow = k->allow.items;
+	const char *argv[12 + 2 * ALLOW_MAX + STORES_MAX] = { "collect", "--stats", "--read",
+		"--listen", k->listen };
 	char role[64], every[32], *named = calloc(c->n_stores, PATH_BYTES + 64);
 	size_t n = 5;
 	int r;
@@ -271,6 +278,10 @@ static int start_collector(struct chain *c, unsigned int i, struct pl_diag *diag
 		argv[n++] = every;
 		argv[n++] = "--keep-epochs";
 		argv[n++] = c->folder;
+	}
+	for (size_t a = 0; a < k->allow.n; a++) {
+		argv[n++] = "--allow";
+		argv[n++] = allow[a];
 	}
 	argv[n++] = k->interface;
 	for (unsigned int s = 0; s < c->n_stores; s++) {

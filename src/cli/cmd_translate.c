@@ -562,7 +562,7 @@ static int make_translator(struct translate *x, bool file)
 	}
 	r = make_stores(&x->out, stores);
 	if (r == 0)
-		r = pl_arg_prefixes(&args.allow, access, PL_ACCESS_MAX);
+		r = pl_arg_prefixes("allow", &args.allow, access, PL_ACCESS_MAX);
 	if (r != 0)
 		return r;
 	r = pl_translator_new(&x->translator, &config, &sink, &diag);

@@ -81,6 +81,8 @@ static const struct pl_conf_row collector_rows[] = {
 	  .help = "Where its RoCE comes in: packet:IFACE, afxdp:IFACE or, without rights, udp://ADDRESS." },
 	{ .key = "listen", .type = PL_CONF_STRING, AT(listen), .required = true, .def = "10.0.0.2:7471", .check = check_listen,
 	  .help = "Where translators connect to it." },
+	{ .key = "allow", .type = PL_CONF_STRINGS, AT(allow), .max = PL_DTA_CONF_ALLOW_MAX,
+	  .help = "Addresses that may connect and write, the translator's, as prefixes; needed but on the loopback." },
 	{ .key = "netns", .type = PL_CONF_STRING, AT(netns),
 	  .help = "The network namespace it runs in, by name (/run/netns) or path." },
 	{ 0 },
@@ -188,6 +190,38 @@ static int check_store(const struct pl_dta_conf *c, size_t i, struct pl_diag *di
 	return -EINVAL;
 }
 
+static bool starts(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Beyond the loopback a collector takes nobody who is not named. */
+static int check_allow(
+	const struct pl_dta_conf_collector *collectors, size_t i, struct pl_diag *diag)
+{
+	const char *interface = collectors[i].interface;
+	char *const *allow = collectors[i].allow.items;
+	unsigned int bits;
+	struct pl_addr addr;
+
+	for (size_t k = 0; k < collectors[i].allow.n; k++) {
+		if (pl_parse_prefix(allow[k], &addr, &bits) == 0)
+			continue;
+		pl_diag_set(diag, "\"collectors[%zu].allow\": '%s' is no prefix, as 10.0.0.5/32", i,
+			allow[k]);
+		return -EINVAL;
+	}
+	if (collectors[i].allow.n > 0 || starts(interface, "udp://127.") ||
+		starts(interface, "udp://::1") || starts(interface, "udp://[::1]") ||
+		strcmp(interface, "packet:lo") == 0)
+		return 0;
+	pl_diag_set(diag,
+		"\"collectors[%zu].allow\": nobody may write to '%s': the translator's address is "
+		"needed, as [10.0.0.5/32]",
+		i, collectors[i].name);
+	return -EINVAL;
+}
+
 int pl_dta_conf_check(const struct pl_dta_conf *c, struct pl_diag *diag)
 {
 	const struct pl_dta_conf_collector *collectors = c->collectors.items;
@@ -210,6 +244,8 @@ int pl_dta_conf_check(const struct pl_dta_conf *c, struct pl_diag *diag)
 				    diag) < 0)
 				return -EINVAL;
 		}
+		if (check_allow(collectors, i, diag) < 0)
+			return -EINVAL;
 	}
 	for (size_t i = 0; i < c->stores.n; i++) {
 		if (check_store(c, i, diag) < 0)

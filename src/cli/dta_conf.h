@@ -7,6 +7,7 @@
 
 #define PL_DTA_CONF_STORES_MAX    16
 #define PL_DTA_CONF_REPORTERS_MAX 4
+#define PL_DTA_CONF_ALLOW_MAX     64
 
 struct pl_dta_conf_store {
 	char *name;
@@ -21,6 +22,7 @@ struct pl_dta_conf_store {
 
 struct pl_dta_conf_collector {
 	char *name, *interface, *listen, *netns;
+	struct pl_conf_list allow; /* char *: prefixes that may write */
 };
 
 struct pl_dta_conf {

@@ -8,12 +8,14 @@
 #include "base/diag.h"
 
 #define PL_DTA_LAB_COLLECTOR       "10.77.0.2:7471"
+#define PL_DTA_LAB_TRANSLATOR      "10.77.0.1/32"
 #define PL_DTA_LAB_INTERFACE       "packet:eth0"
 
 /* Who may not make namespaces has the loopback, and UDP sockets. */
 #define PL_DTA_LOOPBACK_COLLECTOR  "127.0.0.1:7471"
 #define PL_DTA_LOOPBACK_INTERFACE  "udp://127.0.0.1"
 #define PL_DTA_LOOPBACK_TRANSLATOR "udp://127.0.0.2"
+#define PL_DTA_LOOPBACK_ALLOW      "127.0.0.2/32"
 
 struct pl_dta_lab {
 	int translator, collector; /* descriptors of the namespaces; -1: none */

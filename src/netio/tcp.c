@@ -103,13 +103,28 @@ int pl_tcp_accept(int fd, struct pl_addr *ret_peer)
 	return got;
 }
 
-int pl_tcp_connect(const struct pl_addr *to, uint16_t port, struct pl_diag *diag)
+/* Its port is chosen when it is connected: then only together with the other end it must be nobody's. */
+static void bind_to(int fd, const struct pl_addr *from)
+{
+	const bool v4 = pl_addr_is_v4(from);
+	union place place;
+	socklen_t len = place_of(&place, from, 0, v4);
+	const int one = 1;
+
+	(void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
+	(void)bind(fd, &place.sa, len);
+}
+
+int pl_tcp_connect(
+	const struct pl_addr *to, uint16_t port, const struct pl_addr *from, struct pl_diag *diag)
 {
 	const bool v4 = pl_addr_is_v4(to);
 	union place place;
 	socklen_t len = place_of(&place, to, port, v4);
 	int fd = new_socket(v4), r;
 
+	if (fd >= 0 && from != NULL && !pl_addr_is_unspecified(from) && pl_addr_is_v4(from) == v4)
+		bind_to(fd, from);
 	if (fd >= 0 && (connect(fd, &place.sa, len) == 0 || errno == EINPROGRESS))
 		return fd;
 	r = -errno;

@@ -17,8 +17,10 @@ int pl_tcp_listen(const char *where, int backlog, struct pl_addr *ret_addr,
 /* The next connection, or -EAGAIN. */
 int pl_tcp_accept(int fd, struct pl_addr *ret_peer);
 
-/* Begins a connection: its descriptor, which is writable when it is there or failed (SO_ERROR says). */
-int pl_tcp_connect(const struct pl_addr *to, uint16_t port, struct pl_diag *diag);
+/* Begins a connection: its descriptor, which is writable when it is there or failed (SO_ERROR says). from: by this address
+ * of ours; where the host does not have it, or it is of another kind than `to`, or NULL: by the one that the kernel chooses. */
+int pl_tcp_connect(
+	const struct pl_addr *to, uint16_t port, const struct pl_addr *from, struct pl_diag *diag);
 
 /* A peer that is gone without a word is found out after about so many seconds. */
 void pl_tcp_watch(int fd, int seconds);

@@ -34,7 +34,7 @@ static void connected(const char *where)
 	ok(fd >= 0, "listens on %s", text);
 	ok(pl_parse_endpoint(text, &at, &port) == 0 && port != 0, "and says where");
 	eq((uint64_t)pl_tcp_accept(fd, &from), (uint64_t)-EAGAIN, "nobody yet");
-	out = pl_tcp_connect(&at, port, &diag);
+	out = pl_tcp_connect(&at, port, NULL, &diag);
 	ok(out >= 0, "%s", diag.text);
 	while ((in = pl_tcp_accept(fd, &from)) == -EAGAIN)
 		usleep(500);
@@ -45,6 +45,38 @@ static void connected(const char *where)
 	close(fd);
 }
 
+/* By an address of ours that is told; by the kernel's choice where it is none of ours. */
+static void connected_from(void)
+{
+	const struct pl_addr own = pl_addr_v4((const uint8_t[]){ 127, 0, 0, 9 }),
+			     foreign = pl_addr_v4((const uint8_t[]){ 192, 0, 2, 1 }),
+			     v6 = pl_addr_v6((const uint8_t[16]){ 0xfd, [15] = 1 });
+	const struct pl_addr local = pl_addr_v4((const uint8_t[]){ 127, 0, 0, 1 });
+	const struct {
+		const struct pl_addr *from, *want;
+	} cases[] = { { &own, &own }, { &foreign, &local }, { &v6, &local } };
+	char text[PL_TCP_TEXT_MAX];
+	struct pl_diag diag = { .text = "" };
+	struct pl_addr addr, seen;
+	uint16_t port = 0;
+	int fd = pl_tcp_listen("127.0.0.1:0", 4, NULL, text, &diag);
+
+	ok(fd >= 0 && pl_parse_endpoint(text, &addr, &port) == 0, "%s %s", text, diag.text);
+	for (size_t i = 0; fd >= 0 && i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int out = pl_tcp_connect(&addr, port, cases[i].from, &diag), in = -EAGAIN;
+
+		for (int tries = 0; tries < 20000 && in == -EAGAIN; tries++) {
+			in = pl_tcp_accept(fd, &seen);
+			if (in == -EAGAIN)
+				usleep(500);
+		}
+		ok(in >= 0 && pl_addr_equal(&seen, cases[i].want), "case %zu %s", i, diag.text);
+		close(in);
+		close(out);
+	}
+	close(fd);
+}
+
 int main(void)
 {
 	static const char *const bad[] = { "", "127.0.0.1", "localhost:1", "127.0.0.1:65536" };
@@ -52,6 +84,7 @@ int main(void)
 
 	connected("127.0.0.1:0");
 	connected("[::1]:0");
+	connected_from();
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		eq((uint64_t)pl_tcp_listen(bad[i], 1, NULL, NULL, &diag), (uint64_t)-EINVAL, "%s",
 			diag.text);

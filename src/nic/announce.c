@@ -105,7 +105,7 @@ int pl_announce(const char *controller, const struct pl_exchange *ours, int time
 		pl_diag_set(diag, "\"%s\" is not an address and port to connect to", controller);
 		return -EINVAL;
 	}
-	fd = pl_tcp_connect(&addr, port, diag);
+	fd = pl_tcp_connect(&addr, port, NULL, diag);
 	if (fd < 0)
 		return fd;
 	r = exchange(fd, ours, until_ns);

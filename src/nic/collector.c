@@ -40,7 +40,7 @@ static bool name_good(const char *name)
 	return true;
 }
 
-/* Gives its memory to the card, under a new key. */
+/* Gives its memory to a card that has one key for all peers. */
 static int register_store(struct pl_collector *c, struct collector_store *s, struct pl_diag *diag)
 {
 	const struct pl_rdma_region region = { .base = pl_region_store(s->region, s->info.epoch),
@@ -80,7 +80,7 @@ static int open_store(struct pl_collector *c, uint32_t i, struct pl_diag *diag)
 	s->va = s->info.data_offset + (s->info.epoch % s->info.halves) * s->info.half_stride;
 	if (c->ops->memory_check != NULL)
 		r = c->ops->memory_check(pl_region_fd(s->region), wanted->path, diag);
-	return r < 0 ? r : register_store(c, s, diag);
+	return r < 0 || c->ops->region_remove != NULL ? r : register_store(c, s, diag);
 }
 
 static int open_stores(struct pl_collector *c, struct pl_diag *diag)
@@ -116,6 +116,23 @@ static const struct collector_card_ops *card_for(const char *uri)
 #endif
 }
 
+/* RoCE authenticates nobody: whoever reaches the interface and is allowed can write. So the addresses are named. */
+static int check_allowed(struct pl_collector *c, struct pl_diag *diag)
+{
+	if (c->options.n_allow > 0)
+		return 0;
+	if (c->ops->is_loopback != NULL && c->ops->is_loopback(c->card)) {
+		c->options.allow = collector_loopback;
+		c->options.n_allow = COLLECTOR_LOOPBACK;
+		return 0;
+	}
+	pl_diag_set(diag,
+		"%s: nobody is allowed to write: name the addresses of translators, switches and cards, as "
+		"--allow 10.0.0.0/24 (--allow 0.0.0.0/0 --allow ::/0: everybody who reaches it)",
+		c->ops->name(c->card));
+	return -EINVAL;
+}
+
 static int open_card(struct pl_collector *c, struct pl_diag *diag)
 {
 	const uint32_t peers = c->options.max_peers == 0 ? PEERS_DEFAULT : c->options.max_peers;
@@ -138,7 +155,8 @@ static int open_card(struct pl_collector *c, struct pl_diag *diag)
 	c->max_peers = peers;
 	c->max_each = c->options.max_each == 0 ? peers - peers / 4 : c->options.max_each;
 	c->max_unsettled = n - peers;
-	return c->ops->open(&c->card, &c->options, n, diag);
+	r = c->ops->open(&c->card, &c->options, n, diag);
+	return r < 0 ? r : check_allowed(c, diag);
 }
 
 static int open_servers(struct pl_collector *c, struct pl_diag *diag)
@@ -146,7 +164,7 @@ static int open_servers(struct pl_collector *c, struct pl_diag *diag)
 	const struct pl_exchange_server_options server = { .listen = c->options.listen,
 		.max_peers = c->max_peers + SPARE,
 		.max_each = c->max_each + SPARE / 2,
-		.allowed = collector_allowed,
+		.allowed = collector_may_connect,
 		.ask = collector_ask,
 		.ended = collector_ended,
 		.arg = c };
@@ -280,7 +298,12 @@ int pl_collector_next_epoch(struct pl_collector *c, uint32_t store, struct pl_di
 		return r;
 	s->info.epoch = pl_region_epoch(s->region);
 	/* Cannot fail: halves are alike in length and alignment. */
-	return c->ops->region_move(c->card, s->key, pl_region_store(s->region, s->info.epoch));
+	for (uint32_t i = 0; r == 0 && i < c->n_peers; i++) {
+		if (c->peers[i].used && c->peers[i].store == store)
+			r = c->ops->region_move(c->card, c->peers[i].key,
+				pl_region_store(s->region, s->info.epoch));
+	}
+	return r;
 }
 
 /* ---- a device that is gone ---- */

@@ -9,6 +9,11 @@
  *              so does the queue pair, and what still comes for it is refused
  *   RDMA-CM    a request's private data is the store's name, the reply's is the same answer as over TCP
  *
+ * A peer proves its address before anything is done for it: over TCP the connection comes from it, by RDMA-CM the answer that
+ * was sent there is confirmed. Only a proxy asks for queue pairs of others, as a switch's controller does; those never READ,
+ * for nobody there has agreed to be sent what a READ brings. A responder in software gives each queue pair a key of its own,
+ * which is worth nothing by another one; an RDMA card has one key for each region.
+ *
  *   pl_collector_open(&c, &options, &diag);
  *   while (...) { if (pl_collector_step(c, &diag) == 0) poll pl_collector_fd(c) for pl_collector_wait_ms(c, …) }
  *   pl_collector_close(c);
@@ -81,8 +86,12 @@ struct pl_collector_options {
 	uint16_t cm_port;   /* RDMA-CM; 0: none */
 	const struct pl_collector_store *stores;
 	uint32_t n_stores; /* 1 to PL_COLLECTOR_STORES_MAX */
+	/* The addresses that may connect and write. None: only on the loopback, and only itself. */
 	const struct pl_prefix *allow;
-	uint32_t n_allow; /* 0: every address */
+	uint32_t n_allow;
+	/* Hosts that may ask over TCP for queue pairs of other addresses; they are allowed to connect by that. */
+	const struct pl_prefix *proxies;
+	uint32_t n_proxies;
 	uint32_t
 		max_peers; /* queue pairs; beside them requests of RDMA-CM that nobody confirmed; 0: 64 */
 	uint32_t max_each; /* queue pairs of one address; 0: three quarters of max_peers */

@@ -19,11 +19,15 @@ struct collector_card_ops {
 	const uint8_t *(*mac)(const struct collector_card *card);
 	uint16_t (*mtu)(const struct collector_card *card);
 	int (*fd)(const struct collector_card *card); /* readable: step */
+	/* Whether none but this host reaches it. NULL: others do. */
+	bool (*is_loopback)(const struct collector_card *card);
 
 	/* Whether it can write what lies in this file. NULL: every file. */
 	int (*memory_check)(int fd, const char *name, struct pl_diag *diag);
 	int (*region_add)(struct collector_card *card, const struct pl_rdma_region *region,
 		uint32_t *ret_key, struct pl_diag *diag);
+	/* NULL: memory that was added stays, and a store has one key for all its peers; else each queue pair has its own. */
+	void (*region_remove)(struct collector_card *card, uint32_t key);
 	/* The key names this memory from now on, by the same addresses. NULL: it cannot. */
 	int (*region_move)(struct collector_card *card, uint32_t key, void *base);
 
@@ -72,6 +76,23 @@ struct collector_card_ops {
 	/* Its part of the account. */
 	void (*stats)(struct collector_card *card, struct pl_collector_stats *ret);
 };
+
+/* 127.0.0.0/8 and ::1 */
+#define COLLECTOR_LOOPBACK 2
+static const struct pl_prefix collector_loopback[COLLECTOR_LOOPBACK] = {
+	{ { { [10] = 0xff, 0xff, 127 } }, 104 },
+	{ { { [15] = 1 } }, 128 },
+};
+
+static inline bool collector_has(
+	const struct pl_prefix *prefixes, uint32_t n, const struct pl_addr *addr)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (pl_prefix_has(&prefixes[i], addr))
+			return true;
+	}
+	return false;
+}
 
 #define COLLECTOR_RECEIVES 64 /* of each queue pair: immediates that may come in a row */
 

@@ -11,15 +11,21 @@
 #define RNR_TIMER     8  /* 160 us: until the slips that immediates use up are posted again */
 #define DEPTH_DEFAULT 16 /* READs and atomics at a time */
 
-bool collector_allowed(void *arg, const struct pl_addr *peer)
+bool collector_allows(const struct pl_collector *c, const struct pl_addr *addr)
+{
+	return collector_has(c->options.allow, c->options.n_allow, addr);
+}
+
+static bool is_proxy(const struct pl_collector *c, const struct pl_addr *addr)
+{
+	return collector_has(c->options.proxies, c->options.n_proxies, addr);
+}
+
+bool collector_may_connect(void *arg, const struct pl_addr *peer)
 {
 	const struct pl_collector *c = arg;
 
-	for (uint32_t i = 0; i < c->options.n_allow; i++) {
-		if (pl_prefix_has(&c->options.allow[i], peer))
-			return true;
-	}
-	return c->options.n_allow == 0;
+	return collector_allows(c, peer) || is_proxy(c, peer);
 }
 
 /* ---- accounts ---- */
@@ -63,26 +69,44 @@ static int find_store(const struct pl_collector *c, const char *name)
 	return -1;
 }
 
-/* How many there are that are settled, or not; of this address, or of all (NULL). */
-static uint32_t count_peers(const struct pl_collector *c, bool settled, const struct pl_addr *from)
+/* How many there are that are not settled; of this address, or of all (NULL). */
+static uint32_t count_unsettled(const struct pl_collector *c, const struct pl_addr *from)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < c->n_peers; i++) {
 		const struct collector_peer *p = &c->peers[i];
 
-		n += p->used && p->settled == settled &&
-		     (from == NULL || pl_addr_equal(&p->from, from));
+		n += p->used && !p->settled && (from == NULL || pl_addr_equal(&p->from, from));
 	}
 	return n;
 }
 
-/* Whether one more of this address may be settled; counts why not. */
-static bool may_settle(struct pl_collector *c, const struct pl_addr *from)
+/* A settled one that goes to the other side's queue pair of this number. */
+static bool is_twin(const struct collector_peer *p, const struct pl_addr *addr, uint32_t peer_qpn)
 {
-	if (count_peers(c, true, NULL) >= c->max_peers)
+	return p->used && p->settled && p->exclusive && p->peer_qpn == peer_qpn &&
+	       pl_addr_equal(&p->addr, addr);
+}
+
+/* Whether one more of `from` may be settled for a queue pair of `addr`; counts why not. What it would take the place of
+ * (drop_twins) is none. */
+static bool may_settle(struct pl_collector *c, const struct pl_addr *from,
+	const struct pl_addr *addr, uint32_t twin_qpn)
+{
+	uint32_t all = 0, own = 0;
+
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		const struct collector_peer *p = &c->peers[i];
+
+		if (!p->used || !p->settled || (twin_qpn != 0 && is_twin(p, addr, twin_qpn)))
+			continue;
+		all++;
+		own += pl_addr_equal(&p->from, from);
+	}
+	if (all >= c->max_peers)
 		c->no_room++;
-	else if (count_peers(c, true, from) >= c->max_each)
+	else if (own >= c->max_each)
 		c->crowded++;
 	else
 		return true;
@@ -98,7 +122,7 @@ static struct collector_peer *free_peer(struct pl_collector *c)
 	return NULL;
 }
 
-static void end_peer(struct pl_collector *c, struct collector_peer *p)
+void collector_end_peer(struct pl_collector *c, struct collector_peer *p)
 {
 	if (p->account != UINT32_MAX) {
 		struct pl_collector_account *a = &c->accounts[p->account];
@@ -107,7 +131,18 @@ static void end_peer(struct pl_collector *c, struct collector_peer *p)
 		a->connected--;
 	}
 	c->ops->qp_remove(c->card, p->qpn);
+	if (p->key != 0)
+		c->ops->region_remove(c->card, p->key);
 	p->used = false;
+}
+
+void collector_drop_peer(struct pl_collector *c, struct collector_peer *p)
+{
+	if (p->by_cm)
+		c->ops->disconnect(c->card, p->cm_id);
+	else
+		pl_exchange_server_drop(c->server, (uint64_t)(p - c->peers) + 1);
+	collector_end_peer(c, p);
 }
 
 /* From now on it is a peer: until then whoever asked may have forged the address. */
@@ -125,17 +160,31 @@ static void settle(struct pl_collector *c, struct collector_peer *p)
 	a->tcp += !p->by_cm && p->qpn != c->switch_qpn;
 }
 
-/* A request of RDMA-CM was confirmed. There may have been room when it came, and be none any more. */
-static void confirm(struct pl_collector *c, struct collector_peer *p)
+/* Those that go to the same queue pair of the same peer: it has begun anew, and they are stale. */
+static void drop_twins(struct pl_collector *c, const struct collector_peer *p)
+{
+	for (uint32_t i = 0; p->exclusive && i < c->n_peers; i++) {
+		struct collector_peer *other = &c->peers[i];
+
+		if (other == p || !is_twin(other, &p->addr, p->peer_qpn))
+			continue;
+		c->stale++;
+		collector_drop_peer(c, other);
+	}
+}
+
+/* There may have been room when it was asked for, and be none any more. */
+void collector_confirm(struct pl_collector *c, struct collector_peer *p)
 {
 	if (p->settled)
 		return;
-	if (may_settle(c, &p->from)) {
+	drop_twins(c, p);
+	if (may_settle(c, &p->from, &p->addr, 0)) {
 		settle(c, p);
 		return;
 	}
 	c->ops->disconnect(c->card, p->cm_id);
-	end_peer(c, p);
+	collector_end_peer(c, p);
 }
 
 /* The oldest that nobody confirmed; of this address, or of all (NULL). */
@@ -157,9 +206,9 @@ static struct collector_peer *oldest_unsettled(
 /* Who goes when this address asks: the oldest of its own that nobody confirmed, if it has its share, or of all. */
 static struct collector_peer *in_the_way(struct pl_collector *c, const struct pl_addr *from)
 {
-	if (count_peers(c, false, from) >= (c->max_unsettled + 1) / 2)
+	if (count_unsettled(c, from) >= (c->max_unsettled + 1) / 2)
 		return oldest_unsettled(c, from);
-	return count_peers(c, false, NULL) < c->max_unsettled ? NULL : oldest_unsettled(c, NULL);
+	return count_unsettled(c, NULL) < c->max_unsettled ? NULL : oldest_unsettled(c, NULL);
 }
 
 /* Room for one more that nobody confirmed yet: the oldest gives way, of the address itself where that has its share. */
@@ -173,10 +222,10 @@ static void make_way(struct pl_collector *c, const struct pl_addr *from)
 		if (c->ops->forget == NULL) {
 			c->ops->disconnect(c->card, p->cm_id);
 		} else if (c->ops->forget(c->card, p->cm_id) == -EINVAL) {
-			confirm(c, p); /* an event that is not fetched yet says so */
+			collector_confirm(c, p); /* an event that is not fetched yet says so */
 			continue;
 		}
-		end_peer(c, p);
+		collector_end_peer(c, p);
 		c->displaced++;
 	}
 }
@@ -222,28 +271,46 @@ static int refusal_of(int error)
 	}
 }
 
+/* The store's memory under a key that only this queue pair can use, in a domain of its own; *ret_key stays 0 where the
+ * card has one key for all. */
+static int own_key(struct pl_collector *c, const struct collector_store *s,
+	const struct collector_peer *p, struct pl_rdma_qp *qp, uint32_t *ret_key)
+{
+	const struct pl_rdma_region region = { .base = pl_region_store(s->region, s->info.epoch),
+		.bytes = s->info.store_bytes,
+		.va = s->va,
+		.domain = (uint32_t)(p - c->peers) + 1,
+		.access = PL_RDMA_WRITE | PL_RDMA_ATOMIC | (qp->access & PL_RDMA_READ) };
+
+	if (c->ops->region_remove == NULL)
+		return 0;
+	qp->domain = region.domain;
+	return c->ops->region_add(c->card, &region, ret_key, NULL);
+}
+
 int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 	const struct pl_addr *from, const struct pl_exchange *theirs, const uint32_t *connection,
 	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
 	struct collector_peer **ret)
 {
 	const bool by_cm = connection != NULL;
-	const uint8_t offered =
-		PL_RDMA_WRITE | PL_RDMA_ATOMIC | (c->options.may_read ? PL_RDMA_READ : 0);
+	/* What a READ brings is more than what asks for it: it goes to those only that asked by themselves. */
+	const bool may_read = c->options.may_read && pl_addr_equal(from, &path->dst);
+	const uint8_t offered = PL_RDMA_WRITE | PL_RDMA_ATOMIC | (may_read ? PL_RDMA_READ : 0);
 	const int store = find_store(c, theirs->name);
 	const struct collector_store *s;
 	struct collector_peer *p;
 	struct pl_rdma_qp qp;
-	uint32_t psn;
+	uint32_t psn, key = 0;
 	int r;
 
-	if (!collector_allowed(c, &path->dst))
+	if (!collector_allows(c, &path->dst))
 		return PL_EXCHANGE_NO_RIGHT;
 	if (store < 0)
 		return PL_EXCHANGE_NO_STORE;
 	if (by_cm && !right_vlan(&c->options.rules, path))
 		return PL_EXCHANGE_NO_RIGHT;
-	if (!may_settle(c, from))
+	if (!may_settle(c, from, &path->dst, by_cm ? theirs->qpn : 0))
 		return PL_EXCHANGE_NO_ROOM;
 	if (by_cm)
 		make_way(c, from);
@@ -273,16 +340,23 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		qp.depth = DEPTH_DEFAULT;
 	}
 	set_rules(&qp, &c->options.rules, by_cm);
-	r = c->ops->qp_add(c->card, &qp, connection, &qp.qpn);
-	if (r < 0)
+	r = own_key(c, s, p, &qp, &key);
+	if (r == 0)
+		r = c->ops->qp_add(c->card, &qp, connection, &qp.qpn);
+	if (r < 0) {
+		if (key != 0)
+			c->ops->region_remove(c->card, key);
 		return refusal_of(r);
+	}
 	*p = (struct collector_peer){ .used = true,
 		.by_cm = by_cm,
 		.from = *from,
 		.addr = path->dst,
 		.number = c->numbers++,
 		.qpn = qp.qpn,
-		.peer_qpn = qp.service == PL_ROCE_RC ? qp.peer_qpn : 0,
+		.key = key,
+		.peer_qpn = qp.peer_qpn,
+		.exclusive = by_cm || qp.service == PL_ROCE_RC,
 		.store = (uint32_t)store,
 		.account = UINT32_MAX };
 	if (is_switch != NULL)
@@ -294,7 +368,7 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 		.pkey = qp.pkey,
 		.va = s->va,
 		.bytes = s->info.store_bytes,
-		.key = s->key,
+		.key = key != 0 ? key : s->key,
 		.qpn = qp.qpn,
 		.psn = qp.psn,
 		.mtu = qp.mtu,
@@ -312,20 +386,11 @@ int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
 
 /* ---- over TCP ---- */
 
-/* Its connection is ended, so that the peer sees it and makes another. */
-static void drop_peer(struct pl_collector *c, struct collector_peer *p)
-{
-	if (p->by_cm)
-		c->ops->disconnect(c->card, p->cm_id);
-	else
-		pl_exchange_server_drop(c->server, (uint64_t)(p - c->peers) + 1);
-	end_peer(c, p);
-}
-
 /*
  * A reliable queue pair has one other end. A peer that offers its own again has begun anew, and its old one ends, as a stale
- * connection does; from anybody else, or twice by one connection, it is a mistake. Where unreliable writes come from is never
- * answered, and many a switch has no number for it. False: it cannot be.
+ * connection does, whoever had asked for it. A proxy ends what it asked for itself; from another one, or twice by one
+ * connection, it is a mistake. Where unreliable writes come from is never answered, and many a switch has no number for it.
+ * False: it cannot be.
  */
 static bool end_stale(
 	struct pl_collector *c, const struct pl_addr *from, const struct pl_exchange *theirs)
@@ -333,14 +398,13 @@ static bool end_stale(
 	for (uint32_t i = 0; i < c->n_peers && theirs->service == PL_ROCE_RC; i++) {
 		struct collector_peer *p = &c->peers[i];
 
-		if (!p->used || !p->settled || p->peer_qpn == 0 || p->peer_qpn != theirs->qpn ||
-			!pl_addr_equal(&p->addr, &theirs->gid))
+		if (!is_twin(p, &theirs->gid, theirs->qpn))
 			continue;
-		if (!pl_addr_equal(&p->from, from) ||
+		if ((!pl_addr_equal(&theirs->gid, from) && !pl_addr_equal(&p->from, from)) ||
 			pl_exchange_server_asks(c->server, (uint64_t)i + 1))
 			return false;
 		c->stale++;
-		drop_peer(c, p);
+		collector_drop_peer(c, p);
 	}
 	return true;
 }
@@ -353,10 +417,15 @@ int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchang
 	struct collector_peer *p;
 	int r;
 
+	if (!pl_addr_equal(peer, &theirs->gid) && !is_proxy(c, peer))
+		return PL_EXCHANGE_NO_PROOF;
 	/* The peer may connect; whether the address that it names may write is another question. */
 	r = c->ops->path(c->card, &theirs->gid, &path);
 	if (r < 0)
 		return refusal_of(r);
+	/* Before anything of another's is ended for it. */
+	if (!collector_allows(c, &theirs->gid))
+		return PL_EXCHANGE_NO_RIGHT;
 	if (!end_stale(c, peer, theirs))
 		return PL_EXCHANGE_NO_TERMS;
 	r = collector_make_peer(c, &path, peer, theirs, NULL, NULL, ret_ours, &p);
@@ -370,126 +439,7 @@ void collector_ended(void *arg, uint64_t id)
 	struct pl_collector *c = arg;
 
 	if (c->peers[id - 1].used)
-		end_peer(c, &c->peers[id - 1]);
-}
-
-/* ---- over queue pair 1 ---- */
-
-static struct collector_peer *peer_of_cm(struct pl_collector *c, uint32_t id)
-{
-	for (uint32_t i = 0; i < c->n_peers; i++) {
-		if (c->peers[i].used && c->peers[i].by_cm && c->peers[i].cm_id == id)
-			return &c->peers[i];
-	}
-	return NULL;
-}
-
-static void cm_request(struct pl_collector *c, const struct pl_connection_event *e)
-{
-	const struct pl_connection_terms *t = &e->terms;
-	struct pl_exchange theirs = { .service = t->service,
-		.pkey = PL_ROCE_PKEY,
-		.qpn = t->qpn,
-		.psn = t->psn,
-		.mtu = t->mtu,
-		.depth = t->depth,
-		.access = PL_RDMA_READ | PL_RDMA_WRITE | PL_RDMA_ATOMIC },
-			   ours;
-	uint8_t told[PL_EXCHANGE_STORE_BYTES];
-	struct pl_build b = pl_build(told, sizeof(told));
-	struct pl_connection_terms terms;
-	struct collector_peer *p;
-	size_t n = t->private != NULL ? t->private_len : 0;
-	int r;
-
-	/* A name, and zeros behind it. One store: it need not be named. */
-	if (n > 0)
-		memcpy(theirs.name, t->private,
-			n < PL_EXCHANGE_NAME_MAX ? n : PL_EXCHANGE_NAME_MAX);
-	if (theirs.name[0] == '\0' && c->n_stores == 1)
-		memcpy(theirs.name, c->stores[0].name, sizeof(theirs.name));
-	r = collector_make_peer(c, &e->path, &e->path.dst, &theirs, &e->id, NULL, &ours, &p);
-	if (r != 0) {
-		c->ops->reject(c->card, e->id,
-			r == PL_EXCHANGE_NO_ROOM    ? PL_CM_NO_RESOURCES
-			: r == PL_EXCHANGE_NO_TERMS ? PL_CM_INVALID_TRANSPORT
-						    : PL_CM_CONSUMER);
-		return;
-	}
-	p->cm_id = e->id;
-	pl_exchange_put(&b, &ours);
-	terms = (struct pl_connection_terms){ .qpn = ours.qpn,
-		.psn = ours.psn,
-		.service = ours.service,
-		.mtu = ours.mtu,
-		.resources = ours.depth,
-		.rnr_retries = 7 /* for ever */,
-		.private = told,
-		.private_len = (uint32_t)b.len };
-	if (c->ops->accept(c->card, e->id, &terms) < 0)
-		end_peer(c, p);
-}
-
-void collector_signs_of_life(struct pl_collector *c)
-{
-	struct pl_rdma_qp_status s;
-
-	c->lively_ns = c->now_ns;
-	for (uint32_t i = 0; i < c->n_peers; i++) {
-		struct collector_peer *p = &c->peers[i];
-
-		if (!p->used || !p->by_cm || c->ops->qp_status(c->card, p->qpn, &s) < 0 ||
-			s.packets - s.refused == p->executed)
-			continue;
-		p->executed = s.packets - s.refused;
-		c->ops->heard(c->card, p->cm_id);
-		confirm(c, p);
-	}
-}
-
-void collector_cm_events(struct pl_collector *c)
-{
-	struct pl_connection_event e;
-	struct collector_peer *p;
-
-	while (c->ops->event(c->card, &e)) {
-		switch (e.kind) {
-		case PL_CONNECTION_REQUEST:
-			cm_request(c, &e);
-			break;
-		case PL_CONNECTION_CONNECTED:
-			p = peer_of_cm(c, e.id);
-			if (p != NULL)
-				confirm(c, p);
-			break;
-		case PL_CONNECTION_REJECTED:
-		case PL_CONNECTION_TIMEOUT:
-		case PL_CONNECTION_CLOSED:
-			p = peer_of_cm(c, e.id);
-			if (p != NULL)
-				end_peer(c, p);
-			break;
-		case PL_CONNECTION_SILENT:
-			p = peer_of_cm(c, e.id);
-			if (p == NULL)
-				break;
-			end_peer(c, p);
-			c->silent++;
-			c->silent_addr = e.path.dst;
-			break;
-		default:
-			break;
-		}
-	}
-}
-
-void collector_say_goodbye(struct pl_collector *c)
-{
-	for (uint32_t i = 0; c->peers != NULL && i < c->n_peers; i++) {
-		if (c->peers[i].used && c->peers[i].by_cm)
-			c->ops->disconnect(c->card, c->peers[i].cm_id);
-	}
-	c->ops->flush(c->card);
+		collector_end_peer(c, &c->peers[id - 1]);
 }
 
 /* ---- completions ---- */
@@ -512,7 +462,7 @@ uint32_t collector_lose_peers(struct pl_collector *c)
 		n += c->peers[i].used;
 	for (uint32_t i = 0; i < c->n_peers; i++) {
 		if (c->peers[i].used)
-			drop_peer(c, &c->peers[i]);
+			collector_drop_peer(c, &c->peers[i]);
 	}
 	c->lost += n;
 	return n;
@@ -536,7 +486,7 @@ void collector_completions(struct pl_collector *c)
 			if (done[i].kind == PL_RDMA_DONE_ERROR) {
 				/* It executes nothing more. */
 				c->failed++;
-				drop_peer(c, p);
+				collector_drop_peer(c, p);
 				continue;
 			}
 			if (done[i].kind == PL_RDMA_DONE_FLUSHED)

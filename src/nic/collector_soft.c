@@ -7,12 +7,12 @@
 #include "nic/collector_card.h"
 #include "nic/manage.h"
 
-#define REQUESTS                                                                                   \
-	100 /* of the connection manager in a second (rdma/cm.h): so many may wait to be looked at */
+#define REQUESTS 100 /* of RDMA-CM: so many may wait to be looked at, beside queue pairs */
 
 struct collector_card {
 	struct pl_nic *nic;
 	struct pl_responder *responder;
+	const struct pl_collector_options *options;
 	struct pl_manage manage; /* its connector is NULL: none */
 	uint32_t max_qps;
 	bool any_mac, may_read;
@@ -45,7 +45,7 @@ static int soft_open(struct collector_card **ret, const struct pl_collector_opti
 	uint32_t max_qps, struct pl_diag *diag)
 {
 	const struct pl_responder_options options = { .max_qps = max_qps,
-		.max_regions = PL_COLLECTOR_STORES_MAX,
+		.max_regions = max_qps,
 		.max_completions = 2 * max_qps * COLLECTOR_RECEIVES };
 	struct collector_card *card = calloc(1, sizeof(*card));
 	int r = card != NULL ? pl_responder_new(&card->responder, &options) : -ENOMEM;
@@ -56,6 +56,7 @@ static int soft_open(struct collector_card **ret, const struct pl_collector_opti
 		return r;
 	}
 	card->max_qps = max_qps;
+	card->options = wanted;
 	card->any_mac = wanted->any_mac;
 	card->may_read = wanted->may_read;
 	pl_frames_init(&card->out, card->out_memory, sizeof(card->out_memory));
@@ -89,6 +90,19 @@ static int soft_fd(const struct collector_card *card)
 	return pl_nic_fd(card->nic);
 }
 
+/* 127.0.0.0/8 and ::1. */
+static bool soft_is_loopback(const struct collector_card *card)
+{
+	struct pl_addr *own = NULL;
+	uint32_t n = 0;
+	bool all = pl_nic_addresses(card->nic, &own, &n, NULL) == 0;
+
+	for (uint32_t i = 0; all && i < n; i++)
+		all = collector_has(collector_loopback, COLLECTOR_LOOPBACK, &own[i]);
+	free(own);
+	return all && n > 0;
+}
+
 static int soft_region_add(struct collector_card *card, const struct pl_rdma_region *region,
 	uint32_t *ret_key, struct pl_diag *diag)
 {
@@ -97,6 +111,11 @@ static int soft_region_add(struct collector_card *card, const struct pl_rdma_reg
 	if (r < 0)
 		pl_diag_set(diag, "%s", strerror(-r));
 	return r;
+}
+
+static void soft_region_remove(struct collector_card *card, uint32_t key)
+{
+	(void)pl_responder_region_remove(card->responder, key);
 }
 
 static int soft_region_move(struct collector_card *card, uint32_t key, void *base)
@@ -151,11 +170,19 @@ static uint32_t soft_completions(
 
 /* ---- connections ---- */
 
+static bool soft_allowed(void *arg, const struct pl_addr *peer)
+{
+	const struct collector_card *card = arg;
+
+	return collector_has(card->options->allow, card->options->n_allow, peer);
+}
+
 static int soft_listen(struct collector_card *card, uint16_t port, uint64_t silent_ns,
 	struct pl_addr **ret_own, uint32_t *ret_n, struct pl_diag *diag)
 {
 	const struct pl_connector_options options = { .max_connections = card->max_qps + REQUESTS,
-		.requests_per_second = REQUESTS,
+		.allowed = soft_allowed,
+		.arg = card,
 		.mtu = soft_mtu(card),
 		.silent_ns = silent_ns };
 	int r = pl_manage_open(&card->manage, card->nic, options, ret_own, ret_n, diag);
@@ -288,7 +315,9 @@ const struct collector_card_ops collector_soft = {
 	.mac = soft_mac,
 	.mtu = soft_mtu,
 	.fd = soft_fd,
+	.is_loopback = soft_is_loopback,
 	.region_add = soft_region_add,
+	.region_remove = soft_region_remove,
 	.region_move = soft_region_move,
 	.path = soft_path,
 	.qp_add = soft_qp_add,

@@ -10,7 +10,8 @@ struct collector_store {
 	char name[PL_EXCHANGE_NAME_MAX + 1];
 	struct pl_region_info info;
 	uint64_t va;
-	uint32_t key, domain;
+	uint32_t key; /* of all peers, with a card that gives no others */
+	uint32_t domain;
 };
 
 /* A queue pair. Its number in the table + 1 is its id for the control server. */
@@ -21,7 +22,9 @@ struct collector_peer {
 	struct pl_addr addr; /* who writes by it */
 	uint64_t number;     /* as the so many-th */
 	uint32_t qpn, cm_id;
-	uint32_t peer_qpn;       /* reliable ones: where answers go; else 0 */
+	uint32_t key;      /* its own; 0: the store's */
+	uint32_t peer_qpn; /* of the other side */
+	bool exclusive;    /* by it no second one goes there: reliable ones, and those by RDMA-CM */
 	uint32_t store, account; /* account: UINT32_MAX: none, or not settled yet */
 	uint64_t executed;       /* by_cm: its packets, when they were looked at last */
 };
@@ -63,8 +66,11 @@ struct pl_collector {
 
 /* collector_peers.c */
 
+/* Whether this address may write. */
+bool collector_allows(const struct pl_collector *c, const struct pl_addr *addr);
+
 /* The operations of struct pl_exchange_server_options; `arg` is the collector. */
-bool collector_allowed(void *arg, const struct pl_addr *peer);
+bool collector_may_connect(void *arg, const struct pl_addr *peer);
 int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchange *theirs,
 	struct pl_exchange *ret_ours, uint64_t *ret_id);
 void collector_ended(void *arg, uint64_t id);
@@ -83,12 +89,23 @@ int collector_switch_open(struct pl_collector *c, struct pl_diag *diag);
 /* What it wrote since the last time is published. */
 void collector_switch_publish(struct pl_collector *c);
 
+/* It is over: the queue pair and its key are no more. */
+void collector_end_peer(struct pl_collector *c, struct collector_peer *p);
+/* Likewise, and so is its connection, by which the peer sees it and makes another. */
+void collector_drop_peer(struct pl_collector *c, struct collector_peer *p);
+/* A request of RDMA-CM was confirmed. */
+void collector_confirm(struct pl_collector *c, struct collector_peer *p);
+
+/* collector_cm.c */
+
 /* What the connection manager has to tell. */
 void collector_cm_events(struct pl_collector *c);
 /* Tells the connection manager whose requests were executed since the last time. */
 void collector_signs_of_life(struct pl_collector *c);
 /* Peers by RDMA-CM are told, once, that it is over; those over TCP see it. */
 void collector_say_goodbye(struct pl_collector *c);
+/* collector_peers.c */
+
 /* What peers signalled, and queue pairs that went to error. */
 void collector_completions(struct pl_collector *c);
 /* The card's device is gone, and so are all queue pairs, with their connections; how many they were. */

@@ -59,8 +59,9 @@ int collector_switch_open(struct pl_collector *c, struct pl_diag *diag)
 	r = collector_make_peer(c, &path, &s->gid, &theirs, NULL, s, &ours, &p);
 	if (r != 0) {
 		pl_diag_set(diag, "no queue pair for the switch: %s",
-			r == PL_EXCHANGE_NO_RIGHT ? "its address is not allowed"
-						  : "its number, or no room");
+			r == PL_EXCHANGE_NO_RIGHT
+				? "its address is not allowed (--allow, as 10.1.1.1/32)"
+				: "its number, or no room");
 		return -EINVAL;
 	}
 	c->switch_qpn = p->qpn;

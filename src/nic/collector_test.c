@@ -59,6 +59,12 @@ static void *collect(void *arg)
 	return NULL;
 }
 
+/* The peers' nets; that of the outsiders is none of them. */
+static const struct pl_prefix allow[] = {
+	{ { { [10] = 0xff, 0xff, 10, 7, 0, 0 } }, 120 },
+	{ { { 0xfd, 0, 0, 7 } }, 64 },
+};
+
 static bool start(void)
 {
 	const struct pl_collector_options options = { .uri = "packet:plb0",
@@ -66,6 +72,8 @@ static bool start(void)
 		.cm_port = CM_PORT,
 		.stores = stores,
 		.n_stores = 2,
+		.allow = allow,
+		.n_allow = 2,
 		.max_peers = 4,
 		.max_each = 4,
 		.signal = on_signal };
@@ -440,7 +448,9 @@ static void test_refusals(void)
 		{ { { "a", paths[0] }, { "b", paths[1] } }, "packet:nosuch", -ENODEV },
 		{ { { "a", paths[0] }, { "b", paths[1] } }, "udp://:4791", -EINVAL },
 	};
-	struct pl_collector_options options = { .listen = "127.0.0.1:0", .n_stores = 2 };
+	struct pl_collector_options options = {
+		.listen = "127.0.0.1:0", .n_stores = 2, .allow = allow, .n_allow = 2
+	};
 	struct pl_collector *c = NULL;
 	struct pl_diag diag;
 
@@ -453,6 +463,13 @@ static void test_refusals(void)
 			diag.text);
 		ok(diag.text[0] != '\0', "and says so");
 	}
+	options.uri = "packet:plb0";
+	options.n_allow = 0;
+	diag.text[0] = '\0';
+	eq((uint64_t)pl_collector_open(&c, &options, &diag), (uint64_t)-EINVAL,
+		"beyond the loopback it is to be said who may write");
+	ok(strstr(diag.text, "--allow 10.0.0.0/24") != NULL, "%s", diag.text);
+	options.n_allow = 2;
 	options.n_stores = 0;
 	ok(pl_collector_open(&c, &options, &diag) == -EINVAL, "%s", diag.text);
 	ok(pl_collector_close(NULL) == 0, "nothing to close");

@@ -52,7 +52,7 @@ int pl_exchange_client_open(struct pl_exchange_client **ret, const char *server,
 	b = pl_build(c->out, sizeof(c->out));
 	pl_exchange_put(&b, ours);
 	c->out_bytes = (uint32_t)b.len;
-	c->fd = r = pl_tcp_connect(&addr, port, &c->why);
+	c->fd = r = pl_tcp_connect(&addr, port, &ours->gid, &c->why);
 	if (r >= 0) {
 		pl_tcp_watch(c->fd, WATCH_SECONDS);
 		c->poll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -17,7 +17,8 @@
 
 struct pl_exchange_client;
 
-/* `server` is "host:port", numeric. `ours` has the store's name and this side's queue pair. -EINVAL, -ENOMEM, or what
+/* `server` is "host:port", numeric. `ours` has the store's name and this side's queue pair; the connection is made by its
+ * address, which proves that it is ours (nic/collector.h), where this host has that address. -EINVAL, -ENOMEM, or what
  * the system says at once, with diag. */
 int pl_exchange_client_open(struct pl_exchange_client **ret, const char *server,
 	const struct pl_exchange *ours, uint64_t now_ns, uint64_t timeout_ns, struct pl_diag *diag);

@@ -32,6 +32,9 @@ const char *pl_exchange_refusal_text(uint8_t refusal)
 		return "it has no way to this address";
 	case PL_EXCHANGE_FAILED:
 		return "its network card did not make the queue pair";
+	case PL_EXCHANGE_NO_PROOF:
+		return "the queue pair's address is another one than the connection comes from, and this host may not ask "
+		       "for others (collect --proxy)";
 	default:
 		return "refused";
 	}

@@ -52,6 +52,7 @@ enum pl_exchange_refusal {
 	PL_EXCHANGE_NO_CARD,  /* for now: its card is not there, or has no address */
 	PL_EXCHANGE_NO_WAY,   /* from its card to the address that is told */
 	PL_EXCHANGE_FAILED,   /* its card did not make the queue pair */
+	PL_EXCHANGE_NO_PROOF, /* the address that is told is another one than the connection's */
 };
 
 /* In words; "refused" for those of later forms. */

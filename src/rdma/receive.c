@@ -503,7 +503,7 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 	enum pl_rdma_cause cause;
 	struct request q;
 	struct pl_roce p;
-	bool far;
+	bool far, wrong_key;
 
 	/* The faults are the first causes. */
 	cause = (enum pl_rdma_cause)pl_roce_parse(
@@ -544,8 +544,9 @@ enum pl_rdma_cause pl_responder_receive(struct pl_responder *r, const struct pl_
 	cause = by_service(r, qp, &q);
 	qp->refused -= cause == PL_RDMA_C_OK;
 	qp->learn = qp->learn && cause != PL_RDMA_C_OK;
-	if (r->now_ns != 0 && (cause == PL_RDMA_C_KEY || far) && qp->c.service != PL_ROCE_UD)
-		count_guess(r, &p.path.src,
-			cause == PL_RDMA_C_KEY ? PL_RDMA_GUESS_KEY : PL_RDMA_GUESS_NUMBER);
+	/* A key of somebody else's is as wrong as one that is none. */
+	wrong_key = cause == PL_RDMA_C_KEY || cause == PL_RDMA_C_DOMAIN;
+	if (r->now_ns != 0 && (wrong_key || far) && qp->c.service != PL_ROCE_UD)
+		count_guess(r, &p.path.src, wrong_key ? PL_RDMA_GUESS_KEY : PL_RDMA_GUESS_NUMBER);
 	return cause;
 }

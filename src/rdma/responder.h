@@ -171,7 +171,7 @@ void pl_responder_batch(struct pl_responder *r, const struct pl_batch *in, uint8
 
 /*
  * The time, from any clock that never steps, told before batches: with it guesses are counted by source address. A guess
- * is a queue pair that is not there or is another peer's, a key that is none, or a number more than 65536 from the
+ * is a queue pair that is not there or is another peer's, a key that is none or another domain's, or a number more than 65536 from the
  * expected one. A source with
  * guess_limit of them in a second is a suspect, an alarm is counted, and its far duplicates are no longer answered;
  * everything else goes on, for addresses can be forged. Without a time (0) nothing of this is done.
@@ -181,7 +181,7 @@ void pl_responder_now(struct pl_responder *r, uint64_t now_ns);
 enum pl_rdma_guess {
 	PL_RDMA_GUESS_QP,     /* no such queue pair */
 	PL_RDMA_GUESS_PEER,   /* another peer's */
-	PL_RDMA_GUESS_KEY,    /* no such key */
+	PL_RDMA_GUESS_KEY,    /* no such key, or another domain's */
 	PL_RDMA_GUESS_NUMBER, /* far from the expected packet number */
 	PL_RDMA_GUESSES,
 };

@@ -217,7 +217,7 @@ folder: %s
 stores:
   - {name: last, slots: %d, value_bytes: 8}
   - {name: lists, primitive: append, lists: %d}
-collectors: [{name: c1, interface: "packet:none", listen: "10.0.0.2:7471"}]
+collectors: [{name: c1, interface: "packet:none", listen: "10.0.0.2:7471", allow: [10.0.0.5/32]}]
 translator: {interface: "packet:none"}
 '''
 

@@ -193,7 +193,7 @@ static void connection(const uint8_t *data, size_t size, size_t piece)
 
 	open_server();
 	n = expect(data, size, asked, &bad);
-	fd = pl_tcp_connect(&loopback, s.port, NULL);
+	fd = pl_tcp_connect(&loopback, s.port, NULL, NULL);
 	must(fd >= 0);
 	for (unsigned int i = 0; i < STEPS && !end; i++) {
 		const size_t left = size - sent, now = left < piece ? left : piece;

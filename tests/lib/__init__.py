@@ -5,4 +5,4 @@
 
 tap: points, the plan. lab: a folder, processes and what is undone at the end, however that comes. wait: until something is
 so. network: namespaces and what joins them. pathline: the program, its daemon, its pages. pcap: captures. roce: frames, and
-pathline collect, which takes them."""
+pathline collect, which takes them. cm: messages of RDMA-CM."""

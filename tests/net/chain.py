@@ -186,7 +186,7 @@ def create(name, *args):
 
 
 def collector(where, *stores):
-    part = Part(where, 'collect', '--read', '--stats', '--listen', f'{IP[where]}:{TCP}', 'packet:eth0', *stores)
+    part = Part(where, 'collect', '--read', '--stats', '--allow', IP['t'] + '/32', '--listen', f'{IP[where]}:{TCP}', 'packet:eth0', *stores)
     ok(part.says('collecting on'), f'collector {where} listens', ''.join(part.said))
     return part
 
@@ -294,7 +294,7 @@ stores:
   - {{name: sums, primitive: counters, slots: 16384, rows: 2, reports: 1500, rate: 500}}
   - {{name: paths, primitive: postcards, slots: 8192, reports: 1500, rate: 500}}
 collectors:
-  - {{name: c1, interface: "packet:eth0", listen: "{ip}:{tcp}", netns: {c1}}}
+  - {{name: c1, interface: "packet:eth0", listen: "{ip}:{tcp}", allow: [10.0.0.0/8], netns: {c1}}}
 translator: {{listen: "{listen}", interface: packet:eth0, netns: {t}}}
 '''
 
@@ -417,7 +417,7 @@ stores:
   - {{name: lists, primitive: append, slots: 8192, lists: 3, value_bytes: 8, reports: 900, rate: 600}}
   - {{name: sums, primitive: counters, slots: 65536, rows: 2, reports: 300, rate: 200}}
 collectors:
-  - {{name: c1, interface: "packet:eth0", listen: "{ip}:{tcp}", netns: {c1}}}
+  - {{name: c1, interface: "packet:eth0", listen: "{ip}:{tcp}", allow: [10.0.0.0/8], netns: {c1}}}
 translator:
   listen: {listen}
   interface: packet:eth0

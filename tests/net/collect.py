@@ -319,7 +319,7 @@ def run(uri):
     ok(wait(lambda: 500 in values(500, 1)), "written before it is killed")
     c.stop(signal.SIGKILL)
     wire.send(first.write(*entry(501, 78)))
-    c = Collector(uri, "--allow", f"{IP['a']}/32")
+    c = Collector(uri, "--allow", f"{IP['a']}/32", "--proxy", f"{IP['a']}/32")
     second = Peer("last")
     ok((first.qpn, first.key) != (second.qpn, second.key), "a new queue pair and a new key")
     wire.send(first.write(*entry(502, 79)), second.write(*entry(503, 80)))
@@ -565,7 +565,7 @@ def run_ipv6(uri):
     at, data = entry(300, 1)
     after[at:at + 8] = before[at:at + 8]
     ok(bytes(after) == before, "nothing else was written")
-    eq(Peer6("last", address=IP6["other"]).refusal, 2, "an address that is not allowed to write")
+    eq(Peer6("last", address=IP6["other"]).refusal, 8, "an address from which the connection does not come")
     s = c.stop()
     ok(s["causes"]["ok"] == 100 + 50 + 10 + 1 and s["causes"]["icrc"] >= 1 and s["causes"]["peer"] == 2, "each by its cause",
        s["causes"])

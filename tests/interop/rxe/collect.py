@@ -68,8 +68,8 @@ class Collector:
         self.guest = guest
         regions = ' '.join('/dev/shm/%s.plr' % name for name in regions)
         guest.shell('rm -f /tmp/out /tmp/err /tmp/code')
-        guest.shell('(pathline collect --stats %s verbs:rxe0 %s >/tmp/out 2>/tmp/err; echo $? >/tmp/code) & echo' % (
-            ' '.join(options), regions))
+        guest.shell('(pathline collect --stats --allow %s/24 --proxy %s/32 %s verbs:rxe0 %s >/tmp/out 2>/tmp/err; echo $? >/tmp/code) & echo' % (
+            HOST, HOST, ' '.join(options), regions))
         self.begun = self.wait('grep -q "collecting on" /tmp/err || [ -e /tmp/code ]')
         self.err = guest.shell('cat /tmp/err')[1]
 
