@@ -9,7 +9,9 @@
 #define REAL                                                                                       \
 	"folder: /x\ntranslator: {interface: \"packet:t0\"}\nstores: [{name: a}]\n"                \
 	"collectors:\n"
-#define C1 "  - {name: c1, interface: \"packet:e0\", listen: \"10.0.0.2:7471\"}\n"
+#define C1                                                                                         \
+	"  - {name: c1, interface: \"packet:e0\", listen: \"10.0.0.2:7471\", "                     \
+	"allow: [10.0.0.5/32]}\n"
 
 static int parse(const char *text, struct pl_dta_conf *c, struct pl_diag *diag)
 {
@@ -80,6 +82,10 @@ static void test_refused(void)
 			"\"translator.interface\"" },
 		{ REAL C1 C1, 0, 0,
 			"\"collectors[1].name\": 'c1' is the name of \"collectors[0]\" already" },
+		{ REAL "  - {name: c1, interface: \"packet:e0\", listen: \"10.0.0.2:7471\"}\n", 0,
+			0, "\"collectors[0].allow\": nobody may write to 'c1'" },
+		{ REAL "  - {name: c1, interface: e0, listen: \"10.0.0.2:1\", allow: [x]}\n", 0, 0,
+			"'x' is no prefix" },
 		{ REAL "  - {name: c1, interface: e0, listen: \":7471\"}\n", 5, 39,
 			"no address and port" },
 		{ REAL "  - {name: c1, interface: e0, listen: \"10.0.0.2\"}\n", 5, 39,

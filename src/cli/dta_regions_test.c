@@ -26,8 +26,8 @@ static void load(
 
 	snprintf(text, sizeof(text),
 		"folder: %s\n%s\nstores:\n  - {name: s, %s}\ncollectors:\n"
-		"  - {name: c1, interface: \"packet:e0\", listen: \"10.0.0.2:7471\"}\n"
-		"  - {name: c2, interface: \"packet:e0\", listen: \"10.0.0.3:7471\"}\n"
+		"  - {name: c1, interface: \"packet:e0\", listen: \"10.0.0.2:7471\", allow: [10.0.0.5/32]}\n"
+		"  - {name: c2, interface: \"packet:e0\", listen: \"10.0.0.3:7471\", allow: [10.0.0.5/32]}\n"
 		"translator: {interface: \"packet:e1\"}\n",
 		folder, more, store);
 	memset(conf, 0, sizeof(*conf));
