@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "cli/command.h"
 #include "memory/region.h"
 
@@ -113,13 +114,13 @@ int pl_collect_save_open(struct pl_collect_save **ret, const struct pl_collector
 	pthread_cond_init(&s->wake, &attr);
 	pthread_condattr_destroy(&attr);
 	pthread_mutex_init(&s->lock, NULL);
-	r = pthread_create(&s->thread, NULL, run, s);
-	if (r != 0) {
-		pl_diag_set(diag, "--save: %s", strerror(r));
+	r = pl_thread_start(&s->thread, run, s);
+	if (r < 0) {
+		pl_diag_set(diag, "--save: %s", strerror(-r));
 		pthread_cond_destroy(&s->wake);
 		pthread_mutex_destroy(&s->lock);
 		free(s);
-		return -r;
+		return r;
 	}
 	*ret = s;
 	return 0;

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "gen/gen.h"
 #include "netio/port.h"
 
@@ -102,7 +102,6 @@ int pl_demo_traffic_start(struct pl_demo_traffic **ret,
 	};
 	struct pl_demo_traffic *t = calloc(1, sizeof(*t));
 	char topology[32];
-	sigset_t all, before;
 	int r;
 
 	if (t == NULL)
@@ -120,10 +119,7 @@ int pl_demo_traffic_start(struct pl_demo_traffic **ret,
 	r = pl_port_open(&t->port, options->uri, PL_PORT_SEND, NULL, diag);
 	if (r < 0)
 		goto fail;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&t->thread, NULL, send_loop, t);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = pl_thread_start(&t->thread, send_loop, t);
 	if (r < 0)
 		goto fail;
 	t->running = true;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "cli/command.h"
 #include "memory/region.h"
 
@@ -372,19 +373,12 @@ void pl_epochs_free(struct pl_epochs *e)
 	free(e);
 }
 
-/* Signals are the writer's, but for the one of a file that was cut (pl_region_guard). */
 static int start(struct pl_epochs *e)
 {
-	sigset_t all, before;
-	int r;
+	int r = pl_thread_start(&e->thread, run, e);
 
-	sigfillset(&all);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&e->thread, NULL, run, e);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	e->running = r == 0;
-	return -r;
+	return r;
 }
 
 static void init_locks(struct pl_epochs *e)

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #define PATH_MAX_BYTES 1400
 
@@ -97,7 +98,6 @@ int pl_top_fetch_new(
 {
 	struct pl_top_fetch *f = calloc(1, sizeof(*f));
 	pthread_condattr_t attr;
-	sigset_t all, before;
 	int r;
 
 	if (f == NULL) {
@@ -113,11 +113,7 @@ int pl_top_fetch_new(
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&f->wake, &attr);
 	pthread_condattr_destroy(&attr);
-	/* Signals are the owner's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&f->thread, NULL, fetch_loop, f);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = pl_thread_start(&f->thread, fetch_loop, f);
 	f->running = r == 0;
 	if (r < 0) {
 		pl_top_fetch_free(f);

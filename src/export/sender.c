@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/thread.h"
 #include "export/curl.h"
 #include "export/sender_state.h"
 
@@ -312,14 +313,9 @@ static void *sender_loop(void *arg)
 
 static int start(struct sender *s)
 {
-	sigset_t all, before;
 	int r;
 
-	/* Signals are the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&s->thread, NULL, sender_loop, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = pl_thread_start(&s->thread, sender_loop, s);
 	if (r == 0) {
 		pthread_setname_np(s->thread, "pl-sender");
 		s->running = true;

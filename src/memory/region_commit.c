@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "memory/region_internal.h"
 
 static void *commit(void *arg)
@@ -28,20 +29,6 @@ static void *commit(void *arg)
 	return NULL;
 }
 
-/* Signals are for the threads of whoever opened the region. */
-static int start_thread(struct pl_region *g)
-{
-	sigset_t all, before;
-	int r;
-
-	sigfillset(&all);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&g->commit.thread, NULL, commit, g);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
-}
-
 int region_commit_start(struct pl_region *g)
 {
 	struct region_commit *c = &g->commit;
@@ -58,7 +45,7 @@ int region_commit_start(struct pl_region *g)
 	pthread_cond_init(&c->wake, &attr);
 	pthread_condattr_destroy(&attr);
 	pthread_mutex_init(&c->lock, NULL);
-	r = start_thread(g);
+	r = pl_thread_start(&g->commit.thread, commit, g);
 	c->running = r == 0;
 	if (r < 0)
 		region_ahead_free(g);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/ring.h"
+#include "base/thread.h"
 #include "memory/append.h"
 #include "memory/key_write.h"
 
@@ -225,7 +226,7 @@ static int start(struct pl_workers *all, struct worker *w)
 		return w->bytes == NULL ? -ENOMEM : -errno;
 	r = pl_ring_init(&w->ring, queue, sizeof(struct signal));
 	if (r == 0)
-		r = -pthread_create(&w->thread, NULL, work, w);
+		r = pl_thread_start(&w->thread, work, w);
 	w->started = r == 0;
 	return r;
 }

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "pipeline/series.h"
 #include "record/where.h"
 
@@ -377,17 +377,10 @@ fail:
 
 int pl_output_start(struct pl_output *o, bool late)
 {
-	sigset_t all, before;
 	int r;
 
 	o->late = late;
-	/* Signals are the main thread's, but not that of a mapped file which someone cut: blocked, it would end
-	 * the process. */
-	sigfillset(&all);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&o->thread, NULL, output_loop, o);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = pl_thread_start(&o->thread, output_loop, o);
 	if (r < 0)
 		return r;
 	pthread_setname_np(o->thread, "pl-output");

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 
 enum {
 	RECV_TIMEOUT_MS = 50, /* how long a quiet point may be away without traffic */
@@ -529,15 +529,10 @@ fail:
 
 int pl_worker_start(struct pl_worker *w, struct pl_engine *engine)
 {
-	sigset_t all, before;
 	int r;
 
 	w->engine = engine;
-	/* Signals are the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&w->thread, NULL, worker_loop, w);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	r = pl_thread_start(&w->thread, worker_loop, w);
 	if (r < 0)
 		return r;
 	pthread_setname_np(w->thread, "pl-worker");

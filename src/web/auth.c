@@ -16,6 +16,8 @@
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 
+#include "base/thread.h"
+
 enum {
 	REMEMBERED = 64,
 	WAITING_MAX = 16,
@@ -215,7 +217,6 @@ static void *check_loop(void *arg)
 int pl_auth_new(struct pl_auth **ret, void (*wake)(void *arg), void *arg)
 {
 	struct pl_auth *a = calloc(1, sizeof(*a));
-	sigset_t all, before;
 	int r;
 
 	if (a == NULL)
@@ -227,11 +228,7 @@ int pl_auth_new(struct pl_auth **ret, void (*wake)(void *arg), void *arg)
 	pthread_cond_init(&a->more, NULL);
 	r = getrandom(a->salt, sizeof(a->salt), 0) == (ssize_t)sizeof(a->salt) ? 0 : -EIO;
 	if (r == 0) {
-		/* Signals are the main thread's. */
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &before);
-		r = -pthread_create(&a->thread, NULL, check_loop, a);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		r = pl_thread_start(&a->thread, check_loop, a);
 	}
 	a->running = r == 0;
 	if (r < 0) {

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "web/http_internal.h"
 
 enum {
@@ -390,16 +391,10 @@ int pl_http_secure(struct pl_http *h, struct pl_webconf *security, struct pl_dia
 
 static int start_thread(struct pl_http *h, struct pl_diag *diag)
 {
-	sigset_t all, before;
-	int r;
+	int r = pl_http_pages_start(h);
 
-	/* Signals are the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pl_http_pages_start(h);
 	if (r == 0)
-		r = -pthread_create(&h->thread, NULL, serve_loop, h);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+		r = pl_thread_start(&h->thread, serve_loop, h);
 	if (r < 0) {
 		pl_diag_set(diag, "cannot start the HTTP server's thread: %s", strerrordesc_np(-r));
 		return r;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "web/http_internal.h"
 
 /* When there is no room for one more page, readers that go on are let go after this too. */
@@ -488,7 +489,7 @@ int pl_http_pages_open(struct pl_http *h)
 
 int pl_http_pages_start(struct pl_http *h)
 {
-	int r = -pthread_create(&h->pages->thread, NULL, make_loop, h);
+	int r = pl_thread_start(&h->pages->thread, make_loop, h);
 
 	if (r < 0)
 		return r;

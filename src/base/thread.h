@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#pragma once
+
+#include <pthread.h>
+
+/* Starts a thread that takes no signal but those that its own instructions cause: SIGBUS of a mapped file that was cut,
+ * SIGSYS of a refused system call, and faults. Blocked, these would end the process. 0 or negative errno. */
+int pl_thread_start(pthread_t *ret, void *(*run)(void *), void *arg);
