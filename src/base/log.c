@@ -44,10 +44,10 @@ struct repeat {
  * ordered with anything. */
 static _Atomic int max_level = PL_LOG_NOTICE;
 static _Atomic uint64_t lost_total; /* relaxed: a figure */
+static _Atomic int format = PL_LOG_AUTO;
 
 /* The rest belongs to the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static enum pl_log_format format = PL_LOG_AUTO;
 static pl_log_sink *sink_fn;
 static void *sink_arg;
 static struct repeat repeats[SLOTS];
@@ -61,9 +61,7 @@ void pl_log_set_level(enum pl_log_level level)
 
 void pl_log_set_format(enum pl_log_format f)
 {
-	pthread_mutex_lock(&lock);
-	format = f;
-	pthread_mutex_unlock(&lock);
+	atomic_store_explicit(&format, (int)f, memory_order_relaxed);
 }
 
 void pl_log_set_sink(pl_log_sink *sink, void *arg)
@@ -165,15 +163,24 @@ static void add_value(struct pl_buf *out, const char *text)
 	pl_json_str(&json, text);
 }
 
+/* Which one auto is. */
+static enum pl_log_format present_format(void)
+{
+	enum pl_log_format f =
+		(enum pl_log_format)atomic_load_explicit(&format, memory_order_relaxed);
+
+	if (f == PL_LOG_AUTO)
+		f = isatty(STDERR_FILENO) ? PL_LOG_TEXT : PL_LOG_LOGFMT;
+	return f;
+}
+
 static void add_line(
 	struct pl_buf *out, enum pl_log_level level, const char *subject, const char *text)
 {
 	uint64_t now_ns = pl_clock_real_ns();
-	enum pl_log_format f = format;
+	enum pl_log_format f = present_format();
 	struct pl_json json;
 
-	if (f == PL_LOG_AUTO)
-		f = isatty(STDERR_FILENO) ? PL_LOG_TEXT : PL_LOG_LOGFMT;
 	switch (f) {
 	case PL_LOG_JSON:
 		pl_json_init(&json, out);
@@ -310,6 +317,80 @@ void pl_log(enum pl_log_level level, const char *subject, const char *fmt, ...)
 		emit(level, subject, text);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+/* ---- from a signal handler ---- */
+
+struct raw_line {
+	char text[512];
+	size_t len;
+};
+
+static void raw_add(struct raw_line *l, const char *text)
+{
+	while (*text != '\0' && l->len < sizeof(l->text) - 1)
+		l->text[l->len++] = *text++;
+}
+
+static void raw_number(struct raw_line *l, uint64_t n, unsigned int digits)
+{
+	char text[24];
+	size_t at = sizeof(text) - 1;
+
+	text[at] = '\0';
+	for (; (n > 0 || digits > 0) && at > 0; n /= 10) {
+		text[--at] = (char)('0' + n % 10);
+		digits -= digits > 0;
+	}
+	raw_add(l, text + at);
+}
+
+/* The date by arithmetic, in years that begin in March: gmtime_r may take a lock. */
+static void raw_time(struct raw_line *l, uint64_t now_ns)
+{
+	const uint64_t s = now_ns / 1000000000, days = s / 86400 + 719468;
+	const uint64_t era = days / 146097, doe = days % 146097;
+	const uint64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365;
+	const uint64_t doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
+	const uint64_t month = mp < 10 ? mp + 3 : mp - 9;
+
+	raw_number(l, yoe + era * 400 + (month <= 2), 4);
+	raw_add(l, "-");
+	raw_number(l, month, 2);
+	raw_add(l, "-");
+	raw_number(l, doy - (153 * mp + 2) / 5 + 1, 2);
+	raw_add(l, "T");
+	raw_number(l, s / 3600 % 24, 2);
+	raw_add(l, ":");
+	raw_number(l, s / 60 % 60, 2);
+	raw_add(l, ":");
+	raw_number(l, s % 60, 2);
+	raw_add(l, ".");
+	raw_number(l, now_ns / 1000000 % 1000, 3);
+	raw_add(l, "Z");
+}
+
+void pl_log_from_handler(enum pl_log_level level, const char *subject, const char *text)
+{
+	static const char *const frames[][5] = {
+		[PL_LOG_JSON] = { "{\"ts\":\"", "\",\"level\":\"", "\",\"subject\":\"",
+			"\",\"msg\":\"", "\"}\n" },
+		[PL_LOG_LOGFMT] = { "ts=", " level=", " subject=", " msg=\"", "\"\n" },
+		[PL_LOG_TEXT] = { "", " ", " ", ": ", "\n" },
+	};
+	const char *const *frame = frames[present_format()];
+	struct raw_line line = { .len = 0 };
+
+	raw_add(&line, frame[0]);
+	raw_time(&line, pl_clock_real_ns());
+	raw_add(&line, frame[1]);
+	raw_add(&line, level_names[level]);
+	raw_add(&line, frame[2]);
+	raw_add(&line, subject);
+	raw_add(&line, frame[3]);
+	raw_add(&line, text);
+	raw_add(&line, frame[4]);
+	(void)!write(STDERR_FILENO, line.text, line.len);
 }
 
 void pl_log_flush(bool all)

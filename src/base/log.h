@@ -29,6 +29,10 @@ int pl_log_parse_format(const char *text, enum pl_log_format *ret); /* 0 or -EIN
 void pl_log(enum pl_log_level level, const char *subject, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* The same from a signal handler: no lock, no memory, no folding, always shown; subject and text are plain words of ours.
+ * Never to a sink. */
+void pl_log_from_handler(enum pl_log_level level, const char *subject, const char *text);
+
 /* Writes the counts of folded repeats whose ten seconds are over; with `all`, the others too. Call it now
  * and then, and with `all` at the end. Without it a count appears with the next line of its kind. */
 void pl_log_flush(bool all);

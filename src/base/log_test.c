@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -132,6 +133,34 @@ static void test_formats(void)
 
 #define FLOOD(i) pl_notice("flood", #i " %s", "0123456789012345678901234567890123456789")
 
+static void say_from_handler(void)
+{
+	pl_log_from_handler(PL_LOG_ERROR, "sandbox", "plain words");
+}
+
+/* The same line as from anywhere else, but for milliseconds. */
+static void test_from_handler(void)
+{
+	static const enum pl_log_format formats[] = { PL_LOG_LOGFMT, PL_LOG_JSON };
+	const time_t now = time(NULL);
+	char date[32];
+	struct tm tm;
+
+	gmtime_r(&now, &tm);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:", &tm);
+	for (size_t i = 0; i < 2; i++) {
+		pl_log_set_format(formats[i]);
+		capture(say_from_handler);
+		ok(strstr(text, date) != NULL || tm.tm_min == 59, "the time of day: %s", text);
+		ok(strstr(text,
+			   i == 0 ? " level=error subject=sandbox msg=\"plain words\"\n"
+				  : "Z\",\"level\":\"error\",\"subject\":\"sandbox\",\"msg\":\"plain words\"}\n") !=
+				NULL,
+			"in the form of the log: %s", text);
+	}
+	pl_log_set_format(PL_LOG_AUTO);
+}
+
 static void test_full_pipe(void)
 {
 	static char sink[1 << 20];
@@ -207,6 +236,7 @@ int main(void)
 {
 	test_sink();
 	test_formats();
+	test_from_handler();
 	test_full_pipe();
 	test_threads();
 	return pl_test_done();

@@ -18,6 +18,7 @@
 
 #define PL_PRIVILEGE_NET_ADMIN (UINT64_C(1) << 12)
 #define PL_PRIVILEGE_NET_RAW   (UINT64_C(1) << 13)
+#define PL_PRIVILEGE_IPC_LOCK  (UINT64_C(1) << 14)
 #define PL_PRIVILEGE_BPF       (UINT64_C(1) << 39)
 
 struct pl_privilege_options {

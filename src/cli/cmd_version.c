@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/sandbox.h"
 #include "cli/args.h"
 #include "cli/command.h"
 #include "netio/xdp.h"
@@ -70,6 +71,7 @@ static int run(int argc, char **argv)
 		{ "libmicrohttpd", MHD_get_version() },
 		{ "zlib", zlibVersion() },
 		{ "xxhash", xxhash },
+		{ "libseccomp", pl_sandbox_library() },
 #if PL_HAVE_BPF
 		{ "libbpf", pl_xdp_library() },
 		{ "kernel programs", "built in" },

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#pragma once
+
+#include "base/have_seccomp.h"
+#include "base/sandbox.h"
+
+/* Sanitizers ask for more when they report and at the end: they stop the threads by ptrace and read the program. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANDBOX_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+	__has_feature(memory_sanitizer)
+#define SANDBOX_SANITIZER 1
+#endif
+#endif
+#ifndef SANDBOX_SANITIZER
+#define SANDBOX_SANITIZER 0
+#endif
+
+/* strict: every refused call ends the process. -ENOSYS: the kernel, or this build, has none. */
+int sandbox_calls_enter(
+	const struct pl_sandbox_options *options, bool strict, struct pl_diag *diag);
+/* The version (> 0), or negative errno; -ENOSYS, -EOPNOTSUPP: the kernel has none. */
+int sandbox_files_enter(const struct pl_sandbox_options *options, struct pl_diag *diag);

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a process can do no more in the sandbox, tried from inside, by its first thread and by one that started
+ * afterwards. Each case is a process of its own, which says on standard error what was refused.
+ */
+#include "base/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/bpf.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/have_seccomp.h"
+#include "base/test.h"
+#include "base/thread.h"
+
+#define RUN                                                                                        \
+	(PL_SANDBOX_READ_FILES | PL_SANDBOX_WRITE_FILES | PL_SANDBOX_NETWORK | PL_SANDBOX_RAW |    \
+		PL_SANDBOX_BPF | PL_SANDBOX_PIN)
+#define READER (PL_SANDBOX_READ_FILES | PL_SANDBOX_NETWORK)
+
+static char folder[] = "/tmp/pl-sandbox-XXXXXX", inside[64], outside[64];
+
+/* ---- attempts: 0, or the errno ---- */
+
+static int result(long r)
+{
+	return r < 0 ? errno : 0;
+}
+
+static int try_exec(void)
+{
+	return result(execl("/bin/true", "true", NULL));
+}
+
+static int try_fork(void)
+{
+	const pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	return result(pid);
+}
+
+static int try_ptrace(void)
+{
+	return result(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+}
+
+static int try_mount(void)
+{
+	return result(mount("none", "/mnt", "tmpfs", 0, NULL));
+}
+
+static int try_unshare(void)
+{
+	return result(unshare(CLONE_NEWUSER));
+}
+
+static int try_setuid(void)
+{
+	return result(setresuid(65534, 65534, 65534));
+}
+
+static int try_io_uring(void)
+{
+	return result(syscall(SYS_io_uring_setup, 1, NULL));
+}
+
+static int try_process_memory(void)
+{
+	return result(syscall(SYS_process_vm_readv, 1, NULL, 0, NULL, 0, 0));
+}
+
+static int try_bpf_program(void)
+{
+	return result(syscall(SYS_bpf, BPF_PROG_LOAD, NULL, 0));
+}
+
+/* A number that means nothing: EBADF of the kernel says that the filter let it through. */
+static int try_bpf_map(void)
+{
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.map_fd = 999999;
+	return result(syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &attr, sizeof(attr)));
+}
+
+static int try_udp(void)
+{
+	return result(socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+}
+
+static int try_strange_family(void)
+{
+	return result(socket(AF_ALG, SOCK_SEQPACKET, 0));
+}
+
+static int try_packet_socket(void)
+{
+	return result(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
+}
+
+static int try_pin(void)
+{
+	cpu_set_t set;
+
+	sched_getaffinity(0, sizeof(set), &set);
+	return result(sched_setaffinity(0, sizeof(set), &set));
+}
+
+static int try_limit(void)
+{
+	const struct rlimit limit = { 100, 100 };
+
+	return result(setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+static int try_read_limit(void)
+{
+	struct rlimit limit;
+
+	return result(getrlimit(RLIMIT_NOFILE, &limit));
+}
+
+static int try_kill(void)
+{
+	return result(kill(getppid(), 0));
+}
+
+static int try_executable_memory(void)
+{
+	void *p = mmap(
+		NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? errno : 0;
+}
+
+static int try_make_executable(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? -1 : result(mprotect(p, 4096, PROT_READ | PROT_EXEC));
+}
+
+static int try_type_into_terminal(void)
+{
+	return result(ioctl(STDIN_FILENO, TIOCSTI, "x"));
+}
+
+static int try_interface(void)
+{
+	struct ifreq req = { .ifr_name = "lo" };
+	const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return s < 0 ? errno : result(ioctl(s, SIOCGIFINDEX, &req));
+}
+
+static int open_file(const char *path, int flags)
+{
+	const int fd = open(path, flags | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		close(fd);
+	return result(fd);
+}
+
+static int try_read_inside(void)
+{
+	return open_file(inside, O_RDONLY);
+}
+
+static int try_write_inside(void)
+{
+	return open_file(inside, O_RDWR);
+}
+
+static int try_create_inside(void)
+{
+	char path[80], other[80];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/new", folder);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	r = open_file(path, O_WRONLY | O_CREAT);
+	if (r == 0)
+		r = result(rename(path, other));
+	return r == 0 ? result(unlink(other)) : r;
+}
+
+static int try_read_outside(void)
+{
+	return open_file(outside, O_RDONLY);
+}
+
+static int try_write_outside(void)
+{
+	return open_file(outside, O_WRONLY);
+}
+
+static int try_create_outside(void)
+{
+	return open_file("/tmp/pl-sandbox-outside-new", O_WRONLY | O_CREAT);
+}
+
+static int try_read_system(void)
+{
+	return open_file("/etc/passwd", O_RDONLY);
+}
+
+static int try_write_system(void)
+{
+	return open_file("/etc/passwd", O_WRONLY);
+}
+
+static int try_stat(void)
+{
+	struct stat st;
+
+	return result(fstat(STDERR_FILENO, &st));
+}
+
+static void *return_it(void *arg)
+{
+	return arg;
+}
+
+static int try_thread(void)
+{
+	pthread_t t;
+	const int r = -pl_thread_start(&t, return_it, NULL);
+
+	if (r == 0)
+		pthread_join(t, NULL);
+	return r;
+}
+
+/* ---- cases ---- */
+
+enum { ENDS = 1000 };
+
+struct attempt {
+	const char *name; /* of the system call, where it is refused */
+	int (*try)(void);
+	int run, reader, helper; /* 0, an errno, ENDS: by SIGSYS, or -1: not tried */
+	bool files;              /* Landlock refuses it, not seccomp */
+};
+
+static const struct attempt attempts[] = {
+	{ "execve", try_exec, ENDS, ENDS, ENDS, false },
+	{ "clone", try_fork, ENDS, ENDS, ENDS, false },
+	{ "ptrace", try_ptrace, ENDS, ENDS, ENDS, false },
+	{ "mount", try_mount, ENDS, ENDS, ENDS, false },
+	{ "unshare", try_unshare, ENDS, ENDS, ENDS, false },
+	{ "setresuid", try_setuid, ENDS, ENDS, ENDS, false },
+	{ "io_uring_setup", try_io_uring, ENDS, ENDS, ENDS, false },
+	{ "process_vm_readv", try_process_memory, ENDS, ENDS, ENDS, false },
+	{ "bpf", try_bpf_program, EPERM, EPERM, EPERM, false },
+	{ "bpf", try_bpf_map, EBADF, EPERM, EPERM, false },
+	{ "socket", try_udp, 0, 0, EPERM, false },
+	{ "socket", try_strange_family, EPERM, EPERM, EPERM, false },
+	{ "socket", try_packet_socket, 0, EPERM, 0, false },
+	{ "sched_setaffinity", try_pin, 0, EPERM, EPERM, false },
+	{ "prlimit64", try_limit, EPERM, EPERM, EPERM, false },
+	{ "prlimit64", try_read_limit, 0, 0, EPERM, false },
+	{ "kill", try_kill, EPERM, EPERM, EPERM, false },
+	{ "mmap", try_executable_memory, EPERM, EPERM, EPERM, false },
+	{ "mprotect", try_make_executable, EPERM, EPERM, -1, false },
+	{ "ioctl", try_type_into_terminal, EPERM, EPERM, EPERM, false },
+	{ "ioctl", try_interface, 0, 0, -1, false },
+	{ "openat", try_read_inside, 0, 0, EPERM, false },
+	{ "openat", try_write_inside, 0, EPERM, EPERM, false },
+	{ "openat", try_create_inside, 0, EPERM, EPERM, false },
+	{ "openat", try_read_outside, EACCES, EACCES, EPERM, true },
+	{ "openat", try_write_outside, EACCES, EPERM, EPERM, true },
+	{ "openat", try_create_outside, EACCES, EPERM, EPERM, true },
+	{ "openat", try_read_system, 0, 0, EPERM, false },
+	{ "openat", try_write_system, EACCES, EPERM, EPERM, true },
+	{ "newfstatat", try_stat, 0, 0, EPERM, false },
+	{ "clone", try_thread, 0, 0, -1, false },
+};
+
+static unsigned int calls_now;
+static int (*try_now)(void);
+
+static void *in_thread(void *arg)
+{
+	(void)arg;
+	return (void *)(intptr_t)try_now();
+}
+
+static void enter(unsigned int calls)
+{
+	const struct pl_sandbox_path paths[] = { { folder, true },
+		{ "/tmp/not/there/at/all", true } };
+	const struct pl_sandbox_options options = { .calls = calls, .paths = paths, .n_paths = 2 };
+	struct pl_sandbox_state state;
+
+	if (pl_sandbox_enter(&options, &state, NULL) < 0)
+		_exit(99);
+}
+
+static void attempt(unsigned int calls, int (*try)(void), bool thread)
+{
+	pthread_t t;
+	void *got;
+
+	enter(calls);
+	calls_now = calls;
+	try_now = try;
+	if (!thread)
+		_exit(try() & 0xff);
+	if (pl_thread_start(&t, in_thread, NULL) < 0)
+		_exit(98);
+	pthread_join(t, &got);
+	_exit((int)(intptr_t)got & 0xff);
+}
+
+/* What came of it, and what it said. */
+static int come_of(unsigned int calls, int (*try)(void), bool thread, char said[512])
+{
+	int words[2], status, n = 0;
+	ssize_t got;
+	pid_t pid;
+
+	if (pipe(words) < 0)
+		return -1;
+	pid = fork();
+	if (pid == 0) {
+		dup2(words[1], STDERR_FILENO);
+		attempt(calls, try, thread);
+	}
+	close(words[1]);
+	while (n < 511 && (got = read(words[0], said + n, (size_t)(511 - n))) > 0)
+		n += (int)got;
+	said[n] = '\0';
+	close(words[0]);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFSIGNALED(status) ? (WTERMSIG(status) == SIGSYS ? ENDS : -WTERMSIG(status))
+				   : WEXITSTATUS(status);
+}
+
+static void check(
+	const struct attempt *a, const char *family, unsigned int calls, int want, bool thread)
+{
+	const bool refused = want == ENDS || (want == EPERM);
+	char said[512], line[128];
+	int got;
+
+	if (want < 0)
+		return;
+	got = come_of(calls, a->try, thread, said);
+	ok(got == want, "%s: %s%s: %s%s", family, a->name, thread ? " in a later thread" : "",
+		want == 0      ? "goes"
+		: want == ENDS ? "ends the process"
+			       : strerrorname_np(want),
+		got == want ? "" : ", not what came of it");
+	if (got != want)
+		printf("# %d, not %d; it said: %s\n", got, want, said);
+	snprintf(
+		line, sizeof(line), "system call %s%s", a->name, want == ENDS ? ", and ends" : " ");
+	ok((strstr(said, line) != NULL) == refused, "%s: %s: %s", family, a->name,
+		refused ? "is named" : "nothing is told");
+	if ((strstr(said, line) != NULL) != refused)
+		printf("# it said: %s\n", said);
+}
+
+static void test_families(void)
+{
+	for (size_t i = 0; i < sizeof(attempts) / sizeof(attempts[0]); i++) {
+		const struct attempt *a = &attempts[i];
+
+		for (int thread = 0; thread < 2; thread++) {
+			check(a, "run", RUN, a->run, thread == 1);
+			check(a, "reader", READER, a->reader, thread == 1);
+		}
+		check(a, "helper", PL_SANDBOX_HELPER, a->helper, false);
+	}
+}
+
+/* ---- told once, counted each time ---- */
+
+static int ask_often(void)
+{
+	for (int i = 0; i < 5; i++)
+		(void)socket(AF_ALG, SOCK_SEQPACKET, 0);
+	return (int)pl_sandbox_refused();
+}
+
+static void test_told_once(void)
+{
+	char said[512];
+	const char *second;
+
+	eq(come_of(RUN, ask_often, false, said), 5, "each refusal is counted");
+	second = strstr(said, "refused");
+	ok(second != NULL && strstr(second + 1, "refused") == NULL, "and the first is told");
+	ok(strchr(said, '\n') == said + strlen(said) - 1, "in one line");
+}
+
+/* ---- status and switch ---- */
+
+static int held(void)
+{
+	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) + 10 * prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
+}
+
+/* With a switch, which only this process's child sees. */
+static int switched(const char *word, int (*try)(void))
+{
+	char said[512];
+	int r;
+
+	setenv("PATHLINE_SANDBOX", word, 1);
+	r = come_of(RUN, try, false, said);
+	unsetenv("PATHLINE_SANDBOX");
+	return r;
+}
+
+static void test_switch(void)
+{
+	eq(switched("on", held), 2 + 10, "filter and no_new_privs are in force");
+	eq(switched("off", held), 0 + 10, "switched off: no filter, no_new_privs all the same");
+	eq(switched("off", try_read_outside), 0, "and files are there");
+	eq(switched("no-seccomp", held), 0 + 10, "without seccomp");
+	eq(switched("no-seccomp", try_read_outside), EACCES, "files are still guarded");
+	eq(switched("no-landlock", try_read_outside), 0, "without Landlock");
+	eq(switched("no-landlock", try_mount), ENDS, "calls are still filtered");
+	eq(switched("strict", try_udp), 0, "strict: what is allowed goes");
+	eq(switched("strict", try_strange_family), ENDS, "strict: what is not ends the process");
+	eq(switched("maybe", held), 99, "another word is an error");
+}
+
+/* Whether this machine has both; else there is nothing to test. */
+static const char *missing(void)
+{
+#if !PL_HAVE_SECCOMP
+	return "libseccomp";
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return "a build without sanitizers, which are let through more";
+#else
+	return syscall(444, NULL, 0, 1) > 0 ? NULL : "a kernel with Landlock";
+#endif
+}
+
+int main(void)
+{
+	int fd;
+
+	unsetenv("PATHLINE_SANDBOX");
+	if (missing() != NULL) {
+		printf("ok 1 # SKIP takes %s\n1..1\n", missing());
+		return 0;
+	}
+	if (mkdtemp(folder) == NULL)
+		return 1;
+	snprintf(inside, sizeof(inside), "%s/file", folder);
+	snprintf(outside, sizeof(outside), "%s-outside", folder);
+	fd = creat(inside, 0600);
+	close(fd);
+	fd = creat(outside, 0600);
+	close(fd);
+	test_families();
+	test_told_once();
+	test_switch();
+	unlink(inside);
+	unlink(outside);
+	rmdir(folder);
+	return pl_test_done();
+}
