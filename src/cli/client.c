@@ -2,9 +2,11 @@
 #include "cli/client.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <curl/curl.h>
 
@@ -12,6 +14,7 @@
 #include "base/file.h"
 #include "base/utf8.h"
 #include "cli/command.h"
+#include "cli/confine.h"
 
 #define DEFAULT_URL "http://127.0.0.1:8400"
 
@@ -424,4 +427,18 @@ char *pl_client_text(char *dst, size_t cap, const char *text)
 	}
 	dst[n] = '\0';
 	return dst;
+}
+
+int pl_client_confine(const struct pl_client_args *args, const char *folder)
+{
+	const char *home = getenv("HOME");
+	char terminals[PATH_MAX] = "";
+	const char *const paths[] = { args->ca, args->cert, args->key, args->password_file,
+		args->token_file, folder, getenv("TERMINFO"), terminals };
+
+	/* Only where it is there: what is not counts as its folder. */
+	if (home != NULL && snprintf(terminals, sizeof(terminals), "%s/.terminfo", home) > 0 &&
+		access(terminals, R_OK | X_OK) < 0)
+		terminals[0] = '\0';
+	return pl_confine_reader(PL_CONFINE_READER, paths, sizeof(paths) / sizeof(paths[0]));
 }

@@ -48,6 +48,10 @@ struct pl_client;
 int pl_client_new(struct pl_client **ret, const struct pl_client_args *args, struct pl_diag *diag);
 void pl_client_free(struct pl_client *client);
 
+/* Gives up what asking takes no more (cli/confine.h): afterwards the process reads files of `args`, and `folder` (NULL: none).
+ * Before the first thread. 0, or an exit code; complains. */
+int pl_client_confine(const struct pl_client_args *args, const char *folder);
+
 /* As given, without credentials; for people. */
 const char *pl_client_url(const struct pl_client *client);
 

@@ -18,7 +18,9 @@
 #include "cli/collect_stats.h"
 #include "cli/collect_workers.h"
 #include "cli/command.h"
+#include "cli/confine.h"
 #include "cli/json_line.h"
+#include "cli/notify.h"
 #include "cli/region_watch.h"
 #include "cli/signals.h"
 #include "memory/region.h"
@@ -32,7 +34,7 @@
 #define SILENT_MIN_NS UINT64_C(1000000000)
 
 static struct {
-	const char *listen, *save, *keep_epochs;
+	const char *listen, *save, *keep_epochs, *user, *group;
 	uint64_t save_every_ns, epoch_ns;
 	uint64_t cm_port, peers, peers_each, workers, duration_ns, sync_ns, silent_ns;
 	struct pl_opt_list allow, proxy;
@@ -107,6 +109,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_DURATION, 0, "save-every", &args.save_every_ns, "TIME",
 			"this often, and at the end (default 1m)", NULL },
 		PL_ARGS_EPOCHS(args.epoch_ns, args.keep_epochs, "when they are whole"),
+		PL_ARGS_CONFINE(args.user, args.group),
 		PL_ARGS_SERVING(args.duration_ns, args.stats),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
@@ -115,6 +118,7 @@ static const struct pl_opt *options(void)
 }
 
 struct collect {
+	struct pl_confine confine;
 	struct pl_collector_options options;
 	struct pl_collector_switch peer_switch;
 	struct pl_collector_store stores[PL_COLLECTOR_STORES_MAX];
@@ -155,6 +159,19 @@ static int name_store(struct collect *x, uint32_t i, const char *operand)
 	memcpy(x->names[i], slash, n);
 	x->stores[i].name = x->names[i];
 	return 0;
+}
+
+/* The interface is open: from here on peers are answered by a process that can do little else. */
+static int drop_rights(void *arg, struct pl_diag *diag)
+{
+	struct collect *x = arg;
+	int r = pl_confine_path(&x->confine, args.save, true);
+
+	if (r == 0)
+		r = pl_confine_path(&x->confine, args.keep_epochs, true);
+	for (uint32_t i = 0; r == 0 && i < x->options.n_stores; i++)
+		r = pl_confine_path(&x->confine, x->stores[i].path, true);
+	return r < 0 ? r : pl_confine(&x->confine, PL_CONFINE_WRITER, diag);
 }
 
 static void on_signal(void *arg, const struct pl_collector_signal *signal)
@@ -265,6 +282,7 @@ static int read_args(struct collect *x, const struct pl_opt_list *operands)
 		.may_read = args.read,
 		.silent_ns = args.silent_ns == UINT64_MAX ? SILENT_NS : args.silent_ns,
 		.sync_ns = args.sync_ns,
+		.opened = drop_rights,
 		.signal = on_signal,
 		.arg = x };
 	if (x->options.listen != NULL || x->options.cm_port != 0 || args.controller != NULL)
@@ -438,6 +456,15 @@ static int open_epochs(struct collect *x, struct pl_diag *diag)
 		&x->epochs, &x->epochs_arg, args.epoch_ns, args.keep_epochs, diag);
 }
 
+static int begin_confine(struct collect *x, struct pl_diag *diag)
+{
+	const struct pl_privilege_options options = { .user = args.user, .group = args.group };
+
+	pl_confine_init(&x->confine, &options);
+	pl_confine_uri(&x->confine, x->options.uri, true);
+	return pl_confine_begin(&x->confine, diag);
+}
+
 static int collect(struct collect *x, const struct pl_opt_list *operands)
 {
 	struct pl_diag diag = { .text = "" };
@@ -447,7 +474,10 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 		return code;
 	x->signal_fd = pl_signals_fd((const int[]){ SIGUSR1, SIGUSR2, 0 }, SFD_NONBLOCK);
 	(void)pl_region_guard();
-	r = pl_collector_open(&x->collector, &x->options, &diag);
+	r = begin_confine(x, &diag);
+	x->options.rights = pl_confine_rights(&x->confine);
+	if (r == 0)
+		r = pl_collector_open(&x->collector, &x->options, &diag);
 	if (r < 0) {
 		pl_complain_diag(&diag);
 		return r == -EINVAL                                    ? PL_EXIT_USAGE
@@ -473,7 +503,11 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 	} else {
 		tell_mended(x);
 		tell_begin(x);
+		if (pl_confine_gap(&x->confine) != NULL)
+			pl_complain("%s", pl_confine_gap(&x->confine));
+		pl_notify("READY=1");
 		code = loop(x);
+		pl_notify("STOPPING=1");
 		end(x);
 		if (code == 0 && x->watch.cut > 0)
 			code = PL_EXIT_FAILED;
@@ -510,6 +544,7 @@ static int run(int argc, char **argv)
 	} else {
 		x->signal_fd = -1;
 		code = collect(x, &operands);
+		pl_confine_end(&x->confine);
 		if (x->signal_fd >= 0)
 			close(x->signal_fd);
 	}

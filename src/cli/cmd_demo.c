@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "cli/command.h"
+#include "cli/confine.h"
 #include "cli/daemon.h"
 #include "cli/demo_traffic.h"
 #include "cli/demo_view.h"
@@ -63,6 +64,7 @@ static const struct pl_opt *options(void)
 
 struct demo {
 	struct pl_daemon daemon;
+	struct pl_confine confine;
 	struct pl_demo_traffic *traffic;
 	struct pl_demo_view *view;
 	struct pl_aggregate *aggregate;
@@ -76,8 +78,9 @@ struct demo {
 
 static int add_view(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
 {
+	const struct demo *d = arg;
 	struct pl_export *e;
-	int r = pl_demo_view_export(arg, &e);
+	int r = pl_demo_view_export(d->view, &e);
 
 	return r < 0 ? r : pl_pipeline_add_output(pipeline, "view", e, 65536, diag);
 }
@@ -106,9 +109,18 @@ static int make_config(struct pl_config *ret, const char *listen)
 	return replace(&ret->web.listen, listen);
 }
 
+/* Sockets are open: nothing more is needed. */
+static int drop_rights(void *arg, const struct pl_config *config, struct pl_diag *diag)
+{
+	struct demo *d = arg;
+
+	(void)config;
+	return pl_confine(&d->confine, PL_CONFINE_DAEMON, diag);
+}
+
 static int open_daemon(struct demo *d, struct pl_diag *diag)
 {
-	const struct pl_daemon_hooks hooks = { .ready = add_view, .arg = d->view };
+	const struct pl_daemon_hooks hooks = { .opened = drop_rights, .ready = add_view, .arg = d };
 	/* The usual address, or a free port when something else is there. */
 	static const char *const listens[] = { "127.0.0.1:8400", "127.0.0.1:0" };
 	int r = -EADDRINUSE;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "cli/command.h"
+#include "cli/confine.h"
 #include "cli/decode_args.h"
 #include "cli/decode_stats.h"
 #include "cli/explain.h"
@@ -29,6 +30,7 @@ static struct {
 	struct pl_record_args out;
 	uint64_t duration_ns;
 	struct pl_decode_args decode;
+	const char *user, *group;
 } args;
 
 static const struct pl_opt *options(void)
@@ -40,6 +42,8 @@ static const struct pl_opt *options(void)
 			"stop after this long: 30s, 5m", NULL },
 		PL_RECORD_ARGS_WHICH(args.out),
 		PL_DECODE_ARGS(args.decode),
+		{ PL_OPT_HEADING, 0, "Rights", NULL, NULL, NULL, NULL },
+		PL_ARGS_CONFINE(args.user, args.group),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
@@ -47,6 +51,7 @@ static const struct pl_opt *options(void)
 }
 
 struct listener {
+	struct pl_confine confine;
 	struct pl_port *ports[PORTS_MAX];
 	struct pollfd fds[PORTS_MAX];
 	unsigned int n_ports;
@@ -116,10 +121,10 @@ static int open_uri(struct listener *l, const char *uri)
 		pl_complain_diag(&diag);
 		return PL_EXIT_USAGE;
 	}
-	if (n == 1)
-		return open_port(l, uri, NULL);
 	for (unsigned int i = 0; i < (unsigned int)n; i++) {
-		struct pl_port_options each = { .index = i, .of = (unsigned int)n };
+		struct pl_port_options each = {
+			.rights = pl_confine_rights(&l->confine), .index = i, .of = (unsigned int)n
+		};
 
 		if (i > 0)
 			each.with = l->ports[first];
@@ -263,6 +268,36 @@ static void finish(struct listener *l)
 	pl_buf_done(&text);
 }
 
+/* 0, or an exit code; complains. */
+static int refuse(int r, const struct pl_diag *diag)
+{
+	if (r < 0)
+		pl_complain_diag(diag);
+	return r == 0 ? 0 : r == -EPERM || r == -EACCES ? PL_EXIT_PRIVILEGE : PL_EXIT_FAILED;
+}
+
+static int begin_confine(struct listener *l, const struct pl_opt_list *uris)
+{
+	const struct pl_privilege_options options = { .user = args.user, .group = args.group };
+	struct pl_diag diag = { .text = "" };
+
+	pl_confine_init(&l->confine, &options);
+	for (size_t i = 0; i < uris->n; i++)
+		pl_confine_uri(&l->confine, uris->items[i], false);
+	return refuse(pl_confine_begin(&l->confine, &diag), &diag);
+}
+
+/* The ports are open: what comes is read by a process that can do little else. */
+static int drop_rights(struct listener *l)
+{
+	struct pl_diag diag = { .text = "" };
+	const int code = refuse(pl_confine(&l->confine, PL_CONFINE_READER, &diag), &diag);
+
+	if (code == 0 && pl_confine_gap(&l->confine) != NULL)
+		pl_complain("%s", pl_confine_gap(&l->confine));
+	return code;
+}
+
 /* An exit code, 0 when good; complains. */
 static int prepare(struct listener *l, const struct pl_opt_list *uris)
 {
@@ -273,7 +308,11 @@ static int prepare(struct listener *l, const struct pl_opt_list *uris)
 	if (r == 0)
 		r = pl_decode_args_apply(&args.decode, &decode, &profile);
 	if (r == 0)
+		r = begin_confine(l, uris);
+	if (r == 0)
 		r = open_ports(l, uris);
+	if (r == 0)
+		r = drop_rights(l);
 	if (r != 0)
 		return r;
 	l->out.lines |= args.out.stats;
@@ -296,6 +335,7 @@ static void free_listener(struct listener *l)
 	pl_decode_free(l->decode);
 	pl_record_batch_done(&l->records);
 	pl_record_out_done(&l->out);
+	pl_confine_end(&l->confine);
 	free(l);
 }
 

@@ -15,6 +15,7 @@
 #include "base/num.h"
 #include "cli/args.h"
 #include "cli/command.h"
+#include "cli/confine.h"
 #include "cli/region_read.h"
 #include "cli/region_values.h"
 #include "dta/reporter.h"
@@ -454,6 +455,10 @@ static int run_job(struct job *j, const struct pl_opt_list *operands)
 	}
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	/* The socket is open: a translator's answers are read by a process that can do nothing else. */
+	r = pl_confine_reader(PL_CONFINE_SENDER, NULL, 0);
+	if (r != 0)
+		return r;
 	r = report_all(j);
 	if (r < 0)
 		return r == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_FAILED;

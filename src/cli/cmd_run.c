@@ -12,19 +12,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/num.h"
-#include "base/privilege.h"
 #include "cli/command.h"
+#include "cli/confine.h"
 #include "cli/daemon.h"
 #include "cli/notify.h"
 #include "cli/signals.h"
-#include "pipeline/helper.h"
+#include "web/webconf.h"
 
 #define STATUS_NS (UINT64_C(10) * 1000000000u)
 
@@ -268,44 +267,81 @@ static int serve(struct pl_daemon *d, int signals)
 	}
 }
 
-/* Some sources cannot take up again without a right; then a helper keeps it. */
-static int start_helper(
-	struct pl_helper **ret, const struct pl_config *config, struct pl_diag *diag)
+/* What the process is held by, made before anything is opened. */
+static int begin_confine(struct pl_confine *c, const struct pl_config *config, struct pl_diag *diag)
 {
 	const struct pl_config_source *s = config->sources.items;
-	struct pl_helper_options options = { .user = config->user, .group = config->group };
-	bool wanted = false;
+	const struct pl_privilege_options options = {
+		.user = config->user, .group = config->group, .core_dumps = config->core_dumps
+	};
 
-	*ret = NULL;
-	for (size_t i = 0; i < config->sources.n; i++) {
-		const char *kind = pl_port_uri_scheme(s[i].uri);
-		bool packet = kind != NULL && strcmp(kind, "packet") == 0;
+	pl_confine_init(c, &options);
+	for (size_t i = 0; i < config->sources.n; i++)
+		pl_confine_uri(c, s[i].uri, false);
+	return pl_confine_begin(c, diag);
+}
 
-		options.packet = options.packet || packet;
-		wanted = wanted || packet || (kind != NULL && strcmp(kind, "afxdp") == 0);
+static int may_read(void *arg, const char *path)
+{
+	return pl_confine_path(arg, path, false);
+}
+
+static int output_paths(struct pl_confine *c, const struct pl_config_output *o)
+{
+	const char *const written[] = { o->path, o->spool_path, o->dead_letter_path },
+			  *const read[] = { o->password_file, o->token_file, o->tls.ca, o->tls.cert,
+				  o->tls.key };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(written) / sizeof(written[0]); i++)
+		r = pl_confine_path(c, written[i], true);
+	for (size_t i = 0; r == 0 && i < sizeof(read) / sizeof(read[0]); i++)
+		r = pl_confine_path(c, read[i], false);
+	return r;
+}
+
+/* Every file and folder that the configuration names, and itself, for a reload. */
+static int config_paths(struct pl_confine *c, const struct pl_config *config)
+{
+	const struct pl_config_output *outputs = config->outputs.items;
+	const struct pl_config_source *sources = config->sources.items;
+	int r = pl_confine_path(c, args.file, false);
+
+	for (size_t i = 0; r == 0 && i < config->sources.n; i++) {
+		const char *colon = strchr(sources[i].uri, ':');
+
+		r = pl_confine_path(c,
+			strncmp(sources[i].uri, "pcap:", 5) == 0 ? colon + 1
+			: colon == NULL                          ? sources[i].uri
+								 : NULL,
+			false);
 	}
-	return wanted ? pl_helper_start(ret, &options, diag) : 0;
+	for (size_t i = 0; r == 0 && i < config->outputs.n; i++)
+		r = output_paths(c, &outputs[i]);
+	if (r == 0)
+		r = pl_confine_path(c, config->web.socket, true);
+	if (r == 0)
+		r = pl_confine_path(c, config->web.config_file, false);
+	if (r == 0 && config->web.config_file != NULL)
+		r = pl_webconf_files(config->web.config_file, may_read, c);
+	return r;
 }
 
 /* From here on packets and files come to a process that may do nothing else. */
 static int drop_rights(void *arg, const struct pl_config *config, struct pl_diag *diag)
 {
-	struct pl_privilege_options options = {
-		.user = config->user, .group = config->group, .core_dumps = config->core_dumps
-	};
+	struct pl_confine *c = arg;
+	int r = config_paths(c, config);
 
-	const struct pl_helper *const *helper = arg;
-	struct rlimit limit;
-
-	/* Rings of AF_XDP count against it when they are made anew; so far a capability was above it. */
-	if (*helper != NULL &&
-		setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY }) < 0 &&
-		getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
-		pl_warn("run",
-			"locked memory stays limited to %llu KiB (ulimit -l): a ring of afxdp: above it cannot "
-			"be made again when its interface comes back",
-			(unsigned long long)limit.rlim_cur >> 10);
-	return pl_privilege_drop(&options, diag);
+	if (r < 0) {
+		pl_diag_set(diag, "the files that the configuration names: %s", strerror(-r));
+		return r;
+	}
+	pl_confine_by_log(true);
+	r = pl_confine(c, PL_CONFINE_DAEMON, diag);
+	if (r == 0 && pl_confine_gap(c) != NULL)
+		pl_warn("run", "%s", pl_confine_gap(c));
+	return r;
 }
 
 static int run(int argc, char **argv)
@@ -314,8 +350,8 @@ static int run(int argc, char **argv)
 	struct pl_opt_list operands;
 	struct pl_diag diag = { .text = "" };
 	struct pl_daemon daemon = { 0 };
-	struct pl_helper *helper = NULL;
-	struct pl_daemon_hooks hooks = { .opened = drop_rights, .arg = &helper };
+	static struct pl_confine confine;
+	struct pl_daemon_hooks hooks = { .opened = drop_rights, .arg = &confine };
 	struct pl_config config = { 0 };
 	int r;
 
@@ -334,8 +370,8 @@ static int run(int argc, char **argv)
 	}
 	r = load(&config, &diag);
 	if (r == 0) {
-		r = start_helper(&helper, &config, &diag);
-		hooks.rights = pl_helper_rights(helper);
+		r = begin_confine(&confine, &config, &diag);
+		hooks.rights = pl_confine_rights(&confine);
 		if (r == 0)
 			r = pl_daemon_open(&daemon, &config, &hooks, &diag);
 		if (r != 0)
@@ -348,14 +384,14 @@ static int run(int argc, char **argv)
 		if (diag.text[0] == '\0')
 			pl_diag_set(&diag, "%s", strerror(-r));
 		pl_complain_diag(&diag);
-		pl_helper_stop(helper);
+		pl_confine_end(&confine);
 		return code;
 	}
 	say_start(&daemon);
 	pl_notify("READY=1");
 	code = serve(&daemon, signals);
 	pl_daemon_done(&daemon);
-	pl_helper_stop(helper);
+	pl_confine_end(&confine);
 	return code;
 }
 

@@ -276,7 +276,8 @@ static int run(int argc, char **argv)
 	}
 	if (args.from != NULL) {
 		catch_signals();
-		return tail_history();
+		r = pl_client_confine(&args.client, args.from);
+		return r != 0 ? r : tail_history();
 	}
 	if (args.since != NULL || args.follow) {
 		pl_complain("--since and --follow are of a history: which one? (--from FOLDER)");
@@ -302,7 +303,9 @@ static int run(int argc, char **argv)
 	catch_signals();
 	pl_buf_init(&t.line);
 	t.line.limit = LINE_MAX_BYTES;
-	code = follow(client, &t, path);
+	code = pl_client_confine(&args.client, NULL);
+	if (code == 0)
+		code = follow(client, &t, path);
 	if (t.dropped > 0)
 		pl_complain("%" PRIu64
 			    " entries were dropped on the way: this end, or the daemon's "

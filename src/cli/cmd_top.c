@@ -672,6 +672,11 @@ static int show(struct view *v)
 
 	if (r != 0)
 		return r;
+	r = pl_client_confine(&args.client, args.from);
+	if (r != 0) {
+		pl_top_source_done(&source);
+		return r;
+	}
 	if (!args.batch && why == NULL)
 		return watch(&source, v);
 	if (why != NULL)

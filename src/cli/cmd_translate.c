@@ -15,7 +15,9 @@
 #include "base/num.h"
 #include "cli/args.h"
 #include "cli/command.h"
+#include "cli/confine.h"
 #include "cli/json_line.h"
+#include "cli/notify.h"
 #include "cli/signals.h"
 #include "cli/translate_out.h"
 #include "memory/region.h"
@@ -36,7 +38,7 @@ static struct {
 	uint64_t flush_ns, count, duration_ns, nack_tries, nack_interval_ns, nack_port;
 	double reporter_rate;
 	struct pl_opt_list allow, above, store_rates;
-	const char *keep_epochs;
+	const char *keep_epochs, *user, *group;
 	uint64_t epoch_ns;
 	bool partial, stats;
 } args;
@@ -93,6 +95,7 @@ static const struct pl_opt *options(void)
 		PL_ARGS_EPOCHS(args.epoch_ns, args.keep_epochs, "when their reporters do"),
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "stop after this many reports",
 			NULL },
+		PL_ARGS_CONFINE(args.user, args.group),
 		PL_ARGS_SERVING(args.duration_ns, args.stats),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
@@ -109,6 +112,8 @@ static const struct pl_arg_number numbers[] = { { "batch", &args.batch }, { "mer
 #define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 
 struct translate {
+	struct pl_confine confine;
+	const struct pl_opt_list *operands;
 	struct pl_port *ports[PORTS_MAX];
 	struct pollfd fds[PORTS_MAX + OUT_FDS_MAX];
 	unsigned int n_ports;
@@ -160,11 +165,12 @@ static int open_ports(struct translate *x, const char *uri)
 		return complain(n, &diag, PL_EXIT_USAGE);
 	}
 	while (x->n_ports < (unsigned int)n) {
-		const struct pl_port_options o = { .index = x->n_ports,
+		const struct pl_port_options o = { .rights = pl_confine_rights(&x->confine),
+			.index = x->n_ports,
 			.of = (unsigned int)n,
 			.with = x->n_ports > 0 ? x->ports[0] : NULL };
 		struct pl_port *port;
-		int r = pl_port_open(&port, uri, PL_PORT_RECV, n > 1 ? &o : NULL, &diag);
+		int r = pl_port_open(&port, uri, PL_PORT_RECV, &o, &diag);
 
 		if (r < 0)
 			return complain(r, &diag,
@@ -637,12 +643,50 @@ static bool is_file(const char *uri)
 	return scheme == NULL || strcmp(scheme, "pcap") == 0;
 }
 
+/* ---- rights ---- */
+
+static int begin_confine(struct translate *x, struct pl_diag *diag)
+{
+	const struct pl_privilege_options options = { .user = args.user, .group = args.group };
+
+	pl_confine_init(&x->confine, &options);
+	pl_confine_uri(&x->confine, x->operands->items[0], false);
+	if (pl_translate_is_roce(x->operands->items[1]))
+		pl_confine_uri(&x->confine, x->operands->items[1], true);
+	return pl_confine_begin(&x->confine, diag);
+}
+
+/* What takes rights is open: reports are read by a process that can do little else. */
+static int drop_rights(void *arg, struct pl_diag *diag)
+{
+	struct translate *x = arg;
+	int r = pl_confine_path(&x->confine, args.keep_epochs, true);
+
+	for (size_t i = 1; r == 0 && i < x->operands->n; i++) {
+		if (!pl_translate_is_roce(x->operands->items[i]))
+			r = pl_confine_path(&x->confine, x->operands->items[i], true);
+	}
+	if (r == 0)
+		r = pl_confine(&x->confine, PL_CONFINE_WRITER, diag);
+	if (r == 0 && pl_confine_gap(&x->confine) != NULL)
+		pl_complain("%s", pl_confine_gap(&x->confine));
+	return r;
+}
+
 static int open_out(struct translate *x, const struct pl_opt_list *operands, struct pl_diag *diag)
 {
+	const struct pl_translate_open open = {
+		.rights = pl_confine_rights(&x->confine), .opened = drop_rights, .arg = x
+	};
+	int r;
+
 	if (pl_translate_is_roce(operands->items[1]))
-		return pl_translate_to_roce(&x->out, operands->items[1], &stop, diag);
-	return pl_translate_to_regions(&x->out, operands->items + 1, operands->n - 1,
-		(unsigned int)args.collectors, args.epoch_ns, args.keep_epochs, diag);
+		return pl_translate_to_roce(&x->out, operands->items[1], &open, &stop, diag);
+	r = drop_rights(x, diag);
+	return r < 0 ? r
+		     : pl_translate_to_regions(&x->out, operands->items + 1, operands->n - 1,
+			       (unsigned int)args.collectors, args.epoch_ns, args.keep_epochs,
+			       diag);
 }
 
 static int out_exit(int error)
@@ -674,24 +718,29 @@ static int translate(struct translate *x, const struct pl_opt_list *operands)
 		return code;
 	pl_signals_catch(&signals, on_signal, (const int[]){ SIGUSR1, SIGUSR2, 0 });
 	(void)pl_region_guard();
-	r = open_out(x, operands, &diag);
+	x->operands = operands;
+	r = begin_confine(x, &diag);
 	if (r < 0)
 		return complain(r, &diag, out_exit(r));
-	code = make_translator(x, is_file(operands->items[0]));
-	if (code != 0)
-		return code;
 	pl_buf_init(&text);
 	uri = with_port(operands->items[0], &text);
 	code = open_ports(x, uri);
 	if (code == 0) {
 		x->live = x->fds[0].fd >= 0 && !is_file(uri);
 		open_nacks(x, uri);
+		r = open_out(x, operands, &diag);
+		code = r < 0 ? complain(r, &diag, out_exit(r))
+			     : make_translator(x, is_file(operands->items[0]));
+	}
+	if (code == 0) {
 		if (x->live) {
 			pl_signals_block(&signals);
 			pl_complain("translating from %s into %u regions",
 				pl_port_name(x->ports[0]), x->out.n_stores * x->out.collectors);
 		}
+		pl_notify("READY=1");
 		loop(x, &signals);
+		pl_notify("STOPPING=1");
 		tell_account(x);
 		if (args.stats)
 			print_stats(x);
@@ -731,6 +780,7 @@ static int run(int argc, char **argv)
 		close(x->nack_fd);
 	pl_translator_free(x->translator);
 	r = x->out.close != NULL ? x->out.close(x->out.arg) : 0;
+	pl_confine_end(&x->confine);
 	if (r < 0) {
 		pl_complain("regions: %s", strerror(-r));
 		code = PL_EXIT_FAILED;

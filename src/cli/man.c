@@ -138,6 +138,18 @@ static void exit_codes(struct pl_buf *out)
 		pl_buf_printf(out, ".TP\n%d\n%s\n", table[i].code, table[i].means);
 }
 
+static void environment(struct pl_buf *out)
+{
+	heading(out, "ENVIRONMENT");
+	paragraphs(out,
+		"PATHLINE_SANDBOX switches off, for debugging, what holds commands that serve once they\n"
+		"have given up their rights: off, or no-seccomp or no-landlock for the one of the two;\n"
+		"strict has every refused system call end the process. A program with file capabilities\n"
+		"takes no notice of it.\n"
+		"\n"
+		"PATHLINE_URL names the daemon that status, tail and top ask.");
+}
+
 void pl_help_man(const struct pl_command *cmd, struct pl_buf *out)
 {
 	char page[64] = "pathline-";
@@ -192,6 +204,7 @@ void pl_help_man_overview(struct pl_buf *out)
 		pl_buf_chr(out, '\n');
 	}
 	exit_codes(out);
+	environment(out);
 }
 
 static const char *type_word(enum pl_conf_type type)

@@ -49,9 +49,17 @@ int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *pat
 
 #define PL_TRANSLATE_ROCE "roce://"
 
+/* What takes rights, and what is done once it is open, before anything is believed that comes from far away. */
+struct pl_translate_open {
+	const struct pl_rights *rights; /* for interfaces (netio/rights.h); NULL: our own */
+	int (*opened)(void *arg, struct pl_diag *diag);
+	void *arg;
+};
+
 /* Stores of collectors far away: "roce://HOST:PORT[,HOST:PORT]…/STORE[,STORE]…?dev=packet:IFACE[&service=rc]". Waits
  * for the first collector, which says what the stores are, up to ten seconds or until *stop. -EINVAL, -EHOSTUNREACH,
  * -EPERM, … with diag. */
 bool pl_translate_is_roce(const char *where);
 int pl_translate_to_roce(struct pl_translate_out *ret, const char *uri,
-	const volatile sig_atomic_t *stop, struct pl_diag *diag);
+	const struct pl_translate_open *open, const volatile sig_atomic_t *stop,
+	struct pl_diag *diag);

@@ -478,8 +478,9 @@ static int parse(struct roce *g, const char *uri, struct pl_diag *diag)
 	return 0;
 }
 
-static int open_all(struct roce *g, struct pl_diag *diag)
+static int open_all(struct roce *g, const struct pl_rights *rights, struct pl_diag *diag)
 {
+	const struct pl_nic_options nic = { .rights = rights };
 	const struct pl_uplink_options uplink = { .collectors = g->collectors,
 		.n_stores = g->n_stores,
 		.queue = (uint32_t)g->queue,
@@ -493,7 +494,7 @@ static int open_all(struct roce *g, struct pl_diag *diag)
 		.reliable = g->reliable,
 		.by_cm = g->by_cm,
 		.tos = (uint8_t)(g->dscp << 2 | (g->no_ecn ? 0 : ECT)) };
-	int r = pl_nic_open(&g->nic, g->dev, NULL, diag);
+	int r = pl_nic_open(&g->nic, g->dev, &nic, diag);
 
 	if (r < 0)
 		return r;
@@ -539,7 +540,8 @@ bool pl_translate_is_roce(const char *where)
 }
 
 int pl_translate_to_roce(struct pl_translate_out *ret, const char *uri,
-	const volatile sig_atomic_t *stop, struct pl_diag *diag)
+	const struct pl_translate_open *open, const volatile sig_atomic_t *stop,
+	struct pl_diag *diag)
 {
 	struct roce *g = calloc(1, sizeof(*g));
 	int r;
@@ -550,7 +552,9 @@ int pl_translate_to_roce(struct pl_translate_out *ret, const char *uri,
 	g->window = 128;
 	r = parse(g, uri, diag);
 	if (r == 0)
-		r = open_all(g, diag);
+		r = open_all(g, open->rights, diag);
+	if (r == 0)
+		r = open->opened(open->arg, diag);
 	if (r == 0) {
 		r = wait_for_first(g, stop, diag);
 		if (r < 0)

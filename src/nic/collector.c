@@ -202,6 +202,8 @@ int pl_collector_open(
 	r = c->poll_fd < 0 ? -errno : 0;
 	if (r == 0)
 		r = open_card(c, diag);
+	if (r == 0 && c->options.opened != NULL)
+		r = c->options.opened(c->options.arg, diag);
 	if (r == 0)
 		r = open_stores(c, diag);
 	if (r == 0)

@@ -102,7 +102,10 @@ struct pl_collector_options {
 	/* Peers by RDMA-CM that are silent for so long, asked or not, lose their queue pairs (rdma/cm.h); 0: never. Not
 	 * with an RDMA card, whose connection manager has no such question. */
 	uint64_t silent_ns;
-	uint64_t sync_ns; /* as in struct pl_region_options */
+	uint64_t sync_ns;               /* as in struct pl_region_options */
+	const struct pl_rights *rights; /* of somebody else (netio/rights.h); NULL: our own */
+	/* The interface is open, nothing else is, and there is no thread yet: the place to give up rights. NULL: nothing. */
+	int (*opened)(void *arg, struct pl_diag *diag);
 	/* NULL: signals are counted only. Called from pl_collector_step. */
 	void (*signal)(void *arg, const struct pl_collector_signal *signal);
 	void *arg;

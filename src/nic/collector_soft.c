@@ -47,6 +47,7 @@ static int soft_open(struct collector_card **ret, const struct pl_collector_opti
 	const struct pl_responder_options options = { .max_qps = max_qps,
 		.max_regions = max_qps,
 		.max_completions = 2 * max_qps * COLLECTOR_RECEIVES };
+	const struct pl_nic_options nic = { .rights = wanted->rights };
 	struct collector_card *card = calloc(1, sizeof(*card));
 	int r = card != NULL ? pl_responder_new(&card->responder, &options) : -ENOMEM;
 
@@ -60,7 +61,7 @@ static int soft_open(struct collector_card **ret, const struct pl_collector_opti
 	card->any_mac = wanted->any_mac;
 	card->may_read = wanted->may_read;
 	pl_frames_init(&card->out, card->out_memory, sizeof(card->out_memory));
-	r = pl_nic_open(&card->nic, wanted->uri, NULL, diag);
+	r = pl_nic_open(&card->nic, wanted->uri, &nic, diag);
 	if (r < 0) {
 		soft_close(card);
 		return r;

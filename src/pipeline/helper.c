@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/privilege.h"
+#include "base/sandbox.h"
 
 enum { REQUEST_SOCKET = 1, REQUEST_LINK };
 enum { HELPER_FD = 3, CLOSE_FROM = 4, ANSWER_LIMIT_S = 5 };
@@ -154,7 +155,9 @@ _Noreturn static void be_helper(int fd, const struct pl_helper_options *options)
 		.group = options->group,
 		.keep = PL_PRIVILEGE_NET_RAW | PL_PRIVILEGE_NET_ADMIN | PL_PRIVILEGE_BPF,
 	};
+	const struct pl_sandbox_options held = { .calls = PL_SANDBOX_HELPER };
 	struct pl_diag diag = { .text = "" };
+	struct pl_sandbox_state state;
 	sigset_t all;
 	int32_t ready;
 
@@ -166,6 +169,8 @@ _Noreturn static void be_helper(int fd, const struct pl_helper_options *options)
 		_exit(1);
 	(void)syscall(SYS_close_range, CLOSE_FROM, ~0u, 0);
 	ready = pl_privilege_drop(&keep, &diag);
+	if (ready == 0)
+		ready = pl_sandbox_enter(&held, &state, &diag);
 	(void)put(HELPER_FD, &ready, sizeof(ready), -1);
 	if (ready == 0)
 		serve(options->packet);

@@ -305,16 +305,22 @@ int pl_webconf_parse(struct pl_webconf **ret, const char *name, const char *fold
 	return 0;
 }
 
-int pl_webconf_load(struct pl_webconf **ret, const char *path, struct pl_diag *diag)
+static void folder_of(const char *path, char ret[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');
+
+	snprintf(ret, PATH_MAX, "%.*s", slash != NULL ? (int)(slash - path) : 1,
+		slash != NULL ? path : ".");
+}
+
+int pl_webconf_load(struct pl_webconf **ret, const char *path, struct pl_diag *diag)
+{
 	char folder[PATH_MAX], *text;
 	size_t len;
 	int r;
 
 	*ret = NULL;
-	snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - path) : 1,
-		slash != NULL ? path : ".");
+	folder_of(path, folder);
 	r = pl_file_read(path, PEM_MAX, &text, &len);
 	if (r < 0) {
 		if (diag != NULL)
@@ -325,5 +331,44 @@ int pl_webconf_load(struct pl_webconf **ret, const char *path, struct pl_diag *d
 	r = pl_webconf_parse(ret, path, folder, text, len, diag);
 	explicit_bzero(text, len);
 	free(text);
+	return r;
+}
+
+static int name_file(
+	const char *folder, const char *file, int (*take)(void *arg, const char *file), void *arg)
+{
+	char path[PATH_MAX];
+
+	if (file == NULL || snprintf(path, sizeof(path), "%s%s%s", file[0] == '/' ? "" : folder,
+				    file[0] == '/' ? "" : "/", file) >= (int)sizeof(path))
+		return 0;
+	return take(arg, path);
+}
+
+int pl_webconf_files(const char *path, int (*take)(void *arg, const char *file), void *arg)
+{
+	struct text t = { 0 };
+	char folder[PATH_MAX], *text;
+	size_t len;
+	int r;
+
+	folder_of(path, folder);
+	if (pl_file_read(path, PEM_MAX, &text, &len) < 0)
+		return 0;
+	r = pl_conf_parse(rows, path, text, len, &t, NULL) < 0 ? -EINVAL : 0;
+	explicit_bzero(text, len);
+	free(text);
+	if (r < 0)
+		return 0;
+	r = name_file(folder, t.cert_file, take, arg);
+	if (r == 0)
+		r = name_file(folder, t.key_file, take, arg);
+	if (r == 0)
+		r = name_file(folder, t.client_ca_file, take, arg);
+	for (size_t i = 0; r == 0 && i < t.tokens.n; i++)
+		r = name_file(folder, ((char *const *)t.tokens.items)[i], take, arg);
+	wipe(t.key);
+	t.key = NULL;
+	pl_conf_done(rows, &t);
 	return r;
 }

@@ -64,5 +64,9 @@ int pl_webconf_parse(struct pl_webconf **ret, const char *name, const char *fold
 	const char *text, size_t len, struct pl_diag *diag);
 void pl_webconf_free(struct pl_webconf *conf);
 
+/* Names every file that it refers to, as far as it can be read; loading says what is wrong with it. The first error of `take`,
+ * or 0. */
+int pl_webconf_files(const char *path, int (*take)(void *arg, const char *file), void *arg);
+
 /* Whether anybody has to say who he is. */
 bool pl_webconf_asks(const struct pl_webconf *conf);

@@ -1,22 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the daemon may still do once it runs: read from /proc for each of its threads, started as root, as root with
-another user, and without any right; and that it does its work all the same. usage: rights.py PATHLINE"""
+"""What a command that serves may still do once it runs: read from /proc for each of its threads, started as root, as root with
+another user, and without any right; and that it does its work all the same. What the sandbox refuses, from inside, is
+src/base/sandbox_test.c. usage: rights.py PATHLINE"""
 
+import ctypes
 import os
 import pwd
 import re
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, pathline, tap  # noqa: E402
 from lib.lab import DIR, free_udp_port  # noqa: E402
-from lib.pathline import reports_of  # noqa: E402
+from lib.pathline import PATHLINE, reports_of  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
 ROOT = os.geteuid() == 0
+# Whether this build has filters of system calls.
+FILTERS = "none" not in re.search(r"libseccomp +(.*)", pathline.run("version").stdout).group(1)
+# A kernel without Landlock keeps files by their owners alone.
+LANDLOCK = ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
+CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF = 1 << 12, 1 << 13, 1 << 39
 
 
 def status(pid):
@@ -35,7 +43,7 @@ def become(user):
     os.setresuid(who.pw_uid, who.pw_uid, who.pw_uid)
 
 
-def start(name, keys, as_user=None, ready=True):
+def start(name, keys, as_user=None, ready=True, **process):
     """The daemon with its port and the folder of its file."""
     place = lab.path(name)
     os.mkdir(place)
@@ -50,7 +58,7 @@ def start(name, keys, as_user=None, ready=True):
                        f"sources:\n  - uri: udp://127.0.0.1:{port}\nweb:\n  listen: 127.0.0.1:0\n"
                        f"outputs:\n  - path: {out}/records.jsonl\n")
     switch = (lambda: become(as_user)) if as_user and ROOT else None
-    return pathline.Daemon(config, name, ready, preexec_fn=switch), port, out
+    return pathline.Daemon(config, name, ready, preexec_fn=switch, **process), port, out
 
 
 def run(name, keys, as_user=None):
@@ -80,7 +88,13 @@ def nothing(name, tasks, bounding=True):
     keys = ["CapEff", "CapPrm", "CapInh", "CapAmb"] + (["CapBnd"] if bounding else [])
     for key in keys:
         eq({t[key] for t in tasks}, {"0" * 16}, f"{name}: {key} of every thread is empty")
+    held(name, tasks)
+
+
+def held(name, tasks):
     eq({t["NoNewPrivs"] for t in tasks}, {"1"}, f"{name}: no thread can get new ones")
+    if FILTERS:
+        eq({t["Seccomp"] for t in tasks}, {"2"}, f"{name}: every thread's system calls are filtered")
 
 
 def test_rights():
@@ -122,5 +136,114 @@ def test_unknown_user():
     ok('there is no user "no-such-user"' in r.stderr, "and is named", r.stderr)
 
 
-lab.run(test_rights, test_unknown_user)
+# ---- the other commands ----
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [int(word) for word in f.read().split()]
+
+
+def serve(name, *args):
+    """A command, once it says that it serves."""
+    p = lab.start([PATHLINE, *map(str, args)], log=lab.path(name + ".log"), env=os.environ | {"PATHLINE_SANDBOX": "strict"})
+    p.words = lambda: lab.read(name + ".log")
+    return p
+
+
+def region(name):
+    path = lab.path(name)
+    made = pathline.run("region", "create", "--primitive", "key-write", "--slots", "1024", "--value-bytes", "4", path)
+    eq(made.returncode, 0, f"{name} is made")
+    if ROOT:
+        os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
+    return path
+
+
+def look(name, p, until, user=None, helper=False, end=(0,)):
+    """It serves, holds nothing and is held; so is its helper, which keeps three rights."""
+    ok(wait(lambda: until in p.words() or p.poll() is not None) and p.poll() is None, f"{name}: serves", p.words())
+    tasks = status(p.pid)
+    for key in ["CapEff", "CapPrm", "CapInh", "CapAmb"] + (["CapBnd"] if ROOT else []):
+        eq({t[key] for t in tasks}, {"0" * 16}, f"{name}: {key} of every thread is empty")
+    held(name, tasks)
+    if user:
+        eq({t["Uid"].split()[0] for t in tasks}, {str(pwd.getpwnam(user).pw_uid)}, f"{name}: is {user}")
+    eq(len(children(p.pid)), int(helper), f"{name}: {'a' if helper else 'no'} helper beside it")
+    for child in children(p.pid):
+        tasks = status(child)
+        eq({int(t["CapEff"], 16) for t in tasks}, {CAP_NET_ADMIN | CAP_NET_RAW | CAP_BPF}, f"{name}: the helper keeps three rights")
+        held(f"{name}: the helper", tasks)
+    p.send_signal(signal.SIGTERM)
+    ok(p.wait(timeout=60) in end, f"{name}: ends well", f"{p.returncode}\n{p.words()}")
+
+
+def test_commands():
+    if ROOT:
+        os.chmod(DIR, 0o755)
+    user = ["--user", "nobody"] if ROOT else []
+    who = "nobody" if ROOT else None
+    look("collect", serve("collect", "collect", *user, "--listen", "127.0.0.1:0", "--cm-port", "0", "udp://127.0.0.1",
+                          region("collect.plr")), "collecting on", who)
+    look("translate", serve("translate", "translate", *user, f"udp://127.0.0.1:{free_udp_port()}", region("translate.plr")),
+         "translating from", who, end=(3,))
+    look("listen", serve("listen", "listen", *user, f"udp://127.0.0.1:{free_udp_port()}"), "listening on", who, end=(3,))
+    if ROOT:
+        look("collect of an interface", serve("collect-packet", "collect", *user, "--listen", "127.0.0.1:0", "--cm-port", "0",
+                                              "packet:lo", region("packet.plr")), "collecting on", who, helper=True)
+        look("listen at an interface", serve("listen-packet", "listen", "packet:lo"), "listening on", helper=True, end=(3,))
+
+
+def test_clients():
+    """Those that ask a daemon, or send."""
+    d, port, _ = start("asked", {})
+    gone = free_udp_port()
+    clients = [("tail", ["tail", "--url", d.web]),
+               ("top", ["top", "--batch", "--times", "1000", "--interval", "1s", "--url", d.web]),
+               ("report", ["report", "increment", "-k", "a", "--loop", "--rate", "10", f"udp://127.0.0.1:{gone}"])]
+    for name, args in clients:
+        p = serve(name, *args)
+
+        def is_held(p=p):
+            """it has given up its rights, or has ended"""
+            return p.poll() is not None or all(t["NoNewPrivs"] == "1" and (t["Seccomp"] == "2" or not FILTERS)
+                                               and int(t["CapEff"], 16) == 0 for t in status(p.pid))
+        ok(wait(is_held) and p.poll() is None, f"{name}: gives up its rights", p.words())
+        pathline.gen(port, "--count", "100")
+        p.send_signal(signal.SIGTERM)
+        ok(p.wait(timeout=60) in (0, 1, -signal.SIGTERM), f"{name}: ends", f"{p.returncode}\n{p.words()}")
+        ok("refused the system call" not in p.words(), f"{name}: and asks for nothing that it may not", p.words())
+    eq(d.stop(), 0, "the daemon ends well")
+
+
+def test_files():
+    """A folder that the configuration did not name when the daemon started is out of its reach, also as root."""
+    d, port, out = start("files", {})
+    other = lab.path("elsewhere")
+    os.mkdir(other)
+    with open(d.config) as f:
+        text = f.read()
+    lab.write("files.yaml", text.replace(f"{out}/records.jsonl", f"{other}/records.jsonl"))
+    d.p.send_signal(signal.SIGHUP)
+    if LANDLOCK:
+        ok(d.wait_for(r"the right to it was given up at the start") is not None, "a reload is told so", d.log())
+        eq(os.listdir(other), [], "nothing is written there")
+    lab.write("files.yaml", text.replace(f"{out}/records.jsonl", f"{out}/others.jsonl"))
+    d.p.send_signal(signal.SIGHUP)
+    ok(wait(lambda: os.path.exists(f"{out}/others.jsonl")), "another file in a folder that was named is made")
+    eq(d.stop(), 0, "it ends well")
+
+
+def test_switch():
+    """For debugging."""
+    for word, filters in (("off", "0"), ("no-landlock", "2"), ("no-seccomp", "0")):
+        d, _, _ = start("switch-" + word, {}, env=os.environ | {"PATHLINE_SANDBOX": word})
+        if FILTERS:
+            eq({t["Seccomp"] for t in status(d.p.pid)}, {filters}, f"PATHLINE_SANDBOX={word}")
+        ok(f"switched off by PATHLINE_SANDBOX" in d.log(), f"{word}: the daemon says what does not hold it", d.log())
+        eq(d.stop(), 0, f"{word}: ends well")
+    r = pathline.run("listen", f"udp://127.0.0.1:{free_udp_port()}", env=os.environ | {"PATHLINE_SANDBOX": "maybe"})
+    ok(r.returncode != 0 and "PATHLINE_SANDBOX=maybe: on, off" in r.stderr, "another word is refused", r.stderr)
+
+
+lab.run(test_rights, test_unknown_user, test_commands, test_clients, test_files, test_switch)
 sys.exit(tap.end())
