@@ -291,11 +291,8 @@ static int begin_confine(struct listener *l, const struct pl_opt_list *uris)
 static int drop_rights(struct listener *l)
 {
 	struct pl_diag diag = { .text = "" };
-	const int code = refuse(pl_confine(&l->confine, PL_CONFINE_READER, &diag), &diag);
 
-	if (code == 0 && pl_confine_gap(&l->confine) != NULL)
-		pl_complain("%s", pl_confine_gap(&l->confine));
-	return code;
+	return refuse(pl_confine(&l->confine, PL_CONFINE_READER, &diag), &diag);
 }
 
 /* An exit code, 0 when good; complains. */
@@ -360,6 +357,8 @@ static int run(int argc, char **argv)
 	if (code == 0) {
 		pl_signals_block(&signals);
 		tell_listening(l, "");
+		if (pl_confine_gap(&l->confine) != NULL)
+			pl_complain("%s", pl_confine_gap(&l->confine));
 		loop(l, &signals);
 		finish(l);
 		if (!pl_record_out_good(&l->out) || l->broken)

@@ -666,11 +666,7 @@ static int drop_rights(void *arg, struct pl_diag *diag)
 		if (!pl_translate_is_roce(x->operands->items[i]))
 			r = pl_confine_path(&x->confine, x->operands->items[i], true);
 	}
-	if (r == 0)
-		r = pl_confine(&x->confine, PL_CONFINE_WRITER, diag);
-	if (r == 0 && pl_confine_gap(&x->confine) != NULL)
-		pl_complain("%s", pl_confine_gap(&x->confine));
-	return r;
+	return r < 0 ? r : pl_confine(&x->confine, PL_CONFINE_WRITER, diag);
 }
 
 static int open_out(struct translate *x, const struct pl_opt_list *operands, struct pl_diag *diag)
@@ -738,6 +734,8 @@ static int translate(struct translate *x, const struct pl_opt_list *operands)
 			pl_complain("translating from %s into %u regions",
 				pl_port_name(x->ports[0]), x->out.n_stores * x->out.collectors);
 		}
+		if (pl_confine_gap(&x->confine) != NULL)
+			pl_complain("%s", pl_confine_gap(&x->confine));
 		pl_notify("READY=1");
 		loop(x, &signals);
 		pl_notify("STOPPING=1");
