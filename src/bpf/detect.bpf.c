@@ -3,8 +3,8 @@
  * The detector in the kernel: report traffic is read, stepped and dropped here, and only events go up. What the parser
  * does not settle goes to user space with its cause counted; all other traffic is the host's.
  *
- * State is per receive queue (one writer: a queue is polled by one processor at a time); scratch and counters are per
- * processor. The hops' functions are global, so that the verifier looks at each once.
+ * State is per receive queue, and stepped by whoever has its turn (bpf/turn.h); scratch and counters are per processor. The
+ * hops' functions are global, so that the verifier looks at each once.
  */
 #include "bpf/filter.bpf.h"
 
@@ -67,7 +67,8 @@ struct work {
 	uint32_t stack_at, frame_bytes;
 	struct pl_quiet_blocks blocks;
 	uint64_t learn; /* the report's flow is to learn its path's print */
-	uint32_t queue, copy;
+	uint32_t queue;
+	uint32_t turn;    /* 1: the queue's tables are ours to step */
 	uint64_t packets; /* for the sample */
 	struct {
 		struct pl_kernel_frame frame;
@@ -87,6 +88,56 @@ struct {
 struct pl_kernel_control pl_control;
 struct pl_core_rules pl_rules[2];
 struct pl_core_layouts pl_layouts;
+struct pl_core_turn pl_turns[PL_KERNEL_QUEUES];
+
+/* --- turns ------------------------------------------------------------------------------------------ */
+
+/* Some microseconds. More branches than 8192 in a row are too many for the verifier. */
+#define TURN_LOOKS 1024
+
+static __always_inline struct pl_core_turn *turn_of(const struct work *w)
+{
+	return &pl_turns[w->queue & (PL_KERNEL_QUEUES - 1)];
+}
+
+/* Somebody else steps the queue's tables: a few reports of user space, or, in generic mode, another processor. */
+__attribute__((noinline)) int pl_detect_turn_wait(struct work *w)
+{
+	struct pl_core_turn *turn;
+
+	if (w == NULL)
+		return 0;
+	turn = turn_of(w);
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < TURN_LOOKS; i++) {
+		uint32_t holder = *(volatile uint32_t *)&turn->holder;
+
+		if (holder == PL_TURN_BEHIND)
+			return 0;
+		if (holder == PL_TURN_FREE &&
+			pl_core_turn_swap(turn, PL_TURN_FREE, PL_TURN_PROGRAM) == PL_TURN_FREE)
+			return 1;
+	}
+	return pl_core_turn_swap(turn, PL_TURN_USER, PL_TURN_BEHIND) == PL_TURN_FREE &&
+	       pl_core_turn_swap(turn, PL_TURN_FREE, PL_TURN_PROGRAM) == PL_TURN_FREE;
+}
+
+static __always_inline int turn_take(struct work *w)
+{
+	return pl_core_turn_swap(turn_of(w), PL_TURN_FREE, PL_TURN_PROGRAM) == PL_TURN_FREE ||
+	       pl_detect_turn_wait(w);
+}
+
+/* All that was stored before is seen by whoever takes the next turn. */
+static __always_inline void turn_give(const struct work *w)
+{
+#ifdef PL_STORES_IN_ORDER
+	__asm__ volatile("" ::: "memory");
+	*(volatile uint32_t *)&turn_of(w)->holder = PL_TURN_FREE;
+#else
+	(void)pl_core_turn_swap(turn_of(w), PL_TURN_PROGRAM, PL_TURN_FREE);
+#endif
+}
 
 /* --- the environment of the steps ------------------------------------------------------------------- */
 
@@ -802,6 +853,7 @@ SEC("xdp") int pl_detect_stirred(struct xdp_md *ctx)
 		if ((w->marks.stirred >> i & 1) != 0 && pl_detect_stirred_hop(ctx, w, i))
 			pl_detect_hop(w, i);
 	}
+	turn_give(w);
 	return settled_action(ctx);
 }
 
@@ -828,20 +880,27 @@ __attribute__((noinline)) int pl_detect_report(struct xdp_md *ctx, struct work *
 	return (int)read_report(ctx, &f, w);
 }
 
-SEC("xdp") int pl_detect_general(struct xdp_md *ctx)
+/* What becomes of the number of a report that may be handed up. */
+static __always_inline uint16_t number_of(struct work *w)
 {
-	uint32_t zero = 0, n, cause;
-	struct pl_core_env env;
-	struct work *w = bpf_map_lookup_elem(&pl_work, &zero);
+	if (!w->scratch.numbered)
+		return PL_NUMBER_UNREAD;
+	if (!w->turn)
+		return PL_NUMBER_LATE;
+	return pl_detect_number(w) ? PL_NUMBER_LEFT : PL_NUMBER_COUNTED;
+}
 
-	if (w == NULL)
-		return XDP_PASS;
+static __always_inline int general(struct xdp_md *ctx, struct work *w)
+{
+	struct pl_core_env env;
+	uint32_t n, cause;
+
 	cause = (uint32_t)pl_detect_report(ctx, w);
 	if (cause == NOT_A_REPORT)
 		return XDP_PASS;
-	w->frame.number = PL_NUMBER_UNREAD;
-	if (w->scratch.numbered)
-		w->frame.number = pl_detect_number(w) ? PL_NUMBER_LEFT : PL_NUMBER_COUNTED;
+	w->frame.number = number_of(w);
+	if (cause == PL_HANDUP_NONE && !w->turn)
+		cause = PL_HANDUP_TURN;
 	if (cause != PL_HANDUP_NONE)
 		return hand_up(ctx, w, cause);
 	if (!copy_bytes(ctx, &w->scratch))
@@ -882,6 +941,20 @@ SEC("xdp") int pl_detect_general(struct xdp_md *ctx)
 	return settled_action(ctx);
 }
 
+SEC("xdp") int pl_detect_general(struct xdp_md *ctx)
+{
+	uint32_t zero = 0;
+	struct work *w = bpf_map_lookup_elem(&pl_work, &zero);
+	int action;
+
+	if (w == NULL)
+		return XDP_PASS;
+	action = general(ctx, w);
+	if (w->turn)
+		turn_give(w);
+	return action;
+}
+
 /* What may follow is a program of its own: each has the whole stack, and the whole patience of the verifier. */
 enum { THEN_GENERAL, THEN_STIRRED, THEN_MAX };
 
@@ -902,12 +975,21 @@ SEC("xdp") int pl_detect(struct xdp_md *ctx)
 		return XDP_PASS;
 	fetch_lines(ctx);
 	w->queue = ctx->rx_queue_index;
-	if (!quiet(ctx, w))
+	w->turn = 0;
+	if (!turn_take(w)) {
 		bpf_tail_call(ctx, &pl_then, THEN_GENERAL);
-	else if (w->marks.stirred)
+		return XDP_PASS;
+	}
+	if (!quiet(ctx, w)) {
+		w->turn = 1;
+		bpf_tail_call(ctx, &pl_then, THEN_GENERAL);
+	} else if (w->marks.stirred) {
 		bpf_tail_call(ctx, &pl_then, THEN_STIRRED);
-	else
+	} else {
+		turn_give(w);
 		return settled_action(ctx);
+	}
+	turn_give(w);
 	return XDP_PASS; /* not reached: the programs are in their places from the start */
 }
 

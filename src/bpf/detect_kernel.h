@@ -7,6 +7,9 @@
 
 #include "bpf/detect_state.h"
 #include "bpf/report_core.h"
+#include "bpf/turn.h"
+
+#define PL_KERNEL_QUEUES 64 /* at most, that have state: a power of two */
 
 /* What becomes of reports, besides being detected. Changed at run time. */
 struct pl_kernel_control {
@@ -51,6 +54,7 @@ enum pl_kernel_number {
 	PL_NUMBER_UNREAD, /* the program does not know it */
 	PL_NUMBER_COUNTED,
 	PL_NUMBER_LEFT, /* to user space, which counts all of this exporter */
+	PL_NUMBER_LATE, /* read, but not counted: the books were not the program's to write then */
 };
 
 #define PL_KERNEL_FRAME_MAX 4096 /* an XDP frame is a page at most */

@@ -5,16 +5,14 @@
  * set is one line of way words and eight entries that begin with their key. detect_table.h finds and makes
  * entries, detect_steps.h steps them, detect/tick.c ends and ages them.
  *
- * A way word: tag in the upper half (0: free, PL_CORE_TAG_BUSY: being filled or resting after its end), in
+ * A way word: tag in the upper half (0: free, PL_CORE_TAG_BUSY: being filled), in
  * the lower half when the key was last heard of, in units of 2^20 ns, modulo 2^32 (52 days; what is idle is
  * gone long before).
  *
- * Who writes: one thread on the packet path (the program on one receive queue, or one worker), and beside it
- * the tick in user space. A way changes hands by compare-and-swap of its word, a level by compare-and-swap
- * of its state, so that exactly one side tells each begin and end. Everything else is plain stores of aligned
- * words. What can tear: a count made in the instant in which its entry is aged out is lost with the entry
- * (it rests for a tick, so that nobody else's count begins in between); a baseline folded while values
- * come misses those values. No value is ever made of two halves: what is told was in one word.
+ * Who writes: on the heap one thread. What the kernel program has for a receive queue is stepped by whoever has the turn
+ * (bpf/turn.h): the program for a report, user space for the reports that the program handed up and for ticks. So each key
+ * has one state, and whatever is told of it is told once. Readers (pages, harvests) look without a turn: they see whole
+ * aligned words, and hold an entry's way against what it was before. A maximum is taken by an exchange of its word.
  */
 #pragma once
 
@@ -194,10 +192,10 @@ struct pl_core_exporter {
 	struct pl_core_loss loss;
 	uint64_t first_ts_ns, last_ts_ns;
 	uint8_t report_version;
-	/* Only user space writes these. above: numbers of it came up that the program could not read, so from here on
-	 * user space counts them all (detect/numbers.h); owned: the program has let go of seq. */
-	uint8_t above, owned;
-	uint8_t zero[5];
+	/* Only user space writes this: numbers of it came up that the program could not read, so from here on user space
+	 * counts them all (detect/numbers.h). */
+	uint8_t above;
+	uint8_t zero[6];
 	uint64_t above_ts_ns; /* the program's ts_ns when above was set */
 	uint64_t spare[5];
 };

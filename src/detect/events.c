@@ -15,6 +15,7 @@
 #include "bpf/detect_steps.h"
 
 #define CHUNK 64
+#define TURN  8 /* reports stepped while the kernel program waits: a microsecond or two */
 #define LOOK  8 /* reports before its own at which a flow's lines are asked for */
 
 struct exporter_cell {
@@ -103,6 +104,13 @@ int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *option
 	return 0;
 }
 
+/* What this side steps are records, and whoever has records has their aggregates. */
+static void counts_elsewhere(struct pl_detect *det)
+{
+	if (det->env.tables.borrowed)
+		det->env.rules.flags &= ~(uint32_t)PL_CORE_KEEP_AGGREGATES;
+}
+
 int pl_detect_over(struct pl_detect **ret, const struct pl_detect_options *options,
 	const struct pl_core_rules *rules, void *const sets[PL_CORE_T_MAX])
 {
@@ -117,6 +125,7 @@ int pl_detect_over(struct pl_detect **ret, const struct pl_detect_options *optio
 		return -ENOMEM;
 	pl_tables_borrow(&det->env.tables, sets, rules->mask);
 	det->env.rules = *rules;
+	counts_elsewhere(det);
 	det->levels = wants_hops(rules);
 	*ret = det;
 	return 0;
@@ -178,6 +187,7 @@ int pl_detect_change(struct pl_detect *det, const struct pl_detect_options *opti
 		return r;
 	det->options = pl_detect_with_defaults(options);
 	det->env.rules = rules;
+	counts_elsewhere(det);
 	det->env.out = out;
 	det->levels = wants_hops(&rules);
 	pl_tables_unband(&det->env, now_ns, ts_ns);
@@ -312,10 +322,14 @@ static void chunk(struct pl_detect *det, const struct pl_record_batch *batch, ui
 void pl_detect_batch(struct pl_detect *det, const struct pl_record_batch *batch, uint64_t now_ns,
 	struct pl_event_batch *out)
 {
+	const uint32_t most = det->env.turn != NULL ? TURN : CHUNK;
+
 	det->env.out = out;
-	for (uint32_t i = 0; i < batch->n_paths; i += CHUNK)
-		chunk(det, batch, i, batch->n_paths - i < CHUNK ? batch->n_paths - i : CHUNK,
-			now_ns);
+	for (uint32_t i = 0; i < batch->n_paths; i += most) {
+		pl_tables_turn(&det->env);
+		chunk(det, batch, i, batch->n_paths - i < most ? batch->n_paths - i : most, now_ns);
+		pl_tables_turn_end(&det->env);
+	}
 }
 
 /* --- report loss ------------------------------------------------------------------------------------------- */

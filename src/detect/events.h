@@ -117,9 +117,10 @@ void pl_detect_defaults(struct pl_detect_options *ret);
 /* -ENOMEM, -EINVAL: low above threshold, a table above 2^26, burst above 10^6, interval above 1 h. */
 int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *options);
 /*
- * A detector over tables of somebody else: those of one receive queue of the kernel program, which steps them too.
- * It reads them, follows changes of the rules, and is ticked by their owner (detect/kernel_detect.h), who also
- * watches nodes and exporters: neither pl_detect_tick nor pl_detect_exporter. Its counters are those of this side only.
+ * A detector over tables of somebody else: those of one receive queue of the kernel program, which steps them too, in turn
+ * (bpf/turn.h). It reads them, steps reports that the program handed up (pl_detect_batch), follows changes of the rules, and
+ * is ticked by their owner (detect/kernel_detect.h), who also watches nodes and exporters: neither pl_detect_tick nor
+ * pl_detect_exporter. Its counters are those of this side only; sums and histograms are left to the aggregates of records.
  * rules are those that the program has, with their secret and masks; sets[t] is the first set of table t. -ENOMEM,
  * -EINVAL as pl_detect_new.
  */

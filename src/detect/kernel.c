@@ -16,7 +16,6 @@
 #include "netio/caps.h"
 
 #define RING_DEFAULT (4u << 20)
-#define QUEUES_MAX   64
 #define LOG_BYTES    (64u << 10)
 
 struct pl_kernel {
@@ -306,7 +305,7 @@ int pl_kernel_open(struct pl_kernel **ret, const struct pl_kernel_options *o, st
 		return -ENOMEM;
 	k->queues = queues_of(o);
 	k->processors = libbpf_num_possible_cpus();
-	r = k->queues > QUEUES_MAX ? -EINVAL : pl_lean_init(&k->lean, o->decode);
+	r = k->queues > PL_KERNEL_QUEUES ? -EINVAL : pl_lean_init(&k->lean, o->decode);
 	if (r == 0)
 		r = load(k, o, diag);
 	if (r == 0) {
@@ -352,6 +351,11 @@ const struct pl_kernel_table *pl_kernel_tables(const struct pl_kernel *k)
 unsigned int pl_kernel_queues(const struct pl_kernel *k)
 {
 	return k->queues;
+}
+
+struct pl_core_turn *pl_kernel_turn(struct pl_kernel *k, unsigned int queue)
+{
+	return &k->skel->bss->pl_turns[queue];
 }
 
 void pl_kernel_time(struct pl_kernel *k, uint64_t now_ns, uint64_t ts_ns)

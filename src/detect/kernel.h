@@ -114,3 +114,6 @@ struct pl_kernel_table {
 };
 const struct pl_kernel_table *pl_kernel_tables(const struct pl_kernel *k); /* by PL_CORE_T_* */
 unsigned int pl_kernel_queues(const struct pl_kernel *k);
+
+/* By which the tables of a queue are stepped (detect/turn.h). */
+struct pl_core_turn *pl_kernel_turn(struct pl_kernel *k, unsigned int queue);

@@ -8,11 +8,14 @@
 #include "detect/numbers.h"
 #include "detect/tables.h"
 
+#define BEHIND_MAX_NS UINT64_C(100000000)
+
 struct pl_kernel_detect {
 	struct pl_kernel *kernel;
 	struct pl_detect **queues; /* over the tables of one receive queue each */
 	unsigned int n;
-	struct pl_numbers numbers;
+	uint64_t behind_ns
+		[PL_KERNEL_QUEUES]; /* since when user space keeps a queue's turn; 0: it does not */
 	struct pl_node_watch nodes; /* of all queues: a node's reports come by any of them */
 };
 
@@ -71,6 +74,11 @@ uint64_t pl_kernel_detect_memory(const struct pl_kernel_detect_options *o)
 	       pl_node_watch_memory(places(&rules));
 }
 
+static void hear(struct pl_core_env *env)
+{
+	(void)pl_kernel_events(env->hear_arg, env->out);
+}
+
 /* Over queue q's part of the mapped tables. */
 static int open_queue(
 	struct pl_kernel_detect *kd, unsigned int q, const struct pl_detect_options *o)
@@ -78,13 +86,22 @@ static int open_queue(
 	const struct pl_core_rules *rules = pl_kernel_rules_now(kd->kernel);
 	const struct pl_kernel_table *t = pl_kernel_tables(kd->kernel);
 	void *sets[PL_CORE_T_MAX];
+	struct pl_core_env *env;
+	int r;
 
 #define TABLE(name, help)                                                                          \
 	sets[PL_CORE_T_##name] = (struct pl_core_##name##_set *)t[PL_CORE_T_##name].sets +         \
 				 (size_t)q * (rules->mask[PL_CORE_T_##name] + 1);
 	PL_CORE_TABLES(TABLE)
 #undef TABLE
-	return pl_detect_over(&kd->queues[q], o, rules, sets);
+	r = pl_detect_over(&kd->queues[q], o, rules, sets);
+	if (r < 0)
+		return r;
+	env = pl_detect_env(kd->queues[q]);
+	env->turn = pl_kernel_turn(kd->kernel, q);
+	env->hear = hear;
+	env->hear_arg = kd->kernel;
+	return 0;
 }
 
 int pl_kernel_detect_new(struct pl_kernel_detect **ret, const struct pl_kernel_detect_options *o,
@@ -161,7 +178,6 @@ void pl_kernel_detect_tick(
 		pl_tables_tick(env, pl_detect_sweep(kd->queues[q]), raised, now_ns, ts_ns);
 		pl_nodes_hear(env, &kd->nodes, now_ns);
 	}
-	pl_numbers_tick(&kd->numbers, now_ns);
 	pl_nodes_tell(pl_detect_env(kd->queues[0]), &kd->nodes, now_ns, ts_ns);
 }
 
@@ -174,7 +190,7 @@ int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_
 
 	if (r < 0)
 		return r;
-	/* The program first: what it puts into a band from here on is by the new rules. */
+	/* The program first. Once each queue's turn was had, what it puts into a band is by the new rules. */
 	pl_kernel_rules(kd->kernel, &rules);
 	for (unsigned int q = 0; q < kd->n; q++)
 		(void)pl_detect_change(kd->queues[q], &detect, now_ns, ts_ns, out);
@@ -185,9 +201,12 @@ int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_coun
 {
 	int r = pl_kernel_counters(kd->kernel, ret);
 	uint64_t *sum = (uint64_t *)(void *)&ret->core;
+	uint64_t reports, hops;
 
 	if (r < 0)
 		return r;
+	reports = ret->core.reports;
+	hops = ret->core.hops;
 	for (unsigned int q = 0; q < kd->n; q++) {
 		const uint64_t *one =
 			(const uint64_t *)(const void *)pl_detect_counters(kd->queues[q]);
@@ -195,6 +214,9 @@ int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_coun
 		for (size_t i = 0; i < sizeof(ret->core) / 8; i++)
 			sum[i] += one[i];
 	}
+	/* What was stepped here was read by a decoder, which counts it. */
+	ret->core.reports = reports;
+	ret->core.hops = hops;
 	return 0;
 }
 
@@ -211,8 +233,30 @@ void pl_kernel_detect_number(struct pl_kernel_detect *kd, unsigned int queue,
 {
 	/* Of queues without state the program reads nothing. */
 	queue = queue < kd->n ? queue : 0;
-	pl_numbers_step(&kd->numbers, pl_detect_env(kd->queues[queue]), n, kind, now_ns, ts_ns,
+	pl_numbers_step(pl_detect_env(kd->queues[queue]), n, kind, now_ns, ts_ns,
 		pl_kernel_ts_ns(kd->kernel));
+}
+
+void pl_kernel_detect_batch(struct pl_kernel_detect *kd, unsigned int queue,
+	const struct pl_record_batch *batch, uint64_t now_ns, struct pl_event_batch *out)
+{
+	pl_detect_batch(kd->queues[queue < kd->n ? queue : 0], batch, now_ns, out);
+}
+
+void pl_kernel_detect_caught_up(struct pl_kernel_detect *kd, bool all, uint64_t now_ns)
+{
+	for (unsigned int q = 0; q < kd->n; q++) {
+		struct pl_core_turn *turn = pl_kernel_turn(kd->kernel, q);
+
+		if (!pl_core_turn_behind(turn)) {
+			kd->behind_ns[q] = 0;
+			continue;
+		}
+		if (kd->behind_ns[q] == 0)
+			kd->behind_ns[q] = now_ns;
+		if (all || pl_core_elapsed(now_ns, kd->behind_ns[q]) >= BEHIND_MAX_NS)
+			pl_core_turn_caught_up(turn);
+	}
 }
 
 bool pl_kernel_detect_exporter(

@@ -7,7 +7,10 @@
  *   pl_kernel_detect_poll(kd, …)   every 200 us or so: moves the program's clock, takes its events
  *   pl_kernel_detect_tick(kd, …)   every 100 ms or so: ends what is over, tells what waits and what was lost
  *
- * One thread. What the program hands up is the caller's: pl_kernel_frames, or the sockets of an afxdp: port.
+ *   pl_kernel_frames, pl_kernel_detect_number, pl_kernel_detect_batch, pl_kernel_detect_caught_up
+ *                                  what the program handed up, read by a decoder
+ *
+ * One thread.
  */
 #pragma once
 
@@ -49,6 +52,19 @@ int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_coun
  * come by several queues is several. Returns how many. */
 unsigned int pl_kernel_detect_queues(
 	const struct pl_kernel_detect *kd, struct pl_detect *const **ret);
+
+/*
+ * Reports out of frames of that queue, which the program handed up, in the tables in which it detects those that it settles.
+ * now_ns as given to pl_kernel_detect_poll last: one clock for both.
+ */
+void pl_kernel_detect_batch(struct pl_kernel_detect *kd, unsigned int queue,
+	const struct pl_record_batch *batch, uint64_t now_ns, struct pl_event_batch *out);
+
+/*
+ * All frames that pl_kernel_frames gave were stepped; all: and it gave none. Where the program hands up whatever comes because
+ * older reports wait (bpf/turn.h), it goes on by itself once all are stepped, or after 100 ms of more than can be.
+ */
+void pl_kernel_detect_caught_up(struct pl_kernel_detect *kd, bool all, uint64_t now_ns);
 
 /* A sequence number out of a frame of that queue, which the program did not read or left (detect/numbers.h): into the
  * account of its exporter that the program began. */

@@ -110,3 +110,10 @@ unsigned int pl_kernel_queues(const struct pl_kernel *k)
 	(void)k;
 	return 0;
 }
+
+struct pl_core_turn *pl_kernel_turn(struct pl_kernel *k, unsigned int queue)
+{
+	(void)k;
+	(void)queue;
+	return NULL;
+}

@@ -121,27 +121,11 @@ void *pl_tables_entry(const struct pl_tables *t, unsigned int table, uint32_t se
 
 /* --- ends ------------------------------------------------------------------------------------------- */
 
-/* An entry whose way was seen as `old` goes: nobody finds it from here on. Its way rests (BUSY) until the
- * next ticks, for whoever on the other side still has it in hand. */
-static bool let_go(
-	struct pl_core_env *env, uint64_t *way, uint64_t old, unsigned int table, uint32_t now)
+/* An entry goes: its way is free. Within a turn, so that nobody else has it in hand. */
+static void let_go(struct pl_core_env *env, uint64_t *way, unsigned int table)
 {
-	if (!pl_core_claim(way, old, now))
-		return false;
 	env->counters.aged[table]++;
-	/* Nobody else has tables on the heap in hand. */
-	if (!env->tables.borrowed)
-		*way = 0;
-	return true;
-}
-
-/* A way that has rested is free. 64 units are 67 ms. */
-static void rest(uint64_t *way, uint32_t now)
-{
-	uint64_t w = *way;
-
-	if ((uint32_t)(w >> 32) == PL_CORE_TAG_BUSY && pl_core_age(now, w) >= 64)
-		(void)pl_core_swap(way, w, 0);
+	*way = 0;
 }
 
 /* A quantity's levels, when nothing was heard for `idle` or the low has lasted. */
@@ -215,20 +199,20 @@ static void levels_set_tick(struct pl_core_env *env, const struct pl_core_report
 	uint32_t now = pl_core_coarse(r->now_ns), idle = pl_core_coarse(env->rules.idle_ns);
 	uint64_t *way = pl_tables_ways(&env->tables, table, set);
 
+	pl_tables_turn(env);
 	for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
-		uint64_t old = way[w];
 		bool old_age;
 
-		rest(&way[w], now);
-		if (!pl_way_live(old))
+		if (!pl_way_live(way[w]))
 			continue;
-		old_age = pl_core_age(now, old) > pl_core_coarse(forget_ns);
+		old_age = pl_core_age(now, way[w]) > pl_core_coarse(forget_ns);
 		if (raised || old_age)
 			wait(env, r, pl_tables_entry(&env->tables, table, set, w),
-				old_age || pl_core_age(now, old) > idle);
+				old_age || pl_core_age(now, way[w]) > idle);
 		if (old_age)
-			(void)let_go(env, &way[w], old, table, now);
+			let_go(env, &way[w], table);
 	}
+	pl_tables_turn_end(env);
 }
 
 static void levels_tick(struct pl_core_env *env, const struct pl_core_report *r, unsigned int table,
@@ -245,19 +229,19 @@ static void drops_tick(struct pl_core_env *env, const struct pl_core_report *r)
 	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_drop]; set++) {
 		struct pl_core_drop_set *s = &env->tables.drop[set];
 
+		pl_tables_turn(env);
 		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
 			struct pl_core_drop *d = &s->e[w];
-			uint64_t old = s->way[w];
 
-			rest(&s->way[w], now);
-			if (!pl_way_live(old))
+			if (!pl_way_live(s->way[w]))
 				continue;
 			if (d->reports != d->told)
 				pl_core_drop_tell(env, r, NULL, d, 0);
 			if (d->reports == d->told && d->due_ns <= r->now_ns &&
-				pl_core_age(now, old) > idle)
-				(void)let_go(env, &s->way[w], old, PL_CORE_T_drop, now);
+				pl_core_age(now, s->way[w]) > idle)
+				let_go(env, &s->way[w], PL_CORE_T_drop);
 		}
+		pl_tables_turn_end(env);
 	}
 }
 
@@ -334,25 +318,23 @@ static void burst_tell(struct pl_core_env *env, const struct pl_core_burst *b)
 
 static void bursts_tick(struct pl_core_env *env, const struct pl_core_report *r)
 {
-	uint32_t now = pl_core_coarse(r->now_ns);
-
 	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_burst]; set++) {
 		struct pl_core_burst_set *s = &env->tables.burst[set];
 
+		pl_tables_turn(env);
 		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
 			struct pl_core_burst *b = &s->e[w];
-			uint64_t old = s->way[w];
 
-			rest(&s->way[w], now);
-			if (!pl_way_live(old))
+			if (!pl_way_live(s->way[w]))
 				continue;
 			if (b->ended_ns != 0)
 				burst_tell(env, b);
 			/* What goes on for too long is no microburst. */
 			if (b->ended_ns != 0 ||
 				pl_core_elapsed(r->now_ns, b->since_ns) > env->rules.burst_max_ns)
-				(void)let_go(env, &s->way[w], old, PL_CORE_T_burst, now);
+				let_go(env, &s->way[w], PL_CORE_T_burst);
 		}
+		pl_tables_turn_end(env);
 	}
 }
 
@@ -388,19 +370,18 @@ static void flow_set_tick(struct pl_core_env *env, uint32_t set, uint64_t now_ns
 	uint32_t now = pl_core_coarse(now_ns);
 	bool keep = pl_core_watches(&env->rules, PL_EVENT_KEEPALIVE) != 0;
 
+	pl_tables_turn(env);
 	for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
-		uint64_t old = s->way[w];
-
-		rest(&s->way[w], now);
-		if (!pl_way_live(old))
+		if (!pl_way_live(s->way[w]))
 			continue;
-		if (pl_core_age(now, old) > pl_core_coarse(env->rules.flow_idle_ns)) {
-			if (let_go(env, &s->way[w], old, PL_CORE_T_flow, now))
-				pl_core_flow_over(env, &s->e[w], ts_ns);
+		if (pl_core_age(now, s->way[w]) > pl_core_coarse(env->rules.flow_idle_ns)) {
+			let_go(env, &s->way[w], PL_CORE_T_flow);
+			pl_core_flow_over(env, &s->e[w], ts_ns);
 		} else if (keep) {
 			keepalive(env, &s->e[w], now_ns, ts_ns);
 		}
 	}
+	pl_tables_turn_end(env);
 }
 
 /* Tables of flows are large: each is gone through within a second. The part that is due now. */
@@ -512,12 +493,17 @@ void pl_nodes_hear(struct pl_core_env *env, struct pl_node_watch *w, uint64_t no
 		struct pl_core_place_set *s = &env->tables.place[set];
 
 		for (unsigned int i = 0; i < PL_CORE_WAYS; i++) {
-			uint64_t way = s->way[i], age;
+			const uint64_t way = __atomic_load_n(&s->way[i], __ATOMIC_ACQUIRE);
+			const uint64_t node = *(const volatile uint64_t *)&s->e[i].key.node;
+			uint64_t age;
 
-			if (!pl_way_live(way))
+			__atomic_thread_fence(__ATOMIC_ACQUIRE);
+			/* One that is being replaced is heard at the next tick. */
+			if (!pl_way_live(way) ||
+				__atomic_load_n(&s->way[i], __ATOMIC_RELAXED) >> 32 != way >> 32)
 				continue;
 			age = (uint64_t)pl_core_age(now, way) << 20;
-			node_heard(env, w, s->e[i].key.node, now_ns > age ? now_ns - age : 0);
+			node_heard(env, w, node, now_ns > age ? now_ns - age : 0);
 		}
 	}
 }
@@ -643,18 +629,19 @@ static void exporters_tick(struct pl_core_env *env, uint64_t now_ns, uint64_t ts
 	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_exporter]; set++) {
 		struct pl_core_exporter_set *s = &env->tables.exporter[set];
 
+		pl_tables_turn(env);
 		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
 			struct pl_core_exporter *x = &s->e[w];
 			struct pl_exporter of;
 
-			rest(&s->way[w], now);
 			if (!pl_way_live(s->way[w]))
 				continue;
 			of = pl_exporter_of(x);
 			pl_loss_tell(env, &x->loss, &of, now_ns, ts_ns);
 			if (pl_core_age(now, s->way[w]) > forget)
-				(void)let_go(env, &s->way[w], s->way[w], PL_CORE_T_exporter, now);
+				let_go(env, &s->way[w], PL_CORE_T_exporter);
 		}
+		pl_tables_turn_end(env);
 	}
 }
 
@@ -666,11 +653,12 @@ static void routes_tick(struct pl_core_env *env, uint64_t now_ns)
 	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_route]; set++) {
 		uint64_t *way = env->tables.route[set].way;
 
+		pl_tables_turn(env);
 		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
-			rest(&way[w], now);
 			if (pl_way_live(way[w]) && pl_core_age(now, way[w]) > forget)
-				(void)let_go(env, &way[w], way[w], PL_CORE_T_route, now);
+				let_go(env, &way[w], PL_CORE_T_route);
 		}
+		pl_tables_turn_end(env);
 	}
 }
 
@@ -711,48 +699,65 @@ static void unband(struct pl_core_env *env, const struct pl_core_report *r,
 		pl_core_level_changed(env, r, at, q, &t);
 }
 
-void pl_tables_unband(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns)
+static void place_unband(struct pl_core_env *env, const struct pl_core_report *r, void *entry)
 {
-	struct pl_core_report r = { .now_ns = now_ns, .ts_ns = ts_ns };
+	struct pl_core_place *p = entry;
 	struct pl_core_hop at;
 
-	for (uint32_t i = 0; i < env->tables.sets[PL_CORE_T_place] * PL_CORE_WAYS; i++) {
-		struct pl_core_place_set *s = &env->tables.place[i / PL_CORE_WAYS];
-		struct pl_core_place *p = &s->e[i % PL_CORE_WAYS];
+	pl_core_hop_at(&at, &p->key);
+	unband(env, r, &at, &p->q[0], &p->band[0], PL_CORE_Q_HOP_LATENCY);
+	unband(env, r, &at, &p->q[1], &p->band[1], PL_CORE_Q_QUEUE_DEPTH);
+}
 
-		if (!pl_way_live(s->way[i % PL_CORE_WAYS]))
-			continue;
-		pl_core_hop_at(&at, &p->key);
-		unband(env, &r, &at, &p->q[0], &p->band[0], PL_CORE_Q_HOP_LATENCY);
-		unband(env, &r, &at, &p->q[1], &p->band[1], PL_CORE_Q_QUEUE_DEPTH);
-	}
-	for (uint32_t i = 0; i < env->tables.sets[PL_CORE_T_gauge] * PL_CORE_WAYS; i++) {
-		struct pl_core_gauge_set *s = &env->tables.gauge[i / PL_CORE_WAYS];
-		struct pl_core_gauge *g = &s->e[i % PL_CORE_WAYS];
+static void gauge_unband(struct pl_core_env *env, const struct pl_core_report *r, void *entry)
+{
+	struct pl_core_gauge *g = entry;
+	struct pl_core_hop at;
 
-		if (!pl_way_live(s->way[i % PL_CORE_WAYS]))
-			continue;
-		pl_core_hop_at(&at, &g->key);
-		unband(env, &r, &at, &g->q, &g->band,
-			g->key.has & PL_CORE_HAS_BUFFER ? PL_CORE_Q_BUFFER_DEPTH
-							: PL_CORE_Q_TX_UTIL);
-	}
-	for (uint32_t i = 0; i < env->tables.sets[PL_CORE_T_link] * PL_CORE_WAYS; i++) {
-		struct pl_core_link_set *s = &env->tables.link[i / PL_CORE_WAYS];
-		struct pl_core_link *l = &s->e[i % PL_CORE_WAYS];
+	pl_core_hop_at(&at, &g->key);
+	unband(env, r, &at, &g->q, &g->band,
+		g->key.has & PL_CORE_HAS_BUFFER ? PL_CORE_Q_BUFFER_DEPTH : PL_CORE_Q_TX_UTIL);
+}
 
-		if (!pl_way_live(s->way[i % PL_CORE_WAYS]))
-			continue;
-		pl_core_hop_on(&at, &l->key);
-		unband(env, &r, &at, &l->q, &l->band, PL_CORE_Q_LINK_LATENCY);
-	}
-	for (uint32_t i = 0; i < env->tables.sets[PL_CORE_T_delay] * PL_CORE_WAYS; i++) {
-		struct pl_core_delay_set *s = &env->tables.delay[i / PL_CORE_WAYS];
-		struct pl_core_delay *d = &s->e[i % PL_CORE_WAYS];
+static void link_unband(struct pl_core_env *env, const struct pl_core_report *r, void *entry)
+{
+	struct pl_core_link *l = entry;
+	struct pl_core_hop at;
 
-		if (!pl_way_live(s->way[i % PL_CORE_WAYS]))
-			continue;
-		pl_core_hop_of_path(&at, 0);
-		unband(env, &r, &at, &d->q, &d->band, PL_CORE_Q_FLOW_LATENCY);
+	pl_core_hop_on(&at, &l->key);
+	unband(env, r, &at, &l->q, &l->band, PL_CORE_Q_LINK_LATENCY);
+}
+
+static void delay_unband(struct pl_core_env *env, const struct pl_core_report *r, void *entry)
+{
+	struct pl_core_delay *d = entry;
+	struct pl_core_hop at;
+
+	pl_core_hop_of_path(&at, 0);
+	unband(env, r, &at, &d->q, &d->band, PL_CORE_Q_FLOW_LATENCY);
+}
+
+static void table_unband(struct pl_core_env *env, const struct pl_core_report *r,
+	unsigned int table, void (*fn)(struct pl_core_env *, const struct pl_core_report *, void *))
+{
+	for (uint32_t set = 0; set < env->tables.sets[table]; set++) {
+		const uint64_t *way = pl_tables_ways(&env->tables, table, set);
+
+		pl_tables_turn(env);
+		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
+			if (pl_way_live(way[w]))
+				fn(env, r, pl_tables_entry(&env->tables, table, set, w));
+		}
+		pl_tables_turn_end(env);
 	}
+}
+
+void pl_tables_unband(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns)
+{
+	const struct pl_core_report r = { .now_ns = now_ns, .ts_ns = ts_ns };
+
+	table_unband(env, &r, PL_CORE_T_place, place_unband);
+	table_unband(env, &r, PL_CORE_T_gauge, gauge_unband);
+	table_unband(env, &r, PL_CORE_T_link, link_unband);
+	table_unband(env, &r, PL_CORE_T_delay, delay_unband);
 }

@@ -8,6 +8,7 @@
 #include "bpf/report_quiet.h"
 #include "detect/cells.h"
 #include "detect/events.h"
+#include "detect/turn.h"
 
 struct pl_tables {
 #define TABLE(name, help) struct pl_core_##name##_set *name;
@@ -49,7 +50,42 @@ struct pl_core_env {
 	struct pl_core_trail trail;
 	struct pl_quiet_marks marks;
 	struct pl_quiet_memo *memos; /* of whoever goes the straight way (detect/frames.c) */
+	/* Of tables that the kernel program steps too; NULL: nobody else has them. */
+	struct pl_core_turn *turn;
+	/* Brings what the program told into out. */
+	void (*hear)(struct pl_core_env *env);
+	void *hear_arg;
 };
+
+/*
+ * The tables are this side's until pl_tables_turn_end: before anything in them is stepped or made. What the program told till
+ * then is in `out` already, so events of one key leave in the order in which they were told.
+ */
+static inline void pl_tables_turn(struct pl_core_env *env)
+{
+	struct pl_event_batch *out = env->out;
+
+	if (env->turn == NULL)
+		return;
+	/* Room for what this turn tells: outputs are not to be fed while the program waits. */
+	if (out->n > out->cap / 2 && out->flush != NULL)
+		out->flush(out, out->flush_arg);
+	pl_core_turn_take(env->turn);
+	env->hear(env);
+}
+
+/* For what tells nothing; out may be anything. */
+static inline void pl_tables_silent_turn(struct pl_core_env *env)
+{
+	if (env->turn != NULL)
+		pl_core_turn_take(env->turn);
+}
+
+static inline void pl_tables_turn_end(struct pl_core_env *env)
+{
+	if (env->turn != NULL)
+		pl_core_turn_give(env->turn);
+}
 
 #define TABLE(name, help)                                                                          \
 	static inline struct pl_core_##name##_set *pl_env_##name##_set(                            \

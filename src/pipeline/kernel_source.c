@@ -75,6 +75,7 @@ static int ring_recv(
 	if (s->at == s->n) {
 		s->n = pl_kernel_frames(s->kernel, &s->frames, s->of);
 		s->at = 0;
+		pl_kernel_detect_caught_up(s->detect, s->n == 0, s->now_ns);
 	}
 	take_numbers(s);
 	if (s->at == s->n) {
@@ -162,6 +163,15 @@ static void work(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_bat
 static bool settled(void *arg)
 {
 	return ((struct pl_kernel_source *)arg)->batch_of.settled;
+}
+
+/* What was handed up has its state where the program has it, and at the program's time. */
+static void detect_records(
+	void *arg, const struct pl_record_batch *batch, struct pl_event_batch *out)
+{
+	struct pl_kernel_source *s = arg;
+
+	pl_kernel_detect_batch(s->detect, s->batch_of.queue, batch, s->now_ns, out);
 }
 
 /* The decoder read a number in the batch given last. Copies of settled reports were counted where they were settled. */
@@ -314,6 +324,7 @@ int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *
 	pl_kernel_want(s->kernel, &wanted);
 	s->aside = (struct pl_worker_aside){ .work = work,
 		.settled = settled,
+		.detect = detect_records,
 		.number = number,
 		.totals = totals,
 		.harvest = harvest,

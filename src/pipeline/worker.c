@@ -67,6 +67,18 @@ static void count_reports(struct pl_worker *w, const struct pl_record_batch *bat
 	}
 }
 
+static void detect(struct pl_worker *w, const struct pl_record_batch *batch)
+{
+	const struct pl_worker_aside *aside = w->source.aside;
+
+	if (w->settled || w->source.detected_elsewhere)
+		return;
+	if (aside != NULL && aside->detect != NULL)
+		aside->detect(aside->arg, batch, &w->events);
+	else
+		pl_detect_batch(w->engine->detect, batch, w->now_ns, &w->events);
+}
+
 static void flush_records(struct pl_record_batch *batch, void *arg)
 {
 	struct pl_worker *w = arg;
@@ -79,8 +91,7 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 		} else {
 			w->twice_hops += batch->n_hops;
 		}
-		if (!w->settled && !w->source.detected_elsewhere)
-			pl_detect_batch(e->detect, batch, w->now_ns, &w->events);
+		detect(w, batch);
 		for (unsigned int i = 0; i < e->n_taps; i++)
 			pl_tap_paths(e->taps[i], batch);
 		deliver_events(w);

@@ -81,6 +81,8 @@ struct pl_worker_aside {
 	void (*work)(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 	/* Whether the batch just received was accounted for and detected already: it goes to the outputs only. */
 	bool (*settled)(void *arg);
+	/* Detects reports of the batch just received, where others of the same network are detected; NULL: the worker does. */
+	void (*detect)(void *arg, const struct pl_record_batch *batch, struct pl_event_batch *out);
 	/* Counts the numbers of reports that the decoder reads; NULL: the decoder does. */
 	void (*number)(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns);
 	/* At a quiet point: adds what was read and detected elsewhere. */

@@ -155,7 +155,7 @@ static void test_random(const struct pl_decode_options *options, uint64_t report
 	/* It would be no test if nearly all were handed up. */
 	ok(books.settled > books.packets / 8, "enough is settled");
 	for (unsigned int i = 1; i < PL_HANDUP_MAX; i++)
-		ok(books.handed_up[i] > 0 || i == PL_HANDUP_HOPS ||
+		ok(books.handed_up[i] > 0 || i == PL_HANDUP_HOPS || i == PL_HANDUP_TURN ||
 				(i == PL_HANDUP_PROFILE && options->n_profiles == 0),
 			"some are handed up for %s", pl_handup_name(i));
 }
