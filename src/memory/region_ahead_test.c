@@ -178,7 +178,7 @@ int main(void)
 			growing();
 			published_from_elsewhere();
 		} else {
-			printf("ok %u - # SKIP /var/tmp on a disk and cachestat() of Linux 6.5 are needed\n",
+			printf("ok %u - what is on its way to disk # SKIP /var/tmp on a disk and cachestat() of Linux 6.5 are needed\n",
 				++pl_test_run);
 		}
 		of_no_use();

@@ -96,6 +96,15 @@ static bool canaries(const struct side *s)
 	return true;
 }
 
+/* The packet sequence number that the responder expects next of a queue pair. */
+static uint32_t expected_psn(uint32_t qpn)
+{
+	const struct pl_responder_qp *qp = pl_responder_qp_of(sides[1].r, qpn);
+
+	must(qp != NULL);
+	return qp->psn;
+}
+
 /* Ten bytes say how a request differs from a good one. */
 #define STEP 10
 
@@ -106,7 +115,6 @@ static size_t make(uint8_t frame[FRAME], const uint8_t *b)
 	static const uint32_t lengths[] = { 0, 1, 4, 8, 61, 64, MTU - 1, MTU, MTU + 4, 2 * MTU };
 	const uint8_t pair = b[0] & 3;
 	const uint32_t len = lengths[b[3] % 10];
-	const struct pl_responder_qp *qp = pl_responder_qp_of(sides[1].r, 2 + pair);
 	struct pl_build f = pl_build(frame, FRAME);
 	struct pl_roce p = { .path = path(1, 2),
 		.opcode = services[pair] | (b[1] & 0x1f),
@@ -114,9 +122,10 @@ static size_t make(uint8_t frame[FRAME], const uint8_t *b)
 		.solicited = b[0] & 0x40,
 		.pkey = PL_ROCE_PKEY,
 		.qpn = 2u + pair,
-		.psn = pl_psn_add(qp->psn, b[2] < 200   ? 0
-					   : b[2] < 240 ? (uint32_t)(int8_t)(b[2] * 5)
-							: b[2] * 60000u),
+		.psn = pl_psn_add(expected_psn(2u + pair), b[2] < 200 ? 0
+							   : b[2] < 240
+								   ? (uint32_t)(int8_t)(b[2] * 5)
+								   : b[2] * 60000u),
 		.va = VA + (uint64_t)(int16_t)(b[4] << 8 | b[5]),
 		.rkey = KEY,
 		.length = b[6] < 200 ? len : b[6] * 7u,
