@@ -59,6 +59,26 @@ def write_archive(path, programs, script):
                            check=True)
 
 
+class Stalls:
+    """Measures the longest time for which nothing ran in a guest, in seconds, while the block runs; for guests whose script
+    is SHELL."""
+
+    LOOP = ('rm -f /tmp/awake /tmp/longest; (longest=0; last=; while [ ! -e /tmp/awake ]; do read -r up rest </proc/uptime; '
+            'now=${up%.*}${up#*.}; gap=$((now - ${last:-$now})); [ $gap -le $longest ] || longest=$gap; last=$now; sleep 0.05; '
+            'done; echo $longest >/tmp/longest.new; mv /tmp/longest.new /tmp/longest) & echo')
+
+    def __init__(self, guest):
+        self.guest, self.longest = guest, 0
+
+    def __enter__(self):
+        self.guest.shell(self.LOOP)
+        return self
+
+    def __exit__(self, *_):
+        self.guest.shell('touch /tmp/awake; while [ ! -e /tmp/longest ]; do sleep 0.05; done')
+        self.longest = int(self.guest.shell('cat /tmp/longest')[1]) / 100
+
+
 class Guest:
     """wire: None, no network; 'sockets', a pair of Unix datagram sockets, a frame to a datagram: guest.wire is where
     whoever plays the wire binds, guest.port where it sends to; else the name of a tap interface. With a network the guest

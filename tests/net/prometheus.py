@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lib import lab, pathline, tap  # noqa: E402
 from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
 from lib.pathline import gen, sent_by, start_gen  # noqa: E402
+from lib.stalls import Stalls  # noqa: E402
 from lib.tap import comment, eq, ok, skip  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
 
@@ -30,26 +31,6 @@ from lib.wait import LIMIT, wait  # noqa: E402
 def get(url, headers=None):
     with urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=LIMIT) as r:
         return r.read()
-
-
-class Stalls:
-    """Measures how long the machine stands still: a guest may be paused, and then nobody does anything each second."""
-
-    def __enter__(self):
-        self.longest, self.ended = 0, threading.Event()
-        self.thread = threading.Thread(target=self.watch)
-        self.thread.start()
-        return self
-
-    def watch(self):
-        last = time.monotonic()
-        while not self.ended.wait(0.05):
-            now = time.monotonic()
-            self.longest, last = max(self.longest, now - last - 0.05), now
-
-    def __exit__(self, *_):
-        self.ended.set()
-        self.thread.join()
 
 
 class Server:
@@ -184,7 +165,7 @@ def remote_config(url, extra=""):
 def test_scrape():
     for name, make in SERVERS.items():
         if shutil.which(name) is None:
-            skip(f"scraped by {name}", f"no {name}")
+            skip(f"scraped by {name}", f"missing: {name}")
             continue
         d = Daemon("scrape-" + name, "aggregate:\n  slot: 1h\n")
         s = make(d.web[len("http://"):])
@@ -200,7 +181,7 @@ def test_scrape():
 
 def test_exemplars():
     if shutil.which("prometheus") is None:
-        skip("exemplars", "no prometheus")
+        skip("exemplars", "missing: prometheus")
         return
     d = Daemon("exemplars", "")
     s = prometheus(d.web[len("http://"):])
@@ -255,7 +236,7 @@ def accounts(d, what):
 def test_remote_write():
     for name, make in SERVERS.items():
         if shutil.which(name) is None:
-            skip(f"remote write to {name}", f"no {name}")
+            skip(f"remote write to {name}", f"missing: {name}")
             continue
         s = make()
         d = Daemon("rw-" + name, remote_config(s.url))
@@ -278,7 +259,7 @@ def test_remote_write():
 
 def test_stale():
     if shutil.which("prometheus") is None:
-        skip("stale markers", "no prometheus")
+        skip("stale markers", "missing: prometheus")
         return
     s = prometheus()
     d = Daemon("stale", remote_config(s.url).replace("slot: 1h", "slot: 1s\n  idle: 2s"))
@@ -295,7 +276,7 @@ def test_outage():
     """The server is killed and comes back, under load: no sample is missing, none comes twice."""
     for name, make in SERVERS.items():
         if shutil.which(name) is None:
-            skip(f"{name} killed", f"no {name}")
+            skip(f"{name} killed", f"missing: {name}")
             continue
         s = make()
         d = Daemon("outage-" + name, remote_config(s.url, f"    spool:\n      path: {DIR}/spool-{name}\n"))
@@ -413,7 +394,7 @@ def test_alertmanager():
             "    link: http://dashboard.example/\n    repeat: 1s\n    resolve: 60s\n    batch:\n      age: 100ms\n{extra}"
             "detect:\n  queue_depth:\n    threshold: 20\n  idle: 1s\n")
     if shutil.which("prometheus-alertmanager") is None:
-        skip("Alertmanager", "no prometheus-alertmanager")
+        skip("Alertmanager", "missing: prometheus-alertmanager")
     else:
         config = write("am.yml", "route:\n  receiver: none\nreceivers:\n  - name: none\n")
         s = Server("Alertmanager", ["prometheus-alertmanager", f"--config.file={config}", "--storage.path={dir}",

@@ -20,7 +20,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from agent import OURS, Peer, guest as machine  # noqa: E402  (beside this file)
 from lib import lab, pcap, roce  # noqa: E402
 from lib.pathline import PATHLINE, run  # noqa: E402
-from lib.tap import comment, end, eq, ok, skip_all  # noqa: E402
+from lib.stalls import attempt  # noqa: E402
+from lib.tap import end, eq, ok, skip_all  # noqa: E402
 
 PEER, FOLDER = sys.argv[2:4]
 THERE, HOST, TAP = machine.ADDRESS4, '10.77.0.253', 'tap0'
@@ -212,19 +213,27 @@ def closed(what, account, frames):
         sent, out.get('repeated', 0), frames))
 
 
+def into_fresh_regions(guest, reports, query):
+    """A collector, which runs on, the packets that its device had taken before, and the translator's account."""
+    guest.shell('kill $(pidof pathline); while pidof pathline; do sleep 0.1; done')
+    make_regions(guest)
+    collector, before = Collector(guest, '--read'), received(guest)
+    return collector, before, translate(reports, query)
+
+
+def lost_connection(results):
+    """Of what into_fresh_regions returns."""
+    return results[2].get('out', {}).get('collectors', [{}])[0].get('connections_lost', 0) > 0
+
+
 def pass_through(guest, reports, what, query, complete):
     """The streams into fresh regions, there and, without a wire, here; compared. The collector runs on."""
+    # A connection is given up after 5 s without an acknowledgement, of which a guest may be paused for a part.
+    collector, before, account = attempt(what, lambda: into_fresh_regions(guest, reports, query), lost_connection, limit=1,
+                                         stalls=lambda: machine.Stalls(guest))
     twins = os.path.join(guest.dir, 'twins')
-    for _ in range(4):
-        make_regions(guest)
-        shutil.rmtree(twins, ignore_errors=True)
-        os.mkdir(twins)
-        collector, before = Collector(guest, '--read'), received(guest)
-        account = translate(reports, query)
-        if account.get('out', {}).get('collectors', [{}])[0].get('connections_lost', 0) == 0:
-            break
-        comment('a guest that stands still for a second loses its connection: again')
-        collector.stop()
+    shutil.rmtree(twins, ignore_errors=True)
+    os.mkdir(twins)
     for name, params in REGIONS.items():
         run('region', 'create', *params.split(), os.path.join(twins, name + '.plr'), check=True)
     run('translate', reports, *(os.path.join(twins, name + '.plr') for name in REGIONS), check=True)
@@ -425,7 +434,7 @@ def make_regions(guest):
 
 def main():
     absent = machine.missing('ip', 'sysctl')
-    why = '%s is not there' % absent if absent is not None else own_network()
+    why = 'missing: %s' % absent if absent is not None else own_network()
     if why is not None:
         skip_all(why)
     machine.make_image(FOLDER)

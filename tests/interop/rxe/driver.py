@@ -193,7 +193,7 @@ def test_port(guest, peer):
 def main():
     absent = machine.missing()
     if absent is not None:
-        skip_all('%s is not there' % absent)
+        skip_all('missing: %s' % absent)
     machine.make_image(FOLDER)
     guest = Agent(FOLDER, DRIVER)
     try:

@@ -208,7 +208,7 @@ def witness(capture):
 def main():
     absent = machine.missing('tshark')
     if absent is not None:
-        skip_all('%s is not there' % absent)
+        skip_all('missing: %s' % absent)
     machine.make_image(FOLDER)
     guest = Agent(FOLDER, AGENT)
     try:
