@@ -3,7 +3,7 @@
 #
 #   make           build                        make demo      build and show decoded telemetry
 #   make check     all tests and lint           make bench     figures beside their ceilings
-#   make lint      static checks                make asan      tests under address and undefined sanitizers
+#   make lint      static checks                make asan      every test under address and undefined sanitizers
 #   make format    reformat the sources         make tsan      tests under the thread sanitizer
 #   make fuzz      [TARGET=NAME] [TIME=60]      make install   [DESTDIR=] [PREFIX=/usr/local]
 #   make deps      packages for make check      make clean     remove build/
@@ -26,18 +26,17 @@ build-deps:
 deps:
 	@tools/deps test
 
-# One folder per flavour. Meson reconfigures by itself when a meson.build changes.
-$(BUILD)/release/build.ninja: | build-deps
-	@echo "building into $(BUILD)/release"
-	@meson setup $(BUILD)/release --buildtype=debugoptimized --prefix=$(PREFIX) >$(BUILD)-setup.log || \
-		{ cat $(BUILD)-setup.log; rm -f $(BUILD)-setup.log; exit 1; }
-	@rm -f $(BUILD)-setup.log
+# One folder per flavour. Meson reconfigures by itself when a meson.build changes, tools/configure when an
+# optional library comes or goes. An existing folder keeps its other options.
+configure: build-deps
+	@[ -e $(BUILD)/release/build.ninja ] || echo "building into $(BUILD)/release"
+	@tools/configure $(BUILD)/release --buildtype=debugoptimized
 
-release: build-deps $(BUILD)/release/build.ninja
+release: configure
 	@$(call NINJA,release)
 
 # Only the program, not the tests: so that the first time is short.
-demo: build-deps $(BUILD)/release/build.ninja
+demo: configure
 	@$(call NINJA,release) src/cli/pathline
 	@$(BUILD)/release/src/cli/pathline demo
 
@@ -45,7 +44,7 @@ check: deps
 	@tools/check
 
 asan tsan: deps
-	@tools/check $@
+	@tools/check --all $@
 
 lint: deps
 	@tools/lint
@@ -80,5 +79,5 @@ install: release
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all build-deps deps release demo check check-rxe asan tsan lint fuzz bench soak format vectors-update man \
-	install clean
+.PHONY: all build-deps deps configure release demo check check-rxe asan tsan lint fuzz bench soak \
+	format vectors-update man install clean

@@ -78,6 +78,11 @@ static int run(int argc, char **argv)
 #else
 		{ "kernel programs", "none: clang, bpftool or libbpf was missing" },
 #endif
+#if PL_HAVE_VERBS
+		{ "RDMA cards", "built in" },
+#else
+		{ "RDMA cards", "none: libibverbs or librdmacm was missing" },
+#endif
 	};
 	struct pl_opt_list operands;
 	struct pl_json json;

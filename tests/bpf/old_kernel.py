@@ -21,7 +21,7 @@ echo "exit code $?"
 def main():
     absent = guest.missing()
     if absent is not None:
-        tap.skip_all('%s is not there' % absent)
+        tap.skip_all('missing: %s' % absent)
     guest.make_image(FOLDER)
     machine, lines = guest.Guest(FOLDER, {'/bin/program': PROGRAM}, SCRIPT, mebibytes=1024), []
     while True:

@@ -71,6 +71,8 @@ for name in names:
         lint = subprocess.run(['mandoc', '-T', 'lint', '-W', 'warning'], input=man.stdout, capture_output=True,
                               text=True)
         ok(lint.returncode == 0, "mandoc finds no fault in %s's page" % name, lint.stdout)
+    else:
+        skip("mandoc finds no fault in %s's page" % name, 'missing: mandoc')
     ok(max(map(len, page.splitlines())) <= 100, "%s's page is at most 100 columns wide" % name,
        max(page.splitlines(), key=len))
     unknown = run(name, '--no-such-option')
@@ -79,6 +81,8 @@ for name in names:
 
 version = json.loads(expect(['version', '-o', 'json'], 0).stdout)
 ok(version['version'] == run('version').stdout.split()[1], 'both forms of version agree')
+for part in 'kernel programs', 'RDMA cards':
+    ok(version.get(part, '').split(':')[0] in ('built in', 'none'), 'version says whether it has ' + part, version)
 
 doctor = run('doctor', '-o', 'json')
 report = json.loads(doctor.stdout)
@@ -134,6 +138,6 @@ for shell in ('zsh', 'fish'):
         r = subprocess.run([shell, '-n', path], capture_output=True, text=True)
         ok(r.returncode == 0, '%s reads its completion' % shell, r.stderr)
     else:
-        skip('%s reads its completion' % shell, 'no %s' % shell)
+        skip('%s reads its completion' % shell, 'missing: %s' % shell)
 
 sys.exit(tap.end())

@@ -67,7 +67,7 @@ def check(path):
 
 def main():
     if shutil.which("systemd-analyze") is None:
-        tap.skip_all("systemd-analyze is not there (package systemd)")
+        tap.skip_all("missing: systemd-analyze (package systemd)")
     for path in UNITS:
         check(path)
     return tap.end()

@@ -173,7 +173,7 @@ def main():
     ok(check_expression(re.sub(r"(summary|description):.*", "", text), names),
        "alert rules: every metric and label is there")
     if shutil.which("promtool") is None:
-        skip("expressions", "no promtool (package prometheus)")
+        skip("expressions", "missing: promtool (package prometheus)")
     else:
         ok(promtool(expressions), f"promtool takes the {len(expressions)} expressions of dashboards")
         r = subprocess.run(["promtool", "check", "rules", rules_path], capture_output=True, text=True)

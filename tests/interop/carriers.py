@@ -202,7 +202,7 @@ def main():
         have_scapy = False
     have_tshark = shutil.which("tshark") is not None
     if not have_scapy and not have_tshark:
-        tap.skip_all("neither scapy nor tshark is installed")
+        tap.skip_all("missing: scapy and tshark")
     if have_scapy:
         scapy_to_us(sys.argv[1])
     if have_tshark:

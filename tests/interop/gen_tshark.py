@@ -119,7 +119,7 @@ def check_reports(tmp, name, *options):
 
 def main():
     if shutil.which("tshark") is None:
-        tap.skip_all("no tshark")
+        tap.skip_all("missing: tshark")
     tmp = lab.DIR
     use_carriers_only(tmp)
     shape = ["-t", "fat-tree:4", "--flows", "20"]

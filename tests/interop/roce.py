@@ -84,7 +84,7 @@ def dissect(frames, fields):
 
 def main():
     if shutil.which("tshark") is None:
-        tap.skip_all("tshark is not there")
+        tap.skip_all("missing: tshark")
     lines = subprocess.run([sys.argv[1]], capture_output=True, text=True, check=True).stdout.splitlines()
     cases = []
     for line in lines:

@@ -175,7 +175,7 @@ def soak():
 def main():
     if FAKETIME is None:
         lab.run(backwards)
-        skip("stepped clocks and the soak", "libfaketime is not there (package faketime)")
+        skip("stepped clocks and the soak", "missing: libfaketime (package faketime)")
     else:
         lab.run(backwards, stepped, soak)
     return tap.end()

@@ -91,7 +91,7 @@ def test_prometheus():
         ok(status == 200 and ("openmetrics" in headers["Content-Type"]) == (kind == "openmetrics"),
            f"{kind}: content type", headers)
         if shutil.which("promtool") is None:
-            skip(f"{kind}: promtool", "no promtool")
+            skip(f"{kind}: promtool", "missing: promtool (package prometheus)")
         elif kind == "text":
             r = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True)
             ok(r.returncode == 0, f"{kind}: promtool is content", r.stderr.decode() + r.stdout.decode())
@@ -101,7 +101,7 @@ def test_prometheus():
     ok(headers.get("Content-Encoding") == "gzip" and b"pathline_packets_total" in gzip.decompress(body),
        "gzip when asked for")
     if shutil.which("prometheus") is None:
-        skip("scraped by Prometheus", "no prometheus")
+        skip("scraped by Prometheus", "missing: prometheus")
     else:
         scrape(d, n)
     m = d.metrics()

@@ -163,7 +163,7 @@ def test_poison():
 
 def test_tls():
     if shutil.which("openssl") is None:
-        skip("TLS", "no openssl to make certificates with")
+        skip("TLS", "missing: openssl, to make certificates with")
         return
     for name, more in (("good", ["-addext", "subjectAltName=IP:127.0.0.1"]), ("other", [])):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=x",

@@ -253,7 +253,7 @@ def test_series(influx):
 
 def test_victoria():
     if shutil.which("victoria-metrics") is None:
-        skip("VictoriaMetrics", "no victoria-metrics")
+        skip("VictoriaMetrics", "missing: victoria-metrics")
         return
     port, web = free_udp_port(), free_port()
     lab.start(["victoria-metrics", f"-storageDataPath={DIR}/victoria", f"-httpListenAddr=127.0.0.1:{web}",
@@ -299,7 +299,7 @@ def test_victoria():
 
 def test_influx():
     if shutil.which("influxd") is None:
-        skip("InfluxDB", "no influxd")
+        skip("InfluxDB", "missing: influxd (package influxdb)")
         return
     server = Influx()
     test_values(server)

@@ -322,7 +322,7 @@ class Terminal:
 
 def test_top():
     if shutil.which("tmux") is None:
-        skip("top", "no tmux")
+        skip("top", "missing: tmux")
         return
     d = Daemon("top")
     n = sent_by(start_gen(d.port, "--rate", "5000", "--count", "10000", "--loss", "0.01", "--seed", "5"))

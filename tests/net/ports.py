@@ -294,7 +294,7 @@ def test_ssh():
     """A real sshd over the interface that reports flood."""
     sshd = shutil.which("sshd") or "/usr/sbin/sshd"
     if not os.path.exists(sshd) or shutil.which("ssh") is None:
-        skip("ssh over the same interface", "needs openssh-server and openssh-client")
+        skip("ssh over the same interface", "missing: openssh-server or openssh-client")
         return
     keys = os.path.join(DIR, "ssh")
     os.mkdir(keys, 0o700)
@@ -378,7 +378,7 @@ def test_programs():
     l.stop(signal.SIGTERM)
     eq(xdp_id(), 0, "so does SIGTERM")
     if OBJECT is None or shutil.which("bpftool", path=os.environ["PATH"] + ":/usr/sbin") is None:
-        skip("another's XDP program", "needs bpftool and a build with kernel programs")
+        skip("another's XDP program", "missing: bpftool, or a build with kernel programs")
         return
     pin = f"/sys/fs/bpf/pln-{os.getpid()}"
     lab.undo("rm", "-f", pin)

@@ -198,7 +198,7 @@ def test_auth():
     comment(f"a good request while 64 guesses come: {sorted(times)[5] * 1e3:.0f} ms median with curl's start")
 
     if shutil.which("prometheus") is None:
-        skip("Prometheus", "no prometheus")
+        skip("Prometheus", "missing: prometheus")
     else:
         scrape(d)
     eq(d.stop(), 0, "stops with 0")
