@@ -91,8 +91,8 @@ void hop_decode_bit6(struct pl_hop *h, const uint8_t *block, const struct pl_int
 		if (w == UINT32_MAX)
 			return;
 		if (l->version == PL_INT_V05) {
-			h->congestion_queue = (uint16_t)(w >> 24);
-			h->congestion = w & 0xffffff;
+			h->congestion_queue = (uint16_t)(w >> (l->queue_16 ? 16 : 24));
+			h->congestion = w & (l->queue_16 ? 0xffff : 0xffffff);
 			h->present |= PL_HOP_HAS_congestion | PL_HOP_HAS_congestion_queue;
 			return;
 		}
@@ -136,8 +136,10 @@ static void shuffle_bit6(struct hop_plan *plan, unsigned int at)
 	const unsigned int port_bytes = plan->layout.ports2_16 ? 2 : 4;
 
 	if (plan->layout.version == PL_INT_V05 && plan->layout.ports2_16) {
-		shuffle_in(plan, offsetof(struct pl_hop, congestion), at + 4, 3);
-		shuffle_in(plan, offsetof(struct pl_hop, congestion_queue), at + 1, 1);
+		const unsigned int queue = plan->layout.queue_16 ? 2 : 1;
+
+		shuffle_in(plan, offsetof(struct pl_hop, congestion), at + 4, 4 - queue);
+		shuffle_in(plan, offsetof(struct pl_hop, congestion_queue), at + queue, queue);
 		return;
 	}
 	shuffle_in(plan, offsetof(struct pl_hop, ingress_port2), at + port_bytes, port_bytes);

@@ -144,7 +144,8 @@ static inline void put_values(
 	}
 	if (off[PL_INT_F_PORTS2] != PL_INT_NO_OFFSET && l->version == PL_INT_V05)
 		set_be32(p + off[PL_INT_F_PORTS2],
-			hop->congestion_queue << 24 | (hop->congestion & 0xffffff));
+			l->queue_16 ? hop->congestion_queue << 16 | (hop->congestion & 0xffff)
+				    : hop->congestion_queue << 24 | (hop->congestion & 0xffffff));
 	if (off[PL_INT_F_TX_UTIL] != PL_INT_NO_OFFSET)
 		set_be32(p + off[PL_INT_F_TX_UTIL], hop->tx_util);
 	if (off[PL_INT_F_BUFFER] != PL_INT_NO_OFFSET && l->version == PL_INT_V20)

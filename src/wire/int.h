@@ -27,7 +27,9 @@ enum pl_int_version {
 /* Who speaks how. SPEC is the published text; the others are what int.h's layouts know. */
 enum pl_dialect {
 	PL_DIALECT_SPEC,
-	PL_DIALECT_INTCOLLECTOR, /* v1.0: level-2 ports 16+16, queue word 16+16 */
+	/* v1.0: level-2 ports 16+16, queue word 16+16. v0.5: queue and congestion words 16+16; a shim length of 0 means
+	 * what the hop count says */
+	PL_DIALECT_INTCOLLECTOR,
 	PL_DIALECT_GEANT, /* v1.0: 64-bit timestamps, level-2 ports 16+16, sequence in the reserved half word */
 	PL_DIALECT_NOVIFLOW, /* v1.0: 0xFC00 only, as SPEC on the wire; queue in 80-byte cells */
 	PL_DIALECT_HOST_INT, /* v0.5: shim type 3, then a flow sequence number behind the stack */

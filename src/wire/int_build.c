@@ -52,8 +52,8 @@ static void put_hop(struct pl_build *b, const struct pl_int_layout *l, const str
 			if (wide)
 				v = (uint64_t)h->ingress_port2 << 32 | h->egress_port2;
 			else if (l->version == PL_INT_V05)
-				v = pair(
-					h, PL_INT_F_PORTS2, h->congestion_queue, 24, h->congestion);
+				v = pair(h, PL_INT_F_PORTS2, h->congestion_queue, queue_bits,
+					h->congestion);
 			else
 				v = pair(h, PL_INT_F_PORTS2, h->ingress_port2, 16, h->egress_port2);
 			break;

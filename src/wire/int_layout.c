@@ -20,6 +20,7 @@ static const struct widths candidates[] = {
 	{ PL_DIALECT_SPEC, PL_INT_V05, .ports2_16 = true },
 	{ PL_DIALECT_HOST_INT, PL_INT_V05, .ports2_16 = true },
 	{ PL_DIALECT_V04, PL_INT_V05, .ports2_16 = true },
+	{ PL_DIALECT_INTCOLLECTOR, PL_INT_V05, .ports2_16 = true, .queue_16 = true },
 	{ PL_DIALECT_SPEC, PL_INT_V10, .ts64 = false },
 	{ PL_DIALECT_NOVIFLOW, PL_INT_V10, .ts64 = false },
 	{ PL_DIALECT_INTCOLLECTOR, PL_INT_V10, .ports2_16 = true, .queue_16 = true },

@@ -262,6 +262,26 @@ static enum pl_verdict parse_tail(struct pl_int *ret, struct pl_cursor *c)
 	return PL_V_OK;
 }
 
+/*
+ * INTCollector's generator leaves the Length of its v0.5 shims 0. Its hop count is right, and says as much. Returns what
+ * the Length should have been; 0 when this is another header, or one that no Length can describe.
+ */
+static unsigned int length_of_hops(
+	struct pl_int *ret, const struct pl_cursor *c, const struct pl_int_hints *hints)
+{
+	const uint8_t *md = pl_cursor_peek(c, 4 * MD_WORDS_V1);
+	unsigned int length;
+
+	if (hints->dialect != PL_DIALECT_INTCOLLECTOR || ret->host_int || md == NULL ||
+		md[0] >> 4 != 0)
+		return 0;
+	length = SHIM_WORDS + MD_WORDS_V1 + TAIL_WORDS + (md[1] & 0x1fu) * md[3];
+	if (length > UINT8_MAX)
+		return 0;
+	ret->notes |= PL_NOTE_BIT(SHIM_LENGTH_ZERO);
+	return length;
+}
+
 /* A v0.5 or v1.0 shim whose bytes are s; the version is in the header behind it. */
 static enum pl_verdict parse_shim_v1(struct pl_int *ret, struct pl_cursor *c, const uint8_t *s,
 	enum pl_int_carrier carrier, const struct pl_int_hints *hints, struct pl_int_cache *cache,
@@ -273,6 +293,8 @@ static enum pl_verdict parse_shim_v1(struct pl_int *ret, struct pl_cursor *c, co
 	enum pl_verdict v;
 
 	ret->host_int = s[0] == SHIM_HOST_INT;
+	if (__builtin_expect(length == 0, 0) && carrier == PL_INT_OVER_L4)
+		length = length_of_hops(ret, c, hints);
 	if (length < fixed)
 		return PL_V_SHIM_LENGTH_MIN;
 	if (next == NULL)

@@ -43,14 +43,19 @@ static void no_flush(struct pl_record_batch *batch, void *arg)
 /* A fresh decoder each time: sequence state must not leak from one packet into the next one's verdict. */
 static struct pl_decode *fresh_decoder(void)
 {
-	static const struct pl_profile profile = {
-		.dscp_set = true,
-		.dscp_value = 0x17,
-		.dscp_mask = 0x3f,
+	/* The second is for vectors in INTCollector's dialect, whose generator sends from this address. */
+	static const struct pl_profile profiles[] = {
+		{ .dscp_set = true, .dscp_value = 0x17, .dscp_mask = 0x3f },
+		{ .prefix = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1 } },
+			.prefix_bits = 128,
+			.dscp_set = true,
+			.dscp_value = 0x17,
+			.dscp_mask = 0x3f,
+			.hints.dialect = PL_DIALECT_INTCOLLECTOR },
 	};
 	static const struct pl_decode_options options = {
-		.profiles = &profile,
-		.n_profiles = 1,
+		.profiles = profiles,
+		.n_profiles = sizeof(profiles) / sizeof(profiles[0]),
 		.max_exporters = 16,
 		.max_paths = 16,
 	};
