@@ -267,7 +267,7 @@ __attribute__((noinline)) int pl_detect_read(struct work *w, uint32_t i)
 	l = &pl_layouts.slot[s->stack_layout & MASK_LAYOUT];
 	block.bytes = s->stack;
 	block.at = (s->stack_hops - 1 - i) * l->words * 4;
-	pl_core_hop_next(s, i, &block, l, s->own & OWN_LISTED ? &w->own : NULL);
+	pl_core_hop_next(s, i, &block, l, &w->own);
 	return 0;
 }
 
@@ -577,6 +577,18 @@ static __always_inline void cursor_store(struct pl_core_scratch *s, uint32_t i,
 	s->left[i] = c->left;
 }
 
+__attribute__((noinline)) int pl_detect_version(struct xdp_md *ctx, struct work *w)
+{
+	const struct pl_core_profile *profile;
+	struct pl_frame_cursor c;
+
+	if (w == NULL)
+		return PL_HANDUP_REPORT;
+	profile = profile_of(&w->scratch.report.exporter);
+	cursor_load(&c, ctx, &w->scratch, 0);
+	return (int)pl_core_version(&w->scratch, c, profile);
+}
+
 __attribute__((noinline)) int pl_detect_header(struct xdp_md *ctx, struct work *w)
 {
 	const struct pl_core_profile *profile;
@@ -615,6 +627,23 @@ __attribute__((noinline)) int pl_detect_inner(struct xdp_md *ctx, struct work *w
 	return hand_up;
 }
 
+/* Where to look for INT. A value of enum pl_core_search. */
+__attribute__((noinline)) int pl_detect_search(struct xdp_md *ctx, struct work *w)
+{
+	struct pl_core_payload payload = { .over_l4 = 1 };
+	int search;
+
+	if (w == NULL)
+		return PL_CORE_SEARCH_NOT;
+	cursor_load(&payload.at, ctx, &w->scratch, 0);
+	cursor_load(&payload.before, ctx, &w->scratch, 1);
+	payload.dscp = w->scratch.dscp;
+	search = (int)pl_core_search_int(
+		&w->scratch, &payload, profile_of(&w->scratch.report.exporter));
+	w->scratch.expected = payload.expected;
+	return search;
+}
+
 __attribute__((noinline)) int pl_detect_int(struct xdp_md *ctx, struct work *w, uint32_t i)
 {
 	const struct pl_core_profile *profile;
@@ -633,7 +662,7 @@ static __always_inline uint32_t read_report(
 {
 	struct pl_core_scratch *s = &w->scratch;
 	const struct pl_core_profile *profile;
-	uint32_t length, hand_up, found;
+	uint32_t length, hand_up, found, search;
 
 	pl_core_scratch_clear(s);
 	s->report.now_ns = pl_control.now_ns;
@@ -652,23 +681,28 @@ static __always_inline uint32_t read_report(
 		return PL_HANDUP_CARRIER;
 	profile = profile_of(&s->report.exporter);
 	hand_up = pl_core_carrier(f->ip, f->udp, f->ip_version, (uint32_t)(f->udp - f->ip),
-		(uint32_t)(f->end - f->ip), profile, &length);
+		(uint32_t)(f->end - f->ip), profile, &length, &s->marked);
 	if (hand_up != PL_HANDUP_NONE)
 		return hand_up;
 	s->at[0] = (uint32_t)(f->payload - (const uint8_t *)(long)ctx->data);
 	s->left[0] = length;
+	hand_up = (uint32_t)pl_detect_version(ctx, w);
+	if (hand_up != PL_HANDUP_NONE)
+		return hand_up;
 	hand_up = (uint32_t)pl_detect_header(ctx, w);
 	if (hand_up != PL_HANDUP_NONE || s->inner == PL_CORE_NO_INNER || s->left[0] == 0)
 		return hand_up;
 	hand_up = (uint32_t)pl_detect_inner(ctx, w);
 	if (hand_up != PL_HANDUP_NONE || s->inner == PL_CORE_NO_INNER)
 		return hand_up;
-	if ((s->report.flags & PL_FLAG_TRACKED) == 0)
-		return profile->announces ? PL_HANDUP_INT : PL_HANDUP_NONE;
-	found = (uint32_t)pl_detect_int(ctx, w, 0);
-	if (found == PL_CORE_NOT && s->left[1] > s->left[0])
+	search = (uint32_t)pl_detect_search(ctx, w);
+	if (search <= PL_CORE_SEARCH_UP)
+		return search == PL_CORE_SEARCH_UP ? PL_HANDUP_INT : PL_HANDUP_NONE;
+	found = (uint32_t)pl_detect_int(ctx, w, search == PL_CORE_SEARCH_BEFORE);
+	if (found == PL_CORE_NOT && search == PL_CORE_SEARCH_AT && s->left[1] > s->left[0] &&
+		pl_core_search_both(profile))
 		found = (uint32_t)pl_detect_int(ctx, w, 1);
-	return pl_core_int_found(s, found, s->dscp, profile);
+	return pl_core_int_found(s, found, s->expected);
 }
 
 /*
@@ -912,6 +946,8 @@ static __always_inline int general(struct xdp_md *ctx, struct work *w)
 #pragma clang loop unroll(disable)
 	for (uint32_t i = 0; i < PL_CORE_HOPS_MAX && i < n; i++)
 		pl_detect_read(w, i);
+	if (w->scratch.unscaled)
+		return hand_up(ctx, w, PL_HANDUP_PROFILE);
 	pl_core_hops_end(&w->scratch);
 	env_init(&env, w);
 	pl_core_report_begin(&env, &w->scratch.report);

@@ -244,20 +244,44 @@ PL_CORE_INLINE void pl_core_merge(struct pl_core_hop *into, uint64_t *in, uint64
 	into->present |= take;
 }
 
+/* A latency that the node counts in microseconds. */
+PL_CORE_INLINE void pl_core_reported_to_ns(struct pl_core_scratch *s, struct pl_core_hop *h)
+{
+	if (!(s->units & PL_CORE_LATENCIES_US) || !(h->present & PL_HOP_HAS_hop_latency_ns))
+		return;
+	if (h->hop_latency_ns > UINT32_MAX / 1000) {
+		h->hop_latency_ns = 0;
+		h->present &= ~(uint32_t)PL_HOP_HAS_hop_latency_ns;
+		s->notes |= PL_NOTE_BIT(LATENCY_IMPLAUSIBLE);
+	} else {
+		h->hop_latency_ns *= 1000;
+	}
+}
+
 /* Latencies, the link from the hop before, and the path's identity so far. */
 PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop *h,
 	const struct pl_core_hop *before, uint32_t i, uint64_t in, uint64_t eg, uint32_t bits)
 {
+	uint32_t max = s->max_latency_ns, unit = 1;
 	uint64_t ports;
 
 	h->index = (uint8_t)i;
+	if (__builtin_expect(s->units, 0)) {
+		pl_core_reported_to_ns(s, h);
+		/* Differences are taken in the clock's own unit, and wrap where it wraps. */
+		if (s->units & PL_CORE_TIMES_US) {
+			unit = 1000;
+			max /= 1000;
+			s->unscaled |= in > UINT64_MAX / 1000 || eg > UINT64_MAX / 1000;
+		}
+	}
 	if ((h->present & (PL_CORE_BOTH_TIMES | PL_HOP_HAS_hop_latency_ns)) == PL_CORE_BOTH_TIMES) {
 		uint64_t d = bits == 32 ? (uint32_t)(eg - in) : eg - in;
 
-		if (d > s->max_latency_ns) {
+		if (d > max) {
 			s->notes |= PL_NOTE_BIT(LATENCY_IMPLAUSIBLE);
 		} else {
-			h->hop_latency_ns = (uint32_t)d;
+			h->hop_latency_ns = (uint32_t)d * unit;
 			h->present |= PL_HOP_HAS_hop_latency_ns;
 		}
 	}
@@ -272,10 +296,10 @@ PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop
 			} else if (d < 0) {
 				h->clock = PL_CLOCK_SKEWED;
 				s->notes |= PL_NOTE_BIT(CLOCK_SKEWED);
-			} else if ((uint64_t)d > s->max_latency_ns) {
+			} else if ((uint64_t)d > max) {
 				h->clock = PL_CLOCK_IMPLAUSIBLE;
 			} else {
-				h->link_latency_ns = (uint32_t)d;
+				h->link_latency_ns = (uint32_t)d * unit;
 				h->present |= PL_HOP_HAS_link_latency_ns;
 				h->clock = PL_CLOCK_OK;
 			}
@@ -310,7 +334,7 @@ PL_CORE_INLINE void pl_core_hop_clear(struct pl_core_hop *h)
 
 /*
  * Hop i into s->hops[i]; in order from 0. block is that of the stack, for i < stack_hops; own, for the last hop
- * when there is something of its own.
+ * when it is listed. To old verifiers a pointer that may be NULL is none once it was put on the stack.
  */
 PL_CORE_INLINE void pl_core_hop_next(struct pl_core_scratch *s, uint32_t i,
 	const struct pl_core_block *block, const struct pl_core_layout *l,
@@ -327,7 +351,7 @@ PL_CORE_INLINE void pl_core_hop_next(struct pl_core_scratch *s, uint32_t i,
 		bits = (h->present & PL_HOP_HAS_time_bits) != 0 ? l->time_bits : 0;
 		s->missing |= l->present & ~h->present;
 	}
-	if (own != NULL && i + 1 == s->n) {
+	if ((s->own & OWN_LISTED) != 0 && i + 1 == s->n) {
 		uint32_t own_bits =
 			(own->hop.present & PL_HOP_HAS_time_bits) != 0 ? s->own_bits : 0;
 
@@ -377,8 +401,10 @@ static inline uint32_t pl_core_hops(struct pl_core_scratch *s)
 	for (uint32_t i = 0; i < s->n; i++) {
 		if (i < s->stack_hops)
 			block.bytes = s->stack + (size_t)(s->stack_hops - 1 - i) * l->words * 4;
-		pl_core_hop_next(s, i, &block, l, s->own & OWN_LISTED ? &own : NULL);
+		pl_core_hop_next(s, i, &block, l, &own);
 	}
+	if (s->unscaled)
+		return PL_HANDUP_PROFILE;
 	pl_core_hops_end(s);
 	return PL_HANDUP_NONE;
 }

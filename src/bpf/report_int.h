@@ -36,6 +36,40 @@ PL_CORE_INLINE int pl_core_resembles_int(const uint8_t *p)
 	return version == 2 && (p[4] & 1) == 0 && p[5] == 0 && p[6] >> 5 == 0;
 }
 
+/*
+ * Whether a report whose outer DSCP announces INT may carry it before the report, as strip() of decode.c finds out by
+ * reading it. Reports seldom look like a shim with a metadata header of its version; those that do are handed up.
+ */
+PL_CORE_INLINE int pl_core_may_be_instrumented(
+	struct pl_frame_cursor c, const struct pl_core_profile *profile)
+{
+	const uint8_t *p = pl_frame_peek(&c, 12);
+
+	if (p == NULL)
+		return 0;
+	/* Behind a destination shim of v2.x: its place is where many a v2.0 report has part of its number. */
+	if (p[0] >> 4 == 2) {
+		if (!pl_frame_skip(&c, 4 + 4 * (uint32_t)p[1], 4 + 4 * 255))
+			return 0;
+		p = pl_frame_peek(&c, 12);
+		if (p == NULL)
+			return 0;
+	}
+	switch (p[0] >> 4) {
+	case 0:
+		if (p[0] == 2)
+			return p[2] != 0;
+		if ((p[0] != 1 && p[0] != 3) || p[4] >> 4 > 1)
+			return 0;
+		return p[2] != 0 || (profile->layout_key >> 24 & 0xff) == PL_DIALECT_INTCOLLECTOR;
+	case 1:
+	case 3:
+		return p[1] >= 3 && p[4] >> 4 == 2;
+	default:
+		return p[0] >> 4 == 2;
+	}
+}
+
 PL_CORE_INLINE uint32_t pl_core_no_int(const struct pl_frame_cursor *at)
 {
 	const uint8_t *p = pl_frame_peek(at, 12);
@@ -131,13 +165,29 @@ PL_CORE_INLINE uint32_t pl_core_stack(struct pl_core_scratch *s, struct pl_core_
 	return 1;
 }
 
+/* As length_of_hops of wire/int_parse.c has it; p is the shim, md the metadata header of v0.5. */
+PL_CORE_INLINE uint32_t pl_core_shim_length(
+	struct pl_core_int *in, const uint8_t *p, const uint8_t *md, uint64_t layout_key)
+{
+	uint32_t length = p[2];
+
+	if (__builtin_expect(length != 0, 1) || in->host_int ||
+		(layout_key >> 24 & 0xff) != PL_DIALECT_INTCOLLECTOR)
+		return length;
+	length = 4 + (md[1] & 0x1fu) * md[3];
+	if (length > UINT8_MAX)
+		return 0;
+	in->notes |= PL_NOTE_BIT(SHIM_LENGTH_ZERO);
+	return length;
+}
+
 /* v0.5 and v1.0; p is the shim, c behind it. PL_CORE_NOT: the bytes are no header of this kind. */
 PL_CORE_INLINE uint32_t pl_core_int_v1(struct pl_core_scratch *s, struct pl_core_int *in,
 	const uint8_t *p, struct pl_frame_cursor *c, const struct pl_core_layouts *layouts,
 	const struct pl_core_profile *profile)
 {
 	const uint8_t *md = pl_frame_take(c, 8);
-	uint32_t bitmap, hop_words, fixed = 3;
+	uint32_t bitmap, hop_words, length, fixed = 3;
 	uint64_t key;
 
 	in->host_int = p[0] == 3;
@@ -160,10 +210,11 @@ PL_CORE_INLINE uint32_t pl_core_int_v1(struct pl_core_scratch *s, struct pl_core
 	in->tail = 1;
 	fixed += in->host_int ? 2 : 1;
 	hop_words = md[1] & 0x1f;
-	if (p[2] < fixed || hop_words != (uint32_t)pl_core_popcount16(bitmap) || md[3] > md[2])
+	length = pl_core_shim_length(in, p, md, profile->layout_key);
+	if (length < fixed || hop_words != (uint32_t)pl_core_popcount16(bitmap) || md[3] > md[2])
 		return PL_CORE_NOT;
 	pl_core_limits(in, md[0] & 1, 0, md[0] >> 1 & 1);
-	in->words = p[2] - fixed;
+	in->words = length - fixed;
 	if (hop_words == 0) {
 		in->notes |= PL_NOTE_BIT(NO_HOPS);
 		return in->words == 0 ? PL_CORE_INT : PL_CORE_NOT;
@@ -233,10 +284,12 @@ PL_CORE_INLINE int pl_core_tail(struct pl_core_int *in, struct pl_frame_cursor *
 }
 
 /* What the shim remembers of the original packet, as restore() of find.c. */
-PL_CORE_INLINE void pl_core_restore(
-	struct pl_core_report *r, const struct pl_core_int *in, const struct pl_frame_cursor *rest)
+PL_CORE_INLINE void pl_core_restore(struct pl_core_report *r, const struct pl_core_int *in,
+	const struct pl_frame_cursor *rest, uint32_t int_port)
 {
-	const int by_port = r->flow.proto == PL_IP_UDP && r->flow.dport == PL_CORE_PORT_HOST_INT;
+	const int by_port =
+		r->flow.proto == PL_IP_UDP && (r->flow.dport == PL_CORE_PORT_HOST_INT ||
+						      (int_port != 0 && r->flow.dport == int_port));
 
 	if (in->npt == 2 || (in->has_proto && in->proto != r->flow.proto) ||
 		(in->host_int && in->has_proto && by_port))
@@ -292,6 +345,6 @@ PL_CORE_INLINE uint32_t pl_core_int_header(struct pl_core_scratch *s, struct pl_
 	s->notes |= in.notes;
 	s->report.flags |= in.flags;
 	s->report.mode = in.mode;
-	pl_core_restore(&s->report, &in, &c);
+	pl_core_restore(&s->report, &in, &c, profile->int_port);
 	return PL_CORE_INT;
 }

@@ -32,26 +32,85 @@ struct pl_core_payload {
 	struct pl_frame_cursor at, before;
 	uint32_t over_l4; /* 0: nowhere */
 	uint32_t dscp;
+	uint32_t expected; /* 1: announced, or customarily so: that there is none is worth a note */
 };
 
-/* INT at one of the places. A value of enum pl_core_found. */
-PL_CORE_INLINE uint32_t pl_core_try_int(struct pl_core_scratch *s, const struct pl_frame_cursor *at,
-	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
+PL_CORE_INLINE int pl_core_at_marker(
+	const struct pl_frame_cursor *at, const struct pl_core_profile *profile)
 {
 	const uint8_t *p = pl_frame_peek(at, 8);
 
-	if (p != NULL && pl_frame_be64(p) == PL_CORE_MARKER)
-		return PL_CORE_UP;
-	return pl_core_int_header(s, *at, layouts, profile);
+	return p != NULL && pl_frame_be64(p) == profile->marker;
+}
+
+/* INT at one of the places, perhaps behind the probe marker. A value of enum pl_core_found. */
+PL_CORE_INLINE uint32_t pl_core_try_int(struct pl_core_scratch *s, const struct pl_frame_cursor *at,
+	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
+{
+	struct pl_frame_cursor c = *at;
+	const int marker = pl_core_at_marker(&c, profile);
+	uint32_t found;
+
+	if (marker)
+		(void)pl_frame_take(&c, 8);
+	found = pl_core_int_header(s, c, layouts, profile);
+	/* What a marker announces and does not hold is worth a note at least, which decode/ takes. */
+	return marker && found == PL_CORE_NOT ? PL_CORE_UP : found;
+}
+
+enum pl_core_search {
+	PL_CORE_SEARCH_NOT,    /* no INT is looked for */
+	PL_CORE_SEARCH_UP,     /* decode/ must look */
+	PL_CORE_SEARCH_AT,     /* behind the transport header, then before its options */
+	PL_CORE_SEARCH_BEFORE, /* before the options only */
+};
+
+/* Where to look for INT in a packet with these places for it, as over_l4 of find.c. */
+PL_CORE_INLINE uint32_t pl_core_search_int(const struct pl_core_scratch *s,
+	struct pl_core_payload *payload, const struct pl_core_profile *profile)
+{
+	const struct pl_core_report *r = &s->report;
+	const int tcp = r->flow.proto == PL_IP_TCP, two = payload->before.left > payload->at.left;
+	int announced = 0;
+
+	if (profile->announces)
+		announced = (profile->dscp_mask != 0 &&
+				    (payload->dscp & profile->dscp_mask) == profile->dscp_value) ||
+			    (profile->int_port != 0 && r->flow.proto == PL_IP_UDP &&
+				    r->flow.dport == profile->int_port);
+	if (__builtin_expect(profile->general, 0)) {
+		if (profile->embedded == PL_CORE_EMBEDDED_NEVER)
+			return PL_CORE_SEARCH_NOT;
+		announced =
+			announced || (profile->marker_set &&
+					     (pl_core_at_marker(&payload->at, profile) ||
+						     pl_core_at_marker(&payload->before, profile)));
+		if (!announced && profile->embedded == PL_CORE_EMBEDDED_ANNOUNCED)
+			return PL_CORE_SEARCH_NOT;
+	}
+	payload->expected = announced || payload->dscp == PL_CORE_DSCP;
+	/* F = 0 promises that there is none; INT that is announced all the same is decode's. */
+	if ((r->flags & PL_FLAG_TRACKED) == 0)
+		return announced ? PL_CORE_SEARCH_UP : PL_CORE_SEARCH_NOT;
+	/* A marker counts wherever it is, before INT without one. */
+	if (two && pl_core_at_marker(&payload->before, profile))
+		return PL_CORE_SEARCH_UP;
+	return tcp && profile->tcp_placement == PL_CORE_TCP_BEFORE_OPTIONS ? PL_CORE_SEARCH_BEFORE
+									   : PL_CORE_SEARCH_AT;
+}
+
+/* Whether to look before the TCP options, too, when there is nothing behind them. */
+PL_CORE_INLINE int pl_core_search_both(const struct pl_core_profile *profile)
+{
+	return profile->tcp_placement != PL_CORE_TCP_AFTER_OPTIONS;
 }
 
 /* What the search came to. A value of enum pl_handup. */
-PL_CORE_INLINE uint32_t pl_core_int_found(const struct pl_core_scratch *s, uint32_t found,
-	uint32_t dscp, const struct pl_core_profile *profile)
+PL_CORE_INLINE uint32_t pl_core_int_found(
+	const struct pl_core_scratch *s, uint32_t found, uint32_t expected)
 {
-	/* Announced, but not there: worth a note, which decode/ takes. */
-	if (found == PL_CORE_INT ||
-		(found == PL_CORE_NOT && dscp != PL_CORE_DSCP && !profile->announces))
+	/* Expected, but not there: worth a note, which decode/ takes. */
+	if (found == PL_CORE_INT || (found == PL_CORE_NOT && !expected))
 		return PL_HANDUP_NONE;
 	if (found == PL_CORE_UP_HOPS)
 		return PL_HANDUP_HOPS;
@@ -294,9 +353,9 @@ PL_CORE_INLINE uint32_t pl_core_v10(struct pl_core_scratch *s, struct pl_frame_c
 	uint32_t w = pl_frame_be32(p), bits = w >> 15 & 0x3f, proto = w >> 21 & 7;
 	uint32_t words = pl_core_popcount16(bits);
 
-	/* Other lengths are exporters' that lie, about the version too. */
-	if ((w >> 24 & 15) != 4 + words)
-		return PL_HANDUP_REPORT;
+	/* Exporters exist that leave 0 or 1 there; the metadata bits say how long it is. */
+	if (__builtin_expect((w >> 24 & 15) != 4 + words, 0))
+		s->notes |= PL_NOTE_BIT(REPORT_LENGTH_LIES);
 	r->report_version = PL_REPORT_V10;
 	r->flags = pl_core_flags(w >> 8 & 1, w >> 7 & 1, w >> 6 & 1);
 	r->hw_id = w & 0x3f;
@@ -357,10 +416,12 @@ PL_CORE_INLINE uint32_t pl_core_v20(struct pl_core_scratch *s, struct pl_frame_c
 
 /*
  * What carries the datagram: IPv4 with options or IPv6 at ip, UDP `header` bytes behind it, `there` bytes of frame from
- * ip on. Whole datagrams only; *ret_len is the length of the payload. A value of enum pl_handup.
+ * ip on. Whole datagrams only; *ret_len is the length of the payload, *ret_marked whether the DSCP announces INT on it.
+ * A value of enum pl_handup.
  */
 PL_CORE_INLINE uint32_t pl_core_carrier(const uint8_t *ip, const uint8_t *udp, uint32_t version,
-	uint32_t header, uint32_t there, const struct pl_core_profile *profile, uint32_t *ret_len)
+	uint32_t header, uint32_t there, const struct pl_core_profile *profile, uint32_t *ret_len,
+	uint32_t *ret_marked)
 {
 	uint32_t announced, length = pl_frame_be16(udp + 4), dscp;
 
@@ -376,8 +437,9 @@ PL_CORE_INLINE uint32_t pl_core_carrier(const uint8_t *ip, const uint8_t *udp, u
 	}
 	if (announced > there || length < 8 || header + length > announced)
 		return PL_HANDUP_CARRIER;
-	if (__builtin_expect(dscp != 0, 0) && (dscp == PL_CORE_DSCP || profile->announces))
-		return PL_HANDUP_INSTRUMENTED;
+	*ret_marked = dscp != 0 &&
+		      (profile->dscp_mask != 0 ? (dscp & profile->dscp_mask) == profile->dscp_value
+					       : dscp == PL_CORE_DSCP);
 	*ret_len = length - 8;
 	return PL_HANDUP_NONE;
 }
@@ -394,12 +456,78 @@ PL_CORE_INLINE void pl_core_scratch_clear(struct pl_core_scratch *s)
 	s->own = 0;
 	s->numbered = 0;
 	s->own_bytes = 0;
+	s->units = 0;
+	s->unscaled = 0;
 	s->stack_hops = 0;
 	s->stack_bytes = 0;
 }
 
+PL_CORE_INLINE int pl_core_looks_like_ethernet(const struct pl_frame_cursor *c)
+{
+	const uint8_t *p = pl_frame_peek(c, 14);
+	uint32_t type;
+
+	if (p == NULL)
+		return 0;
+	type = pl_frame_be16(p + 12);
+	return type == PL_ETH_IPV4 || type == PL_ETH_IPV6 || type == PL_ETH_VLAN ||
+	       type == PL_ETH_QINQ || type == PL_ETH_MPLS || type == PL_ETH_MPLS_MC;
+}
+
 /*
- * The header of the report at *c, which moves behind it. s was cleared, and then got now_ns, ts_ns and exporter.
+ * The version that a report follows whose nibble says 1 and whose Length is not that of v1.0, as version_of_liar of
+ * wire/report_parse.c; p: its first 12 bytes, c behind them.
+ */
+PL_CORE_INLINE uint32_t pl_core_version_of_liar(const uint8_t *p, const struct pl_frame_cursor *c)
+{
+	const uint32_t words = (uint32_t)pl_core_popcount16(pl_frame_be32(p) >> 15 & 0x3f);
+	const uint32_t proto = p[0] & 15u;
+	struct pl_frame_cursor as_v10 = *c, as_v05 = *c;
+	const uint8_t *more = pl_frame_peek(c, 8);
+
+	if (proto == 4 + words || more == NULL)
+		return PL_REPORT_V10;
+	/* v2.0: an individual report of type INT whose two lengths are 0, then four zero half words. */
+	if (p[8] >> 4 == 1 && (p[8] & 15u) <= 5 && p[9] == 0 && p[10] == 0 && (p[11] & 15u) == 0 &&
+		pl_frame_be64(more) == 0)
+		return PL_REPORT_V20;
+	if (proto > 2)
+		return PL_REPORT_V10;
+	if (!pl_frame_skip(&as_v05, proto == 0 ? 0 : 8 + 4 * proto, 16))
+		return PL_REPORT_V10;
+	if (pl_frame_skip(&as_v10, 4 + 4 * words, 4 + 4 * 6) &&
+		pl_core_looks_like_ethernet(&as_v10))
+		return PL_REPORT_V10;
+	return pl_core_looks_like_ethernet(&as_v05) ? PL_REPORT_V05 : PL_REPORT_V10;
+}
+
+/*
+ * The version of the report at c, by its nibble, what its bytes follow, or what is set for the exporter: into s->version.
+ * PL_HANDUP_INSTRUMENTED when INT may stand before it.
+ */
+PL_CORE_INLINE uint32_t pl_core_version(
+	struct pl_core_scratch *s, struct pl_frame_cursor c, const struct pl_core_profile *profile)
+{
+	const uint8_t *p;
+	uint32_t nibble;
+
+	if (__builtin_expect(s->marked, 0) && pl_core_may_be_instrumented(c, profile))
+		return PL_HANDUP_INSTRUMENTED;
+	p = pl_frame_take(&c, 12);
+	if (p == NULL)
+		return PL_HANDUP_REPORT;
+	nibble = s->version = p[0] >> 4;
+	if (__builtin_expect(profile->report_version != 0, 0))
+		s->version = profile->report_version - 1u;
+	else if (nibble == PL_REPORT_V10)
+		s->version = pl_core_version_of_liar(p, &c);
+	if (s->version != nibble)
+		s->notes |= PL_NOTE_BIT(REPORT_VERSION_LIES);
+	return PL_HANDUP_NONE;
+}
+
+/*
+ * The header of the report at *c, of s->version; *c moves behind it. s was cleared, and then got now_ns, ts_ns and exporter.
  * *ret_inner: 4, 6, 0 (Ethernet) or PL_CORE_NO_INNER. A value of enum pl_handup.
  */
 PL_CORE_INLINE uint32_t pl_core_header(struct pl_core_scratch *s, struct pl_frame_cursor *c,
@@ -413,16 +541,17 @@ PL_CORE_INLINE uint32_t pl_core_header(struct pl_core_scratch *s, struct pl_fram
 		return PL_HANDUP_REPORT;
 	if (profile->hand_up)
 		return PL_HANDUP_PROFILE;
+	s->units = profile->units;
 	r->mode = PL_MODE_XD;
 	r->present = PL_PATH_HAS_exporter | PL_PATH_HAS_exporter_port | PL_PATH_HAS_report_version |
 		     PL_PATH_HAS_hw_id | PL_PATH_HAS_seq;
 	s->links = UINT32_MAX;
-	switch (p[0] >> 4) {
-	case 2:
+	switch (s->version) {
+	case PL_REPORT_V20:
 		return pl_core_v20(s, c, p, layouts, ret_inner);
-	case 1:
+	case PL_REPORT_V10:
 		return pl_core_v10(s, c, p, layouts, ret_inner);
-	case 0:
+	case PL_REPORT_V05:
 		return pl_core_v05(s, c, p, layouts, ret_inner);
 	default:
 		return PL_HANDUP_REPORT;
@@ -435,19 +564,25 @@ static inline uint32_t pl_core_parse(struct pl_core_scratch *s, struct pl_frame_
 	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
 {
 	struct pl_core_payload payload = { .over_l4 = 0 };
-	uint32_t inner = PL_CORE_NO_INNER, found;
-	uint32_t hand_up = pl_core_header(s, &c, layouts, profile, &inner);
+	uint32_t inner = PL_CORE_NO_INNER, found, search;
+	uint32_t hand_up = pl_core_version(s, c, profile);
 
+	if (hand_up != PL_HANDUP_NONE)
+		return hand_up;
+	hand_up = pl_core_header(s, &c, layouts, profile, &inner);
 	if (hand_up != PL_HANDUP_NONE || inner == PL_CORE_NO_INNER || c.left == 0)
 		return hand_up;
 	hand_up = pl_core_inner(s, &c, inner, &payload);
 	if (hand_up != PL_HANDUP_NONE || !payload.over_l4)
 		return hand_up;
-	if ((s->report.flags & PL_FLAG_TRACKED) == 0)
-		return profile->announces ? PL_HANDUP_INT : PL_HANDUP_NONE;
-	found = pl_core_try_int(s, &payload.at, layouts, profile);
-	if (found == PL_CORE_NOT && payload.before.left > payload.at.left)
+	search = pl_core_search_int(s, &payload, profile);
+	if (search <= PL_CORE_SEARCH_UP)
+		return search == PL_CORE_SEARCH_UP ? PL_HANDUP_INT : PL_HANDUP_NONE;
+	found = pl_core_try_int(s, search == PL_CORE_SEARCH_BEFORE ? &payload.before : &payload.at,
+		layouts, profile);
+	if (found == PL_CORE_NOT && search == PL_CORE_SEARCH_AT &&
+		payload.before.left > payload.at.left && pl_core_search_both(profile))
 		found = pl_core_try_int(s, &payload.before, layouts, profile);
-	return pl_core_int_found(s, found, payload.dscp, profile);
+	return pl_core_int_found(s, found, payload.expected);
 }
 #endif

@@ -108,20 +108,38 @@ PL_CORE_INLINE uint64_t pl_core_own_key(uint32_t report_version, uint32_t bits)
 /* What decode/'s profiles say of an exporter, as far as it matters here. */
 struct pl_core_profile {
 	uint64_t layout_key; /* goes into layouts' keys */
+	uint64_t marker;     /* the probe marker, PL_CORE_MARKER when none is set */
 	uint32_t hand_up;    /* 1: all its reports go to decode/ */
 	uint32_t
 		announces; /* 1: INT is announced by DSCP or port, so F = 0 does not end the search */
+	uint32_t general;              /* 1: something is set that the straight way does not know */
+	uint16_t int_port;             /* 0: none */
+	uint8_t dscp_mask, dscp_value; /* mask 0: none */
+	uint8_t report_version;        /* 0: believe the nibble; else 1 + enum pl_report_version */
+	uint8_t marker_set;
+	uint8_t tcp_placement, embedded; /* enum pl_tcp_placement, enum pl_embedded */
+	uint8_t units;                   /* PL_CORE_TIMES_US, PL_CORE_LATENCIES_US */
+	uint8_t zero[7];
 };
+
+/* enum pl_tcp_placement and pl_embedded of decode/decode.h; detect/lean.c sees that they agree. */
+#define PL_CORE_TCP_BEFORE_OPTIONS 1
+#define PL_CORE_TCP_AFTER_OPTIONS  2
+#define PL_CORE_EMBEDDED_ANNOUNCED 1
+#define PL_CORE_EMBEDDED_NEVER     2
+
+#define PL_CORE_TIMES_US           1
+#define PL_CORE_LATENCIES_US       2
 
 /* --- between the passes ----------------------------------------------------------------------------- */
 
-#define PL_CORE_STACK_BYTES   1024 /* lengths of stacks are 8 bits of words */
-#define PL_CORE_OWN_BYTES     128
+#define PL_CORE_STACK_BYTES        1024 /* lengths of stacks are 8 bits of words */
+#define PL_CORE_OWN_BYTES          128
 
 /* Customary announcements of INT, as find.c has them. */
-#define PL_CORE_DSCP          0x17
-#define PL_CORE_PORT_HOST_INT 33122
-#define PL_CORE_MARKER        UINT64_C(0xaaaaaaaabbbbbbbb)
+#define PL_CORE_DSCP               0x17
+#define PL_CORE_PORT_HOST_INT      33122
+#define PL_CORE_MARKER             UINT64_C(0xaaaaaaaabbbbbbbb)
 
 struct pl_core_scratch {
 	struct pl_core_report report;
@@ -144,13 +162,18 @@ struct pl_core_scratch {
 	uint32_t numbered; /* 1: exporter, node, hw_id and seq hold, whether settled or handed up */
 	uint32_t own_bytes; /* of metadata in the header */
 	uint32_t stack_bytes;
+	uint32_t
+		marked; /* the outer DSCP announces INT on the report itself; not cleared, but set for each */
+	uint32_t version;  /* that the report follows: enum pl_report_version, or none of them */
+	uint32_t units;    /* of the profile */
+	uint32_t unscaled; /* a time in microseconds that has no nanoseconds: for decode/ */
 #ifdef __bpf__
 	/* By slot, and by place in the frame: pointers into it cannot be kept here. The bytes are copied. */
 	uint32_t stack_layout, own_layout, stack_at,
 		own_at; /* at: bytes before the end of the frame */
 	uint32_t at[2],
 		left[2]; /* cursors between functions; at: from the beginning of the frame */
-	uint32_t inner, dscp;
+	uint32_t inner, dscp, expected;
 	uint8_t stack[PL_CORE_STACK_BYTES + 8];
 	uint8_t own_block[PL_CORE_OWN_BYTES + 8];
 #else

@@ -8,15 +8,32 @@
 
 #define LATENCY_MAX UINT64_C(2000000000) /* as decode/ has it */
 
+_Static_assert(PL_CORE_TCP_BEFORE_OPTIONS == (int)PL_TCP_BEFORE_OPTIONS &&
+		       PL_CORE_TCP_AFTER_OPTIONS == (int)PL_TCP_AFTER_OPTIONS &&
+		       PL_CORE_EMBEDDED_ANNOUNCED == (int)PL_EMBEDDED_ANNOUNCED &&
+		       PL_CORE_EMBEDDED_NEVER == (int)PL_EMBEDDED_NEVER,
+	"as bpf/ has them");
+
 void pl_lean_profile_of(struct pl_core_profile *ret, const struct pl_profile *p)
 {
 	*ret = (struct pl_core_profile){
 		.layout_key = pl_int_layout_key(0, 0, 0, false, p->hints.dialect, &p->hints),
-		.hand_up = p->embedded != PL_EMBEDDED_AUTO || p->report_version != 0 ||
-			   p->marker_set || p->tcp_placement != PL_TCP_AUTO ||
-			   p->timestamp_unit != PL_UNIT_NS || p->latency_unit != PL_UNIT_NS ||
-			   (p->hints.dialect == PL_DIALECT_V04 && p->hints.dialect_pinned),
+		.marker = p->marker_set ? p->marker : PL_CORE_MARKER,
+		/* Values of 31 bits, flags in other places. */
+		.hand_up = p->hints.dialect == PL_DIALECT_V04 && p->hints.dialect_pinned,
 		.announces = p->dscp_set || p->int_port != 0,
+		.general = p->embedded != PL_EMBEDDED_AUTO || p->report_version != 0 ||
+			   p->marker_set || p->tcp_placement != PL_TCP_AUTO ||
+			   p->timestamp_unit != PL_UNIT_NS || p->latency_unit != PL_UNIT_NS,
+		.int_port = p->int_port,
+		.dscp_mask = p->dscp_set ? p->dscp_mask : 0,
+		.dscp_value = p->dscp_value,
+		.report_version = (uint8_t)p->report_version,
+		.marker_set = p->marker_set,
+		.tcp_placement = p->tcp_placement,
+		.embedded = p->embedded,
+		.units = (uint8_t)((p->timestamp_unit == PL_UNIT_US ? PL_CORE_TIMES_US : 0) |
+				   (p->latency_unit == PL_UNIT_US ? PL_CORE_LATENCIES_US : 0)),
 	};
 }
 
@@ -132,7 +149,8 @@ static uint32_t frame(const struct pl_lean *lean, struct pl_core_scratch *s,
 	*ret_profile = __builtin_expect(lean->n_profiles == 1, 1)
 			       ? &lean->profiles[0].profile
 			       : profile_of(lean, &s->report.exporter);
-	hand_up = pl_core_carrier(p, udp, version, header, there, *ret_profile, &length);
+	hand_up =
+		pl_core_carrier(p, udp, version, header, there, *ret_profile, &length, &s->marked);
 	if (hand_up == PL_HANDUP_NONE)
 		pl_frame_trim(c, length);
 	return hand_up;
@@ -169,6 +187,7 @@ static inline uint32_t attempt(const struct pl_lean *lean, const struct pl_core_
 	s->report.now_ns = now_ns;
 	s->report.ts_ns = pkt->ts_ns;
 	s->max_latency_ns = lean->max_latency_ns;
+	s->marked = 0;
 	if (pkt->link == PL_LINK_UDP) {
 		if ((!lean->any_port && !is_report_port(lean, pkt->dport)) ||
 			pkt->wire_len > pkt->len)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/rng.h"
+#include "decode/decode.h"
 #include "gen/event.h"
 #include "gen/gen.h"
 #include "gen/malform.h"
@@ -77,6 +78,31 @@ static inline void form_tag(struct pl_packet *pkt, uint8_t *room, struct pl_rng 
 			1 + (form_pick(rng, 8) == 0));
 }
 
+/* Something set for every exporter, out of what the forms below have. */
+static inline struct pl_profile form_profile(struct pl_rng *rng)
+{
+	struct pl_profile p = {
+		.report_version = (int)form_rarely(rng, 4),
+		.tcp_placement = (uint8_t)form_rarely(rng, 3),
+		.timestamp_unit = (uint8_t)form_rarely(rng, 2),
+		.latency_unit = (uint8_t)form_rarely(rng, 2),
+		.embedded = (uint8_t)form_rarely(rng, 3),
+		.dscp_set = form_pick(rng, 3) == 0,
+		.dscp_value = 0x17,
+		.dscp_mask = 0x3f,
+		.int_port = form_pick(rng, 3) == 0 ? 33122 : 0,
+		.marker_set = form_pick(rng, 3) == 0,
+		.marker = UINT64_C(0xaaaaaaaabbbbbbbb),
+		.hints = { .dialect = (uint8_t)form_pick(rng, PL_DIALECT_MAX),
+			.dialect_pinned = form_pick(rng, 3) == 0,
+			.queue_word = (uint8_t)form_rarely(rng, 3) },
+	};
+
+	if (form_pick(rng, 4) == 0)
+		p.dscp_value = p.dscp_mask = 1;
+	return p;
+}
+
 /* What the form is; it may be one that the generator refuses. */
 static inline void form_random(struct pl_gen_cfg *cfg, struct pl_rng *rng)
 {
@@ -117,6 +143,8 @@ static inline void form_random(struct pl_gen_cfg *cfg, struct pl_rng *rng)
 		.payload = (uint16_t)form_rarely(rng, 200),
 		.topology = form_pick(rng, 6) == 0 ? "ring:30" : NULL,
 	};
+	if (form_pick(rng, 8) == 0)
+		cfg->announce = (enum pl_gen_announce)form_pick(rng, 4);
 	if (form_pick(rng, 8) == 0)
 		cfg->clock_offset_ns = 3000000000u;
 	if (form_pick(rng, 10) == 0)

@@ -102,12 +102,11 @@ static void event_flush(struct pl_event_batch *b, void *arg)
 	(void)b;
 }
 
-static void setup(const struct pl_core_rules *rules)
+static void setup_for(const struct pl_core_rules *rules, const struct pl_decode_options *decode)
 {
-	static const struct pl_decode_options decode;
 	const struct pl_kernel_options options = {
 		.rules = rules,
-		.decode = &decode,
+		.decode = decode,
 		.events_bytes = 1 << 20,
 		.frames_bytes = 1 << 22,
 	};
@@ -124,12 +123,19 @@ static void setup(const struct pl_core_rules *rules)
 	pl_filter_rules_add_port(&filter, 54321);
 	pl_filter_set(pl_kernel_program(kernel)->filter, &filter);
 	env_init(&env, rules);
-	if (pl_lean_init(&lean, &decode) < 0 || pl_event_batch_init(&events, ENV_EVENTS) < 0)
+	if (pl_lean_init(&lean, decode) < 0 || pl_event_batch_init(&events, ENV_EVENTS) < 0)
 		abort();
 	events.flush = event_flush;
 	memset(&books, 0, sizeof(books));
 	now_ns = UINT64_C(1000000000);
 	ts_ns = UINT64_C(1700000000000000000);
+}
+
+static void setup(const struct pl_core_rules *rules)
+{
+	static const struct pl_decode_options decode;
+
+	setup_for(rules, &decode);
 }
 
 static void teardown(void)
@@ -415,6 +421,78 @@ static void test_random(uint64_t reports, uint64_t seed, uint32_t mask, bool gen
 	teardown();
 }
 
+/* What is set for the exporters holds in the kernel as in user space, and forces nothing up. */
+static void test_profiles(uint64_t reports, uint64_t seed)
+{
+	struct pl_core_rules rules = busy_rules(255);
+	const unsigned int rounds = 10;
+	uint64_t packets = 0, settled = 0;
+	struct pl_rng rng;
+
+	pl_rng_seed(&rng, seed);
+	for (unsigned int i = 0; i < rounds; i++) {
+		struct pl_profile profile = form_profile(&rng);
+		const struct pl_decode_options decode = { .profiles = &profile, .n_profiles = 1 };
+		uint64_t left = reports / rounds;
+		struct pl_gen_cfg cfg;
+		bool good = true;
+
+		if (profile.hints.dialect == PL_DIALECT_V04)
+			profile.hints.dialect_pinned = false;
+		setup_for(&rules, &decode);
+		while (good && left > 0) {
+			form_random(&cfg, &rng);
+			good = run_form(&cfg, &rng, &left);
+		}
+		ok(good,
+			"seed %" PRIu64 ", profile %u: the kernel's events are those of user space",
+			seed, i);
+		same_counters();
+		same_tables();
+		packets += books.packets;
+		settled += books.settled;
+		teardown();
+	}
+	ok(settled > packets / 5, "%" PRIu64 " of %" PRIu64 " settled", settled, packets);
+}
+
+/* INTCollector's own streams are settled here, but for what tells the kernel their layout. */
+static void test_intcollector(void)
+{
+	const struct pl_profile dialect = { .hints.dialect = PL_DIALECT_INTCOLLECTOR };
+	const struct pl_decode_options decode = { .profiles = &dialect, .n_profiles = 1 };
+	struct pl_core_rules rules = busy_rules(255);
+	static struct pl_batch batch;
+
+	for (int r = PL_GEN_REPLAY_INTCOLLECTOR_1; r < PL_GEN_REPLAY_MAX; r++) {
+		struct pl_gen_cfg cfg = {
+			.replay = (enum pl_gen_replay)r, .count = 500, .report_port = 54321
+		};
+		struct pl_diag diag = { 0 };
+		struct pl_gen *gen;
+		bool good = true;
+		int n;
+
+		if (!ok(pl_gen_new(&gen, &cfg, &diag) == 0, "%s", diag.text))
+			continue;
+		setup_for(&rules, &decode);
+		while ((n = pl_gen_next(gen, UINT64_MAX, &batch)) > 0) {
+			for (int k = 0; k < n; k++) {
+				now_ns += 1000;
+				ts_ns += 1000;
+				good = good && both(&batch.pkts[k]) && same_events();
+			}
+		}
+		ok(good, "INTCollector test %d: the kernel's events are those of user space", r);
+		same_counters();
+		same_tables();
+		ok(books.packets == 500 && books.settled >= 499, "%" PRIu64 " of it settled",
+			books.settled);
+		teardown();
+		pl_gen_free(gen);
+	}
+}
+
 /* --- usual reports ----------------------------------------------------------------------------------- */
 
 /* Thresholds that are rarely crossed. */
@@ -533,6 +611,8 @@ int main(int argc, char **argv)
 	/* Tables far too small: everything is replaced all the time. */
 	test_random(reports / 4, seed + 1, 0, false);
 	test_random(reports / 8, seed, 255, true);
+	test_profiles(reports / 8, seed + 6);
+	test_intcollector();
 	test_usual(reports / 8, seed + 2, calm_rules(0));
 	test_usual(
 		reports / 4, seed + 3, calm_rules(PL_CORE_KEEP_AGGREGATES | PL_CORE_KEEP_PLACES));

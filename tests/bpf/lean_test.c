@@ -160,6 +160,78 @@ static void test_random(const struct pl_decode_options *options, uint64_t report
 			"some are handed up for %s", pl_handup_name(i));
 }
 
+/* Whatever is set for the exporters. */
+static void test_profiles(uint64_t reports, uint64_t seed)
+{
+	uint64_t settled = 0, packets = 0, only = 0;
+	const unsigned int rounds = 60;
+	struct pl_rng rng;
+
+	pl_rng_seed(&rng, seed);
+	for (unsigned int i = 0; i < rounds; i++) {
+		const struct pl_profile profile = form_profile(&rng);
+		const struct pl_decode_options options = { .profiles = &profile, .n_profiles = 1 };
+		uint64_t left = reports / rounds;
+		bool good = true;
+
+		use(&options);
+		while (good && left > 0) {
+			struct pl_diag diag = { 0 };
+			struct pl_gen_cfg cfg;
+
+			form_random(&cfg, &rng);
+			if (form_pick(&rng, 4) == 0)
+				(void)pl_malform_add_all(&cfg, 0.5, &diag);
+			good = run_form(&cfg, &rng, &left);
+		}
+		settled += books.settled;
+		packets += books.packets;
+		only += books.handed_up[PL_HANDUP_PROFILE] == 0;
+		if (!ok(good,
+			    "seed %" PRIu64
+			    ", profile %u: report %d dialect %u%s tcp %u units %u%u "
+			    "embedded %u dscp %d int port %u marker %d",
+			    seed, i, profile.report_version, profile.hints.dialect,
+			    profile.hints.dialect_pinned ? " pinned" : "", profile.tcp_placement,
+			    profile.timestamp_unit, profile.latency_unit, profile.embedded,
+			    profile.dscp_set, profile.int_port, profile.marker_set))
+			break;
+	}
+	ok(only > rounds * 3 / 4, "of %u profiles %" PRIu64 " forced nothing up", rounds, only);
+	ok(settled > packets / 5, "%" PRIu64 " of %" PRIu64 " settled", settled, packets);
+}
+
+/* The streams of INTCollector's own generator, its outer DSCP 0x17 included, once their dialect is set. */
+static void test_intcollector(void)
+{
+	const struct pl_profile dialect = { .hints.dialect = PL_DIALECT_INTCOLLECTOR };
+	const struct pl_decode_options options = { .profiles = &dialect,
+		.n_profiles = 1,
+		.report_ports = { 54321, 1234 },
+		.n_report_ports = 2 };
+	static struct pl_batch batch;
+
+	for (int r = PL_GEN_REPLAY_INTCOLLECTOR_1; r < PL_GEN_REPLAY_MAX; r++) {
+		struct pl_gen_cfg cfg = { .replay = (enum pl_gen_replay)r, .count = 1000 };
+		struct pl_diag diag = { 0 };
+		struct pl_gen *gen;
+		bool good = true;
+		int n;
+
+		use(&options);
+		if (!ok(pl_gen_new(&gen, &cfg, &diag) == 0, "%s", diag.text))
+			continue;
+		while ((n = pl_gen_next(gen, UINT64_MAX, &batch)) > 0) {
+			for (int k = 0; k < n; k++)
+				good &= hold(&batch.pkts[k], "INTCollector");
+		}
+		ok(good && books.packets == 1000, "INTCollector test %d has the values of decode/",
+			r);
+		eq(books.settled, 1000, "all of it is settled");
+		pl_gen_free(gen);
+	}
+}
+
 /* Paths of 32 hops are settled, longer ones are not. */
 static void test_long(void)
 {
@@ -208,7 +280,7 @@ int main(int argc, char **argv)
 				.queue_word = PL_QUEUE_WORD_16_16 } },
 		{ .prefix = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 255, 0, 2 } },
 			.prefix_bits = 127,
-			.latency_unit = PL_UNIT_US },
+			.hints = { .dialect = PL_DIALECT_V04, .dialect_pinned = true } },
 		{ .prefix = { { 0xfd } }, .prefix_bits = 8, .int_port = 33122 },
 	};
 	const struct pl_decode_options plain = { .max_exporters = 4096 };
@@ -222,6 +294,8 @@ int main(int argc, char **argv)
 	records.flush = no_flush;
 	test_random(&plain, reports, seed);
 	test_random(&set, reports, seed + 1);
+	test_profiles(reports, seed + 2);
+	test_intcollector();
 	test_long();
 	pl_record_batch_done(&records);
 	pl_lean_done(&lean);
