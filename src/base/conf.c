@@ -657,8 +657,37 @@ int pl_conf_parse(const struct pl_conf_row *rows, const char *name, const char *
 	return error;
 }
 
-int pl_conf_load(
-	const struct pl_conf_row *rows, const char *path, void *ret_conf, struct pl_diag *diag)
+/* More than blanks, or than blanks and comments. */
+static bool has_more(const char *text, size_t len, bool than_comments)
+{
+	bool comment = false;
+
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == '\n')
+			comment = false;
+		else if (text[i] == '#' && than_comments)
+			comment = true;
+		else if (!comment && text[i] != ' ' && text[i] != '\t' && text[i] != '\r')
+			return true;
+	}
+	return false;
+}
+
+void pl_conf_look_at_end(const char *text, size_t len, struct pl_conf_ending *ret)
+{
+	static const char marker[] = "...";
+	size_t end = len;
+
+	*ret = (struct pl_conf_ending){ .keys = has_more(text, len, true) };
+	ret->newline = len > 0 && text[len - 1] == '\n';
+	while (end > 0 && strchr(" \t\r\n", text[end - 1]) != NULL && text[end - 1] != '\0')
+		end--;
+	ret->marker = end >= 3 && memcmp(text + end - 3, marker, 3) == 0 &&
+		      (end == 3 || text[end - 4] == '\n');
+}
+
+int pl_conf_load(const struct pl_conf_row *rows, const char *path, void *ret_conf,
+	struct pl_conf_ending *ret_ending, struct pl_diag *diag)
 {
 	const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
 	char *text;
@@ -675,7 +704,17 @@ int pl_conf_load(
 			pl_diag_at(diag, 0, 0, "cannot read: %s", strerrordesc_np(-error));
 		return error;
 	}
-	error = pl_conf_parse(rows, name, text, len, ret_conf, diag);
+	if (!has_more(text, len, false)) {
+		if (diag != NULL)
+			snprintf(diag->file, sizeof(diag->file), "%s", name);
+		pl_diag_at(diag, 0, 0,
+			"the file is empty, or not written yet ({} would mean the defaults)");
+		error = -EINVAL;
+	} else {
+		error = pl_conf_parse(rows, name, text, len, ret_conf, diag);
+	}
+	if (ret_ending != NULL)
+		pl_conf_look_at_end(text, len, ret_ending);
 	free(text);
 	return error;
 }

@@ -72,9 +72,18 @@ int pl_conf_defaults(const struct pl_conf_row *rows, void *ret_conf);
 int pl_conf_parse(const struct pl_conf_row *rows, const char *name, const char *text, size_t len,
 	void *ret_conf, struct pl_diag *diag);
 
-/* pl_file_read ("-" is standard input), then pl_conf_parse. Also the errors of reading, with diag. */
-int pl_conf_load(
-	const struct pl_conf_row *rows, const char *path, void *ret_conf, struct pl_diag *diag);
+/* How a text ends, which tells a whole one from one that was cut. */
+struct pl_conf_ending {
+	bool newline; /* its last line ends */
+	bool marker;  /* its last line is "...", the end of a YAML document */
+	bool keys;    /* there is more than comments */
+};
+void pl_conf_look_at_end(const char *text, size_t len, struct pl_conf_ending *ret);
+
+/* pl_file_read ("-" is standard input), then pl_conf_parse. Also the errors of reading, with diag, and -EINVAL for
+ * an empty file: "{}", or a comment, says that defaults are meant. ret_ending may be NULL. */
+int pl_conf_load(const struct pl_conf_row *rows, const char *path, void *ret_conf,
+	struct pl_conf_ending *ret_ending, struct pl_diag *diag);
 
 /* The configuration as YAML with every key, defaults filled in. Parses back to the same. */
 void pl_conf_dump(const struct pl_conf_row *rows, const void *conf, struct pl_buf *out);

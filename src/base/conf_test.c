@@ -363,7 +363,7 @@ static void test_bounds(void)
 		pl_buf_chr(&text, '[');
 	eq(parse(text.data, &c, &diag), -EINVAL, "deep nesting ends: %s", diag.text);
 	pl_buf_done(&text);
-	eq(pl_conf_load(rows, "/nonexistent/x.yaml", &c, &diag), -ENOENT);
+	eq(pl_conf_load(rows, "/nonexistent/x.yaml", &c, NULL, &diag), -ENOENT);
 	streq(diag.text, "cannot read: No such file or directory");
 	streq(diag.file, "/nonexistent/x.yaml");
 }
@@ -420,6 +420,33 @@ static void pairs(void)
 	}
 }
 
+/* A text that was cut does not end as it did. */
+static void endings(void)
+{
+	static const struct {
+		const char *text;
+		bool newline, marker, keys;
+	} all[] = {
+		{ "", false, false, false },
+		{ "a: 1", false, false, true },
+		{ "a: 1\n", true, false, true },
+		{ "a: 1\n..", false, false, true },
+		{ "a: 1\n...", false, true, true },
+		{ "a: 1\n...\n\n", true, true, true },
+		{ "a: 1...\n", true, false, true },
+		{ "# a: 1\n", true, false, false },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct pl_conf_ending e;
+
+		pl_conf_look_at_end(all[i].text, strlen(all[i].text), &e);
+		ok(e.newline == all[i].newline && e.marker == all[i].marker &&
+				e.keys == all[i].keys,
+			"the end of \"%s\"", all[i].text);
+	}
+}
+
 int main(void)
 {
 	test_defaults();
@@ -428,5 +455,6 @@ int main(void)
 	test_errors();
 	test_bounds();
 	pairs();
+	endings();
 	return pl_test_done();
 }

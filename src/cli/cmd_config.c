@@ -84,6 +84,8 @@ static int init(void)
 
 	pl_buf_init(&out);
 	pl_conf_template(pl_config_rows, &out);
+	pl_buf_str(&out,
+		"\n## With this line at its end, a file that was cut is seen by a reload, and refused.\n...\n");
 	return print(&out);
 }
 

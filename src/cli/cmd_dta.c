@@ -124,7 +124,7 @@ static int load(struct chain *c, const char *word, struct pl_diag *diag)
 		r = pl_conf_parse(pl_dta_conf_rows, "demo", pl_dta_conf_demo,
 			strlen(pl_dta_conf_demo), &c->conf, diag);
 	else
-		r = pl_conf_load(pl_dta_conf_rows, args.file, &c->conf, diag);
+		r = pl_conf_load(pl_dta_conf_rows, args.file, &c->conf, NULL, diag);
 	if (r == 0)
 		r = pl_dta_conf_check(&c->conf, diag);
 	if (r < 0 && diag->file[0] == '\0' && args.file != NULL)

@@ -64,10 +64,13 @@ static int replace(char **text, const char *by)
 	return 0;
 }
 
-/* Reads the file, or what there is without one, and puts the options over it. */
-static int load(struct pl_config *ret, struct pl_diag *diag)
+/* Reads the file, or what there is without one, and puts the options over it. now: in whose place; NULL: at the
+ * start. */
+static int load(struct pl_config *ret, const struct pl_config *now, struct pl_diag *diag)
 {
-	int r = args.file != NULL ? pl_config_load(ret, args.file, diag) : pl_config_defaults(ret);
+	int r = args.file == NULL ? pl_config_defaults(ret)
+		: now == NULL     ? pl_config_load(ret, args.file, diag)
+				  : pl_config_load_again(ret, args.file, now, diag);
 	enum pl_log_level level;
 	enum pl_log_format format;
 
@@ -137,7 +140,7 @@ static void reload(struct pl_daemon *d)
 		pl_notify("READY=1");
 		return;
 	}
-	r = load(&config, &diag);
+	r = load(&config, pl_pipeline_config(d->pipeline), &diag);
 	if (r == 0 && d->http != NULL) {
 		/* All or nothing: a bad file of either kind changes nothing. */
 		r = pl_daemon_security(&config, &security, &diag);
@@ -368,7 +371,7 @@ static int run(int argc, char **argv)
 		pl_complain("cannot watch for signals: %s", strerror(errno));
 		return PL_EXIT_FAILED;
 	}
-	r = load(&config, &diag);
+	r = load(&config, NULL, &diag);
 	if (r == 0) {
 		r = begin_confine(&confine, &config, &diag);
 		hooks.rights = pl_confine_rights(&confine);

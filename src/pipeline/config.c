@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #include "pipeline/config_words.h"
 #include "pipeline/kind.h"
@@ -239,9 +241,61 @@ int pl_config_parse(
 int pl_config_load(struct pl_config *ret, const char *path, struct pl_diag *diag)
 {
 	struct pl_config c = { 0 };
-	int r = pl_conf_load(pl_config_rows, path, &c, diag);
+	struct pl_conf_ending ending;
+	int r = pl_conf_load(pl_config_rows, path, &c, &ending, diag);
 
-	return r < 0 ? r : adopt(ret, &c, path, diag);
+	if (r == 0)
+		r = adopt(ret, &c, path, diag);
+	if (r == 0)
+		ret->ending = ending;
+	return r;
+}
+
+/* Whether a file stays as it is while one looks: who writes it has finished, or has paused for long. */
+static bool is_at_rest(const char *path)
+{
+	const struct timespec pause = { .tv_nsec = 100000000 };
+	struct stat before, now;
+
+	if (stat(path, &before) < 0 || !S_ISREG(before.st_mode))
+		return true; /* reading it says what is wrong */
+	for (unsigned int i = 0; i < 20; i++) {
+		nanosleep(&pause, NULL);
+		if (stat(path, &now) < 0 ||
+			(before.st_ino == now.st_ino && before.st_size == now.st_size &&
+				before.st_mtim.tv_sec == now.st_mtim.tv_sec &&
+				before.st_mtim.tv_nsec == now.st_mtim.tv_nsec))
+			return true;
+		before = now;
+	}
+	return false;
+}
+
+int pl_config_load_again(
+	struct pl_config *ret, const char *path, const struct pl_config *now, struct pl_diag *diag)
+{
+	const char *wrong = NULL;
+	int r;
+
+	if (!is_at_rest(path)) {
+		pl_diag_set(
+			diag, "%s is being written all the time: reload when it is finished", path);
+		return -EINVAL;
+	}
+	r = pl_config_load(ret, path, diag);
+	if (r < 0)
+		return r;
+	if (now->ending.keys && !ret->ending.keys)
+		wrong = "has no keys, which the file in use has";
+	else if (now->ending.marker && !ret->ending.marker)
+		wrong = "does not end with \"...\" as the file in use does";
+	else if (now->ending.newline && !ret->ending.newline)
+		wrong = "ends within a line, which the file in use does not";
+	if (wrong == NULL)
+		return 0;
+	pl_config_done(ret);
+	pl_diag_set(diag, "%s %s: it seems to be half-written", path, wrong);
+	return -EINVAL;
 }
 
 void pl_config_done(struct pl_config *config)

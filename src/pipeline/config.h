@@ -145,6 +145,7 @@ struct pl_config {
 	struct {
 		unsigned int level, format;
 	} log;
+	struct pl_conf_ending ending; /* of the file; not a key */
 };
 
 extern const struct pl_conf_row pl_config_rows[];
@@ -155,6 +156,10 @@ int pl_config_defaults(struct pl_config *ret);
 /* Reads and checks a file, the relations between its keys too. -EINVAL with diag; on failure nothing is
  * left allocated. */
 int pl_config_load(struct pl_config *ret, const char *path, struct pl_diag *diag);
+/* As pl_config_load, for a file in whose place this configuration is: -EINVAL also when it does not end as that one
+ * did (with a newline, with the marker "..."), or is being written: then it has not come to its end. */
+int pl_config_load_again(
+	struct pl_config *ret, const char *path, const struct pl_config *now, struct pl_diag *diag);
 int pl_config_parse(struct pl_config *ret, const char *name, const char *text, size_t len,
 	struct pl_diag *diag);
 void pl_config_done(struct pl_config *config);

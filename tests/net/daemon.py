@@ -21,7 +21,7 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, pathline, tap  # noqa: E402
 from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
-from lib.pathline import reports_of, run, sent_by, start_gen, total  # noqa: E402
+from lib.pathline import gen, reports_of, run, sent_by, start_gen, total  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
 
@@ -188,6 +188,36 @@ def test_reload():
     eq(got["path"], n, "and no report: one line each")
 
 
+def test_half_written():
+    """A reload of a file that is empty, cut anywhere, or being written: the old configuration stays."""
+    port, out = free_udp_port(), os.path.join(DIR, "half.jsonl")
+    whole = config_text(port, out, extra="detect:\n  queue_depth:\n    threshold: 50\n") + "...\n"
+    path = write("half.yaml", whole)
+    d = Daemon(path, "half")
+    cuts = [0, 1, len(whole) - 1, len(whole) - 4] + [m.end() for m in re.finditer("\n", whole)][:-1]
+    cuts += [cut + 3 for cut in cuts[4:]]
+    refused, taken = 0, []
+    for cut in cuts:
+        # As an editor does that writes in place, and an automatic reload just then.
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(whole[:cut])
+        d.p.send_signal(signal.SIGHUP)
+        refused += 1
+        if not reloads(d, "failure", refused):
+            taken.append(cut)
+            break
+    eq(taken, [], f"none of {len(cuts)} cut files is taken")
+    ok("half-written" in d.log() and "the file is empty" in d.log(), "the log says why", d.log())
+    eq(d.get("/readyz")[0], 200, "all is as it was")
+    eq(gen(port, "-n", "100", "--rate", "1k"), 100, "reports are sent")
+    ok(wait(lambda: reports_of(out)["path"] == 100), "and written by the old output")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(whole.replace("50", "60"))
+    d.p.send_signal(signal.SIGHUP)
+    ok(reloads(d, "success", 1), "the whole one is taken")
+    eq(d.stop(), 0, "stops with 0")
+
+
 def test_restart():
     port, out = free_udp_port(), os.path.join(DIR, "restart", "out.jsonl")
     os.mkdir(os.path.dirname(out))
@@ -324,7 +354,8 @@ def test_demo():
 
 
 def main():
-    lab.run(test_config, test_prometheus, test_reload, test_restart, test_two, test_web, test_full_disk, test_demo)
+    lab.run(test_config, test_prometheus, test_reload, test_half_written, test_restart, test_two, test_web, test_full_disk,
+            test_demo)
     logs = {name: lab.read(name) for name in sorted(os.listdir(DIR)) if name.endswith(".log")}
     if os.environ.get("PATHLINE_SHOW_LOGS"):
         for name, text in logs.items():
