@@ -139,9 +139,32 @@ static void take_due(struct sender *s, uint64_t now_ns)
 	}
 }
 
+/* When the open batch leaves: with a spool early enough that it is delivered, or on disk, within spool_within_ns. */
+static uint64_t age_of_batches(const struct sender *s)
+{
+	uint64_t quarter = s->options.spool_within_ns / 4;
+
+	return s->spool != NULL && quarter != 0 && quarter < s->options.batch_age_ns
+		       ? quarter
+		       : s->options.batch_age_ns;
+}
+
+/*
+ * Group commit: what is not delivered within half the time goes to the spool and to the device. The other half is for
+ * what comes before, the queues to here and the time until the next look, and for the disk.
+ */
+static void commit(struct sender *s, uint64_t now_ns)
+{
+	uint64_t half = s->options.spool_within_ns / 2;
+
+	if (s->spool != NULL && half != 0 && now_ns > half)
+		pl_sender_commit(s, now_ns - half);
+}
+
 static void sender_flush(struct pl_export *e, uint64_t now_ns, bool all)
 {
 	struct sender *s = self(e);
+	uint64_t sync_ns;
 
 	pthread_mutex_lock(&s->lock);
 	if (s->ops->due != NULL && !all)
@@ -149,14 +172,18 @@ static void sender_flush(struct pl_export *e, uint64_t now_ns, bool all)
 	if (s->open != NULL && s->open->n > 0 &&
 		(all || pl_sender_full(s, s->open) ||
 			(s->n_ring == 0 && !s->work.active &&
-				now_ns - s->open->begun_ns >= s->options.batch_age_ns))) {
+				now_ns - s->open->begun_ns >= age_of_batches(s)))) {
 		pl_sender_ring_push(s, s->open);
 		s->open = NULL;
 	}
+	commit(s, now_ns);
 	/* A stop with the server away does not wait for it. */
 	if (all && s->spool != NULL && s->send_error != 0 && !s->work.in_flight)
 		pl_sender_put_away(s);
-	if (s->spool != NULL && (all || now_ns - s->synced_ns >= SYNC_NS)) {
+	sync_ns = s->options.spool_within_ns / 4;
+	if (s->spool != NULL &&
+		(all || now_ns - s->synced_ns >=
+				(sync_ns != 0 && sync_ns < SYNC_NS ? sync_ns : SYNC_NS))) {
 		int r = pl_spool_sync(s->spool);
 
 		if (r < 0)
@@ -409,6 +436,7 @@ static struct pl_sender_options with_defaults(const struct pl_sender_options *gi
 	o.memory_bytes = or_else(o.memory_bytes, 16 << 20);
 	o.timeout_ns = or_else(o.timeout_ns, 10 * SECOND_NS);
 	o.spool_bytes = or_else(o.spool_bytes, UINT64_C(1) << 30);
+	o.spool_within_ns = or_else(o.spool_within_ns, SECOND_NS);
 	o.dead_letter_bytes = or_else(o.dead_letter_bytes, 64 << 20);
 	o.retry_min_ns = or_else(o.retry_min_ns, SECOND_NS / 2);
 	o.retry_max_ns = or_else(o.retry_max_ns, 30 * SECOND_NS);

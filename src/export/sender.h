@@ -8,7 +8,7 @@
  *
  * A chunk is what one entry became; a batch is a run of chunks, ended by count, by bytes, or by age when
  * nothing waits before it. Batches wait in memory, which is taken when opened; when it is full the oldest of
- * them goes to the spool on disk, so everything in the spool is older than everything in memory. Without a
+ * them goes to the spool on disk, as it does when it becomes too old, so everything in the spool is older than everything in memory. Without a
  * spool, the oldest is dropped and counted. A sender's thread of its own makes the requests, so a server
  * that hangs holds up neither the output's thread nor the spool.
  *
@@ -17,8 +17,8 @@
  * not starved; for servers where a point carries its time and order means nothing.
  *
  * At least once: a request whose answer did not come is made again, with the same bytes. What is in the
- * spool survives kill -9; what is in memory does not, but a stop puts it into the spool. After a crash the
- * record that was being sent is sent again.
+ * spool survives kill -9. What is not delivered within spool_within_ns is in the spool and on the device, also what
+ * is being sent then (group commit); a stop puts all of it there. After a crash what was being sent is sent again.
  *
  * Answers (enum pl_ruling_kind): a batch that is refused is halved until the refused entry stands alone;
  * that one goes to the dead-letter file with the server's words and the rest goes on. 413 halves too, and
@@ -149,6 +149,8 @@ struct pl_sender_options {
 	const char *spool_path; /* a folder, made when it is not there. NULL: no spool */
 	uint64_t spool_bytes;   /* [1 GiB] */
 	bool spool_drop_newest; /* when it is full; else the oldest give way */
+	/* [1 s] what is accepted is delivered, or on disk; UINT64_MAX: when memory is full, or at a stop */
+	uint64_t spool_within_ns;
 	bool in_order;
 
 	const char *

@@ -80,15 +80,14 @@ void pl_sender_release(struct sender *s, struct held *h)
 	s->free_list[s->n_free++] = h;
 }
 
-/* A record: number of entries, their ends, their text. */
-int pl_sender_spool(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect)
+/* A record: number of entries, their ends, their text. It lies in s->record. */
+static int make_record(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect,
+	struct pl_spool_record *ret)
 {
 	uint32_t begin = pl_chunk_begin(c, first), n = c->n - first;
 	uint32_t len = c->ends[c->n - 1] - begin;
 	uint64_t need = sizeof(n) + (uint64_t)n * sizeof(n) + len;
-	struct pl_spool_record r = { .entries = n, .payload = s->record };
 	uint32_t *at;
-	int result;
 
 	if (need > s->record_cap) {
 		/* A batch of an earlier, larger configuration that steps aside. */
@@ -99,13 +98,25 @@ int pl_sender_spool(struct sender *s, const struct pl_chunks *c, uint32_t first,
 		s->record = bigger;
 		s->record_cap = (uint32_t)need;
 	}
-	r.len = (uint32_t)need;
-	r.flags = FLAG_KIND(s->kind_id) | (suspect ? FLAG_SUSPECT : 0);
+	*ret = (struct pl_spool_record){ .entries = n,
+		.payload = s->record,
+		.len = (uint32_t)need,
+		.flags = FLAG_KIND(s->kind_id) | (suspect ? FLAG_SUSPECT : 0) };
 	at = (uint32_t *)(void *)s->record;
 	*at++ = n;
 	for (uint32_t i = first; i < c->n; i++)
 		*at++ = c->ends[i] - begin;
 	memcpy(at, c->text + begin, len);
+	return 0;
+}
+
+int pl_sender_spool(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect)
+{
+	struct pl_spool_record r;
+	int result = make_record(s, c, first, suspect, &r);
+
+	if (result < 0)
+		return result;
 	result = pl_spool_put(s->spool, &r);
 	s->spool_error = result == -EXFULL ? 0 : -result;
 	return result;
@@ -158,6 +169,40 @@ static void spool_work(struct sender *s)
 	pl_sender_account(s);
 }
 
+/* With older ones in the spool it cannot become its oldest: a copy goes behind them. */
+static void copy_work(struct sender *s)
+{
+	struct work *w = &s->work;
+	struct pl_spool_record r;
+
+	if (!w->active || w->spooled || w->copied ||
+		make_record(s, &w->chunks, w->lo, w->suspect, &r) < 0)
+		return;
+	w->copied = pl_spool_put_copy(s->spool, &r, &w->copy) == 0;
+}
+
+void pl_sender_drop_copy(struct sender *s)
+{
+	if (s->work.copied)
+		pl_spool_settle_copy(s->spool, &s->work.copy);
+	s->work.copied = false;
+}
+
+void pl_sender_commit(struct sender *s, uint64_t begun_ns)
+{
+	if (s->work.active && s->work.held != NULL && s->work.held->begun_ns <= begun_ns) {
+		spool_work(s);
+		copy_work(s);
+	}
+	while (s->n_ring > 0 && s->ring[s->head]->begun_ns <= begun_ns)
+		evict(s, pl_sender_ring_pop(s));
+	if (s->open != NULL && s->open->n > 0 && s->n_ring == 0 && s->open->begun_ns <= begun_ns) {
+		evict(s, s->open);
+		s->open = NULL;
+	}
+	pthread_cond_signal(&s->wake);
+}
+
 /* A buffer to fill; makes room when there is none. */
 static struct held *take_buffer(struct sender *s)
 {
@@ -200,6 +245,7 @@ void pl_sender_put_away(struct sender *s)
 		s->queued -= left;
 		if (r < 0)
 			pl_sender_drop(s, cause_of(r), left);
+		pl_sender_drop_copy(s);
 		pl_sender_release(s, w->held);
 		*w = (struct work){ .active = false };
 	}

@@ -91,6 +91,7 @@ static void settle(struct sender *s, uint32_t n)
 		return;
 	if (w->spooled)
 		pl_spool_next(s->spool);
+	pl_sender_drop_copy(s);
 	if (w->held != NULL)
 		pl_sender_release(s, w->held);
 	*w = (struct work){ .active = false };
@@ -233,6 +234,7 @@ static bool step_aside(struct sender *s)
 		h->text.len -= begin;
 		memmove(h->text.data, h->text.data + begin, h->text.len);
 		h->suspect = true;
+		pl_sender_drop_copy(s);
 		pl_sender_ring_push(s, h);
 	}
 	*w = (struct work){ .active = false };

@@ -25,7 +25,7 @@ struct held {
 	uint32_t *ends;
 	uint32_t n;
 	bool suspect;
-	uint64_t begun_ns; /* monotonic */
+	uint64_t begun_ns; /* monotonic: when its first entry came */
 };
 
 /* What is being sent: entries lo … n of a batch, of them those before hi in the next request. What is
@@ -36,6 +36,8 @@ struct work {
 	uint32_t doubts;   /* 500s in a row */
 	struct held *held; /* its memory; NULL: lent by the spool */
 	bool spooled;      /* it is the spool's oldest record, too */
+	bool copied;       /* it has a copy in the spool, for the case that the process ends */
+	struct pl_spool_copy copy;
 	bool suspect, active, in_flight;
 };
 
@@ -108,6 +110,10 @@ bool pl_sender_full(const struct sender *s, const struct held *h);
 /* Entries from `first` on as a record of the spool. */
 int pl_sender_spool(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect);
 uint64_t pl_sender_spool_records(const struct sender *s);
+/* What has been in memory since then, or before, is on disk behind this, also what is in flight. */
+void pl_sender_commit(struct sender *s, uint64_t begun_ns);
+/* What is being sent has come to its end here: its copy is not needed any more. */
+void pl_sender_drop_copy(struct sender *s);
 /* Everything in memory into the spool, the oldest first. Nothing must be in flight. */
 void pl_sender_put_away(struct sender *s);
 

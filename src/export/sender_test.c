@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -566,6 +567,7 @@ static void test_newest(void)
 	pl_export_finish(e);
 	pl_export_close(e);
 	restart(HANGS);
+	o.spool_within_ns = UINT64_MAX; /* it stays in memory */
 	e = sender(&o);
 	offer(e, 100000, 100);
 	pl_export_flush(e, pl_clock_mono_ns() + 1000 * MS, false);
@@ -577,6 +579,46 @@ static void test_newest(void)
 		(unsigned long long)left);
 	ok(drained(e, 10), "and the old ones after it");
 	balanced(e, "newest");
+	pl_export_close(e);
+}
+
+/* What was accepted longer than the stated time ago survives kill -9: in memory, in flight, behind others in the spool. */
+static void test_killed(enum mode mode, uint64_t spooled, bool in_order)
+{
+	struct pl_sender_options o = quick(fresh("killed"));
+	struct pl_export *e;
+	int status = 0;
+	pid_t child;
+
+	o.in_order = in_order;
+	o.memory_bytes = 1 << 20;
+	o.spool_within_ns = 1000 * MS;
+	if (spooled > 0) {
+		restart(AWAY);
+		e = sender(&o);
+		offer(e, 0, spooled);
+		pl_export_finish(e);
+		pl_export_close(e);
+	}
+	restart(mode);
+	child = fork();
+	if (child == 0) {
+		e = sender(&o);
+		offer(e, spooled, 730);
+		pl_export_flush(e, pl_clock_mono_ns() + 300 * MS, false);
+		if (!requests(1))
+			_exit(1);
+		pl_export_flush(e, pl_clock_mono_ns() + 800 * MS, false);
+		raise(SIGKILL);
+	}
+	waitpid(child, &status, 0);
+	ok(WIFSIGNALED(status), "killed while the server %s", mode == AWAY ? "is away" : "hangs");
+	restart(FINE);
+	e = sender(&o);
+	ok(drained(e, 10), "another run delivers");
+	eq(stored(spooled + 730, 255), spooled + 730, "all of it, %llu in the spool before",
+		(unsigned long long)spooled);
+	balanced(e, "killed");
 	pl_export_close(e);
 }
 
@@ -705,6 +747,8 @@ int main(void)
 	test_spool(false);
 	test_spool(true);
 	test_newest();
+	for (unsigned int i = 0; i < 8; i++)
+		test_killed((i & 1) != 0 ? AWAY : HANGS, (i & 2) != 0 ? 500 : 0, (i & 4) != 0);
 	test_hangs(false);
 	test_hangs(true);
 	test_spool_full(false);

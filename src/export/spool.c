@@ -23,8 +23,8 @@ struct header {
 	uint32_t flags;
 	uint64_t sequence;
 	uint32_t head_check; /* low half of XXH3-64 over what is before it */
-	uint32_t zero;
-	uint64_t check; /* XXH3-64 of the payload, seeded with that of what is before it */
+	uint32_t settled; /* not checked: SETTLED once a copy is not needed any more, else zero */
+	uint64_t check;   /* XXH3-64 of the payload, seeded with that of what is before it */
 };
 
 _Static_assert(sizeof(struct header) == 40, "the format says so");
@@ -35,6 +35,8 @@ struct cursor {
 	uint64_t sequence; /* of the first record not settled */
 	uint64_t check;
 };
+
+#define SETTLED UINT32_C(0x6c746573) /* "setl" */
 
 static const uint8_t record_magic[4] = { 'P', 'L', 'r', 1 };
 static const uint8_t cursor_magic[4] = { 'P', 'L', 'c', 1 };
@@ -127,7 +129,10 @@ static uint32_t head_check(const struct header *h)
 
 static uint64_t full_check(const struct header *h, const void *payload)
 {
-	return pl_hash(payload, h->len, pl_hash(h, offsetof(struct header, check), 0));
+	struct header clean = *h;
+
+	clean.settled = 0;
+	return pl_hash(payload, h->len, pl_hash(&clean, offsetof(struct header, check), 0));
 }
 
 /* Whether this can be the header of a record from `least` on. */
@@ -150,8 +155,10 @@ static bool read_payload(struct pl_spool *s, int fd, uint64_t at, const struct h
 		s->payload = bigger;
 		s->payload_cap = h->len;
 	}
-	return read_at(fd, s->payload, h->len, at + sizeof(*h)) == (ssize_t)h->len &&
-	       h->check == full_check(h, s->payload);
+	if (read_at(fd, s->payload, h->len, at + sizeof(*h)) != (ssize_t)h->len)
+		return false;
+	/* One bit off is a bit of the checksum itself: 64 of them do not come so close by chance. */
+	return __builtin_popcountll(h->check ^ full_check(h, s->payload)) <= 1;
 }
 
 /* Damaged bytes are kept for whoever wants to look, as far as there is room. Best effort. */
@@ -182,10 +189,35 @@ static void set_aside(struct pl_spool *s, int fd, uint64_t from, uint64_t to)
 /* ---- finding records ---- */
 
 /*
- * The first record header at or behind *at that lies in the file whole; *at moves there. False when there is
- * none before `size`. Usually it is at *at; behind damage it is looked for byte by byte.
+ * A header of which one bit is not what was written: the one whose change makes both checksums right, that of the
+ * header and that of the payload. False when there is none.
  */
-static bool find_header(int fd, uint64_t size, uint64_t least, uint64_t *at, struct header *ret)
+static bool mend_header(
+	struct pl_spool *s, int fd, uint64_t size, uint64_t least, uint64_t at, struct header *ret)
+{
+	struct header damaged, h;
+
+	if (size - at < sizeof(h) || read_at(fd, &damaged, sizeof(damaged), at) != sizeof(damaged))
+		return false;
+	for (unsigned int bit = 0; bit < 8 * offsetof(struct header, settled); bit++) {
+		h = damaged;
+		((uint8_t *)&h)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		if (!header_good(&h, least) || h.len > size - at - sizeof(h) ||
+			!read_payload(s, fd, at, &h))
+			continue;
+		*ret = h;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The first record header at or behind *at that lies in the file whole; *at moves there. False when there is
+ * none before `size`. Usually it is at *at; one with a wrong bit is mended, and behind other damage the next one is
+ * looked for byte by byte.
+ */
+static bool find_header(
+	struct pl_spool *s, int fd, uint64_t size, uint64_t least, uint64_t *at, struct header *ret)
 {
 	uint8_t buf[SCAN_BYTES];
 	uint64_t from = *at;
@@ -194,6 +226,8 @@ static bool find_header(int fd, uint64_t size, uint64_t least, uint64_t *at, str
 		return false;
 	if (read_at(fd, ret, sizeof(*ret), from) == (ssize_t)sizeof(*ret) &&
 		header_good(ret, least) && ret->len <= size - from - sizeof(*ret))
+		return true;
+	if (mend_header(s, fd, size, least, from, ret))
 		return true;
 	for (from++; from < size && size - from >= sizeof(*ret);) {
 		ssize_t n = read_at(fd, buf, sizeof(buf), from);
@@ -304,9 +338,68 @@ static uint64_t read_cursor(const struct pl_spool *s)
 struct recovery {
 	uint64_t cursor;
 	uint64_t expect; /* the sequence that should come next */
-	bool any;        /* a record was seen: from then on gaps are damaged records */
+	bool known;      /* what `expect` is: from then on gaps are damaged records */
 	bool last;       /* the segment that was being written */
 };
+
+/* Whether what is behind the last whole record is one that was never whole: the crash came while it was written, or a
+ * power cut left room without bytes. Nobody was told that it is there. */
+static bool is_unwritten(int fd, uint64_t from, uint64_t size)
+{
+	uint8_t buf[4096];
+	struct header h;
+	ssize_t n;
+
+	if (size - from < sizeof(h))
+		return true;
+	if (read_at(fd, &h, sizeof(h), from) == sizeof(h) && header_good(&h, 0) &&
+		h.len > size - from - sizeof(h))
+		return true;
+	for (; from < size && (n = read_at(fd, buf, sizeof(buf), from)) > 0; from += (uint64_t)n) {
+		for (ssize_t i = 0; i < n; i++) {
+			if (buf[i] != 0)
+				return false;
+		}
+	}
+	return true;
+}
+
+static void recover_record(struct pl_spool *s, struct segment *g, const struct header *h,
+	uint64_t end, struct recovery *c)
+{
+	/* A gap is records that are damaged; those before the cursor were settled. */
+	uint64_t expect = c->expect > c->cursor ? c->expect : c->cursor;
+
+	if (c->known && h->sequence > expect)
+		s->counts.damaged_records += h->sequence - expect;
+	c->known = true;
+	c->expect = h->sequence + 1;
+	g->size = end;
+	if (h->sequence < c->cursor || h->settled == SETTLED) {
+		if (g->records == 0)
+			g->read = end;
+		return;
+	}
+	g->entries += h->entries;
+	g->records++;
+}
+
+/* Behind the last record of a segment. */
+static int recover_tail(
+	struct pl_spool *s, struct segment *g, int fd, uint64_t size, struct recovery *c)
+{
+	if (g->size == size)
+		return 0;
+	if (!is_unwritten(fd, g->size, size)) {
+		set_aside(s, fd, g->size, size);
+		/* Before a later segment it is a gap of the sequence, and counted as that. */
+		if (c->last) {
+			s->counts.damaged_records++;
+			c->expect++;
+		}
+	}
+	return ftruncate(fd, (off_t)g->size) < 0 ? -errno : 0;
+}
 
 /* Walks the headers of a segment as a crash left it; what is behind the last whole record is cut off. */
 static int recover_segment(struct pl_spool *s, struct segment *g, struct recovery *c)
@@ -329,34 +422,25 @@ static int recover_segment(struct pl_spool *s, struct segment *g, struct recover
 	while (true) {
 		uint64_t from = at;
 
-		if (!find_header(fd, size, c->expect, &at, &h))
+		if (!find_header(s, fd, size, c->expect, &at, &h))
 			break;
-		if (c->any)
-			s->counts.damaged_records += h.sequence - c->expect;
 		if (at > from)
 			set_aside(s, fd, from, at);
-		c->any = true;
-		c->expect = h.sequence + 1;
 		tail = h;
 		begin = at;
 		at += sizeof(h) + h.len;
-		g->size = at;
-		if (h.sequence < c->cursor) {
-			g->read = at;
-			continue;
-		}
-		g->entries += h.entries;
-		g->records++;
+		recover_record(s, g, &h, at, c);
 	}
 	/* A power cut leaves a length without the bytes: that is an end too. */
-	if (c->last && g->records > 0 && !read_payload(s, fd, begin, &tail)) {
+	if (c->last && g->records > 0 && tail.settled != SETTLED &&
+		!read_payload(s, fd, begin, &tail) &&
+		is_unwritten(fd, begin + sizeof(tail), size)) {
 		g->size = begin;
 		g->entries -= tail.entries;
 		g->records--;
 		c->expect--;
 	}
-	if (g->size < size && ftruncate(fd, (off_t)g->size) < 0)
-		r = -errno;
+	r = recover_tail(s, g, fd, size, c);
 out:
 	close(fd);
 	return r;
@@ -371,8 +455,10 @@ static int recover(struct pl_spool *s, struct pl_diag *diag)
 		pl_diag_set(diag, "cannot list %s: %s", s->options.path, strerror(-r));
 		return r;
 	}
-	if (s->n_segments > 0)
+	if (s->n_segments > 0) {
 		c.expect = s->segments[0].first;
+		c.known = true;
+	}
 	for (uint32_t i = 0; i < s->n_segments;) {
 		struct segment *g = &s->segments[i];
 
@@ -578,7 +664,8 @@ static int make_room(struct pl_spool *s, uint64_t need)
 	return s->out < 0 ? begin_segment(s) : 0;
 }
 
-int pl_spool_put(struct pl_spool *s, struct pl_spool_record *record)
+/* Writes the record; *ret_at: where it begins in the last segment. What is there is not counted. */
+static int append(struct pl_spool *s, struct pl_spool_record *record, uint64_t *ret_at)
 {
 	struct header h = {
 		.len = record->len, .entries = record->entries, .flags = record->flags
@@ -609,13 +696,58 @@ int pl_spool_put(struct pl_spool *s, struct pl_spool_record *record)
 	}
 	s->unsynced = true;
 	record->sequence = s->next_sequence++;
+	*ret_at = g->size;
 	g->size += sizeof(h) + h.len;
-	g->entries += h.entries;
-	g->records++;
 	s->counts.bytes += sizeof(h) + h.len;
-	s->counts.entries += h.entries;
+	return 0;
+}
+
+int pl_spool_put(struct pl_spool *s, struct pl_spool_record *record)
+{
+	struct segment *g;
+	uint64_t at;
+	int r = append(s, record, &at);
+
+	if (r < 0)
+		return r;
+	g = &s->segments[s->n_segments - 1];
+	g->entries += record->entries;
+	g->records++;
+	s->counts.entries += record->entries;
 	s->counts.records++;
 	return 0;
+}
+
+int pl_spool_put_copy(struct pl_spool *s, struct pl_spool_record *record, struct pl_spool_copy *ret)
+{
+	uint64_t at;
+	int r;
+
+	/* Where nothing is read, nothing would take it away again. */
+	if (s->counts.records == 0)
+		return -ENODATA;
+	r = append(s, record, &at);
+	if (r == 0)
+		*ret = (struct pl_spool_copy){ .segment = s->segments[s->n_segments - 1].first,
+			.at = at };
+	return r;
+}
+
+void pl_spool_settle_copy(struct pl_spool *s, const struct pl_spool_copy *copy)
+{
+	const struct segment g = { .first = copy->segment };
+	const uint32_t mark = SETTLED;
+	char name[32];
+	int fd;
+
+	segment_name(&g, name);
+	fd = openat(s->folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	/* Gone with its segment, or without a mark: then a crash has it sent again. */
+	if (fd < 0)
+		return;
+	(void)!pwrite(
+		fd, &mark, sizeof(mark), (off_t)(copy->at + offsetof(struct header, settled)));
+	close(fd);
 }
 
 /* ---- reading ---- */
@@ -626,6 +758,8 @@ static void finish_first(struct pl_spool *s)
 {
 	struct segment *g = &s->segments[0];
 
+	if (g->records > 0 && s->in >= 0)
+		set_aside(s, s->in, g->read, g->size);
 	s->counts.damaged_records += g->records;
 	s->counts.damaged_entries += g->entries;
 	s->counts.records -= g->records;
@@ -653,11 +787,15 @@ static bool read_record(struct pl_spool *s, struct segment *g)
 	while (g->records > 0) {
 		uint64_t at = g->read;
 
-		if (!find_header(s->in, g->size, g->first, &at, &s->head))
+		if (!find_header(s, s->in, g->size, g->first, &at, &s->head))
 			return false;
 		if (at > g->read)
 			set_aside(s, s->in, g->read, at);
 		g->read = at;
+		if (s->head.settled == SETTLED) {
+			g->read += sizeof(s->head) + s->head.len;
+			continue;
+		}
 		if (read_payload(s, s->in, at, &s->head))
 			return true;
 		set_aside(s, s->in, at, at + sizeof(s->head) + s->head.len);

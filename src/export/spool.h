@@ -5,9 +5,9 @@
  *
  * A record is a header (magic, lengths, number of entries, sequence, checksum of the header, checksum of
  * header and payload) and a payload. A record is never continued: after any failure to write one, the file is
- * cut back to the last whole record and a new file begins. When opened, a tail without valid checksum is the end
- * of its file; a damaged record within costs itself only: reading goes on at the next header, and the bytes
- * are set aside in FOLDER/damaged. How far reading has come is kept in FOLDER/cursor; when that is lost, records
+ * cut back to the last whole record and a new file begins. When opened, a record that was never whole is the end of
+ * its file. One wrong bit of a header is mended. Other damage costs the record it is in and no other: that is counted,
+ * reading goes on at the next header, and the bytes are set aside in FOLDER/damaged. How far reading has come is kept in FOLDER/cursor; when that is lost, records
  * are read twice, never left out. Records come out once they were put, or are counted in one of the counts below.
  *
  * Kill -9 loses nothing that pl_spool_put returned 0 for. A power cut can lose what came since the last
@@ -68,6 +68,18 @@ void pl_spool_close(struct pl_spool *spool); /* syncs */
 /* Adds behind the last; sequence is set. 0; -EXFULL when full and drop_newest; -ENOSPC and other failures
  * of the device: then it is not there. */
 int pl_spool_put(struct pl_spool *spool, struct pl_spool_record *record);
+
+/*
+ * A copy of what the caller still has and may settle by itself: it is on disk for the case that the process ends, and
+ * is neither counted nor read while it lasts. -ENODATA when there is nothing in the spool. The caller settles it
+ * before it reads on; one that is not settled is a record like any other when the spool is opened next.
+ */
+struct pl_spool_copy {
+	uint64_t segment, at;
+};
+int pl_spool_put_copy(
+	struct pl_spool *spool, struct pl_spool_record *record, struct pl_spool_copy *ret);
+void pl_spool_settle_copy(struct pl_spool *spool, const struct pl_spool_copy *copy);
 
 /* The oldest record; the payload is lent until pl_spool_next, and stays also when its segment gives way in the
  * meantime. -ENODATA. */

@@ -73,7 +73,7 @@ struct pl_config_output {
 	uint64_t repeat_ns, resolve_ns;
 	uint64_t batch_entries, batch_bytes, batch_age_ns, memory_bytes, timeout_ns;
 	char *spool_path;
-	uint64_t spool_bytes;
+	uint64_t spool_bytes, spool_within_ns;
 	unsigned int spool_full; /* 0: drop_oldest, 1: drop_newest */
 	char *dead_letter_path;
 	uint64_t dead_letter_bytes;

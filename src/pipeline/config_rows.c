@@ -350,6 +350,8 @@ static const struct pl_conf_row output_rows[] = {
 	  .help = "Folder for what the server does not take at the moment; without it, memory is all." },
 	{ .key = "spool.size", .type = PL_CONF_SIZE, AT(spool_bytes), .def = "1GiB", .min = 8 << 20, .max = UINT64_C(1) << 45,
 	  .help = "The spool's largest size on disk." },
+	{ .key = "spool.within", .type = PL_CONF_DURATION, AT(spool_within_ns), .def = "1s", .min = 200000000, .max = UINT64_C(3600000000000),
+	  .help = "What is accepted is delivered or in the spool, on disk, within this time: what kill -9 or a power cut can lose." },
 	{ .key = "spool.full", .type = PL_CONF_CHOICE, AT(spool_full), .def = "drop_oldest", .choices = when_full,
 	  .help = "What gives way when the spool is full; counted." },
 	{ .key = "dead_letter.path", .type = PL_CONF_STRING, AT(dead_letter_path),

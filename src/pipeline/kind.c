@@ -94,6 +94,7 @@ void pl_output_sender_options(const struct pl_config_output *o, struct pl_sender
 		.spool_path = o->spool_path,
 		.spool_bytes = o->spool_bytes,
 		.spool_drop_newest = o->spool_full == 1,
+		.spool_within_ns = o->spool_within_ns,
 		.dead_letter_path = o->dead_letter_path,
 		.dead_letter_bytes = o->dead_letter_bytes,
 	};

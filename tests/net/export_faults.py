@@ -237,6 +237,36 @@ def test_restart():
     d.stop()
 
 
+def test_killed():
+    """Far less than memory holds, the server away or hanging, kill -9: what was accepted a moment ago is on disk."""
+    for fault in ("refused", "hang"):
+        server, port = Server(), free_udp_port()
+        text = spool("killed " + fault).replace("64KiB", "16MiB").replace("timeout: 4s", "timeout: 10m")
+        path = write(f"killed-{fault}.yaml", config(port, f"http://127.0.0.1:{server.port}", text))
+        if fault == "refused":
+            server.close()
+        else:
+            server.mode = fault
+        d = Daemon(path, "killed-" + fault)
+        n = gen(port, "--rate", "2000", "--count", "2000")
+
+        def all_on_disk():
+            """every report was received, and nothing waits in memory only"""
+            o = d.output()
+            return o["spooled"] >= n and o["waiting"] == 0
+        ok(wait(all_on_disk), f"{fault}: all is on disk by itself", d.output())
+        d.stop(signal.SIGKILL)
+        if fault == "refused":
+            server.open()
+        server.mode = "fine"
+        d = Daemon(path, "killed-" + fault)
+        ok(wait(lambda: lines_of(server, "pathline_hop") >= 3 * n), f"{fault}: after kill -9 all of it is delivered",
+           lines_of(server, "pathline_hop"))
+        d.balanced(f"{fault}: after kill -9")
+        d.stop()
+        server.close()
+
+
 def test_disk_full():
     folder = os.path.join(DIR, "small")
     if not lab.mount(folder, "1m"):
@@ -269,7 +299,7 @@ def test_disk_full():
 
 
 def main():
-    lab.run(test_faults, test_elsewhere, test_token, test_poison, test_tls, test_restart, test_disk_full)
+    lab.run(test_faults, test_elsewhere, test_token, test_poison, test_tls, test_restart, test_killed, test_disk_full)
     return tap.end()
 
 
