@@ -21,6 +21,7 @@
 #include "cli/dta_status.h"
 #include "cli/json_line.h"
 #include "dta/translator.h"
+#include "memory/region.h"
 
 #define STORES_MAX PL_DTA_CONF_STORES_MAX
 #define ALLOW_MAX  PL_DTA_CONF_ALLOW_MAX
@@ -726,6 +727,7 @@ static int run_word(const char *word)
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGUSR1, &sa, NULL);
 	sigaction(SIGUSR2, &sa, NULL);
+	(void)pl_region_guard();
 	r = load(c, word, &diag);
 	if (r < 0) {
 		code = say(r, &diag) == PL_EXIT_PRIVILEGE ? PL_EXIT_PRIVILEGE : PL_EXIT_CONFIG;

@@ -204,59 +204,28 @@ static int compare(const struct pl_region *g, const struct pl_store_params *want
 
 /* ---- what is damaged is set aside ---- */
 
-#define ASIDE_MAX 1000 /* damaged files of one name */
-
-/* Gives the file another name, never that of one that is there. */
-static int rename_aside(const char *path, const char *to)
-{
-	if (renameat2(AT_FDCWD, path, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
-	/* A file system that cannot promise it. */
-	if (access(to, F_OK) == 0)
-		return -EEXIST;
-	return rename(path, to) < 0 ? -errno : 0;
-}
-
-static bool is_file(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 /* 0 when the path is free, and h->aside says where its file is; else it is where it was. */
-static int set_aside(struct pl_history *h, enum pl_history_store store, const char *path,
-	const struct pl_diag *why)
+static int set_aside(struct pl_history *h, enum pl_history_store store, const char *path)
 {
-	int r = is_file(path) ? -EEXIST : -EINVAL;
+	struct pl_diag why = { .text = "" };
+	char *aside = NULL;
+	int r = pl_region_set_aside(path, &aside, &why);
 
-	for (unsigned int n = 1; r == -EEXIST && n < ASIDE_MAX; n++) {
-		char number[16] = "", *to;
-
-		if (n > 1)
-			snprintf(number, sizeof(number), "-%u", n);
-		if (asprintf(&to, "%s.damaged%s", path, number) < 0)
-			return -ENOMEM;
-		r = rename_aside(path, to);
-		if (r < 0) {
-			free(to);
-			continue;
-		}
-		free(h->aside[store]);
-		h->aside[store] = to;
-		h->why[store] = *why;
-	}
-	return r;
+	if (r < 0)
+		return r;
+	free(h->aside[store]);
+	h->aside[store] = aside;
+	h->why[store] = why;
+	return 0;
 }
 
+/* Not in the place of one that is there by now. */
 static void put_back(struct pl_history *h, enum pl_history_store store)
 {
 	char *path = h->aside[store] != NULL ? history_file(h->folder, store) : NULL;
 
 	if (path != NULL)
-		(void)rename_aside(h->aside[store], path);
+		(void)renameat2(AT_FDCWD, h->aside[store], AT_FDCWD, path, RENAME_NOREPLACE);
 	free(path);
 	free(h->aside[store]);
 	h->aside[store] = NULL;
@@ -280,11 +249,47 @@ static void tell_aside(
 	h->aside[store] = NULL;
 }
 
+#define TRIES 10 /* others may make the file, or set it aside, between two looks */
+
+/* What is there; what is damaged is set aside, so that there is none. -EAGAIN: it is another one by now. */
+static int open_good(struct pl_history *h, enum pl_history_store store, const char *path,
+	const struct pl_region_options *options, struct pl_diag *inner)
+{
+	int r = pl_region_open(&h->regions[store], path, PL_REGION_WRITE, options, inner), aside;
+
+	if (r != -EBADMSG && r != -ERANGE)
+		return r;
+	aside = set_aside(h, store, path);
+	if (aside == -EAGAIN || aside == -ENOENT || aside == -EBUSY)
+		return -EAGAIN;
+	return aside == 0 ? -ENOENT : r;
+}
+
+/* Opens what is there, or makes it. *ret_made: it is new. */
+static int open_or_make(struct pl_history *h, enum pl_history_store store,
+	const struct pl_history_options *o, const char *path, bool *ret_made, struct pl_diag *inner)
+{
+	const struct pl_region_options options = { .sync_ns = o->sync_ns };
+	struct pl_store_params fresh = params_of(store, o->slots[store]);
+	int r = -EAGAIN;
+
+	fresh.seed = o->seed != 0 ? o->seed : pl_hash_seed();
+	for (int i = 0; i < TRIES && (r == -EAGAIN || r == -EEXIST); i++) {
+		inner->text[0] = '\0';
+		r = open_good(h, store, path, &options, inner);
+		if (r != -ENOENT)
+			continue;
+		inner->text[0] = '\0';
+		r = pl_region_create(&h->regions[store], path, &fresh, &options, inner);
+		*ret_made = r == 0;
+	}
+	return r;
+}
+
 /* One region, made or found. */
 static int begin_store(struct pl_history *h, enum pl_history_store store,
 	const struct pl_history_options *o, bool *ret_made, struct pl_diag *diag)
 {
-	struct pl_region_options options = { .sync_ns = o->sync_ns };
 	struct pl_store_params params = params_of(store, o->slots[store]);
 	char *path = history_file(h->folder, store);
 	struct pl_diag inner = { .text = "" };
@@ -292,19 +297,10 @@ static int begin_store(struct pl_history *h, enum pl_history_store store,
 
 	if (path == NULL)
 		return -ENOMEM;
-	r = pl_region_open(&h->regions[store], path, PL_REGION_WRITE, &options, &inner);
-	if ((r == -EBADMSG || r == -ERANGE) && set_aside(h, store, path, &inner) == 0)
-		r = -ENOENT;
-	if (r == -ENOENT) {
-		struct pl_store_params fresh = params;
-
-		fresh.seed = o->seed != 0 ? o->seed : pl_hash_seed();
-		inner.text[0] = '\0';
-		r = pl_region_create(&h->regions[store], path, &fresh, &options, &inner);
-		*ret_made = r == 0;
-	} else if (r == 0) {
+	*ret_made = false;
+	r = open_or_make(h, store, o, path, ret_made, &inner);
+	if (r == 0 && !*ret_made)
 		r = compare(h->regions[store], &params, o->slots[store], path, &inner);
-	}
 	if (r == 0)
 		r = history_attach(h, store);
 	if (r < 0)
@@ -325,7 +321,7 @@ static void take_away(struct pl_history *h, const bool *made, bool folder)
 		char *path = made[s] ? history_file(h->folder, s) : NULL;
 
 		if (path != NULL)
-			unlink(path);
+			pl_region_unlink(h->regions[s], path);
 		free(path);
 		put_back(h, s);
 	}

@@ -213,6 +213,7 @@ static int fill(struct pl_region *g, const struct pl_store_params *params,
 int pl_region_create(struct pl_region **ret, const char *path, const struct pl_store_params *params,
 	const struct pl_region_options *options, struct pl_diag *diag)
 {
+	struct region_file file;
 	struct pl_region *g;
 	int r;
 
@@ -222,18 +223,21 @@ int pl_region_create(struct pl_region **ret, const char *path, const struct pl_s
 	g = new_region(true, options);
 	if (g == NULL)
 		return -ENOMEM;
-	g->fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
-		options->mode != 0 ? options->mode : 0640);
-	if (g->fd < 0) {
-		r = failed(diag, path, errno);
-		drop(g);
-		return r;
-	}
-	r = flock(g->fd, LOCK_EX | LOCK_NB) < 0 ? failed(diag, path, errno) : 0;
-	if (r == 0)
-		r = fill(g, params, options, diag);
+	r = region_file_make(&file, path, options->mode != 0 ? options->mode : 0640);
 	if (r < 0) {
-		unlink(path);
+		drop(g);
+		return failed(diag, path, -r);
+	}
+	g->fd = file.fd;
+	r = fill(g, params, options, diag);
+	if (r == 0) {
+		r = region_file_publish(&file, path);
+		if (r < 0)
+			(void)failed(diag, path, -r);
+	}
+	if (r < 0) {
+		file.fd = -1; /* the region's */
+		region_file_forget(&file);
 		drop(g);
 		/* Parameters are refused whatever the file. */
 		return r == -EINVAL ? r : name_file(diag, path, r);
@@ -274,41 +278,14 @@ int pl_region_create_memory(struct pl_region **ret, const char *name,
 
 /* ---- what is there ---- */
 
-static int read_header(struct pl_region *g, const char *path, struct pl_diag *diag)
+static int busy(int fd, const char *path, struct pl_diag *diag)
 {
-	struct stat st;
-	void *bytes;
-	int r;
+	struct pl_region_info info;
 
-	if (fstat(g->fd, &st) < 0)
-		return failed(diag, path, errno);
-	if (!S_ISREG(st.st_mode)) {
-		pl_diag_set(diag, "%s is not a file", path);
-		return -EBADMSG;
-	}
-	g->page_bytes = page_bytes_of(g->fd);
-	if ((uint64_t)st.st_size < g->page_bytes)
-		return pl_region_check(NULL, 0, (uint64_t)st.st_size, &g->info, diag);
-	/* Mapped, since hugetlbfs may not be read otherwise, and copied, so that it stays as it was checked. */
-	bytes = mmap(NULL, g->page_bytes, PROT_READ, MAP_SHARED, g->fd, 0);
-	if (bytes == MAP_FAILED)
-		return failed(diag, path, errno);
-	r = pl_region_check(bytes, g->page_bytes, (uint64_t)st.st_size, &g->info, diag);
-	munmap(bytes, g->page_bytes);
-	return r;
-}
-
-static int lock_file(struct pl_region *g, const char *path, struct pl_diag *diag)
-{
-	struct pl_region_info info = { .writer_pid = 0 };
-
-	if (flock(g->fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	if (errno != EWOULDBLOCK)
-		return failed(diag, path, errno);
-	if (read_header(g, path, NULL) == 0)
-		info = g->info;
-	pl_diag_set(diag, "%s is being written by process %" PRIu32, path, info.writer_pid);
+	if (region_header_read(fd, path, &info, NULL) == 0)
+		pl_diag_set(diag, "%s is being written by process %" PRIu32, path, info.writer_pid);
+	else
+		pl_diag_set(diag, "%s is being written by another process", path);
 	return -EBUSY;
 }
 
@@ -369,12 +346,14 @@ int pl_region_open(struct pl_region **ret, const char *path, enum pl_region_acce
 	g = new_region(writer, options);
 	if (g == NULL)
 		return -ENOMEM;
-	g->fd = open(path, (writer ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
-	r = g->fd < 0 ? failed(diag, path, errno) : 0;
-	if (r == 0 && writer)
-		r = lock_file(g, path, diag);
+	r = region_file_open(path, writer, &g->fd);
+	if (r == -EBUSY)
+		r = busy(g->fd, path, diag);
+	else if (r < 0)
+		r = failed(diag, path, -r);
 	if (r == 0)
-		r = read_header(g, path, diag);
+		r = region_header_read(g->fd, path, &g->info, diag);
+	g->page_bytes = page_bytes_of(g->fd);
 	if (r == 0)
 		r = map_file(g, options, diag);
 	if (r == 0 && writer)
@@ -385,6 +364,12 @@ int pl_region_open(struct pl_region **ret, const char *path, enum pl_region_acce
 	}
 	*ret = g;
 	return 0;
+}
+
+void pl_region_unlink(const struct pl_region *g, const char *path)
+{
+	if (region_file_is_at(g->fd, path))
+		(void)unlink(path);
 }
 
 int region_sync_part(const struct pl_region *g, uint64_t begin, uint64_t bytes)

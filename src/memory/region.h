@@ -43,7 +43,7 @@ struct pl_region_options {
 };
 
 /*
- * Creates a region for writing, all its space allocated and zero. -EEXIST when there is a file, -ENOSPC when it does
+ * Creates a region for writing, all its space allocated and zero. Its name appears when it is whole and locked. -EEXIST when there is a file, -ENOSPC when it does
  * not fit, -EINVAL for parameters that cannot be. On failure no file is left. `options` may be NULL.
  */
 int pl_region_create(struct pl_region **ret, const char *path, const struct pl_store_params *params,
@@ -61,6 +61,16 @@ int pl_region_create_memory(struct pl_region **ret, const char *name,
  */
 int pl_region_open(struct pl_region **ret, const char *path, enum pl_region_access access,
 	const struct pl_region_options *options, struct pl_diag *diag);
+
+/*
+ * Gives the file of a region that cannot be opened (-EBADMSG, -ERANGE) another name, PATH.damaged or the like, which goes to
+ * *ret_aside, to be freed; the diag gets what is wrong with it. Looked at again and renamed under the writer's lock: -EAGAIN
+ * when it is a good region by now, -EBUSY when another process has it, -EINVAL when it is no file.
+ */
+int pl_region_set_aside(const char *path, char **ret_aside, struct pl_diag *diag);
+
+/* Removes the file of a region that is open for writing; not another one that has its name by now. */
+void pl_region_unlink(const struct pl_region *region, const char *path);
 
 /* A writer's data goes to disk and the region is marked clean; the error of that, or 0. NULL is fine. */
 int pl_region_close(struct pl_region *region);

@@ -4,9 +4,12 @@
  * given back changed, and all others stay. And power is cut: of the sectors written after the last write to disk some
  * are there and some are not, entries that lie across two are torn; what was on disk by then is whole.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/rng.h"
@@ -457,6 +460,62 @@ static void mended_heads(void)
 	unlink(path_of("heads"));
 }
 
+/* ---- cut while it is opened ---- */
+
+#define OPENS 20000
+
+/* Another process cuts the file and writes its header again, over and over. */
+static pid_t start_cutter(const char *path)
+{
+	uint8_t head[PL_REGION_HEADER_BYTES];
+	struct stat st;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	pid_t pid;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || pread(fd, head, sizeof(head), 0) != sizeof(head))
+		abort();
+	pid = fork();
+	while (pid == 0) {
+		if (getppid() == 1 || ftruncate(fd, 0) < 0 || ftruncate(fd, st.st_size) < 0 ||
+			pwrite(fd, head, sizeof(head), 0) != sizeof(head))
+			_exit(1);
+	}
+	close(fd);
+	return pid;
+}
+
+static void cut_while_opened(void)
+{
+	const struct pl_store_params params = { .primitive = PL_APPEND,
+		.hash = PL_HASH_PATHLINE,
+		.append = { .slots = 64, .lists = 1, .entry_bytes = 8, .batch_max = 1 } };
+	unsigned int good = 0, refused = 0;
+	struct pl_region *g;
+	pid_t cutter;
+
+	unlink(path_of("cut"));
+	ok(pl_region_guard() == 0 &&
+			pl_region_create(&g, path_of("cut"), &params, NULL, NULL) == 0 &&
+			pl_region_close(g) == 0,
+		"a region that others cut");
+	cutter = start_cutter(path_of("cut"));
+	for (int i = 0; i < OPENS; i++) {
+		struct pl_diag diag = { .text = "" };
+		int r = pl_region_open(&g, path_of("cut"), PL_REGION_READ, NULL, &diag);
+
+		good += r == 0;
+		refused += r == -EBADMSG || r == -ERANGE;
+		if (r == 0)
+			(void)pl_region_close(g);
+	}
+	(void)kill(cutter, SIGKILL);
+	(void)waitpid(cutter, NULL, 0);
+	eq(good + refused, OPENS, "opened or refused, as it is at the moment (%u refused)",
+		refused);
+	ok(refused > 0, "and cut at the wrong moment at times");
+	unlink(path_of("cut"));
+}
+
 int main(void)
 {
 	if (mkdtemp(folder) == NULL)
@@ -466,6 +525,7 @@ int main(void)
 	bits_of_postcards();
 	cut_append();
 	cut_key_write();
+	cut_while_opened();
 	mended_heads();
 	for (size_t i = 0; i < 3; i++)
 		unlink(path_of((const char *const[]){ "append", "values", "cut" }[i]));

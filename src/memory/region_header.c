@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/crc32.h"
 #include "memory/region_internal.h"
@@ -130,4 +132,34 @@ int pl_region_check(const void *header, size_t n, uint64_t file_bytes, struct pl
 		.sync_failures = s.sync_failures,
 	};
 	return 0;
+}
+
+/* Read, not mapped: who cuts the file meanwhile makes the header short, and ends nobody. */
+int region_header_read(int fd, const char *path, struct pl_region_info *ret, struct pl_diag *diag)
+{
+	uint8_t bytes[PL_REGION_HEADER_BYTES];
+	size_t have = 0;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		goto fail;
+	if (!S_ISREG(st.st_mode)) {
+		pl_diag_set(diag, "%s is not a file", path);
+		return -EBADMSG;
+	}
+	while (have < sizeof(bytes)) {
+		ssize_t n = pread(fd, bytes + have, sizeof(bytes) - have, (off_t)have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			goto fail;
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	return pl_region_check(bytes, have, (uint64_t)st.st_size, ret, diag);
+fail:
+	pl_diag_set(diag, "%s: %s", path, strerror(errno));
+	return -errno;
 }

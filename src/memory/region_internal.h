@@ -75,6 +75,28 @@ static inline uint64_t region_stride(uint64_t store_bytes, uint64_t data_offset)
 	return (store_bytes + data_offset - 1) & ~(data_offset - 1);
 }
 
+/* region_file.c */
+
+/* A file that is being made. */
+struct region_file {
+	int fd;
+	char *name; /* under which it stands for now; NULL: it has no name, or its own */
+};
+
+/* A new file for the path, locked, under no name that anybody looks for. -EEXIST: there is one at the path. */
+int region_file_make(struct region_file *f, const char *path, unsigned int mode);
+/* It is whole: gives it the path's name. -EEXIST. */
+int region_file_publish(struct region_file *f, const char *path);
+void region_file_forget(struct region_file *f);
+/* What is there; for a writer locked, and what the name stands for. -EBUSY: another process has the lock; *ret_fd is open
+ * then, too, and -1 or to be closed in any case. */
+int region_file_open(const char *path, bool writer, int *ret_fd);
+/* Whether the path names this file. */
+bool region_file_is_at(int fd, const char *path);
+
+/* The header of a file, checked, as pl_region_open has its errors. */
+int region_header_read(int fd, const char *path, struct pl_region_info *ret, struct pl_diag *diag);
+
 /* The header of a new region, complete with its check value. */
 void region_header_make(struct region_header *h, const struct pl_region_info *info);
 
