@@ -956,11 +956,12 @@ static __always_inline int general(struct xdp_md *ctx, struct work *w)
 		pl_detect_trail(w, i);
 		pl_detect_hop(w, i);
 	}
+	/* Before an event tells of the path: whoever takes it looks its nodes up. */
+	if (env.rules->flags & PL_CORE_KEEP_AGGREGATES)
+		pl_detect_route(w);
 	pl_detect_end(w);
 	if (env.rules->watch & 1u << PL_CORE_Q_FLOW_LATENCY)
 		pl_detect_delay(w);
-	if (env.rules->flags & PL_CORE_KEEP_AGGREGATES)
-		pl_detect_route(w);
 	if (w->frame.number == PL_NUMBER_LEFT)
 		pl_detect_left(w);
 	if (w->learn)

@@ -9,9 +9,9 @@
  *   pl_core_exporter_step(env, report)       once per datagram, its sequence number: where no decoder counts
  *   pl_core_report_begin(env, report)        each report of it
  *   pl_core_hop_step(env, report, hop)       for each hop, source first: queues, ports, links, nodes, loops
+ *   pl_core_route_step(env, report, latency) the path's aggregates, where they are kept: they have its nodes
  *   pl_core_report_end(env, report, last)    the drop, if it is one, and the flow: start, path change
  *   pl_core_delay_step(env, report, latency) the flow's path latency, where that is watched
- *   pl_core_route_step(env, report, latency) the path's aggregates, where they are kept
  *
  * and pl_detect_tick for what happens because time passes. Nothing here reads a clock; now_ns is monotonic and
  * drives the rules, ts_ns (since the Unix epoch) only stamps events.

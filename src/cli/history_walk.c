@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "record/path_book.h"
 
 static enum pl_history_store store_of(enum pl_record_kind kind)
 {
@@ -118,14 +119,31 @@ static bool within(const struct pl_history_walk *w, const struct pl_history_reco
 	return ns >= w->options.since_ns && (w->options.until_ns == 0 || ns < w->options.until_ns);
 }
 
+/* What a later event calls by its id only. */
+static void note_path(const struct pl_history_record *record)
+{
+	struct pl_path_nodes nodes;
+
+	if (record->kind != PL_KIND_PATH || (record->path.present & PL_PATH_HAS_path_id) == 0 ||
+		record->n_hops != record->path.hop_count ||
+		pl_path_book_find(record->path.path_id, &nodes))
+		return;
+	nodes = (struct pl_path_nodes){ .hops = record->n_hops };
+	for (; nodes.n < nodes.hops && nodes.n < PL_PATH_NODES_MAX; nodes.n++)
+		nodes.node[nodes.n] = record->hops[nodes.n].node;
+	pl_path_book_note(record->path.path_id, &nodes);
+}
+
 const struct pl_history_record *pl_history_walk_next(struct pl_history_walk *w)
 {
 	struct pl_history_record *first = NULL;
 	unsigned int at = 0;
 
 	for (unsigned int i = 0; i < w->n; i++) {
-		while (!w->has[i] && pl_history_next(&w->readers[i], &w->records[i]))
+		while (!w->has[i] && pl_history_next(&w->readers[i], &w->records[i])) {
+			note_path(&w->records[i]);
 			w->has[i] = within(w, &w->records[i]);
+		}
 		if (!w->has[i])
 			continue;
 		if (first == NULL ||

@@ -342,6 +342,7 @@ static void flow_cell(char *dst, size_t cap, const json_t *row)
 {
 	const json_t *flow = json_object_get(row, "flow");
 	char src[96], dst_text[96];
+	int n;
 
 	if (flow == NULL) {
 		pl_client_text(dst, cap, pl_json_member_text(row, "exporter"));
@@ -349,7 +350,12 @@ static void flow_cell(char *dst, size_t cap, const json_t *row)
 	}
 	endpoint(src, sizeof(src), flow, "src", "sport");
 	endpoint(dst_text, sizeof(dst_text), flow, "dst", "dport");
-	snprintf(dst, cap, "%s>%s", src, dst_text);
+	n = snprintf(dst, cap, "%s>%s", src, dst_text);
+	if (json_object_get(row, "path_nodes") == NULL || n < 0 || (size_t)n >= cap)
+		return;
+	pl_client_text(src, sizeof(src), pl_json_member_text(row, "path_nodes"));
+	pl_client_text(dst_text, sizeof(dst_text), pl_json_member_text(row, "old_path_nodes"));
+	snprintf(dst + n, cap - (size_t)n, " path %s was %s", src, dst_text);
 }
 
 static void cell_text(

@@ -378,6 +378,25 @@ void pl_detect_tick(
 	pl_nodes_tell(&det->env, &det->nodes, now_ns, ts_ns);
 }
 
+bool pl_detect_route(const struct pl_detect *det, uint64_t path_id, struct pl_path_nodes *ret)
+{
+	const struct pl_core_rules *rules = &det->env.rules;
+	const uint64_t key[2] = { path_id, 0 };
+	const uint64_t hash = pl_core_hash(rules->secret, key, 2);
+	const struct pl_core_route_set *set =
+		&det->env.tables.route[pl_core_set_of(hash, rules->mask[PL_CORE_T_route])];
+	uint32_t way = pl_core_find(set->way, set->e, sizeof(set->e[0]), key, 2, hash);
+
+	*ret = (struct pl_path_nodes){ 0 };
+	if (way >= PL_CORE_WAYS)
+		return false;
+	ret->hops = set->e[way].hop_count;
+	for (; ret->n < ret->hops && ret->n < PL_CORE_ROUTE_NODES && ret->n < PL_PATH_NODES_MAX;
+		ret->n++)
+		ret->node[ret->n] = set->e[way].node[ret->n];
+	return ret->hops != 0;
+}
+
 bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_exporter *ret)
 {
 	const struct pl_tables *t = &det->env.tables;

@@ -41,6 +41,7 @@
 
 #include "bpf/detect_state.h"
 #include "decode/decode.h"
+#include "record/path_book.h"
 #include "record/record.h"
 
 /* Where events go. The owner sets cap and the array once; flush, when given, must empty it. Without
@@ -154,6 +155,9 @@ const struct pl_core_counters *pl_detect_counters(const struct pl_detect *det);
 
 /* What one table holds now, counted. */
 uint64_t pl_detect_present(const struct pl_detect *det, unsigned int table);
+
+/* The nodes of a complete path that the tables follow (options.aggregates); false when it is not among them. */
+bool pl_detect_route(const struct pl_detect *det, uint64_t path_id, struct pl_path_nodes *ret);
 
 /* Sequence spaces that the tables count (options.numbers); start with *pos = 0, false at the end. */
 bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_exporter *ret);

@@ -59,11 +59,11 @@ static void step_general(struct pl_core_env *env, const struct parsed *p)
 	pl_core_report_begin(env, &s->report);
 	for (uint32_t i = 0; i < s->n; i++)
 		pl_core_hop_step(env, &s->report, &s->hops[i]);
+	if (env->rules.flags & PL_CORE_KEEP_AGGREGATES)
+		pl_core_route_step(env, &s->report, s->latency_ns);
 	pl_core_report_end(env, &s->report, s->n > 0 ? &s->hops[s->n - 1] : NULL);
 	if (pl_core_delay_counts(pl_env_rules(env), &s->report))
 		pl_core_delay_step(env, &s->report, &path, s->latency_ns);
-	if (env->rules.flags & PL_CORE_KEEP_AGGREGATES)
-		pl_core_route_step(env, &s->report, s->latency_ns);
 }
 
 static void read_one(const struct run *run, struct parsed *p, uint32_t i)

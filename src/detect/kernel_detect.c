@@ -274,3 +274,13 @@ bool pl_kernel_detect_exporter(
 	}
 	return false;
 }
+
+bool pl_kernel_detect_path(
+	const struct pl_kernel_detect *kd, uint64_t path_id, struct pl_path_nodes *ret)
+{
+	for (unsigned int q = 0; q < kd->n; q++) {
+		if (pl_detect_route(kd->queues[q], path_id, ret))
+			return true;
+	}
+	return false;
+}

@@ -75,3 +75,7 @@ void pl_kernel_detect_number(struct pl_kernel_detect *kd, unsigned int queue,
 /* Sequence spaces that the tables have, counted by the program or here; start with *pos = 0; false at the end. */
 bool pl_kernel_detect_exporter(
 	const struct pl_kernel_detect *kd, uint64_t *pos, struct pl_exporter *ret);
+
+/* The nodes of a complete path, when aggregates are kept and it was taken lately. */
+bool pl_kernel_detect_path(
+	const struct pl_kernel_detect *kd, uint64_t path_id, struct pl_path_nodes *ret);

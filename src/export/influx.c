@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "export/ruling.h"
+#include "record/path_book.h"
 #include "record/put.h"
 
 #define TIME_LEAST_NS (UINT64_C(946684800) * 1000000000u) /* 2000-01-01 */
@@ -226,7 +227,8 @@ static int put_line(struct influx *x, const struct form *f, const void *record, 
 	const char *first_field, uint64_t ts_ns, struct pl_buf *out)
 {
 	const uint8_t *bytes = record;
-	char *begin = pl_buf_reserve(out, f->max), *tags, *p;
+	const size_t max = f->max + strlen(first_field);
+	char *begin = pl_buf_reserve(out, max), *tags, *p;
 	struct key *k;
 	uint32_t present;
 
@@ -253,7 +255,7 @@ static int put_line(struct influx *x, const struct form *f, const void *record, 
 	*p++ = ' ';
 	p = put_u64(p, tell_apart(k, ts_ns));
 	*p++ = '\n';
-	assert((size_t)(p - begin) <= f->max);
+	assert((size_t)(p - begin) <= max);
 	pl_buf_advance(out, (size_t)(p - begin));
 	return 0;
 }
@@ -263,9 +265,19 @@ static int format_event(
 {
 	struct influx *x = format;
 
+	char fields[64 + 2 * PL_PATH_NODES_TEXT] = " count=1i", nodes[PL_PATH_NODES_TEXT];
+	struct pl_path_nodes now, old;
+
 	if (!time_good(event->ts_ns, real_ns))
 		return -ERANGE;
-	return put_line(x, &x->event, event, "pathline_event", " count=1i", event->ts_ns, out);
+	if (pl_event_paths(event, &now, &old)) {
+		int n = snprintf(fields, sizeof(fields), " count=1i,path_nodes=\"%s\"",
+			pl_path_nodes_text(nodes, &now) > 0 ? nodes : "");
+
+		(void)pl_path_nodes_text(nodes, &old);
+		snprintf(fields + n, sizeof(fields) - (size_t)n, ",old_path_nodes=\"%s\"", nodes);
+	}
+	return put_line(x, &x->event, event, "pathline_event", fields, event->ts_ns, out);
 }
 
 static int format_path(void *format, const struct pl_path *path, const struct pl_hop *hops,

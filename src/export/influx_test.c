@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/test.h"
+#include "record/path_book.h"
 
 #define T    UINT64_C(1700000000000000000)
 #define HOUR (UINT64_C(3600) * 1000000000u)
@@ -72,6 +73,7 @@ static struct pl_event queue_event(void)
 
 static void test_events(void)
 {
+	const struct pl_path_nodes old_nodes = { 3, 3, { 1, 6, 2 } };
 	void *f = format_new(0);
 	struct pl_event e = queue_event(), full = queue_event();
 
@@ -112,9 +114,10 @@ static void test_events(void)
 	full.old_path_id = 1;
 	full.exporter = v4("127.0.0.1");
 	full.report_id = 0x6a;
+	pl_path_book_note(1, &old_nodes);
 	streq(event_line(f, &full),
 		"pathline_event,drop_reason=4,event=path_change,exporter=127.0.0.1,node=17,phase=once,"
-		"port=3,queue=5 count=1i,seq=9i,value=107i,threshold=100i,flow_src=\"10.1.0.6\","
+		"port=3,queue=5 count=1i,path_nodes=\"unknown\",old_path_nodes=\"1>6>2\",seq=9i,value=107i,threshold=100i,flow_src=\"10.1.0.6\","
 		"flow_dst=\"fd00::1\",flow_sport=59916i,flow_dport=6379i,flow_proto=17i,hw_id=1i,"
 		"path_id=\"57ff9b4614af69b4\",old_path_id=\"0000000000000001\","
 		"report_id=\"000000000000006a\" 1700000000000000000\n",

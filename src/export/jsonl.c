@@ -353,7 +353,7 @@ static void jsonl_write_events(
 		return;
 	pl_count(&e->stats.accepted, n);
 	for (uint32_t i = 0; i < n; i++) {
-		if (!make_room(j, pl_path_json_max(1) + 1, now_ns)) {
+		if (!make_room(j, pl_event_json_max() + 1, now_ns)) {
 			pl_count(&e->stats.dropped[j->cause], 1);
 			continue;
 		}

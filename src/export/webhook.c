@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/num.h"
+#include "record/path_book.h"
 
 enum { TIME_MAX = 40, TEXT_MAX = 160, ALERT_TEXT_MAX = 8192 };
 
@@ -160,7 +161,8 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 static void write_annotations(struct webhook *w, const struct pl_event *e)
 {
 	char text[TEXT_MAX], kind[64], value[64] = "", place[96] = "";
-	char summary[sizeof(kind) + sizeof(place) + sizeof(value)];
+	char summary[sizeof(kind) + sizeof(place) + sizeof(value)], nodes[PL_PATH_NODES_TEXT];
+	struct pl_path_nodes now, old;
 	size_t n = 0;
 	struct pl_json j;
 
@@ -188,6 +190,12 @@ static void write_annotations(struct webhook *w, const struct pl_event *e)
 		(e->present & PL_EVENT_HAS_exporter) != 0) {
 		pl_format_addr(text, &e->exporter);
 		member(&j, "exporter", text);
+	}
+	if (pl_event_paths(e, &now, &old)) {
+		(void)pl_path_nodes_text(nodes, &now);
+		member(&j, "path", nodes);
+		(void)pl_path_nodes_text(nodes, &old);
+		member(&j, "old_path", nodes);
 	}
 	hex_member(&j, "path_id", (e->present & PL_EVENT_HAS_path_id) != 0, e->path_id);
 	hex_member(&j, "old_path_id", (e->present & PL_EVENT_HAS_old_path_id) != 0, e->old_path_id);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/test.h"
+#include "record/path_book.h"
 
 #define SECOND UINT64_C(1000000000)
 #define NOW    (UINT64_C(1700000000) * SECOND)
@@ -110,6 +111,7 @@ static void begin_and_end(void)
 
 static void once(void)
 {
+	const struct pl_path_nodes nodes = { 3, 3, { 1, 5, 2 } };
 	void *f = new_format(PL_WEBHOOK_ALERTMANAGER);
 	struct pl_event e = queue_event(PL_PHASE_ONCE, NOW, 1);
 
@@ -126,6 +128,15 @@ static void once(void)
 	e = (struct pl_event){ .ts_ns = NOW, .event = PL_EVENT_REPORT_LOSS };
 	ok(strstr(tell(f, &e, NOW), "{\"alertname\":\"pathline_report_loss\",\"severity\"") != NULL,
 		"nothing but a kind");
+	pl_path_book_note(5, &nodes);
+	e = (struct pl_event){ .ts_ns = NOW,
+		.event = PL_EVENT_PATH_CHANGE,
+		.path_id = 5,
+		.old_path_id = 6,
+		.present = PL_EVENT_HAS_path_id | PL_EVENT_HAS_old_path_id };
+	ok(strstr(tell(f, &e, NOW), "\"path\":\"1>5>2\",\"old_path\":\"unknown\",\"path_id\"") !=
+			NULL,
+		"a path change names the nodes it knows");
 	pl_webhook_format.free(f);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "pipeline/metrics.h"
+#include "record/path_book.h"
 
 /* A column: member, form, presence mask (0 = always), unit, help. Its name is the member's. */
 #define COLUMN(st, member, f, has, u, h)                                                           \
@@ -350,21 +351,31 @@ static int begin_events(struct pl_api_walk *walk)
 	return 0;
 }
 
+/* Beyond the bits that an event has. */
+#define HAS_PATHS (UINT32_C(1) << 31)
+
 /* A record's `present` is not its first member: the row is the event behind one. */
 struct event_row {
 	uint32_t present, zero;
 	struct pl_event event;
+	char path_nodes[PL_PATH_NODES_TEXT], old_path_nodes[PL_PATH_NODES_TEXT];
 };
 
 static bool next_event(struct pl_api_walk *walk, void *row)
 {
 	const struct pl_event *events = walk->rows;
 	struct event_row *r = row;
+	struct pl_path_nodes now, old;
 
 	if (walk->pos >= walk->n_rows)
 		return false;
 	r->event = events[walk->pos++];
 	r->present = r->event.present;
+	if (pl_event_paths(&r->event, &now, &old)) {
+		(void)pl_path_nodes_text(r->path_nodes, &now);
+		(void)pl_path_nodes_text(r->old_path_nodes, &old);
+		r->present |= HAS_PATHS;
+	}
 	return true;
 }
 
@@ -379,6 +390,8 @@ static const struct pl_field event_fields[] = {
 		.present = PL_EVENT_HAS_##id },
 #include "record/fields.def"
 #undef PL_EVENT_FIELD
+	COLUMN(event_row, path_nodes, TEXT, HAS_PATHS, "", "nodes of the path now, source first"),
+	COLUMN(event_row, old_path_nodes, TEXT, HAS_PATHS, "", "nodes of the path before"),
 };
 
 /* ---- flows ---- */

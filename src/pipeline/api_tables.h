@@ -5,7 +5,7 @@
 #include "pipeline/api.h"
 #include "pipeline/state.h"
 
-#define PL_API_ROW_MAX 768 /* bytes of the largest row */
+#define PL_API_ROW_MAX 1024 /* bytes of the largest row */
 
 /* What a table is walked with. `rows` is for tables that are gathered first. */
 struct pl_api_walk {

@@ -198,6 +198,11 @@ static void add_sequences(struct pl_kernel_source *s, struct pl_totals *t)
 	}
 }
 
+static bool path(void *arg, uint64_t path_id, struct pl_path_nodes *ret)
+{
+	return pl_kernel_detect_path(((struct pl_kernel_source *)arg)->detect, path_id, ret);
+}
+
 static bool exporter(void *arg, uint64_t *pos, struct pl_exporter *ret)
 {
 	return pl_kernel_detect_exporter(((struct pl_kernel_source *)arg)->detect, pos, ret);
@@ -329,6 +334,7 @@ int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *
 		.totals = totals,
 		.harvest = harvest,
 		.state = state,
+		.path = path,
 		.exporter = exporter,
 		.arg = s };
 	*ret = s;

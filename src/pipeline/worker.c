@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "pipeline/path_notes.h"
 
 enum {
 	RECV_TIMEOUT_MS = 50, /* how long a quiet point may be away without traffic */
@@ -44,6 +45,7 @@ static void deliver_events(struct pl_worker *w)
 
 	if (w->events.n == 0)
 		return;
+	pl_path_notes(w->events.events, w->events.n, e->decode, w->source.aside);
 	for (unsigned int i = 0; i < e->n_taps; i++)
 		pl_tap_events(e->taps[i], w->events.events, w->events.n);
 	w->events.n = 0;

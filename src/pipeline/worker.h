@@ -26,6 +26,7 @@
 #include "detect/events.h"
 #include "netio/port.h"
 #include "pipeline/output.h"
+#include "record/path_book.h"
 
 /* What a batch goes through. A part that is NULL in a new engine is taken over from the old one. */
 struct pl_engine {
@@ -91,6 +92,8 @@ struct pl_worker_aside {
 	void (*harvest)(void *arg, struct pl_aggregate *into, uint64_t now_ns, uint64_t ts_ns);
 	/* At a quiet point, after totals: adds levels raised and flows; with `top` the flows with most packets. */
 	void (*state)(void *arg, struct pl_snapshot *snap, bool top);
+	/* The nodes of a path followed elsewhere; false when it is not known there. */
+	bool (*path)(void *arg, uint64_t path_id, struct pl_path_nodes *ret);
 	/* Exporters followed elsewhere; start with *pos = 0, false at the end. */
 	bool (*exporter)(void *arg, uint64_t *pos, struct pl_exporter *ret);
 	void *arg;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "record/path_book.h"
 #include "record/put.h"
 #include "record/table.h"
 
@@ -120,11 +121,20 @@ void pl_hop_csv(struct pl_buf *buf, const struct pl_hop *hop)
 void pl_event_csv_header(struct pl_buf *buf)
 {
 	add_header(buf, PL_KIND_EVENT, "");
-	end_row(buf);
+	pl_buf_str(buf, "path_nodes,old_path_nodes\n");
 }
 
 void pl_event_csv(struct pl_buf *buf, const struct pl_event *event)
 {
+	char nodes[PL_PATH_NODES_TEXT];
+	struct pl_path_nodes now, old;
+	bool paths = pl_event_paths(event, &now, &old);
+
 	add_row(buf, PL_KIND_EVENT, event, event->present);
-	end_row(buf);
+	if (paths)
+		pl_buf_add(buf, nodes, pl_path_nodes_text(nodes, &now));
+	pl_buf_chr(buf, ',');
+	if (paths)
+		pl_buf_add(buf, nodes, pl_path_nodes_text(nodes, &old));
+	pl_buf_chr(buf, '\n');
 }

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <pthread.h>
 
+#include "record/path_book.h"
 #include "record/put.h"
 
 #define MEMBERS_MAX 48
@@ -211,26 +212,55 @@ void pl_path_json(
 	pl_buf_advance(buf, (size_t)(p - start));
 }
 
-static void record_json(struct pl_buf *buf, const struct form *form, const char *kind,
-	const void *record, uint32_t present)
+void pl_hop_json(struct pl_buf *buf, const struct pl_hop *hop)
 {
-	char *start = pl_buf_reserve(buf, ready(form)->max);
+	char *start = pl_buf_reserve(buf, ready(&hop_form)->max);
 	char *p = start;
 
 	if (start == NULL)
 		return;
-	p = put_str(put_str(put_str(p, "{\"kind\":\""), kind), "\",");
-	p = put_members(p, form, record, present);
+	p = put_str(p, "{\"kind\":\"hop\",");
+	p = put_members(p, &hop_form, hop, hop->present);
 	p[-1] = '}';
 	pl_buf_advance(buf, (size_t)(p - start));
 }
 
-void pl_hop_json(struct pl_buf *buf, const struct pl_hop *hop)
+/* The nodes of both paths of a path change, with their keys. */
+#define NODES_MAX ((size_t)2 * (PL_PATH_NODES_TEXT + 64))
+
+static char *put_nodes(char *p, const char *key, const struct pl_path_nodes *nodes)
 {
-	record_json(buf, &hop_form, pl_record_kind_name(PL_KIND_HOP), hop, hop->present);
+	p = put_str(put_str(put_str(p, ",\""), key), "_nodes\":");
+	if (nodes->hops == 0)
+		return put_str(p, "null");
+	*p++ = '[';
+	for (unsigned int i = 0; i < nodes->n; i++) {
+		if (i > 0)
+			*p++ = ',';
+		p = put_u64(p, nodes->node[i]);
+	}
+	p = put_str(put_str(put_str(p, "],\""), key), "_hops\":");
+	return put_u64(p, nodes->hops);
+}
+
+size_t pl_event_json_max(void)
+{
+	return ready(&event_form)->max + NODES_MAX;
 }
 
 void pl_event_json(struct pl_buf *buf, const struct pl_event *event)
 {
-	record_json(buf, &event_form, pl_record_kind_name(PL_KIND_EVENT), event, event->present);
+	const struct form *form = ready(&event_form);
+	char *start = pl_buf_reserve(buf, pl_event_json_max());
+	char *p = start;
+	struct pl_path_nodes now, old;
+
+	if (start == NULL)
+		return;
+	p = put_str(p, "{\"kind\":\"event\",");
+	p = put_members(p, form, event, event->present) - 1;
+	if (pl_event_paths(event, &now, &old))
+		p = put_nodes(put_nodes(p, "path", &now), "old_path", &old);
+	*p++ = '}';
+	pl_buf_advance(buf, (size_t)(p - start));
 }

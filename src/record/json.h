@@ -19,7 +19,11 @@ void pl_path_json(
 	struct pl_buf *buf, const struct pl_path *path, const struct pl_hop *hops, size_t n);
 /* {"kind":"hop","ts_ns":…,"report_id":"…","path_id":"…",…}: a hop on its own says whose it is. */
 void pl_hop_json(struct pl_buf *buf, const struct pl_hop *hop);
+/* A path change has the nodes of both paths (record/path_book.h): "path_nodes":[1,5,2],"path_hops":3, and likewise "old_…";
+ * null when they are not known, and fewer than hops when there are too many. */
 void pl_event_json(struct pl_buf *buf, const struct pl_event *event);
+/* Bytes that it may need. */
+size_t pl_event_json_max(void);
 
 /* Bytes that pl_path_json may need for a path of n hops. */
 size_t pl_path_json_max(size_t n);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "record/path_book.h"
 #include "record/put.h"
 
 #define NS_PER_S 1000000000u
@@ -183,11 +184,32 @@ void pl_path_api(
 	pl_json_object_end(json);
 }
 
+static void nodes_members(struct pl_json *json, const char *key, const char *hops_key,
+	const struct pl_path_nodes *nodes)
+{
+	pl_json_key(json, key);
+	if (nodes->hops == 0) {
+		pl_json_null(json);
+		return;
+	}
+	pl_json_array(json);
+	for (unsigned int i = 0; i < nodes->n; i++)
+		pl_json_u64(json, nodes->node[i]);
+	pl_json_array_end(json);
+	pl_json_number(json, hops_key, nodes->hops);
+}
+
 void pl_event_api(struct pl_json *json, const struct pl_event *event)
 {
+	struct pl_path_nodes now, old;
+
 	pl_json_object(json);
 	kind_member(json, PL_KIND_EVENT);
 	record_members(json, PL_KIND_EVENT, event, event->present);
+	if (pl_event_paths(event, &now, &old)) {
+		nodes_members(json, "path_nodes", "path_hops", &now);
+		nodes_members(json, "old_path_nodes", "old_path_hops", &old);
+	}
 	pl_json_object_end(json);
 }
 

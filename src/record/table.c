@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/num.h"
+#include "record/path_book.h"
 #include "record/put.h"
 #include "record/text.h"
 
@@ -422,6 +423,27 @@ static void add_quantity(struct pl_buf *buf, const struct pl_event *event, bool 
 		add_number(buf, has, v, "-");
 }
 
+/* The nodes of both paths of a path change where they are known, else what there is: ids. */
+static void add_event_path(struct pl_buf *buf, const struct pl_event *event)
+{
+	struct pl_path_nodes now = { 0 }, old = { 0 };
+	char nodes[PL_PATH_NODES_TEXT];
+
+	(void)pl_event_paths(event, &now, &old);
+	if (old.hops != 0) {
+		pl_path_nodes_text(nodes, &old);
+		pl_buf_printf(buf, " was %s", nodes);
+	} else if ((event->present & PL_EVENT_HAS_old_path_id) != 0) {
+		pl_buf_printf(buf, " was %016llx", (unsigned long long)event->old_path_id);
+	}
+	if (now.hops != 0) {
+		pl_path_nodes_text(nodes, &now);
+		pl_buf_printf(buf, " path %s", nodes);
+	} else if ((event->present & PL_EVENT_HAS_path_id) != 0) {
+		pl_buf_printf(buf, " path %016llx", (unsigned long long)event->path_id);
+	}
+}
+
 void pl_event_table(struct pl_buf *buf, const struct pl_event *event)
 {
 	struct line line = { buf, event_columns, buf->len };
@@ -453,10 +475,7 @@ void pl_event_table(struct pl_buf *buf, const struct pl_event *event)
 	} else {
 		pl_buf_chr(buf, '-');
 	}
-	if ((has & PL_EVENT_HAS_old_path_id) != 0)
-		pl_buf_printf(buf, " was %016llx", (unsigned long long)event->old_path_id);
-	if ((has & PL_EVENT_HAS_path_id) != 0)
-		pl_buf_printf(buf, " path %016llx", (unsigned long long)event->path_id);
+	add_event_path(buf, event);
 	if ((has & PL_EVENT_HAS_quantity) != 0) {
 		pl_buf_str(buf, " of ");
 		add_word(buf, true, PL_FORM_QUANTITY, pl_event_get_quantity(event));

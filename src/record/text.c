@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "record/text.h"
 
+#include "record/path_book.h"
 #include "record/put.h"
 
 void pl_path_flags_text(struct pl_buf *buf, unsigned int flags, const char *none)
@@ -38,13 +39,13 @@ static void add_record(
 			pl_buf_add(buf, value,
 				(size_t)(put_value(value, &fields[i], record, false) - value));
 	}
-	pl_buf_chr(buf, '\n');
 }
 
 void pl_path_text(
 	struct pl_buf *buf, const struct pl_path *path, const struct pl_hop *hops, size_t n)
 {
 	add_record(buf, PL_KIND_PATH, path, path->present);
+	pl_buf_chr(buf, '\n');
 	for (size_t i = 0; i < n; i++) {
 		pl_buf_chr(buf, '\t');
 		pl_hop_text(buf, &hops[i]);
@@ -54,9 +55,20 @@ void pl_path_text(
 void pl_hop_text(struct pl_buf *buf, const struct pl_hop *hop)
 {
 	add_record(buf, PL_KIND_HOP, hop, hop->present);
+	pl_buf_chr(buf, '\n');
 }
 
 void pl_event_text(struct pl_buf *buf, const struct pl_event *event)
 {
+	char nodes[PL_PATH_NODES_TEXT];
+	struct pl_path_nodes now, old;
+
 	add_record(buf, PL_KIND_EVENT, event, event->present);
+	if (pl_event_paths(event, &now, &old)) {
+		pl_buf_str(buf, " path_nodes=");
+		pl_buf_add(buf, nodes, pl_path_nodes_text(nodes, &now));
+		pl_buf_str(buf, " old_path_nodes=");
+		pl_buf_add(buf, nodes, pl_path_nodes_text(nodes, &old));
+	}
+	pl_buf_chr(buf, '\n');
 }

@@ -291,12 +291,19 @@ def profiled():
 
 
 def story():
-    """A path change, a build-up and lost reports, by default thresholds in the kernel: at each place told once."""
-    d = Daemon("story", config("afxdp:rx0", "detect:\n  where: kernel\n  loss_hold: 2s\n"))
+    """A path change, a build-up and lost reports, by default thresholds: at each place told once; paths by their nodes."""
+    for where in ("kernel", "user"):
+        story_where(where)
+
+
+def story_where(where):
+    name, records = f"story, {where}", os.path.join(DIR, "records.jsonl")
+    if os.path.exists(records):
+        os.unlink(records)
+    d = Daemon(f"story-{where}", config("afxdp:rx0", f"detect:\n  where: {where}\n  loss_hold: 2s\n"))
     settle(d)
     sent, _ = generate(35000, "--rate", "5000", "--flows", "200", "--seed", "1", "--event", "path@1s+3s",
                        "--event", "queue@1s+3s", "--event", "loss@2s+1s:ratio=0.5")
-    records = os.path.join(DIR, "records.jsonl")
 
     def told(kind):
         with open(records) as f:
@@ -307,20 +314,28 @@ def story():
         return e["exporter"] if e["event"] == "report_loss" else (e["node"], e["port"], e["queue"])
 
     values = settle(d)
-    ok(total(values, "pathline_packets_settled_total") > 0.9 * sent, "story: settled in the kernel")
+    ok(where == "user" or total(values, "pathline_packets_settled_total") > 0.9 * sent, f"{name}: settled in the kernel")
     for kind in ("queue_depth", "hop_latency", "report_loss"):
         wait(lambda: (lambda e: e and sum(x["phase"] == "end" for x in e) * 2 == len(e))(told(kind)))
         phases = {}
         for e in told(kind):
             phases.setdefault(place(e), []).append(e["phase"])
-        ok(phases, f"story: {kind} is told")
-        eq([p for p in phases.values() if p != ["begin", "end"]], [], f"story: {kind}: one begin and one end at each place")
+        ok(phases, f"{name}: {kind} is told")
+        eq([p for p in phases.values() if p != ["begin", "end"]], [], f"{name}: {kind}: one begin and one end at each place")
     flows = {}
     for e in told("path_change"):
         flows.setdefault(json.dumps(e["flow"]), []).append(e["path_id"])
-    ok(flows, "story: path changes are told")
-    eq([p for p in flows.values() if len(p) != 2], [], "story: each flow that moves goes, and comes back")
-    eq(d.stop(), 0, "story: ends well")
+    ok(flows, f"{name}: path changes are told")
+    eq([p for p in flows.values() if len(p) != 2], [], f"{name}: each flow that moves goes, and comes back")
+    for e in told("path_change"):
+        now, old = e["path_nodes"], e["old_path_nodes"]
+        if now is None or old is None or now == old or (now[0], now[-1]) != (old[0], old[-1]) or e["path_hops"] != len(now):
+            ok(False, f"{name}: two ways between the same ends", e)
+    code, page = d.get("/api/v1/events")
+    rows = [e for e in json.loads(page)["rows"] if e["event"] == "path_change"]
+    ok(code == 200 and rows and all(">" in e["path_nodes"] and ">" in e["old_path_nodes"] for e in rows),
+       f"{name}: the API has the nodes too", rows[:1])
+    eq(d.stop(), 0, f"{name}: ends well")
 
 
 SERVER = "import socket; s = socket.create_server(('10.255.0.2', 2200)); print('on', flush=True); c = s.accept()[0]; c.sendall(c.recv(99))"
