@@ -162,7 +162,7 @@ PL_CORE_COLD void pl_core_drop_step(
 		pl_core_publish(&set->way[way], hash, pl_core_coarse(r->now_ns));
 	}
 	pl_core_heard(&set->way[way], r->now_ns);
-	set->e[way].reports++;
+	set->e[way].reports += 1 + (uint64_t)r->drops;
 	pl_core_drop_tell(env, r, last, &set->e[way], 1);
 }
 

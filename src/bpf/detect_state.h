@@ -164,7 +164,7 @@ struct pl_core_drop_key {
 
 struct pl_core_drop {
 	struct pl_core_drop_key key;
-	uint64_t reports; /* in all */
+	uint64_t reports; /* packets dropped in all, as reports say */
 	uint64_t told;    /* of them told */
 	uint64_t due_ns;
 	uint64_t spare[3];

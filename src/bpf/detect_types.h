@@ -53,7 +53,7 @@ struct pl_core_report {
 	uint8_t hop_count;
 	uint8_t zero;
 	uint32_t packet_bytes; /* of the packet reported on, from its IP header; 0 = not known */
-	uint32_t zero2;
+	uint32_t drops;        /* packets that a drop report stands for, less one (a summary's) */
 };
 
 /* From `node` to `present` as in struct pl_hop: user space copies them at once. */

@@ -90,6 +90,8 @@ static const struct pl_top_column flows[] = {
 	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
 	{ "PER S", "packets", 8, PL_TOP_RATE },
 	{ "IDLE", "idle_ns", 7, PL_TOP_DURATION },
+	{ "LOST", "lost", 7, PL_TOP_NUMBER },
+	{ "REORD", "reordered", 6, PL_TOP_NUMBER },
 	{ "PATH", "path_id", 16, PL_TOP_TEXT },
 	{ "FLOW", "flow.src", 0, PL_TOP_FLOW },
 };

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "detect/flow_fetch.h"
+#include "detect/flow_numbers.h"
 #include "detect/rules.h"
 #include "detect/tables.h"
 
@@ -21,6 +22,9 @@
 struct exporter_cell {
 	struct pl_core_exporter_key key;
 	struct pl_core_loss loss;
+	/* Gaps and disorder of its numbers, by the last look and the one before. */
+	uint64_t trouble, trouble_before;
+	bool unsequenced;
 };
 
 _Static_assert(sizeof(struct pl_core_exporter_key) == 32, "no padding: keys are compared as bytes");
@@ -30,6 +34,7 @@ struct pl_detect {
 	struct pl_detect_options options; /* with the defaults filled in */
 	struct pl_cells exporters;        /* losses told, of a decoder's exporters */
 	struct pl_node_watch nodes;
+	struct pl_flow_numbers numbers;
 	struct pl_sweep sweep;
 	uint64_t seed;
 	bool levels; /* any hop is of interest */
@@ -65,6 +70,14 @@ static bool wants_hops(const struct pl_core_rules *rules)
 	       pl_core_watches(rules, PL_EVENT_LOOP);
 }
 
+/* Flows whose own numbers are followed: those of few kinds of telemetry have any. */
+static uint32_t numbered_flows(const struct pl_detect_options *o)
+{
+	uint32_t n = o->max_flows / 8;
+
+	return o->numbers ? 1 : n > 8 ? n : 8;
+}
+
 static struct pl_detect *begun(const struct pl_detect_options *options)
 {
 	struct pl_detect *det = aligned_alloc(64, (sizeof(*det) + 63) / 64 * 64);
@@ -93,7 +106,8 @@ int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *option
 	if (pl_tables_init(&det->env.tables, entries) < 0 ||
 		pl_cells_init(&det->exporters, det->options.max_exporters,
 			sizeof(struct exporter_cell)) < 0 ||
-		pl_node_watch_init(&det->nodes, det->options.max_queues) < 0) {
+		pl_node_watch_init(&det->nodes, det->options.max_queues) < 0 ||
+		pl_flow_numbers_init(&det->numbers, numbered_flows(&det->options)) < 0) {
 		pl_detect_free(det);
 		return -ENOMEM;
 	}
@@ -138,6 +152,7 @@ void pl_detect_free(struct pl_detect *det)
 	pl_tables_done(&det->env.tables);
 	pl_cells_done(&det->exporters);
 	pl_node_watch_done(&det->nodes);
+	pl_flow_numbers_done(&det->numbers);
 	free(det);
 }
 
@@ -149,7 +164,7 @@ uint64_t pl_detect_memory(const struct pl_detect_options *options)
 	pl_detect_entries(options, entries);
 	return sizeof(struct pl_detect) + pl_tables_memory(entries) +
 	       pl_cells_memory(o.max_exporters, sizeof(struct exporter_cell)) +
-	       pl_node_watch_memory(o.max_queues);
+	       pl_node_watch_memory(o.max_queues) + pl_flow_numbers_memory(numbered_flows(&o));
 }
 
 uint64_t pl_detect_over_memory(void)
@@ -246,7 +261,9 @@ static inline void report_of(struct pl_core_report *r, const struct pl_path *pat
 	r->hop_count = path->hop_count;
 	r->zero = 0;
 	r->packet_bytes = 0;
-	r->zero2 = 0;
+	r->drops = (path->present & PL_PATH_HAS_lost_count) != 0 && path->flow_id > 0
+			   ? path->flow_id - 1
+			   : 0;
 }
 
 /* before: the hop before in the path, NULL for the first. */
@@ -347,7 +364,8 @@ void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporte
 	hash = pl_hash(&key, sizeof(key), det->seed);
 	cell = pl_cells_find(&det->exporters, hash, &key, sizeof(key));
 	/* One that is remembered is looked at after a change of the rules too: what goes on must end. */
-	if (cell == PL_CELL_NONE && !det->options.report_loss)
+	if (cell == PL_CELL_NONE && !det->options.report_loss && !det->options.packet_loss &&
+		!det->options.reordering)
 		return;
 	if (cell == PL_CELL_NONE)
 		cell = pl_cells_insert(&det->exporters, hash, &key, sizeof(key));
@@ -356,6 +374,9 @@ void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporte
 		return;
 	}
 	x = pl_cells_at(&det->exporters, cell);
+	x->trouble_before = x->trouble;
+	x->trouble = exporter->skipped + exporter->reordered + exporter->restarts;
+	x->unsequenced = exporter->unsequenced;
 	det->env.out = out;
 	pl_loss_tell(&det->env, &x->loss, exporter, now_ns, ts_ns);
 }
@@ -367,6 +388,41 @@ void pl_detect_exporters(struct pl_detect *det, const struct pl_decode *decode, 
 
 	for (uint32_t i = 0; pl_decode_exporter(decode, i, &exporter); i++)
 		pl_detect_exporter(det, &exporter, now_ns, ts_ns, out);
+}
+
+/* --- packets lost and out of order ------------------------------------------------------------------------ */
+
+static bool exporter_trouble(void *arg, const struct pl_core_exporter_key *exporter,
+	uint64_t *ret_now, uint64_t *ret_before)
+{
+	const struct pl_detect *det = arg;
+	uint64_t hash = pl_hash(exporter, sizeof(*exporter), det->seed);
+	uint32_t cell = pl_cells_find(&det->exporters, hash, exporter, sizeof(*exporter));
+	const struct exporter_cell *x;
+
+	if (cell == PL_CELL_NONE)
+		return false;
+	x = pl_cells_at(&det->exporters, cell);
+	*ret_now = x->trouble;
+	*ret_before = x->trouble_before;
+	return !x->unsequenced;
+}
+
+void pl_detect_numbers(struct pl_detect *det, const struct pl_record_batch *batch, uint64_t now_ns)
+{
+	pl_flow_numbers_batch(&det->numbers, batch, now_ns);
+}
+
+void pl_detect_numbers_tick(
+	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+{
+	det->env.out = out;
+	pl_flow_numbers_tick(&det->numbers, &det->env, exporter_trouble, det, now_ns, ts_ns);
+}
+
+const struct pl_flow_number_counters *pl_detect_number_counters(const struct pl_detect *det)
+{
+	return &det->numbers.counters;
 }
 
 void pl_detect_tick(
@@ -484,6 +540,8 @@ uint32_t pl_detect_top_flows(
 			.first_ns = f->first_ns,
 			.last_ns = f->last_ns,
 		};
+		ret[at].numbered = pl_flow_numbers_find(
+			&det->numbers, &f->key, &ret[at].lost, &ret[at].reordered);
 	}
 	return have;
 }

@@ -17,7 +17,11 @@
  *     steps       once; the value moved far enough from the one told last (old_value).
  *   anomaly       begin and end as a level, of the distance between the value and its usual self: so many
  *                 usual deviations. value: at begin the value, at end the largest distance.
- *   packet_drop   once; value is the number of drop reports of (node, reason) since the last such event.
+ *   packet_drop   once; value is the number of packets of (node, reason) that drop reports told of since the last such
+ *                 event: a summary (Host-INT) tells of several.
+ *   packet_loss   of a flow that is numbered at its source: begin when a number is missing although the exporter's
+ *                 reports are all there, end when none more was for loss_hold_ns. value: packets lost since the begin.
+ *   reordering    likewise, of numbers that come after a later one.
  *   report_loss   of an exporter: begin when a number is missing, end when none more was for loss_hold_ns.
  *                 value: reports lost since the begin.
  *   microburst    once; a queue was above the threshold, for no longer than max_ns. value: the largest depth;
@@ -77,6 +81,7 @@ struct pl_detect_level {
 
 struct pl_detect_options {
 	bool path_change, report_loss, packet_drop, loop, flow_start, flow_end;
+	bool packet_loss, reordering; /* by the flows' own numbers */
 	struct pl_detect_level queue_depth, hop_latency, link_latency, tx_util, buffer_depth,
 		flow_latency;
 	struct {
@@ -111,6 +116,17 @@ struct pl_detect_options {
 };
 
 struct pl_detect;
+
+/* Of flows that are numbered at their source (detect/flow_numbers.h). */
+struct pl_flow_number_counters {
+	uint64_t packets;         /* that had a number */
+	uint64_t lost, reordered; /* beyond doubt */
+	uint64_t
+		unsure; /* lost or out of order, or reports of them were: not told, not in the two above */
+	uint64_t duplicates, restarts;
+	uint64_t flows; /* followed now */
+	uint64_t full;  /* packets of flows that found no room: an eighth of max_flows */
+};
 
 /* The event kinds that are on: what a healthy network has none of (rules.c has the thresholds and hold times). */
 void pl_detect_defaults(struct pl_detect_options *ret);
@@ -156,6 +172,13 @@ const struct pl_core_counters *pl_detect_counters(const struct pl_detect *det);
 /* What one table holds now, counted. */
 uint64_t pl_detect_present(const struct pl_detect *det, unsigned int table);
 
+/* The flows' own numbers: for whoever sees all reports of its exporters, after pl_detect_batch; and about once a second, after
+ * pl_detect_exporters. */
+void pl_detect_numbers(struct pl_detect *det, const struct pl_record_batch *batch, uint64_t now_ns);
+void pl_detect_numbers_tick(
+	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
+const struct pl_flow_number_counters *pl_detect_number_counters(const struct pl_detect *det);
+
 /* The nodes of a complete path that the tables follow (options.aggregates); false when it is not among them. */
 bool pl_detect_route(const struct pl_detect *det, uint64_t path_id, struct pl_path_nodes *ret);
 
@@ -185,6 +208,8 @@ struct pl_flow_seen {
 	struct pl_flow_key key;
 	uint64_t path_id; /* 0: none known */
 	uint64_t packets, bytes, first_ns, last_ns;
+	bool numbered; /* its own numbers are followed, and say: */
+	uint64_t lost, reordered;
 };
 
 /* The (at most) n flows with most packets, the most first, together with the `have` that ret has already; returns how

@@ -420,6 +420,7 @@ static void packet_drops(void)
 {
 	struct pl_detect *det = made((struct pl_detect_options){ .packet_drop = true });
 	const struct pl_event *e;
+	struct pl_path *p;
 	uint64_t sum = 0;
 
 	pl_record_batch_clear(&batch);
@@ -439,6 +440,14 @@ static void packet_drops(void)
 	pl_detect_batch(det, &batch, SECOND, &out);
 	e = only_event("drop without a reason");
 	ok(!(e->present & PL_EVENT_HAS_drop_reason), "drop without a reason has none");
+	out.n = 0;
+	pl_record_batch_clear(&batch);
+	p = drop_path(9, -1);
+	p->mode = PL_MODE_DROP_SUMMARY;
+	p->flow_id = 7; /* lost_count */
+	p->present |= PL_PATH_HAS_lost_count;
+	pl_detect_batch(det, &batch, SECOND, &out);
+	eq(only_event("a summary of seven packets")->value, 7, "counts seven");
 	out.n = 0;
 	pl_record_batch_clear(&batch);
 	for (unsigned int i = 0; i < 200; i++)

@@ -14,6 +14,7 @@ void pl_detect_defaults(struct pl_detect_options *ret)
 		.path_change = true,
 		.report_loss = true,
 		.packet_drop = true,
+		.packet_loss = true,
 		.loop = true,
 		.queue_depth = { .on = true, .threshold = 1000, .begin_hold_ns = 10 * MS },
 		.hop_latency = { .on = true, .threshold = MS, .begin_hold_ns = 10 * MS },
@@ -169,7 +170,9 @@ int pl_detect_rules(struct pl_core_rules *ret, const struct pl_detect_options *o
 		.sequence_gap_max = o.sequence_gap_max,
 		.on = on(o.path_change, PL_EVENT_PATH_CHANGE) |
 		      on(o.report_loss, PL_EVENT_REPORT_LOSS) |
-		      on(o.packet_drop, PL_EVENT_PACKET_DROP) | on(o.loop, PL_EVENT_LOOP) |
+		      on(o.packet_drop, PL_EVENT_PACKET_DROP) |
+		      on(o.packet_loss, PL_EVENT_PACKET_LOSS) |
+		      on(o.reordering, PL_EVENT_REORDERING) | on(o.loop, PL_EVENT_LOOP) |
 		      on(o.flow_start, PL_EVENT_FLOW_START) | on(o.flow_end, PL_EVENT_FLOW_END) |
 		      on(o.node_silent_ns > 0, PL_EVENT_NODE_SILENT) |
 		      on(o.keepalive_ns > 0, PL_EVENT_KEEPALIVE),

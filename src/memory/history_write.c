@@ -183,10 +183,13 @@ static void put_queues(struct pl_history *h, const struct pl_record_batch *b)
 
 static void count_drop(struct pl_history *h, const struct pl_path *path)
 {
-	(void)pl_counters_add(&h->drops, pl_history_drops_key(h, path->node, PL_HISTORY_ANY), 1);
+	/* A summary tells of several (its flow_id is lost_count). */
+	const uint64_t n = (path->present & PL_PATH_HAS_lost_count) != 0 ? path->flow_id : 1;
+
+	(void)pl_counters_add(&h->drops, pl_history_drops_key(h, path->node, PL_HISTORY_ANY), n);
 	if ((path->present & PL_PATH_HAS_drop_reason) != 0)
 		(void)pl_counters_add(
-			&h->drops, pl_history_drops_key(h, path->node, path->drop_reason), 1);
+			&h->drops, pl_history_drops_key(h, path->node, path->drop_reason), n);
 }
 
 static void count_drops(struct pl_history *h, const struct pl_record_batch *b)

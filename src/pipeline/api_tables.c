@@ -24,7 +24,8 @@ enum {
 	HAS_A = 8,
 	HAS_B = 16,
 	HAS_C = 32,
-	HAS_D = 64
+	HAS_D = 64,
+	HAS_E = 128
 };
 
 static uint32_t key_bits(uint64_t has)
@@ -401,7 +402,7 @@ struct flow_row {
 	struct pl_addr src, dst;
 	uint16_t sport, dport, vlan;
 	uint8_t proto;
-	uint64_t packets, bytes, path_id, duration_ns, idle_ns;
+	uint64_t packets, bytes, path_id, duration_ns, idle_ns, lost, reordered;
 };
 
 #define FLOW(member, n, f, has, h)                                                                 \
@@ -421,6 +422,10 @@ static const struct pl_field flow_fields[] = {
 	COLUMN(flow_row, packets, U64, 0, "", "packets reported of it"),
 	COLUMN(flow_row, bytes, U64, HAS_C, "", "their bytes"),
 	COLUMN(flow_row, path_id, HEX64, HAS_D, "", "its last complete path"),
+	COLUMN(flow_row, lost, U64, HAS_E, "",
+		"packets missing by the flow's own numbers, where it has some"),
+	COLUMN(flow_row, reordered, U64, HAS_E, "",
+		"packets that came after a later one, likewise"),
 	COLUMN(flow_row, duration_ns, U64, 0, "ns", "from its first to its last report"),
 	COLUMN(flow_row, idle_ns, U64, 0, "ns", "since its last report"),
 };
@@ -451,6 +456,9 @@ static size_t fold_flows(struct flow_at *f, size_t n)
 		}
 		to->packets += f[i].seen.packets;
 		to->bytes += f[i].seen.bytes;
+		to->numbered |= f[i].seen.numbered;
+		to->lost += f[i].seen.lost;
+		to->reordered += f[i].seen.reordered;
 		if (f[i].seen.first_ns < to->first_ns)
 			to->first_ns = f[i].seen.first_ns;
 		if (f[i].seen.last_ns > to->last_ns) {
@@ -495,7 +503,10 @@ static bool next_flow(struct pl_api_walk *walk, void *row)
 		.present = ((f->seen.key.has & PL_FLOW_KEY_HAS_PORTS) != 0 ? HAS_PORT : 0) |
 			   ((f->seen.key.has & PL_FLOW_KEY_HAS_VLAN) != 0 ? HAS_A : 0) |
 			   ((f->seen.key.has & PL_FLOW_KEY_HAS_VNI) != 0 ? HAS_B : 0) |
-			   (f->seen.bytes > 0 ? HAS_C : 0) | (f->seen.path_id != 0 ? HAS_D : 0),
+			   (f->seen.bytes > 0 ? HAS_C : 0) | (f->seen.path_id != 0 ? HAS_D : 0) |
+			   (f->seen.numbered ? HAS_E : 0),
+		.lost = f->seen.lost,
+		.reordered = f->seen.reordered,
 		.src = f->seen.key.src,
 		.dst = f->seen.key.dst,
 		.sport = f->seen.key.sport,

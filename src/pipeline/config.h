@@ -117,6 +117,7 @@ struct pl_config {
 	} copy;
 	struct {
 		bool path_change, report_loss, packet_drop, loop, flow_start, flow_end;
+		bool packet_loss, reordering;
 		struct pl_config_level queue_depth, hop_latency, link_latency, tx_util,
 			buffer_depth, flow_latency;
 		struct {

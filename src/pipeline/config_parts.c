@@ -119,6 +119,8 @@ void pl_config_detect(const struct pl_config *config, struct pl_detect_options *
 	ret->path_change = config->detect.path_change;
 	ret->report_loss = config->detect.report_loss;
 	ret->packet_drop = config->detect.packet_drop;
+	ret->packet_loss = config->detect.packet_loss;
+	ret->reordering = config->detect.reordering;
 	ret->loss_hold_ns = config->detect.loss_hold_ns;
 	ret->queue_depth = level(&config->detect.queue_depth);
 	ret->hop_latency = level(&config->detect.hop_latency);

@@ -435,6 +435,23 @@ static void write_events(
 	gauge_value(page, "pathline_flows", NULL, "Flows whose path is remembered.", (double)flows);
 	gauge_value(page, "pathline_levels_raised", NULL,
 		"Queues and hops above their threshold now.", (double)raised);
+	counter_value(page, "pathline_flow_numbered_packets", NULL,
+		"Packets that had a number of their flow from its source (GEANT, IOAM).",
+		t->numbered);
+	counter_value(page, "pathline_flow_lost_packets", NULL,
+		"Packets whose number is missing in their flow, beyond doubt: the reports were all there.",
+		t->flow_lost);
+	counter_value(page, "pathline_flow_reordered_packets", NULL,
+		"Packets that came after a later one of their flow, beyond doubt.",
+		t->flow_reordered);
+	counter_value(page, "pathline_flow_unsure_packets", NULL,
+		"Numbers missing or out of order while reports of the exporter were, too: the packet, or its report.",
+		t->flow_unsure);
+	counter_value(page, "pathline_flow_restarts", NULL,
+		"Times the numbers of a flow began anew.", t->flow_restarts);
+	counter_value(page, "pathline_flow_numbers_full", NULL,
+		"Numbered packets of flows that found no room: detect.max_flows is too small.",
+		t->flow_numbers_full);
 	counter_value(page, "pathline_flows_evicted", NULL,
 		"Flows forgotten while still fresh: detect.max_flows is too small.",
 		t->flows_evicted);

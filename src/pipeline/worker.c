@@ -94,6 +94,8 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 			w->twice_hops += batch->n_hops;
 		}
 		detect(w, batch);
+		if (!w->source.partial)
+			pl_detect_numbers(e->detect, batch, w->now_ns);
 		for (unsigned int i = 0; i < e->n_taps; i++)
 			pl_tap_paths(e->taps[i], batch);
 		deliver_events(w);
@@ -107,6 +109,7 @@ static void take_totals(struct pl_totals *t, const struct pl_engine *e)
 {
 	const struct pl_decode_counters *d = pl_decode_counters(e->decode);
 	const struct pl_core_counters *v = pl_detect_counters(e->detect);
+	const struct pl_flow_number_counters *n = pl_detect_number_counters(e->detect);
 
 	*t = (struct pl_totals){
 		.packets = pl_counter_read(&d->packets),
@@ -128,6 +131,12 @@ static void take_totals(struct pl_totals *t, const struct pl_engine *e)
 		t->verdicts[i] = pl_counter_read(&d->verdicts[i]);
 	for (unsigned int i = 0; i < PL_N_MAX; i++)
 		t->notes[i] = pl_counter_read(&d->notes[i]);
+	t->numbered = n->packets;
+	t->flow_lost = n->lost;
+	t->flow_reordered = n->reordered;
+	t->flow_unsure = n->unsure;
+	t->flow_restarts = n->restarts;
+	t->flow_numbers_full = n->full;
 	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++) {
 		t->events[i] = v->events[i];
 		t->events_limited[i] = v->limited[i];
@@ -264,9 +273,11 @@ static void quiet_point(struct pl_worker *w)
 		w->slow_ticked_ns = w->now_ns;
 		harvest(w);
 		pl_aggregate_tick(w->engine->aggregate, w->now_ns);
-		if (!w->source.partial)
+		if (!w->source.partial) {
 			pl_detect_exporters(w->engine->detect, w->engine->decode, w->now_ns,
 				w->ts_ns, &w->events);
+			pl_detect_numbers_tick(w->engine->detect, w->now_ns, w->ts_ns, &w->events);
+		}
 	}
 	deliver_events(w);
 	if (wanted != atomic_load_explicit(&w->snap_done, memory_order_relaxed)) {

@@ -51,6 +51,8 @@ struct pl_totals {
 	uint64_t exporters_full, paths_full;
 	uint64_t lost, reordered, duplicates, restarts;
 	uint64_t events[PL_EVENT_KIND_MAX], events_limited[PL_EVENT_KIND_MAX];
+	/* By the numbers that flows have from their sources. */
+	uint64_t numbered, flow_lost, flow_reordered, flow_unsure, flow_restarts, flow_numbers_full;
 	uint64_t events_dropped;
 	uint64_t flows_evicted, queues_full;
 	uint64_t stored;  /* reports that went through the aggregates and to the taps */

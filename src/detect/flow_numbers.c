@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "detect/flow_numbers.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "bpf/detect_steps.h"
+
+/* Whose numbers they are. */
+struct scope {
+	struct pl_flow_key flow;
+	uint32_t flow_id; /* of direct export */
+	uint32_t mode;    /* enum pl_mode; a trace's end to end numbers are end to end */
+};
+
+/* Something that goes on. */
+struct episode {
+	uint64_t before, begun_ns, grown_ns;
+	bool open;
+};
+
+struct numbered_flow {
+	uint64_t id[2]; /* hash of its scope */
+	struct pl_flow_key flow;
+	struct pl_core_exporter_key
+		exporter; /* of its last report; all zero: packets, not reports */
+	struct pl_sequence seq;
+	uint64_t heard_ns;
+	/* at the last look */
+	uint64_t reports, missing, overtaken, duplicates, restarts;
+	uint64_t trouble; /* of the exporter, before the flow's last report */
+	uint32_t highest, mask;
+	bool doubt;                    /* about what came before the last look */
+	bool exporter_changed;         /* since then */
+	uint64_t lost, late_packets;   /* of which there is no doubt */
+	struct episode loss, disorder; /* of these two */
+};
+
+int pl_flow_numbers_init(struct pl_flow_numbers *f, uint32_t max)
+{
+	*f = (struct pl_flow_numbers){ .seed = pl_hash_seed() };
+	return pl_cells_init(&f->cells, max, sizeof(struct numbered_flow));
+}
+
+void pl_flow_numbers_done(struct pl_flow_numbers *f)
+{
+	pl_cells_done(&f->cells);
+}
+
+uint64_t pl_flow_numbers_memory(uint32_t max)
+{
+	return pl_cells_memory(max, sizeof(struct numbered_flow));
+}
+
+/* --- reports ---------------------------------------------------------------------------------------------- */
+
+/* The numbers' width; 0 when the report says nothing of what was lost. */
+static uint32_t mask_of(const struct pl_path *path)
+{
+	if ((path->present & PL_PATH_HAS_flow_seq) == 0 || (path->present & PL_PATH_HAS_src) == 0 ||
+		(path->flags & (PL_FLAG_COPY | PL_FLAG_DROPPED | PL_FLAG_INTERMEDIATE)) != 0)
+		return 0;
+	switch (path->mode) {
+	case PL_MODE_MD:
+		return (path->present & PL_PATH_HAS_dialect) != 0 &&
+				       path->dialect == PL_DIALECT_GEANT
+			       ? UINT16_MAX
+			       : 0;
+	case PL_MODE_IOAM_TRACE:
+	case PL_MODE_IOAM_E2E:
+	case PL_MODE_IOAM_DEX:
+		return UINT32_MAX;
+	default:
+		return 0;
+	}
+}
+
+static void scope_of(struct scope *s, const struct pl_path *path)
+{
+	struct pl_flow_key *k = &s->flow;
+
+	*s = (struct scope){ .mode = path->mode == PL_MODE_IOAM_TRACE ? PL_MODE_IOAM_E2E
+								      : path->mode };
+	k->src = path->src;
+	k->dst = path->dst;
+	k->proto = path->proto;
+	if (path->present & PL_PATH_HAS_sport) {
+		k->sport = path->sport;
+		k->dport = path->dport;
+		k->has |= PL_FLOW_KEY_HAS_PORTS;
+	}
+	if (path->present & PL_PATH_HAS_vlan) {
+		k->vlan = path->vlan;
+		k->has |= PL_FLOW_KEY_HAS_VLAN;
+	}
+	if (path->present & PL_PATH_HAS_vni) {
+		k->vni = path->vni;
+		k->has |= PL_FLOW_KEY_HAS_VNI;
+	}
+	if (path->mode == PL_MODE_IOAM_DEX && (path->present & PL_PATH_HAS_flow_id))
+		s->flow_id = path->flow_id;
+}
+
+static uint32_t find(const struct pl_flow_numbers *f, const struct scope *s, uint64_t ret_id[2])
+{
+	XXH128_hash_t h = XXH3_128bits_withSeed(s, sizeof(*s), f->seed);
+
+	ret_id[0] = h.low64;
+	ret_id[1] = h.high64;
+	return pl_cells_find(&f->cells, h.low64, ret_id, 2 * sizeof(ret_id[0]));
+}
+
+static struct numbered_flow *flow_of(struct pl_flow_numbers *f, const struct pl_path *path)
+{
+	struct numbered_flow *x;
+	struct scope s;
+	uint64_t id[2];
+	uint32_t cell;
+
+	scope_of(&s, path);
+	cell = find(f, &s, id);
+	if (cell != PL_CELL_NONE)
+		return pl_cells_at(&f->cells, cell);
+	cell = pl_cells_insert(&f->cells, id[0], id, sizeof(id));
+	if (cell == PL_CELL_NONE) {
+		f->counters.full++;
+		return NULL;
+	}
+	x = pl_cells_at(&f->cells, cell);
+	x->flow = s.flow;
+	return x;
+}
+
+static void step(
+	struct pl_flow_numbers *f, const struct pl_path *path, uint32_t mask, uint64_t now_ns)
+{
+	const bool report = (path->present & PL_PATH_HAS_report_version) != 0;
+	struct pl_core_exporter_key exporter;
+	struct numbered_flow *x = flow_of(f, path);
+
+	f->counters.packets++;
+	if (x == NULL)
+		return;
+	memset(&exporter, 0, sizeof(exporter));
+	if (report) {
+		exporter.addr = path->exporter;
+		exporter.node = path->report_version != 0 ? path->node : 0;
+		exporter.hw_id = path->hw_id;
+	}
+	x->heard_ns = now_ns;
+	x->mask = mask;
+	if (memcmp(&x->exporter, &exporter, sizeof(exporter)) != 0) {
+		x->exporter = exporter;
+		x->exporter_changed = true;
+	}
+	if (!pl_sequence_next(&x->seq, path->flow_seq, mask))
+		pl_sequence_step(&x->seq, path->flow_seq & mask, mask, UINT32_MAX);
+}
+
+void pl_flow_numbers_batch(
+	struct pl_flow_numbers *f, const struct pl_record_batch *batch, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < batch->n_paths; i++) {
+		uint32_t mask = mask_of(&batch->paths[i]);
+
+		if (mask != 0)
+			step(f, &batch->paths[i], mask, now_ns);
+	}
+}
+
+/* --- looks -------------------------------------------------------------------------------------------------- */
+
+static bool tell(struct pl_core_env *env, const struct numbered_flow *x, const struct episode *e,
+	enum pl_event_kind kind, enum pl_event_phase phase, uint64_t total, uint64_t ts_ns)
+{
+	static const struct pl_addr none;
+	struct pl_event *v = pl_core_event(env, kind, phase, ts_ns);
+
+	if (v == NULL)
+		return false;
+	pl_core_cite_flow(v, &x->flow);
+	if (memcmp(&x->exporter.addr, &none, sizeof(none)) != 0) {
+		v->exporter = x->exporter.addr;
+		v->present |= PL_EVENT_HAS_exporter;
+	}
+	v->value = total - e->before;
+	v->present |= PL_EVENT_HAS_value;
+	if (phase == PL_PHASE_END)
+		pl_event_set_duration_ns(v, pl_core_elapsed(e->grown_ns, e->begun_ns));
+	pl_env_tell(env, v);
+	return true;
+}
+
+/* total: so far. over: nothing more will come of it. */
+static void episode_step(struct pl_core_env *env, const struct numbered_flow *x, struct episode *e,
+	enum pl_event_kind kind, uint64_t total, bool grown, bool over, uint64_t now_ns,
+	uint64_t ts_ns)
+{
+	const bool watched = pl_core_watches(&env->rules, kind) != 0;
+
+	if (!e->open) {
+		if (!watched)
+			e->before = total;
+		if (total == e->before || !tell(env, x, e, kind, PL_PHASE_BEGIN, total, ts_ns))
+			return;
+		e->open = true;
+		e->begun_ns = e->grown_ns = now_ns;
+	} else if (grown) {
+		e->grown_ns = now_ns;
+	}
+	if (watched && !over && pl_core_elapsed(now_ns, e->grown_ns) < env->rules.loss_hold_ns)
+		return;
+	if (!tell(env, x, e, kind, PL_PHASE_END, total, ts_ns))
+		return;
+	e->open = false;
+	e->before = total;
+}
+
+/* Whether what the flow's numbers lack may be the exporter's reports. */
+static bool doubtful(struct numbered_flow *x, pl_exporter_trouble_fn *trouble, void *arg)
+{
+	static const struct pl_core_exporter_key none;
+	uint64_t now = 0, before = 0;
+	bool known, doubt;
+
+	if (memcmp(&x->exporter, &none, sizeof(none)) == 0)
+		return false; /* the packet itself */
+	known = trouble(arg, &x->exporter, &now, &before);
+	if (x->reports == 0) /* all of it came since the last look */
+		doubt = !known || now != before;
+	else
+		doubt = !known || x->exporter_changed || now != x->trouble;
+	x->trouble = before;
+	x->exporter_changed = false;
+	return doubt;
+}
+
+/* What came to a count since the last look, of those that fall as well. */
+static uint64_t grow(uint64_t *seen, uint64_t now)
+{
+	uint64_t by = now > *seen ? now - *seen : 0;
+
+	*seen = now;
+	return by;
+}
+
+static void look(struct pl_flow_numbers *f, struct pl_core_env *env, struct numbered_flow *x,
+	pl_exporter_trouble_fn *trouble, void *arg, bool over, uint64_t now_ns, uint64_t ts_ns)
+{
+	const bool moved = x->seq.reports != x->reports;
+	const uint32_t young =
+		pl_sequence_gaps(x->seq.seen, x->seq.span, (x->seq.highest - x->highest) & x->mask);
+	const uint64_t missing = x->seq.lost > young ? x->seq.lost - young : 0;
+	const bool doubt_before = x->doubt;
+	uint64_t lost, late;
+
+	if (moved)
+		x->doubt = doubtful(x, trouble, arg);
+	lost = grow(&x->missing, missing);
+	late = grow(&x->overtaken, x->seq.reordered);
+	f->counters.restarts += grow(&x->restarts, x->seq.restarts);
+	f->counters.duplicates += grow(&x->duplicates, x->seq.duplicates);
+	x->reports = x->seq.reports;
+	x->highest = x->seq.highest;
+	if (x->doubt || doubt_before) {
+		f->counters.unsure += lost + late;
+		lost = late = 0;
+	}
+	x->lost += lost;
+	x->late_packets += late;
+	f->counters.lost += lost;
+	f->counters.reordered += late;
+	if (!moved)
+		x->doubt = false;
+	episode_step(
+		env, x, &x->loss, PL_EVENT_PACKET_LOSS, x->lost, lost > 0, over, now_ns, ts_ns);
+	episode_step(env, x, &x->disorder, PL_EVENT_REORDERING, x->late_packets, late > 0, over,
+		now_ns, ts_ns);
+}
+
+void pl_flow_numbers_tick(struct pl_flow_numbers *f, struct pl_core_env *env,
+	pl_exporter_trouble_fn *trouble, void *arg, uint64_t now_ns, uint64_t ts_ns)
+{
+	struct numbered_flow *x;
+	uint32_t cell = 0;
+
+	while ((x = pl_cells_next(&f->cells, &cell)) != NULL) {
+		bool over = pl_core_elapsed(now_ns, x->heard_ns) > env->rules.flow_idle_ns;
+
+		look(f, env, x, trouble, arg, over, now_ns, ts_ns);
+		if (over)
+			pl_cells_remove(&f->cells, cell - 1);
+	}
+	f->counters.flows = pl_cells_count(&f->cells);
+}
+
+bool pl_flow_numbers_find(const struct pl_flow_numbers *f, const struct pl_flow_key *flow,
+	uint64_t *ret_lost, uint64_t *ret_reordered)
+{
+	static const uint32_t modes[] = { PL_MODE_MD, PL_MODE_IOAM_E2E, PL_MODE_IOAM_DEX };
+
+	if (f->cells.cap == 0)
+		return false; /* a detector that follows none */
+	for (unsigned int i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		const struct scope s = { .flow = *flow, .mode = modes[i] };
+		const struct numbered_flow *x;
+		uint64_t id[2];
+		uint32_t cell = find(f, &s, id);
+
+		if (cell == PL_CELL_NONE)
+			continue;
+		x = pl_cells_at(&f->cells, cell);
+		*ret_lost = x->lost;
+		*ret_reordered = x->late_packets;
+		return true;
+	}
+	return false;
+}
