@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/have_seccomp.h"
 #include "base/sandbox_internal.h"
 
 #define SWITCH "PATHLINE_SANDBOX"

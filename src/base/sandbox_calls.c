@@ -2,6 +2,7 @@
 /* System calls, by a seccomp filter of libseccomp. */
 #include <errno.h>
 
+#include "base/have_seccomp.h"
 #include "base/sandbox_internal.h"
 
 #if PL_HAVE_SECCOMP

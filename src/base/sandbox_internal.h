@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
-#include "base/have_seccomp.h"
 #include "base/sandbox.h"
 
 /* Sanitizers ask for more when they report and at the end: they stop the threads by ptrace and read the program. */
