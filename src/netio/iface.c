@@ -60,9 +60,10 @@ void pl_iface_close(struct pl_iface *iface)
 
 int pl_iface_set_data(struct pl_iface *iface, int fd)
 {
-	/* Closing a descriptor takes it out of the set. */
+	/* Closing a descriptor takes it out of the set. One that sends tells nobody anything there, and whoever waits at it would be
+	 * woken by every frame that the kernel lets go: 0.25 us each. */
 	iface->data_fd = fd;
-	return fd >= 0 ? watch(iface->port.fd, fd) : 0;
+	return fd >= 0 && iface->port.mode == PL_PORT_RECV ? watch(iface->port.fd, fd) : 0;
 }
 
 static void set_timer(struct pl_iface *iface, bool on)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The port driver of AF_PACKET sockets: TPACKET_V3 blocks for receiving, a TPACKET_V2 ring past the queueing
- * discipline for sending. The kernel hands over copies: the host sees every frame too.
+ * The port driver of AF_PACKET sockets: TPACKET_V3 blocks for receiving, messages past the queueing discipline for
+ * sending (raw_send.h). The kernel hands over copies: the host sees every frame too.
  *
  * Which sockets share a group (fanout) is said by pl_port_options.with; the member is chosen by a hash of the
  * source address. Until a socket has joined its group a filter refuses everything, so nothing is received twice.
@@ -25,6 +25,7 @@
 #include "base/prefetch.h"
 #include "netio/caps.h"
 #include "netio/iface.h"
+#include "netio/raw_send.h"
 #include "netio/rights.h"
 
 #ifndef PACKET_IGNORE_OUTGOING /* Linux 4.20 */
@@ -45,10 +46,7 @@
 #define BLOCK_LEAST  (8u << 10)
 #define BLOCK_MOST   (1u << 20)
 #define RETIRE_MS    2 /* a block that is not full is handed over after so long */
-#define SEND_RING    4096u
-#define SEND_WAIT_MS 1000
 #define TAG_BYTES    4u
-#define SEND_OFFSET  (TPACKET2_HDRLEN - sizeof(struct sockaddr_ll))
 
 /* What the members of a fanout group have in common. */
 struct group {
@@ -89,7 +87,6 @@ struct packet_port {
 	uint32_t left;                   /* packets of it that were not lent yet */
 	const struct tpacket3_hdr *next; /* the first of them */
 	struct row row;                  /* what is left of the frame at next */
-	uint32_t slot, slots;            /* sending */
 };
 
 static const char *const keys[] = { PL_IFACE_KEYS, "fanout", "block", NULL };
@@ -198,25 +195,6 @@ static int make_ring(struct packet_port *self, int fd)
 		r = set_int(fd, PACKET_VNET_HDR, 1);
 	if (r == 0)
 		r = set_option(fd, PACKET_RX_RING, &req, sizeof(req));
-	return r == 0 ? map_ring(self, fd) : r;
-}
-
-static int make_send_ring(struct packet_port *self, int fd)
-{
-	struct tpacket_req req = { .tp_block_size = BLOCK_BYTES,
-		.tp_block_nr = SEND_RING / (BLOCK_BYTES / FRAME_BYTES),
-		.tp_frame_size = FRAME_BYTES,
-		.tp_frame_nr = SEND_RING };
-	int r;
-
-	self->ring_bytes = (size_t)req.tp_block_nr * BLOCK_BYTES;
-	self->slots = req.tp_frame_nr;
-	self->slot = 0;
-	r = set_int(fd, PACKET_VERSION, TPACKET_V2);
-	if (r == 0)
-		r = set_int(fd, PACKET_QDISC_BYPASS, 1);
-	if (r == 0)
-		r = set_option(fd, PACKET_TX_RING, &req, sizeof(req));
 	return r == 0 ? map_ring(self, fd) : r;
 }
 
@@ -342,7 +320,7 @@ static int open_socket(struct packet_port *self, struct pl_diag *diag)
 	else if (self->iface.port.mode == PL_PORT_RECV)
 		r = prepare_recv(self, fd);
 	else
-		r = make_send_ring(self, fd);
+		r = raw_send_prepare(fd);
 	if (r == 0 && self->iface.port.mode == PL_PORT_SEND)
 		r = bind_to(fd, self->iface.link.ifindex, 0);
 	if (r == 0)
@@ -623,62 +601,10 @@ static void packet_release(struct pl_port *port, struct pl_batch *batch)
 
 /* ---- sending ---- */
 
-static struct tpacket2_hdr *slot_at(const struct packet_port *self, uint32_t i)
-{
-	return (struct tpacket2_hdr *)(void *)(self->ring + (size_t)i * FRAME_BYTES);
-}
-
-static bool is_free(const struct packet_port *self, uint32_t i)
-{
-	return __atomic_load_n(&slot_at(self, i)->tp_status, __ATOMIC_ACQUIRE) ==
-	       TP_STATUS_AVAILABLE;
-}
-
-/* Has the kernel send what is in the ring. 0 or what is wrong. */
-static int kick(const struct packet_port *self)
-{
-	if (send(self->iface.data_fd, NULL, 0, MSG_DONTWAIT) >= 0 || errno == EAGAIN ||
-		errno == ENOBUFS || errno == EINTR)
-		return 0;
-	return -errno;
-}
-
-static int wait_for(const struct packet_port *self, uint32_t slot)
-{
-	uint64_t until = pl_clock_mono_ns() + (uint64_t)SEND_WAIT_MS * 1000000u;
-
-	for (;;) {
-		struct pollfd p = { .fd = self->iface.data_fd, .events = POLLOUT };
-		int r = kick(self);
-
-		if (r < 0)
-			return r;
-		if (is_free(self, slot))
-			return 0;
-		if (pl_clock_mono_ns() >= until)
-			return -ETIMEDOUT;
-		(void)poll(&p, 1, 1);
-	}
-}
-
-static int put(struct packet_port *self, const struct pl_packet *p)
-{
-	struct tpacket2_hdr *h = slot_at(self, self->slot);
-	int r = is_free(self, self->slot) ? 0 : wait_for(self, self->slot);
-
-	if (r < 0)
-		return r;
-	memcpy((uint8_t *)h + SEND_OFFSET, p->data, p->len);
-	h->tp_len = p->len;
-	__atomic_store_n(&h->tp_status, TP_STATUS_SEND_REQUEST, __ATOMIC_RELEASE);
-	self->slot = (self->slot + 1) % self->slots;
-	return 0;
-}
-
 static int packet_send(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag)
 {
 	struct packet_port *self = (struct packet_port *)port;
-	uint32_t n = 0;
+	uint32_t frames = 0, sent;
 	int r;
 
 	r = pl_iface_wait(&self->iface, 0, diag);
@@ -687,27 +613,24 @@ static int packet_send(struct pl_port *port, const struct pl_batch *batch, struc
 			pl_diag_set(diag, "%s is down", self->iface.link.name);
 		return -ENETDOWN;
 	}
-	for (r = 0; r == 0 && n < batch->n; n += r == 0) {
-		const struct pl_packet *p = &batch->pkts[n];
-
-		if (p->link != PL_LINK_ETHERNET || p->len > FRAME_BYTES - SEND_OFFSET) {
-			pl_diag_set(diag,
-				p->link == PL_LINK_ETHERNET
-					? "%s: a frame of %u bytes is too long"
-					: "%s: only Ethernet frames can be sent",
-				port->name, p->len);
-			return n > 0 ? (int)n : -EINVAL;
-		}
-		r = put(self, p);
+	while (frames < batch->n && batch->pkts[frames].link == PL_LINK_ETHERNET)
+		frames++;
+	sent = raw_send(self->iface.data_fd, batch->pkts, frames, &r);
+	if (r == 0 && frames == batch->n)
+		return (int)sent;
+	if (r == 0) {
+		pl_diag_set(diag, "%s: only Ethernet frames can be sent", port->name);
+		return sent > 0 ? (int)sent : -EINVAL;
 	}
-	if (r == 0)
-		r = kick(self);
-	if (r == 0)
-		return (int)n;
+	if (r == -EMSGSIZE) {
+		pl_diag_set(diag, "%s: a frame of %u bytes is too long", port->name,
+			batch->pkts[sent].len);
+		return sent > 0 ? (int)sent : -EINVAL;
+	}
 	port->stats.errors++;
 	pl_diag_set(diag, "%s: %s", port->name,
 		r == -ETIMEDOUT ? "the interface takes no frames" : strerror(-r));
-	return n > 0 ? (int)n : r;
+	return sent > 0 ? (int)sent : r;
 }
 
 /* ---- the end ---- */
@@ -715,17 +638,13 @@ static int packet_send(struct pl_port *port, const struct pl_batch *batch, struc
 static int packet_close(struct pl_port *port)
 {
 	struct packet_port *self = (struct packet_port *)port;
-	int r = 0;
 
-	/* What was sent is out: the slot before the next one is the last. */
-	if (port->mode == PL_PORT_SEND && self->iface.data_fd >= 0 && self->ring != NULL)
-		r = wait_for(self, (self->slot + self->slots - 1) % self->slots);
 	close_socket(self);
 	put_group(self->group);
 	pl_iface_close(&self->iface);
 	free(port->name);
 	free(self);
-	return r;
+	return 0;
 }
 
 const struct pl_port_driver pl_port_packet = {

@@ -18,7 +18,7 @@
 #define URI_MAX         4096
 #define ROCE_KEYS       "port=4791&also=roce1&"
 #define BLOCK_KEY       "block=16KiB&"
-/* What the sending ring of a packet socket takes of a frame (netio/packet.c), and a frame of AF_XDP holds (netio/afxdp.c). */
+/* The longest frame that is sent, which peers without jumbo frames take, and what a frame of AF_XDP holds (netio/afxdp.c). */
 #define SEND_BYTES_MAX  1984
 #define AFXDP_BYTES_MAX 3832
 
