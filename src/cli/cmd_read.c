@@ -89,7 +89,8 @@ static void tell_faults(const struct pl_decode *d)
 		pl_counter_read(&c->verdicts[PL_V_NOT_TELEMETRY]) > 0)
 		pl_complain(
 			"no telemetry found; reports to UDP ports other than the usual 32766 and 54321 need "
-			"--report-port, INT in ordinary packets needs --dscp, --int-port or --marker");
+			"--report-port, INT in ordinary packets needs --dscp, --int-port or --marker, and in "
+			"GRE --gre-type");
 	pl_buf_done(&text);
 }
 

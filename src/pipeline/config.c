@@ -32,9 +32,12 @@ static int default_sources(struct pl_config *c)
 
 static int check_level(const struct pl_config_level *l, const char *name, struct pl_diag *diag)
 {
-	if (l->on && l->threshold == 0 && l->relative == 0) {
-		pl_diag_set(
-			diag, "detect.%s is enabled and has neither threshold nor relative", name);
+	if (l->on && l->threshold == 0 && l->relative == 0 && !l->anomaly && l->step == 0 &&
+		l->step_relative == 0 && l->step_bits == 0 && !l->step_first) {
+		pl_diag_set(diag,
+			"detect.%s is enabled and has nothing to tell: neither threshold nor relative nor "
+			"anomaly nor a step",
+			name);
 		return -EINVAL;
 	}
 	if (l->on && l->threshold > 0 && l->low > l->threshold) {
@@ -145,6 +148,24 @@ static int name_outputs(struct pl_config *c, struct pl_diag *diag)
 	return 0;
 }
 
+/* What was to be detected in the kernel, and cannot be for any source, is not silently detected elsewhere. */
+static int check_where(const struct pl_config *c, struct pl_diag *diag)
+{
+	const struct pl_config_source *s = c->sources.items;
+
+	if (c->detect_where != PL_DETECT_KERNEL && c->detect_where != PL_DETECT_BOTH)
+		return 0;
+	for (size_t i = 0; i < c->sources.n; i++) {
+		if (strncmp(s[i].uri, "afxdp:", 6) == 0)
+			return 0;
+	}
+	pl_diag_set(diag,
+		"detect.where is %s, but no source is an afxdp: one; %s is detected in user space: leave "
+		"detect.where out, or take reports from the interface by afxdp:NAME",
+		c->detect_where == PL_DETECT_KERNEL ? "kernel" : "both", s[0].uri);
+	return -EINVAL;
+}
+
 static int finish(struct pl_config *c, struct pl_diag *diag)
 {
 	const struct pl_config_source *s;
@@ -185,7 +206,9 @@ static int finish(struct pl_config *c, struct pl_diag *diag)
 			PL_WORKERS_MAX);
 		return -EINVAL;
 	}
-	r = check_levels(c, diag);
+	r = check_where(c, diag);
+	if (r == 0)
+		r = check_levels(c, diag);
 	if (r == 0)
 		r = name_outputs(c, diag);
 	if (r < 0)

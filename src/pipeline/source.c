@@ -93,6 +93,11 @@ int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *confi
 		warn_of_ports(uri);
 	if (r == 0 && pl_config_where(config, s) != PL_DETECT_USER)
 		driver = open_detector(p, config, profiles, s, of);
+	else if (r == 0 && (config->detect_where == PL_DETECT_KERNEL ||
+				   config->detect_where == PL_DETECT_BOTH))
+		pl_notice("source",
+			"%s: detects in user space; the kernel does for afxdp: sources only",
+			s->uri);
 	for (unsigned int i = 0; r == 0 && i < of; i++) {
 		struct pl_worker_source source = { .name = s->uri,
 			.uri = uri,
