@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "memory/words.h"
 #include "rdma/responder_state.h"
 
 /* What an operation is, by its lower five bits. */
@@ -181,7 +182,10 @@ static void do_place(struct pl_responder *r, struct pl_responder_qp *qp, const s
 		qp->rkey = p->rkey;
 		qp->left = qp->length = write ? p->length : 0;
 	}
-	if (q->dest != NULL)
+	/* Others read a region meanwhile. A receive is its owner's once it is completed. */
+	if (q->dest != NULL && write)
+		pl_words_place(q->dest, p->payload.pos, q->len);
+	else if (q->dest != NULL)
 		memcpy(q->dest, p->payload.pos, q->len);
 	qp->at += q->len;
 	if (write) {

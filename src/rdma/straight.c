@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/prefetch.h"
+#include "memory/words.h"
 #include "rdma/responder_state.h"
 
 #define GROUP     32
@@ -160,7 +161,7 @@ static inline void execute(
 			__atomic_fetch_add((uint64_t *)(void *)s->dest, s->add, __ATOMIC_SEQ_CST));
 		return;
 	}
-	memcpy(s->dest, s->payload, s->len);
+	pl_words_place(s->dest, s->payload, s->len);
 	if (s->ask && qp->c.service == PL_ROCE_RC)
 		pl_responder_say(r, qp,
 			&(struct pl_rdma_answer){ .kind = PL_RDMA_SAY_AETH,

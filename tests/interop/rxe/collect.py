@@ -69,7 +69,7 @@ class Collector:
         self.guest = guest
         regions = ' '.join('/dev/shm/%s.plr' % name for name in regions)
         guest.shell('rm -f /tmp/out /tmp/err /tmp/code')
-        guest.shell('(pathline collect --stats --allow %s/24 --proxy %s/32 %s verbs:rxe0 %s >/tmp/out 2>/tmp/err; echo $? >/tmp/code) & echo' % (
+        guest.shell('(pathline collect --stats --allow %s/24 --allow 127.0.0.1/32 --proxy %s/32 --proxy 127.0.0.1/32 %s verbs:rxe0 %s >/tmp/out 2>/tmp/err; echo $? >/tmp/code) & echo' % (
             HOST, HOST, ' '.join(options), regions))
         self.begun = self.wait('grep -q "collecting on" /tmp/err || [ -e /tmp/code ]')
         self.err = guest.shell('cat /tmp/err')[1]
