@@ -104,10 +104,15 @@ static int open_stores(struct pl_collector *c, struct pl_diag *diag)
 	return r;
 }
 
+static bool is_rdma_card(const char *uri)
+{
+	return strncmp(uri, PL_COLLECTOR_VERBS, strlen(PL_COLLECTOR_VERBS)) == 0;
+}
+
 /* NULL: it was not built. */
 static const struct collector_card_ops *card_for(const char *uri)
 {
-	if (strncmp(uri, PL_COLLECTOR_VERBS, strlen(PL_COLLECTOR_VERBS)) != 0)
+	if (!is_rdma_card(uri))
 		return &collector_soft;
 #if PL_HAVE_VERBS
 	return &collector_verbs;
@@ -187,6 +192,11 @@ static int watch(struct pl_collector *c, int fd)
 	return epoll_ctl(c->poll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
+static int give_up_rights(struct pl_collector *c, struct pl_diag *diag)
+{
+	return c->options.opened != NULL ? c->options.opened(c->options.arg, diag) : 0;
+}
+
 int pl_collector_open(
 	struct pl_collector **ret, const struct pl_collector_options *options, struct pl_diag *diag)
 {
@@ -200,10 +210,14 @@ int pl_collector_open(
 	c->options = *options;
 	c->poll_fd = epoll_create1(EPOLL_CLOEXEC);
 	r = c->poll_fd < 0 ? -errno : 0;
+	/* An interface takes rights to open. An RDMA card takes none, and the kernel serves it only to who has the rights with
+	 * which it was opened. */
+	if (r == 0 && is_rdma_card(c->options.uri))
+		r = give_up_rights(c, diag);
 	if (r == 0)
 		r = open_card(c, diag);
-	if (r == 0 && c->options.opened != NULL)
-		r = c->options.opened(c->options.arg, diag);
+	if (r == 0 && !is_rdma_card(c->options.uri))
+		r = give_up_rights(c, diag);
 	if (r == 0)
 		r = open_stores(c, diag);
 	if (r == 0)

@@ -104,7 +104,8 @@ struct pl_collector_options {
 	uint64_t silent_ns;
 	uint64_t sync_ns;               /* as in struct pl_region_options */
 	const struct pl_rights *rights; /* of somebody else (netio/rights.h); NULL: our own */
-	/* The interface is open, nothing else is, and there is no thread yet: the place to give up rights. NULL: nothing. */
+	/* The interface is open, or an RDMA card, which takes no rights, is not yet; nothing else is, and there is no thread: the
+	 * place to give up rights. NULL: nothing. */
 	int (*opened)(void *arg, struct pl_diag *diag);
 	/* NULL: signals are counted only. Called from pl_collector_step. */
 	void (*signal)(void *arg, const struct pl_collector_signal *signal);
