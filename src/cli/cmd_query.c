@@ -393,6 +393,10 @@ static int query(const char *from, const char *word, const char *const *keys, si
 	}
 	if (strcmp(word, "key") == 0)
 		return query_region(from, keys, n);
+	if (args.region.collectors.n > 0) {
+		pl_complain("query %s: --collector is for key", word);
+		return PL_EXIT_USAGE;
+	}
 	if (list)
 		return query_list(from, strcmp(word, "events") == 0  ? PL_OUT_EVENTS
 					: strcmp(word, "paths") == 0 ? PL_OUT_PATHS
@@ -425,6 +429,7 @@ static int run(int argc, char **argv)
 			operands.items[1], operands.items[0], operands.items + 2, operands.n - 2);
 	}
 	pl_opt_list_done(&operands);
+	pl_opt_list_done(&args.region.collectors);
 	return code;
 }
 

@@ -144,13 +144,15 @@ static int check_given(uint32_t primitive)
 			args.primitive);
 		return PL_EXIT_USAGE;
 	}
-	if (r->list == 0 && r->from == 0 && r->count == 0 && r->epoch == NULL && r->nodes == NULL)
+	if (r->list == 0 && r->from == 0 && r->count == 0 && r->epoch == NULL && r->nodes == NULL &&
+		r->collectors.n == 0)
 		return 0;
 	pl_complain("region create: --%s is for reading", r->list != 0       ? "list"
 							  : r->from != 0     ? "from"
 							  : r->count != 0    ? "count"
 							  : r->epoch != NULL ? "epoch"
-									     : "nodes");
+							  : r->nodes != NULL ? "nodes"
+									     : "collector");
 	return PL_EXIT_USAGE;
 }
 
@@ -163,7 +165,10 @@ static int check_reading(const char *word)
 		pl_complain("region %s: --%s is for creating", word, settings[i].name);
 		return PL_EXIT_USAGE;
 	}
-	return 0;
+	if (args.read.collectors.n == 0 || strcmp(word, "lookup") == 0)
+		return 0;
+	pl_complain("region %s: --collector is for lookup", word);
+	return PL_EXIT_USAGE;
 }
 
 static uint32_t or_default(uint64_t given, uint32_t fallback)
@@ -437,6 +442,7 @@ static int run(int argc, char **argv)
 		code = open_and(word, operands.items[1], operands.items + 2, operands.n - 2);
 	}
 	pl_opt_list_done(&operands);
+	pl_opt_list_done(&args.read.collectors);
 	return code;
 }
 
@@ -450,7 +456,9 @@ const struct pl_command pl_command_region = {
 		"create makes an empty one, all its space allocated. info tells what it is. lookup asks\n"
 		"for keys: the last value of a key, the path of a flow, the sum of a counter with the\n"
 		"error it may have; for append, KEY is the number of an entry; a single key \"-\" reads\n"
-		"keys from standard input, one a line. dump prints what is not\n"
+		"keys from standard input, one a line. Where a translator spreads keys over collectors,\n"
+		"FILE is the first one's region and --collector names those of the others: each key is\n"
+		"asked of the one that has it. dump prints what is not\n"
 		"empty; records (--content) in the forms of \"pathline read\". verify says how many entries\n"
 		"there are and how many are damaged; where entries do not prove themselves without their\n"
 		"key, \"whole\" is absent. A sketch is whole when all its columns are complete; otherwise\n"
@@ -463,6 +471,7 @@ const struct pl_command pl_command_region = {
 	.examples =
 		"  pathline region create /dev/shm/last --primitive key-write --slots 10000000 --value-bytes 28\n"
 		"  pathline region lookup /dev/shm/last --key-form u32 0x0a000001\n"
+		"  pathline region lookup c1/last.plr --collector c2/last.plr host7\n"
 		"  pathline region create ev.region --primitive append --slots 65536 --content event\n"
 		"  pathline region dump -o jsonl -n 100 ev.region\n",
 	.options = options,

@@ -13,6 +13,8 @@ struct pl_region_args {
 	const char *command;  /* for complaints: "region lookup" */
 	const char *nodes;    /* "1-100,205": the values that hops can have, or NULL */
 	uint64_t threshold, list, from, count;
+	struct pl_opt_list collectors; /* regions of the others, in the translator's order */
+	uint64_t store;                /* its number in the translator */
 };
 
 extern const char *const pl_key_forms[]; /* for PL_OPT_CHOICE */
@@ -34,6 +36,13 @@ extern const char *const pl_key_forms[]; /* for PL_OPT_CHOICE */
 			"key-write: copies that must agree (default 1)", NULL },                   \
 		{ PL_OPT_STRING, 0, "epoch", &(a).epoch, "NUMBER",                                 \
 			"read this epoch (default the present one)", NULL },                       \
+		{ PL_OPT_LIST, 0, "collector", &(a).collectors, "FILE",                            \
+			"the same store of the next collector, in the translator's order; may be " \
+			"repeated. Each key is asked of the one that has it",                      \
+			NULL },                                                                    \
+		{ PL_OPT_U64, 0, "store", &(a).store, "NUMBER",                                    \
+			"with --collector: the store's number in the translator (default 0)",      \
+			NULL },                                                                    \
 	{                                                                                          \
 		PL_OPT_STRING, 0, "nodes", &(a).nodes, "LIST",                                     \
 			"postcards: the nodes that paths can have, as 1-100,205", NULL             \
@@ -47,7 +56,7 @@ struct pl_sketch;
 void pl_region_tell_whole(const struct pl_sketch *s, uint64_t complete);
 
 /* A single key "-": keys are read from standard input, one a line. */
-int pl_region_lookup(const struct pl_region *region, const struct pl_region_args *args,
+int pl_region_lookup(struct pl_region *region, const struct pl_region_args *args,
 	const char *const *keys, size_t n);
 int pl_region_dump(const struct pl_region *region, const struct pl_region_args *args);
 int pl_region_verify(const struct pl_region *region, const struct pl_region_args *args);

@@ -407,6 +407,28 @@ have = [{f['key'] for f in rows('lookup', path(n), '--key-form', 'u64', *keys) i
         for n in ('c0', 'c1')]
 ok(not have[0] & have[1] and len(have[0] | have[1]) >= 990 and 400 < len(have[0]) < 600,
    'each key is at one of two collectors', '%d and %d' % (len(have[0]), len(have[1])))
+# Asked of both, in the translator's order, each is found where it is.
+asked = rows('lookup', path('c0'), '--collector', path('c1'), '--key-form', 'u64', *keys)
+there = {f['key']: f for f in asked if f['answer'] == 'found'}
+ok(set(there) == have[0] | have[1] and all((k in have[f['collector']]) and int(f['value'], 16) == int.from_bytes(
+    int(k).to_bytes(8, 'little'), 'big') for k, f in there.items()), 'a lookup of both finds every key at the one that has it',
+   [f for f in asked if f['answer'] == 'found'][:2])
+first = [f['key'] for f in asked if f['collector'] == 0]
+ok(len(set(first) & have[1]) == 0, 'a key that is nowhere is told of the one that would have it')
+# The other way round the first choice is the wrong one: the key is found at the other all the same.
+other = rows('lookup', path('c1'), '--collector', path('c0'), '--key-form', 'u64', *keys)
+ok({f['key'] for f in other if f['answer'] == 'found'} == set(there), 'what went to another collector is found there')
+run('region', 'lookup', path('c0'), '--collector', path('c2'), '--key-form', 'u64', 1, code=2)
+run('region', 'dump', path('c0'), '--collector', path('c1'), code=2)
+# Sums: what is elsewhere is told besides.
+for name in ('s0', 's1'):
+    create(name, 'counters', '--slots', 4096)
+t = Translator('--collectors', 2, 'udp://127.0.0.1:0', path('s0'), path('s1'))
+run('report', 'increment', '--sequenced', '-k', 0, '--key-form', 'u64', '--step-key', '--by', 7, '--count', 50, t.uri)
+t.stop()
+sums = rows('lookup', path('s0'), '--collector', path('s1'), '--key-form', 'u64', *keys[:50])
+ok(all(f['value'] == 7 and f['elsewhere'] == 0 for f in sums) and {f['collector'] for f in sums} == {0, 1},
+   'sums are asked of the collector that has them', sums[:3])
 
 # ---- gen dta: the published stream and all streams at once, from capture files and from an interface ----
 
