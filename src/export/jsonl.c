@@ -97,8 +97,18 @@ out:
 	return r;
 }
 
-/* Opens the path and takes the place of the present file; on failure that one stays. */
-static int file_open(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
+/* Whether the path names this file. Who had its lock until now may have given it another name. */
+static bool is_named(const struct stat *file, const char *path)
+{
+	struct stat there;
+
+	return stat(path, &there) == 0 && there.st_dev == file->st_dev &&
+	       there.st_ino == file->st_ino;
+}
+
+/* Opens the path and takes the place of the present file; on failure that one stays. -EAGAIN: the path is another file's by
+ * now. */
+static int file_try(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 {
 	struct stat st, old;
 	off_t size = 0;
@@ -134,6 +144,17 @@ static int file_open(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 				r == -EBUSY ? "another process writes it" : strerror(-r));
 			goto fail;
 		}
+		if (!is_named(&st, j->path)) {
+			r = -EAGAIN;
+			pl_diag_set(diag, "cannot lock %s: another process renames it", j->path);
+			goto fail;
+		}
+		/* What was written before it was locked counts too. */
+		if (fstat(fd, &st) < 0) {
+			r = -errno;
+			pl_diag_set(diag, "cannot look at %s: %s", j->path, strerror(-r));
+			goto fail;
+		}
 		size = st.st_size;
 		if (size > 0) {
 			r = cut_torn_end(fd, size, j->path, diag, &size);
@@ -150,6 +171,17 @@ static int file_open(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 	return 0;
 fail:
 	close(fd);
+	return r;
+}
+
+#define TRIES 10
+
+static int file_open(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
+{
+	int r = -EAGAIN;
+
+	for (int i = 0; i < TRIES && r == -EAGAIN; i++)
+		r = file_try(j, now_ns, diag);
 	return r;
 }
 

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -17,6 +19,18 @@
 #define SECOND ((uint64_t)1000000000)
 
 static char dir[64];
+static void (*before_lock)(void); /* what others do meanwhile */
+
+/* In place of the C library's. */
+int flock(int fd, int operation)
+{
+	void (*first)(void) = before_lock;
+
+	before_lock = NULL;
+	if (first != NULL)
+		first();
+	return (int)syscall(SYS_flock, fd, operation);
+}
 static struct pl_record_batch batch;
 
 static const char *in_dir(const char *name)
@@ -193,6 +207,41 @@ static void appends(void)
 	pl_export_flush(e, 0, true);
 	eq(count(&e->stats.accepted), 1, "paths left out are not accepted");
 	eq(whole_lines("z"), 1, "only the event is in the file");
+	pl_export_close(e);
+	clear_dir();
+}
+
+static void end_line(void)
+{
+	FILE *f = fopen(in_dir("x"), "a");
+
+	if (f == NULL || fputs(" and its end\"}\n{\"kind\":\"more\"}\n", f) < 0 || fclose(f) != 0)
+		abort();
+}
+
+static void rotate(void)
+{
+	if (rename(in_dir("x"), in_dir("x.1")) < 0)
+		abort();
+}
+
+/* Another process has the file until this one has its lock. */
+static void another_writes(void)
+{
+	struct pl_jsonl_options o = { 0 };
+	struct pl_export *e;
+
+	put("x", "{\"kind\":\"half");
+	before_lock = end_line;
+	e = opened(o, "x");
+	eq(whole_lines("x"), 2, "what another wrote before it let go is kept");
+	pl_export_close(e);
+	before_lock = rotate;
+	e = opened(o, "x");
+	write_paths(e, 3, 0);
+	pl_export_flush(e, 0, true);
+	eq(whole_lines("x"), 3, "a file that it renamed is not this one's");
+	eq(whole_lines("x.1"), 2, "and stays as it was");
 	pl_export_close(e);
 	clear_dir();
 }
@@ -424,6 +473,7 @@ int main(void)
 	signal(SIGXFSZ, SIG_IGN);
 	refused();
 	appends();
+	another_writes();
 	rotates_by_size();
 	rotates_by_age();
 	reopens();
