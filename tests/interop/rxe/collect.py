@@ -65,12 +65,12 @@ def ask(name, service, qpn, access=WRITE | ATOMIC):
 class Collector:
     """pathline collect in the guest, in the background."""
 
-    def __init__(self, guest, *options, regions=tuple(REGIONS)):
+    def __init__(self, guest, *options, regions=tuple(REGIONS), sandbox='strict'):
         self.guest = guest
         regions = ' '.join('/dev/shm/%s.plr' % name for name in regions)
         guest.shell('rm -f /tmp/out /tmp/err /tmp/code')
-        guest.shell('(pathline collect --stats --allow %s/24 --allow 127.0.0.1/32 --proxy %s/32 --proxy 127.0.0.1/32 %s verbs:rxe0 %s >/tmp/out 2>/tmp/err; echo $? >/tmp/code) & echo' % (
-            HOST, HOST, ' '.join(options), regions))
+        guest.shell('(PATHLINE_SANDBOX=%s pathline collect --stats --allow %s/24 --allow 127.0.0.1/32 --proxy %s/32 --proxy 127.0.0.1/32 %s verbs:rxe0 %s >/tmp/out 2>/tmp/err; echo $? >/tmp/code) & echo' % (
+            sandbox, HOST, HOST, ' '.join(options), regions))
         self.begun = self.wait('grep -q "collecting on" /tmp/err || [ -e /tmp/code ]')
         self.err = guest.shell('cat /tmp/err')[1]
 
@@ -374,7 +374,9 @@ def test_device(guest, peer):
     without one in the kernel."""
     for options, remove in (((), ''), (('--cm-port', '0'), ''), (('--cm-port', '0'), 'rmmod rdma_ucm')):
         eq(guest.shell(remove)[0], 0, ' '.join(('a collector', *options, remove)))
-        collector, cm = Collector(guest, *options, regions=['sums']), not options
+        # Without it /dev/infiniband goes with the last device, and what comes back is another folder, which Landlock does not know.
+        sandbox = 'no-landlock' if remove else 'strict'
+        collector, cm = Collector(guest, *options, regions=['sums'], sandbox=sandbox), not options
         held, open_before = 2 + cm, None
         for turn in (1, 2):
             what = 'device there, %d' % turn
