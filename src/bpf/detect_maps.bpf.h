@@ -88,34 +88,66 @@ struct pl_core_turn pl_turns[PL_KERNEL_QUEUES];
 
 /* --- turns ------------------------------------------------------------------------------------------ */
 
-/* Some microseconds. More branches than 8192 in a row are too many for the verifier. */
-#define TURN_LOOKS 1024
+/* Some ten microseconds in all: longer than user space has a turn while it runs. */
+#define TURN_GLANCES 64
+#define TURN_LOOKS   256
 
 static __always_inline struct pl_core_turn *turn_of(const struct work *w)
 {
 	return &pl_turns[w->queue & (PL_KERNEL_QUEUES - 1)];
 }
 
+static __always_inline uint32_t turn_holder(const struct work *w)
+{
+	return *(volatile uint32_t *)&turn_of(w)->holder;
+}
+
+/* A few glances in a row: the verifier follows only so many in one loop. 1: the holder is one of the set, 1 << each. */
+__attribute__((noinline)) int pl_detect_turn_look(struct work *w, uint32_t set)
+{
+	if (w == NULL)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < TURN_GLANCES; i++) {
+		if (set >> (turn_holder(w) & 31) & 1)
+			return 1;
+	}
+	return 0;
+}
+
 /* Somebody else steps the queue's tables: a few reports of user space, or, in generic mode, another processor. */
 __attribute__((noinline)) int pl_detect_turn_wait(struct work *w)
 {
+	const int crowded = bpf_ringbuf_query(&pl_frames, BPF_RB_AVAIL_DATA) >
+			    bpf_ringbuf_query(&pl_frames, BPF_RB_RING_SIZE) / 2;
+	const uint32_t free = 1u << PL_TURN_FREE | 1u << PL_TURN_BEHIND,
+		       until = crowded ? free : free | 1u << PL_TURN_CATCHING;
+	uint32_t looks = TURN_LOOKS;
 	struct pl_core_turn *turn;
 
 	if (w == NULL)
 		return 0;
 	turn = turn_of(w);
+	/* A thread that this program interrupted does not go on while the program waits. */
+	if (turn_holder(w) != PL_TURN_PROGRAM &&
+		*(volatile uint32_t *)&turn->processor == bpf_get_smp_processor_id())
+		looks = 1;
 #pragma clang loop unroll(disable)
-	for (uint32_t i = 0; i < TURN_LOOKS; i++) {
-		uint32_t holder = *(volatile uint32_t *)&turn->holder;
-
-		if (holder == PL_TURN_BEHIND)
-			return 0;
-		if (holder == PL_TURN_FREE &&
-			pl_core_turn_swap(turn, PL_TURN_FREE, PL_TURN_PROGRAM) == PL_TURN_FREE)
+	for (uint32_t i = 0; i < TURN_LOOKS && i < looks; i++) {
+		(void)pl_core_turn_swap(turn, PL_TURN_USER, PL_TURN_WAITED);
+		if (!pl_detect_turn_look(w, until))
+			continue;
+		if (pl_core_turn_swap(turn, PL_TURN_FREE, PL_TURN_PROGRAM) == PL_TURN_FREE)
 			return 1;
+		if (crowded &&
+			pl_core_turn_swap(turn, PL_TURN_BEHIND, PL_TURN_PROGRAM) == PL_TURN_BEHIND)
+			return 1;
+		if (!crowded && turn_holder(w) >= PL_TURN_CATCHING)
+			return 0;
 	}
-	return pl_core_turn_swap(turn, PL_TURN_USER, PL_TURN_BEHIND) == PL_TURN_FREE &&
-	       pl_core_turn_swap(turn, PL_TURN_FREE, PL_TURN_PROGRAM) == PL_TURN_FREE;
+	(void)pl_core_turn_swap(turn, PL_TURN_USER, PL_TURN_WAITED);
+	(void)pl_core_turn_swap(turn, PL_TURN_WAITED, PL_TURN_CATCHING);
+	return pl_core_turn_swap(turn, PL_TURN_FREE, PL_TURN_PROGRAM) == PL_TURN_FREE;
 }
 
 static __always_inline int turn_take(struct work *w)

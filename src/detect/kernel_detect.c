@@ -8,7 +8,7 @@
 #include "detect/numbers.h"
 #include "detect/tables.h"
 
-#define BEHIND_MAX_NS UINT64_C(100000000)
+#define BEHIND_MAX_NS UINT64_C(20000000)
 
 struct pl_kernel_detect {
 	struct pl_kernel *kernel;

@@ -62,7 +62,7 @@ void pl_kernel_detect_batch(struct pl_kernel_detect *kd, unsigned int queue,
 
 /*
  * All frames that pl_kernel_frames gave were stepped; all: and it gave none. Where the program hands up whatever comes because
- * older reports wait (bpf/turn.h), it goes on by itself once all are stepped, or after 100 ms of more than can be.
+ * older reports wait (bpf/turn.h), it goes on by itself once all are stepped, or after 20 ms of more than can be.
  */
 void pl_kernel_detect_caught_up(struct pl_kernel_detect *kd, bool all, uint64_t now_ns);
 

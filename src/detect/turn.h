@@ -2,6 +2,7 @@
 /* User space's side of the turns by which a queue's tables are stepped (bpf/turn.h). One thread takes those of a program. */
 #pragma once
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -18,13 +19,17 @@ static inline uint32_t pl_core_turn_holder(const struct pl_core_turn *turn)
 /* Waits until the tables are user space's. */
 static inline void pl_core_turn_take(struct pl_core_turn *turn)
 {
+	const int processor = sched_getcpu();
+
+	__atomic_store_n(&turn->processor, (uint32_t)processor, __ATOMIC_RELAXED);
 	for (unsigned int looks = 1;; looks++) {
 		const uint32_t holder = pl_core_turn_holder(turn);
 
-		if (holder == PL_TURN_BEHIND)
-			return; /* it kept them */
 		if (holder == PL_TURN_FREE &&
 			pl_core_turn_swap(turn, PL_TURN_FREE, PL_TURN_USER) == PL_TURN_FREE)
+			return;
+		if (holder == PL_TURN_BEHIND &&
+			pl_core_turn_swap(turn, PL_TURN_BEHIND, PL_TURN_CATCHING) == PL_TURN_BEHIND)
 			return;
 		/* The processor of whoever has them may have been taken from this machine. */
 		if (looks % PL_TURN_LOOKS == 0)
@@ -32,10 +37,20 @@ static inline void pl_core_turn_take(struct pl_core_turn *turn)
 	}
 }
 
-/* Gives them back, unless reports wait that came meanwhile: then it keeps them until pl_core_turn_caught_up. */
+/* Gives them back, first of all to a program that waits. When reports came that wait to be stepped, the program leaves the
+ * tables alone until pl_core_turn_caught_up. */
 static inline void pl_core_turn_give(struct pl_core_turn *turn)
 {
-	(void)pl_core_turn_swap(turn, PL_TURN_USER, PL_TURN_FREE);
+	if (pl_core_turn_swap(turn, PL_TURN_USER, PL_TURN_FREE) == PL_TURN_USER)
+		return;
+	if (pl_core_turn_swap(turn, PL_TURN_WAITED, PL_TURN_FREE) != PL_TURN_WAITED) {
+		(void)pl_core_turn_swap(turn, PL_TURN_CATCHING, PL_TURN_BEHIND);
+		return;
+	}
+	for (unsigned int looks = 0; looks < PL_TURN_LOOKS; looks++) {
+		if (pl_core_turn_holder(turn) != PL_TURN_FREE)
+			return;
+	}
 }
 
 static inline bool pl_core_turn_behind(const struct pl_core_turn *turn)

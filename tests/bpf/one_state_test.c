@@ -5,7 +5,7 @@
  * must tell the same events, packet by packet and tick by tick. Then both sides at the same time, on several processors:
  * each begin has one end, each report is counted once.
  *
- * one_state_test [REPORTS [SEED]]; exit code 77 when the kernel does not let us load programs.
+ * one_state_test [REPORTS [SEED [CONTENDED]]]; exit code 77 when the kernel does not let us load programs.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -59,6 +59,8 @@ static void step_records(struct pl_record_batch *b, void *arg)
 	pl_record_batch_clear(b);
 }
 
+static uint32_t ring_bytes = 1 << 22;
+
 static void open_kernel(const struct pl_detect_options *detect, const struct pl_decode_options *o)
 {
 	static struct pl_filter_rules filter;
@@ -66,7 +68,7 @@ static void open_kernel(const struct pl_detect_options *detect, const struct pl_
 		.decode = o,
 		.queues = 1,
 		.events_bytes = 1 << 22,
-		.frames_bytes = 1 << 22 };
+		.frames_bytes = ring_bytes };
 	struct pl_decode_options numbered = *o;
 	struct pl_diag diag = { 0 };
 	int r = pl_kernel_detect_new(&kd, &options, &diag);
@@ -433,6 +435,8 @@ static bool network_of(struct pl_rng *rng, uint64_t *left, uint64_t *told, uint6
 	return good;
 }
 
+static uint64_t all_settled, all_ups, all_told;
+
 static void test_streams(uint64_t reports, uint64_t seed)
 {
 	static const struct pl_decode_options plain;
@@ -465,13 +469,16 @@ static void test_streams(uint64_t reports, uint64_t seed)
 	eq(c.handed_up_lost, 0, "no frame is lost");
 	eq(handed_up(&c), ups, "all that was handed up came");
 	eq(c.core.raised, c.core.ended, "raised = ended");
-	ok(c.settled > reports / 4 && ups > reports / 16 && told > reports / 100,
-		"enough was settled, handed up and told");
+	all_settled += c.settled;
+	all_ups += ups;
+	all_told += told;
 	close_twin();
 	close_kernel();
 }
 
 /* --- user space takes too long ------------------------------------------------------------------------------ */
+
+static uint32_t fed, at_hand; /* of a batch, by feed; none of a generator that was just made */
 
 static struct pl_gen *steady(uint32_t seed, enum pl_gen_inner inner, uint32_t flows, double depth)
 {
@@ -487,6 +494,7 @@ static struct pl_gen *steady(uint32_t seed, enum pl_gen_inner inner, uint32_t fl
 	struct pl_diag diag = { 0 };
 	struct pl_gen *gen = NULL;
 
+	fed = at_hand = 0;
 	if (pl_gen_new(&gen, &cfg, &diag) < 0) {
 		printf("Bail out! %s\n", diag.text);
 		exit(1);
@@ -498,15 +506,14 @@ static struct pl_gen *steady(uint32_t seed, enum pl_gen_inner inner, uint32_t fl
 static uint64_t feed(struct pl_gen *gen, uint64_t n)
 {
 	static struct pl_batch batch;
-	static uint32_t at, have;
 	uint64_t passed = 0;
 
 	for (; n > 0; n--) {
-		if (at == have) {
-			have = (uint32_t)pl_gen_next(gen, UINT64_MAX, &batch);
-			at = 0;
+		if (fed == at_hand) {
+			at_hand = (uint32_t)pl_gen_next(gen, UINT64_MAX, &batch);
+			fed = 0;
 		}
-		passed += run(&batch.pkts[at++], 1) != XDP_DROP;
+		passed += run(&batch.pkts[fed++], 1) != XDP_DROP;
 	}
 	return passed;
 }
@@ -561,7 +568,7 @@ static void test_behind(void)
 	eq(counters().handed_up[PL_HANDUP_TURN], 100, "and handed up, all of them");
 	eq(counters().settled, c.settled, "none is settled");
 	pl_core_turn_give(turn);
-	eq(pl_core_turn_holder(turn), PL_TURN_BEHIND, "user space keeps the turn");
+	eq(pl_core_turn_holder(turn), PL_TURN_BEHIND, "the turn is user space's next");
 	eq(feed(gen, 100), 0, "those behind them come up too");
 	eq(counters().handed_up[PL_HANDUP_TURN], 200, "in their order");
 	eq(take_frames(), 200, "user space steps them");
@@ -572,16 +579,48 @@ static void test_behind(void)
 	(void)pl_kernel_detect_poll(kd, now_ns, ts_ns, &events);
 	c = counters();
 	eq(c.core.events[PL_EVENT_FLOW_START], 10, "each flow started once");
-	/* More than can be stepped: after 100 ms the program goes on all the same. */
+	/* More than can be stepped: after 20 ms the program goes on all the same. */
 	pl_core_turn_take(turn);
 	eq(feed(gen, 1), 0);
 	pl_core_turn_give(turn);
 	pl_kernel_detect_caught_up(kd, false, now_ns);
 	eq(pl_core_turn_holder(turn), PL_TURN_BEHIND, "what waits is waited for");
-	pl_kernel_detect_caught_up(kd, false, now_ns + 101 * MS);
+	pl_kernel_detect_caught_up(kd, false, now_ns + 21 * MS);
 	eq(pl_core_turn_holder(turn), PL_TURN_FREE, "but not for ever");
-	pl_gen_free(gen);
 	close_kernel();
+	pl_gen_free(gen);
+}
+
+/* Older reports wait, but half of the ring is taken: order is given up, no report. */
+static void test_crowded(void)
+{
+	static const struct pl_decode_options plain;
+	struct pl_gen *gen = steady(1, PL_GEN_ETHERNET, 10, 5);
+	struct pl_detect_options o;
+	struct pl_core_turn *turn;
+	uint64_t up, settled;
+
+	pl_detect_defaults(&o);
+	ring_bytes = 1 << 16;
+	open_kernel(&o, &plain);
+	turn = pl_kernel_turn(pl_kernel_detect_kernel(kd), 0);
+	(void)feed(gen, 20);
+	(void)take_frames();
+	settled = counters().settled;
+	pl_core_turn_take(turn);
+	(void)feed(gen, 20);
+	pl_core_turn_give(turn);
+	(void)feed(gen, 1000);
+	up = counters().handed_up[PL_HANDUP_TURN];
+	ok(up > 50 && up < 200, "%" PRIu64 " reports wait in a ring of 64 KiB", up);
+	eq(counters().settled - settled, 1020 - up, "the others are settled");
+	eq(counters().handed_up_lost, 0, "and none is lost");
+	eq(pl_core_turn_holder(turn), PL_TURN_FREE, "nobody waits");
+	eq(take_frames(), up, "those that waited are stepped");
+	numbers_are_whole(1040);
+	close_kernel();
+	pl_gen_free(gen);
+	ring_bytes = 1 << 22;
 }
 
 /* --- both at once ------------------------------------------------------------------------------------------- */
@@ -670,6 +709,21 @@ static uint64_t packets_of_flows(void)
 	return n;
 }
 
+/* Values of depths that were looked at, with learning on. */
+static uint64_t depths_of_places(void)
+{
+	const struct pl_kernel_table *t =
+		&pl_kernel_tables(pl_kernel_detect_kernel(kd))[PL_CORE_T_place];
+	const struct pl_core_place_set *s = t->sets;
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		for (unsigned int w = 0; w < PL_CORE_WAYS; w++)
+			n += s[i].way[w] >> 32 != 0 ? s[i].e[w].q[1].n : 0;
+	}
+	return n;
+}
+
 /* feeders: processors on which the program runs at the same time, as in generic mode. */
 static void test_at_once(unsigned int feeders, uint64_t ms)
 {
@@ -736,18 +790,131 @@ static void test_at_once(unsigned int feeders, uint64_t ms)
 	close_kernel();
 }
 
+/* --- the same entries, as often as they can be stepped ------------------------------------------------------ */
+
+enum { RUNS = 20000, TWINS = 32 };
+
+static struct pl_packet contended[2]; /* flat, deep */
+
+static void *runner_loop(void *arg)
+{
+	(void)arg;
+	(void)pl_cpu_pin(0);
+	for (uint64_t n = 0; !atomic_load_explicit(&stop, memory_order_relaxed); n++) {
+		if (run(&contended[n % 2], RUNS) != XDP_DROP)
+			abort();
+		atomic_fetch_add_explicit(&sent[0], RUNS, memory_order_relaxed);
+	}
+	return NULL;
+}
+
+/* Records of so many of the packet, in a batch of their own. */
+static void records_of(struct pl_record_batch *ret, const struct pl_packet *pkt)
+{
+	static const struct pl_decode_options plain;
+	struct pl_batch one = { .n = 1 };
+	struct pl_decode *dec;
+
+	if (pl_decode_new(&dec, &plain) < 0 || pl_record_batch_init(ret, 512, 8192) < 0)
+		abort();
+	one.pkts[0] = *pkt;
+	for (unsigned int i = 0; i < TWINS; i++)
+		pl_decode_batch(dec, &one, ret);
+	eq(ret->n_paths, TWINS, "%u records of one packet", TWINS);
+	pl_decode_free(dec);
+}
+
+/* One flow over three queues: the program steps it on one processor, user space on the other, neither with a pause. */
+static void test_contended(uint64_t ms)
+{
+	static const struct pl_decode_options plain;
+	static uint8_t room[2][512];
+	struct pl_record_batch twins[2];
+	struct pl_detect_options o;
+	struct pl_kernel_counters c;
+	uint64_t stepped = 0, begun_ns;
+	pthread_t thread;
+
+	for (unsigned int deep = 0; deep < 2; deep++) {
+		static struct pl_batch batch;
+		struct pl_gen *gen = steady(1, PL_GEN_ETHERNET, 1, deep ? 500 : 5);
+
+		if (pl_gen_next(gen, UINT64_MAX, &batch) < 1 || batch.pkts[0].len > sizeof(room[0]))
+			abort();
+		contended[deep] = batch.pkts[0];
+		contended[deep].data = memcpy(room[deep], batch.pkts[0].data, batch.pkts[0].len);
+		records_of(&twins[deep], &contended[deep]);
+		pl_gen_free(gen);
+	}
+	pl_detect_defaults(&o);
+	o.queue_depth = (struct pl_detect_level){ .on = true,
+		.threshold = 100,
+		.end_hold_ns = 1,
+		.anomaly = true,
+		.anomaly_min = 1u << 20 };
+	o.limit_interval_ns = 1;
+	o.flow_idle_ns = o.forget_ns = o.idle_ns = 600000 * MS;
+	open_kernel(&o, &plain);
+	memset(places, 0, sizeof(places));
+	begins = ends = twice = 0;
+	events.flush = look_flush;
+	atomic_store(&stop, false);
+	atomic_store(&sent[0], 0);
+	run(&contended[0], 1);
+	(void)take_frames();
+	run(&contended[0], 1);
+	(void)pl_cpu_pin(1 % (unsigned int)pl_cpu_count());
+	if (pthread_create(&thread, NULL, runner_loop, NULL) != 0)
+		abort();
+	begun_ns = pl_clock_mono_ns();
+	for (unsigned int n = 0; pl_clock_mono_ns() - begun_ns < ms * MS; n++) {
+		now_ns = 1000 * MS + (pl_clock_mono_ns() - begun_ns);
+		ts_ns = UINT64_C(1700000000000000000) + now_ns;
+		(void)pl_kernel_detect_poll(kd, now_ns, ts_ns, &events);
+		for (unsigned int i = 0; i < 4; i++, stepped += TWINS)
+			pl_kernel_detect_batch(kd, 0, &twins[n % 2], now_ns, &events);
+		(void)take_frames();
+	}
+	atomic_store(&stop, true);
+	pthread_join(thread, NULL);
+	(void)take_frames();
+	(void)pl_kernel_detect_poll(kd, now_ns, ts_ns, &events);
+	look_flush(&events, NULL);
+	events.flush = NULL;
+	c = counters();
+	printf("# %" PRIu64 " by the program, %" PRIu64 " by user space; %" PRIu64
+	       " handed up for the turn, %" PRIu64 " of them lost; %" PRIu64 " begins\n",
+		c.settled, stepped, c.handed_up[PL_HANDUP_TURN], c.handed_up_lost, begins);
+	stepped += atomic_load(&sent[0]) + 2 - c.handed_up_lost;
+	eq(packets_of_flows(), stepped, "every report is counted, once");
+	eq(depths_of_places(), 3 * stepped, "and every value of its hops");
+	eq(twice, 0, "each begin has one end, each end one begin");
+	ok(begins > 2 && begins - ends <= 3, "levels began and ended");
+	for (unsigned int deep = 0; deep < 2; deep++)
+		pl_record_batch_done(&twins[deep]);
+	close_kernel();
+}
+
 int main(int argc, char **argv)
 {
-	uint64_t reports = argc > 1 ? strtoull(argv[1], NULL, 0) : 200000;
+	uint64_t reports = argc > 1 ? strtoull(argv[1], NULL, 0) : 60000;
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 20261123;
 
 	if (pl_event_batch_init(&events, EVENTS_MAX) < 0 ||
 		pl_event_batch_init(&twin_events, EVENTS_MAX) < 0)
 		abort();
+	if (argc > 3) { /* these alone */
+		test_contended(1500);
+		return pl_test_done();
+	}
 	test_behind();
+	test_crowded();
 	for (unsigned int i = 0; i < 4; i++)
 		test_streams(reports / 4, seed + i);
+	ok(all_settled > reports / 8 && all_ups > reports / 16 && all_told > reports / 100,
+		"enough was settled, handed up and told");
 	test_at_once(1, 1500);
 	test_at_once(2, 1500);
+	test_contended(1500);
 	return pl_test_done();
 }

@@ -159,7 +159,7 @@ def main():
         tap.skip_all(f"network namespaces cannot be made here: {e}")
     with sides["b"]:
         probe = pathline.run("listen", "--duration", "100ms", "afxdp:eth0")
-    if "CAP_" in probe.stderr or "EPERM" in probe.stderr:
+    if probe.returncode == 77:
         tap.skip_all("BPF programs cannot be loaded here: " + probe.stderr.strip())
     lab.run(silent_nodes, flows, one_queue)
     return tap.end()
