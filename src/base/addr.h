@@ -54,6 +54,19 @@ static inline bool pl_addr_is_unspecified(const struct pl_addr *a)
 	return pl_addr_equal(a, &zero);
 }
 
+/*
+ * Whom a packet counts as coming from where something is shared between senders: an IPv4 address, an IPv6 network of
+ * 64 bits, because one host has all of its addresses. Link-local addresses are of one network everywhere: each is its own.
+ */
+static inline struct pl_addr pl_addr_source(const struct pl_addr *a)
+{
+	struct pl_addr s = *a;
+
+	if (!pl_addr_is_v4(a) && !(a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80))
+		memset(s.b + 8, 0, 8);
+	return s;
+}
+
 /* Whether the first `bits` (0 to 128) of both are the same. */
 static inline bool pl_addr_alike(
 	const struct pl_addr *a, const struct pl_addr *b, unsigned int bits)

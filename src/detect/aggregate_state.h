@@ -2,9 +2,9 @@
 /* What an aggregate is, for those who count into it and those who merge. Internal to detect/aggregate*.c. */
 #pragma once
 
+#include "base/cells.h"
 #include "base/hash.h"
 #include "detect/aggregate.h"
-#include "detect/cells.h"
 
 #define CHUNK_HOPS  24 /* what the passes touch of their cells stays in the first-level cache */
 #define HOPS_MAX    255

@@ -5,8 +5,8 @@
  */
 #pragma once
 
+#include "base/cells.h"
 #include "bpf/report_quiet.h"
-#include "detect/cells.h"
 #include "detect/events.h"
 #include "detect/turn.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "detect/cells.h"
+#include "base/cells.h"
 
 #include <assert.h>
 #include <errno.h>

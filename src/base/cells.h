@@ -5,7 +5,7 @@
  * number until removed, so numbers may be kept across an insertion. One cell more, number `cap`, takes what
  * does not fit. Nothing allocates after pl_cells_init. One thread.
  *
- * Internal to detect/. The caller brings the hash (seeded: keys come from the network) and key length,
+ * The caller brings the hash (seeded: keys come from the network) and key length,
  * which is a constant where this is inlined; a key is
  * at most 32 bytes long, and never all ones. The number of a cell that was removed may be kept too: its key is all
  * ones until the number is used again.
