@@ -62,6 +62,12 @@ PL_CORE_INLINE struct pl_core_exporter *pl_core_exporter_of(
 	return x;
 }
 
+/* Whether reports of the exporter may leave anything behind in the tables. NULL: it has no books. */
+PL_CORE_INLINE int pl_core_admits(struct pl_core_env *env, const struct pl_core_exporter *x)
+{
+	return (pl_env_rules(env)->flags & PL_CORE_PROVE) == 0 || (x != NULL && x->seq.proven);
+}
+
 PL_CORE_INLINE uint32_t pl_core_number_mask(const struct pl_core_report *r)
 {
 	return r->report_version == 2 ? 0x3fffff : UINT32_MAX;

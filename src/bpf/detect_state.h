@@ -313,6 +313,7 @@ struct pl_core_rules {
 	struct pl_core_prepared prepared;
 };
 #define PL_CORE_KEEP_AGGREGATES 1
+#define PL_CORE_PROVE           4 /* reports count once their exporter is proven */
 #define PL_CORE_KEEP_PLACES     2 /* a place for every hop, whatever is detected: nodes are watched */
 
 /* --- counters ------------------------------------------------------------------------------------------ */

@@ -5,6 +5,10 @@
  * 128. A number outside the window, or a jump forward above gap_max, is a restart once the number after it
  * follows (as RFC 3550 A.1 does for RTP); alone it is a straggler. The same lines run in the decoder and in
  * the kernel program.
+ *
+ * A stream is proven when two of its numbers go together. Random bytes that pass for a report have a random number, so
+ * what is not proven may not be an exporter at all. Proof is a number within the window around the highest one, one that
+ * confirms a restart, or two steps forward in a row: reports of an exporter of which others get a part.
  */
 #pragma once
 
@@ -26,8 +30,10 @@ struct pl_sequence {
 	bool pending; /* next_if_restart is meaningful */
 	bool started;
 	bool constant; /* never moved: the exporter does not number its reports */
-	bool steady;   /* started, counting and nothing pending: the next number needs no thought */
-	uint8_t zero[4];
+	bool steady; /* started, proven, counting, nothing pending: the next number needs no thought */
+	bool proven;     /* two numbers went together */
+	uint8_t forward; /* steps forward in a row, while it is not proven */
+	uint8_t zero[2];
 };
 
 /* So many equal numbers from the start on mean that the exporter does not count. */
@@ -159,12 +165,26 @@ static inline uint32_t pl_sequence_gaps(const uint64_t seen[2], uint32_t span, u
 			  __builtin_popcountll(~seen[1] & high));
 }
 
+/* Before the number is counted: whether it goes together with those before. */
+static inline void pl_sequence_prove(
+	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
+{
+	const uint32_t ahead = (seq - s->highest) & mask, behind = (s->highest - seq) & mask;
+
+	if (s->proven || !s->started)
+		return;
+	s->forward = ahead <= mask / 2 && ahead <= gap_max ? (uint8_t)(s->forward + 1) : 0;
+	s->proven = ahead < PL_SEQUENCE_WINDOW || behind < PL_SEQUENCE_WINDOW || s->forward > 1 ||
+		    (s->pending && seq == s->next_if_restart);
+}
+
 /* What is not "the next number". */
 static inline void pl_sequence_step(
 	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
+	pl_sequence_prove(s, seq, mask, gap_max);
 	pl_sequence_sort(s, seq, mask, gap_max);
-	s->steady = s->started && !s->constant && !s->pending;
+	s->steady = s->started && s->proven && !s->constant && !s->pending;
 }
 
 /* Whether pl_sequence_again counts the number: the next one, one behind a gap, or that of an exporter that does not

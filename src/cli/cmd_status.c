@@ -68,6 +68,7 @@ static void find_wrong(struct report *r, const json_t *status)
 	const json_t *ready = json_object_get(status, "readiness");
 
 	troubles(r, json_object_get(ready, "listeners"), "source");
+	troubles(r, json_object_get(ready, "exporters"), "exporters at");
 	troubles(r, json_object_get(ready, "outputs"), "output");
 	if (pl_json_member_bool(ready, "stopping"))
 		wrong(r, "it is stopping");
@@ -176,10 +177,13 @@ static void totals(struct pl_buf *out, const json_t *status)
 	}
 	pl_buf_printf(out,
 		"\nreports  stored %" PRIu64 " with %" PRIu64 " hops; missing %" PRIu64
-		", reordered %" PRIu64 ", duplicates %" PRIu64 "\nevents   ",
+		", reordered %" PRIu64 ", duplicates %" PRIu64
+		"\n         of exporters not proven %" PRIu64 ", not tracked %" PRIu64
+		"\nevents   ",
 		pl_json_member_u64(reports, "stored"), pl_json_member_u64(reports, "hops"),
 		pl_json_member_u64(reports, "lost"), pl_json_member_u64(reports, "reordered"),
-		pl_json_member_u64(reports, "duplicates"));
+		pl_json_member_u64(reports, "duplicates"), pl_json_member_u64(reports, "unproven"),
+		pl_json_member_u64(reports, "untracked"));
 	counts(out, json_object_get(status, "events"), "none yet");
 	pl_buf_chr(out, '\n');
 }

@@ -125,7 +125,7 @@ void pl_decode_stats_json(
 	json_verdicts(&json, c);
 	pl_json_key(&json, "exporters");
 	pl_json_array(&json);
-	for (uint32_t i = 0; pl_decode_exporter(d, i, &e); i++)
+	for (uint32_t pos = 0; pl_decode_exporter(d, &pos, &e);)
 		json_exporter(&json, &e);
 	pl_json_array_end(&json);
 	pl_json_object_end(&json);
@@ -136,13 +136,13 @@ static void text_exporters(struct pl_buf *out, const struct pl_decode *d)
 {
 	struct pl_exporter e;
 
-	for (uint32_t i = 0; pl_decode_exporter(d, i, &e); i++) {
+	for (uint32_t pos = 0; pl_decode_exporter(d, &pos, &e);) {
 		char addr[PL_ADDR_TEXT_MAX], node[24] = "-";
 
 		pl_format_addr(addr, &e.addr);
 		if (has_node(&e))
 			snprintf(node, sizeof(node), "%" PRIu64, e.node);
-		if (i == 0)
+		if (pos == 1)
 			pl_buf_printf(out, "%-20s %8s %3s %9s %9s %9s %9s %8s\n", "EXPORTER",
 				"NODE", "HW", "REPORTS", "LOST", "REORDERED", "DUPLICATE",
 				"RESTARTS");

@@ -11,6 +11,7 @@
 
 #define DEFAULT_EXPORTERS   4096
 #define DEFAULT_PATHS       65536
+#define DEFAULT_IDLE        UINT64_C(600000000000)
 #define DEFAULT_GAP_MAX     65536
 #define DEFAULT_LATENCY_MAX UINT64_C(2000000000)
 #define GENEVE_INT_CLASS    0x0103
@@ -30,6 +31,8 @@ static struct pl_decode_options with_defaults(const struct pl_decode_options *op
 	}
 	if (o.max_exporters == 0)
 		o.max_exporters = DEFAULT_EXPORTERS;
+	if (o.exporter_idle_ns == 0)
+		o.exporter_idle_ns = DEFAULT_IDLE;
 	if (o.max_paths == 0)
 		o.max_paths = DEFAULT_PATHS;
 	if (o.sequence_gap_max == 0)
@@ -89,7 +92,8 @@ int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *option
 		p->layout_key = pl_int_layout_key(0, 0, 0, false, p->hints.dialect, &p->hints);
 	}
 	d->opt.profiles = d->profiles;
-	r = exporters_init(&d->exporters, d->opt.max_exporters);
+	r = exporters_init(&d->exporters, d->opt.max_exporters, d->opt.exporter_idle_ns,
+		d->opt.prove_exporters);
 	if (r < 0)
 		goto fail;
 	r = paths_init(&d->paths, d->opt.max_paths);
@@ -119,8 +123,8 @@ uint64_t pl_decode_memory(const struct pl_decode_options *options)
 	struct pl_decode_options o = with_defaults(options);
 
 	return sizeof(struct pl_decode) + PLANS_BYTES + SHAPES * sizeof(struct header_shape) +
-	       (o.n_profiles + 1) * sizeof(struct pl_profile) + exporters_memory(o.max_exporters) +
-	       paths_memory(o.max_paths);
+	       (o.n_profiles + 1) * sizeof(struct pl_profile) +
+	       exporters_memory(o.max_exporters, o.prove_exporters) + paths_memory(o.max_paths);
 }
 
 const struct pl_profile *profile_of(const struct pl_decode *d, const struct pl_addr *addr)
@@ -318,6 +322,9 @@ static void close_books(struct pl_decode *d, uint32_t packets)
 			pl_count(&c->notes[i], d->sum.notes[i]);
 	}
 	pl_count(&c->exporters_full, d->sum.exporters_full);
+	pl_count(&c->exporters_gone, d->exporters.gone);
+	d->exporters.gone = 0;
+	pl_count(&c->unproven, d->sum.unproven);
 	/* A late report takes a loss back: the sum may fall, modulo 2^64 the addition is right. */
 	pl_count(&c->lost, d->sum.lost);
 	pl_count(&c->reordered, d->sum.reordered);
@@ -400,17 +407,16 @@ void pl_exporter_count(struct pl_exporter *x, const struct pl_sequence *seq)
 	x->span = seq->span;
 }
 
-bool pl_decode_exporter(const struct pl_decode *d, uint32_t i, struct pl_exporter *ret)
+bool pl_decode_exporter(const struct pl_decode *d, uint32_t *pos, struct pl_exporter *ret)
 {
-	const struct exporter *e;
+	const struct exporter *e = pl_cells_next(&d->exporters.followed, pos);
 
-	if (i >= d->exporters.n)
+	if (e == NULL)
 		return false;
-	e = &d->exporters.list[i];
 	*ret = (struct pl_exporter){
-		.addr = e->addr,
-		.node = e->node,
-		.hw_id = e->hw_id,
+		.addr = e->key.addr,
+		.node = e->key.node,
+		.hw_id = (uint8_t)e->key.hw_id,
 		.report_version = e->report_version,
 		.first_ts_ns = e->first_ts_ns,
 		.last_ts_ns = e->last_ts_ns,

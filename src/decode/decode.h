@@ -69,7 +69,11 @@ struct pl_decode_options {
 	const struct pl_profile *profiles; /* copied; the longest matching prefix wins */
 	unsigned int n_profiles;
 	uint32_t max_exporters; /* (address, node, hw id) sequence spaces; default 4096 */
-	uint32_t max_paths;     /* interned paths; default 65536 */
+	uint64_t
+		exporter_idle_ns; /* one not heard of for longer makes room for another; default 10 min */
+	bool prove_exporters; /* an exporter counts once two of its numbers go together (bpf/sequence.h);
+			       * its reports before are flagged unproven */
+	uint32_t max_paths; /* interned paths; default 65536 */
 	uint32_t
 		sequence_gap_max; /* a larger jump forward is a restart, not a loss; default 65536 */
 	uint64_t
@@ -83,8 +87,8 @@ struct pl_decode_options {
 	bool any_port;     /* PL_LINK_UDP packets are reports whatever their port */
 	bool reports_only; /* do not look for INT or IOAM in packets that are not reports */
 	/* NULL: sequence numbers are counted here. Else by whoever this calls, on the decoding thread, once for each datagram
-	 * whose number can be read; there are no exporters here then. */
-	void (*number)(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns);
+	 * whose number can be read; there are no exporters here then. True: the exporter is proven. */
+	bool (*number)(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns);
 	void *number_arg;
 	bool partial;   /* others get the rest of the reports: gaps in their numbers mean nothing */
 	uint8_t worker; /* goes into report ids */
@@ -115,8 +119,11 @@ struct pl_decode_counters {
 	struct pl_counter verdicts[PL_V_MAX];
 	struct pl_counter notes[PL_N_MAX];
 	struct pl_counter
-		exporters_full; /* reports of exporters beyond max_exporters: decoded, not tracked */
+		exporters_full; /* reports of exporters for which there is no room: decoded, not tracked */
 	struct pl_counter paths_full; /* paths beyond max_paths: identified, not interned */
+	struct pl_counter
+		exporters_gone; /* exporters that made room: idle, or beyond their source's share */
+	struct pl_counter unproven; /* reports of exporters that are not proven */
 	struct pl_counter lost, reordered, duplicates, restarts; /* sums over exporters */
 };
 const struct pl_decode_counters *pl_decode_counters(const struct pl_decode *d);
@@ -141,8 +148,9 @@ struct pl_exporter {
 struct pl_sequence;
 void pl_exporter_count(struct pl_exporter *x, const struct pl_sequence *seq);
 
-/* Exporters in order of appearance; i from 0; false at the end. */
-bool pl_decode_exporter(const struct pl_decode *d, uint32_t i, struct pl_exporter *ret);
+/* Exporters that are followed; start with *pos = 0, false at the end. Their order is that of appearance while none had to
+ * make room. */
+bool pl_decode_exporter(const struct pl_decode *d, uint32_t *pos, struct pl_exporter *ret);
 
 /* An interned path: its hops as (node, ingress, egress), source first. */
 struct pl_path_step {

@@ -572,6 +572,7 @@ static void exporters(void)
 	};
 	static const uint32_t seqs[] = { 10, 11, 13, 12, 12, 20 };
 	struct pl_exporter e;
+	uint32_t pos = 0;
 	struct pl_path_info p;
 	struct pl_decode *d;
 
@@ -583,7 +584,7 @@ static void exporters(void)
 		put_report(h, NULL, &flow, V10_TWO);
 		feed(d, PL_LINK_UDP, NULL);
 	}
-	ok(pl_decode_exporter(d, 0, &e));
+	ok(pl_decode_exporter(d, &pos, &e));
 	ok(e.reports == 6 && e.lost == 6 && e.reordered == 1 && e.duplicates == 1 && e.node == 4);
 	eq(pl_counter_read(&pl_decode_counters(d)->lost), 6);
 	ok(pl_decode_path(d, 0, &p) && p.reports == 6 && p.hop_count == 2 && p.steps[1].node == 2);
@@ -595,7 +596,7 @@ static void exporters(void)
 	eq(feed(d, PL_LINK_UDP, NULL), PL_V_OK, "a table that is full loses no report");
 	eq(pl_counter_read(&pl_decode_counters(d)->exporters_full), 1);
 	eq(pl_counter_read(&pl_decode_counters(d)->paths_full), 1);
-	ok(!pl_decode_exporter(d, 1, &e));
+	ok(!pl_decode_exporter(d, &pos, &e));
 	pl_decode_free(d);
 }
 

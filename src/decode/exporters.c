@@ -1,54 +1,140 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sequence spaces, one per (address, node, hardware id): open addressing over a list that only grows up to its
- * bound. Keys come from the network, so the hash is keyed. */
+/* Sequence spaces, one per (address, node, hardware id). Keys come from the network, so the hash is keyed, nobody takes the
+ * tables from others, and time is that of the packets. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "decode/internal.h"
 
-int exporters_init(struct exporters *e, uint32_t max)
-{
-	uint32_t slots = slots_for(max);
+_Static_assert(
+	sizeof(struct exporter_key) == 32, "keys have no padding: they are compared as bytes");
 
-	*e = (struct exporters){ .max = max, .mask = slots - 1, .seed = pl_hash_seed() };
-	e->list = calloc(max, sizeof(*e->list));
-	e->index = calloc(slots, sizeof(*e->index));
-	return e->list == NULL || e->index == NULL ? -ENOMEM : 0;
+int exporters_init(struct exporters *e, uint32_t max, uint64_t idle_ns, bool prove)
+{
+	*e = (struct exporters){ .idle_ns = idle_ns, .prove = prove, .seed = pl_hash_seed() };
+	if (pl_cells_init(&e->followed, max, sizeof(struct exporter)) < 0 ||
+		pl_shares_init(&e->followed_shares, max) < 0)
+		return -ENOMEM;
+	if (prove && (pl_cells_init(&e->probation, max, sizeof(struct exporter)) < 0 ||
+			     pl_shares_init(&e->probation_shares, max) < 0))
+		return -ENOMEM;
+	return 0;
 }
 
 void exporters_done(struct exporters *e)
 {
-	free(e->list);
-	free(e->index);
+	pl_cells_done(&e->followed);
+	pl_cells_done(&e->probation);
+	pl_shares_done(&e->followed_shares);
+	pl_shares_done(&e->probation_shares);
 }
 
-uint64_t exporters_memory(uint32_t max)
+uint64_t exporters_memory(uint32_t max, bool prove)
 {
-	return (uint64_t)max * sizeof(struct exporter) + slots_for(max) * sizeof(uint32_t);
+	return (prove ? 2 : 1) *
+	       (pl_cells_memory(max, sizeof(struct exporter)) + pl_shares_memory(max));
+}
+
+static uint64_t hash_of(const struct exporters *e, const struct exporter_key *key)
+{
+	uint64_t lo, hi;
+
+	memcpy(&lo, key->addr.b, 8);
+	memcpy(&hi, key->addr.b + 8, 8);
+	return pl_hash_mix(pl_hash_mix(lo ^ e->seed, hi), key->node << 8 ^ key->hw_id);
+}
+
+static struct exporter_key key_of(const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
+{
+	return (struct exporter_key){ .addr = *addr, .node = node, .hw_id = hw_id };
 }
 
 struct exporter *exporters_find(
 	struct exporters *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
 {
-	struct exporter **recent = exporters_recent(e, addr, node, hw_id);
-	uint64_t lo, hi;
-	uint32_t at;
+	const struct exporter_key key = key_of(addr, node, hw_id);
+	const uint64_t hash = hash_of(e, &key);
+	const struct pl_cells *table = &e->followed;
+	uint32_t cell = pl_cells_find(table, hash, &key, sizeof(key));
 
-	memcpy(&lo, addr->b, 8);
-	memcpy(&hi, addr->b + 8, 8);
-	at = (uint32_t)pl_hash_mix(pl_hash_mix(lo ^ e->seed, hi), node << 8 ^ hw_id) & e->mask;
-	for (; e->index[at] != 0; at = (at + 1) & e->mask) {
-		struct exporter *x = &e->list[e->index[at] - 1];
-
-		if (exporter_is(x, addr, node, hw_id))
-			return *recent = x;
+	if (cell == PL_CELL_NONE && e->prove) {
+		table = &e->probation;
+		cell = pl_cells_find(table, hash, &key, sizeof(key));
 	}
-	if (e->n == e->max)
+	if (cell == PL_CELL_NONE)
 		return NULL;
-	*recent = &e->list[e->n];
-	e->index[at] = ++e->n;
-	(*recent)->addr = *addr;
-	(*recent)->node = node;
-	(*recent)->hw_id = hw_id;
-	return *recent;
+	return *exporters_recent(e, addr, node, hw_id) = pl_cells_at(table, cell);
+}
+
+/* What a choice is made by. */
+struct age {
+	uint64_t now_ns, idle_ns;
+};
+
+static struct pl_share_entry entry_of(const void *arg, const void *cell)
+{
+	const struct age *age = arg;
+	const struct exporter *x = cell;
+
+	return (struct pl_share_entry){ .share = x->share,
+		.seen_ns = x->last_ts_ns,
+		.idle = age->now_ns > x->last_ts_ns && age->now_ns - x->last_ts_ns > age->idle_ns };
+}
+
+static bool free_one(struct exporters *e, struct pl_cells *table, struct pl_shares *shares,
+	uint32_t *hand, uint32_t held, bool always, uint64_t ts_ns)
+{
+	const struct age age = { .now_ns = ts_ns, .idle_ns = e->idle_ns };
+	uint32_t victim;
+
+	if (pl_cells_count(table) < table->cap)
+		return true;
+	victim = pl_shares_choose(shares, table, hand, held, always, entry_of, &age);
+	if (victim == PL_CELL_NONE)
+		return false;
+	pl_shares_give(shares, ((struct exporter *)pl_cells_at(table, victim))->share);
+	pl_cells_remove(table, victim);
+	e->gone += table == &e->followed;
+	return true;
+}
+
+struct exporter *exporters_make(struct exporters *e, const struct pl_addr *addr, uint64_t node,
+	uint8_t hw_id, uint64_t ts_ns)
+{
+	const struct exporter_key key = key_of(addr, node, hw_id);
+	const struct pl_addr source = pl_addr_source(addr);
+	struct pl_cells *table = e->prove ? &e->probation : &e->followed;
+	struct pl_shares *shares = e->prove ? &e->probation_shares : &e->followed_shares;
+	uint32_t *hand = e->prove ? &e->probation_hand : &e->followed_hand;
+	struct exporter *x;
+
+	/* Among those on probation somebody always makes room. */
+	if (!free_one(e, table, shares, hand, pl_shares_held(shares, &source), e->prove, ts_ns))
+		return NULL;
+	x = pl_cells_at(table, pl_cells_insert(table, hash_of(e, &key), &key, sizeof(key)));
+	x->share = pl_shares_take(shares, &source);
+	x->first_ts_ns = x->last_ts_ns = ts_ns;
+	x->followed = !e->prove;
+	x->seq.proven = !e->prove;
+	return *exporters_recent(e, addr, node, hw_id) = x;
+}
+
+struct exporter *exporters_follow(struct exporters *e, struct exporter *x, uint64_t ts_ns)
+{
+	const struct exporter_key key = x->key;
+	const struct pl_addr source = pl_addr_source(&key.addr);
+	struct exporter *to;
+
+	if (!free_one(e, &e->followed, &e->followed_shares, &e->followed_hand,
+		    pl_shares_held(&e->followed_shares, &source), false, ts_ns))
+		return NULL;
+	to = pl_cells_at(
+		&e->followed, pl_cells_insert(&e->followed, hash_of(e, &key), &key, sizeof(key)));
+	*to = *x;
+	to->share = pl_shares_take(&e->followed_shares, &source);
+	to->followed = true;
+	pl_shares_give(&e->probation_shares, x->share);
+	pl_cells_remove(
+		&e->probation, (uint32_t)(((uint8_t *)x - e->probation.cells) / e->probation.size));
+	return *exporters_recent(e, &key.addr, key.node, (uint8_t)key.hw_id) = to;
 }

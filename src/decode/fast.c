@@ -300,7 +300,8 @@ static inline __attribute__((always_inline)) void complete(struct job *j, struct
 	const unsigned int n = in->hops + (own != NULL);
 
 	j->d->next_report_id++;
-	account(j, exporter, number->node, number->hw_id, number->seq, number->version);
+	if (__builtin_expect(!account(j, exporter, number), 0))
+		set_unproven(j, path);
 	/* The window of a plan lies within the packet: more headers than that are before the stack. */
 	if (__builtin_expect(!j->d->decode_hops(hops, plan, in->stack, in->hops, path) &&
 				     (own == NULL || alike(plan, own)),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/hash.h"
+#include "base/shares.h"
 #include "decode/decode.h"
 #include "decode/sequence.h"
 #include "wire/layers.h"
@@ -20,38 +21,56 @@ static inline uint32_t slots_for(uint32_t max)
 
 /* ---- exporters.c: sequence spaces ---- */
 
-struct exporter {
+/* No padding: compared as bytes. */
+struct exporter_key {
 	struct pl_addr addr;
-	uint64_t node;
-	uint8_t hw_id;
-	uint8_t report_version;
+	uint64_t node, hw_id;
+};
+
+struct exporter {
+	struct exporter_key key;
 	uint64_t first_ts_ns, last_ts_ns;
 	struct pl_sequence seq;
+	uint32_t share; /* whose it is, in the table where it is */
+	uint8_t report_version;
+	bool followed; /* in `followed`, else on probation */
 };
 
 #define EXPORTERS_RECENT_BITS 6
 
+/*
+ * Two tables of `max` each. A sequence space begins on probation, where the next one takes its place before long, and is
+ * followed once it is proven (bpf/sequence.h): what is no exporter displaces nothing but its like. In both tables sources
+ * have shares (base/shares.h).
+ */
 struct exporters {
-	struct exporter *list; /* in order of appearance */
-	uint32_t *index;       /* open addressing: 1 + position in list; 0 = free */
-	uint32_t n, max, mask;
-	uint64_t seed;
+	struct pl_cells followed, probation; /* struct exporter */
+	struct pl_shares followed_shares, probation_shares;
+	uint32_t followed_hand, probation_hand;
+	uint64_t seed, idle_ns;
+	uint64_t gone; /* of those followed, that made room in the present batch */
+	bool prove;    /* else every space is followed from its first report on */
 	/* Reports of few exporters follow each other: those seen last, by a hash that costs nothing and may
-	 * be aimed at, which costs the attacked a look into the index. */
+	 * be aimed at, which costs the attacked a look into the tables. */
 	struct exporter *recent[1 << EXPORTERS_RECENT_BITS];
 };
 
-int exporters_init(struct exporters *e, uint32_t max);
+int exporters_init(struct exporters *e, uint32_t max, uint64_t idle_ns, bool prove);
 void exporters_done(struct exporters *e);
-uint64_t exporters_memory(uint32_t max);
-/* The entry by the index, made when new; NULL when the table is full. */
+uint64_t exporters_memory(uint32_t max, bool prove);
+/* The space by the tables; NULL when it is not known. */
 struct exporter *exporters_find(
 	struct exporters *e, const struct pl_addr *addr, uint64_t node, uint8_t hw_id);
+/* One that is not known, made; NULL: no room. */
+struct exporter *exporters_make(struct exporters *e, const struct pl_addr *addr, uint64_t node,
+	uint8_t hw_id, uint64_t ts_ns);
+/* One that is proven moves to those followed; NULL: no room, it stays where it is. */
+struct exporter *exporters_follow(struct exporters *e, struct exporter *x, uint64_t ts_ns);
 
 static inline bool exporter_is(
 	const struct exporter *x, const struct pl_addr *addr, uint64_t node, uint8_t hw_id)
 {
-	return x->node == node && x->hw_id == hw_id && pl_addr_equal(&x->addr, addr);
+	return x->key.node == node && x->key.hw_id == hw_id && pl_addr_equal(&x->key.addr, addr);
 }
 
 static inline struct exporter **exporters_recent(
@@ -146,7 +165,7 @@ struct pl_decode {
 	/* Of the batch being decoded, added to the counters at its end. */
 	struct {
 		uint64_t bytes, reports, paths, hops, verdicts[PL_V_MAX], notes[PL_N_MAX];
-		uint64_t exporters_full, lost, reordered, duplicates, restarts;
+		uint64_t exporters_full, unproven, lost, reordered, duplicates, restarts;
 	} sum;
 };
 

@@ -110,7 +110,8 @@ uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint
 
 		if (i + PREFETCH_AHEAD < batch->n_paths)
 			fetch(p, batch->paths[i + PREFETCH_AHEAD].path_id);
-		if ((path->present & PL_PATH_HAS_path_id) == 0)
+		if ((path->present & PL_PATH_HAS_path_id) == 0 ||
+			(path->flags & PL_FLAG_UNPROVEN) != 0)
 			continue;
 		slot = *recent_of(p, path->path_id);
 		if (slot->path_id != path->path_id)

@@ -88,7 +88,7 @@ static unsigned int drop_summary(
 }
 
 static enum pl_verdict one(struct job *j, const struct pl_report *r, const struct pl_addr *exporter,
-	uint16_t exporter_port, bool instrumented)
+	uint16_t exporter_port, bool instrumented, bool proven)
 {
 	struct pl_path *path = begin_report(j);
 	struct pl_hop *hops = hops_of(j);
@@ -120,6 +120,8 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 		path->flags |= PL_FLAG_INSTRUMENTED;
 		j->notes |= PL_NOTE_BIT(INSTRUMENTED);
 	}
+	if (__builtin_expect(!proven, 0))
+		set_unproven(j, path);
 	if (r->intermediate)
 		j->notes |= PL_NOTE_BIT(PARTIAL);
 
@@ -161,43 +163,83 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 	return v;
 }
 
-void account_elsewhere(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id,
-	uint32_t seq, uint8_t version)
+bool account_elsewhere(struct job *j, const struct pl_addr *addr, const struct number *n)
 {
-	const struct pl_core_numbered n = { .exporter = *addr,
-		.node = node,
-		.seq = seq,
-		.hw_id = hw_id,
-		.report_version = version };
+	const struct pl_core_numbered numbered = { .exporter = *addr,
+		.node = n->node,
+		.seq = n->seq & number_mask(n),
+		.hw_id = n->hw_id,
+		.report_version = n->version };
 
-	j->d->opt.number(j->d->opt.number_arg, &n, j->pkt->ts_ns);
+	return j->d->opt.number(j->d->opt.number_arg, &numbered, j->pkt->ts_ns);
 }
 
-void account_unusual(struct job *j, struct exporter *e, uint32_t seq, unsigned int bits)
+/* What the books of an exporter gained. */
+static void add_up(
+	struct pl_decode *d, const struct pl_sequence *now, const struct pl_sequence *before)
 {
-	struct pl_decode *d = j->d;
-	const uint64_t lost = e->seq.lost, reordered = e->seq.reordered;
-	const uint64_t duplicates = e->seq.duplicates, restarts = e->seq.restarts;
+	d->sum.lost += now->lost - before->lost;
+	d->sum.reordered += now->reordered - before->reordered;
+	d->sum.duplicates += now->duplicates - before->duplicates;
+	d->sum.restarts += now->restarts - before->restarts;
+}
 
-	if (!e->seq.started)
-		e->first_ts_ns = j->pkt->ts_ns;
+bool account_unusual(
+	struct job *j, struct exporter *e, const struct pl_addr *addr, const struct number *n)
+{
+	static const struct pl_sequence nothing;
+	const uint32_t mask = number_mask(n), seq = n->seq & mask;
+	struct pl_decode *d = j->d;
+	struct pl_sequence before;
+	struct exporter *kept;
+
+	if (e == NULL) {
+		e = exporters_make(&d->exporters, addr, n->node, n->hw_id, j->pkt->ts_ns);
+		if (e == NULL) {
+			d->sum.exporters_full++;
+			return true;
+		}
+		e->report_version = n->version;
+		e->seq.reports++;
+	}
+	before = e->followed ? e->seq : nothing;
 	if (d->opt.partial) {
+		pl_sequence_prove(&e->seq, seq, mask, d->opt.sequence_gap_max);
 		e->seq.started = true;
 		e->seq.highest = seq;
-		return;
+	} else {
+		pl_sequence_step(&e->seq, seq, mask, d->opt.sequence_gap_max);
 	}
-	pl_sequence_unusual(&e->seq, seq, bits, d->opt.sequence_gap_max);
-	d->sum.lost += e->seq.lost - lost;
-	d->sum.reordered += e->seq.reordered - reordered;
-	d->sum.duplicates += e->seq.duplicates - duplicates;
-	d->sum.restarts += e->seq.restarts - restarts;
+	if (!e->seq.proven)
+		return false;
+	kept = e->followed ? e : exporters_follow(&d->exporters, e, j->pkt->ts_ns);
+	if (kept == NULL) {
+		/* Every number of it comes here, until there is room. */
+		e->seq.steady = false;
+		d->sum.exporters_full++;
+		return true;
+	}
+	if (!d->opt.partial)
+		add_up(d, &kept->seq, &before);
+	return true;
 }
 
 /* v0.5 numbers the reports of a device and names it by its address only; a drop report that names the node as
  * well is of the same numbering. */
-static void account_report(struct job *j, const struct pl_addr *addr, const struct pl_report *r)
+static struct number number_in(const struct pl_report *r)
 {
-	account(j, addr, r->version == PL_REPORT_V05 ? 0 : r->node, r->hw_id, r->seq, r->version);
+	return (struct number){ .node = r->version == PL_REPORT_V05 ? 0 : r->node,
+		.seq = r->seq,
+		.hw_id = r->hw_id,
+		.version = r->version };
+}
+
+/* The number of a report that is not read: it arrived, so it is not lost. What has to be proven does not begin with one. */
+static void account_unread(struct job *j, const struct pl_addr *addr, const struct number *n)
+{
+	if (j->d->opt.number != NULL || !j->d->exporters.prove ||
+		exporters_get(&j->d->exporters, addr, n->node, n->hw_id) != NULL)
+		(void)account(j, addr, n);
 }
 
 enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
@@ -206,13 +248,20 @@ enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
 	struct pl_report_iter it;
 	struct pl_report r;
 	enum pl_verdict v, verdict = PL_V_OK;
-	bool accounted = false;
+	bool accounted = false, proven = true;
 
 	j->profile = profile_of(j->d, exporter);
 	v = pl_report_begin(&it, datagram, j->profile->report_version - 1, cut);
 	if (it.numbered) {
 		/* The group is numbered, whatever its reports are. */
-		account(j, exporter, it.node, it.hw_id, it.seq, it.version);
+		const struct number n = {
+			.node = it.node, .seq = it.seq, .hw_id = it.hw_id, .version = it.version
+		};
+
+		if (v == PL_V_OK)
+			proven = account(j, exporter, &n);
+		else
+			account_unread(j, exporter, &n);
 		accounted = true;
 	}
 	if (v != PL_V_OK)
@@ -220,18 +269,23 @@ enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
 	while (pl_report_next(&it, &r, &v)) {
 		enum pl_verdict w;
 
-		if (!accounted)
-			account_report(j, exporter, &r);
+		if (!accounted) {
+			const struct number n = number_in(&r);
+
+			proven = account(j, exporter, &n);
+		}
 		accounted = true;
 		j->reports++;
-		w = one(j, &r, exporter, exporter_port, instrumented);
+		w = one(j, &r, exporter, exporter_port, instrumented, proven);
 		count_notes(j);
 		if (w != PL_V_OK && verdict == PL_V_OK)
 			verdict = w;
 	}
-	/* It arrived, so it is not lost. */
-	if (!accounted && v == PL_V_REPORT_PROTO)
-		account_report(j, exporter, &r);
+	if (!accounted && v == PL_V_REPORT_PROTO) {
+		const struct number n = number_in(&r);
+
+		account_unread(j, exporter, &n);
+	}
 	/* Notes about reports that were stepped over and not followed by one. */
 	j->notes = it.notes;
 	count_notes(j);

@@ -12,42 +12,18 @@ enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
 /* The usual report, see fast.c; false and nothing changed when the packet is any other. */
 bool decode_usual(struct job *j);
 
-/* The rest of account(): a number that is not the next one. */
-__attribute__((cold)) void account_unusual(
-	struct job *j, struct exporter *e, uint32_t seq, unsigned int bits);
-
-/* A number for somebody else's books. */
-void account_elsewhere(struct job *j, const struct pl_addr *addr, uint64_t node, uint8_t hw_id,
-	uint32_t seq, uint8_t version);
-
-/* The sequence number of one datagram, into its exporter's books. */
-static inline __attribute__((always_inline)) void account(struct job *j, const struct pl_addr *addr,
-	uint64_t node, uint8_t hw_id, uint32_t seq, uint8_t version)
-{
-	const uint32_t mask = version == PL_REPORT_V20 ? 0x3fffff : UINT32_MAX;
-	struct exporter *e;
-
-	if (__builtin_expect(j->d->opt.number != NULL, 0)) {
-		account_elsewhere(j, addr, node, hw_id, seq & mask, version);
-		return;
-	}
-	e = exporters_get(&j->d->exporters, addr, node, hw_id);
-	if (__builtin_expect(e == NULL, 0)) {
-		j->d->sum.exporters_full++;
-		return;
-	}
-	e->last_ts_ns = j->pkt->ts_ns;
-	e->report_version = version;
-	if (__builtin_expect(!pl_sequence_next(&e->seq, seq, mask), 0))
-		account_unusual(j, e, seq & mask, version == PL_REPORT_V20 ? 22 : 32);
-}
-
 /* What counts in a sequence. The record has it too, but written in one piece: reading parts of that back would
  * wait for it. */
 struct number {
-	uint32_t node, seq;
+	uint64_t node;
+	uint32_t seq;
 	uint8_t hw_id, version;
 };
+
+static inline uint32_t number_mask(const struct number *n)
+{
+	return n->version == PL_REPORT_V20 ? 0x3fffff : UINT32_MAX;
+}
 
 /* Of the report header at u. */
 static inline struct number number_of(const uint8_t *u, uint8_t version)
@@ -60,6 +36,37 @@ static inline struct number number_of(const uint8_t *u, uint8_t version)
 		.hw_id = v20 ? pl_be16(u) >> 6 & 0x3f : u[3] & 0x3f,
 		.version = version,
 	};
+}
+
+/* The rest of account(): a number that is not the next one of its exporter, or e is NULL and it is the first. */
+__attribute__((cold)) bool account_unusual(
+	struct job *j, struct exporter *e, const struct pl_addr *addr, const struct number *n);
+
+/* A number for somebody else's books; whether the exporter is proven there. */
+bool account_elsewhere(struct job *j, const struct pl_addr *addr, const struct number *n);
+
+/* The sequence number of one datagram, into its exporter's books. Whether the exporter is proven. */
+static inline __attribute__((always_inline)) bool account(
+	struct job *j, const struct pl_addr *addr, const struct number *n)
+{
+	struct exporter *e;
+
+	if (__builtin_expect(j->d->opt.number != NULL, 0))
+		return account_elsewhere(j, addr, n);
+	e = exporters_get(&j->d->exporters, addr, n->node, n->hw_id);
+	if (__builtin_expect(e == NULL, 0))
+		return account_unusual(j, NULL, addr, n);
+	e->last_ts_ns = j->pkt->ts_ns;
+	e->report_version = n->version;
+	return __builtin_expect(pl_sequence_next(&e->seq, n->seq, number_mask(n)), 1) ||
+	       account_unusual(j, e, addr, n);
+}
+
+/* Marks the report of an exporter that is not proven. */
+static inline void set_unproven(struct job *j, struct pl_path *path)
+{
+	path->flags |= PL_FLAG_UNPROVEN;
+	j->d->sum.unproven++;
 }
 
 /* What an INT header says about the path as a whole. */

@@ -53,6 +53,42 @@ static void situations(void)
 	}
 }
 
+/* Which numbers go together. */
+static void proof(void)
+{
+	static const struct {
+		const char *what;
+		unsigned int n, at; /* proven by which number; 0: by none */
+		uint32_t seq[6];
+	} rows[] = {
+		{ "one number", 1, 0, { 5 } },
+		{ "the next one", 2, 2, { 5, 6 } },
+		{ "one after a loss", 2, 2, { 5, 132 } },
+		{ "the window's end", 3, 0, { 5, 133, 200000 } },
+		{ "one before it", 2, 2, { 5, 4 } },
+		{ "the same", 2, 2, { 0, 0 } },
+		{ "far ahead, twice", 3, 3, { 5, 5000, 9000 } },
+		{ "far ahead, once", 3, 0, { 5, 5000, 4000000000 } },
+		{ "random ones", 5, 0, { 5, 3000000000, 1000000000, 700000, 2500000000 } },
+		{ "an exporter behind a random number", 4, 3, { 3000000000, 7, 8, 9 } },
+		{ "around the wrap", 2, 2, { 0xffffffff, 3 } },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pl_sequence s = { 0 };
+		unsigned int at = 0;
+
+		for (unsigned int k = 0; k < rows[i].n; k++) {
+			pl_sequence_update(&s, rows[i].seq[k], 32, 65536);
+			if (s.proven && at == 0)
+				at = k + 1;
+			ok(s.proven || !s.steady, "%s: what is not proven is looked at",
+				rows[i].what);
+		}
+		eq(at, rows[i].at, "proof: %s", rows[i].what);
+	}
+}
+
 /* Numbers sent once each, some dropped, some delayed by up to 40, some repeated soon: the books must say
  * exactly that. */
 static void random_stream(void)
@@ -168,6 +204,7 @@ int main(void)
 
 	situations();
 	constant_for_long();
+	proof();
 	random_stream();
 	return pl_test_done();
 }

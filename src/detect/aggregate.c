@@ -186,6 +186,12 @@ static inline void slot_max_add(struct pl_slot_max *m, uint64_t slot, uint32_t v
 /* Which path a report took can be told only from a whole stack that reached its end. */
 #define PATH_UNKNOWN (PL_FLAG_PARTIAL | PL_FLAG_DROPPED | PL_FLAG_INTERMEDIATE | PL_FLAG_COPY)
 
+/* Reports that may leave cells behind. */
+static inline bool counts(const struct pl_path *path)
+{
+	return __builtin_expect((path->flags & PL_FLAG_UNPROVEN) == 0, 1);
+}
+
 /* First pass: paths' hashes, and their index lines on the way. */
 static void chunk_hash(struct pl_aggregate *agg, const struct pl_path *path, struct path_work *pw)
 {
@@ -444,20 +450,25 @@ static void chunk(struct pl_aggregate *agg, const struct pl_record_batch *batch,
 	uint32_t at = 0;
 
 	for (uint32_t p = first; p < last; p++) {
-		chunk_recall(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
-			&agg->paths[p - first], &agg->hops[at]);
+		if (counts(&batch->paths[p]))
+			chunk_recall(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
+				&agg->paths[p - first], &agg->hops[at]);
 		at += batch->paths[p].hop_count;
 	}
 	at = 0;
 	for (uint32_t p = first; p < last; p++) {
-		chunk_find(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
-			&agg->paths[p - first], &agg->hops[at]);
+		if (counts(&batch->paths[p]))
+			chunk_find(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
+				&agg->paths[p - first], &agg->hops[at]);
 		at += batch->paths[p].hop_count;
 	}
 	at = 0;
 	for (uint32_t p = first; p < last; p++) {
-		chunk_add(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
-			&agg->paths[p - first], &agg->hops[at]);
+		if (counts(&batch->paths[p]))
+			chunk_add(agg, &batch->paths[p], batch->hops + batch->first_hop[p],
+				&agg->paths[p - first], &agg->hops[at]);
+		else
+			agg->totals.unproven++;
 		at += batch->paths[p].hop_count;
 	}
 }

@@ -7,7 +7,7 @@
  * from the network goes from the page too.
  *
  * Reports flagged COPY (clones, probes) move the gauges, because their reading of a queue is as good as any,
- * but neither counts nor histograms. Hops without a node id belong nowhere; they are counted.
+ * but neither counts nor histograms. Reports flagged UNPROVEN leave nothing but their number. Hops without a node id belong nowhere; they are counted.
  *
  * Nothing here reads a clock: pl_aggregate_tick brings the time (monotonic, nanoseconds). Bounds on a page:
  * at most max_queues + max_ports + max_links + max_paths cells and four overflow cells.
@@ -113,7 +113,8 @@ struct pl_agg_path {
 enum pl_agg_table { PL_AGG_QUEUES, PL_AGG_PORTS, PL_AGG_LINKS, PL_AGG_PATHS, PL_AGG_TABLE_MAX };
 
 struct pl_agg_totals {
-	uint64_t reports; /* all that came, copies included */
+	uint64_t unproven; /* reports of exporters that are not proven: in nothing else here */
+	uint64_t reports;  /* all that came, copies included */
 	uint64_t copies;
 	uint64_t hops;
 	uint64_t reports_without_path;       /* copies, partial, dropped or without a path id */

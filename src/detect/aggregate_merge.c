@@ -225,6 +225,7 @@ void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *fr
 		into->totals.overflow[t] += from->totals.overflow[t];
 		into->totals.aged[t] += from->totals.aged[t];
 	}
+	into->totals.unproven += from->totals.unproven;
 	into->totals.reports += from->totals.reports;
 	into->totals.copies += from->totals.copies;
 	into->totals.hops += from->totals.hops;

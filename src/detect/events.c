@@ -25,6 +25,8 @@ struct exporter_cell {
 	/* Gaps and disorder of its numbers, by the last look and the one before. */
 	uint64_t trouble, trouble_before;
 	bool unsequenced;
+	struct pl_exporter last; /* as it was told of last */
+	uint64_t looked_ns;
 };
 
 _Static_assert(sizeof(struct pl_core_exporter_key) == 32, "no padding: keys are compared as bytes");
@@ -295,6 +297,8 @@ static void step(struct pl_detect *det, const struct pl_record_batch *batch, uin
 	const struct pl_hop *hops = batch->hops + batch->first_hop[at];
 	struct pl_core_hop hop;
 
+	if (__builtin_expect((r->flags & PL_FLAG_UNPROVEN) != 0, 0))
+		return;
 	pl_core_report_begin(env, r);
 	for (unsigned int h = 0; det->levels && h < path->hop_count; h++) {
 		hop_of(&hop, path, &hops[h], h > 0 ? &hops[h - 1] : NULL);
@@ -377,8 +381,28 @@ void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporte
 	x->trouble_before = x->trouble;
 	x->trouble = exporter->skipped + exporter->reordered + exporter->restarts;
 	x->unsequenced = exporter->unsequenced;
+	x->last = *exporter;
+	x->looked_ns = now_ns;
 	det->env.out = out;
 	pl_loss_tell(&det->env, &x->loss, exporter, now_ns, ts_ns);
+}
+
+/* Those that the decoder does not follow any more: what goes on of them ends, then others have the room. */
+static void forget_exporters(
+	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+{
+	struct exporter_cell *x;
+	uint32_t pos = 0;
+
+	det->env.out = out;
+	while ((x = pl_cells_next(&det->exporters, &pos)) != NULL) {
+		if (x->looked_ns == now_ns)
+			continue;
+		if (x->loss.open)
+			pl_loss_tell(&det->env, &x->loss, &x->last, now_ns, ts_ns);
+		if (!x->loss.open)
+			pl_cells_remove(&det->exporters, pos - 1);
+	}
 }
 
 void pl_detect_exporters(struct pl_detect *det, const struct pl_decode *decode, uint64_t now_ns,
@@ -386,8 +410,9 @@ void pl_detect_exporters(struct pl_detect *det, const struct pl_decode *decode, 
 {
 	struct pl_exporter exporter;
 
-	for (uint32_t i = 0; pl_decode_exporter(decode, i, &exporter); i++)
+	for (uint32_t pos = 0; pl_decode_exporter(decode, &pos, &exporter);)
 		pl_detect_exporter(det, &exporter, now_ns, ts_ns, out);
+	forget_exporters(det, now_ns, ts_ns, out);
 }
 
 /* --- packets lost and out of order ------------------------------------------------------------------------ */

@@ -33,6 +33,8 @@
  * The usual value and deviation of a key are learned: the mean, and the mean distance from it, of each window of
  * time move them by 2^-shift; they are of use after so many windows. What lasts becomes the usual.
  *
+ * Reports flagged UNPROVEN change nothing and tell nothing.
+ *
  * Every kind but report_loss, flow_start, flow_end and keepalive is limited per key: at most `burst` events at
  * once and one per interval after. What the limit held back is counted; a begin that was held back has no end.
  *
@@ -111,8 +113,9 @@ struct pl_detect_options {
 	uint64_t limit_interval_ns; /* 0: 1 s, per key */
 	uint32_t limit_burst;       /* 0: 5, per key */
 	uint32_t sequence_gap_max; /* 0: 65536; for tables that count sequence numbers themselves */
-	bool numbers;              /* they do: where the packet path has no decoder */
-	bool aggregates;           /* sums and histograms beside the state */
+	bool prove;      /* there, reports count once their exporter is proven (bpf/sequence.h) */
+	bool numbers;    /* they do: where the packet path has no decoder */
+	bool aggregates; /* sums and histograms beside the state */
 };
 
 struct pl_detect;

@@ -163,7 +163,7 @@ void pl_flow_numbers_batch(
 	for (uint32_t i = 0; i < batch->n_paths; i++) {
 		uint32_t mask = mask_of(&batch->paths[i]);
 
-		if (mask != 0)
+		if (mask != 0 && (batch->paths[i].flags & PL_FLAG_UNPROVEN) == 0)
 			step(f, &batch->paths[i], mask, now_ns);
 	}
 }

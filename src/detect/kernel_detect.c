@@ -227,13 +227,13 @@ unsigned int pl_kernel_detect_queues(
 	return kd->n;
 }
 
-void pl_kernel_detect_number(struct pl_kernel_detect *kd, unsigned int queue,
+bool pl_kernel_detect_number(struct pl_kernel_detect *kd, unsigned int queue,
 	const struct pl_core_numbered *n, enum pl_kernel_number kind, uint64_t now_ns,
 	uint64_t ts_ns)
 {
 	/* Of queues without state the program reads nothing. */
 	queue = queue < kd->n ? queue : 0;
-	pl_numbers_step(pl_detect_env(kd->queues[queue]), n, kind, now_ns, ts_ns,
+	return pl_numbers_step(pl_detect_env(kd->queues[queue]), n, kind, now_ns, ts_ns,
 		pl_kernel_ts_ns(kd->kernel));
 }
 

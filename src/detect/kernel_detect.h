@@ -67,8 +67,8 @@ void pl_kernel_detect_batch(struct pl_kernel_detect *kd, unsigned int queue,
 void pl_kernel_detect_caught_up(struct pl_kernel_detect *kd, bool all, uint64_t now_ns);
 
 /* A sequence number out of a frame of that queue, which the program did not read or left (detect/numbers.h): into the
- * account of its exporter that the program began. */
-void pl_kernel_detect_number(struct pl_kernel_detect *kd, unsigned int queue,
+ * account of its exporter that the program began. Whether the exporter is proven (bpf/sequence.h). */
+bool pl_kernel_detect_number(struct pl_kernel_detect *kd, unsigned int queue,
 	const struct pl_core_numbered *n, enum pl_kernel_number kind, uint64_t now_ns,
 	uint64_t ts_ns);
 

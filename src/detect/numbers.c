@@ -53,17 +53,16 @@ static void count(struct pl_core_env *env, struct pl_core_exporter *x,
 		pl_core_sequence_unusual(env, &x->seq, r->seq, mask);
 }
 
-void pl_numbers_step(struct pl_core_env *env, const struct pl_core_numbered *n,
+bool pl_numbers_step(struct pl_core_env *env, const struct pl_core_numbered *n,
 	enum pl_kernel_number kind, uint64_t now_ns, uint64_t ts_ns, uint64_t program_ts_ns)
 {
 	const struct pl_core_report r = report_of(n, now_ns, ts_ns);
 	struct pl_core_exporter *x;
+	bool admitted;
 
-	if (kind == PL_NUMBER_COUNTED)
-		return;
 	pl_tables_silent_turn(env);
 	x = pl_core_exporter_of(env, &r);
-	if (x != NULL) {
+	if (x != NULL && kind != PL_NUMBER_COUNTED) {
 		if (!x->above && kind != PL_NUMBER_LATE) {
 			x->above = 1;
 			x->above_ts_ns = program_ts_ns;
@@ -73,5 +72,7 @@ void pl_numbers_step(struct pl_core_env *env, const struct pl_core_numbered *n,
 		if (x->above)
 			x->seq.steady = false;
 	}
+	admitted = pl_core_admits(env, x) != 0;
 	pl_tables_turn_end(env);
+	return admitted;
 }

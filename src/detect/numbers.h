@@ -14,7 +14,7 @@
 #include "bpf/detect_kernel.h"
 #include "detect/tables.h"
 
-/* A number that user space read (UNREAD by the program, or LATE) or was left with (LEFT), of a report on the queue whose
+/* Returns whether the exporter is proven. A number that user space read (UNREAD by the program, or LATE) or was left with (LEFT), of a report on the queue whose
  * tables env has; program_ts_ns: the time by which the program stamps frames now. */
-void pl_numbers_step(struct pl_core_env *env, const struct pl_core_numbered *n,
+bool pl_numbers_step(struct pl_core_env *env, const struct pl_core_numbered *n,
 	enum pl_kernel_number kind, uint64_t now_ns, uint64_t ts_ns, uint64_t program_ts_ns);

@@ -177,6 +177,7 @@ int pl_detect_rules(struct pl_core_rules *ret, const struct pl_detect_options *o
 		      on(o.node_silent_ns > 0, PL_EVENT_NODE_SILENT) |
 		      on(o.keepalive_ns > 0, PL_EVENT_KEEPALIVE),
 		.flags = (o.aggregates ? PL_CORE_KEEP_AGGREGATES : 0) |
+			 (o.prove ? PL_CORE_PROVE : 0) |
 			 (o.aggregates || o.node_silent_ns > 0 ? PL_CORE_KEEP_PLACES : 0),
 	};
 

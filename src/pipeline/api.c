@@ -455,6 +455,8 @@ static void write_counts(struct pl_json *json, const struct pl_totals *t)
 	pl_json_number(json, "reordered", t->reordered);
 	pl_json_number(json, "duplicates", t->duplicates);
 	pl_json_number(json, "restarts", t->restarts);
+	pl_json_number(json, "unproven", t->unproven);
+	pl_json_number(json, "untracked", t->exporters_full);
 	pl_json_object_end(json);
 	pl_json_key(json, "events");
 	pl_json_object(json);

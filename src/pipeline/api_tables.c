@@ -583,6 +583,8 @@ static void total_drops(struct drops *d, const struct pl_totals *t)
 	}
 	add_drop(d, "network", "reports", "missing_in_sequence", t->lost);
 	add_drop(d, "decode", "exporters", "untracked", t->exporters_full);
+	add_drop(d, "decode", "exporters", "displaced", t->exporters_gone);
+	add_drop(d, "decode", "reports", "unproven", t->unproven);
 	add_drop(d, "decode", "paths", "uninterned", t->paths_full);
 	add_drop(d, "detect", "events", "no_room", t->events_dropped);
 	add_drop(d, "detect", "flows", "evicted", t->flows_evicted);

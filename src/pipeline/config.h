@@ -89,6 +89,8 @@ struct pl_config_output {
 	uint64_t buffer_bytes;
 };
 
+enum pl_config_admit { PL_ADMIT_PROVEN, PL_ADMIT_FIRST };
+
 enum pl_config_where { PL_DETECT_USER, PL_DETECT_KERNEL, PL_DETECT_BOTH, PL_DETECT_AUTO };
 
 struct pl_config {
@@ -102,6 +104,7 @@ struct pl_config {
 
 	struct {
 		uint64_t max_exporters, max_paths, sequence_gap_max, latency_max_ns;
+		unsigned int admit; /* enum pl_config_admit */
 		uint64_t gre_int_ethertype, geneve_int_class;
 		struct pl_conf_list ioam_time; /* char *, NAMESPACE=FORMAT */
 	} decode;

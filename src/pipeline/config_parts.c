@@ -64,6 +64,8 @@ void pl_config_decode(const struct pl_config *config, struct pl_decode_options *
 	*ret = (struct pl_decode_options){
 		.n_profiles = (unsigned int)config->profiles.n,
 		.max_exporters = (uint32_t)config->decode.max_exporters,
+		.exporter_idle_ns = config->detect.forget_ns,
+		.prove_exporters = config->decode.admit == PL_ADMIT_PROVEN,
 		.max_paths = (uint32_t)config->decode.max_paths,
 		.sequence_gap_max = (uint32_t)config->decode.sequence_gap_max,
 		.latency_max_ns = config->decode.latency_max_ns,
@@ -149,6 +151,7 @@ void pl_config_detect(const struct pl_config *config, struct pl_detect_options *
 	ret->max_flows = (uint32_t)config->detect.max_flows;
 	ret->max_queues = (uint32_t)config->detect.max_queues;
 	ret->max_exporters = (uint32_t)config->decode.max_exporters;
+	ret->prove = config->decode.admit == PL_ADMIT_PROVEN;
 	ret->flow_idle_ns = config->detect.flow_idle_ns;
 	ret->idle_ns = config->detect.idle_ns;
 	ret->limit_interval_ns = config->detect.limit_interval_ns;

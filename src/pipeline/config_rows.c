@@ -199,6 +199,7 @@ static const char *const report_versions[] = { "auto", "0.5", "1.0", "2.0", NULL
 static const char *const dialects[] = { "spec", "intcollector", "geant", "noviflow", "host-int",
 	"v0.4", NULL };
 static const char *const webhook_forms[] = { "alertmanager", "receiver", NULL };
+static const char *const admissions[] = { "proven", "first", NULL };
 static const char *const bucket_factors[] = { "4", "2", "1.41", "1.19", NULL };
 static const char *const queue_words[] = { "auto", "8+24", "16+16", NULL };
 static const char *const placements[] = { "auto", "before-options", "after-options", NULL };
@@ -423,7 +424,9 @@ const struct pl_conf_row pl_config_rows[] = {
 	  .help = "How long a stop may take to deliver what is queued." },
 
 	{ .key = "decode.max_exporters", .type = PL_CONF_U64, AT(decode.max_exporters), .def = "4096", .min = 1, .max = 1 << 20,
-	  .help = "Sequence spaces followed per worker: address, node and hardware unit." },
+	  .help = "Sequence spaces followed per worker: address, node and hardware unit. When all are taken, sources (an address, of IPv6 a /64) have equal shares; one that was not heard of for detect.forget makes room." },
+	{ .key = "decode.admit", .type = PL_CONF_CHOICE, AT(decode.admit), .def = "proven", .choices = admissions,
+	  .help = "From when on an exporter counts. proven: from its second report on whose number goes with the one before; until then its reports are decoded, counted and delivered, flagged unproven, and make no series, flows, levels or events: random bytes do not look like that. first: from its first report on." },
 	{ .key = "decode.max_paths", .type = PL_CONF_U64, AT(decode.max_paths), .def = "65536", .min = 1, .max = 1 << 24,
 	  .help = "Paths remembered per worker." },
 	{ .key = "decode.sequence_gap_max", .type = PL_CONF_U64, AT(decode.sequence_gap_max), .def = "65536", .min = 1, .max = 1 << 21,

@@ -175,13 +175,13 @@ static void detect_records(
 }
 
 /* The decoder read a number in the batch given last. Copies of settled reports were counted where they were settled. */
-static void number(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns)
+static bool number(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns)
 {
 	struct pl_kernel_source *s = arg;
+	const enum pl_kernel_number kind =
+		s->batch_of.settled ? PL_NUMBER_COUNTED : (enum pl_kernel_number)s->batch_of.number;
 
-	if (!s->batch_of.settled)
-		pl_kernel_detect_number(s->detect, s->batch_of.queue, n,
-			(enum pl_kernel_number)s->batch_of.number, s->now_ns, ts_ns);
+	return pl_kernel_detect_number(s->detect, s->batch_of.queue, n, kind, s->now_ns, ts_ns);
 }
 
 /* What is missing of the exporters that the kernel follows. */
@@ -235,6 +235,7 @@ static void totals(void *arg, struct pl_totals *t)
 		t->events_limited[i] += c->core.limited[i];
 	}
 	add_sequences(s, t);
+	t->exporters_full += c->core.full[PL_CORE_T_exporter];
 	t->events_dropped += c->core.events_dropped;
 	t->flows_evicted += c->core.evicted[PL_CORE_T_flow];
 	t->queues_full += c->core.full[PL_CORE_T_place] + c->core.evicted[PL_CORE_T_place];

@@ -214,8 +214,17 @@ static void write_totals(const struct pl_totals *t, struct pl_exposition *page)
 	}
 	counter_value(page, "pathline_hops", NULL, "Hops decoded.", t->hops);
 	counter_value(page, "pathline_exporters_untracked", NULL,
-		"Reports of exporters beyond decode.max_exporters: decoded, their losses unknown.",
+		"Reports of exporters for which there was no room (decode.max_exporters): decoded, their "
+		"losses unknown.",
 		t->exporters_full);
+	counter_value(page, "pathline_exporters_displaced", NULL,
+		"Exporters that are not tracked any more because others needed the room: idle ones, or those of "
+		"a source that had more than its share.",
+		t->exporters_gone);
+	counter_value(page, "pathline_reports_unproven", NULL,
+		"Reports of exporters that had not shown yet that they number their reports: decoded and "
+		"delivered, neither aggregated nor detected on (decode.admit).",
+		t->unproven);
 	counter_value(page, "pathline_paths_uninterned", NULL,
 		"Reports with paths beyond decode.max_paths: identified, their nodes not remembered.",
 		t->paths_full);

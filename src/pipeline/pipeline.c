@@ -17,6 +17,7 @@
 /* About a second. */
 #define SNAPSHOT_LOOKS       4000
 #define SNAPSHOT_FRESH_NS    (UINT64_C(20) * 1000000u)
+#define UNTRACKED_SHOWN_NS   (UINT64_C(60) * 1000000000u)
 #define OVERFLOW_SHOWN_NS    (UINT64_C(10) * 1000000000u)
 
 /* What a UDP port holds (netio/udp.c): its default socket buffer, and a batch of the largest datagrams. */
@@ -410,6 +411,39 @@ static const char *output_trouble(struct pl_pipeline *p, unsigned int i,
 	return NULL;
 }
 
+/* Whose losses are not known. True: all are. */
+static bool write_untracked(struct pl_pipeline *p, struct pl_json *json)
+{
+	const uint64_t now = pl_clock_mono_ns();
+	bool all = true;
+
+	pl_json_key(json, "exporters");
+	pl_json_array(json);
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		struct pl_worker *w = p->workers[i];
+		bool good = !pl_worker_untracked(w, now, UNTRACKED_SHOWN_NS);
+
+		all = all && good;
+		pl_json_object(json);
+		pl_json_key(json, "name");
+		pl_json_str(json, w->name);
+		pl_json_key(json, "socket");
+		pl_json_u64(json, w->index);
+		pl_json_key(json, "ok");
+		pl_json_bool(json, good);
+		if (!good) {
+			pl_json_key(json, "trouble");
+			pl_json_str(json,
+				"some are not tracked, so what is lost of their reports is not "
+				"known: decode.max_exporters are taken (pathline top, "
+				"/api/v1/exporters)");
+		}
+		pl_json_object_end(json);
+	}
+	pl_json_array_end(json);
+	return all;
+}
+
 /* With the lock held. */
 static bool write_ready(struct pl_pipeline *p, struct pl_buf *out)
 {
@@ -440,6 +474,7 @@ static bool write_ready(struct pl_pipeline *p, struct pl_buf *out)
 		pl_json_object_end(&json);
 	}
 	pl_json_array_end(&json);
+	ready = write_untracked(p, &json) && ready;
 	pl_json_key(&json, "outputs");
 	pl_json_array(&json);
 	for (unsigned int i = 0; i < p->n_outputs; i++) {

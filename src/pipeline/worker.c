@@ -118,6 +118,8 @@ static void take_totals(struct pl_totals *t, const struct pl_engine *e)
 		.paths = pl_counter_read(&d->paths),
 		.hops = pl_counter_read(&d->hops),
 		.exporters_full = pl_counter_read(&d->exporters_full),
+		.exporters_gone = pl_counter_read(&d->exporters_gone),
+		.unproven = pl_counter_read(&d->unproven),
 		.paths_full = pl_counter_read(&d->paths_full),
 		.lost = pl_counter_read(&d->lost),
 		.reordered = pl_counter_read(&d->reordered),
@@ -168,8 +170,7 @@ static void take_exporters(struct pl_snapshot *s, const struct pl_worker *w)
 	s->n_exporters = 0;
 	s->n_others = 0;
 	s->others = (struct pl_exporter){ 0 };
-	for (uint32_t i = 0; !w->source.partial && pl_decode_exporter(w->engine->decode, i, &x);
-		i++)
+	for (uint32_t at = 0; !w->source.partial && pl_decode_exporter(w->engine->decode, &at, &x);)
 		take_exporter(s, &x);
 	while (aside != NULL && aside->exporter(aside->arg, &pos, &x))
 		take_exporter(s, &x);
@@ -259,6 +260,21 @@ static void exchange(struct pl_worker *w, struct pl_engine *next)
 	atomic_store_explicit(&w->old_engine, old, memory_order_release);
 }
 
+/* Exporters for which there was no room since the last look. */
+static void look_untracked(struct pl_worker *w)
+{
+	const struct pl_worker_aside *aside = w->source.aside;
+	struct pl_totals t;
+
+	take_totals(&t, w->engine);
+	pl_totals_add(&t, &w->carried);
+	if (aside != NULL)
+		aside->totals(aside->arg, &t);
+	if (t.exporters_full > w->untracked)
+		atomic_store_explicit(&w->untracked_ns, w->now_ns, memory_order_relaxed);
+	w->untracked = t.exporters_full;
+}
+
 static void quiet_point(struct pl_worker *w)
 {
 	/* Acquire pairs with the release of pl_worker_ask: the reader has let go of the last snapshot. */
@@ -271,6 +287,7 @@ static void quiet_point(struct pl_worker *w)
 	}
 	if (w->now_ns - w->slow_ticked_ns >= SLOW_TICK_NS) {
 		w->slow_ticked_ns = w->now_ns;
+		look_untracked(w);
 		harvest(w);
 		pl_aggregate_tick(w->engine->aggregate, w->now_ns);
 		if (!w->source.partial) {
@@ -606,6 +623,13 @@ void pl_worker_free(struct pl_worker *w)
 	free((char *)w->source.uri);
 	pthread_mutex_destroy(&w->trouble_lock);
 	free(w);
+}
+
+bool pl_worker_untracked(struct pl_worker *w, uint64_t now_ns, uint64_t within_ns)
+{
+	uint64_t last = atomic_load_explicit(&w->untracked_ns, memory_order_relaxed);
+
+	return last != 0 && (now_ns < last || now_ns - last < within_ns);
 }
 
 void pl_worker_ask(struct pl_worker *w)

@@ -48,7 +48,7 @@ struct pl_totals {
 	uint64_t packets, bytes, reports, paths, hops;
 	uint64_t verdicts[PL_V_MAX];
 	uint64_t notes[PL_N_MAX];
-	uint64_t exporters_full, paths_full;
+	uint64_t exporters_full, exporters_gone, unproven, paths_full;
 	uint64_t lost, reordered, duplicates, restarts;
 	uint64_t events[PL_EVENT_KIND_MAX], events_limited[PL_EVENT_KIND_MAX];
 	/* By the numbers that flows have from their sources. */
@@ -86,8 +86,9 @@ struct pl_worker_aside {
 	bool (*settled)(void *arg);
 	/* Detects reports of the batch just received, where others of the same network are detected; NULL: the worker does. */
 	void (*detect)(void *arg, const struct pl_record_batch *batch, struct pl_event_batch *out);
-	/* Counts the numbers of reports that the decoder reads; NULL: the decoder does. */
-	void (*number)(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns);
+	/* Counts the numbers of reports that the decoder reads, and says whether their exporter is proven; NULL: the
+	 * decoder does. */
+	bool (*number)(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns);
 	/* At a quiet point: adds what was read and detected elsewhere. */
 	void (*totals)(void *arg, struct pl_totals *totals);
 	/* At a quiet point, and about once a second: adds to the aggregates what was measured elsewhere since. */
@@ -154,6 +155,10 @@ struct pl_worker {
 		stop_by_ns; /* 0 = run; else empty the socket until then (monotonic) and end */
 	_Atomic bool ended; /* the thread's last word; all is the controller's now */
 
+	uint64_t
+		untracked; /* reports of exporters that are not followed, when it was looked last */
+	_Atomic uint64_t untracked_ns; /* when there were new ones last (monotonic); 0: never */
+
 	_Atomic int error; /* errno for which the source is lost; 0 while all is well */
 	_Atomic uint64_t losses;
 	pthread_mutex_t trouble_lock;
@@ -169,6 +174,10 @@ int pl_worker_start(struct pl_worker *worker, struct pl_engine *engine);
 /* 0 while its source is open (or was a file, read to its end), else the errno for which it is not, with the
  * words in dst. Any thread. */
 int pl_worker_trouble(struct pl_worker *worker, char *dst, size_t cap);
+
+/* Whether reports of exporters came within that time which are not followed, for there is no room for them: what is lost
+ * of them is not known. Any thread. */
+bool pl_worker_untracked(struct pl_worker *worker, uint64_t now_ns, uint64_t within_ns);
 
 void pl_worker_stop_by(struct pl_worker *worker, uint64_t deadline_ns);
 void pl_worker_join(struct pl_worker *worker);

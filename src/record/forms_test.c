@@ -142,7 +142,7 @@ static void test_json(void)
 	streq(b.data,
 		"{\"kind\":\"path\",\"ts_ns\":1700000000123456789,\"mode\":\"xd\",\"hop_count\":0,"
 		"\"flags\":{\"dropped\":false,\"congested\":false,\"tracked\":false,\"partial\":false,"
-		"\"copy\":false,\"intermediate\":false,\"instrumented\":false},"
+		"\"copy\":false,\"intermediate\":false,\"instrumented\":false,\"unproven\":false},"
 		"\"report_id\":\"00000000000000ab\",\"hops\":[]}",
 		"absent values have no keys, and no empty flow");
 	pl_buf_reset(&b);
@@ -152,7 +152,7 @@ static void test_json(void)
 		"\"exporter_port\":40000,\"report_version\":\"2.0\",\"dialect\":\"spec\",\"mode\":\"md\","
 		"\"hw_id\":0,\"drop_reason\":7,\"hop_count\":2,\"seq\":4294967295,"
 		"\"flags\":{\"dropped\":true,\"congested\":false,\"tracked\":false,\"partial\":true,"
-		"\"copy\":false,\"intermediate\":false,\"instrumented\":false},\"int_version\":\"2.1\","
+		"\"copy\":false,\"intermediate\":false,\"instrumented\":false,\"unproven\":false},\"int_version\":\"2.1\","
 		"\"node\":18446744073709551615,\"flow\":{\"src\":\"fd00::1\",\"dst\":\"fd00::2\","
 		"\"sport\":1,\"dport\":443,\"proto\":6,\"dscp\":0,\"vlan\":100,\"vni\":5000},"
 		"\"path_id\":\"123456789abcdef0\",\"latency_ns\":18446744073709551615,\"flow_seq\":1,"

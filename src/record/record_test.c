@@ -104,7 +104,8 @@ static void test_words(void)
 	ok(pl_record_kind_name(PL_KIND_MAX) == NULL);
 	streq(pl_path_flag_name(0), "dropped");
 	streq(pl_path_flag_name(6), "instrumented");
-	ok(pl_path_flag_name(7) == NULL && pl_path_flag_help(7) == NULL);
+	streq(pl_path_flag_name(7), "unproven");
+	ok(pl_path_flag_name(8) == NULL && pl_path_flag_help(8) == NULL);
 	eq(PL_FLAG_COPY, 0x10);
 }
 

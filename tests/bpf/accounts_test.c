@@ -294,10 +294,10 @@ static void test_tables(void)
 
 static struct pl_kernel_frame_of now_of;
 
-static void count_above(void *arg, const struct pl_core_numbered *n, uint64_t ts)
+static bool count_above(void *arg, const struct pl_core_numbered *n, uint64_t ts)
 {
 	(void)arg;
-	pl_kernel_detect_number(
+	return pl_kernel_detect_number(
 		kd, now_of.queue, n, (enum pl_kernel_number)now_of.number, now_ns, ts);
 }
 
@@ -376,7 +376,7 @@ static void mixed(unsigned int of_16, unsigned int every)
 		bool same = false;
 
 		n_got++;
-		for (uint32_t i = 0; !same && pl_decode_exporter(all, i, &want); i++)
+		for (uint32_t i = 0; !same && pl_decode_exporter(all, &i, &want);)
 			same = pl_addr_equal(&want.addr, &got.addr) && want.node == got.node;
 		ok(same, "%u of 16, every %u: an exporter that there is", of_16, every);
 		eq(got.reports, want.reports, "its reports");
@@ -384,7 +384,7 @@ static void mixed(unsigned int of_16, unsigned int every)
 		eq(got.reordered, want.reordered, "none out of order by our doing");
 		eq(got.stragglers, want.stragglers, "nor given up");
 	}
-	while (pl_decode_exporter(all, n_want, &want))
+	for (uint32_t i = 0; pl_decode_exporter(all, &i, &want);)
 		n_want++;
 	eq(n_got, n_want, "all of them");
 	eq(counters().numbers_lost, 0, "no number is lost on the way");

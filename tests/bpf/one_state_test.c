@@ -45,10 +45,10 @@ static uint64_t ups;
 
 /* --- the kernel with user space beside it ---------------------------------------------------------------- */
 
-static void count_number(void *arg, const struct pl_core_numbered *n, uint64_t ts)
+static bool count_number(void *arg, const struct pl_core_numbered *n, uint64_t ts)
 {
 	(void)arg;
-	pl_kernel_detect_number(
+	return pl_kernel_detect_number(
 		kd, now_of.queue, n, (enum pl_kernel_number)now_of.number, now_ns, ts);
 }
 

@@ -105,8 +105,8 @@ static void same(const struct pl_decode *a, const struct pl_decode *b)
 	must(memcmp(x, y, sizeof(*x)) == 0);
 	must(pl_counter_read(&x->paths) == first.n_paths);
 	must(pl_counter_read(&x->hops) == first.n_hops);
-	for (uint32_t i = 0; pl_decode_exporter(a, i, &e); i++) {
-		must(pl_decode_exporter(b, i, &f));
+	for (uint32_t i = 0, k = 0; pl_decode_exporter(a, &i, &e);) {
+		must(pl_decode_exporter(b, &k, &f));
 		must(pl_addr_equal(&e.addr, &f.addr) && e.node == f.node && e.hw_id == f.hw_id);
 		must(e.reports == f.reports && e.lost == f.lost && e.last_seq == f.last_seq);
 	}

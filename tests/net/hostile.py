@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Senders that are no exporters, and exporters that want everything, beside honest ones: what they take from those, and what
+the daemon says of it. Random bytes; one host that names more nodes than there is room for. usage: hostile.py PATHLINE"""
+import collections
+import json
+import os
+import random
+import socket
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, pcap, tap  # noqa: E402
+from lib.lab import free_udp_port, write  # noqa: E402
+from lib.pathline import Daemon, gen, run, total  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
+from lib.wait import wait  # noqa: E402
+
+UDP_PAYLOAD = 14 + 20 + 8
+STATES = ("queues", "ports", "links", "paths", "flows")
+
+
+class Hostile:
+    """Sends datagrams from an address of its own."""
+
+    def __init__(self, address, port):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind((address, 0))
+        self.to, self.sent = ("127.0.0.1", port), 0
+
+    def send(self, payload):
+        self.socket.sendto(payload, self.to)
+        self.sent += 1
+
+
+def status(daemon):
+    return json.loads(daemon.get("/api/v1/status")[1])
+
+
+def table(daemon, name):
+    return json.loads(daemon.get(f"/api/v1/{name}?limit=1000")[1])
+
+
+def received(daemon, n):
+    """What was sent is paced by what has arrived: none is dropped before the daemon."""
+    return wait(lambda: status(daemon)["packets"]["received"] >= n)
+
+
+def said(daemon):
+    r = run("status", "--url", daemon.web)
+    return r.returncode, r.stdout
+
+
+def payloads(*options):
+    """What the generator sends with these options."""
+    path = lab.path("template.pcap")
+    r = run("gen", "int", *options, "-w", path)
+    if r.returncode != 0:
+        raise RuntimeError(r.stderr)
+    return [frame[UDP_PAYLOAD:] for frame in pcap.frames_of(path)]
+
+
+def numbers(payload):
+    """The sequence space and the number of a report (version 1.0 or 2.0), read here."""
+    first, node, third = struct.unpack_from("!III", payload)
+    if first >> 28 == 2:
+        return (node, first >> 22 & 0x3f), first & 0x3fffff
+    return (node, first & 0x3f), third
+
+
+def missing(reports):
+    """Reports missing in a stream without restarts, between the first and the last of each space."""
+    spaces = collections.defaultdict(list)
+    for payload in reports:
+        space, number = numbers(payload)
+        spaces[space].append(number)
+    return sum(list_[-1] - list_[0] + 1 - len(list_) for list_ in spaces.values()), len(spaces)
+
+
+def start(name, extra=""):
+    port = free_udp_port()
+    daemon = Daemon(write(name + ".yaml", f"sources:\n  - uri: udp://127.0.0.1:{port}\nweb:\n  listen: 127.0.0.1:0\n{extra}"),
+                    name=name)
+    return daemon, port
+
+
+# ---- random bytes ----
+
+GARBAGE = 60000
+STREAM = ("--rate", "3000", "--count", "6000", "--loss", "0.1")
+
+
+def send_garbage(hostile, daemon, n):
+    """Numbered from the same seed every time, and never more under way than the socket holds."""
+    rng = random.Random(12)
+    for i in range(n):
+        hostile.send(rng.randbytes(24))
+        if i % 5000 == 4999:
+            received(daemon, hostile.sent)
+
+
+def nothing_from(daemon, what):
+    s = status(daemon)
+    eq({name: table(daemon, name)["total"] for name in STATES}, dict.fromkeys(STATES, 0), f"{what}: no queue, no port, no flow")
+    eq({k: n for k, n in s["events"].items() if n}, {}, f"{what}: no event")
+    eq((s["exporters"], s["levels_raised"]), (0, 0), f"{what}: nobody is followed as an exporter, no level is raised")
+    ok(s["reports"]["unproven"] > 500 and s["reports"]["unproven"] == s["reports"]["stored"],
+       f"{what}: those that look like reports are counted, by that name", s["reports"])
+    code, words = said(daemon)
+    ok(code == 0 and "all is well" in words and f"not proven {s['reports']['unproven']}" in words, f"{what}: status tells it", words)
+
+
+def test_garbage():
+    """60,000 random datagrams, then a stream that loses a tenth, from the same host."""
+    expected, spaces = missing(payloads(*STREAM[2:]))
+    for address in ("127.0.0.1", "127.0.0.66"):
+        daemon, port = start("garbage-" + address)
+        hostile = Hostile(address, port)
+        send_garbage(hostile, daemon, GARBAGE)
+        nothing_from(daemon, f"garbage of {address}")
+        sent = gen(port, *STREAM)
+        received(daemon, GARBAGE + sent)
+        s = status(daemon)
+        eq((s["reports"]["lost"], s["reports"]["untracked"], s["exporters"]), (expected, 0, spaces),
+           f"behind garbage of {address}: the loss is found, all of it")
+        ok(wait(lambda: sum(e["value"] for e in table(daemon, "events")["rows"] if e["event"] == "report_loss" and e["phase"] == "end") == expected),
+           "and told")
+        nodes = {row["node"] for name in ("queues", "ports") for row in table(daemon, name)["rows"]}
+        eq(nodes, set(range(1, 1 + len(nodes))), "no queue or port but those of the stream's nodes")
+        eq(s["reports"]["unproven"], s["reports"]["stored"] - sent + spaces, "one report of each exporter came before its proof")
+        eq(daemon.stop(), 0, "it ends well")
+
+
+# ---- one host that names more nodes than there is room for ----
+
+ROOM, NODES = 4096, 6000
+
+
+def name_nodes(hostile, daemon, template, times):
+    """A host reports for NODES nodes, for each so many times in sequence."""
+    for i in range(NODES):
+        for number in range(times):
+            report = bytearray(template)
+            struct.pack_into("!I", report, 4, 0x800000 + i)
+            struct.pack_into("!I", report, 8, number)
+            hostile.send(bytes(report))
+        if i % 1000 == 999:
+            received(daemon, hostile.sent)
+
+
+def test_exporters():
+    """decode.max_exporters is for all: who names many nodes does not take it from who comes later, and what is not followed
+    is said."""
+    template = payloads("--report", "1.0", "-n", "1")[0]
+    stream = ("--report", "1.0", "-n", "2000", "--loss", "0.5")
+    expected, spaces = missing(payloads(*stream))
+    for times, what in ((1, "once each"), (2, "in sequence")):
+        daemon, port = start(f"nodes-{times}")
+        hostile = Hostile("127.0.0.66", port)
+        name_nodes(hostile, daemon, template, times)
+        untracked = NODES - ROOM if times > 1 else 0
+        eq((status(daemon)["exporters"], status(daemon)["reports"]["untracked"]), (ROOM if times > 1 else 0, untracked),
+           f"{NODES} nodes of one host, {what}: so many are followed, so many reports are of others")
+        sent = gen(port, *stream, "--rate", "4k")
+        received(daemon, hostile.sent + sent)
+        s = status(daemon)
+        eq((s["reports"]["lost"], s["reports"]["untracked"]), (expected, untracked), f"{what}: who comes later is followed")
+        values = daemon.metrics()
+        eq(total(values, "pathline_exporters_untracked_total"), untracked, f"{what}: a metric tells who is not")
+        eq(total(values, "pathline_exporters_displaced_total"), spaces if times > 1 else 0, f"{what}: and how many made room")
+        if times > 1:
+            wait(lambda: daemon.get("/readyz")[0] == 503)
+        code, words = said(daemon)
+        http, page = daemon.get("/readyz?verbose")
+        if times == 1:
+            ok(code == 0 and http == 200 and "all is well" in words, "nobody is missing: all is well", words)
+        else:
+            ok(code == 3 and "all is well" not in words and "not tracked" in words, "status says that some are not tracked", words)
+            ok(http == 503 and "not tracked" in page, "so does readiness", page)
+        eq(daemon.stop(), 0, "it ends well")
+
+
+def main():
+    lab.run(test_garbage, test_exporters)
+    return tap.end()
+
+
+sys.exit(main())
