@@ -95,7 +95,8 @@ int pl_aggregate_new(struct pl_aggregate **ret, const struct pl_aggregate_option
 		return -ENOMEM;
 	}
 	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
-		if (pl_cells_init(&agg->tables[t], table_limit(&o, t), cell_size[t]) < 0) {
+		if (pl_cells_init(&agg->tables[t], table_limit(&o, t), cell_size[t]) < 0 ||
+			pl_shares_init(&agg->shares[t], table_limit(&o, t)) < 0) {
 			pl_aggregate_free(agg);
 			return -ENOMEM;
 		}
@@ -108,8 +109,10 @@ void pl_aggregate_free(struct pl_aggregate *agg)
 {
 	if (agg == NULL)
 		return;
-	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
 		pl_cells_done(&agg->tables[t]);
+		pl_shares_done(&agg->shares[t]);
+	}
 	free(agg->memory);
 	free(agg);
 }
@@ -120,7 +123,8 @@ uint64_t pl_aggregate_memory(const struct pl_aggregate_options *options)
 	uint64_t bytes = sizeof(struct pl_aggregate) + o.max_paths * sizeof(struct path_memory);
 
 	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
-		bytes += pl_cells_memory(table_limit(&o, t), cell_size[t]);
+		bytes += pl_cells_memory(table_limit(&o, t), cell_size[t]) +
+			 pl_shares_memory(table_limit(&o, t));
 	return bytes;
 }
 
@@ -232,7 +236,7 @@ static void chunk_recall(struct pl_aggregate *agg, const struct pl_path *path,
 		struct pl_path_key k = { .path_id = path->path_id };
 		struct pl_agg_path *cell;
 
-		pw->cell = obtain(agg, PL_AGG_PATHS, pw->hash, &k, sizeof(k));
+		pw->cell = obtain(agg, PL_AGG_PATHS, pw->hash, &k, sizeof(k), path);
 		cell = pl_cells_at(&agg->tables[PL_AGG_PATHS], pw->cell);
 		pw->latency = (uint8_t)pl_hist_index(path->latency_ns);
 		pl_prefetch_write(&cell->latency.buckets[pw->latency]);
@@ -265,8 +269,8 @@ static void chunk_recall(struct pl_aggregate *agg, const struct pl_path *path,
 }
 
 /* Keys are compared as words, as they are built. */
-static inline uint32_t queue_cell(
-	struct pl_aggregate *agg, enum pl_agg_table table, uint32_t guess, const uint64_t w[2])
+static inline uint32_t queue_cell(struct pl_aggregate *agg, enum pl_agg_table table, uint32_t guess,
+	const uint64_t w[2], const struct pl_path *path)
 {
 	uint64_t key[2];
 
@@ -275,10 +279,11 @@ static inline uint32_t queue_cell(
 		if (((key[0] ^ w[0]) | (key[1] ^ w[1])) == 0)
 			return guess;
 	}
-	return obtain(agg, table, queue_hash(agg->seed, w), w, 2 * sizeof(*w));
+	return obtain(agg, table, queue_hash(agg->seed, w), w, 2 * sizeof(*w), path);
 }
 
-static inline uint32_t link_cell(struct pl_aggregate *agg, uint32_t guess, const uint64_t w[4])
+static inline uint32_t link_cell(
+	struct pl_aggregate *agg, uint32_t guess, const uint64_t w[4], const struct pl_path *path)
 {
 	uint64_t key[4];
 
@@ -287,7 +292,7 @@ static inline uint32_t link_cell(struct pl_aggregate *agg, uint32_t guess, const
 		if (((key[0] ^ w[0]) | (key[1] ^ w[1]) | (key[2] ^ w[2]) | (key[3] ^ w[3])) == 0)
 			return guess;
 	}
-	return obtain(agg, PL_AGG_LINKS, link_hash(agg->seed, w), w, 4 * sizeof(*w));
+	return obtain(agg, PL_AGG_LINKS, link_hash(agg->seed, w), w, 4 * sizeof(*w), path);
 }
 
 /* What is in a cell of its own. */
@@ -313,7 +318,7 @@ static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
 			const union queue_words k = queue_words(hop);
 			struct pl_agg_queue *cell;
 
-			w->cells.queue = queue_cell(agg, PL_AGG_QUEUES, w->guess.queue, k.w);
+			w->cells.queue = queue_cell(agg, PL_AGG_QUEUES, w->guess.queue, k.w, path);
 			found.queue = own(agg, PL_AGG_QUEUES, w->cells.queue);
 			cell = pl_cells_at(&agg->tables[PL_AGG_QUEUES], w->cells.queue);
 			w->depth = (uint8_t)pl_hist_index(hop->queue_depth);
@@ -325,7 +330,7 @@ static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
 			const union queue_words k = port_words(hop);
 
 			w->has_port = true;
-			w->cells.port = queue_cell(agg, PL_AGG_PORTS, w->guess.port, k.w);
+			w->cells.port = queue_cell(agg, PL_AGG_PORTS, w->guess.port, k.w, path);
 			found.port = own(agg, PL_AGG_PORTS, w->cells.port);
 		}
 		/* In a partial stack nodes may be missing between two entries; the decoder vouches
@@ -335,7 +340,7 @@ static void chunk_find(struct pl_aggregate *agg, const struct pl_path *path,
 			const union link_words k = link_words(&hops[i - 1], hop);
 
 			w->has_link = true;
-			w->cells.link = link_cell(agg, w->guess.link, k.w);
+			w->cells.link = link_cell(agg, w->guess.link, k.w, path);
 			found.link = own(agg, PL_AGG_LINKS, w->cells.link);
 		}
 		if (pw->memory != NULL && i < PL_PATH_STEPS_MAX &&
@@ -487,6 +492,8 @@ void pl_aggregate_batch(struct pl_aggregate *agg, const struct pl_record_batch *
 			hops += batch->paths[last].hop_count;
 		}
 		chunk(agg, batch, first, last);
+		if (__builtin_expect(agg->n_wanted > 0, 0))
+			pl_aggregate_grant(agg);
 		first = last;
 	}
 }

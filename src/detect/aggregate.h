@@ -6,6 +6,10 @@
  * the table's overflow cell and is counted; a key that was idle for idle_ns is removed, so that what is gone
  * from the network goes from the page too.
  *
+ * A cell is of the source (base/shares.h) whose report named it first. When a table is full, one of a source that has more
+ * cells than another moves into the overflow cell, with all it counted, for a key of that other: no sender keeps the
+ * tables from others. The reading that asked for it went into the overflow cell, as it is where a table is full.
+ *
  * Reports flagged COPY (clones, probes) move the gauges, because their reading of a queue is as good as any,
  * but neither counts nor histograms. Reports flagged UNPROVEN leave nothing but their number. Hops without a node id belong nowhere; they are counted.
  *
@@ -46,6 +50,12 @@ struct pl_slot_max {
 #define PL_KEY_HAS_QUEUE   2
 #define PL_KEY_HAS_INGRESS 4 /* ingress port of node b */
 
+/* Whose cell it is. */
+struct pl_agg_owner {
+	struct pl_addr source; /* unspecified: of packets that carry telemetry themselves */
+	uint32_t share, zero;
+};
+
 struct pl_queue_key {
 	uint64_t node;
 	uint32_t port;
@@ -76,6 +86,7 @@ struct pl_agg_queue {
 	struct pl_hist depth;
 	struct pl_hist latency; /* hop latency, ns */
 	struct pl_exemplars depth_exemplars, latency_exemplars;
+	struct pl_agg_owner owner;
 };
 
 struct pl_agg_port {
@@ -86,6 +97,7 @@ struct pl_agg_port {
 	uint32_t last_util;
 	bool has_util;
 	struct pl_slot_max util_max;
+	struct pl_agg_owner owner;
 };
 
 struct pl_agg_link {
@@ -96,6 +108,7 @@ struct pl_agg_link {
 	struct pl_exemplar_gate latency_gate;
 	struct pl_hist latency; /* of the PL_CLOCK_OK ones, ns */
 	struct pl_exemplars latency_exemplars;
+	struct pl_agg_owner owner;
 };
 
 struct pl_agg_path {
@@ -108,6 +121,7 @@ struct pl_agg_path {
 	struct pl_path_step steps[PL_PATH_STEPS_MAX];
 	struct pl_hist latency; /* sum of hop latencies, where every hop had one, ns */
 	struct pl_exemplars latency_exemplars;
+	struct pl_agg_owner owner;
 };
 
 enum pl_agg_table { PL_AGG_QUEUES, PL_AGG_PORTS, PL_AGG_LINKS, PL_AGG_PATHS, PL_AGG_TABLE_MAX };
@@ -117,10 +131,11 @@ struct pl_agg_totals {
 	uint64_t reports;  /* all that came, copies included */
 	uint64_t copies;
 	uint64_t hops;
-	uint64_t reports_without_path;       /* copies, partial, dropped or without a path id */
-	uint64_t hops_without_node;          /* belong to no cell */
-	uint64_t overflow[PL_AGG_TABLE_MAX]; /* entries that went into the overflow cell */
-	uint64_t aged[PL_AGG_TABLE_MAX];     /* cells removed for idleness */
+	uint64_t reports_without_path;        /* copies, partial, dropped or without a path id */
+	uint64_t hops_without_node;           /* belong to no cell */
+	uint64_t overflow[PL_AGG_TABLE_MAX];  /* entries that went into the overflow cell */
+	uint64_t aged[PL_AGG_TABLE_MAX];      /* cells removed for idleness */
+	uint64_t displaced[PL_AGG_TABLE_MAX]; /* cells that made room for another source */
 };
 
 struct pl_aggregate;
@@ -144,7 +159,7 @@ void pl_aggregate_copy(struct pl_aggregate *dst, const struct pl_aggregate *src)
 void pl_aggregate_reset(struct pl_aggregate *agg);
 /* Adds `from` to `into`, which may be of other options: what does not fit goes into its overflow cells. */
 void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *from);
-/* Adds one cell of a table (struct pl_agg_queue, …_port, …_link, …_path), as a merge does. In the overflow cell it is as
+/* Adds one cell of a table (struct pl_agg_queue, …_port, …_link, …_path), with the source it is of, as a merge does. In the overflow cell it is as
  * many readings as it has packets or reports. */
 void pl_aggregate_add(struct pl_aggregate *agg, enum pl_agg_table table, const void *cell);
 

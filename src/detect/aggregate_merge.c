@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Aggregates once they are counted: aged, copied, merged, read. */
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "detect/aggregate_state.h"
 
 #define SWEEP_PARTS 16
 
+static uint64_t *cell_seen(enum pl_agg_table table, const void *cell)
+{
+	static const size_t at[PL_AGG_TABLE_MAX] = {
+		[PL_AGG_QUEUES] = offsetof(struct pl_agg_queue, seen_ns),
+		[PL_AGG_PORTS] = offsetof(struct pl_agg_port, seen_ns),
+		[PL_AGG_LINKS] = offsetof(struct pl_agg_link, seen_ns),
+		[PL_AGG_PATHS] = offsetof(struct pl_agg_path, seen_ns),
+	};
+
+	return (uint64_t *)(void *)((uintptr_t)cell + at[table]);
+}
+
 static uint64_t cell_seen_ns(enum pl_agg_table table, const void *cell)
 {
-	switch (table) {
-	case PL_AGG_QUEUES:
-		return ((const struct pl_agg_queue *)cell)->seen_ns;
-	case PL_AGG_PORTS:
-		return ((const struct pl_agg_port *)cell)->seen_ns;
-	case PL_AGG_LINKS:
-		return ((const struct pl_agg_link *)cell)->seen_ns;
-	default:
-		return ((const struct pl_agg_path *)cell)->seen_ns;
-	}
+	return *cell_seen(table, cell);
 }
 
 static uint64_t cell_readings(enum pl_agg_table table, const void *cell)
@@ -35,6 +39,25 @@ static uint64_t cell_readings(enum pl_agg_table table, const void *cell)
 	}
 }
 
+static struct pl_agg_owner *owner_of(enum pl_agg_table table, const void *cell)
+{
+	static const size_t at[PL_AGG_TABLE_MAX] = {
+		[PL_AGG_QUEUES] = offsetof(struct pl_agg_queue, owner),
+		[PL_AGG_PORTS] = offsetof(struct pl_agg_port, owner),
+		[PL_AGG_LINKS] = offsetof(struct pl_agg_link, owner),
+		[PL_AGG_PATHS] = offsetof(struct pl_agg_path, owner),
+	};
+
+	return (struct pl_agg_owner *)(void *)((uintptr_t)cell + at[table]);
+}
+
+static void drop_cell(struct pl_aggregate *agg, enum pl_agg_table table, uint32_t cell)
+{
+	pl_shares_give(&agg->shares[table],
+		owner_of(table, pl_cells_at(&agg->tables[table], cell))->share);
+	pl_cells_remove(&agg->tables[table], cell);
+}
+
 static void sweep(struct pl_aggregate *agg, enum pl_agg_table table)
 {
 	struct pl_cells *t = &agg->tables[table];
@@ -46,7 +69,7 @@ static void sweep(struct pl_aggregate *agg, enum pl_agg_table table)
 		t->sweep = i + 1;
 		if (pl_cells_live(t, i) && agg->now_ns - cell_seen_ns(table, pl_cells_at(t, i)) >
 						   agg->options.idle_ns) {
-			pl_cells_remove(t, i);
+			drop_cell(agg, table, i);
 			agg->totals.aged[table]++;
 		}
 	}
@@ -58,6 +81,7 @@ void pl_aggregate_tick(struct pl_aggregate *agg, uint64_t now_ns)
 		agg->now_ns = now_ns;
 		agg->slot = now_ns / agg->options.slot_ns;
 	}
+	agg->may_want = WANTED_PER_SECOND;
 	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
 		sweep(agg, t);
 }
@@ -65,8 +89,10 @@ void pl_aggregate_tick(struct pl_aggregate *agg, uint64_t now_ns)
 void pl_aggregate_copy(struct pl_aggregate *dst, const struct pl_aggregate *src)
 {
 	assert(memcmp(&dst->options, &src->options, sizeof(src->options)) == 0);
-	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
 		pl_cells_copy(&dst->tables[t], &src->tables[t]);
+		pl_shares_copy(&dst->shares[t], &src->shares[t]);
+	}
 	dst->totals = src->totals;
 	dst->now_ns = src->now_ns;
 	dst->slot = src->slot;
@@ -76,8 +102,10 @@ void pl_aggregate_copy(struct pl_aggregate *dst, const struct pl_aggregate *src)
 
 void pl_aggregate_reset(struct pl_aggregate *agg)
 {
-	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++)
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
 		pl_cells_clear(&agg->tables[t]);
+		pl_shares_clear(&agg->shares[t]);
+	}
 	agg->epoch++;
 	agg->totals = (struct pl_agg_totals){ 0 };
 }
@@ -195,28 +223,143 @@ static uint64_t cell_hash(uint64_t seed, enum pl_agg_table table, const void *ce
 	}
 }
 
+/* --- cells for new keys ------------------------------------------------------------------------------- */
+
+/* What a choice is made by. */
+struct choice {
+	enum pl_agg_table table;
+	uint64_t now_ns, idle_ns;
+};
+
+static struct pl_share_entry entry_of(const void *arg, const void *cell)
+{
+	const struct choice *c = arg;
+	const uint64_t seen_ns = cell_seen_ns(c->table, cell);
+
+	return (struct pl_share_entry){ .share = owner_of(c->table, cell)->share,
+		.seen_ns = seen_ns,
+		.idle = c->now_ns > seen_ns && c->now_ns - seen_ns > c->idle_ns };
+}
+
+/* Somebody who has more than this source would have with one more gives up a cell, whose counts go into the overflow cell. */
+static bool displace(
+	struct pl_aggregate *agg, enum pl_agg_table table, const struct pl_addr *source)
+{
+	struct pl_cells *t = &agg->tables[table];
+	const struct choice choice = {
+		.table = table, .now_ns = agg->now_ns, .idle_ns = agg->options.idle_ns
+	};
+	uint32_t victim = pl_shares_choose(&agg->shares[table], t, &agg->hand[table],
+		pl_shares_held(&agg->shares[table], source), false, entry_of, &choice);
+
+	if (victim == PL_CELL_NONE)
+		return false;
+	cell_merge(table, pl_cells_at(t, t->cap), pl_cells_at(t, victim));
+	drop_cell(agg, table, victim);
+	agg->totals.displaced[table]++;
+	return true;
+}
+
+static size_t key_bytes(enum pl_agg_table table)
+{
+	return table == PL_AGG_LINKS ? sizeof(struct pl_link_key) : 16;
+}
+
+/* PL_CELL_NONE: there is no room. */
+static uint32_t insert(struct pl_aggregate *agg, enum pl_agg_table table, uint64_t hash,
+	const void *key, const struct pl_addr *source)
+{
+	uint32_t cell = pl_cells_insert(&agg->tables[table], hash, key, key_bytes(table));
+	struct pl_agg_owner *owner;
+
+	if (cell == PL_CELL_NONE)
+		return PL_CELL_NONE;
+	owner = owner_of(table, pl_cells_at(&agg->tables[table], cell));
+	owner->source = *source;
+	owner->share = pl_shares_take(&agg->shares[table], source);
+	return cell;
+}
+
+/* A source with as many cells as all sources could have is not worth a look for one that has more. */
+static bool has_share(const struct pl_aggregate *agg, enum pl_agg_table table, uint32_t held)
+{
+	const uint32_t sources = pl_cells_count(&agg->shares[table].cells) + (held == 0);
+
+	return (uint64_t)held * sources >= agg->tables[table].cap;
+}
+
+uint32_t pl_aggregate_make(struct pl_aggregate *agg, enum pl_agg_table table, uint64_t hash,
+	const void *key, size_t key_len, const struct pl_addr *source)
+{
+	uint32_t cell = insert(agg, table, hash, key, source);
+	struct wanted *w;
+
+	assert(key_len == key_bytes(table));
+	if (cell != PL_CELL_NONE)
+		return cell;
+	agg->totals.overflow[table]++;
+	if (agg->n_wanted < WANTED_MAX && agg->may_want > 0 &&
+		!has_share(agg, table, pl_shares_held(&agg->shares[table], source))) {
+		w = &agg->wanted[agg->n_wanted++];
+		*w = (struct wanted){ .hash = hash, .source = *source, .table = table };
+		memcpy(w->key, key, key_len);
+		agg->may_want--;
+	}
+	return agg->tables[table].cap;
+}
+
+void pl_aggregate_grant(struct pl_aggregate *agg)
+{
+	for (unsigned int i = 0; i < agg->n_wanted; i++) {
+		const struct wanted *w = &agg->wanted[i];
+		uint32_t cell =
+			pl_cells_find(&agg->tables[w->table], w->hash, w->key, key_bytes(w->table));
+
+		/* The same key may have been wanted twice. */
+		if (cell != PL_CELL_NONE || !displace(agg, w->table, &w->source))
+			continue;
+		cell = insert(agg, w->table, w->hash, w->key, &w->source);
+		/* It has no reading yet, but somebody is about to bring one. */
+		*cell_seen(w->table, pl_cells_at(&agg->tables[w->table], cell)) = agg->now_ns;
+	}
+	agg->n_wanted = 0;
+}
+
+/* The cell that one of another aggregate goes into. */
+static uint32_t cell_for(struct pl_aggregate *agg, enum pl_agg_table table, const void *cell)
+{
+	const struct pl_addr *source = &owner_of(table, cell)->source;
+	const uint64_t hash = cell_hash(agg->seed, table, cell);
+	uint32_t i = pl_cells_find(&agg->tables[table], hash, cell, key_bytes(table));
+
+	if (i == PL_CELL_NONE)
+		i = insert(agg, table, hash, cell, source);
+	if (i == PL_CELL_NONE && displace(agg, table, source))
+		i = insert(agg, table, hash, cell, source);
+	if (i != PL_CELL_NONE)
+		return i;
+	agg->totals.overflow[table] += cell_readings(table, cell);
+	return agg->tables[table].cap;
+}
+
 void pl_aggregate_add(struct pl_aggregate *agg, enum pl_agg_table table, const void *cell)
 {
-	size_t key_len = table == PL_AGG_LINKS ? sizeof(struct pl_link_key) : 16;
-	uint64_t *overflow = &agg->totals.overflow[table];
-	const uint64_t before = *overflow;
-	uint32_t i = obtain(agg, table, cell_hash(agg->seed, table, cell), cell, key_len);
+	uint32_t i = cell_for(agg, table, cell);
 
-	if (*overflow != before)
-		*overflow = before + cell_readings(table, cell);
 	cell_merge(table, pl_cells_at(&agg->tables[table], i), cell);
 }
 
 void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *from)
 {
 	assert(into->options.slot_ns == from->options.slot_ns);
+	/* Ages are by the later of both. */
+	into->now_ns = later(into->now_ns, from->now_ns);
 	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
-		size_t key_len = t == PL_AGG_LINKS ? sizeof(struct pl_link_key) : 16;
 		const void *cell;
 		uint32_t pos = 0;
 
 		while ((cell = pl_cells_next(&from->tables[t], &pos)) != NULL) {
-			uint32_t i = obtain(into, t, cell_hash(into->seed, t, cell), cell, key_len);
+			uint32_t i = cell_for(into, t, cell);
 
 			cell_merge(t, pl_cells_at(&into->tables[t], i), cell);
 		}
@@ -224,6 +367,7 @@ void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *fr
 			pl_cells_at(&from->tables[t], from->tables[t].cap));
 		into->totals.overflow[t] += from->totals.overflow[t];
 		into->totals.aged[t] += from->totals.aged[t];
+		into->totals.displaced[t] += from->totals.displaced[t];
 	}
 	into->totals.unproven += from->totals.unproven;
 	into->totals.reports += from->totals.reports;
@@ -231,7 +375,6 @@ void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *fr
 	into->totals.hops += from->totals.hops;
 	into->totals.reports_without_path += from->totals.reports_without_path;
 	into->totals.hops_without_node += from->totals.hops_without_node;
-	into->now_ns = later(into->now_ns, from->now_ns);
 	into->slot = later(into->slot, from->slot);
 }
 

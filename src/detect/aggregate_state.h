@@ -2,8 +2,8 @@
 /* What an aggregate is, for those who count into it and those who merge. Internal to detect/aggregate*.c. */
 #pragma once
 
-#include "base/cells.h"
 #include "base/hash.h"
+#include "base/shares.h"
 #include "detect/aggregate.h"
 
 #define CHUNK_HOPS  24 /* what the passes touch of their cells stays in the first-level cache */
@@ -42,9 +42,26 @@ struct path_work {
 	uint8_t latency; /* bucket */
 };
 
+/* A key that found no room, of a source with less than its share. */
+#define WANTED_MAX 8
+#define WANTED_PER_SECOND                                                                          \
+	1024 /* looked for at most: a table that is full must not slow down the rest */
+
+struct wanted {
+	uint64_t key[4];
+	uint64_t hash;
+	struct pl_addr source;
+	enum pl_agg_table table;
+};
+
 struct pl_aggregate {
 	struct pl_aggregate_options options; /* with the defaults filled in */
 	struct pl_cells tables[PL_AGG_TABLE_MAX];
+	struct pl_shares shares[PL_AGG_TABLE_MAX];
+	uint32_t hand[PL_AGG_TABLE_MAX];
+	struct wanted wanted[WANTED_MAX]; /* by the present chunk */
+	unsigned int n_wanted;
+	unsigned int may_want; /* so many more before the next second */
 	struct pl_agg_totals totals;
 	uint64_t now_ns;
 	uint64_t slot;
@@ -78,20 +95,23 @@ static inline uint64_t path_hash(uint64_t seed, uint64_t path_id)
 	return pl_hash_mix(path_id ^ seed, 0);
 }
 
+/* A cell for a key that has none; the overflow cell when there is no room: then what it should have is remembered. */
+uint32_t pl_aggregate_make(struct pl_aggregate *agg, enum pl_agg_table table, uint64_t hash,
+	const void *key, size_t key_len, const struct pl_addr *source);
+/* What was remembered gets its cells, as far as sources have to make room. No cell's number may be in use meanwhile. */
+void pl_aggregate_grant(struct pl_aggregate *agg);
+
 /* The cell of this key, made when new; the overflow cell when there is no room. */
 static inline uint32_t obtain(struct pl_aggregate *agg, enum pl_agg_table table, uint64_t hash,
-	const void *key, size_t key_len)
+	const void *key, size_t key_len, const struct pl_path *path)
 {
-	struct pl_cells *t = &agg->tables[table];
-	uint32_t cell = pl_cells_find(t, hash, key, key_len);
+	uint32_t cell = pl_cells_find(&agg->tables[table], hash, key, key_len);
+	struct pl_addr source;
 
 	if (__builtin_expect(cell != PL_CELL_NONE, 1))
 		return cell;
-	cell = pl_cells_insert(t, hash, key, key_len);
-	if (cell != PL_CELL_NONE)
-		return cell;
-	agg->totals.overflow[table]++;
-	return t->cap;
+	source = pl_addr_source(&path->exporter);
+	return pl_aggregate_make(agg, table, hash, key, key_len, &source);
 }
 
 /* The slot moves on, and what was current with it. */

@@ -253,6 +253,56 @@ static int by_appearance(const void *a, const void *b)
 	return by_identity(a, b);
 }
 
+/* An exporter, by its place among those of its source. */
+struct ranked {
+	const struct pl_exporter *x;
+	struct pl_addr source;
+	size_t rank;
+};
+
+static int by_source(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	int r = memcmp(&x->source, &y->source, sizeof(x->source));
+
+	return r != 0 ? r : by_appearance(x->x, y->x);
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : by_appearance(x->x, y->x);
+}
+
+/* Puts those first that get series: as many of each source, by appearance, as there is room for. -ENOMEM. */
+static int share_out(struct pl_exporter *list, size_t n, size_t limit)
+{
+	struct ranked *order = calloc(n, sizeof(*order));
+	struct pl_exporter *copy = calloc(n, sizeof(*copy));
+	int r = order != NULL && copy != NULL ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		copy[i] = list[i];
+		order[i] =
+			(struct ranked){ .x = &copy[i], .source = pl_addr_source(&list[i].addr) };
+	}
+	if (r == 0) {
+		qsort(order, n, sizeof(*order), by_source);
+		for (size_t i = 1; i < n; i++)
+			order[i].rank = pl_addr_equal(&order[i].source, &order[i - 1].source)
+						? order[i - 1].rank + 1
+						: 0;
+		qsort(order, n, sizeof(*order), by_rank);
+		for (size_t i = 0; i < n; i++)
+			list[i] = *order[i].x;
+		qsort(list, limit, sizeof(*list), by_appearance);
+	}
+	free(order);
+	free(copy);
+	return r;
+}
+
 static void add_exporter(struct pl_exporter *into, const struct pl_exporter *x)
 {
 	into->reports += x->reports;
@@ -295,7 +345,12 @@ int pl_metrics_exporters(const struct pl_pipeline *p, struct pl_exporters *ret)
 		else
 			list[kept++] = list[i];
 	}
-	qsort(list, kept, sizeof(*list), by_appearance);
+	if (kept <= limit) {
+		qsort(list, kept, sizeof(*list), by_appearance);
+	} else if (share_out(list, kept, limit) < 0) {
+		free(list);
+		return -ENOMEM;
+	}
 	for (size_t i = limit; i < kept; i++) {
 		add_exporter(&ret->others, &list[i]);
 		ret->n_others++;
@@ -410,6 +465,22 @@ static void write_limits(
 
 		for (unsigned int i = 0; i < p->n_workers; i++)
 			sum += pl_aggregate_totals(p->workers[i]->engine->aggregate_copy)->aged[t];
+		pl_exposition_u64(page, l, 1, sum);
+	}
+}
+
+static void write_displaced(const struct pl_pipeline *p, struct pl_exposition *page)
+{
+	counter(page, "pathline_series_displaced", NULL,
+		"Members of a family whose series went into the one labelled other: their source (an address, of "
+		"IPv6 a /64) had more of the family than another one that needed the room.");
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		struct pl_label l[] = { TEXT("family", pl_agg_table_name(t)) };
+		uint64_t sum = 0;
+
+		for (unsigned int i = 0; i < p->n_workers; i++)
+			sum += pl_aggregate_totals(p->workers[i]->engine->aggregate_copy)
+				       ->displaced[t];
 		pl_exposition_u64(page, l, 1, sum);
 	}
 }
@@ -584,6 +655,7 @@ int pl_metrics_write(struct pl_pipeline *p, struct pl_exposition *page)
 	write_kernel(p, page);
 	write_exporters(&exporters, page);
 	write_limits(p, &exporters, page);
+	write_displaced(p, page);
 	pl_metrics_network(p->merged, &p->config, page);
 	write_events(&totals, p, page);
 	write_outputs(p, page);
@@ -595,7 +667,7 @@ int pl_metrics_write(struct pl_pipeline *p, struct pl_exposition *page)
 uint64_t pl_metrics_series(const struct pl_config *config)
 {
 	uint64_t fixed = 64 + PL_V_MAX + PL_N_MAX + PL_TOTALS_VERSIONS + PL_MODE_MAX +
-			 2 * PL_EVENT_KIND_MAX + 4 * (PL_AGG_TABLE_MAX + 1);
+			 2 * PL_EVENT_KIND_MAX + 4 * (PL_AGG_TABLE_MAX + 1) + PL_AGG_TABLE_MAX;
 
 	return fixed + 7 * pl_config_workers(config) +
 	       (KERNEL_FAMILIES + PL_HANDUP_MAX) * config->sources.n +

@@ -18,7 +18,8 @@ void pl_metrics_process(struct pl_exposition *page);
 /* How many series (samples on the page) there can be at most with this configuration. */
 uint64_t pl_metrics_series(const struct pl_config *config);
 
-/* The exporters of all workers, each once, at most metrics.max_exporters: those that appeared first. With the
+/* The exporters of all workers, each once, at most metrics.max_exporters: as many of each source
+ * as there is room for, those that appeared first. With the
  * pipeline's lock held and a fresh snapshot. -ENOMEM. */
 struct pl_exporters {
 	struct pl_exporter *list; /* heap, the caller frees */

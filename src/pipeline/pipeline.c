@@ -577,7 +577,7 @@ uint64_t pl_pipeline_memory(const struct pl_config *config)
 	pl_config_detect(config, &detect);
 	per_worker = pl_decode_memory(&decode) + 2 * pl_aggregate_memory(&aggregate) +
 		     pl_detect_memory(&detect) +
-		     pl_worker_memory((uint32_t)config->metrics.max_exporters);
+		     pl_worker_memory((uint32_t)config->decode.max_exporters);
 	for (size_t i = 0; i < config->outputs.n; i++)
 		per_worker += pl_export_queue_memory((uint32_t)o[i].queue_records);
 	/* One more aggregate for readers. */

@@ -22,7 +22,7 @@ static struct pl_worker *open_detector(struct pl_pipeline *p, const struct pl_co
 
 	if (r == 0)
 		r = pl_kernel_source_worker(&driver, kernel, queues, p->next_id++,
-			(uint32_t)config->metrics.max_exporters, &why);
+			(uint32_t)config->decode.max_exporters, &why);
 	if (r == 0) {
 		pl_notice("source", "%s: the kernel detects%s", s->uri,
 			both ? ", and hands every report up" : "");
@@ -112,7 +112,7 @@ int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *confi
 			.detected_elsewhere = driver != NULL };
 
 		r = pl_worker_new(&workers[*n], &source, p->next_id++,
-			(uint32_t)config->metrics.max_exporters, diag);
+			(uint32_t)config->decode.max_exporters, diag);
 		*n += r == 0;
 	}
 	/* The driver owns what the queues use: behind them, it is freed after them. */

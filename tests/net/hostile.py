@@ -167,6 +167,9 @@ def test_exporters():
         s = status(daemon)
         eq((s["reports"]["lost"], s["reports"]["untracked"]), (expected, untracked), f"{what}: who comes later is followed")
         values = daemon.metrics()
+        if times > 1:
+            eq(len([s for s in values if s.startswith('pathline_exporter_reports_total{exporter="127.0.0.1"')]), spaces,
+               f"{what}: it has series of its own")
         eq(total(values, "pathline_exporters_untracked_total"), untracked, f"{what}: a metric tells who is not")
         eq(total(values, "pathline_exporters_displaced_total"), spaces if times > 1 else 0, f"{what}: and how many made room")
         if times > 1:
@@ -181,8 +184,54 @@ def test_exporters():
         eq(daemon.stop(), 0, "it ends well")
 
 
+# ---- one host that names queues, ports and links without end ----
+
+def test_series():
+    """A trickle of reports, each of 40 hops that nobody heard of: the series of the network's own queues are there all the
+    same."""
+    template = payloads("--report", "1.0", "--int", "1.0", "--topology", "chain:40", "--fields", "node,ports,queue", "--flows",
+                        "1", "-n", "1")[0]
+    places, at = [], 0
+    for node in range(40, 0, -1):  # the stack: the last hop first
+        at = template.index(struct.pack("!I", node), at + 1 if places else 60)
+        places.append(at)
+    daemon, port = start("series")
+    hostile = Hostile("127.0.0.66", port)
+    sent = 0
+
+    def hog():
+        for _ in range(40):
+            report = bytearray(template)
+            struct.pack_into("!I", report, 8, hostile.sent)
+            for place in places:
+                struct.pack_into("!I", report, place, 0x900000 + 40 * hostile.sent + places.index(place))
+            hostile.send(bytes(report))
+        received(daemon, sent + hostile.sent)
+    hog()
+    tables = ("queues", "ports", "links")
+    eq({name: table(daemon, name)["total"] for name in tables}, dict.fromkeys(tables, 1024), "one host fills all tables")
+    for _ in range(3):
+        sent += gen(port, "-n", "4000", "--rate", "8k", "--fields", "node,ports,queue")
+        received(daemon, sent + hostile.sent)
+        hog()
+    exporters = table(daemon, "exporters")["rows"]
+    ok(exporters, "exporters are listed")
+    alone, other = start("alone")
+    n = gen(other, "-n", "4000", "--rate", "8k", "--fields", "node,ports,queue")
+    received(alone, n)
+    for name in tables:
+        rows, want = table(daemon, name)["rows"], table(alone, name)["rows"]
+        key = ("from_node", "from_port", "node", "ingress_port", "port", "queue")
+        honest = {tuple(row.get(k) for k in key) for row in rows if row.get("node", 0) < 0x900000}
+        expected = {tuple(row.get(k) for k in key) for row in want}
+        eq(sorted(map(str, expected - honest)), [], f"{name} of the network, {len(expected)} of them, are there beside it")
+    values = daemon.metrics()
+    ok(sum(values[f'pathline_series_displaced_total{{family="{name}"}}'] for name in tables) > 0, "and a metric tells who made room")
+    eq((alone.stop(), daemon.stop()), (0, 0), "both end well")
+
+
 def main():
-    lab.run(test_garbage, test_exporters)
+    lab.run(test_garbage, test_exporters, test_series)
     return tap.end()
 
 
