@@ -23,8 +23,8 @@ static inline void pl_prefetch_write(const void *p)
 	__asm__ volatile("");
 }
 
-/* All lines of `bytes`, one or more. */
-static inline void pl_prefetch_all(const void *at, size_t bytes, bool write)
+/* All lines of `size` bytes, one or more. */
+static inline void pl_prefetch_all(const void *at, size_t size, bool write)
 {
 	size_t i = 0;
 
@@ -34,5 +34,5 @@ static inline void pl_prefetch_all(const void *at, size_t bytes, bool write)
 		else
 			pl_prefetch((const uint8_t *)at + i);
 		i += 64;
-	} while (i < bytes);
+	} while (i < size);
 }

@@ -305,6 +305,7 @@ static void print_stats(struct translate *x)
 	pl_json_number(json, "lost", c->lost);
 	pl_json_number(json, "gaps", c->gaps);
 	pl_json_number(json, "restarts", c->restarts);
+	pl_json_number(json, "displaced", c->displaced);
 	pl_json_number(json, "taken_up", c->taken_up);
 	pl_json_number(json, "taken_up_at", c->taken_up_at);
 	pl_json_number(json, "nacks", c->nacks);
@@ -346,6 +347,8 @@ static void tell_account(const struct translate *x)
 		fprintf(stderr, ", %" PRIu64 " duplicates", c->duplicates);
 	if (c->restarts > 0)
 		fprintf(stderr, ", %" PRIu64 " restarts of reporters", c->restarts);
+	if (c->displaced > 0)
+		fprintf(stderr, ", %" PRIu64 " reporters displaced by others", c->displaced);
 	if (c->taken_up > 0)
 		fprintf(stderr, ", %" PRIu64 " streams taken up late, the last one at %" PRIu64,
 			c->taken_up, c->taken_up_at);

@@ -2,66 +2,88 @@
 #include "dta/senders.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <stddef.h>
 
 #include "base/hash.h"
 
-#define WAYS 8u
+#define KEY_BYTES offsetof(struct pl_sender, share)
 
 int pl_senders_init(struct pl_senders *s, uint32_t n, uint64_t idle_ns, double rate, double burst)
 {
 	*s = (struct pl_senders){
-		.sets = (n + WAYS - 1) / WAYS,
 		.idle_ns = idle_ns,
 		.rate = rate,
 		.burst = burst,
 		.seed = pl_hash_seed(),
 	};
-	s->table = calloc((size_t)s->sets * WAYS, sizeof(*s->table));
-	return s->table == NULL ? -ENOMEM : 0;
+	if (pl_cells_init(&s->table, n, sizeof(struct pl_sender)) < 0)
+		return -ENOMEM;
+	return pl_shares_init(&s->shares, n);
 }
 
 void pl_senders_done(struct pl_senders *s)
 {
-	free(s->table);
-	s->table = NULL;
+	pl_cells_done(&s->table);
+	pl_shares_done(&s->shares);
 }
 
-static bool is(const struct pl_sender *s, const struct pl_addr *addr, uint16_t port, uint8_t form)
+static bool is_silent(const struct pl_senders *s, const struct pl_sender *x)
 {
-	return s->used && s->port == port && s->form == form && pl_addr_equal(&s->addr, addr);
+	return s->now_ns - x->seen_ns > s->idle_ns;
+}
+
+static struct pl_share_entry entry_of(const void *arg, const void *cell)
+{
+	const struct pl_senders *s = arg;
+	const struct pl_sender *x = cell;
+
+	return (struct pl_share_entry){
+		.share = x->share, .seen_ns = x->seen_ns, .idle = !x->again || is_silent(s, x)
+	};
+}
+
+static bool free_one(struct pl_senders *s, const struct pl_addr *source)
+{
+	const struct pl_sender *x;
+	uint32_t victim;
+
+	if (pl_cells_count(&s->table) < s->table.cap)
+		return true;
+	victim = pl_shares_choose(&s->shares, &s->table, &s->hand,
+		pl_shares_held(&s->shares, source), false, entry_of, s);
+	if (victim == PL_CELL_NONE)
+		return false;
+	x = pl_cells_at(&s->table, victim);
+	s->displaced += !is_silent(s, x);
+	pl_shares_give(&s->shares, x->share);
+	pl_cells_remove(&s->table, victim);
+	return true;
 }
 
 struct pl_sender *pl_senders_find(struct pl_senders *s, const struct pl_addr *addr, uint16_t port,
 	enum pl_dta_form form, uint64_t now_ns)
 {
-	uint64_t h = pl_hash(addr, sizeof(*addr), s->seed ^ ((uint64_t)port << 8 | form));
-	uint32_t set = (uint32_t)(((unsigned __int128)h * s->sets) >> 64);
-	struct pl_sender *first = &s->table[(size_t)set * WAYS], *room = NULL;
+	const struct pl_sender key = { .addr = *addr, .port = port, .form = (uint8_t)form };
+	const uint64_t hash = pl_hash(&key, KEY_BYTES, s->seed);
+	const struct pl_addr source = pl_addr_source(addr);
+	uint32_t cell = pl_cells_find(&s->table, hash, &key, KEY_BYTES);
+	struct pl_sender *x;
 
-	for (struct pl_sender *e = first; e < first + WAYS; e++) {
-		if (is(e, addr, port, (uint8_t)form)) {
-			e->pause_ns = now_ns - e->seen_ns;
-			e->seen_ns = now_ns;
-			return e;
-		}
-		if (room != NULL && !room->used)
-			continue;
-		if (!e->used || ((room == NULL || e->seen_ns < room->seen_ns) &&
-					now_ns - e->seen_ns > s->idle_ns))
-			room = e;
+	if (cell != PL_CELL_NONE) {
+		x = pl_cells_at(&s->table, cell);
+		x->pause_ns = now_ns - x->seen_ns;
+		x->seen_ns = now_ns;
+		x->again = true;
+		return x;
 	}
-	if (room == NULL)
+	s->now_ns = now_ns;
+	if (!free_one(s, &source))
 		return NULL;
-	*room = (struct pl_sender){
-		.addr = *addr,
-		.port = port,
-		.form = (uint8_t)form,
-		.used = true,
-		.seen_ns = now_ns,
-	};
-	pl_bucket_init(&room->bucket, s->rate, s->burst, now_ns);
-	return room;
+	x = pl_cells_at(&s->table, pl_cells_insert(&s->table, hash, &key, KEY_BYTES));
+	x->share = pl_shares_take(&s->shares, &source);
+	x->seen_ns = now_ns;
+	pl_bucket_init(&x->bucket, s->rate, s->burst, now_ns);
+	return x;
 }
 
 static void begin(struct pl_sender *s, uint32_t seq, bool asks, struct pl_seq_seen *ret)

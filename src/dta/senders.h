@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a translator knows of the reporters that it hears: which number each sends next, and what it may still send. A
- * reporter is an address, a port and a form of header. The table is bounded; a reporter makes room for another when it
- * has been silent for long.
+ * reporter is an address, a port and a form of header. The table is bounded. When it is full, a reporter makes room for
+ * another that has been silent for long, or was heard once only, or is of a source (base/shares.h) that has more of them than
+ * the other's: one host with many ports takes nothing from others.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/addr.h"
 #include "base/bucket.h"
+#include "base/shares.h"
 #include "wire/dta.h"
 
 /*
@@ -32,14 +33,18 @@
 #define PL_SEQ_NACK_NS  UINT64_C(10000000000)
 
 struct pl_sender {
+	/* The key: without padding. */
 	struct pl_addr addr;
 	uint16_t port;
 	uint8_t form; /* enum pl_dta_form */
-	bool used;
-	bool numbered; /* `expected` means something */
-	bool gap;      /* something is missing */
-	bool joining;  /* what is there before `joined`, its first number, is asked for */
-	bool nacked;   /* ever; then nack_ns means something */
+	uint8_t zero[5];
+
+	uint32_t share; /* whose it is */
+	bool again;     /* it was heard more than once */
+	bool numbered;  /* `expected` means something */
+	bool gap;       /* something is missing */
+	bool joining;   /* what is there before `joined`, its first number, is asked for */
+	bool nacked;    /* ever; then nack_ns means something */
 	uint32_t expected;
 	uint32_t joined;
 	uint32_t tries; /* NACKs for the present gap */
@@ -55,14 +60,16 @@ struct pl_sender {
 };
 
 struct pl_senders {
-	struct pl_sender *table;
-	uint32_t sets; /* of eight */
-	uint64_t idle_ns;
+	struct pl_cells table; /* struct pl_sender */
+	struct pl_shares shares;
+	uint32_t hand;
+	uint64_t idle_ns, now_ns;
 	double rate, burst;
 	uint64_t seed;
+	uint64_t displaced; /* that made room and were not silent for long */
 };
 
-/* For at least n reporters. -ENOMEM. */
+/* For n reporters. -ENOMEM. */
 int pl_senders_init(struct pl_senders *s, uint32_t n, uint64_t idle_ns, double rate, double burst);
 void pl_senders_done(struct pl_senders *s);
 

@@ -329,6 +329,7 @@ static void report(struct pl_translator *t, struct intake *in)
 
 	if (sequenced || t->limits_senders) {
 		sender = pl_senders_find(&t->senders, in->from, in->from_port, r->form, in->now_ns);
+		t->count.displaced = t->senders.displaced;
 		if (sender == NULL) {
 			refuse(t, PL_REFUSED_REPORTERS);
 			return;
@@ -634,7 +635,8 @@ static int init(struct pl_translator *t, const struct pl_translator_config *c, s
 		r = pl_senders_init(&t->senders, reporters,
 			c->reporter_idle_ns != 0 ? c->reporter_idle_ns : 60000 * MS,
 			c->reporter_quota.rate, c->reporter_quota.burst);
-	t->memory += (uint64_t)reporters * sizeof(struct pl_sender);
+	t->memory +=
+		pl_cells_memory(reporters, sizeof(struct pl_sender)) + pl_shares_memory(reporters);
 	if (r == 0) {
 		t->stores = pl_translator_alloc(t, c->n_stores, sizeof(*t->stores));
 		r = t->stores == NULL ? -ENOMEM : 0;

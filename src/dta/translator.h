@@ -120,7 +120,8 @@ struct pl_translator_counters {
 	uint64_t taken_up;    /* streams that did not begin with their first number here */
 	uint64_t taken_up_at; /* the number of the last one */
 	uint64_t restarts;    /* of reporters that began anew on the same port */
-	uint64_t answers;     /* to reporters that asked how far they are heard */
+	uint64_t displaced; /* reporters that made room for others, and were not silent for long */
+	uint64_t answers;   /* to reporters that asked how far they are heard */
 	uint64_t writes, adds, write_bytes, immediates; /* operations */
 	/* append */
 	uint64_t entries, entries_filtered, entries_published, batches;

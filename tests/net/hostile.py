@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Senders that are no exporters, and exporters that want everything, beside honest ones: what they take from those, and what
-the daemon says of it. Random bytes; one host that names more nodes than there is room for. usage: hostile.py PATHLINE"""
+the daemon says of it. Random bytes; one host that names more nodes, queues or ports than there is room for. usage: hostile.py
+PATHLINE"""
 import collections
 import json
 import os
 import random
+import signal
 import socket
 import struct
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, pathline, pcap, tap  # noqa: E402
 from lib.lab import free_udp_port, write  # noqa: E402
-from lib.pathline import Daemon, gen, run, total  # noqa: E402
+from lib.pathline import PATHLINE, Daemon, gen, run, total  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
@@ -230,8 +233,45 @@ def test_series():
     eq((alone.stop(), daemon.stop()), (0, 0), "both end well")
 
 
+# ---- one host with many ports, beside reporters of Direct Telemetry Access ----
+
+def test_reporters():
+    """The translator's table of reporters is for all of them: not for one host's ports."""
+    region = lab.path("list.plr")
+    run("region", "create", "--primitive", "append", "--slots", "65536", "--lists", "1", "--value-bytes", "4", region)
+    port = free_udp_port()
+    translator = lab.start([PATHLINE, "translate", "--stats", f"udp://127.0.0.1:{port}", region], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
+    ok("translating from" in translator.stderr.readline(), "translate listens")
+
+    def account():
+        translator.send_signal(signal.SIGUSR1)
+        return json.loads(translator.stdout.readline())
+    sent = 0
+    for source in range(20000, 24000):  # four times what there is room for
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.bind(("127.0.0.66", source))
+            for number in range(2):
+                body = struct.pack("!II", 0, 7)
+                s.sendto(struct.pack("!BBBBHHI", 0xD1, 2, 0x40, 0, 0, len(body), number) + body, ("127.0.0.1", port))
+                sent += 1
+        if sent % 400 == 0:
+            wait(lambda: account()["datagrams"] >= sent)
+    before = wait(lambda: account()["datagrams"] >= sent) and account()
+    ok(before["refused"]["reporters"] > 0, "one host's ports take all there is, and are refused then", before)
+    codes = [run("report", "append", "-d", "1", "--data-form", "be32", "--sequenced", "-n", "50", "--rate", "2k",
+                 f"udp://127.0.0.1:{port}").returncode for _ in range(8)]
+    eq(codes, [0] * 8, "reporters of another host deliver all they have")
+    after = account()
+    eq((after["accepted"] - before["accepted"], after["refused"]["reporters"] - before["refused"]["reporters"]), (400, 0),
+       "each of theirs is taken, none refused")
+    translator.send_signal(signal.SIGTERM)
+    translator.communicate()
+    eq(translator.returncode, 0, "it ends well")
+
+
 def main():
-    lab.run(test_garbage, test_exporters, test_series)
+    lab.run(test_garbage, test_exporters, test_series, test_reporters)
     return tap.end()
 
 
