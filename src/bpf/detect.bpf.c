@@ -67,21 +67,21 @@ static __always_inline struct pl_quiet_memo *pl_env_memo(struct pl_core_env *env
 /* To the verifier each of these is one call, once looked at. */
 int pl_detect_seek_place(struct work *w, uint32_t node, uint64_t word);
 int pl_detect_seek_port(struct work *w, uint32_t node, uint64_t word);
-int pl_detect_seek_link(struct work *w, uint64_t stack, uint64_t before, uint32_t full);
+int pl_detect_seek_link(struct work *w, uint64_t stack, uint64_t before, uint32_t ports);
 int pl_detect_seek_exporter(struct work *w);
 int pl_detect_seek_route(struct work *w, uint64_t path_id);
-int pl_detect_expect(struct work *w, struct pl_quiet_memo *memo, uint32_t full);
-int pl_detect_expect_links(struct work *w, struct pl_quiet_memo *memo, uint32_t full);
+int pl_detect_expect(struct work *w, struct pl_quiet_memo *memo, uint32_t has);
+int pl_detect_expect_links(struct work *w, struct pl_quiet_memo *memo, uint32_t has);
 
 #define PL_QUIET_SEEK_CALLS
 #define pl_env_seek_place(env, node, word) pl_detect_seek_place((env)->w, node, word)
 #define pl_env_seek_port(env, node, word)  pl_detect_seek_port((env)->w, node, word)
-#define pl_env_seek_link(env, stack, before, full)                                                 \
-	pl_detect_seek_link((env)->w, stack, before, full)
-#define pl_env_seek_exporter(env, keys)      ((void)(keys), pl_detect_seek_exporter((env)->w))
-#define pl_env_seek_route(env, path_id)      pl_detect_seek_route((env)->w, path_id)
-#define pl_env_expect(env, memo, full)       pl_detect_expect((env)->w, memo, full)
-#define pl_env_expect_links(env, memo, full) pl_detect_expect_links((env)->w, memo, full)
+#define pl_env_seek_link(env, stack, before, ports)                                                \
+	pl_detect_seek_link((env)->w, stack, before, ports)
+#define pl_env_seek_exporter(env, keys)     ((void)(keys), pl_detect_seek_exporter((env)->w))
+#define pl_env_seek_route(env, path_id)     pl_detect_seek_route((env)->w, path_id)
+#define pl_env_expect(env, memo, has)       pl_detect_expect((env)->w, memo, has)
+#define pl_env_expect_links(env, memo, has) pl_detect_expect_links((env)->w, memo, has)
 
 #include "bpf/detect_quiet.h"
 
@@ -215,7 +215,7 @@ __attribute__((noinline)) int pl_detect_route(struct work *w)
 	return 0;
 }
 
-/* --- the straight way ------------------------------------------------------------------------------- */
+/* --- the fast path ---------------------------------------------------------------------------------- */
 
 #define FRAME_MAX     0x3fff /* more than any interface's: what positions in a frame are kept to */
 #define FETCHED_LINES 8      /* 15 hops of nodes, 6 of 8 fields each */
@@ -232,21 +232,21 @@ __attribute__((noinline)) int pl_detect_route(struct work *w)
 	}
 SEEK(place, (struct work * w, uint32_t node, uint64_t word), node, word)
 SEEK(port, (struct work * w, uint32_t node, uint64_t word), node, word)
-SEEK(link, (struct work * w, uint64_t stack, uint64_t before, uint32_t full), stack, before, full)
+SEEK(link, (struct work * w, uint64_t stack, uint64_t before, uint32_t ports), stack, before, ports)
 SEEK(exporter, (struct work * w), &w->keys)
 SEEK(route, (struct work * w, uint64_t path_id), path_id)
 #undef SEEK
 
 #define EXPECT(name)                                                                               \
 	__attribute__((noinline)) int pl_detect_##name(                                            \
-		struct work *w, struct pl_quiet_memo *memo, uint32_t full)                         \
+		struct work *w, struct pl_quiet_memo *memo, uint32_t has)                          \
 	{                                                                                          \
 		struct pl_core_env env;                                                            \
                                                                                                    \
 		if (w == NULL || memo == NULL)                                                     \
 			return 0;                                                                  \
 		env_init(&env, w);                                                                 \
-		pl_quiet_##name(&env, memo, full);                                                 \
+		pl_quiet_##name(&env, memo, has);                                                  \
 		return 0;                                                                          \
 	}
 EXPECT(expect)
@@ -277,38 +277,79 @@ __attribute__((noinline)) int pl_detect_meant(const struct pl_quiet_to *to)
 
 	if (to == NULL)
 		return 0;
-	if (!rules->any_vlan && (to->vlan == 0 || !pl_filter_has_vlan(rules, to->vlan)))
+	if (!rules->any_vlan &&
+		(to->vlan_outer == 0 || !pl_filter_has_vlan(rules, to->vlan_outer)) &&
+		(to->vlan == 0 || !pl_filter_has_vlan(rules, to->vlan)))
 		return 0;
 	return pl_filter_has_addr(rules, to->addr[0], to->addr[1]);
 }
 
+/* What is set for an exporter. */
+static __always_inline const struct pl_core_profile *profile_of(const void *addr)
+{
+	const struct pl_core_profile *p;
+	struct pl_kernel_prefix key;
+
+	if (!pl_control.profiles)
+		return &pl_control.profile;
+	key.bits = 128;
+	__builtin_memcpy(key.addr.b, addr, sizeof(key.addr.b));
+	p = bpf_map_lookup_elem(&pl_profiles, &key);
+	return p != NULL ? p : &pl_control.profile;
+}
+
 /*
- * A usual report in a frame that the filter takes: its keys, its form and where its stack is. 0 when it is not. A function
- * of its own, so that the verifier follows what differs between headers to its end only, not to that of the program.
+ * The cursor through memory: from here on it is one unknown position to the verifier, whatever way led to it, and what
+ * differed between the headers before is forgotten. Else it would follow each combination of headers to the program's end.
  */
-__attribute__((noinline)) int pl_detect_quiet_read(struct xdp_md *ctx, struct work *w)
+static __always_inline void converge(
+	struct pl_frame_cursor *c, const struct xdp_md *ctx, struct work *w)
+{
+	volatile uint32_t *at = &w->cursor_at, *left = &w->cursor_left;
+
+	*at = (uint32_t)(c->pos - (const uint8_t *)(long)ctx->data);
+	*left = c->left;
+	__asm__ volatile("" ::: "memory");
+	c->pos = (const uint8_t *)(long)ctx->data + (uint64_t)(*at & FRAME_MAX);
+	PL_FRAME_OPAQUE(c->pos);
+	c->end = (const uint8_t *)(long)ctx->data_end;
+	c->left = *left;
+}
+
+/* The headers of a usual report in a frame that the filter takes: its keys, its form and where its stack is. A value of
+ * enum pl_slow. */
+static __always_inline uint32_t read_headers(struct xdp_md *ctx, struct work *w)
 {
 	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
 	const uint8_t *frame = (const uint8_t *)(long)ctx->data;
 	struct pl_frame_cursor c = { .pos = frame, .end = (const uint8_t *)(long)ctx->data_end };
-	struct pl_quiet_to to;
+	const struct pl_core_profile *profile;
+	struct pl_quiet_to *to = &w->to;
 	struct pl_quiet q;
+	uint32_t slow;
 
-	if (w == NULL)
-		return 0;
 	q.keys = &w->keys;
 	c.left = w->frame_bytes = (uint32_t)(c.end - frame);
-	if (!pl_quiet_carrier(q.keys, &c, &to) || !pl_filter_has_port(rules, to.port))
-		return 0;
-	if ((!rules->any_vlan || rules->naddrs != 0) && !pl_detect_meant(&to))
-		return 0;
-	if (pl_control.profiles || pl_control.profile.hand_up || pl_control.profile.announces)
-		return 0;
-	if (!pl_quiet_read(&q, c, &pl_layouts, &pl_control.profile))
-		return 0;
+	if (!pl_quiet_carrier(q.keys, &c, to) || !pl_filter_has_port(rules, to->port))
+		return PL_SLOW_CARRIER;
+	if ((!rules->any_vlan || rules->naddrs != 0) && !pl_detect_meant(to))
+		return PL_SLOW_CARRIER;
+	converge(&c, ctx, w);
+	if (!pl_quiet_header(&q, &c))
+		return PL_SLOW_REPORT;
+	converge(&c, ctx, w);
+	if (!pl_quiet_inner(&q, &c))
+		return PL_SLOW_INNER;
+	converge(&c, ctx, w);
+	profile = profile_of(q.keys->exporter);
+	if (profile->hand_up || profile->announces || profile->general)
+		return PL_SLOW_RULES;
+	slow = pl_quiet_int(&q, &c, &pl_layouts, profile);
+	if (slow != PL_SLOW_NONE)
+		return slow;
 	pl_core_copy(w->form, &q.seq, PL_QUIET_FORM_WORDS);
-	w->stack_at = (uint32_t)(q.stack - frame);
-	return 1;
+	w->stack_at = (uint32_t)(q.stack - (const uint8_t *)(long)ctx->data);
+	return PL_SLOW_NONE;
 }
 
 __attribute__((noinline)) int pl_detect_route_sums(struct work *w, uint32_t hops)
@@ -360,22 +401,19 @@ __attribute__((noinline)) int pl_detect_learn(struct work *w)
 	return 0;
 }
 
-/* 1: settled. 0: it is for the general way, after which the flow may have a print to learn. */
-static __always_inline int quiet(struct xdp_md *ctx, struct work *w)
+/* The report whose headers were read. A value of enum pl_slow. */
+static __always_inline uint32_t fast(struct xdp_md *ctx, struct work *w)
 {
 	const uint32_t sample = pl_control.sample;
 	struct pl_quiet q = { .print = 0 };
 	struct pl_core_env env;
-	uint32_t verdict;
+	uint32_t slow;
 
-	w->learn = 0;
-	if (w->queue >= pl_control.queues || !pl_detect_quiet_read(ctx, w))
-		return 0;
 	if (pl_control.general || pl_control.match || (sample != 0 && w->packets % sample == 0))
-		return 0;
+		return PL_SLOW_RULES;
 	env_init(&env, w);
 	if (!env.rules->prepared.quiet)
-		return 0;
+		return PL_SLOW_RULES;
 	w->keys.flow_hash = pl_quiet_flow_hash(env.rules, &w->keys);
 	pl_quiet_expect_flow(&env, w->keys.flow_hash);
 	q.keys = &w->keys;
@@ -384,36 +422,23 @@ static __always_inline int quiet(struct xdp_md *ctx, struct work *w)
 	q.end = (const uint8_t *)(long)ctx->data_end;
 	/* From here on what was read is loaded when it is needed: there is little stack. */
 	__asm__ volatile("" ::: "memory");
-	verdict = pl_quiet_step(
-		&env, &q, pl_control.now_ns, pl_control.ts_ns, pl_control.max_latency_ns);
-	if (verdict != PL_QUIET_SETTLED) {
-		w->learn = verdict == PL_QUIET_LEARN;
-		return 0;
-	}
+	slow = pl_quiet_step(&env, &q, &pl_layouts.slot[q.layout & MASK_LAYOUT], pl_control.now_ns,
+		pl_control.ts_ns, pl_control.max_latency_ns);
+	if (slow != PL_SLOW_NONE)
+		return slow;
 	w->counters.quiet++;
 	w->counters.quiet_bytes += w->frame_bytes;
 	w->counters.quiet_hops += q.hops;
 	w->packets += sample != 0;
+	if (w->marks.missing)
+		w->counters.notes[PL_N_VALUES_MISSING]++;
 	pl_filter_count(PL_FILTER_TAKEN);
 	if (w->marks.keep)
 		pl_detect_quiet_sums(w);
-	return 1;
+	return PL_SLOW_NONE;
 }
 
 /* --- the report ------------------------------------------------------------------------------------- */
-
-static __always_inline const struct pl_core_profile *profile_of(const struct pl_addr *exporter)
-{
-	const struct pl_core_profile *p;
-	struct pl_kernel_prefix key;
-
-	if (!pl_control.profiles)
-		return &pl_control.profile;
-	key.bits = 128;
-	key.addr = *exporter;
-	p = bpf_map_lookup_elem(&pl_profiles, &key);
-	return p != NULL ? p : &pl_control.profile;
-}
 
 /* Bytes of the frame; 64 bits, since the verifier loses sight of the difference of pointers in 32. */
 static __always_inline uint64_t frame_size(const struct xdp_md *ctx)
@@ -711,33 +736,7 @@ static __always_inline int settled_action(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
-/* Hop i of the report that the straight way settled, from the frame into the scratch. 0: its bytes are not there. */
-static __always_inline int stirred_hop(
-	const struct xdp_md *ctx, struct work *w, uint32_t i, const unsigned int time_bits)
-{
-	const uint8_t *end = (const uint8_t *)(long)ctx->data_end, *p, *before, *util;
-	uint64_t at = w->stack_at + (w->marks.hops - 1 - i) * w->blocks.block;
-
-	p = (const uint8_t *)(long)ctx->data + (at & FRAME_MAX);
-	before = p + (w->blocks.block & (PL_CORE_STACK_BYTES - 4));
-	util = p + (w->blocks.util_at & (PL_CORE_STACK_BYTES - 4));
-	PL_QUIET_IN_FRAME(p, 16 + time_bits / 4, end);
-	PL_QUIET_IN_FRAME(util, 4, end);
-	if (i > 0)
-		PL_QUIET_IN_FRAME(before, 16 + time_bits / 4, end);
-	pl_quiet_hop(&w->scratch.hops[i & (PL_CORE_HOPS_MAX - 1)], p, i > 0 ? before : NULL,
-		w->blocks.util_at != 0 ? util : NULL, i, time_bits);
-	return 1;
-}
-
-__attribute__((noinline)) int pl_detect_stirred_hop(struct xdp_md *ctx, struct work *w, uint32_t i)
-{
-	if (w == NULL)
-		return 0;
-	return w->blocks.time_bits == 64 ? stirred_hop(ctx, w, i, 64) : stirred_hop(ctx, w, i, 32);
-}
-
-/* After the straight way, for the hops that have something to look at. */
+/* After the fast path, for the hops that have something to look at. */
 SEC("xdp") int pl_detect_stirred(struct xdp_md *ctx)
 {
 	uint32_t zero = 0;
@@ -750,11 +749,12 @@ SEC("xdp") int pl_detect_stirred(struct xdp_md *ctx)
 	q.keys = &w->keys;
 	pl_core_copy(&q.seq, w->form, PL_QUIET_FORM_WORDS);
 	pl_quiet_report(&w->scratch.report, &q, &w->marks, pl_control.ts_ns);
-	pl_quiet_blocks(&w->blocks, &q);
 #pragma clang loop unroll(disable)
 	for (uint32_t i = 0; i < PL_QUIET_HOPS; i++) {
-		if ((w->marks.stirred >> i & 1) != 0 && pl_detect_stirred_hop(ctx, w, i))
-			pl_detect_hop(w, i);
+		if ((w->marks.stirred >> i & 1) == 0)
+			continue;
+		pl_quiet_hop(&w->scratch.hops[i & (PL_CORE_HOPS_MAX - 1)], &w->marks, i);
+		pl_detect_hop(w, i);
 	}
 	turn_give(w);
 	return settled_action(ctx);
@@ -777,6 +777,8 @@ __attribute__((noinline)) int pl_detect_report(struct xdp_md *ctx, struct work *
 	pl_filter_count(PL_FILTER_TAKEN);
 	w->counters.packets++;
 	w->counters.bytes += frame_size(ctx);
+	if (w->slow < PL_SLOW_MAX)
+		w->counters.slow[w->slow]++;
 	w->scratch.numbered = 0;
 	if (w->queue >= pl_control.queues)
 		return PL_HANDUP_CARRIER;
@@ -801,6 +803,9 @@ static __always_inline int general(struct xdp_md *ctx, struct work *w)
 	cause = (uint32_t)pl_detect_report(ctx, w);
 	if (cause == NOT_A_REPORT)
 		return XDP_PASS;
+	/* The fast path may have it already, or have waited in vain. */
+	if (!w->turn && w->slow != PL_SLOW_TURN)
+		w->turn = (uint32_t)turn_take(w);
 	w->frame.number = number_of(w);
 	if (cause == PL_HANDUP_NONE && !w->turn)
 		cause = PL_HANDUP_TURN;
@@ -833,7 +838,7 @@ static __always_inline int general(struct xdp_md *ctx, struct work *w)
 		pl_detect_delay(w);
 	if (w->frame.number == PL_NUMBER_LEFT)
 		pl_detect_left(w);
-	if (w->learn)
+	if (pl_quiet_learns((uint32_t)w->slow))
 		pl_detect_learn(w);
 	if (w->scratch.notes != 0)
 		count_notes(w);
@@ -872,6 +877,11 @@ struct {
 } pl_then SEC(".maps") = { .values = { [THEN_GENERAL] = (void *)&pl_detect_general,
 				   [THEN_STIRRED] = (void *)&pl_detect_stirred } };
 
+/*
+ * The fast path. Between its halves all that is known is in memory: whatever way the headers took, to the verifier the
+ * program goes on in one state, which it follows once. Neither a function nor a tail call stands there: each costs more
+ * than reading the headers of the packet reported on.
+ */
 SEC("xdp") int pl_detect(struct xdp_md *ctx)
 {
 	uint32_t zero = 0;
@@ -882,12 +892,13 @@ SEC("xdp") int pl_detect(struct xdp_md *ctx)
 	fetch_lines(ctx);
 	w->queue = ctx->rx_queue_index;
 	w->turn = 0;
-	if (!turn_take(w)) {
-		bpf_tail_call(ctx, &pl_then, THEN_GENERAL);
-		return XDP_PASS;
+	w->slow = w->queue < pl_control.queues ? read_headers(ctx, w) : PL_SLOW_CARRIER;
+	__asm__ volatile("" ::: "memory");
+	if (*(volatile uint64_t *)&w->slow == PL_SLOW_NONE) {
+		w->turn = (uint32_t)turn_take(w);
+		w->slow = w->turn ? fast(ctx, w) : PL_SLOW_TURN;
 	}
-	if (!quiet(ctx, w)) {
-		w->turn = 1;
+	if (w->slow != PL_SLOW_NONE) {
 		bpf_tail_call(ctx, &pl_then, THEN_GENERAL);
 	} else if (w->marks.stirred) {
 		bpf_tail_call(ctx, &pl_then, THEN_STIRRED);
@@ -895,7 +906,6 @@ SEC("xdp") int pl_detect(struct xdp_md *ctx)
 		turn_give(w);
 		return settled_action(ctx);
 	}
-	turn_give(w);
 	return XDP_PASS; /* not reached: the programs are in their places from the start */
 }
 

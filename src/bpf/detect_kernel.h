@@ -29,7 +29,7 @@ struct pl_kernel_control {
 		profile;   /* of exporters that are in no prefix of the map of profiles */
 	uint32_t profiles; /* 1: there are some */
 	uint32_t queues;   /* that have state; reports of others are handed up */
-	uint32_t general;  /* 1: the general way for every report, for tests and to compare */
+	uint32_t general;  /* 1: the slow path for every report, for tests and to compare */
 	uint32_t zero;
 };
 
@@ -70,7 +70,9 @@ struct pl_kernel_counters {
 	uint64_t numbers,
 		numbers_lost; /* left to user space, of settled reports; of them: no room in the ring */
 	uint64_t notes[64]; /* of settled reports, by enum pl_note */
-	/* Settled by the straight way. The program counts these only here; pl_kernel_counters adds them to packets, bytes,
+	/* Took the slow path, by enum pl_slow: with `quiet` all of packets. */
+	uint64_t slow[PL_SLOW_MAX];
+	/* Settled on the fast path. The program counts these only here; pl_kernel_counters adds them to packets, bytes,
 	 * settled and the steps' reports and hops. */
 	uint64_t quiet, quiet_bytes, quiet_hops;
 	uint64_t stirred; /* of those: a hop at least had something to look at */

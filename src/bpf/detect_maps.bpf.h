@@ -57,12 +57,14 @@ struct work {
 	struct pl_core_own own;
 	struct pl_core_trail trail;
 	struct pl_quiet_keys keys;
+	struct pl_quiet_to to; /* the stack is too small for it */
 	struct pl_quiet_marks marks;
-	/* Of a report that the straight way read: struct pl_quiet from seq on, and how far into the frame its newest block is. */
+	/* Of a report whose headers the fast path read: struct pl_quiet from seq on, and how far into the frame its newest
+	 * block is. */
 	uint64_t form[PL_QUIET_FORM_WORDS];
 	uint32_t stack_at, frame_bytes;
-	struct pl_quiet_blocks blocks;
-	uint64_t learn; /* the report's flow is to learn its path's print */
+	uint32_t cursor_at, cursor_left;
+	uint64_t slow; /* enum pl_slow: why the slow path */
 	uint32_t queue;
 	uint32_t turn;    /* 1: the queue's tables are ours to step */
 	uint64_t packets; /* for the sample */

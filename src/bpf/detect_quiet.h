@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The straight way: a usual report (bpf/report_quiet.h) that brings nothing new. Every key is in its table, the exporter's
+ * The fast path: a usual report (bpf/report_quiet.h) that brings nothing new. Every key is in its table, the exporter's
  * number is the next one or behind a gap, the flow's path the one it had. Then all that the report changes are a few
- * counts, and they are made here; the general way (bpf/report_core.h, bpf/detect_steps.h) does not run. A hop with a value
+ * counts, and they are made here; the slow path (bpf/report_core.h, bpf/detect_steps.h) does not run. A hop with a value
  * outside its key's quiet band is marked as stirred and takes pl_core_values_step afterwards, it alone: during
- * congestion every report has such a hop. In every other case the answer is not PL_QUIET_SETTLED and the general way runs
+ * congestion every report has such a hop. In every other case the answer is a cause of enum pl_slow and the slow path runs
  * from the start, as if nothing had been: the only words stored till then are the times at which keys were heard of,
  * which it stores too, in the same order. So both come to the same state and events; a test runs the one against both.
  *
  * A stack is known again by its *print*, a hash of its nodes and ports that takes one multiplication a hop. The flow
- * has the print of the stack that gave its path id, learned when the general way had found that no node stands in it
+ * has the print of the stack that gave its path id, learned when the slow path had found that no node stands in it
  * twice: so an equal print stands for the path id, the loops that need not be looked for, and keys that are all
  * different. By the bound of the hash (bpf/detect_table.h) two stacks have one print with a probability of 2^-33 when
  * they differ in the highest bits of one node's id only, else of at most 2^-63 for ids that differ in the lowest.
@@ -17,6 +17,9 @@
  * While the path stays it is not even hashed: a memo (struct pl_quiet_memo), found by the flow's print, has the stack to
  * compare with, and the positions of its keys. Keys are searched by their hashes only for a path that has no memo, or
  * when another key stands there.
+ *
+ * Where a value stands in a block says the layout (struct pl_core_layout), for any instruction bitmap. Only blocks of a
+ * node id alone have code of their own.
  *
  * What the environment has besides that of detect_steps.h, which comes first:
  *
@@ -189,12 +192,26 @@ PL_CORE_INLINE uint32_t pl_quiet_memo_of(uint64_t print)
 /* Whose a memo is: 0 while it is being written, whoever looks. */
 #define PL_QUIET_MEMO_PRINT(memo) (*(volatile uint64_t *)&(memo)->print)
 
+/* For hops that stir, which are looked at when the memo may be another path's. */
+PL_CORE_INLINE void pl_quiet_stacks(struct pl_quiet_marks *m, const struct pl_quiet_memo *memo)
+{
+	PL_QUIET_ROLLED
+	for (uint32_t i = 0; i < PL_QUIET_HOPS; i++)
+		m->stack[i] = memo->hop[i].stack;
+}
+
+/* Whether the flow is to learn its path's print once the slow path has settled the report. */
+PL_CORE_INLINE int pl_quiet_learns(uint32_t slow)
+{
+	return slow == PL_SLOW_FLOW || slow == PL_SLOW_PATH;
+}
+
 /*
- * The report that was read. Sums are left to pl_quiet_sums, and what is told to pl_core_values_step, as the environment's
- * marks say. A value of enum pl_quiet_verdict.
+ * The report that was read, whose blocks have layout l. Sums are left to pl_quiet_sums, and what is told to
+ * pl_core_values_step, as the environment's marks say. A value of enum pl_slow.
  */
-PL_CORE_INLINE uint32_t pl_quiet_step(struct pl_core_env *env, struct pl_quiet *q, uint64_t now_ns,
-	uint64_t ts_ns, uint32_t max_latency_ns)
+PL_CORE_INLINE uint32_t pl_quiet_step(struct pl_core_env *env, struct pl_quiet *q,
+	const struct pl_core_layout *l, uint64_t now_ns, uint64_t ts_ns, uint32_t max_latency_ns)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
 	struct pl_quiet_marks *m = pl_env_marks(env);
@@ -202,47 +219,48 @@ PL_CORE_INLINE uint32_t pl_quiet_step(struct pl_core_env *env, struct pl_quiet *
 	struct pl_core_exporter *x;
 	struct pl_core_flow *flow;
 	struct pl_quiet_memo *memo;
-	uint32_t verdict = PL_QUIET_GENERAL;
+	uint32_t slow;
 	uint64_t print;
 
 	m->now_ns = now_ns;
 	m->max_latency_ns = max_latency_ns;
 	m->keep = rules->prepared.keeps;
-	m->has = q->has;
+	m->has = l->quantities;
 	m->hops = q->hops;
 	m->stirred = 0;
+	m->missing = 0;
 	x = pl_quiet_exporter(env, q, &exporter_way);
 	if (x == NULL)
-		return PL_QUIET_GENERAL;
+		return PL_SLOW_EXPORTER;
 	flow = pl_quiet_flow(env, q->keys->flow, q->keys->flow_hash, &flow_way);
 	if (flow == NULL || pl_core_elapsed(now_ns, flow->last_ns) > rules->flow_idle_ns)
-		return PL_QUIET_LEARN;
+		return PL_SLOW_FLOW;
 	print = flow->print;
 	memo = pl_env_memo(env, pl_quiet_memo_of(print));
 	if (print == 0 || memo == NULL)
-		return PL_QUIET_LEARN;
+		return PL_SLOW_FLOW;
 	q->known = PL_QUIET_MEMO_PRINT(memo) == print;
-	q->print = pl_quiet_print(rules, q->hops, q->shape != PL_CORE_SHAPE_NODE);
+	if (q->known && memo->hops != q->hops)
+		return PL_SLOW_PATH;
+	/* The same nodes without ports may come in two shapes. */
+	q->known = q->known && memo->shape == l->shape;
 	if (!q->known)
 		PL_QUIET_MEMO_PRINT(memo) = 0;
-	switch (q->shape) {
-#define SHAPE(id, full, time)                                                                      \
-	case PL_CORE_SHAPE_##id:                                                                   \
-		verdict = pl_quiet_hops(env, q, memo, full, time);                                 \
-		break;
-		PL_CORE_SHAPES(SHAPE)
-#undef SHAPE
-	default:
-		break;
-	}
-	if (verdict != PL_QUIET_SETTLED)
-		return verdict;
+	slow = l->shape == PL_CORE_SHAPE_NODE
+		       ? pl_quiet_hops(env, q, l, memo, PL_CORE_SHAPE_NODE)
+		       : pl_quiet_hops(env, q, l, memo, PL_CORE_SHAPE_VALUES);
+	if (slow != PL_SLOW_NONE)
+		return slow;
 	/* Looked at again: in generic mode somebody else may have begun to write another path there. */
 	if (q->known ? PL_QUIET_MEMO_PRINT(memo) != print : (q->print | 1) != print)
-		return PL_QUIET_LEARN;
+		return PL_SLOW_PATH;
 	PL_QUIET_MEMO_PRINT(memo) = print;
 	if ((rules->flags & PL_CORE_KEEP_AGGREGATES) && !pl_quiet_route(env, memo, flow->path_id))
-		return PL_QUIET_GENERAL;
+		return PL_SLOW_KEY;
+	if (__builtin_expect(m->stirred != 0, 0)) {
+		m->present = l->present | (l->derived ? PL_HOP_HAS_hop_latency_ns : 0);
+		pl_quiet_stacks(m, memo);
+	}
 
 	/* From here on it is a quiet one. */
 	pl_core_heard(exporter_way, now_ns);
@@ -253,7 +271,7 @@ PL_CORE_INLINE uint32_t pl_quiet_step(struct pl_core_env *env, struct pl_quiet *
 	flow->last_ns = now_ns;
 	flow->packets++;
 	m->path_id = flow->path_id;
-	return PL_QUIET_SETTLED;
+	return PL_SLOW_NONE;
 }
 
 /* --- hops that stir ------------------------------------------------------------------------------------- */
@@ -272,8 +290,9 @@ PL_CORE_INLINE void pl_quiet_report(struct pl_core_report *r, const struct pl_qu
 	r->node = k->exporter[2];
 	r->path_id = m->path_id;
 	r->present = PL_PATH_HAS_exporter | PL_PATH_HAS_report_version | PL_PATH_HAS_hw_id |
-		     PL_PATH_HAS_seq | PL_PATH_HAS_node | PL_PATH_HAS_src | PL_PATH_HAS_sport |
-		     PL_PATH_HAS_path_id;
+		     PL_PATH_HAS_seq | PL_PATH_HAS_src | PL_PATH_HAS_sport | PL_PATH_HAS_path_id;
+	if (q->version != PL_REPORT_V05)
+		r->present |= PL_PATH_HAS_node;
 	if (r->flow.has & PL_FLOW_KEY_HAS_VLAN)
 		r->present |= PL_PATH_HAS_vlan;
 	r->seq = q->seq;
@@ -284,46 +303,53 @@ PL_CORE_INLINE void pl_quiet_report(struct pl_core_report *r, const struct pl_qu
 	r->hop_count = q->hops;
 }
 
-PL_CORE_INLINE void pl_quiet_blocks(struct pl_quiet_blocks *ret, const struct pl_quiet *q)
+/* Hop i, by the marks. */
+PL_CORE_INLINE void pl_quiet_hop(
+	struct pl_core_hop *h, const struct pl_quiet_marks *m, const uint32_t i)
 {
-	ret->block = q->block;
-	ret->time_bits = q->shape == PL_CORE_SHAPE_FULL_64 ? 64 : 32;
-	ret->util_at = q->has & 1u << PL_CORE_Q_TX_UTIL ? pl_quiet_util_at(q, ret->time_bits) : 0;
-	ret->zero = 0;
-}
-
-/* Hop i, whose block is at p; before: that of hop i - 1, or NULL; util: its utilization, or NULL. */
-PL_CORE_INLINE void pl_quiet_hop(struct pl_core_hop *h, const uint8_t *p, const uint8_t *before,
-	const uint8_t *util, const uint32_t i, const unsigned int time_bits)
-{
-	const uint64_t stack = pl_quiet_stack(p, 1), values = pl_frame_be64(p + 8);
+	const uint32_t at = i & PL_QUIET_HOPS;
+	const uint64_t stack = m->stack[at];
 
 	pl_core_clear(h, sizeof(*h));
 	h->node = pl_quiet_node(stack);
 	h->ingress_port = (uint32_t)stack >> 16;
 	h->egress_port = stack & 0xffff;
-	h->hop_latency_ns = (uint32_t)(values >> 32);
-	h->queue = (uint32_t)values >> 24;
-	h->queue_depth = (uint32_t)values & 0xffffff;
+	h->present = m->present;
 	h->index = (uint8_t)i;
-	h->present = PL_HOP_HAS_node | PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port |
-		     PL_HOP_HAS_hop_latency_ns | PL_HOP_HAS_queue | PL_HOP_HAS_queue_depth |
-		     PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_egress_ts_ns | PL_HOP_HAS_time_bits;
-	if (util != NULL) {
-		h->tx_util = pl_frame_be32(util);
-		h->present |= PL_HOP_HAS_tx_util;
+	if (m->has & 1u << PL_CORE_Q_HOP_LATENCY)
+		h->hop_latency_ns = m->latency[at];
+	if (m->has & 1u << PL_CORE_Q_QUEUE_DEPTH) {
+		h->queue = (uint16_t)m->queue[at];
+		h->queue_depth = m->depth[at];
 	}
-	if (before != NULL) {
-		const uint64_t peer = pl_quiet_stack(before, 1);
-
-		h->link_latency_ns =
-			(uint32_t)(pl_quiet_in(p, time_bits) - pl_quiet_eg(before, time_bits));
+	if (m->has & 1u << PL_CORE_Q_TX_UTIL)
+		h->tx_util = m->util[at];
+	if (m->has & 1u << PL_CORE_Q_BUFFER_DEPTH) {
+		h->buffer = (uint8_t)(m->buffer[at] >> 24);
+		h->buffer_depth = m->buffer[at] & 0xffffff;
+	}
+	if (i == 0)
+		return;
+	if (m->has & 1u << PL_CORE_Q_LINK_LATENCY) {
+		h->link_latency_ns = m->transit[at];
 		h->clock = PL_CLOCK_OK;
 		h->present |= PL_HOP_HAS_clock | PL_HOP_HAS_link_latency_ns;
-		h->before_node = pl_quiet_node(peer);
-		h->before_port = peer & 0xffff;
-		h->before_present = PL_HOP_HAS_node | PL_HOP_HAS_egress_port;
 	}
+	h->before_node = pl_quiet_node(m->stack[(i - 1) & PL_QUIET_HOPS]);
+	h->before_port = m->stack[(i - 1) & PL_QUIET_HOPS] & 0xffff;
+	h->before_present = m->present & (PL_HOP_HAS_node | PL_HOP_HAS_egress_port);
+}
+
+PL_CORE_INLINE void pl_quiet_gauge_sum(struct pl_core_env *env, uint32_t at, uint32_t value)
+{
+	struct pl_core_gauge_set *set = pl_env_gauge_set(env, at >> 3);
+	struct pl_core_gauge *gauge;
+
+	if (set == NULL)
+		return;
+	gauge = &set->e[at & (PL_CORE_WAYS - 1)];
+	pl_core_sum(&gauge->q, value);
+	gauge->packets++;
 }
 
 /* What hop i of a quiet report adds to sums and histograms, by the marks; not of a hop that stirs. Only where the marks say keep. */
@@ -357,18 +383,11 @@ PL_CORE_INLINE void pl_quiet_sums(struct pl_core_env *env, uint32_t i)
 				pl_core_hist_add(&place->hist[1], m->depth[i]);
 		}
 	}
-	if (watched & 1u << PL_CORE_Q_TX_UTIL) {
-		struct pl_core_gauge_set *set = pl_env_gauge_set(env, m->port[i] >> 3);
-		struct pl_core_gauge *gauge;
-
-		if (set == NULL)
-			return;
-		gauge = &set->e[m->port[i] & (PL_CORE_WAYS - 1)];
-		if (keep || rules->q[PL_CORE_Q_TX_UTIL].learn) {
-			pl_core_sum(&gauge->q, m->util[i]);
-			gauge->packets++;
-		}
-	}
+	if ((watched & 1u << PL_CORE_Q_TX_UTIL) && (keep || rules->q[PL_CORE_Q_TX_UTIL].learn))
+		pl_quiet_gauge_sum(env, m->port[i], m->util[i]);
+	if ((watched & 1u << PL_CORE_Q_BUFFER_DEPTH) &&
+		(keep || rules->q[PL_CORE_Q_BUFFER_DEPTH].learn))
+		pl_quiet_gauge_sum(env, m->buffer_at[i], m->buffer[i] & 0xffffff);
 	if (i != 0 && (rules->watch & 1u << PL_CORE_Q_LINK_LATENCY)) {
 		struct pl_core_link_set *set = pl_env_link_set(env, m->link[i] >> 3);
 		struct pl_core_link *link;
@@ -406,18 +425,19 @@ PL_CORE_INLINE void pl_quiet_route_sums(struct pl_core_env *env, uint32_t hops)
 }
 
 /*
- * After the general way, for PL_QUIET_LEARN: the flow takes the print of the path, if no node is in it twice. A path with
- * values missing has none: it might be that of another one, in which they are 0.
+ * After the slow path, when pl_quiet_learns: the flow takes the print of the path, if no node is in it twice. A path with
+ * nodes or ports missing has none: it might be that of another one, in which they are 0.
  */
 PL_CORE_INLINE void pl_quiet_learn(struct pl_core_env *env, const struct pl_core_scratch *s)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
+	const uint32_t stack = PL_HOP_HAS_node | PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port;
 	const int full = (s->hops[0].present & PL_HOP_HAS_egress_port) != 0;
 	uint64_t hash = pl_core_flow_hash(rules, &s->report.flow), same = 0, *way;
 	uint64_t print = pl_quiet_print(rules, s->n, full);
 	struct pl_core_flow *flow = pl_quiet_flow(env, &s->report.flow, hash, &way);
 
-	if (flow == NULL || flow->path_id != s->report.path_id || s->missing != 0)
+	if (flow == NULL || flow->path_id != s->report.path_id || (s->missing & stack) != 0)
 		return;
 	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < s->n; i++) {
 		const struct pl_core_hop *h = &s->hops[i];

@@ -6,20 +6,16 @@
 #include "bpf/detect_steps.h"
 #include "bpf/report_quiet.h"
 
-enum pl_quiet_verdict {
-	PL_QUIET_GENERAL, /* for the general way */
-	PL_QUIET_LEARN,   /* the same; then pl_quiet_learn */
-	PL_QUIET_SETTLED,
-};
-
 /*
  * Words of rules and marks that choose what is looked at. The verifier would follow each combination of their bits
  * through all hops, if it knew that a word has the bits that it had before: so they are loaded each time.
  */
 #ifdef __bpf__
 #define PL_QUIET_FRESH(word) (*(const volatile uint32_t *)&(word))
+#define PL_QUIET_BYTE(byte)  (*(const volatile uint8_t *)&(byte))
 #else
 #define PL_QUIET_FRESH(word) (word)
+#define PL_QUIET_BYTE(byte)  (byte)
 #endif
 
 /* Asks for a line that is needed soon. The kernel's machine has no such word, but does not wait for a load whose value
@@ -35,7 +31,7 @@ enum pl_quiet_verdict {
 #define PL_QUIET_IN_FRAME(p, n, end)                                                               \
 	do {                                                                                       \
 		if ((p) + (n) > (end))                                                             \
-			return 0;                                                                  \
+			return PL_SLOW_INT;                                                        \
 	} while (0)
 #else
 #define PL_QUIET_IN_FRAME(p, n, end) ((void)(p), (void)(n), (void)(end))
@@ -46,35 +42,20 @@ PL_CORE_INLINE uint32_t pl_quiet_node(uint64_t stack)
 	return (uint32_t)(stack >> 32);
 }
 
-/* Node and ports of the block at p: node << 32 | ports. full and time_bits are constants, here and below. */
-PL_CORE_INLINE uint64_t pl_quiet_stack(const uint8_t *p, const int full)
+/* Node and ports of the block at p: node << 32 | ports. The shape is a constant, here and below. */
+PL_CORE_INLINE uint64_t pl_quiet_stack(
+	const uint8_t *p, const struct pl_core_layout *l, const uint32_t shape)
 {
-	return full ? pl_frame_be64(p) : (uint64_t)pl_frame_be32(p) << 32;
+	return shape == PL_CORE_SHAPE_NODE ? (uint64_t)pl_frame_be32(p) << 32
+					   : pl_frame_be64(p) & l->stack_mask;
 }
 
-PL_CORE_INLINE int pl_quiet_stack_whole(uint64_t stack, const int full)
-{
-	return (uint32_t)(stack >> 32) != UINT32_MAX && (!full || (uint32_t)stack != UINT32_MAX);
-}
+/* Bytes that it looks at. */
+#define PL_QUIET_STACK_BYTES(shape) ((shape) == PL_CORE_SHAPE_NODE ? 4 : 8)
 
-PL_CORE_INLINE uint64_t pl_quiet_in(const uint8_t *p, const unsigned int time_bits)
+PL_CORE_INLINE int pl_quiet_stack_whole(uint64_t stack)
 {
-	return time_bits == 64 ? pl_frame_be64(p + 16) : pl_frame_be32(p + 16);
-}
-
-PL_CORE_INLINE uint64_t pl_quiet_eg(const uint8_t *p, const unsigned int time_bits)
-{
-	return time_bits == 64 ? pl_frame_be64(p + 24) : pl_frame_be32(p + 20);
-}
-
-/* Whether the values of the block at p are there. */
-PL_CORE_INLINE int pl_quiet_whole(const uint8_t *p, const unsigned int time_bits)
-{
-	const uint64_t values = PL_FRAME_LOAD(uint64_t, p + 8);
-	const uint64_t none = time_bits == 64 ? UINT64_MAX : UINT32_MAX;
-
-	return (uint32_t)(values >> 32) != UINT32_MAX && (uint32_t)values != UINT32_MAX &&
-	       pl_quiet_in(p, time_bits) != none && pl_quiet_eg(p, time_bits) != none;
+	return (uint32_t)(stack >> 32) != UINT32_MAX && (uint32_t)stack != UINT32_MAX;
 }
 
 /* A key that is not where most are. Global in the kernel program, so that the verifier looks at it once and not for each
@@ -174,34 +155,35 @@ PL_CORE_INLINE uint64_t pl_quiet_link_ports(uint64_t stack, uint64_t before)
 	return (uint32_t)stack >> 16 | (before & 0xffff) << 32;
 }
 
-PL_CORE_INLINE uint64_t pl_quiet_link_has(uint32_t full)
+/* ports: whether the layout has them. */
+PL_CORE_INLINE uint64_t pl_quiet_link_has(uint32_t ports)
 {
-	return full ? PL_CORE_HAS_PORT | PL_CORE_HAS_BEFORE : 0;
+	return ports ? PL_CORE_HAS_PORT | PL_CORE_HAS_BEFORE : 0;
 }
 
 PL_CORE_INLINE void pl_quiet_link_key(
-	uint64_t key[4], uint64_t stack, uint64_t before, uint32_t full)
+	uint64_t key[4], uint64_t stack, uint64_t before, uint32_t ports)
 {
 	key[0] = stack >> 32;
 	key[1] = before >> 32;
-	key[2] = full ? pl_quiet_link_ports(stack, before) : 0;
-	key[3] = pl_quiet_link_has(full);
+	key[2] = pl_quiet_link_ports(stack, before); /* 0 without ports */
+	key[3] = pl_quiet_link_has(ports);
 }
 
 PL_CORE_INLINE uint64_t pl_quiet_link_hash(
-	const struct pl_core_rules *rules, uint64_t stack, uint64_t before, uint32_t full)
+	const struct pl_core_rules *rules, uint64_t stack, uint64_t before, uint32_t ports)
 {
 	uint64_t key[4];
 
-	pl_quiet_link_key(key, stack, before, full);
+	pl_quiet_link_key(key, stack, before, ports);
 	return pl_core_hash(rules->secret, key, 4);
 }
 
 PL_CORE_INLINE uint32_t pl_quiet_seek_link(
-	struct pl_core_env *env, uint64_t stack, uint64_t before, uint32_t full)
+	struct pl_core_env *env, uint64_t stack, uint64_t before, uint32_t ports)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
-	const uint64_t hash = pl_quiet_link_hash(rules, stack, before, full);
+	const uint64_t hash = pl_quiet_link_hash(rules, stack, before, ports);
 	const uint32_t at = pl_core_set_of(hash, rules->mask[PL_CORE_T_link]);
 	const struct pl_core_link_set *set = pl_env_link_set(env, at);
 	uint64_t key[4];
@@ -209,7 +191,7 @@ PL_CORE_INLINE uint32_t pl_quiet_seek_link(
 
 	if (set == NULL)
 		return PL_QUIET_NOWHERE;
-	pl_quiet_link_key(key, stack, before, full);
+	pl_quiet_link_key(key, stack, before, ports);
 	way = pl_quiet_way(set->way, hash);
 	return way < PL_CORE_WAYS && pl_core_same(&set->e[way].key, key, 4) ? at << 3 | way
 									    : PL_QUIET_NOWHERE;
@@ -246,18 +228,30 @@ PL_CORE_INLINE int pl_quiet_stands(uint64_t way, const void *key, uint64_t node,
 
 /* --- one hop ----------------------------------------------------------------------------------------------- */
 
+/* What the key of a queue has, as the third word of struct pl_core_place_key's halves: queue, and PL_CORE_HAS_*. */
+PL_CORE_INLINE uint32_t pl_quiet_place_where(uint32_t queue, uint32_t has)
+{
+	return queue | has << 16;
+}
+
+/* The buffer of a word that names it. */
+PL_CORE_INLINE uint64_t pl_quiet_buffer_word(uint32_t value)
+{
+	return pl_quiet_place_word(value >> 24, pl_quiet_place_where(1, PL_CORE_HAS_BUFFER));
+}
+
 /* The place of hop i. 0: it is not known. */
-PL_CORE_INLINE int pl_quiet_place(struct pl_core_env *env, uint64_t stack, uint64_t values,
-	struct pl_quiet_memo_hop *memo, uint32_t i, const int full)
+PL_CORE_INLINE int pl_quiet_place(struct pl_core_env *env, const struct pl_core_layout *l,
+	struct pl_quiet_memo_hop *memo, uint32_t i, const uint32_t shape)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
 	struct pl_quiet_marks *m = pl_env_marks(env);
-	const uint32_t node = pl_quiet_node(stack), latency = (uint32_t)(values >> 32),
-		       depth = (uint32_t)values & 0xffffff;
-	const uint64_t word = full ? pl_quiet_place_word(stack & 0xffff,
-					     (uint32_t)values >> 24 |
-						     (PL_CORE_HAS_PORT | PL_CORE_HAS_QUEUE) << 16)
-				   : 0;
+	const uint32_t node = pl_quiet_node(memo->stack);
+	const uint64_t word =
+		shape == PL_CORE_SHAPE_NODE
+			? 0
+			: pl_quiet_place_word(memo->stack & 0xffff,
+				  pl_quiet_place_where(m->queue[i & PL_QUIET_HOPS], l->place_has));
 	uint32_t at = pl_quiet_guess(memo->place, rules->mask[PL_CORE_T_place]), watch;
 	struct pl_core_place_set *set = pl_env_place_set(env, at >> 3);
 	const struct pl_core_place *place;
@@ -276,61 +270,57 @@ PL_CORE_INLINE int pl_quiet_place(struct pl_core_env *env, uint64_t stack, uint6
 	}
 	place = &set->e[at & (PL_CORE_WAYS - 1)];
 	pl_core_heard(&set->way[at & (PL_CORE_WAYS - 1)], m->now_ns);
-	watch = full ? PL_QUIET_FRESH(rules->watch) : 0;
+	m->place[i & PL_QUIET_HOPS] = at;
+	if (shape == PL_CORE_SHAPE_NODE)
+		return 1;
+	watch = PL_QUIET_FRESH(rules->watch) & PL_QUIET_FRESH(m->has);
 	if (watch & 1u << PL_CORE_Q_HOP_LATENCY)
 		pl_quiet_mark(m, &place->band[0], &place->q[0], &rules->q[PL_CORE_Q_HOP_LATENCY],
-			latency, i);
+			m->latency[i & PL_QUIET_HOPS], i);
 	if (watch & 1u << PL_CORE_Q_QUEUE_DEPTH)
 		pl_quiet_mark(m, &place->band[1], &place->q[1], &rules->q[PL_CORE_Q_QUEUE_DEPTH],
-			depth, i);
-	if (PL_QUIET_FRESH(m->keep)) {
-		m->place[i & PL_QUIET_HOPS] = at;
-		m->latency[i & PL_QUIET_HOPS] = latency;
-		m->depth[i & PL_QUIET_HOPS] = depth;
-	}
+			m->depth[i & PL_QUIET_HOPS], i);
 	return 1;
 }
 
-PL_CORE_INLINE int pl_quiet_port(struct pl_core_env *env, uint64_t stack, uint32_t util,
-	struct pl_quiet_memo_hop *memo, uint32_t i)
+/* A port's utilization, or a buffer's depth: id of the quantity. word: of the key; guess: of the memo. Where it stands, or
+ * PL_QUIET_NOWHERE. */
+PL_CORE_INLINE uint32_t pl_quiet_gauge(struct pl_core_env *env, uint32_t node, uint64_t word,
+	uint32_t *guess, uint32_t value, uint32_t i, const unsigned int id)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
 	struct pl_quiet_marks *m = pl_env_marks(env);
-	const uint64_t word = pl_quiet_place_word(stack & 0xffff, PL_CORE_HAS_PORT << 16);
-	const uint32_t node = pl_quiet_node(stack);
-	uint32_t at = pl_quiet_guess(memo->port, rules->mask[PL_CORE_T_gauge]);
+	uint32_t at = pl_quiet_guess(*guess, rules->mask[PL_CORE_T_gauge]);
 	struct pl_core_gauge_set *set = pl_env_gauge_set(env, at >> 3);
 	const struct pl_core_gauge *gauge;
 
 	if (set == NULL)
-		return 0;
+		return PL_QUIET_NOWHERE;
 	if (!pl_quiet_stands(set->way[at & (PL_CORE_WAYS - 1)],
 		    &set->e[at & (PL_CORE_WAYS - 1)].key, node, word)) {
 		at = (uint32_t)pl_env_seek_port(env, node, word);
 		if (at == PL_QUIET_NOWHERE)
-			return 0;
-		memo->port = at;
+			return PL_QUIET_NOWHERE;
+		*guess = at;
 		set = pl_env_gauge_set(env, at >> 3);
 		if (set == NULL)
-			return 0;
+			return PL_QUIET_NOWHERE;
 	}
 	gauge = &set->e[at & (PL_CORE_WAYS - 1)];
 	pl_core_heard(&set->way[at & (PL_CORE_WAYS - 1)], m->now_ns);
-	pl_quiet_mark(m, &gauge->band, &gauge->q, &rules->q[PL_CORE_Q_TX_UTIL], util, i);
-	if (PL_QUIET_FRESH(m->keep)) {
-		m->port[i & PL_QUIET_HOPS] = at;
-		m->util[i & PL_QUIET_HOPS] = util;
-	}
-	return 1;
+	pl_quiet_mark(m, &gauge->band, &gauge->q, &rules->q[id], value, i);
+	return at;
 }
 
-/* The link from the hop before; transit: its latency, where there are times. */
-PL_CORE_INLINE int pl_quiet_link(struct pl_core_env *env, uint64_t stack, uint64_t before,
-	struct pl_quiet_memo_hop *memo, uint32_t transit, uint32_t i, const int full)
+/* The link from the hop before. */
+PL_CORE_INLINE int pl_quiet_link(struct pl_core_env *env, const struct pl_core_layout *l,
+	uint64_t before, struct pl_quiet_memo_hop *memo, uint32_t i, const uint32_t shape)
 {
 	const struct pl_core_rules *rules = pl_env_rules(env);
 	struct pl_quiet_marks *m = pl_env_marks(env);
-	const uint64_t ports = full ? pl_quiet_link_ports(stack, before) : 0;
+	const uint64_t stack = memo->stack;
+	const uint32_t has_ports =
+		shape == PL_CORE_SHAPE_NODE ? 0 : l->place_has & PL_CORE_HAS_PORT;
 	uint32_t at = pl_quiet_guess(memo->link, rules->mask[PL_CORE_T_link]);
 	struct pl_core_link_set *set = pl_env_link_set(env, at >> 3);
 	const struct pl_core_link *link;
@@ -341,8 +331,9 @@ PL_CORE_INLINE int pl_quiet_link(struct pl_core_env *env, uint64_t stack, uint64
 	key = (const pl_core_word *)&set->e[at & (PL_CORE_WAYS - 1)].key;
 	if (!pl_quiet_stands(set->way[at & (PL_CORE_WAYS - 1)], key, pl_quiet_node(stack),
 		    pl_quiet_node(before)) ||
-		key[2] != ports || key[3] != pl_quiet_link_has(full)) {
-		at = (uint32_t)pl_env_seek_link(env, stack, before, full);
+		key[2] != pl_quiet_link_ports(stack, before) ||
+		key[3] != pl_quiet_link_has(has_ports)) {
+		at = (uint32_t)pl_env_seek_link(env, stack, before, has_ports);
 		if (at == PL_QUIET_NOWHERE)
 			return 0;
 		memo->link = at;
@@ -352,13 +343,10 @@ PL_CORE_INLINE int pl_quiet_link(struct pl_core_env *env, uint64_t stack, uint64
 	}
 	link = &set->e[at & (PL_CORE_WAYS - 1)];
 	pl_core_heard(&set->way[at & (PL_CORE_WAYS - 1)], m->now_ns);
-	if (full)
-		pl_quiet_mark(
-			m, &link->band, &link->q, &rules->q[PL_CORE_Q_LINK_LATENCY], transit, i);
-	if (PL_QUIET_FRESH(m->keep)) {
-		m->link[i & PL_QUIET_HOPS] = at;
-		m->transit[i & PL_QUIET_HOPS] = transit;
-	}
+	m->link[i & PL_QUIET_HOPS] = at;
+	if (shape != PL_CORE_SHAPE_NODE && (PL_QUIET_FRESH(m->has) & 1u << PL_CORE_Q_LINK_LATENCY))
+		pl_quiet_mark(m, &link->band, &link->q, &rules->q[PL_CORE_Q_LINK_LATENCY],
+			m->transit[i & PL_QUIET_HOPS], i);
 	return 1;
 }
 
@@ -377,9 +365,9 @@ PL_CORE_INLINE int pl_quiet_transit(uint32_t *ret, uint64_t later, uint64_t earl
 }
 
 /* What the path's print begins with: how many hops, and whether they have ports. */
-PL_CORE_INLINE uint64_t pl_quiet_print(const struct pl_core_rules *rules, uint32_t hops, int full)
+PL_CORE_INLINE uint64_t pl_quiet_print(const struct pl_core_rules *rules, uint32_t hops, int ports)
 {
-	return (hops + rules->secret[16]) * ((uint64_t)full + rules->secret[32]);
+	return (hops + rules->secret[16]) * ((uint64_t)ports + rules->secret[32]);
 }
 
 PL_CORE_INLINE uint64_t pl_quiet_print_hop(
@@ -388,9 +376,12 @@ PL_CORE_INLINE uint64_t pl_quiet_print_hop(
 	return (node + rules->secret[17 + i]) * (ports + rules->secret[33 + i]);
 }
 
+/* --- all hops ---------------------------------------------------------------------------------------------- */
+
 /*
- * Then all hops, source first, once for each thing that is asked of them: little is in hand at a time, which is what the
- * kernel's machine with its ten registers can do well. Within a table keys are heard of in the order of the hops.
+ * Source first, once for each thing that is asked of them: little is in hand at a time, which is what the kernel's machine
+ * with its ten registers can do well. First the frame: is it the same stack, is no value missing; the values go into the
+ * marks. Then the tables. Within a table keys are heard of in the order of the hops.
  */
 #ifdef __bpf__
 #define PL_QUIET_ROLLED _Pragma("clang loop unroll(disable)")
@@ -407,6 +398,13 @@ PL_CORE_INLINE const uint8_t *pl_quiet_block(const struct pl_quiet *q, uint32_t 
 	return q->stack + (at & (PL_CORE_STACK_BYTES - 4));
 }
 
+/* Where a block has a value; those that it has not: where its node is. */
+PL_CORE_INLINE const uint8_t *pl_quiet_field(
+	const uint8_t *block, const struct pl_core_layout *l, unsigned int field)
+{
+	return block + (l->off[field] & 127);
+}
+
 /* Where a key stands by its hash, most likely, as a memo has it. */
 PL_CORE_INLINE uint32_t pl_quiet_home(uint64_t hash, uint32_t mask)
 {
@@ -415,37 +413,36 @@ PL_CORE_INLINE uint32_t pl_quiet_home(uint64_t hash, uint32_t mask)
 
 /*
  * Guesses for the keys of a path just noted, and their lines asked for: those of all hops are on the way at once. First
- * queues, or nodes alone, and ports; then links.
+ * queues, or nodes alone, and ports; then links. place_has: of the layout.
  */
 PL_CORE_INLINE void pl_quiet_expect(
-	struct pl_core_env *env, struct pl_quiet_memo *memo, const uint32_t full)
+	struct pl_core_env *env, struct pl_quiet_memo *memo, const uint32_t place_has)
 {
-	const uint32_t n = PL_QUIET_COUNT(pl_env_marks(env));
+	const uint32_t n = PL_QUIET_COUNT(pl_env_marks(env)),
+		       port_has = place_has & PL_CORE_HAS_PORT;
 	const struct pl_core_rules *rules = pl_env_rules(env);
 	const struct pl_core_place_set *set;
 
 	PL_QUIET_ROLLED
 	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
 		struct pl_quiet_memo_hop *hop = &memo->hop[i];
-		const uint32_t node = pl_quiet_node(hop->stack),
-			       port = full ? hop->stack & 0xffff : 0,
-			       has = full ? (PL_CORE_HAS_PORT | PL_CORE_HAS_QUEUE) << 16 : 0;
+		const uint32_t node = pl_quiet_node(hop->stack), port = hop->stack & 0xffff;
 
-		hop->place = pl_quiet_home(pl_quiet_place_hash(rules, node, port, hop->queue | has),
+		hop->place = pl_quiet_home(pl_quiet_place_hash(rules, node, port,
+						   pl_quiet_place_where(hop->queue, place_has)),
 			rules->mask[PL_CORE_T_place]);
 		set = pl_env_place_set(env, hop->place >> 3);
 		if (set == NULL)
 			return;
 		PL_QUIET_FETCH(set->way);
 		PL_QUIET_FETCH(&set->e[hop->place & (PL_CORE_WAYS - 1)]);
-		hop->port = pl_quiet_home(
-			pl_quiet_place_hash(rules, node, port, PL_CORE_HAS_PORT << 16),
+		hop->port = pl_quiet_home(pl_quiet_place_hash(rules, node, port, port_has << 16),
 			rules->mask[PL_CORE_T_gauge]);
 	}
 }
 
 PL_CORE_INLINE void pl_quiet_expect_links(
-	struct pl_core_env *env, struct pl_quiet_memo *memo, const uint32_t full)
+	struct pl_core_env *env, struct pl_quiet_memo *memo, const uint32_t has_ports)
 {
 	const uint32_t n = PL_QUIET_COUNT(pl_env_marks(env));
 	const struct pl_core_rules *rules = pl_env_rules(env);
@@ -456,7 +453,7 @@ PL_CORE_INLINE void pl_quiet_expect_links(
 		struct pl_quiet_memo_hop *hop = &memo->hop[i];
 
 		hop->link = pl_quiet_home(
-			pl_quiet_link_hash(rules, hop->stack, memo->hop[i - 1].stack, full),
+			pl_quiet_link_hash(rules, hop->stack, memo->hop[i - 1].stack, has_ports),
 			rules->mask[PL_CORE_T_link]);
 		set = pl_env_link_set(env, hop->link >> 3);
 		if (set == NULL)
@@ -466,200 +463,315 @@ PL_CORE_INLINE void pl_quiet_expect_links(
 	}
 }
 
-/* The memo becomes that of this stack, if it turns out to be that of the flow's path. 0: a value is missing. */
-PL_CORE_INLINE int pl_quiet_note(struct pl_core_env *env, const struct pl_quiet_marks *m,
-	struct pl_quiet *q, struct pl_quiet_memo *memo, const int full)
+/* The memo gets the bytes of a stack of nodes. */
+PL_CORE_INLINE uint32_t pl_quiet_note_raw(
+	const struct pl_quiet_marks *m, const struct pl_quiet *q, struct pl_quiet_memo *memo)
 {
-	const uint32_t block = full ? q->block : 4, n = PL_QUIET_COUNT(m);
+	const uint32_t n = PL_QUIET_COUNT(m);
+
+	PL_QUIET_ROLLED
+	for (uint32_t i = 0; i < PL_QUIET_RAW; i++) {
+		const uint8_t *p = q->stack + 8 * i;
+
+		if (2 * i + 1 < n) {
+			PL_QUIET_IN_FRAME(p, 8, q->end);
+			memo->raw[i] = PL_FRAME_LOAD(uint64_t, p);
+		} else if (2 * i < n) {
+			PL_QUIET_IN_FRAME(p, 4, q->end);
+			memo->raw[i] = PL_FRAME_LOAD(uint32_t, p);
+		}
+	}
+	return PL_SLOW_NONE;
+}
+
+/* The memo becomes that of this stack, if it turns out to be that of the flow's path. */
+PL_CORE_INLINE uint32_t pl_quiet_note(struct pl_core_env *env, struct pl_quiet *q,
+	const struct pl_core_layout *l, struct pl_quiet_memo *memo, const uint32_t shape)
+{
+	const struct pl_quiet_marks *m = pl_env_marks(env);
+	const uint32_t block = shape == PL_CORE_SHAPE_NODE ? 4 : q->block, n = PL_QUIET_COUNT(m),
+		       place_has = shape == PL_CORE_SHAPE_NODE ? 0 : l->place_has;
 	const struct pl_core_rules *rules = pl_env_rules(env);
 	uint32_t at = n * block;
 
 	memo->hops = q->hops;
-	memo->full = (uint32_t)full;
+	memo->shape = shape;
+	q->print = pl_quiet_print(rules, q->hops, (place_has & PL_CORE_HAS_PORT) != 0);
 	PL_QUIET_ROLLED
 	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
 		const uint8_t *p = pl_quiet_block(q, at -= block);
 		uint64_t stack;
 
-		PL_QUIET_IN_FRAME(p, full ? 16 : 4, q->end);
-		stack = pl_quiet_stack(p, full);
-		if (!pl_quiet_stack_whole(stack, full))
-			return 0;
+		PL_QUIET_IN_FRAME(p, PL_QUIET_STACK_BYTES(shape), q->end);
+		stack = pl_quiet_stack(p, l, shape);
+		if (!pl_quiet_stack_whole(stack))
+			return PL_SLOW_VALUE;
 		q->print += pl_quiet_print_hop(rules, i, pl_quiet_node(stack), (uint32_t)stack);
 		memo->hop[i].stack = stack;
-		memo->hop[i].queue = full ? p[12] : 0;
+		memo->hop[i].queue = 0;
+		if (shape != PL_CORE_SHAPE_NODE) {
+			p = pl_quiet_field(p, l, PL_CORE_F_QUEUE);
+			PL_QUIET_IN_FRAME(p, 4, q->end);
+			memo->hop[i].queue =
+				pl_frame_be32(p) >> (l->queue_shift & 31) & l->queue_bits;
+		}
 	}
-	pl_env_expect(env, memo, (uint32_t)full);
+	if (shape == PL_CORE_SHAPE_NODE && pl_quiet_note_raw(m, q, memo) != PL_SLOW_NONE)
+		return PL_SLOW_INT;
+	pl_env_expect(env, memo, place_has);
 	if (rules->watch & 1u << PL_CORE_Q_LINK_LATENCY)
-		pl_env_expect_links(env, memo, (uint32_t)full);
-	return 1;
+		pl_env_expect_links(env, memo, place_has & PL_CORE_HAS_PORT);
+	return PL_SLOW_NONE;
 }
 
-/* Whether the stack is the memo's, of nodes alone. */
-PL_CORE_INLINE int pl_quiet_again(
+/* Whether the stack is the memo's, of nodes alone: as it lies there, two nodes at a time. */
+PL_CORE_INLINE uint32_t pl_quiet_again(
 	const struct pl_quiet_marks *m, const struct pl_quiet *q, const struct pl_quiet_memo *memo)
 {
 	const uint32_t n = PL_QUIET_COUNT(m);
-	uint32_t at = n * 4;
+	uint64_t differ = 0;
 
 	PL_QUIET_ROLLED
-	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
-		const uint8_t *p = pl_quiet_block(q, at -= 4);
+	for (uint32_t i = 0; i < PL_QUIET_RAW; i++) {
+		const uint8_t *p = q->stack + 8 * i;
 
-		PL_QUIET_IN_FRAME(p, 4, q->end);
-		if (pl_quiet_stack(p, 0) != memo->hop[i].stack)
-			return 0;
+		if (2 * i + 1 >= n) {
+			if (2 * i < n) {
+				PL_QUIET_IN_FRAME(p, 4, q->end);
+				differ |= PL_FRAME_LOAD(uint32_t, p) ^ memo->raw[i];
+			}
+			break;
+		}
+		PL_QUIET_IN_FRAME(p, 8, q->end);
+		differ |= PL_FRAME_LOAD(uint64_t, p) ^ memo->raw[i];
 	}
-	return 1;
+	return differ == 0 ? PL_SLOW_NONE : PL_SLOW_PATH;
 }
 
-/* Whether no block lacks the 32-bit value so far from its beginning. */
-PL_CORE_INLINE int pl_quiet_present(
-	const struct pl_quiet_marks *m, const struct pl_quiet *q, uint32_t offset)
+/* The field of every hop, none missing: into `values`, or nowhere. */
+PL_CORE_INLINE uint32_t pl_quiet_gather(const struct pl_quiet_marks *m, const struct pl_quiet *q,
+	const struct pl_core_layout *l, const unsigned int field, uint32_t *values)
 {
 	const uint32_t n = PL_QUIET_COUNT(m);
-	uint32_t at = n * q->block;
+	uint32_t at = n * q->block, v;
 
 	PL_QUIET_ROLLED
 	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
-		const uint8_t *p = pl_quiet_block(q, at -= q->block) + offset;
+		const uint8_t *p = pl_quiet_field(pl_quiet_block(q, at -= q->block), l, field);
 
 		PL_QUIET_IN_FRAME(p, 4, q->end);
-		if (PL_FRAME_LOAD(uint32_t, p) == UINT32_MAX)
-			return 0;
+		v = pl_frame_be32(p);
+		if (v == UINT32_MAX)
+			return PL_SLOW_VALUE;
+		if (values != NULL)
+			values[i & PL_QUIET_HOPS] = v;
 	}
-	return 1;
+	return PL_SLOW_NONE;
 }
 
-/* Where a block has its utilization, behind level-2 ports. */
-PL_CORE_INLINE uint32_t pl_quiet_util_at(const struct pl_quiet *q, const unsigned int time_bits)
+/* The stack is the memo's; latencies and queues. */
+PL_CORE_INLINE uint32_t pl_quiet_values(struct pl_quiet_marks *m, const struct pl_quiet *q,
+	const struct pl_core_layout *l, const struct pl_quiet_memo *memo)
 {
-	return 16 + time_bits / 4 + (q->ports2 & 12);
+	const uint32_t n = PL_QUIET_COUNT(m);
+	uint32_t at = n * q->block, missing = 0;
+
+	PL_QUIET_ROLLED
+	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
+		const uint8_t *p = pl_quiet_block(q, at -= q->block);
+		const uint8_t *latency = pl_quiet_field(p, l, PL_CORE_F_LATENCY),
+			      *queue = pl_quiet_field(p, l, PL_CORE_F_QUEUE);
+		uint32_t w;
+
+		PL_QUIET_IN_FRAME(p, 8, q->end);
+		PL_QUIET_IN_FRAME(latency, 4, q->end);
+		PL_QUIET_IN_FRAME(queue, 4, q->end);
+		if (pl_quiet_stack(p, l, PL_CORE_SHAPE_VALUES) != memo->hop[i].stack)
+			return PL_SLOW_PATH;
+		w = pl_frame_be32(queue);
+		if (w == UINT32_MAX)
+			return PL_SLOW_VALUE;
+		m->queue[i & PL_QUIET_HOPS] = w >> (l->queue_shift & 31) & l->queue_bits;
+		m->depth[i & PL_QUIET_HOPS] = w & l->depth_mask;
+		w = pl_frame_be32(latency);
+		m->latency[i & PL_QUIET_HOPS] = w;
+		missing |= (uint32_t)pl_core_zero_bit(w ^ UINT32_MAX);
+	}
+	m->missing = missing;
+	return PL_SLOW_NONE;
+}
+
+PL_CORE_INLINE uint64_t pl_quiet_time(const uint8_t *p, const unsigned int time_bits)
+{
+	return time_bits == 64 ? pl_frame_be64(p) : pl_frame_be32(p);
+}
+
+/* Both times of every hop: clocks of neighbours agree, which is what their link took; and latencies, where no word has
+ * them. */
+PL_CORE_INLINE uint32_t pl_quiet_times(struct pl_quiet_marks *m, const struct pl_quiet *q,
+	const struct pl_core_layout *l, const unsigned int time_bits)
+{
+	const uint64_t none = time_bits == 64 ? UINT64_MAX : UINT32_MAX;
+	const uint32_t n = PL_QUIET_COUNT(m);
+	uint32_t at = n * q->block, transit, latency;
+	uint64_t before = 0;
+
+	PL_QUIET_ROLLED
+	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
+		const uint8_t *p = pl_quiet_block(q, at -= q->block);
+		const uint8_t *ingress = pl_quiet_field(p, l, PL_CORE_F_INGRESS_TS),
+			      *egress = pl_quiet_field(p, l, PL_CORE_F_EGRESS_TS);
+		uint64_t in, eg;
+
+		PL_QUIET_IN_FRAME(ingress, time_bits / 8, q->end);
+		PL_QUIET_IN_FRAME(egress, time_bits / 8, q->end);
+		in = pl_quiet_time(ingress, time_bits);
+		eg = pl_quiet_time(egress, time_bits);
+		if (in == none || eg == none ||
+			(i > 0 && !pl_quiet_transit(
+					  &transit, in, before, m->max_latency_ns, time_bits)))
+			return PL_SLOW_VALUE;
+		if (i > 0)
+			m->transit[i & PL_QUIET_HOPS] = transit;
+		before = eg;
+		if (!l->derived && m->latency[i & PL_QUIET_HOPS] != UINT32_MAX)
+			continue;
+		eg -= in;
+		if (time_bits == 32)
+			eg = (uint32_t)eg;
+		latency = (uint32_t)eg;
+		if (eg > m->max_latency_ns)
+			return PL_SLOW_VALUE;
+		m->latency[i & PL_QUIET_HOPS] = latency;
+	}
+	return PL_SLOW_NONE;
 }
 
 /*
- * SETTLED: the stack is the memo's, no value is missing and no clock is off, which would be worth a note. LEARN: it is
- * another one.
+ * What the frame says of the hops: PL_SLOW_NONE when the stack is the memo's, no value is missing and no clock is off,
+ * which would be worth a note.
  */
-PL_CORE_INLINE uint32_t pl_quiet_plain(const struct pl_quiet_marks *m, const struct pl_quiet *q,
-	const struct pl_quiet_memo *memo, const unsigned int time_bits)
+PL_CORE_INLINE uint32_t pl_quiet_frame(struct pl_quiet_marks *m, const struct pl_quiet *q,
+	const struct pl_core_layout *l, const struct pl_quiet_memo *memo)
 {
-	const uint32_t base = 16 + time_bits / 4, n = PL_QUIET_COUNT(m);
-	uint32_t at = n * q->block, transit;
-	uint64_t eg = 0;
+	const uint32_t times = PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_egress_ts_ns;
+	uint32_t slow = pl_quiet_values(m, q, l, memo);
 
-	PL_QUIET_ROLLED
-	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
-		const uint8_t *p = pl_quiet_block(q, at -= q->block);
-
-		PL_QUIET_IN_FRAME(p, base, q->end);
-		if (pl_quiet_stack(p, 1) != memo->hop[i].stack)
-			return PL_QUIET_LEARN;
-		if (!pl_quiet_whole(p, time_bits) ||
-			(i > 0 && !pl_quiet_transit(&transit, pl_quiet_in(p, time_bits), eg,
-					  m->max_latency_ns, time_bits)))
-			return PL_QUIET_GENERAL;
-		eg = pl_quiet_eg(p, time_bits);
-	}
+	if (slow == PL_SLOW_NONE && (PL_QUIET_FRESH(m->has) & 1u << PL_CORE_Q_LINK_LATENCY))
+		slow = PL_QUIET_BYTE(l->time_bits) == 64 ? pl_quiet_times(m, q, l, 64)
+							 : pl_quiet_times(m, q, l, 32);
+	else if (slow == PL_SLOW_NONE && PL_QUIET_FRESH(m->missing))
+		slow = PL_SLOW_VALUE;
+	else if (slow == PL_SLOW_NONE && (PL_QUIET_FRESH(l->present) & times) != 0)
+		/* One of them alone; the offset of the other is 0. */
+		slow = pl_quiet_gather(m, q, l,
+			PL_QUIET_FRESH(l->present) & PL_HOP_HAS_ingress_ts_ns ? PL_CORE_F_INGRESS_TS
+									      : PL_CORE_F_EGRESS_TS,
+			NULL);
+	if (slow == PL_SLOW_NONE && (PL_QUIET_FRESH(m->has) & 1u << PL_CORE_Q_TX_UTIL))
+		slow = pl_quiet_gather(m, q, l, PL_CORE_F_TX_UTIL, m->util);
+	if (slow == PL_SLOW_NONE && (PL_QUIET_FRESH(m->has) & 1u << PL_CORE_Q_BUFFER_DEPTH))
+		slow = pl_quiet_gather(m, q, l, PL_CORE_F_BUFFER, m->buffer);
 	/* Level-2 ports are not looked at, but missing ones are worth a note; their first word tells. */
-	if (q->ports2 != 0 && !pl_quiet_present(m, q, base))
-		return PL_QUIET_GENERAL;
-	if ((q->has & 1u << PL_CORE_Q_TX_UTIL) &&
-		!pl_quiet_present(m, q, pl_quiet_util_at(q, time_bits)))
-		return PL_QUIET_GENERAL;
-	return PL_QUIET_SETTLED;
+	if (slow == PL_SLOW_NONE && PL_QUIET_BYTE(l->ports2_words) != 0)
+		slow = pl_quiet_gather(m, q, l, PL_CORE_F_PORTS2, NULL);
+	return slow;
 }
 
-PL_CORE_INLINE int pl_quiet_places(struct pl_core_env *env, const struct pl_quiet *q,
-	struct pl_quiet_memo *memo, const int full)
-{
-	const uint32_t block = full ? q->block : 4, n = PL_QUIET_COUNT(pl_env_marks(env));
-	uint32_t at = n * block;
-
-	PL_QUIET_ROLLED
-	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
-		const uint8_t *p = pl_quiet_block(q, at -= block);
-
-		PL_QUIET_IN_FRAME(p, full ? 16 : 4, q->end);
-		if (!pl_quiet_place(env, pl_quiet_stack(p, full), full ? pl_frame_be64(p + 8) : 0,
-			    &memo->hop[i], i, full))
-			return 0;
-	}
-	return 1;
-}
-
-PL_CORE_INLINE int pl_quiet_ports(struct pl_core_env *env, const struct pl_quiet *q,
-	struct pl_quiet_memo *memo, const unsigned int time_bits)
+PL_CORE_INLINE int pl_quiet_places(struct pl_core_env *env, const struct pl_core_layout *l,
+	struct pl_quiet_memo *memo, const uint32_t shape)
 {
 	const uint32_t n = PL_QUIET_COUNT(pl_env_marks(env));
-	uint32_t at = n * q->block;
 
 	PL_QUIET_ROLLED
 	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
-		const uint8_t *p = pl_quiet_block(q, at -= q->block);
-		const uint8_t *util = p + pl_quiet_util_at(q, time_bits);
-
-		PL_QUIET_IN_FRAME(p, 8, q->end);
-		PL_QUIET_IN_FRAME(util, 4, q->end);
-		if (!pl_quiet_port(
-			    env, pl_quiet_stack(p, 1), pl_frame_be32(util), &memo->hop[i], i))
+		if (!pl_quiet_place(env, l, &memo->hop[i], i, shape))
 			return 0;
 	}
 	return 1;
 }
 
-PL_CORE_INLINE int pl_quiet_links(struct pl_core_env *env, const struct pl_quiet *q,
-	struct pl_quiet_memo *memo, const int full, const unsigned int time_bits)
+PL_CORE_INLINE int pl_quiet_ports(
+	struct pl_core_env *env, const struct pl_core_layout *l, struct pl_quiet_memo *memo)
 {
-	const uint32_t block = full ? q->block : 4, n = PL_QUIET_COUNT(pl_env_marks(env));
-	uint32_t at = n * block, transit = 0;
-	uint64_t before = 0, eg = 0, stack;
+	struct pl_quiet_marks *m = pl_env_marks(env);
+	const uint32_t n = PL_QUIET_COUNT(m);
 
 	PL_QUIET_ROLLED
 	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
-		const uint8_t *p = pl_quiet_block(q, at -= block);
+		const uint64_t stack = memo->hop[i].stack;
+		uint32_t at = pl_quiet_gauge(env, pl_quiet_node(stack),
+			pl_quiet_place_word(stack & 0xffff,
+				pl_quiet_place_where(0, l->place_has & PL_CORE_HAS_PORT)),
+			&memo->hop[i].port, m->util[i & PL_QUIET_HOPS], i, PL_CORE_Q_TX_UTIL);
 
-		PL_QUIET_IN_FRAME(p, full ? 16 + time_bits / 4 : 4, q->end);
-		stack = pl_quiet_stack(p, full);
-		if (full)
-			transit = (uint32_t)(pl_quiet_in(p, time_bits) - eg);
-		if (i > 0 && !pl_quiet_link(env, stack, before, &memo->hop[i], transit, i, full))
+		if (at == PL_QUIET_NOWHERE)
 			return 0;
-		before = stack;
-		eg = full ? pl_quiet_eg(p, time_bits) : 0;
+		m->port[i & PL_QUIET_HOPS] = at;
 	}
 	return 1;
 }
 
-/* A value of enum pl_quiet_verdict; SETTLED: quiet as far as its hops go, but for those marked as stirred. */
+PL_CORE_INLINE int pl_quiet_buffers(struct pl_core_env *env, struct pl_quiet_memo *memo)
+{
+	struct pl_quiet_marks *m = pl_env_marks(env);
+	const uint32_t n = PL_QUIET_COUNT(m);
+
+	PL_QUIET_ROLLED
+	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
+		const uint32_t value = m->buffer[i & PL_QUIET_HOPS];
+		uint32_t at = pl_quiet_gauge(env, pl_quiet_node(memo->hop[i].stack),
+			pl_quiet_buffer_word(value), &memo->buffer[i], value & 0xffffff, i,
+			PL_CORE_Q_BUFFER_DEPTH);
+
+		if (at == PL_QUIET_NOWHERE)
+			return 0;
+		m->buffer_at[i & PL_QUIET_HOPS] = at;
+	}
+	return 1;
+}
+
+PL_CORE_INLINE int pl_quiet_links(struct pl_core_env *env, const struct pl_core_layout *l,
+	struct pl_quiet_memo *memo, const uint32_t shape)
+{
+	const uint32_t n = PL_QUIET_COUNT(pl_env_marks(env));
+	uint64_t before = memo->hop[0].stack;
+
+	PL_QUIET_ROLLED
+	for (uint32_t i = 1; i < PL_QUIET_HOPS && i < n; i++) {
+		if (!pl_quiet_link(env, l, before, &memo->hop[i], i, shape))
+			return 0;
+		before = memo->hop[i].stack;
+	}
+	return 1;
+}
+
+/* A value of enum pl_slow; NONE: quiet as far as its hops go, but for those marked as stirred. */
 PL_CORE_INLINE uint32_t pl_quiet_hops(struct pl_core_env *env, struct pl_quiet *q,
-	struct pl_quiet_memo *memo, const int full, const unsigned int time_bits)
+	const struct pl_core_layout *l, struct pl_quiet_memo *memo, const uint32_t shape)
 {
 	const uint32_t places = 1u << PL_CORE_Q_HOP_LATENCY | 1u << PL_CORE_Q_QUEUE_DEPTH;
 	const struct pl_core_rules *rules = pl_env_rules(env);
-	const struct pl_quiet_marks *m = pl_env_marks(env);
+	struct pl_quiet_marks *m = pl_env_marks(env);
+	const uint32_t watched =
+		shape == PL_CORE_SHAPE_NODE ? 0 : PL_QUIET_FRESH(rules->watch) & l->quantities;
+	uint32_t slow = PL_SLOW_NONE;
 
-	if (!q->known) {
-		if (!pl_quiet_note(env, m, q, memo, full))
-			return PL_QUIET_GENERAL;
-	} else if (memo->hops != q->hops || memo->full != (uint32_t)full ||
-		   (!full && !pl_quiet_again(m, q, memo))) {
-		return PL_QUIET_LEARN;
-	}
-	if (full) {
-		const uint32_t verdict = pl_quiet_plain(m, q, memo, time_bits);
-
-		if (verdict != PL_QUIET_SETTLED)
-			return verdict;
-	}
-	if (((full && (rules->watch & places)) || (rules->flags & PL_CORE_KEEP_PLACES)) &&
-		!pl_quiet_places(env, q, memo, full))
-		return PL_QUIET_GENERAL;
-	if (full && (rules->watch & q->has & 1u << PL_CORE_Q_TX_UTIL) &&
-		!pl_quiet_ports(env, q, memo, time_bits))
-		return PL_QUIET_GENERAL;
-	if ((rules->watch & 1u << PL_CORE_Q_LINK_LATENCY) &&
-		!pl_quiet_links(env, q, memo, full, time_bits))
-		return PL_QUIET_GENERAL;
-	return PL_QUIET_SETTLED;
+	if (!q->known)
+		slow = pl_quiet_note(env, q, l, memo, shape);
+	if (slow == PL_SLOW_NONE)
+		slow = shape == PL_CORE_SHAPE_NODE ? pl_quiet_again(m, q, memo)
+						   : pl_quiet_frame(m, q, l, memo);
+	if (slow != PL_SLOW_NONE)
+		return slow;
+	if (((watched & places) || (rules->flags & PL_CORE_KEEP_PLACES)) &&
+		!pl_quiet_places(env, l, memo, shape))
+		return PL_SLOW_KEY;
+	if ((watched & 1u << PL_CORE_Q_TX_UTIL) && !pl_quiet_ports(env, l, memo))
+		return PL_SLOW_KEY;
+	if ((watched & 1u << PL_CORE_Q_BUFFER_DEPTH) && !pl_quiet_buffers(env, memo))
+		return PL_SLOW_KEY;
+	if ((rules->watch & 1u << PL_CORE_Q_LINK_LATENCY) && !pl_quiet_links(env, l, memo, shape))
+		return PL_SLOW_KEY;
+	return PL_SLOW_NONE;
 }

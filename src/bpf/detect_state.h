@@ -144,7 +144,7 @@ struct pl_core_flow {
 	uint32_t started; /* its start was told */
 	uint32_t zero;
 	/* Of the stack that gave path_id, when no node is in it twice (bpf/detect_quiet.h); 0: none. A memory of the
-	 * straight way: what the other ways do does not depend on it. */
+	 * fast path: what the other ways do does not depend on it. */
 	uint64_t print;
 	uint64_t spare;
 };
@@ -280,7 +280,7 @@ struct pl_core_prepared {
 	uint64_t turned[7];            /* secrets with their halves exchanged */
 	uint64_t low2, low4;           /* secret 2 and 4, with the known half of an address */
 	uint64_t exporter_v4, flow_v4; /* the words that are known */
-	uint32_t quiet;                /* 1: the rules leave something to the straight way */
+	uint32_t quiet;                /* 1: the rules leave something to the fast path */
 	uint32_t keeps;                /* not 0: what is quiet leaves sums */
 };
 

@@ -9,6 +9,15 @@
 
 #define PL_CORE_HOPS_MAX 32
 
+/* Why the slow path. */
+enum pl_slow {
+	PL_SLOW_NONE, /* settled on the fast path */
+#define PL_SLOW(id, name, help) PL_SLOW_##id,
+#include "bpf/slow_causes.def"
+#undef PL_SLOW
+	PL_SLOW_MAX
+};
+
 enum pl_handup {
 	PL_HANDUP_NONE, /* settled */
 #define PL_HANDUP(id, name, help) PL_HANDUP_##id,
@@ -44,29 +53,25 @@ struct pl_core_layout {
 	uint8_t queue_shift;        /* 24 or 16 */
 	uint8_t ports2_words;       /* 0, 1, 2 */
 	uint8_t has_drop;
-	uint8_t shape; /* enum pl_core_shape, for bpf/report_quiet.h */
+	uint8_t shape; /* enum pl_core_shape */
+	/* For the fast path (bpf/report_quiet.h), made of what stands above. */
+	uint64_t stack_mask; /* of node << 32 | ports: what a block has */
+	uint32_t depth_mask; /* of the queue's word */
+	uint32_t queue_bits; /* of the same, shifted by queue_shift */
+	uint32_t place_has;  /* PL_CORE_HAS_* of a queue's key */
+	uint32_t quantities; /* 1 << PL_CORE_Q_x of what a hop has, be it derived */
+	uint32_t derived;    /* 1: the hop latency follows from both times, no word has it */
+	uint32_t zero;
 };
 
-/*
- * Blocks whose values stand where the compiler knows: the straight way (bpf/report_quiet.h) has a loop for each. In the
- * order of the instruction bits: a node; or node, ports, latency, queue and both times, then perhaps level-2 ports and
- * utilization.
- *
- * SHAPE(id, has more than a node, width of a time)
- */
-#define PL_CORE_SHAPES(SHAPE)                                                                      \
-	SHAPE(NODE, 0, 0)                                                                          \
-	SHAPE(FULL_32, 1, 32)                                                                      \
-	SHAPE(FULL_64, 1, 64)
-
+/* For the fast path: how it compares stacks and looks for values. */
 enum pl_core_shape {
-	PL_CORE_SHAPE_NONE, /* not for the straight way */
-#define SHAPE(id, full, time) PL_CORE_SHAPE_##id,
-	PL_CORE_SHAPES(SHAPE)
-#undef SHAPE
+	PL_CORE_SHAPE_NONE,   /* no node id, or a reserved instruction: not for the fast path */
+	PL_CORE_SHAPE_NODE,   /* a node id, nothing else */
+	PL_CORE_SHAPE_VALUES, /* a node id, then anything */
 };
 
-_Static_assert(sizeof(struct pl_core_layout) == 32, "half a cache line");
+_Static_assert(sizeof(struct pl_core_layout) == 64, "a cache line");
 
 /* A layout stays where it was put, so that the kernel program never reads one that is being changed; when a key's
  * four places are taken its reports are handed up. */
@@ -112,7 +117,7 @@ struct pl_core_profile {
 	uint32_t hand_up;    /* 1: all its reports go to decode/ */
 	uint32_t
 		announces; /* 1: INT is announced by DSCP or port, so F = 0 does not end the search */
-	uint32_t general;              /* 1: something is set that the straight way does not know */
+	uint32_t general;              /* 1: something is set that the fast path does not know */
 	uint16_t int_port;             /* 0: none */
 	uint8_t dscp_mask, dscp_value; /* mask 0: none */
 	uint8_t report_version;        /* 0: believe the nibble; else 1 + enum pl_report_version */

@@ -50,6 +50,8 @@ static void add_causes(struct pl_buf *out)
 	ROWS(out, "\nNoted of a report that was decoded", pl_note, 0, PL_N_MAX);
 	ROWS(out, "\nWhy the detector in the kernel handed a packet up", pl_handup,
 		PL_HANDUP_NONE + 1, PL_HANDUP_MAX);
+	ROWS(out, "\nWhy a report took the slow path of the detector in the kernel", pl_slow,
+		PL_SLOW_NONE + 1, PL_SLOW_MAX);
 	ROWS(out, "\nWhy a DTA report could not be read", pl_dta_verdict, PL_DTA_OK + 1,
 		PL_DTA_VERDICT_MAX);
 	ROWS(out, "\nWhy the translator refused one", pl_refusal, 0, PL_REFUSED_MAX);

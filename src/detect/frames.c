@@ -17,8 +17,9 @@
 struct parsed {
 	struct pl_quiet q;
 	struct pl_quiet_keys keys;
-	bool usual;  /* q holds; else s does */
-	bool counts; /* keys.flow_hash holds */
+	uint32_t slow; /* enum pl_slow */
+	bool usual;    /* q holds; else s does */
+	bool counts;   /* keys.flow_hash holds */
 	bool settled;
 	struct pl_core_scratch s;
 };
@@ -33,7 +34,7 @@ struct run {
 	struct pl_frames_counters *counters;
 };
 
-/* The general way, first half. */
+/* The slow path, first half. */
 static void read_general(const struct run *run, struct parsed *p, uint32_t i)
 {
 	struct pl_frames_counters *counters = run->counters;
@@ -72,7 +73,9 @@ static void read_one(const struct run *run, struct parsed *p, uint32_t i)
 
 	run->counters->packets++;
 	p->q.keys = &p->keys;
-	p->usual = env->rules.prepared.quiet && pl_lean_quiet(run->lean, &p->q, &run->in->pkts[i]);
+	p->slow = env->rules.prepared.quiet ? pl_lean_quiet(run->lean, &p->q, &run->in->pkts[i])
+					    : PL_SLOW_RULES;
+	p->usual = p->slow == PL_SLOW_NONE;
 	p->counts = p->usual;
 	if (p->usual) {
 		p->keys.flow_hash = pl_quiet_flow_hash(&env->rules, &p->keys);
@@ -90,55 +93,55 @@ static void read_one(const struct run *run, struct parsed *p, uint32_t i)
 static void step_stirred(struct pl_core_env *env, const struct pl_quiet *q, uint64_t ts_ns)
 {
 	const struct pl_quiet_marks *m = &env->marks;
-	struct pl_quiet_blocks b;
 	struct pl_core_report r;
 	struct pl_core_hop h;
 
-	pl_quiet_blocks(&b, q);
 	pl_quiet_report(&r, q, m, ts_ns);
 	for (uint32_t left = m->stirred; left != 0; left &= left - 1) {
-		const uint32_t i = (uint32_t)__builtin_ctz(left);
-		const uint8_t *p = q->stack + (q->hops - 1 - i) * b.block;
-
-		pl_quiet_hop(&h, p, i > 0 ? p + b.block : NULL,
-			b.util_at != 0 ? p + b.util_at : NULL, i, b.time_bits);
+		pl_quiet_hop(&h, m, (uint32_t)__builtin_ctz(left));
 		pl_core_values_step(env, &r, &h);
 	}
+}
+
+static void step_slow(const struct run *run, struct parsed *p, uint32_t i, uint32_t slow)
+{
+	run->counters->slow[slow]++;
+	if (p->usual)
+		read_general(run, p, i);
+	step_general(run->env, p);
+	if (pl_quiet_learns(slow) && p->settled)
+		pl_quiet_learn(run->env, &p->s);
 }
 
 static void step_one(const struct run *run, struct parsed *p, uint32_t i)
 {
 	struct pl_core_env *env = run->env;
-	uint32_t verdict;
+	uint32_t slow = p->slow;
 
-	if (!p->usual) {
-		step_general(env, p);
+	if (p->usual)
+		slow = pl_quiet_step(env, &p->q,
+			&run->lean->layouts.slot[p->q.layout & (PL_CORE_LAYOUTS - 1)], run->now_ns,
+			run->in->pkts[i].ts_ns, run->lean->max_latency_ns);
+	if (slow != PL_SLOW_NONE) {
+		step_slow(run, p, i, slow);
 		return;
 	}
-	verdict = pl_quiet_step(
-		env, &p->q, run->now_ns, run->in->pkts[i].ts_ns, run->lean->max_latency_ns);
-	if (verdict == PL_QUIET_SETTLED) {
-		run->settled[i] = true;
-		run->counters->settled++;
-		run->counters->quiet++;
-		env->counters.reports++;
-		env->counters.hops += p->q.hops;
-		if (__builtin_expect(env->marks.stirred != 0, 0)) {
-			run->counters->stirred++;
-			step_stirred(env, &p->q, run->in->pkts[i].ts_ns);
-		}
-		for (uint32_t h = 0; env->marks.keep && h < p->q.hops; h++) {
-			if ((env->marks.stirred >> h & 1) == 0)
-				pl_quiet_sums(env, h);
-		}
-		if (env->marks.keep)
-			pl_quiet_route_sums(env, p->q.hops);
-		return;
+	run->settled[i] = true;
+	run->counters->settled++;
+	run->counters->quiet++;
+	run->counters->notes[PL_N_VALUES_MISSING] += env->marks.missing;
+	env->counters.reports++;
+	env->counters.hops += p->q.hops;
+	if (__builtin_expect(env->marks.stirred != 0, 0)) {
+		run->counters->stirred++;
+		step_stirred(env, &p->q, run->in->pkts[i].ts_ns);
 	}
-	read_general(run, p, i);
-	step_general(env, p);
-	if (verdict == PL_QUIET_LEARN)
-		pl_quiet_learn(env, &p->s);
+	for (uint32_t h = 0; env->marks.keep && h < p->q.hops; h++) {
+		if ((env->marks.stirred >> h & 1) == 0)
+			pl_quiet_sums(env, h);
+	}
+	if (env->marks.keep)
+		pl_quiet_route_sums(env, p->q.hops);
 }
 
 void pl_detect_frames(struct pl_detect *det, struct pl_lean *lean, const struct pl_batch *in,

@@ -18,8 +18,9 @@
 
 struct pl_frames_counters {
 	uint64_t packets, settled;
-	uint64_t quiet;   /* of those settled: by the straight way (bpf/detect_quiet.h) */
-	uint64_t stirred; /* of those: a hop at least had something to look at */
+	uint64_t quiet;             /* of those settled: on the fast path (bpf/detect_quiet.h) */
+	uint64_t stirred;           /* of those: a hop at least had something to look at */
+	uint64_t slow[PL_SLOW_MAX]; /* of the packets: took the slow path, by cause */
 	uint64_t handed_up[PL_HANDUP_MAX];
 	uint64_t notes[PL_N_MAX]; /* of settled reports */
 };

@@ -99,7 +99,7 @@ struct pl_kernel_frame_of {
 unsigned int pl_kernel_frames(
 	struct pl_kernel *k, struct pl_batch *ret, struct pl_kernel_frame_of *ret_of);
 
-/* On: the straight way of the program (bpf/detect_quiet.h) is left out. Events, tables and counts are the same, which is
+/* On: the fast path of the program (bpf/detect_quiet.h) is left out. Events, tables and counts are the same, which is
  * what this is for: to compare. */
 void pl_kernel_general(struct pl_kernel *k, bool on);
 

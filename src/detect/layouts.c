@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "bpf/detect_state.h"
 #include "decode/present.h"
 
 _Static_assert((int)PL_CORE_F_BUFFER == (int)PL_INT_F_BUFFER, "the order of wire/int.h");
@@ -33,52 +34,34 @@ static void from_int(struct pl_core_layout *ret, const struct pl_int_layout *l)
 	ret->queue_shift = l->queue_16 ? 16 : 24;
 }
 
-/* Whether the block is of the shape, word by word. */
-static bool has_shape(const struct pl_core_layout *l, bool full, unsigned int time_bits)
+/* What the fast path needs to know beforehand (bpf/detect_quiet_hops.h). */
+static void prepare(struct pl_core_layout *l, uint64_t key)
 {
-	const uint8_t time = (uint8_t)(time_bits / 8);
-	struct pl_core_layout is = { .present = PL_HOP_HAS_node, .words = 1 };
+	const uint32_t times = PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_egress_ts_ns;
+	const bool ports = (l->present & PL_HOP_HAS_egress_port) != 0;
+	const bool queue = (l->present & PL_HOP_HAS_queue_depth) != 0;
+	const bool both_times = (l->present & times) == times;
+	/* Reserved bits are worth a note. */
+	const unsigned int reserved = KEY_VERSION(key) == PL_INT_V20   ? 0x007e
+				      : KEY_VERSION(key) == PL_INT_V10 ? 0x00fe
+								       : 0x00ff;
 
-	if (!full)
-		return l->present == is.present && l->words == 1;
-	is.present |= PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port | PL_HOP_HAS_hop_latency_ns |
-		      PL_HOP_HAS_queue | PL_HOP_HAS_queue_depth | PL_HOP_HAS_ingress_ts_ns |
-		      PL_HOP_HAS_egress_ts_ns | PL_HOP_HAS_time_bits;
-	is.off[PL_CORE_F_PORTS] = 4;
-	is.off[PL_CORE_F_LATENCY] = 8;
-	is.off[PL_CORE_F_QUEUE] = 12;
-	is.off[PL_CORE_F_INGRESS_TS] = 16;
-	is.off[PL_CORE_F_EGRESS_TS] = (uint8_t)(16 + time);
-	is.words = (uint8_t)((16 + 2 * time) / 4);
-	if (l->ports2_words != 0) {
-		is.present |= PL_HOP_HAS_ingress_port2 | PL_HOP_HAS_egress_port2;
-		is.off[PL_CORE_F_PORTS2] = (uint8_t)(4 * is.words);
-		is.words += l->ports2_words;
-	}
-	if (l->present & PL_HOP_HAS_tx_util) {
-		is.present |= PL_HOP_HAS_tx_util;
-		is.off[PL_CORE_F_TX_UTIL] = (uint8_t)(4 * is.words);
-		is.words++;
-	}
-	return l->present == is.present && l->words == is.words && l->time_bits == time_bits &&
-	       l->queue_shift == 24 && memcmp(l->off, is.off, sizeof(is.off)) == 0;
-}
-
-static uint8_t shape_of(const struct pl_core_layout *l, uint64_t key)
-{
-	const unsigned int reserved = KEY_VERSION(key) == PL_INT_V10   ? 0x00fe
-				      : KEY_VERSION(key) == PL_INT_V20 ? 0x007e
-								       : 0xffff;
-
-	/* Reserved bits are worth a note, and v0.5 has a tail. */
-	if ((KEY_BITMAP(key) & reserved) != 0)
-		return PL_CORE_SHAPE_NONE;
-#define SHAPE(id, full, time)                                                                      \
-	if (has_shape(l, full, time))                                                              \
-		return PL_CORE_SHAPE_##id;
-	PL_CORE_SHAPES(SHAPE)
-#undef SHAPE
-	return PL_CORE_SHAPE_NONE;
+	l->derived = both_times && (l->present & PL_HOP_HAS_hop_latency_ns) == 0;
+	l->stack_mask = UINT64_C(0xffffffff) << 32 | (ports ? UINT32_MAX : 0);
+	l->depth_mask = queue ? (UINT32_C(1) << l->queue_shift) - 1 : 0;
+	l->queue_bits = queue ? 0xffff : 0;
+	l->place_has = (ports ? PL_CORE_HAS_PORT : 0) | (queue ? PL_CORE_HAS_QUEUE : 0);
+	l->quantities = (l->derived || (l->present & PL_HOP_HAS_hop_latency_ns)
+					? 1u << PL_CORE_Q_HOP_LATENCY
+					: 0) |
+			(queue ? 1u << PL_CORE_Q_QUEUE_DEPTH : 0) |
+			(l->present & PL_HOP_HAS_tx_util ? 1u << PL_CORE_Q_TX_UTIL : 0) |
+			(l->present & PL_HOP_HAS_buffer_depth ? 1u << PL_CORE_Q_BUFFER_DEPTH : 0) |
+			(both_times ? 1u << PL_CORE_Q_LINK_LATENCY : 0);
+	if ((KEY_BITMAP(key) & reserved) != 0 || (l->present & PL_HOP_HAS_node) == 0)
+		l->shape = PL_CORE_SHAPE_NONE;
+	else
+		l->shape = l->words == 1 ? PL_CORE_SHAPE_NODE : PL_CORE_SHAPE_VALUES;
 }
 
 static int stack_layout(struct pl_core_layout *ret, uint64_t key)
@@ -92,7 +75,7 @@ static int stack_layout(struct pl_core_layout *ret, uint64_t key)
 	if (l.dialect == PL_DIALECT_V04 || (KEY_PINNED(key) && l.dialect != KEY_PREFER(key)))
 		return -ENOENT;
 	from_int(ret, &l);
-	ret->shape = shape_of(ret, key);
+	prepare(ret, key);
 	return 0;
 }
 

@@ -156,23 +156,30 @@ static uint32_t frame(const struct pl_lean *lean, struct pl_core_scratch *s,
 	return hand_up;
 }
 
-bool pl_lean_quiet(const struct pl_lean *lean, struct pl_quiet *q, const struct pl_packet *pkt)
+uint32_t pl_lean_quiet(const struct pl_lean *lean, struct pl_quiet *q, const struct pl_packet *pkt)
 {
 	const struct pl_core_profile *profile = &lean->profiles[0].profile;
 	struct pl_frame_cursor c = { pkt->data, pkt->data + pkt->len, pkt->len };
 	struct pl_quiet_to to;
+	struct pl_addr exporter;
 
-	if (lean->n_profiles != 1 || profile->hand_up || profile->announces || lean->general)
-		return false;
+	if (lean->general)
+		return PL_SLOW_RULES;
 	if (pkt->link == PL_LINK_UDP) {
 		if ((!lean->any_port && !is_report_port(lean, pkt->dport)) ||
 			pkt->wire_len > pkt->len)
-			return false;
+			return PL_SLOW_CARRIER;
 		memcpy(q->keys->exporter, pkt->src.b, sizeof(pkt->src.b));
 	} else if (pkt->link != PL_LINK_ETHERNET || !pl_quiet_carrier(q->keys, &c, &to) ||
 		   !is_report_port(lean, (uint16_t)to.port)) {
-		return false;
+		return PL_SLOW_CARRIER;
 	}
+	if (lean->n_profiles != 1) {
+		memcpy(exporter.b, q->keys->exporter, sizeof(exporter.b));
+		profile = profile_of(lean, &exporter);
+	}
+	if (profile->hand_up || profile->announces || profile->general)
+		return PL_SLOW_RULES;
 	return pl_quiet_read(q, c, &lean->layouts, profile);
 }
 
@@ -236,6 +243,28 @@ static const char *const helps[PL_HANDUP_MAX] = {
 #include "bpf/handups.def"
 #undef PL_HANDUP
 };
+
+static const char *const slow_names[PL_SLOW_MAX] = {
+#define PL_SLOW(id, name, help) [PL_SLOW_##id] = (name),
+#include "bpf/slow_causes.def"
+#undef PL_SLOW
+};
+
+static const char *const slow_helps[PL_SLOW_MAX] = {
+#define PL_SLOW(id, name, help) [PL_SLOW_##id] = (help),
+#include "bpf/slow_causes.def"
+#undef PL_SLOW
+};
+
+const char *pl_slow_name(enum pl_slow cause)
+{
+	return (unsigned int)cause < PL_SLOW_MAX ? slow_names[cause] : NULL;
+}
+
+const char *pl_slow_help(enum pl_slow cause)
+{
+	return (unsigned int)cause < PL_SLOW_MAX ? slow_helps[cause] : NULL;
+}
 
 const char *pl_handup_name(enum pl_handup h)
 {

@@ -21,9 +21,9 @@ struct pl_lean {
 	unsigned int n_profiles;
 	uint32_t max_latency_ns;
 	bool any_port;
-	bool general; /* the straight way is left out, to compare */
+	bool general; /* the fast path is left out, to compare */
 	uint64_t ports[65536 / 64];
-	struct pl_quiet_memo *memos; /* PL_QUIET_MEMOS, of the straight way */
+	struct pl_quiet_memo *memos; /* PL_QUIET_MEMOS, of the fast path */
 };
 
 /* By the decoder's options, so that both understand the same. -ENOMEM */
@@ -42,9 +42,14 @@ uint32_t pl_lean_report(struct pl_lean *lean, struct pl_core_scratch *s,
 uint32_t pl_lean_try(const struct pl_lean *lean, const struct pl_core_layouts *layouts,
 	struct pl_core_scratch *s, const struct pl_packet *pkt, uint64_t now_ns);
 
-/* Whether the packet is a usual report (bpf/report_quiet.h); q->keys is set. Nothing is learned. */
-bool pl_lean_quiet(const struct pl_lean *lean, struct pl_quiet *q, const struct pl_packet *pkt);
+/* The headers of a usual report (bpf/report_quiet.h), for the fast path; q->keys is set. Nothing is learned. A value of
+ * enum pl_slow. */
+uint32_t pl_lean_quiet(const struct pl_lean *lean, struct pl_quiet *q, const struct pl_packet *pkt);
 
 /* "carrier", "profile", … and what they mean; NULL for PL_HANDUP_NONE. */
 const char *pl_handup_name(enum pl_handup h);
 const char *pl_handup_help(enum pl_handup h);
+
+/* The same of what takes the slow path; NULL for PL_SLOW_NONE. */
+const char *pl_slow_name(enum pl_slow cause);
+const char *pl_slow_help(enum pl_slow cause);

@@ -49,7 +49,7 @@ struct pl_core_env {
 	struct pl_event_batch *out;
 	struct pl_core_trail trail;
 	struct pl_quiet_marks marks;
-	struct pl_quiet_memo *memos; /* of whoever goes the straight way (detect/frames.c) */
+	struct pl_quiet_memo *memos; /* of whoever takes the fast path (detect/frames.c) */
 	/* Of tables that the kernel program steps too; NULL: nobody else has them. */
 	struct pl_core_turn *turn;
 	/* Brings what the program told into out. */

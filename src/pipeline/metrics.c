@@ -121,7 +121,7 @@ static void write_kernel(const struct pl_pipeline *p, struct pl_exposition *page
 			offsetof(struct pl_kernel_counters, packets) },
 		{ "pathline_kernel_settled", "Of them settled there.",
 			offsetof(struct pl_kernel_counters, settled) },
-		{ "pathline_kernel_quiet", "Of those, settled the straight way: the usual report.",
+		{ "pathline_kernel_quiet", "Of those, settled on the fast path.",
 			offsetof(struct pl_kernel_counters, quiet) },
 		{ "pathline_kernel_stirred", "Of those, with a value outside its quiet band.",
 			offsetof(struct pl_kernel_counters, stirred) },
@@ -162,6 +162,19 @@ static void write_kernel(const struct pl_pipeline *p, struct pl_exposition *page
 			if (l[1].text != NULL)
 				pl_exposition_u64(
 					page, l, 2, pl_kernel_source_counters(s)->handed_up[h]);
+		}
+	}
+	counter(page, "pathline_kernel_slow_path", NULL,
+		"Datagrams that took the slow path in the kernel, settled or handed up, by why; "
+		"pathline help causes says what each means.");
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		const struct pl_kernel_source *s = pl_kernel_source_of(p->workers[i]);
+
+		for (unsigned int k = 1; s != NULL && k < PL_SLOW_MAX; k++) {
+			struct pl_label l[] = { TEXT("listener", p->workers[i]->name),
+				TEXT("cause", pl_slow_name((enum pl_slow)k)) };
+
+			pl_exposition_u64(page, l, 2, pl_kernel_source_counters(s)->slow[k]);
 		}
 	}
 }
@@ -670,7 +683,7 @@ uint64_t pl_metrics_series(const struct pl_config *config)
 			 2 * PL_EVENT_KIND_MAX + 4 * (PL_AGG_TABLE_MAX + 1) + PL_AGG_TABLE_MAX;
 
 	return fixed + 7 * pl_config_workers(config) +
-	       (KERNEL_FAMILIES + PL_HANDUP_MAX) * config->sources.n +
+	       (KERNEL_FAMILIES + PL_HANDUP_MAX + PL_SLOW_MAX) * config->sources.n +
 	       (17 + PL_EXPORT_DROP_MAX) * (config->outputs.n + 1) +
 	       7 * (config->metrics.max_exporters + 1) + pl_metrics_network_series(config);
 }

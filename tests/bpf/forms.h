@@ -21,26 +21,38 @@ static inline uint32_t form_rarely(struct pl_rng *rng, uint32_t n)
 	return form_pick(rng, 3) == 0 ? form_pick(rng, n) : 0;
 }
 
-/* What the straight way is for: few forms, long runs, values that seldom leave their bands. */
+/* What the fast path is for: any layout with a node id, long runs, values that seldom leave their bands. */
 static inline void form_usual(struct pl_gen_cfg *cfg, struct pl_rng *rng)
 {
-	static const uint16_t bitmaps[] = { 0x8000, 0xfc00, 0xff00, 0xfd00 };
-	const bool v1 = form_pick(rng, 2) != 0;
+	static const uint16_t bitmaps[] = { 0x8000, 0xfc00, 0xff00, 0xfd00, 0xf000, 0xb000, 0xcc00,
+		0xff00, 0xfc00, 0xc000, 0xa800, 0x9400, 0x8200, 0xdd00, 0xff80, 0x8080, 0xfd81 };
+	static const struct {
+		enum pl_gen_report report;
+		enum pl_gen_version version;
+		unsigned int bitmaps; /* of those above */
+	} kinds[] = { { PL_GEN_REPORT_V10, PL_GEN_INT_V10, 14 },
+		{ PL_GEN_REPORT_V20, PL_GEN_INT_V21, 17 },
+		{ PL_GEN_REPORT_V05, PL_GEN_INT_V05, 14 } };
+	const unsigned int kind = form_pick(rng, 3);
 
 	*cfg = (struct pl_gen_cfg){
 		.seed = pl_rng_u64(rng),
 		.flows = 1 + form_pick(rng, 40),
 		.rate = 100000,
-		.report = v1 ? PL_GEN_REPORT_V10 : PL_GEN_REPORT_V20,
-		.version = v1 ? PL_GEN_INT_V10 : PL_GEN_INT_V21,
+		.report = kinds[kind].report,
+		.version = kinds[kind].version,
 		.mode = PL_GEN_MD,
 		.carrier = form_pick(rng, 2) != 0 ? PL_GEN_UDP : PL_GEN_TCP,
 		.sink = PL_GEN_SINK_STACK,
-		.bitmap = bitmaps[form_pick(rng, 4)],
+		.bitmap = bitmaps[form_pick(rng, kinds[kind].bitmaps)],
+		.dialect = kinds[kind].version == PL_GEN_INT_V10
+				   ? (enum pl_dialect)form_rarely(rng, PL_DIALECT_MAX)
+				   : PL_DIALECT_SPEC,
 		.inner = (enum pl_gen_inner)form_rarely(rng, PL_GEN_QINQ + 1),
 		.outer_ip = form_pick(rng, 3) == 0 ? 6 : 4,
 		.inner_ip = form_pick(rng, 3) == 0 ? 6 : 4,
-		.npt = (uint8_t)form_rarely(rng, 2),
+		.npt = kinds[kind].version == PL_GEN_INT_V21 ? (uint8_t)form_rarely(rng, 2) : 0,
+		.tcp_options = (uint8_t)form_rarely(rng, 11),
 		.missing = form_pick(rng, 8) == 0 ? 0.001 : 0,
 		.loss = form_pick(rng, 4) == 0 ? 0.001 : 0,
 		.clock_offset_ns = form_pick(rng, 8) == 0 ? 2000 : 0,

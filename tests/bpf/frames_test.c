@@ -3,7 +3,7 @@
  * Detection without records against detection with them: the same packets, packet by packet, the same rules; event by
  * event equal but for the report id, which only a record has.
  *
- * And the straight way against the general one, batch by batch: after each every event, at the end every count and every
+ * And the fast path against the slow one, batch by batch: after each every event, at the end every count and every
  * byte of every table but the flows' prints.
  *
  * frames_test [REPORTS [SEED]]
@@ -175,8 +175,7 @@ static bool both_ways(struct side *a, struct side *b, const struct pl_batch *bat
 	n_events += a->events.n;
 	if (a->events.n != b->events.n || memcmp(a->events.events, b->events.events,
 						  a->events.n * sizeof(struct pl_event)) != 0) {
-		printf("# %u events the straight way, %u the general way\n", a->events.n,
-			b->events.n);
+		printf("# %u events the fast path, %u the general way\n", a->events.n, b->events.n);
 		return false;
 	}
 	a->events.n = b->events.n = 0;
@@ -254,24 +253,26 @@ static void test_ways(
 		}
 		pl_gen_free(gen);
 	}
-	ok(good, "the same events the straight way and the general way");
+	ok(good, "the same events on the fast path and the slow path");
 	same_tables(a, b);
-	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the straight way, %" PRIu64
+	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the fast path, %" PRIu64
 	       " events\n",
 		a->counters.packets, a->counters.settled, a->counters.quiet, n_events);
 	ok(a->counters.quiet > a->counters.packets / 3 &&
 			a->counters.settled - a->counters.quiet > a->counters.packets / 20,
 		"both ways were gone often");
-	eq(b->counters.quiet, 0, "the straight way can be left out");
+	eq(b->counters.quiet, 0, "the fast path can be left out");
 	ok(a->counters.stirred >= a->counters.quiet / 50 * restless,
 		"%" PRIu64 " times with hops that stirred", a->counters.stirred);
 	a->counters.quiet = a->counters.stirred = 0;
+	memset(a->counters.slow, 0, sizeof(a->counters.slow));
+	memset(b->counters.slow, 0, sizeof(b->counters.slow));
 	memeq(&a->counters, &b->counters, sizeof(a->counters), "and the packets' counts");
 	side_done(a);
 	side_done(b);
 }
 
-/* Whatever carries the report, and whatever it is about, as long as it is usual: the straight way, once a path is known. */
+/* Whatever carries the report, and whatever it is about, as long as it is usual: the fast path, once a path is known. */
 static void test_carriers(void)
 {
 	static uint8_t rooms[PL_BATCH_MAX][PL_GEN_PACKET_MAX + 8];
@@ -315,6 +316,73 @@ static void test_carriers(void)
 	}
 }
 
+/* Every instruction bitmap with a node id, whatever its dialect: the fast path, once a path is known. */
+static void test_layouts(void)
+{
+	static const struct {
+		const char *what;
+		enum pl_gen_report report;
+		enum pl_gen_version version;
+		uint16_t reserved; /* bits that are not asked for: reserved, or only noted */
+		enum pl_dialect dialect;
+	} families[] = {
+		{ "INT v0.5", PL_GEN_REPORT_V05, PL_GEN_INT_V05, 0x00ff, PL_DIALECT_SPEC },
+		{ "INT v1.0", PL_GEN_REPORT_V10, PL_GEN_INT_V10, 0x00fe, PL_DIALECT_SPEC },
+		{ "INTCollector's", PL_GEN_REPORT_V10, PL_GEN_INT_V10, 0x00fe,
+			PL_DIALECT_INTCOLLECTOR },
+		{ "GEANT's", PL_GEN_REPORT_V10, PL_GEN_INT_V10, 0x00fe, PL_DIALECT_GEANT },
+		{ "NoviFlow's", PL_GEN_REPORT_V10, PL_GEN_INT_V10, 0xffff, PL_DIALECT_NOVIFLOW },
+		{ "INT v2.1", PL_GEN_REPORT_V20, PL_GEN_INT_V21, 0x007e, PL_DIALECT_SPEC },
+	};
+	static struct pl_batch batch;
+	struct pl_detect_options o;
+	struct pl_diag diag = { 0 };
+
+	pl_detect_defaults(&o);
+	for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+		uint64_t packets = 0, most_slow = 0, forms = 0;
+
+		for (uint32_t bitmap = 0x8000; bitmap <= 0xffff; bitmap++) {
+			struct pl_gen_cfg cfg = { .seed = 1,
+				.flows = 1,
+				.rate = 100000,
+				.report = families[f].report,
+				.version = families[f].version,
+				.mode = PL_GEN_MD,
+				.sink = PL_GEN_SINK_STACK,
+				.bitmap = (uint16_t)bitmap,
+				.dialect = families[f].dialect,
+				.carrier = PL_GEN_TCP,
+				.tcp_options = bitmap & 0x100 ? 3 : 0 };
+			struct side *s;
+			struct pl_gen *gen = NULL;
+
+			if ((bitmap & families[f].reserved) != 0 &&
+				!(families[f].reserved == 0xffff && bitmap == 0xfc00))
+				continue;
+			if (pl_gen_new(&gen, &cfg, &diag) < 0)
+				continue;
+			s = calloc(1, sizeof(*s));
+			if (s == NULL || !side_init(s, &o, false))
+				abort();
+			if (pl_gen_next(gen, UINT64_MAX, &batch) > 0)
+				pl_detect_frames(s->det, &s->lean, &batch, now_ns, s->settled,
+					&s->counters, &s->events);
+			packets += s->counters.packets;
+			forms++;
+			if (s->counters.packets - s->counters.quiet > most_slow)
+				most_slow = s->counters.packets - s->counters.quiet;
+			pl_gen_free(gen);
+			side_done(s);
+		}
+		/* The first one makes the entries and learns the layout. */
+		ok(forms > 0 && packets > 32 * forms && most_slow <= 2,
+			"%s: %" PRIu64 " layouts, at most %" PRIu64 " of %" PRIu64
+			" reports of each on the slow path",
+			families[f].what, forms, most_slow, packets / (forms > 0 ? forms : 1));
+	}
+}
+
 /* Rules under which most is quiet. */
 static void test_calm(struct pl_rng *rng, bool aggregates)
 {
@@ -327,7 +395,7 @@ static void test_calm(struct pl_rng *rng, bool aggregates)
 		levels[i]->step *= 100;
 	}
 	o.microburst.on = false;
-	o.flow_latency = (struct pl_detect_level){ 0 }; /* the straight way knows nothing of it */
+	o.flow_latency = (struct pl_detect_level){ 0 }; /* the fast path knows nothing of it */
 	o.hop_latency.anomaly = aggregates;
 	o.aggregates = aggregates;
 	o.report_loss = true;
@@ -380,6 +448,7 @@ int main(int argc, char **argv)
 	test_calm(&rng, true);
 	test_restless(&rng);
 	test_carriers();
+	test_layouts();
 	pl_detect_free(lean_det);
 	pl_detect_free(record_det);
 	pl_event_batch_done(&lean_events);

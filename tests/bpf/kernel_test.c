@@ -271,6 +271,7 @@ static bool same_counters(void)
 {
 	struct pl_kernel_counters c;
 	bool good = pl_kernel_counters(kernel, &c) == 0;
+	uint64_t slow = 0;
 
 	books.frames += pl_kernel_frames(kernel, &frames, settled_frames);
 	good = eq(c.packets, books.packets - books.passed, "report traffic is counted") && good;
@@ -278,6 +279,10 @@ static bool same_counters(void)
 	for (unsigned int i = 1; i < PL_HANDUP_MAX; i++)
 		good = eq(c.handed_up[i], books.handed_up[i], "handed up, %s", pl_handup_name(i)) &&
 		       good;
+	for (unsigned int i = 0; i < PL_SLOW_MAX; i++)
+		slow += c.slow[i];
+	good = eq(c.quiet + slow, c.packets, "fast path and slow path, by cause, are all") && good;
+	good = eq(c.slow[PL_SLOW_NONE], 0, "each has a cause") && good;
 	books.quiet = c.quiet;
 	books.stirred = c.stirred;
 	good = eq(c.handed_up_lost, 0, "and none of these is lost") && good;
@@ -293,7 +298,7 @@ static bool same_counters(void)
 	       good;
 }
 
-/* The prints of paths are the straight way's own; here there is none. */
+/* The prints of paths are the fast path's own; here there is none. */
 static void forget_prints(void)
 {
 	struct pl_core_flow_set *sets = pl_kernel_tables(kernel)[PL_CORE_T_flow].sets;
@@ -377,7 +382,7 @@ static bool run_form(const struct pl_gen_cfg *cfg, struct pl_rng *rng, uint64_t 
 	return good && same_events();
 }
 
-/* general: without the straight way. */
+/* general: without the fast path. */
 static void test_random(uint64_t reports, uint64_t seed, uint32_t mask, bool general)
 {
 	struct pl_core_rules rules = busy_rules(mask);
@@ -411,11 +416,11 @@ static void test_random(uint64_t reports, uint64_t seed, uint32_t mask, bool gen
 	ok(good, "the kernel's events are those of user space");
 	same_counters();
 	same_tables();
-	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the straight way, %" PRIu64
+	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the fast path, %" PRIu64
 	       " events\n",
 		books.packets, books.settled, books.quiet, books.events);
 	if (general)
-		eq(books.quiet, 0, "none of them the straight way");
+		eq(books.quiet, 0, "none of them the fast path");
 	ok(books.settled > books.packets / 8 && books.events > books.settled / 50,
 		"enough was settled and told");
 	teardown();
@@ -511,11 +516,11 @@ static struct pl_core_rules calm_rules(uint32_t flags)
 	r.burst_threshold = PL_CORE_NO_THRESHOLD;
 	r.learn_window_ns = 50000000;
 	r.flags = flags;
-	r.watch &= ~(1u << PL_CORE_Q_FLOW_LATENCY); /* the straight way knows nothing of it */
+	r.watch &= ~(1u << PL_CORE_Q_FLOW_LATENCY); /* the fast path knows nothing of it */
 	return r;
 }
 
-/* As those of all reports, but for what the straight way leaves alone: most reports have something to tell. */
+/* As those of all reports, but for what the fast path leaves alone: most reports have something to tell. */
 static struct pl_core_rules restless_rules(void)
 {
 	struct pl_core_rules r = busy_rules(255);
@@ -545,7 +550,7 @@ static void test_usual(uint64_t reports, uint64_t seed, struct pl_core_rules rul
 	ok(good, "the kernel's events are those of user space");
 	same_counters();
 	same_tables();
-	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the straight way, %" PRIu64
+	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the fast path, %" PRIu64
 	       " events\n",
 		books.packets, books.settled, books.quiet, books.events);
 	ok(books.quiet > books.packets / 3 && books.settled - books.quiet > books.packets / 20,
@@ -564,7 +569,7 @@ static void test_filters(uint64_t reports, uint64_t seed)
 	struct pl_rng rng;
 	bool good = true;
 
-	/* The straight way has its flows whatever is told of them. */
+	/* The fast path has its flows whatever is told of them. */
 	rules.on &= ~(1u << PL_EVENT_PATH_CHANGE | 1u << PL_EVENT_FLOW_START |
 		      1u << PL_EVENT_FLOW_END | 1u << PL_EVENT_KEEPALIVE);
 	setup(&rules);
@@ -595,7 +600,7 @@ static void test_filters(uint64_t reports, uint64_t seed)
 		"the kernel's events are those of user space, and the host's frames are left to it");
 	same_counters();
 	same_tables();
-	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the straight way\n",
+	printf("# %" PRIu64 " packets, %" PRIu64 " settled, %" PRIu64 " the fast path\n",
 		books.packets, books.settled, books.quiet);
 	ok(books.unwanted > books.packets / 8, "%" PRIu64 " were not wanted", books.unwanted);
 	ok(books.quiet > (books.packets - books.unwanted) / 4, "of the others many went straight");
