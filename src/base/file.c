@@ -66,6 +66,31 @@ int pl_file_read(const char *path, size_t max_bytes, char **ret_data, size_t *re
 	return result;
 }
 
+int pl_file_read_secret(const char *path, size_t max_bytes, char **ret_data, size_t *ret_len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), result = 0;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		result = -errno;
+	else if (S_ISREG(st.st_mode) && (st.st_mode & S_IWOTH) != 0)
+		result = -EKEYREJECTED;
+	if (result == 0)
+		result = read_all(fd, max_bytes, ret_data, ret_len);
+	close(fd);
+	return result;
+}
+
+const char *pl_file_secret_trouble(int error)
+{
+	return error == -EKEYREJECTED
+		       ? "everybody may write it, so anybody may choose what it says "
+			 "(chmod o-w)"
+		       : strerrordesc_np(-error);
+}
+
 static int write_all(int fd, const char *data, size_t len)
 {
 	while (len > 0) {

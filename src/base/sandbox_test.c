@@ -245,7 +245,7 @@ static void *return_it(void *arg)
 static int try_thread(void)
 {
 	pthread_t t;
-	const int r = -pl_thread_start(&t, return_it, NULL);
+	const int r = -pl_thread_start(&t, "test", return_it, NULL);
 
 	if (r == 0)
 		pthread_join(t, NULL);
@@ -327,7 +327,7 @@ static void attempt(unsigned int calls, int (*try)(void), bool thread)
 	try_now = try;
 	if (!thread)
 		_exit(try() & 0xff);
-	if (pl_thread_start(&t, in_thread, NULL) < 0)
+	if (pl_thread_start(&t, "test", in_thread, NULL) < 0)
 		_exit(98);
 	pthread_join(t, &got);
 	_exit((int)(intptr_t)got & 0xff);

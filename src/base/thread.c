@@ -2,10 +2,12 @@
 #include "base/thread.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 
-int pl_thread_start(pthread_t *ret, void *(*run)(void *), void *arg)
+int pl_thread_start(pthread_t *ret, const char *name, void *(*run)(void *), void *arg)
 {
 	static const int own[] = { SIGBUS, SIGSYS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT };
+	char own_name[16] = "";
 	sigset_t others, before;
 	int r;
 
@@ -13,7 +15,11 @@ int pl_thread_start(pthread_t *ret, void *(*run)(void *), void *arg)
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		sigdelset(&others, own[i]);
 	pthread_sigmask(SIG_SETMASK, &others, &before);
+	/* It inherits the name. To name another thread takes /proc, which a confined process may not write. */
+	(void)prctl(PR_GET_NAME, own_name);
+	(void)prctl(PR_SET_NAME, name);
 	r = pthread_create(ret, NULL, run, arg);
+	(void)prctl(PR_SET_NAME, own_name);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -r;
 }

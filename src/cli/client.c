@@ -52,10 +52,10 @@ static int read_secret(const char *path, char **ret, struct pl_diag *diag)
 {
 	char *text;
 	size_t len;
-	int r = pl_file_read(path, SECRET_MAX, &text, &len);
+	int r = pl_file_read_secret(path, SECRET_MAX, &text, &len);
 
 	if (r < 0) {
-		pl_diag_set(diag, "cannot read %s: %s", path, strerrordesc_np(-r));
+		pl_diag_set(diag, "cannot read %s: %s", path, pl_file_secret_trouble(r));
 		return PL_EXIT_FAILED;
 	}
 	text[strcspn(text, "\r\n")] = '\0';
@@ -441,4 +441,32 @@ int pl_client_confine(const struct pl_client_args *args, const char *folder)
 		access(terminals, R_OK | X_OK) < 0)
 		terminals[0] = '\0';
 	return pl_confine_reader(PL_CONFINE_READER, paths, sizeof(paths) / sizeof(paths[0]));
+}
+
+static void add_escape(struct pl_buf *dst, uint32_t cp)
+{
+	if (cp < 0x10000)
+		pl_buf_printf(dst, "\\u%04x", (unsigned int)cp);
+	else
+		pl_buf_printf(dst, "\\u%04x\\u%04x",
+			(unsigned int)(0xd800 + ((cp - 0x10000) >> 10)),
+			(unsigned int)(0xdc00 + ((cp - 0x10000) & 0x3ff)));
+}
+
+void pl_client_line(struct pl_buf *dst, const char *line, size_t n, bool json)
+{
+	while (n > 0) {
+		uint32_t cp = 0xfffd;
+		size_t len;
+		bool good = pl_utf8_next(line, n, &len, &cp);
+
+		if ((good && !unfit(cp)) || *line == '\t' || *line == '\n')
+			pl_buf_add(dst, line, len);
+		else if (json)
+			add_escape(dst, good ? cp : 0xfffd);
+		else
+			pl_buf_chr(dst, '?');
+		line += len;
+		n -= len;
+	}
 }

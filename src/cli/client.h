@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "base/buf.h"
 #include "base/diag.h"
 #include "base/opt.h"
 
@@ -82,3 +83,6 @@ bool pl_json_member_bool(const json_t *object, const char *key);
 /* Text of a stranger made fit for a terminal: control characters, broken and invisible UTF-8 become "?".
  * Terminated, cut to cap - 1 bytes at a character. Returns dst. */
 char *pl_client_text(char *dst, size_t cap, const char *text);
+/* The same for a line of a stream, whose tabs and end stay. json: they become escapes, which mean the same to who reads
+ * JSON. */
+void pl_client_line(struct pl_buf *dst, const char *line, size_t n, bool json);

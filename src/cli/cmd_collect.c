@@ -367,15 +367,15 @@ static void look(struct collect *x, uint64_t now_ns)
 /* Whether to end. SIGUSR1 is answered, SIGUSR2 passed on. */
 static bool take_signals(const struct collect *x)
 {
-	struct signalfd_siginfo info;
 	bool ends = false;
+	int signo;
 
-	while (read(x->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGUSR1)
+	while (pl_signals_read(x->signal_fd, &signo)) {
+		if (signo == SIGUSR1)
 			print_stats(x, NULL, NULL);
-		else if (info.ssi_signo == SIGUSR2 && x->epochs != NULL)
+		else if (signo == SIGUSR2 && x->epochs != NULL)
 			pl_epochs_ask(x->epochs);
-		else if (info.ssi_signo == SIGUSR2)
+		else if (signo == SIGUSR2)
 			pl_complain("no store has epochs");
 		else
 			ends = true;

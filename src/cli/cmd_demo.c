@@ -187,9 +187,9 @@ static bool wait_or_end(struct demo *d, int timeout_ms, bool keys)
 	if (poll(fds, 2, timeout_ms) <= 0)
 		return false;
 	if ((fds[0].revents & POLLIN) != 0) {
-		struct signalfd_siginfo info;
+		int signo;
 
-		return read(d->signals, &info, sizeof(info)) == (ssize_t)sizeof(info);
+		return pl_signals_read(d->signals, &signo);
 	}
 	if ((fds[1].revents & (POLLIN | POLLHUP)) != 0) {
 		char key;

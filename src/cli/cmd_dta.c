@@ -20,6 +20,7 @@
 #include "cli/dta_regions.h"
 #include "cli/dta_status.h"
 #include "cli/json_line.h"
+#include "cli/signals.h"
 #include "dta/translator.h"
 #include "memory/region.h"
 
@@ -717,16 +718,12 @@ static int run_word(const char *word)
 {
 	struct chain *c = calloc(1, sizeof(*c));
 	struct pl_diag diag = { .text = "" };
-	struct sigaction sa = { .sa_handler = on_signal };
 	int r, code = PL_EXIT_OK;
 
 	if (c == NULL)
 		return say(-ENOMEM, &diag);
 	c->lab = (struct pl_dta_lab){ -1, -1 };
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGUSR1, &sa, NULL);
-	sigaction(SIGUSR2, &sa, NULL);
+	pl_signals_handle(on_signal, (const int[]){ SIGUSR1, SIGUSR2, 0 });
 	(void)pl_region_guard();
 	r = load(c, word, &diag);
 	if (r < 0) {

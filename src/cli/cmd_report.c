@@ -18,6 +18,7 @@
 #include "cli/confine.h"
 #include "cli/region_read.h"
 #include "cli/region_values.h"
+#include "cli/signals.h"
 #include "dta/reporter.h"
 
 #define HOPS_MAX    31u
@@ -434,7 +435,6 @@ static int run_job(struct job *j, const struct pl_opt_list *operands)
 		.linger_ns = args.linger_ns,
 		.rate = args.rate,
 	};
-	struct sigaction action = { .sa_handler = on_stop };
 	struct pl_diag diag = { .text = "" };
 	int r;
 
@@ -453,8 +453,7 @@ static int run_job(struct job *j, const struct pl_opt_list *operands)
 		pl_complain("report: %s", diag.text[0] != '\0' ? diag.text : strerror(-r));
 		return r == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_FAILED;
 	}
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
+	pl_signals_handle(on_stop, (const int[]){ 0 });
 	/* The socket is open: a translator's answers are read by a process that can do nothing else. */
 	r = pl_confine_reader(PL_CONFINE_SENDER, NULL, 0);
 	if (r != 0)

@@ -207,11 +207,10 @@ static void say_start(const struct pl_daemon *d)
 /* A second TERM or INT while stopping ends the process at once. */
 static void *await_second(void *arg)
 {
-	struct signalfd_siginfo info;
-	int fd = *(int *)arg;
+	int fd = *(int *)arg, signo;
 
-	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) {
+	while (pl_signals_read(fd, &signo)) {
+		if (signo == SIGTERM || signo == SIGINT) {
 			static const char text[] = "pathline: stopped at once\n";
 
 			(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
@@ -244,14 +243,13 @@ static int serve(struct pl_daemon *d, int signals)
 
 	for (;;) {
 		struct pollfd fd = { .fd = signals, .events = POLLIN };
-		struct signalfd_siginfo info;
 		uint64_t now;
+		int signo;
 
-		if (poll(&fd, 1, 500) > 0 &&
-			read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-			if (info.ssi_signo == SIGHUP)
+		if (poll(&fd, 1, 500) > 0 && pl_signals_read(signals, &signo)) {
+			if (signo == SIGHUP)
 				reload(d);
-			else if (info.ssi_signo == SIGUSR1)
+			else if (signo == SIGUSR1)
 				say_account(d, "so far");
 			else
 				return stop(d, signals);

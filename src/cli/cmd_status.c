@@ -219,7 +219,7 @@ static int show(const json_t *status, const char *url)
 	pl_buf_init(&r.wrong);
 	find_wrong(&r, status);
 	if (strcmp(args.form, "json") == 0) {
-		char *text = json_dumps(status, JSON_INDENT(2));
+		char *text = json_dumps(status, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 
 		pl_buf_str(&r.out, text != NULL ? text : "{}");
 		pl_buf_chr(&r.out, '\n');

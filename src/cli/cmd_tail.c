@@ -18,6 +18,8 @@
 #include "cli/client.h"
 #include "cli/command.h"
 #include "cli/record_out.h"
+#include "cli/signals.h"
+#include "cli/stdout.h"
 #include "cli/tail_history.h"
 
 enum {
@@ -34,7 +36,8 @@ static struct {
 } args;
 
 struct tail {
-	struct pl_buf line; /* begun, not ended */
+	struct pl_buf line;  /* begun, not ended */
+	struct pl_buf clean; /* as it is printed */
 	uint64_t printed, dropped;
 	unsigned int skip; /* lines that are a header said before */
 	bool began;        /* a header was printed */
@@ -83,9 +86,12 @@ static void on_signal(int signal_number)
 	stop_flag = 1;
 }
 
+/* What comes is a server's, which may be a stranger's. */
 static void print(struct tail *t, const char *text, size_t n)
 {
-	pl_stdout_write(text, n, &t->gone, &t->error);
+	pl_buf_reset(&t->clean);
+	pl_client_line(&t->clean, text, n, strcmp(args.form, "jsonl") == 0);
+	pl_stdout_flush(&t->clean, &t->gone, &t->error);
 }
 
 static bool begins(const char *line, size_t n, const char *with)
@@ -224,13 +230,10 @@ static int follow(struct pl_client *client, struct tail *t, const char *path)
 
 static void catch_signals(void)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
-
 	stopped = 0;
 	stop_flag = 0;
 	signal(SIGPIPE, SIG_IGN);
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
+	pl_signals_handle(on_signal, (const int[]){ 0 });
 }
 
 static int tail_history(void)
@@ -302,6 +305,7 @@ static int run(int argc, char **argv)
 	}
 	catch_signals();
 	pl_buf_init(&t.line);
+	pl_buf_init(&t.clean);
 	t.line.limit = LINE_MAX_BYTES;
 	code = pl_client_confine(&args.client, NULL);
 	if (code == 0)
@@ -312,6 +316,7 @@ static int run(int argc, char **argv)
 			    "stream, did not keep up",
 			t.dropped);
 	pl_buf_done(&t.line);
+	pl_buf_done(&t.clean);
 	pl_client_free(client);
 	return code;
 }

@@ -18,6 +18,8 @@
 #include "base/num.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "cli/signals.h"
+#include "cli/stdout.h"
 #include "cli/top.h"
 #include "cli/top_fetch.h"
 #include "cli/top_terminal.h"
@@ -199,7 +201,7 @@ static int batch(const struct pl_top_source *source, struct view *v)
 		view_take(v, &a);
 		pl_buf_init(&out);
 		if (strcmp(args.form, "json") == 0) {
-			char *text = json_dumps(v->table, JSON_COMPACT);
+			char *text = json_dumps(v->table, JSON_COMPACT | JSON_ENSURE_ASCII);
 
 			pl_buf_str(&out, text != NULL ? text : "{}");
 			pl_buf_chr(&out, '\n');
@@ -578,7 +580,6 @@ static void loop(struct top *t)
 /* Takes the source over. */
 static int watch(const struct pl_top_source *source, struct view *v)
 {
-	struct sigaction sa = { .sa_handler = on_signal };
 	struct top t = { .view = *v, .interval_ns = args.interval_ns, .url = name_of(source) };
 	SCREEN *screen;
 	int r;
@@ -589,11 +590,9 @@ static int watch(const struct pl_top_source *source, struct view *v)
 		return PL_EXIT_FAILED;
 	}
 	ended = 0;
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	sigaction(SIGHUP, &sa, NULL);
+	pl_signals_handle(on_signal, (const int[]){ SIGHUP, 0 });
 	set_escdelay(25);
-	screen = newterm(NULL, stdout, stdin);
+	screen = newterm(NULL, pl_stdout_terminal(), stdin);
 	if (screen == NULL) {
 		pl_complain("the terminal cannot be set up");
 		pl_top_fetch_free(t.fetch);

@@ -114,7 +114,7 @@ int pl_collect_save_open(struct pl_collect_save **ret, const struct pl_collector
 	pthread_cond_init(&s->wake, &attr);
 	pthread_condattr_destroy(&attr);
 	pthread_mutex_init(&s->lock, NULL);
-	r = pl_thread_start(&s->thread, run, s);
+	r = pl_thread_start(&s->thread, "pl-save", run, s);
 	if (r < 0) {
 		pl_diag_set(diag, "--save: %s", strerror(-r));
 		pthread_cond_destroy(&s->wake);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The table of subcommands, what all of them share, and their help pages. */
 #include "cli/command.h"
+#include "cli/stdout.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -126,22 +127,6 @@ void pl_complain_diag(const struct pl_diag *diag)
 
 	pl_diag_format(diag, text, sizeof(text));
 	pl_complain("%s", text);
-}
-
-void pl_stdout_write(const char *text, size_t n, bool *gone, int *error)
-{
-	while (n > 0 && !*gone && *error == 0) {
-		ssize_t r = write(STDOUT_FILENO, text, n);
-
-		if (r >= 0) {
-			text += r;
-			n -= (size_t)r;
-		} else if (errno == EPIPE) {
-			*gone = true;
-		} else if (errno != EINTR) {
-			*error = -errno;
-		}
-	}
 }
 
 void pl_stdout_flush(struct pl_buf *buf, bool *gone, int *error)

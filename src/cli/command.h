@@ -73,6 +73,5 @@ void pl_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void pl_complain_diag(const struct pl_diag *diag);
 
 /* All of it to standard output, unless it failed before. *gone: nobody reads any more; *error: a negative errno. */
-void pl_stdout_write(const char *text, size_t n, bool *gone, int *error);
 /* What was gathered, which is empty afterwards. */
 void pl_stdout_flush(struct pl_buf *buf, bool *gone, int *error);

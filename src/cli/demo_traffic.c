@@ -119,7 +119,7 @@ int pl_demo_traffic_start(struct pl_demo_traffic **ret,
 	r = pl_port_open(&t->port, options->uri, PL_PORT_SEND, NULL, diag);
 	if (r < 0)
 		goto fail;
-	r = pl_thread_start(&t->thread, send_loop, t);
+	r = pl_thread_start(&t->thread, "pl-traffic", send_loop, t);
 	if (r < 0)
 		goto fail;
 	t->running = true;

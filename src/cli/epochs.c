@@ -375,7 +375,7 @@ void pl_epochs_free(struct pl_epochs *e)
 
 static int start(struct pl_epochs *e)
 {
-	int r = pl_thread_start(&e->thread, run, e);
+	int r = pl_thread_start(&e->thread, "pl-epochs", run, e);
 
 	e->running = r == 0;
 	return r;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/signals.h"
 
 #define SLEEP_MAX_NS UINT64_C(50000000)   /* so that a signal is seen soon */
 #define LAG_MAX_NS   UINT64_C(1000000000) /* further behind than this, time is given up */
@@ -24,11 +25,7 @@ static void on_signal(int number)
 
 void pl_gen_catch_signals(void)
 {
-	struct sigaction action = { .sa_handler = on_signal };
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGUSR1, &action, NULL);
+	pl_signals_handle(on_signal, (const int[]){ SIGUSR1, 0 });
 }
 
 bool pl_gen_is_live(const char *uri)

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "cli/command.h"
+#include "cli/stdout.h"
 
 static int overview(FILE *to)
 {
@@ -44,11 +45,14 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int code = dispatch(argc, argv);
+	int code;
 
+	pl_stdout_open();
+	code = dispatch(argc, argv);
 	/* A full disk must not look like success. */
 	errno = 0;
-	if ((fflush(stdout) != 0 || ferror(stdout)) && code == PL_EXIT_OK) {
+	if ((fflush(stdout) != 0 || ferror(stdout)) && code == PL_EXIT_OK &&
+		!pl_stdout_given_up()) {
 		pl_complain("cannot write the output: %s",
 			errno != 0 ? strerror(errno) : "an earlier write failed");
 		code = PL_EXIT_FAILED;

@@ -5,6 +5,7 @@
 
 #include "cli/args.h"
 #include "cli/command.h"
+#include "cli/stdout.h"
 #include "record/json.h"
 #include "record/table.h"
 #include "record/text.h"

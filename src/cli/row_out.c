@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "cli/args.h"
 #include "cli/command.h"
+#include "cli/stdout.h"
 
 #define WRITE_AT ((size_t)64 * 1024)
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/signals.h"
 
+#include <stdatomic.h>
 #include <sys/signalfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/stdout.h"
 
 static void set_of(sigset_t *ret, const int *also)
 {
@@ -15,16 +18,32 @@ static void set_of(sigset_t *ret, const int *also)
 		sigaddset(ret, *also);
 }
 
+static void (*_Atomic to_end)(int signo);
+
+static void on_end(int signo)
+{
+	void (*handler)(int) = atomic_load_explicit(&to_end, memory_order_relaxed);
+
+	pl_stdout_hurry();
+	handler(signo);
+}
+
+void pl_signals_handle(void (*handler)(int signo), const int *also)
+{
+	struct sigaction end = { .sa_handler = on_end }, other = { .sa_handler = handler };
+
+	atomic_store_explicit(&to_end, handler, memory_order_relaxed);
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	for (; *also != 0; also++)
+		sigaction(*also, &other, NULL);
+}
+
 void pl_signals_catch(struct pl_signals *s, void (*handler)(int signo), const int *also)
 {
-	struct sigaction sa = { .sa_handler = handler };
-
 	signal(SIGPIPE, SIG_IGN);
 	set_of(&s->heard, also);
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
-	for (; *also != 0; also++)
-		sigaction(*also, &sa, NULL);
+	pl_signals_handle(handler, also);
 }
 
 void pl_signals_block(struct pl_signals *s)
@@ -50,4 +69,16 @@ int pl_signals_fd(const int *also, int flags)
 	set_of(&set, also);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | flags);
+}
+
+bool pl_signals_read(int fd, int *ret_signo)
+{
+	struct signalfd_siginfo info;
+
+	if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return false;
+	*ret_signo = (int)info.ssi_signo;
+	if (*ret_signo == SIGTERM || *ret_signo == SIGINT)
+		pl_stdout_hurry();
+	return true;
 }

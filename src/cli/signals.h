@@ -8,11 +8,15 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct pl_signals {
 	sigset_t heard, while_waiting;
 };
+
+/* As pl_signals_catch, for who waits in other ways. SIGPIPE is as it was. */
+void pl_signals_handle(void (*handler)(int signo), const int *also);
 
 /* SIGINT, SIGTERM, and those of `also`, which 0 ends. The handler sets a flag and no more. SIGPIPE is ignored. */
 void pl_signals_catch(struct pl_signals *s, void (*handler)(int signo), const int *also);
@@ -27,3 +31,5 @@ int pl_signals_poll(const struct pl_signals *s, struct pollfd *fds, nfds_t n, ui
 /* A descriptor that SIGINT, SIGTERM and those of `also` (0 ends it) are read from, as signalfd(2) has it. They are blocked in
  * every thread that is started from here on; SIGPIPE is ignored. */
 int pl_signals_fd(const int *also, int flags);
+/* The next signal from it; false when there is none. */
+bool pl_signals_read(int fd, int *ret_signo);

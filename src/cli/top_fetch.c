@@ -113,7 +113,7 @@ int pl_top_fetch_new(
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&f->wake, &attr);
 	pthread_condattr_destroy(&attr);
-	r = pl_thread_start(&f->thread, fetch_loop, f);
+	r = pl_thread_start(&f->thread, "pl-fetch", fetch_loop, f);
 	f->running = r == 0;
 	if (r < 0) {
 		pl_top_fetch_free(f);

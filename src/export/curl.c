@@ -50,11 +50,11 @@ static int read_secret(const char *path, char **ret, struct pl_diag *diag)
 {
 	char *text;
 	size_t len;
-	int r = pl_file_read(path, SECRET_MAX, &text, &len);
+	int r = pl_file_read_secret(path, SECRET_MAX, &text, &len);
 
 	if (r < 0) {
-		pl_diag_set(diag, "cannot read %s: %s", path, strerror(-r));
-		return r;
+		pl_diag_set(diag, "cannot read %s: %s", path, pl_file_secret_trouble(r));
+		return r == -EKEYREJECTED ? -EINVAL : r;
 	}
 	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
 		text[--len] = '\0';
@@ -352,13 +352,15 @@ static int check_files(const struct pl_sender_options *o, struct pl_diag *diag)
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		char *text;
 		size_t len;
-		int r = paths[i] != NULL ? pl_file_read(paths[i], 4 << 20, &text, &len) : -ENODATA;
+		int r = paths[i] != NULL ? pl_file_read_secret(paths[i], 4 << 20, &text, &len)
+					 : -ENODATA;
 
 		if (r == -ENODATA)
 			continue;
 		if (r < 0) {
-			pl_diag_set(diag, "cannot read %s: %s", paths[i], strerror(-r));
-			return r;
+			pl_diag_set(
+				diag, "cannot read %s: %s", paths[i], pl_file_secret_trouble(r));
+			return r == -EKEYREJECTED ? -EINVAL : r;
 		}
 		explicit_bzero(text, len);
 		free(text);

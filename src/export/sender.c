@@ -342,9 +342,8 @@ static int start(struct sender *s)
 {
 	int r;
 
-	r = pl_thread_start(&s->thread, sender_loop, s);
+	r = pl_thread_start(&s->thread, "pl-sender", sender_loop, s);
 	if (r == 0) {
-		pthread_setname_np(s->thread, "pl-sender");
 		s->running = true;
 	}
 	return r;

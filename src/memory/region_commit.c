@@ -45,7 +45,7 @@ int region_commit_start(struct pl_region *g)
 	pthread_cond_init(&c->wake, &attr);
 	pthread_condattr_destroy(&attr);
 	pthread_mutex_init(&c->lock, NULL);
-	r = pl_thread_start(&g->commit.thread, commit, g);
+	r = pl_thread_start(&g->commit.thread, "pl-commit", commit, g);
 	c->running = r == 0;
 	if (r < 0)
 		region_ahead_free(g);

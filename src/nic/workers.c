@@ -226,7 +226,7 @@ static int start(struct pl_workers *all, struct worker *w)
 		return w->bytes == NULL ? -ENOMEM : -errno;
 	r = pl_ring_init(&w->ring, queue, sizeof(struct signal));
 	if (r == 0)
-		r = pl_thread_start(&w->thread, work, w);
+		r = pl_thread_start(&w->thread, "pl-nic", work, w);
 	w->started = r == 0;
 	return r;
 }

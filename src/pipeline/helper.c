@@ -26,11 +26,18 @@ struct request {
 	int32_t domain;  /* SOCKET */
 	int32_t ifindex; /* LINK; the program travels beside */
 	uint32_t flags;
+	uint32_t number;
+};
+
+struct reply {
+	int32_t result;
+	uint32_t number; /* of the request */
 };
 
 struct pl_helper {
 	struct pl_rights rights; /* first */
 	pthread_mutex_t lock;    /* one question at a time */
+	uint32_t asked;
 	int fd;
 	pid_t pid;
 };
@@ -131,7 +138,7 @@ static void serve(bool packet)
 	int with, r;
 
 	for (;;) {
-		int32_t reply;
+		struct reply reply;
 
 		r = get(HELPER_FD, &q, sizeof(q), &with);
 		if (r == -EPIPE)
@@ -140,7 +147,7 @@ static void serve(bool packet)
 			r = answer(&q, with, packet);
 		if (with >= 0)
 			close(with);
-		reply = r < 0 ? r : 0;
+		reply = (struct reply){ .result = r < 0 ? r : 0, .number = q.number };
 		if (put(HELPER_FD, &reply, sizeof(reply), r) < 0)
 			return;
 		if (r >= 0)
@@ -159,7 +166,7 @@ _Noreturn static void be_helper(int fd, const struct pl_helper_options *options)
 	struct pl_diag diag = { .text = "" };
 	struct pl_sandbox_state state;
 	sigset_t all;
-	int32_t ready;
+	struct reply ready = { 0 };
 
 	/* It ends with the collector, by whatever end; a signal to both is the collector's to act on. */
 	sigfillset(&all);
@@ -168,36 +175,48 @@ _Noreturn static void be_helper(int fd, const struct pl_helper_options *options)
 	if (dup2(fd, HELPER_FD) < 0)
 		_exit(1);
 	(void)syscall(SYS_close_range, CLOSE_FROM, ~0u, 0);
-	ready = pl_privilege_drop(&keep, &diag);
-	if (ready == 0)
-		ready = pl_sandbox_enter(&held, &state, &diag);
+	ready.result = pl_privilege_drop(&keep, &diag);
+	if (ready.result == 0)
+		ready.result = pl_sandbox_enter(&held, &state, &diag);
 	(void)put(HELPER_FD, &ready, sizeof(ready), -1);
-	if (ready == 0)
+	if (ready.result == 0)
 		serve(options->packet);
 	_exit(0);
 }
 
 /* ---- the collector's side ---- */
 
-/* A descriptor or -errno; -EPERM when there is no helper any more. */
-static int ask(struct pl_helper *h, const struct request *q, int with)
+/* The answer to request `number`. Those to earlier ones come first, when the helper stood still for longer than they were
+ * waited for; nobody wants them any more. */
+static int get_answer(struct pl_helper *h, uint32_t number, int *ret_fd)
 {
-	int32_t reply = -EPERM;
+	struct reply reply;
+	int r;
+
+	do {
+		r = get(h->fd, &reply, sizeof(reply), ret_fd);
+		if (r < 0)
+			return -EPERM;
+		if (reply.number != number && *ret_fd >= 0)
+			close(*ret_fd);
+	} while (reply.number != number);
+	return reply.result;
+}
+
+/* A descriptor or -errno; -EPERM when there is no helper any more, or it does not answer. */
+static int ask(struct pl_helper *h, struct request *q, int with)
+{
 	int fd = -1, r;
 
 	pthread_mutex_lock(&h->lock);
-	r = put(h->fd, q, sizeof(*q), with);
-	if (r == 0)
-		r = get(h->fd, &reply, sizeof(reply), &fd);
+	q->number = ++h->asked;
+	r = put(h->fd, q, sizeof(*q), with) < 0 ? -EPERM : get_answer(h, q->number, &fd);
 	pthread_mutex_unlock(&h->lock);
-	if (r < 0)
-		return -EPERM;
-	if (reply < 0 || fd < 0) {
-		if (fd >= 0)
-			close(fd);
-		return reply < 0 ? reply : -EPERM;
-	}
-	return fd;
+	if (r == 0)
+		return fd >= 0 ? fd : -EPERM;
+	if (fd >= 0)
+		close(fd);
+	return r;
 }
 
 static int ask_socket(const struct pl_rights *rights, int domain)
@@ -229,7 +248,7 @@ int pl_helper_start(
 	struct timeval limit = { .tv_sec = ANSWER_LIMIT_S };
 	struct pl_helper *h = calloc(1, sizeof(*h));
 	int fds[2], with, r;
-	int32_t ready;
+	struct reply ready;
 
 	if (h == NULL)
 		return -ENOMEM;
@@ -253,7 +272,7 @@ int pl_helper_start(
 	(void)setsockopt(h->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	r = get(h->fd, &ready, sizeof(ready), &with);
 	if (r == 0)
-		r = ready;
+		r = ready.result;
 	if (r < 0) {
 		pl_diag_set(
 			diag, "the helper that keeps the rights does not start: %s", strerror(-r));

@@ -15,6 +15,7 @@
 
 struct outcome {
 	int started, dropped, xdp, packet, inet, link, bad_link, link_of_none, type;
+	int stopped, during, after; /* it stood still, was asked, and asked again */
 };
 
 /* A program that passes everything. */
@@ -29,6 +30,35 @@ static int load(void)
 	attr.insn_cnt = 2;
 	attr.license = (uint64_t)(uintptr_t) "GPL";
 	return (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attr, sizeof(attr));
+}
+
+/* The only child of this process; 0: not known. */
+static pid_t only_child(void)
+{
+	char name[64];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/self/task/%d/children", getpid());
+	f = fopen(name, "re");
+	if (f == NULL || fscanf(f, "%d", &pid) != 1)
+		pid = 0;
+	if (f != NULL)
+		fclose(f);
+	return pid;
+}
+
+/* A helper that stands still for longer than it is waited for: its answer belongs to that question and to no other. */
+static void ask_late(struct outcome *o, const struct pl_rights *rights)
+{
+	pid_t pid = only_child();
+
+	o->stopped = pid > 0 && kill(pid, SIGSTOP) == 0;
+	if (o->stopped != 1)
+		return;
+	o->during = rights->socket(rights, AF_XDP);
+	kill(pid, SIGCONT);
+	o->after = rights->socket(rights, AF_PACKET);
 }
 
 static void in_child(struct outcome *o, bool packet)
@@ -54,6 +84,8 @@ static void in_child(struct outcome *o, bool packet)
 	o->link = rights->link(rights, prog, 1, 2);
 	o->bad_link = rights->link(rights, o->xdp, 1, 2);
 	o->link_of_none = rights->link(rights, prog, 0x7ffffff0, 2);
+	if (!packet)
+		ask_late(o, rights);
 	pl_helper_stop(h);
 }
 
@@ -100,6 +132,9 @@ int main(void)
 	ok(o.link >= 0, "links a program to an interface (%d)", o.link);
 	ok(o.bad_link < 0, "not what is no program");
 	ok(o.link_of_none < 0, "nor a program to an interface that is not there");
+	eq(o.stopped, 1, "it can be stopped");
+	ok(o.during < 0, "who asks while it stands still gets nothing, after a while");
+	ok(o.after < 0, "and the next question its own answer: no socket of that kind");
 	o = run(true);
 	ok(o.packet >= 0, "gives a packet socket when a source needs one");
 	return pl_test_done();

@@ -380,10 +380,9 @@ int pl_output_start(struct pl_output *o, bool late)
 	int r;
 
 	o->late = late;
-	r = pl_thread_start(&o->thread, output_loop, o);
+	r = pl_thread_start(&o->thread, "pl-output", output_loop, o);
 	if (r < 0)
 		return r;
-	pthread_setname_np(o->thread, "pl-output");
 	o->running = true;
 	return 0;
 }

@@ -573,10 +573,9 @@ int pl_worker_start(struct pl_worker *w, struct pl_engine *engine)
 	int r;
 
 	w->engine = engine;
-	r = pl_thread_start(&w->thread, worker_loop, w);
+	r = pl_thread_start(&w->thread, "pl-worker", worker_loop, w);
 	if (r < 0)
 		return r;
-	pthread_setname_np(w->thread, "pl-worker");
 	w->started = true;
 	return 0;
 }

@@ -29,9 +29,6 @@ enum {
 #define REMEMBER_NS (UINT64_C(600) * 1000000000u)
 #define REFILL_NS   (UINT64_C(1) * 1000000000u) /* one more failure per address and second */
 
-/* Of "fakepassword": what is compared when nobody has that name, so that names cannot be told by the time. */
-static const char nobody[] = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
-
 struct pl_auth_job {
 	struct pl_auth_job *next;
 	char secret[PL_AUTH_SECRET_MAX]; /* name, password: both terminated */
@@ -228,14 +225,13 @@ int pl_auth_new(struct pl_auth **ret, void (*wake)(void *arg), void *arg)
 	pthread_cond_init(&a->more, NULL);
 	r = getrandom(a->salt, sizeof(a->salt), 0) == (ssize_t)sizeof(a->salt) ? 0 : -EIO;
 	if (r == 0) {
-		r = pl_thread_start(&a->thread, check_loop, a);
+		r = pl_thread_start(&a->thread, "pl-auth", check_loop, a);
 	}
 	a->running = r == 0;
 	if (r < 0) {
 		pl_auth_free(a);
 		return r;
 	}
-	pthread_setname_np(a->thread, "pl-auth");
 	*ret = a;
 	return 0;
 }
@@ -320,15 +316,27 @@ static void failed(struct pl_auth *a, const struct pl_addr *address, uint64_t no
 	b->full_ns = (b->full_ns > now_ns ? b->full_ns : now_ns) + REFILL_NS;
 }
 
-static const char *hash_of(const struct pl_webconf *conf, const char *name)
+/*
+ * The hash to compare with. When nobody has that name it is a user's, always the same one for a name: the check takes as
+ * long as one of somebody would, so names cannot be told by the time, whatever the hashes' costs are.
+ */
+const char *pl_auth_hash_for(
+	struct pl_auth *a, const struct pl_webconf *conf, const char *name, bool *ret_known)
 {
 	const char *found = NULL;
+	uint8_t digest[DIGEST] = { 0 };
+	uint32_t choice;
 
 	for (size_t i = 0; i < conf->n_users; i++) {
 		if (pl_auth_equal(name, conf->users[i].name))
 			found = conf->users[i].hash;
 	}
-	return found;
+	*ret_known = found != NULL;
+	if (gnutls_hmac_fast(
+		    GNUTLS_MAC_SHA256, a->salt, sizeof(a->salt), name, strlen(name), digest) < 0)
+		return NULL;
+	memcpy(&choice, digest, sizeof(choice));
+	return found != NULL ? found : conf->users[choice % conf->n_users].hash;
 }
 
 static bool token_good(const struct pl_webconf *conf, const char *token)
@@ -385,11 +393,10 @@ enum pl_auth_result pl_auth_begin(struct pl_auth *a, const struct pl_webconf *co
 		failed(a, address, now_ns);
 		return PL_AUTH_BAD;
 	}
-	hash = hash_of(conf, job->secret);
-	job->known = hash != NULL;
+	hash = pl_auth_hash_for(a, conf, job->secret, &job->known);
 	job->address = *address;
-	snprintf(job->hash, sizeof(job->hash), "%s", hash != NULL ? hash : nobody);
-	if (!digest_of(a, job, job->digest)) {
+	snprintf(job->hash, sizeof(job->hash), "%s", hash != NULL ? hash : "");
+	if (hash == NULL || !digest_of(a, job, job->digest)) {
 		free_job(job);
 		return PL_AUTH_LATER;
 	}

@@ -42,6 +42,10 @@ struct pl_auth_job;
 int pl_auth_new(struct pl_auth **ret, void (*wake)(void *arg), void *arg);
 void pl_auth_free(struct pl_auth *auth);
 
+/* Pure but for the key: the hash that a name's password is compared with, and whether somebody has that name. */
+const char *pl_auth_hash_for(
+	struct pl_auth *auth, const struct pl_webconf *conf, const char *name, bool *ret_known);
+
 /* Looks at an Authorization header (NULL = none). PENDING: *ret_job, to be given to pl_auth_finish once it is
  * done. now_ns is monotonic. */
 enum pl_auth_result pl_auth_begin(struct pl_auth *auth, const struct pl_webconf *conf,

@@ -195,10 +195,42 @@ static void checks(void)
 	pl_auth_free(a);
 }
 
+/* A name that nobody has is compared with a hash that costs what a user's does, the same one each time. */
+static void unknown_names(void)
+{
+	struct pl_web_user users[] = {
+		{ (char *)"prom",
+			(char *)"$2b$12$/FtAsghZnS.WTE88iRLKDeJYGMm3qh99gFnkzqhR3zB2Eqfx1jSN." },
+		{ (char *)"root",
+			(char *)"$2b$05$/FtAsghZnS.WTE88iRLKDeJYGMm3qh99gFnkzqhR3zB2Eqfx1jSN." },
+	};
+	struct pl_webconf conf = { .users = users, .n_users = 2 };
+	unsigned int seen[2] = { 0, 0 };
+	struct pl_auth *a;
+	bool known, good = true;
+
+	eq(pl_auth_new(&a, wake, NULL), 0);
+	ok(pl_auth_hash_for(a, &conf, "root", &known) == users[1].hash && known, "a user's own");
+	for (unsigned int i = 0; i < 200; i++) {
+		const char *hash;
+		char name[16];
+
+		snprintf(name, sizeof(name), "nobody%u", i);
+		hash = pl_auth_hash_for(a, &conf, name, &known);
+		good = good && !known && hash == pl_auth_hash_for(a, &conf, name, &known);
+		for (unsigned int k = 0; k < 2; k++)
+			seen[k] += hash == users[k].hash;
+	}
+	ok(good && seen[0] + seen[1] == 200, "nobody's: one of the users', always the same");
+	ok(seen[0] > 50 && seen[1] > 50, "each as often (%u, %u)", seen[0], seen[1]);
+	pl_auth_free(a);
+}
+
 int main(void)
 {
 	hashes();
 	headers();
 	checks();
+	unknown_names();
 	return pl_test_done();
 }

@@ -394,12 +394,11 @@ static int start_thread(struct pl_http *h, struct pl_diag *diag)
 	int r = pl_http_pages_start(h);
 
 	if (r == 0)
-		r = pl_thread_start(&h->thread, serve_loop, h);
+		r = pl_thread_start(&h->thread, "pl-http", serve_loop, h);
 	if (r < 0) {
 		pl_diag_set(diag, "cannot start the HTTP server's thread: %s", strerrordesc_np(-r));
 		return r;
 	}
-	pthread_setname_np(h->thread, "pl-http");
 	h->running = true;
 	return 0;
 }

@@ -96,6 +96,7 @@ struct pl_http_stream {
 /* One request; the library keeps it between its calls. */
 struct pl_http_context {
 	struct pl_http_target target; /* path "" = refused */
+	size_t target_bytes;          /* as it came */
 	bool begun;                   /* its head was looked at */
 	bool may;                     /* its credentials are good, or none are asked for */
 	/* While its page is made (suspended), and when it is there: */

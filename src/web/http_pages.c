@@ -489,11 +489,10 @@ int pl_http_pages_open(struct pl_http *h)
 
 int pl_http_pages_start(struct pl_http *h)
 {
-	int r = pl_thread_start(&h->pages->thread, make_loop, h);
+	int r = pl_thread_start(&h->pages->thread, "pl-pages", make_loop, h);
 
 	if (r < 0)
 		return r;
-	pthread_setname_np(h->pages->thread, "pl-pages");
 	h->pages->running = true;
 	return 0;
 }

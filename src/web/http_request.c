@@ -259,14 +259,50 @@ static enum MHD_Result serve(struct pl_http_listener *l, struct MHD_Connection *
 	return MHD_YES;
 }
 
-static enum MHD_Result add_size(
+/* What is counted of a head. */
+struct head {
+	size_t fields, bytes; /* bytes: with one blank behind each colon */
+	unsigned int hosts, lengths;
+	bool blank_name; /* a name that is empty, or has a blank: "Host :" */
+};
+
+static enum MHD_Result add_field(
 	void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
 {
-	size_t *sum = arg;
+	struct head *h = arg;
 
 	(void)kind;
-	*sum += strlen(key) + (value != NULL ? strlen(value) : 0) + 4;
+	h->fields++;
+	h->bytes += strlen(key) + (value != NULL ? strlen(value) : 0) + 4;
+	h->hosts += strcasecmp(key, MHD_HTTP_HEADER_HOST) == 0;
+	h->lengths += strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+	h->blank_name = h->blank_name || key[0] == '\0' || strpbrk(key, " \t") != NULL;
 	return MHD_YES;
+}
+
+/*
+ * What makes two programs read one head in two ways, one in front of the other (RFC 9112: 2.2, 3.2, 5.1, 5.2, 6.3). The
+ * library joins folded lines, takes a bare LF for an end and stops at a NUL without a word; but it tells how many bytes
+ * the head had, and no client sends more or fewer than its fields account for.
+ */
+static const char *ambiguity(
+	struct MHD_Connection *c, const struct pl_http_context *req, const struct head *h)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+	size_t most = h->bytes + req->target_bytes;
+
+	if (h->hosts > 1)
+		return "The request has more than one Host.";
+	if (h->lengths > 1)
+		return "The request has more than one Content-Length.";
+	if (h->blank_name)
+		return "A header's name has a blank in it, or is empty.";
+	if (info != NULL && info->header_size > 0 &&
+		(info->header_size > most || info->header_size < most - h->fields))
+		return "The head is not what its lines are: a NUL, a folded line, a line that does not "
+		       "end in CR LF, or blanks too many.";
+	return NULL;
 }
 
 /* The raw target, before the library decodes it: it becomes the request's context. */
@@ -281,8 +317,10 @@ void *pl_http_on_target(void *arg, const char *uri, struct MHD_Connection *c)
 	if (k != NULL && k->phase != PL_HTTP_HEAD)
 		pl_http_set_phase(c, PL_HTTP_HEAD, PL_HTTP_HEAD_LIMIT_NS);
 	/* A path left empty is refused by pl_http_on_request. */
-	if (req != NULL)
+	if (req != NULL) {
+		req->target_bytes = strlen(uri);
 		pl_http_target_parse(&req->target, uri);
+	}
 	return req;
 }
 
@@ -342,7 +380,7 @@ enum MHD_Result pl_http_on_request(void *arg, struct MHD_Connection *c, const ch
 	struct pl_http_listener *l = arg;
 	struct pl_http *h = l->http;
 	struct pl_http_context *req = *context;
-	size_t size = strlen(url) + strlen(method) + strlen(version) + 4;
+	struct head head = { .bytes = strlen(method) + strlen(version) + 6 };
 	struct pl_http_refusal no = { .status = 401 };
 	const char *why, *code;
 	unsigned int status;
@@ -350,10 +388,15 @@ enum MHD_Result pl_http_on_request(void *arg, struct MHD_Connection *c, const ch
 	(void)upload;
 	if (req == NULL)
 		return MHD_NO;
-	MHD_get_connection_values(c, MHD_HEADER_KIND, add_size, &size);
-	why = fault(l, c, method, size, *upload_len, &status, &code);
+	MHD_get_connection_values(c, MHD_HEADER_KIND, add_field, &head);
+	why = fault(l, c, method, head.bytes + strlen(url), *upload_len, &status, &code);
 	if (why != NULL)
 		return refuse(l, c, req, status, code, why);
+	if (!req->begun) {
+		why = ambiguity(c, req, &head);
+		if (why != NULL)
+			return refuse(l, c, req, 400, "bad_head", why);
+	}
 	/* An answer to the first of the library's two calls would also end the connection. */
 	if (!req->begun) {
 		req->begun = true;

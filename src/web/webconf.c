@@ -146,11 +146,11 @@ static int take_pem(char **ret, char **text, const char *file, const char *key, 
 	if (snprintf(path, sizeof(path), "%s%s%s", file[0] == '/' ? "" : folder,
 		    file[0] == '/' ? "" : "/", file) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	r = pl_file_read(path, PEM_MAX, ret, &len);
+	r = pl_file_read_secret(path, PEM_MAX, ret, &len);
 	if (r < 0) {
 		pl_diag_set(diag, "tls_server_config.%s_file: cannot read %s: %s", key, path,
-			strerrordesc_np(-r));
-		return r;
+			pl_file_secret_trouble(r));
+		return r == -EKEYREJECTED ? -EINVAL : r;
 	}
 	if (strlen(*ret) != len) {
 		pl_diag_set(diag, "tls_server_config.%s_file: %s is not PEM", key, path);
@@ -243,11 +243,11 @@ static int take_tokens(
 		if (snprintf(path, sizeof(path), "%s%s%s", files[i][0] == '/' ? "" : folder,
 			    files[i][0] == '/' ? "" : "/", files[i]) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
-		r = pl_file_read(path, TOKEN_MAX, &text, &len);
+		r = pl_file_read_secret(path, TOKEN_MAX, &text, &len);
 		if (r < 0) {
 			pl_diag_set(diag, "bearer_token_files: cannot read %s: %s", path,
-				strerrordesc_np(-r));
-			return r;
+				pl_file_secret_trouble(r));
+			return r == -EKEYREJECTED ? -EINVAL : r;
 		}
 		text[strcspn(text, "\r\n")] = '\0';
 		c->tokens[c->n_tokens++] = text;
@@ -321,12 +321,12 @@ int pl_webconf_load(struct pl_webconf **ret, const char *path, struct pl_diag *d
 
 	*ret = NULL;
 	folder_of(path, folder);
-	r = pl_file_read(path, PEM_MAX, &text, &len);
+	r = pl_file_read_secret(path, PEM_MAX, &text, &len);
 	if (r < 0) {
 		if (diag != NULL)
 			snprintf(diag->file, sizeof(diag->file), "%s", path);
-		pl_diag_set(diag, "cannot read: %s", strerrordesc_np(-r));
-		return r;
+		pl_diag_set(diag, "cannot read: %s", pl_file_secret_trouble(r));
+		return r == -EKEYREJECTED ? -EINVAL : r;
 	}
 	r = pl_webconf_parse(ret, path, folder, text, len, diag);
 	explicit_bzero(text, len);

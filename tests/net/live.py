@@ -5,14 +5,18 @@ json module reads from the daemon's own file of records; a tail that is stopped 
 what it lost; top is drawn by tmux, in 80x24 and over. usage: live.py PATHLINE [TEST…]"""
 
 import collections
+import fcntl
+import http.server
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -259,6 +263,67 @@ def test_slow():
     eq(d.stop(), 0, "stops with 0")
 
 
+def test_terminal():
+    """What a server says, which may be anybody, does nothing to a terminal."""
+    evil = b'{"kind":"path","x":"\x1b]0;owned\x07\xc2\x9b31m\xe2\x80\xae\xff"}\n'
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(evil)))
+            self.end_headers()
+            self.wfile.write(evil)
+
+        def log_message(self, *args):
+            pass
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    r = run("tail", "--url", url, "-n", "1", "-o", "jsonl", text=False)
+    eq(json.loads(r.stdout)["x"], "\x1b]0;owned\x07\x9b31m\u202e\ufffd", "jsonl: the same to who reads JSON")
+    ok(all(0x20 <= byte < 0x7f or byte == 10 for byte in r.stdout), "and plain ASCII", r.stdout)
+    r = run("tail", "--url", url, "-n", "1", "-o", "text", text=False)
+    eq(r.stdout, b'{"kind":"path","x":"?]0;owned??31m??"}\n', "text: as ?")
+    server.shutdown()
+
+
+def test_blocked():
+    """Standard output that nobody reads: what is told to end ends, and what is read in time is not lost."""
+    d = Daemon("blocked")
+    port = free_udp_port()
+    last = lab.path("blocked.plr")
+    run("region", "create", "--primitive", "key-write", "--slots", "1024", "--value-bytes", "4", last)
+    # Every one prints for as long as it is asked to.
+    for name, args, feed in (
+            ("tail", ["tail", "--url", d.web, "--paths"], d.port), ("listen", ["listen", "-o", "jsonl", f"udp://127.0.0.1:{port}"], port),
+            ("collect", ["collect", "--listen", f"127.0.0.1:{free_port()}", "--cm-port", "0", "udp://127.0.0.1", last], None)):
+        p = lab.start([PATHLINE, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if name == "tail":
+            streams(d, 1)
+        else:
+            p.stderr.readline()  # it is there
+        fcntl.fcntl(p.stdout, 1031, 4096)  # F_SETPIPE_SZ
+
+        def is_full():
+            """its pipe takes nothing more"""
+            if feed is None:
+                p.send_signal(signal.SIGUSR1)
+            else:
+                sent_by(start_gen(feed, "-n", "50", "--flood"))
+            return not select.select([], [pipe], [], 0.2)[1]
+        # The pipe's other end, in this process too: whether it is full.
+        pipe = os.open(f"/proc/{p.pid}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
+        ok(wait(is_full, pause=0.2), f"{name}: its pipe is full")
+        p.send_signal(signal.SIGTERM)
+        os.close(pipe)
+        try:
+            eq(p.wait(LIMIT), 0, f"{name}: SIGTERM ends it, with 0")
+        except subprocess.TimeoutExpired:
+            ok(False, f"{name}: SIGTERM ends it")
+            p.kill()
+    eq(d.stop(), 0, "stops with 0")
+
+
 def test_reconnect():
     web = free_port()
     d = Daemon("again1", web_port=web)
@@ -419,7 +484,7 @@ def test_top():
 
 
 def main():
-    lab.run(test_numbers, test_tail, test_slow, test_reconnect, test_top)
+    lab.run(test_numbers, test_tail, test_slow, test_terminal, test_blocked, test_reconnect, test_top)
     eq([name for name in os.listdir(DIR) if name.endswith(".log") and "ThreadSanitizer" in lab.read(name)], [],
        "no report of a sanitizer in any log")
     return tap.end()

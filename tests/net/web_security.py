@@ -136,7 +136,9 @@ def test_tls():
     ok(d.reload(5), "reload: nothing")
     eq(curl(f"http://127.0.0.1:{d.port}/healthz"), (200, "ok\n"), "in the clear again")
     eq(d.stop(), 0, "stops with 0")
-    for text, code in (("tls_server_config: {}\n", 0), ("tls_server_config:\n  cert_file: nope\n  key_file: x\n", 78),
+    token = write("open token", "0123456789abcdefghij\n")
+    os.chmod(token, 0o666)
+    for text, code in (("bearer_token_files: ['open token']\n", 78), ("tls_server_config: {}\n", 0), ("tls_server_config:\n  cert_file: nope\n  key_file: x\n", 78),
                        (tls.replace("server.key", "client.key"), 78), ("basic_auth_users:\n  a: b\n", 78)):
         write("web.yml", text)
         r = run("config", "check", d.config)
@@ -379,6 +381,17 @@ def test_attack():
             ("POST", b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", (405,)),
             ("another Host", b"GET /api/v1/status HTTP/1.1\r\nHost: evil.example\r\n\r\n", (403,)),
             ("no Host", b"GET /healthz HTTP/1.1\r\n\r\n", (400,)),
+            # What another program in front might read otherwise.
+            ("two Hosts", head + b"Host: localhost\r\n\r\n", (400,)),
+            ("two lengths", head + b"Content-Length: 0\r\nContent-Length: 30\r\n\r\nGET /metrics HTTP/1.1\r\n", (400, 413)),
+            ("a folded line", head + b"X: a\r\n b\r\n\r\n", (400,)),
+            ("a folded Host", b"GET /healthz HTTP/1.1\r\nHost:\r\n localhost\r\n\r\n", (400,)),
+            ("bare LF", head.replace(b"\r\n", b"\n") + b"\n", (400,)),
+            ("a bare LF", head + b"X: a\nY: b\n\r\n", (400, 200)),
+            ("a NUL in the target", head.replace(b"/healthz", b"/healthz\0x") + b"\r\n", (400,)),
+            ("a blank before the colon", head.replace(b"Host:", b"Host :") + b"\r\n", (400,)),
+            ("no blank behind a colon", head + b"X:a\r\nY:\r\n\r\n", (200,)),
+            ("HTTP/1.0", b"GET /healthz HTTP/1.0\r\n\r\n", (200,)),
             ("nonsense", b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n\r\n", (400, 0))):
         got = answer(data)
         ok(got in want, f"{name}: {want[0]}", got)
