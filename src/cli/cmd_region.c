@@ -281,6 +281,12 @@ __attribute__((format(printf, 4, 5))) static void fact(
 	f->n++;
 }
 
+static void flag_fact(struct facts *f, const char *name, bool v)
+{
+	fact(f, name, false, "%s", v ? "yes" : "no");
+	f->columns[f->n - 1].flag = strcmp(f->columns[f->n - 1].name, name) == 0;
+}
+
 static void number_fact(struct facts *f, const char *name, uint64_t v)
 {
 	fact(f, name, true, "%" PRIu64, v);
@@ -299,12 +305,12 @@ static void store_facts(struct facts *f, const struct pl_store_params *p)
 		number_fact(f, "slots", p->append.slots);
 		number_fact(f, "entry_bytes", p->append.entry_bytes);
 		number_fact(f, "batch", p->append.batch_max);
-		fact(f, "sealed", false, "%s", p->append.sealed != 0 ? "yes" : "no");
+		flag_fact(f, "sealed", p->append.sealed != 0);
 		break;
 	case PL_COUNTERS:
 		number_fact(f, "rows", p->counters.rows);
 		number_fact(f, "width", p->counters.width);
-		fact(f, "shared", false, "%s", p->counters.shared != 0 ? "yes" : "no");
+		flag_fact(f, "shared", p->counters.shared != 0);
 		break;
 	case PL_POSTCARDS:
 		number_fact(f, "chunks", p->postcards.chunks);
@@ -330,8 +336,7 @@ static void sketch_facts(struct facts *f, const struct pl_region *g)
 	if (base != NULL && pl_sketch_init(&s, pl_region_params(g), base) == 0)
 		complete = pl_sketch_completed(&s);
 	number_fact(f, "complete", complete);
-	fact(f, "whole", false, "%s",
-		complete == pl_region_params(g)->sketch.columns ? "yes" : "no");
+	flag_fact(f, "whole", complete == pl_region_params(g)->sketch.columns);
 }
 
 static void gather(struct facts *f, const char *path, const struct pl_region_info *info)
@@ -352,7 +357,7 @@ static void gather(struct facts *f, const char *path, const struct pl_region_inf
 	number_fact(f, "data_offset", info->data_offset);
 	number_fact(f, "halves", info->halves);
 	number_fact(f, "epoch", info->epoch);
-	fact(f, "clean", false, "%s", info->clean ? "yes" : "no");
+	flag_fact(f, "clean", info->clean);
 	number_fact(f, "writer_pid", info->writer_pid);
 	number_fact(f, "sync_failures", info->sync_failures);
 }

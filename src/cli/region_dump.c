@@ -106,7 +106,7 @@ static const struct pl_column columns[][4] = {
 	[PL_POSTCARDS] = { { "chunk", 12, true, false }, { "hops", 5, true, false },
 		{ "words", -8, false, false } },
 	[PL_SKETCH] = { { "column", 14, true, false }, { "row", 4, true, false },
-		{ "value", 20, true, false }, { "present", -7, false, false } },
+		{ "value", 20, true, false }, { "present", -7, false, false, .flag = true } },
 };
 
 static void dump_key_write(struct dump *d, const struct pl_store_params *params, void *base)

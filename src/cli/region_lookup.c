@@ -105,7 +105,7 @@ static const struct pl_column estimate_columns[] = {
 	{ "value", 20, true, false },
 	{ "error", 12, true, false },
 	{ "confidence", 10, true, false },
-	{ "saturated", -9, false, true },
+	{ "saturated", -9, false, true, .flag = true },
 };
 
 static void fill_estimate(struct lookup *l, const struct pl_estimate *e, const char **values)
@@ -130,8 +130,8 @@ static const struct pl_column sketch_columns[] = {
 	{ "value", 20, true, false },
 	{ "error", 12, true, false },
 	{ "confidence", 10, true, false },
-	{ "saturated", -9, false, true },
-	{ "whole", -5, false, false },
+	{ "saturated", -9, false, true, .flag = true },
+	{ "whole", -5, false, false, .flag = true },
 	{ "complete", 10, true, false },
 };
 
@@ -247,7 +247,7 @@ static const struct looker lookers[] = {
 static int show_cardinality(struct lookup *l)
 {
 	static const struct pl_column columns[] = { { "keys", 16, true, false },
-		{ "standard_error", 14, true, false }, { "whole", -5, false, false },
+		{ "standard_error", 14, true, false }, { "whole", -5, false, false, .flag = true },
 		{ "complete", 10, true, false } };
 	const char *values[4];
 	struct pl_row_out out;

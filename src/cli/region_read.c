@@ -171,7 +171,7 @@ int pl_region_verify(const struct pl_region *g, const struct pl_region_args *arg
 	static const struct pl_column columns[] = {
 		{ "primitive", -10, false, false },
 		{ "epoch", 8, true, false },
-		{ "closed", -6, false, false },
+		{ "closed", -6, false, false, .flag = true },
 		{ "used", 12, true, false },
 		{ "whole", 12, true, false },
 		{ "damaged", 12, true, false },

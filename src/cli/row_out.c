@@ -78,6 +78,8 @@ static void json(struct pl_row_out *out, const char *const *values)
 		pl_json_key(&j, out->columns[i].name);
 		if (out->columns[i].number)
 			pl_json_raw(&j, values[i], strlen(values[i]));
+		else if (out->columns[i].flag)
+			pl_json_bool(&j, strcmp(values[i], "yes") == 0);
 		else
 			pl_json_str(&j, values[i]);
 	}

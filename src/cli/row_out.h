@@ -17,6 +17,7 @@ struct pl_column {
 	int width;   /* table: at least so many characters; negative: flush left */
 	bool number; /* JSON: without quotes */
 	bool wide;   /* left out of the form table */
+	bool flag;   /* "yes" or "no"; JSON: true or false */
 };
 
 struct pl_row_out {

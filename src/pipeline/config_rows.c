@@ -549,7 +549,7 @@ const struct pl_conf_row pl_config_rows[] = {
 	{ .key = "web.stream_buffer", .type = PL_CONF_SIZE, AT(web.stream_buffer), .def = "1MiB", .min = 64 << 10, .max = 64 << 20,
 	  .help = "What may wait for each stream's client; beyond it entries are dropped, counted and told. Not changed by a reload." },
 	{ .key = "web.config_file", .type = PL_CONF_STRING, AT(web.config_file),
-	  .help = "TLS and who may ask, in the format of Prometheus' exporter-toolkit; read again by a reload. See docs/web.md." },
+	  .help = "TLS and who may ask, in the format of Prometheus' exporter-toolkit; read again by a reload. See docs/guide/web.md (installed with the program)." },
 	{ .key = "web.socket", .type = PL_CONF_STRING, AT(web.socket),
 	  .help = "A Unix socket that serves the same to its owner and group, such as /run/pathline/pathline.sock. Not changed by a reload." },
 

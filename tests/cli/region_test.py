@@ -122,7 +122,7 @@ ok(code == 0 and found[0]['value'] == 41 and found[0]['confidence'] == 0.9817, '
 create('sk', '--primitive', 'sketch', '--slots', '4', '--rows', '2')
 data = header('sk')
 write('sk', data + 64, struct.pack('<8Q', *(4 * [1] + 4 * [1000])))
-for complete, whole, code in (2, 'no', 3), (4, 'yes', 0), (5, 'no', 3):
+for complete, whole, code in (2, False, 3), (4, True, 0), (5, False, 3):
     write('sk', data, struct.pack('<Q', complete))
     told = complete if complete <= 4 else 0
     r = expect(['lookup', path('sk'), 'a'], code, err='' if code == 0 else '%d of 4 columns' % told)
@@ -130,13 +130,13 @@ for complete, whole, code in (2, 'no', 3), (4, 'yes', 0), (5, 'no', 3):
     ok(got == code and [(f['whole'], f['complete']) for f in found] == 2 * [(whole, told)],
        'a lookup says whether the sketch is whole, and how much of it there is', found)
     found, got = rows('dump', path('sk'))
-    ok(got == 0 and [f['present'] for f in found] == ['yes' if f['column'] < told else 'no' for f in found]
+    ok(got == 0 and [f['present'] for f in found] == [f['column'] < told for f in found]
        and [f['value'] for f in found] == 4 * [1] + 4 * [1000], 'a dump says it of each column', found)
     found, got = rows('info', path('sk'))
     ok(got == 0 and (found[0]['whole'], found[0]['complete']) == (whole, told), 'and info of all', found)
 create('hy', '--primitive', 'sketch', '--kind', 'hyperloglog', '--slots', '64')
 data = header('hy')
-for complete, whole, code in (63, 'no', 3), (64, 'yes', 0):
+for complete, whole, code in (63, False, 3), (64, True, 0):
     write('hy', data, struct.pack('<Q', complete))
     found, got = rows('lookup', path('hy'))
     ok(got == code and (found[0]['whole'], found[0]['complete']) == (whole, complete), 'of registers too', found)

@@ -125,13 +125,13 @@ def sketch(*args):
     """Cells of its columns, and whether it says that it is whole."""
     r = pathline.run('region', 'lookup', '-o', 'json', path('halves'), 'a', *map(str, args))
     found = json.loads(r.stdout)[0]
-    ok((r.returncode == 0) == (found['whole'] == 'yes') and (r.returncode == 0 or 'not whole' in r.stderr),
+    ok((r.returncode == 0) == (found['whole']) and (r.returncode == 0 or 'not whole' in r.stderr),
        'the exit code says whether the sketch is whole', r.stdout + r.stderr)
     return {(f['column'], f['value']) for f in rows('dump', path('halves'), *args)}, found['whole'], found['complete']
 
 
 def filled(columns, cell):
-    return {(c, cell) for c in range(columns)}, 'yes' if columns == 8 else 'no', columns
+    return {(c, cell) for c in range(columns)}, columns == 8, columns
 
 
 t = Translator('--flush', '20ms', 'udp://127.0.0.1:0', path('halves'))

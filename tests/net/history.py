@@ -159,7 +159,7 @@ def test_restart():
     for name in ("events", "paths", "hops"):
         r = run("region", "verify", os.path.join(folder, name + ".region"), "-o", "jsonl")
         v = json.loads(r.stdout)
-        eq((r.returncode, v["damaged"], v["closed"]), (0, 0, "no"), f"{name}: every entry is whole, not closed")
+        eq((r.returncode, v["damaged"], v["closed"]), (0, 0, False), f"{name}: every entry is whole, not closed")
     n_events = len(rows("query", "events", folder)[0])
 
     # Started again: goes on behind.
@@ -184,7 +184,7 @@ def test_restart():
     want = EXPECTED[:before] + EXPECTED[3000:5000]
     compare(records, want, "history is whole over reload and end")
     r = run("region", "info", os.path.join(folder, "paths.region"), "-o", "jsonl")
-    eq(json.loads(r.stdout)["clean"], "yes", "closed")
+    eq(json.loads(r.stdout)["clean"], True, "closed")
     # Who asked for another size meanwhile is told at the start.
     r = run("run", "-c", d.config)
     ok(r.returncode == 78 and "events.region was made for another size than 1024" in r.stderr,

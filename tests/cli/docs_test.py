@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the program says about its documents: that they are there, and are installed.
+usage: docs_test.py PATHLINE SOURCE BUILD"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import tap  # noqa: E402
+from lib.tap import ok  # noqa: E402
+
+PATHLINE, SOURCE, BUILD = sys.argv[1:4]
+
+
+def said(*args):
+    return subprocess.run([PATHLINE, *args], capture_output=True, text=True, check=True).stdout
+
+
+def text_of(path):
+    with open(os.path.join(SOURCE, path), encoding="utf-8") as f:
+        return f.read()
+
+
+def main():
+    words = said("config", "init") + said("help", "--man")
+    for command in re.findall(r"PL_COMMAND\((\w+)", text_of("src/cli/commands.def")):
+        words += said("help", "--man", command)
+    # A manual page has a hyphen as \\-.
+    words = words.replace("\\", "")
+    for path in sorted(set(re.findall(r"docs/[\w./-]+?\.md", words))):
+        ok(os.path.exists(os.path.join(SOURCE, path)), f"{path} is there")
+    r = subprocess.run(["meson", "introspect", "--installed", BUILD], capture_output=True, text=True, check=True)
+    installed = set(json.loads(r.stdout))
+    for name in ("docs/guide", "docs/formats", "docs/protocols", "docs/ports.md", "README.md"):
+        ok(any(path == os.path.join(SOURCE, name) or os.path.normpath(path) == os.path.join(SOURCE, name) for path in installed),
+           f"{name} is installed")
+    return tap.end()
+
+
+sys.exit(main())
