@@ -2,7 +2,8 @@
 /*
  * Recursive descent over the text, emitting steps. The program has one truth value and no stack: a test sets
  * it, `not` turns it, and and/or skip the right-hand side when the left has decided. That suffices because
- * whatever stands between parentheses ends with its value in the same place.
+ * whatever stands between parentheses ends with its value in the same place. The steps of `any hop (X)` are a program of
+ * their own within it, run once for each hop.
  */
 #include "record/where.h"
 
@@ -22,6 +23,7 @@ enum op {
 	OP_NOT,
 	OP_SKIP_IF_FALSE,
 	OP_SKIP_IF_TRUE,
+	OP_EACH_HOP, /* the steps up to the target are of one hop: some hop, or every one */
 };
 
 enum compare { EQ, NE, LT, LE, GT, GE, IN, EXISTS, MISSING, FLAG };
@@ -29,10 +31,10 @@ enum compare { EQ, NE, LT, LE, GT, GE, IN, EXISTS, MISSING, FLAG };
 struct step {
 	uint8_t op;          /* enum op */
 	uint8_t compare;     /* TEST: enum compare */
-	bool of_hops, all;   /* TEST: over the hops; of every hop instead of any */
+	bool of_hops, all;   /* TEST, EACH_HOP: over the hops; of every hop instead of any */
 	uint8_t prefix_bits; /* IN */
 	uint16_t mask;       /* FLAG */
-	uint32_t target;     /* SKIP: step to go on with */
+	uint32_t target;     /* SKIP, EACH_HOP: step to go on with */
 	const struct pl_field *field;
 	uint64_t value; /* S64: two's complement */
 	struct pl_addr addr;
@@ -57,6 +59,7 @@ struct parser {
 	size_t len, pos;
 	struct token token; /* the one to be looked at next */
 	unsigned int depth;
+	bool in_hop;                   /* within any hop (…) or all hops (…) */
 	const struct pl_field *fields; /* of a flat record, n_fields; NULL: paths and hops */
 	size_t n_fields;
 	struct pl_where *where;
@@ -187,6 +190,14 @@ static bool find_name(const struct parser *p, const char *text, struct name *ret
 
 	if (p->fields != NULL)
 		return find_in(p->fields, p->n_fields, text, false, ret);
+	if (p->in_hop) {
+		if (strncmp(text, "hops.", 5) == 0)
+			text += 5;
+		if (!find_field(PL_KIND_HOP, text, ret))
+			return false;
+		ret->of_hops = false; /* the record is the hop */
+		return true;
+	}
 	if (strncmp(text, "hops.", 5) == 0)
 		return find_field(PL_KIND_HOP, text + 5, ret);
 	if (strncmp(text, "flags.", 6) != 0)
@@ -215,16 +226,18 @@ static size_t list_names(const struct parser *p, char names[NAMES_MAX][NAME_MAX_
 	}
 	if (p->fields != NULL)
 		return count;
-	for (int kind = PL_KIND_PATH; kind <= PL_KIND_HOP; kind++) {
+	for (int kind = p->in_hop ? PL_KIND_HOP : PL_KIND_PATH; kind <= PL_KIND_HOP; kind++) {
 		const struct pl_field *fields = pl_fields((enum pl_record_kind)kind, &n);
 
 		for (size_t i = 0; i < n && count < NAMES_MAX; i++) {
 			if (fields[i].name[0] == '\0' || fields[i].form == PL_FORM_FLAGS)
 				continue;
 			snprintf(names[count++], NAME_MAX_LEN, "%s%s",
-				kind == PL_KIND_HOP ? "hops." : "", fields[i].name);
+				kind == PL_KIND_HOP && !p->in_hop ? "hops." : "", fields[i].name);
 		}
 	}
+	if (p->in_hop)
+		return count;
 	for (unsigned int bit = 0; (flag = pl_path_flag_name(bit)) != NULL && count < NAMES_MAX;
 		bit++)
 		snprintf(names[count++], NAME_MAX_LEN, "flags.%s", flag);
@@ -240,7 +253,15 @@ static int fail_unknown(struct parser *p, size_t at, const char *text)
 	struct name name;
 	size_t n;
 
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+	if (p->in_hop) {
+		p->in_hop = false;
+		if (find_name(p, text, &name))
+			return fail_at(p, at,
+				"\"%s\" is of the path, not of a hop: test it outside of the parentheses",
+				text);
+		p->in_hop = true;
+	}
+	for (size_t i = 0; !p->in_hop && i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
 		snprintf(full, sizeof(full), "%s%s", prefixes[i], text);
 		if (find_name(p, full, &name))
 			return fail_at(
@@ -500,6 +521,53 @@ static int parse_presence(struct parser *p, struct name *name)
 	return next(p);
 }
 
+static int parse_or(struct parser *p);
+
+/* The expression between the parentheses at the token. */
+static int parse_group(struct parser *p)
+{
+	size_t open_at = p->token.at;
+	int r;
+
+	if (++p->depth > PL_WHERE_DEPTH_MAX)
+		return fail_at(p, open_at, "more than %d parentheses within each other",
+			PL_WHERE_DEPTH_MAX);
+	r = next(p);
+	if (r == 0)
+		r = parse_or(p);
+	if (r < 0)
+		return r;
+	if (p->token.kind != T_CLOSE)
+		return fail_at(p, p->token.at,
+			"expected and, or, or the \")\" for the \"(\" in column %zu", open_at + 1);
+	p->depth--;
+	return next(p);
+}
+
+/* any hop (X), all hops (X), behind the first word, which stood at `at`. */
+static int parse_each_hop(struct parser *p, size_t at, bool all)
+{
+	const size_t here = p->where->n;
+	int r;
+
+	if (p->fields != NULL)
+		return fail_at(p, at, "these records have no hops");
+	if (p->in_hop)
+		return fail_at(p, at, "a hop has no hops of its own");
+	r = next(p);
+	if (r == 0 && p->token.kind != T_OPEN)
+		r = fail_at(p, p->token.at, "expected \"(\" and tests of one hop");
+	if (r == 0)
+		r = emit(p, &(struct step){ .op = OP_EACH_HOP, .of_hops = true, .all = all });
+	if (r < 0)
+		return r;
+	p->in_hop = true;
+	r = parse_group(p);
+	p->in_hop = false;
+	p->where->steps[here].target = (uint32_t)p->where->n;
+	return r;
+}
+
 static int parse_test(struct parser *p)
 {
 	struct step s = { .op = OP_TEST };
@@ -509,8 +577,19 @@ static int parse_test(struct parser *p)
 	int r = 0;
 
 	s.all = token_is(p, "all");
-	if (s.all)
+	if (s.all || token_is(p, "any")) {
 		r = next(p);
+		if (r == 0 && token_is(p, s.all ? "hops" : "hop"))
+			return parse_each_hop(p, all_at, s.all);
+		if (r == 0 && !s.all)
+			r = fail_at(p, p->token.at,
+				"expected \"hop\" and tests in parentheses: any hop (node == 5)");
+		if (r == 0 && p->token.kind == T_OPEN)
+			r = fail_at(p, p->token.at,
+				"expected a field name; several tests: all hops (node == 1)");
+		if (r == 0 && p->in_hop)
+			r = fail_at(p, all_at, "within the parentheses there is one hop only");
+	}
 	if (r == 0 && (token_is(p, "exists") || token_is(p, "missing"))) {
 		s.compare = token_is(p, "exists") ? EXISTS : MISSING;
 		r = next(p);
@@ -534,35 +613,15 @@ static int parse_test(struct parser *p)
 	return r;
 }
 
-static int parse_or(struct parser *p);
-
 static int parse_operand(struct parser *p)
 {
-	size_t open_at;
 	bool negated = false;
 	int r = 0;
 
 	for (; r == 0 && token_is(p, "not"); r = next(p))
 		negated = !negated;
-	if (r == 0 && p->token.kind == T_OPEN) {
-		open_at = p->token.at;
-		if (++p->depth > PL_WHERE_DEPTH_MAX)
-			return fail_at(p, open_at, "more than %d parentheses within each other",
-				PL_WHERE_DEPTH_MAX);
-		r = next(p);
-		if (r == 0)
-			r = parse_or(p);
-		if (r < 0)
-			return r;
-		if (p->token.kind != T_CLOSE)
-			return fail_at(p, p->token.at,
-				"expected and, or, or the \")\" for the \"(\" in column %zu",
-				open_at + 1);
-		p->depth--;
-		r = next(p);
-	} else if (r == 0) {
-		r = parse_test(p);
-	}
+	if (r == 0)
+		r = p->token.kind == T_OPEN ? parse_group(p) : parse_test(p);
 	if (r == 0 && negated)
 		r = emit(p, &(struct step){ .op = OP_NOT });
 	return r;
@@ -733,13 +792,16 @@ static bool test(const struct step *s, const void *record, uint32_t present,
 	return s->all && n > 0;
 }
 
-/* Of a path and its hops, or (hops NULL, n 0) of a flat record. */
-static bool match(const struct pl_where *where, const void *record, uint32_t present,
-	const struct pl_hop *hops, size_t n)
+static bool each_hop(const struct pl_where *where, size_t from, const struct step *s,
+	const struct pl_hop *hops, size_t n);
+
+/* The steps [from, to) of a path and its hops, or (hops NULL, n 0) of a flat record, which a hop is too. */
+static bool run(const struct pl_where *where, size_t from, size_t to, const void *record,
+	uint32_t present, const struct pl_hop *hops, size_t n)
 {
 	bool truth = false;
 
-	for (size_t i = 0; i < where->n;) {
+	for (size_t i = from; i < to;) {
 		const struct step *s = &where->steps[i];
 
 		i++;
@@ -756,20 +818,34 @@ static bool match(const struct pl_where *where, const void *record, uint32_t pre
 		case OP_SKIP_IF_TRUE:
 			i = truth ? s->target : i;
 			break;
+		case OP_EACH_HOP:
+			truth = each_hop(where, i, s, hops, n);
+			i = s->target;
+			break;
 		}
 	}
 	return truth;
 }
 
+static bool each_hop(const struct pl_where *where, size_t from, const struct step *s,
+	const struct pl_hop *hops, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (run(where, from, s->target, &hops[i], hops[i].present, NULL, 0) != s->all)
+			return !s->all;
+	}
+	return s->all && n > 0;
+}
+
 bool pl_where_match(const struct pl_where *where, const struct pl_path *path,
 	const struct pl_hop *hops, size_t n)
 {
-	return match(where, path, path->present, hops, n);
+	return run(where, 0, where->n, path, path->present, hops, n);
 }
 
 bool pl_where_match_row(const struct pl_where *where, const void *row, uint32_t present)
 {
-	return match(where, row, present, NULL, 0);
+	return run(where, 0, where->n, row, present, NULL, 0);
 }
 
 const char *pl_where_help(void)
@@ -780,18 +856,23 @@ const char *pl_where_help(void)
 	       "  FIELD in PREFIX        addresses: flow.src in 10.0.0.0/8\n"
 	       "  flags.NAME             the flag is set\n"
 	       "  exists(FIELD)          the record has a value; missing(FIELD): it has none\n"
+	       "  any hop (X)            one hop satisfies all of X, whose names are those of a hop\n"
+	       "  all hops (X)           every hop satisfies X\n"
 	       "  all TEST               every hop satisfies a test of a hops. field\n"
 	       "  not X, X and Y, X or Y not binds tightest, then and, then or; parentheses group\n"
 	       "\n"
 	       "FIELD is a name from \"pathline help fields\". A test of a hops. field is true when any\n"
-	       "hop satisfies it. VALUE is a number (123, 0x7b, -5), a time for fields in ns (50us, 1.5ms,\n"
+	       "hop satisfies it, each test with a hop of its own: hops.node == 5 and hops.queue_depth > 50\n"
+	       "is true when some hop is node 5 and some hop, perhaps another one, has a deep queue. One and\n"
+	       "the same hop is any hop (node == 5 and queue_depth > 50). VALUE is a number (123, 0x7b, -5), a time for fields in ns (50us, 1.5ms,\n"
 	       "or plain ns), a word (md, 2.0, geant), an address, or hexadecimal digits for an id.\n"
 	       "Quotes around a value are allowed.\n"
 	       "\n"
 	       "A missing value satisfies no comparison, not even !=; it satisfies not (FIELD == VALUE).\n"
-	       "A path without hops satisfies no test of a hops. field, with all neither.\n"
+	       "A path without hops satisfies no test of a hops. field, with all or all hops neither.\n"
 	       "\n"
 	       "  hops.queue_depth > 100 and flow.dport == 443\n"
+	       "  any hop (node == 5 and queue_depth > 50) and flow.dport == 443\n"
 	       "  flags.dropped or all hops.hop_latency_ns > 50us\n"
 	       "  flow.src in 10.0.0.0/8 and not (mode == md or missing(flow.vlan))\n";
 }

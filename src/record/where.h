@@ -8,11 +8,15 @@
  *               flags.NAME         the flag is set (also flags.NAME == false)
  *               exists(FIELD), missing(FIELD)
  *               all TEST           the test is of a hops. field and every hop satisfies it
+ *               any hop (X)        there is one hop that satisfies all of X, an expression over the fields of a hop
+ *               all hops (X)       every hop satisfies X
  *   FIELD       a name of fields.def; a hop's field begins with "hops."
  *   VALUE       123, 0x7b, -5; times: 50us, 1.5ms, or plain ns; md, "md", 2.1; addresses; hex path ids
  *
- * A test of a hops. field is true when any hop satisfies it. A missing value satisfies no comparison, not
- * even !=; `not (X == 1)` is true for it. A path without hops satisfies no hops. test, with `all` neither.
+ * A test of a hops. field is true when any hop satisfies it, each test with a hop of its own: only within
+ * `any hop (…)` do several tests mean one and the same. There names are a hop's, with or without "hops.". A missing value satisfies no comparison, not
+ * even !=; `not (X == 1)` is true for it. A path without hops satisfies no hops. test, and neither
+ * `all` nor `all hops`.
  *
  * An expression is compiled once into a flat program; matching allocates nothing, changes nothing, and
  * any number of threads may match with one expression.

@@ -100,6 +100,27 @@ static const struct {
 	{ "all missing(hops.buffer)", true },
 	{ "not all hops.node == 1", true },
 	{ "hops.queue_depth < 50", false }, /* the first hop has none, rather than 0 */
+	/* one and the same hop */
+	{ "hops.node == 2 and hops.queue_depth == 100", true }, /* two different ones */
+	{ "any hop (node == 2 and queue_depth == 100)", false },
+	{ "any hop (node == 3 and queue_depth == 100)", true },
+	{ "any hop (hops.node == 3 and hops.queue_depth == 100)", true },
+	{ "any hop(node==3)and seq==77", true },
+	{ "any hop (node == 3) and any hop (node == 2)", true },
+	{ "any hop (node == 3 and not (queue_depth < 100 or link_latency_ns > 0))", true },
+	{ "any hop (node == 1 and missing(queue_depth))", true },
+	{ "any hop (node == 2 and missing(queue_depth))", false },
+	{ "not any hop (node == 4)", true },
+	{ "any hop (not node == 1)", true },
+	{ "all hops (node < 4)", true },
+	{ "all hops (node < 3 or queue_depth == 100)", true },
+	{ "all hops (node == 1 or exists(queue_depth))", true },
+	{ "all hops (queue_depth > 0)", false },
+	{ "not all hops (queue_depth > 0)", true },
+	{ "seq == 1 or any hop (node == 2 or node == 9) and seq == 77", true },
+	{ "any hop (node == 9) or all hops (node == 9) or seq == 77", true },
+	{ "any hop (hop_latency_ns > 3us and (node == 1 or node == 3))", true },
+	{ "any hop (hop_latency_ns > 3us and (node == 1 or node == 2))", false },
 	/* units */
 	{ "hops.hop_latency_ns > 3us", true },
 	{ "hops.hop_latency_ns > 4us", false },
@@ -251,6 +272,23 @@ static const struct {
 	{ "seq == 1 or all exists(seq)", 13, "\"all\" goes with a field of the hops" },
 	{ "all (hops.node == 1)", 5, "expected a field name" },
 	{ "all not hops.node == 1", 5, "unknown field \"not\"" },
+	{ "any", 4, "expected \"hop\"" },
+	{ "any hops (node == 1)", 5, "expected \"hop\"" },
+	{ "any hop", 8, "expected \"(\" and tests of one hop" },
+	{ "any hop node == 1", 9, "expected \"(\" and tests of one hop" },
+	{ "any hop (", 10, "expected a field name" },
+	{ "any hop ()", 10, "expected a field name" },
+	{ "any hop (node == 1", 19, "for the \"(\" in column 9" },
+	{ "any hop (nod == 1)", 10, "did you mean \"node\"?" },
+	{ "any hop (flow.dport == 443)", 10, "\"flow.dport\" is of the path" },
+	{ "any hop (flags.dropped)", 10, "is of the path, not of a hop" },
+	{ "any hop (any hop (node == 1))", 10, "no hops of its own" },
+	{ "any hop (all hops (node == 1))", 10, "no hops of its own" },
+	{ "any hop (all node == 1)", 10, "one hop only" },
+	{ "all hop (node == 1)", 5, "unknown field \"hop\"" },
+	{ "all hops node == 1", 10, "expected \"(\"" },
+	{ "any hop (node == 1) node == 2", 21, "expected and, or, or the end" },
+	{ "any hop (node == 1) and queue_depth > 5", 25, "did you mean \"hops.queue_depth\"?" },
 	{ "mode == \"md", 9, "the quote is not closed" },
 	{ "mode == 'md\"", 9, "the quote is not closed" },
 	{ "seq == 5 # x", 10, "unexpected \"#\"" },
@@ -322,6 +360,10 @@ static void test_bounds(void)
 	pl_where_free(NULL);
 	eq(pl_where_new(&w, "all hops.node > 0", &diag), 0);
 	ok(!pl_where_match(w, &path, NULL, 0), "a path without hops satisfies no hops. test");
+	pl_where_free(w);
+	eq(pl_where_new(&w, "all hops (node > 0) or any hop (node > 0 or missing(node))", &diag),
+		0);
+	ok(!pl_where_match(w, &path, NULL, 0), "nor one of a hop");
 	pl_where_free(w);
 }
 
