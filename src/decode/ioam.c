@@ -157,9 +157,9 @@ static void set_hop(struct job *j, struct pl_hop *h, const struct pl_ioam_node *
 	if (n->have & PL_IOAM_HAS_BUFFER)
 		SET(h, buffer_depth, n->buffer);
 	if (n->have & PL_IOAM_HAS_NS_DATA)
-		SET(h, ns_data, n->ns_data);
-	else if (n->have & PL_IOAM_HAS_NS_DATA_WIDE)
-		SET(h, ns_data, n->ns_data_wide);
+		pl_hop_set_ns_data(h, n->ns_data);
+	if (n->have & PL_IOAM_HAS_NS_DATA_WIDE)
+		SET(h, ns_data_wide, n->ns_data_wide);
 	if (n->have & PL_IOAM_HAS_SCHEMA)
 		SET(h, schema_id, n->schema);
 }
@@ -170,7 +170,12 @@ struct gathered {
 	struct pl_path *path;
 	struct pl_hop *hops;
 	unsigned int n;
-	uint32_t kinds; /* bits of enum pl_ioam_kind */
+	uint32_t kinds;               /* bits of enum pl_ioam_kind */
+	uint16_t ns[PL_IOAM_DEX + 1]; /* of the first option of a kind */
+	bool dex_flow; /* direct export gave a flow id or a number: flow_id and flow_seq are its own */
+	bool e2e_time;
+	uint64_t e2e_ns;
+	struct pl_ioam_pot pot; /* have_values: some */
 };
 
 static enum pl_verdict gather_trace(struct gathered *g, const struct pl_ioam_option *option)
@@ -203,6 +208,7 @@ static enum pl_verdict gather_trace(struct gathered *g, const struct pl_ioam_opt
 			g->j->notes |= PL_NOTE_BIT(VALUES_MISSING);
 	}
 	g->n = n;
+	g->ns[PL_IOAM_PREALLOCATED] = trace.ns;
 	g->j->notes |= trace.notes;
 	if (n == 0)
 		g->j->notes |= PL_NOTE_BIT(NO_HOPS);
@@ -216,34 +222,35 @@ static enum pl_verdict gather_trace(struct gathered *g, const struct pl_ioam_opt
 	return PL_V_OK;
 }
 
+/* The flow's number; that of direct export, which goes with its flow id, is not overruled: a record has one namespace for
+ * both. */
+static void set_flow_seq(struct gathered *g, uint64_t seq)
+{
+	if (seq > UINT32_MAX) {
+		g->j->notes |= PL_NOTE_BIT(IOAM_SEQUENCE);
+	} else if (!g->dex_flow) {
+		g->path->flow_seq = (uint32_t)seq;
+		g->path->present |= PL_PATH_HAS_flow_seq;
+	}
+}
+
 static enum pl_verdict gather_e2e(struct gathered *g, const struct pl_ioam_option *option)
 {
 	struct pl_ioam_e2e e2e;
 	enum pl_verdict v = pl_ioam_e2e_parse(&e2e, option);
-	uint64_t ns;
 
 	if (v != PL_V_OK)
 		return v;
 	g->j->notes |= e2e.notes;
-	if (e2e.have_seq && e2e.seq <= UINT32_MAX) {
-		g->path->flow_seq = (uint32_t)e2e.seq;
-		g->path->present |= PL_PATH_HAS_flow_seq;
-	} else if (e2e.have_seq) {
-		g->j->notes |= PL_NOTE_BIT(IOAM_SEQUENCE);
-	}
-	if (!e2e.have_seconds || !e2e.have_fraction || g->n > 0)
+	g->ns[PL_IOAM_E2E] = e2e.ns;
+	if (e2e.have_seq)
+		set_flow_seq(g, e2e.seq);
+	if (!e2e.have_seconds || !e2e.have_fraction)
 		return PL_V_OK;
-	/* The encapsulating node's time, as a path of that one node. A trace before or behind tells more. */
-	if (!to_unix_ns(&ns, time_format(&g->j->d->opt, e2e.ns), e2e.seconds, e2e.fraction)) {
+	g->e2e_time = to_unix_ns(
+		&g->e2e_ns, time_format(&g->j->d->opt, e2e.ns), e2e.seconds, e2e.fraction);
+	if (!g->e2e_time)
 		g->j->notes |= PL_NOTE_BIT(IOAM_TIME);
-		return PL_V_OK;
-	}
-	memset(&g->hops[0], 0, sizeof(g->hops[0]));
-	g->hops[0].record_version = PL_RECORD_VERSION;
-	SET(&g->hops[0], ioam_namespace, e2e.ns);
-	SET(&g->hops[0], egress_ts_ns, ns);
-	SET(&g->hops[0], time_bits, 64);
-	g->n = 1;
 	return PL_V_OK;
 }
 
@@ -255,14 +262,17 @@ static enum pl_verdict gather_dex(struct gathered *g, const struct pl_ioam_optio
 	if (v != PL_V_OK)
 		return v;
 	g->j->notes |= dex.notes;
-	if (dex.have_flow) {
-		g->path->flow_id = dex.flow;
+	g->ns[PL_IOAM_DEX] = dex.ns;
+	if (!dex.have_flow && !dex.have_seq)
+		return PL_V_OK;
+	g->dex_flow = true;
+	g->path->flow_id = dex.flow;
+	g->path->flow_seq = dex.seq;
+	g->path->present &= ~(uint32_t)(PL_PATH_HAS_flow_id | PL_PATH_HAS_flow_seq);
+	if (dex.have_flow)
 		g->path->present |= PL_PATH_HAS_flow_id;
-	}
-	if (dex.have_seq) {
-		g->path->flow_seq = dex.seq;
+	if (dex.have_seq)
 		g->path->present |= PL_PATH_HAS_flow_seq;
-	}
 	return PL_V_OK;
 }
 
@@ -271,9 +281,14 @@ static enum pl_verdict gather_pot(struct gathered *g, const struct pl_ioam_optio
 	struct pl_ioam_pot pot;
 	enum pl_verdict v = pl_ioam_pot_parse(&pot, option);
 
-	if (v == PL_V_OK)
-		g->j->notes |= pot.notes;
-	return v;
+	if (v != PL_V_OK)
+		return v;
+	g->j->notes |= pot.notes;
+	if (!g->pot.have_values) {
+		g->pot = pot;
+		g->ns[PL_IOAM_POT] = pot.ns;
+	}
+	return PL_V_OK;
 }
 
 static enum pl_verdict gather_option(struct gathered *g, const struct pl_ioam_option *option)
@@ -323,6 +338,54 @@ static enum pl_mode mode_of(uint32_t kinds)
 	return PL_MODE_IOAM_POT;
 }
 
+/* Whose namespace stands at the path: flow id and number are of it, and mean nothing without. */
+static uint16_t namespace_of(const struct gathered *g)
+{
+	static const uint8_t first[] = { PL_IOAM_E2E, PL_IOAM_DEX, PL_IOAM_POT };
+
+	if (g->dex_flow)
+		return g->ns[PL_IOAM_DEX];
+	for (size_t i = 0; i < sizeof(first); i++) {
+		if (g->kinds & 1u << first[i])
+			return g->ns[first[i]];
+	}
+	return g->ns[PL_IOAM_PREALLOCATED];
+}
+
+/* The encapsulating node's time; without a trace, which tells more, also as a path of that one node. */
+static void set_e2e_time(struct gathered *g)
+{
+	if (g->n > 0)
+		return;
+	memset(&g->hops[0], 0, sizeof(g->hops[0]));
+	g->hops[0].record_version = PL_RECORD_VERSION;
+	SET(&g->hops[0], ioam_namespace, g->ns[PL_IOAM_E2E]);
+	SET(&g->hops[0], egress_ts_ns, g->e2e_ns);
+	SET(&g->hops[0], time_bits, 64);
+	g->n = 1;
+}
+
+/* What belongs to no hop. It stands where a report would name its exporter, so not in a record of a report. */
+static void set_path(struct gathered *g)
+{
+	struct pl_path *path = g->path;
+
+	if ((path->present & PL_PATH_HAS_exporter) != 0) {
+		/* The hops have the rest. */
+		if ((g->kinds & (1u << PL_IOAM_DEX | 1u << PL_IOAM_POT)) != 0 ||
+			(g->e2e_time && mode_of(g->kinds) != PL_MODE_IOAM_E2E))
+			g->j->notes |= PL_NOTE_BIT(IOAM_IN_REPORT);
+		return;
+	}
+	pl_path_set_ioam_namespace(path, namespace_of(g));
+	if (g->e2e_time)
+		pl_path_set_e2e_ts_ns(path, g->e2e_ns);
+	if (g->pot.have_values) {
+		pl_path_set_pot_packet_id(path, g->pot.packet_id);
+		pl_path_set_pot_cumulative(path, g->pot.cumulative);
+	}
+}
+
 enum pl_verdict decode_ioam(struct job *j, struct pl_path *path, struct pl_hop *hops,
 	unsigned int *ret_n, const struct pl_layers *level, bool *ret_found)
 {
@@ -346,6 +409,9 @@ enum pl_verdict decode_ioam(struct job *j, struct pl_path *path, struct pl_hop *
 	if (g.kinds == 0)
 		return PL_V_OK;
 	path->mode = (uint8_t)mode_of(g.kinds);
+	if (g.e2e_time)
+		set_e2e_time(&g);
+	set_path(&g);
 	*ret_n = g.n;
 	*ret_found = true;
 	return PL_V_OK;

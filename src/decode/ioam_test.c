@@ -107,7 +107,8 @@ static void test_linux(void)
 			      PL_HOP_HAS_egress_port | PL_HOP_HAS_ingress_port2 |
 			      PL_HOP_HAS_egress_port2 | PL_HOP_HAS_ingress_ts_ns |
 			      PL_HOP_HAS_time_bits | PL_HOP_HAS_queue_depth | PL_HOP_HAS_ns_data |
-			      PL_HOP_HAS_hop_limit | PL_HOP_HAS_ioam_namespace | PL_HOP_HAS_path_id;
+			      PL_HOP_HAS_ns_data_wide | PL_HOP_HAS_hop_limit |
+			      PL_HOP_HAS_ioam_namespace | PL_HOP_HAS_path_id;
 
 	begin();
 	put_hex(LINUX);
@@ -136,7 +137,8 @@ static void test_linux(void)
 	eq(hops[1].ingress_ts_ns, 1795165536 * NS_PER_S + 389044000);
 	eq(hops[1].time_bits, 64);
 	eq(hops[1].hop_limit, 62);
-	eq(hops[1].ns_data, 0xc0000002);
+	eq(pl_hop_get_ns_data(&hops[1]), 0xc0000002);
+	eq(hops[1].ns_data_wide, UINT64_C(0xd000000000000002));
 	eq(hops[1].ioam_namespace, 123);
 	eq(notes, PL_NOTE_BIT(VALUES_MISSING), "Linux never has delay and buffer");
 }
@@ -233,6 +235,9 @@ static void test_others(void)
 	eq(got.mode, PL_MODE_IOAM_DEX);
 	ok((got.present & PL_PATH_HAS_flow_id) != 0 && got.flow_id == 21);
 	ok((got.present & PL_PATH_HAS_flow_seq) != 0 && got.flow_seq == 7);
+	ok((got.present & PL_PATH_HAS_ioam_namespace) != 0 &&
+			pl_path_get_ioam_namespace(&got) == 123,
+		"its namespace, without which flow and number mean nothing");
 	eq(got.hop_count, 0);
 	begin();
 	put_hex("0100 11120003 007b7000 0000002a 6553f100 0003d090");
@@ -252,6 +257,14 @@ static void test_others(void)
 	put_hex("0100 1116 0002 00010000 1122334455667788 99aabbccddeeff00");
 	eq(feed(true, false), PL_V_OK, "proof of transit");
 	eq(got.mode, PL_MODE_IOAM_POT);
+	eq(pl_path_get_ioam_namespace(&got), 1);
+	ok((got.present & PL_PATH_HAS_pot_packet_id) != 0 &&
+			pl_path_get_pot_packet_id(&got) == UINT64_C(0x1122334455667788),
+		"PktID");
+	ok((got.present & PL_PATH_HAS_pot_cumulative) != 0 &&
+			pl_path_get_pot_cumulative(&got) == UINT64_C(0x99aabbccddeeff00),
+		"Cumulative");
+	eq(got.present & (PL_PATH_HAS_exporter | PL_PATH_HAS_node | PL_PATH_HAS_e2e_ts_ns), 0);
 	begin();
 	eq(pl_ioam_put_trace(&opts, &head, PL_IP6_OPT_IOAM_MUTABLE, &node, 1), 0);
 	eq(feed(false, false), PL_V_OK, "wide names only");
@@ -269,8 +282,22 @@ static void test_several(void)
 	eq(feed(false, false), PL_V_OK, "a trace and edge to edge");
 	eq(got.mode, PL_MODE_IOAM_TRACE);
 	eq(got.flow_seq, 42);
+	eq(pl_path_get_e2e_ts_ns(&got), 1700000000 * NS_PER_S + 250000000,
+		"the encapsulating node's time beside the trace");
 	eq(got.hop_count, 1);
 	eq(hops[0].node, 1);
+	begin();
+	put_hex("0100 11120003 007b7000 0000002a 6553f100 0003d090 0100 31120004 007c00c0 80000000 00000015 00000007");
+	eq(feed(false, false), PL_V_OK, "edge to edge and direct export of another namespace");
+	eq(got.flow_seq, 7);
+	eq(got.flow_id, 21);
+	eq(pl_path_get_ioam_namespace(&got), 0x7c, "one namespace for flow and number");
+	eq(pl_path_get_e2e_ts_ns(&got), 1700000000 * NS_PER_S + 250000000);
+	begin();
+	put_hex("0100 11120003 007b7000 0000002a 6553f100 0003d090 0100 310a0004 007c0000 80000000");
+	eq(feed(false, false), PL_V_OK, "direct export without a flow");
+	eq(got.flow_seq, 42, "leaves the number to edge to edge");
+	eq(pl_path_get_ioam_namespace(&got), 0x7b);
 	begin();
 	put_hex("0100 310e0000 007b0800 80000000 3e000001 310e0000 007c0800 80000000 3e000002");
 	eq(feed(false, false), PL_V_OK, "two traces");

@@ -73,8 +73,8 @@ static unsigned int drop_summary(
 	path->mode = PL_MODE_DROP_SUMMARY;
 	path->flags |= PL_FLAG_PARTIAL;
 	path->flow_seq = r->lost_first;
-	path->flow_id = r->lost_count; /* the slot's other meaning: see fields.def */
-	path->present |= PL_PATH_HAS_flow_seq | PL_PATH_HAS_lost_count;
+	pl_path_set_lost_count(path, r->lost_count);
+	path->present |= PL_PATH_HAS_flow_seq;
 	memset(hops, 0, 2 * sizeof(*hops));
 	hops[0].node = r->node;
 	hops[0].egress_port = r->hop.egress_port;

@@ -251,6 +251,11 @@ static inline void report_of(struct pl_core_report *r, const struct pl_path *pat
 	memcpy(&k->sport, tail, sizeof(tail));
 	r->exporter = path->exporter;
 	r->node = path->node;
+	/* Their bytes have another meaning where IOAM stands in a packet itself. */
+	if (__builtin_expect(!(path->present & PL_PATH_HAS_exporter), 0)) {
+		memset(&r->exporter, 0, sizeof(r->exporter));
+		r->node = 0;
+	}
 	r->report_id = path->report_id;
 	r->path_id = path->path_id;
 	r->present = path->present;

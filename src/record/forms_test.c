@@ -50,7 +50,11 @@ static struct pl_path full_path(void)
 		.dscp = 0,
 		.vlan = 100,
 		.vni = 5000,
-		.present = UINT32_MAX & ~(uint32_t)PL_PATH_HAS_lost_count,
+		/* All but the other meanings of bytes. */
+		.present = UINT32_MAX &
+			   ~(uint32_t)(PL_PATH_HAS_lost_count | PL_PATH_HAS_ioam_namespace |
+				       PL_PATH_HAS_e2e_ts_ns | PL_PATH_HAS_pot_packet_id |
+				       PL_PATH_HAS_pot_cumulative),
 		.path_id = 0x123456789abcdef0u,
 		.latency_ns = UINT64_MAX,
 		.flow_seq = 1,

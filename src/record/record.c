@@ -14,8 +14,8 @@
 static const struct pl_field path_fields[] = {
 #define PL_PATH_FIELD(off, id, type, f, presence, n, u, h)                                         \
 	FIELD(off, PL_FORM_##f, PL_PATH_HAS_##id, n, u, h)
-#define PL_PATH_ALIAS(off, member, f, presence, id, n, u, h)                                       \
-	FIELD(offsetof(struct pl_path, member), PL_FORM_##f, PL_PATH_HAS_##id, n, u, h)
+#define PL_PATH_ALIAS(off, type, f, presence, id, n, u, h)                                         \
+	FIELD(off, PL_FORM_##f, PL_PATH_HAS_##id, n, u, h)
 #include "record/fields.def"
 #undef PL_PATH_FIELD
 #undef PL_PATH_ALIAS
@@ -24,8 +24,11 @@ static const struct pl_field path_fields[] = {
 static const struct pl_field hop_fields[] = {
 #define PL_HOP_FIELD(off, id, type, f, presence, n, u, h)                                          \
 	FIELD(off, PL_FORM_##f, PL_HOP_HAS_##id, n, u, h)
+#define PL_HOP_ALIAS(off, type, f, presence, id, n, u, h)                                          \
+	FIELD(off, PL_FORM_##f, PL_HOP_HAS_##id, n, u, h)
 #include "record/fields.def"
 #undef PL_HOP_FIELD
+#undef PL_HOP_ALIAS
 };
 
 static const struct pl_field event_fields[] = {

@@ -117,8 +117,10 @@ enum {
 #define ALWAYS    -1
 #define PL_PATH_FIELD(off, id, type, form, presence, name, unit, help)                             \
 	PL_PATH_HAS_##id = PL_BIT(presence),
-#define PL_PATH_ALIAS(off, member, form, presence, id, name, unit, help)                           \
+#define PL_PATH_ALIAS(off, type, form, presence, id, name, unit, help)                             \
 	PL_PATH_HAS_##id = PL_BIT(presence),
+#define PL_HOP_ALIAS(off, type, form, presence, id, name, unit, help)                              \
+	PL_HOP_HAS_##id = PL_BIT(presence),
 #define PL_HOP_FIELD(off, id, type, form, presence, name, unit, help)                              \
 	PL_HOP_HAS_##id = PL_BIT(presence),
 #define PL_EVENT_FIELD(off, id, type, form, presence, name, unit, help)                            \
@@ -129,27 +131,38 @@ enum {
 #undef PL_PATH_FIELD
 #undef PL_PATH_ALIAS
 #undef PL_HOP_FIELD
+#undef PL_HOP_ALIAS
 #undef PL_EVENT_FIELD
 #undef PL_EVENT_ALIAS
 #undef ALWAYS
 };
 
-/* Another meaning of an event's bytes: pl_event_set_<id>(event, value) stores it and says so. */
-#define PL_EVENT_ALIAS(off, type, form, presence, id, name, unit, help)                            \
-	static inline void pl_event_set_##id(struct pl_event *e, type value)                       \
+/* Another meaning of a record's bytes: pl_event_set_<id>(event, value) stores it and says so; likewise pl_path_set_<id>
+ * and pl_hop_set_<id>. */
+#define PL_ALIAS_OF(kind, KIND, off, type, id)                                                     \
+	static inline void pl_##kind##_set_##id(struct pl_##kind *r, type value)                   \
 	{                                                                                          \
-		__builtin_memcpy((char *)e + (off), &value, sizeof(value));                        \
-		e->present |= PL_EVENT_HAS_##id;                                                   \
+		__builtin_memcpy((char *)r + (off), &value, sizeof(value));                        \
+		r->present |= PL_##KIND##_HAS_##id;                                                \
 	}                                                                                          \
-	static inline type pl_event_get_##id(const struct pl_event *e)                             \
+	static inline type pl_##kind##_get_##id(const struct pl_##kind *r)                         \
 	{                                                                                          \
 		type value;                                                                        \
-		__builtin_memcpy(&value, (const char *)e + (off), sizeof(value));                  \
+		__builtin_memcpy(&value, (const char *)r + (off), sizeof(value));                  \
 		return value;                                                                      \
 	}
+#define PL_PATH_ALIAS(off, type, form, presence, id, ...)  PL_ALIAS_OF(path, PATH, off, type, id)
+#define PL_HOP_ALIAS(off, type, form, presence, id, ...)   PL_ALIAS_OF(hop, HOP, off, type, id)
+#define PL_EVENT_ALIAS(off, type, form, presence, id, ...) PL_ALIAS_OF(event, EVENT, off, type, id)
+#define PL_PATH_FIELD(...)
+#define PL_HOP_FIELD(...)
 #define PL_EVENT_FIELD(...)
 #include "record/fields.def"
+#undef PL_PATH_FIELD
+#undef PL_HOP_FIELD
 #undef PL_EVENT_FIELD
+#undef PL_PATH_ALIAS
+#undef PL_HOP_ALIAS
 #undef PL_EVENT_ALIAS
 
 enum {

@@ -20,13 +20,18 @@ static inline void check_absent(
 static inline void check_hop(const struct pl_path *path, const struct pl_hop *hop, unsigned int i)
 {
 	const uint32_t present = hop->present;
-	uint32_t known = 0;
+	uint32_t known = 0, filled = present;
 
+	must((present & PL_HOP_HAS_ns_data) == 0 || (present & PL_HOP_HAS_congestion) == 0);
+	if ((filled & PL_HOP_HAS_ns_data) != 0)
+		filled |= PL_HOP_HAS_congestion;
 #define PL_HOP_FIELD(off, id, type, ...)                                                           \
-	check_absent(hop, present, PL_HOP_HAS_##id, off, sizeof(type));                            \
+	check_absent(hop, filled, PL_HOP_HAS_##id, off, sizeof(type));                             \
 	known |= PL_HOP_HAS_##id;
+#define PL_HOP_ALIAS(off, type, form, presence, id, ...) known |= PL_HOP_HAS_##id;
 #include "record/fields.def"
 #undef PL_HOP_FIELD
+#undef PL_HOP_ALIAS
 	must((present & ~known) == 0);
 	must(hop->index == i);
 	must(hop->record_version == PL_RECORD_VERSION);
@@ -42,6 +47,11 @@ static inline void check_hop(const struct pl_path *path, const struct pl_hop *ho
 	must(i > 0 || (present & PL_HOP_HAS_clock) == 0);
 }
 
+#define OF_IOAM                                                                                    \
+	(PL_PATH_HAS_ioam_namespace | PL_PATH_HAS_e2e_ts_ns | PL_PATH_HAS_pot_packet_id |          \
+		PL_PATH_HAS_pot_cumulative)
+#define OF_REPORT (PL_PATH_HAS_exporter | PL_PATH_HAS_exporter_port | PL_PATH_HAS_node)
+
 static inline void check_path(const struct pl_record_batch *b, uint32_t i)
 {
 	const struct pl_path *path = &b->paths[i];
@@ -54,10 +64,15 @@ static inline void check_path(const struct pl_record_batch *b, uint32_t i)
 	must((filled & PL_PATH_HAS_lost_count) == 0 || (filled & PL_PATH_HAS_flow_id) == 0);
 	if ((filled & PL_PATH_HAS_lost_count) != 0)
 		filled |= PL_PATH_HAS_flow_id;
+	/* What IOAM has stands where a report would name its exporter. */
+	if ((filled & OF_IOAM) != 0) {
+		must((filled & OF_REPORT) == 0);
+		filled |= OF_REPORT;
+	}
 #define PL_PATH_FIELD(off, id, type, ...)                                                          \
 	check_absent(path, filled, PL_PATH_HAS_##id, off, sizeof(type));                           \
 	known |= PL_PATH_HAS_##id;
-#define PL_PATH_ALIAS(off, member, form, presence, id, ...) known |= PL_PATH_HAS_##id;
+#define PL_PATH_ALIAS(off, type, form, presence, id, ...) known |= PL_PATH_HAS_##id;
 #include "record/fields.def"
 #undef PL_PATH_FIELD
 #undef PL_PATH_ALIAS

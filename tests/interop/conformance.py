@@ -201,7 +201,7 @@ def differs(got, want, where="record"):
 
 PATH_KEYS = {"kind", "ts_ns", "exporter", "exporter_port", "report_version", "dialect", "mode", "hw_id", "drop_reason",
              "hop_count", "seq", "flags", "int_version", "node", "flow", "path_id", "latency_ns", "flow_seq", "flow_id",
-             "lost_count", "report_id", "hops"}
+             "lost_count", "namespace", "e2e_ts_ns", "pot", "report_id", "hops"}
 
 
 def run(case):
@@ -791,7 +791,7 @@ def ioam():
         "mode": "ioam-trace", "flow": six, "dialect": ABSENT, "hops": [
             {"node": 0x0A0001, "hop_limit": 63, "ingress_port": 11, "egress_port": 12, "schema_id": 777, "node_wide": 0xB0000001},
             {"node": 0x0A0002, "hop_limit": 62, "ingress_port": 21, "egress_port": 22, "ingress_ts_ns": 1795165536389044000,
-             "hop_latency_ns": ABSENT, "queue_depth": 0, "ns_data": 0xC0000002, "node_wide": 0xB0000002, "ingress_port2": 2100,
+             "hop_latency_ns": ABSENT, "queue_depth": 0, "ns_data": 0xC0000002, "ns_data_wide": 0xD000000000000002, "node_wide": 0xB0000002, "ingress_port2": 2100,
              "egress_port2": 2200, "buffer_depth": ABSENT, "schema_id": ABSENT, "namespace": 123, "queue": ABSENT}]})
     for extension in (0, 60):
         for option_type in (0x31, 0x11):
@@ -809,14 +809,15 @@ def ioam():
     case("bits 12-21 take a word each", ioam6(trace(0x800004, [words(0x3F000001, NONE32)])), {"hops": [{"node": 1}]}, notes=["unassigned"])
     case("unassigned option type", ioam6(b"\x2A" + bytes(11)), verdict="ioam_option")
     case("option shorter than its header", ioam6(b"\0" + bytes(3)), verdict="ioam_short")
-    case("direct export (10.4)", ioam6(hexes("04 007b00c0 80000000 00000015 00000007")), {"mode": "ioam-dex", "flow_id": 21, "flow_seq": 7, "hops": [], "flow": six})
+    case("direct export (10.4)", ioam6(hexes("04 007b00c0 80000000 00000015 00000007")), {"mode": "ioam-dex", "namespace": 123, "flow_id": 21, "flow_seq": 7, "hops": [], "flow": six})
     case("direct export, early flags", ioam6(hexes("04 007b0003 80000000 00000015 00000007")), {"flow_id": 21, "flow_seq": 7}, notes=["ioam_legacy_dex"])
     case("direct export, flow id only", ioam6(hexes("04 007b0080 80000000 00000015")), {"flow_id": 21, "flow_seq": ABSENT})
     case("direct export of the wrong length", ioam6(hexes("04 007b00c0 80000000 00000015")), verdict="ioam_length")
     case("edge to edge (10.4)", ioam6(hexes("03 007b7000 0000002a 6553f100 0003d090"), 60, 0x11),
-         {"mode": "ioam-e2e", "flow_seq": 42, "hops": [{"egress_ts_ns": 1700000000250000000, "node": ABSENT}]})
+         {"mode": "ioam-e2e", "namespace": 123, "flow_seq": 42, "e2e_ts_ns": 1700000000250000000, "hops": [{"egress_ts_ns": 1700000000250000000, "node": ABSENT}]})
     case("edge to edge of the wrong length", ioam6(hexes("03 007b7000 0000002a 6553f100"), 60), verdict="ioam_length")
-    case("proof of transit", ioam6(hexes("02 007b0000 0000000000000001 0000000000000002")), {"mode": "ioam-pot", "hops": []})
+    case("proof of transit", ioam6(hexes("02 007b0000 0000000000000001 0000000000000002")), {"mode": "ioam-pot", "namespace": 123, "hops": [],
+          "pot": {"packet_id": "0000000000000001", "cumulative": "0000000000000002"}})
     delay = words(0x3F000001, 1700000000, 250000, 0x80000000 | 5)
     case("transit delay that overflowed", ioam6(trace(0xB80000, [delay])), {"hops": [{"hop_latency_ns": ABSENT, "egress_ts_ns": ABSENT}]}, notes=["latency_implausible"])
     delay = words(0x3F000001, 1700000000, 250000, 5)

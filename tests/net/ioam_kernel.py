@@ -172,8 +172,10 @@ def hop(node, index, trace_type):
         h["egress_port"] = n["out"][0 if has(1) else 1]
     if has(9):
         h["ingress_port2"], h["egress_port2"] = n["in"][1], n["out"][1]
-    if has(5) or has(10):
-        h["ns_data"] = n["data"] if has(5) else n["data_wide"]
+    if has(5):
+        h["ns_data"] = n["data"]
+    if has(10):
+        h["ns_data_wide"] = n["data_wide"]
     if has(6):
         h["queue_depth"] = 0  # veth without a queue
     if has(22) and n["schema"]:
@@ -225,6 +227,10 @@ def check(paths, stats, window):
         eq(by_name[name]["mode"], mode, f"{name}: mode")
     eq((by_name["direct export"].get("flow_id"), by_name["direct export"].get("flow_seq")), (21, 7),
        "direct export: flow and sequence number")
+    eq([by_name[n].get("namespace") for n in ("direct export", "edge to edge", "proof of transit", "every field")], [IOAM_NS] * 4,
+       "the path's namespace")
+    ok("pot" in by_name["proof of transit"], "proof of transit: its values", by_name["proof of transit"])
+    eq(by_name["edge to edge"].get("e2e_ts_ns"), 1700000000250000000, "edge to edge: the source's time at the path")
     eq(by_name["edge to edge"].get("flow_seq"), 42, "edge to edge: sequence number")
     eq([h.get("egress_ts_ns") for h in by_name["edge to edge"].get("hops", [])],
        [1700000000250000000], "edge to edge: the source's time")

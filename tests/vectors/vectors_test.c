@@ -110,15 +110,17 @@ static bool as_expected(char *words, const struct pl_outcome *outcome, char *ret
 /* Fields of a kind by what they are; sizes come from the list itself. */
 static const size_t path_sizes[] = {
 #define PL_PATH_FIELD(off, id, type, ...) sizeof(type),
-#define PL_PATH_ALIAS(off, member, ...)   sizeof(((struct pl_path *)NULL)->member),
+#define PL_PATH_ALIAS(off, type, ...)     sizeof(type),
 #include "record/fields.def"
 #undef PL_PATH_FIELD
 #undef PL_PATH_ALIAS
 };
 static const size_t hop_sizes[] = {
 #define PL_HOP_FIELD(off, id, type, ...) sizeof(type),
+#define PL_HOP_ALIAS(off, type, ...)     sizeof(type),
 #include "record/fields.def"
 #undef PL_HOP_FIELD
+#undef PL_HOP_ALIAS
 };
 
 /* Fields that a shorter packet may tell differently: they depend on how many hops there are. */
