@@ -13,7 +13,21 @@
 
 #include "base/addr.h"
 
-#define PL_FILTER_ADDRS_MAX 16
+#define PL_FILTER_ADDRS_MAX      16
+#define PL_FILTER_DATA_PORTS_MAX 8
+
+/*
+ * Packets on their way to somebody else that carry telemetry themselves. They are copied and never taken: only packet
+ * sockets (netio/cbpf.c) look for them, whatever ports and addrs are.
+ */
+struct pl_filter_data {
+	uint64_t dscps;   /* one bit per DSCP that announces INT */
+	uint32_t ioam;    /* 1: IPv6 with an IOAM option */
+	uint32_t in_band; /* 1: INT as it is customarily announced */
+	uint32_t gre;     /* 1: GRE, whatever is in it */
+	uint32_t nports;
+	uint16_t ports[PL_FILTER_DATA_PORTS_MAX]; /* UDP destination ports that announce INT */
+};
 
 struct pl_filter_rules {
 	uint8_t ports[8192]; /* one bit per UDP destination port */
@@ -23,6 +37,7 @@ struct pl_filter_rules {
 	uint32_t roce1;      /* 1: RoCEv1 too, by its Ethertype, whatever ports and addrs are */
 	uint32_t zero;
 	struct pl_addr addrs[PL_FILTER_ADDRS_MAX];
+	struct pl_filter_data data; /* not looked at by XDP programs */
 };
 
 struct pl_filter {
@@ -51,6 +66,14 @@ static inline void pl_filter_rules_add_port(struct pl_filter_rules *rules, uint1
 static inline void pl_filter_rules_add_vlan(struct pl_filter_rules *rules, uint16_t vlan)
 {
 	rules->vlans[vlan >> 3 & 511] |= (uint8_t)(1u << (vlan & 7));
+}
+
+/* Whether packets that carry telemetry are asked for. */
+static inline int pl_filter_rules_have_data(const struct pl_filter_rules *rules)
+{
+	const struct pl_filter_data *d = &rules->data;
+
+	return d->dscps != 0 || d->ioam || d->in_band || d->gre || d->nports > 0;
 }
 
 #ifndef __bpf__

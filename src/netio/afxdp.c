@@ -69,6 +69,11 @@ struct afxdp_port {
 	uint64_t drops_before; /* of sockets that are gone */
 	const struct pl_rights *rights;
 	bool first; /* tells the counts of the filter, which are the interface's */
+	/* Packets that carry telemetry to somebody else: the program leaves them to the host, and a packet socket
+	 * beside this one copies them. With the first queue's port; NULL: none are asked for. */
+	struct pl_port *beside;
+	struct pl_batch *lent_beside; /* not NULL: the batch that is lent is its */
+	bool beside_next;
 	/* Sending: frames that the kernel does not have. */
 	uint32_t *free_frames, nfree;
 };
@@ -386,6 +391,21 @@ static int make_name(struct afxdp_port *self)
 	return -ENOMEM;
 }
 
+static int open_beside(
+	struct afxdp_port *self, const struct pl_port_options *options, struct pl_diag *diag)
+{
+	struct pl_filter_rules rules = self->set.rules;
+	int r;
+
+	if (!self->first || !pl_filter_rules_have_data(&rules))
+		return 0;
+	/* Reports come by the program. */
+	memset(rules.ports, 0, sizeof(rules.ports));
+	rules.roce1 = 0;
+	r = pl_packet_open_rules(&self->beside, self->iface.link.name, &rules, options, diag);
+	return r < 0 ? r : pl_iface_set_beside(&self->iface, pl_port_fd(self->beside));
+}
+
 static int prepare(struct afxdp_port *self, const struct pl_uri *uri, enum pl_port_mode mode,
 	const struct pl_port_options *options, struct pl_diag *diag)
 {
@@ -416,7 +436,11 @@ static int prepare(struct afxdp_port *self, const struct pl_uri *uri, enum pl_po
 	} else if (r == 0) {
 		r = new_shared(&self->shared, self->iface.link.name, &self->set, options, diag);
 	}
-	return r < 0 ? r : open_socket(self, diag);
+	if (r == 0)
+		r = open_socket(self, diag);
+	if (r == 0 && mode == PL_PORT_RECV)
+		r = open_beside(self, options, diag);
+	return r;
 }
 
 static int afxdp_open(struct pl_port **ret_port, const struct pl_uri *uri, enum pl_port_mode mode,
@@ -483,6 +507,28 @@ static int take(struct afxdp_port *self, struct pl_batch *batch)
 	return (int)n;
 }
 
+/* What the socket beside has. That the interface went, this port says itself. */
+static int take_beside(struct afxdp_port *self, struct pl_batch *batch)
+{
+	int n = self->beside == NULL ? 0 : pl_port_recv(self->beside, batch, 0, NULL);
+
+	self->lent_beside = n > 0 ? batch : NULL;
+	return n > 0 ? n : 0;
+}
+
+/* From both in turn, so that neither waits for the other to run dry. */
+static int take_either(struct afxdp_port *self, struct pl_batch *batch)
+{
+	int n = 0;
+
+	self->beside_next = self->beside != NULL && !self->beside_next;
+	if (self->beside_next)
+		n = take_beside(self, batch);
+	if (n == 0)
+		n = take(self, batch);
+	return n > 0 || self->beside_next ? n : take_beside(self, batch);
+}
+
 static int afxdp_recv(
 	struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
 {
@@ -491,21 +537,34 @@ static int afxdp_recv(
 
 	if (self->set.busy_poll && self->xsk.fd >= 0)
 		(void)recvfrom(self->xsk.fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
-	n = take(self, ret_batch);
-	if (n > 0) {
+	/* Before anything is lent: what is taken beside cannot be given back. */
+	if (self->beside != NULL) {
 		r = pl_iface_turn(&self->iface, diag);
+		if (r < 0)
+			return r;
+	}
+	n = take_either(self, ret_batch);
+	if (n > 0) {
+		r = self->beside != NULL ? 0 : pl_iface_turn(&self->iface, diag);
 		return r < 0 ? r : n;
 	}
 	r = pl_iface_wait(&self->iface, timeout_ms, diag);
-	return r <= 0 ? r : take(self, ret_batch);
+	return r <= 0 ? r : take_either(self, ret_batch);
 }
 
 static void afxdp_release(struct pl_port *port, struct pl_batch *batch)
 {
 	struct afxdp_port *self = (struct afxdp_port *)port;
 	struct pl_xsk_ring *rx = &self->xsk.rx, *fill = &self->xsk.fill;
-	uint32_t at = *rx->consumer, to = *fill->producer;
+	uint32_t at, to;
 
+	if (self->lent_beside != NULL) {
+		self->lent_beside = NULL;
+		pl_port_release(self->beside, batch);
+		return;
+	}
+	at = *rx->consumer;
+	to = *fill->producer;
 	/* There are as many frames as the fill ring has room: it cannot be full. */
 	for (uint32_t i = 0; i < batch->n; i++)
 		*pl_xsk_addr(fill, to + i) = pl_xsk_desc(rx, at + i)->addr;
@@ -522,6 +581,13 @@ static void afxdp_stats(struct pl_port *port)
 
 	port->stats.kernel_drops = self->drops_before + socket_drops(&self->xsk);
 	port->stats.rcvbuf_bytes = (uint64_t)self->xsk.frames * self->xsk.frame_bytes;
+	if (self->beside != NULL) {
+		struct pl_port_stats beside;
+
+		pl_port_stats(self->beside, &beside);
+		port->stats.kernel_drops += beside.kernel_drops;
+		port->stats.cut = beside.cut;
+	}
 	if (self->shared == NULL || !self->first ||
 		pl_xdp_counts(self->shared->program.counts_fd, &counts) < 0)
 		return;
@@ -641,6 +707,7 @@ static int afxdp_close(struct pl_port *port)
 	if (self->xsk.fd >= 0 && port->mode == PL_PORT_SEND)
 		r = wait_for(self, self->set.ring);
 	pl_xsk_close(&self->xsk);
+	(void)pl_port_close(self->beside);
 	put_shared(self->shared);
 	pl_iface_close(&self->iface);
 	free(self->free_frames);

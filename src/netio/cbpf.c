@@ -10,12 +10,25 @@
 
 #include "netio/iface.h"
 
-#define TAKE_ALL    0x40000u
-#define NOWHERE     0xffffffffu
+#define TAKE_ALL      0x40000u
+#define NOWHERE       0xffffffffu
+
+/* How INT is customarily announced, as decode/find.c has it; VXLAN-GPE and Geneve. */
+#define PORT_HOST_INT 33122
+#define PORT_GPE      4790
+#define PORT_GENEVE   6081
+#define MARKER_HIGH   0xaaaaaaaau
+#define MARKER_LOW    0xbbbbbbbbu
 
 /* Scratch memory. */
-#define NEXT_HEADER 0
-#define FRAGMENT    1 /* not zero: the frame is the first fragment of a datagram */
+#define NEXT_HEADER   0
+#define FRAGMENT      1 /* not zero: the frame is the first fragment of a datagram */
+#define IP_AT         2 /* where the IP header begins */
+#define OPTION_AT     3 /* an option, and where its header ends */
+#define OPTIONS_END   4
+
+#define OPTIONS_MAX   4 /* options that are looked at in a header, and headers */
+#define HEADERS_MAX   3
 
 /* Where to go on. Until that is known, the jumps to it form a chain through their own operands. */
 struct label {
@@ -228,6 +241,201 @@ static void check_v6(struct assembler *a, const struct pl_filter_rules *rules)
 	here(a, &good);
 }
 
+/* ---- packets that carry telemetry themselves ---- */
+
+/* Goes to the label unless `bytes` from X on are there: a load behind the end would refuse the frame. */
+static void need(struct assembler *a, uint32_t bytes, struct label *otherwise)
+{
+	op(a, BPF_MISC | BPF_TXA, 0);
+	op(a, BPF_ALU | BPF_ADD | BPF_K, bytes);
+	op(a, BPF_MISC | BPF_TAX, 0);
+	op(a, BPF_LD | BPF_W | BPF_LEN, 0);
+	put(a, BPF_JMP | BPF_JGE | BPF_X, 0, 1, 0); /* the length against X */
+	jump(a, otherwise);
+	op(a, BPF_MISC | BPF_TXA, 0);
+	op(a, BPF_ALU | BPF_SUB | BPF_K, bytes);
+	op(a, BPF_MISC | BPF_TAX, 0);
+}
+
+/* The DSCP is in the accumulator. */
+static void data_dscp(struct assembler *a, const struct pl_filter_data *data, struct label *take)
+{
+	uint64_t dscps = data->dscps | (data->in_band ? UINT64_C(1) << 0x17 : 0);
+
+	for (uint32_t d = 0; d < 64; d++) {
+		if (dscps >> d & 1)
+			jump_if(a, BPF_JEQ, d, take);
+	}
+}
+
+/* X is at the transport header, the protocol in NEXT_HEADER: the probe marker, or a UDP port. */
+static void data_transport(struct assembler *a, const struct pl_filter_data *data,
+	struct label *take, struct label *none)
+{
+	struct label udp = { NOWHERE }, marker = { NOWHERE }, gpe = { NOWHERE },
+		     geneve = { NOWHERE };
+
+	op(a, BPF_LD | BPF_MEM, NEXT_HEADER);
+	if (data->gre)
+		jump_if(a, BPF_JEQ, IPPROTO_GRE, take);
+	jump_if(a, BPF_JEQ, IPPROTO_UDP, &udp);
+	put(a, BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 1, 0);
+	jump(a, none);
+	/* TCP: to behind its options. */
+	need(a, 20, none);
+	op(a, BPF_LD | BPF_B | BPF_IND, 12);
+	op(a, BPF_ALU | BPF_AND | BPF_K, 0xf0);
+	op(a, BPF_ALU | BPF_RSH | BPF_K, 2);
+	op(a, BPF_ALU | BPF_ADD | BPF_X, 0);
+	op(a, BPF_MISC | BPF_TAX, 0);
+	jump(a, &marker);
+	here(a, &udp);
+	need(a, 8, none);
+	op(a, BPF_LD | BPF_H | BPF_IND, 2);
+	for (uint32_t i = 0; i < data->nports; i++)
+		jump_if(a, BPF_JEQ, data->ports[i], take);
+	if (data->in_band) {
+		jump_if(a, BPF_JEQ, PORT_HOST_INT, take);
+		jump_if(a, BPF_JEQ, PORT_GPE, &gpe);
+		jump_if(a, BPF_JEQ, PORT_GENEVE, &geneve);
+	}
+	op(a, BPF_MISC | BPF_TXA, 0);
+	op(a, BPF_ALU | BPF_ADD | BPF_K, 8);
+	op(a, BPF_MISC | BPF_TAX, 0);
+	here(a, &marker);
+	if (data->in_band) {
+		need(a, 8, none);
+		op(a, BPF_LD | BPF_W | BPF_IND, 0);
+		put(a, BPF_JMP | BPF_JEQ | BPF_K, MARKER_HIGH, 1, 0);
+		jump(a, none);
+		op(a, BPF_LD | BPF_W | BPF_IND, 4);
+		jump_if(a, BPF_JEQ, MARKER_LOW, take);
+	}
+	jump(a, none);
+	/* VXLAN-GPE says in its last byte that INT follows, Geneve has it among its options. */
+	here(a, &gpe);
+	need(a, 16, none);
+	op(a, BPF_LD | BPF_B | BPF_IND, 8 + 3);
+	jump_if(a, BPF_JEQ, 0x05, take);
+	jump_if(a, BPF_JEQ, 0x08, take);
+	jump_if(a, BPF_JEQ, 0x82, take);
+	jump(a, none);
+	here(a, &geneve);
+	need(a, 16, none);
+	op(a, BPF_LD | BPF_B | BPF_IND, 8);
+	jump_if(a, BPF_JSET, 0x3f, take);
+	jump(a, none);
+}
+
+/* X is at a header of options, whose end is in OPTIONS_END: whether IOAM is among the first. X is lost. */
+static void data_options(struct assembler *a, struct label *take)
+{
+	struct label done = { NOWHERE };
+
+	op(a, BPF_MISC | BPF_TXA, 0);
+	op(a, BPF_ALU | BPF_ADD | BPF_K, 2);
+	op(a, BPF_ST, OPTION_AT);
+	for (int i = 0; i < OPTIONS_MAX; i++) {
+		struct label pad = { NOWHERE }, next = { NOWHERE };
+
+		op(a, BPF_LD | BPF_MEM, OPTION_AT);
+		op(a, BPF_ALU | BPF_ADD | BPF_K, 2);
+		op(a, BPF_LDX | BPF_MEM, OPTIONS_END);
+		put(a, BPF_JMP | BPF_JGT | BPF_X, 0, 0, 1);
+		jump(a, &done);
+		op(a, BPF_LDX | BPF_MEM, OPTION_AT);
+		op(a, BPF_LD | BPF_B | BPF_IND, 0);
+		jump_if(a, BPF_JEQ, 0x11, take);
+		jump_if(a, BPF_JEQ, 0x31, take);
+		jump_if(a, BPF_JEQ, 0, &pad);
+		op(a, BPF_LD | BPF_B | BPF_IND, 1);
+		op(a, BPF_ALU | BPF_ADD | BPF_K, 2);
+		jump(a, &next);
+		here(a, &pad);
+		op(a, BPF_LD | BPF_IMM, 1);
+		here(a, &next);
+		op(a, BPF_ALU | BPF_ADD | BPF_X, 0);
+		op(a, BPF_ST, OPTION_AT);
+	}
+	here(a, &done);
+}
+
+/* X is at the IPv6 header. On to the transport header, over options and routing headers. */
+static void data_v6(struct assembler *a, const struct pl_filter_data *data, struct label *take)
+{
+	struct label done = { NOWHERE };
+
+	op(a, BPF_LD | BPF_B | BPF_IND, 6);
+	op(a, BPF_ST, NEXT_HEADER);
+	op(a, BPF_MISC | BPF_TXA, 0);
+	op(a, BPF_ALU | BPF_ADD | BPF_K, 40);
+	op(a, BPF_MISC | BPF_TAX, 0);
+	for (int i = 0; i < HEADERS_MAX; i++) {
+		struct label options = { NOWHERE }, skip = { NOWHERE };
+
+		op(a, BPF_LD | BPF_MEM, NEXT_HEADER);
+		jump_if(a, BPF_JEQ, IPPROTO_HOPOPTS, &options);
+		jump_if(a, BPF_JEQ, IPPROTO_DSTOPTS, &options);
+		jump_if(a, BPF_JEQ, IPPROTO_ROUTING, &options);
+		jump(a, &done);
+		here(a, &options);
+		op(a, BPF_LD | BPF_B | BPF_IND, 1);
+		op(a, BPF_ALU | BPF_ADD | BPF_K, 1);
+		op(a, BPF_ALU | BPF_LSH | BPF_K, 3);
+		op(a, BPF_ALU | BPF_ADD | BPF_X, 0);
+		op(a, BPF_ST, OPTIONS_END);
+		op(a, BPF_LD | BPF_MEM, NEXT_HEADER);
+		jump_if(a, BPF_JEQ, IPPROTO_ROUTING, &skip);
+		op(a, BPF_LD | BPF_B | BPF_IND, 0);
+		op(a, BPF_ST, NEXT_HEADER);
+		if (data->ioam)
+			data_options(a, take);
+		op(a, BPF_LDX | BPF_MEM, OPTIONS_END);
+		jump(a, &done);
+		here(a, &skip);
+		op(a, BPF_LD | BPF_B | BPF_IND, 0);
+		op(a, BPF_ST, NEXT_HEADER);
+		op(a, BPF_LDX | BPF_MEM, OPTIONS_END);
+		here(a, &done);
+	}
+}
+
+/* X is at the IP header of the version, and is there again when the frame is not taken. */
+static void check_data(struct assembler *a, const struct pl_filter_data *data, uint32_t version,
+	struct label *take)
+{
+	struct label none = { NOWHERE };
+
+	op(a, BPF_STX, IP_AT);
+	op(a, BPF_LD | BPF_B | BPF_IND, 0);
+	op(a, BPF_ALU | BPF_RSH | BPF_K, 4);
+	put(a, BPF_JMP | BPF_JEQ | BPF_K, version, 1, 0);
+	jump(a, &none);
+	if (version == 4) {
+		op(a, BPF_LD | BPF_H | BPF_IND, 6);
+		jump_if(a, BPF_JSET, 0x1fff, &none);
+		op(a, BPF_LD | BPF_B | BPF_IND, 1);
+		op(a, BPF_ALU | BPF_RSH | BPF_K, 2);
+		data_dscp(a, data, take);
+		op(a, BPF_LD | BPF_B | BPF_IND, 9);
+		op(a, BPF_ST, NEXT_HEADER);
+		op(a, BPF_LD | BPF_B | BPF_IND, 0);
+		op(a, BPF_ALU | BPF_AND | BPF_K, 0x0f);
+		op(a, BPF_ALU | BPF_LSH | BPF_K, 2);
+		op(a, BPF_ALU | BPF_ADD | BPF_X, 0);
+		op(a, BPF_MISC | BPF_TAX, 0);
+	} else {
+		op(a, BPF_LD | BPF_H | BPF_IND, 0);
+		op(a, BPF_ALU | BPF_RSH | BPF_K, 6);
+		op(a, BPF_ALU | BPF_AND | BPF_K, 0x3f);
+		data_dscp(a, data, take);
+		data_v6(a, data, take);
+	}
+	data_transport(a, data, take, &none);
+	here(a, &none);
+	op(a, BPF_LDX | BPF_MEM, IP_AT);
+}
+
 int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, uint32_t cap)
 {
 	struct assembler a = { .code = dst, .cap = cap };
@@ -254,9 +462,13 @@ int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, 
 		jump_if(&a, BPF_JEQ, ETH_P_IBOE, &take);
 	refuse(&a);
 	here(&a, &v4);
+	if (pl_filter_rules_have_data(rules))
+		check_data(&a, &rules->data, 4, &take);
 	check_v4(&a, rules);
 	jump(&a, &ports);
 	here(&a, &v6);
+	if (pl_filter_rules_have_data(rules))
+		check_data(&a, &rules->data, 6, &take);
 	check_v6(&a, rules);
 	here(&a, &ports);
 	/* A load behind the end refuses the frame: a UDP header that is cut. */

@@ -27,7 +27,7 @@ int pl_iface_open(struct pl_iface *iface, const char *name, const struct pl_ifac
 	int r;
 
 	iface->ops = ops;
-	iface->data_fd = iface->timer_fd = iface->port.fd = -1;
+	iface->data_fd = iface->timer_fd = iface->beside_fd = iface->port.fd = -1;
 	r = pl_link_open(&iface->link, name, diag);
 	if (r < 0)
 		return r;
@@ -64,6 +64,12 @@ int pl_iface_set_data(struct pl_iface *iface, int fd)
 	 * woken by every frame that the kernel lets go: 0.25 us each. */
 	iface->data_fd = fd;
 	return fd >= 0 && iface->port.mode == PL_PORT_RECV ? watch(iface->port.fd, fd) : 0;
+}
+
+int pl_iface_set_beside(struct pl_iface *iface, int fd)
+{
+	iface->beside_fd = fd;
+	return watch(iface->port.fd, fd);
 }
 
 static void set_timer(struct pl_iface *iface, bool on)
@@ -139,16 +145,17 @@ static int follow(struct pl_iface *iface, struct pl_diag *diag)
 
 int pl_iface_wait(struct pl_iface *iface, int timeout_ms, struct pl_diag *diag)
 {
-	struct pollfd p[3] = { { .fd = iface->data_fd, .events = POLLIN },
+	struct pollfd p[4] = { { .fd = iface->data_fd, .events = POLLIN },
 		{ .fd = iface->link.fd, .events = POLLIN },
-		{ .fd = iface->timer_fd, .events = POLLIN } };
+		{ .fd = iface->timer_fd, .events = POLLIN },
+		{ .fd = iface->beside_fd, .events = POLLIN } };
 	int r, error = 0;
 	socklen_t len = sizeof(error);
 
 	/* What was not told at the last call, because of other news. */
 	if (iface->link.again)
 		timeout_ms = 0;
-	if (poll(p, 3, timeout_ms) <= 0 && !iface->link.again)
+	if (poll(p, 4, timeout_ms) <= 0 && !iface->link.again)
 		return 0;
 	/* A packet socket says by an error that its interface went; the link monitor says it better. */
 	if ((p[0].revents & POLLERR) != 0)
@@ -166,7 +173,7 @@ int pl_iface_wait(struct pl_iface *iface, int timeout_ms, struct pl_diag *diag)
 		if (r < 0)
 			return r;
 	}
-	return (p[0].revents & POLLIN) != 0;
+	return (p[0].revents & POLLIN) != 0 || p[3].revents != 0;
 }
 
 /* ---- which frames ---- */
@@ -237,16 +244,60 @@ static int add_addr(void *arg, const char *item, struct pl_diag *diag)
 	return 0;
 }
 
+/* "dscp:0x17" and "udp:4790": the number behind the colon, at most max. -EINVAL with diag. */
+static int kind_number(const char *item, uint64_t max, uint64_t *ret, struct pl_diag *diag)
+{
+	if (pl_parse_u64(strchr(item, ':') + 1, ret) == 0 && *ret <= max)
+		return 0;
+	pl_diag_set(diag, "'also=%s' in the URI: not a number up to %u behind the ':'", item,
+		(unsigned int)max);
+	return -EINVAL;
+}
+
+static int add_data_port(struct pl_filter_data *data, const char *item, struct pl_diag *diag)
+{
+	uint64_t v;
+	int r = kind_number(item, 65535, &v, diag);
+
+	if (r < 0)
+		return r;
+	if (data->nports == PL_FILTER_DATA_PORTS_MAX) {
+		pl_diag_set(diag, "'also=' in the URI: more than %d UDP ports",
+			PL_FILTER_DATA_PORTS_MAX);
+		return -EINVAL;
+	}
+	data->ports[data->nports++] = (uint16_t)v;
+	return 0;
+}
+
 static int add_kind(void *arg, const char *item, struct pl_diag *diag)
 {
 	struct pl_filter_rules *rules = arg;
+	struct pl_filter_data *data = &rules->data;
+	uint64_t v;
+	int r;
 
-	if (strcmp(item, "roce1") != 0) {
-		pl_diag_set(
-			diag, "'also=%s' in the URI: only roce1 can be taken besides UDP", item);
+	if (strcmp(item, "roce1") == 0) {
+		rules->roce1 = 1;
+	} else if (strcmp(item, "ioam") == 0) {
+		data->ioam = 1;
+	} else if (strcmp(item, "int") == 0) {
+		data->in_band = 1;
+	} else if (strcmp(item, "gre") == 0) {
+		data->gre = 1;
+	} else if (strncmp(item, "udp:", 4) == 0) {
+		return add_data_port(data, item, diag);
+	} else if (strncmp(item, "dscp:", 5) == 0) {
+		r = kind_number(item, 63, &v, diag);
+		if (r < 0)
+			return r;
+		data->dscps |= UINT64_C(1) << v;
+	} else {
+		pl_diag_set(diag,
+			"'also=%s' in the URI: one of ioam, int, dscp:N, udp:PORT, gre and roce1",
+			item);
 		return -EINVAL;
 	}
-	rules->roce1 = 1;
 	return 0;
 }
 
@@ -258,7 +309,10 @@ int pl_iface_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct
 
 	memset(ret, 0, sizeof(*ret));
 	ret->any_vlan = vlans == NULL;
-	r = each_item("port", ports != NULL ? ports : "32766,54321", add_port, ret, diag);
+	/* "none": no reports, only what else is asked for. */
+	r = ports != NULL && strcmp(ports, "none") == 0
+		    ? 0
+		    : each_item("port", ports != NULL ? ports : "32766,54321", add_port, ret, diag);
 	if (r == 0 && addrs != NULL)
 		r = each_item("dst", addrs, add_addr, ret, diag);
 	if (r == 0 && vlans != NULL)

@@ -27,9 +27,10 @@ struct pl_iface {
 	struct pl_port port;
 	const struct pl_iface_ops *ops;
 	struct pl_link_monitor link;
-	int data_fd;  /* of the socket; -1 while there is none */
-	int timer_fd; /* runs while opening again fails */
-	bool up;      /* frames can come */
+	int data_fd;   /* of the socket; -1 while there is none */
+	int beside_fd; /* of a port that is read together with it; -1: none */
+	int timer_fd;  /* runs while opening again fails */
+	bool up;       /* frames can come */
 	uint32_t turns;
 	char told[512]; /* the last failure that was told, so as not to tell it at each attempt */
 };
@@ -44,6 +45,9 @@ void pl_iface_close(struct pl_iface *iface);
 
 /* The socket to wait for from now on. -1: none. Negative errno. */
 int pl_iface_set_data(struct pl_iface *iface, int fd);
+
+/* A descriptor that is waited for together with the socket. Negative errno. */
+int pl_iface_set_beside(struct pl_iface *iface, int fd);
 
 /*
  * Waits until there may be something to receive: 1. 0: nothing within timeout_ms (-1 = for ever, a signal also
@@ -60,6 +64,11 @@ static inline int pl_iface_turn(struct pl_iface *iface, struct pl_diag *diag)
 }
 
 /* ---- which frames ---- */
+
+/* A packet socket of these rules on the interface, for a driver that reads it beside its own. Negative errno with diag. */
+int pl_packet_open_rules(struct pl_port **ret_port, const char *name,
+	const struct pl_filter_rules *rules, const struct pl_port_options *options,
+	struct pl_diag *diag);
 
 /* The rules of the keys port, dst, vlan and also, with their defaults. -EINVAL with diag. */
 int pl_iface_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct pl_diag *diag);

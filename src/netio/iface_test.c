@@ -45,7 +45,19 @@ static void test_rules(void)
 		{ "eth0?dst=10.0.0.1,fd00::1", NULL },
 		{ "eth0?vlan=1,4094", NULL },
 		{ "eth0?port=4791&also=roce1", NULL },
-		{ "eth0?also=roce", "'also=roce' in the URI: only roce1 can be taken besides UDP" },
+		{ "eth0?also=roce",
+			"'also=roce' in the URI: one of ioam, int, dscp:N, udp:PORT, gre and roce1" },
+		{ "eth0?also=ioam,int,gre,roce1,dscp:0x20,dscp:63,udp:4791", NULL },
+		{ "eth0?port=none&also=ioam", NULL },
+		{ "eth0?also=dscp:64",
+			"'also=dscp:64' in the URI: not a number up to 63 behind the ':'" },
+		{ "eth0?also=dscp:",
+			"'also=dscp:' in the URI: not a number up to 63 behind the ':'" },
+		{ "eth0?also=udp:65536",
+			"'also=udp:65536' in the URI: not a number up to 65535 behind the ':'" },
+		{ "eth0?also=udp:1,udp:2,udp:3,udp:4,udp:5,udp:6,udp:7,udp:8,udp:9",
+			"'also=' in the URI: more than 8 UDP ports" },
+		{ "eth0?port=none,5", "'port=none' in the URI: not a UDP port, 1 to 65535" },
 		{ "eth0?port=0", "'port=0' in the URI: not a UDP port, 1 to 65535" },
 		{ "eth0?port=65536", "'port=65536' in the URI: not a UDP port, 1 to 65535" },
 		{ "eth0?port=x", "'port=x' in the URI: not a UDP port, 1 to 65535" },
@@ -346,6 +358,127 @@ static void test_programs(const char *uri, uint64_t seed)
 	close(pair[1]);
 }
 
+/* ---- packets that carry telemetry themselves ---- */
+
+#define ETH4            "020000000002020000000001 0800 "
+#define ETH6            "020000000002020000000001 86dd "
+#define TO6             " fd000000000000000000000000000001 fd000000000000000000000000000002 "
+/* IPv4 and 8 bytes of UDP to a port; IPv6 with 8 bytes of UDP behind extension headers. */
+#define IP4(tos, proto) "45" tos "0030 00000000 40" proto "0000 0a000001 0a000002 "
+#define UDP(port)       "1234" port "001c0000 "
+#define REST            "00000000 00000000 00000000 00000000 00000000"
+#define TCP(offset)     "12340050 00000000 00000000 " offset "00ffff 00000000 "
+
+static size_t unhex(uint8_t *dst, size_t cap, const char *text)
+{
+	size_t n = 0;
+	int taken;
+
+	for (unsigned int byte; n < cap && sscanf(text, " %2x%n", &byte, &taken) == 1;
+		text += taken)
+		dst[n++] = (uint8_t)byte;
+	return n;
+}
+
+static void test_data(void)
+{
+	static const struct {
+		const char *name, *frame;
+		const char *takers; /* of the rules below: those that take it */
+	} rows[] = {
+		/* clang-format off */
+		{ "an ordinary packet", ETH4 IP4("00", "11") UDP("0035") REST, "" },
+		{ "a report", ETH4 IP4("00", "11") UDP("7ffe") REST, "r" },
+		{ "DSCP 0x17", ETH4 IP4("5c", "11") UDP("0035") REST, "id" },
+		{ "DSCP 0x17, TCP", ETH4 IP4("5f", "06") TCP("50") REST, "id" },
+		{ "DSCP 0x17, tagged", "020000000002020000000001 8100 600a 0800 " IP4("5c", "11") UDP("0035") REST, "id" },
+		{ "DSCP 0x17, a later fragment", ETH4 "455c0030 00000001 40110000 0a000001 0a000002" REST REST, "" },
+		{ "DSCP 0x16", ETH4 IP4("58", "11") UDP("0035") REST, "d" },
+		{ "Host-INT", ETH4 IP4("00", "11") UDP("8162") REST, "i" },
+		{ "UDP port of a rule", ETH4 IP4("00", "11") UDP("1388") REST, "u" },
+		{ "the probe marker", ETH4 IP4("00", "11") UDP("0035") "aaaaaaaabbbbbbbb" REST, "i" },
+		{ "half of it", ETH4 IP4("00", "11") UDP("0035") "aaaaaaaabbbbbbb0" REST, "" },
+		{ "the marker behind TCP options", ETH4 IP4("00", "06") TCP("60") "01010101 aaaaaaaabbbbbbbb" REST, "i" },
+		{ "VXLAN-GPE with INT", ETH4 IP4("00", "11") UDP("12b6") "0c000082 00000100" REST, "i" },
+		{ "VXLAN-GPE without", ETH4 IP4("00", "11") UDP("12b6") "0c000003 00000100" REST, "" },
+		{ "Geneve with options", ETH4 IP4("00", "11") UDP("17c1") "04006558 00000100" REST, "i" },
+		{ "Geneve without", ETH4 IP4("00", "11") UDP("17c1") "00006558 00000100" REST, "" },
+		{ "GRE", ETH4 IP4("00", "2f") "00000800" REST, "g" },
+		{ "IPv6, DSCP 0x17", ETH6 "65c00000 001c 1140" TO6 UDP("0035") REST, "id" },
+		{ "IPv6, a report", ETH6 "60000000 001c 1140" TO6 UDP("7ffe") REST, "r" },
+		{ "IOAM in hop-by-hop", ETH6 "60000000 0030 0040" TO6 "1102 0100 310e0000007b0800800000003e000001 01020000" UDP("0035") REST, "o" },
+		{ "IOAM in destination options", ETH6 "60000000 0030 3c40" TO6 "1102 0100 110e0000007b0800800000003e000001 01020000" UDP("0035") REST, "o" },
+		{ "IOAM behind a router alert and pads", ETH6 "60000000 0030 0040" TO6 "1102 05020000 00 0100 310a00000000000000000000 01" UDP("0035") REST, "o" },
+		{ "IOAM behind a routing header", ETH6 "60000000 0040 2b40" TO6 "3c00040000000000 1102 0100 310e0000007b0800800000003e000001 01020000" UDP("0035") REST, "o" },
+		{ "a router alert only", ETH6 "60000000 0030 0040" TO6 "3a00 05020000 0100 8f000000" REST, "" },
+		{ "a report with IOAM", ETH6 "60000000 0030 0040" TO6 "1102 0100 310e0000007b0800800000003e000001 01020000" UDP("7ffe") REST, "ro" },
+		{ "options beyond the frame", ETH6 "60000000 0030 0040" TO6 "11ff 0102 0000", "" },
+		{ "a header of pads", ETH6 "60000000 0024 0040" TO6 "1100 000000000000" UDP("7ffe") REST, "r" },
+		{ "an IPv4 header in an IPv6 frame", ETH6 IP4("5c", "11") UDP("0035") REST, "" },
+		{ "cut in its UDP header", ETH4 IP4("00", "11") "12347ffe", "" },
+		{ "ARP", "020000000002020000000001 0806 0001080006040001 " REST, "" },
+		/* clang-format on */
+	};
+	static const struct {
+		char id;
+		const char *uri;
+	} rules[] = { { 'r', "eth0" }, { 'o', "eth0?port=none&also=ioam" },
+		{ 'i', "eth0?port=none&also=int" },
+		{ 'd', "eth0?port=none&also=dscp:0x17,dscp:22" },
+		{ 'u', "eth0?port=none&also=udp:5000" }, { 'g', "eth0?port=none&also=gre" } };
+	static struct pl_filter_rules filter;
+	int pair[2];
+
+	for (size_t k = 0; k < sizeof(rules) / sizeof(rules[0]); k++) {
+		rules_of(rules[k].uri, &filter, NULL);
+		if (!eq((uint64_t)make_pair(&filter, pair), 0, "%s: the kernel takes it",
+			    rules[k].uri))
+			continue;
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			uint8_t frame[FRAME_MAX];
+			size_t len = unhex(frame, sizeof(frame), rows[i].frame);
+
+			eq(passes(pair, frame, (uint32_t)len),
+				strchr(rows[i].takers, rules[k].id) != NULL ? WHOLE : NOTHING,
+				"%s: %s", rules[k].uri, rows[i].name);
+		}
+		close(pair[0]);
+		close(pair[1]);
+	}
+}
+
+/* What is asked for besides takes no report away: a program with it lets through what one without does. */
+static void test_data_beside(const char *plain, const char *more, uint64_t seed)
+{
+	static struct pl_filter_rules rules;
+	unsigned int both = 0, added = 0, lost = 0;
+	int with[2], without[2];
+	uint8_t frame[FRAME_MAX];
+	struct pl_rng rng;
+
+	rules_of(plain, &rules, NULL);
+	if (!eq((uint64_t)make_pair(&rules, without), 0, "%s", plain))
+		return;
+	rules_of(more, &rules, NULL);
+	if (!eq((uint64_t)make_pair(&rules, with), 0, "%s", more))
+		return;
+	pl_rng_seed(&rng, seed);
+	for (int i = 0; i < 40000; i++) {
+		uint32_t len = random_frame(&rng, frame);
+		const enum what a = passes(without, frame, len), b = passes(with, frame, len);
+
+		both += a == WHOLE && b == WHOLE;
+		added += a != WHOLE && b == WHOLE;
+		lost += b < a;
+	}
+	eq(lost, 0, "%s takes what %s takes", more, plain);
+	ok(both > 500 && added > 0, "%u by both, %u more", both, added);
+	close(with[0]);
+	close(with[1]);
+	close(without[0]);
+	close(without[1]);
+}
+
 static void test_limits(void)
 {
 	static struct pl_filter_rules rules = { .any_vlan = 1 };
@@ -378,6 +511,10 @@ int main(void)
 	test_programs("eth0?dst=10.0.0.2,fd00::2", 4);
 	test_programs("eth0?vlan=10,11&dst=10.0.0.9&also=roce1", 6);
 	test_programs("eth0?dst=fd00::1,10.0.0.1,fd00::2&vlan=10,11&port=54321,32766,1", 5);
+	test_data();
+	test_data_beside("eth0?dst=10.0.0.2,fd00::2",
+		"eth0?dst=10.0.0.2,fd00::2&also=ioam,int,gre,dscp:1,udp:4660,udp:32764", 7);
+	test_data_beside("eth0?vlan=10", "eth0?vlan=10&also=int,dscp:2,dscp:8,udp:54320", 8);
 	ok(fragments > 1000, "%u frames were first fragments of wanted datagrams", fragments);
 #if PL_HAVE_BPF
 	pl_bpf_collect__destroy(skel);

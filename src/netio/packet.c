@@ -390,8 +390,8 @@ static int open_group(struct packet_port *self, const struct pl_port_options *op
 	return 0;
 }
 
-static int packet_open(struct pl_port **ret_port, const struct pl_uri *uri, enum pl_port_mode mode,
-	const struct pl_port_options *options, struct pl_diag *diag)
+static int open_with(struct pl_port **ret_port, const char *name, const struct settings *set,
+	enum pl_port_mode mode, const struct pl_port_options *options, struct pl_diag *diag)
 {
 	struct packet_port *self = calloc(1, sizeof(*self));
 	int r;
@@ -402,10 +402,8 @@ static int packet_open(struct pl_port **ret_port, const struct pl_uri *uri, enum
 	}
 	self->iface.port.mode = mode;
 	self->rights = options->rights;
-	self->iface.port.fd = self->iface.link.fd = self->iface.timer_fd = self->iface.data_fd = -1;
-	r = read_settings(uri, &self->set, diag);
-	if (r == 0)
-		r = pl_iface_open(&self->iface, uri->target, &ops, diag);
+	self->set = *set;
+	r = pl_iface_open(&self->iface, name, &ops, diag);
 	if (r < 0)
 		goto fail;
 	if (asprintf(&self->iface.port.name, "packet:%s", self->iface.link.name) < 0) {
@@ -425,6 +423,30 @@ static int packet_open(struct pl_port **ret_port, const struct pl_uri *uri, enum
 	return 0;
 fail:
 	packet_close(&self->iface.port);
+	return r;
+}
+
+static int packet_open(struct pl_port **ret_port, const struct pl_uri *uri, enum pl_port_mode mode,
+	const struct pl_port_options *options, struct pl_diag *diag)
+{
+	struct settings set;
+	int r = read_settings(uri, &set, diag);
+
+	return r < 0 ? r : open_with(ret_port, uri->target, &set, mode, options, diag);
+}
+
+int pl_packet_open_rules(struct pl_port **ret_port, const char *name,
+	const struct pl_filter_rules *rules, const struct pl_port_options *options,
+	struct pl_diag *diag)
+{
+	const struct pl_port_options alone = { .rights = options->rights };
+	const struct settings set = {
+		.fanout = 1, .ring = RING_DEFAULT, .block_bytes = BLOCK_BYTES, .rules = *rules
+	};
+	int r = open_with(ret_port, name, &set, PL_PORT_RECV, &alone, diag);
+
+	if (r == 0)
+		(*ret_port)->driver = &pl_port_packet;
 	return r;
 }
 
@@ -495,7 +517,7 @@ static bool begin_row(struct packet_port *self, const struct tpacket3_hdr *h)
 	if (be16(frame + 12) == ETH_P_8021Q || be16(frame + 12) == ETH_P_8021AD)
 		at += TAG_BYTES;
 	v4 = be16(frame + at - 2) == ETH_P_IP;
-	if (h->tp_snaplen < at + 40 + 8 || (!v4 && frame[at + 6] != IPPROTO_UDP))
+	if (h->tp_snaplen < at + 40 + 8 || frame[at + (v4 ? 9 : 6)] != IPPROTO_UDP)
 		return false;
 	row->src = v4 ? pl_addr_v4(frame + at + 12) : pl_addr_v6(frame + at + 8);
 	row->dst = v4 ? pl_addr_v4(frame + at + 16) : pl_addr_v6(frame + at + 24);
