@@ -252,7 +252,7 @@ static inline void report_of(struct pl_core_report *r, const struct pl_path *pat
 	r->exporter = path->exporter;
 	r->node = path->node;
 	/* Their bytes have another meaning where IOAM stands in a packet itself. */
-	if (__builtin_expect(!(path->present & PL_PATH_HAS_exporter), 0)) {
+	if (__builtin_expect((path->present & PL_PATH_HAS_ioam_namespace) != 0, 0)) {
 		memset(&r->exporter, 0, sizeof(r->exporter));
 		r->node = 0;
 	}
