@@ -145,6 +145,24 @@ static inline uint32_t pl_core_path_step(uint64_t *path_id, uint64_t *seen_ns, i
 	return old == now_path_id ? PL_CORE_PATH_SAME : PL_CORE_PATH_CHANGED;
 }
 
+/* --- jitter --------------------------------------------------------------------------------------------- */
+
+/* The mean distance between a delay and the one before, each weighing a sixteenth, in sixteenths (RFC 3550 A.8). */
+struct pl_core_jitter {
+	uint64_t sixteenths;
+	uint64_t last; /* delay + 1; 0: none yet */
+};
+
+static inline void pl_core_jitter_step(struct pl_core_jitter *j, uint32_t delay)
+{
+	const uint64_t now = (uint64_t)delay + 1, last = j->last;
+
+	if (last != 0)
+		j->sixteenths +=
+			(now > last ? now - last : last - now) - ((j->sixteenths + 8) >> 4);
+	j->last = now;
+}
+
 /* --- a total that grows, and may be corrected downwards --------------------------------------------- */
 
 /* What `total` has above the mark; a mark above the total comes down to it. */

@@ -340,8 +340,10 @@ PL_CORE_INLINE void pl_core_place_step(struct pl_core_env *env, const struct pl_
 			pl_core_place_look(env, r, h, place, PL_CORE_Q_HOP_LATENCY);
 		if (keep || rule->learn)
 			pl_core_sum(&place->q[0], h->hop_latency_ns);
-		if (keep && !(r->flags & PL_FLAG_COPY))
+		if (keep && !(r->flags & PL_FLAG_COPY)) {
 			pl_core_hist_add(&place->hist[0], h->hop_latency_ns);
+			pl_core_jitter_step(&place->jitter, h->hop_latency_ns);
+		}
 	}
 	if (watched & 1u << PL_CORE_Q_QUEUE_DEPTH) {
 		const struct pl_core_quantity_rule *rule = &rules->q[PL_CORE_Q_QUEUE_DEPTH];
@@ -504,8 +506,10 @@ PL_CORE_INLINE void pl_core_link_step(
 		pl_core_link_look(env, r, h, link);
 	if (keep || rule->learn)
 		pl_core_sum(&link->q, h->link_latency_ns);
-	if (keep && !(r->flags & PL_FLAG_COPY))
+	if (keep && !(r->flags & PL_FLAG_COPY)) {
 		pl_core_hist_add(&link->hist, h->link_latency_ns);
+		pl_core_jitter_step(&link->jitter, h->link_latency_ns);
+	}
 }
 
 _Static_assert(PL_CLOCK_MAX == 4, "a clock's worth is masked");

@@ -373,8 +373,10 @@ PL_CORE_INLINE void pl_quiet_sums(struct pl_core_env *env, uint32_t i)
 		if (watched & 1u << PL_CORE_Q_HOP_LATENCY) {
 			if (keep || rules->q[PL_CORE_Q_HOP_LATENCY].learn)
 				pl_core_sum(&place->q[0], m->latency[i]);
-			if (keep)
+			if (keep) {
 				pl_core_hist_add(&place->hist[0], m->latency[i]);
+				pl_core_jitter_step(&place->jitter, m->latency[i]);
+			}
 		}
 		if (watched & 1u << PL_CORE_Q_QUEUE_DEPTH) {
 			if (keep || rules->q[PL_CORE_Q_QUEUE_DEPTH].learn)
@@ -401,8 +403,10 @@ PL_CORE_INLINE void pl_quiet_sums(struct pl_core_env *env, uint32_t i)
 		link->clock[PL_CLOCK_OK] += keep;
 		if (keep || rules->q[PL_CORE_Q_LINK_LATENCY].learn)
 			pl_core_sum(&link->q, m->transit[i]);
-		if (keep)
+		if (keep) {
 			pl_core_hist_add(&link->hist, m->transit[i]);
+			pl_core_jitter_step(&link->jitter, m->transit[i]);
+		}
 	}
 }
 

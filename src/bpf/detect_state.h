@@ -104,8 +104,9 @@ struct pl_core_place {
 	uint64_t burst_due_ns, loop_due_ns;
 	struct pl_core_quantity q[2];
 	struct pl_core_hist hist[2];
-	uint64_t told_ns; /* keepalive */
-	uint64_t spare[3];
+	uint64_t told_ns;             /* keepalive */
+	struct pl_core_jitter jitter; /* of the hop latency; of what is in hist[0] */
+	uint64_t spare;
 };
 
 struct pl_core_gauge {
@@ -126,7 +127,7 @@ struct pl_core_link {
 	struct pl_core_link_key key;
 	struct pl_core_band band;
 	uint64_t packets;
-	uint64_t spare[2];
+	struct pl_core_jitter jitter;
 	struct pl_core_quantity q;
 	struct pl_core_hist hist;
 	uint64_t clock[PL_CLOCK_MAX]; /* by what the two clocks were worth */

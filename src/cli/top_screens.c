@@ -20,6 +20,7 @@ static const struct pl_top_column queues[] = {
 	{ "DEEPEST", "depth_max", 8, PL_TOP_NUMBER },
 	{ "HOP P50", "hop_latency_p50_ns", 8, PL_TOP_DURATION },
 	{ "HOP P99", "hop_latency_p99_ns", 8, PL_TOP_DURATION },
+	{ "JITTER", "jitter_ns", 7, PL_TOP_DURATION },
 	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
 	{ "PER S", "packets", 8, PL_TOP_RATE },
 };
@@ -31,6 +32,7 @@ static const struct pl_top_column links[] = {
 	{ "PORT", "peer_port", 5, PL_TOP_NUMBER },
 	{ "P50", "latency_p50_ns", 7, PL_TOP_DURATION },
 	{ "P99", "latency_p99_ns", 7, PL_TOP_DURATION },
+	{ "JITTER", "jitter_ns", 7, PL_TOP_DURATION },
 	{ "SKEWED", "clock_skewed", 8, PL_TOP_NUMBER },
 	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
 	{ "PER S", "packets", 8, PL_TOP_RATE },

@@ -370,6 +370,8 @@ static inline void queue_add(struct pl_aggregate *agg, const struct hop_work *w,
 	}
 	if ((hop->present & PL_HOP_HAS_hop_latency_ns) && !copy) {
 		pl_hist_add_at(&cell->latency, w->latency, hop->hop_latency_ns);
+		pl_core_jitter_step(&cell->jitter.at, hop->hop_latency_ns);
+		cell->jitter.ts_ns = path->ts_ns;
 		pl_exemplar_offer(&cell->latency_gate, &cell->latency_exemplars, agg->slot,
 			hop->hop_latency_ns, path);
 	}
@@ -403,6 +405,8 @@ static inline void link_add(
 		cell->clock[hop->clock]++;
 	if ((hop->present & PL_HOP_HAS_link_latency_ns) && hop->link_latency_ns >= 0) {
 		pl_hist_add(&cell->latency, (uint64_t)hop->link_latency_ns);
+		pl_core_jitter_step(&cell->jitter.at, (uint32_t)hop->link_latency_ns);
+		cell->jitter.ts_ns = path->ts_ns;
 		pl_exemplar_offer(&cell->latency_gate, &cell->latency_exemplars, agg->slot,
 			(uint64_t)hop->link_latency_ns, path);
 	}

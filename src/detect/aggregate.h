@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "base/hist.h"
+#include "bpf/detect_core.h"
 #include "decode/decode.h"
 #include "detect/exemplar.h"
 #include "record/record.h"
@@ -74,6 +75,18 @@ struct pl_path_key {
 	uint64_t zero;
 };
 
+/* Jitter of one series of delays: of several workers' the one that was heard last. */
+struct pl_agg_jitter {
+	struct pl_core_jitter at;
+	uint64_t ts_ns; /* arrival of the last report; 0: none */
+};
+
+/* In ns; false before there were two delays. */
+bool pl_agg_jitter(const struct pl_agg_jitter *j, const struct pl_hist *delays, double *ret_ns);
+/* How far above the smallest delay so large a share of them stays at most, in ns (RFC 5481, PDV), by the bounds of the
+ * histogram's buckets; false while there is none, or it is beyond them. */
+bool pl_agg_variation(const struct pl_hist *delays, double share, uint64_t *ret_ns);
+
 struct pl_agg_queue {
 	struct pl_queue_key key;
 	uint64_t seen_ns;    /* tick time of the last report */
@@ -85,6 +98,7 @@ struct pl_agg_queue {
 	struct pl_exemplar_gate depth_gate, latency_gate;
 	struct pl_hist depth;
 	struct pl_hist latency; /* hop latency, ns */
+	struct pl_agg_jitter jitter;
 	struct pl_exemplars depth_exemplars, latency_exemplars;
 	struct pl_agg_owner owner;
 };
@@ -107,6 +121,7 @@ struct pl_agg_link {
 	uint64_t clock[PL_CLOCK_MAX]; /* reports by what the two clocks were worth */
 	struct pl_exemplar_gate latency_gate;
 	struct pl_hist latency; /* of the PL_CLOCK_OK ones, ns */
+	struct pl_agg_jitter jitter;
 	struct pl_exemplars latency_exemplars;
 	struct pl_agg_owner owner;
 };

@@ -134,6 +134,33 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+static void jitter_merge(struct pl_agg_jitter *into, const struct pl_agg_jitter *from)
+{
+	if (from->at.last != 0 && from->ts_ns >= into->ts_ns)
+		*into = *from;
+}
+
+bool pl_agg_jitter(const struct pl_agg_jitter *j, const struct pl_hist *delays, double *ret_ns)
+{
+	*ret_ns = (double)j->at.sixteenths / 16;
+	return j->at.last != 0 && pl_hist_count(delays) > 1;
+}
+
+bool pl_agg_variation(const struct pl_hist *delays, double share, uint64_t *ret_ns)
+{
+	uint64_t least, most;
+
+	*ret_ns = 0;
+	if (pl_hist_count(delays) == 0)
+		return false;
+	least = pl_hist_quantile(delays, 0);
+	most = pl_hist_quantile(delays, share);
+	if (most == UINT64_MAX)
+		return false;
+	*ret_ns = most - least;
+	return true;
+}
+
 static void queue_merge(struct pl_agg_queue *into, const struct pl_agg_queue *from)
 {
 	into->seen_ns = later(into->seen_ns, from->seen_ns);
@@ -145,6 +172,7 @@ static void queue_merge(struct pl_agg_queue *into, const struct pl_agg_queue *fr
 	}
 	slot_max_merge(&into->depth_max, &from->depth_max);
 	pl_hist_merge(&into->depth, &from->depth);
+	jitter_merge(&into->jitter, &from->jitter);
 	pl_hist_merge(&into->latency, &from->latency);
 	pl_exemplar_merge(&into->depth_gate, &into->depth_exemplars, &from->depth_gate,
 		&from->depth_exemplars);
@@ -170,6 +198,7 @@ static void link_merge(struct pl_agg_link *into, const struct pl_agg_link *from)
 	into->reports += from->reports;
 	for (unsigned int i = 0; i < PL_CLOCK_MAX; i++)
 		into->clock[i] += from->clock[i];
+	jitter_merge(&into->jitter, &from->jitter);
 	pl_hist_merge(&into->latency, &from->latency);
 	pl_exemplar_merge(&into->latency_gate, &into->latency_exemplars, &from->latency_gate,
 		&from->latency_exemplars);

@@ -119,6 +119,20 @@ static struct pl_agg_path *model_path(uint64_t path_id)
 		(m)[i].has[at] = true;                                                             \
 	} while (0)
 
+/* RFC 3550 A.8, as it stands there. */
+static void model_jitter(struct pl_agg_jitter *j, uint64_t delay, uint64_t ts_ns)
+{
+	if (j->at.last != 0) {
+		int64_t d = (int64_t)delay - (int64_t)(j->at.last - 1);
+
+		if (d < 0)
+			d = -d;
+		j->at.sixteenths += (uint64_t)d - (j->at.sixteenths + 8) / 16;
+	}
+	j->at.last = delay + 1;
+	j->ts_ns = ts_ns;
+}
+
 static void model_hop(const struct pl_path *p, const struct pl_hop *prev, const struct pl_hop *h)
 {
 	bool copy = p->flags & PL_FLAG_COPY;
@@ -146,8 +160,10 @@ static void model_hop(const struct pl_path *p, const struct pl_hop *prev, const 
 		if (!copy)
 			pl_hist_add(&q->depth, h->queue_depth);
 	}
-	if (!copy && (h->present & PL_HOP_HAS_hop_latency_ns))
+	if (!copy && (h->present & PL_HOP_HAS_hop_latency_ns)) {
 		pl_hist_add(&q->latency, h->hop_latency_ns);
+		model_jitter(&q->jitter, h->hop_latency_ns, p->ts_ns);
+	}
 
 	if (has_port || (h->present & PL_HOP_HAS_tx_util)) {
 		struct pl_queue_key tk = { h->node, has_port ? h->egress_port : 0, 0,
@@ -178,8 +194,10 @@ static void model_hop(const struct pl_path *p, const struct pl_hop *prev, const 
 			l->reports++;
 			if (h->present & PL_HOP_HAS_clock)
 				l->clock[h->clock]++;
-			if (h->present & PL_HOP_HAS_link_latency_ns)
+			if (h->present & PL_HOP_HAS_link_latency_ns) {
 				pl_hist_add(&l->latency, (uint64_t)h->link_latency_ns);
+				model_jitter(&l->jitter, (uint64_t)h->link_latency_ns, p->ts_ns);
+			}
 		}
 	}
 }
@@ -450,6 +468,44 @@ static void against_model(
 }
 
 /* Two workers' shares, merged, are what one worker with all of it has. */
+static const struct pl_agg_jitter *jitter_at(
+	const struct pl_aggregate *agg, enum pl_agg_table table, const void *key)
+{
+	static const struct pl_agg_jitter none;
+	const void *cell = pl_aggregate_find(agg, table, key);
+
+	if (cell == NULL)
+		return &none;
+	return table == PL_AGG_QUEUES ? &((const struct pl_agg_queue *)cell)->jitter
+				      : &((const struct pl_agg_link *)cell)->jitter;
+}
+
+/* Jitter is no sum: it is that of the part which heard last. So the model has it from there. */
+static bool jitter_of_the_last(struct pl_aggregate *const part[2], const struct pl_aggregate *sum)
+{
+	bool good = true;
+
+	for (unsigned int table = 0; table < PL_AGG_TABLE_MAX; table++) {
+		for (uint32_t i = 0; i < model.n[table]; i++) {
+			const void *key = table == PL_AGG_QUEUES ? (void *)&model.queues[i].key
+								 : (void *)&model.links[i].key;
+			const struct pl_agg_jitter *a, *b, *s;
+
+			if (table != PL_AGG_QUEUES && table != PL_AGG_LINKS)
+				continue;
+			a = jitter_at(part[0], table, key);
+			b = jitter_at(part[1], table, key);
+			s = jitter_at(sum, table, key);
+			good &= memcmp(s, b->ts_ns >= a->ts_ns ? b : a, sizeof(*s)) == 0;
+			if (table == PL_AGG_QUEUES)
+				model.queues[i].jitter = *s;
+			else
+				model.links[i].jitter = *s;
+		}
+	}
+	return good;
+}
+
 static void merge_is_sum(void)
 {
 	struct pl_aggregate_options o = { .max_queues = 2000,
@@ -484,7 +540,7 @@ static void merge_is_sum(void)
 		pl_aggregate_reset(sum);
 		pl_aggregate_merge(sum, part[0]);
 		pl_aggregate_merge(sum, part[1]);
-		good &= same(sum);
+		good &= jitter_of_the_last(part, sum) && same(sum);
 	}
 	ok(good, "two workers merged are one");
 	pl_aggregate_free(part[0]);
@@ -650,8 +706,37 @@ static void remembered(void)
 	pl_aggregate_free(copy);
 }
 
+/* By hand: 100, 200, 200 ns. */
+static void jitter(void)
+{
+	struct pl_agg_jitter j = { 0 }, other = { 0 };
+	struct pl_hist delays = { 0 };
+	double ns;
+	uint64_t variation;
+
+	ok(!pl_agg_jitter(&j, &delays, &ns), "no delay, no jitter");
+	ok(!pl_agg_variation(&delays, 0.99, &variation), "nor a variation");
+	pl_core_jitter_step(&j.at, 100);
+	pl_hist_add(&delays, 100);
+	ok(!pl_agg_jitter(&j, &delays, &ns), "nor of one delay");
+	pl_core_jitter_step(&j.at, 200);
+	pl_hist_add(&delays, 200);
+	ok(pl_agg_jitter(&j, &delays, &ns) && ns == 100.0 / 16, "a sixteenth of the distance");
+	pl_core_jitter_step(&j.at, 200);
+	ok(pl_agg_jitter(&j, &delays, &ns) && ns == 94.0 / 16, "and it falls");
+	for (unsigned int i = 0; i < 1000; i++)
+		pl_core_jitter_step(&other.at, i % 2 == 0 ? 0 : UINT32_MAX);
+	ok(pl_agg_jitter(&other, &delays, &ns) && ns > 0.999 * UINT32_MAX &&
+			ns < 1.001 * UINT32_MAX,
+		"the widest swing is its own mean distance");
+	pl_hist_add(&delays, 100000);
+	ok(pl_agg_variation(&delays, 1, &variation) && variation > 90000 && variation < 200000,
+		"the largest above the smallest");
+}
+
 int main(void)
 {
+	jitter();
 	struct pl_aggregate_options roomy = { .max_queues = 2000,
 		.max_ports = 2000,
 		.max_links = 3000,

@@ -160,6 +160,8 @@ static void place_since(const struct basket *b, const struct pl_core_place *now,
 		return;
 	}
 	hist_since(&cell.latency, &now->hist[0], &before->hist[0]);
+	if (now->jitter.last != 0)
+		cell.jitter = (struct pl_agg_jitter){ now->jitter, b->ts_ns - b->age_ns };
 	hist_since(&cell.depth, &now->hist[1], &before->hist[1]);
 	pl_aggregate_add(b->into, PL_AGG_QUEUES, &cell);
 	/* Out of a port go the packets of its queues. */
@@ -206,6 +208,8 @@ static void link_since(const struct basket *b, const struct pl_core_link *now,
 	for (unsigned int i = 0; i < PL_CLOCK_MAX; i++)
 		cell.clock[i] = now->clock[i] - before->clock[i];
 	hist_since(&cell.latency, &now->hist, &before->hist);
+	if (now->jitter.last != 0)
+		cell.jitter = (struct pl_agg_jitter){ now->jitter, b->ts_ns - b->age_ns };
 	pl_aggregate_add(b->into, PL_AGG_LINKS, &cell);
 }
 

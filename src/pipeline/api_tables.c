@@ -57,12 +57,23 @@ static uint32_t quantiles(const struct pl_hist *h, uint32_t has, uint64_t *p50, 
 	return has;
 }
 
+/* Jitter (HAS_D) and the 99th percentile of the variation (HAS_E). */
+static uint32_t jitters(const struct pl_agg_jitter *j, const struct pl_hist *delays,
+	uint64_t *ret_jitter, uint64_t *ret_p99)
+{
+	double ns;
+	uint32_t has = pl_agg_jitter(j, delays, &ns) ? HAS_D : 0;
+
+	*ret_jitter = (uint64_t)(ns + 0.5);
+	return has | (pl_agg_variation(delays, 0.99, ret_p99) ? HAS_E : 0);
+}
+
 /* ---- queues ---- */
 
 struct queue_row {
 	uint32_t present, port;
 	uint64_t node, packets, last_ts_ns;
-	uint64_t hop_latency_p50_ns, hop_latency_p99_ns;
+	uint64_t hop_latency_p50_ns, hop_latency_p99_ns, jitter_ns, variation_p99_ns;
 	uint32_t depth, depth_max;
 	uint16_t queue;
 };
@@ -79,6 +90,10 @@ static const struct pl_field queue_fields[] = {
 		"half of the hop latencies are at most this"),
 	COLUMN(queue_row, hop_latency_p99_ns, U64, HAS_C, "ns",
 		"99 % of the hop latencies are at most this"),
+	COLUMN(queue_row, jitter_ns, U64, HAS_D, "ns",
+		"how much the hop latency differs from packet to packet (RFC 3550)"),
+	COLUMN(queue_row, variation_p99_ns, U64, HAS_E, "ns",
+		"99 % of the hop latencies are at most so much above the smallest (RFC 5481)"),
 	COLUMN(queue_row, last_ts_ns, U64, HAS_A, "ns", "when the last occupancy came"),
 };
 
@@ -108,7 +123,9 @@ static bool next_queue(struct pl_api_walk *walk, void *row)
 	}
 	if (pl_aggregate_max(a, &q->depth_max, &r->depth_max))
 		r->present |= HAS_B;
-	r->present |= quantiles(&q->latency, HAS_C, &r->hop_latency_p50_ns, &r->hop_latency_p99_ns);
+	r->present |=
+		quantiles(&q->latency, HAS_C, &r->hop_latency_p50_ns, &r->hop_latency_p99_ns) |
+		jitters(&q->jitter, &q->latency, &r->jitter_ns, &r->variation_p99_ns);
 	return true;
 }
 
@@ -164,7 +181,7 @@ static bool next_port(struct pl_api_walk *walk, void *row)
 struct link_row {
 	uint32_t present, port, peer_port;
 	uint64_t node, peer, packets;
-	uint64_t latency_p50_ns, latency_p99_ns;
+	uint64_t latency_p50_ns, latency_p99_ns, jitter_ns, variation_p99_ns;
 	uint64_t clock_ok, clock_skewed, clock_implausible, clock_mixed;
 };
 
@@ -178,6 +195,10 @@ static const struct pl_field link_fields[] = {
 		"half of the link latencies are at most this"),
 	COLUMN(link_row, latency_p99_ns, U64, HAS_A, "ns",
 		"99 % of the link latencies are at most this"),
+	COLUMN(link_row, jitter_ns, U64, HAS_D, "ns",
+		"how much the link latency differs from packet to packet (RFC 3550)"),
+	COLUMN(link_row, variation_p99_ns, U64, HAS_E, "ns",
+		"99 % of the link latencies are at most so much above the smallest (RFC 5481)"),
 	COLUMN(link_row, clock_ok, U64, 0, "", "readings by two clocks that agree"),
 	COLUMN(link_row, clock_skewed, U64, 0, "", "readings below zero: not in the latencies"),
 	COLUMN(link_row, clock_implausible, U64, 0, "",
@@ -209,7 +230,8 @@ static bool next_link(struct pl_api_walk *walk, void *row)
 	r->clock_skewed = x->clock[PL_CLOCK_SKEWED];
 	r->clock_implausible = x->clock[PL_CLOCK_IMPLAUSIBLE];
 	r->clock_mixed = x->clock[PL_CLOCK_MIXED];
-	r->present |= quantiles(&x->latency, HAS_A, &r->latency_p50_ns, &r->latency_p99_ns);
+	r->present |= quantiles(&x->latency, HAS_A, &r->latency_p50_ns, &r->latency_p99_ns) |
+		      jitters(&x->jitter, &x->latency, &r->jitter_ns, &r->variation_p99_ns);
 	return true;
 }
 

@@ -95,6 +95,7 @@ enum queue_family {
 	QUEUE_DEPTH_MAX,
 	QUEUE_OCCUPANCY,
 	QUEUE_LATENCY,
+	QUEUE_JITTER,
 	QUEUE_FAMILIES
 };
 
@@ -102,6 +103,7 @@ static void write_queue(const struct network *net, const struct pl_agg_queue *q,
 	enum queue_family family, struct pl_exposition *page)
 {
 	struct port_labels t;
+	double jitter_ns;
 	uint32_t max;
 
 	port_labels(&t, &q->key, other);
@@ -119,6 +121,9 @@ static void write_queue(const struct network *net, const struct pl_agg_queue *q,
 		write_hist(page, t.l, 3, &q->latency, &net->latency,
 			pl_exemplar_show(&q->latency_gate, &q->latency_exemplars,
 				pl_aggregate_slot(net->a)));
+	else if (family == QUEUE_JITTER && !other &&
+		 pl_agg_jitter(&q->jitter, &q->latency, &jitter_ns))
+		pl_exposition_double(page, t.l, 3, jitter_ns * 1e-9);
 }
 
 static void write_queues(const struct network *net, struct pl_exposition *page)
@@ -142,6 +147,9 @@ static void write_queues(const struct network *net, struct pl_exposition *page)
 			PL_METRIC_HISTOGRAM },
 		{ "pathline_hop_latency_seconds", "seconds",
 			"Time within the node, of packets through a queue.", PL_METRIC_HISTOGRAM },
+		{ "pathline_hop_jitter_seconds", "seconds",
+			"How much that time differs from one packet to the next (RFC 3550, 6.4.1).",
+			PL_METRIC_GAUGE },
 	};
 	const struct pl_agg_queue *q, *over = pl_aggregate_queue_overflow(a);
 
@@ -215,6 +223,7 @@ static void write_link(const struct network *net, const struct pl_agg_link *x, b
 	unsigned int family, struct pl_exposition *page)
 {
 	struct link_labels t;
+	double jitter_ns;
 
 	link_labels(&t, &x->key, other);
 	if (family == 0)
@@ -229,6 +238,8 @@ static void write_link(const struct network *net, const struct pl_agg_link *x, b
 		write_hist(page, t.l, 4, &x->latency, &net->latency,
 			pl_exemplar_show(&x->latency_gate, &x->latency_exemplars,
 				pl_aggregate_slot(net->a)));
+	if (family == 3 && !other && pl_agg_jitter(&x->jitter, &x->latency, &jitter_ns))
+		pl_exposition_double(page, t.l, 4, jitter_ns * 1e-9);
 }
 
 static void write_links(const struct network *net, struct pl_exposition *page)
@@ -248,6 +259,9 @@ static void write_links(const struct network *net, struct pl_exposition *page)
 		{ "pathline_link_latency_seconds", "seconds",
 			"Time from a node's egress to the next one's ingress, by the two nodes' clocks.",
 			PL_METRIC_HISTOGRAM },
+		{ "pathline_link_jitter_seconds", "seconds",
+			"How much that time differs from one packet to the next (RFC 3550, 6.4.1).",
+			PL_METRIC_GAUGE },
 	};
 	const struct pl_agg_link *x, *over = pl_aggregate_link_overflow(a);
 

@@ -129,6 +129,30 @@ static void interval(struct draft *d, const struct interval_names *names,
 		field(d, names->max, NULL, PL_SERIES_GAUGE, pl_hist_upper(last));
 }
 
+/* Jitter in the point's own unit, and in the metrics' one. */
+static void jitter(struct draft *d, const char *metric, const struct pl_agg_jitter *j,
+	const struct pl_hist *delays)
+{
+	double ns;
+
+	if (!pl_agg_jitter(j, delays, &ns))
+		return;
+	number(d, "jitter_ns", ns);
+	d->fields[d->point.n_fields++] = (struct pl_series_field){
+		.metric = metric, .kind = PL_SERIES_NUMBER, .f64 = ns * 1e-9
+	};
+}
+
+/* The 99th percentile of the variation within the interval. */
+static void variation(struct draft *d, const struct pl_hist *hist, const struct pl_hist *before)
+{
+	struct pl_hist h;
+	uint64_t v;
+
+	if (difference(&h, hist, before) && pl_agg_variation(&h, 0.99, &v))
+		field(d, "variation_p99_ns", NULL, PL_SERIES_GAUGE, v);
+}
+
 static void emit(struct draft *d)
 {
 	pl_export_write_series(d->to, &d->point, 1, d->now_ns);
@@ -157,6 +181,9 @@ static void queue_point(struct draft *d, const struct pl_aggregate *agg,
 		field(d, "depth_max", "pathline_queue_depth_max", PL_SERIES_GAUGE, max);
 	histogram(d, "pathline_hop_latency_seconds", &q->latency, &pl_bounds_latency);
 	interval(d, &latency_names, &q->latency, before != NULL ? &before->latency : NULL);
+	variation(d, &q->latency, before != NULL ? &before->latency : NULL);
+	if (!other)
+		jitter(d, "pathline_hop_jitter_seconds", &q->jitter, &q->latency);
 	if (q->has_depth)
 		interval(d, &depth_names, &q->depth, before != NULL ? &before->depth : NULL);
 	emit(d);
@@ -198,6 +225,9 @@ static void link_point(
 		field(d, clocks[i], NULL, PL_SERIES_COUNTER, x->clock[i]);
 	histogram(d, "pathline_link_latency_seconds", &x->latency, &pl_bounds_latency);
 	interval(d, &latency_names, &x->latency, before != NULL ? &before->latency : NULL);
+	variation(d, &x->latency, before != NULL ? &before->latency : NULL);
+	if (!other)
+		jitter(d, "pathline_link_jitter_seconds", &x->jitter, &x->latency);
 	emit(d);
 }
 
