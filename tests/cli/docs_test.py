@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the program says about its documents: that they are there, and are installed.
+"""What the program says about its documents: that they are there, are installed, and speak of the same version.
 usage: docs_test.py PATHLINE SOURCE BUILD"""
 
 import json
@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import tap  # noqa: E402
-from lib.tap import ok  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
 
 PATHLINE, SOURCE, BUILD = sys.argv[1:4]
 
@@ -38,6 +38,9 @@ def main():
     for name in ("docs/guide", "docs/formats", "docs/protocols", "docs/ports.md", "README.md"):
         ok(any(path == os.path.join(SOURCE, name) or os.path.normpath(path) == os.path.join(SOURCE, name) for path in installed),
            f"{name} is installed")
+    version = said("version").split()[1]
+    eq(re.search(r"^## (\S+)", text_of("NEWS.md"), re.M).group(1), version, "NEWS begins with this version")
+    ok(f"pathline {version} demo" in text_of("README.md"), "the README shows it too")
     return tap.end()
 
 
