@@ -108,9 +108,9 @@ static int open_uri(struct listener *l, const char *uri)
 	struct pl_diag diag = { 0 };
 	int n = 1, code;
 
-	if (strncmp(uri, "udp:", 4) != 0 && !is_interface(uri)) {
+	if (strncmp(uri, "udp:", 4) != 0 && strncmp(uri, "ioam6:", 6) != 0 && !is_interface(uri)) {
 		pl_complain(
-			"%s: listen takes udp://HOST:PORT, afxdp:IFACE and packet:IFACE; \"pathline "
+			"%s: listen takes udp://HOST:PORT, afxdp:IFACE, packet:IFACE and ioam6:; \"pathline "
 			"read\" takes captures",
 			uri);
 		return PL_EXIT_USAGE;
@@ -375,7 +375,7 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_listen = {
 	.name = "listen",
 	.summary = "show what arrives, and say why what does not decode does not",
-	.usage = "[OPTION]… [udp://HOST:PORT | afxdp:IFACE | packet:IFACE]…",
+	.usage = "[OPTION]… [udp://HOST:PORT | afxdp:IFACE | packet:IFACE | ioam6:]…",
 	.description =
 		"Receives telemetry reports and prints them decoded. Without an address it listens\n"
 		"on the usual UDP ports, 32766 and 54321, on every address. afxdp: and packet: take\n"

@@ -252,6 +252,23 @@ static enum pl_verdict decode_data(struct job *j, const struct pl_layers *l)
 	return v;
 }
 
+/* A trace that a node told of, without its packet: a path of no flow. */
+static enum pl_verdict decode_trace(struct job *j, struct pl_cursor body)
+{
+	struct pl_path *path = begin_report(j);
+	struct pl_hop *hops = hops_of(j);
+	unsigned int n;
+	enum pl_verdict v;
+
+	j->profile = &j->d->profiles[0];
+	v = decode_ioam_trace(j, path, hops, &n, body);
+	if (v != PL_V_OK)
+		return v;
+	derive(j, path, hops, n);
+	commit_path(j, path, n);
+	return PL_V_OK;
+}
+
 /* The report datagram may itself have been instrumented on its way: INT before the report, announced by the
  * outer DSCP. Reports and shims can look alike, so only bytes that validate are stripped. */
 __attribute__((cold, noinline)) static bool strip(struct job *j, struct pl_cursor *payload)
@@ -281,8 +298,8 @@ static enum pl_verdict decode_packet(struct job *j)
 		return decode_reports(
 			j, bytes, &pkt->src, pkt->sport, false, pkt->wire_len > pkt->len);
 	}
-	if (__builtin_expect(pkt->link >= PL_LINK_UNKNOWN, 0))
-		return PL_V_LINK_UNKNOWN;
+	if (__builtin_expect(pkt->link >= PL_LINK_IOAM_TRACE, 0))
+		return pkt->link == PL_LINK_IOAM_TRACE ? decode_trace(j, bytes) : PL_V_LINK_UNKNOWN;
 	v = pl_layers_walk(&l, bytes, (enum pl_link)pkt->link, false);
 	if (__builtin_expect(v != PL_V_OK, 0))
 		return v == PL_V_ETHERTYPE_UNKNOWN ? PL_V_NOT_TELEMETRY : v;

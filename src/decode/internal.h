@@ -355,3 +355,6 @@ void derive_uniform(
  */
 enum pl_verdict decode_ioam(struct job *j, struct pl_path *path, struct pl_hop *hops,
 	unsigned int *ret_n, const struct pl_layers *level, bool *ret_found);
+/* The body of one trace option, whose packet is not known. */
+enum pl_verdict decode_ioam_trace(struct job *j, struct pl_path *path, struct pl_hop *hops,
+	unsigned int *ret_n, struct pl_cursor body);

@@ -416,3 +416,22 @@ enum pl_verdict decode_ioam(struct job *j, struct pl_path *path, struct pl_hop *
 	*ret_found = true;
 	return PL_V_OK;
 }
+
+enum pl_verdict decode_ioam_trace(struct job *j, struct pl_path *path, struct pl_hop *hops,
+	unsigned int *ret_n, struct pl_cursor body)
+{
+	const struct pl_ioam_option option = {
+		.kind = PL_IOAM_PREALLOCATED, .option_type = PL_IP6_OPT_IOAM_MUTABLE, .body = body
+	};
+	struct gathered g = { .j = j, .path = path, .hops = hops };
+	enum pl_verdict v = gather_trace(&g, &option);
+
+	*ret_n = 0;
+	if (v != PL_V_OK)
+		return v;
+	g.kinds = 1u << PL_IOAM_PREALLOCATED;
+	path->mode = PL_MODE_IOAM_TRACE;
+	set_path(&g);
+	*ret_n = g.n;
+	return PL_V_OK;
+}

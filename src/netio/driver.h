@@ -36,7 +36,7 @@ struct pl_port {
 	struct pl_port_stats stats;
 };
 
-extern const struct pl_port_driver pl_port_pcap, pl_port_udp, pl_port_packet;
+extern const struct pl_port_driver pl_port_pcap, pl_port_udp, pl_port_packet, pl_port_ioam6;
 #if PL_HAVE_BPF
 extern const struct pl_port_driver pl_port_afxdp;
 #endif

@@ -10,7 +10,7 @@
 #include "netio/driver.h"
 
 static const struct pl_port_driver *const drivers[] = {
-	&pl_port_pcap, &pl_port_udp, &pl_port_packet,
+	&pl_port_pcap, &pl_port_udp, &pl_port_packet, &pl_port_ioam6,
 #if PL_HAVE_BPF
 	&pl_port_afxdp
 #endif
@@ -55,13 +55,13 @@ static int find_driver(const char *uri, const struct pl_port_driver **ret_driver
 	if (driver == NULL && slashes != NULL && strcspn(uri, "/") == (size_t)(slashes - uri) + 1) {
 		pl_diag_set(diag,
 			"'%s': unknown kind of port '%.*s' (known: udp://HOST:PORT, afxdp:IFACE, "
-			"packet:IFACE, pcap:FILE)",
+			"packet:IFACE, ioam6:, pcap:FILE)",
 			uri, (int)(slashes - uri), uri);
 		return -EINVAL;
 	}
 	if (driver == NULL)
 		driver = &pl_port_pcap;
-	if (*target == '\0') {
+	if (*target == '\0' && driver != &pl_port_ioam6) {
 		pl_diag_set(diag,
 			driver == &pl_port_pcap  ? "'%s': no file name"
 			: driver == &pl_port_udp ? "'%s': no address"

@@ -224,7 +224,7 @@ static const char *const log_formats[] = { "auto", "text", "logfmt", "json", NUL
 #define AT(member) .offset = offsetof(struct pl_config_source, member)
 static const struct pl_conf_row source_rows[] = {
 	{ .key = "uri", .type = PL_CONF_STRING, AT(uri), .required = true, .check = check_source,
-	  .help = "Where reports come in: udp://HOST:PORT (without a host, every address), afxdp:INTERFACE, packet:INTERFACE, or pcap:FILE, which is read once, as fast as it can be decoded." },
+	  .help = "Where reports come in: udp://HOST:PORT (without a host, every address), afxdp:INTERFACE, packet:INTERFACE, ioam6: (the IOAM traces that this kernel handles as a node), or pcap:FILE, which is read once, as fast as it can be decoded." },
 	{ .key = "sockets", .type = PL_CONF_U64, AT(sockets), .def = "1", .min = 1, .max = MAX_SOCKETS,
 	  .help = "udp: only: sockets that share the address, each with a worker of its own." },
 	{ .key = "rcvbuf", .type = PL_CONF_SIZE, AT(rcvbuf_bytes), .def = "0", .min = 0, .max = UINT64_C(1) << 30,

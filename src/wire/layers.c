@@ -335,6 +335,7 @@ static enum pl_verdict walk_link(struct walk *w, enum pl_link link)
 		return pl_be16(p + 8) == ARPHRD_NETLINK ? PL_V_ETHERTYPE_UNKNOWN
 							: walk_ethertype(w, pl_be16(p));
 	case PL_LINK_UDP:
+	case PL_LINK_IOAM_TRACE:
 	case PL_LINK_UNKNOWN:
 	case PL_LINK_MAX:
 		break;

@@ -15,11 +15,12 @@
 
 enum pl_link {
 	PL_LINK_ETHERNET,
-	PL_LINK_RAW_IP,  /* IPv4 or IPv6 by its version nibble */
-	PL_LINK_SLL,     /* Linux cooked capture v1 (LINKTYPE_LINUX_SLL, 113) */
-	PL_LINK_SLL2,    /* Linux cooked capture v2 (LINKTYPE_LINUX_SLL2, 276) */
-	PL_LINK_UDP,     /* bytes after the UDP header; addressing beside */
-	PL_LINK_UNKNOWN, /* a capture of a link type we do not read */
+	PL_LINK_RAW_IP,     /* IPv4 or IPv6 by its version nibble */
+	PL_LINK_SLL,        /* Linux cooked capture v1 (LINKTYPE_LINUX_SLL, 113) */
+	PL_LINK_SLL2,       /* Linux cooked capture v2 (LINKTYPE_LINUX_SLL2, 276) */
+	PL_LINK_UDP,        /* bytes after the UDP header; addressing beside */
+	PL_LINK_IOAM_TRACE, /* the body of an IOAM trace option, without its packet (netio/ioam6.c) */
+	PL_LINK_UNKNOWN,    /* a capture of a link type we do not read */
 	PL_LINK_MAX,
 };
 

@@ -11,8 +11,10 @@ configured. The packets are made here byte by byte, from RFC 9197 and RFC 9326.
 Needs root, network namespaces and a kernel with IPv6 IOAM (5.15 or later); is skipped without.
 """
 
+import json
 import os
 import shutil
+import signal
 import socket
 import struct
 import sys
@@ -22,7 +24,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lib import lab, network, pathline, pcap, tap  # noqa: E402
 from lib.roce import ones_sum, packet_socket  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
-from lib.wait import LIMIT  # noqa: E402
+from lib.wait import LIMIT, wait  # noqa: E402
 
 NS = {}
 IOAM_NS = 123
@@ -236,6 +238,46 @@ def check(paths, stats, window):
        [1700000000250000000], "edge to edge: the source's time")
 
 
+# ---- what the kernel tells itself ----
+
+def test_events():
+    """r2, a transit node, tells each trace that it filled in; `ioam6:` reads them there."""
+    out, log = lab.path("events.out"), lab.path("events.err")
+    with open(out, "w", encoding="utf-8") as f:
+        listen = lab.start(NS["r2"].command(pathline.PATHLINE, "listen", "-o", "jsonl", "--stats", "ioam6:"), log=log, stdout=f)
+
+    def said():
+        with open(log, encoding="utf-8") as f:
+            return f.read()
+
+    def rows():
+        with open(out, encoding="utf-8") as f:
+            return [json.loads(line) for line in f if line.endswith("\n")]
+    wait(lambda: "listening on" in said() or listen.poll() is not None)
+    if "no IOAM trace events" in said():
+        tap.skip("the kernel's own events", "this kernel has none (before Linux 6.9)")
+        return
+    ok("listening on ioam6:" in said(), "listens on ioam6:", said())
+    start = time.time_ns()
+    exchange()
+    window = (start - 10**9, time.time_ns() + 10**9)
+
+    def traces(bit):
+        return [r for r in rows() if r["kind"] == "path" and r["mode"] == "ioam-trace" and r.get("hops") and bit(r["hops"][0])]
+    wait(lambda: len(traces(lambda h: "schema_id" in h)) > 0 and len(traces(lambda h: h.get("node") == NODES["r1"]["wide"])) > 0)
+    listen.send_signal(signal.SIGINT)
+    listen.wait(timeout=LIMIT)
+    paths = [r for r in rows() if r["kind"] == "path"]
+    every = traces(lambda h: "schema_id" in h)
+    eq(len(every), 1, "each trace once")
+    check_hops("event, every field", every[0], ALL, ["r1", "r2"], window)
+    eq(every[0].get("namespace"), IOAM_NS, "event: its namespace")
+    ok("src" not in every[0].get("flow", {}), "event: no flow, which the kernel does not tell", every[0].get("flow"))
+    eq({p["mode"] for p in paths}, {"ioam-trace"}, "events are of traces only")
+    stats = next(r for r in rows() if r["kind"] == "stats")
+    eq(stats["verdicts"].get("ok", 0), stats["packets"], "all of them decode")
+
+
 def test_transit():
     start = time.time_ns()
     capture = exchange()
@@ -253,7 +295,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     setup()
-    lab.run(test_transit)
+    lab.run(test_transit, test_events)
     return tap.end()
 
 
