@@ -76,7 +76,9 @@ def udp_payloads(path):
 
 def essence(record):
     """A path without what depends on when and by which way it came."""
-    return {k: v for k, v in record.items() if k not in ("ts_ns", "exporter", "exporter_port", "report_id")}
+    kept = {k: v for k, v in record.items() if k not in ("ts_ns", "exporter", "exporter_port", "report_id")}
+    # A daemon waits for proof of the exporters' numbers, which reading a capture does not.
+    return kept | ({"flags": {k: v for k, v in kept["flags"].items() if k != "unproven"}} if "flags" in kept else {})
 
 
 def make_load(n):
@@ -302,8 +304,8 @@ def test_top():
         ok(len(doc["rows"]) > 10 and rows_of(doc) == rows_of(live[s]) and doc["matched"] == live[s]["matched"],
            f"{s}: {len(doc['rows'])} rows, as the daemon shows them", f"{r.stderr}\n{rows_of(doc)[:2]}\n{rows_of(live[s])[:2]}")
     deepest = {}
-    for p in EXPECTED[:2500]:
-        for h in p["hops"]:
+    for p in paths_of(folder)[0]:
+        for h in p["hops"] if not p["flags"]["unproven"] else []:
             if "queue_depth" in h and "queue" in h and "egress_port" in h:
                 key = h["node"], h["egress_port"], h["queue"]
                 deepest[key] = max(deepest.get(key, 0), h["queue_depth"])

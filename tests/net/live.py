@@ -108,6 +108,11 @@ def test_numbers():
     s = d.status()
     eq((s["packets"]["received"], s["packets"]["decoded"], s["reports"]["stored"]), (n, n, n), "status: packets")
     eq(s["reports"]["hops"], sum(len(p["hops"]) for p in paths), "status: hops")
+    exporters = collections.Counter((p["exporter"], p["node"], p["hw_id"]) for p in paths)
+    first = [p for p in paths if p["flags"]["unproven"]]
+    eq(len(first), len(exporters), "the first report of each exporter waits for proof")
+    # And is in no sum.
+    paths = [p for p in paths if not p["flags"]["unproven"]]
     eq({k: v for k, v in s["events"].items() if v}, dict(collections.Counter(e["event"] for e in events)),
        "status: events")
     eq((s["time"][:4].isdigit(), s["time"][-1], s["time_ns"].isdigit()), (True, "Z", True), "status: times are texts")
@@ -136,7 +141,6 @@ def test_numbers():
     eq({flow(r["flow"]): r["packets"] for r in d.rows("flows")}, dict(flows), "flows: packets of every one")
     r = run("top", "--url", d.web, "-b", "-s", "flows", "--rows", "3")
     eq([int(line.split()[0]) for line in r.stdout.splitlines()[4:7]], [v for _, v in flows.most_common(3)], "top: flows")
-    exporters = collections.Counter((p["exporter"], p["node"], p["hw_id"]) for p in paths)
     rows = d.rows("exporters")
     eq({(r["exporter"], r["node"], r["hw_id"]): r["reports"] for r in rows}, dict(exporters), "exporters")
     eq(sum(r["lost"] for r in rows), s["reports"]["lost"], "exporters: lost")
@@ -179,7 +183,7 @@ def test_numbers():
        "pathline top -b -o json")
     r = run("top", "--url", d.web, "-b", "-s", "links", "--sort", "packets", "--rows", "1000")
     table = [line.split() for line in r.stdout.splitlines()[4:-1]]
-    eq(sorted(int(x[7]) for x in table), sorted(links.values()), "pathline top -b")
+    eq(sorted(int(x[8]) for x in table), sorted(links.values()), "pathline top -b")
     eq(d.stop(), 0, "stops with 0")
     ok(not os.path.exists(d.socket), "the socket is gone")
     r = run("status", "--url", d.web)
