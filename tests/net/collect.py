@@ -519,7 +519,7 @@ def run_epochs(uri):
     run_sketch_epochs(wire, c, kept)
     c.stop()
     with NS["b"]:
-        r = pathline.run("collect", "--epoch", "1s", uri, path("listed.plr"))
+        r = pathline.run("collect", "--epoch", "1s", *roce.EVERY_NET, uri, path("listed.plr"))
     ok(r.returncode == 2 and "no store has any" in r.stderr, "a region of one half has no epochs", r.stderr)
 
 

@@ -124,7 +124,8 @@ def balanced(values, name):
 
 
 def config(uri, extra=""):
-    return (f"sources:\n  - uri: {uri}\nweb:\n  listen: 127.0.0.1:{PORT}\n"
+    """Every report counts, so that sums are those of what was sent: reports that the kernel settles wait for no proof."""
+    return (f"decode:\n  admit: first\nsources:\n  - uri: {uri}\nweb:\n  listen: 127.0.0.1:{PORT}\n"
             f"outputs:\n  - path: {DIR}/records.jsonl\n    paths: false\n{extra}")
 
 
@@ -274,14 +275,15 @@ def straight():
 
 
 def profiled():
-    """Exporters with a profile are read in user space; their numbers are in the one account all the same."""
+    """A profile that the kernel's detector knows sends no report up; its exporters' numbers are in the one account."""
     d = Daemon("profiled", config("afxdp:rx0", "profiles:\n  - match: 0.0.0.0/0\n    embedded: announced\n"
                                   "detect:\n  where: kernel\n"))
     sent, _ = generate(5000, "--rate", "20000", "--int", "2.1", "--report", "2.0", "--event", "loss@50ms+100ms:ratio=0.2")
     settle(d, sent)
     wait(lambda: total_of(d.metrics(), "pathline_events_total", "report_loss") > 0)
     values = settle(d)
-    eq(total(values, "pathline_packets_settled_total"), 0, "profiled: nothing is settled in the kernel")
+    settled = total(values, "pathline_packets_settled_total")
+    ok(settled > 0.9 * sent, f"profiled: {settled} of {sent} are settled in the kernel")
     eq(total(values, "pathline_exporter_reports_total"), sent, "profiled: every report is in its exporter's account")
     skipped, recovered = (total(values, f"pathline_exporter_{x}_total") for x in ("skipped", "recovered"))
     lost = skipped - recovered

@@ -191,7 +191,11 @@ class Daemon(pathline.Daemon):
         return wait(empty, seconds)
 
 
+# Every report counts, and queues of a healthy network are told of.
+DETECT = "decode:\n  admit: first\ndetect:\n  queue_depth:\n    threshold: 100\n    begin_hold: 0s\n    end_hold: 10ms\n"
+
+
 def config(port, url, more="", top=""):
-    return (f"sources:\n  - uri: udp://127.0.0.1:{port}\n"
+    return (f"{DETECT}sources:\n  - uri: udp://127.0.0.1:{port}\n"
             f"outputs:\n  - name: db\n    type: influx\n    url: {url}\n    queue: 1048576\n{more}"
             f"web:\n  listen: 127.0.0.1:0\n{top}")

@@ -209,9 +209,10 @@ def test_conflict(influx):
     influx.query("CREATE DATABASE four")
     eq(influx.write("four", f"pathline_event,event=else threshold=1.5 {time.time_ns()}"), 204, "a float is there first")
     port = free_udp_port()
+    # No level ends by itself while events are counted.
     d = Daemon(write("four.yaml", config(
         port, influx.url, f"    database: four\n    dead_letter:\n      path: {DIR}/four.dead\n{TAIL}" +
-        with_file("four"), "detect:\n  idle: 1h\n")), "four")  # No level ends by itself while events are counted.
+        with_file("four")).replace("detect:\n", "detect:\n  idle: 1h\n")), "four")
     gen(port, "--rate", "4000", "--count", "8000", "--loss", "0.01", "--seed", "3")
     time.sleep(2.5)
     ok(d.drained(), "a conflict holds up nobody", d.output())
