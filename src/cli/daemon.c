@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/sandbox.h"
 #include "pipeline/metrics.h"
 
 /* ---- pages ---- */
@@ -71,9 +70,6 @@ static void page_metrics(
 	pl_pipeline_ready(d->pipeline, NULL);
 	http_metrics(d->http, &page);
 	pl_metrics_process(&page);
-	pl_exposition_family(&page, "pathline_sandbox_refused", PL_METRIC_COUNTER, NULL,
-		"System calls that the sandbox refused; the log names each once.");
-	pl_exposition_u64(&page, NULL, 0, pl_sandbox_refused());
 	pl_exposition_end(&page);
 	reply->content_type = pl_exposition_content_type(format);
 }

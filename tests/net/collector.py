@@ -205,7 +205,7 @@ def refused():
 
 def copies():
     """Of what the kernel settles, some reports come up in full; what is wanted changes by a reload."""
-    text = (f"sources:\n  - uri: afxdp:rx0\nweb:\n  listen: 127.0.0.1:{PORT}\n"
+    text = (f"decode:\n  admit: first\nsources:\n  - uri: afxdp:rx0\nweb:\n  listen: 127.0.0.1:{PORT}\n"
             f"outputs:\n  - path: {DIR}/copies.jsonl\n    events: false\n")
     d = Daemon("copies", text + "detect:\n  where: kernel\n  copy:\n    sample: 10\n")
     form = ("--int", "2.1", "--report", "2.0", "--seed", "3", "--flows", "50")

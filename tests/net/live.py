@@ -412,12 +412,12 @@ def test_top():
             eq(len(got), min(len(queues), rows - 5), "as many rows as there is room for")
             known = {(q["node"], q["port"], q["queue"]): q for q in queues}
             ok(all(k in known for k in got), "every row is one of the daemon's")
-            eq([int(line.split()[7]) for line in table], [known[k]["packets"] for k in got], "packets of every row")
+            eq([int(line.split()[8]) for line in table], [known[k]["packets"] for k in got], "packets of every row")
             t.keys("2")
             ok(t.wait(r"TO NODE"), "2: links", "\n".join(t.screen()))
             links = {(x["node"], x["port"], x["peer"], x["peer_port"]): x["packets"] for x in d.rows("links")}
             ok(wait(lambda: len(t.rows()) == len(links)), "with rows", "\n".join(t.screen()))
-            got = {tuple(int(v) for v in line.split()[:4]): int(line.split()[7]) for line in t.rows()}
+            got = {tuple(int(v) for v in line.split()[:4]): int(line.split()[8]) for line in t.rows()}
             eq(got, links, "every link with its packets")
             t.keys("/")
             t.keys("-l", "node == 3")

@@ -31,7 +31,7 @@ sides = {}
 def daemon(name, detect):
     """On the wire's one end; its page is on the loopback of that namespace."""
     port = lab.free_port()
-    text = (f"sources:\n  - uri: afxdp:eth0\nweb:\n  listen: 127.0.0.1:{port}\n"
+    text = (f"decode:\n  admit: first\nsources:\n  - uri: afxdp:eth0\nweb:\n  listen: 127.0.0.1:{port}\n"
             f"outputs:\n  - path: {lab.path(name + '.jsonl')}\n    paths: false\ndetect:\n{detect}")
     with sides["b"]:
         d = pathline.Daemon(lab.write(name + ".yaml", text), name)
