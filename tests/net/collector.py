@@ -227,9 +227,10 @@ def copies():
 
     more(1000)  # what has to be learned first
     grown, _ = more(5000)
-    # Each processor counts for itself, and the kernel moves the work between them as it likes.
+    # Each processor counts for itself, and the kernel moves the work between them as it likes. A report that comes while user
+    # space has the turn over the tables is handed up, and is no copy.
     copies = grown["copied"] + grown["copies_lost"]
-    ok(grown["settled"] == 5000 and abs(copies - 500) <= os.cpu_count(), "copies: one in ten", grown)
+    ok(grown["settled"] > 4000 and abs(copies - grown["settled"] / 10) <= os.cpu_count(), "copies: one in ten", grown)
 
     def reload(detect, holds):
         """What is told to be in use holds for the next reports; on a busy machine some come before."""
@@ -244,14 +245,15 @@ def copies():
     node = next(h["node"] for r in new for h in r["hops"])
 
     def met(grown, new):
-        return grown["copied"] > 0 and all(node in [h["node"] for h in r["hops"]] for r in new)
+        others = sum(node not in [h["node"] for h in r["hops"]] for r in new)
+        return grown["copied"] > 0 and others <= grown["handed_up"] < 1000
 
     reload(f"detect:\n  where: kernel\n  copy:\n    node: \"{node}\"\n", met)
     grown, new = more(5000)
     ok(grown["copied"] < 5000 and met(grown, new), f"copies: {grown['copied']} reports met node {node}, and no others come")
-    reload("detect:\n  where: kernel\n", lambda grown, new: not new)
-    grown, new = more(1000)
-    eq((grown["copied"], len(new)), (0, 0), "copies: none any more")
+    reload("detect:\n  where: kernel\n", lambda grown, _: grown["copied"] == 0)
+    grown, _ = more(1000)
+    eq(grown["copied"], 0, "copies: none any more")
     eq(d.stop(), 0, "copies: ends well")
 
 
