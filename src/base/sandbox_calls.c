@@ -126,6 +126,7 @@ static void say(int call, bool ends)
 {
 	static const char what[] = "the sandbox refused the system call ";
 	const char *name = call >= 0 && call < CALLS_MAX ? known.names[call] : "";
+	const char *end;
 	char text[200];
 	size_t n = sizeof(what) - 1;
 
@@ -144,8 +145,9 @@ static void say(int call, bool ends)
 		memcpy(text + n, digits + k, sizeof(digits) - k);
 		n += sizeof(digits) - k;
 	}
-	strcpy(text + n, ends ? ", and ends the process: pathline makes no such call here"
-			      : " (EPERM): please report this, with the version");
+	end = ends ? ", and ends the process: pathline makes no such call here"
+		   : " (EPERM): please report this, with the version";
+	memcpy(text + n, end, strlen(end) + 1);
 	known.tell(text);
 }
 

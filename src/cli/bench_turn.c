@@ -33,7 +33,7 @@ static int same_frame(
 	const struct pl_turn *t, int fd, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	const uint64_t start = pl_clock_mono_ns();
-	uint32_t least_ns = UINT32_MAX, ns;
+	uint32_t least_ns = UINT32_MAX, ns = UINT32_MAX;
 
 	do {
 		int r = call(t, fd, REPEAT, &ns);

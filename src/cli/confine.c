@@ -52,16 +52,16 @@ const struct pl_rights *pl_confine_rights(const struct pl_confine *c)
 
 int pl_confine_path(struct pl_confine *c, const char *path, bool write)
 {
-	char *copy;
+	struct pl_sandbox_path *p = &c->paths[c->n_paths];
 
 	if (path == NULL)
 		return 0;
 	if (c->n_paths == PL_CONFINE_PATHS_MAX)
 		return -E2BIG;
-	copy = strdup(path);
-	if (copy == NULL)
+	*p = (struct pl_sandbox_path){ .path = strdup(path), .write = write };
+	if (p->path == NULL)
 		return -ENOMEM;
-	c->paths[c->n_paths++] = (struct pl_sandbox_path){ copy, write };
+	c->n_paths++;
 	return 0;
 }
 

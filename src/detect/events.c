@@ -477,8 +477,8 @@ bool pl_detect_route(const struct pl_detect *det, uint64_t path_id, struct pl_pa
 	if (way >= PL_CORE_WAYS)
 		return false;
 	ret->hops = set->e[way].hop_count;
-	for (; ret->n < ret->hops && ret->n < PL_CORE_ROUTE_NODES && ret->n < PL_PATH_NODES_MAX;
-		ret->n++)
+	_Static_assert(PL_CORE_ROUTE_NODES <= PL_PATH_NODES_MAX, "all that a route has fit");
+	for (; ret->n < ret->hops && ret->n < PL_CORE_ROUTE_NODES; ret->n++)
 		ret->node[ret->n] = set->e[way].node[ret->n];
 	return ret->hops != 0;
 }

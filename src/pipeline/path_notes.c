@@ -10,8 +10,8 @@ static bool decoded(const struct pl_decode *decode, uint64_t path_id, struct pl_
 	if (!pl_decode_path_find(decode, path_id, &info))
 		return false;
 	*ret = (struct pl_path_nodes){ .hops = info.hop_count };
-	for (; ret->n < info.hop_count && ret->n < PL_PATH_STEPS_MAX && ret->n < PL_PATH_NODES_MAX;
-		ret->n++)
+	_Static_assert(PL_PATH_STEPS_MAX <= PL_PATH_NODES_MAX, "all steps that are kept fit");
+	for (; ret->n < info.hop_count && ret->n < PL_PATH_STEPS_MAX; ret->n++)
 		ret->node[ret->n] = info.steps[ret->n].node;
 	return true;
 }

@@ -209,14 +209,15 @@ static int plan_parts(struct plan *plan, struct pl_diag *diag)
 
 	if (r < 0)
 		return r;
-	plan->changes.decode = memcmp(&from->decode, &to->decode, sizeof(to->decode)) != 0 ||
-			       from->profiles.n != to->profiles.n ||
-			       memcmp(plan->profiles, plan->p->profiles,
-				       to->profiles.n * sizeof(*plan->profiles)) != 0;
+	/* Configurations are zeroed before they are filled, so the padding is equal. */
+	plan->changes.decode = /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+		memcmp(&from->decode, &to->decode, sizeof(to->decode)) != 0 ||
+		from->profiles.n != to->profiles.n ||
+		memcmp(plan->profiles, plan->p->profiles,
+			to->profiles.n * sizeof(*plan->profiles)) != 0;
 	plan->changes.aggregate =
 		memcmp(&from->aggregate, &to->aggregate, sizeof(to->aggregate)) != 0;
-	/* The detector follows the decoder's exporters: they start together. Configurations are zeroed
-	 * before they are filled, so the padding is equal. */
+	/* The detector follows the decoder's exporters: they start together. */
 	plan->changes.rules = /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		memcmp(&from->detect, &to->detect, sizeof(to->detect)) != 0;
 	plan->changes.detect =
