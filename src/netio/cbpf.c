@@ -247,7 +247,7 @@ static void check_v6(struct assembler *a, const struct pl_filter_rules *rules)
 static void need(struct assembler *a, uint32_t bytes, struct label *otherwise)
 {
 	op(a, BPF_MISC | BPF_TXA, 0);
-	op(a, BPF_ALU | BPF_ADD | BPF_K, bytes);
+	op(a, BPF_ALU | BPF_ADD, bytes);
 	op(a, BPF_MISC | BPF_TAX, 0);
 	op(a, BPF_LD | BPF_W | BPF_LEN, 0);
 	put(a, BPF_JMP | BPF_JGE | BPF_X, 0, 1, 0); /* the length against X */
@@ -300,7 +300,7 @@ static void data_transport(struct assembler *a, const struct pl_filter_data *dat
 		jump_if(a, BPF_JEQ, PORT_GENEVE, &geneve);
 	}
 	op(a, BPF_MISC | BPF_TXA, 0);
-	op(a, BPF_ALU | BPF_ADD | BPF_K, 8);
+	op(a, BPF_ALU | BPF_ADD, 8);
 	op(a, BPF_MISC | BPF_TAX, 0);
 	here(a, &marker);
 	if (data->in_band) {
@@ -333,13 +333,13 @@ static void data_options(struct assembler *a, struct label *take)
 	struct label done = { NOWHERE };
 
 	op(a, BPF_MISC | BPF_TXA, 0);
-	op(a, BPF_ALU | BPF_ADD | BPF_K, 2);
+	op(a, BPF_ALU | BPF_ADD, 2);
 	op(a, BPF_ST, OPTION_AT);
 	for (int i = 0; i < OPTIONS_MAX; i++) {
 		struct label pad = { NOWHERE }, next = { NOWHERE };
 
 		op(a, BPF_LD | BPF_MEM, OPTION_AT);
-		op(a, BPF_ALU | BPF_ADD | BPF_K, 2);
+		op(a, BPF_ALU | BPF_ADD, 2);
 		op(a, BPF_LDX | BPF_MEM, OPTIONS_END);
 		put(a, BPF_JMP | BPF_JGT | BPF_X, 0, 0, 1);
 		jump(a, &done);
@@ -349,7 +349,7 @@ static void data_options(struct assembler *a, struct label *take)
 		jump_if(a, BPF_JEQ, 0x31, take);
 		jump_if(a, BPF_JEQ, 0, &pad);
 		op(a, BPF_LD | BPF_B | BPF_IND, 1);
-		op(a, BPF_ALU | BPF_ADD | BPF_K, 2);
+		op(a, BPF_ALU | BPF_ADD, 2);
 		jump(a, &next);
 		here(a, &pad);
 		op(a, BPF_LD | BPF_IMM, 1);
@@ -368,7 +368,7 @@ static void data_v6(struct assembler *a, const struct pl_filter_data *data, stru
 	op(a, BPF_LD | BPF_B | BPF_IND, 6);
 	op(a, BPF_ST, NEXT_HEADER);
 	op(a, BPF_MISC | BPF_TXA, 0);
-	op(a, BPF_ALU | BPF_ADD | BPF_K, 40);
+	op(a, BPF_ALU | BPF_ADD, 40);
 	op(a, BPF_MISC | BPF_TAX, 0);
 	for (int i = 0; i < HEADERS_MAX; i++) {
 		struct label options = { NOWHERE }, skip = { NOWHERE };
@@ -380,7 +380,7 @@ static void data_v6(struct assembler *a, const struct pl_filter_data *data, stru
 		jump(a, &done);
 		here(a, &options);
 		op(a, BPF_LD | BPF_B | BPF_IND, 1);
-		op(a, BPF_ALU | BPF_ADD | BPF_K, 1);
+		op(a, BPF_ALU | BPF_ADD, 1);
 		op(a, BPF_ALU | BPF_LSH | BPF_K, 3);
 		op(a, BPF_ALU | BPF_ADD | BPF_X, 0);
 		op(a, BPF_ST, OPTIONS_END);
