@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -435,6 +436,24 @@ static void write_exporters(const struct pl_exporters *e, struct pl_exposition *
 	}
 }
 
+/* One of the totals that each family has a count in, over all workers. array: its offset in struct pl_agg_totals. */
+static void write_by_family(const struct pl_pipeline *p, struct pl_exposition *page, size_t array)
+{
+	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
+		struct pl_label l[] = { TEXT("family", pl_agg_table_name(t)) };
+		uint64_t sum = 0;
+
+		for (unsigned int i = 0; i < p->n_workers; i++) {
+			const void *totals =
+				pl_aggregate_totals(p->workers[i]->engine->aggregate_copy);
+			const uint64_t *counts = (const void *)((const char *)totals + array);
+
+			sum += counts[t];
+		}
+		pl_exposition_u64(page, l, 1, sum);
+	}
+}
+
 /* ---- bounds ---- */
 
 static void write_limits(
@@ -460,26 +479,11 @@ static void write_limits(
 	pl_exposition_u64(page, exporters, 1, e->n);
 	counter(page, "pathline_series_limited", NULL,
 		"Readings folded into the series labelled other because the family was at its limit.");
-	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
-		struct pl_label l[] = { TEXT("family", pl_agg_table_name(t)) };
-		uint64_t sum = 0;
-
-		for (unsigned int i = 0; i < p->n_workers; i++)
-			sum += pl_aggregate_totals(p->workers[i]->engine->aggregate_copy)
-				       ->overflow[t];
-		pl_exposition_u64(page, l, 1, sum);
-	}
+	write_by_family(p, page, offsetof(struct pl_agg_totals, overflow));
 	pl_exposition_u64(page, exporters, 1, e->others.reports);
 	counter(page, "pathline_series_aged", NULL,
 		"Members of a family whose series ended because nothing was heard of them.");
-	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
-		struct pl_label l[] = { TEXT("family", pl_agg_table_name(t)) };
-		uint64_t sum = 0;
-
-		for (unsigned int i = 0; i < p->n_workers; i++)
-			sum += pl_aggregate_totals(p->workers[i]->engine->aggregate_copy)->aged[t];
-		pl_exposition_u64(page, l, 1, sum);
-	}
+	write_by_family(p, page, offsetof(struct pl_agg_totals, aged));
 }
 
 static void write_displaced(const struct pl_pipeline *p, struct pl_exposition *page)
@@ -487,15 +491,7 @@ static void write_displaced(const struct pl_pipeline *p, struct pl_exposition *p
 	counter(page, "pathline_series_displaced", NULL,
 		"Members of a family whose series went into the one labelled other: their source (an address, of "
 		"IPv6 a /64) had more of the family than another one that needed the room.");
-	for (unsigned int t = 0; t < PL_AGG_TABLE_MAX; t++) {
-		struct pl_label l[] = { TEXT("family", pl_agg_table_name(t)) };
-		uint64_t sum = 0;
-
-		for (unsigned int i = 0; i < p->n_workers; i++)
-			sum += pl_aggregate_totals(p->workers[i]->engine->aggregate_copy)
-				       ->displaced[t];
-		pl_exposition_u64(page, l, 1, sum);
-	}
+	write_by_family(p, page, offsetof(struct pl_agg_totals, displaced));
 }
 
 /* ---- events and outputs ---- */
