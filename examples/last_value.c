@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The last state of each link, in telemetry memory: last_value FILE LINK [STATE] makes the file, sets, or asks.
+/* The last state of each link, in telemetry memory: last_value FILE LINK [STATE] makes the file,
+ * sets, or asks.
  * cc last_value.c $(pkg-config --cflags --libs pathline) */
 #include <pathline/pathline.h>
 #include <stdio.h>

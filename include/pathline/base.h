@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libpathline: telemetry memory and reports for programs of your own. What all of its headers have in common:
+ * libpathline: telemetry memory and reports for programs of your own. What all of its headers have
+ * in common:
  *
- * Errors       functions return 0 or more, or a negative errno value. Those that take a struct pathline_error say it in words
- *              too; it may be NULL. Nothing is printed, logged or asserted on what a caller gives.
- * Ownership    what a function gives in *ret belongs to the caller until the matching _close, which takes NULL. Paths, keys and
- *              values are copied. Strings that are returned are static.
- * Threads      one handle, one thread at a time; different handles are independent. No signal is touched, no thread is started.
- * Bytes        keys and values are bytes as the caller gives them. Numbers in records and stores are little-endian. Times are
- *              nanoseconds since the Unix epoch, durations nanoseconds or as their names say.
- * Stability    functions are only added within a major version; structures end in reserved members, which are zero, and zero
- *              is the default of every option. Every symbol begins with pathline_, every macro with PATHLINE_.
+ * Errors       functions return 0 or more, or a negative errno value. Those that take a struct
+ *              pathline_error say it in words too; it may be NULL. Nothing is printed, logged or
+ *              asserted on what a caller gives.
+ * Ownership    what a function gives in *ret belongs to the caller until the matching _close, which
+ *              takes NULL. Paths, keys and values are copied. Strings that are returned are static.
+ * Threads      one handle, one thread at a time; different handles are independent. No signal is
+ *              touched, no thread is started.
+ * Bytes        keys and values are bytes as the caller gives them. Numbers in records and stores
+ *              are little-endian. Times are nanoseconds since the Unix epoch, durations nanoseconds
+ *              or as their names say.
+ * Stability    functions are only added within a major version; structures end in reserved members,
+ *              which are zero, and zero is the default of every option. Every symbol begins with
+ *              pathline_, every macro with PATHLINE_.
  */
 #ifndef PATHLINE_BASE_H
 #define PATHLINE_BASE_H

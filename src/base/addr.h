@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A network address as every record and table holds it: 16 bytes in network order, IPv4 as the mapped
- * form ::ffff:a.b.c.d (RFC 4291 2.5.5.2). All zero is "unspecified".
+ * A network address as every record and table holds it: 16 bytes in network order, IPv4 as the
+ * mapped form ::ffff:a.b.c.d (RFC 4291 2.5.5.2). All zero is "unspecified".
  */
 #pragma once
 
@@ -15,8 +15,8 @@ struct pl_addr {
 
 static inline struct pl_addr pl_addr_v4(const void *bytes)
 {
-	/* Two words as they lie in little-endian memory, not twelve bytes and four: hot paths build addresses
-	 * and compare them at once, and a load that spans two stores waits for both. */
+	/* Two words as they lie in little-endian memory, not twelve bytes and four: hot paths build
+	 * addresses and compare them at once, and a load that spans two stores waits for both. */
 	uint64_t words[2] = { 0, 0xffff0000 };
 	struct pl_addr a;
 	uint32_t v4;
@@ -55,8 +55,9 @@ static inline bool pl_addr_is_unspecified(const struct pl_addr *a)
 }
 
 /*
- * Whom a packet counts as coming from where something is shared between senders: an IPv4 address, an IPv6 network of
- * 64 bits, because one host has all of its addresses. Link-local addresses are of one network everywhere: each is its own.
+ * Whom a packet counts as coming from where something is shared between senders: an IPv4 address,
+ * an IPv6 network of 64 bits, because one host has all of its addresses. Link-local addresses are
+ * of one network everywhere: each is its own.
  */
 static inline struct pl_addr pl_addr_source(const struct pl_addr *a)
 {
@@ -77,8 +78,8 @@ static inline bool pl_addr_alike(
 	       (rest == 0 || ((a->b[whole] ^ b->b[whole]) >> (8 - rest)) == 0);
 }
 
-/* Addresses whose first `bits` (0 to 128) are those of `addr`; of an IPv4 prefix the 96 of its mapped form count too, as
- * pl_parse_prefix has it. */
+/* Addresses whose first `bits` (0 to 128) are those of `addr`; of an IPv4 prefix the 96 of its
+ * mapped form count too, as pl_parse_prefix has it. */
 struct pl_prefix {
 	struct pl_addr addr;
 	uint8_t bits;

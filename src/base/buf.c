@@ -131,9 +131,10 @@ static void make_locale(void)
 	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* Numbers of up to six decimals and fifteen digits, which is nearly all of ours. The quotient of two
- * exactly held integers is the double nearest to that decimal, so equality means it reads back; two
- * different decimals of at most fifteen digits never share a double, so it is the shortest one too. */
+/* Numbers of up to six decimals and fifteen digits, which is nearly all of ours. The quotient of
+ * two exactly held integers is the double nearest to that decimal, so equality means it reads back;
+ * two different decimals of at most fifteen digits never share a double, so it is the shortest one
+ * too. */
 static bool add_short_double(struct pl_buf *buf, double v)
 {
 	double scaled = fabs(v) * 1e6;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A growing run of bytes, for text forms and request bodies. Failure is sticky: after the first failed
- * allocation, or once a set limit would be passed, nothing more is added and `failed` stays set, so a
- * formatter is written straight down and checked once at its end. Not for the packet path. No number
- * depends on the locale.
+ * A growing run of bytes, for text forms and request bodies. Failure is sticky: after the first
+ * failed allocation, or once a set limit would be passed, nothing more is added and `failed` stays
+ * set, so a formatter is written straight down and checked once at its end. Not for the packet
+ * path. No number depends on the locale.
  */
 #pragma once
 
@@ -16,7 +16,8 @@ struct pl_buf {
 	char *data; /* NUL-terminated once anything was added; NULL before */
 	size_t len; /* bytes, without the terminator */
 	size_t cap; /* allocated, with room for the terminator */
-	size_t limit; /* refuse to hold more bytes than this, 0 = none; set it before the first byte */
+	/* refuse to hold more bytes than this, 0 = none; set it before the first byte */
+	size_t limit;
 	bool failed;
 };
 

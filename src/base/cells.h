@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bounded hash table of cells: `cap` cells of one size in one array, found through an open-addressing
- * index (linear probing, at most half full, no tombstones). A cell begins with its key and stays at its
- * number until removed, so numbers may be kept across an insertion. One cell more, number `cap`, takes what
- * does not fit. Nothing allocates after pl_cells_init. One thread.
+ * A bounded hash table of cells: `cap` cells of one size in one array, found through an
+ * open-addressing index (linear probing, at most half full, no tombstones). A cell begins with its
+ * key and stays at its number until removed, so numbers may be kept across an insertion. One cell
+ * more, number `cap`, takes what does not fit. Nothing allocates after pl_cells_init. One thread.
  *
- * The caller brings the hash (seeded: keys come from the network) and key length,
- * which is a constant where this is inlined; a key is
- * at most 32 bytes long, and never all ones. The number of a cell that was removed may be kept too: its key is all
- * ones until the number is used again.
+ * The caller brings the hash (seeded: keys come from the network) and key length, which is a
+ * constant where this is inlined; a key is at most 32 bytes long, and never all ones. The number of
+ * a cell that was removed may be kept too: its key is all ones until the number is used again.
  */
 #pragma once
 

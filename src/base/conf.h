@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * YAML configuration against a schema. One table of rows says every key: type, range, default, help; from
- * it come the parser, `config dump` with defaults filled in, `config init` and the manual. The schema
- * decides types, never YAML's implicit rules. An unknown or repeated key, a value out of range or of the
- * wrong kind is an error with file, line, column, the key, and the nearest known key. Anchors and aliases
- * and tags are refused, and so is a second document. Bounded: 1 MiB of text, 16 levels, 10,000 nodes. An
- * empty file is all defaults.
+ * YAML configuration against a schema. One table of rows says every key: type, range, default,
+ * help; from it come the parser, `config dump` with defaults filled in, `config init` and the
+ * manual. The schema decides types, never YAML's implicit rules. An unknown or repeated key, a
+ * value out of range or of the wrong kind is an error with file, line, column, the key, and the
+ * nearest known key. Anchors and aliases and tags are refused, and so is a second document.
+ * Bounded: 1 MiB of text, 16 levels, 10,000 nodes. An empty file is all defaults.
  *
- * In string values ${NAME} is the environment's variable NAME (an unset one is an error) and $$ is $.
+ * In string values ${NAME} is the environment's variable NAME (an unset one is an error) and $$ is
+ * $.
  *
- * A row's key is a dotted path: "web.listen". A list of maps is a row of type PL_CONF_LIST whose key is
- * the path of the list ("sources") and whose `rows` describe one element, which may hold lists again.
- * Values land in a caller's structure at `offset`; element structures live in a heap array, see struct
- * pl_conf_list. A list in the text replaces the default list. A map or a list with nothing behind its colon
- * is empty; any other row without default and with nothing behind its colon is absent.
+ * A row's key is a dotted path: "web.listen". A list of maps is a row of type PL_CONF_LIST whose
+ * key is the path of the list ("sources") and whose `rows` describe one element, which may hold
+ * lists again. Values land in a caller's structure at `offset`; element structures live in a heap
+ * array, see struct pl_conf_list. A list in the text replaces the default list. A map or a list
+ * with nothing behind its colon is empty; any other row without default and with nothing behind its
+ * colon is absent.
  */
 #pragma once
 
@@ -31,11 +33,13 @@ enum pl_conf_type {
 	PL_CONF_DOUBLE,   /* double */
 	PL_CONF_SIZE,     /* uint64_t, bytes */
 	PL_CONF_DURATION, /* uint64_t, ns */
-	PL_CONF_STRING, /* char *, heap, owned by the configuration; NULL when absent without default */
+	/* char *, heap, owned by the configuration; NULL when absent without default */
+	PL_CONF_STRING,
 	PL_CONF_CHOICE,  /* unsigned int, index into `choices` */
 	PL_CONF_STRINGS, /* struct pl_conf_list of char * */
 	PL_CONF_LIST,    /* struct pl_conf_list of structures described by `rows` */
-	PL_CONF_PAIRS, /* struct pl_conf_list of struct pl_conf_pair: a map whose keys are the file's own */
+	/* struct pl_conf_list of struct pl_conf_pair: a map whose keys are the file's own */
+	PL_CONF_PAIRS,
 };
 
 /* Both heap, owned by the configuration. */
@@ -52,8 +56,9 @@ struct pl_conf_row {
 	const char *key;
 	enum pl_conf_type type;
 	size_t offset;
-	const char *def;   /* default as it would be written, lists as "[a, b]"; NULL =
-					    absent/zero. For a required row the template's example */
+	/* default as it would be written, lists as "[a, b]"; NULL = absent/zero. For a required row
+	 * the template's example */
+	const char *def;
 	uint64_t min, max; /* inclusive range of a number, of a list's length; max 0 = no end */
 	const char *help;  /* one sentence */
 	const char *const *choices;     /* CHOICE: NULL-terminated */
@@ -67,8 +72,8 @@ struct pl_conf_row {
 /* Sets every default. The structure must be zeroed before. -ENOMEM. */
 int pl_conf_defaults(const struct pl_conf_row *rows, void *ret_conf);
 
-/* Defaults, then the text over them. `name` is for diag->file. -EINVAL with diag, -ENOMEM. On failure
- * nothing is left allocated in ret_conf. */
+/* Defaults, then the text over them. `name` is for diag->file. -EINVAL with diag, -ENOMEM. On
+ * failure nothing is left allocated in ret_conf. */
 int pl_conf_parse(const struct pl_conf_row *rows, const char *name, const char *text, size_t len,
 	void *ret_conf, struct pl_diag *diag);
 
@@ -80,16 +85,17 @@ struct pl_conf_ending {
 };
 void pl_conf_look_at_end(const char *text, size_t len, struct pl_conf_ending *ret);
 
-/* pl_file_read ("-" is standard input), then pl_conf_parse. Also the errors of reading, with diag, and -EINVAL for
- * an empty file: "{}", or a comment, says that defaults are meant. ret_ending may be NULL. */
+/* pl_file_read ("-" is standard input), then pl_conf_parse. Also the errors of reading, with diag,
+ * and -EINVAL for an empty file: "{}", or a comment, says that defaults are meant. ret_ending may
+ * be NULL. */
 int pl_conf_load(const struct pl_conf_row *rows, const char *path, void *ret_conf,
 	struct pl_conf_ending *ret_ending, struct pl_diag *diag);
 
 /* The configuration as YAML with every key, defaults filled in. Parses back to the same. */
 void pl_conf_dump(const struct pl_conf_row *rows, const void *conf, struct pl_buf *out);
 
-/* A commented template: every key with its help behind "##"; what is not required behind "# ". Parses as a
- * valid file, also with every "# " taken away. */
+/* A commented template: every key with its help behind "##"; what is not required behind "# ".
+ * Parses as a valid file, also with every "# " taken away. */
 void pl_conf_template(const struct pl_conf_row *rows, struct pl_buf *out);
 
 void pl_conf_done(const struct pl_conf_row *rows, void *conf);

@@ -10,7 +10,8 @@
 #define WIDTH  100
 #define INDENT 2
 
-/* One walk serves both texts: of a configuration (dump) or of the schema alone (template, conf NULL). */
+/* One walk serves both texts: of a configuration (dump) or of the schema alone (template, conf
+ * NULL). */
 struct writer {
 	struct pl_buf *out;
 	bool commented; /* template: what is written now is behind "# " */
@@ -184,7 +185,8 @@ static void dump_pairs(struct writer *w, const struct pl_conf_list *list, unsign
 	}
 }
 
-/* The rows whose key begins with the `at` bytes of prefix. item: the first line stands behind "- ". */
+/* The rows whose key begins with the `at` bytes of prefix. item: the first line stands behind "-
+ * ". */
 static void dump_map(struct writer *w, const struct pl_conf_row *rows, const char *prefix,
 	size_t at, const void *conf, unsigned int depth, bool item)
 {

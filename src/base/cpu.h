@@ -5,12 +5,14 @@
 /* Processors this process may run on; at least 1. */
 unsigned int pl_cpu_count(void);
 
-/* Binds the calling thread to the i-th processor it is allowed (modulo their number). Negative errno. */
+/* Binds the calling thread to the i-th processor it is allowed (modulo their number). Negative
+ * errno. */
 int pl_cpu_pin(unsigned int i);
 
 /*
- * One way of a message between two processors, in ns: two threads on the first two allowed processors
- * hand a cache line back and forth; the median of short rounds. It rises when neighbours disturb the
- * machine, which is why benchmarks print it. NaN when there is one processor only. Takes some 20 ms.
+ * One way of a message between two processors, in ns: two threads on the first two allowed
+ * processors hand a cache line back and forth; the median of short rounds. It rises when neighbours
+ * disturb the machine, which is why benchmarks print it. NaN when there is one processor only.
+ * Takes some 20 ms.
  */
 double pl_cpu_pingpong_ns(void);

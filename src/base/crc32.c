@@ -8,7 +8,8 @@
 
 struct pl_crc32_table pl_crc32_ieee;
 
-/* Slices 4 to 7, behind the four of pl_crc32_ieee: the effect of a byte with 4 to 7 bytes after it. */
+/* Slices 4 to 7, behind the four of pl_crc32_ieee: the effect of a byte with 4 to 7 bytes after
+ * it. */
 static uint32_t far_slices[4][256];
 
 void pl_crc32_table_init(struct pl_crc32_table *table, uint32_t polynomial)
@@ -72,14 +73,15 @@ PCLMUL static inline __m128i load(const uint8_t *p)
 	return _mm_loadu_si128((const void *)p);
 }
 
-/* Moves that many bytes into the register from below; with 16 and more everything is gone. Read from the middle
- * with an offset: -r moves bytes up by 16 - r, +r moves them down by r. */
+/* Moves that many bytes into the register from below; with 16 and more everything is gone. Read
+ * from the middle with an offset: -r moves bytes up by 16 - r, +r moves them down by r. */
 static const uint8_t moves[48] = { 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80,
 	0x80, 0x80, 0x80, 0x80, 0x80, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0x80,
 	0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80 };
 
-/* `x` and the r (1..15) bytes that end at `end`, of which at least 16 are there: the first r bytes of x become a
- * block of their own with zeros before them, the rest and the new bytes the block behind it. */
+/* `x` and the r (1..15) bytes that end at `end`, of which at least 16 are there: the first r bytes
+ * of x become a block of their own with zeros before them, the rest and the new bytes the block
+ * behind it. */
 PCLMUL static inline __m128i fold_tail(__m128i x, const uint8_t *end, size_t r)
 {
 	__m128i ahead = _mm_shuffle_epi8(x, load(moves + r));

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CRC-32 as Ethernet, zlib and the ICRC of RoCE have it: reflected polynomial 0xEDB88320, initial value and
- * final XOR of all ones; "123456789" gives 0xCBF43926. Beside it the same register for any other polynomial, as
- * telemetry hashes want it.
+ * CRC-32 as Ethernet, zlib and the ICRC of RoCE have it: reflected polynomial 0xEDB88320, initial
+ * value and final XOR of all ones; "123456789" gives 0xCBF43926. Beside it the same register for
+ * any other polynomial, as telemetry hashes want it.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Continues `crc` (0 to begin with) over n bytes, as zlib's crc32() does. By carry-less multiplication where the
- * processor has it. */
+/* Continues `crc` (0 to begin with) over n bytes, as zlib's crc32() does. By carry-less
+ * multiplication where the processor has it. */
 uint32_t pl_crc32(uint32_t crc, const void *p, size_t n);
 
-/* The same by tables only, for machines without the instruction and to hold one way against the other. */
+/* The same by tables only, for machines without the instruction and to hold one way against the
+ * other. */
 uint32_t pl_crc32_plain(uint32_t crc, const void *p, size_t n);
 
 /* Which way pl_crc32 goes: "pclmul" or "plain". */
 const char *pl_crc32_name(void);
 
 /*
- * A reflected 32-bit CRC of any polynomial, four bytes or one at a time. The register is bare: begin with all ones
- * and invert the end to get what pl_crc32 gives. Short keys share their beginning this way.
+ * A reflected 32-bit CRC of any polynomial, four bytes or one at a time. The register is bare:
+ * begin with all ones and invert the end to get what pl_crc32 gives. Short keys share their
+ * beginning this way.
  */
 struct pl_crc32_table {
 	uint32_t t[4][256];

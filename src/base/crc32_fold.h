@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The pieces of CRC-32 by carry-less multiplication (x86-64), for crc32.c and for whoever has its own way to load. */
+/* The pieces of CRC-32 by carry-less multiplication (x86-64), for crc32.c and for whoever has its
+ * own way to load. */
 #pragma once
 
 #if defined(__x86_64__)
@@ -8,8 +9,9 @@
 #include <stdint.h>
 
 /*
- * Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (2009), bit-reflected:
- * x^n mod P, reflected and moved up by one, for the distances by which 128 bits are folded forward.
+ * Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (2009),
+ * bit-reflected: x^n mod P, reflected and moved up by one, for the distances by which 128 bits are
+ * folded forward.
  */
 #define PL_CRC32_FOLD_512 _mm_set_epi64x(0x1c6e41596, 0x154442bd4) /* x^(512-32), x^(512+32) */
 #define PL_CRC32_FOLD_128 _mm_set_epi64x(0x0ccaa009e, 0x1751997d0) /* x^(128-32), x^(128+32) */

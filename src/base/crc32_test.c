@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* zlib is the witness: every length up to 3000 at every alignment, both ways, whole and in two parts. */
+/* zlib is the witness: every length up to 3000 at every alignment, both ways, whole and in two
+ * parts. */
 #include "base/crc32.h"
 
 #include <zlib.h>

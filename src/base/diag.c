@@ -8,8 +8,8 @@
 
 #include "base/utf8.h"
 
-/* Quoted input ends on a terminal: control characters and broken UTF-8 (which includes a sequence the
- * size limit cut) become question marks. */
+/* Quoted input ends on a terminal: control characters and broken UTF-8 (which includes a sequence
+ * the size limit cut) become question marks. */
 static void clean(char *text)
 {
 	size_t n = strlen(text);

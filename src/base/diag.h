@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a person is told when an operation fails and a code is not enough: a configuration, a filter
- * expression, a URI. The callee fills it, the caller prints it. Every function that takes one accepts
- * NULL. There is no other channel for text: library code never prints.
+ * expression, a URI. The callee fills it, the caller prints it. Every function that takes one
+ * accepts NULL. There is no other channel for text: library code never prints.
  */
 #pragma once
 

@@ -85,10 +85,8 @@ int pl_file_read_secret(const char *path, size_t max_bytes, char **ret_data, siz
 
 const char *pl_file_secret_trouble(int error)
 {
-	return error == -EKEYREJECTED
-		       ? "everybody may write it, so anybody may choose what it says "
-			 "(chmod o-w)"
-		       : strerrordesc_np(-error);
+	return error == -EKEYREJECTED ? "every user may write this file; forbid it (chmod o-w)"
+				      : strerrordesc_np(-error);
 }
 
 static int write_all(int fd, const char *data, size_t len)

@@ -4,16 +4,16 @@
 
 #include <stddef.h>
 
-/* Reads all of `path` ("-" is standard input) into fresh memory, terminated with a NUL that ret_len does
- * not count. -EFBIG beyond max_bytes. The caller frees. */
+/* Reads all of `path` ("-" is standard input) into fresh memory, terminated with a NUL that ret_len
+ * does not count. -EFBIG beyond max_bytes. The caller frees. */
 int pl_file_read(const char *path, size_t max_bytes, char **ret_data, size_t *ret_len);
 
-/* The same for what others must not choose: a password, a token, a key. -EKEYREJECTED for a file that
- * everybody may write. */
+/* The same for what others must not choose: a password, a token, a key. -EKEYREJECTED for a file
+ * that everybody may write. */
 int pl_file_read_secret(const char *path, size_t max_bytes, char **ret_data, size_t *ret_len);
 /* strerrordesc_np, with words for that. */
 const char *pl_file_secret_trouble(int error);
 
-/* Whole or not at all: temporary name beside it, sync, rename, sync of the folder. A symbolic link at
- * `path` is replaced, not followed. */
+/* Whole or not at all: temporary name beside it, sync, rename, sync of the folder. A symbolic link
+ * at `path` is replaced, not followed. */
 int pl_file_replace(const char *path, const void *data, size_t len, unsigned int mode);

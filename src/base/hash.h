@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The hash of our own tables: XXH3-64, inlined so that fixed lengths fold. Seed it where keys come from
- * the network: pl_hash with the process's random seed resists chosen collisions. */
+/* The hash of our own tables: XXH3-64, inlined so that fixed lengths fold. Seed it where keys come
+ * from the network: pl_hash with the process's random seed resists chosen collisions. */
 #pragma once
 
 #include <stddef.h>

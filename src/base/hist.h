@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A histogram of non-negative integers with four buckets per power of two: fixed size, no configuration, so
- * any two can be added. Bucket i holds what is above pl_hist_upper(i - 1) and not above pl_hist_upper(i)
- * (upper bounds inclusive, as Prometheus wants them): 1, 1.19, 1.41, 1.68, 2, … 2^36; bucket 0 also holds
- * zeros, the last bucket everything beyond 2^36 (69 s in nanoseconds). Every fourth bucket ends at a power of
- * two. These are the buckets of schema 2 of Prometheus' native histograms and of OpenTelemetry's exponential
- * ones. The error: a value and the bound of its bucket differ by a factor of less than 2^(1/4) = 1.19.
- * Plain memory: one writer; copy it for readers.
+ * A histogram of non-negative integers with four buckets per power of two: fixed size, no
+ * configuration, so any two can be added. Bucket i holds what is above pl_hist_upper(i - 1) and not
+ * above pl_hist_upper(i) (upper bounds inclusive, as Prometheus wants them): 1, 1.19, 1.41, 1.68,
+ * 2, … 2^36; bucket 0 also holds zeros, the last bucket everything beyond 2^36 (69 s in
+ * nanoseconds). Every fourth bucket ends at a power of two. These are the buckets of schema 2 of
+ * Prometheus' native histograms and of OpenTelemetry's exponential ones. The error: a value and the
+ * bound of its bucket differ by a factor of less than 2^(1/4) = 1.19. Plain memory: one writer;
+ * copy it for readers.
  */
 #pragma once
 
@@ -72,10 +73,11 @@ static inline void pl_hist_merge(struct pl_hist *into, const struct pl_hist *fro
 }
 
 /*
- * Adds a histogram of whole powers of two: counts[0] of values up to 1, counts[i] of those above 2^(i-1) and
- * not above 2^i. They go to the bucket that ends at the same power of two, the uppermost of their octave: at
- * powers of two cumulative counts stay exact, between them they are low, and a quantile that falls among them
- * is high by a factor of less than two. `sum` is the sum of the values.
+ * Adds a histogram of whole powers of two: counts[0] of values up to 1, counts[i] of those above
+ * 2^(i-1) and not above 2^i. They go to the bucket that ends at the same power of two, the
+ * uppermost of their octave: at powers of two cumulative counts stay exact, between them they are
+ * low, and a quantile that falls among them is high by a factor of less than two. `sum` is the sum
+ * of the values.
  */
 static inline void pl_hist_add_log2(
 	struct pl_hist *h, const uint64_t *counts, unsigned int n, uint64_t sum)
@@ -96,9 +98,9 @@ static inline uint64_t pl_hist_count(const struct pl_hist *h)
 }
 
 /*
- * A value that at least a share q (0 to 1) of the entries do not exceed: the upper bound of the bucket where
- * that share is reached, less than 1.19 times the true quantile. 0 when empty; UINT64_MAX when it lies beyond
- * the range.
+ * A value that at least a share q (0 to 1) of the entries do not exceed: the upper bound of the
+ * bucket where that share is reached, less than 1.19 times the true quantile. 0 when empty;
+ * UINT64_MAX when it lies beyond the range.
  */
 static inline uint64_t pl_hist_quantile(const struct pl_hist *h, double q)
 {

@@ -7,7 +7,8 @@
 
 #include "base/utf8.h"
 
-/* How each byte goes into a string: 0 as it is, 'u' as \u00XX, 'm' needs the UTF-8 check, else \ and it. */
+/* How each byte goes into a string: 0 as it is, 'u' as \u00XX, 'm' needs the UTF-8 check, else \
+ * and it. */
 // clang-format off
 static const char escapes[256] = {
 	'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'b', 't', 'n', 'u', 'f', 'r', 'u', 'u',
@@ -120,7 +121,8 @@ void pl_json_key(struct pl_json *json, const char *key)
 	to = pl_buf_reserve(json->buf, n + 3 + comma);
 	if (to == NULL)
 		return;
-	/* Keys are words of ours that need no escape: one pass, and the long way round when one does. */
+	/* Keys are words of ours that need no escape: one pass, and the long way round when one
+	 * does. */
 	if (comma)
 		*to++ = ',';
 	*to++ = '"';

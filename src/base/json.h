@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A JSON writer (RFC 8259) over pl_buf. It places commas and quotes; the caller keeps the nesting right
- * (asserted). 64-bit integers are written with all their digits, never through a double. Strings are
- * escaped; bytes that are not UTF-8 become U+FFFD, so the output is always valid JSON.
+ * A JSON writer (RFC 8259) over pl_buf. It places commas and quotes; the caller keeps the nesting
+ * right (asserted). 64-bit integers are written with all their digits, never through a double.
+ * Strings are escaped; bytes that are not UTF-8 become U+FFFD, so the output is always valid JSON.
  */
 #pragma once
 

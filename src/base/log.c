@@ -40,8 +40,8 @@ struct repeat {
 	uint64_t hidden;
 };
 
-/* Read before the lock: a line that nobody wants costs one load. Relaxed: a change of level need not be
- * ordered with anything. */
+/* Read before the lock: a line that nobody wants costs one load. Relaxed: a change of level need
+ * not be ordered with anything. */
 static _Atomic int max_level = PL_LOG_NOTICE;
 static _Atomic uint64_t lost_total; /* relaxed: a figure */
 static _Atomic int format = PL_LOG_AUTO;
@@ -301,22 +301,28 @@ static bool admit(enum pl_log_level level, const char *subject, const char *fmt,
 	return true;
 }
 
-void pl_log(enum pl_log_level level, const char *subject, const char *fmt, ...)
+void pl_log_v(enum pl_log_level level, const char *subject, const char *fmt, va_list ap)
 {
 	char raw[TEXT_MAX], text[TEXT_MAX];
-	va_list ap;
 
 	if ((int)level > atomic_load_explicit(&max_level, memory_order_relaxed))
 		return;
 	pthread_mutex_lock(&lock);
 	if (admit(level, subject, fmt, pl_clock_mono_ns())) {
-		va_start(ap, fmt);
 		vsnprintf(raw, sizeof(raw), fmt, ap);
-		va_end(ap);
 		clean(text, sizeof(text), raw);
 		emit(level, subject, text);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+void pl_log(enum pl_log_level level, const char *subject, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	pl_log_v(level, subject, fmt, ap);
+	va_end(ap);
 }
 
 /* ---- from a signal handler ---- */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Log lines, for the outer layers (cli, pipeline, web). Folders below return errors instead; debug level
- * is free to all. A line goes to the sink set by main (standard error by default). Repeats of one format
- * string and subject are folded: the first ten within ten seconds are shown, then a count. Any thread may
- * call. Text is made one line: control characters are written as \xNN; what passes 1000 bytes is cut.
+ * Log lines, for the outer layers (cli, pipeline, web). Folders below return errors instead; debug
+ * level is free to all. A line goes to the sink set by main (standard error by default). Repeats of
+ * one format string and subject are folded: the first ten within ten seconds are shown, then a
+ * count. Any thread may call. Text is made one line: control characters are written as \xNN; what
+ * passes 1000 bytes is cut.
  *
- * Standard error may be a pipe nobody reads. A line waits at most 100 ms for room, then it is lost and
- * counted; the count is written once there is room again.
+ * Standard error may be a pipe nobody reads. A line waits at most 100 ms for room, then it is lost
+ * and counted; the count is written once there is room again.
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,13 +30,16 @@ int pl_log_parse_format(const char *text, enum pl_log_format *ret); /* 0 or -EIN
 /* fmt and subject must live as long as the program: they tell repeats apart. */
 void pl_log(enum pl_log_level level, const char *subject, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+void pl_log_v(enum pl_log_level level, const char *subject, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
 
-/* The same from a signal handler: no lock, no memory, no folding, always shown; subject and text are plain words of ours.
- * Never to a sink. */
+/* The same from a signal handler: no lock, no memory, no folding, always shown; subject and text
+ * are plain words of ours. Never to a sink. */
 void pl_log_from_handler(enum pl_log_level level, const char *subject, const char *text);
 
-/* Writes the counts of folded repeats whose ten seconds are over; with `all`, the others too. Call it now
- * and then, and with `all` at the end. Without it a count appears with the next line of its kind. */
+/* Writes the counts of folded repeats whose ten seconds are over; with `all`, the others too. Call
+ * it now and then, and with `all` at the end. Without it a count appears with the next line of its
+ * kind. */
 void pl_log_flush(bool all);
 
 /* Lines that found no room, ever. */

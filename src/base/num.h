@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Numbers, quantities and addresses as people write them. Parsers take the whole string or nothing:
- * 0 on success, -EINVAL for what is not of the form, -ERANGE for what does not fit. Outputs are left
- * alone on failure. Locale-free.
+ * 0 on success, -EINVAL for what is not of the form, -ERANGE for what does not fit. Outputs are
+ * left alone on failure. Locale-free.
  */
 #pragma once
 
@@ -19,25 +19,26 @@ int pl_parse_double(const char *text, double *ret); /* decimal with optional exp
 int pl_parse_size(const char *text, uint64_t *ret_bytes); /* 4096, 64KiB, 1MiB, 2GiB, 1kB, 1MB */
 int pl_parse_duration(
 	const char *text, uint64_t *ret_ns); /* 250us, 1.5s, 2m, 1h, 7d, 0; else with unit */
-/* A time of the past, since the Unix epoch: a duration before now_ns (10m), or 2026-11-22T01:37:27Z, in UTC with or without
- * the Z, a fraction, the time of day. */
+/* A time of the past, since the Unix epoch: a duration before now_ns (10m), or
+ * 2026-11-22T01:37:27Z, in UTC with or without the Z, a fraction, the time of day. */
 int pl_parse_time(const char *text, uint64_t now_ns, uint64_t *ret_ns);
 int pl_parse_rate(const char *text, double *ret_per_s); /* 1000, 10k, 2.5M, 1G, optional "/s" */
 int pl_parse_bool(const char *text, bool *ret);         /* true, false, yes, no, on, off */
 
 /* "10.0.0.1", "fd00::1", with optional "[...]" */
 int pl_parse_addr(const char *text, struct pl_addr *ret);
-/* address with optional "/len"; a missing length means the whole address. ret_bits counts in 128. Bits
- * behind the length are left as they were written. */
+/* address with optional "/len"; a missing length means the whole address. ret_bits counts in 128.
+ * Bits behind the length are left as they were written. */
 int pl_parse_prefix(const char *text, struct pl_addr *ret, unsigned int *ret_bits);
-/* "host:port", ":port", "[v6]:port"; a missing host is the unspecified address (::). Numeric only. */
+/* "host:port", ":port", "[v6]:port"; a missing host is the unspecified address (::). Numeric
+ * only. */
 int pl_parse_endpoint(const char *text, struct pl_addr *ret, uint16_t *ret_port);
 
 #define PL_ADDR_TEXT_MAX 48
 /* Writes "10.0.0.1" or "fd00::1" (RFC 5952), terminated; returns the length. */
 size_t pl_format_addr(char dst[PL_ADDR_TEXT_MAX], const struct pl_addr *addr);
-/* For people, three digits: a duration ("999ns", "1.50us", "12.3s", "1m30s", "2h05m", "3d04h") and a count
- * ("842", "48.2k", "3.10M"). Both return the length, at most cap - 1. */
+/* For people, three digits: a duration ("999ns", "1.50us", "12.3s", "1m30s", "2h05m", "3d04h") and
+ * a count ("842", "48.2k", "3.10M"). Both return the length, at most cap - 1. */
 size_t pl_format_duration(char *dst, size_t cap, uint64_t ns);
 size_t pl_format_count(char *dst, size_t cap, double value);
 
@@ -46,5 +47,6 @@ size_t pl_format_count(char *dst, size_t cap, double value);
 size_t pl_format_size_exact(char dst[PL_EXACT_TEXT_MAX], uint64_t bytes);
 size_t pl_format_duration_exact(char dst[PL_EXACT_TEXT_MAX], uint64_t ns);
 
-/* The entry of `words` (n of them) nearest to `text` by edit distance, or NULL when none is near. */
+/* The entry of `words` (n of them) nearest to `text` by edit distance, or NULL when none is
+ * near. */
 const char *pl_nearest(const char *text, const char *const *words, size_t n);

@@ -125,7 +125,7 @@ static int choose(
 			used += n;
 		}
 	}
-	pl_diag_set(diag, "option %s wants one of %s, not \"%s\"", shown, words, value);
+	pl_diag_set(diag, "option %s must be one of %s, not \"%s\"", shown, words, value);
 	return -EINVAL;
 }
 
@@ -167,7 +167,7 @@ static int assign(
 		pl_diag_set(diag, "option %s: \"%s\" is too large", shown, value);
 	else if (error < 0)
 		pl_diag_set(
-			diag, "option %s wants %s, not \"%s\"", shown, wanted(opt->type), value);
+			diag, "option %s must be %s, not \"%s\"", shown, wanted(opt->type), value);
 	return error < 0 ? -EINVAL : 0;
 }
 
@@ -284,8 +284,8 @@ static void spaces(struct pl_buf *out, size_t n)
 		pl_buf_chr(out, ' ');
 }
 
-/* Adds the words of text from `column` on, breaking lines before they pass WIDTH. Returns the column
- * reached. */
+/* Adds the words of text from `column` on, breaking lines before they pass WIDTH. Returns the
+ * column reached. */
 static size_t add_wrapped(struct pl_buf *out, const char *text, size_t column)
 {
 	while (*text != '\0') {
@@ -306,7 +306,8 @@ static size_t add_wrapped(struct pl_buf *out, const char *text, size_t column)
 	return column;
 }
 
-/* What stands in the row since `start` has its text beside it, or below when it is too wide. Returns the column reached. */
+/* What stands in the row since `start` has its text beside it, or below when it is too wide.
+ * Returns the column reached. */
 static size_t add_text(struct pl_buf *out, size_t start, const char *text)
 {
 	size_t column;

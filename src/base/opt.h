@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Command-line options as data. A subcommand owns one table; from it come the parser, the help text, the
- * manual's option list and shell completion. Long options take "--name value" and "--name=value"; a
- * unique prefix is not enough (scripts must not break when an option is added). "--" ends options, "-"
- * is an operand.
+ * Command-line options as data. A subcommand owns one table; from it come the parser, the help
+ * text, the manual's option list and shell completion. Long options take "--name value" and
+ * "--name=value"; a unique prefix is not enough (scripts must not break when an option is added).
+ * "--" ends options, "-" is an operand.
  */
 #pragma once
 
@@ -43,9 +43,10 @@ struct pl_opt {
 };
 
 /*
- * Parses argv[1..argc-1] into the targets and gathers the operands, in order, into ret_operands (a list to
- * be freed with pl_opt_list_done). "-h"/"--help" are understood without a row: returns 1. Returns 0, or
- * -EINVAL with a diag that names the option and, for an unknown one, the nearest known option.
+ * Parses argv[1..argc-1] into the targets and gathers the operands, in order, into ret_operands (a
+ * list to be freed with pl_opt_list_done). "-h"/"--help" are understood without a row: returns 1.
+ * Returns 0, or -EINVAL with a diag that names the option and, for an unknown one, the nearest
+ * known option.
  */
 int pl_opt_parse(const struct pl_opt *table, int argc, char **argv,
 	struct pl_opt_list *ret_operands, struct pl_diag *diag);

@@ -2,8 +2,8 @@
 /*
  * Asks for the line at an address that is read or written soon. Any address will do.
  *
- * Not __builtin_prefetch by itself: to GCC (seen with 12.2) a function that does nothing else has no effect, and calls of
- * it are dropped without a word. The empty assembly is an effect.
+ * Not __builtin_prefetch by itself: to GCC (seen with 12.2) a function that does nothing else has
+ * no effect, and calls of it are dropped without a word. The empty assembly is an effect.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Capabilities by the system calls themselves: the two structures are all that a library would add. */
+/* Capabilities by the system calls themselves: the two structures are all that a library would
+ * add. */
 #include "base/privilege.h"
 
 #include <dirent.h>
@@ -34,7 +35,8 @@ struct identity {
 
 /* ---- who to become ---- */
 
-/* A number; -ESRCH when it is none. (uid_t)-1 stands for "no change" in the system calls, so it is none. */
+/* A number; -ESRCH when it is none. (uid_t)-1 stands for "no change" in the system calls, so it is
+ * none. */
 static int parse_id(const char *text, uint32_t *ret)
 {
 	uint64_t n;
@@ -189,7 +191,7 @@ static int become(const struct identity *who, struct pl_diag *diag)
 		setresuid(who->uid, who->uid, who->uid) < 0) {
 		r = -errno;
 		pl_diag_set(diag,
-			"cannot become user %u, group %u: %s; that takes root, or leave out 'user' and 'group'",
+			"cannot become user %u, group %u: %s; start as root, or leave out 'user' and 'group'",
 			who->uid, who->gid, strerror(-r));
 		return r;
 	}
@@ -203,7 +205,7 @@ int pl_privilege_drop(const struct pl_privilege_options *options, struct pl_diag
 	int r;
 
 	if (threads() > THREADS_AT_FIRST) {
-		pl_diag_set(diag, "rights cannot be given up: there are threads already");
+		pl_diag_set(diag, "cannot give up privileges: threads are running already");
 		return -EBUSY;
 	}
 	r = find_identity(options, &who, diag);
@@ -237,7 +239,7 @@ int pl_privilege_drop(const struct pl_privilege_options *options, struct pl_diag
 		r = -EPERM;
 done:
 	if (r < 0 && diag != NULL && diag->text[0] == '\0')
-		pl_diag_set(diag, "rights cannot be given up: %s", strerror(-r));
+		pl_diag_set(diag, "cannot give up privileges: %s", strerror(-r));
 	free(who.name);
 	return r;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Giving up what a process may do, for good. To be called once everything that needs a right is open, and before
- * the first thread is started: capabilities belong to threads, and only those that do not exist yet inherit what
- * this one has become.
+ * Giving up what a process may do, for good. To be called once everything that needs a right is
+ * open, and before the first thread is started: capabilities belong to threads, and only those that
+ * do not exist yet inherit what this one has become.
  *
- * Afterwards: the user and group asked for; no capability beyond those to keep, in no set of any kind, nor any way
- * to get one by executing a program (no_new_privs); not dumpable and without core files unless asked for, since
- * memory holds other people's traffic.
+ * Afterwards: the user and group asked for; no capability beyond those to keep, in no set of any
+ * kind, nor any way to get one by executing a program (no_new_privs); not dumpable and without core
+ * files unless asked for, since memory holds other people's traffic.
  */
 #pragma once
 
@@ -28,8 +28,8 @@ struct pl_privilege_options {
 	bool core_dumps;
 };
 
-/* -ESRCH: no such user or group; -EPERM: this process may not become them; -EBUSY: there are threads already. With
- * diag. On failure the process may have given up a part, and is to end. */
+/* -ESRCH: no such user or group; -EPERM: this process may not become them; -EBUSY: there are
+ * threads already. With diag. On failure the process may have given up a part, and is to end. */
 int pl_privilege_drop(const struct pl_privilege_options *options, struct pl_diag *diag);
 
 /* Capabilities in effect, as bits. */

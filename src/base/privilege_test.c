@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a process can do no more after it has dropped its rights, tried from inside, by its first thread and by one
- * that started afterwards. Each case is a process of its own.
+ * What a process can do no more after it has dropped its rights, tried from inside, by its first
+ * thread and by one that started afterwards. Each case is a process of its own.
  */
 #include "base/privilege.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bounded queue between one producing and one consuming thread: slots of one size in one allocation,
- * copied in and out in batches, without locks and without waiting (Lamport 1977; each side keeps a copy of
- * the other's index and reads the shared one only when the copy says full or empty, as in FastForward and
- * DPDK). What finds no room is not stored; the caller counts it. The two indexes, and what each side writes,
- * lie on their own pairs of cache lines (x86 fetches lines in pairs).
+ * A bounded queue between one producing and one consuming thread: slots of one size in one
+ * allocation, copied in and out in batches, without locks and without waiting (Lamport 1977; each
+ * side keeps a copy of the other's index and reads the shared one only when the copy says full or
+ * empty, as in FastForward and DPDK). What finds no room is not stored; the caller counts it. The
+ * two indexes, and what each side writes, lie on their own pairs of cache lines (x86 fetches lines
+ * in pairs).
  */
 #pragma once
 
@@ -66,8 +67,9 @@ static inline size_t pl_ring_capacity(const struct pl_ring *ring)
 /* From any thread: how many slots were filled a moment ago. */
 static inline size_t pl_ring_used(struct pl_ring *ring)
 {
-	/* Acquire keeps the second load behind the first, so the difference is never negative (it may pass the
-	 * capacity when both sides move on in between). Else relaxed: a figure for people. */
+	/* Acquire keeps the second load behind the first, so the difference is never negative (it
+	 * may pass the capacity when both sides move on in between). Else relaxed: a figure for
+	 * people. */
 	uint64_t popped = atomic_load_explicit(&ring->popped, memory_order_acquire);
 	uint64_t pushed = atomic_load_explicit(&ring->pushed, memory_order_relaxed);
 
@@ -95,7 +97,8 @@ static inline size_t pl_ring_push(struct pl_ring *ring, const void *items, size_
 	size_t room = (size_t)(ring->mask + 1 - (pushed - ring->popped_seen)), first;
 
 	if (room < n) {
-		/* Acquire, with the release in pop: the consumer has read the slots before we overwrite them. */
+		/* Acquire, with the release in pop: the consumer has read the slots before we
+		 * overwrite them. */
 		ring->popped_seen = atomic_load_explicit(&ring->popped, memory_order_acquire);
 		room = (size_t)(ring->mask + 1 - (pushed - ring->popped_seen));
 	}

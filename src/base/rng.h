@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A seeded random generator: the same seed gives the same run on every machine. xoshiro256** by Blackman
- * and Vigna (2018), seeded through splitmix64. Not for secrets.
+ * A seeded random generator: the same seed gives the same run on every machine. xoshiro256** by
+ * Blackman and Vigna (2018), seeded through splitmix64. Not for secrets.
  */
 #pragma once
 

@@ -45,8 +45,8 @@ static int read_switch(struct wanted *ret, struct pl_diag *diag)
 	} else if (strcmp(text, "strict") == 0) {
 		ret->strict = true;
 	} else {
-		pl_diag_set(
-			diag, "%s=%s: on, off, no-seccomp, no-landlock or strict", SWITCH, text);
+		pl_diag_set(diag, "%s=%s: must be on, off, no-seccomp, no-landlock or strict",
+			SWITCH, text);
 		return -EINVAL;
 	}
 	return 0;
@@ -74,7 +74,7 @@ int pl_sandbox_enter(const struct pl_sandbox_options *options, struct pl_sandbox
 		ret->landlock = r > 0 ? r : 0;
 		if (r < 0)
 			note(ret,
-				"this kernel has no Landlock: files are guarded by their owners alone");
+				"this kernel has no Landlock: only file permissions protect files");
 	} else {
 		note(ret, "Landlock is switched off by " SWITCH);
 	}

@@ -259,7 +259,8 @@ static void allow_each(
 #define ALLOW_EACH(f, name, arg, values)                                                           \
 	allow_each(f, name, arg, values, sizeof(values) / sizeof((values)[0]))
 
-/* Memory is written or executed, never both; what is mapped stays as it is. Libraries of name services are mapped late. */
+/* Memory is written or executed, never both; what is mapped stays as it is. Libraries of name
+ * services are mapped late. */
 static void allow_memory(struct filter *f)
 {
 	allow_if(f, "mmap", 1, bits(2, PROT_EXEC, 0));
@@ -380,8 +381,8 @@ static bool is_in(const char *name, const char *const *names)
 	return false;
 }
 
-/* A sanitizer's run-time makes calls of its own, in a process of its own and with signals blocked: a build with one lets
- * everything through but what is foreign to it too. */
+/* A sanitizer's run-time makes calls of its own, in a process of its own and with signals blocked:
+ * a build with one lets everything through but what is foreign to it too. */
 static void refuse_foreign(struct filter *f)
 {
 	for (size_t i = 0; f->error == 0 && foreign[i] != NULL; i++) {

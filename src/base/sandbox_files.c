@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files, by Landlock. Its system calls and structures stand here: the C library of Debian 12 has none of them, and its
- * kernel headers know only the second version.
+ * Files, by Landlock. Its system calls and structures stand here: the C library of Debian 12 has
+ * none of them, and its kernel headers know only the second version.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,8 +63,8 @@ struct beneath_attr {
 	int32_t parent_fd;
 } __attribute__((packed));
 
-/* Without resolver configuration, certificates and the libraries of name services no server is found. Whole folders: the
- * files are replaced while the program runs. */
+/* Without resolver configuration, certificates and the libraries of name services no server is
+ * found. Whole folders: the files are replaced while the program runs. */
 static const char *const of_the_system[] = {
 #if SANDBOX_SANITIZER
 	"/",
@@ -113,7 +113,8 @@ static bool is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The folder as it is named, and that which a link leads to: either may get a new file of the name. */
+/* The folder as it is named, and that which a link leads to: either may get a new file of the
+ * name. */
 static int allow_folder_of(const struct ruleset *set, const char *path, uint64_t rights)
 {
 	char text[PATH_MAX], real[PATH_MAX];
@@ -127,7 +128,8 @@ static int allow_folder_of(const struct ruleset *set, const char *path, uint64_t
 	return r;
 }
 
-/* What is not there, or not to be seen by this user, is reached by nobody; its use tells so in its place. */
+/* What is not there, or not to be seen by this user, is reached by nobody; its use tells so in its
+ * place. */
 static int allow_path(const struct ruleset *set, const struct pl_sandbox_path *p)
 {
 	const uint64_t rights = p->write ? WRITES : READS;
@@ -175,7 +177,7 @@ int sandbox_files_enter(const struct pl_sandbox_options *options, struct pl_diag
 	if (set.fd >= 0)
 		close(set.fd);
 	if (r != 0)
-		pl_diag_set(diag, "Landlock: %s; PATHLINE_SANDBOX=no-landlock goes without",
+		pl_diag_set(diag, "Landlock: %s; PATHLINE_SANDBOX=no-landlock switches it off",
 			strerror(r));
 	return r != 0 ? -r : version;
 }

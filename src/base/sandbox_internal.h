@@ -3,7 +3,8 @@
 
 #include "base/sandbox.h"
 
-/* Sanitizers ask for more when they report and at the end: they stop the threads by ptrace and read the program. */
+/* Sanitizers ask for more when they report and at the end: they stop the threads by ptrace and read
+ * the program. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANDBOX_SANITIZER 1
 #elif defined(__has_feature)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a process can do no more in the sandbox, tried from inside, by its first thread and by one that started
- * afterwards. Each case is a process of its own, which says on standard error what was refused.
+ * What a process can do no more in the sandbox, tried from inside, by its first thread and by one
+ * that started afterwards. Each case is a process of its own, which says on standard error what was
+ * refused.
  */
 #include "base/sandbox.h"
 

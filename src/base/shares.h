@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who holds how many entries of a table that all senders share, so that none of them takes it from the others. A sender
- * is a source as pl_addr_source has it. As long as there is room everybody gets it. When there is none, a source that
- * holds more entries than another one would with one more gives one up (max-min fairness): whoever asks for little has
- * it, and who asks for much shares what is left with his like.
+ * Who holds how many entries of a table that all senders share, so that none of them takes it from
+ * the others. A sender is a source as pl_addr_source has it. As long as there is room everybody
+ * gets it. When there is none, a source that holds more entries than another one would with one
+ * more gives one up (max-min fairness): whoever asks for little has it, and who asks for much
+ * shares what is left with his like.
  *
- * The table itself remembers for each entry the number of its share. Which entry goes is the table's business;
- * pl_shares_choose finds one at bounded cost. Nothing allocates after pl_shares_init. One thread.
+ * The table itself remembers for each entry the number of its share. Which entry goes is the
+ * table's business; pl_shares_choose finds one at bounded cost. Nothing allocates after
+ * pl_shares_init. One thread.
  */
 #pragma once
 
@@ -31,7 +33,8 @@ uint64_t pl_shares_memory(uint32_t entries);
 void pl_shares_clear(struct pl_shares *s);
 void pl_shares_copy(struct pl_shares *dst, const struct pl_shares *src); /* of as many entries */
 
-/* The source holds one entry more; returns the number of its share. No more are held at a time than there are entries. */
+/* The source holds one entry more; returns the number of its share. No more are held at a time than
+ * there are entries. */
 uint32_t pl_shares_take(struct pl_shares *s, const struct pl_addr *source);
 /* One entry of that share is free again. */
 void pl_shares_give(struct pl_shares *s, uint32_t share);
@@ -52,10 +55,11 @@ struct pl_share_entry {
 };
 
 /*
- * The cell of `table` that makes room for a source which holds `held` of it: an idle one, or one of the source that holds
- * most, the one of least use; PL_CELL_NONE when nobody looked at holds so many that he has to give one up. `always`:
- * somebody has to. It looks at the next PL_SHARES_LOOK cells from *hand on, which moves: the cost is bounded, and who
- * holds most of the table is met soon.
+ * The cell of `table` that makes room for a source which holds `held` of it: an idle one, or one of
+ * the source that holds most, the one of least use; PL_CELL_NONE when nobody looked at holds so
+ * many that he has to give one up. `always`: somebody has to. It looks at the next PL_SHARES_LOOK
+ * cells from *hand on, which moves: the cost is bounded, and who holds most of the table is met
+ * soon.
  */
 #define PL_SHARES_LOOK 16
 uint32_t pl_shares_choose(const struct pl_shares *s, const struct pl_cells *table, uint32_t *hand,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unit tests in a page: each check prints a TAP line, a failing one says what it got. A test program is
- * a main() that calls checks and ends with `return pl_test_done();`. Messages are printf forms.
+ * Unit tests in a page: each check prints a TAP line, a failing one says what it got. A test
+ * program is a main() that calls checks and ends with `return pl_test_done();`. Messages are printf
+ * forms.
  */
 #pragma once
 

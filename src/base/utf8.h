@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * UTF-8 as the Unicode standard 15, table 3-7 admits it: no overlong forms, no surrogates, nothing above
- * U+10FFFF.
+ * UTF-8 as the Unicode standard 15, table 3-7 admits it: no overlong forms, no surrogates, nothing
+ * above U+10FFFF.
  */
 #pragma once
 
@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 /*
- * Looks at the sequence at the start of s (n > 0 bytes). Well-formed: returns true, *ret_len its length
- * (1 to 4), *ret_cp the code point. Otherwise false, and *ret_len is the length of the part to replace by
- * one U+FFFD ("maximal subpart", Unicode 3.9), at least 1.
+ * Looks at the sequence at the start of s (n > 0 bytes). Well-formed: returns true, *ret_len its
+ * length (1 to 4), *ret_cp the code point. Otherwise false, and *ret_len is the length of the part
+ * to replace by one U+FFFD ("maximal subpart", Unicode 3.9), at least 1.
  */
 static inline bool pl_utf8_next(const char *s, size_t n, size_t *ret_len, uint32_t *ret_cp)
 {

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The detector in the kernel: report traffic is read, stepped and dropped here, and only events go up. What the parser
- * does not settle goes to user space with its cause counted; all other traffic is the host's.
+ * The detector in the kernel: report traffic is read, stepped and dropped here, and only events go
+ * up. What the parser does not settle goes to user space with its cause counted; all other traffic
+ * is the host's.
  *
- * State is per receive queue, and stepped by whoever has its turn (bpf/turn.h); scratch and counters are per processor. The
- * hops' functions are global, so that the verifier looks at each once.
+ * State is per receive queue, and stepped by whoever has its turn (core/turn.h); scratch and
+ * counters are per processor. The hops' functions are global, so that the verifier looks at each
+ * once.
  */
 #include "bpf/detect_maps.bpf.h"
+#define PL_ENV_FAST
+#include "core/env.h"
 
-/* --- the environment of the steps ------------------------------------------------------------------- */
+/* --- the environment of the steps ------------------------------------------------------------- */
 
 struct pl_core_env {
 	const struct pl_core_rules *rules;
@@ -52,14 +56,14 @@ static __always_inline void pl_env_tell(struct pl_core_env *env, struct pl_event
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
-static __always_inline struct pl_quiet_marks *pl_env_marks(struct pl_core_env *env)
+static __always_inline struct pl_fast_marks *pl_env_marks(struct pl_core_env *env)
 {
 	return &env->w->marks;
 }
 
-static __always_inline struct pl_quiet_memo *pl_env_memo(struct pl_core_env *env, uint32_t i)
+static __always_inline struct pl_fast_memo *pl_env_memo(struct pl_core_env *env, uint32_t i)
 {
-	uint32_t at = i + env->queue * PL_QUIET_MEMOS;
+	uint32_t at = i + env->queue * PL_FAST_MEMOS;
 
 	return bpf_map_lookup_elem(&pl_memos, &at);
 }
@@ -70,10 +74,10 @@ int pl_detect_seek_port(struct work *w, uint32_t node, uint64_t word);
 int pl_detect_seek_link(struct work *w, uint64_t stack, uint64_t before, uint32_t ports);
 int pl_detect_seek_exporter(struct work *w);
 int pl_detect_seek_route(struct work *w, uint64_t path_id);
-int pl_detect_expect(struct work *w, struct pl_quiet_memo *memo, uint32_t has);
-int pl_detect_expect_links(struct work *w, struct pl_quiet_memo *memo, uint32_t has);
+int pl_detect_expect(struct work *w, struct pl_fast_memo *memo, uint32_t has);
+int pl_detect_expect_links(struct work *w, struct pl_fast_memo *memo, uint32_t has);
 
-#define PL_QUIET_SEEK_CALLS
+#define PL_FAST_SEEK_CALLS
 #define pl_env_seek_place(env, node, word) pl_detect_seek_place((env)->w, node, word)
 #define pl_env_seek_port(env, node, word)  pl_detect_seek_port((env)->w, node, word)
 #define pl_env_seek_link(env, stack, before, ports)                                                \
@@ -83,7 +87,7 @@ int pl_detect_expect_links(struct work *w, struct pl_quiet_memo *memo, uint32_t 
 #define pl_env_expect(env, memo, has)       pl_detect_expect((env)->w, memo, has)
 #define pl_env_expect_links(env, memo, has) pl_detect_expect_links((env)->w, memo, has)
 
-#include "bpf/detect_quiet.h"
+#include "core/detect_fast.h"
 
 static __always_inline void env_init(struct pl_core_env *env, struct work *w)
 {
@@ -92,7 +96,7 @@ static __always_inline void env_init(struct pl_core_env *env, struct work *w)
 	env->rules = &pl_rules[pl_control.active & 1];
 }
 
-/* --- hops ------------------------------------------------------------------------------------------- */
+/* --- hops ------------------------------------------------------------------------------------- */
 
 #define MASK_LAYOUT (PL_CORE_LAYOUTS - 1)
 
@@ -146,7 +150,8 @@ static __always_inline const struct pl_core_hop *hop_at(const struct work *w, ui
 	return &w->scratch.hops[i & (PL_CORE_HOPS_MAX - 1)];
 }
 
-/* The steps of hop i, in two functions: together they would need more stack than there is below them. */
+/* The steps of hop i, in two functions: together they would need more stack than there is below
+ * them. */
 __attribute__((noinline)) int pl_detect_trail(struct work *w, uint32_t i)
 {
 	struct pl_core_env env;
@@ -189,7 +194,18 @@ __attribute__((noinline)) int pl_detect_number(struct work *w)
 	if (w == NULL)
 		return 0;
 	env_init(&env, w);
-	return pl_core_exporter_step(&env, &w->scratch.report);
+	return (int)pl_core_exporter_step(&env, &w->scratch.report);
+}
+
+__attribute__((noinline)) int pl_detect_unproven(struct work *w)
+{
+	struct pl_core_env env;
+
+	if (w == NULL)
+		return 0;
+	env_init(&env, w);
+	pl_core_report_unproven(&env, &w->scratch.report);
+	return 0;
 }
 
 __attribute__((noinline)) int pl_detect_delay(struct work *w)
@@ -215,7 +231,7 @@ __attribute__((noinline)) int pl_detect_route(struct work *w)
 	return 0;
 }
 
-/* --- the fast path ---------------------------------------------------------------------------------- */
+/* --- the fast path ---------------------------------------------------------------------------- */
 
 #define FRAME_MAX     0x3fff /* more than any interface's: what positions in a frame are kept to */
 #define FETCHED_LINES 8      /* 15 hops of nodes, 6 of 8 fields each */
@@ -226,9 +242,9 @@ __attribute__((noinline)) int pl_detect_route(struct work *w)
 		struct pl_core_env env;                                                            \
                                                                                                    \
 		if (w == NULL)                                                                     \
-			return (int)PL_QUIET_NOWHERE;                                              \
+			return (int)PL_FAST_NOWHERE;                                               \
 		env_init(&env, w);                                                                 \
-		return (int)pl_quiet_seek_##name(&env, __VA_ARGS__);                               \
+		return (int)pl_fast_seek_##name(&env, __VA_ARGS__);                                \
 	}
 SEEK(place, (struct work * w, uint32_t node, uint64_t word), node, word)
 SEEK(port, (struct work * w, uint32_t node, uint64_t word), node, word)
@@ -239,14 +255,14 @@ SEEK(route, (struct work * w, uint64_t path_id), path_id)
 
 #define EXPECT(name)                                                                               \
 	__attribute__((noinline)) int pl_detect_##name(                                            \
-		struct work *w, struct pl_quiet_memo *memo, uint32_t has)                          \
+		struct work *w, struct pl_fast_memo *memo, uint32_t has)                           \
 	{                                                                                          \
 		struct pl_core_env env;                                                            \
                                                                                                    \
 		if (w == NULL || memo == NULL)                                                     \
 			return 0;                                                                  \
 		env_init(&env, w);                                                                 \
-		pl_quiet_##name(&env, memo, has);                                                  \
+		pl_fast_##name(&env, memo, has);                                                   \
 		return 0;                                                                          \
 	}
 EXPECT(expect)
@@ -254,8 +270,8 @@ EXPECT(expect_links)
 #undef EXPECT
 
 /*
- * The frame's lines, all asked for before the first is looked at. Each may have to come from the processor that wrote it,
- * and one after the other those journeys took 41 % of this program's time.
+ * The frame's lines, all asked for before the first is looked at. Each may have to come from the
+ * processor that wrote it, and one after the other those journeys took 41 % of this program's time.
  */
 static __always_inline void fetch_lines(const struct xdp_md *ctx)
 {
@@ -270,8 +286,9 @@ static __always_inline void fetch_lines(const struct xdp_md *ctx)
 	}
 }
 
-/* Whether the filter means what is sent there, which has a wanted port; it may say no where pl_filter_frame says yes. */
-__attribute__((noinline)) int pl_detect_meant(const struct pl_quiet_to *to)
+/* Whether the filter means what is sent there, which has a wanted port; it may say no where
+ * pl_filter_frame says yes. */
+__attribute__((noinline)) int pl_detect_meant(const struct pl_fast_to *to)
 {
 	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
 
@@ -299,8 +316,9 @@ static __always_inline const struct pl_core_profile *profile_of(const void *addr
 }
 
 /*
- * The cursor through memory: from here on it is one unknown position to the verifier, whatever way led to it, and what
- * differed between the headers before is forgotten. Else it would follow each combination of headers to the program's end.
+ * The cursor through memory: from here on it is one unknown position to the verifier, whatever way
+ * led to it, and what differed between the headers before is forgotten. Else it would follow each
+ * combination of headers to the program's end.
  */
 static __always_inline void converge(
 	struct pl_frame_cursor *c, const struct xdp_md *ctx, struct work *w)
@@ -316,38 +334,38 @@ static __always_inline void converge(
 	c->left = *left;
 }
 
-/* The headers of a usual report in a frame that the filter takes: its keys, its form and where its stack is. A value of
- * enum pl_slow. */
+/* The headers of a usual report in a frame that the filter takes: its keys, its form and where its
+ * stack is. A value of enum pl_slow. */
 static __always_inline uint32_t read_headers(struct xdp_md *ctx, struct work *w)
 {
 	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
 	const uint8_t *frame = (const uint8_t *)(long)ctx->data;
 	struct pl_frame_cursor c = { .pos = frame, .end = (const uint8_t *)(long)ctx->data_end };
 	const struct pl_core_profile *profile;
-	struct pl_quiet_to *to = &w->to;
-	struct pl_quiet q;
+	struct pl_fast_to *to = &w->to;
+	struct pl_fast q;
 	uint32_t slow;
 
 	q.keys = &w->keys;
 	c.left = w->frame_bytes = (uint32_t)(c.end - frame);
-	if (!pl_quiet_carrier(q.keys, &c, to) || !pl_filter_has_port(rules, to->port))
+	if (!pl_fast_carrier(q.keys, &c, to) || !pl_filter_has_port(rules, to->port))
 		return PL_SLOW_CARRIER;
 	if ((!rules->any_vlan || rules->naddrs != 0) && !pl_detect_meant(to))
 		return PL_SLOW_CARRIER;
 	converge(&c, ctx, w);
-	if (!pl_quiet_header(&q, &c))
+	if (!pl_fast_header(&q, &c))
 		return PL_SLOW_REPORT;
 	converge(&c, ctx, w);
-	if (!pl_quiet_inner(&q, &c))
+	if (!pl_fast_inner(&q, &c))
 		return PL_SLOW_INNER;
 	converge(&c, ctx, w);
 	profile = profile_of(q.keys->exporter);
-	if (profile->hand_up || profile->announces || profile->general)
+	if (profile->escalate || profile->announces || profile->general)
 		return PL_SLOW_RULES;
-	slow = pl_quiet_int(&q, &c, &pl_layouts, profile);
+	slow = pl_fast_int(&q, &c, &pl_layouts, profile);
 	if (slow != PL_SLOW_NONE)
 		return slow;
-	pl_core_copy(w->form, &q.seq, PL_QUIET_FORM_WORDS);
+	pl_core_copy(w->form, &q.seq, PL_FAST_FORM_WORDS);
 	w->stack_at = (uint32_t)(q.stack - (const uint8_t *)(long)ctx->data);
 	return PL_SLOW_NONE;
 }
@@ -359,7 +377,7 @@ __attribute__((noinline)) int pl_detect_route_sums(struct work *w, uint32_t hops
 	if (w == NULL)
 		return 0;
 	env_init(&env, w);
-	pl_quiet_route_sums(&env, hops);
+	pl_fast_route_sums(&env, hops);
 	return 0;
 }
 
@@ -370,12 +388,12 @@ __attribute__((noinline)) int pl_detect_sums(struct work *w, uint32_t i)
 	if (w == NULL)
 		return 0;
 	env_init(&env, w);
-	pl_quiet_sums(&env, i);
+	pl_fast_sums(&env, i);
 	return 0;
 }
 
 /* Of all that did not stir. */
-__attribute__((noinline)) int pl_detect_quiet_sums(struct work *w)
+__attribute__((noinline)) int pl_detect_fast_sums(struct work *w)
 {
 	uint32_t n;
 
@@ -383,8 +401,8 @@ __attribute__((noinline)) int pl_detect_quiet_sums(struct work *w)
 		return 0;
 	n = w->marks.hops;
 #pragma clang loop unroll(disable)
-	for (uint32_t i = 0; i < PL_QUIET_HOPS && i < n; i++) {
-		if ((w->marks.stirred >> i & 1) == 0)
+	for (uint32_t i = 0; i < PL_FAST_HOPS && i < n; i++) {
+		if ((w->marks.changed >> i & 1) == 0)
 			pl_detect_sums(w, i);
 	}
 	return pl_detect_route_sums(w, n);
@@ -397,7 +415,7 @@ __attribute__((noinline)) int pl_detect_learn(struct work *w)
 	if (w == NULL)
 		return 0;
 	env_init(&env, w);
-	pl_quiet_learn(&env, &w->scratch);
+	pl_fast_learn(&env, &w->scratch);
 	return 0;
 }
 
@@ -405,42 +423,43 @@ __attribute__((noinline)) int pl_detect_learn(struct work *w)
 static __always_inline uint32_t fast(struct xdp_md *ctx, struct work *w)
 {
 	const uint32_t sample = pl_control.sample;
-	struct pl_quiet q = { .print = 0 };
+	struct pl_fast q = { .print = 0 };
 	struct pl_core_env env;
 	uint32_t slow;
 
 	if (pl_control.general || pl_control.match || (sample != 0 && w->packets % sample == 0))
 		return PL_SLOW_RULES;
 	env_init(&env, w);
-	if (!env.rules->prepared.quiet)
+	if (!env.rules->prepared.fast)
 		return PL_SLOW_RULES;
-	w->keys.flow_hash = pl_quiet_flow_hash(env.rules, &w->keys);
-	pl_quiet_expect_flow(&env, w->keys.flow_hash);
+	w->keys.flow_hash = pl_fast_flow_hash(env.rules, &w->keys);
+	pl_fast_expect_flow(&env, w->keys.flow_hash);
 	q.keys = &w->keys;
-	pl_core_copy(&q.seq, w->form, PL_QUIET_FORM_WORDS);
+	pl_core_copy(&q.seq, w->form, PL_FAST_FORM_WORDS);
 	q.stack = (const uint8_t *)(long)ctx->data + (w->stack_at & FRAME_MAX);
 	q.end = (const uint8_t *)(long)ctx->data_end;
 	/* From here on what was read is loaded when it is needed: there is little stack. */
 	__asm__ volatile("" ::: "memory");
-	slow = pl_quiet_step(&env, &q, &pl_layouts.slot[q.layout & MASK_LAYOUT], pl_control.now_ns,
+	slow = pl_fast_step(&env, &q, &pl_layouts.slot[q.layout & MASK_LAYOUT], pl_control.now_ns,
 		pl_control.ts_ns, pl_control.max_latency_ns);
 	if (slow != PL_SLOW_NONE)
 		return slow;
-	w->counters.quiet++;
-	w->counters.quiet_bytes += w->frame_bytes;
-	w->counters.quiet_hops += q.hops;
+	w->counters.fast++;
+	w->counters.fast_bytes += w->frame_bytes;
+	w->counters.fast_hops += q.hops;
 	w->packets += sample != 0;
 	if (w->marks.missing)
 		w->counters.notes[PL_N_VALUES_MISSING]++;
 	pl_filter_count(PL_FILTER_TAKEN);
 	if (w->marks.keep)
-		pl_detect_quiet_sums(w);
+		pl_detect_fast_sums(w);
 	return PL_SLOW_NONE;
 }
 
-/* --- the report ------------------------------------------------------------------------------------- */
+/* --- the report ------------------------------------------------------------------------------- */
 
-/* Bytes of the frame; 64 bits, since the verifier loses sight of the difference of pointers in 32. */
+/* Bytes of the frame; 64 bits, since the verifier loses sight of the difference of pointers in
+ * 32. */
 static __always_inline uint64_t frame_size(const struct xdp_md *ctx)
 {
 	uint64_t size =
@@ -451,8 +470,8 @@ static __always_inline uint64_t frame_size(const struct xdp_md *ctx)
 }
 
 /*
- * The parts of the parser are functions of their own, so that the verifier looks at each once: between them a cursor is
- * two numbers in the scratch.
+ * The parts of the parser are functions of their own, so that the verifier looks at each once:
+ * between them a cursor is two numbers in the scratch.
  */
 static __always_inline void cursor_load(struct pl_frame_cursor *c, const struct xdp_md *ctx,
 	const struct pl_core_scratch *s, uint32_t i)
@@ -477,7 +496,7 @@ __attribute__((noinline)) int pl_detect_version(struct xdp_md *ctx, struct work 
 	struct pl_frame_cursor c;
 
 	if (w == NULL)
-		return PL_HANDUP_REPORT;
+		return PL_ESCALATION_REPORT;
 	profile = profile_of(&w->scratch.report.exporter);
 	cursor_load(&c, ctx, &w->scratch, 0);
 	return (int)pl_core_version(&w->scratch, c, profile);
@@ -488,16 +507,16 @@ __attribute__((noinline)) int pl_detect_header(struct xdp_md *ctx, struct work *
 	const struct pl_core_profile *profile;
 	struct pl_frame_cursor c;
 	uint32_t inner = PL_CORE_NO_INNER;
-	int hand_up;
+	int escalate;
 
 	if (w == NULL)
-		return PL_HANDUP_REPORT;
+		return PL_ESCALATION_REPORT;
 	profile = profile_of(&w->scratch.report.exporter);
 	cursor_load(&c, ctx, &w->scratch, 0);
-	hand_up = (int)pl_core_header(&w->scratch, &c, &pl_layouts, profile, &inner);
+	escalate = (int)pl_core_header(&w->scratch, &c, &pl_layouts, profile, &inner);
 	cursor_store(&w->scratch, 0, ctx, &c);
 	w->scratch.inner = inner;
-	return hand_up;
+	return escalate;
 }
 
 /* Stores where INT may be. */
@@ -505,20 +524,20 @@ __attribute__((noinline)) int pl_detect_inner(struct xdp_md *ctx, struct work *w
 {
 	struct pl_core_payload payload = { .over_l4 = 0 };
 	struct pl_frame_cursor c;
-	int hand_up;
+	int escalate;
 
 	if (w == NULL)
-		return PL_HANDUP_INNER;
+		return PL_ESCALATION_INNER;
 	cursor_load(&c, ctx, &w->scratch, 0);
-	hand_up = (int)pl_core_inner(&w->scratch, &c, w->scratch.inner, &payload);
+	escalate = (int)pl_core_inner(&w->scratch, &c, w->scratch.inner, &payload);
 	w->scratch.inner = PL_CORE_NO_INNER;
-	if (hand_up == PL_HANDUP_NONE && payload.over_l4) {
+	if (escalate == PL_ESCALATION_NONE && payload.over_l4) {
 		cursor_store(&w->scratch, 0, ctx, &payload.at);
 		cursor_store(&w->scratch, 1, ctx, &payload.before);
 		w->scratch.inner = 0;
 		w->scratch.dscp = payload.dscp;
 	}
-	return hand_up;
+	return escalate;
 }
 
 /* Where to look for INT. A value of enum pl_core_search. */
@@ -550,13 +569,13 @@ __attribute__((noinline)) int pl_detect_int(struct xdp_md *ctx, struct work *w, 
 	return (int)pl_core_try_int(&w->scratch, &c, &pl_layouts, profile);
 }
 
-/* The report in the frame, up to its hops' bytes. A value of enum pl_handup. */
+/* The report in the frame, up to its hops' bytes. A value of enum pl_escalation. */
 static __always_inline uint32_t read_report(
 	struct xdp_md *ctx, const struct pl_filter_frame *f, struct work *w)
 {
 	struct pl_core_scratch *s = &w->scratch;
 	const struct pl_core_profile *profile;
-	uint32_t length, hand_up, found, search;
+	uint32_t length, escalate, found, search;
 
 	pl_core_scratch_clear(s);
 	s->report.now_ns = pl_control.now_ns;
@@ -564,34 +583,34 @@ static __always_inline uint32_t read_report(
 	s->max_latency_ns = pl_control.max_latency_ns;
 	if (f->ip_version == 4) {
 		if (f->ip + 20 > f->end)
-			return PL_HANDUP_CARRIER;
+			return PL_ESCALATION_CARRIER;
 		pl_core_addr_v4(&s->report.exporter, f->ip + 12);
 	} else {
 		if (f->ip + 40 > f->end)
-			return PL_HANDUP_CARRIER;
+			return PL_ESCALATION_CARRIER;
 		pl_core_addr_v6(&s->report.exporter, f->ip + 8);
 	}
 	if (f->udp + 8 > f->end)
-		return PL_HANDUP_CARRIER;
+		return PL_ESCALATION_CARRIER;
 	profile = profile_of(&s->report.exporter);
-	hand_up = pl_core_carrier(f->ip, f->udp, f->ip_version, (uint32_t)(f->udp - f->ip),
+	escalate = pl_core_carrier(f->ip, f->udp, f->ip_version, (uint32_t)(f->udp - f->ip),
 		(uint32_t)(f->end - f->ip), profile, &length, &s->marked);
-	if (hand_up != PL_HANDUP_NONE)
-		return hand_up;
+	if (escalate != PL_ESCALATION_NONE)
+		return escalate;
 	s->at[0] = (uint32_t)(f->payload - (const uint8_t *)(long)ctx->data);
 	s->left[0] = length;
-	hand_up = (uint32_t)pl_detect_version(ctx, w);
-	if (hand_up != PL_HANDUP_NONE)
-		return hand_up;
-	hand_up = (uint32_t)pl_detect_header(ctx, w);
-	if (hand_up != PL_HANDUP_NONE || s->inner == PL_CORE_NO_INNER || s->left[0] == 0)
-		return hand_up;
-	hand_up = (uint32_t)pl_detect_inner(ctx, w);
-	if (hand_up != PL_HANDUP_NONE || s->inner == PL_CORE_NO_INNER)
-		return hand_up;
+	escalate = (uint32_t)pl_detect_version(ctx, w);
+	if (escalate != PL_ESCALATION_NONE)
+		return escalate;
+	escalate = (uint32_t)pl_detect_header(ctx, w);
+	if (escalate != PL_ESCALATION_NONE || s->inner == PL_CORE_NO_INNER || s->left[0] == 0)
+		return escalate;
+	escalate = (uint32_t)pl_detect_inner(ctx, w);
+	if (escalate != PL_ESCALATION_NONE || s->inner == PL_CORE_NO_INNER)
+		return escalate;
 	search = (uint32_t)pl_detect_search(ctx, w);
 	if (search <= PL_CORE_SEARCH_UP)
-		return search == PL_CORE_SEARCH_UP ? PL_HANDUP_INT : PL_HANDUP_NONE;
+		return search == PL_CORE_SEARCH_UP ? PL_ESCALATION_INT : PL_ESCALATION_NONE;
 	found = (uint32_t)pl_detect_int(ctx, w, search == PL_CORE_SEARCH_BEFORE);
 	if (found == PL_CORE_NOT && search == PL_CORE_SEARCH_AT && s->left[1] > s->left[0] &&
 		pl_core_search_both(profile))
@@ -600,8 +619,8 @@ static __always_inline uint32_t read_report(
 }
 
 /*
- * 1 to max bytes of the frame; 0 when it is not so many or they are not there. Verifiers before 6.8 do not learn from
- * "not 0" that there is 1 at least.
+ * 1 to max bytes of the frame; 0 when it is not so many or they are not there. Verifiers before 6.8
+ * do not learn from "not 0" that there is 1 at least.
  */
 static __always_inline int load_bytes(
 	struct xdp_md *ctx, uint32_t at, void *to, uint64_t n, uint32_t max)
@@ -709,15 +728,16 @@ __attribute__((noinline)) int pl_detect_left(struct work *w)
 	return 0;
 }
 
-static __always_inline int hand_up(struct xdp_md *ctx, struct work *w, uint32_t cause)
+static __always_inline int escalate(struct xdp_md *ctx, struct work *w, uint32_t cause)
 {
 	uint64_t at = cause;
 
-	/* The number that is compared is the one that is used, also to verifiers that follow one register. */
+	/* The number that is compared is the one that is used, also to verifiers that follow one
+	 * register. */
 	PL_FRAME_OPAQUE(at);
-	if (at >= PL_HANDUP_MAX)
+	if (at >= PL_ESCALATION_MAX)
 		at = 0;
-	w->counters.handed_up[at]++;
+	w->counters.escalated[at]++;
 	if (pl_control.to_sockets) {
 		int action = (int)bpf_redirect_map(&pl_xsks, ctx->rx_queue_index, XDP_DROP);
 
@@ -725,7 +745,7 @@ static __always_inline int hand_up(struct xdp_md *ctx, struct work *w, uint32_t 
 			return action;
 	}
 	if (!frame_up(ctx, w, cause))
-		w->counters.handed_up_lost++;
+		w->counters.escalated_lost++;
 	return XDP_DROP;
 }
 
@@ -737,39 +757,40 @@ static __always_inline int settled_action(struct xdp_md *ctx)
 }
 
 /* After the fast path, for the hops that have something to look at. */
-SEC("xdp") int pl_detect_stirred(struct xdp_md *ctx)
+SEC("xdp") int pl_detect_changed(struct xdp_md *ctx)
 {
 	uint32_t zero = 0;
 	struct work *w = bpf_map_lookup_elem(&pl_work, &zero);
-	struct pl_quiet q = { .print = 0 };
+	struct pl_fast q = { .print = 0 };
 
 	if (w == NULL)
 		return XDP_PASS;
-	w->counters.stirred++;
+	w->counters.changed++;
 	q.keys = &w->keys;
-	pl_core_copy(&q.seq, w->form, PL_QUIET_FORM_WORDS);
-	pl_quiet_report(&w->scratch.report, &q, &w->marks, pl_control.ts_ns);
+	pl_core_copy(&q.seq, w->form, PL_FAST_FORM_WORDS);
+	pl_fast_report(&w->scratch.report, &q, &w->marks, pl_control.ts_ns);
 #pragma clang loop unroll(disable)
-	for (uint32_t i = 0; i < PL_QUIET_HOPS; i++) {
-		if ((w->marks.stirred >> i & 1) == 0)
+	for (uint32_t i = 0; i < PL_FAST_HOPS; i++) {
+		if ((w->marks.changed >> i & 1) == 0)
 			continue;
-		pl_quiet_hop(&w->scratch.hops[i & (PL_CORE_HOPS_MAX - 1)], &w->marks, i);
+		pl_fast_hop(&w->scratch.hops[i & (PL_CORE_HOPS_MAX - 1)], &w->marks, i);
 		pl_detect_hop(w, i);
 	}
 	turn_give(w);
 	return settled_action(ctx);
 }
 
-#define NOT_A_REPORT PL_HANDUP_MAX
+#define NOT_A_REPORT PL_ESCALATION_MAX
 
-/* Filters the frame and reads its report. A value of enum pl_handup, or NOT_A_REPORT: the host's, counted. */
+/* Filters the frame and reads its report. A value of enum pl_escalation, or NOT_A_REPORT: the
+ * host's, counted. */
 __attribute__((noinline)) int pl_detect_report(struct xdp_md *ctx, struct work *w)
 {
 	struct pl_filter_frame f;
 	uint32_t cause = pl_filter_frame(ctx, &f);
 
 	if (w == NULL)
-		return PL_HANDUP_CARRIER;
+		return PL_ESCALATION_CARRIER;
 	if (cause != PL_FILTER_TAKEN) {
 		pl_filter_pass(cause);
 		return NOT_A_REPORT;
@@ -781,18 +802,23 @@ __attribute__((noinline)) int pl_detect_report(struct xdp_md *ctx, struct work *
 		w->counters.slow[w->slow]++;
 	w->scratch.numbered = 0;
 	if (w->queue >= pl_control.queues)
-		return PL_HANDUP_CARRIER;
+		return PL_ESCALATION_CARRIER;
 	return (int)read_report(ctx, &f, w);
 }
 
-/* What becomes of the number of a report that may be handed up. */
+/* What becomes of the number of a report that may be escalated. */
 static __always_inline uint16_t number_of(struct work *w)
 {
+	uint32_t number;
+
+	w->unproven = 0;
 	if (!w->scratch.numbered)
 		return PL_NUMBER_UNREAD;
 	if (!w->turn)
 		return PL_NUMBER_LATE;
-	return pl_detect_number(w) ? PL_NUMBER_LEFT : PL_NUMBER_COUNTED;
+	number = (uint32_t)pl_detect_number(w);
+	w->unproven = number & PL_CORE_UNPROVEN;
+	return number & PL_CORE_NUMBER_LEFT ? PL_NUMBER_LEFT : PL_NUMBER_COUNTED;
 }
 
 static __always_inline int general(struct xdp_md *ctx, struct work *w)
@@ -807,22 +833,31 @@ static __always_inline int general(struct xdp_md *ctx, struct work *w)
 	if (!w->turn && w->slow != PL_SLOW_TURN)
 		w->turn = (uint32_t)turn_take(w);
 	w->frame.number = number_of(w);
-	if (cause == PL_HANDUP_NONE && !w->turn)
-		cause = PL_HANDUP_TURN;
-	if (cause != PL_HANDUP_NONE)
-		return hand_up(ctx, w, cause);
+	if (cause == PL_ESCALATION_NONE && !w->turn)
+		cause = PL_ESCALATION_TURN;
+	if (cause != PL_ESCALATION_NONE)
+		return escalate(ctx, w, cause);
 	if (!copy_bytes(ctx, &w->scratch))
-		return hand_up(ctx, w, PL_HANDUP_CARRIER);
+		return escalate(ctx, w, PL_ESCALATION_CARRIER);
 	pl_detect_own(w);
 	if (!pl_detect_begin(w))
-		return hand_up(ctx, w, PL_HANDUP_HOPS);
+		return escalate(ctx, w, PL_ESCALATION_HOPS);
 	n = w->scratch.n;
 #pragma clang loop unroll(disable)
 	for (uint32_t i = 0; i < PL_CORE_HOPS_MAX && i < n; i++)
 		pl_detect_read(w, i);
 	if (w->scratch.unscaled)
-		return hand_up(ctx, w, PL_HANDUP_PROFILE);
+		return escalate(ctx, w, PL_ESCALATION_PROFILE);
 	pl_core_hops_end(&w->scratch);
+	if (w->frame.number == PL_NUMBER_LEFT)
+		pl_detect_left(w);
+	if (w->scratch.notes != 0)
+		count_notes(w);
+	w->counters.settled++;
+	if (w->unproven) {
+		pl_detect_unproven(w);
+		return settled_action(ctx);
+	}
 	env_init(&env, w);
 	pl_core_report_begin(&env, &w->scratch.report);
 #pragma clang loop unroll(disable)
@@ -836,15 +871,10 @@ static __always_inline int general(struct xdp_md *ctx, struct work *w)
 	pl_detect_end(w);
 	if (env.rules->watch & 1u << PL_CORE_Q_FLOW_LATENCY)
 		pl_detect_delay(w);
-	if (w->frame.number == PL_NUMBER_LEFT)
-		pl_detect_left(w);
-	if (pl_quiet_learns((uint32_t)w->slow))
+	if (pl_fast_learns((uint32_t)w->slow))
 		pl_detect_learn(w);
-	if (w->scratch.notes != 0)
-		count_notes(w);
-	w->counters.settled++;
 	if ((pl_control.sample | pl_control.match) != 0 && pl_detect_wanted(w)) {
-		if (frame_up(ctx, w, PL_HANDUP_NONE))
+		if (frame_up(ctx, w, PL_ESCALATION_NONE))
 			w->counters.copied++;
 		else
 			w->counters.copies_lost++;
@@ -866,8 +896,9 @@ SEC("xdp") int pl_detect_general(struct xdp_md *ctx)
 	return action;
 }
 
-/* What may follow is a program of its own: each has the whole stack, and the whole patience of the verifier. */
-enum { THEN_GENERAL, THEN_STIRRED, THEN_MAX };
+/* What may follow is a program of its own: each has the whole stack, and the whole patience of the
+ * verifier. */
+enum { THEN_GENERAL, THEN_CHANGED, THEN_MAX };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -875,12 +906,12 @@ struct {
 	__uint(key_size, sizeof(uint32_t));
 	__array(values, int(struct xdp_md *));
 } pl_then SEC(".maps") = { .values = { [THEN_GENERAL] = (void *)&pl_detect_general,
-				   [THEN_STIRRED] = (void *)&pl_detect_stirred } };
+				   [THEN_CHANGED] = (void *)&pl_detect_changed } };
 
 /*
- * The fast path. Between its halves all that is known is in memory: whatever way the headers took, to the verifier the
- * program goes on in one state, which it follows once. Neither a function nor a tail call stands there: each costs more
- * than reading the headers of the packet reported on.
+ * The fast path. Between its halves all that is known is in memory: whatever way the headers took,
+ * to the verifier the program goes on in one state, which it follows once. Neither a function nor a
+ * tail call stands there: each costs more than reading the headers of the packet reported on.
  */
 SEC("xdp") int pl_detect(struct xdp_md *ctx)
 {
@@ -900,8 +931,8 @@ SEC("xdp") int pl_detect(struct xdp_md *ctx)
 	}
 	if (w->slow != PL_SLOW_NONE) {
 		bpf_tail_call(ctx, &pl_then, THEN_GENERAL);
-	} else if (w->marks.stirred) {
-		bpf_tail_call(ctx, &pl_then, THEN_STIRRED);
+	} else if (w->marks.changed) {
+		bpf_tail_call(ctx, &pl_then, THEN_CHANGED);
 	} else {
 		turn_give(w);
 		return settled_action(ctx);

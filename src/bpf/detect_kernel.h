@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the detector in the kernel (detect.bpf.c) and its loader (detect/kernel.c) share: the control block, which user
- * space has mapped, counters, and the frames that are handed up through a ring.
+ * What the detector in the kernel (detect.bpf.c) and its loader (detect/kernel.c) share: the
+ * control block, which user space has mapped, counters, and the frames that are escalated through a
+ * ring.
  */
 #pragma once
 
-#include "bpf/detect_state.h"
-#include "bpf/report_core.h"
-#include "bpf/turn.h"
+#include "core/detect_state.h"
+#include "core/report_core.h"
+#include "core/turn.h"
 
 #define PL_KERNEL_QUEUES 64 /* at most, that have state: a power of two */
 
@@ -16,8 +17,8 @@ struct pl_kernel_control {
 	uint64_t now_ns, ts_ns;  /* the time, kept by user space (pl_kernel_time) */
 	uint32_t max_latency_ns; /* plausibility limit, as decode's */
 	uint32_t active;         /* which of the two rules hold */
-	uint32_t
-		to_sockets; /* what is not settled goes to the socket of its queue; else into the ring */
+	/* what is not settled goes to the socket of its queue; else into the ring */
+	uint32_t to_sockets;
 	uint32_t copy_all;    /* settled reports go up to the sockets too (detect: both) */
 	uint32_t sample;      /* 1 in so many settled reports is copied into the ring; 0: none */
 	uint32_t match;       /* 1: and those that match as follows; what is 0 matches all */
@@ -25,10 +26,10 @@ struct pl_kernel_control {
 	uint32_t match_node_set;
 	uint64_t match_node;       /* met on the way, or reporting */
 	struct pl_addr match_addr; /* of the flow, either end; zero: all */
-	struct pl_core_profile
-		profile;   /* of exporters that are in no prefix of the map of profiles */
+	/* of exporters that are in no prefix of the map of profiles */
+	struct pl_core_profile profile;
 	uint32_t profiles; /* 1: there are some */
-	uint32_t queues;   /* that have state; reports of others are handed up */
+	uint32_t queues;   /* that have state; reports of others are escalated */
 	uint32_t general;  /* 1: the slow path for every report, for tests and to compare */
 	uint32_t zero;
 };
@@ -44,7 +45,7 @@ struct pl_kernel_frame {
 	uint64_t ts_ns;
 	uint32_t len, wire_len;
 	uint32_t queue;
-	uint16_t cause;  /* enum pl_handup; NONE: settled, a copy for whoever stores */
+	uint16_t cause;  /* enum pl_escalation; NONE: settled, a copy for whoever stores */
 	uint16_t number; /* enum pl_kernel_number */
 	/* len bytes follow; with len 0 a struct pl_core_numbered: the number of a settled report */
 };
@@ -62,18 +63,11 @@ enum pl_kernel_number {
 /* One per processor. */
 struct pl_kernel_counters {
 	struct pl_core_counters core;
-	uint64_t packets, bytes; /* report traffic, by the filter's judgement */
-	uint64_t settled;
-	uint64_t handed_up[PL_HANDUP_MAX];
-	uint64_t handed_up_lost; /* of them: neither socket nor room in the ring */
-	uint64_t copied, copies_lost;
-	uint64_t numbers,
-		numbers_lost; /* left to user space, of settled reports; of them: no room in the ring */
+#define PL_STAT(kind, member, ...) uint64_t member;
+#include "bpf/kernel_counters.def"
+#undef PL_STAT
+	uint64_t escalated[PL_ESCALATION_MAX];
 	uint64_t notes[64]; /* of settled reports, by enum pl_note */
-	/* Took the slow path, by enum pl_slow: with `quiet` all of packets. */
+	/* Took the slow path, by enum pl_slow: with `fast` all of packets. */
 	uint64_t slow[PL_SLOW_MAX];
-	/* Settled on the fast path. The program counts these only here; pl_kernel_counters adds them to packets, bytes,
-	 * settled and the steps' reports and hops. */
-	uint64_t quiet, quiet_bytes, quiet_hops;
-	uint64_t stirred; /* of those: a hop at least had something to look at */
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the detector has in memory: its maps, the work of a report, and whose turn it is to step a queue's tables. */
+/* What the detector has in memory: its maps, the work of a report, and whose turn it is to step a
+ * queue's tables. */
 #pragma once
 
 #include "bpf/filter.bpf.h"
@@ -7,11 +8,11 @@
 #define PL_CORE_TRAIL 32 /* as many hops as are settled: every one is looked at for loops */
 
 #include "bpf/detect_kernel.h"
-#include "bpf/report_quiet.h"
+#include "core/report_fast.h"
 
 _Static_assert(PL_CORE_TRAIL == PL_CORE_HOPS_MAX, "the trail holds every hop");
 
-/* --- maps ------------------------------------------------------------------------------------------- */
+/* --- maps ------------------------------------------------------------------------------------- */
 
 /* One entry per set and queue; sizes are set before loading. */
 #define TABLE(name, help)                                                                          \
@@ -43,12 +44,12 @@ struct {
 	__type(value, struct pl_core_profile);
 } pl_profiles SEC(".maps");
 
-/* PL_QUIET_MEMOS of each queue; sized before loading, too. */
+/* PL_FAST_MEMOS of each queue; sized before loading, too. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, PL_QUIET_MEMOS);
+	__uint(max_entries, PL_FAST_MEMOS);
 	__type(key, uint32_t);
-	__type(value, struct pl_quiet_memo);
+	__type(value, struct pl_fast_memo);
 } pl_memos SEC(".maps");
 
 struct work {
@@ -56,18 +57,20 @@ struct work {
 	struct pl_core_scratch scratch;
 	struct pl_core_own own;
 	struct pl_core_trail trail;
-	struct pl_quiet_keys keys;
-	struct pl_quiet_to to; /* the stack is too small for it */
-	struct pl_quiet_marks marks;
-	/* Of a report whose headers the fast path read: struct pl_quiet from seq on, and how far into the frame its newest
-	 * block is. */
-	uint64_t form[PL_QUIET_FORM_WORDS];
+	struct pl_fast_keys keys;
+	struct pl_fast_to to; /* the stack is too small for it */
+	struct pl_fast_marks marks;
+	/* Of a report whose headers the fast path read: struct pl_fast from seq on, and how far
+	 * into the frame its newest block is. */
+	uint64_t form[PL_FAST_FORM_WORDS];
 	uint32_t stack_at, frame_bytes;
 	uint32_t cursor_at, cursor_left;
 	uint64_t slow; /* enum pl_slow: why the slow path */
 	uint32_t queue;
-	uint32_t turn;    /* 1: the queue's tables are ours to step */
-	uint64_t packets; /* for the sample */
+	uint32_t turn;     /* 1: the queue's tables are ours to step */
+	uint64_t packets;  /* for the sample */
+	uint32_t unproven; /* PL_CORE_UNPROVEN: the exporter of the report at hand is not proven */
+	uint32_t zero;
 	struct {
 		struct pl_kernel_frame frame;
 		struct pl_core_numbered of;
@@ -88,7 +91,7 @@ struct pl_core_rules pl_rules[2];
 struct pl_core_layouts pl_layouts;
 struct pl_core_turn pl_turns[PL_KERNEL_QUEUES];
 
-/* --- turns ------------------------------------------------------------------------------------------ */
+/* --- turns ------------------------------------------------------------------------------------ */
 
 /* Some ten microseconds in all: longer than user space has a turn while it runs. */
 #define TURN_GLANCES 64
@@ -104,7 +107,8 @@ static __always_inline uint32_t turn_holder(const struct work *w)
 	return *(volatile uint32_t *)&turn_of(w)->holder;
 }
 
-/* A few glances in a row: the verifier follows only so many in one loop. 1: the holder is one of the set, 1 << each. */
+/* A few glances in a row: the verifier follows only so many in one loop. 1: the holder is one of
+ * the set, 1 << each. */
 __attribute__((noinline)) int pl_detect_turn_look(struct work *w, uint32_t set)
 {
 	if (w == NULL)
@@ -117,7 +121,8 @@ __attribute__((noinline)) int pl_detect_turn_look(struct work *w, uint32_t set)
 	return 0;
 }
 
-/* Somebody else steps the queue's tables: a few reports of user space, or, in generic mode, another processor. */
+/* Somebody else steps the queue's tables: a few reports of user space, or, in generic mode, another
+ * processor. */
 __attribute__((noinline)) int pl_detect_turn_wait(struct work *w)
 {
 	const int crowded = bpf_ringbuf_query(&pl_frames, BPF_RB_AVAIL_DATA) >

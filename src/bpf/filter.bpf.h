@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The filter in front of every XDP program of ours: which frames are report traffic. All others are the host's
- * and pass untouched. For one object file per program, since it defines pl_filter, pl_filter_counts and the map
- * of sockets, pl_xsks.
+ * The filter in front of every XDP program of ours: which frames are report traffic. All others are
+ * the host's and pass untouched. For one object file per program, since it defines pl_filter,
+ * pl_filter_counts and the map of sockets, pl_xsks.
  *
  *   struct pl_filter_frame f;
  *   uint32_t cause = pl_filter_frame(ctx, &f);
@@ -12,11 +12,13 @@
  *   ... f.payload to f.end are the datagram's bytes ...
  *   return pl_filter_to_socket(ctx);
  *
- * A program that settles a report itself calls pl_filter_count(PL_FILTER_TAKEN) and returns XDP_DROP.
+ * A program that settles a report itself calls pl_filter_count(PL_FILTER_TAKEN) and returns
+ * XDP_DROP.
  *
- * Read: Ethernet, up to two VLAN tags (802.1Q, 802.1ad), IPv4 with options, IPv6 with up to two hop-by-hop or
- * destination headers, UDP; RoCEv1 where it is asked for. Lengths inside IP and UDP are not looked at beyond what is needed to find the ports:
- * what is wrong with a datagram is decode/'s to say and count.
+ * Read: Ethernet, up to two VLAN tags (802.1Q, 802.1ad), IPv4 with options, IPv6 with up to two
+ * hop-by-hop or destination headers, UDP; RoCEv1 where it is asked for. Lengths inside IP and UDP
+ * are not looked at beyond what is needed to find the ports: what is wrong with a datagram is
+ * decode/'s to say and count.
  */
 #pragma once
 

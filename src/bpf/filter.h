@@ -3,9 +3,10 @@
  * Which frames are report traffic: the rules and the counts of the filter that runs in the kernel
  * (bpf/filter.bpf.h), as both sides see them. Numbers in host order, addresses as struct pl_addr.
  *
- * An object that includes bpf/filter.bpf.h has a `struct pl_filter pl_filter` in its .bss, which is mapped into
- * user space by libbpf's skeleton: skel->bss->pl_filter. Rules are changed there at any time with
- * pl_filter_set: the new ones are written beside the old ones, then one store switches over.
+ * An object that includes bpf/filter.bpf.h has a `struct pl_filter pl_filter` in its .bss, which is
+ * mapped into user space by libbpf's skeleton: skel->bss->pl_filter. Rules are changed there at any
+ * time with pl_filter_set: the new ones are written beside the old ones, then one store switches
+ * over.
  */
 #pragma once
 
@@ -17,8 +18,8 @@
 #define PL_FILTER_DATA_PORTS_MAX 8
 
 /*
- * Packets on their way to somebody else that carry telemetry themselves. They are copied and never taken: only packet
- * sockets (netio/cbpf.c) look for them, whatever ports and addrs are.
+ * Packets on their way to somebody else that carry telemetry themselves. They are copied and never
+ * taken: only packet sockets (netio/cbpf.c) look for them, whatever ports and addrs are.
  */
 struct pl_filter_data {
 	uint64_t dscps;   /* one bit per DSCP that announces INT */
@@ -77,8 +78,8 @@ static inline int pl_filter_rules_have_data(const struct pl_filter_rules *rules)
 }
 
 #ifndef __bpf__
-/* For one thread at a time. A frame that is being looked at meanwhile is judged by the old rules or the new
- * ones, unless rules are changed twice within its nanoseconds. */
+/* For one thread at a time. A frame that is being looked at meanwhile is judged by the old rules or
+ * the new ones, unless rules are changed twice within its nanoseconds. */
 static inline void pl_filter_set(struct pl_filter *filter, const struct pl_filter_rules *rules)
 {
 	uint32_t next = 1 - (__atomic_load_n(&filter->active, __ATOMIC_RELAXED) & 1);

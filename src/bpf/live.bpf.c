@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The live-frame generator's program: the kernel runs it over frames of a pool (BPF_PROG_TEST_RUN with
- * BPF_F_TEST_XDP_LIVE_FRAMES), it writes what is to be different and sends each out of an interface. Frames come
- * back to the pool as the receiver left them, so the beginning can be written anew too.
+ * The live-frame generator's program: the kernel runs it over frames of a pool (BPF_PROG_TEST_RUN
+ * with BPF_F_TEST_XDP_LIVE_FRAMES), it writes what is to be different and sends each out of an
+ * interface. Frames come back to the pool as the receiver left them, so the beginning can be
+ * written anew too.
  */
 #include <linux/bpf.h>
 #include <stddef.h>

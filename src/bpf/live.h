@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the program of the live-frame generator (bpf/live.bpf.c) is told: which bytes of each frame it writes. */
+/* What the program of the live-frame generator (bpf/live.bpf.c) is told: which bytes of each frame
+ * it writes. */
 #pragma once
 
 #include <stdint.h>
@@ -22,8 +23,8 @@ struct pl_live_field {
 };
 
 struct pl_live_plan {
-	uint32_t
-		restore_words; /* so many 64-bit words at the frame's beginning are written anew each time */
+	/* so many 64-bit words at the frame's beginning are written anew each time */
+	uint32_t restore_words;
 	uint32_t row_mask; /* rows - 1 */
 	uint32_t nfields;
 	uint32_t in_order; /* 1: rows one after the other, 0: at random */

@@ -28,7 +28,7 @@ int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers,
 {
 	for (size_t i = 0; i < n; i++) {
 		if (*numbers[i].v == 0) {
-			pl_complain("%s: --%s takes more than 0", command, numbers[i].name);
+			pl_complain("%s: --%s must be greater than 0", command, numbers[i].name);
 			return PL_EXIT_USAGE;
 		}
 		if (*numbers[i].v == PL_ARG_NOT_GIVEN)
@@ -44,7 +44,8 @@ int pl_arg_prefixes(
 		unsigned int bits;
 
 		if (i == max || pl_parse_prefix(list->items[i], &ret[i].addr, &bits) < 0) {
-			pl_complain("--%s %s: at most %u prefixes as 10.0.0.0/8 or fd00::/8",
+			pl_complain(
+				"--%s %s: not a prefix such as 10.0.0.0/8 or fd00::/8, or more than %u of them",
 				option, list->items[i], max);
 			return PL_EXIT_USAGE;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Option rows that several subcommands have, so that one thing has one wording, and what was given made into values. The
- * targets of rows are of static storage.
+ * Option rows that several subcommands have, so that one thing has one wording, and what was given
+ * made into values. The targets of rows are of static storage.
  */
 #pragma once
 
@@ -16,28 +16,46 @@ extern const char *const pl_arg_text_or_json[];
 
 /* Of a command that serves until it is told to end; duration is a uint64_t, stats a bool. */
 #define PL_ARGS_SERVING(duration, stats)                                                           \
-	{ PL_OPT_DURATION, 0, "duration", &(duration), "TIME", "stop after this long", NULL },     \
+	{ PL_OPT_DURATION, 0, "duration", &(duration), "TIME", "stop after this time", NULL },     \
 	{                                                                                          \
 		PL_OPT_FLAG, 0, "stats", &(stats), NULL,                                           \
 			"end with all counters as a JSON object on standard output", NULL          \
 	}
 
-/* Of a command that writes regions with epochs (cli/epochs.h); every is a uint64_t, folder a const char *, sketches a literal:
- * when theirs begin. */
+/* Of a command that writes regions with epochs (service/epochs.h); every is a uint64_t, folder a
+ * const char *, sketches a literal: when theirs begin. */
 #define PL_ARGS_EPOCHS(every, folder, sketches)                                                    \
 	{ PL_OPT_DURATION, 0, "epoch", &(every), "TIME",                                           \
-		"regions in two halves begin an epoch this often, sketches " sketches              \
-		", lists never; SIGUSR2: now",                                                     \
+		"interval of epochs, for regions with two halves; sketches " sketches              \
+		", lists never; SIGUSR2 begins one at once",                                       \
 		NULL },                                                                            \
 	{                                                                                          \
 		PL_OPT_STRING, 0, "keep-epochs", &(folder), "FOLDER",                              \
-			"epochs that have ended are kept there, as regions FILE-NUMBER.plr", NULL  \
+			"folder where ended epochs are kept, as regions FILE-NUMBER.plr", NULL     \
+	}
+
+/* Of a service with a page of its own: where is a const char *. */
+#define PL_ARGS_WEB(where)                                                                         \
+	{                                                                                          \
+		PL_OPT_STRING, 0, "web", &(where), "ADDRESS",                                      \
+			"serve /metrics, /healthz and /readyz there (127.0.0.1:8401), to anybody " \
+			"who reaches it",                                                          \
+			NULL                                                                       \
+	}
+
+/* Of a command that gives up its rights: user and group are const char *. */
+#define PL_ARGS_CONFINE(user, group)                                                               \
+	{ PL_OPT_STRING, 0, "user", &(user), "NAME",                                               \
+		"become this user once everything that needs privileges is open", NULL },          \
+	{                                                                                          \
+		PL_OPT_STRING, 0, "group", &(group), "NAME",                                       \
+			"become this group too (default the user's)", NULL                         \
 	}
 
 /* text is a const char *. */
 #define PL_ARGS_TEXT_OR_JSON(text)                                                                 \
 	{                                                                                          \
-		PL_OPT_CHOICE, 'o', "output", &(text), "FORMAT", "how to print it",                \
+		PL_OPT_CHOICE, 'o', "output", &(text), "FORMAT", "output format",                  \
 			pl_arg_text_or_json                                                        \
 	}
 
@@ -49,14 +67,15 @@ struct pl_arg_number {
 	uint64_t *v;
 };
 
-/* Sets all of them to not given; after parsing, those that were not given to 0, which stands for their defaults. A zero that was
- * given is no default: then an exit code, else 0; complains. */
+/* Sets all of them to not given; after parsing, those that were not given to 0, which stands for
+ * their defaults. A zero that was given is no default: then an exit code, else 0; complains. */
 void pl_arg_numbers_begin(const struct pl_arg_number *numbers, size_t n);
 int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers, size_t n);
 
 /* The place of a word in a list that ends with NULL: that of the NULL when it is not there. */
 unsigned int pl_arg_place(const char *const *words, const char *word);
 
-/* What an option, --allow for one, was given into at most max prefixes. 0, or an exit code; complains. */
+/* What an option, --allow for one, was given into at most max prefixes. 0, or an exit code;
+ * complains. */
 int pl_arg_prefixes(const char *option, const struct pl_opt_list *list, struct pl_prefix *ret,
 	unsigned int max);

@@ -1,42 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * pathline bench: the driver that all benchmarks share. What it prints for each result is in
- * print_result; the method is in bench.h.
- */
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* pathline bench: which benchmarks to run, how long, and how results are printed. */
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/cpu.h"
-#include "base/json.h"
-#include "base/num.h"
-#include "cli/bench.h"
+#include "bench/driver.h"
 #include "cli/command.h"
-
-#define PAIRS_MIN 5 /* fewer say nothing about spread */
-#define PAIRS_MAX 1000
-#define TIMES_MIN 100 /* for a 99th percentile */
-
-struct pl_bench_ctx {
-	uint64_t budget_ns; /* of one run */
-	uint64_t size_bytes;
-	unsigned int pairs;
-	const char *only;   /* the one case to measure, by its whole name; NULL: all */
-	unsigned int cases; /* that were measured */
-	bool jsonl;
-	bool header_done;
-};
-
-static const struct pl_bench *const benches[] = {
-#define PL_BENCH(id) &pl_bench_##id,
-#include "cli/benches.def"
-#undef PL_BENCH
-	NULL,
-};
 
 static uint64_t pairs, size_bytes;
 static double seconds;
@@ -50,12 +17,12 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_CHOICE, 'o', "output", &output, "FORMAT", "how to print results",
 			formats },
 		{ PL_OPT_U64, 0, "pairs", &pairs, "N",
-			"runs of the measured thing and its ceiling, in turn (at least 5; default 7)",
+			"runs of the benchmark and of its ceiling, alternating (at least 5; default 7)",
 			NULL },
 		{ PL_OPT_DOUBLE, 0, "seconds", &seconds, "S", "length of one run (default 0.5)",
 			NULL },
 		{ PL_OPT_SIZE, 0, "size", &size_bytes, "SIZE",
-			"input to make, for benchmarks that make input", NULL },
+			"size of the generated input, for benchmarks that generate it", NULL },
 		{ PL_OPT_FLAG, 0, "list", &list, NULL, "list the benchmarks", NULL },
 		{ .type = PL_OPT_END },
 	};
@@ -68,367 +35,22 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
-uint64_t pl_bench_size_bytes(const struct pl_bench_ctx *ctx, uint64_t fallback)
-{
-	return ctx->size_bytes != 0 ? ctx->size_bytes : fallback;
-}
-
-static int compare_double(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Sorts v. */
-static double median(double *v, unsigned int n)
-{
-	qsort(v, n, sizeof(*v), compare_double);
-	return n % 2 == 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
-
-struct result {
-	uint64_t items;
-	double seconds, rate, ceiling_rate, ratio, ratio_min, ratio_max;
-	unsigned int pairs, discarded; /* that count, and that do not because processors moved */
-	double pingpong_before_ns, pingpong_after_ns; /* NaN when there is one processor only */
-};
-
-static void json_number(struct pl_json *json, const char *key, double value)
-{
-	if (isnan(value))
-		return;
-	pl_json_key(json, key);
-	pl_json_double(json, value);
-}
-
-static void print_jsonl(const struct pl_bench_case *c, const struct result *r)
-{
-	struct pl_json json;
-	struct pl_buf out;
-
-	pl_buf_init(&out);
-	pl_json_init(&json, &out);
-	pl_json_object(&json);
-	pl_json_key(&json, "name");
-	pl_json_str(&json, c->name);
-	pl_json_key(&json, "items");
-	pl_json_u64(&json, r->items);
-	json_number(&json, "seconds", r->seconds);
-	json_number(&json, "rate", r->rate);
-	json_number(&json, "ns_per_item", 1e9 / r->rate);
-	if (c->ceiling != NULL) {
-		pl_json_key(&json, "ceiling_name");
-		pl_json_str(&json, c->ceiling_name);
-		json_number(&json, "ceiling_rate", r->ceiling_rate);
-		json_number(&json, "ratio", r->ratio);
-		json_number(&json, "ratio_min", r->ratio_min);
-		json_number(&json, "ratio_max", r->ratio_max);
-	}
-	pl_json_key(&json, "pairs");
-	pl_json_u64(&json, r->pairs);
-	pl_json_key(&json, "pairs_discarded");
-	pl_json_u64(&json, r->discarded);
-	if (c->lost != NULL) {
-		pl_json_key(&json, "lost");
-		pl_json_u64(&json, *c->lost);
-	}
-	json_number(&json, "pingpong_before_ns", r->pingpong_before_ns);
-	json_number(&json, "pingpong_after_ns", r->pingpong_after_ns);
-	pl_json_object_end(&json);
-	pl_buf_chr(&out, '\n');
-	fwrite(out.data, 1, out.len, stdout);
-	pl_buf_done(&out);
-}
-
-static void print_table(
-	struct pl_bench_ctx *ctx, const struct pl_bench_case *c, const struct result *r)
-{
-	char rate[32], ceiling[32];
-
-	if (!ctx->header_done)
-		printf("%-34s %9s %9s %9s %6s %13s  %s\n", "benchmark", "rate/s", "ns/item",
-			"ceiling/s", "ratio", "(min-max)", "ceiling; ping-pong before/after");
-	ctx->header_done = true;
-	pl_format_count(rate, sizeof(rate), r->rate);
-	printf("%-34s %9s %9.2f ", c->name, rate, 1e9 / r->rate);
-	if (c->ceiling != NULL) {
-		pl_format_count(ceiling, sizeof(ceiling), r->ceiling_rate);
-		printf("%9s %6.3f (%.3f-%.3f)  %s", ceiling, r->ratio, r->ratio_min, r->ratio_max,
-			c->ceiling_name);
-	} else {
-		printf("%9s %6s %13s  none", "", "", "");
-	}
-	if (!isnan(r->pingpong_before_ns))
-		printf("; %.0f/%.0f ns", r->pingpong_before_ns, r->pingpong_after_ns);
-	if (c->lost != NULL)
-		printf("; lost %" PRIu64, *c->lost);
-	if (r->discarded > 0)
-		printf("; %u pairs discarded", r->discarded);
-	putchar('\n');
-}
-
-unsigned int pl_bench_pairs(const struct pl_bench_ctx *ctx)
-{
-	return ctx->pairs;
-}
-
-uint64_t pl_bench_run_ns(const struct pl_bench_ctx *ctx)
-{
-	return ctx->budget_ns;
-}
-
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Of sorted times the one that so many per cent do not exceed. */
-static uint64_t at_share(const struct pl_bench_times *t, unsigned int percent)
-{
-	return t->ns[(uint64_t)t->n * percent / 100];
-}
-
-static double micro(uint64_t ns)
-{
-	return (double)ns / 1e3;
-}
-
-static void print_times_jsonl(const struct pl_bench_times *t)
-{
-	const struct {
-		const char *key;
-		uint64_t value;
-	} numbers[] = {
-		{ "items", t->n },
-		{ "median_ns", at_share(t, 50) },
-		{ "p99_ns", at_share(t, 99) },
-		{ "max_ns", t->ns[t->n - 1] },
-		{ "lost", t->lost },
-		{ "load_rate", (uint64_t)t->load_rate },
-	};
-	struct pl_json json;
-	struct pl_buf out;
-
-	pl_buf_init(&out);
-	pl_json_init(&json, &out);
-	pl_json_object(&json);
-	pl_json_key(&json, "name");
-	pl_json_str(&json, t->name);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		pl_json_key(&json, numbers[i].key);
-		pl_json_u64(&json, numbers[i].value);
-	}
-	pl_json_object_end(&json);
-	pl_buf_chr(&out, '\n');
-	fwrite(out.data, 1, out.len, stdout);
-	pl_buf_done(&out);
-}
-
-bool pl_bench_wanted(const struct pl_bench_ctx *ctx, const char *name)
-{
-	return ctx->only == NULL || strcmp(ctx->only, name) == 0;
-}
-
-int pl_bench_times(struct pl_bench_ctx *ctx, const struct pl_bench_times *t)
-{
-	char rate[32];
-
-	if (!pl_bench_wanted(ctx, t->name))
-		return 0;
-	ctx->cases++;
-	if (t->n < TIMES_MIN) {
-		pl_complain("benchmark %s: %u times are too few to say anything", t->name, t->n);
-		return -ENODATA;
-	}
-	qsort(t->ns, t->n, sizeof(*t->ns), compare_u64);
-	if (ctx->jsonl) {
-		print_times_jsonl(t);
-	} else {
-		pl_format_count(rate, sizeof(rate), t->load_rate);
-		printf("%-34s median %.0f us, 99%% %.0f us, most %.0f us; %u times, %u lost, load %s/s\n",
-			t->name, micro(at_share(t, 50)), micro(at_share(t, 99)),
-			micro(t->ns[t->n - 1]), t->n, t->lost, rate);
-	}
-	fflush(stdout);
-	return 0;
-}
-
-/* One run, as a rate. */
-static int measure(pl_bench_fn *fn, const struct pl_bench_ctx *ctx, void *arg, double *ret_rate,
-	struct pl_bench_sample *total)
-{
-	struct pl_bench_sample s = { 0 };
-	int r = fn(arg, ctx->budget_ns, &s);
-
-	if (r < 0)
-		return r;
-	if (s.items == 0 || s.ns == 0)
-		return -ENODATA;
-	*ret_rate = (double)s.items * 1e9 / (double)s.ns;
-	total->items += s.items;
-	total->ns += s.ns;
-	return 0;
-}
-
-#define AGREE 1.3 /* ping-pongs that differ by more are of different placements */
-
-/* Whether the processors were equally far apart each time; with one there is nothing to move. */
-static bool agree(const double *ns, unsigned int n)
-{
-	double low = ns[0], high = ns[0];
-
-	for (unsigned int i = 1; i < n; i++) {
-		low = ns[i] < low ? ns[i] : low;
-		high = ns[i] > high ? ns[i] : high;
-	}
-	return !(high > low * AGREE);
-}
-
-/* One pair. 0 when it does not count, because the processors moved. */
-static int run_pair(const struct pl_bench_ctx *ctx, const struct pl_bench_case *c, double *ret_rate,
-	double *ret_ceiling, struct pl_bench_sample *total)
-{
-	struct pl_bench_sample ceiling_total = { 0 };
-	double ns[3] = { 0 };
-	int r = 0;
-
-	if (c->crosses_cores)
-		ns[0] = pl_cpu_pingpong_ns();
-	if (c->ceiling != NULL)
-		r = measure(c->ceiling, ctx, c->arg, ret_ceiling, &ceiling_total);
-	if (c->crosses_cores)
-		ns[1] = pl_cpu_pingpong_ns();
-	if (r == 0)
-		r = measure(c->subject, ctx, c->arg, ret_rate, total);
-	if (r < 0)
-		return r;
-	if (!c->crosses_cores)
-		return 1;
-	ns[2] = pl_cpu_pingpong_ns();
-	return agree(ns, 3);
-}
-
-static int warm_up(const struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
-{
-	int r = 0;
-
-	for (uint64_t items = 0; r == 0 && items < c->warm_items;) {
-		struct pl_bench_sample sample = { 0 };
-
-		r = c->subject(c->arg, pl_bench_run_ns(ctx), &sample);
-		if (r == 0 && sample.items == 0)
-			r = -ENODATA;
-		items += sample.items;
-	}
-	return r;
-}
-
-int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
-{
-	struct pl_bench_sample total = { 0 };
-	static double rates[PAIRS_MAX], ceilings[PAIRS_MAX], ratios[PAIRS_MAX];
-	struct result res = { 0 };
-	unsigned int n = 0, tries = 0;
-	int r;
-
-	if (!pl_bench_wanted(ctx, c->name))
-		return 0;
-	ctx->cases++;
-	r = warm_up(ctx, c);
-	if (r < 0)
-		goto fail;
-	res.pingpong_before_ns = pl_cpu_pingpong_ns();
-	while (n < ctx->pairs && tries++ < 3 * ctx->pairs) {
-		r = run_pair(ctx, c, &rates[n], &ceilings[n], &total);
-		if (r < 0)
-			goto fail;
-		if (r > 0 && c->ceiling != NULL)
-			ratios[n] = rates[n] / ceilings[n];
-		n += r > 0;
-	}
-	if (n < PAIRS_MIN) {
-		pl_complain(
-			"benchmark %s: the processors moved in all but %u of %u pairs; run it again",
-			c->name, n, tries);
-		return -EAGAIN;
-	}
-	res.pairs = n;
-	res.discarded = tries > n ? tries - n : 0;
-	res.pingpong_after_ns = pl_cpu_pingpong_ns();
-	res.items = total.items;
-	res.seconds = (double)total.ns / 1e9;
-	res.rate = median(rates, n);
-	if (c->ceiling != NULL) {
-		res.ceiling_rate = median(ceilings, n);
-		res.ratio = median(ratios, n);
-		res.ratio_min = ratios[0];
-		res.ratio_max = ratios[n - 1];
-	}
-	if (ctx->jsonl)
-		print_jsonl(c, &res);
-	else
-		print_table(ctx, c, &res);
-	fflush(stdout);
-	return 0;
-fail:
-	pl_complain("benchmark %s: %s", c->name, strerror(-r));
-	return r;
-}
-
-/* By its name, or that of a case: what stands before the slash. */
-static const struct pl_bench *find(const char *name)
-{
-	const size_t len = strcspn(name, "/");
-
-	for (size_t i = 0; benches[i] != NULL; i++) {
-		if (strlen(benches[i]->name) == len && strncmp(benches[i]->name, name, len) == 0)
-			return benches[i];
-	}
-	return NULL;
-}
-
-static void print_list(void)
-{
-	for (size_t i = 0; benches[i] != NULL; i++)
-		printf("%-16s %s\n", benches[i]->name, benches[i]->summary);
-}
-
-static int run_named(const char *name, struct pl_bench_ctx *ctx)
-{
-	const struct pl_bench *bench = find(name);
-	int r;
-
-	ctx->only = strchr(name, '/') != NULL ? name : NULL;
-	ctx->cases = 0;
-	r = bench == NULL ? -ENOENT : bench->run(ctx);
-	if (r == 0 && ctx->only != NULL && ctx->cases == 0) {
-		pl_complain("benchmark %s has no case '%s'; without a case it measures all",
-			bench->name, name);
-		r = -ENOENT;
-	}
-	return r;
-}
-
-static int run_all(const struct pl_opt_list *names, struct pl_bench_ctx *ctx)
+/* All of them when none is named. */
+static int run_named(const struct pl_opt_list *names, struct pl_bench_ctx *ctx)
 {
 	int code = PL_EXIT_OK;
 
 	for (size_t i = 0; i < names->n; i++) {
-		if (find(names->items[i]) == NULL) {
+		if (pl_bench_find(names->items[i]) == NULL) {
 			pl_complain("unknown benchmark '%s'; 'pathline bench --list' lists them",
 				names->items[i]);
 			return PL_EXIT_USAGE;
 		}
 	}
-	for (size_t i = 0; names->n == 0 && benches[i] != NULL; i++) {
-		if (run_named(benches[i]->name, ctx) < 0)
-			code = PL_EXIT_FAILED;
-	}
+	if (names->n == 0 && pl_bench_run_all(ctx) < 0)
+		code = PL_EXIT_FAILED;
 	for (size_t i = 0; i < names->n; i++) {
-		if (run_named(names->items[i], ctx) < 0)
+		if (pl_bench_run(ctx, names->items[i]) < 0)
 			code = PL_EXIT_FAILED;
 	}
 	return code;
@@ -447,15 +69,16 @@ static int run(int argc, char **argv)
 	ctx.pairs = (unsigned int)pairs;
 	ctx.jsonl = strcmp(output, "jsonl") == 0;
 	if (list) {
-		print_list();
-	} else if (pairs < PAIRS_MIN || pairs > PAIRS_MAX) {
-		pl_complain("--pairs is from %d to %d", PAIRS_MIN, PAIRS_MAX);
+		pl_bench_list();
+	} else if (pairs < PL_BENCH_PAIRS_MIN || pairs > PL_BENCH_PAIRS_MAX) {
+		pl_complain(
+			"--pairs must be from %d to %d", PL_BENCH_PAIRS_MIN, PL_BENCH_PAIRS_MAX);
 		code = PL_EXIT_USAGE;
 	} else if (!(seconds >= 0.001 && seconds <= 3600)) {
-		pl_complain("--seconds is from 0.001 to 3600");
+		pl_complain("--seconds must be from 0.001 to 3600");
 		code = PL_EXIT_USAGE;
 	} else {
-		code = run_all(&names, &ctx);
+		code = run_named(&names, &ctx);
 	}
 	pl_opt_list_done(&names);
 	return code;
@@ -463,14 +86,14 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_bench = {
 	.name = "bench",
-	.summary = "measure, each figure beside its ceiling in the same run",
+	.summary = "run benchmarks, each compared with its ceiling in the same run",
 	.usage = "[OPTION]… [NAME[/CASE]]…",
 	.description =
-		"Runs the named benchmarks or cases of them, or all. Each measured thing and its\n"
-		"ceiling (the fastest its job could be done on this machine) run in turn, and the ratio\n"
-		"is the median of the neighbours' ratios: on a shared machine the ratio stays when the\n"
-		"rates do not. The time of a core-to-core ping-pong before and after tells whether the\n"
-		"machine was disturbed.\n"
+		"Runs the named benchmarks or cases, or all of them. Each benchmark alternates with its\n"
+		"ceiling, the fastest way to do its job on this machine, and the ratio is the median of the\n"
+		"ratios of neighbouring runs: on a shared machine the ratio is stable even when the rates\n"
+		"are not. The round-trip time between two cores, measured before and after, shows whether\n"
+		"the machine was disturbed.\n"
 		"\n"
 		"With -o jsonl each result is an object with name, items, seconds, rate, ns_per_item,\n"
 		"ceiling_name, ceiling_rate, ratio, ratio_min, ratio_max, pairs, pairs_discarded,\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pathline completion: scripts for bash, zsh and fish, written from the command and option tables. Each
- * completes commands, options, the choices of options that have them, and files elsewhere.
+ * pathline completion: scripts for bash, zsh and fish, written from the command and option tables.
+ * Each completes commands, options, the choices of options that have them, and files elsewhere.
  */
 #include <stdio.h>
 #include <string.h>
@@ -262,7 +262,7 @@ static int run(int argc, char **argv)
 		return code;
 	pl_buf_init(&out);
 	if (operands.n != 1) {
-		pl_complain("completion takes one operand: bash, zsh or fish");
+		pl_complain("completion needs one operand: bash, zsh or fish");
 		code = PL_EXIT_USAGE;
 		goto done;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline config: check, dump, init. Touches no network and needs no right. */
+/* The command "pathline config": checks, prints and begins configuration files; opens no socket. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,10 +7,47 @@
 
 #include "base/buf.h"
 #include "cli/command.h"
-#include "cli/daemon.h"
 #include "pipeline/metrics.h"
+#include "service/daemon.h"
 
 static const char *const words[] = { "check", "dump", "init", NULL };
+
+static struct {
+	bool full;
+} args;
+
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		{ PL_OPT_FLAG, 0, "full", &args.full, NULL,
+			"init: write every key with its default and meaning", NULL },
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	return table;
+}
+
+/* The daemon starts with this file as it is, wherever the file is and without privileges. */
+static const char short_file[] =
+	"# Configuration of the pathline daemon: pathline run -c FILE\n"
+	"#\n"
+	"# 'pathline config check FILE' checks it. 'pathline config init --full' writes every key with its\n"
+	"# default and meaning; 'man pathline.conf' has the same list.\n"
+	"\n"
+	"# Where the switches send their telemetry reports.\n"
+	"sources:\n"
+	"  - uri: udp://:32766\n"
+	"\n"
+	"# Events (path changes, queue build-ups, losses) as lines of JSON. A relative path starts at the\n"
+	"# working directory of the daemon; the systemd unit runs it in /var/lib/pathline.\n"
+	"outputs:\n"
+	"  - type: jsonl\n"
+	"    path: pathline-events.jsonl\n"
+	"    paths: false    # true writes every report too\n"
+	"\n"
+	"# Prometheus scrapes http://127.0.0.1:8400/metrics; pathline top, tail and status ask here, too.\n"
+	"web:\n"
+	"  listen: 127.0.0.1:8400\n";
 
 static int print(struct pl_buf *out)
 {
@@ -83,9 +120,13 @@ static int init(void)
 	struct pl_buf out;
 
 	pl_buf_init(&out);
-	pl_conf_template(pl_config_rows, &out);
-	pl_buf_str(&out,
-		"\n## With this line at its end, a file that was cut is seen by a reload, and refused.\n...\n");
+	if (args.full)
+		pl_conf_template(pl_config_rows, &out);
+	else
+		pl_buf_str(&out, short_file);
+	pl_buf_printf(&out,
+		"\n%s The daemon refuses to reload a file from which this last line was cut off.\n...\n",
+		args.full ? "##" : "#");
 	return print(&out);
 }
 
@@ -96,32 +137,39 @@ static int run(int argc, char **argv)
 	size_t n;
 	int code;
 
+	args.full = false;
 	if (pl_command_parse(&pl_command_config, argc, argv, &operands, &code) != 0)
 		return code;
 	n = operands.n;
 	word = n > 0 ? operands.items[0] : "";
 	file = n > 1 ? operands.items[1] : NULL;
 	pl_opt_list_done(&operands);
+	if (args.full && strcmp(word, "init") != 0) {
+		pl_complain("--full belongs to \"config init\"");
+		return PL_EXIT_USAGE;
+	}
 	if (n <= 2 && strcmp(word, "check") == 0)
 		return check(file);
 	if (n <= 2 && strcmp(word, "dump") == 0)
 		return dump(file);
 	if (n == 1 && strcmp(word, "init") == 0)
 		return init();
-	pl_complain("config takes one of: check [FILE], dump [FILE], init");
+	pl_complain("config takes one of: check [FILE], dump [FILE], init [--full]");
 	return PL_EXIT_USAGE;
 }
 
 const struct pl_command pl_command_config = {
 	.name = "config",
 	.summary = "check a configuration, show it with its defaults, or begin one",
-	.usage = "check [FILE] | dump [FILE] | init",
+	.usage = "check [FILE] | dump [FILE] | init [--full]",
 	.description =
-		"check says whether the file is good, and if not, where and why (exit code 78); then how many\n"
-		"series the metrics page can have at most and how much memory the daemon can take.\n"
+		"check reads the file, prints the position and cause of the first error (exit code 78), or how\n"
+		"many series the metrics page can have and how much memory the daemon can take.\n"
 		"dump prints the configuration with every default filled in.\n"
-		"init prints a commented file to begin with.\n"
-		"Without FILE, check and dump are of the defaults; - is standard input.",
+		"init prints a short configuration with which the daemon starts: one source, one output and the\n"
+		"address of the metrics page. With --full it prints every key with its default and meaning.\n"
+		"Without FILE, check and dump use the defaults; - reads standard input.",
+	.options = options,
 	.examples = "  pathline config init > pathline.yaml\n"
 		    "  pathline config check pathline.yaml\n"
 		    "  pathline config dump pathline.yaml\n",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pathline demo: the collector at work on real datagrams over loopback, needing nothing: no argument, no
- * right, no network. At the end the books are compared: every report the network made was lost on purpose,
- * or sent; everything sent was received, or dropped by the kernel, which says how many.
+ * pathline demo: the collector at work on real datagrams over loopback, needing nothing: no
+ * argument, no right, no network. At the end the books are compared: every report the network made
+ * was lost on purpose, or sent; everything sent was received, or dropped by the kernel, which says
+ * how many.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,12 +20,12 @@
 #include "base/log.h"
 #include "base/num.h"
 #include "cli/command.h"
-#include "cli/confine.h"
-#include "cli/daemon.h"
 #include "cli/demo_traffic.h"
 #include "cli/demo_view.h"
 #include "cli/json_line.h"
-#include "cli/signals.h"
+#include "service/confine.h"
+#include "service/daemon.h"
+#include "service/signals.h"
 
 #define SECOND_NS   UINT64_C(1000000000)
 #define STORY_NS    (40 * SECOND_NS)
@@ -47,11 +48,12 @@ static const struct pl_opt *options(void)
 	static const char *const forms[] = { "table", "json", "jsonl", NULL };
 	static const struct pl_opt table[] = {
 		{ PL_OPT_DURATION, 'd', "duration", &args.duration_ns, "TIME",
-			"stop after so long (default: 20s when headless, else when asked to)",
+			"stop after this time (default: 20s with --headless, else until q or SIGINT)",
 			NULL },
 		{ PL_OPT_FLAG, 0, "headless", &args.headless, NULL,
 			"no live view, only the summary at the end", NULL },
-		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM", "form of the summary", forms },
+		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM", "format of the summary",
+			forms },
 		{ PL_OPT_RATE, 'r', "rate", &args.rate, "RATE", "reports per second (default 5000)",
 			NULL },
 		{ PL_OPT_U64, 0, "seed", &args.seed, "N",
@@ -354,7 +356,7 @@ static void print_text(const struct demo *d)
 		if (t->events[i] > 0)
 			printf(" %s %" PRIu64, pl_event_kind_name(i), t->events[i]);
 	}
-	printf("\nbooks:  made %" PRIu64 " = sent %" PRIu64 " + lost on purpose %" PRIu64
+	printf("\ntotals: made %" PRIu64 " = sent %" PRIu64 " + lost on purpose %" PRIu64
 	       " + not sent %" PRIu64 "\n"
 	       "        sent %" PRIu64 " = received %" PRIu64 " + dropped by the kernel %" PRIu64
 	       "\n"
@@ -364,7 +366,7 @@ static void print_text(const struct demo *d)
 		d->account.made, d->account.sent, d->account.lost_on_purpose, d->account.not_sent,
 		d->account.sent, d->stats.ports.packets, d->stats.ports.kernel_drops, t->packets,
 		t->verdicts[PL_V_OK], t->packets - t->verdicts[PL_V_OK], t->lost,
-		balanced(d) ? "they balance" : "THEY DO NOT BALANCE");
+		balanced(d) ? "they agree" : "THEY DO NOT AGREE");
 	printf("\nnext:   pathline listen                    see what your switches send, decoded\n"
 	       "        pathline config init > FILE        then: pathline run -c FILE\n"
 	       "        pathline gen int --help            more networks, versions and faults\n");
@@ -387,7 +389,7 @@ static int run(int argc, char **argv)
 	code = operands.n;
 	pl_opt_list_done(&operands);
 	if (code > 0 || args.rate <= 0) {
-		pl_complain(code > 0 ? "demo takes no operand" : "--rate: more than 0");
+		pl_complain(code > 0 ? "demo takes no operand" : "--rate must be greater than 0");
 		return PL_EXIT_USAGE;
 	}
 	if (args.headless && args.duration_ns == 0)
@@ -417,15 +419,16 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_demo = {
 	.name = "demo",
-	.summary = "everything at once, needing nothing: a network's reports, collected and shown",
+	.summary = "model a small network, collect its reports and show them; needs no privileges",
 	.usage = "[--headless] [-d TIME] [-o FORM]",
 	.description =
 		"Sends the telemetry reports of a small network over loopback to a collector in this process\n"
-		"and shows what it sees, with a page for Prometheus. Within the first minute a path changes, a\n"
-		"queue builds up and reports get lost; each is told as an event. No root, no network, no file.\n"
+		"and shows the decoded telemetry, with a metrics page for Prometheus. Within the first minute\n"
+		"a path changes, a queue builds up and reports get lost; the collector reports each as an\n"
+		"event. Needs no root, no network and no file.\n"
 		"\n"
-		"At the end it compares the books: what was sent must have been received, or counted as\n"
-		"dropped. Exit code 1 says that they do not balance.",
+		"At the end it compares the accounts: every packet sent must have been received or counted as\n"
+		"dropped. Exit code 1: the accounts do not agree.",
 	.examples = "  pathline demo\n"
 		    "  pathline demo --headless --duration 20s -o json\n",
 	.options = options,

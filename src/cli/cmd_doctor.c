@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pathline doctor: what this machine offers, and for what is missing the command that gives it. Looks
- * only; changes nothing and needs no privilege.
+ * pathline doctor: what this machine offers, and for what is missing the command that gives it.
+ * Looks only; changes nothing and needs no privilege.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -87,7 +87,7 @@ static void check_kernel(struct finding *f)
 		sysconf(_SC_NPROCESSORS_ONLN));
 	if (sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
 		(major < 5 || (major == 5 && minor < 10)))
-		doctor_fix(f, STATUS_WARN, "a kernel from 5.10 on; Debian 12 has 6.1");
+		doctor_fix(f, STATUS_WARN, "install a kernel from 5.10 on; Debian 12 has 6.1");
 }
 
 static void check_rcvbuf(struct finding *f)
@@ -134,7 +134,7 @@ static void check_port(struct finding *f, int type, uint16_t port, uint32_t addr
 		doctor_found(f, "free (%s)", what);
 	} else {
 		doctor_found(f, "cannot be taken (%s): %s", what, strerror(errno));
-		doctor_fix(f, STATUS_WARN, "ss -%snlp 'sport = :%u' shows who has it",
+		doctor_fix(f, STATUS_WARN, "ss -%snlp 'sport = :%u' shows the process that has it",
 			type == SOCK_STREAM ? "t" : "u", port);
 	}
 	close(fd);
@@ -238,7 +238,7 @@ static void check_ioam(struct finding *f)
 		doctor_found(f, "this kernel can be an IOAM node");
 	} else {
 		doctor_found(f, "this kernel is no IOAM node; decoding IOAM does not need it");
-		doctor_fix(f, STATUS_WARN, "a kernel from 5.15 on with IPv6");
+		doctor_fix(f, STATUS_WARN, "use a kernel from 5.15 on with IPv6");
 	}
 }
 
@@ -360,12 +360,12 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_doctor = {
 	.name = "doctor",
-	.summary = "say what this machine can do, and the command that gives what it lacks",
+	.summary = "check what this machine supports, and print the command that mends each fault",
 	.usage = "[OPTION]…",
 	.description =
-		"Looks only and needs no privilege. Each line is ok, warn (something will be slower or\n"
-		"missing) or fail (pathline cannot work); what to do stands below it. Exit code 69\n"
-		"when a line failed.",
+		"Only looks, and needs no privileges. Each line is ok, warn (something will be slower or\n"
+		"missing) or fail (pathline cannot work); the line below it says what to do. Exit code\n"
+		"69: a line failed.",
 	.examples = "  pathline doctor\n  pathline doctor -o json\n",
 	.options = options,
 	.run = run,

@@ -1,42 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline dta: a whole chain from generators to regions, started, looked after, stopped and checked. */
+/* pathline dta: a whole chain from generators to regions. */
 #include <errno.h>
-#include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/clock.h"
+#include "base/buf.h"
+#include "base/complain.h"
+#include "cli/args.h"
 #include "cli/command.h"
-#include "cli/dta_account.h"
-#include "cli/dta_check.h"
-#include "cli/dta_conf.h"
-#include "cli/dta_lab.h"
-#include "cli/dta_process.h"
-#include "cli/dta_regions.h"
-#include "cli/dta_status.h"
-#include "cli/json_line.h"
-#include "cli/signals.h"
-#include "dta/translator.h"
-#include "memory/region.h"
+#include "cli/region_read.h"
+#include "cli/stdout.h"
+#include "remote/roce_uri.h"
+#include "service/chain.h"
 
-#define STORES_MAX PL_DTA_CONF_STORES_MAX
-#define ALLOW_MAX  PL_DTA_CONF_ALLOW_MAX
-#define PARTS_MAX  (PL_COLLECTORS_MAX + 1 + STORES_MAX * PL_DTA_CONF_REPORTERS_MAX)
-#define PATH_BYTES PL_DTA_PATH_BYTES
-#define START_NS   UINT64_C(30000000000)  /* for a part to be ready */
-#define STOP_NS    UINT64_C(120000000000) /* for it to end when it is asked to */
-#define TICK_MS    200
-
-static const char *const words[] = { "up", "check", "demo", NULL };
-static const char *const forms[] = { "table", "json", NULL };
+static const char *const words[] = { "up", "check", "demo", "lookup", NULL };
 
 static struct {
-	const char *file, *form;
+	const char *file, *dev;
+	struct pl_region_args read;
 	uint64_t duration_ns, status_ns;
 	bool quiet, keep;
 } args;
@@ -45,590 +27,31 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_STRING, 'c', "config", &args.file, "FILE",
-			"up, check: the chain, as YAML (docs/guide/dta.md has its keys)", NULL },
+			"up, check, lookup: YAML file that describes the chain (docs/guide/dta.md lists its keys)",
+			NULL },
 		{ PL_OPT_DURATION, 'd', "duration", &args.duration_ns, "TIME",
-			"stop after so long, also when generators are not done", NULL },
+			"stop after this time, even if generators are not finished", NULL },
 		{ PL_OPT_DURATION, 0, "status", &args.status_ns, "TIME",
-			"say this often how every part is; SIGUSR1: now", NULL },
-		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
-			"form of status, accounts and what check finds; json: an object in a line "
-			"each",
-			forms },
+			"print the state of every process this often; SIGUSR1 prints it at once",
+			NULL },
+		{ PL_OPT_CHOICE, 'o', "output", &args.read.form, "FORM",
+			"format of status, accounts and differences, table or json: one object per line; of answers all",
+			pl_out_forms },
 		{ PL_OPT_FLAG, 0, "headless", &args.quiet, NULL,
-			"do not pass on what the parts say", NULL },
+			"do not pass on the output of the processes", NULL },
 		{ PL_OPT_FLAG, 0, "keep", &args.keep, NULL,
-			"keep the regions of a folder that was made for this run", NULL },
+			"keep the regions of a folder that this run created", NULL },
+		{ PL_OPT_HEADING, 0, "Options for lookup", NULL, NULL, NULL, NULL },
+		{ PL_OPT_STRING, 0, "dev", &args.dev, "INTERFACE",
+			"ask the collectors over the network, by packet:IFACE or udp://ADDRESS of this network namespace; without it their files are read",
+			NULL },
+		PL_REGION_ARGS_ASK(args.read),
+		{ PL_OPT_U64, 0, "list", &args.read.list, "NUMBER",
+			"append: the list to read (default 0)", NULL },
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
 	return table;
-}
-
-struct chain {
-	struct pl_dta_conf conf;
-	struct pl_dta_lab lab;
-	int netns[PL_COLLECTORS_MAX], translator_netns;
-	struct pl_dta_conf_collector lab_collector;
-	char *lab_allow;
-	const char *interface; /* the translator's */
-	const struct pl_dta_conf_collector *collectors;
-	const struct pl_dta_conf_store *stores;
-	unsigned int n_collectors, n_stores;
-	char folder[PATH_BYTES];
-	bool made_folder;
-	struct pl_dta_regions regions;
-	bool differ; /* those that were there, from the file */
-	/* collectors, the translator, generators */
-	struct pl_dta_process parts[PARTS_MAX];
-	unsigned int n_parts;
-	struct pl_dta_checked checked[STORES_MAX];
-	uint64_t made[STORES_MAX]; /* by each store's generator */
-	struct pl_dta_account account;
-};
-
-static volatile sig_atomic_t stop, asked, turn;
-
-static void on_signal(int signo)
-{
-	if (signo == SIGUSR1)
-		asked = 1;
-	else if (signo == SIGUSR2)
-		turn = 1;
-	else
-		stop = 1;
-}
-
-static struct pl_dta_process *translator_of(struct chain *c)
-{
-	return &c->parts[c->n_collectors];
-}
-
-/* ---- what is wanted ---- */
-
-/* The only one of a laboratory, written by `translator`. */
-static void set_collector(
-	struct chain *c, const char *interface, const char *listen, const char *translator)
-{
-	c->lab_allow = (char *)(uintptr_t)translator;
-	c->lab_collector = (struct pl_dta_conf_collector){ .name = (char *)(uintptr_t) "c1",
-		.interface = (char *)(uintptr_t)interface,
-		.listen = (char *)(uintptr_t)listen,
-		.allow = { .items = &c->lab_allow, .n = 1 } };
-	c->collectors = &c->lab_collector;
-	c->n_collectors = 1;
-}
-
-static int load(struct chain *c, const char *word, struct pl_diag *diag)
-{
-	int r;
-
-	if (strcmp(word, "demo") == 0)
-		r = pl_conf_parse(pl_dta_conf_rows, "demo", pl_dta_conf_demo,
-			strlen(pl_dta_conf_demo), &c->conf, diag);
-	else
-		r = pl_conf_load(pl_dta_conf_rows, args.file, &c->conf, NULL, diag);
-	if (r == 0)
-		r = pl_dta_conf_check(&c->conf, diag);
-	if (r < 0 && diag->file[0] == '\0' && args.file != NULL)
-		snprintf(diag->file, sizeof(diag->file), "%s", args.file);
-	c->stores = c->conf.stores.items;
-	c->n_stores = (unsigned int)c->conf.stores.n;
-	c->collectors = c->conf.collectors.items;
-	c->n_collectors = (unsigned int)c->conf.collectors.n;
-	c->interface = c->conf.interface;
-	if (c->conf.lab) {
-		set_collector(c, PL_DTA_LAB_INTERFACE, PL_DTA_LAB_COLLECTOR, PL_DTA_LAB_TRANSLATOR);
-		c->interface = PL_DTA_LAB_INTERFACE;
-	}
-	return r;
-}
-
-static int enter_lab(struct chain *c, struct pl_diag *diag)
-{
-	int r = pl_dta_lab_make(&c->lab, diag);
-
-	if (r == -EPERM) {
-		pl_complain("without root there are no network namespaces: RoCE goes over the "
-			    "loopback, by UDP sockets");
-		set_collector(c, PL_DTA_LOOPBACK_INTERFACE, PL_DTA_LOOPBACK_COLLECTOR,
-			PL_DTA_LOOPBACK_ALLOW);
-		c->interface = PL_DTA_LOOPBACK_TRANSLATOR;
-		return 0;
-	}
-	if (r < 0)
-		return r;
-	c->netns[0] = c->lab.collector;
-	c->translator_netns = c->lab.translator;
-	return 0;
-}
-
-static int open_netns(struct chain *c, struct pl_diag *diag)
-{
-	for (unsigned int i = 0; i < PL_COLLECTORS_MAX; i++)
-		c->netns[i] = -1;
-	c->translator_netns = -1;
-	if (c->conf.lab)
-		return enter_lab(c, diag);
-	for (unsigned int i = 0; i < c->n_collectors; i++) {
-		if (c->collectors[i].netns == NULL)
-			continue;
-		c->netns[i] = pl_dta_netns_open(c->collectors[i].netns, diag);
-		if (c->netns[i] < 0)
-			return c->netns[i];
-	}
-	if (c->conf.netns == NULL)
-		return 0;
-	c->translator_netns = pl_dta_netns_open(c->conf.netns, diag);
-	return c->translator_netns < 0 ? c->translator_netns : 0;
-}
-
-static int make_folder(struct chain *c, struct pl_diag *diag)
-{
-	if (c->conf.folder != NULL) {
-		snprintf(c->folder, sizeof(c->folder), "%s", c->conf.folder);
-		return 0;
-	}
-	snprintf(c->folder, sizeof(c->folder), "/dev/shm/pathline-dta-XXXXXX");
-	if (mkdtemp(c->folder) == NULL) {
-		pl_diag_set(diag, "%s: %s", c->folder, strerror(errno));
-		return -errno;
-	}
-	c->made_folder = true;
-	return 0;
-}
-
-/* ---- regions ---- */
-
-static void say_difference(void *arg, const char *text)
-{
-	(void)arg;
-	pl_complain("%s", text);
-}
-
-static int name_regions(struct chain *c, struct pl_diag *diag)
-{
-	return pl_dta_regions_init(
-		&c->regions, &c->conf, c->collectors, c->n_collectors, c->folder, diag);
-}
-
-static int judge(struct chain *c, unsigned int n, struct pl_diag *diag)
-{
-	if (n == 0)
-		return 0;
-	c->differ = true;
-	pl_diag_set(diag, "regions in %s are not what the file says: %u difference%s", c->folder, n,
-		n > 1 ? "s" : "");
-	return -EINVAL;
-}
-
-/* ---- parts ---- */
-
-static void pump(struct chain *c)
-{
-	pl_dta_process_pump(c->parts, c->n_parts, TICK_MS, !args.quiet);
-}
-
-/* Until it is ready. -ETIMEDOUT, -ECHILD with diag. */
-static int wait_ready(struct chain *c, const struct pl_dta_process *p, struct pl_diag *diag)
-{
-	const uint64_t end_ns = pl_clock_mono_ns() + START_NS;
-	char status[32];
-
-	while (!p->is_ready && !p->ended && stop == 0 && pl_clock_mono_ns() < end_ns)
-		pump(c);
-	if (p->is_ready)
-		return 0;
-	if (!p->ended) {
-		pl_diag_set(diag, "%s: not ready%s", p->role, stop != 0 ? "" : " in time");
-		return -ETIMEDOUT;
-	}
-	pl_dta_process_status(p, status);
-	pl_diag_set(diag, "%s: ended at once (%s): %s", p->role, status, p->last);
-	return -ECHILD;
-}
-
-static int start(struct chain *c, const char *role, const char *const *argv, int netns,
-	const char *ready, struct pl_diag *diag)
-{
-	return pl_dta_process_start(&c->parts[c->n_parts++], role, argv, netns, ready, diag);
-}
-
-static bool has_epochs(const struct chain *c)
-{
-	for (unsigned int s = 0; s < c->n_stores; s++) {
-		if (pl_dta_conf_turns(&c->conf, &c->stores[s]))
-			return true;
-	}
-	return false;
-}
-
-static int start_collector(struct chain *c, unsigned int i, struct pl_diag *diag)
-{
-	const struct pl_dta_conf_collector *k = &c->collectors[i];
-	char *const *allow = k->allow.items;
-	const char *argv[12 + 2 * ALLOW_MAX + STORES_MAX] = { "collect", "--stats", "--read",
-		"--listen", k->listen };
-	char role[64], every[32], *named = calloc(c->n_stores, PATH_BYTES + 64);
-	size_t n = 5;
-	int r;
-
-	if (named == NULL)
-		return -ENOMEM;
-	if (has_epochs(c)) {
-		snprintf(every, sizeof(every), "%" PRIu64 "ns", c->conf.epoch_ns);
-		argv[n++] = "--epoch";
-		argv[n++] = every;
-		argv[n++] = "--keep-epochs";
-		argv[n++] = c->folder;
-	}
-	for (size_t a = 0; a < k->allow.n; a++) {
-		argv[n++] = "--allow";
-		argv[n++] = allow[a];
-	}
-	argv[n++] = k->interface;
-	for (unsigned int s = 0; s < c->n_stores; s++) {
-		char *text = named + (size_t)s * (PATH_BYTES + 64);
-
-		snprintf(text, PATH_BYTES + 64, "%s=%s", c->stores[s].name,
-			c->regions.paths[i * c->n_stores + s]);
-		argv[n++] = text;
-	}
-	snprintf(role, sizeof(role), "collector %s", k->name);
-	r = pl_dta_process_start(&c->parts[i], role, argv, c->netns[i], "collecting", diag);
-	free(named);
-	return r;
-}
-
-static void write_uri(const struct chain *c, struct pl_buf *uri)
-{
-	pl_buf_str(uri, "roce://");
-	for (unsigned int i = 0; i < c->n_collectors; i++)
-		pl_buf_printf(uri, "%s%s", i > 0 ? "," : "", c->collectors[i].listen);
-	for (unsigned int s = 0; s < c->n_stores; s++)
-		pl_buf_printf(uri, "%c%s", s > 0 ? ',' : '/', c->stores[s].name);
-	pl_buf_printf(uri, "?dev=%s&service=%s&dscp=%" PRIu64 "&ecn=%s", c->interface,
-		c->conf.service == 1 ? "rc" : "uc", c->conf.dscp, c->conf.ecn ? "on" : "off");
-}
-
-static int start_translator(struct chain *c, struct pl_diag *diag)
-{
-	const char *argv[12 + 64] = { "translate", "--stats" };
-	char reporters[24];
-	char *const *more = c->conf.options.items;
-	struct pl_buf uri;
-	size_t n = 2;
-	int r;
-
-	pl_buf_init(&uri);
-	write_uri(c, &uri);
-	if (pl_dta_conf_reporters(&c->conf) > 0) {
-		snprintf(reporters, sizeof(reporters), "%" PRIu64, pl_dta_conf_reporters(&c->conf));
-		argv[n++] = "--sketch-reporters";
-		argv[n++] = reporters;
-	}
-	for (size_t i = 0; i < c->conf.options.n; i++)
-		argv[n++] = more[i];
-	argv[n++] = c->conf.listen;
-	argv[n++] = uri.data;
-	r = uri.failed
-		    ? -ENOMEM
-		    : start(c, "translator", argv, c->translator_netns, "translating from", diag);
-	pl_buf_done(&uri);
-	return r;
-}
-
-static int start_generators(struct chain *c, struct pl_diag *diag)
-{
-	int r = 0;
-
-	for (unsigned int s = 0; r == 0 && s < c->n_stores; s++) {
-		const char *argv[24];
-		char text[24][24], role[64];
-
-		if (c->stores[s].reports == 0)
-			continue;
-		pl_dta_check_stream(&c->stores[s], s, c->conf.listen, argv, text);
-		snprintf(role, sizeof(role), "generator %s", c->stores[s].name);
-		for (uint64_t i = 0; r == 0 && i < c->stores[s].reporters; i++)
-			r = start(c, role, argv, c->translator_netns, " packets (", diag);
-	}
-	return r;
-}
-
-static int bring_up(struct chain *c, struct pl_diag *diag)
-{
-	int r = 0;
-
-	for (; r == 0 && c->n_parts < c->n_collectors; c->n_parts++)
-		r = start_collector(c, c->n_parts, diag);
-	for (unsigned int i = 0; r == 0 && i < c->n_collectors; i++)
-		r = wait_ready(c, &c->parts[i], diag);
-	if (r == 0)
-		r = start_translator(c, diag);
-	if (r == 0)
-		r = wait_ready(c, translator_of(c), diag);
-	return r == 0 ? start_generators(c, diag) : r;
-}
-
-/* Parts that run from `first` on. */
-static unsigned int running(const struct chain *c, unsigned int first)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = first; i < c->n_parts; i++)
-		n += c->parts[i].pid != 0;
-	return n;
-}
-
-/* A collector goes on on its regions; its account is gone with it. -ECHILD with diag: it was too often, or a translator. */
-static int start_again(struct chain *c, unsigned int i, struct pl_diag *diag)
-{
-	struct pl_dta_process *p = &c->parts[i];
-	const unsigned int restarts = p->restarts;
-	char status[32];
-	int r;
-
-	pl_dta_process_status(p, status);
-	pl_diag_set(diag, "%s ended by itself (%s)", p->role, status);
-	if (i == c->n_collectors || restarts >= c->conf.restarts)
-		return -ECHILD;
-	pl_complain("%s; starting it again", diag->text);
-	if (pl_dta_account_collector(&c->account, p->text.data, NULL) < 0 || !WIFEXITED(p->status))
-		c->account.gone++;
-	pl_dta_process_done(p);
-	memset(p, 0, sizeof(*p));
-	r = start_collector(c, i, diag);
-	p->restarts = restarts + 1;
-	return r == 0 ? wait_ready(c, p, diag) : r;
-}
-
-/* Forgotten before it is answered: a signal that comes meanwhile is another one. */
-static bool taken(volatile sig_atomic_t *flag)
-{
-	if (*flag == 0)
-		return false;
-	*flag = 0;
-	return true;
-}
-
-static void pass_on_turn(struct chain *c)
-{
-	for (unsigned int i = 0; i < c->n_collectors; i++) {
-		if (c->parts[i].pid != 0 && c->parts[i].is_ready)
-			(void)kill(c->parts[i].pid, SIGUSR2);
-	}
-}
-
-/* Until generators are done, where there are any, the time is over, or somebody says so. -ECHILD: a part is gone. */
-static int look_after(struct chain *c, struct pl_diag *diag)
-{
-	const unsigned int first = c->n_collectors + 1;
-	const uint64_t end_ns =
-		args.duration_ns != 0 ? pl_clock_mono_ns() + args.duration_ns : UINT64_MAX;
-	struct pl_dta_status status = { .parts = c->parts,
-		.n_parts = c->n_parts,
-		.n_collectors = c->n_collectors,
-		.every_ns = args.status_ns,
-		.json = strcmp(args.form, "json") == 0 };
-	int r = 0;
-
-	pl_dta_status_init(&status, pl_clock_mono_ns());
-	while (r == 0 && stop == 0 && pl_clock_mono_ns() < end_ns &&
-		(c->n_parts == first || running(c, first) > 0)) {
-		pump(c);
-		for (unsigned int i = 0; r == 0 && i < first; i++) {
-			if (c->parts[i].ended)
-				r = start_again(c, i, diag);
-		}
-		if (taken(&turn) && has_epochs(c))
-			pass_on_turn(c);
-		pl_dta_status_step(&status, pl_clock_mono_ns(), taken(&asked));
-	}
-	return r;
-}
-
-/* Asks parts [first, end) to end, and waits until they have. */
-static int take_down(struct chain *c, unsigned int first, unsigned int end)
-{
-	const uint64_t until_ns = pl_clock_mono_ns() + STOP_NS;
-	unsigned int left = 1;
-
-	for (unsigned int i = first; i < end && i < c->n_parts; i++)
-		pl_dta_process_stop(&c->parts[i]);
-	while (left > 0 && pl_clock_mono_ns() < until_ns) {
-		left = 0;
-		for (unsigned int i = first; i < end && i < c->n_parts; i++)
-			left += c->parts[i].pid != 0;
-		if (left > 0)
-			pump(c);
-	}
-	return left > 0 ? -ETIMEDOUT : 0;
-}
-
-/* Against the stream: nothing is under way when the next part ends. */
-static int bring_down(struct chain *c)
-{
-	int r = take_down(c, c->n_collectors + 1, c->n_parts);
-
-	if (r == 0)
-		r = take_down(c, c->n_collectors, c->n_collectors + 1);
-	return r == 0 ? take_down(c, 0, c->n_collectors) : r;
-}
-
-/* ---- what came of it ---- */
-
-static int add_path(struct pl_conf_list *list, const char *path)
-{
-	char **items = reallocarray(list->items, list->n + 1, sizeof(*items));
-
-	if (items == NULL)
-		return -ENOMEM;
-	list->items = items;
-	items[list->n] = strdup(path);
-	if (items[list->n] == NULL)
-		return -ENOMEM;
-	list->n++;
-	return 0;
-}
-
-/* A store's regions of all collectors, and files of epochs that ended. */
-static int add_paths(const struct chain *c, unsigned int s, struct pl_conf_list *list)
-{
-	char path[PATH_BYTES + 32];
-	int r = 0;
-
-	for (unsigned int i = s; r == 0 && i < c->n_collectors * c->n_stores; i += c->n_stores) {
-		r = add_path(list, c->regions.paths[i]);
-		pl_dta_regions_epoch(&c->regions, i, 0, path);
-		for (uint64_t k = 0; r == 0 && access(path, F_OK) == 0; k++) {
-			r = add_path(list, path);
-			pl_dta_regions_epoch(&c->regions, i, k + 1, path);
-		}
-	}
-	return r;
-}
-
-static int check(struct chain *c, struct pl_diag *diag)
-{
-	int r = 0;
-
-	for (unsigned int s = 0; r == 0 && s < c->n_stores; s++) {
-		struct pl_conf_list paths = { NULL, 0 };
-
-		if (c->stores[s].reports > 0) {
-			r = add_paths(c, s, &paths);
-			if (r == 0)
-				r = pl_dta_check(&c->stores[s], c->made[s],
-					(const char *const *)paths.items, (unsigned int)paths.n,
-					&c->checked[s], diag);
-		}
-		for (size_t i = 0; i < paths.n; i++)
-			free(((char **)paths.items)[i]);
-		free(paths.items);
-	}
-	return r;
-}
-
-static int take_accounts(struct chain *c, struct pl_diag *diag)
-{
-	struct pl_dta_account *a = &c->account;
-	int r = pl_dta_account_translator(a, translator_of(c)->text.data, diag);
-
-	for (unsigned int i = 0; r == 0 && i < c->n_collectors; i++)
-		r = pl_dta_account_collector(a, c->parts[i].text.data, diag);
-	for (unsigned int s = 0, i = c->n_collectors + 1; s < c->n_stores; s++) {
-		const uint64_t n = c->stores[s].reports > 0 ? c->stores[s].reporters : 0;
-
-		for (uint64_t k = 0; k < n && i < c->n_parts; k++) {
-			uint64_t made;
-
-			pl_dta_account_generator(a, c->parts[i++].said, &made);
-			c->made[s] += made;
-		}
-	}
-	pl_dta_account_close(a);
-	return r;
-}
-
-static uint64_t wrong_answers(const struct chain *c)
-{
-	uint64_t n = 0;
-
-	for (unsigned int s = 0; s < c->n_stores; s++)
-		n += c->checked[s].wrong;
-	return n;
-}
-
-static void print_table(const struct chain *c)
-{
-	printf("%-16s %-10s %9s %9s %6s %9s  %s\n", "STORE", "PRIMITIVE", "ASKED", "RIGHT", "WRONG",
-		"NOT FOUND", "EXPECTED");
-	for (unsigned int s = 0; s < c->n_stores; s++) {
-		const struct pl_dta_checked *k = &c->checked[s];
-
-		if (c->stores[s].reports == 0)
-			continue;
-		printf("%-16s %-10s %9" PRIu64 " %9" PRIu64 " %6" PRIu64 " %9" PRIu64 "  %.0f\n",
-			c->stores[s].name, pl_primitive_name(c->stores[s].primitive + 1), k->asked,
-			k->right, k->wrong, k->missing, k->expected * (double)k->asked);
-	}
-	putchar('\n');
-	pl_dta_account_print(&c->account);
-}
-
-static void print_json(const struct chain *c)
-{
-	struct pl_json_line line;
-	struct pl_json *json = pl_json_line_begin(&line, "end");
-
-	pl_json_key(json, "stores");
-	pl_json_array(json);
-	for (unsigned int s = 0; s < c->n_stores; s++) {
-		const struct pl_dta_checked *k = &c->checked[s];
-
-		pl_json_object(json);
-		pl_json_key(json, "store");
-		pl_json_str(json, c->stores[s].name);
-		pl_json_number(json, "asked", k->asked);
-		pl_json_number(json, "right", k->right);
-		pl_json_number(json, "wrong", k->wrong);
-		pl_json_number(json, "not_found", k->missing);
-		pl_json_number(json, "not_found_expected",
-			(uint64_t)(k->expected * (double)k->asked + 0.5));
-		pl_json_object_end(json);
-	}
-	pl_json_array_end(json);
-	pl_json_key(json, "account");
-	pl_dta_account_json(&c->account, json);
-	pl_json_line_end(&line);
-}
-
-/* ---- running ---- */
-
-static void clean(struct chain *c)
-{
-	for (unsigned int i = 0; i < c->n_parts; i++)
-		pl_dta_process_done(&c->parts[i]);
-	for (unsigned int i = 0; c->made_folder && !args.keep && i < c->regions.n; i++) {
-		char path[PATH_BYTES + 32];
-
-		(void)unlink(c->regions.paths[i]);
-		pl_dta_regions_epoch(&c->regions, i, 0, path);
-		for (uint64_t k = 1; unlink(path) == 0; k++)
-			pl_dta_regions_epoch(&c->regions, i, k, path);
-	}
-	if (c->made_folder && !args.keep)
-		(void)rmdir(c->folder);
-	for (unsigned int i = 0; !c->conf.lab && i < c->n_collectors; i++) {
-		if (c->netns[i] > 0)
-			close(c->netns[i]);
-	}
-	if (!c->conf.lab && c->translator_netns > 0)
-		close(c->translator_netns);
-	pl_dta_lab_done(&c->lab);
-	pl_dta_regions_done(&c->regions);
-	pl_conf_done(pl_dta_conf_rows, &c->conf);
-	free(c);
 }
 
 static int say(int r, const struct pl_diag *diag)
@@ -640,122 +63,186 @@ static int say(int r, const struct pl_diag *diag)
 	return r == -EPERM || r == -EACCES ? PL_EXIT_PRIVILEGE : PL_EXIT_FAILED;
 }
 
-static int run_chain(struct chain *c, struct pl_diag *diag)
+static int run_chain(struct pl_chain *c, struct pl_diag *diag)
 {
-	int r = make_folder(c, diag), down;
+	const int r = pl_chain_run(c, diag);
+	int code;
 
-	if (r == 0)
-		r = name_regions(c, diag);
-	if (r == 0)
-		r = judge(c, pl_dta_regions_compare(&c->regions, say_difference, NULL), diag);
-	if (r == 0)
-		r = open_netns(c, diag);
-	if (r == 0)
-		r = pl_dta_regions_make(&c->regions, diag);
-	if (r < 0)
-		return r;
-	r = bring_up(c, diag);
-	if (r == 0)
-		r = look_after(c, diag);
-	down = bring_down(c);
-	if (r == 0 && down < 0) {
-		pl_diag_set(diag, "a part did not end when it was asked to");
-		r = down;
+	if (r < 0) {
+		code = say(r, diag);
+		return c->differ ? PL_EXIT_CONFIG : code;
 	}
-	if (r == 0)
-		r = take_accounts(c, diag);
-	return r == 0 ? check(c, diag) : r;
+	return pl_chain_report(c) ? PL_EXIT_OK : PL_EXIT_FAILED;
 }
 
-static unsigned int check_json(struct chain *c)
+/* What is wrong with a file, but for rights that are missing. */
+static int config_exit(int r, const struct pl_diag *diag)
 {
-	struct pl_json_line line;
-	struct pl_json *json = pl_json_line_begin(&line, "check");
-	unsigned int n;
-
-	pl_json_key(json, "folder");
-	if (c->conf.folder != NULL)
-		pl_json_str(json, c->conf.folder);
-	else
-		pl_json_null(json);
-	n = pl_dta_regions_json(&c->regions, json);
-	pl_json_line_end(&line);
-	return n;
-}
-
-static unsigned int check_table(struct chain *c)
-{
-	const unsigned int n = pl_dta_regions_compare(&c->regions, say_difference, NULL);
-
-	for (unsigned int i = 0; n == 0 && i < c->regions.n; i++)
-		printf("%s: %s\n", c->regions.paths[i],
-			pl_dta_regions_made(&c->regions, i) ? "as the file says" : "to be made");
-	return n;
-}
-
-/* What up would find: nothing is made or started. */
-static int check_chain(struct chain *c, struct pl_diag *diag)
-{
-	const bool json = strcmp(args.form, "json") == 0;
-	struct stat st;
-	int r;
-
-	if (c->conf.folder == NULL) {
-		pl_complain("the regions are new ones each time");
-		return json ? judge(c, check_json(c), diag) : 0;
-	}
-	r = make_folder(c, diag);
-	if (r == 0 && (stat(c->folder, &st) < 0 || !S_ISDIR(st.st_mode))) {
-		pl_diag_set(diag, "folder: %s is not there", c->folder);
-		r = -ENOENT;
-	}
-	if (r == 0)
-		r = name_regions(c, diag);
-	return r < 0 ? r : judge(c, json ? check_json(c) : check_table(c), diag);
+	return say(r, diag) == PL_EXIT_PRIVILEGE ? PL_EXIT_PRIVILEGE : PL_EXIT_CONFIG;
 }
 
 static int run_word(const char *word)
 {
-	struct chain *c = calloc(1, sizeof(*c));
+	const struct pl_chain_options options = { .file = strcmp(word, "demo") == 0 ? NULL
+										    : args.file,
+		.duration_ns = args.duration_ns,
+		.status_ns = args.status_ns,
+		.quiet = args.quiet,
+		.keep = args.keep,
+		.json = strcmp(args.read.form, "json") == 0,
+		.print = pl_stdout_print };
+	struct pl_chain *c = calloc(1, sizeof(*c));
 	struct pl_diag diag = { .text = "" };
-	int r, code = PL_EXIT_OK;
+	int r, code;
 
 	if (c == NULL)
 		return say(-ENOMEM, &diag);
-	c->lab = (struct pl_dta_lab){ -1, -1 };
-	pl_signals_handle(on_signal, (const int[]){ SIGUSR1, SIGUSR2, 0 });
-	(void)pl_region_guard();
-	r = load(c, word, &diag);
+	r = pl_chain_load(c, &options, &diag);
 	if (r < 0) {
-		code = say(r, &diag) == PL_EXIT_PRIVILEGE ? PL_EXIT_PRIVILEGE : PL_EXIT_CONFIG;
+		code = config_exit(r, &diag);
 		c->n_collectors = 0;
-		clean(c);
-		return code;
-	}
-	if (strcmp(word, "check") == 0) {
-		r = check_chain(c, &diag);
-		code = r == 0                               ? PL_EXIT_OK
-		       : say(r, &diag) == PL_EXIT_PRIVILEGE ? PL_EXIT_PRIVILEGE
-							    : PL_EXIT_CONFIG;
-		clean(c);
-		return code;
-	}
-	r = run_chain(c, &diag);
-	if (r < 0) {
-		code = say(r, &diag);
-		code = c->differ ? PL_EXIT_CONFIG : code;
+	} else if (strcmp(word, "check") == 0) {
+		r = pl_chain_check(c, &diag);
+		code = r == 0 ? PL_EXIT_OK : config_exit(r, &diag);
 	} else {
-		if (strcmp(args.form, "json") == 0)
-			print_json(c);
-		else
-			print_table(c);
-		if (wrong_answers(c) > 0 || !c->account.closed)
-			code = PL_EXIT_FAILED;
+		code = run_chain(c, &diag);
 	}
 	if (c->made_folder && args.keep)
 		pl_complain("the regions are in %s", c->folder);
-	clean(c);
+	pl_chain_done(c);
+	free(c);
 	return code;
+}
+
+/* ---- lookup ---- */
+
+/* A chain as a file has it, and where its regions are. */
+struct asked {
+	struct pl_dta_conf conf;
+	struct pl_dta_regions regions;
+	const struct pl_dta_conf_collector *collectors;
+	unsigned int n_collectors, n_stores;
+};
+
+static int load(struct asked *a, struct pl_diag *diag)
+{
+	int r = pl_conf_load(pl_dta_conf_rows, args.file, &a->conf, NULL, diag);
+
+	if (r == 0)
+		r = pl_dta_conf_check(&a->conf, diag);
+	if (r == 0 && (a->conf.lab || a->conf.folder == NULL)) {
+		pl_diag_set(diag,
+			"\"folder\": lookup needs the folder of a chain's regions, and a chain without one has new ones each time");
+		r = -EINVAL;
+	}
+	if (r < 0)
+		return r;
+	a->collectors = a->conf.collectors.items;
+	a->n_collectors = (unsigned int)a->conf.collectors.n;
+	a->n_stores = (unsigned int)a->conf.stores.n;
+	return pl_dta_regions_init(
+		&a->regions, &a->conf, a->collectors, a->n_collectors, a->conf.folder, diag);
+}
+
+/* -1, after complaining. */
+static int find_store(const struct asked *a, const char *name)
+{
+	const struct pl_dta_conf_store *stores = a->conf.stores.items;
+
+	for (unsigned int s = 0; s < a->n_stores; s++) {
+		if (strcmp(stores[s].name, name) == 0)
+			return (int)s;
+	}
+	pl_complain("%s has no store '%s'", args.file, name);
+	return -1;
+}
+
+/* The collectors' files, in the order of the translator. */
+static int look_in_files(const struct asked *a, const char *const *keys, size_t n)
+{
+	const unsigned int s = (unsigned int)args.read.store;
+	struct pl_diag diag = { .text = "" };
+	const char *paths[PL_COLLECTORS_MAX] = { NULL };
+	struct pl_region *g;
+	int code;
+
+	for (unsigned int i = 0; i < a->n_collectors; i++)
+		paths[i] = a->regions.paths[i * a->n_stores + s];
+	(void)pl_region_guard();
+	if (pl_region_open(&g, paths[0], PL_REGION_READ, NULL, &diag) < 0) {
+		pl_complain_diag(&diag);
+		return PL_EXIT_FAILED;
+	}
+	args.read.collectors.items = paths + 1;
+	args.read.collectors.n = a->n_collectors - 1;
+	code = pl_region_lookup(g, paths[0], &args.read, keys, n);
+	args.read.collectors.items = NULL;
+	args.read.collectors.n = 0;
+	(void)pl_region_close(g);
+	return code;
+}
+
+/* The collectors themselves, as the translator has them. */
+static int look_far_away(const struct asked *a, const char *const *keys, size_t n)
+{
+	const struct pl_dta_conf_store *stores = a->conf.stores.items;
+	struct pl_buf uri = { 0 };
+	int code;
+
+	pl_buf_printf(&uri, "%s", PL_ROCE_URI);
+	for (unsigned int i = 0; i < a->n_collectors; i++)
+		pl_buf_printf(&uri, "%s%s", i > 0 ? "," : "", a->collectors[i].listen);
+	pl_buf_printf(&uri, "/%s?dev=%s", stores[args.read.store].name, args.dev);
+	if (uri.failed)
+		pl_complain("out of memory");
+	code = uri.failed ? PL_EXIT_FAILED : pl_region_lookup_remote(uri.data, &args.read, keys, n);
+	pl_buf_done(&uri);
+	return code;
+}
+
+static int look_up(const char *store, const char *const *keys, size_t n)
+{
+	struct asked a = { .n_stores = 0 };
+	struct pl_diag diag = { .text = "" };
+	int r = load(&a, &diag), s, code = PL_EXIT_USAGE;
+
+	if (r < 0) {
+		code = config_exit(r, &diag);
+	} else if ((s = find_store(&a, store)) >= 0) {
+		args.read.store = (uint64_t)s;
+		code = args.dev != NULL ? look_far_away(&a, keys, n) : look_in_files(&a, keys, n);
+	}
+	pl_dta_regions_done(&a.regions);
+	pl_conf_done(pl_dta_conf_rows, &a.conf);
+	return code;
+}
+
+/* What the words take that one was given. 0, or an exit code after complaining. */
+static int check_given(const char *word, size_t n)
+{
+	const struct pl_region_args *r = &args.read;
+	const bool lookup = strcmp(word, "lookup") == 0;
+
+	if (lookup ? n < 2 || args.file == NULL
+		   : n > 1 || (strcmp(word, "demo") != 0 &&
+				      ((strcmp(word, "up") != 0 && strcmp(word, "check") != 0) ||
+					      args.file == NULL))) {
+		pl_complain(
+			"dta needs one of: up -c FILE, check -c FILE, demo, lookup -c FILE STORE KEY...");
+		return PL_EXIT_USAGE;
+	}
+	if (!lookup && strcmp(r->form, "table") != 0 && strcmp(r->form, "json") != 0) {
+		pl_complain("dta %s: -o %s applies to lookup only", word, r->form);
+		return PL_EXIT_USAGE;
+	}
+	if (!lookup && (args.dev != NULL || r->epoch != NULL || r->nodes != NULL || r->all ||
+			       r->list != 0)) {
+		pl_complain(
+			"dta %s: --dev, --epoch, --nodes, --all and --list apply to lookup only",
+			word);
+		return PL_EXIT_USAGE;
+	}
+	return 0;
 }
 
 static int run(int argc, char **argv)
@@ -765,44 +252,53 @@ static int run(int argc, char **argv)
 	int code;
 
 	memset(&args, 0, sizeof(args));
-	args.form = forms[0];
+	args.read.form = pl_out_forms[PL_OUT_TABLE];
+	args.read.key_form = pl_key_forms[0];
+	args.read.threshold = 1;
+	args.read.command = "dta lookup";
 	if (pl_command_parse(&pl_command_dta, argc, argv, &operands, &code) != 0)
 		return code;
-	word = operands.n == 1 ? operands.items[0] : "";
-	if (strcmp(word, "demo") != 0 &&
-		((strcmp(word, "up") != 0 && strcmp(word, "check") != 0) || args.file == NULL)) {
-		pl_complain("dta takes one of: up -c FILE, check -c FILE, demo");
-		code = PL_EXIT_USAGE;
-	} else {
-		code = run_word(word);
-	}
+	word = operands.n > 0 ? operands.items[0] : "";
+	code = check_given(word, operands.n);
+	if (code == 0)
+		code = strcmp(word, "lookup") == 0
+			       ? look_up(operands.items[1], operands.items + 2, operands.n - 2)
+			       : run_word(word);
 	pl_opt_list_done(&operands);
 	return code;
 }
 
 const struct pl_command pl_command_dta = {
 	.name = "dta",
-	.summary = "run a whole chain from reports to telemetry memory over RoCE",
-	.usage = "[OPTION]… up -c FILE | check -c FILE | demo",
+	.summary = "run a whole chain: generators, translator, RoCE, collectors, regions",
+	.usage = "[OPTION]… up -c FILE | check -c FILE | demo | lookup -c FILE STORE KEY…",
 	.description =
-		"up starts what a file describes: regions (made where there are none), collectors,\n"
-		"a translator, generators; each a process of this program, in its network namespace. It\n"
-		"passes on what they say, stops when generators are done, after --duration, at\n"
-		"SIGINT or SIGTERM or when a part ends by itself (collectors are started again as often\n"
-		"as `restarts` of the file says), in the order of the stream, so that nothing is under\n"
-		"way; and then asks the regions for everything that was generated. SIGUSR1 and\n"
-		"--status have it ask every part for its account so far, SIGUSR2 begins an epoch where\n"
-		"the file has them.\n\n"
-		"Regions that are there must be what the file says, in primitive, hash, slots and so on,\n"
-		"and of one seed; else each difference is said and nothing is started. check does that much and\n"
-		"no more: nothing is made. With -o json it prints an object in a line: `folder`,\n"
-		"`differences` (texts) and `regions` (collector, store, file, made).\n\n"
-		"demo needs no file: two network namespaces with a veth pair between them, a store of each\n"
-		"of the five primitives. Without root it is the loopback, and UDP sockets carry the RoCE.\n\n"
-		"Exit codes: 0 no answer was wrong and all accounts close; 1 one was, one does not, or a\n"
-		"part failed; 77 rights are missing; 78 the file is wrong, or regions are not what it says.",
+		"up starts the chain that a file describes: regions (created if missing), collectors, a\n"
+		"translator and generators, each in a process and network namespace of its own. It passes\n"
+		"on their output and stops them in the order of the data flow, so that no report is lost\n"
+		"on the way: when the generators are done, after --duration, at SIGINT or SIGTERM, or when\n"
+		"a process ends by itself (collectors are restarted up to `restarts` times). Then it looks\n"
+		"up everything that was generated. SIGUSR1 and --status print the account of every\n"
+		"process, SIGUSR2 begins an epoch if the file has epochs.\n"
+		"\n"
+		"Existing regions must match the file in primitive, hash, slots and so on, and share one\n"
+		"seed; otherwise up prints each difference and starts nothing. check only compares and\n"
+		"creates nothing. With -o json it prints one object in a line: `folder`, `differences`\n"
+		"(texts) and `regions` (collector, store, file, made).\n"
+		"\n"
+		"demo needs no file: two network namespaces with a veth pair between them, and a store of\n"
+		"each of the five primitives. Without root it uses UDP sockets on the loopback.\n"
+		"\n"
+		"lookup looks keys up in a store of the chain as \"pathline region lookup\" does, at the\n"
+		"collector to which the translator gives them: in the files, or with --dev over the network.\n"
+		"Exit codes are those of region lookup.\n"
+		"\n"
+		"Exit codes: 0 all answers are right and all accounts agree; 1 an answer is wrong, an account\n"
+		"does not agree, or a process failed; 77 a privilege is missing; 78 the file is wrong or\n"
+		"differs from the regions.",
 	.examples = "  pathline dta demo\n"
 		    "  pathline dta demo --headless -o json\n"
+		    "  pathline dta lookup -c chain.yaml last --key-form be32 7 8 9\n"
 		    "  pathline dta up -c chain.yaml --duration 1h --status 1m\n",
 	.options = options,
 	.words = words,

@@ -55,11 +55,11 @@ static void print_account(const struct pl_gen *gen, const struct pl_gen_account 
 	const struct {
 		const char *what;
 		uint64_t n;
-	} rows[] = { { "lost", c->lost }, { "sent twice", c->duplicated },
+	} rows[] = { { "lost", c->lost }, { "duplicated", c->duplicated },
 		{ "reordered", c->reordered }, { "exporters restarted", c->restarts },
 		{ "packets dropped", c->dropped }, { "queue reports", c->queue_reports },
 		{ "intermediate reports", c->flushes }, { "drop summaries", c->summaries },
-		{ "damaged", c->malformed }, { "without a way", c->unrouted } };
+		{ "damaged", c->malformed }, { "without a route", c->unrouted } };
 
 	pl_format_count(rate, sizeof(rate), s > 0 ? (double)c->reports / s : 0);
 	fprintf(stderr, "%llu packets (%llu reports, %llu bytes) in %.3f s: %s reports/s",
@@ -67,7 +67,7 @@ static void print_account(const struct pl_gen *gen, const struct pl_gen_account 
 		(unsigned long long)acc->sent_bytes, s, rate);
 	if (paced) {
 		pl_format_count(asked, sizeof(asked), pl_gen_cfg(gen)->rate);
-		fprintf(stderr, " (asked for %s)", asked);
+		fprintf(stderr, " (requested %s)", asked);
 	}
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		if (rows[i].n > 0)
@@ -114,7 +114,7 @@ static void print_presets(void)
 
 static bool is_udp(const char *uri)
 {
-	return strncmp(uri, "udp:", 4) == 0;
+	return (pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0;
 }
 
 static const char *destination(const struct pl_opt_list *operands)
@@ -127,22 +127,23 @@ static const char *destination(const struct pl_opt_list *operands)
 static int check_usage(const struct pl_opt_list *operands, const char *uri)
 {
 	if (operands->n > 2 || (o.file != NULL && operands->n > 1)) {
-		pl_complain("gen: one destination, please");
+		pl_complain("gen: more than one destination");
 		return -EINVAL;
 	}
 	if (uri == NULL && !o.dry_run) {
 		pl_complain(
-			"gen: where to? Give udp://HOST:PORT, packet:IFACE, afxdp:IFACE, -w FILE or --dry-run");
+			"gen: missing destination: udp://HOST:PORT, packet:IFACE, afxdp:IFACE, -w FILE or --dry-run");
 		return -EINVAL;
 	}
 	if (uri != NULL && !pl_gen_is_live(uri) &&
 		(o.flood || (o.count == 0 && o.duration_ns == 0 && strcmp(uri, "-") != 0))) {
-		pl_complain(o.flood ? "gen: --flood is for sending"
-				    : "gen: a file needs an end: --count or --duration");
+		pl_complain(
+			o.flood ? "gen: --flood needs a destination to send to, not a file or a dry run"
+				: "gen: -w needs --count or --duration, or the file would never end");
 		return -EINVAL;
 	}
 	if (uri == NULL && o.count == 0 && o.duration_ns == 0) {
-		pl_complain("gen: a dry run needs an end: --count or --duration");
+		pl_complain("gen: --dry-run needs --count or --duration, or it would never end");
 		return -EINVAL;
 	}
 	return 0;
@@ -233,16 +234,16 @@ static int gen(const struct pl_opt_list *operands, bool ioam)
 
 static const struct pl_command gen_int = {
 	.name = "gen int",
-	.summary = "make INT telemetry reports, or the packets that carry INT",
+	.summary = "generate INT telemetry reports, or packets that carry INT",
 	.usage = "[OPTION]… [udp://HOST:PORT | packet:IFACE | afxdp:IFACE]",
 	.description =
-		"Models a network with flows through it and encodes what its nodes would report:\n"
-		"INT 0.5, 1.0 and 2.1 in telemetry reports 0.5, 1.0 and 2.0, or the instrumented\n"
-		"packets themselves. To udp://HOST:PORT, and as frames to an interface, packets\n"
-		"leave at the rate asked for and carry the real time; in a capture file time\n"
-		"begins at a fixed moment.\n\n"
-		"What goes with what is chosen when it is not given: --int 1.0 alone means report\n"
-		"1.0; --malform sets the form it needs.",
+		"Models a network with flows through it and encodes the reports of its nodes: INT 0.5,\n"
+		"1.0 and 2.1 in telemetry reports 0.5, 1.0 and 2.0, or the instrumented packets\n"
+		"themselves. Packets to udp://HOST:PORT or to an interface leave at the requested rate\n"
+		"and carry the real time; in a capture file time begins at a fixed moment.\n"
+		"\n"
+		"Options that are not given follow from those that are: --int 1.0 alone implies report\n"
+		"version 1.0; --malform selects the form it needs.",
 	.examples =
 		"  pathline gen int --rate 10k udp://127.0.0.1:32766\n"
 		"  pathline gen int --flood --duration 10s udp://127.0.0.1:32766\n"
@@ -256,7 +257,7 @@ static const struct pl_command gen_int = {
 
 static const struct pl_command gen_ioam = {
 	.name = "gen ioam",
-	.summary = "make IPv6 packets that carry IOAM",
+	.summary = "generate IPv6 packets that carry IOAM",
 	.usage = "[OPTION]… -w FILE",
 	.description =
 		"Models a network with flows through it and writes their packets as they are on\n"
@@ -300,11 +301,11 @@ static int run_gen(int argc, char **argv)
 		return exit_code;
 	o = pl_gen_options_run();
 	if (operands.n == 0) {
-		pl_complain("gen: what? (int, ioam, dta)");
+		pl_complain("gen: missing kind: int, ioam or dta");
 	} else if (kind == NULL || strcmp(operands.items[0], kind->name + 4) != 0) {
 		const char *near = pl_nearest(operands.items[0], kind_words, 3);
 
-		pl_complain("gen: no kind \"%s\"; there are int, ioam and dta%s%s%s",
+		pl_complain("gen: unknown kind \"%s\"; use int, ioam or dta%s%s%s",
 			operands.items[0], near != NULL ? ", did you mean " : "",
 			near != NULL ? near : "", near != NULL ? "?" : "");
 	} else {
@@ -317,15 +318,16 @@ static int run_gen(int argc, char **argv)
 
 const struct pl_command pl_command_gen = {
 	.name = "gen",
-	.summary = "make telemetry: to a UDP address at a rate, or into a capture file",
+	.summary = "generate telemetry: to a UDP address, an interface or a capture file",
 	.usage = "int|ioam|dta [OPTION]… [URI]",
 	.description =
 		"int   telemetry reports and INT packets in every version and dialect\n"
 		"ioam  IPv6 packets that carry IOAM\n"
-		"dta   reports of Direct Telemetry Access, for pathline translate\n\n"
-		"int and ioam model a network with flows through it and encode what its nodes would\n"
-		"say; the same seed gives the same bytes. 'pathline help gen int' and so on show the\n"
-		"options of each by themselves; here are those of int and ioam.",
+		"dta   reports of Direct Telemetry Access, for pathline translate\n"
+		"\n"
+		"int and ioam model a network with flows through it and encode the telemetry of its\n"
+		"nodes; the same seed gives the same bytes. 'pathline help gen int' and so on show the\n"
+		"options of each kind; the list below has those of int and ioam.",
 	.examples =
 		"  pathline gen int --rate 10k udp://127.0.0.1:32766\n"
 		"  pathline gen int --count 1000 --int 1.0 --topology chain:6 -w six-hops.pcap\n"

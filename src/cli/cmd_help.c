@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline help: the overview, one command's page (--man writes either as a manual page), or a topic. */
+/* pathline help: the overview, one command's page (--man writes either as a manual page), or a
+ * topic. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,9 +8,10 @@
 #include "base/num.h"
 #include "base/opt.h"
 #include "cli/command.h"
-#include "detect/lean.h"
+#include "detect/direct.h"
 #include "dta/translator.h"
 #include "pipeline/config.h"
+#include "pipeline/metrics.h"
 #include "rdma/responder.h"
 #include "record/record.h"
 #include "record/where.h"
@@ -18,7 +20,7 @@
 
 static bool man, markdown;
 
-static const char *const topics[] = { "fields", "where", "causes", "events", NULL };
+static const char *const topics[] = { "fields", "where", "causes", "events", "metrics", NULL };
 #define N_TOPICS (sizeof(topics) / sizeof(topics[0]) - 1)
 
 static const struct pl_opt *options(void)
@@ -27,7 +29,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_FLAG, 0, "man", &man, NULL,
 			"write a manual page (roff); also of pathline.conf", NULL },
 		{ PL_OPT_FLAG, 0, "markdown", &markdown, NULL,
-			"write the topic fields as docs/formats/records.md holds it", NULL },
+			"write the topic fields in the form of docs/formats/records.md", NULL },
 		{ .type = PL_OPT_END },
 	};
 
@@ -42,21 +44,61 @@ static const struct pl_opt *options(void)
 			pl_opt_help_row(prefix##_name(i), prefix##_help(i), out);                  \
 	} while (0)
 
-/* What counters by cause, in statistics, states and metrics, call it when something was not taken as usual. */
+/* What counters by cause, in statistics, states and metrics, call it when something was not taken
+ * as usual. */
 static void add_causes(struct pl_buf *out)
 {
-	ROWS(out, "What became of a packet (verdicts of read, listen and run)", pl_verdict, 0,
-		PL_V_MAX);
-	ROWS(out, "\nNoted of a report that was decoded", pl_note, 0, PL_N_MAX);
-	ROWS(out, "\nWhy the detector in the kernel handed a packet up", pl_handup,
-		PL_HANDUP_NONE + 1, PL_HANDUP_MAX);
-	ROWS(out, "\nWhy a report took the slow path of the detector in the kernel", pl_slow,
-		PL_SLOW_NONE + 1, PL_SLOW_MAX);
-	ROWS(out, "\nWhy a DTA report could not be read", pl_dta_verdict, PL_DTA_OK + 1,
-		PL_DTA_VERDICT_MAX);
-	ROWS(out, "\nWhy the translator refused one", pl_refusal, 0, PL_REFUSED_MAX);
-	ROWS(out, "\nWhat became of an RDMA request (causes of collect)", pl_rdma_cause, 0,
-		PL_RDMA_CAUSE_MAX);
+	ROWS(out, "Verdicts of packets (read, listen and run)", pl_verdict, 0, PL_V_MAX);
+	ROWS(out,
+		"\n"
+		"Notes on reports that were decoded",
+		pl_note, 0, PL_N_MAX);
+	ROWS(out,
+		"\n"
+		"Causes for which the detector in the kernel escalates a packet to user space",
+		pl_escalation, PL_ESCALATION_NONE + 1, PL_ESCALATION_MAX);
+	ROWS(out,
+		"\n"
+		"Causes for which a report takes the slow path of the detector in the kernel",
+		pl_slow, PL_SLOW_NONE + 1, PL_SLOW_MAX);
+	ROWS(out,
+		"\n"
+		"Verdicts of DTA reports (translate)",
+		pl_dta_verdict, PL_DTA_OK + 1, PL_DTA_VERDICT_MAX);
+	ROWS(out,
+		"\n"
+		"Causes for which the translator refuses a DTA report",
+		pl_refusal, 0, PL_REFUSED_MAX);
+	ROWS(out,
+		"\n"
+		"Causes of RDMA requests (collect)",
+		pl_rdma_cause, 0, PL_RDMA_CAUSE_MAX);
+}
+
+/* The families of the collector's metrics page, by the page of one that has seen nothing. */
+static void add_metrics(struct pl_buf *out)
+{
+	static const char help[] = "# HELP ";
+	struct pl_exposition page;
+	struct pl_buf text;
+
+	pl_buf_init(&text);
+	pl_exposition_init(&page, &text, PL_EXPOSITION_TEXT);
+	out->failed = pl_metrics_describe(&page) < 0 || text.failed || out->failed;
+	pl_buf_str(out, "Families on the metrics page of the collector:\n");
+	for (char *line = text.data, *end; !out->failed && line != NULL; line = end) {
+		char *name = line + sizeof(help) - 1, *blank;
+
+		end = strchr(line, '\n');
+		if (end != NULL)
+			*end++ = '\0';
+		blank = strncmp(line, help, sizeof(help) - 1) == 0 ? strchr(name, ' ') : NULL;
+		if (blank == NULL)
+			continue;
+		*blank = '\0';
+		pl_opt_help_row(name, blank + 1, out);
+	}
+	pl_buf_done(&text);
 }
 
 /* Pages that are not about one command. */
@@ -70,6 +112,8 @@ static bool add_topic(const char *name, struct pl_buf *out)
 		add_causes(out);
 	else if (strcmp(name, "events") == 0)
 		ROWS(out, "Kinds of events", pl_event_kind, 0, PL_EVENT_KIND_MAX);
+	else if (strcmp(name, "metrics") == 0)
+		add_metrics(out);
 	else
 		return false;
 	return true;
@@ -101,7 +145,7 @@ static int run(int argc, char **argv)
 	if (operands.n == 2 && (cmd = find_kind(operands.items[0], operands.items[1])) != NULL)
 		goto page;
 	if (operands.n > 1) {
-		pl_complain("help takes one command, not %zu", operands.n);
+		pl_complain("help needs one command, not %zu", operands.n);
 		code = PL_EXIT_USAGE;
 		goto done;
 	}
@@ -144,11 +188,12 @@ done:
 
 const struct pl_command pl_command_help = {
 	.name = "help",
-	.summary = "say what a command does",
-	.usage = "[OPTION]… [COMMAND [KIND] | fields | where | causes | events]",
-	.description = "Without a command it lists them all. Topics: fields, what records hold;\n"
-		       "where, filter expressions; causes, what counters by cause mean;\n"
-		       "events, their kinds.",
+	.summary = "show the help of a command",
+	.usage = "[OPTION]… [COMMAND [KIND] | fields | where | causes | events | metrics]",
+	.description =
+		"Without a command it lists all commands. Topics: fields (the fields of records), where\n"
+		"(filter expressions), causes (the meaning of each counted cause), events (the kinds of\n"
+		"events), metrics (the families of the metrics page).",
 	.examples =
 		"  pathline help fields\n  pathline help read\n  pathline help --man read | man -l -\n",
 	.words = topics,

@@ -10,15 +10,16 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "cli/args.h"
 #include "cli/command.h"
-#include "cli/confine.h"
 #include "cli/decode_args.h"
 #include "cli/decode_stats.h"
-#include "cli/explain.h"
 #include "cli/record_out.h"
-#include "cli/signals.h"
 #include "decode/decode.h"
+#include "decode/explain.h"
 #include "netio/port.h"
+#include "service/confine.h"
+#include "service/signals.h"
 
 #define BATCH_PATHS    1024
 #define BATCH_HOPS     8192
@@ -74,7 +75,7 @@ static void on_stop(int signo)
 
 static bool is_interface(const char *uri)
 {
-	return strncmp(uri, "afxdp:", 6) == 0 || strncmp(uri, "packet:", 7) == 0;
+	return (pl_port_uri_can(uri) & PL_PORT_CAN_INTERFACE) != 0;
 }
 
 /* 0, or an exit code; complains. */
@@ -108,10 +109,9 @@ static int open_uri(struct listener *l, const char *uri)
 	struct pl_diag diag = { 0 };
 	int n = 1, code;
 
-	if (strncmp(uri, "udp:", 4) != 0 && strncmp(uri, "ioam6:", 6) != 0 && !is_interface(uri)) {
+	if ((pl_port_uri_can(uri) & PL_PORT_CAN_LIVE) == 0) {
 		pl_complain(
-			"%s: listen takes udp://HOST:PORT, afxdp:IFACE, packet:IFACE and ioam6:; \"pathline "
-			"read\" takes captures",
+			"%s: listen reads udp://HOST:PORT, afxdp:IFACE, packet:IFACE and ioam6:; for capture files use \"pathline read\"",
 			uri);
 		return PL_EXIT_USAGE;
 	}
@@ -242,8 +242,7 @@ static void loop(struct listener *l, const struct pl_signals *signals)
 		if (!told && l->received == 0 && now_ns - start_ns >= SILENCE_NS) {
 			told = true;
 			tell_listening(l,
-				", nothing so far: is this address and port configured as the collector "
-				"of the devices, and does the firewall let UDP in?");
+				", nothing received so far: check that the devices send to this address and port, and that the firewall lets UDP in");
 		}
 	}
 }
@@ -295,6 +294,12 @@ static int drop_rights(struct listener *l)
 	return refuse(pl_confine(&l->confine, PL_CONFINE_READER, &diag), &diag);
 }
 
+static void complain(void *arg, const char *text)
+{
+	(void)arg;
+	pl_complain("%s", text);
+}
+
 /* An exit code, 0 when good; complains. */
 static int prepare(struct listener *l, const struct pl_opt_list *uris)
 {
@@ -315,7 +320,7 @@ static int prepare(struct listener *l, const struct pl_opt_list *uris)
 	l->out.lines |= args.out.stats;
 	if (pl_record_batch_init(&l->records, BATCH_PATHS, BATCH_HOPS) < 0 ||
 		pl_decode_new(&l->decode, &decode) < 0 ||
-		pl_explain_new(&l->explain, &decode) < 0) {
+		pl_explain_new(&l->explain, &decode, complain, NULL) < 0) {
 		pl_complain("out of memory");
 		return PL_EXIT_FAILED;
 	}
@@ -374,19 +379,18 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_listen = {
 	.name = "listen",
-	.summary = "show what arrives, and say why what does not decode does not",
+	.summary = "print arriving telemetry, and explain packets that do not decode",
 	.usage = "[OPTION]… [udp://HOST:PORT | afxdp:IFACE | packet:IFACE | ioam6:]…",
 	.description =
-		"Receives telemetry reports and prints them decoded. Without an address it listens\n"
-		"on the usual UDP ports, 32766 and 54321, on every address. afxdp: and packet: take\n"
-		"report traffic straight from a network interface, past the network stack or as\n"
-		"copies beside it; '?port=N,...&dst=ADDR,...&vlan=N,...' says which (docs/ports.md\n"
-		"has all keys). The first\n"
-		"datagram of each kind that does not decode is explained on standard error, with\n"
-		"its bytes and the place where the fault shows; later ones are counted. Ends\n"
-		"after -n records, --duration, SIGINT or SIGTERM, with statistics that include\n"
-		"what the kernel dropped. Exit code 3: no record was printed. Addresses need no\n"
-		"privilege, interfaces the capabilities that 'pathline doctor' names.",
+		"Receives telemetry reports and prints them decoded. Without an address it listens on\n"
+		"UDP ports 32766 and 54321 of every address. afxdp: and packet: take report traffic from\n"
+		"a network interface, bypassing the network stack or as copies beside it;\n"
+		"'?port=N,...&dst=ADDR,...&vlan=N,...' selects it (docs/ports.md lists all keys). The\n"
+		"first datagram of each kind that does not decode is explained on standard error, with\n"
+		"its bytes and the position of the error; later ones are counted. The command ends after\n"
+		"-n records, --duration, SIGINT or SIGTERM, with statistics that include the packets\n"
+		"dropped by the kernel. Exit code 3: no record was printed. Addresses need no privileges,\n"
+		"interfaces the capabilities that 'pathline doctor' names.",
 	.examples =
 		"  pathline listen\n"
 		"  pathline listen udp://:32766\n"

@@ -13,6 +13,7 @@
 #include "cli/query_keys.h"
 #include "cli/region_read.h"
 #include "cli/row_out.h"
+#include "remote/roce_uri.h"
 
 #define GROUP 64u /* keys looked up at once */
 
@@ -34,20 +35,21 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT",
 			"lists: stop after this many records", NULL },
 		{ PL_OPT_STRING, 'w', "where", &args.where, "EXPR",
-			"only records the expression is true of (see 'pathline help where')",
+			"only records that match the expression (see 'pathline help where')",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Which entries of a list", NULL, NULL, NULL, NULL },
 		{ PL_OPT_STRING, 0, "since", &args.since, "TIME",
-			"not older than this, 10m or 2026-11-22T01:37:27Z", NULL },
+			"not older than this: 10m or 2026-11-22T01:37:27Z", NULL },
 		{ PL_OPT_STRING, 0, "until", &args.until, "TIME", "older than this", NULL },
 		{ PL_OPT_U64, 0, "from", &args.first, "NUMBER",
 			"begin at this entry (default the oldest)", NULL },
 		{ PL_OPT_U64, 0, "last", &args.last, "COUNT",
-			"begin so many entries before the end", NULL },
+			"begin this many entries before the end", NULL },
 		{ PL_OPT_FLAG, 0, "show-next", &args.show_next, NULL,
-			"say on standard error at which entry the next query would begin", NULL },
+			"print the number of the next entry on standard error, for a later --from",
+			NULL },
 		{ PL_OPT_U64, 0, "list", &args.list, "NUMBER",
-			"the list, where a file has several (default 0)", NULL },
+			"number of the list, in a file with several (default 0)", NULL },
 		{ PL_OPT_HEADING, 0, "Keys of any region", NULL, NULL, NULL, NULL },
 		PL_REGION_ARGS_KEYS(args.region),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
@@ -62,7 +64,7 @@ static int time_of(const char *text, const char *option, uint64_t *ret)
 {
 	if (text == NULL || pl_parse_time(text, pl_clock_real_ns(), ret) == 0)
 		return 0;
-	pl_complain("--%s takes a time (2026-11-22T01:37:27Z) or how long ago (10m)", option);
+	pl_complain("--%s needs a time (2026-11-22T01:37:27Z) or an age (10m)", option);
 	return PL_EXIT_USAGE;
 }
 
@@ -122,7 +124,8 @@ static int query_list(const char *from, unsigned int kind)
 
 /* ---- keys ---- */
 
-/* A group of keys with the texts they came from. Of a flow without protocol several keys have one text. */
+/* A group of keys with the texts they came from. Of a flow without protocol several keys have one
+ * text. */
 struct group {
 	const struct pl_history *h;
 	struct pl_record_out out;
@@ -149,7 +152,7 @@ static void ask_flows(struct group *g)
 		g->found[g->text_of[i]] = true;
 		pl_history_flow_record(g->h, &g->flows[i], &g->record);
 		if (g->record.n_hops < g->record.path.hop_count)
-			pl_complain("%s: %u of its %u hops are there", g->text[g->text_of[i]],
+			pl_complain("%s: %u of its %u hops are present", g->text[g->text_of[i]],
 				g->record.n_hops, g->record.path.hop_count);
 		pl_record_out_path(&g->out, &g->record.path, g->record.hops, g->record.n_hops);
 	}
@@ -341,7 +344,8 @@ static int query_keys(const char *from, const char *word, struct pl_key_source *
 		h, 1u << store | (store == PL_HISTORY_FLOWS ? 1u << PL_HISTORY_HOPS : 0));
 	if (pl_history_region(h, store) == NULL) {
 		if (pl_history_trouble(h, store) == NULL)
-			pl_complain("%s: it does not keep %s", from, pl_history_store_name(store));
+			pl_complain("%s: this history does not keep %s", from,
+				pl_history_store_name(store));
 		code = PL_EXIT_NOTHING;
 	} else if (store == PL_HISTORY_DROPS) {
 		code = query_drops(h, source);
@@ -359,15 +363,17 @@ static int query_region(const char *path, const char *const *keys, size_t n)
 	struct pl_region *g;
 	int code;
 
+	args.region.list = args.list;
+	args.region.command = "query key";
+	if (pl_roce_uri_is(path))
+		return pl_region_lookup_remote(path, &args.region, keys, n);
 	(void)pl_region_guard();
 	code = pl_region_open(&g, path, PL_REGION_READ, NULL, &diag);
 	if (code < 0) {
 		pl_complain("%s", diag.text);
 		return code == -ENOENT ? PL_EXIT_UNAVAILABLE : PL_EXIT_FAILED;
 	}
-	args.region.list = args.list;
-	args.region.command = "query key";
-	code = pl_region_lookup(g, &args.region, keys, n);
+	code = pl_region_lookup(g, path, &args.region, keys, n);
 	(void)pl_region_close(g);
 	return code;
 }
@@ -388,13 +394,14 @@ static int query(const char *from, const char *word, const char *const *keys, si
 	int code;
 
 	if (list != (n == 0) && !(strcmp(word, "key") == 0)) {
-		pl_complain(list ? "query %s takes no keys" : "query %s: which?", word);
+		pl_complain(list ? "query %s takes no keys" : "query %s: missing key", word);
 		return PL_EXIT_USAGE;
 	}
 	if (strcmp(word, "key") == 0)
 		return query_region(from, keys, n);
-	if (args.region.collectors.n > 0) {
-		pl_complain("query %s: --collector is for key", word);
+	if (args.region.collectors.n > 0 || args.region.all) {
+		pl_complain(
+			"query %s: --%s is for key", word, args.region.all ? "all" : "collector");
 		return PL_EXIT_USAGE;
 	}
 	if (list)
@@ -421,8 +428,7 @@ static int run(int argc, char **argv)
 		return code;
 	if (operands.n < 2 || !is_word(operands.items[0])) {
 		pl_complain(
-			"query takes what and where: events, paths, hops, flow, queue, drops or "
-			"key, then a folder or a file");
+			"query: missing operands: events, paths, hops, flow, queue, drops or key, then a folder or file");
 		code = PL_EXIT_USAGE;
 	} else {
 		code = query(
@@ -435,25 +441,25 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_query = {
 	.name = "query",
-	.summary = "ask telemetry memory in place: by key, by number, by time",
+	.summary = "query telemetry memory by key, number or time",
 	.usage = "events|paths|hops FROM | flow|queue|drops FROM KEY… | key REGION KEY…",
 	.description =
-		"Keys are FLOW, NODE[/PORT[/QUEUE]] and NODE[/REASON]. FROM is the folder that an output of\n"
-		"the type region writes, or one of its files. It is read where it is, while it is written\n"
-		"or afterwards; nothing asks the daemon.\n"
+		"Keys are FLOW, NODE[/PORT[/QUEUE]] and NODE[/REASON]. FROM is the folder that an output\n"
+		"of type region writes, or one of its files. query reads it in place, also while the\n"
+		"daemon writes it, and never asks the daemon.\n"
 		"\n"
 		"events, paths and hops print a list in its order, within a range of times or numbers.\n"
 		"flow prints the last path of flows with its hops: 10.0.0.1:5000,10.0.0.2:80/tcp; without\n"
-		"the protocol the usual ones are tried. queue prints the last hop that a node, a port or a\n"
-		"queue took part in. drops prints how many drops were reported: never too low, and too\n"
-		"high by no more than the error, with the confidence. key asks any region by its own keys,\n"
-		"as \"pathline region lookup\" does. A single key \"-\" reads keys from standard input, one\n"
-		"a line.\n"
+		"a protocol it tries TCP, UDP and so on. queue prints the last hop seen at a node, a port\n"
+		"or a queue. drops prints the number of reported drops: never too low, and too high by at\n"
+		"most the printed error, with the printed confidence. key looks up any region by its own\n"
+		"keys, as \"pathline region lookup\" does. A single key \"-\" reads keys from standard input,\n"
+		"one per line.\n"
 		"\n"
-		"Files of a folder that cannot be read are named on standard error, and the rest is read.\n"
+		"Files that cannot be read are named on standard error, and query reads the rest.\n"
 		"\n"
-		"Exit codes: 0 done; 1 something that was asked for is damaged; 3 nothing, or a key was\n"
-		"not found; 69 there is no such folder or file.",
+		"Exit codes: 0 done; 1 an entry is damaged; 3 nothing found, or a key was not found; 69\n"
+		"no such folder or file.",
 	.examples =
 		"  pathline query events /var/lib/pathline/history --since 1h\n"
 		"  pathline query paths /var/lib/pathline/history --where 'latency_ns > 1ms' -o jsonl\n"

@@ -41,8 +41,8 @@ struct reader {
 	struct pl_batch packets;
 };
 
-/* One file from its beginning to its end, to its damage, or until no more is wanted. Complains; false when
- * something was wrong. */
+/* One file from its beginning to its end, to its damage, or until no more is wanted. Complains;
+ * false when something was wrong. */
 static bool read_file(struct reader *rd, const char *path)
 {
 	struct pl_diag diag = { 0 };
@@ -50,8 +50,9 @@ static bool read_file(struct reader *rd, const char *path)
 	int r;
 
 	if (strstr(path, "://") != NULL) {
-		pl_complain("%s: read takes capture files; \"pathline listen %s\" receives", path,
-			path);
+		pl_complain(
+			"%s is not a capture file; to receive from it use \"pathline listen %s\"",
+			path, path);
 		return false;
 	}
 	r = pl_port_open(&port, path, PL_PORT_RECV, &(struct pl_port_options){ 0 }, &diag);
@@ -88,9 +89,7 @@ static void tell_faults(const struct pl_decode *d)
 	if (pl_counter_read(&c->packets) > 0 && pl_counter_read(&c->paths) == 0 &&
 		pl_counter_read(&c->verdicts[PL_V_NOT_TELEMETRY]) > 0)
 		pl_complain(
-			"no telemetry found; reports to UDP ports other than the usual 32766 and 54321 need "
-			"--report-port, INT in ordinary packets needs --dscp, --int-port or --marker, and in "
-			"GRE --gre-type");
+			"no telemetry found; reports to UDP ports other than 32766 and 54321 need --report-port, INT in ordinary packets needs --dscp, --int-port or --marker, and INT in GRE needs --gre-type");
 	pl_buf_done(&text);
 }
 
@@ -167,7 +166,7 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_read, argc, argv, &files, &code) != 0)
 		return code;
 	if (files.n == 0) {
-		pl_complain("read: which capture file? (\"-\" is standard input)");
+		pl_complain("read: missing FILE, a capture file (\"-\" is standard input)");
 		pl_opt_list_done(&files);
 		return PL_EXIT_USAGE;
 	}
@@ -192,16 +191,15 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_read = {
 	.name = "read",
-	.summary = "decode a capture",
+	.summary = "decode capture files",
 	.usage = "[OPTION]… FILE…",
 	.description =
-		"Decodes telemetry reports, and packets that carry INT or IOAM themselves, from\n"
-		"capture files (pcap, pcapng, gzip; \"-\" is standard input), in the order given. A\n"
-		"damaged file is decoded up to the damage and ends with exit code 1; a --where\n"
-		"that nothing satisfies with 3. Field names are listed by \"pathline help fields\".\n"
-		"With --stats, -o json prints one object per line, the counters last, instead of\n"
-		"one array; packets is always the sum of the verdicts, and with -n counts what\n"
-		"was decoded until the last record was found.",
+		"Decodes telemetry reports, and packets that carry INT or IOAM themselves, from capture\n"
+		"files (pcap, pcapng, gzip; \"-\" is standard input), in the order given. A damaged file is\n"
+		"decoded up to the damage (exit code 1). Exit code 3: no record matches --where.\n"
+		"\"pathline help fields\" lists the field names. With --stats, -o json prints one object per\n"
+		"line, the counters last, instead of one array; packets is always the sum of the verdicts,\n"
+		"and with -n counts the packets decoded until the last record was found.",
 	.examples = "  pathline read trace.pcap\n"
 		    "  pathline read -o jsonl --where 'hops.hop_latency_ns > 50us' trace.pcap.gz\n"
 		    "  tcpdump -i eth0 -w - udp port 32766 | pathline read -o csv -\n"

@@ -15,6 +15,7 @@
 #include "cli/row_out.h"
 #include "memory/sketch.h"
 #include "record/rows.h"
+#include "remote/roce_uri.h"
 
 #define CELL 80
 
@@ -75,55 +76,54 @@ static const struct pl_opt *options(void)
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
 		PL_REGION_ARGS_FORM(args.read),
-		{ PL_OPT_U64, 'n', "count", &args.read.count, "COUNT", "dump: stop after this many",
-			NULL },
-		{ PL_OPT_HEADING, 0, "What to read", NULL, NULL, NULL, NULL },
+		{ PL_OPT_U64, 'n', "count", &args.read.count, "COUNT",
+			"dump: stop after this many entries", NULL },
+		{ PL_OPT_HEADING, 0, "Options for reading", NULL, NULL, NULL, NULL },
 		PL_REGION_ARGS_KEYS(args.read),
 		{ PL_OPT_U64, 0, "list", &args.read.list, "NUMBER",
 			"append: the list to read (default 0)", NULL },
 		{ PL_OPT_U64, 0, "from", &args.read.from, "NUMBER",
 			"dump: begin at this slot, cell or entry", NULL },
-		{ PL_OPT_HEADING, 0, "What to create", NULL, NULL, NULL, NULL },
-		{ PL_OPT_CHOICE, 0, "primitive", &args.primitive, "NAME", "what the region is",
+		{ PL_OPT_HEADING, 0, "Options for create", NULL, NULL, NULL, NULL },
+		{ PL_OPT_CHOICE, 0, "primitive", &args.primitive, "NAME", "primitive of the region",
 			primitives },
 		{ PL_OPT_U64, 0, "slots", &args.slots, "COUNT",
 			"slots of key-write, entries of a list, cells of a row of counters, chunks of "
 			"postcards, columns of a sketch",
 			NULL },
 		{ PL_OPT_SIZE, 0, "value-bytes", &args.value_bytes, "SIZE",
-			"of a value or an entry (default 4, with --content 128)", NULL },
+			"bytes of a value or entry (default 4, with --content 128)", NULL },
 		{ PL_OPT_CHOICE, 0, "content", &args.content, "KIND",
-			"what values and entries are (default bytes)", contents },
+			"content of values and entries (default bytes)", contents },
 		{ PL_OPT_U64, 0, "copies", &args.copies, "COUNT",
-			"of a value or a path (default 2; with --hash dta values 4, as published reports "
-			"say, and paths 1)",
+			"copies of a value or path (default 2; with --hash dta 4 for values, as published reports request, and 1 for paths)",
 			NULL },
 		{ PL_OPT_U64, 0, "lists", &args.lists, "COUNT",
-			"lists of append (default 1, with --hash dta 5)", NULL },
+			"append: lists (default 1, with --hash dta 5)", NULL },
 		{ PL_OPT_U64, 0, "batch", &args.batch, "COUNT",
-			"append: the most entries written at once (default 16)", NULL },
+			"append: most entries written at once (default 16)", NULL },
 		{ PL_OPT_FLAG, 0, "unsealed", &args.unsealed, NULL,
 			"append: entries carry no number and no check value", NULL },
 		{ PL_OPT_U64, 0, "rows", &args.rows, "COUNT",
-			"rows of counters or of a count-min sketch (default 4)", NULL },
+			"counters, count-min: rows (default 4)", NULL },
 		{ PL_OPT_FLAG, 0, "shared", &args.shared, NULL, "counters: rows share one array",
 			NULL },
 		{ PL_OPT_U64, 0, "hops", &args.hops, "COUNT",
-			"postcards: longest path (default 7, with --hash dta 5)", NULL },
-		{ PL_OPT_CHOICE, 0, "kind", &args.kind, "KIND", "of a sketch (default count-min)",
+			"postcards: hops of the longest path (default 7, with --hash dta 5)",
+			NULL },
+		{ PL_OPT_CHOICE, 0, "kind", &args.kind, "KIND", "sketch: kind (default count-min)",
 			sketch_kinds },
 		{ PL_OPT_U64, 0, "cell-bytes", &args.cell_bytes, "COUNT",
-			"cells of a count-min sketch: 4 or 8 (default 8)", NULL },
+			"count-min: bytes of a cell, 4 or 8 (default 8)", NULL },
 		{ PL_OPT_CHOICE, 0, "hash", &args.hash, "NAME",
-			"how keys become positions (default pathline); dta is for writers that follow "
-			"the published code",
+			"hash that maps keys to slots (default pathline); dta is for writers that follow the published code",
 			hashes },
 		{ PL_OPT_U64, 0, "seed", &args.seed, "NUMBER",
-			"of the hash (default random; never with --hash dta)", NULL },
+			"seed of the hash (default random; not with --hash dta)", NULL },
 		{ PL_OPT_U64, 0, "halves", &args.halves, "COUNT",
-			"2: the epoch before the present one stays readable (default 1)", NULL },
+			"2: the previous epoch stays readable (default 1)", NULL },
 		{ PL_OPT_FLAG, 0, "populate", &args.populate, NULL,
-			"touch every page now, not when it is first written", NULL },
+			"touch every page now instead of at its first write", NULL },
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
@@ -140,19 +140,20 @@ static int check_given(uint32_t primitive)
 	for (size_t i = 0; i < SETTINGS; i++) {
 		if (!is_given(i) || (settings[i].of & B(primitive)) != 0)
 			continue;
-		pl_complain("region create: --%s is not of the primitive %s", settings[i].name,
-			args.primitive);
+		pl_complain("region create: --%s does not apply to the primitive %s",
+			settings[i].name, args.primitive);
 		return PL_EXIT_USAGE;
 	}
 	if (r->list == 0 && r->from == 0 && r->count == 0 && r->epoch == NULL && r->nodes == NULL &&
-		r->collectors.n == 0)
+		r->collectors.n == 0 && !r->all)
 		return 0;
-	pl_complain("region create: --%s is for reading", r->list != 0       ? "list"
-							  : r->from != 0     ? "from"
-							  : r->count != 0    ? "count"
-							  : r->epoch != NULL ? "epoch"
-							  : r->nodes != NULL ? "nodes"
-									     : "collector");
+	pl_complain("region create: --%s applies to reading only", r->list != 0       ? "list"
+								   : r->from != 0     ? "from"
+								   : r->count != 0    ? "count"
+								   : r->epoch != NULL ? "epoch"
+								   : r->nodes != NULL ? "nodes"
+								   : r->all           ? "all"
+									    : "collector");
 	return PL_EXIT_USAGE;
 }
 
@@ -162,12 +163,13 @@ static int check_reading(const char *word)
 	for (size_t i = 0; i < SETTINGS; i++) {
 		if (!is_given(i))
 			continue;
-		pl_complain("region %s: --%s is for creating", word, settings[i].name);
+		pl_complain("region %s: --%s applies to create only", word, settings[i].name);
 		return PL_EXIT_USAGE;
 	}
-	if (args.read.collectors.n == 0 || strcmp(word, "lookup") == 0)
+	if ((args.read.collectors.n == 0 && !args.read.all) || strcmp(word, "lookup") == 0)
 		return 0;
-	pl_complain("region %s: --collector is for lookup", word);
+	pl_complain("region %s: --%s applies to lookup only", word,
+		args.read.all ? "all" : "collector");
 	return PL_EXIT_USAGE;
 }
 
@@ -234,14 +236,14 @@ static int create(const char *path)
 	int r;
 
 	if (args.primitive == NULL || args.slots == PL_ARG_NOT_GIVEN) {
-		pl_complain("region create: --primitive and --slots say what it is and how large");
+		pl_complain("region create: missing --primitive or --slots");
 		return PL_EXIT_USAGE;
 	}
 	r = check_given(pl_primitive_by_name(args.primitive));
 	if (r != 0)
 		return r;
 	if (args.halves != PL_ARG_NOT_GIVEN && (args.halves < 1 || args.halves > 2)) {
-		pl_complain("a region has one half or two");
+		pl_complain("--halves must be 1 or 2");
 		return PL_EXIT_USAGE;
 	}
 	region_options.halves = args.halves == 2 ? 2 : 1;
@@ -408,13 +410,32 @@ static int open_and(const char *word, const char *path, const char *const *keys,
 	if (strcmp(word, "info") == 0)
 		code = info(g, path);
 	else if (strcmp(word, "lookup") == 0)
-		code = pl_region_lookup(g, &args.read, keys, n);
+		code = pl_region_lookup(g, path, &args.read, keys, n);
 	else if (strcmp(word, "dump") == 0)
 		code = pl_region_dump(g, &args.read);
 	else
 		code = pl_region_verify(g, &args.read);
 	(void)pl_region_close(g);
 	return code;
+}
+
+static int run_word(const char *word, const char *const *operands, size_t n)
+{
+	int code;
+
+	if (pl_roce_uri_is(operands[0]) && strcmp(word, "lookup") != 0) {
+		pl_complain(
+			"region %s: works on files; over the network there is lookup only", word);
+		return PL_EXIT_USAGE;
+	}
+	if (strcmp(word, "create") == 0)
+		return create(operands[0]);
+	code = check_reading(word);
+	if (code != 0)
+		return code;
+	if (pl_roce_uri_is(operands[0]))
+		return pl_region_lookup_remote(operands[0], &args.read, operands + 1, n - 1);
+	return open_and(word, operands[0], operands + 1, n - 1);
 }
 
 static int run(int argc, char **argv)
@@ -438,13 +459,10 @@ static int run(int argc, char **argv)
 	if (words[pl_arg_place(words, word)] == NULL || operands.n < 2 ||
 		(operands.n > 2 && strcmp(word, "lookup") != 0)) {
 		pl_complain(
-			"region takes one of: create FILE, info FILE, lookup FILE KEY..., dump FILE, "
-			"verify FILE");
+			"region needs one of: create FILE, info FILE, lookup FILE KEY..., dump FILE, verify FILE");
 		code = PL_EXIT_USAGE;
-	} else if (strcmp(word, "create") == 0) {
-		code = create(operands.items[1]);
-	} else if ((code = check_reading(word)) == 0) {
-		code = open_and(word, operands.items[1], operands.items + 2, operands.n - 2);
+	} else {
+		code = run_word(word, operands.items + 1, operands.n - 1);
 	}
 	pl_opt_list_done(&operands);
 	pl_opt_list_done(&args.read.collectors);
@@ -453,30 +471,35 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_region = {
 	.name = "region",
-	.summary = "create, describe, ask, dump, verify telemetry memory",
-	.usage = "create FILE | info FILE | lookup FILE KEY… | dump FILE | verify FILE",
+	.summary = "create, describe, query, dump and verify telemetry memory",
+	.usage = "create FILE | info FILE | lookup FILE|roce://… KEY… | dump FILE | verify FILE",
 	.description =
-		"A region is a file with one store in it, which one process writes and any number read.\n"
+		"A region is a file with one store, which one process writes and any number read.\n"
 		"\n"
-		"create makes an empty one, all its space allocated. info tells what it is. lookup asks\n"
-		"for keys: the last value of a key, the path of a flow, the sum of a counter with the\n"
-		"error it may have; for append, KEY is the number of an entry; a single key \"-\" reads\n"
-		"keys from standard input, one a line. Where a translator spreads keys over collectors,\n"
-		"FILE is the first one's region and --collector names those of the others: each key is\n"
-		"asked of the one that has it. dump prints what is not\n"
-		"empty; records (--content) in the forms of \"pathline read\". verify says how many entries\n"
-		"there are and how many are damaged; where entries do not prove themselves without their\n"
-		"key, \"whole\" is absent. A sketch is whole when all its columns are complete; otherwise\n"
-		"info and lookup tell how many are and dump which, as the others may hold what an earlier\n"
-		"sketch left. All but create work while the region is written.\n"
+		"create makes an empty region and allocates all its space. info describes a region. lookup\n"
+		"looks up keys: the last value of a key, the path of a flow, the sum of a counter with its\n"
+		"possible error; for append, KEY is the number of an entry; a single key \"-\" reads keys\n"
+		"from standard input. If a translator spreads keys over several collectors, FILE is the\n"
+		"region of the first one and --collector names those of the others: lookup asks the\n"
+		"collector that holds the key. roce://HOST:PORT/STORE?dev=packet:IFACE in place of FILE asks\n"
+		"a collector over the network, by RDMA READ; several collectors stand there in the order of\n"
+		"the translator: HOST:PORT,HOST:PORT. Only the one that holds a key is asked; --all asks the\n"
+		"others too where it has no answer. dump prints all entries that are not empty; records\n"
+		"(--content) in the formats of \"pathline read\". verify counts entries and damaged entries;\n"
+		"\"whole\" is absent where an entry cannot be checked without its key. A sketch is whole\n"
+		"when all its columns are complete; otherwise info and lookup print how many are and dump\n"
+		"which, as the other columns may hold an earlier sketch. All but create work while the\n"
+		"region is written.\n"
 		"\n"
-		"Exit codes: 0 done; 1 the file is no region or is damaged; 3 a key was not found, or\n"
-		"is ambiguous, its sketch is not whole, there was nothing to dump, the epoch is gone, or\n"
-		"entries are damaged.",
+		"Exit codes: 0 done; 1 the file is no region or is damaged; 3 a key was not found or is\n"
+		"ambiguous, its sketch is not whole, there was nothing to dump, the epoch is gone, or\n"
+		"entries are damaged; 69 a collector cannot be reached or ended meanwhile; 77 it does not let\n"
+		"this host read, or a privilege is missing.",
 	.examples =
 		"  pathline region create /dev/shm/last --primitive key-write --slots 10000000 --value-bytes 28\n"
 		"  pathline region lookup /dev/shm/last --key-form u32 0x0a000001\n"
 		"  pathline region lookup c1/last.plr --collector c2/last.plr host7\n"
+		"  pathline region lookup 'roce://10.0.0.2:7471/last?dev=packet:eth1' host7\n"
 		"  pathline region create ev.region --primitive append --slots 65536 --content event\n"
 		"  pathline region dump -o jsonl -n 100 ev.region\n",
 	.options = options,

@@ -15,11 +15,11 @@
 #include "base/num.h"
 #include "cli/args.h"
 #include "cli/command.h"
-#include "cli/confine.h"
+#include "cli/confine_reader.h"
 #include "cli/region_read.h"
 #include "cli/region_values.h"
-#include "cli/signals.h"
 #include "dta/reporter.h"
+#include "service/signals.h"
 
 #define HOPS_MAX    31u
 #define WAIT_MAX_NS UINT64_C(50000000)
@@ -45,52 +45,49 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_STRING, 'k', "key", &args.key, "KEY", "of key-write, increment, postcard",
 			NULL },
 		{ PL_OPT_CHOICE, 0, "key-form", &args.key_form, "FORM",
-			"how the key is written (default text); u32 and u64 are numbers, least significant "
-			"byte first, be32 most significant first, as u32 is in the published forms",
+			"form of the key (default text); u32 and u64 are numbers, least significant byte first, be32 most significant first, as u32 is in the published forms",
 			pl_key_forms },
 		{ PL_OPT_STRING, 'd', "data", &args.value, "VALUE",
-			"value, entry, or a sketch's columns as they travel", NULL },
+			"value, entry, or columns of a sketch in wire format", NULL },
 		{ PL_OPT_CHOICE, 0, "data-form", &args.value_form, "FORM",
-			"how it is written (default text)", pl_key_forms },
+			"form of --data (default text)", pl_key_forms },
 		{ PL_OPT_U64, 0, "copies", &args.copies, "COUNT",
-			"copies of key-write and rows of increment (default all there are; published "
-			"forms 4)",
+			"copies of key-write, rows of increment (default all of the region; published forms 4)",
 			NULL },
 		{ PL_OPT_U64, 0, "list", &args.list, "NUMBER", "append: the list (default 0)",
 			NULL },
-		{ PL_OPT_U64, 0, "by", &args.by, "NUMBER", "increment: how much (default 1)",
-			NULL },
+		{ PL_OPT_U64, 0, "by", &args.by, "NUMBER", "increment: amount (default 1)", NULL },
 		{ PL_OPT_STRING, 0, "hops", &args.hops, "NODE,…",
-			"postcard: the path; a report for each hop", NULL },
+			"postcard: nodes of the path; each hop is one report", NULL },
 		{ PL_OPT_FLAG, 0, "no-length", &args.cut, NULL,
-			"postcard: do not say how long the path is", NULL },
+			"postcard: leave out the length of the path", NULL },
 		{ PL_OPT_U64, 0, "epoch", &args.epoch, "NUMBER", "sketch: the epoch (default 0)",
 			NULL },
 		{ PL_OPT_U64, 0, "column", &args.column, "NUMBER",
 			"sketch: the first column (default 0)", NULL },
-		{ PL_OPT_FLAG, 0, "immediate", &args.immediate, NULL, "wake the collector", NULL },
+		{ PL_OPT_FLAG, 0, "immediate", &args.immediate, NULL,
+			"ask the collector to wake a worker (write with immediate)", NULL },
 		{ PL_OPT_HEADING, 0, "How", NULL, NULL, NULL, NULL },
-		{ PL_OPT_CHOICE, 0, "form", &args.form, "FORM", "of the reports (default pathline)",
-			pl_arg_dta_forms },
+		{ PL_OPT_CHOICE, 0, "form", &args.form, "FORM",
+			"form of the reports (default pathline)", pl_arg_dta_forms },
 		{ PL_OPT_FLAG, 0, "sequenced", &args.sequenced, NULL,
 			"number the reports and send again what the translator misses", NULL },
 		{ PL_OPT_U64, 0, "ring", &args.ring, "COUNT",
-			"reports kept for that (default 8192, tracking 127)", NULL },
+			"reports kept for retransmission (default 8192, tracking 127)", NULL },
 		{ PL_OPT_DURATION, 0, "hold", &args.hold_ns, "TIME",
-			"how long they are kept if the translator confirms nothing (default 200ms, tracking "
-			"10ms)",
+			"how long a report is kept if the translator does not confirm it (default 200ms, tracking 10ms)",
 			NULL },
-		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "so many times (default 1)",
+		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT", "number of reports (default 1)",
 			NULL },
-		{ PL_OPT_FLAG, 0, "loop", &args.loop, NULL, "until a signal comes", NULL },
+		{ PL_OPT_FLAG, 0, "loop", &args.loop, NULL, "repeat until a signal", NULL },
 		{ PL_OPT_RATE, 0, "rate", &args.rate, "RATE",
 			"reports per second (default no limit)", NULL },
 		{ PL_OPT_DURATION, 0, "linger", &args.linger_ns, "TIME",
 			"how long reports wait to share a datagram (default 1ms)", NULL },
 		{ PL_OPT_FLAG, 0, "step-key", &args.step_key, NULL,
-			"the next key is one greater; forms with numbers", NULL },
+			"increase the key by one per report; only for numbers", NULL },
 		{ PL_OPT_FLAG, 0, "step-data", &args.step_value, NULL,
-			"the next value is one greater; forms with numbers", NULL },
+			"increase the value by one per report; only for numbers", NULL },
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
@@ -134,7 +131,7 @@ static int open_socket(const char *uri)
 
 	if (pl_parse_endpoint(text, &addr, &port) < 0 || port == 0 ||
 		pl_addr_is_unspecified(&addr)) {
-		pl_complain("report: %s is no udp://ADDRESS:PORT", uri);
+		pl_complain("report: \"%s\" is not udp://ADDRESS:PORT", uri);
 		return -EINVAL;
 	}
 	memcpy(&to.sin6_addr, addr.b, 16);
@@ -152,7 +149,8 @@ static int open_socket(const char *uri)
 	return fd;
 }
 
-/* A full socket is waited for; what is refused otherwise is counted, and sent again when it is numbered. */
+/* A full socket is waited for; what is refused otherwise is counted, and sent again when it is
+ * numbered. */
 static void send_datagram(void *arg, const void *bytes, size_t n)
 {
 	struct job *j = arg;
@@ -268,13 +266,13 @@ static int make_report(struct job *j, const char *word)
 	if (args.store > UINT16_MAX || args.copies > UINT8_MAX || args.list > UINT32_MAX ||
 		args.epoch > UINT32_MAX || args.column > UINT32_MAX ||
 		args.ring > PL_REPORTER_RING_MAX)
-		return usage("a number that no report can carry");
+		return usage("a number is too large for a report");
 	if (keyed != (args.key != NULL))
-		return usage(keyed ? "which key? (--key)" : "only keyed primitives have a --key");
+		return usage(keyed ? "missing key (--key)" : "append and sketch have no --key");
 	if (valued != (args.value != NULL))
-		return usage(valued ? "what? (--data)" : "this primitive has no --data");
+		return usage(valued ? "missing data (--data)" : "this primitive has no --data");
 	if ((r->op == PL_DTA_POSTCARD) != (args.hops != NULL))
-		return usage("--hops goes with postcard, and postcard with --hops");
+		return usage("postcard needs --hops, and no other primitive has --hops");
 	/* Numbers have one order in the published forms. */
 	if (strcmp(args.form, "pathline") != 0 && strcmp(args.key_form, "u32") == 0)
 		args.key_form = "be32";
@@ -282,9 +280,10 @@ static int make_report(struct job *j, const char *word)
 		(valued && parse_item(&j->value, "data", args.value, args.value_form) < 0))
 		return -EINVAL;
 	if ((args.step_key && !j->key.number) || (args.step_value && !j->value.number))
-		return usage("only numbers can be stepped (--key-form, --data-form)");
+		return usage(
+			"--step-key and --step-data need a --key-form or --data-form that is a number");
 	if (j->key.n > PL_DTA_KEY_BYTES_MAX)
-		return usage("keys are of at most 255 bytes");
+		return usage("a key has at most 255 bytes");
 	if (args.hops != NULL && parse_hops(j) < 0)
 		return usage("--hops is a list of at most 31 numbers: 10,20,30");
 	r->immediate = args.immediate;
@@ -314,10 +313,9 @@ static int put(struct job *j, const struct pl_dta_report *report)
 		wait_a_while(j, UINT64_MAX);
 	if (r == -EINVAL)
 		return usage(
-			"this form cannot say it: published ones have no stores, no path length "
-			"(--no-length), no sketches, and keys of four bytes (--key-form be32)");
+			"this --form cannot carry the report: published forms have no --store, no --no-length, no sketches, and only keys of four bytes (--key-form be32)");
 	if (r == -EMSGSIZE)
-		return usage("it does not fit in a datagram of 1400 bytes");
+		return usage("the report does not fit in a datagram of 1400 bytes");
 	return r;
 }
 
@@ -393,7 +391,7 @@ static void tell_account(const struct job *j)
 	if (j->unsent > 0)
 		fprintf(stderr, "; %" PRIu64 " datagrams that the system refused", j->unsent);
 	if (args.sequenced && c->answers == 0 && c->reports > 0)
-		fputs("; nobody confirmed any", stderr);
+		fputs("; the translator confirmed none", stderr);
 	fputc('\n', stderr);
 }
 
@@ -405,19 +403,18 @@ static int outcome(const struct job *j)
 		 unconfirmed = pl_reporter_unconfirmed(j->reporter);
 
 	if (late > 0)
-		pl_complain("report: %" PRIu64
-			    " reports are lost: they were asked for when the ring had them no more "
-			    "(--ring, --hold)",
+		pl_complain(
+			"report: %" PRIu64
+			" reports are lost: the translator requested them when they had left the ring already (--ring, --hold)",
 			late);
 	if (given_up > 0)
 		pl_complain(
 			"report: %" PRIu64
-			" reports are lost: the translator asked for them in vain, or not at all "
-			"(--nack-tries)",
+			" reports are lost: the translator gave up on them (translate --nack-tries)",
 			given_up);
 	if (unconfirmed > 0 && !stop)
 		pl_complain("report: %" PRIu64
-			    " reports were sent, but the translator has not said that it has them",
+			    " reports were sent, but the translator did not confirm them",
 			unconfirmed);
 	if (late > 0 || given_up > 0 || (unconfirmed > 0 && !stop) ||
 		(j->unsent > 0 && !args.sequenced))
@@ -440,7 +437,7 @@ static int run_job(struct job *j, const struct pl_opt_list *operands)
 
 	if (operands->n != 2) {
 		pl_complain(
-			"report: what, and where to? (pathline report key-write udp://HOST:PORT …)");
+			"report: missing primitive or destination, such as: pathline report key-write udp://HOST:PORT");
 		return PL_EXIT_USAGE;
 	}
 	if (make_report(j, operands->items[0]) < 0)
@@ -454,7 +451,8 @@ static int run_job(struct job *j, const struct pl_opt_list *operands)
 		return r == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_FAILED;
 	}
 	pl_signals_handle(on_stop, (const int[]){ 0 });
-	/* The socket is open: a translator's answers are read by a process that can do nothing else. */
+	/* The socket is open: a translator's answers are read by a process that can do nothing
+	 * else. */
 	r = pl_confine_reader(PL_CONFINE_SENDER, NULL, 0);
 	if (r != 0)
 		return r;
@@ -483,8 +481,8 @@ static int run(int argc, char **argv)
 	code = PL_EXIT_USAGE;
 	if (operands.n > 0 &&
 		strcmp(words[op_of(operands.items[0]) - PL_DTA_KEY_WRITE], operands.items[0]) != 0)
-		pl_complain("report: no primitive \"%s\"; there are key-write, append, increment, "
-			    "postcard and sketch",
+		pl_complain(
+			"report: unknown primitive \"%s\"; use key-write, append, increment, postcard or sketch",
 			operands.items[0]);
 	else
 		code = run_job(&job, &operands);
@@ -499,14 +497,14 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_report = {
 	.name = "report",
-	.summary = "put values into telemetry memory through a translator",
+	.summary = "send values to a translator, which writes them into telemetry memory",
 	.usage = "key-write|append|increment|postcard|sketch [OPTION]… udp://HOST:PORT",
 	.description =
-		"Sends reports of Direct Telemetry Access over UDP. With --sequenced each has a\n"
-		"number, and what the translator misses is sent again as long as it is in the ring;\n"
-		"the ring goes on when the translator confirms. Exit code 1: reports were lost, or not\n"
-		"confirmed by a translator that answered before.\n"
-		"One source port is one stream of numbers; a new process takes a new one.",
+		"Sends reports of Direct Telemetry Access over UDP. With --sequenced each report has a\n"
+		"number, and report sends again the reports that the translator misses, while they are in\n"
+		"the ring; a confirmation of the translator frees their places. Exit code 1: reports were\n"
+		"lost, or a translator that answered before did not confirm them.\n"
+		"One source port is one stream of numbers; a new process takes a new port.",
 	.examples =
 		"  pathline report key-write -k host7 -d up-- udp://127.0.0.1:40040\n"
 		"  pathline report append --list 3 -d 0a0b0c0d --data-form hex udp://127.0.0.1:40040\n"

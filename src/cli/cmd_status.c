@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/num.h"
-#include "cli/client.h"
 #include "cli/command.h"
+#include "web/client.h"
 
 static struct {
 	struct pl_client_args client;
@@ -21,7 +21,8 @@ static const char *const forms[] = { "table", "json", NULL };
 static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
-		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM", "form (default table)", forms },
+		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM", "format (default table)",
+			forms },
 		PL_CLIENT_ARGS(args.client),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
@@ -76,7 +77,7 @@ static void find_wrong(struct report *r, const json_t *status)
 		wrong(r, "it is not ready");
 	if (!pl_json_member_bool(status, "config_reload_ok"))
 		wrong(r,
-			"the configuration was not read anew: the file is bad, the old one is in use");
+			"the last reload failed: the configuration file is bad, and the old configuration is in use");
 }
 
 /* ---- the screen ---- */
@@ -126,6 +127,30 @@ static void sources(struct pl_buf *out, const json_t *list)
 			pl_json_member_u64(x, "kernel_drops"), pl_json_member_u64(x, "cut"),
 			pl_json_member_u64(x, "errors"),
 			pl_json_member_bool(x, "up") ? "" : "  DOWN");
+	}
+}
+
+/* Senders that are received apart, or were. */
+static void floods(struct pl_buf *out, const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *source = json_array_get(list, i);
+		const json_t *senders = json_object_get(source, "floods");
+
+		for (size_t k = 0; k < json_array_size(senders); k++) {
+			const json_t *x = json_array_get(senders, k);
+			char who[100], name[100];
+
+			pl_buf_printf(out,
+				"%s %s more than %s#%" PRIu64 " is read: %s, %" PRIu64 " dropped\n",
+				pl_client_text(who, sizeof(who), pl_json_member_text(x, "sender")),
+				pl_json_member_bool(x, "apart") ? "sends" : "sent",
+				pl_client_text(
+					name, sizeof(name), pl_json_member_text(source, "name")),
+				pl_json_member_u64(source, "socket"),
+				pl_json_member_bool(x, "apart") ? "received apart" : "now calm",
+				pl_json_member_u64(x, "drops"));
+		}
 	}
 }
 
@@ -227,6 +252,7 @@ static int show(const json_t *status, const char *url)
 	} else {
 		head(&r, status, url);
 		sources(&r.out, json_object_get(status, "sources"));
+		floods(&r.out, json_object_get(status, "sources"));
 		totals(&r.out, status);
 		outputs(&r.out, json_object_get(status, "outputs"));
 	}
@@ -255,7 +281,7 @@ static int run(int argc, char **argv)
 	r = operands.n > 0;
 	pl_opt_list_done(&operands);
 	if (r) {
-		pl_complain("status takes no operand: the daemon is named with --url");
+		pl_complain("status takes no operand: name the daemon with --url");
 		return PL_EXIT_USAGE;
 	}
 	r = pl_client_new(&client, &args.client, &diag);
@@ -276,16 +302,15 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_status = {
 	.name = "status",
-	.summary = "is a running daemon well, and if not, why",
+	.summary = "show the state of a running daemon, faults first",
 	.usage = "",
 	.description =
-		"Asks a running daemon how things stand: its sources with what the kernel dropped before\n"
-		"them, what was decoded and refused, reports missing, events, and the account of every\n"
-		"output.\n"
+		"Asks a running daemon for its state: sources with the packets that the kernel dropped,\n"
+		"packets decoded and refused, missing reports, events, and the account of every output.\n"
 		"\n"
-		"Exit codes: 0 all is well; 3 something is not as promised (a source is down, an output\n"
-		"cannot deliver or keep up, a reload failed), which is said first; 69 nobody answers;\n"
-		"77 the daemon wants a password, a token or a certificate.",
+		"Exit codes: 0 all is well; 3 a fault (a source is down, an output cannot deliver or keep\n"
+		"up, a reload failed), which is printed first; 69 no daemon answers; 77 the daemon wants a\n"
+		"password, a token or a certificate.",
 	.examples =
 		"  pathline status\n"
 		"  pathline status --url unix:/run/pathline/pathline.sock\n"

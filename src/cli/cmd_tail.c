@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pathline tail: records and events of a running daemon as they come. The daemon filters and formats; what this
- * does is to ask again when the connection is lost, to count, and to keep what is said about the stream out
- * of it. With --from they are read out of a history instead (tail_history.h).
+ * pathline tail: records and events of a running daemon as they come. The daemon filters and
+ * formats; what this does is to ask again when the connection is lost, to count, and to keep what
+ * is said about the stream out of it. With --from they are read out of a history instead
+ * (tail_history.h).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,12 +16,13 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "cli/client.h"
 #include "cli/command.h"
+#include "cli/confine_reader.h"
 #include "cli/record_out.h"
-#include "cli/signals.h"
 #include "cli/stdout.h"
 #include "cli/tail_history.h"
+#include "service/signals.h"
+#include "web/client.h"
 
 enum {
 	LINE_MAX_BYTES = 256 * 1024, /* a path of 255 hops in JSON has about 120 KiB */
@@ -31,7 +33,7 @@ enum {
 static struct {
 	struct pl_client_args client;
 	const char *where, *form, *from, *since;
-	bool events, paths, show_loss, follow;
+	bool events, paths, values, show_loss, follow;
 	uint64_t limit;
 } args;
 
@@ -52,24 +54,28 @@ static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_STRING, 'w', "where", &args.where, "EXPR",
-			"only what the expression is true of (see 'pathline help where')", NULL },
+			"only records and events that match the expression (see 'pathline help where')",
+			NULL },
 		{ PL_OPT_FLAG, 'e', "events", &args.events, NULL, "events only", NULL },
 		{ PL_OPT_FLAG, 'p', "paths", &args.paths, NULL, "paths (reports) only", NULL },
-		{ PL_OPT_U64, 'n', "count", &args.limit, "N", "end after N records", NULL },
+		{ PL_OPT_FLAG, 0, "values", &args.values, NULL,
+			"values only: new contents of regions of telemetry memory", NULL },
+		{ PL_OPT_U64, 'n', "count", &args.limit, "N", "stop after N records", NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
-			"form (default table); json is one array, and only of a history",
+			"format (default table); json is one array and works with --from only",
 			pl_out_forms },
 		{ PL_OPT_FLAG, 0, "show-loss", &args.show_loss, NULL,
-			"print what is said about lost entries, in its place (with jsonl)", NULL },
+			"print notices of lost entries at their place in the stream (with jsonl)",
+			NULL },
 		{ PL_OPT_HEADING, 0, "History", NULL, NULL, NULL, NULL },
 		{ PL_OPT_STRING, 0, "from", &args.from, "FOLDER",
-			"print what this folder of regions, or one of its files, has (see the output "
-			"type region), and end; asks no daemon",
+			"print this history and stop, without asking a daemon: the folder of an output of type region, or one of its files",
 			NULL },
 		{ PL_OPT_STRING, 0, "since", &args.since, "TIME",
-			"with --from: only what is not older, 10m or 2026-11-22T01:37:27Z", NULL },
+			"with --from: only entries not older than this: 10m or 2026-11-22T01:37:27Z",
+			NULL },
 		{ PL_OPT_FLAG, 'f', "follow", &args.follow, NULL,
-			"with --from: go on with what comes, whoever writes it, also after a restart",
+			"with --from: then print new entries as they are written, also after a restart of the daemon",
 			NULL },
 		{ PL_OPT_HEADING, 0, "Daemon", NULL, NULL, NULL, NULL },
 		PL_CLIENT_ARGS(args.client),
@@ -163,26 +169,32 @@ static void pause_ms(unsigned int ms)
 	nanosleep(&t, NULL);
 }
 
-/* Lines of the header that the form begins with; NULL of kinds is both. */
+/* How many kinds are asked for; none is all. */
+static unsigned int kinds(void)
+{
+	return (unsigned int)args.events + args.paths + args.values;
+}
+
+/* Lines of the header that the form begins with. */
 static unsigned int header_lines(void)
 {
 	if (strcmp(args.form, "csv") == 0)
 		return 1;
 	if (strcmp(args.form, "table") == 0 || strcmp(args.form, "wide") == 0)
-		return args.events != args.paths ? 1 : 2;
+		return kinds() > 0 ? kinds() : 3;
 	return 0;
 }
 
 static bool make_path(char *dst, size_t cap)
 {
+	char kind[32];
 	bool good = true;
 
 	snprintf(dst, cap, "/api/v1/tail");
-	if (args.events || args.paths)
-		good = pl_client_parameter(dst, cap, "kind",
-			args.events && args.paths ? "events,paths"
-			: args.events             ? "events"
-						  : "paths");
+	snprintf(kind, sizeof(kind), "%s%s%s", args.events ? ",events" : "",
+		args.paths ? ",paths" : "", args.values ? ",values" : "");
+	if (kinds() > 0)
+		good = pl_client_parameter(dst, cap, "kind", kind + 1);
 	if (good && args.where != NULL)
 		good = pl_client_parameter(dst, cap, "where", args.where);
 	return good && pl_client_parameter(dst, cap, "form", args.form);
@@ -252,7 +264,8 @@ static int tail_history(void)
 	};
 
 	if (args.follow && strcmp(args.form, "json") == 0) {
-		pl_complain("what is followed has no end, and is no array: -o jsonl");
+		pl_complain(
+			"-o json prints one array, which never ends with --follow: use -o jsonl");
 		return PL_EXIT_USAGE;
 	}
 	return pl_tail_history(&history);
@@ -274,7 +287,11 @@ static int run(int argc, char **argv)
 	r = operands.n > 0;
 	pl_opt_list_done(&operands);
 	if (r) {
-		pl_complain("tail takes no operand: an expression goes behind --where");
+		pl_complain("tail takes no operand: give an expression with --where");
+		return PL_EXIT_USAGE;
+	}
+	if (args.from != NULL && args.values) {
+		pl_complain("a history (--from) has no values of regions");
 		return PL_EXIT_USAGE;
 	}
 	if (args.from != NULL) {
@@ -283,19 +300,19 @@ static int run(int argc, char **argv)
 		return r != 0 ? r : tail_history();
 	}
 	if (args.since != NULL || args.follow) {
-		pl_complain("--since and --follow are of a history: which one? (--from FOLDER)");
+		pl_complain("--since and --follow need a history (--from FOLDER)");
 		return PL_EXIT_USAGE;
 	}
 	if (strcmp(args.form, "json") == 0) {
-		pl_complain("a stream has no end, and is no array: -o jsonl");
+		pl_complain("-o json prints one array, and a stream never ends: use -o jsonl");
 		return PL_EXIT_USAGE;
 	}
-	if (strcmp(args.form, "csv") == 0 && args.events == args.paths) {
-		pl_complain("CSV has one header: ask for --events or for --paths");
+	if (strcmp(args.form, "csv") == 0 && kinds() != 1) {
+		pl_complain("CSV has one header: give --events, --paths or --values");
 		return PL_EXIT_USAGE;
 	}
 	if (!make_path(path, sizeof(path))) {
-		pl_complain("--where: longer than a request may be");
+		pl_complain("--where: too long for a request");
 		return PL_EXIT_USAGE;
 	}
 	r = pl_client_new(&client, &args.client, &diag);
@@ -311,9 +328,9 @@ static int run(int argc, char **argv)
 	if (code == 0)
 		code = follow(client, &t, path);
 	if (t.dropped > 0)
-		pl_complain("%" PRIu64
-			    " entries were dropped on the way: this end, or the daemon's "
-			    "stream, did not keep up",
+		pl_complain(
+			"%" PRIu64
+			" entries were dropped on the way: this command, or the daemon's stream, did not keep up",
 			t.dropped);
 	pl_buf_done(&t.line);
 	pl_buf_done(&t.clean);
@@ -323,22 +340,24 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_tail = {
 	.name = "tail",
-	.summary = "records and events of a running daemon as they come, or out of its history",
-	.usage = "[--from FOLDER] [--where EXPR] [--events | --paths]",
+	.summary = "print records, events and values of a running daemon, or of its history",
+	.usage = "[--from FOLDER] [--where EXPR] [--events | --paths | --values]",
 	.description =
-		"Asks a running daemon for its records and events and prints them as they come, until N\n"
-		"records, SIGINT or SIGTERM. When the connection is lost it is made again. Without --events\n"
-		"or --paths both come, or those that the expression can be asked of.\n"
+		"Prints the records and events of a running daemon, and the values that it reads from regions\n"
+		"of telemetry memory, as they occur, until N records, SIGINT or SIGTERM. When the connection\n"
+		"is lost, tail connects again. Without --events, --paths or --values it prints all of them, or\n"
+		"those that have all fields of the expression.\n"
 		"\n"
-		"A slow reader does not slow the daemon: what does not fit is dropped for this reader,\n"
-		"counted, and told at the end on standard error.\n"
+		"A slow reader does not slow the daemon: the daemon drops entries for this reader and counts\n"
+		"them, and tail prints their number at the end on standard error.\n"
 		"\n"
-		"With --from it reads what an output of the type region keeps, in the order of time, and\n"
-		"asks no daemon: history is there while the daemon runs, after its end, and after the next\n"
-		"has begun. What was overwritten before it was read is counted and told. Then exit code 3\n"
-		"says that there was nothing.",
+		"With --from it reads the history that an output of type region keeps, in order of time, and\n"
+		"asks no daemon: a history is there while the daemon runs and after its end. Entries that\n"
+		"were overwritten before tail read them are counted on standard error. Exit code 3: the\n"
+		"history has no matching entry.",
 	.examples = "  pathline tail --events\n"
 		    "  pathline tail --where 'flags.dropped or hops.queue_depth > 100'\n"
+		    "  pathline tail --values --where 'region == lists and value > 100'\n"
 		    "  pathline tail --events -o jsonl --where 'node == 3' | jq .value\n"
 		    "  pathline tail --from /var/lib/pathline/history --since 10m --events\n",
 	.options = options,

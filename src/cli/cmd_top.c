@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pathline top: tables of a running daemon in the terminal. Only attributes (bold, reverse), never colour, carry
- * anything, so that it reads the same everywhere. Without a terminal that can be drawn on it prints and ends.
+ * pathline top: tables of a running daemon in the terminal. Only attributes (bold, reverse), never
+ * colour, carry anything, so that it reads the same everywhere. Without a terminal that can be
+ * drawn on it prints and ends.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,13 +17,14 @@
 
 #include "base/clock.h"
 #include "base/num.h"
-#include "cli/client.h"
 #include "cli/command.h"
-#include "cli/signals.h"
+#include "cli/confine_reader.h"
 #include "cli/stdout.h"
 #include "cli/top.h"
 #include "cli/top_fetch.h"
 #include "cli/top_terminal.h"
+#include "service/signals.h"
+#include "web/client.h"
 
 /* Last: it has macros. */
 #include <curses.h>
@@ -47,33 +49,35 @@ static struct {
 
 static const char *const forms[] = { "table", "json", NULL };
 static const char *const screen_words[] = { "queues", "links", "ports", "paths", "events",
-	"exporters", "drops", "flows", NULL };
+	"exporters", "drops", "flows", "regions", "values", NULL };
 
 static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_CHOICE, 's', "screen", &args.screen, "SCREEN",
-			"which table at first (default queues)", screen_words },
+			"first table (default queues)", screen_words },
 		{ PL_OPT_STRING, 0, "sort", &args.sort, "COLUMN",
-			"sorted by this column at first; rate is one", NULL },
+			"first column to sort by; rate is one", NULL },
 		{ PL_OPT_STRING, 'w', "where", &args.where, "EXPR",
-			"only rows the expression is true of, as in node == 3 and depth > 100",
+			"only rows that match the expression, such as node == 3 and depth > 100",
 			NULL },
 		{ PL_OPT_DURATION, 'd', "interval", &args.interval_ns, "TIME",
-			"how often it asks (default 2s)", NULL },
-		{ PL_OPT_FLAG, 'b', "batch", &args.batch, NULL, "print instead of drawing", NULL },
+			"interval between requests (default 2s)", NULL },
+		{ PL_OPT_FLAG, 'b', "batch", &args.batch, NULL,
+			"print once instead of drawing the terminal", NULL },
 		{ PL_OPT_U64, 'n', "times", &args.times, "N",
 			"with --batch: print N times (default 1)", NULL },
 		{ PL_OPT_U64, 0, "rows", &args.rows, "N",
 			"with --batch: at most N rows (default 20, at most 1000)", NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
-			"with --batch: form (default table)", forms },
+			"with --batch: format (default table)", forms },
 		{ PL_OPT_HEADING, 0, "Without a daemon", NULL, NULL, NULL, NULL },
 		{ PL_OPT_STRING, 0, "from", &args.from, "FOLDER",
-			"show a history, an output of the type region: queues, links, ports, paths, events",
+			"show the history of an output of type region: queues, links, ports, paths, events",
 			NULL },
 		{ PL_OPT_STRING, 0, "since", &args.since, "TIME",
-			"of it only what is not older, 10m or 2026-11-22T01:37:27Z", NULL },
+			"with --from: only entries not older than this: 10m or 2026-11-22T01:37:27Z",
+			NULL },
 		PL_CLIENT_ARGS(args.client),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
@@ -106,7 +110,8 @@ static bool by_rate(const struct view *v)
 	return sort_column(v)->cell == PL_TOP_RATE;
 }
 
-/* What is asked of the daemon for this view. A rate is sorted by here: the daemon orders by the counter. */
+/* What is asked of the daemon for this view. A rate is sorted by here: the daemon orders by the
+ * counter. */
 static bool make_path(const struct view *v, unsigned int rows, char *dst, size_t cap)
 {
 	char sort[64], limit[16];
@@ -183,7 +188,7 @@ static int batch(const struct pl_top_source *source, struct view *v)
 		char path[PATH_BYTES];
 
 		if (!make_path(v, (unsigned int)args.rows, path, sizeof(path))) {
-			pl_complain("--where: longer than a request may be");
+			pl_complain("--where: too long for a request");
 			return PL_EXIT_USAGE;
 		}
 		if (i > 0) {
@@ -256,8 +261,7 @@ static void ask(struct top *t)
 
 	/* FILTER_MAX bytes, tripled by the encoding, and the rest fit. */
 	if (!make_path(&t->view, ROWS_ASKED, path, sizeof(path))) {
-		snprintf(t->trouble, sizeof(t->trouble),
-			"the filter is longer than a request may be");
+		snprintf(t->trouble, sizeof(t->trouble), "the filter is too long for a request");
 		return;
 	}
 	t->question = pl_top_fetch_ask(t->fetch, path);
@@ -287,7 +291,7 @@ static void draw_help(unsigned int rows)
 {
 	static const char *const lines[] = {
 		"",
-		"  1 to 8, Tab       the screens named above",
+		"  1 to 9, 0, Tab    the screens named above, 9 regions and 0 values",
 		"  < and >, arrows   the column it is sorted by; r turns the order round",
 		"  /                 filter: an expression over columns, as in",
 		"                      node == 3 and depth > 100     hop_latency_p99_ns > 50us",
@@ -354,7 +358,8 @@ static void draw_foot(struct top *t, unsigned int rows, unsigned int cols, struc
 		pl_buf_printf(
 			line, "  every %.1f s  ? help  q quit", (double)t->interval_ns * 1e-9);
 	}
-	/* The last cell of the last line cannot be written without scrolling. What is typed shows its end. */
+	/* The last cell of the last line cannot be written without scrolling. What is typed shows
+	 * its end. */
 	if (!line->failed && line->len >= cols && t->typing)
 		memmove(line->data, line->data + line->len - cols + 1, cols);
 	move((int)rows - 1, 0);
@@ -536,7 +541,9 @@ static void on_key(struct top *t, int key)
 		t->first = 0;
 		break;
 	default:
-		if (key >= '1' && key <= '9')
+		if (key == '0')
+			show_screen(t, 9);
+		else if (key >= '1' && key <= '9')
 			show_screen(t, (unsigned int)(key - '1'));
 		break;
 	}
@@ -594,7 +601,7 @@ static int watch(const struct pl_top_source *source, struct view *v)
 	set_escdelay(25);
 	screen = newterm(NULL, pl_stdout_terminal(), stdin);
 	if (screen == NULL) {
-		pl_complain("the terminal cannot be set up");
+		pl_complain("cannot set up the terminal");
 		pl_top_fetch_free(t.fetch);
 		return PL_EXIT_FAILED;
 	}
@@ -657,7 +664,7 @@ static int open_source(struct pl_top_source *ret)
 		return r;
 	}
 	if (args.since != NULL && pl_parse_time(args.since, pl_clock_real_ns(), &since_ns) < 0) {
-		pl_complain("--since takes a time (2026-11-22T01:37:27Z) or how long ago (10m)");
+		pl_complain("--since needs a time (2026-11-22T01:37:27Z) or an age (10m)");
 		return PL_EXIT_USAGE;
 	}
 	return pl_top_history_open(&ret->history, args.from, since_ns);
@@ -702,18 +709,19 @@ static int run(int argc, char **argv)
 	r = operands.n > 0;
 	pl_opt_list_done(&operands);
 	if (r) {
-		pl_complain("top takes no operand: a table is named with --screen");
+		pl_complain("top takes no operand: name a table with --screen");
 		return PL_EXIT_USAGE;
 	}
 	if (args.from != NULL ? args.client.url != NULL : args.since != NULL) {
-		pl_complain("--since is of a history, --from FOLDER, which asks no daemon (--url)");
+		pl_complain(
+			"--since needs a history (--from FOLDER), and --from and --url exclude each other");
 		return PL_EXIT_USAGE;
 	}
 	if (args.interval_ns < UINT64_C(250) * 1000000u || args.rows == 0 ||
 		args.rows > ROWS_ASKED) {
 		pl_complain(args.rows == 0 || args.rows > ROWS_ASKED
-				    ? "--rows: from 1 to 1000"
-				    : "--interval: at least 250ms");
+				    ? "--rows must be from 1 to 1000"
+				    : "--interval must be at least 250ms");
 		return PL_EXIT_USAGE;
 	}
 	/* Characters only: numbers stay as they are. */
@@ -728,16 +736,17 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_top = {
 	.name = "top",
-	.summary = "queues, links, ports, paths, flows, events, exporters and drops, live",
+	.summary =
+		"live tables of queues, links, ports, paths, flows, events, exporters, drops, regions",
 	.usage = "[--screen SCREEN]",
 	.description =
-		"Shows tables of a running daemon in the terminal, from 80 by 24 on: which queues are\n"
-		"deepest, which links slowest, who loses reports, what happened last, and what was dropped\n"
-		"where. Keys choose table, order and filter; ? lists them. With --from it shows what a\n"
-		"history has of that, daemon or not. Numbers are those of the\n"
-		"daemon; rates are what came between two answers.\n"
+		"Shows tables of a running daemon in a terminal of at least 80 by 24 characters: deepest\n"
+		"queues, slowest links, exporters that lose reports, latest events, drops by place. Keys\n"
+		"choose table, order and filter; ? lists them. With --from it shows the tables of a history\n"
+		"instead, with or without a daemon. Numbers come from the daemon; rates are differences\n"
+		"between two answers.\n"
 		"\n"
-		"Without a terminal that can be drawn on, or with --batch, it prints and ends.",
+		"Without a terminal, or with --batch, top prints one table and ends.",
 	.examples = "  pathline top\n"
 		    "  pathline top --screen links --sort rate\n"
 		    "  pathline top --batch --screen drops\n"

@@ -79,9 +79,9 @@ static int run(int argc, char **argv)
 		{ "kernel programs", "none: clang, bpftool or libbpf was missing" },
 #endif
 #if PL_HAVE_VERBS
-		{ "RDMA cards", "built in" },
+		{ "RDMA NICs", "built in" },
 #else
-		{ "RDMA cards", "none: libibverbs or librdmacm was missing" },
+		{ "RDMA NICs", "none: libibverbs or librdmacm was missing" },
 #endif
 	};
 	struct pl_opt_list operands;
@@ -127,7 +127,7 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_version = {
 	.name = "version",
-	.summary = "print the version and what it was built with",
+	.summary = "print the version and the options of the build",
 	.usage = "[OPTION]…",
 	.options = options,
 	.run = run,

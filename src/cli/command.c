@@ -4,7 +4,6 @@
 #include "cli/stdout.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -103,30 +102,11 @@ void pl_help_overview(struct pl_buf *out)
 	for (size_t i = 0; pl_commands[i] != NULL; i++)
 		pl_buf_printf(out, "  %-12s %s\n", pl_commands[i]->name, pl_commands[i]->summary);
 	pl_buf_str(out,
-		"\n'pathline help COMMAND' tells more of one. Data go to standard output, all else to\n"
-		"standard error. Exit codes: 0 done, 1 failed, 2 usage, 3 nothing found or a threshold\n"
+		"\n"
+		"'pathline help COMMAND' shows the options of a command. Data go to standard output,\n"
+		"messages to standard error. Exit codes: 0 done, 1 failed, 2 usage, 3 nothing found or a threshold\n"
 		"crossed, 69 something needed is unavailable, 77 privilege missing, 78 bad\n"
 		"configuration.\n");
-}
-
-void pl_complain(const char *fmt, ...)
-{
-	va_list ap;
-
-	fflush(stdout);
-	fputs("pathline: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-}
-
-void pl_complain_diag(const struct pl_diag *diag)
-{
-	char text[sizeof(diag->text) + sizeof(diag->file) + 32];
-
-	pl_diag_format(diag, text, sizeof(text));
-	pl_complain("%s", text);
 }
 
 void pl_stdout_flush(struct pl_buf *buf, bool *gone, int *error)

@@ -5,20 +5,11 @@
  */
 #pragma once
 
+#include "base/complain.h"
+#include "base/exit_code.h"
 #include "base/opt.h"
 
 struct pl_buf;
-
-/* Exit codes, the same for every subcommand. */
-enum {
-	PL_EXIT_OK = 0,
-	PL_EXIT_FAILED = 1,
-	PL_EXIT_USAGE = 2,
-	PL_EXIT_NOTHING = 3,      /* ran, but found nothing or crossed a threshold */
-	PL_EXIT_UNAVAILABLE = 69, /* something needed is not there */
-	PL_EXIT_PRIVILEGE = 77,
-	PL_EXIT_CONFIG = 78,
-};
 
 struct pl_command {
 	const char *name;
@@ -31,8 +22,8 @@ struct pl_command {
 	const struct pl_opt *(*options)(void);
 	/* Words its first operand may be ("bash", "zsh"), NULL-terminated; NULL = anything. */
 	const char *const *words;
-	/* Help pages of the words that have one ("help gen int"), NULL-terminated; NULL = none. Their names
-	 * are "COMMAND WORD". */
+	/* Help pages of the words that have one ("help gen int"), NULL-terminated; NULL = none.
+	 * Their names are "COMMAND WORD". */
 	const struct pl_command *const *kinds;
 	int (*run)(
 		int argc, char **argv); /* argv[0] is the subcommand's name; returns an exit code */
@@ -68,10 +59,7 @@ struct pl_conf_row;
 /* pathline.conf(5), from the schema. */
 void pl_help_man_conf(const struct pl_conf_row *rows, struct pl_buf *out);
 
-/* "pathline: TEXT" on standard error. */
-void pl_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void pl_complain_diag(const struct pl_diag *diag);
-
-/* All of it to standard output, unless it failed before. *gone: nobody reads any more; *error: a negative errno. */
+/* All of it to standard output, unless it failed before. *gone: nobody reads any more; *error: a
+ * negative errno. */
 /* What was gathered, which is empty afterwards. */
 void pl_stdout_flush(struct pl_buf *buf, bool *gone, int *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The options that tell a decoder what the bytes do not: one profile for every exporter. read and listen
- * share them. Exporters that differ from each other are the configuration file's matter.
+ * The options that tell a decoder what the bytes do not: one profile for every exporter. read and
+ * listen share them. Exporters that differ from each other are the configuration file's matter.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ struct pl_decode_args {
 	uint64_t int_port, gre_type, geneve_class;
 };
 
-/* Fills what PL_DECODE_ARGS rows parsed into *ret, which refers to *profile. Complains and returns an exit
- * code, 0 when good. */
+/* Fills what PL_DECODE_ARGS rows parsed into *ret, which refers to *profile. Complains and returns
+ * an exit code, 0 when good. */
 int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_options *ret,
 	struct pl_profile *profile);
 void pl_decode_args_done(struct pl_decode_args *args);
@@ -27,7 +27,7 @@ extern const char *const pl_arg_report_versions[],
 
 /* Rows for an option table; a is a struct pl_decode_args of static storage. */
 #define PL_DECODE_ARGS(a)                                                                             \
-	{ PL_OPT_HEADING, 0, "What the bytes do not tell", NULL, NULL, NULL, NULL },                  \
+	{ PL_OPT_HEADING, 0, "Settings that reports do not carry", NULL, NULL, NULL, NULL },          \
 		{ PL_OPT_LIST, 0, "report-port", &(a).report_ports, "PORT",                           \
 			"UDP destination port of reports; may be repeated (default 32766 and 54321)", \
 			NULL },                                                                       \
@@ -35,7 +35,7 @@ extern const char *const pl_arg_report_versions[],
 			"read reports as this version instead of believing their version field",      \
 			pl_arg_report_versions },                                                     \
 		{ PL_OPT_CHOICE, 0, "dialect", &(a).dialect, "DIALECT",                               \
-			"read INT headers as this dialect only (default: found out)",                 \
+			"read INT headers as this dialect only (default: detected)",                  \
 			pl_arg_dialects },                                                            \
 		{ PL_OPT_CHOICE, 0, "queue-word", &(a).queue_word, "SPLIT",                           \
 			"queue id and depth as 8 and 24 bits, or as 16 and 16",                       \
@@ -55,7 +55,7 @@ extern const char *const pl_arg_report_versions[],
 			"times of an IOAM namespace: posix (default), ptp or ntp; may be repeated",   \
 			NULL },                                                                       \
 		{ PL_OPT_STRING, 0, "marker", &(a).marker, "HEX",                                     \
-			"INT stands behind this 64-bit probe marker", NULL },                         \
+			"INT follows this 64-bit probe marker", NULL },                               \
 		{ PL_OPT_CHOICE, 0, "time-unit", &(a).time_unit, "UNIT",                              \
 			"unit of the nodes' timestamps (default ns)", pl_arg_units },                 \
 	{                                                                                             \

@@ -8,19 +8,6 @@
 #include "base/num.h"
 #include "wire/report.h"
 
-struct quantity {
-	const char *name;
-	uint64_t value;
-};
-
-static void json_quantities(struct pl_json *json, const struct quantity *q, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		pl_json_key(json, q[i].name);
-		pl_json_u64(json, q[i].value);
-	}
-}
-
 /* v0.5 names a device by its address only. */
 static bool has_node(const struct pl_exporter *e)
 {
@@ -30,18 +17,6 @@ static bool has_node(const struct pl_exporter *e)
 static void json_exporter(struct pl_json *json, const struct pl_exporter *e)
 {
 	char addr[PL_ADDR_TEXT_MAX];
-	const struct quantity q[] = {
-		{ "hw_id", e->hw_id },
-		{ "reports", e->reports },
-		{ "lost", e->lost },
-		{ "reordered", e->reordered },
-		{ "duplicates", e->duplicates },
-		{ "restarts", e->restarts },
-		{ "stragglers", e->stragglers },
-		{ "first_ts_ns", e->first_ts_ns },
-		{ "last_ts_ns", e->last_ts_ns },
-		{ "last_seq", e->last_seq },
-	};
 
 	pl_json_object(json);
 	pl_json_key(json, "exporter");
@@ -52,7 +27,11 @@ static void json_exporter(struct pl_json *json, const struct pl_exporter *e)
 		pl_json_key(json, "node");
 		pl_json_u64(json, e->node);
 	}
-	json_quantities(json, q, sizeof(q) / sizeof(q[0]));
+	pl_json_number(json, "hw_id", e->hw_id);
+	pl_stats_json(&pl_exporter_stats, e, NULL, json);
+	pl_json_number(json, "first_ts_ns", e->first_ts_ns);
+	pl_json_number(json, "last_ts_ns", e->last_ts_ns);
+	pl_json_number(json, "last_seq", e->last_seq);
 	pl_json_key(json, "unsequenced");
 	pl_json_bool(json, e->unsequenced);
 	pl_json_object_end(json);
@@ -88,19 +67,6 @@ void pl_decode_stats_json(
 	struct pl_buf *out, const struct pl_decode *d, const struct pl_port_stats *ports)
 {
 	const struct pl_decode_counters *c = pl_decode_counters(d);
-	const struct quantity q[] = {
-		{ "packets", pl_counter_read(&c->packets) },
-		{ "bytes", pl_counter_read(&c->bytes) },
-		{ "reports", pl_counter_read(&c->reports) },
-		{ "paths", pl_counter_read(&c->paths) },
-		{ "hops", pl_counter_read(&c->hops) },
-		{ "lost", pl_counter_read(&c->lost) },
-		{ "reordered", pl_counter_read(&c->reordered) },
-		{ "duplicates", pl_counter_read(&c->duplicates) },
-		{ "restarts", pl_counter_read(&c->restarts) },
-		{ "exporters_full", pl_counter_read(&c->exporters_full) },
-		{ "paths_full", pl_counter_read(&c->paths_full) },
-	};
 	struct pl_exporter e;
 	struct pl_json json;
 
@@ -108,19 +74,14 @@ void pl_decode_stats_json(
 	pl_json_object(&json);
 	pl_json_key(&json, "kind");
 	pl_json_str(&json, "stats");
-	json_quantities(&json, q, sizeof(q) / sizeof(q[0]));
+#define PL_STAT(kind, member, ...) pl_json_number(&json, #member, pl_counter_read(&c->member));
+#include "decode/counters.def"
+#undef PL_STAT
 	if (ports != NULL) {
-		const struct quantity p[] = {
-			{ "kernel_drops", ports->kernel_drops },
-			{ "cut", ports->cut },
-			{ "receive_errors", ports->errors },
-			{ "left_to_host", ports->filtered },
-			{ "no_socket", ports->no_socket },
-			{ "fragments", ports->fragments },
-			{ "outages", ports->outages },
-		};
-
-		json_quantities(&json, p, sizeof(p) / sizeof(p[0]));
+		pl_json_key(&json, "port");
+		pl_json_object(&json);
+		pl_stats_json(&pl_port_stats_list, ports, NULL, &json);
+		pl_json_object_end(&json);
 	}
 	json_verdicts(&json, c);
 	pl_json_key(&json, "exporters");

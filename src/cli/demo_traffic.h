@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the demonstration's reports come from: something that sends real datagrams to a collector's address
- * and keeps an account of what it sent, with a story of three things that happen: a path changes, a queue
- * builds up, reports are lost on purpose. What it is made of is its own business; now it is the generator's
- * model of a leaf-spine network, in a thread.
+ * Where the demonstration's reports come from: something that sends real datagrams to a collector's
+ * address and keeps an account of what it sent, with a story of three things that happen: a path
+ * changes, a queue builds up, reports are lost on purpose. What it is made of is its own business;
+ * now it is the generator's model of a leaf-spine network, in a thread.
  */
 #pragma once
 

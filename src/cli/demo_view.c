@@ -79,7 +79,8 @@ static void learn_path(
 	if ((path->present & PL_PATH_HAS_path_id) == 0 || path->path_id == 0)
 		return;
 	k = find_path(v, path->path_id);
-	/* A table kept half empty finds quickly; there are 512 places for a network of six nodes. */
+	/* A table kept half empty finds quickly; there are 512 places for a network of six
+	 * nodes. */
 	if (k == NULL || k->path_id != 0 || v->n_paths > PATHS_MAX / 2)
 		return;
 	k->path_id = path->path_id;
@@ -144,8 +145,8 @@ static bool adds_up(uint8_t kind)
 
 static void add_event(struct pl_demo_view *v, const struct pl_event *e, uint64_t now_ns)
 {
-	/* A failed link moves many flows, a burst of losses meets every node, a queue on a port comes in
-	 * eight: that is one thing to a person. */
+	/* A failed link moves many flows, a burst of losses meets every node, a queue on a port
+	 * comes in eight: that is one thing to a person. */
 	uint64_t place = e->event == PL_EVENT_QUEUE_DEPTH || e->event == PL_EVENT_HOP_LATENCY
 				 ? e->node << 32 | e->port
 				 : 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the demonstration shows. It learns of paths and events as an exporter of the pipeline (on the output's
- * thread) and is drawn by the main thread. On a terminal one screen is redrawn in place, each frame one
- * write; elsewhere lines are printed: one per event, and how things stand every few seconds.
+ * What the demonstration shows. It learns of paths and events as an exporter of the pipeline (on
+ * the output's thread) and is drawn by the main thread. On a terminal one screen is redrawn in
+ * place, each frame one write; elsewhere lines are printed: one per event, and how things stand
+ * every few seconds.
  */
 #pragma once
 
@@ -14,7 +15,8 @@
 
 struct pl_demo_view;
 
-/* The view is its own; the exporter made for it is taken over by a pipeline and may be gone before it. */
+/* The view is its own; the exporter made for it is taken over by a pipeline and may be gone before
+ * it. */
 int pl_demo_view_new(struct pl_demo_view **ret);
 void pl_demo_view_free(struct pl_demo_view *view);
 int pl_demo_view_export(struct pl_demo_view *view, struct pl_export **ret);

@@ -33,5 +33,5 @@ void doctor_locked_memory(struct finding *f);
 void doctor_rss(struct finding *f);
 void doctor_capabilities(struct finding *f);
 
-/* doctor_rdma.c: network cards that write memory. */
+/* doctor_rdma.c: NICs that write memory. */
 void doctor_rdma(struct finding *f);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ports on interfaces and the detector in the kernel: what they need, tried or read one by one. Nothing is attached. */
+/* Ports on interfaces and the detector in the kernel: what they need, tried or read one by one.
+ * Nothing is attached. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -23,7 +24,8 @@ void doctor_btf(struct finding *f)
 		doctor_found(f, "type information of the kernel is there");
 	} else {
 		doctor_found(f, "no type information of the kernel (BTF)");
-		doctor_fix(f, STATUS_WARN, "a kernel with CONFIG_DEBUG_INFO_BTF, as Debian's");
+		doctor_fix(f, STATUS_WARN,
+			"use a kernel with CONFIG_DEBUG_INFO_BTF, such as Debian's");
 	}
 }
 
@@ -48,11 +50,12 @@ void doctor_af_xdp(struct finding *f)
 		doctor_found(f, "AF_XDP sockets can be opened");
 		close(fd);
 	} else if (errno == EPERM || errno == EACCES) {
-		doctor_found(f, "AF_XDP sockets are there, this user may not open them");
+		doctor_found(f, "the kernel has AF_XDP sockets, but this user may not open them");
 		doctor_fix(f, STATUS_WARN, "run as root, or see capabilities");
 	} else {
 		doctor_found(f, "no AF_XDP sockets: %s", strerror(errno));
-		doctor_fix(f, STATUS_WARN, "a kernel with CONFIG_XDP_SOCKETS, as Debian's");
+		doctor_fix(
+			f, STATUS_WARN, "use a kernel with CONFIG_XDP_SOCKETS, such as Debian's");
 	}
 }
 
@@ -83,7 +86,7 @@ void doctor_capabilities(struct finding *f)
 		doctor_found(f, "all there");
 		return;
 	}
-	doctor_found(f, "without %s; sockets and files need none of them", missing);
+	doctor_found(f, "missing: %s; UDP sockets and files need none of them", missing);
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) > 0)
 		doctor_fix(f, STATUS_WARN, "setcap %s+ep %.100s", missing, self);
 }
@@ -101,11 +104,12 @@ void doctor_packet(struct finding *f)
 		doctor_fix(f, STATUS_WARN, "run as root, or see capabilities");
 	} else {
 		doctor_found(f, "no packet sockets: %s", strerror(errno));
-		doctor_fix(f, STATUS_WARN, "a kernel with CONFIG_PACKET, as Debian's");
+		doctor_fix(f, STATUS_WARN, "use a kernel with CONFIG_PACKET, such as Debian's");
 	}
 }
 
-/* The smallest program there is: whether the right and the kernel are there, not whether ours passes. */
+/* The smallest program there is: whether the right and the kernel are there, not whether ours
+ * passes. */
 void doctor_xdp_program(struct finding *f)
 {
 	static const struct bpf_insn pass[] = { { .code = 0xb7, .imm = 2 }, { .code = 0x95 } };
@@ -122,7 +126,7 @@ void doctor_xdp_program(struct finding *f)
 	if (fd >= 0) {
 		doctor_found(f,
 			"XDP programs can be loaded, as afxdp: and the detector in the kernel do%s",
-			PL_HAVE_BPF ? "" : "; this build has none");
+			PL_HAVE_BPF ? "" : "; this build has no XDP programs");
 		if (!PL_HAVE_BPF)
 			doctor_fix(f, STATUS_WARN,
 				"build with clang, bpftool and libbpf-dev installed");
@@ -138,7 +142,8 @@ void doctor_xdp_program(struct finding *f)
 			caps);
 	} else {
 		doctor_found(f, "no XDP programs: %s", strerror(errno));
-		doctor_fix(f, STATUS_WARN, "a kernel with CONFIG_BPF_SYSCALL, as Debian's");
+		doctor_fix(
+			f, STATUS_WARN, "use a kernel with CONFIG_BPF_SYSCALL, such as Debian's");
 	}
 }
 
@@ -177,8 +182,9 @@ void doctor_xdp_holders(struct finding *f)
 			state.name[0] != '\0' ? state.name : "name unknown", state.id,
 			state.native ? "native" : "generic",
 			state.process[0] != '\0' ? ", of " : "", state.process);
-		doctor_fix(f, STATUS_WARN, "afxdp:%s does not start beside it; packet:%s does",
-			i->if_name, i->if_name);
+		doctor_fix(f, STATUS_WARN,
+			"afxdp:%s cannot start while it is attached; packet:%s can", i->if_name,
+			i->if_name);
 	}
 	if (all != NULL)
 		if_freenameindex(all);
@@ -186,7 +192,7 @@ void doctor_xdp_holders(struct finding *f)
 	if (taken > 1)
 		snprintf(f->found + len, sizeof(f->found) - len, ", and %u more", taken - 1);
 #else
-	doctor_found(f, "this build has no XDP, and cannot tell who has");
+	doctor_found(f, "this build has no XDP and cannot list XDP programs");
 #endif
 }
 
@@ -206,12 +212,13 @@ void doctor_rss(struct finding *f)
 	if (all != NULL)
 		if_freenameindex(all);
 	if (spread == 0) {
-		doctor_found(f, together > 0
-					? "cards choose the queue by addresses"
-					: "no card says how it chooses the queue of a datagram");
+		doctor_found(f,
+			together > 0
+				? "NICs choose the receive queue by addresses only"
+				: "no NIC reports how it chooses the receive queue of a datagram");
 		return;
 	}
-	doctor_found(f, "%s chooses the queue by ports too%s", first,
+	doctor_found(f, "%s chooses the receive queue by ports too%s", first,
 		spread > 1 ? ", as others do" : "");
 	doctor_fix(f, STATUS_WARN,
 		"with several queues: ethtool -N %s rx-flow-hash udp4 sd, and udp6", first);

@@ -36,7 +36,7 @@ void doctor_rdma(struct finding *f)
 
 	if (n <= 0) {
 		/* Most hosts have none and want none. */
-		doctor_found(f, "%s; packet: and afxdp: collect without",
+		doctor_found(f, "%s; pathline collect works with packet: and afxdp: without one",
 			n == 0 ? "no RDMA device" : "no RDMA in this kernel");
 		return;
 	}
@@ -54,8 +54,8 @@ void doctor_rdma(struct finding *f)
 
 void doctor_rdma(struct finding *f)
 {
-	doctor_found(
-		f, "built without libibverbs and librdmacm; packet: and afxdp: collect without");
+	doctor_found(f,
+		"built without libibverbs and librdmacm; pathline collect works with packet: and afxdp: without them");
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include "cli/args.h"
 #include "cli/gen_send.h"
 #include "gen/dta_gen.h"
+#include "netio/port.h"
 
 static const char *const streams[] = { "key-write", "append", "increment", "postcards", "sketch",
 	"mix", "marple", "udp-report", "udp-flowcard", "int-paths", NULL };
@@ -37,75 +38,79 @@ static const struct pl_opt *options(void)
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "What", NULL, NULL, NULL, NULL },
 		{ PL_OPT_CHOICE, 0, "stream", &o.stream, "STREAM",
-			"what is reported (default key-write); mix is the first five in turn, into "
-			"regions --store and up; marple a trace's queries; the last three are no reports "
-			"but records of 8, 17 and 33 bytes for collectors without DTA",
+			"stream to generate (default key-write); mix has the first five in turn, into regions --store and up; marple has the queries of a trace; the last three are not DTA but records of 8, 17 and 33 bytes for collectors without DTA",
 			streams },
-		{ PL_OPT_CHOICE, 0, "form", &o.form, "FORM", "of the reports (default pathline)",
-			pl_arg_dta_forms },
+		{ PL_OPT_CHOICE, 0, "form", &o.form, "FORM",
+			"form of the reports (default pathline)", pl_arg_dta_forms },
 		{ PL_OPT_FLAG, 0, "sequenced", &o.sequenced, NULL,
-			"number the reports; nobody answers NACKs", NULL },
-		{ PL_OPT_FLAG, 0, "immediate", &o.immediate, NULL, "each wakes the collector",
-			NULL },
+			"number the reports; NACKs are ignored", NULL },
+		{ PL_OPT_FLAG, 0, "immediate", &o.immediate, NULL,
+			"each report asks the collector to wake a worker", NULL },
 		{ PL_OPT_U64, 0, "store", &o.store, "NUMBER",
 			"number of the region at the translator (default 0)", NULL },
 		{ PL_OPT_U64, 0, "copies", &o.copies, "COUNT",
-			"copies of values, rows of increments (default all there are; published forms 4)",
+			"copies of values, rows of increments (default all of the region; published forms 4)",
 			NULL },
-		{ PL_OPT_U64, 0, "packed", &o.packed, "COUNT", "reports in a datagram (default 1)",
+		{ PL_OPT_U64, 0, "packed", &o.packed, "COUNT", "reports per datagram (default 1)",
 			NULL },
-		{ PL_OPT_U64, 0, "keys", &o.keys, "COUNT", "different keys (default 10^9)", NULL },
+		{ PL_OPT_U64, 0, "keys", &o.keys, "COUNT",
+			"number of different keys (default 10^9)", NULL },
 		{ PL_OPT_U64, 0, "key-bytes", &o.key_bytes, "COUNT",
-			"of a key, a number with zeros before it (default 4, at most 255)", NULL },
+			"bytes of a key, a number padded with leading zeros (default 4, at most 255)",
+			NULL },
 		{ PL_OPT_FLAG, 0, "key-lengths", &o.key_lengths, NULL,
-			"keys of 8 to --key-bytes bytes, by key", NULL },
+			"vary the length of keys from 8 to --key-bytes bytes, fixed per key",
+			NULL },
 		{ PL_OPT_DOUBLE, 0, "zipf", &o.zipf, "EXPONENT",
-			"keys follow Zipf's law (default in turn)", NULL },
+			"draw keys by Zipf's law (default in turn)", NULL },
 		{ PL_OPT_U64, 0, "value-bytes", &o.value_bytes, "COUNT",
-			"of values and entries (default 4)", NULL },
+			"bytes of values and entries (default 4)", NULL },
 		{ PL_OPT_FLAG, 0, "value-of-key", &o.value_is_key, NULL,
-			"values follow from keys, cells from their place and epoch, and increments are 1 "
-			"(default each one greater, cells at random)",
+			"derive values from keys, cells from place and epoch, and increment by 1 (default values count up, cells are random)",
 			NULL },
 		{ PL_OPT_U64, 0, "lists", &o.lists, "COUNT", "append: lists in turn (default 5)",
 			NULL },
 		{ PL_OPT_U64, 0, "interleave", &o.interleave, "COUNT",
-			"postcards: flows on their way at the same time (default 1)", NULL },
-		{ PL_OPT_U64, 0, "hops", &o.hops, "COUNT", "postcards: of a path (default 5)",
+			"postcards: flows interleaved with each other (default 1)", NULL },
+		{ PL_OPT_U64, 0, "hops", &o.hops, "COUNT", "postcards: hops of a path (default 5)",
 			NULL },
 		{ PL_OPT_FLAG, 0, "lengths", &o.lengths, NULL,
 			"postcards: paths of 1 to --hops hops, by flow", NULL },
 		{ PL_OPT_FLAG, 0, "no-length", &o.no_length, NULL,
-			"postcards: do not say how long the path is; published forms never do",
+			"postcards: leave out the length of the path, as published forms always do",
 			NULL },
 		{ PL_OPT_U64, 0, "nodes", &o.nodes, "COUNT",
 			"postcards: different nodes (default 1000)", NULL },
 		{ PL_OPT_U64, 0, "columns", &o.columns, "COUNT",
-			"sketch: of each epoch (default 1024)", NULL },
+			"sketch: columns of each epoch (default 1024)", NULL },
 		{ PL_OPT_U64, 0, "rows", &o.rows, "COUNT", "sketch: cells of a column (default 4)",
 			NULL },
 		{ PL_OPT_U64, 0, "cell-bytes", &o.cell_bytes, "COUNT",
-			"sketch: 4 or 8 (default); 1 for HyperLogLog", NULL },
-		{ PL_OPT_HEADING, 0, "How it travels", NULL, NULL, NULL, NULL },
+			"sketch: bytes of a cell, 4 or 8 (default); 1 for HyperLogLog", NULL },
+		{ PL_OPT_HEADING, 0, "Sending", NULL, NULL, NULL, NULL },
 		{ PL_OPT_RATE, 0, "rate", &o.rate, "RATE", "reports per second (default 1000)",
 			NULL },
-		{ PL_OPT_U64, 'n', "count", &o.count, "COUNT", "so many reports in all", NULL },
-		{ PL_OPT_DURATION, 0, "duration", &o.duration_ns, "TIME", "for so long", NULL },
-		{ PL_OPT_FLAG, 0, "flood", &o.flood, NULL, "as fast as it goes", NULL },
-		{ PL_OPT_DOUBLE, 0, "loss", &o.loss, "SHARE", "of datagrams that are not sent",
+		{ PL_OPT_U64, 'n', "count", &o.count, "COUNT", "stop after this many reports",
 			NULL },
-		{ PL_OPT_DOUBLE, 0, "duplicate", &o.duplicate, "SHARE", "of those sent twice",
+		{ PL_OPT_DURATION, 0, "duration", &o.duration_ns, "TIME", "stop after this time",
 			NULL },
+		{ PL_OPT_FLAG, 0, "flood", &o.flood, NULL, "send as fast as possible", NULL },
+		{ PL_OPT_DOUBLE, 0, "loss", &o.loss, "SHARE", "share of datagrams that are lost",
+			NULL },
+		{ PL_OPT_DOUBLE, 0, "duplicate", &o.duplicate, "SHARE",
+			"share of datagrams that are duplicated", NULL },
 		{ PL_OPT_DOUBLE, 0, "swap", &o.swap, "SHARE",
-			"of those sent before the one before them", NULL },
+			"share of datagrams swapped with the one before", NULL },
 		{ PL_OPT_U64, 0, "seed", &o.seed, "NUMBER",
-			"the same seed, the same bytes (default 1)", NULL },
+			"the same seed gives the same bytes (default 1)", NULL },
 		{ PL_OPT_U64, 0, "reporters", &o.reporters, "COUNT",
-			"frames: reporters in turn, 10.0.0.200 and up (default 1)", NULL },
+			"frames: number of reporters, from 10.0.0.200 up, in turn (default 1)",
+			NULL },
 		{ PL_OPT_STRING, 0, "collector", &o.collector, "ADDR",
-			"frames: where they go (default 10.0.0.51)", NULL },
-		{ PL_OPT_STRING, 'w', "write", &o.file, "FILE", "into a capture file", NULL },
-		{ PL_OPT_FLAG, 0, "dry-run", &o.dry_run, NULL, "make, but do not send", NULL },
+			"frames: destination address (default 10.0.0.51)", NULL },
+		{ PL_OPT_STRING, 'w', "write", &o.file, "FILE", "write a capture file", NULL },
+		{ PL_OPT_FLAG, 0, "dry-run", &o.dry_run, NULL, "make the reports, send nothing",
+			NULL },
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
 
@@ -118,7 +123,8 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
-/* The options whose fields are narrower than they, and zeros; complains. What was not given is 0 then. */
+/* The options whose fields are narrower than they, and zeros; complains. What was not given is 0
+ * then. */
 static int check_numbers(void)
 {
 	const struct {
@@ -139,7 +145,7 @@ static int check_numbers(void)
 		}
 	}
 	if (o.rate == 0) {
-		pl_complain("gen: --rate takes more than 0");
+		pl_complain("gen: --rate must be greater than 0");
 		return -EINVAL;
 	}
 	o.rate = o.rate < 0 ? 0 : o.rate;
@@ -182,7 +188,7 @@ static int make_config(struct pl_dta_gen_cfg *c, bool udp, struct pl_diag *diag)
 	};
 	c->tell_length = c->form == PL_DTA_PATHLINE && !o.no_length;
 	if (o.collector != NULL && pl_parse_addr(o.collector, &c->collector) < 0) {
-		pl_diag_set(diag, "%s is no address", o.collector);
+		pl_diag_set(diag, "\"%s\" is not an IP address", o.collector);
 		return -EINVAL;
 	}
 	return 0;
@@ -212,7 +218,7 @@ static void tell_account(const struct pl_dta_gen *gen, const struct pl_gen_accou
 	pl_format_count(rate, sizeof(rate), s > 0 ? (double)c->reports / s : 0);
 	fprintf(stderr,
 		"%" PRIu64 " packets (%" PRIu64 " reports, %" PRIu64
-		" bytes) in %.3f s: %s reports/s; lost: %" PRIu64 "; sent twice: %" PRIu64
+		" bytes) in %.3f s: %s reports/s; lost: %" PRIu64 "; duplicated: %" PRIu64
 		"; swapped: %" PRIu64 "\n",
 		acc->sent, c->reports, acc->sent_bytes, s, rate, c->lost, c->duplicated,
 		c->swapped);
@@ -232,17 +238,18 @@ static const char *destination(const struct pl_opt_list *operands)
 static int check_usage(const struct pl_opt_list *operands, const char *uri)
 {
 	if (operands->n > 2 || (o.file != NULL && operands->n > 1)) {
-		pl_complain("gen: one destination, please");
+		pl_complain("gen: more than one destination");
 		return -EINVAL;
 	}
 	if (uri == NULL && !o.dry_run) {
 		pl_complain(
-			"gen: where to? Give udp://HOST:PORT, packet:IFACE, afxdp:IFACE, -w FILE or --dry-run");
+			"gen: missing destination: udp://HOST:PORT, packet:IFACE, afxdp:IFACE, -w FILE or --dry-run");
 		return -EINVAL;
 	}
 	if ((uri == NULL || !pl_gen_is_live(uri)) && o.count == 0 &&
 		(o.duration_ns == 0 || o.flood)) {
-		pl_complain("gen: a file or a dry run needs an end: --count or --duration");
+		pl_complain(
+			"gen: -w and --dry-run need --count or --duration, or they would never end");
 		return -EINVAL;
 	}
 	return check_numbers();
@@ -256,7 +263,9 @@ static int send_stream(const char *uri, struct pl_diag *diag, int *ret_exit)
 	struct pl_dta_gen_cfg cfg;
 	struct pl_dta_gen *gen = NULL;
 	struct pl_gen_source source;
-	int r = make_config(&cfg, live && strncmp(uri, "udp:", 4) == 0, diag), closed;
+	int r = make_config(
+		    &cfg, live && (pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0, diag),
+	    closed;
 
 	if (live)
 		cfg.start_ns = pl_clock_real_ns();
@@ -311,21 +320,21 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_gen_dta = {
 	.name = "gen dta",
-	.summary = "make reports of Direct Telemetry Access",
+	.summary = "generate reports of Direct Telemetry Access",
 	.usage = "[OPTION]… [udp://HOST:PORT | packet:IFACE | afxdp:IFACE]",
 	.description =
-		"Streams for a translator (pathline translate): those of the published generator,\n"
-		"which are '--form tracking' with keys and values that rise by one, and more. Reports\n"
-		"go to UDP port 40040 in frames and files. SIGUSR1 says how many were sent so far.\n"
+		"Generates streams for pathline translate: those of the published generator, which are\n"
+		"'--form tracking' with keys and values that count up, and more. Reports in frames and\n"
+		"files go to UDP port 40040. SIGUSR1 prints the number of reports sent so far.\n"
 		"\n"
-		"marple has the shape of what Marple's queries report of a trace, and follows from\n"
-		"--seed: of 16 reports 12 are packets of a flowlet (list 1), 3 flows that lost some\n"
-		"(list 0), 1 the timeouts of a flow (a value; in pathline's form lists go into the next\n"
-		"region). With --value-bytes 13 and more entries begin with the flow's 5-tuple.\n"
+		"marple imitates the results of Marple's queries on a trace and follows from --seed: of 16\n"
+		"reports 12 are packets of a flowlet (list 1), 3 flows with losses (list 0), 1 the timeouts\n"
+		"of a flow (a value; in pathline's form lists go into the next region). With --value-bytes\n"
+		"of 13 or more, entries begin with the 5-tuple of the flow.\n"
 		"\n"
-		"The published generator's streams for a collector on a CPU, in network order:\n"
-		"udp-report, a key and a value of 32 bits, and udp-flowcard, addresses, ports, protocol and\n"
-		"a value, to port 1337; int-paths, addresses, protocol, ports, five hops, to port 5002.",
+		"Three streams of the published generator are for a collector without DTA, in network byte\n"
+		"order: udp-report (key and value of 32 bits, port 1337), udp-flowcard (addresses, ports,\n"
+		"protocol and value, port 1337), int-paths (addresses, protocol, ports, five hops, port 5002).",
 	.examples =
 		"  pathline gen dta --rate 100k --duration 10s udp://127.0.0.1:40040\n"
 		"  pathline gen dta --stream increment --zipf 1.1 --keys 100000 udp://127.0.0.1:40040\n"

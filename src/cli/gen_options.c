@@ -79,11 +79,11 @@ WORDS(place_words, "hop-by-hop", "destination", "usual");
 WORDS(time_words, "posix", "ptp", "ntp");
 
 static const struct pl_opt common[] = {
-	{ PL_OPT_HEADING, .name = "Where to, how much" },
+	{ PL_OPT_HEADING, .name = "Destination and amount" },
 	{ PL_OPT_STRING, 'w', "write", &o.file, "FILE", "write a capture file (- is standard output)" },
 	{ PL_OPT_RATE, 'r', "rate", &o.rate, "RATE", "reports or packets per second (default 1000, or the preset's)" },
 	{ PL_OPT_U64, 'n', "count", &o.count, "N", "stop after N packets" },
-	{ PL_OPT_DURATION, 'd', "duration", &o.duration_ns, "TIME", "stop after so long" },
+	{ PL_OPT_DURATION, 'd', "duration", &o.duration_ns, "TIME", "stop after this time" },
 	{ PL_OPT_U64, 0, "seed", &o.seed, "N", "the same seed gives the same packets (default 1)" },
 	{ PL_OPT_DURATION, 0, "start", &o.start_ns, "TIME", "time of the first packet in a file, since 1970 (default 1700000000s)" },
 	{ PL_OPT_FLAG, 0, "dry-run", &o.dry_run, NULL, "make the packets, send nothing, print the account" },
@@ -94,28 +94,28 @@ static const struct pl_opt common[] = {
 	{ PL_OPT_STRING, 0, "link", &o.link, "DIST", "time between nodes (default const:1us)" },
 	{ PL_OPT_STRING, 0, "queue", &o.queue, "DIST", "queue depth (default exp:20)" },
 	{ PL_OPT_STRING, 0, "util", &o.util, "DIST", "egress utilization (default uniform:0,100)" },
-	{ PL_OPT_DURATION, 0, "clock-offset", &o.clock_offset_ns, "TIME", "each node's clock is off by a fixed amount up to this" },
-	{ PL_OPT_DOUBLE, 0, "missing", &o.missing, "SHARE", "values that are not available" },
+	{ PL_OPT_DURATION, 0, "clock-offset", &o.clock_offset_ns, "TIME", "largest clock offset of a node" },
+	{ PL_OPT_DOUBLE, 0, "missing", &o.missing, "SHARE", "share of values that are not available" },
 	{ PL_OPT_LIST, 'e', "event", &o.events, "EVENT", "KIND@START[+DURATION][:KEY=VALUE,…]; KIND is path (link=A-B), queue (node, port, queue, depth), loss (ratio, node), drop (ratio, node, reason), restart (node); every=TIME repeats it" },
 	{ PL_OPT_FLAG, 0, "story", &o.story, NULL, "the demonstration's events: path change, queue build-up, lost reports" },
 	{ PL_OPT_HEADING, .name = "Damage" },
-	{ PL_OPT_LIST, 'm', "malform", &o.malforms, "NAME[:SHARE]", "damage packets; all takes every kind that fits the form, list shows the names and what a decoder must answer; without shares the kinds share evenly" },
+	{ PL_OPT_LIST, 'm', "malform", &o.malforms, "NAME[:SHARE]", "damage packets; all uses every kind that fits the form, list prints the kinds and the verdict a decoder must give; kinds without a share are equally frequent" },
 	{ PL_OPT_HEADING, .name = "The original packets" },
-	{ PL_OPT_CHOICE, 0, "inner", &o.inner, "LINK", "how they begin", inner_words },
-	{ PL_OPT_U64, 0, "tcp-options", &o.tcp_options, "WORDS", "TCP options in them" },
-	{ PL_OPT_U64, 0, "payload", &o.payload, "BYTES", "payload that is kept (default 16)" },
+	{ PL_OPT_CHOICE, 0, "inner", &o.inner, "LINK", "link header of the original packets", inner_words },
+	{ PL_OPT_U64, 0, "tcp-options", &o.tcp_options, "WORDS", "TCP options in the original packets" },
+	{ PL_OPT_U64, 0, "payload", &o.payload, "BYTES", "payload bytes that are kept (default 16)" },
 };
 
 static const struct pl_opt int_only[] = {
-	{ PL_OPT_CHOICE, 0, "inner-ip", &o.inner_ip, "VERSION", "their IP version", ip_words },
-	{ PL_OPT_CHOICE, 0, "proto", &o.proto, "PROTO", "their transport, where INT leaves it free", proto_words },
-	{ PL_OPT_U64, 0, "ip-options", &o.ip_options, "WORDS", "IPv4 options, or IPv6 Hop-by-Hop padding, in them" },
-	{ PL_OPT_DOUBLE, 0, "fragments", &o.fragments, "SHARE", "later fragments among those that carry no INT" },
+	{ PL_OPT_CHOICE, 0, "inner-ip", &o.inner_ip, "VERSION", "IP version of the original packets", ip_words },
+	{ PL_OPT_CHOICE, 0, "proto", &o.proto, "PROTO", "transport of the original packets, where INT leaves a choice", proto_words },
+	{ PL_OPT_U64, 0, "ip-options", &o.ip_options, "WORDS", "IPv4 options, or IPv6 Hop-by-Hop padding, in the original packets" },
+	{ PL_OPT_DOUBLE, 0, "fragments", &o.fragments, "SHARE", "share of later fragments among packets without INT" },
 	{ PL_OPT_HEADING, .name = "The reports" },
 	{ PL_OPT_STRING, 0, "preset", &o.preset, "NAME", "begin with a known configuration (list shows them)" },
 	{ PL_OPT_CHOICE, 0, "report", &o.report, "VERSION", "report version; none = the instrumented packets themselves", report_words },
-	{ PL_OPT_DOUBLE, 0, "drop", &o.drop, "SHARE", "packets that a node drops and reports" },
-	{ PL_OPT_U64, 0, "queue-report", &o.queue_report, "DEPTH", "a node with a deeper queue reports it" },
+	{ PL_OPT_DOUBLE, 0, "drop", &o.drop, "SHARE", "share of packets that a node drops and reports" },
+	{ PL_OPT_U64, 0, "queue-report", &o.queue_report, "DEPTH", "report queues deeper than this" },
 	{ PL_OPT_CHOICE, 0, "sink", &o.sink, "WHERE", "where an INT-MD sink puts its own metadata", sink_words },
 	{ PL_OPT_U64, 0, "flush-hops", &o.flush_hops, "N", "v2.0: a transit node with N hops in the stack reports and empties it (I)" },
 	{ PL_OPT_FLAG, 0, "tlv", &o.tlv, NULL, "v2.0: inner contents as TLVs" },
@@ -124,19 +124,19 @@ static const struct pl_opt int_only[] = {
 	{ PL_OPT_CHOICE, 0, "outer-ip", &o.outer_ip, "VERSION", "IP version of the reports, in capture files", ip_words },
 	{ PL_OPT_U64, 0, "port", &o.port, "PORT", "UDP port of the reports, in capture files (default 32766)" },
 	{ PL_OPT_FLAG, 0, "instrumented", &o.instrumented, NULL, "the reports carry INT themselves" },
-	{ PL_OPT_HEADING, .name = "Reports on their way" },
+	{ PL_OPT_HEADING, .name = "Faults of the network" },
 	{ PL_OPT_FLAG, 0, "flood", &o.flood, NULL, "send as fast as possible" },
-	{ PL_OPT_DOUBLE, 0, "loss", &o.loss, "SHARE", "reports that are lost" },
-	{ PL_OPT_DOUBLE, 0, "duplicate", &o.duplicate, "SHARE", "reports that come twice" },
-	{ PL_OPT_DOUBLE, 0, "reorder", &o.reorder, "SHARE", "reports overtaken by the next one" },
+	{ PL_OPT_DOUBLE, 0, "loss", &o.loss, "SHARE", "share of reports that are lost" },
+	{ PL_OPT_DOUBLE, 0, "duplicate", &o.duplicate, "SHARE", "share of reports that are duplicated" },
+	{ PL_OPT_DOUBLE, 0, "reorder", &o.reorder, "SHARE", "share of reports overtaken by the next one" },
 	{ PL_OPT_U64, 0, "first-seq", &o.first_seq, "N", "first sequence number of every exporter" },
 	{ PL_OPT_HEADING, .name = "INT in the packets" },
 	{ PL_OPT_CHOICE, 0, "int", &o.version, "VERSION", "INT version", version_words },
 	{ PL_OPT_CHOICE, 0, "mode", &o.mode, "MODE", "INT mode", mode_words },
-	{ PL_OPT_CHOICE, 0, "carrier", &o.carrier, "CARRIER", "what INT travels over", carrier_words },
-	{ PL_OPT_CHOICE, 0, "dialect", &o.dialect, "DIALECT", "whose reading of the specification", dialect_words },
+	{ PL_OPT_CHOICE, 0, "carrier", &o.carrier, "CARRIER", "carrier of INT", carrier_words },
+	{ PL_OPT_CHOICE, 0, "dialect", &o.dialect, "DIALECT", "dialect of INT: whose reading of the specification", dialect_words },
 	{ PL_OPT_STRING, 0, "fields", &o.fields, "LIST", "node, ports, latency, queue, ingress-ts, egress-ts, ports2 (v0.5: congestion), tx-util, buffer, checksum, with commas; or a bitmap like 0xff00" },
-	{ PL_OPT_CHOICE, 0, "announce", &o.announce, "HOW", "what tells that a packet carries INT", announce_words },
+	{ PL_OPT_CHOICE, 0, "announce", &o.announce, "HOW", "mark that announces INT in a packet", announce_words },
 	{ PL_OPT_U64, 0, "dscp", &o.dscp, "N", "DSCP that announces INT (default 0x17)" },
 	{ PL_OPT_U64, 0, "npt", &o.npt, "N", "v2.1: next protocol type 1 or 2" },
 	{ PL_OPT_U64, 0, "ds-words", &o.ds_words, "N", "v2.1: domain-specific words per hop" },
@@ -151,16 +151,16 @@ static const struct pl_opt int_only[] = {
 };
 
 static const struct pl_opt ioam_only[] = {
-	{ PL_OPT_CHOICE, 0, "carrier", &o.carrier, "PROTO", "their transport", ioam_carrier_words },
+	{ PL_OPT_CHOICE, 0, "carrier", &o.carrier, "PROTO", "transport of the packets", ioam_carrier_words },
 	{ PL_OPT_HEADING, .name = "IOAM in the packets" },
 	{ PL_OPT_STRING, 'o', "options", &o.ioam_options, "LIST", "trace, incremental, e2e, pot, dex, with commas (default trace)" },
-	{ PL_OPT_CHOICE, 0, "place", &o.ioam_place, "WHERE", "the extension header they stand in; usual = e2e in Destination Options, the others in Hop-by-Hop", place_words },
+	{ PL_OPT_CHOICE, 0, "place", &o.ioam_place, "WHERE", "extension header of the options; usual = e2e in Destination Options, the others in Hop-by-Hop", place_words },
 	{ PL_OPT_STRING, 0, "trace-type", &o.ioam_type, "LIST", "node, interfaces, time, delay, data, queue, checksum, node-wide, interfaces-wide, data-wide, buffer, snapshot, with commas; or 24 bits like 0xf00000 (default node,interfaces,time,delay,queue)" },
-	{ PL_OPT_U64, 0, "snapshot", &o.ioam_snapshot, "WORDS", "opaque words of every other node's schema" },
-	{ PL_OPT_U64, 0, "nodes", &o.ioam_nodes, "N", "nodes there is room for (default 8, or as many as fit); the next one sets O" },
+	{ PL_OPT_U64, 0, "snapshot", &o.ioam_snapshot, "WORDS", "words of opaque state snapshot at every other node" },
+	{ PL_OPT_U64, 0, "nodes", &o.ioam_nodes, "N", "number of nodes that the trace has room for (default 8, or as many as fit); the next node sets the overflow flag O" },
 	{ PL_OPT_STRING, 0, "flags", &o.ioam_flags, "LIST", "overflow, loopback, active, with commas" },
 	{ PL_OPT_U64, 0, "namespace", &o.ioam_ns, "N", "namespace id (default 0)" },
-	{ PL_OPT_CHOICE, 0, "time-format", &o.ioam_time, "FORMAT", "how nodes write the time (default posix)", time_words },
+	{ PL_OPT_CHOICE, 0, "time-format", &o.ioam_time, "FORMAT", "time format of the nodes (default posix)", time_words },
 	{ PL_OPT_FLAG, 0, "seq-64", &o.ioam_seq_64, NULL, "e2e: the 64-bit sequence number" },
 };
 /* clang-format on */
@@ -354,7 +354,7 @@ static int set_bits(const char *option, const struct word *words, const char *te
 		bits |= (uint64_t)bit;
 	}
 	if (bits == 0) {
-		pl_diag_set(diag, "--%s: \"%s\" names nothing", option, text);
+		pl_diag_set(diag, "--%s: \"%s\" names no item", option, text);
 		return -EINVAL;
 	}
 	*ret = bits;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The options of pathline gen: what each kind of telemetry takes, and what was given as a generator's
- * configuration. The values belong to the option table, of which there is one per process.
+ * The options of pathline gen: what each kind of telemetry takes, and what was given as a
+ * generator's configuration. The values belong to the option table, of which there is one per
+ * process.
  */
 #pragma once
 

@@ -8,7 +8,8 @@
 
 #include "base/clock.h"
 #include "cli/command.h"
-#include "cli/signals.h"
+#include "netio/port.h"
+#include "service/signals.h"
 
 #define SLEEP_MAX_NS UINT64_C(50000000)   /* so that a signal is seen soon */
 #define LAG_MAX_NS   UINT64_C(1000000000) /* further behind than this, time is given up */
@@ -30,8 +31,7 @@ void pl_gen_catch_signals(void)
 
 bool pl_gen_is_live(const char *uri)
 {
-	return strncmp(uri, "udp:", 4) == 0 || strncmp(uri, "afxdp:", 6) == 0 ||
-	       strncmp(uri, "packet:", 7) == 0;
+	return (pl_port_uri_can(uri) & PL_PORT_CAN_SEND) != 0;
 }
 
 /* All of the batch, or negative errno. */
@@ -116,7 +116,6 @@ void pl_gen_tell_skipped(const struct pl_gen_account *acc)
 {
 	if (acc->skipped > 0)
 		pl_complain(
-			"could not keep up: fell more than a second behind %llu times and went on "
-			"from there",
+			"could not keep up with --rate: fell more than a second behind %llu times",
 			(unsigned long long)acc->skipped);
 }

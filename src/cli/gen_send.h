@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What every kind of pathline gen shares: model time against the clock, sending, and the account of it. */
+/* What every kind of pathline gen shares: model time against the clock, sending, and the account of
+ * it. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,8 +33,9 @@ bool pl_gen_is_live(const char *uri);
 void pl_gen_catch_signals(void);
 
 /*
- * Until the generator ends, a signal comes, or until_ns by the monotonic clock (0: no such end). Paced, model time
- * follows the clock from the generator's start on; else it runs as fast as packets leave. port NULL: nothing is sent.
+ * Until the generator ends, a signal comes, or until_ns by the monotonic clock (0: no such end).
+ * Paced, model time follows the clock from the generator's start on; else it runs as fast as
+ * packets leave. port NULL: nothing is sent.
  */
 int pl_gen_send(const struct pl_gen_source *source, struct pl_port *port, bool paced,
 	uint64_t until_ns, struct pl_gen_account *acc, struct pl_diag *diag);

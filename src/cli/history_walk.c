@@ -20,7 +20,7 @@ static unsigned int kinds_of(const struct pl_history *h)
 {
 	unsigned int kinds = 0;
 
-	for (unsigned int k = 0; k < PL_KIND_MAX; k++)
+	for (unsigned int k = 0; k < PL_KINDS_KEPT; k++)
 		kinds |= pl_history_region(h, store_of(k)) != NULL ? 1u << k : 0;
 	return kinds;
 }
@@ -30,7 +30,7 @@ static int begin(struct pl_history_walk *w)
 {
 	w->n = 0;
 	memset(w->has, 0, sizeof(w->has));
-	for (unsigned int k = 0; k < PL_KIND_MAX; k++) {
+	for (unsigned int k = 0; k < PL_KINDS_KEPT; k++) {
 		int r;
 
 		if ((w->kinds & 1u << k) == 0)
@@ -67,7 +67,7 @@ static unsigned int stores_of(unsigned int kinds)
 {
 	unsigned int stores = 0;
 
-	for (unsigned int k = 0; k < PL_KIND_MAX; k++)
+	for (unsigned int k = 0; k < PL_KINDS_KEPT; k++)
 		stores |= kinds == 0 || (kinds & 1u << k) != 0 ? 1u << store_of(k) : 0;
 	return (kinds & PL_OUT_PATHS) != 0 ? stores | 1u << PL_HISTORY_HOPS : stores;
 }
@@ -99,8 +99,8 @@ int pl_history_walk_open(struct pl_history_walk *w, const struct pl_history_walk
 		return 0;
 	/* One that cannot be read is not one that is not there. */
 	if (!w->partial || r == -ERANGE)
-		pl_complain(r == -ERANGE ? "%s: it has no such list"
-					 : "%s: there is no such list in it",
+		pl_complain(r == -ERANGE ? "%s: the file has no such list"
+					 : "%s: the history has no such list",
 			options->from);
 	pl_history_walk_close(w);
 	return w->partial ? PL_EXIT_FAILED : PL_EXIT_NOTHING;
@@ -234,9 +234,9 @@ bool pl_history_walk_tell(const struct pl_history_walk *w)
 	if (damaged > 0)
 		pl_complain("%" PRIu64 " entries are damaged and left out", damaged);
 	if (without_hops > 0)
-		pl_complain("of %" PRIu64 " paths the hops are not there any more", without_hops);
+		pl_complain("of %" PRIu64 " paths the hops were overwritten", without_hops);
 	if (pages > 0)
-		pl_complain("%" PRIu64 " pages were cut off the files", pages);
+		pl_complain("%" PRIu64 " pages were missing: files were truncated", pages);
 	return damaged == 0 && pages == 0 && !w->partial;
 }
 

@@ -9,7 +9,8 @@ struct pl_json_line {
 	struct pl_buf buf;
 };
 
-/* Opens the object, with `kind` as its first member unless it is NULL. Returns what to write the others with. */
+/* Opens the object, with `kind` as its first member unless it is NULL. Returns what to write the
+ * others with. */
 struct pl_json *pl_json_line_begin(struct pl_json_line *line, const char *kind);
 
 /* Closes and prints it, at once; complains when there was no memory for it. */

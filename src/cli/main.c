@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "cli/command.h"
 #include "cli/stdout.h"
+#include "service/signals.h"
 
 static int overview(FILE *to)
 {
@@ -48,6 +49,7 @@ int main(int argc, char **argv)
 	int code;
 
 	pl_stdout_open();
+	pl_signals_on_end(pl_stdout_hurry);
 	code = dispatch(argc, argv);
 	/* A full disk must not look like success. */
 	errno = 0;

@@ -7,7 +7,8 @@
 #include "base/conf.h"
 #include "cli/command.h"
 
-/* The date of the version as NEWS.md has it; not the day of the build, which would make builds differ. */
+/* The date of the version as NEWS.md has it; not the day of the build, which would make builds
+ * differ. */
 #define RELEASED "2026-11-20"
 
 /* Text that must come out as it stands: roff's escape, and control characters at a line's start. */
@@ -128,7 +129,7 @@ static void exit_codes(struct pl_buf *out)
 		{ PL_EXIT_FAILED, "failed while running" },
 		{ PL_EXIT_USAGE, "wrong usage" },
 		{ PL_EXIT_NOTHING, "ran, but found nothing or crossed a threshold" },
-		{ PL_EXIT_UNAVAILABLE, "something needed is not available" },
+		{ PL_EXIT_UNAVAILABLE, "a resource it needs is not available" },
 		{ PL_EXIT_PRIVILEGE, "a privilege is missing" },
 		{ PL_EXIT_CONFIG, "the configuration is wrong" },
 	};
@@ -142,10 +143,9 @@ static void environment(struct pl_buf *out)
 {
 	heading(out, "ENVIRONMENT");
 	paragraphs(out,
-		"PATHLINE_SANDBOX switches off, for debugging, what holds commands that serve once they\n"
-		"have given up their rights: off, or no-seccomp or no-landlock for the one of the two;\n"
-		"strict has every refused system call end the process. A program with file capabilities\n"
-		"takes no notice of it.\n"
+		"PATHLINE_SANDBOX controls the sandbox of commands that serve, for debugging: off switches it\n"
+		"off, no-seccomp and no-landlock switch off one half, strict ends the process at the first\n"
+		"refused system call. A program with file capabilities ignores it.\n"
 		"\n"
 		"PATHLINE_URL names the daemon that status, tail and top ask.");
 }
@@ -192,9 +192,9 @@ void pl_help_man_overview(struct pl_buf *out)
 		out, "\\fBpathline\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]... [\\fIOPERAND\\fR]...\n");
 	heading(out, "DESCRIPTION");
 	paragraphs(out,
-		"Switches and hosts describe what happened to each packet: which path it took, how\n"
-		"long it queued, where it was lost. pathline receives those descriptions (In-band\n"
-		"Network Telemetry, IOAM), decodes them, and shows, counts and exports them.\n"
+		"Switches and hosts report the fate of each packet: its path, its time in queues, the place\n"
+		"where it was lost. pathline receives these reports (In-band Network Telemetry, IOAM),\n"
+		"decodes them, and shows, counts and exports them.\n"
 		"\n"
 		"Each command has a page of its own, pathline-COMMAND(1).");
 	heading(out, "COMMANDS");
@@ -278,8 +278,9 @@ void pl_help_man_conf(const struct pl_conf_row *rows, struct pl_buf *out)
 		"file, line, column and the nearest known key. Anchors and aliases are refused.\n"
 		"\n"
 		"'pathline config check FILE' reads a file and touches nothing, 'config dump' shows it with\n"
-		"its defaults, 'config init' writes a commented template. A running daemon reads its file\n"
-		"again on SIGHUP and keeps the old configuration when the new one is wrong.\n"
+		"its defaults, 'config init' writes a short file to begin with, 'config init --full' every key. A\n"
+		"running daemon reads its file again on SIGHUP and keeps the old configuration when the new\n"
+		"one is wrong.\n"
 		"\n"
 		"Below, a dot goes one map deeper and [] stands for each entry of a list.");
 	heading(out, "KEYS");

@@ -79,7 +79,7 @@ int pl_record_out_init_kinds(struct pl_record_out *out, const char *form, unsign
 {
 	init(out, form, kinds != 0 ? kinds : PL_OUT_PATHS | PL_OUT_EVENTS, limit);
 	if (out->form == PL_OUT_CSV && (out->kinds & (out->kinds - 1)) != 0) {
-		pl_complain("CSV has one header: ask for one kind of records");
+		pl_complain("CSV has one header: select one kind of records");
 		return PL_EXIT_USAGE;
 	}
 	return where != NULL ? make_wheres(out, kinds == 0, where) : 0;

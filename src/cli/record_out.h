@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records to standard output, in the form asked for, filtered and counted: what read, listen, tail, query and region share.
- * Written in large pieces. A reader that went away (EPIPE) is no error, only the end; any other failure to
- * write is.
+ * Records to standard output, in the form asked for, filtered and counted: what read, listen, tail,
+ * query and region share. Written in large pieces. A reader that went away (EPIPE) is no error,
+ * only the end; any other failure to write is.
  */
 #pragma once
 
@@ -35,7 +35,7 @@ struct pl_record_args {
 /* Rows for an option table; a is a struct pl_record_args of static storage. */
 #define PL_RECORD_ARGS_FORM(a)                                                                     \
 	{ PL_OPT_CHOICE, 'o', "output", &(a).form, "FORM",                                         \
-		"form, default table; json is one array, jsonl an object per line, csv a row "     \
+		"format (default table); json is one array, jsonl an object per line, csv a row "  \
 		"per hop, text for diff",                                                          \
 		pl_out_forms },                                                                    \
 	{                                                                                          \
@@ -44,7 +44,7 @@ struct pl_record_args {
 	}
 #define PL_RECORD_ARGS_WHICH(a)                                                                    \
 	{ PL_OPT_STRING, 0, "where", &(a).where, "EXPR",                                           \
-		"only records this holds for: "                                                    \
+		"only records that match the expression, such as "                                 \
 		"\"hops.queue_depth > 100 and flow.dport == 443\"",                                \
 		NULL },                                                                            \
 	{                                                                                          \
@@ -75,8 +75,8 @@ struct pl_record_out {
 /* form: one of pl_out_forms. where may be NULL. Complains and returns an exit code, 0 when good. */
 int pl_record_out_init(
 	struct pl_record_out *out, const char *form, const char *where, uint64_t limit);
-/* The same for other kinds than paths. 0: paths and events, or those of them that the expression can be asked of; then CSV,
- * which has one header, is refused. */
+/* The same for other kinds than paths. 0: paths and events, or those of them that the expression
+ * can be asked of; then CSV, which has one header, is refused. */
 int pl_record_out_init_kinds(struct pl_record_out *out, const char *form, unsigned int kinds,
 	const char *where, uint64_t limit);
 void pl_record_out_done(struct pl_record_out *out);

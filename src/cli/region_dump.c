@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline region dump: whatever is not empty, as rows, or as records where the region holds records. */
+/* pathline region dump: whatever is not empty, as rows, or as records where the region holds
+ * records. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,7 +180,8 @@ static void dump_postcards(
 	}
 }
 
-/* The fewest columns that were complete at any time count: what was read before is then of the present sketch. */
+/* The fewest columns that were complete at any time count: what was read before is then of the
+ * present sketch. */
 static void dump_sketch(struct dump *d, const struct pl_store_params *params, void *base)
 {
 	uint32_t bytes = params->sketch.cell_bytes, rows = params->sketch.rows;

@@ -28,21 +28,23 @@ void *pl_region_store_of(const struct pl_region *g, const struct pl_region_args 
 	void *base;
 
 	if (args->epoch != NULL && pl_parse_u64(args->epoch, &epoch) < 0) {
-		pl_complain("--epoch takes a number");
+		pl_complain("--epoch needs a number");
 		return NULL;
 	}
 	base = pl_region_store(g, epoch);
 	if (base == NULL)
-		pl_complain("epoch %" PRIu64 " is not in the region, which is at %" PRIu64, epoch,
-			pl_region_epoch(g));
+		pl_complain("epoch %" PRIu64
+			    " is not in the region, whose present epoch is %" PRIu64,
+			epoch, pl_region_epoch(g));
 	return base;
 }
 
 void pl_region_tell_whole(const struct pl_sketch *s, uint64_t complete)
 {
 	if (complete < s->columns)
-		pl_complain("the sketch is not whole: %" PRIu64 " of %" PRIu64
-			    " columns are of the present one, what the others hold is not",
+		pl_complain(
+			"the sketch is not whole: %" PRIu64 " of %" PRIu64
+			" columns belong to the present sketch, the others may hold an earlier one",
 			complete, s->columns);
 }
 
@@ -69,8 +71,9 @@ static void verify_head(
 	if (pl_append_examine(a, list, slack, &head, &end) == PL_HEAD_FITS)
 		return;
 	if (acc->wrong_heads++ < HEADS_TOLD)
-		pl_complain("list %" PRIu32 ": its head is not what the entries say: it is %" PRIu64
-			    ", they end before number %" PRIu64,
+		pl_complain("list %" PRIu32
+			    ": its head disagrees with its entries: the head is %" PRIu64
+			    ", the entries end before number %" PRIu64,
 			list, head, end);
 }
 
@@ -102,7 +105,8 @@ static void verify_key_write(struct account *acc, const struct pl_key_write *kw)
 		if (!pl_key_write_slot(kw, i, &check, value))
 			continue;
 		acc->used++;
-		/* No key and value have that check value; whether others are whole only their keys tell. */
+		/* No key and value have that check value; whether others are whole only their keys
+		 * tell. */
 		acc->damaged += check == 0 && kw->hashing.kind == PL_HASH_PATHLINE;
 	}
 }

@@ -7,8 +7,8 @@
 
 #include "memory/postcards.h"
 
-/* The bytes of a key, fresh, that the caller frees. form: "text" as it is; "hex"; "u32", "u64" a number, least significant
- * byte first; "be32" most significant first. -EINVAL, -ENOMEM. */
+/* The bytes of a key, fresh, that the caller frees. form: "text" as it is; "hex"; "u32", "u64" a
+ * number, least significant byte first; "be32" most significant first. -EINVAL, -ENOMEM. */
 int pl_key_parse(const char *text, const char *form, uint8_t **ret_key, size_t *ret_bytes);
 
 /* "1-100,205". -EINVAL for anything else, or more than a million nodes. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows of named values to standard output, in the form asked for: aligned columns (table; wide with all of them), a JSON
- * array, JSON lines, CSV (RFC 4180, bare line feeds), or text (name=value). Numbers come as text and stand in JSON as
- * numbers; an absent value has no key, is "-" in a table and an empty field in CSV.
+ * Rows of named values to standard output, in the form asked for: aligned columns (table; wide with
+ * all of them), a JSON array, JSON lines, CSV (RFC 4180, bare line feeds), or text (name=value).
+ * Numbers come as text and stand in JSON as numbers; an absent value has no key, is "-" in a table
+ * and an empty field in CSV.
  */
 #pragma once
 

@@ -12,9 +12,29 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "service/say.h"
 
 enum { LOOK_MS = 100 };
 #define PATIENCE_NS (UINT64_C(2) * 1000000000u)
+
+static void print(void *arg, const char *text, size_t n)
+{
+	(void)arg;
+	if (n > 0)
+		fwrite(text, 1, n, stdout);
+	fflush(stdout);
+}
+
+static void tell(void *arg, const char *text, size_t n)
+{
+	(void)arg;
+	fflush(stdout);
+	if (n > 0)
+		fwrite(text, 1, n, stderr);
+}
+
+const struct pl_print pl_stdout_print = { .text = print };
+const struct pl_print pl_stderr_print = { .text = tell };
 
 static FILE *terminal;
 static _Atomic bool hurried, given_up;
@@ -46,7 +66,8 @@ static ssize_t put_some(const char *text, size_t n)
 	uint64_t since_ns = 0;
 	struct stat st;
 
-	/* Files take what they are given. To others so much goes at once as a pipe that is ready takes without waiting. */
+	/* Files take what they are given. To others so much goes at once as a pipe that is ready
+	 * takes without waiting. */
 	if (fstat(STDOUT_FILENO, &st) != 0 || !S_ISREG(st.st_mode))
 		n = n < PIPE_BUF ? n : PIPE_BUF;
 	for (;;) {

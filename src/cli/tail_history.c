@@ -52,7 +52,8 @@ static void follow(struct follower *f)
 
 		if (now >= renew_ns) {
 			if (pl_history_walk_renew(&f->walk))
-				pl_complain("%s: its files were made anew; going on with them",
+				pl_complain(
+					"%s: its files were replaced; continuing with the new ones",
 					f->args->from);
 			renew_ns = now + RENEW_NS;
 		}
@@ -90,7 +91,7 @@ int pl_tail_history(const struct pl_tail_history *args)
 	f->args = args;
 	if (args->since != NULL &&
 		pl_parse_time(args->since, pl_clock_real_ns(), &walk.since_ns) < 0) {
-		pl_complain("--since takes a time (2026-11-22T01:37:27Z) or how long ago (10m)");
+		pl_complain("--since needs a time (2026-11-22T01:37:27Z) or an age (10m)");
 		free(f);
 		return PL_EXIT_USAGE;
 	}

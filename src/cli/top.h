@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The screens of pathline top as data, and the lines they are made of: pure functions from the API's documents to
- * text, for the terminal and for batch output alike.
+ * The screens of pathline top as data, and the lines they are made of: pure functions from the
+ * API's documents to text, for the terminal and for batch output alike.
  */
 #pragma once
 
@@ -54,12 +54,13 @@ struct pl_top_rates {
 };
 void pl_top_rates_done(struct pl_top_rates *rates);
 
-/* Adds a member "rate" to every row that was there before, sorts by it if `by_rate`, and remembers. A document
- * must be given once. */
+/* Adds a member "rate" to every row that was there before, sorts by it if `by_rate`, and remembers.
+ * A document must be given once. */
 void pl_top_rates_apply(struct pl_top_rates *rates, const struct pl_top_screen *screen, json_t *doc,
 	bool by_rate, bool descending);
 
-/* One line without its end, at most `cols` columns; `ascii` when the terminal knows nothing else. */
+/* One line without its end, at most `cols` columns; `ascii` when the terminal knows nothing
+ * else. */
 void pl_top_titles(struct pl_buf *out, const struct pl_top_screen *screen, unsigned int sort,
 	bool descending, unsigned int cols);
 void pl_top_row(struct pl_buf *out, const struct pl_top_screen *screen, const json_t *row,

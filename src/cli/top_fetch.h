@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asks the daemon, or a history, in a thread of its own, so that a slow answer does not hold up the keys. The owner says what is
- * to be asked and how often, and takes what came.
+ * Asks the daemon, or a history, in a thread of its own, so that a slow answer does not hold up the
+ * keys. The owner says what is to be asked and how often, and takes what came.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/client.h"
 #include "cli/top_history.h"
+#include "web/client.h"
 
 struct pl_top_answer {
 	json_t *status, *table; /* NULL when it failed; the taker's */

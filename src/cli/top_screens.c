@@ -8,7 +8,7 @@
 #include <strings.h>
 
 #include "base/num.h"
-#include "cli/client.h"
+#include "web/client.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -23,6 +23,7 @@ static const struct pl_top_column queues[] = {
 	{ "JITTER", "jitter_ns", 7, PL_TOP_DURATION },
 	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
 	{ "PER S", "packets", 8, PL_TOP_RATE },
+	{ "MOST BYTES", "depth_max_bytes", 10, PL_TOP_NUMBER },
 };
 
 static const struct pl_top_column links[] = {
@@ -65,6 +66,7 @@ static const struct pl_top_column events[] = {
 	{ "PORT", "port", 5, PL_TOP_NUMBER },
 	{ "Q", "queue", 3, PL_TOP_NUMBER },
 	{ "VALUE", "value", 8, PL_TOP_NUMBER },
+	{ "UNIT", "unit", 5, PL_TOP_TEXT },
 	{ "FLOW OR EXPORTER", "flow.src", 0, PL_TOP_FLOW },
 };
 
@@ -98,6 +100,34 @@ static const struct pl_top_column flows[] = {
 	{ "FLOW", "flow.src", 0, PL_TOP_FLOW },
 };
 
+static const struct pl_top_column regions[] = {
+	{ "REGION", "region", 14, PL_TOP_TEXT },
+	{ "PRIMITIVE", "primitive", 9, PL_TOP_TEXT },
+	{ "BY", "writer", 5, PL_TOP_TEXT },
+	{ "STATE", "state", 5, PL_TOP_TEXT },
+	{ "SLOTS", "slots", 8, PL_TOP_NUMBER },
+	{ "IN USE", "in_use", 8, PL_TOP_NUMBER },
+	{ "FOUND", "found", 9, PL_TOP_NUMBER },
+	{ "PER S", "found", 7, PL_TOP_RATE },
+	{ "MISSED", "overrun", 7, PL_TOP_NUMBER },
+	{ "NEWEST", "value", 10, PL_TOP_NUMBER },
+	{ "LARGEST", "value_max", 10, PL_TOP_NUMBER },
+	{ "AT", "max_number", 8, PL_TOP_NUMBER },
+	{ "INCREASE", "increase", 10, PL_TOP_NUMBER },
+	{ "LAST", "last_time", 8, PL_TOP_CLOCK },
+};
+
+static const struct pl_top_column values[] = {
+	{ "TIME", "time", 12, PL_TOP_CLOCK },
+	{ "REGION", "region", 14, PL_TOP_TEXT },
+	{ "LIST", "list", 5, PL_TOP_NUMBER },
+	{ "NUMBER", "number", 9, PL_TOP_NUMBER },
+	{ "NAME", "name", 15, PL_TOP_TEXT },
+	{ "VALUE", "value", 10, PL_TOP_NUMBER },
+	{ "INCREASE", "increase", 9, PL_TOP_NUMBER },
+	{ "BYTES", "bytes", 0, PL_TOP_TEXT },
+};
+
 #define SCREEN(n, by, id)                                                                          \
 	{                                                                                          \
 		.name = #n, .columns = (n), .n_columns = N(n), .sort = (by), .identity = (id)      \
@@ -112,6 +142,8 @@ const struct pl_top_screen pl_top_screens[] = {
 	SCREEN(exporters, 3, "exporter node hw_id"),
 	SCREEN(drops, 3, "place name cause"),
 	SCREEN(flows, 0, "flow"),
+	SCREEN(regions, 6, "region"),
+	SCREEN(values, 0, "time region list number"),
 };
 const unsigned int pl_top_n_screens = N(pl_top_screens);
 
@@ -279,8 +311,8 @@ void pl_top_rates_apply(struct pl_top_rates *rates, const struct pl_top_screen *
 
 /* ---- lines ---- */
 
-/* How many columns a text of pl_client_text takes: its characters. What is wider or narrower than one column is
- * rare there (addresses, words, numbers), and a line is cut at its end anyway. */
+/* How many columns a text of pl_client_text takes: its characters. What is wider or narrower than
+ * one column is rare there (addresses, words, numbers), and a line is cut at its end anyway. */
 static unsigned int columns_of(const char *text)
 {
 	unsigned int n = 0;

@@ -13,9 +13,9 @@ const char *pl_top_no_terminal(void)
 	int error = 0;
 
 	if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
-		return "this is no terminal";
+		return "standard output is not a terminal";
 	if (setupterm(NULL, STDOUT_FILENO, &error) == ERR)
-		return "the terminal is not known (TERM)";
+		return "unknown terminal type (TERM)";
 	cup = tigetstr("cup");
 	if (cup == NULL || cup == (const char *)-1)
 		return "the terminal cannot be drawn on (TERM)";

@@ -18,7 +18,8 @@
 
 #define PLANS_BYTES         ((PL_INT_CACHE_SLOTS + OWN_PLANS) * sizeof(struct hop_plan))
 
-/* Packets whose first lines are fetched before their turn: a report's headers and three hops are four lines. */
+/* Packets whose first lines are fetched before their turn: a report's headers and three hops are
+ * four lines. */
 #define PREFETCH_AHEAD      4
 
 static struct pl_decode_options with_defaults(const struct pl_decode_options *options)
@@ -44,7 +45,8 @@ static struct pl_decode_options with_defaults(const struct pl_decode_options *op
 	return o;
 }
 
-/* Exporters about which nothing is set that the shortcut for the usual report would have to look at. */
+/* Exporters about which nothing is set that the fast path for the usual report would have to look
+ * at. */
 static bool is_usual(const struct pl_profile *p)
 {
 	return p->embedded == PL_EMBEDDED_AUTO && p->report_version == 0 && !p->marker_set &&
@@ -269,8 +271,9 @@ static enum pl_verdict decode_trace(struct job *j, struct pl_cursor body)
 	return PL_V_OK;
 }
 
-/* The report datagram may itself have been instrumented on its way: INT before the report, announced by the
- * outer DSCP. Reports and shims can look alike, so only bytes that validate are stripped. */
+/* The report datagram may itself have been instrumented on its way: INT before the report,
+ * announced by the outer DSCP. Reports and shims can look alike, so only bytes that validate are
+ * stripped. */
 __attribute__((cold, noinline)) static bool strip(struct job *j, struct pl_cursor *payload)
 {
 	struct pl_cursor c = *payload;
@@ -321,7 +324,7 @@ static enum pl_verdict decode_packet(struct job *j)
 	return decode_data(j, &l);
 }
 
-static void close_books(struct pl_decode *d, uint32_t packets)
+static void close_account(struct pl_decode *d, uint32_t packets)
 {
 	struct pl_decode_counters *c = &d->counters;
 
@@ -366,12 +369,16 @@ void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_r
 		bytes += j.pkt->len;
 		o->notes = 0;
 		if (i + PREFETCH_AHEAD < n) {
-			const uint8_t *data = in->pkts[i + PREFETCH_AHEAD].data;
+			const struct pl_packet *ahead = &in->pkts[i + PREFETCH_AHEAD];
 
-			pl_prefetch(data);
-			pl_prefetch(data + 64);
-			pl_prefetch(data + 128);
-			pl_prefetch(data + 192);
+			pl_prefetch(ahead->data);
+			pl_prefetch(ahead->data + 64);
+			pl_prefetch(ahead->data + 128);
+			pl_prefetch(ahead->data + 192);
+			if (ahead->len > 256) {
+				pl_prefetch(ahead->data + 256);
+				pl_prefetch(ahead->data + 320);
+			}
 		}
 		if (__builtin_expect(decode_usual(&j), 1)) {
 			usual++;
@@ -394,7 +401,7 @@ void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_r
 	d->sum.verdicts[PL_V_OK] += usual;
 	d->sum.reports += usual;
 	d->sum.bytes += bytes;
-	close_books(d, n);
+	close_account(d, n);
 }
 
 const struct pl_outcome *pl_decode_outcomes(const struct pl_decode *d)
@@ -406,6 +413,14 @@ const struct pl_decode_counters *pl_decode_counters(const struct pl_decode *d)
 {
 	return &d->counters;
 }
+
+static const struct pl_stat exporter_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_exporter, __VA_ARGS__)
+#include "decode/exporter_counts.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_exporter_stats = { exporter_rows,
+	sizeof(exporter_rows) / sizeof(exporter_rows[0]) };
 
 void pl_exporter_count(struct pl_exporter *x, const struct pl_sequence *seq)
 {

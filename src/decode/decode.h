@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets to records. One `struct pl_decode` per worker: it owns the exporters' sequence state, the table of
- * interned paths and the counters. Decoding a packet is a pure function of its bytes, the options, and (for
- * losses, never for values) the sequence state. After pl_decode_new nothing allocates; the caller owns the
- * batches.
+ * Packets to records. One `struct pl_decode` per worker: it owns the exporters' sequence state, the
+ * table of interned paths and the counters. Decoding a packet is a pure function of its bytes, the
+ * options, and (for losses, never for values) the sequence state. After pl_decode_new nothing
+ * allocates; the caller owns the batches.
  *
- * One thread calls pl_decode_batch; any thread may read counters at any time; the iteration over exporters
- * and paths belongs to the decoding thread.
+ * One thread calls pl_decode_batch; any thread may read counters at any time; the iteration over
+ * exporters and paths belongs to the decoding thread.
  */
 #pragma once
 
@@ -15,6 +15,7 @@
 
 #include "base/addr.h"
 #include "base/counter.h"
+#include "base/stats.h"
 #include "record/record.h"
 #include "wire/int.h"
 #include "wire/packet.h"
@@ -39,7 +40,8 @@ struct pl_profile {
 	uint16_t int_port; /* INT announced by this UDP destination port; 0 = none */
 	bool marker_set;   /* INT announced by this 64-bit probe marker */
 	uint64_t marker;
-	/* Set by pl_decode_new: nothing here that the usual report needs, and what it adds to layouts' keys. */
+	/* Set by pl_decode_new: nothing here that the usual report needs, and what it adds to
+	 * layouts' keys. */
 	bool usual;
 	uint64_t layout_key;
 };
@@ -61,7 +63,7 @@ int pl_ioam_namespace_parse(struct pl_ioam_namespace *ret, const char *text);
 
 #define PL_IOAM_NAMESPACES_MAX 16
 
-struct pl_core_numbered; /* bpf/detect_types.h */
+struct pl_core_numbered; /* core/detect_types.h */
 
 struct pl_decode_options {
 	uint16_t report_ports[16]; /* UDP destination ports of reports; none given: 32766, 54321 */
@@ -69,25 +71,27 @@ struct pl_decode_options {
 	const struct pl_profile *profiles; /* copied; the longest matching prefix wins */
 	unsigned int n_profiles;
 	uint32_t max_exporters; /* (address, node, hw id) sequence spaces; default 4096 */
-	uint64_t
-		exporter_idle_ns; /* one not heard of for longer makes room for another; default 10 min */
-	bool prove_exporters; /* an exporter counts once two of its numbers go together (bpf/sequence.h);
-			       * its reports before are flagged unproven */
+	/* one not heard of for longer makes room for another; default 10 min */
+	uint64_t exporter_idle_ns;
+	/* an exporter counts once two of its numbers go together (core/sequence.h); its reports
+	 * before are flagged unproven */
+	bool prove_exporters;
 	uint32_t max_paths; /* interned paths; default 65536 */
-	uint32_t
-		sequence_gap_max; /* a larger jump forward is a restart, not a loss; default 65536 */
-	uint64_t
-		latency_max_ns; /* plausibility limit of hop and link latency; default 2 s, at most 4.29 s */
-	uint16_t
-		gre_int_ethertype; /* GRE protocol type that announces INT (unassigned); 0 = none */
+	/* a larger jump forward is a restart, not a loss; default 65536 */
+	uint32_t sequence_gap_max;
+	/* plausibility limit of hop and link latency; default 2 s, at most 4.29 s */
+	uint64_t latency_max_ns;
+	/* GRE protocol type that announces INT (unassigned); 0 = none */
+	uint16_t gre_int_ethertype;
 	uint16_t geneve_int_class; /* default 0x0103 */
-	struct pl_ioam_namespace
-		ioam_namespaces[PL_IOAM_NAMESPACES_MAX]; /* namespaces not listed: POSIX */
+	/* namespaces not listed: POSIX */
+	struct pl_ioam_namespace ioam_namespaces[PL_IOAM_NAMESPACES_MAX];
 	unsigned int n_ioam_namespaces;
 	bool any_port;     /* PL_LINK_UDP packets are reports whatever their port */
 	bool reports_only; /* do not look for INT or IOAM in packets that are not reports */
-	/* NULL: sequence numbers are counted here. Else by whoever this calls, on the decoding thread, once for each datagram
-	 * whose number can be read; there are no exporters here then. True: the exporter is proven. */
+	/* NULL: sequence numbers are counted here. Else by whoever this calls, on the decoding
+	 * thread, once for each datagram whose number can be read; there are no exporters here
+	 * then. True: the exporter is proven. */
 	bool (*number)(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns);
 	void *number_arg;
 	bool partial;   /* others get the rest of the reports: gaps in their numbers mean nothing */
@@ -102,10 +106,12 @@ void pl_decode_free(struct pl_decode *d);
 /* Bytes a decoder with these options will hold: what the manual's memory formula computes. */
 uint64_t pl_decode_memory(const struct pl_decode_options *options);
 
-/* Decodes the whole batch into out, flushing out when it fills; the caller flushes the remainder. */
+/* Decodes the whole batch into out, flushing out when it fills; the caller flushes the
+ * remainder. */
 void pl_decode_batch(struct pl_decode *d, const struct pl_batch *in, struct pl_record_batch *out);
 
-/* What became of the packets of the last batch; valid until the next. notes are PL_NOTE_BIT sets. */
+/* What became of the packets of the last batch; valid until the next. notes are PL_NOTE_BIT
+ * sets. */
 struct pl_outcome {
 	uint8_t verdict;  /* enum pl_verdict */
 	uint16_t reports; /* reports it held */
@@ -115,16 +121,11 @@ const struct pl_outcome *pl_decode_outcomes(const struct pl_decode *d);
 
 /* Counters since pl_decode_new. packets = sum of verdicts at every batch boundary. */
 struct pl_decode_counters {
-	struct pl_counter packets, bytes, reports, paths, hops;
+#define PL_STAT(kind, member, ...) struct pl_counter member;
+#include "decode/counters.def"
+#undef PL_STAT
 	struct pl_counter verdicts[PL_V_MAX];
 	struct pl_counter notes[PL_N_MAX];
-	struct pl_counter
-		exporters_full; /* reports of exporters for which there is no room: decoded, not tracked */
-	struct pl_counter paths_full; /* paths beyond max_paths: identified, not interned */
-	struct pl_counter
-		exporters_gone; /* exporters that made room: idle, or beyond their source's share */
-	struct pl_counter unproven; /* reports of exporters that are not proven */
-	struct pl_counter lost, reordered, duplicates, restarts; /* sums over exporters */
 };
 const struct pl_decode_counters *pl_decode_counters(const struct pl_decode *d);
 
@@ -135,21 +136,24 @@ struct pl_exporter {
 	uint8_t hw_id;
 	uint8_t report_version; /* of its last report */
 	bool unsequenced;       /* sends a constant sequence number: losses cannot be told */
-	uint64_t reports, lost, reordered, duplicates, restarts;
-	uint64_t skipped, recovered; /* lost = skipped - recovered; these two never fall */
-	uint64_t stragglers;         /* later than the window of 128; were counted lost */
+				/* lost = skipped - recovered; these two never fall */
+#define PL_STAT PL_STAT_MEMBER
+#include "decode/exporter_counts.def"
+#undef PL_STAT
 	uint64_t first_ts_ns, last_ts_ns;
 	uint64_t seen[2]; /* bit i of the two, lower first: last_seq - i was counted */
 	uint32_t last_seq;
 	uint32_t span; /* bits of seen that mean something */
 };
 
-/* What its sequence (bpf/sequence.h) says of an exporter. */
+extern const struct pl_stats pl_exporter_stats;
+
+/* What its sequence (core/sequence.h) says of an exporter. */
 struct pl_sequence;
 void pl_exporter_count(struct pl_exporter *x, const struct pl_sequence *seq);
 
-/* Exporters that are followed; start with *pos = 0, false at the end. Their order is that of appearance while none had to
- * make room. */
+/* Exporters that are followed; start with *pos = 0, false at the end. Their order is that of
+ * appearance while none had to make room. */
 bool pl_decode_exporter(const struct pl_decode *d, uint32_t *pos, struct pl_exporter *ret);
 
 /* An interned path: its hops as (node, ingress, egress), source first. */

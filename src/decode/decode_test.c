@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whole packets in, records and verdicts out. The INT and report bytes are the vectors written out from the
- * specifications; carriers are put around them here. */
+/* Whole packets in, records and verdicts out. The INT and report bytes are the vectors written out
+ * from the specifications; carriers are put around them here. */
 #include "base/num.h"
 #include "base/test.h"
 #include "decode/decode.h"
@@ -234,8 +234,8 @@ static void reporter(void)
 	ok((hops[0].present & PL_HOP_HAS_queue_depth) == 0, "it tells the queue, not its depth");
 }
 
-/* A public BMv2 exporter: version 1 on a v2.0 group, lengths 0, Ethernet announced as IPv4, the node's
- * metadata inside the MX header. */
+/* A public BMv2 exporter: version 1 on a v2.0 group, lengths 0, Ethernet announced as IPv4, the
+ * node's metadata inside the MX header. */
 static void liar(void)
 {
 	struct pl_flow flow = udp("10.0.0.1", "10.0.0.2", 5000, 5001, 0x17);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sequence spaces, one per (address, node, hardware id). Keys come from the network, so the hash is keyed, nobody takes the
- * tables from others, and time is that of the packets. */
+/* Sequence spaces, one per (address, node, hardware id). Keys come from the network, so the hash is
+ * keyed, nobody takes the tables from others, and time is that of the packets. */
 #include <errno.h>
 #include <stdlib.h>
 

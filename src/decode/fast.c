@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The usual report, straight through: Ethernet, IPv4 and UDP (or a socket's payload), one report of v1.0 or
- * v2.0, in v2.0 also with the reporting node's metadata, an inner Ethernet frame, at most one VLAN tag, IPv4 or IPv6 and
- * UDP or TCP, an INT-MD header of v1.0 or v2.x with at least one hop and nothing out of the ordinary. Whatever else a packet is, this says false
- * before it has changed anything, and the general way (report.c, find.c) decides: that way is the definition,
- * and decode_test.c and the fuzzer hold this one against it, record by record. What was walked once is known by its
- * shape the next time (shape.h).
+ * The usual report, straight through: Ethernet, IPv4 and UDP (or a socket's payload), one report of
+ * v1.0 or v2.0, in v2.0 also with the reporting node's metadata, an inner Ethernet frame, at most
+ * one VLAN tag, IPv4 or IPv6 and UDP or TCP, an INT-MD header of v1.0 or v2.x with at least one hop
+ * and nothing out of the ordinary. Whatever else a packet is, this says false before it has changed
+ * anything, and the general way (report.c, find.c) decides: that way is the definition, and
+ * decode_test.c and the fuzzer hold this one against it, record by record. What was walked once is
+ * known by its shape the next time (shape.h).
  *
  * Each fixed part is taken by one check against the cursor; loads within it follow.
  */
@@ -15,12 +16,14 @@
 #include "decode/shape.h"
 
 #define OUTER         (14 + 20 + 8)
-/* Report header, inner Ethernet, IPv4 and UDP, shim and metadata header: 12 + 42 + 16 bytes for v2.0 reports
- * of v2.x INT, 16 + 42 + 12 for v1.0 in v1.0; the least that both need, so one check serves. */
+/* Report header, inner Ethernet, IPv4 and UDP, shim and metadata header: 12 + 42 + 16 bytes for
+ * v2.0 reports of v2.x INT, 16 + 42 + 12 for v1.0 in v1.0; the least that both need, so one check
+ * serves. */
 #define INSIDE        (12 + 42 + 12)
 #define DSCP_OF(tos)  ((uint8_t)((tos) >> 2))
 
-/* Of Ethernet with IPv4 behind it: type, version and length of the header, and the bits of the DSCP. */
+/* Of Ethernet with IPv4 behind it: type, version and length of the header, and the bits of the
+ * DSCP. */
 #define ETH_IPV4_AT   12
 #define ETH_IPV4      (PL_ETH_IPV4 << 16 | 0x4500)
 #define ETH_IPV4_MASK 0xffffff00
@@ -35,8 +38,8 @@ struct usual_report {
 	const uint8_t *own_block;
 };
 
-/* v2.0, 3.4.1: RepMdBits:16, domain id:16, domain's bits and status, then the metadata; at u of the datagram.
- * Only metadata that fill MDLength. Returns the bytes they take, or 0. */
+/* v2.0, 3.4.1: RepMdBits:16, domain id:16, domain's bits and status, then the metadata; at u of the
+ * datagram. Only metadata that fill MDLength. Returns the bytes they take, or 0. */
 static inline unsigned int own_metadata(
 	struct job *j, struct usual_report *r, const uint8_t *u, unsigned int md_words)
 {
@@ -58,7 +61,8 @@ static inline unsigned int report_header(
 
 	r->own = NULL;
 	r->own_block = NULL;
-	/* v2.0: a group of one: RepType 0 or 1, InType Ethernet, to the end of the datagram, F, not I. */
+	/* v2.0: a group of one: RepType 0 or 1, InType Ethernet, to the end of the datagram, F, not
+	 * I. */
 	if (w >> 28 == 2 && (v & 0xef000030) == 0x03000020 &&
 		((v >> 16 & 0xff) * 4 == left - 12 || (v >> 16 & 0xff) == 0xff)) {
 		r->version = PL_REPORT_V20;
@@ -77,8 +81,8 @@ static inline unsigned int report_header(
 	return 0;
 }
 
-/* The TCP or UDP header behind an Ethernet and an IPv4 header; c is cut to the packet and is behind it.
- * Returns the Ethernet header, or NULL. */
+/* The TCP or UDP header behind an Ethernet and an IPv4 header; c is cut to the packet and is behind
+ * it. Returns the Ethernet header, or NULL. */
 static inline const uint8_t *inner(struct pl_cursor *c, const uint8_t **ret_l4)
 {
 	const uint8_t *p = c->pos;
@@ -114,8 +118,8 @@ struct other_flow {
 	bool is;
 };
 
-/* The bytes behind UDP or TCP in an IP packet that announces `length` bytes for both; *c is at the transport header.
- * Returns that header, or NULL. */
+/* The bytes behind UDP or TCP in an IP packet that announces `length` bytes for both; *c is at the
+ * transport header. Returns that header, or NULL. */
 static const uint8_t *other_transport(struct pl_cursor *c, uint8_t proto, size_t length)
 {
 	const uint8_t *l4 = c->pos;
@@ -168,8 +172,8 @@ static __attribute__((noinline)) const uint8_t *other_inner(
 	return other_transport(c, f->proto, pl_be16(p + 2) - 20u);
 }
 
-/* Shim and metadata header at c, without what raises a note: the stack and the original DSCP into `in`, and
- * the plan of its layout, or NULL. */
+/* Shim and metadata header at c, without what raises a note: the stack and the original DSCP into
+ * `in`, and the plan of its layout, or NULL. */
 static inline const struct hop_plan *int_header(
 	struct job *j, struct pl_int *in, struct pl_cursor *c)
 {
@@ -185,7 +189,8 @@ static inline const struct hop_plan *int_header(
 	bits = pl_be32(p + 8);
 	key = j->profile->layout_key | (uint64_t)(bits >> 16) << 32 | (shim >> 8 & 0x1f);
 	if ((shim & 0xff000000fe000000) == 0x1000000020000000) {
-		/* v2.x: shim type 1, NPT 0; D, E, M are 0. A domain id changes what the words mean. */
+		/* v2.x: shim type 1, NPT 0; D, E, M are 0. A domain id changes what the words
+		 * mean. */
 		header = 16;
 		words = shim >> 48 & 0xff;
 		key |= (uint64_t)PL_INT_V20 << 16;
@@ -250,8 +255,8 @@ static inline bool outer(
 	return true;
 }
 
-/* The reporting node's own metadata into `hop`, the last of the path. False when the general way must look:
- * a value is missing, or the stack has the node already. */
+/* The reporting node's own metadata into `hop`, the last of the path. False when the general way
+ * must look: a value is missing, or the stack has the node already. */
 static inline bool own_hop(struct job *j, const struct pl_path *path, struct pl_hop *hop,
 	const struct usual_report *r, const struct pl_int *in)
 {
@@ -291,8 +296,8 @@ static inline uint16_t flags_of(const uint8_t *u, uint8_t version)
 			  (marks >> 6 & 1) * PL_FLAG_CONGESTED);
 }
 
-/* The stack of a report that is the usual kind without doubt, and all that follows from it. `own` is the plan of
- * the hop behind the stack's, or NULL. */
+/* The stack of a report that is the usual kind without doubt, and all that follows from it. `own`
+ * is the plan of the hop behind the stack's, or NULL. */
 static inline __attribute__((always_inline)) void complete(struct job *j, struct pl_path *path,
 	struct pl_hop *hops, const struct pl_addr *exporter, const struct number *number,
 	const struct pl_int *in, const struct hop_plan *plan, const struct hop_plan *own)
@@ -302,7 +307,8 @@ static inline __attribute__((always_inline)) void complete(struct job *j, struct
 	j->d->next_report_id++;
 	if (__builtin_expect(!account(j, exporter, number), 0))
 		set_unproven(j, path);
-	/* The window of a plan lies within the packet: more headers than that are before the stack. */
+	/* The window of a plan lies within the packet: more headers than that are before the
+	 * stack. */
 	if (__builtin_expect(!j->d->decode_hops(hops, plan, in->stack, in->hops, path) &&
 				     (own == NULL || alike(plan, own)),
 		    1)) {
@@ -316,8 +322,8 @@ static inline __attribute__((always_inline)) void complete(struct job *j, struct
 	commit_path(j, path, n);
 }
 
-/* A packet that may have the shape. False before anything is changed when it has not, or when what the shape does
- * not hold is unusual. */
+/* A packet that may have the shape. False before anything is changed when it has not, or when what
+ * the shape does not hold is unusual. */
 static inline bool decode_shaped(struct job *j, const struct header_shape *s)
 {
 	const struct pl_packet *pkt = j->pkt;

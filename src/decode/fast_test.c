@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ways for the usual report (fast.c, shape.c, the vector code) against the general way: the same bytes have to
- * give the same records, verdicts and books. */
+/* The ways for the usual report (fast.c, shape.c, the vector code) against the general way: the
+ * same bytes have to give the same records, verdicts and books. */
 #include <stdlib.h>
 
 #include "base/num.h"
@@ -13,7 +13,8 @@ static struct pl_record_batch out, other;
 static uint8_t frame[4096];
 static struct pl_build b;
 
-/* One packet for the comparison: a report of the usual kind, now and then with something unusual. */
+/* One packet for the comparison: a report of the usual kind, now and then with something
+ * unusual. */
 static void some_report(struct pl_rng *rng)
 {
 	static const uint16_t bitmaps[] = { 0xff80, 0xff00, 0xfc00, 0xd000, 0x8000, 0xcc00, 0xdc01,
@@ -90,7 +91,8 @@ static void some_report(struct pl_rng *rng)
 	pl_end_ip(&b, ip);
 }
 
-/* The shortcut for the usual report, and the vector version of the hop decoder, against the general way. */
+/* The fast path for the usual report, and the vector version of the hop decoder, against the
+ * general way. */
 static void shortcut(hops_decode_fn *vector, shape_take_fn *take)
 {
 	const uint64_t seed = 99;
@@ -246,8 +248,8 @@ static bool agree(struct pl_decode *usual, struct pl_decode *general, const stru
 	       memcmp(out.hops, other.hops, out.n_hops * sizeof(*out.hops)) == 0;
 }
 
-/* Each bit of the headers turned in a report whose shape is known. What still has the shape must be decoded as the
- * general way does, and what has not, too. */
+/* Each bit of the headers turned in a report whose shape is known. What still has the shape must be
+ * decoded as the general way does, and what has not, too. */
 static void turned(const struct kind *k, shape_take_fn *take)
 {
 	const struct pl_decode_options small = { .max_exporters = 4, .max_paths = 4 };
@@ -341,8 +343,8 @@ static void replaced(void)
 	pl_decode_free(general);
 }
 
-/* A report cut after each byte, the empty packet among them, before anything was learned and after. Sanitizers see
- * what is read behind it. */
+/* A report cut after each byte, the empty packet among them, before anything was learned and after.
+ * Sanitizers see what is read behind it. */
 static void cut(void)
 {
 	const struct pl_decode_options small = { .max_exporters = 4, .max_paths = 4 };

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where in a packet the telemetry is: level by level through the encapsulations. INT is announced by the
- * carrier (VXLAN-GPE next protocol, Geneve option class, GRE protocol), or over TCP and UDP by what the
- * profile names: a DSCP value, a destination port, a probe marker. In the inner packet of a report whose F
- * bit permits it, INT is also recognised by validating the bytes; in packets on the wire only where one of
- * the customary announcements points at it.
+ * Where in a packet the telemetry is: level by level through the encapsulations. INT is announced
+ * by the carrier (VXLAN-GPE next protocol, Geneve option class, GRE protocol), or over TCP and UDP
+ * by what the profile names: a DSCP value, a destination port, a probe marker. In the inner packet
+ * of a report whose F bit permits it, INT is also recognised by validating the bytes; in packets on
+ * the wire only where one of the customary announcements points at it.
  */
 #include "decode/internal.h"
 
-/* Customary announcements, tried (not trusted) when the profile names none: the specifications' example DSCP,
- * Host-INT's UDP port, H3C's probe marker. */
+/* Customary announcements, tried (not trusted) when the profile names none: the specifications'
+ * example DSCP, Host-INT's UDP port, H3C's probe marker. */
 #define DSCP_EXAMPLE   0x17
 #define PORT_HOST_INT  33122
 #define MARKER_EXAMPLE UINT64_C(0xaaaaaaaabbbbbbbb)
@@ -34,8 +34,9 @@ static enum pl_verdict parse(struct job *j, struct pl_int *ret, struct pl_cursor
 	return v;
 }
 
-/* Says whether the bytes, though they do not parse, can hardly be anything but INT: type, version and all
- * reserved bits agree, and there is an instruction. An encrypted payload does so once in two million. */
+/* Says whether the bytes, though they do not parse, can hardly be anything but INT: type, version
+ * and all reserved bits agree, and there is an instruction. An encrypted payload does so once in
+ * two million. */
 static bool resembles_int(struct pl_cursor c)
 {
 	const uint8_t *p = pl_cursor_peek(&c, 12);
@@ -83,9 +84,9 @@ static void original_ports(struct pl_flow *flow, uint8_t proto, struct pl_cursor
 	flow->have |= PL_FLOW_PORTS;
 }
 
-/* What the shim remembers of the original packet. True when the UDP header before INT is one that the source
- * added, so that the original transport header follows INT: v2.x NPT 2; Host-INT on its port; a v0.5 tail that
- * names another protocol. */
+/* What the shim remembers of the original packet. True when the UDP header before INT is one that
+ * the source added, so that the original transport header follows INT: v2.x NPT 2; Host-INT on its
+ * port; a v0.5 tail that names another protocol. */
 static bool restore(struct pl_flow *flow, const struct pl_int *in, uint16_t int_port)
 {
 	bool by_port = flow->proto == PL_IP_UDP &&
@@ -181,8 +182,8 @@ static enum pl_verdict over_l4(
 		if (first == PL_V_OK)
 			first = v;
 	}
-	/* F = 0 promises that there is no INT (Telemetry Report v2.0 3.3): bytes that are none keep the promise,
-	 * whatever the announcement, which may be a DSCP that others use too. */
+	/* F = 0 promises that there is no INT (Telemetry Report v2.0 3.3): bytes that are none keep
+	 * the promise, whatever the announcement, which may be a DSCP that others use too. */
 	if (announced && (!inside || tracked))
 		return first;
 	if (inside && tracked && first != PL_V_OK) {
@@ -315,7 +316,8 @@ enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_curso
 		if (l == NULL) {
 			v = pl_layers_walk(&own, bytes, link, inside || level > 0);
 			if (v != PL_V_OK) {
-				/* Inside a tunnel that opened well, what cannot be read is payload. */
+				/* Inside a tunnel that opened well, what cannot be read is
+				 * payload. */
 				if (level > 0 && v == PL_V_SHORT)
 					j->notes |= PL_NOTE_BIT(INNER_CUT);
 				return level == 0 ? v : PL_V_OK;

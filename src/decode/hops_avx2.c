@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The first line of a hop record is a permutation of the hop's block: values move and turn their bytes. So a
- * block is decoded by byte shuffles whose masks were made once per layout (plan_make in hops.c). Only the
- * values "not available" need thought; a block with one of them goes to the plain decoder.
+ * The first line of a hop record is a permutation of the hop's block: values move and turn their
+ * bytes. So a block is decoded by byte shuffles whose masks were made once per layout (plan_make in
+ * hops.c). Only the values "not available" need thought; a block with one of them goes to the plain
+ * decoder.
  */
 #include "decode/internal.h"
 
@@ -28,8 +29,8 @@ __attribute__((target("avx2"))) bool hops_decode_avx2(struct pl_hop *hops,
 	__m128i max_a = _mm_setzero_si128(), max_b = max_a, max_c = max_a;
 
 	for (unsigned int i = 0; i < n; i++) {
-		/* Newest first on the wire, source first in the record. The window begins before short blocks,
-		 * so that it never ends behind them. */
+		/* Newest first on the wire, source first in the record. The window begins before
+		 * short blocks, so that it never ends behind them. */
 		const __m128i *window = (const void *)((block -= step) - back);
 		const __m256i a = _mm256_broadcastsi128_si256(_mm_loadu_si128(window));
 		const __m256i b = _mm256_broadcastsi128_si256(_mm_loadu_si128(window + 1));

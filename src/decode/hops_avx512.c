@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hops_avx2.c's work where a permutation of 64 bytes is one instruction (AVX-512 VBMI): a block is one load,
- * each half of the record one permutation of it into what is the same in all records.
+ * hops_avx2.c's work where a permutation of 64 bytes is one instruction (AVX-512 VBMI): a block is
+ * one load, each half of the record one permutation of it into what is the same in all records.
  *
  * 15 instructions per hop where the AVX2 version takes 40.
  */

@@ -39,9 +39,9 @@ struct exporter {
 #define EXPORTERS_RECENT_BITS 6
 
 /*
- * Two tables of `max` each. A sequence space begins on probation, where the next one takes its place before long, and is
- * followed once it is proven (bpf/sequence.h): what is no exporter displaces nothing but its like. In both tables sources
- * have shares (base/shares.h).
+ * Two tables of `max` each. A sequence space begins on probation, where the next one takes its
+ * place before long, and is followed once it is proven (core/sequence.h): what is no exporter
+ * displaces nothing but its like. In both tables sources have shares (base/shares.h).
  */
 struct exporters {
 	struct pl_cells followed, probation; /* struct exporter */
@@ -50,8 +50,8 @@ struct exporters {
 	uint64_t seed, idle_ns;
 	uint64_t gone; /* of those followed, that made room in the present batch */
 	bool prove;    /* else every space is followed from its first report on */
-	/* Reports of few exporters follow each other: those seen last, by a hash that costs nothing and may
-	 * be aimed at, which costs the attacked a look into the tables. */
+	/* Reports of few exporters follow each other: those seen last, by a hash that costs nothing
+	 * and may be aimed at, which costs the attacked a look into the tables. */
 	struct exporter *recent[1 << EXPORTERS_RECENT_BITS];
 };
 
@@ -95,6 +95,7 @@ static inline struct exporter *exporters_get(
 
 /* ---- paths.c: interned paths ---- */
 
+/* Two on a line. */
 struct path_slot {
 	uint64_t path_id; /* 0 = free */
 	uint64_t reports, last_ts_ns;
@@ -114,8 +115,8 @@ struct paths {
 	uint64_t seed;
 	uint32_t *order; /* slot of the i-th path */
 	uint32_t n, max, mask;
-	/* Of few paths, those seen last, by bits of an id that may be aimed at, which costs the attacked a look
-	 * into the slots. None is ever NULL. */
+	/* Of few paths, those seen last, by bits of an id that may be aimed at, which costs the
+	 * attacked a look into the slots. None is ever NULL. */
 	struct path_slot *recent[1 << PATHS_RECENT_BITS];
 };
 
@@ -134,13 +135,13 @@ struct header_shape;
 #define OWN_PLANS 8
 #define SHAPES    16
 
-/* The whole stack into hops, source first, but for what derive() fills; true when some value is missing,
- * which is the plain decoder's business: then nothing written counts. */
+/* The whole stack into hops, source first, but for what derive() fills; true when some value is
+ * missing, which is the plain decoder's business: then nothing written counts. */
 typedef bool hops_decode_fn(struct pl_hop *hops, const struct hop_plan *plan, const uint8_t *stack,
 	unsigned int n, const struct pl_path *path);
 
-/* Writes the record of a packet of that shape, but for what its header's marks and its hops say; false, with the
- * record in any state, when the packet is not. */
+/* Writes the record of a packet of that shape, but for what its header's marks and its hops say;
+ * false, with the record in any state, when the packet is not. */
 typedef bool shape_take_fn(const struct header_shape *s, const uint8_t *data, struct pl_path *path);
 
 struct pl_decode {
@@ -233,8 +234,8 @@ void set_flow(struct pl_path *path, const struct pl_flow *flow);
 
 /* ---- find.c: where in a packet the telemetry is ---- */
 
-/* A UDP payload that begins with a tunnel's header. INT is not guessed there: a Geneve header with a word or
- * 16 of options begins like a shim. */
+/* A UDP payload that begins with a tunnel's header. INT is not guessed there: a Geneve header with
+ * a word or 16 of options begins like a shim. */
 static inline bool is_tunnel_port(uint16_t dport)
 {
 	return dport == PL_PORT_VXLAN || dport == PL_PORT_VXLAN_GPE || dport == PL_PORT_GENEVE;
@@ -252,24 +253,25 @@ struct found {
 };
 
 /*
- * Looks through a packet (all its levels) for INT and IOAM. `inside` says that it is the inner packet of a
- * report whose F bit is `tracked`: then INT is also found by validating the bytes. `walked` may hold the
- * first level, already walked. PL_V_OK also when nothing was found.
+ * Looks through a packet (all its levels) for INT and IOAM. `inside` says that it is the inner
+ * packet of a report whose F bit is `tracked`: then INT is also found by validating the bytes.
+ * `walked` may hold the first level, already walked. PL_V_OK also when nothing was found.
  */
 enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_cursor bytes,
 	enum pl_link link, const struct pl_layers *walked, bool inside, bool tracked);
 
-/* ---- hops.c, hops_avx2.c: values into records ---- */
+/* ---- hop_plan.c, hops.c, hops_avx2.c: values into records ---- */
 
 #define PLAN_PORTS2_NONE  (-1)
 #define PLAN_PORTS2_OTHER (-2)
 
 /* How a block of one layout becomes a record, made once per layout. */
 struct hop_plan {
-	/* Record bytes 0-31 and 32-63 from the three 16-byte parts of a 48-byte window; 0x80 = zero. */
+	/* Record bytes 0-31 and 32-63 from the three 16-byte parts of a 48-byte window; 0x80 =
+	 * zero. */
 	uint8_t shuffle[2][3][32] __attribute__((aligned(64)));
-	/* The same from the block's first 64 bytes, for both halves of the record: where each byte comes
-	 * from, and which bytes come from there. */
+	/* The same from the block's first 64 bytes, for both halves of the record: where each byte
+	 * comes from, and which bytes come from there. */
 	uint8_t permute[2][64];
 	uint64_t permuted[2];
 	/* What is the same in every record: present, time_bits, version. */
@@ -280,9 +282,9 @@ struct hop_plan {
 	unsigned int block_bytes;
 	uint32_t hops_per_word; /* 2^16 / words of a block, rounded up: right for up to 255 words */
 	bool usual;             /* reports with this layout may be the usual kind */
-	unsigned int
-		window_back; /* the window begins so many bytes before the block and ends with it, or
-				   * within blocks above 48 bytes, whose values are in the first 48 */
+	/* the window begins so many bytes before the block and ends with it, or within blocks above
+	 * 48 bytes, whose values are in the first 48 */
+	unsigned int window_back;
 	uint64_t block_mask;  /* which of 64 bytes belong to a block */
 	uint32_t known_words; /* words of the window that hold values; all ones in one = missing */
 	uint32_t present;     /* of a block without missing values */
@@ -307,8 +309,8 @@ static inline const struct hop_plan *plan_of(
 	return plan;
 }
 
-/* The plan for the reporting node's own metadata in a v2.0 report header. Their words are those of an INT v2.x
- * block without a node id. */
+/* The plan for the reporting node's own metadata in a v2.0 report header. Their words are those of
+ * an INT v2.x block without a node id. */
 const struct hop_plan *own_plan_of(struct pl_decode *d, uint16_t bitmap);
 
 /* One block, every case. Leaves index, ts_ns, report_id. */
@@ -329,7 +331,8 @@ bool hops_from_stack_plain(struct job *j, const struct pl_path *path, struct pl_
 static inline bool hops_from_stack(struct job *j, const struct pl_path *path, struct pl_hop *hops,
 	const struct pl_int *in, const struct hop_plan *plan)
 {
-	/* The window may begin before the first block: headers are there, unless the packet is not what it was. */
+	/* The window may begin before the first block: headers are there, unless the packet is not
+	 * what it was. */
 	if (plan->usable && (size_t)(in->stack - j->pkt->data) >= plan->window_back &&
 		!j->d->decode_hops(hops, plan, in->stack, in->hops, path))
 		return true;
@@ -342,16 +345,16 @@ void hop_from_report(struct pl_hop *hop, const struct pl_report *r);
 void hop_merge(struct pl_hop *into, const struct pl_hop *from);
 /* Fills what follows from the values: latencies, path id, the hops' place in the path. */
 void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n);
-/* The same for hops that all have the values `present`, times in ns and nothing partial; path->present says
- * already that there is a path id. */
+/* The same for hops that all have the values `present`, times in ns and nothing partial;
+ * path->present says already that there is a path id. */
 void derive_uniform(
 	struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n, uint32_t present);
 
 /* ---- ioam.c ---- */
 
 /*
- * IOAM of one level's options into path (mode, flow_id, flow_seq) and hops (source first); *ret_n hops.
- * *ret_found says whether there was any IOAM at all.
+ * IOAM of one level's options into path (mode, flow_id, flow_seq) and hops (source first); *ret_n
+ * hops. *ret_found says whether there was any IOAM at all.
  */
 enum pl_verdict decode_ioam(struct job *j, struct pl_path *path, struct pl_hop *hops,
 	unsigned int *ret_n, const struct pl_layers *level, bool *ret_found);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IOAM of a packet into one path record. A trace gives hops; direct export, edge to edge and proof of
- * transit add what they know to the path. docs/protocols/ioam.md has the table of what goes where.
+ * IOAM of a packet into one path record. A trace gives hops; direct export, edge to edge and proof
+ * of transit add what they know to the path. docs/protocols/ioam.md has the table of what goes
+ * where.
  */
 #include "wire/ioam.h"
 
@@ -48,7 +49,8 @@ static enum pl_ioam_time time_format(const struct pl_decode_options *opt, uint16
 	return PL_IOAM_TIME_POSIX;
 }
 
-/* False when the format has no such value: then another format was meant, and any time would be wrong. */
+/* False when the format has no such value: then another format was meant, and any time would be
+ * wrong. */
 static bool to_unix_ns(uint64_t *ret, enum pl_ioam_time format, uint32_t seconds, uint32_t fraction)
 {
 	switch (format) {
@@ -172,7 +174,8 @@ struct gathered {
 	unsigned int n;
 	uint32_t kinds;               /* bits of enum pl_ioam_kind */
 	uint16_t ns[PL_IOAM_DEX + 1]; /* of the first option of a kind */
-	bool dex_flow; /* direct export gave a flow id or a number: flow_id and flow_seq are its own */
+	/* direct export gave a flow id or a number: flow_id and flow_seq are its own */
+	bool dex_flow;
 	bool e2e_time;
 	uint64_t e2e_ns;
 	struct pl_ioam_pot pot; /* have_values: some */
@@ -222,8 +225,8 @@ static enum pl_verdict gather_trace(struct gathered *g, const struct pl_ioam_opt
 	return PL_V_OK;
 }
 
-/* The flow's number; that of direct export, which goes with its flow id, is not overruled: a record has one namespace for
- * both. */
+/* The flow's number; that of direct export, which goes with its flow id, is not overruled: a record
+ * has one namespace for both. */
 static void set_flow_seq(struct gathered *g, uint64_t seq)
 {
 	if (seq > UINT32_MAX) {
@@ -352,7 +355,8 @@ static uint16_t namespace_of(const struct gathered *g)
 	return g->ns[PL_IOAM_PREALLOCATED];
 }
 
-/* The encapsulating node's time; without a trace, which tells more, also as a path of that one node. */
+/* The encapsulating node's time; without a trace, which tells more, also as a path of that one
+ * node. */
 static void set_e2e_time(struct gathered *g)
 {
 	if (g->n > 0)
@@ -365,7 +369,8 @@ static void set_e2e_time(struct gathered *g)
 	g->n = 1;
 }
 
-/* What belongs to no hop. It stands where a report would name its exporter, so not in a record of a report. */
+/* What belongs to no hop. It stands where a report would name its exporter, so not in a record of a
+ * report. */
 static void set_path(struct gathered *g)
 {
 	struct pl_path *path = g->path;

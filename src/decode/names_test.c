@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* wire/ and record/ do not see each other, yet must call versions and dialects the same. Here both are seen. */
+/* wire/ and record/ do not see each other, yet must call versions and dialects the same. Here both
+ * are seen. */
 #include "base/test.h"
 #include "record/record.h"
 #include "wire/int.h"

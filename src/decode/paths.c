@@ -1,20 +1,43 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Interned paths: what a path id stands for, and how often it was seen. The counters are in the slots, which
- * are touched per report; the shapes are touched once, when a path is new. */
+/* Interned paths: what a path id stands for, and how often it was seen. The counters are in the
+ * slots, which are touched per report; the shapes are touched once, when a path is new. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/prefetch.h"
 #include "decode/internal.h"
 
-#define PREFETCH_AHEAD 8
+#define PREFETCH_AHEAD  8
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+/*
+ * Zeroed, each slot on one line; in huge pages as far as the kernel gives them, since slots are
+ * visited at random. There is a power of two of them: a table of that size or more is whole huge
+ * pages. Only what is touched takes memory, as with calloc().
+ */
+static struct path_slot *new_slots(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	if (bytes >= HUGE_PAGE_BYTES)
+		(void)madvise(at, bytes, MADV_HUGEPAGE);
+	return at;
+}
+
+static size_t slots_bytes(const struct paths *p)
+{
+	return ((size_t)p->mask + 1) * sizeof(*p->slots);
+}
 
 int paths_init(struct paths *p, uint32_t max)
 {
 	uint32_t slots = slots_for(max);
 
 	*p = (struct paths){ .max = max, .mask = slots - 1, .seed = pl_hash_seed() };
-	p->slots = calloc(slots, sizeof(*p->slots));
+	p->slots = new_slots(slots_bytes(p));
 	p->shapes = calloc(max, sizeof(*p->shapes));
 	p->order = calloc(max, sizeof(*p->order));
 	for (unsigned int i = 0; i < 1 << PATHS_RECENT_BITS; i++)
@@ -24,7 +47,8 @@ int paths_init(struct paths *p, uint32_t max)
 
 void paths_done(struct paths *p)
 {
-	free(p->slots);
+	if (p->slots != NULL)
+		munmap(p->slots, slots_bytes(p));
 	free(p->shapes);
 	free(p->order);
 }

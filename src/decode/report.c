@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One datagram of telemetry reports into path and hop records. The path of a report is what its embedded
- * stack says, source first, then the reporting node's own metadata from the report header (Telemetry Report
- * v2.0 3.3); a node in both is listed once and the header wins.
+ * One datagram of telemetry reports into path and hop records. The path of a report is what its
+ * embedded stack says, source first, then the reporting node's own metadata from the report header
+ * (Telemetry Report v2.0 3.3); a node in both is listed once and the header wins.
  */
 #include "decode/internal.h"
 
 #include "decode/report.h"
 
-#include "bpf/detect_types.h"
+#include "core/detect_types.h"
 
 static uint16_t flags_of(const struct pl_report *r)
 {
@@ -44,7 +44,8 @@ void path_from_int(struct job *j, struct pl_path *path, const struct pl_int *in)
 	j->notes |= in->notes;
 }
 
-/* Adds the reporting node as the last hop, unless the stack has it already. Returns the new number of hops. */
+/* Adds the reporting node as the last hop, unless the stack has it already. Returns the new number
+ * of hops. */
 static unsigned int add_reporter(
 	struct job *j, const struct pl_report *r, struct pl_hop *hops, unsigned int n)
 {
@@ -65,8 +66,8 @@ static unsigned int add_reporter(
 	return n + 1;
 }
 
-/* Host-INT: packets of a flow that did not get from one host to the other. What lies between is not known, so
- * the two hosts are a part of a path. */
+/* Host-INT: packets of a flow that did not get from one host to the other. What lies between is not
+ * known, so the two hosts are a part of a path. */
 static unsigned int drop_summary(
 	struct pl_path *path, struct pl_hop *hops, const struct pl_report *r)
 {
@@ -128,7 +129,8 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 	if (r->inner_link != PL_LINK_UNKNOWN) {
 		v = find_telemetry(j, &f, r->inner, r->inner_link, NULL, true, r->tracked);
 		if (v == PL_V_SHORT || v == PL_V_ETHERTYPE_UNKNOWN) {
-			/* Cut before its addresses, or no IP: a report all the same, about no flow. */
+			/* Cut before its addresses, or no IP: a report all the same, about no
+			 * flow. */
 			j->notes |= PL_NOTE_BIT(INNER_CUT);
 			v = PL_V_OK;
 		} else if (!f.have_flow) {
@@ -224,8 +226,8 @@ bool account_unusual(
 	return true;
 }
 
-/* v0.5 numbers the reports of a device and names it by its address only; a drop report that names the node as
- * well is of the same numbering. */
+/* v0.5 numbers the reports of a device and names it by its address only; a drop report that names
+ * the node as well is of the same numbering. */
 static struct number number_in(const struct pl_report *r)
 {
 	return (struct number){ .node = r->version == PL_REPORT_V05 ? 0 : r->node,
@@ -234,7 +236,8 @@ static struct number number_in(const struct pl_report *r)
 		.version = r->version };
 }
 
-/* The number of a report that is not read: it arrived, so it is not lost. What has to be proven does not begin with one. */
+/* The number of a report that is not read: it arrived, so it is not lost. What has to be proven
+ * does not begin with one. */
 static void account_unread(struct job *j, const struct pl_addr *addr, const struct number *n)
 {
 	if (j->d->opt.number != NULL || !j->d->exporters.prove ||

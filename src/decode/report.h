@@ -4,16 +4,16 @@
 
 #include "decode/internal.h"
 
-/* All reports of one datagram. The verdict is the first that was not OK; reports before and after a bad one
- * are kept when their lengths allow. cut: the capture holds less than the datagram. */
+/* All reports of one datagram. The verdict is the first that was not OK; reports before and after a
+ * bad one are kept when their lengths allow. cut: the capture holds less than the datagram. */
 enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
 	const struct pl_addr *exporter, uint16_t exporter_port, bool instrumented, bool cut);
 
 /* The usual report, see fast.c; false and nothing changed when the packet is any other. */
 bool decode_usual(struct job *j);
 
-/* What counts in a sequence. The record has it too, but written in one piece: reading parts of that back would
- * wait for it. */
+/* What counts in a sequence. The record has it too, but written in one piece: reading parts of that
+ * back would wait for it. */
 struct number {
 	uint64_t node;
 	uint32_t seq;
@@ -38,14 +38,16 @@ static inline struct number number_of(const uint8_t *u, uint8_t version)
 	};
 }
 
-/* The rest of account(): a number that is not the next one of its exporter, or e is NULL and it is the first. */
+/* The rest of account(): a number that is not the next one of its exporter, or e is NULL and it is
+ * the first. */
 __attribute__((cold)) bool account_unusual(
 	struct job *j, struct exporter *e, const struct pl_addr *addr, const struct number *n);
 
 /* A number for somebody else's books; whether the exporter is proven there. */
 bool account_elsewhere(struct job *j, const struct pl_addr *addr, const struct number *n);
 
-/* The sequence number of one datagram, into its exporter's books. Whether the exporter is proven. */
+/* The sequence number of one datagram, into its exporter's books. Whether the exporter is
+ * proven. */
 static inline __attribute__((always_inline)) bool account(
 	struct job *j, const struct pl_addr *addr, const struct number *n)
 {

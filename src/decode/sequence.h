@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sequence accounting (bpf/sequence.h), as the decoder calls it: what is rare is a call away. */
+/* Sequence accounting (core/sequence.h), as the decoder calls it: what is rare is a call away. */
 #pragma once
 
-#include "bpf/sequence.h"
+#include "core/sequence.h"
 
 /* What is not "the next number". */
 void pl_sequence_unusual(struct pl_sequence *s, uint32_t seq, unsigned int bits, uint32_t gap_max);

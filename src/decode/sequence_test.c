@@ -89,8 +89,8 @@ static void proof(void)
 	}
 }
 
-/* Numbers sent once each, some dropped, some delayed by up to 40, some repeated soon: the books must say
- * exactly that. */
+/* Numbers sent once each, some dropped, some delayed by up to 40, some repeated soon: the books
+ * must say exactly that. */
 static void random_stream(void)
 {
 	enum { N = 200000 };
@@ -157,7 +157,8 @@ static void constant_for_long(void)
 	ok(!s.constant, "until it counts");
 }
 
-/* What is calm, counted the short way, leaves the same account; of a gap that is allowed all of it is calm. */
+/* What is calm, counted the short way, leaves the same account; of a gap that is allowed all of it
+ * is calm. */
 static void short_way(unsigned int bits, uint32_t gap_max, uint64_t seed)
 {
 	const uint32_t mask = bits == 32 ? UINT32_MAX : (1u << bits) - 1;

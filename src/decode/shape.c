@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is kept of a usual report's headers: the bits that fast.c decides by, in the order in which it does, and
- * where in the record the others go. */
+/* What is kept of a usual report's headers: the bits that fast.c decides by, in the order in which
+ * it does, and where in the record the others go. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "decode/report.h"
 #include "decode/shape.h"
 
-/* So many usual reports of one length must differ from the shape before it is given up for theirs. */
+/* So many usual reports of one length must differ from the shape before it is given up for
+ * theirs. */
 #define MISSES_MAX 16
 
 void shapes_forget(struct header_shape *shapes)
@@ -115,7 +116,8 @@ static void keep_int(struct header_shape *s, unsigned int shim, enum pl_int_vers
 	}
 }
 
-/* `bytes` bytes of the record from offset `to` are those of the headers at `from`, turned when `swap`. */
+/* `bytes` bytes of the record from offset `to` are those of the headers at `from`, turned when
+ * `swap`. */
 static void put(
 	struct header_shape *s, unsigned int to, unsigned int from, unsigned int bytes, bool swap)
 {

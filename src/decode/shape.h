@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Header shapes. The reports of an exporter differ in addresses, ports, numbers and values; what fast.c asks of
- * their headers, byte by byte, is the same from one to the next. Once it has taken a packet, the bytes that
- * decided are kept with a mask of the bits that did, and a packet of the same length that agrees in all of
- * them is taken by comparing 112 bytes, in place of walking the headers again. A shape decides nothing by
- * itself: every bit that fast.c looked at is in the mask or looked at again. fast_test.c turns each bit of
- * the headers to prove it.
+ * Header shapes. The reports of an exporter differ in addresses, ports, numbers and values; what
+ * fast.c asks of their headers, byte by byte, is the same from one to the next. Once it has taken a
+ * packet, the bytes that decided are kept with a mask of the bits that did, and a packet of the
+ * same length that agrees in all of them is taken by comparing 112 bytes, in place of walking the
+ * headers again. A shape decides nothing by itself: every bit that fast.c looked at is in the mask
+ * or looked at again. fast_test.c turns each bit of the headers to prove it.
  */
 #pragma once
 
 #include "decode/internal.h"
 
-/* Outer Ethernet, IPv4 and UDP (not in a socket's payload), the report header (12 bytes in v2.0, 16 in v1.0), the
- * inner Ethernet, IPv4 and UDP or TCP, shim and metadata header (16 in v2.x, 12 in v1.0): 112 bytes, where all is as
- * new or as old as the other and UDP is inside, or up to 128. */
+/* Outer Ethernet, IPv4 and UDP (not in a socket's payload), the report header (12 bytes in v2.0, 16
+ * in v1.0), the inner Ethernet, IPv4 and UDP or TCP, shim and metadata header (16 in v2.x, 12 in
+ * v1.0): 112 bytes, where all is as new or as old as the other and UDP is inside, or up to 128. */
 #define SHAPE_BLOCKS        7
 #define SHAPE_BYTES         (16 * SHAPE_BLOCKS)
 #define SHAPE_LONG          (SHAPE_BYTES + 16)
@@ -34,10 +34,11 @@ struct usual_places {
 struct header_shape {
 	shape_block value[SHAPE_BLOCKS + 1] __attribute__((aligned(64)));
 	shape_block mask[SHAPE_BLOCKS + 1];
-	/* The record of the path: what is the same in every one, and zeros where the packet's bytes go. */
+	/* The record of the path: what is the same in every one, and zeros where the packet's bytes
+	 * go. */
 	struct pl_path path;
-	/* For each byte of the record the byte of the headers that goes there, as one of the first 64 or, 64 + i,
-	 * as the i-th of those from the 49th on; and the bits of it that do. */
+	/* For each byte of the record the byte of the headers that goes there, as one of the first
+	 * 64 or, 64 + i, as the i-th of those from the 49th on; and the bits of it that do. */
 	uint8_t permute[128], bits[128];
 	const struct pl_profile *profile;
 	const struct hop_plan *plan;
@@ -82,7 +83,8 @@ static inline shape_block shape_differs(
 int shapes_new(struct header_shape **ret);
 void shapes_forget(struct header_shape *shapes);
 
-/* Keeps the shape of j's packet, a usual report without metadata in its own header and with Ethernet and IPv4
- * inside, unless the place is another's. `path` is its record but for what the hops add. */
+/* Keeps the shape of j's packet, a usual report without metadata in its own header and with
+ * Ethernet and IPv4 inside, unless the place is another's. `path` is its record but for what the
+ * hops add. */
 __attribute__((cold)) void shape_learn(struct job *j, const struct pl_path *path,
 	const struct usual_places *at, const struct hop_plan *plan, uint8_t hops);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The first 112 bytes of a packet in two registers: compared with the shape, and moved into the record. */
+/* The first 112 bytes of a packet in two registers: compared with the shape, and moved into the
+ * record. */
 #include "decode/shape.h"
 
 #if defined(__x86_64__)

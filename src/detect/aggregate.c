@@ -22,8 +22,9 @@ _Static_assert(
 	sizeof(struct pl_path_key) == 16, "keys have no padding: they are compared as bytes");
 
 /*
- * Keys as words, built by shifts: a key written field by field and read as words a moment later would wait
- * for the store buffer each time. The layout is that of the key structures, little-endian.
+ * Keys as words, built by shifts: a key written field by field and read as words a moment later
+ * would wait for the store buffer each time. The layout is that of the key structures,
+ * little-endian.
  */
 union queue_words {
 	uint64_t w[2];
@@ -161,7 +162,7 @@ static union link_words link_words(const struct pl_hop *from, const struct pl_ho
 	return k;
 }
 
-/* --- maxima per fixed slot ------------------------------------------------------------------------- */
+/* --- maxima per fixed slot -------------------------------------------------------------------- */
 
 void pl_slot_max_advance(struct pl_slot_max *m, uint64_t slot)
 {
@@ -185,7 +186,7 @@ static inline void slot_max_add(struct pl_slot_max *m, uint64_t slot, uint32_t v
 	}
 }
 
-/* --- the batch --------------------------------------------------------------------------------------- */
+/* --- the batch -------------------------------------------------------------------------------- */
 
 /* Which path a report took can be told only from a whole stack that reached its end. */
 #define PATH_UNKNOWN (PL_FLAG_PARTIAL | PL_FLAG_DROPPED | PL_FLAG_INTERMEDIATE | PL_FLAG_COPY)
@@ -223,7 +224,8 @@ static inline void prefetch_cell(
 	pl_prefetch_write(pl_cells_at(&agg->tables[table], cell));
 }
 
-/* Second pass: the path's cell, made when new, and the cells that its hops had the last time, on their way. */
+/* Second pass: the path's cell, made when new, and the cells that its hops had the last time, on
+ * their way. */
 static void chunk_recall(struct pl_aggregate *agg, const struct pl_path *path,
 	const struct pl_hop *hops, struct path_work *pw, struct hop_work *work)
 {

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the network looks like now, out of record batches: cells per queue, per egress port, per link and per
- * path. Each worker owns one aggregate and shares nothing; at a quiet point it copies it into a second one
- * (pl_aggregate_copy) that readers merge from. Tables are sized once. A key that no longer fits goes into
- * the table's overflow cell and is counted; a key that was idle for idle_ns is removed, so that what is gone
- * from the network goes from the page too.
+ * What the network looks like now, out of record batches: cells per queue, per egress port, per
+ * link and per path. Each worker owns one aggregate and shares nothing; at a quiet point it copies
+ * it into a second one (pl_aggregate_copy) that readers merge from. Tables are sized once. A key
+ * that no longer fits goes into the table's overflow cell and is counted; a key that was idle for
+ * idle_ns is removed, so that what is gone from the network goes from the page too.
  *
- * A cell is of the source (base/shares.h) whose report named it first. When a table is full, one of a source that has more
- * cells than another moves into the overflow cell, with all it counted, for a key of that other: no sender keeps the
- * tables from others. The reading that asked for it went into the overflow cell, as it is where a table is full.
+ * A cell is of the source (base/shares.h) whose report named it first. When a table is full, one of
+ * a source that has more cells than another moves into the overflow cell, with all it counted, for
+ * a key of that other: no sender keeps the tables from others. The reading that asked for it went
+ * into the overflow cell, as it is where a table is full.
  *
- * Reports flagged COPY (clones, probes) move the gauges, because their reading of a queue is as good as any,
- * but neither counts nor histograms. Reports flagged UNPROVEN leave nothing but their number. Hops without a node id belong nowhere; they are counted.
+ * Reports flagged COPY (clones, probes) move the gauges, because their reading of a queue is as
+ * good as any, but neither counts nor histograms. Reports flagged UNPROVEN leave nothing but their
+ * number. Hops without a node id belong nowhere; they are counted.
  *
- * Nothing here reads a clock: pl_aggregate_tick brings the time (monotonic, nanoseconds). Bounds on a page:
- * at most max_queues + max_ports + max_links + max_paths cells and four overflow cells.
+ * Nothing here reads a clock: pl_aggregate_tick brings the time (monotonic, nanoseconds). Bounds on
+ * a page: at most max_queues + max_ports + max_links + max_paths cells and four overflow cells.
  */
 #pragma once
 
@@ -22,7 +24,7 @@
 #include <stdint.h>
 
 #include "base/hist.h"
-#include "bpf/detect_core.h"
+#include "core/detect_core.h"
 #include "decode/decode.h"
 #include "detect/exemplar.h"
 #include "record/record.h"
@@ -37,8 +39,8 @@ struct pl_aggregate_options {
 };
 
 /*
- * The maximum of the current slot and of the one before it. Slots are fixed in time and reading resets
- * nothing: any number of scrapers that come at least once per slot each see every maximum.
+ * The maximum of the current slot and of the one before it. Slots are fixed in time and reading
+ * resets nothing: any number of scrapers that come at least once per slot each see every maximum.
  */
 struct pl_slot_max {
 	uint64_t slot;
@@ -83,8 +85,8 @@ struct pl_agg_jitter {
 
 /* In ns; false before there were two delays. */
 bool pl_agg_jitter(const struct pl_agg_jitter *j, const struct pl_hist *delays, double *ret_ns);
-/* How far above the smallest delay so large a share of them stays at most, in ns (RFC 5481, PDV), by the bounds of the
- * histogram's buckets; false while there is none, or it is beyond them. */
+/* How far above the smallest delay so large a share of them stays at most, in ns (RFC 5481, PDV),
+ * by the bounds of the histogram's buckets; false while there is none, or it is beyond them. */
 bool pl_agg_variation(const struct pl_hist *delays, double share, uint64_t *ret_ns);
 
 struct pl_agg_queue {
@@ -164,18 +166,19 @@ uint64_t pl_aggregate_memory(const struct pl_aggregate_options *options);
 
 void pl_aggregate_batch(struct pl_aggregate *agg, const struct pl_record_batch *batch);
 
-/* Sets the time and removes idle cells, a part of the tables per call (all of them within 16 calls).
- * Call about once a second. */
+/* Sets the time and removes idle cells, a part of the tables per call (all of them within 16
+ * calls). Call about once a second. */
 void pl_aggregate_tick(struct pl_aggregate *agg, uint64_t now_ns);
 
 /* Makes dst equal to src; both of the same options (asserted). Cost: the cells in use. */
 void pl_aggregate_copy(struct pl_aggregate *dst, const struct pl_aggregate *src);
 /* Empty, options and time kept. */
 void pl_aggregate_reset(struct pl_aggregate *agg);
-/* Adds `from` to `into`, which may be of other options: what does not fit goes into its overflow cells. */
+/* Adds `from` to `into`, which may be of other options: what does not fit goes into its overflow
+ * cells. */
 void pl_aggregate_merge(struct pl_aggregate *into, const struct pl_aggregate *from);
-/* Adds one cell of a table (struct pl_agg_queue, …_port, …_link, …_path), with the source it is of, as a merge does. In the overflow cell it is as
- * many readings as it has packets or reports. */
+/* Adds one cell of a table (struct pl_agg_queue, …_port, …_link, …_path), with the source it is of,
+ * as a merge does. In the overflow cell it is as many readings as it has packets or reports. */
 void pl_aggregate_add(struct pl_aggregate *agg, enum pl_agg_table table, const void *cell);
 
 /*
@@ -187,7 +190,8 @@ const struct pl_agg_port *pl_aggregate_port(const struct pl_aggregate *agg, uint
 const struct pl_agg_link *pl_aggregate_link(const struct pl_aggregate *agg, uint32_t *pos);
 const struct pl_agg_path *pl_aggregate_path(const struct pl_aggregate *agg, uint32_t *pos);
 
-/* The cell of `table` that has the key `key` points to (as the cells begin with it); NULL when there is none. */
+/* The cell of `table` that has the key `key` points to (as the cells begin with it); NULL when
+ * there is none. */
 const void *pl_aggregate_find(
 	const struct pl_aggregate *agg, enum pl_agg_table table, const void *key);
 
@@ -203,7 +207,8 @@ uint32_t pl_aggregate_limit(const struct pl_aggregate *agg, enum pl_agg_table ta
 const struct pl_agg_totals *pl_aggregate_totals(const struct pl_aggregate *agg);
 const char *pl_agg_table_name(enum pl_agg_table table); /* "queues", "ports", "links", "paths" */
 
-/* The maximum over the current slot and the one before it; false when nothing was seen in either. */
+/* The maximum over the current slot and the one before it; false when nothing was seen in
+ * either. */
 bool pl_aggregate_max(const struct pl_aggregate *agg, const struct pl_slot_max *max, uint32_t *ret);
 /* The slot it is in, for pl_exemplar_show. */
 uint64_t pl_aggregate_slot(const struct pl_aggregate *agg);

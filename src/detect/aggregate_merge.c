@@ -110,7 +110,7 @@ void pl_aggregate_reset(struct pl_aggregate *agg)
 	agg->totals = (struct pl_agg_totals){ 0 };
 }
 
-/* --- merging ----------------------------------------------------------------------------------------- */
+/* --- merging ---------------------------------------------------------------------------------- */
 
 static void slot_max_merge(struct pl_slot_max *into, const struct pl_slot_max *from)
 {
@@ -252,7 +252,7 @@ static uint64_t cell_hash(uint64_t seed, enum pl_agg_table table, const void *ce
 	}
 }
 
-/* --- cells for new keys ------------------------------------------------------------------------------- */
+/* --- cells for new keys ----------------------------------------------------------------------- */
 
 /* What a choice is made by. */
 struct choice {
@@ -270,7 +270,8 @@ static struct pl_share_entry entry_of(const void *arg, const void *cell)
 		.idle = c->now_ns > seen_ns && c->now_ns - seen_ns > c->idle_ns };
 }
 
-/* Somebody who has more than this source would have with one more gives up a cell, whose counts go into the overflow cell. */
+/* Somebody who has more than this source would have with one more gives up a cell, whose counts go
+ * into the overflow cell. */
 static bool displace(
 	struct pl_aggregate *agg, enum pl_agg_table table, const struct pl_addr *source)
 {
@@ -309,7 +310,8 @@ static uint32_t insert(struct pl_aggregate *agg, enum pl_agg_table table, uint64
 	return cell;
 }
 
-/* A source with as many cells as all sources could have is not worth a look for one that has more. */
+/* A source with as many cells as all sources could have is not worth a look for one that has
+ * more. */
 static bool has_share(const struct pl_aggregate *agg, enum pl_agg_table table, uint32_t held)
 {
 	const uint32_t sources = pl_cells_count(&agg->shares[table].cells) + (held == 0);
@@ -417,7 +419,7 @@ const void *pl_aggregate_find(
 	return cell != PL_CELL_NONE ? pl_cells_at(t, cell) : NULL;
 }
 
-/* --- reading ----------------------------------------------------------------------------------------- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 bool pl_aggregate_max(const struct pl_aggregate *agg, const struct pl_slot_max *max, uint32_t *ret)
 {

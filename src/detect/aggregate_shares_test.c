@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tables of an aggregate that are full: whose keys have cells, and that nothing is lost when one changes hands. */
+/* Tables of an aggregate that are full: whose keys have cells, and that nothing is lost when one
+ * changes hands. */
 #include "detect/aggregate.h"
 
 #include "detect/batch_maker.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an aggregate is, for those who count into it and those who merge. Internal to detect/aggregate*.c. */
+/* What an aggregate is, for those who count into it and those who merge. Internal to
+ * detect/aggregate*.c. */
 #pragma once
 
 #include "base/hash.h"
@@ -16,9 +17,9 @@ struct hop_cells {
 };
 
 /*
- * Reports of one path meet the same cells: which they were the last time, beside each path's cell. A guess only, held
- * against the cell's key, so that what became of the cell since does not matter. What is in no cell of its own is not
- * remembered.
+ * Reports of one path meet the same cells: which they were the last time, beside each path's cell.
+ * A guess only, held against the cell's key, so that what became of the cell since does not matter.
+ * What is in no cell of its own is not remembered.
  */
 struct path_memory {
 	uint64_t epoch; /* of the aggregate, when this was written; another one: nothing is known */
@@ -73,9 +74,9 @@ struct pl_aggregate {
 };
 
 /*
- * The hashes. The seed is secret and goes into the factor that holds the 64-bit identifier; the other factor
- * never reaches the constant that pl_hash_mix adds to it (its upper 16 bits hold at most 7), so no key
- * chosen by a sender makes the product vanish.
+ * The hashes. The seed is secret and goes into the factor that holds the 64-bit identifier; the
+ * other factor never reaches the constant that pl_hash_mix adds to it (its upper 16 bits hold at
+ * most 7), so no key chosen by a sender makes the product vanish.
  */
 static inline uint64_t queue_hash(uint64_t seed, const uint64_t w[2])
 {
@@ -95,10 +96,12 @@ static inline uint64_t path_hash(uint64_t seed, uint64_t path_id)
 	return pl_hash_mix(path_id ^ seed, 0);
 }
 
-/* A cell for a key that has none; the overflow cell when there is no room: then what it should have is remembered. */
+/* A cell for a key that has none; the overflow cell when there is no room: then what it should have
+ * is remembered. */
 uint32_t pl_aggregate_make(struct pl_aggregate *agg, enum pl_agg_table table, uint64_t hash,
 	const void *key, size_t key_len, const struct pl_addr *source);
-/* What was remembered gets its cells, as far as sources have to make room. No cell's number may be in use meanwhile. */
+/* What was remembered gets its cells, as far as sources have to make room. No cell's number may be
+ * in use meanwhile. */
 void pl_aggregate_grant(struct pl_aggregate *agg);
 
 /* The cell of this key, made when new; the overflow cell when there is no room. */

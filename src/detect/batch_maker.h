@@ -20,7 +20,8 @@ static struct pl_path *add_path(struct pl_record_batch *b, unsigned int flags)
 }
 
 /* A hop of the last path, all of whose fields named in `present` the caller then sets. */
-static struct pl_hop *add_hop(struct pl_record_batch *b, uint64_t node, uint32_t present)
+__attribute__((unused)) static struct pl_hop *add_hop(
+	struct pl_record_batch *b, uint64_t node, uint32_t present)
 {
 	struct pl_hop *h;
 	struct pl_path *p = &b->paths[b->n_paths - 1];

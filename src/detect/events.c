@@ -13,7 +13,7 @@
 #include "detect/rules.h"
 #include "detect/tables.h"
 
-#include "bpf/detect_steps.h"
+#include "core/detect_steps.h"
 
 #define CHUNK 64
 #define TURN  8 /* reports stepped while the kernel program waits: a microsecond or two */
@@ -37,6 +37,8 @@ struct pl_detect {
 	struct pl_cells exporters;        /* losses told, of a decoder's exporters */
 	struct pl_node_watch nodes;
 	struct pl_flow_numbers numbers;
+	/* pl_detect_unseen, now and at the look before; of them those to hold against exporters. */
+	uint64_t unseen, unseen_before, uncounted;
 	struct pl_sweep sweep;
 	uint64_t seed;
 	bool levels; /* any hop is of interest */
@@ -63,7 +65,7 @@ void pl_detect_geometry(struct pl_core_rules *rules, const uint32_t entries[PL_C
 		rules->secret[i] = pl_rng_u64(&rng);
 	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
 		rules->mask[i] = pl_tables_sets(entries[i]) - 1;
-	pl_quiet_prepare(rules);
+	pl_fast_prepare(rules);
 }
 
 static bool wants_hops(const struct pl_core_rules *rules)
@@ -75,7 +77,7 @@ static bool wants_hops(const struct pl_core_rules *rules)
 /* Flows whose own numbers are followed: those of few kinds of telemetry have any. */
 static uint32_t numbered_flows(const struct pl_detect_options *o)
 {
-	uint32_t n = o->max_flows / 8;
+	uint32_t n = o->max_numbered != 0 ? o->max_numbered : o->max_flows / 8;
 
 	return o->numbers ? 1 : n > 8 ? n : 8;
 }
@@ -189,7 +191,7 @@ int pl_detect_check_change(const struct pl_detect *det, const struct pl_detect_o
 		return -EINVAL;
 	memcpy(rules.secret, det->env.rules.secret, sizeof(rules.secret));
 	memcpy(rules.mask, det->env.rules.mask, sizeof(rules.mask));
-	pl_quiet_prepare(&rules);
+	pl_fast_prepare(&rules);
 	*ret = rules;
 	return 0;
 }
@@ -225,7 +227,7 @@ void pl_event_batch_done(struct pl_event_batch *batch)
 	*batch = (struct pl_event_batch){ 0 };
 }
 
-/* --- records to what the steps are told ------------------------------------------------------------------ */
+/* --- records to what the steps are told ------------------------------------------------------- */
 
 static inline void report_of(struct pl_core_report *r, const struct pl_path *path, uint64_t now_ns)
 {
@@ -358,7 +360,23 @@ void pl_detect_batch(struct pl_detect *det, const struct pl_record_batch *batch,
 	}
 }
 
-/* --- report loss ------------------------------------------------------------------------------------------- */
+/* --- report loss ------------------------------------------------------------------------------ */
+
+/* What its numbers are worth. One that comes by several receive queues is told of by each, and is
+ * one. */
+static void hear_of(struct pl_detect *det, struct exporter_cell *x,
+	const struct pl_exporter *exporter, uint64_t now_ns)
+{
+	if (x->looked_ns != now_ns) {
+		x->trouble_before = x->trouble;
+		x->trouble = det->uncounted;
+		x->unsequenced = false;
+	}
+	x->trouble += exporter->skipped + exporter->reordered + exporter->restarts;
+	x->unsequenced |= exporter->unsequenced;
+	x->last = *exporter;
+	x->looked_ns = now_ns;
+}
 
 void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporter, uint64_t now_ns,
 	uint64_t ts_ns, struct pl_event_batch *out)
@@ -372,7 +390,8 @@ void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporte
 
 	hash = pl_hash(&key, sizeof(key), det->seed);
 	cell = pl_cells_find(&det->exporters, hash, &key, sizeof(key));
-	/* One that is remembered is looked at after a change of the rules too: what goes on must end. */
+	/* One that is remembered is looked at after a change of the rules too: what goes on must
+	 * end. */
 	if (cell == PL_CELL_NONE && !det->options.report_loss && !det->options.packet_loss &&
 		!det->options.reordering)
 		return;
@@ -383,17 +402,12 @@ void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporte
 		return;
 	}
 	x = pl_cells_at(&det->exporters, cell);
-	x->trouble_before = x->trouble;
-	x->trouble = exporter->skipped + exporter->reordered + exporter->restarts;
-	x->unsequenced = exporter->unsequenced;
-	x->last = *exporter;
-	x->looked_ns = now_ns;
+	hear_of(det, x, exporter, now_ns);
 	det->env.out = out;
 	pl_loss_tell(&det->env, &x->loss, exporter, now_ns, ts_ns);
 }
 
-/* Those that the decoder does not follow any more: what goes on of them ends, then others have the room. */
-static void forget_exporters(
+void pl_detect_exporters_over(
 	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
 {
 	struct exporter_cell *x;
@@ -417,19 +431,32 @@ void pl_detect_exporters(struct pl_detect *det, const struct pl_decode *decode, 
 
 	for (uint32_t pos = 0; pl_decode_exporter(decode, &pos, &exporter);)
 		pl_detect_exporter(det, &exporter, now_ns, ts_ns, out);
-	forget_exporters(det, now_ns, ts_ns, out);
+	pl_detect_exporters_over(det, now_ns, ts_ns, out);
 }
 
-/* --- packets lost and out of order ------------------------------------------------------------------------ */
+/* --- packets lost and out of order ------------------------------------------------------------ */
+
+void pl_detect_unseen(struct pl_detect *det, uint64_t packets, bool counted)
+{
+	det->unseen_before = det->unseen;
+	det->unseen = packets;
+	det->uncounted = counted ? packets : 0;
+}
 
 static bool exporter_trouble(void *arg, const struct pl_core_exporter_key *exporter,
 	uint64_t *ret_now, uint64_t *ret_before)
 {
+	static const struct pl_core_exporter_key none;
 	const struct pl_detect *det = arg;
 	uint64_t hash = pl_hash(exporter, sizeof(*exporter), det->seed);
 	uint32_t cell = pl_cells_find(&det->exporters, hash, exporter, sizeof(*exporter));
 	const struct exporter_cell *x;
 
+	if (memcmp(exporter, &none, sizeof(none)) == 0) {
+		*ret_now = det->unseen;
+		*ret_before = det->unseen_before;
+		return true;
+	}
 	if (cell == PL_CELL_NONE)
 		return false;
 	x = pl_cells_at(&det->exporters, cell);
@@ -493,7 +520,7 @@ bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_ex
 		const struct pl_core_exporter *x = &s->e[w];
 
 		++*pos;
-		if (!pl_way_live(s->way[w]) || x->seq.reports == 0)
+		if (!pl_way_live(s->way[w]) || !x->followed || x->seq.reports == 0)
 			continue;
 		*ret = pl_exporter_of(x);
 		return true;
@@ -501,7 +528,7 @@ bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_ex
 	return false;
 }
 
-/* --- readers ------------------------------------------------------------------------------------------------- */
+/* --- readers ---------------------------------------------------------------------------------- */
 
 const struct pl_core_counters *pl_detect_counters(const struct pl_detect *det)
 {
@@ -570,9 +597,8 @@ uint32_t pl_detect_top_flows(
 			.first_ns = f->first_ns,
 			.last_ns = f->last_ns,
 		};
-		ret[at].numbered = pl_flow_numbers_find(
-			&det->numbers, &f->key, &ret[at].lost, &ret[at].reordered);
 	}
+	pl_flow_numbers_add(&det->numbers, ret, have);
 	return have;
 }
 
@@ -581,7 +607,8 @@ static bool is_raised(const struct pl_core_level *l)
 	return l->state == PL_CORE_RAISED || l->state == PL_CORE_FALLING;
 }
 
-/* The places' levels are numbered first, then the gauges', the links' and the flows': each quantity has two. */
+/* The places' levels are numbered first, then the gauges', the links' and the flows': each quantity
+ * has two. */
 static const struct pl_core_quantity *quantity_at(const struct pl_detect *det, uint64_t number,
 	struct pl_core_hop *at, struct pl_flow_key *flow, unsigned int *ret_id)
 {
@@ -651,7 +678,8 @@ bool pl_detect_raised_level(const struct pl_detect *det, uint64_t *pos, struct p
 		ret->quantity = (uint8_t)pl_core_quantity_kind(id);
 		ret->kind = odd ? PL_EVENT_ANOMALY : ret->quantity;
 		ret->begun_ns = l->begun_ns;
-		ret->max = l->max;
+		ret->max = pl_core_in_bytes(l->max, q->unit_bytes);
+		ret->bytes = q->unit_bytes != 0;
 		return true;
 	}
 	return false;

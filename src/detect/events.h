@@ -1,42 +1,50 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events out of record batches: the user-space host of the steps in bpf/detect_steps.h. One detector per worker;
- * it shares nothing, reads no clock and allocates nothing after pl_detect_new. The kernel program runs the same
- * steps, so both come to the same events.
+ * Events out of record batches: the user-space host of the steps in core/detect_steps.h. One
+ * detector per worker; it shares nothing, reads no clock and allocates nothing after pl_detect_new.
+ * The kernel program runs the same steps, so both come to the same events.
  *
- *   path_change   once; a flow's complete path has another path_id than its last one. Paths that are
- *                 partial, intermediate, of dropped packets or of copies conclude nothing, nor do modes
- *                 that report node by node.
- *   loop          once; a node stands twice in one path. value: hops from the first time to the second.
- *   hop_latency, queue_depth (of node, port, queue), tx_util (node, port), buffer_depth (node, buffer),
+ *   path_change   once; a flow's complete path has another path_id than its last one. Paths that
+ *                 are partial, intermediate, of dropped packets or of copies conclude nothing, nor
+ *                 do modes that report node by node.
+ *   loop          once; a node stands twice in one path. value: hops from the first time to the
+ *                 second.
+ *   hop_latency, queue_depth (of node, port, queue), tx_util (node, port), buffer_depth (node,
+ *   buffer),
  *   link_latency (node, ingress port, node before, its port): as a level, and as steps.
- *   flow_latency  likewise, of a flow: the sum of its hops' latencies, where the whole path gave them.
- *     level       begin when the value is above the threshold, or above the usual value by the relative
- *                 one, for begin_hold_ns; end when it was at or below the lower bound for end_hold_ns, or
- *                 nothing was heard for idle_ns. value: at begin the one that crossed, at end the largest.
+ *   flow_latency  likewise, of a flow: the sum of its hops' latencies, where the whole path gave
+ *                 them.
+ *     level       begin when the value is above the threshold, or above the usual value by the
+ *                 relative one, for begin_hold_ns; end when it was at or below the lower bound for
+ *                 end_hold_ns, or nothing was heard for idle_ns. value: at begin the one that
+ *                 crossed, at end the largest.
  *     steps       once; the value moved far enough from the one told last (old_value).
- *   anomaly       begin and end as a level, of the distance between the value and its usual self: so many
- *                 usual deviations. value: at begin the value, at end the largest distance.
- *   packet_drop   once; value is the number of packets of (node, reason) that drop reports told of since the last such
- *                 event: a summary (Host-INT) tells of several.
- *   packet_loss   of a flow that is numbered at its source: begin when a number is missing although the exporter's
- *                 reports are all there, end when none more was for loss_hold_ns. value: packets lost since the begin.
+ *   anomaly       begin and end as a level, of the distance between the value and its usual self:
+ *                 so many usual deviations. value: at begin the value, at end the largest distance.
+ *   packet_drop   once; value is the number of packets of (node, reason) that drop reports told of
+ *                 since the last such event: a summary (Host-INT) tells of several.
+ *   packet_loss   of a flow that is numbered at its source: begin when a number is missing although
+ *                 the exporter's reports are all there, end when none more was for loss_hold_ns.
+ *                 value: packets lost since the begin.
  *   reordering    likewise, of numbers that come after a later one.
- *   report_loss   of an exporter: begin when a number is missing, end when none more was for loss_hold_ns.
- *                 value: reports lost since the begin.
- *   microburst    once; a queue was above the threshold, for no longer than max_ns. value: the largest depth;
- *                 then its culprits (value: packets brought) and victims (value: largest hop latency).
+ *   report_loss   of an exporter: begin when a number is missing, end when none more was for
+ *                 loss_hold_ns. value: reports lost since the begin.
+ *   microburst    once; a queue was above the threshold, for no longer than max_ns. value: the
+ *                 largest depth; then its culprits (value: packets brought) and victims (value:
+ *                 largest hop latency).
  *   flow_start    once; flow_end once, value the packets reported on.
  *   node_silent   begin when a node that was heard of is not for so long; end when it is again.
  *   keepalive     once per interval for every flow that goes on.
  *
- * The usual value and deviation of a key are learned: the mean, and the mean distance from it, of each window of
- * time move them by 2^-shift; they are of use after so many windows. What lasts becomes the usual.
+ * The usual value and deviation of a key are learned: the mean, and the mean distance from it, of
+ * each window of time move them by 2^-shift; they are of use after so many windows. What lasts
+ * becomes the usual.
  *
  * Reports flagged UNPROVEN change nothing and tell nothing.
  *
- * Every kind but report_loss, flow_start, flow_end and keepalive is limited per key: at most `burst` events at
- * once and one per interval after. What the limit held back is counted; a begin that was held back has no end.
+ * Every kind but report_loss, flow_start, flow_end and keepalive is limited per key: at most
+ * `burst` events at once and one per interval after. What the limit held back is counted; a begin
+ * that was held back has no end.
  *
  * Time: now_ns is monotonic and drives the rules; ts_ns (since the Unix epoch) only stamps events.
  */
@@ -45,7 +53,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "bpf/detect_state.h"
+#include "core/detect_state.h"
 #include "decode/decode.h"
 #include "record/path_book.h"
 #include "record/record.h"
@@ -106,16 +114,19 @@ struct pl_detect_options {
 	uint32_t max_links;  /* 0: 4096; also of ports and buffers together */
 	uint32_t max_drops;  /* 0: 1024; (node, reason) */
 	uint32_t max_exporters; /* 0: 4096 */
-	uint64_t flow_idle_ns;  /* 0: 60 s; a flow not seen for longer begins anew */
-	uint64_t idle_ns;       /* 0: 5 s; a raised level not heard of ends */
-	uint64_t forget_ns;     /* 0: 10 min; a queue, port or link not heard of goes */
-	uint64_t loss_hold_ns;  /* 0: 10 s; a loss is over when nothing more was lost for so long */
+	uint32_t max_numbered; /* 0: an eighth of max_flows; flows whose own numbers are followed */
+	uint64_t flow_idle_ns; /* 0: 60 s; a flow not seen for longer begins anew */
+	uint64_t idle_ns;      /* 0: 5 s; a raised level not heard of ends */
+	uint64_t forget_ns;    /* 0: 10 min; a queue, port or link not heard of goes */
+	uint64_t loss_hold_ns; /* 0: 10 s; a loss is over when nothing more was lost for so long */
 	uint64_t limit_interval_ns; /* 0: 1 s, per key */
 	uint32_t limit_burst;       /* 0: 5, per key */
 	uint32_t sequence_gap_max; /* 0: 65536; for tables that count sequence numbers themselves */
-	bool prove;      /* there, reports count once their exporter is proven (bpf/sequence.h) */
+	bool prove;      /* there, reports count once their exporter is proven (core/sequence.h) */
 	bool numbers;    /* they do: where the packet path has no decoder */
 	bool aggregates; /* sums and histograms beside the state */
+	/* Of occupancies: thresholds are in bytes for nodes that are among these. */
+	struct pl_core_units units;
 };
 
 struct pl_detect;
@@ -124,30 +135,34 @@ struct pl_detect;
 struct pl_flow_number_counters {
 	uint64_t packets;         /* that had a number */
 	uint64_t lost, reordered; /* beyond doubt */
-	uint64_t
-		unsure; /* lost or out of order, or reports of them were: not told, not in the two above */
+	/* lost or out of order, or reports of them were: not told, not in the two above */
+	uint64_t unsure;
 	uint64_t duplicates, restarts;
 	uint64_t flows; /* followed now */
 	uint64_t full;  /* packets of flows that found no room: an eighth of max_flows */
 };
 
-/* The event kinds that are on: what a healthy network has none of (rules.c has the thresholds and hold times). */
+/* The event kinds that are on: what a healthy network has none of (rules.c has the thresholds and
+ * hold times). */
 void pl_detect_defaults(struct pl_detect_options *ret);
 
-/* -ENOMEM, -EINVAL: low above threshold, a table above 2^26, burst above 10^6, interval above 1 h. */
+/* -ENOMEM, -EINVAL: low above threshold, a table above 2^26, burst above 10^6, interval above 1
+ * h, a unit above PL_CORE_UNIT_BYTES or of nodes in no order. */
 int pl_detect_new(struct pl_detect **ret, const struct pl_detect_options *options);
 /*
- * A detector over tables of somebody else: those of one receive queue of the kernel program, which steps them too, in turn
- * (bpf/turn.h). It reads them, steps reports that the program handed up (pl_detect_batch), follows changes of the rules, and
- * is ticked by their owner (detect/kernel_detect.h), who also watches nodes and exporters: neither pl_detect_tick nor
- * pl_detect_exporter. Its counters are those of this side only; sums and histograms are left to the aggregates of records.
- * rules are those that the program has, with their secret and masks; sets[t] is the first set of table t. -ENOMEM,
- * -EINVAL as pl_detect_new.
+ * A detector over tables of somebody else: those of one receive queue of the kernel program, which
+ * steps them too, in turn (core/turn.h). It reads them, steps reports that the program escalated
+ * (pl_detect_batch), follows changes of the rules, and is ticked by their owner
+ * (detect/kernel_detect.h), who also watches nodes and exporters: neither pl_detect_tick nor
+ * pl_detect_exporter. Its counters are those of this side only; sums and histograms are left to the
+ * aggregates of records. rules are those that the program has, with their secret and masks; sets[t]
+ * is the first set of table t. -ENOMEM, -EINVAL as pl_detect_new.
  */
 int pl_detect_over(struct pl_detect **ret, const struct pl_detect_options *options,
 	const struct pl_core_rules *rules, void *const sets[PL_CORE_T_MAX]);
 uint64_t pl_detect_over_memory(void);
-/* A random secret, and the masks of tables with these entries, into rules: for whoever makes such tables. */
+/* A random secret, and the masks of tables with these entries, into rules: for whoever makes such
+ * tables. */
 void pl_detect_geometry(struct pl_core_rules *rules, const uint32_t entries[PL_CORE_T_MAX]);
 
 void pl_detect_free(struct pl_detect *det);
@@ -159,49 +174,59 @@ void pl_detect_batch(struct pl_detect *det, const struct pl_record_batch *batch,
 /* One exporter's sequence state; call for each of pl_decode_exporter's, about once a second. */
 void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporter, uint64_t now_ns,
 	uint64_t ts_ns, struct pl_event_batch *out);
-/* pl_detect_exporter for all of a decoder's; on the decoding thread. */
+/* After all of them: those that were not among them are not followed any more. What goes on of them
+ * ends, then others have the room. */
+void pl_detect_exporters_over(
+	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
+/* Both for all of a decoder's; on the decoding thread. */
 void pl_detect_exporters(struct pl_detect *det, const struct pl_decode *decode, uint64_t now_ns,
 	uint64_t ts_ns, struct pl_event_batch *out);
 
-/* Ends what is over without a further report, tells of drops held back, frees idle cells. About every
- * 100 ms to 1 s. */
+/* Ends what is over without a further report, tells of drops held back, frees idle cells. About
+ * every 100 ms to 1 s. */
 void pl_detect_tick(
 	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 
-/* Live: read on the detecting thread. raised less ended are the levels raised now; of each table made less
- * aged less evicted are its entries. */
+/* Live: read on the detecting thread. raised less ended are the levels raised now; of each table
+ * made less aged less evicted are its entries. */
 const struct pl_core_counters *pl_detect_counters(const struct pl_detect *det);
 
 /* What one table holds now, counted. */
 uint64_t pl_detect_present(const struct pl_detect *det, unsigned int table);
 
-/* The flows' own numbers: for whoever sees all reports of its exporters, after pl_detect_batch; and about once a second, after
- * pl_detect_exporters. */
+/* The flows' own numbers: for whoever sees all reports of its exporters, after pl_detect_batch; and
+ * about once a second, after pl_detect_exporters. */
 void pl_detect_numbers(struct pl_detect *det, const struct pl_record_batch *batch, uint64_t now_ns);
+/* Before pl_detect_exporters: how many packets this machine had no room for, since the start. What
+ * flows lack meanwhile may be these. counted: among them reports whose numbers are in their
+ * exporters' books all the same. */
+void pl_detect_unseen(struct pl_detect *det, uint64_t packets, bool counted);
 void pl_detect_numbers_tick(
 	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 const struct pl_flow_number_counters *pl_detect_number_counters(const struct pl_detect *det);
 
-/* The nodes of a complete path that the tables follow (options.aggregates); false when it is not among them. */
+/* The nodes of a complete path that the tables follow (options.aggregates); false when it is not
+ * among them. */
 bool pl_detect_route(const struct pl_detect *det, uint64_t path_id, struct pl_path_nodes *ret);
 
-/* Sequence spaces that the tables count (options.numbers); start with *pos = 0, false at the end. */
+/* Sequence spaces that the tables count (options.numbers); start with *pos = 0, false at the
+ * end. */
 bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_exporter *ret);
 
 /* Flows known and levels raised now. */
 uint64_t pl_detect_flows(const struct pl_detect *det);
 uint64_t pl_detect_raised(const struct pl_detect *det);
 
-/* Other rules from here on, state kept: -EINVAL as pl_detect_new, or when the sizes of tables differ. Levels whose
- * rule is off now end. */
+/* Other rules from here on, state kept: -EINVAL as pl_detect_new, or when the sizes of tables
+ * differ. Levels whose rule is off now end. */
 int pl_detect_change(struct pl_detect *det, const struct pl_detect_options *options,
 	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 /* Whether it could; the rules that would hold. */
 int pl_detect_check_change(const struct pl_detect *det, const struct pl_detect_options *options,
 	struct pl_core_rules *ret);
 
-/* The rules that follow from options, for the kernel program; secret and mask are the tables' owner's business.
- * -EINVAL as pl_detect_new. */
+/* The rules that follow from options, for the kernel program; secret and mask are the tables'
+ * owner's business. -EINVAL as pl_detect_new. */
 int pl_detect_rules(struct pl_core_rules *ret, const struct pl_detect_options *options);
 /* The entries of each table by the options. */
 void pl_detect_entries(const struct pl_detect_options *options, uint32_t ret[PL_CORE_T_MAX]);
@@ -213,10 +238,11 @@ struct pl_flow_seen {
 	uint64_t packets, bytes, first_ns, last_ns;
 	bool numbered; /* its own numbers are followed, and say: */
 	uint64_t lost, reordered;
+	uint64_t hash; /* internal to detect/ */
 };
 
-/* The (at most) n flows with most packets, the most first, together with the `have` that ret has already; returns how
- * many there are then. Reads the whole table. */
+/* The (at most) n flows with most packets, the most first, together with the `have` that ret has
+ * already; returns how many there are then. Reads the whole table. */
 uint32_t pl_detect_top_flows(
 	const struct pl_detect *det, struct pl_flow_seen *ret, uint32_t n, uint32_t have);
 
@@ -226,7 +252,8 @@ struct pl_raised_level {
 	uint8_t quantity;        /* enum pl_event_kind of the quantity */
 	struct pl_core_hop at;   /* where: node, ports, queue, before, by its present bits; none: */
 	struct pl_flow_key flow; /* the flow, of flow_latency */
-	uint64_t begun_ns, max;
+	uint64_t begun_ns, max;  /* max: in bytes when so said: */
+	bool bytes;
 };
 
 /* Iteration over them: start with *pos = 0; false at the end. */

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "bpf/detect_core.h"
+#include "core/detect_core.h"
 #include "detect/batch_maker.h"
 
 #define MS     ((uint64_t)1000000)
@@ -12,9 +12,10 @@
 static struct pl_record_batch batch;
 static struct pl_event_batch out;
 
-/* --- the rules ---------------------------------------------------------------------------------------- */
+/* --- the rules -------------------------------------------------------------------------------- */
 
-/* Steps of a level: at time t (ms) value v; or v < 0: only time passes. What must come of it: '-', 'B', 'E'. */
+/* Steps of a level: at time t (ms) value v; or v < 0: only time passes. What must come of it: '-',
+ * 'B', 'E'. */
 struct step {
 	uint64_t t;
 	int64_t v;
@@ -99,7 +100,7 @@ static void limits(void)
 	eq(pl_core_growth(&mark, 4), 1, "and up again");
 }
 
-/* --- the detector --------------------------------------------------------------------------------------- */
+/* --- the detector ----------------------------------------------------------------------------- */
 
 static struct pl_detect *made(struct pl_detect_options o)
 {

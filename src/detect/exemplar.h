@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which flow a histogram's remarkable value came from: the largest value of the current fixed slot of time and
- * of the one before it (as pl_slot_max has them: reading resets nothing), each with its flow. The gate is what
- * every report looks at and stands beside other words that it touches; the two exemplars are written only when
- * a value exceeds all before it in its slot, which happens to few of many. Reports without a flow make none.
+ * Which flow a histogram's remarkable value came from: the largest value of the current fixed slot
+ * of time and of the one before it (as pl_slot_max has them: reading resets nothing), each with its
+ * flow. The gate is what every report looks at and stands beside other words that it touches; the
+ * two exemplars are written only when a value exceeds all before it in its slot, which happens to
+ * few of many. Reports without a flow make none.
  */
 #pragma once
 

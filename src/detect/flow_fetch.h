@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A flow on its way into the caches: first the line of its set; then, which needs that, the two of its entry. Most flows
- * stand at home. Internal to detect/.
+ * A flow on its way into the caches: first the line of its set; then, which needs that, the two of
+ * its entry. Most flows stand at home. Internal to detect/.
  */
 #pragma once
 
 #include "base/prefetch.h"
 #include "detect/tables.h"
 
-#include "bpf/detect_table.h"
+#include "core/detect_table.h"
 
 static inline struct pl_core_flow_set *pl_flow_set(const struct pl_core_env *env, uint64_t hash)
 {

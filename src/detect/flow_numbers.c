@@ -4,14 +4,18 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "bpf/detect_steps.h"
+#include "core/detect_steps.h"
 
-/* Whose numbers they are. */
+/* Whose numbers they are. No padding: it is hashed. */
 struct scope {
 	struct pl_flow_key flow;
 	uint32_t flow_id; /* of direct export */
-	uint32_t mode;    /* enum pl_mode; a trace's end to end numbers are end to end */
+	/* IOAM namespace, where the record has it: flow ids and numbers are of it */
+	uint16_t space;
+	uint8_t mode; /* enum pl_mode; a trace has the numbers of direct export, or end to end */
+	uint8_t has_space; /* 1: it has */
 };
+_Static_assert(sizeof(struct scope) == sizeof(struct pl_flow_key) + 8, "no padding");
 
 /* Something that goes on. */
 struct episode {
@@ -21,9 +25,10 @@ struct episode {
 
 struct numbered_flow {
 	uint64_t id[2]; /* hash of its scope */
+	uint64_t flow_hash;
 	struct pl_flow_key flow;
-	struct pl_core_exporter_key
-		exporter; /* of its last report; all zero: packets, not reports */
+	/* of its last report; all zero: packets, not reports */
+	struct pl_core_exporter_key exporter;
 	struct pl_sequence seq;
 	uint64_t heard_ns;
 	/* at the last look */
@@ -52,7 +57,7 @@ uint64_t pl_flow_numbers_memory(uint32_t max)
 	return pl_cells_memory(max, sizeof(struct numbered_flow));
 }
 
-/* --- reports ---------------------------------------------------------------------------------------------- */
+/* --- reports ---------------------------------------------------------------------------------- */
 
 /* The numbers' width; 0 when the report says nothing of what was lost. */
 static uint32_t mask_of(const struct pl_path *path)
@@ -79,8 +84,9 @@ static void scope_of(struct scope *s, const struct pl_path *path)
 {
 	struct pl_flow_key *k = &s->flow;
 
-	*s = (struct scope){ .mode = path->mode == PL_MODE_IOAM_TRACE ? PL_MODE_IOAM_E2E
-								      : path->mode };
+	*s = (struct scope){ .mode = path->mode };
+	if (path->mode == PL_MODE_IOAM_TRACE)
+		s->mode = path->present & PL_PATH_HAS_flow_id ? PL_MODE_IOAM_DEX : PL_MODE_IOAM_E2E;
 	k->src = path->src;
 	k->dst = path->dst;
 	k->proto = path->proto;
@@ -97,8 +103,12 @@ static void scope_of(struct scope *s, const struct pl_path *path)
 		k->vni = path->vni;
 		k->has |= PL_FLOW_KEY_HAS_VNI;
 	}
-	if (path->mode == PL_MODE_IOAM_DEX && (path->present & PL_PATH_HAS_flow_id))
+	if (s->mode == PL_MODE_IOAM_DEX && (path->present & PL_PATH_HAS_flow_id))
 		s->flow_id = path->flow_id;
+	if (path->present & PL_PATH_HAS_ioam_namespace) {
+		s->space = pl_path_get_ioam_namespace(path);
+		s->has_space = 1;
+	}
 }
 
 static uint32_t find(const struct pl_flow_numbers *f, const struct scope *s, uint64_t ret_id[2])
@@ -128,6 +138,7 @@ static struct numbered_flow *flow_of(struct pl_flow_numbers *f, const struct pl_
 	}
 	x = pl_cells_at(&f->cells, cell);
 	x->flow = s.flow;
+	x->flow_hash = pl_hash(&s.flow, sizeof(s.flow), f->seed);
 	return x;
 }
 
@@ -168,7 +179,7 @@ void pl_flow_numbers_batch(
 	}
 }
 
-/* --- looks -------------------------------------------------------------------------------------------------- */
+/* --- looks ------------------------------------------------------------------------------------ */
 
 static bool tell(struct pl_core_env *env, const struct numbered_flow *x, const struct episode *e,
 	enum pl_event_kind kind, enum pl_event_phase phase, uint64_t total, uint64_t ts_ns)
@@ -216,15 +227,13 @@ static void episode_step(struct pl_core_env *env, const struct numbered_flow *x,
 	e->before = total;
 }
 
-/* Whether what the flow's numbers lack may be the exporter's reports. */
+/* Whether what the flow's numbers lack may be the exporter's reports, or packets that this machine
+ * had no room for. */
 static bool doubtful(struct numbered_flow *x, pl_exporter_trouble_fn *trouble, void *arg)
 {
-	static const struct pl_core_exporter_key none;
 	uint64_t now = 0, before = 0;
 	bool known, doubt;
 
-	if (memcmp(&x->exporter, &none, sizeof(none)) == 0)
-		return false; /* the packet itself */
 	known = trouble(arg, &x->exporter, &now, &before);
 	if (x->reports == 0) /* all of it came since the last look */
 		doubt = !known || now != before;
@@ -294,25 +303,27 @@ void pl_flow_numbers_tick(struct pl_flow_numbers *f, struct pl_core_env *env,
 	f->counters.flows = pl_cells_count(&f->cells);
 }
 
-bool pl_flow_numbers_find(const struct pl_flow_numbers *f, const struct pl_flow_key *flow,
-	uint64_t *ret_lost, uint64_t *ret_reordered)
+static void add_to(struct pl_flow_seen *seen, const struct numbered_flow *x)
 {
-	static const uint32_t modes[] = { PL_MODE_MD, PL_MODE_IOAM_E2E, PL_MODE_IOAM_DEX };
+	seen->numbered = true;
+	seen->lost += x->lost;
+	seen->reordered += x->late_packets;
+}
 
-	if (f->cells.cap == 0)
-		return false; /* a detector that follows none */
-	for (unsigned int i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-		const struct scope s = { .flow = *flow, .mode = modes[i] };
-		const struct numbered_flow *x;
-		uint64_t id[2];
-		uint32_t cell = find(f, &s, id);
+void pl_flow_numbers_add(const struct pl_flow_numbers *f, struct pl_flow_seen *seen, uint32_t n)
+{
+	const struct numbered_flow *x;
+	uint32_t cell = 0;
 
-		if (cell == PL_CELL_NONE)
-			continue;
-		x = pl_cells_at(&f->cells, cell);
-		*ret_lost = x->lost;
-		*ret_reordered = x->late_packets;
-		return true;
+	if (f->cells.cap == 0 || pl_cells_count(&f->cells) == 0)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		seen[i].hash = pl_hash(&seen[i].key, sizeof(seen[i].key), f->seed);
+	while ((x = pl_cells_next(&f->cells, &cell)) != NULL) {
+		for (uint32_t i = 0; i < n; i++) {
+			if (seen[i].hash == x->flow_hash &&
+				memcmp(&seen[i].key, &x->flow, sizeof(x->flow)) == 0)
+				add_to(&seen[i], x);
+		}
 	}
-	return false;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets lost and overtaken, by the numbers that sources put into the packets of a flow (flow_seq): GEANT's 16 bits, IOAM's
- * edge to edge and direct export. Not Host-INT's: its reports are sent now and then, so a gap says nothing; it tells of its
- * losses by drop summaries.
+ * Packets lost and overtaken, by the numbers that sources put into the packets of a flow
+ * (flow_seq): GEANT's 16 bits, IOAM's edge to edge and direct export. Not Host-INT's: its reports
+ * are sent now and then, so a gap says nothing; it tells of its losses by drop summaries.
  *
- * A packet is missing when its number is, for longer than a look (a second). But a report that was lost takes its packet's
- * number along, and one that was overtaken swaps two. So what is missing is *lost* only where the numbers of the exporter's
- * own reports had no gap and no disorder since the flow's report before; else it is *unsure*, counted apart and never told.
- * The same holds for packets out of order.
+ * A packet is missing when its number is, for longer than a look (a second). But a report that was
+ * lost takes its packet's number along, and one that was overtaken swaps two. So what is missing is
+ * *lost* only where the numbers of the exporter's own reports had no gap and no disorder since the
+ * flow's report before; else it is *unsure*, counted apart and never told. The same holds for
+ * packets out of order, and for packets that are seen themselves (IOAM) when this machine had no
+ * room for some of what it was to see.
  *
  * Internal to detect/; one per detector that sees every report of its exporters.
  */
@@ -28,15 +30,17 @@ uint64_t pl_flow_numbers_memory(uint32_t max);
 void pl_flow_numbers_batch(
 	struct pl_flow_numbers *f, const struct pl_record_batch *batch, uint64_t now_ns);
 
-/* What an exporter's own numbers are worth: how often they had a gap or came out of order, by now and by the look before.
- * False when its reports are not numbered, or it is not known. */
+/* What an exporter's own numbers are worth: how often they had a gap or came out of order, by now
+ * and by the look before. False when its reports are not numbered, or it is not known. All zero: no
+ * exporter, the packets are seen themselves. */
 typedef bool pl_exporter_trouble_fn(void *arg, const struct pl_core_exporter_key *exporter,
 	uint64_t *ret_now, uint64_t *ret_before);
 
-/* About once a second, after the exporters were looked at. Tells what begins and ends; forgets flows that are over. */
+/* About once a second, after the exporters were looked at. Tells what begins and ends; forgets
+ * flows that are over. */
 void pl_flow_numbers_tick(struct pl_flow_numbers *f, struct pl_core_env *env,
 	pl_exporter_trouble_fn *trouble, void *arg, uint64_t now_ns, uint64_t ts_ns);
 
-/* Lost and out of order of a flow whose numbers are followed; false when they are not. */
-bool pl_flow_numbers_find(const struct pl_flow_numbers *f, const struct pl_flow_key *flow,
-	uint64_t *ret_lost, uint64_t *ret_reordered);
+/* To flows: what was lost and out of order of those among them whose numbers are followed, in
+ * whatever namespaces. */
+void pl_flow_numbers_add(const struct pl_flow_numbers *f, struct pl_flow_seen *seen, uint32_t n);

@@ -7,7 +7,7 @@
 
 #include "detect/tables.h"
 
-#include "bpf/detect_table.h"
+#include "core/detect_table.h"
 
 /* The tables that have aggregates: TABLE(name, bytes of its key) */
 #define HARVESTED(TABLE)                                                                           \
@@ -27,7 +27,8 @@ struct pl_harvest {
 struct basket {
 	struct pl_aggregate *into;
 	uint64_t now_ns, ts_ns;
-	uint64_t age_ns; /* since the entry at hand was heard of */
+	uint64_t age_ns;           /* since the entry at hand was heard of */
+	struct pl_agg_owner owner; /* whose report made it */
 };
 
 int pl_harvest_new(struct pl_harvest **ret, const struct pl_detect *det)
@@ -74,7 +75,7 @@ uint64_t pl_harvest_memory(const struct pl_detect_options *options)
 	return sum;
 }
 
-/* --- what an entry counted since ------------------------------------------------------------------------ */
+/* --- what an entry counted since -------------------------------------------------------------- */
 
 static bool hist_fell(const struct pl_core_hist *now, const struct pl_core_hist *before)
 {
@@ -122,7 +123,8 @@ static bool route_fell(const struct pl_core_route *now, const struct pl_core_rou
 	       hist_fell(&now->hist, &before->hist);
 }
 
-/* The largest value since the last harvest, for whoever steps to begin anew: as one, so that none is missed. */
+/* The largest value since the last harvest, for whoever steps to begin anew: as one, so that none
+ * is missed. */
 static struct pl_slot_max take_max(const struct basket *b, struct pl_core_quantity *live)
 {
 	return (struct pl_slot_max){ .slot = pl_aggregate_slot(b->into),
@@ -130,7 +132,18 @@ static struct pl_slot_max take_max(const struct basket *b, struct pl_core_quanti
 		.has_current = true };
 }
 
-/* --- entries to cells -------------------------------------------------------------------------------------- */
+/* The source that pl_core_source made one word of; a link-local address in the form that it has
+ * there. */
+static struct pl_addr source_of(uint64_t word)
+{
+	const bool v4 = (uint32_t)word == 0xffff0000;
+	struct pl_addr source = { { 0 } };
+
+	memcpy(source.b + (v4 ? 8 : 0), &word, sizeof(word));
+	return source;
+}
+
+/* --- entries to cells ------------------------------------------------------------------------- */
 
 static struct pl_queue_key queue_key(const struct pl_core_place_key *k, bool queue)
 {
@@ -146,10 +159,12 @@ static void place_since(const struct basket *b, const struct pl_core_place *now,
 {
 	struct pl_agg_queue cell = { .key = queue_key(&now->key, true),
 		.seen_ns = b->now_ns - b->age_ns,
-		.packets = now->packets - before->packets };
-	struct pl_agg_port port = {
-		.key = queue_key(&now->key, false), .seen_ns = cell.seen_ns, .packets = cell.packets
-	};
+		.packets = now->packets - before->packets,
+		.owner = b->owner };
+	struct pl_agg_port port = { .key = queue_key(&now->key, false),
+		.seen_ns = cell.seen_ns,
+		.packets = cell.packets,
+		.owner = b->owner };
 
 	if (now->q[1].n != before->q[1].n) {
 		cell.has_depth = true;
@@ -177,7 +192,8 @@ static void gauge_since(const struct basket *b, const struct pl_core_gauge *now,
 		.packets = now->key.has & PL_CORE_HAS_PORT ? 0 : now->packets - before->packets,
 		.last_ts_ns = b->ts_ns - b->age_ns,
 		.has_util = true,
-		.last_util = now->q.last };
+		.last_util = now->q.last,
+		.owner = b->owner };
 
 	/* Buffers have no series of their own. */
 	if ((now->key.has & PL_CORE_HAS_BUFFER) || now->q.n == before->q.n)
@@ -200,6 +216,7 @@ static void link_since(const struct basket *b, const struct pl_core_link *now,
 		},
 		.seen_ns = b->now_ns - b->age_ns,
 		.reports = now->packets - before->packets,
+		.owner = b->owner,
 	};
 
 	(void)live;
@@ -221,7 +238,8 @@ static void route_since(const struct basket *b, const struct pl_core_route *now,
 		.seen_ns = b->now_ns - b->age_ns,
 		.last_ts_ns = b->ts_ns - b->age_ns,
 		.reports = now->packets - before->packets,
-		.hop_count = (uint8_t)now->hop_count };
+		.hop_count = (uint8_t)now->hop_count,
+		.owner = b->owner };
 
 	_Static_assert(PL_CORE_ROUTE_NODES == PL_PATH_STEPS_MAX, "the same part of a path");
 	(void)live;
@@ -236,7 +254,7 @@ static void route_since(const struct basket *b, const struct pl_core_route *now,
 	pl_aggregate_add(b->into, PL_AGG_PATHS, &cell);
 }
 
-/* --- a harvest ----------------------------------------------------------------------------------------------- */
+/* --- a harvest -------------------------------------------------------------------------------- */
 
 /* The entry as it is now, unless it changes hands at this moment. */
 static bool look(void *now, const void *live, size_t size, const uint64_t *way, uint64_t *ret_way)
@@ -255,7 +273,8 @@ void pl_harvest_take(struct pl_harvest *h, struct pl_detect *det, struct pl_aggr
 	const struct pl_tables *t = pl_detect_tables(det);
 	struct basket b = { .into = into, .now_ns = now_ns, .ts_ns = ts_ns };
 
-	/* A key that is another, or that counted less than before, is of a new entry: all of it is new. */
+	/* A key that is another, or that counted less than before, is of a new entry: all of it is
+	 * new. */
 #define TABLE(name, key)                                                                           \
 	for (uint32_t i = 0; i < t->sets[PL_CORE_T_##name] * PL_CORE_WAYS; i++) {                  \
 		static const struct pl_core_##name none;                                           \
@@ -263,6 +282,7 @@ void pl_harvest_take(struct pl_harvest *h, struct pl_detect *det, struct pl_aggr
 		struct pl_core_##name *live = &set->e[i % PL_CORE_WAYS], now;                      \
 		uint64_t way, age;                                                                 \
                                                                                                    \
+		b.owner.source = source_of(set->owner[i % PL_CORE_WAYS]);                          \
 		if (!look(&now, live, sizeof(now), &set->way[i % PL_CORE_WAYS], &way))             \
 			continue;                                                                  \
 		if (memcmp(&h->name[i], &now, key) != 0 || name##_fell(&now, &h->name[i]))         \

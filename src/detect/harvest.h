@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The sums and histograms that the steps keep beside their state (pl_detect_options.aggregates), as the cells that pages
- * and exporters read. Each harvest adds what came since the one before it, so the aggregate's counters only grow
- * although entries of the tables age out, are replaced, and stand in one table per queue.
+ * The sums and histograms that the steps keep beside their state (pl_detect_options.aggregates), as
+ * the cells that pages and exporters read. Each harvest adds what came since the one before it, so
+ * the aggregate's counters only grow although entries of the tables age out, are replaced, and
+ * stand in one table per queue.
  *
- * What came to an entry between the last harvest and its replacement by another is not in the aggregate; such entries
- * are counted (evicted), and stand for a table that is too small. Those that age out were harvested long before.
+ * What came to an entry between the last harvest and its replacement by another is not in the
+ * aggregate; such entries are counted (evicted), and stand for a table that is too small. Those
+ * that age out were harvested long before.
  *
- * What the tables do not have: which flow a maximum came from (no exemplars), and buckets finer than powers of two.
+ * What the tables do not have: which flow a maximum came from (no exemplars), and buckets finer
+ * than powers of two.
  *
  * One thread, the one that ticks the tables; others may step them meanwhile.
  */
@@ -23,6 +26,7 @@ int pl_harvest_new(struct pl_harvest **ret, const struct pl_detect *det);
 void pl_harvest_free(struct pl_harvest *h);
 uint64_t pl_harvest_memory(const struct pl_detect_options *options);
 
-/* Maxima are taken: the tables begin new ones. now_ns as in the steps, ts_ns the same time since the Unix epoch. */
+/* Maxima are taken: the tables begin new ones. now_ns as in the steps, ts_ns the same time since
+ * the Unix epoch. */
 void pl_harvest_take(struct pl_harvest *h, struct pl_detect *det, struct pl_aggregate *into,
 	uint64_t now_ns, uint64_t ts_ns);

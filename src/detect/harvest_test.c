@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Aggregates that the steps keep, harvested now and then, against those out of records of the same reports. */
+/* Aggregates that the steps keep, harvested now and then, against those out of records of the same
+ * reports. */
 #include "detect/harvest.h"
 
 #include <inttypes.h>
@@ -38,7 +39,8 @@ static void take(uint64_t now_ns)
 	pl_harvest_take(harvest, det, harvested, now_ns, now_ns);
 }
 
-/* A path of three hops over few nodes; some hops lack something, some reports are copies, parts, or dropped. */
+/* A path of three hops over few nodes; some hops lack something, some reports are copies, parts, or
+ * dropped. */
 static void random_report(uint64_t ts_ns)
 {
 	static const uint16_t flags[] = { PL_FLAG_COPY, PL_FLAG_PARTIAL, PL_FLAG_DROPPED,
@@ -127,7 +129,8 @@ static void same_ports(void)
 
 	while ((want = pl_aggregate_port(records, &pos)) != NULL) {
 		got = pl_aggregate_find(harvested, PL_AGG_PORTS, &want->key);
-		/* Packets with utilization but without a port: copies of them are no packets either way. */
+		/* Packets with utilization but without a port: copies of them are no packets either
+		 * way. */
 		ok(got != NULL && got->packets == want->packets &&
 				got->has_util == want->has_util &&
 				got->last_util == want->last_util &&
@@ -236,7 +239,8 @@ static void entries_that_go(void)
 	end();
 }
 
-/* Idle cells go from the aggregate while their entries are still there, and come back with what is new. */
+/* Idle cells go from the aggregate while their entries are still there, and come back with what is
+ * new. */
 static void cells_that_go(void)
 {
 	begin((struct pl_detect_options){ 0 }, (struct pl_aggregate_options){ .idle_ns = SECOND });

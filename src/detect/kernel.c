@@ -11,8 +11,8 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/detect.skel.h"
+#include "detect/direct.h"
 #include "detect/layouts.h"
-#include "detect/lean.h"
 #include "netio/caps.h"
 
 #define RING_DEFAULT (4u << 20)
@@ -24,7 +24,7 @@ struct pl_kernel {
 	struct pl_kernel_table tables[PL_CORE_T_MAX];
 	size_t table_bytes[PL_CORE_T_MAX];
 	struct ring_buffer *events, *frames;
-	struct pl_lean lean; /* to see which layout a packet asks for */
+	struct pl_direct direct; /* to see which layout a packet asks for */
 	struct pl_core_scratch scratch;
 	unsigned int queues;
 	int processors;
@@ -71,7 +71,7 @@ uint64_t pl_kernel_memory(const struct pl_kernel_options *o)
 		bytes += (uint64_t)queues_of(o) * (o->rules->mask[i] + UINT64_C(1)) *
 			 tables[i].set_bytes;
 	/* Paths remembered by each queue, and by the parser that looks for layouts. */
-	bytes += (queues_of(o) + UINT64_C(1)) * PL_QUIET_MEMOS * sizeof(struct pl_quiet_memo);
+	bytes += (queues_of(o) + UINT64_C(1)) * PL_FAST_MEMOS * sizeof(struct pl_fast_memo);
 	/* Scratch and counters of each processor: a frame, and some. */
 	return bytes + (uint64_t)libbpf_num_possible_cpus() * (PL_KERNEL_FRAME_MAX + 8192);
 }
@@ -101,7 +101,7 @@ static int set_sizes(struct pl_bpf_detect *skel, const struct pl_kernel_options 
 	if (r == 0)
 		r = bpf_map__set_max_entries(skel->maps.pl_xsks, queues_of(o));
 	if (r == 0)
-		r = bpf_map__set_max_entries(skel->maps.pl_memos, queues_of(o) * PL_QUIET_MEMOS);
+		r = bpf_map__set_max_entries(skel->maps.pl_memos, queues_of(o) * PL_FAST_MEMOS);
 	for (unsigned int i = 0; r == 0 && i < PL_CORE_T_MAX; i++) {
 		uint64_t n = queues_of(o) * (o->rules->mask[i] + UINT64_C(1));
 
@@ -148,7 +148,7 @@ static int refused(int r, const char *log, struct pl_diag *diag)
 		return r;
 	}
 	verdict(log, said, sizeof(said));
-	pl_diag_set(diag, "this kernel does not take the detector (%s)%s", strerror(-r), said);
+	pl_diag_set(diag, "this kernel rejects the detector (%s)%s", strerror(-r), said);
 	return -ENOTSUP;
 }
 
@@ -167,7 +167,7 @@ static int load(struct pl_kernel *k, const struct pl_kernel_options *o, struct p
 		/* Whichever is refused leaves its words there. */
 		bpf_program__set_log_buf(k->skel->progs.pl_detect, log, LOG_BYTES);
 		bpf_program__set_log_buf(k->skel->progs.pl_detect_general, log, LOG_BYTES);
-		bpf_program__set_log_buf(k->skel->progs.pl_detect_stirred, log, LOG_BYTES);
+		bpf_program__set_log_buf(k->skel->progs.pl_detect_changed, log, LOG_BYTES);
 		r = pl_bpf_detect__load(k->skel);
 	}
 	libbpf_set_print(before);
@@ -199,9 +199,9 @@ static int set_profiles(struct pl_kernel *k, const struct pl_decode_options *dec
 	const struct pl_kernel_prefix *key;
 	int fd = bpf_map__fd(k->skel->maps.pl_profiles);
 
-	k->skel->bss->pl_control.profile = k->lean.profiles[0].profile;
+	k->skel->bss->pl_control.profile = k->direct.profiles[0].profile;
 	for (unsigned int i = 0; i < decode->n_profiles; i++) {
-		const struct pl_lean_profile *p = &k->lean.profiles[i + 1];
+		const struct pl_direct_profile *p = &k->direct.profiles[i + 1];
 		struct pl_kernel_prefix prefix = { p->prefix_bits, p->prefix };
 
 		key = &prefix;
@@ -241,7 +241,7 @@ static int on_frame(void *arg, void *data, size_t size)
 		return 0;
 	if (f->len == 0 && size < sizeof(*f) + sizeof(of->numbered))
 		return 0;
-	*of = (struct pl_kernel_frame_of){ .settled = f->cause == PL_HANDUP_NONE,
+	*of = (struct pl_kernel_frame_of){ .settled = f->cause == PL_ESCALATION_NONE,
 		.number = (uint8_t)f->number,
 		.queue = (uint16_t)f->queue };
 	if (f->len == 0)
@@ -255,10 +255,16 @@ static int on_frame(void *arg, void *data, size_t size)
 		.ts_ns = f->ts_ns,
 		.link = PL_LINK_ETHERNET,
 	};
-	if (f->cause == PL_HANDUP_LAYOUT)
+	if (f->cause == PL_ESCALATION_LAYOUT)
 		(void)pl_kernel_learn(k, &k->in->pkts[k->in->n]);
 	/* Negative: this one is taken, and no more. */
 	return ++k->in->n == PL_BATCH_MAX ? -ENOBUFS : 0;
+}
+
+/* Whether flows' own numbers are of interest: user space follows them. */
+static bool follows(const struct pl_core_rules *rules)
+{
+	return (rules->on & (1u << PL_EVENT_PACKET_LOSS | 1u << PL_EVENT_REORDERING)) != 0;
 }
 
 static int prepare(struct pl_kernel *k, const struct pl_kernel_options *o)
@@ -276,10 +282,11 @@ static int prepare(struct pl_kernel *k, const struct pl_kernel_options *o)
 	if (k->events == NULL || k->frames == NULL || k->work == NULL || k->arena == NULL)
 		return -ENOMEM;
 	pl_layouts_usual(&k->skel->bss->pl_layouts);
+	pl_layouts_follow(&k->skel->bss->pl_layouts, follows(o->rules));
 	k->skel->bss->pl_rules[0] = *o->rules;
-	pl_quiet_prepare(&k->skel->bss->pl_rules[0]);
+	pl_fast_prepare(&k->skel->bss->pl_rules[0]);
 	k->skel->bss->pl_rules[1] = k->skel->bss->pl_rules[0];
-	control->max_latency_ns = k->lean.max_latency_ns;
+	control->max_latency_ns = k->direct.max_latency_ns;
 	control->to_sockets = o->to_sockets && !o->both;
 	control->copy_all = o->both;
 	r = set_profiles(k, o->decode);
@@ -291,7 +298,7 @@ static int prepare(struct pl_kernel *k, const struct pl_kernel_options *o)
 		.counts_fd = bpf_map__fd(k->skel->maps.pl_filter_counts),
 		.filter = &k->skel->bss->pl_filter,
 	};
-	/* Last: until now every report would have been handed up. */
+	/* Last: until now every report would have been escalated. */
 	__atomic_store_n(&control->queues, k->queues, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -305,7 +312,7 @@ int pl_kernel_open(struct pl_kernel **ret, const struct pl_kernel_options *o, st
 		return -ENOMEM;
 	k->queues = queues_of(o);
 	k->processors = libbpf_num_possible_cpus();
-	r = k->queues > PL_KERNEL_QUEUES ? -EINVAL : pl_lean_init(&k->lean, o->decode);
+	r = k->queues > PL_KERNEL_QUEUES ? -EINVAL : pl_direct_init(&k->direct, o->decode);
 	if (r == 0)
 		r = load(k, o, diag);
 	if (r == 0) {
@@ -332,7 +339,7 @@ void pl_kernel_close(struct pl_kernel *k)
 			munmap(k->tables[i].sets, k->table_bytes[i]);
 	}
 	pl_bpf_detect__destroy(k->skel);
-	pl_lean_done(&k->lean);
+	pl_direct_done(&k->direct);
 	free(k->work);
 	free(k->arena);
 	free(k);
@@ -384,8 +391,9 @@ void pl_kernel_rules(struct pl_kernel *k, const struct pl_core_rules *rules)
 
 	memcpy(r.secret, pl_kernel_rules_now(k)->secret, sizeof(r.secret));
 	memcpy(r.mask, pl_kernel_rules_now(k)->mask, sizeof(r.mask));
-	pl_quiet_prepare(&r);
+	pl_fast_prepare(&r);
 	k->skel->bss->pl_rules[next] = r;
+	pl_layouts_follow(&k->skel->bss->pl_layouts, follows(&r));
 	/* Pairs with the program's look at `active`: the rules are whole for who sees it. */
 	__atomic_store_n(&control->active, next, __ATOMIC_RELEASE);
 }
@@ -413,10 +421,11 @@ bool pl_kernel_learn(struct pl_kernel *k, const struct pl_packet *pkt)
 	struct pl_core_layouts *layouts = &k->skel->bss->pl_layouts;
 	bool learned = false;
 
-	/* By the same parser over the program's own table: what it misses is what the program missed. Twice, since
-	 * a header and a stack may both be new. */
+	/* By the same parser over the program's own table: what it misses is what the program
+	 * missed. Twice, since a header and a stack may both be new. */
 	for (int i = 0; i < 2; i++) {
-		if (pl_lean_try(&k->lean, layouts, &k->scratch, pkt, 0) != PL_HANDUP_LAYOUT ||
+		if (pl_direct_try(&k->direct, layouts, &k->scratch, pkt, 0) !=
+				PL_ESCALATION_LAYOUT ||
 			pl_layouts_learn(layouts, k->scratch.missing_key) < 0)
 			break;
 		learned = true;
@@ -458,11 +467,11 @@ int pl_kernel_counters(struct pl_kernel *k, struct pl_kernel_counters *ret)
 		for (size_t i = 0; i < sizeof(*ret) / 8; i++)
 			sum[i] += one[i];
 	}
-	ret->packets += ret->quiet;
-	ret->bytes += ret->quiet_bytes;
-	ret->settled += ret->quiet;
-	ret->core.reports += ret->quiet;
-	ret->core.hops += ret->quiet_hops;
+	ret->packets += ret->fast;
+	ret->bytes += ret->fast_bytes;
+	ret->settled += ret->fast;
+	ret->core.reports += ret->fast;
+	ret->core.hops += ret->fast_hops;
 	ret->core.events_dropped += k->events_lost;
 	return 0;
 }

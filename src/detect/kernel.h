@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The detector in the kernel (bpf/detect.bpf.c): loaded, told its rules, heard. Report traffic on the interfaces that
- * its program is attached to is read, detected and dropped in the kernel; here come its events, the frames that it did
- * not settle, and its counts.
+ * The detector in the kernel (bpf/detect.bpf.c): loaded, told its rules, heard. Report traffic on
+ * the interfaces that its program is attached to is read, detected and dropped in the kernel; here
+ * come its events, the frames that it did not settle, and its counts.
  *
  *   pl_kernel_open(&k, &options, &diag);
- *   pl_xdp_attach(&xdp, "eth0", pl_kernel_program(k)->prog_fd, …)   or as the program of an afxdp: port
+ *   pl_xdp_attach(&xdp, "eth0", pl_kernel_program(k)->prog_fd, …)   or as the program of an afxdp:
+ *   port
  *   every 200 us or so:  pl_kernel_time, pl_kernel_events, pl_kernel_frames
  *   now and then:        a tick over pl_kernel_tables, pl_kernel_counters
  *   pl_kernel_close(k);  the program goes with the last descriptor and attachment
  *
- * Nothing wakes anybody: whoever drains paces himself. The program counts reports by the sequence numbers of their
- * exporters itself, settled or not, as far as it can read the header; the decoder that takes what is handed up does so
- * for the others (an exporter with a profile that the program does not know).
+ * Nothing wakes anybody: whoever drains paces himself. The program counts reports by the sequence
+ * numbers of their exporters itself, settled or not, as far as it can read the header; the decoder
+ * that takes what is escalated does so for the others (an exporter with a profile that the program
+ * does not know).
  *
  * One thread drives it; pl_kernel_time and the readers of counters may be others.
  */
@@ -36,13 +38,15 @@ struct pl_kernel_options {
 	unsigned int queues;   /* receive queues that have state of their own; 0: 1 */
 	uint32_t events_bytes; /* ring of events; 0: 4 MiB. Rounded up to a power of two of pages */
 	uint32_t frames_bytes; /* ring of frames; 0: 4 MiB */
-	bool to_sockets; /* what is not settled goes to AF_XDP sockets, where there is one; else into the ring */
+	/* what is not settled goes to AF_XDP sockets, where there is one; else into the ring */
+	bool to_sockets;
 	bool both; /* settled reports go to the sockets too, and all others into the ring */
 };
 
 /*
- * Negative errno, with a sentence that names what is missing: -EPERM the capability, -ENOTSUP a program without kernel
- * parts or a kernel that refuses this one, -ENOMEM, -EINVAL. The caller may then detect in user space.
+ * Negative errno, with a sentence that names what is missing: -EPERM the capability, -ENOTSUP a
+ * program without kernel parts or a kernel that refuses this one, -ENOMEM, -EINVAL. The caller may
+ * then detect in user space.
  */
 int pl_kernel_open(
 	struct pl_kernel **ret, const struct pl_kernel_options *options, struct pl_diag *diag);
@@ -51,22 +55,24 @@ void pl_kernel_close(struct pl_kernel *k);
 /* Bytes of kernel memory that the maps take. */
 uint64_t pl_kernel_memory(const struct pl_kernel_options *options);
 
-/* For pl_xdp_attach, or for ports (pl_port_options.program). Lives as long as k. Its filter is set by the port, or by
- * pl_filter_set. */
+/* For pl_xdp_attach, or for ports (pl_port_options.program). Lives as long as k. Its filter is set
+ * by the port, or by pl_filter_set. */
 const struct pl_xdp_program *pl_kernel_program(const struct pl_kernel *k);
 
-/* The time that reports are detected at: monotonic, and since the Unix epoch. Before the first the program sees 0. */
+/* The time that reports are detected at: monotonic, and since the Unix epoch. Before the first the
+ * program sees 0. */
 void pl_kernel_time(struct pl_kernel *k, uint64_t now_ns, uint64_t ts_ns);
 
 /* The latter, as it is now. */
 uint64_t pl_kernel_ts_ns(const struct pl_kernel *k);
 
-/* New rules, at once for the next report; masks and secret stay. The caller then empties the bands (detect_state.h). */
+/* New rules, at once for the next report; masks and secret stay. The caller then empties the bands
+ * (detect_state.h). */
 void pl_kernel_rules(struct pl_kernel *k, const struct pl_core_rules *rules);
 const struct pl_core_rules *pl_kernel_rules_now(const struct pl_kernel *k);
 
-/* Which settled reports are copied into the ring of frames, for whoever stores them: 1 in `sample`, and those that
- * match all that is given. All zero: none. */
+/* Which settled reports are copied into the ring of frames, for whoever stores them: 1 in `sample`,
+ * and those that match all that is given. All zero: none. */
 struct pl_kernel_wanted {
 	uint32_t sample;
 	bool match;
@@ -77,8 +83,9 @@ struct pl_kernel_wanted {
 };
 void pl_kernel_want(struct pl_kernel *k, const struct pl_kernel_wanted *wanted);
 
-/* A layout that a report asked for which was handed up for PL_HANDUP_LAYOUT; done by pl_kernel_frames for frames of the
- * ring, and to be called with packets that came through a socket. True when one was added. */
+/* A layout that a report asked for which was escalated for PL_ESCALATION_LAYOUT; done by
+ * pl_kernel_frames for frames of the ring, and to be called with packets that came through a
+ * socket. True when one was added. */
 bool pl_kernel_learn(struct pl_kernel *k, const struct pl_packet *pkt);
 
 /* Events into the batch, which is flushed when full; returns how many. */
@@ -93,21 +100,22 @@ struct pl_kernel_frame_of {
 };
 
 /*
- * Frames of the ring, in the order in which each queue's came, at most PL_BATCH_MAX; they live until the next call. A
- * frame of length 0 is the number of a settled report that was left to user space (detect/numbers.h). Returns how many.
+ * Frames of the ring, in the order in which each queue's came, at most PL_BATCH_MAX; they live
+ * until the next call. A frame of length 0 is the number of a settled report that was left to user
+ * space (detect/numbers.h). Returns how many.
  */
 unsigned int pl_kernel_frames(
 	struct pl_kernel *k, struct pl_batch *ret, struct pl_kernel_frame_of *ret_of);
 
-/* On: the fast path of the program (bpf/detect_quiet.h) is left out. Events, tables and counts are the same, which is
- * what this is for: to compare. */
+/* On: the fast path of the program (core/detect_fast.h) is left out. Events, tables and counts are
+ * the same, which is what this is for: to compare. */
 void pl_kernel_general(struct pl_kernel *k, bool on);
 
 /* Sums over all processors. -errno. */
 int pl_kernel_counters(struct pl_kernel *k, struct pl_kernel_counters *ret);
 
-/* The tables as the program has them, for ticks and harvests (detect_state.h says who may write what): sets of all
- * queues after one another. */
+/* The tables as the program has them, for ticks and harvests (detect_state.h says who may write
+ * what): sets of all queues after one another. */
 struct pl_kernel_table {
 	void *sets; /* struct pl_core_T_set */
 	uint32_t n; /* of them: queues * (mask + 1) */

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "detect/numbers.h"
+#include "detect/rules.h"
 #include "detect/tables.h"
 
 #define BEHIND_MAX_NS UINT64_C(20000000)
+#define FOLLOWED_NS   UINT64_C(1000000000)
 
 struct pl_kernel_detect {
 	struct pl_kernel *kernel;
@@ -16,6 +18,10 @@ struct pl_kernel_detect {
 	unsigned int n;
 	uint64_t behind_ns
 		[PL_KERNEL_QUEUES]; /* since when user space keeps a queue's turn; 0: it does not */
+	/* What the flows' own numbers say, of reports and packets that were escalated by whatever
+	 * queue. Of it only these books are used. */
+	struct pl_detect *followed;
+	uint64_t followed_ns;
 	struct pl_node_watch nodes; /* of all queues: a node's reports come by any of them */
 };
 
@@ -26,6 +32,24 @@ static struct pl_detect_options options_of(const struct pl_detect_options *given
 
 	o.numbers = true;
 	return o;
+}
+
+static struct pl_detect_options followed_options(const struct pl_detect_options *given)
+{
+	const struct pl_detect_options all = pl_detect_with_defaults(given);
+
+	return (struct pl_detect_options){
+		.packet_loss = all.packet_loss,
+		.reordering = all.reordering,
+		.loss_hold_ns = all.loss_hold_ns,
+		.flow_idle_ns = all.flow_idle_ns,
+		.max_exporters = all.max_exporters,
+		.max_numbered = all.max_flows / 8 > 8 ? all.max_flows / 8 : 8,
+		.max_flows = 8,
+		.max_queues = 8,
+		.max_links = 8,
+		.max_drops = 8,
+	};
 }
 
 static int rules_of(struct pl_core_rules *ret, const struct pl_detect_options *o)
@@ -63,6 +87,7 @@ static struct pl_kernel_options kernel_options(
 uint64_t pl_kernel_detect_memory(const struct pl_kernel_detect_options *o)
 {
 	struct pl_detect_options detect = options_of(o->detect);
+	const struct pl_detect_options followed = followed_options(&detect);
 	struct pl_core_rules rules;
 	struct pl_kernel_options k;
 
@@ -71,7 +96,7 @@ uint64_t pl_kernel_detect_memory(const struct pl_kernel_detect_options *o)
 	k = kernel_options(o, &rules);
 	return sizeof(struct pl_kernel_detect) +
 	       (o->queues + 1) * (sizeof(void *) + pl_detect_over_memory()) + pl_kernel_memory(&k) +
-	       pl_node_watch_memory(places(&rules));
+	       pl_node_watch_memory(places(&rules)) + pl_detect_memory(&followed);
 }
 
 static void hear(struct pl_core_env *env)
@@ -109,6 +134,7 @@ int pl_kernel_detect_new(struct pl_kernel_detect **ret, const struct pl_kernel_d
 {
 	struct pl_kernel_detect *kd = calloc(1, sizeof(*kd));
 	struct pl_detect_options detect = options_of(o->detect);
+	const struct pl_detect_options followed = followed_options(&detect);
 	struct pl_core_rules rules;
 	struct pl_kernel_options k;
 	int r;
@@ -129,6 +155,8 @@ int pl_kernel_detect_new(struct pl_kernel_detect **ret, const struct pl_kernel_d
 	r = kd->queues == NULL ? -ENOMEM : pl_node_watch_init(&kd->nodes, places(&rules));
 	for (unsigned int q = 0; r == 0 && q < kd->n; q++)
 		r = open_queue(kd, q, &detect);
+	if (r == 0)
+		r = pl_detect_new(&kd->followed, &followed);
 	if (r < 0)
 		goto fail;
 	*ret = kd;
@@ -145,6 +173,7 @@ void pl_kernel_detect_free(struct pl_kernel_detect *kd)
 	for (unsigned int q = 0; kd->queues != NULL && q < kd->n; q++)
 		pl_detect_free(kd->queues[q]);
 	free(kd->queues);
+	pl_detect_free(kd->followed);
 	pl_node_watch_done(&kd->nodes);
 	pl_kernel_close(kd->kernel);
 	free(kd);
@@ -162,15 +191,32 @@ unsigned int pl_kernel_detect_poll(
 	return pl_kernel_events(kd->kernel, out);
 }
 
+/* What an exporter's numbers are worth is known of all queues, and of what found no room on the way
+ * up. */
+static void tick_followed(struct pl_kernel_detect *kd, const struct pl_kernel_counters *c,
+	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+{
+	struct pl_exporter exporter;
+	uint64_t pos = 0;
+
+	kd->followed_ns = now_ns;
+	pl_detect_unseen(kd->followed, c->escalated_lost + c->numbers_lost, true);
+	while (pl_kernel_detect_exporter(kd, &pos, &exporter))
+		pl_detect_exporter(kd->followed, &exporter, now_ns, ts_ns, out);
+	pl_detect_exporters_over(kd->followed, now_ns, ts_ns, out);
+	pl_detect_numbers_tick(kd->followed, now_ns, ts_ns, out);
+}
+
 void pl_kernel_detect_tick(
 	struct pl_kernel_detect *kd, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
 {
 	struct pl_kernel_counters c;
-	bool raised;
+	bool raised, counted;
 
 	pl_kernel_time(kd->kernel, now_ns, ts_ns);
 	/* Levels are raised by the program and may be ended here: only the sums tell. */
-	raised = pl_kernel_detect_counters(kd, &c) < 0 || c.core.raised != c.core.ended;
+	counted = pl_kernel_detect_counters(kd, &c) == 0;
+	raised = !counted || c.core.raised != c.core.ended;
 	for (unsigned int q = 0; q < kd->n; q++) {
 		struct pl_core_env *env = pl_detect_env(kd->queues[q]);
 
@@ -179,21 +225,38 @@ void pl_kernel_detect_tick(
 		pl_nodes_hear(env, &kd->nodes, now_ns);
 	}
 	pl_nodes_tell(pl_detect_env(kd->queues[0]), &kd->nodes, now_ns, ts_ns);
+	if (counted && pl_core_elapsed(now_ns, kd->followed_ns) >= FOLLOWED_NS)
+		tick_followed(kd, &c, now_ns, ts_ns, out);
+}
+
+const struct pl_flow_number_counters *pl_kernel_detect_flow_numbers(
+	const struct pl_kernel_detect *kd)
+{
+	return pl_detect_number_counters(kd->followed);
+}
+
+void pl_kernel_detect_add_numbers(
+	const struct pl_kernel_detect *kd, struct pl_flow_seen *flows, uint32_t n)
+{
+	(void)pl_detect_top_flows(kd->followed, flows, n, n);
 }
 
 int pl_kernel_detect_change(struct pl_kernel_detect *kd, const struct pl_detect_options *options,
 	uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
 {
 	struct pl_detect_options detect = options_of(options);
+	const struct pl_detect_options followed = followed_options(&detect);
 	struct pl_core_rules rules;
 	int r = pl_detect_check_change(kd->queues[0], &detect, &rules);
 
 	if (r < 0)
 		return r;
-	/* The program first. Once each queue's turn was had, what it puts into a band is by the new rules. */
+	/* The program first. Once each queue's turn was had, what it puts into a band is by the new
+	 * rules. */
 	pl_kernel_rules(kd->kernel, &rules);
 	for (unsigned int q = 0; q < kd->n; q++)
 		(void)pl_detect_change(kd->queues[q], &detect, now_ns, ts_ns, out);
+	(void)pl_detect_change(kd->followed, &followed, now_ns, ts_ns, out);
 	return 0;
 }
 
@@ -207,9 +270,9 @@ int pl_kernel_detect_counters(struct pl_kernel_detect *kd, struct pl_kernel_coun
 		return r;
 	reports = ret->core.reports;
 	hops = ret->core.hops;
-	for (unsigned int q = 0; q < kd->n; q++) {
-		const uint64_t *one =
-			(const uint64_t *)(const void *)pl_detect_counters(kd->queues[q]);
+	for (unsigned int q = 0; q <= kd->n; q++) {
+		const struct pl_detect *det = q < kd->n ? kd->queues[q] : kd->followed;
+		const uint64_t *one = (const uint64_t *)(const void *)pl_detect_counters(det);
 
 		for (size_t i = 0; i < sizeof(ret->core) / 8; i++)
 			sum[i] += one[i];
@@ -241,6 +304,7 @@ void pl_kernel_detect_batch(struct pl_kernel_detect *kd, unsigned int queue,
 	const struct pl_record_batch *batch, uint64_t now_ns, struct pl_event_batch *out)
 {
 	pl_detect_batch(kd->queues[queue < kd->n ? queue : 0], batch, now_ns, out);
+	pl_detect_numbers(kd->followed, batch, now_ns);
 }
 
 void pl_kernel_detect_caught_up(struct pl_kernel_detect *kd, bool all, uint64_t now_ns)

@@ -36,7 +36,8 @@ static struct pl_path *flow_path(unsigned int flow)
 	return p;
 }
 
-/* A report of flow 1 with one hop at node 7, port 3, queue 1, that holds `what`; its events are in out. */
+/* A report of flow 1 with one hop at node 7, port 3, queue 1, that holds `what`; its events are in
+ * out. */
 static void report(struct pl_detect *det, uint32_t what, uint32_t value, uint64_t now_ns)
 {
 	struct pl_hop *h;
@@ -60,11 +61,12 @@ static void report(struct pl_detect *det, uint32_t what, uint32_t value, uint64_
 	pl_detect_batch(det, &batch, now_ns, &out);
 }
 
-/* --- steps: the rules of INTCollector ----------------------------------------------------------------- */
+/* --- steps: the rules of INTCollector --------------------------------------------------------- */
 
 struct value {
 	uint32_t v;
-	int64_t want_old; /* -2: nothing is told; -1: told, as the first; else told, after this one */
+	/* -2: nothing is told; -1: told, as the first; else told, after this one */
+	int64_t want_old;
 };
 
 static void stream(const char *name, struct pl_detect_options o, uint32_t what,
@@ -97,8 +99,9 @@ static void stream(const char *name, struct pl_detect_options o, uint32_t what,
 		stream(name, o, what, kind, values, sizeof(values) / sizeof(values[0]));           \
 	} while (0)
 
-/* INTCollector's definitions: THRESHOLD tells |new - stored| > 50, INTERVAL new >> 6 != stored >> 6, both the
- * first value of a key; stored moves only when told, so that slow drift is told when it has added up. */
+/* INTCollector's definitions: THRESHOLD tells |new - stored| > 50, INTERVAL new >> 6 != stored >>
+ * 6, both the first value of a key; stored moves only when told, so that slow drift is told when it
+ * has added up. */
 static void steps(void)
 {
 	struct pl_detect_level threshold = { .step = 50, .step_first = true, .limit_burst = 1000 };
@@ -131,8 +134,9 @@ static void steps(void)
 		{ 63, -1 }, { 64, 63 }, { 114, -2 }, { 115, 64 });
 }
 
-/* The same stream at one nanosecond and at one millisecond per report: time makes no events. (INTCollector
- * takes 100 ns since the last for a time-out, and with real clocks tells every report.) */
+/* The same stream at one nanosecond and at one millisecond per report: time makes no events.
+ * (INTCollector takes 100 ns since the last for a time-out, and with real clocks tells every
+ * report.) */
 static void steady(void)
 {
 	for (uint64_t every = 1; every <= MS; every *= 1000) {
@@ -150,7 +154,7 @@ static void steady(void)
 	}
 }
 
-/* --- what is learned -------------------------------------------------------------------------------------- */
+/* --- what is learned -------------------------------------------------------------------------- */
 
 static const struct pl_event *only(
 	const char *name, enum pl_event_kind kind, enum pl_event_phase phase)
@@ -239,7 +243,7 @@ static void anomaly(void)
 	pl_detect_free(det);
 }
 
-/* --- flows -------------------------------------------------------------------------------------------------- */
+/* --- flows ------------------------------------------------------------------------------------ */
 
 /* A report of a flow whose hops took so long together. */
 static void path_report(struct pl_detect *det, unsigned int flow, uint64_t latency_ns,
@@ -332,7 +336,7 @@ static void flow_latency(void)
 	pl_detect_free(det);
 }
 
-/* --- ports, buffers, links ---------------------------------------------------------------------------------- */
+/* --- ports, buffers, links -------------------------------------------------------------------- */
 
 static void keys(void)
 {
@@ -393,7 +397,7 @@ static void keys(void)
 	pl_detect_free(det);
 }
 
-/* --- loops ---------------------------------------------------------------------------------------------------- */
+/* --- loops ------------------------------------------------------------------------------------ */
 
 static void loops(void)
 {
@@ -449,7 +453,7 @@ static void loops(void)
 	pl_detect_free(det);
 }
 
-/* --- microbursts ------------------------------------------------------------------------------------------------ */
+/* --- microbursts ------------------------------------------------------------------------------ */
 
 static void burst_report(
 	struct pl_detect *det, unsigned int flow, uint32_t depth, uint32_t latency, uint64_t now_ns)
@@ -529,7 +533,7 @@ static void microbursts(void)
 	pl_detect_free(det);
 }
 
-/* --- flows, nodes ------------------------------------------------------------------------------------------------- */
+/* --- flows, nodes ----------------------------------------------------------------------------- */
 
 static void flow_life(void)
 {
@@ -602,7 +606,7 @@ static void node_silent(void)
 	pl_detect_free(det);
 }
 
-/* --- clocks, pressure, rules ------------------------------------------------------------------------------------------ */
+/* --- clocks, pressure, rules ------------------------------------------------------------------ */
 
 static void clock_steps(void)
 {
@@ -633,8 +637,8 @@ static void clock_steps(void)
 	pl_detect_free(det);
 }
 
-/* A million flows in a second, each once, through 65536 places, of which nine in ten are in use. They spread as by chance,
- * whatever the secret: some 433 000 go before they are idle. */
+/* A million flows in a second, each once, through 65536 places, of which nine in ten are in use.
+ * They spread as by chance, whatever the secret: some 433 000 go before they are idle. */
 static void pressure(void)
 {
 	struct pl_detect *det = made((struct pl_detect_options){

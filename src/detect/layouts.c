@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "bpf/detect_state.h"
+#include "core/detect_state.h"
 #include "decode/present.h"
 
 _Static_assert((int)PL_CORE_F_BUFFER == (int)PL_INT_F_BUFFER, "the order of wire/int.h");
@@ -34,7 +34,7 @@ static void from_int(struct pl_core_layout *ret, const struct pl_int_layout *l)
 	ret->queue_shift = l->queue_16 ? 16 : 24;
 }
 
-/* What the fast path needs to know beforehand (bpf/detect_quiet_hops.h). */
+/* What the fast path needs to know beforehand (core/detect_fast_hops.h). */
 static void prepare(struct pl_core_layout *l, uint64_t key)
 {
 	const uint32_t times = PL_HOP_HAS_ingress_ts_ns | PL_HOP_HAS_egress_ts_ns;
@@ -59,9 +59,18 @@ static void prepare(struct pl_core_layout *l, uint64_t key)
 			(l->present & PL_HOP_HAS_buffer_depth ? 1u << PL_CORE_Q_BUFFER_DEPTH : 0) |
 			(both_times ? 1u << PL_CORE_Q_LINK_LATENCY : 0);
 	if ((KEY_BITMAP(key) & reserved) != 0 || (l->present & PL_HOP_HAS_node) == 0)
-		l->shape = PL_CORE_SHAPE_NONE;
-	else
-		l->shape = l->words == 1 ? PL_CORE_SHAPE_NODE : PL_CORE_SHAPE_VALUES;
+		l->reserved = 1;
+}
+
+/* What may change while a program reads the layout. */
+static void set_way(struct pl_core_layout *l, bool follow)
+{
+	const uint8_t shape = l->reserved || (follow && l->numbered) ? PL_CORE_SHAPE_NONE
+			      : l->words == 1                        ? PL_CORE_SHAPE_NODE
+								     : PL_CORE_SHAPE_VALUES;
+
+	__atomic_store_n(&l->shape, shape, __ATOMIC_RELAXED);
+	__atomic_store_n(&l->escalate, follow && l->numbered, __ATOMIC_RELAXED);
 }
 
 static int stack_layout(struct pl_core_layout *ret, uint64_t key)
@@ -76,6 +85,7 @@ static int stack_layout(struct pl_core_layout *ret, uint64_t key)
 		return -ENOENT;
 	from_int(ret, &l);
 	prepare(ret, key);
+	ret->numbered = l.dialect == PL_DIALECT_GEANT;
 	return 0;
 }
 
@@ -161,6 +171,8 @@ int pl_layouts_learn(struct pl_core_layouts *layouts, uint64_t key)
 	r = (key & PL_CORE_OWN) != 0 ? own_layout(&l, key) : stack_layout(&l, key);
 	if (r < 0)
 		return r;
+	if ((key & PL_CORE_OWN) == 0)
+		set_way(&l, layouts->follow != 0);
 	for (uint32_t i = 0; i < 4; i++) {
 		slot = &layouts->slot[(at ^ i) & (PL_CORE_LAYOUTS - 1)];
 		if (slot->key != 0)
@@ -171,6 +183,17 @@ int pl_layouts_learn(struct pl_core_layouts *layouts, uint64_t key)
 		return 0;
 	}
 	return -ENOSPC;
+}
+
+void pl_layouts_follow(struct pl_core_layouts *layouts, bool on)
+{
+	layouts->follow = on;
+	for (uint32_t i = 0; i < PL_CORE_LAYOUTS; i++) {
+		struct pl_core_layout *l = &layouts->slot[i];
+
+		if (l->key != 0 && (l->key & PL_CORE_OWN) == 0)
+			set_way(l, on);
+	}
 }
 
 void pl_layouts_usual(struct pl_core_layouts *layouts)

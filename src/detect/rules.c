@@ -73,6 +73,20 @@ static bool level_good(const struct pl_detect_level *l)
 	       l->limit_interval_ns <= 3600 * SECOND;
 }
 
+static bool units_good(const struct pl_core_units *units)
+{
+	if (units->n > PL_CORE_UNITS)
+		return false;
+	for (uint32_t i = 0; i < units->n; i++) {
+		const struct pl_core_unit *u = &units->of[i];
+
+		if (u->first > u->last || u->queue_bytes > PL_CORE_UNIT_BYTES ||
+			u->buffer_bytes > PL_CORE_UNIT_BYTES)
+			return false;
+	}
+	return true;
+}
+
 static bool options_good(const struct pl_detect_options *o)
 {
 	return level_good(&o->queue_depth) && level_good(&o->hop_latency) &&
@@ -83,7 +97,7 @@ static bool options_good(const struct pl_detect_options *o)
 	       o->max_exporters <= LIMIT_MAX && o->limit_burst <= 1000000 &&
 	       o->limit_interval_ns <= 3600 * SECOND &&
 	       o->microburst.flows <= PL_CORE_BURST_FLOWS && o->learn.shift < 32 &&
-	       o->learn.deviations <= 1000000;
+	       o->learn.deviations <= 1000000 && units_good(&o->units);
 }
 
 /* 65536ths of so many per cent. */
@@ -179,6 +193,7 @@ int pl_detect_rules(struct pl_core_rules *ret, const struct pl_detect_options *o
 		.flags = (o.aggregates ? PL_CORE_KEEP_AGGREGATES : 0) |
 			 (o.prove ? PL_CORE_PROVE : 0) |
 			 (o.aggregates || o.node_silent_ns > 0 ? PL_CORE_KEEP_PLACES : 0),
+		.units = o.units,
 	};
 
 	if (!options_good(&o))
@@ -199,6 +214,13 @@ int pl_detect_rules(struct pl_core_rules *ret, const struct pl_detect_options *o
 	return 0;
 }
 
+/* Keys fill sets unevenly, and a part of each set is for those that are not proven: of max
+ * exporters in a table four times as large, three in a thousand find no room. */
+static uint32_t exporters_room(uint32_t max)
+{
+	return max < UINT32_MAX / 4 ? 4 * max : max;
+}
+
 void pl_detect_entries(const struct pl_detect_options *options, uint32_t ret[PL_CORE_T_MAX])
 {
 	struct pl_detect_options o = pl_detect_with_defaults(options);
@@ -212,7 +234,7 @@ void pl_detect_entries(const struct pl_detect_options *options, uint32_t ret[PL_
 	ret[PL_CORE_T_drop] = o.max_drops;
 	ret[PL_CORE_T_burst] = o.microburst.on ? 256 : PL_CORE_WAYS;
 	if (o.numbers)
-		ret[PL_CORE_T_exporter] = o.max_exporters;
+		ret[PL_CORE_T_exporter] = exporters_room(o.max_exporters);
 	if (o.aggregates)
 		ret[PL_CORE_T_route] = o.max_links;
 }

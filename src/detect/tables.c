@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/hash.h"
-#include "bpf/detect_steps.h"
+#include "core/detect_steps.h"
 
 #define LARGE_PAGE ((size_t)2 << 20)
 
@@ -64,7 +64,8 @@ int pl_tables_init(struct pl_tables *t, const uint32_t entries[PL_CORE_T_MAX])
 
 		t->sets[i] = pl_tables_sets(entries[i]);
 		bytes = rounded(t->sets[i] * set_size[i]);
-		/* Large pages for large tables, where the system has them: every set is on another small one. */
+		/* Large pages for large tables, where the system has them: every set is on another
+		 * small one. */
 		p = aligned_alloc(bytes >= LARGE_PAGE ? LARGE_PAGE : 64, bytes);
 		if (p == NULL) {
 			pl_tables_done(t);
@@ -115,11 +116,11 @@ void *pl_tables_entry(const struct pl_tables *t, unsigned int table, uint32_t se
 {
 	char *base = *place_of((struct pl_tables *)t, table);
 
-	return base + set * set_size[table] + PL_CORE_WAYS * sizeof(uint64_t) +
+	return base + set * set_size[table] + 2 * PL_CORE_WAYS * sizeof(uint64_t) +
 	       w * entry_size[table];
 }
 
-/* --- ends ------------------------------------------------------------------------------------------- */
+/* --- ends ------------------------------------------------------------------------------------- */
 
 /* An entry goes: its way is free. Within a turn, so that nobody else has it in hand. */
 static void let_go(struct pl_core_env *env, uint64_t *way, unsigned int table)
@@ -192,6 +193,17 @@ static void delay_wait(
 
 typedef void wait_fn(struct pl_core_env *, const struct pl_core_report *, void *, bool);
 
+/* Whether the set has no entry, by a look without a turn: then there is nothing to tick, and a turn
+ * for each empty set would keep the kernel program waiting. A key that comes meanwhile is new. */
+static bool set_is_empty(const uint64_t *way)
+{
+	uint64_t any = 0;
+
+	for (unsigned int w = 0; w < PL_CORE_WAYS; w++)
+		any |= __atomic_load_n(&way[w], __ATOMIC_RELAXED);
+	return any == 0;
+}
+
 /* Levels of one set, and entries that nothing was heard of for forget_ns. */
 static void levels_set_tick(struct pl_core_env *env, const struct pl_core_report *r,
 	unsigned int table, uint32_t set, wait_fn *wait, bool raised, uint64_t forget_ns)
@@ -199,6 +211,8 @@ static void levels_set_tick(struct pl_core_env *env, const struct pl_core_report
 	uint32_t now = pl_core_coarse(r->now_ns), idle = pl_core_coarse(env->rules.idle_ns);
 	uint64_t *way = pl_tables_ways(&env->tables, table, set);
 
+	if (set_is_empty(way))
+		return;
 	pl_tables_turn(env);
 	for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
 		bool old_age;
@@ -229,6 +243,8 @@ static void drops_tick(struct pl_core_env *env, const struct pl_core_report *r)
 	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_drop]; set++) {
 		struct pl_core_drop_set *s = &env->tables.drop[set];
 
+		if (set_is_empty(s->way))
+			continue;
 		pl_tables_turn(env);
 		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
 			struct pl_core_drop *d = &s->e[w];
@@ -245,7 +261,7 @@ static void drops_tick(struct pl_core_env *env, const struct pl_core_report *r)
 	}
 }
 
-/* --- microbursts -------------------------------------------------------------------------------------- */
+/* --- microbursts ------------------------------------------------------------------------------ */
 
 static struct pl_event *burst_event(
 	struct pl_core_env *env, const struct pl_core_place_key *key, uint64_t ts_ns)
@@ -307,7 +323,9 @@ static void burst_tell(struct pl_core_env *env, const struct pl_core_burst *b)
 	struct pl_event *e = burst_event(env, &b->key, b->ended_ts_ns);
 
 	if (e != NULL) {
-		e->value = b->max;
+		e->value = pl_core_in_bytes(b->max, b->unit_bytes);
+		if (b->unit_bytes != 0)
+			pl_core_in_bytes_told(e);
 		pl_event_set_duration_ns(e, pl_core_elapsed(b->ended_ns, b->since_ns));
 		pl_event_set_packets(e, b->packets);
 		pl_env_tell(env, e);
@@ -321,6 +339,8 @@ static void bursts_tick(struct pl_core_env *env, const struct pl_core_report *r)
 	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_burst]; set++) {
 		struct pl_core_burst_set *s = &env->tables.burst[set];
 
+		if (set_is_empty(s->way))
+			continue;
 		pl_tables_turn(env);
 		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
 			struct pl_core_burst *b = &s->e[w];
@@ -338,7 +358,7 @@ static void bursts_tick(struct pl_core_env *env, const struct pl_core_report *r)
 	}
 }
 
-/* --- flows --------------------------------------------------------------------------------------------- */
+/* --- flows ------------------------------------------------------------------------------------ */
 
 static void keepalive(
 	struct pl_core_env *env, struct pl_core_flow *f, uint64_t now_ns, uint64_t ts_ns)
@@ -370,6 +390,8 @@ static void flow_set_tick(struct pl_core_env *env, uint32_t set, uint64_t now_ns
 	uint32_t now = pl_core_coarse(now_ns);
 	bool keep = pl_core_watches(&env->rules, PL_EVENT_KEEPALIVE) != 0;
 
+	if (set_is_empty(s->way))
+		return;
 	pl_tables_turn(env);
 	for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
 		if (!pl_way_live(s->way[w]))
@@ -418,7 +440,7 @@ static void delays_tick(struct pl_core_env *env, struct pl_sweep_of *sweep,
 	}
 }
 
-/* --- nodes ----------------------------------------------------------------------------------------------- */
+/* --- nodes ------------------------------------------------------------------------------------ */
 
 struct watched_node {
 	uint64_t key[2];
@@ -538,7 +560,7 @@ void pl_nodes_tell(
 	}
 }
 
-/* --- exporters -------------------------------------------------------------------------------------------- */
+/* --- exporters -------------------------------------------------------------------------------- */
 
 struct pl_exporter pl_exporter_of(const struct pl_core_exporter *x)
 {
@@ -575,7 +597,8 @@ static bool loss_tell(struct pl_core_env *env, const struct pl_core_loss *loss,
 	return true;
 }
 
-/* What was lost by now; a gap opened since the last look may only be out of order, and waits for the next one. */
+/* What was lost by now; a gap opened since the last look may only be out of order, and waits for
+ * the next one. */
 static bool loss_grows(struct pl_core_loss *loss, const struct pl_exporter *x)
 {
 	const uint32_t mask = x->report_version == 2 ? 0x3fffff : UINT32_MAX;
@@ -629,6 +652,8 @@ static void exporters_tick(struct pl_core_env *env, uint64_t now_ns, uint64_t ts
 	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_exporter]; set++) {
 		struct pl_core_exporter_set *s = &env->tables.exporter[set];
 
+		if (set_is_empty(s->way))
+			continue;
 		pl_tables_turn(env);
 		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
 			struct pl_core_exporter *x = &s->e[w];
@@ -636,8 +661,10 @@ static void exporters_tick(struct pl_core_env *env, uint64_t now_ns, uint64_t ts
 
 			if (!pl_way_live(s->way[w]))
 				continue;
+			/* What is not followed has nothing to tell but the end of what was told. */
 			of = pl_exporter_of(x);
-			pl_loss_tell(env, &x->loss, &of, now_ns, ts_ns);
+			if (x->followed || x->loss.open)
+				pl_loss_tell(env, &x->loss, &of, now_ns, ts_ns);
 			if (pl_core_age(now, s->way[w]) > forget)
 				let_go(env, &s->way[w], PL_CORE_T_exporter);
 		}
@@ -653,6 +680,8 @@ static void routes_tick(struct pl_core_env *env, uint64_t now_ns)
 	for (uint32_t set = 0; set < env->tables.sets[PL_CORE_T_route]; set++) {
 		uint64_t *way = env->tables.route[set].way;
 
+		if (set_is_empty(way))
+			continue;
 		pl_tables_turn(env);
 		for (unsigned int w = 0; w < PL_CORE_WAYS; w++) {
 			if (pl_way_live(way[w]) && pl_core_age(now, way[w]) > forget)
@@ -681,7 +710,7 @@ void pl_tables_tick(struct pl_core_env *env, struct pl_sweep *sweep, bool raised
 	delays_tick(env, &sweep->delays, &r, raised);
 }
 
-/* --- new rules ----------------------------------------------------------------------------------------------- */
+/* --- new rules -------------------------------------------------------------------------------- */
 
 static void unband(struct pl_core_env *env, const struct pl_core_report *r,
 	const struct pl_core_hop *at, struct pl_core_quantity *q, struct pl_core_band *band,
@@ -704,6 +733,7 @@ static void place_unband(struct pl_core_env *env, const struct pl_core_report *r
 	struct pl_core_place *p = entry;
 	struct pl_core_hop at;
 
+	p->q[1].unit_bytes = (uint32_t)pl_core_unit_of(&env->rules.units, p->key.node);
 	pl_core_hop_at(&at, &p->key);
 	unband(env, r, &at, &p->q[0], &p->band[0], PL_CORE_Q_HOP_LATENCY);
 	unband(env, r, &at, &p->q[1], &p->band[1], PL_CORE_Q_QUEUE_DEPTH);
@@ -714,6 +744,8 @@ static void gauge_unband(struct pl_core_env *env, const struct pl_core_report *r
 	struct pl_core_gauge *g = entry;
 	struct pl_core_hop at;
 
+	if (g->key.has & PL_CORE_HAS_BUFFER)
+		g->q.unit_bytes = pl_core_unit_of(&env->rules.units, g->key.node) >> 32;
 	pl_core_hop_at(&at, &g->key);
 	unband(env, r, &at, &g->q, &g->band,
 		g->key.has & PL_CORE_HAS_BUFFER ? PL_CORE_Q_BUFFER_DEPTH : PL_CORE_Q_TX_UTIL);

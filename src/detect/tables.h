@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables of detection (bpf/detect_state.h) as user space holds them: on the heap, or mapped from the kernel
- * program's arrays; and what happens to them because time passes. Internal to detect/.
+ * The tables of detection (core/detect_state.h) as user space holds them: on the heap, or mapped
+ * from the kernel program's arrays; and what happens to them because time passes. Internal to
+ * detect/.
  */
 #pragma once
 
 #include "base/cells.h"
-#include "bpf/report_quiet.h"
+#define PL_ENV_FAST
+#include "core/env.h"
+#include "core/report_fast.h"
 #include "detect/events.h"
 #include "detect/turn.h"
 
@@ -41,15 +44,15 @@ static inline bool pl_way_live(uint64_t way)
 	return (uint32_t)(way >> 32) != 0 && (uint32_t)(way >> 32) != PL_CORE_TAG_BUSY;
 }
 
-/* What stepping needs; see bpf/detect_steps.h. */
+/* What stepping needs; see core/detect_steps.h. */
 struct pl_core_env {
 	struct pl_tables tables;
 	struct pl_core_rules rules;
 	struct pl_core_counters counters;
 	struct pl_event_batch *out;
 	struct pl_core_trail trail;
-	struct pl_quiet_marks marks;
-	struct pl_quiet_memo *memos; /* of whoever takes the fast path (detect/frames.c) */
+	struct pl_fast_marks marks;
+	struct pl_fast_memo *memos; /* of whoever takes the fast path (detect/frames.c) */
 	/* Of tables that the kernel program steps too; NULL: nobody else has them. */
 	struct pl_core_turn *turn;
 	/* Brings what the program told into out. */
@@ -58,8 +61,9 @@ struct pl_core_env {
 };
 
 /*
- * The tables are this side's until pl_tables_turn_end: before anything in them is stepped or made. What the program told till
- * then is in `out` already, so events of one key leave in the order in which they were told.
+ * The tables are this side's until pl_tables_turn_end: before anything in them is stepped or made.
+ * What the program told till then is in `out` already, so events of one key leave in the order in
+ * which they were told.
  */
 static inline void pl_tables_turn(struct pl_core_env *env)
 {
@@ -111,12 +115,12 @@ static inline struct pl_core_trail *pl_env_trail(struct pl_core_env *env)
 	return &env->trail;
 }
 
-static inline struct pl_quiet_marks *pl_env_marks(struct pl_core_env *env)
+static inline struct pl_fast_marks *pl_env_marks(struct pl_core_env *env)
 {
 	return &env->marks;
 }
 
-static inline struct pl_quiet_memo *pl_env_memo(struct pl_core_env *env, uint32_t i)
+static inline struct pl_fast_memo *pl_env_memo(struct pl_core_env *env, uint32_t i)
 {
 	return &env->memos[i];
 }
@@ -164,25 +168,27 @@ struct pl_sweep {
 };
 
 /*
- * Time passes: what is over ends, what waits is told, what is idle goes. raised: some level may be raised, on
- * whichever side (counters.raised differs from counters.ended in their sum). About every 100 ms; the flows
- * are swept in a second.
+ * Time passes: what is over ends, what waits is told, what is idle goes. raised: some level may be
+ * raised, on whichever side (counters.raised differs from counters.ended in their sum). About every
+ * 100 ms; the flows are swept in a second.
  */
 void pl_tables_tick(struct pl_core_env *env, struct pl_sweep *sweep, bool raised, uint64_t now_ns,
 	uint64_t ts_ns);
 
-/* When the nodes of these tables were heard of last; then, after all tables that a node's reports may come by, who is
- * silent. What is told and counted is env's. */
+/* When the nodes of these tables were heard of last; then, after all tables that a node's reports
+ * may come by, who is silent. What is told and counted is env's. */
 void pl_nodes_hear(struct pl_core_env *env, struct pl_node_watch *w, uint64_t now_ns);
 void pl_nodes_tell(
 	struct pl_core_env *env, struct pl_node_watch *w, uint64_t now_ns, uint64_t ts_ns);
 
-/* New rules hold: every key's next value is looked at by them; what is raised by a rule that is off now ends. */
+/* New rules hold: every key's next value is looked at by them; what is raised by a rule that is off
+ * now ends. */
 void pl_tables_unband(struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns);
 
 /* An exporter whose numbers the packet path counts, as decoders show theirs. */
 struct pl_exporter pl_exporter_of(const struct pl_core_exporter *x);
 
-/* Tells when an exporter begins to lose reports, and when nothing more was lost for rules.loss_hold_ns. */
+/* Tells when an exporter begins to lose reports, and when nothing more was lost for
+ * rules.loss_hold_ns. */
 void pl_loss_tell(struct pl_core_env *env, struct pl_core_loss *loss, const struct pl_exporter *x,
 	uint64_t now_ns, uint64_t ts_ns);

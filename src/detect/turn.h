@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* User space's side of the turns by which a queue's tables are stepped (bpf/turn.h). One thread takes those of a program. */
+/* User space's side of the turns by which a queue's tables are stepped (core/turn.h). One thread
+ * takes those of a program. */
 #pragma once
 
 #include <sched.h>
@@ -7,7 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "bpf/turn.h"
+#include "core/turn.h"
 
 #define PL_TURN_LOOKS 1000 /* before the thread sleeps: the program steps one report at a time */
 
@@ -37,8 +38,8 @@ static inline void pl_core_turn_take(struct pl_core_turn *turn)
 	}
 }
 
-/* Gives them back, first of all to a program that waits. When reports came that wait to be stepped, the program leaves the
- * tables alone until pl_core_turn_caught_up. */
+/* Gives them back, first of all to a program that waits. When reports came that wait to be stepped,
+ * the program leaves the tables alone until pl_core_turn_caught_up. */
 static inline void pl_core_turn_give(struct pl_core_turn *turn)
 {
 	if (pl_core_turn_swap(turn, PL_TURN_USER, PL_TURN_FREE) == PL_TURN_USER)

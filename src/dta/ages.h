@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Things that wait, numbered from 0 and in the order since when: the one that has waited longest is known at once. And a
- * bounded cache of them by hash, in sets of four, where the one that has waited longest makes room.
+ * Things that wait, numbered from 0 and in the order since when: the one that has waited longest is
+ * known at once. And a bounded cache of them by hash, in sets of four, where the one that has
+ * waited longest makes room.
  */
 #pragma once
 
@@ -54,8 +55,8 @@ struct pl_cache {
 int pl_cache_init(struct pl_cache *c, uint32_t rows);
 void pl_cache_done(struct pl_cache *c);
 
-/* The row of a hash; where there is none, the row that it would take: a free one, or (*ret_taken) one whose content
- * must leave first. *ret_found says which. */
+/* The row of a hash; where there is none, the row that it would take: a free one, or (*ret_taken)
+ * one whose content must leave first. *ret_found says which. */
 uint32_t pl_cache_find(const struct pl_cache *c, uint64_t hash, bool *ret_found, bool *ret_taken);
 
 /* The row is the hash's from now on. */

@@ -4,7 +4,8 @@
 #include "base/prefetch.h"
 #include "memory/words.h"
 
-/* By the widest words that fit; the place is aligned to 4 bytes at least, as all places of stores are. */
+/* By the widest words that fit; the place is aligned to 4 bytes at least, as all places of stores
+ * are. */
 static void place(uint8_t *to, const uint8_t *from, size_t n)
 {
 	if (((uintptr_t)to & 7) == 0) {

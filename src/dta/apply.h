@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Carries operations out in memory that is mapped here: the sink of a translator in the collector's own process. Writes
- * are relaxed atomic words as all writers' are (memory/words.h), additions atomic, by one writer at a time: a cell that would
- * wrap, as those do that a network card adds to, stays as it is. What comes later is never seen before what comes earlier.
+ * Carries operations out in memory that is mapped here: the sink of a translator in the collector's
+ * own process. Writes are relaxed atomic words as all writers' are (memory/words.h), additions
+ * atomic, by one writer at a time: a cell that would wrap, as those do that a NIC adds to,
+ * stays as it is. What comes later is never seen before what comes earlier.
  */
 #pragma once
 
@@ -27,8 +28,8 @@ struct pl_apply {
 	uint64_t writes, adds, bytes, immediates;
 	uint64_t overflows; /* additions left out: the cell would have passed 2^64 - 1 */
 	uint64_t no_store;  /* operations on what is not mapped here */
-	uint64_t
-		outside; /* that would leave the store, or a cell that is not aligned: a bug of whoever made them */
+	/* that would leave the store, or a cell that is not aligned: a bug of whoever made them */
+	uint64_t outside;
 };
 
 /* For struct pl_op_sink.ops, with the struct pl_apply as its arg. */

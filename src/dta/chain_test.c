@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The chain under a bad link: reporters, a link that loses, doubles, delays and reorders in both directions, the
- * translator, memory, queries. Time is the simulation's; a seed is a run. What was put must be there as it was put, and
- * every account must close. PL_SEED=n runs one seed, PL_SEEDS=n so many.
+ * The chain under a bad link: reporters, a link that loses, doubles, delays and reorders in both
+ * directions, the translator, memory, queries. Time is the simulation's; a seed is a run. What was
+ * put must be there as it was put, and every account must close. PL_SEED=n runs one seed,
+ * PL_SEEDS=n so many.
  */
 #include <errno.h>
 #include <math.h>
@@ -464,8 +465,9 @@ static bool run(uint64_t seed, bool sequenced, struct totals *sum)
 		wrong += wrong_values(&missing) + wrong_entries(&missing) + wrong_sums() +
 			 wrong_paths(&missing) + wrong_cells(&missing);
 	} else {
-		/* Without numbers there is loss and there are doubles; what an answer says must still be one that
-		 * was put. Values may be older ones; paths and columns may be missing. */
+		/* Without numbers there is loss and there are doubles; what an answer says must
+		 * still be one that was put. Values may be older ones; paths and columns may be
+		 * missing. */
 		wrong += wrong_paths(&missing);
 		missing = 0;
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a translator wants done to collectors' memory: writes of bytes and additions to cells of 64 bits, by store and
- * offset. Whoever carries them out (dta/apply.h: to memory that is mapped here; an RDMA requester: to memory far away)
- * does so in their order for each collector: an entry before the head that counts it.
+ * What a translator wants done to collectors' memory: writes of bytes and additions to cells of 64
+ * bits, by store and offset. Whoever carries them out (dta/apply.h: to memory that is mapped here;
+ * an RDMA requester: to memory far away) does so in their order for each collector: an entry before
+ * the head that counts it.
  */
 #pragma once
 
@@ -28,8 +29,8 @@ struct pl_op {
 		const uint8_t *data; /* WRITE: as it is to lie there; valid during the call */
 		uint64_t add;
 	};
-	uint32_t
-		imm; /* with immediate: primitive << 28 | low 28 bits of the slot, cell, chunk, list or epoch */
+	/* with immediate: primitive << 28 | low 28 bits of the slot, cell, chunk, list or epoch */
+	uint32_t imm;
 };
 
 #define PL_OPS_MAX 64u /* handed over at once */
@@ -41,8 +42,8 @@ static inline uint32_t pl_op_imm(uint32_t primitive, uint64_t index)
 }
 
 /*
- * Where operations go, and NACKs to reporters. Both functions take what they are given; what cannot be carried out is
- * theirs to count. `nack` may be NULL: gaps then end by the limit of tries alone.
+ * Where operations go, and NACKs to reporters. Both functions take what they are given; what cannot
+ * be carried out is theirs to count. `nack` may be NULL: gaps then end by the limit of tries alone.
  */
 struct pl_op_sink {
 	void (*ops)(void *arg, const struct pl_op *ops, size_t n);

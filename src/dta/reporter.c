@@ -20,14 +20,14 @@
 #define ASKS_A_RING      8u
 
 /*
- * Reports lie in the ring as they travel, each in room for a datagram. They have running numbers of 64 bits, of which the wire
- * shows the low ones; number i lies in slot i mod ring:
+ * Reports lie in the ring as they travel, each in room for a datagram. They have running numbers of
+ * 64 bits, of which the wire shows the low ones; number i lies in slot i mod ring:
  *
  *   oldest <= next <= newest     oldest .. next - 1 were sent, next .. newest - 1 wait
  *
- * A NACK moves `next` back. What was sent gives up its slot to a new report when the translator has it (numbers below
- * `confirmed`), or when a NACK for it is no longer to be expected. Reports without numbers go through the same ring, for
- * the rate's sake.
+ * A NACK moves `next` back. What was sent gives up its slot to a new report when the translator has
+ * it (numbers below `confirmed`), or when a NACK for it is no longer to be expected. Reports
+ * without numbers go through the same ring, for the rate's sake.
  */
 struct pl_reporter {
 	struct pl_reporter_config config;
@@ -59,18 +59,18 @@ struct pl_reporter {
 static int check_config(const struct pl_reporter_config *c, struct pl_diag *diag)
 {
 	if (c->form >= PL_DTA_FORM_MAX)
-		pl_diag_set(diag, "there is no such form of reports");
+		pl_diag_set(diag, "unknown form of reports");
 	else if (c->sequenced && c->form == PL_DTA_PLAIN)
 		pl_diag_set(diag, "plain reports have no sequence numbers");
 	else if (c->ring > PL_REPORTER_RING_MAX || (c->form == PL_DTA_TRACKING && c->sequenced &&
 							   c->ring > PL_REPORTER_RING_TRACKING))
 		pl_diag_set(diag, "the ring is too large for the sequence numbers");
 	else if (c->datagram_bytes > DATAGRAM_MAX)
-		pl_diag_set(diag, "datagrams are of at most %u bytes", DATAGRAM_MAX);
+		pl_diag_set(diag, "a datagram has at most %u bytes", DATAGRAM_MAX);
 	else if (c->ring == 1 && c->sequenced)
-		pl_diag_set(diag, "a ring of one report keeps none");
+		pl_diag_set(diag, "the ring must have room for more than one report");
 	else if (c->rate < 0 || c->burst < 0)
-		pl_diag_set(diag, "a rate below zero");
+		pl_diag_set(diag, "the rate must not be negative");
 	else
 		return 0;
 	return -EINVAL;
@@ -140,7 +140,8 @@ static uint8_t *slot_of(const struct pl_reporter *r, uint64_t number)
 	return r->ring + (number % r->config.ring) * r->config.datagram_bytes;
 }
 
-/* Its last report asks how far the translator is: some times a ring, and where that takes long, each probe_ns. */
+/* Its last report asks how far the translator is: some times a ring, and where that takes long,
+ * each probe_ns. */
 static void ask(struct pl_reporter *r, uint64_t now_ns)
 {
 	r->datagram[r->last_at + PL_DTA_FLAGS_AT] |= PL_DTA_FLAG_ASKS;
@@ -272,7 +273,8 @@ static uint32_t behind(const struct pl_reporter *r, uint32_t last)
 	return r->config.form == PL_DTA_TRACKING ? (uint8_t)distance : distance;
 }
 
-/* What is no older than what was heard before. A lower count is that of a translator that began anew. */
+/* What is no older than what was heard before. A lower count is that of a translator that began
+ * anew. */
 static void hear_of_lost(struct pl_reporter *r, const struct pl_dta_nack *nack)
 {
 	if (!nack->tells_lost)
@@ -377,6 +379,11 @@ uint64_t pl_reporter_due_ns(const struct pl_reporter *r)
 	if (r->blocked && r->newest - r->oldest == r->config.ring && hold_until(r) < due)
 		due = hold_until(r);
 	return due;
+}
+
+struct pl_reporter_progress pl_reporter_progress(const struct pl_reporter *r)
+{
+	return (struct pl_reporter_progress){ r->oldest, r->confirmed, r->next, r->newest };
 }
 
 uint64_t pl_reporter_unconfirmed(const struct pl_reporter *r)

@@ -112,14 +112,16 @@ static int32_t ahead_of(const struct pl_sender *s, uint32_t seq)
 	return ahead > INT8_MAX ? ahead - (UINT8_MAX + 1) : ahead;
 }
 
-/* May have been sent again because of a NACK. Eight bits do not tell for long which numbers were asked for. */
+/* May have been sent again because of a NACK. Eight bits do not tell for long which numbers were
+ * asked for. */
 static bool was_asked_for(const struct pl_sender *s, uint32_t seq, uint64_t now_ns)
 {
 	return s->nacked && now_ns - s->nack_ns < PL_SEQ_NACK_NS &&
 	       (s->form == PL_DTA_TRACKING || (int32_t)(seq - s->nack_low) >= 0);
 }
 
-/* Whether a number behind the expected one is of a stream that begins anew, and then with which number. */
+/* Whether a number behind the expected one is of a stream that begins anew, and then with which
+ * number. */
 static bool began_anew(
 	struct pl_sender *s, uint32_t seq, uint64_t datagram, uint64_t now_ns, uint32_t *ret_first)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a translator knows of the reporters that it hears: which number each sends next, and what it may still send. A
- * reporter is an address, a port and a form of header. The table is bounded. When it is full, a reporter makes room for
- * another that has been silent for long, or was heard once only, or is of a source (base/shares.h) that has more of them than
- * the other's: one host with many ports takes nothing from others.
+ * What a translator knows of the reporters that it hears: which number each sends next, and what it
+ * may still send. A reporter is an address, a port and a form of header. The table is bounded. When
+ * it is full, a reporter makes room for another that has been silent for long, or was heard once
+ * only, or is of a source (base/shares.h) that has more of them than the other's: one host with
+ * many ports takes nothing from others.
  */
 #pragma once
 
@@ -15,17 +16,19 @@
 #include "wire/dta.h"
 
 /*
- * Streams begin with number 0: one that is first heard with a number below this lost its beginning. Any other was heard
- * by somebody before, or by nobody: its reporter is asked for what it still has, and it is taken up where that begins, or
- * where it is when no answer comes. Of 8-bit numbers nobody knows how old they are: they are taken up where they are.
+ * Streams begin with number 0: one that is first heard with a number below this lost its beginning.
+ * Any other was heard by somebody before, or by nobody: its reporter is asked for what it still
+ * has, and it is taken up where that begins, or where it is when no answer comes. Of 8-bit numbers
+ * nobody knows how old they are: they are taken up where they are.
  */
 #define PL_SEQ_BEGIN    128u
 #define PL_SEQ_BACK     (1u << 19) /* so far back is asked for, at most */
 /*
- * A reporter that began anew on the same port is told from repeats: by a 32-bit number further than the window from the
- * expected one; by one of the first numbers after a pause, when nothing is under way any more; and by so many datagrams
- * in a row that only go on from one another, behind the expected number. What was asked for by a NACK in the last ten
- * seconds, and what follows it, is sent again because of that, and no new beginning.
+ * A reporter that began anew on the same port is told from repeats: by a 32-bit number further than
+ * the window from the expected one; by one of the first numbers after a pause, when nothing is
+ * under way any more; and by so many datagrams in a row that only go on from one another, behind
+ * the expected number. What was asked for by a NACK in the last ten seconds, and what follows it,
+ * is sent again because of that, and no new beginning.
  */
 #define PL_SEQ_WINDOW   (1 << 20)
 #define PL_SEQ_PAUSE_NS UINT64_C(2000000000)
@@ -89,8 +92,8 @@ struct pl_seq_seen {
 	bool taken_up;    /* the stream is taken up with this number, which is not its first */
 };
 
-/* What a number is; datagrams have rising numbers. `asks`: NACKs are sent. Changes nothing but what a stream's beginning,
- * or one begun anew, expects. */
+/* What a number is; datagrams have rising numbers. `asks`: NACKs are sent. Changes nothing but what
+ * a stream's beginning, or one begun anew, expects. */
 enum pl_seq pl_sender_look(struct pl_sender *s, uint32_t seq, uint64_t datagram, uint64_t now_ns,
 	bool asks, struct pl_seq_seen *ret);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Append: entries of a list wait for company, then go out together with the list's head behind them. */
+/* Append: entries of a list wait for company, then go out together with the list's head behind
+ * them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static int append_init(struct pl_translator *t, struct store *s, struct pl_diag 
 		*batch = a->geometry.batch_max < BATCH_DEFAULT ? a->geometry.batch_max
 							       : BATCH_DEFAULT;
 	if (*batch > a->geometry.batch_max || *batch > BATCH_MAX) {
-		pl_diag_set(diag, "a batch is of at most %u entries",
+		pl_diag_set(diag, "a batch has at most %u entries",
 			a->geometry.batch_max < BATCH_MAX ? a->geometry.batch_max : BATCH_MAX);
 		return -EINVAL;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters: increments of a key are summed up for a while, then added to a cell of each row. Keys are told apart by
- * their hash, as the store does: keys of the same hash have the same cells, so their sums may be one.
+ * Counters: increments of a key are summed up for a while, then added to a cell of each row. Keys
+ * are told apart by their hash, as the store does: keys of the same hash have the same cells, so
+ * their sums may be one.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Postcards: the hops of a flow are gathered until its path is complete, which its postcards say by the path's length, or
- * which it is at the store's longest. A path also leaves when a hop is told anew with another value: that one is of the
- * flow's next packet, and hops of two packets are no path. The same hop with the same value is a repeat.
+ * Postcards: the hops of a flow are gathered until its path is complete, which its postcards say by
+ * the path's length, or which it is at the store's longest. A path also leaves when a hop is told
+ * anew with another value: that one is of the flow's next packet, and hops of two packets are no
+ * path. The same hop with the same value is a repeat.
  *
- * What cannot be vouched for is not written: hops behind one that is missing, and, unless `partial` says so, a path
- * that is shorter than its postcards say. Without a length a short path is all that is known, and is written.
+ * What cannot be vouched for is not written: hops behind one that is missing, and, unless `partial`
+ * says so, a path that is shorter than its postcards say. Without a length a short path is all that
+ * is known, and is written.
  */
 #include <errno.h>
 #include <stdlib.h>

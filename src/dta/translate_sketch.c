@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sketch-merge: each reporter delivers the columns of an epoch in ascending order; they are merged in memory of our own,
- * and a column goes out when every reporter has delivered it. Behind the columns goes how many are complete; zero when
- * an epoch begins. A repeat is known by the reporter's next column: sums would count it twice.
+ * Sketch-merge: each reporter delivers the columns of an epoch in ascending order; they are merged
+ * in memory of our own, and a column goes out when every reporter has delivered it. Behind the
+ * columns goes how many are complete; zero when an epoch begins. A repeat is known by the
+ * reporter's next column: sums would count it twice.
  *
- * Epochs follow each other: one that is more than EPOCHS_AHEAD ahead of the present one, or behind it, is another count,
- * or an error. It is taken when nothing was merged for as long as an epoch may last; so one bad report holds up the sketch
- * for no longer.
+ * Epochs follow each other: one that is more than EPOCHS_AHEAD ahead of the present one, or behind
+ * it, is another count, or an error. It is taken when nothing was merged for as long as an epoch
+ * may last; so one bad report holds up the sketch for no longer.
  *
- * Which reporter is which is known by address and port, anew in each epoch, so that one that restarts has its place in
- * the next.
+ * Which reporter is which is known by address and port, anew in each epoch, so that one that
+ * restarts has its place in the next.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -253,7 +253,8 @@ static void send_nack(struct pl_translator *t, struct pl_sender *s, uint64_t now
 	send_last(t, s, false);
 }
 
-/* Each NACK for a gap waits twice as long as the one before, up to 16 intervals: the answer may be on its way. */
+/* Each NACK for a gap waits twice as long as the one before, up to 16 intervals: the answer may be
+ * on its way. */
 static bool nack_due(const struct pl_translator *t, const struct pl_sender *s, uint64_t now_ns)
 {
 	uint32_t doubled = s->tries <= 1 ? 0 : s->tries - 1 < 4 ? s->tries - 1 : 4;
@@ -268,7 +269,8 @@ static void take_up(struct pl_translator *t, uint32_t seq)
 	t->count.taken_up_at = seq;
 }
 
-/* Something is missing before `seq`. Returns whether it is given up: then `seq` is what is expected. */
+/* Something is missing before `seq`. Returns whether it is given up: then `seq` is what is
+ * expected. */
 static bool handle_gap(struct pl_translator *t, struct pl_sender *s, uint32_t seq, uint32_t missing,
 	uint64_t now_ns)
 {
@@ -543,9 +545,9 @@ static int check_filter(const struct pl_dta_store *c, unsigned int i, struct pl_
 	if (c->params.primitive != PL_KEY_WRITE && c->params.primitive != PL_APPEND)
 		return 0;
 	if (c->filter.width == 0 || c->filter.width > 8)
-		return bad(diag, i, "the filter's number is of 1 to 8 bytes");
+		return bad(diag, i, "the number of the filter has 1 to 8 bytes");
 	if (c->filter.offset > bytes || c->filter.width > bytes - c->filter.offset)
-		return bad(diag, i, "the filter's number lies behind the end");
+		return bad(diag, i, "the number of the filter lies behind the end of the value");
 	return 0;
 }
 

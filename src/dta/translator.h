@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The translator of Direct Telemetry Access: reports in, operations on collectors' memory out (dta/op.h). It owns no
- * socket, no clock and no telemetry memory: datagrams come with their sender and a time, time passes by
- * pl_translator_tick, and what goes where follows from the stores' parameters (memory/store.h). Of each primitive:
+ * The translator of Direct Telemetry Access: reports in, operations on collectors' memory out
+ * (dta/op.h). It owns no socket, no clock and no telemetry memory: datagrams come with their sender
+ * and a time, time passes by pl_translator_tick, and what goes where follows from the stores'
+ * parameters (memory/store.h). Of each primitive:
  *
  *   key-write    one write for each copy, at once
  *   append       entries of a list gathered up to `batch`, written together, then the list's head
  *   counters     increments of one key gathered in a bounded cache, then one addition for each row
  *   postcards    the hops of a flow gathered in a bounded cache, then one write for each copy
- *   sketch       columns of all reporters merged here, complete ones written `columns_per_write` at a time, then the
- *                number of complete columns; the last one with an immediate value that holds the epoch
+ *   sketch       columns of all reporters merged here, complete ones written `columns_per_write` at
+ *                a time, then the number of complete columns; the last one with an immediate value
+ *                that holds the epoch
  *
- * What is gathered leaves when it is complete, when a report asks for the collector to be woken, when its place is
- * wanted, and after `flush_ns`. State is allocated by pl_translator_new and never grows.
+ * What is gathered leaves when it is complete, when a report asks for the collector to be woken,
+ * when its place is wanted, and after `flush_ns`. State is allocated by pl_translator_new and never
+ * grows.
  *
- * Sequenced reports are taken in order, each once. A missing one is asked for by a NACK, at most once in
- * nack_interval_ns for each reporter, then after 2, 4, 8 and 16 intervals, and each 16 from there on; after nack_tries
- * without an answer it is counted as lost and its successors are taken. A reporter that asks is told the last number in
- * order. Accounts, at any time:
+ * Sequenced reports are taken in order, each once. A missing one is asked for by a NACK, at most
+ * once in nack_interval_ns for each reporter, then after 2, 4, 8 and 16 intervals, and each 16 from
+ * there on; after nack_tries without an answer it is counted as lost and its successors are taken.
+ * A reporter that asks is told the last number in order. Accounts, at any time:
  *
  *   reports  = faults + refused + duplicates + accepted
  *   postcards accepted  = written in paths + left out of paths + repeated + held
  *   entries held at all = published + held
  *   increments accepted = merged into additions + held
  *
- * Not for several threads at once. Source: Langlet et al., "Direct Telemetry Access", SIGCOMM 2023, section 4.
+ * Not for several threads at once. Source: Langlet et al., "Direct Telemetry Access", SIGCOMM 2023,
+ * section 4.
  */
 #pragma once
 
@@ -51,8 +55,9 @@ struct pl_dta_quota {
 };
 
 /*
- * A standing filter: only reports whose number is greater than `above` are taken. The number is the increment of a
- * counter; of a path the sum of its values; of values and entries `width` bytes (1 to 8) at `offset`.
+ * A standing filter: only reports whose number is greater than `above` are taken. The number is the
+ * increment of a counter; of a path the sum of its values; of values and entries `width` bytes (1
+ * to 8) at `offset`.
  */
 struct pl_dta_filter {
 	bool on;
@@ -66,28 +71,28 @@ struct pl_dta_store {
 	struct pl_store_params params;
 	struct pl_dta_quota quota;
 	struct pl_dta_filter filter; /* not of sketches */
-	uint64_t
-		flush_ns; /* longest wait: entries and increments from the first on, postcards since the last one of the
-	                      flow, a sketch's epoch since its first columns. 0: 100 ms; sketch: 10 s */
-	uint32_t
-		batch; /* append: entries written together, 1 to batch_max; 0: the least of 16 and batch_max */
+	/* longest wait: entries and increments from the first on, postcards since the last one of
+	 * the flow, a sketch's epoch since its first columns. 0: 100 ms; sketch: 10 s */
+	uint64_t flush_ns;
+	/* append: entries written together, 1 to batch_max; 0: the least of 16 and batch_max */
+	uint32_t batch;
 	uint32_t cache_rows; /* counters, postcards: keys held at once. 0: 32768; counters: 4096 */
-	uint32_t
-		merge_max; /* counters: increments gathered into one addition; 1: nothing is held. 0: 64 */
+	/* counters: increments gathered into one addition; 1: nothing is held. 0: 64 */
+	uint32_t merge_max;
 	bool partial; /* postcards: write a path that is shorter than its postcards say it is */
 	uint32_t reporters; /* sketch: how many deliver each column, 1 to 64. 0: 1 */
-	uint32_t
-		columns_per_write; /* sketch; 0: as many as fit PL_DTA_WRITE_BYTES_MAX, at most 64 */
+	/* sketch; 0: as many as fit PL_DTA_WRITE_BYTES_MAX, at most 64 */
+	uint32_t columns_per_write;
 };
 
 struct pl_translator_config {
 	const struct pl_dta_store *stores; /* numbered from 0, as reports name them; copied */
 	unsigned int n_stores;
-	unsigned int
-		collectors; /* 0: 1. Each has all stores; keys and lists are spread over them */
-	enum pl_dta_form
-		form; /* PLAIN or TRACKING: what reporters speak that do not speak PATHLINE. Their reports
-	                                go to the first store of their primitive */
+	/* 0: 1. Each has all stores; keys and lists are spread over them */
+	unsigned int collectors;
+	/* PLAIN or TRACKING: what reporters speak that do not speak PATHLINE. Their reports go to
+	 * the first store of their primitive */
+	enum pl_dta_form form;
 	const struct pl_prefix *access; /* who may report; none: everybody. Copied */
 	unsigned int n_access;
 	uint32_t reporters;        /* known at once, for sequence numbers and quotas; 0: 1024 */
@@ -95,8 +100,8 @@ struct pl_translator_config {
 	struct pl_dta_quota reporter_quota; /* of each */
 	uint64_t nack_interval_ns;          /* 0: 1 ms */
 	uint32_t nack_tries;                /* before a gap is taken for lost; 0: none, at once */
-	uint16_t
-		nack_port; /* where published reporters listen (40044); 0: the port they send from */
+	/* where published reporters listen (40044); 0: the port they send from */
+	uint16_t nack_port;
 };
 
 enum pl_refusal {
@@ -143,7 +148,8 @@ struct pl_translator_counters {
 
 struct pl_translator;
 
-/* -EINVAL with a diag for a configuration that cannot be, -ENOMEM. The sink is copied; its arg is borrowed. */
+/* -EINVAL with a diag for a configuration that cannot be, -ENOMEM. The sink is copied; its arg is
+ * borrowed. */
 int pl_translator_new(struct pl_translator **ret, const struct pl_translator_config *config,
 	const struct pl_op_sink *sink, struct pl_diag *diag);
 /* What is held is dropped: flush before. NULL is fine. */
@@ -153,21 +159,24 @@ void pl_translator_free(struct pl_translator *t);
 uint64_t pl_translator_memory(const struct pl_translator *t);
 
 /*
- * A datagram as it came to the DTA port: any bytes. `now_ns` never goes back; any clock. Operations that follow have
- * been handed to the sink when it returns.
+ * A datagram as it came to the DTA port: any bytes. `now_ns` never goes back; any clock. Operations
+ * that follow have been handed to the sink when it returns.
  */
 void pl_translator_datagram(struct pl_translator *t, uint64_t now_ns, const struct pl_addr *from,
 	uint16_t from_port, const void *bytes, size_t n);
 
-/* The same for many: operations are handed over PL_OPS_MAX at a time, the last ones by pl_translator_done. */
+/* The same for many: operations are handed over PL_OPS_MAX at a time, the last ones by
+ * pl_translator_done. */
 void pl_translator_push(struct pl_translator *t, uint64_t now_ns, const struct pl_addr *from,
 	uint16_t from_port, const void *bytes, size_t n);
 void pl_translator_done(struct pl_translator *t);
 
-/* A packet as a port hands it out, likewise: a datagram, or a frame with one in it. False: it holds none, or not all of it. */
+/* A packet as a port hands it out, likewise: a datagram, or a frame with one in it. False: it holds
+ * none, or not all of it. */
 bool pl_translator_packet(struct pl_translator *t, uint64_t now_ns, const struct pl_packet *packet);
 
-/* One report of this process: no access list, no sequence, no reporter's quota. Returns whether it was accepted. */
+/* One report of this process: no access list, no sequence, no reporter's quota. Returns whether it
+ * was accepted. */
 bool pl_translator_report(
 	struct pl_translator *t, uint64_t now_ns, const struct pl_dta_report *report);
 
@@ -177,21 +186,25 @@ void pl_translator_tick(struct pl_translator *t, uint64_t now_ns);
 /* When there is something for the next tick; UINT64_MAX: nothing is held. */
 uint64_t pl_translator_due_ns(const struct pl_translator *t);
 
-/* Lets go of all that is held, incomplete sketches aside: at the end, or before memory is handed over. */
+/* Lets go of all that is held, incomplete sketches aside: at the end, or before memory is handed
+ * over. */
 void pl_translator_flush(struct pl_translator *t, uint64_t now_ns);
 
 enum pl_collector_state {
 	PL_COLLECTOR_UP,
 	PL_COLLECTOR_BUSY, /* its reports are refused as congested; what is held already goes on */
-	PL_COLLECTOR_DOWN, /* its keys and lists go to the others, those of the others stay where they are */
+	/* its keys and lists go to the others, those of the others stay where they are */
+	PL_COLLECTOR_DOWN,
 };
 
-/* All begin as UP. A sketch that moves, or whose collector was down, is written anew from its first column. */
+/* All begin as UP. A sketch that moves, or whose collector was down, is written anew from its first
+ * column. */
 void pl_translator_set_collector(
 	struct pl_translator *t, unsigned int collector, enum pl_collector_state state);
 
-/* How many entries a list of a collector has published already: before its first report after a restart of this process,
- * and before a collector that was down is up again. -EINVAL when there is no such list. */
+/* How many entries a list of a collector has published already: before its first report after a
+ * restart of this process, and before a collector that was down is up again. -EINVAL when there is
+ * no such list. */
 int pl_translator_resume_list(struct pl_translator *t, unsigned int collector, unsigned int store,
 	uint32_t list, uint64_t head);
 
@@ -210,17 +223,19 @@ struct pl_sketch_progress {
 	uint32_t epoch;
 	uint64_t complete;  /* columns that all reporters delivered */
 	uint32_t reporters; /* that delivered anything */
-	uint64_t
-		behind; /* bit r: reporter r, in the order of their first columns, has not delivered all; those that
-	                      are not known yet count as behind */
+	/* bit r: reporter r, in the order of their first columns, has not delivered all; those that
+	 * are not known yet count as behind */
+	uint64_t behind;
 };
-/* Of the present epoch, and of the last one that ended without being complete. -EINVAL: no sketch. */
+/* Of the present epoch, and of the last one that ended without being complete. -EINVAL: no
+ * sketch. */
 int pl_translator_sketch(const struct pl_translator *t, unsigned int store,
 	struct pl_sketch_progress *ret_present, struct pl_sketch_progress *ret_incomplete);
 
 /*
- * Which of n collectors has a key of a store: the one with the highest mix of key and number among those that are up
- * (rendezvous hashing), so that one that goes takes only its own keys along. `key_hash` is struct pl_key's h, for lists
- * the list's number, for sketches 0. Bit c of `up` is collector c. -1 when none is.
+ * Which of n collectors has a key of a store: the one with the highest mix of key and number among
+ * those that are up (rendezvous hashing), so that one that goes takes only its own keys along.
+ * `key_hash` is struct pl_key's h, for lists the list's number, for sketches 0. Bit c of `up` is
+ * collector c. -1 when none is.
  */
 int pl_collector_choose(unsigned int store, uint64_t key_hash, uint64_t up, unsigned int n);

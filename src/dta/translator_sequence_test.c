@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The translator and the numbers of reports: what is missing, repeated, begun anew or refused, and what is asked for again. */
+/* The translator and the numbers of reports: what is missing, repeated, begun anew or refused, and
+ * what is asked for again. */
 #include "dta/senders.h"
 #include "dta/test_translator.h"
 
@@ -152,7 +153,8 @@ static void test_restart(void)
 	pl_translator_free(t);
 }
 
-/* Heard first in the middle of a stream: what came before is asked for, and where it goes on is told. */
+/* Heard first in the middle of a stream: what came before is asked for, and where it goes on is
+ * told. */
 static void test_take_up(void)
 {
 	struct pl_translator *t = make_numbered(2);
@@ -199,7 +201,8 @@ static void test_take_up(void)
 	pl_translator_free(t);
 }
 
-/* Who may send, how much, and to whom: each refusal by its own counter, and a refused report is not lost. */
+/* Who may send, how much, and to whom: each refusal by its own counter, and a refused report is not
+ * lost. */
 static void test_policy(void)
 {
 	const struct pl_dta_store store = {

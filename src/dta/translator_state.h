@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a translator, shared by the files of this folder that make it up: one for each primitive that gathers. */
+/* The inside of a translator, shared by the files of this folder that make it up: one for each
+ * primitive that gathers. */
 #pragma once
 
 #include "base/bucket.h"
@@ -139,11 +140,12 @@ int pl_translator_cache(struct pl_translator *t, struct pl_cache *c, uint32_t ro
 /* Hands over what there is. */
 void pl_translator_deliver(struct pl_translator *t);
 
-/* Room for the bytes of the next write, aligned to 8; at most t->arena_bytes. What was given before and not used in an
- * operation is lost. */
+/* Room for the bytes of the next write, aligned to 8; at most t->arena_bytes. What was given before
+ * and not used in an operation is lost. */
 uint8_t *pl_translator_room(struct pl_translator *t, uint32_t bytes);
 
-/* The next operation; `data` is what pl_translator_room gave, or stays until the next call of pl_translator_deliver. */
+/* The next operation; `data` is what pl_translator_room gave, or stays until the next call of
+ * pl_translator_deliver. */
 struct pl_op *pl_translator_write(struct pl_translator *t, const struct store *s, int collector,
 	uint64_t offset, const uint8_t *data, uint32_t bytes);
 struct pl_op *pl_translator_add(struct pl_translator *t, const struct store *s, int collector,

@@ -16,7 +16,8 @@ static struct pl_translator *make(const struct pl_dta_store *store)
 	return make_with(store, (struct pl_translator_config){ .stores = NULL });
 }
 
-/* Conformance 1: the positions and the payload that the published hash gives key 1 (reference 3.2, 3.3). */
+/* Conformance 1: the positions and the payload that the published hash gives key 1 (reference 3.2,
+ * 3.3). */
 static void test_published_key_write(void)
 {
 	static const uint8_t report[] = { 1, 0x55, 0x00, 4, 0, 0, 0, 1, 0xde, 0xad, 0xbe, 0xef };
@@ -38,7 +39,8 @@ static void test_published_key_write(void)
 	pl_translator_free(t);
 }
 
-/* Conformance 3 and reference 3.5: little-endian in memory, 0 4 8 12 0 4 … without the batch lost at the wrap. */
+/* Conformance 3 and reference 3.5: little-endian in memory, 0 4 8 12 0 4 … without the batch lost
+ * at the wrap. */
 static void test_published_append(void)
 {
 	const struct pl_dta_store store = {
@@ -83,7 +85,8 @@ static struct pl_dta_report entry(uint32_t list, const void *data, uint32_t n)
 		.data_bytes = n };
 }
 
-/* The flush timer, the immediate flag, a report with several entries across the ring's end, a list taken up again. */
+/* The flush timer, the immediate flag, a report with several entries across the ring's end, a list
+ * taken up again. */
 static void test_append(void)
 {
 	const struct pl_dta_store store = {
@@ -408,7 +411,8 @@ static void test_sketch(void)
 	pl_translator_free(t);
 }
 
-/* One report of an epoch far away, whatever it is: those that follow each other are taken, soon at the latest. */
+/* One report of an epoch far away, whatever it is: those that follow each other are taken, soon at
+ * the latest. */
 static void test_far_epoch(void)
 {
 	const struct pl_dta_store store = {

@@ -274,7 +274,7 @@ static const char *url_fault(CURLU *u, const char *url)
 	if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK || !has_part(u, CURLUPART_HOST))
 		return "is not an address of a server";
 	if (has_part(u, CURLUPART_USER) || has_part(u, CURLUPART_PASSWORD))
-		return "has credentials in it; they belong into files, see user and token_file";
+		return "contains credentials; use the keys user and password_file, or token_file";
 	if (strpbrk(url, "?#") != NULL)
 		return "has a query or a fragment";
 	for (const char *c = url; *c != '\0'; c++) {

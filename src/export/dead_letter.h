@@ -2,8 +2,8 @@
 /*
  * What a server refused, as lines of JSON, so that nothing is thrown away unread:
  *   {"time":…,"output":"…","kind":"influx","status":400,"answer":"…","entry":"…"}
- * An entry that is not text stands as "entry_base64". time is seconds since the Unix epoch. Bounded: when the file
- * has reached its size, letters are refused. One thread at a time.
+ * An entry that is not text stands as "entry_base64". time is seconds since the Unix epoch.
+ * Bounded: when the file has reached its size, letters are refused. One thread at a time.
  */
 #pragma once
 

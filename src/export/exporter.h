@@ -2,12 +2,14 @@
 /*
  * Where records go: one interface for files, databases, message systems. Three parts, kept apart:
  *
- *   queue      worker -> exporter thread, one single-producer ring per worker and exporter, bounded; a full
- *              one drops what comes and counts it, so a slow or dead exporter never slows the rest
+ *   queue      worker -> exporter thread, one single-producer ring per worker and exporter,
+ *              bounded; a full one drops what comes and counts it, so a slow or dead exporter never
+ *              slows the rest
  *   formatting pure functions from records to bytes, in each exporter's own header
  *   sending    this interface: open, write, flush, close; one thread calls them
  *
- * The unit of account is an entry: a path with its hops, an event, or a point of a series. For the queue
+ * The unit of account is an entry: a path with its hops, an event, a value, or a point of a series. For the
+ * queue
  *   accepted + dropped[QUEUE_FULL] = offered,   accepted = taken + in the queue
  * and for the exporter behind it, at any quiet moment,
  *   accepted + recovered = delivered + every dropped[cause] + queued + spooled.
@@ -38,26 +40,18 @@ enum pl_export_drop {
 };
 const char *pl_export_drop_name(enum pl_export_drop cause); /* "queue_full", … */
 
-/* Any thread may read; the exporter's thread writes. */
+/* Any thread may read; the exporter's thread writes. Those of a spool, requests and points are of
+ * exporters to servers (export/sender.h). */
 struct pl_export_stats {
+#define PL_STAT(kind, member, ...) struct pl_counter member;
+#include "export/stats.def"
+#undef PL_STAT
 	struct pl_counter accepted;
-	struct pl_counter delivered;
 	struct pl_counter dropped[PL_EXPORT_DROP_MAX];
-	struct pl_counter bytes;     /* handed to the system */
-	struct pl_counter errors;    /* failed attempts to send */
-	struct pl_counter rotations; /* files begun after the first */
-	_Atomic uint64_t queued;     /* entries in memory, neither delivered nor dropped */
-	_Atomic int last_error;      /* errno of the last failed attempt; 0 while all is well */
-	/* Of exporters to servers (export/sender.h). */
-	struct pl_counter points;    /* points of series, among the accepted */
-	struct pl_counter recovered; /* entries found in the spool when it was opened */
-	struct pl_counter requests;  /* sent, whatever came of them */
-	struct pl_counter
-		dead_letters;      /* of dropped[REJECTED], those written down with the answer */
-	struct pl_counter folded;  /* written under an overflow key: too many distinct ones */
-	struct pl_counter damaged; /* records of the spool that could not be read */
-	_Atomic uint64_t spooled;  /* entries on disk, neither delivered nor dropped */
+	_Atomic uint64_t queued;        /* entries in memory, neither delivered nor dropped */
+	_Atomic uint64_t spooled;       /* entries on disk, neither delivered nor dropped */
 	_Atomic uint64_t spooled_bytes; /* what the spool takes on disk */
+	_Atomic int last_error;         /* errno of the last failed attempt; 0 while all is well */
 };
 
 struct pl_export;
@@ -72,22 +66,25 @@ struct pl_export_words {
 /* What a kind of exporter supplies; all are called by one thread. now_ns is monotonic. */
 struct pl_export_ops {
 	const char *name; /* "jsonl" */
-	/* Takes every entry: afterwards it is delivered, queued or counted as dropped. Never blocks for
-	 * longer than one system call on a local file. */
+	/* Takes every entry: afterwards it is delivered, queued or counted as dropped. Never blocks
+	 * for longer than one system call on a local file. */
 	void (*write_paths)(
 		struct pl_export *e, const struct pl_record_batch *batch, uint64_t now_ns);
 	void (*write_events)(
 		struct pl_export *e, const struct pl_event *events, uint32_t n, uint64_t now_ns);
+	/* NULL: takes none. */
+	void (*write_values)(
+		struct pl_export *e, const struct pl_value *values, uint32_t n, uint64_t now_ns);
 	/* Once per interval, what the network looks like. NULL: takes none. */
 	void (*write_series)(struct pl_export *e, const struct pl_series_point *points, uint32_t n,
 		uint64_t now_ns);
 	/* Sends what is due: call at least once a second, and with `all` before closing. */
 	void (*flush)(struct pl_export *e, uint64_t now_ns, bool all);
-	/* Lets go of files and connections and takes them up again by name (SIGHUP). 0 or -errno; on
-	 * failure goes on with what it had. */
+	/* Lets go of files and connections and takes them up again by name (SIGHUP). 0 or -errno;
+	 * on failure goes on with what it had. */
 	int (*reopen)(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag);
-	/* Nothing more will come or be sent: puts away what is left where it survives. What does not stays
-	 * in `queued`. NULL: nothing to do. */
+	/* Nothing more will come or be sent: puts away what is left where it survives. What does
+	 * not stays in `queued`. NULL: nothing to do. */
 	void (*finish)(struct pl_export *e);
 	/* Any thread. NULL: has no words. */
 	void (*words)(struct pl_export *e, struct pl_export_words *ret);
@@ -109,6 +106,12 @@ static inline void pl_export_write_events(
 	struct pl_export *e, const struct pl_event *events, uint32_t n, uint64_t now_ns)
 {
 	e->ops->write_events(e, events, n, now_ns);
+}
+
+static inline void pl_export_write_values(
+	struct pl_export *e, const struct pl_value *values, uint32_t n, uint64_t now_ns)
+{
+	e->ops->write_values(e, values, n, now_ns);
 }
 
 static inline void pl_export_write_series(
@@ -133,7 +136,8 @@ static inline void pl_export_finish(struct pl_export *e)
 		e->ops->finish(e);
 }
 
-/* Frees; NULL does nothing. Flush with `all` first; what is still unsent then is lost, read queued. */
+/* Frees; NULL does nothing. Flush with `all` first; what is still unsent then is lost, read
+ * queued. */
 static inline void pl_export_close(struct pl_export *e)
 {
 	if (e != NULL)

@@ -29,7 +29,7 @@ const char *pl_exposition_content_type(enum pl_exposition_format format)
 		       : "text/plain; version=0.0.4; charset=utf-8";
 }
 
-/* --- names ------------------------------------------------------------------------------------------- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static bool name_char(char c, bool first, bool colon)
 {
@@ -55,8 +55,8 @@ static bool ends_with(const char *text, const char *end)
 	return n >= m && memcmp(text + n - m, end, m) == 0;
 }
 
-/* Endings that a format gives a meaning of its own. Not "_info": a gauge of value 1 that ends so is what all
- * exporters have, in both formats. */
+/* Endings that a format gives a meaning of its own. Not "_info": a gauge of value 1 that ends so is
+ * what all exporters have, in both formats. */
 static bool name_free(const char *name)
 {
 	static const char *const reserved[] = { "_total", "_created", "_bucket", "_count", "_sum" };
@@ -68,7 +68,7 @@ static bool name_free(const char *name)
 	return true;
 }
 
-/* --- text -------------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------- */
 
 static void add_escaped(struct pl_buf *buf, const char *text, bool quotes)
 {
@@ -93,7 +93,8 @@ static void add_escaped(struct pl_buf *buf, const char *text, bool quotes)
 	}
 }
 
-/* A bound or a value that is a float in both formats: "1.0", not "1", so that a series has one name. */
+/* A bound or a value that is a float in both formats: "1.0", not "1", so that a series has one
+ * name. */
 void pl_exposition_float(struct pl_buf *buf, double v)
 {
 	size_t before = buf->len;
@@ -221,7 +222,7 @@ static const char *value_suffix(const struct pl_exposition *page)
 	return page->type == PL_METRIC_COUNTER ? "_total" : "";
 }
 
-/* --- points -------------------------------------------------------------------------------------------- */
+/* --- points ----------------------------------------------------------------------------------- */
 
 void pl_exposition_init_points(struct pl_exposition *page, struct pl_buf *buf, uint64_t ts_ns,
 	void (*take)(void *ctx, const struct pl_series_point *point), void *ctx)
@@ -265,7 +266,7 @@ static void add_point(struct pl_exposition *page, const struct pl_label *labels,
 	page->samples++;
 }
 
-/* --- the page ---------------------------------------------------------------------------------------- */
+/* --- the page --------------------------------------------------------------------------------- */
 
 void pl_exposition_init(
 	struct pl_exposition *page, struct pl_buf *buf, enum pl_exposition_format format)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes a metrics page: Prometheus text 0.0.4 or OpenMetrics 1.0.0 from the same calls. A pure function of
- * its arguments into a pl_buf; check buf->failed at the end. Per family: pl_exposition_family, then its
- * samples, all of them, then the next; pl_exposition_end once. Names are the program's own and are asserted;
- * help and label values may be any bytes and are escaped, what is not UTF-8 becomes U+FFFD.
+ * Writes a metrics page: Prometheus text 0.0.4 or OpenMetrics 1.0.0 from the same calls. A pure
+ * function of its arguments into a pl_buf; check buf->failed at the end. Per family:
+ * pl_exposition_family, then its samples, all of them, then the next; pl_exposition_end once. Names
+ * are the program's own and are asserted; help and label values may be any bytes and are escaped,
+ * what is not UTF-8 becomes U+FFFD.
  *
  * A counter's name is given without "_total"; each format puts it where it wants it.
  */
@@ -37,7 +38,7 @@ struct pl_label {
 	};
 };
 
-#define PL_EXPOSITION_FAMILIES_MAX 256
+#define PL_EXPOSITION_FAMILIES_MAX 512
 
 struct pl_exposition {
 	struct pl_buf *buf;
@@ -54,8 +55,9 @@ struct pl_exposition {
 	uint64_t ts_ns;
 };
 
-/* Which le bounds of a histogram to show: buckets first, first + step, … up to last, and +Inf. Bounds are
- * bucket ends, so the counts are exact. Bounds and sum are divided by `divisor`: 1e9 for ns to seconds. */
+/* Which le bounds of a histogram to show: buckets first, first + step, … up to last, and +Inf.
+ * Bounds are bucket ends, so the counts are exact. Bounds and sum are divided by `divisor`: 1e9 for
+ * ns to seconds. */
 struct pl_exposition_bounds {
 	uint8_t first, last, step;
 	double divisor;
@@ -64,8 +66,9 @@ extern const struct pl_exposition_bounds
 	pl_bounds_latency;                                /* 256 ns to 4.3 s by twos, in seconds */
 extern const struct pl_exposition_bounds pl_bounds_depth; /* 1 to 2^24 by twos */
 
-/* One value that a histogram counted, and whom it came from; on OpenMetrics pages only. The same unit as the
- * histogram's. Labels that would make names and values longer than 128 characters together are left out. */
+/* One value that a histogram counted, and whom it came from; on OpenMetrics pages only. The same
+ * unit as the histogram's. Labels that would make names and values longer than 128 characters
+ * together are left out. */
 struct pl_exposition_exemplar {
 	uint64_t value;
 	uint64_t ts_ns; /* since the Unix epoch */
@@ -80,7 +83,8 @@ const char *pl_exposition_content_type(enum pl_exposition_format format);
 
 void pl_exposition_init(
 	struct pl_exposition *page, struct pl_buf *buf, enum pl_exposition_format format);
-/* The families as points of this time; `buf` is scratch. Names of families must be of static storage. */
+/* The families as points of this time; `buf` is scratch. Names of families must be of static
+ * storage. */
 void pl_exposition_init_points(struct pl_exposition *page, struct pl_buf *buf, uint64_t ts_ns,
 	void (*take)(void *ctx, const struct pl_series_point *point), void *ctx);
 /* unit: NULL or a base unit that the name ends with ("pathline_x_seconds", unit "seconds"). */

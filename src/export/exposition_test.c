@@ -147,7 +147,8 @@ static void whole_bounds(void)
 	pl_buf_done(&buf);
 }
 
-/* An exemplar stands at the bucket its value is in, on OpenMetrics pages, and never above its limit. */
+/* An exemplar stands at the bucket its value is in, on OpenMetrics pages, and never above its
+ * limit. */
 static void exemplars(void)
 {
 	static const struct {

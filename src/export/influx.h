@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * InfluxDB: line protocol to the write interface of version 1 (/write) or 2 (/api/v2/write), also as
- * VictoriaMetrics takes it. docs/formats/influx.md lists measurements, tags and fields.
+ * InfluxDB: line protocol to the write interface of version 1 (/write) or 2 (/api/v2/write), also
+ * as VictoriaMetrics takes it. docs/formats/influx.md lists measurements, tags and fields.
  *
  *   pathline_event   one per event: what, where, and the flow concerned as text
  *   pathline_hop     one per hop of a report, numbers only; when asked for
  *   pathline_NAME    one per point of a series (export/series.h)
  *
- * Tags are words of fixed lists, nodes, ports, queues, reasons and exporters, never anything of a flow; how many
- * distinct sets of tags are written in a run is bounded: those beyond have "other" in place of numbers and
- * addresses, and are counted. Integers are signed 64-bit at the server: a larger one goes as text under the
- * name NAME_u64. The server keeps one point for each set of tags and time, so where two have the same,
- * the later one is moved on by nanoseconds. Times before the year 2000 or more than a day ahead are refused.
+ * Tags are words of fixed lists, nodes, ports, queues, reasons and exporters, never anything of a
+ * flow; how many distinct sets of tags are written in a run is bounded: those beyond have "other"
+ * in place of numbers and addresses, and are counted. Integers are signed 64-bit at the server: a
+ * larger one goes as text under the name NAME_u64. The server keeps one point for each set of tags
+ * and time, so where two have the same, the later one is moved on by nanoseconds. Times before the
+ * year 2000 or more than a day ahead are refused.
  *
  * Nothing but points is ever written: no database is made, none dropped.
  */
@@ -31,7 +32,8 @@ struct pl_influx_options {
 	uint32_t max_keys;                       /* distinct sets of tags; 0: 10000, at most 2^24 */
 };
 
-/* `sender` without url, headers and scheme of the token, which are filled in here. As pl_sender_open. */
+/* `sender` without url, headers and scheme of the token, which are filled in here. As
+ * pl_sender_open. */
 int pl_influx_open(struct pl_export **ret, const struct pl_influx_options *options,
 	const struct pl_sender_options *sender, uint64_t now_ns, struct pl_diag *diag);
 uint64_t pl_influx_memory(uint32_t max_keys);

@@ -20,9 +20,9 @@
 #define HOPS_MAX     255
 
 /*
- * `text` holds the lines that are not wholly in the file, from the beginning of a line on; the first `torn`
- * bytes of it are in the file already. So a line cut short by a full disk can be finished in the same file,
- * or cut off there and written anew in another.
+ * `text` holds the lines that are not wholly in the file, from the beginning of a line on; the
+ * first `torn` bytes of it are in the file already. So a line cut short by a full disk can be
+ * finished in the same file, or cut off there and written anew in another.
  */
 struct jsonl {
 	struct pl_export export;
@@ -46,11 +46,11 @@ static struct jsonl *self(struct pl_export *e)
 
 _Static_assert(offsetof(struct jsonl, export) == 0, "an exporter begins with the common part");
 
-/* --- the file ---------------------------------------------------------------------------------------- */
+/* --- the file --------------------------------------------------------------------------------- */
 
 /*
- * Cuts off a last line without an end, as a crash leaves it. Only what looks like one of our lines is
- * removed: a foreign file is refused.
+ * Cuts off a last line without an end, as a crash leaves it. Only what looks like one of our lines
+ * is removed: a foreign file is refused.
  */
 static int cut_torn_end(int fd, off_t size, const char *path, struct pl_diag *diag, off_t *ret_size)
 {
@@ -82,8 +82,8 @@ static int cut_torn_end(int fd, off_t size, const char *path, struct pl_diag *di
 		begin--;
 	if (tail[begin] != '{' || (begin == 0 && from > 0)) {
 		r = -EINVAL;
-		pl_diag_set(diag, "%s does not end with a whole line of JSON; not appending to it",
-			path);
+		pl_diag_set(diag,
+			"%s does not end with a complete line of JSON; not appending to it", path);
 		goto out;
 	}
 	if (ftruncate(fd, from + (off_t)begin) < 0) {
@@ -106,8 +106,8 @@ static bool is_named(const struct stat *file, const char *path)
 	       there.st_ino == file->st_ino;
 }
 
-/* Opens the path and takes the place of the present file; on failure that one stays. -EAGAIN: the path is another file's by
- * now. */
+/* Opens the path and takes the place of the present file; on failure that one stays. -EAGAIN: the
+ * path is another file's by now. */
 static int file_try(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 {
 	struct stat st, old;
@@ -124,7 +124,7 @@ static int file_try(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 	}
 	if (fstat(fd, &st) < 0) {
 		r = -errno;
-		pl_diag_set(diag, "cannot look at %s: %s", j->path, strerror(-r));
+		pl_diag_set(diag, "cannot stat %s: %s", j->path, strerror(-r));
 		goto fail;
 	}
 	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode)) {
@@ -141,7 +141,8 @@ static int file_try(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 		if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 			r = errno == EWOULDBLOCK ? -EBUSY : -errno;
 			pl_diag_set(diag, "cannot lock %s: %s", j->path,
-				r == -EBUSY ? "another process writes it" : strerror(-r));
+				r == -EBUSY ? "another process has it open for writing"
+					    : strerror(-r));
 			goto fail;
 		}
 		if (!is_named(&st, j->path)) {
@@ -152,7 +153,7 @@ static int file_try(struct jsonl *j, uint64_t now_ns, struct pl_diag *diag)
 		/* What was written before it was locked counts too. */
 		if (fstat(fd, &st) < 0) {
 			r = -errno;
-			pl_diag_set(diag, "cannot look at %s: %s", j->path, strerror(-r));
+			pl_diag_set(diag, "cannot stat %s: %s", j->path, strerror(-r));
 			goto fail;
 		}
 		size = st.st_size;
@@ -243,7 +244,7 @@ static void rotate(struct jsonl *j, uint64_t now_ns)
 	j->rotate_at_ns = now_ns + j->options.retry_ns;
 }
 
-/* --- writing ----------------------------------------------------------------------------------------- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static uint64_t count_lines(const char *text, size_t len)
 {
@@ -398,6 +399,26 @@ static void jsonl_write_events(
 	account(j);
 }
 
+static void jsonl_write_values(
+	struct pl_export *e, const struct pl_value *values, uint32_t n, uint64_t now_ns)
+{
+	struct jsonl *j = self(e);
+
+	pl_count(&e->stats.accepted, n);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!make_room(j, pl_value_json_max() + 1, now_ns)) {
+			pl_count(&e->stats.dropped[j->cause], 1);
+			continue;
+		}
+		pl_value_json(&j->text, &values[i]);
+		pl_buf_chr(&j->text, '\n');
+		assert(!j->text.failed);
+	}
+	if (j->text.len >= CHUNK_BYTES)
+		drain(j, now_ns, false);
+	account(j);
+}
+
 static void jsonl_flush(struct pl_export *e, uint64_t now_ns, bool all)
 {
 	struct jsonl *j = self(e);
@@ -440,6 +461,7 @@ static const struct pl_export_ops jsonl_ops = {
 	.name = "jsonl",
 	.write_paths = jsonl_write_paths,
 	.write_events = jsonl_write_events,
+	.write_values = jsonl_write_values,
 	.flush = jsonl_flush,
 	.reopen = jsonl_reopen,
 	.close = jsonl_close,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The JSON lines file exporter: one object per report and per event (record/json.h), appended (O_APPEND) to
- * a file that is rotated by size and age; FILE becomes FILE.1, FILE.1 becomes FILE.2, and so on.
+ * The JSON lines file exporter: one object per report, event and value (record/json.h), appended
+ * (O_APPEND) to a file that is rotated by size and age; FILE becomes FILE.1, FILE.1 becomes FILE.2,
+ * and so on.
  *
- * Lines are whole: after a short write the rest of the line goes first, before anything else; if the file is
- * left in between, the torn end is cut off. A torn end found when opening (a crash) is cut off too. When the
- * disk is full or fails, up to buffer_bytes wait, what comes beyond is dropped and counted by cause, and
- * each retry_ns a new attempt is made. Nothing is synced to the device: a power cut may lose what the kernel
- * had not written yet.
+ * Lines are whole: after a short write the rest of the line goes first, before anything else; if
+ * the file is left in between, the torn end is cut off. A torn end found when opening (a crash) is
+ * cut off too. When the disk is full or fails, up to buffer_bytes wait, what comes beyond is
+ * dropped and counted by cause, and each retry_ns a new attempt is made. Nothing is synced to the
+ * device: a power cut may lose what the kernel had not written yet.
  */
 #pragma once
 

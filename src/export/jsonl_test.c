@@ -359,7 +359,8 @@ static void set_limit(uint64_t bytes)
 		abort();
 }
 
-/* The disk fills up at every possible byte of a line, then has room again: each line whole, none twice. */
+/* The disk fills up at every possible byte of a line, then has room again: each line whole, none
+ * twice. */
 static void torn_lines(void)
 {
 	struct pl_jsonl_options o = { 0 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which page a client wants: the Accept header (RFC 9110, 12.5.1), with weights. Parameters we do not know
- * (escaping, charset) are passed over; a version is compared. A broken header asks for nothing: text.
+ * Which page a client wants: the Accept header (RFC 9110, 12.5.1), with weights. Parameters we do
+ * not know (escaping, charset) are passed over; a version is compared. A broken header asks for
+ * nothing: text.
  */
 #include <stdbool.h>
 #include <string.h>

@@ -9,19 +9,20 @@
 #define RECORDS_MIN 1024
 #define RECORDS_MAX (1U << 24)
 
-/* The three record kinds are of one size, so a slot holds any. */
+/* The record kinds are of one size, so a slot holds any. */
 union slot {
 	struct pl_path path;
 	struct pl_hop hop;
 	struct pl_event event;
+	struct pl_value value;
 };
 
 _Static_assert(sizeof(union slot) == 128, "records are 128 bytes");
 
-enum kind { KIND_PATH, KIND_EVENT };
+enum kind { KIND_PATH, KIND_EVENT, KIND_VALUE };
 
-/* head and tail count records since the beginning; each side keeps its own line, with its own copy of the
- * other's position that it refreshes only when it seems to be out of room or work. */
+/* head and tail count records since the beginning; each side keeps its own line, with its own copy
+ * of the other's position that it refreshes only when it seems to be out of room or work. */
 struct pl_export_queue {
 	union slot *slots;
 	uint8_t *kinds; /* of an entry's first slot */
@@ -127,6 +128,21 @@ void pl_export_queue_put_events(
 	atomic_store_explicit(&q->head, head, memory_order_release);
 }
 
+void pl_export_queue_put_values(
+	struct pl_export_queue *q, const struct pl_value *values, uint32_t n)
+{
+	uint64_t head = atomic_load_explicit(&q->head, memory_order_relaxed);
+	uint32_t put = 0;
+
+	for (; put < n && room(q, head, 1); put++) {
+		q->kinds[head & q->mask] = KIND_VALUE;
+		q->slots[head++ & q->mask].value = values[put];
+	}
+	pl_count(&q->stats.accepted, put);
+	pl_count(&q->stats.full_values, n - put);
+	atomic_store_explicit(&q->head, head, memory_order_release);
+}
+
 /* Copies the path at `tail` with its hops; false when the batch has no room for it. */
 static bool take_path(struct pl_export_queue *q, uint64_t tail, struct pl_record_batch *paths)
 {
@@ -144,22 +160,29 @@ static bool take_path(struct pl_export_queue *q, uint64_t tail, struct pl_record
 	return true;
 }
 
-uint32_t pl_export_queue_take(struct pl_export_queue *q, struct pl_record_batch *paths,
-	struct pl_event *events, uint32_t cap_events, uint32_t *ret_events)
+uint32_t pl_export_queue_take(
+	struct pl_export_queue *q, struct pl_record_batch *paths, struct pl_export_taken *ret)
 {
 	uint64_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
-	uint32_t n_events = 0, taken = 0;
+	uint32_t taken = 0;
 
 	if (tail == q->head_seen)
 		q->head_seen = atomic_load_explicit(&q->head, memory_order_acquire);
 	while (tail != q->head_seen) {
+		const union slot *at = &q->slots[tail & q->mask];
+
 		if (q->kinds[tail & q->mask] == KIND_EVENT) {
-			if (n_events == cap_events)
+			if (ret->n_events == ret->cap_events)
 				break;
-			events[n_events++] = q->slots[tail & q->mask].event;
+			ret->events[ret->n_events++] = at->event;
+			tail++;
+		} else if (q->kinds[tail & q->mask] == KIND_VALUE) {
+			if (ret->n_values == ret->cap_values)
+				break;
+			ret->values[ret->n_values++] = at->value;
 			tail++;
 		} else {
-			uint32_t n = 1U + q->slots[tail & q->mask].path.hop_count;
+			uint32_t n = 1U + at->path.hop_count;
 
 			if (!take_path(q, tail, paths))
 				break;
@@ -169,7 +192,6 @@ uint32_t pl_export_queue_take(struct pl_export_queue *q, struct pl_record_batch 
 	}
 	pl_count(&q->stats.taken, taken);
 	atomic_store_explicit(&q->tail, tail, memory_order_release);
-	*ret_events = n_events;
 	return taken;
 }
 

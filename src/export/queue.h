@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The ring between a worker and an exporter's thread: records as they are, 128 bytes each, a path followed
- * by its hops. One thread puts, one takes; neither waits. What does not fit is dropped whole (a path never
- * without its hops) and counted.
+ * The ring between a worker and an exporter's thread: records as they are, 128 bytes each, a path
+ * followed by its hops. One thread puts, one takes; neither waits. What does not fit is dropped
+ * whole (a path never without its hops) and counted.
  */
 #pragma once
 
@@ -14,13 +14,14 @@
 struct pl_export_queue;
 
 struct pl_export_queue_stats {
-	struct pl_counter accepted;                /* entries put; the producer writes */
-	struct pl_counter full_paths, full_events; /* entries dropped because the ring was full */
-	struct pl_counter taken;                   /* the consumer writes */
+	struct pl_counter accepted; /* entries put; the producer writes */
+	/* entries dropped because the ring was full */
+	struct pl_counter full_paths, full_events, full_values;
+	struct pl_counter taken; /* the consumer writes */
 };
 
-/* `records` slots (paths, hops and events count one each), rounded up to a power of two, at least 1024,
- * at most 2^24. -ENOMEM, -EINVAL. */
+/* `records` slots (paths, hops, events and values count one each), rounded up to a power of two, at least
+ * 1024, at most 2^24. -ENOMEM, -EINVAL. */
 int pl_export_queue_new(struct pl_export_queue **ret, uint32_t records);
 void pl_export_queue_free(struct pl_export_queue *q);
 uint64_t pl_export_queue_memory(uint32_t records);
@@ -30,12 +31,24 @@ void pl_export_queue_put_paths(struct pl_export_queue *q, const struct pl_record
 void pl_export_queue_put_events(
 	struct pl_export_queue *q, const struct pl_event *events, uint32_t n);
 
+void pl_export_queue_put_values(
+	struct pl_export_queue *q, const struct pl_value *values, uint32_t n);
+
+/* Room for what is no path; the numbers are zero before. */
+struct pl_export_taken {
+	struct pl_event *events;
+	struct pl_value *values;
+	uint32_t cap_events, cap_values;
+	uint32_t n_events, n_values;
+};
+
 /*
  * Consumer: appends entries to `paths` (cleared by the caller; room for one report at least) and to
- * `events` until either is full or the ring is empty. Returns the number of entries, 0 when none waited.
+ * `ret` until one of them is full or the ring is empty. Returns the number of entries, 0 when none
+ * waited.
  */
-uint32_t pl_export_queue_take(struct pl_export_queue *q, struct pl_record_batch *paths,
-	struct pl_event *events, uint32_t cap_events, uint32_t *ret_events);
+uint32_t pl_export_queue_take(
+	struct pl_export_queue *q, struct pl_record_batch *paths, struct pl_export_taken *ret);
 
 /* Entries waiting: accepted - taken, from any thread, approximately. */
 uint64_t pl_export_queue_waiting(const struct pl_export_queue *q);

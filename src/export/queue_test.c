@@ -33,15 +33,25 @@ static bool whole(uint32_t i)
 	return good;
 }
 
+static struct pl_value values[64];
+static struct pl_export_taken rest;
+
+static uint32_t take(struct pl_export_queue *q)
+{
+	rest = (struct pl_export_taken){
+		.events = events, .values = values, .cap_events = 64, .cap_values = 2
+	};
+	return pl_export_queue_take(q, &out, &rest);
+}
+
 static void limits(void)
 {
 	struct pl_export_queue *q = NULL;
-	uint32_t n_events;
 
 	eq(pl_export_queue_new(&q, (1U << 24) + 1), -EINVAL, "too many records");
 	pl_export_queue_free(NULL);
 	eq(pl_export_queue_new(&q, 1), 0, "rounded up");
-	eq(pl_export_queue_take(q, &out, events, 64, &n_events), 0, "nothing in it");
+	eq(take(q), 0, "nothing in it");
 	/* 1024 slots; 255 hops: four reports fill it exactly */
 	pl_record_batch_clear(&in);
 	for (unsigned int i = 0; i < 5; i++)
@@ -51,16 +61,26 @@ static void limits(void)
 	eq(pl_counter_read(&pl_export_queue_stats(q)->full_paths), 1, "the fifth is counted");
 	pl_export_queue_put_events(q, events, 1);
 	eq(pl_counter_read(&pl_export_queue_stats(q)->full_events), 1, "no event fits either");
+	pl_export_queue_put_values(q, values, 2);
+	eq(pl_counter_read(&pl_export_queue_stats(q)->full_values), 2, "nor a value");
 	eq(pl_export_queue_waiting(q), 4, "four wait");
 	pl_record_batch_clear(&out);
 	out.cap_hops = 256;
-	eq(pl_export_queue_take(q, &out, events, 64, &n_events), 1,
-		"one at a time with small room");
+	eq(take(q), 1, "one at a time with small room");
 	ok(whole(0), "it is whole");
 	out.cap_hops = 2048;
-	eq(pl_export_queue_take(q, &out, events, 64, &n_events), 3, "then the rest");
+	eq(take(q), 3, "then the rest");
 	ok(whole(1) && whole(2) && whole(3), "they are whole");
 	eq(pl_export_queue_waiting(q), 0, "empty");
+	for (unsigned int i = 0; i < 3; i++)
+		values[i].number = 70 + i;
+	pl_export_queue_put_values(q, values, 3);
+	pl_export_queue_put_events(q, events, 1);
+	memset(values, 0, sizeof(values));
+	eq(take(q), 2, "as many values as there is room for");
+	ok(rest.n_values == 2 && values[0].number == 70 && values[1].number == 71, "in order");
+	eq(take(q), 2, "then the rest");
+	ok(rest.n_values == 1 && values[0].number == 72 && rest.n_events == 1, "of both kinds");
 	pl_export_queue_free(q);
 }
 
@@ -91,7 +111,7 @@ static void two_threads(void)
 	struct pl_export_queue *q;
 	const struct pl_export_queue_stats *s;
 	uint64_t paths = 0, told = 0, last = 0, last_event = 0;
-	uint32_t n_events, taken;
+	uint32_t taken;
 	bool good = true, running = true;
 	pthread_t thread;
 
@@ -104,18 +124,18 @@ static void two_threads(void)
 			pthread_tryjoin_np(thread, NULL) == 0)
 			running = false;
 		pl_record_batch_clear(&out);
-		taken = pl_export_queue_take(q, &out, events, 64, &n_events);
+		taken = take(q);
 		for (uint32_t i = 0; i < out.n_paths; i++) {
 			good &= whole(i) && (paths + i == 0 || out.paths[i].report_id > last);
 			last = out.paths[i].report_id;
 		}
-		for (uint32_t i = 0; i < n_events; i++) {
+		for (uint32_t i = 0; i < rest.n_events; i++) {
 			good &= events[i].report_id > last_event;
 			last_event = events[i].report_id;
 		}
 		paths += out.n_paths;
-		told += n_events;
-		good &= taken == out.n_paths + n_events;
+		told += rest.n_events;
+		good &= taken == out.n_paths + rest.n_events;
 	} while (running || taken > 0);
 	ok(good, "whole and in order");
 	eq(paths + told, pl_counter_read(&s->taken), "taken is what came");

@@ -106,7 +106,7 @@ static void words(struct pl_export *e, struct pl_export_words *ret)
 	ret->refusal[0] = ret->trouble[0] = '\0';
 	if (atomic_load_explicit(&o->holes, memory_order_relaxed))
 		snprintf(ret->trouble, sizeof(ret->trouble),
-			"a region in %s was cut while it was open; take it away and send SIGHUP",
+			"a region in %s was truncated while it was open; remove it and send SIGHUP",
 			o->folder);
 	else if (atomic_load_explicit(&e->stats.last_error, memory_order_relaxed) != 0)
 		snprintf(ret->trouble, sizeof(ret->trouble),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records into a history (memory/history.h): a folder of regions that survives the process and is read in place. An entry
- * is delivered when it is in the regions, from where readers have it at once; the disk has it after the next group
- * commit. When a file is cut from outside, or cannot be written to disk, that is told until it is mended: entries for
- * regions with holes are dropped with cause io.
+ * Records into a history (memory/history.h): a folder of regions that survives the process and is
+ * read in place. An entry is delivered when it is in the regions, from where readers have it at
+ * once; the disk has it after the next group commit. When a file is cut from outside, or cannot be
+ * written to disk, that is told until it is mended: entries for regions with holes are dropped with
+ * cause io.
  */
 #pragma once
 

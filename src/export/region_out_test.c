@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records into regions: accounts, files that are moved away or cut while they are open, and what is told of that. */
+/* Records into regions: accounts, files that are moved away or cut while they are open, and what is
+ * told of that. */
 #include "export/region_out.h"
 
 #include <errno.h>
@@ -150,7 +151,7 @@ static void cut(void)
 	eq(pl_counter_read(&e->stats.delivered), 12);
 	eq(atomic_load(&e->stats.last_error), EIO);
 	e->ops->words(e, &words);
-	ok(strstr(words.trouble, "was cut while it was open") != NULL, "and it is told: %s",
+	ok(strstr(words.trouble, "was truncated while it was open") != NULL, "and it is told: %s",
 		words.trouble);
 	eq(unlink(file("hops.region")), 0);
 	eq(pl_export_reopen(e, 0, &diag), 0, "taken away, it is made anew: %s", diag.text);

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Prometheus remote write 1.0: protobuf in a snappy block, over the shared sender (export/sender.h).
+ * Prometheus remote write 1.0: protobuf in a snappy block, over the shared sender
+ * (export/sender.h).
  *
- * Receivers check little and some defects harm them for good, so everything is checked here, before a point is
- * queued. Refused, and counted as such, never changed: a time more than an hour in the past or a minute in the
- * future (one sample in nanoseconds stops a Prometheus server from storing anything, also after a restart); a
- * time that is not later than the last of the same series (the clock was set back); a label or metric name that
- * is none; a repeated label. A label without a value is left out, which means the same; bytes that are not
- * UTF-8 become U+FFFD, as on the page.
+ * Receivers check little and some defects harm them for good, so everything is checked here, before
+ * a point is queued. Refused, and counted as such, never changed: a time more than an hour in the
+ * past or a minute in the future (one sample in nanoseconds stops a Prometheus server from storing
+ * anything, also after a restart); a time that is not later than the last of the same series (the
+ * clock was set back); a label or metric name that is none; a repeated label. A label without a
+ * value is left out, which means the same; bytes that are not UTF-8 become U+FFFD, as on the page.
  *
- * A series that is not in a whole interval has ended, and gets a stale marker with the interval's time. How many
- * points (series, or histograms) there can be at a time is bounded; those beyond are refused.
+ * A series that is not in a whole interval has ended, and gets a stale marker with the interval's
+ * time. How many points (series, or histograms) there can be at a time is bounded; those beyond are
+ * refused.
  *
- * Samples of a series go in order, one request at a time: open the sender in_order. Every sample carries the
- * time of its reading, so no series is late of itself; what an outage made late is in requests of its own, as
- * the spool keeps the order. When a server says that such a request is out of its bounds, and all of it has
- * one time, nothing of it is acceptable, and it is not halved.
+ * Samples of a series go in order, one request at a time: open the sender in_order. Every sample
+ * carries the time of its reading, so no series is late of itself; what an outage made late is in
+ * requests of its own, as the spool keeps the order. When a server says that such a request is out
+ * of its bounds, and all of it has one time, nothing of it is acceptable, and it is not halved.
  */
 #pragma once
 

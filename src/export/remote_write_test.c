@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The encoder against protobuf-c's decoder and snappy's; tests/net/prometheus.py has the real servers. */
+/* The encoder against protobuf-c's decoder and snappy's; tests/net/prometheus.py has the real
+ * servers. */
 #include "export/remote_write.h"
 
 #include <errno.h>
@@ -306,8 +307,8 @@ static void list_samples(bool stale, char *ret, size_t cap)
 	pl_remote__write_request__free_unpacked(w, NULL);
 }
 
-/* Every series of a histogram that ends gets its marker, though its bounds are gone; and every bucket that
- * other bounds do not have. */
+/* Every series of a histogram that ends gets its marker, though its bounds are gone; and every
+ * bucket that other bounds do not have. */
 static void histogram_ends(void)
 {
 	static const struct pl_exposition_bounds wide = {
@@ -341,7 +342,8 @@ static void histogram_ends(void)
 	pl_remote_format.free(f);
 }
 
-/* A hundred series of which some end: each gets one marker, later than its last sample, and none too many. */
+/* A hundred series of which some end: each gets one marker, later than its last sample, and none
+ * too many. */
 static void ends(void)
 {
 	void *f = new_format(0, NULL, 0);

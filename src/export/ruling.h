@@ -8,8 +8,8 @@
 #include "base/rng.h"
 #include "export/sender.h"
 
-/* The first line of a text from outside, printable UTF-8, terminated: as many whole characters as fit into cap
- * bytes (at least 1). */
+/* The first line of a text from outside, printable UTF-8, terminated: as many whole characters as
+ * fit into cap bytes (at least 1). */
 void pl_words_clean(char *ret, size_t cap, const char *text, size_t len);
 
 /* How long to wait after so many failures in a row (1, 2, …): evenly spread up to

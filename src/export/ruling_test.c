@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What servers' answers mean, their words, and how long to wait. What follows from it is sender_test.c's. */
+/* What servers' answers mean, their words, and how long to wait. What follows from it is
+ * sender_test.c's. */
 #include "export/ruling.h"
 
 #include "base/test.h"

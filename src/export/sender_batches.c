@@ -153,8 +153,8 @@ static void evict(struct sender *s, struct held *h)
 	pl_sender_release(s, h);
 }
 
-/* What is being sent out of memory becomes the spool's oldest record, so that it stays before what comes
- * behind it. Only possible while the spool is empty; then peeking gets it and holds it. */
+/* What is being sent out of memory becomes the spool's oldest record, so that it stays before what
+ * comes behind it. Only possible while the spool is empty; then peeking gets it and holds it. */
 static void spool_work(struct sender *s)
 {
 	struct work *w = &s->work;

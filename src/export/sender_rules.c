@@ -207,8 +207,8 @@ static void back_off(struct sender *s, const struct pl_ruling *r, uint64_t now_n
 		s->renew_credentials = true;
 }
 
-/* The rest of what is being sent goes behind all else, marked, so that others get their turn. False when
- * there are no others, or no place. */
+/* The rest of what is being sent goes behind all else, marked, so that others get their turn. False
+ * when there are no others, or no place. */
 static bool step_aside(struct sender *s)
 {
 	struct work *w = &s->work;

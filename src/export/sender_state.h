@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a sender is made of; for sender.c (threads, requests, opening), sender_batches.c (memory and spool)
- * and sender_rules.c (what to send, and what an answer does). Everything is under the lock but what is said
- * to be a thread's own.
+ * What a sender is made of; for sender_open.c, sender.c (threads, requests), sender_batches.c
+ * (memory and spool) and sender_rules.c (what to send, and what an answer does). Everything is
+ * under the lock but what is said to be a thread's own.
  */
 #pragma once
 
@@ -14,6 +14,8 @@
 #include "export/ruling.h"
 #include "export/sender.h"
 #include "export/spool.h"
+
+#define SECOND_NS     UINT64_C(1000000000)
 
 /* Spool record flags. */
 #define FLAG_SUSPECT  1u
@@ -28,8 +30,8 @@ struct held {
 	uint64_t begun_ns; /* monotonic: when its first entry came */
 };
 
-/* What is being sent: entries lo … n of a batch, of them those before hi in the next request. What is
- * before lo is settled. Refused halves come back to the same place with a smaller hi. */
+/* What is being sent: entries lo … n of a batch, of them those before hi in the next request. What
+ * is before lo is settled. Refused halves come back to the same place with a smaller hi. */
 struct work {
 	struct pl_chunks chunks;
 	uint32_t lo, hi, step;
@@ -125,3 +127,9 @@ bool pl_sender_choose(struct sender *s);
 void pl_sender_aim(struct sender *s);
 /* Does what s->answer, to the entries aimed at, makes necessary. */
 void pl_sender_rule(struct sender *s, uint64_t now_ns);
+
+/* ---- sender.c ---- */
+
+int pl_sender_start(struct sender *s);
+void pl_sender_close(struct pl_export *e);
+extern const struct pl_export_ops pl_sender_ops;

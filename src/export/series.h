@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the network looks like now, as a stream of points: a name, labels, fields, a time. Neither side of
- * the stream knows the other: pipeline/series.c makes the points out of the aggregates, an exporter takes
- * those fields that its server can hold.
+ * What the network looks like now, as a stream of points: a name, labels, fields, a time. Neither
+ * side of the stream knows the other: pipeline/series.c makes the points out of the aggregates, an
+ * exporter takes those fields that its server can hold.
  *
- * A field has two names. As part of its point ("depth_max" of "queue") it is for servers that keep many
- * fields under one key (InfluxDB); as a family of its own ("pathline_queue_depth_max", as on the metrics
- * page, without the _total and _bucket of the text form) it is for servers that keep one value per series.
- * A field without one of the two is not for servers of that kind: a mean over the interval makes no family,
- * a cumulative histogram makes no field.
+ * A field has two names. As part of its point ("depth_max" of "queue") it is for servers that keep
+ * many fields under one key (InfluxDB); as a family of its own ("pathline_queue_depth_max", as on
+ * the metrics page, without the _total and _bucket of the text form) it is for servers that keep
+ * one value per series. A field without one of the two is not for servers of that kind: a mean over
+ * the interval makes no family, a cumulative histogram makes no field.
  */
 #pragma once
 

@@ -74,7 +74,8 @@ static int put(struct pl_spool *s, uint32_t i)
 	return pl_spool_put(s, &r);
 }
 
-/* The number of the oldest record, which is settled; -1 when there is none; -2 when it is not as put. */
+/* The number of the oldest record, which is settled; -1 when there is none; -2 when it is not as
+ * put. */
 static int64_t get(struct pl_spool *s)
 {
 	uint8_t want[128];
@@ -197,7 +198,7 @@ static void test_lock(void)
 	struct pl_spool *s = spool_at(path, NULL), *second = NULL;
 
 	eq(pl_spool_open(&second, &o, &diag), -EBUSY, "a second one is refused");
-	ok(strstr(diag.text, path) != NULL && strstr(diag.text, "writes it") != NULL,
+	ok(strstr(diag.text, path) != NULL && strstr(diag.text, "uses it") != NULL,
 		"and told why: %s", diag.text);
 	pl_spool_close(s);
 	eq(pl_spool_open(&second, &o, NULL), 0, "no lock is left behind");
@@ -271,7 +272,8 @@ static bool of_payload(const char *segment, size_t len, size_t at)
 	return false;
 }
 
-/* Every bit of the segment flipped: one of a header loses nothing, one of a payload its record, which is counted. */
+/* Every bit of the segment flipped: one of a header loses nothing, one of a payload its record,
+ * which is counted. */
 static void test_flip(void)
 {
 	const char *path = fresh("flip");
@@ -373,7 +375,8 @@ static void test_damage(void)
 	pl_spool_close(s);
 }
 
-/* Headers of which nothing is left: counted, set aside, whoever comes behind is found; wherever they stood. */
+/* Headers of which nothing is left: counted, set aside, whoever comes behind is found; wherever
+ * they stood. */
 static void test_lost_headers(void)
 {
 	for (uint32_t lost = 0; lost < 6; lost++) {

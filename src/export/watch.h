@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records and events to whoever watches: an exporter whose other end are clients that come and go (`pathline
- * tail`, the events of /api/v1/). It also remembers the latest events.
+ * Records and events to whoever watches: an exporter whose other end are clients that come and go
+ * (`pathline tail`, the events and values of /api/v1/). It also remembers the latest of both.
  *
- * Each client has a bounded buffer of lines made when it opened, with its own kinds, expression and form. What
- * does not fit is dropped for that client, counted, and told to it in its stream, where it happened:
+ * Each client has a bounded buffer of lines made when it opened, with its own kinds, expression and
+ * form. What does not fit is dropped for that client, counted, and told to it in its stream, where
+ * it happened:
  *
  *   {"kind":"dropped","count":3,"cause":"slow_client"}   this client did not read fast enough
- *   {"kind":"dropped","count":9,"cause":"queue_full"}    before filtering, for every client: the output's
- *                                                        thread did not keep up
+ *   {"kind":"dropped","count":9,"cause":"queue_full"}    before filtering, for every client: the
+ *                                                        output's thread did not keep up
  *   {"kind":"alive",…}                                   nothing else for 10 s
  *
- * No data line begins with these. For the output's account an entry is delivered when every client that wanted
- * it took it (also when none did), else dropped with cause queue_full; `seen = filtered + sent + dropped` holds
- * for each client.
+ * No data line begins with these. For the output's account an entry is delivered when every client
+ * that wanted it took it (also when none did), else dropped with cause queue_full; `seen = filtered
+ * + sent + dropped` holds for each client.
  *
- * One thread is the exporter's; the functions here are for any one other thread. They share a lock that no
- * packet path takes.
+ * One thread is the exporter's; the functions here are for any one other thread. They share a lock
+ * that no packet path takes.
  */
 #pragma once
 
@@ -41,20 +42,22 @@ const char *pl_watch_form_name(enum pl_watch_form form); /* "api", "jsonl", "tab
 struct pl_watch_options {
 	unsigned int max_clients; /* 0: 8 */
 	uint32_t buffer_bytes;    /* per client; 0: 1 MiB; at least 64 KiB */
-	uint32_t recent_events;   /* 0: 1024 */
+	uint32_t recent_events;   /* and values; 0: 1024 */
 };
 
 struct pl_watch;
 struct pl_watch_client;
 
-/* -ENOMEM. The exporter owns *ret_live, which lives until it is closed; by then every client must be. */
+/* -ENOMEM. The exporter owns *ret_live, which lives until it is closed; by then every client must
+ * be. */
 int pl_watch_new(
 	struct pl_export **ret, struct pl_watch **ret_live, const struct pl_watch_options *options);
 uint64_t pl_watch_memory(const struct pl_watch_options *options);
 
 /*
- * `wake` is called on the exporter's thread when a client that found nothing has something now; it must not
- * block. `want` is called when paths begin or cease to be wanted, by the thread that opens and closes.
+ * `wake` is called on the exporter's thread when a client that found nothing has something now; it
+ * must not block. `want` is called when paths begin or cease to be wanted, by the thread that opens
+ * and closes.
  */
 struct pl_watch_hooks {
 	void (*wake)(void *arg);
@@ -64,12 +67,13 @@ struct pl_watch_hooks {
 void pl_watch_set_hooks(struct pl_watch *live, const struct pl_watch_hooks *hooks);
 
 struct pl_watch_request {
-	bool paths, events; /* neither: those that `where` can be asked of */
-	const char *where;  /* NULL = all */
+	bool paths, events, values; /* none: those that `where` can be asked of */
+	const char *where;          /* NULL = all */
 	enum pl_watch_form form;
 	struct pl_addr address; /* whose it is, for the statistics */
 };
-/* -EINVAL with diag (the expression, or CSV of two kinds); -EBUSY when there is no place; -ENOMEM. */
+/* -EINVAL with diag (the expression, or CSV of several kinds); -EBUSY when there is no place;
+ * -ENOMEM. */
 int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 	const struct pl_watch_request *request, uint64_t now_ns, struct pl_diag *diag);
 void pl_watch_close(struct pl_watch_client *client);
@@ -78,12 +82,13 @@ void pl_watch_close(struct pl_watch_client *client);
 size_t pl_watch_read(struct pl_watch_client *client, char *dst, size_t cap, uint64_t now_ns);
 bool pl_watch_ready(struct pl_watch_client *client, uint64_t now_ns);
 
-/* What the output's queues dropped before the exporter saw it, ever; growth is told to the clients. */
-void pl_watch_missed(struct pl_watch *live, uint64_t paths, uint64_t events);
+/* What the output's queues dropped before the exporter saw it, ever; growth is told to the
+ * clients. */
+void pl_watch_missed(struct pl_watch *live, uint64_t paths, uint64_t events, uint64_t values);
 
 struct pl_watch_stats {
 	struct pl_addr address;
-	bool paths, events;
+	bool paths, events, values;
 	enum pl_watch_form form;
 	uint64_t seen, filtered, sent, dropped; /* entries of its kinds; sent: into its buffer */
 	uint64_t missed;                        /* of the output's queues while it was there */
@@ -99,3 +104,6 @@ void pl_watch_remember(struct pl_watch *live, const struct pl_event *events, uin
 uint32_t pl_watch_events(
 	struct pl_watch *live, struct pl_event *dst, uint32_t cap, uint64_t *ret_total);
 uint32_t pl_watch_events_max(const struct pl_watch *live);
+/* The latest values likewise. */
+uint32_t pl_watch_values(
+	struct pl_watch *live, struct pl_value *dst, uint32_t cap, uint64_t *ret_total);

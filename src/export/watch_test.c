@@ -184,7 +184,7 @@ static void notices(void)
 	char text[1000];
 
 	setup(&f, 2, 0);
-	pl_watch_missed(f.live, 3, 5);
+	pl_watch_missed(f.live, 3, 5, 0);
 	c = open_client(&f, (struct pl_watch_request){ .events = true });
 	ok(!pl_watch_ready(c, SECOND), "what was lost before it came is not its");
 	eq(drain(c, text, sizeof(text), SECOND), 0);
@@ -192,9 +192,9 @@ static void notices(void)
 	send_events(&f, 1, 1);
 	eq(f.wakes, 1, "woken once");
 	drain(c, text, sizeof(text), SECOND);
-	pl_watch_missed(f.live, 7, 5);
+	pl_watch_missed(f.live, 7, 5, 0);
 	ok(!pl_watch_ready(c, SECOND), "paths that it did not ask for");
-	pl_watch_missed(f.live, 7, 9);
+	pl_watch_missed(f.live, 7, 9, 0);
 	ok(pl_watch_ready(c, SECOND), "lost in the queue");
 	drain(c, text, sizeof(text), SECOND);
 	streq(text, "{\"kind\":\"dropped\",\"count\":4,\"cause\":\"queue_full\"}\n");

@@ -118,8 +118,9 @@ static void flow_member(struct pl_json *j, const struct pl_event *e)
 }
 
 /*
- * What places the event; of a flow only where that is the place. An operator's label of the same name counts. Who reported it is
- * part of what happened once; of what lasts, begin and end may come from different reports, or the end from none.
+ * What places the event; of a flow only where that is the place. An operator's label of the same
+ * name counts. Who reported it is part of what happened once; of what lasts, begin and end may come
+ * from different reports, or the end from none.
  */
 static void write_labels(struct webhook *w, const struct pl_event *e)
 {
@@ -160,6 +161,7 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 
 static void write_annotations(struct webhook *w, const struct pl_event *e)
 {
+	const bool bytes = (e->present & PL_EVENT_HAS_unit) != 0;
 	char text[TEXT_MAX], kind[64], value[64] = "", place[96] = "";
 	char summary[sizeof(kind) + sizeof(place) + sizeof(value)], nodes[PL_PATH_NODES_TEXT];
 	struct pl_path_nodes now, old;
@@ -170,7 +172,7 @@ static void write_annotations(struct webhook *w, const struct pl_event *e)
 	for (char *p = kind; *p != '\0'; p++)
 		*p = *p == '_' ? ' ' : *p;
 	if ((e->present & PL_EVENT_HAS_value) != 0)
-		snprintf(value, sizeof(value), ": %" PRIu64, e->value);
+		snprintf(value, sizeof(value), ": %" PRIu64 "%s", e->value, bytes ? " bytes" : "");
 	if ((e->present & PL_EVENT_HAS_node) != 0)
 		n += (size_t)snprintf(place, sizeof(place), " at node %" PRIu64, e->node);
 	if ((e->present & PL_EVENT_HAS_port) != 0)
@@ -185,6 +187,8 @@ static void write_annotations(struct webhook *w, const struct pl_event *e)
 	member(&j, "summary", summary);
 	number_member(&j, "value", (e->present & PL_EVENT_HAS_value) != 0, e->value);
 	number_member(&j, "threshold", (e->present & PL_EVENT_HAS_threshold) != 0, e->threshold);
+	if (bytes)
+		member(&j, "unit", "bytes");
 	flow_member(&j, e);
 	if (e->phase != PL_PHASE_ONCE && e->event != PL_EVENT_REPORT_LOSS &&
 		(e->present & PL_EVENT_HAS_exporter) != 0) {

@@ -3,17 +3,20 @@
  * Events as alerts, in the two forms that Alertmanager knows:
  *
  *   alertmanager   what a Prometheus server sends to one: POST /api/v2/alerts, an array of alerts
- *   receiver       what an Alertmanager sends on to a webhook: an object of version "4" with the alerts in it
+ *   receiver       what an Alertmanager sends on to a webhook: an object of version "4" with the
+ *                  alerts in it
  *
- * An alert's labels are the kind of event (alertname="pathline_queue_depth"), the place (node, port, queue,
- * drop_reason; of what happens once, exporter and hw_id) and those the operator adds, so alerts are as many as places;
- * flow, path, value and threshold are annotations. Events that begin and end are one alert: its startsAt is the begin's time, its endsAt the end's.
- * While it lasts an Alertmanager is told again every repeat_ns, with an endsAt three times as far ahead, so
- * that it ends by itself when we are gone; a receiver is told once. An event that happens once is an alert that ends
- * resolve_ns later. A request is a group: all that became due within batch_age, at most batch_entries.
+ * An alert's labels are the kind of event (alertname="pathline_queue_depth"), the place (node,
+ * port, queue, drop_reason; of what happens once, exporter and hw_id) and those the operator adds,
+ * so alerts are as many as places; flow, path, value and threshold are annotations. Events that
+ * begin and end are one alert: its startsAt is the begin's time, its endsAt the end's. While it
+ * lasts an Alertmanager is told again every repeat_ns, with an endsAt three times as far ahead, so
+ * that it ends by itself when we are gone; a receiver is told once. An event that happens once is
+ * an alert that ends resolve_ns later. A request is a group: all that became due within batch_age,
+ * at most batch_entries.
  *
- * Lasting alerts are at most PL_WEBHOOK_ALERTS; one beyond ends resolve_ns after its begin, and is counted as
- * folded. Their rate is the detector's, which limits every kind and place.
+ * Lasting alerts are at most PL_WEBHOOK_ALERTS; one beyond ends resolve_ns after its begin, and is
+ * counted as folded. Their rate is the detector's, which limits every kind and place.
  */
 #pragma once
 

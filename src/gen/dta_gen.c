@@ -134,8 +134,7 @@ static int check(const struct pl_dta_gen_cfg *c, struct pl_diag *diag)
 {
 	if (is_plain(c) && (c->packed > 1 || c->sequenced || c->immediate || c->key_bytes != 4))
 		return refuse(diag,
-			"records that are no reports have a datagram each, no numbers, nobody to "
-			"wake, and keys of 4 bytes");
+			"streams without DTA have one record per datagram, no numbers, no --immediate, and keys of 4 bytes");
 	if (c->form != PL_DTA_PATHLINE &&
 		(c->packed > 1 || c->store != 0 || c->key_bytes != 4 || c->tell_length ||
 			c->stream == PL_DTA_STREAM_SKETCH))
@@ -147,11 +146,11 @@ static int check(const struct pl_dta_gen_cfg *c, struct pl_diag *diag)
 	if (c->reporters > PL_DTA_GEN_REPORTERS_MAX || c->packed > PL_DTA_GEN_PACKED_MAX)
 		return refuse(diag, "at most 4096 reporters, and 32 reports in a datagram");
 	if (c->udp && c->reporters > 1)
-		return refuse(diag, "a socket is one reporter; several are for frames");
+		return refuse(diag, "a UDP socket is one reporter; several reporters need frames");
 	if (c->key_bytes < 8 && c->keys > UINT64_C(1) << (8 * c->key_bytes))
-		return refuse(diag, "there are not so many keys of so few bytes");
+		return refuse(diag, "keys of this length cannot have that many different values");
 	if (c->key_lengths && c->key_bytes < 8)
-		return refuse(diag, "keys of different lengths have 8 bytes and more");
+		return refuse(diag, "--key-lengths needs --key-bytes of 8 or more");
 	if (c->value_bytes > 1000 ||
 		(size_t)c->packed * (c->value_bytes + c->key_bytes + 36u) > 1400)
 		return refuse(diag, "reports do not fit in a datagram of 1400 bytes");
@@ -163,7 +162,7 @@ static int check(const struct pl_dta_gen_cfg *c, struct pl_diag *diag)
 	if (c->zipf < 0 || c->zipf > 10 || c->rate < 0 || c->rate > 1e9)
 		return refuse(diag, "Zipf's exponent is at most 10, the rate at most 10^9");
 	if (c->loss < 0 || c->duplicate < 0 || c->swap < 0 || c->loss + c->duplicate + c->swap > 1)
-		return refuse(diag, "shares are 0 to 1, also all together");
+		return refuse(diag, "each share must be from 0 to 1, and so must their sum");
 	return 0;
 }
 
@@ -292,7 +291,8 @@ void pl_dta_gen_tuple(uint8_t to[PL_DTA_GEN_TUPLE_BYTES], uint64_t flow)
 	to[12] = PL_IP_TCP;
 }
 
-/* An entry about a flow: the 5-tuple where there is room, and a number, which is the flow itself without one. */
+/* An entry about a flow: the 5-tuple where there is room, and a number, which is the flow itself
+ * without one. */
 static void set_entry(struct pl_dta_gen *g, struct pl_dta_report *r, uint64_t flow, uint64_t v)
 {
 	const size_t tuple =

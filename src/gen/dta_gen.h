@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Streams of DTA reports to order: the published generator's (keys, increments, entries of lists, each one greater than
- * the one before; what collectors without DTA get instead; a trace) and more: postcards of interleaved flows, columns of sketches, keys that follow Zipf's law, reporters
- * that lose, double and swap their datagrams. No sockets and no clock, as gen/gen.h; the same configuration with the same
- * seed gives the same bytes.
+ * Streams of DTA reports to order: the published generator's (keys, increments, entries of lists,
+ * each one greater than the one before; what collectors without DTA get instead; a trace) and more:
+ * postcards of interleaved flows, columns of sketches, keys that follow Zipf's law, reporters that
+ * lose, double and swap their datagrams. No sockets and no clock, as gen/gen.h; the same
+ * configuration with the same seed gives the same bytes.
  */
 #pragma once
 
@@ -20,15 +21,20 @@ enum pl_dta_stream {
 	PL_DTA_STREAM_INCREMENT,
 	PL_DTA_STREAM_POSTCARDS,
 	PL_DTA_STREAM_SKETCH,
-	PL_DTA_STREAM_MIX, /* all of them in turn, the last only with PL_DTA_PATHLINE, into stores from `store` on */
-	/* What Marple's queries report, each as often as in no trace in particular, as the published one is not at hand:
-	 * of 16 reports 12 are sizes of flowlets (list 1), 3 flows that lost packets (list 0), 1 a flow's timeouts so far
-	 * (value of a key; lists are in the store behind). Entries of 13 bytes and more begin with the 5-tuple. */
+	/* all of them in turn, the last only with PL_DTA_PATHLINE, into stores from `store` on */
+	PL_DTA_STREAM_MIX,
+	/* What Marple's queries report, each as often as in no trace in particular, as the
+	 * published one is not at hand: of 16 reports 12 are sizes of flowlets (list 1), 3 flows
+	 * that lost packets (list 0), 1 a flow's timeouts so far (value of a key; lists are in the
+	 * store behind). Entries of 13 bytes and more begin with the 5-tuple. */
 	PL_DTA_STREAM_MARPLE,
-	/* The published generator's for collectors without DTA, a record in each datagram, in network order:
+	/* The published generator's for collectors without DTA, a record in each datagram, in
+	 * network order:
 	 *   udp-report    key 32, data 32; from any address to port 1337
-	 *   udp-flowcard  source 32, destination 32, ports 16 and 16, protocol 8, data 32; to port 1337
-	 *   int-paths     source 32, destination 32, protocol 8, ports 16 and 16, five hops of 32; to port 5002 */
+	 *   udp-flowcard  source 32, destination 32, ports 16 and 16, protocol 8, data 32; to port
+	 *                 1337
+	 *   int-paths     source 32, destination 32, protocol 8, ports 16 and 16, five hops of 32;
+	 *                 to port 5002 */
 	PL_DTA_STREAM_UDP_REPORT,
 	PL_DTA_STREAM_UDP_FLOWCARD,
 	PL_DTA_STREAM_INT_PATHS,
@@ -44,17 +50,20 @@ struct pl_dta_gen_cfg {
 	enum pl_dta_form form;
 	bool sequenced, immediate;
 	uint16_t store;
-	uint8_t copies; /* 0: published forms 4, as their generator; else as many as the store has */
+	/* 0: published forms 4, as their generator; else as many as the store has */
+	uint8_t copies;
 	uint32_t reporters; /* addresses 10.0.0.200 and up, in turn; each numbers its own. 0: 1 */
 	uint32_t packed;    /* PATHLINE: reports in a datagram; 0: 1 */
-	/* keys: numbers from 0, in network order; each one greater than the one before, or Zipf's law */
+	/* keys: numbers from 0, in network order; each one greater than the one before, or Zipf's
+	 * law */
 	uint64_t keys;     /* so many; 0: 10^9, or as many as there are */
 	uint8_t key_bytes; /* any; zeros before the number. 0: 4 */
 	bool key_lengths;  /* from 8 to key_bytes bytes, key by key */
 	double zipf;       /* exponent; 0: in turn */
-	bool value_is_key; /* the value follows from the key, so that any answer can be checked; else a count */
-	uint16_t
-		value_bytes; /* of values and entries: a number in network order, zeros before it; 0: 4 */
+	/* the value follows from the key, so that any answer can be checked; else a count */
+	bool value_is_key;
+	/* of values and entries: a number in network order, zeros before it; 0: 4 */
+	uint16_t value_bytes;
 	uint32_t lists; /* 0: 5 */
 	/* postcards: flow f has path length 1 + f mod hops when `lengths`, else hops */
 	uint32_t interleave; /* flows on their way at the same time; 0: 1 */
@@ -78,7 +87,8 @@ uint64_t pl_dta_gen_value(uint64_t key);
 #define PL_DTA_GEN_TUPLE_BYTES 13u
 uint8_t pl_dta_gen_key_bytes(const struct pl_dta_gen_cfg *cfg, uint64_t key);
 void pl_dta_gen_tuple(uint8_t to[PL_DTA_GEN_TUPLE_BYTES], uint64_t flow);
-/* A sketch's cell when `value_is_key`, the same from every reporter; how many columns go in a report. */
+/* A sketch's cell when `value_is_key`, the same from every reporter; how many columns go in a
+ * report. */
 uint64_t pl_dta_gen_cell(
 	uint32_t epoch, uint32_t column, unsigned int row, unsigned int cell_bytes);
 uint32_t pl_dta_gen_columns(unsigned int rows, unsigned int cell_bytes);

@@ -83,7 +83,7 @@ static uint64_t each_report(struct pl_dta_gen *g, bool udp,
 static uint8_t next_hop[FLOWS];
 static uint64_t out_of_order, wrong_node, most_open, now_open;
 
-static void look_card(const struct pl_dta_report *r, const struct pl_addr *from)
+static void look_nic(const struct pl_dta_report *r, const struct pl_addr *from)
 {
 	uint32_t flow = pl_be32(r->key);
 
@@ -113,7 +113,7 @@ static void test_postcards(void)
 		.packed = 7,
 		.reporters = 3 });
 
-	eq(each_report(g, false, look_card), 10003, "whole datagrams");
+	eq(each_report(g, false, look_nic), 10003, "whole datagrams");
 	eq(out_of_order, 0);
 	eq(wrong_node, 0);
 	ok(most_open > 60 && most_open <= 100, "%" PRIu64 " flows at the same time", most_open);
@@ -280,7 +280,8 @@ static void test_keys(void)
 
 /* ---- records that are no reports ---- */
 
-/* Calls `look` with each datagram of a run, which is to be so long; its frames go from and to these ports. */
+/* Calls `look` with each datagram of a run, which is to be so long; its frames go from and to these
+ * ports. */
 static void each_record(enum pl_dta_stream stream, size_t bytes, unsigned int sport,
 	unsigned int dport, void (*look)(const uint8_t *p, const struct pl_addr *from, uint32_t i))
 {

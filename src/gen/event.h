@@ -16,6 +16,6 @@
 
 int pl_gen_event_parse(struct pl_gen_event *ret, const char *text, struct pl_diag *diag);
 
-/* The demonstration: a path change, a queue build-up and a burst of lost reports within the first half
- * minute, then again every minute. Appends to cfg->events. */
+/* The demonstration: a path change, a queue build-up and a burst of lost reports within the first
+ * half minute, then again every minute. Appends to cfg->events. */
 void pl_gen_story(struct pl_gen_cfg *cfg);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Telemetry to order: a network is modelled (gen/topology.h), flows run through it, and what its nodes
- * would say about them is encoded as reports or as the instrumented packets themselves. No sockets and no
- * clock: time is the model's, it starts at start_ns and advances by 1/rate per report. The same
- * configuration with the same seed gives the same bytes.
+ * Telemetry to order: a network is modelled (gen/topology.h), flows run through it, and what its
+ * nodes would say about them is encoded as reports or as the instrumented packets themselves. No
+ * sockets and no clock: time is the model's, it starts at start_ns and advances by 1/rate per
+ * report. The same configuration with the same seed gives the same bytes.
  *
  *   struct pl_gen_cfg cfg = { .rate = 10000, .seed = 1 };
  *   pl_gen_new(&gen, &cfg, &diag);
@@ -11,8 +11,8 @@
  *           …;
  *   pl_gen_free(gen);
  *
- * After pl_gen_new nothing allocates. A generator belongs to one thread. The packets of a batch belong to
- * the generator and live until the next pl_gen_next.
+ * After pl_gen_new nothing allocates. A generator belongs to one thread. The packets of a batch
+ * belong to the generator and live until the next pl_gen_next.
  */
 #pragma once
 
@@ -57,8 +57,8 @@ enum pl_gen_inner {
 };
 /* The transport of the original packets. */
 enum pl_gen_proto { PL_GEN_PROTO_AUTO, PL_GEN_PROTO_TCP, PL_GEN_PROTO_UDP, PL_GEN_PROTO_ICMP };
-/* Where the metadata of an INT-MD sink stand: in the report's header (where the version has a place for
- * them), on top of the stack, or both. */
+/* Where the metadata of an INT-MD sink stand: in the report's header (where the version has a place
+ * for them), on top of the stack, or both. */
 enum pl_gen_sink { PL_GEN_SINK_AUTO, PL_GEN_SINK_STACK, PL_GEN_SINK_HEADER, PL_GEN_SINK_BOTH };
 /* What tells that a packet carries INT. */
 enum pl_gen_announce {
@@ -81,10 +81,11 @@ enum pl_gen_ioam_time { PL_GEN_IOAM_POSIX, PL_GEN_IOAM_PTP, PL_GEN_IOAM_NTP };
 #define PL_GEN_SNAPSHOT_MAX 16 /* words */
 
 struct pl_gen_ioam {
-	uint8_t options;     /* PL_GEN_IOAM_*; 0 = INT is what is made */
-	uint8_t destination; /* those that stand in Destination Options; the others are in Hop-by-Hop */
-	uint32_t
-		trace_type; /* 24 bits, also what direct export asks for; 0: id, ports, time, delay, queue */
+	uint8_t options; /* PL_GEN_IOAM_*; 0 = INT is what is made */
+	/* those that stand in Destination Options; the others are in Hop-by-Hop */
+	uint8_t destination;
+	/* 24 bits, also what direct export asks for; 0: id, ports, time, delay, queue */
+	uint32_t trace_type;
 	uint16_t ns;
 	uint8_t nodes; /* room for so many (with the longest snapshot); 0: 8, or as many as fit */
 	uint8_t snapshot_words;
@@ -116,7 +117,8 @@ enum pl_gen_event_kind {
 	PL_GEN_EVENT_KIND_MAX,
 };
 
-/* Something that happens at a time. node and link ends are node ids; 0 = chosen: on the path of flow 0. */
+/* Something that happens at a time. node and link ends are node ids; 0 = chosen: on the path of
+ * flow 0. */
 struct pl_gen_event {
 	enum pl_gen_event_kind kind;
 	uint64_t at_ns, duration_ns; /* after the start; duration 0 = for ever */
@@ -135,7 +137,8 @@ struct pl_gen_event {
 #define PL_GEN_MALFORMS_MAX 128
 #define PL_GEN_PACKET_MAX   9216 /* bytes */
 
-/* Kinds of damage from gen/malform.h, each to a share of the packets; 0 = an equal part of what the others leave. */
+/* Kinds of damage from gen/malform.h, each to a share of the packets; 0 = an equal part of what the
+ * others leave. */
 struct pl_gen_malform {
 	const struct pl_malform *kind;
 	double ratio;
@@ -150,10 +153,10 @@ struct pl_gen_cfg {
 	struct pl_dist link;    /* ns between nodes; default const:1us */
 	struct pl_dist queue;   /* depth; default exp:20 */
 	struct pl_dist util;    /* egress utilization; default uniform:0,100 */
-	uint64_t
-		clock_offset_ns; /* each node's clock is off by a fixed amount, up to this either way */
-	double missing;          /* share of values that are not available (all ones) */
-	double drop;             /* share of packets dropped on the way, and reported as such */
+	/* each node's clock is off by a fixed amount, up to this either way */
+	uint64_t clock_offset_ns;
+	double missing; /* share of values that are not available (all ones) */
+	double drop;    /* share of packets dropped on the way, and reported as such */
 	/* how reports travel */
 	double rate;                     /* reports per second; 0: 1000 */
 	uint64_t start_ns;               /* model time of the first; 0: 1700000000 s */
@@ -174,8 +177,8 @@ struct pl_gen_cfg {
 	enum pl_gen_sink sink;
 	enum pl_gen_announce announce;
 	enum pl_gen_proto proto; /* INT over TCP or UDP: what the carrier is */
-	uint16_t
-		bitmap; /* instruction bitmap; 0: ids, ports, latency, queue, both times, utilization */
+	/* instruction bitmap; 0: ids, ports, latency, queue, both times, utilization */
+	uint16_t bitmap;
 	uint8_t npt;          /* v2.1 over TCP/UDP: next protocol type 0, 1, 2 */
 	uint8_t ds_words;     /* v2.1: domain-specific words per hop */
 	uint8_t source_words; /* v2.1: in the source's block only */
@@ -188,7 +191,8 @@ struct pl_gen_cfg {
 	bool inner_tlv; /* report 2.0: inner contents are TLVs, a domain's own and the packet */
 	uint8_t reports_per_datagram; /* report 2.0; 0: 1 */
 	uint8_t outer_ip, inner_ip;   /* 4 or 6; 0: 4 */
-	uint8_t ip_options; /* words of IPv4 options, or IPv6 Hop-by-Hop padding, in original packets */
+	/* words of IPv4 options, or IPv6 Hop-by-Hop padding, in original packets */
+	uint8_t ip_options;
 	double fragments;    /* share of original packets without INT that are later fragments */
 	uint8_t tcp_options; /* words of TCP options in the instrumented packet */
 	bool tcp_before_options; /* INT directly behind the first 20 bytes */
@@ -199,8 +203,8 @@ struct pl_gen_cfg {
 	uint16_t gre_ethertype;  /* announces INT in GRE; 0: 0x88b5 (local experiments, IEEE 802) */
 	uint16_t payload;        /* bytes of original payload kept; 0: 16 */
 	uint8_t hw_id;           /* of every exporter, 6 bits */
-	struct pl_addr
-		collector; /* where the reports go, in frames; 0: 10.255.255.254, fd00:ff::fffe */
+	/* where the reports go, in frames; 0: 10.255.255.254, fd00:ff::fffe */
+	struct pl_addr collector;
 	uint16_t report_port; /* 0: 32766 */
 	enum pl_gen_replay replay;
 	uint8_t replay_hops;    /* where the test leaves it open; 0: as many as it has at most */
@@ -221,17 +225,17 @@ int pl_gen_new(struct pl_gen **ret, const struct pl_gen_cfg *cfg, struct pl_diag
 void pl_gen_free(struct pl_gen *gen);
 
 /*
- * The next packets whose model time is below until_ns, at most PL_BATCH_MAX. Returns their number; 0 when
- * none is due yet (or, of 65536 that were, every one was lost); -ENODATA when count or duration have been
- * reached.
+ * The next packets whose model time is below until_ns, at most PL_BATCH_MAX. Returns their number;
+ * 0 when none is due yet (or, of 65536 that were, every one was lost); -ENODATA when count or
+ * duration have been reached.
  */
 int pl_gen_next(struct pl_gen *gen, uint64_t until_ns, struct pl_batch *ret);
 
 /* Model time of the next packet; UINT64_MAX at the end. */
 uint64_t pl_gen_due_ns(const struct pl_gen *gen);
 
-/* Moves the model's clock: the next packet is due at now_ns, whatever was due before. For a live sender that
- * was kept from sending; the packets between are not made up for. */
+/* Moves the model's clock: the next packet is due at now_ns, whatever was due before. For a live
+ * sender that was kept from sending; the packets between are not made up for. */
 void pl_gen_skip_to(struct pl_gen *gen, uint64_t now_ns);
 
 struct pl_gen_counters {
@@ -250,8 +254,8 @@ struct pl_gen_truth {
 	enum pl_gen_truth_form form;
 	struct pl_flow flow;           /* the original packet */
 	uint32_t flow_index, flow_seq; /* SUMMARY: flow_seq is the first number that is missing */
-	uint32_t
-		lost_count; /* SUMMARY: then hops are the two ends, of which it names the ports between them */
+	/* SUMMARY: then hops are the two ends, of which it names the ports between them */
+	uint32_t lost_count;
 	uint32_t seq;
 	uint32_t node; /* reporting node's id; 0 in instrumented packets */
 	bool dropped, congested, tracked, intermediate, duplicate;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The generator by itself: sameness, time, losses, events, refusals. What the bytes mean is for the round
- * trip and for other people's dissectors. */
+/* The generator by itself: sameness, time, losses, events, refusals. What the bytes mean is for the
+ * round trip and for other people's dissectors. */
 #include "gen/gen.h"
 
 #include <errno.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The forms in which INT and its reports can be had: defaults, what goes together, and what follows from it. */
+/* The forms in which INT and its reports can be had: defaults, what goes together, and what follows
+ * from it. */
 #pragma once
 
 #include "gen/gen.h"
 #include "wire/int.h"
 
-/* Fills in the defaults that depend on each other, and refuses what cannot be had together: -EINVAL with
- * diag. */
+/* Fills in the defaults that depend on each other, and refuses what cannot be had together: -EINVAL
+ * with diag. */
 int pl_int_gen_resolve(struct pl_gen_cfg *cfg, struct pl_diag *diag);
 
 /* Of a form with its defaults filled in. */

@@ -1,366 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reports about packets with INT, or such packets by themselves, and what a decoder must find. */
 #include "gen/int_gen.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "gen/int_form.h"
+#include "gen/int_packet.h"
 #include "wire/report.h"
 
-#define HOST_INT_SUMMARY  3 /* v0.5 NProto of Host-INT: missing sequence numbers */
-#define HOST_INT_PROTO    4 /* v0.5 NProto of Host-INT: node id, then IPv4 */
-#define GPE_NEXT_ETHERNET 3
-
-#define FRAGMENT_UNITS    16 /* of 8 bytes: where in its packet a later fragment begins */
-#define LABEL             16000u
-
-/* Headers of one inner packet whose lengths are still open, outermost first. */
-struct open {
-	size_t at[3];
-	unsigned int n;
-	bool fragment; /* the innermost becomes a later fragment when it is closed */
-};
-
-static void open_push(struct open *o, size_t at)
-{
-	assert(o->n < sizeof(o->at) / sizeof(o->at[0]));
-	o->at[o->n++] = at;
-}
-
-/* Makes a whole packet the last fragment of a longer one: what was its transport header is payload now. */
-static void make_fragment(struct pl_build *b, size_t at)
-{
-	uint8_t *p = b->data + at;
-
-	if (b->full)
-		return;
-	if (p[0] >> 4 == 4) {
-		pl_patch_be16(b, at + 6, FRAGMENT_UNITS);
-		pl_patch_be16(b, at + 10, 0);
-		pl_patch_be16(b, at + 10,
-			pl_checksum_fold(pl_checksum_add(0, p, 4 * (size_t)(p[0] & 0xf))));
-		return;
-	}
-	if (pl_build_reserve(b, 8) == NULL)
-		return;
-	/* Next:8 | Rsvd:8 | Offset:13 Rsvd:2 M:1 | Identification:32 (RFC 8200 4.5) */
-	memmove(p + 48, p + 40, b->len - at - 48);
-	memset(p + 40, 0, 8);
-	p[40] = p[6];
-	p[6] = PL_IP_FRAGMENT;
-	pl_patch_be16(b, at + 42, FRAGMENT_UNITS << 3);
-	pl_patch_be32(b, at + 44, 1);
-	pl_patch_be16(b, at + 4, (uint16_t)(b->len - at - 40));
-}
-
-static void open_close(struct open *o, struct pl_build *b)
-{
-	while (o->n > 0) {
-		pl_end_ip(b, o->at[--o->n]);
-		if (o->fragment)
-			make_fragment(b, o->at[o->n]);
-		o->fragment = false;
-	}
-}
-
-/* The IP and transport headers of an original packet, with the IP options asked for. */
-static size_t put_ip(const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_flow *flow,
-	uint8_t ttl, unsigned int tcp_words)
-{
-	size_t n = 4 * (size_t)cfg->ip_options, at;
-
-	if (n > 0 && cfg->inner_ip == 6) {
-		const uint8_t padding[4 * 10] = { 1, (uint8_t)(n - 2) }; /* PadN */
-		const struct pl_ip6_options options = { .hop = padding, .hop_len = n };
-
-		return pl_put_ip_options(b, flow, ttl, tcp_words, &options);
-	}
-	at = pl_put_ip(b, flow, ttl, tcp_words);
-	if (n > 0 && pl_build_reserve(b, n) != NULL) {
-		uint8_t *p = b->data + at;
-
-		memmove(p + 20 + n, p + 20, b->len - at - 20 - n);
-		memset(p + 20, 1, n); /* no operation */
-		p[0] = (uint8_t)(0x45 + cfg->ip_options);
-	}
-	return at;
-}
-
-/* Behind the headers that put_ip writes before the transport. */
-static size_t ip_bytes(const struct pl_gen_cfg *cfg)
-{
-	size_t n = 4 * (size_t)cfg->ip_options;
-
-	if (cfg->inner_ip == 4)
-		return 20 + n;
-	return n == 0 ? 40 : 40 + (n + 2 + 7) / 8 * 8;
-}
-
-static enum pl_int_carrier wire_carrier(const struct pl_gen_cfg *cfg)
-{
-	switch (cfg->carrier) {
-	case PL_GEN_GRE:
-		return PL_INT_OVER_GRE;
-	case PL_GEN_GPE:
-		return PL_INT_OVER_GPE;
-	case PL_GEN_GENEVE:
-		return PL_INT_OVER_GENEVE;
-	default:
-		return PL_INT_OVER_L4;
-	}
-}
-
-/* ---- the INT header ---- */
-
-/* What a device of the dialect writes where the model has a value. */
-static void speak_dialect(const struct pl_gen_cfg *cfg, struct pl_int_hop *hop)
-{
-	if (cfg->dialect == PL_DIALECT_GEANT) {
-		hop->latency /= 1000; /* microseconds beside nanosecond timestamps */
-	} else if (cfg->dialect == PL_DIALECT_NOVIFLOW) {
-		hop->have &= ~PL_INT_HAS(PL_INT_F_LATENCY);
-	}
-}
-
-/* Hops the budget admits behind the first in the stack: a flush does not give back what was used up. */
-static unsigned int hop_budget_left(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item)
-{
-	unsigned int budget = pl_int_form_hops(cfg);
-
-	return budget > item->first ? budget - item->first : 0;
-}
-
-static uint8_t gpe_next(const struct pl_gen_cfg *cfg)
-{
-	return cfg->version == PL_GEN_INT_V05   ? PL_GPE_INT_05
-	       : cfg->version == PL_GEN_INT_V10 ? PL_GPE_INT_10
-						: PL_GPE_INT_20;
-}
-
-/* A destination-type header: its content is between the ends' own software. */
-static void put_destination(const struct pl_gen_cfg *cfg, struct pl_build *b)
-{
-	uint16_t behind = cfg->carrier == PL_GEN_GPE   ? gpe_next(cfg)
-			  : cfg->carrier == PL_GEN_GRE ? cfg->gre_ethertype
-						       : 0;
-
-	if (cfg->carrier == PL_GEN_GENEVE) { /* an option of its own */
-		pl_put_be16(b, 0x0103);
-		pl_put_be16(b, 0x0202);
-	} else if (cfg->version == PL_GEN_INT_V21) {
-		pl_put_be16(b, 0x2002);
-		pl_put_be16(b, behind);
-	} else {
-		pl_put_be16(b, 0x0200);
-		pl_put_be16(b, (uint16_t)(3 << 8 | behind));
-	}
-	pl_put_be64(b, UINT64_C(0x0011223344556677));
-}
-
-static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b,
-	const struct pl_gen_item *item, unsigned int n_stack, uint16_t next,
-	struct pl_gen_damage *d)
-{
-	struct pl_int_hop hops[PL_GEN_HOPS_MAX];
-	unsigned int budget = hop_budget_left(cfg, item), n = n_stack < budget ? n_stack : budget;
-	bool mx = cfg->mode == PL_GEN_MX;
-	struct pl_int_header h = {
-		.version = pl_int_form_version(cfg),
-		.dialect = cfg->dialect,
-		.kind = mx ? PL_INT_MX : PL_INT_MD,
-		.carrier = wire_carrier(cfg),
-		.bitmap = cfg->bitmap,
-		.npt = cfg->npt,
-		.hop_limit = n<n_stack, .hops_left = (uint8_t)(budget - n), .ds_id = cfg->ds_id,
-				     .ds_bitmap = (uint16_t)(0xffff0000u >> cfg->ds_words),
-				     .ds_words = cfg->ds_words, .source_words = n> 0 &&
-					     item->first == 0
-				     ? cfg->source_words
-				     : 0,
-		.dscp = item->flow->dscp,
-		.proto = item->flow->proto,
-		.dport = item->flow->dport,
-		.next = next,
-		.flow_seq = item->packet->flow_seq,
-	};
-	int r;
-
-	if (mx)
-		n = 0;
-	for (unsigned int i = 0; i < n; i++) {
-		hops[i] = item->packet->hops[item->first + i];
-		speak_dialect(cfg, &hops[i]);
-	}
-	if (cfg->destination_shim)
-		put_destination(cfg, b);
-	if (cfg->gpe_chain > 0)
-		h.next = gpe_next(cfg);
-	d->shim = b->len;
-	d->md = b->len + 4;
-	d->stack = d->md + (cfg->version == PL_GEN_INT_V21 ? 12 : 8);
-	r = pl_int_put(b, &h, hops, n);
-	assert(r == 0 || r == -ENOBUFS);
-	(void)r;
-	h.kind = PL_INT_MD;
-	h.hop_limit = false;
-	h.source_words = 0;
-	for (unsigned int i = 0; i < cfg->gpe_chain;
-		i++) { /* of other domains, which added nothing */
-		h.next = i + 1 == cfg->gpe_chain ? next : gpe_next(cfg);
-		r = pl_int_put(b, &h, NULL, 0);
-		assert(r == 0 || r == -ENOBUFS);
-	}
-	d->after = b->len;
-}
-
-/* ---- the packet in the network ---- */
-
-void pl_gen_put_link(const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_flow *flow)
-{
-	uint16_t type = cfg->inner_ip == 6 ? PL_ETH_IPV6 : PL_ETH_IPV4;
-
-	switch (cfg->inner) {
-	case PL_GEN_VLAN:
-		pl_put_eth(b, type, flow->vlan);
-		break;
-	case PL_GEN_QINQ: /* the outer tag is the provider's, 802.1ad */
-		pl_put_eth(b, PL_ETH_QINQ, 0);
-		pl_put_be16(b, 2000);
-		pl_put_be16(b, PL_ETH_VLAN);
-		pl_put_be16(b, flow->vlan);
-		pl_put_be16(b, type);
-		break;
-	case PL_GEN_MPLS: /* Label:20 | TC:3 S:1 | TTL:8 (RFC 3032) */
-		pl_put_eth(b, PL_ETH_MPLS, 0);
-		pl_put_be32(b, LABEL << 12 | 62);
-		pl_put_be32(b, (LABEL + 1 + flow->dscp) << 12 | 0x100 | 62);
-		break;
-	case PL_GEN_IP:
-		break;
-	default:
-		pl_put_eth(b, type, 0);
-		break;
-	}
-}
-
-/* The outer IP header of a tunnel between two end points of the fabric. */
-static void open_tunnel(const struct pl_gen_cfg *cfg, struct pl_build *b, struct open *o,
-	const struct pl_gen_item *item, uint8_t proto, uint16_t port)
-{
-	static const uint8_t v4[2][4] = { { 172, 16, 0, 1 }, { 172, 16, 0, 2 } };
-	static const uint8_t v6[2][16] = { { 0xfd, 0x10, [15] = 1 }, { 0xfd, 0x10, [15] = 2 } };
-	struct pl_flow f = {
-		.src = cfg->inner_ip == 6 ? pl_addr_v6(v6[0]) : pl_addr_v4(v4[0]),
-		.dst = cfg->inner_ip == 6 ? pl_addr_v6(v6[1]) : pl_addr_v4(v4[1]),
-		.sport = (uint16_t)(49152 + item->packet->flow % 16384),
-		.dport = port,
-		.proto = proto,
-		.dscp = item->flow->dscp,
-		.have = PL_FLOW_PORTS,
-	};
-
-	open_push(o, pl_put_ip(b, &f, 64, 0));
-}
-
-/* An IP header with INT between its transport header and its payload. */
-static void put_int_over_l4(const struct pl_gen_cfg *cfg, struct pl_build *b, struct open *o,
-	const struct pl_gen_item *item, unsigned int n_stack, struct pl_gen_damage *d)
-{
-	struct pl_flow f = *item->flow;
-	bool tcp = f.proto == PL_IP_TCP && cfg->npt != 2;
-	unsigned int options = tcp && !cfg->tcp_before_options ? cfg->tcp_options : 0;
-	uint8_t ttl = (uint8_t)(64 - item->hop);
-
-	if (cfg->announce == PL_GEN_ANNOUNCE_DSCP)
-		f.dscp = cfg->dscp;
-	else if (cfg->announce == PL_GEN_ANNOUNCE_PORT)
-		f.dport = cfg->int_port;
-	if (cfg->npt == 2)
-		f.proto = PL_IP_UDP;
-	d->inner_l3 = b->len;
-	open_push(o, put_ip(cfg, b, &f, ttl, options));
-	d->inner_l4 = d->inner_l3 + ip_bytes(cfg);
-	if (cfg->announce == PL_GEN_ANNOUNCE_MARKER)
-		pl_put_be64(b, cfg->marker);
-	put_int(cfg, b, item, n_stack, 0, d);
-	if (tcp && cfg->tcp_before_options && cfg->tcp_options > 0) {
-		/* the data offset counts the options, which now stand behind the stack */
-		for (unsigned int i = 0; i < cfg->tcp_options; i++)
-			pl_put_be32(b, 0x01010101);
-		pl_patch_u8(b, d->inner_l4 + 12, (uint8_t)((5 + cfg->tcp_options) << 4));
-	}
-	if (cfg->npt == 2) { /* the original transport header follows INT */
-		uint8_t scratch[128];
-		struct pl_build original = pl_build(scratch, sizeof(scratch));
-		size_t at = pl_put_ip(&original, item->flow, ttl, cfg->tcp_options);
-		size_t l3 = cfg->inner_ip == 6 ? 40 : 20;
-
-		pl_end_ip(&original, at);
-		pl_put(b, scratch + l3, original.len - l3);
-	}
-}
-
-static void put_plain(const struct pl_gen_cfg *cfg, struct pl_build *b, struct open *o,
-	const struct pl_gen_item *item, struct pl_gen_damage *d)
-{
-	d->inner_l3 = b->len;
-	d->inner_l4 = b->len + ip_bytes(cfg);
-	open_push(o, put_ip(cfg, b, item->flow, (uint8_t)(64 - item->hop), cfg->tcp_options));
-}
-
-/* The packet with everything up to its payload; the caller closes what is open. n_stack < 0: it carries no
- * INT. */
-static void put_packet(const struct pl_gen_cfg *cfg, struct pl_build *b, struct open *o,
-	const struct pl_gen_item *item, int n_stack, struct pl_gen_damage *d)
-{
-	uint16_t ethertype = cfg->inner_ip == 6 ? PL_ETH_IPV6 : PL_ETH_IPV4;
-	uint8_t option[12 + 4 + 4 * 31];
-	struct pl_build opt;
-
-	pl_gen_put_link(cfg, b, item->flow);
-	if (cfg->inner == PL_GEN_VXLAN) {
-		open_tunnel(cfg, b, o, item, PL_IP_UDP, PL_PORT_VXLAN);
-		pl_put_vxlan(b, item->flow->vni);
-		pl_put_eth(b, ethertype, 0);
-	}
-	if (n_stack < 0) {
-		put_plain(cfg, b, o, item, d);
-		o->fragment = item->fragment;
-	} else if (!pl_int_form_in_tunnel(cfg)) {
-		put_int_over_l4(cfg, b, o, item, (unsigned int)n_stack, d);
-	} else if (cfg->carrier == PL_GEN_GRE) {
-		open_tunnel(cfg, b, o, item, PL_IP_GRE, 0);
-		pl_put_gre(b, cfg->gre_ethertype, 0);
-		put_int(cfg, b, item, (unsigned int)n_stack, ethertype, d);
-		put_plain(cfg, b, o, item, d);
-	} else if (cfg->carrier == PL_GEN_GPE) {
-		open_tunnel(cfg, b, o, item, PL_IP_UDP, PL_PORT_VXLAN_GPE);
-		pl_put_vxlan_gpe(b, item->flow->vni, gpe_next(cfg));
-		put_int(cfg, b, item, (unsigned int)n_stack, GPE_NEXT_ETHERNET, d);
-		pl_put_eth(b, ethertype, 0);
-		put_plain(cfg, b, o, item, d);
-	} else {
-		struct pl_gen_damage at;
-		size_t start;
-
-		/* the option's length is part of the header before it */
-		opt = pl_build(option, sizeof(option));
-		put_int(cfg, &opt, item, (unsigned int)n_stack, 0, &at);
-		open_tunnel(cfg, b, o, item, PL_IP_UDP, PL_PORT_GENEVE);
-		pl_put_geneve(b, item->flow->vni, PL_ETH_TEB, opt.len);
-		start = b->len;
-		pl_put(b, option, opt.len);
-		d->shim = start + at.shim;
-		d->md = start + at.md;
-		d->stack = start + at.stack;
-		d->after = b->len;
-		pl_put_eth(b, ethertype, 0);
-		put_plain(cfg, b, o, item, d);
-	}
-	pl_put_zero(b, cfg->payload);
-	pl_malform_at(d, PL_MALFORM_INT, b);
-}
+#define HOST_INT_SUMMARY 3 /* v0.5 NProto of Host-INT: missing sequence numbers */
+#define HOST_INT_PROTO   4 /* v0.5 NProto of Host-INT: node id, then IPv4 */
 
 /* ---- reports ---- */
 
@@ -374,7 +24,8 @@ static uint16_t header_bits(const struct pl_gen_cfg *cfg, const struct pl_gen_it
 	if (!has_hop)
 		return 0;
 	if (cfg->report == PL_GEN_REPORT_V20) {
-		/* bit 0 is the node, which the group header has; bit 15 means something else here */
+		/* bit 0 is the node, which the group header has; bit 15 means something else
+		 * here */
 		bits = cfg->bitmap & 0x7f80;
 		if (item->why == PL_GEN_WHY_DROP)
 			bits |= 0x0001;
@@ -465,7 +116,7 @@ static struct pl_int_hop truth_hop(const struct pl_gen_cfg *cfg, const struct pl
 	struct pl_int_hop t = *hop;
 
 	if (dialect)
-		speak_dialect(cfg, &t);
+		pl_gen_speak_dialect(cfg, &t);
 	t.have &= have;
 	if (!ts64) {
 		t.ingress_ts &= 0xffffffff;
@@ -479,7 +130,7 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 	uint32_t header_have, bool header_md, struct pl_gen_truth *t)
 {
 	const struct pl_int_hop *hops = item->packet->hops + item->first;
-	unsigned int budget = hop_budget_left(cfg, item),
+	unsigned int budget = pl_gen_hop_budget_left(cfg, item),
 		     n = n_stack < 0 ? 0 : (unsigned int)n_stack;
 	uint32_t header_ts = PL_INT_HAS(PL_INT_F_INGRESS_TS);
 	uint32_t named = PL_INT_HAS(PL_INT_F_NODE);
@@ -516,8 +167,8 @@ static void tell(const struct pl_gen_cfg *cfg, const struct pl_gen_item *item, i
 	/* the timestamp of a v0.5 or v1.0 header has no way to say that it is missing */
 	if (cfg->report != PL_GEN_REPORT_V20)
 		own.have |= header_have & header_ts;
-	/* A hop both in the header and on top of the stack is listed once. The header wins, but for times of
-	 * another width, which would not fit the others'. */
+	/* A hop both in the header and on top of the stack is listed once. The header wins, but for
+	 * times of another width, which would not fit the others'. */
 	if (n > item->hop - item->first && budget > item->hop - item->first) {
 		struct pl_int_hop *top = &t->hops[t->n_hops - 1];
 		uint32_t times = PL_INT_HAS(PL_INT_F_INGRESS_TS) | PL_INT_HAS(PL_INT_F_EGRESS_TS);
@@ -545,7 +196,8 @@ static enum pl_report_version report_version(const struct pl_gen_cfg *cfg)
 						  : PL_REPORT_V20;
 }
 
-/* Host-INT's own form of a v0.5 report: the sink's node id, then the packet from its IPv4 header on. */
+/* Host-INT's own form of a v0.5 report: the sink's node id, then the packet from its IPv4 header
+ * on. */
 static size_t put_host_int(struct pl_build *b, const struct pl_report_head *h)
 {
 	size_t at = b->len;
@@ -560,15 +212,16 @@ static size_t put_host_int(struct pl_build *b, const struct pl_report_head *h)
 	return at;
 }
 
-/* Host-INT's account of packets that a sink missed (NProto 3): who sent and who missed them, between which
- * ports, when, from which number on, how many; then headers of which the addresses and ports matter. */
+/* Host-INT's account of packets that a sink missed (NProto 3): who sent and who missed them,
+ * between which ports, when, from which number on, how many; then headers of which the addresses
+ * and ports matter. */
 static void put_summary(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *item, struct pl_report_head *h, struct pl_gen_damage *d,
 	struct pl_gen_truth *truth)
 {
 	const struct pl_int_hop *source = &item->packet->hops[0];
 	const struct pl_int_hop *sink = &item->packet->hops[item->hop];
-	struct open open = { .n = 0 };
+	struct pl_gen_open open = { .n = 0 };
 
 	d->individual = b->len;
 	pl_put_u8(b, HOST_INT_SUMMARY);
@@ -585,8 +238,8 @@ static void put_summary(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	pl_put_be32(b, item->lost->first);
 	pl_put_be32(b, item->lost->count);
 	d->inner = b->len;
-	put_plain(cfg, b, &open, item, d);
-	open_close(&open, b);
+	pl_gen_put_plain(cfg, b, &open, item, d);
+	pl_gen_open_close(&open, b);
 	if (truth != NULL) {
 		tell(cfg, item, -1, 0, false, truth);
 		truth->form = PL_GEN_TRUTH_SUMMARY;
@@ -602,8 +255,8 @@ static void put_summary(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	}
 }
 
-/* Inner contents as TLVs (report specification v2.0 3.4.3): Type:4 Rsvd:4 | Length:8 | template:16. First a
- * domain's own, then the packet, whose header's offset is returned. */
+/* Inner contents as TLVs (report specification v2.0 3.4.3): Type:4 Rsvd:4 | Length:8 | template:16.
+ * First a domain's own, then the packet, whose header's offset is returned. */
 static size_t open_tlvs(const struct pl_gen_cfg *cfg, struct pl_build *b, size_t report)
 {
 	uint8_t type = cfg->inner != PL_GEN_IP ? 1 : cfg->inner_ip == 6 ? 3 : 2;
@@ -628,7 +281,7 @@ static void put_report(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	struct pl_gen_truth *truth)
 {
 	const struct pl_int_hop *hop = &item->packet->hops[item->hop];
-	struct open open = { .n = 0 };
+	struct pl_gen_open open = { .n = 0 };
 	int n_stack = stack_hops(cfg, item);
 	bool host_int = cfg->dialect == PL_DIALECT_HOST_INT && item->why == PL_GEN_WHY_SINK;
 	size_t at, tlv = 0;
@@ -653,8 +306,8 @@ static void put_report(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	if (cfg->inner_tlv)
 		tlv = open_tlvs(cfg, b, at);
 	d->inner = b->len;
-	put_packet(cfg, b, &open, item, n_stack, d);
-	open_close(&open, b);
+	pl_gen_put_packet(cfg, b, &open, item, n_stack, d);
+	pl_gen_open_close(&open, b);
 	if (cfg->inner_tlv)
 		close_tlvs(b, tlv);
 	pl_malform_at(d, PL_MALFORM_INNER, b);
@@ -696,13 +349,13 @@ unsigned int pl_int_gen_reports(const struct pl_gen_cfg *cfg, struct pl_build *b
 void pl_int_gen_packet(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *item, struct pl_gen_damage *damage, struct pl_gen_truth *truth)
 {
-	struct open open = { .n = 0 };
+	struct pl_gen_open open = { .n = 0 };
 	int n_stack = cfg->mode == PL_GEN_MX ? 0 : (int)item->hop + 1;
 
 	damage->link = cfg->inner == PL_GEN_IP ? PL_LINK_RAW_IP : PL_LINK_ETHERNET;
-	put_packet(cfg, b, &open, item, n_stack, damage);
+	pl_gen_put_packet(cfg, b, &open, item, n_stack, damage);
 	damage->frame_l3 = open.at[0];
-	open_close(&open, b);
+	pl_gen_open_close(&open, b);
 	pl_malform_at(damage, PL_MALFORM_FRAME, b);
 	if (truth != NULL) {
 		truth->form = PL_GEN_TRUTH_PACKET;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From what happened in the model to bytes: instrumented packets and telemetry reports about them, in every
- * version, mode, carrier and dialect. INT specification v0.5, v1.0, v2.1; report specification v0.5, v1.0,
- * v2.0. The writer keeps where things stand, so that a kind of damage (gen/malform.h) can find them.
+ * From what happened in the model to bytes: instrumented packets and telemetry reports about them,
+ * in every version, mode, carrier and dialect. INT specification v0.5, v1.0, v2.1; report
+ * specification v0.5, v1.0, v2.0. The writer keeps where things stand, so that a kind of damage
+ * (gen/malform.h) can find them.
  */
 #pragma once
 
@@ -37,8 +38,8 @@ struct pl_gen_item {
 	const struct pl_gen_lost *lost; /* SUMMARY */
 };
 
-/* The UDP payload of one datagram: n reports of one node. truth: n entries, or NULL. Returns how many there
- * are: nothing can follow a v2.0 report of 255 words or more. */
+/* The UDP payload of one datagram: n reports of one node. truth: n entries, or NULL. Returns how
+ * many there are: nothing can follow a v2.0 report of 255 words or more. */
 unsigned int pl_int_gen_reports(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *items, unsigned int n, uint32_t seq, struct pl_gen_damage *damage,
 	struct pl_gen_truth *truth);
@@ -50,7 +51,7 @@ void pl_int_gen_packet(const struct pl_gen_cfg *cfg, struct pl_build *b,
 /* The link headers of an original packet, as cfg.inner says. */
 void pl_gen_put_link(const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_flow *flow);
 
-/* Frame headers of a report from a node up to behind UDP (and, when cfg.instrumented, an INT header of its
- * own). Returns the offset for pl_end_ip. */
+/* Frame headers of a report from a node up to behind UDP (and, when cfg.instrumented, an INT header
+ * of its own). Returns the offset for pl_end_ip. */
 size_t pl_int_gen_open_frame(const struct pl_gen_cfg *cfg, struct pl_build *b, uint32_t node,
 	struct pl_gen_damage *damage);

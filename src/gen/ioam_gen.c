@@ -67,7 +67,7 @@ static void make_node(const struct pl_gen_ioam *io, const struct pl_int_hop *hop
 	struct pl_ioam_node *ret)
 {
 	static const uint8_t opaque[] =
-		"what the node's schema says about this moment, in words of its own";
+		"opaque state of the node at this moment, in the words of its schema";
 
 	_Static_assert(sizeof(opaque) >= 4 * PL_GEN_SNAPSHOT_MAX, "as long as a snapshot may be");
 	*ret = (struct pl_ioam_node){
@@ -103,7 +103,8 @@ static void must(int r)
 	(void)r;
 }
 
-/* Nodes write until one finds no room: it sets O, and then nobody writes. Returns how many wrote. */
+/* Nodes write until one finds no room: it sets O, and then nobody writes. Returns how many
+ * wrote. */
 static unsigned int put_trace(const struct pl_gen_cfg *cfg, struct pl_build *b,
 	const struct pl_gen_item *item, bool incremental, struct pl_ioam_node nodes[])
 {
@@ -148,7 +149,8 @@ static void put_e2e(
 	must(pl_ioam_put_e2e(b, &e2e, PL_IP6_OPT_IOAM, cfg->ioam.seq_64));
 }
 
-/* No secrets are shared here: the cumulative value is a mix of the packet's number and the nodes it passed. */
+/* No secrets are shared here: the cumulative value is a mix of the packet's number and the nodes it
+ * passed. */
 static void put_pot(
 	const struct pl_gen_cfg *cfg, struct pl_build *b, const struct pl_gen_item *item)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IPv6 packets that carry IOAM, as they are seen on the last link inside the domain: trace (pre-allocated and
- * incremental), edge to edge, proof of transit (RFC 9197), direct export (RFC 9326), flags (RFC 9322), in
- * Hop-by-Hop or Destination Options (RFC 9486). The network and its flows are those of gen/model.h.
+ * IPv6 packets that carry IOAM, as they are seen on the last link inside the domain: trace
+ * (pre-allocated and incremental), edge to edge, proof of transit (RFC 9197), direct export (RFC
+ * 9326), flags (RFC 9322), in Hop-by-Hop or Destination Options (RFC 9486). The network and its
+ * flows are those of gen/model.h.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Damage by name: every way a packet can be wrong, one row each, with the verdict or the note a decoder must
- * answer with. The table is what the tests of the decoders walk.
+ * Damage by name: every way a packet can be wrong, one row each, with the verdict or the note a
+ * decoder must answer with. The table is what the tests of the decoders walk.
  */
 #pragma once
 
@@ -74,18 +74,20 @@ const struct pl_malform *pl_malform_find(const char *name);
 /* Damage to a frame whatever it holds: INT or IOAM alike. */
 bool pl_malform_is_formless(const struct pl_malform *kind);
 
-/* Adds a kind to a configuration and sets the form it needs; ratio 0: what the others leave, in equal shares.
- * -EINVAL with diag when the form is set to something else already, or for a share out of 0 to 1. */
+/* Adds a kind to a configuration and sets the form it needs; ratio 0: what the others leave, in
+ * equal shares. -EINVAL with diag when the form is set to something else already, or for a share
+ * out of 0 to 1. */
 int pl_malform_add(
 	struct pl_gen_cfg *cfg, const struct pl_malform *kind, double ratio, struct pl_diag *diag);
 
-/* Adds every kind that fits the form as it is, defaults filled in: none changes it. They share the ratio. */
+/* Adds every kind that fits the form as it is, defaults filled in: none changes it. They share the
+ * ratio. */
 int pl_malform_add_all(struct pl_gen_cfg *cfg, double ratio, struct pl_diag *diag);
 
 /*
- * What a decoder must answer to the row in a form; *ret_note 0 = no note asked for. A row that hides INT gives
- * its verdict for the instrumented packet; in a report, which is good by itself, the answer is OK with the
- * note embedded_invalid.
+ * What a decoder must answer to the row in a form; *ret_note 0 = no note asked for. A row that
+ * hides INT gives its verdict for the instrumented packet; in a report, which is good by itself,
+ * the answer is OK with the note embedded_invalid.
  */
 void pl_malform_expect(const struct pl_malform *kind, enum pl_gen_report report,
 	enum pl_verdict *ret_verdict, uint64_t *ret_note);

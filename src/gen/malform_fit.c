@@ -52,8 +52,7 @@ int pl_malform_add(
 		!FITS(sink) || !FITS(announce) || !FITS(outer_ip) || !FITS(ds_words) ||
 		!FITS(source_words)) {
 		pl_diag_set(diag,
-			"malform %s needs another version, mode, carrier or form than the one asked for "
-			"(\"pathline gen int --malform list\" tells)",
+			"malform %s needs another version, mode, carrier or form than the selected one (see \"pathline gen int --malform list\")",
 			kind->name);
 		return -EINVAL;
 	}

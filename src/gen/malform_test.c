@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every kind of damage must get from the decoder the answer that its row names; alone, mixed, and among good packets. */
+/* Every kind of damage must get from the decoder the answer that its row names; alone, mixed, and
+ * among good packets. */
 #include "gen/malform.h"
 
 #include "gen/test_decode.h"
@@ -66,7 +67,8 @@ static void test_damage(void)
 	}
 }
 
-/* All kinds of damage that fit a form, mixed: each packet gets the answer of what was done to it. */
+/* All kinds of damage that fit a form, mixed: each packet gets the answer of what was done to
+ * it. */
 static void test_all_damage(void)
 {
 	static const struct pl_gen_cfg forms[] = {

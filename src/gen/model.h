@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What happens in the network: which flows there are, which way each packet goes, how long each node holds
- * it, how deep the queue was, who drops it. Deterministic by cfg.seed; nothing about formats.
+ * What happens in the network: which flows there are, which way each packet goes, how long each
+ * node holds it, how deep the queue was, who drops it. Deterministic by cfg.seed; nothing about
+ * formats.
  */
 #pragma once
 
@@ -36,8 +37,8 @@ double pl_model_loss(const struct pl_model *m, unsigned int node);
 bool pl_model_restart(struct pl_model *m, unsigned int *ret_node);
 
 /*
- * A packet of the flow that leaves the network at now_ns. False when the flow has no way through the network
- * at present.
+ * A packet of the flow that leaves the network at now_ns. False when the flow has no way through
+ * the network at present.
  */
 bool pl_model_packet(struct pl_model *m, uint32_t flow, uint64_t now_ns, bool may_drop,
 	struct pl_model_packet *ret);

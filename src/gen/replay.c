@@ -60,8 +60,8 @@ static void make_hop(const struct pl_gen_cfg *cfg, uint32_t j, uint64_t i, struc
 		words[w] = usual[w];
 	switch (cfg->replay) {
 	case PL_GEN_REPLAY_INTCOLLECTOR_4:
-		/* flow by flow; the first half of flow 0's packets are abnormal. One abnormal packet makes
-		 * two events, there and back. */
+		/* flow by flow; the first half of flow 0's packets are abnormal. One abnormal
+		 * packet makes two events, there and back. */
 		per_flow = 20000 / cfg->replay_events;
 		if (j == 0 && i / (per_flow == 0 ? 1 : per_flow) % cfg->flows == 0 &&
 			i % (per_flow == 0 ? 1 : per_flow) < 10000 / cfg->replay_events)

@@ -9,8 +9,8 @@
 
 #define TEMPLATE_MAX 1024 /* bytes; a longer packet is encoded each time */
 
-/* What is kept of a flow's packet. Offsets are into it; a sum is that of all bytes that a checksum covers, with
- * zeros for those that change. */
+/* What is kept of a flow's packet. Offsets are into it; a sum is that of all bytes that a checksum
+ * covers, with zeros for those that change. */
 struct template
 {
 	uint32_t generation; /* 0 = none */
@@ -153,7 +153,8 @@ static inline void put_values(
 			hop->buffer << 24 | (hop->buffer_depth & 0xffffff));
 }
 
-/* Sequence number and, before v2.0, the time, which stands behind it. Returns the sum of the two words. */
+/* Sequence number and, before v2.0, the time, which stands behind it. Returns the sum of the two
+ * words. */
 static inline uint32_t put_numbers(
 	const struct pl_templates *t, uint8_t *payload, uint32_t seq, const struct pl_int_hop *hop)
 {
@@ -215,7 +216,8 @@ bool pl_templates_put(struct pl_templates *t, struct pl_build *b, const struct p
 	return true;
 }
 
-/* Sum of what the checksum of the transport header at `at` covers, which ends at `end`; l3 is its IP header. */
+/* Sum of what the checksum of the transport header at `at` covers, which ends at `end`; l3 is its
+ * IP header. */
 static uint32_t transport_sum(const uint8_t *p, size_t l3, size_t at, size_t end, uint8_t proto)
 {
 	bool v4 = p[l3] >> 4 == 4;
@@ -237,7 +239,8 @@ void pl_templates_learn(struct pl_templates *t, const struct pl_build *b,
 	size_t end, outer_l4;
 
 	tp->generation = 0;
-	/* a hop limit that cut the stack, or a stack that is longer than its hops, stays with int_gen.c */
+	/* a hop limit that cut the stack, or a stack that is longer than its hops, stays with
+	 * int_gen.c */
 	if (b->len > t->stride - sizeof(*tp) || d->shim == 0 || words == 0)
 		return;
 	tp->n_stack = (uint8_t)(t->cfg->sink == PL_GEN_SINK_HEADER ? item->hop : item->hop + 1);

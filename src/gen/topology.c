@@ -278,8 +278,7 @@ static int make_shape(struct pl_topo *t, const struct shape *s, const char *args
 			PL_TOPO_LINKS_MAX);
 	else if (r < 0)
 		pl_diag_set(diag,
-			"topology: \"%s\" needs whole numbers that make sense, like chain:3, ring:5, "
-			"leaf-spine:4x2, fat-tree:4, random:20,3",
+			"topology: \"%s\" has invalid numbers; write it like chain:3, ring:5, leaf-spine:4x2, fat-tree:4, random:20,3",
 			s->name);
 	return r == -E2BIG ? -EINVAL : r;
 }

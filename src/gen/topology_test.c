@@ -24,7 +24,8 @@ static void test_refused(void)
 	}
 }
 
-/* Steps fit together: the peer of the egress port is the next node, by the link's own view from there. */
+/* Steps fit together: the peer of the egress port is the next node, by the link's own view from
+ * there. */
 static bool path_holds(const struct pl_topo *t, const struct pl_topo_step *s, unsigned int n)
 {
 	for (unsigned int i = 0; i + 1 < n; i++) {

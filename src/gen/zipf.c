@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Zipf's law by rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate variates from monotone
- * discrete distributions", 1996): no tables, about one draw each, any n.
+ * Zipf's law by rejection-inversion (Hörmann and Derflinger, "Rejection-inversion to generate
+ * variates from monotone discrete distributions", 1996): no tables, about one draw each, any n.
  */
 #include <math.h>
 

@@ -25,8 +25,8 @@ union record {
 static const struct pl_field *fields_of(enum pathline_kind kind, size_t *ret_n)
 {
 	*ret_n = 0;
-	return (unsigned int)kind < PL_KIND_MAX ? pl_fields((enum pl_record_kind)kind, ret_n)
-						: NULL;
+	return (unsigned int)kind < PL_KINDS_KEPT ? pl_fields((enum pl_record_kind)kind, ret_n)
+						  : NULL;
 }
 
 static const struct pl_field *field_of(enum pathline_kind kind, int field)
@@ -127,7 +127,7 @@ int pathline_record_json(enum pathline_kind kind, const void *record, char *ret_
 	struct pl_buf text;
 	int n;
 
-	if ((unsigned int)kind >= PL_KIND_MAX)
+	if ((unsigned int)kind >= PL_KINDS_KEPT)
 		return -EINVAL;
 	memcpy(&copy, record, sizeof(copy));
 	pl_buf_init(&text);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <pathline/reporter.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,6 +14,7 @@
 #include "base/num.h"
 #include "dta/reporter.h"
 #include "lib/common.h"
+#include "netio/udp_peer.h"
 
 #define LINGER_NS  UINT64_C(1000000)
 #define MS         UINT64_C(1000000)
@@ -28,47 +27,25 @@ struct pathline_reporter {
 	uint64_t unsent;
 };
 
-/* A full socket is waited for a moment; what is refused otherwise is counted, and sent again when it is numbered. */
+/* A full socket is waited for a moment; what is refused otherwise is counted, and sent again when
+ * it is numbered. */
 static void send_datagram(void *arg, const void *bytes, size_t n)
 {
 	struct pathline_reporter *r = arg;
-	struct pollfd writable = { .fd = r->fd, .events = POLLOUT };
 
-	/* The first attempt may be answered with what befell the datagram before. */
-	for (int i = 0; i < 3; i++) {
-		if (send(r->fd, bytes, n, MSG_NOSIGNAL) >= 0)
-			return;
-		if (errno == EAGAIN || errno == ENOBUFS)
-			(void)poll(&writable, 1, 1);
-		else if (errno != EINTR && errno != ECONNREFUSED)
-			break;
-	}
-	r->unsent++;
+	r->unsent += pl_udp_peer_send(r->fd, bytes, n) < 0;
 }
 
 static int open_socket(const char *to, struct pl_diag *diag)
 {
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
 	struct pl_addr addr;
 	uint16_t port;
-	int fd, r, off = 0;
 
 	if (pl_parse_endpoint(to, &addr, &port) < 0 || port == 0 || pl_addr_is_unspecified(&addr)) {
-		pl_diag_set(diag, "'%s' is no ADDRESS:PORT", to);
+		pl_diag_set(diag, "'%s' is not ADDRESS:PORT", to);
 		return -EINVAL;
 	}
-	memcpy(&v6.sin6_addr, addr.b, sizeof(v6.sin6_addr));
-	v6.sin6_port = htons(port);
-	fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0 ||
-		connect(fd, (const struct sockaddr *)&v6, sizeof(v6)) < 0) {
-		r = -errno;
-		pl_diag_set(diag, "%s: %s", to, strerrordesc_np(-r));
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
-	return fd;
+	return pl_udp_peer_open(&addr, port, to, diag);
 }
 
 int pathline_reporter_open(struct pathline_reporter **ret, const char *to,
@@ -91,7 +68,7 @@ int pathline_reporter_open(struct pathline_reporter **ret, const char *to,
 	config.linger_ns = options->linger_ns != 0 ? options->linger_ns : LINGER_NS;
 	config.rate = options->rate;
 	if (options->unnumbered > 1 || !(options->rate >= 0)) {
-		pl_diag_set(&diag, "unnumbered is 0 or 1, and a rate not below 0");
+		pl_diag_set(&diag, "unnumbered must be 0 or 1, and the rate must not be negative");
 		result = -EINVAL;
 	}
 	if (result == 0) {

@@ -112,8 +112,8 @@ static void put_batch(
 	uint8_t *begin = a->base + list * a->list_stride;
 	uint64_t slot = number % a->slots;
 
-	/* The head that was published before is seen before what is written now: the reader's margin of
-	 * batch_max entries counts on it. */
+	/* The head that was published before is seen before what is written now: the reader's
+	 * margin of batch_max entries counts on it. */
 	pl_words_release();
 	for (size_t i = 0; i < n; i++) {
 		write_entry(a, list, number + i, begin + PL_APPEND_RING_AT + slot * a->entry_stride,
@@ -192,6 +192,20 @@ static bool copy_sealed(
 	return __atomic_load_n(&words[n], __ATOMIC_RELAXED) == seal_of(hash, seed, n, number);
 }
 
+bool pl_append_take(const struct pl_append *a, uint32_t list, uint64_t number, const void *image,
+	void *ret_entry)
+{
+	if (a->sealed)
+		return copy_sealed(a, list, number, image, ret_entry);
+	memcpy(ret_entry, image, a->entry_bytes);
+	return true;
+}
+
+uint64_t pl_append_oldest_of(const struct pl_append *a, uint64_t head)
+{
+	return oldest_of(a, head);
+}
+
 /* Copies n unsealed entries, which may go around the ring's end. */
 static void copy_bare(
 	const struct pl_append *a, uint32_t list, uint64_t number, uint8_t *to, size_t n)
@@ -266,8 +280,8 @@ static size_t read_sealed(struct pl_append_reader *r, uint8_t *to, uint64_t *num
 		}
 		slot = slot + 1 == a->slots ? 0 : slot + 1;
 	}
-	/* What proved itself is good even if it is overwritten by now; what did not was lost for that
-	 * reason, or is damaged. */
+	/* What proved itself is good even if it is overwritten by now; what did not was lost for
+	 * that reason, or is damaged. */
 	gone = got < n ? overwritten(r, n) : 0;
 	for (size_t i = 0; i < n; i++)
 		bad += torn[i] && i >= gone;

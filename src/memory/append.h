@@ -6,13 +6,14 @@
  *   8   56  zero
  *   64      the slots, entry_stride apart; then zeros up to a multiple of 64
  *
- * A sealed entry is its bytes, zeros up to a multiple of 8, the low 32 bits of its number (4), and a check value of its
- * list, its full number and its bytes (4). An unsealed one is its bytes alone: what the published DTA code writes, with
- * a head beside it.
+ * A sealed entry is its bytes, zeros up to a multiple of 8, the low 32 bits of its number (4), and
+ * a check value of its list, its full number and its bytes (4). An unsealed one is its bytes alone:
+ * what the published DTA code writes, with a head beside it.
  *
- * A list has one writer. It writes at most batch_max entries, then the head; so a reader whose copy was taken while
- * entry number i was at least head + batch_max - slots, by a head read afterwards, has what was written for i. Seals
- * tell more: entries whose writing was lost on the way though the head went on, and what a killed writer left.
+ * A list has one writer. It writes at most batch_max entries, then the head; so a reader whose copy
+ * was taken while entry number i was at least head + batch_max - slots, by a head read afterwards,
+ * has what was written for i. Seals tell more: entries whose writing was lost on the way though the
+ * head went on, and what a killed writer left.
  */
 #pragma once
 
@@ -36,8 +37,8 @@ int pl_append_init(struct pl_append *a, const struct pl_store_params *params, vo
 
 /* ---- geometry ---- */
 
-/* Where entries number `first` and following n - 1 go, in one run or, around the ring's end, in two; n is at most
- * slots. Returns how many runs. */
+/* Where entries number `first` and following n - 1 go, in one run or, around the ring's end, in
+ * two; n is at most slots. Returns how many runs. */
 unsigned int pl_append_place(const struct pl_append *a, uint32_t list, uint64_t first, uint64_t n,
 	struct pl_extent ret[2]);
 
@@ -45,7 +46,8 @@ unsigned int pl_append_place(const struct pl_append *a, uint32_t list, uint64_t 
 void pl_append_image(const struct pl_append *a, uint32_t list, uint64_t number, const void *entry,
 	void *ret_image);
 
-/* Where the head is: 8 bytes, little-endian, the number of entries. Written after the entries it counts. */
+/* Where the head is: 8 bytes, little-endian, the number of entries. Written after the entries it
+ * counts. */
 static inline struct pl_extent pl_append_head_place(const struct pl_append *a, uint32_t list)
 {
 	return (struct pl_extent){ list * a->list_stride, 8 };
@@ -53,11 +55,13 @@ static inline struct pl_extent pl_append_head_place(const struct pl_append *a, u
 
 /* ---- local put ---- */
 
-/* n entries, entry_bytes apart, published together when n is at most batch_max, else in batches of that. Returns the
- * number of the first. The list must exist (asserted: lists are not named by the wire). */
+/* n entries, entry_bytes apart, published together when n is at most batch_max, else in batches of
+ * that. Returns the number of the first. The list must exist (asserted: lists are not named by the
+ * wire). */
 uint64_t pl_append_put(const struct pl_append *a, uint32_t list, const void *entries, size_t n);
 
-/* Publishes entries that others have written, up to number `head`. For lists whose writer does not do so itself. */
+/* Publishes entries that others have written, up to number `head`. For lists whose writer does not
+ * do so itself. */
 void pl_append_publish(const struct pl_append *a, uint32_t list, uint64_t head);
 
 /* ---- read side ---- */
@@ -73,10 +77,10 @@ struct pl_append_reader {
 	uint32_t list;
 	uint64_t cursor;  /* number of the entry to be read next */
 	uint64_t overrun; /* entries overwritten before they were read */
-	uint64_t
-		damaged; /* published entries whose seal does not fit: lost on the way, or torn by a crash */
-	uint64_t
-		head_resets; /* times the head was found behind the cursor: a new list in the same place */
+	/* published entries whose seal does not fit: lost on the way, or torn by a crash */
+	uint64_t damaged;
+	/* times the head was found behind the cursor: a new list in the same place */
+	uint64_t head_resets;
 };
 
 /* Begins at entry number `from`; what is no longer there counts as overrun. */
@@ -84,12 +88,20 @@ void pl_append_reader_init(
 	struct pl_append_reader *r, const struct pl_append *a, uint32_t list, uint64_t from);
 
 /*
- * Copies up to n entries, entry_bytes apart, and moves the cursor behind them. Returns how many; 0 when there is
- * nothing new. ret_numbers (may be NULL) gets the number of each: they rise, with gaps where entries were lost, which
- * the reader counts. Never gives an entry that is torn or of an older round.
+ * Copies up to n entries, entry_bytes apart, and moves the cursor behind them. Returns how many; 0
+ * when there is nothing new. ret_numbers (may be NULL) gets the number of each: they rise, with
+ * gaps where entries were lost, which the reader counts. Never gives an entry that is torn or of an
+ * older round.
  */
 size_t pl_append_read(
 	struct pl_append_reader *r, void *ret_entries, uint64_t *ret_numbers, size_t n);
+
+/* Of bytes that were read from elsewhere (query.h), entry_stride of them aligned to 8: the entry.
+ * False: it is sealed, and it is not whole or is another one. */
+bool pl_append_take(const struct pl_append *a, uint32_t list, uint64_t number, const void *image,
+	void *ret_entry);
+/* The oldest entry that can be read while the head is this. */
+uint64_t pl_append_oldest_of(const struct pl_append *a, uint64_t head);
 
 /* Whether the slot of an entry holds it whole. Sealed lists only; false for others. */
 bool pl_append_whole(const struct pl_append *a, uint32_t list, uint64_t number);
@@ -101,14 +113,14 @@ enum pl_append_head_is {
 };
 
 /*
- * Whether the head is what the entries of a sealed list say: a few are looked at, all only when those do not fit. `slack`:
- * how many a writer may have left unpublished, batch_max, or 0 when it closed the region. A head that is too high by less
- * than a list looks like entries that were lost on the way, and fits. Unless it fits, the head as it is and as it must be,
- * for pl_append_publish.
+ * Whether the head is what the entries of a sealed list say: a few are looked at, all only when
+ * those do not fit. `slack`: how many a writer may have left unpublished, batch_max, or 0 when it
+ * closed the region. A head that is too high by less than a list looks like entries that were lost
+ * on the way, and fits. Unless it fits, the head as it is and as it must be, for pl_append_publish.
  */
 enum pl_append_head_is pl_append_examine(const struct pl_append *a, uint32_t list, uint64_t slack,
 	uint64_t *ret_head, uint64_t *ret_end);
 
-/* How many entries after the head are whole already: those that a writer wrote but did not live to publish. Sealed
- * lists only; 0 for others. */
+/* How many entries after the head are whole already: those that a writer wrote but did not live to
+ * publish. Sealed lists only; 0 for others. */
 uint64_t pl_append_unpublished(const struct pl_append *a, uint32_t list);

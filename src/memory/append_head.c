@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A list's head is one word without a check value of its own. Sealed entries prove their numbers, so where they end says
- * what the head must be. A head is believed when entries right before it prove themselves and none behind it does; only
- * otherwise all slots are looked at.
+ * A list's head is one word without a check value of its own. Sealed entries prove their numbers,
+ * so where they end says what the head must be. A head is believed when entries right before it
+ * prove themselves and none behind it does; only otherwise all slots are looked at.
  *
- * A seal has the lower half of a number; the upper half is tried: the head's, its neighbours, what the head's would be
- * with another byte in it, and small ones. Once an entry has proved itself, the others' follow from it.
+ * A seal has the lower half of a number; the upper half is tried: the head's, its neighbours, what
+ * the head's would be with another byte in it, and small ones. Once an entry has proved itself, the
+ * others' follow from it.
  */
 #include "memory/append.h"
 #include "memory/words.h"
@@ -71,8 +72,8 @@ static uint32_t trial(uint32_t half, unsigned int i)
 	return (half & ~(UINT32_C(255) << shift)) | (i % 256) << shift;
 }
 
-/* The number behind the last entry that proves itself, numbers being near that of one that does; at least two have to, where
- * there are two. 0: none. */
+/* The number behind the last entry that proves itself, numbers being near that of one that does; at
+ * least two have to, where there are two. 0: none. */
 static uint64_t end_near(const struct pl_append *a, uint32_t list, uint64_t known)
 {
 	uint64_t end = 0, written = 0, proved = 0;

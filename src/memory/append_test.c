@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Append: addresses as published (without the loss at the wrap), rings read while they are written, and what a reader
- * says of entries that were overwritten, lost on the way, torn, or written and never published.
+ * Append: addresses as published (without the loss at the wrap), rings read while they are written,
+ * and what a reader says of entries that were overwritten, lost on the way, torn, or written and
+ * never published.
  */
 #include "memory/append.h"
 
@@ -164,7 +165,8 @@ static void rounds(bool sealed)
 	free(l.base);
 }
 
-/* A sealed entry that never arrived, though the head went on, is of an older round: it is not given. */
+/* A sealed entry that never arrived, though the head went on, is of an older round: it is not
+ * given. */
 static void lost_on_the_way(void)
 {
 	struct list l = make(16, 1, 16, 4, true);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A batch of keys goes in groups: what a group touches is on its way to the cache before the first of it is touched. */
+/* A batch of keys goes in groups: what a group touches is on its way to the cache before the first
+ * of it is touched. */
 #pragma once
 
 #include "base/prefetch.h"

@@ -108,24 +108,38 @@ void pl_counters_get_batch(const struct pl_counters *c, const struct pl_key *key
 	}
 }
 
+double pl_counters_add_up(double sum, const void *cells, uint64_t n)
+{
+	const uint64_t *cell = cells;
+
+	for (uint64_t i = 0; i < n; i++)
+		sum += (double)load(&cell[i]);
+	return sum;
+}
+
+double pl_counters_total_of(const struct pl_counters *c, double sum)
+{
+	return c->row_stride != 0 ? sum : sum / c->rows;
+}
+
 double pl_counters_total(const struct pl_counters *c)
 {
-	const uint64_t *cells = (const void *)c->base;
-	double sum = 0;
+	return pl_counters_total_of(c, pl_counters_add_up(0, c->base, c->width));
+}
 
-	for (uint64_t i = 0; i < c->width; i++)
-		sum += (double)load(&cells[i]);
-	return c->row_stride != 0 ? sum : sum / c->rows;
+struct pl_estimate pl_counters_bound(const struct pl_counters *c, uint64_t value, double total)
+{
+	double foreign = total / (double)c->width * (c->row_stride != 0 ? 1 : c->rows);
+
+	return (struct pl_estimate){
+		.value = value,
+		.error = M_E * foreign,
+		.confidence = 1 - exp(-(double)c->rows),
+	};
 }
 
 struct pl_estimate pl_counters_estimate(
 	const struct pl_counters *c, struct pl_key key, double total)
 {
-	double foreign = total / (double)c->width * (c->row_stride != 0 ? 1 : c->rows);
-
-	return (struct pl_estimate){
-		.value = pl_counters_get(c, key),
-		.error = M_E * foreign,
-		.confidence = 1 - exp(-(double)c->rows),
-	};
+	return pl_counters_bound(c, pl_counters_get(c, key), total);
 }

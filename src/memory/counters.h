@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters: sums by key in a count-min sketch of cells of 64 bits. A key adds to one cell of each row; the smallest of
- * them is the answer, never too low. Rows lie one behind the other, or share one array (PL_HASH_DTA), where a cell
- * also carries the foreign increments of the other rows.
+ * Counters: sums by key in a count-min sketch of cells of 64 bits. A key adds to one cell of each
+ * row; the smallest of them is the answer, never too low. Rows lie one behind the other, or share
+ * one array (PL_HASH_DTA), where a cell also carries the foreign increments of the other rows.
  *
- * A cell is added to by one aligned fetch-and-add, here or by a network card; a process killed in the middle of a
- * put leaves some rows counted, which the smallest leaves out.
+ * A cell is added to by one aligned fetch-and-add, here or by a NIC; a process killed in
+ * the middle of a put leaves some rows counted, which the smallest leaves out.
  */
 #pragma once
 
@@ -43,17 +43,18 @@ static inline uint64_t pl_counters_offset(
 /* By a single writer. -EOVERFLOW, and nothing is added, when a cell would pass 2^64 - 1. */
 int pl_counters_add(const struct pl_counters *c, struct pl_key key, uint64_t increment);
 
-/* By any number of writers at once. Cells wrap, as a network card's do. */
+/* By any number of writers at once. Cells wrap, as a NIC's do. */
 void pl_counters_add_shared(const struct pl_counters *c, struct pl_key key, uint64_t increment);
 
-/* n increments by a single writer, cells prefetched. Returns how many were left out because of overflow. */
+/* n increments by a single writer, cells prefetched. Returns how many were left out because of
+ * overflow. */
 unsigned int pl_counters_add_batch(const struct pl_counters *c, const struct pl_key *keys,
 	const uint64_t *increments, unsigned int n);
 
 /* ---- read side ---- */
 
-/* An answer that may be too high: the true sum is at most `value`, and at least value - error with the probability
- * `confidence`. */
+/* An answer that may be too high: the true sum is at most `value`, and at least value - error with
+ * the probability `confidence`. */
 struct pl_estimate {
 	uint64_t value;
 	double error;
@@ -68,7 +69,15 @@ void pl_counters_get_batch(const struct pl_counters *c, const struct pl_key *key
 /* The sum of all increments: reads a row, or all cells of a shared array. */
 double pl_counters_total(const struct pl_counters *c);
 
-/* With the bound that follows from `total` (pl_counters_total): a cell carries foreign increments of total / width on
- * average, shared rows * total / width; e times that is passed in one row with probability 1/e. */
+/* With the bound that follows from `total` (pl_counters_total): a cell carries foreign increments
+ * of total / width on average, shared rows * total / width; e times that is passed in one row with
+ * probability 1/e. */
 struct pl_estimate pl_counters_estimate(
 	const struct pl_counters *c, struct pl_key key, double total);
+
+/* The same of cells that were read from elsewhere (query.h): n more cells added to `sum`, which
+ * begins at 0 and is width cells in the end; the total that follows from it; the estimate of a key
+ * whose smallest cell is `value`. */
+double pl_counters_add_up(double sum, const void *cells, uint64_t n);
+double pl_counters_total_of(const struct pl_counters *c, double sum);
+struct pl_estimate pl_counters_bound(const struct pl_counters *c, uint64_t value, double total);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counters: never too low, the bound holds, sums of several writers are exact, overflow adds nothing. */
+/* Counters: never too low, the bound holds, sums of several writers are exact, overflow adds
+ * nothing. */
 #include "memory/counters.h"
 
 #include <errno.h>

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keys to positions. A key is hashed once; the position of each copy and the check value follow from that hash.
+ * Keys to positions. A key is hashed once; the position of each copy and the check value follow
+ * from that hash.
  *
- * PL_HASH_PATHLINE: h = XXH3-64(key, seed); position of copy n = multiply-shift of mix(h, (n + 1) * 0xd1342543de82ef95). Copies are
- * independent of each other, so that two keys that share one position hardly ever share the next.
+ * PL_HASH_PATHLINE: h = XXH3-64(key, seed); position of copy n = multiply-shift of mix(h, (n + 1) *
+ * 0xd1342543de82ef95). Copies are independent of each other, so that two keys that share one
+ * position hardly ever share the next.
  *
- * PL_HASH_DTA: CRC-32 of the key bytes and then of the byte n, masked. A key of 32 bits is given least significant
- * byte first. A CRC is linear: position n is position 0 with some bits turned that depend on n alone, so two keys that
- * share one position share all of them, and further copies do not help against each other's loss.
+ * PL_HASH_DTA: CRC-32 of the key bytes and then of the byte n, masked. A key of 32 bits is given
+ * least significant byte first. A CRC is linear: position n is position 0 with some bits turned
+ * that depend on n alone, so two keys that share one position share all of them, and further copies
+ * do not help against each other's loss.
  */
 #pragma once
 
@@ -41,8 +44,9 @@ static inline struct pl_key pl_key_make(
 	return (struct pl_key){ ~pl_crc32(0, key, key_bytes) };
 }
 
-/* The same of a key as reports carry it, for values and counters: PL_HASH_DTA takes a number of 32 bits, which travels most
- * significant byte first, least significant byte first. Postcards take it as it travels. */
+/* The same of a key as reports carry it, for values and counters: PL_HASH_DTA takes a number of 32
+ * bits, which travels most significant byte first, least significant byte first. Postcards take it
+ * as it travels. */
 static inline struct pl_key pl_key_carried(
 	const struct pl_hashing *hashing, const void *key, size_t key_bytes)
 {
@@ -59,7 +63,8 @@ static inline struct pl_key pl_key_carried(
 static inline uint64_t pl_key_slot(
 	const struct pl_hashing *hashing, struct pl_key key, unsigned int copy, uint64_t n_slots)
 {
-	/* Multipliers far from each other: those of 1, 2, 3 would send copies to one slot a third too often. */
+	/* Multipliers far from each other: those of 1, 2, 3 would send copies to one slot a third
+	 * too often. */
 	const uint64_t apart = UINT64_C(0xd1342543de82ef95);
 
 	if (hashing->kind == PL_HASH_PATHLINE)
@@ -70,8 +75,9 @@ static inline uint64_t pl_key_slot(
 }
 
 /*
- * A hash of 64-bit words that may all be in registers: bytes just stored word by word and loaded again across words
- * would have to wait for every store before them. Words are added in any order, then it is ended.
+ * A hash of 64-bit words that may all be in registers: bytes just stored word by word and loaded
+ * again across words would have to wait for every store before them. Words are added in any order,
+ * then it is ended.
  */
 static inline uint64_t pl_words_hash_add(
 	uint64_t hash, uint64_t seed, unsigned int i, uint64_t word)
@@ -85,8 +91,8 @@ static inline uint64_t pl_words_hash_end(uint64_t hash, uint64_t seed, unsigned 
 	return pl_hash_mix(hash ^ seed, n);
 }
 
-/* Check value of a key and the n words that hold its data, the place of the check value itself being zero; never 0.
- * PL_HASH_DTA: of the key alone, which may be 0. */
+/* Check value of a key and the n words that hold its data, the place of the check value itself
+ * being zero; never 0. PL_HASH_DTA: of the key alone, which may be 0. */
 static inline uint32_t pl_key_check(
 	const struct pl_hashing *hashing, struct pl_key key, const uint64_t *words, unsigned int n)
 {

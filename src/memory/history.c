@@ -191,13 +191,14 @@ static int compare(const struct pl_region *g, const struct pl_store_params *want
 
 	if (has->primitive != want->primitive || has->hash != want->hash ||
 		has->content != want->content) {
-		pl_diag_set(diag, "%s is another kind of region: take it away", path);
+		pl_diag_set(diag, "%s is another kind of region: remove it", path);
 		return -EINVAL;
 	}
 	if (memcmp(has->raw, want->raw, sizeof(has->raw)) == 0)
 		return 0;
 	pl_diag_set(diag,
-		"%s was made for another size than %" PRIu64 ": ask for that, or take it away",
+		"%s was made for another size than %" PRIu64
+		": configure that size, or remove the file",
 		path, slots);
 	return -EINVAL;
 }
@@ -240,8 +241,8 @@ static void tell_aside(
 
 	if (path != NULL && o->tell != NULL) {
 		(void)tell(&text, path, &h->why[store], 0);
-		pl_diag_set(&h->why[store], "%s; it is now %s, and a new one is begun", text.text,
-			h->aside[store]);
+		pl_diag_set(&h->why[store], "%s; it was renamed to %s, and a new one begins",
+			text.text, h->aside[store]);
 		o->tell(h->why[store].text);
 	}
 	free(path);
@@ -251,7 +252,8 @@ static void tell_aside(
 
 #define TRIES 10 /* others may make the file, or set it aside, between two looks */
 
-/* What is there; what is damaged is set aside, so that there is none. -EAGAIN: it is another one by now. */
+/* What is there; what is damaged is set aside, so that there is none. -EAGAIN: it is another one by
+ * now. */
 static int open_good(struct pl_history *h, enum pl_history_store store, const char *path,
 	const struct pl_region_options *options, struct pl_diag *inner)
 {

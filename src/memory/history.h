@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * History: a folder of regions that one collector writes and anyone reads at the same time, or afterwards.
+ * History: a folder of regions that one collector writes and anyone reads at the same time, or
+ * afterwards.
  *
  *   events.region  append     events
  *   paths.region   append     paths, each with the number of its first hop in the list of hops
  *   hops.region    append     hops in the order of their paths
  *   flows.region   key-write  by flow: its last path with up to PL_HISTORY_FLOW_HOPS of its hops
- *   queues.region  key-write  by node; by node and egress port; by those and queue: the last hop there
+ *   queues.region  key-write  by node; by node and egress port; by those and queue: the last hop
+ *                  there
  *   drops.region   counters   by node; by node and reason: reports of dropped packets
  *
- * Every file is a region by itself (docs/formats/region.md), and each may be missing. Hops are published before the path
- * that names them, so a path that is seen has its hops until they are overwritten: as the lists are sized.
+ * Every file is a region by itself (docs/formats/region.md), and each may be missing. Hops are
+ * published before the path that names them, so a path that is seen has its hops until they are
+ * overwritten: as the lists are sized.
  *
- * Keys, little-endian: of a flow 37 bytes, source and destination address (16 each), source and destination port (2
- * each, 0 where there is none), protocol (1); of a queue 14 bytes, node (8), port (4), queue (2), ones for any; of
- * drops 10 bytes, node (8), reason (2), ones for any.
+ * Keys, little-endian: of a flow 37 bytes, source and destination address (16 each), source and
+ * destination port (2 each, 0 where there is none), protocol (1); of a queue 14 bytes, node (8),
+ * port (4), queue (2), ones for any; of drops 10 bytes, node (8), reason (2), ones for any.
  *
  * Return values are 0 or negative errno; a diag, which may be NULL, says it for people.
  */
@@ -74,10 +77,11 @@ int pl_history_bytes(
 	const struct pl_history_options *options, uint64_t *ret_bytes, struct pl_diag *diag);
 
 /*
- * Makes the folder and what is not there, goes on with what is there. A file that is damaged, cut, or was not made to its end
- * costs nobody the others: it gets another name, FILE.damaged, FILE.damaged-2 and so on, and a new one is begun.
- * -EINVAL when what is there has another geometry, -EPROTO when a newer version wrote it, -ENOSPC, -EBUSY when another process
- * writes it; then what was made on the way is taken away again, and what was renamed has its name back.
+ * Makes the folder and what is not there, goes on with what is there. A file that is damaged, cut,
+ * or was not made to its end costs nobody the others: it gets another name, FILE.damaged,
+ * FILE.damaged-2 and so on, and a new one is begun. -EINVAL when what is there has another
+ * geometry, -EPROTO when a newer version wrote it, -ENOSPC, -EBUSY when another process writes it;
+ * then what was made on the way is taken away again, and what was renamed has its name back.
  */
 int pl_history_begin(struct pl_history **ret, const char *folder,
 	const struct pl_history_options *options, struct pl_diag *diag);
@@ -86,22 +90,23 @@ int pl_history_begin(struct pl_history **ret, const char *folder,
 void pl_history_put_paths(struct pl_history *h, const struct pl_record_batch *batch);
 void pl_history_put_events(struct pl_history *h, const struct pl_event *events, uint32_t n);
 
-/* Files that were moved away, or taken away, are made anew, of the sizes they had; the others stay open. On failure what
- * was open stays. */
+/* Files that were moved away, or taken away, are made anew, of the sizes they had; the others stay
+ * open. On failure what was open stays. */
 int pl_history_renew(
 	struct pl_history *h, const struct pl_history_options *options, struct pl_diag *diag);
 
 /* ---- reading ---- */
 
-/* A folder, or one file of it, or any region of records (content event, path, hop). -ENOENT when there is none,
- * -EINVAL for a region of other things. Of a folder what can be read is, as long as there is anything. Survives cut files
- * with pl_region_guard. */
+/* A folder, or one file of it, or any region of records (content event, path, hop). -ENOENT when
+ * there is none, -EINVAL for a region of other things. Of a folder what can be read is, as long as
+ * there is anything. Survives cut files with pl_region_guard. */
 int pl_history_open(struct pl_history **ret, const char *path, struct pl_diag *diag);
 
 /* Why a file that is there was not opened, with its name; NULL: it was, or is not there. */
 const char *pl_history_trouble(const struct pl_history *h, enum pl_history_store store);
 
-/* Of writers and readers. A writer's regions go to disk and are marked clean; the first error of that. */
+/* Of writers and readers. A writer's regions go to disk and are marked clean; the first error of
+ * that. */
 int pl_history_close(struct pl_history *h);
 
 /* NULL when it is not there. */
@@ -139,8 +144,9 @@ struct pl_history_reader {
 	_Alignas(8) uint8_t entries[PL_HISTORY_AHEAD * sizeof(struct pl_history_path)];
 };
 
-/* Begins at entry number `from` of the list (0: the oldest there is; nothing counts as overrun that was before). -ENOENT
- * when the store is not there or is none of the three lists, -ERANGE when the region has no such list. */
+/* Begins at entry number `from` of the list (0: the oldest there is; nothing counts as overrun that
+ * was before). -ENOENT when the store is not there or is none of the three lists, -ERANGE when the
+ * region has no such list. */
 int pl_history_reader_init(struct pl_history_reader *r, const struct pl_history *h,
 	enum pl_history_store store, uint32_t list, uint64_t from);
 
@@ -149,8 +155,9 @@ bool pl_history_next(struct pl_history_reader *r, struct pl_history_record *ret)
 
 /* ---- asking ---- */
 
-/* Keys, hashed, for the functions below, whose stores must be there (pl_history_region). Of `flow` addresses, ports and
- * protocol count; PL_HISTORY_ANY for any port, queue (then the port may be one) or reason. */
+/* Keys, hashed, for the functions below, whose stores must be there (pl_history_region). Of `flow`
+ * addresses, ports and protocol count; PL_HISTORY_ANY for any port, queue (then the port may be
+ * one) or reason. */
 struct pl_key pl_history_flow_key(const struct pl_history *h, const struct pl_path *flow);
 struct pl_key pl_history_queue_key(
 	const struct pl_history *h, uint64_t node, uint32_t port, uint32_t queue);
@@ -162,7 +169,8 @@ void pl_history_flows(const struct pl_history *h, const struct pl_key *keys, uns
 void pl_history_queues(const struct pl_history *h, const struct pl_key *keys, unsigned int n,
 	struct pl_key_write_result *ret_results, struct pl_hop *ret_values);
 
-/* The last path with its hops: those kept with it, or all out of the list of hops while they are there. */
+/* The last path with its hops: those kept with it, or all out of the list of hops while they are
+ * there. */
 void pl_history_flow_record(const struct pl_history *h, const struct pl_history_flow *flow,
 	struct pl_history_record *ret);
 

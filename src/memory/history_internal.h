@@ -19,5 +19,6 @@ struct pl_history {
 /* "FOLDER/events.region", to be freed; NULL: no memory. */
 char *history_file(const char *folder, enum pl_history_store store);
 
-/* The store's own structure over its region; -EINVAL when it is not of the kind that belongs there. */
+/* The store's own structure over its region; -EINVAL when it is not of the kind that belongs
+ * there. */
 int history_attach(struct pl_history *h, enum pl_history_store store);

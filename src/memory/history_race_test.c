@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes that begin a history at the same moment in the same folder, which is new, has a good history, or a damaged one:
- * one of them gets it, the others are told that it is being written, and nothing that is good is set aside or removed. Locks
- * are taken late here, so that windows are wide. usage: history_race_test [ROUNDS]
+ * Processes that begin a history at the same moment in the same folder, which is new, has a good
+ * history, or a damaged one: one of them gets it, the others are told that it is being written, and
+ * nothing that is good is set aside or removed. Locks are taken late here, so that windows are
+ * wide. usage: history_race_test [ROUNDS]
  */
 #include <dirent.h>
 #include <errno.h>
@@ -96,7 +97,8 @@ static void damage(void)
 	close(fd);
 }
 
-/* What of several starters is told: how many began, how many were refused as they should be; the winner's file. */
+/* What of several starters is told: how many began, how many were refused as they should be; the
+ * winner's file. */
 static void start_all(unsigned int *ret_won, unsigned int *ret_busy, ino_t *ret_ino)
 {
 	int begin[2], say[2], end[2];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Histories: what was put comes back, in order and by key, after a restart, after the writer was killed at any moment,
- * and while it is overwritten; what has another shape or another writer is refused and left alone.
+ * Histories: what was put comes back, in order and by key, after a restart, after the writer was
+ * killed at any moment, and while it is overwritten; what has another shape or another writer is
+ * refused and left alone.
  */
 #include "memory/history.h"
 
@@ -459,8 +460,8 @@ static void one_is_damaged(void)
 
 	eq(pl_history_begin(&w, folder, &options, &diag), 0, "a writer goes on: %s", diag.text);
 	eq(n_told, 1, "is told once");
-	ok(strstr(told[0], "paths.region: the file is cut") != NULL &&
-			strstr(told[0], "it is now") != NULL &&
+	ok(strstr(told[0], "paths.region: the file is truncated") != NULL &&
+			strstr(told[0], "it was renamed to") != NULL &&
 			strstr(told[0], "paths.region.damaged") != NULL,
 		"%s", told[0]);
 	ok(stat(file("paths.region.damaged"), &st) == 0 && st.st_size == 9000,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A history written. Of a batch's values for one key only the last needs to be: a first pass notes which that is, in a
- * small table that may forget, a second one writes in order what is not known to be superseded.
+ * A history written. Of a batch's values for one key only the last needs to be: a first pass notes
+ * which that is, in a small table that may forget, a second one writes in order what is not known
+ * to be superseded.
  */
 #include <string.h>
 
@@ -62,7 +63,8 @@ static void append_paths(
 
 /* ---- last values ---- */
 
-/* Values to be put, gathered so that their slots are on the way at the same time; the order stays. */
+/* Values to be put, gathered so that their slots are on the way at the same time; the order
+ * stays. */
 struct flow_group {
 	unsigned int n;
 	struct pl_key keys[GROUP];

@@ -164,8 +164,8 @@ static const uint64_t *winner(const struct poll *p, unsigned int *ret_votes)
 	return tie ? NULL : p->words[best];
 }
 
-struct pl_key_write_result pl_key_write_get(
-	const struct pl_key_write *kw, struct pl_key key, unsigned int threshold, void *ret_value)
+struct pl_key_write_result pl_key_write_judge(const struct pl_key_write *kw, struct pl_key key,
+	const void *const *slots, unsigned int threshold, void *ret_value)
 {
 	struct pl_key_write_result result = { .answer = PL_NOT_FOUND };
 	const uint64_t *words;
@@ -173,8 +173,7 @@ struct pl_key_write_result pl_key_write_get(
 
 	p.n = 0;
 	for (unsigned int c = 0; c < kw->copies; c++) {
-		pl_words_load(
-			p.words[p.n], kw->base + pl_key_write_offset(kw, key, c), 8 * n_words(kw));
+		pl_words_load(p.words[p.n], slots[c], 8 * n_words(kw));
 		if (!fits(kw, key, p.words[p.n]))
 			continue;
 		result.matches++;
@@ -189,6 +188,16 @@ struct pl_key_write_result pl_key_write_get(
 	if (words != NULL)
 		take_value(kw, words, ret_value);
 	return result;
+}
+
+struct pl_key_write_result pl_key_write_get(
+	const struct pl_key_write *kw, struct pl_key key, unsigned int threshold, void *ret_value)
+{
+	const void *slots[PL_COPIES_MAX];
+
+	for (unsigned int c = 0; c < kw->copies; c++)
+		slots[c] = kw->base + pl_key_write_offset(kw, key, c);
+	return pl_key_write_judge(kw, key, slots, threshold, ret_value);
 }
 
 void pl_key_write_get_batch(const struct pl_key_write *kw, const struct pl_key *keys,

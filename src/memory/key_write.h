@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Key-write: the last value of a key, in `copies` slots chosen by its hash; newer keys overwrite older ones. A slot is
+ * Key-write: the last value of a key, in `copies` slots chosen by its hash; newer keys overwrite
+ * older ones. A slot is
  *
- *   0  4            check value; with PL_HASH_PATHLINE of key and value, never 0; with PL_HASH_DTA CRC-32 of the key
+ *   0  4            check value; with PL_HASH_PATHLINE of key and value, never 0; with PL_HASH_DTA
+ *      CRC-32 of the key
  *   4  value_bytes  the value as it was given
  *      zeros up to the slot's size: the next power of two, above 64 the next multiple of 64
  *
- * A query reads the slots of all copies and votes among the values whose check value fits. With PL_HASH_PATHLINE a
- * slot that is half written (a racing writer, a process killed, a lost packet) does not fit its check value and does
- * not vote; with PL_HASH_DTA that holds for values of up to 4 bytes, whose slot is one word.
+ * A query reads the slots of all copies and votes among the values whose check value fits. With
+ * PL_HASH_PATHLINE a slot that is half written (a racing writer, a process killed, a lost packet)
+ * does not fit its check value and does not vote; with PL_HASH_DTA that holds for values of up to 4
+ * bytes, whose slot is one word.
  *
- * A key that is not there is found with a probability of at most copies / 2^32, were all slots in use.
+ * A key that is not there is found with a probability of at most copies / 2^32, were all slots in
+ * use.
  */
 #pragma once
 
@@ -25,8 +29,9 @@ struct pl_key_write {
 	uint8_t *base;        /* borrowed; NULL: geometry only */
 };
 
-/* `base` is the store's first byte as mapped here (for reading only: nothing is written but by put), or NULL. The
- * caller's memory; nothing to undo. -EINVAL when the parameters are not of a valid key-write store. */
+/* `base` is the store's first byte as mapped here (for reading only: nothing is written but by
+ * put), or NULL. The caller's memory; nothing to undo. -EINVAL when the parameters are not of a
+ * valid key-write store. */
 int pl_key_write_init(struct pl_key_write *kw, const struct pl_store_params *params, void *base);
 
 /* ---- geometry ---- */
@@ -62,19 +67,26 @@ void pl_key_write_put_batch(const struct pl_key_write *kw, const struct pl_key *
 
 struct pl_key_write_result {
 	enum pl_answer answer;
-	unsigned int
-		votes; /* slots that hold the value given back; ambiguous: the most any value has */
+	/* slots that hold the value given back; ambiguous: the most any value has */
+	unsigned int votes;
 	unsigned int matches; /* slots whose check value fits */
 };
 
 /*
- * Reads all copies. The value with the most votes is copied to ret_value (value_bytes) if it has at least `threshold`
- * of them (1: plurality) and no other has as many; else nothing is. Fewer votes than the threshold are PL_NOT_FOUND.
+ * Reads all copies. The value with the most votes is copied to ret_value (value_bytes) if it has at
+ * least `threshold` of them (1: plurality) and no other has as many; else nothing is. Fewer votes
+ * than the threshold are PL_NOT_FOUND.
  */
 struct pl_key_write_result pl_key_write_get(
 	const struct pl_key_write *kw, struct pl_key key, unsigned int threshold, void *ret_value);
 
-/* n keys at once, their slots prefetched: results[i] and the value at ret_values + i * value_bytes. */
+/* The same of slots that were read from elsewhere (query.h): those of copy 0, 1, …, each aligned to
+ * 8 bytes and write_bytes long, rounded up to 8. */
+struct pl_key_write_result pl_key_write_judge(const struct pl_key_write *kw, struct pl_key key,
+	const void *const *slots, unsigned int threshold, void *ret_value);
+
+/* n keys at once, their slots prefetched: results[i] and the value at ret_values + i *
+ * value_bytes. */
 void pl_key_write_get_batch(const struct pl_key_write *kw, const struct pl_key *keys,
 	unsigned int n, unsigned int threshold, struct pl_key_write_result *ret_results,
 	void *ret_values);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Key-write: the bytes as published, votes, values that are torn, and the curves of success that theory gives. The
- * curves take a million keys a point: the standard error of the oldest tenth is below 0.2 points.
+ * Key-write: the bytes as published, votes, values that are torn, and the curves of success that
+ * theory gives. The curves take a million keys a point: the standard error of the oldest tenth is
+ * below 0.2 points.
  */
 #include "memory/key_write.h"
 
@@ -286,7 +287,8 @@ static double theory(double from, double to, double copies)
 
 static void curves(void)
 {
-	/* The table of the reference at its ends of age: percent for N = 1, 2, 4, 8, of the oldest key and on average. */
+	/* The table of the reference at its ends of age: percent for N = 1, 2, 4, 8, of the oldest
+	 * key and on average. */
 	static const struct {
 		double alpha, oldest[4], average[4];
 	} table[] = {
@@ -318,9 +320,10 @@ static void curves(void)
 }
 
 /*
- * With the published hash the position of copy n is that of copy 0 with bits turned that depend on n alone. So a later
- * key that takes one of a key's slots takes the other as well, and a second copy does harm: a key survives if none of
- * the later ones falls on its pair of slots, e^-2a, instead of 1 - (1 - e^-2a)^2.
+ * With the published hash the position of copy n is that of copy 0 with bits turned that depend on
+ * n alone. So a later key that takes one of a key's slots takes the other as well, and a second
+ * copy does harm: a key survives if none of the later ones falls on its pair of slots, e^-2a,
+ * instead of 1 - (1 - e^-2a)^2.
  */
 static void dta_curve(void)
 {

@@ -11,8 +11,9 @@
 #define CHUNK_MAX 128u /* PL_HOPS_MAX words and a check value */
 #define DTA_HOPS  5u
 
-/* The published code hashes each hop by a polynomial of its own (here without the x^32 term, most significant bit
- * first). The first and the last are multiples of powers of x: 8 and 3 of their bits never change. */
+/* The published code hashes each hop by a polynomial of its own (here without the x^32 term, most
+ * significant bit first). The first and the last are multiples of powers of x: 8 and 3 of their
+ * bits never change. */
 static const uint32_t dta_polynomials[DTA_HOPS] = { 0x1E12A700, 0x65B96595, 0x49CF878B, 0x36518F0D,
 	0x7A40A908 };
 static struct pl_crc32_table dta_tables[DTA_HOPS];
@@ -51,7 +52,8 @@ int pl_postcards_init(struct pl_postcards *p, const struct pl_store_params *para
 	return 0;
 }
 
-/* DTA: the CRC's register below, the key's four bytes above, which the hops' hashes begin with again. */
+/* DTA: the CRC's register below, the key's four bytes above, which the hops' hashes begin with
+ * again. */
 struct pl_key pl_postcards_key(const struct pl_postcards *p, const void *key, size_t key_bytes)
 {
 	uint32_t word;
@@ -65,7 +67,8 @@ struct pl_key pl_postcards_key(const struct pl_postcards *p, const void *key, si
 	return (struct pl_key){ pl_crc32_step4(&pl_crc32_ieee, ~0u, word) | (uint64_t)word << 32 };
 }
 
-/* What the values of hops 2 * pair (lower half) and the next are XORed with, in the order of memory. */
+/* What the values of hops 2 * pair (lower half) and the next are XORed with, in the order of
+ * memory. */
 static inline uint64_t pair_mask(const struct pl_postcards *p, struct pl_key key, unsigned int pair)
 {
 	uint32_t mask[2] = { 0, 0 };
@@ -92,7 +95,8 @@ static inline uint64_t hops_of(const struct pl_postcards *p, unsigned int pair, 
 	return 2 * pair + 1 < p->hops ? v : (uint32_t)v;
 }
 
-/* Words with hops in them, and words with anything in them: the check value stands behind the last hop. */
+/* Words with hops in them, and words with anything in them: the check value stands behind the last
+ * hop. */
 static inline unsigned int n_pairs(const struct pl_postcards *p)
 {
 	return (p->hops + 1) / 2;
@@ -269,8 +273,8 @@ static unsigned int decode(const struct pl_postcards *p, struct pl_key key, uint
 	return n;
 }
 
-struct pl_postcards_result pl_postcards_get(const struct pl_postcards *p, struct pl_key key,
-	const struct pl_value_set *set, uint32_t *ret_values)
+struct pl_postcards_result pl_postcards_judge(const struct pl_postcards *p, struct pl_key key,
+	const void *const *chunks, const struct pl_value_set *set, uint32_t *ret_values)
 {
 	struct pl_postcards_result result = { .answer = PL_NOT_FOUND };
 	uint32_t values[PL_HOPS_MAX], first[PL_HOPS_MAX];
@@ -280,7 +284,7 @@ struct pl_postcards_result pl_postcards_get(const struct pl_postcards *p, struct
 	for (unsigned int c = 0; c < p->copies; c++) {
 		unsigned int n;
 
-		pl_words_load(words, p->base + pl_postcards_offset(p, key, c), 8 * n_words(p));
+		pl_words_load(words, chunks[c], 8 * n_words(p));
 		n = decode(p, key, words, set, values);
 		if (n == 0)
 			continue;
@@ -297,6 +301,16 @@ struct pl_postcards_result pl_postcards_get(const struct pl_postcards *p, struct
 		result.n = first_n;
 	}
 	return result;
+}
+
+struct pl_postcards_result pl_postcards_get(const struct pl_postcards *p, struct pl_key key,
+	const struct pl_value_set *set, uint32_t *ret_values)
+{
+	const void *chunks[PL_COPIES_MAX];
+
+	for (unsigned int c = 0; c < p->copies; c++)
+		chunks[c] = p->base + pl_postcards_offset(p, key, c);
+	return pl_postcards_judge(p, key, chunks, set, ret_values);
 }
 
 void pl_postcards_get_batch(const struct pl_postcards *p, const struct pl_key *keys, unsigned int n,

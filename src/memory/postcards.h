@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Postcards: the path of a flow, one value of 32 bits (a node) for each hop, in `copies` chunks chosen by the flow's
- * hash. A word is the value XOR a hash of flow and hop; hops behind the path's end hold the blank value. A chunk is
+ * Postcards: the path of a flow, one value of 32 bits (a node) for each hop, in `copies` chunks
+ * chosen by the flow's hash. A word is the value XOR a hash of flow and hop; hops behind the path's
+ * end hold the blank value. A chunk is
  *
  *   PL_HASH_PATHLINE  0  4 * hops  words, little-endian
  *                        4         check value of flow and words, never 0
  *                     zeros up to the next power of two, above 64 the next multiple of 64
  *   PL_HASH_DTA       0  20        five words, big-endian; 12 bytes of zeros
  *
- * A query gives back the path on which all valid copies agree. A chunk is valid when its check value fits
- * (PL_HASH_PATHLINE) and when its values are of the set of values that can be, if such a set is given, with blanks
- * only at the end. PL_HASH_DTA has no check value: there the set is what tells a flow's chunk from another's, and it
- * must be given.
+ * A query gives back the path on which all valid copies agree. A chunk is valid when its check
+ * value fits (PL_HASH_PATHLINE) and when its values are of the set of values that can be, if such a
+ * set is given, with blanks only at the end. PL_HASH_DTA has no check value: there the set is what
+ * tells a flow's chunk from another's, and it must be given.
  *
- * A foreign chunk looks valid with probability 2^-32 with a check value, ((set + 1) / 2^32)^hops with a set.
+ * A foreign chunk looks valid with probability 2^-32 with a check value, ((set + 1) / 2^32)^hops
+ * with a set.
  */
 #pragma once
 
@@ -47,8 +49,8 @@ static inline uint64_t pl_postcards_offset(
 	return pl_key_slot(&p->hashing, key, copy, p->chunks) * p->chunk_bytes;
 }
 
-/* What goes there: chunk_bytes. -EINVAL when n is 0 or above hops, or a value is the blank. A hop that is not known
- * ends the path: gaps cannot be stored. */
+/* What goes there: chunk_bytes. -EINVAL when n is 0 or above hops, or a value is the blank. A hop
+ * that is not known ends the path: gaps cannot be stored. */
 int pl_postcards_image(const struct pl_postcards *p, struct pl_key key, const uint32_t *values,
 	unsigned int n, void *ret_chunk);
 
@@ -57,7 +59,8 @@ int pl_postcards_image(const struct pl_postcards *p, struct pl_key key, const ui
 int pl_postcards_put(
 	const struct pl_postcards *p, struct pl_key key, const uint32_t *values, unsigned int n);
 
-/* n paths: of keys[i] the counts[i] values at values + i * hops; chunks are prefetched. Returns how many were refused. */
+/* n paths: of keys[i] the counts[i] values at values + i * hops; chunks are prefetched. Returns how
+ * many were refused. */
 unsigned int pl_postcards_put_batch(const struct pl_postcards *p, const struct pl_key *keys,
 	const uint32_t *values, const uint8_t *counts, unsigned int n);
 
@@ -81,10 +84,14 @@ struct pl_postcards_result {
 	unsigned int copies;   /* chunks that are valid */
 };
 
-/* Up to `hops` values to ret_values, source first. `set` may be NULL with PL_HASH_PATHLINE; with PL_HASH_DTA nothing is
- * found without it. */
+/* Up to `hops` values to ret_values, source first. `set` may be NULL with PL_HASH_PATHLINE; with
+ * PL_HASH_DTA nothing is found without it. */
 struct pl_postcards_result pl_postcards_get(const struct pl_postcards *p, struct pl_key key,
 	const struct pl_value_set *set, uint32_t *ret_values);
+/* The same of chunks that were read from elsewhere (query.h): those of copy 0, 1, …, each aligned
+ * to 8 bytes and write_bytes long, rounded up to 8. */
+struct pl_postcards_result pl_postcards_judge(const struct pl_postcards *p, struct pl_key key,
+	const void *const *chunks, const struct pl_value_set *set, uint32_t *ret_values);
 void pl_postcards_get_batch(const struct pl_postcards *p, const struct pl_key *keys, unsigned int n,
 	const struct pl_value_set *set, struct pl_postcards_result *ret_results,
 	uint32_t *ret_values /* n * hops */);

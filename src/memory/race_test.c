@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Last values and paths that are read while they are overwritten: each answer is, to the byte, one that was put under
- * that key by then; nothing is torn. Under the thread sanitizer it also shows that writers and readers meet in atomic
- * words only.
+ * Last values and paths that are read while they are overwritten: each answer is, to the byte, one
+ * that was put under that key by then; nothing is torn. Under the thread sanitizer it also shows
+ * that writers and readers meet in atomic words only.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -192,7 +192,8 @@ static void key_write(uint32_t hash, uint32_t value_bytes, uint32_t copies)
 	snprintf(what, sizeof(what), "%s values of %u bytes, %u copies",
 		hash == PL_HASH_DTA ? "dta" : "pathline", value_bytes, copies);
 	judge(&race, what);
-	/* When it is quiet, the last value of each key that was not overwritten by another is there. */
+	/* When it is quiet, the last value of each key that was not overwritten by another is
+	 * there. */
 	for (uint32_t k = 0; k < KEYS; k++)
 		last += pl_key_write_get(&race.kw, kw_key(&race, k), 1, value).answer == PL_FOUND &&
 			is_of(k, ROUNDS, value, value_bytes, scratch);
@@ -211,7 +212,7 @@ static unsigned int path_of(uint32_t key, uint64_t round, uint32_t hops, uint32_
 	return n;
 }
 
-static struct pl_key card_key(const struct race *race, uint32_t key)
+static struct pl_key nic_key(const struct race *race, uint32_t key)
 {
 	return pl_postcards_key(&race->p, &key, sizeof(key));
 }
@@ -226,7 +227,7 @@ static void *read_paths(void *arg)
 	struct seen s = { 0 };
 
 	for (uint32_t k = 0; k < KEYS; k++)
-		keys[k] = card_key(race, k);
+		keys[k] = nic_key(race, k);
 	while (!atomic_load(&race->over)) {
 		pl_postcards_get_batch(&race->p, keys, KEYS, NULL, results, values);
 		for (uint32_t k = 0; k < KEYS; k++) {
@@ -253,7 +254,7 @@ static void write_paths(struct race *race)
 		uint32_t key = (uint32_t)(round * 5 % KEYS);
 		unsigned int n = path_of(key, round, race->p.hops, values);
 
-		if (pl_postcards_put(&race->p, card_key(race, key), values, n) < 0)
+		if (pl_postcards_put(&race->p, nic_key(race, key), values, n) < 0)
 			abort();
 		yield_sometimes(round);
 	}
@@ -277,7 +278,7 @@ static void postcards(uint32_t hops, uint32_t copies)
 	judge(&race, what);
 	for (uint32_t k = 0; k < KEYS; k++) {
 		struct pl_postcards_result r =
-			pl_postcards_get(&race.p, card_key(&race, k), NULL, values);
+			pl_postcards_get(&race.p, nic_key(&race, k), NULL, values);
 
 		last += r.answer == PL_FOUND && r.n == path_of(k, values[0] >> 8, hops, want) &&
 			values[0] >> 8 > ROUNDS - KEYS;

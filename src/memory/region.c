@@ -131,7 +131,7 @@ static int plan(struct pl_region_info *info, const struct pl_store_params *param
 	info->half_stride = region_stride(info->store_bytes, info->data_offset);
 	info->file_bytes = info->data_offset + halves * info->half_stride;
 	if (getrandom(&info->id, sizeof(info->id), 0) != (ssize_t)sizeof(info->id))
-		return failed(diag, "cannot draw an identifier", errno);
+		return failed(diag, "cannot get a random identifier", errno);
 	return 0;
 }
 
@@ -156,8 +156,8 @@ static int write_header(struct pl_region *g, struct pl_diag *diag)
 
 	region_header_make(&h, &g->info);
 	g->state->writer_pid = (uint32_t)getpid();
-	/* The data is on disk before the header that vouches for it; through the mapping, since hugetlbfs
-	 * knows no other way. */
+	/* The data is on disk before the header that vouches for it; through the mapping, since
+	 * hugetlbfs knows no other way. */
 	if (fdatasync(g->fd) < 0 && errno != EINVAL)
 		return failed(diag, "cannot write the region", errno);
 	memcpy(g->map, &h, sizeof(h));
@@ -289,7 +289,8 @@ static int busy(int fd, const char *path, struct pl_diag *diag)
 	return -EBUSY;
 }
 
-/* Who goes on with a list at a wrong head would write over what is good, or where no reader looks. */
+/* Who goes on with a list at a wrong head would write over what is good, or where no reader
+ * looks. */
 static void mend_heads(struct pl_region *g)
 {
 	void *base = pl_region_store(g, pl_region_epoch(g));
@@ -434,6 +435,11 @@ bool pl_region_is_cut(const struct pl_region *g)
 
 	return atomic_load(&g->lost_pages) > 0 ||
 	       (fstat(g->fd, &st) == 0 && (uint64_t)st.st_size < g->info.file_bytes);
+}
+
+bool pl_region_is_at(const struct pl_region *g, const char *path)
+{
+	return region_file_is_at(g->fd, path);
 }
 
 int pl_region_fd(const struct pl_region *g)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What goes to disk is write-protected by the kernel, page by page and with an interrupt for the writer's processor each, and
- * the next store to the page waits for a fault. Of lists it is known where the next stores go. So between two writes to
- * disk the part of a list that was filled meanwhile is taken out of this process's page table, at once, and pages
- * ahead of its head are made writable, four times as many as were filled; and what is ahead is not written: nothing in
- * it is published. Everything else in the file is.
+ * What goes to disk is write-protected by the kernel, page by page and with an interrupt for the
+ * writer's processor each, and the next store to the page waits for a fault. Of lists it is known
+ * where the next stores go. So between two writes to disk the part of a list that was filled
+ * meanwhile is taken out of this process's page table, at once, and pages ahead of its head are
+ * made writable, four times as many as were filled; and what is ahead is not written: nothing in it
+ * is published. Everything else in the file is.
  */
 #include <errno.h>
 #include <linux/magic.h>
@@ -70,7 +71,8 @@ int region_ahead_new(struct pl_region *g)
 	return 0;
 }
 
-/* The parts that entries `first` to `first + n` take, in the file's order: of pages that they fill, or that they touch. */
+/* The parts that entries `first` to `first + n` take, in the file's order: of pages that they fill,
+ * or that they touch. */
 static unsigned int parts_of(const struct pl_region *g, uint32_t list, uint64_t first, uint64_t n,
 	bool touched, struct part ret[2])
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lists written to disk around what is ahead of their heads: by the kernel's word on which pages of the file are dirty. */
+/* Lists written to disk around what is ahead of their heads: by the kernel's word on which pages of
+ * the file are dirty. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A writer is killed, at random instants and at every system call: the regions open, what they give is whole, nothing
- * that was acknowledged is missing, nothing is there that was never written.
+ * A writer is killed, at random instants and at every system call: the regions open, what they give
+ * is whole, nothing that was acknowledged is missing, nothing is there that was never written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -121,7 +121,8 @@ static void write_for_ever(uint64_t number)
 		__atomic_store_n(&ledger->value[k], number, __ATOMIC_RELEASE);
 		for (unsigned int i = 0; i < batch; i++)
 			bytes_of(ledger->entries + i, bytes + (size_t)i * ENTRY, ENTRY);
-		/* Killed between the two, the list is ahead of the ledger: the numbers come from the list. */
+		/* Killed between the two, the list is ahead of the ledger: the numbers come from
+		 * the list. */
 		__atomic_store_n(&ledger->entries, pl_append_put(&o.a, 0, bytes, batch) + batch,
 			__ATOMIC_RELEASE);
 		pl_counters_add(&o.c, pl_counters_key(&o.c, &c, 4), 1);
@@ -136,7 +137,8 @@ struct findings {
 	unsigned int torn, missing, damaged, unopened, unclean, low, high, ahead;
 };
 
-/* What is there against what was acknowledged: no older, and newer only for the one that was being written. */
+/* What is there against what was acknowledged: no older, and newer only for the one that was being
+ * written. */
 static void settle(uint64_t found, uint64_t *acknowledged, struct findings *f, unsigned int *ahead)
 {
 	f->missing += found < *acknowledged;
@@ -161,8 +163,8 @@ static void check_values(const struct open_stores *o, struct findings *f)
 			f->torn += memcmp(value, want, VALUE) != 0 || number % KEYS != k;
 			settle(number, &ledger->value[k], f, &values_ahead);
 		} else {
-			/* Ambiguous: one copy of the old value and one of the new, a vote each. (No key's slots
-			 * are all taken by others with this seed.) */
+			/* Ambiguous: one copy of the old value and one of the new, a vote each. (No
+			 * key's slots are all taken by others with this seed.) */
 			f->missing += answer == PL_NOT_FOUND && ledger->value[k] != 0;
 		}
 		key = pl_postcards_key(&o->p, &k, 4);
@@ -230,7 +232,8 @@ static void kill_at_random(void)
 		for (int k = 0; k < KEYS; k++)
 			number = ledger->value[k] >= number ? ledger->value[k] + KEYS : number;
 		number -= number % KEYS;
-		/* Entries are numbered by the list, which a killed writer left ahead of the ledger. */
+		/* Entries are numbered by the list, which a killed writer left ahead of the
+		 * ledger. */
 		before = number;
 		if (open_all(&o, PL_REGION_READ) == 0) {
 			ledger->entries = pl_append_head(&o.a, 0);
@@ -310,7 +313,8 @@ static void script(void)
 		_exit(7);
 }
 
-/* The script, killed as it enters or leaves its n-th system call. True when it came to its end first. */
+/* The script, killed as it enters or leaves its n-th system call. True when it came to its end
+ * first. */
 static bool killed_at(unsigned int n)
 {
 	int status, pid = fork();

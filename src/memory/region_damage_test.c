@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What damage costs. Every bit of small stores is turned, one at a time: the entry it hits is told to be gone, never
- * given back changed, and all others stay. And power is cut: of the sectors written after the last write to disk some
- * are there and some are not, entries that lie across two are torn; what was on disk by then is whole.
+ * What damage costs. Every bit of small stores is turned, one at a time: the entry it hits is told
+ * to be gone, never given back changed, and all others stay. And power is cut: of the sectors
+ * written after the last write to disk some are there and some are not, entries that lie across two
+ * are torn; what was on disk by then is whole.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +53,8 @@ static uint8_t *memory_for(const struct pl_store_params *params, uint64_t *ret_b
 
 /* ---- one bit ---- */
 
-/* What came of all turns of a bit: entries gone, entries given back changed, turns that cost more than one entry. */
+/* What came of all turns of a bit: entries gone, entries given back changed, turns that cost more
+ * than one entry. */
 struct cost {
 	uint64_t gone, changed, more;
 };
@@ -246,7 +248,8 @@ static void write_cut(
 	close(fd);
 }
 
-/* The region as it was on disk, and as it is in memory; `put` writes entry or value number i of the given round. */
+/* The region as it was on disk, and as it is in memory; `put` writes entry or value number i of the
+ * given round. */
 static void write_twice(const char *name, const struct pl_store_params *params,
 	void (*put)(void *base, const struct pl_store_params *params, unsigned int round),
 	struct image *ret_disk, struct image *ret_memory)
@@ -410,7 +413,8 @@ static void cut_key_write(void)
 
 /* ---- heads of lists ---- */
 
-/* A head in the file is changed between two writers: the second one says so and goes on where the entries end. */
+/* A head in the file is changed between two writers: the second one says so and goes on where the
+ * entries end. */
 static void mended_heads(void)
 {
 	const struct pl_store_params params = { .primitive = PL_APPEND,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files of regions: made, locked, named and set aside so that of any number of processes at the same path one has it. A name
- * stands for a file that is whole and locked from the moment at which it appears, and only the holder of the lock renames it.
+ * Files of regions: made, locked, named and set aside so that of any number of processes at the
+ * same path one has it. A name stands for a file that is whole and locked from the moment at which
+ * it appears, and only the holder of the lock renames it.
  */
 #include <errno.h>
 #include <fcntl.h>

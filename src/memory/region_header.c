@@ -50,8 +50,8 @@ static int check_identity(const struct region_header *h, const uint8_t *bytes, s
 {
 	if (memcmp(h->magic, REGION_MAGIC, sizeof(h->magic)) != 0) {
 		pl_diag_set(diag, all_zero(bytes, REGION_CHECKED)
-					  ? "the region was not created to its end"
-					  : "this is no region");
+					  ? "the region is incomplete: its creation was interrupted"
+					  : "the file is not a region");
 		return -EBADMSG;
 	}
 	if (h->byte_order != REGION_ORDER) {
@@ -110,8 +110,8 @@ int pl_region_check(const void *header, size_t n, uint64_t file_bytes, struct pl
 		return -EBADMSG;
 	}
 	if (file_bytes < h.file_bytes) {
-		pl_diag_set(diag, "the file is cut: %" PRIu64 " bytes of %" PRIu64, file_bytes,
-			h.file_bytes);
+		pl_diag_set(diag, "the file is truncated: %" PRIu64 " bytes of %" PRIu64,
+			file_bytes, h.file_bytes);
 		return -ERANGE;
 	}
 	*ret = (struct pl_region_info){

@@ -83,13 +83,14 @@ struct region_file {
 	char *name; /* under which it stands for now; NULL: it has no name, or its own */
 };
 
-/* A new file for the path, locked, under no name that anybody looks for. -EEXIST: there is one at the path. */
+/* A new file for the path, locked, under no name that anybody looks for. -EEXIST: there is one at
+ * the path. */
 int region_file_make(struct region_file *f, const char *path, unsigned int mode);
 /* It is whole: gives it the path's name. -EEXIST. */
 int region_file_publish(struct region_file *f, const char *path);
 void region_file_forget(struct region_file *f);
-/* What is there; for a writer locked, and what the name stands for. -EBUSY: another process has the lock; *ret_fd is open
- * then, too, and -1 or to be closed in any case. */
+/* What is there; for a writer locked, and what the name stands for. -EBUSY: another process has the
+ * lock; *ret_fd is open then, too, and -1 or to be closed in any case. */
 int region_file_open(const char *path, bool writer, int *ret_fd);
 /* Whether the path names this file. */
 bool region_file_is_at(int fd, const char *path);
@@ -123,6 +124,7 @@ int region_sync_part(const struct pl_region *region, uint64_t begin, uint64_t by
 /* Has the region say what became of it: r is 0 or -errno, and returned. */
 int region_synced(struct pl_region *region, int r);
 
-/* The handler of SIGBUS knows the mapping from enter to leave; -ENOSPC when it knows as many as it can. */
+/* The handler of SIGBUS knows the mapping from enter to leave; -ENOSPC when it knows as many as it
+ * can. */
 int region_guard_enter(struct pl_region *region);
 void region_guard_leave(struct pl_region *region);

@@ -150,18 +150,39 @@ void pl_sketch_complete(const struct pl_sketch *s, uint64_t n)
 uint64_t pl_sketch_completed(const struct pl_sketch *s)
 {
 	const void *word = s->base;
-	uint64_t n = __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
 
-	return n <= s->columns ? n : 0;
+	return pl_sketch_completed_of(s, __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE));
+}
+
+double pl_sketch_add_up(const struct pl_sketch *s, double sum, const void *columns, uint64_t n)
+{
+	for (uint64_t c = 0; c < n; c++)
+		sum += (double)load(s, (const uint8_t *)columns + c * s->rows * s->cell_bytes);
+	return sum;
 }
 
 double pl_sketch_total(const struct pl_sketch *s)
 {
-	double sum = 0;
+	return pl_sketch_add_up(s, 0, s->base + PL_SKETCH_CELLS_AT, s->columns);
+}
 
-	for (uint64_t c = 0; c < s->columns; c++)
-		sum += (double)load(s, cell_of(s, c * s->rows));
-	return sum;
+uint64_t pl_sketch_cell(const struct pl_sketch *s, const void *cell)
+{
+	return load(s, cell);
+}
+
+int pl_sketch_bound(const struct pl_sketch *s, uint64_t value, double total,
+	struct pl_estimate *ret, bool *ret_saturated)
+{
+	if (s->kind != PL_SKETCH_COUNT_MIN)
+		return -EINVAL;
+	*ret = (struct pl_estimate){
+		.value = value,
+		.error = M_E * total / (double)s->columns,
+		.confidence = 1 - exp(-(double)s->rows),
+	};
+	*ret_saturated = value == largest(s);
+	return 0;
 }
 
 int pl_sketch_estimate(const struct pl_sketch *s, struct pl_key key, double total,
@@ -169,25 +190,16 @@ int pl_sketch_estimate(const struct pl_sketch *s, struct pl_key key, double tota
 {
 	uint64_t least = UINT64_MAX;
 
-	if (s->kind != PL_SKETCH_COUNT_MIN)
-		return -EINVAL;
-	for (unsigned int row = 0; row < s->rows; row++) {
-		uint64_t column = pl_key_slot(&s->hashing, key, row, s->columns);
-		uint64_t v = load(s, cell_of(s, column * s->rows + row));
+	for (unsigned int row = 0; row < s->rows && s->kind == PL_SKETCH_COUNT_MIN; row++) {
+		uint64_t v = load(s, s->base + pl_sketch_offset(s, key, row));
 
 		least = v < least ? v : least;
 	}
-	*ret = (struct pl_estimate){
-		.value = least,
-		.error = M_E * total / (double)s->columns,
-		.confidence = 1 - exp(-(double)s->rows),
-	};
-	*ret_saturated = least == largest(s);
-	return 0;
+	return pl_sketch_bound(s, least, total, ret, ret_saturated);
 }
 
-/* Ertl, "New cardinality estimation algorithms for HyperLogLog sketches" (2017): registers at zero, and at the largest
- * rank. Both sums end because a double does. */
+/* Ertl, "New cardinality estimation algorithms for HyperLogLog sketches" (2017): registers at zero,
+ * and at the largest rank. Both sums end because a double does. */
 static double sigma(double x)
 {
 	double y = 1, z = x, before;
@@ -218,25 +230,40 @@ static double tau(double x)
 	return z / 3;
 }
 
-int pl_sketch_cardinality(const struct pl_sketch *s, double *ret_keys, double *ret_error)
+int pl_sketch_count_ranks(const struct pl_sketch *s, uint64_t ranks[PL_SKETCH_RANKS],
+	const void *registers, uint64_t n)
 {
-	uint64_t ranks[PL_SKETCH_RANK_MAX + 1] = { 0 };
-	double m = (double)s->columns, z;
-
 	if (s->kind != PL_SKETCH_HYPERLOGLOG)
 		return -EINVAL;
-	for (uint64_t c = 0; c < s->columns; c++) {
-		uint64_t rank = load(s, cell_of(s, c));
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t rank = load(s, (const uint8_t *)registers + i);
 
 		if (rank > PL_SKETCH_RANK_MAX)
 			return -EBADMSG;
 		ranks[rank]++;
 	}
+	return 0;
+}
+
+void pl_sketch_cardinality_of(const struct pl_sketch *s, const uint64_t ranks[PL_SKETCH_RANKS],
+	double *ret_keys, double *ret_error)
+{
+	double m = (double)s->columns, z;
+
 	z = m * tau(1 - (double)ranks[PL_SKETCH_RANK_MAX] / m);
 	for (unsigned int k = PL_SKETCH_RANK_MAX - 1; k >= 1; k--)
 		z = 0.5 * (z + (double)ranks[k]);
 	z += m * sigma((double)ranks[0] / m);
 	*ret_keys = m * m / (2 * M_LN2 * z);
 	*ret_error = 1.04 / sqrt(m);
-	return 0;
+}
+
+int pl_sketch_cardinality(const struct pl_sketch *s, double *ret_keys, double *ret_error)
+{
+	uint64_t ranks[PL_SKETCH_RANKS] = { 0 };
+	int r = pl_sketch_count_ranks(s, ranks, s->base + PL_SKETCH_CELLS_AT, s->columns);
+
+	if (r == 0)
+		pl_sketch_cardinality_of(s, ranks, ret_keys, ret_error);
+	return r;
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sketches of several reporters merged into one: columns of `rows` cells, column-major, so that a run of columns is a
- * run of bytes. The store is
+ * Sketches of several reporters merged into one: columns of `rows` cells, column-major, so that a
+ * run of columns is a run of bytes. The store is
  *
  *   0   8  columns that are complete, in their order: written after them
  *   8   56 zero
- *   64     cell of column c and row r at 64 + (c * rows + r) * cell_bytes; then zeros up to a multiple of 64
+ *   64     cell of column c and row r at 64 + (c * rows + r) * cell_bytes; then zeros up to a
+ *          multiple of 64
  *
- * Count-min: a key adds to cell (h_r(key), r) of each row; merging adds, and a cell that would pass its largest value
- * stays there and says so in the answer. HyperLogLog: one row of registers; merging takes the larger.
+ * Count-min: a key adds to cell (h_r(key), r) of each row; merging adds, and a cell that would pass
+ * its largest value stays there and says so in the answer. HyperLogLog: one row of registers;
+ * merging takes the larger.
  */
 #pragma once
 
@@ -25,6 +27,7 @@ struct pl_sketch {
 
 #define PL_SKETCH_CELLS_AT 64u
 #define PL_SKETCH_RANK_MAX 61u /* the largest register of HyperLogLog */
+#define PL_SKETCH_RANKS    (PL_SKETCH_RANK_MAX + 1)
 
 /* As pl_key_write_init. */
 int pl_sketch_init(struct pl_sketch *s, const struct pl_store_params *params, void *base);
@@ -40,6 +43,15 @@ static inline struct pl_key pl_sketch_key(
 	return pl_key_make(&s->hashing, key, key_bytes);
 }
 
+/* Offset of the key's cell in a row: cell_bytes, aligned to them. */
+static inline uint64_t pl_sketch_offset(
+	const struct pl_sketch *s, struct pl_key key, unsigned int row)
+{
+	const uint64_t column = pl_key_slot(&s->hashing, key, row, s->columns);
+
+	return PL_SKETCH_CELLS_AT + (column * s->rows + row) * s->cell_bytes;
+}
+
 /* ---- local put ---- */
 
 /* One key into the sketch: count-min adds `weight` in each row, HyperLogLog notes the key. */
@@ -48,8 +60,10 @@ void pl_sketch_add(const struct pl_sketch *s, struct pl_key key, uint64_t weight
 /* Whether keys can have made these cells of HyperLogLog; of count-min always. */
 bool pl_sketch_plausible(const struct pl_sketch *s, const void *cells, uint64_t bytes);
 
-/* Merges n columns of cells, little-endian and laid out as in the store, beginning at column `first`. -ERANGE when they
- * are not all within the sketch, -EINVAL when they are not plausible; then none is taken. A repeat is not seen: a sum would count twice, whoever delivers sees to it. */
+/* Merges n columns of cells, little-endian and laid out as in the store, beginning at column
+ * `first`. -ERANGE when they are not all within the sketch, -EINVAL when they are not plausible;
+ * then none is taken. A repeat is not seen: a sum would count twice, whoever delivers sees to
+ * it. */
 int pl_sketch_merge(const struct pl_sketch *s, uint64_t first, uint64_t n, const void *cells);
 
 /* Says that columns 0 .. n - 1 are complete. */
@@ -57,19 +71,38 @@ void pl_sketch_complete(const struct pl_sketch *s, uint64_t n);
 
 /* ---- read side ---- */
 
-/* Columns 0 .. n - 1 are of the present sketch, all reporters in them; those behind may hold an earlier one's. A number
- * that is greater than the columns there are counts as 0. What was read before is of the present sketch when n is no less
- * afterwards. */
+/* Columns 0 .. n - 1 are of the present sketch, all reporters in them; those behind may hold an
+ * earlier one's. A number that is greater than the columns there are counts as 0. What was read
+ * before is of the present sketch when n is no less afterwards. */
 uint64_t pl_sketch_completed(const struct pl_sketch *s);
 
-/* Count-min: the smallest cell of the key. `saturated`: that cell stands at its largest value, the true sum may be
- * higher. -EINVAL for other kinds. */
+/* Count-min: the smallest cell of the key. `saturated`: that cell stands at its largest value, the
+ * true sum may be higher. -EINVAL for other kinds. */
 int pl_sketch_estimate(const struct pl_sketch *s, struct pl_key key, double total,
 	struct pl_estimate *ret, bool *ret_saturated);
 
 /* Sum of the first row's cells. */
 double pl_sketch_total(const struct pl_sketch *s);
 
-/* HyperLogLog: how many different keys, and the relative standard error (1.04 / sqrt(columns)). -EINVAL for other
- * kinds. */
+/* HyperLogLog: how many different keys, and the relative standard error (1.04 / sqrt(columns)).
+ * -EINVAL for other kinds. */
 int pl_sketch_cardinality(const struct pl_sketch *s, double *ret_keys, double *ret_error);
+
+/*
+ * The same of bytes that were read from elsewhere (query.h): the number of complete columns that
+ * the store's first word says; the value of a cell; n more columns added to the sum, which begins
+ * at 0; the estimate of a key whose smallest cell is `value`; n more registers counted by their
+ * rank (-EBADMSG: one is too large), and the keys that follow from all of them.
+ */
+static inline uint64_t pl_sketch_completed_of(const struct pl_sketch *s, uint64_t word)
+{
+	return word <= s->columns ? word : 0;
+}
+uint64_t pl_sketch_cell(const struct pl_sketch *s, const void *cell);
+double pl_sketch_add_up(const struct pl_sketch *s, double sum, const void *columns, uint64_t n);
+int pl_sketch_bound(const struct pl_sketch *s, uint64_t value, double total,
+	struct pl_estimate *ret, bool *ret_saturated);
+int pl_sketch_count_ranks(const struct pl_sketch *s, uint64_t ranks[PL_SKETCH_RANKS],
+	const void *registers, uint64_t n);
+void pl_sketch_cardinality_of(const struct pl_sketch *s, const uint64_t ranks[PL_SKETCH_RANKS],
+	double *ret_keys, double *ret_error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sketches: a merge is the sketch of both streams; sums stop at the largest value and say so; HyperLogLog errs as it
- * should. */
+/* Sketches: a merge is the sketch of both streams; sums stop at the largest value and say so;
+ * HyperLogLog errs as it should. */
 #include "memory/sketch.h"
 
 #include <errno.h>

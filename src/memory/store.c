@@ -63,7 +63,7 @@ static int check_mask(uint64_t slots, const char *what, struct pl_diag *diag)
 {
 	if ((slots & (slots - 1)) != 0 || slots < 2 || slots > UINT64_C(1) << 31) {
 		pl_diag_set(diag,
-			"with the hash of DTA the number of %s is a power of two, 2 to 2^31", what);
+			"with --hash dta the number of %s must be a power of two, 2 to 2^31", what);
 		return -EINVAL;
 	}
 	return 0;
@@ -99,11 +99,11 @@ uint32_t pl_append_entry_stride(uint32_t entry_bytes, bool sealed)
 static int key_write_bytes(const struct pl_store_params *p, uint64_t *ret, struct pl_diag *diag)
 {
 	if (p->key_write.slots == 0)
-		return refuse(diag, "a key-write store has at least one slot");
+		return refuse(diag, "a key-write store needs at least one slot");
 	if (p->key_write.value_bytes == 0 || p->key_write.value_bytes > PL_VALUE_MAX)
-		return refuse(diag, "values are of 1 to 1020 bytes");
+		return refuse(diag, "a value must have 1 to 1020 bytes");
 	if (p->key_write.copies == 0 || p->key_write.copies > PL_COPIES_MAX)
-		return refuse(diag, "values are kept in 1 to 8 copies");
+		return refuse(diag, "a value must have 1 to 8 copies");
 	if (p->hash == PL_HASH_DTA && check_mask(p->key_write.slots, "slots", diag) != 0)
 		return -EINVAL;
 	return size_of(
@@ -116,17 +116,17 @@ static int append_bytes(const struct pl_store_params *p, uint64_t *ret, struct p
 	int r;
 
 	if (p->append.lists == 0)
-		return refuse(diag, "an append store has at least one list");
+		return refuse(diag, "an append store needs at least one list");
 	if (p->append.sealed > 1)
 		return refuse(diag, "entries are sealed (1) or not (0)");
 	if (p->append.entry_bytes == 0 || p->append.entry_bytes > PL_ENTRY_MAX)
-		return refuse(diag, "entries are of 1 to 4088 bytes");
+		return refuse(diag, "an entry must have 1 to 4088 bytes");
 	if (p->append.sealed == 0 && p->append.entry_bytes % 4 != 0)
-		return refuse(diag, "entries without seals are of a multiple of 4 bytes");
+		return refuse(diag, "the size of unsealed entries must be a multiple of 4 bytes");
 	if (p->append.batch_max == 0 || p->append.slots % p->append.batch_max != 0 ||
 		p->append.slots / p->append.batch_max < 2)
 		return refuse(diag,
-			"a list's slots are a multiple of the largest batch, at least twice it");
+			"the slots of a list must be a multiple of the largest batch, and at least two batches");
 	r = size_of(p->append.slots,
 		pl_append_entry_stride(p->append.entry_bytes, p->append.sealed != 0), &list_bytes,
 		diag);
@@ -136,9 +136,9 @@ static int append_bytes(const struct pl_store_params *p, uint64_t *ret, struct p
 static int counters_bytes(const struct pl_store_params *p, uint64_t *ret, struct pl_diag *diag)
 {
 	if (p->counters.width == 0)
-		return refuse(diag, "a row of counters has at least one cell");
+		return refuse(diag, "a row of counters needs at least one cell");
 	if (p->counters.rows == 0 || p->counters.rows > PL_ROWS_MAX)
-		return refuse(diag, "counters have 1 to 16 rows");
+		return refuse(diag, "counters must have 1 to 16 rows");
 	if (p->counters.shared > 1)
 		return refuse(diag, "rows are shared (1) or not (0)");
 	if (p->hash == PL_HASH_DTA) {
@@ -154,15 +154,14 @@ static int counters_bytes(const struct pl_store_params *p, uint64_t *ret, struct
 static int postcards_bytes(const struct pl_store_params *p, uint64_t *ret, struct pl_diag *diag)
 {
 	if (p->postcards.chunks == 0)
-		return refuse(diag, "a postcard store has at least one chunk");
+		return refuse(diag, "a postcard store needs at least one chunk");
 	if (p->postcards.hops == 0 || p->postcards.hops > PL_HOPS_MAX)
-		return refuse(diag, "paths are of 1 to 31 hops");
+		return refuse(diag, "a path must have 1 to 31 hops");
 	if (p->postcards.copies == 0 || p->postcards.copies > PL_COPIES_MAX)
-		return refuse(diag, "paths are kept in 1 to 8 copies");
+		return refuse(diag, "a path must have 1 to 8 copies");
 	if (p->hash == PL_HASH_DTA) {
 		if (p->postcards.hops != 5 || p->postcards.copies != 1)
-			return refuse(
-				diag, "with the hash of DTA paths are of 5 hops, in one copy");
+			return refuse(diag, "with --hash dta paths must have 5 hops and one copy");
 		if (check_mask(p->postcards.chunks, "chunks", diag) != 0)
 			return -EINVAL;
 	}
@@ -176,7 +175,7 @@ static int sketch_bytes(const struct pl_store_params *p, uint64_t *ret, struct p
 	int r;
 
 	if (p->hash != PL_HASH_PATHLINE)
-		return refuse(diag, "sketches use the hash of pathline");
+		return refuse(diag, "sketches need the hash pathline");
 	if (p->sketch.kind != PL_SKETCH_COUNT_MIN && !loglog)
 		return refuse(diag, "a sketch is of kind count-min (1) or HyperLogLog (2)");
 	if (p->sketch.columns < (loglog ? 16 : 1))
@@ -187,8 +186,8 @@ static int sketch_bytes(const struct pl_store_params *p, uint64_t *ret, struct p
 			diag, loglog ? "a HyperLogLog has one row" : "a sketch has 1 to 16 rows");
 	if (loglog ? p->sketch.cell_bytes != 1
 		   : p->sketch.cell_bytes != 4 && p->sketch.cell_bytes != 8)
-		return refuse(diag, loglog ? "registers of HyperLogLog are of 1 byte"
-					   : "cells of count-min are of 4 or 8 bytes");
+		return refuse(diag, loglog ? "registers of HyperLogLog must have 1 byte"
+					   : "cells of count-min must have 4 or 8 bytes");
 	r = size_of(p->sketch.columns, (uint64_t)p->sketch.rows * p->sketch.cell_bytes, ret, diag);
 	if (r == 0)
 		*ret += PL_SKETCH_CELLS_AT;
@@ -233,9 +232,9 @@ static int check_content(const struct pl_store_params *p, struct pl_diag *diag)
 		p->primitive == PL_APPEND ? p->append.entry_bytes : p->key_write.value_bytes;
 
 	if (p->content > PL_CONTENT_EVENT)
-		return refuse(diag, "the content is of no known kind");
+		return refuse(diag, "unknown kind of content");
 	if (p->content != PL_CONTENT_BYTES && bytes < 128)
-		return refuse(diag, "records are of 128 bytes and more");
+		return refuse(diag, "records have 128 bytes or more");
 	return 0;
 }
 
@@ -252,9 +251,9 @@ int pl_store_bytes(const struct pl_store_params *p, uint64_t *ret, struct pl_dia
 	int r;
 
 	if (pl_primitive_name(p->primitive) == NULL)
-		return refuse(diag, "the store is of no known primitive");
+		return refuse(diag, "unknown primitive");
 	if (p->hash != PL_HASH_PATHLINE && p->hash != PL_HASH_DTA)
-		return refuse(diag, "the store uses no known hash");
+		return refuse(diag, "unknown hash");
 	if (p->hash == PL_HASH_DTA && p->seed != 0)
 		return refuse(diag, "the hash of DTA has no seed");
 	if (!rest_is_zero(p))

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A store is a data structure laid out by a few numbers, its parameters, so that whoever knows them and the
- * address of its first byte can write to it: this process, a translator that computes addresses for someone else's
- * memory, a network card. Each of the five primitives (key_write.h, append.h, counters.h, postcards.h, sketch.h) has
+ * A store is a data structure laid out by a few numbers, its parameters, so that whoever knows them
+ * and the address of its first byte can write to it: this process, a translator that computes
+ * addresses for someone else's memory, a NIC. Each of the five primitives (key_write.h,
+ * append.h, counters.h, postcards.h, sketch.h) has
  *
  *   geometry    pure functions of the parameters and a key or index: which bytes go to which offset
  *   local put   the same, done to memory that is mapped here
  *   read side   queries while somebody writes
  *
- * All is made of plain stores; nothing in a store is a pointer. Integers are little-endian. A store of zero bytes
- * everywhere is an empty store. Memory that a store is given must be aligned to 64 bytes.
+ * All is made of plain stores; nothing in a store is a pointer. Integers are little-endian. A store
+ * of zero bytes everywhere is an empty store. Memory that a store is given must be aligned to 64
+ * bytes.
  *
- * Who writes while others read: writers and readers touch the memory by relaxed atomic words (words.h), never
- * through locks. A reader takes a copy and believes it only if the copy proves itself, by a check value over all of
- * its bytes or by the published head of its list; what was half written is seen as not there.
+ * Who writes while others read: writers and readers touch the memory by relaxed atomic words
+ * (words.h), never through locks. A reader takes a copy and believes it only if the copy proves
+ * itself, by a check value over all of its bytes or by the published head of its list; what was
+ * half written is seen as not there.
  */
 #pragma once
 
@@ -41,8 +44,8 @@ enum pl_store_hash {
 	                         key alone, and copies whose positions depend on each other */
 };
 
-/* What the values of a key-write store or the entries of a list begin with, for those who print them; what stands behind
- * the record's 128 bytes is between writer and reader (history.h). */
+/* What the values of a key-write store or the entries of a list begin with, for those who print
+ * them; what stands behind the record's 128 bytes is between writer and reader (history.h). */
 enum pl_content {
 	PL_CONTENT_BYTES = 0,
 	PL_CONTENT_PATH = 1,  /* struct pl_path */
@@ -62,13 +65,14 @@ enum pl_sketch_kind {
 #define PL_ROWS_MAX        16u
 #define PL_STORE_BYTES_MAX (UINT64_C(1) << 56)
 
-/* As it stands in a region's header and in advertisements; unused bytes are zero. Each member of the union has all of its
- * bytes: of one that is shorter an initializer need not clear the rest, and clang's does not. */
+/* As it stands in a region's header and in advertisements; unused bytes are zero. Each member of
+ * the union has all of its bytes: of one that is shorter an initializer need not clear the rest,
+ * and clang's does not. */
 struct pl_store_params {
 	uint32_t primitive; /* enum pl_primitive */
 	uint32_t hash;      /* enum pl_store_hash */
-	uint64_t
-		seed; /* of PL_HASH_PATHLINE: draw it (pl_hash_seed) where keys come from a network */
+	/* of PL_HASH_PATHLINE: draw it (pl_hash_seed) where keys come from a network */
+	uint64_t seed;
 	uint32_t content; /* enum pl_content; key_write and append */
 	uint32_t zero;
 	union {
@@ -79,18 +83,18 @@ struct pl_store_params {
 			uint8_t zero[24];
 		} key_write;
 		struct {
-			uint64_t
-				slots; /* entries of a list; a multiple of batch_max, at least twice it */
+			/* entries of a list; a multiple of batch_max, at least twice it */
+			uint64_t slots;
 			uint32_t lists;       /* 1 and up */
 			uint32_t entry_bytes; /* 1 to PL_ENTRY_MAX; unsealed a multiple of 4 */
-			uint32_t
-				batch_max; /* the most entries written before the head is published */
-			uint32_t sealed;   /* 1: each entry carries its number and a check value */
+			/* the most entries written before the head is published */
+			uint32_t batch_max;
+			uint32_t sealed; /* 1: each entry carries its number and a check value */
 			uint8_t zero[16];
 		} append;
 		struct {
-			uint64_t
-				width; /* cells of a row; shared: of all. PL_HASH_DTA: a power of two, shared */
+			/* cells of a row; shared: of all. PL_HASH_DTA: a power of two, shared */
+			uint64_t width;
 			uint32_t rows;   /* 1 to PL_ROWS_MAX */
 			uint32_t shared; /* 1: the rows share one array, as DTA has it */
 			uint8_t zero[24];
@@ -113,8 +117,9 @@ struct pl_store_params {
 };
 
 /*
- * Whether the parameters are of a store that can be, and how many bytes it has (a multiple of 64). 0, -EINVAL with a
- * diag that names what is wrong, -EOVERFLOW for more than PL_STORE_BYTES_MAX. Safe on numbers from anywhere.
+ * Whether the parameters are of a store that can be, and how many bytes it has (a multiple of 64).
+ * 0, -EINVAL with a diag that names what is wrong, -EOVERFLOW for more than PL_STORE_BYTES_MAX.
+ * Safe on numbers from anywhere.
  */
 int pl_store_bytes(const struct pl_store_params *params, uint64_t *ret_bytes, struct pl_diag *diag);
 
@@ -129,7 +134,8 @@ PL_STORE_WHOLE(sketch);
 #undef PL_STORE_WHOLE
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "stores are little-endian");
 
-/* "key-write", "append", "counters", "postcards", "sketch"; NULL when unknown. And back: 0 when unknown. */
+/* "key-write", "append", "counters", "postcards", "sketch"; NULL when unknown. And back: 0 when
+ * unknown. */
 const char *pl_primitive_name(uint32_t primitive);
 uint32_t pl_primitive_by_name(const char *name);
 
@@ -144,7 +150,8 @@ struct pl_extent {
 	uint64_t bytes;
 };
 
-/* What a query by key says. A key that was never written may be found with a probability that the headers give. */
+/* What a query by key says. A key that was never written may be found with a probability that the
+ * headers give. */
 enum pl_answer {
 	PL_NOT_FOUND,
 	PL_FOUND,

@@ -106,7 +106,8 @@ static void names(void)
 	eq(pl_primitive_by_name("heap"), 0);
 }
 
-/* As published: CRC-32 of the key, least significant byte first, and of the copy's number behind it. */
+/* As published: CRC-32 of the key, least significant byte first, and of the copy's number behind
+ * it. */
 static void dta_vectors(void)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory that is written while others read it, copied by relaxed atomic words: no word is ever torn, the order of
- * words is free. Counts are in bytes; places are aligned to the word.
+ * Memory that is written while others read it, copied by relaxed atomic words: no word is ever
+ * torn, the order of words is free. Counts are in bytes; places are aligned to the word.
  */
 #pragma once
 
@@ -94,9 +94,9 @@ static inline void pl_words32_load(void *to, const void *from, size_t bytes)
 }
 
 /*
- * Fences around runs of words: what was stored before a release is seen no later than what is stored after it; an
- * acquire keeps later loads behind earlier ones. The thread sanitizer does not know fences, and needs none: every
- * word is atomic.
+ * Fences around runs of words: what was stored before a release is seen no later than what is
+ * stored after it; an acquire keeps later loads behind earlier ones. The thread sanitizer does not
+ * know fences, and needs none: every word is atomic.
  */
 #if defined(__SANITIZE_THREAD__)
 #define PL_WORDS_FENCE(order) __atomic_signal_fence(order)
@@ -140,7 +140,8 @@ static inline void pl_word_place(uint8_t *to, const uint8_t *from, size_t size, 
 	}
 }
 
-/* What stands before and behind aligned words of 8 bytes: fewer than 8 bytes, the largest pieces first that are aligned. */
+/* What stands before and behind aligned words of 8 bytes: fewer than 8 bytes, the largest pieces
+ * first that are aligned. */
 static inline void pl_words_place_rest(uint8_t *to, const uint8_t *from, size_t bytes)
 {
 	while (bytes > 0) {
@@ -156,9 +157,10 @@ static inline void pl_words_place_rest(uint8_t *to, const uint8_t *from, size_t 
 }
 
 /*
- * Two words with one instruction, as far as there are pairs; what is left of n. Only where a vector store to an aligned place
- * is known to move each word at once, and to be seen in the order of the program (Intel's and AMD's manuals); else the
- * words are placed one by one. The thread sanitizer sees the words.
+ * Two words with one instruction, as far as there are pairs; what is left of n. Only where a vector
+ * store to an aligned place is known to move each word at once, and to be seen in the order of the
+ * program (Intel's and AMD's manuals); else the words are placed one by one. The thread sanitizer
+ * sees the words.
  */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 typedef long long pl_words_pair __attribute__((vector_size(16), may_alias));
@@ -192,10 +194,10 @@ static inline size_t pl_words_place_pairs(uint8_t **to, const uint8_t **from, si
 #endif
 
 /*
- * Any bytes to any place, as a network card writes them: aligned words of 8 bytes are never torn, and neither are those of 4
- * where they are whole in it. What was placed before is seen no later than the first byte, and all of these no later than
- * the last piece: a reader that acquires a seal or a head which was written last sees what it speaks of. On x86 these are
- * plain moves.
+ * Any bytes to any place, as a NIC writes them: aligned words of 8 bytes are never torn,
+ * and neither are those of 4 where they are whole in it. What was placed before is seen no later
+ * than the first byte, and all of these no later than the last piece: a reader that acquires a seal
+ * or a head which was written last sees what it speaks of. On x86 these are plain moves.
  */
 static inline void pl_words_place(void *place, const void *bytes, size_t n)
 {

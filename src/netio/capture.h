@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads capture files: pcap (draft-ietf-opsawg-pcap; both byte orders, microseconds and nanoseconds) and
- * pcapng (draft-ietf-opsawg-pcapng: section headers, interface descriptions, enhanced, simple and obsolete
- * packet blocks; other blocks are skipped). Packets are lent out of one buffer, up to PL_BATCH_MAX at a
- * time, without a copy. libpcap hands out one packet at a time in a buffer it uses again, and wants one
- * link type and time resolution per file: that is why this reader exists.
+ * Reads capture files: pcap (draft-ietf-opsawg-pcap; both byte orders, microseconds and
+ * nanoseconds) and pcapng (draft-ietf-opsawg-pcapng: section headers, interface descriptions,
+ * enhanced, simple and obsolete packet blocks; other blocks are skipped). Packets are lent out of
+ * one buffer, up to PL_BATCH_MAX at a time, without a copy. libpcap hands out one packet at a time
+ * in a buffer it uses again, and wants one link type and time resolution per file: that is why this
+ * reader exists.
  *
- * Every byte is taken for hostile: lengths are checked against bounds before anything is allocated or
- * awaited, memory does not depend on the file except for 32 bytes per described interface (at most
- * PL_CAPTURE_INTERFACES_MAX). At the first damage reading ends: what stood before it has been given out.
+ * Every byte is taken for hostile: lengths are checked against bounds before anything is allocated
+ * or awaited, memory does not depend on the file except for 32 bytes per described interface (at
+ * most PL_CAPTURE_INTERFACES_MAX). At the first damage reading ends: what stood before it has been
+ * given out.
  */
 #pragma once
 
@@ -60,10 +62,10 @@ struct pl_capture {
 int pl_capture_init(struct pl_capture *capture, const struct pl_source *source);
 void pl_capture_done(struct pl_capture *capture);
 
-/* Reads the file's header: 1, 0 when it did not come within timeout_ms, or as pl_capture_recv. Optional:
- * pl_capture_recv does it when it has to. */
+/* Reads the file's header: 1, 0 when it did not come within timeout_ms, or as pl_capture_recv.
+ * Optional: pl_capture_recv does it when it has to. */
 int pl_capture_start(struct pl_capture *capture, int timeout_ms);
 
-/* As pl_port_recv; with -EBADMSG or another errno, fault_text tells. The packets are good until the next
- * call. */
+/* As pl_port_recv; with -EBADMSG or another errno, fault_text tells. The packets are good until the
+ * next call. */
 int pl_capture_recv(struct pl_capture *capture, struct pl_batch *ret_batch, int timeout_ms);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writes capture files with nanosecond time stamps: pcap, or pcapng when the name ends in .pcapng. Both in
- * big-endian, so that they are read alike everywhere. A pcap file has one link type, that of its first packet;
- * a pcapng file gets an interface for each.
+ * Writes capture files with nanosecond time stamps: pcap, or pcapng when the name ends in .pcapng.
+ * Both in big-endian, so that they are read alike everywhere. A pcap file has one link type, that
+ * of its first packet; a pcapng file gets an interface for each.
  */
 #pragma once
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rules of report traffic as a classic BPF program: the twin of bpf/filter.bpf.h for packet sockets. The
- * outer VLAN tag stands beside the frame, a second one in it. Classic programs only jump forward.
+ * The rules of report traffic as a classic BPF program: the twin of bpf/filter.bpf.h for packet
+ * sockets. The outer VLAN tag stands beside the frame, a second one in it.
  */
+#include "netio/cbpf_asm.h"
+
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
 #include <linux/in6.h>
 
-#include "netio/iface.h"
-
 #define TAKE_ALL      0x40000u
-#define NOWHERE       0xffffffffu
 
 /* How INT is customarily announced, as decode/find.c has it; VXLAN-GPE and Geneve. */
 #define PORT_HOST_INT 33122
@@ -30,55 +29,6 @@
 #define OPTIONS_MAX   4 /* options that are looked at in a header, and headers */
 #define HEADERS_MAX   3
 
-/* Where to go on. Until that is known, the jumps to it form a chain through their own operands. */
-struct label {
-	uint32_t last;
-};
-
-struct assembler {
-	struct sock_filter *code;
-	uint32_t n, cap;
-};
-
-static void put(struct assembler *a, uint16_t op, uint32_t k, uint8_t jt, uint8_t jf)
-{
-	if (a->n < a->cap)
-		a->code[a->n] = (struct sock_filter){ .code = op, .jt = jt, .jf = jf, .k = k };
-	a->n++;
-}
-
-static void op(struct assembler *a, uint16_t code, uint32_t k)
-{
-	put(a, code, k, 0, 0);
-}
-
-static void jump(struct assembler *a, struct label *to)
-{
-	uint32_t before = to->last;
-
-	to->last = a->n;
-	op(a, BPF_JMP | BPF_JA, before);
-}
-
-/* Goes to the label when the accumulator compares so, else on. By a jump of its own: those of a comparison
- * reach 255 instructions only. */
-static void jump_if(struct assembler *a, uint16_t compare, uint32_t k, struct label *to)
-{
-	put(a, BPF_JMP | BPF_K | compare, k, 0, 1);
-	jump(a, to);
-}
-
-static void here(struct assembler *a, struct label *l)
-{
-	while (l->last != NOWHERE && a->n <= a->cap) {
-		uint32_t at = l->last;
-
-		l->last = a->code[at].k;
-		a->code[at].k = a->n - at - 1;
-	}
-	l->last = NOWHERE;
-}
-
 static void refuse(struct assembler *a)
 {
 	op(a, BPF_RET | BPF_K, 0);
@@ -87,11 +37,6 @@ static void refuse(struct assembler *a)
 static bool has(const uint8_t *bits, uint32_t i)
 {
 	return (bits[i >> 3] >> (i & 7) & 1) != 0;
-}
-
-static uint32_t be32(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
 /* The accumulator holds a tag's control information. */
@@ -179,7 +124,8 @@ static void check_v6_addrs(struct assembler *a, const struct pl_filter_rules *ru
 	for (uint32_t i = 0; i < rules->naddrs; i++) {
 		if (pl_addr_is_v4(&rules->addrs[i]))
 			continue;
-		/* Each word that differs skips the rest of this address: 2 instructions a word, one jump. */
+		/* Each word that differs skips the rest of this address: 2 instructions a word, one
+		 * jump. */
 		for (uint8_t w = 0; w < 4; w++) {
 			op(a, BPF_LD | BPF_W | BPF_IND, 24u + 4u * w);
 			put(a, BPF_JMP | BPF_JEQ | BPF_K, be32(rules->addrs[i].b + 4 * w), 0,
@@ -202,7 +148,8 @@ static void check_v6(struct assembler *a, const struct pl_filter_rules *rules)
 	op(a, BPF_MISC | BPF_TXA, 0);
 	op(a, BPF_ALU | BPF_ADD, 40);
 	op(a, BPF_MISC | BPF_TAX, 0);
-	/* Up to two headers of hop-by-hop or destination options. X is where the next header begins. */
+	/* Up to two headers of hop-by-hop or destination options. X is where the next header
+	 * begins. */
 	for (int i = 0; i < 2; i++) {
 		struct label skip = { NOWHERE }, done = { NOWHERE };
 
@@ -243,7 +190,8 @@ static void check_v6(struct assembler *a, const struct pl_filter_rules *rules)
 
 /* ---- packets that carry telemetry themselves ---- */
 
-/* Goes to the label unless `bytes` from X on are there: a load behind the end would refuse the frame. */
+/* Goes to the label unless `bytes` from X on are there: a load behind the end would refuse the
+ * frame. */
 static void need(struct assembler *a, uint32_t bytes, struct label *otherwise)
 {
 	op(a, BPF_MISC | BPF_TXA, 0);
@@ -327,7 +275,8 @@ static void data_transport(struct assembler *a, const struct pl_filter_data *dat
 	jump(a, none);
 }
 
-/* X is at a header of options, whose end is in OPTIONS_END: whether IOAM is among the first. X is lost. */
+/* X is at a header of options, whose end is in OPTIONS_END: whether IOAM is among the first. X is
+ * lost. */
 static void data_options(struct assembler *a, struct label *take)
 {
 	struct label done = { NOWHERE };
@@ -485,49 +434,5 @@ int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, 
 	op(&a, BPF_RET | BPF_K, TAKE_ALL);
 	here(&a, &fragment);
 	op(&a, BPF_RET | BPF_K, PL_IFACE_FRAGMENT);
-	return a.n <= cap ? (int)a.n : -E2BIG;
-}
-
-/* Multiplied hashing of 32-bit words; the upper bits are the mixed ones. */
-static void hash_words(struct assembler *a, uint32_t at, uint32_t words)
-{
-	const uint32_t golden = 0x9e3779b1;
-
-	for (uint32_t w = 0; w < words; w++) {
-		op(a, BPF_LD | BPF_W | BPF_ABS, at + 4 * w);
-		if (w > 0)
-			op(a, BPF_ALU | BPF_XOR | BPF_X, 0);
-		op(a, BPF_ALU | BPF_MUL | BPF_K, golden);
-		op(a, BPF_MISC | BPF_TAX, 0);
-	}
-	op(a, BPF_ALU | BPF_RSH | BPF_K, 16);
-	op(a, BPF_ALU | BPF_XOR | BPF_X, 0);
-	op(a, BPF_RET | BPF_A, 0);
-}
-
-static void hash_source(struct assembler *a, uint32_t ip)
-{
-	struct label v4 = { NOWHERE };
-
-	op(a, BPF_LD | BPF_B | BPF_ABS, ip);
-	op(a, BPF_ALU | BPF_RSH | BPF_K, 4);
-	jump_if(a, BPF_JEQ, 4, &v4);
-	hash_words(a, ip + 8, 4);
-	here(a, &v4);
-	hash_words(a, ip + 12, 1);
-}
-
-int pl_iface_cbpf_source(struct sock_filter *dst, uint32_t cap)
-{
-	struct assembler a = { .code = dst, .cap = cap };
-	struct label tagged = { NOWHERE };
-
-	/* The outer tag is beside the frame; behind a second one the IP header begins four bytes later. */
-	op(&a, BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PROTOCOL));
-	jump_if(&a, BPF_JEQ, ETH_P_8021Q, &tagged);
-	jump_if(&a, BPF_JEQ, ETH_P_8021AD, &tagged);
-	hash_source(&a, (uint32_t)SKF_NET_OFF);
-	here(&a, &tagged);
-	hash_source(&a, (uint32_t)SKF_NET_OFF + 4);
 	return a.n <= cap ? (int)a.n : -E2BIG;
 }

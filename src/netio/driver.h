@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a port driver is made of. A driver is one file with one `struct pl_port_driver`, listed in port.c.
- * Its own structure begins with struct pl_port. port.c checks the contract's calling order and counts
- * packets and bytes; a driver counts only what it alone knows.
+ * What a port driver is made of. A driver is one file with one `struct pl_port_driver`, listed in
+ * port.c. Its own structure begins with struct pl_port. port.c checks the contract's calling order
+ * and counts packets and bytes; a driver counts only what it alone knows.
  */
 #pragma once
 
@@ -11,6 +11,7 @@
 
 struct pl_port_driver {
 	const char *scheme;
+	uint32_t can; /* PL_PORT_CAN_* */
 	const char *const
 		*keys; /* query keys it knows, NULL behind the last; NULL = takes no query */
 
@@ -22,8 +23,12 @@ struct pl_port_driver {
 		struct pl_diag *diag);
 	void (*release)(struct pl_port *port, struct pl_batch *batch); /* NULL: nothing to do */
 	int (*send)(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag);
+	/* Why a port that was to send too does not; NULL: the driver has no such ports. */
+	const char *(*why_not)(const struct pl_port *port);
 	void (*stats)(struct pl_port *port); /* NULL; brings port->stats up to date */
-	int (*close)(struct pl_port *port);  /* frees the port, whatever it returns */
+	/* NULL: it knows none. As pl_port_floods. */
+	uint32_t (*floods)(struct pl_port *port, struct pl_port_flood *ret, int *ret_error);
+	int (*close)(struct pl_port *port); /* frees the port, whatever it returns */
 };
 
 struct pl_port {
@@ -33,8 +38,14 @@ struct pl_port {
 	int fd;     /* -1: nothing to poll */
 	uint16_t local_port;
 	bool lent;
+	bool sends; /* PL_PORT_RECV: pl_port_send works too */
 	struct pl_port_stats stats;
 };
+
+/* Known without the driver too: a build without it says so. */
+#define PL_PORT_AFXDP_CAN                                                                          \
+	(PL_PORT_CAN_LIVE | PL_PORT_CAN_SEND | PL_PORT_CAN_INTERFACE | PL_PORT_CAN_DETECT |        \
+		PL_PORT_CAN_BOTH)
 
 extern const struct pl_port_driver pl_port_pcap, pl_port_udp, pl_port_packet, pl_port_ioam6;
 #if PL_HAVE_BPF

@@ -32,7 +32,7 @@ int pl_iface_open(struct pl_iface *iface, const char *name, const struct pl_ifac
 	if (r < 0)
 		return r;
 	if (!iface->link.set_up) {
-		pl_diag_set(diag, "%s is down: ip link set %s up", name, name);
+		pl_diag_set(diag, "%s is down; bring it up: ip link set %s up", name, name);
 		return -ENETDOWN;
 	}
 	iface->port.fd = epoll_create1(EPOLL_CLOEXEC);
@@ -60,8 +60,9 @@ void pl_iface_close(struct pl_iface *iface)
 
 int pl_iface_set_data(struct pl_iface *iface, int fd)
 {
-	/* Closing a descriptor takes it out of the set. One that sends tells nobody anything there, and whoever waits at it would be
-	 * woken by every frame that the kernel lets go: 0.25 us each. */
+	/* Closing a descriptor takes it out of the set. One that sends tells nobody anything there,
+	 * and whoever waits at it would be woken by every frame that the kernel lets go: 0.25 us
+	 * each. */
 	iface->data_fd = fd;
 	return fd >= 0 && iface->port.mode == PL_PORT_RECV ? watch(iface->port.fd, fd) : 0;
 }
@@ -107,8 +108,8 @@ static int take_up(struct pl_iface *iface, struct pl_diag *diag)
 	if (r == -ENETDOWN || strncmp(iface->told, why.text, sizeof(iface->told) - 1) == 0)
 		return 0;
 	snprintf(iface->told, sizeof(iface->told), "%s", why.text);
-	pl_diag_set(diag, "interface %s is there again, but: %s; trying on", iface->link.name,
-		why.text);
+	pl_diag_set(diag, "interface %s is back, but cannot be opened: %s; trying again",
+		iface->link.name, why.text);
 	return -ENETDOWN;
 }
 
@@ -157,7 +158,8 @@ int pl_iface_wait(struct pl_iface *iface, int timeout_ms, struct pl_diag *diag)
 		timeout_ms = 0;
 	if (poll(p, 4, timeout_ms) <= 0 && !iface->link.again)
 		return 0;
-	/* A packet socket says by an error that its interface went; the link monitor says it better. */
+	/* A packet socket says by an error that its interface went; the link monitor says it
+	 * better. */
 	if ((p[0].revents & POLLERR) != 0)
 		(void)getsockopt(iface->data_fd, SOL_SOCKET, SO_ERROR, &error, &len);
 	if (p[1].revents != 0 || iface->link.again) {
@@ -294,7 +296,7 @@ static int add_kind(void *arg, const char *item, struct pl_diag *diag)
 		data->dscps |= UINT64_C(1) << v;
 	} else {
 		pl_diag_set(diag,
-			"'also=%s' in the URI: one of ioam, int, dscp:N, udp:PORT, gre and roce1",
+			"'also=%s' in the URI: not one of ioam, int, dscp:N, udp:PORT, gre and roce1",
 			item);
 		return -EINVAL;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the ports on a network interface share: following the interface through down, up, removal, return and new
- * names, waiting, and the keys of the URI that say which frames are wanted.
+ * What the ports on a network interface share: following the interface through down, up, removal,
+ * return and new names, waiting, and the keys of the URI that say which frames are wanted.
  */
 #pragma once
 
@@ -18,7 +18,8 @@ struct pl_iface;
 struct pl_iface_ops {
 	/* The interface is no more: let go of what belongs to it. */
 	void (*lost)(struct pl_iface *iface);
-	/* It is there, up, and may have another number: open on it again. Negative errno with diag. */
+	/* It is there, up, and may have another number: open on it again. Negative errno with
+	 * diag. */
 	int (*again)(struct pl_iface *iface, struct pl_diag *diag);
 };
 
@@ -36,8 +37,9 @@ struct pl_iface {
 };
 
 /*
- * port.fd becomes a descriptor that is readable when the data descriptor is, or the interface changed. Negative
- * errno with diag: no such interface, it is down. On failure, and in the end, pl_iface_close.
+ * port.fd becomes a descriptor that is readable when the data descriptor is, or the interface
+ * changed. Negative errno with diag: no such interface, it is down. On failure, and in the end,
+ * pl_iface_close.
  */
 int pl_iface_open(struct pl_iface *iface, const char *name, const struct pl_iface_ops *ops,
 	struct pl_diag *diag);
@@ -50,8 +52,9 @@ int pl_iface_set_data(struct pl_iface *iface, int fd);
 int pl_iface_set_beside(struct pl_iface *iface, int fd);
 
 /*
- * Waits until there may be something to receive: 1. 0: nothing within timeout_ms (-1 = for ever, a signal also
- * returns 0). -ENETDOWN or -EAGAIN with diag: what became of the interface, to be returned to the caller.
+ * Waits until there may be something to receive: 1. 0: nothing within timeout_ms (-1 = for ever, a
+ * signal also returns 0). -ENETDOWN or -EAGAIN with diag: what became of the interface, to be
+ * returned to the caller.
  */
 int pl_iface_wait(struct pl_iface *iface, int timeout_ms, struct pl_diag *diag);
 
@@ -65,7 +68,8 @@ static inline int pl_iface_turn(struct pl_iface *iface, struct pl_diag *diag)
 
 /* ---- which frames ---- */
 
-/* A packet socket of these rules on the interface, for a driver that reads it beside its own. Negative errno with diag. */
+/* A packet socket of these rules on the interface, for a driver that reads it beside its own.
+ * Negative errno with diag. */
 int pl_packet_open_rules(struct pl_port **ret_port, const char *name,
 	const struct pl_filter_rules *rules, const struct pl_port_options *options,
 	struct pl_diag *diag);
@@ -76,15 +80,16 @@ int pl_iface_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct
 /* The key ring: a power of two from 64 to 1 Mi. */
 int pl_iface_ring(const struct pl_uri *uri, uint32_t *ret, struct pl_diag *diag);
 
-/* The rules as a classic BPF program for an AF_PACKET socket, where the outer VLAN tag stands beside the frame. Of the
- * first fragment of a datagram that is wanted it lets so many bytes through: to be counted, the host puts it together.
- * Returns its length; -E2BIG when it would not fit. */
+/* The rules as a classic BPF program for an AF_PACKET socket, where the outer VLAN tag stands
+ * beside the frame. Of the first fragment of a datagram that is wanted it lets so many bytes
+ * through: to be counted, the host puts it together. Returns its length; -E2BIG when it would not
+ * fit. */
 #define PL_IFACE_FRAGMENT 1
 #define PL_IFACE_CBPF_MAX 2048
 int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, uint32_t cap);
 
-/* A hash of the source address for PACKET_FANOUT_CBPF: an exporter's frames reach one socket, in order, whatever
- * source ports it uses. Returns its length, at most cap. */
+/* A hash of the source address for PACKET_FANOUT_CBPF: an exporter's frames reach one socket, in
+ * order, whatever source ports it uses. Returns its length, at most cap. */
 int pl_iface_cbpf_source(struct sock_filter *dst, uint32_t cap);
 
 /* "0-3,7" into numbers, at most cap. Returns how many; -EINVAL with diag. */

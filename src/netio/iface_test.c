@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which frames a port on an interface takes: the keys of the URI, and the rules as a classic BPF program, which
- * the kernel runs here on the messages of a socket pair. Random frames are held against the rules written out in
- * plain C, and against the XDP filter where BPF may be loaded.
+ * Which frames a port on an interface takes: the keys of the URI, and the rules as a classic BPF
+ * program, which the kernel runs here on the messages of a socket pair. Random frames are held
+ * against the rules written out in plain C, and against the XDP filter where BPF may be loaded.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -46,7 +46,7 @@ static void test_rules(void)
 		{ "eth0?vlan=1,4094", NULL },
 		{ "eth0?port=4791&also=roce1", NULL },
 		{ "eth0?also=roce",
-			"'also=roce' in the URI: one of ioam, int, dscp:N, udp:PORT, gre and roce1" },
+			"'also=roce' in the URI: not one of ioam, int, dscp:N, udp:PORT, gre and roce1" },
 		{ "eth0?also=ioam,int,gre,roce1,dscp:0x20,dscp:63,udp:4791", NULL },
 		{ "eth0?port=none&also=ioam", NULL },
 		{ "eth0?also=dscp:64",
@@ -205,7 +205,8 @@ static uint32_t make_fragment(struct pl_rng *rng, uint8_t *p, uint32_t ip, uint3
 	return len + 8;
 }
 
-/* A frame from the good ones: tagged, with options or extension headers, damaged, cut. Returns its length. */
+/* A frame from the good ones: tagged, with options or extension headers, damaged, cut. Returns its
+ * length. */
 static uint32_t random_frame(struct pl_rng *rng, uint8_t *p)
 {
 	bool v6 = pl_rng_below(rng, 2) != 0;
@@ -447,7 +448,8 @@ static void test_data(void)
 	}
 }
 
-/* What is asked for besides takes no report away: a program with it lets through what one without does. */
+/* What is asked for besides takes no report away: a program with it lets through what one without
+ * does. */
 static void test_data_beside(const char *plain, const char *more, uint64_t seed)
 {
 	static struct pl_filter_rules rules;

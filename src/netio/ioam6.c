@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The port driver of the kernel's own IOAM trace events, ioam6: as an IOAM node Linux tells, by a multicast group of
- * generic netlink, every trace that it filled in or received (Linux 6.9, net/ipv6/ioam6.c). A message has the trace
- * and nothing of its packet. It becomes a packet of PL_LINK_IOAM_TRACE: the option as it would stand in IPv6, the
- * unused words left out.
+ * The port driver of the kernel's own IOAM trace events, ioam6: as an IOAM node Linux tells, by a
+ * multicast group of generic netlink, every trace that it filled in or received (Linux 6.9,
+ * net/ipv6/ioam6.c). A message has the trace and nothing of its packet. It becomes a packet of
+ * PL_LINK_IOAM_TRACE: the option as it would stand in IPv6, the unused words left out.
  */
 #include "netio/ioam6.h"
 
@@ -38,7 +38,8 @@ struct ioam6_port {
 
 /* ---- attributes ---- */
 
-/* The next attribute of an area of `left` bytes, which it consumes. NULL at the end, or where one is damaged. */
+/* The next attribute of an area of `left` bytes, which it consumes. NULL at the end, or where one
+ * is damaged. */
 static const struct nlattr *next_attr(const uint8_t **area, size_t *left)
 {
 	const struct nlattr *a = (const struct nlattr *)(const void *)*area;
@@ -115,7 +116,8 @@ int pl_ioam6_event(uint8_t *dst, size_t cap, const uint8_t *message, size_t len)
 	/* Data may be missing: nobody found room. */
 	if ((seen & 0xe) != 0xe || node_len > 31 || 8 + bytes > cap)
 		return -EBADMSG;
-	/* RFC 9197 4.4.1: Namespace-ID:16 | NodeLen:5 Flags:4 RemainingLen:7 | Trace-Type:24 Reserved:8 */
+	/* RFC 9197 4.4.1: Namespace-ID:16 | NodeLen:5 Flags:4 RemainingLen:7 | Trace-Type:24
+	 * Reserved:8 */
 	dst[0] = (uint8_t)(ns >> 8);
 	dst[1] = (uint8_t)ns;
 	dst[2] = (uint8_t)(node_len << 3);
@@ -238,8 +240,7 @@ static int ioam6_open(struct pl_port **ret_port, const struct pl_uri *uri, enum 
 		return -ENOMEM;
 	self->port.fd = -1;
 	if (mode != PL_PORT_RECV || *uri->target != '\0') {
-		pl_diag_set(diag,
-			"ioam6: takes nothing behind the colon, and nothing can be sent to it");
+		pl_diag_set(diag, "ioam6: must have nothing after the colon, and cannot send");
 		r = -EINVAL;
 	} else if ((self->port.name = strdup("ioam6:")) == NULL) {
 		r = -ENOMEM;
@@ -315,6 +316,7 @@ static void ioam6_stats(struct pl_port *port)
 
 const struct pl_port_driver pl_port_ioam6 = {
 	.scheme = "ioam6",
+	.can = PL_PORT_CAN_LIVE,
 	.open = ioam6_open,
 	.recv = ioam6_recv,
 	.stats = ioam6_stats,

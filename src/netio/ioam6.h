@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 /*
- * A message of the group ioam6_events into the body of a pre-allocated trace option, as pl_ioam_trace_parse reads it. Returns
- * its length, at most cap; -EBADMSG when it is no trace event, or damaged.
+ * A message of the group ioam6_events into the body of a pre-allocated trace option, as
+ * pl_ioam_trace_parse reads it. Returns its length, at most cap; -EBADMSG when it is no trace
+ * event, or damaged.
  */
 int pl_ioam6_event(uint8_t *dst, size_t cap, const uint8_t *message, size_t len);

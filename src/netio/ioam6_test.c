@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A message of the kernel's group ioam6_events, byte by byte from its UAPI (linux/ioam6_genl.h); little-endian. */
+/* A message of the kernel's group ioam6_events, byte by byte from its UAPI (linux/ioam6_genl.h);
+ * little-endian. */
 #include "netio/ioam6.h"
 
 #include <errno.h>

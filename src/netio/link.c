@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Whether there is a carrier is known to the kernel at once and in the flags up to a second later, unless somebody asks in
- * this way. A driver that does not answer has only the flags. */
+/* Whether there is a carrier is known to the kernel at once and in the flags up to a second later,
+ * unless somebody asks in this way. A driver that does not answer has only the flags. */
 static void settle(int s, const char name[IFNAMSIZ])
 {
 	struct ethtool_value value = { .cmd = ETHTOOL_GLINK };
@@ -131,7 +131,8 @@ static enum pl_link_change apply(struct pl_link_monitor *m, const struct nlmsghd
 	if ((h->nlmsg_type != RTM_NEWLINK && h->nlmsg_type != RTM_DELLINK) ||
 		h->nlmsg_len < NLMSG_LENGTH(sizeof(*info)))
 		return PL_LINK_SAME;
-	/* Bridges tell of their ports in messages of this type too; they are not about the interface. */
+	/* Bridges tell of their ports in messages of this type too; they are not about the
+	 * interface. */
 	if (info->ifi_family != AF_UNSPEC)
 		return PL_LINK_SAME;
 	len = h->nlmsg_len - NLMSG_LENGTH(sizeof(*info));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What becomes of a network interface: down, up, removed, renamed, moved away and back. An engine for a caller
- * that polls: when fd is readable, pl_link_next tells the next change. One netlink socket each; no thread, no
- * privilege. The interface is followed by its number while it lives, so a new name does not lose it; once it is
- * gone, by its last name.
+ * What becomes of a network interface: down, up, removed, renamed, moved away and back. An engine
+ * for a caller that polls: when fd is readable, pl_link_next tells the next change. One netlink
+ * socket each; no thread, no privilege. The interface is followed by its number while it lives, so
+ * a new name does not lose it; once it is gone, by its last name.
  */
 #pragma once
 
@@ -30,10 +30,11 @@ struct pl_link_monitor {
 	char name[IF_NAMESIZE];
 };
 
-/* -ENODEV with diag when there is no such interface; -EINVAL for what cannot be a name. On failure fd is -1. */
+/* -ENODEV with diag when there is no such interface; -EINVAL for what cannot be a name. On failure
+ * fd is -1. */
 int pl_link_open(struct pl_link_monitor *m, const char *name, struct pl_diag *diag);
 void pl_link_close(struct pl_link_monitor *m);
 
-/* Never waits. Several changes come one after the other; call until PL_LINK_SAME. A flood of changes that the
- * kernel could not queue is made up for by looking again. */
+/* Never waits. Several changes come one after the other; call until PL_LINK_SAME. A flood of
+ * changes that the kernel could not queue is made up for by looking again. */
 enum pl_link_change pl_link_next(struct pl_link_monitor *m);

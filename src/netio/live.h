@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fastest way to make packets on Linux without a card: the kernel runs an XDP program over a pool of frames
- * and each is redirected out of an interface, a veth's end that is; what comes in at its peer is a packet. Some 12
- * to 14 M packets/s on one core, of one length, with fields that differ from frame to frame. For benchmarks and
- * tests. Linux 5.18, CAP_NET_ADMIN and CAP_BPF; the interface's peer must have its NAPI on (an XDP program, or
- * GRO), or nothing arrives.
+ * The fastest way to make packets on Linux without a NIC: the kernel runs an XDP program over a
+ * pool of frames and each is redirected out of an interface, a veth's end that is; what comes in at
+ * its peer is a packet. Some 12 to 14 M packets/s on one core, of one length, with fields that
+ * differ from frame to frame. For benchmarks and tests. Linux 5.18, CAP_NET_ADMIN and CAP_BPF; the
+ * interface's peer must have its NAPI on (an XDP program, or GRO), or nothing arrives.
  *
- * Frames sent while the peer's ring (256 slots) is full are lost there: pl_live_sent counts what was made, the
- * receiver's program what came.
+ * Frames sent while the peer's ring (256 slots) is full are lost there: pl_live_sent counts what
+ * was made, the receiver's program what came.
  */
 #pragma once
 
@@ -30,8 +30,8 @@ struct pl_live_cfg {
 	const uint8_t (*rows)[PL_LIVE_ROW_BYTES];
 	uint32_t nrows; /* a power of two; 0 = no table */
 	bool in_order;  /* rows one after the other instead, the first again behind the last */
-	/* At most so many are on their way, by pl_live_took; 0 = any number. Below 256 none is lost on the way to the
-	 * receiver's program. */
+	/* At most so many are on their way, by pl_live_took; 0 = any number. Below 256 none is lost
+	 * on the way to the receiver's program. */
 	uint32_t window;
 };
 
@@ -39,10 +39,12 @@ struct pl_live_cfg {
 int pl_live_new(struct pl_live **ret, const struct pl_live_cfg *cfg, struct pl_diag *diag);
 void pl_live_free(struct pl_live *live); /* stops it; NULL is allowed */
 
-/* Makes so many frames, by the calling thread. -EAGAIN: the window is full; those before were made. */
+/* Makes so many frames, by the calling thread. -EAGAIN: the window is full; those before were
+ * made. */
 int pl_live_send(struct pl_live *live, uint64_t frames);
 
-/* Makes frames in a thread of its own on that processor until stopped: `rate` per second, 0 = what is possible. */
+/* Makes frames in a thread of its own on that processor until stopped: `rate` per second, 0 = what
+ * is possible. */
 int pl_live_start(struct pl_live *live, unsigned int cpu, double rate);
 int pl_live_stop(struct pl_live *live); /* what went wrong meanwhile, or 0 */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Live frames into an AF_XDP port, over a veth pair in a network namespace of the test's own: every frame is there or
- * counted, at the rate that one processor makes them, and what differs from frame to frame is what was asked for.
- * Needs root.
+ * Live frames into an AF_XDP port, over a veth pair in a network namespace of the test's own: every
+ * frame is there or counted, at the rate that one processor makes them, and what differs from frame
+ * to frame is what was asked for. Needs root.
  */
 #include "netio/live.h"
 
@@ -91,8 +91,8 @@ static void *read_on(void *arg)
 	}
 }
 
-/* Frames for which the pair's own ring of 256 had no room: NAPI runs behind the generator, but a busy machine lets
- * it wait. */
+/* Frames for which the pair's own ring of 256 had no room: NAPI runs behind the generator, but a
+ * busy machine lets it wait. */
 static uint64_t lost_in_pair(void)
 {
 	struct ifaddrs *all;
@@ -157,7 +157,8 @@ static void test_run(const char *uri, bool slow)
 	free(r);
 }
 
-/* A sender with never more than a window on its way loses nothing: what the ports have room for, they take. */
+/* A sender with never more than a window on its way loses nothing: what the ports have room for,
+ * they take. */
 static void test_self_clocked(const char *uri)
 {
 	enum { WINDOW = 192, WINDOWS = 150 }; /* the pair has room for 256 */

@@ -111,7 +111,7 @@ fail:
 		close(options->fd);
 	if (r == -EINVAL && mode == PL_PORT_SEND)
 		tell(diag, file,
-			"packed captures are not written: write pcap or pcapng and pack that");
+			"compressed captures cannot be written: write pcap or pcapng and compress the file");
 	else
 		tell(diag, file, r == -EBADMSG ? self->capture.fault_text : strerror(-r));
 	if (self != NULL)
@@ -137,7 +137,7 @@ static int pcap_send(struct pl_port *port, const struct pl_batch *batch, struct 
 
 	if (n == -EINVAL)
 		tell(diag, port->name,
-			"only frames of one link type go into a pcap file (several: a name in .pcapng)");
+			"a pcap file holds frames of one link type only; use a name in .pcapng for several");
 	else if (n < 0)
 		tell(diag, port->name, strerror(-n));
 	return n;

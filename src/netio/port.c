@@ -4,9 +4,11 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/num.h"
 #include "netio/driver.h"
 
 static const struct pl_port_driver *const drivers[] = {
@@ -17,8 +19,8 @@ static const struct pl_port_driver *const drivers[] = {
 };
 
 /*
- * "udp://REST" is a scheme, and so is "pcap:REST" for a driver that is not about hosts; anything else without
- * "://" is the name of a file.
+ * "udp://REST" is a scheme, and so is "pcap:REST" for a driver that is not about hosts; anything
+ * else without "://" is the name of a file.
  */
 static int find_driver(const char *uri, const struct pl_port_driver **ret_driver,
 	struct pl_uri *ret_uri, struct pl_diag *diag)
@@ -114,15 +116,32 @@ int pl_port_uri_sockets(const char *uri, struct pl_diag *diag)
 	return driver->check != NULL ? driver->check(&parts, diag) : 1;
 }
 
-const char *pl_port_uri_scheme(const char *uri)
+/* NULL: a bare file name. */
+static const struct pl_port_driver *driver_named(const char *uri)
 {
 	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
 		size_t len = strlen(drivers[i]->scheme);
 
 		if (strncmp(uri, drivers[i]->scheme, len) == 0 && uri[len] == ':')
-			return drivers[i]->scheme;
+			return drivers[i];
 	}
 	return NULL;
+}
+
+uint32_t pl_port_uri_can(const char *uri)
+{
+	const struct pl_port_driver *driver = driver_named(uri);
+
+	if (!PL_HAVE_BPF && strncmp(uri, "afxdp:", 6) == 0)
+		return PL_PORT_AFXDP_CAN;
+	return driver != NULL ? driver->can : 0;
+}
+
+const char *pl_port_uri_scheme(const char *uri)
+{
+	const struct pl_port_driver *driver = driver_named(uri);
+
+	return driver != NULL ? driver->scheme : NULL;
 }
 
 const char *pl_port_name(const struct pl_port *port)
@@ -171,14 +190,26 @@ void pl_port_release(struct pl_port *port, struct pl_batch *batch)
 	batch->n = 0;
 }
 
+bool pl_port_sends(const struct pl_port *port, const char **ret_why)
+{
+	const bool sends = port->mode == PL_PORT_SEND || port->sends;
+
+	if (!sends)
+		*ret_why = port->driver->why_not != NULL ? port->driver->why_not(port)
+							 : "this kind of port cannot";
+	return sends;
+}
+
 int pl_port_send(struct pl_port *port, const struct pl_batch *batch, struct pl_diag *diag)
 {
 	int n;
 
-	assert(port->mode == PL_PORT_SEND && batch->n <= PL_BATCH_MAX);
+	assert((port->mode == PL_PORT_SEND || port->sends) && batch->n <= PL_BATCH_MAX);
 	if (batch->n == 0)
 		return 0;
 	n = port->driver->send(port, batch, diag);
+	if (port->mode == PL_PORT_RECV)
+		return n;
 	for (int i = 0; i < n; i++)
 		port->stats.bytes += batch->pkts[i].len;
 	if (n > 0)
@@ -193,20 +224,36 @@ void pl_port_stats(struct pl_port *port, struct pl_port_stats *ret)
 	*ret = port->stats;
 }
 
+uint32_t pl_port_floods(struct pl_port *port, struct pl_port_flood *ret, int *ret_error)
+{
+	*ret_error = 0;
+	return port->driver->floods != NULL ? port->driver->floods(port, ret, ret_error) : 0;
+}
+
+void pl_port_flood_text(char *dst, size_t cap, const struct pl_port_flood *flood)
+{
+	char text[PL_ADDR_TEXT_MAX];
+
+	pl_format_addr(text, &flood->who.addr);
+	if (flood->who.bits == 128)
+		snprintf(dst, cap, "%s", text);
+	else
+		snprintf(dst, cap, "%s/%u", text, flood->who.bits);
+}
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_port_stats, __VA_ARGS__)
+#include "netio/port_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_port_stats_list = { stat_rows, sizeof(stat_rows) / sizeof(stat_rows[0]) };
+
 void pl_port_stats_add(struct pl_port_stats *into, const struct pl_port_stats *from)
 {
-	into->packets += from->packets;
-	into->bytes += from->bytes;
-	into->kernel_drops += from->kernel_drops;
-	into->cut += from->cut;
-	into->filtered += from->filtered;
-	into->no_socket += from->no_socket;
-	into->fragments += from->fragments;
-	into->outages += from->outages;
-	into->errors += from->errors;
-	if (into->rcvbuf_bytes == 0 ||
-		(from->rcvbuf_bytes != 0 && from->rcvbuf_bytes < into->rcvbuf_bytes))
-		into->rcvbuf_bytes = from->rcvbuf_bytes;
+	uint64_t a = into->rcvbuf_bytes, b = from->rcvbuf_bytes;
+
+	pl_stats_add(&pl_port_stats_list, into, from);
+	into->rcvbuf_bytes = a == 0 || (b != 0 && b < a) ? b : a;
 }
 
 int pl_port_close(struct pl_port *port)

@@ -21,7 +21,8 @@ int raw_send_prepare(int fd)
 	return setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on)) < 0 ? -errno : 0;
 }
 
-/* The socket's room is full (EAGAIN), or the card's queue (ENOBUFS), of which nobody is told when it is not any more. */
+/* The socket's room is full (EAGAIN), or the NIC's queue (ENOBUFS), of which nobody is told when
+ * it is not any more. */
 static void wait_for_room(int fd, int error)
 {
 	struct pollfd writable = { .fd = fd, .events = POLLOUT };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a network card spreads received datagrams over its queues (receive side scaling). A queue has its own account of
- * each exporter's numbers, so datagrams of one sender must come by one queue: a card that chooses by ports too breaks
- * that for senders that change theirs. Linux: ETHTOOL_GRXFH of linux/ethtool.h.
+ * How a NIC spreads received datagrams over its queues (receive side scaling). A queue has
+ * its own account of each exporter's numbers, so datagrams of one sender must come by one queue: a
+ * NIC that chooses by ports too breaks that for senders that change theirs. Linux: ETHTOOL_GRXFH
+ * of linux/ethtool.h.
  */
 #pragma once
 

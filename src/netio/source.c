@@ -140,7 +140,7 @@ static int next_member(struct pl_source *source, int timeout_ms)
 	}
 	if (source->in_end - source->in_pos < 2 || source->in[source->in_pos] != 0x1f ||
 		source->in[source->in_pos + 1] != 0x8b)
-		return gzip_fault(source, "something that is not gzip follows the gzip data");
+		return gzip_fault(source, "other data follow the gzip data");
 	if (inflateReset(&source->z) != Z_OK)
 		return -ENOMEM;
 	source->in_member = true;
@@ -180,7 +180,8 @@ static ssize_t read_gzip(struct pl_source *source, void *dst, size_t cap, int ti
 			if (given == 0)
 				return -ENOMEM;
 		} else if (r != Z_OK && r != Z_BUF_ERROR) {
-			/* When bytes came out before it, the next call says so: zlib may have taken all there is. */
+			/* When bytes came out before it, the next call says so: zlib may have taken
+			 * all there is. */
 			int fault = gzip_fault(source, "the gzip data are damaged");
 
 			if (given == 0)

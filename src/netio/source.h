@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bytes of a capture, whatever they come from: a file, a pipe, memory, gzip (RFC 1952, any number of
- * members) in any of them. Files are read, not mapped: a file that shrinks under us is then a short read
- * and never a SIGBUS.
+ * Bytes of a capture, whatever they come from: a file, a pipe, memory, gzip (RFC 1952, any number
+ * of members) in any of them. Files are read, not mapped: a file that shrinks under us is then a
+ * short read and never a SIGBUS.
  */
 #pragma once
 
@@ -35,8 +35,8 @@ int pl_source_init_memory(struct pl_source *source, const void *data, size_t len
 void pl_source_done(struct pl_source *source);
 
 /*
- * Up to cap bytes. 0 at the end; -EAGAIN when nothing came within timeout_ms (pipes only, -1 = wait);
- * -EINTR; -EBADMSG for damaged gzip data, after everything before the damage was given out; any errno of
- * read().
+ * Up to cap bytes. 0 at the end; -EAGAIN when nothing came within timeout_ms (pipes only, -1 =
+ * wait); -EINTR; -EBADMSG for damaged gzip data, after everything before the damage was given out;
+ * any errno of read().
  */
 ssize_t pl_source_read(struct pl_source *source, void *dst, size_t cap, int timeout_ms);

@@ -31,8 +31,8 @@ static socklen_t place_of(union place *p, const struct pl_addr *addr, uint16_t p
 	return sizeof(p->v6);
 }
 
-/* What is sent are short messages that somebody waits for: the second goes out before the first is acknowledged. A
- * connection that comes in has this from the socket that listens. */
+/* What is sent are short messages that somebody waits for: the second goes out before the first is
+ * acknowledged. A connection that comes in has this from the socket that listens. */
 static int new_socket(bool v4)
 {
 	int fd = socket(v4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -103,7 +103,8 @@ int pl_tcp_accept(int fd, struct pl_addr *ret_peer)
 	return got;
 }
 
-/* Its port is chosen when it is connected: then only together with the other end it must be nobody's. */
+/* Its port is chosen when it is connected: then only together with the other end it must be
+ * nobody's. */
 static void bind_to(int fd, const struct pl_addr *from)
 {
 	const bool v4 = pl_addr_is_v4(from);

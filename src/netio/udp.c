@@ -2,20 +2,17 @@
 /*
  * The port driver of UDP sockets.
  *
- * Receiving is recvmmsg into buffers made once. Kernel drops are asked for with SO_MEMINFO (Linux 4.12): it
- * tells the socket's counter at any time, while SO_RXQ_OVFL rides on the next datagram, so that drops at the
+ * Receiving is recvmmsg into buffers made once, from one of several sockets in turn
+ * (netio/udp_turns.h). Kernel drops are asked for with SO_MEMINFO (Linux 4.12): it tells the
+ * socket's counter at any time, while SO_RXQ_OVFL rides on the next datagram, so that drops at the
  * end of a burst stay unseen until another one comes, and costs ancillary data on each.
  */
-#include <arpa/inet.h>
-#include <assert.h>
+#include "netio/udp_address.h"
+
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/sock_diag.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,8 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/num.h"
-#include "netio/driver.h"
+#include "netio/udp_turns.h"
 
 #define SOCKETS_MAX      256
 #define RCVBUF_DEFAULT   (16u << 20)
@@ -35,11 +31,6 @@
 /* Buffers that are a power of two apart fall into the same few sets of a cache. */
 #define STAGGER_BYTES    320u
 
-struct udp_address {
-	struct sockaddr_storage sa;
-	socklen_t len;
-};
-
 struct udp_settings {
 	uint64_t sockets, rcvbuf, sndbuf, maxlen;
 	bool kernel_time, gso;
@@ -49,9 +40,9 @@ struct udp_port {
 	struct pl_port port;
 	struct udp_settings set;
 	struct pl_addr local; /* what the socket is bound to; unspecified = every address */
-	uint32_t drops_seen;
-	uint8_t *
-		buffers; /* PL_BATCH_MAX of stride_bytes; only what datagrams touched takes memory */
+	struct pl_udp_turns turns;
+	/* PL_BATCH_MAX of stride_bytes; only what datagrams touched takes memory */
+	uint8_t *buffers;
 	size_t stride_bytes;
 	struct mmsghdr msgs[PL_BATCH_MAX]; /* sending makes them anew for each batch */
 	struct iovec iov[PL_BATCH_MAX];
@@ -83,111 +74,13 @@ static int read_settings(const struct pl_uri *uri, struct udp_settings *ret, str
 		return r;
 	ret->kernel_time = who != NULL && strcmp(who, "kernel") == 0;
 	if (who != NULL && !ret->kernel_time && strcmp(who, "batch") != 0) {
-		pl_diag_set(diag, "'timestamp=%s' in the URI: 'batch' or 'kernel'", who);
+		pl_diag_set(diag, "'timestamp=%s' in the URI must be 'batch' or 'kernel'", who);
 		return -EINVAL;
 	}
 	return 0;
 }
 
 /* ---- addresses ---- */
-
-static void set_sockaddr(struct udp_address *ret, const struct pl_addr *addr, uint16_t port)
-{
-	memset(ret, 0, sizeof(*ret));
-	if (pl_addr_is_v4(addr)) {
-		struct sockaddr_in *sin = (struct sockaddr_in *)&ret->sa;
-
-		sin->sin_family = AF_INET;
-		sin->sin_port = htons(port);
-		memcpy(&sin->sin_addr, addr->b + 12, 4);
-		ret->len = sizeof(*sin);
-	} else {
-		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&ret->sa;
-
-		sin6->sin6_family = AF_INET6;
-		sin6->sin6_port = htons(port);
-		memcpy(&sin6->sin6_addr, addr->b, 16);
-		ret->len = sizeof(*sin6);
-	}
-}
-
-static struct pl_addr addr_of(const void *sa, uint16_t *ret_port)
-{
-	if (((const struct sockaddr *)sa)->sa_family == AF_INET) {
-		const struct sockaddr_in *sin = (const struct sockaddr_in *)sa;
-
-		*ret_port = ntohs(sin->sin_port);
-		return pl_addr_v4(&sin->sin_addr);
-	}
-	*ret_port = ntohs(((const struct sockaddr_in6 *)sa)->sin6_port);
-	return pl_addr_v6(&((const struct sockaddr_in6 *)sa)->sin6_addr);
-}
-
-/* "name:port" or "[fe80::1%eth0]:port", cut in place; what is numeric has been dealt with. */
-static int split_host(char *text, char **ret_host, uint16_t *ret_port, struct pl_diag *diag)
-{
-	char *colon = strrchr(text, ':');
-	uint64_t port;
-
-	if (colon == NULL || pl_parse_u64(colon + 1, &port) < 0 || port > 65535) {
-		pl_diag_set(diag, "'%s': not HOST:PORT with a port number up to 65535", text);
-		return -EINVAL;
-	}
-	*colon = '\0';
-	if (text[0] == '[' && colon[-1] == ']') {
-		colon[-1] = '\0';
-		text++;
-	}
-	if (*text == '\0' || strpbrk(text, "/[] ") != NULL) {
-		pl_diag_set(diag, "'%s' is not the name or address of a host", text);
-		return -EINVAL;
-	}
-	*ret_host = text;
-	*ret_port = (uint16_t)port;
-	return 0;
-}
-
-/* With ret NULL the form is checked and no name looked up. */
-static int resolve(const char *target, struct udp_address *ret, struct pl_diag *diag)
-{
-	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM }, *list;
-	char text[PL_URI_TEXT_MAX], service[8], *host;
-	struct pl_addr addr;
-	uint16_t port;
-	int r;
-
-	if (pl_parse_endpoint(target, &addr, &port) == 0) {
-		if (ret != NULL)
-			set_sockaddr(ret, &addr, port);
-		return 0;
-	}
-	snprintf(text, sizeof(text), "%s", target);
-	r = split_host(text, &host, &port, diag);
-	if (r < 0 || ret == NULL)
-		return r;
-	snprintf(service, sizeof(service), "%u", port);
-	r = getaddrinfo(host, service, &hints, &list);
-	if (r != 0) {
-		pl_diag_set(diag, "host '%s': %s", host,
-			r == EAI_SYSTEM ? strerror(errno) : gai_strerror(r));
-		return -EADDRNOTAVAIL;
-	}
-	memset(ret, 0, sizeof(*ret));
-	memcpy(&ret->sa, list->ai_addr, list->ai_addrlen);
-	ret->len = list->ai_addrlen;
-	freeaddrinfo(list);
-	return 0;
-}
-
-static char *port_name(const struct pl_addr *addr, uint16_t port)
-{
-	char text[PL_ADDR_TEXT_MAX], *name = NULL;
-
-	pl_format_addr(text, addr);
-	if (asprintf(&name, pl_addr_is_v4(addr) ? "udp://%s:%u" : "udp://[%s]:%u", text, port) < 0)
-		return NULL;
-	return name;
-}
 
 static int udp_check(const struct pl_uri *uri, struct pl_diag *diag)
 {
@@ -196,74 +89,41 @@ static int udp_check(const struct pl_uri *uri, struct pl_diag *diag)
 
 	r = read_settings(uri, &set, diag);
 	if (r == 0)
-		r = resolve(uri->target, NULL, diag);
+		r = pl_udp_resolve(uri->target, NULL, diag);
 	return r < 0 ? r : (int)set.sockets;
 }
 
 /* ---- opening ---- */
-
-/*
- * A classic BPF program picks the socket of the group: a hash of the source address, so that an exporter's
- * datagrams stay in one worker, in order, whatever source ports it uses. The kernel's own choice hashes the
- * ports too. Offsets are from the network header; no privilege is needed. Until all sockets of the group are
- * bound an index may not exist, and then the kernel's choice is taken.
- */
-static int steer_by_source(int fd, unsigned int sockets)
-{
-	const uint32_t net = (uint32_t)SKF_NET_OFF, golden = 0x9e3779b1;
-	struct sock_filter code[] = {
-		/* clang-format off */
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, net),              /*  0 version */
-		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 4),               /*  1 */
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 4, 0, 2),         /*  2 */
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, net + 12),         /*  3 IPv4: the source */
-		BPF_STMT(BPF_JMP | BPF_JA, 13),                       /*  4 to 18 */
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, net + 8),          /*  5 IPv6: four words */
-		BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, golden),          /*  6 */
-		BPF_STMT(BPF_MISC | BPF_TAX, 0),                      /*  7 */
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, net + 12),         /*  8 */
-		BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),               /*  9 */
-		BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, golden),          /* 10 */
-		BPF_STMT(BPF_MISC | BPF_TAX, 0),                      /* 11 */
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, net + 16),         /* 12 */
-		BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),               /* 13 */
-		BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, golden),          /* 14 */
-		BPF_STMT(BPF_MISC | BPF_TAX, 0),                      /* 15 */
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, net + 20),         /* 16 */
-		BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),               /* 17 */
-		BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, golden),          /* 18 both */
-		BPF_STMT(BPF_MISC | BPF_TAX, 0),                      /* 19 */
-		BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),              /* 20 the upper bits are the mixed ones */
-		BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),               /* 21 */
-		BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, sockets),         /* 22 */
-		BPF_STMT(BPF_RET | BPF_A, 0),                         /* 23 */
-		/* clang-format on */
-	};
-	struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
-
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) < 0
-		       ? -errno
-		       : 0;
-}
 
 static int set_int(int fd, int level, int name, int value)
 {
 	return setsockopt(fd, level, name, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-static int bind_socket(const struct udp_address *address, bool shared)
+/* Negative errno. */
+static int make_socket(int family)
 {
-	int fd, r = 0;
+	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
 
-	fd = socket(address->sa.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (address->sa.ss_family == AF_INET6)
-		r = set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-	if (r == 0 && shared)
-		r = set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
-	if (r == 0 && bind(fd, (const struct sockaddr *)&address->sa, address->len) < 0)
-		r = -errno;
+	r = family == AF_INET6 ? set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) : 0;
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
+static int bind_socket(struct udp_port *self, const struct pl_udp_address *address,
+	const struct pl_port_options *options)
+{
+	int fd = make_socket(address->sa.ss_family), r;
+
+	if (fd < 0)
+		return fd;
+	self->turns.share = options->index;
+	r = pl_udp_group_bind(&self->turns.group, fd, (const struct sockaddr *)&address->sa,
+		address->len, options->index, options->of > 1 ? options->of : 1);
 	if (r == 0)
 		return fd;
 	close(fd);
@@ -271,43 +131,48 @@ static int bind_socket(const struct udp_address *address, bool shared)
 }
 
 /* "Every address" is one IPv6 socket for both families, or one of IPv4 where there is no IPv6. */
-static int bind_any(const struct udp_address *address, bool shared)
+static int bind_any(struct udp_port *self, const struct pl_udp_address *address,
+	const struct pl_port_options *options)
 {
 	uint16_t port;
-	struct pl_addr addr = addr_of(&address->sa, &port);
-	struct udp_address v4;
+	struct pl_addr addr = pl_udp_address_get(&address->sa, &port);
+	struct pl_udp_address v4;
 	int fd;
 
-	fd = bind_socket(address, shared);
+	fd = bind_socket(self, address, options);
 	if (!pl_addr_is_unspecified(&addr) || (fd != -EAFNOSUPPORT && fd != -EADDRNOTAVAIL))
 		return fd;
 	addr = pl_addr_v4("\0\0\0");
-	set_sockaddr(&v4, &addr, port);
-	return bind_socket(&v4, shared);
+	pl_udp_address_set(&v4, &addr, port);
+	return bind_socket(self, &v4, options);
 }
 
-/* Asks for more than the system's limit first: that takes CAP_NET_ADMIN. */
-static void size_rcvbuf(struct udp_port *self)
+/* Asks for more than the system's limit first: that takes CAP_NET_ADMIN. Returns what the kernel
+ * granted, in its unit. */
+static int size_rcvbuf(const struct udp_port *self, int fd)
 {
-	int fd = self->port.fd, granted = 0;
+	int granted = 0;
 	socklen_t len = sizeof(granted);
 
 	if (set_int(fd, SOL_SOCKET, SO_RCVBUFFORCE, (int)self->set.rcvbuf) < 0)
 		(void)set_int(fd, SOL_SOCKET, SO_RCVBUF, (int)self->set.rcvbuf);
-	/* The kernel doubles what it is asked for, to have room for its own headers. */
-	if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &granted, &len) == 0)
-		self->port.stats.rcvbuf_bytes = (uint64_t)granted / 2;
+	(void)getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &granted, &len);
+	return granted;
 }
 
-static int read_drops(int fd, uint32_t *ret)
+/* A socket as the first one, to be bound when a sender needs it: sizing it takes rights that are
+ * given up by then. -1 when there is none. */
+static int prepare_lane(const struct udp_port *self, int family)
 {
-	uint32_t info[SK_MEMINFO_VARS] = { 0 };
-	socklen_t len = sizeof(info);
+	int fd = make_socket(family);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info, &len) < 0)
-		return -errno;
-	*ret = info[SK_MEMINFO_DROPS];
-	return 0;
+	if (fd < 0)
+		return -1;
+	(void)size_rcvbuf(self, fd);
+	if (!self->set.kernel_time || set_int(fd, SOL_SOCKET, SO_TIMESTAMPNS, 1) == 0)
+		return fd;
+	close(fd);
+	return -1;
 }
 
 static void prepare(struct udp_port *self, uint32_t i)
@@ -353,47 +218,49 @@ static int adopt(int fd)
 	return type == SOCK_DGRAM && (domain == AF_INET || domain == AF_INET6) ? 0 : -EPROTOTYPE;
 }
 
-static int open_recv(struct udp_port *self, const struct udp_address *address,
+static int open_recv(struct udp_port *self, const struct pl_udp_address *address,
 	const struct pl_port_options *options)
 {
-	bool shared = options->of > 1 || self->set.sockets > 1;
-	struct udp_address bound = { .len = sizeof(bound.sa) };
-	int r;
+	struct pl_udp_address bound = { .len = sizeof(bound.sa) };
+	int granted, r;
 
 	if (self->port.fd < 0) {
-		self->port.fd = bind_any(address, shared);
+		self->port.fd = bind_any(self, address, options);
 		if (self->port.fd < 0)
 			return self->port.fd;
-		r = options->of > 1 ? steer_by_source(self->port.fd, options->of) : 0;
-		if (r < 0)
-			return r;
 	}
 	if (getsockname(self->port.fd, (struct sockaddr *)&bound.sa, &bound.len) < 0)
 		return -errno;
-	self->local = addr_of(&bound.sa, &self->port.local_port);
-	self->port.name = port_name(&self->local, self->port.local_port);
+	self->local = pl_udp_address_get(&bound.sa, &self->port.local_port);
+	self->port.name = pl_udp_port_name(&self->local, self->port.local_port);
 	if (self->port.name == NULL)
 		return -ENOMEM;
 	if (pl_addr_is_v4(&self->local) && memcmp(self->local.b + 12, "\0\0\0", 4) == 0)
 		self->local = (struct pl_addr){ { 0 } };
-	size_rcvbuf(self);
+	granted = size_rcvbuf(self, self->port.fd);
+	/* The kernel doubles what it is asked for, to have room for its own headers. */
+	self->port.stats.rcvbuf_bytes = (uint64_t)granted / 2;
 	if (self->set.kernel_time) {
 		r = set_int(self->port.fd, SOL_SOCKET, SO_TIMESTAMPNS, 1);
 		if (r < 0)
 			return r;
 	}
-	r = read_drops(self->port.fd, &self->drops_seen);
-	return r < 0 ? r : make_buffers(self);
+	self->turns.sockets[0].fd = self->port.fd;
+	for (unsigned int i = 1; options->lanes && self->turns.group != NULL && i <= PL_UDP_LANES;
+		i++)
+		self->turns.sockets[i].fd = prepare_lane(self, bound.sa.ss_family);
+	pl_udp_turns_start(&self->turns, (uint32_t)granted);
+	return make_buffers(self);
 }
 
-static int open_send(struct udp_port *self, const struct udp_address *address)
+static int open_send(struct udp_port *self, const struct pl_udp_address *address)
 {
-	struct udp_address bound = { .len = sizeof(bound.sa) };
+	struct pl_udp_address bound = { .len = sizeof(bound.sa) };
 	struct pl_addr addr;
 	uint16_t port;
 
-	addr = addr_of(&address->sa, &port);
-	self->port.name = port_name(&addr, port);
+	addr = pl_udp_address_get(&address->sa, &port);
+	self->port.name = pl_udp_port_name(&addr, port);
 	if (self->port.name == NULL)
 		return -ENOMEM;
 	if (self->port.fd < 0)
@@ -405,7 +272,7 @@ static int open_send(struct udp_port *self, const struct udp_address *address)
 	if (self->set.sndbuf != 0)
 		(void)set_int(self->port.fd, SOL_SOCKET, SO_SNDBUF, (int)self->set.sndbuf);
 	if (getsockname(self->port.fd, (struct sockaddr *)&bound.sa, &bound.len) == 0)
-		self->local = addr_of(&bound.sa, &self->port.local_port);
+		self->local = pl_udp_address_get(&bound.sa, &self->port.local_port);
 	return 0;
 }
 
@@ -415,8 +282,11 @@ static int udp_close(struct pl_port *port)
 
 	if (self->buffers != NULL)
 		munmap(self->buffers, self->stride_bytes * PL_BATCH_MAX);
-	if (port->fd >= 0)
-		close(port->fd);
+	/* The first of the turns' sockets is the port's, once it receives. */
+	self->turns.sockets[0].fd = port->fd;
+	if (self->turns.bound == 0)
+		self->turns.bound = 1;
+	pl_udp_turns_close(&self->turns);
 	free(port->name);
 	free(self);
 	return 0;
@@ -425,7 +295,7 @@ static int udp_close(struct pl_port *port)
 static int udp_open(struct pl_port **ret_port, const struct pl_uri *uri, enum pl_port_mode mode,
 	const struct pl_port_options *options, struct pl_diag *diag)
 {
-	struct udp_address address;
+	struct pl_udp_address address;
 	struct udp_port *self;
 	int r;
 
@@ -437,9 +307,11 @@ static int udp_open(struct pl_port **ret_port, const struct pl_uri *uri, enum pl
 		return -ENOMEM;
 	}
 	self->port.fd = options->fd > 0 ? options->fd : -1;
+	for (unsigned int i = 0; i <= PL_UDP_LANES; i++)
+		self->turns.sockets[i].fd = -1;
 	r = read_settings(uri, &self->set, diag);
 	if (r == 0)
-		r = resolve(uri->target, &address, diag);
+		r = pl_udp_resolve(uri->target, &address, diag);
 	if (r < 0)
 		goto fail;
 	r = options->fd > 0 ? adopt(options->fd) : 0;
@@ -490,7 +362,7 @@ static void fill(struct udp_port *self, struct pl_batch *batch, uint32_t n)
 		}
 		p->link = PL_LINK_UDP;
 		p->ts_ns = self->set.kernel_time ? kernel_time(m, now) : now;
-		p->src = addr_of(&self->from[i], &p->sport);
+		p->src = pl_udp_address_get(&self->from[i], &p->sport);
 		p->dst = self->local;
 		p->dport = self->port.local_port;
 		prepare(self, i);
@@ -498,10 +370,10 @@ static void fill(struct udp_port *self, struct pl_batch *batch, uint32_t n)
 }
 
 /* 0: nothing there. */
-static int receive(struct udp_port *self)
+static int receive_from(struct udp_port *self, int fd)
 {
 	/* MSG_TRUNC: tell the length that it had, not the one that fitted. */
-	int n = recvmmsg(self->port.fd, self->msgs, PL_BATCH_MAX, MSG_DONTWAIT | MSG_TRUNC, NULL);
+	int n = recvmmsg(fd, self->msgs, PL_BATCH_MAX, MSG_DONTWAIT | MSG_TRUNC, NULL);
 
 	if (n >= 0)
 		return n;
@@ -520,43 +392,77 @@ static int receive(struct udp_port *self)
 	}
 }
 
+/* From the socket whose turn it is; 0 when there is nothing in any. */
+static int receive(struct udp_port *self, struct pl_batch *ret_batch)
+{
+	struct pl_udp_turns *t = &self->turns;
+	int n = 0;
+
+	/* Each lane has had its turn then, with the first socket before it. */
+	for (unsigned int tries = 2 * t->bound - 1; n == 0 && tries > 0; tries--) {
+		unsigned int i = pl_udp_turns_next(t);
+
+		n = receive_from(self, t->sockets[i].fd);
+		if (n < 0)
+			break;
+		if (n > 0)
+			fill(self, ret_batch, (uint32_t)n);
+		pl_udp_turns_took(t, i, ret_batch->pkts, (uint32_t)n,
+			t->bound > 1 || n >= (int)t->much ? pl_clock_mono_ns() : 0);
+	}
+	return n;
+}
+
+static bool wait_for_any(const struct udp_port *self, int timeout_ms)
+{
+	struct pollfd fds[1 + PL_UDP_LANES];
+
+	for (unsigned int i = 0; i < self->turns.bound; i++)
+		fds[i] = (struct pollfd){ .fd = self->turns.sockets[i].fd, .events = POLLIN };
+	return poll(fds, self->turns.bound, timeout_ms) > 0;
+}
+
 static int udp_recv(
 	struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
 {
 	struct udp_port *self = (struct udp_port *)port;
 	int n;
 
-	n = receive(self);
-	if (n == 0 && timeout_ms != 0) {
-		struct pollfd p = { .fd = port->fd, .events = POLLIN };
-
-		if (poll(&p, 1, timeout_ms) > 0)
-			n = receive(self);
-	}
-	if (n > 0)
-		fill(self, ret_batch, (uint32_t)n);
+	n = receive(self, ret_batch);
+	if (n == 0 && timeout_ms != 0 && wait_for_any(self, timeout_ms))
+		n = receive(self, ret_batch);
 	if (n < 0)
 		pl_diag_set(diag, "%s: %s", port->name, strerror(-n));
 	return n;
 }
 
-/* The kernel's counter has 32 bits: asked for at least once in 4 G drops, its wrap is seen. */
 static void udp_stats(struct pl_port *port)
 {
 	struct udp_port *self = (struct udp_port *)port;
-	uint32_t drops = 0;
 
-	if (port->mode != PL_PORT_RECV || read_drops(port->fd, &drops) < 0)
+	if (port->mode != PL_PORT_RECV)
 		return;
-	port->stats.kernel_drops += drops - self->drops_seen;
-	self->drops_seen = drops;
+	pl_udp_turns_drops(&self->turns);
+	port->stats.kernel_drops = self->turns.dropped;
+	port->stats.flood_drops = self->turns.flood_dropped;
+	port->stats.floods = self->turns.moved;
+}
+
+static uint32_t udp_floods(struct pl_port *port, struct pl_port_flood *ret, int *ret_error)
+{
+	const struct pl_udp_turns *t = &((struct udp_port *)port)->turns;
+
+	memcpy(ret, t->floods, t->n_floods * sizeof(*ret));
+	*ret_error = t->error;
+	return t->n_floods;
 }
 
 /* ---- sending ---- */
 
 /*
- * Message k: one datagram, or with GSO a run of equal ones, of which the last may be shorter, handed to the
- * kernel in one piece that leaves the machine as the same datagrams. Returns how many packets it holds.
+ * Message k: one datagram, or with GSO a run of equal ones, of which the last may be shorter,
+ * handed to the kernel in one piece that leaves the machine as the same datagrams. Returns how many
+ * packets it holds.
  */
 static uint32_t put_message(struct udp_port *self, uint32_t k, const struct pl_packet *pkts,
 	uint32_t left, struct iovec *iov)
@@ -584,7 +490,8 @@ static uint32_t put_message(struct udp_port *self, uint32_t k, const struct pl_p
 	return n;
 }
 
-/* The messages of packets at … end; first[k] is the first packet of message k. Returns their number. */
+/* The messages of packets at … end; first[k] is the first packet of message k. Returns their
+ * number. */
 static uint32_t put_messages(struct udp_port *self, const struct pl_batch *batch, uint32_t at,
 	uint32_t end, uint32_t *first)
 {
@@ -598,8 +505,8 @@ static uint32_t put_messages(struct udp_port *self, const struct pl_batch *batch
 	return k;
 }
 
-/* What failed can be tried again: an interrupted call; news that nobody listened to an earlier datagram;
- * a path that does not take GSO, from now on without it. */
+/* What failed can be tried again: an interrupted call; news that nobody listened to an earlier
+ * datagram; a path that does not take GSO, from now on without it. */
 static bool may_retry(struct udp_port *self, int error, bool segmented)
 {
 	if (error == ECONNREFUSED)
@@ -647,11 +554,13 @@ static int udp_send(struct pl_port *port, const struct pl_batch *batch, struct p
 
 const struct pl_port_driver pl_port_udp = {
 	.scheme = "udp",
+	.can = PL_PORT_CAN_LIVE | PL_PORT_CAN_SEND | PL_PORT_CAN_DATAGRAMS | PL_PORT_CAN_SHARE,
 	.keys = keys,
 	.check = udp_check,
 	.open = udp_open,
 	.recv = udp_recv,
 	.send = udp_send,
 	.stats = udp_stats,
+	.floods = udp_floods,
 	.close = udp_close,
 };

@@ -50,7 +50,8 @@ static void process_name(int pid, char *dst, size_t cap)
 	dst[strcspn(dst, "\n")] = '\0';
 }
 
-/* Whether this file of fdinfo is that of a link through which the program is attached to the interface. */
+/* Whether this file of fdinfo is that of a link through which the program is attached to the
+ * interface. */
 static bool is_link_of(int dir, const char *name, uint32_t id, int ifindex)
 {
 	char text[1024];
@@ -156,7 +157,7 @@ static void tell_other(const char *ifname, int ifindex, struct pl_diag *diag)
 	char program[64] = "", holder[128] = "";
 
 	if (pl_xdp_query(ifindex, &other) < 0 || other.id == 0) {
-		pl_diag_set(diag, "%s: another XDP program is just being attached to it", ifname);
+		pl_diag_set(diag, "%s: another process is attaching an XDP program to it", ifname);
 		return;
 	}
 	if (other.name[0] != '\0')
@@ -166,14 +167,14 @@ static void tell_other(const char *ifname, int ifindex, struct pl_diag *diag)
 			other.process);
 	pl_diag_set(diag,
 		"%s has an XDP program already: %s(id %" PRIu32
-		", %s)%s; only one fits: end that, or "
-		"use packet:%s",
+		", %s)%s; an interface can have one only: detach it, or use packet:%s",
 		ifname, program, other.id, other.native ? "native" : "generic", holder, ifname);
 }
 
 /* ---- the note for the next start, where the kernel does not clean up ---- */
 
-/* When a process began, in ticks since boot: tells a process from a later one of the same number. 0: none. */
+/* When a process began, in ticks since boot: tells a process from a later one of the same number.
+ * 0: none. */
 static uint64_t process_start(int pid)
 {
 	char path[64], text[1024], *at;
@@ -311,7 +312,7 @@ static void tell_attach(const char *ifname, int error, enum pl_xdp_mode mode, st
 	case EACCES:
 		pl_caps_text(pl_caps_missing(PL_CAP_NET_ADMIN | PL_CAP_BPF), caps, sizeof(caps));
 		pl_diag_set(diag, "%s: attaching an XDP program needs %s", ifname,
-			caps[0] != '\0' ? caps : "what this process may not do (EPERM)");
+			caps[0] != '\0' ? caps : "privileges that this process lacks (EPERM)");
 		break;
 	case EOPNOTSUPP:
 		pl_diag_set(diag, "%s: its driver has no XDP%s", ifname,

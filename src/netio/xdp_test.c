@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * XDP programs on a veth pair in a network namespace of the test's own: by link and, as on kernels without links,
- * by netlink, with what a killed process leaves behind; and what the link monitor tells. Needs root.
+ * XDP programs on a veth pair in a network namespace of the test's own: by link and, as on kernels
+ * without links, by netlink, with what a killed process leaves behind; and what the link monitor
+ * tells. Needs root.
  */
 #include "netio/xdp.c"
 

@@ -28,11 +28,12 @@ static int set_option(int fd, int name, const void *value, size_t len)
 	return setsockopt(fd, SOL_XDP, name, value, (socklen_t)len) < 0 ? -errno : 0;
 }
 
-/* Huge pages where some are reserved; else asked for as transparent ones, which is no more than a wish. */
+/* Huge pages where some are reserved; else asked for as transparent ones, which is no more than a
+ * wish. */
 static int make_memory(struct pl_xsk *x, int node)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-	size_t bytes = (size_t)x->frames * x->frame_bytes;
+	size_t bytes = ((size_t)x->recv_frames + x->send_frames) * x->frame_bytes;
 	void *p;
 
 	bytes = (bytes + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
@@ -77,10 +78,10 @@ static int map_ring(struct pl_xsk *x, struct pl_xsk_ring *r, const struct xdp_ri
 static int make_rings(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 {
 	struct xdp_umem_reg reg = { .addr = (uintptr_t)x->memory,
-		.len = (uint64_t)x->frames * x->frame_bytes,
+		.len = ((uint64_t)x->recv_frames + x->send_frames) * x->frame_bytes,
 		.chunk_size = x->frame_bytes };
 	/* The kernel wants both rings of the memory, whichever way it is used. */
-	uint32_t fill = cfg->send ? 1 : cfg->ring, done = cfg->send ? cfg->ring : 1;
+	uint32_t fill = cfg->recv > 0 ? cfg->recv : 1, done = cfg->send > 0 ? cfg->send : 1;
 	struct xdp_mmap_offsets off = { 0 };
 	socklen_t len = sizeof(off);
 	int r;
@@ -90,9 +91,10 @@ static int make_rings(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 		r = set_option(x->fd, XDP_UMEM_FILL_RING, &fill, sizeof(fill));
 	if (r == 0)
 		r = set_option(x->fd, XDP_UMEM_COMPLETION_RING, &done, sizeof(done));
-	if (r == 0)
-		r = set_option(x->fd, cfg->send ? XDP_TX_RING : XDP_RX_RING, &cfg->ring,
-			sizeof(cfg->ring));
+	if (r == 0 && cfg->recv > 0)
+		r = set_option(x->fd, XDP_RX_RING, &cfg->recv, sizeof(cfg->recv));
+	if (r == 0 && cfg->send > 0)
+		r = set_option(x->fd, XDP_TX_RING, &cfg->send, sizeof(cfg->send));
 	if (r == 0 && getsockopt(x->fd, SOL_XDP, XDP_MMAP_OFFSETS, &off, &len) < 0)
 		r = -errno;
 	if (r < 0)
@@ -104,12 +106,12 @@ static int make_rings(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 	if (r == 0)
 		r = map_ring(x, &x->done, &off.cr, done, sizeof(uint64_t),
 			XDP_UMEM_PGOFF_COMPLETION_RING);
-	if (r == 0 && cfg->send)
+	if (r == 0 && cfg->send > 0)
 		r = map_ring(
-			x, &x->tx, &off.tx, cfg->ring, sizeof(struct xdp_desc), XDP_PGOFF_TX_RING);
-	if (r == 0 && !cfg->send)
+			x, &x->tx, &off.tx, cfg->send, sizeof(struct xdp_desc), XDP_PGOFF_TX_RING);
+	if (r == 0 && cfg->recv > 0)
 		r = map_ring(
-			x, &x->rx, &off.rx, cfg->ring, sizeof(struct xdp_desc), XDP_PGOFF_RX_RING);
+			x, &x->rx, &off.rx, cfg->recv, sizeof(struct xdp_desc), XDP_PGOFF_RX_RING);
 	return r;
 }
 
@@ -133,7 +135,8 @@ static int bind_to(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 	return 0;
 }
 
-/* The queue of a socket that was closed is free a moment later only: the kernel clears up behind it. */
+/* The queue of a socket that was closed is free a moment later only: the kernel clears up behind
+ * it. */
 static int bind_patiently(struct pl_xsk *x, const struct pl_xsk_cfg *cfg)
 {
 	int r = bind_to(x, cfg);
@@ -166,7 +169,7 @@ static void tell(const struct pl_xsk_cfg *cfg, int error, struct pl_diag *diag)
 		pl_caps_text(
 			pl_caps_missing(PL_CAP_NET_RAW | PL_CAP_NET_ADMIN), caps, sizeof(caps));
 		pl_diag_set(diag, "%s: an AF_XDP socket needs %s", cfg->ifname,
-			caps[0] != '\0' ? caps : "what this process may not do (EPERM)");
+			caps[0] != '\0' ? caps : "privileges that this process lacks (EPERM)");
 		break;
 	case EAFNOSUPPORT:
 		pl_diag_set(diag, "%s: this kernel has no AF_XDP sockets (CONFIG_XDP_SOCKETS)",
@@ -182,15 +185,14 @@ static void tell(const struct pl_xsk_cfg *cfg, int error, struct pl_diag *diag)
 	case EOPNOTSUPP:
 		pl_diag_set(diag, "%s: %s", cfg->ifname,
 			cfg->copy == PL_XSK_COPY_ZERO
-				? "its driver has no zero-copy; copy=auto takes what there is"
+				? "its driver has no zero-copy; use copy=auto"
 				: "this kernel's AF_XDP is too old (5.4 is needed)");
 		break;
 	case ENOBUFS:
 	case ENOMEM:
 		pl_diag_set(diag,
-			"%s: no memory for a ring of %u frames; a smaller ring=, or a higher limit of "
-			"locked memory (ulimit -l)",
-			cfg->ifname, cfg->ring);
+			"%s: no memory for a ring of %u frames; use a smaller ring= or raise the limit of locked memory (ulimit -l)",
+			cfg->ifname, cfg->recv + cfg->send);
 		break;
 	default:
 		pl_diag_set(diag, "%s: AF_XDP socket: %s", cfg->ifname, strerror(error));
@@ -202,7 +204,8 @@ int pl_xsk_open(struct pl_xsk *x, const struct pl_xsk_cfg *cfg, struct pl_diag *
 	int r;
 
 	memset(x, 0, sizeof(*x));
-	x->frames = cfg->ring;
+	x->recv_frames = cfg->recv;
+	x->send_frames = cfg->send;
 	x->frame_bytes = cfg->frame_bytes;
 	if (cfg->rights != NULL) {
 		x->fd = cfg->rights->socket(cfg->rights, AF_XDP);
@@ -230,11 +233,9 @@ int pl_xsk_open(struct pl_xsk *x, const struct pl_xsk_cfg *cfg, struct pl_diag *
 			return r;
 		}
 	}
-	if (!cfg->send) {
-		for (uint32_t i = 0; i < x->frames; i++)
-			*pl_xsk_addr(&x->fill, i) = (uint64_t)i * x->frame_bytes;
-		pl_xsk_store(x->fill.producer, x->frames);
-	}
+	for (uint32_t i = 0; i < x->recv_frames; i++)
+		*pl_xsk_addr(&x->fill, i) = (uint64_t)i * x->frame_bytes;
+	pl_xsk_store(x->fill.producer, x->recv_frames);
 	return 0;
 }
 

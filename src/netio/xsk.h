@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An AF_XDP socket with its memory and rings, straight on the kernel's interface (linux/if_xdp.h). libxdp has
- * this too, and with it a dispatcher program, object files looked up on disk and BTF demanded at run time;
- * pathline loads its own one program, so what is left to use of it is two pages of code: these.
+ * An AF_XDP socket with its memory and rings, straight on the kernel's interface (linux/if_xdp.h).
+ * libxdp has this too, and with it a dispatcher program, object files looked up on disk and BTF
+ * demanded at run time; pathline loads its own one program, so what is left to use of it is two
+ * pages of code: these.
  *
- * Rings are single producer, single consumer, shared with the kernel. A frame is named by its offset in the
- * memory; it is in exactly one place: fill ring, kernel, receive ring, caller (receive), or free list, transmit
- * ring, kernel, completion ring (send).
+ * Rings are single producer, single consumer, shared with the kernel. A frame is named by its
+ * offset in the memory; it is in exactly one place: fill ring, kernel, receive ring, caller
+ * (receive), or free list, transmit ring, kernel, completion ring (send, netio/xsk_send.h). Frames
+ * to be sent stand behind those that receive.
  */
 #pragma once
 
@@ -31,9 +33,10 @@ struct pl_xsk {
 	uint8_t *memory;
 	size_t memory_bytes;
 	uint32_t frame_bytes; /* power of two */
-	uint32_t frames;
+	uint32_t recv_frames, send_frames;
 	bool zero_copy, huge_pages;
-	struct pl_xsk_ring rx, tx, fill, done; /* rx and fill, or tx and done, are there */
+	struct pl_xsk_ring rx, tx, fill,
+		done; /* rx where frames are received, tx where they are sent */
 };
 
 enum pl_xsk_copy { PL_XSK_COPY_AUTO, PL_XSK_COPY_ZERO, PL_XSK_COPY_COPY };
@@ -42,17 +45,19 @@ struct pl_xsk_cfg {
 	const char *ifname;
 	int ifindex;
 	uint32_t queue;
-	uint32_t ring;        /* entries of each ring, and frames; power of two */
+	/* Frames, and entries of their rings; powers of two, 0: it does not receive, or not
+	 * send. */
+	uint32_t recv, send;
 	uint32_t frame_bytes; /* 2048 or 4096 */
-	bool send;
 	bool busy_poll;
 	enum pl_xsk_copy copy;
 	int node;                       /* of the memory; -1 = no wish */
 	const struct pl_rights *rights; /* NULL: our own */
 };
 
-/* Ready to receive when its descriptor is entered into the program's map. Negative errno with diag: which
- * capability is missing, who has the queue, what is not supported. On failure nothing is left. */
+/* Ready to receive when its descriptor is entered into the program's map. Negative errno with diag:
+ * which capability is missing, who has the queue, what is not supported. On failure nothing is
+ * left. */
 int pl_xsk_open(struct pl_xsk *x, const struct pl_xsk_cfg *cfg, struct pl_diag *diag);
 void pl_xsk_close(struct pl_xsk *x);
 

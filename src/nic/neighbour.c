@@ -49,7 +49,8 @@ static uint8_t family(const struct pl_addr *addr)
 	return pl_addr_is_v4(addr) ? AF_INET : AF_INET6;
 }
 
-/* The answer is of `type`, with at least `body` bytes. The kernel answers at once or says what is wrong. */
+/* The answer is of `type`, with at least `body` bytes. The kernel answers at once or says what is
+ * wrong. */
 static int ask(struct question *q, struct answer *ret, uint16_t type, size_t body)
 {
 	struct sockaddr_nl sa = { .nl_family = AF_NETLINK };
@@ -127,7 +128,7 @@ int pl_route_find(int ifindex, const struct pl_addr *to, struct pl_route *ret, s
 	}
 	if (r == 0)
 		return 0;
-	pl_diag_set(diag, "no way to the peer through this interface: %s", strerror(-r));
+	pl_diag_set(diag, "no route to the peer through this interface: %s", strerror(-r));
 	return -ENETUNREACH;
 }
 
@@ -173,7 +174,8 @@ int pl_neighbour_ask(int ifindex, const struct pl_addr *host)
 		return -errno;
 	memcpy(&v4.sin_addr, host->b + 12, 4);
 	memcpy(&v6.sin6_addr, host->b, 16);
-	/* The interface is the route's; bound to it where that is allowed, for hosts with several ways. */
+	/* The interface is the route's; bound to it where that is allowed, for hosts with several
+	 * ways. */
 	(void)setsockopt(fd, is_v4 ? IPPROTO_IP : IPPROTO_IPV6,
 		is_v4 ? IP_UNICAST_IF : IPV6_UNICAST_IF, &(uint32_t){ htonl((uint32_t)ifindex) },
 		sizeof(uint32_t));

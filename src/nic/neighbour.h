@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel's answers about the way to a host: the route and the neighbour. In the calling thread's network namespace;
- * no right is needed. */
+/* The kernel's answers about the way to a host: the route and the neighbour. In the calling
+ * thread's network namespace; no right is needed. */
 #pragma once
 
 #include "base/addr.h"
@@ -15,9 +15,10 @@ struct pl_route {
 int pl_route_find(
 	int ifindex, const struct pl_addr *to, struct pl_route *ret, struct pl_diag *diag);
 
-/* The MAC address of a host on the interface's link. -ENOENT: not known, pl_neighbour_ask finds it out; -EAGAIN: being
- * asked for; -EHOSTUNREACH: asked for in vain. */
+/* The MAC address of a host on the interface's link. -ENOENT: not known, pl_neighbour_ask finds it
+ * out; -EAGAIN: being asked for; -EHOSTUNREACH: asked for in vain. */
 int pl_neighbour_find(int ifindex, const struct pl_addr *host, uint8_t ret_mac[6]);
 
-/* Makes the kernel ask for it, by an empty datagram to the host's discard port (9). Negative errno. */
+/* Makes the kernel ask for it, by an empty datagram to the host's discard port (9). Negative
+ * errno. */
 int pl_neighbour_ask(int ifindex, const struct pl_addr *host);

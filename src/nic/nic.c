@@ -7,13 +7,14 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "nic/nic_card.h"
+#include "netio/port.h"
+#include "nic/nic_wire.h"
 
 #define LOOK_MASK 63 /* under load it is seen so often whether the interface changed */
 
 struct pl_nic {
-	const struct nic_card_ops *ops; /* of the card */
-	struct nic_card *card;
+	const struct nic_wire_ops *ops; /* of the wire */
+	struct nic_wire *wire;
 	struct nic_interface interface;
 	int poll_fd;
 	uint32_t takes; /* receptions since it was idle */
@@ -24,12 +25,12 @@ struct pl_nic {
 static void look(struct pl_nic *nic)
 {
 	if (nic_interface_look(&nic->interface) && nic->ops->renumbered != NULL)
-		nic->ops->renumbered(nic->card);
+		nic->ops->renumbered(nic->wire);
 }
 
 /* ---- opening ---- */
 
-static int open_card(struct pl_nic *nic, const char *uri, const struct pl_nic_options *options,
+static int open_nic(struct pl_nic *nic, const char *uri, const struct pl_nic_options *options,
 	struct pl_diag *diag)
 {
 	struct epoll_event e = { .events = EPOLLIN };
@@ -41,7 +42,7 @@ static int open_card(struct pl_nic *nic, const char *uri, const struct pl_nic_op
 		pl_diag_set(diag, "%s", strerror(-r));
 		return r;
 	}
-	r = nic->ops->open(&nic->card, uri, options, &nic->interface, nic->poll_fd, diag);
+	r = nic->ops->open(&nic->wire, uri, options, &nic->interface, nic->poll_fd, diag);
 	if (r == 0 && epoll_ctl(nic->poll_fd, EPOLL_CTL_ADD, nic->interface.news_fd, &e) < 0) {
 		r = -errno;
 		pl_diag_set(diag, "%s: %s", nic->interface.name, strerror(-r));
@@ -59,9 +60,10 @@ int pl_nic_open(struct pl_nic **ret, const char *uri, const struct pl_nic_option
 		pl_diag_set(diag, "%s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	nic->ops = strncmp(uri, "udp://", 6) == 0 ? &nic_udp_card : &nic_port_card;
+	nic->ops = (pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0 ? &nic_udp_wire
+								       : &nic_port_wire;
 	nic->interface.news_fd = -1;
-	r = open_card(nic, uri, options, diag);
+	r = open_nic(nic, uri, options, diag);
 	if (r < 0) {
 		pl_nic_close(nic);
 		return r;
@@ -74,7 +76,7 @@ void pl_nic_close(struct pl_nic *nic)
 {
 	if (nic == NULL)
 		return;
-	nic->ops->close(nic->card);
+	nic->ops->close(nic->wire);
 	nic_interface_close(&nic->interface);
 	if (nic->poll_fd >= 0)
 		close(nic->poll_fd);
@@ -90,7 +92,12 @@ int pl_nic_fd(const struct pl_nic *nic)
 
 const char *pl_nic_name(const struct pl_nic *nic)
 {
-	return nic->ops->name(nic->card);
+	return nic->ops->name(nic->wire);
+}
+
+const char *pl_nic_note(const struct pl_nic *nic)
+{
+	return nic->ops->note != NULL ? nic->ops->note(nic->wire) : NULL;
 }
 
 const uint8_t *pl_nic_mac(const struct pl_nic *nic)
@@ -112,12 +119,12 @@ static uint16_t path_mtu(const struct pl_nic *nic, uint32_t room)
 
 uint16_t pl_nic_mtu(const struct pl_nic *nic)
 {
-	return path_mtu(nic, nic->ops->room(nic->card).send);
+	return path_mtu(nic, nic->ops->room(nic->wire).send);
 }
 
 uint16_t pl_nic_receive_mtu(const struct pl_nic *nic)
 {
-	return path_mtu(nic, nic->ops->room(nic->card).receive);
+	return path_mtu(nic, nic->ops->room(nic->wire).receive);
 }
 
 uint32_t pl_nic_changes(const struct pl_nic *nic)
@@ -137,7 +144,7 @@ int pl_nic_addresses(
 		pl_diag_set(diag, "%s: no memory", nic->interface.name);
 		return -ENOMEM;
 	}
-	*one = *nic->ops->address(nic->card);
+	*one = *nic->ops->address(nic->wire);
 	*ret = one;
 	*ret_n = 1;
 	return 0;
@@ -153,7 +160,7 @@ int pl_nic_recv(
 	/* Before what came is read: it may be for an address that is ours since a moment ago. */
 	if ((nic->takes++ & LOOK_MASK) == 0)
 		look(nic);
-	r = nic->ops->recv(nic->card, ret_batch, timeout_ms, diag);
+	r = nic->ops->recv(nic->wire, ret_batch, timeout_ms, diag);
 	if (r <= 0)
 		nic->takes = 0;
 	return r;
@@ -161,7 +168,7 @@ int pl_nic_recv(
 
 void pl_nic_release(struct pl_nic *nic, struct pl_batch *batch)
 {
-	nic->ops->release(nic->card, batch);
+	nic->ops->release(nic->wire, batch);
 }
 
 /* Engines hold the way to a peer as it was told; the MAC address counts in no check of a packet. */
@@ -184,7 +191,7 @@ int pl_nic_send(struct pl_nic *nic, struct pl_frames *frames, struct pl_diag *di
 		return 0;
 	if (nic->interface.moved)
 		stamp(nic, frames);
-	r = nic->ops->send(nic->card, &frames->batch, diag);
+	r = nic->ops->send(nic->wire, &frames->batch, diag);
 	if (r == -ENETDOWN)
 		return r;
 	pl_count(&nic->counters.sent, r > 0 ? (uint64_t)r : 0);
@@ -206,7 +213,7 @@ int pl_nic_path(struct pl_nic *nic, const struct pl_addr *peer, const uint8_t *m
 {
 	/* The interface may have been away. */
 	look(nic);
-	return nic->ops->path(nic->card, peer, mac, ret, diag);
+	return nic->ops->path(nic->wire, peer, mac, ret, diag);
 }
 
 /* ---- accounts ---- */
@@ -218,5 +225,5 @@ const struct pl_nic_counters *pl_nic_counters(const struct pl_nic *nic)
 
 void pl_nic_stats(struct pl_nic *nic, struct pl_port_stats *ret)
 {
-	nic->ops->stats(nic->card, ret);
+	nic->ops->stats(nic->wire, ret);
 }

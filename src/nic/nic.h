@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A network card for the engines of rdma/: an interface of this host, opened for RoCE in both directions. What comes in for
- * UDP port 4791 is received; everything else stays the host's. Frames of an engine go out as they are. Who is on the
- * other side (which address of ours it sees, which MAC address the next hop has) is asked of the kernel's routes and
- * neighbours.
+ * A NIC for the engines of rdma/: an interface of this host, opened for RoCE in both
+ * directions. What comes in for UDP port 4791 is received; everything else stays the host's. Frames
+ * of an engine go out as they are. Who is on the other side (which address of ours it sees, which
+ * MAC address the next hop has) is asked of the kernel's routes and neighbours.
  *
  *   pl_nic_open(&nic, "afxdp:eth0?queues=0", NULL, &diag);
  *   while (pl_nic_path(nic, &peer, NULL, &path, &diag) == -EAGAIN) ...            resolve the peer
- *   n = pl_nic_recv(nic, &batch, timeout_ms, &diag);  engines read it;  pl_nic_release(nic, &batch);
+ *   n = pl_nic_recv(nic, &batch, timeout_ms, &diag);  engines read it;  pl_nic_release(nic,
+ *                                                     &batch);
  *   pl_nic_send(nic, &frames, &diag);
  *
- * With packet: the host sees the frames too, and would tell their senders that nobody listens on UDP port 4791. So it
- * binds that port on its interface and throws away there what comes (the system's UdpInErrors counts it).
+ * With packet: the host sees the frames too, and would tell their senders that nobody listens on
+ * UDP port 4791. So it binds that port on its interface and throws away there what comes (the
+ * system's UdpInErrors counts it).
  *
- * What the interface is (its MAC address, MTU, number and name) may change while it is open, and is what it is now: frames
- * leave with the MAC address of that moment, whatever path they were made for.
+ * What the interface is (its MAC address, MTU, number and name) may change while it is open, and is
+ * what it is now: frames leave with the MAC address of that moment, whatever path they were made
+ * for.
  *
  * One thread at a time.
  */
@@ -36,9 +39,12 @@ struct pl_nic_options {
 };
 
 /*
- * uri: packet:IFACE or afxdp:IFACE with the keys of netio/port.h; `port` is 4791 unless it says otherwise; or udp://HOST, an
- * address of this host, which needs no rights (nic/udp_card.c). All queues of the interface that the URI names are read, turn by turn. An afxdp: one sends through a packet socket past the queueing
- * discipline, since a queue has one AF_XDP socket. -EINVAL (no such URI, no interface), or as pl_port_open, with diag.
+ * uri: packet:IFACE or afxdp:IFACE with the keys of netio/port.h; `port` is 4791 unless it says
+ * otherwise; or udp://HOST, an address of this host, which needs no rights (nic/udp_wire.c). All
+ * queues of the interface that the URI names are read, turn by turn. An afxdp: one sends by the
+ * ring of the first queue that can send, and where none can, as packet: does, through a packet
+ * socket past the queueing discipline (pl_nic_note). -EINVAL (no such URI, no interface), or as
+ * pl_port_open, with diag.
  */
 int pl_nic_open(struct pl_nic **ret, const char *uri, const struct pl_nic_options *options,
 	struct pl_diag *diag);
@@ -46,37 +52,44 @@ void pl_nic_close(struct pl_nic *nic); /* NULL is fine */
 
 /* Readable when there may be something to receive. Stays the same while it is open. */
 int pl_nic_fd(const struct pl_nic *nic);
-const char *pl_nic_name(const struct pl_nic *nic);   /* "afxdp:eth0", as it was opened */
+const char *pl_nic_name(const struct pl_nic *nic); /* "afxdp:eth0", as it was opened */
+/* Why it sends through a packet socket although it is an afxdp: one; NULL: it does not. As long as
+ * it is open. */
+const char *pl_nic_note(const struct pl_nic *nic);
 const uint8_t *pl_nic_mac(const struct pl_nic *nic); /* 6 bytes */
-/* Another number than before: the interface or its addresses may have changed. To be seen after pl_nic_recv. */
+/* Another number than before: the interface or its addresses may have changed. To be seen after
+ * pl_nic_recv. */
 uint32_t pl_nic_changes(const struct pl_nic *nic);
-/* The interface's addresses, to be freed: IPv4, IPv6, link-local ones last. -EADDRNOTAVAIL with diag: none but those;
- * -ENOMEM. */
+/* The interface's addresses, to be freed: IPv4, IPv6, link-local ones last. -EADDRNOTAVAIL with
+ * diag: none but those; -ENOMEM. */
 int pl_nic_addresses(
 	const struct pl_nic *nic, struct pl_addr **ret, uint32_t *ret_n, struct pl_diag *diag);
 /* The largest path MTU (256 to 4096) whose frames the interface and the ports carry. */
 uint16_t pl_nic_mtu(const struct pl_nic *nic);
-/* The same for frames that come in only, which may be larger than what is sent: for who never answers at length. */
+/* The same for frames that come in only, which may be larger than what is sent: for who never
+ * answers at length. */
 uint16_t pl_nic_receive_mtu(const struct pl_nic *nic);
 
-/* As pl_port_recv: packets lent until pl_nic_release; 0; -ENETDOWN and -EAGAIN with diag are news to be told, call
- * again; other errors end it. */
+/* As pl_port_recv: packets lent until pl_nic_release; 0; -ENETDOWN and -EAGAIN with diag are news
+ * to be told, call again; other errors end it. */
 int pl_nic_recv(
 	struct pl_nic *nic, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag);
 void pl_nic_release(struct pl_nic *nic, struct pl_batch *batch);
 
-/* Sends all frames and empties `frames`. What the interface did not take is lost, as on any wire, and counted (unsent);
- * then the error, with diag. -ENETDOWN: it is down, and `frames` is as it was, for who can wait; who cannot drops it. */
+/* Sends all frames and empties `frames`. What the interface did not take is lost, as on any wire,
+ * and counted (unsent); then the error, with diag. -ENETDOWN: it is down, and `frames` is as it
+ * was, for who can wait; who cannot drops it. */
 int pl_nic_send(struct pl_nic *nic, struct pl_frames *frames, struct pl_diag *diag);
 /* Counts all frames as unsent and empties `frames`. */
 void pl_nic_drop(struct pl_nic *nic, struct pl_frames *frames);
 
 /*
- * How frames travel to a peer: path->src and smac are ours, dst the peer, dmac its or its router's, hop limit 64, a UDP
- * source port that differs from peer to peer. mac: the next hop's, where it is known (6 bytes); NULL: the kernel's
- * neighbour. -EAGAIN: the kernel was made to ask for it, call again a moment later; -EHOSTUNREACH: it asked in vain, for
- * now; -ENETUNREACH: the interface has no address of the peer's kind; all with diag. A peer to which there is no route
- * through the interface counts as one on its link.
+ * How frames travel to a peer: path->src and smac are ours, dst the peer, dmac its or its router's,
+ * hop limit 64, a UDP source port that differs from peer to peer. mac: the next hop's, where it is
+ * known (6 bytes); NULL: the kernel's neighbour. -EAGAIN: the kernel was made to ask for it, call
+ * again a moment later; -EHOSTUNREACH: it asked in vain, for now; -ENETUNREACH: the interface has
+ * no address of the peer's kind; all with diag. A peer to which there is no route through the
+ * interface counts as one on its link.
  */
 int pl_nic_path(struct pl_nic *nic, const struct pl_addr *peer, const uint8_t *mac,
 	struct pl_roce_path *ret, struct pl_diag *diag);
@@ -86,5 +99,5 @@ struct pl_nic_counters {
 };
 
 const struct pl_nic_counters *pl_nic_counters(const struct pl_nic *nic);
-/* Of all receiving ports together. Asks the kernel. */
+/* Of all receiving ports together, and of the ring by which one of them sends. Asks the kernel. */
 void pl_nic_stats(struct pl_nic *nic, struct pl_port_stats *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Two NICs over a veth pair between two namespaces: peers found by the kernel, RoCE frames across, and the host's own
- * traffic as it was. Needs root. */
+/* Two NICs over a veth pair between two namespaces: peers found by the kernel, RoCE frames across,
+ * and the host's own traffic as it was. Needs root. */
 #include "nic/nic.h"
 
 #include <poll.h>
@@ -69,7 +69,8 @@ static uint32_t receive(struct pl_nic *nic, uint32_t wanted, uint32_t *ret_good)
 	return n;
 }
 
-/* What a sender hears of a UDP port on the other side: 0 nothing within this time, or -ECONNREFUSED. */
+/* What a sender hears of a UDP port on the other side: 0 nothing within this time, or
+ * -ECONNREFUSED. */
 static int refused(uint16_t port, int wait_ms)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
@@ -135,6 +136,9 @@ static void test_pair(const char *a_uri, const char *b_uri)
 	eq((uint64_t)send_five(left, &path), 0, "%s: sends", a_uri);
 	eq(frames.batch.n, 0, "%s: and has none left", a_uri);
 	eq(pl_counter_read(&pl_nic_counters(left)->sent), 5, "%s: counts them", a_uri);
+	pl_nic_stats(left, &stats);
+	eq(stats.ring_sent, strncmp(a_uri, "afxdp", 5) == 0 ? 5 : 0, "%s: by its ring", a_uri);
+	ok(pl_nic_note(left) == NULL, "%s: and there is nothing to note", a_uri);
 	eq(receive(right, 5, &good), 5, "%s: receives", b_uri);
 	eq(good, 5, "%s: and they are whole", b_uri);
 	pl_nic_stats(right, &stats);
@@ -153,8 +157,8 @@ out:
 	pl_nic_close(right);
 }
 
-/* A new pair, whose carrier the kernel's flags tell up to a second later, takes frames at once; one that is down lets them
- * wait, and has them sent when it is up again. */
+/* A new pair, whose carrier the kernel's flags tell up to a second later, takes frames at once; one
+ * that is down lets them wait, and has them sent when it is up again. */
 static void test_down(void)
 {
 	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
@@ -193,6 +197,90 @@ out:
 	pl_nic_close(left);
 	pl_nic_close(right);
 }
+
+#if PL_HAVE_BPF
+/* The news that recv gives, which is wanted; others are skipped. */
+static bool hears(struct pl_nic *nic, int wanted)
+{
+	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	static struct pl_batch batch;
+	int r;
+
+	do {
+		r = pl_nic_recv(nic, &batch, 100, NULL);
+		if (r > 0)
+			pl_nic_release(nic, &batch);
+	} while (r != wanted && pl_clock_mono_ns() < until);
+	return r == wanted;
+}
+
+static void put_many(const struct pl_roce_path *path, uint32_t n)
+{
+	const struct pl_roce p = {
+		.path = *path, .opcode = PL_ROCE_UC | PL_ROCE_SEND_ONLY, .qpn = 77
+	};
+
+	for (uint32_t i = 0; i < n; i++)
+		pl_frames_put(&frames, &p, payload, 16);
+}
+
+/* One socket that sends and receives: batches longer than the kernel takes at once, more frames
+ * than the ring has, answers in between, and the interface down and up again, which sending does
+ * not keep from being told. */
+static void test_ring(const char *a_uri)
+{
+	enum { AT_ONCE = 100, ROUNDS = 60 }; /* of a ring of 4096 */
+	const struct pl_addr b = pair_addr(1);
+	struct pl_nic *left = NULL, *right = NULL;
+	struct pl_roce_path path = { .ttl = 0 }, back = { .ttl = 0 };
+	struct pl_port_stats stats;
+	uint32_t good = 0, came = 0, answers = 0;
+	bool sent = true;
+
+	(void)pair_enter(1);
+	(void)pl_nic_open(&right, "afxdp:plb0", NULL, NULL);
+	(void)pair_enter(0);
+	(void)pl_nic_open(&left, a_uri, NULL, NULL);
+	if (!ok(left != NULL && right != NULL, "%s: opens", a_uri))
+		goto out;
+	(void)find_path(left, &b, &path);
+	back = path;
+	memcpy(back.smac, path.dmac, 6);
+	memcpy(back.dmac, path.smac, 6);
+	back.src = path.dst;
+	back.dst = path.src;
+	for (int i = 0; i < ROUNDS && sent; i++) {
+		pl_frames_init(&frames, memory, sizeof(memory));
+		put_many(&path, AT_ONCE);
+		sent = pl_nic_send(left, &frames, NULL) == 0;
+		came += receive(right, AT_ONCE, &good);
+		put_many(&back, AT_ONCE);
+		sent = sent && pl_nic_send(right, &frames, NULL) == 0;
+		answers += receive(left, AT_ONCE, &good);
+	}
+	ok(sent, "%s: all are taken", a_uri);
+	eq(came, AT_ONCE * ROUNDS, "%s: and arrive without any later ones", a_uri);
+	eq(answers, AT_ONCE * ROUNDS, "%s: answers too", a_uri);
+	eq(good, 2 * AT_ONCE * ROUNDS, "%s: whole", a_uri);
+	pl_nic_stats(left, &stats);
+	eq(stats.ring_sent, AT_ONCE * ROUNDS, "%s: by the ring", a_uri);
+	eq(stats.ring_drops + stats.errors, 0, "%s: which lost none", a_uri);
+
+	(void)pl_rtnl_up("pla0", false);
+	ok(hears(left, -ENETDOWN), "%s: down is told", a_uri);
+	eq((uint64_t)-send_five(left, &path), ENETDOWN, "%s: down", a_uri);
+	eq(frames.batch.n, 5, "%s: frames wait", a_uri);
+	(void)pl_rtnl_up("pla0", true);
+	ok(hears(left, -EAGAIN), "%s: up is told", a_uri);
+	eq((uint64_t)pl_nic_send(left, &frames, NULL), 0, "%s: they are sent", a_uri);
+	good = 0;
+	(void)receive(right, 5, &good);
+	eq(good, 5, "%s: and arrive", a_uri);
+out:
+	pl_nic_close(left);
+	pl_nic_close(right);
+}
+#endif
 
 /* Two addresses of the loopback, by UDP sockets. */
 static void test_sockets(void)
@@ -291,6 +379,8 @@ int main(void)
 #if PL_HAVE_BPF
 	test_pair("packet:pla0", "afxdp:plb0");
 	test_pair("afxdp:pla0?queues=0", "afxdp:plb0?queues=0&ring=1024");
+	test_ring("afxdp:pla0");
+	test_ring("afxdp:pla0?mode=generic&copy=copy&ring=256");
 #endif
 	test_sockets();
 	test_refusals();

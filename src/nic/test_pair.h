@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For tests: two network namespaces with a veth pair between them, 10.7.0.1/24 on pla0 in the first, 10.7.0.2/24 on plb0
- * in the second, without IPv6 unless pair_make6 gives them fd00:7::1 and fd00:7::2. They go with the process. Needs
- * root. */
+/* For tests: two network namespaces with a veth pair between them, 10.7.0.1/24 on pla0 in the
+ * first, 10.7.0.2/24 on plb0 in the second, without IPv6 unless pair_make6 gives them fd00:7::1 and
+ * fd00:7::2. They go with the process. Needs root. */
 #pragma once
 
 #include <arpa/inet.h>

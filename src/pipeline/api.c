@@ -15,14 +15,14 @@
 
 const struct pl_api_table *pl_api_table_at(unsigned int i)
 {
-	return i < pl_api_n_tables ? &pl_api_tables[i] : NULL;
+	return i < pl_api_n_tables ? pl_api_tables[i] : NULL;
 }
 
 const struct pl_api_table *pl_api_table_find(const char *name)
 {
 	for (unsigned int i = 0; i < pl_api_n_tables; i++) {
-		if (strcmp(pl_api_tables[i].name, name) == 0)
-			return &pl_api_tables[i];
+		if (strcmp(pl_api_tables[i]->name, name) == 0)
+			return pl_api_tables[i];
 	}
 	return NULL;
 }
@@ -142,7 +142,8 @@ static const void *row_at(const struct best *b, uint32_t i)
 	return b->rows + (size_t)i * b->plan->table->row_size;
 }
 
-/* Whether row x is to stand before row y. A missing value stands behind every other, whatever the order. */
+/* Whether row x is to stand before row y. A missing value stands behind every other, whatever the
+ * order. */
 static bool before(const struct best *b, uint32_t x, uint32_t y)
 {
 	const struct pl_field *f = b->plan->sort;
@@ -370,6 +371,13 @@ int pl_api_records_write(const struct pl_api_records *records, const struct pl_a
 	return refuse(problem, "not_recorded");
 }
 
+void pl_pipeline_add_families(
+	struct pl_pipeline *p, void (*write)(void *arg, struct pl_exposition *page), void *arg)
+{
+	p->families = write;
+	p->families_arg = arg;
+}
+
 struct pl_output *pl_pipeline_find_output(struct pl_pipeline *p, const char *name)
 {
 	struct pl_output *found = NULL;
@@ -401,6 +409,28 @@ static void time_member(struct pl_json *json, const char *key, const char *ns_ke
 	text_member(json, ns_key, text);
 }
 
+static void write_floods(struct pl_json *json, const struct pl_snapshot *s)
+{
+	char who[PL_ADDR_TEXT_MAX + 4];
+
+	pl_json_key(json, "floods");
+	pl_json_array(json);
+	for (uint32_t i = 0; i < s->n_floods; i++) {
+		const struct pl_port_flood *f = &s->floods[i];
+
+		pl_port_flood_text(who, sizeof(who), f);
+		pl_json_object(json);
+		text_member(json, "sender", who);
+		pl_json_key(json, "apart");
+		pl_json_bool(json, f->lane > 0);
+		pl_json_number(json, "lane", f->lane);
+		pl_json_number(json, "drops", f->drops);
+		pl_json_number(json, "times", f->times);
+		pl_json_object_end(json);
+	}
+	pl_json_array_end(json);
+}
+
 static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
 {
 	pl_json_key(json, "sources");
@@ -411,7 +441,7 @@ static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
 		int error = atomic_load(&w->error);
 
 		pl_json_object(json);
-		text_member(json, "name", pl_port_name(w->port));
+		text_member(json, "name", w->name);
 		text_member(json, "uri", w->uri);
 		pl_json_number(json, "socket", w->index);
 		pl_json_number(json, "worker", w->id);
@@ -419,13 +449,8 @@ static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
 		pl_json_bool(json, error == 0);
 		if (error != 0)
 			text_member(json, "trouble", strerrordesc_np(error));
-		pl_json_number(json, "packets", s->port.packets);
-		pl_json_number(json, "bytes", s->port.bytes);
-		pl_json_number(json, "kernel_drops", s->port.kernel_drops);
-		pl_json_number(json, "cut", s->port.cut);
-		pl_json_number(json, "fragments", s->port.fragments);
-		pl_json_number(json, "errors", s->port.errors);
-		pl_json_number(json, "buffer_bytes", s->port.rcvbuf_bytes);
+		pl_stats_json(&pl_port_stats_list, &s->port, NULL, json);
+		write_floods(json, s);
 		pl_json_number(json, "reports", s->totals.stored);
 		pl_json_number(json, "flows", s->flows);
 		pl_json_object_end(json);
@@ -437,7 +462,7 @@ static void write_counts(struct pl_json *json, const struct pl_totals *t)
 {
 	pl_json_key(json, "packets");
 	pl_json_object(json);
-	pl_json_number(json, "received", t->packets);
+	pl_stats_json(&pl_totals_stats, t, "packets", json);
 	pl_json_number(json, "decoded", t->verdicts[PL_V_OK]);
 	pl_json_key(json, "refused");
 	pl_json_object(json);
@@ -449,21 +474,18 @@ static void write_counts(struct pl_json *json, const struct pl_totals *t)
 	pl_json_object_end(json);
 	pl_json_key(json, "reports");
 	pl_json_object(json);
-	pl_json_number(json, "stored", t->stored);
-	pl_json_number(json, "hops", t->hops);
-	pl_json_number(json, "lost", t->lost);
-	pl_json_number(json, "reordered", t->reordered);
-	pl_json_number(json, "duplicates", t->duplicates);
-	pl_json_number(json, "restarts", t->restarts);
-	pl_json_number(json, "unproven", t->unproven);
-	pl_json_number(json, "untracked", t->exporters_full);
+	pl_stats_json(&pl_totals_stats, t, "reports", json);
 	pl_json_object_end(json);
 	pl_json_key(json, "events");
 	pl_json_object(json);
 	for (unsigned int k = 0; k < PL_EVENT_KIND_MAX; k++)
 		pl_json_number(json, pl_event_kind_name(k), t->events[k]);
 	pl_json_object_end(json);
-	pl_json_number(json, "events_dropped", t->events_dropped);
+	pl_json_key(json, "flow_numbers");
+	pl_json_object(json);
+	pl_stats_json(&pl_totals_stats, t, "flow_numbers", json);
+	pl_json_object_end(json);
+	pl_stats_json(&pl_totals_stats, t, NULL, json);
 }
 
 static void write_output(struct pl_json *json, struct pl_output *output)
@@ -478,12 +500,7 @@ static void write_output(struct pl_json *json, struct pl_output *output)
 	if (s.last_error != 0)
 		text_member(json, "trouble",
 			strerrordesc_np(s.last_error < 0 ? -s.last_error : s.last_error));
-	pl_json_number(json, "offered", s.offered);
-	pl_json_number(json, "filtered", s.filtered);
-	pl_json_number(json, "delivered", s.delivered);
-	pl_json_number(json, "waiting", s.waiting + s.queued);
-	pl_json_number(json, "errors", s.errors);
-	pl_json_number(json, "bytes", s.bytes);
+	pl_stats_json(&pl_output_stats_list, &s, NULL, json);
 	pl_json_key(json, "dropped");
 	pl_json_object(json);
 	for (unsigned int c = 0; c < PL_EXPORT_DROP_MAX; c++) {
@@ -510,6 +527,8 @@ static void write_streams(struct pl_json *json, struct pl_watch *live)
 		pl_json_bool(json, s.paths);
 		pl_json_key(json, "events");
 		pl_json_bool(json, s.events);
+		pl_json_key(json, "values");
+		pl_json_bool(json, s.values);
 		pl_json_number(json, "seen", s.seen);
 		pl_json_number(json, "filtered", s.filtered);
 		pl_json_number(json, "sent", s.sent);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the HTTP API and the terminal views show: the pipeline's state as JSON documents. Tables (queues, links,
- * ports, paths, exporters, events, drops) are rows that a table of struct pl_field describes; every one is
- * filtered by an expression over its columns, ordered by any column and cut to the largest `limit`.
+ * What the HTTP API and the terminal views show: the pipeline's state as JSON documents. Tables
+ * (queues, links, ports, paths, exporters, events, drops) are rows that a table of struct pl_field
+ * describes; every one is filtered by an expression over its columns, ordered by any column and cut
+ * to the largest `limit`.
  *
  *   {"time":…,"time_ns":"…","table":"queues","total":812,"matched":40,"overflow":0,"rows":[{…},…]}
  *
- * Counters are sums since the start; who wants rates takes differences. Everything is bounded: at most
- * PL_API_LIMIT_MAX rows, in memory for that many. Reads published copies; no packet waits for it. Any thread.
+ * Counters are sums since the start; who wants rates takes differences. Everything is bounded: at
+ * most PL_API_LIMIT_MAX rows, in memory for that many. Reads published copies; no packet waits for
+ * it. Any thread.
  */
 #pragma once
 
@@ -46,7 +48,8 @@ const struct pl_field *pl_api_table_fields(const struct pl_api_table *table, siz
 int pl_api_check(const struct pl_api_table *table, const struct pl_api_query *query,
 	struct pl_api_problem *problem);
 
-/* Writes the document. 0, or negative with problem: -EINVAL, -ETIMEDOUT (a worker does not answer), -ENOMEM. */
+/* Writes the document. 0, or negative with problem: -EINVAL, -ETIMEDOUT (a worker does not answer),
+ * -ENOMEM. */
 int pl_api_table_write(struct pl_pipeline *pipeline, struct pl_watch *live,
 	const struct pl_api_table *table, const struct pl_api_query *query, struct pl_buf *out,
 	struct pl_api_problem *problem);
@@ -64,7 +67,7 @@ struct pl_api_records {
 int pl_api_records_write(const struct pl_api_records *records, const struct pl_api_table *table,
 	const struct pl_api_query *query, struct pl_buf *out, struct pl_api_problem *problem);
 
-/* One screen of how things stand: version, uptime, readiness with reasons, sources, workers, verdicts, outputs
- * with their accounts, streams. As above. */
+/* One screen of how things stand: version, uptime, readiness with reasons, sources, workers,
+ * verdicts, outputs with their accounts, streams. As above. */
 int pl_api_status_write(struct pl_pipeline *pipeline, struct pl_watch *live, struct pl_buf *out,
 	struct pl_api_problem *problem);

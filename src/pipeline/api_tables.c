@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "pipeline/api_tables.h"
+#include "base/num.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "detect/units.h"
 #include "pipeline/metrics.h"
 #include "record/path_book.h"
 
@@ -25,7 +27,9 @@ enum {
 	HAS_B = 16,
 	HAS_C = 32,
 	HAS_D = 64,
-	HAS_E = 128
+	HAS_E = 128,
+	HAS_F = 256,
+	HAS_G = 512
 };
 
 static uint32_t key_bits(uint64_t has)
@@ -74,6 +78,7 @@ struct queue_row {
 	uint32_t present, port;
 	uint64_t node, packets, last_ts_ns;
 	uint64_t hop_latency_p50_ns, hop_latency_p99_ns, jitter_ns, variation_p99_ns;
+	uint64_t depth_bytes, depth_max_bytes;
 	uint32_t depth, depth_max;
 	uint16_t queue;
 };
@@ -83,23 +88,27 @@ static const struct pl_field queue_fields[] = {
 	COLUMN(queue_row, port, U32, HAS_PORT, "", "egress port"),
 	COLUMN(queue_row, queue, U16, HAS_QUEUE, "", "queue id"),
 	COLUMN(queue_row, packets, U64, 0, "", "packets reported through it"),
-	COLUMN(queue_row, depth, U32, HAS_A, "", "last reported occupancy, in the exporter's unit"),
+	COLUMN(queue_row, depth, U32, HAS_A, "", "last reported occupancy, in the node's unit"),
 	COLUMN(queue_row, depth_max, U32, HAS_B, "",
-		"largest occupancy of this and the last slot of aggregate.slot"),
-	COLUMN(queue_row, hop_latency_p50_ns, U64, HAS_C, "ns",
-		"half of the hop latencies are at most this"),
+		"largest occupancy of this and the last slot of aggregate.slot, in the node's unit"),
+	COLUMN(queue_row, depth_bytes, U64, HAS_F, "bytes",
+		"last reported occupancy, where the node's unit is configured"),
+	COLUMN(queue_row, depth_max_bytes, U64, HAS_G, "bytes", "largest occupancy, likewise"),
+	COLUMN(queue_row, hop_latency_p50_ns, U64, HAS_C, "ns", "median of the hop latencies"),
 	COLUMN(queue_row, hop_latency_p99_ns, U64, HAS_C, "ns",
-		"99 % of the hop latencies are at most this"),
-	COLUMN(queue_row, jitter_ns, U64, HAS_D, "ns",
-		"how much the hop latency differs from packet to packet (RFC 3550)"),
+		"99th percentile of the hop latencies"),
+	COLUMN(queue_row, jitter_ns, U64, HAS_D, "ns", "jitter of the hop latency (RFC 3550)"),
 	COLUMN(queue_row, variation_p99_ns, U64, HAS_E, "ns",
-		"99 % of the hop latencies are at most so much above the smallest (RFC 5481)"),
-	COLUMN(queue_row, last_ts_ns, U64, HAS_A, "ns", "when the last occupancy came"),
+		"99th percentile of the hop latency variation (RFC 5481)"),
+	COLUMN(queue_row, last_ts_ns, U64, HAS_A, "ns", "time of the last occupancy"),
 };
 
 static int begin_queues(struct pl_api_walk *walk)
 {
 	walk->overflow = overflow_of(walk, PL_AGG_QUEUES);
+	/* It was checked when the file was read; of records nothing is known but what they say. */
+	if (walk->pipeline != NULL)
+		(void)pl_config_units(&walk->pipeline->config, &walk->units, NULL);
 	return 0;
 }
 
@@ -108,9 +117,11 @@ static bool next_queue(struct pl_api_walk *walk, void *row)
 	const struct pl_aggregate *a = walk->aggregate;
 	const struct pl_agg_queue *q = pl_aggregate_queue(a, &walk->pos);
 	struct queue_row *r = row;
+	uint64_t unit;
 
 	if (q == NULL)
 		return false;
+	unit = pl_units_queue(&walk->units, q->key.node);
 	r->present = key_bits(q->key.has);
 	r->node = q->key.node;
 	r->port = q->key.port;
@@ -118,11 +129,14 @@ static bool next_queue(struct pl_api_walk *walk, void *row)
 	r->packets = q->packets;
 	if (q->has_depth) {
 		r->depth = q->last_depth;
+		r->depth_bytes = q->last_depth * unit;
 		r->last_ts_ns = q->last_ts_ns;
-		r->present |= HAS_A;
+		r->present |= HAS_A | (unit != 0 ? HAS_F : 0);
 	}
-	if (pl_aggregate_max(a, &q->depth_max, &r->depth_max))
-		r->present |= HAS_B;
+	if (pl_aggregate_max(a, &q->depth_max, &r->depth_max)) {
+		r->depth_max_bytes = r->depth_max * unit;
+		r->present |= HAS_B | (unit != 0 ? HAS_G : 0);
+	}
 	r->present |=
 		quantiles(&q->latency, HAS_C, &r->hop_latency_p50_ns, &r->hop_latency_p99_ns) |
 		jitters(&q->jitter, &q->latency, &r->jitter_ns, &r->variation_p99_ns);
@@ -145,7 +159,7 @@ static const struct pl_field port_fields[] = {
 		"last reported utilization, in the exporter's unit"),
 	COLUMN(port_row, utilization_max, U32, HAS_B, "",
 		"largest utilization of this and the last slot of aggregate.slot"),
-	COLUMN(port_row, last_ts_ns, U64, HAS_A, "ns", "when the last utilization came"),
+	COLUMN(port_row, last_ts_ns, U64, HAS_A, "ns", "time of the last utilization"),
 };
 
 static int begin_ports(struct pl_api_walk *walk)
@@ -191,15 +205,12 @@ static const struct pl_field link_fields[] = {
 	COLUMN(link_row, peer, U64, 0, "", "node it comes to"),
 	COLUMN(link_row, peer_port, U32, HAS_PEER_PORT, "", "ingress port there"),
 	COLUMN(link_row, packets, U64, 0, "", "packets reported over it"),
-	COLUMN(link_row, latency_p50_ns, U64, HAS_A, "ns",
-		"half of the link latencies are at most this"),
-	COLUMN(link_row, latency_p99_ns, U64, HAS_A, "ns",
-		"99 % of the link latencies are at most this"),
-	COLUMN(link_row, jitter_ns, U64, HAS_D, "ns",
-		"how much the link latency differs from packet to packet (RFC 3550)"),
+	COLUMN(link_row, latency_p50_ns, U64, HAS_A, "ns", "median of the link latencies"),
+	COLUMN(link_row, latency_p99_ns, U64, HAS_A, "ns", "99th percentile of the link latencies"),
+	COLUMN(link_row, jitter_ns, U64, HAS_D, "ns", "jitter of the link latency (RFC 3550)"),
 	COLUMN(link_row, variation_p99_ns, U64, HAS_E, "ns",
-		"99 % of the link latencies are at most so much above the smallest (RFC 5481)"),
-	COLUMN(link_row, clock_ok, U64, 0, "", "readings by two clocks that agree"),
+		"99th percentile of the link latency variation (RFC 5481)"),
+	COLUMN(link_row, clock_ok, U64, 0, "", "readings with two clocks that agree"),
 	COLUMN(link_row, clock_skewed, U64, 0, "", "readings below zero: not in the latencies"),
 	COLUMN(link_row, clock_implausible, U64, 0, "",
 		"readings above the limit: not in the latencies"),
@@ -247,14 +258,13 @@ struct path_row {
 
 static const struct pl_field path_fields[] = {
 	COLUMN(path_row, path_id, HEX64, 0, "", "hash of the nodes and ports in order"),
-	COLUMN(path_row, nodes, TEXT, 0, "", "its nodes, source first"),
+	COLUMN(path_row, nodes, TEXT, 0, "", "nodes of the path, source first"),
 	COLUMN(path_row, hop_count, U8, 0, "", "hops"),
 	COLUMN(path_row, packets, U64, 0, "", "packets reported over it"),
-	COLUMN(path_row, latency_p50_ns, U64, HAS_A, "ns",
-		"half of the sums of hop latencies are at most this"),
+	COLUMN(path_row, latency_p50_ns, U64, HAS_A, "ns", "median of the sum of hop latencies"),
 	COLUMN(path_row, latency_p99_ns, U64, HAS_A, "ns",
-		"99 % of the sums of hop latencies are at most this"),
-	COLUMN(path_row, last_ts_ns, U64, 0, "ns", "when its last report came"),
+		"99th percentile of the sum of hop latencies"),
+	COLUMN(path_row, last_ts_ns, U64, 0, "ns", "time of its last report"),
 };
 
 static int begin_paths(struct pl_api_walk *walk)
@@ -296,13 +306,13 @@ static const struct pl_field exporter_fields[] = {
 	COLUMN(exporter_row, reports, U64, 0, "", "reports that came"),
 	COLUMN(exporter_row, lost, U64, HAS_A, "", "reports missing in the sequence"),
 	COLUMN(exporter_row, reordered, U64, HAS_A, "", "reports that came after a later one"),
-	COLUMN(exporter_row, duplicates, U64, HAS_A, "", "reports that came more than once"),
-	COLUMN(exporter_row, restarts, U64, HAS_A, "", "times the sequence began anew"),
+	COLUMN(exporter_row, duplicates, U64, HAS_A, "", "duplicate reports"),
+	COLUMN(exporter_row, restarts, U64, HAS_A, "", "times the sequence restarted"),
 	COLUMN(exporter_row, unsequenced, U8, 0, "",
-		"1: sends a constant sequence number, its losses cannot be told"),
+		"1: sends a constant sequence number, its losses cannot be measured"),
 	COLUMN(exporter_row, last_seq, U32, 0, "", "last sequence number"),
-	COLUMN(exporter_row, first_ts_ns, U64, 0, "ns", "when its first report came"),
-	COLUMN(exporter_row, last_ts_ns, U64, 0, "ns", "when its last report came"),
+	COLUMN(exporter_row, first_ts_ns, U64, 0, "ns", "time of its first report"),
+	COLUMN(exporter_row, last_ts_ns, U64, 0, "ns", "time of its last report"),
 };
 
 static int begin_exporters(struct pl_api_walk *walk)
@@ -403,6 +413,7 @@ static bool next_event(struct pl_api_walk *walk, void *row)
 }
 
 #define EVENT_OFFSET offsetof(struct event_row, event)
+#define UNIT_OFFSET  offsetof(struct pl_event, hw_id) /* in whose place it is */
 static const struct pl_field event_fields[] = {
 #define PL_EVENT_FIELD(off, id, type, f, presence, n, u, h)                                        \
 	{ .name = (n),                                                                             \
@@ -413,6 +424,13 @@ static const struct pl_field event_fields[] = {
 		.present = PL_EVENT_HAS_##id },
 #include "record/fields.def"
 #undef PL_EVENT_FIELD
+	/* The only one of another meaning: a value without its unit would mislead. */
+	{ .name = "unit",
+		.unit = "",
+		.help = "bytes: of value and threshold, occupancies in bytes",
+		.offset = EVENT_OFFSET + UNIT_OFFSET,
+		.form = PL_FORM_UNIT,
+		.present = PL_EVENT_HAS_unit },
 	COLUMN(event_row, path_nodes, TEXT, HAS_PATHS, "", "nodes of the path now, source first"),
 	COLUMN(event_row, old_path_nodes, TEXT, HAS_PATHS, "", "nodes of the path before"),
 };
@@ -446,8 +464,7 @@ static const struct pl_field flow_fields[] = {
 	COLUMN(flow_row, path_id, HEX64, HAS_D, "", "its last complete path"),
 	COLUMN(flow_row, lost, U64, HAS_E, "",
 		"packets missing by the flow's own numbers, where it has some"),
-	COLUMN(flow_row, reordered, U64, HAS_E, "",
-		"packets that came after a later one, likewise"),
+	COLUMN(flow_row, reordered, U64, HAS_E, "", "packets reordered by those numbers"),
 	COLUMN(flow_row, duration_ns, U64, 0, "ns", "from its first to its last report"),
 	COLUMN(flow_row, idle_ns, U64, 0, "ns", "since its last report"),
 };
@@ -554,14 +571,15 @@ struct drop_row {
 };
 
 static const struct pl_field drop_fields[] = {
-	COLUMN(drop_row, place, TEXT, 0, "", "network, socket, decode, detect, output, series"),
-	COLUMN(drop_row, name, TEXT, 0, "", "which one"),
+	COLUMN(drop_row, place, TEXT, 0, "",
+		"network, socket, sender, decode, detect, output, series"),
+	COLUMN(drop_row, name, TEXT, 0, "", "name of the place"),
 	COLUMN(drop_row, cause, TEXT, 0, "", "why"),
-	COLUMN(drop_row, count, U64, 0, "", "how many, since the start"),
+	COLUMN(drop_row, count, U64, 0, "", "number of drops since the start"),
 };
 
 enum {
-	DROPS_PER_WORKER = 3,
+	DROPS_PER_WORKER = 4 + PL_PORT_FLOODS,
 	DROPS_OTHER = 16,
 };
 
@@ -584,14 +602,31 @@ static void add_drop(
 	r->count = count;
 }
 
+/* By sender; those of one that shared a lane, or is forgotten, are of "others". */
+static void flood_drops(struct drops *d, const struct pl_snapshot *s)
+{
+	uint64_t others = s->port.flood_drops;
+
+	for (uint32_t i = 0; i < s->n_floods; i++) {
+		char who[PL_ADDR_TEXT_MAX + 4];
+
+		pl_port_flood_text(who, sizeof(who), &s->floods[i]);
+		add_drop(d, "sender", who, "flood", s->floods[i].drops);
+		others -= s->floods[i].drops;
+	}
+	add_drop(d, "sender", "others", "flood", others);
+}
+
 static void socket_drops(struct drops *d, const struct pl_pipeline *p)
 {
 	for (unsigned int i = 0; i < p->n_workers; i++) {
 		const struct pl_worker *w = p->workers[i];
 		char name[96];
 
-		snprintf(name, sizeof(name), "%s#%u", pl_port_name(w->port), w->index);
-		add_drop(d, "socket", name, "buffer_full", w->snap.port.kernel_drops);
+		snprintf(name, sizeof(name), "%s#%u", w->name, w->index);
+		add_drop(d, "socket", name, "buffer_full",
+			w->snap.port.kernel_drops - w->snap.port.flood_drops);
+		flood_drops(d, &w->snap);
 		add_drop(d, "socket", name, "cut", w->snap.port.cut);
 		add_drop(d, "socket", name, "errors", w->snap.port.errors);
 	}
@@ -668,16 +703,16 @@ static bool next_drop(struct pl_api_walk *walk, void *row)
 		.next = next_##n, .recorded = (r)                                                  \
 	}
 
-const struct pl_api_table pl_api_tables[] = {
+static const struct pl_api_table tables[] = {
 	TABLE(queue, queue_row, "-depth_max", true, "queues of the network"),
 	TABLE(link, link_row, "-packets", true, "links of the network"),
 	TABLE(port, port_row, "-packets", true, "egress ports of the network"),
 	TABLE(path, path_row, "-packets", true, "paths that packets took"),
-	TABLE(exporter, exporter_row, "-reports", false, "who sends reports"),
+	TABLE(exporter, exporter_row, "-reports", false, "exporters that send reports"),
 	TABLE(event, event_row, "-ts_ns", true, "the latest events"),
-	TABLE(drop, drop_row, "-count", false, "what was lost, where and why"),
+	TABLE(drop, drop_row, "-count", false, "drops by place and cause"),
 	{ .name = "flows",
-		.help = "the flows with most packets, those of each worker",
+		.help = "flows with the most packets, of each worker",
 		.fields = flow_fields,
 		.n_fields = COUNT(flow_fields),
 		.row_size = sizeof(struct flow_row),
@@ -686,9 +721,14 @@ const struct pl_api_table pl_api_tables[] = {
 		.begin = begin_flows,
 		.next = next_flow },
 };
+
+const struct pl_api_table *const pl_api_tables[] = { &tables[0], &tables[1], &tables[2], &tables[3],
+	&tables[4], &tables[5], &tables[6], &tables[7], &pl_api_table_regions,
+	&pl_api_table_values };
 const unsigned int pl_api_n_tables = COUNT(pl_api_tables);
 
 _Static_assert(sizeof(struct path_row) <= PL_API_ROW_MAX &&
 		       sizeof(struct event_row) <= PL_API_ROW_MAX &&
 		       sizeof(struct exporter_row) <= PL_API_ROW_MAX,
 	"room for every row");
+_Static_assert(COUNT(tables) == 8, "all of them are listed");

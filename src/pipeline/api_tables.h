@@ -16,7 +16,8 @@ struct pl_api_walk {
 	uint32_t pos;
 	void *rows; /* heap; freed by the caller */
 	size_t n_rows;
-	uint64_t overflow; /* set by begin: readings that found no row of their own */
+	struct pl_core_units units; /* set by begin of the queues */
+	uint64_t overflow;          /* set by begin: readings that found no row of their own */
 };
 
 struct pl_api_table {
@@ -37,5 +38,9 @@ struct pl_api_row {
 	uint32_t present;
 };
 
-extern const struct pl_api_table pl_api_tables[];
+/* api_regions.c */
+extern const struct pl_api_table pl_api_table_regions, pl_api_table_values;
+
+/* All of them. */
+extern const struct pl_api_table *const pl_api_tables[];
 extern const unsigned int pl_api_n_tables;

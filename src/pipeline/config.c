@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "netio/port.h"
 #include "pipeline/config_words.h"
 #include "pipeline/kind.h"
 
@@ -35,8 +36,7 @@ static int check_level(const struct pl_config_level *l, const char *name, struct
 	if (l->on && l->threshold == 0 && l->relative == 0 && !l->anomaly && l->step == 0 &&
 		l->step_relative == 0 && l->step_bits == 0 && !l->step_first) {
 		pl_diag_set(diag,
-			"detect.%s is enabled and has nothing to tell: neither threshold nor relative nor "
-			"anomaly nor a step",
+			"detect.%s is enabled without any of the keys threshold, relative, anomaly, step: it would never report an event",
 			name);
 		return -EINVAL;
 	}
@@ -84,8 +84,73 @@ static void resolve_output(struct pl_config_output *o)
 
 	o->paths = resolve(o->paths_word, k->paths == PL_TAKES);
 	o->events = resolve(o->events_word, k->events == PL_TAKES);
+	o->values = resolve(o->values_word, k->values == PL_TAKES);
 	if (k->series == PL_CANNOT)
 		o->interval_ns = 0;
+	if (k->resolve != NULL)
+		k->resolve(o);
+}
+
+/* The region of this process that an output writes, which is its alone. */
+static int find_region(const struct pl_config *c, size_t i, struct pl_diag *diag)
+{
+	struct pl_config_output *outputs = c->outputs.items, *o = &outputs[i];
+	const struct pl_config_region *r = c->regions.items;
+
+	o->dta.path = NULL;
+	if (o->type != PL_OUTPUT_DTA || o->dta.to != NULL || o->dta.region == NULL)
+		return 0;
+	for (size_t k = 0; k < c->regions.n; k++) {
+		if (r[k].writer == PL_WRITER_OUTPUT && same(r[k].name, o->dta.region))
+			o->dta.path = r[k].path;
+	}
+	for (size_t k = 0; k < i; k++) {
+		if (o->dta.path == NULL || outputs[k].dta.path != o->dta.path)
+			continue;
+		pl_diag_set(diag,
+			"outputs %zu and %zu write the region %s; a region has one writer", k + 1,
+			i + 1, o->dta.region);
+		return -EINVAL;
+	}
+	if (o->dta.path != NULL)
+		return 0;
+	pl_diag_set(diag,
+		"output %zu (%s, type dta): there is no region \"%s\" with writer: output", i + 1,
+		o->name, o->dta.region);
+	return -EINVAL;
+}
+
+/* A region that nobody writes is a mistake. */
+static int check_written(const struct pl_config *c, struct pl_diag *diag)
+{
+	const struct pl_config_output *o = c->outputs.items;
+	const struct pl_config_region *r = c->regions.items;
+
+	for (size_t k = 0; k < c->regions.n; k++) {
+		bool written = r[k].writer != PL_WRITER_OUTPUT;
+
+		for (size_t i = 0; i < c->outputs.n && !written; i++)
+			written = o[i].dta.path == r[k].path;
+		if (written)
+			continue;
+		pl_diag_set(diag,
+			"region %s has writer: output, but no output of type dta names it",
+			r[k].name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Keys that mean nothing to any other type. */
+static int check_dta_strays(const struct pl_config_output *o, struct pl_diag *diag)
+{
+	const struct pl_output_stray strays[] = { { o->dta.to, "to" }, { o->dta.region, "region" },
+		{ o->dta.key.n > 0 ? "" : NULL, "key" },
+		{ o->dta.value.n > 0 ? "" : NULL, "value" } };
+
+	return o->type == PL_OUTPUT_DTA
+		       ? 0
+		       : pl_output_check_strays(strays, sizeof(strays) / sizeof(strays[0]), diag);
 }
 
 static int check_output(const struct pl_config_output *o, size_t number, struct pl_diag *diag)
@@ -98,10 +163,13 @@ static int check_output(const struct pl_config_output *o, size_t number, struct 
 		wrong = "cannot write paths";
 	else if (o->events && k->events == PL_CANNOT)
 		wrong = "cannot write events";
-	else if (!o->paths && !o->events && o->interval_ns == 0)
-		wrong = k->series != PL_CANNOT ? "has neither paths nor events nor series to write"
-					       : "has neither paths nor events to write";
-	else if (k->check(o, &inner) < 0)
+	else if (o->values && k->values == PL_CANNOT)
+		wrong = "cannot write values of regions";
+	else if (!o->paths && !o->events && !o->values && o->interval_ns == 0)
+		wrong = k->series != PL_CANNOT
+				? "nothing to write: paths, events, values and interval are off"
+				: "nothing to write: paths, events and values are off";
+	else if (check_dta_strays(o, &inner) < 0 || k->check(o, &inner) < 0)
 		wrong = inner.text;
 	if (wrong == NULL)
 		return 0;
@@ -128,7 +196,7 @@ static int name_outputs(struct pl_config *c, struct pl_diag *diag)
 				return -ENOMEM;
 		}
 		resolve_output(&o[i]);
-		if (check_output(&o[i], i + 1, diag) < 0)
+		if (check_output(&o[i], i + 1, diag) < 0 || find_region(c, i, diag) < 0)
 			return -EINVAL;
 		for (size_t j = 0; j < i; j++) {
 			const char *what = same(o[i].name, o[j].name)               ? "name"
@@ -145,10 +213,11 @@ static int name_outputs(struct pl_config *c, struct pl_diag *diag)
 			return -EINVAL;
 		}
 	}
-	return 0;
+	return check_written(c, diag);
 }
 
-/* What was to be detected in the kernel, and cannot be for any source, is not silently detected elsewhere. */
+/* What was to be detected in the kernel, and cannot be for any source, is not silently detected
+ * elsewhere. */
 static int check_where(const struct pl_config *c, struct pl_diag *diag)
 {
 	const struct pl_config_source *s = c->sources.items;
@@ -156,12 +225,11 @@ static int check_where(const struct pl_config *c, struct pl_diag *diag)
 	if (c->detect_where != PL_DETECT_KERNEL && c->detect_where != PL_DETECT_BOTH)
 		return 0;
 	for (size_t i = 0; i < c->sources.n; i++) {
-		if (strncmp(s[i].uri, "afxdp:", 6) == 0)
+		if ((pl_port_uri_can(s[i].uri) & PL_PORT_CAN_DETECT) != 0)
 			return 0;
 	}
 	pl_diag_set(diag,
-		"detect.where is %s, but no source is an afxdp: one; %s is detected in user space: leave "
-		"detect.where out, or take reports from the interface by afxdp:NAME",
+		"detect.where is %s, but no source is afxdp:; reports of %s are detected in user space: remove detect.where, or receive the reports by afxdp:INTERFACE",
 		c->detect_where == PL_DETECT_KERNEL ? "kernel" : "both", s[0].uri);
 	return -EINVAL;
 }
@@ -169,10 +237,11 @@ static int check_where(const struct pl_config *c, struct pl_diag *diag)
 static int finish(struct pl_config *c, struct pl_diag *diag)
 {
 	const struct pl_config_source *s;
+	struct pl_core_units units;
 	struct pl_profile *profiles;
 	int r;
 
-	if (c->sources.n == 0) {
+	if (c->sources.n == 0 && !pl_config_has_services(c)) {
 		r = default_sources(c);
 		if (r < 0)
 			return r;
@@ -189,11 +258,11 @@ static int finish(struct pl_config *c, struct pl_diag *diag)
 				j + 1, i + 1);
 			return -EINVAL;
 		}
-		if (strncmp(s[i].uri, "udp:", 4) != 0 &&
+		if ((pl_port_uri_can(s[i].uri) & PL_PORT_CAN_SHARE) == 0 &&
 			(s[i].sockets > 1 || s[i].rcvbuf_bytes > 0)) {
 			pl_diag_set(diag,
-				"source %zu (%s): only udp: has the keys sockets and rcvbuf", i + 1,
-				s[i].uri);
+				"source %zu (%s): the keys sockets and rcvbuf apply to udp: only",
+				i + 1, s[i].uri);
 			return -EINVAL;
 		}
 		if (!pl_config_source_uri(&s[i], uri, sizeof(uri))) {
@@ -202,7 +271,7 @@ static int finish(struct pl_config *c, struct pl_diag *diag)
 		}
 	}
 	if (pl_config_workers(c) > PL_WORKERS_MAX) {
-		pl_diag_set(diag, "%u sockets in all; %d is the limit", pl_config_workers(c),
+		pl_diag_set(diag, "%u sockets in total; the limit is %d", pl_config_workers(c),
 			PL_WORKERS_MAX);
 		return -EINVAL;
 	}
@@ -210,7 +279,11 @@ static int finish(struct pl_config *c, struct pl_diag *diag)
 	if (r == 0)
 		r = check_levels(c, diag);
 	if (r == 0)
+		r = pl_config_check_services(c, diag);
+	if (r == 0)
 		r = name_outputs(c, diag);
+	if (r == 0)
+		r = pl_config_units(c, &units, diag);
 	if (r < 0)
 		return r;
 	r = pl_config_profiles(c, &profiles, diag);
@@ -274,7 +347,8 @@ int pl_config_load(struct pl_config *ret, const char *path, struct pl_diag *diag
 	return r;
 }
 
-/* Whether a file stays as it is while one looks: who writes it has finished, or has paused for long. */
+/* Whether a file stays as it is while one looks: who writes it has finished, or has paused for
+ * long. */
 static bool is_at_rest(const char *path)
 {
 	const struct timespec pause = { .tv_nsec = 100000000 };
@@ -301,19 +375,18 @@ int pl_config_load_again(
 	int r;
 
 	if (!is_at_rest(path)) {
-		pl_diag_set(
-			diag, "%s is being written all the time: reload when it is finished", path);
+		pl_diag_set(diag, "%s changes all the time; reload again when it is written", path);
 		return -EINVAL;
 	}
 	r = pl_config_load(ret, path, diag);
 	if (r < 0)
 		return r;
 	if (now->ending.keys && !ret->ending.keys)
-		wrong = "has no keys, which the file in use has";
+		wrong = "has no keys, but the file in use has";
 	else if (now->ending.marker && !ret->ending.marker)
-		wrong = "does not end with \"...\" as the file in use does";
+		wrong = "does not end with \"...\", but the file in use does";
 	else if (now->ending.newline && !ret->ending.newline)
-		wrong = "ends within a line, which the file in use does not";
+		wrong = "ends within a line, but the file in use does not";
 	if (wrong == NULL)
 		return 0;
 	pl_config_done(ret);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The daemon's configuration: one table of rows (config.c) from which come the parser, `pathline config
- * check|dump|init` and the manual, and what follows from it: the options of every part. (The number of
- * series is pl_metrics_series, the bound on memory pl_pipeline_memory.) Touches no network, needs no right.
+ * The daemon's configuration: one table of rows (config.c) from which come the parser, `pathline
+ * config check|dump|init` and the manual, and what follows from it: the options of every part. (The
+ * number of series is pl_metrics_series, the bound on memory pl_pipeline_memory.) Touches no
+ * network, needs no right.
  */
 #pragma once
 
@@ -33,6 +34,12 @@ struct pl_config_profile {
 	uint64_t int_port;
 };
 
+/* In what unit nodes tell occupancies. */
+struct pl_config_unit {
+	char *nodes;                                  /* "7", "1-99", "all" */
+	uint64_t queue_cell_bytes, buffer_cell_bytes; /* 0: not known */
+};
+
 struct pl_config_level {
 	bool on;
 	uint64_t threshold, low, begin_hold_ns, end_hold_ns;
@@ -57,8 +64,9 @@ struct pl_config_output {
 	char *name;
 	unsigned int type; /* enum pl_config_output_type */
 	char *path;
-	unsigned int paths_word, events_word; /* as written; auto is what the kind usually takes */
-	bool paths, events;                   /* what that comes to */
+	/* as written; auto is what the kind usually takes */
+	unsigned int paths_word, events_word, values_word;
+	bool paths, events, values; /* what that comes to */
 	char *where;
 	/* Of outputs to servers. */
 	char *url;
@@ -85,8 +93,50 @@ struct pl_config_output {
 	struct {
 		uint64_t events, paths, hops, flows, queues, drops, sync_ns;
 	} keep; /* of regions */
+	struct {
+		char *to, *region; /* region: a number at the translator, a name here */
+		unsigned int primitive, record, key_form, byte_order;
+		struct pl_conf_list key, value; /* char *, names of fields */
+		uint64_t list, ring;
+		bool sequenced, immediate;
+		const char *path; /* of the region here; that of the configuration's regions */
+	} dta;
 	uint64_t queue_records;
 	uint64_t buffer_bytes;
+};
+
+/* Telemetry memory, and who writes it. */
+enum pl_config_writer { PL_WRITER_OTHER, PL_WRITER_DTA, PL_WRITER_RDMA, PL_WRITER_OUTPUT };
+
+#define PL_CONFIG_REGIONS_MAX  256
+#define PL_CONFIG_PREFIXES_MAX 64
+
+/* In the order of the words. */
+enum pl_value_format {
+	PL_VALUE_HEX,
+	PL_VALUE_U8,
+	PL_VALUE_U16BE,
+	PL_VALUE_U16LE,
+	PL_VALUE_U32BE,
+	PL_VALUE_U32LE,
+	PL_VALUE_U64BE,
+	PL_VALUE_U64LE,
+	PL_VALUE_RECORD, /* it is a record of ours (enum pl_content of the region) */
+};
+
+struct pl_config_region {
+	char *name, *path;
+	unsigned int writer; /* enum pl_config_writer */
+	struct {
+		uint64_t every_ns; /* 0: it is not read */
+		bool tell;         /* to the outputs */
+		unsigned int from; /* 0: what is new, 1: all that is there */
+	} read;
+	struct {
+		unsigned int format; /* enum pl_value_format */
+		uint64_t at;         /* where the number is */
+		char *name;          /* NULL: none */
+	} value;
 };
 
 enum pl_config_admit { PL_ADMIT_PROVEN, PL_ADMIT_FIRST };
@@ -96,6 +146,7 @@ enum pl_config_where { PL_DETECT_USER, PL_DETECT_KERNEL, PL_DETECT_BOTH, PL_DETE
 struct pl_config {
 	struct pl_conf_list sources;  /* struct pl_config_source */
 	struct pl_conf_list profiles; /* struct pl_config_profile */
+	struct pl_conf_list units;    /* struct pl_config_unit */
 	struct pl_conf_list outputs;  /* struct pl_config_output */
 	unsigned int pin;             /* enum pl_config_pin */
 	uint64_t drain_ns;
@@ -106,7 +157,8 @@ struct pl_config {
 		uint64_t max_exporters, max_paths, sequence_gap_max, latency_max_ns;
 		unsigned int admit; /* enum pl_config_admit */
 		uint64_t gre_int_ethertype, geneve_int_class;
-		struct pl_conf_list ioam_time; /* char *, NAMESPACE=FORMAT */
+		/* Last: what stands before it is compared as bytes. char *, NAMESPACE=FORMAT */
+		struct pl_conf_list ioam_time;
 	} decode;
 	struct {
 		uint64_t max_queues, max_ports, max_links, max_paths, idle_ns, slot_ns;
@@ -149,19 +201,42 @@ struct pl_config {
 	struct {
 		unsigned int level, format;
 	} log;
+	struct pl_conf_list regions; /* struct pl_config_region */
+	struct {
+		char *listen;              /* NULL: there is no translator */
+		char *to;                  /* roce://…; NULL: its regions */
+		unsigned int form;         /* 0: tracking, 1: plain */
+		struct pl_conf_list allow; /* char * */
+		double reporter_rate;
+		uint64_t reporters, nack_tries, nack_interval_ns, nack_port;
+		uint64_t flush_ns, sketch_reporters, epoch_ns;
+		bool partial;
+		char *keep_epochs;
+	} dta;
+	struct {
+		char *interface; /* NULL: there is no memory server */
+		char *listen;    /* "none" */
+		uint64_t cm_port, peers, silent_ns, min_ttl, sync_ns;
+		struct pl_conf_list allow, proxies; /* char * */
+		bool read, check_mac;
+		uint64_t epoch_ns, save_every_ns;
+		char *keep_epochs, *save;
+	} rdma;
 	struct pl_conf_ending ending; /* of the file; not a key */
 };
 
 extern const struct pl_conf_row pl_config_rows[];
 
-/* What there is without a file: UDP 32766 and 54321, the page on 127.0.0.1:8400, no output. -ENOMEM. */
+/* What there is without a file: UDP 32766 and 54321, the page on 127.0.0.1:8400, no output.
+ * -ENOMEM. */
 int pl_config_defaults(struct pl_config *ret);
 
-/* Reads and checks a file, the relations between its keys too. -EINVAL with diag; on failure nothing is
- * left allocated. */
+/* Reads and checks a file, the relations between its keys too. -EINVAL with diag; on failure
+ * nothing is left allocated. */
 int pl_config_load(struct pl_config *ret, const char *path, struct pl_diag *diag);
-/* As pl_config_load, for a file in whose place this configuration is: -EINVAL also when it does not end as that one
- * did (with a newline, with the marker "..."), or is being written: then it has not come to its end. */
+/* As pl_config_load, for a file in whose place this configuration is: -EINVAL also when it does not
+ * end as that one did (with a newline, with the marker "..."), or is being written: then it has not
+ * come to its end. */
 int pl_config_load_again(
 	struct pl_config *ret, const char *path, const struct pl_config *now, struct pl_diag *diag);
 int pl_config_parse(struct pl_config *ret, const char *name, const char *text, size_t len,
@@ -171,6 +246,12 @@ void pl_config_done(struct pl_config *config);
 /* Options of the parts. The profiles are a heap array that the caller frees. */
 int pl_config_profiles(
 	const struct pl_config *config, struct pl_profile **ret, struct pl_diag *diag);
+/* The units of occupancy, narrower ranges of nodes first. -EINVAL with diag: ranges that overlap and
+ * neither is within the other. */
+int pl_config_units(
+	const struct pl_config *config, struct pl_core_units *ret, struct pl_diag *diag);
+/* The text of pl_config_unit.nodes; -EINVAL. */
+int pl_config_parse_nodes(const char *text, uint64_t *ret_first, uint64_t *ret_last);
 void pl_config_decode(const struct pl_config *config, struct pl_decode_options *ret);
 void pl_config_aggregate(const struct pl_config *config, struct pl_aggregate_options *ret);
 void pl_config_detect(const struct pl_config *config, struct pl_detect_options *ret);
@@ -188,7 +269,25 @@ unsigned int pl_config_sockets(const struct pl_config_source *source);
 /* Where reports of an afxdp: source are detected: USER, KERNEL or BOTH. */
 enum pl_config_where pl_config_where(
 	const struct pl_config *config, const struct pl_config_source *source);
-/* Whether queues, ports, links and paths are, of some source, what the kernel counts by powers of two. */
+/* Whether queues, ports, links and paths are, of some source, what the kernel counts by powers of
+ * two. */
 bool pl_config_harvests(const struct pl_config *config);
 /* Workers: one per socket of each source, and one more where the kernel may detect. */
 unsigned int pl_config_workers(const struct pl_config *config);
+
+/* ---- what a process does beside collecting reports (config_services.c) ---- */
+
+/* Whether a region is read. One that an output of this process writes is not: its records would go
+ * round. */
+bool pl_config_reads_region(const struct pl_config_region *region);
+/* Whether any is: by a worker of their own. */
+bool pl_config_reads(const struct pl_config *config);
+/* Whether it has a translator or a memory server. */
+bool pl_config_has_services(const struct pl_config *config);
+unsigned int pl_config_regions_of(const struct pl_config *config, enum pl_config_writer writer);
+/* Whether what both say of these is the same, regions of other writers aside. */
+bool pl_config_same_services(const struct pl_config *a, const struct pl_config *b);
+/* How many series these can have on the metrics page at most. */
+uint64_t pl_config_services_series(const struct pl_config *config);
+/* Another one of the same values. -ENOMEM. */
+int pl_config_copy(struct pl_config *ret, const struct pl_config *config);

@@ -53,7 +53,7 @@ int pl_config_profiles(
 	*ret = to;
 	return 0;
 fail:
-	pl_diag_set(diag, "profile %zu is not usable",
+	pl_diag_set(diag, "profile %zu cannot be used",
 		(size_t)(from - (const struct pl_config_profile *)config->profiles.items) + 1);
 	free(to);
 	return -EINVAL;
@@ -118,6 +118,8 @@ static struct pl_detect_level level(const struct pl_config_level *l)
 void pl_config_detect(const struct pl_config *config, struct pl_detect_options *ret)
 {
 	pl_detect_defaults(ret);
+	/* They were checked when the file was read. */
+	(void)pl_config_units(config, &ret->units, NULL);
 	ret->path_change = config->detect.path_change;
 	ret->report_loss = config->detect.report_loss;
 	ret->packet_drop = config->detect.packet_drop;
@@ -198,7 +200,7 @@ enum pl_config_where pl_config_where(
 	const struct pl_config_output *o = config->outputs.items;
 	struct pl_kernel_wanted copies;
 
-	if (strncmp(source->uri, "afxdp:", 6) != 0)
+	if ((pl_port_uri_can(source->uri) & PL_PORT_CAN_DETECT) == 0)
 		return PL_DETECT_USER;
 	if (config->detect_where != PL_DETECT_AUTO)
 		return (enum pl_config_where)config->detect_where;
@@ -226,7 +228,7 @@ bool pl_config_harvests(const struct pl_config *config)
 unsigned int pl_config_workers(const struct pl_config *config)
 {
 	const struct pl_config_source *s = config->sources.items;
-	unsigned int n = 0;
+	unsigned int n = pl_config_reads(config);
 
 	for (size_t i = 0; i < config->sources.n; i++)
 		n += pl_config_sockets(&s[i]) + (pl_config_where(config, &s[i]) != PL_DETECT_USER);

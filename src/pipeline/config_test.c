@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/test.h"
+#include "detect/units.h"
 #include "pipeline/pipeline.h"
 
 /* words: what the complaint must contain; NULL: it is accepted. */
@@ -21,14 +22,16 @@ static const struct {
 	{ "no port number", "sources:\n  - uri: udp://localhost\n", "HOST:PORT" },
 	{ "an unknown key of the URI", "sources:\n  - uri: udp://:1?sokets=2\n", "sokets" },
 	{ "no URI", "sources:\n  - sockets: 2\n", "uri" },
-	{ "sockets for a file", "sources:\n  - uri: pcap:x\n    sockets: 2\n", "only udp:" },
-	{ "rcvbuf for a file", "sources:\n  - uri: pcap:x\n    rcvbuf: 1MiB\n", "only udp:" },
+	{ "sockets for a file", "sources:\n  - uri: pcap:x\n    sockets: 2\n",
+		"apply to udp: only" },
+	{ "rcvbuf for a file", "sources:\n  - uri: pcap:x\n    rcvbuf: 1MiB\n",
+		"apply to udp: only" },
 	{ "the same twice", "sources:\n  - uri: udp://:1\n  - uri: udp://:1\n",
 		"sources 1 and 2 are the same" },
 	{ "too many sockets",
 		"sources:\n  - uri: udp://:1\n    sockets: 64\n  - uri: udp://:2\n    sockets: 64\n"
 		"  - uri: udp://:3\n    sockets: 64\n  - uri: udp://:4\n    sockets: 64\n  - uri: udp://:5\n",
-		"257 sockets in all; 256 is the limit" },
+		"257 sockets in total; the limit is 256" },
 	{ "sockets beyond the limit", "sources:\n  - uri: udp://:1\n    sockets: 65\n", "64" },
 	{ "low above the threshold", "detect:\n  queue_depth:\n    threshold: 10\n    low: 11\n",
 		"detect.queue_depth.low is above" },
@@ -42,11 +45,11 @@ static const struct {
 	{ "steps without a threshold", "detect:\n  queue_depth:\n    threshold: 0\n    step: 50\n",
 		NULL },
 	{ "a level that can tell nothing", "detect:\n  queue_depth:\n    threshold: 0\n",
-		"has nothing to tell" },
+		"would never report an event" },
 	{ "the kernel and the default sources", "detect:\n  where: kernel\n",
-		"no source is an afxdp: one" },
+		"no source is afxdp:" },
 	{ "the kernel and a UDP source", "sources:\n  - uri: udp://:1\ndetect:\n  where: both\n",
-		"udp://:1 is detected in user space" },
+		"reports of udp://:1 are detected in user space" },
 	{ "the kernel and one source of its own",
 		"sources:\n  - uri: udp://:1\n  - uri: 'afxdp:eth0'\ndetect:\n  where: kernel\n",
 		NULL },
@@ -55,14 +58,28 @@ static const struct {
 		"outputs:\n  - name: a\n    path: x\n  - name: a\n    path: y\n",
 		"have the same name" },
 	{ "two outputs to one file", "outputs:\n  - path: x\n  - path: x\n", "have the same path" },
-	{ "an output of nothing", "outputs:\n  - path: x\n    paths: false\n    events: false\n",
-		"neither" },
+	{ "an output of nothing",
+		"outputs:\n  - path: x\n    paths: false\n    events: false\n    values: false\n",
+		"paths, events and values are off" },
 	{ "an expression that is none", "outputs:\n  - path: x\n    where: 'node ='\n",
 		"character" },
 	{ "profiles for the same", "profiles:\n  - match: 10.0.0.0/8\n  - match: 10.0.0.0/8\n",
 		"profiles 1 and 2" },
 	{ "a prefix that is none", "profiles:\n  - match: 10.0.0.0/33\n", "10.0.0.0/33" },
 	{ "a value outside its mask", "profiles:\n  - match: ::/0\n    dscp: 0x20/0x10\n", "dscp" },
+	{ "units", "units:\n  - nodes: 1-9\n    queue_cell_bytes: 208\n  - nodes: 20\n", NULL },
+	{ "units within others",
+		"units:\n  - nodes: all\n    queue_cell_bytes: 80\n  - nodes: 2-9\n  - nodes: 9\n",
+		NULL },
+	{ "units for the same nodes", "units:\n  - nodes: 1-9\n  - nodes: 1-9\n",
+		"units for nodes 1-9 overlap others, from 1 to 9" },
+	{ "units that overlap", "units:\n  - nodes: 1-9\n  - nodes: 9-10\n",
+		"units for nodes 9-10 overlap others" },
+	{ "units without nodes", "units:\n  - queue_cell_bytes: 80\n", "nodes" },
+	{ "a range that goes back", "units:\n  - nodes: 9-1\n", "\"9-1\" is not a node id" },
+	{ "half a range", "units:\n  - nodes: 9-\n", "\"9-\" is not a node id" },
+	{ "a cell above the limit", "units:\n  - nodes: 1\n    queue_cell_bytes: 65537\n",
+		"65536" },
 	{ "a key one letter off", "sorces:\n  - uri: udp://:1\n", "sources" },
 };
 
@@ -141,6 +158,36 @@ static void test_memory(void)
 	}
 }
 
+/* The narrowest range comes first, whatever the order in the file. */
+static void test_units(void)
+{
+	static const char text[] = "units:\n"
+				   "  - nodes: 2-9\n    queue_cell_bytes: 176\n"
+				   "  - nodes: 50\n    buffer_cell_bytes: 1\n"
+				   "  - nodes: all\n    queue_cell_bytes: 80\n"
+				   "  - nodes: 0x4\n    queue_cell_bytes: 208\n"
+				   "  - nodes: 3-5\n    queue_cell_bytes: 256\n";
+	static const struct {
+		uint64_t node;
+		uint32_t queue, buffer;
+	} rows[] = { { 0, 80, 0 }, { 1, 80, 0 }, { 2, 176, 0 }, { 3, 256, 0 }, { 4, 208, 0 },
+		{ 5, 256, 0 }, { 6, 176, 0 }, { 9, 176, 0 }, { 10, 80, 0 }, { 50, 0, 1 },
+		{ UINT64_MAX, 80, 0 } };
+	struct pl_detect_options detect;
+	struct pl_config c;
+
+	if (pl_config_parse(&c, "f", text, strlen(text), NULL) < 0)
+		abort();
+	pl_config_detect(&c, &detect);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		eq(pl_units_queue(&detect.units, rows[i].node), rows[i].queue,
+			"node %" PRIu64 ": queues", rows[i].node);
+		eq(pl_units_buffer(&detect.units, rows[i].node), rows[i].buffer,
+			"node %" PRIu64 ": buffers", rows[i].node);
+	}
+	pl_config_done(&c);
+}
+
 static void test_defaults(void)
 {
 	struct pl_config c;
@@ -163,6 +210,7 @@ int main(void)
 	test_situations();
 	test_sources();
 	test_memory();
+	test_units();
 	test_defaults();
 	return pl_test_done();
 }

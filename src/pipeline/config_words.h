@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Words of the configuration as more than one file of it reads them: config.c, config_rows.c, config_parts.c. */
+/* Words of the configuration as more than one file of it reads them: config.c, config_rows.c,
+ * config_parts.c. */
 #pragma once
 
 #include <stdint.h>
+
+#include "pipeline/config.h"
 
 /* "0x17" (the whole field) or "0x20/0x20" (value and mask). -EINVAL */
 int pl_config_parse_dscp(const char *text, uint8_t *ret_value, uint8_t *ret_mask);
@@ -12,3 +15,13 @@ int pl_config_flag_bit(const char *name);
 
 /* By enum pl_config_output_type. */
 extern const char *const pl_config_output_types[];
+
+/* ---- config_services.c, for the rows of config_services.def ---- */
+
+extern const struct pl_conf_row pl_config_region_rows[];
+extern const char *const pl_config_dta_forms[];
+int pl_config_check_prefix(const char *value, struct pl_diag *diag);
+int pl_config_check_live(const char *value, struct pl_diag *diag);
+int pl_config_check_roce(const char *value, struct pl_diag *diag);
+int pl_config_check_control(const char *value, struct pl_diag *diag);
+int pl_config_check_services(const struct pl_config *config, struct pl_diag *diag);

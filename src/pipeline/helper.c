@@ -64,7 +64,8 @@ static int put(int fd, const void *data, size_t len, int with)
 	return sendmsg(fd, &m, MSG_NOSIGNAL) == (ssize_t)len ? 0 : -EPIPE;
 }
 
-/* 0, -EPIPE at the end, -EBADMSG for a message of another length. *ret_with: a descriptor, or -1. */
+/* 0, -EPIPE at the end, -EBADMSG for a message of another length. *ret_with: a descriptor, or
+ * -1. */
 static int get(int fd, void *data, size_t len, int *ret_with)
 {
 	struct iovec iov = { .iov_base = data, .iov_len = len };
@@ -168,7 +169,8 @@ _Noreturn static void be_helper(int fd, const struct pl_helper_options *options)
 	sigset_t all;
 	struct reply ready = { 0 };
 
-	/* It ends with the collector, by whatever end; a signal to both is the collector's to act on. */
+	/* It ends with the collector, by whatever end; a signal to both is the collector's to act
+	 * on. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	(void)prctl(PR_SET_NAME, "pathline-helper", 0, 0, 0);
@@ -186,8 +188,8 @@ _Noreturn static void be_helper(int fd, const struct pl_helper_options *options)
 
 /* ---- the collector's side ---- */
 
-/* The answer to request `number`. Those to earlier ones come first, when the helper stood still for longer than they were
- * waited for; nobody wants them any more. */
+/* The answer to request `number`. Those to earlier ones come first, when the helper stood still for
+ * longer than they were waited for; nobody wants them any more. */
 static int get_answer(struct pl_helper *h, uint32_t number, int *ret_fd)
 {
 	struct reply reply;

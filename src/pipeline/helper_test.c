@@ -48,7 +48,8 @@ static pid_t only_child(void)
 	return pid;
 }
 
-/* A helper that stands still for longer than it is waited for: its answer belongs to that question and to no other. */
+/* A helper that stands still for longer than it is waited for: its answer belongs to that question
+ * and to no other. */
 static void ask_late(struct outcome *o, const struct pl_rights *rights)
 {
 	pid_t pid = only_child();

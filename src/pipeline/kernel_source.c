@@ -30,6 +30,7 @@ struct pl_kernel_source {
 	char *uri;
 	bool both;
 	unsigned int n_queues;
+	uint32_t exporters; /* that all queues' tables have room for */
 	struct pl_worker_aside aside;
 
 	_Atomic(struct change *) next; /* given by a reload, taken by the driving worker */
@@ -42,6 +43,8 @@ struct pl_kernel_source {
 	struct pl_kernel_frame_of batch_of; /* what holds of all of the batch given last */
 	uint64_t copies;                    /* settled frames that the decoder saw all the same */
 	struct pl_kernel_counters counters;
+	/* The same as of the last snapshot, which pages read until they ask for the next one. */
+	struct pl_kernel_counters shown;
 };
 
 /* The driving worker's port: the ring of frames. */
@@ -52,7 +55,8 @@ struct ring_port {
 
 /* ---- the ring as a port ---- */
 
-/* Numbers without a frame stand in the order of the frames: those before the next one are counted before it. */
+/* Numbers without a frame stand in the order of the frames: those before the next one are counted
+ * before it. */
 static void take_numbers(struct pl_kernel_source *s)
 {
 	for (; s->at < s->n && s->frames.pkts[s->at].len == 0; s->at++)
@@ -99,7 +103,7 @@ static void ring_stats(struct pl_port *port)
 	struct pl_kernel_source *s = ((struct ring_port *)port)->source;
 
 	/* Copies of settled reports that found no room are in the account already: settled. */
-	port->stats.kernel_drops = s->counters.handed_up_lost;
+	port->stats.kernel_drops = s->counters.escalated_lost;
 }
 
 static int ring_close(struct pl_port *port)
@@ -154,7 +158,7 @@ static void work(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_bat
 		pl_kernel_want(s->kernel, &next->wanted);
 		if (pl_kernel_detect_change(s->detect, &next->detect, now_ns, ts_ns, out) < 0)
 			pl_warn("source",
-				"%s: the kernel's thresholds stay: sizes of tables are changed by a restart",
+				"%s: the kernel keeps its old thresholds: table sizes change only with a restart",
 				s->uri);
 		free(next);
 	}
@@ -165,7 +169,7 @@ static bool settled(void *arg)
 	return ((struct pl_kernel_source *)arg)->batch_of.settled;
 }
 
-/* What was handed up has its state where the program has it, and at the program's time. */
+/* What was escalated has its state where the program has it, and at the program's time. */
 static void detect_records(
 	void *arg, const struct pl_record_batch *batch, struct pl_event_batch *out)
 {
@@ -174,14 +178,15 @@ static void detect_records(
 	pl_kernel_detect_batch(s->detect, s->batch_of.queue, batch, s->now_ns, out);
 }
 
-/* The decoder read a number in the batch given last. Copies of settled reports were counted where they were settled. */
+/* The decoder read a number in the batch given last. Copies are of settled reports: these were
+ * counted where they were settled, and their exporters were proven. */
 static bool number(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns)
 {
 	struct pl_kernel_source *s = arg;
-	const enum pl_kernel_number kind =
-		s->batch_of.settled ? PL_NUMBER_COUNTED : (enum pl_kernel_number)s->batch_of.number;
 
-	return pl_kernel_detect_number(s->detect, s->batch_of.queue, n, kind, s->now_ns, ts_ns);
+	return s->batch_of.settled ||
+	       pl_kernel_detect_number(s->detect, s->batch_of.queue, n,
+		       (enum pl_kernel_number)s->batch_of.number, s->now_ns, ts_ns);
 }
 
 /* What is missing of the exporters that the kernel follows. */
@@ -208,15 +213,18 @@ static bool exporter(void *arg, uint64_t *pos, struct pl_exporter *ret)
 	return pl_kernel_detect_exporter(((struct pl_kernel_source *)arg)->detect, pos, ret);
 }
 
-/* What was settled is decoded as far as anybody asked; copies of it that went through a decoder count once. */
+/* What was settled is decoded as far as anybody asked; copies of it that went through a decoder
+ * count once. */
 static void totals(void *arg, struct pl_totals *t)
 {
 	struct pl_kernel_source *s = arg;
 	struct pl_kernel_counters *c = &s->counters;
 	uint64_t elsewhere;
 
+	pl_totals_flow_numbers(t, pl_kernel_detect_flow_numbers(s->detect));
 	if (pl_kernel_detect_counters(s->detect, c) < 0)
-		pl_warn("source", "%s: the kernel's counters cannot be read", s->uri);
+		pl_warn("source", "%s: cannot read the counters of the detector in the kernel",
+			s->uri);
 	/* With `both` the workers of the queues decode all that was settled. */
 	elsewhere = s->both ? 0 : c->settled - s->copies;
 	t->packets += elsewhere;
@@ -227,6 +235,7 @@ static void totals(void *arg, struct pl_totals *t)
 		t->stored += c->settled;
 		t->by_version[PL_TOTALS_SETTLED] += c->settled;
 		t->hops += c->core.hops;
+		t->unproven += c->core.unproven;
 		for (unsigned int i = 0; i < PL_N_MAX; i++)
 			t->notes[i] += c->notes[i];
 	}
@@ -235,7 +244,8 @@ static void totals(void *arg, struct pl_totals *t)
 		t->events_limited[i] += c->core.limited[i];
 	}
 	add_sequences(s, t);
-	t->exporters_full += c->core.full[PL_CORE_T_exporter];
+	t->exporters_full += c->core.untracked;
+	t->exporters_gone += c->core.displaced;
 	t->events_dropped += c->core.events_dropped;
 	t->flows_evicted += c->core.evicted[PL_CORE_T_flow];
 	t->queues_full += c->core.full[PL_CORE_T_place] + c->core.evicted[PL_CORE_T_place];
@@ -263,10 +273,13 @@ static void state(void *arg, struct pl_snapshot *snap, bool top)
 	struct pl_detect *const *queues;
 	unsigned int n = pl_kernel_detect_queues(s->detect, &queues);
 
+	s->shown = s->counters;
 	snap->flows += live(c, PL_CORE_T_flow);
 	snap->raised += (uint32_t)(c->raised - c->ended);
 	for (unsigned int q = 0; top && q < n; q++)
 		snap->n_top = pl_detect_top_flows(queues[q], snap->top, PL_TOP_FLOWS, snap->n_top);
+	if (top)
+		pl_kernel_detect_add_numbers(s->detect, snap->top, snap->n_top);
 }
 
 /* ---- life ---- */
@@ -276,6 +289,19 @@ static void kernel_options(struct pl_detect_options *ret, const struct pl_config
 {
 	pl_config_detect(config, ret);
 	ret->aggregates = config->detect_aggregates && !both;
+}
+
+/* A list of exporters for the pages has room for all that the tables have. */
+static uint32_t exporters_room(const struct pl_detect_options *options, unsigned int queues)
+{
+	struct pl_detect_options o = *options;
+	uint32_t entries[PL_CORE_T_MAX];
+	uint64_t room;
+
+	o.numbers = true;
+	pl_detect_entries(&o, entries);
+	room = (uint64_t)entries[PL_CORE_T_exporter] * queues;
+	return room < UINT32_MAX ? (uint32_t)room : UINT32_MAX - 1;
 }
 
 static int open_harvests(struct pl_kernel_source *s)
@@ -299,7 +325,8 @@ int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *
 	struct pl_kernel_source *s = calloc(1, sizeof(*s));
 	struct pl_detect_options detect;
 	struct pl_decode_options decode;
-	/* What is not settled comes through the ring: the thread that sees it teaches the program what it lacked. */
+	/* What is not settled comes through the ring: the thread that sees it teaches the program
+	 * what it lacked. */
 	const struct pl_kernel_detect_options options = { .detect = &detect,
 		.decode = &decode,
 		.queues = queues,
@@ -319,6 +346,7 @@ int pl_kernel_source_new(struct pl_kernel_source **ret, const struct pl_config *
 	kernel_options(&detect, config, both);
 	pl_config_decode(config, &decode);
 	decode.profiles = profiles;
+	s->exporters = exporters_room(&detect, queues);
 	r = pl_kernel_detect_new(&s->detect, &options, diag);
 	if (r == 0 && detect.aggregates)
 		r = open_harvests(s);
@@ -378,7 +406,7 @@ const struct pl_xdp_program *pl_kernel_source_program(const struct pl_kernel_sou
 }
 
 int pl_kernel_source_worker(struct pl_worker **ret, struct pl_kernel_source *s, unsigned int queues,
-	unsigned int id, uint32_t cap_exporters, struct pl_diag *diag)
+	unsigned int id, struct pl_diag *diag)
 {
 	struct pl_worker_source source = { .name = s->uri,
 		.uri = s->uri,
@@ -389,7 +417,7 @@ int pl_kernel_source_worker(struct pl_worker **ret, struct pl_kernel_source *s, 
 		.open = ring_open,
 		.open_arg = s };
 
-	return pl_worker_new(ret, &source, id, cap_exporters, diag);
+	return pl_worker_new(ret, &source, id, s->exporters, diag);
 }
 
 struct pl_kernel_source *pl_kernel_source_of(const struct pl_worker *worker)
@@ -397,9 +425,18 @@ struct pl_kernel_source *pl_kernel_source_of(const struct pl_worker *worker)
 	return worker->source.aside != NULL ? worker->source.aside->arg : NULL;
 }
 
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_kernel_counters, __VA_ARGS__)
+#include "bpf/kernel_counters.def"
+	PL_STAT(COUNTER, core.events_dropped, "events_lost", "pathline_kernel_events_lost", NULL,
+		"Events of the detector in the kernel that were lost because their ring was full.")
+#undef PL_STAT
+};
+const struct pl_stats pl_kernel_stats = { stat_rows, sizeof(stat_rows) / sizeof(stat_rows[0]) };
+
 const struct pl_kernel_counters *pl_kernel_source_counters(const struct pl_kernel_source *s)
 {
-	return &s->counters;
+	return &s->shown;
 }
 
 uint64_t pl_kernel_source_memory(const struct pl_config *config, unsigned int queues, bool both)
@@ -415,5 +452,6 @@ uint64_t pl_kernel_source_memory(const struct pl_config *config, unsigned int qu
 	kernel_options(&detect, config, both);
 	pl_config_decode(config, &decode);
 	return pl_kernel_detect_memory(&options) +
+	       pl_worker_memory(exporters_room(&detect, queues)) +
 	       (detect.aggregates ? queues * pl_harvest_memory(&detect) : 0);
 }

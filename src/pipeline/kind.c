@@ -20,7 +20,7 @@ int pl_output_check_strays(const struct pl_output_stray *strays, size_t n, struc
 {
 	for (size_t i = 0; i < n; i++) {
 		if (strays[i].value != NULL) {
-			pl_diag_set(diag, "%s means nothing to this type", strays[i].key);
+			pl_diag_set(diag, "%s does not apply to this type", strays[i].key);
 			return -EINVAL;
 		}
 	}
@@ -52,24 +52,24 @@ int pl_output_check_server(const struct pl_config_output *o, struct pl_diag *dia
 	bool tls = o->url != NULL && strncmp(o->url, "https:", 6) == 0;
 
 	if (o->path != NULL)
-		return wrong(
-			diag, "path means nothing to this type; it writes to a server, see url");
+		return wrong(diag,
+			"path does not apply to this type, which writes to a server: use url");
 	if (o->url == NULL)
 		return wrong(diag, "url is missing");
 	if ((o->user != NULL) != (o->password_file != NULL))
-		return wrong(diag, "user and password_file belong together");
+		return wrong(diag, "user needs password_file, and password_file needs user");
 	if (o->token_file != NULL && o->user != NULL)
-		return wrong(diag, "there are a token and a user; one of them is enough");
+		return wrong(diag, "both token_file and user are given; remove one");
 	if ((o->tls.cert != NULL) != (o->tls.key != NULL))
-		return wrong(diag, "tls.cert and tls.key belong together");
+		return wrong(diag, "tls.cert needs tls.key, and tls.key needs tls.cert");
 	if (!tls && (o->tls.ca != NULL || o->tls.cert != NULL || o->tls.insecure))
-		return wrong(diag, "there are keys of tls, but the url is not https");
+		return wrong(diag, "tls keys are given, but the url is not https");
 	if (o->tls.ca != NULL && o->tls.insecure)
-		return wrong(diag, "tls.insecure makes tls.ca pointless; take one away");
+		return wrong(diag, "tls.insecure and tls.ca exclude each other; remove one");
 	if (o->memory_bytes < 4 * o->batch_bytes)
-		return wrong(diag, "memory must have room for four of batch.size");
+		return wrong(diag, "memory must be at least four times batch.size");
 	if (o->spool_path != NULL && o->spool_bytes < 8 * o->batch_bytes)
-		return wrong(diag, "spool.size must have room for eight of batch.size");
+		return wrong(diag, "spool.size must be at least eight times batch.size");
 	return 0;
 }
 

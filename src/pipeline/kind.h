@@ -18,8 +18,11 @@ enum pl_output_takes {
 };
 
 struct pl_output_kind {
-	enum pl_output_takes paths, events, series;
+	enum pl_output_takes paths, events, values, series;
 	bool page; /* the series are the families of the metrics page, all of them */
+	/* What follows from the other keys for paths_word and events_word, when they are auto. NULL:
+	 * nothing. */
+	void (*resolve)(struct pl_config_output *output);
 	/* Relations between the keys, and those required; touches no network. -EINVAL with diag. */
 	int (*check)(const struct pl_config_output *output, struct pl_diag *diag);
 	int (*open)(struct pl_export **ret, const struct pl_config_output *output, uint64_t now_ns,
@@ -39,12 +42,13 @@ int pl_output_check_server(const struct pl_config_output *output, struct pl_diag
 void pl_output_sender_options(const struct pl_config_output *output, struct pl_sender_options *ret);
 uint64_t pl_output_sender_memory(const struct pl_config_output *output);
 
-/* Of a server without databases, which takes everything at one path: as pl_output_check_server, and with needs_path the
- * url must have one. usual: who takes what where, for the words of the diag. */
+/* Of a server without databases, which takes everything at one path: as pl_output_check_server, and
+ * with needs_path the url must have one. usual: who takes what where, for the words of the diag. */
 int pl_output_check_endpoint(const struct pl_config_output *output, bool needs_path,
 	const char *usual, struct pl_diag *diag);
 
-/* Of a kind that writes to a path: it is there, and nothing of servers. missing: what is said when it is not. */
+/* Of a kind that writes to a path: it is there, and nothing of servers. missing: what is said when
+ * it is not. */
 int pl_output_check_path(
 	const struct pl_config_output *output, const char *missing, struct pl_diag *diag);
 

@@ -23,8 +23,8 @@ static int check(const struct pl_config_output *o, struct pl_diag *diag)
 	}
 	r = pl_output_check_strays(o->api == 0 ? of_v2 : of_v1, 2, NULL);
 	if (r < 0)
-		pl_diag_set(diag, o->api == 0 ? "org and bucket are of api v2"
-					      : "database and retention_policy are of api v1");
+		pl_diag_set(diag, o->api == 0 ? "org and bucket need api: v2"
+					      : "database and retention_policy need api: v1");
 	return r;
 }
 
@@ -54,6 +54,7 @@ static uint64_t memory(const struct pl_config_output *o)
 const struct pl_output_kind pl_output_kind_influx = {
 	.paths = PL_MAY,
 	.events = PL_TAKES,
+	.values = PL_TAKES,
 	.series = PL_TAKES,
 	.check = check,
 	.open = open_server,

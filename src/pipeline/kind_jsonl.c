@@ -29,6 +29,7 @@ static uint64_t memory(const struct pl_config_output *o)
 const struct pl_output_kind pl_output_kind_jsonl = {
 	.paths = PL_TAKES,
 	.events = PL_TAKES,
+	.values = PL_TAKES,
 	.series = PL_CANNOT,
 	.check = check,
 	.open = open_file,

@@ -60,6 +60,7 @@ static uint64_t memory(const struct pl_config_output *o)
 const struct pl_output_kind pl_output_kind_region = {
 	.paths = PL_TAKES,
 	.events = PL_TAKES,
+	.values = PL_CANNOT,
 	.series = PL_CANNOT,
 	.check = check,
 	.open = open_regions,

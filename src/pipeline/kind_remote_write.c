@@ -40,6 +40,7 @@ static uint64_t memory(const struct pl_config_output *o)
 const struct pl_output_kind pl_output_kind_remote_write = {
 	.paths = PL_CANNOT,
 	.events = PL_CANNOT,
+	.values = PL_CANNOT,
 	.series = PL_TAKES,
 	.page = true,
 	.check = check,

@@ -34,6 +34,7 @@ static uint64_t memory(const struct pl_config_output *o)
 const struct pl_output_kind pl_output_kind_webhook = {
 	.paths = PL_CANNOT,
 	.events = PL_TAKES,
+	.values = PL_CANNOT,
 	.series = PL_CANNOT,
 	.check = check,
 	.open = open_server,

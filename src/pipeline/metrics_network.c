@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/num.h"
+#include "detect/units.h"
 #include "pipeline/metrics.h"
 #include "pipeline/metrics_page.h"
 
@@ -10,6 +11,7 @@
 struct network {
 	const struct pl_aggregate *a;
 	struct pl_exposition_bounds latency, depth;
+	struct pl_core_units units;
 };
 
 static void network_bounds(struct network *n, const struct pl_config *config)
@@ -93,6 +95,8 @@ enum queue_family {
 	QUEUE_PACKETS,
 	QUEUE_DEPTH,
 	QUEUE_DEPTH_MAX,
+	QUEUE_BYTES,
+	QUEUE_BYTES_MAX,
 	QUEUE_OCCUPANCY,
 	QUEUE_LATENCY,
 	QUEUE_JITTER,
@@ -102,6 +106,7 @@ enum queue_family {
 static void write_queue(const struct network *net, const struct pl_agg_queue *q, bool other,
 	enum queue_family family, struct pl_exposition *page)
 {
+	const uint64_t unit = other ? 0 : pl_units_queue(&net->units, q->key.node);
 	struct port_labels t;
 	double jitter_ns;
 	uint32_t max;
@@ -113,6 +118,11 @@ static void write_queue(const struct network *net, const struct pl_agg_queue *q,
 		pl_exposition_u64(page, t.l, 3, q->last_depth);
 	else if (family == QUEUE_DEPTH_MAX && pl_aggregate_max(net->a, &q->depth_max, &max))
 		pl_exposition_u64(page, t.l, 3, max);
+	else if (family == QUEUE_BYTES && q->has_depth && unit != 0)
+		pl_exposition_u64(page, t.l, 3, q->last_depth * unit);
+	else if (family == QUEUE_BYTES_MAX && unit != 0 &&
+		 pl_aggregate_max(net->a, &q->depth_max, &max))
+		pl_exposition_u64(page, t.l, 3, max * unit);
 	else if (family == QUEUE_OCCUPANCY)
 		write_hist(page, t.l, 3, &q->depth, &net->depth,
 			pl_exemplar_show(
@@ -137,16 +147,22 @@ static void write_queues(const struct network *net, struct pl_exposition *page)
 			"Packets reported through a queue. At most aggregate.max_queues series, and other.",
 			PL_METRIC_COUNTER },
 		{ "pathline_queue_depth", NULL,
-			"Last reported occupancy, in the exporter's unit (bytes, cells or packets).",
+			"Last reported occupancy, in the node's unit (bytes, cells or packets).",
 			PL_METRIC_GAUGE },
 		{ "pathline_queue_depth_max", NULL,
-			"Largest occupancy of this and the last slot of aggregate.slot, in the exporter's unit.",
+			"Largest occupancy of this and the last slot of aggregate.slot, in the node's unit.",
+			PL_METRIC_GAUGE },
+		{ "pathline_queue_depth_bytes", "bytes",
+			"Last reported occupancy, of nodes whose unit is configured (units).",
+			PL_METRIC_GAUGE },
+		{ "pathline_queue_depth_max_bytes", "bytes",
+			"Largest occupancy of this and the last slot of aggregate.slot, of nodes whose unit is configured.",
 			PL_METRIC_GAUGE },
 		{ "pathline_queue_occupancy", NULL,
-			"Occupancies reported, in the exporter's unit; the sum divided by the count is their mean.",
+			"Occupancies reported, in the node's unit; the sum divided by the count is their mean.",
 			PL_METRIC_HISTOGRAM },
 		{ "pathline_hop_latency_seconds", "seconds",
-			"Time within the node, of packets through a queue.", PL_METRIC_HISTOGRAM },
+			"Time within the node of packets through a queue.", PL_METRIC_HISTOGRAM },
 		{ "pathline_hop_jitter_seconds", "seconds",
 			"How much that time differs from one packet to the next (RFC 3550, 6.4.1).",
 			PL_METRIC_GAUGE },
@@ -253,8 +269,7 @@ static void write_links(const struct network *net, struct pl_exposition *page)
 			"Packets reported over a link. At most aggregate.max_links series, and other.",
 			PL_METRIC_COUNTER },
 		{ "pathline_link_clock_readings", NULL,
-			"Link latencies read, by what the two nodes' clocks are worth; only ok ones are in "
-			"pathline_link_latency_seconds.",
+			"Link latencies read, by quality of the clocks of the two nodes; only ok ones are in pathline_link_latency_seconds.",
 			PL_METRIC_COUNTER },
 		{ "pathline_link_latency_seconds", "seconds",
 			"Time from a node's egress to the next one's ingress, by the two nodes' clocks.",
@@ -343,6 +358,8 @@ void pl_metrics_network(const struct pl_aggregate *merged, const struct pl_confi
 	struct network net = { .a = merged };
 
 	network_bounds(&net, config);
+	/* It was checked when the file was read. */
+	(void)pl_config_units(config, &net.units, NULL);
 	write_queues(&net, page);
 	write_ports(&net, page);
 	write_links(&net, page);

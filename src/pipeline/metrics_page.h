@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/stats.h"
 #include "export/exposition.h"
 #include "pipeline/pipeline.h"
 
@@ -33,13 +34,13 @@ static inline void counter_value(struct pl_exposition *page, const char *name, c
 	pl_exposition_u64(page, NULL, 0, value);
 }
 
-/* The 64-bit member at an offset: for tables of families. */
-static inline uint64_t value_at(const void *object, size_t offset)
+/* Opens the family of a number that base/stats.h declares; false: it has none. */
+static inline bool stat_family(struct pl_exposition *page, const struct pl_stat *stat)
 {
-	uint64_t v;
-
-	memcpy(&v, (const char *)object + offset, sizeof(v));
-	return v;
+	if (stat->family != NULL)
+		pl_exposition_family(page, stat->family,
+			stat->gauge ? PL_METRIC_GAUGE : PL_METRIC_COUNTER, stat->unit, stat->help);
+	return stat->family != NULL;
 }
 
 static inline void gauge_value(struct pl_exposition *page, const char *name, const char *unit,
@@ -48,6 +49,11 @@ static inline void gauge_value(struct pl_exposition *page, const char *name, con
 	gauge(page, name, unit, help);
 	pl_exposition_double(page, NULL, 0, value);
 }
+
+/* ---- metrics_regions.c ---- */
+
+struct pl_region_source;
+void pl_metrics_regions(struct pl_region_source *source, struct pl_exposition *page);
 
 /* ---- metrics_network.c ---- */
 

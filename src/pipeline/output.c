@@ -20,6 +20,7 @@ enum {
 	BATCH_PATHS = 256,
 	BATCH_HOPS = 1024,
 	BATCH_EVENTS = 256,
+	BATCH_VALUES = 256,
 	IDLE_MS = 10,
 	FLUSH_MS = 200,
 };
@@ -43,7 +44,7 @@ struct pl_output {
 	pthread_t thread;
 	bool running;
 	/* What the workers look at once per batch. */
-	_Atomic bool paths, events;
+	_Atomic bool paths, events, values;
 	/* Whoever finds the thread asleep and clears that wakes it. */
 	_Atomic bool asleep;
 	sem_t wake;
@@ -53,12 +54,14 @@ struct pl_output {
 	uint64_t deadline_ns;
 	struct pl_tap *taps;
 	struct pl_where *where;
-	uint64_t gone_accepted, gone_full_paths, gone_full_events, gone_taken; /* of queues freed */
+	/* of queues freed */
+	uint64_t gone_accepted, gone_full_paths, gone_full_events, gone_full_values, gone_taken;
 
 	struct pl_counter filtered;
 	/* The thread's scratch. */
 	struct pl_record_batch batch;
 	struct pl_event batch_events[BATCH_EVENTS];
+	struct pl_value batch_values[BATCH_VALUES];
 	uint64_t woken_ns;
 	bool unflushed, news; /* anything, or events, was written since the last flush */
 	int last_error_said;
@@ -117,12 +120,22 @@ static void wake(struct pl_output *o)
 		sem_post(&o->wake);
 }
 
-/* Events are worth a wake-up, of which the thread allows one per WAKE_MIN_NS; reports wait for it. */
+/* Events are worth a wake-up, of which the thread allows one per WAKE_MIN_NS; reports wait for
+ * it. */
 void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n)
 {
 	if (!atomic_load_explicit(&tap->output->events, memory_order_relaxed))
 		return;
 	pl_export_queue_put_events(tap->queue, events, n);
+	wake(tap->output);
+}
+
+/* Values wake as events do: they come in batches, once per look at the regions. */
+void pl_tap_values(struct pl_tap *tap, const struct pl_value *values, uint32_t n)
+{
+	if (!atomic_load_explicit(&tap->output->values, memory_order_relaxed))
+		return;
+	pl_export_queue_put_values(tap->queue, values, n);
 	wake(tap->output);
 }
 
@@ -148,30 +161,35 @@ static void filter(struct pl_output *o)
 	b->n_paths = kept;
 }
 
-/* One round over the queues; false when nothing waited. Called with the lock held, which is let go of while
- * writing: a slow disk must not hold up who wants to read counters. Meanwhile the list may grow at its head
- * and nothing else; queues are freed by this thread only. Producers never take the lock. */
+/* One round over the queues; false when nothing waited. Called with the lock held, which is let go
+ * of while writing: a slow disk must not hold up who wants to read counters. Meanwhile the list may
+ * grow at its head and nothing else; queues are freed by this thread only. Producers never take the
+ * lock. */
 static bool round_of_queues(struct pl_output *o)
 {
 	bool any = false;
 
 	for (struct pl_tap *t = o->taps; t != NULL; t = t->next) {
-		uint32_t n_events = 0, n;
+		struct pl_export_taken taken = { .events = o->batch_events,
+			.values = o->batch_values,
+			.cap_events = BATCH_EVENTS,
+			.cap_values = BATCH_VALUES };
 
 		pl_record_batch_clear(&o->batch);
-		n = pl_export_queue_take(
-			t->queue, &o->batch, o->batch_events, BATCH_EVENTS, &n_events);
-		if (n == 0)
+		if (pl_export_queue_take(t->queue, &o->batch, &taken) == 0)
 			continue;
 		any = o->unflushed = true;
-		o->news |= n_events > 0;
+		o->news |= taken.n_events > 0;
 		filter(o);
 		pthread_mutex_unlock(&o->lock);
 		if (o->batch.n_paths > 0)
 			pl_export_write_paths(o->export, &o->batch, pl_clock_mono_ns());
-		if (n_events > 0)
+		if (taken.n_events > 0)
 			pl_export_write_events(
-				o->export, o->batch_events, n_events, pl_clock_mono_ns());
+				o->export, taken.events, taken.n_events, pl_clock_mono_ns());
+		if (taken.n_values > 0)
+			pl_export_write_values(
+				o->export, taken.values, taken.n_values, pl_clock_mono_ns());
 		pthread_mutex_lock(&o->lock);
 	}
 	return any;
@@ -191,6 +209,7 @@ static void free_closed(struct pl_output *o)
 		o->gone_accepted += pl_counter_read(&s->accepted);
 		o->gone_full_paths += pl_counter_read(&s->full_paths);
 		o->gone_full_events += pl_counter_read(&s->full_events);
+		o->gone_full_values += pl_counter_read(&s->full_values);
 		o->gone_taken += pl_counter_read(&s->taken);
 		*link = t->next;
 		pl_export_queue_free(t->queue);
@@ -209,14 +228,16 @@ static void tell_trouble(struct pl_output *o)
 		return;
 	pl_output_words(o, &words);
 	if (refused != o->refused_said)
-		pl_warn("output", "%s: %llu entries refused; of the last one the server says: %s",
+		pl_warn("output",
+			"%s: %llu entries refused; answer of the server to the last one: %s",
 			o->name, (unsigned long long)(refused - o->refused_said), words.refusal);
 	o->refused_said = refused;
 	if (e == o->last_error_said)
 		return;
 	o->last_error_said = e;
 	if (e != 0)
-		pl_error("output", "%s: %s; what cannot be held is dropped and counted", o->name,
+		pl_error("output", "%s: %s; entries beyond the buffer are dropped and counted",
+			o->name,
 			words.trouble[0] != '\0' ? words.trouble : strerror(e < 0 ? -e : e));
 	else
 		pl_notice("output", "%s: writing again", o->name);
@@ -231,8 +252,9 @@ static bool anything_waits(const struct pl_output *o)
 	return false;
 }
 
-/* Called with the lock held, which is let go of meanwhile. Somebody who puts an event in between the look and the sleep
- * on a machine that orders stores weakly is noticed when the sleep is over. */
+/* Called with the lock held, which is let go of meanwhile. Somebody who puts an event in between
+ * the look and the sleep on a machine that orders stores weakly is noticed when the sleep is
+ * over. */
 static void wait_a_little(struct pl_output *o)
 {
 	const uint64_t now = pl_clock_mono_ns(), since = now - o->woken_ns;
@@ -259,7 +281,7 @@ static void reopen_file(struct pl_output *o, uint64_t now_ns)
 	struct pl_diag diag = { .text = "" };
 
 	if (pl_export_reopen(o->export, now_ns, &diag) < 0)
-		pl_error("output", "%s: %s; going on with the old file", o->name, diag.text);
+		pl_error("output", "%s: %s; continuing with the old file", o->name, diag.text);
 }
 
 /* The series of this interval, and a last time when all else is over. *due is when the next are. */
@@ -339,6 +361,9 @@ int pl_output_configure(
 	pl_where_free(old);
 	atomic_store_explicit(&o->paths, options->paths, memory_order_relaxed);
 	atomic_store_explicit(&o->events, options->events, memory_order_relaxed);
+	/* Never to an exporter that takes none. */
+	atomic_store_explicit(&o->values, options->values && o->export->ops->write_values != NULL,
+		memory_order_relaxed);
 	return 0;
 }
 
@@ -409,7 +434,7 @@ uint64_t pl_output_stop(struct pl_output *o, uint64_t deadline_ns)
 		o->running = false;
 	}
 	pl_output_stats(o, &s);
-	return s.waiting + s.queued;
+	return s.undelivered;
 }
 
 void pl_output_free(struct pl_output *o)
@@ -440,16 +465,35 @@ const char *pl_output_name(const struct pl_output *output)
 	return output->name;
 }
 
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_output_stats, __VA_ARGS__)
+#include "export/stats.def"
+#include "pipeline/output_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_output_stats_list = { stat_rows,
+	sizeof(stat_rows) / sizeof(stat_rows[0]) };
+
 void pl_output_stats(struct pl_output *o, struct pl_output_stats *ret)
 {
 	const struct pl_export_stats *e = &o->export->stats;
-	struct pl_output_stats s = { 0 };
+	struct pl_output_stats s;
 
 	pthread_mutex_lock(&o->lock);
-	s.accepted = o->gone_accepted;
-	s.full_paths = o->gone_full_paths;
-	s.full_events = o->gone_full_events;
-	s.taken = o->gone_taken;
+	s = (struct pl_output_stats){
+#define PL_STAT(kind, member, ...) .member = pl_counter_read(&e->member),
+#include "export/stats.def"
+#undef PL_STAT
+		.accepted = o->gone_accepted,
+		.full_paths = o->gone_full_paths,
+		.full_events = o->gone_full_events,
+		.full_values = o->gone_full_values,
+		.taken = o->gone_taken,
+		.filtered = pl_counter_read(&o->filtered),
+		.spooled = atomic_load_explicit(&e->spooled, memory_order_relaxed),
+		.spooled_bytes = atomic_load_explicit(&e->spooled_bytes, memory_order_relaxed),
+		.last_error = atomic_load_explicit(&e->last_error, memory_order_relaxed),
+	};
 	for (const struct pl_tap *t = o->taps; t != NULL; t = t->next) {
 		const struct pl_export_queue_stats *q = pl_export_queue_stats(t->queue);
 		/* Taken first: the worker may put in between, and what was taken was accepted. */
@@ -458,29 +502,16 @@ void pl_output_stats(struct pl_output *o, struct pl_output_stats *ret)
 		s.taken += taken;
 		s.accepted += pl_counter_read(&q->accepted);
 		s.full_events += pl_counter_read(&q->full_events);
+		s.full_values += pl_counter_read(&q->full_values);
 		s.full_paths += pl_counter_read(&q->full_paths);
 	}
-	s.waiting = s.accepted - s.taken;
-	s.full = s.full_paths + s.full_events;
+	s.full = s.full_paths + s.full_events + s.full_values;
 	s.offered = s.accepted + s.full;
-	s.filtered = pl_counter_read(&o->filtered);
-	s.delivered = pl_counter_read(&e->delivered);
-	s.bytes = pl_counter_read(&e->bytes);
-	s.errors = pl_counter_read(&e->errors);
-	s.rotations = pl_counter_read(&e->rotations);
 	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
 		s.dropped[i] = pl_counter_read(&e->dropped[i]);
 	s.dropped[PL_EXPORT_QUEUE_FULL] += s.full;
-	s.points = pl_counter_read(&e->points);
-	s.recovered = pl_counter_read(&e->recovered);
-	s.requests = pl_counter_read(&e->requests);
-	s.dead_letters = pl_counter_read(&e->dead_letters);
-	s.folded = pl_counter_read(&e->folded);
-	s.damaged = pl_counter_read(&e->damaged);
-	s.spooled = atomic_load_explicit(&e->spooled, memory_order_relaxed);
-	s.spooled_bytes = atomic_load_explicit(&e->spooled_bytes, memory_order_relaxed);
-	s.queued = atomic_load_explicit(&e->queued, memory_order_relaxed);
-	s.last_error = atomic_load_explicit(&e->last_error, memory_order_relaxed);
+	s.undelivered =
+		s.accepted - s.taken + atomic_load_explicit(&e->queued, memory_order_relaxed);
 	pthread_mutex_unlock(&o->lock);
 	*ret = s;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An output: an exporter with a thread of its own and one bounded queue per worker. A worker puts and goes
- * on; what does not fit is dropped and counted in the queue. A slow output holds up neither capture nor
- * another output.
+ * An output: an exporter with a thread of its own and one bounded queue per worker. A worker puts
+ * and goes on; what does not fit is dropped and counted in the queue. A slow output holds up
+ * neither capture nor another output.
  *
  *   offered = accepted + full                         (per queue; the worker's side)
  *   taken + points = filtered + the exporter's accepted   (the thread's side)
  *   exporter accepted + recovered = delivered + dropped + queued + spooled
  * where taken and the points of series are what the exporter accepts.
  *
- * Queues are added and closed by the controlling thread; a closed queue is emptied, then freed, its counts
- * kept. Counters may be read by any thread.
+ * Queues are added and closed by the controlling thread; a closed queue is emptied, then freed, its
+ * counts kept. Counters may be read by any thread.
  */
 #pragma once
 
@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "base/stats.h"
 #include "export/exporter.h"
 #include "export/queue.h"
 
@@ -25,25 +26,22 @@ struct pl_output;
 struct pl_series;
 
 struct pl_output_stats {
-	uint64_t offered, accepted, full; /* sums over the queues, those gone included */
-	uint64_t full_paths, full_events; /* what full consists of */
-	uint64_t taken, filtered;
-	uint64_t waiting; /* in queues */
-	uint64_t delivered, queued, errors, bytes, rotations;
+#define PL_STAT PL_STAT_MEMBER
+#include "export/stats.def"
+#include "pipeline/output_stats.def"
+#undef PL_STAT
 	uint64_t dropped[PL_EXPORT_DROP_MAX]; /* QUEUE_FULL is `full` */
-	/* As struct pl_export_stats has them. */
-	uint64_t points, recovered, requests, dead_letters, folded, damaged;
-	uint64_t spooled, spooled_bytes;
 	int last_error;
 };
+extern const struct pl_stats pl_output_stats_list;
 
 struct pl_output_options {
 	const char *name;       /* copied */
 	uint32_t queue_records; /* per worker */
-	bool paths, events;
-	const char *where; /* NULL = all */
-	/* When series are wanted: taken over, also on failure, and written every interval. Not changed by
-	 * pl_output_configure. */
+	bool paths, events, values;
+	const char *where; /* of paths; NULL = all */
+	/* When series are wanted: taken over, also on failure, and written every interval. Not
+	 * changed by pl_output_configure. */
 	struct pl_series *series;
 	uint64_t interval_ns;
 };
@@ -51,7 +49,8 @@ struct pl_output_options {
 /* Takes `export` over, also on failure. -ENOMEM, -EINVAL with diag for a bad expression. */
 int pl_output_new(struct pl_output **ret, const struct pl_output_options *options,
 	struct pl_export *export, struct pl_diag *diag);
-/* late: the pipeline runs already, so the first interval of its series begins now; else with the first report. */
+/* late: the pipeline runs already, so the first interval of its series begins now; else with the
+ * first report. */
 int pl_output_start(struct pl_output *output, bool late);
 
 /* What it takes may be changed while it runs. */
@@ -60,8 +59,8 @@ int pl_output_configure(
 /* Asks the thread to let go of its file and open it by name again. */
 void pl_output_reopen(struct pl_output *output);
 
-/* Empties what waits and delivers it until the deadline (monotonic); ends the thread. The queues' producers
- * must have stopped. Returns the number of entries left undelivered. */
+/* Empties what waits and delivers it until the deadline (monotonic); ends the thread. The queues'
+ * producers must have stopped. Returns the number of entries left undelivered. */
 uint64_t pl_output_stop(struct pl_output *output, uint64_t deadline_ns);
 void pl_output_free(struct pl_output *output);
 
@@ -77,3 +76,4 @@ struct pl_output *pl_tap_output(const struct pl_tap *tap);
 void pl_tap_close(struct pl_tap *tap); /* the worker puts no more; the tap is gone for the caller */
 void pl_tap_paths(struct pl_tap *tap, const struct pl_record_batch *batch);
 void pl_tap_events(struct pl_tap *tap, const struct pl_event *events, uint32_t n);
+void pl_tap_values(struct pl_tap *tap, const struct pl_value *values, uint32_t n);

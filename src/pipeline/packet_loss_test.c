@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets lost and out of order by the flows' own numbers, told apart from what happened to the reports about them. The
- * network is that of the generator as GEANT's programs report it; it knows what it dropped, lost and turned around.
+ * Packets lost and out of order by the flows' own numbers, told apart from what happened to the
+ * reports about them. The network is that of the generator as GEANT's programs report it; it knows
+ * what it dropped, lost and turned around.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -11,6 +11,7 @@
 #include "export/queue.h"
 #include "pipeline/kernel_source.h"
 #include "pipeline/kind.h"
+#include "pipeline/region_source.h"
 #include "pipeline/series.h"
 #include "pipeline/state.h"
 
@@ -20,7 +21,8 @@
 #define UNTRACKED_SHOWN_NS   (UINT64_C(60) * 1000000000u)
 #define OVERFLOW_SHOWN_NS    (UINT64_C(10) * 1000000000u)
 
-/* What a UDP port holds (netio/udp.c): its default socket buffer, and a batch of the largest datagrams. */
+/* What a UDP port holds (netio/udp.c): its default socket buffer, and a batch of the largest
+ * datagrams. */
 #define PORT_RCVBUF_BYTES    (UINT64_C(16) << 20)
 #define PORT_BATCH_BYTES     (PL_BATCH_MAX * UINT64_C(66048))
 /* Of an output's thread: one batch of records. */
@@ -36,6 +38,7 @@ int pl_pipeline_open_output(struct pl_pipeline *p, struct pl_output **ret,
 		.queue_records = (uint32_t)c->queue_records,
 		.paths = c->paths,
 		.events = c->events,
+		.values = c->values,
 		.where = c->where,
 	};
 	struct pl_export *e;
@@ -93,6 +96,7 @@ int pl_pipeline_engine_new(struct pl_engine **ret, const struct pl_config *confi
 	if (r == 0 && make->aggregate)
 		r = new_aggregates(e, config);
 	pl_config_detect(config, &detect);
+	e->units = detect.units;
 	if (r == 0 && make->detect)
 		r = pl_detect_new(&e->detect, &detect);
 	if (r == 0 && make->rules) {
@@ -159,6 +163,8 @@ int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config,
 	for (size_t i = 0; r == 0 && i < config->sources.n; i++)
 		r = pl_pipeline_open_source(
 			p, config, p->profiles, &s[i], p->workers, &p->n_workers, diag);
+	if (r == 0)
+		r = pl_pipeline_open_regions(p, config, p->workers, &p->n_workers, diag);
 	if (r < 0)
 		goto fail;
 	p->config = *config;
@@ -174,7 +180,11 @@ int pl_pipeline_add_output(struct pl_pipeline *p, const char *name, struct pl_ex
 	uint32_t queue_records, struct pl_diag *diag)
 {
 	struct pl_output_options options = {
-		.name = name, .queue_records = queue_records, .paths = true, .events = true
+		.name = name,
+		.queue_records = queue_records,
+		.paths = true,
+		.events = true,
+		.values = true,
 	};
 	struct pl_output *output;
 	int r = pl_output_new(&output, &options, export, diag);
@@ -224,6 +234,8 @@ int pl_pipeline_start(struct pl_pipeline *p, struct pl_diag *diag)
 
 	if (r < 0)
 		return r;
+	if (p->regions != NULL)
+		pl_region_source_open(p->regions);
 	pthread_mutex_lock(&p->lock);
 	for (unsigned int i = 0; r == 0 && i < p->n_outputs; i++)
 		r = pl_output_start(p->outputs[i], false);
@@ -267,6 +279,7 @@ void pl_pipeline_free(struct pl_pipeline *p)
 		return;
 	for (unsigned int i = 0; i < p->n_workers; i++)
 		pl_worker_free(p->workers[i]);
+	pl_region_source_free(p->regions);
 	for (unsigned int i = 0; i < p->n_outputs; i++) {
 		pl_output_free(p->outputs[i]);
 		free(p->output_ids[i]);
@@ -314,27 +327,7 @@ int pl_pipeline_snapshot(struct pl_pipeline *p)
 
 static void add_output_stats(struct pl_output_stats *into, const struct pl_output_stats *from)
 {
-	into->offered += from->offered;
-	into->accepted += from->accepted;
-	into->full += from->full;
-	into->full_paths += from->full_paths;
-	into->full_events += from->full_events;
-	into->taken += from->taken;
-	into->filtered += from->filtered;
-	into->waiting += from->waiting;
-	into->delivered += from->delivered;
-	into->queued += from->queued;
-	into->errors += from->errors;
-	into->bytes += from->bytes;
-	into->rotations += from->rotations;
-	into->points += from->points;
-	into->recovered += from->recovered;
-	into->requests += from->requests;
-	into->dead_letters += from->dead_letters;
-	into->folded += from->folded;
-	into->damaged += from->damaged;
-	into->spooled += from->spooled;
-	into->spooled_bytes += from->spooled_bytes;
+	pl_stats_add(&pl_output_stats_list, into, from);
 	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
 		into->dropped[i] += from->dropped[i];
 }
@@ -434,9 +427,7 @@ static bool write_untracked(struct pl_pipeline *p, struct pl_json *json)
 		if (!good) {
 			pl_json_key(json, "trouble");
 			pl_json_str(json,
-				"some are not tracked, so what is lost of their reports is not "
-				"known: decode.max_exporters are taken (pathline top, "
-				"/api/v1/exporters)");
+				"some exporters are not tracked, so the losses of their reports are unknown: all decode.max_exporters are in use (pathline top, /api/v1/exporters)");
 		}
 		pl_json_object_end(json);
 	}
@@ -492,7 +483,7 @@ static bool write_ready(struct pl_pipeline *p, struct pl_buf *out)
 		pl_json_key(&json, "ok");
 		pl_json_bool(&json, trouble == NULL);
 		pl_json_key(&json, "waiting");
-		pl_json_u64(&json, s.waiting + s.queued);
+		pl_json_u64(&json, s.undelivered);
 		if (s.spooled > 0) {
 			pl_json_key(&json, "spooled");
 			pl_json_u64(&json, s.spooled);
@@ -556,7 +547,7 @@ const struct pl_config *pl_pipeline_config(const struct pl_pipeline *pipeline)
 
 const char *pl_pipeline_listener(const struct pl_pipeline *p, unsigned int i, uint16_t *ret_port)
 {
-	if (i >= p->n_workers)
+	if (i >= p->n_workers || p->workers[i]->source.feed != NULL)
 		return NULL;
 	if (ret_port != NULL)
 		*ret_port = p->workers[i]->local_port;
@@ -588,7 +579,8 @@ uint64_t pl_pipeline_memory(const struct pl_config *config)
 		if (pl_config_where(config, &s[i]) != PL_DETECT_USER)
 			sum += pl_kernel_source_memory(config, pl_config_sockets(&s[i]),
 				pl_config_where(config, &s[i]) == PL_DETECT_BOTH);
-		/* The kernel charges its own headers to the buffer too: twice what was asked for. */
+		/* The kernel charges its own headers to the buffer too: twice what was asked
+		 * for. */
 		sum += pl_config_sockets(&s[i]) * (2 * rcvbuf + PORT_BATCH_BYTES);
 	}
 	for (size_t i = 0; i < config->outputs.n; i++) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The running collector: sources, workers, outputs, as a configuration says. One worker thread per socket
- * of each source; one thread per output. received = decoded + every verdict that is not "ok", and records
- * accepted by an output = delivered + dropped by cause + waiting, at every quiet point.
+ * The running collector: sources, workers, outputs, as a configuration says. One worker thread per
+ * socket of each source; one thread per output. received = decoded + every verdict that is not
+ * "ok", and records accepted by an output = delivered + dropped by cause + waiting, at every quiet
+ * point.
  *
- * One thread controls (new … free); pl_pipeline_stats, pl_pipeline_ready and pl_metrics_write may be called by
- * any other thread at the same time. Nothing here is on the packet path.
+ * One thread controls (new … free); pl_pipeline_stats, pl_pipeline_ready and pl_metrics_write may
+ * be called by any other thread at the same time. Nothing here is on the packet path.
  */
 #pragma once
 
@@ -22,23 +23,31 @@
 
 struct pl_pipeline;
 
-/* Opens every source: what may take rights that are given up before the start. Takes the configuration over on
- * success. rights: of a helper (pipeline/helper.h), which outlives the pipeline, or NULL. -EINVAL, errno of what could not be opened, with diag. */
+/* Opens every source: what may take rights that are given up before the start. Takes the
+ * configuration over on success. rights: of a helper (pipeline/helper.h), which outlives the
+ * pipeline, or NULL. -EINVAL, errno of what could not be opened, with diag. */
 int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config,
 	const struct pl_rights *rights, struct pl_diag *diag);
 
-/* An output beyond the configured ones, before the start; kept by reloads. Nobody was promised it: it is in
- * neither the sums of pl_pipeline_stats nor the readiness. Takes `export` over, always. */
+/* An output beyond the configured ones, before the start; kept by reloads. Nobody was promised it:
+ * it is in neither the sums of pl_pipeline_stats nor the readiness. Takes `export` over, always. */
 int pl_pipeline_add_output(struct pl_pipeline *pipeline, const char *name, struct pl_export *export,
 	uint32_t queue_records, struct pl_diag *diag);
+
+/* Families of others, at the end of pl_metrics_write and so wherever those of the pipeline go.
+ * Before the start; `write` is called by any thread, and waits for nobody that holds the
+ * pipeline. */
+struct pl_exposition;
+void pl_pipeline_add_families(struct pl_pipeline *pipeline,
+	void (*write)(void *arg, struct pl_exposition *page), void *arg);
 
 /* Opens the outputs and starts all threads. errno of what could not be opened, with diag. */
 int pl_pipeline_start(struct pl_pipeline *pipeline, struct pl_diag *diag);
 
 /*
- * Goes over to another configuration without losing a packet: sources, outputs and tables that stay the
- * same go on with all they know. Takes `config` over on success; on failure nothing has changed. What cannot
- * be changed while running is left as it was and named in the log.
+ * Goes over to another configuration without losing a packet: sources, outputs and tables that stay
+ * the same go on with all they know. Takes `config` over on success; on failure nothing has
+ * changed. What cannot be changed while running is left as it was and named in the log.
  */
 int pl_pipeline_reload(
 	struct pl_pipeline *pipeline, struct pl_config *config, struct pl_diag *diag);
@@ -48,7 +57,8 @@ void pl_pipeline_reload_failed(struct pl_pipeline *pipeline);
 /* Outputs let go of their files and open them by name again. */
 void pl_pipeline_reopen(struct pl_pipeline *pipeline);
 
-/* Empties the sockets, then the outputs, until the deadline (from now). Returns entries left undelivered. */
+/* Empties the sockets, then the outputs, until the deadline (from now). Returns entries left
+ * undelivered. */
 uint64_t pl_pipeline_stop(struct pl_pipeline *pipeline, uint64_t limit_ns);
 void pl_pipeline_free(struct pl_pipeline *pipeline);
 
@@ -66,20 +76,27 @@ int pl_pipeline_stats(struct pl_pipeline *pipeline, struct pl_pipeline_stats *re
 /* Adds what all workers see now to `into`, which is emptied first. As pl_pipeline_stats. */
 int pl_pipeline_aggregate(struct pl_pipeline *pipeline, struct pl_aggregate *into);
 
-/* Whether every promise holds: listeners alive, outputs able to write and to keep up. Adds an object that
- * says so to `json` unless it is NULL. */
+/* Whether every promise holds: listeners alive, outputs able to write and to keep up. Adds an
+ * object that says so to `json` unless it is NULL. */
 bool pl_pipeline_ready(struct pl_pipeline *pipeline, struct pl_buf *json);
-/* The same, but never waits for who reads the pipeline or changes it: then it is what pl_pipeline_ready said last. */
+/* The same, but never waits for who reads the pipeline or changes it: then it is what
+ * pl_pipeline_ready said last. */
 bool pl_pipeline_ready_now(struct pl_pipeline *pipeline, struct pl_buf *json);
 
 /* The configuration in use; the controlling thread only. */
 const struct pl_config *pl_pipeline_config(const struct pl_pipeline *pipeline);
 
-/* Name and port of socket i, in the order of the configuration; NULL behind the last. Before a reload. */
+/* What was written into regions of this process is looked at now, not when it is time. The
+ * controlling thread. */
+void pl_pipeline_wake_regions(struct pl_pipeline *pipeline);
+
+/* Name and port of socket i, in the order of the configuration; NULL behind the last. Before a
+ * reload. */
 const char *pl_pipeline_listener(
 	const struct pl_pipeline *pipeline, unsigned int i, uint16_t *ret_port);
 
-/* The output of that name, which lives as long as the pipeline if pl_pipeline_add_output made it; NULL. */
+/* The output of that name, which lives as long as the pipeline if pl_pipeline_add_output made it;
+ * NULL. */
 struct pl_output *pl_pipeline_find_output(struct pl_pipeline *pipeline, const char *name);
 
 /* Upper bound of what a pipeline holds, without the program and its stacks. */

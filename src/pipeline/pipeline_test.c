@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The collector in one process, over the loopback: its account, what a reload keeps and what it makes anew, what
- * a reload that fails leaves behind. */
+/* The collector in one process, over the loopback: its account, what a reload keeps and what it
+ * makes anew, what a reload that fails leaves behind. */
 #include "pipeline/pipeline.h"
 
 #include <errno.h>
@@ -132,12 +132,13 @@ static void outputs_balance(struct pl_pipeline *p, const char *name)
 		dropped += s.outputs.dropped[i];
 	eq(s.outputs.offered, s.outputs.accepted + s.outputs.full, "%s: offered", name);
 	eq(s.outputs.taken, s.outputs.accepted, "%s: taken", name);
-	eq(s.outputs.delivered + s.outputs.filtered + dropped + s.outputs.queued, s.outputs.offered,
-		"%s: delivered and dropped", name);
+	eq(s.outputs.delivered + s.outputs.filtered + dropped + s.outputs.undelivered,
+		s.outputs.offered, "%s: delivered and dropped", name);
 	ok(s.outputs.delivered > 0, "%s: something is delivered", name);
 }
 
-#define ONE "sources:\n  - uri: udp://127.0.0.1:0\n"
+#define IOAM(time) "decode:\n  ioam_time: [\"" time "\"]\n"
+#define ONE        "sources:\n  - uri: udp://127.0.0.1:0\n"
 
 static void test_account(void)
 {
@@ -151,8 +152,8 @@ static void test_account(void)
 	pl_pipeline_free(p);
 }
 
-/* What a reload keeps. The source ONE stays in each; `epoch` tells by the decoder's account of exporters
- * whether its tables began anew. */
+/* What a reload keeps. The source ONE stays in each; `epoch` tells by the decoder's account of
+ * exporters whether its tables began anew. */
 static const struct {
 	const char *name, *before, *after;
 	unsigned int workers; /* afterwards */
@@ -176,6 +177,10 @@ static const struct {
 	{ "detection's tables", ONE, ONE "detect:\n  max_flows: 262144\n", 1, 0, false, true },
 	{ "a profile", ONE, ONE "profiles:\n  - match: 192.0.2.0/24\n", 1, 0, true, true },
 	{ "decoding", ONE, ONE "decode:\n  latency_max: 1s\n", 1, 0, true, true },
+	{ "the same formats of time", ONE IOAM("123=ptp"), ONE IOAM("123=ptp"), 1, 0, false,
+		false },
+	{ "another format of time", ONE IOAM("123=ptp"), ONE IOAM("123=ntp"), 1, 0, true, true },
+	{ "when exporters are forgotten", ONE, ONE "detect:\n  forget: 1h\n", 1, 0, true, true },
 };
 
 static void test_reloads(void)
@@ -254,7 +259,8 @@ static void test_rules(void)
 			abort();
 		eq(pl_pipeline_reload(p, &c, NULL), 0, "%s: reload", rules[i].name);
 		if (rules[i].ends) {
-			/* What the new rules say comes with the next values, or at once where there is no rule. */
+			/* What the new rules say comes with the next values, or at once where there
+			 * is no rule. */
 			send_to(port_of(p, 0), 500, 0);
 			received(p, 1000, rules[i].name);
 			usleep(200000);
@@ -271,7 +277,8 @@ static void test_rules(void)
 	}
 }
 
-/* Each fails at another step; nothing has changed afterwards. `taken` is a port that somebody else has. */
+/* Each fails at another step; nothing has changed afterwards. `taken` is a port that somebody else
+ * has. */
 static const char *const bad_reloads[] = {
 	ONE "  - uri: udp://127.0.0.1:%u\n",
 	ONE "  - uri: udp://127.0.0.1:0?rcvbuf=9000\n  - uri: udp://127.0.0.1:%u?sockets=2\n",
@@ -332,7 +339,8 @@ static void *send_thread(void *arg)
 	return NULL;
 }
 
-/* Reloads while packets come, each with something else new: nothing is lost, nothing counted twice. */
+/* Reloads while packets come, each with something else new: nothing is lost, nothing counted
+ * twice. */
 static void test_reload_under_load(void)
 {
 	static const char *const texts[] = {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From one configuration to the next while packets come. First everything new is opened and made; if any of
- * it fails, it is undone and nothing has changed. Then, at their quiet points, the workers exchange their
- * parts; nobody's socket is closed but those of sources that are gone, and those are emptied first.
+ * From one configuration to the next while packets come. First everything new is opened and made;
+ * if any of it fails, it is undone and nothing has changed. Then, at their quiet points, the
+ * workers exchange their parts; nobody's socket is closed but those of sources that are gone, and
+ * those are emptied first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "pipeline/kernel_source.h"
+#include "pipeline/region_source.h"
 #include "pipeline/state.h"
 
 #define REMOVE_LIMIT_NS (UINT64_C(1) * 1000000000u)
@@ -26,6 +28,7 @@ struct plan {
 	bool gone[PL_WORKERS_MAX];        /* of p->workers */
 	bool output_gone[PL_OUTPUTS_MAX]; /* of p->outputs */
 	unsigned int outputs_before;
+	bool regions_added;                        /* none were read before */
 	struct pl_engine *engines[PL_WORKERS_MAX]; /* for those that stay */
 };
 
@@ -90,6 +93,17 @@ static bool same_server(const struct pl_config_output *a, const struct pl_config
 	       a->tls.insecure == b->tls.insecure;
 }
 
+static bool same_dta(const struct pl_config_output *a, const struct pl_config_output *b)
+{
+	return same_text(a->dta.to, b->dta.to) && same_text(a->dta.region, b->dta.region) &&
+	       same_text(a->dta.path, b->dta.path) && a->dta.primitive == b->dta.primitive &&
+	       a->dta.record == b->dta.record && a->dta.key_form == b->dta.key_form &&
+	       a->dta.byte_order == b->dta.byte_order && same_names(&a->dta.key, &b->dta.key) &&
+	       same_names(&a->dta.value, &b->dta.value) && a->dta.list == b->dta.list &&
+	       a->dta.ring == b->dta.ring && a->dta.sequenced == b->dta.sequenced &&
+	       a->dta.immediate == b->dta.immediate;
+}
+
 static void fixed(bool changed, const char *key, const char *of)
 {
 	if (changed)
@@ -140,11 +154,12 @@ static void say_fixed(const struct pl_config *from, const struct pl_config *to)
 			"rotate", o[i].name);
 		fixed(memcmp(&n->keep, &o[i].keep, sizeof(n->keep)) != 0, "keep", o[i].name);
 		fixed(!same_server(n, &o[i]), "the server or how it is written to", o[i].name);
+		fixed(!same_dta(n, &o[i]), "the telemetry memory or how it is written", o[i].name);
 	}
 }
 
-/* The running values go where the new file has others that cannot be had: the next reload compares with
- * what is, and the workers with their room. */
+/* The running values go where the new file has others that cannot be had: the next reload compares
+ * with what is, and the workers with their room. */
 static void keep_fixed(struct pl_config *from, struct pl_config *to)
 {
 	struct pl_config_source *s = from->sources.items;
@@ -173,6 +188,11 @@ static void keep_fixed(struct pl_config *from, struct pl_config *to)
 			n->rotate_age_ns = o[i].rotate_age_ns;
 			n->rotate_keep = o[i].rotate_keep;
 			n->keep = o[i].keep;
+			if (o[i].type == PL_OUTPUT_DTA) {
+				n->dta.record = o[i].dta.record;
+				n->paths = o[i].paths;
+				n->events = o[i].events;
+			}
 		}
 	}
 }
@@ -201,6 +221,28 @@ static bool same_copies(const struct pl_config *a, const struct pl_config *b)
 	       pl_addr_equal(&had.addr, &wants.addr);
 }
 
+/* Whether a decoder of the one can go on for the other: what pl_config_decode reads. */
+static bool same_decode(const struct pl_config *a, const struct pl_config *b)
+{
+	/* Configurations are zeroed before they are filled, so the padding is equal. */
+	const size_t plain =
+		offsetof(struct pl_config, decode.ioam_time) - offsetof(struct pl_config, decode);
+
+	return memcmp(&a->decode, &b->decode, plain) == 0 &&
+	       same_names(&a->decode.ioam_time, &b->decode.ioam_time) &&
+	       a->detect.forget_ns == b->detect.forget_ns;
+}
+
+static bool same_units(const struct pl_config *a, const struct pl_config *b)
+{
+	struct pl_core_units had, wants;
+
+	/* Both were checked when they were read. */
+	(void)pl_config_units(a, &had, NULL);
+	(void)pl_config_units(b, &wants, NULL);
+	return memcmp(&had, &wants, sizeof(had)) == 0;
+}
+
 static int plan_parts(struct plan *plan, struct pl_diag *diag)
 {
 	const struct pl_config *from = &plan->p->config, *to = plan->to;
@@ -209,17 +251,15 @@ static int plan_parts(struct plan *plan, struct pl_diag *diag)
 
 	if (r < 0)
 		return r;
-	/* Configurations are zeroed before they are filled, so the padding is equal. */
-	plan->changes.decode = /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
-		memcmp(&from->decode, &to->decode, sizeof(to->decode)) != 0 ||
-		from->profiles.n != to->profiles.n ||
-		memcmp(plan->profiles, plan->p->profiles,
-			to->profiles.n * sizeof(*plan->profiles)) != 0;
+	plan->changes.decode = !same_decode(from, to) || from->profiles.n != to->profiles.n ||
+			       memcmp(plan->profiles, plan->p->profiles,
+				       to->profiles.n * sizeof(*plan->profiles)) != 0;
 	plan->changes.aggregate =
 		memcmp(&from->aggregate, &to->aggregate, sizeof(to->aggregate)) != 0;
-	/* The detector follows the decoder's exporters: they start together. */
+	/* The detector follows the decoder's exporters: they start together. Padding as above. */
 	plan->changes.rules = /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
-		memcmp(&from->detect, &to->detect, sizeof(to->detect)) != 0;
+		memcmp(&from->detect, &to->detect, sizeof(to->detect)) != 0 ||
+		!same_units(from, to);
 	plan->changes.detect =
 		plan->changes.decode || (plan->changes.rules && !same_tables(from, to));
 	plan->changes.rules = plan->changes.rules && !plan->changes.detect;
@@ -236,23 +276,31 @@ static int plan_sources(struct plan *plan, struct pl_diag *diag)
 	int r = 0;
 
 	for (unsigned int i = 0; i < plan->p->n_workers; i++)
-		plan->gone[i] = find_source(plan->to, plan->p->workers[i]->uri) == NULL;
+		plan->gone[i] = plan->p->workers[i]->source.feed == NULL &&
+				find_source(plan->to, plan->p->workers[i]->uri) == NULL;
 	for (size_t i = 0; r == 0 && i < plan->to->sources.n; i++) {
 		if (find_source(&plan->p->config, s[i].uri) != NULL)
 			continue;
 		if (plan->p->n_workers + plan->n_added + pl_config_sockets(&s[i]) >
 			PL_WORKERS_MAX) {
-			pl_diag_set(
-				diag, "too many sockets at a time; remove sources first, then add");
+			pl_diag_set(diag,
+				"too many sockets at a time; remove sources in one reload and add new ones in the next");
 			return -E2BIG;
 		}
 		r = pl_pipeline_open_source(plan->p, plan->to, plan->profiles, &s[i], plan->added,
 			&plan->n_added, diag);
 	}
+	if (r == 0 && plan->p->regions == NULL) {
+		r = pl_pipeline_open_regions(plan->p, plan->to, plan->added, &plan->n_added, diag);
+		plan->regions_added = r == 0 && plan->p->regions != NULL;
+		if (plan->regions_added)
+			pl_region_source_open(plan->p->regions);
+	}
 	return r;
 }
 
-/* New outputs join the pipeline at once, started; nothing comes to them before the workers have taps. */
+/* New outputs join the pipeline at once, started; nothing comes to them before the workers have
+ * taps. */
 static int plan_outputs(struct plan *plan, struct pl_diag *diag)
 {
 	struct pl_pipeline *p = plan->p;
@@ -275,7 +323,8 @@ static int plan_outputs(struct plan *plan, struct pl_diag *diag)
 		if (r == 0)
 			r = pl_output_start(output, true);
 		if (r < 0)
-			pl_diag_set(diag, "no room for another output, or no thread for it");
+			pl_diag_set(diag,
+				"no room for another output, or its thread cannot be started");
 	}
 	return r;
 }
@@ -310,7 +359,8 @@ static int plan_engines(struct plan *plan)
 
 			if (k < plan->outputs_before && plan->output_gone[k])
 				continue;
-			/* Engines of running workers change only by exchange, which this thread makes. */
+			/* Engines of running workers change only by exchange, which this thread
+			 * makes. */
 			if (k < plan->outputs_before)
 				t = find_tap(p->workers[i]->engine, p->outputs[k]);
 			if (t != NULL) {
@@ -358,7 +408,7 @@ static void drop_output(struct pl_pipeline *p, unsigned int i, uint64_t limit_ns
 	pthread_mutex_unlock(&p->lock);
 	left = pl_output_stop(o, pl_clock_mono_ns() + limit_ns);
 	if (left > 0)
-		pl_warn("reload", "%s is gone; %llu entries were not delivered any more",
+		pl_warn("reload", "%s is removed; %llu entries were not delivered",
 			pl_output_name(o), (unsigned long long)left);
 	pl_output_free(o);
 	pthread_mutex_lock(&p->lock);
@@ -378,6 +428,10 @@ static void undo(struct plan *plan)
 		pl_worker_stop_by(plan->added[i], 1);
 		pl_worker_join(plan->added[i]);
 		pl_worker_free(plan->added[i]);
+	}
+	if (plan->regions_added) {
+		pl_region_source_free(p->regions);
+		p->regions = NULL;
 	}
 	while (p->n_outputs > plan->outputs_before)
 		drop_output(p, p->n_outputs - 1, 0);
@@ -417,7 +471,8 @@ static void apply(struct plan *plan)
 		if ((plan->changes.detect || plan->changes.rules || plan->changes.copies) &&
 			pl_kernel_source_of(p->workers[i]) != NULL &&
 			pl_kernel_source_change(pl_kernel_source_of(p->workers[i]), plan->to) < 0)
-			pl_error("reload", "%s: no memory for other thresholds; the old ones stay",
+			pl_error("reload",
+				"%s: no memory for the new thresholds; the old ones stay",
 				p->workers[i]->uri);
 		pl_worker_exchange(p->workers[i], plan->engines[i], &old);
 		forget_shared_taps(old, plan->engines[i]);
@@ -433,15 +488,19 @@ static void apply(struct plan *plan)
 	for (size_t i = 0; i < plan->to->outputs.n; i++) {
 		for (unsigned int k = 0; k < plan->outputs_before; k++) {
 			struct pl_output_options options = {
-				.paths = o[i].paths, .events = o[i].events, .where = o[i].where
+				.paths = o[i].paths,
+				.events = o[i].events,
+				.values = o[i].values,
+				.where = o[i].where,
 			};
 
-			/* The expression compiled when the file was checked; what is left is memory. */
+			/* The expression compiled when the file was checked; what is left is
+			 * memory. */
 			if (p->output_ids[k] != NULL &&
 				strcmp(p->output_ids[k], pl_config_output_identity(&o[i])) == 0 &&
 				pl_output_configure(p->outputs[k], &options, NULL) < 0)
 				pl_error("reload",
-					"%s: no memory for its expression; the old one stays",
+					"%s: no memory for the new expression; the old one stays",
 					o[i].name);
 		}
 	}
@@ -449,6 +508,9 @@ static void apply(struct plan *plan)
 		pl_aggregate_free(p->merged);
 		p->merged = plan->merged;
 	}
+	if (p->regions != NULL && !plan->regions_added &&
+		pl_region_source_change(p->regions, plan->to) < 0)
+		pl_error("reload", "no memory for other regions; those that are read stay");
 	p->snapshot_ns = 0;
 	free(p->profiles);
 	p->profiles = plan->profiles;
@@ -458,15 +520,15 @@ static void say_changes(const struct plan *plan)
 {
 	if (plan->changes.decode)
 		pl_notice(
-			"reload", "decoding changed: sequence tracking and path tables begin anew");
+			"reload", "decode changed: sequence tracking and path tables start empty");
 	if (plan->changes.aggregate)
 		pl_notice("reload",
-			"aggregate changed: per-queue, -port, -link and -path series begin anew");
+			"aggregate changed: the series of queues, ports, links and paths start empty");
 	if (plan->changes.detect && !plan->changes.decode)
-		pl_notice("reload", "detect changed: known flows and raised levels begin anew");
+		pl_notice("reload", "detect changed: known flows and level events start empty");
 	if (plan->changes.rules)
 		pl_notice("reload",
-			"detect changed: other rules from here on; flows and levels are kept");
+			"detect changed: new rules apply from now on; flows and level events are kept");
 }
 
 int pl_pipeline_reload(struct pl_pipeline *p, struct pl_config *config, struct pl_diag *diag)

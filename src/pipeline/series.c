@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "detect/units.h"
 #include "export/exposition.h"
 #include "pipeline/metrics.h"
 #include "pipeline/state.h"
@@ -17,6 +18,7 @@ struct pl_series {
 	struct pl_pipeline *pipeline;
 	bool page;
 	struct pl_aggregate_options options;
+	struct pl_core_units units;
 	struct pl_aggregate *now, *before;
 };
 
@@ -165,9 +167,11 @@ static const struct interval_names latency_names = { "latency_count", "latency_m
 static const struct interval_names depth_names = { "depth_count", "depth_mean", "depth_p50",
 	"depth_p99", "depth_highest" };
 
-static void queue_point(struct draft *d, const struct pl_aggregate *agg,
-	const struct pl_agg_queue *q, const struct pl_agg_queue *before, bool other)
+static void queue_point(struct draft *d, const struct pl_series *s, const struct pl_agg_queue *q,
+	const struct pl_agg_queue *before, bool other)
 {
+	const uint64_t unit = other ? 0 : pl_units_queue(&s->units, q->key.node);
+	const struct pl_aggregate *agg = s->now;
 	uint32_t max;
 
 	begin(d, "queue");
@@ -177,8 +181,15 @@ static void queue_point(struct draft *d, const struct pl_aggregate *agg,
 	field(d, "packets", "pathline_queue_packets", PL_SERIES_COUNTER, q->packets);
 	if (q->has_depth && !other)
 		field(d, "depth", "pathline_queue_depth", PL_SERIES_GAUGE, q->last_depth);
-	if (pl_aggregate_max(agg, &q->depth_max, &max))
+	if (q->has_depth && unit != 0)
+		field(d, "depth_bytes", "pathline_queue_depth_bytes", PL_SERIES_GAUGE,
+			q->last_depth * unit);
+	if (pl_aggregate_max(agg, &q->depth_max, &max)) {
 		field(d, "depth_max", "pathline_queue_depth_max", PL_SERIES_GAUGE, max);
+		if (unit != 0)
+			field(d, "depth_max_bytes", "pathline_queue_depth_max_bytes",
+				PL_SERIES_GAUGE, max * unit);
+	}
 	histogram(d, "pathline_hop_latency_seconds", &q->latency, &pl_bounds_latency);
 	interval(d, &latency_names, &q->latency, before != NULL ? &before->latency : NULL);
 	variation(d, &q->latency, before != NULL ? &before->latency : NULL);
@@ -256,9 +267,9 @@ static void write_all(const struct pl_series *s, struct draft *d)
 	uint32_t pos = 0;
 
 	while ((q = pl_aggregate_queue(a, &pos)) != NULL)
-		queue_point(d, a, q, pl_aggregate_find(b, PL_AGG_QUEUES, &q->key), false);
+		queue_point(d, s, q, pl_aggregate_find(b, PL_AGG_QUEUES, &q->key), false);
 	if (q_over->seen_ns != 0)
-		queue_point(d, a, q_over, pl_aggregate_queue_overflow(b), true);
+		queue_point(d, s, q_over, pl_aggregate_queue_overflow(b), true);
 	for (pos = 0; (x = pl_aggregate_port(a, &pos)) != NULL;)
 		port_point(d, a, x, false);
 	if (x_over->seen_ns != 0)
@@ -275,7 +286,8 @@ static void write_all(const struct pl_series *s, struct draft *d)
 
 /* ---- snapshots ---- */
 
-/* Tables of the size that the configuration has now; what was before is forgotten when it changed. */
+/* Tables of the size that the configuration has now; what was before is forgotten when it
+ * changed. */
 static int fit(struct pl_series *s, const struct pl_aggregate_options *options)
 {
 	struct pl_aggregate *now, *before;
@@ -311,6 +323,8 @@ static int take(struct pl_series *s)
 	if (r == 0) {
 		memset(&options, 0, sizeof(options));
 		pl_config_aggregate(&p->config, &options);
+		/* It was checked when the file was read. */
+		(void)pl_config_units(&p->config, &s->units, NULL);
 		r = fit(s, &options);
 	}
 	if (r == 0) {

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sources: from a line of the configuration to the workers of its sockets and queues, and where those run. */
+/* Sources: from a line of the configuration to the workers of its sockets and queues, and where
+ * those run. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "netio/port.h"
 #include "netio/rss.h"
 #include "pipeline/kernel_source.h"
+#include "pipeline/region_source.h"
 #include "pipeline/state.h"
 
-/* The worker that drives the detector in the kernel, or NULL after a line that says why there is none. */
+/* The worker that drives the detector in the kernel, or NULL after a line that says why there is
+ * none. */
 static struct pl_worker *open_detector(struct pl_pipeline *p, const struct pl_config *config,
 	const struct pl_profile *profiles, const struct pl_config_source *s, unsigned int queues)
 {
@@ -21,14 +25,13 @@ static struct pl_worker *open_detector(struct pl_pipeline *p, const struct pl_co
 	int r = pl_kernel_source_new(&kernel, config, profiles, s, queues, both, &why);
 
 	if (r == 0)
-		r = pl_kernel_source_worker(&driver, kernel, queues, p->next_id++,
-			(uint32_t)config->decode.max_exporters, &why);
+		r = pl_kernel_source_worker(&driver, kernel, queues, p->next_id++, &why);
 	if (r == 0) {
 		pl_notice("source", "%s: the kernel detects%s", s->uri,
-			both ? ", and hands every report up" : "");
+			both ? ", and copies every report to user space" : "");
 		return driver;
 	}
-	pl_warn("source", "%s: detects in user space; in the kernel it cannot: %s", s->uri,
+	pl_warn("source", "%s: detects in user space, because the kernel cannot: %s", s->uri,
 		why.text[0] != '\0' ? why.text : strerror(-r));
 	return NULL;
 }
@@ -39,7 +42,7 @@ static bool interface_of(const char *uri, char *dst, size_t cap)
 	const char *colon = strchr(uri, ':');
 	size_t n;
 
-	if (colon == NULL || (strncmp(uri, "afxdp:", 6) != 0 && strncmp(uri, "packet:", 7) != 0))
+	if (colon == NULL || (pl_port_uri_can(uri) & PL_PORT_CAN_INTERFACE) == 0)
 		return false;
 	n = strcspn(colon + 1, "?");
 	if (n == 0 || n >= cap)
@@ -58,14 +61,12 @@ static void warn_of_ports(const char *uri)
 		pl_rss_of(interface) != PL_RSS_PORTS)
 		return;
 	pl_warn("source",
-		"%s: the card chooses queues by ports too: numbers of an exporter that changes its "
-		"source port will look lost; 'ethtool -N %s rx-flow-hash udp4 sd', likewise udp6, "
-		"keeps it on one queue",
+		"%s: the NIC chooses receive queues by UDP ports too: reports of an exporter that changes its source port will look lost; 'ethtool -N %s rx-flow-hash udp4 sd' (and udp6) keeps each exporter on one queue",
 		uri, interface);
 }
 
-/* Sockets that share an address would share it with another process of this user too, which would then get a
- * part of the reports. Asks for it alone first. */
+/* Sockets that share an address would share it with another process of this user too, which would
+ * then get a part of the reports. Asks for it alone first. */
 static int is_ours_alone(const char *uri, struct pl_diag *diag)
 {
 	struct pl_port *alone;
@@ -87,7 +88,7 @@ int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *confi
 
 	if (!pl_config_source_uri(s, uri, sizeof(uri)))
 		return -EINVAL;
-	if (of > 1 && strncmp(uri, "udp:", 4) == 0)
+	if (of > 1 && (pl_port_uri_can(uri) & PL_PORT_CAN_SHARE) != 0)
 		r = is_ours_alone(uri, diag);
 	if (r == 0 && of > 1)
 		warn_of_ports(uri);
@@ -96,7 +97,7 @@ int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *confi
 	else if (r == 0 && (config->detect_where == PL_DETECT_KERNEL ||
 				   config->detect_where == PL_DETECT_BOTH))
 		pl_notice("source",
-			"%s: detects in user space; the kernel does for afxdp: sources only",
+			"%s: detects in user space; detection in the kernel needs an afxdp: source",
 			s->uri);
 	for (unsigned int i = 0; r == 0 && i < of; i++) {
 		struct pl_worker_source source = { .name = s->uri,
@@ -124,6 +125,40 @@ int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *confi
 		pl_worker_free(driver);
 	}
 	return r;
+}
+
+int pl_pipeline_open_regions(struct pl_pipeline *p, const struct pl_config *config,
+	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag)
+{
+	struct pl_worker_source source = {
+		.name = PL_REGION_SOURCE_NAME, .uri = PL_REGION_SOURCE_NAME, .of = 1
+	};
+	int r;
+
+	if (!pl_config_reads(config))
+		return 0;
+	if (*n == PL_WORKERS_MAX) {
+		pl_diag_set(diag, "no worker is left for regions: %d are in use", PL_WORKERS_MAX);
+		return -E2BIG;
+	}
+	r = pl_region_source_new(&p->regions, config);
+	if (r < 0)
+		return r;
+	source.feed = pl_region_source_feed(p->regions);
+	r = pl_worker_new(
+		&workers[*n], &source, p->next_id++, (uint32_t)config->decode.max_exporters, diag);
+	*n += r == 0;
+	if (r < 0) {
+		pl_region_source_free(p->regions);
+		p->regions = NULL;
+	}
+	return r;
+}
+
+void pl_pipeline_wake_regions(struct pl_pipeline *p)
+{
+	if (p->regions != NULL)
+		pl_region_source_wake(p->regions);
 }
 
 /* ---- processors ---- */
@@ -185,7 +220,8 @@ static bool read_text(const char *path, char *dst, size_t cap)
 	return good;
 }
 
-/* The processors on the memory node of a network card; false where there is none, as of virtual interfaces. */
+/* The processors on the memory node of a NIC; false where there is none, as of virtual
+ * interfaces. */
 static bool cpus_near(const char *interface, cpu_set_t *ret)
 {
 	char path[128], text[1024];

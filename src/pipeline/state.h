@@ -25,6 +25,8 @@ struct pl_pipeline {
 	unsigned int n_outputs;
 	bool running, stopping;
 
+	struct pl_region_source *regions; /* NULL: none are read */
+
 	/* Readers' copy. */
 	struct pl_aggregate *merged;
 	uint64_t snapshot_ns; /* monotonic; 0 = none */
@@ -38,17 +40,23 @@ struct pl_pipeline {
 	bool last_reload_ok;
 	uint64_t last_reload_ok_ns; /* since the Unix epoch */
 
-	/* What pl_pipeline_ready said last, for those who must not wait; under a lock of its own. */
+	/* pl_pipeline_add_families; NULL: there are none */
+	void (*families)(void *arg, struct pl_exposition *page);
+	void *families_arg;
+
+	/* What pl_pipeline_ready said last, for those who must not wait; under a lock of its
+	 * own. */
 	pthread_mutex_t said_lock;
 	struct pl_buf said;
 	bool said_ready;
 };
 
-/* With the lock held: makes every worker's snapshot and the merged aggregate fresh. 0, -ETIMEDOUT. */
+/* With the lock held: makes every worker's snapshot and the merged aggregate fresh. 0,
+ * -ETIMEDOUT. */
 int pl_pipeline_snapshot(struct pl_pipeline *pipeline);
 
-/* Which parts to make anew. rules: the detectors stay, by other rules. copies: of what the kernel settled, others are
- * wanted. */
+/* Which parts to make anew. rules: the detectors stay, by other rules. copies: of what the kernel
+ * settled, others are wanted. */
 struct pl_changes {
 	bool decode, aggregate, detect, rules, copies;
 };
@@ -59,9 +67,14 @@ struct pl_changes {
 int pl_pipeline_open_source(struct pl_pipeline *pipeline, const struct pl_config *config,
 	const struct pl_profile *profiles, const struct pl_config_source *source,
 	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag);
+/* The worker that reads regions, unstarted, behind the *n there are; makes p->regions. Nothing when
+ * none is to be read. */
+int pl_pipeline_open_regions(struct pl_pipeline *pipeline, const struct pl_config *config,
+	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag);
 /* The processor for a worker, -1 for none. */
 int pl_source_cpu(const struct pl_worker *worker, enum pl_config_pin pin);
-/* Of those allowed, the i-th that is near (NULL or none of them allowed: any), round and round; -1: none. */
+/* Of those allowed, the i-th that is near (NULL or none of them allowed: any), round and round; -1:
+ * none. */
 int pl_source_choose_cpu(const cpu_set_t *allowed, const cpu_set_t *near, unsigned int i);
 /* "0-3,8" as in /sys; -EINVAL. */
 int pl_source_parse_cpus(const char *text, cpu_set_t *ret);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the default configuration tells of the network that "gen int --story" plays, by the story's own time: nothing
- * while all is well, and of each fault one begin and one end at each place it concerns. By records, and by the lines
- * that the kernel program runs, with and without its straight way. What a flow's path is is taken from the generator,
- * not from the decoder.
+ * What the default configuration tells of the network that "gen int --story" plays, by the story's
+ * own time: nothing while all is well, and of each fault one begin and one end at each place it
+ * concerns. By records, and by the lines that the kernel program runs, with and without its
+ * fast path. What a flow's path is is taken from the generator, not from the decoder.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ struct told {
 struct run {
 	struct pl_detect *det;
 	struct pl_decode *decode;
-	struct pl_lean lean;
+	struct pl_direct direct;
 	struct pl_record_batch records;
 	struct pl_event_batch out;
 	struct pl_frames_counters frames;
@@ -79,11 +79,11 @@ static void begin(struct run *r, enum way way)
 	pl_config_detect(&config, &detect);
 	detect.numbers = way != RECORDS;
 	if (pl_decode_new(&r->decode, &decode) < 0 || pl_detect_new(&r->det, &detect) < 0 ||
-		pl_lean_init(&r->lean, &decode) < 0 || pl_event_batch_init(&r->out, 4096) < 0 ||
+		pl_direct_init(&r->direct, &decode) < 0 || pl_event_batch_init(&r->out, 4096) < 0 ||
 		pl_record_batch_init(&r->records, 64, 4096) < 0)
 		abort();
 	r->records.flush = no_flush;
-	r->lean.general = way == GENERAL_FRAMES;
+	r->direct.general = way == GENERAL_FRAMES;
 	pl_config_done(&config);
 }
 
@@ -91,7 +91,7 @@ static void end(struct run *r)
 {
 	pl_record_batch_done(&r->records);
 	pl_event_batch_done(&r->out);
-	pl_lean_done(&r->lean);
+	pl_direct_done(&r->direct);
 	pl_detect_free(r->det);
 	pl_decode_free(r->decode);
 	free(r->told);
@@ -133,7 +133,7 @@ static void packets(struct run *r, enum way way, struct pl_batch *batch)
 		settled[0] = false;
 		if (way != RECORDS)
 			pl_detect_frames(
-				r->det, &r->lean, &one, now_ns, settled, &r->frames, &r->out);
+				r->det, &r->direct, &one, now_ns, settled, &r->frames, &r->out);
 		if (settled[0])
 			continue;
 		pl_record_batch_clear(&r->records);
@@ -151,7 +151,7 @@ static void play(struct run *r, enum way way, bool story, double reorder)
 		.truth = true,
 		.duration_ns = 60 * SECOND,
 		.reorder = reorder,
-		/* The straight way takes stacks that say everything. */
+		/* the fast path takes stacks that say everything. */
 		.sink = way == FRAMES ? PL_GEN_SINK_STACK : PL_GEN_SINK_AUTO,
 		.seed = 1 };
 	static struct pl_batch batch;
@@ -236,8 +236,8 @@ static void steady(enum way way)
 	ok(r.reports == 300000, "%s: a minute of a healthy network: %" PRIu64 " reports",
 		way_names[way], r.reports);
 	eq(r.n, 0, "%s: not one event", way_names[way]);
-	ok(way != FRAMES || r.frames.quiet > r.reports / 2,
-		"%s: %" PRIu64 " of them the straight way", way_names[way], r.frames.quiet);
+	ok(way != FRAMES || r.frames.fast > r.reports / 2, "%s: %" PRIu64 " of them the fast path",
+		way_names[way], r.frames.fast);
 	for (size_t i = 0; i < r.n && i < 5; i++)
 		printf("# %s of node %" PRIu64 ", value %" PRIu64 "\n",
 			pl_event_kind_name(r.told[i].e.event), r.told[i].e.node, r.told[i].e.value);
@@ -250,7 +250,8 @@ static void story(enum way way)
 	uint64_t known = 0, lost = 0;
 	struct run r;
 
-	/* The path fails at 5 s for 20 s, the queue builds up at 10 s for 8 s, reports are lost at 16 s for 2 s. */
+	/* The path fails at 5 s for 20 s, the queue builds up at 10 s for 8 s, reports are lost at
+	 * 16 s for 2 s. */
 	play(&r, way, true, 0);
 	ok(r.moves > 0, "%s: %" PRIu64 " times a flow takes another way", name, r.moves);
 	eq(count(&r, PL_EVENT_PATH_CHANGE, PL_PHASE_ONCE), r.moves, "%s: each is told once", name);

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/num.h"
 #include "base/thread.h"
+#include "detect/units.h"
 #include "pipeline/path_notes.h"
 
 enum {
@@ -27,6 +30,15 @@ enum {
 #define PAUSE_MIN_NS (UINT64_C(100) * 1000000u)
 #define PAUSE_MAX_NS (UINT64_C(1) * 1000000000u)
 
+static const struct pl_stat totals_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_totals, __VA_ARGS__)
+#include "decode/counters.def"
+#include "pipeline/totals.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_totals_stats = { totals_rows,
+	sizeof(totals_rows) / sizeof(totals_rows[0]) };
+
 void pl_totals_add(struct pl_totals *into, const struct pl_totals *from)
 {
 	uint64_t *to = (uint64_t *)into;
@@ -35,6 +47,16 @@ void pl_totals_add(struct pl_totals *into, const struct pl_totals *from)
 	_Static_assert(sizeof(*into) % sizeof(uint64_t) == 0, "nothing but 64-bit sums");
 	for (size_t i = 0; i < sizeof(*into) / sizeof(uint64_t); i++)
 		to[i] += add[i];
+}
+
+void pl_totals_flow_numbers(struct pl_totals *t, const struct pl_flow_number_counters *n)
+{
+	t->numbered += n->packets;
+	t->flow_lost += n->lost;
+	t->flow_reordered += n->reordered;
+	t->flow_unsure += n->unsure;
+	t->flow_restarts += n->restarts;
+	t->flow_numbers_full += n->full;
 }
 
 /* ---- the packet path ---- */
@@ -57,6 +79,15 @@ static void flush_events(struct pl_event_batch *batch, void *arg)
 	deliver_events(arg);
 }
 
+static void deliver_values(struct pl_value_batch *batch, void *arg)
+{
+	const struct pl_worker *w = arg;
+
+	for (unsigned int i = 0; batch->n > 0 && i < w->engine->n_taps; i++)
+		pl_tap_values(w->engine->taps[i], batch->values, batch->n);
+	batch->n = 0;
+}
+
 static void count_reports(struct pl_worker *w, const struct pl_record_batch *batch)
 {
 	w->stored += batch->n_paths;
@@ -69,11 +100,26 @@ static void count_reports(struct pl_worker *w, const struct pl_record_batch *bat
 	}
 }
 
+/* Whether all that the batch has was detected already, or is by another worker. That holds of
+ * reports only: packets that carry INT or IOAM themselves come by no other way. The records of a
+ * batch are of packets of one port. */
+static bool elsewhere(const struct pl_worker *w, const struct pl_record_batch *batch)
+{
+	return w->settled || (w->source.detected_elsewhere &&
+				     (batch->paths[0].present & PL_PATH_HAS_report_version) != 0);
+}
+
+/* Whether flows' own numbers are followed here: not where reports are escalated to. */
+static bool follows(const struct pl_worker *w)
+{
+	return !w->source.partial || w->source.detected_elsewhere;
+}
+
 static void detect(struct pl_worker *w, const struct pl_record_batch *batch)
 {
 	const struct pl_worker_aside *aside = w->source.aside;
 
-	if (w->settled || w->source.detected_elsewhere)
+	if (elsewhere(w, batch))
 		return;
 	if (aside != NULL && aside->detect != NULL)
 		aside->detect(aside->arg, batch, &w->events);
@@ -87,6 +133,7 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 	const struct pl_engine *e = w->engine;
 
 	if (batch->n_paths > 0) {
+		pl_units_batch(&e->units, batch);
 		if (!w->settled) {
 			pl_aggregate_batch(e->aggregate, batch);
 			count_reports(w, batch);
@@ -94,7 +141,7 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 			w->twice_hops += batch->n_hops;
 		}
 		detect(w, batch);
-		if (!w->source.partial)
+		if (follows(w) && !elsewhere(w, batch))
 			pl_detect_numbers(e->detect, batch, w->now_ns);
 		for (unsigned int i = 0; i < e->n_taps; i++)
 			pl_tap_paths(e->taps[i], batch);
@@ -109,22 +156,11 @@ static void take_totals(struct pl_totals *t, const struct pl_engine *e)
 {
 	const struct pl_decode_counters *d = pl_decode_counters(e->decode);
 	const struct pl_core_counters *v = pl_detect_counters(e->detect);
-	const struct pl_flow_number_counters *n = pl_detect_number_counters(e->detect);
 
 	*t = (struct pl_totals){
-		.packets = pl_counter_read(&d->packets),
-		.bytes = pl_counter_read(&d->bytes),
-		.reports = pl_counter_read(&d->reports),
-		.paths = pl_counter_read(&d->paths),
-		.hops = pl_counter_read(&d->hops),
-		.exporters_full = pl_counter_read(&d->exporters_full),
-		.exporters_gone = pl_counter_read(&d->exporters_gone),
-		.unproven = pl_counter_read(&d->unproven),
-		.paths_full = pl_counter_read(&d->paths_full),
-		.lost = pl_counter_read(&d->lost),
-		.reordered = pl_counter_read(&d->reordered),
-		.duplicates = pl_counter_read(&d->duplicates),
-		.restarts = pl_counter_read(&d->restarts),
+#define PL_STAT(kind, member, ...) .member = pl_counter_read(&d->member),
+#include "decode/counters.def"
+#undef PL_STAT
 		.events_dropped = v->events_dropped,
 		.flows_evicted = v->evicted[PL_CORE_T_flow],
 		.queues_full = v->evicted[PL_CORE_T_place] + v->full[PL_CORE_T_place],
@@ -133,12 +169,7 @@ static void take_totals(struct pl_totals *t, const struct pl_engine *e)
 		t->verdicts[i] = pl_counter_read(&d->verdicts[i]);
 	for (unsigned int i = 0; i < PL_N_MAX; i++)
 		t->notes[i] = pl_counter_read(&d->notes[i]);
-	t->numbered = n->packets;
-	t->flow_lost = n->lost;
-	t->flow_reordered = n->reordered;
-	t->flow_unsure = n->unsure;
-	t->flow_restarts = n->restarts;
-	t->flow_numbers_full = n->full;
+	pl_totals_flow_numbers(t, pl_detect_number_counters(e->detect));
 	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++) {
 		t->events[i] = v->events[i];
 		t->events_limited[i] = v->limited[i];
@@ -176,7 +207,8 @@ static void take_exporters(struct pl_snapshot *s, const struct pl_worker *w)
 		take_exporter(s, &x);
 }
 
-/* What happened elsewhere comes into the aggregates in parts that are long over when they are swept for idle ones. */
+/* What happened elsewhere comes into the aggregates in parts that are long over when they are swept
+ * for idle ones. */
 static void harvest(struct pl_worker *w)
 {
 	const struct pl_worker_aside *aside = w->source.aside;
@@ -201,11 +233,14 @@ static void publish(struct pl_worker *w)
 	if (w->source.aside != NULL)
 		w->source.aside->totals(w->source.aside->arg, &s->totals);
 	s->port = w->gone;
+	s->n_floods = 0;
 	if (w->port != NULL) {
 		struct pl_port_stats now;
+		int error;
 
 		pl_port_stats(w->port, &now);
 		pl_port_stats_add(&s->port, &now);
+		s->n_floods = pl_port_floods(w->port, s->floods, &error);
 	}
 	take_exporters(s, w);
 	s->flows = pl_detect_flows(w->engine->detect);
@@ -256,7 +291,8 @@ static void exchange(struct pl_worker *w, struct pl_engine *next)
 	next->rules = NULL;
 	/* Times are kept by the parts; a new one learns them before the next batch. */
 	pl_aggregate_tick(next->aggregate, w->now_ns);
-	/* Pairs with the acquire in pl_worker_exchange: all of the above is done when it sees this. */
+	/* Pairs with the acquire in pl_worker_exchange: all of the above is done when it sees
+	 * this. */
 	atomic_store_explicit(&w->old_engine, old, memory_order_release);
 }
 
@@ -275,9 +311,61 @@ static void look_untracked(struct pl_worker *w)
 	w->untracked = t.exporters_full;
 }
 
+/* Packets of the source that there was no room for so far, and times in which it was away: any may
+ * have passed then. */
+static uint64_t unseen(struct pl_worker *w)
+{
+	struct pl_port_stats now = { 0 };
+
+	if (w->port != NULL)
+		pl_port_stats(w->port, &now);
+	return w->gone.kernel_drops + now.kernel_drops + w->gone.outages + now.outages +
+	       atomic_load_explicit(&w->losses, memory_order_relaxed);
+}
+
+static void tell_flood(const struct pl_worker *w, const struct pl_port_flood *f)
+{
+	char who[PL_ADDR_TEXT_MAX + 4];
+
+	pl_port_flood_text(who, sizeof(who), f);
+	if (f->lane > 0)
+		pl_notice("worker",
+			"%s: %s sends more than is read; from now on it is received apart, and the "
+			"others lose nothing by it",
+			w->uri, who);
+	else
+		pl_notice("worker",
+			"%s: %s is received with the others again; %" PRIu64
+			" of its datagrams were dropped",
+			w->uri, who, f->drops);
+}
+
+/* Senders that got a lane, or went back, since the last look. */
+static void look_floods(struct pl_worker *w)
+{
+	struct pl_port_flood floods[PL_PORT_FLOODS];
+	uint32_t n;
+	int error;
+
+	if (w->port == NULL)
+		return;
+	n = pl_port_floods(w->port, floods, &error);
+	for (uint32_t i = 0; i < n; i++) {
+		if (floods[i].since_ns != w->floods_told[i])
+			tell_flood(w, &floods[i]);
+		w->floods_told[i] = floods[i].since_ns;
+	}
+	if (error != w->lane_error_told)
+		pl_warn("worker",
+			"%s: no socket of its own for who sends most: %s; all share one buffer",
+			w->uri, strerror(error));
+	w->lane_error_told = error;
+}
+
 static void quiet_point(struct pl_worker *w)
 {
-	/* Acquire pairs with the release of pl_worker_ask: the reader has let go of the last snapshot. */
+	/* Acquire pairs with the release of pl_worker_ask: the reader has let go of the last
+	 * snapshot. */
 	uint64_t wanted = atomic_load_explicit(&w->snap_wanted, memory_order_acquire);
 	struct pl_engine *next;
 
@@ -288,13 +376,16 @@ static void quiet_point(struct pl_worker *w)
 	if (w->now_ns - w->slow_ticked_ns >= SLOW_TICK_NS) {
 		w->slow_ticked_ns = w->now_ns;
 		look_untracked(w);
+		look_floods(w);
 		harvest(w);
 		pl_aggregate_tick(w->engine->aggregate, w->now_ns);
-		if (!w->source.partial) {
+		if (follows(w))
+			pl_detect_unseen(w->engine->detect, unseen(w), false);
+		if (!w->source.partial)
 			pl_detect_exporters(w->engine->detect, w->engine->decode, w->now_ns,
 				w->ts_ns, &w->events);
+		if (follows(w))
 			pl_detect_numbers_tick(w->engine->detect, w->now_ns, w->ts_ns, &w->events);
-		}
 	}
 	deliver_events(w);
 	if (wanted != atomic_load_explicit(&w->snap_done, memory_order_relaxed)) {
@@ -339,6 +430,7 @@ static int open_port(struct pl_worker *w, struct pl_port **ret, struct pl_diag *
 		.with = w->source.with,
 		.program = w->source.program,
 		.rights = w->source.rights,
+		.lanes = true,
 	};
 
 	return w->source.open != NULL
@@ -363,6 +455,8 @@ static void close_port(struct pl_worker *w)
 	/* A receiving port has nothing to lose by closing. */
 	(void)pl_port_close(w->port);
 	w->port = NULL;
+	memset(w->floods_told, 0, sizeof(w->floods_told));
+	w->lane_error_told = 0;
 }
 
 static void source_lost(struct pl_worker *w, int error, const char *words)
@@ -387,7 +481,7 @@ static bool hear_port(struct pl_worker *w, int error, const struct pl_diag *diag
 
 	switch (error) {
 	case ENODATA:
-		pl_notice("worker", "%s: read to its end", w->uri);
+		pl_notice("worker", "%s: end of file", w->uri);
 		return false;
 	case EBADMSG:
 		source_lost(w, error, words);
@@ -430,7 +524,7 @@ static bool regain_source(struct pl_worker *w)
 	set_trouble(w, -r, diag.text[0] != '\0' ? diag.text : strerror(-r));
 	if (r == -EPERM || r == -EACCES) {
 		pl_error("worker",
-			"%s: cannot be opened again without the rights the start had; a restart is needed",
+			"%s: cannot be opened again without the privileges of the start; restart pathline",
 			w->uri);
 		return false;
 	}
@@ -444,12 +538,38 @@ static void pause_us(long us)
 	nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
 }
 
+/* As receive, of a source without packets. */
+static int take_fed(struct pl_worker *w, bool stopping)
+{
+	const struct pl_worker_feed *f = w->source.feed;
+	const bool more =
+		f->take(f->arg, w->now_ns, w->ts_ns, stopping, &w->batch, &w->events, &w->values);
+	const int was = atomic_load(&w->error);
+	char words[sizeof(w->trouble)];
+	int error;
+
+	flush_records(&w->batch, w);
+	deliver_values(&w->values, w);
+	error = f->trouble(f->arg, words, sizeof(words));
+	if (error != 0 && was == 0)
+		source_lost(w, error, words);
+	else if (error != 0)
+		set_trouble(w, error, words);
+	else if (was != 0)
+		source_back(w);
+	if (!more && !stopping)
+		f->wait(f->arg, (uint64_t)RECV_TIMEOUT_MS * 1000000u);
+	return more;
+}
+
 /* Number of packets; 0: none for now; negative: none any more. */
 static int receive(struct pl_worker *w, bool stopping)
 {
 	struct pl_diag diag = { .text = "" };
 	int n;
 
+	if (w->source.feed != NULL)
+		return take_fed(w, stopping);
 	if (w->port == NULL) {
 		if (!stopping && !regain_source(w))
 			return -EPERM;
@@ -464,7 +584,8 @@ static int receive(struct pl_worker *w, bool stopping)
 	return hear_port(w, -n, &diag) ? 0 : n;
 }
 
-/* The notes that a batch of copies adds to the decoder's: called before it with -1 and after it with 1. */
+/* The notes that a batch of copies adds to the decoder's: called before it with -1 and after it
+ * with 1. */
 static void count_twice(struct pl_worker *w, int sign)
 {
 	const struct pl_decode_counters *d = pl_decode_counters(w->engine->decode);
@@ -490,7 +611,7 @@ static void *worker_loop(void *arg)
 			aside->work(aside->arg, w->now_ns, w->ts_ns, &w->events);
 		n = receive(w, stop_by != 0);
 		read_clocks(w);
-		if (n > 0) {
+		if (n > 0 && w->source.feed == NULL) {
 			w->settled = aside != NULL && aside->settled(aside->arg);
 			count_twice(w, -1);
 			pl_decode_batch(w->engine->decode, &w->packets, &w->batch);
@@ -548,15 +669,19 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 	w->events.cap = sizeof(w->event_room) / sizeof(w->event_room[0]);
 	w->events.flush = flush_events;
 	w->events.flush_arg = w;
-	r = open_port(w, &w->port, diag);
+	w->values.values = w->value_room;
+	w->values.cap = sizeof(w->value_room) / sizeof(w->value_room[0]);
+	w->values.flush = deliver_values;
+	w->values.flush_arg = w;
+	r = source->feed == NULL ? open_port(w, &w->port, diag) : 0;
 	if (r < 0) {
 		w->port = NULL;
 		pl_worker_free(w);
 		return r;
 	}
 	w->source.with = NULL;
-	w->local_port = pl_port_local_port(w->port);
-	w->name = strdup(pl_port_name(w->port));
+	w->local_port = w->port != NULL ? pl_port_local_port(w->port) : 0;
+	w->name = strdup(w->port != NULL ? pl_port_name(w->port) : w->uri);
 	r = w->name != NULL ? 0 : -ENOMEM;
 	if (r < 0)
 		goto fail;
@@ -678,8 +803,8 @@ void pl_worker_exchange(struct pl_worker *w, struct pl_engine *next, struct pl_e
 			old = atomic_load(&w->old_engine);
 			break;
 		}
-		/* A worker that passes no quiet point for seconds is a defect: there is no way back from a
-		 * half-made exchange, so wait on, but say so. */
+		/* A worker that passes no quiet point for seconds is a defect: there is no way back
+		 * from a half-made exchange, so wait on, but say so. */
 		if (pl_clock_mono_ns() >= deadline) {
 			pl_error("worker", "%s: does not answer", w->uri);
 			deadline += (uint64_t)EXCHANGE_LIMIT_S * 1000000000u;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A worker: one port, one thread, and everything its packets go through: decoder, aggregates, detector, the
- * taps of the outputs. It shares nothing on the packet path. Between batches, at its quiet point, it looks
- * whether somebody wants something of it:
+ * A worker: one port (or another source of records), one thread, and everything its packets go through: decoder, aggregates,
+ * detector, the taps of the outputs. It shares nothing on the packet path. Between batches, at its
+ * quiet point, it looks whether somebody wants something of it:
  *
  *   a snapshot   it copies its state into `snap`, which the one who asked reads afterwards
  *   new parts    it exchanges its engine's parts and hands back the old ones
  *   a stop       it empties its socket and ends
  *
- * A port waits for its interface itself (netio/port.h); a socket that breaks is closed and opened again with
- * growing pauses, for as long as it takes. The loss and the return are each said once. Meanwhile quiet points go
- * on, so that readers are answered and a reload finds its worker. A capture file ends when it is read.
+ * A port waits for its interface itself (netio/port.h); a socket that breaks is closed and opened
+ * again with growing pauses, for as long as it takes. The loss and the return are each said once.
+ * Meanwhile quiet points go on, so that readers are answered and a reload finds its worker. A
+ * capture file ends when it is read.
  *
  * A worker is controlled by one thread at a time (the pipeline's lock sees to it).
  */
@@ -34,9 +35,11 @@ struct pl_engine {
 	struct pl_aggregate *aggregate;
 	struct pl_aggregate *aggregate_copy; /* for readers; always of the same options */
 	struct pl_detect *detect;
-	/* Without a new detector: rules for the old one, which keeps what it knows; NULL: it goes on as it was. */
+	/* Without a new detector: rules for the old one, which keeps what it knows; NULL: it goes
+	 * on as it was. */
 	struct pl_detect_options *rules;
-	struct pl_tap **taps; /* never taken over: always what is to be */
+	struct pl_core_units units; /* of occupancies; always what is to be, as taps */
+	struct pl_tap **taps;       /* never taken over: always what is to be */
 	unsigned int n_taps;
 };
 
@@ -45,34 +48,34 @@ struct pl_engine {
 
 /* Plain sums, as they were at one quiet point: they balance. */
 struct pl_totals {
-	uint64_t packets, bytes, reports, paths, hops;
+#define PL_STAT PL_STAT_MEMBER
+#include "decode/counters.def"
+#include "pipeline/totals.def"
+#undef PL_STAT
 	uint64_t verdicts[PL_V_MAX];
 	uint64_t notes[PL_N_MAX];
-	uint64_t exporters_full, exporters_gone, unproven, paths_full;
-	uint64_t lost, reordered, duplicates, restarts;
 	uint64_t events[PL_EVENT_KIND_MAX], events_limited[PL_EVENT_KIND_MAX];
-	/* By the numbers that flows have from their sources. */
-	uint64_t numbered, flow_lost, flow_reordered, flow_unsure, flow_restarts, flow_numbers_full;
-	uint64_t events_dropped;
-	uint64_t flows_evicted, queues_full;
-	uint64_t stored;  /* reports that went through the aggregates and to the taps */
-	uint64_t settled; /* among the packets: those that never came up from the kernel */
 	uint64_t by_version[PL_TOTALS_VERSIONS];
 	uint64_t by_mode[PL_MODE_MAX];
 };
+extern const struct pl_stats pl_totals_stats;
 void pl_totals_add(struct pl_totals *into, const struct pl_totals *from);
+void pl_totals_flow_numbers(struct pl_totals *into, const struct pl_flow_number_counters *from);
 
 #define PL_TOP_FLOWS 256
 
 struct pl_snapshot {
 	struct pl_totals totals;
 	struct pl_port_stats port;
+	struct pl_port_flood floods[PL_PORT_FLOODS];
+	uint32_t n_floods;
 	struct pl_exporter *exporters; /* the first ones that appeared, n_exporters of cap */
 	uint32_t n_exporters, cap_exporters;
 	struct pl_exporter others; /* sum of the rest */
 	uint32_t n_others;
 	uint32_t flows, raised;
-	/* The flows with most packets: only when asked for (top_wanted), because their table is read whole. */
+	/* The flows with most packets: only when asked for (top_wanted), because their table is
+	 * read whole. */
 	struct pl_flow_seen top[PL_TOP_FLOWS];
 	uint32_t n_top;
 	uint64_t now_ns; /* their times are against this */
@@ -82,24 +85,51 @@ struct pl_snapshot {
 struct pl_worker_aside {
 	/* Before each look for packets; its events go to the outputs. */
 	void (*work)(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
-	/* Whether the batch just received was accounted for and detected already: it goes to the outputs only. */
+	/* Whether the batch just received was accounted for and detected already: it goes to the
+	 * outputs only. */
 	bool (*settled)(void *arg);
-	/* Detects reports of the batch just received, where others of the same network are detected; NULL: the worker does. */
+	/* Detects reports of the batch just received, where others of the same network are
+	 * detected; NULL: the worker does. */
 	void (*detect)(void *arg, const struct pl_record_batch *batch, struct pl_event_batch *out);
-	/* Counts the numbers of reports that the decoder reads, and says whether their exporter is proven; NULL: the
-	 * decoder does. */
+	/* Counts the numbers of reports that the decoder reads, and says whether their exporter is
+	 * proven; NULL: the decoder does. */
 	bool (*number)(void *arg, const struct pl_core_numbered *n, uint64_t ts_ns);
 	/* At a quiet point: adds what was read and detected elsewhere. */
 	void (*totals)(void *arg, struct pl_totals *totals);
-	/* At a quiet point, and about once a second: adds to the aggregates what was measured elsewhere since. */
+	/* At a quiet point, and about once a second: adds to the aggregates what was measured
+	 * elsewhere since. */
 	void (*harvest)(void *arg, struct pl_aggregate *into, uint64_t now_ns, uint64_t ts_ns);
-	/* At a quiet point, after totals: adds levels raised and flows; with `top` the flows with most packets. */
+	/* At a quiet point, after totals: adds levels raised and flows; with `top` the flows with
+	 * most packets. */
 	void (*state)(void *arg, struct pl_snapshot *snap, bool top);
 	/* The nodes of a path followed elsewhere; false when it is not known there. */
 	bool (*path)(void *arg, uint64_t path_id, struct pl_path_nodes *ret);
 	/* Exporters followed elsewhere; start with *pos = 0, false at the end. */
 	bool (*exporter)(void *arg, uint64_t *pos, struct pl_exporter *ret);
 	void *arg;
+};
+
+struct pl_value_batch {
+	struct pl_value *values;
+	uint32_t n, cap;
+	void (*flush)(struct pl_value_batch *batch, void *arg); /* must empty the batch */
+	void *flush_arg;
+};
+
+/* A source that gives records instead of packets; all on the worker's thread but where it is
+ * said. */
+struct pl_worker_feed {
+	/* A bounded piece of work; what it finds goes into the batches, which are flushed when they
+	 * are full. final: nothing will come any more, all there is is wanted. Whether there is
+	 * more at once. */
+	bool (*take)(void *arg, uint64_t now_ns, uint64_t ts_ns, bool final,
+		struct pl_record_batch *paths, struct pl_event_batch *events,
+		struct pl_value_batch *values);
+	/* Until there may be more, at most so long. */
+	void (*wait)(void *arg, uint64_t limit_ns);
+	/* Why it cannot give what it is there for: errno with the words in dst; 0: it can. */
+	int (*trouble)(void *arg, char *dst, size_t cap);
+	void *arg; /* lives as long as the worker */
 };
 
 /* Where a worker's packets come from. */
@@ -111,10 +141,14 @@ struct pl_worker_source {
 	const struct pl_rights *rights; /* NULL: this process's own */
 	const struct pl_xdp_program *program; /* NULL: the port's own */
 	const struct pl_worker_aside *aside;  /* NULL: nothing; lives as long as the worker */
-	bool partial; /* it gets a part of its exporters' reports: their numbers are another's to follow */
-	bool detected_elsewhere; /* as are their events: only records and aggregates are made of these */
-	/* NULL: pl_port_open. Called by the worker's thread when the source comes back. -EPERM and -EACCES
-	 * there mean that it cannot come back before a restart. */
+	/* it gets a part of its exporters' reports: their numbers are another's to follow */
+	bool partial;
+	/* as are the events of reports: only records and aggregates are made of these */
+	bool detected_elsewhere;
+	/* NULL: packets come, by a port */
+	const struct pl_worker_feed *feed;
+	/* NULL: pl_port_open. Called by the worker's thread when the source comes back. -EPERM and
+	 * -EACCES there mean that it cannot come back before a restart. */
 	int (*open)(void *arg, const struct pl_worker_source *source, struct pl_port **ret,
 		struct pl_diag *diag);
 	void *open_arg;
@@ -136,12 +170,17 @@ struct pl_worker {
 	struct pl_record_batch batch;
 	struct pl_event_batch events;
 	struct pl_event event_room[256];
+	struct pl_value_batch values;
+	struct pl_value value_room[256];
 	struct pl_batch packets;
 	struct pl_totals carried; /* of parts that were exchanged */
 	uint64_t stored, by_version[PL_TOTALS_VERSIONS], by_mode[PL_MODE_MAX];
 	uint64_t now_ns, ts_ns, ticked_ns, slow_ticked_ns;
 	struct pl_port_stats gone; /* of ports that were closed */
-	bool settled;              /* the present batch */
+	uint64_t floods_told
+		[PL_PORT_FLOODS]; /* what each said last, by its time; of the present port */
+	int lane_error_told;
+	bool settled; /* the present batch */
 	uint64_t twice_hops,
 		twice_notes[PL_N_MAX]; /* of settled ones: counted where they were settled */
 	uint64_t lost_ns, retry_ns, pause_ns;
@@ -155,8 +194,8 @@ struct pl_worker {
 		stop_by_ns; /* 0 = run; else empty the socket until then (monotonic) and end */
 	_Atomic bool ended; /* the thread's last word; all is the controller's now */
 
-	uint64_t
-		untracked; /* reports of exporters that are not followed, when it was looked last */
+	/* reports of exporters that are not followed, when it was looked last */
+	uint64_t untracked;
 	_Atomic uint64_t untracked_ns; /* when there were new ones last (monotonic); 0: never */
 
 	_Atomic int error; /* errno for which the source is lost; 0 while all is well */
@@ -171,22 +210,23 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 /* Takes the engine over. */
 int pl_worker_start(struct pl_worker *worker, struct pl_engine *engine);
 
-/* 0 while its source is open (or was a file, read to its end), else the errno for which it is not, with the
- * words in dst. Any thread. */
+/* 0 while its source is open (or was a file, read to its end), else the errno for which it is not,
+ * with the words in dst. Any thread. */
 int pl_worker_trouble(struct pl_worker *worker, char *dst, size_t cap);
 
-/* Whether reports of exporters came within that time which are not followed, for there is no room for them: what is lost
- * of them is not known. Any thread. */
+/* Whether reports of exporters came within that time which are not followed, for there is no room
+ * for them: what is lost of them is not known. Any thread. */
 bool pl_worker_untracked(struct pl_worker *worker, uint64_t now_ns, uint64_t within_ns);
 
 void pl_worker_stop_by(struct pl_worker *worker, uint64_t deadline_ns);
 void pl_worker_join(struct pl_worker *worker);
 void pl_worker_free(struct pl_worker *worker);
 
-/* Asks for a fresh snapshot at the next quiet point; await looks for it, every 0.2 ms. The snapshot is the caller's
- * until the next ask. Patience is counted in looks, each taken from *looks, and not in time: a machine that stood
- * still (a guest that was paused) says nothing about the worker, and afterwards both go on together. 0, -ETIMEDOUT
- * when none is left (it may not be read then). Only of a worker that was started. */
+/* Asks for a fresh snapshot at the next quiet point; await looks for it, every 0.2 ms. The snapshot
+ * is the caller's until the next ask. Patience is counted in looks, each taken from *looks, and not
+ * in time: a machine that stood still (a guest that was paused) says nothing about the worker, and
+ * afterwards both go on together. 0, -ETIMEDOUT when none is left (it may not be read then). Only
+ * of a worker that was started. */
 void pl_worker_ask(struct pl_worker *worker);
 int pl_worker_await(struct pl_worker *worker, unsigned int *looks);
 

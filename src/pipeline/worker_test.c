@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A worker over a port that follows a script: what it does with every word a port can say, and its quiet points. */
+/* A worker over a port that follows a script: what it does with every word a port can say, and its
+ * quiet points. */
 #include "pipeline/worker.h"
 
 #include <errno.h>
@@ -13,8 +14,9 @@
 
 enum { STEPS_MAX = 12, PACKETS = 5, FLOOD = -10000, LOOKS = 50000 };
 
-/* What the port says, one after the other: a number of packets, an error; 0 is nothing for a moment. Behind the
- * last it stays silent. FLOOD: packets without end, until the script is changed. */
+/* What the port says, one after the other: a number of packets, an error; 0 is nothing for a
+ * moment. Behind the last it stays silent. FLOOD: packets without end, until the script is
+ * changed. */
 struct script {
 	int steps[STEPS_MAX];
 	int opens[STEPS_MAX]; /* of the attempts to open it again: 0 or an error */
@@ -265,7 +267,8 @@ static void test_situations(void)
 	}
 }
 
-/* Parts are exchanged while packets come: nothing is lost or counted twice, whatever part is new. */
+/* Parts are exchanged while packets come: nothing is lost or counted twice, whatever part is
+ * new. */
 static void test_exchange(void)
 {
 	struct script script = { .steps = { FLOOD, -EIO, 5 }, .opens = { 0, -ENODEV, -ENODEV } };

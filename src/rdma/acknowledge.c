@@ -26,8 +26,9 @@ static void take_time(struct pl_requester_conn *conn, uint64_t now_ns)
 }
 
 /*
- * Everything before psn is acknowledged, except atomics and READs whose own answer did not come: that was lost, and the number of
- * the first such is where to begin again, once; then it is the clock's. Completes messages and restarts timers.
+ * Everything before psn is acknowledged, except atomics and READs whose own answer did not come:
+ * that was lost, and the number of the first such is where to begin again, once; then it is the
+ * clock's. Completes messages and restarts timers.
  */
 static void advance(
 	struct pl_requester *q, struct pl_requester_conn *conn, uint32_t psn, uint64_t now_ns)
@@ -105,7 +106,8 @@ static void nak(struct pl_requester *q, struct pl_requester_conn *conn, const st
 	if (rnr) {
 		not_ready(q, conn, p->syndrome & 0x1f, now_ns);
 	} else if (p->syndrome == PL_ROCE_NAK_SEQUENCE) {
-		/* While it waits for a receive at the other side, what was sent behind is refused like this. */
+		/* While it waits for a receive at the other side, what was sent behind is refused
+		 * like this. */
 		if (conn->wait_ns == 0)
 			go_back(q, conn, p->psn, now_ns);
 	} else {

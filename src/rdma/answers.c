@@ -87,8 +87,8 @@ static bool put_read(struct pl_responder *r, struct pl_responder_qp *qp,
 	return last;
 }
 
-/* The last words of an atomic's answer are all that differs from one to the next: number, AETH, value. They end where the
- * ICRC begins. */
+/* The last words of an atomic's answer are all that differs from one to the next: number, AETH,
+ * value. They end where the ICRC begins. */
 #define ICRC (PL_RDMA_ATOMIC_ACK - 4)
 #define TAIL (ICRC - 16)
 
@@ -109,8 +109,8 @@ static void put_shaped(struct pl_responder *r, const struct pl_responder_qp *qp,
 	pl_count(&r->counters.atomic_acks, 1);
 }
 
-/* The frame that was put last is the shape of those to come. They all have its identification, which is nobody's where
- * fragments are forbidden (RFC 6864, 4.1). */
+/* The frame that was put last is the shape of those to come. They all have its identification,
+ * which is nobody's where fragments are forbidden (RFC 6864, 4.1). */
 static void shape(struct pl_responder_qp *qp, const struct pl_frames *out)
 {
 	const struct pl_packet *last = &out->batch.pkts[out->batch.n - 1];

@@ -9,8 +9,8 @@
 
 #define SECOND    UINT64_C(1000000000)
 
-/* Each waits twice as long. The address that asked may be forged, and whoever has it is sent no more than three times
- * what the request was (as RFC 9000, 8.1, has it). */
+/* Each waits twice as long. The address that asked may be forged, and whoever has it is sent no
+ * more than three times what the request was (as RFC 9000, 8.1, has it). */
 #define REP_TRIES 3
 
 int pl_connector_new(struct pl_connector **ret, const struct pl_connector_options *options)
@@ -311,7 +311,8 @@ static bool waits(const struct pl_connection *conn)
 	       conn->state == CM_DREQ_SENT;
 }
 
-/* A peer that was silent so long is asked once more, or no more. What it was sent last is the REP. */
+/* A peer that was silent so long is asked once more, or no more. What it was sent last is the
+ * REP. */
 static void doubt(
 	struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns, struct pl_frames *out)
 {

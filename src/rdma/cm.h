@@ -1,25 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The connection manager: two programs agree on queue pairs, packet numbers and limits over queue pair 1, as librdmacm
- * does (RDMA-CM, TCP port space; InfiniBand architecture 1.x chapter 12, annex A11). Both sides; it takes packets and a
- * time, has frames to send, and owns no socket and no clock.
+ * The connection manager: two programs agree on queue pairs, packet numbers and limits over queue
+ * pair 1, as librdmacm does (RDMA-CM, TCP port space; InfiniBand architecture 1.x chapter 12, annex
+ * A11). Both sides; it takes packets and a time, has frames to send, and owns no socket and no
+ * clock.
  *
- *   active    connect ─REQ──────────▶ request event ─ accept ─ REP ─▶ connected event ─RTU─▶ connected event   passive
+ *   active    connect ─REQ──────────▶ request event ─ accept ─ REP ─▶ connected event ─RTU─▶
+ *             connected event   passive
  *   either    disconnect ─DREQ─▶ closed event ─DREP─▶ closed event
  *
- * REQ, REP and DREQ are sent again until they are answered or the tries are used up; whatever comes twice is answered
- * from what is known. A peer that asks again, in another transaction, by the communication id or queue pair of a connection
- * that stands may have begun anew, or its address was forged: a request proves nothing. The request is therefore answered
- * as any other, and the old connection ends as stale when the new one is confirmed, which only the peer itself can do (the
- * architecture, 12.9.8.3, ends it at the request; docs/protocols/roce.md). A lost RTU is made good by the first data
- * (pl_connector_heard). Messages count only from the address that the connection is with. One event waits for each connection, the newest: a connection that was made and
- * closed before anybody asked is told as closed. A REP is sent four times at most, each after twice the time (and no more
- * often than the REQ allows): whoever asked may have forged the address. An RTU that comes when the connection was given up
- * is answered by a REJ, by which its sender learns that there is none.
+ * REQ, REP and DREQ are sent again until they are answered or the tries are used up; whatever comes
+ * twice is answered from what is known. A peer that asks again, in another transaction, by the
+ * communication id or queue pair of a connection that stands may have begun anew, or its address
+ * was forged: a request proves nothing. The request is therefore answered as any other, and the old
+ * connection ends as stale when the new one is confirmed, which only the peer itself can do (the
+ * architecture, 12.9.8.3, ends it at the request; docs/protocols/roce.md). A lost RTU is made good
+ * by the first data (pl_connector_heard). Messages count only from the address that the connection
+ * is with. One event waits for each connection, the newest: a connection that was made and closed
+ * before anybody asked is told as closed. A REP is sent four times at most, each after twice the
+ * time (and no more often than the REQ allows): whoever asked may have forged the address. An RTU
+ * that comes when the connection was given up is answered by a REJ, by which its sender learns that
+ * there is none.
  *
- * A peer that vanishes sends no DREQ. The passive side can find that out (silent_ns): a peer that was silent for half of
- * that time is sent its REP again, which whoever is connected answers by an RTU (12.9, as after a lost RTU), `tries`
- * times in the other half; whoever is silent all the same is given up, and told so by a DREQ, should it live.
+ * A peer that vanishes sends no DREQ. The passive side can find that out (silent_ns): a peer that
+ * was silent for half of that time is sent its REP again, which whoever is connected answers by an
+ * RTU (12.9, as after a lost RTU), `tries` times in the other half; whoever is silent all the same
+ * is given up, and told so by a DREQ, should it live.
  */
 #pragma once
 
@@ -38,15 +44,15 @@ struct pl_connector_options {
 	uint32_t n_own; /* at least one */
 	uint8_t smac[6];
 	uint16_t mtu; /* passive: the largest path MTU that is taken; 0: 4096 */
-	uint32_t
-		max_connections; /* 0: 64; those that are being made count, those that were closed a moment ago give way */
-	/* Peers that may ask. NULL: every one. What others send is counted (denied) and changes nothing; their requests are
-	 * rejected, a few in a second. */
+	/* 0: 64; those that are being made count, those that were closed a moment ago give way */
+	uint32_t max_connections;
+	/* Peers that may ask. NULL: every one. What others send is counted (denied) and changes
+	 * nothing; their requests are rejected, a few in a second. */
 	bool (*allowed)(void *arg, const struct pl_addr *peer);
 	void *arg;
-	uint32_t
-		requests_each; /* messages of one source that are answered in a second without being part of a
-	                           connection, of an IPv6 /64 four times as many; 0: 50 */
+	/* messages of one source that are answered in a second without being part of a connection,
+	 * of an IPv6 /64 four times as many; 0: 50 */
+	uint32_t requests_each;
 	uint64_t seed;                /* of the places of sources, which may share one; 0: drawn */
 	uint32_t requests_per_second; /* new requests of all allowed sources together; 0: 400 */
 	uint64_t resend_ns;           /* 0: 500 ms */
@@ -58,7 +64,8 @@ struct pl_connector_options {
 int pl_connector_new(struct pl_connector **ret, const struct pl_connector_options *options);
 void pl_connector_free(struct pl_connector *c);
 
-/* This side's addresses from now on, copied; there may be none. -ENOMEM: they stay what they were. */
+/* This side's addresses from now on, copied; there may be none. -ENOMEM: they stay what they
+ * were. */
 int pl_connector_own(struct pl_connector *c, const struct pl_addr *own, uint32_t n);
 /* Passive: the largest path MTU that is taken from now on, 256 to 4096. */
 void pl_connector_mtu(struct pl_connector *c, uint16_t mtu);
@@ -76,8 +83,8 @@ struct pl_connection_terms {
 	uint8_t ack_timeout;          /* code: 4.096 us * 2^code; the active side's word */
 	const void
 		*private; /* the consumer's bytes; events point into the connection, until the next call */
-	uint32_t
-		private_len; /* active: at most 56; passive: at most 196; in events with the zeros behind them */
+	/* active: at most 56; passive: at most 196; in events with the zeros behind them */
+	uint32_t private_len;
 };
 
 /* Whether requests to this TCP port of RDMA-CM are taken. -ENOSPC: more than 16 ports. */
@@ -90,8 +97,8 @@ int pl_connector_connect(struct pl_connector *c, const struct pl_roce_path *path
 int pl_connector_accept(struct pl_connector *c, uint32_t id,
 	const struct pl_connection_terms *terms, uint64_t now_ns);
 int pl_connector_reject(struct pl_connector *c, uint32_t id, uint16_t reason, uint64_t now_ns);
-/* Of one that asked and did not confirm: without a word it is as if it never had been, and no event tells of it. -ENOENT;
- * -EINVAL (it is connected). */
+/* Of one that asked and did not confirm: without a word it is as if it never had been, and no event
+ * tells of it. -ENOENT; -EINVAL (it is connected). */
 int pl_connector_forget(struct pl_connector *c, uint32_t id);
 /* Of one that is connected. -ENOENT, -EINVAL. */
 int pl_connector_disconnect(struct pl_connector *c, uint32_t id, uint64_t now_ns);
@@ -128,13 +135,13 @@ bool pl_connector_event(struct pl_connector *c, struct pl_connection_event *ret)
 
 struct pl_connector_counters {
 	struct pl_counter received, sent, resent;
-	struct pl_counter
-		malformed; /* not a management datagram of ours, another key, another address of ours */
+	/* not a management datagram of ours, another key, another address of ours */
+	struct pl_counter malformed;
 	struct pl_counter foreign;  /* for a connection with somebody else */
 	struct pl_counter unknown;  /* for no connection */
 	struct pl_counter repeated; /* known already */
-	struct pl_counter
-		stale; /* ended by a newer connection of the same peer with a number of theirs */
+	/* ended by a newer connection of the same peer with a number of theirs */
+	struct pl_counter stale;
 	struct pl_counter asked;   /* REPs sent to see whether somebody is still there */
 	struct pl_counter denied;  /* from sources that are not allowed */
 	struct pl_counter limited; /* beyond the rates, or with no room for them */

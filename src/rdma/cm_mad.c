@@ -199,7 +199,8 @@ static void refuse(struct pl_connector *c, const struct pl_roce_path *path, cons
 			.reason = reason });
 }
 
-/* A path MTU that is none, or larger than frames that this side carries. It is told what would do. */
+/* A path MTU that is none, or larger than frames that this side carries. It is told what would
+ * do. */
 static void refuse_mtu(
 	struct pl_connector *c, const struct pl_roce_path *path, const struct pl_cm *cm)
 {
@@ -421,15 +422,15 @@ static void begin_second(struct pl_connector *c, uint64_t now_ns)
 	memset(c->by_source, 0, sizeof(c->by_source));
 }
 
-/* The number of messages in this second of the sources with these first bytes. Sources that share a place by their hash,
- * which nobody can foresee, share it. */
+/* The number of messages in this second of the sources with these first bytes. Sources that share a
+ * place by their hash, which nobody can foresee, share it. */
 static uint16_t *share_of(struct pl_connector *c, const struct pl_addr *source, size_t bytes)
 {
 	return &c->by_source[pl_hash(source->b, bytes, c->seed) % PL_CM_SOURCES];
 }
 
-/* Whether one more message of this source that is part of no connection is answered in this second. A host of IPv6 has
- * all addresses of its /64, which therefore has a share too: that of four. */
+/* Whether one more message of this source that is part of no connection is answered in this second.
+ * A host of IPv6 has all addresses of its /64, which therefore has a share too: that of four. */
 static bool within_share(struct pl_connector *c, const struct pl_addr *source)
 {
 	uint16_t *own = share_of(c, source, 16);
@@ -446,8 +447,8 @@ static bool within_share(struct pl_connector *c, const struct pl_addr *source)
 	return true;
 }
 
-/* A source that is not allowed takes nothing from those that are: its requests are rejected, a few in a second, so that
- * whoever has set up a network sees why; everything else is not answered. */
+/* A source that is not allowed takes nothing from those that are: its requests are rejected, a few
+ * in a second, so that whoever has set up a network sees why; everything else is not answered. */
 static void deny(struct pl_connector *c, const struct pl_roce_path *path, const struct pl_cm *cm)
 {
 	pl_count(&c->counters.denied, 1);

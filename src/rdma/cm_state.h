@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a connection manager, for cm.c (connections: what is asked of them, and their times) and cm_mad.c (messages:
- * what they say, and what those that come do to a connection). */
+/* The inside of a connection manager, for cm.c (connections: what is asked of them, and their
+ * times) and cm_mad.c (messages: what they say, and what those that come do to a connection). */
 #pragma once
 
 #include "rdma/cm.h"
@@ -35,8 +35,8 @@ struct pl_connection {
 
 	uint8_t mad[PL_CM_BYTES]; /* what was sent last */
 	bool once;                /* it is to be sent now, once */
-	uint64_t
-		at_ns; /* it is sent again then; UP, passive: to see who is there; DONE: forgotten then */
+	/* it is sent again then; UP, passive: to see who is there; DONE: forgotten then */
+	uint64_t at_ns;
 	uint64_t wait_ns; /* for the next time */
 	uint8_t tries;
 	bool again;         /* it was sent before */
@@ -80,7 +80,8 @@ void pl_connection_forget_old(struct pl_connector *c, uint64_t now_ns);
 /* It is over: `event` (enum pl_connection_event_kind; 0: none) says how. */
 void pl_connection_finish(
 	struct pl_connector *c, struct pl_connection *conn, uint8_t event, uint64_t now_ns);
-/* The peer confirmed it: older ones of the same peer that have one of its numbers are stale, and end. */
+/* The peer confirmed it: older ones of the same peer that have one of its numbers are stale, and
+ * end. */
 void pl_connection_confirm(struct pl_connector *c, struct pl_connection *conn, uint64_t now_ns);
 /* The peer is given up, and told so. */
 void pl_connection_give_up(

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers that nobody can guess: queue pairs, keys, first packet numbers. Full width, from the kernel's generator. */
+/* Numbers that nobody can guess: queue pairs, keys, first packet numbers. Full width, from the
+ * kernel's generator. */
 #pragma once
 
 #include <sys/random.h>
 
 #include "rdma/index.h"
 
-/* `wanted`, or with 0 a drawn one within the mask (0 and 1 are never drawn), that is not in the index; 0: it is taken, or
- * the kernel gave nothing. */
+/* `wanted`, or with 0 a drawn one within the mask (0 and 1 are never drawn), that is not in the
+ * index; 0: it is taken, or the kernel gave nothing. */
 static inline uint32_t pl_rdma_draw(
 	const struct pl_rdma_index *index, uint32_t wanted, uint32_t mask)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers that are drawn look like chance: bits, bytes, neighbours, repeats. usage: draw_test [DRAWS] */
+/* Numbers that are drawn look like chance: bits, bytes, neighbours, repeats. usage: draw_test
+ * [DRAWS] */
 #include "rdma/draw.h"
 
 #include <inttypes.h>

@@ -25,16 +25,15 @@ const char *pl_exchange_refusal_text(uint8_t refusal)
 	case PL_EXCHANGE_NO_ROOM:
 		return "there is no room for another queue pair";
 	case PL_EXCHANGE_NO_TERMS:
-		return "what was asked for cannot be";
-	case PL_EXCHANGE_NO_CARD:
-		return "its network card is not there, or has no address";
+		return "the request has invalid parameters";
+	case PL_EXCHANGE_NO_NIC:
+		return "its NIC is missing or has no address";
 	case PL_EXCHANGE_NO_WAY:
-		return "it has no way to this address";
+		return "it has no route to this address";
 	case PL_EXCHANGE_FAILED:
-		return "its network card did not make the queue pair";
+		return "its NIC did not create the queue pair";
 	case PL_EXCHANGE_NO_PROOF:
-		return "the queue pair's address is another one than the connection comes from, and this host may not ask "
-		       "for others (collect --proxy)";
+		return "the queue pair has another address than the connection, and this host may not request queue pairs for others (collect --proxy)";
 	default:
 		return "refused";
 	}

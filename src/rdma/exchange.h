@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parameters exchanged over a plain TCP connection, for peers that have no connection manager: bytes to structures and
- * back; who has the socket is the caller. Two forms:
+ * Parameters exchanged over a plain TCP connection, for peers that have no connection manager:
+ * bytes to structures and back; who has the socket is the caller. Two forms:
  *
  * *Versioned* (both ways): what a queue pair and its region are. All big-endian.
  *
  *   0  magic "PLRX"      4    48 region bytes            64
  *   4  version (1)       8    56 key                     32
  *   5  service           8    60 queue pair              32 (upper 8 zero)
- *   6  length of this    16   64 first packet number     32 (upper 8 zero), with which the other side begins
+ *   6  length of this    16   64 first packet number     32 (upper 8 zero), with which the other
+ *      side begins
  *   8  GID               128  68 path MTU                16
  *   24 MAC               48   70 READs and atomics       8
  *   30 partition key     16   71 access                  8 (1 read, 2 write, 4 atomic)
@@ -18,14 +19,17 @@
  *
  * and, from who has a store, 84 bytes more, so that the other side can compute addresses in it:
  *
- *   100 epoch            64   116 parameters of the store, as docs/formats/region.md has them (64 bytes, little-endian)
+ *   100 epoch            64   116 parameters of the store, as docs/formats/region.md has them (64
+ *                        bytes, little-endian)
  *   108 region's number  64   180 CRC-32 of bytes 100 to 179
  *
- * A longer message of a later minor form is read by its first 100 or 184 bytes; its CRCs stand there all the same.
+ * A longer message of a later minor form is read by its first 100 or 184 bytes; its CRCs stand
+ * there all the same.
  *
- * *Compact*, 34 bytes, as the P4-to-RDMA collector of Beltman and Knossen (2020) sends it: va 64, key 32, queue pair 32,
- * LID 16, GID 128, all big-endian. The listener on the other side (port 19876 there) sends the same bytes back. It names
- * neither region length nor numbers: those are agreed beforehand (bytes, psn and the rest of *ret are left alone).
+ * *Compact*, 34 bytes, as the P4-to-RDMA collector of Beltman and Knossen (2020) sends it: va 64,
+ * key 32, queue pair 32, LID 16, GID 128, all big-endian. The listener on the other side (port
+ * 19876 there) sends the same bytes back. It names neither region length nor numbers: those are
+ * agreed beforehand (bytes, psn and the rest of *ret are left alone).
  */
 #pragma once
 
@@ -49,9 +53,9 @@ enum pl_exchange_refusal {
 	PL_EXCHANGE_NO_RIGHT, /* this peer may not */
 	PL_EXCHANGE_NO_ROOM,  /* no more queue pairs */
 	PL_EXCHANGE_NO_TERMS, /* what is asked for cannot be: service, address */
-	PL_EXCHANGE_NO_CARD,  /* for now: its card is not there, or has no address */
-	PL_EXCHANGE_NO_WAY,   /* from its card to the address that is told */
-	PL_EXCHANGE_FAILED,   /* its card did not make the queue pair */
+	PL_EXCHANGE_NO_NIC,   /* for now: its NIC is not there, or has no address */
+	PL_EXCHANGE_NO_WAY,   /* from its NIC to the address that is told */
+	PL_EXCHANGE_FAILED,   /* its NIC did not make the queue pair */
 	PL_EXCHANGE_NO_PROOF, /* the address that is told is another one than the connection's */
 };
 
@@ -79,9 +83,10 @@ struct pl_exchange {
 void pl_exchange_put(struct pl_build *b, const struct pl_exchange *x);
 
 /*
- * Reads what came so far of a stream. 1: there it is, *ret_used bytes of the stream; 0: more is to come; -EBADMSG: not
- * such a message, or one that says what cannot be (service, MTU, numbers above 24 bits, an end beyond 2^64, a name
- * that is no text, a store of other parameters than bytes); -EPROTO: another version, whose number is in *ret_used.
+ * Reads what came so far of a stream. 1: there it is, *ret_used bytes of the stream; 0: more is to
+ * come; -EBADMSG: not such a message, or one that says what cannot be (service, MTU, numbers above
+ * 24 bits, an end beyond 2^64, a name that is no text, a store of other parameters than bytes);
+ * -EPROTO: another version, whose number is in *ret_used.
  */
 int pl_exchange_get(struct pl_exchange *ret, struct pl_cursor stream, size_t *ret_used);
 

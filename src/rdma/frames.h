@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Frames that an engine wants sent: built one behind the other in memory of the caller, named by a batch that
- * pl_port_send takes as it is. */
+/* Frames that an engine wants sent: built one behind the other in memory of the caller, named by a
+ * batch that pl_port_send takes as it is. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who guesses: a count by source address of packets that look like guesses at queue pairs, keys and packet numbers, in a
- * table of fixed size. A source over the limit within a second is a suspect until it has been quiet for ten. Sources that
- * share a place push each other out, the one with fewer guesses goes: whoever guesses fast stays.
+ * Who guesses: a count by source address of packets that look like guesses at queue pairs, keys and
+ * packet numbers, in a table of fixed size. A source over the limit within a second is a suspect
+ * until it has been quiet for ten. Sources that share a place push each other out, the one with
+ * fewer guesses goes: whoever guesses fast stays.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers to places: an open-addressed table from 32-bit keys other than 0 (queue pair numbers, region keys) to indexes
- * of an array. At most half full, linear probing, removal by moving what follows. Keys are ours, so nobody outside can
- * make them collide.
+ * Numbers to places: an open-addressed table from 32-bit keys other than 0 (queue pair numbers,
+ * region keys) to indexes of an array. At most half full, linear probing, removal by moving what
+ * follows. Keys are ours, so nobody outside can make them collide.
  */
 #pragma once
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How fast a queue pair sends after the network said that there is congestion (CNP, RoCEv2 annex A17.9.3). Without a
- * notification there is no limit. The first one limits it to half of what it sent per second just before; each further one
- * halves that, but not more often than once in PL_PACE_CUT_NS. Each PL_PACE_RAISE_NS without one a sixteenth of the rate
- * before the first cut comes back; once that rate is reached the limit is gone.
+ * How fast a queue pair sends after the network said that there is congestion (CNP, RoCEv2 annex
+ * A17.9.3). Without a notification there is no limit. The first one limits it to half of what it
+ * sent per second just before; each further one halves that, but not more often than once in
+ * PL_PACE_CUT_NS. Each PL_PACE_RAISE_NS without one a sixteenth of the rate before the first cut
+ * comes back; once that rate is reached the limit is gone.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a responder does with a request: the definition of what is right, in the order of the architecture's checks. The
- * usual WRITE has a shorter way, straight.c.
+ * What a responder does with a request: the definition of what is right, in the order of the
+ * architecture's checks. The usual WRITE has a fast path, fast.c.
  */
 #include <string.h>
 
@@ -280,7 +280,8 @@ static const struct pl_rdma_memory *recall(
 	return NULL;
 }
 
-/* Behind the expected number: answered again from what is known, never executed again. A READ is read again. */
+/* Behind the expected number: answered again from what is known, never executed again. A READ is
+ * read again. */
 static enum pl_rdma_cause rc_duplicate(
 	struct pl_responder *r, struct pl_responder_qp *qp, const struct request *q)
 {
@@ -402,7 +403,8 @@ static enum pl_rdma_cause ud_receive(
 	receive = &qp->receives[qp->first];
 	if (receive->bytes < GRH_BYTES + q->len)
 		return PL_RDMA_C_RECEIVE_LENGTH;
-	/* The addresses are what a reader of the prefix looks for: last in the GRH and in the IPv4 header. */
+	/* The addresses are what a reader of the prefix looks for: last in the GRH and in the IPv4
+	 * header. */
 	memset(receive->buffer, 0, GRH_BYTES);
 	if (!p->path.v1 && pl_addr_is_v4(&p->path.src)) {
 		receive->buffer[20] = 0x45;
@@ -484,7 +486,8 @@ static void count_guess(
 #define NOTIFY_NS      50000 /* at most one notification of a queue pair in so long; */
 #define NOTIFY_PACKETS 64    /* without a time, for so many of its packets */
 
-/* The peer is to send slower (annex A17.9). Datagrams have no peer, and a switch that takes no answers none that hears. */
+/* The peer is to send slower (annex A17.9). Datagrams have no peer, and a switch that takes no
+ * answers none that hears. */
 static void note_mark(struct pl_responder *r, struct pl_responder_qp *qp)
 {
 	const bool early = qp->notified_packets != 0 &&

@@ -10,8 +10,9 @@ uint64_t pl_requester_timeout_ns(const struct pl_requester_conn *conn)
 }
 
 /*
- * The other side drops what comes behind a gap, so all of it is sent again: with a wide window that is much. Each loss
- * halves what may be on its way (once for all that was on its way by then), each `allowed` packets that arrive add one.
+ * The other side drops what comes behind a gap, so all of it is sent again: with a wide window that
+ * is much. Each loss halves what may be on its way (once for all that was on its way by then), each
+ * `allowed` packets that arrive add one.
  */
 void pl_requester_narrow(struct pl_requester_conn *conn)
 {
@@ -23,8 +24,8 @@ void pl_requester_narrow(struct pl_requester_conn *conn)
 }
 
 /*
- * Nothing came back at all. What is sent again is less each time, down to a packet: a link that loses on a clock would
- * otherwise take the same packet of each round.
+ * Nothing came back at all. What is sent again is less each time, down to a packet: a link that
+ * loses on a clock would otherwise take the same packet of each round.
  */
 static void narrow_further(struct pl_requester_conn *conn)
 {
@@ -81,7 +82,8 @@ static uint8_t opcode(const struct pl_requester_message *m, uint32_t i)
 	return last && m->work.have_imm ? (uint8_t)(code + 1) : code;
 }
 
-/* The last packet of all there is asks for an acknowledgement, and so does one in each half of the window. */
+/* The last packet of all there is asks for an acknowledgement, and so does one in each half of the
+ * window. */
 static bool asks(struct pl_requester_conn *conn, const struct pl_requester_message *m, uint32_t i)
 {
 	const bool end = conn->cursor == conn->n - 1 && i == m->packets - 1;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester: the side that writes into somebody else's memory, in software. It takes work, answers and a time, and
- * has frames to send; it owns no socket and no clock. InfiniBand architecture 1.x, 9.7.
+ * The requester: the side that writes into somebody else's memory, in software. It takes work,
+ * answers and a time, and has frames to send; it owns no socket and no clock. InfiniBand
+ * architecture 1.x, 9.7.
  *
- * Unreliable connections (UC) send and forget: a lost frame costs what was in it and nothing else. Reliable ones (RC)
- * keep what they sent until it is acknowledged, go back to what was lost (NAK, timeout), wait when the peer says that it
- * is not ready, and take the answer of an atomic or a READ to be the one thing that completes it. A READ may see what
- * was written after it, should its answer be lost and the peer read again. After a loss fewer packets are on
- * their way, after a congestion notification fewer are sent in a second (rdma/pace.h), both for a while. Answers count only from the peer's
- * address, and only for numbers that are outstanding: what soft-RoCE lets a forged NAK do, it cannot do here.
+ * Unreliable connections (UC) send and forget: a lost frame costs what was in it and nothing else.
+ * Reliable ones (RC) keep what they sent until it is acknowledged, go back to what was lost (NAK,
+ * timeout), wait when the peer says that it is not ready, and take the answer of an atomic or a
+ * READ to be the one thing that completes it. A READ may see what was written after it, should its
+ * answer be lost and the peer read again. After a loss fewer packets are on their way, after a
+ * congestion notification fewer are sent in a second (rdma/pace.h), both for a while. Answers count
+ * only from the peer's address, and only for numbers that are outstanding: what soft-RoCE lets a
+ * forged NAK do, it cannot do here.
  *
  *   pl_requester_post(q, qpn, &work);            as often as there is work
  *   pl_requester_send(q, now, &frames);          what may be sent now; repeats; times out
@@ -29,8 +32,8 @@ struct pl_requester;
 
 struct pl_requester_options {
 	uint32_t max_qps; /* 1 to 65536; 0: 64 */
-	uint32_t
-		max_completions; /* work posted and completions not yet fetched, all queue pairs; 0: 65536 */
+	/* work posted and completions not yet fetched, all queue pairs; 0: 65536 */
+	uint32_t max_completions;
 };
 
 /* -EINVAL, -ENOMEM. */
@@ -42,8 +45,8 @@ void pl_requester_free(struct pl_requester *q);
 #define PL_RDMA_MESSAGE_MAX (1u << 24)
 
 struct pl_requester_qp {
-	uint32_t
-		qpn; /* where answers come; 0: one is drawn from the kernel's generator; 1 is never one */
+	/* where answers come; 0: one is drawn from the kernel's generator; 1 is never one */
+	uint32_t qpn;
 	uint8_t service; /* PL_ROCE_RC, PL_ROCE_UC */
 	uint16_t mtu;    /* 256 to 4096, a power of two */
 	uint16_t pkey;
@@ -53,11 +56,11 @@ struct pl_requester_qp {
 	uint32_t messages;        /* room for work, at least 1 */
 	uint32_t message_bytes;   /* of the largest message */
 	uint32_t window;          /* RC: packets on their way, 2 to PL_RDMA_WINDOW_MAX */
-	uint32_t
-		atomics; /* RC: atomics and READs on their way, at most what the peer remembers; 0: none are taken */
-	uint64_t
-		timeout_ns; /* RC: without an answer for so long everything is sent again; longer, up to ten times, where
-	                        answers usually take longer */
+	/* RC: atomics and READs on their way, at most what the peer remembers; 0: none are taken */
+	uint32_t atomics;
+	/* RC: without an answer for so long everything is sent again; longer, up to ten times,
+	 * where answers usually take longer */
+	uint64_t timeout_ns;
 	uint8_t retries; /* RC: timeouts and sequence NAKs without progress before it gives up */
 	uint8_t rnr_retries; /* RC: likewise "not ready"; PL_RDMA_FOR_EVER */
 };
@@ -101,19 +104,19 @@ struct pl_rdma_work {
 	uint64_t swap_add, compare;
 };
 
-/* -EAGAIN: no room, send and take answers first. -ENOENT; -EMSGSIZE; -EINVAL (an atomic or a READ where none are taken);
- * -ENOTCONN (the queue pair is in error). */
+/* -EAGAIN: no room, send and take answers first. -ENOENT; -EMSGSIZE; -EINVAL (an atomic or a READ
+ * where none are taken); -ENOTCONN (the queue pair is in error). */
 int pl_requester_post(struct pl_requester *q, uint32_t qpn, const struct pl_rdma_work *work);
 
 /* Puts what may be sent at this time while there is room. True: nothing more can be sent now. */
 bool pl_requester_send(struct pl_requester *q, uint64_t now_ns, struct pl_frames *out);
 
-/* When pl_requester_send next has something to do without an answer coming: a timeout or the end of a wait;
- * UINT64_MAX: never. */
+/* When pl_requester_send next has something to do without an answer coming: a timeout or the end of
+ * a wait; UINT64_MAX: never. */
 uint64_t pl_requester_next_ns(const struct pl_requester *q);
 
-/* Takes answers. causes: as pl_responder_batch left them, only answers and congestion notifications are looked at; NULL:
- * every packet is. */
+/* Takes answers. causes: as pl_responder_batch left them, only answers and congestion notifications
+ * are looked at; NULL: every packet is. */
 void pl_requester_batch(
 	struct pl_requester *q, const struct pl_batch *in, const uint8_t *causes, uint64_t now_ns);
 

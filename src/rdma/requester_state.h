@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a requester, for requester.c (what there is), request.c (sending) and acknowledge.c (answers). */
+/* The inside of a requester, for requester.c (what there is), request.c (sending) and acknowledge.c
+ * (answers). */
 #pragma once
 
 #include "rdma/index.h"
@@ -29,14 +30,14 @@ struct pl_requester_conn {
 	uint32_t tail;      /* number of the next message that is posted */
 	uint32_t since_ask; /* packets since one asked for an acknowledgement */
 	uint32_t asked;     /* atomics and READs: sent and not answered */
-	uint32_t
-		missed; /* the one of them that was sent again because its answer must have been lost */
-	bool ask;       /* the next packet asks, whatever else: it is sent again */
+	/* the one of them that was sent again because its answer must have been lost */
+	uint32_t missed;
+	bool ask; /* the next packet asks, whatever else: it is sent again */
 
 	uint32_t allowed; /* packets on their way: the window, less after losses */
 	uint32_t gained;  /* acknowledged since `allowed` last grew */
-	uint32_t
-		recover; /* while `unacked` is before it, what is lost belongs to a loss that was counted */
+	/* while `unacked` is before it, what is lost belongs to a loss that was counted */
+	uint32_t recover;
 	struct pl_pace pace;
 
 	uint64_t deadline_ns; /* 0: no timer runs */
@@ -86,8 +87,8 @@ void pl_requester_finish(
 void pl_requester_fail(
 	struct pl_requester *q, struct pl_requester_conn *conn, enum pl_rdma_result result);
 
-/* request.c: an answer that is not there after so long was lost: as long as answers usually take, with room for how much
- * that varies; at least what was asked for, at most ten times that. */
+/* request.c: an answer that is not there after so long was lost: as long as answers usually take,
+ * with room for how much that varies; at least what was asked for, at most ten times that. */
 uint64_t pl_requester_timeout_ns(const struct pl_requester_conn *conn);
 
 /* request.c: something was lost: fewer packets are on their way from now on. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requester against answers made by hand, the forged ones too; simulation_test.c has it against the responder. */
+/* The requester against answers made by hand, the forged ones too; simulation_test.c has it against
+ * the responder. */
 #include <errno.h>
 
 #include "base/test.h"

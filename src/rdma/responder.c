@@ -32,8 +32,9 @@ uint8_t pl_rdma_cause_nak(enum pl_rdma_cause cause)
 	return causes[cause].nak;
 }
 
-/* Beyond the receives: each queue pair may say once that it is in error, those of queue pairs that are no more may
- * still wait, and none is made while there are as many of them (pl_responder_qp_add). */
+/* Beyond the receives: each queue pair may say once that it is in error, those of queue pairs that
+ * are no more may still wait, and none is made while there are as many of them
+ * (pl_responder_qp_add). */
 static uint32_t completions_room(const struct pl_responder *r)
 {
 	return r->options.max_completions + 2 * r->options.max_qps;
@@ -163,7 +164,7 @@ static bool qp_good(const struct pl_rdma_qp *c)
 	       c->state <= PL_RDMA_READY;
 }
 
-/* Requests that the straight way may look at: untagged, IPv4, nothing to check but addresses. */
+/* Requests that the fast path may look at: untagged, IPv4, nothing to check but addresses. */
 static void qp_plain(struct pl_responder_qp *qp)
 {
 	static const uint8_t no_mac[6];

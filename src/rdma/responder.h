@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The responder: what an RDMA NIC does with requests, in software. It takes frames, executes what they ask
- * for in memory regions, and has answers to send; it owns no socket and no clock. InfiniBand architecture 1.x chapters
- * 9.7 (reliable), 9.8 (unreliable); docs/protocols/roce.md has the rules and where soft-RoCE differs.
+ * The responder: what an RDMA NIC does with requests, in software. It takes frames, executes what
+ * they ask for in memory regions, and has answers to send; it owns no socket and no clock.
+ * InfiniBand architecture 1.x chapters 9.7 (reliable), 9.8 (unreliable); docs/protocols/roce.md has
+ * the rules and where soft-RoCE differs.
  *
- *   regions       memory that may be read, written and added to from afar: key, protection domain, access, bounds
- *   queue pairs   reliable (RC) and unreliable (UC) connections from one peer each; unreliable datagrams (UD, SEND only)
- *   receives      buffers for SENDs, and slips that an immediate uses up; each comes back as a completion
+ *   regions       memory that may be read, written and added to from afar: key, protection domain,
+ *                 access, bounds
+ *   queue pairs   reliable (RC) and unreliable (UC) connections from one peer each; unreliable
+ *                 datagrams (UD, SEND only)
+ *   receives      buffers for SENDs, and slips that an immediate uses up; each comes back as a
+ *                 completion
  *
- * Everything about a request is checked before its first byte is written. A request from another address than the
- * peer's, of another service, or with a wrong ICRC never changes state. What is wrong is told as the architecture says
- * and counted by cause (rdma/causes.def).
+ * Everything about a request is checked before its first byte is written. A request from another
+ * address than the peer's, of another service, or with a wrong ICRC never changes state. What is
+ * wrong is told as the architecture says and counted by cause (rdma/causes.def).
  *
  *   pl_responder_batch(r, in, causes);               executes
  *   while (!pl_responder_answers(r, &frames))        READ responses may be many
  *           send frames, clear
  *   n = pl_responder_completions(r, done, max);
  *
- * Requests that a switch marked (both ECN bits) are answered with congestion notifications besides, at most one of a queue
- * pair in 50 us by the time that was told, or for 64 packets without one.
+ * Requests that a switch marked (both ECN bits) are answered with congestion notifications besides,
+ * at most one of a queue pair in 50 us by the time that was told, or for 64 packets without one.
  *
- * An answer waits with its queue pair until there is room for it. Acknowledgements of one queue pair that wait are one:
- * the newest. One thread at a time.
+ * An answer waits with its queue pair until there is room for it. Acknowledgements of one queue
+ * pair that wait are one: the newest. One thread at a time.
  */
 #pragma once
 
@@ -56,8 +60,8 @@ struct pl_responder_options {
 	uint32_t max_qps;     /* 1 to 2^20; 0: 64 */
 	uint32_t max_regions; /* 1 to 2^20; 0: 64 */
 	uint32_t guess_limit; /* guesses of one source in a second that make it a suspect; 0: 100 */
-	uint32_t
-		max_completions; /* receives posted and completions not yet fetched, all queue pairs; 0: 4096 */
+	/* receives posted and completions not yet fetched, all queue pairs; 0: 4096 */
+	uint32_t max_completions;
 	uint64_t seed; /* of the places of those who guess, which may share one; 0: drawn */
 };
 
@@ -74,15 +78,15 @@ struct pl_rdma_region {
 	uint8_t access;  /* PL_RDMA_* */
 };
 
-/* Registers memory; the key goes to *ret_key. -EINVAL (nothing in it, end beyond 2^64, atomics asked for but va and base
- * not alike modulo 8), -EEXIST (the key is in use), -ENOSPC. */
+/* Registers memory; the key goes to *ret_key. -EINVAL (nothing in it, end beyond 2^64, atomics
+ * asked for but va and base not alike modulo 8), -EEXIST (the key is in use), -ENOSPC. */
 int pl_responder_region_add(
 	struct pl_responder *r, const struct pl_rdma_region *region, uint32_t *ret_key);
-/* From now on the key names other memory of the same length, whose address has the same last three bits: what is executed
- * later goes there. -ENOENT, -EINVAL. */
+/* From now on the key names other memory of the same length, whose address has the same last three
+ * bits: what is executed later goes there. -ENOENT, -EINVAL. */
 int pl_responder_region_move(struct pl_responder *r, uint32_t key, void *base);
-/* Afterwards nothing refers to the memory: messages under way and READ responses that wait meet an access error.
- * -ENOENT. */
+/* Afterwards nothing refers to the memory: messages under way and READ responses that wait meet an
+ * access error. -ENOENT. */
 int pl_responder_region_remove(struct pl_responder *r, uint32_t key);
 
 enum pl_rdma_state { PL_RDMA_INIT, PL_RDMA_READY, PL_RDMA_ERROR };
@@ -104,15 +108,18 @@ struct pl_rdma_qp {
 	uint32_t peer_qpn; /* where answers go */
 	uint32_t qkey;     /* UD */
 	uint32_t receives; /* room for posted ones, at most PL_RDMA_RECEIVE_MAX */
-	/* How answers travel: src is this side, dst the peer; requests must come the other way round. dmac all zero: where
-	 * the first accepted request came from. UD: dst unspecified is any peer. */
+	/* How answers travel: src is this side, dst the peer; requests must come the other way
+	 * round. dmac all zero: where the first accepted request came from. UD: dst unspecified is
+	 * any peer. */
 	struct pl_roce_path path;
 	/* Rules beyond addresses; requests that break them are dropped. */
 	bool any_vlan; /* else: the tag of `path`; VLAN 0 and no tag are the same */
-	bool check_mac; /* the source is path.dmac; where that is zero, that of the first request executed */
+	/* the source is path.dmac; where that is zero, that of the first request executed */
+	bool check_mac;
 	uint8_t min_ttl; /* 255: the peer is on this link */
-	bool rc_opcodes; /* UC: writes and sends come with the opcodes of RC, from a peer that neither takes
-	                      acknowledgements nor repeats, such as a switch */
+	/* UC: writes and sends come with the opcodes of RC, from a peer that neither takes
+	 * acknowledgements nor repeats, such as a switch */
+	bool rc_opcodes;
 	uint32_t max_jump; /* UC: how far a number may be from the expected one; 0 = any */
 };
 
@@ -120,8 +127,8 @@ struct pl_rdma_qp {
 int pl_responder_qp_add(struct pl_responder *r, const struct pl_rdma_qp *qp, uint32_t *ret_qpn);
 /* Its receives are forgotten without completions. -ENOENT. */
 int pl_responder_qp_remove(struct pl_responder *r, uint32_t qpn);
-/* From whatever state to READY, expecting `psn`; what was half received or waiting is forgotten, posted receives stay.
- * -ENOENT; -ENOSPC while too many completions wait. */
+/* From whatever state to READY, expecting `psn`; what was half received or waiting is forgotten,
+ * posted receives stay. -ENOENT; -ENOSPC while too many completions wait. */
 int pl_responder_qp_ready(struct pl_responder *r, uint32_t qpn, uint32_t psn);
 
 struct pl_rdma_qp_status {
@@ -135,12 +142,15 @@ struct pl_rdma_qp_status {
 int pl_responder_qp_status(
 	const struct pl_responder *r, uint32_t qpn, struct pl_rdma_qp_status *ret);
 
-/* Posts a receive: `bytes` of the caller's at buffer (NULL with 0) until its completion. -ENOENT, -ENOSPC. */
+/* Posts a receive: `bytes` of the caller's at buffer (NULL with 0) until its completion. -ENOENT,
+ * -ENOSPC. */
 int pl_responder_post(
 	struct pl_responder *r, uint32_t qpn, uint64_t id, void *buffer, uint32_t bytes);
 
 enum pl_rdma_completion_kind {
-	PL_RDMA_DONE_SEND, /* a SEND is in the buffer; UD: behind 40 bytes that are a GRH, or end with the IPv4 header */
+	/* a SEND is in the buffer; UD: behind 40 bytes that are a GRH, or end with the IPv4
+	 * header */
+	PL_RDMA_DONE_SEND,
 	PL_RDMA_DONE_WRITE,   /* a WRITE with immediate; the receive's buffer was not used */
 	PL_RDMA_DONE_FLUSHED, /* a receive given back because the queue pair went to error */
 	PL_RDMA_DONE_ERROR, /* the queue pair went to error: `cause`; no receive belongs to this */
@@ -161,20 +171,21 @@ struct pl_rdma_completion {
 uint32_t pl_responder_completions(
 	struct pl_responder *r, struct pl_rdma_completion *ret, uint32_t max);
 
-/* From now on Ethernet frames to other addresses than this one are dropped, whatever is in them. NULL: none is, as in the
- * beginning. */
+/* From now on Ethernet frames to other addresses than this one are dropped, whatever is in them.
+ * NULL: none is, as in the beginning. */
 void pl_responder_own_mac(struct pl_responder *r, const uint8_t mac[6]);
 
-/* Executes the requests of a batch in their order. ret_causes[i] says what became of packet i (enum pl_rdma_cause; OK:
- * executed); NULL = not wanted. Nothing is kept of the batch. */
+/* Executes the requests of a batch in their order. ret_causes[i] says what became of packet i (enum
+ * pl_rdma_cause; OK: executed); NULL = not wanted. Nothing is kept of the batch. */
 void pl_responder_batch(struct pl_responder *r, const struct pl_batch *in, uint8_t *ret_causes);
 
 /*
- * The time, from any clock that never steps, told before batches: with it guesses are counted by source address. A guess
- * is a queue pair that is not there or is another peer's, a key that is none or another domain's, or a number more than 65536 from the
- * expected one. A source with
- * guess_limit of them in a second is a suspect, an alarm is counted, and its far duplicates are no longer answered;
- * everything else goes on, for addresses can be forged. Without a time (0) nothing of this is done.
+ * The time, from any clock that never steps, told before batches: with it guesses are counted by
+ * source address. A guess is a queue pair that is not there or is another peer's, a key that is
+ * none or another domain's, or a number more than 65536 from the expected one. A source with
+ * guess_limit of them in a second is a suspect, an alarm is counted, and its far duplicates are no
+ * longer answered; everything else goes on, for addresses can be forged. Without a time (0) nothing
+ * of this is done.
  */
 void pl_responder_now(struct pl_responder *r, uint64_t now_ns);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder over more than one request: receives, READs, messages that break, answers that wait, guesses. */
+/* The responder over more than one request: receives, READs, messages that break, answers that
+ * wait, guesses. */
 #include <errno.h>
 
-#include "rdma/responder_bench.h"
+#include "rdma/test_responder.h"
 
 static void test_receives(uint8_t service)
 {
@@ -235,7 +236,8 @@ static void test_ud(void)
 	done(&b);
 }
 
-/* Several requests in one batch: acknowledged once, in order with what must be answered by itself. */
+/* Several requests in one batch: acknowledged once, in order with what must be answered by
+ * itself. */
 static void test_coalescing(void)
 {
 	static uint8_t frames[6][256];
@@ -265,7 +267,8 @@ static void test_coalescing(void)
 	done(&b);
 }
 
-/* A request that comes marked; whether it was executed and what was answered in front of its ACK: a notification? */
+/* A request that comes marked; whether it was executed and what was answered in front of its ACK: a
+ * notification? */
 static bool notified(struct bench *b, uint8_t service, uint8_t tos)
 {
 	struct pl_roce p = request(b, PL_ROCE_WRITE_ONLY, 64);
@@ -321,7 +324,8 @@ static void test_congestion(uint8_t service)
 	done(&b);
 }
 
-/* Answers that nobody fetches: requests beyond what may wait are not executed, so that they can come again. */
+/* Answers that nobody fetches: requests beyond what may wait are not executed, so that they can
+ * come again. */
 static void test_busy(void)
 {
 	static uint8_t frame[256];
@@ -401,7 +405,8 @@ static void test_set_up(void)
 	done(&b);
 }
 
-/* Somebody tries numbers: seen, counted by address, no longer answered; the genuine stream goes on. */
+/* Somebody tries numbers: seen, counted by address, no longer answered; the genuine stream goes
+ * on. */
 static void test_guesses(void)
 {
 	struct pl_rdma_suspect suspect[PL_RDMA_SUSPECTS_MAX], alarm;
@@ -514,7 +519,8 @@ static void test_init_state(void)
 	done(&b);
 }
 
-/* The source that is to be checked is that of the first request executed; until then answers go to where each came from. */
+/* The source that is to be checked is that of the first request executed; until then answers go to
+ * where each came from. */
 static void test_learned_mac(void)
 {
 	struct pl_rdma_qp c = qp_config(PL_ROCE_UC);
@@ -568,7 +574,7 @@ static void test_own_mac(void)
 	give_request(&b, &p, 64);
 	eq(b.cause, PL_RDMA_C_OK, "ours");
 	give_request(&b, &p, 64);
-	eq(b.cause, PL_RDMA_C_OK, "the straight way");
+	eq(b.cause, PL_RDMA_C_OK, "the fast path");
 	p.path.dmac[5] ^= 1;
 	give_request(&b, &p, 64);
 	eq(b.cause, PL_RDMA_C_OTHER_MAC, "another's there");
@@ -578,8 +584,8 @@ static void test_own_mac(void)
 	done(&b);
 }
 
-/* The answers of atomics byte by byte, over the wrap of packet numbers and after others in between. They have the first
- * one's identification. */
+/* The answers of atomics byte by byte, over the wrap of packet numbers and after others in between.
+ * They have the first one's identification. */
 static void test_atomic_answers(void)
 {
 	static uint8_t space[2 * PL_ROCE_FRAME_MAX], want[PL_ROCE_FRAME_MAX];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Random requests, good ones and such with one thing wrong, against a model of what they may do to memory: written from the
- * rules, without the responder's code. Behind every batch all of memory is compared: three regions, of which one may only be
- * read and one is another domain's, with canaries around them. usage: responder_model_test [REQUESTS]
+ * Random requests, good ones and such with one thing wrong, against a model of what they may do to
+ * memory: written from the rules, without the responder's code. Behind every batch all of memory is
+ * compared: three regions, of which one may only be read and one is another domain's, with canaries
+ * around them. usage: responder_model_test [REQUESTS]
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A responder executes writes into stores that others read meanwhile: lists whose heads are written behind their entries, and
- * last values. Every answer is one that was written, to the byte, and no entry is missing that a head speaks of. Under the
- * thread sanitizer it also shows that both sides meet in atomic words only.
+ * A responder executes writes into stores that others read meanwhile: lists whose heads are written
+ * behind their entries, and last values. Every answer is one that was written, to the byte, and no
+ * entry is missing that a head speaks of. Under the thread sanitizer it also shows that both sides
+ * meet in atomic words only.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -12,7 +13,7 @@
 #include "memory/append.h"
 #include "memory/key_write.h"
 #include "memory/words.h"
-#include "rdma/responder_bench.h"
+#include "rdma/test_responder.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define ROUNDS 2000u
@@ -34,7 +35,7 @@ struct race {
 	_Atomic uint64_t read, wrong, damaged;
 };
 
-/* General: a rule beyond addresses keeps requests from the straight way. */
+/* General: a rule beyond addresses keeps requests from the fast path. */
 static void init_race(struct race *race, bool general)
 {
 	struct pl_rdma_qp c = qp_config(PL_ROCE_RC);
@@ -166,7 +167,7 @@ static void lists(bool general, bool sealed, uint32_t entry_bytes)
 		abort();
 	run(&race, read_list, write_list);
 	snprintf(what, sizeof(what), "%s list of %u bytes, %s", sealed ? "sealed" : "unsealed",
-		entry_bytes, general ? "the general way" : "the straight way");
+		entry_bytes, general ? "the general way" : "the fast path");
 	judge(&race, what);
 }
 
@@ -236,7 +237,7 @@ static void values(bool general, uint32_t value_bytes)
 		abort();
 	run(&race, read_values, write_values);
 	snprintf(what, sizeof(what), "values of %u bytes, %s", value_bytes,
-		general ? "the general way" : "the straight way");
+		general ? "the general way" : "the fast path");
 	judge(&race, what);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The inside of a responder, for responder.c (what there is), straight.c and receive.c (requests), answers.c. */
+/* The inside of a responder, for responder.c (what there is), fast.c and receive.c (requests),
+ * answers.c. */
 #pragma once
 
 #include <assert.h>
@@ -34,7 +35,8 @@ struct pl_rdma_memory {
 	uint32_t rkey, length;
 };
 
-/* Bytes of an atomic's answer without a tag on IPv4: Ethernet, IP, UDP, BTH, AETH, the original, ICRC. */
+/* Bytes of an atomic's answer without a tag on IPv4: Ethernet, IP, UDP, BTH, AETH, the original,
+ * ICRC. */
 #define PL_RDMA_ATOMIC_ACK (14 + 20 + 8 + 12 + 4 + 8 + 4)
 
 struct pl_responder_qp {
@@ -43,7 +45,8 @@ struct pl_responder_qp {
 	uint32_t psn, msn;
 	uint64_t packets, refused; /* that named it; of them, not executed */
 	enum pl_rdma_state state;
-	bool plain; /* Ethernet without tag, IPv4, no rule beyond addresses: the straight way may serve it */
+	/* Ethernet without tag, IPv4, no rule beyond addresses: the fast path may serve it */
+	bool plain;
 	uint64_t addrs; /* plain: source and destination as they stand in a request's IPv4 header */
 	bool learn;     /* answers go to where the first accepted request came from */
 	bool told;      /* NAK for this gap is out */
@@ -61,7 +64,8 @@ struct pl_responder_qp {
 
 	struct pl_rdma_answer *answers; /* a ring of answer_room */
 	uint32_t answers_n, answers_first, answer_room;
-	/* plain: an atomic's answer, whose like differs in the last words only, and its ICRC without these */
+	/* plain: an atomic's answer, whose like differs in the last words only, and its ICRC
+	 * without these */
 	uint8_t atomic_ack[PL_RDMA_ATOMIC_ACK];
 	uint32_t atomic_icrc;
 	bool shaped; /* they are there */
@@ -119,8 +123,8 @@ static inline const struct pl_rdma_region *pl_responder_region_of(
 }
 
 /*
- * Where [va, va + bytes) of the region (which may be NULL) lies; NULL and *ret_cause when the queue pair may not reach
- * it with this access.
+ * Where [va, va + bytes) of the region (which may be NULL) lies; NULL and *ret_cause when the queue
+ * pair may not reach it with this access.
  */
 static inline uint8_t *pl_responder_within(const struct pl_rdma_region *region,
 	const struct pl_responder_qp *qp, uint64_t va, uint64_t bytes, uint8_t access,
@@ -175,7 +179,8 @@ static inline void pl_responder_remember(
 	qp->remembered = qp->remembered + 1 < qp->c.depth ? qp->remembered + 1 : 0;
 }
 
-/* answers.c: has an answer wait. False when the ring is full. An ACK joins the ACK that waits last. */
+/* answers.c: has an answer wait. False when the ring is full. An ACK joins the ACK that waits
+ * last. */
 bool pl_responder_say(
 	struct pl_responder *r, struct pl_responder_qp *qp, const struct pl_rdma_answer *answer);
 /* The ring has room for n more. */

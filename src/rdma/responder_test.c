@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The responder's rules, row by row; canaries around the region say that nothing else was written. */
-#include "rdma/responder_bench.h"
+/* The responder's rules, row by row; canaries around the region say that nothing else was
+ * written. */
+#include "rdma/test_responder.h"
 
 /* ---- one request, one thing wrong ---- */
 
-/* A field of the request, and what is done to it: set, added to, bits turned, or the opcode's lower bits set. */
+/* A field of the request, and what is done to it: set, added to, bits turned, or the opcode's lower
+ * bits set. */
 struct bend {
 	uint16_t at;
 	uint8_t size;
@@ -47,7 +49,8 @@ static void apply(struct pl_roce *p, const struct bend *bend)
 	p->psn &= PL_ROCE_PSN_MASK;
 }
 
-/* A WRITE Only of 64 bytes. nak: what RC answers (0x1f: ACK; 0: nothing). cause: on RC; uc: on UC. */
+/* A WRITE Only of 64 bytes. nak: what RC answers (0x1f: ACK; 0: nothing). cause: on RC; uc: on
+ * UC. */
 static const struct row {
 	const char *name;
 	uint8_t nak;
@@ -118,7 +121,8 @@ static void check_row(const struct row *row, uint8_t service)
 			"%s, %s: syndrome %02x", name, row->name, row->nak);
 	eq(untouched(), cause != PL_RDMA_C_OK, "%s, %s: memory", name, row->name);
 	eq(state(&b), fatal ? PL_RDMA_ERROR : PL_RDMA_READY, "%s, %s: state", name, row->name);
-	/* What is not answered with an error changes nothing: the good request under the same number is taken. */
+	/* What is not answered with an error changes nothing: the good request under the same
+	 * number is taken. */
 	if (cause != PL_RDMA_C_OK) {
 		b.psn = PSN;
 		send(&b, PL_ROCE_WRITE_ONLY, 64, 64);

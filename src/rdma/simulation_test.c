@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A requester and a responder over links that lose, double, delay, reorder and corrupt frames, by seeds. Whatever the
- * links do: on a reliable connection everything happens once and in order, sums are exact, each addition saw another
- * value, a READ sees what was added before it, immediates arrive in their order; on an unreliable one a slot holds what was written to it or what was there
+ * A requester and a responder over links that lose, double, delay, reorder and corrupt frames, by
+ * seeds. Whatever the links do: on a reliable connection everything happens once and in order, sums
+ * are exact, each addition saw another value, a READ sees what was added before it, immediates
+ * arrive in their order; on an unreliable one a slot holds what was written to it or what was there
  * before. PL_SEEDS sets how many seeds are tried, PL_SEED the first.
  */
 #include "base/rng.h"

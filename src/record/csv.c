@@ -29,7 +29,7 @@ static void add_row(
 {
 	size_t n;
 	const struct pl_field *fields = pl_fields(kind, &n);
-	char value[PUT_VALUE_MAX];
+	char value[PUT_LONG_MAX];
 
 	for (size_t i = 0; i < n; i++) {
 		const struct pl_field *f = &fields[i];
@@ -137,4 +137,16 @@ void pl_event_csv(struct pl_buf *buf, const struct pl_event *event)
 	if (paths)
 		pl_buf_add(buf, nodes, pl_path_nodes_text(nodes, &old));
 	pl_buf_chr(buf, '\n');
+}
+
+void pl_value_csv_header(struct pl_buf *buf)
+{
+	add_header(buf, PL_KIND_VALUE, "");
+	end_row(buf);
+}
+
+void pl_value_csv(struct pl_buf *buf, const struct pl_value *value)
+{
+	add_row(buf, PL_KIND_VALUE, value, value->present);
+	end_row(buf);
 }

@@ -14,6 +14,8 @@ static const char *const type_words[PL_FORM_MAX] = {
 	[PL_FORM_ADDR] = "address",
 	[PL_FORM_HEX64] = "16 hex digits",
 	[PL_FORM_FLAGS] = "booleans",
+	[PL_FORM_TEXT] = "text",
+	[PL_FORM_BYTES] = "hex digits",
 };
 
 /* "word: md, mx, …" for enumerated forms. */
@@ -102,5 +104,7 @@ void pl_fields_doc(struct pl_buf *out, bool markdown)
 	add_kind(out, markdown, PL_KIND_PATH, "path: one report", "");
 	add_kind(out, markdown, PL_KIND_HOP,
 		"hop: one node of the path (in JSON: members of hops[])", "hops.");
-	add_kind(out, markdown, PL_KIND_EVENT, "event: a change worth telling", "");
+	add_kind(out, markdown, PL_KIND_EVENT, "event: a change that detection reported", "");
+	add_kind(out, markdown, PL_KIND_VALUE,
+		"value: a new entry, or a changed value, of telemetry memory", "");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The text forms: JSON, CSV, golden text, table. tests/net/read_listen.py has other programs read them. */
+/* The text forms: JSON, CSV, golden text, table. tests/net/read_listen.py has other programs read
+ * them. */
 #include "base/num.h"
 #include "base/rng.h"
 #include "base/test.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One loop over a table of members. The table is fields.def with everything that does not depend on the
- * record worked out once: which fields are shown, their keys as JSON text, where an inner object begins,
- * and the largest size of the whole, so that a record is written without a check per value.
+ * One loop over a table of members. The table is fields.def with everything that does not depend on
+ * the record worked out once: which fields are shown, their keys as JSON text, where an inner
+ * object begins, and the largest size of the whole, so that a record is written without a check per
+ * value.
  */
 #include "record/json.h"
 
@@ -29,7 +30,7 @@ struct form {
 	size_t max;               /* bytes of the longest record */
 };
 
-static struct form path_form, path_hop_form, hop_form, event_form;
+static struct form path_form, path_hop_form, hop_form, event_form, value_form;
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 
 /* How long {"dropped":false,…} can be. */
@@ -74,7 +75,9 @@ static void add_member(struct form *form, const struct pl_field *field, const ch
 	}
 	m->key_len = (uint8_t)(put_str(put_str(put_str(m->key, "\""), name), "\":") - m->key);
 	form->max += m->key_len + 1 +
-		     (field->form == PL_FORM_FLAGS ? flags_max() : (size_t)PUT_VALUE_MAX);
+		     (field->form == PL_FORM_FLAGS         ? flags_max()
+			     : field->form >= PL_FORM_TEXT ? (size_t)PUT_LONG_MAX
+							   : (size_t)PUT_VALUE_MAX);
 }
 
 static void make_form(struct form *form, enum pl_record_kind kind)
@@ -118,6 +121,7 @@ static void make_forms(void)
 	make_form(&path_hop_form, PL_KIND_HOP);
 	make_hop_form();
 	make_form(&event_form, PL_KIND_EVENT);
+	make_form(&value_form, PL_KIND_VALUE);
 }
 
 static char *put_flags(char *p, unsigned int flags)
@@ -262,5 +266,23 @@ void pl_event_json(struct pl_buf *buf, const struct pl_event *event)
 	if (pl_event_paths(event, &now, &old))
 		p = put_nodes(put_nodes(p, "path", &now), "old_path", &old);
 	*p++ = '}';
+	pl_buf_advance(buf, (size_t)(p - start));
+}
+
+size_t pl_value_json_max(void)
+{
+	return ready(&value_form)->max;
+}
+
+void pl_value_json(struct pl_buf *buf, const struct pl_value *value)
+{
+	char *start = pl_buf_reserve(buf, pl_value_json_max());
+	char *p = start;
+
+	if (start == NULL)
+		return;
+	p = put_str(p, "{\"kind\":\"value\",");
+	p = put_members(p, &value_form, value, value->present);
+	p[-1] = '}';
 	pl_buf_advance(buf, (size_t)(p - start));
 }

@@ -9,8 +9,9 @@
 #define SETS 512
 #define WAYS 4
 
-/* `turn` is odd while the entry is written; a reader that sees the same even one before and after has read one path. The
- * others are written with release after it, and read with acquire before it is looked at again. */
+/* `turn` is odd while the entry is written; a reader that sees the same even one before and after
+ * has read one path. The others are written with release after it, and read with acquire before it
+ * is looked at again. */
 struct entry {
 	_Atomic uint32_t turn;
 	_Atomic uint32_t noted; /* when, by the set's count */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the path ids in events stand for. An event has room for the two ids of a path change, and none for their nodes; whoever
- * raises or reads it notes them here, and whoever writes it down finds them. One book per process, 2048 paths, those noted
- * last; a path that is not in it is shown as not known.
+ * What the path ids in events stand for. An event has room for the two ids of a path change, and
+ * none for their nodes; whoever raises or reads it notes them here, and whoever writes it down
+ * finds them. One book per process, 2048 paths, those noted last; a path that is not in it is shown
+ * as not known.
  *
  * Any thread may call any of these; none waits.
  */

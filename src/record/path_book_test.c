@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is noted of paths is found, whole, whoever writes beside; and every form of a path change says it. */
+/* What is noted of paths is found, whole, whoever writes beside; and every form of a path change
+ * says it. */
 #include "record/path_book.h"
 
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Values into memory that the caller has measured: the inner part of the text forms. Each function writes
- * at p and returns the place behind; nothing is terminated. PUT_VALUE_MAX bounds what one value may touch,
- * quotes included: numbers are written in whole words and so a little beyond their end. For formatters in
- * record/ and export/.
+ * Values into memory that the caller has measured: the inner part of the text forms. Each function
+ * writes at p and returns the place behind; nothing is terminated. PUT_VALUE_MAX bounds what one
+ * value may touch, quotes included: numbers are written in whole words and so a little beyond their
+ * end. For formatters in record/ and export/.
  */
 #pragma once
 
@@ -15,6 +15,8 @@
 #include "record/record.h"
 
 #define PUT_VALUE_MAX (PL_ADDR_TEXT_MAX + 2)
+/* Likewise of the forms TEXT and BYTES. */
+#define PUT_LONG_MAX  (2 * PL_BYTES_TOLD + 8)
 
 static inline char *put_bytes(char *p, const void *data, size_t n)
 {
@@ -28,9 +30,9 @@ static inline char *put_str(char *p, const char *text)
 }
 
 /*
- * The eight decimal digits of v < 10^8 as bytes 0 to 9, the first digit in the lowest byte: halves, quarters and
- * digits are divided side by side in the lanes of one word. 10486 / 2^20 and 103 / 2^10 are 1/100 and 1/10,
- * exact for what can stand in their lanes (forms_test.c tries all).
+ * The eight decimal digits of v < 10^8 as bytes 0 to 9, the first digit in the lowest byte: halves,
+ * quarters and digits are divided side by side in the lanes of one word. 10486 / 2^20 and 103 /
+ * 2^10 are 1/100 and 1/10, exact for what can stand in their lanes (forms_test.c tries all).
  */
 static inline uint64_t put_digits8(uint32_t v)
 {
@@ -119,6 +121,19 @@ static inline char *put_addr(char *p, const struct pl_addr *addr)
 	return p - 1;
 }
 
+/* Two hexadecimal digits of each byte. */
+static inline char *put_told(char *p, const struct pl_bytes32 *told)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned int n = told->n < PL_BYTES_TOLD ? told->n : PL_BYTES_TOLD;
+
+	for (unsigned int i = 0; i < n; i++) {
+		*p++ = digits[told->b[i] >> 4];
+		*p++ = digits[told->b[i] & 15];
+	}
+	return p;
+}
+
 /* The value of a field as an unsigned integer, whatever its width; not for addresses. */
 static inline uint64_t put_load(const struct pl_field *field, const void *record)
 {
@@ -146,7 +161,8 @@ static inline uint64_t put_load(const struct pl_field *field, const void *record
 	}
 }
 
-/* One value, not of form FLAGS. Words, addresses and hexadecimal are between quotes when asked for. */
+/* One value, not of form FLAGS. Words, addresses and hexadecimal are between quotes when asked
+ * for. */
 static inline char *put_value(
 	char *p, const struct pl_field *field, const void *record, bool quoted)
 {
@@ -170,6 +186,16 @@ static inline char *put_value(
 		if (quoted)
 			*p++ = '"';
 		p = put_hex64(p, put_load(field, record));
+		break;
+	case PL_FORM_TEXT:
+		if (quoted)
+			*p++ = '"';
+		p = put_str(p, (const char *)record + field->offset);
+		break;
+	case PL_FORM_BYTES:
+		if (quoted)
+			*p++ = '"';
+		p = put_told(p, (const void *)((const uint8_t *)record + field->offset));
 		break;
 	default:
 		v = put_load(field, record);

@@ -41,6 +41,13 @@ static const struct pl_field event_fields[] = {
 #undef PL_EVENT_ALIAS
 };
 
+static const struct pl_field value_fields[] = {
+#define PL_VALUE_FIELD(off, id, type, f, presence, n, u, h)                                        \
+	FIELD(off, PL_FORM_##f, PL_VALUE_HAS_##id, n, u, h)
+#include "record/fields.def"
+#undef PL_VALUE_FIELD
+};
+
 #undef FIELD
 
 static const struct {
@@ -53,7 +60,7 @@ static const struct {
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static const char *const kind_names[PL_KIND_MAX] = { "path", "hop", "event" };
+static const char *const kind_names[PL_KIND_MAX] = { "path", "hop", "event", "value" };
 static const char *const report_versions[] = { "0.5", "1.0", "2.0" };
 static const char *const int_versions[] = { "0.5", "1.0", "2.1" };
 static const char *const dialects[] = { "spec", "intcollector", "geant", "noviflow", "host-int",
@@ -71,7 +78,11 @@ static const char *const event_helps[PL_EVENT_KIND_MAX] = {
 #include "record/fields.def"
 };
 #undef PL_EVENT_KIND
+/* As memory/store.h numbers them. */
+static const char *const primitives[] = { "none", "key-write", "append", "counters", "postcards",
+	"sketch" };
 static const char *const roles[PL_ROLE_MAX] = { "culprit", "victim" };
+static const char *const value_units[PL_UNIT_MAX] = { "bytes" };
 static const char *const phases[PL_PHASE_MAX] = { "once", "begin", "end" };
 
 static const struct {
@@ -87,6 +98,8 @@ static const struct {
 	[PL_FORM_PHASE] = { phases, COUNT(phases) },
 	[PL_FORM_ROLE] = { roles, COUNT(roles) },
 	[PL_FORM_QUANTITY] = { events, COUNT(events) },
+	[PL_FORM_UNIT] = { value_units, COUNT(value_units) },
+	[PL_FORM_PRIMITIVE] = { primitives, COUNT(primitives) },
 };
 
 const char *pl_form_word(enum pl_form form, unsigned int value)
@@ -133,10 +146,13 @@ const struct pl_field *pl_fields(enum pl_record_kind kind, size_t *ret_n)
 	case PL_KIND_EVENT:
 		*ret_n = COUNT(event_fields);
 		return event_fields;
+	case PL_KIND_VALUE:
+		*ret_n = COUNT(value_fields);
+		return value_fields;
 	case PL_KIND_MAX:
 		break;
 	}
-	assert(false && "no such kind of record");
+	assert(false && "unknown kind of record");
 	*ret_n = 0;
 	return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Decoded facts: struct pl_path, pl_hop, pl_event, generated from fields.def. 128 bytes each, little-endian,
- * naturally aligned, no padding. An optional field is valid only when its bit in `present` is set and is
- * zero otherwise.
+ * Decoded facts: struct pl_path, pl_hop, pl_event, generated from fields.def. 128 bytes each,
+ * little-endian, naturally aligned, no padding. An optional field is valid only when its bit in
+ * `present` is set and is zero otherwise.
  */
 #pragma once
 
@@ -31,8 +31,11 @@ enum pl_form {
 	PL_FORM_PHASE,          /* enum pl_event_phase */
 	PL_FORM_ROLE,           /* enum pl_burst_role */
 	PL_FORM_QUANTITY,       /* enum pl_event_kind of the quantity */
+	PL_FORM_UNIT,           /* enum pl_unit */
+	PL_FORM_PRIMITIVE,      /* enum pl_primitive of memory/store.h: "append", … */
 	PL_FORM_PRESENT,        /* never shown */
-	PL_FORM_TEXT, /* a terminated text within the record; of rows (rows.h), not in fields.def */
+	PL_FORM_TEXT, /* a terminated text within the record: of words that need no quotes, or of a row */
+	PL_FORM_BYTES, /* struct pl_bytes32 in hexadecimal, as a string */
 	PL_FORM_MAX,
 };
 
@@ -68,11 +71,28 @@ enum pl_event_phase { PL_PHASE_ONCE, PL_PHASE_BEGIN, PL_PHASE_END, PL_PHASE_MAX 
 /* A flow's part in a microburst. */
 enum pl_burst_role { PL_ROLE_CULPRIT, PL_ROLE_VICTIM, PL_ROLE_MAX };
 
+/* What an event's values are in. */
+enum pl_unit { PL_UNIT_BYTES, PL_UNIT_MAX };
+
 const char *pl_mode_name(enum pl_mode m);                   /* "md", "ioam-trace", … */
 const char *pl_clock_quality_name(enum pl_clock_quality q); /* "ok", "skewed", … */
 const char *pl_event_kind_name(enum pl_event_kind k);       /* "path_change", "queue_depth", … */
 const char *pl_event_kind_help(enum pl_event_kind k);
 const char *pl_event_phase_name(enum pl_event_phase p); /* "once", "begin", "end" */
+
+/* A terminated text, zeros behind it: letters, digits, '_', '-' and '.', so that it needs no quotes
+ * anywhere. */
+struct pl_text32 {
+	char c[32];
+};
+struct pl_text16 {
+	char c[16];
+};
+/* The first n bytes of something. */
+#define PL_BYTES_TOLD 31
+struct pl_bytes32 {
+	uint8_t n, b[PL_BYTES_TOLD];
+};
 
 #define PL_MEMBER(off, id, type, form, presence, name, unit, help) type id;
 #define PL_OFFSET_CHECK(st, off, id)                                                               \
@@ -96,22 +116,32 @@ struct pl_event {
 #undef PL_EVENT_FIELD
 };
 
+struct pl_value {
+#define PL_VALUE_FIELD PL_MEMBER
+#include "record/fields.def"
+#undef PL_VALUE_FIELD
+};
+
 #define PL_PATH_FIELD(off, id, ...)  PL_OFFSET_CHECK(pl_path, off, id)
 #define PL_HOP_FIELD(off, id, ...)   PL_OFFSET_CHECK(pl_hop, off, id)
 #define PL_EVENT_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_event, off, id)
+#define PL_VALUE_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_value, off, id)
 #include "record/fields.def"
 #undef PL_PATH_FIELD
 #undef PL_HOP_FIELD
 #undef PL_EVENT_FIELD
+#undef PL_VALUE_FIELD
 
 _Static_assert(sizeof(struct pl_path) == 128, "records are 128 bytes");
 _Static_assert(sizeof(struct pl_hop) == 128, "records are 128 bytes");
 _Static_assert(sizeof(struct pl_event) == 128, "records are 128 bytes");
+_Static_assert(sizeof(struct pl_value) == 128, "records are 128 bytes");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are little-endian");
 
 #define PL_RECORD_VERSION 1
 
-/* Presence masks: PL_PATH_HAS_<id>, PL_HOP_HAS_<id>, PL_EVENT_HAS_<id>; 0 for fields always there. */
+/* Presence masks: PL_PATH_HAS_<id>, PL_HOP_HAS_<id>, PL_EVENT_HAS_<id>, PL_VALUE_HAS_<id>; 0 for
+ * fields always there. */
 enum {
 #define PL_BIT(n) ((n) < 0 ? 0 : 1 << ((n) < 0 ? 0 : (n)))
 #define ALWAYS    -1
@@ -127,7 +157,10 @@ enum {
 	PL_EVENT_HAS_##id = PL_BIT(presence),
 #define PL_EVENT_ALIAS(off, type, form, presence, id, name, unit, help)                            \
 	PL_EVENT_HAS_##id = PL_BIT(presence),
+#define PL_VALUE_FIELD(off, id, type, form, presence, name, unit, help)                            \
+	PL_VALUE_HAS_##id = PL_BIT(presence),
 #include "record/fields.def"
+#undef PL_VALUE_FIELD
 #undef PL_PATH_FIELD
 #undef PL_PATH_ALIAS
 #undef PL_HOP_FIELD
@@ -137,8 +170,8 @@ enum {
 #undef ALWAYS
 };
 
-/* Another meaning of a record's bytes: pl_event_set_<id>(event, value) stores it and says so; likewise pl_path_set_<id>
- * and pl_hop_set_<id>. */
+/* Another meaning of a record's bytes: pl_event_set_<id>(event, value) stores it and says so;
+ * likewise pl_path_set_<id> and pl_hop_set_<id>. */
 #define PL_ALIAS_OF(kind, KIND, off, type, id)                                                     \
 	static inline void pl_##kind##_set_##id(struct pl_##kind *r, type value)                   \
 	{                                                                                          \
@@ -172,7 +205,14 @@ enum {
 };
 
 /* The list as data, for text forms, filters and the manual. */
-enum pl_record_kind { PL_KIND_PATH, PL_KIND_HOP, PL_KIND_EVENT, PL_KIND_MAX };
+enum pl_record_kind {
+	PL_KIND_PATH,
+	PL_KIND_HOP,
+	PL_KIND_EVENT,
+	PL_KINDS_KEPT, /* of those before it a history has lists */
+	PL_KIND_VALUE = PL_KINDS_KEPT,
+	PL_KIND_MAX
+};
 
 struct pl_field {
 	const char *name; /* dotted; "" = not shown */
@@ -185,7 +225,7 @@ struct pl_field {
 /* The fields of a kind, n of them, in the order of fields.def. */
 const struct pl_field *pl_fields(enum pl_record_kind kind, size_t *ret_n);
 
-/* "path", "hop", "event" */
+/* "path", "hop", "event", "value" */
 const char *pl_record_kind_name(enum pl_record_kind kind);
 
 /* Names of the bits of pl_path.flags; NULL behind the last. */
@@ -193,9 +233,10 @@ const char *pl_path_flag_name(unsigned int bit);
 const char *pl_path_flag_help(unsigned int bit);
 
 /*
- * The word for a value of an enumerated form (REPORT_VERSION, INT_VERSION, DIALECT, MODE, CLOCK, EVENT,
- * PHASE); NULL when the form is not enumerated or has no such value. The versions and dialects are numbered
- * as wire/ numbers them (a test in decode/, which sees both, holds the two to each other).
+ * The word for a value of an enumerated form (REPORT_VERSION, INT_VERSION, DIALECT, MODE, CLOCK,
+ * EVENT, PHASE); NULL when the form is not enumerated or has no such value. The versions and
+ * dialects are numbered as wire/ numbers them (a test in decode/, which sees both, holds the two to
+ * each other).
  */
 const char *pl_form_word(enum pl_form form, unsigned int value);
 
@@ -204,10 +245,10 @@ struct pl_buf;
 void pl_fields_doc(struct pl_buf *out, bool markdown);
 
 /*
- * A batch of paths with their hops, the unit between decoders and everything behind. The hops of paths[i]
- * are hops[first_hop[i]] … hop_count of them. The owner allocates once (pl_record_batch_init) and drains it
- * in `flush`, which a decoder calls when the next report might not fit; pkt[i] is the index of the packet
- * in the batch being decoded.
+ * A batch of paths with their hops, the unit between decoders and everything behind. The hops of
+ * paths[i] are hops[first_hop[i]] … hop_count of them. The owner allocates once
+ * (pl_record_batch_init) and drains it in `flush`, which a decoder calls when the next report might
+ * not fit; pkt[i] is the index of the packet in the batch being decoded.
  */
 struct pl_record_batch {
 	struct pl_path *paths;

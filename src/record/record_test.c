@@ -23,6 +23,16 @@ static size_t form_size(enum pl_form form)
 	}
 }
 
+/* A text goes on to the next field. */
+static size_t size_of(const struct pl_field *fields, size_t n, size_t i)
+{
+	if (fields[i].form == PL_FORM_BYTES)
+		return sizeof(struct pl_bytes32);
+	if (fields[i].form == PL_FORM_TEXT && i + 1 < n)
+		return fields[i + 1].offset - fields[i].offset;
+	return form_size(fields[i].form);
+}
+
 static bool grouped(const char *a, const char *b)
 {
 	size_t dot = strcspn(a, ".");
@@ -54,8 +64,8 @@ static void test_fields(enum pl_record_kind kind)
 		ok(f->offset <= end &&
 				f->offset % (f->form == PL_FORM_ADDR ? 8 : form_size(f->form)) == 0,
 			"%s %zu: no hole before it, aligned", pl_record_kind_name(kind), i);
-		if (f->offset + form_size(f->form) > end)
-			end = f->offset + form_size(f->form);
+		if (f->offset + size_of(fields, n, i) > end)
+			end = f->offset + size_of(fields, n, i);
 		ok(f->name[0] == '\0' || twice == 1, "%s \"%s\": its own name",
 			pl_record_kind_name(kind), f->name);
 		ok(regained == 0, "%s \"%s\": members of an object stand together",
@@ -82,6 +92,7 @@ static void test_words(void)
 		{ PL_FORM_PHASE, PL_PHASE_MAX },
 		{ PL_FORM_ROLE, PL_ROLE_MAX },
 		{ PL_FORM_QUANTITY, PL_EVENT_KIND_MAX },
+		{ PL_FORM_UNIT, PL_UNIT_MAX },
 	};
 
 	for (size_t i = 0; i < sizeof(vocabularies) / sizeof(vocabularies[0]); i++) {

@@ -89,7 +89,7 @@ static void flags_object(struct pl_json *json, unsigned int flags)
 
 static void value(struct pl_json *json, const struct pl_field *f, const void *row)
 {
-	char text[PUT_VALUE_MAX];
+	char text[PUT_LONG_MAX];
 
 	switch (f->form) {
 	case PL_FORM_U8:
@@ -110,6 +110,7 @@ static void value(struct pl_json *json, const struct pl_field *f, const void *ro
 	default:
 		/* A word without a name is its number, as in the files. */
 		if (f->form != PL_FORM_ADDR && f->form != PL_FORM_HEX64 &&
+			f->form != PL_FORM_BYTES &&
 			pl_form_word((enum pl_form)f->form, (unsigned int)put_load(f, row)) == NULL)
 			pl_json_u64(json, put_load(f, row));
 		else
@@ -210,6 +211,14 @@ void pl_event_api(struct pl_json *json, const struct pl_event *event)
 		nodes_members(json, "path_nodes", "path_hops", &now);
 		nodes_members(json, "old_path_nodes", "old_path_hops", &old);
 	}
+	pl_json_object_end(json);
+}
+
+void pl_value_api(struct pl_json *json, const struct pl_value *value)
+{
+	pl_json_object(json);
+	kind_member(json, PL_KIND_VALUE);
+	record_members(json, PL_KIND_VALUE, value, value->present);
 	pl_json_object_end(json);
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records and rows of tables as the HTTP API writes them, and how rows are ordered. A row is any structure that
- * a table of struct pl_field describes (names, offsets, forms, presence), as fields.def describes records.
+ * Records and rows of tables as the HTTP API writes them, and how rows are ordered. A row is any
+ * structure that a table of struct pl_field describes (names, offsets, forms, presence), as
+ * fields.def describes records.
  *
- * The API's readers include browsers, whose numbers end at 2^53: a time in nanoseconds is a decimal string,
- * and one since the Unix epoch ("ts_ns", "last_ts_ns") has its RFC 3339 form beside it ("time",
- * "last_time"). All else is as in the files (record/json.h). Any thread may call.
+ * The API's readers include browsers, whose numbers end at 2^53: a time in nanoseconds is a decimal
+ * string, and one since the Unix epoch ("ts_ns", "last_ts_ns") has its RFC 3339 form beside it
+ * ("time", "last_time"). All else is as in the files (record/json.h). Any thread may call.
  */
 #pragma once
 
@@ -26,15 +27,16 @@ void pl_json_time(struct pl_json *json, uint64_t ts_ns);
 void pl_row_json(struct pl_json *json, const struct pl_field *fields, size_t n, const void *row,
 	uint32_t present);
 
-/* {"kind":"path",…,"hops":[…]} and {"kind":"event",…}. */
+/* {"kind":"path",…,"hops":[…]}, {"kind":"event",…} and {"kind":"value",…}. */
 void pl_path_api(
 	struct pl_json *json, const struct pl_path *path, const struct pl_hop *hops, size_t n);
 void pl_event_api(struct pl_json *json, const struct pl_event *event);
+void pl_value_api(struct pl_json *json, const struct pl_value *value);
 
 /* By name; NULL when there is none. */
 const struct pl_field *pl_row_field(const struct pl_field *fields, size_t n, const char *name);
 
-/* Below, equal to or above 0 as a comes before b in ascending order; a missing value comes before every
- * other. */
+/* Below, equal to or above 0 as a comes before b in ascending order; a missing value comes before
+ * every other. */
 int pl_row_compare(const struct pl_field *field, const void *a, uint32_t present_a, const void *b,
 	uint32_t present_b);

@@ -84,6 +84,17 @@ static const struct column hop_columns[] = {
 	[H_LINK] = { "LINK", 70 },
 };
 
+enum { V_TIME, V_REGION, V_WHERE, V_NAME, V_VALUE, V_INCREASE, V_BYTES };
+static const struct column value_columns[] = {
+	[V_TIME] = { "TIME", 0 },
+	[V_REGION] = { "REGION", 13 },
+	[V_WHERE] = { "LIST:NUMBER", 26 },
+	[V_NAME] = { "NAME", 38 },
+	[V_VALUE] = { "VALUE", 52 },
+	[V_INCREASE] = { "INCREASE", 64 },
+	[V_BYTES] = { "BYTES", 74 },
+};
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* A line being written; begin is where it started in the buffer. */
@@ -476,6 +487,10 @@ void pl_event_table(struct pl_buf *buf, const struct pl_event *event)
 		pl_buf_chr(buf, '-');
 	}
 	add_event_path(buf, event);
+	if ((has & PL_EVENT_HAS_unit) != 0) {
+		pl_buf_str(buf, " in ");
+		add_word(buf, true, PL_FORM_UNIT, pl_event_get_unit(event));
+	}
 	if ((has & PL_EVENT_HAS_quantity) != 0) {
 		pl_buf_str(buf, " of ");
 		add_word(buf, true, PL_FORM_QUANTITY, pl_event_get_quantity(event));
@@ -491,5 +506,40 @@ void pl_event_table(struct pl_buf *buf, const struct pl_event *event)
 		pl_buf_str(buf, " for ");
 		add_duration(buf, true, pl_event_get_duration_ns(event));
 	}
+	pl_buf_chr(buf, '\n');
+}
+
+void pl_value_table_header(struct pl_buf *buf)
+{
+	add_titles(buf, value_columns, COUNT(value_columns));
+}
+
+void pl_value_table(struct pl_buf *buf, const struct pl_value *value)
+{
+	struct line line = { buf, value_columns, buf->len };
+	uint32_t has = value->present;
+	char told[PUT_LONG_MAX];
+
+	add_clock(buf, value->ts_ns);
+	column(&line, V_REGION);
+	pl_buf_str(buf, value->region.c);
+	column(&line, V_WHERE);
+	if ((has & PL_VALUE_HAS_list) != 0)
+		pl_buf_printf(buf, "%u:", value->list);
+	pl_buf_u64(buf, value->number);
+	column(&line, V_NAME);
+	pl_buf_str(buf, (has & PL_VALUE_HAS_name) != 0 ? value->name.c : "-");
+	column(&line, V_VALUE);
+	add_number(buf, (has & PL_VALUE_HAS_value) != 0, value->value, "-");
+	column(&line, V_INCREASE);
+	add_number(buf, (has & PL_VALUE_HAS_increase) != 0, value->increase, "-");
+	column(&line, V_BYTES);
+	if ((has & PL_VALUE_HAS_bytes) == 0) {
+		pl_buf_str(buf, "-\n");
+		return;
+	}
+	pl_buf_add(buf, told, (size_t)(put_told(told, &value->bytes) - told));
+	if (value->length > value->bytes.n)
+		pl_buf_printf(buf, "... of %u bytes", value->length);
 	pl_buf_chr(buf, '\n');
 }

@@ -24,7 +24,7 @@ static void add_record(
 {
 	size_t n;
 	const struct pl_field *fields = pl_fields(kind, &n);
-	char value[PUT_VALUE_MAX];
+	char value[PUT_LONG_MAX];
 
 	pl_buf_str(buf, pl_record_kind_name(kind));
 	for (size_t i = 0; i < n; i++) {
@@ -70,5 +70,11 @@ void pl_event_text(struct pl_buf *buf, const struct pl_event *event)
 		pl_buf_str(buf, " old_path_nodes=");
 		pl_buf_add(buf, nodes, pl_path_nodes_text(nodes, &old));
 	}
+	pl_buf_chr(buf, '\n');
+}
+
+void pl_value_text(struct pl_buf *buf, const struct pl_value *value)
+{
+	add_record(buf, PL_KIND_VALUE, value, value->present);
 	pl_buf_chr(buf, '\n');
 }

@@ -234,7 +234,7 @@ static const struct {
 	{ "exists(flags)", 8, "flags is a set" },
 	{ "seq == x", 8, "\"x\" is not a number" },
 	{ "seq == 5us", 8, "\"5us\" is not a number" },
-	{ "seq == -5", 8, "seq is never negative" },
+	{ "seq == -5", 8, "seq cannot be negative" },
 	{ "seq == 4294967296", 8, "seq holds at most 4294967295" },
 	{ "flow.dport == 65536", 15, "flow.dport holds at most 65535" },
 	{ "hw_id == 256", 10, "hw_id holds at most 255" },
@@ -246,8 +246,8 @@ static const struct {
 		"holds at most -9223372036854775808" },
 	{ "hops.link_latency_ns == --5", 25, "is not a number" },
 	{ "seq == (5)", 8, "expected a value" },
-	{ "mode == mdd", 9, "mode is never \"mdd\"; it is one of md, mx, xd" },
-	{ "mode == \"\"", 10, "mode is never \"\"" },
+	{ "mode == mdd", 9, "mode cannot be \"mdd\"; it must be one of md, mx, xd" },
+	{ "mode == \"\"", 10, "mode cannot be \"\"" },
 	{ "mode < md", 6, "mode has no order" },
 	{ "path_id < 5", 9, "path_id has no order" },
 	{ "path_id == 12345678901234567", 12, "16 hexadecimal digits" },
@@ -258,8 +258,8 @@ static const struct {
 	{ "flow.src == 10.0.0", 13, "is not an address" },
 	{ "flow.src in 10.0.0.0/33", 13, "is not a prefix" },
 	{ "flow.src in", 12, "expected a value, but the expression ends" },
-	{ "seq in 5", 5, "\"in\" takes an address" },
-	{ "flags.dropped in true", 15, "\"in\" takes an address" },
+	{ "seq in 5", 5, "\"in\" needs an address" },
+	{ "flags.dropped in true", 15, "\"in\" needs an address" },
 	{ "flags.dropped == maybe", 18, "neither true nor false" },
 	{ "flags.dropped < true", 15, "has no order" },
 	{ "exists seq", 8, "expected \"(\"" },
@@ -268,8 +268,8 @@ static const struct {
 	{ "exists(seq", 11, "expected \")\"" },
 	{ "exists(seq == 5)", 12, "expected \")\"" },
 	{ "missing(sek)", 9, "did you mean \"seq\"?" },
-	{ "all seq == 5", 1, "\"all\" goes with a field of the hops" },
-	{ "seq == 1 or all exists(seq)", 13, "\"all\" goes with a field of the hops" },
+	{ "all seq == 5", 1, "\"all\" needs a field of the hops" },
+	{ "seq == 1 or all exists(seq)", 13, "\"all\" needs a field of the hops" },
 	{ "all (hops.node == 1)", 5, "expected a field name" },
 	{ "all not hops.node == 1", 5, "unknown field \"not\"" },
 	{ "any", 4, "expected \"hop\"" },
@@ -280,8 +280,8 @@ static const struct {
 	{ "any hop ()", 10, "expected a field name" },
 	{ "any hop (node == 1", 19, "for the \"(\" in column 9" },
 	{ "any hop (nod == 1)", 10, "did you mean \"node\"?" },
-	{ "any hop (flow.dport == 443)", 10, "\"flow.dport\" is of the path" },
-	{ "any hop (flags.dropped)", 10, "is of the path, not of a hop" },
+	{ "any hop (flow.dport == 443)", 10, "\"flow.dport\" is a field of the path" },
+	{ "any hop (flags.dropped)", 10, "is a field of the path, not of a hop" },
 	{ "any hop (any hop (node == 1))", 10, "no hops of its own" },
 	{ "any hop (all hops (node == 1))", 10, "no hops of its own" },
 	{ "any hop (all node == 1)", 10, "one hop only" },
@@ -368,8 +368,8 @@ static void test_bounds(void)
 }
 
 /*
- * The witness: random expression trees over a few fields, evaluated from the tree with plain recursion and the
- * structures' members, against the compiled text.
+ * The witness: random expression trees over a few fields, evaluated from the tree with plain
+ * recursion and the structures' members, against the compiled text.
  */
 struct tree {
 	uint64_t value;

@@ -63,8 +63,8 @@ int pl_verbs_parse(struct pl_verbs_options *ret, const char *target, struct pl_d
 	if (r < 0)
 		return r;
 	if (uri.target[0] == '\0' || strlen(uri.target) >= sizeof(ret->device)) {
-		pl_diag_set(
-			diag, "'%s' is no name of an RDMA device, as rxe0 or mlx5_0", uri.target);
+		pl_diag_set(diag, "'%s' is not the name of an RDMA device, such as rxe0 or mlx5_0",
+			uri.target);
 		return -EINVAL;
 	}
 	*ret = (struct pl_verbs_options){ .port = (uint8_t)port,
@@ -86,9 +86,7 @@ int pl_verbs_memory_check(int fd, const char *name, struct pl_diag *diag)
 	if (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC || fs.f_type == RAMFS_MAGIC)
 		return 0;
 	pl_diag_set(diag,
-		"%s is on a disk, whose pages a network card cannot be given: put the region on "
-		"/dev/shm, another tmpfs or hugetlbfs, and have copies of it written to the disk "
-		"(--save)",
+		"%s is on a disk, whose pages cannot be registered with an RDMA NIC: put the region on /dev/shm, another tmpfs or hugetlbfs, and copy it to disk with --save",
 		name);
 	return -ENOTSUP;
 }

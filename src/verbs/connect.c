@@ -61,10 +61,11 @@ static struct verbs_told *tell(
 }
 
 /*
- * Whether its address was taken away since, be it back or not: back, it is in another place of the port's table, for the
- * connection holds the old one. Soft-RoCE (Linux 6.1) does not send from there, and worse: the attempt ends queue pair 1, and
- * with it the connection manager of the whole device. So nothing is sent for such a connection, and its identifier, whose end
- * would have the kernel send something, is parked.
+ * Whether its address was taken away since, be it back or not: back, it is in another place of the
+ * port's table, for the connection holds the old one. Soft-RoCE (Linux 6.1) does not send from
+ * there, and worse: the attempt ends queue pair 1, and with it the connection manager of the whole
+ * device. So nothing is sent for such a connection, and its identifier, whose end would have the
+ * kernel send something, is parked.
  */
 static bool moved(struct pl_verbs *v, const struct verbs_connection *c)
 {
@@ -140,7 +141,7 @@ int pl_verbs_listen(struct pl_verbs *v, uint16_t port, struct pl_diag *diag)
 	int r;
 
 	if (v->cm == NULL) {
-		pl_diag_set(diag, "there is no connection manager here: modprobe rdma_ucm");
+		pl_diag_set(diag, "RDMA-CM is not available: modprobe rdma_ucm");
 		return -ENOTSUP;
 	}
 	if (v->n_listeners == sizeof(v->listeners) / sizeof(v->listeners[0])) {
@@ -288,7 +289,7 @@ int pl_verbs_connection_qp(struct pl_verbs *v, uint32_t number, const struct pl_
 	if (c == NULL || c->qpn != 0)
 		return c == NULL ? -ENOENT : -EINVAL;
 	if (q == NULL) {
-		pl_diag_set(diag, "there are %u queue pairs already", v->options.max_qps);
+		pl_diag_set(diag, "the limit of %u queue pairs is reached", v->options.max_qps);
 		return -ENOSPC;
 	}
 	verbs_init_attr(v, PL_ROCE_RC, &init);

@@ -107,7 +107,7 @@ static void look_at(struct ibv_device *device, struct pl_verbs_device *d)
 	if (ibv_query_device(context, &attr) == 0)
 		d->ports = attr.phys_port_cnt;
 	if (ibv_query_port(context, 1, &port) != 0) {
-		snprintf(d->state, sizeof(d->state), "its port does not answer");
+		snprintf(d->state, sizeof(d->state), "cannot query its port");
 	} else if (port.link_layer != IBV_LINK_LAYER_ETHERNET) {
 		snprintf(d->state, sizeof(d->state), "not on Ethernet");
 	} else if (port.state != IBV_PORT_ACTIVE) {

@@ -13,8 +13,9 @@
 
 /* ---- the device ---- */
 
-/* Those that librdmacm has open anyway: memory and queue pairs must be of the same context as its connections. It says
- * -ENODEV without a connection manager in the kernel, and where it has no such device. */
+/* Those that librdmacm has open anyway: memory and queue pairs must be of the same context as its
+ * connections. It says -ENODEV without a connection manager in the kernel, and where it has no such
+ * device. */
 static struct ibv_context *context_of_cm(struct pl_verbs *v, const char *name)
 {
 	struct ibv_context *found = NULL;
@@ -53,8 +54,7 @@ static int open_device(struct pl_verbs *v, const char *name, struct pl_diag *dia
 	ibv_free_device_list(list);
 	v->own_context = v->context != NULL;
 	if (r == -ENODEV)
-		pl_diag_set(diag,
-			"there is no RDMA device '%s'; pathline doctor names those there are",
+		pl_diag_set(diag, "there is no RDMA device '%s'; pathline doctor lists the devices",
 			name);
 	return r;
 }
@@ -74,9 +74,9 @@ static bool listed(const struct ibv_context *context)
 }
 
 /*
- * librdmacm keeps a context open until it sees other devices without this one, while the kernel may wait with the removal
- * until nobody has it open: soft-RoCE does. So the descriptors behind a context that will not be used again are closed
- * here, by putting others in their places.
+ * librdmacm keeps a context open until it sees other devices without this one, while the kernel may
+ * wait with the removal until nobody has it open: soft-RoCE does. So the descriptors behind a
+ * context that will not be used again are closed here, by putting others in their places.
  */
 static int close_behind(const struct ibv_context *context)
 {
@@ -123,8 +123,8 @@ static int look_at_port(struct pl_verbs *v, struct pl_diag *diag)
 		return -ENODEV;
 	}
 	if (port.link_layer != IBV_LINK_LAYER_ETHERNET) {
-		pl_diag_set(diag, "port %u of %s is not on Ethernet: RoCE only", v->options.port,
-			v->options.device);
+		pl_diag_set(diag, "port %u of %s is not on Ethernet; pathline supports RoCE only",
+			v->options.port, v->options.device);
 		return -ENOTSUP;
 	}
 	if (port.state != IBV_PORT_ACTIVE) {
@@ -169,7 +169,8 @@ static int choose_gid(struct pl_verbs *v, struct pl_diag *diag)
 		pl_diag_set(diag, "port %u of %s has no address with index %d", v->options.port,
 			v->options.device, v->options.gid);
 	} else {
-		pl_diag_set(diag, "port %u of %s has no address for RoCEv2: has its interface one?",
+		pl_diag_set(diag,
+			"port %u of %s has no address for RoCEv2: give its interface an IP address",
 			v->options.port, v->options.device);
 	}
 	free(gids);
@@ -190,7 +191,7 @@ int pl_verbs_address(struct pl_verbs *v, struct pl_diag *diag)
 	struct ibv_gid_entry now;
 
 	if (v->context == NULL) {
-		pl_diag_set(diag, "%s is not there", v->options.device);
+		pl_diag_set(diag, "%s does not exist", v->options.device);
 		return -ENODEV;
 	}
 	if (!v->no_gid &&
@@ -276,7 +277,8 @@ int pl_verbs_open(
 
 	if (v == NULL)
 		return -ENOMEM;
-	/* For libibverbs: what belonged to a device that was taken away can be released like everything else. */
+	/* For libibverbs: what belonged to a device that was taken away can be released like
+	 * everything else. */
 	(void)setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 0);
 	v->epoll = -1;
 	v->options = *options;
@@ -359,7 +361,7 @@ int pl_verbs_again(struct pl_verbs *v, struct pl_diag *diag)
 	int r = release_context(v);
 
 	if (r < 0)
-		return verbs_failed(diag, "the device that is gone cannot be closed", -r);
+		return verbs_failed(diag, "cannot close the removed device", -r);
 	r = start(v, diag);
 	if (r == 0) {
 		verbs_listen_again(v);

@@ -170,7 +170,8 @@ static int to_init(struct pl_verbs *v, struct ibv_qp *qp, const struct pl_rdma_q
 		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-/* Answers travel back with the numbers of requests; the send side of a queue pair that never asks begins at 0. */
+/* Answers travel back with the numbers of requests; the send side of a queue pair that never asks
+ * begins at 0. */
 static int to_ready(struct pl_verbs *v, struct ibv_qp *qp, const struct pl_rdma_qp *want)
 {
 	bool rc = want->service == PL_ROCE_RC;
@@ -209,7 +210,7 @@ static int check(const struct pl_rdma_qp *qp, struct pl_diag *diag)
 	if ((qp->service != PL_ROCE_RC && qp->service != PL_ROCE_UC) || qp->mtu < 256 ||
 		qp->mtu > 4096 || qp->psn > PL_ROCE_PSN_MASK || qp->peer_qpn > PL_ROCE_PSN_MASK ||
 		qp->rnr_timer > 31 || pl_addr_is_unspecified(&qp->path.dst)) {
-		pl_diag_set(diag, "such a queue pair cannot be");
+		pl_diag_set(diag, "the parameters of the queue pair are not supported");
 		return -EINVAL;
 	}
 	return 0;
@@ -230,7 +231,7 @@ int pl_verbs_qp_add(
 	pd = verbs_domain(v, qp->domain);
 	q = verbs_place(v);
 	if (q == NULL) {
-		pl_diag_set(diag, "there are %u queue pairs already", v->options.max_qps);
+		pl_diag_set(diag, "the limit of %u queue pairs is reached", v->options.max_qps);
 		return -ENOSPC;
 	}
 	verbs_init_attr(v, qp->service, &init);

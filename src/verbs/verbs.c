@@ -68,7 +68,7 @@ int pl_verbs_region_add(struct pl_verbs *v, const struct pl_rdma_region *region,
 	struct ibv_mr *mr;
 
 	if (pd == NULL)
-		return verbs_failed(diag, "cannot make a protection domain", errno);
+		return verbs_failed(diag, "cannot create a protection domain", errno);
 	for (unsigned int i = 0; i < REGIONS_MAX; i++) {
 		if (v->regions[i] != NULL)
 			continue;
@@ -85,7 +85,7 @@ int pl_verbs_region_add(struct pl_verbs *v, const struct pl_rdma_region *region,
 			return -ENOMEM;
 		}
 		if (mr == NULL)
-			return verbs_failed(diag, "the card does not take the memory", errno);
+			return verbs_failed(diag, "the NIC cannot register the memory", errno);
 		v->regions[i] = mr;
 		*ret_key = mr->rkey;
 		return 0;

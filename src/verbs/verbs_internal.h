@@ -13,7 +13,8 @@
 #define DOMAINS_MAX 1024
 #define NEWS_MAX    1024
 
-/* A queue pair's place. Receives name it with its generation, so that what comes late is not taken for another's. */
+/* A queue pair's place. Receives name it with its generation, so that what comes late is not taken
+ * for another's. */
 struct verbs_qp {
 	struct ibv_qp *qp;     /* NULL: free */
 	struct rdma_cm_id *id; /* the connection it belongs to, or NULL */
@@ -117,11 +118,13 @@ void verbs_drain(struct pl_verbs *v);
 void verbs_broken(struct pl_verbs *v, struct verbs_qp *q);
 
 /* open.c */
-/* The table of addresses was changed: which is ours now, for listeners too. -EADDRNOTAVAIL with diag. */
+/* The table of addresses was changed: which is ours now, for listeners too. -EADDRNOTAVAIL with
+ * diag. */
 int verbs_address_again(struct pl_verbs *v, struct pl_diag *diag);
 
 /* connect.c */
-/* Those that listen do so at our address, which may be another one now; where that fails, v->deaf is set. */
+/* Those that listen do so at our address, which may be another one now; where that fails, v->deaf
+ * is set. */
 void verbs_listen_again(struct pl_verbs *v);
 void verbs_connections_step(struct pl_verbs *v);
 /* Ends the connection that a queue pair belongs to, and the queue pair. */

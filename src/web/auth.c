@@ -78,15 +78,15 @@ int pl_auth_check_hash(const char *hash, struct pl_diag *diag)
 	if (strlen(hash) != 60 || strncmp(hash, "$2", 2) != 0 || strchr("aby", hash[2]) == NULL ||
 		hash[3] != '$' || hash[4] < '0' || hash[4] > '3' || hash[5] < '0' ||
 		hash[5] > '9' || hash[6] != '$' || strspn(hash + 7, alphabet) != 53) {
-		pl_diag_set(
-			diag, "not a bcrypt hash; \"htpasswd -nBC 10 '' | tr -d ':'\" makes one");
+		pl_diag_set(diag,
+			"not a bcrypt hash; create one with \"htpasswd -nBC 10 '' | tr -d ':'\"");
 		return -EINVAL;
 	}
 	cost = (unsigned int)(hash[4] - '0') * 10 + (unsigned int)(hash[5] - '0');
 	if (cost >= 4 && cost <= COST_MAX)
 		return 0;
-	pl_diag_set(diag, "a bcrypt hash of cost %u; from 4 to %d can be checked in time", cost,
-		COST_MAX);
+	pl_diag_set(
+		diag, "a bcrypt hash of cost %u; the cost must be from 4 to %d", cost, COST_MAX);
 	return -EINVAL;
 }
 
@@ -317,8 +317,9 @@ static void failed(struct pl_auth *a, const struct pl_addr *address, uint64_t no
 }
 
 /*
- * The hash to compare with. When nobody has that name it is a user's, always the same one for a name: the check takes as
- * long as one of somebody would, so names cannot be told by the time, whatever the hashes' costs are.
+ * The hash to compare with. When nobody has that name it is a user's, always the same one for a
+ * name: the check takes as long as one of somebody would, so names cannot be told by the time,
+ * whatever the hashes' costs are.
  */
 const char *pl_auth_hash_for(
 	struct pl_auth *a, const struct pl_webconf *conf, const char *name, bool *ret_known)

@@ -195,7 +195,8 @@ static void checks(void)
 	pl_auth_free(a);
 }
 
-/* A name that nobody has is compared with a hash that costs what a user's does, the same one each time. */
+/* A name that nobody has is compared with a hash that costs what a user's does, the same one each
+ * time. */
 static void unknown_names(void)
 {
 	struct pl_web_user users[] = {

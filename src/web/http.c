@@ -166,14 +166,14 @@ static int bind_local(struct pl_http *h, const char *path, struct pl_diag *diag)
 	int fd, r;
 
 	if (strlen(path) >= sizeof(addr.sun_path)) {
-		pl_diag_set(diag, "%s: longer than the name of a Unix socket may be", path);
+		pl_diag_set(diag, "%s: too long for the path of a Unix socket", path);
 		return -ENAMETOOLONG;
 	}
 	memcpy(addr.sun_path, path, strlen(path) + 1);
 	/* Only a socket is replaced, and only a dead one. */
 	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
 		if (is_served(&addr)) {
-			pl_diag_set(diag, "%s: another process serves it", path);
+			pl_diag_set(diag, "%s: another process listens on it", path);
 			return -EADDRINUSE;
 		}
 		unlink(path);
@@ -295,7 +295,8 @@ static int open_listeners(
 
 /* ---- another security, while running ---- */
 
-/* On the server's thread. The new listener takes connections before the old one is quiet: none is refused. */
+/* On the server's thread. The new listener takes connections before the old one is quiet: none is
+ * refused. */
 static int change_security(struct pl_http *h, struct pl_webconf *security)
 {
 	struct pl_http_listener *old = h->listeners;
@@ -346,13 +347,11 @@ static void warn_if_open(const struct pl_http *h, const struct pl_webconf *secur
 		return;
 	if (security == NULL || !pl_webconf_asks(security))
 		pl_warn("http",
-			"%s is reached from other hosts, and nobody has to say who he is: "
-			"see web.config_file",
+			"%s can be reached from other hosts without authentication: set web.config_file",
 			h->address);
 	else if (!security->tls)
 		pl_warn("http",
-			"%s is reached from other hosts without TLS: passwords and tokens "
-			"travel in the clear",
+			"%s can be reached from other hosts without TLS: passwords and tokens are sent in clear text",
 			h->address);
 }
 
@@ -379,7 +378,7 @@ int pl_http_secure(struct pl_http *h, struct pl_webconf *security, struct pl_dia
 	r = h->answer;
 	pthread_mutex_unlock(&h->lock);
 	if (r < 0) {
-		pl_diag_set(diag, "the web server did not take the new security: %s",
+		pl_diag_set(diag, "the web server keeps its old TLS and passwords: %s",
 			r == -EBUSY ? "too many changes within half a minute"
 				    : strerrordesc_np(-r));
 		return r;
@@ -437,7 +436,7 @@ int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
 		r = pl_auth_new(&h->auth, wake_for_auth, h);
 	if (r < 0) {
 		pl_webconf_free(options->security);
-		pl_diag_set(diag, "too many host names, or no memory or descriptor for them");
+		pl_diag_set(diag, "too many host names, or no memory or file descriptor for them");
 		goto fail;
 	}
 	r = open_listeners(h, options, diag);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A read-only HTTP/1.1 server (RFC 9110, 9112; parsing by libmicrohttpd): GET and HEAD, exact paths, two
- * threads of its own that share nothing with the packet path. One holds the connections and never waits, the
- * other makes pages, one at a time, each once for everybody who waits for it, and for the addresses in turn.
+ * A read-only HTTP/1.1 server (RFC 9110, 9112; parsing by libmicrohttpd): GET and HEAD, exact
+ * paths, two threads of its own that share nothing with the packet path. One holds the connections
+ * and never waits, the other makes pages, one at a time, each once for everybody who waits for it,
+ * and for the addresses in turn.
  *
- * It cannot be held up. A request's head must be there within 5 s and below 8 KiB, an answer be taken within
- * 30 s, an idle connection ends after 30 s, by a deadline and not by inactivity. Connections are limited in
- * total and per address (of IPv6: per /64), and so is what is held for slow readers. When either is short, the
- * connection that does least ends for the next one: idle ones first, then those whose head does not come, then
- * those that take nothing of their answer; of the address that has most. A route that is answered `always` is so
- * even when nothing can be ended.
+ * It cannot be held up. A request's head must be there within 5 s and below 8 KiB, an answer be
+ * taken within 30 s, an idle connection ends after 30 s, by a deadline and not by inactivity.
+ * Connections are limited in total and per address (of IPv6: per /64), and so is what is held for
+ * slow readers. When either is short, the connection that does least ends for the next one: idle
+ * ones first, then those whose head does not come, then those that take nothing of their answer; of
+ * the address that has most. A route that is answered `always` is so even when nothing can be
+ * ended.
  *
- * pl_http_open binds and starts the threads. Routes and names are copied, a route's `arg` is borrowed until
- * pl_http_close.
+ * pl_http_open binds and starts the threads. Routes and names are copied, a route's `arg` is
+ * borrowed until pl_http_close.
  */
 #pragma once
 
@@ -35,8 +37,9 @@ struct pl_http_request {
 #define PL_HTTP_STREAM_OVER SIZE_MAX
 
 /*
- * An answer without an end, sent as it comes (chunked). All is called on the thread of connections. A client that
- * takes nothing of what there is for 30 s is let go; one that is gone is noticed within a second.
+ * An answer without an end, sent as it comes (chunked). All is called on the thread of connections.
+ * A client that takes nothing of what there is for 30 s is let go; one that is gone is noticed
+ * within a second.
  */
 struct pl_http_stream_ops {
 	/* 0 = nothing now, PL_HTTP_STREAM_OVER = nothing any more */
@@ -63,10 +66,11 @@ typedef void pl_http_handler(
 	void *arg, const struct pl_http_request *request, struct pl_http_reply *reply);
 
 enum pl_http_effort {
-	/* Made by the thread for pages. Whoever asks for the same path and query with the same headers
-	 * before that begins is given the same one. */
+	/* Made by the thread for pages. Whoever asks for the same path and query with the same
+	 * headers before that begins is given the same one. */
 	PL_HTTP_PAGE,
-	PL_HTTP_QUICK, /* on the thread of all connections: waits for nobody. Streams are of this kind */
+	/* on the thread of all connections: waits for nobody. Streams are of this kind */
+	PL_HTTP_QUICK,
 	PL_HTTP_ALWAYS, /* the same, and answered though there are too many connections */
 };
 
@@ -84,11 +88,11 @@ struct pl_http_options {
 	unsigned int max_connections; /* 0 = 128 */
 	unsigned int max_per_address; /* 0 = 16 */
 	uint64_t max_body_bytes;      /* of an answer; 0 = 16 MiB */
-	/* A Unix socket that serves the same, besides: NULL = none. Whoever may open the file (owner and
-	 * group) may ask; a stale file is replaced, one that is served is not. */
+	/* A Unix socket that serves the same, besides: NULL = none. Whoever may open the file
+	 * (owner and group) may ask; a stale file is replaced, one that is served is not. */
 	const char *socket;
-	/* TLS, users and headers of the TCP listener; NULL = plain, for anybody. Taken over, always. The Unix
-	 * socket is protected by its file's rights alone. */
+	/* TLS, users and headers of the TCP listener; NULL = plain, for anybody. Taken over,
+	 * always. The Unix socket is protected by its file's rights alone. */
 	struct pl_webconf *security;
 };
 
@@ -128,12 +132,13 @@ int pl_http_open(struct pl_http **ret, const struct pl_http_options *options,
 	const struct pl_http_route *routes, struct pl_diag *diag);
 void pl_http_close(struct pl_http *http);
 
-/* Goes over to other security without losing a connection: those there are end by the old rules within 30 s. Takes
- * it over, always; NULL = none. One thread at a time, not the server's. 0, or negative with diag: then nothing has
- * changed. */
+/* Goes over to other security without losing a connection: those there are end by the old rules
+ * within 30 s. Takes it over, always; NULL = none. One thread at a time, not the server's. 0, or
+ * negative with diag: then nothing has changed. */
 int pl_http_secure(struct pl_http *http, struct pl_webconf *security, struct pl_diag *diag);
 
-/* Any thread: a stream that had nothing may have something now. Not to be called after pl_http_close. */
+/* Any thread: a stream that had nothing may have something now. Not to be called after
+ * pl_http_close. */
 void pl_http_wake(struct pl_http *http);
 
 /* Whom an address stands for where shares are counted: of IPv6 its /64. */

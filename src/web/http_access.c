@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether a request may be served: client certificates once per connection, credentials with every request. */
+/* Whether a request may be served: client certificates once per connection, credentials with every
+ * request. */
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -45,7 +46,7 @@ static const char *bad_certificate(const struct pl_http_listener *l, struct MHD_
 		return NULL;
 	info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 	if (info == NULL || info->tls_session == NULL)
-		return "This connection is not by TLS.";
+		return "This connection does not use TLS.";
 	why = pl_tls_refuses(info->tls_session, l->security);
 	if (why == NULL && k != NULL)
 		k->cert_good = true;

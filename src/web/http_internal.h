@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the HTTP server is made of; for the files of this folder. All of it is the server's thread's, but what is
- * marked. */
+/* What the HTTP server is made of; for the files of this folder. All of it is the server's
+ * thread's, but what is marked. */
 #pragma once
 
 #include <pthread.h>
@@ -31,8 +31,9 @@ enum {
 #define PL_HTTP_IDLE_LIMIT_NS   (UINT64_C(30) * 1000000000u)
 
 /*
- * A socket with the library's daemon that serves it. A change of security makes a new one over the same socket; the
- * old one is quiet then: it takes no connection, and is stopped when its last one ends or the time is over.
+ * A socket with the library's daemon that serves it. A change of security makes a new one over the
+ * same socket; the old one is quiet then: it takes no connection, and is stopped when its last one
+ * ends or the time is over.
  */
 struct pl_http_listener {
 	struct pl_http_listener *next;
@@ -169,7 +170,8 @@ bool pl_http_is_stalled(const struct pl_http_connection *k, uint64_t now_ns);
 /* Ends those whose deadline has passed. */
 void pl_http_expire(struct pl_http *http);
 
-/* http_pages.c: what takes long is made on a thread of its own, once for all who wait for the same. */
+/* http_pages.c: what takes long is made on a thread of its own, once for all who wait for the
+ * same. */
 int pl_http_pages_open(struct pl_http *http);
 int pl_http_pages_start(struct pl_http *http);
 void pl_http_pages_stop(struct pl_http *http); /* the thread; what there is stays */

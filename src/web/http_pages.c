@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pages: made on a thread of their own, one at a time, each once for everybody who waits for the same, and held
- * until the last of them has taken it. The thread of connections chooses which is next, and hands it over under
- * `lock`; all else is its own.
+ * Pages: made on a thread of their own, one at a time, each once for everybody who waits for the
+ * same, and held until the last of them has taken it. The thread of connections chooses which is
+ * next, and hands it over under `lock`; all else is its own.
  */
 #include <assert.h>
 #include <errno.h>
@@ -177,7 +177,8 @@ static struct held look_at(const struct pl_http *h, const struct pl_http_body *b
 	return ret;
 }
 
-/* Ends who takes a body: the one whose readers stall, or have had it for long; of those who have most, the oldest. */
+/* Ends who takes a body: the one whose readers stall, or have had it for long; of those who have
+ * most, the oldest. */
 static void let_go_of_one(struct pl_http *h)
 {
 	uint64_t now = pl_clock_mono_ns();

@@ -281,9 +281,10 @@ static enum MHD_Result add_field(
 }
 
 /*
- * What makes two programs read one head in two ways, one in front of the other (RFC 9112: 2.2, 3.2, 5.1, 5.2, 6.3). The
- * library joins folded lines, takes a bare LF for an end and stops at a NUL without a word; but it tells how many bytes
- * the head had, and no client sends more or fewer than its fields account for.
+ * What makes two programs read one head in two ways, one in front of the other (RFC 9112: 2.2, 3.2,
+ * 5.1, 5.2, 6.3). The library joins folded lines, takes a bare LF for an end and stops at a NUL
+ * without a word; but it tells how many bytes the head had, and no client sends more or fewer than
+ * its fields account for.
  */
 static const char *ambiguity(
 	struct MHD_Connection *c, const struct pl_http_context *req, const struct head *h)
@@ -300,8 +301,7 @@ static const char *ambiguity(
 		return "A header's name has a blank in it, or is empty.";
 	if (info != NULL && info->header_size > 0 &&
 		(info->header_size > most || info->header_size < most - h->fields))
-		return "The head is not what its lines are: a NUL, a folded line, a line that does not "
-		       "end in CR LF, or blanks too many.";
+		return "The request head is malformed: a NUL, a folded line, a line that does not end in CR LF, or too many blanks.";
 	return NULL;
 }
 
@@ -361,14 +361,15 @@ static const char *fault(const struct pl_http_listener *l, struct MHD_Connection
 				      MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL) {
 		*ret_status = 413;
 		*ret_code = "no_body";
-		return "A request here has no body.";
+		return "A request must not have a body.";
 	}
 	host = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-	/* Only HTTP/1.0 comes without a Host this far; no browser speaks it, nor over a Unix socket. */
+	/* Only HTTP/1.0 comes without a Host this far; no browser speaks it, nor over a Unix
+	 * socket. */
 	if (host != NULL && !l->local && !pl_http_host_allowed(host, &l->http->hosts)) {
 		*ret_status = 403;
 		*ret_code = "foreign_host";
-		return "This server does not answer to that name. Names are added by the key web.names.";
+		return "This server does not answer to that host name. Add it to the key web.names.";
 	}
 	return NULL;
 }
@@ -418,5 +419,5 @@ enum MHD_Result pl_http_on_request(void *arg, struct MHD_Connection *c, const ch
 		if (strcmp(req->target.path, h->routes[i].path) == 0)
 			return serve(l, c, &h->routes[i], req);
 	}
-	return refuse(l, c, req, 404, "not_found", "There is nothing here.");
+	return refuse(l, c, req, 404, "not_found", "There is no such page.");
 }

@@ -163,7 +163,8 @@ static bool make_room(
 	return end_for_another(h, best);
 }
 
-/* Ends the one that has waited longest for its head, however short that is: they come faster than heads do. */
+/* Ends the one that has waited longest for its head, however short that is: they come faster than
+ * heads do. */
 static bool end_a_head(struct pl_http *h, const struct pl_http_connection *but)
 {
 	struct pl_http_connection *best = NULL;
@@ -258,8 +259,8 @@ void pl_http_on_connection(void *arg, struct MHD_Connection *c, void **context,
 	}
 }
 
-/* The library's own time-out counts from the last byte, so a byte a second would keep a connection for
- * ever. */
+/* The library's own time-out counts from the last byte, so a byte a second would keep a connection
+ * for ever. */
 void pl_http_expire(struct pl_http *h)
 {
 	uint64_t now = pl_clock_mono_ns();

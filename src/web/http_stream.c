@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Answers without an end. A stream with nothing to say is suspended: the library forgets its socket meanwhile, so
- * the tick looks whether anybody is still there. */
+/* Answers without an end. A stream with nothing to say is suspended: the library forgets its socket
+ * meanwhile, so the tick looks whether anybody is still there. */
 #include <stdlib.h>
 #include <sys/socket.h>
 

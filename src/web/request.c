@@ -18,7 +18,8 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* Decodes n bytes of percent-encoded text into dst, terminated. `plus` makes '+' a blank (form encoding). */
+/* Decodes n bytes of percent-encoded text into dst, terminated. `plus` makes '+' a blank (form
+ * encoding). */
 static int decode(char *dst, size_t cap, const char *src, size_t n, bool plus)
 {
 	size_t used = 0;

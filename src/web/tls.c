@@ -60,7 +60,7 @@ static int fail_unknown(
 {
 	const char *near = pl_nearest(text, names, n);
 
-	pl_diag_set(diag, "tls_server_config.%s: \"%s\" is not known%s%s%s", key, text,
+	pl_diag_set(diag, "tls_server_config.%s: unknown value \"%s\"%s%s%s", key, text,
 		near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
 		near != NULL ? "\"?" : "");
 	return -EINVAL;
@@ -177,8 +177,7 @@ static int refuse_more(gnutls_priority_t cache, const struct pl_tls_wish *w, str
 			is_wished(w, kx, cipher, mac))
 			continue;
 		pl_diag_set(diag,
-			"tls_server_config.cipher_suites: these cannot be had without %s, which is not "
-			"listed; list it too, or leave out what brings it along",
+			"tls_server_config.cipher_suites: these suites imply %s, which is not listed; list it too, or remove the suites that imply it",
 			name);
 		return -EINVAL;
 	}
@@ -206,8 +205,8 @@ int pl_tls_priorities(const struct pl_tls_wish *w, char **ret, struct pl_diag *d
 	if (r == 0 && out.failed)
 		r = -ENOMEM;
 	if (r == 0 && gnutls_priority_init(&cache, out.data, &at) != GNUTLS_E_SUCCESS) {
-		pl_diag_set(
-			diag, "tls_server_config: GnuTLS does not take these together: \"%s\"", at);
+		pl_diag_set(diag,
+			"tls_server_config: GnuTLS does not support this combination: \"%s\"", at);
 		r = -EINVAL;
 	} else if (r == 0) {
 		if (w->n_suites > 0 && w->min_version < 3)
@@ -320,8 +319,8 @@ const char *pl_tls_refuses(void *arg, const struct pl_webconf *conf)
 	if (conf->client_auth == PL_WEB_REQUIRE_ANY_CLIENT_CERT)
 		return NULL;
 	if (gnutls_certificate_verify_peers(session, &purpose, 1, &status) < 0 || status != 0)
-		return "The client certificate is not trusted here.";
+		return "The client certificate is not trusted.";
 	if (!name_allowed(&shown[0], conf))
-		return "The client certificate is of nobody who is allowed here.";
+		return "The client certificate has no allowed name.";
 	return NULL;
 }

@@ -18,13 +18,14 @@ struct pl_tls_wish {
 	bool prefer_server;
 };
 
-/* The priority string that gives exactly these. -EINVAL with diag: an unknown name, nothing in common, or suites
- * that cannot be had without others. The caller frees. */
+/* The priority string that gives exactly these. -EINVAL with diag: an unknown name, nothing in
+ * common, or suites that cannot be had without others. The caller frees. */
 int pl_tls_priorities(const struct pl_tls_wish *wish, char **ret, struct pl_diag *diag);
 
-/* Whether chain and key are sound and belong together, and the CA is one or more certificates (may be NULL).
- * -EINVAL with diag. */
+/* Whether chain and key are sound and belong together, and the CA is one or more certificates (may
+ * be NULL). -EINVAL with diag. */
 int pl_tls_check(const char *cert, const char *key, const char *client_ca, struct pl_diag *diag);
 
-/* Whether the client of a session (gnutls_session_t) has shown what `conf` asks of it: NULL, or why not. */
+/* Whether the client of a session (gnutls_session_t) has shown what `conf` asks of it: NULL, or why
+ * not. */
 const char *pl_tls_refuses(void *session, const struct pl_webconf *conf);

@@ -40,7 +40,7 @@ static int check_header(const char *value, struct pl_diag *diag)
 {
 	for (const char *p = value; *p != '\0'; p++) {
 		if ((unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f) {
-			pl_diag_set(diag, "a header's value is of printable ASCII");
+			pl_diag_set(diag, "the value of a header must be printable ASCII");
 			return -EINVAL;
 		}
 	}
@@ -55,27 +55,27 @@ static int check_hash(const char *value, struct pl_diag *diag)
 /* clang-format off */
 #define AT(member) .offset = offsetof(struct text, member)
 #define HEADER(i, name) { .key = "http_server_config.headers." name, .type = PL_CONF_STRING, AT(headers[i]), .check = check_header, \
-	  .help = "Sent with every answer." }
+	  .help = "Headers sent with every answer." }
 static const struct pl_conf_row rows[] = {
-	{ .key = "tls_server_config.cert_file", .type = PL_CONF_STRING, AT(cert_file), .help = "Certificate chain, PEM." },
-	{ .key = "tls_server_config.key_file", .type = PL_CONF_STRING, AT(key_file), .help = "Private key, PEM." },
-	{ .key = "tls_server_config.cert", .type = PL_CONF_STRING, AT(cert), .help = "The chain itself." },
-	{ .key = "tls_server_config.key", .type = PL_CONF_STRING, AT(key), .help = "The key itself." },
+	{ .key = "tls_server_config.cert_file", .type = PL_CONF_STRING, AT(cert_file), .help = "File of the certificate chain, PEM." },
+	{ .key = "tls_server_config.key_file", .type = PL_CONF_STRING, AT(key_file), .help = "File of the private key, PEM." },
+	{ .key = "tls_server_config.cert", .type = PL_CONF_STRING, AT(cert), .help = "Certificate chain as text." },
+	{ .key = "tls_server_config.key", .type = PL_CONF_STRING, AT(key), .help = "Private key as text." },
 	{ .key = "tls_server_config.client_auth_type", .type = PL_CONF_CHOICE, AT(client_auth), .def = "NoClientCert", .choices = client_auths,
-	  .help = "What is asked of clients." },
-	{ .key = "tls_server_config.client_ca_file", .type = PL_CONF_STRING, AT(client_ca_file), .help = "Who may sign clients' certificates, PEM." },
-	{ .key = "tls_server_config.client_ca", .type = PL_CONF_STRING, AT(client_ca), .help = "The same as text." },
+	  .help = "Whether clients must present a certificate." },
+	{ .key = "tls_server_config.client_ca_file", .type = PL_CONF_STRING, AT(client_ca_file), .help = "File of the CA certificates that sign client certificates, PEM." },
+	{ .key = "tls_server_config.client_ca", .type = PL_CONF_STRING, AT(client_ca), .help = "CA certificates of clients as text." },
 	{ .key = "tls_server_config.client_allowed_sans", .type = PL_CONF_STRINGS, AT(allowed_sans), .max = 64,
-	  .help = "Names (DNS, address, mail, URI) of which a client's certificate must have one." },
-	{ .key = "tls_server_config.min_version", .type = PL_CONF_CHOICE, AT(min_version), .def = "TLS12", .choices = versions, .help = "Oldest version." },
-	{ .key = "tls_server_config.max_version", .type = PL_CONF_CHOICE, AT(max_version), .def = "TLS13", .choices = versions, .help = "Newest version." },
+	  .help = "Names (DNS, address, mail, URI), one of which a client certificate must have." },
+	{ .key = "tls_server_config.min_version", .type = PL_CONF_CHOICE, AT(min_version), .def = "TLS12", .choices = versions, .help = "Oldest TLS version." },
+	{ .key = "tls_server_config.max_version", .type = PL_CONF_CHOICE, AT(max_version), .def = "TLS13", .choices = versions, .help = "Newest TLS version." },
 	{ .key = "tls_server_config.cipher_suites", .type = PL_CONF_STRINGS, AT(suites), .max = 64,
-	  .help = "Suites up to TLS 1.2 by their IANA names; TLS 1.3 uses their ciphers too." },
+	  .help = "Cipher suites up to TLS 1.2 by their IANA names; TLS 1.3 uses their ciphers too." },
 	{ .key = "tls_server_config.prefer_server_cipher_suites", .type = PL_CONF_BOOL, AT(prefer_server), .def = "true",
-	  .help = "The server's order counts." },
+	  .help = "Prefer the cipher order of the server." },
 	{ .key = "tls_server_config.curve_preferences", .type = PL_CONF_STRINGS, AT(curves), .max = 8,
-	  .help = "CurveP256, CurveP384, CurveP521, X25519." },
-	{ .key = "http_server_config.http2", .type = PL_CONF_BOOL, AT(http2), .def = "true", .help = "There is HTTP/1.1 only." },
+	  .help = "Curves: CurveP256, CurveP384, CurveP521, X25519." },
+	{ .key = "http_server_config.http2", .type = PL_CONF_BOOL, AT(http2), .def = "true", .help = "Ignored: the server speaks HTTP/1.1 only." },
 	HEADER(0, "Content-Security-Policy"),
 	HEADER(1, "Strict-Transport-Security"),
 	HEADER(2, "X-Content-Type-Options"),
@@ -184,7 +184,8 @@ static int take_tls(struct pl_webconf *c, struct text *t, const char *folder, st
 	if (c->cert == NULL && c->key == NULL && c->client_ca == NULL && !needs_ca)
 		return 0;
 	if (c->cert == NULL || c->key == NULL) {
-		pl_diag_set(diag, "tls_server_config: cert_file and key_file go together");
+		pl_diag_set(diag,
+			"tls_server_config: cert_file needs key_file, and key_file needs cert_file");
 		return -EINVAL;
 	}
 	if (needs_ca != (c->client_ca != NULL)) {
@@ -220,8 +221,8 @@ static int take_users(struct pl_webconf *c, struct text *t, struct pl_diag *diag
 		return -ENOMEM;
 	for (size_t i = 0; i < t->users.n; i++) {
 		if (pairs[i].name[0] == '\0' || strchr(pairs[i].name, ':') != NULL) {
-			pl_diag_set(
-				diag, "basic_auth_users: a name is not empty and holds no colon");
+			pl_diag_set(diag,
+				"basic_auth_users: a name must not be empty or contain a colon");
 			return -EINVAL;
 		}
 		c->users[c->n_users++] = (struct pl_web_user){ pairs[i].name, pairs[i].value };
@@ -253,8 +254,7 @@ static int take_tokens(
 		c->tokens[c->n_tokens++] = text;
 		if (strlen(text) < 16) {
 			pl_diag_set(diag,
-				"bearer_token_files: the first line of %s has fewer than 16 "
-				"characters, which can be guessed",
+				"bearer_token_files: the first line of %s has fewer than 16 characters: use a longer token",
 				path);
 			return -EINVAL;
 		}

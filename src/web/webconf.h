@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file that says who may ask and how the way is protected: the format of Prometheus' exporter-toolkit
- * (web-configuration.md), so that one file serves every exporter of a host.
+ * The file that says who may ask and how the way is protected: the format of Prometheus'
+ * exporter-toolkit (web-configuration.md), so that one file serves every exporter of a host.
  *
- *   tls_server_config:   cert_file, key_file, client_auth_type, client_ca_file, client_allowed_sans,
- *                        min_version, max_version, cipher_suites, curve_preferences; also cert, key and
- *                        client_ca as text
+ *   tls_server_config:   cert_file, key_file, client_auth_type, client_ca_file,
+ *                        client_allowed_sans, min_version, max_version, cipher_suites,
+ *                        curve_preferences; also cert, key and client_ca as text
  *   http_server_config:  headers; http2 (taken note of: there is HTTP/1.1 only)
  *   basic_auth_users:    NAME: bcrypt hash
  *   bearer_token_files:  files whose first line is a token (not in exporter-toolkit)
  *
- * Relative names are relative to the file. Everything is read and checked when it is loaded: certificates,
- * keys, and that TLS can do what is asked for exactly; what could only be had with something else besides is
- * an error. An unknown key is one too, with its line and the nearest key.
+ * Relative names are relative to the file. Everything is read and checked when it is loaded:
+ * certificates, keys, and that TLS can do what is asked for exactly; what could only be had with
+ * something else besides is an error. An unknown key is one too, with its line and the nearest key.
  */
 #pragma once
 
@@ -64,8 +64,8 @@ int pl_webconf_parse(struct pl_webconf **ret, const char *name, const char *fold
 	const char *text, size_t len, struct pl_diag *diag);
 void pl_webconf_free(struct pl_webconf *conf);
 
-/* Names every file that it refers to, as far as it can be read; loading says what is wrong with it. The first error of `take`,
- * or 0. */
+/* Names every file that it refers to, as far as it can be read; loading says what is wrong with it.
+ * The first error of `take`, or 0. */
 int pl_webconf_files(const char *path, int (*take)(void *arg, const char *file), void *arg);
 
 /* Whether anybody has to say who he is. */

@@ -106,13 +106,13 @@ static void bad(void)
 		{ "http_server_config:\n  headers:\n    X-Frame-Options: \"a\\r\\nb\"\n",
 			"printable", 3 },
 		{ "basic_auth_users:\n  a: secret\n", "not a bcrypt hash", 2 },
-		{ "basic_auth_users:\n  a: " HASH "\n  a: " HASH "\n", "a second time", 3 },
+		{ "basic_auth_users:\n  a: " HASH "\n  a: " HASH "\n", "duplicate key", 3 },
 		{ "basic_auth_users: [a]\n", "map", 1 },
 		{ "basic_auth_users:\n  'a:b': " HASH "\n", "colon", 0 },
 		{ "basic_auth_users:\n  '': " HASH "\n", "empty", 0 },
 		{ "tls_server_config:\n  cert_file: x\n  key_file: y\n", "cannot read /nowhere/x",
 			0 },
-		{ "tls_server_config:\n  cert: nonsense\n", "go together", 0 },
+		{ "tls_server_config:\n  cert: nonsense\n", "cert_file needs key_file", 0 },
 		{ "tls_server_config:\n  cert: nonsense\n  key: nonsense\n", "certificate and key",
 			0 },
 		{ "@TLS@  key_file: x\n", "exclude each other", 0 },
@@ -128,11 +128,11 @@ static void bad(void)
 		{ "@TLS@  min_version: SSL3\n", "TLS12", 0 },
 		{ "@TLS@  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA25]\n",
 			"did you mean", 0 },
-		{ "@TLS@  cipher_suites: [TLS_RSA_WITH_RC4_128_SHA]\n", "not known", 0 },
+		{ "@TLS@  cipher_suites: [TLS_RSA_WITH_RC4_128_SHA]\n", "unknown value", 0 },
 		/* Parts of two suites make a third and a fourth. */
 		{ "@TLS@  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "
 		  "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384]\n  max_version: TLS12\n",
-			"cannot be had without", 0 },
+			"these suites imply", 0 },
 		{ "@TLS@  curve_preferences: [CurveP255]\n", "did you mean \"CurveP256\"", 0 },
 		{ "bearer_token_files: [t]\n", "cannot read /nowhere/t", 0 },
 		{ "a: b: c\n", "", 1 },
@@ -178,8 +178,8 @@ static void files(void)
 	fputs("short\n", f);
 	fclose(f);
 	snprintf(text, sizeof(text), "%s/web.yml", folder);
-	ok(pl_webconf_load(&c, text, &diag) < 0 && strstr(diag.text, "guessed") != NULL, "%s",
-		diag.text);
+	ok(pl_webconf_load(&c, text, &diag) < 0 && strstr(diag.text, "use a longer token") != NULL,
+		"%s", diag.text);
 	unlink(path);
 	unlink(text);
 	rmdir(folder);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The checked writer, mirror of cursor.h: big-endian puts into memory of the caller, a sticky mark when
- * they do not fit, and patches of what was put before (lengths, checksums). Positions are offsets, so a
- * patch can never point outside.
+ * The checked writer, mirror of cursor.h: big-endian puts into memory of the caller, a sticky mark
+ * when they do not fit, and patches of what was put before (lengths, checksums). Positions are
+ * offsets, so a patch can never point outside.
  */
 #pragma once
 

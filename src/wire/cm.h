@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connection management messages of InfiniBand (architecture 1.x chapter 12.6) as RoCE carries them: a management
- * datagram of 256 bytes in a UD SEND Only to queue pair 1, queue key 0x80010000. Bytes to structures and back; the
- * alternate path of a REQ is not kept (written as zero). Fields are in host order; codes of time mean 4.096 us * 2^code.
+ * Connection management messages of InfiniBand (architecture 1.x chapter 12.6) as RoCE carries
+ * them: a management datagram of 256 bytes in a UD SEND Only to queue pair 1, queue key 0x80010000.
+ * Bytes to structures and back; the alternate path of a REQ is not kept (written as zero). Fields
+ * are in host order; codes of time mean 4.096 us * 2^code.
  *
  *   MAD header 24 bytes | message 232 bytes, the end of which is private data
  *
- * An IP connection (RDMA-CM, annex A11) begins its REQ's private data with 36 bytes of addresses: struct pl_cm_ip.
+ * An IP connection (RDMA-CM, annex A11) begins its REQ's private data with 36 bytes of addresses:
+ * struct pl_cm_ip.
  */
 #pragma once
 
@@ -87,7 +89,8 @@ struct pl_cm {
 	uint8_t ari;     /* PL_CM_INVALID_MTU: the code of the largest path MTU, as in a REQ */
 	uint8_t timeout; /* MRA: code */
 
-	struct pl_cursor private; /* decoding: all of it, zeros behind what was put; points into the datagram */
+	/* decoding: all of it, zeros behind what was put; points into the datagram */
+	struct pl_cursor private;
 };
 
 /* Bytes of private data a kind has; 0 for what is no kind. */
@@ -95,11 +98,12 @@ size_t pl_cm_private_bytes(enum pl_cm_kind kind);
 /* "REQ"; NULL for what is no kind. */
 const char *pl_cm_kind_name(enum pl_cm_kind kind);
 
-/* Decodes a management datagram. -EBADMSG: not 256 bytes, not a connection management message, or of an unknown kind
- * or version. */
+/* Decodes a management datagram. -EBADMSG: not 256 bytes, not a connection management message, or
+ * of an unknown kind or version. */
 int pl_cm_parse(struct pl_cm *ret, struct pl_cursor mad);
 
-/* Puts the 256 bytes, private data behind the fixed part; more than there is room for marks b full. */
+/* Puts the 256 bytes, private data behind the fixed part; more than there is room for marks b
+ * full. */
 void pl_cm_put(struct pl_build *b, const struct pl_cm *cm, const void *private, size_t len);
 
 #define PL_CM_IP_BYTES 36

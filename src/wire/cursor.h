@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The checked reader. This file is the only code that compares a position with an end: a decoder takes
- * bytes through it and cannot run off the packet. A failed read gives zero (or NULL), sets the sticky
- * mark and empties the cursor, so a loop that consumes it ends and a decoder may read straight on and
- * test once. A length from the wire is never added to a pointer: it splits a cursor.
+ * The checked reader. This file is the only code that compares a position with an end: a decoder
+ * takes bytes through it and cannot run off the packet. A failed read gives zero (or NULL), sets
+ * the sticky mark and empties the cursor, so a loop that consumes it ends and a decoder may read
+ * straight on and test once. A length from the wire is never added to a pointer: it splits a
+ * cursor.
  */
 #pragma once
 
@@ -57,7 +58,8 @@ static inline void pl_cursor_skip(struct pl_cursor *c, size_t n)
 	(void)pl_cursor_take(c, n);
 }
 
-/* The inside of a length-prefixed block: n bytes of c, consumed from it. Short: an empty, marked one. */
+/* The inside of a length-prefixed block: n bytes of c, consumed from it. Short: an empty, marked
+ * one. */
 static inline struct pl_cursor pl_cursor_split(struct pl_cursor *c, size_t n)
 {
 	const uint8_t *p = pl_cursor_take(c, n);

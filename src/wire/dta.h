@@ -1,26 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Direct Telemetry Access on the wire: a datagram to UDP port 40040 that asks a translator to put something into
- * telemetry memory, and the translator's NACK to port 40044. Three forms of header:
+ * Direct Telemetry Access on the wire: a datagram to UDP port 40040 that asks a translator to put
+ * something into telemetry memory, and the translator's NACK to port 40044. Three forms of header:
  *
- *   plain     2 bytes   opcode 8 | immediate 1, reserved 7                           what the published reporter sends
- *   tracking  3 bytes   opcode 8 | sequence number 8 | immediate 1, sequenced 1, reserved 6   and its generator
- *   pathline  12 bytes  0xD1 | opcode 8 | immediate 1, sequenced 1, asks 1, reserved 5 | copies 8 | store 16 | body bytes 16 |
- *                       sequence number 32; several such reports may follow each other in a datagram
+ *   plain     2 bytes   opcode 8 | immediate 1, reserved 7                           what the
+ *             published reporter sends
+ *   tracking  3 bytes   opcode 8 | sequence number 8 | immediate 1, sequenced 1, reserved 6   and
+ *             its generator
+ *   pathline  12 bytes  0xD1 | opcode 8 | immediate 1, sequenced 1, asks 1, reserved 5 | copies 8 |
+ *             store 16 | body bytes 16 |
+ *                       sequence number 32; several such reports may follow each other in a
+ *                       datagram
  *
- * Nothing on the wire tells the first two apart, so which of them an exporter speaks is configured; the third cannot
- * be either, because 0xD1 is no opcode. Behind the header, the body ("…" runs to the end of the datagram or body):
+ * Nothing on the wire tells the first two apart, so which of them an exporter speaks is configured;
+ * the third cannot be either, because 0xD1 is no opcode. Behind the header, the body ("…" runs to
+ * the end of the datagram or body):
  *
  *                 plain, tracking                              pathline
  *   key-write     copies 8 | key 32 | value …                  key bytes 8 | key | value …
- *   append        list 32 | entry …                            list 32 | entries, one behind the other …
+ *   append        list 32 | entry …                            list 32 | entries, one behind the
+ *                 other …
  *   increment     copies 8 | key 32 | increment 64             increment 64 | key …
- *   postcard      key 32 | hop 8 | value 32                    hop 8 | path length 8 | value 32 | key …
- *   sketch        –                                            epoch 32 | first column 32 | columns …
+ *   postcard      key 32 | hop 8 | value 32                    hop 8 | path length 8 | value 32 |
+ *                 key …
+ *   sketch        –                                            epoch 32 | first column 32 | columns
+ *                 …
  *   NACK          sequence number 8 | nack 1, reserved 7       header with opcode 0x80, no body
  *
- * All integers are big-endian. Source: Langlet et al., "Direct Telemetry Access", SIGCOMM 2023, section 4, and the
- * code published with it for the first two forms; docs/protocols/dta.md has the third bit by bit.
+ * All integers are big-endian. Source: Langlet et al., "Direct Telemetry Access", SIGCOMM 2023,
+ * section 4, and the code published with it for the first two forms; docs/protocols/dta.md has the
+ * third bit by bit.
  */
 #pragma once
 
@@ -38,8 +47,8 @@
 #define PL_DTA_KEY_BYTES_MAX  255u
 #define PL_DTA_HOPS_MAX       255u
 #define PL_DTA_BODY_BYTES_AT  6u /* of pathline's header: how long its body is */
-/* Likewise: a sequenced report that is to be answered by the number of the last one accepted in order; of a
- * NACK, that it is this answer. */
+/* Likewise: a sequenced report that is to be answered by the number of the last one accepted in
+ * order; of a NACK, that it is this answer. */
 #define PL_DTA_FLAGS_AT       2u
 #define PL_DTA_FLAG_ASKS      0x20u
 
@@ -67,7 +76,8 @@ enum pl_dta_verdict {
 const char *pl_dta_verdict_name(enum pl_dta_verdict verdict);
 const char *pl_dta_verdict_help(enum pl_dta_verdict verdict);
 
-/* A report. Pointers point into the datagram it was read from, or whatever the caller has set them to. */
+/* A report. Pointers point into the datagram it was read from, or whatever the caller has set them
+ * to. */
 struct pl_dta_report {
 	enum pl_dta_form form;
 	enum pl_dta_op op;
@@ -76,8 +86,9 @@ struct pl_dta_report {
 	bool asks;      /* PL_DTA_PATHLINE, sequenced: says how far it is */
 	uint32_t seq;   /* PL_DTA_TRACKING: modulo 2^8, PL_DTA_PATHLINE: modulo 2^32 */
 	uint16_t store; /* PL_DTA_PATHLINE; else 0 */
-	uint8_t copies; /* 0: as many as the store has; else never 0 in the published forms, and told for key-write and
-			   increment only */
+	/* 0: as many as the store has; else never 0 in the published forms, and told for key-write
+	 * and increment only */
+	uint8_t copies;
 	uint8_t hop;         /* postcard: 1 is the source */
 	uint8_t path_length; /* postcard: 0: not told */
 	uint8_t key_bytes;   /* 4 in the published forms */
@@ -92,30 +103,31 @@ struct pl_dta_report {
 };
 
 /*
- * Takes the next report of a datagram. `form` is what the exporter speaks (PL_DTA_PLAIN or PL_DTA_TRACKING) when it is
- * not PL_DTA_PATHLINE, which is recognised. What ret holds is complete only with PL_DTA_OK; form, op, sequenced and seq are
- * set as soon as they are read, and zero before. Whatever is refused ends the datagram: the cursor is then empty.
- * Whether store, list, copies and sizes exist is for whoever has the stores.
+ * Takes the next report of a datagram. `form` is what the exporter speaks (PL_DTA_PLAIN or
+ * PL_DTA_TRACKING) when it is not PL_DTA_PATHLINE, which is recognised. What ret holds is complete
+ * only with PL_DTA_OK; form, op, sequenced and seq are set as soon as they are read, and zero
+ * before. Whatever is refused ends the datagram: the cursor is then empty. Whether store, list,
+ * copies and sizes exist is for whoever has the stores.
  */
 enum pl_dta_verdict pl_dta_next(
 	struct pl_cursor *c, enum pl_dta_form form, struct pl_dta_report *ret);
 
 /*
- * Writes a report. -EINVAL when the form cannot say it (a store, a key of other than four bytes, several copies …), -ENOBUFS
- * when it does not fit: what is in b then is to be discarded.
+ * Writes a report. -EINVAL when the form cannot say it (a store, a key of other than four bytes,
+ * several copies …), -ENOBUFS when it does not fit: what is in b then is to be discarded.
  */
 int pl_dta_put(struct pl_build *b, const struct pl_dta_report *report);
 
-/* The translator's answer to a gap: `last` was the last report accepted in order; go on with the one behind it. Or to a
- * report that asked: then nothing is to be sent again. */
+/* The translator's answer to a gap: `last` was the last report accepted in order; go on with the
+ * one behind it. Or to a report that asked: then nothing is to be sent again. */
 struct pl_dta_nack {
 	enum pl_dta_form form;
 	uint32_t last;
 	/* PL_DTA_PATHLINE */
 	bool answer;
 	bool tells_lost;
-	uint32_t
-		lost; /* so many reports were given up, of this reporter, since it began or the translator did */
+	/* so many reports were given up, of this reporter, since it began or the translator did */
+	uint32_t lost;
 };
 
 /* A published NACK is told by its two bytes. PL_DTA_OPCODE when it is something else. */

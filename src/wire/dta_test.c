@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* DTA reports and NACKs: the published layouts byte by byte, what is refused, and both ways round. */
+/* DTA reports and NACKs: the published layouts byte by byte, what is refused, and both ways
+ * round. */
 #include <errno.h>
 
 #include "base/test.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In-band Network Telemetry, both directions: shim, metadata header, stack. Documents: "In-band Network
- * Telemetry (INT) Dataplane Specification", P4.org, v0.5 (2017), v1.0 (2018), v2.0/v2.1 (2020), and the
- * dialects that devices speak instead. Everything is big-endian; a "word" is 4 bytes; bit 0 of a bitmap is
- * its most significant.
+ * In-band Network Telemetry, both directions: shim, metadata header, stack. Documents: "In-band
+ * Network Telemetry (INT) Dataplane Specification", P4.org, v0.5 (2017), v1.0 (2018), v2.0/v2.1
+ * (2020), and the dialects that devices speak instead. Everything is big-endian; a "word" is 4
+ * bytes; bit 0 of a bitmap is its most significant.
  *
- * A hop's place in the stack is fixed by (version, instruction bitmap, hop length): that triple is looked
- * up once as a `layout`, a table of offsets, and a hop is then decoded by offsets.
+ * A hop's place in the stack is fixed by (version, instruction bitmap, hop length): that triple is
+ * looked up once as a `layout`, a table of offsets, and a hop is then decoded by offsets.
  */
 #pragma once
 
@@ -27,13 +27,15 @@ enum pl_int_version {
 /* Who speaks how. SPEC is the published text; the others are what int.h's layouts know. */
 enum pl_dialect {
 	PL_DIALECT_SPEC,
-	/* v1.0: level-2 ports 16+16, queue word 16+16. v0.5: queue and congestion words 16+16; a shim length of 0 means
-	 * what the hop count says */
+	/* v1.0: level-2 ports 16+16, queue word 16+16. v0.5: queue and congestion words 16+16; a
+	 * shim length of 0 means what the hop count says */
 	PL_DIALECT_INTCOLLECTOR,
-	PL_DIALECT_GEANT, /* v1.0: 64-bit timestamps, level-2 ports 16+16, sequence in the reserved half word */
+	/* v1.0: 64-bit timestamps, level-2 ports 16+16, sequence in the reserved half word */
+	PL_DIALECT_GEANT,
 	PL_DIALECT_NOVIFLOW, /* v1.0: 0xFC00 only, as SPEC on the wire; queue in 80-byte cells */
 	PL_DIALECT_HOST_INT, /* v0.5: shim type 3, then a flow sequence number behind the stack */
-	PL_DIALECT_V04, /* v0.4: other flag positions, 31-bit values, a bottom-of-stack bit; only when pinned */
+	/* v0.4: other flag positions, 31-bit values, a bottom-of-stack bit; only when pinned */
+	PL_DIALECT_V04,
 	PL_DIALECT_MAX,
 };
 
@@ -87,7 +89,8 @@ struct pl_int_layout {
 /* How to read what the bytes cannot tell. */
 enum pl_queue_word { PL_QUEUE_WORD_AUTO, PL_QUEUE_WORD_8_24, PL_QUEUE_WORD_16_16 };
 
-/* Layouts already found, owned by one decoder: each key has two places, never grows. Zeroed = empty. */
+/* Layouts already found, owned by one decoder: each key has two places, never grows. Zeroed =
+ * empty. */
 #define PL_INT_CACHE_SLOTS 128
 struct pl_int_cache {
 	uint64_t key[PL_INT_CACHE_SLOTS]; /* 0 = empty */
@@ -115,7 +118,8 @@ static inline uint32_t pl_int_layout_slot(uint64_t key)
 	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 57);
 }
 
-/* Where a key is among `keys`, or where it should go: of its two places a free one, else the first. */
+/* Where a key is among `keys`, or where it should go: of its two places a free one, else the
+ * first. */
 static inline uint32_t pl_int_layout_place(const uint64_t *keys, uint64_t key)
 {
 	uint32_t slot = pl_int_layout_slot(key);
@@ -126,14 +130,16 @@ static inline uint32_t pl_int_layout_place(const uint64_t *keys, uint64_t key)
 }
 
 /*
- * Finds the layout of (version, bitmap, hop_words). With several candidates the order is `prefer` first,
- * then SPEC, INTCOLLECTOR, GEANT. 0, or -ENOENT when none fits (also when hop_words is 0). In v2.x a
- * non-zero ds_id admits hop_words above the baseline; the surplus words are domain specific.
+ * Finds the layout of (version, bitmap, hop_words). With several candidates the order is `prefer`
+ * first, then SPEC, INTCOLLECTOR, GEANT. 0, or -ENOENT when none fits (also when hop_words is 0).
+ * In v2.x a non-zero ds_id admits hop_words above the baseline; the surplus words are domain
+ * specific.
  */
 int pl_int_layout_find(struct pl_int_layout *ret, enum pl_int_version version, uint16_t bitmap,
 	unsigned int hop_words, bool has_ds, enum pl_dialect prefer, enum pl_queue_word queue);
 
-/* The layout of a dialect by construction, for encoders. -EINVAL when the dialect has no such version. */
+/* The layout of a dialect by construction, for encoders. -EINVAL when the dialect has no such
+ * version. */
 int pl_int_layout_make(struct pl_int_layout *ret, enum pl_int_version version, uint16_t bitmap,
 	unsigned int ds_words, enum pl_dialect dialect);
 
@@ -167,15 +173,17 @@ struct pl_int {
 };
 
 /*
- * Parses a shim and what follows. *c is consumed up to behind INT only on PL_V_OK and PL_V_INT_TRUNCATED
- * (whole hops kept, ret->partial set). Skips destination-type shims before the hop-by-hop one (counted).
- * `truncated` says that the bytes end early because a capture or a report cut the packet: then a stack past
- * the end is INT_TRUNCATED rather than SHIM_LENGTH_MAX. Never allocates, never loops without consuming.
+ * Parses a shim and what follows. *c is consumed up to behind INT only on PL_V_OK and
+ * PL_V_INT_TRUNCATED (whole hops kept, ret->partial set). Skips destination-type shims before the
+ * hop-by-hop one (counted). `truncated` says that the bytes end early because a capture or a report
+ * cut the packet: then a stack past the end is INT_TRUNCATED rather than SHIM_LENGTH_MAX. Never
+ * allocates, never loops without consuming.
  */
 enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_int_carrier carrier,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated);
 
-/* The body of a Geneve option of class 0x0103 (or a configured one); type is the option's type byte. */
+/* The body of a Geneve option of class 0x0103 (or a configured one); type is the option's type
+ * byte. */
 enum pl_verdict pl_int_parse_geneve(struct pl_int *ret, struct pl_cursor body, uint8_t type,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache);
 
@@ -218,9 +226,10 @@ struct pl_int_header {
 };
 
 /*
- * Writes shim, metadata header, `n` hops given source first (the stack is newest first on the wire) and,
- * for v0.5 over TCP/UDP, the tail. -ENOBUFS when b is full, -E2BIG when the length does not fit 8 bits,
- * -EINVAL when the dialect has no such header. For Geneve it writes the whole option (class ds 0x0103).
+ * Writes shim, metadata header, `n` hops given source first (the stack is newest first on the wire)
+ * and, for v0.5 over TCP/UDP, the tail. -ENOBUFS when b is full, -E2BIG when the length does not
+ * fit 8 bits, -EINVAL when the dialect has no such header. For Geneve it writes the whole option
+ * (class ds 0x0103).
  */
 int pl_int_put(struct pl_build *b, const struct pl_int_header *h, const struct pl_int_hop *hops,
 	unsigned int n);

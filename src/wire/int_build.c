@@ -74,7 +74,8 @@ static void put_hop(struct pl_build *b, const struct pl_int_layout *l, const str
 		else
 			pl_put_be32(b, (uint32_t)v);
 	}
-	/* Domain-specific words stand before the checksum complement, which is the last of the block. */
+	/* Domain-specific words stand before the checksum complement, which is the last of the
+	 * block. */
 	pl_put_zero(b, 4 * (size_t)(l->words - l->baseline_words + extra_words));
 	if ((l->bitmap & PL_INT_CHECKSUM) != 0)
 		pl_put_be32(b, l->version == PL_INT_V05 ? 0xffffffff : 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where each value of a hop's block stands, from (version, instruction bitmap, hop length). INT v0.5 4.7.1,
- * v1.0 4.7.1, v2.1 5.7: values follow in ascending bit order, then domain-specific words, then the checksum
- * complement. The dialects differ in widths only; the hop length tells them apart.
+ * Where each value of a hop's block stands, from (version, instruction bitmap, hop length). INT
+ * v0.5 4.7.1, v1.0 4.7.1, v2.1 5.7: values follow in ascending bit order, then domain-specific
+ * words, then the checksum complement. The dialects differ in widths only; the hop length tells
+ * them apart.
  */
 #include <errno.h>
 

@@ -2,13 +2,16 @@
 /*
  * Reading INT headers. INT v0.5 4.6-4.7, v1.0 4.6-4.7, v2.1 5.6-5.8.
  *
- *   shim over TCP/UDP     v0.5  Type:8 Rsvd:8 | Length:8 | Rsvd:8           Length counts shim … tail
- *                         v1.0  Type:8 Rsvd:8 | Length:8 | DSCP:6 R:2       Length counts shim … stack
- *                         v2.x  Type:4 NPT:2 R:2 | Length:8 | union:16      Length counts behind the shim
- *   metadata header v0.5  Ver:4 Rep:2 C E | R:3 InsCnt:5 | MaxHopCnt | TotalHopCnt | bitmap:16 | rsvd:16
- *                   v1.0  Ver:4 Rep:2 C E | M R:7 | R:3 HopML:5 | RemainingHopCnt | bitmap:16 | rsvd:16
- *                   v2.x  Ver:4 D E M R | R:8 | R:3 HopML:5 | RemainingHopCnt | bitmap:16 | DS id:16 |
- *                         DS bitmap:16 | DS flags:16
+ *   shim over TCP/UDP     v0.5  Type:8 Rsvd:8 | Length:8 | Rsvd:8           Length counts shim …
+ *                         tail v1.0  Type:8 Rsvd:8 | Length:8 | DSCP:6 R:2       Length counts shim
+ *                         … stack v2.x  Type:4 NPT:2 R:2 | Length:8 | union:16      Length counts
+ *                         behind the shim
+ *   metadata header v0.5  Ver:4 Rep:2 C E | R:3 InsCnt:5 | MaxHopCnt | TotalHopCnt | bitmap:16 |
+ *                         rsvd:16
+ *                   v1.0  Ver:4 Rep:2 C E | M R:7 | R:3 HopML:5 | RemainingHopCnt | bitmap:16 |
+ *                         rsvd:16
+ *                   v2.x  Ver:4 D E M R | R:8 | R:3 HopML:5 | RemainingHopCnt | bitmap:16 | DS
+ *                         id:16 | DS bitmap:16 | DS flags:16
  *                   MX    Ver:4 D R:3 | R:24 | bitmap:16 | DS id:16 | DS bitmap:16 | DS flags:16
  */
 #include "wire/int.h"
@@ -81,8 +84,9 @@ static enum pl_verdict take_stack(struct pl_int *ret, struct pl_cursor *c, unsig
 	ret->announced_hops = (uint8_t)(words / ret->hop_words);
 	rest = words - ret->announced_hops * ret->hop_words;
 	if (__builtin_expect(rest != 0, 0)) {
-		/* v2.1 5.8: the source may add words of its own, which only a domain id makes legal; they lie
-		 * in the last block, behind its baseline. Without a whole block there is nothing they are in. */
+		/* v2.1 5.8: the source may add words of its own, which only a domain id makes
+		 * legal; they lie in the last block, behind its baseline. Without a whole block
+		 * there is nothing they are in. */
 		if (ret->version != PL_INT_V20 || ret->ds_id == 0 || ret->announced_hops == 0)
 			return PL_V_INT_STACK_WORDS;
 		ret->source_words = (uint8_t)rest;
@@ -211,8 +215,9 @@ static enum pl_verdict parse_v2(struct pl_int *ret, struct pl_cursor *c, unsigne
 
 	limits(ret);
 	/*
-	 * MX: instructions only; what follows are words the source inserted. Exporters exist that append a
-	 * node's own baseline metadata there: exactly as many words as the bitmap needs are read as one hop.
+	 * MX: instructions only; what follows are words the source inserted. Exporters exist that
+	 * append a node's own baseline metadata there: exactly as many words as the bitmap needs
+	 * are read as one hop.
 	 */
 	if (words != 0) {
 		struct pl_int_layout l;
@@ -249,12 +254,14 @@ static enum pl_verdict parse_tail(struct pl_int *ret, struct pl_cursor *c)
 		ret->flow_seq = pl_be32(p);
 	}
 	p = pl_cursor_take(c, 4);
-	/* Proto:8 | OriginalDestPort:16 | OriginalDSCP:8; only TCP and UDP have this form of INT. */
+	/* Proto:8 | OriginalDestPort:16 | OriginalDSCP:8; only TCP and UDP have this form of
+	 * INT. */
 	if (p == NULL || (p[0] != 6 && p[0] != 17 && p[0] != 0))
 		return PL_V_INT_TAIL;
 	ret->have_proto = p[0] != 0;
 	ret->proto = p[0];
-	/* Neither protocol 0 nor port 0 was ever on the wire: fields that the source did not fill. */
+	/* Neither protocol 0 nor port 0 was ever on the wire: fields that the source did not
+	 * fill. */
 	ret->dport = pl_be16(p + 1);
 	ret->have_dport = ret->dport != 0;
 	ret->have_dscp = true;
@@ -263,8 +270,9 @@ static enum pl_verdict parse_tail(struct pl_int *ret, struct pl_cursor *c)
 }
 
 /*
- * INTCollector's generator leaves the Length of its v0.5 shims 0. Its hop count is right, and says as much. Returns what
- * the Length should have been; 0 when this is another header, or one that no Length can describe.
+ * INTCollector's generator leaves the Length of its v0.5 shims 0. Its hop count is right, and says
+ * as much. Returns what the Length should have been; 0 when this is another header, or one that no
+ * Length can describe.
  */
 static unsigned int length_of_hops(
 	struct pl_int *ret, const struct pl_cursor *c, const struct pl_int_hints *hints)
@@ -364,7 +372,8 @@ static inline void clear(struct pl_int *ret, enum pl_int_carrier carrier)
 	ret->carrier = (uint8_t)carrier;
 }
 
-/* Behind a destination shim: VXLAN-GPE and GRE name what comes next, TCP and UDP leave it to the bytes. */
+/* Behind a destination shim: VXLAN-GPE and GRE name what comes next, TCP and UDP leave it to the
+ * bytes. */
 static bool int_follows(enum pl_int_carrier carrier, const uint8_t *s, uint16_t *ret_next)
 {
 	if (carrier == PL_INT_OVER_GPE) {

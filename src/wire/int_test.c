@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* INT headers: the vectors written out by hand from the specifications, every rule for hostile input, and
- * what the builder writes read back. */
+/* INT headers: the vectors written out by hand from the specifications, every rule for hostile
+ * input, and what the builder writes read back. */
 #include <errno.h>
 
 #include "base/rng.h"

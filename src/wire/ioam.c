@@ -87,7 +87,8 @@ enum pl_verdict pl_ioam_trace_parse(struct pl_ioam_trace *ret, const struct pl_i
 		ret->notes |= PL_NOTE_BIT(UNASSIGNED);
 	if (ret->node_len != pl_ioam_node_len(ret->type))
 		return PL_V_IOAM_NODE_LEN;
-	/* In an incremental trace the free words are a budget: they are not in the packet (4.4.1). */
+	/* In an incremental trace the free words are a budget: they are not in the packet
+	 * (4.4.1). */
 	if (!ret->incremental && (size_t)ret->remaining * 4 > pl_cursor_left(&c))
 		return PL_V_IOAM_REMAINING;
 	if (!ret->incremental)

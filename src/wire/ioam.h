@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In situ OAM in IPv6, both directions: RFC 9197 (trace, proof of transit, edge to edge), RFC 9322 (loopback
- * and active flags), RFC 9326 (direct export), RFC 9486 (options in IPv6). Parsers are pure, allocate
- * nothing, and give cursors into the packet. A field of all ones means "not available" (RFC 9197 4.4.2) and
- * has no bit in `have`.
+ * In situ OAM in IPv6, both directions: RFC 9197 (trace, proof of transit, edge to edge), RFC 9322
+ * (loopback and active flags), RFC 9326 (direct export), RFC 9486 (options in IPv6). Parsers are
+ * pure, allocate nothing, and give cursors into the packet. A field of all ones means "not
+ * available" (RFC 9197 4.4.2) and has no bit in `have`.
  *
  * Reading: pl_ioam_next over an options area gives IOAM options; one parser per kind; for traces
  * pl_ioam_node_next over the nodes, newest first as on the wire.
@@ -38,9 +38,9 @@ struct pl_ioam_option {
 };
 
 /*
- * The next IOAM option of an IPv6 options area (the inside of the header). True with *ret; false at the end
- * with *ret_verdict OK, or with what is wrong. Other options are skipped. An unassigned IOAM option type
- * is IOAM_OPTION, and the iteration may go on.
+ * The next IOAM option of an IPv6 options area (the inside of the header). True with *ret; false at
+ * the end with *ret_verdict OK, or with what is wrong. Other options are skipped. An unassigned
+ * IOAM option type is IOAM_OPTION, and the iteration may go on.
  */
 bool pl_ioam_next(struct pl_cursor *area, struct pl_ioam_option *ret, enum pl_verdict *ret_verdict);
 
@@ -109,8 +109,8 @@ uint8_t pl_ioam_node_len(uint32_t type);
 /* The header, and where the nodes are. IOAM_SHORT, IOAM_NODE_LEN, IOAM_REMAINING, IOAM_WALK. */
 enum pl_verdict pl_ioam_trace_parse(struct pl_ioam_trace *ret, const struct pl_ioam_option *option);
 
-/* The next node of trace->nodes, newest first, which it consumes. False at the end with *ret_verdict OK,
- * or IOAM_WALK when the blocks do not end where the option does. */
+/* The next node of trace->nodes, newest first, which it consumes. False at the end with
+ * *ret_verdict OK, or IOAM_WALK when the blocks do not end where the option does. */
 bool pl_ioam_node_next(
 	struct pl_ioam_trace *trace, struct pl_ioam_node *ret, enum pl_verdict *ret_verdict);
 
@@ -147,14 +147,14 @@ enum pl_verdict pl_ioam_dex_parse(struct pl_ioam_dex *ret, const struct pl_ioam_
 /* ---- writing ---- */
 
 /*
- * Each writes one whole IPv6 option, with the padding before it that puts it on a word. `b` must hold
- * nothing but the options area (pl_ip6_options in wire/layers.h takes it), so that offsets count from 2
- * bytes behind the start of the header. -ENOBUFS when b is full, -E2BIG when the option would exceed 255
- * bytes, -EINVAL for values that have no place in the format.
+ * Each writes one whole IPv6 option, with the padding before it that puts it on a word. `b` must
+ * hold nothing but the options area (pl_ip6_options in wire/layers.h takes it), so that offsets
+ * count from 2 bytes behind the start of the header. -ENOBUFS when b is full, -E2BIG when the
+ * option would exceed 255 bytes, -EINVAL for values that have no place in the format.
  */
 
-/* Nodes come source first. Pre-allocated: `remaining` free words stand before them; incremental: it is the
- * budget only. node_len is computed. All unassigned bits' words are all ones. */
+/* Nodes come source first. Pre-allocated: `remaining` free words stand before them; incremental: it
+ * is the budget only. node_len is computed. All unassigned bits' words are all ones. */
 int pl_ioam_put_trace(struct pl_build *b, const struct pl_ioam_trace *head, uint8_t option_type,
 	const struct pl_ioam_node *nodes, unsigned int n);
 /* E2E-Type follows from what there is; seq_64 chooses the width. */

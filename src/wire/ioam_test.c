@@ -89,7 +89,8 @@ static enum pl_verdict read_copy(struct seen *s, const uint8_t *bytes, size_t n,
 	return read_area(s, pl_cursor(*ret_copy, n));
 }
 
-/* The trace that a Linux node filled; of the first node only its schema was noted, the rest is by analogy. */
+/* The trace that a Linux node filled; of the first node only its schema was noted, the rest is by
+ * analogy. */
 #define LINUX_HEAD "0100 31da0000 007b7812 fff00200 "
 #define WORDS6     "00000000 00000000 00000000 00000000 00000000 00000000 "
 #define LINUX_NODE2                                                                                \

@@ -7,7 +7,8 @@ struct walk {
 	struct pl_layers *ret;
 	struct pl_cursor c; /* what is left of the IP packet */
 	size_t announced;   /* bytes the IP header says are left; >= left of c */
-	bool first_fragment; /* more fragments follow: the transport may announce more than is here */
+	/* more fragments follow: the transport may announce more than is here */
+	bool first_fragment;
 	bool lenient;
 };
 
@@ -201,7 +202,8 @@ static enum pl_verdict walk_extensions(struct walk *w)
 
 		if (i == PL_IP6_EXT_MAX)
 			return PL_V_NESTING;
-		/* Only the first header may be Hop-by-Hop (RFC 8200 4.1): nodes would not have seen it. */
+		/* Only the first header may be Hop-by-Hop (RFC 8200 4.1): nodes would not have seen
+		 * it. */
 		if (type == PL_IP_HOPOPTS && i > 0)
 			return PL_V_IP_OPTIONS;
 		if (p == NULL)
@@ -237,7 +239,8 @@ static enum pl_verdict walk_ipv6(struct walk *w)
 	l->flow.proto = p[6];
 	l->flow.src = pl_addr_v6(p + 8);
 	l->flow.dst = pl_addr_v6(p + 24);
-	/* A jumbogram (RFC 2675) has length 0 and a Hop-by-Hop header; no link we read carries one. */
+	/* A jumbogram (RFC 2675) has length 0 and a Hop-by-Hop header; no link we read carries
+	 * one. */
 	if (announced == 0 && l->flow.proto == PL_IP_HOPOPTS)
 		return PL_V_IP_LENGTH;
 	take_announced(w, announced);
@@ -267,7 +270,8 @@ static enum pl_verdict walk_mpls(struct walk *w)
 			return PL_V_SHORT;
 		if ((p[2] & 1) == 0)
 			continue;
-		/* Nothing names what follows the bottom of the stack; the nibble tells IP from pseudowires. */
+		/* Nothing names what follows the bottom of the stack; the nibble tells IP from
+		 * pseudowires. */
 		p = pl_cursor_peek(&w->c, 1);
 		if (p == NULL)
 			return PL_V_SHORT;
@@ -309,7 +313,8 @@ static enum pl_verdict walk_ethertype(struct walk *w, uint16_t type)
 	}
 }
 
-/* In cooked captures of netlink devices the protocol field is a netlink family, not an EtherType. */
+/* In cooked captures of netlink devices the protocol field is a netlink family, not an
+ * EtherType. */
 #define ARPHRD_NETLINK 824
 
 static enum pl_verdict walk_link(struct walk *w, enum pl_link link)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The carriers: one level of link, network and transport headers, and the tunnels between levels. The
- * walk is pure and allocates nothing; cursors in the results point into the packet and live as long.
+ * The carriers: one level of link, network and transport headers, and the tunnels between levels.
+ * The walk is pure and allocates nothing; cursors in the results point into the packet and live as
+ * long.
  *
- * Ethernet (also 802.3 is refused), 802.1Q/802.1ad (any number up to 4), MPLS (up to 8 labels), Linux
- * cooked v1/v2, IPv4 with options and fragments (RFC 791), IPv6 with extension headers (RFC 8200), TCP
- * with options (RFC 9293), UDP (RFC 768), GRE (RFC 2784, 2890), VXLAN (RFC 7348), VXLAN-GPE
- * (draft-ietf-nvo3-vxlan-gpe), Geneve (RFC 8926). docs/protocols/carriers.md says which readings were
- * chosen where those leave a choice.
+ * Ethernet (also 802.3 is refused), 802.1Q/802.1ad (any number up to 4), MPLS (up to 8 labels),
+ * Linux cooked v1/v2, IPv4 with options and fragments (RFC 791), IPv6 with extension headers (RFC
+ * 8200), TCP with options (RFC 9293), UDP (RFC 768), GRE (RFC 2784, 2890), VXLAN (RFC 7348),
+ * VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe), Geneve (RFC 8926). docs/protocols/carriers.md says which
+ * readings were chosen where those leave a choice.
  *
- * The usual frame (Ethernet with at most one tag, or bare IP; IPv4 without options; UDP or TCP) is walked
- * inline, in a few nanoseconds; everything else goes to pl_layers_walk_any, which knows all of it.
+ * The usual frame (Ethernet with at most one tag, or bare IP; IPv4 without options; UDP or TCP) is
+ * walked inline, in a few nanoseconds; everything else goes to pl_layers_walk_any, which knows all
+ * of it.
  */
 #pragma once
 
@@ -85,8 +87,8 @@ struct pl_flow {
 
 struct pl_layers {
 	struct pl_flow flow;
-	struct pl_cursor
-		transport; /* from the transport header to the end of the IP packet, or of the capture */
+	/* from the transport header to the end of the IP packet, or of the capture */
+	struct pl_cursor transport;
 	struct pl_cursor payload; /* behind the transport header; TCP: behind its options */
 	uint8_t ip_version;       /* 4 or 6 */
 	uint8_t ttl;              /* TTL or hop limit */
@@ -102,10 +104,10 @@ struct pl_layers {
 enum pl_verdict pl_layers_walk_any(
 	struct pl_layers *ret, struct pl_cursor frame, enum pl_link link, bool lenient);
 
-/* Bytes that the shortcut looks at before it knows a length: Ethernet, a tag, IPv4, UDP. */
+/* Bytes that the fast path looks at before it knows a length: Ethernet, a tag, IPv4, UDP. */
 #define PL_LAYERS_USUAL_MIN (14 + 4 + 20 + 8)
 
-/* The shortcut: false (and *ret not to be read) when the frame is not of the usual kind. */
+/* The fast path: false (and *ret not to be read) when the frame is not of the usual kind. */
 static inline bool pl_layers_walk_usual(
 	struct pl_layers *ret, const struct pl_cursor *frame, enum pl_link link)
 {
@@ -181,13 +183,14 @@ static inline bool pl_layers_walk_usual(
 }
 
 /*
- * Walks one level, from the link header to behind the transport header. PL_V_OK, or the verdict that says
- * what is wrong; on a verdict other than OK *ret holds what was read before. Protocols other than TCP, UDP,
- * ICMP: transport and payload are both the IP payload; ICMP: payload is behind type, code and checksum.
- * A UDP length is honoured: payload ends with it. A transport header (or an extension header before it)
- * that is not whole is PL_V_SHORT unless `lenient`, then OK with PL_LAYERS_NO_L4: inner packets of reports
- * are truncated on purpose. Neither IPv4 nor IPv6 (ARP, LLDP, 802.3) is PL_V_ETHERTYPE_UNKNOWN: the caller
- * knows whether that is a fault or an ordinary packet.
+ * Walks one level, from the link header to behind the transport header. PL_V_OK, or the verdict
+ * that says what is wrong; on a verdict other than OK *ret holds what was read before. Protocols
+ * other than TCP, UDP, ICMP: transport and payload are both the IP payload; ICMP: payload is behind
+ * type, code and checksum. A UDP length is honoured: payload ends with it. A transport header (or
+ * an extension header before it) that is not whole is PL_V_SHORT unless `lenient`, then OK with
+ * PL_LAYERS_NO_L4: inner packets of reports are truncated on purpose. Neither IPv4 nor IPv6 (ARP,
+ * LLDP, 802.3) is PL_V_ETHERTYPE_UNKNOWN: the caller knows whether that is a fault or an ordinary
+ * packet.
  */
 static inline enum pl_verdict pl_layers_walk(
 	struct pl_layers *ret, struct pl_cursor frame, enum pl_link link, bool lenient)
@@ -206,7 +209,8 @@ enum pl_tunnel_kind {
 	PL_TUNNEL_GENEVE,
 };
 
-/* Next-protocol values of VXLAN-GPE that announce INT, per INT version (INT 0.5, 1.0, 2.1 specifications). */
+/* Next-protocol values of VXLAN-GPE that announce INT, per INT version (INT 0.5, 1.0, 2.1
+ * specifications). */
 enum { PL_GPE_INT_05 = 0x05, PL_GPE_INT_10 = 0x08, PL_GPE_INT_20 = 0x82 };
 
 struct pl_tunnel {
@@ -216,12 +220,12 @@ struct pl_tunnel {
 	uint16_t next;            /* GRE, Geneve: EtherType; VXLAN-GPE: next protocol */
 	struct pl_cursor options; /* Geneve options */
 	struct pl_cursor inner;   /* behind the tunnel header */
-	enum pl_link
-		inner_link; /* how inner begins; PL_LINK_UNKNOWN when `next` is none of Ethernet, IPv4, IPv6 */
+	/* how inner begins; PL_LINK_UNKNOWN when `next` is none of Ethernet, IPv4, IPv6 */
+	enum pl_link inner_link;
 };
 
-/* The tunnel header at the payload of a walked level, by protocol and UDP destination port. PL_V_OK with
- * kind NONE when there is none. */
+/* The tunnel header at the payload of a walked level, by protocol and UDP destination port. PL_V_OK
+ * with kind NONE when there is none. */
 enum pl_verdict pl_tunnel_open(struct pl_tunnel *ret, const struct pl_layers *layers);
 
 /* PL_LINK_* for an EtherType, or for a VXLAN-GPE next protocol (1 IPv4, 2 IPv6, 3 Ethernet). */
@@ -233,8 +237,9 @@ enum pl_link pl_link_of_gpe(uint8_t next);
 /* Ethernet with fixed locally administered addresses and, when vlan is not 0, one 802.1Q tag. */
 void pl_put_eth(struct pl_build *b, uint16_t ethertype, uint16_t vlan);
 
-/* What stands between an IPv6 header and its transport: the insides of options headers (TLVs, laid out for
- * a place 2 bytes behind the start of the header, as RFC 8200 4.2 counts). Length 0 = no such header. */
+/* What stands between an IPv6 header and its transport: the insides of options headers (TLVs, laid
+ * out for a place 2 bytes behind the start of the header, as RFC 8200 4.2 counts). Length 0 = no
+ * such header. */
 struct pl_ip6_options {
 	const void *hop, *dst;
 	size_t hop_len,
@@ -242,16 +247,17 @@ struct pl_ip6_options {
 };
 
 /*
- * IPv4 or IPv6 header (by the flow's addresses) and the TCP, UDP or ICMP header after it (none for other
- * protocols), lengths left open; TCP carries tcp_opt_words words of NOP options (at most 10). Returns the
- * offset to give to pl_end_ip. `options` may be NULL and is for IPv6 only.
+ * IPv4 or IPv6 header (by the flow's addresses) and the TCP, UDP or ICMP header after it (none for
+ * other protocols), lengths left open; TCP carries tcp_opt_words words of NOP options (at most 10).
+ * Returns the offset to give to pl_end_ip. `options` may be NULL and is for IPv6 only.
  */
 size_t pl_put_ip_options(struct pl_build *b, const struct pl_flow *flow, uint8_t ttl,
 	unsigned int tcp_opt_words, const struct pl_ip6_options *options);
 size_t pl_put_ip(
 	struct pl_build *b, const struct pl_flow *flow, uint8_t ttl, unsigned int tcp_opt_words);
-/* Closes what pl_put_ip opened at `at` when all payload has been put: lengths and checksums (IPv4 header;
- * UDP, TCP, ICMP). Inner packets are closed before outer ones. A packet above 65535 bytes marks b full. */
+/* Closes what pl_put_ip opened at `at` when all payload has been put: lengths and checksums (IPv4
+ * header; UDP, TCP, ICMP). Inner packets are closed before outer ones. A packet above 65535 bytes
+ * marks b full. */
 void pl_end_ip(struct pl_build *b, size_t at);
 
 void pl_put_vxlan(struct pl_build *b, uint32_t vni);

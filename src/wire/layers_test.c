@@ -213,7 +213,8 @@ static bool inside(const struct pl_cursor *c, const uint8_t *data, size_t n)
 	return c->pos >= data && c->pos <= c->end && c->end <= data + n;
 }
 
-/* The shortcut gives what the general walk gives, or gives nothing; results stay inside the frame. */
+/* The fast path gives what the general walk gives, or gives nothing; results stay inside the
+ * frame. */
 static bool walks_agree(const uint8_t *data, size_t n, enum pl_link link, bool lenient)
 {
 	struct pl_cursor c = pl_cursor(data, n);

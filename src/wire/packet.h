@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet as it is lent by a port, and a batch of them. The bytes belong to the port until the batch is
- * released; nobody writes to them. Two views exist: a captured frame (link says how it begins), or the
- * payload of a UDP datagram that the kernel's socket already unwrapped (PL_LINK_UDP), where src, dst and
- * ports come from the socket.
+ * A packet as it is lent by a port, and a batch of them. The bytes belong to the port until the
+ * batch is released; nobody writes to them. Two views exist: a captured frame (link says how it
+ * begins), or the payload of a UDP datagram that the kernel's socket already unwrapped
+ * (PL_LINK_UDP), where src, dst and ports come from the socket.
  */
 #pragma once
 
@@ -15,12 +15,13 @@
 
 enum pl_link {
 	PL_LINK_ETHERNET,
-	PL_LINK_RAW_IP,     /* IPv4 or IPv6 by its version nibble */
-	PL_LINK_SLL,        /* Linux cooked capture v1 (LINKTYPE_LINUX_SLL, 113) */
-	PL_LINK_SLL2,       /* Linux cooked capture v2 (LINKTYPE_LINUX_SLL2, 276) */
-	PL_LINK_UDP,        /* bytes after the UDP header; addressing beside */
-	PL_LINK_IOAM_TRACE, /* the body of an IOAM trace option, without its packet (netio/ioam6.c) */
-	PL_LINK_UNKNOWN,    /* a capture of a link type we do not read */
+	PL_LINK_RAW_IP, /* IPv4 or IPv6 by its version nibble */
+	PL_LINK_SLL,    /* Linux cooked capture v1 (LINKTYPE_LINUX_SLL, 113) */
+	PL_LINK_SLL2,   /* Linux cooked capture v2 (LINKTYPE_LINUX_SLL2, 276) */
+	PL_LINK_UDP,    /* bytes after the UDP header; addressing beside */
+	/* the body of an IOAM trace option, without its packet (netio/ioam6.c) */
+	PL_LINK_IOAM_TRACE,
+	PL_LINK_UNKNOWN, /* a capture of a link type we do not read */
 	PL_LINK_MAX,
 };
 

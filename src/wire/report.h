@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Telemetry reports, both directions. Documents: "Telemetry Report Format Specification", P4.org, v0.5
- * (2017), v1.0 (2018), v2.0 (2020), with what exporters really send. A report is the payload of a UDP
- * datagram; dispatch is on the upper nibble of its first byte (0 = v0.5, 1 = v1.0, 2 = v2.0).
+ * Telemetry reports, both directions. Documents: "Telemetry Report Format Specification", P4.org,
+ * v0.5 (2017), v1.0 (2018), v2.0 (2020), with what exporters really send. A report is the payload
+ * of a UDP datagram; dispatch is on the upper nibble of its first byte (0 = v0.5, 1 = v1.0, 2 =
+ * v2.0).
  */
 #pragma once
 
@@ -21,7 +22,8 @@ enum pl_report_version { PL_REPORT_V05, PL_REPORT_V10, PL_REPORT_V20, PL_REPORT_
 const char *pl_report_version_name(enum pl_report_version v);
 
 enum pl_report_form {
-	PL_REPORT_LOCAL, /* metadata of the reporting node and an inner packet, either may be empty */
+	/* metadata of the reporting node and an inner packet, either may be empty */
+	PL_REPORT_LOCAL,
 	PL_REPORT_DROP_SUMMARY, /* Host-INT NProto 3: missing flow sequence numbers */
 };
 
@@ -42,7 +44,8 @@ struct pl_report {
 	enum pl_link inner_link; /* how it begins; PL_LINK_UNKNOWN = there is none */
 	uint32_t lost_first, lost_count, lost_ts; /* DROP_SUMMARY */
 	uint32_t sink_node, sink_port;            /* DROP_SUMMARY */
-	uint8_t verdict; /* enum pl_verdict of what is inside the report; its length holds all the same */
+	/* enum pl_verdict of what is inside the report; its length holds all the same */
+	uint8_t verdict;
 	uint64_t notes; /* PL_NOTE_BIT set */
 };
 
@@ -59,13 +62,13 @@ struct pl_report_iter {
 	bool done;
 };
 
-/* pin: a version to assume instead of the nibble (-1 = believe it). cut: the datagram was longer on the wire.
- * Reads the group header of v2.0. */
+/* pin: a version to assume instead of the nibble (-1 = believe it). cut: the datagram was longer on
+ * the wire. Reads the group header of v2.0. */
 enum pl_verdict pl_report_begin(
 	struct pl_report_iter *it, struct pl_cursor datagram, int pin, bool cut);
 
-/* True with the next report in *ret; false at the end, with *ret_verdict OK or what was wrong. On REPORT_PROTO
- * *ret holds what was read: the report arrived and has its number. */
+/* True with the next report in *ret; false at the end, with *ret_verdict OK or what was wrong. On
+ * REPORT_PROTO *ret holds what was read: the report arrived and has its number. */
 bool pl_report_next(struct pl_report_iter *it, struct pl_report *ret, enum pl_verdict *ret_verdict);
 
 /* ---- writing ---- */
@@ -77,26 +80,28 @@ struct pl_report_head {
 	uint32_t seq;
 	uint32_t node;       /* v0.5: only in drop and local headers */
 	uint32_t ingress_ts; /* v0.5, v1.0 */
-	uint16_t
-		md_bits; /* v1.0: 6-bit RepMdBits (bit 0 = 0x20); v2.0: 16-bit RepMdBits, 0 = inner only */
+	/* v1.0: 6-bit RepMdBits (bit 0 = 0x20); v2.0: 16-bit RepMdBits, 0 = inner only */
+	uint16_t md_bits;
 	bool drop_header;  /* v0.5: NProto 1 */
 	bool local_header; /* v0.5: NProto 2 */
 	uint8_t drop_reason, drop_queue;
 	uint16_t ds_id; /* v2.0 */
-	enum pl_link
-		inner_link; /* PL_LINK_ETHERNET, PL_LINK_RAW_IP (inner_version says which) or UNKNOWN = none */
+	/* PL_LINK_ETHERNET, PL_LINK_RAW_IP (inner_version says which) or UNKNOWN = none */
+	enum pl_link inner_link;
 	uint8_t inner_ip_version; /* 4 or 6, for RAW_IP */
-	bool version_nibble_set; /* write version_nibble instead of the right one (exporters that lie) */
+	/* write version_nibble instead of the right one (exporters that lie) */
+	bool version_nibble_set;
 	uint8_t version_nibble;
 };
 
 /* v2.0: the group header, once per datagram. The others: nothing. */
 void pl_report_put_group(struct pl_build *b, const struct pl_report_head *h);
 
-/* Header and metadata of one report (hop gives the metadata values); the inner packet is put by the caller
- * next. Returns the offset for pl_report_end. */
+/* Header and metadata of one report (hop gives the metadata values); the inner packet is put by the
+ * caller next. Returns the offset for pl_report_end. */
 size_t pl_report_put(
 	struct pl_build *b, const struct pl_report_head *h, const struct pl_int_hop *hop);
 
-/* After the inner packet: v2.0 pads to whole words and writes ReportLength (0xff when 255 or more). */
+/* After the inner packet: v2.0 pads to whole words and writes ReportLength (0xff when 255 or
+ * more). */
 void pl_report_end(struct pl_build *b, const struct pl_report_head *h, size_t at);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reading telemetry reports. Telemetry Report Format Specification v0.5 3.1-3.4, v1.0 3.2, v2.0 3.2-3.4.
+ * Reading telemetry reports. Telemetry Report Format Specification v0.5 3.1-3.4, v1.0 3.2, v2.0
+ * 3.2-3.4.
  *
  *   v0.5   Ver:4 NProto:4 | D Q F | Rsvd:15 | hw_id:6      seq:32   ingress timestamp:32
- *   v1.0   Ver:4 Length:4 | NProt:3 RepMdBits:6 Rsvd:6 D Q F hw_id:6   node:32  seq:32  ingress timestamp:32
+ *   v1.0   Ver:4 Length:4 | NProt:3 RepMdBits:6 Rsvd:6 D Q F hw_id:6   node:32  seq:32  ingress
+ *          timestamp:32
  *   v2.0   Ver:4 hw_id:6 seq:22    node:32    then individual reports:
  *          RepType:4 InType:4 | ReportLength:8 | MDLength:8 | D Q F I Rsvd:4
  */
+#include "wire/report_state.h"
+
 #include "wire/layers.h"
-#include "wire/report.h"
 
 enum { NPROTO_ETHERNET, NPROTO_DROP, NPROTO_LOCAL, NPROTO_HOST_SUMMARY, NPROTO_HOST_INT };
-enum { REPTYPE_INNER, REPTYPE_INT, REPTYPE_IOAM };
-enum { INTYPE_NONE, INTYPE_TLV, INTYPE_DS, INTYPE_ETHERNET, INTYPE_IPV4, INTYPE_IPV6 };
-enum { TLV_DS, TLV_ETHERNET, TLV_IPV4, TLV_IPV6 };
 
 static bool known_ethertype(uint16_t t)
 {
@@ -52,7 +52,8 @@ static bool ipv4_checksum_good(struct pl_cursor c)
 	return ((sum & 0xffff) + (sum >> 16)) == 0xffff;
 }
 
-/* IP beyond doubt: a destination address or ARP's words behind an Ethernet header pass looks_like_ip easily. */
+/* IP beyond doubt: a destination address or ARP's words behind an Ethernet header pass
+ * looks_like_ip easily. */
 static bool surely_ip(struct pl_cursor c)
 {
 	const uint8_t *p = pl_cursor_peek(&c, 40);
@@ -67,9 +68,7 @@ static bool surely_ip(struct pl_cursor c)
 	return announced <= pl_cursor_left(&c) && announced + 4 > pl_cursor_left(&c);
 }
 
-/* Sets how the inner packet begins; the bytes overrule an announcement that cannot be true. ip is 4, 6, or 0
- * for Ethernet. */
-static void set_inner(struct pl_report *ret, struct pl_cursor inner, unsigned int ip)
+void pl_report_set_inner(struct pl_report *ret, struct pl_cursor inner, unsigned int ip)
 {
 	bool ethernet = ip == 0;
 
@@ -83,7 +82,8 @@ static void set_inner(struct pl_report *ret, struct pl_cursor inner, unsigned in
 
 		if (__builtin_expect(
 			    !fits || (looks_like_ethernet(inner) && !surely_ip(inner)), 0)) {
-			/* An address that begins with 0x4? is no proof; a known EtherType is better. */
+			/* An address that begins with 0x4? is no proof; a known EtherType is
+			 * better. */
 			ethernet = looks_like_ethernet(inner);
 			if (!ethernet && !fits && looks_like_ip(inner, ip == 4 ? 6 : 4))
 				ret->notes |= PL_NOTE_BIT(INNER_TYPE_LIES);
@@ -97,41 +97,6 @@ static void set_inner(struct pl_report *ret, struct pl_cursor inner, unsigned in
 	ret->inner_link = ethernet ? PL_LINK_ETHERNET : PL_LINK_RAW_IP;
 }
 
-/* A 4-byte value of all ones is "not available" (v1.0 3.2.2). */
-static inline void have_u32(struct pl_int_hop *hop, enum pl_int_field f, uint32_t *ret, uint32_t v)
-{
-	if (v != 0xffffffff) {
-		*ret = v;
-		hop->have |= PL_INT_HAS(f);
-	}
-}
-
-static void get_ports(struct pl_int_hop *hop, uint32_t w)
-{
-	if (w != 0xffffffff) {
-		hop->ingress_port = w >> 16;
-		hop->egress_port = w & 0xffff;
-		hop->have |= PL_INT_HAS(PL_INT_F_PORTS);
-	}
-}
-
-static void get_queue(struct pl_int_hop *hop, uint32_t w)
-{
-	if (w != 0xffffffff) {
-		hop->queue = w >> 24;
-		hop->queue_depth = w & 0xffffff;
-		hop->have |= PL_INT_HAS(PL_INT_F_QUEUE);
-	}
-}
-
-static void set_node(struct pl_report *ret, uint32_t node)
-{
-	ret->have_node = true;
-	ret->node = node;
-	ret->hop.node = node;
-	ret->hop.have |= PL_INT_HAS(PL_INT_F_NODE);
-}
-
 static void set_header_ts(struct pl_report *ret, uint32_t ts)
 {
 	ret->ts_bits = 32;
@@ -139,16 +104,6 @@ static void set_header_ts(struct pl_report *ret, uint32_t ts)
 	ret->have_ingress_ts = true;
 	ret->hop.ingress_ts = ts;
 	ret->hop.have |= PL_INT_HAS(PL_INT_F_INGRESS_TS);
-}
-
-/* queue id:8 | drop reason:8 | pad:16. The queue has no depth here, only its id. */
-static void set_drop(struct pl_report *ret, uint32_t w)
-{
-	if (w != 0xffffffff) {
-		ret->have_drop_reason = true;
-		ret->drop_reason = (uint8_t)(w >> 16);
-		ret->drop_queue = (uint8_t)(w >> 24);
-	}
 }
 
 static enum pl_verdict v05(struct pl_report *ret, struct pl_cursor *c)
@@ -193,8 +148,8 @@ static enum pl_verdict v05(struct pl_report *ret, struct pl_cursor *c)
 		ret->have_hop = true;
 		break;
 	case NPROTO_HOST_SUMMARY:
-		/* source node, sink node, ports, gap timestamp, first missing sequence, count; then headers
-		 * that hold only the flow. */
+		/* source node, sink node, ports, gap timestamp, first missing sequence, count; then
+		 * headers that hold only the flow. */
 		p = pl_cursor_take(c, 24);
 		if (p == NULL)
 			return PL_V_REPORT_SHORT;
@@ -219,7 +174,7 @@ static enum pl_verdict v05(struct pl_report *ret, struct pl_cursor *c)
 	default:
 		return PL_V_REPORT_PROTO;
 	}
-	set_inner(ret, *c, ip);
+	pl_report_set_inner(ret, *c, ip);
 	return PL_V_OK;
 }
 
@@ -284,210 +239,14 @@ static enum pl_verdict v10(struct pl_report *ret, struct pl_cursor *c)
 	}
 	if (nprot > 2)
 		return PL_V_REPORT_PROTO;
-	set_inner(ret, *c, nprot == 0 ? 0 : nprot == 1 ? 4 : 6);
+	pl_report_set_inner(ret, *c, nprot == 0 ? 0 : nprot == 1 ? 4 : 6);
 	return PL_V_OK;
-}
-
-/* Baseline metadata of a v2.0 individual report (3.4.1): as the v2.x instruction bitmap, but bits 4 to 6 are
- * 8 bytes and bit 15 is queue, drop reason, pad. */
-static enum pl_verdict v20_metadata(struct pl_report *ret, struct pl_cursor md, uint16_t bits)
-{
-	struct pl_int_hop *hop = &ret->hop;
-
-	for (unsigned int bit = 0; bit < 16; bit++) {
-		uint64_t v64 = 0;
-		uint32_t v = 0;
-
-		if ((bits & PL_INT_BIT(bit)) == 0)
-			continue;
-		if (bit >= 4 && bit <= 6)
-			v64 = pl_get_be64(&md);
-		else
-			v = pl_get_be32(&md);
-		if (md.short_read)
-			return PL_V_REPORT_MD_LENGTH;
-		switch (bit) {
-		case PL_INT_F_PORTS:
-			get_ports(hop, v);
-			break;
-		case PL_INT_F_LATENCY:
-			have_u32(hop, PL_INT_F_LATENCY, &hop->latency, v);
-			break;
-		case PL_INT_F_QUEUE:
-			get_queue(hop, v);
-			break;
-		case PL_INT_F_INGRESS_TS:
-			if (v64 != UINT64_MAX) {
-				hop->ingress_ts = v64;
-				hop->have |= PL_INT_HAS(PL_INT_F_INGRESS_TS);
-			}
-			break;
-		case PL_INT_F_EGRESS_TS:
-			if (v64 != UINT64_MAX) {
-				hop->egress_ts = v64;
-				hop->have |= PL_INT_HAS(PL_INT_F_EGRESS_TS);
-			}
-			break;
-		case PL_INT_F_PORTS2:
-			if (v64 != UINT64_MAX) {
-				hop->ingress_port2 = (uint32_t)(v64 >> 32);
-				hop->egress_port2 = (uint32_t)v64;
-				hop->have |= PL_INT_HAS(PL_INT_F_PORTS2);
-			}
-			break;
-		case PL_INT_F_TX_UTIL:
-			have_u32(hop, PL_INT_F_TX_UTIL, &hop->tx_util, v);
-			break;
-		case PL_INT_F_BUFFER:
-			if (v != 0xffffffff) {
-				hop->buffer = v >> 24;
-				hop->buffer_depth = v & 0xffffff;
-				hop->have |= PL_INT_HAS(PL_INT_F_BUFFER);
-			}
-			break;
-		case 15:
-			set_drop(ret, v);
-			break;
-		default:
-			ret->notes |= PL_NOTE_BIT(RESERVED_BITS);
-			break;
-		}
-	}
-	/* Words beyond the baseline are domain specific. */
-	if (pl_cursor_left(&md) > 0)
-		ret->notes |= PL_NOTE_BIT(REPORT_DS_RAW);
-	return PL_V_OK;
-}
-
-/* Inner contents made of TLVs (3.4.3): TLVType:4 Rsvd:4 | TLVLength:8 | template:16. The first packet among
- * them is the inner packet. */
-static enum pl_verdict v20_tlvs(struct pl_report *ret, struct pl_cursor c, bool cut)
-{
-	while (pl_cursor_left(&c) > 0) {
-		const uint8_t *p = pl_cursor_take(&c, 4);
-		struct pl_cursor body;
-		size_t size;
-
-		if (p == NULL)
-			return cut ? PL_V_OK : PL_V_REPORT_TLV;
-		size = 4 * (size_t)p[1];
-		if (cut && size > pl_cursor_left(&c))
-			size = pl_cursor_left(&c);
-		body = pl_cursor_split(&c, size);
-		if (body.short_read)
-			return PL_V_REPORT_TLV;
-		switch (p[0] >> 4) {
-		case TLV_ETHERNET:
-		case TLV_IPV4:
-		case TLV_IPV6:
-			if (ret->inner_link == PL_LINK_UNKNOWN)
-				set_inner(ret, body,
-					p[0] >> 4 == TLV_ETHERNET ? 0
-					: p[0] >> 4 == TLV_IPV4   ? 4
-								  : 6);
-			break;
-		case TLV_DS:
-			ret->notes |= PL_NOTE_BIT(REPORT_DS_RAW);
-			break;
-		default:
-			ret->notes |= PL_NOTE_BIT(REPORT_TYPE_SKIPPED);
-			break;
-		}
-	}
-	return PL_V_OK;
-}
-
-/* One individual report; *ret_skip when its type is reserved and it was stepped over. */
-static enum pl_verdict v20(struct pl_report_iter *it, struct pl_report *ret, bool *ret_skip)
-{
-	const uint8_t *p = pl_cursor_take(&it->c, 4), *fixed;
-	unsigned int rep_type, in_type, length, md_length;
-	bool length_zero;
-	struct pl_cursor body, md;
-	enum pl_verdict v;
-
-	*ret_skip = false;
-	if (p == NULL)
-		return PL_V_REPORT_SHORT;
-	rep_type = p[0] >> 4;
-	in_type = p[0] & 0xf;
-	length = p[1];
-	md_length = p[2];
-	ret->version = PL_REPORT_V20;
-	ret->hw_id = it->hw_id;
-	ret->seq = it->seq;
-	ret->ts_bits = 64;
-	set_node(ret, it->node);
-	ret->dropped = p[3] >> 7;
-	ret->congested = p[3] >> 6 & 1;
-	ret->tracked = p[3] >> 5 & 1;
-	ret->intermediate = p[3] >> 4 & 1;
-
-	/* 0xff: 255 words or more, to the end of the datagram. 0 with INT contents cannot be true, since those
-	 * have two fixed words: exporters send it, and the rest of the datagram is theirs. */
-	length_zero = length == 0 && rep_type == REPTYPE_INT;
-	if (length == 0xff || length_zero) {
-		body = pl_cursor_split(&it->c, pl_cursor_left(&it->c));
-	} else {
-		bool cut = it->cut && 4 * (size_t)length > pl_cursor_left(&it->c);
-
-		body = pl_cursor_split(&it->c, cut ? pl_cursor_left(&it->c) : 4 * (size_t)length);
-		if (body.short_read)
-			return PL_V_REPORT_LENGTH;
-	}
-	if (length_zero)
-		ret->notes |= PL_NOTE_BIT(REPORT_LENGTH_ZERO);
-
-	if (rep_type > REPTYPE_INT) {
-		*ret_skip = true;
-		return PL_V_OK;
-	}
-	if (rep_type == REPTYPE_INT) {
-		uint16_t bits;
-
-		fixed = pl_cursor_take(&body, 8);
-		if (fixed == NULL)
-			return it->cut ? PL_V_REPORT_SHORT : PL_V_REPORT_MD_LENGTH;
-		bits = pl_be16(fixed);
-		md = pl_cursor_split(&body, 4 * (size_t)md_length);
-		if (md.short_read)
-			return it->cut ? PL_V_REPORT_SHORT : PL_V_REPORT_MD_LENGTH;
-		v = v20_metadata(ret, md, bits);
-		if (v != PL_V_OK)
-			return v;
-		ret->have_hop = bits != 0;
-	}
-
-	switch (in_type) {
-	case INTYPE_NONE:
-		/* "None" with bytes left is only believable when the length itself was a lie. */
-		if (length_zero)
-			set_inner(ret, body, 0);
-		return PL_V_OK;
-	case INTYPE_TLV:
-		ret->verdict = (uint8_t)v20_tlvs(ret, body, it->cut);
-		return PL_V_OK;
-	case INTYPE_DS:
-		ret->notes |= PL_NOTE_BIT(REPORT_DS_RAW);
-		return PL_V_OK;
-	case INTYPE_ETHERNET:
-		set_inner(ret, body, 0);
-		return PL_V_OK;
-	case INTYPE_IPV4:
-		set_inner(ret, body, 4);
-		return PL_V_OK;
-	case INTYPE_IPV6:
-		set_inner(ret, body, 6);
-		return PL_V_OK;
-	default:
-		ret->notes |= PL_NOTE_BIT(REPORT_TYPE_SKIPPED);
-		return PL_V_OK;
-	}
 }
 
 /*
- * A version nibble of 1 on bytes that are not a v1.0 report, told by a length no v1.0 report can have and a
- * shape that fits. Two exporters are known: one writes v0.5 headers, one v2.0 group headers.
+ * A version nibble of 1 on bytes that are not a v1.0 report, told by a length no v1.0 report can
+ * have and a shape that fits. Two exporters are known: one writes v0.5 headers, one v2.0 group
+ * headers.
  */
 static int version_of_liar(struct pl_cursor c)
 {
@@ -502,7 +261,8 @@ static int version_of_liar(struct pl_cursor c)
 	words = (unsigned int)__builtin_popcount(pl_be32(p) >> 15 & 0x3f);
 	if ((p[0] & 0xf) == 4 + words)
 		return PL_REPORT_V10;
-	/* v2.0: an individual report of type INT whose two lengths are 0, then four zero half words. */
+	/* v2.0: an individual report of type INT whose two lengths are 0, then four zero half
+	 * words. */
 	if (p[8] >> 4 == REPTYPE_INT && (p[8] & 0xf) <= INTYPE_IPV6 && p[9] == 0 && p[10] == 0 &&
 		(p[11] & 0xf) == 0 && memcmp(p + 12, zeros, 8) == 0)
 		return PL_REPORT_V20;
@@ -571,7 +331,7 @@ bool pl_report_next(struct pl_report_iter *it, struct pl_report *ret, enum pl_ve
 		ret->inner_link = PL_LINK_UNKNOWN;
 		ret->notes = it->notes;
 		if (it->version == PL_REPORT_V20) {
-			v = v20(it, ret, &skip);
+			v = pl_report_v20(it, ret, &skip);
 			it->done = v != PL_V_OK || pl_cursor_left(&it->c) == 0;
 		} else {
 			v = it->version == PL_REPORT_V05 ? v05(ret, &it->c) : v10(ret, &it->c);

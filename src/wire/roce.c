@@ -321,8 +321,8 @@ enum pl_roce_fault pl_roce_parse(struct pl_roce *ret, struct pl_cursor frame, en
 /*
  * ---- writing ----
  *
- * Room for the whole frame is taken at once, then bytes are stored one behind the other: each of these returns where the
- * next one goes.
+ * Room for the whole frame is taken at once, then bytes are stored one behind the other: each of
+ * these returns where the next one goes.
  */
 
 static uint8_t *store(uint8_t *p, const void *bytes, size_t n)

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE packets: RoCEv1 (Ethertype 0x8915, a global route header; InfiniBand architecture 1.x annex A16) and
- * RoCEv2 (UDP port 4791 over IPv4 or IPv6; annex A17), with the base transport header and all extension headers of
- * reliable connections, unreliable connections and unreliable datagrams (architecture 9.2 and 9.3). Fields here are in
- * host order; on the wire everything is big-endian but the ICRC.
+ * RoCE packets: RoCEv1 (Ethertype 0x8915, a global route header; InfiniBand architecture 1.x annex
+ * A16) and RoCEv2 (UDP port 4791 over IPv4 or IPv6; annex A17), with the base transport header and
+ * all extension headers of reliable connections, unreliable connections and unreliable datagrams
+ * (architecture 9.2 and 9.3). Fields here are in host order; on the wire everything is big-endian
+ * but the ICRC.
  *
  *   Ethernet [802.1Q] | IPv4 UDP, IPv6 UDP or GRH | BTH [headers by operation] payload pad | ICRC
  *
- * The ICRC (architecture 7.8.1, annex A17.3.3) is CRC-32 over 8 bytes of ones and the packet from its network header
- * through the pad, in which what a router may change reads as ones: IPv4 type of service, TTL and header checksum, IPv6
- * traffic class, flow label and hop limit, the UDP checksum, and byte 4 of the BTH (FECN, BECN, reserved). It stands
- * little-endian behind the packet and is always computed, always checked.
+ * The ICRC (architecture 7.8.1, annex A17.3.3) is CRC-32 over 8 bytes of ones and the packet from
+ * its network header through the pad, in which what a router may change reads as ones: IPv4 type of
+ * service, TTL and header checksum, IPv6 traffic class, flow label and hop limit, the UDP checksum,
+ * and byte 4 of the BTH (FECN, BECN, reserved). It stands little-endian behind the packet and is
+ * always computed, always checked.
  */
 #pragma once
 
@@ -33,7 +35,8 @@ enum {
 #define PL_ROCE_PSN_MASK  0xffffffu /* PSN, QPN and MSN have 24 bits */
 #define PL_ROCE_PATH_MTU  4096      /* the largest payload of a packet */
 #define PL_ROCE_LEN_MAX   (UINT32_C(1) << 31)
-/* Ethernet with one tag, IPv6, UDP, BTH, the longest headers that go together, ICRC: what is not payload. */
+/* Ethernet with one tag, IPv6, UDP, BTH, the longest headers that go together, ICRC: what is not
+ * payload. */
 #define PL_ROCE_OVERHEAD  (18 + 40 + 8 + 12 + 28 + 4)
 #define PL_ROCE_FRAME_MAX (PL_ROCE_OVERHEAD + PL_ROCE_PATH_MTU)
 
@@ -45,7 +48,8 @@ enum pl_roce_service {
 	PL_ROCE_SERVICE_MASK = 0xe0,
 };
 
-/* Congestion notification: a whole opcode. It has a BTH with BECN and 16 reserved bytes (annex A17.9.3). */
+/* Congestion notification: a whole opcode. It has a BTH with BECN and 16 reserved bytes (annex
+ * A17.9.3). */
 #define PL_ROCE_CNP 0x81
 
 /* Lower five bits of the opcode. */
@@ -82,7 +86,8 @@ enum pl_roce_fault {
 	PL_ROCE_F_MAX,
 };
 
-/* How a packet travels. IPv4 is told from IPv6 by the addresses; RoCEv1 has a GRH whatever they are. */
+/* How a packet travels. IPv4 is told from IPv6 by the addresses; RoCEv1 has a GRH whatever they
+ * are. */
 struct pl_roce_path {
 	struct pl_addr src, dst; /* RoCEv1: GIDs */
 	uint8_t dmac[6], smac[6];
@@ -124,42 +129,45 @@ struct pl_roce {
 	uint32_t icrc;            /* as the frame has it */
 };
 
-/* The headers behind the BTH of an opcode; -1 when no service knows it, and for CNP, which is told apart. */
+/* The headers behind the BTH of an opcode; -1 when no service knows it, and for CNP, which is told
+ * apart. */
 int pl_roce_headers(uint8_t opcode);
 /* "WRITE Only", "SEND Only"; "CNP"; "reserved" for all others. */
 const char *pl_roce_op_name(uint8_t opcode);
 const char *pl_roce_fault_name(enum pl_roce_fault fault);
 
 /*
- * Decodes a frame (PL_LINK_ETHERNET, PL_LINK_RAW_IP; any other link is NOT_ROCE) and checks its ICRC. Bytes behind
- * the IP packet are ignored. The payload points into the frame. On a fault *ret holds what was read before, and means
- * nothing to trust: only after OK is the packet whole. CNP: no headers, its 16 bytes are the payload.
+ * Decodes a frame (PL_LINK_ETHERNET, PL_LINK_RAW_IP; any other link is NOT_ROCE) and checks its
+ * ICRC. Bytes behind the IP packet are ignored. The payload points into the frame. On a fault *ret
+ * holds what was read before, and means nothing to trust: only after OK is the packet whole. CNP:
+ * no headers, its 16 bytes are the payload.
  */
 enum pl_roce_fault pl_roce_parse(struct pl_roce *ret, struct pl_cursor frame, enum pl_link link);
 
 /*
- * Puts a whole frame: Ethernet header, network headers, transport headers by the opcode, payload, pad, ICRC. A payload
- * above PL_ROCE_PATH_MTU, or an opcode that pl_roce_headers does not know (CNP aside), marks b full. UDP checksum 0.
+ * Puts a whole frame: Ethernet header, network headers, transport headers by the opcode, payload,
+ * pad, ICRC. A payload above PL_ROCE_PATH_MTU, or an opcode that pl_roce_headers does not know (CNP
+ * aside), marks b full. UDP checksum 0.
  */
 void pl_roce_put(struct pl_build *b, const struct pl_roce *packet, const void *payload, size_t len);
 
-/* The ICRC of n bytes from the network header to the end of the pad; lengths in them already count the ICRC. For
- * whoever alters a frame: pl_roce_parse and pl_roce_put do it by themselves. n is at least the headers through the
- * BTH. */
+/* The ICRC of n bytes from the network header to the end of the pad; lengths in them already count
+ * the ICRC. For whoever alters a frame: pl_roce_parse and pl_roce_put do it by themselves. n is at
+ * least the headers through the BTH. */
 enum pl_roce_net { PL_ROCE_NET_IP4, PL_ROCE_NET_IP6, PL_ROCE_NET_GRH };
 uint32_t pl_roce_icrc(const uint8_t *net, size_t n, enum pl_roce_net kind);
 
-/* The same for IPv4 behind an Ethernet header, which is there: up to 12 bytes before `net` are read (and do not
- * count). Fastest for n up to 256. */
+/* The same for IPv4 behind an Ethernet header, which is there: up to 12 bytes before `net` are read
+ * (and do not count). Fastest for n up to 256. */
 uint32_t pl_roce_icrc_ip4(const uint8_t *net, size_t n);
-/* What the last 16 bytes before the ICRC are to it, as two words of memory: the ICRCs of packets that differ in nothing
- * else differ as these do. */
+/* What the last 16 bytes before the ICRC are to it, as two words of memory: the ICRCs of packets
+ * that differ in nothing else differ as these do. */
 uint32_t pl_roce_icrc_tail(uint64_t first, uint64_t second);
 
 /*
- * For who is not shown the network header: which identification and whether fragments were allowed, of an IPv4 packet
- * whose header here has 0 and no fragments there, explains this ICRC. Everything else is as in pl_roce_icrc. False: none
- * does. One in 2^15 ICRCs has an explanation.
+ * For who is not shown the network header: which identification and whether fragments were allowed,
+ * of an IPv4 packet whose header here has 0 and no fragments there, explains this ICRC. Everything
+ * else is as in pl_roce_icrc. False: none does. One in 2^15 ICRCs has an explanation.
  */
 bool pl_roce_icrc_find_id(
 	const uint8_t *net, size_t n, uint32_t icrc, uint16_t *ret_id, bool *ret_fragments);

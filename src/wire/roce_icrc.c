@@ -90,7 +90,8 @@ static uint32_t back(uint32_t reg, size_t n)
 bool pl_roce_icrc_find_id(
 	const uint8_t *net, size_t n, uint32_t icrc, uint16_t *ret_id, bool *ret_fragments)
 {
-	/* The difference of two ICRCs is the register behind the difference of the packets, four bytes and then zeros. */
+	/* The difference of two ICRCs is the register behind the difference of the packets, four
+	 * bytes and then zeros. */
 	const uint32_t other = icrc ^ pl_roce_icrc(net, n, PL_ROCE_NET_IP4);
 	const uint32_t word = other == 0 ? 0 : back(other, n - ID_AT);
 	const uint32_t flags = word >> 16; /* 0x40: the other way round */
@@ -103,9 +104,10 @@ bool pl_roce_icrc_find_id(
 #if defined(__x86_64__)
 
 /*
- * The usual packet where it lies. Blocks of 16 bytes are counted from its end, so that the first may begin up to 12
- * bytes before it, in the Ethernet header; those are cleared, and what is masked is set, while blocks are loaded. Each
- * block is multiplied by what its distance from the last one wants, and none waits for another.
+ * The usual packet where it lies. Blocks of 16 bytes are counted from its end, so that the first
+ * may begin up to 12 bytes before it, in the Ethernet header; those are cleared, and what is masked
+ * is set, while blocks are loaded. Each block is multiplied by what its distance from the last one
+ * wants, and none waits for another.
  */
 #define BLOCKS 16 /* longer packets go the other way */
 #define MASKED 3  /* blocks in which something is masked: 33 bytes, and up to 12 before them */

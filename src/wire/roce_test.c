@@ -23,7 +23,8 @@ static size_t unhex(uint8_t *dst, size_t cap, const char *text)
 #define V1_TRANSPORT                                                                               \
 	"0A40FFFF000011B900000064 00007F0000000568 00012345 00000008 79B8F899 0000002A "
 
-/* From the network header to the ICRC; confirmed by two implementations that are not ours, and by scapy. */
+/* From the network header to the ICRC; confirmed by two implementations that are not ours, and by
+ * scapy. */
 static const struct vector {
 	const char *name, *bytes;
 	enum pl_roce_net net;
@@ -155,7 +156,8 @@ static void test_fields(void)
 	ok(r.path.v1 && pl_addr_is_v4(&r.path.src) && r.path.dst.b[15] == 2, "GRH");
 }
 
-/* Whether a bit may change on the way. The fields are those of the specification's list, said here once more. */
+/* Whether a bit may change on the way. The fields are those of the specification's list, said here
+ * once more. */
 static bool may_change(enum pl_roce_net net, size_t byte, unsigned int bit)
 {
 	if (net == PL_ROCE_NET_IP4)
@@ -223,7 +225,8 @@ static void test_cut(void)
 	}
 }
 
-/* A wrong frame made of the first vector: bytes replaced, then the ICRC made right again unless that is the fault. */
+/* A wrong frame made of the first vector: bytes replaced, then the ICRC made right again unless
+ * that is the fault. */
 static void test_faults(void)
 {
 	static const struct {
@@ -311,7 +314,8 @@ static void test_pads_and_sizes(void)
 	}
 }
 
-/* All lengths that the shorter way takes and those around them, whatever stands before the packet. */
+/* All lengths that the shorter way takes and those around them, whatever stands before the
+ * packet. */
 /* Packets that differ in their last 16 bytes have ICRCs that differ as these do. */
 static void test_icrc_tail(void)
 {

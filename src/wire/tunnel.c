@@ -44,7 +44,8 @@ static enum pl_verdict open_gre(struct pl_tunnel *t, struct pl_cursor c)
 
 	if (c.short_read)
 		return PL_V_SHORT;
-	/* Version 1 is PPTP's (RFC 2637): an ordinary packet that carries PPP, which we do not enter. */
+	/* Version 1 is PPTP's (RFC 2637): an ordinary packet that carries PPP, which we do not
+	 * enter. */
 	if ((flags & GRE_VERSION) == 1)
 		return PL_V_OK;
 	if ((flags & GRE_VERSION) != 0 || (flags & GRE_ROUTING) != 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The detector in the kernel with its ticks: what it tells without a report, rules changed while it runs, rings that
- * are full, tables that are full, copies of settled reports, a process without the right to load it. After each the
- * accounts are closed. Exit code 77 when the kernel does not let us load programs.
+ * The detector in the kernel with its ticks: what it tells without a report, rules changed while it
+ * runs, rings that are full, tables that are full, copies of settled reports, a process without the
+ * right to load it. After each the accounts are closed. Exit code 77 when the kernel does not let
+ * us load programs.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -17,8 +18,8 @@
 
 #include "base/cpu.h"
 #include "base/test.h"
+#include "detect/direct.h"
 #include "detect/kernel_detect.h"
-#include "detect/lean.h"
 #include "gen/gen.h"
 
 #define MS UINT64_C(1000000)
@@ -146,9 +147,9 @@ static void closed(const char *when)
 	struct pl_kernel_counters c = counters();
 	uint64_t up = 0;
 
-	for (unsigned int i = 1; i < PL_HANDUP_MAX; i++)
-		up += c.handed_up[i];
-	eq(c.settled + up, c.packets, "%s: packets = settled + handed up", when);
+	for (unsigned int i = 1; i < PL_ESCALATION_MAX; i++)
+		up += c.escalated[i];
+	eq(c.settled + up, c.packets, "%s: packets = settled + escalated", when);
 }
 
 static void test_levels(void)
@@ -327,8 +328,9 @@ static void take_frames(struct pl_decode *decode, struct pl_record_batch *record
 	}
 }
 
-/* of 16 reports, so many that announce INT on themselves: the program does not read those. every: frames are taken
- * after so many reports. One decoder sees all of them, and its account is what must come out. */
+/* of 16 reports, so many that announce INT on themselves: the program does not read those. every:
+ * frames are taken after so many reports. One decoder sees all of them, and its account is what
+ * must come out. */
 static void mixed(unsigned int of_16, unsigned int every)
 {
 	const struct pl_decode_options options = { .any_port = true };
@@ -465,7 +467,8 @@ static void test_exporters(void)
 	for (int round = 0; round < 20; round++) {
 		int got = pl_gen_next(gen, UINT64_MAX, &batch);
 
-		/* Of 40 sources, by the last byte of the IPv4 address; its checksum nobody looks at here. */
+		/* Of 40 sources, by the last byte of the IPv4 address; its checksum nobody looks at
+		 * here. */
 		for (int i = 0; i < got && i < 40; i++) {
 			static uint8_t copy[2048];
 			struct pl_packet p = batch.pkts[i];

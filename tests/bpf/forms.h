@@ -21,7 +21,8 @@ static inline uint32_t form_rarely(struct pl_rng *rng, uint32_t n)
 	return form_pick(rng, 3) == 0 ? form_pick(rng, n) : 0;
 }
 
-/* What the fast path is for: any layout with a node id, long runs, values that seldom leave their bands. */
+/* What the fast path is for: any layout with a node id, long runs, values that seldom leave their
+ * bands. */
 static inline void form_usual(struct pl_gen_cfg *cfg, struct pl_rng *rng)
 {
 	static const uint16_t bitmaps[] = { 0x8000, 0xfc00, 0xff00, 0xfd00, 0xf000, 0xb000, 0xcc00,

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One state per key, whoever steps it: streams of all forms, of which the program in the kernel settles a part and hands up
- * the rest, with the ticks of user space between them. A detector in user space that reads every report with the decoder
- * must tell the same events, packet by packet and tick by tick. Then both sides at the same time, on several processors:
- * each begin has one end, each report is counted once.
+ * One state per key, whoever steps it: streams of all forms, of which the program in the kernel
+ * settles a part and escalates the rest, with the ticks of user space between them. A detector in
+ * user space that reads every report with the decoder must tell the same events, packet by packet
+ * and tick by tick. Then both sides at the same time, on several processors: each begin has one
+ * end, each report is counted once.
  *
- * one_state_test [REPORTS [SEED [CONTENDED]]]; exit code 77 when the kernel does not let us load programs.
+ * one_state_test [REPORTS [SEED [CONTENDED]]]; exit code 77 when the kernel does not let us load
+ * programs.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -20,8 +22,8 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/test.h"
+#include "detect/direct.h"
 #include "detect/kernel_detect.h"
-#include "detect/lean.h"
 #include "detect/turn.h"
 #include "forms.h"
 #include "wire/cursor.h"
@@ -30,7 +32,8 @@
 #define EVENTS_MAX 65536
 #define FRAME_MAX  3400
 
-/* Where the report begins behind Ethernet, IPv4 and UDP, and the original packet behind a report header of version 1.0. */
+/* Where the report begins behind Ethernet, IPv4 and UDP, and the original packet behind a report
+ * header of version 1.0. */
 enum { UDP_AT = 34, REPORT_AT = 42, INNER_AT = 58 };
 
 static struct pl_kernel_detect *kd;
@@ -43,7 +46,7 @@ static struct pl_detect *twin;
 static uint64_t now_ns, ts_ns;
 static uint64_t ups;
 
-/* --- the kernel with user space beside it ---------------------------------------------------------------- */
+/* --- the kernel with user space beside it ----------------------------------------------------- */
 
 static bool count_number(void *arg, const struct pl_core_numbered *n, uint64_t ts)
 {
@@ -145,16 +148,16 @@ static struct pl_kernel_counters counters(void)
 	return c;
 }
 
-static uint64_t handed_up(const struct pl_kernel_counters *c)
+static uint64_t escalated(const struct pl_kernel_counters *c)
 {
 	uint64_t n = 0;
 
-	for (unsigned int i = 1; i < PL_HANDUP_MAX; i++)
-		n += c->handed_up[i];
+	for (unsigned int i = 1; i < PL_ESCALATION_MAX; i++)
+		n += c->escalated[i];
 	return n;
 }
 
-/* --- the twin ---------------------------------------------------------------------------------------------- */
+/* --- the twin --------------------------------------------------------------------------------- */
 
 static void step_twin(struct pl_record_batch *b, void *arg)
 {
@@ -179,9 +182,10 @@ static void close_twin(void)
 	pl_record_batch_done(&twin_records);
 }
 
-/* --- the same events --------------------------------------------------------------------------------------- */
+/* --- the same events -------------------------------------------------------------------------- */
 
-/* Without what a settled report does not have: a record to join. Losses of reports are compared by the accounts. */
+/* Without what a settled report does not have: a record to join. Losses of reports are compared by
+ * the accounts. */
 static uint32_t comparable(struct pl_event_batch *b)
 {
 	uint32_t n = 0;
@@ -268,7 +272,7 @@ static bool tick(uint64_t *told)
 	return same_events("a tick", false, told);
 }
 
-/* --- random streams ---------------------------------------------------------------------------------------- */
+/* --- random streams --------------------------------------------------------------------------- */
 
 /* All kinds, with bounds that the generator's values cross, and times that the test passes. */
 static struct pl_detect_options busy(struct pl_rng *rng)
@@ -287,11 +291,26 @@ static struct pl_detect_options busy(struct pl_rng *rng)
 	o.queue_depth.end_hold_ns = form_pick(rng, 2) != 0 ? 3 * MS : 1;
 	o.queue_depth.step = form_pick(rng, 2) != 0 ? 30 : 0;
 	o.queue_depth.anomaly = form_pick(rng, 2) != 0;
+	o.queue_depth.step_bits = form_pick(rng, 2) != 0 ? 7 : 0;
+	if (form_pick(rng, 2) != 0) {
+		static const uint32_t sizes[] = { 0, 1, 3, 80, 176, 208, 256 };
+
+		for (uint32_t i = 0; i < 4; i++)
+			o.units.of[i] = (struct pl_core_unit){ .first = i + 1,
+				.last = i == 3 ? UINT64_MAX : i + 1,
+				.queue_bytes = sizes[form_pick(rng, 7)],
+				.buffer_bytes = sizes[form_pick(rng, 7)] };
+		o.units.n = 4;
+		o.queue_depth.threshold *= 1 + form_pick(rng, 200);
+		o.microburst.threshold = 1000;
+		o.buffer_depth.threshold = 5000;
+	}
 	o.learn.window_ns = 2 * MS;
 	o.learn.windows = 3;
 	o.learn.shift = 2;
 	o.microburst.on = form_pick(rng, 2) != 0;
-	o.microburst.threshold = 60;
+	if (o.units.n == 0)
+		o.microburst.threshold = 60;
 	o.microburst.flows = 4;
 	o.node_silent_ns = 80 * MS;
 	o.keepalive_ns = 30 * MS;
@@ -328,7 +347,8 @@ static void wrap_ioam(struct pl_packet *pkt, uint8_t *room, const struct pl_pack
 
 enum { SOURCES = 4 };
 
-/* Generators over one network, so that a queue is seen in several forms: usual ones that are settled, tunnels, anything. */
+/* Generators over one network, so that a queue is seen in several forms: usual ones that are
+ * settled, tunnels, anything. */
 static unsigned int make_sources(
 	struct pl_gen *ret[SOURCES], struct pl_gen **ret_ioam, struct pl_rng *rng)
 {
@@ -464,10 +484,10 @@ static void test_streams(uint64_t reports, uint64_t seed)
 		": the kernel and user space tell the same events, in the same order",
 		seed);
 	c = counters();
-	printf("# %" PRIu64 " settled, %" PRIu64 " handed up, %" PRIu64 " events\n", c.settled, ups,
+	printf("# %" PRIu64 " settled, %" PRIu64 " escalated, %" PRIu64 " events\n", c.settled, ups,
 		told);
-	eq(c.handed_up_lost, 0, "no frame is lost");
-	eq(handed_up(&c), ups, "all that was handed up came");
+	eq(c.escalated_lost, 0, "no frame is lost");
+	eq(escalated(&c), ups, "all that was escalated came");
 	eq(c.core.raised, c.core.ended, "raised = ended");
 	all_settled += c.settled;
 	all_ups += ups;
@@ -476,7 +496,7 @@ static void test_streams(uint64_t reports, uint64_t seed)
 	close_kernel();
 }
 
-/* --- user space takes too long ------------------------------------------------------------------------------ */
+/* --- user space takes too long ---------------------------------------------------------------- */
 
 static uint32_t fed, at_hand; /* of a batch, by feed; none of a generator that was just made */
 
@@ -561,16 +581,16 @@ static void test_behind(void)
 	eq(feed(gen, 200), 0, "reports are taken");
 	(void)take_frames();
 	c = counters();
-	ok(c.settled > 190 && c.handed_up[PL_HANDUP_TURN] == 0, "and settled: nobody waits");
+	ok(c.settled > 190 && c.escalated[PL_ESCALATION_TURN] == 0, "and settled: nobody waits");
 	/* The thread of user space stands still within its turn. */
 	pl_core_turn_take(turn);
 	eq(feed(gen, 100), 0, "reports are taken while user space has the turn");
-	eq(counters().handed_up[PL_HANDUP_TURN], 100, "and handed up, all of them");
+	eq(counters().escalated[PL_ESCALATION_TURN], 100, "and escalated, all of them");
 	eq(counters().settled, c.settled, "none is settled");
 	pl_core_turn_give(turn);
 	eq(pl_core_turn_holder(turn), PL_TURN_BEHIND, "the turn is user space's next");
 	eq(feed(gen, 100), 0, "those behind them come up too");
-	eq(counters().handed_up[PL_HANDUP_TURN], 200, "in their order");
+	eq(counters().escalated[PL_ESCALATION_TURN], 200, "in their order");
 	eq(take_frames(), 200, "user space steps them");
 	eq(pl_core_turn_holder(turn), PL_TURN_FREE, "and gives back the turn");
 	eq(feed(gen, 100), 0, "the program goes on");
@@ -611,10 +631,10 @@ static void test_crowded(void)
 	(void)feed(gen, 20);
 	pl_core_turn_give(turn);
 	(void)feed(gen, 1000);
-	up = counters().handed_up[PL_HANDUP_TURN];
+	up = counters().escalated[PL_ESCALATION_TURN];
 	ok(up > 50 && up < 200, "%" PRIu64 " reports wait in a ring of 64 KiB", up);
 	eq(counters().settled - settled, 1020 - up, "the others are settled");
-	eq(counters().handed_up_lost, 0, "and none is lost");
+	eq(counters().escalated_lost, 0, "and none is lost");
 	eq(pl_core_turn_holder(turn), PL_TURN_FREE, "nobody waits");
 	eq(take_frames(), up, "those that waited are stepped");
 	numbers_are_whole(1040);
@@ -623,7 +643,7 @@ static void test_crowded(void)
 	ring_bytes = 1 << 22;
 }
 
-/* --- both at once ------------------------------------------------------------------------------------------- */
+/* --- both at once ----------------------------------------------------------------------------- */
 
 enum { DEEP_EVERY = 200 };
 
@@ -776,9 +796,9 @@ static void test_at_once(unsigned int feeders, uint64_t ms)
 	printf("# %u at once: %" PRIu64 " reports, %" PRIu64 " settled, %" PRIu64
 	       " of the others for "
 	       "the turn, %" PRIu64 " begins\n",
-		feeders, all, c.settled, c.handed_up[PL_HANDUP_TURN], begins);
-	eq(c.handed_up_lost + c.core.events_dropped, 0, "%u at once: nothing is lost", feeders);
-	eq(c.settled + handed_up(&c), all, "packets = settled + handed up");
+		feeders, all, c.settled, c.escalated[PL_ESCALATION_TURN], begins);
+	eq(c.escalated_lost + c.core.events_dropped, 0, "%u at once: nothing is lost", feeders);
+	eq(c.settled + escalated(&c), all, "packets = settled + escalated");
 	eq(packets_of_flows(), all, "every report is counted, once");
 	eq(twice, 0, "each begin has one end, each end one begin");
 	ok(begins > 20 && begins - ends < 256, "levels began and ended");
@@ -790,7 +810,7 @@ static void test_at_once(unsigned int feeders, uint64_t ms)
 	close_kernel();
 }
 
-/* --- the same entries, as often as they can be stepped ------------------------------------------------------ */
+/* --- the same entries, as often as they can be stepped ---------------------------------------- */
 
 enum { RUNS = 20000, TWINS = 32 };
 
@@ -824,7 +844,8 @@ static void records_of(struct pl_record_batch *ret, const struct pl_packet *pkt)
 	pl_decode_free(dec);
 }
 
-/* One flow over three queues: the program steps it on one processor, user space on the other, neither with a pause. */
+/* One flow over three queues: the program steps it on one processor, user space on the other,
+ * neither with a pause. */
 static void test_contended(uint64_t ms)
 {
 	static const struct pl_decode_options plain;
@@ -883,9 +904,9 @@ static void test_contended(uint64_t ms)
 	events.flush = NULL;
 	c = counters();
 	printf("# %" PRIu64 " by the program, %" PRIu64 " by user space; %" PRIu64
-	       " handed up for the turn, %" PRIu64 " of them lost; %" PRIu64 " begins\n",
-		c.settled, stepped, c.handed_up[PL_HANDUP_TURN], c.handed_up_lost, begins);
-	stepped += atomic_load(&sent[0]) + 2 - c.handed_up_lost;
+	       " escalated for the turn, %" PRIu64 " of them lost; %" PRIu64 " begins\n",
+		c.settled, stepped, c.escalated[PL_ESCALATION_TURN], c.escalated_lost, begins);
+	stepped += atomic_load(&sent[0]) + 2 - c.escalated_lost;
 	eq(packets_of_flows(), stepped, "every report is counted, once");
 	eq(depths_of_places(), 3 * stepped, "and every value of its hops");
 	eq(twice, 0, "each begin has one end, each end one begin");
@@ -912,7 +933,7 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < 4; i++)
 		test_streams(reports / 4, seed + i);
 	ok(all_settled > reports / 8 && all_ups > reports / 16 && all_told > reports / 100,
-		"enough was settled, handed up and told");
+		"enough was settled, escalated and told");
 	test_at_once(1, 1500);
 	test_at_once(2, 1500);
 	test_contended(1500);

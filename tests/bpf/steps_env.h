@@ -8,6 +8,7 @@
 #define PL_CORE_TRAIL 32
 
 #include "bpf/detect_kernel.h"
+#include "core/env.h"
 
 #define ENV_EVENTS 4096
 
@@ -55,7 +56,7 @@ static inline void pl_env_tell(struct pl_core_env *env, struct pl_event *e)
 	env->n++;
 }
 
-#include "bpf/detect_steps.h"
+#include "core/detect_steps.h"
 
 static inline size_t env_set_bytes(unsigned int table)
 {

@@ -33,7 +33,7 @@ def counted_causes():
     """Their names, from the lists that the counters are made of."""
     top = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../..')
     lists = [open(path, encoding='utf-8').read() for path in glob.glob(top + '/src/*/*.def')]
-    kinds = 'VERDICT|NOTE|HANDUP|DTA_VERDICT|REFUSAL|RDMA_CAUSE|ROCE_FAULT'
+    kinds = 'VERDICT|NOTE|ESCALATION|DTA_VERDICT|REFUSAL|RDMA_CAUSE|ROCE_FAULT'
     return re.findall(r'^PL_(?:%s)\(\w+, "(\w+)"' % kinds, '\n'.join(lists), re.M)
 
 
@@ -81,7 +81,7 @@ for name in names:
 
 version = json.loads(expect(['version', '-o', 'json'], 0).stdout)
 ok(version['version'] == run('version').stdout.split()[1], 'both forms of version agree')
-for part in 'kernel programs', 'RDMA cards':
+for part in 'kernel programs', 'RDMA NICs':
     ok(version.get(part, '').split(':')[0] in ('built in', 'none'), 'version says whether it has ' + part, version)
 
 doctor = run('doctor', '-o', 'json')

@@ -26,7 +26,7 @@ def text_of(path):
 
 
 def main():
-    words = said("config", "init") + said("help", "--man")
+    words = said("config", "init", "--full") + said("help", "--man")
     for command in re.findall(r"PL_COMMAND\((\w+)", text_of("src/cli/commands.def")):
         words += said("help", "--man", command)
     # A manual page has a hyphen as \\-.

@@ -78,13 +78,13 @@ for words in (['region', 'lookup'], ['query', 'key']):
     ok(r.returncode == 3 and [(f['key'], f['answer']) for f in json.loads(r.stdout)] ==
        [('1', 'found'), ('2', 'not_found'), ('1', 'found')], '%s: keys from standard input' % ' '.join(words), r.stdout)
     r = pathline.run(*words, path('kw'), '-', '--key-form', 'u32', input='1\nx\n')
-    ok(r.returncode == 2 and "'x' is no key" in r.stderr, 'one that is none is told', r.stderr)
+    ok(r.returncode == 2 and "'x' is not a key" in r.stderr, 'one that is none is told', r.stderr)
     f = os.open(folder, os.O_RDONLY)
     r = pathline.run(*words, path('kw'), '-', stdin=f)
     os.close(f)
     ok(r.returncode == 1 and 'standard input: Is a directory' in r.stderr, 'and so is what cannot be read', r.stderr)
     r = pathline.run(*words, path('kw'))
-    ok(r.returncode == 2 and '%s: which key?' % ' '.join(words) in r.stderr, 'no key: the command is named', r.stderr)
+    ok(r.returncode == 2 and '%s: missing key' % ' '.join(words) in r.stderr, 'no key: the command is named', r.stderr)
 for slot in places[:2]:
     write('kw', data + 8 * slot + 4, b'\x01\x02\x03\x04')
 found, code = rows('lookup', path('kw'), '--key-form', 'u32', '1')
@@ -163,7 +163,7 @@ ok(code == 3 and found[0]['damaged'] == 1 and found[0]['whole'] == 0, 'verify sa
 write('kw', 88, b'\xff')
 expect(['info', path('kw')], 1, err='damaged')
 os.truncate(path('co'), 5000)
-expect(['verify', path('co')], 1, err='cut')
+expect(['verify', path('co')], 1, err='truncated')
 expect(['info', path('none')], 1, err='No such file')
 expect(['info', '/etc/passwd'], 1)
 expect(['create', path('ap'), '--primitive', 'append', '--slots', '16'], 1, err='exists')
@@ -187,9 +187,9 @@ for args in (kw + ['--copies', '0'], kw + ['--value-bytes', '0'], kw + ['--halve
 for args in (ap + ['--hops', '4'], ap + ['--rows', '3'], ap + ['--kind', 'hyperloglog'], ap + ['--copies', '2'], ap + ['--shared'],
              kw + ['--lists', '1'], kw + ['--unsealed'], kw + ['--batch', '16'], co + ['--content', 'path'], co + ['--value-bytes', '4'],
              pc + ['--cell-bytes', '8']):
-    expect(args, 2, err='--%s is not of the primitive %s' % (args[6][2:], args[3]))
-expect(ap + ['--list', '4'], 2, err='--list is for reading')
-expect(['info', path('ap'), '--slots', '5'], 2, err='--slots is for creating')
+    expect(args, 2, err='--%s does not apply to the primitive %s' % (args[6][2:], args[3]))
+expect(ap + ['--list', '4'], 2, err='--list applies to reading only')
+expect(['info', path('ap'), '--slots', '5'], 2, err='--slots applies to create only')
 ok(not os.path.exists(path('x')), 'and nothing is left of them')
 for words in (['--seed', '0'], ['--seed', '0', '--hash', 'dta']):
     expect(kw + words, 0)
@@ -198,11 +198,11 @@ for words in (['--seed', '0'], ['--seed', '0', '--hash', 'dta']):
     os.unlink(path('x'))
 for option in ('batch', 'merge', 'cache-rows', 'reporters', 'sketch-reporters', 'flush', 'nack-interval'):
     r = pathline.run('translate', '--' + option, '0', 'udp://127.0.0.1:0', path('ap'))
-    ok(r.returncode == 2 and 'translate: --%s takes more than 0' % option in r.stderr, 'translate --%s 0' % option, r.stderr)
+    ok(r.returncode == 2 and 'translate: --%s must be greater than 0' % option in r.stderr, 'translate --%s 0' % option, r.stderr)
 for option in ('copies', 'reporters', 'packed', 'keys', 'key-bytes', 'value-bytes', 'lists', 'interleave', 'hops', 'nodes', 'columns',
                'rows', 'cell-bytes', 'rate'):
     r = pathline.run('gen', 'dta', '--dry-run', '-n', '1', '--' + option, '0')
-    ok(r.returncode == 2 and 'gen: --%s takes more than 0' % option in r.stderr, 'gen dta --%s 0' % option, r.stderr)
+    ok(r.returncode == 2 and 'gen: --%s must be greater than 0' % option in r.stderr, 'gen dta --%s 0' % option, r.stderr)
 ok(pathline.run('gen', 'dta', '--dry-run', '-n', '1').returncode == 0, 'without any it has its defaults')
 
 # Every form of every word.
@@ -250,10 +250,10 @@ want['differences'] = [path('c1-last.plr') + ': slots is 4096, but 4000 in the f
 ok(r.stdout.count('\n') == 1 and json.loads(r.stdout) == want and 'slots' not in r.stderr, 'and what differs',
    r.stdout + r.stderr)
 want['folder'], want['differences'], want['regions'] = None, [], []
-r = dta('check', 4096, 4, 0, 'new ones each time', form='json',
+r = dta('check', 4096, 4, 0, 'every run creates new regions', form='json',
         text='# %s\nlab: true' + chain[chain.index('\nstores'):chain.index('collectors')])
 ok(json.loads(r.stdout) == want, 'new regions each time: nothing to compare', r.stdout)
-r = dta('check', 4096, 4, 78, 'not there', form='json', text=chain.replace('%s', '%s/none', 1))
+r = dta('check', 4096, 4, 78, 'does not exist', form='json', text=chain.replace('%s', '%s/none', 1))
 ok(r.stdout == '', 'a file that is wrong is no answer', r.stdout)
 for word in ('check', 'up'):
     dta(word, 4000, 4, 78, 'c1-last.plr: slots is 4096, but 4000 in the file')

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prints a page of every family type and awkward value, for other people's parsers: page text|openmetrics */
+/* Prints a page of every family type and awkward value, for other people's parsers: page
+ * text|openmetrics */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

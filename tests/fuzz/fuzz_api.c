@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The query of a table of the API, as it stands behind the "?": two lines of input, the table's name and the query.
- * A refusal has a status, a stable code and a sentence; the names of parameters that are known are found and no others;
- * an expression that was accepted is accepted again, and by another table only if that has its columns.
+ * The query of a table of the API, as it stands behind the "?": two lines of input, the table's
+ * name and the query. A refusal has a status, a stable code and a sentence; the names of parameters
+ * that are known are found and no others; an expression that was accepted is accepted again, and by
+ * another table only if that has its columns.
  */
 #include "fuzz.h"
 #include "pipeline/api.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connection managers. The first byte says which: odd, the rest is a management datagram (its header made right when the
- * second bit says so): what is read is written to a message that reads the same. Even, steps of four bytes for two
- * connection managers that talk: connect, accept, refuse, end, time, frames lost, doubled and altered. Whatever happened,
- * once time passes and nothing is lost any more both fall silent; every message that came has been counted. With the second
- * bit peers' silence is noticed: then both fall silent once nothing arrives any more.
+ * Connection managers. The first byte says which: odd, the rest is a management datagram (its
+ * header made right when the second bit says so): what is read is written to a message that reads
+ * the same. Even, steps of four bytes for two connection managers that talk: connect, accept,
+ * refuse, end, time, frames lost, doubled and altered. Whatever happened, once time passes and
+ * nothing is lost any more both fall silent; every message that came has been counted. With the
+ * second bit peers' silence is noticed: then both fall silent once nothing arrives any more.
  */
 #include "fuzz.h"
 #include "rdma/cm.h"
@@ -46,7 +47,8 @@ static void message(const uint8_t *data, size_t size, bool mend)
 	must(memcmp(&first, &second, sizeof(first)) == 0);
 }
 
-/* Frames of a side to the other: lost, doubled, altered as `how` says. Returns how many were sent. */
+/* Frames of a side to the other: lost, doubled, altered as `how` says. Returns how many were
+ * sent. */
 static uint32_t deliver(int from, uint8_t how, uint8_t at, uint8_t bits)
 {
 	static uint8_t space[64 * 400];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Configuration text against a schema with every type of row. A text that parses can be dumped, and the
- * dump parses to the same dump.
+ * Configuration text against a schema with every type of row. A text that parses can be dumped, and
+ * the dump parses to the same dump.
  */
 #include "base/buf.h"
 #include "base/conf.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The daemon's configuration file, with its own schema and the relations between keys. A refusal says why and
- * leaves nothing allocated; what was accepted can be dumped and read again, and the dump is the same; the
- * options that follow from it are within what the parts accept.
+ * The daemon's configuration file, with its own schema and the relations between keys. A refusal
+ * says why and leaves nothing allocated; what was accepted can be dumped and read again, and the
+ * dump is the same; the options that follow from it are within what the parts accept.
  */
 #include "base/buf.h"
 #include "fuzz.h"

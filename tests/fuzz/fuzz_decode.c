@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The whole decoder, packet to records, for every link type and for options that change its way. The first
- * byte picks them: the link (modulo 6), the options (bits 4, 5 and 7), the older vector code (bit 6). The
- * rest is one packet, given whole, then cut in the middle, as a capture would, and whole again: the shortcut
- * takes layouts that were found before.
+ * The whole decoder, packet to records, for every link type and for options that change its way.
+ * The first byte picks them: the link (modulo 6), the options (bits 4, 5 and 7), the older vector
+ * code (bit 6). The rest is one packet, given whole, then cut in the middle, as a capture would,
+ * and whole again: the fast path takes layouts that were found before.
  *
- * Every record is checked for itself; the shortcut for the usual report and the vector code must give what
- * the general way gives, byte by byte.
+ * Every record is checked for itself; the fast path for the usual report and the vector code must
+ * give what the general way gives, byte by byte.
  */
 #include "decode/shape.h"
 #include "records.h"

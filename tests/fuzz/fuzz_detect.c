@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reports to events, over records as a decoder may give them. First byte: which rules. Then reports of 8 bytes: flags,
- * flow, path, step of time, three bytes of hop values, number of hops. What must hold: cutting the stream into batches
- * changes no event; begins and ends stand in pairs; what is counted as told is what came; every table's books add up;
- * at the end time alone brings all to rest.
+ * Reports to events, over records as a decoder may give them. First byte: which rules. Then reports
+ * of 8 bytes: flags, flow, path, step of time, three bytes of hop values, number of hops. What must
+ * hold: cutting the stream into batches changes no event; begins and ends stand in pairs; what is
+ * counted as told is what came; every table's books add up; at the end time alone brings all to
+ * rest.
  */
 #include "detect/events.h"
 #include "fuzz.h"
@@ -66,7 +67,8 @@ static void add(const uint8_t *b, uint64_t ts_ns)
 				has | (i > 0 ? PL_HOP_HAS_clock | PL_HOP_HAS_link_latency_ns : 0) };
 }
 
-/* The whole stream, cut after `cut` reports or after each; ticks at the same times whatever the cut. */
+/* The whole stream, cut after `cut` reports or after each; ticks at the same times whatever the
+ * cut. */
 static void run(struct pl_detect *det, struct pl_event_batch *out, const uint8_t *data, size_t size,
 	bool cut)
 {

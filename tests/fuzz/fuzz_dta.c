@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A DTA datagram, behind a byte for the form its exporter is set to; and the same bytes as a NACK. What is accepted
- * lies in the datagram, and written again reads the same. */
+/* A DTA datagram, behind a byte for the form its exporter is set to; and the same bytes as a NACK.
+ * What is accepted lies in the datagram, and written again reads the same. */
 #include "fuzz.h"
 #include "wire/dta.h"
 

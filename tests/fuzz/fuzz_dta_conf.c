@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file of pathline dta up: what is refused has words; of what is accepted every store can be, names fit into file names
- * and URIs, the generators' words end, and the dump parses to the same dump.
+ * The file of pathline dta up: what is refused has words; of what is accepted every store can be,
+ * names fit into file names and URIs, the generators' words end, and the dump parses to the same
+ * dump.
  */
 #include "base/buf.h"
-#include "cli/dta_check.h"
-#include "cli/dta_conf.h"
 #include "fuzz.h"
+#include "service/dta_check.h"
+#include "service/dta_conf.h"
 
 static void look_at_name(const char *name)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Parameters over TCP. The first byte says what follows, and whether a message's check values are made to fit:
+ * Parameters over TCP. The first byte says what follows, and whether a message's check values are
+ * made to fit:
  *
- *   a message       what is read lies in the input, is sound, and written again reads the same; cut anywhere it is incomplete
+ *   a message       what is read lies in the input, is sound, and written again reads the same; cut
+ *                   anywhere it is incomplete
  *   34 bytes        written again they are the same bytes
- *   a connection    to a server (port 7471), its bytes in pieces: every whole message gets its answer, in their order; who
- *                   sends something else is ended; what was agreed ends with the connection; accounts close
+ *   a connection    to a server (port 7471), its bytes in pieces: every whole message gets its
+ *                   answer, in their order; who sends something else is ended; what was agreed ends
+ *                   with the connection; accounts close
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -15,7 +18,7 @@
 #include "base/num.h"
 #include "fuzz.h"
 #include "netio/tcp.h"
-#include "nic/exchange_server.h"
+#include "remote/exchange_server.h"
 #include "wire/roce.h"
 
 #define STEPS     10000u

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What `pathline listen` says of a datagram that does not decode: it ends, it is whole lines, and the byte it
- * points at is one of the datagram's.
+ * What `pathline listen` says of a datagram that does not decode: it ends, it is whole lines, and
+ * the byte it points at is one of the datagram's.
  */
-#include "cli/command.h"
-#include "cli/explain.h"
+#include "decode/explain.h"
 #include "fuzz.h"
 
-/* The program's own would bring all its commands along; what is explained is looked at here, not printed. */
-void pl_complain(const char *fmt, ...)
+static void tell(void *arg, const char *text)
 {
-	(void)fmt;
+	(void)arg;
+	(void)text;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -26,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (decode == NULL) {
 		must(pl_decode_new(&decode, &options) == 0);
-		must(pl_explain_new(&explain, &options) == 0);
+		must(pl_explain_new(&explain, &options, tell, NULL) == 0);
 		must(pl_record_batch_init(&out, 512, 1024) == 0);
 	}
 	/* Every byte costs some hundred decodings. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records of any bytes as JSON, CSV and text; strings of any bytes in JSON and in metrics labels. First byte:
- * the number of hops; then the bytes of a path, an event, the hops, and what is left is the string.
+ * Records of any bytes as JSON, CSV and text; strings of any bytes in JSON and in metrics labels.
+ * First byte: the number of hops; then the bytes of a path, an event, the hops, and what is left is
+ * the string.
  *
- * What is written is read by a reader that shares nothing with the writer: JSON by the grammar of RFC 8259,
- * CSV by counting the columns, text by its separators. It is not longer than was promised.
+ * What is written is read by a reader that shares nothing with the writer: JSON by the grammar of
+ * RFC 8259, CSV by counting the columns, text by its separators. It is not longer than was
+ * promised.
  */
 #include "base/json.h"
 #include "base/utf8.h"

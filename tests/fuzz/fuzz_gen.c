@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * There and back: a form of telemetry picked by the input (versions, mode, carrier, dialect, announcement,
- * widths, network) is encoded by the generator and decoded. A form that cannot be had is refused with a
- * reason; every other decodes to what was encoded: as many reports, each with its sequence number, its flow
- * and its nodes, ports and values in path order.
+ * There and back: a form of telemetry picked by the input (versions, mode, carrier, dialect,
+ * announcement, widths, network) is encoded by the generator and decoded. A form that cannot be had
+ * is refused with a reason; every other decodes to what was encoded: as many reports, each with its
+ * sequence number, its flow and its nodes, ports and values in path order.
  *
- * 24 bytes pick the form; what follows is a topology, an event and a distribution as text, a line each.
+ * 24 bytes pick the form; what follows is a topology, an event and a distribution as text, a line
+ * each.
  */
 #include "decode/decode.h"
 #include "fuzz.h"

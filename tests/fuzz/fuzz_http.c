@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The texts of an HTTP request. Three lines of input: the target, the Host value, the value of Accept and
- * of Accept-Encoding. A path that was accepted holds no control characters and is found again when it is
- * escaped; a loopback listener serves no host that a public one would not.
+ * The texts of an HTTP request. Three lines of input: the target, the Host value, the value of
+ * Accept and of Accept-Encoding. A path that was accepted holds no control characters and is found
+ * again when it is escaped; a loopback listener serves no host that a public one would not.
  */
 #include <ctype.h>
 
@@ -58,7 +58,8 @@ static void host(const char *text)
 	must(!pl_http_host_allowed(text, &nameless) || allowed);
 	if (!allowed)
 		return;
-	/* Served on loopback: localhost, an address of loopback, or one of the names; never less. */
+	/* Served on loopback: localhost, an address of loopback, or one of the names; never
+	 * less. */
 	must(strncasecmp(text, "localhost", 9) == 0 || strncmp(text, "127.", 4) == 0 ||
 		text[0] == '[' || strchr(text, ':') != NULL ||
 		strncasecmp(text, names[0], strlen(names[0])) == 0 ||

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a server answers, and what goes into a line. The first two bytes are a status; the rest is a body, and also,
- * split at zero bytes, names and values of labels. The words of a ruling are printable UTF-8 and end; a line is one
- * line, with as many unescaped commas, equals signs and spaces as the protocol wants, and every label is found in
- * it again.
+ * What a server answers, and what goes into a line. The first two bytes are a status; the rest is a
+ * body, and also, split at zero bytes, names and values of labels. The words of a ruling are
+ * printable UTF-8 and end; a line is one line, with as many unescaped commas, equals signs and
+ * spaces as the protocol wants, and every label is found in it again.
  */
 #include "base/utf8.h"
 #include "export/influx.h"

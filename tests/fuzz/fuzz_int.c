@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * INT shims, headers and stacks in every carrier. Bytes 0 and 1 are carrier, cut or not, and hints. Whatever
- * the verdict, nothing points outside; what was read is written again, and reading that gives the same header
- * and the same values of every hop.
+ * INT shims, headers and stacks in every carrier. Bytes 0 and 1 are carrier, cut or not, and hints.
+ * Whatever the verdict, nothing points outside; what was read is written again, and reading that
+ * gives the same header and the same values of every hop.
  */
 #include "fuzz.h"
 #include "wire/int.h"
@@ -114,7 +114,8 @@ static void again(const struct pl_int *in, enum pl_int_carrier carrier)
 	struct pl_int out;
 	enum pl_verdict v;
 
-	/* The shim's type says Host-INT, a hint may say anything; v0.4 is written otherwise when not pinned. */
+	/* The shim's type says Host-INT, a hint may say anything; v0.4 is written otherwise when
+	 * not pinned. */
 	if (in->host_int)
 		h.dialect = hints.dialect = PL_DIALECT_HOST_INT;
 	else if (dialect == PL_DIALECT_HOST_INT || dialect == PL_DIALECT_V04)
@@ -195,8 +196,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				in.layout->off[f] + 4u <= in.hop_words * 4u);
 	}
 	must((v == PL_V_INT_TRUNCATED) <= in.partial);
-	/* What was there whole, read as the writer would write it: v0.4 puts its flags elsewhere, and a hint may
-	 * divide the queue word otherwise than the dialect. */
+	/* What was there whole, read as the writer would write it: v0.4 puts its flags elsewhere,
+	 * and a hint may divide the queue word otherwise than the dialect. */
 	if (v == PL_V_OK && in.kind != PL_INT_DESTINATION && hints.queue_word == 0 &&
 		!(hints.dialect == PL_DIALECT_V04 && hints.dialect_pinned))
 		again(&in,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IOAM options of any bytes; a trace that was read is written again and must come out as the same bytes,
- * but for what reading ignores. */
+/* IOAM options of any bytes; a trace that was read is written again and must come out as the same
+ * bytes, but for what reading ignores. */
 #include "fuzz.h"
 #include "wire/ioam.h"
 

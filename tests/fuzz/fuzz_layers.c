@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Carriers and tunnels of any bytes, level by level as the decoder goes, from every kind of link. First
- * byte: the link, and with the top bit lenient. The inline shortcut and the general walk must agree, and
- * every result must lie inside the frame. What TCP or UDP carries is written again from its flow and
- * payload, and reading that gives the same.
+ * Carriers and tunnels of any bytes, level by level as the decoder goes, from every kind of link.
+ * First byte: the link, and with the top bit lenient. The inline shortcut and the general walk must
+ * agree, and every result must lie inside the frame. What TCP or UDP carries is written again from
+ * its flow and payload, and reading that gives the same.
  */
 #include "fuzz.h"
 #include "wire/layers.h"
@@ -35,8 +35,8 @@ static void again(const struct pl_layers *l)
 	bool v4 = pl_addr_is_v4(&f->src);
 	struct pl_layers out;
 
-	/* The writer goes by the addresses; an IPv6 packet may mix the forms. ICMP's rest of the header is payload
-	 * to the reader only. */
+	/* The writer goes by the addresses; an IPv6 packet may mix the forms. ICMP's rest of the
+	 * header is payload to the reader only. */
 	if (v4 != pl_addr_is_v4(&f->dst) || (f->proto != PL_IP_TCP && f->proto != PL_IP_UDP))
 		return;
 	pl_put_eth(&b, v4 ? PL_ETH_IPV4 : PL_ETH_IPV6, f->vlan);

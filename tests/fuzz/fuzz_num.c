@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Numbers, quantities and addresses as people write them: an address that parses prints and parses back. */
+/* Numbers, quantities and addresses as people write them: an address that parses prints and parses
+ * back. */
 #include "base/num.h"
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Command lines against a table with every type of row: arguments are lines. Nothing is lost and nothing made
- * up: what was taken stands somewhere in the arguments; a refusal says why. The URIs of ports, too: each line
- * is one.
+ * Command lines against a table with every type of row: arguments are lines. Nothing is lost and
+ * nothing made up: what was taken stands somewhere in the arguments; a refusal says why. The URIs
+ * of ports, too: each line is one.
  */
 #include "base/opt.h"
 #include "fuzz.h"

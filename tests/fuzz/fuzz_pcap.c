@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The capture reader, pcap, pcapng and gzip. Whatever the bytes: packets lie within bounds, reading ends, the
- * end is one of the two there are, and how the bytes were cut on their way in changes nothing.
+ * The capture reader, pcap, pcapng and gzip. Whatever the bytes: packets lie within bounds, reading
+ * ends, the end is one of the two there are, and how the bytes were cut on their way in changes
+ * nothing.
  */
 #include <errno.h>
 

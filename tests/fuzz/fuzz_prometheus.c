@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is Prometheus-shaped, out of any bytes: an event as an alert, labels on a page and in remote write. The first
- * bytes are an event; what is left is, split at zero bytes, names and values of labels.
+ * What is Prometheus-shaped, out of any bytes: an event as an alert, labels on a page and in remote
+ * write. The first bytes are an event; what is left is, split at zero bytes, names and values of
+ * labels.
  *
- * What is written is read by readers that share nothing with the writers: a body to Alertmanager is one JSON value; a page's
- * label is unescaped and is the same again; remote write is walked field by field, and its labels are sorted, unique,
- * not empty and UTF-8, and one sample has the time that was given.
+ * What is written is read by readers that share nothing with the writers: a body to Alertmanager is
+ * one JSON value; a page's label is unescaped and is the same again; remote write is walked field
+ * by field, and its labels are sorted, unique, not empty and UTF-8, and one sample has the time
+ * that was given.
  */
 #include "base/utf8.h"
 #include "export/exposition.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A region's file as anybody could have made it. The first byte of input says whether the header's check value is made
- * to fit (1), so that what lies behind it is reached; the rest is the file. A header that is accepted describes a store
- * within the file, and every query and reader stays in that store, whatever its bytes are, and ends.
+ * A region's file as anybody could have made it. The first byte of input says whether the header's
+ * check value is made to fit (1), so that what lies behind it is reached; the rest is the file. A
+ * header that is accepted describes a store within the file, and every query and reader stays in
+ * that store, whatever its bytes are, and ends.
  */
 #include "base/crc32.h"
 #include "fuzz.h"

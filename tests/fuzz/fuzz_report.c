@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Telemetry reports. Byte 0 is the version to assume, or none. A datagram holds a bounded number of reports,
- * and what they point at lies in it; what was read is written again, and reading that gives the same report.
+ * Telemetry reports. Byte 0 is the version to assume, or none. A datagram holds a bounded number of
+ * reports, and what they point at lies in it; what was read is written again, and reading that
+ * gives the same report.
  */
 #include "fuzz.h"
 #include "wire/report.h"

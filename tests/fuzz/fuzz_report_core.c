@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The parser that the kernel program has, against the whole decoder. The first byte picks the link and whether the
- * exporter has a profile; the rest is one packet. What the parser settles the decoder must have decoded to the same
- * values and notes. The packet lies at the end of its memory: one byte read beyond it is found by the sanitizer.
+ * The parser that the kernel program has, against the whole decoder. The first byte picks the link
+ * and whether the exporter has a profile; the rest is one packet. What the parser settles the
+ * decoder must have decoded to the same values and notes. The packet lies at the end of its memory:
+ * one byte read beyond it is found by the sanitizer.
  */
-#include "../bpf/lean_check.h"
+#include "../bpf/direct_check.h"
 #include "fuzz.h"
 
 static struct pl_decode *decoders[2];
-static struct pl_lean lean[2];
+static struct pl_direct direct[2];
 static struct pl_record_batch records;
 
 static void no_flush(struct pl_record_batch *b, void *arg)
@@ -35,7 +36,7 @@ static void make_decoders(void)
 		};
 
 		must(pl_decode_new(&decoders[i], &options) == 0);
-		must(pl_lean_init(&lean[i], &options) == 0);
+		must(pl_direct_init(&direct[i], &options) == 0);
 	}
 	must(pl_record_batch_init(&records, 64, 768) == 0);
 	records.flush = no_flush;
@@ -64,11 +65,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	};
 	pl_record_batch_clear(&records);
 	pl_decode_batch(decoders[way], &in, &records);
-	if (pl_lean_report(&lean[way], &scratch, &in.pkts[0], 1) != PL_HANDUP_NONE)
+	if (pl_direct_report(&direct[way], &scratch, &in.pkts[0], 1) != PL_ESCALATION_NONE)
 		return 0;
 	outcome = &pl_decode_outcomes(decoders[way])[0];
 	must(outcome->verdict == PL_V_OK && records.n_paths == 1);
 	must(outcome->notes == scratch.notes);
-	must(lean_differs(&scratch, &records.paths[0], records.hops) == NULL);
+	must(direct_differs(&scratch, &records.paths[0], records.hops) == NULL);
 	return 0;
 }

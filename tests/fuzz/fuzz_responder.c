@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests made of bytes, to two responders alike: one takes them as batches (the straight way where it applies), the
- * other one by one the general way. Both say the same of each packet, answer the same and leave the same memory; no byte
- * outside the region changes; a packet that was not executed changes no byte at all; every packet has one cause.
+ * Requests made of bytes, to two responders alike: one takes them as batches (the fast path
+ * where it applies), the other one by one the general way. Both say the same of each packet, answer
+ * the same and leave the same memory; no byte outside the region changes; a packet that was not
+ * executed changes no byte at all; every packet has one cause.
  */
 #include "fuzz.h"
 #include "rdma/responder_state.h"
@@ -180,8 +181,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (size >= STEP) {
 		uint8_t causes[2][16];
 
-		/* Numbers follow from the state, which is that before the batch: good ones follow each other only in batches
-		 * of one. */
+		/* Numbers follow from the state, which is that before the batch: good ones follow
+		 * each other only in batches of one. */
 		batch.n = 0;
 		for (uint32_t want = 1 + data[0] % 3; batch.n < want && size >= STEP; batch.n++) {
 			struct pl_packet *pkt = &batch.pkts[batch.n];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A spool whose file was damaged. The first byte says how many records there are; then come edits of four bytes:
- * what to do (write a byte, cut the file, settle a record, damage the cursor), where, and with what. What is read
- * afterwards is a part of what was put, unchanged and in order; nothing is counted twice; and it goes on.
+ * A spool whose file was damaged. The first byte says how many records there are; then come edits
+ * of four bytes: what to do (write a byte, cut the file, settle a record, damage the cursor),
+ * where, and with what. What is read afterwards is a part of what was put, unchanged and in order;
+ * nothing is counted twice; and it goes on.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -130,7 +131,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		}
 	}
-	/* What was settled before a damaged cursor was read may come again, once from the beginning. */
+	/* What was settled before a damaged cursor was read may come again, once from the
+	 * beginning. */
 	i = get(s);
 	last = -1;
 	while (i >= 0) {

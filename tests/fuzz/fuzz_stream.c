@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stream of packets through decoders with state: sequence numbers, interned paths, layouts found before,
- * tables that fill. First byte: the way through the decoder (bits 0-1), tables of a few entries (bit 2),
- * packets per batch less one (bits 4-7). Then packets: length 2 bytes, link and a number of repeats 1 byte,
- * the bytes; the last may be cut. A packet repeats with its last sequence byte counting on, as an exporter
- * would send.
+ * A stream of packets through decoders with state: sequence numbers, interned paths, layouts found
+ * before, tables that fill. First byte: the way through the decoder (bits 0-1), tables of a few
+ * entries (bit 2), packets per batch less one (bits 4-7). Then packets: length 2 bytes, link and a
+ * number of repeats 1 byte, the bytes; the last may be cut. A packet repeats with its last sequence
+ * byte counting on, as an exporter would send.
  *
- * Cutting the stream into batches, a small output batch and the shortcuts change nothing: a second decoder
- * takes the packets one by one the general way and must give the same records, verdicts and books.
+ * Cutting the stream into batches, a small output batch and the shortcuts change nothing: a second
+ * decoder takes the packets one by one the general way and must give the same records, verdicts and
+ * books.
  */
 #include "records.h"
 
@@ -71,7 +72,8 @@ static unsigned int cut(struct pl_packet *pkts, const uint8_t *data, size_t size
 
 			must(bytes != NULL || len == 0);
 			memcpy(bytes, data + 3, len);
-			/* A report behind Ethernet, IPv4 and UDP, or at the start: v2.0 and v1.0. */
+			/* A report behind Ethernet, IPv4 and UDP, or at the start: v2.0 and
+			 * v1.0. */
 			if (len > 42 + 12) {
 				bytes[42 + 3] = (uint8_t)(bytes[42 + 3] + i);
 				bytes[42 + 11] = (uint8_t)(bytes[42 + 11] + i);

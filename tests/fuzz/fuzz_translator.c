@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The translator: the first byte chooses the published form and how it is configured, then records of a time step, a
- * sender and a datagram, two bytes of length before it; a length of all ones changes a collector's state instead. No
- * operation leaves its store, entries' heads never go back, and every account closes after each step.
+ * The translator: the first byte chooses the published form and how it is configured, then records
+ * of a time step, a sender and a datagram, two bytes of length before it; a length of all ones
+ * changes a collector's state instead. No operation leaves its store, entries' heads never go back,
+ * and every account closes after each step.
  */
 #include "dta/translator.h"
 #include "fuzz.h"

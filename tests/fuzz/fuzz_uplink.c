@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A collector's answers made of bytes: its half of the queue pairs, and then frames for them, good but for some field or a turned
- * bit, between operations, sends and steps of time. Whatever it says, frames go to the queue pair and into the store
- * that were agreed, no more operations are done than frames were sent, nothing is forgotten, and accounts close.
+ * A collector's answers made of bytes: its half of the queue pairs, and then frames for them, good
+ * but for some field or a turned bit, between operations, sends and steps of time. Whatever it
+ * says, frames go to the queue pair and into the store that were agreed, no more operations are
+ * done than frames were sent, nothing is forgotten, and accounts close.
  */
 #include "fuzz.h"
-#include "nic/uplink.h"
 #include "rdma/responder.h"
+#include "remote/uplink.h"
 
 #define STORES 2
 #define BYTES  4096u

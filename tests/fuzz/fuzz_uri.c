@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * URIs of ports: the first line names one. Whatever it is, it names at least one socket or says what is wrong; and
- * rules that were taken become a program for the kernel that only jumps forward, within itself, and ends. The rest of
- * the input are rules as they may be set by other ways.
+ * URIs of ports: the first line names one. Whatever it is, it names at least one socket or says
+ * what is wrong; and rules that were taken become a program for the kernel that only jumps forward,
+ * within itself, and ends. The rest of the input are rules as they may be set by other ways.
  */
 #include <errno.h>
 #include <linux/filter.h>

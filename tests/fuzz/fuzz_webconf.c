@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The file that says who may ask (web/webconf.h), and an Authorization header. A refusal says why; what is
- * accepted holds: hashes are hashes, TLS has its parts. The first line of input is the header.
+ * The file that says who may ask (web/webconf.h), and an Authorization header. A refusal says why;
+ * what is accepted holds: hashes are hashes, TLS has its parts. The first line of input is the
+ * header.
  */
 #include "fuzz.h"
 #include "web/auth.h"

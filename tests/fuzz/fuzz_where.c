@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Filter expressions: the text up to the first NUL; what follows it are the bytes of a path and hops. */
+/* Filter expressions: the text up to the first NUL; what follows it are the bytes of a path and
+ * hops. */
 #include <stdio.h>
 
 #include "fuzz.h"
@@ -7,7 +8,8 @@
 
 enum { HOPS = 4 };
 
-/* An expression over one hop, within "any hop (…)" and "all hops (…)", is what it is for the hops one by one. */
+/* An expression over one hop, within "any hop (…)" and "all hops (…)", is what it is for the hops
+ * one by one. */
 static void same_hop(const char *text, const struct pl_path *path, const struct pl_hop *hops)
 {
 	const char *const forms[] = { "any hop (%s)", "all hops (%s)" };

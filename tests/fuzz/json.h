@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* JSON by the grammar of RFC 8259, for the targets whose text it is; shares nothing with the writer. */
+/* JSON by the grammar of RFC 8259, for the targets whose text it is; shares nothing with the
+ * writer. */
 #pragma once
 
 #include <ctype.h>

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What must hold for whatever a decoder gives out, and for its books. For the targets decode and stream. */
+/* What must hold for whatever a decoder gives out, and for its books. For the targets decode and
+ * stream. */
 #pragma once
 
 #include "decode/internal.h"
 #include "fuzz.h"
 
-/* A field that is not there is zero, every byte of it; the bits of `present` are those of fields. */
+/* A field that is not there is zero, every byte of it; the bits of `present` are those of
+ * fields. */
 static inline void check_absent(
 	const void *record, uint32_t present, uint32_t bit, size_t at, size_t size)
 {
@@ -39,7 +41,8 @@ static inline void check_hop(const struct pl_path *path, const struct pl_hop *ho
 	must(hop->ts_ns == path->ts_ns);
 	must(((present & PL_HOP_HAS_path_id) != 0) == ((path->present & PL_PATH_HAS_path_id) != 0));
 	must((present & PL_HOP_HAS_time_bits) == 0 || hop->time_bits == 32 || hop->time_bits == 64);
-	/* A link latency stands where two clocks agree, and nowhere else; the first hop has none. */
+	/* A link latency stands where two clocks agree, and nowhere else; the first hop has
+	 * none. */
 	must(hop->clock < PL_CLOCK_MAX);
 	must(((present & PL_HOP_HAS_link_latency_ns) != 0) ==
 		((present & PL_HOP_HAS_clock) != 0 && hop->clock == PL_CLOCK_OK));
@@ -103,7 +106,8 @@ static inline void check_batch(const struct pl_record_batch *b)
 		check_path(b, i);
 }
 
-/* packets = sum of verdicts; what the exporters' own books say adds up to what the decoder's say. */
+/* packets = sum of verdicts; what the exporters' own books say adds up to what the decoder's
+ * say. */
 static inline void check_books(const struct pl_decode *d)
 {
 	const struct pl_decode_counters *c = pl_decode_counters(d);
@@ -137,9 +141,9 @@ static inline void only_general(struct pl_decode *d)
 	d->decode_hops = hops_decode_none;
 }
 
-/* Decoders with different ways through the code: plain; INT by DSCP, and anything a report; INT by port and
- * marker; TCP and embedding pinned, times in microseconds; v0.4; the clocks IOAM may use. `more` is set on
- * top. */
+/* Decoders with different ways through the code: plain; INT by DSCP, and anything a report; INT by
+ * port and marker; TCP and embedding pinned, times in microseconds; v0.4; the clocks IOAM may use.
+ * `more` is set on top. */
 enum { DECODERS = 6 };
 
 static inline struct pl_decode *make_decoder(unsigned int way, const struct pl_decode_options *more)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The carriers for witnesses. "carriers walk" reads lines of "LINK HEX" (LINK a number of enum pl_link) and
- * answers each with one line of JSON: the levels, outermost first. "carriers put" writes frames of every
- * kind as "NAME HEX" lines.
+ * The carriers for witnesses. "carriers walk" reads lines of "LINK HEX" (LINK a number of enum
+ * pl_link) and answers each with one line of JSON: the levels, outermost first. "carriers put"
+ * writes frames of every kind as "NAME HEX" lines.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RoCE frames of every kind for a witness: "CARRIER OPCODE HEX" lines, with the values that roce.py knows. */
+/* RoCE frames of every kind for a witness: "CARRIER OPCODE HEX" lines, with the values that roce.py
+ * knows. */
 #include <stdio.h>
 #include <stdlib.h>
 

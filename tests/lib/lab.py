@@ -5,6 +5,7 @@ import atexit
 import errno
 import itertools
 import os
+import re
 import shlex
 import signal
 import socket
@@ -48,7 +49,7 @@ def clean_up():
 
 
 def ended_by(signo, _):
-    """By the usual way out, through everybody's `finally`."""
+    """By the ordinary way out, through everybody's `finally`."""
     sys.exit(128 + signo)
 
 
@@ -136,7 +137,9 @@ def said_by(process):
                 words += more.decode(errors="replace") if isinstance(more, bytes) else more or ""
         except (OSError, TypeError, ValueError):
             pass
-    return words[-4000:]
+    # A sanitizer tells the cause first, and much behind it.
+    cause = re.search(r"^.*(WARNING|ERROR): \w+Sanitizer", words, re.M)
+    return words[cause.start():][:8000] if cause else words[-4000:]
 
 
 def tell_deaths():

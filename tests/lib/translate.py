@@ -15,7 +15,7 @@ def host(address):
 
 
 def device(kind, address):
-    """The card of a RoCE interface, for either side: a UDP socket of this address, or a packet socket."""
+    """The NIC of a RoCE interface, for either side: a UDP socket of this address, or a packet socket."""
     return f"udp://{host(address)}" if kind == "udp" else "packet:eth0"
 
 

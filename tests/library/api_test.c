@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libpathline as a program of somebody else sees it: compiled against the installed headers and library alone.
- * usage: api_test FOLDER [ADDRESS:PORT of a translator with a key-write, a list and counters]
+ * libpathline as a program of somebody else sees it: compiled against the installed headers and
+ * library alone. usage: api_test FOLDER [ADDRESS:PORT of a translator with a key-write, a list and
+ * counters]
  */
 #include <errno.h>
 #include <pathline/pathline.h>

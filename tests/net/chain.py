@@ -185,8 +185,8 @@ def create(name, *args):
     pathline.run('region', 'create', path(name), '--seed', 4711, '--primitive', *args, check=True)
 
 
-def collector(where, *stores):
-    part = Part(where, 'collect', '--read', '--stats', '--allow', IP['t'] + '/32', '--listen', f'{IP[where]}:{TCP}', 'packet:eth0', *stores)
+def collector(where, *stores, dev='packet:eth0'):
+    part = Part(where, 'collect', '--read', '--stats', '--allow', IP['t'] + '/32', '--listen', f'{IP[where]}:{TCP}', dev, *stores)
     ok(part.says('collecting on'), f'collector {where} listens', ''.join(part.said))
     return part
 
@@ -607,6 +607,27 @@ def test_classes():
         ok(bad.returncode == 2 and 'dscp=0 to 63' in bad.stderr, f'{keys} is refused', bad.stderr)
 
 
+def test_rings():
+    """With AF_XDP on both sides, frames and answers leave by the rings of the sockets that receive, and all is accounted for."""
+    if 'afxdp' not in pathline.run('help', 'collect').stdout:
+        return
+    create('x-last', 'key-write', '--slots', 262144, '--copies', 2)
+    create('x-sums', 'counters', '--slots', 16384)
+    c = collector('c1', f"last={path('x-last')}", f"sums={path('x-sums')}", dev='afxdp:eth0')
+    t = translator('last,sums', 'c1', dev='afxdp:eth0')
+    keys, sums = generate(4000), generate(2000, '--stream', 'increment', '--store', 1)
+    ok(done(keys) and done(sums), 'reports')
+    s, a = t.end(), c.end()
+    out, port = s.get('out', {}), a.get('port', {})
+    ok(closed(s, executed(a)) and out['lost'] == 0, 'rings: accounts close', (s, a))
+    ok(out['frames_sent'] == out['ring_sent'] > 4000 and out['ring_drops'] == out['frames_unsent'] == 0,
+       'rings: requests leave by the ring', out)
+    ok(port['sent'] == port['ring_sent'] >= a['atomic_acks'] > 0 and port['ring_drops'] == port['unsent'] == 0,
+       'rings: and so do answers', a)
+    wrong, found = wrong_values('x-last', range(0, 4000, 7))
+    ok(not wrong and len(found) > 560, f'{len(found)} of 572 keys are found, none is wrong', wrong[:3])
+
+
 def test_translator_killed():
     """Its lists go on where the collector has them, and nothing is written over."""
     create('r-lists', 'append', '--slots', 4096, '--value-bytes', 4, '--lists', 2)
@@ -689,8 +710,8 @@ def main():
 
     def test_marked():
         test_marks(hub)
-    lab.run(test_epochs, test_loss_rc, test_loss_uc, test_congested, test_marked, test_classes, test_collector_killed,
-            test_translator_killed, test_failover)
+    lab.run(test_epochs, test_loss_rc, test_loss_uc, test_congested, test_marked, test_classes, test_rings,
+            test_collector_killed, test_translator_killed, test_failover)
     hub.ended = True
     hub.join()
     return tap.end()

@@ -345,8 +345,8 @@ def run_silent(uri):
     s = c.stop()
     eq((s["silent"], s["failed"], s["causes"]["unknown_qp"]), (2, 0, 2), "each is counted")
     ok(s["cm"]["asked"] >= asked + 2 * 8, "as are the questions", (s["cm"], asked))
-    ok(all(f"nothing was heard of {IP[v]['a']}" in c.line + c.err for v in (4, 6)) or "of 2 peers" in c.err, "and told", c.err)
-    for args, why in ((["--silent", "10ms", uri], "a second or more"), (["--silent", "1m", "verbs:rxe0"], "RDMA card")):
+    ok(all(f"peer {IP[v]['a']} is silent" in c.line + c.err for v in (4, 6)) or "2 peers are silent" in c.err, "and told", c.err)
+    for args, why in ((["--silent", "10ms", uri], "at least 1s"), (["--silent", "1m", "verbs:rxe0"], "RDMA NIC")):
         bad = pathline.run("collect", *args, lab.path("last.plr"))
         ok(bad.returncode == 2 and why in bad.stderr, f"{' '.join(args)} is refused", bad.stderr)
 
@@ -423,7 +423,7 @@ def run_each(uri):
         c.stop()
     for args in (["--peers", "4", "--peers-each", "5"],):
         bad = pathline.run("collect", *args, uri, lab.path("last.plr"))
-        ok(bad.returncode == 2 and "not more each" in bad.stderr, f"{' '.join(args)} is refused", bad.stderr)
+        ok(bad.returncode == 2 and "--peers-each at most --peers" in bad.stderr, f"{' '.join(args)} is refused", bad.stderr)
 
 
 def run_guesses(uri):
@@ -482,7 +482,7 @@ def run_other_mac(uri):
     ok(found(43, 7), "--any-mac takes them all")
     eq(c.stop()["causes"]["other_mac"], 0, "and counts none")
     bad = pathline.run("collect", "--any-mac", "verbs:rxe0", lab.path("last.plr"))
-    ok(bad.returncode == 2 and "RDMA card" in bad.stderr, "with a card it is refused", bad.stderr)
+    ok(bad.returncode == 2 and "RDMA NIC" in bad.stderr, "with a NIC it is refused", bad.stderr)
 
 
 def told_mac():
@@ -624,7 +624,7 @@ def run_rules(uri):
         ok(refused.returncode == 2 and bad[0] in refused.stderr, f"{' '.join(bad)} is refused", refused.stderr)
     for rule in (["--check-mac"], ["--min-ttl", "1"], ["--vlan", "0"], ["--max-jump", "1"]):
         refused = pathline.run("collect", *rule, "verbs:rxe0", lab.path("last.plr"))
-        ok(refused.returncode == 2 and "RDMA card" in refused.stderr, f"{rule[0]} is refused with a card", refused.stderr)
+        ok(refused.returncode == 2 and "RDMA NIC" in refused.stderr, f"{rule[0]} is refused with a NIC", refused.stderr)
 
 
 def run_stale(uri):

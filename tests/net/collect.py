@@ -175,13 +175,18 @@ class Collector(roce.Collector):
 
     def __init__(self, uri, *args):
         stores = [store.replace("=", "=" + lab.DIR + "/") if "=" in store else path(store) for store in self.STORES]
+        self.uri = uri
         super().__init__(NS["b"], "--listen", f":{PORT}", *args, uri, *stores)
         ok("collecting on" in self.line, f"{uri}: says what it does", self.line)
 
     def stop(self, how=signal.SIGTERM):
         s = super().stop(how)
         if s is not None:
-            eq(s["port"]["packets"], s["packets"], "and is the port's")
+            port = s["port"]
+            eq(port["packets"], s["packets"], "and is the port's")
+            eq([port["ring_sent"], port["ring_drops"], port["unsent"]],
+               [port["sent"] if self.uri.startswith("afxdp:") else 0, 0, 0],
+               f"{self.uri}: {port['sent']} frames were sent, by the ring where there is one")
             ok(sum(p["packets"] for p in s["peers"]) <= s["packets"], "peers' packets are among them", s)
         return s
 
@@ -305,6 +310,7 @@ def run(uri):
        causes)
     mine = {(p["store"]): p for p in s["peers"] if p["peer"] == IP["a"]}
     eq(s["control"]["garbage"], 1, "garbage by itself")
+    ok(s["port"]["sent"] >= s["acks"] + s["atomic_acks"] + s["naks"] > 0, "answers were sent", s)
     ok(mine["last"]["tcp"] == 4 and mine["last"]["packets"] - mine["last"]["refused"] == 252 and
        mine["sums"]["packets"] == 10, "and by peer", s["peers"])
     eq(rows("info", path("last.plr"))[0].get("clean"), True, "the regions are closed cleanly")
@@ -464,7 +470,7 @@ def run_epochs(uri):
     wire.send(last.write(*entry(7, 4444)))
     ok(wait(lambda: values_in(path("turn.plr"), [7]) == {7: 4444}) and c.turn(5), "an epoch whose file is there already ends")
     c.process.send_signal(signal.SIGUSR2)
-    ok("is not kept" in c.process.stderr.readline(), "it is told that it cannot be kept")
+    ok("cannot keep the ended epoch" in c.process.stderr.readline(), "it is told that it cannot be kept")
     time.sleep(1.5)
     eq((epoch_of("turn.plr"), values_in(path("turn.plr"), [7], "--epoch", "4")), (5, {7: 4444}), "and stays: the next one waits")
     os.unlink(f"{kept}/turn-4.plr")
@@ -520,7 +526,7 @@ def run_epochs(uri):
     c.stop()
     with NS["b"]:
         r = pathline.run("collect", "--epoch", "1s", *roce.EVERY_NET, uri, path("listed.plr"))
-    ok(r.returncode == 2 and "no store has any" in r.stderr, "a region of one half has no epochs", r.stderr)
+    ok(r.returncode == 2 and "no store has epochs" in r.stderr, "a region of one half has no epochs", r.stderr)
 
 
 # ---- IPv6 ----
@@ -625,12 +631,30 @@ def test_cut():
     c = Collector(uri)
     os.truncate(path("last.plr"), 5000)
     line = c.process.stderr.readline()
-    ok(path("last.plr") in line and "was cut while it was open" in line, "a cut region is told", line)
+    ok(path("last.plr") in line and "was truncated while it was open" in line, "a cut region is told", line)
     c.process.send_signal(signal.SIGTERM)
     out, err = c.process.communicate(timeout=LIMIT)
     s = json.loads(out.splitlines()[-1])
-    ok(c.process.returncode == 1 and "1 regions were cut" in err and "while it was open" not in err, "once, and at the end", err)
+    ok(c.process.returncode == 1 and "1 region files were truncated" in err and "while it was open" not in err, "once, and at the end", err)
     eq(s["cut_regions"], 1, "and counted")
+
+
+def test_no_ring():
+    """A queue that does not send: answers are sent through a packet socket, and that is told."""
+    if "afxdp" not in pathline.run("help", "collect").stdout:
+        return
+    network.sh(f"ip link add plnr numtxqueues 1 numrxqueues 2 netns {NS['b']} type veth peer name plns numtxqueues 2 numrxqueues 1 "
+               f"netns {NS['a']}")
+    NS["a"].up("plns")
+    NS["b"].up("plnr", "10.79.0.1/24")
+    make_regions()
+    for queues, note in (("1", "queue 1 of plnr cannot send"), ("0-1", "")):
+        c = roce.Collector(NS["b"], "--listen", f"127.0.0.1:{PORT}", f"afxdp:plnr?queues={queues}", path("last.plr"))
+        if note:
+            ok("answers are sent through a packet socket" in c.line and note in c.line, f"queues={queues}: what sends is told", c.line)
+        else:
+            ok("collecting on" in c.line, f"queues={queues}: the first queue sends, there is nothing to tell", c.line)
+        c.stop()
 
 
 def main():
@@ -638,7 +662,7 @@ def main():
         tap.skip_all("needs root")
     make_namespaces()
     make_wire(IF, IP, MAC)
-    lab.run(*[test_epochs] if ONLY_EPOCHS else [test_collect, test_ipv6, test_cut])
+    lab.run(*[test_epochs] if ONLY_EPOCHS else [test_collect, test_ipv6, test_cut, test_no_ring])
     return tap.end()
 
 

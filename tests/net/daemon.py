@@ -19,7 +19,7 @@ import urllib.parse
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import lab, pathline, tap  # noqa: E402
+from lib import lab, network, pathline, tap  # noqa: E402
 from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
 from lib.pathline import gen, reports_of, run, sent_by, start_gen, total  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
@@ -59,7 +59,7 @@ def test_config():
     dumped = run("config", "dump").stdout
     path = write("dump.yaml", dumped)
     eq(run("config", "dump", path).stdout, dumped, "a dump is read back to the same")
-    path = write("init.yaml", run("config", "init").stdout)
+    path = write("init.yaml", run("config", "init", "--full").stdout)
     eq(run("config", "dump", path).stdout, dumped, "the template is the defaults")
     for text, what in (("outputs:\n  - path: a\n  - path: a\n", "one path twice"),
                        ("sources:\n  - uri: tcp://:1\n", "a source that is none"),
@@ -67,6 +67,29 @@ def test_config():
                        ("profiles:\n  - match: 10.0.0.0/8\n    dscp: 64\n", "a DSCP of 64"),
                        ("outputs:\n  - path: a\n    where: hops.queue_depth >\n", "half an expression")):
         eq(run("config", "check", write("bad.yaml", text)).returncode, 78, f"refused: {what}")
+
+
+def test_short_config():
+    """The file of `config init`, as it is, in a namespace where its ports are free."""
+    r = run("config", "init", "--full", "dump")
+    eq(r.returncode, 2, "init takes one word")
+    eq(run("config", "check", "--full").returncode, 2, "--full is refused but with init")
+    text = run("config", "init").stdout
+    ok(len(text.splitlines()) < 30, "the file is short", text)
+    place, folder = network.Namespace("short"), os.path.join(DIR, "short")
+    os.mkdir(folder)
+    path = write("short/pathline.yaml", text)
+    with place:
+        d = Daemon(path, "short", cwd=folder)
+        eq(d.web, "http://127.0.0.1:8400", "the page is where the file says")
+        n = gen(32766, "--rate", "10000", "--count", "20000", "--loss", "0.01", "--seed", "3")
+        ok(wait(lambda: total(d.metrics(), "pathline_packets_decoded_total") == n), "its reports are decoded")
+        ok(wait(lambda: total(d.metrics(), "pathline_events_total") > 0), "with events")
+        eq(d.stop(), 0, "stops with 0")
+    got = reports_of(os.path.join(folder, "pathline-events.jsonl"))
+    ok(got["event"] > 0 and got["path"] == 0, "events are in its output, reports are not", got)
+    write("short/pathline.yaml", text.replace("...\n", ""))
+    ok("..." in text and run("config", "check", path).returncode == 0, "a file without the mark is good at a start", text)
 
 
 # ---- Prometheus ----
@@ -354,7 +377,7 @@ def test_demo():
 
 
 def main():
-    lab.run(test_config, test_prometheus, test_reload, test_half_written, test_restart, test_two, test_web, test_full_disk,
+    lab.run(test_config, test_short_config, test_prometheus, test_reload, test_half_written, test_restart, test_two, test_web, test_full_disk,
             test_demo)
     logs = {name: lab.read(name) for name in sorted(os.listdir(DIR)) if name.endswith(".log")}
     if os.environ.get("PATHLINE_SHOW_LOGS"):

@@ -212,7 +212,7 @@ for name in ('turn-4', 'merged-3', 'merged-4'):
 ok(wait(lambda: epoch_of('turn') == 6), 'until there is room')
 s = t.stop()
 ok(s['out']['turned'] == 4 and s['out']['epochs']['turned'] == 6 and s['out']['epochs']['kept'] == len(os.listdir(kept))
-   and 'merged: the epoch that ended is not kept' in t.err, 'the account of epochs', (s['out'], t.err))
+   and 'merged: cannot keep the ended epoch' in t.err, 'the account of epochs', (s['out'], t.err))
 ok(value(f'{kept}/turn-4.plr', 'a') == '%08x' % 5 and value(f'{kept}/turn-5.plr', 'a') == '%08x' % 6
    and value(f'{kept}/merged-3.plr', 'a') == 4, 'what waited is kept')
 
@@ -228,7 +228,7 @@ for args in (['--epoch', '1h', 'udp://127.0.0.1:0', path('flat')], ['--epoch', '
 os.mkdir(path('again'))
 create('again/turn', 'key-write', '--slots', 1000, '--halves', 2)
 r = run('translate', '--keep-epochs', kept, 'udp://127.0.0.1:0', path('turn'), path('again/turn'), code=2)
-ok('two regions are called turn' in r.stderr, 'files of epochs have names of their own', r.stderr)
+ok('two regions have the name turn' in r.stderr, 'files of epochs have names of their own', r.stderr)
 
 # Lists go on where they were.
 t = Translator('udp://127.0.0.1:0', path('lists'))
@@ -246,8 +246,8 @@ with open(path('lists'), 'r+b') as f:
     f.seek(at + 3 * (size // 4) + 5)
     f.write(b'\x01')
 r = run('region', 'verify', path('lists'), '-o', 'json', code=3)
-ok(json.loads(r.stdout)[0]['wrong_heads'] == 1 and 'list 3: its head is not what the entries say' in r.stderr
-   and 'they end before number 1001' in r.stderr, 'verify tells the head from the entries', r.stdout + r.stderr)
+ok(json.loads(r.stdout)[0]['wrong_heads'] == 1 and 'list 3: its head disagrees with its entries' in r.stderr
+   and 'the entries end before number 1001' in r.stderr, 'verify tells the head from the entries', r.stdout + r.stderr)
 run('gen', 'dta', '--stream', 'append', '--lists', 1, '-n', 1, '-w', path('one.pcap'))
 r = run('translate', path('one.pcap'), path('lists'))
 ok(path('lists') + ': the head of list 3 was 1099511628777, but its entries end before number 1001: mended' in r.stderr,
@@ -378,7 +378,7 @@ os.truncate(path('cut0'), 100000)
 os.truncate(path('cut1'), 4096)
 os.truncate(path('cut2'), 4096)
 words = sorted(t.process.stderr.readline() for _ in range(3))
-ok(all(path('cut%d' % i) in words[i] and 'was cut while it was open' in words[i] for i in range(3)), 'a cut region is told',
+ok(all(path('cut%d' % i) in words[i] and 'was truncated while it was open' in words[i] for i in range(3)), 'a cut region is told',
    words)
 run('report', 'sketch', '--store', 3, '--epoch', 2, '-d', cells, '--data-form', 'hex', t.uri)
 run('report', 'append', '--store', 1, '-d', 'lost', '--count', 100, '--sequenced', t.uri)

@@ -130,7 +130,7 @@ t = Translator("--nack-tries", 0, path("given"))
 p = Proxy(t.port, 0.05)
 said = report(*stream(10000), "--rate", "20k", p.uri, code=1)
 s = t.stop()
-ok(s["lost"] > 0 and f"{s['lost']} reports are lost: the translator asked" in said, "what a translator gives up its reporter says", (said, s))
+ok(s["lost"] > 0 and f"{s['lost']} reports are lost: the translator gave up" in said, "what a translator gives up its reporter says", (said, s))
 ok(len(entries("given")) == s["accepted"] == 10000 - s["lost"], "and it is as many", s)
 
 # A translator of another make: it answers nothing, and its only NACK is for the first report, long after that has gone.
@@ -153,7 +153,7 @@ def deaf(nack):
 said = report(*stream(1000), "--ring", 64, "--hold", "1ms", "--rate", "2k", deaf(True), code=1)
 ok(numbers(said)[2] >= 236 and re.search(r"report: \d+ reports are lost", said), "what is known to be lost is told", said)
 said = report(*stream(1000), "--ring", 64, "--hold", "1ms", deaf(False))
-ok("nobody confirmed any" in said, "without answers and NACKs nothing is known", said)
+ok("the translator confirmed none" in said, "without answers and NACKs nothing is known", said)
 report(*stream(10), "--ring", 1, deaf(False), code=2)
 
 # A reporter with a port of its own that begins anew, at once: one socket of the proxy's is what the translator sees.

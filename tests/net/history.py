@@ -401,9 +401,9 @@ def test_refused():
     d.settled(10)
     os.truncate(os.path.join(folder, "hops.region"), 4096)
     send(d.port, 10, 10)
-    ok(wait(lambda: "was cut while it was open" in d.log()), "a cut file is told", d.log())
+    ok(wait(lambda: "was truncated while it was open" in d.log()), "a cut file is told", d.log())
     status, body, _ = d.fetch("/readyz?verbose")
-    ok("was cut while it was open" in body.decode(), "and not ready", body.decode())
+    ok("was truncated while it was open" in body.decode(), "and not ready", body.decode())
     ok(status != 200, "not ready", status)
     os.unlink(os.path.join(folder, "hops.region"))
     d.p.send_signal(signal.SIGHUP)
@@ -427,7 +427,7 @@ def test_damaged():
     queue = str(paths_of(folder)[0][0]["hops"][0]["node"])
     was = rows("query", "queue", folder, queue)[0]
     os.truncate(os.path.join(folder, "paths.region"), 10000)
-    cut = "paths.region: the file is cut"
+    cut = "paths.region: the file is truncated"
     got, r = rows("query", "events", folder)
     ok((got, r.returncode) == (events, code) and cut in r.stderr, "events are read, the cut file is named", r.stderr)
     got, r = rows("query", "queue", folder, queue)

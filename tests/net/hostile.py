@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Senders that are no exporters, and exporters that want everything, beside honest ones: what they take from those, and what
-the daemon says of it. Random bytes; one host that names more nodes, queues or ports than there is room for. usage: hostile.py
-PATHLINE"""
+the daemon says of it. Random bytes; one host that names more nodes, queues or ports than there is room for. What the kernel
+detects is held to the same, as root and with the right to load BPF programs. usage: hostile.py PATHLINE"""
 import collections
 import json
 import os
@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import lab, pathline, pcap, tap  # noqa: E402
+from lib import lab, network, pathline, pcap, tap  # noqa: E402
 from lib.lab import free_udp_port, write  # noqa: E402
 from lib.pathline import PATHLINE, Daemon, gen, run, total  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
@@ -27,10 +27,10 @@ STATES = ("queues", "ports", "links", "paths", "flows")
 class Hostile:
     """Sends datagrams from an address of its own."""
 
-    def __init__(self, address, port):
+    def __init__(self, address, port, to="127.0.0.1"):
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((address, 0))
-        self.to, self.sent = ("127.0.0.1", port), 0
+        self.to, self.sent = (to, port), 0
 
     def send(self, payload):
         self.socket.sendto(payload, self.to)
@@ -270,8 +270,124 @@ def test_reporters():
     eq(translator.returncode, 0, "it ends well")
 
 
+# ---- the same, where the kernel detects ----
+
+WIRE = {4: {"a": "10.254.8.1", "b": "10.254.8.2"}, 6: {"a": "fd08::1", "b": "fd08::2"}}
+STRANGER = "10.254.8.66"
+PORT = 32766
+sides = {}
+
+
+def start_kernel(name, extra=""):
+    """On the wire's end b, where the calling thread is; its page is on the loopback there."""
+    text = (f"sources:\n  - uri: afxdp:eth0\nweb:\n  listen: 127.0.0.1:{lab.free_port()}\n"
+            f"detect:\n  where: kernel\n{extra}")
+    daemon = Daemon(write(name + ".yaml", text), name=name)
+    ok("in the kernel it cannot" not in daemon.log(), f"{name}: the kernel detects", daemon.log())
+    return daemon
+
+
+def stranger(address):
+    with sides["a"]:
+        return Hostile(address, PORT, to=WIRE[4]["b"])
+
+
+def send_stream(*options):
+    """From the wire's other end; how many."""
+    with sides["a"]:
+        p = lab.start([PATHLINE, "gen", "int", *options, f"udp://{WIRE[4]['b']}:{PORT}"], stdout=subprocess.DEVNULL,
+                      stderr=subprocess.PIPE, text=True)
+    return pathline.sent_by(p)
+
+
+def garbage_kernel():
+    """What test_garbage sees, of reports that the kernel's program settles and of those that it escalates."""
+    expected, spaces = missing(payloads(*STREAM[2:]))
+    for address in (WIRE[4]["a"], STRANGER):
+        daemon = start_kernel("garbage-kernel-" + address)
+        hostile = stranger(address)
+        send_garbage(hostile, daemon, GARBAGE)
+        nothing_from(daemon, f"kernel, garbage of {address}")
+        sent = send_stream(*STREAM)
+        received(daemon, GARBAGE + sent)
+        s = status(daemon)
+        eq((s["reports"]["lost"], s["reports"]["untracked"], s["exporters"]), (expected, 0, spaces),
+           f"kernel, behind garbage of {address}: the loss is found, all of it")
+        ok(wait(lambda: sum(e["value"] for e in table(daemon, "events")["rows"] if e["event"] == "report_loss" and e["phase"] == "end") == expected),
+           "and told")
+        nodes = {row["node"] for name in ("queues", "ports") for row in table(daemon, name)["rows"]}
+        eq(nodes, set(range(1, 1 + len(nodes))), "no queue or port but those of the stream's nodes")
+        # A first report that was escalated may be read after the second one was counted.
+        before = s["reports"]["unproven"] - (s["reports"]["stored"] - sent)
+        ok(0 <= before <= spaces, f"{before} reports of {spaces} exporters came before their proof", s["reports"])
+        values = daemon.metrics()
+        settled, came = (total(values, f"pathline_kernel_{x}_total") for x in ("settled", "reports"))
+        # While user space steps a queue's tables the program escalates; on a busy machine that lasts.
+        turns = sum(v for k, v in values.items() if k.startswith("pathline_kernel_escalated_total") and 'cause="turn"' in k)
+        ok(settled > 0 and settled + turns > 0.9 * sent and came == GARBAGE + sent,
+           f"{settled} of {came} were settled by the program, {turns} came in the turn of user space")
+        eq(daemon.stop(), 0, "it ends well")
+
+
+def exporters_kernel():
+    """What test_exporters sees, with a smaller table: it has room for 768."""
+    template = payloads("--report", "1.0", "-n", "1")[0]
+    stream = ("--report", "1.0", "-n", "2000", "--loss", "0.5")
+    expected, spaces = missing(payloads(*stream))
+    daemon = start_kernel("nodes-kernel", "decode:\n  max_exporters: 256\n")
+    hostile = stranger(STRANGER)
+    name_nodes(hostile, daemon, template, 2)
+    s = status(daemon)
+    followed, untracked = s["exporters"], s["reports"]["untracked"]
+    ok(600 < followed <= 768 and untracked > 0, f"kernel, {NODES} nodes of one host: {followed} are followed, {untracked} reports are of others")
+    sent = send_stream(*stream, "--rate", "4k")
+    received(daemon, hostile.sent + sent)
+    s = status(daemon)
+    eq((s["reports"]["lost"], s["reports"]["untracked"]), (expected, untracked), "kernel: who comes later is followed")
+    values = daemon.metrics()
+    eq(len([s for s in values if s.startswith(f'pathline_exporter_reports_total{{exporter="{WIRE[4]["a"]}"')]), spaces,
+       "kernel: it has series of its own")
+    eq(total(values, "pathline_exporters_untracked_total"), untracked, "kernel: a metric tells who is not")
+    ok(0 < total(values, "pathline_exporters_displaced_total") <= spaces, "kernel: and how many made room")
+    wait(lambda: daemon.get("/readyz")[0] == 503)
+    code, words = said(daemon)
+    http, page = daemon.get("/readyz?verbose")
+    ok(code == 3 and "all is well" not in words and "not tracked" in words, "kernel: status says that some are not tracked", words)
+    ok(http == 503 and "not tracked" in page, "kernel: so does readiness", page)
+    eq(daemon.stop(), 0, "it ends well")
+
+
+def in_kernel(test):
+    """With a wire whose end b is a daemon's; the calling thread is there."""
+    what = test.__name__.replace("_", ", where detected: ")
+    if os.geteuid() != 0:
+        tap.skip(what, "needs root")
+        return
+    try:
+        if not sides:
+            sides.update(network.pair("hostile", WIRE))
+            sides["a"].ip(f"addr add {STRANGER}/24 dev eth0")
+    except RuntimeError as e:
+        tap.skip(what, f"network namespaces cannot be made here: {e}")
+        return
+    with sides["b"]:
+        probe = run("listen", "--duration", "100ms", "afxdp:eth0")
+        if probe.returncode == 77:
+            tap.skip(what, "BPF programs cannot be loaded here: " + probe.stderr.strip())
+            return
+        test()
+
+
+def test_garbage_kernel():
+    in_kernel(garbage_kernel)
+
+
+def test_exporters_kernel():
+    in_kernel(exporters_kernel)
+
+
 def main():
-    lab.run(test_garbage, test_exporters, test_series, test_reporters)
+    lab.run(test_garbage, test_exporters, test_series, test_reporters, test_garbage_kernel, test_exporters_kernel)
     return tap.end()
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The daemon with the detector in the kernel, of whose reports a part is handed up to user space: what it tells is what the
+"""The daemon with the detector in the kernel, of whose reports a part is escalated to user space: what it tells is what the
 generator made, once. Nodes that are heard of are not silent, flows that go on do not end, and a queue that plain reports and
 reports of VXLAN packets show begins once and ends once. Reports that user space reads must not be missing from an account.
 
@@ -35,7 +35,7 @@ def daemon(name, detect):
             f"outputs:\n  - path: {lab.path(name + '.jsonl')}\n    paths: false\ndetect:\n{detect}")
     with sides["b"]:
         d = pathline.Daemon(lab.write(name + ".yaml", text), name)
-    ok("in the kernel it cannot" not in d.log(), f"{name}: the kernel detects", d.log())
+    ok("because the kernel cannot" not in d.log(), f"{name}: the kernel detects", d.log())
     return d
 
 
@@ -65,12 +65,12 @@ def together(*streams):
 
 
 def account(d, sent, name):
-    """When all has come: settled and handed up, of one exporter and queue each."""
+    """When all has come: settled and escalated, of one exporter and queue each."""
     wait(lambda: total(values_of(d), "pathline_kernel_reports_total") == sent)
     wait(lambda: total(values_of(d), "pathline_exporter_reports_total") == sent)
     values = values_of(d)
-    settled, up = (total(values, f"pathline_kernel_{x}_total") for x in ("settled", "handed_up"))
-    eq(settled + up, sent, f"{name}: {sent} sent = {settled} settled + {up} handed up")
+    settled, up = (total(values, f"pathline_kernel_{x}_total") for x in ("settled", "escalated"))
+    eq(settled + up, sent, f"{name}: {sent} sent = {settled} settled + {up} escalated")
     eq(total(values, "pathline_reports_total"), sent, f"{name}: each is a report of the page")
     eq(total(values, "pathline_hops_total"), total(values, "pathline_queue_packets_total"), f"{name}: each hop is counted in one queue")
     eq(total(values, "pathline_exporter_reports_total"), sent, f"{name}: each number is in its exporter's account")
@@ -102,7 +102,7 @@ def silent_nodes():
     d = daemon("silent", "  where: kernel\n  node_silent: 1s\n  queue_depth:\n    enabled: false\n  hop_latency:\n    enabled: false\n")
     sent = send(*stream, "--duration", "3s")
     _, settled, up = account(d, sent, "silent")
-    ok(settled > 10 * up > 0, f"silent: {up} reports were handed up")
+    ok(settled > 10 * up > 0, f"silent: {up} reports were escalated")
     ok(wait(lambda: silences(d) >= 3), "silent: three nodes, after the stream")
     send(*stream, "--count", "100")
     ok(wait(lambda: silences(d) >= 6), "silent: all are heard again with the next one")
@@ -114,14 +114,14 @@ def silent_nodes():
 
 
 def flows():
-    """Flows whose first reports come in a form that is handed up, and all later ones are settled."""
+    """Flows whose first reports come in a form that is escalated, and all later ones are settled."""
     d = daemon("flows", "  where: kernel\n  flow_start: true\n  flow_end: true\n  flow_idle: 1s\n")
     sent = send(*PAIRS, "--queue", FLAT, "--rate", "1000", "--count", "100")
     sent += send(*PLAIN, "--queue", FLAT, "--rate", "1000", "--duration", "3s")
     wait(lambda: total(values_of(d), "pathline_kernel_reports_total") == sent)
     values = values_of(d)
-    settled, up = (total(values, f"pathline_kernel_{x}_total") for x in ("settled", "handed_up"))
-    ok(settled > 2900 and up >= 100, f"flows: {settled} settled, {up} handed up")
+    settled, up = (total(values, f"pathline_kernel_{x}_total") for x in ("settled", "escalated"))
+    ok(settled > 2900 and up >= 100, f"flows: {settled} settled, {up} escalated")
     eq(total(values, "pathline_flows"), 8, "flows: as many as there are")
     wait(lambda: total(values_of(d), "pathline_flows") == 0)
     events = events_of(d, "flows")
@@ -139,8 +139,8 @@ def one_queue():
             sent += together(*((*form, "--queue", depth, "--rate", "2000", "--count", "2000") for form in (PLAIN, TUNNEL)))
         wait(lambda: total(values_of(d), "pathline_kernel_reports_total") == sent)
         values = values_of(d)
-        settled, up = (total(values, f"pathline_kernel_{x}_total") for x in ("settled", "handed_up"))
-        ok(settled > sent / 4 and up > sent / 4, f"{name}: {settled} settled, {up} handed up")
+        settled, up = (total(values, f"pathline_kernel_{x}_total") for x in ("settled", "escalated"))
+        ok(settled > sent / 4 and up > sent / 4, f"{name}: {settled} settled, {up} escalated")
         wait(lambda: total(values_of(d), "pathline_levels_raised") == 0)
         levels = {}
         for e in events_of(d, name):

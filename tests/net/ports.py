@@ -164,7 +164,7 @@ class Listen:
         self.p.wait(timeout=LIMIT)
         rows = [json.loads(line) for line in open(self.out) if line.startswith("{")]
         stats = rows.pop() if rows and rows[-1].get("kind") == "stats" else {}
-        return [r for r in rows if r["kind"] == "path"], stats
+        return [r for r in rows if r["kind"] == "path"], stats | {k: v for k, v in stats.get("port", {}).items() if k not in stats}
 
 
 def stripped(rows):
@@ -491,7 +491,7 @@ def test_overload():
 
 
 def test_unsegmented():
-    """What the sender leaves to its card to take apart: rows of datagrams in one frame, over veth as they are."""
+    """What the sender leaves to its NIC to take apart: rows of datagrams in one frame, over veth as they are."""
     ns("a", "ethtool -K plna tx on gso on tx-udp-segmentation on", check=False)
     l = Listen("packet:plnb")
     ns("b", "ip link set lo up")

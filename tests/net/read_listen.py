@@ -289,7 +289,7 @@ def test_listen():
         stats = objects[-1]
         eq((stats["packets"], sum(stats["verdicts"].values())), (len(truth) + 4, len(truth) + 4),
            "every datagram has a verdict")
-        eq((stats["kernel_drops"], stats["verdicts"].get("report_version")), (0, 2), "what was wrong is counted")
+        eq((stats["port"]["kernel_drops"], stats["verdicts"].get("report_version")), (0, 2), "what was wrong is counted")
         eq(err.count("report_version: a telemetry report version other"), 1, "the first of a kind is explained")
         ok("the fault shows at byte 0" in err and "f0 00 00" in err, "with its bytes and the place", err)
         ok("report_short: " in err and "it ends with byte 9," in err, "for one too short, where it ends", err)
@@ -318,7 +318,7 @@ def test_listen():
     for args, want in ((["udp://127.0.0.1:notaport"], 2), (["trace.pcap"], 2), (["udp://127.0.0.1:0", "--where", "x"], 2)):
         code, out, err = run("listen", *args)
         ok(code == want and err != "", f"usage: {args}", f"{code} {err}")
-    ok(wait(lambda: "nothing so far" in silent.said()), "after five silent seconds a hint", silent.said())
+    ok(wait(lambda: "nothing received so far" in silent.said()), "after five silent seconds a hint", silent.said())
     silent.end(signal.SIGTERM)
 
 

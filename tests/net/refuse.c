@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Preloaded into the daemon: an older kernel's verifier. The detector's program is refused, with a log and the errno that
- * the kernel gives; every other call goes through. libbpf makes its calls by syscall().
+ * Preloaded into the daemon: an older kernel's verifier. The detector's program is refused, with a
+ * log and the errno that the kernel gives; every other call goes through. libbpf makes its calls by
+ * syscall().
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -134,7 +134,7 @@ def test_without_rights():
     shown = json.loads(run.stdout or "{}")
     ok(shown and len(shown["stores"]) == 5 and all(s["wrong"] == 0 and s["right"] > 0 for s in shown["stores"]) and
        shown["account"]["closed"], "no answer is wrong, and accounts close", shown)
-    ok("without root" in run.stderr, "it says that its wire is the loopback", run.stderr)
+    ok("not root" in run.stderr, "it says that its wire is the loopback", run.stderr)
 
 
 def main():

@@ -143,7 +143,7 @@ def refusals():
         c = start("packet:plsb")
         told(server, b"x" * 34)
         code = c.wait()
-    ok(code > 0 and "something else" in c.err, "nor when it answers something else", c.err)
+    ok(code > 0 and "did not return the announcement unchanged" in c.err, "nor when it answers something else", c.err)
     r = pathline.run("collect", "--controller", "10.1.1.1:1", "--switch", "10.1.1.1", "packet:lo", "x")
     ok(r.returncode == 2 and "--switch" in r.stderr, "a switch without its queue pair is refused", r.stderr)
 

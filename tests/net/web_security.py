@@ -205,9 +205,9 @@ def test_auth():
         scrape(d)
     eq(d.stop(), 0, "stops with 0")
     for listen, extra, pattern in (
-            ("0.0.0.0:0", "", "nobody has to say who he is"),
+            ("0.0.0.0:0", "", "without authentication"),
             ("0.0.0.0:0", f"  config_file: {write('plain.yml', f'basic_auth_users:{chr(10)}  a: {good}{chr(10)}')}\n",
-             "travel in the clear"),
+             "sent in clear text"),
             ("0.0.0.0:0", f"  config_file: {DIR}/web.yml\n", None), ("127.0.0.1:0", "", None)):
         d = Daemon("warn", extra, listen)
         warned = re.findall(r"level=warning subject=http", d.log())

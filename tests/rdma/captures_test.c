@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Genuine traffic: every ICRC is right but the one that is meant to be wrong, every frame encodes to the same bytes,
- * and the responder answers the genuine requests as the genuine responder did.
+ * Genuine traffic: every ICRC is right but the one that is meant to be wrong, every frame encodes
+ * to the same bytes, and the responder answers the genuine requests as the genuine responder did.
  */
 #include "base/test.h"
 #include "capture.h"
@@ -50,8 +50,8 @@ struct talk {
 	bool words; /* what atomics found there is put there before them */
 	uint32_t lost
 		[4]; /* which of our answers are not in the capture: the link lost them, on purpose */
-	uint32_t
-		middle; /* this one, the rest of a READ asked for again, begins with First; there with Middle */
+	/* this one, the rest of a READ asked for again, begins with First; there with Middle */
+	uint32_t middle;
 };
 
 static _Alignas(64) uint8_t region[GENUINE_BYTES];

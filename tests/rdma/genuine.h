@@ -19,7 +19,8 @@ static bool is_answer(const struct pl_roce *p)
 	       op <= PL_ROCE_ATOMIC_ACK;
 }
 
-/* "opcode:number:syndrome:messages", and of those that carry it the original value or the payload's length and sum. */
+/* "opcode:number:syndrome:messages", and of those that carry it the original value or the payload's
+ * length and sum. */
 static void append(char *text, size_t cap, const struct pl_roce *p)
 {
 	const size_t at = strlen(text);

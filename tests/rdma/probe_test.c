@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The requests that were put to soft-RoCE, put to the responder: the same answers, the same state, the same effect. */
+/* The requests that were put to soft-RoCE, put to the responder: the same answers, the same state,
+ * the same effect. */
 #include "base/test.h"
 #include "capture.h"
 #include "genuine.h"
@@ -40,7 +41,8 @@ static struct pl_addr addr(bool v6, uint8_t last)
 	return a;
 }
 
-/* The key is the last that the case's requests name; the one case without a right one names it but for a bit. */
+/* The key is the last that the case's requests name; the one case without a right one names it but
+ * for a bit. */
 static uint32_t key_of(const struct probe *probe, uint32_t first)
 {
 	uint32_t key = 0;
@@ -48,7 +50,8 @@ static uint32_t key_of(const struct probe *probe, uint32_t first)
 	for (uint32_t i = first; i < probe->last; i++) {
 		struct pl_roce p;
 
-		/* Also of frames with a wrong ICRC: what was read before it was found wrong is not looked at here. */
+		/* Also of frames with a wrong ICRC: what was read before it was found wrong is not
+		 * looked at here. */
 		if (pl_roce_parse(&p, pl_cursor(capture.pkts[i].data, capture.pkts[i].len),
 			    PL_LINK_ETHERNET) == PL_ROCE_F_OK &&
 			p.headers & (PL_ROCE_H_RETH | PL_ROCE_H_ATOMIC) && p.rkey != 0)
@@ -161,7 +164,8 @@ static void run(const struct probe *probe, uint32_t first, uint32_t qpn)
 	pl_responder_free(r);
 }
 
-/* Cases of an outstanding request: the requester's. What was sent is compared, then the forged answer given. */
+/* Cases of an outstanding request: the requester's. What was sent is compared, then the forged
+ * answer given. */
 static void run_requester(const struct probe *probe, uint32_t first, uint32_t qpn,
 	enum pl_rdma_result result, bool completes)
 {

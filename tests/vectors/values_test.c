@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lengths are never believed. Every field that a packet of the vectors could have (one, two and four bytes wide,
- * at every place) is set in turn to 0, 1, the half, the largest, the largest less one, and its value less and
- * more one. Whatever the packet then is: nothing outside it is read, what is decoded is sound, the shortcut
- * comes to what the general way does, and the books balance. Run as: values_test FOLDER
+ * Lengths are never believed. Every field that a packet of the vectors could have (one, two and
+ * four bytes wide, at every place) is set in turn to 0, 1, the half, the largest, the largest less
+ * one, and its value less and more one. Whatever the packet then is: nothing outside it is read,
+ * what is decoded is sound, the fast path comes to what the general way does, and the books
+ * balance. Run as: values_test FOLDER
  */
 #include <ftw.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every vector through the decoder: each packet gets the verdict and the notes that its source says, and
- * cut after every byte it gets nothing it does not hold. The captures and what is expected of them are
- * written by tools/mkvector at build time; run as: vectors_test FOLDER
+ * Every vector through the decoder: each packet gets the verdict and the notes that its source
+ * says, and cut after every byte it gets nothing it does not hold. The captures and what is
+ * expected of them are written by tools/mkvector at build time; run as: vectors_test FOLDER
  */
 #include <ftw.h>
 
@@ -40,10 +40,12 @@ static void no_flush(struct pl_record_batch *batch, void *arg)
 	exit(1);
 }
 
-/* A fresh decoder each time: sequence state must not leak from one packet into the next one's verdict. */
+/* A fresh decoder each time: sequence state must not leak from one packet into the next one's
+ * verdict. */
 static struct pl_decode *fresh_decoder(void)
 {
-	/* The second is for vectors in INTCollector's dialect, whose generator sends from this address. */
+	/* The second is for vectors in INTCollector's dialect, whose generator sends from this
+	 * address. */
 	static const struct pl_profile profiles[] = {
 		{ .dscp_set = true, .dscp_value = 0x17, .dscp_mask = 0x3f },
 		{ .prefix = { { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1 } },
@@ -136,7 +138,8 @@ static bool depends_on_length(const char *name)
 	return false;
 }
 
-/* The name of the first optional field that `part` has and `whole` lacks or tells otherwise; NULL = none. */
+/* The name of the first optional field that `part` has and `whole` lacks or tells otherwise; NULL =
+ * none. */
 static const char *invented(enum pl_record_kind kind, const void *part, uint32_t part_present,
 	const void *whole, uint32_t whole_present)
 {
@@ -159,7 +162,8 @@ static const char *invented(enum pl_record_kind kind, const void *part, uint32_t
 	return NULL;
 }
 
-/* What a cut packet still tells is what the whole one tells. Its hops are the newest, which stand last. */
+/* What a cut packet still tells is what the whole one tells. Its hops are the newest, which stand
+ * last. */
 static const char *compare(const struct pl_record_batch *cut, uint64_t notes,
 	const struct pl_record_batch *whole, bool damaged)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What runs in the guest: verbs on its soft-RoCE device, by a line of words each. Answers are lines of `done` or `cm`,
- * then one that begins with `ok` or `error`. Numbers are as strtoull takes them.
+ * What runs in the guest: verbs on its soft-RoCE device, by a line of words each. Answers are lines
+ * of `done` or `cm`, then one that begins with `ok` or `error`. Numbers are as strtoull takes them.
  *
  *   region ID BYTES                          memory for everything; ok key= va=
  *   pair ID rc|uc                            a queue pair; ok qpn=
- *   connect ID OWN ADDRESS QPN EXPECT FIRST MTU   to ready: our address, the peer, the number expected from it, our
+ *   connect ID OWN ADDRESS QPN EXPECT FIRST MTU   to ready: our address, the peer, the number
+ *                                                 expected from it, our
  *                                            first
  *   state ID                                 ok state= expect= first=
  *   receive ID REGION OFFSET BYTES
@@ -15,8 +16,10 @@
  *   swap ID REGION OFFSET VA KEY COMPARE NEW
  *   done ID MS                               completions, waiting so long for the first; ok N
  *   put REGION OFFSET HEX | get REGION OFFSET BYTES
- *   listen PORT REGION | call ADDRESS PORT REGION [SECONDS]    the connection manager; the region (va 64, key 32, bytes 32, big-endian)
- *                                            is told to the peer in the private data; the caller writes 64 bytes from
+ *   listen PORT REGION | call ADDRESS PORT REGION [SECONDS]    the connection manager; the region
+ *   (va 64, key 32, bytes 32, big-endian)
+ *                                            is told to the peer in the private data; the caller
+ *                                            writes 64 bytes from
  *                                            REGION's beginning to the peer's, and hangs up
  */
 #include <arpa/inet.h>

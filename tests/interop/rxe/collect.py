@@ -134,8 +134,8 @@ def test_exchange(guest, peer):
     told = peer.values('event', SECONDS * 1000)
     eq((told['event'], told['reason']), (3, 28), 'RDMA-CM: a region that is not there is refused')
     stats = collector.stop()
-    card = stats.get('card', {})
-    eq([card.get(name) for name in ('queue_pairs', 'broken', 'immediates', 'immediates_lost', 'requests', 'refused')],
+    nic = stats.get('nic', {})
+    eq([nic.get(name) for name in ('queue_pairs', 'broken', 'immediates', 'immediates_lost', 'requests', 'refused')],
        [2, 1, 2, 0, 1, 1], 'the account: queue pairs, the one that failed, immediates, a connection refused')
     eq((stats.get('signals'), stats.get('failed')), (2, 1), 'signals are told')
     ok(stats.get('hardware', {}).get('rcvd_pkts', 0) > 0, 'what rxe counts itself is there', stats.get('hardware'))
@@ -279,7 +279,7 @@ def test_cm(guest, peer):
     stats = collector.stop()
     eq([(p['store'], p['tcp'], p['cm'], p['connected']) for p in stats.get('peers', [])], [('sums', 1, 1, 0)],
        'RDMA-CM: the account')
-    eq((stats.get('signals'), stats.get('card', {}).get('closed')), (1, 1), 'RDMA-CM: its signal, and its end')
+    eq((stats.get('signals'), stats.get('nic', {}).get('closed')), (1, 1), 'RDMA-CM: its signal, and its end')
     code, out = guest.shell('od -A n -t u8 -j %d -N 8 /tmp/saved/sums.plr && pathline region verify /tmp/saved/sums.plr' % (
         told['va'] + 4096))
     eq((code, out.split()[:1]), (0, ['4715']), 'a copy of the region was saved, which is a region')
@@ -384,11 +384,11 @@ def test_device(guest, peer):
             streams.write(2000 + turn, what)
             code, out = guest.shell('rdma link del rxe0', SECONDS)
             eq(code, 0, 'the device is taken away, which nobody holds')
-            ok(told(collector, 'taken away, with the queue pairs of %d peers' % held, turn), 'told')
+            ok(told(collector, 'removed, with the queue pairs of %d peers' % held, turn), 'told')
             ok(streams.ended(), 'the connections of its queue pairs are ended')
             streams.close()
             got, connection = ask('sums', RC, 0x7ff)
-            eq((got['refusal'], got['qpn']), (5, 0), 'peers are refused: there is no card')
+            eq((got['refusal'], got['qpn']), (5, 0), 'peers are refused: there is no NIC')
             connection.close()
             guest.shell('rdma link add rxe0 type rxe netdev eth0')
             ok(told(collector, 'rxe0 is back', turn), 'it is back: told')
@@ -397,14 +397,14 @@ def test_device(guest, peer):
         streams = Streams(guest, peer, 'after all', cm)
         streams.write(2003, 'after all')
         streams.close()
-        card = collector.stop().get('card', {})
-        eq((card.get('lost'), card.get('returns'), card.get('device_gone'), card.get('queue_pairs')), (2 * held, 2, 2, 3 * held),
+        nic = collector.stop().get('nic', {})
+        eq((nic.get('lost'), nic.get('returns'), nic.get('device_gone'), nic.get('queue_pairs')), (2 * held, 2, 2, 3 * held),
            'the account: queue pairs lost, returns, over all that there was')
     guest.shell('insmod /modules/rdma_ucm.ko')
 
 
 def test_address(guest, peer):
-    """The address is taken away and comes back, while queue pairs hold its place in the card's table."""
+    """The address is taken away and comes back, while queue pairs hold its place in the NIC's table."""
     collector = Collector(guest, regions=['sums'])
     before = Streams(guest, peer, 'at first')
     before.write(1001, 'at first')
@@ -412,7 +412,7 @@ def test_address(guest, peer):
         what = 'address back, %d' % turn
         guest.shell('ip addr del %s/24 dev eth0' % THERE)
         ok(told(collector, 'connect to ' + machine.ADDRESS6, turn), 'the address is gone, another one is left: told')
-        eq(refusal_inside(guest), 6, 'a peer whose kind of address the card has not is refused for that')
+        eq(refusal_inside(guest), 6, 'a peer whose kind of address the NIC has not is refused for that')
         guest.shell('ip addr add %s/24 dev eth0' % THERE)
         ok(told(collector, 'connect to %s$' % THERE, turn), 'it is back: told')
         # What rxe says for a connection from before comes from where its address was: it is never heard, and ends queue pair 1.
@@ -423,8 +423,8 @@ def test_address(guest, peer):
         before.write(1100 + turn, what + ', a queue pair from before', ('uc',))
         again.close()
     before.close()
-    card = collector.stop().get('card', {})
-    ok(card.get('addresses', 0) >= 4 and card.get('lost') == 0, 'changes are counted, nothing was lost', card)
+    nic = collector.stop().get('nic', {})
+    ok(nic.get('addresses', 0) >= 4 and nic.get('lost') == 0, 'changes are counted, nothing was lost', nic)
 
 
 def make_regions(guest):

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The verbs driver (src/verbs) in the guest, by a line of words each. Answers are lines of `completion` or `news`, then one
- * that begins with `ok` or `error`. Numbers are as strtoull takes them.
+ * The verbs driver (src/verbs) in the guest, by a line of words each. Answers are lines of
+ * `completion` or `news`, then one that begins with `ok` or `error`. Numbers are as strtoull takes
+ * them.
  *
  *   open DEVICE[?KEY=VALUE] QPS RECEIVES     ok gid= index= mtu= depth= cm=
  *   close
- *   memory PATH BYTES VA DOMAIN              a new file of zeros, checked, mapped and registered; ok key= va=
+ *   memory PATH BYTES VA DOMAIN              a new file of zeros, checked, mapped and registered;
+ *                                            ok key= va=
  *   forget KEY                               no longer registered
  *   pair rc|uc ADDRESS QPN PSN MTU DOMAIN    a queue pair for that peer; ok qpn=
  *   remove QPN
- *   listen PORT | accept ID | reject ID | hangup ID      the private data of an answer is va 64 and key 32 of `memory`
+ *   listen PORT | accept ID | reject ID | hangup ID      the private data of an answer is va 64 and
+ *                                                        key 32 of `memory`
  *   step MS                                  what happens, waiting so long for the first; ok N
  *   get OFFSET BYTES                         of the memory
  *   counters                                 ok name=value …, those that are not zero

@@ -121,12 +121,12 @@ def test_broken(guest, peer):
     eq(got_of(guest, 0, 2), b'\xaa\xbb', 'that of its own is not')
     guest.do('remove', theirs)
     made = [guest.values('pair', 'uc', OURS[4], i + 1, 0, 1024)['qpn'] for i in range(4)]
-    ok('4 queue pairs already' in refused(guest, 'pair', 'uc', OURS[4], 9, 0, 1024), 'there is a limit to queue pairs')
+    ok('the limit of 4 queue pairs is reached' in refused(guest, 'pair', 'uc', OURS[4], 9, 0, 1024), 'there is a limit to queue pairs')
     guest.do('remove', made[2])
     guest.do('remove', guest.values('pair', 'rc', OURS[4], 9, 0, 1024)['qpn'])
     for number in made[:2] + made[3:]:
         guest.do('remove', number)
-    ok('cannot be' in refused(guest, 'pair', 'rc', OURS[4], 1 << 24, 0, 1024), 'a number that none can have')
+    ok('parameters of the queue pair are not supported' in refused(guest, 'pair', 'rc', OURS[4], 1 << 24, 0, 1024), 'a number that none can have')
     guest.do('forget', at['key'])
 
 

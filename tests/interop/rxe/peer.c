@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Our engines on the wire of a guest: responder and requester behind a Unix datagram socket, a frame to a datagram.
- * Address resolution is answered, so that the guest finds us. Commands are lines of words; one line comes back, which
- * begins with ok or error. Numbers are as strtoull takes them.
+ * Our engines on the wire of a guest: responder and requester behind a Unix datagram socket, a
+ * frame to a datagram. Address resolution is answered, so that the guest finds us. Commands are
+ * lines of words; one line comes back, which begins with ok or error. Numbers are as strtoull takes
+ * them.
  *
- *   peer WIRE PORT PCAP              binds WIRE, sends to PORT, writes every frame of RoCE to the capture file PCAP;
- *                                    WIRE - : PORT is a network interface, whose frames are read and sent
+ *   peer WIRE PORT PCAP              binds WIRE, sends to PORT, writes every frame of RoCE to the
+ *                                    capture file PCAP; WIRE - : PORT is a network interface, whose
+ *                                    frames are read and sent
  *
  *   region BYTES                     ok key= va=
  *   answer rc|uc ADDRESS QPN PSN     a queue pair of the responder for that peer; ok qpn=
  *   ask rc|uc ADDRESS QPN PSN [OWN]  one of the requester; its own number is drawn or OWN; ok qpn=
  *   receive QPN N                    posts N receives without memory
  *   write QPN VA KEY HEX [IMMEDIATE] | add QPN VA KEY VALUE | swap QPN VA KEY COMPARE NEW
- *   fill QPN VA KEY BYTES COUNT      COUNT writes of BYTES one behind the other, of bytes that tell their position
+ *   fill QPN VA KEY BYTES COUNT      COUNT writes of BYTES one behind the other, of bytes that tell
+ *                                    their position
  *   drop N                           every Nth frame to the guest is lost from now on; 0: none
- *   wait QPN MS                      lets the wire run until none of its work waits, or so long; ok done= failed= result=
- *                                    original=
+ *   wait QPN MS                      lets the wire run until none of its work waits, or so long; ok
+ *                                    done= failed= result= original=
  *   run MS                           lets it run so long
- *   listen PORT                      connections that are asked for there are taken: our region is told in the private
- *                                    data (va 64, key 32, bytes 32, big-endian)
+ *   listen PORT                      connections that are asked for there are taken: our region is
+ *                                    told in the private data (va 64, key 32, bytes 32, big-endian)
  *   call ADDRESS PORT                asks for one; ok qpn=, of the requester
- *   event MS                         what happened to it, waiting so long; ok event= reason= va= key= bytes=, the last
- *                                    three as the peer told
+ *   event MS                         what happened to it, waiting so long; ok event= reason= va=
+ *                                    key= bytes=, the last three as the peer told
  *   hangup
  *   get OFFSET BYTES                 of the region; ok HEX
  *   done                             completions of receives: ok N, then imm of the last

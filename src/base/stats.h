@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Numbers of a structure that are told to people and programs, each declared once in a list
+ * (X.def) beside the structure. The structure's members, the families of the metrics page, members
+ * of JSON objects and "pathline help metrics" are made of the list.
+ *
+ * A list has rows PL_STAT(KIND, member, key, family, unit, help): a 64-bit member; the key in JSON,
+ * "GROUP.KEY" within the object GROUP, NULL for none; the family without "_total", NULL for none;
+ * its unit or NULL; what is counted, as a sentence. KIND is COUNTER or GAUGE.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pl_json;
+
+struct pl_stat {
+	const char *name; /* the member's */
+	const char *key, *family, *unit, *help;
+	uint32_t offset;
+	bool gauge;
+};
+
+struct pl_stats {
+	const struct pl_stat *rows;
+	unsigned int n;
+};
+
+enum pl_stat_kind { PL_STAT_COUNTER, PL_STAT_GAUGE };
+
+/* For a list included where a structure, or a table of its rows, is made. */
+#define PL_STAT_MEMBER(kind, member, ...) uint64_t member;
+#define PL_STAT_ROW(type, kind, member, key, family, unit, help)                                   \
+	{ #member, key, family, unit, help, (uint32_t)offsetof(type, member),                      \
+		PL_STAT_##kind == PL_STAT_GAUGE },
+
+uint64_t pl_stat_read(const struct pl_stat *stat, const void *object);
+
+/* Adds every number. */
+void pl_stats_add(const struct pl_stats *stats, void *into, const void *from);
+
+/* Members of the JSON object that is open, by key: those of the group, of none with NULL. */
+void pl_stats_json(
+	const struct pl_stats *stats, const void *object, const char *group, struct pl_json *json);

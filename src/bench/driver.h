@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How benchmarks are started: what `pathline bench` fills in and calls. Benchmarks themselves see
+ * bench.h only. */
+#pragma once
+
+#include "bench/bench.h"
+
+#define PL_BENCH_PAIRS_MIN 5 /* fewer say nothing about spread */
+#define PL_BENCH_PAIRS_MAX 1000
+
+struct pl_bench_ctx {
+	uint64_t budget_ns;  /* of one run */
+	uint64_t size_bytes; /* of the input to make; 0: as the benchmark thinks best */
+	unsigned int pairs;
+	bool jsonl; /* results as JSON lines, not as a table */
+
+	/* The driver's own: the one case to measure, by its whole name (NULL: all), how many were
+	 * measured, and whether the table has its head. */
+	const char *only;
+	unsigned int cases;
+	bool header_done;
+};
+
+/* By its name, or by that of one of its cases ("udp/queue"); NULL when there is none. */
+const struct pl_bench *pl_bench_find(const char *name);
+
+/* Prints names and summaries. */
+void pl_bench_list(void);
+
+/* Runs a benchmark, or one case of it, by a name that pl_bench_find knows. 0 or negative errno,
+ * said with pl_complain. */
+int pl_bench_run(struct pl_bench_ctx *ctx, const char *name);
+
+/* Runs each benchmark, whatever became of the one before. 0 or the first negative errno. */
+int pl_bench_run_all(struct pl_bench_ctx *ctx);

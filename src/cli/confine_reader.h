@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Gives up the rights of a command that opens no interface, in one step. */
+#pragma once
+
+#include <stddef.h>
+
+#include "service/confine.h"
+#include "web/client.h"
+
+/* calls: one of PL_CONFINE_*. Of the paths, which are read, some may be NULL. 0, or an exit code;
+ * complains. */
+int pl_confine_reader(unsigned int calls, const char *const *paths, size_t n);
+
+/* Gives up what asking takes no more (service/confine.h): afterwards the process reads files of
+ * `args`, and `folder` (NULL: none). Before the first thread. 0, or an exit code; complains. */
+int pl_client_confine(const struct pl_client_args *args, const char *folder);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the steps of detection are told: one report, and its hops one by one, source first. Filled
+ * from records in user space (detect/events.c) and straight from the packet by the kernel program
+ * and its twin in user space (core/report_core.h), so that all three come to the same events.
+ *
+ * Order of calls per report, whoever makes them (core/detect_steps.h):
+ *
+ *   pl_core_exporter_step(env, report)       once per datagram, its sequence number: where no
+ *                                            decoder counts. When it says PL_CORE_UNPROVEN,
+ *                                            pl_core_report_unproven follows, and nothing else
+ *   pl_core_report_begin(env, report)        each report of it
+ *   pl_core_hop_step(env, report, hop)       for each hop, source first: queues, ports, links,
+ *                                            nodes, loops
+ *   pl_core_route_step(env, report, latency) the path's aggregates, where they are kept: they have
+ *   its nodes
+ *   pl_core_report_end(env, report, last)    the drop, if it is one, and the flow: start, path
+ *                                            change
+ *   pl_core_delay_step(env, report, latency) the flow's path latency, where that is watched
+ *
+ * and pl_detect_tick for what happens because time passes. Nothing here reads a clock; now_ns is
+ * monotonic and drives the rules, ts_ns (since the Unix epoch) only stamps events.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "record/record.h"
+
+/* A flow's name. No padding: keys are compared as 64-bit words. */
+struct pl_flow_key {
+	struct pl_addr src, dst;
+	uint16_t sport, dport;
+	uint16_t vlan;
+	uint8_t proto;
+	uint8_t has; /* PL_FLOW_KEY_HAS_* */
+	uint32_t vni;
+	uint32_t zero;
+};
+#define PL_FLOW_KEY_HAS_PORTS 1
+#define PL_FLOW_KEY_HAS_VLAN  2
+#define PL_FLOW_KEY_HAS_VNI   4
+
+struct pl_core_report {
+	uint64_t now_ns, ts_ns;
+	struct pl_flow_key flow; /* when present has PL_PATH_HAS_src */
+	struct pl_addr exporter;
+	uint64_t node;      /* reporting node */
+	uint64_t report_id; /* 0: the report has no record to join (settled in the kernel) */
+	uint64_t path_id;   /* complete before pl_core_report_end */
+	uint32_t present;   /* PL_PATH_HAS_* */
+	uint32_t seq;
+	uint16_t flags; /* PL_FLAG_* */
+	uint8_t mode;   /* enum pl_mode */
+	uint8_t hw_id, report_version, drop_reason;
+	uint8_t hop_count;
+	uint8_t zero;
+	uint32_t packet_bytes; /* of the packet reported on, from its IP header; 0 = not known */
+	uint32_t drops;        /* packets that a drop report stands for, less one (a summary's) */
+};
+
+/* From `node` to `present` as in struct pl_hop: user space copies them at once. */
+struct pl_core_hop {
+	uint64_t node;
+	uint32_t ingress_port, egress_port;
+	uint32_t hop_latency_ns, queue_depth, tx_util, buffer_depth;
+	uint16_t queue;
+	uint8_t buffer;
+	uint8_t index;    /* 0 = source side */
+	uint32_t present; /* PL_HOP_HAS_* of these fields */
+	/* from the node before to this one; decoded ones are below 2^32 */
+	uint32_t link_latency_ns;
+	/* PL_HOP_HAS_node, PL_HOP_HAS_egress_port; 0: no link to speak of */
+	uint32_t before_present;
+	uint64_t before_node; /* node of the hop before, when before_present has it */
+	uint32_t before_port; /* egress port of the hop before, when before_present has it */
+	uint8_t clock;        /* enum pl_clock_quality, when present has it */
+	uint8_t zero[3];
+};
+
+/* A sequence space of reports, and a number in it. */
+struct pl_core_numbered {
+	struct pl_addr exporter;
+	uint64_t node;
+	uint32_t seq;
+	uint8_t hw_id, report_version;
+	uint8_t zero[2];
+};
+
+_Static_assert(sizeof(struct pl_flow_key) == 48, "no padding: keys are compared as words");
+_Static_assert(sizeof(struct pl_core_report) == 128, "two cache lines");
+_Static_assert(sizeof(struct pl_core_hop) == 64, "one cache line");
+_Static_assert(offsetof(struct pl_core_hop, present) - offsetof(struct pl_core_hop, node) ==
+		       offsetof(struct pl_hop, present) - offsetof(struct pl_hop, node),
+	"the first part is that of the record");
+_Static_assert(offsetof(struct pl_core_hop, queue) - offsetof(struct pl_core_hop, node) ==
+		       offsetof(struct pl_hop, queue) - offsetof(struct pl_hop, node),
+	"the first part is that of the record");

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reports without records, in user space: a packet straight to what the steps of detection are
+ * told, by the parser that the kernel program has (core/report_core.h). What it does not settle is
+ * for decode/.
+ */
+#pragma once
+
+#include "core/report_core.h"
+#include "core/report_fast.h"
+#include "decode/decode.h"
+
+struct pl_direct_profile {
+	struct pl_core_profile profile;
+	struct pl_addr prefix;
+	unsigned int prefix_bits;
+};
+
+struct pl_direct {
+	struct pl_core_layouts layouts;
+	struct pl_direct_profile *profiles; /* [0] is the default */
+	unsigned int n_profiles;
+	uint32_t max_latency_ns;
+	bool any_port;
+	bool general; /* the fast path is left out, to compare */
+	uint64_t ports[65536 / 64];
+	struct pl_fast_memo *memos; /* PL_FAST_MEMOS, of the fast path */
+};
+
+/* By the decoder's options, so that both understand the same. -ENOMEM */
+int pl_direct_init(struct pl_direct *direct, const struct pl_decode_options *options);
+void pl_direct_done(struct pl_direct *direct);
+
+/* What a profile of decode/ means here. */
+void pl_direct_profile_of(struct pl_core_profile *ret, const struct pl_profile *profile);
+
+/* A value of enum pl_escalation; on PL_ESCALATION_NONE the scratch holds the report and its hops.
+ * Layouts not seen before are learned. */
+uint32_t pl_direct_report(struct pl_direct *direct, struct pl_core_scratch *s,
+	const struct pl_packet *pkt, uint64_t now_ns);
+
+/* The same by a given table of layouts, and nothing is learned: on PL_ESCALATION_LAYOUT the scratch
+ * has missing_key. */
+uint32_t pl_direct_try(const struct pl_direct *direct, const struct pl_core_layouts *layouts,
+	struct pl_core_scratch *s, const struct pl_packet *pkt, uint64_t now_ns);
+
+/* The headers of a usual report (core/report_fast.h), for the fast path; q->keys is set. Nothing
+ * is learned. A value of enum pl_slow. */
+uint32_t pl_direct_fast(
+	const struct pl_direct *direct, struct pl_fast *q, const struct pl_packet *pkt);
+
+/* "carrier", "profile", … and what they mean; NULL for PL_ESCALATION_NONE. */
+const char *pl_escalation_name(enum pl_escalation h);
+const char *pl_escalation_help(enum pl_escalation h);
+
+/* The same of what takes the slow path; NULL for PL_SLOW_NONE. */
+const char *pl_slow_name(enum pl_slow cause);
+const char *pl_slow_help(enum pl_slow cause);

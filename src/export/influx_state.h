@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The inside of the InfluxDB format, for influx.c and influx_line.c. */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "base/hash.h"
+#include "export/influx.h"
+#include "record/put.h"
+
+enum {
+	MEMBERS_MAX = 48,
+	KEY_MAX = 40,
+	KEYS_DEFAULT = 10000,
+	KEYS_MAX = 1 << 24,
+};
+
+/* A field of a record as a tag or a field of a line. */
+struct member {
+	char key[KEY_MAX]; /* ",node=" */
+	uint8_t key_len;
+	uint8_t form;
+	uint16_t offset;
+	uint32_t present;
+};
+
+/* A kind of record as a line: tags in the order of their names, then fields. */
+struct form {
+	struct member tags[MEMBERS_MAX], fields[MEMBERS_MAX];
+	unsigned int n_tags, n_fields;
+	size_t max; /* bytes of the longest line */
+	uint16_t present_at;
+};
+
+/* A set of tags that was written: its hash, and the last time a point had it. */
+struct key {
+	uint64_t hash; /* 0: free */
+	uint64_t ts_ns;
+};
+
+struct influx {
+	struct form event, hop, value;
+	struct key *keys;
+	uint32_t mask, n_keys, max_keys;
+	_Atomic uint64_t folded;
+	_Atomic bool many_lines; /* an entry may be several lines */
+};
+
+/* ---- influx_line.c ---- */
+
+int pl_influx_format_event(
+	void *format, const struct pl_event *event, uint64_t real_ns, struct pl_buf *out);
+int pl_influx_format_value(
+	void *format, const struct pl_value *value, uint64_t real_ns, struct pl_buf *out);
+int pl_influx_format_path(void *format, const struct pl_path *path, const struct pl_hop *hops,
+	uint64_t real_ns, struct pl_buf *out);
+int pl_influx_format_point(
+	void *format, const struct pl_series_point *point, uint64_t real_ns, struct pl_buf *out);

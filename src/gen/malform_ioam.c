@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Damage to IOAM options, which are: option type, length, reserved, IOAM option type, the body. */
+#include "gen/malform_internal.h"
+
+#include <string.h>
+
+static uint8_t *ioam(struct pl_build *b, struct pl_gen_damage *d, size_t n)
+{
+	if (d->ioam == 0) {
+		d->scrapped = true;
+		return NULL;
+	}
+	return at(b, d, d->ioam, n);
+}
+
+/* Makes the option n bytes long (type and length not counted); what is left of it becomes
+ * padding. */
+static void ioam_shorten(struct pl_build *b, struct pl_gen_damage *d, uint8_t n)
+{
+	uint8_t *p = ioam(b, d, 4);
+	uint8_t left;
+
+	if (p == NULL || p[1] < n + 2) {
+		d->scrapped = true;
+		return;
+	}
+	left = (uint8_t)(p[1] - n);
+	p[1] = n;
+	p += 2 + n;
+	p[0] = 1; /* PadN */
+	p[1] = (uint8_t)(left - 2);
+	memset(p + 2, 0, left - 2u);
+}
+
+void pl_damage_ioam_short(struct pl_build *b, struct pl_gen_damage *d)
+{
+	ioam_shorten(b, d, 4);
+}
+
+void pl_damage_ioam_length(struct pl_build *b, struct pl_gen_damage *d)
+{
+	const uint8_t *p = ioam(b, d, 4);
+
+	if (p != NULL)
+		ioam_shorten(b, d, (uint8_t)(p[1] - 4));
+}
+
+void pl_damage_ioam_option(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 4);
+
+	if (p != NULL)
+		p[3] = 9;
+}
+
+void pl_damage_ioam_integrity(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 4);
+
+	if (p != NULL)
+		p[3] = (uint8_t)(64 + p[3]);
+}
+
+void pl_damage_ioam_node_len(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p != NULL)
+		p[6] = (uint8_t)(p[6] + 0x08);
+}
+
+void pl_damage_ioam_remaining(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p != NULL)
+		p[7] |= 0x7f;
+}
+
+/* One word less than the nodes take. */
+void pl_damage_ioam_walk(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p == NULL || (p[7] & 0x7f) == 0)
+		d->scrapped = true;
+	else
+		p[7]--;
+}
+
+static void ioam_flag(struct pl_build *b, struct pl_gen_damage *d, unsigned int flag)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p != NULL) {
+		p[6] |= (uint8_t)(flag >> 1);
+		p[7] |= (uint8_t)((flag & 1) << 7);
+	}
+}
+
+void pl_damage_ioam_overflow(struct pl_build *b, struct pl_gen_damage *d)
+{
+	ioam_flag(b, d, PL_IOAM_OVERFLOW);
+}
+
+void pl_damage_ioam_loopback(struct pl_build *b, struct pl_gen_damage *d)
+{
+	ioam_flag(b, d, PL_IOAM_LOOPBACK);
+}
+
+void pl_damage_ioam_active(struct pl_build *b, struct pl_gen_damage *d)
+{
+	ioam_flag(b, d, PL_IOAM_ACTIVE);
+}
+
+void pl_damage_ioam_flag_unassigned(struct pl_build *b, struct pl_gen_damage *d)
+{
+	ioam_flag(b, d, 1);
+}
+
+void pl_damage_ioam_dex_legacy(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p != NULL)
+		p[7] = 0x03;
+}
+
+void pl_damage_ioam_dex_flag(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 12);
+
+	if (p != NULL)
+		p[6] |= 0x01;
+}
+
+void pl_damage_ioam_pot_flag(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 8);
+
+	if (p != NULL)
+		p[7] |= 0x80;
+}
+
+/* The fraction of an edge-to-edge option, its last word, in a format that knows a million of
+ * them. */
+void pl_damage_ioam_time(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 4);
+
+	if (p != NULL && at(b, d, d->ioam, 2u + p[1]) != NULL)
+		memset(p + 2 + p[1] - 4, 0xf0, 4);
+}
+
+void pl_damage_ioam_sequence(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 16);
+
+	if (p == NULL || (p[6] & 0x80) == 0)
+		d->scrapped = true;
+	else
+		p[8] = 1;
+}
+
+/* An IPv6 option that is longer than its header. */
+void pl_damage_ioam_overrun(struct pl_build *b, struct pl_gen_damage *d)
+{
+	uint8_t *p = ioam(b, d, 4);
+
+	if (p != NULL)
+		p[1] = 255;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What reading captures of each format takes, for capture.c and capture_pcapng.c. */
+#pragma once
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "netio/capture.h"
+#include "wire/cursor.h"
+
+/* What parsing one thing came to, beside negative errno. */
+enum { STEP_PACKET = 1, STEP_ON = 0, STEP_MORE = -EAGAIN };
+
+enum {
+	BLOCK_SECTION = 0x0a0d0d0a,
+	BLOCK_INTERFACE = 1,
+	BLOCK_PACKET = 2, /* obsolete */
+	BLOCK_SIMPLE = 3,
+	BLOCK_ENHANCED = 6,
+};
+enum { OPTION_END = 0, OPTION_TSRESOL = 9, OPTION_TSOFFSET = 14 };
+
+static inline struct pl_cursor unread(const struct pl_capture *capture)
+{
+	return pl_cursor(capture->buf + capture->pos, capture->end - capture->pos);
+}
+
+static inline uint16_t get16(struct pl_cursor *cur, bool little)
+{
+	uint16_t v = pl_get_be16(cur);
+
+	return little ? __builtin_bswap16(v) : v;
+}
+
+static inline uint32_t get32(struct pl_cursor *cur, bool little)
+{
+	uint32_t v = pl_get_be32(cur);
+
+	return little ? __builtin_bswap32(v) : v;
+}
+
+static inline uint64_t get64(struct pl_cursor *cur, bool little)
+{
+	uint64_t v = pl_get_be64(cur);
+
+	return little ? __builtin_bswap64(v) : v;
+}
+
+static inline void set_packet(struct pl_packet *p, uint16_t linktype, const uint8_t *data,
+	uint32_t len, uint32_t wire_len, uint64_t ts_ns)
+{
+	p->data = data;
+	p->len = len;
+	p->wire_len = wire_len;
+	p->ts_ns = ts_ns;
+	switch (linktype) {
+	case 1:
+		p->link = PL_LINK_ETHERNET;
+		break;
+	case 12: /* DLT_RAW of most systems, of OpenBSD the next; some writers put them into files */
+	case 14:
+	case 101:
+	case 228:
+	case 229:
+		p->link = PL_LINK_RAW_IP;
+		break;
+	case 113:
+		p->link = PL_LINK_SLL;
+		break;
+	case 276:
+		p->link = PL_LINK_SLL2;
+		break;
+	default:
+		p->link = PL_LINK_UNKNOWN;
+		break;
+	}
+}
+
+/*
+ * LINKTYPE_NULL and LINKTYPE_LOOP put an address family before the IP header: one of the capturing
+ * machine, in its byte order or in network order. With one of IP's it is raw IP behind four bytes.
+ */
+static inline void strip_family(struct pl_packet *p)
+{
+	struct pl_cursor cur = pl_cursor(p->data, p->len);
+	uint32_t family = pl_get_be32(&cur);
+
+	if (family >> 24 != 0)
+		family = __builtin_bswap32(family);
+	switch (family) {
+	case 2:  /* AF_INET everywhere */
+	case 10: /* AF_INET6: Linux, Solaris or Windows, the BSDs, FreeBSD, macOS */
+	case 23:
+	case 24:
+	case 28:
+	case 30:
+		p->link = PL_LINK_RAW_IP;
+		p->data = cur.pos;
+		p->len -= 4;
+		p->wire_len -= 4;
+		break;
+	default:
+		break;
+	}
+}
+
+static inline void finish_packet(struct pl_packet *p, uint16_t linktype)
+{
+	if (__builtin_expect(linktype == 0 || linktype == 108, 0))
+		strip_family(p);
+}
+
+/* ---- capture.c ---- */
+
+/* at: counted from capture->pos. */
+__attribute__((format(printf, 3, 4))) int pl_capture_damage(
+	struct pl_capture *capture, size_t at, const char *fmt, ...);
+
+/* ---- capture_pcapng.c ---- */
+
+int pl_capture_pcapng(struct pl_capture *capture, struct pl_batch *batch);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which senders most of some datagrams are of: addresses, and IPv6 networks of 64 bits, because one
+ * host has all of a network's addresses. By the algorithm of Misra and Gries: a count is never too
+ * high, and too low by at most 1 / (PL_HEAVY_ROOM + 1) of the datagrams, whatever the senders do.
+ * No allocation; one thread.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "wire/packet.h"
+
+#define PL_HEAVY_ROOM   16
+#define PL_HEAVY_SAMPLE 1024 /* datagrams that are enough to ask */
+#define PL_HEAVY_PART   8    /* heavy is who sends at least one in so many */
+
+/* The counts of one kind of sender, by PL_HEAVY_ROOM names. */
+struct pl_heavy_counts {
+	struct pl_addr name[PL_HEAVY_ROOM];
+	uint32_t count[PL_HEAVY_ROOM];
+};
+
+struct pl_heavy {
+	struct pl_heavy_counts addresses, networks; /* all zero: nothing counted yet */
+	uint32_t sampled;
+};
+
+/* Counts the sources of datagrams. */
+void pl_heavy_add(struct pl_heavy *h, const struct pl_packet *packets, uint32_t n);
+
+/*
+ * The heavy senders of what was counted since the last clearing, the heaviest first: addresses, and
+ * those networks that are heavy without their heavy addresses. At most cap (2 * PL_HEAVY_PART are
+ * all there can be); returns how many.
+ */
+uint32_t pl_heavy_senders(const struct pl_heavy *h, struct pl_prefix *ret, uint32_t cap);

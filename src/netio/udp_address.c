@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses of UDP ports: from a URI by way of names, to and from what sockets take. */
+#include "netio/udp_address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/num.h"
+
+void pl_udp_address_set(struct pl_udp_address *ret, const struct pl_addr *addr, uint16_t port)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (pl_addr_is_v4(addr)) {
+		struct sockaddr_in *sin = (struct sockaddr_in *)&ret->sa;
+
+		sin->sin_family = AF_INET;
+		sin->sin_port = htons(port);
+		memcpy(&sin->sin_addr, addr->b + 12, 4);
+		ret->len = sizeof(*sin);
+	} else {
+		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&ret->sa;
+
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_port = htons(port);
+		memcpy(&sin6->sin6_addr, addr->b, 16);
+		ret->len = sizeof(*sin6);
+	}
+}
+
+/* "name:port" or "[fe80::1%eth0]:port", cut in place; what is numeric has been dealt with. */
+static int split_host(char *text, char **ret_host, uint16_t *ret_port, struct pl_diag *diag)
+{
+	char *colon = strrchr(text, ':');
+	uint64_t port;
+
+	if (colon == NULL || pl_parse_u64(colon + 1, &port) < 0 || port > 65535) {
+		pl_diag_set(diag, "'%s': not HOST:PORT with a port number up to 65535", text);
+		return -EINVAL;
+	}
+	*colon = '\0';
+	if (text[0] == '[' && colon[-1] == ']') {
+		colon[-1] = '\0';
+		text++;
+	}
+	if (*text == '\0' || strpbrk(text, "/[] ") != NULL) {
+		pl_diag_set(diag, "'%s' is not a host name or address", text);
+		return -EINVAL;
+	}
+	*ret_host = text;
+	*ret_port = (uint16_t)port;
+	return 0;
+}
+
+int pl_udp_resolve(const char *target, struct pl_udp_address *ret, struct pl_diag *diag)
+{
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM }, *list;
+	char text[PL_URI_TEXT_MAX], service[8], *host;
+	struct pl_addr addr;
+	uint16_t port;
+	int r;
+
+	if (pl_parse_endpoint(target, &addr, &port) == 0) {
+		if (ret != NULL)
+			pl_udp_address_set(ret, &addr, port);
+		return 0;
+	}
+	snprintf(text, sizeof(text), "%s", target);
+	r = split_host(text, &host, &port, diag);
+	if (r < 0 || ret == NULL)
+		return r;
+	snprintf(service, sizeof(service), "%u", port);
+	r = getaddrinfo(host, service, &hints, &list);
+	if (r != 0) {
+		pl_diag_set(diag, "host '%s': %s", host,
+			r == EAI_SYSTEM ? strerror(errno) : gai_strerror(r));
+		return -EADDRNOTAVAIL;
+	}
+	memset(ret, 0, sizeof(*ret));
+	memcpy(&ret->sa, list->ai_addr, list->ai_addrlen);
+	ret->len = list->ai_addrlen;
+	freeaddrinfo(list);
+	return 0;
+}
+
+char *pl_udp_port_name(const struct pl_addr *addr, uint16_t port)
+{
+	char text[PL_ADDR_TEXT_MAX], *name = NULL;
+
+	pl_format_addr(text, addr);
+	if (asprintf(&name, pl_addr_is_v4(addr) ? "udp://%s:%u" : "udp://[%s]:%u", text, port) < 0)
+		return NULL;
+	return name;
+}

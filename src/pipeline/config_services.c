@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The configuration of what a process does beside collecting reports: regions, translator, memory
+ * server. */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "netio/port.h"
+#include "pipeline/config.h"
+#include "pipeline/config_words.h"
+#include "record/record.h"
+
+#define ROCE       "roce://"
+#define VERBS      "verbs:"
+#define NAME_BYTES 64
+
+/* In the order of enum pl_config_writer. */
+static const char *const writers[] = { "other", "dta", "rdma", "output", NULL };
+const char *const pl_config_dta_forms[] = { "tracking", "plain", NULL };
+
+static int check_region_name(const char *value, struct pl_diag *diag)
+{
+	const size_t n =
+		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
+
+	if (n > 0 && n <= NAME_BYTES && value[n] == '\0')
+		return 0;
+	pl_diag_set(
+		diag, "a region's name has 1 to %d letters, digits, '_', '-' and '.'", NAME_BYTES);
+	return -EINVAL;
+}
+
+/* In the order of enum pl_value_format. */
+static const char *const formats[] = { "hex", "u8", "u16be", "u16le", "u32be", "u32le", "u64be",
+	"u64le", "record", NULL };
+static const char *const beginnings[] = { "new", "all", NULL };
+
+/* As struct pl_value has room for it. */
+static int check_value_name(const char *value, struct pl_diag *diag)
+{
+	const size_t max = sizeof(struct pl_text16) - 1;
+
+	if (strlen(value) <= max && check_region_name(value, NULL) == 0)
+		return 0;
+	pl_diag_set(diag, "a value's name has 1 to %zu letters, digits, '_', '-' and '.'", max);
+	return -EINVAL;
+}
+
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct pl_config_region, member)
+const struct pl_conf_row pl_config_region_rows[] = {
+	{ .key = "name", .type = PL_CONF_STRING, AT(name), .required = true, .def = "last", .check = check_region_name,
+	  .help = "Name of the region, for the metrics page and for peers." },
+	{ .key = "path", .type = PL_CONF_STRING, AT(path), .required = true, .def = "/var/lib/pathline/last.plr",
+	  .help = "File of the region." },
+	{ .key = "writer", .type = PL_CONF_CHOICE, AT(writer), .def = "other", .choices = writers,
+	  .help = "Writer of the region. dta: the translator of this process; rdma: peers of its memory server; output: an output of the type dta; other: another process. A reload adds and removes regions of other writers and of outputs." },
+	{ .key = "read.every", .type = PL_CONF_DURATION, AT(read.every_ns), .def = "1s", .max = UINT64_C(3600000000000),
+	  .help = "Interval at which the region is read; 0s: it is not read, and only its fill and heads are shown, as those of regions with writer: output, whose records the outputs have already." },
+	{ .key = "read.tell", .type = PL_CONF_BOOL, AT(read.tell), .def = "true",
+	  .help = "Give new entries and changed values to the outputs, tail and the table of values; false: only count it." },
+	{ .key = "read.from", .type = PL_CONF_CHOICE, AT(read.from), .def = "new", .choices = beginnings,
+	  .help = "new: entries and changes after the start; all: also those that are there at the start. A file that is made while the process runs is read from its beginning." },
+	{ .key = "value.format", .type = PL_CONF_CHOICE, AT(value.format), .def = "hex", .choices = formats,
+	  .help = "Contents of an entry of a list or of a value of key-write: a number of so many bits, record (a record of pathline, of the kind that the region has), or hex (bytes without a meaning). Counters are numbers." },
+	{ .key = "value.at", .type = PL_CONF_U64, AT(value.at), .def = "0", .max = 4087,
+	  .help = "Where in it the number begins, in bytes." },
+	{ .key = "value.name", .type = PL_CONF_STRING, AT(value.name), .check = check_value_name,
+	  .help = "Meaning of the number, such as queue_depth." },
+	{ 0 },
+};
+#undef AT
+
+#define AT(member) .offset = offsetof(struct pl_config, member)
+static const struct pl_conf_row rows[] = {
+#include "pipeline/config_services.def"
+	{ 0 },
+};
+#undef AT
+/* clang-format on */
+
+int pl_config_check_live(const char *value, struct pl_diag *diag)
+{
+	const char *scheme = pl_port_uri_scheme(value);
+
+	if (scheme != NULL && strcmp(scheme, "pcap") != 0)
+		return pl_port_uri_sockets(value, diag) < 0 ? -EINVAL : 0;
+	pl_diag_set(diag,
+		"\"%s\" is not a port for reports such as udp://:40040; \"pathline translate\" reads captures",
+		value);
+	return -EINVAL;
+}
+
+int pl_config_check_roce(const char *value, struct pl_diag *diag)
+{
+	if (strncmp(value, ROCE, strlen(ROCE)) == 0)
+		return 0;
+	pl_diag_set(diag, "\"%s\" does not begin with %s", value, ROCE);
+	return -EINVAL;
+}
+
+int pl_config_check_control(const char *value, struct pl_diag *diag)
+{
+	struct pl_addr addr;
+	uint16_t port;
+
+	if (strcmp(value, "none") == 0 || pl_parse_endpoint(value, &addr, &port) == 0)
+		return 0;
+	pl_diag_set(diag, "\"%s\" is neither ADDRESS:PORT nor none", value);
+	return -EINVAL;
+}
+
+unsigned int pl_config_regions_of(const struct pl_config *c, enum pl_config_writer writer)
+{
+	const struct pl_config_region *r = c->regions.items;
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < c->regions.n; i++)
+		n += r[i].writer == writer;
+	return n;
+}
+
+static int check_regions(const struct pl_config *c, struct pl_diag *diag)
+{
+	const struct pl_config_region *r = c->regions.items;
+
+	for (size_t i = 0; i < c->regions.n; i++) {
+		for (size_t k = 0; k < i; k++) {
+			const bool name = strcmp(r[i].name, r[k].name) == 0;
+
+			if (!name && strcmp(r[i].path, r[k].path) != 0)
+				continue;
+			pl_diag_set(diag, "regions %zu and %zu have the same %s", k + 1, i + 1,
+				name ? "name" : "path");
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int check_reading(const struct pl_config *c, struct pl_diag *diag)
+{
+	const struct pl_config_region *r = c->regions.items;
+	const size_t max = sizeof(struct pl_text32) - 1;
+
+	for (size_t i = 0; i < c->regions.n; i++) {
+		if (r[i].read.every_ns == 0 || strlen(r[i].name) <= max)
+			continue;
+		pl_diag_set(diag,
+			"region %zu: the name of a region that is read has at most %zu characters (or read.every: 0s)",
+			i + 1, max);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+bool pl_config_reads_region(const struct pl_config_region *r)
+{
+	return r->read.every_ns > 0 && r->writer != PL_WRITER_OUTPUT;
+}
+
+bool pl_config_reads(const struct pl_config *c)
+{
+	const struct pl_config_region *r = c->regions.items;
+
+	for (size_t i = 0; i < c->regions.n; i++) {
+		if (pl_config_reads_region(&r[i]))
+			return true;
+	}
+	return false;
+}
+
+static int check_dta(const struct pl_config *c, struct pl_diag *diag)
+{
+	const unsigned int n = pl_config_regions_of(c, PL_WRITER_DTA);
+	const char *wrong = NULL;
+
+	if (c->dta.listen == NULL)
+		wrong = c->dta.to != NULL ? "dta.to without dta.listen: no translator runs"
+			: n > 0 ? "a region has writer: dta, but there is no dta.listen: no translator runs"
+				: NULL;
+	else if (c->dta.to == NULL && n == 0)
+		wrong = "dta.listen without a region that has writer: dta, or dta.to: the translator has "
+			"nowhere to write";
+	else if (c->dta.to != NULL && n > 0)
+		wrong = "dta.to and a region with writer: dta: the translator writes to one of both";
+	else if (c->dta.to != NULL && (c->dta.epoch_ns != 0 || c->dta.keep_epochs != NULL))
+		wrong = "dta.to with dta.epoch or dta.keep_epochs: epochs are the collectors'";
+	if (wrong == NULL)
+		return 0;
+	pl_diag_set(diag, "%s", wrong);
+	return -EINVAL;
+}
+
+static int check_rdma(const struct pl_config *c, struct pl_diag *diag)
+{
+	const unsigned int n = pl_config_regions_of(c, PL_WRITER_RDMA);
+	const char *interface = c->rdma.interface, *wrong = NULL;
+
+	if (interface == NULL)
+		wrong = n > 0 ? "a region has writer: rdma, but there is no rdma.interface: no memory "
+				"server runs"
+			      : NULL;
+	else if (n == 0)
+		wrong = "rdma.interface without a region that has writer: rdma: peers have nothing to write";
+	else if (strcmp(c->rdma.listen, "none") == 0 && c->rdma.cm_port == 0)
+		wrong = "rdma.listen is none and rdma.cm_port 0: no peer can connect";
+	else if (strncmp(interface, VERBS, strlen(VERBS)) == 0 &&
+		 (c->rdma.check_mac || c->rdma.min_ttl != 0))
+		wrong = "rdma.check_mac and rdma.min_ttl need the software NIC, not an RDMA NIC";
+	if (wrong == NULL)
+		return 0;
+	pl_diag_set(diag, "%s", wrong);
+	return -EINVAL;
+}
+
+int pl_config_check_services(const struct pl_config *c, struct pl_diag *diag)
+{
+	int r = check_regions(c, diag);
+
+	if (r == 0)
+		r = check_reading(c, diag);
+	if (r == 0)
+		r = check_dta(c, diag);
+	return r == 0 ? check_rdma(c, diag) : r;
+}
+
+bool pl_config_has_services(const struct pl_config *c)
+{
+	return c->dta.listen != NULL || c->rdma.interface != NULL;
+}
+
+/* A region of another writer or of an output may come and go; the rest of it stays as it was at the start. */
+static void dump(const struct pl_config *c, struct pl_buf *out)
+{
+	const struct pl_config_region *r = c->regions.items;
+	struct pl_config own = *c;
+
+	own.regions = (struct pl_conf_list){ .items = NULL };
+	pl_conf_dump(rows, &own, out);
+	for (size_t i = 0; i < c->regions.n; i++) {
+		if (r[i].writer == PL_WRITER_DTA || r[i].writer == PL_WRITER_RDMA)
+			pl_buf_printf(out, "%s=%s:%u\n", r[i].name, r[i].path, r[i].writer);
+	}
+}
+
+bool pl_config_same_services(const struct pl_config *a, const struct pl_config *b)
+{
+	struct pl_buf of_a, of_b;
+	bool same;
+
+	pl_buf_init(&of_a);
+	pl_buf_init(&of_b);
+	dump(a, &of_a);
+	dump(b, &of_b);
+	same = !of_a.failed && !of_b.failed && of_a.len == of_b.len &&
+	       memcmp(of_a.data, of_b.data, of_a.len) == 0;
+	pl_buf_done(&of_a);
+	pl_buf_done(&of_b);
+	return same;
+}
+
+/* Rounded up: families of the translator and of each collector it writes to, of the memory server,
+ * of each region and its lists. */
+uint64_t pl_config_services_series(const struct pl_config *c)
+{
+	enum { OF_DTA = 128, OF_COLLECTORS = 64 * 16, OF_RDMA = 192, OF_REGION = 32 + 64 };
+
+	return (c->dta.listen != NULL ? OF_DTA + (c->dta.to != NULL ? OF_COLLECTORS : 0) : 0) +
+	       (c->rdma.interface != NULL ? OF_RDMA : 0) + (c->regions.n > 0) +
+	       OF_REGION * c->regions.n;
+}
+
+int pl_config_copy(struct pl_config *ret, const struct pl_config *config)
+{
+	struct pl_buf text;
+	int r;
+
+	pl_buf_init(&text);
+	pl_conf_dump(pl_config_rows, config, &text);
+	r = text.failed ? -ENOMEM : pl_config_parse(ret, "copy", text.data, text.len, NULL);
+	pl_buf_done(&text);
+	return r;
+}

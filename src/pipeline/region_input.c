@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "pipeline/region_input.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/postcards.h"
+#include "memory/sketch.h"
+
+enum {
+	/* Of one step: so much keeps a worker for less than a millisecond. */
+	STEP_ENTRIES = 2048,
+	STEP_LISTS = 4096,
+	STEP_SLOTS = 16384,
+	READ_BYTES = 64 * 1024,
+};
+/* A writer of one slot may be interrupted for so long. */
+#define SETTLE_NS UINT64_C(20000000)
+/* Between looks at what has become of the file. */
+#define LOOK_NS   UINT64_C(1000000000)
+
+struct pl_region_input {
+	struct pl_config_region config; /* own texts */
+	struct pl_region *region;       /* NULL: there is none to read */
+	struct pl_store_params params;
+	uint64_t id, epoch; /* id: of the region that was read last; 0: none */
+	bool finishing;     /* this walk is the last one of the epoch before */
+	struct pl_append append;
+	struct pl_append_reader *lists; /* heap, append.lists */
+	uint32_t list_at, quiet_lists;  /* the next one; lists in a row that had nothing */
+	struct pl_scan scan;
+	bool scans;       /* the scan is there */
+	uint64_t columns; /* of a sketch, told last */
+	bool walking, final_begun, final_over;
+	uint64_t due_ns, settle_ns, look_ns;
+	uint64_t max, max_number; /* of this interval */
+	bool has_max;
+	struct pl_region_input_stats stats;
+	uint8_t bytes[READ_BYTES];
+	uint64_t numbers[STEP_ENTRIES];
+};
+
+const char *pl_region_drop_name(enum pl_region_drop cause)
+{
+	static const char *const names[PL_REGION_DROP_MAX] = { "overrun", "damaged", "repeated",
+		"keyed", "invalid" };
+
+	return names[cause];
+}
+
+static char *copy_of(const char *text, bool *good)
+{
+	char *copy = text != NULL ? strdup(text) : NULL;
+
+	*good = *good && (text == NULL || copy != NULL);
+	return copy;
+}
+
+int pl_region_input_new(struct pl_region_input **ret, const struct pl_config_region *config)
+{
+	struct pl_region_input *in = calloc(1, sizeof(*in));
+	bool good = true;
+
+	if (in == NULL)
+		return -ENOMEM;
+	in->config = *config;
+	in->config.name = copy_of(config->name, &good);
+	in->config.path = copy_of(config->path, &good);
+	in->config.value.name = copy_of(config->value.name, &good);
+	if (!good) {
+		pl_region_input_free(in);
+		return -ENOMEM;
+	}
+	snprintf(in->stats.name, sizeof(in->stats.name), "%s", config->name);
+	in->stats.writer = config->writer;
+	*ret = in;
+	return 0;
+}
+
+/* What is known of what was read: where cursors are, what slots held. */
+static void forget(struct pl_region_input *in)
+{
+	free(in->lists);
+	in->lists = NULL;
+	if (in->scans)
+		pl_scan_done(&in->scan);
+	in->scans = false;
+	in->id = 0;
+}
+
+static void close_region(struct pl_region_input *in)
+{
+	(void)pl_region_close(in->region);
+	in->region = NULL;
+	in->walking = in->finishing = false;
+}
+
+void pl_region_input_free(struct pl_region_input *in)
+{
+	if (in == NULL)
+		return;
+	close_region(in);
+	forget(in);
+	free(in->config.name);
+	free(in->config.path);
+	free(in->config.value.name);
+	free(in);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return (a == NULL) == (b == NULL) && (a == NULL || strcmp(a, b) == 0);
+}
+
+bool pl_region_input_is(const struct pl_region_input *in, const struct pl_config_region *c)
+{
+	const struct pl_config_region *i = &in->config;
+
+	return same_text(i->name, c->name) && same_text(i->path, c->path) &&
+	       same_text(i->value.name, c->value.name) && i->writer == c->writer &&
+	       i->read.every_ns == c->read.every_ns && i->read.tell == c->read.tell &&
+	       i->read.from == c->read.from && i->value.format == c->value.format &&
+	       i->value.at == c->value.at;
+}
+
+const struct pl_region_input_stats *pl_region_input_stats(const struct pl_region_input *in)
+{
+	return &in->stats;
+}
+
+uint64_t pl_region_input_due_ns(const struct pl_region_input *in)
+{
+	uint64_t due = in->walking || in->region == NULL ? in->look_ns : in->due_ns;
+
+	if (in->scans && in->scan.n_waiting > 0 && in->settle_ns < due)
+		due = in->settle_ns;
+	return due < in->look_ns ? due : in->look_ns;
+}
+
+void pl_region_input_wake(struct pl_region_input *in)
+{
+	if (in->params.primitive == PL_APPEND)
+		in->due_ns = 0;
+}
+
+/* ---- opening, and what becomes of the file ---- */
+
+static void *store_of(const struct pl_region_input *in)
+{
+	return pl_region_store(in->region, in->epoch);
+}
+
+/* Cursors at the head, or at the oldest entry; of what is new by itself at the very first, so that
+ * what is gone already is known to be. */
+static int begin_lists(struct pl_region_input *in, bool first)
+{
+	int r = pl_append_init(&in->append, &in->params, store_of(in));
+
+	if (r == 0 && in->lists == NULL)
+		in->lists = calloc(in->append.lists, sizeof(*in->lists));
+	if (r < 0 || in->lists == NULL)
+		return r < 0 ? r : -ENOMEM;
+	for (uint32_t i = 0; i < in->append.lists; i++) {
+		uint64_t from = 0;
+
+		if (first)
+			from = in->config.read.from == 0 ? pl_append_head(&in->append, i)
+							 : pl_append_oldest(&in->append, i);
+		pl_append_reader_init(&in->lists[i], &in->append, i, from);
+	}
+	in->stats.slots = in->append.slots * in->append.lists;
+	return 0;
+}
+
+static int begin_scan(struct pl_region_input *in, bool first)
+{
+	const bool quiet = first && in->config.read.from == 0;
+	struct pl_scan_found found;
+	uint64_t all = UINT64_MAX;
+	int r = pl_scan_init(&in->scan, &in->params, store_of(in), quiet);
+
+	if (r < 0)
+		return r;
+	in->scans = true;
+	in->stats.slots = in->scan.n;
+	/* Whole, before anything else is read: what comes after the start is new. */
+	if (quiet) {
+		pl_scan_begin(&in->scan);
+		(void)pl_scan_next(&in->scan, &all, &found, in->bytes);
+	}
+	return 0;
+}
+
+static void begin_sketch(struct pl_region_input *in, bool first)
+{
+	struct pl_sketch s;
+
+	(void)pl_sketch_init(&s, &in->params, store_of(in));
+	in->columns = first && in->config.read.from == 0 ? pl_sketch_completed(&s) : 0;
+	in->stats.slots = s.columns;
+}
+
+static int begin(struct pl_region_input *in, bool first)
+{
+	switch (in->params.primitive) {
+	case PL_APPEND:
+		return begin_lists(in, first);
+	case PL_SKETCH:
+		begin_sketch(in, first);
+		return 0;
+	default:
+		return begin_scan(in, first);
+	}
+}
+
+/* The same region, mapped again: what was read of it is known. */
+static void go_on(struct pl_region_input *in)
+{
+	if (in->params.primitive == PL_APPEND)
+		(void)pl_append_init(&in->append, &in->params, store_of(in));
+	else if (in->scans)
+		pl_scan_rebase(&in->scan, store_of(in), false);
+}
+
+static void say_trouble(struct pl_region_input *in, const char *words)
+{
+	in->stats.readable = false;
+	snprintf(in->stats.trouble, sizeof(in->stats.trouble), "%.191s", words);
+}
+
+void pl_region_input_open(struct pl_region_input *in, bool first)
+{
+	struct pl_diag diag = { .text = "" };
+	struct pl_region_info info = { .id = 0 };
+	uint64_t epoch;
+	int r;
+
+	(void)pl_region_guard();
+	r = pl_region_open(&in->region, in->config.path, PL_REGION_READ, NULL, &diag);
+	if (r < 0)
+		in->region = NULL;
+	if (r == 0) {
+		in->params = *pl_region_params(in->region);
+		pl_region_get_info(in->region, &info);
+		epoch = pl_region_epoch(in->region);
+		r = pl_region_check_value(&in->config, &in->params, &diag);
+	}
+	if (r == 0 && in->id == info.id && in->epoch == epoch) {
+		go_on(in);
+	} else if (r == 0) {
+		forget(in);
+		in->epoch = epoch;
+		r = begin(in, first);
+	}
+	if (r < 0) {
+		close_region(in);
+		say_trouble(in, diag.text[0] != '\0' ? diag.text : strerror(-r));
+		return;
+	}
+	in->id = info.id;
+	in->stats.primitive = in->params.primitive;
+	in->stats.readable = true;
+	in->stats.trouble[0] = '\0';
+	in->stats.opened++;
+	in->due_ns = 0;
+}
+
+static void lose(struct pl_region_input *in, const char *words)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "%.120s %s", in->config.path, words);
+	close_region(in);
+	in->stats.lost++;
+	say_trouble(in, text);
+}
+
+/* Once a second: whether the file is still what it was, and when it is not, whether there is
+ * another. The writer of this process keeps the file it has, so its name says nothing. */
+static void look_at_file(struct pl_region_input *in, const struct pl_region_room *room)
+{
+	if (in->region != NULL && pl_region_is_cut(in->region))
+		lose(in, "was truncated");
+	else if (in->region != NULL && in->config.writer == PL_WRITER_OTHER && !in->walking &&
+		 !pl_region_is_at(in->region, in->config.path))
+		lose(in, "was removed or made anew");
+	if (in->region == NULL && !room->final)
+		pl_region_input_open(in, false);
+}
+
+/* ---- what was found ---- */
+
+static void note_number(struct pl_region_input *in, uint64_t number, uint64_t value, uint64_t rank)
+{
+	in->stats.has_value = true;
+	in->stats.value = value;
+	in->stats.value_number = number;
+	if (!in->has_max || rank > in->max) {
+		in->max = rank;
+		in->max_number = number;
+	}
+	in->has_max = true;
+}
+
+static void tell(
+	struct pl_region_input *in, const struct pl_region_room *room, const struct pl_value *value)
+{
+	struct pl_value_batch *b = room->values;
+
+	if (!in->config.read.tell) {
+		in->stats.counted++;
+		return;
+	}
+	if (b->n == b->cap)
+		b->flush(b, b->flush_arg);
+	b->values[b->n] = *value;
+	b->values[b->n].ts_ns = room->ts_ns;
+	b->values[b->n++].primitive = (uint8_t)in->params.primitive;
+	in->stats.told++;
+}
+
+/* Bytes of a value or an entry. */
+static void take_bytes(struct pl_region_input *in, const struct pl_region_room *room,
+	const uint8_t *bytes, uint32_t n, uint64_t number, uint32_t list)
+{
+	struct pl_value v;
+
+	if (in->config.value.format == PL_VALUE_RECORD && in->config.read.tell) {
+		if (pl_region_record(bytes, (enum pl_content)in->params.content, room))
+			in->stats.told++;
+		else
+			in->stats.dropped[PL_REGION_INVALID]++;
+		return;
+	}
+	pl_region_value(&v, &in->config, bytes, n);
+	v.number = number;
+	if (list != UINT32_MAX) {
+		v.list = list;
+		v.present |= PL_VALUE_HAS_list;
+	}
+	if ((v.present & PL_VALUE_HAS_value) != 0)
+		note_number(in, number, v.value, v.value);
+	tell(in, room, &v);
+}
+
+static void take_cell(struct pl_region_input *in, const struct pl_region_room *room,
+	const struct pl_scan_found *f)
+{
+	struct pl_value v;
+
+	pl_region_value(&v, &in->config, NULL, 8);
+	v.number = f->number;
+	v.value = f->cell;
+	v.increase = f->increase;
+	v.present |= PL_VALUE_HAS_value | PL_VALUE_HAS_increase;
+	note_number(in, f->number, f->cell, f->increase);
+	tell(in, room, &v);
+}
+
+static void found(struct pl_region_input *in, const struct pl_region_room *room, uint64_t n)
+{
+	in->stats.found += n;
+	if (n > 0)
+		in->stats.last_ts_ns = room->ts_ns;
+}
+
+/* ---- lists ---- */
+
+/* Up to `most` entries of one list. Returns how many were read; whether there may be more is known
+ * by that. */
+static uint32_t read_list(
+	struct pl_region_input *in, uint32_t list, uint32_t most, const struct pl_region_room *room)
+{
+	struct pl_append_reader *r = &in->lists[list];
+	const uint64_t overrun = r->overrun, damaged = r->damaged;
+	const uint32_t fit = READ_BYTES / in->append.entry_bytes;
+	const size_t n = pl_append_read(r, in->bytes, in->numbers, most < fit ? most : fit);
+
+	for (size_t i = 0; i < n; i++)
+		take_bytes(in, room, in->bytes + i * in->append.entry_bytes, in->append.entry_bytes,
+			in->numbers[i], list);
+	in->stats.dropped[PL_REGION_OVERRUN] += r->overrun - overrun;
+	in->stats.dropped[PL_REGION_DAMAGED] += r->damaged - damaged;
+	found(in, room, n + (r->overrun - overrun) + (r->damaged - damaged));
+	return (uint32_t)n;
+}
+
+/* List by list, round and round, a piece of each, until a whole round had nothing: one that is
+ * written as fast as it is read holds up no other. True: the walk is over. */
+static bool step_lists(struct pl_region_input *in, const struct pl_region_room *room)
+{
+	uint32_t left = STEP_ENTRIES;
+
+	for (unsigned int i = 0; i < STEP_LISTS && left > 0; i++) {
+		const uint64_t before = in->lists[in->list_at].cursor;
+
+		left -= read_list(in, in->list_at, left, room);
+		in->quiet_lists = in->lists[in->list_at].cursor == before ? in->quiet_lists + 1 : 0;
+		in->list_at = in->list_at + 1 == in->append.lists ? 0 : in->list_at + 1;
+		if (in->quiet_lists >= in->append.lists)
+			return true;
+	}
+	return false;
+}
+
+/* ---- slots, cells, chunks ---- */
+
+static void take_found(struct pl_region_input *in, const struct pl_region_room *room,
+	const struct pl_scan_found *f)
+{
+	if (in->params.primitive == PL_COUNTERS)
+		take_cell(in, room, f);
+	else
+		take_bytes(in, room, in->bytes, f->bytes, f->number, UINT32_MAX);
+}
+
+static bool step_scan(struct pl_region_input *in, const struct pl_region_room *room)
+{
+	struct pl_scan *s = &in->scan;
+	uint64_t budget = STEP_SLOTS, before = s->changed;
+	const bool waited = s->n_waiting > 0;
+	struct pl_scan_found f;
+
+	if (waited && room->now_ns < in->settle_ns && !room->final)
+		return false;
+	while (s->n_waiting > 0 && pl_scan_settle(s, &f, in->bytes))
+		take_found(in, room, &f);
+	while (pl_scan_next(s, &budget, &f, in->bytes))
+		take_found(in, room, &f);
+	if (s->n_waiting > 0)
+		in->settle_ns = room->now_ns + SETTLE_NS;
+	found(in, room, s->changed - before);
+	in->stats.dropped[PL_REGION_REPEATED] += s->repeated;
+	in->stats.dropped[PL_REGION_KEYED] += s->keyed;
+	in->stats.unsettled += s->unsettled;
+	in->stats.increase += s->increase;
+	s->repeated = s->keyed = s->unsettled = s->increase = 0;
+	in->stats.in_use = s->in_use;
+	return pl_scan_over(s) && s->n_waiting == 0;
+}
+
+/* ---- sketches ---- */
+
+static void look_at_sketch(struct pl_region_input *in, const struct pl_region_room *room)
+{
+	struct pl_sketch s;
+	struct pl_value v;
+	double sum = 0, error;
+
+	(void)pl_sketch_init(&s, &in->params, store_of(in));
+	in->stats.in_use = pl_sketch_completed(&s);
+	if (in->stats.in_use == in->columns)
+		return;
+	in->columns = in->stats.in_use;
+	if (pl_sketch_cardinality(&s, &sum, &error) < 0)
+		sum = pl_sketch_total(&s);
+	pl_region_value(&v, &in->config, NULL, s.cell_bytes);
+	v.number = in->columns;
+	v.value = sum < 1.8e19 ? (uint64_t)(sum + 0.5) : UINT64_MAX;
+	v.present |= PL_VALUE_HAS_value;
+	note_number(in, v.number, v.value, v.value);
+	found(in, room, 1);
+	tell(in, room, &v);
+}
+
+/* ---- walks ---- */
+
+/* To the epoch that is now: all that is in it is new. */
+static void follow_epoch(struct pl_region_input *in)
+{
+	in->epoch = pl_region_epoch(in->region);
+	in->finishing = false;
+	if (in->params.primitive == PL_APPEND)
+		(void)begin_lists(in, false);
+	else if (in->params.primitive == PL_SKETCH)
+		in->columns = 0;
+	else
+		pl_scan_rebase(&in->scan, store_of(in), true);
+}
+
+static void begin_walk(struct pl_region_input *in, const struct pl_region_room *room)
+{
+	if (pl_region_epoch(in->region) != in->epoch) {
+		/* What came at the end of an epoch that is still there is read first. */
+		if (!in->finishing && pl_region_has_epoch(in->region, in->epoch) &&
+			pl_region_store(in->region, in->epoch) != NULL)
+			in->finishing = true;
+		else
+			follow_epoch(in);
+	}
+	in->walking = true;
+	in->quiet_lists = 0;
+	in->due_ns = room->now_ns + in->config.read.every_ns;
+	if (in->scans)
+		pl_scan_begin(&in->scan);
+}
+
+/* The largest number of an interval. */
+static void publish_max(struct pl_region_input *in)
+{
+	if (!in->has_max)
+		return;
+	in->stats.has_max = true;
+	in->stats.max = in->max;
+	in->stats.max_number = in->max_number;
+	in->has_max = false;
+}
+
+static void end_walk(struct pl_region_input *in, const struct pl_region_room *room)
+{
+	in->walking = false;
+	publish_max(in);
+	if (in->finishing)
+		in->due_ns = 0;
+	else
+		in->final_over = room->final && in->final_begun;
+}
+
+static bool step_walk(struct pl_region_input *in, const struct pl_region_room *room)
+{
+	switch (in->params.primitive) {
+	case PL_APPEND:
+		return step_lists(in, room);
+	case PL_SKETCH:
+		look_at_sketch(in, room);
+		return true;
+	default:
+		return step_scan(in, room);
+	}
+}
+
+bool pl_region_input_step(struct pl_region_input *in, const struct pl_region_room *room)
+{
+	if (room->now_ns >= in->look_ns) {
+		look_at_file(in, room);
+		in->look_ns = room->now_ns + LOOK_NS;
+	}
+	if (in->region == NULL || in->final_over)
+		return false;
+	if (!in->walking) {
+		if (room->now_ns < in->due_ns && !room->final)
+			return false;
+		begin_walk(in, room);
+		in->final_begun = room->final;
+	}
+	if (step_walk(in, room)) {
+		end_walk(in, room);
+	} else if (in->params.primitive == PL_APPEND && room->now_ns >= in->due_ns) {
+		/* Lists that are written all the time have no end of a walk. */
+		publish_max(in);
+		in->due_ns = room->now_ns + in->config.read.every_ns;
+	}
+	if (room->final)
+		return !in->final_over;
+	return in->walking && !(in->scans && in->scan.n_waiting > 0);
+}
+
+uint64_t pl_region_input_memory(const struct pl_store_params *p)
+{
+	return sizeof(struct pl_region_input) + pl_scan_memory(p) +
+	       (p->primitive == PL_APPEND ? p->append.lists * sizeof(struct pl_append_reader) : 0);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One region that is read: its file, what of it was read already, and what is new. Lists are read
+ * by a cursor each, so that what is overwritten before it is read is known by number; key-write,
+ * counters and postcards are walked (memory/scan.h); a sketch is looked at as a whole. All in
+ * bounded steps, whoever writes meanwhile.
+ *
+ * The file may be cut, removed, or made anew with another geometry. Who writes in this process
+ * keeps the file it has; of other writers the file that has the name counts. What is read of a file
+ * that appears while this runs is all of it.
+ *
+ *   found = told + counted + every dropped[cause]
+ */
+#pragma once
+
+#include "memory/append.h"
+#include "memory/region.h"
+#include "memory/scan.h"
+#include "pipeline/config.h"
+#include "pipeline/worker.h"
+
+enum pl_region_drop {
+	PL_REGION_OVERRUN,  /* overwritten before they were read */
+	PL_REGION_DAMAGED,  /* entries whose seal does not fit */
+	PL_REGION_REPEATED, /* other copies of a value that was found */
+	PL_REGION_KEYED,    /* paths of postcards: only who knows the flow can read them */
+	PL_REGION_INVALID,  /* value.format is record, and it is none */
+	PL_REGION_DROP_MAX,
+};
+const char *pl_region_drop_name(enum pl_region_drop cause); /* "overrun", … */
+
+struct pl_region_input_stats {
+	char name[32];
+	uint32_t primitive; /* 0: never opened */
+	unsigned int writer;
+	bool readable;
+	char trouble[192];      /* why it is not */
+	uint64_t opened, lost;  /* times */
+	uint64_t slots, in_use; /* of the last whole walk; of lists all entries there is room for */
+	uint64_t found, told, counted;
+	uint64_t dropped[PL_REGION_DROP_MAX];
+	uint64_t unsettled; /* changes left to the next walk, because they were being written */
+	uint64_t increase;  /* of counters, modulo 2^64 */
+	bool has_value;
+	uint64_t value, value_number; /* the newest number, and where it was */
+	bool has_max;
+	/* the largest of the last interval in which there was any; of counters the largest
+	 * increase */
+	uint64_t max, max_number;
+	uint64_t last_ts_ns; /* when something was found last; 0: never */
+};
+
+/* Where what is found goes. */
+struct pl_region_room {
+	struct pl_record_batch *paths;
+	struct pl_event_batch *events;
+	struct pl_value_batch *values;
+	uint64_t now_ns, ts_ns;
+	bool final; /* all that is there is wanted, at whatever time */
+};
+
+struct pl_region_input;
+
+/* Copies what it needs. Opens nothing. -ENOMEM. */
+int pl_region_input_new(struct pl_region_input **ret, const struct pl_config_region *config);
+void pl_region_input_free(struct pl_region_input *in);
+/* Whether it is what this part of a configuration says. */
+bool pl_region_input_is(const struct pl_region_input *in, const struct pl_config_region *config);
+
+/* Opens the file; `first`: what is there already is not new, unless the configuration says so. What
+ * is wrong is in the stats, and it is tried again in its steps. */
+void pl_region_input_open(struct pl_region_input *in, bool first);
+
+/* A bounded piece of what is due. Whether there is more at once. */
+bool pl_region_input_step(struct pl_region_input *in, const struct pl_region_room *room);
+/* Its lists are due now; walks of the others keep their interval. */
+void pl_region_input_wake(struct pl_region_input *in);
+/* When its next step is due, by now_ns of the last one. */
+uint64_t pl_region_input_due_ns(const struct pl_region_input *in);
+
+const struct pl_region_input_stats *pl_region_input_stats(const struct pl_region_input *in);
+/* The heap that it takes for a region of these parameters, beside the file. */
+uint64_t pl_region_input_memory(const struct pl_store_params *params);
+
+/* ---- typing (region_values.c) ---- */
+
+/* Whether what the configuration says of values can be of such a store. -EINVAL with diag. */
+int pl_region_check_value(const struct pl_config_region *config,
+	const struct pl_store_params *params, struct pl_diag *diag);
+/* Bytes of an entry or a value, as the configuration says; false for format hex. */
+bool pl_region_number(
+	const struct pl_config_region *config, const uint8_t *bytes, uint64_t *ret_number);
+/* The record of a value; list UINT32_MAX: none. The text of names is the configuration's. */
+void pl_region_value(struct pl_value *ret, const struct pl_config_region *config,
+	const uint8_t *bytes, uint32_t n);
+/* A record of the region's content into its batch. False when it is none. */
+bool pl_region_record(
+	const uint8_t *bytes, enum pl_content content, const struct pl_region_room *room);

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Queue pairs of a collector: made for who may have one, ended with their connections, accounted
+ * for. */
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "dta/op.h"
+#include "remote/collector_state.h"
+#include "wire/cm.h"
+
+#define RNR_TIMER     8  /* 160 us: until the slips that immediates use up are posted again */
+#define DEPTH_DEFAULT 16 /* READs and atomics at a time */
+
+bool collector_allows(const struct pl_collector *c, const struct pl_addr *addr)
+{
+	return collector_has(c->options.allow, c->options.n_allow, addr);
+}
+
+/* Whether it may read, and nothing else unless it is allowed. */
+static bool is_reader(const struct pl_collector *c, const struct pl_addr *addr)
+{
+	return collector_has(c->options.readers, c->options.n_readers, addr);
+}
+
+static bool is_proxy(const struct pl_collector *c, const struct pl_addr *addr)
+{
+	return collector_has(c->options.proxies, c->options.n_proxies, addr);
+}
+
+bool collector_may_connect(void *arg, const struct pl_addr *peer)
+{
+	const struct pl_collector *c = arg;
+
+	return collector_allows(c, peer) || is_reader(c, peer) || is_proxy(c, peer);
+}
+
+/* ---- accounts ---- */
+
+static uint32_t account_of(struct pl_collector *c, const struct pl_addr *peer, uint32_t store)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->n_accounts; i++) {
+		if (c->accounts[i].store == store && pl_addr_equal(&c->accounts[i].peer, peer))
+			return i;
+	}
+	if (i == PL_COLLECTOR_ACCOUNTS_MAX) {
+		c->forgotten++;
+		return UINT32_MAX;
+	}
+	c->accounts[c->n_accounts++] =
+		(struct pl_collector_account){ .peer = *peer, .store = store };
+	return i;
+}
+
+static void add_status(const struct pl_collector *c, const struct collector_peer *p,
+	struct pl_collector_account *a)
+{
+	struct pl_rdma_qp_status s;
+
+	if (c->ops->qp_status(c->nic, p->qpn, &s) < 0)
+		return;
+	a->packets += s.packets;
+	a->refused += s.refused;
+}
+
+/* ---- made and ended ---- */
+
+static int find_store(const struct pl_collector *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->n_stores; i++) {
+		if (strcmp(c->stores[i].name, name) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+/* How many there are that are not settled; of this address, or of all (NULL). */
+static uint32_t count_unsettled(const struct pl_collector *c, const struct pl_addr *from)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		const struct collector_peer *p = &c->peers[i];
+
+		n += p->used && !p->settled && (from == NULL || pl_addr_equal(&p->from, from));
+	}
+	return n;
+}
+
+/* A settled one that goes to the other side's queue pair of this number. */
+static bool is_twin(const struct collector_peer *p, const struct pl_addr *addr, uint32_t peer_qpn)
+{
+	return p->used && p->settled && p->exclusive && p->peer_qpn == peer_qpn &&
+	       pl_addr_equal(&p->addr, addr);
+}
+
+/* Whether one more of `from` may be settled for a queue pair of `addr`; counts why not. What it
+ * would take the place of (drop_twins) is none. */
+static bool may_settle(struct pl_collector *c, const struct pl_addr *from,
+	const struct pl_addr *addr, uint32_t twin_qpn)
+{
+	uint32_t all = 0, own = 0;
+
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		const struct collector_peer *p = &c->peers[i];
+
+		if (!p->used || !p->settled || (twin_qpn != 0 && is_twin(p, addr, twin_qpn)))
+			continue;
+		all++;
+		own += pl_addr_equal(&p->from, from);
+	}
+	if (all >= c->max_peers)
+		c->no_room++;
+	else if (own >= c->max_each)
+		c->crowded++;
+	else
+		return true;
+	return false;
+}
+
+static struct collector_peer *free_peer(struct pl_collector *c)
+{
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		if (!c->peers[i].used)
+			return &c->peers[i];
+	}
+	return NULL;
+}
+
+void collector_end_peer(struct pl_collector *c, struct collector_peer *p)
+{
+	if (p->account != UINT32_MAX) {
+		struct pl_collector_account *a = &c->accounts[p->account];
+
+		add_status(c, p, a);
+		a->connected--;
+	}
+	c->ops->qp_remove(c->nic, p->qpn);
+	if (p->key != 0)
+		c->ops->region_remove(c->nic, p->key);
+	p->used = false;
+}
+
+void collector_drop_peer(struct pl_collector *c, struct collector_peer *p)
+{
+	if (p->by_cm)
+		c->ops->connections->disconnect(c->nic, p->cm_id);
+	else
+		pl_exchange_server_drop(c->server, (uint64_t)(p - c->peers) + 1);
+	collector_end_peer(c, p);
+}
+
+/* From now on it is a peer: until then whoever asked may have forged the address. */
+static void settle(struct pl_collector *c, struct collector_peer *p)
+{
+	struct pl_collector_account *a;
+
+	p->settled = true;
+	p->account = account_of(c, &p->addr, p->store);
+	if (p->account == UINT32_MAX)
+		return;
+	a = &c->accounts[p->account];
+	a->connected++;
+	a->cm += p->by_cm;
+	a->tcp += !p->by_cm && p->qpn != c->switch_qpn;
+}
+
+/* Those that go to the same queue pair of the same peer: it has begun anew, and they are stale. */
+static void drop_twins(struct pl_collector *c, const struct collector_peer *p)
+{
+	for (uint32_t i = 0; p->exclusive && i < c->n_peers; i++) {
+		struct collector_peer *other = &c->peers[i];
+
+		if (other == p || !is_twin(other, &p->addr, p->peer_qpn))
+			continue;
+		c->stale++;
+		collector_drop_peer(c, other);
+	}
+}
+
+/* There may have been room when it was asked for, and be none any more. */
+void collector_confirm(struct pl_collector *c, struct collector_peer *p)
+{
+	if (p->settled)
+		return;
+	drop_twins(c, p);
+	if (may_settle(c, &p->from, &p->addr, 0)) {
+		settle(c, p);
+		return;
+	}
+	c->ops->connections->disconnect(c->nic, p->cm_id);
+	collector_end_peer(c, p);
+}
+
+/* The oldest that nobody confirmed; of this address, or of all (NULL). */
+static struct collector_peer *oldest_unsettled(
+	const struct pl_collector *c, const struct pl_addr *from)
+{
+	struct collector_peer *oldest = NULL;
+
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		struct collector_peer *p = &c->peers[i];
+
+		if (p->used && !p->settled && (from == NULL || pl_addr_equal(&p->from, from)) &&
+			(oldest == NULL || p->number < oldest->number))
+			oldest = p;
+	}
+	return oldest;
+}
+
+/* Who goes when this address asks: the oldest of its own that nobody confirmed, if it has its
+ * share, or of all. */
+static struct collector_peer *in_the_way(struct pl_collector *c, const struct pl_addr *from)
+{
+	if (count_unsettled(c, from) >= (c->max_unsettled + 1) / 2)
+		return oldest_unsettled(c, from);
+	return count_unsettled(c, NULL) < c->max_unsettled ? NULL : oldest_unsettled(c, NULL);
+}
+
+/* What the queue pair of an address may do, of what it asks for; 0: nothing. What a
+ * READ brings is more than what asks for it: it goes to those only that asked by themselves. */
+static uint8_t access_for(const struct pl_collector *c, const struct pl_addr *addr,
+	const struct pl_addr *from, uint8_t wanted)
+{
+	const bool writes = collector_allows(c, addr), reads = is_reader(c, addr);
+	const bool may_read = (c->options.may_read || reads) && pl_addr_equal(from, addr);
+
+	return (uint8_t)((writes ? PL_RDMA_WRITE | PL_RDMA_ATOMIC : 0) |
+			 (may_read ? PL_RDMA_READ : 0)) &
+	       wanted;
+}
+
+/* Room for one more that nobody confirmed yet: the oldest gives way, of the address itself where
+ * that has its share. */
+static void make_way(struct pl_collector *c, const struct pl_addr *from)
+{
+	struct collector_peer *p;
+
+	if (c->ops->connections->heard != NULL)
+		collector_signs_of_life(c);
+	while ((p = in_the_way(c, from)) != NULL) {
+		if (c->ops->connections->forget == NULL) {
+			c->ops->connections->disconnect(c->nic, p->cm_id);
+		} else if (c->ops->connections->forget(c->nic, p->cm_id) == -EINVAL) {
+			collector_confirm(c, p); /* an event that is not fetched yet says so */
+			continue;
+		}
+		collector_end_peer(c, p);
+		c->displaced++;
+	}
+}
+
+static bool right_vlan(const struct pl_collector_rules *rules, const struct pl_roce_path *path)
+{
+	return !rules->check_vlan || (path->tagged ? path->tci & 0xfff : 0) == rules->vlan;
+}
+
+static void set_rules(struct pl_rdma_qp *qp, const struct pl_collector_rules *rules, bool by_cm)
+{
+	/* Answers go to where requests come from: over TCP nobody can tell us of a router's MAC
+	 * address. */
+	if (!by_cm || !rules->check_mac)
+		memset(qp->path.dmac, 0, sizeof(qp->path.dmac));
+	qp->check_mac = rules->check_mac;
+	qp->min_ttl = rules->min_ttl;
+	qp->max_jump = qp->service == PL_ROCE_UC ? rules->max_jump : 0;
+	if (rules->check_vlan) {
+		qp->path.tagged = rules->vlan != 0;
+		qp->path.tci = rules->vlan;
+	}
+}
+
+/* Of an error of the NIC: PL_EXCHANGE_NO_ROOM and the like. */
+static int refusal_of(int error)
+{
+	switch (-error) {
+	case EINVAL:
+		return PL_EXCHANGE_NO_TERMS;
+	case ENOSPC:
+	case ENOMEM:
+		return PL_EXCHANGE_NO_ROOM;
+	case ENODEV:
+	case ENETDOWN:
+	case EADDRNOTAVAIL:
+		return PL_EXCHANGE_NO_NIC;
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+	case ETIMEDOUT:
+		return PL_EXCHANGE_NO_WAY;
+	default:
+		return PL_EXCHANGE_FAILED;
+	}
+}
+
+/* The store's memory under a key that only this queue pair can use, in a domain of its own;
+ * *ret_key stays 0 where the NIC has one key for all. */
+static int own_key(struct pl_collector *c, const struct collector_store *s,
+	const struct collector_peer *p, struct pl_rdma_qp *qp, uint32_t *ret_key)
+{
+	const struct pl_rdma_region region = { .base = pl_region_store(s->region, s->info.epoch),
+		.bytes = s->info.store_bytes,
+		.va = s->va,
+		.domain = (uint32_t)(p - c->peers) + 1,
+		.access = qp->access };
+
+	if (c->ops->region_remove == NULL)
+		return 0;
+	qp->domain = region.domain;
+	return c->ops->region_add(c->nic, &region, ret_key, NULL);
+}
+
+int collector_make_peer(struct pl_collector *c, const struct pl_roce_path *path,
+	const struct pl_addr *from, const struct pl_exchange *theirs, const uint32_t *connection,
+	const struct pl_collector_switch *is_switch, struct pl_exchange *ret_ours,
+	struct collector_peer **ret)
+{
+	const bool by_cm = connection != NULL;
+	const uint8_t access = access_for(c, &path->dst, from, theirs->access);
+	const int store = find_store(c, theirs->name);
+	const struct collector_store *s;
+	struct collector_peer *p;
+	struct pl_rdma_qp qp;
+	uint32_t psn, key = 0;
+	int r;
+
+	/* Who may write and asks for nothing that it gets is told so by the answer. */
+	if (access == 0 && !collector_allows(c, &path->dst))
+		return PL_EXCHANGE_NO_RIGHT;
+	if (store < 0)
+		return PL_EXCHANGE_NO_STORE;
+	if (by_cm && !right_vlan(&c->options.rules, path))
+		return PL_EXCHANGE_NO_RIGHT;
+	if (!may_settle(c, from, &path->dst, by_cm ? theirs->qpn : 0))
+		return PL_EXCHANGE_NO_ROOM;
+	if (by_cm)
+		make_way(c, from);
+	p = free_peer(c);
+	if (p == NULL || getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
+		return PL_EXCHANGE_NO_ROOM;
+	if (is_switch != NULL)
+		psn = is_switch->psn;
+	s = &c->stores[store];
+	qp = (struct pl_rdma_qp){ .service = theirs->service,
+		.access = access,
+		.state = PL_RDMA_READY,
+		.rnr_timer = RNR_TIMER,
+		.depth = theirs->depth,
+		.mtu = theirs->mtu < c->ops->mtu(c->nic) ? theirs->mtu : c->ops->mtu(c->nic),
+		.pkey = theirs->pkey,
+		.domain = s->domain,
+		.psn = psn & PL_ROCE_PSN_MASK,
+		.peer_qpn = theirs->qpn,
+		.receives = COLLECTOR_RECEIVES,
+		.rc_opcodes = is_switch != NULL,
+		.path = *path };
+	if (theirs->service == PL_ROCE_UC) {
+		qp.access &= PL_RDMA_WRITE;
+		qp.depth = 0;
+	} else if (qp.depth == 0 || qp.depth > PL_RDMA_DEPTH_MAX) {
+		qp.depth = DEPTH_DEFAULT;
+	}
+	set_rules(&qp, &c->options.rules, by_cm);
+	r = own_key(c, s, p, &qp, &key);
+	if (r == 0)
+		r = c->ops->qp_add(c->nic, &qp, connection, &qp.qpn);
+	if (r < 0) {
+		if (key != 0)
+			c->ops->region_remove(c->nic, key);
+		return refusal_of(r);
+	}
+	*p = (struct collector_peer){ .used = true,
+		.by_cm = by_cm,
+		.from = *from,
+		.addr = path->dst,
+		.number = c->numbers++,
+		.qpn = qp.qpn,
+		.key = key,
+		.peer_qpn = qp.peer_qpn,
+		.exclusive = by_cm || qp.service == PL_ROCE_RC,
+		.store = (uint32_t)store,
+		.account = UINT32_MAX };
+	if (is_switch != NULL)
+		c->switch_qpn = qp.qpn;
+	if (!by_cm)
+		settle(c, p);
+	*ret_ours = (struct pl_exchange){ .service = qp.service,
+		.gid = path->src,
+		.pkey = qp.pkey,
+		.va = s->va,
+		.bytes = s->info.store_bytes,
+		.key = key != 0 ? key : s->key,
+		.qpn = qp.qpn,
+		.psn = qp.psn,
+		.mtu = qp.mtu,
+		.depth = qp.depth,
+		.access = qp.access,
+		.has_store = true,
+		.epoch = s->info.epoch,
+		.region_id = s->info.id,
+		.store = s->info.params };
+	memcpy(ret_ours->mac, c->ops->mac(c->nic), sizeof(ret_ours->mac));
+	memcpy(ret_ours->name, s->name, sizeof(ret_ours->name));
+	*ret = p;
+	return 0;
+}
+
+/* ---- over TCP ---- */
+
+/*
+ * A reliable queue pair has one other end. A peer that offers its own again has begun anew, and its
+ * old one ends, as a stale connection does, whoever had asked for it. A proxy ends what it asked
+ * for itself; from another one, or twice by one connection, it is a mistake. Where unreliable
+ * writes come from is never answered, and many a switch has no number for it. False: it cannot be.
+ */
+static bool end_stale(
+	struct pl_collector *c, const struct pl_addr *from, const struct pl_exchange *theirs)
+{
+	for (uint32_t i = 0; i < c->n_peers && theirs->service == PL_ROCE_RC; i++) {
+		struct collector_peer *p = &c->peers[i];
+
+		if (!is_twin(p, &theirs->gid, theirs->qpn))
+			continue;
+		if ((!pl_addr_equal(&theirs->gid, from) && !pl_addr_equal(&p->from, from)) ||
+			pl_exchange_server_asks(c->server, (uint64_t)i + 1))
+			return false;
+		c->stale++;
+		collector_drop_peer(c, p);
+	}
+	return true;
+}
+
+int collector_ask(void *arg, const struct pl_addr *peer, const struct pl_exchange *theirs,
+	struct pl_exchange *ret_ours, uint64_t *ret_id)
+{
+	struct pl_collector *c = arg;
+	struct pl_roce_path path;
+	struct collector_peer *p;
+	int r;
+
+	if (!pl_addr_equal(peer, &theirs->gid) && !is_proxy(c, peer))
+		return PL_EXCHANGE_NO_PROOF;
+	/* The peer may connect; whether the address that it names may write is another question. */
+	r = c->ops->path(c->nic, &theirs->gid, &path);
+	if (r < 0)
+		return refusal_of(r);
+	/* Before anything of another's is ended for it. */
+	if (!collector_allows(c, &theirs->gid) && !is_reader(c, &theirs->gid))
+		return PL_EXCHANGE_NO_RIGHT;
+	if (!end_stale(c, peer, theirs))
+		return PL_EXCHANGE_NO_TERMS;
+	r = collector_make_peer(c, &path, peer, theirs, NULL, NULL, ret_ours, &p);
+	if (r == 0)
+		*ret_id = (uint64_t)(p - c->peers) + 1;
+	return r;
+}
+
+void collector_ended(void *arg, uint64_t id)
+{
+	struct pl_collector *c = arg;
+
+	if (c->peers[id - 1].used)
+		collector_end_peer(c, &c->peers[id - 1]);
+}
+
+/* ---- completions ---- */
+
+static struct collector_peer *peer_of_qp(struct pl_collector *c, uint32_t qpn)
+{
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		if (c->peers[i].used && c->peers[i].qpn == qpn)
+			return &c->peers[i];
+	}
+	return NULL;
+}
+
+uint32_t collector_lose_peers(struct pl_collector *c)
+{
+	uint32_t n = 0;
+
+	/* Before any is ended: others may end with it, those that were asked for by the same
+	 * connection. */
+	for (uint32_t i = 0; i < c->n_peers; i++)
+		n += c->peers[i].used;
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		if (c->peers[i].used)
+			collector_drop_peer(c, &c->peers[i]);
+	}
+	c->lost += n;
+	return n;
+}
+
+void collector_completions(struct pl_collector *c)
+{
+	struct pl_rdma_completion done[64];
+	uint32_t n;
+
+	do {
+		n = c->ops->completions(c->nic, done, 64);
+		for (uint32_t i = 0; i < n; i++) {
+			struct collector_peer *p = peer_of_qp(c, done[i].qpn);
+
+			if (p == NULL) {
+				c->lost_signals += done[i].kind == PL_RDMA_DONE_WRITE ||
+						   done[i].kind == PL_RDMA_DONE_SEND;
+				continue;
+			}
+			if (done[i].kind == PL_RDMA_DONE_ERROR) {
+				/* It executes nothing more. */
+				c->failed++;
+				collector_drop_peer(c, p);
+				continue;
+			}
+			if (done[i].kind == PL_RDMA_DONE_FLUSHED)
+				continue;
+			c->signals++;
+			if (c->options.signal != NULL)
+				c->options.signal(c->options.arg,
+					&(struct pl_collector_signal){ .store = p->store,
+						/* A switch's own means nothing here. */
+						.imm = done[i].qpn == c->switch_qpn
+							       ? pl_op_imm(PL_APPEND, 0)
+							       : done[i].imm,
+						.have_imm = done[i].have_imm,
+						.ns = c->now_ns });
+		}
+	} while (n > 0);
+}
+
+/* ---- what became of it ---- */
+
+void pl_collector_get_stats(struct pl_collector *c, struct pl_collector_stats *ret)
+{
+	*ret = (struct pl_collector_stats){
+		.exchange = c->server != NULL ? pl_exchange_server_counters(c->server) : NULL,
+		.signals = c->signals,
+		.lost_signals = c->lost_signals,
+		.failed = c->failed,
+		.silent = c->silent,
+		.no_room = c->no_room,
+		.crowded = c->crowded,
+		.displaced = c->displaced,
+		.lost = c->lost,
+		.returns = c->returns,
+		.stale = c->stale,
+		.forgotten = c->forgotten,
+		.n_accounts = c->n_accounts
+	};
+	c->ops->stats(c->nic, ret);
+	memcpy(ret->accounts, c->accounts, sizeof(ret->accounts));
+	for (uint32_t i = 0; i < c->n_peers; i++) {
+		const struct collector_peer *p = &c->peers[i];
+
+		if (p->used && p->account != UINT32_MAX)
+			add_status(c, p, &ret->accounts[p->account]);
+	}
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "service/daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "pipeline/metrics.h"
+
+/* ---- pages ---- */
+
+static int write_metrics(void *arg, struct pl_exposition *page)
+{
+	const struct pl_daemon *d = arg;
+	int r = pl_metrics_write(d->pipeline, page);
+
+	/* Whoever asks meanwhile is told what was said last. */
+	if (r == 0)
+		pl_pipeline_ready(d->pipeline, NULL);
+	return r;
+}
+
+static bool write_ready(void *arg, struct pl_buf *json)
+{
+	const struct pl_daemon *d = arg;
+	struct pl_buf own;
+	struct pl_json object;
+	bool ready;
+
+	if (d->more.ready == NULL)
+		return pl_pipeline_ready_now(d->pipeline, json);
+	if (json == NULL)
+		return pl_pipeline_ready_now(d->pipeline, NULL) && d->more.ready(d->more.arg, NULL);
+	pl_buf_init(&own);
+	pl_json_init(&object, json);
+	pl_json_object(&object);
+	ready = pl_pipeline_ready_now(d->pipeline, &own);
+	if (!own.failed) {
+		pl_json_key(&object, "collector");
+		pl_json_raw(&object, own.data, own.len);
+	}
+	pl_buf_done(&own);
+	ready &= d->more.ready(d->more.arg, &object);
+	pl_json_key(&object, "ready");
+	pl_json_bool(&object, ready);
+	pl_json_object_end(&object);
+	return ready;
+}
+
+static const char links[] =
+	"<li><a href=\"/api/v1/status\">/api/v1/status</a>: how things stand; <a "
+	"href=\"/api/v1/\">/api/v1/</a> lists the tables</li>\n";
+
+/* ---- life ---- */
+
+static bool has_listener(const struct pl_config *config)
+{
+	return config->web.listen != NULL && strcmp(config->web.listen, "off") != 0;
+}
+
+static bool has_web(const struct pl_config *config)
+{
+	return has_listener(config) || config->web.socket != NULL;
+}
+
+static void http_options(const struct pl_config *config, struct pl_http_options *ret)
+{
+	*ret = (struct pl_http_options){
+		.listen = has_listener(config) ? config->web.listen : NULL,
+		.names = config->web.names.items,
+		.n_names = config->web.names.n,
+		.max_connections = (unsigned int)config->web.max_connections,
+		.max_per_address = (unsigned int)config->web.max_per_address,
+		.socket = config->web.socket,
+	};
+}
+
+int pl_daemon_security(
+	const struct pl_config *config, struct pl_webconf **ret, struct pl_diag *diag)
+{
+	*ret = NULL;
+	if (config->web.config_file == NULL || !has_listener(config))
+		return 0;
+	return pl_webconf_load(ret, config->web.config_file, diag);
+}
+
+static int open_web(struct pl_daemon *d, const struct pl_config *config, struct pl_diag *diag)
+{
+	struct pl_http_route routes[32];
+	struct pl_http_options options;
+	int r;
+
+	d->pages.metrics = write_metrics;
+	d->pages.ready = write_ready;
+	d->pages.links = links;
+	d->pages.arg = d;
+	pl_pages_routes(&d->pages, routes);
+	pl_daemon_api_routes(&d->api, routes, PL_PAGES_ROUTES, sizeof(routes) / sizeof(routes[0]));
+	http_options(config, &options);
+	r = pl_daemon_security(config, &options.security, diag);
+	if (r < 0)
+		return r;
+	r = pl_http_open(&d->http, &options, routes, diag);
+	if (r == 0) {
+		atomic_store(&d->pages.http, d->http);
+		pl_daemon_api_serve(&d->api, d->http);
+	}
+	return r;
+}
+
+int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
+	const struct pl_daemon_hooks *hooks, struct pl_diag *diag)
+{
+	int r;
+
+	*ret = (struct pl_daemon){ .more = hooks->more };
+	r = pl_pipeline_new(&ret->pipeline, config, hooks->rights, diag);
+	if (r < 0)
+		return r;
+	if (hooks->more.metrics != NULL)
+		pl_pipeline_add_families(ret->pipeline, hooks->more.metrics, hooks->more.arg);
+	if (hooks->opened != NULL)
+		r = hooks->opened(hooks->arg, pl_pipeline_config(ret->pipeline), diag);
+	if (r == 0 && has_web(pl_pipeline_config(ret->pipeline)))
+		r = pl_daemon_api_init(&ret->api, ret->pipeline, diag);
+	if (r == 0 && hooks->ready != NULL)
+		r = hooks->ready(hooks->arg, ret->pipeline, diag);
+	/* Pages last: who can reach them may believe them. */
+	if (r == 0)
+		r = pl_pipeline_start(ret->pipeline, diag);
+	if (r == 0 && has_web(pl_pipeline_config(ret->pipeline)))
+		r = open_web(ret, pl_pipeline_config(ret->pipeline), diag);
+	if (r < 0)
+		pl_daemon_done(ret);
+	return r;
+}
+
+uint64_t pl_daemon_stop(struct pl_daemon *d, uint64_t limit_ns)
+{
+	uint64_t left = pl_pipeline_stop(d->pipeline, limit_ns);
+
+	pl_daemon_api_serve(&d->api, NULL);
+	pl_http_close(d->http);
+	d->http = NULL;
+	return left;
+}
+
+void pl_daemon_done(struct pl_daemon *d)
+{
+	if (d->pipeline != NULL)
+		pl_daemon_stop(d, 0);
+	pl_pipeline_free(d->pipeline);
+	d->pipeline = NULL;
+}
+
+uint64_t pl_daemon_memory(const struct pl_config *config)
+{
+	struct pl_http_options options;
+
+	http_options(config, &options);
+	return pl_pipeline_memory(config) +
+	       (has_web(config) ? pl_http_memory(&options) + pl_daemon_api_memory(config) : 0);
+}
+
+static void account_outputs(const struct pl_output_stats *o, struct pl_buf *out)
+{
+	uint64_t dropped = 0;
+
+	if (o->offered + o->points + o->recovered == 0)
+		return;
+	for (unsigned int i = 0; i < PL_EXPORT_DROP_MAX; i++)
+		dropped += o->dropped[i];
+	pl_buf_printf(out, "; outputs: offered %" PRIu64, o->offered);
+	if (o->points > 0)
+		pl_buf_printf(out, " + series points %" PRIu64, o->points);
+	if (o->recovered > 0)
+		pl_buf_printf(out, " + recovered %" PRIu64, o->recovered);
+	pl_buf_printf(out,
+		" = delivered %" PRIu64 " + filtered %" PRIu64 " + dropped %" PRIu64
+		" + undelivered %" PRIu64,
+		o->delivered, o->filtered, dropped, o->undelivered);
+	if (o->spooled > 0)
+		pl_buf_printf(out, " + spooled %" PRIu64, o->spooled);
+}
+
+void pl_daemon_account(const struct pl_pipeline_stats *s, struct pl_buf *out)
+{
+	uint64_t ok = s->totals.verdicts[PL_V_OK];
+
+	pl_buf_printf(out,
+		"received %" PRIu64 " = decoded %" PRIu64 " + not decoded %" PRIu64
+		"; kernel drops %" PRIu64 "; reports %" PRIu64 ", hops %" PRIu64
+		", missing %" PRIu64,
+		s->ports.packets + s->totals.settled, ok, s->totals.packets - ok,
+		s->ports.kernel_drops, s->totals.stored, s->totals.hops, s->totals.lost);
+	account_outputs(&s->outputs, out);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The collector with its web pages: what `run` and `demo` share. One thread controls it.
+ */
+#pragma once
+
+#include "base/json.h"
+#include "pipeline/pipeline.h"
+#include "service/daemon_api.h"
+#include "service/pages.h"
+#include "web/http.h"
+
+/* What else the process does, on the same pages; both NULL: nothing. From other threads. */
+struct pl_daemon_more {
+	void (*metrics)(void *arg, struct pl_exposition *page); /* families */
+	/* Adds members to an object that is open, unless json is NULL. */
+	bool (*ready)(void *arg, struct pl_json *json);
+	void *arg;
+};
+
+struct pl_daemon {
+	struct pl_pipeline *pipeline;
+	struct pl_http *http; /* NULL when web.listen is off and there is no web.socket */
+	struct pl_daemon_api api;
+	struct pl_pages_content pages;
+	struct pl_daemon_more more;
+};
+
+/* What is done on the way; each may be NULL. */
+struct pl_daemon_hooks {
+	/* Sources are open, nothing else is, and there is no thread yet: the place to give up
+	 * rights. */
+	int (*opened)(void *arg, const struct pl_config *config, struct pl_diag *diag);
+	/* The last chance to add an output. */
+	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag);
+	void *arg;
+	const struct pl_rights *rights; /* of a helper; NULL: none */
+	struct pl_daemon_more more;
+};
+
+/* Opens and starts everything the configuration says, which it takes over on success. -EINVAL,
+ * errno of what could not be had, with diag. */
+int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
+	const struct pl_daemon_hooks *hooks, struct pl_diag *diag);
+
+/* What web.config_file says; *ret is NULL without one. As pl_webconf_load. */
+int pl_daemon_security(
+	const struct pl_config *config, struct pl_webconf **ret, struct pl_diag *diag);
+
+/* Stops receiving, delivers within the limit (the pages tell it is stopping), closes the pages.
+ * Returns entries left undelivered. */
+uint64_t pl_daemon_stop(struct pl_daemon *daemon, uint64_t limit_ns);
+void pl_daemon_done(struct pl_daemon *daemon);
+
+/* All it may hold with this configuration, its web pages included. */
+uint64_t pl_daemon_memory(const struct pl_config *config);
+
+/* "received 1,000 = decoded 998 + refused 2; kernel drops 0; …": where everything went. */
+void pl_daemon_account(const struct pl_pipeline_stats *stats, struct pl_buf *out);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "service/one_process.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/num.h"
+
+/* Regions of this process were written, and its own reader is to look. */
+static void wake(void *arg)
+{
+	struct pl_one_process *p = arg;
+
+	if (p->collector.began)
+		pl_pipeline_wake_regions(p->collector.daemon.pipeline);
+}
+
+/* ---- options of the configuration ---- */
+
+/* The configuration has checked them. */
+static unsigned int read_prefixes(const struct pl_conf_list *list, struct pl_prefix *ret)
+{
+	char *const *texts = list->items;
+	unsigned int bits;
+
+	for (size_t i = 0; i < list->n; i++) {
+		(void)pl_parse_prefix(texts[i], &ret[i].addr, &bits);
+		ret[i].bits = (uint8_t)bits;
+	}
+	return (unsigned int)list->n;
+}
+
+/* Names and paths of the regions that a writer has; how many. */
+static unsigned int list_regions(const struct pl_config *c, enum pl_config_writer writer,
+	const char **names, const char **paths)
+{
+	const struct pl_config_region *r = c->regions.items;
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < c->regions.n; i++) {
+		if (r[i].writer != writer)
+			continue;
+		if (names != NULL)
+			names[n] = r[i].name;
+		paths[n++] = r[i].path;
+	}
+	return n;
+}
+
+/* Those that another process or an output writes: here they are shown. */
+static unsigned int list_shown(const struct pl_config *c, const char **names, const char **paths)
+{
+	unsigned int n = list_regions(c, PL_WRITER_OTHER, names, paths);
+
+	return n + list_regions(c, PL_WRITER_OUTPUT, names + n, paths + n);
+}
+
+static void read_dta(struct pl_one_process *p)
+{
+	const struct pl_config *c = &p->config;
+
+	p->translate_options = (struct pl_translate_options){
+		.uri = c->dta.listen,
+		.to = p->paths,
+		.n_to = list_regions(c, PL_WRITER_DTA, p->names, p->paths),
+		.names = p->names,
+		.collectors = 1,
+		.plain = c->dta.form == 1,
+		.allow = p->dta_allow,
+		.n_allow = read_prefixes(&c->dta.allow, p->dta_allow),
+		.reporter_rate = c->dta.reporter_rate,
+		.reporters = (uint32_t)c->dta.reporters,
+		.nack_tries = (uint32_t)c->dta.nack_tries,
+		.nack_port = (uint32_t)c->dta.nack_port,
+		.nack_interval_ns = c->dta.nack_interval_ns,
+		.flush_ns = c->dta.flush_ns,
+		.partial = c->dta.partial,
+		.sketch_reporters = (uint32_t)c->dta.sketch_reporters,
+		.epoch_ns = c->dta.epoch_ns,
+		.keep_epochs = c->dta.keep_epochs,
+		.written = wake,
+		.written_arg = p,
+	};
+	if (c->dta.to != NULL) {
+		p->paths[0] = c->dta.to;
+		p->translate_options.n_to = 1;
+		p->translate_options.names = NULL;
+	}
+	p->translate.o = &p->translate_options;
+}
+
+static void read_rdma(struct pl_one_process *p)
+{
+	const struct pl_config *c = &p->config;
+	const struct pl_config_region *r = c->regions.items;
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < c->regions.n; i++) {
+		if (r[i].writer == PL_WRITER_RDMA)
+			p->stores[n++] = (struct pl_collector_store){ r[i].name, r[i].path };
+	}
+	p->memory_options = (struct pl_memory_server_options){
+		.collector = { .uri = c->rdma.interface,
+			.listen = strcmp(c->rdma.listen, "none") == 0 ? NULL : c->rdma.listen,
+			.cm_port = (uint16_t)c->rdma.cm_port,
+			.stores = p->stores,
+			.n_stores = n,
+			.allow = p->rdma_allow,
+			.n_allow = read_prefixes(&c->rdma.allow, p->rdma_allow),
+			.proxies = p->proxies,
+			.n_proxies = read_prefixes(&c->rdma.proxies, p->proxies),
+			.max_peers = (uint32_t)c->rdma.peers,
+			.rules = { .check_mac = c->rdma.check_mac,
+				.min_ttl = (uint8_t)c->rdma.min_ttl },
+			.may_read = c->rdma.read,
+			.silent_ns = c->rdma.silent_ns,
+			.sync_ns = c->rdma.sync_ns },
+		.epoch_ns = c->rdma.epoch_ns,
+		.keep_epochs = c->rdma.keep_epochs,
+		.save = c->rdma.save,
+		.save_every_ns = c->rdma.save_every_ns,
+		.written = wake,
+		.written_arg = p,
+	};
+	p->memory.o = &p->memory_options;
+}
+
+/* ---- reload ---- */
+
+/* What a reload changes beside the collector: the regions of other writers. */
+static int change(void *arg, const struct pl_config *config, struct pl_diag *diag)
+{
+	struct pl_one_process *p = arg;
+	const char *names[PL_CONFIG_REGIONS_MAX], *paths[PL_CONFIG_REGIONS_MAX];
+	const unsigned int n = list_shown(config, names, paths);
+	int r = pl_region_readers_change(&p->readers, names, paths, n, diag);
+
+	if (r == 0 && !pl_config_same_services(&p->config, config))
+		pl_warn("reload",
+			"dta, rdma and the regions that they write stay as they were: a restart "
+			"changes them");
+	return r;
+}
+
+/* ---- all of it ---- */
+
+static void add(struct pl_one_process *p, const struct pl_service_ops *ops, void *s)
+{
+	p->services[p->n++] = (struct pl_service){ ops, s };
+}
+
+int pl_one_process_init(struct pl_one_process *p, struct pl_config *config,
+	const struct pl_report_collector_options *collector, struct pl_diag *diag)
+{
+	const char *names[PL_CONFIG_REGIONS_MAX], *paths[PL_CONFIG_REGIONS_MAX];
+	unsigned int n;
+	int r;
+
+	/* The collector's changes with reloads; the others keep strings of theirs. */
+	p->collector.config = *config;
+	*config = (struct pl_config){ .sources = { .n = 0 } };
+	r = pl_config_copy(&p->config, &p->collector.config);
+	if (r < 0) {
+		pl_diag_set(diag, "%s", strerror(-r));
+		return r;
+	}
+	n = list_shown(&p->config, names, paths);
+	r = pl_region_readers_init(&p->readers, names, paths, n);
+	if (r < 0)
+		return r;
+	p->collector_options = *collector;
+	p->collector_options.changed = change;
+	p->collector_options.changed_arg = p;
+	p->collector.o = &p->collector_options;
+	add(p, &pl_report_collector_service, &p->collector);
+	if (p->config.dta.listen != NULL) {
+		read_dta(p);
+		add(p, &pl_translate_service, &p->translate);
+	}
+	if (p->config.rdma.interface != NULL) {
+		read_rdma(p);
+		add(p, &pl_memory_service, &p->memory);
+	}
+	add(p, &pl_region_reader_service, &p->readers);
+	p->collector_options.alone = p->n == 2 && p->readers.n == 0;
+	return 0;
+}
+
+bool pl_one_process_lost(struct pl_one_process *p)
+{
+	return p->collector.left > 0 || pl_translate_lost(&p->translate) || p->memory.watch.cut > 0;
+}
+
+int pl_one_process_done(struct pl_one_process *p)
+{
+	int r, e;
+
+	pl_report_collector_close(&p->collector);
+	r = pl_translate_close(&p->translate);
+	e = pl_memory_server_close(&p->memory);
+	pl_region_readers_done(&p->readers);
+	pl_config_done(&p->config);
+	return r < 0 ? r : e;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What one configuration file has a process do: collect reports, translate DTA, serve memory, show
+ * the regions of others. The services are made from it and run by one runtime (runtime.h).
+ */
+#pragma once
+
+#include "service/memory_server.h"
+#include "service/region_reader.h"
+#include "service/report_collector.h"
+#include "service/translator.h"
+
+struct pl_one_process {
+	struct pl_config config; /* of the parts but the collector; as it was at the start */
+	struct pl_report_collector_options collector_options;
+	struct pl_report_collector collector;
+	struct pl_translate_options translate_options;
+	struct pl_translate translate;
+	struct pl_memory_server_options memory_options;
+	struct pl_memory_server memory;
+	struct pl_region_readers readers;
+	/* What the options point to. */
+	const char *names[PL_CONFIG_REGIONS_MAX], *paths[PL_CONFIG_REGIONS_MAX];
+	struct pl_collector_store stores[PL_CONFIG_REGIONS_MAX];
+	struct pl_prefix dta_allow[PL_CONFIG_PREFIXES_MAX];
+	struct pl_prefix rdma_allow[PL_CONFIG_PREFIXES_MAX], proxies[PL_CONFIG_PREFIXES_MAX];
+	struct pl_service services[PL_SERVICES_MAX];
+	unsigned int n;
+};
+
+/*
+ * Makes the services of a configuration, which is taken over, always; *ret is zeroed. collector:
+ * how it is read again; `changed` and `alone` are not the caller's. -EINVAL with diag, -ENOMEM.
+ */
+int pl_one_process_init(struct pl_one_process *ret, struct pl_config *config,
+	const struct pl_report_collector_options *collector, struct pl_diag *diag);
+
+/* Once it has run: whether something was lost that can be known. */
+bool pl_one_process_lost(struct pl_one_process *p);
+/* The first error of what could not be brought to its end, or 0. */
+int pl_one_process_done(struct pl_one_process *p);

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""One host that sends more than is read, beside exporters that send a little: these lose nothing, and what that host loses is
+counted in its name, to the datagram. usage: flood.py PATHLINE"""
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, pathline, pcap, tap  # noqa: E402
+from lib.lab import free_udp_port, write  # noqa: E402
+from lib.pathline import PATHLINE, Daemon, run, total  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
+from lib.wait import wait  # noqa: E402
+
+UDP_PAYLOAD = 14 + 20 + 8
+AT_ONCE, DURING = 50, 3000  # reports of each exporter between two looks for the flood, and beside it once it is named
+
+
+class Exporter:
+    """Sends reports in sequence from an address of its own."""
+
+    def __init__(self, host, template, port):
+        self.host, self.report, self.sent = host, bytearray(template), 0
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind((host, 0))
+        self.socket.connect(("127.0.0.1", port))
+
+    def send(self):
+        struct.pack_into("!I", self.report, 8, self.sent)
+        self.socket.send(self.report)
+        self.sent += 1
+
+
+def template():
+    """A report of version 1.0."""
+    path = lab.path("one.pcap")
+    r = run("gen", "int", "--report", "1.0", "-n", "1", "-w", path)
+    if r.returncode != 0:
+        raise RuntimeError(r.stderr)
+    return pcap.frames_of(path)[0][UDP_PAYLOAD:]
+
+
+def status(daemon):
+    return json.loads(daemon.get("/api/v1/status")[1])
+
+
+def rows(daemon, table):
+    return json.loads(daemon.get(f"/api/v1/{table}?limit=1000")[1])["rows"]
+
+
+def floods(daemon):
+    return {f["sender"]: f for source in status(daemon)["sources"] for f in source.get("floods", [])}
+
+
+def send_all(exporters, times):
+    for _ in range(times):
+        for exporter in exporters:
+            exporter.send()
+        time.sleep(0.001)
+
+
+def start_floods(host, port):
+    """Two generators of one address, as fast as they can."""
+    return [lab.start([PATHLINE, "gen", "int", "--flood", "-d", "10m", f"udp://{host}:{port}?gso=on"], stdout=subprocess.DEVNULL,
+                      stderr=subprocess.PIPE, text=True) for _ in range(2)]
+
+
+def stop_floods(generators):
+    """How many datagrams they sent."""
+    for g in generators:
+        g.send_signal(signal.SIGINT)
+    return sum(pathline.sent_by(g) for g in generators)
+
+
+def one_floods(name, uri, host, sockets=1):
+    port = free_udp_port()
+    daemon = Daemon(write(name + ".yaml", f"sources:\n  - uri: {uri.format(port)}\n    sockets: {sockets}\n"
+                          "web:\n  listen: 127.0.0.1:0\n"), name=name)
+    exporters = [Exporter(f"127.0.0.{n}", template(), port) for n in (66, 67, 68, 69)]
+    generators = start_floods(host, port)
+    named = wait(lambda: send_all(exporters, AT_ONCE) or floods(daemon).get(host, {}).get("drops", 0) > 0)
+    ok(named, f"{name}: who floods is named, with what it loses", floods(daemon))
+    send_all(exporters, DURING)
+    sent = stop_floods(generators) + sum(e.sent for e in exporters)
+
+    def account():
+        sources = status(daemon)["sources"]
+        return sum(s["packets"] for s in sources), sum(s["kernel_drops"] for s in sources)
+    wait(lambda: sum(account()) == sent)
+    received, dropped = account()
+    eq(received + dropped, sent, f"{name}: sent = received + dropped")
+    seen = {row["exporter"]: (row["reports"], row["lost"]) for row in rows(daemon, "exporters")}
+    for e in exporters:
+        eq(seen.get(e.host), (e.sent, 0), f"{name}: {e.host}, with {e.sent} reports, loses none")
+    eq((list(floods(daemon)), floods(daemon)[host]["drops"]), ([host], dropped), f"{name}: all that is dropped is of who floods")
+    drops = {(row["place"], row["name"], row["cause"]): row["count"] for row in rows(daemon, "drops")
+             if row["place"] in ("socket", "sender")}
+    eq(drops, {("sender", host, "flood"): dropped}, f"{name}: the table of drops says so")
+    values = daemon.metrics()
+    eq((total(values, "pathline_socket_flood_drops_total"), total(values, "pathline_socket_drops_total")), (dropped, dropped),
+       f"{name}: the metrics do")
+    ok(total(values, "pathline_socket_floods_total") >= 1, f"{name}: and how often", values)
+    ok(f"{host} sends more than" in run("status", "--url", daemon.web).stdout, f"{name}: and status")
+    ok(daemon.wait_for(f"{host} sends more than is read"), f"{name}: and the log")
+    eq(daemon.stop(), 0, f"{name}: it ends well")
+
+
+def test_one_socket():
+    one_floods("one", "udp://127.0.0.1:{}", "127.0.0.1")
+
+
+def test_all_addresses():
+    one_floods("all", "udp://:{}", "127.0.0.1")
+
+
+def test_sockets():
+    one_floods("three", "udp://127.0.0.1:{}", "127.0.0.1", sockets=3)
+
+
+def main():
+    lab.run(test_one_socket, test_all_addresses, test_sockets)
+    return tap.end()
+
+
+sys.exit(main())
