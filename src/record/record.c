@@ -82,6 +82,12 @@ static const char *const event_helps[PL_EVENT_KIND_MAX] = {
 static const char *const primitives[] = { "none", "key-write", "append", "counters", "postcards",
 	"sketch" };
 static const char *const roles[PL_ROLE_MAX] = { "culprit", "victim" };
+/* As fields.def numbers them. */
+static const char *const flow_ends[] = {
+#define PL_FLOW_END_REASON(number, id, name, help) [number] = (name),
+#include "record/fields.def"
+#undef PL_FLOW_END_REASON
+};
 static const char *const value_units[PL_UNIT_MAX] = { "bytes" };
 static const char *const phases[PL_PHASE_MAX] = { "once", "begin", "end" };
 
@@ -99,6 +105,7 @@ static const struct {
 	[PL_FORM_ROLE] = { roles, COUNT(roles) },
 	[PL_FORM_QUANTITY] = { events, COUNT(events) },
 	[PL_FORM_UNIT] = { value_units, COUNT(value_units) },
+	[PL_FORM_FLOW_END] = { flow_ends, COUNT(flow_ends) },
 	[PL_FORM_PRIMITIVE] = { primitives, COUNT(primitives) },
 };
 

@@ -33,6 +33,7 @@ enum pl_form {
 	PL_FORM_QUANTITY,       /* enum pl_event_kind of the quantity */
 	PL_FORM_UNIT,           /* enum pl_unit */
 	PL_FORM_PRIMITIVE,      /* enum pl_primitive of memory/store.h: "append", … */
+	PL_FORM_FLOW_END,       /* enum pl_flow_end of record/packet.h: "idle", … */
 	PL_FORM_PRESENT,        /* never shown */
 	PL_FORM_TEXT, /* a terminated text within the record: of words that need no quotes, or of a row */
 	PL_FORM_BYTES, /* struct pl_bytes32 in hexadecimal, as a string */
