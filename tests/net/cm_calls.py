@@ -137,7 +137,7 @@ def test_collector_goes():
 def test_translator_goes():
     """Killed, and started anew; without one, its queue pairs end by its silence."""
     roce.make_regions(**REGIONS)
-    c = collector("--silent", "3s", "--peers", 6)
+    c = collector("--silent", "8s", "--peers", 6)
     t = Translator(NS["a"], DTA, address())
     ok(arrive(100), "values arrive")
     t.end(signal.SIGKILL)
