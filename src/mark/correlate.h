@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Block records of several measurement points to loss and delay between them (RFC 9341 3, RFC 9342
+ * for segments with several ends). An engine without socket and clock: records come in any order,
+ * twice or not at all; the caller says what time it is.
+ *
+ * The results of a flow's block are made when every point of the segments has reported it, or at its
+ * deadline; points that did not are named, and what lacks them has no numbers. A record without
+ * packets says that a point saw none; without a record nothing is known of what it saw.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "base/stats.h"
+#include "mark/record.h"
+
+/* What results have, and why numbers are absent: bits of pl_mark_result.has and .alarms. */
+enum {
+	PL_MARK_HAS_LOSS = 1,  /* sent, received, loss */
+	PL_MARK_HAS_DELAY = 2, /* delay_ns: of the pulse */
+	PL_MARK_HAS_MEAN = 4,  /* mean_ns: nothing was lost between the two */
+	PL_MARK_HAS_FIRST = 8, /* first_ns: nothing was lost, and nothing stood outside the block */
+	PL_MARK_HAS_JITTER = 16, /* jitter_ns: delay_ns less that of the block before (RFC 3393) */
+};
+
+/* PL_MARK_ALARM(bit, id, "name", "help") */
+#define PL_MARK_ALARMS(X)                                                                              \
+	X(0, MISSING, "missing", "a point did not report the block: no numbers")                       \
+	X(1, CLOCK_DOMAIN, "clock-domain",                                                             \
+		"TAI offsets of the points differ: their clocks are seconds apart, no numbers")        \
+	X(2, SETTINGS, "settings", "points differ in method or period: no numbers")                    \
+	X(3, NEGATIVE, "negative-loss",                                                                \
+		"more arrived than was sent: duplicates, or a wrong block")                            \
+	X(4, BEYOND, "beyond-guard",                                                                   \
+		"packets were early or late by more than the guard band: numbers are not vouched for") \
+	X(5, PULSES, "pulses", "a point saw no pulse, or several: no delay")                           \
+	X(6, CLOCK_FAULT, "clock-fault",                                                               \
+		"a delay below the clocks' error, or flows begin and end periods apart")               \
+	X(7, PARTIAL, "partial", "a point did not see the whole block")                                \
+	X(8, NO_ROOM, "no-room", "a point had no room for some flows")                                 \
+	X(9, STEPPED, "clock-stepped", "a clock was set while the block lasted")                       \
+	X(10, UNSYNCED, "clock-unsynced", "a kernel does not call its clock synchronised")             \
+	X(11, IN_USE, "bit-in-use",                                                                    \
+		"at the marker packets have the bit otherwise than the time says: others use it, or period or clock are wrong")
+
+enum {
+#define PL_MARK_ALARM_BIT(bit, id, name, help) PL_MARK_ALARM_##id = 1 << (bit),
+	PL_MARK_ALARMS(PL_MARK_ALARM_BIT)
+#undef PL_MARK_ALARM_BIT
+};
+
+/* NULL behind the last. */
+const char *pl_mark_alarm_name(unsigned int bit);
+const char *pl_mark_alarm_help(unsigned int bit);
+
+struct pl_mark_result {
+	struct pl_mark_flow flow;
+	uint64_t block, period_ns;
+	uint8_t method;
+	uint32_t segment;    /* its place in the configuration */
+	uint32_t tai_offset; /* of the first point that reported */
+	uint32_t has, alarms;
+	uint64_t sent, received;
+	int64_t loss; /* negative: more arrived than was sent */
+	int64_t delay_ns, mean_ns, first_ns, jitter_ns;
+	/* Pulse marking: the block of the pulse from which on packets are counted. */
+	uint64_t since;
+	uint64_t deadline_ns;    /* until then records of the block were waited for, or longer */
+	uint64_t clock_error_ns; /* of both ends together; UINT64_MAX: not known */
+	uint64_t late, early;    /* at the far end */
+	uint32_t pulses_sent, pulses_received;
+	const uint32_t *missing; /* points of the segment that did not report; lent for the call */
+	uint32_t n_missing;
+};
+
+/* Packets go in at some points and come out at others; a path's link has one of each. */
+struct pl_mark_segment {
+	const uint32_t *from, *to; /* points */
+	uint32_t n_from, n_to;
+};
+
+/* The result as a record; `s` is the result's segment. Late and early packets, points and pulses that
+ * do not fit stay at their largest value. */
+void pl_mark_segment_record(
+	struct pl_seg192 *ret, const struct pl_mark_result *r, const struct pl_mark_segment *s);
+
+struct pl_mark_correlator_config {
+	const struct pl_mark_segment *segments; /* copied */
+	uint32_t n_segments;
+	uint32_t blocks_max; /* flows' blocks at a time; 0: 65536 */
+	uint64_t clock_ns;   /* the most that clocks differ; 0: what the points say */
+	/* A block's records are waited for until (k + 1.5) periods and this. */
+	uint64_t patience_ns;
+	/* Times are those of UTC: a block ends by its first record's TAI offset. Else those of the
+	 * points' clocks. */
+	bool utc;
+	uint64_t ahead_ns; /* records whose deadline is further away are left out; 0: none are */
+	bool shares;       /* by their senders (pl_mark_correlate_from) */
+	/* A point that reported a block and the one behind it, but not the flow, saw no packet of
+	 * it. For the one behind, such a block is waited for one period longer. */
+	bool absent;
+	void (*result)(void *arg, const struct pl_mark_result *result);
+	void *arg;
+};
+
+struct pl_mark_correlator_stats {
+#define PL_STAT PL_STAT_MEMBER
+#include "mark/correlate_stats.def"
+#undef PL_STAT
+};
+extern const struct pl_stats pl_mark_correlator_stats_list;
+
+struct pl_mark_correlator;
+
+/* -EINVAL with diag, -ENOMEM. */
+int pl_mark_correlator_new(struct pl_mark_correlator **ret,
+	const struct pl_mark_correlator_config *config, struct pl_diag *diag);
+void pl_mark_correlator_free(struct pl_mark_correlator *c);
+
+/* A record from anywhere. It may complete its block, whose results are told before this returns. */
+void pl_mark_correlate(struct pl_mark_correlator *c, const struct pl_mark128 *record);
+/*
+ * Of this sender, for correlators with `shares`: when all places are taken, a block that was told
+ * makes room, or one of a sender that holds more than this one would. Else the record is left out.
+ * So nobody's flood pushes out what others sent.
+ */
+void pl_mark_correlate_from(struct pl_mark_correlator *c, const struct pl_addr *sender,
+	const struct pl_mark128 *record);
+/* Some records of the point are known to be lost, about this block's: nothing is concluded from
+ * those of flows that are not there. */
+void pl_mark_correlate_torn(struct pl_mark_correlator *c, uint32_t point, uint64_t block);
+/* Records of the sender are known to be lost, nobody knows of which points: nothing is concluded from
+ * those that were there, and from the next block of each of its points. */
+void pl_mark_correlate_gap(struct pl_mark_correlator *c, const struct pl_addr *sender);
+/* The time was set back to that one: tells and forgets everything, and begins anew. */
+void pl_mark_correlator_begin_anew(struct pl_mark_correlator *c, uint64_t time_ns);
+/* Another clock_ns, of results to come. */
+void pl_mark_correlator_set_clock(struct pl_mark_correlator *c, uint64_t clock_ns);
+/* Blocks that are waited for longer. */
+uint32_t pl_mark_correlator_postponed(const struct pl_mark_correlator *c);
+/* What it holds at most, with so many points. */
+uint64_t pl_mark_correlator_memory(
+	const struct pl_mark_correlator_config *config, uint32_t n_points);
+
+/* Blocks whose deadline is before that time (of the points' clock, TAI, or UTC) are told as they are.
+ * UINT64_MAX: all. */
+void pl_mark_correlate_until(struct pl_mark_correlator *c, uint64_t time_ns);
+
+const struct pl_mark_correlator_stats *pl_mark_correlator_stats(const struct pl_mark_correlator *c);

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A packet as alternate marking in the kernel reads and writes it: its headers, the flow that it is
+ * counted by, how many packets it is on the wire, and the marking bits in its header or in the option
+ * of RFC 9343. For the kernel programs (bpf/mark.bpf.c) and for user space, which tests them. What
+ * the bits mean is in mark/period.h, what is counted in mark/record.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "mark/record.h"
+
+#define PL_MARK_INLINE static inline __attribute__((always_inline))
+
+/* Before a loop that the kernel's verifier is to see no loop in. */
+#ifdef __bpf__
+#define PL_MARK_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PL_MARK_UNROLL
+#endif
+
+/* What of a packet makes it one of a flow. */
+enum pl_mark_by {
+	PL_MARK_BY_FLOW,  /* addresses, protocol, ports */
+	PL_MARK_BY_HOSTS, /* addresses */
+	PL_MARK_BY_NONE,  /* all that are chosen are one flow */
+};
+
+/* A flow; addresses as in struct pl_pkt96 (IPv4 as ::ffff:a.b.c.d), ports as numbers. No padding:
+ * the kernel compares bytes. */
+struct pl_mark_key {
+	union {
+		struct {
+			uint8_t src[16], dst[16];
+			uint16_t sport, dport;
+			/* Or PL_MARK_HAS_ID and a FlowMonID of RFC 9343, then without ports. */
+			uint32_t proto;
+		};
+		uint64_t words[5];
+	};
+};
+#define PL_MARK_HAS_ID 0x80000000u
+
+/* Where marks are. */
+enum pl_mark_place {
+	PL_MARK_IN_HEADER, /* ToS, traffic class, IPv4's reserved flag */
+	PL_MARK_IN_HOP,    /* the option of RFC 9343, in Hop-by-Hop Options */
+	PL_MARK_IN_DST,    /* in Destination Options; a meter finds it in both */
+};
+
+/* Bits of an IPv4 header or IPv6's traffic class that may be marks: ToS, and above it the reserved
+ * flag in front of DF. */
+#define PL_MARK_RESERVED 0x100u
+
+/* Versions of IP, as bits. */
+#define PL_MARK_IP4      1u
+#define PL_MARK_IP6      2u
+
+/* Set before a program is attached. */
+struct pl_mark_setup {
+	uint64_t period_ns, guard_ns;
+	uint64_t from_ns, to_ns; /* of a block: where its first packet becomes the pulse */
+	uint32_t method;         /* enum pl_mark_method */
+	uint32_t by;             /* enum pl_mark_by */
+	uint32_t raw;            /* frames begin with IP: a tunnel */
+	uint32_t each;           /* 1: rules are looked at for each packet, not for each new flow */
+	uint32_t place;          /* enum pl_mark_place */
+	uint32_t versions;       /* PL_MARK_IP4, PL_MARK_IP6: packets that have the bits */
+	/* In the header: bits as above; second: of double marking, else 0. */
+	uint32_t colour, second;
+	/* Flows at a time, and slots of the table that they have: twice as many, so that one is
+	 * found near the place that its hash says. */
+	uint32_t flows, slots;
+};
+
+/* ---- reading ---- */
+
+enum pl_mark_why {
+	PL_MARK_PARSED,
+	PL_MARK_NOT_IP,
+	PL_MARK_BROKEN, /* headers are cut, or their lengths wrong */
+};
+
+struct pl_mark_packet {
+	struct pl_mark_key key; /* addresses, protocol and ports */
+	uint32_t network;       /* where IP begins */
+	uint32_t headers;       /* bytes from there to the payload of TCP or UDP */
+	uint32_t bytes;         /* of the IP packet, as its header says */
+	uint32_t marks;         /* ToS and reserved flag; as the setup's bits */
+	uint32_t dst_opts;      /* where Destination Options begin, from IP on; 0: there are none */
+	uint32_t option;        /* where the AltMark option begins, from IP on; 0: there is none */
+	uint32_t word;          /* what it says */
+	uint16_t vlan;
+	uint8_t version, tos;
+	uint8_t next;     /* of IPv6: what follows the header */
+	uint8_t first[2]; /* of IPv6: next header and length of the first extension header */
+	bool later;       /* a fragment behind the first: without ports, and never counted */
+};
+
+PL_MARK_INLINE uint32_t pl_mark_be16(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 8 | p[1];
+}
+
+PL_MARK_INLINE uint32_t pl_mark_parse_transport(
+	const uint8_t *t, const uint8_t *end, struct pl_mark_packet *s)
+{
+	const uint32_t proto = s->key.proto;
+
+	if (s->later || (proto != 6 && proto != 17 && proto != 132))
+		return PL_MARK_PARSED;
+	if (t + 8 > end)
+		return PL_MARK_BROKEN;
+	s->key.sport = (uint16_t)pl_mark_be16(t);
+	s->key.dport = (uint16_t)pl_mark_be16(t + 2);
+	if (proto != 6) {
+		s->headers += 8;
+		return PL_MARK_PARSED;
+	}
+	if (t + 13 > end)
+		return PL_MARK_BROKEN;
+	s->headers += (uint32_t)(t[12] >> 4) * 4;
+	return PL_MARK_PARSED;
+}
+
+/* The second half of ::ffff:a.b.c.d, of IPv4's address at p, as it lies in memory. */
+PL_MARK_INLINE uint64_t pl_mark_mapped(const uint8_t *p)
+{
+	uint32_t address;
+
+	memcpy(&address, p, sizeof(address));
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return (uint64_t)address << 32 | 0xffff0000u;
+#else
+	return UINT64_C(0xffff) << 32 | address;
+#endif
+}
+
+PL_MARK_INLINE uint32_t pl_mark_parse_ip4(
+	const uint8_t *h, const uint8_t *end, struct pl_mark_packet *s)
+{
+	uint32_t head;
+
+	if (h + 20 > end)
+		return PL_MARK_BROKEN;
+	head = (uint32_t)(h[0] & 0xf) * 4;
+	s->bytes = pl_mark_be16(h + 2);
+	if (h[0] >> 4 != 4 || head < 20)
+		return PL_MARK_BROKEN;
+	s->version = 4;
+	s->tos = h[1];
+	s->marks = h[1] | (h[6] & 0x80u) << 1;
+	s->later = (pl_mark_be16(h + 6) & 0x1fff) != 0;
+	s->key.proto = h[9];
+	s->key.words[1] = pl_mark_mapped(h + 12);
+	s->key.words[3] = pl_mark_mapped(h + 16);
+	s->headers = head;
+	return pl_mark_parse_transport(h + head, end, s);
+}
+
+/* Headers between IPv6 and its transport that are looked behind. */
+#define PL_MARK_EXTENSIONS 4u
+
+PL_MARK_INLINE uint32_t pl_mark_parse_ip6(
+	const uint8_t *h, const uint8_t *end, struct pl_mark_packet *s)
+{
+	const uint8_t *t = h + 40;
+	uint32_t next;
+
+	if (t > end || h[0] >> 4 != 6)
+		return PL_MARK_BROKEN;
+	s->version = 6;
+	s->bytes = 40 + pl_mark_be16(h + 4);
+	s->tos = (uint8_t)(pl_mark_be16(h) >> 4);
+	s->marks = s->tos;
+	memcpy(s->key.src, h + 8, 16);
+	memcpy(s->key.dst, h + 24, 16);
+	s->headers = 40;
+	next = s->next = h[6];
+	PL_MARK_UNROLL
+	for (uint32_t i = 0; i < PL_MARK_EXTENSIONS; i++) {
+		uint32_t n = 8;
+
+		/* Hop-by-hop options, routing, fragment, destination options. */
+		if (next != 0 && next != 43 && next != 44 && next != 60)
+			break;
+		if (t + 8 > end)
+			return PL_MARK_BROKEN;
+		if (i == 0) {
+			s->first[0] = t[0];
+			s->first[1] = t[1];
+		}
+		if (next == 44) {
+			s->later = (pl_mark_be16(t + 2) & 0xfff8) != 0;
+		} else {
+			n += 8u * t[1];
+			if (next == 60)
+				s->dst_opts = s->headers;
+		}
+		next = t[0];
+		s->headers += n;
+		t += n;
+		if (s->later)
+			break;
+	}
+	s->key.proto = next;
+	return pl_mark_parse_transport(t, end, s);
+}
+
+/* Reads the packet from p to end, Ethernet with at most one VLAN tag, or (raw) IP alone, into *s,
+ * which is zero; but for the AltMark option. enum pl_mark_why. */
+PL_MARK_INLINE uint32_t pl_mark_parse(
+	const uint8_t *p, const uint8_t *end, bool raw, struct pl_mark_packet *s)
+{
+	uint32_t type;
+
+	if (raw) {
+		if (p + 1 > end)
+			return PL_MARK_BROKEN;
+		return p[0] >> 4 == 4 ? pl_mark_parse_ip4(p, end, s) : pl_mark_parse_ip6(p, end, s);
+	}
+	if (p + 14 > end)
+		return PL_MARK_BROKEN;
+	type = pl_mark_be16(p + 12);
+	p += 14;
+	s->network = 14;
+	if (type == 0x8100 || type == 0x88a8) {
+		if (p + 4 > end)
+			return PL_MARK_BROKEN;
+		s->vlan = pl_mark_be16(p) & 0xfff;
+		type = pl_mark_be16(p + 2);
+		p += 4;
+		s->network = 18;
+	}
+	if (type == 0x0800)
+		return pl_mark_parse_ip4(p, end, s);
+	if (type == 0x86dd)
+		return pl_mark_parse_ip6(p, end, s);
+	return PL_MARK_NOT_IP;
+}
+
+/* The key that its flow is counted by. */
+PL_MARK_INLINE void pl_mark_key(
+	const struct pl_mark_packet *s, uint32_t by, struct pl_mark_key *ret)
+{
+	*ret = (struct pl_mark_key){ .words = { 0 } };
+	if (by == PL_MARK_BY_NONE)
+		return;
+	for (uint32_t i = 0; i < 4; i++)
+		ret->words[i] = s->key.words[i];
+	if (by != PL_MARK_BY_HOSTS)
+		ret->words[4] = s->key.words[4];
+}
+
+/* Whether two are the same, without a branch for each word. */
+PL_MARK_INLINE bool pl_mark_key_is(const struct pl_mark_key *a, const struct pl_mark_key *b)
+{
+	return ((a->words[0] ^ b->words[0]) | (a->words[1] ^ b->words[1]) |
+		       (a->words[2] ^ b->words[2]) | (a->words[3] ^ b->words[3]) |
+		       (a->words[4] ^ b->words[4])) == 0;
+}
+
+PL_MARK_INLINE uint64_t pl_mark_hash(const struct pl_mark_key *key, uint64_t seed)
+{
+	uint64_t a = (key->words[0] ^ seed) * UINT64_C(0x9e3779b97f4a7c15),
+		 b = (key->words[2] ^ seed) * UINT64_C(0xc2b2ae3d27d4eb4f), h;
+
+	a = (a ^ a >> 32 ^ key->words[1]) * UINT64_C(0xd6e8feb86659fd93);
+	b = (b ^ b >> 32 ^ key->words[3]) * UINT64_C(0xff51afd7ed558ccd);
+	h = (((a ^ a >> 29) + (b ^ b >> 32)) ^ key->words[4]) * UINT64_C(0xbf58476d1ce4e5b9);
+	return h ^ h >> 32;
+}
+
+/* ---- on the wire ---- */
+
+/* Packets on the wire that a packet of the network stack is, or becomes. segs: as the kernel says,
+ * 0 when it does not know; gso_size: 0 when it is one. len: bytes from its IP header on. */
+PL_MARK_INLINE uint32_t pl_mark_segments(
+	const struct pl_mark_packet *s, uint32_t len, uint32_t segs, uint32_t gso_size)
+{
+	if (gso_size == 0 || len <= s->headers)
+		return 1;
+	return segs != 0 ? segs : (len - s->headers + gso_size - 1) / gso_size;
+}
+
+/* Bytes of those IP packets. */
+PL_MARK_INLINE uint64_t pl_mark_wire_bytes(
+	const struct pl_mark_packet *s, uint32_t len, uint32_t segments)
+{
+	return segments == 1 ? s->bytes : len + (uint64_t)(segments - 1) * s->headers;
+}
+
+/* ---- the bits ---- */
+
+/* Those of a header as mark/period.h numbers them. */
+PL_MARK_INLINE unsigned int pl_mark_bits_of(const volatile struct pl_mark_setup *u, uint32_t marks)
+{
+	return (unsigned int)((marks & u->colour) != 0) | (unsigned int)((marks & u->second) != 0)
+								  << 1;
+}
+
+/* The header's with such bits. */
+PL_MARK_INLINE uint32_t pl_mark_marks(
+	const volatile struct pl_mark_setup *u, uint32_t marks, unsigned int bits)
+{
+	uint32_t v = marks & ~(u->colour | u->second);
+
+	v |= (bits & 1) != 0 ? u->colour : 0;
+	v |= (bits & 2) != 0 ? u->second : 0;
+	return v;
+}
+
+/* IPv4's ToS and reserved flag with its header's checksum: RFC 1624, HC' = ~(~HC + ~m + m'). h: 20
+ * bytes. */
+PL_MARK_INLINE void pl_mark_set_ip4(uint8_t *h, uint32_t marks)
+{
+	uint32_t sum = (pl_mark_be16(h + 10) ^ 0xffff) + (pl_mark_be16(h) ^ 0xffff) +
+		       ((h[6] & 0x80u) << 8 ^ 0xffff);
+
+	h[1] = (uint8_t)marks;
+	h[6] = (uint8_t)((h[6] & 0x7f) | (marks & PL_MARK_RESERVED) >> 1);
+	sum += pl_mark_be16(h) + ((marks & PL_MARK_RESERVED) << 7);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = ((sum & 0xffff) + (sum >> 16)) ^ 0xffff;
+	h[10] = (uint8_t)(sum >> 8);
+	h[11] = (uint8_t)sum;
+}
+
+/* IPv6's traffic class. h: 2 bytes. */
+PL_MARK_INLINE void pl_mark_set_ip6(uint8_t *h, uint32_t marks)
+{
+	h[0] = (uint8_t)(0x60 | (marks & 0xff) >> 4);
+	h[1] = (uint8_t)((h[1] & 0x0f) | marks << 4);
+}
+
+/* ---- the option ---- */
+
+#define PL_MARK_OPTION_TYPE  0x12u /* AltMark of RFC 9343: a word of FlowMonID, L and D */
+#define PL_MARK_OPTION_BYTES 6u
+
+/* Bytes that it takes as the only one of its header, or in front of a header's other options. */
+#define PL_MARK_GROWTH       8u
+
+/* A number of 20 bits that looks random (RFC 9343 4): of a flow the same after every restart, so that
+ * what is counted by it goes on. */
+PL_MARK_INLINE uint32_t pl_mark_flow_id(const struct pl_mark_key *key)
+{
+	return (uint32_t)(pl_mark_hash(key, 0) >> 20) & 0xfffff;
+}
+
+PL_MARK_INLINE uint32_t pl_mark_word(uint32_t flow_id, unsigned int bits)
+{
+	return flow_id << 12 | (bits & 1) << 11 | (bits & 2) << 9;
+}
+
+PL_MARK_INLINE unsigned int pl_mark_word_bits(uint32_t word)
+{
+	return (word >> 11 & 1) | (word >> 9 & 2);
+}
+
+/* The key of packets with the FlowMonID: it takes the place of protocol and ports. */
+PL_MARK_INLINE void pl_mark_key_of_id(struct pl_mark_key *key, uint32_t flow_id)
+{
+	key->sport = key->dport = 0;
+	key->proto = PL_MARK_HAS_ID | flow_id;
+}
+
+/* Options of a header that are looked at in search of AltMark. */
+#define PL_MARK_OPTIONS       4u
+#define PL_MARK_OPTION_BROKEN 1u
+
+/* The AltMark option among those of a header at t: where it begins from there, 0: there is none,
+ * PL_MARK_OPTION_BROKEN: its length is wrong. */
+PL_MARK_INLINE uint32_t pl_mark_find_option(
+	const uint8_t *t, const uint8_t *end, uint32_t *ret_word)
+{
+	uint32_t size, at = 2;
+
+	if (t + 8 > end)
+		return 0;
+	size = 8 + 8u * t[1];
+	PL_MARK_UNROLL
+	for (uint32_t n = 0; n < PL_MARK_OPTIONS; n++) {
+		const uint8_t *o = t + at;
+
+		/* What is shorter at the end of a header is padding. */
+		if (at + PL_MARK_OPTION_BYTES > size || o + PL_MARK_OPTION_BYTES > end)
+			return 0;
+		if (o[0] == PL_MARK_OPTION_TYPE) {
+			*ret_word = pl_mark_be16(o + 2) << 16 | pl_mark_be16(o + 4);
+			return o[1] == 4 ? at : PL_MARK_OPTION_BROKEN;
+		}
+		at += o[0] == 0 ? 1 : 2u + o[1];
+	}
+	return 0;
+}
+
+/* The option, and what stands in front of it: next header and length. to: 8 bytes. */
+PL_MARK_INLINE void pl_mark_put_option(uint8_t *to, uint8_t next, uint8_t length, uint32_t word)
+{
+	to[0] = next;
+	to[1] = length;
+	to[2] = PL_MARK_OPTION_TYPE;
+	to[3] = 4;
+	to[4] = (uint8_t)(word >> 24);
+	to[5] = (uint8_t)(word >> 16);
+	to[6] = (uint8_t)(word >> 8);
+	to[7] = (uint8_t)word;
+}
+
+/* ---- a flow's counters ---- */
+
+/* Cells of a flow: one is read, one may still come late, one runs, one may come early; the others
+ * are time for a process that reads them to begin anew. */
+#define PL_MARK_KEPT 8u
+
+/* Where the cell of a slot's flow, a processor and a block is in the array of cells, of which each
+ * fills a line of the cache. Those of one block lie together: what is counted in now is few pages. */
+PL_MARK_INLINE uint32_t pl_mark_cell_at(
+	uint32_t slot, uint32_t slots, uint32_t processor, uint64_t block)
+{
+	return (processor * PL_MARK_KEPT + (uint32_t)(block & (PL_MARK_KEPT - 1))) * slots + slot;
+}
+
+/* ---- the table of flows ---- */
+
+/*
+ * A slot of the table is EMPTY until it has its first flow, then READY. User space makes one that is
+ * idle DYING; a packet makes it READY again. If none came for so long that no program can still be
+ * about to count in it, user space makes it FREE: a place for another flow, which those that are
+ * looked up pass by.
+ */
+enum pl_mark_slot_state { PL_MARK_EMPTY, PL_MARK_READY, PL_MARK_DYING, PL_MARK_FREE };
+
+/* Slots from the one that a flow's hash says to where it can be. */
+#define PL_MARK_PROBES 64u
+
+/* What processors share of a flow; a line of the cache. Written by them only for a new flow, a pulse
+ * and, of pulse marking, packets. */
+struct pl_mark_head {
+	struct pl_mark_key key;
+	uint32_t state;          /* enum pl_mark_slot_state */
+	uint32_t pulsed;         /* the block whose pulse was sent last, modulo 2^32 */
+	uint64_t packets, bytes; /* of pulse marking: all until now */
+};
+
+struct pl_mark_table {
+	uint32_t lock; /* 1: a flow is being put in */
+	uint32_t n;    /* flows */
+	uint64_t seed; /* of the hash */
+	uint32_t far; /* slots from the one that its hash says, of the flow that was put furthest */
+	uint32_t zero;
+};
+
+PL_MARK_INLINE uint32_t pl_mark_slot_of(
+	const struct pl_mark_key *key, uint64_t seed, uint32_t slots)
+{
+	return (uint32_t)((pl_mark_hash(key, seed) >> 32) * slots >> 32);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Alternate marking's arithmetic of time (RFC 9341): which block a marked packet belongs to, which
+ * packet becomes the pulse, how far clocks and delays may be apart. For the kernel programs, the
+ * switch and user space alike: no state, no clock, no signed division.
+ *
+ * Times are nanoseconds since the epoch of the clock that all points share (TAI), far from 0; a
+ * period is 1 µs at least. Block k lasts from k * period on and has the colour k mod 2. A meter
+ * takes a packet for the block of its colour whose centre is nearest. It never looks for changes of
+ * colour: lost and idle blocks cannot derail it.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "record/packet.h"
+
+#define PL_MARK_PERIOD_MIN_NS 1000u
+#define PL_MARK_PERIOD_MAX_NS UINT64_C(3600000000000)
+
+/* What a packet was to a meter. */
+enum pl_mark_what {
+	PL_MARK_ON_TIME, /* the meter's clock is in the packet's block */
+	PL_MARK_LATE,    /* in the one behind it */
+	PL_MARK_EARLY,   /* in the one before it */
+};
+
+struct pl_mark_seen {
+	uint64_t block;
+	int64_t offset_ns; /* from the start of that block: negative when early */
+	uint8_t what;      /* enum pl_mark_what */
+	uint8_t pulse;     /* 1: the packet is the pulse of the block */
+};
+
+static inline uint64_t pl_mark_block(uint64_t time_ns, uint64_t period_ns)
+{
+	return time_ns / period_ns;
+}
+
+static inline struct pl_mark_seen pl_mark_seen_at(
+	uint64_t time_ns, uint64_t period_ns, uint64_t block, uint8_t what, uint8_t pulse)
+{
+	return (struct pl_mark_seen){ .block = block,
+		.offset_ns = (int64_t)(time_ns - block * period_ns),
+		.what = what,
+		.pulse = pulse };
+}
+
+/* Step marking, and the colour bit of double marking. Right while delay and clocks are within
+ * [-period/2, period/2). */
+static inline struct pl_mark_seen pl_mark_see_step(
+	uint64_t time_ns, uint64_t period_ns, unsigned int colour, unsigned int pulse)
+{
+	const uint64_t block = time_ns / period_ns;
+	const uint64_t into = time_ns - block * period_ns;
+
+	if ((block & 1) == (colour & 1))
+		return pl_mark_seen_at(
+			time_ns, period_ns, block, PL_MARK_ON_TIME, (uint8_t)(pulse & 1));
+	if (into < period_ns / 2)
+		return pl_mark_seen_at(
+			time_ns, period_ns, block - 1, PL_MARK_LATE, (uint8_t)(pulse & 1));
+	return pl_mark_seen_at(time_ns, period_ns, block + 1, PL_MARK_EARLY, (uint8_t)(pulse & 1));
+}
+
+/*
+ * Colours of several bits: the block's number modulo 2^bits (compact draft). Right while delay and
+ * clocks are within half of 2^bits - 1 periods; of one bit the same as step marking.
+ */
+static inline struct pl_mark_seen pl_mark_see_cyclic(
+	uint64_t time_ns, uint64_t period_ns, unsigned int colour, unsigned int bits)
+{
+	const uint64_t cycle = (uint64_t)1 << bits, block = time_ns / period_ns;
+	const uint64_t into = time_ns - block * period_ns;
+	const uint64_t ahead = (colour - block) & (cycle - 1);
+
+	if (ahead == 0)
+		return pl_mark_seen_at(time_ns, period_ns, block, PL_MARK_ON_TIME, 0);
+	if (ahead > cycle / 2 || (ahead == cycle / 2 && into < period_ns / 2))
+		return pl_mark_seen_at(
+			time_ns, period_ns, block - (cycle - ahead), PL_MARK_LATE, 0);
+	return pl_mark_seen_at(time_ns, period_ns, block + ahead, PL_MARK_EARLY, 0);
+}
+
+/* ---- time-multiplexed parsing ---- */
+
+/*
+ * The full period of two blocks has 8 slots. The upper bit of a slot's number is the colour in
+ * force, the lower two are the quarter of the block. In the first and last quarter the bit is the
+ * colour; in the middle half, where the marker inverts one packet, a bit that differs is the pulse.
+ * Right while delay and clocks are within (-period/4, period/4).
+ */
+#define PL_MARK_SLOTS 8u
+
+enum pl_mark_action {
+	PL_MARK_COUNT,          /* in the block of the meter's clock */
+	PL_MARK_COUNT_PULSE,    /* the same, and it is the pulse */
+	PL_MARK_COUNT_PREVIOUS, /* late */
+	PL_MARK_COUNT_NEXT,     /* early */
+};
+
+/* [slot][bit]; what tables of a switch hold, too. */
+#define PL_MARK_SLOT_TABLE                                                                         \
+	{                                                                                          \
+		{ PL_MARK_COUNT, PL_MARK_COUNT_PREVIOUS }, { PL_MARK_COUNT, PL_MARK_COUNT_PULSE }, \
+			{ PL_MARK_COUNT, PL_MARK_COUNT_PULSE },                                    \
+			{ PL_MARK_COUNT, PL_MARK_COUNT_NEXT },                                     \
+			{ PL_MARK_COUNT_PREVIOUS, PL_MARK_COUNT },                                 \
+			{ PL_MARK_COUNT_PULSE, PL_MARK_COUNT },                                    \
+			{ PL_MARK_COUNT_PULSE, PL_MARK_COUNT },                                    \
+			{ PL_MARK_COUNT_NEXT, PL_MARK_COUNT },                                     \
+	}
+
+static inline unsigned int pl_mark_slot(uint64_t time_ns, uint64_t period_ns)
+{
+	const uint64_t block = time_ns / period_ns;
+	const uint64_t into = time_ns - block * period_ns;
+
+	return (unsigned int)((block & 1) << 2 | into * 4 / period_ns);
+}
+
+/* What the table says, in arithmetic: a kernel program needs no memory for it. A test holds the two
+ * to each other. */
+static inline unsigned int pl_mark_slot_action(unsigned int slot, unsigned int bit)
+{
+	const unsigned int quarter = slot & 3;
+
+	if ((slot >> 2 & 1) == (bit & 1))
+		return PL_MARK_COUNT;
+	return quarter == 0   ? PL_MARK_COUNT_PREVIOUS
+	       : quarter == 3 ? PL_MARK_COUNT_NEXT
+			      : PL_MARK_COUNT_PULSE;
+}
+
+static inline struct pl_mark_seen pl_mark_see_multiplexed(
+	uint64_t time_ns, uint64_t period_ns, unsigned int bit)
+{
+	const uint64_t block = time_ns / period_ns;
+
+	switch (pl_mark_slot_action(pl_mark_slot(time_ns, period_ns), bit)) {
+	case PL_MARK_COUNT_PREVIOUS:
+		return pl_mark_seen_at(time_ns, period_ns, block - 1, PL_MARK_LATE, 0);
+	case PL_MARK_COUNT_NEXT:
+		return pl_mark_seen_at(time_ns, period_ns, block + 1, PL_MARK_EARLY, 0);
+	case PL_MARK_COUNT_PULSE:
+		return pl_mark_seen_at(time_ns, period_ns, block, PL_MARK_ON_TIME, 1);
+	default:
+		return pl_mark_seen_at(time_ns, period_ns, block, PL_MARK_ON_TIME, 0);
+	}
+}
+
+/* The block of a pulse in pulse marking, where other packets say nothing: it is sent in the first
+ * half of its block. Right while delay and clocks are within [-period/4, period/4). */
+static inline struct pl_mark_seen pl_mark_see_pulse(uint64_t time_ns, uint64_t period_ns)
+{
+	const uint64_t own = time_ns / period_ns;
+	const uint64_t block = (time_ns + period_ns / 4) / period_ns;
+
+	return pl_mark_seen_at(
+		time_ns, period_ns, block, block == own ? PL_MARK_ON_TIME : PL_MARK_EARLY, 1);
+}
+
+/* ---- the marker ---- */
+
+/* When the first packet becomes the pulse, from the start of the block: [from, to). */
+struct pl_mark_window {
+	uint64_t from_ns, to_ns;
+};
+
+/* In the middle of the block, so that delay and clocks have the same room on both sides; in pulse
+ * marking at its beginning. Empty: the method has no pulses. */
+static inline struct pl_mark_window pl_mark_pulse_window(
+	unsigned int method, uint64_t period_ns, uint64_t guard_ns)
+{
+	struct pl_mark_window w = { 0, 0 };
+
+	if (method == PL_MARK_PULSE) {
+		w.to_ns = period_ns / 2;
+	} else if (method == PL_MARK_DOUBLE) {
+		w.from_ns = period_ns / 2;
+		w.to_ns = guard_ns < period_ns / 2 ? period_ns - guard_ns : w.from_ns;
+	} else if (method == PL_MARK_MULTIPLEXED) {
+		w.from_ns = period_ns / 2;
+		w.to_ns = guard_ns < period_ns / 4 ? period_ns / 4 * 3 - guard_ns : w.from_ns;
+	}
+	return w;
+}
+
+/* The colour bit of a packet that is sent at the time, and the second bit of double marking: bits 0
+ * and 1 of the result. `pulse`: the packet is the first in the window of its block. */
+static inline unsigned int pl_mark_bits(unsigned int method, uint64_t block, unsigned int pulse)
+{
+	const unsigned int colour = (unsigned int)(block & 1);
+
+	switch (method) {
+	case PL_MARK_PULSE:
+		return pulse & 1;
+	case PL_MARK_DOUBLE:
+		return colour | (pulse & 1) << 1;
+	case PL_MARK_MULTIPLEXED:
+		return colour ^ (pulse & 1);
+	default:
+		return colour;
+	}
+}
+
+/* What a meter makes of the bits, as pl_mark_bits() numbers them. In pulse marking only of a packet
+ * whose bit is set. */
+static inline struct pl_mark_seen pl_mark_see(
+	unsigned int method, uint64_t time_ns, uint64_t period_ns, unsigned int bits)
+{
+	switch (method) {
+	case PL_MARK_PULSE:
+		return pl_mark_see_pulse(time_ns, period_ns);
+	case PL_MARK_DOUBLE:
+		return pl_mark_see_step(time_ns, period_ns, bits, bits >> 1);
+	case PL_MARK_MULTIPLEXED:
+		return pl_mark_see_multiplexed(time_ns, period_ns, bits);
+	default:
+		return pl_mark_see_step(time_ns, period_ns, bits, 0);
+	}
+}
+
+/*
+ * The same by comparing alone, for a time that is into_ns behind the begin of the block, and of all
+ * packets of pulse marking: one without its bit says nothing, and is of the clock's block. A test
+ * holds the two to each other.
+ */
+static inline struct pl_mark_seen pl_mark_see_in(unsigned int method, uint64_t block,
+	uint64_t into_ns, uint64_t period_ns, unsigned int bits)
+{
+	struct pl_mark_seen seen = {
+		.block = block, .offset_ns = (int64_t)into_ns, .what = PL_MARK_ON_TIME
+	};
+	const bool other = ((block ^ bits) & 1) != 0;
+	bool late = other && into_ns < period_ns / 2, early = other && !late;
+
+	if (method == PL_MARK_PULSE) {
+		late = false;
+		early = (bits & 1) != 0 && into_ns >= period_ns - period_ns / 4;
+		seen.pulse = bits & 1;
+	} else if (method == PL_MARK_DOUBLE) {
+		seen.pulse = bits >> 1 & 1;
+	} else if (method == PL_MARK_MULTIPLEXED) {
+		late = other && 4 * into_ns < period_ns;
+		early = other && 4 * into_ns >= 3 * period_ns;
+		seen.pulse = other && !late && !early;
+	}
+	if (late) {
+		seen.what = PL_MARK_LATE;
+		seen.block--;
+		seen.offset_ns += (int64_t)period_ns;
+	} else if (early) {
+		seen.what = PL_MARK_EARLY;
+		seen.block++;
+		seen.offset_ns -= (int64_t)period_ns;
+	}
+	return seen;
+}
+
+/* ---- the guard band ---- */
+
+/* What the operator knows of clocks and path. */
+struct pl_mark_spread {
+	uint64_t clock_ns;     /* A: the most that two points' clocks differ */
+	uint64_t delay_ns;     /* mean delay from the marker to the last meter */
+	uint64_t deviation_ns; /* its standard deviation */
+};
+
+/* d = A + mean + 3 deviations (RFC 9341 5); UINT64_MAX where that does not fit. */
+static inline uint64_t pl_mark_guard(const struct pl_mark_spread *s)
+{
+	const uint64_t limit = UINT64_MAX / 8;
+
+	if (s->clock_ns > limit || s->delay_ns > limit || s->deviation_ns > limit)
+		return UINT64_MAX;
+	return s->clock_ns + s->delay_ns + 3 * s->deviation_ns;
+}
+
+/* The guard band must be less: half a period (RFC 9341 5); a quarter where the middle of a block has
+ * a meaning of its own. */
+static inline uint64_t pl_mark_guard_limit(unsigned int method, uint64_t period_ns)
+{
+	return method == PL_MARK_MULTIPLEXED || method == PL_MARK_PULSE ? period_ns / 4
+									: period_ns / 2;
+}
+
+/* Whether a packet stands outside the guard band around its block: clocks or delays are not what
+ * the guard band was made of, and no result near it can be vouched for. */
+static inline unsigned int pl_mark_is_beyond(
+	const struct pl_mark_seen *seen, uint64_t period_ns, uint64_t guard_ns)
+{
+	if (seen->what == PL_MARK_LATE)
+		return (uint64_t)seen->offset_ns - period_ns > guard_ns;
+	return seen->what == PL_MARK_EARLY && (uint64_t)-seen->offset_ns > guard_ns;
+}
+
+/* When block k has come to rest and is read: (k + 1.5) periods (RFC 9341 3.1). */
+static inline uint64_t pl_mark_read_at(uint64_t block, uint64_t period_ns)
+{
+	return (block + 1) * period_ns + period_ns / 2;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Selection by hash: what the hash is of, and samples of two points with losses and copies between. */
+#include "base/rng.h"
+#include "base/test.h"
+#include "mark/select.h"
+
+#define ROOM 16u
+
+/* Written from the description again, with the words by name. */
+static uint32_t again(const uint8_t *k, uint32_t n, uint32_t start)
+{
+	uint32_t a = 0x9e3779b9, b = 0x9e3779b9, c = start, at = 0;
+	uint8_t last[12] = { 0 };
+
+	for (;;) {
+		const bool end = n - at < 12;
+		const uint8_t *p = end ? last : k + at;
+
+		if (end) {
+			memcpy(last, k + at, n - at < 8 ? n - at : 8);
+			if (n - at > 8)
+				memcpy(last + 9, k + at + 8, n - at - 8);
+			c += n;
+		}
+		a += (uint32_t)(p[0] | p[1] << 8 | p[2] << 16) | (uint32_t)p[3] << 24;
+		b += (uint32_t)(p[4] | p[5] << 8 | p[6] << 16) | (uint32_t)p[7] << 24;
+		c += (uint32_t)(p[8] | p[9] << 8 | p[10] << 16) | (uint32_t)p[11] << 24;
+		a -= b, a -= c, a ^= c >> 13;
+		b -= c, b -= a, b ^= a << 8;
+		c -= a, c -= b, c ^= b >> 13;
+		a -= b, a -= c, a ^= c >> 12;
+		b -= c, b -= a, b ^= a << 16;
+		c -= a, c -= b, c ^= b >> 5;
+		a -= b, a -= c, a ^= c >> 3;
+		b -= c, b -= a, b ^= a << 10;
+		c -= a, c -= b, c ^= b >> 15;
+		if (end)
+			return c;
+		at += 12;
+	}
+}
+
+static void hashes(void)
+{
+	struct pl_rng rng;
+	unsigned int wrong = 0, ones = 0;
+
+	pl_rng_seed(&rng, 5475);
+	for (uint32_t n = 0; n < 64; n++) {
+		uint8_t bytes[64];
+
+		for (uint32_t i = 0; i < n; i++)
+			bytes[i] = (uint8_t)pl_rng_u64(&rng);
+		wrong += pl_mark_bob(bytes, n, n * 7) != again(bytes, n, n * 7);
+	}
+	eq(wrong, 0, "BOB, of any length");
+	for (uint32_t i = 0; i < 4096; i++)
+		ones += (pl_mark_bob((const uint8_t *)&i, 4, 0) & 15) == 0;
+	ok(ones > 150 && ones < 370, "low bits are evenly spread (%u of 4096)", ones);
+}
+
+static uint32_t hash_of(uint8_t at, uint8_t value)
+{
+	uint8_t ip[40] = { 0x45, 0, 0, 40, 1, 2, 0x40, 0, 64, 17, 9, 9, 10, 0, 0, 1, 10, 0, 0, 2 };
+	struct pl_layers layers = { .network = ip, .ip_version = 4 };
+
+	ip[at] = value;
+	layers.transport = pl_cursor(ip + 20, 20);
+	return pl_mark_hash(&layers, 0);
+}
+
+static void invariance(void)
+{
+	const uint32_t one = hash_of(0, 0x45);
+
+	ok(hash_of(1, 0xff) == one && hash_of(8, 3) == one && hash_of(10, 3) == one &&
+			hash_of(6, 0xc0) == one && hash_of(2, 9) == one,
+		"type of service, TTL, checksum, reserved bit and length change nothing");
+	ok(hash_of(5, 3) != one && hash_of(12, 3) != one && hash_of(19, 3) != one &&
+			hash_of(20, 3) != one && hash_of(35, 3) != one,
+		"identification, addresses and payload do");
+}
+
+static void samples(void)
+{
+	struct pl_rng rng;
+	unsigned int bad_room = 0, bad_delays = 0, few = 0;
+
+	for (uint64_t seed = 1; seed <= 500; seed++) {
+		struct pl_mark_sample rooms[2][ROOM];
+		struct pl_mark_samples s[2];
+		int64_t delays[ROOM];
+		uint32_t n;
+
+		pl_rng_seed(&rng, seed);
+		pl_mark_samples_init(&s[0], rooms[0], ROOM);
+		pl_mark_samples_init(&s[1], rooms[1], ROOM);
+		for (uint64_t i = 0; i < 1000; i++) {
+			const uint32_t hash = (uint32_t)pl_rng_u64(&rng);
+
+			pl_mark_samples_add(&s[0], hash, 1000 * i);
+			/* One in ten is lost. */
+			if (pl_rng_below(&rng, 10) != 0)
+				pl_mark_samples_add(&s[1], hash, 1000 * i + 77);
+		}
+		bad_room += s[0].n > ROOM || s[0].n < ROOM / 4 || s[0].bits < 5 || s[0].bits > 8;
+		n = pl_mark_samples_delays(delays, &s[0], &s[1]);
+		few += n < 2;
+		for (uint32_t i = 0; i < n; i++)
+			bad_delays += delays[i] != 77;
+	}
+	eq(bad_room, 0,
+		"H1: 1000 packets, room for 16: bits and samples are as many as they should");
+	eq(bad_delays, 0, "packets that both have are paired");
+	ok(few < 25, "of which there are some (%u of 500 without)", few);
+}
+
+static void twice(void)
+{
+	struct pl_mark_sample rooms[2][ROOM];
+	struct pl_mark_samples a, b;
+	int64_t delays[ROOM];
+
+	pl_mark_samples_init(&a, rooms[0], ROOM);
+	pl_mark_samples_init(&b, rooms[1], ROOM);
+	pl_mark_samples_add(&a, 8, 100);
+	pl_mark_samples_add(&a, 24, 200);
+	pl_mark_samples_add(&b, 24, 260);
+	pl_mark_samples_add(&b, 8, 150);
+	pl_mark_samples_add(&b, 8, 170);
+	eq(pl_mark_samples_delays(delays, &a, &b), 1, "a hash that is there twice is left out");
+	eq(delays[0], 60);
+	pl_mark_samples_init(&a, rooms[0], 2);
+	for (unsigned int i = 0; i < 100; i++)
+		pl_mark_samples_add(&a, 0, i);
+	ok(a.n <= 2 && a.bits <= 32, "packets that are all alike do no harm");
+}
+
+int main(void)
+{
+	hashes();
+	invariance();
+	samples();
+	twice();
+	return pl_test_done();
+}
