@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Hands out memory that is freed all at once. */
+#include "lang/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct arena_part {
+	struct arena_part *next;
+	_Alignas(16) char data[];
+};
+
+void *pl_query_arena_new(struct arena *arena, size_t size)
+{
+	struct arena_part *part = calloc(1, sizeof(*part) + size);
+
+	if (part == NULL)
+		return NULL;
+	part->next = arena->parts;
+	arena->parts = part;
+	return part->data;
+}
+
+char *pl_query_arena_text(struct arena *arena, const char *text, size_t n)
+{
+	char *copy = pl_query_arena_new(arena, n + 1);
+
+	if (copy != NULL)
+		memcpy(copy, text, n);
+	return copy;
+}
+
+void pl_query_arena_done(struct arena *arena)
+{
+	while (arena->parts != NULL) {
+		struct arena_part *next = arena->parts->next;
+
+		free(arena->parts);
+		arena->parts = next;
+	}
+}

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From the written query to its plan: the stage of each select. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "lang/plan.h"
+
+static bool has_aggregate(const struct checker *c, const struct ast *ast)
+{
+	const char *state;
+
+	if (ast == NULL)
+		return false;
+	if (ast->kind == A_CALL && pl_query_is_aggregate(ast->name))
+		return true;
+	if (ast->kind == A_NAME && pl_query_find_fold(c, ast->name, &state) != NULL)
+		return true;
+	for (const struct ast *x = ast->list; x != NULL; x = x->next) {
+		if (has_aggregate(c, x))
+			return true;
+	}
+	return has_aggregate(c, ast->a) || has_aggregate(c, ast->b);
+}
+
+static bool wide_enough(struct checker *c, const struct node *node)
+{
+	if (node == NULL)
+		return false;
+	if (pl_query_vectors(node) <= VECTORS_MAX)
+		return true;
+	pl_query_check_error(c, node->at, "the expression is too deep");
+	return false;
+}
+
+/* The parts of a condition that are joined by and, to be looked at one after the other. */
+static bool split(struct checker *c, const struct node *node)
+{
+	struct stage *stage = c->stage;
+
+	if (node->op == N_AND &&
+		stage->n_where + 1 < sizeof(stage->where) / sizeof(stage->where[0]))
+		return split(c, node->a) && split(c, node->b);
+	if (stage->n_where == sizeof(stage->where) / sizeof(stage->where[0])) {
+		struct node *both = pl_query_node(c, N_AND, PL_QUERY_BOOL, node->at);
+
+		if (both == NULL)
+			return false;
+		both->a = stage->where[--stage->n_where];
+		both->b = node;
+		node = both;
+	}
+	stage->where[stage->n_where++] = node;
+	return true;
+}
+
+bool pl_query_check_add(struct checker *c, const struct node *condition)
+{
+	return wide_enough(c, condition) && split(c, condition);
+}
+
+/* Of pairs each part by itself, for it may be of one side. */
+static bool check_condition(struct checker *c, const struct ast *ast)
+{
+	const struct node *node;
+
+	if (c->stage->pairs != NULL && ast->kind == A_BINARY && ast->op == T_AND)
+		return check_condition(c, ast->a) && check_condition(c, ast->b);
+	node = pl_query_check_bool(c, pl_query_check(c, ast), "WHERE");
+	if (node == NULL)
+		return false;
+	return (c->stage->pairs != NULL && pl_query_check_push(c, ast)) ||
+	       pl_query_check_add(c, node);
+}
+
+bool pl_query_check_where(struct checker *c)
+{
+	if (c->select->where == NULL)
+		return true;
+	if (has_aggregate(c, c->select->where)) {
+		pl_query_check_error(c, c->select->where->at,
+			"WHERE is of records; conditions on aggregates stand in HAVING");
+		return false;
+	}
+	return check_condition(c, c->select->where);
+}
+
+/* ---- groups ---- */
+
+static const struct ast *behind_alias(const struct checker *c, const struct ast *ast)
+{
+	int n;
+
+	if (ast->kind != A_NAME)
+		return ast;
+	pl_query_find_column(c->schema, ast->name, &n);
+	for (const struct ast_item *i = n == 0 ? c->select->items : NULL; i != NULL; i = i->next) {
+		if (i->name != NULL && strcmp(i->name, ast->name) == 0)
+			return i->expr;
+	}
+	return ast;
+}
+
+/* A column as it is in the record needs its own bytes only. */
+uint8_t pl_query_key_width(const struct node *node)
+{
+	if (node->type == PL_QUERY_ADDR)
+		return 16;
+	if (node->op == N_COLUMN && node->type == PL_QUERY_UNSIGNED)
+		return node->column->width;
+	return node->type == PL_QUERY_BOOL ? 1 : 8;
+}
+
+static bool check_key(struct checker *c, const struct ast *ast)
+{
+	struct stage *stage = c->stage;
+	struct column *column = &stage->groups.columns[stage->n_keys];
+	struct key *key = &stage->keys[stage->n_keys];
+	const struct node *node;
+
+	if (stage->n_keys == PL_QUERY_COLUMNS_MAX / 2) {
+		pl_query_check_error(c, ast->at, "more than %d keys", PL_QUERY_COLUMNS_MAX / 2);
+		return false;
+	}
+	ast = behind_alias(c, ast);
+	if (has_aggregate(c, ast)) {
+		pl_query_check_error(
+			c, ast->at, "a key of GROUP BY is of records, not an aggregate");
+		return false;
+	}
+	node = pl_query_check(c, ast);
+	if (!wide_enough(c, node))
+		return false;
+	key->node = node;
+	key->width = pl_query_key_width(node);
+	column->type = node->type;
+	column->width = node->type == PL_QUERY_ADDR ? 16 : 8;
+	column->name = node->op == N_COLUMN ? node->column->name : "";
+	if (node->op == N_COLUMN) {
+		column->unit = node->column->unit;
+		column->form = node->column->form;
+	}
+	stage->n_keys++;
+	return true;
+}
+
+/* Wide keys first, so that each lies as its size wants. */
+static void lay_out_keys(struct stage *stage)
+{
+	uint32_t at = 8;
+
+	for (uint32_t width = 16; width > 0; width /= 2) {
+		for (uint32_t i = 0; i < stage->n_keys; i++) {
+			if (stage->keys[i].width == width) {
+				stage->keys[i].offset = at;
+				at += width;
+			}
+		}
+	}
+	stage->key_bytes = (at + 7) & ~7u;
+}
+
+/* SELECT DISTINCT: one group for each tuple, its key. */
+static bool check_distinct(struct checker *c)
+{
+	const struct ast_select *select = c->select;
+	const uint32_t at = select->distinct_at;
+
+	if (select->star)
+		pl_query_check_error(c, select->star_at, "with DISTINCT the columns are named");
+	else if (select->group != NULL || select->having != NULL)
+		pl_query_check_error(c, at,
+			"DISTINCT and GROUP BY are of two queries: SELECT DISTINCT a FROM (SELECT … GROUP "
+			"BY …) AS x");
+	for (const struct ast_item *i = select->items; i != NULL && !c->failed; i = i->next) {
+		if (has_aggregate(c, i->expr))
+			pl_query_check_error(c, i->at,
+				"DISTINCT is of records, not of aggregates; the number of different "
+				"values is count(distinct x)");
+		else if (!check_key(c, i->expr))
+			return false;
+	}
+	return !c->failed;
+}
+
+static bool check_groups(struct checker *c)
+{
+	const struct ast_select *select = c->select;
+	struct stage *stage = c->stage;
+
+	stage->grouped = select->distinct || select->group != NULL || select->having != NULL;
+	for (const struct ast_item *i = select->items; i != NULL; i = i->next)
+		stage->grouped = stage->grouped || has_aggregate(c, i->expr);
+	if (!stage->grouped)
+		return true;
+	if (pl_query_row_schema(c->lx->arena, PL_QUERY_COLUMNS_MAX, &stage->groups) < 0) {
+		pl_query_no_memory(c->lx);
+		return false;
+	}
+	for (uint32_t i = 0; i < stage->groups.n; i++)
+		stage->groups.columns[i].is = stage->groups.columns[i].or_is = 1;
+	if (select->distinct && !check_distinct(c))
+		return false;
+	for (const struct ast *key = select->group; key != NULL; key = key->next) {
+		if (!check_key(c, key))
+			return false;
+	}
+	lay_out_keys(stage);
+	return true;
+}
+
+static bool check_having(struct checker *c)
+{
+	const struct ast_select *select = c->select;
+	struct stage *stage = c->stage;
+	uint32_t at = select->emit_at;
+
+	if (select->having != NULL) {
+		c->aliases = true;
+		stage->having =
+			pl_query_check_bool(c, pl_query_check_group(c, select->having), "HAVING");
+		c->aliases = false;
+		if (!wide_enough(c, stage->having))
+			return false;
+	}
+	stage->emit_first = select->emit_first;
+	if (!stage->emit_first)
+		return true;
+	if (stage->having == NULL || c->query->window.kind == W_HOP || stage->n_sources > 0 ||
+		select->order != NULL || select->has_limit) {
+		pl_query_check_error(c, at,
+			"EMIT FIRST is of a stream with HAVING, and without HOP, "
+			"ORDER BY and LIMIT");
+		return false;
+	}
+	if (pl_query_monotone(c, stage->having, &at))
+		return true;
+	pl_query_check_error(c, at,
+		"with EMIT FIRST this condition would have to stay true once it is: a count, a sum of "
+		"unsigned numbers, max, bit_or or a distinct count above a number, or min below one");
+	return false;
+}
+
+/* ---- items ---- */
+
+static const char *item_name(const struct ast_item *item, const struct node *node)
+{
+	const char *point;
+
+	if (item->name != NULL)
+		return item->name;
+	/* A column of a record may have points in its name. */
+	if (node->op == N_COLUMN && item->expr->kind == A_NAME && node->column->name[0] != '\0')
+		return node->column->name;
+	if (item->expr->kind != A_NAME && item->expr->kind != A_CALL)
+		return "";
+	point = strrchr(item->expr->name, '.');
+	return point != NULL ? point + 1 : item->expr->name;
+}
+
+static bool add_item(struct checker *c, const struct node *node, const char *name, uint32_t at)
+{
+	struct stage *stage = c->stage;
+	struct column *column = &stage->out.columns[stage->n_items];
+
+	if (!wide_enough(c, node))
+		return false;
+	if (stage->n_items == PL_QUERY_COLUMNS_MAX) {
+		pl_query_check_error(c, at, "more than %d columns", PL_QUERY_COLUMNS_MAX);
+		return false;
+	}
+	for (uint32_t i = 0; i < stage->n_items; i++) {
+		if (name[0] != '\0' && strcmp(stage->out.columns[i].name, name) == 0) {
+			pl_query_check_error(c, at,
+				"two columns of the name \"%s\": give one another with AS", name);
+			return false;
+		}
+	}
+	column->name = name;
+	column->type = node->type;
+	column->width = node->type == PL_QUERY_ADDR ? 16 : 8;
+	column->is = column->or_is = 1;
+	if (node->op == N_COLUMN) {
+		column->unit = node->column->unit;
+		column->form = node->column->form;
+	}
+	if (name[0] == '\0') {
+		char made[24];
+
+		snprintf(made, sizeof(made), "column%u", stage->n_items + 1);
+		column->name = pl_query_arena_text(c->lx->arena, made, strlen(made));
+		if (column->name == NULL) {
+			pl_query_no_memory(c->lx);
+			return false;
+		}
+	}
+	stage->items[stage->n_items++] = node;
+	return true;
+}
+
+static bool check_star(struct checker *c)
+{
+	if (c->stage->grouped || (c->stage->pairs != NULL && c->stage->pairs->kind != J_ANTI)) {
+		pl_query_check_error(c, c->select->star_at,
+			c->stage->grouped
+				? "with GROUP BY the columns are named"
+				: "in a join of records the columns are named: a.src, b.ts - a.ts AS x");
+		return false;
+	}
+	for (uint32_t i = 0; i < c->schema->n_plain; i++) {
+		const struct column *column = &c->schema->columns[i];
+
+		if (!column->qualified &&
+			!add_item(c, pl_query_column_node(c, column, c->select->star_at),
+				column->name, c->select->star_at))
+			return false;
+	}
+	return true;
+}
+
+static bool check_items(struct checker *c)
+{
+	struct stage *stage = c->stage;
+
+	if (pl_query_row_schema(c->lx->arena, PL_QUERY_COLUMNS_MAX, &stage->out) < 0) {
+		pl_query_no_memory(c->lx);
+		return false;
+	}
+	if (c->select->star && !check_star(c))
+		return false;
+	for (const struct ast_item *i = c->select->items; i != NULL; i = i->next) {
+		const struct node *node = stage->grouped ? pl_query_check_group(c, i->expr)
+							 : pl_query_check(c, i->expr);
+
+		if (node == NULL || !add_item(c, node, item_name(i, node), i->at))
+			return false;
+	}
+	return true;
+}
+
+static bool has_list(const struct schema *schema)
+{
+	for (uint32_t i = 0; i < schema->n; i++) {
+		if (schema->columns[i].type == PL_QUERY_LIST)
+			return true;
+	}
+	return false;
+}
+
+static bool check_order(struct checker *c)
+{
+	const struct ast_select *select = c->select;
+	const char *names[PL_QUERY_COLUMNS_MAX];
+	struct stage *stage = c->stage;
+	char hint[NAME_MAX_LEN + 32];
+
+	stage->order = -1;
+	stage->descending = select->descending;
+	stage->has_limit = select->has_limit;
+	stage->limit = select->limit;
+	if (select->order == NULL)
+		return true;
+	for (uint32_t i = 0; i < stage->n_items; i++) {
+		names[i] = stage->out.columns[i].name;
+		if (strcmp(names[i], select->order) == 0)
+			stage->order = (int)i;
+	}
+	if (stage->order < 0) {
+		pl_query_check_error(c, select->order_at, "no column \"%s\" in the result%s",
+			select->order,
+			pl_query_did_you_mean(
+				hint, sizeof(hint), select->order, names, stage->n_items));
+		return false;
+	}
+	if (!stage->grouped && stage->n_sources == 0) {
+		pl_query_check_error(c, select->order_at,
+			"ORDER BY needs GROUP BY or aggregates: records come as they are");
+		return false;
+	}
+	if (has_list(&stage->out)) {
+		pl_query_check_error(c, select->order_at,
+			"ORDER BY does not go together with lists: topk and hist");
+		return false;
+	}
+	return true;
+}
+
+bool pl_query_check_enter(struct checker *c, struct stage *stage, uint32_t at)
+{
+	struct pl_query *query = c->query;
+
+	if (query->n_stages >= STAGES_MAX) {
+		pl_query_check_error(c, at, "more than %d queries within one", STAGES_MAX);
+		return false;
+	}
+	stage->number = query->n_stages;
+	query->stages[query->n_stages++] = stage;
+	return true;
+}
+
+struct stage *pl_query_check_stage(struct checker *outer, const struct ast_select *select)
+{
+	struct checker c = *outer;
+	struct pl_query *query = c.query;
+
+	if (query->n_stages >= STAGES_MAX) {
+		pl_query_check_error(
+			outer, select->at, "more than %d queries within one", STAGES_MAX);
+		return NULL;
+	}
+	c.stage = pl_query_arena_new(c.lx->arena, sizeof(*c.stage));
+	if (c.stage == NULL) {
+		pl_query_no_memory(c.lx);
+		return NULL;
+	}
+	c.select = select;
+	c.schema = &c.stage->input;
+	if (!pl_query_check_from(&c))
+		return NULL;
+	if (!pl_query_check_where(&c) || !check_groups(&c) || !check_items(&c) || !check_having(&c))
+		return NULL;
+	if (c.stage->grouped) {
+		c.stage->groups.n = c.stage->n_keys + c.stage->n_aggs;
+		c.stage->groups.size = ROW_HEAD + c.stage->groups.n * CELL_BYTES;
+	}
+	if (!pl_query_check_folds(&c))
+		return NULL;
+	c.stage->out.n = c.stage->out.n_plain = c.stage->n_items;
+	c.stage->out.size = ROW_HEAD + c.stage->n_items * CELL_BYTES;
+	if (!check_order(&c))
+		return NULL;
+	return pl_query_check_enter(outer, c.stage, select->at) ? c.stage : NULL;
+}
+
+/* The names of folds are different, and each is used. */
+static bool check_fold_names(struct checker *c)
+{
+	for (const struct ast_fold *f = c->folds; f != NULL; f = f->next) {
+		for (const struct ast_fold *g = c->folds; g != f; g = g->next) {
+			if (strcmp(f->name, g->name) == 0) {
+				pl_query_check_error(
+					c, f->at, "two folds of the name \"%s\"", f->name);
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+static bool check_folds_used(struct checker *c)
+{
+	for (const struct ast_fold *f = c->folds; f != NULL; f = f->next) {
+		if (!f->used) {
+			pl_query_check_error(c, f->at,
+				"the fold \"%s\" is not used: its variables are named %s.%s",
+				f->name, f->name, f->states->name);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The names of WITH are those of no stream and no other, and each is used. */
+static bool check_with(struct checker *c, const struct ast_with *all)
+{
+	for (const struct ast_with *w = all; w != NULL; w = w->next) {
+		if (pl_query_find_stream(w->name) != PL_QUERY_STREAMS) {
+			pl_query_check_error(c, w->at, "\"%s\" is a stream", w->name);
+			return false;
+		}
+		for (const struct ast_with *x = all; x != w; x = x->next) {
+			if (strcmp(x->name, w->name) == 0) {
+				pl_query_check_error(
+					c, w->at, "two queries of the name \"%s\"", w->name);
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+/* Every session is a window of its own, with one row. */
+static bool check_session(struct checker *c, const struct ast_select *select)
+{
+	const struct pl_query *query = c->query;
+	const uint32_t at = query->window.at;
+	const struct stage *last = query->stages[query->n_stages - 1];
+
+	if (query->window.kind != W_SESSION)
+		return true;
+	if (query->n_stages > 1)
+		pl_query_check_error(c, at,
+			"SESSION is of a query over one stream: sessions begin and end each at its own time, "
+			"so their rows are neither joined nor grouped again; TUMBLE and HOP can be");
+	else if (!last->grouped)
+		pl_query_check_error(
+			c, at, "SESSION needs GROUP BY or aggregates: its windows are of groups");
+	else if (select->order != NULL || select->has_limit)
+		pl_query_check_error(c, select->order != NULL ? select->order_at : at,
+			"a session is a window with one row: ORDER BY and LIMIT, which are of the rows "
+			"of a window, do not go together with SESSION");
+	return c->lx->error == 0;
+}
+
+int pl_query_check_query(struct lexer *lx, struct pl_query *query, const struct ast_query *ast)
+{
+	struct checker c = { .lx = lx, .query = query, .with = ast->with, .folds = ast->folds };
+	struct stage *last = check_fold_names(&c) && check_with(&c, ast->with)
+				     ? pl_query_check_stage(&c, ast->select)
+				     : NULL;
+
+	if (last == NULL || !check_session(&c, ast->select) || !check_folds_used(&c))
+		return lx->error != 0 ? lx->error : pl_query_fail(lx, 0, "the query cannot be run");
+	for (uint32_t i = 0; i < last->out.n; i++) {
+		query->columns[i] = (struct pl_query_column){
+			.name = last->out.columns[i].name,
+			.unit = last->out.columns[i].unit,
+			.form = last->out.columns[i].form,
+			.type = (enum pl_query_type)last->out.columns[i].type,
+		};
+	}
+	return 0;
+}

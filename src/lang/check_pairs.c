@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A join of records: its two sides, what makes a pair of two records, and the columns of a pair. */
+#include <string.h>
+
+#include "lang/plan.h"
+
+static bool no_memory(struct checker *c)
+{
+	pl_query_no_memory(c->lx);
+	c->failed = true;
+	return false;
+}
+
+static bool refuse(struct checker *c, uint32_t at, const char *text)
+{
+	pl_query_check_error(c, at, "%s", text);
+	return false;
+}
+
+/* ---- sides ---- */
+
+/* SELECT * FROM stream [WHERE …], and nothing else. */
+static bool is_plain(const struct checker *c, const struct ast_select *select)
+{
+	const struct ast_source *from = select->from;
+
+	return select->star && !select->distinct && select->group == NULL &&
+	       select->having == NULL && select->order == NULL && !select->has_limit &&
+	       !select->emit_told && from->next == NULL && from->sub == NULL &&
+	       pl_query_find_with(c, from->stream) == NULL;
+}
+
+static const struct ast_select *query_of(const struct checker *c, const struct ast_source *source)
+{
+	const struct ast_with *with =
+		source->sub == NULL ? pl_query_find_with(c, source->stream) : NULL;
+
+	return with != NULL ? with->select : source->sub;
+}
+
+static const char *alias_of(const struct ast_source *source, const struct ast_select *select)
+{
+	if (source->alias != NULL)
+		return source->alias;
+	if (source->stream != NULL)
+		return source->stream;
+	return select != NULL ? select->from->alias : NULL;
+}
+
+static bool take_side(
+	struct checker *outer, const struct ast_source *source, struct pairs *pairs, unsigned int i)
+{
+	const struct ast_select *select = query_of(outer, source);
+	struct ast_source stream = *source;
+	struct checker c = *outer;
+
+	if (select != NULL && !is_plain(outer, select))
+		return refuse(outer, source->at,
+			"a side of a join WITHIN is a stream or (SELECT * FROM stream WHERE …): its "
+			"records are joined as they are");
+	if (select != NULL && source->window.kind != W_NONE)
+		return refuse(outer, source->window.at,
+			"a window stands behind the stream that the query reads");
+	if (select != NULL)
+		stream = *select->from;
+	stream.alias = alias_of(source, select);
+	if (stream.alias == NULL)
+		return refuse(outer, source->at, "a joined sub-query needs a name: (…) AS a");
+	if (i == 1 && stream.window.kind == W_NONE)
+		stream.window = outer->query->window;
+	c.stage = pl_query_arena_new(c.lx->arena, sizeof(*c.stage));
+	if (c.stage == NULL)
+		return no_memory(outer);
+	c.select = select;
+	c.schema = &c.stage->input;
+	c.stage->order = -1;
+	c.stage->at = source->at;
+	pairs->sides[i] = c.stage;
+	return pl_query_check_stream(&c, &stream) && (select == NULL || pl_query_check_where(&c)) &&
+	       pl_query_check_enter(outer, c.stage, source->at);
+}
+
+/* ---- columns ---- */
+
+static void add_columns(struct schema *to, const struct schema *from, uint32_t base, bool optional)
+{
+	for (uint32_t i = 0; i < from->n; i++) {
+		struct column *column = &to->columns[to->n++];
+
+		*column = from->columns[i];
+		column->offset += base;
+		column->present_at += base;
+		/* A record that is not there is zeros: no field of it is present. */
+		if (optional && column->present == 0)
+			column->absent = 1;
+	}
+}
+
+static bool make_columns(struct checker *c, struct pairs *pairs)
+{
+	const struct schema *left = &pairs->sides[0]->input, *right = &pairs->sides[1]->input;
+	struct schema *both = &pairs->both;
+	struct stage *stage = c->stage;
+	int n;
+
+	both->columns =
+		pl_query_arena_new(c->lx->arena, (left->n + right->n) * sizeof(*both->columns));
+	if (both->columns == NULL)
+		return no_memory(c);
+	add_columns(both, left, ROW_HEAD, false);
+	add_columns(both, right, ROW_HEAD + left->size, pairs->kind == J_LEFT);
+	both->size = ROW_HEAD + left->size + right->size;
+	both->n_plain = both->n;
+	stage->kind = PL_QUERY_STREAMS;
+	stage->input = *both;
+	if (pairs->kind == J_ANTI) {
+		stage->input.n = left->n;
+		stage->input.n_plain = left->n_plain;
+	}
+	stage->time = &both->columns[pl_query_find_column(left, "ts", &n) - left->columns];
+	return true;
+}
+
+/* ---- what makes a pair ---- */
+
+static bool names_column(const struct node *node)
+{
+	if (node == NULL)
+		return false;
+	return node->column != NULL || names_column(node->a) || names_column(node->b) ||
+	       names_column(node->c);
+}
+
+/* The expression over the records of one side (0 or 1), or over pairs (2), without an error; or
+ * NULL. */
+static const struct node *try_over(const struct checker *outer, const struct pairs *pairs,
+	unsigned int side, const struct ast *ast)
+{
+	struct checker c = *outer;
+	const struct node *node;
+
+	c.quiet = true;
+	c.failed = false;
+	if (side < 2)
+		c.stage = pairs->sides[side];
+	c.schema = side < 2 ? &c.stage->input : &pairs->both;
+	node = pl_query_check(&c, ast);
+	return c.failed ? NULL : node;
+}
+
+/* It goes to the filter of a side, when that is all it names. */
+static bool push(
+	struct checker *outer, struct pairs *pairs, unsigned int side, const struct ast *ast)
+{
+	const struct node *node = try_over(outer, pairs, side, ast);
+	struct checker c = *outer;
+
+	if (node == NULL || node->type != PL_QUERY_BOOL || !names_column(node))
+		return false;
+	c.stage = pairs->sides[side];
+	c.schema = &c.stage->input;
+	return pl_query_check_add(&c, node);
+}
+
+bool pl_query_check_push(struct checker *c, const struct ast *ast)
+{
+	struct pairs *pairs = c->stage->pairs;
+
+	/* Of a left join the right record may be absent, and a condition true for that. */
+	return push(c, pairs, 0, ast) || (pairs->kind == J_INNER && push(c, pairs, 1, ast));
+}
+
+static bool add_key(struct checker *c, struct pairs *pairs, const struct node *left,
+	const struct node *right, uint32_t at)
+{
+	uint8_t width = pl_query_key_width(left);
+
+	/* Of different widths are numbers only. */
+	if (width != pl_query_key_width(right))
+		width = 8;
+	if (pairs->n_keys == PAIR_KEYS_MAX) {
+		pl_query_check_error(c, at, "more than %d keys", PAIR_KEYS_MAX);
+		return false;
+	}
+	pairs->keys[0][pairs->n_keys] = (struct key){ .node = left, .width = width };
+	pairs->keys[1][pairs->n_keys++] = (struct key){ .node = right, .width = width };
+	/* Of a key with one name on both sides, the bare name is that of the left. */
+	if (left->op == N_COLUMN && right->op == N_COLUMN &&
+		strcmp(left->column->name, right->column->name) == 0)
+		pairs->both
+			.columns[pairs->sides[0]->input.n +
+				 (uint32_t)(right->column - pairs->sides[1]->input.columns)]
+			.qualified = true;
+	return pl_query_vectors(left) <= VECTORS_MAX && pl_query_vectors(right) <= VECTORS_MAX
+		       ? true
+		       : refuse(c, at, "the expression is too deep");
+}
+
+/* An equation of the left with the right; false: it is none, or there was an error. */
+static bool take_equation(struct checker *c, struct pairs *pairs, const struct ast *a,
+	const struct ast *b, uint32_t at)
+{
+	const struct node *left, *right;
+
+	if (a != b && (try_over(c, pairs, 2, a) == NULL || try_over(c, pairs, 2, b) == NULL))
+		return false;
+	left = try_over(c, pairs, 0, a);
+	right = try_over(c, pairs, 1, b);
+	return left != NULL && right != NULL && left->type == right->type && names_column(left) &&
+	       names_column(right) && add_key(c, pairs, left, right, at);
+}
+
+static bool add_residual(struct checker *c, struct pairs *pairs, const struct node *node)
+{
+	struct node *both;
+
+	if (pairs->kind == J_INNER)
+		return pl_query_check_add(c, node);
+	if (pairs->on != NULL) {
+		both = pl_query_node(c, N_AND, PL_QUERY_BOOL, node->at);
+		if (both == NULL)
+			return false;
+		both->a = pairs->on;
+		both->b = node;
+		node = both;
+	}
+	pairs->on = node;
+	return pl_query_vectors(node) <= VECTORS_MAX
+		       ? true
+		       : refuse(c, node->at, "the expression is too deep");
+}
+
+static bool take_on(struct checker *c, struct pairs *pairs, const struct ast *on)
+{
+	const struct node *node;
+	struct checker over = *c;
+
+	if (on->kind == A_BINARY && on->op == T_AND)
+		return take_on(c, pairs, on->a) && take_on(c, pairs, on->b);
+	if (on->kind == A_NAME && strchr(on->name, '.') == NULL) {
+		if (take_equation(c, pairs, on, on, on->at))
+			return true;
+		if (c->lx->error < 0)
+			return false;
+		pl_query_check_error(c, on->at,
+			"\"%s\" is not a column of both sides: a key is a name that both have, or "
+			"a.x = b.y",
+			on->name);
+		return false;
+	}
+	if (on->kind == A_BINARY && on->op == T_EQ &&
+		(take_equation(c, pairs, on->a, on->b, on->at) ||
+			take_equation(c, pairs, on->b, on->a, on->at)))
+		return true;
+	over.schema = &pairs->both;
+	node = c->lx->error < 0 ? NULL
+				: pl_query_check_bool(&over, pl_query_check(&over, on), "ON");
+	if (node == NULL)
+		return false;
+	if (push(c, pairs, 1, on) || (pairs->kind == J_INNER && push(c, pairs, 0, on)))
+		return true;
+	return c->lx->error == 0 && add_residual(c, pairs, node);
+}
+
+/* Wide keys first, so that each lies as its size wants. */
+static void lay_out(struct pairs *pairs)
+{
+	uint32_t at = 8;
+
+	for (uint32_t width = 16; width > 0; width /= 2) {
+		for (uint32_t i = 0; i < pairs->n_keys; i++) {
+			if (pairs->keys[0][i].width != width)
+				continue;
+			pairs->keys[0][i].offset = pairs->keys[1][i].offset = at;
+			at += width;
+		}
+	}
+	pairs->key_bytes = (at + 7) & ~7u;
+}
+
+static bool take_keys(struct checker *c, const struct ast_source *right, struct pairs *pairs)
+{
+	for (const struct ast *on = right->on; on != NULL; on = on->next) {
+		if (!take_on(c, pairs, on))
+			return false;
+	}
+	if (pairs->n_keys == 0)
+		return refuse(c, right->on != NULL ? right->on->at : right->at,
+			"a join of records needs a key: ON a.x = b.y, or ON x for a name of both");
+	lay_out(pairs);
+	return true;
+}
+
+bool pl_query_check_pairs(struct checker *c)
+{
+	const struct ast_source *left = c->select->from, *right = left->next;
+	struct pairs *pairs = pl_query_arena_new(c->lx->arena, sizeof(*pairs));
+
+	if (pairs == NULL)
+		return no_memory(c);
+	for (unsigned int i = 0; i < 2; i++) {
+		pairs->keys[i] =
+			pl_query_arena_new(c->lx->arena, PAIR_KEYS_MAX * sizeof(*pairs->keys[i]));
+		if (pairs->keys[i] == NULL)
+			return no_memory(c);
+	}
+	if (right->next != NULL)
+		return refuse(c, right->next->at,
+			"a join of records is of two streams, and nothing else");
+	pairs->kind = right->join;
+	pairs->within_ns = right->within_ns;
+	pairs->at = right->within_at;
+	if (!take_side(c, left, pairs, 0) || !take_side(c, right, pairs, 1))
+		return false;
+	if (strcmp(pairs->sides[0]->input.columns[0].source,
+		    pairs->sides[1]->input.columns[0].source) == 0)
+		return refuse(c, right->at,
+			"both sides have one name: give them two with AS, and write columns as a.src");
+	if (!make_columns(c, pairs))
+		return false;
+	if (c->query->within_ns < pairs->within_ns)
+		c->query->within_ns = pairs->within_ns;
+	if (!take_keys(c, right, pairs))
+		return false;
+	/* The stage's input shares the columns of `both`. */
+	c->stage->pairs = pairs;
+	return true;
+}

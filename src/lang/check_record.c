@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What paths, hops and events have and other records have not: values that may be missing, words,
+ * ids, and the hops of a path. Conditions mean what they mean in --where (record/where.h).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/num.h"
+#include "lang/plan.h"
+
+#define HOPS     "hops."
+#define HOPS_LEN 5
+
+/* ---- words, ids and texts beside a column ---- */
+
+/* The text of an operand; NULL: it is none that could be a word. */
+static const char *text_of(const struct ast *ast)
+{
+	return ast->kind == A_NAME || ast->kind == A_TEXT ? ast->name : NULL;
+}
+
+static bool has_words(const struct column *column)
+{
+	return pl_form_word((enum pl_form)column->form, 0) != NULL ||
+	       pl_form_word((enum pl_form)column->form, 1) != NULL;
+}
+
+static const struct node *number(struct checker *c, uint64_t value, uint32_t at)
+{
+	struct node *node = pl_query_node(c, N_CONST, PL_QUERY_UNSIGNED, at);
+
+	if (node != NULL)
+		node->u = value;
+	return node;
+}
+
+static bool find_word(uint8_t form, const char *text, uint64_t *ret)
+{
+	for (unsigned int v = 0; v < 256; v++) {
+		const char *word = pl_form_word((enum pl_form)form, v);
+
+		if (word != NULL && strcmp(word, text) == 0) {
+			*ret = v;
+			return true;
+		}
+	}
+	return false;
+}
+
+static const struct node *no_word(
+	struct checker *c, const struct ast *ast, const struct column *column, const char *text)
+{
+	const char *words[256], *nearest;
+	char list[280] = "";
+	size_t used = 0, n = 0;
+
+	for (unsigned int v = 0; v < 256; v++) {
+		words[n] = pl_form_word((enum pl_form)column->form, v);
+		if (words[n] == NULL)
+			continue;
+		if (used < sizeof(list))
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+				n == 0 ? "" : ", ", words[n]);
+		n++;
+	}
+	nearest = text != NULL ? pl_nearest(text, words, n) : NULL;
+	if (nearest != NULL)
+		return pl_query_check_error(c, ast->at, "%s cannot be \"%s\", did you mean \"%s\"?",
+			column->name, text, nearest);
+	if (text != NULL)
+		return pl_query_check_error(c, ast->at, "%s cannot be \"%s\"; it is one of %s",
+			column->name, text, list);
+	return pl_query_check_error(
+		c, ast->at, "%s is compared with a word: %s", column->name, list);
+}
+
+/* Digits of an id are hexadecimal, however they are written. */
+static const struct node *id(
+	struct checker *c, const struct ast *ast, const struct column *column, const char *text)
+{
+	const char *digits = strncmp(text, "0x", 2) == 0 ? text + 2 : text;
+	const size_t n = strlen(digits);
+
+	if (n == 0 || n > 16 || strspn(digits, "0123456789abcdefABCDEF") != n)
+		return pl_query_check_error(c, ast->at,
+			"%s is compared with an id of up to 16 hexadecimal digits, and \"%s\" is none",
+			column->name, text);
+	return number(c, strtoull(digits, NULL, 16), ast->at);
+}
+
+static const struct node *boolean(struct checker *c, const struct ast *ast, const char *text)
+{
+	struct node *node;
+	bool v;
+
+	if (pl_parse_bool(text, &v) < 0)
+		return pl_query_check_error(c, ast->at, "\"%s\" is neither true nor false", text);
+	node = pl_query_node(c, N_CONST, PL_QUERY_BOOL, ast->at);
+	if (node != NULL)
+		node->u = v;
+	return node;
+}
+
+/* In quotes, beside a column of numbers. */
+static const struct node *quoted_number(struct checker *c, const struct ast *ast)
+{
+	/* A_TEXT has one. */
+	const char *text = ast->name != NULL ? ast->name : "";
+	const bool negative = text[0] == '-';
+	struct node *node;
+	uint64_t v;
+
+	if (pl_parse_u64(text + negative, &v) < 0 && pl_parse_duration(text + negative, &v) < 0)
+		return pl_query_check_error(c, ast->at, "\"%s\" is not a number", text);
+	if (!negative)
+		return number(c, v, ast->at);
+	if (v > (uint64_t)1 << 63)
+		return pl_query_check_error(
+			c, ast->at, "%s does not fit a signed number", ast->name);
+	node = pl_query_node(c, N_CONST, PL_QUERY_SIGNED, ast->at);
+	if (node != NULL)
+		node->u = -v;
+	return node;
+}
+
+/* The digits of a number as they are written. */
+static const char *digits_at(const struct checker *c, const struct ast *ast, char text[32])
+{
+	uint32_t n = 0;
+
+	while (ast->at + n < c->lx->len && n < 31 &&
+		strchr("0123456789abcdefABCDEFxX", c->lx->text[ast->at + n]) != NULL)
+		n++;
+	memcpy(text, c->lx->text + ast->at, n);
+	text[n] = '\0';
+	return text;
+}
+
+static const struct node *text_beside(
+	struct checker *c, const struct ast *ast, const struct node *with)
+{
+	if (with == NULL || with->op != N_COLUMN)
+		return pl_query_check_error(
+			c, ast->at, "\"%s\" is a text: it stands beside a column", ast->name);
+	if (with->type == PL_QUERY_BOOL)
+		return boolean(c, ast, ast->name);
+	if (with->type == PL_QUERY_UNSIGNED || with->type == PL_QUERY_SIGNED)
+		return quoted_number(c, ast);
+	return pl_query_check_error(c, ast->at,
+		"quotes stand around words, addresses and prefixes; \"%s\" is none of them here",
+		ast->name);
+}
+
+static bool is_column(struct checker *c, const struct ast *ast)
+{
+	int n;
+
+	return ast->kind == A_NAME && pl_query_find_column(c->schema, ast->name, &n) != NULL;
+}
+
+const struct node *pl_query_check_beside(
+	struct checker *c, const struct ast *ast, const struct node *with, check_fn *check)
+{
+	const struct column *column = with != NULL && with->op == N_COLUMN ? with->column : NULL;
+	const char *text = text_of(ast);
+	const struct node *node;
+	char digits[32];
+	uint64_t v;
+
+	if (pl_query_check_word(c, ast, with, &node))
+		return node;
+	/* The reason of a flow and a method have words, and are numbers as well. */
+	if (column != NULL && ast->kind == A_NUMBER &&
+		(column->form == PL_FORM_FLOW_END || column->form == PL_FORM_MARK_METHOD))
+		return check(c, ast);
+
+	if (column != NULL && has_words(column)) {
+		if (text != NULL && find_word(column->form, text, &v))
+			return number(c, v, ast->at);
+		if (ast->kind != A_NAME || !is_column(c, ast))
+			return no_word(c, ast, column, text);
+	}
+	if (column != NULL && column->form == PL_FORM_HEX64) {
+		if (ast->kind == A_NUMBER)
+			text = digits_at(c, ast, digits);
+		if (text != NULL && !is_column(c, ast))
+			return id(c, ast, column, text);
+	}
+	if (column != NULL && with->type == PL_QUERY_BOOL && ast->kind == A_NAME &&
+		!is_column(c, ast) && pl_parse_bool(text, &(bool){ false }) == 0)
+		return boolean(c, ast, text);
+	return ast->kind == A_TEXT ? text_beside(c, ast, with) : check(c, ast);
+}
+
+/* ---- hops of a path ---- */
+
+static bool names_hops(const struct ast *ast)
+{
+	if (ast == NULL)
+		return false;
+	if (ast->kind == A_NAME && strncmp(ast->name, HOPS, HOPS_LEN) == 0)
+		return true;
+	for (const struct ast *x = ast->list; x != NULL; x = x->next) {
+		if (names_hops(x))
+			return true;
+	}
+	return names_hops(ast->a) || names_hops(ast->b);
+}
+
+static bool is_presence(const struct ast *ast)
+{
+	return ast->kind == A_CALL &&
+	       (strcasecmp(ast->name, "exists") == 0 || strcasecmp(ast->name, "missing") == 0);
+}
+
+bool pl_query_is_hop_test(const struct checker *c, const struct ast *ast)
+{
+	if (c->in_hop || c->stage->hops.n == 0)
+		return false;
+	if (ast->kind != A_IN && !is_presence(ast) &&
+		(ast->kind != A_BINARY || ast->op < T_EQ || ast->op > T_GE))
+		return false;
+	return names_hops(ast);
+}
+
+const struct node *pl_query_check_each_hop(
+	struct checker *c, const struct ast *test, bool all, uint32_t at)
+{
+	const struct schema *schema = c->schema;
+	const struct node *of_hop;
+	struct node *node;
+
+	if (c->stage->hops.n == 0)
+		return pl_query_check_error(c, at, "these records have no hops");
+	if (c->in_hop)
+		return pl_query_check_error(c, at, "a hop has no hops of its own");
+	c->schema = &c->stage->hops;
+	c->in_hop = true;
+	of_hop = pl_query_check_bool(c, pl_query_check(c, test), "a test of hops");
+	c->in_hop = false;
+	c->schema = schema;
+	node = of_hop != NULL ? pl_query_node(c, N_EACH_HOP, PL_QUERY_BOOL, at) : NULL;
+	if (node == NULL)
+		return NULL;
+	node->a = of_hop;
+	node->invert = all;
+	return node;
+}
+
+/* A name within the test of a hop, with or without "hops." before it. */
+const struct node *pl_query_check_name_of_hop(struct checker *c, const struct ast *ast)
+{
+	const char *name = ast->name;
+	const struct column *column;
+	int n;
+
+	if (strncmp(name, HOPS, HOPS_LEN) == 0)
+		name += HOPS_LEN;
+	column = pl_query_find_column(c->schema, name, &n);
+	if (column != NULL)
+		return pl_query_column_node(c, column, ast->at);
+	if (pl_query_find_column(&c->stage->input, ast->name, &n) != NULL)
+		return pl_query_check_error(c, ast->at,
+			"\"%s\" is a field of the path, not of a hop: test it outside of the parentheses",
+			ast->name);
+	return NULL;
+}
+
+/* ---- values that may be missing ---- */
+
+const struct node *pl_query_check_exists(struct checker *c, const struct ast *ast, check_fn *check)
+{
+	const bool missing = strcasecmp(ast->name, "missing") == 0;
+	const struct node *column = ast->list != NULL ? check(c, ast->list) : NULL;
+	struct node *node, *without;
+
+	if (column == NULL && ast->list != NULL)
+		return NULL;
+	if (column == NULL || ast->list->next != NULL || column->op != N_COLUMN || ast->distinct)
+		return pl_query_check_error(c, ast->at, "%s needs the name of a column", ast->name);
+	node = pl_query_node(c, N_EXISTS, PL_QUERY_BOOL, ast->at);
+	if (node == NULL)
+		return NULL;
+	node->a = column;
+	if (!missing)
+		return node;
+	without = pl_query_node(c, N_NOT, PL_QUERY_BOOL, ast->at);
+	if (without != NULL)
+		without->a = node;
+	return without;
+}

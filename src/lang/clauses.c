@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The clauses of a query, around the expressions of parse.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lang/ast.h"
+
+int pl_query_parse_items(struct lexer *lx, struct ast_item **ret)
+{
+	struct ast_item **tail = ret;
+
+	do {
+		struct ast_item *item = pl_query_arena_new(lx->arena, sizeof(*item));
+
+		if (item == NULL)
+			return pl_query_no_memory(lx);
+		item->at = lx->token.at;
+		item->expr = pl_query_parse_expr(lx);
+		if (item->expr == NULL)
+			return lx->error;
+		if (pl_query_take(lx, "as"))
+			item->name = pl_query_take_name(lx, "a name for the column");
+		if (item->name != NULL && strchr(item->name, '.') != NULL)
+			return pl_query_fail(lx, item->at, "a column's name has no point");
+		*tail = item;
+		tail = &item->next;
+	} while (pl_query_take_kind(lx, T_COMMA));
+	return lx->error;
+}
+
+int pl_query_parse_duration(struct lexer *lx, uint64_t *ret)
+{
+	if (lx->token.kind != T_NUMBER || !lx->token.duration)
+		return pl_query_expected(lx, "a duration such as 1s");
+	if (lx->token.u == 0 || lx->token.u > (uint64_t)1 << 60)
+		return pl_query_fail(lx, lx->token.at, "a window lasts from 1ns to 36 years");
+	*ret = lx->token.u;
+	return pl_query_next(lx);
+}
+
+/* TUMBLE(ts, 1s), HOP(ts, 10s, 1s) or SESSION(ts, 30s), when it is there. */
+int pl_query_parse_window(struct lexer *lx, struct ast_window *ret)
+{
+	static const struct {
+		const char *word;
+		enum window_kind kind;
+	} words[] = { { "tumble", W_TUMBLE }, { "hop", W_HOP }, { "session", W_SESSION } };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (pl_query_is(lx, words[i].word)) {
+			ret->kind = words[i].kind;
+			ret->at = lx->token.at;
+			break;
+		}
+	}
+	if (ret->kind == W_NONE)
+		return lx->error;
+	pl_query_next(lx);
+	if (!pl_query_take_kind(lx, T_OPEN))
+		return pl_query_expected(lx, "\"(\"");
+	if (!pl_query_take(lx, "ts"))
+		return pl_query_expected(lx, "ts, the time of the record");
+	if (!pl_query_take_kind(lx, T_COMMA))
+		return pl_query_expected(lx, "a comma and a duration");
+	pl_query_parse_duration(lx, &ret->size_ns);
+	ret->step_ns = ret->size_ns;
+	if (ret->kind == W_HOP) {
+		uint32_t at;
+
+		if (!pl_query_take_kind(lx, T_COMMA))
+			return pl_query_expected(lx, "a comma and the step: HOP(ts, 10s, 1s)");
+		at = lx->token.at;
+		pl_query_parse_duration(lx, &ret->step_ns);
+		if (lx->error == 0 && ret->step_ns > ret->size_ns)
+			return pl_query_fail(
+				lx, at, "a step longer than the window would leave records out");
+	}
+	if (!pl_query_take_kind(lx, T_CLOSE))
+		return pl_query_expected(lx, "\")\"");
+	return lx->error;
+}
+
+static struct ast_select *parse_select(struct lexer *lx);
+
+struct ast_select *pl_query_parse_nested(struct lexer *lx)
+{
+	uint32_t open_at = lx->token.at;
+	const bool pipe = lx->pipe;
+	struct ast_select *select;
+
+	if (!pl_query_take_kind(lx, T_OPEN)) {
+		pl_query_expected(lx, "\"(\" and a query");
+		return NULL;
+	}
+	if (++lx->depth > QUERY_DEPTH_MAX)
+		pl_query_fail(
+			lx, open_at, "more than %d parentheses within each other", QUERY_DEPTH_MAX);
+	lx->pipe = pl_query_is_pipe(lx);
+	select = lx->pipe ? pl_query_parse_pipe(lx) : parse_select(lx);
+	lx->pipe = pipe;
+	lx->depth--;
+	if (!pl_query_take_kind(lx, T_CLOSE))
+		pl_query_expected(lx, "\")\" behind the sub-query");
+	return lx->error == 0 ? select : NULL;
+}
+
+void pl_query_parse_alias(struct lexer *lx, struct ast_source *source)
+{
+	if (lx->error == 0 && pl_query_take(lx, "as"))
+		source->alias = pl_query_take_name(lx, "a name for the source");
+	if (source->alias != NULL && strchr(source->alias, '.') != NULL)
+		pl_query_fail(lx, source->at, "a source's name has no point");
+}
+
+static struct ast_source *parse_source(struct lexer *lx)
+{
+	struct ast_source *source = pl_query_arena_new(lx->arena, sizeof(*source));
+
+	if (source == NULL) {
+		pl_query_no_memory(lx);
+		return NULL;
+	}
+	source->at = lx->token.at;
+	if (lx->token.kind == T_OPEN) {
+		source->sub = pl_query_parse_nested(lx);
+	} else {
+		source->stream =
+			pl_query_take_name(lx, "a stream, such as packets, or a sub-query");
+		lx->records = lx->records || pl_query_has_records(source->stream);
+		pl_query_parse_window(lx, &source->window);
+	}
+	pl_query_parse_alias(lx, source);
+	return lx->error == 0 ? source : NULL;
+}
+
+/* name, … or a.x = b.y and … [WITHIN 100ms] */
+void pl_query_parse_on(struct lexer *lx, struct ast_source *source)
+{
+	if (!pl_query_take(lx, "on"))
+		pl_query_expected(lx, "ON and the keys of the join");
+	pl_query_parse_list(lx, &source->on);
+	if (lx->error < 0 || !pl_query_is(lx, "within"))
+		return;
+	pl_query_next(lx);
+	source->within_at = lx->token.at;
+	pl_query_parse_duration(lx, &source->within_ns);
+}
+
+/* [INNER | LEFT | ANTI] JOIN source ON keys [WITHIN 100ms], or ZIP source, when it is there. */
+static bool parse_join(struct lexer *lx, struct ast_source **ret)
+{
+	enum join_kind kind = J_INNER;
+	bool told = true;
+
+	if (pl_query_take(lx, "zip")) {
+		*ret = parse_source(lx);
+		if (*ret == NULL)
+			return false;
+		(*ret)->join = J_ZIP;
+		return lx->error == 0;
+	}
+	if (pl_query_take(lx, "left"))
+		kind = J_LEFT;
+	else if (pl_query_take(lx, "anti"))
+		kind = J_ANTI;
+	else
+		told = pl_query_take(lx, "inner");
+	if (!pl_query_take(lx, "join")) {
+		if (told)
+			pl_query_expected(lx, "JOIN");
+		return false;
+	}
+	*ret = parse_source(lx);
+	if (*ret == NULL)
+		return false;
+	(*ret)->join = kind;
+	pl_query_parse_on(lx, *ret);
+	return lx->error == 0;
+}
+
+static void parse_from(struct lexer *lx, struct ast_select *select)
+{
+	struct ast_source **tail = &select->from;
+
+	*tail = parse_source(lx);
+	if (*tail == NULL)
+		return;
+	do
+		tail = &(*tail)->next;
+	while (parse_join(lx, tail));
+}
+
+static void take_by(struct lexer *lx, const char *word)
+{
+	if (!pl_query_take(lx, "by") && lx->error == 0) {
+		char what[40];
+
+		snprintf(what, sizeof(what), "BY behind %s", word);
+		pl_query_expected(lx, what);
+	}
+}
+
+void pl_query_parse_order(struct lexer *lx, struct ast_select *select)
+{
+	select->order_at = lx->token.at;
+	select->order = pl_query_take_name(lx, "a column of the result");
+	select->descending = pl_query_take(lx, "desc");
+	if (!select->descending)
+		pl_query_take(lx, "asc");
+}
+
+void pl_query_parse_limit(struct lexer *lx, struct ast_select *select)
+{
+	if (lx->token.kind != T_NUMBER || lx->token.duration) {
+		pl_query_expected(lx, "a number of rows");
+		return;
+	}
+	select->has_limit = true;
+	select->limit = lx->token.u;
+	pl_query_next(lx);
+}
+
+void pl_query_parse_emit(struct lexer *lx, struct ast_select *select)
+{
+	select->emit_at = lx->token.at;
+	select->emit_told = true;
+	select->emit_first = pl_query_take(lx, "first");
+	if (!select->emit_first && !pl_query_take(lx, "final"))
+		pl_query_expected(lx, "FIRST or FINAL");
+}
+
+static struct ast_select *parse_select(struct lexer *lx)
+{
+	struct ast_select *select = pl_query_arena_new(lx->arena, sizeof(*select));
+
+	if (select == NULL) {
+		pl_query_no_memory(lx);
+		return NULL;
+	}
+	select->at = lx->token.at;
+	if (!pl_query_take(lx, "select")) {
+		pl_query_expected(lx, "SELECT");
+		return NULL;
+	}
+	select->distinct_at = lx->token.at;
+	select->distinct = pl_query_take(lx, "distinct");
+	select->star_at = lx->token.at;
+	if (pl_query_take_kind(lx, T_STAR))
+		select->star = true;
+	else
+		pl_query_parse_items(lx, &select->items);
+	if (!pl_query_take(lx, "from"))
+		pl_query_expected(lx, "a comma, AS or FROM");
+	parse_from(lx, select);
+	if (pl_query_take(lx, "where"))
+		select->where = pl_query_parse_expr(lx);
+	if (pl_query_take(lx, "group")) {
+		take_by(lx, "GROUP");
+		pl_query_parse_list(lx, &select->group);
+	}
+	if (pl_query_take(lx, "having"))
+		select->having = pl_query_parse_expr(lx);
+	if (pl_query_take(lx, "order")) {
+		take_by(lx, "ORDER");
+		pl_query_parse_order(lx, select);
+	}
+	if (pl_query_take(lx, "limit"))
+		pl_query_parse_limit(lx, select);
+	if (pl_query_take(lx, "emit"))
+		pl_query_parse_emit(lx, select);
+	pl_query_take_into(lx);
+	return lx->error == 0 ? select : NULL;
+}
+
+static void parse_with(struct lexer *lx, struct ast_with **tail)
+{
+	do {
+		struct ast_with *with = pl_query_arena_new(lx->arena, sizeof(*with));
+
+		if (with == NULL) {
+			pl_query_no_memory(lx);
+			return;
+		}
+		with->at = lx->token.at;
+		with->name = pl_query_take_name(lx, "a name for the query");
+		if (!pl_query_take(lx, "as"))
+			pl_query_expected(lx, "AS");
+		with->select = pl_query_parse_nested(lx);
+		if (lx->error != 0)
+			return;
+		*tail = with;
+		tail = &with->next;
+	} while (pl_query_take_kind(lx, T_COMMA));
+}
+
+int pl_query_parse_text(struct lexer *lx, struct ast_query *ret)
+{
+	pl_query_next(lx);
+	if (lx->error == 0 && lx->token.kind == T_END)
+		return pl_query_fail(lx, lx->token.at, "the query is empty");
+	pl_query_parse_folds(lx, &ret->folds);
+	if (pl_query_is_pipe(lx)) {
+		lx->pipe = true;
+		ret->select = pl_query_parse_pipe(lx);
+		if (lx->error == 0 && lx->token.kind != T_END)
+			pl_query_expected(
+				lx, lx->into != NULL ? "the end" : "\"|\" and a step, or the end");
+		return lx->error;
+	}
+	if (pl_query_take(lx, "with"))
+		parse_with(lx, &ret->with);
+	ret->select = parse_select(lx);
+	if (lx->error == 0 && lx->token.kind != T_END)
+		pl_query_expected(
+			lx, lx->into != NULL ? "the end"
+					     : "the next clause (WHERE, GROUP BY, HAVING, ORDER "
+					       "BY, LIMIT, EMIT, INTO, in this order), or the end");
+	return lx->error;
+}

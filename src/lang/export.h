@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A query in the SQL of another system, from the same plan: for records that are in tables of
+ * ClickHouse (record/clickhouse.h), or in topics that Flink reads (record/flink.h). The tables have
+ * the names of the streams.
+ *
+ * Where the other system computes another way, comments before the statement say so; a construct
+ * that it does not have is an error, which names the construct and its place. Left aside: numbers
+ * that do not fit 64 bits, which are absent here, wrap around there.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/diag.h"
+#include "lang/lang.h"
+
+enum pl_query_dialect { PL_QUERY_CLICKHOUSE, PL_QUERY_FLINK, PL_QUERY_DIALECTS };
+
+const char *pl_query_dialect_name(enum pl_query_dialect dialect); /* "clickhouse", "flink" */
+
+/* Appends one statement without a semicolon, and a line end. `text` is what the query was parsed
+ * from. -ENOTSUP with diag, which has line and column; -ENOMEM. */
+int pl_query_export(const struct pl_query *query, const char *text, enum pl_query_dialect dialect,
+	struct pl_buf *out, struct pl_diag *diag);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A query: from its text to its plan, and what the plan tells. */
+#include "lang/lang.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lang/plan.h"
+
+int pl_query_parse(struct pl_query **ret, const char *text, struct pl_diag *diag)
+{
+	struct pl_query *query = calloc(1, sizeof(*query));
+	struct ast_query ast = { 0 };
+	struct lexer lx = { .text = text, .diag = diag };
+	size_t len = strlen(text);
+	int r;
+
+	if (query == NULL) {
+		pl_diag_set(diag, "out of memory");
+		return -ENOMEM;
+	}
+	lx.len = (uint32_t)(len > PL_QUERY_TEXT_MAX ? PL_QUERY_TEXT_MAX : len);
+	lx.arena = &query->arena;
+	if (len > PL_QUERY_TEXT_MAX)
+		pl_query_fail(
+			&lx, PL_QUERY_TEXT_MAX, "longer than %d characters", PL_QUERY_TEXT_MAX);
+	r = pl_query_parse_text(&lx, &ast);
+	if (r == 0)
+		r = pl_query_check_query(&lx, query, &ast);
+	if (r < 0) {
+		pl_query_free(query);
+		return r;
+	}
+	query->into = lx.into;
+	*ret = query;
+	return 0;
+}
+
+void pl_query_free(struct pl_query *query)
+{
+	if (query == NULL)
+		return;
+	pl_query_arena_done(&query->arena);
+	free(query);
+}
+
+uint32_t pl_query_columns(const struct pl_query *query, const struct pl_query_column **ret)
+{
+	*ret = query->columns;
+	return query->stages[query->n_stages - 1]->out.n;
+}
+
+uint64_t pl_query_window_ns(const struct pl_query *query)
+{
+	return query->window.kind == W_NONE ? 0 : query->window.size_ns;
+}
+
+uint64_t pl_query_within_ns(const struct pl_query *query)
+{
+	return query->within_ns;
+}
+
+const char *pl_query_into(const struct pl_query *query)
+{
+	return query->into;
+}
+
+bool pl_query_has_sessions(const struct pl_query *query)
+{
+	return query->window.kind == W_SESSION;
+}
+
+bool pl_query_gives_windows(const struct pl_query *query)
+{
+	const struct stage *last = query->stages[query->n_stages - 1];
+
+	return query->window.kind != W_NONE && (last->grouped || last->n_sources > 0);
+}
+
+bool pl_query_gives_early(const struct pl_query *query)
+{
+	const struct stage *last = query->stages[query->n_stages - 1];
+
+	return last->emit_first ||
+	       (last->emits && last->n_sources == 0 && last->order < 0 && !last->has_limit);
+}
+
+bool pl_query_reads(const struct pl_query *query, unsigned int stream)
+{
+	for (uint32_t i = 0; i < query->n_stages; i++) {
+		if (query->stages[i]->n_sources == 0 && query->stages[i]->kind == stream)
+			return true;
+	}
+	return false;
+}
+
+bool pl_query_reads_paths_of_hops(const struct pl_query *query)
+{
+	return query->paths_of_hops;
+}
+
+bool pl_query_reads_marks(const struct pl_query *query)
+{
+	return query->marks;
+}
+
+static uint64_t divisor(uint64_t a, uint64_t b)
+{
+	while (b != 0) {
+		uint64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+uint64_t pl_query_windows_pane(const struct ast_window *spec)
+{
+	return divisor(spec->size_ns, spec->step_ns);
+}

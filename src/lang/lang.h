@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queries over records of packets, DNS messages and flows (record/packet.h), and of paths, hops and
+ * events (record/record.h), in a subset of SQL:
+ *
+ *   [FOLD name (variable = first, …) STEP { steps } [END { steps }]] …
+ *   [WITH name AS (query), …]
+ *   SELECT [DISTINCT] items FROM source [WHERE pred] [GROUP BY keys] [HAVING pred]
+ *   [ORDER BY column [DESC]] [LIMIT n] [EMIT FIRST | EMIT FINAL] [INTO 'output']
+ *
+ *   source   stream [TUMBLE(ts, 1s) | HOP(ts, 10s, 1s) | SESSION(ts, 30s)], the streams being those
+ *            of pl_flat(), and paths, hops and events
+ *            (query) AS a [[LEFT | ANTI] JOIN (query) AS b ON key, … | ON a.x = b.y AND …] …
+ *            stream AS a [LEFT | ANTI] JOIN stream AS b ON a.x = b.y AND … WITHIN 100ms, either of
+ *            them as (SELECT * FROM stream WHERE pred) too
+ *            (query) AS a ZIP (query) AS b: rows that both make of the same record
+ *   pred     or, and, not; = == != <> < <= > >=; in, also in prefixes: src in (10.0.0.0/8, fd00::/8)
+ *   numbers  + - * / % & |, in this order of binding: unary -, then * / %, + -, &, |
+ *   items    * | expression [AS name], …
+ *   functions of numbers: v4(n) is the IPv4 address that n stands for, coalesce(x, y) is y where x
+ *            is absent, double(n), if(pred, x, y), abs(n), least(m, n), greatest(m, n)
+ *   aggregates: count(*) count(distinct x, …) sum min max avg stddev first last bit_or
+ *            approx_distinct(x) quantile(x, 0.99) topk(x, k) hist(x) ewma(x, 0.125)
+ *
+ *   steps    variable = expression | EMIT [WHEN pred], …
+ *            fold.variable is used as an aggregate is. A fold goes through the records of a key in
+ *            the order in which they are fed (Marple, SIGCOMM 2017); with EMIT it makes the rows, one
+ *            for each time, which are not final unless they are made when the window closes.
+ *
+ * The pipe form says the same step by step (`over 10s step 1s` is HOP, `over session 30s` SESSION):
+ *
+ *   packets | where tcp and syn_only | group dst over 1s agg n=count() | where n >= 40 | emit first
+ *   packets | group src over 1s agg b=sum(wire_len) | map src, b * 8 as bits | sort bits desc | limit 10
+ *
+ *   packets | distinct src, dst over 1s | group src agg n=count()
+ *   packets | where syn_only | group dst over 1s agg a=count()
+ *     | left join (packets | where ack_only | group dst over 1s agg b=count()) on dst
+ *     | map dst, a - coalesce(b, 0) as open
+ *
+ *   packets as a | where point = 1
+ *     | join (packets | where point = 2) as b on flow_hash, tcp_seq within 100ms | map src, b.ts - a.ts
+ *
+ * INTO (`| into 'output'`) says where the rows go; the engine only hands it on (pl_query_into).
+ *
+ * A joined query has the name that AS gives it, or "right", and the stream before a join of records
+ * that, or "left". A query in parentheses is in either form.
+ *
+ * EMIT FIRST gives a row as soon as the group satisfies HAVING, which may ask only for counts that
+ * grow, and again when the window closes; EMIT FINAL, which is what is meant without, only then.
+ *
+ * Columns are the fields of the record and those derived from them (lang/schema.c,
+ * lang/records.c). Words of the language are written in either case, names of columns as they are.
+ *
+ * Over paths, hops and events every expression of --where (record/where.h) but on fields of texts
+ * is a condition, with the same answer: words (event == path_change), ids in hexadecimal digits,
+ * exists(x), missing(x), flags.dropped; of paths also hops.x > 5, all hops.x > 5, any hop (…), all
+ * hops (…).
+ *
+ * Types are unsigned and signed 64-bit integers, doubles, addresses and booleans. Integers are
+ * unsigned but for differences, and what is made of these. A value that does not fit its type, a
+ * division by zero and a result that is no finite number are absent, and counted. An absent value
+ * satisfies no comparison, not even !=; an aggregate leaves it out; as a key it is a key of its
+ * own.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/buf.h"
+#include "base/diag.h"
+#include "record/packet.h"
+
+#define PL_QUERY_TEXT_MAX    8192
+#define PL_QUERY_COLUMNS_MAX 60
+
+enum pl_query_type {
+	PL_QUERY_UNSIGNED,
+	PL_QUERY_SIGNED,
+	PL_QUERY_DOUBLE,
+	PL_QUERY_ADDR,
+	PL_QUERY_BOOL,
+	PL_QUERY_LIST, /* of topk and hist */
+	PL_QUERY_TYPE_MAX,
+};
+
+const char *pl_query_type_name(enum pl_query_type type);
+
+/* A stream: an enum pl_flat_kind, or one of these. */
+enum { PL_QUERY_PATHS = PL_FLAT_MAX, PL_QUERY_HOPS, PL_QUERY_EVENTS, PL_QUERY_STREAMS };
+
+const char *pl_query_stream_name(unsigned int stream); /* "packets", …, "paths", "hops", "events" */
+/* By its name, in either case; PL_QUERY_STREAMS: there is none. */
+unsigned int pl_query_find_stream(const char *name);
+
+/* A record of the stream of paths: with its hops, at most 255, which need last as long as the call
+ * that feeds it. The hops of paths that follow each other are looked at together where they follow
+ * each other, too. */
+struct pl_query_path {
+	struct pl_path path;
+	const struct pl_hop *hops;
+	uint64_t n_hops;
+};
+
+/* A record of the stream of hops: with the path that it is of; zeros when that is not known. */
+struct pl_query_hop {
+	struct pl_hop hop;
+	struct pl_path path;
+};
+
+/* Those of the stream of events are struct pl_event. */
+
+struct pl_query;
+
+/* -EINVAL with diag: line and column of the character at fault. -ENOMEM. */
+int pl_query_parse(struct pl_query **ret, const char *text, struct pl_diag *diag);
+void pl_query_free(struct pl_query *query);
+
+/* The plan, a line for each step, appended to `out`. */
+void pl_query_explain(const struct pl_query *query, struct pl_buf *out);
+
+/* The columns of the result. The name is the query's. */
+#define PL_QUERY_WORD_MAX 24
+
+struct pl_query_column {
+	const char *name;
+	const char
+		*unit; /* "ns" (since the Unix epoch), "bytes", "us" or "": of a column of records
+			     as it is */
+	enum pl_query_type type;
+	uint8_t form; /* enum pl_form: of a column of paths, hops and events as it is; else U8 */
+};
+
+struct pl_query_value;
+
+uint32_t pl_query_columns(const struct pl_query *query, const struct pl_query_column **ret);
+
+/* The value as a word ("path_change") or an id of 16 hexadecimal digits; NULL where it is neither. */
+const char *pl_query_value_word(const struct pl_query_column *column,
+	const struct pl_query_value *value, char ret_text[PL_QUERY_WORD_MAX]);
+/* Whether the column's values are such. */
+bool pl_query_column_has_words(const struct pl_query_column *column);
+
+/* Whether rows of a window leave before it closes: by EMIT FIRST, or from a fold. */
+bool pl_query_gives_early(const struct pl_query *query);
+
+/* Whether records of the stream are read. */
+bool pl_query_reads(const struct pl_query *query, unsigned int stream);
+/* Whether it asks for columns of the path that a hop belongs to. */
+bool pl_query_reads_paths_of_hops(const struct pl_query *query);
+/* Whether it asks for marks that rules of taps have set (PL_OBS_RULE). */
+bool pl_query_reads_marks(const struct pl_query *query);
+
+/* How long windows are, ns; 0: there are none. Of SESSION it is the gap. */
+uint64_t pl_query_window_ns(const struct pl_query *query);
+/* The longest WITHIN of its joins of records, ns; 0: there is none. */
+uint64_t pl_query_within_ns(const struct pl_query *query);
+/* The output that INTO names, as it is written; NULL: there is none. */
+const char *pl_query_into(const struct pl_query *query);
+
+/* Whether windows are of SESSION: each has a length of its own. */
+bool pl_query_has_sessions(const struct pl_query *query);
+/* Whether its rows are of windows: those of one record are not. */
+bool pl_query_gives_windows(const struct pl_query *query);
+
+/* What topk found: `count` is at most `error` above the true count. Most frequent first. Of hist:
+ * how many values are at least `value` and below twice that (of 0: are 0), in order of `value`. */
+struct pl_query_item;
+
+struct pl_query_value {
+	enum pl_query_type type;
+	bool absent;
+	union {
+		uint64_t u;
+		int64_t i;
+		double d;
+		bool b;
+		struct pl_addr addr;
+		struct {
+			const struct pl_query_item *items;
+			uint32_t n;
+		} list;
+	};
+};
+
+struct pl_query_item {
+	struct pl_query_value value;
+	uint64_t count, error;
+};

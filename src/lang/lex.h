@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The text of a query as tokens. */
+#pragma once
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/addr.h"
+#include "base/diag.h"
+#include "lang/arena.h"
+
+enum token_kind {
+	T_END,
+	T_NAME,   /* a name or a word of the language; with points: a.b */
+	T_NUMBER, /* u; also durations, in ns */
+	T_REAL,   /* d */
+	T_ADDR,   /* addr */
+	T_PREFIX, /* addr, bits */
+	T_TEXT,   /* name: what stands in quotes */
+	T_OPEN,
+	T_CLOSE,
+	T_OPEN_BRACE,
+	T_CLOSE_BRACE,
+	T_COMMA,
+	T_PIPE, /* | */
+	T_AMP,
+	T_PLUS,
+	T_MINUS,
+	T_STAR,
+	T_SLASH,
+	T_PERCENT,
+	T_EQ,
+	T_NE,
+	T_LT,
+	T_LE,
+	T_GT,
+	T_GE,
+	T_AND, /* of expressions only: the lexer has names */
+	T_OR,
+};
+
+#define NAME_MAX_LEN 64 /* with its NUL */
+
+struct token {
+	enum token_kind kind;
+	uint32_t at, len;
+	bool duration;
+	uint8_t bits;
+	char name[NAME_MAX_LEN];
+	union {
+		uint64_t u;
+		double d;
+		struct pl_addr addr;
+	};
+};
+
+struct lexer {
+	const char *text;
+	uint32_t len, pos;
+	struct token token; /* the one to be looked at next */
+	unsigned int depth;
+	int error;        /* sticky: -EINVAL or -ENOMEM */
+	bool records;     /* it reads paths, hops or events: some columns have words and ids */
+	bool pipe;        /* the text is in the pipe form: "|" before the name of a step ends one */
+	const char *into; /* what INTO names; NULL: there is none */
+	struct arena *arena;
+	struct pl_diag *diag;
+};
+
+static inline bool pl_query_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static inline bool pl_query_is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* The next token. Errors are sticky: the token is T_END then, and everything after it fails. */
+int pl_query_next(struct lexer *lx);
+/* Whether the token is this word of the language (in lower case here, in either case there). */
+bool pl_query_is(const struct lexer *lx, const char *word);
+/* Takes the word, or the token, when it is there. */
+bool pl_query_take(struct lexer *lx, const char *word);
+bool pl_query_take_kind(struct lexer *lx, enum token_kind kind);
+/* As pl_query_next, for what stands beside a column of words or ids: 2.0, host-int, 12ab are one
+ * T_TEXT. */
+int pl_query_next_word(struct lexer *lx);
+/* INTO 'text', of any length: the text goes to lx->into, and the token is what follows. False: the
+ * token is no INTO. */
+bool pl_query_take_into(struct lexer *lx);
+/* Whether the text goes on with the word behind the token. */
+bool pl_query_follows(const struct lexer *lx, const char *word);
+bool pl_query_name_follows(const struct lexer *lx);
+/* words.c. Whether the token is the "|" before a step of the pipe form, or what is meant to be one. */
+bool pl_query_at_step(const struct lexer *lx);
+/* Fails at a place of the text, unless it has failed before. Returns the error. */
+int pl_query_fail(struct lexer *lx, uint32_t at, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* "expected WHAT, not …" at the token, with the nearest word of the language. */
+int pl_query_expected(struct lexer *lx, const char *what);
+int pl_query_no_memory(struct lexer *lx);
+const char *pl_query_operator(enum token_kind kind);
