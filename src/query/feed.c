@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Takes records and the time from outside to the query that runs. */
+#include "query/run.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_query_stats, __VA_ARGS__)
+#include "query/stats.def"
+#undef PL_STAT
+};
+
+const struct pl_stats pl_query_stats_list = { stat_rows, sizeof(stat_rows) / sizeof(stat_rows[0]) };
+
+/* Whether anything waits for the time to come. */
+static bool has_time(const struct pl_query_run *run)
+{
+	return run->windows.spec.kind != W_NONE || run->query->within_ns > 0;
+}
+
+/* Notes the greatest time of a batch, of those that may be, and counts those too far ahead. */
+static void note_times(struct pl_query_run *run, const struct stage *stage, unsigned int kind,
+	const uint8_t *records, uint32_t n, uint32_t partition)
+{
+	const uint64_t latest = (uint64_t)run->windows.latest;
+	const uint32_t size = stage->input.size;
+	uint64_t greatest = 0, ts;
+	uint32_t good = 0, ahead = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		memcpy(&ts, records + (size_t)k * size + stage->time->offset, sizeof(ts));
+		good += ts <= latest;
+		ahead += ts > latest && ts <= PL_QUERY_TIME_MAX;
+		ts = ts > latest ? 0 : ts;
+		greatest = ts > greatest ? ts : greatest;
+	}
+	run->stats.ahead += ahead;
+	if (good > 0 && !run->told)
+		pl_query_windows_note(&run->windows, kind, partition, (int64_t)greatest);
+}
+
+static void feed_batch(struct pl_query_run *run, unsigned int kind, const uint8_t *records,
+	uint32_t n, uint32_t partition)
+{
+	const struct stage *of = NULL;
+
+	for (uint32_t i = 0; i < run->query->n_stages; i++) {
+		struct stage_run *s = &run->stages[i];
+
+		if (s->stage->n_sources > 0 || s->stage->kind != kind)
+			continue;
+		of = s->stage;
+		pl_query_run_scan(run, s, records, n);
+	}
+	for (uint32_t i = 0; i < run->query->n_stages; i++) {
+		const struct zip *zip = run->query->stages[i]->zip;
+
+		if (zip != NULL && zip->sides[0]->kind == kind)
+			pl_query_zip_give(run, &run->stages[i], records);
+	}
+	run->stats.records += n;
+	run->stats.absent += run->eval.absent;
+	run->eval.absent = 0;
+	if (!has_time(run) || of == NULL)
+		return;
+	note_times(run, of, kind, records, n, partition);
+	pl_query_run_until(run, pl_query_windows_goal(&run->windows));
+}
+
+int pl_query_feed(struct pl_query_run *run, unsigned int kind, const void *records, uint32_t n,
+	uint32_t partition)
+{
+	const uint32_t size = pl_query_stream_size(kind);
+
+	if (partition >= run->config.partitions || run->finished)
+		return -EINVAL;
+	if (!pl_query_reads(run->query, kind))
+		return 0;
+	for (uint32_t at = 0; at < n; at += PL_QUERY_BATCH)
+		feed_batch(run, kind, (const uint8_t *)records + (size_t)at * size,
+			n - at < PL_QUERY_BATCH ? n - at : PL_QUERY_BATCH, partition);
+	return 0;
+}
+
+int pl_query_feed_packets(
+	struct pl_query_run *run, const struct pl_pkt96 *packets, uint32_t n, uint32_t partition)
+{
+	struct pl_pkt64 shorter[256];
+	int r = pl_query_feed(run, PL_FLAT_PKT96, packets, n, partition);
+
+	if (!pl_query_reads(run->query, PL_FLAT_PKT64))
+		return r;
+	for (uint32_t done = 0; r == 0 && done < n;) {
+		uint32_t some = 0;
+
+		while (some < sizeof(shorter) / sizeof(shorter[0]) && done < n)
+			memcpy(&shorter[some++], &packets[done++], sizeof(shorter[0]));
+		r = pl_query_feed(run, PL_FLAT_PKT64, shorter, some, partition);
+	}
+	return r;
+}
+
+static int feed_hops(
+	struct pl_query_run *run, const struct pl_record_batch *batch, uint32_t partition)
+{
+	struct pl_query_hop hops[64];
+	uint32_t n = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < batch->n_paths; i++) {
+		for (uint32_t k = 0; r == 0 && k < batch->paths[i].hop_count; k++) {
+			hops[n].hop = batch->hops[batch->first_hop[i] + k];
+			hops[n++].path = batch->paths[i];
+			if (n < sizeof(hops) / sizeof(hops[0]))
+				continue;
+			r = pl_query_feed(run, PL_QUERY_HOPS, hops, n, partition);
+			n = 0;
+		}
+	}
+	return r == 0 ? pl_query_feed(run, PL_QUERY_HOPS, hops, n, partition) : r;
+}
+
+int pl_query_feed_reports(
+	struct pl_query_run *run, const struct pl_record_batch *batch, uint32_t partition)
+{
+	struct pl_query_path paths[128];
+	int r = 0;
+
+	for (uint32_t done = 0; r == 0 && done < batch->n_paths;) {
+		uint32_t n = 0;
+
+		for (; n < sizeof(paths) / sizeof(paths[0]) && done < batch->n_paths; n++, done++)
+			paths[n] = (struct pl_query_path){ batch->paths[done],
+				batch->hops + batch->first_hop[done],
+				batch->paths[done].hop_count };
+		r = pl_query_feed(run, PL_QUERY_PATHS, paths, n, partition);
+	}
+	if (r == 0 && pl_query_reads(run->query, PL_QUERY_HOPS))
+		r = feed_hops(run, batch, partition);
+	return r;
+}
+
+void pl_query_clock(struct pl_query_run *run, uint64_t real_ns)
+{
+	uint64_t latest;
+
+	if (__builtin_add_overflow(real_ns, run->config.ahead_ns, &latest) ||
+		latest > PL_QUERY_TIME_MAX)
+		latest = PL_QUERY_TIME_MAX;
+	run->windows.latest = (int64_t)latest;
+}
+
+int pl_query_passed(struct pl_query_run *run, unsigned int kind, uint64_t ts_ns, uint32_t partition)
+{
+	if (partition >= run->config.partitions || run->finished)
+		return -EINVAL;
+	if (!pl_query_reads(run->query, kind) || !has_time(run) ||
+		ts_ns > (uint64_t)run->windows.latest)
+		return 0;
+	pl_query_windows_note(&run->windows, kind, partition, (int64_t)ts_ns);
+	pl_query_run_until(run, pl_query_windows_goal(&run->windows));
+	run->stats.absent += run->eval.absent;
+	run->eval.absent = 0;
+	return 0;
+}
+
+int pl_query_ended(struct pl_query_run *run, unsigned int kind, uint32_t partition)
+{
+	if (partition >= run->config.partitions || run->finished)
+		return -EINVAL;
+	if (!pl_query_reads(run->query, kind))
+		return 0;
+	pl_query_windows_ended(&run->windows, kind, partition);
+	if (has_time(run))
+		pl_query_run_until(run, pl_query_windows_goal(&run->windows));
+	run->stats.absent += run->eval.absent;
+	run->eval.absent = 0;
+	return 0;
+}
+
+void pl_query_advance(struct pl_query_run *run, uint64_t now_ns)
+{
+	pl_query_windows_tell(&run->windows, now_ns);
+	if (!run->finished && has_time(run))
+		pl_query_run_until(run, pl_query_windows_goal(&run->windows));
+	run->stats.absent += run->eval.absent;
+	run->eval.absent = 0;
+}
+
+void pl_query_finish(struct pl_query_run *run)
+{
+	if (!run->finished)
+		pl_query_run_until(run, INT64_MAX);
+	run->finished = true;
+	run->stats.absent += run->eval.absent;
+	run->eval.absent = 0;
+}
+
+int pl_query_take_records(struct pl_query_run *run, pl_query_record_sink *sink)
+{
+	const struct stage *stage = run->stages[0].stage;
+
+	if (run->query->n_stages != 1 || stage->grouped || stage->n_sources > 0 ||
+		stage->pairs != NULL)
+		return -EINVAL;
+	run->records = sink;
+	return 0;
+}
+
+const struct pl_query_stats *pl_query_run_stats(const struct pl_query_run *run)
+{
+	return &run->stats;
+}
+
+uint64_t pl_query_run_bytes(const struct pl_query_run *run)
+{
+	return run->bytes;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tells the places of what waits for partners in what is read, to begin again behind them. */
+#include "query/pairs_room.h"
+
+bool pl_query_pairs_oldest(const struct stage_run *s, uint64_t *ret)
+{
+	bool some = false;
+
+	*ret = UINT64_MAX;
+	for (unsigned int i = 0; i < PLACES; i++) {
+		const struct place *place = &s->pairs->places[i];
+
+		if (!place->used)
+			continue;
+		*ret = place->position < *ret ? place->position : *ret;
+		some = true;
+	}
+	return some;
+}
+
+int64_t pl_query_pairs_watermark(const struct stage_run *s)
+{
+	const struct pair_room *room = s->pairs;
+
+	return room->watermark > room->resumed ? room->watermark : room->resumed;
+}
+
+void pl_query_pairs_resume(struct stage_run *s, int64_t watermark)
+{
+	s->pairs->resumed = watermark;
+}
+
+int64_t pl_query_pairs_last(const struct stage_run *s)
+{
+	const struct side *left = &s->pairs->sides[0];
+	int64_t last = INT64_MIN;
+
+	for (uint32_t i = 0; i < left->n; i++)
+		last = left->due[i].ts > last ? left->due[i].ts : last;
+	return last;
+}

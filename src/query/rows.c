@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rows of a result: made of expressions, kept, put in order, given to the sink. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "query/origin.h"
+
+static bool is_wide(uint8_t type)
+{
+	return type == PL_QUERY_ADDR || type == PL_QUERY_LIST;
+}
+
+void pl_query_rows_make(struct pl_query_run *run, const struct node *const *items, uint32_t n,
+	const struct rows *rows, uint8_t *to)
+{
+	const uint32_t size = ROW_HEAD + n * CELL_BYTES;
+	const struct vector *v = &run->eval.vectors[0];
+
+	memset(to, 0, (size_t)size * rows->n);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t type = items[i]->type;
+		uint8_t *cell = to + ROW_HEAD + (size_t)i * CELL_BYTES;
+
+		pl_query_eval(&run->eval, items[i], rows, 0);
+		for (uint32_t k = 0; k < rows->n; k++, cell += size) {
+			uint64_t value = type == PL_QUERY_BOOL ? v->b[k] : v->u[k], head;
+
+			if (v->some_absent && v->absent[k]) {
+				memcpy(&head, to + (size_t)k * size, sizeof(head));
+				head |= (uint64_t)1 << i;
+				memcpy(to + (size_t)k * size, &head, sizeof(head));
+			} else if (is_wide(type)) {
+				memcpy(cell, &v->a[k], 16);
+			} else {
+				memcpy(cell, &value, 8);
+			}
+		}
+	}
+}
+
+/* ---- what is kept ---- */
+
+bool pl_query_rows_kept(const struct pl_query_run *run, const struct stage_run *s)
+{
+	return s->stage->number + 1 < run->query->n_stages || s->stage->order >= 0;
+}
+
+bool pl_query_rows_add(
+	struct pl_query_run *run, struct row_list *list, const uint8_t *data, uint32_t n)
+{
+	uint32_t room = list->max - list->n, take = n < room ? n : room;
+
+	if (list->n + take > list->cap) {
+		uint64_t cap = list->cap == 0 ? 1024 : (uint64_t)list->cap * 2;
+		uint8_t *grown;
+
+		if (cap < (uint64_t)list->n + take)
+			cap = (uint64_t)list->n + take;
+		grown = realloc(list->data, cap * list->size);
+		if (grown != NULL) {
+			list->data = grown;
+			list->cap = (uint32_t)cap;
+		} else {
+			take = list->cap - list->n;
+		}
+	}
+	if (take > 0)
+		memcpy(list->data + (size_t)list->n * list->size, data, (size_t)take * list->size);
+	list->n += take;
+	if (take < n) {
+		run->stats.rows_refused += n - take;
+		run->row.incomplete = true;
+	}
+	return take == n;
+}
+
+/* ---- order ---- */
+
+struct order {
+	uint32_t column, size;
+	uint8_t type;
+	bool descending;
+};
+
+static int by_type(const uint8_t *a, const uint8_t *b, uint8_t type)
+{
+	uint64_t x, y;
+	double d, e;
+
+	if (type == PL_QUERY_ADDR)
+		return memcmp(a, b, 16);
+	memcpy(&x, a, 8);
+	memcpy(&y, b, 8);
+	memcpy(&d, a, 8);
+	memcpy(&e, b, 8);
+	if (type == PL_QUERY_DOUBLE)
+		return d < e ? -1 : d > e;
+	if (type == PL_QUERY_SIGNED)
+		return (int64_t)x < (int64_t)y ? -1 : (int64_t)x > (int64_t)y;
+	return x < y ? -1 : x > y;
+}
+
+/* Absent values come last in either order; rows with equal values by their bytes. */
+static int in_order(const void *a, const void *b, void *arg)
+{
+	const struct order *o = arg;
+	uint64_t head_a, head_b;
+	bool no_a, no_b;
+	int r;
+
+	memcpy(&head_a, a, sizeof(head_a));
+	memcpy(&head_b, b, sizeof(head_b));
+	no_a = head_a >> o->column & 1;
+	no_b = head_b >> o->column & 1;
+	if (no_a != no_b)
+		return no_a ? 1 : -1;
+	r = by_type((const uint8_t *)a + ROW_HEAD + (size_t)o->column * CELL_BYTES,
+		(const uint8_t *)b + ROW_HEAD + (size_t)o->column * CELL_BYTES, o->type);
+	if (r != 0)
+		return o->descending ? -r : r;
+	/* Not by where they are from, which is no value. */
+	r = memcmp(a, b, sizeof(head_a));
+	return r != 0 ? r
+		      : memcmp((const uint8_t *)a + ROW_HEAD, (const uint8_t *)b + ROW_HEAD,
+				o->size - ROW_HEAD);
+}
+
+/* ---- to the sink ---- */
+
+static void to_value(struct pl_query_value *v, const uint8_t *cell, uint8_t type, bool absent)
+{
+	uint64_t n;
+
+	*v = (struct pl_query_value){ .type = (enum pl_query_type)type, .absent = absent };
+	if (absent)
+		return;
+	memcpy(&v->addr, cell, 16);
+	memcpy(&n, cell, sizeof(n));
+	if (type == PL_QUERY_BOOL)
+		v->b = n != 0;
+	if (type == PL_QUERY_LIST) {
+		memcpy(&v->list.items, cell, sizeof(uintptr_t));
+		memcpy(&n, cell + 8, sizeof(n));
+		v->list.n = (uint32_t)n;
+	}
+}
+
+static void to_sink(struct pl_query_run *run, const struct stage *stage, const uint8_t *data)
+{
+	uint64_t head;
+
+	memcpy(&head, data, sizeof(head));
+	for (uint32_t i = 0; i < stage->n_items; i++)
+		to_value(&run->values[i], data + ROW_HEAD + (size_t)i * CELL_BYTES,
+			stage->items[i]->type, head >> i & 1);
+	run->row.values = run->values;
+	run->row.n = stage->n_items;
+	pl_query_origin_tell(run, &run->row, data);
+	run->stats.rows++;
+	run->sink(run->arg, &run->row);
+}
+
+void pl_query_rows_give(
+	struct pl_query_run *run, struct stage_run *s, const uint8_t *data, uint32_t n)
+{
+	const struct stage *stage = s->stage;
+
+	if (pl_query_rows_kept(run, s)) {
+		pl_query_rows_add(run, &s->out, data, n);
+		return;
+	}
+	for (uint32_t k = 0; k < n && s->limit_left > 0; k++, s->limit_left--)
+		to_sink(run, stage, data + (size_t)k * stage->out.size);
+}
+
+void pl_query_rows_whole(struct pl_query_run *run, struct stage_run *s, const struct rows *rows)
+{
+	for (uint32_t k = 0; k < rows->n && s->limit_left > 0; k++, s->limit_left--) {
+		run->stats.rows++;
+		run->records(run->arg, row_at(rows, k));
+	}
+}
+
+void pl_query_rows_flush(struct pl_query_run *run, struct stage_run *s)
+{
+	const struct stage *stage = s->stage;
+	struct row_list *list = &s->out;
+
+	if (!pl_query_rows_kept(run, s))
+		return;
+	if (stage->order >= 0 && list->n > 1) {
+		struct order o = { (uint32_t)stage->order, list->size,
+			stage->out.columns[stage->order].type, stage->descending };
+
+		qsort_r(list->data, list->n, list->size, in_order, &o);
+	}
+	if (list->n > s->limit_left)
+		list->n = (uint32_t)s->limit_left;
+	if (stage->number + 1 < run->query->n_stages)
+		return;
+	for (uint32_t k = 0; k < list->n; k++)
+		to_sink(run, stage, list->data + (size_t)k * list->size);
+	list->n = 0;
+}

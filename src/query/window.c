@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds the panes of records and the windows that a watermark closes. */
+#include "query/window.h"
+
+#include <stdlib.h>
+
+static int64_t floor_to(int64_t ts, int64_t step)
+{
+	int64_t rest = ts % step;
+
+	return ts - rest - (rest < 0 ? step : 0);
+}
+
+/* Sessions are windows of their keys (session.c). */
+static bool has_panes(const struct ast_window *spec)
+{
+	return spec->kind == W_TUMBLE || spec->kind == W_HOP;
+}
+
+int pl_query_windows_init(
+	struct windows *w, const struct pl_query *query, const struct pl_query_config *config)
+{
+	*w = (struct windows){ .spec = query->window,
+		.watermark = INT64_MIN,
+		.resumed = INT64_MIN,
+		.latest = PL_QUERY_TIME_MAX,
+		.idle_ns = config->idle_ns,
+		.max = has_panes(&query->window) ? config->max_windows : 1,
+		.partitions = config->partitions };
+	w->lateness = config->lateness_ns > INT64_MAX ? INT64_MAX : (int64_t)config->lateness_ns;
+	if (w->spec.kind != W_NONE)
+		w->pane_ns = (int64_t)pl_query_windows_pane(&w->spec);
+	w->panes = calloc(w->max, sizeof(*w->panes));
+	w->feeds = calloc((size_t)PL_QUERY_STREAMS * w->partitions, sizeof(*w->feeds));
+	w->seen = calloc((size_t)PL_QUERY_STREAMS * w->partitions, sizeof(*w->seen));
+	if (w->panes == NULL || w->feeds == NULL || w->seen == NULL)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < PL_QUERY_STREAMS * w->partitions; i++) {
+		w->feeds[i].used = pl_query_reads(query, i / w->partitions);
+		w->n_unseen += w->feeds[i].used;
+	}
+	return 0;
+}
+
+void pl_query_windows_done(struct windows *w)
+{
+	free(w->panes);
+	free(w->feeds);
+	free(w->seen);
+}
+
+/* The end of the last window that a pane is of. */
+static int64_t last_end(const struct windows *w, int64_t start)
+{
+	return floor_to(start, (int64_t)w->spec.step_ns) + (int64_t)w->spec.size_ns;
+}
+
+static uint32_t open_pane(struct windows *w, int64_t start)
+{
+	uint32_t slot = 0;
+
+	if (w->spec.kind != W_NONE && last_end(w, start) <= w->watermark)
+		return SLOT_LATE;
+	if (w->n_open == w->max)
+		return SLOT_FULL;
+	while (w->panes[slot].open)
+		slot++;
+	w->panes[slot] = (struct pane){ .start = start, .open = true, .position = w->position };
+	w->n_open++;
+	return slot;
+}
+
+uint32_t pl_query_windows_slot(struct windows *w, int64_t ts)
+{
+	int64_t start = w->spec.kind == W_NONE ? 0 : floor_to(ts, w->pane_ns);
+	const struct pane *last = &w->panes[w->last];
+	uint32_t slot = 0;
+
+	if (last->open && last->start == start)
+		return w->last;
+	while (slot < w->max && !(w->panes[slot].open && w->panes[slot].start == start))
+		slot++;
+	if (slot == w->max)
+		slot = open_pane(w, start);
+	if (slot < w->max)
+		w->last = slot;
+	return slot;
+}
+
+bool pl_query_windows_resumed(const struct windows *w, int64_t ts)
+{
+	return w->spec.kind != W_NONE && last_end(w, floor_to(ts, w->pane_ns)) <= w->resumed;
+}
+
+void pl_query_windows_of_slot(
+	const struct windows *w, uint32_t slot, int64_t *ret_start, int64_t *ret_end)
+{
+	*ret_start = w->panes[slot].start;
+	*ret_end = w->panes[slot].start + w->pane_ns;
+}
+
+/* ---- the watermark ---- */
+
+void pl_query_windows_note(
+	struct windows *w, unsigned int kind, uint32_t partition, int64_t greatest)
+{
+	const uint32_t number = (uint32_t)kind * w->partitions + partition;
+	struct feed *feed = &w->feeds[number];
+
+	if (!feed->seen) {
+		w->seen[w->n_seen++] = number;
+		w->n_unseen -= feed->used;
+	}
+	if (!feed->seen || greatest > feed->greatest)
+		feed->greatest = greatest;
+	feed->seen = true;
+	feed->last_ns = w->now_ns;
+}
+
+void pl_query_windows_ended(struct windows *w, unsigned int kind, uint32_t partition)
+{
+	struct feed *feed = &w->feeds[(uint32_t)kind * w->partitions + partition];
+
+	w->n_unseen -= feed->used && !feed->seen;
+	feed->used = false;
+}
+
+void pl_query_windows_tell(struct windows *w, uint64_t now_ns)
+{
+	if (!w->now_known) {
+		/* What came before is as old as this. */
+		for (uint32_t i = 0; i < PL_QUERY_STREAMS * w->partitions; i++)
+			w->feeds[i].last_ns = now_ns;
+		w->began_ns = now_ns;
+	}
+	w->now_known = true;
+	w->now_ns = now_ns > w->now_ns ? now_ns : w->now_ns;
+}
+
+/* Of an idle partition: as if its records' time had gone on as the clock does. */
+static int64_t moved(const struct windows *w, const struct feed *feed, int64_t mark)
+{
+	const uint64_t since = w->now_ns - feed->last_ns;
+	int64_t at;
+
+	if (since > INT64_MAX || __builtin_add_overflow(mark, (int64_t)since, &at))
+		return mark;
+	return at;
+}
+
+/* The least of the partitions that are not idle; when all are, the greatest that they would have
+ * come to, so that windows close where nothing comes any more. */
+int64_t pl_query_windows_goal(const struct windows *w)
+{
+	int64_t least = INT64_MAX, greatest = INT64_MIN;
+	bool busy = false;
+
+	if (w->n_unseen > 0 && !(w->now_known && w->now_ns - w->began_ns > w->idle_ns)) {
+		busy = true;
+		least = INT64_MIN;
+	}
+	for (uint32_t i = 0; i < w->n_seen; i++) {
+		const struct feed *feed = &w->feeds[w->seen[i]];
+		int64_t mark;
+
+		if (!feed->used)
+			continue;
+		if (__builtin_sub_overflow(feed->greatest, w->lateness, &mark))
+			mark = INT64_MIN;
+		if (w->now_known && w->now_ns - feed->last_ns > w->idle_ns) {
+			mark = moved(w, feed, mark);
+			greatest = mark > greatest ? mark : greatest;
+			continue;
+		}
+		busy = true;
+		least = mark < least ? mark : least;
+	}
+	return busy ? least : greatest;
+}
+
+/* ---- closing ---- */
+
+/* The end of the first window that a pane is of and that has not closed. */
+static int64_t first_end(const struct windows *w, int64_t start)
+{
+	const int64_t size = (int64_t)w->spec.size_ns, step = (int64_t)w->spec.step_ns;
+	/* Windows that hold the pane begin behind start + pane - size. */
+	int64_t begin = start + w->pane_ns - size, least;
+
+	if (w->watermark > INT64_MIN + size && begin < w->watermark - size + 1)
+		begin = w->watermark - size + 1;
+	least = floor_to(begin, step);
+	return (least < begin ? least + step : least) + size;
+}
+
+bool pl_query_windows_next(struct windows *w, int64_t goal, int64_t *ret_start, int64_t *ret_end)
+{
+	int64_t end = INT64_MAX;
+	uint32_t seen = 0;
+
+	if (w->spec.kind == W_NONE) {
+		*ret_start = *ret_end = 0;
+		return goal == INT64_MAX && w->panes[0].open;
+	}
+	/* Slots are taken from the first on: few are looked at. */
+	for (uint32_t i = 0; seen < w->n_open; i++) {
+		if (w->panes[i].open) {
+			int64_t first = first_end(w, w->panes[i].start);
+
+			end = first < end ? first : end;
+			seen++;
+		}
+	}
+	if (seen == 0 || end > goal) {
+		w->watermark = goal > w->watermark ? goal : w->watermark;
+		return false;
+	}
+	*ret_end = end;
+	*ret_start = end - (int64_t)w->spec.size_ns;
+	return true;
+}
+
+int64_t pl_query_windows_last_end(const struct windows *w)
+{
+	int64_t end = w->watermark;
+
+	for (uint32_t i = 0; i < w->max; i++) {
+		if (w->spec.kind != W_NONE && w->panes[i].open &&
+			last_end(w, w->panes[i].start) > end)
+			end = last_end(w, w->panes[i].start);
+	}
+	return end;
+}
+
+void pl_query_windows_closed(
+	struct windows *w, int64_t end, void (*drop)(void *arg, uint32_t slot), void *arg)
+{
+	w->watermark = end > w->watermark ? end : w->watermark;
+	for (uint32_t i = 0; i < w->max; i++) {
+		if (!w->panes[i].open ||
+			(w->spec.kind != W_NONE && last_end(w, w->panes[i].start) > end))
+			continue;
+		drop(arg, i);
+		w->panes[i].open = false;
+		w->n_open--;
+	}
+}
