@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Says whether librdkafka is there, and its version. */
+#include "kafka/kafka.h"
+
+#include <errno.h>
+
+#if PL_HAVE_KAFKA
+#include <librdkafka/rdkafka.h>
+
+int pl_kafka_check(struct pl_diag *diag)
+{
+	(void)diag;
+	return 0;
+}
+
+const char *pl_kafka_library(void)
+{
+	return rd_kafka_version_str();
+}
+#else
+int pl_kafka_check(struct pl_diag *diag)
+{
+	pl_diag_set(diag,
+		"this pathline was built without Kafka: librdkafka was missing; install its headers "
+		"(librdkafka-dev) and build again");
+	return -ENOTSUP;
+}
+
+const char *pl_kafka_library(void)
+{
+	return "none: librdkafka was missing";
+}
+#endif

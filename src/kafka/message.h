@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One Kafka message of records: the value is `n` records of one kind, one behind the other and
+ * nothing else, so that it is rows of ClickHouse's RowBinary. What else there is to say stands in
+ * the message's headers, numbers little-endian:
+ *
+ *   f   format, "pkt64/1" (no terminator); of rows of Protocol Buffers "pkt64/1+proto"
+ *   n   u32, records in the value
+ *   x   u32, exporter: the producer's number
+ *   s   u64, sequence number of the message among those of its producer
+ *   t0  u64, oldest time of a record, ns since the Unix epoch
+ *   t1  u64, newest
+ *   d   u64, records that the producer had dropped before
+ *   c   which clock the records' times are of, "nic" (base/clock_kinds.def; no terminator)
+ *
+ * Knows nothing of librdkafka. What is read is from outside: any bytes are either a message or one
+ * of the verdicts.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock_kind.h"
+#include "record/packet.h"
+
+#define PL_KAFKA_HEADERS    8
+#define PL_KAFKA_FORMAT_MAX 16
+
+enum pl_kafka_verdict {
+	PL_KAFKA_GOOD,
+	PL_KAFKA_NO_FORMAT,    /* no header "f" */
+	PL_KAFKA_OTHER_FORMAT, /* a header "f" of another kind or version */
+	PL_KAFKA_BAD_HEADER,   /* a header of ours with a wrong length, or twice */
+	PL_KAFKA_BAD_LENGTH,   /* no whole number of records, or none */
+	PL_KAFKA_TOO_LONG,     /* more than PL_KAFKA_RECORDS_MAX records */
+	PL_KAFKA_BAD_COUNT,    /* header "n" is not the number of records */
+	PL_KAFKA_VERDICTS,
+};
+
+struct pl_kafka_message {
+	enum pl_flat_kind kind;
+	uint32_t n, exporter;
+	uint64_t sequence;
+	uint64_t oldest_ns, newest_ns;
+	uint64_t dropped;
+	enum pl_clock_kind
+		clock;  /* of the times; PL_STAMP_NONE: not told, or by a name not known */
+	uint32_t given; /* bits of the headers that were there, in the order above */
+	bool protobuf;  /* written only: the value is rows of record/protobuf.h */
+};
+
+/* ---- written ---- */
+
+struct pl_kafka_header {
+	const char *name;
+	size_t len;
+	uint8_t value[PL_KAFKA_FORMAT_MAX];
+};
+
+/* All eight. */
+void pl_kafka_headers_make(
+	const struct pl_kafka_message *message, struct pl_kafka_header ret[PL_KAFKA_HEADERS]);
+
+/* ---- read: init, each header in turn, then the value ---- */
+
+struct pl_kafka_reading {
+	struct pl_kafka_message message;
+	char format[PL_KAFKA_FORMAT_MAX];
+	size_t format_len;
+	bool bad;
+};
+
+void pl_kafka_reading_init(struct pl_kafka_reading *reading);
+/* Headers that are not ours are passed over. `value` is NULL for a header without one. */
+void pl_kafka_reading_header(
+	struct pl_kafka_reading *reading, const char *name, const void *value, size_t len);
+/* Whether a value of `len` bytes behind these headers is records of this kind. Only with
+ * PL_KAFKA_GOOD is reading->message complete; headers other than "f" may be missing, and their
+ * numbers are then 0 (`given` says so), but n is counted. */
+enum pl_kafka_verdict pl_kafka_reading_end(
+	struct pl_kafka_reading *reading, enum pl_flat_kind kind, size_t len);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A producer opened and closed, and what librdkafka calls back. */
+#include "kafka/producer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "kafka/conf.h"
+#include "kafka/producer_state.h"
+
+#define PURGE_MS 2000
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_kafka_producer_stats, __VA_ARGS__)
+#include "kafka/producer_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_kafka_producer_list = { stat_rows,
+	sizeof(stat_rows) / sizeof(stat_rows[0]) };
+
+/*
+ * A message set of up to batch.size bytes has to pass the broker, whose message.max.bytes is
+ * 1048588 unless somebody raised it: batch.size and message.max.bytes stay at librdkafka's 1000000.
+ */
+static const struct pl_kafka_setting common[] = {
+	{ "client.id", "pathline" },
+	{ "acks", "all" },
+	{ "enable.idempotence", "true" },
+	{ "max.in.flight", "5" },
+	{ "delivery.timeout.ms", "30000" },
+	{ "queue.buffering.max.messages", "200000" },
+	{ "queue.buffering.max.kbytes", "524288" },
+	{ "topic.metadata.refresh.interval.ms", "30000" },
+	{ "socket.nagle.disable", "true" },
+	{ "statistics.interval.ms", "1000" },
+	{ "delivery.report.only.error", "false" },
+};
+static const struct pl_kafka_setting for_records[] = {
+	{ "linger.ms", "50" },
+	{ "compression.codec", "lz4" },
+	{ "sticky.partitioning.linger.ms", "0" },
+};
+static const struct pl_kafka_setting for_messages[] = {
+	{ "linger.ms", "5" },
+	{ "partitioner", "murmur2_random" },
+};
+
+static const struct pl_kafka_reserved reserved[] = {
+	{ "bootstrap.servers", "brokers stand before the topic" },
+	{ "metadata.broker.list", "brokers stand before the topic" },
+	{ "delivery.report.only.error", "deliveries are counted" },
+	{ "statistics.interval.ms", "the number of partitions comes with the statistics" },
+	{ "enabled_events", "delivery reports come by callback" },
+	{ "transactional.id", "the producer has no transactions" },
+	{ NULL, NULL },
+};
+
+/* ---- what librdkafka calls, within poll and flush, in the producer's thread ---- */
+
+static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void *opaque)
+{
+	struct pl_kafka_producer *p = opaque;
+	struct pl_kafka_batch *batch = p->mode == PL_KAFKA_RECORDS ? message->_private : NULL;
+	const uint64_t items = batch != NULL ? batch->n : 1;
+
+	(void)rk;
+	assert(p->waiting >= items);
+	p->waiting -= items;
+	if (batch == NULL) {
+		p->older -= ((uintptr_t)message->_private & SIDE) != p->side;
+		p->stored -= ((uintptr_t)message->_private & STORED) != 0;
+	}
+	if (batch != NULL)
+		pl_kafka_batch_ended(p, message->err, batch);
+	else
+		pl_kafka_message_ended(p, message->err, message->key, message->key_len,
+			message->payload, message->len);
+	if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+		p->stats.messages_delivered++;
+		p->stats.bytes_delivered += message->len;
+	} else {
+		pl_diag_set(&p->trouble, "%s", rd_kafka_err2str(message->err));
+	}
+	if (batch != NULL) {
+		p->n_lent--;
+		pl_kafka_batch_free(p, batch);
+	}
+}
+
+static void on_error(rd_kafka_t *rk, int err, const char *reason, void *opaque)
+{
+	struct pl_kafka_producer *p = opaque;
+	char text[256] = "";
+
+	p->stats.errors++;
+	if (err == RD_KAFKA_RESP_ERR__FATAL)
+		rd_kafka_fatal_error(rk, text, sizeof(text));
+	pl_diag_set(&p->trouble, "%s", text[0] != '\0' ? text : reason);
+}
+
+static int on_statistics(rd_kafka_t *rk, char *json, size_t len, void *opaque)
+{
+	struct pl_kafka_producer *p = opaque;
+
+	(void)rk;
+	if (pl_kafka_client_read(&p->client, p->topic_name, json, len) < 0)
+		pl_diag_set(&p->trouble, "librdkafka's statistics are not readable");
+	return 0; /* librdkafka frees the text */
+}
+
+/* ---- open ---- */
+
+static int check_config(const struct pl_kafka_producer_config *config, struct pl_diag *diag)
+{
+	const bool records = config->mode == PL_KAFKA_RECORDS;
+	const bool json = config->uri->format == PL_KAFKA_FORMAT_JSON;
+
+	if (config->uri->format != PL_KAFKA_FORMAT_ANY && json == records) {
+		pl_diag_set(diag, "format=%s in the URI: this topic is for %s",
+			json                                              ? "json"
+			: config->uri->format == PL_KAFKA_FORMAT_PROTOBUF ? "protobuf"
+									  : "rowbinary",
+			records ? "records of fixed size, rowbinary or protobuf" : "json");
+		return -EINVAL;
+	}
+	if (config->buffers > PL_KAFKA_BUFFERS_MAX || config->buffers == 1) {
+		pl_diag_set(diag, "%u batch buffers: not between 2 and %d", config->buffers,
+			PL_KAFKA_BUFFERS_MAX);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static rd_kafka_conf_t *plain_conf(
+	const struct pl_kafka_producer_config *config, struct pl_diag *diag)
+{
+	const bool records = config->mode == PL_KAFKA_RECORDS;
+	struct pl_kafka_setting all[32] = { { NULL, NULL } };
+
+	memcpy(all, common, sizeof(common));
+	memcpy(all + sizeof(common) / sizeof(common[0]), records ? for_records : for_messages,
+		records ? sizeof(for_records) : sizeof(for_messages));
+	return pl_kafka_conf_new(config->uri, all, reserved, config->warning, diag);
+}
+
+int pl_kafka_producer_check(const struct pl_kafka_producer_config *config, struct pl_diag *diag)
+{
+	rd_kafka_conf_t *conf = check_config(config, diag) == 0 ? plain_conf(config, diag) : NULL;
+
+	if (conf == NULL)
+		return -EINVAL;
+	rd_kafka_conf_destroy(conf);
+	return 0;
+}
+
+static rd_kafka_conf_t *make_conf(struct pl_kafka_producer *p,
+	const struct pl_kafka_producer_config *config, struct pl_diag *diag)
+{
+	rd_kafka_conf_t *conf = plain_conf(config, diag);
+
+	if (conf == NULL)
+		return NULL;
+	rd_kafka_conf_set_opaque(conf, p);
+	rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+	rd_kafka_conf_set_error_cb(conf, on_error);
+	rd_kafka_conf_set_stats_cb(conf, on_statistics);
+	return conf;
+}
+
+static int open_client(struct pl_kafka_producer *p, const struct pl_kafka_producer_config *config,
+	struct pl_diag *diag)
+{
+	rd_kafka_conf_t *conf = make_conf(p, config, diag);
+	char text[256] = "";
+	unsigned int n = 0;
+	int r;
+
+	if (conf == NULL)
+		return -EINVAL;
+	p->rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
+	if (p->rk == NULL) {
+		rd_kafka_conf_destroy(conf);
+		pl_diag_set(diag, "%s", text);
+		return -EINVAL;
+	}
+	/* From here on the client asks for the topic by itself. */
+	p->topic = rd_kafka_topic_new(p->rk, p->topic_name, NULL);
+	if (p->topic == NULL) {
+		pl_diag_set(diag, "topic '%s': %s", p->topic_name,
+			rd_kafka_err2str(rd_kafka_last_error()));
+		return -EINVAL;
+	}
+	if (config->wait_ms == 0)
+		return 0;
+	r = pl_kafka_conf_partitions(
+		p->rk, p->topic, config->uri->brokers, config->wait_ms, &p->trouble, &n, diag);
+	if (r == 0 && n > PL_KAFKA_PARTITIONS_MAX) {
+		pl_diag_set(diag, "topic '%s' has %u partitions; %d is the limit", p->topic_name, n,
+			PL_KAFKA_PARTITIONS_MAX);
+		return -E2BIG;
+	}
+	p->n_partitions = n;
+	p->client.partitions = n;
+	return r;
+}
+
+static int make_pool(struct pl_kafka_producer *p, uint32_t wanted, struct pl_diag *diag)
+{
+	const size_t each = (size_t)p->records * p->size;
+	uint32_t n = wanted != 0 ? wanted : PL_KAFKA_BUFFERS_DEFAULT;
+	void *pool;
+
+	if (wanted == 0 && n < 2 * p->n_partitions)
+		n = 2 * p->n_partitions;
+	if (each * n > PL_KAFKA_POOL_MAX) {
+		pl_diag_set(diag,
+			"%u batch buffers of %zu bytes are more than %zu MiB: take fewer, or fewer "
+			"records= per message",
+			n, each, PL_KAFKA_POOL_MAX >> 20);
+		return -EINVAL;
+	}
+	p->batches = calloc(n, sizeof(*p->batches));
+	pool = mmap(NULL, each * n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pool != MAP_FAILED) {
+		p->pool = pool;
+		p->pool_bytes = each * n;
+		(void)madvise(pool, p->pool_bytes, MADV_HUGEPAGE);
+	}
+	if (p->batches == NULL || p->pool == NULL) {
+		pl_diag_set(diag, "out of memory: %u batch buffers of %zu bytes", n, each);
+		return -ENOMEM;
+	}
+	p->n_buffers = n;
+	for (uint32_t i = 0; i < n; i++) {
+		p->batches[i].records = p->pool + i * each;
+		pl_kafka_batch_free(p, &p->batches[i]);
+	}
+	return 0;
+}
+
+static void release(struct pl_kafka_producer *p)
+{
+	/* librdkafka first: until it is gone it may read the buffers. */
+	if (p->topic != NULL)
+		rd_kafka_topic_destroy(p->topic);
+	if (p->rk != NULL)
+		rd_kafka_destroy(p->rk);
+	if (p->pool != NULL)
+		munmap(p->pool, p->pool_bytes);
+	free(p->batches);
+	free(p);
+}
+
+int pl_kafka_producer_open(struct pl_kafka_producer **ret,
+	const struct pl_kafka_producer_config *config, struct pl_diag *diag)
+{
+	struct pl_kafka_producer *p;
+	int r = check_config(config, diag);
+
+	if (r < 0)
+		return r;
+	p = calloc(1, sizeof(*p));
+	if (p == NULL) {
+		pl_diag_set(diag, "out of memory");
+		return -ENOMEM;
+	}
+	TAILQ_INIT(&p->free);
+	TAILQ_INIT(&p->filling);
+	p->mode = config->mode;
+	p->kind = config->kind;
+	p->exporter = config->exporter;
+	p->size = pl_flat(config->kind)->size;
+	p->protobuf = config->uri->format == PL_KAFKA_FORMAT_PROTOBUF;
+	if (p->protobuf) {
+		p->size = pl_protobuf_row_size(config->kind);
+		pl_protobuf_template(config->kind, p->row);
+	}
+	p->records = config->uri->records;
+	p->undelivered = config->undelivered;
+	p->undelivered_message = config->undelivered_message;
+	p->arg = config->arg;
+	p->age_ns = config->age_ns != 0 ? config->age_ns : PL_KAFKA_AGE_NS;
+	snprintf(p->topic_name, sizeof(p->topic_name), "%s", config->uri->topic);
+	r = open_client(p, config, diag);
+	if (r == 0 && p->mode == PL_KAFKA_RECORDS)
+		r = make_pool(p, config->buffers, diag);
+	if (r < 0) {
+		release(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+void pl_kafka_producer_close(
+	struct pl_kafka_producer *p, uint32_t timeout_ms, struct pl_kafka_producer_stats *ret)
+{
+	if (p == NULL)
+		return;
+	while (!TAILQ_EMPTY(&p->filling))
+		pl_kafka_batch_send(p, TAILQ_FIRST(&p->filling));
+	rd_kafka_flush(p->rk, timeout_ms > INT32_MAX ? INT32_MAX : (int)timeout_ms);
+	if (p->waiting > 0) {
+		rd_kafka_purge(p->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+		rd_kafka_flush(p->rk, PURGE_MS);
+	}
+	/* A report that did not come in that time will not: it was not acknowledged either. */
+	p->stats.drop_purged += p->waiting;
+	p->waiting = 0;
+	if (ret != NULL)
+		pl_kafka_producer_stats(p, ret);
+	release(p);
+}

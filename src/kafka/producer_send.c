@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Records into batches, batches into messages, and what became of them. */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "kafka/message.h"
+#include "kafka/producer.h"
+#include "kafka/producer_state.h"
+
+/* ---- accounts ---- */
+
+static uint64_t *counter_of(struct pl_kafka_producer_stats *s, rd_kafka_resp_err_t err)
+{
+	switch (err) {
+	case RD_KAFKA_RESP_ERR_NO_ERROR:
+		return &s->delivered;
+	case RD_KAFKA_RESP_ERR__QUEUE_FULL:
+		return &s->drop_queue_full;
+	case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+	case RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE:
+		return &s->drop_too_large;
+	case RD_KAFKA_RESP_ERR__MSG_TIMED_OUT:
+	case RD_KAFKA_RESP_ERR__TIMED_OUT:
+	case RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT:
+		return &s->drop_timed_out;
+	case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+	case RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION:
+	case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+		return &s->drop_no_topic;
+	case RD_KAFKA_RESP_ERR__AUTHENTICATION:
+	case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+	case RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED:
+	case RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED:
+		return &s->drop_denied;
+	case RD_KAFKA_RESP_ERR__FATAL:
+		return &s->drop_fatal;
+	case RD_KAFKA_RESP_ERR__PURGE_QUEUE:
+	case RD_KAFKA_RESP_ERR__PURGE_INFLIGHT:
+		return &s->drop_purged;
+	default:
+		return &s->drop_failed;
+	}
+}
+
+void pl_kafka_producer_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, uint64_t items)
+{
+	*counter_of(&p->stats, err) += items;
+}
+
+/* Another try could end otherwise. */
+static bool may_return(rd_kafka_resp_err_t err)
+{
+	return err != RD_KAFKA_RESP_ERR_NO_ERROR && err != RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE &&
+	       err != RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE;
+}
+
+void pl_kafka_batch_ended(
+	struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const struct pl_kafka_batch *batch)
+{
+	if (p->undelivered != NULL && may_return(err) &&
+		p->undelivered(p->arg, batch->records, batch->n))
+		p->stats.returned += batch->n;
+	else
+		pl_kafka_producer_ended(p, err, batch->n);
+}
+
+bool pl_kafka_message_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const void *key,
+	size_t key_len, const void *value, size_t len)
+{
+	if (p->undelivered_message != NULL && may_return(err) &&
+		p->undelivered_message(p->arg, key, key_len, value, len)) {
+		p->stats.returned++;
+		return true;
+	}
+	pl_kafka_producer_ended(p, err, 1);
+	return err == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+uint64_t pl_kafka_producer_dropped(const struct pl_kafka_producer_stats *stats)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < pl_kafka_producer_list.n; i++) {
+		const struct pl_stat *row = &pl_kafka_producer_list.rows[i];
+
+		if (strncmp(row->name, "drop_", 5) == 0)
+			sum += pl_stat_read(row, stats);
+	}
+	return sum;
+}
+
+void pl_kafka_producer_stats(const struct pl_kafka_producer *p, struct pl_kafka_producer_stats *ret)
+{
+	*ret = p->stats;
+	ret->waiting = p->waiting;
+	ret->free_buffers = p->n_free;
+}
+
+const struct pl_kafka_client *pl_kafka_producer_client(const struct pl_kafka_producer *p)
+{
+	return &p->client;
+}
+
+const char *pl_kafka_producer_trouble(const struct pl_kafka_producer *p)
+{
+	return p->trouble.text;
+}
+
+/* ---- batches ---- */
+
+void pl_kafka_batch_free(struct pl_kafka_producer *p, struct pl_kafka_batch *batch)
+{
+	/* The last one back is the first one out: its memory may still be in a cache. */
+	TAILQ_INSERT_HEAD(&p->free, batch, link);
+	p->n_free++;
+}
+
+static struct pl_kafka_batch *begin(struct pl_kafka_producer *p, uint32_t partition)
+{
+	struct pl_kafka_batch *batch = TAILQ_FIRST(&p->free);
+
+	if (batch == NULL)
+		return NULL;
+	TAILQ_REMOVE(&p->free, batch, link);
+	p->n_free--;
+	TAILQ_INSERT_TAIL(&p->filling, batch, link);
+	batch->n = batch->clocks = 0;
+	batch->partition = partition;
+	batch->oldest_ns = UINT64_MAX;
+	batch->newest_ns = 0;
+	batch->since_ns = p->now_ns;
+	p->of_partition[partition] = batch;
+	return batch;
+}
+
+static rd_kafka_headers_t *make_headers(
+	const struct pl_kafka_producer *p, const struct pl_kafka_batch *batch)
+{
+	const struct pl_kafka_message message = { .kind = p->kind,
+		.n = batch->n,
+		.exporter = p->exporter,
+		.sequence = p->sequence,
+		.oldest_ns = batch->oldest_ns,
+		.newest_ns = batch->newest_ns,
+		.dropped = pl_kafka_producer_dropped(&p->stats),
+		.clock = pl_clock_of(batch->clocks),
+		.protobuf = p->protobuf };
+	struct pl_kafka_header made[PL_KAFKA_HEADERS];
+	rd_kafka_headers_t *headers = rd_kafka_headers_new(PL_KAFKA_HEADERS);
+
+	pl_kafka_headers_make(&message, made);
+	for (unsigned int i = 0; i < PL_KAFKA_HEADERS; i++)
+		rd_kafka_header_add(headers, made[i].name, -1, made[i].value, (ssize_t)made[i].len);
+	return headers;
+}
+
+/* The error of a call, which is freed. */
+static rd_kafka_resp_err_t code_of(struct pl_kafka_producer *p, rd_kafka_error_t *error)
+{
+	rd_kafka_resp_err_t code;
+
+	if (error == NULL)
+		return RD_KAFKA_RESP_ERR_NO_ERROR;
+	code = rd_kafka_error_code(error);
+	pl_diag_set(&p->trouble, "%s", rd_kafka_error_string(error));
+	rd_kafka_error_destroy(error);
+	return code;
+}
+
+void pl_kafka_batch_send(struct pl_kafka_producer *p, struct pl_kafka_batch *batch)
+{
+	rd_kafka_headers_t *headers = make_headers(p, batch);
+	/* Neither COPY nor FREE: by reference, until the delivery report. */
+	const rd_kafka_vu_t parts[] = {
+		{ .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = p->topic },
+		{ .vtype = RD_KAFKA_VTYPE_PARTITION, .u.i32 = (int32_t)batch->partition },
+		{ .vtype = RD_KAFKA_VTYPE_VALUE,
+			.u.mem = { batch->records, (size_t)batch->n * p->size } },
+		{ .vtype = RD_KAFKA_VTYPE_TIMESTAMP,
+			.u.i64 = (int64_t)(batch->newest_ns / 1000000) },
+		{ .vtype = RD_KAFKA_VTYPE_HEADERS, .u.headers = headers },
+		{ .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = batch },
+	};
+	rd_kafka_resp_err_t err;
+
+	TAILQ_REMOVE(&p->filling, batch, link);
+	p->of_partition[batch->partition] = NULL;
+	p->sequence++;
+	err = code_of(p, rd_kafka_produceva(p->rk, parts, sizeof(parts) / sizeof(parts[0])));
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+		p->stats.messages++;
+		p->n_lent++;
+		return;
+	}
+	rd_kafka_headers_destroy(headers);
+	p->waiting -= batch->n;
+	pl_kafka_batch_ended(p, err, batch);
+	pl_kafka_batch_free(p, batch);
+}
+
+static inline void note_time(struct pl_kafka_batch *batch, uint64_t from_ns, uint64_t to_ns)
+{
+	if (from_ns < batch->oldest_ns)
+		batch->oldest_ns = from_ns;
+	if (to_ns > batch->newest_ns)
+		batch->newest_ns = to_ns;
+}
+
+int pl_kafka_producer_put(struct pl_kafka_producer *p, uint64_t hash, const void *record)
+{
+	struct pl_kafka_batch *batch;
+	uint64_t times[2];
+	uint32_t partition;
+
+	assert(p->mode == PL_KAFKA_RECORDS);
+	p->stats.put++;
+	if (p->n_partitions == 0) {
+		p->stats.drop_no_partitions++;
+		return -EAGAIN;
+	}
+	partition = (uint32_t)(hash % p->n_partitions);
+	batch = p->of_partition[partition];
+	if (batch == NULL)
+		batch = begin(p, partition);
+	if (batch == NULL) {
+		p->stats.drop_no_buffer++;
+		return -ENOBUFS;
+	}
+	if (p->protobuf)
+		pl_protobuf_put(
+			p->kind, p->row, record, batch->records + (size_t)batch->n * p->size);
+	else
+		memcpy(batch->records + (size_t)batch->n * p->size, record, p->size);
+	/* Every kind begins with its time, a flow with those of its first and last packet. */
+	memcpy(times, record, sizeof(times));
+	note_time(batch, times[0], times[p->kind == PL_FLAT_FLOW128]);
+	batch->clocks |= 1u << p->clock;
+	p->waiting++;
+	if (++batch->n == p->records)
+		pl_kafka_batch_send(p, batch);
+	return 0;
+}
+
+void pl_kafka_producer_clock(struct pl_kafka_producer *p, enum pl_clock_kind clock)
+{
+	p->clock = clock;
+}
+
+bool pl_kafka_producer_room(const struct pl_kafka_producer *p, uint64_t hash)
+{
+	return p->n_partitions != 0 &&
+	       (p->n_free > 0 || p->of_partition[hash % p->n_partitions] != NULL);
+}
+
+/* Hands a message to the client; 0, or what the client said. */
+static rd_kafka_resp_err_t give_message(
+	struct pl_kafka_producer *p, const rd_kafka_vu_t *parts, size_t n)
+{
+	rd_kafka_resp_err_t err;
+
+	assert(p->mode == PL_KAFKA_MESSAGES);
+	err = code_of(p, rd_kafka_produceva(p->rk, parts, n));
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+		p->stats.messages++;
+		p->waiting++;
+	}
+	return err;
+}
+
+/* The same as an errno, where nobody takes the message back. */
+static int error_of(rd_kafka_resp_err_t err)
+{
+	if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+		return -ENOBUFS;
+	return err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ? -EMSGSIZE : -EIO;
+}
+
+static rd_kafka_resp_err_t give_keyed(struct pl_kafka_producer *p, const void *key, size_t key_len,
+	const void *value, size_t len, uintptr_t word)
+{
+	const rd_kafka_vu_t parts[] = {
+		{ .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = p->topic },
+		{ .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY },
+		{ .vtype = RD_KAFKA_VTYPE_KEY, .u.mem = { (void *)(uintptr_t)key, key_len } },
+		{ .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { (void *)(uintptr_t)value, len } },
+		{ .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = (void *)word },
+	};
+
+	p->stats.put++;
+	return give_message(p, parts, sizeof(parts) / sizeof(parts[0]));
+}
+
+int pl_kafka_producer_send(
+	struct pl_kafka_producer *p, const void *key, size_t key_len, const void *value, size_t len)
+{
+	const rd_kafka_resp_err_t err = give_keyed(p, key, key_len, value, len, p->side);
+
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR ||
+		pl_kafka_message_ended(p, err, key, key_len, value, len))
+		return 0;
+	return error_of(err);
+}
+
+int pl_kafka_producer_send_stored(
+	struct pl_kafka_producer *p, const void *key, size_t key_len, const void *value, size_t len)
+{
+	const rd_kafka_resp_err_t err = give_keyed(p, key, key_len, value, len, p->side | STORED);
+
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+		p->stored++;
+		return 0;
+	}
+	(void)pl_kafka_message_ended(p, err, key, key_len, value, len);
+	return error_of(err);
+}
+
+uint64_t pl_kafka_producer_stored(const struct pl_kafka_producer *p)
+{
+	return p->stored;
+}
+
+int pl_kafka_producer_send_hashed(
+	struct pl_kafka_producer *p, uint64_t hash, uint64_t ts_ns, const void *value, size_t len)
+{
+	rd_kafka_vu_t parts[] = {
+		{ .vtype = RD_KAFKA_VTYPE_RKT, .u.rkt = p->topic },
+		{ .vtype = RD_KAFKA_VTYPE_MSGFLAGS, .u.i = RD_KAFKA_MSG_F_COPY },
+		{ .vtype = RD_KAFKA_VTYPE_TIMESTAMP, .u.i64 = (int64_t)(ts_ns / 1000000) },
+		{ .vtype = RD_KAFKA_VTYPE_VALUE, .u.mem = { (void *)(uintptr_t)value, len } },
+		{ .vtype = RD_KAFKA_VTYPE_PARTITION },
+		{ .vtype = RD_KAFKA_VTYPE_OPAQUE, .u.ptr = (void *)p->side },
+	};
+	rd_kafka_resp_err_t err;
+
+	p->stats.put++;
+	if (p->n_partitions == 0) {
+		p->stats.drop_no_partitions++;
+		return -EAGAIN;
+	}
+	parts[4].u.i32 = (int32_t)(hash % p->n_partitions);
+	err = give_message(p, parts, sizeof(parts) / sizeof(parts[0]));
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR ||
+		pl_kafka_message_ended(p, err, NULL, 0, value, len))
+		return 0;
+	return error_of(err);
+}
+
+bool pl_kafka_producer_settled(const struct pl_kafka_producer *p)
+{
+	return p->older == 0;
+}
+
+void pl_kafka_producer_mark(struct pl_kafka_producer *p)
+{
+	assert(p->mode == PL_KAFKA_MESSAGES && p->older == 0);
+	p->older = p->waiting;
+	p->side ^= 1;
+}
+
+/* Partitions are only ever added while a topic lives. What is being filled goes where it was meant
+ * to go. */
+static void take_partitions(struct pl_kafka_producer *p, uint64_t n)
+{
+	if (n == p->n_partitions || n == 0)
+		return;
+	if (n > PL_KAFKA_PARTITIONS_MAX) {
+		/* Those that are known go on; the rest of the topic gets no records. */
+		pl_diag_set(&p->trouble, "the topic has %llu partitions now; %d is the limit",
+			(unsigned long long)n, PL_KAFKA_PARTITIONS_MAX);
+		return;
+	}
+	while (!TAILQ_EMPTY(&p->filling))
+		pl_kafka_batch_send(p, TAILQ_FIRST(&p->filling));
+	p->n_partitions = (uint32_t)n;
+}
+
+void pl_kafka_producer_turn(struct pl_kafka_producer *p, uint64_t now_ns)
+{
+	struct pl_kafka_batch *batch;
+
+	p->now_ns = now_ns;
+	rd_kafka_poll(p->rk, 0);
+	take_partitions(p, p->client.partitions);
+	/* While acknowledgements are slow, what is left of the buffers is better filled. */
+	while (2 * p->n_lent <= p->n_buffers && (batch = TAILQ_FIRST(&p->filling)) != NULL &&
+		now_ns - batch->since_ns >= p->age_ns) {
+		p->stats.aged++;
+		pl_kafka_batch_send(p, batch);
+	}
+}

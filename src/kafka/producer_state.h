@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What producer.c and producer_send.c share. */
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+#include <sys/queue.h>
+
+#include "kafka/producer.h"
+#include "record/protobuf.h"
+
+/* A buffer: free, being filled (in `filling`, and its partition's), or lent to librdkafka. */
+struct pl_kafka_batch {
+	TAILQ_ENTRY(pl_kafka_batch) link;
+	uint8_t *records;
+	uint32_t n;
+	uint32_t partition;
+	uint64_t oldest_ns, newest_ns; /* of its records */
+	uint32_t clocks;               /* bits 1 << enum pl_clock_kind, of its records */
+	uint64_t since_ns;             /* of the turn before its first record */
+};
+
+TAILQ_HEAD(pl_kafka_batches, pl_kafka_batch);
+
+/* Of a message's word, PL_KAFKA_MESSAGES. */
+#define SIDE   ((uintptr_t)1)
+#define STORED ((uintptr_t)2)
+
+struct pl_kafka_producer {
+	rd_kafka_t *rk;
+	rd_kafka_topic_t *topic;
+	char topic_name[PL_KAFKA_TOPIC_MAX + 1];
+	enum pl_kafka_mode mode;
+	enum pl_flat_kind kind;
+	uint32_t exporter;
+	uint32_t size; /* of a record, or of its row */
+	bool protobuf; /* rows are made of records, by this one */
+	uint8_t row[PL_PROTOBUF_ROW_MAX];
+	uint32_t records; /* in a full batch */
+	uint64_t age_ns;
+	uint64_t now_ns; /* of the last turn */
+
+	uint32_t n_partitions;                                        /* 0: not known */
+	struct pl_kafka_batch *of_partition[PL_KAFKA_PARTITIONS_MAX]; /* being filled, or NULL */
+
+	uint8_t *pool;
+	size_t pool_bytes;
+	struct pl_kafka_batch *batches;
+	uint32_t n_buffers, n_free, n_lent; /* the rest is being filled */
+	struct pl_kafka_batches free;
+	struct pl_kafka_batches filling; /* the oldest first */
+
+	enum pl_clock_kind clock; /* of records that are put now */
+	uint64_t sequence;
+	uint64_t waiting; /* items being filled or lent */
+	/* PL_KAFKA_MESSAGES: of those, messages of before the last mark; the bit that those have
+	 * which are sent now. And those that the caller still has. */
+	uint64_t older, stored;
+	uintptr_t side;
+	struct pl_kafka_producer_stats stats;
+	struct pl_kafka_client client;
+	bool (*undelivered)(void *arg, const void *records, uint32_t n);
+	bool (*undelivered_message)(
+		void *arg, const void *key, size_t key_len, const void *value, size_t len);
+	void *arg;
+	struct pl_diag trouble;
+};
+
+/* Items that ended with this error of librdkafka. */
+void pl_kafka_producer_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, uint64_t items);
+/* A batch that ended with this error: delivered, returned or dropped. */
+void pl_kafka_batch_ended(
+	struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const struct pl_kafka_batch *batch);
+/* A message that ended with this error: the same. Whether it is delivered or the caller's again. */
+bool pl_kafka_message_ended(struct pl_kafka_producer *p, rd_kafka_resp_err_t err, const void *key,
+	size_t key_len, const void *value, size_t len);
+/* Gives a batch that is being filled to librdkafka. */
+void pl_kafka_batch_send(struct pl_kafka_producer *p, struct pl_kafka_batch *batch);
+void pl_kafka_batch_free(struct pl_kafka_producer *p, struct pl_kafka_batch *batch);

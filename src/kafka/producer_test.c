@@ -1,0 +1,776 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Producers against librdkafka's own cluster, in order and in every disorder that it can be put to.
+ * After each, every record is delivered or in the counter of one cause. A consumer of librdkafka's,
+ * without code of ours, says what arrived.
+ */
+#include "kafka/producer.h"
+
+#include <errno.h>
+
+#include "base/sandbox.h"
+#include "base/test.h"
+#include "kafka/test_kafka.h"
+
+#define PRODUCE 0 /* the protocol's number of the request */
+
+static struct test_cluster cluster;
+static struct pl_kafka_uri uri;
+static struct pl_diag diag, warning;
+static uint64_t seed;
+
+static struct pl_kafka_producer *open_with(struct pl_kafka_producer_config config)
+{
+	struct pl_kafka_producer *p = NULL;
+	int r;
+
+	config.uri = &uri;
+	config.exporter = 0xa1b2c3d4;
+	config.warning = &warning;
+	warning.text[0] = diag.text[0] = '\0';
+	r = pl_kafka_producer_open(&p, &config, &diag);
+	ok(r == 0, "opens: %s", diag.text);
+	if (r < 0) {
+		printf("Bail out! cannot go on\n");
+		exit(1);
+	}
+	pl_kafka_producer_clock(p, PL_STAMP_NIC);
+	return p;
+}
+
+static int refused(struct pl_kafka_producer_config config)
+{
+	struct pl_kafka_producer *p = NULL;
+	int r;
+
+	config.uri = &uri;
+	diag.text[0] = '\0';
+	r = pl_kafka_producer_open(&p, &config, &diag);
+	if (r == 0)
+		pl_kafka_producer_close(p, 0, NULL);
+	return r;
+}
+
+static uint64_t hash_of(uint64_t i)
+{
+	return pl_hash_mix(i, seed);
+}
+
+static void put_range(struct pl_kafka_producer *p, uint64_t from, uint64_t to, bool patient)
+{
+	for (uint64_t i = from; i < to; i++) {
+		const struct pl_pkt64 r = test_record(i);
+
+		while (patient && !pl_kafka_producer_room(p, hash_of(i))) {
+			pl_kafka_producer_turn(p, pl_clock_mono_ns());
+			usleep(1000);
+		}
+		pl_kafka_producer_put(p, hash_of(i), &r);
+	}
+}
+
+static struct pl_kafka_producer_stats stats_of(const struct pl_kafka_producer *p)
+{
+	struct pl_kafka_producer_stats s;
+
+	pl_kafka_producer_stats(p, &s);
+	return s;
+}
+
+/* Turns until nothing waits. */
+static void settle(struct pl_kafka_producer *p)
+{
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+
+	while (stats_of(p).waiting > 0 && pl_clock_mono_ns() < until) {
+		pl_kafka_producer_turn(p, pl_clock_mono_ns());
+		usleep(1000);
+	}
+}
+
+static void check_accounts(const struct pl_kafka_producer_stats *s, uint64_t put, const char *when)
+{
+	eq(s->put, put, "%s: all were put", when);
+	eq(s->delivered + s->waiting + pl_kafka_producer_dropped(s), put,
+		"%s: each is delivered, waiting or dropped for one cause", when);
+}
+
+static struct pl_kafka_producer_stats close_and_check(
+	struct pl_kafka_producer *p, uint32_t timeout_ms, uint64_t put, const char *when)
+{
+	struct pl_kafka_producer_stats s;
+
+	pl_kafka_producer_close(p, timeout_ms, &s);
+	check_accounts(&s, put, when);
+	eq(s.waiting, 0, "%s: nothing waits at the end", when);
+	return s;
+}
+
+/* ---- the witness ---- */
+
+static rd_kafka_t *witness(const char *topic, int partitions)
+{
+	rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
+	rd_kafka_conf_t *conf = rd_kafka_conf_new();
+	char text[256];
+	rd_kafka_t *rk;
+
+	rd_kafka_conf_set(conf, "bootstrap.servers", rd_kafka_mock_cluster_bootstraps(cluster.mock),
+		text, sizeof(text));
+	rd_kafka_conf_set(conf, "group.id", "witness", text, sizeof(text));
+	rd_kafka_conf_set(conf, "auto.offset.reset", "earliest", text, sizeof(text));
+	rd_kafka_conf_set(conf, "enable.auto.commit", "false", text, sizeof(text));
+	rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+	for (int i = 0; i < partitions; i++)
+		rd_kafka_topic_partition_list_add(list, topic, i)->offset =
+			RD_KAFKA_OFFSET_BEGINNING;
+	rd_kafka_assign(rk, list);
+	rd_kafka_topic_partition_list_destroy(list);
+	return rk;
+}
+
+static rd_kafka_message_t *witness_next(rd_kafka_t *rk)
+{
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+
+	while (pl_clock_mono_ns() < until) {
+		rd_kafka_message_t *m = rd_kafka_consumer_poll(rk, 100);
+
+		if (m != NULL && m->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+			return m;
+		if (m != NULL)
+			rd_kafka_message_destroy(m);
+	}
+	return NULL;
+}
+
+static void witness_end(rd_kafka_t *rk)
+{
+	rd_kafka_consumer_close(rk);
+	rd_kafka_destroy(rk);
+}
+
+static uint64_t header(const rd_kafka_message_t *m, const char *name, size_t len)
+{
+	rd_kafka_headers_t *headers = NULL;
+	const void *value = NULL;
+	uint64_t v = 0;
+	size_t got = 0;
+
+	if (rd_kafka_message_headers(m, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+		rd_kafka_header_get_last(headers, name, &value, &got) !=
+			RD_KAFKA_RESP_ERR_NO_ERROR ||
+		got != len) {
+		ok(false, "header %s has %zu bytes, not %zu", name, got, len);
+		return 0;
+	}
+	for (size_t i = 0; i < len; i++)
+		v |= (uint64_t)((const uint8_t *)value)[i] << 8 * i;
+	return v;
+}
+
+/* Whether every record of the message is the one it says it is, in its partition; marks them. */
+static bool check_records(const rd_kafka_message_t *m, int partitions, uint8_t *seen, uint64_t n)
+{
+	uint64_t newest = 0, oldest = UINT64_MAX, last = 0;
+	bool good = m->len > 0 && m->len % 64 == 0;
+
+	for (size_t at = 0; good && at < m->len; at += 64) {
+		struct pl_pkt64 got, want;
+		uint64_t i;
+
+		memcpy(&got, (const uint8_t *)m->payload + at, 64);
+		i = test_number(&got);
+		want = test_record(i);
+		good = i < n && seen[i] == 0 && memcmp(&got, &want, 64) == 0 &&
+		       hash_of(i) % (unsigned int)partitions == (uint64_t)m->partition &&
+		       (at == 0 || i > last);
+		if (good)
+			seen[i] = 1;
+		last = i;
+		newest = got.ts_ns > newest ? got.ts_ns : newest;
+		oldest = got.ts_ns < oldest ? got.ts_ns : oldest;
+	}
+	return good && header(m, "f", 7) == 0x312f3436746b70 && /* "pkt64/1" */
+	       header(m, "n", 4) == m->len / 64 && header(m, "x", 4) == 0xa1b2c3d4 &&
+	       header(m, "t0", 8) == oldest && header(m, "t1", 8) == newest &&
+	       header(m, "d", 8) == 0 && header(m, "c", 3) == 0x63696e && /* "nic" */
+	       rd_kafka_message_timestamp(m, NULL) == (int64_t)(newest / 1000000);
+}
+
+/* Reads n records in `messages` messages of the topic. */
+static void check_arrived(const char *topic, int partitions, uint64_t n, uint64_t messages)
+{
+	uint8_t *seen = calloc(1, n), *sequences = calloc(1, messages);
+	rd_kafka_t *rk = witness(topic, partitions);
+	uint64_t got = 0, bad = 0, missing = 0;
+
+	for (uint64_t i = 0; i < messages; i++) {
+		rd_kafka_message_t *m = witness_next(rk);
+		uint64_t s;
+
+		if (m == NULL)
+			break;
+		got++;
+		s = header(m, "s", 8);
+		bad += !check_records(m, partitions, seen, n) || s >= messages || sequences[s];
+		if (s < messages)
+			sequences[s] = 1;
+		rd_kafka_message_destroy(m);
+	}
+	for (uint64_t i = 0; i < n; i++)
+		missing += !seen[i];
+	eq(got, messages, "%s: messages that arrived", topic);
+	eq(bad, 0, "%s: messages with a record, header or time that is wrong", topic);
+	eq(missing, 0, "%s: records that did not arrive", topic);
+	witness_end(rk);
+	free(sequences);
+	free(seen);
+}
+
+/* ---- in order ---- */
+
+static void test_exact(const char *topic, const char *query)
+{
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, topic, 3, query);
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	put_range(p, 0, 10000, true);
+	s = stats_of(p);
+	check_accounts(&s, 10000, "while they are on their way");
+	s = close_and_check(p, 60000, 10000, topic);
+	eq(s.delivered, 10000, "all are delivered");
+	eq(s.messages, s.messages_delivered);
+	eq(s.bytes_delivered, 10000 * 64);
+	check_arrived(topic, 3, 10000, s.messages);
+}
+
+/* A batch is sent by its age, told by the caller's clock alone. */
+static void test_age(void)
+{
+	const struct pl_pkt64 r = test_record(0);
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "age", 2, "");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	pl_kafka_producer_turn(p, 1000);
+	pl_kafka_producer_put(p, 0, &r);
+	pl_kafka_producer_turn(p, 1000 + PL_KAFKA_AGE_NS / 2);
+	pl_kafka_producer_put(p, 1, &r);
+	pl_kafka_producer_turn(p, 1000 + PL_KAFKA_AGE_NS - 1);
+	eq(stats_of(p).messages, 0, "too young by a nanosecond");
+	pl_kafka_producer_turn(p, 1000 + PL_KAFKA_AGE_NS);
+	eq(stats_of(p).messages, 1, "old enough, and the younger one is not");
+	pl_kafka_producer_put(p, 0, &r);
+	pl_kafka_producer_turn(p, 1000 + PL_KAFKA_AGE_NS + PL_KAFKA_AGE_NS / 2);
+	eq(stats_of(p).messages, 2, "the younger one in its turn");
+	eq(stats_of(p).aged, 2);
+	eq(close_and_check(p, 60000, 3, "age").delivered, 3, "all are delivered");
+}
+
+static void test_flow_times(void)
+{
+	const struct pl_flow128 flows[2] = { { .first_ts = 50, .last_ts = 7000000 },
+		{ .first_ts = 40, .last_ts = 60 } };
+	struct pl_kafka_producer *p;
+	rd_kafka_message_t *m;
+	rd_kafka_t *rk;
+
+	test_uri(&uri, &cluster, "flows", 1, "?records=2");
+	p = open_with(
+		(struct pl_kafka_producer_config){ .kind = PL_FLAT_FLOW128, .wait_ms = 60000 });
+	pl_kafka_producer_put(p, 9, &flows[0]);
+	pl_kafka_producer_put(p, 9, &flows[1]);
+	eq(stats_of(p).messages, 1, "a full batch goes at once");
+	close_and_check(p, 60000, 2, "flows");
+	rk = witness("flows", 1);
+	m = witness_next(rk);
+	eq(m->len, sizeof(flows));
+	memeq(m->payload, flows, sizeof(flows), "the flows' bytes");
+	eq(header(m, "t0", 8), 40, "the oldest first packet");
+	eq(header(m, "t1", 8), 7000000, "the newest last packet");
+	eq(rd_kafka_message_timestamp(m, NULL), 7);
+	rd_kafka_message_destroy(m);
+	witness_end(rk);
+}
+
+static void test_texts(void)
+{
+	int of_key[5] = { -1, -1, -1, -1, -1 };
+	struct pl_kafka_producer *p;
+	uint64_t good = 0;
+	rd_kafka_t *rk;
+
+	test_uri(&uri, &cluster, "texts", 4, "?format=json");
+	p = open_with(
+		(struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES, .wait_ms = 60000 });
+	for (int i = 0; i < 100; i++) {
+		char key[16], value[64];
+
+		snprintf(key, sizeof(key), "ddos|%d", i % 5);
+		snprintf(value, sizeof(value), "{\"q\":\"ddos\",\"key\":%d,\"n\":%d}", i % 5, i);
+		pl_kafka_producer_send(p, key, strlen(key), value, strlen(value));
+		/* Copies were taken. */
+		memset(key, 'x', sizeof(key));
+		memset(value, 'x', sizeof(value));
+	}
+	eq(close_and_check(p, 60000, 100, "texts").delivered, 100);
+	rk = witness("texts", 4);
+	for (int i = 0; i < 100; i++) {
+		rd_kafka_message_t *m = witness_next(rk);
+		char value[64] = "", want[64], key[16];
+		int k = -1, n = -1;
+
+		if (m == NULL)
+			break;
+		memcpy(value, m->payload, m->len < 63 ? m->len : 63);
+		if (sscanf(value, "{\"q\":\"ddos\",\"key\":%d,\"n\":%d}", &k, &n) == 2 && k >= 0 &&
+			k < 5) {
+			snprintf(want, sizeof(want), "{\"q\":\"ddos\",\"key\":%d,\"n\":%d}", k, n);
+			snprintf(key, sizeof(key), "ddos|%d", k);
+			good += strcmp(value, want) == 0 && m->key_len == strlen(key) &&
+				memcmp(m->key, key, m->key_len) == 0 &&
+				(of_key[k] == -1 || of_key[k] == m->partition);
+			of_key[k] = m->partition;
+		}
+		rd_kafka_message_destroy(m);
+	}
+	eq(good, 100, "keys, values, and one partition for each key");
+	witness_end(rk);
+}
+
+/* A producer that did not wait learns of the topic by the statistics. */
+static void test_partitions_later(void)
+{
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "later", 5, "");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 0 });
+	ok(!pl_kafka_producer_room(p, 1), "no room yet");
+	put_range(p, 0, 10, false);
+	eq(stats_of(p).drop_no_partitions, 10, "dropped while partitions are not known");
+	while (!pl_kafka_producer_room(p, 1) && pl_clock_mono_ns() < until) {
+		pl_kafka_producer_turn(p, pl_clock_mono_ns());
+		usleep(1000);
+	}
+	eq(pl_kafka_producer_client(p)->partitions, 5, "the topic's partitions");
+	put_range(p, 10, 500, true);
+	s = close_and_check(p, 60000, 500, "later");
+	eq(s.delivered, 490);
+	eq(s.drop_no_partitions, 10);
+}
+
+static void test_statistics(void)
+{
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "statistics", 2, "?records=16");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	put_range(p, 0, 640, true);
+	while (pl_kafka_producer_client(p)->sent_messages < stats_of(p).messages &&
+		pl_clock_mono_ns() < until) {
+		pl_kafka_producer_turn(p, pl_clock_mono_ns());
+		usleep(10000);
+	}
+	eq(pl_kafka_producer_client(p)->sent_messages, stats_of(p).messages,
+		"librdkafka counts the messages that we count");
+	ok(pl_kafka_producer_client(p)->brokers_up >= 1, "a broker is up");
+	ok(pl_kafka_producer_client(p)->rtt_us > 0, "and answered after some time");
+	close_and_check(p, 60000, 640, "statistics");
+}
+
+/* ---- in disorder ---- */
+
+static void test_no_buffer(void)
+{
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "buffers", 1, "?records=8");
+	p = open_with((struct pl_kafka_producer_config){ .buffers = 4, .wait_ms = 60000 });
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	put_range(p, 0, 100, false);
+	s = stats_of(p);
+	check_accounts(&s, 100, "no buffer");
+	eq(s.drop_no_buffer, 100 - 4 * 8, "the newest are dropped, whole records");
+	eq(s.free_buffers, 0);
+	ok(!pl_kafka_producer_room(p, 0), "there is no room");
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	settle(p);
+	ok(pl_kafka_producer_room(p, 0), "delivery gives buffers back");
+	eq(stats_of(p).free_buffers, 4, "all of them");
+	put_range(p, 0, 8, false);
+	s = close_and_check(p, 60000, 108, "no buffer");
+	eq(s.delivered, 4 * 8 + 8, "those that had a buffer are delivered");
+}
+
+/* An outage does not use the buffers up for messages of one record. */
+static void test_slow_acknowledgements(void)
+{
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+	uint64_t now = 1000000000000;
+
+	test_uri(&uri, &cluster, "slow", 1, "?records=8");
+	p = open_with((struct pl_kafka_producer_config){ .buffers = 4, .wait_ms = 60000 });
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	for (int i = 0; i < 20; i++) {
+		put_range(p, (uint64_t)i, (uint64_t)i + 1, false);
+		now += PL_KAFKA_AGE_NS;
+		pl_kafka_producer_turn(p, now);
+	}
+	s = stats_of(p);
+	check_accounts(&s, 20, "slow acknowledgements");
+	eq(s.aged, 3, "until more than half of the buffers are on their way");
+	eq(s.drop_no_buffer, 20 - 3 - 8, "the last one is filled");
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	settle(p);
+	put_range(p, 20, 21, false);
+	settle(p);
+	eq(stats_of(p).aged, 4, "age counts again");
+	eq(close_and_check(p, 60000, 21, "slow acknowledgements").delivered, 12);
+}
+
+static void test_down(void)
+{
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "down", 2, "?records=8");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	put_range(p, 0, 101, false);
+	s = close_and_check(p, 200, 101, "the broker is down");
+	eq(s.delivered, 0, "nothing is delivered");
+	eq(s.drop_purged, 101, "all is given up at the end");
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+}
+
+static void test_timed_out(void)
+{
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "late", 2, "?records=8&linger.ms=0&delivery.timeout.ms=300");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	put_range(p, 0, 100, false);
+	settle(p);
+	s = stats_of(p);
+	check_accounts(&s, 100, "timed out");
+	eq(s.drop_timed_out, 100, "given up after delivery.timeout.ms");
+	ok(s.errors > 0 && pl_kafka_producer_trouble(p)[0] != '\0', "the client tells: %s",
+		pl_kafka_producer_trouble(p));
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	close_and_check(p, 60000, 100, "timed out");
+}
+
+static void test_queue_full(void)
+{
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "full", 1, "?records=10&queue.buffering.max.messages=3");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	put_range(p, 0, 95, false);
+	s = stats_of(p);
+	check_accounts(&s, 95, "queue full");
+	eq(s.drop_queue_full, 60, "every batch but three and the one being filled");
+	eq(s.free_buffers, PL_KAFKA_BUFFERS_DEFAULT - 4, "whose buffers are free again");
+	pl_kafka_producer_turn(p, pl_clock_mono_ns());
+	eq(stats_of(p).drop_queue_full, 65, "and so is that, when it is old enough");
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	settle(p);
+	s = close_and_check(p, 60000, 95, "queue full");
+	eq(s.delivered, 30);
+}
+
+static void test_text_queue_full(void)
+{
+	struct pl_kafka_producer *p;
+	int full = 0;
+
+	test_uri(&uri, &cluster, "textsfull", 1, "?queue.buffering.max.messages=3");
+	p = open_with(
+		(struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES, .wait_ms = 60000 });
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	for (int i = 0; i < 10; i++)
+		full += pl_kafka_producer_send(p, NULL, 0, "{}", 2) == -ENOBUFS;
+	eq(full, 7, "the caller is told");
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	eq(close_and_check(p, 60000, 10, "texts, queue full").drop_queue_full, 7);
+}
+
+static unsigned int taken_back;
+
+/* Takes every other one. */
+static bool take_text(void *arg, const void *key, size_t key_len, const void *value, size_t len)
+{
+	ok(arg == &taken_back && key_len == 1 && memcmp(key, "k", 1) == 0 && len == 2 &&
+			memcmp(value, "{}", 2) == 0,
+		"it is the message that was sent");
+	return ++taken_back % 2 == 1;
+}
+
+/* Texts that were not acknowledged, or found no room, go back to whoever takes them. */
+static void test_texts_returned(void)
+{
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+	int refused = 0;
+
+	taken_back = 0;
+	test_uri(&uri, &cluster, "textsback", 1, "?queue.buffering.max.messages=4");
+	p = open_with((struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES,
+		.wait_ms = 60000,
+		.undelivered_message = take_text,
+		.arg = &taken_back });
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	for (int i = 0; i < 10; i++)
+		refused += pl_kafka_producer_send(p, "k", 1, "{}", 2) == -ENOBUFS;
+	eq(refused, 3,
+		"of six without room every other one is taken back, the caller is told of the rest");
+	pl_kafka_producer_close(p, 200, &s);
+	eq(taken_back, 10, "those that the client had, too");
+	eq(s.returned, 5);
+	eq(s.drop_queue_full, 3);
+	eq(s.drop_purged, 2);
+	eq(s.put, s.delivered + s.returned + pl_kafka_producer_dropped(&s), "the account closes");
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+}
+
+static void test_too_large(void)
+{
+	static char text[3000];
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "large", 1, "?records=64&message.max.bytes=2000&batch.size=2000");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	put_range(p, 0, 70, false);
+	s = close_and_check(p, 60000, 70, "larger than the client allows");
+	eq(s.drop_too_large, 64);
+	eq(s.delivered, 6, "the small one passes");
+	test_uri(&uri, &cluster, "large", 1, "?message.max.bytes=2000&batch.size=2000");
+	p = open_with(
+		(struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES, .wait_ms = 60000 });
+	eq(pl_kafka_producer_send(p, "k", 1, text, sizeof(text)), -EMSGSIZE, "a text, too");
+	eq(close_and_check(p, 60000, 1, "a large text").drop_too_large, 1);
+}
+
+/* Each error that a broker may answer with, and the counter that has to take it. */
+static void test_request_errors(void)
+{
+	static const struct {
+		rd_kafka_resp_err_t err;
+		size_t counter;
+	} rows[] = {
+#define ROW(err, member) { err, offsetof(struct pl_kafka_producer_stats, member) }
+		ROW(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, drop_too_large),
+		ROW(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, drop_denied),
+		ROW(RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, drop_denied),
+		ROW(RD_KAFKA_RESP_ERR_INVALID_MSG, drop_failed),
+		ROW(RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS, drop_failed),
+		ROW(RD_KAFKA_RESP_ERR_POLICY_VIOLATION, drop_failed),
+#undef ROW
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pl_kafka_producer_stats s;
+		struct pl_kafka_producer *p;
+		uint64_t counted;
+
+		test_uri(&uri, &cluster, "errors", 1,
+			"?records=10&enable.idempotence=false&linger.ms=0&retries=0");
+		p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+		rd_kafka_mock_push_request_errors(cluster.mock, PRODUCE, 1, rows[i].err);
+		put_range(p, 0, 10, false);
+		settle(p);
+		put_range(p, 10, 20, false);
+		s = close_and_check(p, 60000, 20, rd_kafka_err2name(rows[i].err));
+		memcpy(&counted, (const uint8_t *)&s + rows[i].counter, 8);
+		/* After some librdkafka refuses what follows, until it has asked for the topic. */
+		ok(counted >= 10, "%s is counted where it belongs", rd_kafka_err2name(rows[i].err));
+		eq(counted + s.delivered, 20, "and nowhere else");
+		rd_kafka_mock_clear_request_errors(cluster.mock, PRODUCE);
+	}
+}
+
+/* What may be tried again is, and arrives once. */
+static void test_retries(void)
+{
+	struct pl_kafka_producer_stats s;
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "retries", 2, "?records=32&retry.backoff.ms=10");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	rd_kafka_mock_push_request_errors(cluster.mock, PRODUCE, 4,
+		RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, RD_KAFKA_RESP_ERR__TRANSPORT,
+		RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, RD_KAFKA_RESP_ERR__TRANSPORT);
+	put_range(p, 0, 2000, true);
+	s = close_and_check(p, 60000, 2000, "retries");
+	eq(s.delivered, 2000);
+	check_arrived("retries", 2, 2000, s.messages);
+}
+
+static void test_dropped_header(void)
+{
+	struct pl_kafka_producer *p;
+	rd_kafka_message_t *m;
+	rd_kafka_t *rk;
+
+	test_uri(&uri, &cluster, "header", 1, "?records=8");
+	p = open_with((struct pl_kafka_producer_config){ .buffers = 2, .wait_ms = 60000 });
+	rd_kafka_mock_broker_set_down(cluster.mock, 1);
+	put_range(p, 0, 20, false);
+	rd_kafka_mock_broker_set_up(cluster.mock, 1);
+	settle(p);
+	put_range(p, 20, 28, false);
+	eq(close_and_check(p, 60000, 28, "drops told").drop_no_buffer, 4);
+	rk = witness("header", 1);
+	for (int i = 0; i < 3 && (m = witness_next(rk)) != NULL; i++) {
+		eq(header(m, "s", 8), i, "message %d", i);
+		eq(header(m, "d", 8), i < 2 ? 0 : 4, "tells of the records dropped before it");
+		rd_kafka_message_destroy(m);
+	}
+	witness_end(rk);
+}
+
+static void test_no_topic(void)
+{
+	struct pl_kafka_producer *p;
+
+	test_uri(&uri, &cluster, "absent", 0, "?topic.metadata.propagation.max.ms=100");
+	rd_kafka_mock_topic_set_error(
+		cluster.mock, "absent", RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
+	eq(refused((struct pl_kafka_producer_config){ .wait_ms = 500 }), -ENOENT, "%s", "no topic");
+	ok(strstr(diag.text, "'absent'") != NULL, "its name is told: %s", diag.text);
+	p = open_with((struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES });
+	for (int i = 0; i < 10; i++)
+		pl_kafka_producer_send(p, "k", 1, "{}", 2);
+	settle(p);
+	eq(close_and_check(p, 60000, 10, "no topic").drop_no_topic, 10);
+	rd_kafka_mock_topic_set_error(
+		cluster.mock, "absent", RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+	eq(refused((struct pl_kafka_producer_config){ .wait_ms = 60000 }), -EACCES, "%s",
+		"a topic that is not for us");
+}
+
+static void test_no_broker(void)
+{
+	struct pl_kafka_producer *p;
+
+	eq(pl_kafka_uri_parse(&uri, "kafka://127.0.0.1:1/t", NULL), 0);
+	eq(refused((struct pl_kafka_producer_config){ .wait_ms = 300 }), -ETIMEDOUT);
+	ok(strstr(diag.text, "127.0.0.1:1") != NULL, "the broker is named: %s", diag.text);
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 0 });
+	put_range(p, 0, 50, false);
+	eq(close_and_check(p, 100, 50, "no broker").drop_no_partitions, 50);
+	p = open_with((struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES });
+	eq(pl_kafka_producer_send_hashed(p, 1, 0, "{}", 2), -EAGAIN,
+		"one for a partition does not, before they are known");
+	eq(pl_kafka_producer_send(p, NULL, 0, "{}", 2), 0, "a text waits for a broker");
+	eq(close_and_check(p, 100, 2, "no broker, a text").drop_purged, 1);
+}
+
+/* ---- configuration ---- */
+
+static void test_properties(void)
+{
+	static const struct {
+		const char *query, *names;
+	} wrong[] = {
+		{ "?linger.ms=soon", "linger.ms" },
+		{ "?acks=7000", "acks" },
+		{ "?compression.codec=rar", "compression.codec" },
+		{ "?acks=1", "acks" }, /* not with idempotence */
+		{ "?bootstrap.servers=x", "bootstrap.servers" },
+		{ "?metadata.broker.list=x", "metadata.broker.list" },
+		{ "?delivery.report.only.error=true", "delivery.report.only.error" },
+		{ "?statistics.interval.ms=0", "statistics.interval.ms" },
+		{ "?transactional.id=x", "transactional.id" },
+		{ "?dr_cb=x", "dr_cb" },
+		{ "?security.protocol=ssl&ssl.ca.location=/nowhere", "ssl.ca.location" },
+		{ "?format=json", "format=json" },
+	};
+	struct pl_kafka_producer *p;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		test_uri(&uri, &cluster, "properties", 1, wrong[i].query);
+		eq(refused((struct pl_kafka_producer_config){ .wait_ms = 0 }), -EINVAL, "%s",
+			wrong[i].query);
+		ok(strstr(diag.text, wrong[i].names) != NULL, "is named: %s", diag.text);
+	}
+	test_uri(&uri, &cluster, "properties", 1, "?security.protocol=sasl_plaintext");
+	if (pl_sandbox_filters_calls()) {
+		eq(refused((struct pl_kafka_producer_config){ .wait_ms = 0 }), -EINVAL,
+			"Kerberos, whose kinit the sandbox refuses");
+		ok(strstr(diag.text, "GSSAPI") != NULL, "is named: %s", diag.text);
+	}
+	test_uri(&uri, &cluster, "properties", 1, "?share.coffee=1&linger.ms=1&group.tea=2");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	ok(strstr(warning.text, "share.coffee") != NULL &&
+			strstr(warning.text, "group.tea") != NULL,
+		"unknown properties are named: %s", warning.text);
+	put_range(p, 0, 10, false);
+	eq(close_and_check(p, 60000, 10, "properties").delivered, 10, "and change nothing");
+	test_uri(&uri, &cluster, "properties", 1, "?enable.idempotence=false&acks=1&linger.ms=1");
+	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
+	streq(warning.text, "", "known ones are not");
+	pl_kafka_producer_close(p, 1000, NULL);
+}
+
+static void test_bounds(void)
+{
+	test_uri(&uri, &cluster, "bounds", 1, "?records=4096");
+	eq(refused((struct pl_kafka_producer_config){ .buffers = 1 }), -EINVAL, "one buffer");
+	eq(refused((struct pl_kafka_producer_config){ .buffers = 65537 }), -EINVAL, "too many");
+	eq(refused((struct pl_kafka_producer_config){ .buffers = 2049 }), -EINVAL, "%s",
+		"more memory than there may be");
+	ok(strstr(diag.text, "512 MiB") != NULL, "its bound is told: %s", diag.text);
+	eq(refused((struct pl_kafka_producer_config){
+		   .mode = PL_KAFKA_MESSAGES, .kind = PL_FLAT_PKT64, .buffers = 2 }),
+		0, "a producer of texts has no use for them");
+	test_uri(&uri, &cluster, "bounds", 1, "?format=rowbinary");
+	eq(refused((struct pl_kafka_producer_config){ .mode = PL_KAFKA_MESSAGES }), -EINVAL, "%s",
+		"texts are no rowbinary");
+	pl_kafka_producer_close(NULL, 0, NULL);
+}
+
+int main(void)
+{
+	seed = pl_hash_seed();
+	printf("# seed %" PRIu64 "\n", seed);
+	cluster = test_cluster_start();
+	test_exact("exact", "?records=256");
+	test_exact("plain", "?records=7&compression.codec=none&enable.idempotence=false&acks=1");
+	test_exact("zstd", "?compression.codec=zstd");
+	test_age();
+	test_flow_times();
+	test_texts();
+	test_partitions_later();
+	test_statistics();
+	test_no_buffer();
+	test_slow_acknowledgements();
+	test_down();
+	test_timed_out();
+	test_queue_full();
+	test_text_queue_full();
+	test_texts_returned();
+	test_too_large();
+	test_request_errors();
+	test_retries();
+	test_dropped_header();
+	test_no_topic();
+	test_no_broker();
+	test_properties();
+	test_bounds();
+	test_cluster_stop(&cluster);
+	return pl_test_done();
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the tests share: a cluster of librdkafka's, which answers on loopback, and records that say
+ * which they are. */
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/test.h"
+#include "kafka/uri.h"
+#include "record/packet.h"
+
+struct test_cluster {
+	rd_kafka_t *rk;
+	rd_kafka_mock_cluster_t *mock;
+};
+
+static inline struct test_cluster test_cluster_start(void)
+{
+	rd_kafka_conf_t *conf = rd_kafka_conf_new();
+	struct test_cluster c;
+	char text[256];
+
+	rd_kafka_conf_set(conf, "log_level", "0", text, sizeof(text));
+	c.rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
+	c.mock = c.rk == NULL ? NULL : rd_kafka_mock_cluster_new(c.rk, 1);
+	if (c.mock == NULL) {
+		printf("Bail out! no cluster: %s\n", text);
+		exit(1);
+	}
+	return c;
+}
+
+static inline void test_cluster_stop(struct test_cluster *c)
+{
+	rd_kafka_mock_cluster_destroy(c->mock);
+	rd_kafka_destroy(c->rk);
+}
+
+/* Of a topic with so many partitions, made if there is none of the name. */
+static inline void test_uri(struct pl_kafka_uri *ret, const struct test_cluster *c,
+	const char *topic, int partitions, const char *query)
+{
+	char text[1024];
+	struct pl_diag diag = { .text = "" };
+
+	if (partitions > 0)
+		rd_kafka_mock_topic_create(c->mock, topic, partitions, 1);
+	snprintf(text, sizeof(text), "kafka://%s/%s%s", rd_kafka_mock_cluster_bootstraps(c->mock),
+		topic, query);
+	if (pl_kafka_uri_parse(ret, text, &diag) < 0) {
+		printf("Bail out! %s: %s\n", text, diag.text);
+		exit(1);
+	}
+}
+
+/* Record i: every byte follows from its number. */
+static inline struct pl_pkt64 test_record(uint64_t i)
+{
+	struct pl_pkt64 r;
+
+	for (size_t at = 0; at < sizeof(r); at += 8) {
+		const uint64_t word = pl_hash_mix(i, at);
+
+		memcpy((uint8_t *)&r + at, &word, 8);
+	}
+	r.ts_ns = 1700000000000000000ull + i * 1000;
+	return r;
+}
+
+static inline uint64_t test_number(const struct pl_pkt64 *r)
+{
+	return (r->ts_ns - 1700000000000000000ull) / 1000;
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads the URI of a topic of Kafka and refuses what no broker could take. */
+#include "kafka/uri.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/num.h"
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* In place. */
+static int decode(char *text, const char *name, struct pl_diag *diag)
+{
+	char *to = text;
+
+	for (const char *from = text; *from != '\0'; from++) {
+		int high, low;
+
+		if (*from != '%') {
+			*to++ = *from;
+			continue;
+		}
+		high = hex_digit(from[1]);
+		low = high < 0 ? -1 : hex_digit(from[2]);
+		if (low < 0 || high + low == 0) {
+			pl_diag_set(diag,
+				"value of '%s' in the URI: behind '%%' stand two hexadecimal "
+				"digits other than 00; '%%' itself is %%25",
+				name);
+			return -EINVAL;
+		}
+		*to++ = (char)(high * 16 + low);
+		from += 2;
+	}
+	*to = '\0';
+	return 0;
+}
+
+static bool host_char(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       c == '-' || c == '.' || c == '_';
+}
+
+static int check_port(const char *host, const char *port, struct pl_diag *diag)
+{
+	bool digits = *port != '\0';
+	uint64_t n;
+
+	for (const char *c = port; *c != '\0'; c++)
+		digits = digits && *c >= '0' && *c <= '9';
+	if (digits && pl_parse_u64(port, &n) == 0 && n >= 1 && n <= 65535)
+		return 0;
+	pl_diag_set(diag, "port '%s' of broker '%s': not a number from 1 to 65535", port, host);
+	return -EINVAL;
+}
+
+/* One "HOST[:PORT]"; an IPv6 address stands in brackets. */
+static int check_broker(char *broker, struct pl_diag *diag)
+{
+	char *end = broker;
+
+	if (*broker == '\0') {
+		pl_diag_set(
+			diag, "a broker's name is empty: kafka://HOST[:PORT][,HOST[:PORT]]/TOPIC");
+		return -EINVAL;
+	}
+	if (*broker == '[') {
+		struct pl_addr addr;
+		char *close = strchr(broker, ']');
+		int bad;
+
+		if (close == NULL) {
+			pl_diag_set(diag, "broker '%s': ']' is missing behind the IPv6 address",
+				broker);
+			return -EINVAL;
+		}
+		*close = '\0';
+		bad = strchr(broker, ':') == NULL || pl_parse_addr(broker + 1, &addr) < 0;
+		*close = ']';
+		if (bad) {
+			pl_diag_set(diag, "broker '%s': not an IPv6 address in brackets", broker);
+			return -EINVAL;
+		}
+		end = close + 1;
+	} else {
+		while (host_char(*end))
+			end++;
+	}
+	if (*end == '\0')
+		return 0;
+	if (*broker != '[' && *end == ':' && strchr(end + 1, ':') != NULL) {
+		pl_diag_set(diag, "broker '%s': an IPv6 address stands in brackets, [%s]", broker,
+			broker);
+		return -EINVAL;
+	}
+	if (*end != ':' || end == broker) {
+		pl_diag_set(diag, "broker '%s': not a name or address", broker);
+		return -EINVAL;
+	}
+	return check_port(broker, end + 1, diag);
+}
+
+static int check_brokers(char *brokers, struct pl_diag *diag)
+{
+	char *next;
+
+	for (char *broker = brokers; broker != NULL; broker = next) {
+		char *comma = strchr(broker, ',');
+		int r;
+
+		next = comma == NULL ? NULL : comma + 1;
+		if (comma != NULL)
+			*comma = '\0';
+		r = check_broker(broker, diag);
+		if (r < 0)
+			return r;
+		if (comma != NULL)
+			*comma = ',';
+	}
+	return 0;
+}
+
+/* Kafka's rules for the names of topics. */
+static int check_topic(const char *topic, struct pl_diag *diag)
+{
+	if (*topic == '\0') {
+		pl_diag_set(diag, "the topic is missing: kafka://HOST[:PORT]/TOPIC");
+		return -EINVAL;
+	}
+	if (strlen(topic) > PL_KAFKA_TOPIC_MAX) {
+		pl_diag_set(diag, "the topic's name has %zu bytes; Kafka takes %d", strlen(topic),
+			PL_KAFKA_TOPIC_MAX);
+		return -EINVAL;
+	}
+	for (const char *c = topic; *c != '\0'; c++) {
+		if (!host_char(*c)) {
+			pl_diag_set(diag,
+				"topic '%s': Kafka takes letters, digits, '.', '_' and '-' only",
+				topic);
+			return -EINVAL;
+		}
+	}
+	if (strcmp(topic, ".") == 0 || strcmp(topic, "..") == 0) {
+		pl_diag_set(diag, "topic '%s': Kafka takes no such name", topic);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int take_records(struct pl_kafka_uri *uri, const char *value, struct pl_diag *diag)
+{
+	uint64_t n;
+
+	if (pl_parse_u64(value, &n) < 0 || n < 1 || n > PL_KAFKA_RECORDS_MAX) {
+		pl_diag_set(diag, "'records=%s' in the URI: not a number from 1 to %d", value,
+			PL_KAFKA_RECORDS_MAX);
+		return -EINVAL;
+	}
+	uri->records = (uint32_t)n;
+	return 0;
+}
+
+static int take_format(struct pl_kafka_uri *uri, const char *value, struct pl_diag *diag)
+{
+	if (strcmp(value, "rowbinary") == 0) {
+		uri->format = PL_KAFKA_FORMAT_ROWBINARY;
+	} else if (strcmp(value, "json") == 0) {
+		uri->format = PL_KAFKA_FORMAT_JSON;
+	} else if (strcmp(value, "protobuf") == 0) {
+		uri->format = PL_KAFKA_FORMAT_PROTOBUF;
+	} else {
+		pl_diag_set(diag, "'format=%s' in the URI: not rowbinary, protobuf or json", value);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int take_property(
+	struct pl_kafka_uri *uri, const char *name, const char *value, struct pl_diag *diag)
+{
+	if (uri->n_properties == PL_KAFKA_PROPERTIES_MAX) {
+		pl_diag_set(diag, "more than %d properties", PL_KAFKA_PROPERTIES_MAX);
+		return -EINVAL;
+	}
+	uri->properties[uri->n_properties].name = name;
+	uri->properties[uri->n_properties].value = value;
+	uri->n_properties++;
+	return 0;
+}
+
+static int take_key(struct pl_kafka_uri *uri, char *key, unsigned int *seen, struct pl_diag *diag)
+{
+	char *value = strchr(key, '=');
+	unsigned int own = 0;
+	int r;
+
+	if (value != NULL)
+		*value++ = '\0';
+	if (*key == '\0' || value == NULL || *value == '\0') {
+		pl_diag_set(diag, "key '%s' in the URI has no %s: ?KEY=VALUE", key,
+			*key == '\0' ? "name" : "value");
+		return -EINVAL;
+	}
+	r = decode(value, key, diag);
+	if (r < 0)
+		return r;
+	if (strcmp(key, "records") == 0)
+		own = 1;
+	else if (strcmp(key, "format") == 0)
+		own = 2;
+	else if (strcmp(key, "properties") == 0)
+		own = 4;
+	if ((own & *seen) != 0 || (own == 0 && pl_kafka_uri_property(uri, key) != NULL)) {
+		pl_diag_set(diag, "key '%s' is given twice in the URI", key);
+		return -EINVAL;
+	}
+	*seen |= own;
+	switch (own) {
+	case 1:
+		return take_records(uri, value, diag);
+	case 2:
+		return take_format(uri, value, diag);
+	case 4:
+		uri->properties_file = value;
+		return 0;
+	default:
+		return take_property(uri, key, value, diag);
+	}
+}
+
+static int take_query(struct pl_kafka_uri *uri, char *query, struct pl_diag *diag)
+{
+	unsigned int seen = 0;
+	char *next;
+
+	for (; query != NULL; query = next) {
+		int r;
+
+		next = strchr(query, '&');
+		if (next != NULL)
+			*next++ = '\0';
+		r = take_key(uri, query, &seen, diag);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Cuts the list of topics. Two readers of the same topics number their partitions alike, so that
+ * the topics are put in order. */
+static int take_topics(struct pl_kafka_uri *ret, char *list, struct pl_diag *diag)
+{
+	int r = 0;
+
+	ret->n_topics = 0;
+	for (char *name = strsep(&list, ","); r == 0 && name != NULL; name = strsep(&list, ",")) {
+		unsigned int at = ret->n_topics;
+
+		r = check_topic(name, diag);
+		if (r == 0 && ret->n_topics == PL_KAFKA_TOPICS_MAX) {
+			pl_diag_set(diag, "more than %d topics", PL_KAFKA_TOPICS_MAX);
+			return -EINVAL;
+		}
+		while (at > 0 && strcmp(ret->topics[at - 1], name) > 0)
+			at--;
+		if (r == 0 && at > 0 && strcmp(ret->topics[at - 1], name) == 0) {
+			pl_diag_set(diag, "topic '%s' is there twice", name);
+			return -EINVAL;
+		}
+		if (r < 0)
+			return r;
+		memmove(ret->topics + at + 1, ret->topics + at,
+			(ret->n_topics - at) * sizeof(*ret->topics));
+		ret->topics[at] = name;
+		ret->n_topics++;
+	}
+	ret->topic = ret->topics[0];
+	return r;
+}
+
+int pl_kafka_uri_parse_topics(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag)
+{
+	const size_t scheme = strlen(PL_KAFKA_SCHEME), len = strlen(text);
+	char *rest, *query, *slash;
+	int r;
+
+	ret->records = PL_KAFKA_RECORDS_DEFAULT;
+	ret->format = PL_KAFKA_FORMAT_ANY;
+	ret->n_properties = 0;
+	ret->properties_file = NULL;
+	if (strncmp(text, PL_KAFKA_SCHEME, scheme) != 0) {
+		pl_diag_set(diag, "'%s' does not begin with " PL_KAFKA_SCHEME, text);
+		return -EINVAL;
+	}
+	if (len >= sizeof(ret->text)) {
+		pl_diag_set(diag, "URI of %zu bytes is too long; the limit is %d", len,
+			PL_KAFKA_URI_MAX - 1);
+		return -EINVAL;
+	}
+	memcpy(ret->text, text, len + 1);
+	rest = ret->text + scheme;
+	query = strchr(rest, '?');
+	if (query != NULL)
+		*query++ = '\0';
+	slash = strchr(rest, '/');
+	if (slash != NULL)
+		*slash = '\0';
+	r = check_brokers(rest, diag);
+	if (r == 0)
+		r = take_topics(ret, slash != NULL ? slash + 1 : strchr(rest, '\0'), diag);
+	if (r < 0)
+		return r;
+	memcpy(ret->brokers, rest, strlen(rest) + 1);
+	return take_query(ret, query, diag);
+}
+
+int pl_kafka_uri_parse(struct pl_kafka_uri *ret, const char *text, struct pl_diag *diag)
+{
+	int r = pl_kafka_uri_parse_topics(ret, text, diag);
+
+	if (r < 0 || ret->n_topics == 1)
+		return r;
+	pl_diag_set(diag, "%u topics: one is meant here", ret->n_topics);
+	return -EINVAL;
+}
+
+const char *pl_kafka_uri_property(const struct pl_kafka_uri *uri, const char *name)
+{
+	for (unsigned int i = 0; i < uri->n_properties; i++) {
+		if (strcmp(uri->properties[i].name, name) == 0)
+			return uri->properties[i].value;
+	}
+	return NULL;
+}
+
+const char *pl_kafka_uri_take(struct pl_kafka_uri *uri, const char *key)
+{
+	for (unsigned int i = 0; i < uri->n_properties; i++) {
+		const char *value = uri->properties[i].value;
+
+		if (strcmp(uri->properties[i].name, key) != 0)
+			continue;
+		uri->properties[i] = uri->properties[--uri->n_properties];
+		return value;
+	}
+	return NULL;
+}
