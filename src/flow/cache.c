@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packets go through in chunks and three passes, so that the lines of many are on their way at
+ * once: hash and buckets; the flows that the buckets name; the work itself. What a pass found may
+ * be wrong by the next, when a packet of the same chunk changed the table, so the last searches
+ * again, in lines that are near by then.
+ */
+#include "flow/cache.h"
+
+#include <stddef.h>
+
+#include "base/prefetch.h"
+#include "flow/cache_state.h"
+#include "flow/record_of.h"
+#include "flow/tcp.h"
+
+#define AHEAD 8u
+
+enum { PROTO_TCP = 6, PROTO_UDP = 17, PROTO_SCTP = 132 };
+
+static void flush(struct pl_flow_cache *c)
+{
+	if (c->n_records > 0)
+		c->sink(c->arg, c->records, c->n_records);
+	c->n_records = 0;
+}
+
+static void emit(struct pl_flow_cache *c, const struct pl_flow_entry *f, enum pl_flow_end reason)
+{
+	struct pl_flow_counters *n = &c->counters;
+
+	n->ended_idle += reason == PL_FLOW_END_IDLE;
+	n->ended_active += reason == PL_FLOW_END_ACTIVE;
+	n->ended_finished += reason == PL_FLOW_END_FINISHED;
+	n->ended_evicted += reason == PL_FLOW_END_EVICTED;
+	n->ended_shutdown += reason == PL_FLOW_END_SHUTDOWN;
+	c->records[c->n_records++] = pl_flow_record_of(f, reason, c->seq++);
+	if (c->n_records == PL_FLOW_RECORDS)
+		flush(c);
+}
+
+/* A flow that saw its end is finished, whatever ended it here. */
+static enum pl_flow_end unless_closing(const struct pl_flow_entry *f, enum pl_flow_end reason)
+{
+	return (f->state & PL_FLOW_CLOSING) != 0 ? PL_FLOW_END_FINISHED : reason;
+}
+
+/* Whether the flow is over by the clock. One of a time after it was there when it was set back. */
+static bool is_over(const struct pl_flow_cache *c, const struct pl_flow_entry *f)
+{
+	return f->last_ts > c->clock_ns || c->clock_ns - f->last_ts >= c->config.idle_ns ||
+	       ((f->state & PL_FLOW_CLOSING) != 0 && c->clock_ns - f->ended_ts >= c->config.end_ns);
+}
+
+/* Whether a flow with this tick may be over: its tick is not ahead of the clock, or so far as none
+ * can be. After a silence of 2^32 ticks, 52 days, to within the idle timeout, a flow seems not to
+ * be: it is ended that much later, or by its next packet. */
+static bool may_be_over(const struct pl_flow_cache *c, uint32_t due, uint32_t now)
+{
+	return due - now - 1 >= c->idle_ticks;
+}
+
+static uint32_t due_tick(const struct pl_flow_cache *c, const struct pl_flow_entry *f)
+{
+	return pl_flow_tick((f->state & PL_FLOW_CLOSING) != 0 ? f->ended_ts + c->config.end_ns
+							      : f->last_ts + c->config.idle_ns);
+}
+
+/* Ends flows of the bucket that are over. */
+static void sweep(struct pl_flow_cache *c, uint32_t bucket)
+{
+	const uint32_t now = pl_flow_tick(c->clock_ns);
+	struct pl_flow_bucket *b = &c->buckets[bucket];
+
+	for (uint32_t w = 0; w < PL_FLOW_WAYS; w++) {
+		const struct pl_flow_entry *f = &c->flows[bucket * PL_FLOW_WAYS + w];
+
+		if (b->tag[w] == 0 || !may_be_over(c, b->due[w], now) || !is_over(c, f))
+			continue;
+		emit(c, f, unless_closing(f, PL_FLOW_END_IDLE));
+		b->tag[w] = 0;
+		c->counters.live--;
+	}
+}
+
+/* Of both buckets the flow that is to be over first: the least of ticks ahead, with the number of
+ * the way behind each, so that no branch depends on them. */
+static uint32_t soonest(const struct pl_flow_cache *c, const struct pl_flow_place *place)
+{
+	const uint32_t now = pl_flow_tick(c->clock_ns);
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned int i = 0; i < 2 * PL_FLOW_WAYS; i++) {
+		const struct pl_flow_bucket *b = &c->buckets[place->bucket[i / PL_FLOW_WAYS]];
+		const uint64_t ahead = (uint64_t)(b->due[i % PL_FLOW_WAYS] - now) << 4 | i;
+
+		least = ahead < least ? ahead : least;
+	}
+	return place->bucket[(least & 15) / PL_FLOW_WAYS] * PL_FLOW_WAYS +
+	       (uint32_t)(least % PL_FLOW_WAYS);
+}
+
+/* A free slot in the emptier of both buckets; UINT32_MAX when they are full. */
+static uint32_t free_slot(const struct pl_flow_cache *c, const struct pl_flow_place *place)
+{
+	uint32_t ways[2];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		ways[i] = pl_flow_matches(&c->buckets[place->bucket[i]], 0);
+	if ((ways[0] | ways[1]) == 0)
+		return UINT32_MAX;
+	i = __builtin_popcount(ways[1]) > __builtin_popcount(ways[0]);
+	return place->bucket[i] * PL_FLOW_WAYS + (uint32_t)__builtin_ctz(ways[i]);
+}
+
+/* A slot for a new flow, for which another may have to make room: one that is over, if any is. */
+static uint32_t new_slot(struct pl_flow_cache *c, const struct pl_flow_place *place)
+{
+	uint32_t slot = free_slot(c, place);
+
+	if (slot == UINT32_MAX) {
+		sweep(c, place->bucket[0]);
+		sweep(c, place->bucket[1]);
+		slot = free_slot(c, place);
+	}
+	if (slot != UINT32_MAX)
+		return slot;
+	slot = soonest(c, place);
+	emit(c, &c->flows[slot], unless_closing(&c->flows[slot], PL_FLOW_END_EVICTED));
+	c->counters.live--;
+	return slot;
+}
+
+static bool is_of(const struct pl_flow_entry *f, const struct pl_pkt96 *p, unsigned int *ret_d)
+{
+	if (f->proto != p->proto || f->vlan != p->vlan)
+		return false;
+	*ret_d = 0;
+	if (f->sport == p->sport && f->dport == p->dport && pl_addr_equal(&f->src, &p->src) &&
+		pl_addr_equal(&f->dst, &p->dst))
+		return true;
+	*ret_d = 1;
+	return f->sport == p->dport && f->dport == p->sport && pl_addr_equal(&f->src, &p->dst) &&
+	       pl_addr_equal(&f->dst, &p->src);
+}
+
+/* The slot of the packet's flow and the packet's direction; UINT32_MAX when there is none. */
+static uint32_t find(const struct pl_flow_cache *c, const struct pl_flow_place *place,
+	const struct pl_pkt96 *p, unsigned int *ret_d)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		const uint32_t first = place->bucket[i] * PL_FLOW_WAYS;
+		uint32_t m = pl_flow_matches(&c->buckets[place->bucket[i]], place->tag);
+
+		for (; m != 0; m &= m - 1) {
+			const uint32_t slot = first + (uint32_t)__builtin_ctz(m);
+
+			if (is_of(&c->flows[slot], p, ret_d))
+				return slot;
+		}
+	}
+	return UINT32_MAX;
+}
+
+static void start(struct pl_flow_cache *c, struct pl_flow_entry *f, const struct pl_pkt96 *p)
+{
+	*f = (struct pl_flow_entry){
+		.src = p->src,
+		.dst = p->dst,
+		.sport = p->sport,
+		.dport = p->dport,
+		.vlan = p->vlan,
+		.proto = p->proto,
+		.obs = p->obs,
+		.first_ts = p->ts_ns,
+		.last_ts = p->ts_ns,
+	};
+	c->counters.started++;
+}
+
+/* What becomes of a known flow before the packet is counted. Whether it is the packet's flow. */
+static bool goes_on(
+	struct pl_flow_cache *c, struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
+{
+	if (is_over(c, f)) {
+		emit(c, f, unless_closing(f, PL_FLOW_END_IDLE));
+		return false;
+	}
+	if (f->proto == PROTO_TCP && pl_flow_tcp_reuses(f, d, p)) {
+		emit(c, f, PL_FLOW_END_FINISHED);
+		c->counters.reused++;
+		return false;
+	}
+	if (f->packets[d] == UINT32_MAX ||
+		((f->state & PL_FLOW_CLOSING) == 0 &&
+			c->clock_ns - f->first_ts >= c->config.active_ns)) {
+		emit(c, f, PL_FLOW_END_ACTIVE);
+		pl_flow_record_restart(f, p->ts_ns);
+	}
+	return true;
+}
+
+static void add(
+	struct pl_flow_cache *c, struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
+{
+	if (p->ts_ns > f->last_ts) {
+		const uint64_t gap = p->ts_ns - f->last_ts;
+
+		f->max_gap_ns = gap > f->max_gap_ns ? gap : f->max_gap_ns;
+		f->last_ts = p->ts_ns;
+	}
+	f->packets[d]++;
+	f->bytes[d] += p->wire_len;
+	if (f->proto == PROTO_TCP) {
+		f->flags[d] |= p->tcp_flags;
+		pl_flow_tcp_packet(f, d, p, &c->counters);
+	}
+}
+
+static void sweep_all(struct pl_flow_cache *c)
+{
+	for (uint32_t i = 0; i < c->n_buckets; i++)
+		sweep(c, i);
+}
+
+/* What is over by the wrong clock ends before it is set back, so that the scan's place makes no
+ * difference. */
+static void set_back(struct pl_flow_cache *c, uint64_t ts_ns)
+{
+	sweep_all(c);
+	c->clock_ns = ts_ns;
+	c->behind = 0;
+	c->counters.set_back++;
+}
+
+static void set_clock(struct pl_flow_cache *c, uint64_t ts_ns)
+{
+	if (ts_ns >= c->clock_ns) {
+		c->clock_ns = ts_ns;
+		c->behind = 0;
+		return;
+	}
+	c->counters.backwards++;
+	if (c->clock_ns - ts_ns <= c->config.idle_ns)
+		c->behind = 0;
+	else if (++c->behind == PL_FLOW_BEHIND)
+		set_back(c, ts_ns);
+}
+
+/* Whether the packet has all of a key; counted otherwise. */
+static bool has_key(const struct pl_pkt96 *p, struct pl_flow_counters *n)
+{
+	const bool ports = p->proto == PROTO_TCP || p->proto == PROTO_UDP || p->proto == PROTO_SCTP;
+
+	if ((p->obs & PL_OBS_FRAGMENT) != 0 && (p->frag_off & 0x7fff) != 0) {
+		n->fragments++;
+		return false;
+	}
+	if ((p->obs & PL_OBS_TRUNCATED) != 0 && ports && p->sport == 0 && p->dport == 0) {
+		n->without_ports++;
+		return false;
+	}
+	return true;
+}
+
+static void feed_one(
+	struct pl_flow_cache *c, const struct pl_flow_place *place, const struct pl_pkt96 *p)
+{
+	unsigned int d;
+	struct pl_flow_bucket *b;
+	struct pl_flow_entry *f;
+	uint32_t slot;
+
+	set_clock(c, p->ts_ns);
+	if (!has_key(p, &c->counters))
+		return;
+	slot = find(c, place, p, &d);
+	if (slot == UINT32_MAX) {
+		d = 0;
+		slot = new_slot(c, place);
+		c->counters.live++;
+		start(c, &c->flows[slot], p);
+	} else if (!goes_on(c, &c->flows[slot], d, p)) {
+		d = 0;
+		start(c, &c->flows[slot], p);
+	}
+	f = &c->flows[slot];
+	add(c, f, d, p);
+	b = &c->buckets[slot / PL_FLOW_WAYS];
+	b->tag[slot % PL_FLOW_WAYS] = place->tag;
+	b->due[slot % PL_FLOW_WAYS] = due_tick(c, f);
+}
+
+static struct pl_flow_place fetch_buckets(const struct pl_flow_cache *c, const struct pl_pkt96 *p)
+{
+	const struct pl_flow_place place =
+		pl_flow_place_of(pl_flow_key_hash(p, c->seed), c->n_buckets);
+
+	pl_prefetch_write(&c->buckets[place.bucket[0]]);
+	pl_prefetch_write(&c->buckets[place.bucket[1]]);
+	return place;
+}
+
+/* The flow that the buckets seem to have, or the slot that a new one seems to get; the ways only
+ * when they are TCP's. */
+static void fetch_flow(
+	const struct pl_flow_cache *c, const struct pl_flow_place *place, const struct pl_pkt96 *p)
+{
+	size_t bytes = p->proto == PROTO_TCP ? offsetof(struct pl_flow_entry, syn_ts)
+					     : offsetof(struct pl_flow_entry, way);
+	uint32_t slot = UINT32_MAX;
+
+	for (unsigned int i = 0; i < 2 && slot == UINT32_MAX; i++) {
+		const uint32_t m = pl_flow_matches(&c->buckets[place->bucket[i]], place->tag);
+
+		if (m != 0)
+			slot = place->bucket[i] * PL_FLOW_WAYS + (uint32_t)__builtin_ctz(m);
+	}
+	if (slot == UINT32_MAX) {
+		slot = free_slot(c, place);
+		if (slot == UINT32_MAX)
+			slot = soonest(c, place);
+		bytes = sizeof(struct pl_flow_entry);
+	}
+	pl_prefetch_all(&c->flows[slot], bytes, true);
+}
+
+/* A bucket for every four packets: a flow that is over stays for no longer than it takes half as
+ * many packets as there is room for flows to come. */
+static void scan(struct pl_flow_cache *c)
+{
+	sweep(c, c->scanned);
+	c->scanned = c->scanned + 1 < c->n_buckets ? c->scanned + 1 : 0;
+	pl_prefetch_write(&c->buckets[c->scanned]);
+}
+
+void pl_flow_cache_feed(struct pl_flow_cache *cache, const struct pl_pkt96 *packets, uint32_t n)
+{
+	struct pl_flow_place places[2 * AHEAD];
+
+	cache->counters.packets += n;
+	for (uint64_t i = 0; i < (uint64_t)n + 2 * AHEAD; i++) {
+		if (i >= 2 * AHEAD)
+			feed_one(cache, &places[i % (2 * AHEAD)], &packets[i - 2 * AHEAD]);
+		if (i < n)
+			places[i % (2 * AHEAD)] = fetch_buckets(cache, &packets[i]);
+		if (i >= AHEAD && i - AHEAD < n)
+			fetch_flow(cache, &places[(i - AHEAD) % (2 * AHEAD)], &packets[i - AHEAD]);
+		if (i < n && i % 4 == 0)
+			scan(cache);
+	}
+}
+
+void pl_flow_cache_expire(struct pl_flow_cache *cache, uint64_t now_ns)
+{
+	if (now_ns > cache->clock_ns)
+		cache->clock_ns = now_ns;
+	sweep_all(cache);
+	flush(cache);
+}
+
+void pl_flow_cache_finish(struct pl_flow_cache *cache)
+{
+	for (uint32_t i = 0; i < cache->n_buckets; i++) {
+		struct pl_flow_bucket *b = &cache->buckets[i];
+
+		for (uint32_t w = 0; w < PL_FLOW_WAYS; w++) {
+			const struct pl_flow_entry *f = &cache->flows[i * PL_FLOW_WAYS + w];
+
+			if (b->tag[w] != 0)
+				emit(cache, f,
+					unless_closing(f, is_over(cache, f)
+								  ? PL_FLOW_END_IDLE
+								  : PL_FLOW_END_SHUTDOWN));
+			b->tag[w] = 0;
+		}
+	}
+	cache->counters.live = 0;
+	flush(cache);
+}

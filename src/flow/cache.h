@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The flow cache: packet records in, flow records out (RFC 7011's metering process, with the TCP
+ * analytics of tcp.h). One record holds both directions of a flow: packets of equal protocol and
+ * VLAN id whose addresses and ports are equal, or equal when swapped. ICMP type and code count as
+ * ports, so a request and its reply are two flows.
+ *
+ * Time is that of the packet records. The cache's clock is the newest time seen, whatever the
+ * order of packets. A flow is over when its last packet is `idle_ns` or more behind the clock,
+ * or its end, a RST or the second FIN, is `end_ns` or more. Unless flows are evicted, which
+ * packets share a record follows from this alone: not from when the scan comes by, nor from how
+ * packets are cut into batches. A flow that goes on gets a record with the first packet that
+ * comes `active_ns` or more after the record's first. When PL_FLOW_BEHIND packets in a row are
+ * more than `idle_ns` behind the clock, the clock was wrong: it is set back, and flows from the
+ * time after it are over.
+ *
+ * The table takes all of its memory at the start. A flow has its place in one of two lines of eight,
+ * chosen by a hash with a random seed of the cache's own (the record's flow_hash has a public key,
+ * so its collisions can be made to order). When all sixteen are taken, the one that was to be over
+ * first makes room: a flood evicts, and takes no memory.
+ *
+ * One thread. Nothing is kept of the caller's packets.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/stats.h"
+#include "record/packet.h"
+
+struct pl_diag;
+struct pl_flow_cache;
+
+#define PL_FLOW_BEHIND     256u
+#define PL_FLOW_RECORDS    64u /* at most so many are handed to the sink at once */
+
+/* Largest values of a configuration: beyond them fields of a flow record could overflow. */
+#define PL_FLOW_MAX_FLOWS  (1u << 26)
+#define PL_FLOW_IDLE_MAX   UINT64_C(3600000000000)
+#define PL_FLOW_ACTIVE_MAX UINT64_C(86400000000000)
+
+struct pl_flow_config {
+	uint32_t max_flows; /* rounded up to a multiple of 8 */
+	uint64_t idle_ns;   /* a flow without packets for so long is over */
+	uint64_t active_ns; /* a flow gets a record after so long, with its next packet */
+	uint64_t end_ns;    /* after a RST or the second FIN a flow is over; idle_ns at most */
+};
+
+#define PL_FLOW_CONFIG                                                                             \
+	{                                                                                          \
+		.max_flows = 1u << 16, .idle_ns = UINT64_C(15000000000),                           \
+		.active_ns = UINT64_C(60000000000), .end_ns = UINT64_C(1000000000),                \
+	}
+
+struct pl_flow_counters {
+#define PL_STAT PL_STAT_MEMBER
+#include "flow/stats.def"
+#undef PL_STAT
+};
+extern const struct pl_stats pl_flow_counters_list;
+
+/* Takes `n` records, 1 to PL_FLOW_RECORDS; they are valid during the call. */
+typedef void pl_flow_sink(void *arg, const struct pl_flow128 *records, uint32_t n);
+
+/* Bytes that a cache of this configuration takes. */
+uint64_t pl_flow_cache_bytes(const struct pl_flow_config *config);
+
+/* 0; -EINVAL with the reason in `diag` (may be NULL), or -ENOMEM. */
+int pl_flow_cache_new(struct pl_flow_cache **ret, const struct pl_flow_config *config,
+	pl_flow_sink *sink, void *arg, struct pl_diag *diag);
+
+/* NULL is fine. What is in the cache is lost: pl_flow_cache_finish() comes first. */
+void pl_flow_cache_free(struct pl_flow_cache *cache);
+
+/* Packets in the order seen; any number of them. A part of the table that grows with `n` is looked
+ * through for flows that are over. */
+void pl_flow_cache_feed(struct pl_flow_cache *cache, const struct pl_pkt96 *packets, uint32_t n);
+
+/* Sets the clock on to `now_ns`, on the packets' time scale (an earlier time does nothing), ends
+ * all flows that are over, and hands all finished records to the sink. To be called every second or
+ * so: between calls up to PL_FLOW_RECORDS records wait. */
+void pl_flow_cache_expire(struct pl_flow_cache *cache, uint64_t now_ns);
+
+/* Ends all flows and hands their records to the sink. The cache is empty then and can go on. */
+void pl_flow_cache_finish(struct pl_flow_cache *cache);
+
+/* As of now; valid as long as the cache. */
+const struct pl_flow_counters *pl_flow_cache_counters(const struct pl_flow_cache *cache);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A flow cache's memory and configuration, from pl_flow_cache_new() to pl_flow_cache_free(). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/diag.h"
+#include "base/rng.h"
+#include "flow/cache_state.h"
+
+#define LARGE_PAGE ((uint64_t)2 << 20)
+
+static const struct pl_stat rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_flow_counters, __VA_ARGS__)
+#include "flow/stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_flow_counters_list = { rows, sizeof(rows) / sizeof(rows[0]) };
+
+static uint32_t buckets_for(const struct pl_flow_config *config)
+{
+	return (config->max_flows + PL_FLOW_WAYS - 1) / PL_FLOW_WAYS;
+}
+
+/* Large pages for large tables: every flow is on another small one. */
+static uint64_t rounded(uint64_t bytes)
+{
+	const uint64_t align = bytes >= LARGE_PAGE ? LARGE_PAGE : 64;
+
+	return (bytes + align - 1) / align * align;
+}
+
+static void *zeroed(uint64_t bytes)
+{
+	void *p = aligned_alloc(bytes >= LARGE_PAGE ? LARGE_PAGE : 64, rounded(bytes));
+
+	if (p == NULL)
+		return NULL;
+	if (bytes >= LARGE_PAGE)
+		(void)madvise(p, rounded(bytes), MADV_HUGEPAGE);
+	memset(p, 0, rounded(bytes));
+	return p;
+}
+
+static uint64_t bucket_bytes(const struct pl_flow_config *config)
+{
+	return (uint64_t)buckets_for(config) * sizeof(struct pl_flow_bucket);
+}
+
+static uint64_t flow_bytes(const struct pl_flow_config *config)
+{
+	return (uint64_t)buckets_for(config) * PL_FLOW_WAYS * sizeof(struct pl_flow_entry);
+}
+
+uint64_t pl_flow_cache_bytes(const struct pl_flow_config *config)
+{
+	return sizeof(struct pl_flow_cache) + rounded(bucket_bytes(config)) +
+	       rounded(flow_bytes(config));
+}
+
+static int checked(const struct pl_flow_config *c, struct pl_diag *diag)
+{
+	if (c->max_flows == 0 || c->max_flows > PL_FLOW_MAX_FLOWS)
+		pl_diag_set(diag, "max_flows is %u: a flow cache has 1 to %u flows", c->max_flows,
+			PL_FLOW_MAX_FLOWS);
+	else if (c->idle_ns == 0 || c->idle_ns > PL_FLOW_IDLE_MAX)
+		pl_diag_set(diag, "the idle timeout must be longer than 0 and at most an hour");
+	else if (c->active_ns == 0 || c->active_ns > PL_FLOW_ACTIVE_MAX)
+		pl_diag_set(diag, "the active timeout must be longer than 0 and at most a day");
+	else if (c->end_ns > c->idle_ns)
+		pl_diag_set(diag, "the time that a flow is kept after its end must not be longer "
+				  "than the idle timeout");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int pl_flow_cache_new(struct pl_flow_cache **ret, const struct pl_flow_config *config,
+	pl_flow_sink *sink, void *arg, struct pl_diag *diag)
+{
+	struct pl_flow_cache *c;
+	struct pl_rng rng;
+
+	if (checked(config, diag) < 0)
+		return -EINVAL;
+	c = calloc(1, sizeof(*c));
+	if (c != NULL) {
+		c->buckets = zeroed(bucket_bytes(config));
+		c->flows = zeroed(flow_bytes(config));
+	}
+	if (c == NULL || c->buckets == NULL || c->flows == NULL) {
+		pl_diag_set(diag, "no memory for a flow cache of %u flows", config->max_flows);
+		pl_flow_cache_free(c);
+		return -ENOMEM;
+	}
+	c->config = *config;
+	c->n_buckets = buckets_for(config);
+	c->idle_ticks = pl_flow_tick(config->idle_ns) + 1;
+	c->sink = sink;
+	c->arg = arg;
+	pl_rng_seed(&rng, pl_hash_seed() ^ (uintptr_t)c);
+	for (unsigned int i = 0; i < 4; i++)
+		c->seed[i] = pl_rng_u64(&rng);
+	*ret = c;
+	return 0;
+}
+
+void pl_flow_cache_free(struct pl_flow_cache *cache)
+{
+	if (cache == NULL)
+		return;
+	free(cache->buckets);
+	free(cache->flows);
+	free(cache);
+}
+
+const struct pl_flow_counters *pl_flow_cache_counters(const struct pl_flow_cache *cache)
+{
+	return &cache->counters;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The flow cache from inside: for its two files. */
+#pragma once
+
+#include "flow/cache.h"
+#include "flow/table.h"
+
+struct pl_flow_cache {
+	struct pl_flow_bucket *buckets;
+	struct pl_flow_entry *flows; /* of bucket b from b * PL_FLOW_WAYS on */
+	uint32_t n_buckets, scanned;
+	uint32_t idle_ticks; /* a flow's tick is at most so far ahead */
+	uint32_t behind;     /* packets in a row that are far behind the clock */
+	uint64_t clock_ns;
+	struct pl_flow_config config;
+	pl_flow_sink *sink;
+	void *arg;
+	uint64_t seed[4];
+	struct pl_flow_counters counters;
+	uint32_t seq, n_records;
+	struct pl_flow128 records[PL_FLOW_RECORDS];
+};
+
+static inline uint32_t pl_flow_tick(uint64_t ns)
+{
+	return (uint32_t)(ns >> PL_FLOW_TICK);
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The flow cache as its rules say it: a linked list, searched from the front for every packet, and
+ * every flow looked at for its end whenever the clock moves. Nothing of cache.c and tcp.c is used.
+ */
+#pragma once
+
+#include "flow/test_packets.h"
+
+struct side {
+	bool any, isn_known, acked_known, window_known, hole, sample, stamp, stamp_any;
+	uint32_t top, isn, acked, hole_a, hole_b, sample_top, stamp_value, stamp_newest;
+	uint64_t top_ts, sample_ts, stamp_ts;
+	uint16_t top_id, window;
+	uint32_t dups;
+	/* of this record */
+	uint64_t times, sum_us;
+	uint32_t least_us;
+};
+
+struct mflow {
+	struct mflow *next;
+	struct pl_flow128 r;
+	uint16_t vlan;
+	bool fin[2], rst, closed;
+	uint64_t closed_ts, gap_ns;
+	bool opened, answered, shaken; /* the handshake's steps */
+	unsigned int opener;
+	uint64_t syn_ts, syn_ack_ts;
+	struct side s[2];
+};
+
+struct model {
+	struct mflow *first;
+	struct pl_flow_config config;
+	uint32_t room;
+	uint64_t clock;
+	uint32_t behind;
+	struct kept *out;
+	struct pl_flow_counters n;
+};
+
+static void model_init(
+	struct model *m, const struct pl_flow_config *config, uint32_t room, struct kept *out)
+{
+	*m = (struct model){ .config = *config, .room = room, .out = out };
+}
+
+/* What leaves for a flow. */
+static void model_record(struct model *m, struct mflow *f, enum pl_flow_end why)
+{
+	struct pl_flow128 r = f->r;
+	const uint64_t packets = (uint64_t)r.pkts_fwd + r.pkts_rev;
+
+	r.end_reason = (uint8_t)why;
+	r.max_gap_us = (uint32_t)(f->gap_ns / 1000);
+	if (packets > 1)
+		r.iat_mean_us = (uint32_t)((r.last_ts - r.first_ts) / (packets - 1) / 1000);
+	if (f->s[0].times > 0 && f->s[1].times > 0) {
+		r.rtt_min_us = f->s[0].least_us + f->s[1].least_us;
+		r.rtt_avg_us =
+			(uint32_t)(f->s[0].sum_us / f->s[0].times + f->s[1].sum_us / f->s[1].times);
+	}
+	keep(m->out, &r, 1);
+	switch (why) {
+	case PL_FLOW_END_IDLE:
+		m->n.ended_idle++;
+		break;
+	case PL_FLOW_END_ACTIVE:
+		m->n.ended_active++;
+		break;
+	case PL_FLOW_END_FINISHED:
+		m->n.ended_finished++;
+		break;
+	case PL_FLOW_END_EVICTED:
+		m->n.ended_evicted++;
+		break;
+	case PL_FLOW_END_SHUTDOWN:
+		m->n.ended_shutdown++;
+		break;
+	}
+}
+
+static void model_end(struct model *m, struct mflow *f, enum pl_flow_end why)
+{
+	struct mflow **at = &m->first;
+
+	while (*at != NULL && *at != f)
+		at = &(*at)->next;
+	if (*at == NULL)
+		abort();
+	*at = f->next;
+	model_record(m, f, f->closed && why != PL_FLOW_END_ACTIVE ? PL_FLOW_END_FINISHED : why);
+	free(f);
+}
+
+static void model_end_those_over(struct model *m)
+{
+	for (struct mflow *f = m->first, *next; f != NULL; f = next) {
+		next = f->next;
+		if (m->clock < f->r.last_ts || m->clock >= f->r.last_ts + m->config.idle_ns ||
+			(f->closed && m->clock >= f->closed_ts + m->config.end_ns))
+			model_end(m, f, PL_FLOW_END_IDLE);
+	}
+}
+
+static void model_expire(struct model *m, uint64_t now)
+{
+	if (now > m->clock)
+		m->clock = now;
+	model_end_those_over(m);
+}
+
+static void model_finish(struct model *m)
+{
+	model_end_those_over(m);
+	while (m->first != NULL)
+		model_end(m, m->first, PL_FLOW_END_SHUTDOWN);
+}
+
+/* How far a is ahead of b on the circle. */
+static int64_t ahead(uint32_t a, uint32_t b)
+{
+	const uint32_t forward = a - b;
+
+	return forward < UINT32_C(1) << 31 ? (int64_t)forward
+					   : (int64_t)forward - (INT64_C(1) << 32);
+}
+
+static uint64_t elapsed(uint64_t from, uint64_t to)
+{
+	return to < from ? 0 : to - from;
+}
+
+static bool model_time(struct mflow *f, unsigned int d, uint64_t from, uint64_t to)
+{
+	const uint64_t ns = elapsed(from, to);
+	const uint32_t us = (uint32_t)(ns / 1000 + (ns % 1000 != 0));
+	struct side *s = &f->s[d];
+
+	if (ns == 0 || ns > 10 * SECOND)
+		return false;
+	s->least_us = s->times == 0 || us < s->least_us ? us : s->least_us;
+	s->sum_us += us;
+	s->times++;
+	return true;
+}
+
+/* Whether a segment with a SYN is of this connection. */
+static bool model_syn(struct mflow *f, unsigned int d, const struct pl_pkt96 *p)
+{
+	struct side *s = &f->s[d];
+
+	if (s->isn_known && s->isn == p->tcp_seq)
+		return true;
+	if (s->isn_known && f->opened && !f->answered && f->opener == d && !(p->tcp_flags & ACK)) {
+		*s = (struct side){ .times = s->times,
+			.sum_us = s->sum_us,
+			.least_us = s->least_us,
+			.window = s->window };
+		f->opened = false;
+	} else if (s->isn_known || s->any) {
+		return false;
+	}
+	s->isn_known = true;
+	s->isn = p->tcp_seq;
+	return true;
+}
+
+static void model_handshake(
+	struct model *m, struct mflow *f, unsigned int d, const struct pl_pkt96 *p)
+{
+	const unsigned int flags = p->tcp_flags & (FIN | SYN | RST | ACK);
+	uint64_t ns;
+
+	if (f->shaken)
+		return;
+	if (!f->opened) {
+		if (flags == SYN) {
+			f->opened = true;
+			f->opener = d;
+			f->syn_ts = p->ts_ns;
+		}
+	} else if (!f->answered) {
+		if (flags == SACK && d != f->opener && p->tcp_ack - f->s[f->opener].isn == 1) {
+			f->answered = true;
+			f->syn_ack_ts = p->ts_ns;
+			ns = elapsed(f->syn_ts, p->ts_ns);
+			if (ns <= 30 * SECOND)
+				f->r.hs_external_us = (uint32_t)((ns + 999) / 1000);
+			else
+				f->shaken = true;
+		}
+	} else if (flags == ACK && d == f->opener && p->tcp_seq - f->s[d].isn == 1 &&
+		   p->tcp_ack - f->s[!d].isn == 1) {
+		f->shaken = true;
+		ns = elapsed(f->syn_ack_ts, p->ts_ns);
+		if (ns <= 30 * SECOND) {
+			f->r.hs_internal_us = (uint32_t)((ns + 999) / 1000);
+			m->n.handshakes++;
+		}
+	}
+}
+
+/* A segment [from, to) of which some was seen, or should have been. */
+static void model_again(struct model *m, struct mflow *f, unsigned int d, const struct pl_pkt96 *p,
+	uint32_t from, uint32_t to)
+{
+	struct side *s = &f->s[d];
+	const uint64_t late = elapsed(s->top_ts, p->ts_ns);
+	uint64_t patience = 3000000;
+	bool missing = false, id_before;
+
+	if (f->s[0].times > 0 && f->s[1].times > 0) {
+		const uint64_t half = ((uint64_t)f->s[0].least_us + f->s[1].least_us) * 1000 / 2;
+
+		patience = half > patience ? half : patience;
+	}
+	if (s->hole && ahead(from, s->hole_a) >= 0 && ahead(s->hole_b, to) >= 0) {
+		missing = true;
+		if (to == s->hole_b)
+			s->hole_b = from;
+		else
+			s->hole_a = to;
+		s->hole = s->hole_a != s->hole_b;
+	}
+	if (p->pay_len == 1 && !(p->tcp_flags & (SYN | FIN)) && to == s->top &&
+		(!s->acked_known || ahead(s->acked, to) >= 0)) {
+		m->n.keepalives++;
+		return;
+	}
+	id_before =
+		p->ip_id != 0 && s->top_id != 0 && (uint16_t)(s->top_id - p->ip_id - 1) < 0x8000;
+	if (late < patience && (missing || id_before)) {
+		m->n.out_of_order++;
+		if (d == 0)
+			f->r.ooo_fwd++;
+		else
+			f->r.ooo_rev++;
+		return;
+	}
+	if (d == 0)
+		f->r.retrans_fwd++;
+	else
+		f->r.retrans_rev++;
+	s->sample = false;
+	if (s->acked_known && ahead(s->acked, to) >= 0)
+		m->n.retrans_spurious++;
+	else if (s->dups >= 3)
+		m->n.retrans_fast++;
+	else if (late >= 200000000)
+		m->n.retrans_timeout++;
+	else
+		m->n.retrans_other++;
+}
+
+static void model_segment(
+	struct model *m, struct mflow *f, unsigned int d, const struct pl_pkt96 *p)
+{
+	struct side *s = &f->s[d];
+	const uint32_t from = p->tcp_seq;
+	uint32_t to = from + p->pay_len;
+	bool again;
+
+	to += (p->tcp_flags & SYN) ? 1 : 0;
+	to += (p->tcp_flags & FIN) ? 1 : 0;
+	if (to == from)
+		return;
+	if ((p->tcp_opts >> 8 & 1) && (!s->stamp_any || ahead(p->tsval, s->stamp_newest) > 0)) {
+		s->stamp_any = true;
+		s->stamp_newest = p->tsval;
+		if (!s->stamp || elapsed(s->stamp_ts, p->ts_ns) > 10 * SECOND) {
+			s->stamp = true;
+			s->stamp_value = p->tsval;
+			s->stamp_ts = p->ts_ns;
+		}
+	}
+	again = s->any && ahead(s->top, from) > 0;
+	if (again)
+		model_again(m, f, d, p, from, to);
+	if (s->any && ahead(to, s->top) <= 0)
+		return;
+	if (s->any && ahead(from, s->top) > 0) {
+		m->n.gaps++;
+		s->hole = true;
+		s->hole_a = s->top;
+		s->hole_b = from;
+	}
+	if (!again && (!s->sample || elapsed(s->sample_ts, p->ts_ns) > 10 * SECOND)) {
+		s->sample = true;
+		s->sample_top = to;
+		s->sample_ts = p->ts_ns;
+	}
+	s->any = true;
+	s->top = to;
+	s->top_ts = p->ts_ns;
+	s->top_id = p->ip_id;
+}
+
+static void model_ack(struct model *m, struct mflow *f, unsigned int d, const struct pl_pkt96 *p)
+{
+	struct side *mine = &f->s[d], *sent = &f->s[!d];
+	bool timed = false;
+
+	if (!sent->acked_known || ahead(p->tcp_ack, sent->acked) > 0) {
+		if (sent->sample && p->tcp_ack == sent->sample_top)
+			timed = model_time(f, !d, sent->sample_ts, p->ts_ns);
+		if (sent->sample && ahead(p->tcp_ack, sent->sample_top) >= 0)
+			sent->sample = false;
+		sent->acked_known = true;
+		sent->acked = p->tcp_ack;
+		sent->dups = 0;
+		m->n.rtt_ack += timed;
+	} else if (p->tcp_ack == sent->acked && p->pay_len == 0 && !(p->tcp_flags & (SYN | FIN)) &&
+		   mine->window_known && mine->window == p->tcp_win && sent->any &&
+		   ahead(sent->top, p->tcp_ack) > 0) {
+		sent->dups++;
+		sent->sample = false;
+		m->n.duplicate_acks++;
+	}
+	if ((p->tcp_opts >> 8 & 1) && sent->stamp) {
+		if (p->tsecr == sent->stamp_value && !timed &&
+			model_time(f, !d, sent->stamp_ts, p->ts_ns))
+			m->n.rtt_timestamp++;
+		if (ahead(p->tsecr, sent->stamp_value) >= 0)
+			sent->stamp = false;
+	}
+}
+
+static void model_tcp(struct model *m, struct mflow *f, unsigned int d, const struct pl_pkt96 *p)
+{
+	if (p->tcp_flags & FIN)
+		f->fin[d] = true;
+	if (p->tcp_flags & RST)
+		f->rst = true;
+	if (!f->closed && (f->rst || (f->fin[0] && f->fin[1]))) {
+		f->closed = true;
+		f->closed_ts = p->ts_ns;
+	}
+	if ((p->obs & (PL_OBS_FRAGMENT | PL_OBS_TRUNCATED)) || (p->tcp_flags & RST))
+		return;
+	if ((p->tcp_flags & SYN) && !model_syn(f, d, p)) {
+		m->n.stray_syns++;
+		return;
+	}
+	model_handshake(m, f, d, p);
+	if (p->obs & PL_OBS_SAMPLED)
+		return;
+	model_segment(m, f, d, p);
+	if (p->tcp_flags & ACK)
+		model_ack(m, f, d, p);
+	if (p->tcp_win == 0 && !(p->tcp_flags & (SYN | FIN)))
+		m->n.zero_windows++;
+	f->s[d].window = p->tcp_win;
+	f->s[d].window_known = true;
+}
+
+/* Makes room by the flow that would be over first. */
+static void model_evict(struct model *m)
+{
+	uint64_t least = UINT64_MAX;
+	struct mflow *victim = NULL;
+	uint32_t n = 0;
+
+	for (struct mflow *f = m->first; f != NULL; f = f->next, n++) {
+		const uint64_t due = f->closed ? f->closed_ts + m->config.end_ns
+					       : f->r.last_ts + m->config.idle_ns;
+
+		if (due < least) {
+			least = due;
+			victim = f;
+		}
+	}
+	if (n >= m->room)
+		model_end(m, victim, PL_FLOW_END_EVICTED);
+}
+
+static struct mflow *model_start(struct model *m, const struct pl_pkt96 *p)
+{
+	struct mflow *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		abort();
+	model_evict(m);
+	f->r = (struct pl_flow128){ .first_ts = p->ts_ns,
+		.last_ts = p->ts_ns,
+		.src = p->src,
+		.dst = p->dst,
+		.sport = p->sport,
+		.dport = p->dport,
+		.proto = p->proto,
+		.obs = p->obs,
+		.vlan = p->vlan };
+	f->next = m->first;
+	m->first = f;
+	m->n.started++;
+	return f;
+}
+
+/* Direction of the packet in the flow, or -1. */
+static int model_direction(const struct mflow *f, const struct pl_pkt96 *p)
+{
+	const struct pl_flow128 *r = &f->r;
+
+	if (r->proto != p->proto || r->vlan != p->vlan)
+		return -1;
+	if (memcmp(&r->src, &p->src, 16) == 0 && memcmp(&r->dst, &p->dst, 16) == 0 &&
+		r->sport == p->sport && r->dport == p->dport)
+		return 0;
+	if (memcmp(&r->src, &p->dst, 16) == 0 && memcmp(&r->dst, &p->src, 16) == 0 &&
+		r->sport == p->dport && r->dport == p->sport)
+		return 1;
+	return -1;
+}
+
+static void model_clock(struct model *m, uint64_t ts)
+{
+	if (ts < m->clock) {
+		m->n.backwards++;
+		m->behind = m->clock - ts > m->config.idle_ns ? m->behind + 1 : 0;
+		if (m->behind < PL_FLOW_BEHIND)
+			return;
+		model_end_those_over(m);
+		m->n.set_back++;
+	}
+	m->behind = 0;
+	m->clock = ts;
+	model_end_those_over(m);
+}
+
+static void model_anew(struct model *m, struct mflow *f, uint64_t ts)
+{
+	const struct pl_flow128 old = f->r;
+
+	model_record(m, f, PL_FLOW_END_ACTIVE);
+	f->r = (struct pl_flow128){ .first_ts = ts,
+		.last_ts = ts,
+		.src = old.src,
+		.dst = old.dst,
+		.sport = old.sport,
+		.dport = old.dport,
+		.proto = old.proto,
+		.obs = old.obs,
+		.vlan = old.vlan };
+	f->gap_ns = 0;
+	f->s[0].times = f->s[1].times = f->s[0].sum_us = f->s[1].sum_us = 0;
+}
+
+static void model_packet(struct model *m, const struct pl_pkt96 *p)
+{
+	struct mflow *f;
+	int d = -1;
+
+	m->n.packets++;
+	model_clock(m, p->ts_ns);
+	if ((p->obs & PL_OBS_FRAGMENT) && p->frag_off % 32768 != 0) {
+		m->n.fragments++;
+		return;
+	}
+	if ((p->obs & PL_OBS_TRUNCATED) && (p->proto == 6 || p->proto == 17 || p->proto == 132) &&
+		p->sport == 0 && p->dport == 0) {
+		m->n.without_ports++;
+		return;
+	}
+	model_end_those_over(m);
+	for (f = m->first; f != NULL && (d = model_direction(f, p)) < 0;)
+		f = f->next;
+	if (f != NULL && p->proto == 6 && (p->tcp_flags & (SYN | ACK | RST)) == SYN &&
+		!(p->obs & (PL_OBS_FRAGMENT | PL_OBS_TRUNCATED)) &&
+		(f->fin[0] || f->fin[1] || f->rst) &&
+		(!f->s[d].isn_known || f->s[d].isn != p->tcp_seq)) {
+		model_end(m, f, PL_FLOW_END_FINISHED);
+		m->n.reused++;
+		f = NULL;
+	}
+	if (f == NULL) {
+		f = model_start(m, p);
+		d = 0;
+	} else if (!f->closed && m->clock - f->r.first_ts >= m->config.active_ns) {
+		model_anew(m, f, p->ts_ns);
+	}
+	if (p->ts_ns > f->r.last_ts) {
+		if (p->ts_ns - f->r.last_ts > f->gap_ns)
+			f->gap_ns = p->ts_ns - f->r.last_ts;
+		f->r.last_ts = p->ts_ns;
+	}
+	*(d == 0 ? &f->r.pkts_fwd : &f->r.pkts_rev) += 1;
+	*(d == 0 ? &f->r.bytes_fwd : &f->r.bytes_rev) += p->wire_len;
+	if (p->proto == 6) {
+		*(d == 0 ? &f->r.flags_fwd : &f->r.flags_rev) |= p->tcp_flags;
+		model_tcp(m, f, (unsigned int)d, p);
+	}
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Random packets through the cache and through a model of it: a list of flows, one packet at a
+ * time, written from the rules and not from the code. All records must be equal, byte for byte;
+ * their order, and with it their number, is the cache's own. PATHLINE_SEED repeats one run.
+ */
+#include "flow/random_model.h"
+#include "flow/test_packets.h"
+
+#include "base/rng.h"
+
+enum { RUNS = 4000, PACKETS = 600, KEYS = 6 };
+
+/* Where flows are evicted, time goes in steps of four ticks of the table, and timeouts are odd to
+ * each other: then which flow is to be over first is certain. */
+#define TURN (UINT64_C(4) << 20)
+
+/* One end-to-end conversation's numbers, so that random packets mean something to each other. */
+struct talk {
+	uint32_t next[2], tsval[2], seen_ts[2];
+	uint16_t ip_id[2];
+	unsigned int opener, step; /* 1: a SYN was sent, 2: a SYN-ACK */
+};
+
+struct run {
+	struct pl_rng rng;
+	struct talk talks[16];
+	uint64_t now;
+	uint32_t keys;
+	bool slow;
+};
+
+static bool one_in(struct run *r, uint32_t n)
+{
+	return pl_rng_below(&r->rng, n) == 0;
+}
+
+static uint64_t step_ns(struct run *r)
+{
+	static const uint64_t steps[] = { 0, 300, 1000, 70000, 900000, 4000000, 250000000,
+		1100000000, UINT64_C(6000000000), UINT64_C(16000000000) };
+
+	if (r->slow)
+		return (1 + pl_rng_below(&r->rng, one_in(r, 40) ? 5000 : 64)) * TURN;
+	return pl_rng_below(&r->rng, 1 + steps[pl_rng_below(&r->rng, one_in(r, 6) ? 10 : 6)]);
+}
+
+static uint8_t random_flags(struct run *r)
+{
+	static const uint8_t flags[] = { ACK, ACK, ACK, ACK, ACK | PSH, ACK, ACK, SYN, SACK,
+		FIN | ACK, RST, RST | ACK, 0, SYN | ECE | CWR, SYN | FIN, FIN, ACK, ACK, ACK, ACK };
+
+	return flags[pl_rng_below(&r->rng, one_in(r, 3) ? 20 : 7)];
+}
+
+/* Mostly a SYN is answered, and its SYN-ACK too. */
+static bool answers(struct run *r, struct talk *t, unsigned int back, struct pl_pkt96 *p)
+{
+	if (t->step == 0 || (t->step == 1) == (back == t->opener) || one_in(r, 4))
+		return false;
+	p->tcp_flags = t->step == 1 ? SACK : ACK;
+	p->tcp_seq = t->next[back];
+	t->next[back] += t->step == 1;
+	p->tcp_ack = t->next[!back];
+	t->step = t->step == 1 ? 2 : 0;
+	return true;
+}
+
+static void random_segment(struct run *r, struct talk *t, unsigned int back, struct pl_pkt96 *p)
+{
+	p->tcp_flags = random_flags(r);
+	p->pay_len = (uint16_t)(one_in(r, 2) ? 0 : pl_rng_below(&r->rng, 4) * 7 + one_in(r, 4));
+	if ((p->tcp_flags & SYN) != 0 && one_in(r, 3))
+		t->next[back] = (uint32_t)pl_rng_u64(&r->rng);
+	p->tcp_seq = t->next[back];
+	if (one_in(r, 5))
+		p->tcp_seq -= (uint32_t)pl_rng_below(&r->rng, 40);
+	else if (one_in(r, 12))
+		p->tcp_seq += (uint32_t)pl_rng_below(&r->rng, 40);
+	if (one_in(r, 300))
+		p->tcp_seq = (uint32_t)pl_rng_u64(&r->rng);
+	t->next[back] =
+		p->tcp_seq + p->pay_len + ((p->tcp_flags & SYN) != 0) + ((p->tcp_flags & FIN) != 0);
+	p->tcp_ack = t->next[!back] - (one_in(r, 4) ? (uint32_t)pl_rng_below(&r->rng, 30) : 0);
+	if ((p->tcp_flags & (SYN | ACK)) == SYN) {
+		t->opener = back;
+		t->step = 1;
+	}
+}
+
+static void random_tcp(struct run *r, struct talk *t, unsigned int back, struct pl_pkt96 *p)
+{
+	if (!answers(r, t, back, p))
+		random_segment(r, t, back, p);
+	p->tcp_win = one_in(r, 10) ? (uint16_t)pl_rng_below(&r->rng, 3) : 1000;
+	p->ip_id = one_in(r, 4) ? 0 : t->ip_id[back]++;
+	if (one_in(r, 8))
+		p->ip_id -= 2;
+	if (!one_in(r, 3)) {
+		t->tsval[back] += one_in(r, 2);
+		p->tcp_opts = 1 << 8;
+		p->tsval = t->tsval[back];
+		p->tsecr = t->tsval[!back] - (uint32_t)pl_rng_below(&r->rng, 3);
+	}
+}
+
+static struct pl_pkt96 random_packet(struct run *r)
+{
+	static const uint16_t obs[] = { PL_OBS_FRAGMENT, PL_OBS_TRUNCATED, PL_OBS_SAMPLED,
+		PL_OBS_OUT };
+	const uint32_t key = (uint32_t)pl_rng_below(&r->rng, r->keys);
+	const unsigned int back = one_in(r, 2);
+	struct pl_pkt96 p;
+
+	r->now += step_ns(r);
+	p = packet(r->now, back, (uint16_t)(1000 + key), key % 4 == 3 ? 17 : 6);
+	if (!r->slow && one_in(r, 10))
+		p.ts_ns -= pl_rng_below(&r->rng, one_in(r, 20) ? 40 * SECOND : 2000000);
+	if (!r->slow && one_in(r, 2000))
+		p.ts_ns += pl_rng_below(&r->rng, 400 * SECOND);
+	p.wire_len = (uint16_t)pl_rng_u64(&r->rng);
+	p.vlan = (uint16_t)(key % 2);
+	if (p.proto == 6)
+		random_tcp(r, &r->talks[key], back, &p);
+	if (one_in(r, 25))
+		p.obs = (uint16_t)(obs[pl_rng_below(&r->rng, 4)] | key);
+	if (p.obs & PL_OBS_FRAGMENT)
+		p.frag_off = (uint16_t)(32768 * one_in(r, 2) + pl_rng_below(&r->rng, 2));
+	if ((p.obs & PL_OBS_TRUNCATED) != 0 && one_in(r, 2))
+		p.sport = p.dport = 0;
+	return p;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct pl_flow128));
+}
+
+/* Numbers 0 to n - 1, each once, in the order handed over; then they are put aside. */
+static bool numbered(struct kept *kept)
+{
+	bool good = true;
+
+	for (uint32_t i = 0; i < kept->n; i++) {
+		good &= kept->records[i].flow_seq == i;
+		kept->records[i].flow_seq = 0;
+	}
+	return good;
+}
+
+static void tell(const char *who, const struct pl_flow128 *r)
+{
+	printf("# %s: %" PRIu64 "-%" PRIu64
+	       " port %u>%u proto %u reason %u flags %u %u bytes %" PRIu64 " %" PRIu64
+	       " pkts %u %u hs %u %u rtt %u %u retrans %u %u ooo %u %u gap %u iat %u "
+	       "obs %u vlan %u\n",
+		who, r->first_ts, r->last_ts, r->sport, r->dport, r->proto, r->end_reason,
+		r->flags_fwd, r->flags_rev, r->bytes_fwd, r->bytes_rev, r->pkts_fwd, r->pkts_rev,
+		r->hs_external_us, r->hs_internal_us, r->rtt_min_us, r->rtt_avg_us, r->retrans_fwd,
+		r->retrans_rev, r->ooo_fwd, r->ooo_rev, r->max_gap_us, r->iat_mean_us, r->obs,
+		r->vlan);
+}
+
+static bool same_records(struct kept *got, struct kept *want)
+{
+	const uint32_t n = got->n < want->n ? got->n : want->n;
+
+	if (!numbered(got)) {
+		printf("# the records are not numbered in order\n");
+		return false;
+	}
+	qsort(got->records, got->n, sizeof(*got->records), by_bytes);
+	qsort(want->records, want->n, sizeof(*want->records), by_bytes);
+	for (uint32_t i = 0; i < n; i++)
+		if (by_bytes(&got->records[i], &want->records[i]) != 0) {
+			tell("cache", &got->records[i]);
+			tell("model", &want->records[i]);
+			return false;
+		}
+	if (got->n != want->n)
+		printf("# %u records, the model has %u\n", got->n, want->n);
+	return got->n == want->n;
+}
+
+static bool same_counters(const struct pl_flow_counters *got, const struct pl_flow_counters *want)
+{
+	bool good = true;
+
+	for (unsigned int i = 0; i < pl_flow_counters_list.n; i++) {
+		const struct pl_stat *row = &pl_flow_counters_list.rows[i];
+
+		if (pl_stat_read(row, got) == pl_stat_read(row, want))
+			continue;
+		good = false;
+		printf("# %s: %" PRIu64 ", the model has %" PRIu64 "\n", row->name,
+			pl_stat_read(row, got), pl_stat_read(row, want));
+	}
+	return good;
+}
+
+static bool run_once(uint64_t seed, struct pl_flow_counters *sum)
+{
+	struct pl_flow_config config = PL_FLOW_CONFIG;
+	struct run r = { .now = EPOCH / TURN * TURN };
+	struct pl_pkt96 packets[100];
+	struct kept got, want = { 0 };
+	struct pl_flow_cache *cache;
+	struct model model;
+	bool good;
+
+	pl_rng_seed(&r.rng, seed);
+	r.slow = one_in(&r, 4);
+	r.keys = r.slow ? 12 : KEYS;
+	config.max_flows = r.slow || one_in(&r, 2) ? 8 : 512;
+	if (r.slow) {
+		config.idle_ns = 3500 * TURN;
+		config.end_ns = 200 * TURN + TURN / 2;
+	} else if (one_in(&r, 4)) {
+		config.idle_ns = SECOND + pl_rng_below(&r.rng, 20 * SECOND);
+	}
+	if (one_in(&r, 2))
+		config.active_ns = 1 + pl_rng_below(&r.rng, 5 * SECOND);
+	cache = new_cache(&config, &got);
+	model_init(&model, &config, r.slow ? 8 : 1000, &want);
+	for (uint32_t left = PACKETS; left > 0;) {
+		const uint32_t n = 1 + (uint32_t)pl_rng_below(&r.rng, left < 100 ? left : 100);
+
+		for (uint32_t i = 0; i < n; i++) {
+			packets[i] = random_packet(&r);
+			model_packet(&model, &packets[i]);
+		}
+		pl_flow_cache_feed(cache, packets, n);
+		left -= n;
+		if (one_in(&r, 5)) {
+			pl_flow_cache_expire(cache, r.now);
+			model_expire(&model, r.now);
+		}
+	}
+	pl_flow_cache_finish(cache);
+	model_finish(&model);
+	good = same_records(&got, &want);
+	good = same_counters(pl_flow_cache_counters(cache), &model.n) && good;
+	pl_stats_add(&pl_flow_counters_list, sum, pl_flow_cache_counters(cache));
+	pl_flow_cache_free(cache);
+	free(got.records);
+	free(want.records);
+	return good;
+}
+
+int main(void)
+{
+	const char *wanted = getenv("PATHLINE_SEED");
+	struct pl_flow_counters sum = { 0 };
+	uint64_t first = wanted != NULL ? strtoull(wanted, NULL, 0) : 1;
+	uint32_t bad = 0;
+
+	for (uint64_t seed = first; seed < first + (wanted != NULL ? 1 : RUNS) && bad < 3; seed++)
+		if (!run_once(seed, &sum)) {
+			printf("# PATHLINE_SEED=%" PRIu64 "\n", seed);
+			bad++;
+		}
+	eq(bad, 0, "%u runs of %u packets agree with the model", RUNS, PACKETS);
+	for (unsigned int i = 0; i < pl_flow_counters_list.n && wanted == NULL; i++) {
+		const struct pl_stat *row = &pl_flow_counters_list.rows[i];
+
+		if (!row->gauge)
+			ok(pl_stat_read(row, &sum) > 0, "%s came about: %" PRIu64, row->name,
+				pl_stat_read(row, &sum));
+	}
+	return pl_test_done();
+}

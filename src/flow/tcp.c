@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One packet goes through three parts: ends (FIN, RST), handshake, and the sequence numbers of its
+ * own side and acknowledgements of the peer's. Round-trip times are measured on each side of the
+ * tap by itself: from a segment to the acknowledgement of just this segment (Karn and Partridge,
+ * SIGCOMM 1987; outstanding samples are dropped after a retransmission or a duplicate ACK, as Dart,
+ * SIGCOMM 2022, collapses its range), or else from a timestamp to its first echo (RFC 7323).
+ */
+#include "flow/tcp.h"
+
+#define HANDSHAKE_NS UINT64_C(30000000000) /* an answer that takes longer is of another SYN */
+#define SAMPLE_NS    UINT64_C(10000000000) /* the same of a segment */
+#define OVERTAKEN_NS UINT64_C(3000000)     /* what is overtaken comes sooner than this */
+#define TIMEOUT_NS   UINT64_C(200000000)   /* least retransmission timeout of common systems */
+#define OPTION_TS    (1u << 8)
+
+static uint64_t since(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}
+
+bool pl_flow_tcp_reuses(
+	const struct pl_flow_entry *flow, unsigned int d, const struct pl_pkt96 *packet)
+{
+	const uint8_t flags = packet->tcp_flags & (PL_TCP_SYN | PL_TCP_ACK | PL_TCP_RST);
+
+	return flags == PL_TCP_SYN && flow->state != 0 &&
+	       (packet->obs & (PL_OBS_FRAGMENT | PL_OBS_TRUNCATED)) == 0 &&
+	       ((flow->way[d].known & PL_WAY_ISN) == 0 || flow->isn[d] != packet->tcp_seq);
+}
+
+static void ends(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
+{
+	const uint8_t both = PL_FLOW_FIN_FWD | PL_FLOW_FIN_REV;
+
+	if ((p->tcp_flags & PL_TCP_FIN) != 0)
+		f->state |= (uint8_t)(PL_FLOW_FIN_FWD << d);
+	if ((p->tcp_flags & PL_TCP_RST) != 0)
+		f->state |= PL_FLOW_RST;
+	if ((f->state & PL_FLOW_CLOSING) == 0 &&
+		((f->state & PL_FLOW_RST) != 0 || (f->state & both) == both)) {
+		f->state |= PL_FLOW_CLOSING;
+		f->ended_ts = p->ts_ns;
+	}
+}
+
+/*
+ * Whether a SYN (or SYN-ACK) belongs to the flow: the first of its side before any other segment,
+ * its repetition, or another attempt while nothing has answered. Sequence numbers of any other
+ * would ruin the account.
+ */
+static bool takes_syn(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
+{
+	struct pl_flow_way *w = &f->way[d];
+
+	if ((w->known & PL_WAY_ISN) != 0) {
+		if (f->isn[d] == p->tcp_seq)
+			return true;
+		if (f->handshake != PL_HANDSHAKE_SYN || f->opener != d ||
+			(p->tcp_flags & PL_TCP_ACK) != 0)
+			return false;
+		w->known = 0;
+		w->duplicate_acks = 0;
+		f->handshake = PL_HANDSHAKE_NONE;
+	} else if ((w->known & PL_WAY_END) != 0) {
+		return false;
+	}
+	w->known |= PL_WAY_ISN;
+	f->isn[d] = p->tcp_seq;
+	return true;
+}
+
+/* Ruru's three times, told by flags other than ECN's. Repetitions change nothing: the first SYN
+ * and the first SYN-ACK count. */
+static void handshake(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p,
+	struct pl_flow_counters *c)
+{
+	const uint8_t flags = p->tcp_flags & (PL_TCP_FIN | PL_TCP_SYN | PL_TCP_RST | PL_TCP_ACK);
+	const unsigned int o = f->opener;
+	uint64_t ns;
+
+	if (f->handshake == PL_HANDSHAKE_NONE && flags == PL_TCP_SYN) {
+		f->handshake = PL_HANDSHAKE_SYN;
+		f->opener = (uint8_t)d;
+		f->syn_ts = p->ts_ns;
+	} else if (f->handshake == PL_HANDSHAKE_SYN && flags == (PL_TCP_SYN | PL_TCP_ACK) &&
+		   d != o && p->tcp_ack == f->isn[o] + 1) {
+		ns = since(p->ts_ns, f->syn_ts);
+		f->handshake = ns > HANDSHAKE_NS ? PL_HANDSHAKE_OVER : PL_HANDSHAKE_SYN_ACK;
+		f->hs_external_us = ns > HANDSHAKE_NS ? 0 : pl_flow_us(ns);
+		f->syn_ack_ts = p->ts_ns;
+	} else if (f->handshake == PL_HANDSHAKE_SYN_ACK && flags == PL_TCP_ACK && d == o &&
+		   p->tcp_seq == f->isn[o] + 1 && p->tcp_ack == f->isn[1 - o] + 1) {
+		ns = since(p->ts_ns, f->syn_ack_ts);
+		f->handshake = PL_HANDSHAKE_OVER;
+		f->hs_internal_us = ns > HANDSHAKE_NS ? 0 : pl_flow_us(ns);
+		c->handshakes += ns <= HANDSHAKE_NS;
+	}
+}
+
+/* Counts a time from side d over its peer and back to the tap, if it is one. */
+static bool sampled(struct pl_flow_entry *f, unsigned int d, uint64_t now, uint64_t then)
+{
+	const uint64_t ns = since(now, then);
+	struct pl_flow_way *w = &f->way[d];
+	uint32_t us;
+
+	if (ns == 0 || ns > SAMPLE_NS)
+		return false;
+	us = pl_flow_us(ns);
+	if (w->rtt_n == 0 || us < f->rtt_min_us[d])
+		f->rtt_min_us[d] = us;
+	w->rtt_sum_us += us;
+	w->rtt_n++;
+	return true;
+}
+
+/* The segment [seq, end) lies in the range that was skipped: what is left of the range follows it,
+ * or comes before it when nothing follows. */
+static bool fills_hole(struct pl_flow_entry *f, unsigned int d, uint32_t seq, uint32_t end)
+{
+	if ((f->way[d].known & PL_WAY_HOLE) == 0 || pl_seq_after(f->hole_from[d], seq) ||
+		pl_seq_after(end, f->hole_to[d]))
+		return false;
+	if (end == f->hole_to[d])
+		f->hole_to[d] = seq;
+	else
+		f->hole_from[d] = end;
+	if (f->hole_from[d] == f->hole_to[d])
+		f->way[d].known &= (uint8_t)~PL_WAY_HOLE;
+	return true;
+}
+
+/* How long an overtaken segment may be late: half the least round-trip time, or 3 ms. */
+static uint64_t overtaken_ns(const struct pl_flow_entry *f)
+{
+	uint64_t half = 0;
+
+	if (f->way[0].rtt_n != 0 && f->way[1].rtt_n != 0)
+		half = ((uint64_t)f->rtt_min_us[0] + f->rtt_min_us[1]) * 500;
+	return half > OVERTAKEN_NS ? half : OVERTAKEN_NS;
+}
+
+/* A segment that begins before the highest sequence number seen. */
+static void old_segment(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p,
+	uint32_t end, struct pl_flow_counters *c)
+{
+	struct pl_flow_way *w = &f->way[d];
+	const bool acked = (w->known & PL_WAY_ACKED) != 0;
+	const uint64_t late = since(p->ts_ns, w->newest_ts);
+	const bool unseen = fills_hole(f, d, p->tcp_seq, end);
+	const bool precedes =
+		p->ip_id != 0 && w->ip_id != 0 && (int16_t)(uint16_t)(p->ip_id - w->ip_id) < 0;
+
+	if (p->pay_len == 1 && (p->tcp_flags & (PL_TCP_SYN | PL_TCP_FIN)) == 0 && end == w->end &&
+		!(acked && pl_seq_after(end, w->acked))) {
+		c->keepalives++;
+		return;
+	}
+	if (late < overtaken_ns(f) && (precedes || unseen)) {
+		f->ooo[d]++;
+		c->out_of_order++;
+		return;
+	}
+	f->retrans[d]++;
+	if (acked && !pl_seq_after(end, w->acked))
+		c->retrans_spurious++;
+	else if (w->duplicate_acks >= 3)
+		c->retrans_fast++;
+	else if (late >= TIMEOUT_NS)
+		c->retrans_timeout++;
+	else
+		c->retrans_other++;
+	w->known &= (uint8_t)~PL_WAY_SAMPLE;
+}
+
+static void remember_timestamp(struct pl_flow_way *w, const struct pl_pkt96 *p)
+{
+	if ((p->tcp_opts & OPTION_TS) == 0 ||
+		((w->known & PL_WAY_TSVAL_LAST) != 0 && !pl_seq_after(p->tsval, w->tsval_last)))
+		return;
+	w->tsval_last = p->tsval;
+	w->known |= PL_WAY_TSVAL_LAST;
+	if ((w->known & PL_WAY_TSVAL) != 0 && since(p->ts_ns, w->tsval_ts) <= SAMPLE_NS)
+		return;
+	w->tsval = p->tsval;
+	w->tsval_ts = p->ts_ns;
+	w->known |= PL_WAY_TSVAL;
+}
+
+/* What the side sends that takes sequence numbers: bytes, SYN, FIN. */
+static void segment(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p,
+	struct pl_flow_counters *c)
+{
+	struct pl_flow_way *w = &f->way[d];
+	const uint32_t seq = p->tcp_seq,
+		       length = p->pay_len + ((p->tcp_flags & PL_TCP_SYN) != 0) +
+				((p->tcp_flags & PL_TCP_FIN) != 0),
+		       end = seq + length;
+	const bool first = (w->known & PL_WAY_END) == 0;
+	const bool old = !first && pl_seq_after(w->end, seq);
+
+	if (length == 0)
+		return;
+	remember_timestamp(w, p);
+	if (old)
+		old_segment(f, d, p, end, c);
+	if (!first && !pl_seq_after(end, w->end))
+		return;
+	if (!first && pl_seq_after(seq, w->end)) {
+		f->hole_from[d] = w->end;
+		f->hole_to[d] = seq;
+		w->known |= PL_WAY_HOLE;
+		c->gaps++;
+	}
+	w->end = end;
+	w->newest_ts = p->ts_ns;
+	w->ip_id = p->ip_id;
+	w->known |= PL_WAY_END;
+	if (old || ((w->known & PL_WAY_SAMPLE) != 0 && since(p->ts_ns, w->sample_ts) <= SAMPLE_NS))
+		return;
+	w->sample_end = end;
+	w->sample_ts = p->ts_ns;
+	w->known |= PL_WAY_SAMPLE;
+}
+
+/* Whether the acknowledgement, of what side d sent, repeats the last one because a segment is
+ * missing (RFC 5681 2); `w` is the side that sends it. */
+static bool repeats_ack(
+	const struct pl_flow_way *sent, const struct pl_flow_way *w, const struct pl_pkt96 *p)
+{
+	return p->tcp_ack == sent->acked && p->pay_len == 0 &&
+	       (p->tcp_flags & (PL_TCP_SYN | PL_TCP_FIN)) == 0 && (w->known & PL_WAY_WINDOW) != 0 &&
+	       w->window == p->tcp_win && (sent->known & PL_WAY_END) != 0 &&
+	       pl_seq_after(sent->end, p->tcp_ack);
+}
+
+/* The acknowledgement of what side d sent. Whether it gave a round-trip time. */
+static bool acknowledged(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p,
+	struct pl_flow_counters *c)
+{
+	struct pl_flow_way *sent = &f->way[d];
+	bool found = false;
+
+	if ((sent->known & PL_WAY_ACKED) == 0 || pl_seq_after(p->tcp_ack, sent->acked)) {
+		if ((sent->known & PL_WAY_SAMPLE) != 0 &&
+			!pl_seq_after(sent->sample_end, p->tcp_ack)) {
+			found = p->tcp_ack == sent->sample_end &&
+				sampled(f, d, p->ts_ns, sent->sample_ts);
+			sent->known &= (uint8_t)~PL_WAY_SAMPLE;
+		}
+		sent->acked = p->tcp_ack;
+		sent->known |= PL_WAY_ACKED;
+		sent->duplicate_acks = 0;
+		c->rtt_ack += found;
+	} else if (repeats_ack(sent, &f->way[1 - d], p)) {
+		sent->duplicate_acks += sent->duplicate_acks < UINT8_MAX;
+		sent->known &= (uint8_t)~PL_WAY_SAMPLE;
+		c->duplicate_acks++;
+	}
+	return found;
+}
+
+/* The first echo of a timestamp that side d sent, counted unless the same packet gave a time. */
+static void echoed(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p, bool found,
+	struct pl_flow_counters *c)
+{
+	struct pl_flow_way *sent = &f->way[d];
+
+	if ((p->tcp_opts & OPTION_TS) == 0 || (sent->known & PL_WAY_TSVAL) == 0 ||
+		pl_seq_after(sent->tsval, p->tsecr))
+		return;
+	if (p->tsecr == sent->tsval && !found)
+		c->rtt_timestamp += sampled(f, d, p->ts_ns, sent->tsval_ts);
+	sent->known &= (uint8_t)~PL_WAY_TSVAL;
+}
+
+void pl_flow_tcp_packet(struct pl_flow_entry *flow, unsigned int d, const struct pl_pkt96 *packet,
+	struct pl_flow_counters *counters)
+{
+	const uint8_t flags = packet->tcp_flags;
+	struct pl_flow_way *w = &flow->way[d];
+
+	if ((flags & (PL_TCP_FIN | PL_TCP_RST)) != 0)
+		ends(flow, d, packet);
+	if ((packet->obs & (PL_OBS_FRAGMENT | PL_OBS_TRUNCATED)) != 0 || (flags & PL_TCP_RST) != 0)
+		return;
+	if ((flags & PL_TCP_SYN) != 0 && !takes_syn(flow, d, packet)) {
+		counters->stray_syns++;
+		return;
+	}
+	if (flow->handshake != PL_HANDSHAKE_OVER)
+		handshake(flow, d, packet, counters);
+	if ((packet->obs & PL_OBS_SAMPLED) != 0)
+		return;
+	segment(flow, d, packet, counters);
+	if ((flags & PL_TCP_ACK) != 0)
+		echoed(flow, 1 - d, packet, acknowledged(flow, 1 - d, packet, counters), counters);
+	if (packet->tcp_win == 0 && (flags & (PL_TCP_SYN | PL_TCP_FIN)) == 0)
+		counters->zero_windows++;
+	w->window = packet->tcp_win;
+	w->known |= PL_WAY_WINDOW;
+}
