@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Loads the tap into the kernel and reads its ring. */
+#include "tap/kernel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <net/if_arp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "core/tap_core.h"
+#include "netio/caps.h"
+#include "netio/hwtstamp.h"
+#include "netio/iface.h"
+#include "netio/program.h"
+#include "netio/tai.h"
+#include "netio/tc.h"
+#include "netio/xdp.h"
+#include "record/flow_hash.h"
+#include "tap/kernel_uri.h"
+
+#include "bpf/tap.skel.h" /* knows the types above only by name */
+
+#define WAKE_NS   1000000u /* the program wakes nobody sooner after it did */
+#define LOOK_NS   2000000u /* longer than that */
+#define LOG_BYTES (64u << 10)
+#define WRITE_NS  20000000u /* from a record's time until it is in the ring */
+#define CLOCK_NS  1000000u  /* programs read the clock quickly, so not quite exactly */
+
+struct pl_tap_kernel {
+	struct pl_iface iface; /* first */
+	struct pl_tap_kernel_settings set;
+	const struct pl_rights *rights;
+	struct pl_bpf_tap *skel;
+	struct pl_xdp *xdp;
+	struct pl_tc *in, *out;
+	struct ring_buffer *ring;
+	struct pl_pkt96 *to; /* of the call under way */
+	uint32_t n, nic;     /* records of that call, and of them those with the NIC's time */
+	enum pl_clock_kind clock;
+	uint64_t tai_ns;  /* CLOCK_TAI is so far ahead of the time of day */
+	uint64_t look_ns; /* until then records come that nobody tells */
+	uint64_t due_ns;
+	uint64_t passed_ns; /* as pl_tap_kernel_passed_ns() */
+	uint8_t *each;      /* one value of the map pl_tap_work per processor */
+	size_t each_bytes;
+	int processors;
+	struct pl_tap_count_plan plan;
+	struct pl_tap_counter *counter; /* NULL: nothing is counted */
+	bool counting;                  /* it is not stopped */
+	uint64_t received;              /* records out of the ring */
+	/* The time of day before a turn, 0: there was none; how many records are received when all of
+	 * before it are, and whether they were. */
+	uint64_t turn_ns, turn_records;
+	bool turn_over;
+};
+
+/* How frames of the interface begin. */
+static int link_of(const char *name, uint32_t *ret, struct pl_diag *diag)
+{
+	unsigned int type = ARPHRD_ETHER;
+	char path[96];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/type", name);
+	f = fopen(path, "re");
+	/* Where /sys is that of another network namespace, or there is none: Ethernet. */
+	if (f != NULL) {
+		if (fscanf(f, "%u", &type) != 1)
+			type = ARPHRD_ETHER;
+		fclose(f);
+	}
+	if (type == ARPHRD_ETHER || type == ARPHRD_LOOPBACK) {
+		*ret = PL_TAP_ETHERNET;
+	} else if (type == ARPHRD_NONE || type == ARPHRD_RAWIP || type == ARPHRD_TUNNEL ||
+		   type == ARPHRD_TUNNEL6 || type == ARPHRD_SIT || type == ARPHRD_PPP) {
+		*ret = PL_TAP_RAW_IP;
+	} else {
+		pl_diag_set(diag,
+			"%s is neither Ethernet nor a tunnel of IP (its type is %u); use packet:%s",
+			name, type, name);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* ---- loading ---- */
+
+static int refused(int r, const char *name, struct pl_diag *diag)
+{
+	char caps[128];
+	const uint64_t missing = pl_caps_missing(PL_CAP_BPF | PL_CAP_NET_ADMIN);
+
+	if ((r == -EPERM || r == -EACCES) && missing != 0) {
+		pl_diag_set(diag,
+			"%s: the tap in the kernel needs %s; packet:%s needs CAP_NET_RAW only",
+			name, pl_caps_text(missing, caps, sizeof(caps)), name);
+		return -EPERM;
+	}
+	if (r == -ENOMEM) {
+		pl_diag_set(diag, "%s: no memory for the tap's ring or its counts", name);
+		return r;
+	}
+	pl_diag_set(diag,
+		"%s: this kernel rejects the tap's program (%s); it needs Linux 6.1. Use packet:%s",
+		name, strerror(-r), name);
+	return -ENOTSUP;
+}
+
+static uint32_t power_of_two(uint64_t bytes)
+{
+	uint32_t n = (uint32_t)PL_TAP_RING_LEAST;
+
+	while (n < bytes)
+		n *= 2;
+	return n;
+}
+
+/* Set before the maps are made: without a plan they have room for one key. */
+static int set_up_counts(struct pl_tap_kernel *k)
+{
+	const uint32_t room = k->plan.on ? (uint32_t)k->set.counts : 1;
+	int r;
+
+	memcpy((void *)&k->skel->rodata->pl_tap_plan, &k->plan, sizeof(k->plan));
+	k->skel->bss->pl_tap_ahead_ns = pl_tai_ahead_ns();
+	r = bpf_map__set_max_entries(k->skel->maps.pl_tap_counts_a, room);
+	return r < 0 ? r : bpf_map__set_max_entries(k->skel->maps.pl_tap_counts_b, room);
+}
+
+static int set_up(struct pl_tap_kernel *k, uint32_t link)
+{
+	struct pl_tap_control *control = (struct pl_tap_control *)&k->skel->rodata->pl_tap_control;
+
+	*control = (struct pl_tap_control){
+		.link = link, .record_bytes = k->set.record_bytes, .wake_ns = WAKE_NS
+	};
+	bpf_program__set_autoload(k->skel->progs.pl_tap_xdp, k->set.xdp);
+	bpf_program__set_autoload(k->skel->progs.pl_tap_in, !k->set.xdp && k->set.in);
+	bpf_program__set_autoload(k->skel->progs.pl_tap_out, !k->set.xdp && k->set.out);
+	return bpf_map__set_max_entries(k->skel->maps.pl_tap_ring, power_of_two(k->set.ring_bytes));
+}
+
+static int set_up_and_load(struct pl_tap_kernel *k, uint32_t link)
+{
+	int r = set_up(k, link);
+
+	if (r == 0)
+		r = set_up_counts(k);
+	return r == 0 ? pl_bpf_tap__load(k->skel) : r;
+}
+
+static int load(struct pl_tap_kernel *k, struct pl_diag *diag)
+{
+	pl_program_voice before = pl_program_hush();
+	uint32_t link = PL_TAP_ETHERNET;
+	int r = link_of(k->iface.link.name, &link, diag);
+
+	if (r < 0) {
+		pl_program_talk(before);
+		return r;
+	}
+	k->skel = pl_bpf_tap__open();
+	r = k->skel == NULL ? -errno : set_up_and_load(k, link);
+	pl_program_talk(before);
+	return r < 0 ? refused(r, k->iface.link.name, diag) : 0;
+}
+
+/* ---- attaching ---- */
+
+static void detach(struct pl_tap_kernel *k)
+{
+	pl_xdp_detach(k->xdp);
+	pl_tc_detach(k->in);
+	pl_tc_detach(k->out);
+	k->xdp = NULL;
+	k->in = k->out = NULL;
+	k->iface.data_fd = -1;
+}
+
+static int attach(struct pl_tap_kernel *k, struct pl_diag *diag)
+{
+	const char *name = k->iface.link.name;
+	int r = 0;
+
+	if (k->set.xdp)
+		r = pl_xdp_attach(&k->xdp, name, bpf_program__fd(k->skel->progs.pl_tap_xdp),
+			k->set.mode, k->rights, diag);
+	if (r == 0 && !k->set.xdp && k->set.in)
+		r = pl_tc_attach(&k->in, name, bpf_program__fd(k->skel->progs.pl_tap_in), false,
+			k->rights, diag);
+	if (r == 0 && !k->set.xdp && k->set.out)
+		r = pl_tc_attach(&k->out, name, bpf_program__fd(k->skel->progs.pl_tap_out), true,
+			k->rights, diag);
+	if (r == -EBUSY && diag != NULL)
+		pl_diag_set(diag, "%s, or use %s%s%spacket:%s", diag->text, k->set.xdp ? "tc:" : "",
+			k->set.xdp ? name : "", k->set.xdp ? " or " : "", name);
+	if (r < 0) {
+		detach(k);
+		return r;
+	}
+	/* That it is attached: nothing is read there. */
+	k->iface.data_fd = ring_buffer__epoll_fd(k->ring);
+	return 0;
+}
+
+int pl_tap_kernel_unnoted(const struct pl_tap_kernel *k)
+{
+	const int r = pl_tc_unnoted(k->in);
+
+	return r != 0 ? r : pl_tc_unnoted(k->out);
+}
+
+static int again(struct pl_iface *iface, struct pl_diag *diag)
+{
+	return attach((struct pl_tap_kernel *)iface, diag);
+}
+
+static void lost(struct pl_iface *iface)
+{
+	detach((struct pl_tap_kernel *)iface);
+}
+
+static const struct pl_iface_ops ops = { .lost = lost, .again = again };
+
+/* ---- the ring ---- */
+
+static int on_record(void *arg, void *data, size_t size)
+{
+	struct pl_tap_kernel *k = arg;
+	struct pl_pkt96 *r = &k->to[k->n];
+
+	if (size < k->set.record_bytes)
+		return 0;
+	memcpy(r, data, k->set.record_bytes);
+	if (k->set.record_bytes == sizeof(struct pl_pkt64)) {
+		memset((uint8_t *)r + sizeof(struct pl_pkt64), 0,
+			sizeof(*r) - sizeof(struct pl_pkt64));
+		r->flow_hash = pl_flow_hash_packet(r);
+	}
+	if (r->record_seq == 0)
+		r->ts_ns -= k->tai_ns;
+	else
+		k->nic++;
+	r->record_seq = 0;
+	/* Negative: this one is taken, and no more. */
+	return ++k->n == PL_TAP_KERNEL_BATCH ? -ENOBUFS : 0;
+}
+
+/* The ring was read at before_ns. At its end, of a program that is attached; or behind a turn,
+ * which is over also where the ring never ends because more comes than is read. */
+static uint64_t passed_by(struct pl_tap_kernel *k, uint64_t before_ns)
+{
+	const bool end = k->n < PL_TAP_KERNEL_BATCH;
+
+	if (!k->counting)
+		return end && k->iface.data_fd >= 0 ? before_ns - WRITE_NS : 0;
+	k->turn_over = k->turn_over || end || k->received >= k->turn_records;
+	return k->turn_over && k->turn_ns != 0 ? k->turn_ns - CLOCK_NS : 0;
+}
+
+int pl_tap_kernel_recv(struct pl_tap_kernel *k, struct pl_pkt96 *ret, struct pl_diag *diag)
+{
+	int r = pl_iface_wait(&k->iface, 0, diag);
+	uint64_t now_ns, before_ns;
+
+	k->passed_ns = 0;
+	if (r == -ENETDOWN || r == -EAGAIN)
+		return r;
+	k->to = ret;
+	k->n = k->nic = 0;
+	k->tai_ns = pl_tai_ahead_ns();
+	before_ns = pl_clock_real_ns();
+	r = ring_buffer__consume(k->ring);
+	if (r < 0 && r != -ENOBUFS) {
+		pl_diag_set(diag, "%s: reading its ring: %s", pl_tap_kernel_name(k), strerror(-r));
+		return r;
+	}
+	k->received += k->n;
+	k->passed_ns = passed_by(k, before_ns);
+	now_ns = pl_clock_mono_ns();
+	if (k->n > 0)
+		k->look_ns = now_ns + LOOK_NS;
+	k->due_ns = now_ns < k->look_ns ? k->look_ns : UINT64_MAX;
+	return (int)k->n;
+}
+
+static int open_ring(struct pl_tap_kernel *k, struct pl_diag *diag)
+{
+	k->processors = libbpf_num_possible_cpus();
+	k->each_bytes = (bpf_map__value_size(k->skel->maps.pl_tap_work) + 7u) / 8u * 8u;
+	k->each = calloc(k->processors > 0 ? (size_t)k->processors : 1, k->each_bytes);
+	k->ring = ring_buffer__new(bpf_map__fd(k->skel->maps.pl_tap_ring), on_record, k, NULL);
+	if (k->each == NULL || k->ring == NULL || k->processors < 0) {
+		pl_diag_set(diag, "%s: no memory for the tap's ring", pl_tap_kernel_name(k));
+		return -ENOMEM;
+	}
+	return pl_iface_set_beside(&k->iface, ring_buffer__epoll_fd(k->ring));
+}
+
+/* ---- counts ---- */
+
+static int open_counts(struct pl_tap_kernel *k, struct pl_diag *diag)
+{
+	if (!k->plan.on)
+		return 0;
+	k->counter = calloc(1, sizeof(*k->counter));
+	if (k->counter == NULL) {
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	k->counter->turns_fd = bpf_map__fd(k->skel->maps.pl_tap_counting);
+	k->counter->table_fd[0] = bpf_map__fd(k->skel->maps.pl_tap_counts_a);
+	k->counter->table_fd[1] = bpf_map__fd(k->skel->maps.pl_tap_counts_b);
+	k->counting = k->turn_over = true;
+	return 0;
+}
+
+static int counts_failed(const struct pl_tap_kernel *k, int r, struct pl_diag *diag)
+{
+	if (r < 0)
+		pl_diag_set(
+			diag, "%s: reading its counts: %s", pl_tap_kernel_name(k), strerror(-r));
+	return r;
+}
+
+/* Programs that began before are done, and counted their records. In the ring one record of each
+ * processor may stand before the last of these that was not counted yet. A turn that is not over
+ * stays the one to be told: else none would be where the ring holds more than is read until the
+ * next. */
+static void note_turn(struct pl_tap_kernel *k, uint64_t began_ns)
+{
+	struct pl_tap_kernel_counts counts;
+
+	if (!k->turn_over)
+		return;
+	pl_tap_kernel_counts(k, &counts);
+	k->turn_ns = began_ns;
+	k->turn_records = counts.records + (uint64_t)k->processors;
+	k->turn_over = false;
+}
+
+int pl_tap_kernel_read_counts(
+	struct pl_tap_kernel *k, pl_tap_count_sink *sink, void *arg, struct pl_diag *diag)
+{
+	uint64_t began_ns;
+	int r;
+
+	if (!k->counting)
+		return 0;
+	/* A word that changes at a leap second, if ever. */
+	__atomic_store_n(&k->skel->bss->pl_tap_ahead_ns, pl_tai_ahead_ns(), __ATOMIC_RELAXED);
+	r = pl_tap_counter_turn(k->counter, &began_ns);
+	if (r == 0) {
+		note_turn(k, began_ns);
+		r = pl_tap_counter_read(k->counter, &k->plan, sink, arg);
+	}
+	return counts_failed(k, r, diag);
+}
+
+int pl_tap_kernel_stop_counts(
+	struct pl_tap_kernel *k, pl_tap_count_sink *sink, void *arg, struct pl_diag *diag)
+{
+	int r;
+
+	if (!k->counting)
+		return 0;
+	k->counting = false;
+	r = pl_tap_counter_stop(k->counter);
+	if (r == 0)
+		r = pl_tap_counter_read(k->counter, &k->plan, sink, arg);
+	return counts_failed(k, r, diag);
+}
+
+bool pl_tap_kernel_is_stamped(struct pl_tap_kernel *k)
+{
+	struct pl_tap_kernel_counts counts;
+
+	pl_tap_kernel_counts(k, &counts);
+	return counts.stamped > 0;
+}
+
+/* ---- open and close ---- */
+
+/* Of what leaves the kernel's alone, which is then the smaller part of a mixture. */
+static enum pl_clock_kind clock_of(const struct pl_tap_kernel_settings *set, const char *name)
+{
+	return !set->xdp && set->in && set->record_bytes == sizeof(struct pl_pkt96) &&
+			       pl_hwtstamp_is_on(name)
+		       ? PL_STAMP_NIC
+		       : PL_STAMP_TAI;
+}
+
+int pl_tap_kernel_open(struct pl_tap_kernel **ret, const char *text,
+	const struct pl_tap_kernel_options *o, struct pl_diag *diag)
+{
+	struct pl_uri *uri = malloc(sizeof(*uri));
+	struct pl_tap_kernel *k = calloc(1, sizeof(*k));
+	int r = -ENOMEM;
+
+	if (uri == NULL || k == NULL) {
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+		free(uri);
+		free(k);
+		return r;
+	}
+	k->iface.port.fd = k->iface.timer_fd = k->iface.link.fd = -1;
+	k->rights = o->rights;
+	if (o->plan != NULL)
+		k->plan = *o->plan;
+	k->due_ns = UINT64_MAX;
+	r = pl_tap_kernel_settings(&k->set, text, uri, diag);
+	/* Not one that receives by a socket. */
+	k->iface.port.mode = PL_PORT_SEND;
+	if (r == 0)
+		r = pl_iface_open(&k->iface, uri->target, &ops, diag);
+	if (r == 0 && asprintf(&k->iface.port.name, "%s:%s", k->set.xdp ? "xdp" : "tc",
+			      uri->target) < 0) {
+		k->iface.port.name = NULL;
+		r = -ENOMEM;
+	}
+	if (r == 0 && k->set.hwtstamp)
+		r = pl_hwtstamp_ask(uri->target, diag);
+	if (r == 0) {
+		k->clock = clock_of(&k->set, uri->target);
+		r = load(k, diag);
+	}
+	if (r == 0)
+		r = open_ring(k, diag);
+	if (r == 0)
+		r = open_counts(k, diag);
+	if (r == 0) {
+		pl_tap_kernel_rules(k, o->rules, o->point);
+		r = attach(k, diag);
+	}
+	free(uri);
+	if (r < 0) {
+		pl_tap_kernel_close(k);
+		return r;
+	}
+	*ret = k;
+	return 0;
+}
+
+void pl_tap_kernel_close(struct pl_tap_kernel *k)
+{
+	if (k == NULL)
+		return;
+	detach(k);
+	ring_buffer__free(k->ring);
+	pl_bpf_tap__destroy(k->skel);
+	pl_iface_close(&k->iface);
+	free(k->iface.port.name);
+	free(k->each);
+	free(k->counter);
+	free(k);
+}
+
+const char *pl_tap_kernel_name(const struct pl_tap_kernel *k)
+{
+	return k->iface.port.name;
+}
+
+uint32_t pl_tap_kernel_nic(const struct pl_tap_kernel *k)
+{
+	return k->nic;
+}
+
+enum pl_clock_kind pl_tap_kernel_clock(const struct pl_tap_kernel *k)
+{
+	return k->clock;
+}
+
+int pl_tap_kernel_fd(const struct pl_tap_kernel *k)
+{
+	return k->iface.port.fd;
+}
+
+uint64_t pl_tap_kernel_due_ns(const struct pl_tap_kernel *k)
+{
+	return k->due_ns;
+}
+
+uint64_t pl_tap_kernel_passed_ns(struct pl_tap_kernel *k)
+{
+	return k->passed_ns != 0 && !pl_tap_kernel_is_stamped(k) ? k->passed_ns : 0;
+}
+
+void pl_tap_kernel_rules(struct pl_tap_kernel *k, const struct pl_tap_rules *rules, uint16_t point)
+{
+	const uint32_t next = (k->skel->bss->pl_tap_set + 1) % PL_TAP_RULE_SETS;
+	struct pl_tap_rule_set *set = (struct pl_tap_rule_set *)&k->skel->bss->pl_tap_sets[next];
+
+	memset(set, 0, sizeof(*set));
+	memcpy(set->rules, rules->rules, sizeof(set->rules));
+	set->n = rules->n;
+	set->point = point;
+	__atomic_store_n(&k->skel->bss->pl_tap_set, next, __ATOMIC_RELEASE);
+}
+
+void pl_tap_kernel_stop(struct pl_tap_kernel *k)
+{
+	detach(k);
+}
+
+void pl_tap_kernel_counts(struct pl_tap_kernel *k, struct pl_tap_kernel_counts *ret)
+{
+	const int fd = bpf_map__fd(k->skel->maps.pl_tap_work);
+	const uint32_t zero = 0;
+
+	*ret = (struct pl_tap_kernel_counts){ 0 };
+	if (bpf_map_lookup_elem(fd, &zero, k->each) < 0)
+		return;
+	for (int cpu = 0; cpu < k->processors; cpu++) {
+		struct pl_tap_kernel_counts one;
+
+		memcpy(&one, k->each + (size_t)cpu * k->each_bytes, sizeof(one));
+		for (size_t i = 0; i < sizeof(one) / sizeof(uint64_t); i++)
+			((uint64_t *)ret)[i] += ((const uint64_t *)&one)[i];
+	}
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which packets of a tap become records. Rules are looked at in their order and the first one that
+ * matches decides; a packet that none matches becomes a record. A rule is an action and conditions,
+ * separated by spaces:
+ *
+ *   skip proto=udp port=53
+ *   take src=10.0.0.0/8 sample=100
+ *   skip
+ *
+ * Actions: take, skip, mark (take, and set PL_OBS_RULE). Conditions, all of which must hold:
+ * src=, dst=, net= (either) PREFIX; sport=, dport=, port= (either) N or N-M; proto= a number or
+ * tcp, udp, icmp, icmp6; flags=VALUE/MASK of TCP; length= and payload= N or N-M, bytes of the packet
+ * (wire_len) and of what it carries (pay_len); vlan=N; dir=in or out; point=N, the observation point. Sampling, for take and mark: sample=N, every Nth
+ * packet that the rule matches; sample_flows=N, all packets of one flow in N, chosen by the flow
+ * hash, so that taps along a path choose the same flows.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/diag.h"
+#include "core/tap_rules.h"
+#include "record/packet.h"
+
+/* PL_TAP_RULES_MAX of them at most. */
+struct pl_tap_rules {
+	uint32_t n;
+	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
+	uint64_t matched[PL_TAP_RULES_MAX];
+};
+
+/* Adds a rule by its text. -EINVAL with diag, -E2BIG with diag behind the last one that fits. */
+int pl_tap_rules_add(struct pl_tap_rules *rules, const char *text, struct pl_diag *diag);
+
+/* The text of a rule, appended. */
+void pl_tap_rule_text(struct pl_buf *out, const struct pl_tap_rule *rule);
+
+/* Decides about a record whose flow_hash and vlan are set, and sets its bits PL_OBS_RULE and
+ * PL_OBS_SAMPLED. */
+enum pl_tap_ruling pl_tap_rules_apply(struct pl_tap_rules *rules, struct pl_pkt96 *record);

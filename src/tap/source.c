@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Receives records that others made, from interfaces. */
+#include "tap/source.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "netio/port.h"
+#include "tap/tmpkt.h"
+
+#define KEY "carries="
+
+/* The key within the query, or NULL. *ret_port: whether the query has the key port. */
+static const char *find_key(const char *query, bool *ret_port)
+{
+	const char *found = NULL;
+
+	*ret_port = false;
+	for (const char *key = query; key != NULL; key = strchr(key, '&')) {
+		key++;
+		*ret_port = *ret_port || strncmp(key, "port=", 5) == 0;
+		if (strncmp(key, KEY, strlen(KEY)) == 0)
+			found = key;
+	}
+	return found;
+}
+
+int pl_tap_source_tmpkt(const char *uri, char *dst, size_t cap, struct pl_diag *diag)
+{
+	const bool interface = (pl_port_uri_can(uri) & PL_PORT_CAN_INTERFACE) != 0;
+	const char *query = interface ? strchr(uri, '?') : NULL, *key, *value, *rest;
+	bool has_port;
+	int n;
+
+	key = find_key(query, &has_port);
+	if (key == NULL) {
+		n = snprintf(dst, cap, "%s", uri);
+	} else {
+		value = key + strlen(KEY);
+		rest = value + strcspn(value, "&");
+		if (rest - value != 5 || strncmp(value, "tmpkt", 5) != 0) {
+			pl_diag_set(diag,
+				"'" KEY "%.*s' in the URI: write " KEY
+				"tmpkt, for records that others "
+				"send, or leave the key out",
+				(int)(rest - value), value);
+			return -EINVAL;
+		}
+		/* The port's own keys around it; a key that stands first has its '?'. */
+		n = has_port ? snprintf(dst, cap, "%.*s%s", (int)(key - uri), uri,
+				       *rest == '&' ? rest + 1 : "")
+			     : snprintf(dst, cap, "%.*sport=%d%s", (int)(key - uri), uri,
+				       PL_TMPKT_PORT, rest);
+		/* It stood last: nothing is behind the '&' before it. */
+		if (n > 0 && (size_t)n < cap && dst[n - 1] == '&')
+			dst[n - 1] = '\0';
+	}
+	if (n < 0 || (size_t)n >= cap) {
+		pl_diag_set(diag, "a URI of more than %zu bytes is too long", cap - 1);
+		return -EINVAL;
+	}
+	return key != NULL;
+}

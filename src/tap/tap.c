@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes records of packets. */
+#include "tap/tap.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/prefetch.h"
+#include "record/flow_hash.h"
+#include "tap/dns.h"
+#include "wire/layers.h"
+
+#define AHEAD 4 /* packets whose headers are asked for early */
+
+enum { OPTION_END = 0, OPTION_NOP = 1, OPTION_MSS = 2, OPTION_TIMESTAMPS = 8, OPTION_OTHER = 15 };
+
+static uint16_t saturated(uint32_t v)
+{
+	return v < UINT16_MAX ? (uint16_t)v : UINT16_MAX;
+}
+
+/* RFC 9293 3.1 and RFC 7323 3.2. False when an option's length is wrong; what was read stays. */
+static bool read_options(struct pl_cursor c, struct pl_pkt96 *r)
+{
+	while (pl_cursor_left(&c) > 0) {
+		const uint8_t kind = pl_get_u8(&c);
+		struct pl_cursor body;
+		uint8_t length;
+
+		r->tcp_opts |= (uint16_t)(1u << (kind < OPTION_OTHER ? kind : OPTION_OTHER));
+		if (kind == OPTION_END)
+			return true;
+		if (kind == OPTION_NOP)
+			continue;
+		length = pl_get_u8(&c);
+		if (length < 2)
+			return false;
+		body = pl_cursor_split(&c, length - 2u);
+		if (body.short_read)
+			return false;
+		if (kind == OPTION_MSS && length == 4) {
+			r->mss = pl_get_be16(&body);
+		} else if (kind == OPTION_TIMESTAMPS && length == 10) {
+			r->tsval = pl_get_be32(&body);
+			r->tsecr = pl_get_be32(&body);
+		} else if (kind == OPTION_MSS || kind == OPTION_TIMESTAMPS) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Nearly every segment of a connection with timestamps has these 12 bytes of options (RFC 7323,
+ * appendix A): NOP, NOP, timestamps. As read_options would read them. */
+static bool read_usual_options(const struct pl_cursor *c, struct pl_pkt96 *r)
+{
+	const uint8_t *p = pl_cursor_peek(c, 12);
+
+	if (p == NULL || pl_be32(p) != 0x0101080a)
+		return false;
+	r->tcp_opts = 1u << OPTION_NOP | 1u << OPTION_TIMESTAMPS;
+	r->tsval = pl_be32(p + 4);
+	r->tsecr = pl_be32(p + 8);
+	return true;
+}
+
+/* The header's length, or 0: there is none, or not all of it. */
+static uint32_t read_tcp(struct pl_tap *tap, const struct pl_layers *l, struct pl_pkt96 *r)
+{
+	struct pl_cursor c = l->transport;
+	const uint8_t *p = pl_cursor_take(&c, 20);
+	uint32_t length;
+
+	if (p == NULL)
+		return 0;
+	r->tcp_seq = pl_be32(p + 4);
+	r->tcp_ack = pl_be32(p + 8);
+	r->tcp_flags = p[13];
+	r->tcp_win = pl_be16(p + 14);
+	length = (uint32_t)(p[12] >> 4) * 4;
+	if (length == 20 || (length == 32 && read_usual_options(&c, r)))
+		return length;
+	if (pl_cursor_left(&c) < length - 20)
+		r->obs |= PL_OBS_TRUNCATED;
+	else
+		(void)pl_cursor_trim(&c, length - 20);
+	if (!read_options(c, r) && (r->obs & PL_OBS_TRUNCATED) == 0)
+		tap->stats.bad_options++;
+	return length;
+}
+
+static void set_fragment(struct pl_pkt96 *r, uint32_t id, uint16_t offset, bool more)
+{
+	r->ip_id = (uint16_t)id;
+	r->frag_off = (uint16_t)(offset | (more ? 0x8000 : 0));
+}
+
+static bool is_extension(uint8_t type)
+{
+	return type == PL_IP_HOPOPTS || type == PL_IP_ROUTING || type == PL_IP_FRAGMENT ||
+	       type == PL_IP_DSTOPTS || type == PL_IP_AH;
+}
+
+/* The fragment header among the extension headers, which the walk proved. An atomic fragment (RFC
+ * 6946) is one too. */
+static void read_fragment6(const struct pl_layers *l, struct pl_pkt96 *r)
+{
+	struct pl_cursor c = { l->network + 40,
+		(l->flags & PL_LAYERS_NO_L4) != 0 ? l->payload.end : l->transport.pos, false };
+	uint8_t next = l->network[6];
+
+	for (int i = 0; i < PL_IP6_EXT_MAX; i++) {
+		const uint8_t *p = pl_cursor_peek(&c, 8);
+		const uint8_t type = next;
+
+		if (p == NULL || !is_extension(type))
+			return;
+		if (type == PL_IP_FRAGMENT) {
+			set_fragment(r, pl_be32(p + 4), pl_be16(p + 2) >> 3, (p[3] & 1) != 0);
+			r->obs |= PL_OBS_FRAGMENT;
+			return;
+		}
+		next = p[0];
+		pl_cursor_skip(&c, type == PL_IP_AH ? (p[1] + 2u) * 4 : (p[1] + 1u) * 8);
+	}
+}
+
+static void read_fragment(const struct pl_layers *l, struct pl_pkt96 *r)
+{
+	const uint8_t *p = l->network;
+	uint16_t word;
+
+	if (l->ip_version == 6) {
+		read_fragment6(l, r);
+		return;
+	}
+	word = pl_be16(p + 6);
+	set_fragment(r, pl_be16(p + 4), word & 0x1fff, (word & 0x2000) != 0);
+	if (r->frag_off != 0)
+		r->obs |= PL_OBS_FRAGMENT;
+}
+
+static uint32_t network_length(const struct pl_layers *l, const struct pl_packet *pkt)
+{
+	const uint8_t *p = l->network;
+	uint32_t length = l->ip_version == 4 ? pl_be16(p + 2) : 40u + pl_be16(p + 4);
+
+	/* A frame that was joined to more than the header's field can say (BIG TCP). */
+	if (length == (l->ip_version == 4 ? 0 : 40))
+		length = pkt->wire_len - (uint32_t)(p - pkt->data);
+	return length;
+}
+
+static void read_transport(
+	struct pl_tap *tap, const struct pl_layers *l, struct pl_pkt96 *r, uint32_t network_bytes)
+{
+	const uint32_t before = (uint32_t)(l->transport.pos - l->network);
+	uint32_t header = (uint32_t)(l->payload.pos - l->transport.pos), length;
+
+	length = network_bytes > before ? network_bytes - before : 0;
+	if ((l->flags & PL_LAYERS_NO_L4) != 0)
+		r->obs |= PL_OBS_TRUNCATED;
+	if ((l->flags & (PL_LAYERS_NO_L4 | PL_LAYERS_FRAGMENT)) == 0) {
+		if (r->proto == PL_IP_TCP)
+			header = read_tcp(tap, l, r);
+		else if (r->proto == PL_IP_UDP && (r->frag_off & 0x8000) == 0)
+			length = pl_be16(l->transport.pos + 4);
+	}
+	r->pay_len = saturated(length > header ? length - header : 0);
+}
+
+/* The outer tag's id; the walk leaves the inner one. */
+static uint16_t outer_vlan(const struct pl_packet *pkt, const struct pl_layers *l)
+{
+	if (pkt->link == PL_LINK_ETHERNET && pkt->len >= 16) {
+		const uint16_t type = pl_be16(pkt->data + 12);
+
+		if (type == PL_ETH_VLAN || type == PL_ETH_QINQ || type == PL_ETH_QINQ_OLD)
+			return pl_be16(pkt->data + 14) & 0xfff;
+		return 0;
+	}
+	return (l->flow.have & PL_FLOW_VLAN) != 0 ? l->flow.vlan : 0;
+}
+
+/* Into the tunnels, as far as they are known and whole. */
+static void go_inside(struct pl_layers *l, struct pl_pkt96 *r)
+{
+	for (int i = 0; i < PL_NESTING_MAX; i++) {
+		struct pl_tunnel tunnel;
+		struct pl_layers inner;
+
+		if ((l->flags & (PL_LAYERS_FRAGMENT | PL_LAYERS_NO_L4)) != 0 ||
+			pl_tunnel_open(&tunnel, l) != PL_V_OK || tunnel.kind == PL_TUNNEL_NONE ||
+			tunnel.inner_link == PL_LINK_UNKNOWN ||
+			pl_layers_walk(&inner, tunnel.inner, tunnel.inner_link, true) != PL_V_OK)
+			return;
+		if (i == 0 && tunnel.have_vni)
+			r->label = (uint16_t)tunnel.vni;
+		r->obs |= PL_OBS_TUNNEL;
+		*l = inner;
+	}
+}
+
+static bool make_record(
+	struct pl_tap *tap, const struct pl_packet *pkt, struct pl_pkt96 *r, struct pl_layers *ret)
+{
+	struct pl_layers l;
+	enum pl_verdict v =
+		pl_layers_walk(&l, pl_cursor(pkt->data, pkt->len), (enum pl_link)pkt->link, true);
+	uint32_t length;
+
+	if (__builtin_expect(v != PL_V_OK, 0)) {
+		if (v == PL_V_ETHERTYPE_UNKNOWN)
+			tap->stats.not_ip++;
+		else
+			tap->stats.broken++;
+		return false;
+	}
+	memset(r, 0, sizeof(*r));
+	r->obs = tap->point;
+	if (pkt->out)
+		r->obs |= PL_OBS_OUT;
+	r->vlan = outer_vlan(pkt, &l);
+	if ((l.flags & PL_LAYERS_MPLS) != 0)
+		r->label = (uint16_t)l.label;
+	if (tap->inner)
+		go_inside(&l, r);
+	r->ts_ns = pkt->ts_ns;
+	r->src = l.flow.src;
+	r->dst = l.flow.dst;
+	if ((l.flow.have & PL_FLOW_PORTS) != 0) {
+		r->sport = l.flow.sport;
+		r->dport = l.flow.dport;
+	}
+	r->proto = l.flow.proto;
+	r->ttl = l.ttl;
+	r->tos = (uint8_t)(l.flow.dscp << 2 | l.ecn);
+	length = network_length(&l, pkt);
+	r->wire_len = saturated(length);
+	read_fragment(&l, r);
+	read_transport(tap, &l, r, length);
+	r->flow_hash = pl_flow_hash_packet(r);
+	*ret = l;
+	return true;
+}
+
+static bool ruled(struct pl_tap *tap, struct pl_pkt96 *r)
+{
+	switch (pl_tap_rules_apply(&tap->rules, r)) {
+	case PL_TAP_RULED_SKIP:
+		tap->stats.skipped++;
+		return false;
+	case PL_TAP_RULED_NOT_SAMPLED:
+		tap->stats.not_sampled++;
+		return false;
+	case PL_TAP_RULED_TAKE:
+		break;
+	}
+	return true;
+}
+
+static void see_dns(struct pl_tap *tap, const struct pl_layers *l, const struct pl_pkt96 *r)
+{
+	if (r->proto != PL_IP_UDP || (r->sport != PL_DNS_PORT && r->dport != PL_DNS_PORT) ||
+		(l->flags & PL_LAYERS_NO_L4) != 0 || (r->frag_off & 0x1fff) != 0)
+		return;
+	if (pl_dns_read(&tap->dns[tap->n_dns], r, l->payload)) {
+		tap->n_dns++;
+		tap->stats.dns++;
+	} else {
+		tap->stats.dns_broken++;
+	}
+}
+
+void pl_tap_count_clock(struct pl_tap_stats *stats, enum pl_clock_kind clock, uint64_t records)
+{
+	uint64_t *const counters[PL_STAMP_KINDS] = { [PL_STAMP_NONE] = &stats->clock_none,
+		[PL_STAMP_CAPTURE] = &stats->clock_capture,
+		[PL_STAMP_READING] = &stats->clock_reading,
+		[PL_STAMP_KERNEL] = &stats->clock_kernel,
+		[PL_STAMP_TAI] = &stats->clock_tai,
+		[PL_STAMP_NIC] = &stats->clock_nic,
+		[PL_STAMP_SENDER] = &stats->clock_sender,
+		[PL_STAMP_MIXED] = &stats->clock_mixed };
+
+	*counters[clock] += records;
+}
+
+/* How many records have times of each clock; more than one kind is a mixture. */
+static void note_clocks(struct pl_tap *tap, const uint32_t n[PL_STAMP_KINDS])
+{
+	uint32_t kinds = 0;
+
+	for (unsigned int kind = 0; kind < PL_STAMP_KINDS; kind++) {
+		if (n[kind] == 0)
+			continue;
+		kinds |= 1u << kind;
+		pl_tap_count_clock(&tap->stats, (enum pl_clock_kind)kind, n[kind]);
+	}
+	if (kinds != 0)
+		tap->clock = pl_clock_of(kinds);
+}
+
+uint32_t pl_tap_batch(struct pl_tap *tap, const struct pl_batch *batch, struct pl_pkt96 *ret)
+{
+	uint32_t clocks[PL_STAMP_KINDS] = { 0 };
+	struct pl_layers layers;
+	uint32_t n = 0;
+
+	tap->n_dns = 0;
+	for (uint32_t i = 0; i < batch->n; i++) {
+		if (i + AHEAD < batch->n)
+			pl_prefetch(batch->pkts[i + AHEAD].data);
+		if (!make_record(tap, &batch->pkts[i], &ret[n], &layers))
+			continue;
+		if (tap->rules.n > 0 && !ruled(tap, &ret[n]))
+			continue;
+		if (tap->dns != NULL)
+			see_dns(tap, &layers, &ret[n]);
+		clocks[batch->pkts[i].clock % PL_STAMP_KINDS]++;
+		ret[n++].record_seq = tap->seq++;
+	}
+	note_clocks(tap, clocks);
+	tap->stats.packets += batch->n;
+	tap->stats.records += n;
+	return n;
+}
+
+uint32_t pl_tap_rule(
+	struct pl_tap *tap, struct pl_pkt96 *records, uint32_t n, enum pl_clock_kind clock)
+{
+	uint32_t kept = n;
+
+	if (tap->rules.n > 0) {
+		kept = 0;
+		for (uint32_t i = 0; i < n; i++) {
+			if (ruled(tap, &records[i]))
+				records[kept++] = records[i];
+		}
+	}
+	tap->clock = clock;
+	tap->stats.packets += n;
+	tap->stats.records += kept;
+	pl_tap_count_clock(&tap->stats, clock, kept);
+	return kept;
+}
+
+static const struct pl_stat rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_tap_stats, __VA_ARGS__)
+#include "tap/tap_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_tap_stats_list = { rows, sizeof(rows) / sizeof(rows[0]) };

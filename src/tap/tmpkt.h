@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tmpkt/1: records of packets in UDP datagrams, from whoever makes them (a tap, a switch, a NIC) to
+ * whoever collects them. docs/protocols/tmpkt.md has the bytes. All numbers are little-endian, as
+ * in the records behind the header.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock_kind.h"
+#include "record/packet.h"
+
+#define PL_TMPKT_HEADER_BYTES   32
+#define PL_TMPKT_DATAGRAM_BYTES 8972 /* in a frame of 9000 bytes by IPv4 */
+#define PL_TMPKT_PORT           40050
+
+struct pl_tmpkt {
+	enum pl_flat_kind kind;
+	enum pl_clock_kind clock; /* of the records' times; PL_STAMP_NONE: it is not told */
+	uint16_t count;           /* records, at least 1 */
+	uint32_t exporter;
+	uint32_t seq;     /* number of the datagram at its exporter, modulo 2^32 */
+	uint64_t base_ns; /* time of the first record */
+	uint64_t hash;    /* flow hash of the first record */
+};
+
+enum pl_tmpkt_fault {
+	PL_TMPKT_OK,
+	PL_TMPKT_SHORT,
+	PL_TMPKT_MAGIC,
+	PL_TMPKT_VERSION,
+	PL_TMPKT_KIND,
+	PL_TMPKT_LENGTH, /* not that of `count` records, or none */
+};
+
+/* *ret_records points into data, at any alignment. */
+enum pl_tmpkt_fault pl_tmpkt_parse(
+	struct pl_tmpkt *ret, const uint8_t **ret_records, const void *data, size_t len);
+
+void pl_tmpkt_put(uint8_t dst[PL_TMPKT_HEADER_BYTES], const struct pl_tmpkt *header);
+
+/* How many records of a kind fit into so many bytes of a datagram's payload; 0: none. */
+uint32_t pl_tmpkt_fits(enum pl_flat_kind kind, size_t bytes);
