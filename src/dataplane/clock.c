@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Clocks of nodes, with offset, drift and steps. */
+#include "dataplane/clock.h"
+
+#include <errno.h>
+
+#define PPB 1000000000
+
+static uint64_t moved(uint64_t ns, int64_t by)
+{
+	if (by >= 0)
+		return ns + (uint64_t)by;
+	return ns > 0u - (uint64_t)by ? ns - (0u - (uint64_t)by) : 0;
+}
+
+static int check(int64_t drift_ppb)
+{
+	return drift_ppb > PL_DP_DRIFT_MAX || drift_ppb < -PL_DP_DRIFT_MAX ? -EINVAL : 0;
+}
+
+int pl_dp_clock_set(struct pl_dp_clock *c, uint64_t true_ns, int64_t offset_ns, int64_t drift_ppb)
+{
+	int r = check(drift_ppb);
+
+	if (r == 0)
+		*c = (struct pl_dp_clock){ true_ns, moved(true_ns, offset_ns), drift_ppb };
+	return r;
+}
+
+int pl_dp_clock_drift(struct pl_dp_clock *c, uint64_t true_ns, int64_t drift_ppb)
+{
+	int r = check(drift_ppb);
+
+	if (r == 0)
+		*c = (struct pl_dp_clock){ true_ns, pl_dp_clock_read(c, true_ns), drift_ppb };
+	return r;
+}
+
+void pl_dp_clock_step(struct pl_dp_clock *c, uint64_t true_ns, int64_t step_ns)
+{
+	*c = (struct pl_dp_clock){ true_ns, moved(pl_dp_clock_read(c, true_ns), step_ns),
+		c->drift_ppb };
+}
+
+uint64_t pl_dp_clock_read(const struct pl_dp_clock *c, uint64_t true_ns)
+{
+	const uint64_t passed = true_ns - c->since_ns;
+	__int128 drifted;
+
+	if (c->drift_ppb == 0)
+		return c->shown_ns + passed;
+	drifted = (__int128)passed * c->drift_ppb;
+	/* Rounded down, below 0 too: the clock never shows less than it did. */
+	drifted = drifted >= 0 ? drifted / PPB : -((-drifted + PPB - 1) / PPB);
+	return c->shown_ns + passed + (uint64_t)(int64_t)drifted;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "dataplane/clock.h"
+
+#include <errno.h>
+
+#include "base/rng.h"
+#include "base/test.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static void test_shown(void)
+{
+	static const struct {
+		int64_t offset_ns, drift_ppb;
+		uint64_t after_ns;
+		int64_t want; /* beside the true time */
+	} cases[] = {
+		{ 0, 0, 5 * SECOND, 0 },
+		{ 37000000000, 0, 5 * SECOND, 37000000000 },
+		{ -300, 0, 0, -300 },
+		{ 0, 1000, SECOND, 1000 },
+		{ 0, -1000, SECOND, -1000 },
+		{ 250, 100, 3600 * SECOND, 250 + 360000 },
+		{ 0, 1, 999999999, 0 },
+		{ 0, -1, 1, -1 },
+		{ 0, 50000, SECOND * 100 * 365 * 86400, 50000 * INT64_C(3153600000) },
+		{ 0, PL_DP_DRIFT_MAX, 10 * SECOND, 5 * (int64_t)SECOND },
+	};
+	const uint64_t start = UINT64_C(1700000000) * SECOND;
+	struct pl_dp_clock c = { 0, 0, 0 };
+
+	eq(pl_dp_clock_read(&c, 123), 123, "all zero is right");
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		eq(pl_dp_clock_set(&c, start, cases[i].offset_ns, cases[i].drift_ppb), 0);
+		eq(pl_dp_clock_read(&c, start + cases[i].after_ns) - start - cases[i].after_ns,
+			cases[i].want, "case %u", i);
+	}
+	eq(pl_dp_clock_set(&c, 5, 0, PL_DP_DRIFT_MAX + 1), -EINVAL);
+	eq(pl_dp_clock_drift(&c, 5, -PL_DP_DRIFT_MAX - 1), -EINVAL);
+	eq(pl_dp_clock_set(&c, 100, -200, 0), 0);
+	eq(pl_dp_clock_read(&c, 100), 0, "not before the epoch");
+}
+
+/* Changes at random times: drifts move nothing, steps move by what they say, and between steps back
+ * the clock never goes back. */
+static void test_changes(void)
+{
+	struct pl_dp_clock c = { 0, 0, 0 };
+	uint64_t now = SECOND, last = 0;
+	struct pl_rng rng;
+	int wrong = 0;
+
+	pl_rng_seed(&rng, 5);
+	pl_dp_clock_set(&c, now, 0, -999);
+	for (int i = 0; i < 100000; i++) {
+		uint64_t before, after;
+		int64_t step = (int64_t)pl_rng_below(&rng, 2000) - 1000;
+
+		now += pl_rng_below(&rng, 3000);
+		before = pl_dp_clock_read(&c, now);
+		wrong += before < last;
+		if (pl_rng_below(&rng, 2) == 0) {
+			pl_dp_clock_drift(&c, now, (int64_t)pl_rng_below(&rng, 1000000) - 500000);
+			after = pl_dp_clock_read(&c, now);
+			wrong += after != before;
+		} else {
+			pl_dp_clock_step(&c, now, step);
+			after = pl_dp_clock_read(&c, now);
+			wrong += (int64_t)(after - before) != step;
+		}
+		last = after;
+	}
+	eq(wrong, 0);
+}
+
+int main(void)
+{
+	test_shown();
+	test_changes();
+	return pl_test_done();
+}

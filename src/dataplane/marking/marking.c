@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Points of a switch: packets to flows and bits, blocks to records, records out. */
+#include "dataplane/marking/marking.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dataplane/marking/cells.h"
+#include "dataplane/pipeline_state.h"
+#include "dataplane/rewrite.h"
+#include "dataplane/telemetry/act.h"
+#include "mark/guard.h"
+#include "tap/sender.h"
+#include "wire/cursor.h"
+
+#define POINTS_MAX  512
+#define FLOWS_MAX   1024
+/* Blocks of cells that are read one by one when the clock jumps ahead. */
+#define JUMP_BLOCKS 64
+
+struct point {
+	struct pl_dp_point_cfg cfg;
+	struct pl_dp_marking *m;
+	struct pl_mark_point as; /* in records */
+	struct pl_mark_meter *meter;
+	struct pl_dp_block_cells *cells; /* in place of a meter */
+	uint64_t next;                   /* block of the cells that is read next */
+	uint64_t stray;                  /* packets of the cells that came too late */
+	uint64_t in_use; /* the last block in which a marker met packets with the bit; 0: none */
+};
+
+struct pl_dp_marking {
+	struct pl_dp_pipeline *p;
+	struct pl_dp_marking_cfg cfg;
+	uint64_t guard_ns;
+	uint64_t begun_ns; /* by the node's clock; 0: not yet */
+	uint64_t due_ns;   /* when the next block is read */
+	bool synced;
+	uint64_t error_ns;
+	struct point *points[POINTS_MAX];
+	unsigned int n;
+	struct point *in[PL_DP_PORTS_MAX + 1], *out[PL_DP_PORTS_MAX + 1];
+	/* Records as datagrams of the switch. */
+	struct pl_tmpkt_sender *sender;
+	struct pl_dp_datagram to;
+	uint16_t out_port;
+	const struct pl_dp_call *call; /* while it is called */
+	bool sending;
+	uint64_t (*records)[2], (*unsent)[2], (*datagrams)[2], (*without_room)[2], (*too_late)[2];
+};
+
+/* ---- records ---- */
+
+static void take_datagram(
+	void *arg, uint32_t lane, const void *datagram, uint32_t len, uint32_t records)
+{
+	struct pl_dp_marking *m = arg;
+	struct pl_dp_packet *pkt = pl_dp_datagram_make(&m->to, m->p->pool, datagram, len);
+
+	(void)lane; /* there is one */
+	if (pkt == NULL || m->call == NULL) {
+		pl_dp_packet_free(pkt);
+		(*m->unsent)[0] += records;
+		return;
+	}
+	pl_dp_act_count(m->datagrams, pkt);
+	pl_dp_act_emit(m->call, pkt, m->out_port);
+}
+
+/* The first block that began, with what may come early of it, behind the points' beginning. */
+static uint64_t first_whole(const struct pl_dp_marking *m)
+{
+	return (m->begun_ns + m->guard_ns + m->cfg.period_ns - 1) / m->cfg.period_ns;
+}
+
+static void take_record(void *arg, const struct pl_mark128 *record)
+{
+	const struct point *point = arg;
+	struct pl_dp_marking *m = point->m;
+	struct pl_mark128 r = *record;
+
+	if (r.block < first_whole(m))
+		r.mark_flags |= PL_MARK_IS_PARTIAL;
+	if (point->in_use != 0 && point->in_use >= r.block)
+		r.mark_flags |= PL_MARK_IN_USE;
+	r.mark_flags &= (uint16_t)~PL_MARK_IS_SYNCED;
+	r.mark_flags |= m->synced ? PL_MARK_IS_SYNCED : 0;
+	r.clock_error_ns = m->error_ns < UINT32_MAX ? (uint32_t)m->error_ns : UINT32_MAX;
+	(*m->records)[0]++;
+	if (m->p->ops.block != NULL)
+		m->p->ops.block(m->p->ops.arg, &r);
+	if (m->sender != NULL)
+		pl_tmpkt_sender_put(m->sender, &r, 1);
+}
+
+/* What meters have not counted is a counter of the switch like all others. */
+static void read_stats(struct pl_dp_marking *m)
+{
+	uint64_t without_room = 0, too_late = 0;
+
+	for (unsigned int i = 0; i < m->n; i++) {
+		const struct pl_mark_meter_stats *s;
+
+		too_late += m->points[i]->stray;
+		if (m->points[i]->meter == NULL)
+			continue;
+		s = pl_mark_meter_stats(m->points[i]->meter);
+		without_room += s->without_room;
+		too_late += s->too_late + s->bad_time;
+	}
+	(*m->without_room)[0] = without_room;
+	(*m->too_late)[0] = too_late;
+}
+
+static void begin(struct pl_dp_marking *m, uint64_t now_ns)
+{
+	static const struct pl_mark_flow all;
+
+	m->begun_ns = now_ns;
+	for (unsigned int i = 0; i < m->n; i++) {
+		struct point *point = m->points[i];
+
+		if (point->cells != NULL) {
+			pl_dp_block_cells_begin(point->cells);
+			point->next = now_ns / m->cfg.period_ns;
+		} else if (point->cfg.by == PL_DP_BY_NONE) {
+			(void)pl_mark_meter_follow(point->meter, &all, now_ns);
+		}
+	}
+}
+
+/* When the clock jumps ahead, blocks in which nothing can have been counted have no record. */
+static void read_cells(struct point *point, uint64_t now_ns)
+{
+	const uint64_t period = point->as.period_ns, now = now_ns / period;
+
+	for (unsigned int i = 1; pl_mark_read_at(point->next, period) <= now_ns; i++) {
+		point->stray += pl_dp_block_cells_read(
+			point->cells, &point->as, point->next, take_record, point);
+		point->next++;
+		if (i == PL_MARK_CELLS && now > point->next + JUMP_BLOCKS)
+			point->next = now - JUMP_BLOCKS;
+	}
+}
+
+/* A block is read in the middle of the next one. */
+static uint64_t next_reading(const struct pl_dp_marking *m, uint64_t now_ns)
+{
+	const uint64_t half = m->cfg.period_ns / 2;
+
+	return (now_ns + m->cfg.period_ns - half) / m->cfg.period_ns * m->cfg.period_ns + half;
+}
+
+void pl_dp_marking_turn(struct pl_dp_marking *m, const struct pl_dp_call *call)
+{
+	/* A datagram with records is a packet that leaves, too. */
+	if (m->sending)
+		return;
+	if (m->begun_ns == 0)
+		begin(m, call->now_ns);
+	if (m->due_ns > call->now_ns)
+		return;
+	m->due_ns = next_reading(m, call->now_ns);
+	if (m->p->ops.clock != NULL)
+		m->p->ops.clock(m->p->ops.arg, &m->synced, &m->error_ns);
+	m->sending = true;
+	m->call = call;
+	for (unsigned int i = 0; i < m->n; i++) {
+		if (m->points[i]->cells != NULL)
+			read_cells(m->points[i], call->now_ns);
+		else
+			pl_mark_meter_until(m->points[i]->meter, call->now_ns);
+	}
+	if (m->sender != NULL)
+		pl_tmpkt_sender_flush(m->sender);
+	read_stats(m);
+	m->call = NULL;
+	m->sending = false;
+}
+
+uint64_t pl_dp_marking_due(const struct pl_dp_marking *m)
+{
+	return m->due_ns;
+}
+
+/* ---- bits ---- */
+
+static bool has_bit(const struct pl_mark_bit *bit, const struct pl_dp_packet *pkt)
+{
+	return pkt->headers.ip_version == 4 ? bit->ipv4 : pkt->headers.ip_version == 6 && bit->ipv6;
+}
+
+/* Whether the packet has the places of the bits, and is none that copies the mark of another. */
+static bool is_markable(const struct pl_dp_marking *m, const struct pl_dp_packet *pkt)
+{
+	return has_bit(&m->cfg.where.colour, pkt) &&
+	       (m->cfg.where.second.carrier == 0 || has_bit(&m->cfg.where.second, pkt));
+}
+
+static enum pl_dp_field field_of(const struct pl_mark_bit *bit, uint64_t *ret_mask)
+{
+	*ret_mask = 1;
+	if (bit->carrier == PL_MARK_AT_RESERVED)
+		return PL_DP_FIELD_IP_RESERVED;
+	*ret_mask = (bit->mask & 3) != 0 ? bit->mask : bit->mask >> 2;
+	return (bit->mask & 3) != 0 ? PL_DP_FIELD_IP_ECN : PL_DP_FIELD_IP_DSCP;
+}
+
+static unsigned int read_bit(const struct pl_mark_bit *bit, const struct pl_dp_packet *pkt)
+{
+	uint64_t mask, value;
+	const enum pl_dp_field field = field_of(bit, &mask);
+
+	pl_dp_field_read(pkt, field, 0, &value);
+	return (value & mask) != 0;
+}
+
+static unsigned int read_bits(const struct pl_dp_marking *m, const struct pl_dp_packet *pkt)
+{
+	unsigned int bits = read_bit(&m->cfg.where.colour, pkt);
+
+	if (m->cfg.where.second.carrier != 0)
+		bits |= read_bit(&m->cfg.where.second, pkt) << 1;
+	return bits;
+}
+
+static void write_bits(const struct pl_dp_marking *m, struct pl_dp_packet *pkt, unsigned int bits)
+{
+	(void)pl_mark_write(&m->cfg.where, pkt->data + pkt->headers.l3, bits);
+}
+
+/* ---- packets ---- */
+
+static void addr_of(const struct pl_dp_packet *pkt, enum pl_dp_field field, struct pl_addr *ret)
+{
+	uint64_t words[2];
+
+	pl_dp_field_read(pkt, field, 0, words);
+	for (unsigned int i = 0; i < 16; i++)
+		ret->b[i] = (uint8_t)(words[i / 8] >> (56 - i % 8 * 8));
+}
+
+static void flow_of(struct pl_mark_flow *ret, const struct pl_dp_packet *pkt, uint8_t by)
+{
+	uint64_t port = 0;
+
+	*ret = (struct pl_mark_flow){ .proto = 0 };
+	if (by == PL_DP_BY_NONE)
+		return;
+	addr_of(pkt, PL_DP_FIELD_IP_SRC, &ret->src);
+	addr_of(pkt, PL_DP_FIELD_IP_DST, &ret->dst);
+	if (by == PL_DP_BY_HOSTS)
+		return;
+	ret->proto = pkt->headers.proto;
+	pl_dp_field_read(pkt, PL_DP_FIELD_L4_SRC, 0, &port);
+	ret->sport = (uint16_t)port;
+	pl_dp_field_read(pkt, PL_DP_FIELD_L4_DST, 0, &port);
+	ret->dport = (uint16_t)port;
+}
+
+static uint64_t ip_bytes(const struct pl_dp_packet *pkt)
+{
+	uint64_t bytes;
+
+	pl_dp_field_read(pkt, PL_DP_FIELD_IP_LENGTH, 0, &bytes);
+	return bytes;
+}
+
+/* A fragment behind the first has the mark of the packet that it is of. */
+static bool is_later_fragment(const struct pl_dp_packet *pkt)
+{
+	return pkt->headers.fragment && pkt->headers.l4 == PL_DP_NONE;
+}
+
+static void pass(struct point *point, struct pl_dp_packet *pkt, uint64_t now_ns)
+{
+	struct pl_dp_marking *m = point->m;
+	const uint64_t block = now_ns / m->cfg.period_ns;
+	struct pl_mark_flow flow;
+	unsigned int bits;
+
+	if (!is_markable(m, pkt))
+		return;
+	bits = read_bits(m, pkt);
+	if (point->cfg.role == PL_DP_MARKER && bits != 0)
+		point->in_use = block;
+	if (is_later_fragment(pkt)) {
+		if (point->cfg.role != PL_DP_METER)
+			write_bits(m, pkt,
+				point->cfg.role == PL_DP_MARKER
+					? pl_mark_bits(m->cfg.method, block, 0)
+					: 0);
+		return;
+	}
+	flow_of(&flow, pkt, point->cfg.by);
+	if (point->cfg.role == PL_DP_MARKER) {
+		bits = pl_mark_meter_send(point->meter, &flow, now_ns, 1, ip_bytes(pkt));
+		write_bits(m, pkt, bits);
+		return;
+	}
+	pl_mark_meter_count(point->meter, &flow, now_ns, bits, 1, ip_bytes(pkt));
+	if (point->cfg.role == PL_DP_UNMARKER)
+		write_bits(m, pkt, 0);
+}
+
+void pl_dp_marking_in(
+	struct pl_dp_marking *m, struct pl_dp_packet *pkt, const struct pl_dp_call *call)
+{
+	pl_dp_marking_turn(m, call);
+	if (m->in[pkt->in_port] != NULL)
+		pass(m->in[pkt->in_port], pkt, call->now_ns);
+}
+
+void pl_dp_marking_out(
+	struct pl_dp_marking *m, struct pl_dp_packet *pkt, const struct pl_dp_call *call)
+{
+	if (pkt->mark == PL_DP_MARK_OWN && is_markable(m, pkt))
+		write_bits(m, pkt, pl_mark_bits(m->cfg.method, call->now_ns / m->cfg.period_ns, 0));
+	if (m->out[pkt->out_port] != NULL)
+		pass(m->out[pkt->out_port], pkt, call->now_ns);
+}
+
+/* ---- making ---- */
+
+static int make_sender(struct pl_dp_marking *m, const char *text, struct pl_diag *diag)
+{
+	struct pl_dp_to_args to;
+	struct pl_dp_arg rows[PL_DP_TO_ARGS];
+	const size_t n = pl_dp_to_args(&to, rows);
+	const struct pl_tmpkt_sender_config sender = {
+		.kind = PL_FLAT_MARK128,
+		/* a frame of 1500 bytes and less */
+		.records = pl_tmpkt_fits(PL_FLAT_MARK128, 1400),
+		.lanes = 1,
+		.exporter = m->p->node_id,
+		.send = take_datagram,
+		.arg = m,
+	};
+	int r = pl_dp_args_read("marking.send", text, rows, n, diag);
+
+	if (r == 0)
+		r = pl_dp_to_of("marking.send", &to, m->p, &m->to, diag);
+	if (r < 0)
+		return r;
+	m->out_port = (uint16_t)to.out;
+	if (m->to.dport == 0)
+		m->to.dport = PL_TMPKT_PORT;
+	if (m->to.sport == 0)
+		m->to.sport = PL_TMPKT_PORT;
+	return pl_tmpkt_sender_new(&m->sender, &sender);
+}
+
+static int make_counters(struct pl_dp_marking *m, struct pl_diag *diag)
+{
+	struct {
+		const char *name;
+		uint64_t (**cells)[2];
+	} counters[] = {
+		{ "records", &m->records },
+		{ "unsent", &m->unsent },
+		{ "datagrams", &m->datagrams },
+		{ "without_room", &m->without_room },
+		{ "too_late", &m->too_late },
+	};
+
+	for (unsigned int i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+		*counters[i].cells = pl_dp_act_counter(m->p, "marking", counters[i].name, diag);
+		if (*counters[i].cells == NULL)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+int pl_dp_marking_new(struct pl_dp_marking **ret, struct pl_dp_pipeline *p,
+	const struct pl_dp_marking_cfg *cfg, struct pl_diag *diag)
+{
+	struct pl_dp_marking *m;
+	uint64_t guard;
+	int r = pl_mark_guard_check(&guard, cfg->method, cfg->period_ns, &cfg->spread, diag);
+
+	if (r < 0)
+		return r;
+	if (cfg->where.colour.carrier == PL_MARK_AT_OPTION) {
+		pl_diag_set(diag,
+			"a switch marks bits of the IP header: dscp, tos, tclass, ecn or ipv4-reserved");
+		return -EINVAL;
+	}
+	m = calloc(1, sizeof(*m));
+	if (m == NULL)
+		return -ENOMEM;
+	m->p = p;
+	m->cfg = *cfg;
+	m->guard_ns = guard;
+	m->synced = true;
+	m->error_ns = cfg->spread.clock_ns;
+	r = make_counters(m, diag);
+	if (r == 0 && cfg->send != NULL)
+		r = make_sender(m, cfg->send, diag);
+	m->cfg.send = NULL; /* the owner's */
+	if (r < 0) {
+		pl_dp_marking_free(m);
+		return r;
+	}
+	*ret = m;
+	return 0;
+}
+
+void pl_dp_marking_free(struct pl_dp_marking *m)
+{
+	if (m == NULL)
+		return;
+	for (unsigned int i = 0; i < m->n; i++) {
+		pl_mark_meter_free(m->points[i]->meter);
+		pl_dp_block_cells_free(m->points[i]->cells);
+		free(m->points[i]);
+	}
+	pl_tmpkt_sender_free(m->sender);
+	free(m);
+}
+
+static int refuse(const struct pl_dp_marking *m, const struct pl_dp_point_cfg *cfg,
+	struct point *const *place, struct pl_diag *diag)
+{
+	if (cfg->cells == NULL &&
+		(cfg->port == 0 || cfg->port > PL_DP_PORTS_MAX || !m->p->gates[cfg->port].there)) {
+		pl_diag_set(diag, "there is no port %u", cfg->port);
+		return -EINVAL;
+	}
+	if (cfg->cells == NULL && *place != NULL) {
+		pl_diag_set(diag, "port %u has a point in this direction already: number %u",
+			cfg->port, (*place)->cfg.number);
+		return -EINVAL;
+	}
+	for (unsigned int i = 0; i < m->n; i++) {
+		if (m->points[i]->cfg.number == cfg->number) {
+			pl_diag_set(diag, "there is a point %u already", cfg->number);
+			return -EINVAL;
+		}
+	}
+	if (m->n == POINTS_MAX) {
+		pl_diag_set(diag, "a switch has %d points at most", POINTS_MAX);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int make_meter(struct point *point, struct pl_diag *diag)
+{
+	const struct pl_dp_point_cfg *cfg = &point->cfg;
+	const struct pl_mark_meter_config meter = {
+		.point = point->as,
+		.guard_ns = point->m->guard_ns,
+		.flows_max = cfg->by == PL_DP_BY_NONE ? 1
+			     : cfg->flows_max != 0    ? cfg->flows_max
+						      : FLOWS_MAX,
+		.record = take_record,
+		.arg = point,
+	};
+
+	return pl_mark_meter_new(&point->meter, &meter, diag);
+}
+
+int pl_dp_marking_point(
+	struct pl_dp_marking *m, const struct pl_dp_point_cfg *cfg, struct pl_diag *diag)
+{
+	const bool port = cfg->cells == NULL && cfg->port <= PL_DP_PORTS_MAX;
+	struct point **place = &(cfg->out ? m->out : m->in)[port ? cfg->port : 0], *point;
+	int r = refuse(m, cfg, place, diag);
+
+	if (r < 0)
+		return r;
+	point = calloc(1, sizeof(*point));
+	if (point == NULL)
+		return -ENOMEM;
+	point->cfg = *cfg;
+	point->m = m;
+	point->as = (struct pl_mark_point){ .point = cfg->number,
+		.method = m->cfg.method,
+		.period_ns = m->cfg.period_ns,
+		.flags = cfg->role == PL_DP_MARKER ? PL_MARK_IS_MARKER : 0 };
+	r = cfg->cells == NULL ? make_meter(point, diag)
+			       : pl_dp_block_cells_new(&point->cells, m->p, cfg->cells, cfg->table,
+					 m->cfg.method, diag);
+	point->cfg.cells = point->cfg.table = NULL; /* the owner's */
+	if (r < 0) {
+		free(point);
+		return r;
+	}
+	m->points[m->n++] = point;
+	if (port)
+		*place = point;
+	return 0;
+}
+
+/* ---- a new pipeline ---- */
+
+static bool is_same_point(const struct pl_dp_point_cfg *a, const struct pl_dp_point_cfg *b)
+{
+	return a->number == b->number && a->port == b->port && a->out == b->out &&
+	       a->role == b->role && a->by == b->by && a->flows_max == b->flows_max;
+}
+
+static bool is_same(const struct pl_dp_marking *a, const struct pl_dp_marking *b)
+{
+	bool same = a->n == b->n && a->cfg.method == b->cfg.method &&
+		    a->cfg.period_ns == b->cfg.period_ns && a->guard_ns == b->guard_ns &&
+		    memcmp(&a->cfg.where, &b->cfg.where, sizeof(a->cfg.where)) == 0;
+
+	for (unsigned int i = 0; same && i < a->n; i++) {
+		const struct point *x = a->points[i], *y = b->points[i];
+
+		same = is_same_point(&x->cfg, &y->cfg) &&
+		       (x->cells == NULL || y->cells == NULL
+				       ? x->cells == y->cells
+				       : pl_dp_block_cells_same(x->cells, y->cells));
+	}
+	return same;
+}
+
+void pl_dp_marking_inherit(struct pl_dp_marking *m, struct pl_dp_marking *old)
+{
+	if (!is_same(m, old))
+		return;
+	m->begun_ns = old->begun_ns;
+	m->due_ns = old->due_ns;
+	for (unsigned int i = 0; i < m->n; i++) {
+		struct point *mine = m->points[i], *theirs = old->points[i];
+		struct point **place = &(theirs->cfg.out ? m->out : m->in)[theirs->cfg.port];
+
+		mine->next = theirs->next;
+		mine->stray = theirs->stray;
+		if (mine->cells != NULL) {
+			pl_dp_block_cells_inherit(mine->cells, theirs->cells);
+			continue;
+		}
+		/* A meter calls its point, which goes along; each is where the other was. */
+		m->points[i] = *place = theirs;
+		old->points[i] = mine;
+		theirs->m = m;
+		mine->m = old;
+	}
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The inside of a simulation, for the files that make it up. */
+#pragma once
+
+#include "base/hash.h"
+#include "dataplane/agenda.h"
+#include "dataplane/sim.h"
+#include "wire/layers.h"
+
+#define NO_LINK UINT32_MAX
+
+/* What a packet met at one node; times are true. */
+struct trace_hop {
+	uint64_t in_ns, out_ns, latency_ns; /* the last by the node's clock */
+	uint32_t node;                      /* its id */
+	uint32_t depth_bytes, tx_util;
+	uint16_t in_port, out_port, queue;
+	bool queued, left; /* it came into a queue, and out of it */
+};
+
+struct pl_dp_trace {
+	struct pl_dp_packet *owner; /* NULL: free */
+	struct pl_dp_trace *next;   /* free */
+	struct pl_dp_trace *older;  /* made before it */
+	uint64_t id, born_ns;
+	struct pl_flow tuple;
+	bool copy;
+	uint8_t n;
+	struct trace_hop hops[]; /* PL_DP_SIM_HOPS_MAX when there is somebody to tell */
+};
+
+struct sim_port {
+	struct pl_dp_port *port;
+	uint32_t node, thing, link; /* link: out of it */
+	uint16_t number;
+	/* The packet that left the queue and has not been sent yet, and its length then. */
+	const struct pl_dp_packet *sending;
+	uint32_t sending_len;
+};
+
+struct sim_link {
+	struct pl_dp_link *link;
+	uint32_t from, to, thing; /* ports */
+};
+
+struct sim_node {
+	struct pl_dp_sim_node_cfg cfg;
+	uint32_t *ports; /* index of the port by number, plus 1; 0: none */
+	uint32_t n_ports;
+};
+
+struct sim_flow {
+	struct pl_dp_flow_books books;
+	uint64_t highest[2]; /* serial that arrived, there and back */
+};
+
+enum thing_kind { THING_PORT, THING_LINK, THING_TIMER };
+
+struct sim_thing {
+	enum thing_kind kind;
+	uint32_t index;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+struct pl_dp_sim {
+	struct pl_dp_sim_cfg cfg;
+	uint64_t now;
+	struct pl_dp_pool *pool;
+	struct pl_dp_agenda agenda;
+	struct sim_thing *things;
+	struct sim_node *nodes;
+	struct sim_port *ports;
+	struct sim_link *links;
+	struct sim_flow *flows; /* flow n at n - 1 */
+	uint32_t n_things, n_nodes, n_ports, n_links, n_flows;
+	struct pl_dp_trace *free, *all;
+	uint64_t traces; /* ids given */
+	struct pl_dp_sim_books books;
+	struct pl_dp_sim_watch watch;
+};
+
+static inline struct sim_port *sim_port_of(
+	const struct pl_dp_sim *s, unsigned int node, unsigned int number)
+{
+	const struct sim_node *n = node < s->n_nodes ? &s->nodes[node] : NULL;
+
+	if (n == NULL || number >= n->n_ports || n->ports[number] == 0)
+		return NULL;
+	return &s->ports[n->ports[number] - 1];
+}
+
+/* ---- sim_truth.c ---- */
+
+void trace_begin(struct pl_dp_sim *s, struct pl_dp_packet *pkt);
+/* The packet's own trace; NULL for what nodes made. */
+struct pl_dp_trace *trace_of(const struct pl_dp_packet *pkt);
+void trace_copy(struct pl_dp_sim *s, const struct pl_dp_packet *from, struct pl_dp_packet *copy);
+void trace_arrived(struct pl_dp_sim *s, const struct sim_port *at, const struct pl_dp_packet *pkt);
+void trace_queued(struct pl_dp_sim *s, const struct pl_dp_packet *pkt);
+/* out_ns of the packet is by the node's clock already, true_ns is not. */
+void trace_left(struct pl_dp_sim *s, const struct pl_dp_packet *pkt, uint64_t true_ns);
+/* Its end: at a host, at a node by pkt->drop, or on a link. */
+void trace_delivered(struct pl_dp_sim *s, const struct pl_dp_packet *pkt);
+void trace_dropped(struct pl_dp_sim *s, unsigned int node, const struct pl_dp_packet *pkt);
+void trace_lost(struct pl_dp_sim *s, const struct sim_link *link, const struct pl_dp_packet *pkt);

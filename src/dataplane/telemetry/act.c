@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Arguments, counters and registers of telemetry actions. */
+#include "dataplane/telemetry/act.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/num.h"
+#include "dataplane/parse.h"
+
+#define TEXT_MAX 512
+
+/* ---- arguments ---- */
+
+static int refuse(const char *action, const struct pl_dp_arg *arg, const char *value,
+	const char *want, struct pl_diag *diag)
+{
+	pl_diag_set(diag, "action %s: %s=%s: %s", action, arg->name, value, want);
+	return -EINVAL;
+}
+
+static int read_choice(
+	const char *action, const struct pl_dp_arg *arg, const char *value, struct pl_diag *diag)
+{
+	char all[160] = "";
+
+	for (unsigned int i = 0; arg->choices[i] != NULL; i++) {
+		if (strcmp(arg->choices[i], value) == 0) {
+			*(unsigned int *)arg->target = i;
+			return 0;
+		}
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", i > 0 ? ", " : "",
+			arg->choices[i]);
+	}
+	pl_diag_set(diag, "action %s: %s is one of %s, not \"%s\"", action, arg->name, all, value);
+	return -EINVAL;
+}
+
+static int read_fields(
+	const char *action, const struct pl_dp_arg *arg, const char *value, struct pl_diag *diag)
+{
+	const char *names[PL_PACK_FIELDS_MAX];
+	char copy[TEXT_MAX], *save = NULL;
+	struct pl_diag inner = { 0 };
+	size_t n = 0;
+
+	snprintf(copy, sizeof(copy), "%s", value);
+	for (char *w = strtok_r(copy, ",", &save); w != NULL; w = strtok_r(NULL, ",", &save)) {
+		if (n == PL_PACK_FIELDS_MAX)
+			return refuse(action, arg, value, "too many fields", diag);
+		names[n++] = w;
+	}
+	if (pl_pack_init(arg->target, PL_KIND_HOP, names, n, &inner) < 0)
+		return refuse(action, arg, value, inner.text, diag);
+	return 0;
+}
+
+static int read_endpoint(const char *value, struct pl_dp_endpoint *ret)
+{
+	ret->port = 0;
+	if (pl_parse_addr(value, &ret->addr) == 0)
+		return 0;
+	return pl_parse_endpoint(value, &ret->addr, &ret->port);
+}
+
+static int read_value(
+	const char *action, const struct pl_dp_arg *arg, const char *value, struct pl_diag *diag)
+{
+	uint64_t n;
+
+	switch (arg->type) {
+	case PL_DP_ARG_U64:
+		if (pl_parse_u64(value, &n) < 0 || n > arg->max) {
+			pl_diag_set(diag, "action %s: %s is a number up to %" PRIu64 ", not \"%s\"",
+				action, arg->name, arg->max, value);
+			return -EINVAL;
+		}
+		*(uint64_t *)arg->target = n;
+		return 0;
+	case PL_DP_ARG_CHOICE:
+		return read_choice(action, arg, value, diag);
+	case PL_DP_ARG_DURATION:
+		if (pl_parse_duration(value, arg->target) < 0)
+			return refuse(
+				action, arg, value, "a duration such as 250us is needed", diag);
+		return 0;
+	case PL_DP_ARG_SIZE:
+		if (pl_parse_size(value, &n) < 0 || n > arg->max)
+			return refuse(action, arg, value, "bytes such as 64KiB are needed", diag);
+		*(uint64_t *)arg->target = n;
+		return 0;
+	case PL_DP_ARG_ENDPOINT:
+		if (read_endpoint(value, arg->target) < 0)
+			return refuse(action, arg, value,
+				"an address is needed, with or without :PORT", diag);
+		return 0;
+	case PL_DP_ARG_MAC:
+		if (pl_dp_mac_parse(value, arg->target) < 0)
+			return refuse(action, arg, value,
+				"a MAC address such as 02:00:00:00:00:01 is needed", diag);
+		return 0;
+	case PL_DP_ARG_FIELDS:
+		return read_fields(action, arg, value, diag);
+	case PL_DP_ARG_FLAG:
+		break;
+	}
+	return refuse(action, arg, value, "this argument has no value", diag);
+}
+
+static int read_word(
+	const char *action, char *word, struct pl_dp_arg *args, size_t n, struct pl_diag *diag)
+{
+	char *value = strchr(word, '=');
+	const char *all[64], *near;
+	size_t i = 0;
+
+	if (value != NULL)
+		*value++ = '\0';
+	for (; i < n && strcmp(args[i].name, word) != 0; i++)
+		all[i < 64 ? i : 63] = args[i].name;
+	if (i == n) {
+		near = pl_nearest(word, all, n < 64 ? n : 64);
+		pl_diag_set(diag, "action %s has no argument \"%s\"%s%s%s", action, word,
+			near != NULL ? ", did you mean \"" : "", near != NULL ? near : "",
+			near != NULL ? "\"?" : "");
+		return -EINVAL;
+	}
+	if (args[i].given) {
+		pl_diag_set(diag, "action %s: %s stands there twice", action, word);
+		return -EINVAL;
+	}
+	args[i].given = true;
+	if (args[i].type == PL_DP_ARG_FLAG && value == NULL) {
+		*(bool *)args[i].target = true;
+		return 0;
+	}
+	if (value == NULL) {
+		pl_diag_set(diag, "action %s: %s needs a value: %s=…", action, word, word);
+		return -EINVAL;
+	}
+	return read_value(action, &args[i], value, diag);
+}
+
+int pl_dp_args_read(const char *action, const char *text, struct pl_dp_arg *args, size_t n,
+	struct pl_diag *diag)
+{
+	char copy[TEXT_MAX], *save = NULL;
+
+	if (strlen(text) >= sizeof(copy)) {
+		pl_diag_set(diag, "action %s: its arguments are too long", action);
+		return -EINVAL;
+	}
+	memcpy(copy, text, strlen(text) + 1);
+	for (char *w = strtok_r(copy, " ", &save); w != NULL; w = strtok_r(NULL, " ", &save)) {
+		int r = read_word(action, w, args, n, diag);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- arguments that several actions have ---- */
+
+size_t pl_dp_node_args(struct pl_dp_node_args *a, struct pl_dp_arg *rows)
+{
+	static const char *const units[] = { "ns", "us", NULL };
+	static const char *const depths[] = { "bytes", "packets", "cells", NULL };
+	const struct pl_dp_arg mine[PL_DP_NODE_ARGS] = {
+		{ "times", PL_DP_ARG_CHOICE, &a->times, 0, units, false },
+		{ "latency_unit", PL_DP_ARG_CHOICE, &a->latency, 0, units, false },
+		{ "depth", PL_DP_ARG_CHOICE, &a->depth, 0, depths, false },
+		{ "cell", PL_DP_ARG_U64, &a->cell, UINT16_MAX, NULL, false },
+		{ "util", PL_DP_ARG_U64, &a->util, UINT32_MAX, NULL, false },
+	};
+
+	*a = (struct pl_dp_node_args){ 0 };
+	memcpy(rows, mine, sizeof(mine));
+	return PL_DP_NODE_ARGS;
+}
+
+void pl_dp_act_node_init(
+	struct pl_dp_act_node *n, const struct pl_dp_pipeline *p, const struct pl_dp_node_args *a)
+{
+	*n = (struct pl_dp_act_node){ 0 };
+	for (unsigned int i = 0; i <= PL_DP_PORTS_MAX; i++) {
+		uint64_t mac;
+		uint32_t mtu = 0;
+
+		n->ports[i].level1 = (uint16_t)i;
+		n->ports[i].level2 = i;
+		if (pl_dp_pipeline_port_of(p, i, &mac, &mtu))
+			n->ports[i].mtu = (uint16_t)(mtu < UINT16_MAX ? mtu : UINT16_MAX);
+	}
+	n->node = (struct pl_dp_node){
+		.id = pl_dp_pipeline_node_id(p),
+		.id_wide = pl_dp_pipeline_node_id(p),
+		.ports = n->ports,
+		.n_ports = PL_DP_PORTS_MAX + 1,
+	};
+	if (a != NULL) {
+		n->node.us = a->times == 1;
+		n->node.latency_us = a->latency == 1;
+		n->node.occupancy = (uint8_t)a->depth;
+		n->node.cell_bytes = (uint16_t)a->cell;
+		n->node.util_full = (uint32_t)a->util;
+	}
+}
+
+size_t pl_dp_domain_args(struct pl_dp_domain_args *a, struct pl_dp_arg *rows)
+{
+	static const char *const places[] = { "after", "before", NULL };
+	static const char *const ways[] = { "dscp", "port", "marker", "tunnel", "any", NULL };
+	const struct pl_dp_arg mine[PL_DP_DOMAIN_ARGS] = {
+		{ "dscp", PL_DP_ARG_U64, &a->dscp, 63, NULL, false },
+		{ "mask", PL_DP_ARG_U64, &a->mask, 63, NULL, false },
+		{ "port", PL_DP_ARG_U64, &a->port, UINT16_MAX, NULL, false },
+		{ "marker", PL_DP_ARG_U64, &a->marker, UINT64_MAX, NULL, false },
+		{ "gre", PL_DP_ARG_U64, &a->gre, UINT16_MAX, NULL, false },
+		{ "class", PL_DP_ARG_U64, &a->class, UINT16_MAX, NULL, false },
+		{ "tcp", PL_DP_ARG_CHOICE, &a->tcp, 0, places, false },
+		{ "accept", PL_DP_ARG_CHOICE, &a->accept, 0, ways, false },
+	};
+
+	*a = (struct pl_dp_domain_args){ .accept = 4 };
+	memcpy(rows, mine, sizeof(mine));
+	return PL_DP_DOMAIN_ARGS;
+}
+
+struct pl_dp_int_domain pl_dp_domain_of(const struct pl_dp_domain_args *a)
+{
+	static const uint8_t by[] = { PL_DP_BY_DSCP, PL_DP_BY_PORT, PL_DP_BY_MARKER,
+		PL_DP_BY_TUNNEL,
+		PL_DP_BY_DSCP | PL_DP_BY_PORT | PL_DP_BY_MARKER | PL_DP_BY_TUNNEL };
+	struct pl_dp_int_domain d = {
+		.by = by[a->accept],
+		.dscp = (uint8_t)a->dscp,
+		.dscp_mask = (uint8_t)a->mask,
+		.port = (uint16_t)a->port,
+		.marker = a->marker,
+		.gre_ethertype = (uint16_t)a->gre,
+		.geneve_class = (uint16_t)a->class,
+		.tcp_before_options = a->tcp == 1,
+	};
+
+	return pl_dp_int_domain(&d);
+}
+
+size_t pl_dp_to_args(struct pl_dp_to_args *a, struct pl_dp_arg *rows)
+{
+	const struct pl_dp_arg mine[PL_DP_TO_ARGS] = {
+		{ "to", PL_DP_ARG_ENDPOINT, &a->to, 0, NULL, false },
+		{ "from", PL_DP_ARG_ENDPOINT, &a->from, 0, NULL, false },
+		{ "out", PL_DP_ARG_U64, &a->out, PL_DP_PORTS_MAX, NULL, false },
+		{ "mac", PL_DP_ARG_MAC, &a->mac, 0, NULL, false },
+		{ "to_dscp", PL_DP_ARG_U64, &a->dscp, 63, NULL, false },
+		{ "no_sum", PL_DP_ARG_FLAG, &a->no_sum, 0, NULL, false },
+	};
+
+	*a = (struct pl_dp_to_args){ 0 };
+	memcpy(rows, mine, sizeof(mine));
+	return PL_DP_TO_ARGS;
+}
+
+int pl_dp_to_of(const char *action, const struct pl_dp_to_args *a, const struct pl_dp_pipeline *p,
+	struct pl_dp_datagram *ret, struct pl_diag *diag)
+{
+	struct pl_diag inner = { 0 };
+	uint64_t mac = 0;
+	uint32_t mtu;
+
+	if (!pl_dp_pipeline_port_of(p, (unsigned int)a->out, &mac, &mtu)) {
+		pl_diag_set(
+			diag, "action %s: out=PORT is needed, with a port of this switch", action);
+		return -EINVAL;
+	}
+	*ret = (struct pl_dp_datagram){
+		.src = a->from.addr,
+		.dst = a->to.addr,
+		.sport = a->from.port,
+		.dport = a->to.port,
+		.dscp = (uint8_t)a->dscp,
+		.no_sum = a->no_sum,
+	};
+	pl_dp_mac_set(ret->smac, mac);
+	pl_dp_mac_set(ret->dmac, a->mac != 0 ? a->mac : UINT64_C(0xffffffffffff));
+	if (pl_dp_datagram_check(ret, &inner) < 0) {
+		pl_diag_set(diag, "action %s: to=ADDRESS and from=ADDRESS: %s", action, inner.text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* ---- counters and registers ---- */
+
+static struct pl_dp_cells_state *cells_of(
+	struct pl_dp_pipeline *p, enum pl_dp_cells kind, const char *name, struct pl_diag *diag)
+{
+	struct pl_dp_cells_state *c = pl_dp_cells_find(p, kind, name, strlen(name));
+
+	if (c != NULL)
+		return c;
+	/* Registers have two cells: RDMA has a PSN and a slot. */
+	if ((kind == PL_DP_COUNTERS ? pl_dp_pipeline_counter(p, name, 1, diag)
+				    : pl_dp_pipeline_register(p, name, 2, diag)) < 0)
+		return NULL;
+	c = pl_dp_cells_find(p, kind, name, strlen(name));
+	c->of_action = kind == PL_DP_REGISTERS;
+	return c;
+}
+
+uint64_t (*pl_dp_act_counter(
+	struct pl_dp_pipeline *p, const char *action, const char *what, struct pl_diag *diag))[2]
+{
+	char name[PL_DP_NAME_MAX + 1];
+	struct pl_dp_cells_state *c;
+
+	snprintf(name, sizeof(name), "%s.%s", action, what);
+	c = cells_of(p, PL_DP_COUNTERS, name, diag);
+	return c == NULL ? NULL : c->counters;
+}
+
+int pl_dp_act_outcomes(struct pl_dp_pipeline *p, const char *action,
+	uint64_t (*ret[PL_DP_INT_MAX])[2], struct pl_diag *diag)
+{
+	for (int i = 0; i < PL_DP_INT_MAX; i++) {
+		ret[i] = pl_dp_act_counter(
+			p, action, pl_dp_int_outcome_name((enum pl_dp_int_outcome)i), diag);
+		if (ret[i] == NULL)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+uint64_t *pl_dp_act_register(struct pl_dp_pipeline *p, const char *action, const char *what,
+	const struct pl_dp_datagram *to, struct pl_diag *diag)
+{
+	const struct {
+		struct pl_addr src, dst;
+		uint32_t dport;
+	} key = { to->src, to->dst, to->dport };
+	char name[PL_DP_NAME_MAX + 1];
+	struct pl_dp_cells_state *c;
+
+	snprintf(name, sizeof(name), "%.14s.%.6s.%08" PRIx32, action, what,
+		(uint32_t)pl_hash(&key, sizeof(key), 0));
+	c = cells_of(p, PL_DP_REGISTERS, name, diag);
+	if (c == NULL)
+		return NULL;
+	p->shared = c;
+	return c->registers;
+}
+
+void pl_dp_act_emit(const struct pl_dp_call *call, struct pl_dp_packet *pkt, uint16_t port)
+{
+	(void)pl_dp_parse(pkt); /* it is well-formed */
+	if (call->pipeline->hashes)
+		pkt->flow_hash = pl_dp_flow_hash(pkt);
+	pkt->in_ns = call->now_ns;
+	pkt->mark = PL_DP_MARK_OWN;
+	pl_dp_emit(call, pkt, port);
+}

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Telemetry actions as the files of switches call them: a path of three switches from the file to
+ * the bytes, reports with one sequence, drops told once, and what a wrong argument is told. */
+#include "dataplane/program.h"
+#include "dataplane/telemetry/act.h"
+#include "dataplane/test_packets.h"
+#include "wire/report.h"
+
+#define SWITCHES 3
+#define OUT_MAX  64
+#define PACKETS  400
+
+struct node {
+	struct pl_dp_pipeline *p;
+	struct pl_dp_packet *out[OUT_MAX]; /* left by ports */
+	unsigned int n;
+};
+
+static struct pl_dp_pool *pool;
+static uint64_t seed; /* of pipelines that are built */
+
+static void keep(void *arg, struct pl_dp_packet *pkt, enum pl_dp_stage stage)
+{
+	struct node *s = arg;
+
+	(void)stage;
+	if (s->n < OUT_MAX)
+		s->out[s->n++] = pkt;
+	else
+		pl_dp_packet_free(pkt);
+}
+
+static int build(struct node *s, uint32_t id, const char *egress, struct pl_diag *diag)
+{
+	struct pl_dp_pipeline_options o = {
+		.ops = { .out = keep, .arg = s }, .pool = pool, .seed = seed
+	};
+	struct pl_dp_program program;
+	char text[2000];
+	int r;
+
+	snprintf(text, sizeof(text),
+		"name: s%u\nid: %u\nports:\n"
+		"  - { number: 1, uri: \"packet:a\" }\n"
+		"  - { number: 2, uri: \"packet:b\" }\n"
+		"  - { number: 9, uri: \"packet:c\" }\n"
+		"tables:\n"
+		"  - name: way\n    key: [ port.in exact ]\n    entries:\n"
+		"      - port.in=1 -> forward 2\n"
+		"  - name: telemetry\n    stage: egress\n    key: [ port.out exact ]\n"
+		"    entries:\n%s",
+		id, id, egress);
+	*s = (struct node){ 0 };
+	r = pl_dp_program_parse(&program, "s.yaml", text, strlen(text), diag);
+	if (r < 0)
+		return r;
+	r = pl_dp_program_build(&program, &o, NULL, &s->p, diag);
+	pl_dp_program_done(&program);
+	return r;
+}
+
+/* Through the switch: in by port 1, a queue that is always this deep, out. The packet that went out
+ * by port 2, or NULL; what went out by port 9 stays in s->out. */
+static struct pl_dp_packet *through(struct node *s, struct pl_dp_packet *pkt, uint64_t ns)
+{
+	struct pl_dp_packet *found = NULL;
+	unsigned int n;
+
+	pkt->in_port = 1;
+	pkt->in_ns = ns;
+	s->n = 0;
+	pl_dp_pipeline_ingress(s->p, &pkt, 1);
+	n = s->n;
+	if (n != 1)
+		return NULL;
+	s->n = 0;
+	pkt = s->out[0];
+	pkt->out_ns = pkt->in_ns + 1000;
+	pkt->depth_bytes = 5000;
+	pl_dp_pipeline_egress(s->p, &pkt, 1);
+	for (unsigned int i = 0; i < s->n; i++) {
+		if (s->out[i]->out_port != 2)
+			continue;
+		found = s->out[i];
+		s->out[i] = s->out[--s->n];
+		break;
+	}
+	return found;
+}
+
+static void done(struct node *s)
+{
+	while (s->n > 0)
+		pl_dp_packet_free(s->out[--s->n]);
+	pl_dp_pipeline_free(s->p);
+}
+
+struct cell {
+	const char *name;
+	uint64_t value;
+};
+
+static void match_cell(void *arg, const char *name, uint32_t index, const uint64_t values[3])
+{
+	struct cell *c = arg;
+
+	if (index == 0 && strcmp(c->name, name) == 0)
+		c->value = values[0];
+}
+
+static uint64_t counter(const struct node *s, const char *name)
+{
+	struct cell c = { name, UINT64_MAX };
+
+	pl_dp_pipeline_cells(s->p, PL_DP_COUNTERS, NULL, match_cell, &c, NULL);
+	return c.value;
+}
+
+/* The report in a packet that went out by port 9. */
+static bool read_report(struct pl_dp_packet *pkt, struct pl_report *ret)
+{
+	struct pl_report_iter it;
+	struct pl_layers l;
+	enum pl_verdict v;
+
+	return test_locate(pkt) && test_wrong(pkt) == NULL &&
+	       pl_layers_walk(&l, pl_cursor(pkt->data, pkt->len), PL_LINK_ETHERNET, false) ==
+		       PL_V_OK &&
+	       l.flow.dport == 32766 && pl_report_begin(&it, l.payload, -1, false) == PL_V_OK &&
+	       pl_report_next(&it, ret, &v);
+}
+
+#define TO "to=10.9.9.9 from=10.9.9.1 out=9 mac=02:00:00:00:00:99"
+
+static void test_path(void)
+{
+	static const char *const egress[SWITCHES] = {
+		"      - port.out=2 -> int_source version=1.0 instructions=0xf000\n",
+		"      - port.out=2 -> int_transit\n",
+		"      - port.out=2 -> int_transit; int_sink " TO " report=1.0 hw=3\n",
+	};
+	struct node s[SWITCHES];
+	struct pl_diag diag = { 0 };
+	struct pl_rng rng;
+	uint32_t wrong = 0, reports = 0, instrumented = 0;
+
+	pl_rng_seed(&rng, 1);
+	for (uint32_t i = 0; i < SWITCHES; i++) {
+		if (!ok(build(&s[i], 11 + i, egress[i], &diag) == 0, "%s", diag.text))
+			return;
+	}
+	for (uint32_t k = 0; k < PACKETS; k++) {
+		uint8_t before[TEST_BYTES];
+		uint32_t len;
+		struct pl_dp_packet *pkt;
+		struct pl_report report;
+
+		/* short enough that every MTU has room */
+		do
+			len = test_make(before, &rng, TEST_PLAIN);
+		while (len > 1300);
+		pkt = pl_dp_packet_of(pool, before, len);
+		for (uint32_t i = 0; i < SWITCHES && pkt != NULL; i++) {
+			pkt = through(&s[i], pkt, 1000000 + 10000 * i);
+			if (pkt == NULL || i != SWITCHES - 1)
+				continue;
+			wrong += pkt->len != len || memcmp(pkt->data, before, len) != 0;
+			for (unsigned int j = 0; j < s[i].n; j++) {
+				if (!read_report(s[i].out[j], &report) || report.node != 13 ||
+					report.seq != reports || report.hw_id != 3 ||
+					!report.tracked || report.hop.latency != 1000 ||
+					report.hop.queue_depth != 5000)
+					wrong++;
+				reports++;
+				pl_dp_packet_free(s[i].out[j]);
+			}
+			s[i].n = 0;
+		}
+		wrong += pkt == NULL;
+		pl_dp_packet_free(pkt);
+	}
+	eq(wrong, 0, "the original bytes, and what reports say");
+	instrumented = (uint32_t)counter(&s[0], "int_source.done");
+	eq(instrumented, PACKETS);
+	eq(reports, instrumented, "one report of each");
+	eq(counter(&s[1], "int_transit.done"), instrumented);
+	eq(counter(&s[2], "int_sink.done"), instrumented);
+	eq(counter(&s[2], "int_sink.reports"), reports);
+	/* an entry that is replaced does not begin the stream anew */
+	{
+		const struct pl_dp_change change = { PL_DP_SET, "telemetry",
+			"port.out=2 -> int_transit; int_sink " TO " report=1.0 hw=3 snap=40" };
+		struct pl_report report = { 0 };
+		struct pl_dp_packet *pkt;
+		uint8_t bytes[TEST_BYTES];
+		uint32_t len = 0;
+		size_t bad;
+
+		eq(pl_dp_pipeline_change(s[2].p, &change, 1, &bad, &diag), 0, "%s", diag.text);
+		while (len == 0 || len > 1300)
+			len = test_make(bytes, &rng, TEST_PLAIN);
+		pkt = pl_dp_packet_of(pool, bytes, len);
+		for (uint32_t i = 0; i < SWITCHES; i++)
+			pkt = through(&s[i], pkt, 1);
+		ok(s[2].n == 1 && read_report(s[2].out[0], &report), "a report");
+		eq(report.seq, reports);
+		pl_dp_packet_free(pkt);
+	}
+	for (uint32_t i = 0; i < SWITCHES; i++)
+		done(&s[i]);
+	eq(pl_dp_pool_alive(pool), 0);
+}
+
+/* A node that reports its drops: each once, and not those of its reports. */
+static void test_drops(void)
+{
+	struct pl_report report = { 0 };
+	struct pl_dp_packet *pkt;
+	struct pl_diag diag = { 0 };
+	uint8_t bytes[TEST_BYTES];
+	struct pl_rng rng;
+	struct node s;
+	uint32_t len;
+
+	pl_rng_seed(&rng, 4);
+	if (!ok(build(&s, 5, "      - port.out=2 -> report kind=drop " TO "\n", &diag) == 0, "%s",
+		    diag.text))
+		return;
+	len = test_make(bytes, &rng, TEST_PLAIN);
+	pkt = pl_dp_packet_of(pool, bytes, len);
+	pkt->in_port = 2; /* no entry: no route */
+	pl_dp_pipeline_ingress(s.p, &pkt, 1);
+	ok(s.n == 1 && read_report(s.out[0], &report), "a report of the drop");
+	ok(report.dropped && report.have_drop_reason, "that says so");
+	eq(report.drop_reason, 2, "no route");
+	eq(report.node, 5);
+	done(&s);
+
+	if (!ok(build(&s, 5, "      - port.out=2 -> report kind=drop " TO "\n", &diag) == 0))
+		return;
+	pl_dp_pipeline_port_up(s.p, 9, false);
+	pkt = pl_dp_packet_of(pool, bytes, len);
+	pkt->in_port = 2;
+	pl_dp_pipeline_ingress(s.p, &pkt, 1);
+	eq(s.n, 0, "the way to the collector is down");
+	eq(pl_dp_pipeline_books(s.p, PL_DP_INGRESS)->dropped[PL_DP_DROP_PORT], 1,
+		"one report dropped, and no report about it");
+	done(&s);
+	eq(pl_dp_pool_alive(pool), 0);
+}
+
+/* Reports that a filter with few places held back, of flows that displace each other. */
+static uint64_t held(uint64_t with_seed)
+{
+	struct pl_diag diag = { 0 };
+	uint8_t bytes[TEST_BYTES];
+	struct pl_rng rng;
+	struct node s;
+	uint64_t n;
+	int r;
+
+	seed = with_seed;
+	r = build(
+		&s, 5, "      - port.out=2 -> int_source; int_sink " TO " path flows=16\n", &diag);
+	seed = 0;
+	if (!ok(r == 0, "%s", diag.text))
+		return 0;
+	for (unsigned int round = 0; round < 4; round++) {
+		pl_rng_seed(&rng, 9);
+		for (unsigned int i = 0; i < 12; i++) {
+			uint32_t len;
+
+			do
+				len = test_make(bytes, &rng, TEST_PLAIN);
+			while (len > 1300);
+			pl_dp_packet_free(through(&s, pl_dp_packet_of(pool, bytes, len), 1000));
+			while (s.n > 0)
+				pl_dp_packet_free(s.out[--s.n]);
+		}
+	}
+	n = counter(&s, "int_sink.held");
+	done(&s);
+	return n;
+}
+
+/* What is reported depends on the pipeline's seed, not on the process. */
+static void test_seed(void)
+{
+	/* held() of seeds 1 to 8: by the hash, which is the same everywhere */
+	static const uint64_t expect[8] = { 25, 17, 26, 30, 29, 36, 30, 29 };
+	uint32_t others = 0;
+
+	for (uint64_t i = 1; i <= 8; i++) {
+		eq(held(i), expect[i - 1], "seed %u", (unsigned int)i);
+		others += expect[i - 1] != expect[0];
+	}
+	ok(others > 0, "another seed, other reports");
+}
+
+/* Everything else that an entry can send. */
+static void test_exports(void)
+{
+	static const char egress[] =
+		"      - port.out=2 -> report kind=queue " TO " threshold=4000 quota=2; record " TO
+		" kind=pkt64; dta " TO " op=key-write key=flow value=queue_depth; roce_write " TO
+		" qpn=17 rkey=1 va=0x1000 value=node,queue_depth slots=4\n";
+	struct pl_diag diag = { 0 };
+	uint8_t bytes[TEST_BYTES];
+	struct pl_rng rng;
+	struct node s;
+	uint32_t len, sent = 0;
+
+	pl_rng_seed(&rng, 4);
+	if (!ok(build(&s, 5, egress, &diag) == 0, "%s", diag.text))
+		return;
+	len = test_make(bytes, &rng, TEST_PLAIN);
+	for (int i = 0; i < 5; i++) {
+		struct pl_dp_packet *pkt =
+			through(&s, pl_dp_packet_of(pool, bytes, len), 1000 + (uint64_t)i);
+
+		ok(pkt != NULL && pkt->len == len && memcmp(pkt->data, bytes, len) == 0,
+			"the packet as it was");
+		pl_dp_packet_free(pkt);
+		sent += s.n;
+		while (s.n > 0)
+			pl_dp_packet_free(s.out[--s.n]);
+	}
+	eq(sent, 2 + 3 * 5);
+	eq(counter(&s, "report.reports"), 2);
+	eq(counter(&s, "report.held"), 3);
+	eq(counter(&s, "record.datagrams"), 5);
+	eq(counter(&s, "dta.reports"), 5);
+	eq(counter(&s, "roce_write.writes"), 5);
+	done(&s);
+	eq(pl_dp_pool_alive(pool), 0);
+}
+
+/* Records that wait when their entry goes are lost, and counted. */
+static void test_unsent(void)
+{
+	const struct pl_dp_change gone[] = {
+		{ PL_DP_SET, "telemetry", "port.out=2 -> record " TO " records=4" },
+		{ PL_DP_DELETE, "telemetry", "port.out=2" },
+	};
+	struct pl_diag diag = { 0 };
+	uint8_t bytes[TEST_BYTES];
+	struct pl_rng rng;
+	struct node s;
+	uint32_t len;
+	size_t bad;
+
+	pl_rng_seed(&rng, 4);
+	if (!ok(build(&s, 5, "      - port.out=2 -> record " TO " records=3\n", &diag) == 0, "%s",
+		    diag.text))
+		return;
+	len = test_make(bytes, &rng, TEST_PLAIN);
+	for (unsigned int i = 0; i < 2; i++) {
+		for (unsigned int k = 0; k < 5; k++) {
+			pl_dp_packet_free(through(&s, pl_dp_packet_of(pool, bytes, len), 1000));
+			while (s.n > 0)
+				pl_dp_packet_free(s.out[--s.n]);
+		}
+		eq(counter(&s, "record.datagrams"), 1 + i);
+		eq(pl_dp_pipeline_change(s.p, &gone[i], 1, &bad, &diag), 0, "%s", diag.text);
+		/* 5 of which 3 went, then 5 of which 4 went */
+		eq(counter(&s, "record.unsent"), i == 0 ? 2 : 3);
+	}
+	done(&s);
+	eq(pl_dp_pool_alive(pool), 0);
+}
+
+static void count_cell(void *arg, const char *name, uint32_t index, const uint64_t values[3])
+{
+	(void)name;
+	(void)index;
+	(void)values;
+	++*(unsigned int *)arg;
+}
+
+/* One collector after the other, more than there is room for registers: each one's goes with it. */
+static void test_registers(void)
+{
+	struct pl_diag diag = { 0 };
+	unsigned int cells = 0;
+	struct node s;
+	size_t bad;
+	int wrong = 0;
+
+	if (!ok(build(&s, 5, "      - port.out=2 -> int_transit\n", &diag) == 0, "%s", diag.text))
+		return;
+	for (unsigned int i = 0; i < 3 * PL_DP_NAMED_MAX; i++) {
+		char entry[200];
+		const struct pl_dp_change c = { PL_DP_SET, "telemetry", entry };
+
+		snprintf(entry, sizeof(entry),
+			"port.out=2 -> report to=10.9.%u.%u from=10.9.9.1 out=9; "
+			"roce_write to=10.9.9.9 from=10.9.9.1 out=9 qpn=%u rkey=1 va=0 value=node",
+			i >> 8, i & 255, i);
+		wrong += pl_dp_pipeline_change(s.p, &c, 1, &bad, &diag) < 0;
+	}
+	eq(wrong, 0, "collectors and queue pairs come and go: %s", diag.text);
+	pl_dp_pipeline_cells(s.p, PL_DP_REGISTERS, NULL, count_cell, &cells, NULL);
+	eq(cells, 4, "two registers are left, of two cells each");
+	done(&s);
+}
+
+static void test_errors(void)
+{
+	static const struct {
+		const char *entry, *says;
+	} cases[] = {
+		{ "int_source verzion=1.0", "did you mean \"version\"" },
+		{ "int_source version=3.0", "one of 0.5, 1.0, 2.1" },
+		{ "int_source version=1.0 mode=mx", "only in INT 2.1" },
+		{ "int_source version", "needs a value" },
+		{ "int_source dscp=64", "up to 63" },
+		{ "int_source hops=1 hops=2", "twice" },
+		{ "int_transit tcp=around", "after, before" },
+		{ "int_sink to=10.0.0.1 from=10.0.0.2", "out=PORT is needed" },
+		{ "int_sink to=10.0.0.1 from=10.0.0.2 out=7", "out=PORT is needed" },
+		{ "int_sink to=10.0.0.1 from=fd00::1 out=9", "both IPv4 or both IPv6" },
+		{ "int_sink " TO " flows=3 path", "power of two" },
+		{ "int_sink " TO " report=2.1", "0.5, 1.0, 2.0" },
+		{ "report kind=queue " TO, "threshold" },
+		{ "report " TO " quota=3", "threshold" },
+		{ "report kind=drop", "out=PORT" },
+		{ "ioam_encap ns=1 type=1", "24 bits" },
+		{ "ioam_encap ns=70000", "up to 65535" },
+		{ "ioam_transit ns=1 type=2", "no argument \"type\"" },
+		{ "record " TO " records=9999", "at most" },
+		{ "dta " TO " op=push key=flow", "key-write, append" },
+		{ "dta " TO " op=append", "need a value" },
+		{ "dta " TO " key=flow value=quue_depth", "help fields" },
+		{ "roce_write " TO " qpn=1 rkey=1 value=node", "rkey and va" },
+		{ "roce_write " TO " qpn=1 rkey=1 va=0 value=node slot=2", "too small" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pl_diag diag = { 0 };
+		char entry[300];
+		struct node s;
+
+		snprintf(entry, sizeof(entry), "      - port.out=2 -> %s\n", cases[i].entry);
+		if (!ok(build(&s, 1, entry, &diag) < 0, "%s", cases[i].entry)) {
+			done(&s);
+			continue;
+		}
+		ok(strstr(diag.text, cases[i].says) != NULL, "%s", diag.text);
+	}
+}
+
+int main(void)
+{
+	eq(pl_dp_pool_new(&pool, 4096, 128), 0);
+	test_path();
+	test_drops();
+	test_seed();
+	test_exports();
+	test_unsent();
+	test_registers();
+	test_errors();
+	pl_dp_pool_free(pool);
+	return pl_test_done();
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Traffic of a simulated network: hosts that send UDP or TCP packets of flows, by a pattern. Each
+ * flow draws from random numbers of its own, so that one flow more changes no other. Packets carry
+ * the flow's tuple, bytes of zero, and in the first 8 bytes of the payload (where it has them) the
+ * packet's number.
+ */
+#pragma once
+
+#include "dataplane/sim.h"
+#include "wire/layers.h"
+
+enum pl_dp_pattern {
+	PL_DP_CONSTANT, /* a packet every 1 / rate */
+	PL_DP_POISSON,  /* gaps exponential with mean 1 / rate */
+	/* At the rate, constant, for times exponential with mean on_ns, between silences with
+	 * mean off_ns. */
+	PL_DP_ON_OFF,
+	/* `burst` packets every period_ns, at the rate (0: all at once), from the start on. Flows of
+	 * many hosts to one with the same start and period are incast. */
+	PL_DP_BURSTS,
+	/* The source sends a request; once it has arrived, the destination answers with `burst`
+	 * packets of reply_bytes at the rate (0: at once); once all have arrived, or timeout_ns after
+	 * the request, the next request follows after a time exponential with mean off_ns. */
+	PL_DP_REQUESTS,
+};
+
+struct pl_dp_flow_cfg {
+	enum pl_dp_pattern pattern;
+	unsigned int from, to; /* hosts: nodes of the simulation */
+	struct pl_flow tuple;  /* TCP or UDP; addresses of one family, vlan 0: no tag */
+	uint8_t from_mac[6], to_mac[6];
+	uint8_t queue;  /* class of the hosts' ports */
+	uint8_t ecn;    /* codepoint of the IP header: 0 Not-ECT, 2 ECT(0) */
+	uint32_t bytes; /* of a frame: 64 and what the headers need at least */
+	uint32_t reply_bytes;
+	double rate;                /* packets per second */
+	uint64_t start_ns, stop_ns; /* true times; stop 0: never */
+	uint64_t packets;           /* at most; 0: no limit */
+	uint64_t on_ns, off_ns, period_ns, timeout_ns;
+	uint32_t burst;
+};
+
+struct pl_dp_traffic;
+
+/* Of the simulation, which outlives it. -ENOMEM. */
+int pl_dp_traffic_new(struct pl_dp_traffic **ret, struct pl_dp_sim *sim, uint64_t seed);
+void pl_dp_traffic_free(struct pl_dp_traffic *t);
+
+/* Begins at its start. *ret_flow is its number in the simulation's books (both directions). -EINVAL
+ * with diag, -ENOMEM. */
+int pl_dp_traffic_add(struct pl_dp_traffic *t, const struct pl_dp_flow_cfg *cfg, uint32_t *ret_flow,
+	struct pl_diag *diag);
+
+/* For the hosts' `receive`: requests are answered and answers counted. */
+void pl_dp_traffic_receive(void *traffic, const struct pl_dp_packet *pkt);
+
+/* Ends a flow, or changes its rate from the next packet on. -ENOENT, -EINVAL. */
+int pl_dp_traffic_stop(struct pl_dp_traffic *t, uint32_t flow);
+int pl_dp_traffic_rate(struct pl_dp_traffic *t, uint32_t flow, double rate);
+
+struct pl_dp_traffic_books {
+	uint64_t sent, replies; /* packets, requests among them; answers */
+	uint64_t no_packet;     /* not sent: none was free in the pool */
+	uint64_t timeouts;      /* requests without their whole answer in time */
+	uint64_t completed;     /* requests with it */
+	uint64_t completion_ns; /* their times, added up */
+	uint64_t completion_max_ns;
+};
+const struct pl_dp_traffic_books *pl_dp_traffic_books(const struct pl_dp_traffic *t);
