@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reports of a host that is an INT sink: packets as they came, cut behind INT, become individual
+ * reports of Telemetry Report 2.0 (RepType 1, the sink's ingress timestamp; the packet's first
+ * bytes inside), as many in a datagram as fit. An engine without socket and clock.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/host_int.h"
+#include "wire/report.h"
+
+#define PL_HOSTINT_DATAGRAM 1400u /* bytes; a report that is longer has one for itself */
+
+struct pl_host_event;
+
+typedef void pl_hostint_send(void *arg, const void *datagram, uint32_t len, uint32_t reports);
+
+struct pl_hostint_reporter {
+	uint32_t node;
+	uint8_t hw_id;
+	bool raw;     /* packets begin with IP */
+	bool sampled; /* not every packet is reported: the numbers of flows do not tell losses */
+	pl_hostint_send *send;
+	void *arg;
+	uint32_t seq; /* of the next datagram; at first any */
+	/* Its own. */
+	uint32_t reports;
+	struct pl_build b;
+	uint8_t datagram[PL_HOSTINT_DATAGRAM];
+};
+
+void pl_hostint_reporter_init(struct pl_hostint_reporter *r);
+/* Sends before what does not fit beside it. The event's INT gets the flag PL_HOST_SAMPLED. One
+ * with a gap before it skips the number of a datagram. */
+void pl_hostint_report(struct pl_hostint_reporter *r, struct pl_host_event *event);
+/* Sends what waits. */
+void pl_hostint_flush(struct pl_hostint_reporter *r);
