@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Alternate marking at hosts in a build without kernel programs: says so. */
+#include <errno.h>
+
+#include "hostmark/hostmark.h"
+
+int pl_hostmark_open(
+	struct pl_hostmark **ret, const struct pl_hostmark_options *o, struct pl_diag *diag)
+{
+	(void)ret;
+	pl_diag_set(diag, "%s: this build has no kernel programs, which marking and metering need",
+		o->dev);
+	return -ENOTSUP;
+}
+
+void pl_hostmark_close(struct pl_hostmark *h)
+{
+	(void)h;
+}
+
+const char *pl_hostmark_name(const struct pl_hostmark *h)
+{
+	(void)h;
+	return "";
+}
+
+int pl_hostmark_unnoted(const struct pl_hostmark *h)
+{
+	(void)h;
+	return 0;
+}
+
+bool pl_hostmark_resumed(const struct pl_hostmark *h)
+{
+	(void)h;
+	return false;
+}
+
+int pl_hostmark_fd(const struct pl_hostmark *h)
+{
+	(void)h;
+	return -1;
+}
+
+int pl_hostmark_turn(struct pl_hostmark *h, struct pl_diag *diag)
+{
+	(void)h;
+	(void)diag;
+	return 0;
+}
+
+bool pl_hostmark_attached(const struct pl_hostmark *h)
+{
+	(void)h;
+	return false;
+}
+
+void pl_hostmark_arm(struct pl_hostmark *h)
+{
+	(void)h;
+}
+
+uint64_t pl_hostmark_next(const struct pl_hostmark *h)
+{
+	(void)h;
+	return 0;
+}
+
+void pl_hostmark_set_next(struct pl_hostmark *h, uint64_t block)
+{
+	(void)h;
+	(void)block;
+}
+
+struct pl_mark_watch *pl_hostmark_watch(struct pl_hostmark *h)
+{
+	static struct pl_mark_watch none;
+
+	(void)h;
+	return &none;
+}
+
+void pl_hostmark_read(
+	struct pl_hostmark *h, uint64_t block, uint32_t idle, pl_hostmark_take *take, void *arg)
+{
+	(void)h;
+	(void)block;
+	(void)idle;
+	(void)take;
+	(void)arg;
+}
+
+uint64_t pl_hostmark_flows(const struct pl_hostmark *h)
+{
+	(void)h;
+	return 0;
+}
+
+void pl_hostmark_counts(struct pl_hostmark *h, struct pl_mark_counts *ret)
+{
+	(void)h;
+	*ret = (struct pl_mark_counts){ .marker = { 0 } };
+}

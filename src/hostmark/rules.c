@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The lists of counters of alternate marking in the kernel, and rules that it cannot have. */
+#include <errno.h>
+#include <string.h>
+
+#include "hostmark/hostmark.h"
+
+static const struct pl_stat marker_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_mark_marker_counts, __VA_ARGS__)
+#include "bpf/mark_marker_counts.def"
+#undef PL_STAT
+};
+static const struct pl_stat meter_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_mark_meter_counts, __VA_ARGS__)
+#include "bpf/mark_meter_counts.def"
+#undef PL_STAT
+};
+static const struct pl_stat edge_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_mark_edge_counts, __VA_ARGS__)
+#include "bpf/mark_edge_counts.def"
+#undef PL_STAT
+};
+
+#define LIST(rows)                                                                                 \
+	{                                                                                          \
+		rows, sizeof(rows) / sizeof(rows[0])                                               \
+	}
+const struct pl_stats pl_hostmark_marker_list = LIST(marker_rows);
+const struct pl_stats pl_hostmark_meter_list = LIST(meter_rows);
+const struct pl_stats pl_hostmark_edge_list = LIST(edge_rows);
+
+static bool is_any(struct pl_tap_range r)
+{
+	return r.low == 0 && r.high == UINT16_MAX;
+}
+
+int pl_hostmark_check_rules(const struct pl_tap_rules *rules, struct pl_diag *diag)
+{
+	struct pl_buf text = { 0 };
+
+	for (uint32_t i = 0; i < rules->n; i++) {
+		const struct pl_tap_rule *u = &rules->rules[i];
+
+		if (is_any(u->length) && is_any(u->payload) && u->flags_mask == 0 && u->sample <= 1)
+			continue;
+		pl_tap_rule_text(&text, u);
+		pl_diag_set(diag,
+			"rule \"%.*s\": flows are chosen, so that all points count the same packets; take out length, payload, flags and sample (sample_flows is allowed)",
+			(int)text.len, text.data);
+		pl_buf_done(&text);
+		return -EINVAL;
+	}
+	return 0;
+}
