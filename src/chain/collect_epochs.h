@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Epochs of a collector's stores (chain/epochs.h). A sketch turns later than the others, as soon
+ * as it is whole. */
+#pragma once
+
+#include "chain/epochs.h"
+#include "remote/collector.h"
+
+struct pl_collect_epochs_arg {
+	struct pl_collector *collector;
+	const struct pl_collector_options *options;
+};
+
+/* Whether any store has epochs (pl_collector_can_turn). */
+bool pl_collect_epochs_any(const struct pl_collect_epochs_arg *arg);
+
+/* As pl_epochs_open; `arg` stays until they are freed. -EINVAL: no store has epochs. */
+int pl_collect_epochs_open(struct pl_epochs **ret, struct pl_collect_epochs_arg *arg,
+	uint64_t every_ns, const char *folder, struct pl_diag *diag);

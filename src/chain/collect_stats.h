@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The account of the memory server: its counters, and a line for people. Keys, queue pairs and
+ * packet numbers are not in it. */
+#pragma once
+
+#include "remote/collector.h"
+#include "runtime/account.h"
+
+void pl_collect_account(const struct pl_account *a, struct pl_collector *c,
+	const struct pl_collector_options *options);
+/* Its families, without samples. */
+void pl_collect_describe(struct pl_exposition *page);
+/* Without an end of line. */
+void pl_collect_tell(struct pl_collector *c, struct pl_buf *out);

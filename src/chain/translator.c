@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs the translator. */
+#include "chain/translator.h"
+#include "chain/region_watch.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "memory/region.h"
+
+#define DRAIN_TURNS     64 /* what sockets hold when it is told to end is taken, within reason */
+#define BATCHES_A_TURN  16
+#define CAPTURE_WAIT_MS 500 /* of a pipe; a signal may come just before the wait */
+
+/* ---- ports ---- */
+
+/* As many sockets as the URI asks for. */
+static int open_ports(struct pl_translate *x, const char *uri, const struct pl_rights *rights,
+	struct pl_diag *diag)
+{
+	int n = pl_port_uri_sockets(uri, diag);
+
+	if (n > PL_TRANSLATE_PORTS_MAX) {
+		pl_diag_set(diag, "at most %d sockets", PL_TRANSLATE_PORTS_MAX);
+		n = -EINVAL;
+	}
+	if (n < 0)
+		return -EINVAL;
+	while (x->n_ports < (unsigned int)n) {
+		const struct pl_port_options o = { .rights = rights,
+			.index = x->n_ports,
+			.of = (unsigned int)n,
+			.with = x->n_ports > 0 ? x->ports[0] : NULL };
+		int r = pl_port_open(&x->ports[x->n_ports], uri, PL_PORT_RECV, &o, diag);
+
+		if (r < 0)
+			return r;
+		x->n_ports++;
+	}
+	return 0;
+}
+
+/* NACKs leave from the socket that reports came to; reports in frames have none, so there is one of
+ * its own. */
+static void open_nacks(struct pl_translate *x, const char *uri)
+{
+	const char *scheme = pl_port_uri_scheme(uri);
+
+	x->nack_fd = -1;
+	if (scheme != NULL && strcmp(scheme, "udp") == 0) {
+		x->nack_fd = pl_port_fd(x->ports[0]);
+	} else if (x->live) {
+		x->nack_fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		x->own_nack_fd = x->nack_fd >= 0;
+	}
+}
+
+static void send_nack(
+	void *arg, const struct pl_addr *to, uint16_t port, const void *bytes, size_t n)
+{
+	struct pl_translate *x = arg;
+	struct sockaddr_storage local = { .ss_family = AF_UNSPEC };
+	socklen_t len = sizeof(local);
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	ssize_t sent = -1;
+
+	memcpy(&v6.sin6_addr, to->b, 16);
+	memcpy(&v4.sin_addr, to->b + 12, 4);
+	if (x->nack_fd >= 0 && getsockname(x->nack_fd, (struct sockaddr *)&local, &len) == 0)
+		sent = local.ss_family == AF_INET
+			       ? sendto(x->nack_fd, bytes, n, MSG_DONTWAIT,
+					 (const struct sockaddr *)&v4, sizeof(v4))
+			       : sendto(x->nack_fd, bytes, n, MSG_DONTWAIT,
+					 (const struct sockaddr *)&v6, sizeof(v6));
+	x->nacks_unsent += sent < 0;
+}
+
+/* ---- packets ---- */
+
+static bool enough(const struct pl_translate *x)
+{
+	return x->o->count != 0 && pl_translator_counters(x->translator)->reports >= x->o->count;
+}
+
+static void take(struct pl_translate *x, uint64_t now_ns)
+{
+	for (uint32_t k = 0; k < x->packets.n; k++) {
+		if (x->packets.pkts[k].ts_ns > x->file_ns)
+			x->file_ns = x->packets.pkts[k].ts_ns;
+		x->packets_taken++;
+		x->not_dta += !pl_translator_packet(
+			x->translator, x->live ? now_ns : x->file_ns, &x->packets.pkts[k]);
+		if (!x->live)
+			pl_translator_tick(x->translator, x->file_ns);
+		if (x->out.pressed != NULL)
+			x->out.pressed(x->out.arg, x->translator);
+	}
+	pl_translator_done(x->translator);
+}
+
+/* Negative errno with diag: the port is broken. */
+static int receive(struct pl_translate *x, struct pl_port *port, struct pl_diag *diag)
+{
+	for (int i = 0; i < BATCHES_A_TURN && !enough(x); i++) {
+		int r = pl_port_recv(port, &x->packets, x->live ? 0 : CAPTURE_WAIT_MS, diag);
+
+		if (r == -ENODATA) {
+			x->ended = true;
+			return 0;
+		}
+		/* An interface that went or came back is news; the port lives on. */
+		if (r == -ENETDOWN || r == -EAGAIN) {
+			pl_say_diag(diag);
+			*diag = (struct pl_diag){ .text = "" };
+			return 0;
+		}
+		if (r <= 0)
+			return r;
+		take(x, pl_clock_mono_ns());
+		pl_port_release(port, &x->packets);
+	}
+	return 0;
+}
+
+/* ---- opening ---- */
+
+/* Frames of an interface are those of the port that DTA has, unless the address says otherwise. */
+static const char *with_port(const char *uri, struct pl_buf *text)
+{
+	const char *scheme = pl_port_uri_scheme(uri);
+
+	if (scheme == NULL || (strcmp(scheme, "afxdp") != 0 && strcmp(scheme, "packet") != 0) ||
+		strstr(uri, "port=") != NULL)
+		return uri;
+	pl_buf_printf(text, "%s%cport=%u", uri, strchr(uri, '?') == NULL ? '?' : '&', PL_PORT_DTA);
+	return text->failed ? uri : text->data;
+}
+
+static bool is_file(const char *uri)
+{
+	const char *scheme = pl_port_uri_scheme(uri);
+
+	return scheme == NULL || strcmp(scheme, "pcap") == 0;
+}
+
+static void interfaces(void *s, struct pl_confine *confine)
+{
+	const struct pl_translate *x = s;
+
+	pl_confine_uri(confine, x->o->uri, false);
+	if (pl_translate_is_roce(x->o->to[0]))
+		pl_confine_uri(confine, x->o->to[0], true);
+}
+
+static int files(void *s, struct pl_confine *confine)
+{
+	const struct pl_translate *x = s;
+	int r = pl_confine_path(confine, x->o->keep_epochs, true);
+
+	for (size_t i = 0; r == 0 && i < x->o->n_to; i++) {
+		if (!pl_translate_is_roce(x->o->to[i]))
+			r = pl_confine_path(confine, x->o->to[i], true);
+	}
+	return r;
+}
+
+static int open_out(
+	struct pl_translate *x, const struct pl_service_opening *opening, struct pl_diag *diag)
+{
+	const struct pl_translate_options *o = x->o;
+	int r;
+
+	if (pl_translate_is_roce(o->to[0]))
+		return pl_translate_to_roce(&x->out, o->to[0], opening, diag);
+	r = opening->opened(opening->arg, diag);
+	return r < 0 ? r
+		     : pl_translate_to_regions(&x->out, o->to, o->n_to,
+			       o->names != NULL ? o->names : o->to, o->collectors, o->epoch_ns,
+			       o->keep_epochs, diag);
+}
+
+static void apply(void *arg, const struct pl_op *ops, size_t n)
+{
+	struct pl_translate *x = arg;
+
+	x->out.ops(x->out.arg, ops, n);
+}
+
+static int make_translator(struct pl_translate *x, struct pl_diag *diag)
+{
+	const struct pl_translate_options *o = x->o;
+	const struct pl_op_sink sink = { apply, send_nack, x };
+	const struct pl_translator_config config = {
+		.stores = x->stores,
+		.n_stores = x->out.n_stores,
+		.collectors = x->out.collectors,
+		.form = o->plain ? PL_DTA_PLAIN : PL_DTA_TRACKING,
+		.access = o->allow,
+		.n_access = o->n_allow,
+		.reporters = o->reporters,
+		.reporter_quota = { .rate = o->reporter_rate },
+		.nack_interval_ns = o->nack_interval_ns,
+		/* Nobody hears what a file's reporters are asked. */
+		.nack_tries = is_file(o->uri) ? 0 : o->nack_tries,
+		.nack_port = (uint16_t)o->nack_port,
+	};
+	int r = pl_translate_stores(o, &x->out, x->stores, diag);
+
+	if (r == 0)
+		r = pl_translator_new(&x->translator, &config, &sink, diag);
+	if (r == 0 && x->out.resume != NULL)
+		r = x->out.resume(x->out.arg, x->translator);
+	return r;
+}
+
+static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+{
+	struct pl_translate *x = s;
+	struct pl_buf text;
+	const char *uri;
+	int r;
+
+	(void)pl_region_guard();
+	x->nack_fd = -1;
+	pl_buf_init(&text);
+	uri = with_port(x->o->uri, &text);
+	r = open_ports(x, uri, opening->rights, diag);
+	x->no_port = r < 0;
+	if (r == 0) {
+		x->live = pl_port_fd(x->ports[0]) >= 0 && !is_file(uri);
+		open_nacks(x, uri);
+	}
+	pl_buf_done(&text);
+	if (r == 0)
+		r = open_out(x, opening, diag);
+	if (r == 0 && x->o->written != NULL && x->out.tell != NULL)
+		x->out.tell(x->out.arg, x->o->written, x->o->written_arg);
+	if (r == 0)
+		r = make_translator(x, diag);
+	x->began = r == 0;
+	return r;
+}
+
+/* ---- running ---- */
+
+static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
+{
+	struct pl_translate *x = s;
+	unsigned int n = 0;
+
+	for (; x->live && n < x->n_ports && n < max; n++)
+		ret[n] = (struct pollfd){ .fd = pl_port_fd(x->ports[n]), .events = POLLIN };
+	if (x->out.fds != NULL)
+		n += x->out.fds(x->out.arg, ret + n, max - n);
+	return n;
+}
+
+static const char *why_unready(struct pl_translate *x)
+{
+	uint64_t ops;
+
+	if (x->out.lost != NULL && x->out.lost(x->out.arg, &ops))
+		return PL_REGION_CUT_UNREADY;
+	return x->out.unready != NULL ? x->out.unready(x->out.arg) : NULL;
+}
+
+static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
+{
+	struct pl_translate *x = s;
+	int r = 0;
+
+	(void)now_ns;
+	for (unsigned int i = 0; r == 0 && i < x->n_ports; i++) {
+		if (!x->live || polled[i].revents != 0)
+			r = receive(x, x->ports[i], diag);
+	}
+	if (r < 0)
+		return r;
+	now_ns = pl_clock_mono_ns();
+	if (x->live)
+		pl_translator_tick(x->translator, now_ns);
+	if (x->out.turn != NULL)
+		x->out_ns = x->out.turn(x->out.arg, x->translator, now_ns);
+	atomic_store_explicit(&x->unready, why_unready(x), memory_order_relaxed);
+	return x->ended || enough(x) ? PL_TURN_OVER : PL_TURN_IDLE;
+}
+
+static bool waits(void *s)
+{
+	const struct pl_translate *x = s;
+
+	return !x->live;
+}
+
+static uint64_t due_ns(void *s, uint64_t now_ns)
+{
+	const struct pl_translate *x = s;
+	const uint64_t due = pl_translator_due_ns(x->translator);
+
+	(void)now_ns;
+	return x->out.turn != NULL && x->out_ns < due ? x->out_ns : due;
+}
+
+static void drain(void *s)
+{
+	struct pl_translate *x = s;
+	struct pl_diag diag = { .text = "" };
+
+	for (int i = 0; i < DRAIN_TURNS && x->live && !enough(x); i++) {
+		const uint64_t before = x->packets_taken;
+
+		for (unsigned int k = 0; k < x->n_ports; k++)
+			(void)receive(x, x->ports[k], &diag);
+		if (x->packets_taken == before)
+			break;
+	}
+	pl_translator_flush(x->translator, pl_clock_mono_ns());
+	if (x->out.finish != NULL)
+		x->out.finish(x->out.arg);
+}
+
+static void regions(void *s, struct pl_region_list *ret)
+{
+	const struct pl_translate *x = s;
+
+	if (x->out.regions != NULL)
+		x->out.regions(x->out.arg, ret);
+}
+
+static void epoch(void *s)
+{
+	struct pl_translate *x = s;
+
+	if (x->out.next_epoch != NULL)
+		x->out.next_epoch(x->out.arg);
+	else
+		pl_say("no region has epochs that SIGUSR2 could begin");
+}
+
+static const char *unready(void *s)
+{
+	struct pl_translate *x = s;
+
+	return atomic_load_explicit(&x->unready, memory_order_relaxed);
+}
+
+bool pl_translate_lost(struct pl_translate *x)
+{
+	uint64_t ops;
+
+	return x->out.lost != NULL && x->out.lost(x->out.arg, &ops);
+}
+
+int pl_translate_close(struct pl_translate *x)
+{
+	for (unsigned int i = 0; i < x->n_ports; i++)
+		(void)pl_port_close(x->ports[i]);
+	x->n_ports = 0;
+	if (x->own_nack_fd)
+		close(x->nack_fd);
+	x->own_nack_fd = false;
+	pl_translator_free(x->translator);
+	x->translator = NULL;
+	return x->out.close != NULL ? x->out.close(x->out.arg) : 0; /* zeroed: nothing was open */
+}
+
+const struct pl_service_ops pl_translate_service = {
+	.name = "translator",
+	.interfaces = interfaces,
+	.files = files,
+	.open = open_service,
+	.fds = fds,
+	.turn = turn,
+	.waits = waits,
+	.due_ns = due_ns,
+	.unready = unready,
+	.metrics = pl_translate_put_page,
+	.describe = pl_translate_describe,
+	.regions = regions,
+	.epoch = epoch,
+	.drain = drain,
+	.account = pl_translate_put_text,
+	.counters = pl_translate_put_json,
+};

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The translator as a service: DTA reports from a port into telemetry memory, region files of this
+ * machine or, over RoCE, those of collectors.
+ */
+#pragma once
+
+#include "base/addr.h"
+#include "base/stats.h"
+#include "chain/translate_out.h"
+#include "dta/translator.h"
+#include "netio/port.h"
+#include "runtime/runtime.h"
+
+#define PL_TRANSLATE_PORTS_MAX 16
+
+struct pl_translate_options {
+	const char *uri; /* of the port that reports come to */
+	/* Region files, those of the first collector, then the second's …; or one roce://… */
+	const char *const *to;
+	size_t n_to;
+	const char *const *names; /* of the regions, on the metrics page; NULL: their paths */
+	unsigned int collectors;
+	/* the form of reporters that do not speak pathline's own: plain, else tracking */
+	bool plain;
+	const struct pl_prefix *allow;
+	unsigned int n_allow;
+	double reporter_rate; /* 0: no limit */
+	uint32_t reporters, nack_tries, nack_port;
+	uint64_t nack_interval_ns;
+	/* Of every store; 0: the engine's default. */
+	uint64_t flush_ns;
+	bool partial;
+	uint32_t sketch_reporters, cache_rows, merge, batch;
+	const char *const *store_rates; /* "[STORE=]RATE" */
+	size_t n_store_rates;
+	const char *const *above; /* "STORE=VALUE[@OFFSET+WIDTH]" */
+	size_t n_above;
+	bool configured; /* errors name keys of the configuration, not options */
+	uint64_t epoch_ns;
+	const char *keep_epochs;
+	/* Called after writes into regions of this process that have an immediate value. NULL:
+	 * nobody is told. */
+	void (*written)(void *arg);
+	void *written_arg;
+	uint64_t count; /* it is over after so many reports; 0: never */
+};
+
+struct pl_translate {
+	const struct pl_translate_options *o;
+	struct pl_port *ports[PL_TRANSLATE_PORTS_MAX];
+	unsigned int n_ports;
+	bool live, ended;
+	bool began; /* it was open, all of it */
+	/* What a failure of opening was about: not a file, but a port. */
+	bool no_port;
+	int nack_fd; /* not ours when it is a port's */
+	bool own_nack_fd;
+	struct pl_translate_out out;
+	/* of the translator, as long as it is there */
+	struct pl_dta_store stores[PL_DTA_STORES_MAX];
+	struct pl_translator *translator;
+	struct pl_batch packets;
+	uint64_t file_ns; /* time of a capture's packets, which never goes back here */
+	uint64_t out_ns;  /* when the output wants its turn */
+#define PL_STAT PL_STAT_MEMBER
+#include "chain/translate_stats.def"
+#undef PL_STAT
+	const char *_Atomic unready;
+};
+
+/* Of a struct pl_translate, zeroed but for `o`, which stays until it is closed. Its errors of
+ * opening: -EINVAL (the options), those of ports when no_port is set, of outputs otherwise. */
+extern const struct pl_service_ops pl_translate_service;
+
+/* Whether region files were cut or counters are lost under way. */
+bool pl_translate_lost(struct pl_translate *t);
+/* All of it; the error of what could not be brought to its end, or 0. */
+int pl_translate_close(struct pl_translate *t);
+
+/* ---- translator_stores.c, translator_account.c ---- */
+
+/* For as many stores as the output has. -EINVAL with diag. */
+int pl_translate_stores(const struct pl_translate_options *o, const struct pl_translate_out *out,
+	struct pl_dta_store *ret, struct pl_diag *diag);
+void pl_translate_put_text(void *translate, struct pl_buf *text);
+void pl_translate_put_json(void *translate, struct pl_json *json);
+void pl_translate_put_page(void *translate, struct pl_exposition *page);
+void pl_translate_describe(struct pl_exposition *page);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The translator's stores: what the output has, by what was asked for. */
+#include <errno.h>
+
+#include "chain/translator.h"
+#include "dta/limits.h"
+
+/* Without a width as many bytes as there are, up to 8. */
+static int put_above(const char *text, struct pl_dta_store *stores, unsigned int n)
+{
+	const struct pl_store_params *p;
+	struct pl_dta_filter filter;
+	uint32_t store, bytes;
+
+	if (pl_dta_above_parse(text, &store, &filter) < 0 || store >= n)
+		return -EINVAL;
+	p = &stores[store].params;
+	bytes = p->primitive == PL_APPEND ? p->append.entry_bytes : p->key_write.value_bytes;
+	if (filter.width == 0)
+		filter.width = (uint8_t)(bytes > 8 ? 8 : bytes);
+	stores[store].filter = filter;
+	return 0;
+}
+
+/* The rate of every store, or with `one` that of one store, wherever it stands. */
+static int put_rate(const char *text, bool one, struct pl_dta_store *stores, unsigned int n)
+{
+	uint32_t store;
+	double rate;
+
+	if (pl_dta_rate_parse(text, &store, &rate) < 0 ||
+		(store != PL_DTA_EVERY_STORE && store >= n))
+		return -EINVAL;
+	if (one && store != PL_DTA_EVERY_STORE)
+		stores[store].quota.rate = rate;
+	for (unsigned int i = 0; !one && store == PL_DTA_EVERY_STORE && i < n; i++)
+		stores[i].quota.rate = rate;
+	return 0;
+}
+
+int pl_translate_stores(const struct pl_translate_options *o, const struct pl_translate_out *out,
+	struct pl_dta_store *ret, struct pl_diag *diag)
+{
+	if (out->n_stores > PL_DTA_STORES_MAX) {
+		pl_diag_set(diag, "translate: more than %u regions", PL_DTA_STORES_MAX);
+		return -EINVAL;
+	}
+	for (unsigned int i = 0; i < out->n_stores; i++)
+		ret[i] = (struct pl_dta_store){
+			.params = out->stores[i],
+			.flush_ns = o->flush_ns,
+			.partial = o->partial,
+			.reporters = o->sketch_reporters,
+			.cache_rows = o->cache_rows,
+			.merge_max = o->merge,
+			.batch = o->batch,
+		};
+	/* First those of all stores, then of one each. */
+	for (int one = 0; one < 2; one++) {
+		for (size_t i = 0; i < o->n_store_rates; i++) {
+			if (put_rate(o->store_rates[i], one, ret, out->n_stores) == 0)
+				continue;
+			pl_diag_set(diag,
+				"%s %s: write RATE or STORE=RATE with a rate above 0 and a store from 0 to %u; leave it out for no limit",
+				o->configured ? "dta.store_rates:" : "--store-rate",
+				o->store_rates[i], out->n_stores - 1);
+			return -EINVAL;
+		}
+	}
+	for (size_t i = 0; i < o->n_above; i++) {
+		if (put_above(o->above[i], ret, out->n_stores) < 0) {
+			pl_diag_set(diag,
+				"%s %s: write STORE=VALUE or STORE=VALUE@OFFSET+WIDTH with a store from 0 to %u",
+				o->configured ? "dta.above:" : "--above", o->above[i],
+				out->n_stores - 1);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}

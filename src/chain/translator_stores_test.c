@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Errors about a store that is not there name the option, or the key of the configuration. */
+#include "base/test.h"
+#include "chain/translator.h"
+
+static const char *said(bool configured, const char *rate, const char *above)
+{
+	static struct pl_diag diag;
+	static struct pl_dta_store stores[PL_DTA_STORES_MAX];
+	static const struct pl_store_params params[2];
+	static const struct pl_translate_out out = { .stores = params, .n_stores = 2 };
+	const struct pl_translate_options o = { .store_rates = &rate,
+		.n_store_rates = rate != NULL,
+		.above = &above,
+		.n_above = above != NULL,
+		.configured = configured };
+
+	diag.text[0] = '\0';
+	(void)pl_translate_stores(&o, &out, stores, &diag);
+	return diag.text;
+}
+
+int main(void)
+{
+	static const char of_rate[] =
+		"9=100: write RATE or STORE=RATE with a rate above 0 and a store from 0 to 1; leave it out for no limit";
+	static const char of_above[] =
+		"7=1: write STORE=VALUE or STORE=VALUE@OFFSET+WIDTH with a store from 0 to 1";
+	char text[256];
+
+	streq(said(false, "1=100", NULL), "");
+	snprintf(text, sizeof(text), "--store-rate %s", of_rate);
+	streq(said(false, "9=100", NULL), text);
+	snprintf(text, sizeof(text), "dta.store_rates: %s", of_rate);
+	streq(said(true, "9=100", NULL), text);
+	snprintf(text, sizeof(text), "--above %s", of_above);
+	streq(said(false, NULL, "7=1"), text);
+	snprintf(text, sizeof(text), "dta.above: %s", of_above);
+	streq(said(true, NULL, "7=1"), text);
+	return pl_test_done();
+}
