@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs the marking domains of a configuration. */
+#include "marks/marks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+
+#define REGIONS_NS   UINT64_C(100000000)
+/* So that a writer who never ends does not keep the process: a million records of a list. */
+#define FINISH_TURNS 256u
+
+/* ---- records and events ---- */
+
+static void take_event(void *arg, const struct pl_event *event)
+{
+	struct pl_marks_one *one = arg;
+
+	one->events_dropped += one->all->put(one->all->arg, event, 1) == 0;
+}
+
+static void take_result(void *arg, const struct pl_mark_result *result)
+{
+	const struct pl_marks_one *one = arg;
+	struct pl_seg192 record;
+
+	pl_mark_segment_record(&record, result, &one->network.segments[result->segment]);
+	one->give(one->give_arg, &record, 1);
+}
+
+void pl_marks_take(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
+{
+	struct pl_marks_one *one = arg;
+	const struct pl_tmpkt_receiver *from = *one->receiver;
+
+	if (kind == PL_FLAT_MARK128)
+		pl_mark_domain_take(one->domain, pl_tmpkt_receiver_from(from), records, n,
+			pl_tmpkt_receiver_torn(from), pl_clock_real_ns());
+}
+
+static void take_entries(void *arg, const struct pl_mark128 *records, uint32_t n, bool torn)
+{
+	static const struct pl_addr nobody;
+	struct pl_marks_one *one = arg;
+
+	/* Who may append is the region's business. */
+	pl_mark_domain_take(one->domain, &nobody, records, n, torn, pl_clock_real_ns());
+}
+
+/* ---- of the configuration ---- */
+
+static void read_config(struct pl_mark_domain_config *ret, struct pl_marks_one *one,
+	const struct pl_config_marks *m, struct pl_prefix *allow)
+{
+	char *const *texts = m->allow.items;
+	unsigned int bits;
+
+	*ret = (struct pl_mark_domain_config){ .name = one->name,
+		.network = &one->network,
+		.method = (uint8_t)pl_config_marks_method(m),
+		.period_ns = m->period_ns,
+		.clock_ns = m->clock_error_ns,
+		.wait_ns = m->wait_ns,
+		.blocks_max = (uint32_t)m->blocks,
+		.loss_above = m->loss_above,
+		.delay_above_ns = m->delay_above_ns,
+		.end_after = (uint32_t)m->end_after,
+		.allow = allow,
+		.n_allow = (uint32_t)m->allow.n,
+		.event = take_event,
+		.result = take_result,
+		.arg = one };
+	/* The configuration has checked them. */
+	for (size_t i = 0; i < m->allow.n; i++) {
+		(void)pl_parse_prefix(texts[i], &allow[i].addr, &bits);
+		allow[i].bits = (uint8_t)bits;
+	}
+}
+
+static void add_sources(struct pl_marks_one *one, const struct pl_config_marks *m)
+{
+	char *const *sources = m->sources.items;
+
+	for (size_t i = 0; i < m->sources.n; i++) {
+		if (pl_config_marks_is_region(sources[i]))
+			one->regions[one->n_regions++].path = strchr(sources[i], ':') + 1;
+		else
+			one->ports[one->n_ports++] = sources[i];
+	}
+}
+
+static int add_domain(struct pl_marks *marks, const struct pl_config_marks *m, struct pl_diag *diag)
+{
+	struct pl_marks_one *one = calloc(1, sizeof(*one));
+	struct pl_mark_domain_config config;
+	int r;
+
+	if (one == NULL)
+		return -ENOMEM;
+	marks->items[marks->n++] = one;
+	one->all = marks;
+	one->name = m->name;
+	add_sources(one, m);
+	one->to = m->to.items;
+	one->n_to = m->to.n;
+	r = pl_config_marks_network(m, &one->network, diag);
+	if (r < 0)
+		return r;
+	read_config(&config, one, m, one->allow);
+	return pl_mark_domain_new(&one->domain, &config, diag);
+}
+
+int pl_marks_init(struct pl_marks *marks, const struct pl_config *config, struct pl_diag *diag)
+{
+	const struct pl_config_marks *m = config->marks.items;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < config->marks.n; i++)
+		r = add_domain(marks, &m[i], diag);
+	return r;
+}
+
+void pl_marks_close(struct pl_marks *marks)
+{
+	for (unsigned int i = 0; i < marks->n; i++) {
+		struct pl_marks_one *one = marks->items[i];
+
+		for (unsigned int k = 0; k < one->n_regions; k++)
+			pl_marks_region_close(&one->regions[k]);
+		pl_mark_domain_free(one->domain);
+		pl_mark_network_done(&one->network);
+		free(one);
+	}
+	marks->n = 0;
+}
+
+bool pl_marks_lost(const struct pl_marks *marks)
+{
+	for (unsigned int i = 0; i < marks->n; i++) {
+		if (marks->items[i]->events_dropped > 0)
+			return true;
+	}
+	return false;
+}
+
+uint64_t pl_marks_memory(const struct pl_config *config)
+{
+	const struct pl_config_marks *m = config->marks.items;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < config->marks.n; i++) {
+		struct pl_mark_domain_config of = { .blocks_max = (uint32_t)m[i].blocks };
+		struct pl_mark_network network;
+
+		if (pl_config_marks_network(&m[i], &network, NULL) < 0)
+			continue;
+		of.network = &network;
+		sum += sizeof(struct pl_marks_one) + pl_mark_domain_memory(&of);
+		pl_mark_network_done(&network);
+	}
+	return sum;
+}
+
+/* ---- reload ---- */
+
+struct change {
+	struct pl_marks *marks;
+	const struct pl_config *config;
+};
+
+static void change(void *arg)
+{
+	const struct change *c = arg;
+	const struct pl_config_marks *m = c->config->marks.items;
+
+	for (size_t i = 0; i < c->config->marks.n; i++) {
+		for (unsigned int k = 0; k < c->marks->n; k++) {
+			struct pl_marks_one *one = c->marks->items[k];
+			struct pl_mark_domain_config config;
+
+			if (strcmp(one->name, m[i].name) != 0)
+				continue;
+			read_config(&config, one, &m[i], one->allow);
+			pl_mark_domain_change(one->domain, &config);
+		}
+	}
+}
+
+void pl_marks_change(struct pl_marks *marks, const struct pl_config *config)
+{
+	struct change c = { marks, config };
+
+	pl_runtime_visit(change, &c);
+}
+
+/* ---- as a service ---- */
+
+static int files(void *s, struct pl_confine *confine)
+{
+	const struct pl_marks *marks = s;
+	int r = 0;
+
+	for (unsigned int i = 0; i < marks->n; i++) {
+		const struct pl_marks_one *one = marks->items[i];
+
+		for (unsigned int k = 0; r == 0 && k < one->n_regions; k++)
+			r = pl_confine_path(confine, one->regions[k].path, false);
+	}
+	return r;
+}
+
+/* Whether some have more at once. */
+static bool read_regions_of(struct pl_marks_one *one, uint64_t now_ns, bool first)
+{
+	bool more = false;
+
+	one->region_stats.unreadable = 0;
+	for (unsigned int k = 0; k < one->n_regions; k++)
+		more |= pl_marks_region_turn(
+			&one->regions[k], now_ns, first, &one->region_stats, take_entries, one);
+	return more;
+}
+
+static bool read_regions(struct pl_marks *marks, uint64_t now_ns, bool first)
+{
+	bool more = false;
+
+	for (unsigned int i = 0; i < marks->n; i++)
+		more |= read_regions_of(marks->items[i], now_ns, first);
+	return more;
+}
+
+static bool has_regions(const struct pl_marks *marks)
+{
+	for (unsigned int i = 0; i < marks->n; i++) {
+		if (marks->items[i]->n_regions > 0)
+			return true;
+	}
+	return false;
+}
+
+static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+{
+	struct pl_marks *marks = s;
+	const int r = opening->opened(opening->arg, diag);
+
+	if (r < 0)
+		return r;
+	/* Blocks of before the start are over. */
+	(void)read_regions(marks, pl_clock_mono_ns(), true);
+	marks->began = true;
+	return 0;
+}
+
+static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
+{
+	struct pl_marks *marks = s;
+	bool more = false;
+
+	(void)polled;
+	(void)diag;
+	if (has_regions(marks) && now_ns >= marks->regions_ns) {
+		more = read_regions(marks, now_ns, false);
+		marks->regions_ns = more ? now_ns : now_ns + REGIONS_NS;
+	}
+	for (unsigned int i = 0; i < marks->n; i++)
+		pl_mark_domain_turn(marks->items[i]->domain, pl_clock_real_ns());
+	return more ? PL_TURN_BUSY : PL_TURN_IDLE;
+}
+
+static uint64_t due_ns(void *s, uint64_t now_ns)
+{
+	const struct pl_marks *marks = s;
+	const uint64_t real_ns = pl_clock_real_ns();
+	uint64_t due = has_regions(marks) ? marks->regions_ns : UINT64_MAX;
+
+	for (unsigned int i = 0; i < marks->n; i++) {
+		const uint64_t at = pl_mark_domain_due_ns(marks->items[i]->domain);
+
+		if (at == UINT64_MAX)
+			continue;
+		if (at <= real_ns)
+			return now_ns;
+		if (now_ns + (at - real_ns) < due)
+			due = now_ns + (at - real_ns);
+	}
+	return due;
+}
+
+void pl_marks_finish(void *arg)
+{
+	struct pl_marks_one *one = arg;
+
+	for (unsigned int i = 0; i < FINISH_TURNS; i++) {
+		if (!read_regions_of(one, pl_clock_mono_ns(), false))
+			break;
+	}
+	pl_mark_domain_turn(one->domain, pl_clock_real_ns());
+	pl_mark_domain_finish(one->domain);
+}
+
+const struct pl_service_ops pl_marks_service = {
+	.name = "marks",
+	.files = files,
+	.open = open_service,
+	.turn = turn,
+	.due_ns = due_ns,
+	.metrics = pl_marks_put_page,
+	.describe = pl_marks_describe,
+	.account = pl_marks_put_text,
+	.counters = pl_marks_put_json,
+};

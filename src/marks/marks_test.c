@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A domain reads a region that is full as fast as it can, and to its end when it is to stop. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/test.h"
+#include "marks/marks.h"
+
+#define PERIOD UINT64_C(60000000000) /* so that nothing is late on a slow machine */
+#define SLOTS  UINT64_C(32768)
+#define MANY   20000u
+
+static uint32_t put_event(void *arg, const struct pl_event *events, uint32_t n)
+{
+	(void)arg;
+	(void)events;
+	return n;
+}
+
+static void give(void *arg, const struct pl_seg192 *records, uint32_t n)
+{
+	(void)arg;
+	(void)records;
+	(void)n;
+}
+
+static int opened(void *arg, struct pl_diag *diag)
+{
+	(void)arg;
+	(void)diag;
+	return 0;
+}
+
+static char path[64];
+
+static struct pl_region *make_region(struct pl_append *ret)
+{
+	const struct pl_store_params params = { .primitive = PL_APPEND,
+		.hash = PL_HASH_PATHLINE,
+		.seed = 1,
+		.content = PL_CONTENT_FLAT + PL_FLAT_MARK128,
+		.append = { .slots = SLOTS, .lists = 1, .entry_bytes = 128, .batch_max = 256 } };
+	struct pl_region *region = NULL;
+
+	snprintf(path, sizeof(path), "region:/tmp/marks_test.%d.plr", (int)getpid());
+	ok(pl_region_create(&region, strchr(path, ':') + 1, &params, NULL, NULL) == 0);
+	ok(pl_append_init(ret, &params, pl_region_store(region, pl_region_epoch(region))) == 0);
+	return region;
+}
+
+static void append(const struct pl_append *a, uint64_t block)
+{
+	for (uint32_t i = 0; i < MANY; i++) {
+		const struct pl_mark128 r = { .block = block,
+			.period_ns = PERIOD,
+			.method = PL_MARK_STEP,
+			.mark_flags = PL_MARK_IS_SYNCED,
+			.point = 1,
+			.sport = (uint16_t)i,
+			.proto = 17,
+			.packets = 1 };
+
+		pl_append_put(a, 0, &r, 1);
+	}
+}
+
+int main(void)
+{
+	char *points[] = { (char *)"a=1", (char *)"b=2" }, *sources[] = { path };
+	struct pl_config_marks m = { .name = (char *)"m",
+		.sources = { sources, 1 },
+		.points = { points, 2 },
+		.period_ns = PERIOD,
+		.wait_ns = PERIOD,
+		.loss_above = 1,
+		.end_after = 1,
+		.blocks = 65536 };
+	const struct pl_config config = { .marks = { &m, 1 } };
+	const struct pl_service_opening opening = { .opened = opened };
+	struct pl_marks marks = { .put = put_event };
+	const uint64_t block = pl_clock_real_ns() / PERIOD;
+	struct pl_append a;
+	struct pl_region *region = make_region(&a);
+	unsigned int turns = 0;
+	uint64_t now_ns;
+
+	ok(pl_marks_init(&marks, &config, NULL) == 0);
+	marks.items[0]->give = give;
+	ok(pl_marks_service.open(&marks, &opening, NULL) == 0);
+	append(&a, block);
+	now_ns = pl_clock_mono_ns();
+	/* No time passes. */
+	while (pl_marks_service.turn(&marks, NULL, now_ns, NULL) == PL_TURN_BUSY && turns < 100)
+		turns++;
+	ok(marks.items[0]->region_stats.records == MANY);
+	ok(turns > 1 && turns < 10);
+	append(&a, block + 1);
+	pl_marks_finish(marks.items[0]);
+	ok(marks.items[0]->region_stats.records == 2 * MANY);
+	ok(marks.items[0]->region_stats.overrun == 0);
+	ok(pl_mark_domain_correlated(marks.items[0]->domain)->taken == 2 * MANY);
+	pl_marks_close(&marks);
+	ok(pl_region_close(region) == 0);
+	unlink(strchr(path, ':') + 1);
+	return pl_test_done();
+}
