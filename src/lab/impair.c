@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads what a link of a lab is to be like. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "lab/wires.h"
+
+void pl_lab_impairments_of(const struct pl_lab_quality *q, struct pl_lab_impairments *ret)
+{
+	*ret = (struct pl_lab_impairments){
+		.port = { .rate_bps = q->rate_bps,
+			.n_classes = 1,
+			.classes = { { .limit_bytes = (uint32_t)q->queue_bytes } } },
+		.link = { .delay_ns = q->delay_ns, .loss = q->loss },
+	};
+}
+
+static int read_rate(struct pl_lab_impairments *i, const char *text)
+{
+	double bps;
+
+	if (pl_parse_rate(text, &bps) < 0 || (bps != 0 && bps < 8000) || bps > 1e11)
+		return -EINVAL;
+	i->port.rate_bps = (uint64_t)bps;
+	return 0;
+}
+
+static int read_queue(struct pl_lab_impairments *i, const char *text)
+{
+	uint64_t bytes;
+
+	if (pl_parse_size(text, &bytes) < 0 || bytes == 0 || bytes > 1u << 30)
+		return -EINVAL;
+	i->port.classes[0].limit_bytes = (uint32_t)bytes;
+	return 0;
+}
+
+static int read_jitter(struct pl_lab_impairments *i, const char *text)
+{
+	if (strcmp(text, "0") != 0)
+		return pl_dist_parse(&i->link.jitter, text, true, NULL);
+	i->link.jitter = (struct pl_dist){ .kind = PL_DIST_DEFAULT };
+	return 0;
+}
+
+/* Numbers with commas between them; nothing is none. */
+static int read_lose(struct pl_lab_impairments *i, const char *text)
+{
+	uint32_t n = 0;
+
+	while (*text != '\0') {
+		size_t len = strcspn(text, ",");
+		char digits[24];
+
+		if (n == PL_DP_LOSE_MAX || len >= sizeof(digits))
+			return -EINVAL;
+		snprintf(digits, sizeof(digits), "%.*s", (int)len, text);
+		if (pl_parse_u64(digits, &i->link.lose[n]) < 0)
+			return -EINVAL;
+		n++;
+		text += len + (text[len] == ',');
+	}
+	i->link.n_lose = n;
+	return 0;
+}
+
+enum form { SHARE, TIME, FLAG, OWN };
+
+#define AT(member) offsetof(struct pl_lab_impairments, link.member)
+static const struct key {
+	const char *name, *example;
+	enum form form;
+	size_t offset;
+	int (*read)(struct pl_lab_impairments *i, const char *text);
+} keys[] = {
+	{ "rate", "10M, 0 for none", OWN, 0, read_rate },
+	{ "queue", "64KiB", OWN, 0, read_queue },
+	{ "delay", "5ms", TIME, AT(delay_ns), NULL },
+	{ "jitter", "normal:1ms,200us, 0 for none", OWN, 0, read_jitter },
+	{ "loss", "0.01", SHARE, AT(loss), NULL },
+	{ "to_bad", "0.001", SHARE, AT(to_bad), NULL },
+	{ "to_good", "0.1", SHARE, AT(to_good), NULL },
+	{ "bad_loss", "0.5", SHARE, AT(bad_loss), NULL },
+	{ "lose", "0,5,17", OWN, 0, read_lose },
+	{ "duplicate", "0.01", SHARE, AT(duplicate), NULL },
+	{ "corrupt", "0.01", SHARE, AT(corrupt), NULL },
+	{ "reorder", "0.01", SHARE, AT(reorder), NULL },
+	{ "reorder_time", "2ms", TIME, AT(reorder_ns), NULL },
+	{ "down", "yes", FLAG, AT(down), NULL },
+};
+#undef AT
+
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+
+static int read_value(struct pl_lab_impairments *i, const struct key *k, const char *text)
+{
+	void *at = (char *)i + k->offset;
+	uint64_t ns;
+	double v;
+
+	switch (k->form) {
+	case SHARE:
+		if (pl_parse_double(text, &v) < 0 || v < 0 || v > 1)
+			return -EINVAL;
+		*(double *)at = v;
+		return 0;
+	case TIME:
+		if (pl_parse_duration(text, &ns) < 0 || ns > UINT64_C(10000000000))
+			return -EINVAL;
+		*(uint64_t *)at = ns;
+		return 0;
+	case FLAG:
+		return pl_parse_bool(text, at);
+	case OWN:
+		return k->read(i, text);
+	}
+	return -EINVAL;
+}
+
+int pl_lab_impair_word(struct pl_lab_impairments *i, const char *word, struct pl_diag *diag)
+{
+	const char *names[KEYS], *near, *equal = strchr(word, '=');
+	char name[32];
+
+	snprintf(name, sizeof(name), "%.*s", equal != NULL ? (int)(equal - word) : 31, word);
+	for (size_t k = 0; k < KEYS; k++) {
+		names[k] = keys[k].name;
+		if (equal == NULL || strcmp(name, keys[k].name) != 0)
+			continue;
+		if (read_value(i, &keys[k], equal + 1) == 0)
+			return 0;
+		pl_diag_set(diag, "'%s' is no value of %s, such as %s", equal + 1, name,
+			keys[k].example);
+		return -EINVAL;
+	}
+	near = pl_nearest(name, names, KEYS);
+	pl_diag_set(diag,
+		equal == NULL ? "'%s' is not KEY=VALUE%s%s%s" : "no key '%s' of a link%s%s%s", name,
+		near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+		near != NULL ? "'?" : "");
+	return -EINVAL;
+}
+
+int pl_lab_impairments_check(const struct pl_lab_impairments *i, struct pl_diag *diag)
+{
+	struct pl_dp_link *link = NULL;
+	struct pl_dp_port *port = NULL;
+	int r = pl_dp_link_new(&link, &i->link, 0, diag);
+
+	if (r == 0)
+		r = pl_dp_port_new(&port, &i->port, diag);
+	if (port != NULL)
+		pl_dp_port_free(port);
+	if (link != NULL)
+		pl_dp_link_free(link);
+	return r;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the processes of labs do, of whichever tier. */
+#include "lab/keeping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/local_socket.h"
+
+/* By the system call: the C library's function refuses two signals that it has for itself, and who
+ * starts a lab may ignore these too. */
+void pl_lab_reset_signals(void)
+{
+	/* The kernel's structure for the default action, which is all zeros. */
+	static const unsigned long by_default[8];
+
+	for (int i = 1; i < NSIG; i++)
+		(void)syscall(SYS_rt_sigaction, i, by_default, NULL, (NSIG - 1) / 8);
+}
+
+int pl_lab_redirect(const char *name)
+{
+	char path[PL_LAB_NAME_MAX + 8];
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), fd;
+
+	snprintf(path, sizeof(path), "%s.log", name);
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (null < 0 || fd < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
+		return -errno;
+	return 0;
+}
+
+void pl_lab_lead_path(void)
+{
+	const char *old = getenv("PATH");
+	char self[512], path[4096], *slash;
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (slash == NULL)
+		return;
+	*slash = '\0';
+	snprintf(path, sizeof(path), "%s:%s", self, old != NULL ? old : "/usr/bin:/bin");
+	(void)setenv("PATH", path, 1);
+}
+
+bool pl_lab_listens(const char *node)
+{
+	char path[PL_LAB_NAME_MAX + sizeof(".sock")];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s.sock", node);
+	fd = pl_local_connect(path, SOCK_STREAM, 0);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+int pl_lab_say_ended(const char *node, const char *command, struct pl_diag *diag)
+{
+	char path[PL_LAB_NAME_MAX + sizeof(".log")], *text = NULL, *last = NULL;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s.log", node);
+	if (pl_file_read(path, 1 << 20, &text, &len) == 0) {
+		while (len > 0 && text[len - 1] == '\n')
+			text[--len] = '\0';
+		last = strrchr(text, '\n');
+	}
+	pl_diag_set(diag, "%s: '%s' ended: %s", node, command,
+		last != NULL   ? last + 1
+		: text != NULL ? text
+			       : "it said nothing");
+	free(text);
+	return -ECHILD;
+}
+
+int pl_lab_take_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void pl_lab_close_inherited(const struct pl_lab_keeper *k)
+{
+	const unsigned int keep[] = { (unsigned int)k->state->lock, (unsigned int)k->go,
+		(unsigned int)k->verdict };
+
+	for (unsigned int from = 3, next = 0; next != ~0u; from = next + 1) {
+		next = ~0u;
+		for (unsigned int i = 0; i < sizeof(keep) / sizeof(keep[0]); i++)
+			next = keep[i] >= from && keep[i] < next ? keep[i] : next;
+		if (next > from)
+			(void)syscall(SYS_close_range, from, next - 1, 0);
+	}
+}
+
+int pl_lab_tell_verdict(struct pl_lab_keeper *k, int r, const struct pl_diag *diag)
+{
+	struct pl_lab_verdict v = { .error = r, .diag = *diag };
+
+	if (r < 0 && v.diag.text[0] == '\0')
+		pl_diag_set(&v.diag, "%s", strerrordesc_np(-r));
+	if (write(k->verdict, &v, sizeof(v)) != sizeof(v) && r == 0)
+		r = -ECANCELED;
+	close(k->verdict);
+	k->verdict = -1;
+	return r;
+}
+
+void pl_lab_say_unable(const struct pl_lab_keeper *k, int error)
+{
+	struct pl_lab_verdict v = { .error = error };
+
+	pl_diag_set(&v.diag, "%s: %s", k->state->folder, strerrordesc_np(-error));
+	if (write(k->verdict, &v, sizeof(v)) < 0)
+		return; /* then nobody waits for it */
+}

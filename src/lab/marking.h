@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Alternate marking in a lab's file: what its switches mark and count, and the rows of the file. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/conf.h"
+#include "base/diag.h"
+
+/* Alternate marking by the switches: they mark what comes in from elsewhere, and count at every port
+ * in both directions. */
+struct pl_lab_marking {
+	unsigned int method; /* enum pl_mark_method; 0: there is none */
+	uint64_t period_ns;
+	unsigned int by;  /* enum pl_dp_point_by */
+	char bits[2][24]; /* as mark/bits.h names them; the second may be "" */
+	uint64_t clock_error_ns, delay_ns, deviation_ns;
+};
+
+/* Number of the measurement point of a port (from 1), of what comes in or goes out by it; of node 5
+ * (from 1), port 3: 5003 and 5503. */
+static inline uint32_t pl_lab_point(unsigned int node, unsigned int port, bool out)
+{
+	return node * 1000 + port + (out ? 500 : 0);
+}
+
+/* As the file has it. */
+struct pl_lab_marking_conf {
+	unsigned int method, by;
+	uint64_t period_ns, clock_error_ns, delay_ns, deviation_ns;
+	struct pl_conf_list bits;
+};
+
+extern const char
+	*const pl_lab_marking_methods[];       /* as enum pl_mark_method; NULL behind the last */
+extern const char *const pl_lab_marking_bys[]; /* as enum pl_dp_point_by; NULL behind the last */
+
+/* clang-format off */
+#define PL_LAB_MARKING_ROWS(at) \
+	{ .key = "marking.method", .type = PL_CONF_CHOICE, .offset = (at) + offsetof(struct pl_lab_marking_conf, method), .def = "none", .choices = pl_lab_marking_methods, \
+	  .help = "Method of alternate marking: switches mark what hosts and routers send, and count at every port in both directions; none: they do not." }, \
+	{ .key = "marking.period", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, period_ns), .def = "1s", .min = 1000, .max = UINT64_C(3600000000000), \
+	  .help = "Duration of a block." }, \
+	{ .key = "marking.by", .type = PL_CONF_CHOICE, .offset = (at) + offsetof(struct pl_lab_marking_conf, by), .def = "none", .choices = pl_lab_marking_bys, \
+	  .help = "Which packets are counted together: flow (5-tuple), hosts (addresses), none (all)." }, \
+	{ .key = "marking.bits", .type = PL_CONF_STRINGS, .offset = (at) + offsetof(struct pl_lab_marking_conf, bits), .def = "[ ipv4-reserved ]", .min = 1, .max = 2, \
+	  .help = "Bit of the colour: ipv4-reserved, or without INT also dscp:0 and the like; of method double also that of the pulse." }, \
+	{ .key = "marking.clock_error", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, clock_error_ns), .def = "1ms", .max = UINT64_C(3600000000000), \
+	  .help = "Most that the clocks of two points differ, of the guard band." }, \
+	{ .key = "marking.delay", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, delay_ns), .def = "50ms", .max = UINT64_C(3600000000000), \
+	  .help = "Mean delay between any two points, of the guard band." }, \
+	{ .key = "marking.deviation", .type = PL_CONF_DURATION, .offset = (at) + offsetof(struct pl_lab_marking_conf, deviation_ns), .def = "10ms", .max = UINT64_C(3600000000000), \
+	  .help = "Standard deviation of the delay, three times in the guard band." }
+/* clang-format on */
+
+/* with_int: packets carry INT, which has the DSCP. -EINVAL with diag; *ret_key is the key of the
+ * section that is wrong. */
+int pl_lab_marking_make(struct pl_lab_marking *ret, const struct pl_lab_marking_conf *conf,
+	bool with_int, const char **ret_key, struct pl_diag *diag);

@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads the file of a lab's network, and finds its nodes and links by name. */
+#include "lab/topology.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/conf_tree.h"
+#include "base/file.h"
+#include "base/num.h"
+
+const char *const pl_lab_kinds[] = { "host", "switch", "router", NULL };
+static const char *const telemetries[] = { "int", "none", NULL };
+const char *const pl_lab_int_versions[] = { "0.5", "1.0", "2.1", NULL };
+/* Instruction bits that the versions have in common (INT 0.5 4.3, 1.0 4.6, 2.1 5.5), and that a switch
+ * has values for. */
+static const struct {
+	const char *name;
+	uint16_t bit;
+} int_fields[] = {
+	{ "node", 0x8000 },
+	{ "ports", 0x4000 },
+	{ "latency", 0x2000 },
+	{ "queue", 0x1000 },
+	{ "ingress-ts", 0x0800 },
+	{ "egress-ts", 0x0400 },
+	{ "tx-util", 0x0100 },
+};
+#define INT_FIELDS (sizeof(int_fields) / sizeof(int_fields[0]))
+
+#define LETTERS    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS     "0123456789"
+
+/* What the file says of a link, or of all. */
+struct quality_conf {
+	char *rate;
+	uint64_t queue_bytes, delay_ns;
+	double loss;
+	bool bare;
+};
+
+struct node_conf {
+	char *name;
+	unsigned int kind;
+	struct pl_conf_list run;
+};
+
+struct link_conf {
+	struct pl_conf_list ends;
+	uint64_t cost;
+	struct quality_conf q;
+};
+
+struct file_conf {
+	char *name, *shape;
+	unsigned int telemetry, int_version;
+	struct quality_conf every;
+	struct pl_conf_list nodes, links, run, int_fields, story;
+	struct pl_lab_marking_conf marking;
+};
+
+struct run_conf {
+	char *node, *command;
+};
+
+static int check_node_name(const char *value, struct pl_diag *diag)
+{
+	const char *why = NULL;
+
+	if (strlen(value) > PL_LAB_NAME_MAX)
+		why = "is longer than 12 characters, and names of interfaces are made of it";
+	else if (value[0] == '\0' || strchr(LETTERS, value[0]) == NULL ||
+		 value[strspn(value, LETTERS DIGITS "_")] != '\0')
+		why = "is not a letter and letters, digits or _ behind it";
+	else if (strcmp(value, "lo") == 0 || strcmp(value, "all") == 0 ||
+		 strcmp(value, "default") == 0)
+		why = "is a word of the kernel's for interfaces";
+	if (why == NULL)
+		return 0;
+	pl_diag_set(diag, "'%s' %s", value, why);
+	return -EINVAL;
+}
+
+static int check_lab_name(const char *value, struct pl_diag *diag)
+{
+	if (value[0] != '\0' && strchr(LETTERS, value[0]) != NULL &&
+		value[strspn(value, LETTERS DIGITS "_-")] == '\0' &&
+		strlen(value) <= PL_LAB_LAB_NAME_MAX)
+		return 0;
+	pl_diag_set(diag,
+		"'%s' is no name of a lab: a letter, then letters, digits, _ or -, %d at most",
+		value, PL_LAB_LAB_NAME_MAX);
+	return -EINVAL;
+}
+
+static int check_rate(const char *value, struct pl_diag *diag)
+{
+	double rate;
+
+	if (pl_parse_rate(value, &rate) == 0 && rate >= 8000 && rate <= 1e11)
+		return 0;
+	pl_diag_set(
+		diag, "'%s' is no rate in bits per second from 8k to 100G, such as 100M", value);
+	return -EINVAL;
+}
+
+/* clang-format off */
+#define QUALITY(prefix, at) \
+	{ .key = prefix "rate", .type = PL_CONF_STRING, .offset = at + offsetof(struct quality_conf, rate), .check = check_rate, \
+	  .help = "Bits per second in each direction, such as 100M; by default as fast as the machine." }, \
+	{ .key = prefix "queue", .type = PL_CONF_SIZE, .offset = at + offsetof(struct quality_conf, queue_bytes), .def = "0B", .max = 1u << 30, \
+	  .help = "Size of the queue in front of a link with a rate; 0B: 64KiB." }, \
+	{ .key = prefix "delay", .type = PL_CONF_DURATION, .offset = at + offsetof(struct quality_conf, delay_ns), .def = "0s", .max = UINT64_C(10000000000), \
+	  .help = "Time of a packet on the link." }, \
+	{ .key = prefix "loss", .type = PL_CONF_DOUBLE, .offset = at + offsetof(struct quality_conf, loss), .def = "0", .max = 1, \
+	  .help = "Share of packets that the link loses, 0 to 1." }, \
+	{ .key = prefix "bare", .type = PL_CONF_BOOL, .offset = at + offsetof(struct quality_conf, bare), .def = "false", \
+	  .help = "Only a pair of the kernel's interfaces: faster, with rate and queue, but without delay, loss, impair and truth." }
+
+static const struct pl_conf_row node_rows[] = {
+	{ .key = "name", .type = PL_CONF_STRING, .offset = offsetof(struct node_conf, name), .required = true, .def = "h1", .check = check_node_name,
+	  .help = "Name of the node; 12 characters at most." },
+	{ .key = "kind", .type = PL_CONF_CHOICE, .offset = offsetof(struct node_conf, kind), .def = "host", .choices = pl_lab_kinds,
+	  .help = "host: an end; switch: forwards by pathline switch; router: forwards by the kernel." },
+	{ .key = "run", .type = PL_CONF_STRINGS, .offset = offsetof(struct node_conf, run), .max = 16, .one = true,
+	  .help = "Commands of the shell that run in the node as long as the lab is up." },
+	{ 0 },
+};
+
+static const struct pl_conf_row link_rows[] = {
+	{ .key = "ends", .type = PL_CONF_STRINGS, .offset = offsetof(struct link_conf, ends), .required = true, .def = "[h1, h2]", .min = 2, .max = 2,
+	  .help = "Names of the two nodes." },
+	{ .key = "cost", .type = PL_CONF_U64, .offset = offsetof(struct link_conf, cost), .def = "1", .min = 1, .max = PL_LAB_COST_MAX,
+	  .help = "Cost of a path by this link; packets take the paths of the lowest sum, all equal ones." },
+	QUALITY("", offsetof(struct link_conf, q)),
+	{ 0 },
+};
+
+static const struct pl_conf_row run_rows[] = {
+	{ .key = "node", .type = PL_CONF_STRING, .offset = offsetof(struct run_conf, node), .required = true, .def = "h1",
+	  .help = "Name of the node." },
+	{ .key = "command", .type = PL_CONF_STRING, .offset = offsetof(struct run_conf, command), .required = true, .def = "pathline listen udp://:32766",
+	  .help = "Command of the shell." },
+	{ 0 },
+};
+
+const struct pl_conf_row pl_lab_rows[] = {
+	{ .key = "name", .type = PL_CONF_STRING, .offset = offsetof(struct file_conf, name), .check = check_lab_name,
+	  .help = "Name of the lab, which its network namespaces begin with; by default that of the file." },
+	{ .key = "shape", .type = PL_CONF_STRING, .offset = offsetof(struct file_conf, shape),
+	  .help = "Ready-made network: line:N, diamond, leaf-spine:LxSxH or wan-ring:N; nodes and links of the file come on top." },
+	{ .key = "telemetry", .type = PL_CONF_CHOICE, .offset = offsetof(struct file_conf, telemetry), .def = "int", .choices = telemetries,
+	  .help = "int: switches instrument what hosts send by INT, and report to a node that the lab adds, collector; none: they only forward." },
+	{ .key = "int.version", .type = PL_CONF_CHOICE, .offset = offsetof(struct file_conf, int_version), .def = "2.1", .choices = pl_lab_int_versions,
+	  .help = "Version of INT that sources put into packets: 0.5, 1.0 or 2.1." },
+	{ .key = "int.fields", .type = PL_CONF_STRINGS, .offset = offsetof(struct file_conf, int_fields), .def = "[node, ports, latency, queue, ingress-ts, egress-ts, tx-util]", .min = 1, .max = 7,
+	  .help = "Values that every switch writes into a packet: node, ports, latency, queue, ingress-ts, egress-ts, tx-util." },
+	PL_LAB_MARKING_ROWS(offsetof(struct file_conf, marking)),
+	QUALITY("every_link.", offsetof(struct file_conf, every)),
+	{ .key = "nodes", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, nodes), .rows = node_rows, .item_size = sizeof(struct node_conf), .max = PL_LAB_NODES_MAX,
+	  .help = "Hosts, switches, routers." },
+	{ .key = "links", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, links), .rows = link_rows, .item_size = sizeof(struct link_conf), .max = PL_LAB_LINKS_MAX,
+	  .help = "Links between nodes; a link's own rate, queue, delay and loss go before those of every_link." },
+	{ .key = "run", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, run), .rows = run_rows, .item_size = sizeof(struct run_conf), .max = 256,
+	  .help = "Commands in nodes, also of a shape, as long as the lab is up." },
+	{ .key = "story", .type = PL_CONF_LIST, .offset = offsetof(struct file_conf, story), .rows = pl_lab_story_rows, .item_size = sizeof(struct pl_lab_story_conf), .max = PL_LAB_STORY_MAX,
+	  .help = "Steps that happen by themselves, by time: links impaired and restored, traffic started and stopped." },
+	{ 0 },
+};
+/* clang-format on */
+
+/* ---- where things stand in the text ---- */
+
+static const struct pl_conf_node *child(const struct pl_conf_node *in, const char *key)
+{
+	const struct pl_conf_node *c = in != NULL && in->kind == PL_CONF_MAP ? in->child : NULL;
+
+	while (c != NULL && strcmp(c->key->text, key) != 0)
+		c = c->next;
+	return c;
+}
+
+static const struct pl_conf_node *item(const struct pl_conf_node *in, size_t i)
+{
+	const struct pl_conf_node *c = in != NULL && in->kind == PL_CONF_SEQ ? in->child : NULL;
+
+	while (c != NULL && i-- > 0)
+		c = c->next;
+	return c;
+}
+
+struct reader {
+	struct pl_lab_topology *t;
+	struct file_conf conf;
+	struct pl_conf_tree tree;
+	struct pl_diag *diag;
+	unsigned int own_nodes, own_links; /* those of the file come behind these */
+};
+
+static void place_at(struct reader *r, const struct pl_conf_node *n)
+{
+	if (r->diag == NULL || n == NULL)
+		return;
+	r->diag->line = n->line;
+	r->diag->column = n->column;
+}
+
+/* The position is the key's value in the i-th of a list; what was said stays. */
+static int place(struct reader *r, const char *list, size_t i, const char *key, size_t k)
+{
+	const struct pl_conf_node *root = r->tree.n > 0 ? &r->tree.nodes[0] : NULL;
+	const struct pl_conf_node *n = child(item(child(root, list), i), key);
+	const struct pl_conf_node *within = item(n, k);
+
+	place_at(r, within != NULL ? within : n);
+	return -EINVAL;
+}
+
+/* ---- values ---- */
+
+static void make_quality(
+	const struct quality_conf *c, const struct quality_conf *every, struct pl_lab_quality *ret)
+{
+	const char *rate = c->rate != NULL ? c->rate : every->rate;
+	double bps = 0;
+
+	if (rate != NULL)
+		(void)pl_parse_rate(rate, &bps); /* checked before */
+	*ret = (struct pl_lab_quality){ .rate_bps = (uint64_t)bps,
+		.queue_bytes = c->queue_bytes != 0 ? c->queue_bytes : every->queue_bytes,
+		.delay_ns = c->delay_ns != 0 ? c->delay_ns : every->delay_ns,
+		.loss = c->loss > 0 ? c->loss : every->loss,
+		.bare = c->bare || every->bare };
+	if (ret->queue_bytes == 0)
+		ret->queue_bytes = 65536;
+}
+
+static int no_memory(struct reader *r)
+{
+	pl_diag_set(r->diag, "out of memory");
+	return -ENOMEM;
+}
+
+static int add_nodes(struct reader *r)
+{
+	const struct node_conf *nodes = r->conf.nodes.items;
+
+	for (size_t i = 0; i < r->conf.nodes.n; i++) {
+		int at = pl_lab_find_node(r->t, nodes[i].name, NULL);
+
+		if (at >= 0) {
+			pl_diag_set(r->diag, "'%s' is the name of another node already%s",
+				nodes[i].name,
+				(unsigned int)at < r->own_nodes ? ", of the shape" : "");
+			return place(r, "nodes", i, "name", 0);
+		}
+		at = pl_lab_add_node(r->t, nodes[i].name, nodes[i].kind);
+		if (at == -E2BIG) {
+			pl_diag_set(r->diag, "more than %d nodes", PL_LAB_NODES_MAX);
+			return place(r, "nodes", i, "name", 0);
+		}
+		if (at < 0)
+			return no_memory(r);
+	}
+	return 0;
+}
+
+static int add_links(struct reader *r)
+{
+	const struct link_conf *links = r->conf.links.items;
+
+	for (size_t i = 0; i < r->conf.links.n; i++) {
+		char *const *ends = links[i].ends.items;
+		struct pl_lab_quality q;
+		int node[2], at;
+
+		for (unsigned int side = 0; side < 2; side++) {
+			node[side] = pl_lab_find_node(r->t, ends[side], r->diag);
+			if (node[side] < 0)
+				return place(r, "links", i, "ends", side);
+		}
+		if (node[0] == node[1]) {
+			pl_diag_set(r->diag, "a link from '%s' to itself", ends[0]);
+			return place(r, "links", i, "ends", 1);
+		}
+		make_quality(&links[i].q, &r->conf.every, &q);
+		at = pl_lab_add_link(r->t, (unsigned int)node[0], (unsigned int)node[1], &q);
+		if (at == -E2BIG) {
+			pl_diag_set(r->diag, "more than %d links", PL_LAB_LINKS_MAX);
+			return place(r, "links", i, "ends", 0);
+		}
+		if (at < 0)
+			return no_memory(r);
+		r->t->links[at].cost = (uint32_t)links[i].cost;
+	}
+	return 0;
+}
+
+/* The strings become the node's own. */
+static int take_commands(struct pl_lab_node *node, char **commands, size_t n)
+{
+	char **all;
+
+	if (n == 0)
+		return 0;
+	all = realloc(node->run.items, (node->run.n + n) * sizeof(*all));
+	if (all == NULL)
+		return -ENOMEM;
+	node->run.items = all;
+	for (size_t i = 0; i < n; i++) {
+		all[node->run.n++] = commands[i];
+		commands[i] = NULL;
+	}
+	return 0;
+}
+
+static int add_commands(struct reader *r)
+{
+	struct node_conf *nodes = r->conf.nodes.items;
+	struct run_conf *run = r->conf.run.items;
+	int error = 0;
+
+	for (size_t i = 0; i < r->conf.nodes.n && error == 0; i++)
+		error = take_commands(
+			&r->t->nodes[r->own_nodes + i], nodes[i].run.items, nodes[i].run.n);
+	for (size_t i = 0; i < r->conf.run.n && error == 0; i++) {
+		int at = pl_lab_find_node(r->t, run[i].node, r->diag);
+
+		if (at < 0)
+			return place(r, "run", i, "node", 0);
+		error = take_commands(&r->t->nodes[at], &run[i].command, 1);
+	}
+	return error < 0 ? no_memory(r) : 0;
+}
+
+/* "a/leaf-spine.yaml" is called leaf-spine. */
+static int name_lab(struct pl_lab_topology *t, const char *given, const char *file)
+{
+	const char *slash = strrchr(file, '/');
+	const char *base = slash != NULL ? slash + 1 : file;
+	size_t n = strcspn(base, ".:");
+	char name[PL_LAB_LAB_NAME_MAX + 1];
+
+	if (given == NULL) {
+		if (n == 0 || n > PL_LAB_LAB_NAME_MAX)
+			return -EINVAL;
+		snprintf(name, sizeof(name), "%.*s", (int)n, base);
+		given = name;
+	}
+	if (check_lab_name(given, NULL) < 0)
+		return -EINVAL;
+	snprintf(t->name, sizeof(t->name), "%s", given);
+	return 0;
+}
+
+/* When everything is there: ports, addresses, paths. */
+static int finish(struct pl_lab_topology *t, struct reader *r, struct pl_diag *diag)
+{
+	unsigned int hosts = 0, link = 0;
+	int error;
+
+	for (unsigned int i = 0; i < t->n_nodes; i++)
+		hosts += t->nodes[i].kind == PL_LAB_HOST;
+	if (hosts == 0) {
+		pl_diag_set(diag, "the lab has no hosts: add a shape, or nodes");
+		return -EINVAL;
+	}
+	error = pl_lab_number(t, &link, diag);
+	if (error < 0 && r != NULL && link >= r->own_links)
+		return place(r, "links", link - r->own_links, "ends", 0);
+	return error < 0 ? error : pl_lab_check_connected(t, diag);
+}
+
+/* Instruction bits of the fields that the file names. */
+static int read_int_fields(struct reader *r)
+{
+	char *const *given = r->conf.int_fields.items;
+	const char *names[INT_FIELDS], *near;
+
+	for (size_t k = 0; k < INT_FIELDS; k++)
+		names[k] = int_fields[k].name;
+	r->t->int_fields = 0;
+	for (size_t i = 0; i < r->conf.int_fields.n; i++) {
+		const struct pl_conf_node *root = r->tree.n > 0 ? &r->tree.nodes[0] : NULL;
+		size_t k = 0;
+
+		while (k < INT_FIELDS && strcmp(names[k], given[i]) != 0)
+			k++;
+		if (k < INT_FIELDS) {
+			r->t->int_fields |= int_fields[k].bit;
+			continue;
+		}
+		near = pl_nearest(given[i], names, INT_FIELDS);
+		pl_diag_set(r->diag, "no field of INT is called '%s'%s%s%s", given[i],
+			near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+			near != NULL ? "'?" : "");
+		place_at(r, item(child(child(root, "int"), "fields"), i));
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int make_marking(struct reader *r)
+{
+	const struct pl_conf_node *root = r->tree.n > 0 ? &r->tree.nodes[0] : NULL;
+	const char *key = NULL;
+	int error = pl_lab_marking_make(
+		&r->t->marking, &r->conf.marking, r->conf.telemetry == PL_LAB_INT, &key, r->diag);
+
+	if (error < 0 && key != NULL)
+		place_at(r, child(child(root, "marking"), key));
+	return error;
+}
+
+static int make_story(struct reader *r)
+{
+	const char *key = "at";
+	size_t at = 0;
+	int error = pl_lab_story_make(&r->t->story, r->t, &r->conf.story, &at, &key, r->diag);
+
+	return error == -EINVAL ? place(r, "story", at, key, 0) : error;
+}
+
+static int build(struct reader *r, const char *name)
+{
+	struct pl_lab_quality q;
+	int error = 0;
+
+	if (name_lab(r->t, r->conf.name, name) < 0) {
+		pl_diag_set(r->diag, "no name for the lab can be made of '%s': add \"name\"", name);
+		return -EINVAL;
+	}
+	make_quality(&r->conf.every, &r->conf.every, &q);
+	if (r->conf.shape != NULL) {
+		error = pl_lab_shape(r->t, r->conf.shape, &q, r->diag);
+		if (error < 0)
+			place_at(r, child(&r->tree.nodes[0], "shape"));
+	}
+	r->t->telemetry = r->conf.telemetry;
+	r->t->int_version = r->conf.int_version;
+	r->own_nodes = r->t->n_nodes;
+	r->own_links = r->t->n_links;
+	if (error == 0)
+		error = add_nodes(r);
+	if (error == 0)
+		error = add_links(r);
+	if (error == 0)
+		error = add_commands(r);
+	if (error == 0)
+		error = read_int_fields(r);
+	if (error == 0)
+		error = make_marking(r);
+	if (error == 0)
+		error = finish(r->t, r, r->diag);
+	return error == 0 ? make_story(r) : error;
+}
+
+int pl_lab_topology_parse(struct pl_lab_topology *ret, const char *name, const char *text,
+	size_t len, struct pl_diag *diag)
+{
+	struct reader r = { .t = ret, .diag = diag };
+	int error;
+
+	*ret = (struct pl_lab_topology){ .n_nodes = 0 };
+	error = pl_conf_parse(pl_lab_rows, name, text, len, &r.conf, diag);
+	if (error < 0)
+		return error;
+	error = pl_conf_tree_read(&r.tree, text, len, diag);
+	if (error == 0) {
+		error = build(&r, name);
+		pl_conf_tree_done(&r.tree);
+	}
+	pl_conf_done(pl_lab_rows, &r.conf);
+	return error;
+}
+
+static bool is_file(const char *what)
+{
+	size_t n = strlen(what);
+
+	return strcmp(what, "-") == 0 || strchr(what, '/') != NULL ||
+	       (n > 5 && strcmp(what + n - 5, ".yaml") == 0) ||
+	       (n > 4 && strcmp(what + n - 4, ".yml") == 0);
+}
+
+int pl_lab_topology_load(struct pl_lab_topology *ret, const char *what, struct pl_diag *diag)
+{
+	const struct pl_lab_quality plain = { .queue_bytes = 65536 };
+	char *text;
+	size_t len;
+	int error;
+
+	*ret = (struct pl_lab_topology){ .int_version = PL_LAB_INT_V21,
+		.int_fields = PL_LAB_INT_FIELDS };
+	if (!is_file(what)) {
+		error = pl_lab_shape(ret, what, &plain, diag);
+		if (error == 0)
+			error = name_lab(ret, NULL, what);
+		if (error == 0 && asprintf(&ret->text, "shape: '%s'\n", what) < 0) {
+			ret->text = NULL;
+			error = -ENOMEM;
+		}
+		return error == 0 ? finish(ret, NULL, diag) : error;
+	}
+	error = pl_file_read(what, PL_CONF_TEXT_MAX, &text, &len);
+	if (error < 0) {
+		pl_diag_set(diag, "%s: cannot read: %s", what, strerrordesc_np(-error));
+		return error;
+	}
+	error = pl_lab_topology_parse(ret, strcmp(what, "-") == 0 ? "lab" : what, text, len, diag);
+	ret->text = text;
+	return error;
+}
+
+int pl_lab_topology_add_collector(struct pl_lab_topology *t, struct pl_diag *diag)
+{
+	const struct pl_lab_quality bare = { .queue_bytes = 65536, .bare = true };
+	unsigned int switches = 0, n = t->n_nodes, link;
+	int at;
+
+	for (unsigned int i = 0; i < n; i++)
+		switches += t->nodes[i].kind == PL_LAB_SWITCH;
+	if (switches == 0 || t->telemetry == PL_LAB_NO_TELEMETRY)
+		return 0;
+	if (pl_lab_find_node(t, PL_LAB_COLLECTOR, NULL) >= 0) {
+		pl_diag_set(diag,
+			"the lab adds a node '" PL_LAB_COLLECTOR
+			"' for the reports of its switches: give yours another name, or add \"telemetry: none\"");
+		return -EINVAL;
+	}
+	if (switches > PL_LAB_PORTS_MAX) {
+		pl_diag_set(diag,
+			"%u switches have telemetry, and a collector has %d links: add \"telemetry: none\"",
+			switches, PL_LAB_PORTS_MAX);
+		return -EINVAL;
+	}
+	at = pl_lab_add_node(t, PL_LAB_COLLECTOR, PL_LAB_HOST);
+	if (at >= 0)
+		t->nodes[at].collector = true;
+	for (unsigned int i = 0; i < n && at >= 0; i++) {
+		int r = t->nodes[i].kind != PL_LAB_SWITCH
+				? 0
+				: pl_lab_add_link(t, i, (unsigned int)at, &bare);
+
+		if (r < 0)
+			at = r;
+	}
+	if (at < 0) {
+		pl_diag_set(diag, "no room for the lab's collector: %s", strerrordesc_np(-at));
+		return at == -E2BIG ? -EINVAL : at;
+	}
+	/* Links behind all others move no port, name or address. */
+	for (unsigned int i = 0; i < t->n_nodes; i++)
+		t->nodes[i].n_ports = 0;
+	return pl_lab_number(t, &link, diag);
+}
+
+void pl_lab_topology_done(struct pl_lab_topology *t)
+{
+	for (unsigned int i = 0; i < t->n_nodes; i++) {
+		char **run = t->nodes[i].run.items;
+
+		for (size_t k = 0; k < t->nodes[i].run.n; k++)
+			free(run[k]);
+		free(run);
+	}
+	pl_lab_story_done(&t->story);
+	free(t->nodes);
+	free(t->links);
+	free(t->text);
+	*t = (struct pl_lab_topology){ .n_nodes = 0 };
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tells the books of links, queues and flows, as JSON and as records. */
+#include "lab/truth_books.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/num.h"
+#include "record/packet.h"
+
+static void member(struct pl_json *j, const char *key, const char *value)
+{
+	pl_json_key(j, key);
+	pl_json_str(j, value);
+}
+
+static void settings(struct pl_json *j, const struct pl_lab_truth_link *of)
+{
+	const struct pl_dp_port_cfg *p = pl_dp_port_get(of->port);
+	const struct pl_dp_link_cfg *l = pl_dp_link_get(of->dp);
+
+	pl_json_key(j, "set");
+	pl_json_object(j);
+	pl_json_number(j, "rate_bps", p->rate_bps);
+	pl_json_number(j, "queue_bytes", p->classes[0].limit_bytes);
+	pl_json_number(j, "delay_ns", l->delay_ns);
+	pl_json_key(j, "loss");
+	pl_json_double(j, l->loss);
+	pl_json_key(j, "down");
+	pl_json_bool(j, l->down);
+	pl_json_object_end(j);
+}
+
+static void accounts(
+	struct pl_json *j, const char *key, const struct pl_stats *stats, const void *object)
+{
+	pl_json_key(j, key);
+	pl_json_object(j);
+	pl_stats_json(stats, object, NULL, j);
+	pl_json_object_end(j);
+}
+
+static void link_json(const struct pl_lab_topology *t, const struct pl_lab_truth_link *of,
+	uint64_t now_ns, struct pl_buf *out)
+{
+	const struct pl_lab_link *l = &t->links[of->link];
+	char name[PL_LAB_LINK_TEXT_MAX];
+	struct pl_json j;
+
+	pl_lab_link_text(t, l, name);
+	pl_json_init(&j, out);
+	pl_json_object(&j);
+	member(&j, "kind", "link");
+	pl_json_number(&j, "ts_ns", now_ns);
+	member(&j, "link", name);
+	member(&j, "from", t->nodes[l->end[of->from].node].name);
+	pl_json_number(&j, "from_port", l->end[of->from].port);
+	member(&j, "to", t->nodes[l->end[!of->from].node].name);
+	pl_json_number(&j, "to_port", l->end[!of->from].port);
+	settings(&j, of);
+	if (of->wire != NULL)
+		accounts(&j, "wire", &pl_lab_wire_stats, of->wire);
+	accounts(&j, "queue", &pl_dp_queue_stats, pl_dp_port_books(of->port, 0));
+	accounts(&j, "line", &pl_dp_link_stats, pl_dp_link_books(of->dp));
+	pl_json_object_end(&j);
+	pl_buf_chr(out, '\n');
+}
+
+static void flow_json(const struct pl_flow *flow, uint32_t number,
+	const struct pl_dp_flow_books *books, uint64_t now_ns, struct pl_buf *out)
+{
+	char text[PL_ADDR_TEXT_MAX];
+	struct pl_json j;
+
+	pl_json_init(&j, out);
+	pl_json_object(&j);
+	member(&j, "kind", "flow");
+	pl_json_number(&j, "ts_ns", now_ns);
+	pl_json_number(&j, "flow_id", number);
+	pl_format_addr(text, &flow->src);
+	member(&j, "src", text);
+	pl_format_addr(text, &flow->dst);
+	member(&j, "dst", text);
+	pl_json_number(&j, "sport", flow->sport);
+	pl_json_number(&j, "dport", flow->dport);
+	pl_json_number(&j, "proto", flow->proto);
+	accounts(&j, "packets", &pl_dp_flow_stats, books);
+	pl_json_object_end(&j);
+	pl_buf_chr(out, '\n');
+}
+
+/* ---- as records ---- */
+
+static void link_record(const struct pl_lab_topology *t, const struct pl_lab_truth_link *of,
+	uint64_t now_ns, struct pl_buf *out)
+{
+	const struct pl_lab_end *from = &t->links[of->link].end[of->from];
+	const struct pl_lab_end *to = &t->links[of->link].end[!of->from];
+	const struct pl_dp_queue_books *queue = pl_dp_port_books(of->port, 0);
+	const struct pl_dp_link_books *line = pl_dp_link_books(of->dp);
+	const struct pl_link128 record = {
+		.ts_ns = now_ns,
+		.node = from->node + 1,
+		.peer_node = to->node + 1,
+		.port = (uint16_t)from->port,
+		.peer_port = (uint16_t)to->port,
+		.link = (uint16_t)of->link,
+		.in_packets = queue->in_packets,
+		.in_bytes = queue->in_bytes,
+		.dropped = queue->dropped_bytes_limit + queue->dropped_packets_limit +
+			   queue->dropped_port_limit + queue->flushed,
+		.sent = line->in_packets,
+		.lost = line->lost_random + line->lost_burst + line->lost_listed + line->lost_down +
+			line->lost_full + line->lost_memory,
+		.duplicated = line->duplicated,
+		.out_packets = line->out_packets,
+		.out_bytes = line->out_bytes,
+		.corrupted = line->corrupted,
+		.reordered = line->reordered,
+		.peak_bytes = queue->peak_bytes,
+		.wait_ns = queue->residence_ns,
+		.wait_max_ns = queue->residence_max_ns,
+	};
+
+	pl_buf_add(out, &record, sizeof(record));
+}
+
+static void flow_record(const struct pl_flow *flow, uint32_t number,
+	const struct pl_dp_flow_books *books, uint64_t now_ns, struct pl_buf *out)
+{
+	const struct pl_sent128 record = {
+		.ts_ns = now_ns,
+		.src = flow->src,
+		.dst = flow->dst,
+		.flow_id = number,
+		.sport = flow->sport,
+		.dport = flow->dport,
+		.sent = books->sent,
+		.sent_bytes = books->sent_bytes,
+		.delivered = books->delivered,
+		.delivered_bytes = books->delivered_bytes,
+		.copied = books->copied,
+		.dropped = books->dropped,
+		.lost = books->lost,
+		.latency_ns = books->latency_ns,
+		.latency_max_ns = books->latency_max_ns,
+		.reordered =
+			books->reordered < UINT32_MAX ? (uint32_t)books->reordered : UINT32_MAX,
+		.proto = flow->proto,
+	};
+
+	pl_buf_add(out, &record, sizeof(record));
+}
+
+/* ---- both ---- */
+
+void pl_lab_truth_books_done(struct pl_lab_truth_books *b)
+{
+	pl_buf_done(&b->text);
+	pl_buf_done(&b->links);
+	pl_buf_done(&b->flows);
+}
+
+void pl_lab_truth_link(const struct pl_lab_topology *t, const struct pl_lab_truth_link *of,
+	uint64_t now_ns, struct pl_lab_truth_books *ret)
+{
+	link_json(t, of, now_ns, &ret->text);
+	link_record(t, of, now_ns, &ret->links);
+}
+
+void pl_lab_truth_flow(const struct pl_flow *flow, uint32_t number,
+	const struct pl_dp_flow_books *books, uint64_t now_ns, struct pl_lab_truth_books *ret)
+{
+	flow_json(flow, number, books, now_ns, &ret->text);
+	flow_record(flow, number, books, now_ns, &ret->flows);
+}
+
+void pl_lab_truth_simulation(struct pl_lab_simulation *s, const struct pl_lab_topology *t,
+	struct pl_lab_truth_books *ret)
+{
+	const struct pl_dp_sim *sim = pl_lab_simulation_sim(s);
+	const uint64_t now = pl_dp_sim_now(sim);
+
+	for (unsigned int i = 0; i < 2 * t->n_links; i++) {
+		struct pl_lab_truth_link l = { .link = i / 2, .from = i % 2 };
+		unsigned int node, port, dp;
+
+		pl_lab_simulation_sender(s, i / 2, i % 2, &node, &port, &dp);
+		l.port = pl_dp_sim_port_at(sim, node, port);
+		l.dp = pl_dp_sim_link_at(sim, dp);
+		pl_lab_truth_link(t, &l, now, ret);
+	}
+	for (uint32_t f = 1; f <= pl_dp_sim_flows(sim); f++)
+		pl_lab_truth_flow(
+			pl_lab_simulation_flow(s, f), f, pl_dp_sim_flow_books(sim, f), now, ret);
+}
+
+static int write_records(const char *folder, const char *name, const struct pl_buf *records)
+{
+	char path[4096], made[4096 + 4];
+	FILE *f;
+	int r = 0;
+
+	if (records->failed)
+		return -ENOMEM;
+	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	/* Not onto the disk: a lab that carries packets does not wait for that. */
+	snprintf(made, sizeof(made), "%s.new", path);
+	f = fopen(made, "we");
+	if (f == NULL)
+		return -errno;
+	if (records->len > 0 && fwrite(records->data, 1, records->len, f) != records->len)
+		r = -errno;
+	if (fclose(f) != 0 && r == 0)
+		r = -errno;
+	if (r == 0 && rename(made, path) != 0)
+		r = -errno;
+	return r;
+}
+
+int pl_lab_truth_books_write(const struct pl_lab_truth_books *b, const char *folder)
+{
+	const int r = write_records(folder, PL_LAB_TRUTH_LINKS, &b->links);
+
+	return r == 0 ? write_records(folder, PL_LAB_TRUTH_FLOWS, &b->flows) : r;
+}

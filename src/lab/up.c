@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Brings labs up and down. */
+#include "lab/up.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/privilege.h"
+#include "lab/build.h"
+
+#define CAP_SYS_ADMIN_BIT (UINT64_C(1) << 21)
+/* A keeper gives commands two seconds; a socket of a link takes the kernel 10 ms to close. */
+#define DOWN_MS           10000
+#define DOWN_LINK_MS      50
+
+/* ---- tiers ---- */
+
+/* Tried in a child, since it is for good: the errno of the first thing that is refused. Root of a
+ * container may have namespaces, and no say in what is mounted. */
+static int try_namespaces(int flags, bool named)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		return errno;
+	if (pid == 0)
+		_exit(unshare(flags) < 0 ? errno : named ? -pl_lab_netns_folder(NULL) : 0);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		continue;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+}
+
+/* 0, or the errno of what was refused. */
+static int try_tier(enum pl_lab_tier tier)
+{
+	const uint64_t needed = CAP_SYS_ADMIN_BIT | PL_PRIVILEGE_NET_ADMIN;
+
+	if (tier == PL_LAB_UNPRIVILEGED)
+		return try_namespaces(
+			CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID, false);
+	if (geteuid() != 0 || (pl_privilege_effective() & needed) != needed)
+		return EPERM;
+	return try_namespaces(CLONE_NEWNET | CLONE_NEWPID, true);
+}
+
+int pl_lab_choose_tier(enum pl_lab_tier *ret, const char *wanted, struct pl_diag *diag)
+{
+	int refused = 0;
+
+	for (unsigned int i = 0; pl_lab_tiers[i] != NULL; i++) {
+		if (wanted != NULL && strcmp(wanted, pl_lab_tiers[i]) != 0)
+			continue;
+		*ret = (enum pl_lab_tier)i;
+		if (i == PL_LAB_SIMULATED && refused == 0)
+			return 0;
+		if (i == PL_LAB_SIMULATED)
+			break;
+		refused = try_tier(*ret);
+		if (refused == 0)
+			return 0;
+	}
+	pl_diag_set(diag,
+		"no network namespaces here (%s): for them run as root with CAP_SYS_ADMIN and CAP_NET_ADMIN, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0, user.max_user_namespaces above 0); a container has neither without --privileged",
+		strerrordesc_np(refused));
+	return *ret == PL_LAB_SIMULATED ? 0 : -EPERM;
+}
+
+static int write_word(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), r = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+/* The user is root within, and has namespaces of his own for what comes. */
+static int become_own_root(void)
+{
+	const unsigned int uid = geteuid(), gid = getegid();
+	char map[64];
+	int r;
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET) < 0)
+		return -errno;
+	r = write_word("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof(map), "0 %u 1", uid);
+	if (r == 0)
+		r = write_word("/proc/self/uid_map", map);
+	snprintf(map, sizeof(map), "0 %u 1", gid);
+	return r == 0 ? write_word("/proc/self/gid_map", map) : r;
+}
+
+/* ---- up ---- */
+
+struct pipes {
+	int go[2], verdict[2];
+};
+
+/* Waits for the keeper's word. When there is none, its end has to be told. */
+static int wait_for_verdict(int fd, struct pl_diag *diag)
+{
+	struct pl_lab_verdict said;
+	ssize_t n;
+
+	do
+		n = read(fd, &said, sizeof(said));
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof(said)) {
+		pl_diag_set(
+			diag, "the lab's process was ended from outside; nothing is left of it");
+		return -ECHILD;
+	}
+	if (said.error < 0 && diag != NULL)
+		*diag = said.diag;
+	return said.error;
+}
+
+static void be_keeper(struct pl_lab_keeper *k, struct pipes *p)
+{
+	close(p->go[1]);
+	close(p->verdict[0]);
+	k->go = p->go[0];
+	k->verdict = p->verdict[1];
+	_exit(k->tier == PL_LAB_SIMULATED ? pl_lab_keep_simulated(k) : pl_lab_keep(k));
+}
+
+static int start(struct pl_lab_keeper *k, struct pipes *p, struct pl_diag *diag)
+{
+	char number[16];
+	pid_t pid;
+	int r = k->tier == PL_LAB_UNPRIVILEGED ? become_own_root()
+		: k->tier == PL_LAB_SIMULATED  ? 0
+		: unshare(CLONE_NEWPID) < 0    ? -errno
+					       : 0;
+
+	if (r < 0) {
+		pl_diag_set(diag, "namespaces of the lab: %s", strerrordesc_np(-r));
+		return r;
+	}
+	pid = fork();
+	if (pid == 0)
+		be_keeper(k, p);
+	close(p->go[0]);
+	close(p->verdict[1]);
+	p->go[0] = p->verdict[1] = -1;
+	if (pid < 0)
+		return -errno;
+	snprintf(number, sizeof(number), "%d\n", (int)pid);
+	/* In the file that is locked: it is not to be replaced. */
+	if (pwrite(k->state->lock, number, strlen(number), 0) < 0 || write(p->go[1], "g", 1) != 1)
+		r = -errno;
+	if (r == 0)
+		r = wait_for_verdict(p->verdict[0], diag);
+	if (r < 0) {
+		/* It undoes what it made, and ends; a killed one did not. */
+		close(p->go[1]);
+		p->go[1] = -1;
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			continue;
+		if (r == -ECHILD)
+			pl_lab_state_sweep(k->state);
+	}
+	return r;
+}
+
+static void close_pipe(int p[2])
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		if (p[i] >= 0)
+			close(p[i]);
+	}
+}
+
+int pl_lab_up(const struct pl_lab_topology *t, enum pl_lab_tier tier, struct pl_diag *diag)
+{
+	struct pl_lab_state state = { .lock = -1 };
+	struct pl_lab_keeper k = { .t = t, .tier = tier, .state = &state };
+	struct pipes p = { { -1, -1 }, { -1, -1 } };
+	int r;
+
+	(void)pl_lab_sweep_all();
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = pl_lab_state_make(&state, t->name, diag);
+	if (r < 0)
+		return r;
+	r = pl_lab_state_write(&state, "tier", pl_lab_tiers[tier]);
+	if (r == 0)
+		r = pl_lab_state_write(&state, "topology", t->text);
+	if (r == 0 && (pipe2(p.go, O_CLOEXEC) < 0 || pipe2(p.verdict, O_CLOEXEC) < 0))
+		r = -errno;
+	if (r == 0) {
+		r = start(&k, &p, diag);
+		pl_lab_state_leave(&state);
+	} else {
+		pl_lab_state_sweep(&state);
+	}
+	if (r < 0 && diag != NULL && diag->text[0] == '\0')
+		pl_diag_set(diag, "lab '%s': %s", t->name, strerrordesc_np(-r));
+	close_pipe(p.go);
+	close_pipe(p.verdict);
+	return r;
+}
+
+/* ---- down ---- */
+
+int pl_lab_down(const char *what, char ret_name[PL_LAB_LAB_NAME_MAX + 1], struct pl_diag *diag)
+{
+	struct pl_lab_found f;
+	struct pollfd ended = { .events = POLLIN };
+	int r = pl_lab_find(&f, what, diag), wait, done = 0;
+
+	/* Also one whose topology cannot be read. */
+	if (r < 0 && f.pidfd < 0) {
+		pl_lab_found_done(&f);
+		return r;
+	}
+	snprintf(ret_name, PL_LAB_LAB_NAME_MAX + 1, "%s", f.name);
+	ended.fd = f.pidfd;
+	r = syscall(SYS_pidfd_send_signal, f.pidfd, SIGTERM, NULL, 0) < 0 ? -errno : 0;
+	wait = DOWN_MS + DOWN_LINK_MS * (int)f.topology.n_links;
+	for (unsigned int i = 0; i < 2 && r == 0 && done == 0; i++) {
+		if (i > 0 && syscall(SYS_pidfd_send_signal, f.pidfd, SIGKILL, NULL, 0) < 0)
+			r = -errno;
+		while (r == 0 && (done = poll(&ended, 1, wait)) < 0 && errno == EINTR)
+			continue;
+	}
+	if (r == 0 && done <= 0)
+		r = -ETIMEDOUT;
+	if (r < 0 && r != -ESRCH)
+		pl_diag_set(diag, "lab '%s': %s", f.name, strerrordesc_np(-r));
+	else
+		r = 0;
+	pl_lab_found_done(&f);
+	(void)pl_lab_sweep_all();
+	return r;
+}

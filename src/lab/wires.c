@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Carries frames between the nodes of a lab. */
+#include "lab/wires.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "dataplane/agenda.h"
+#include "dataplane/drop_event.h"
+#include "lab/plan.h"
+#include "lab/truth_books.h"
+#include "wire/layers.h"
+
+#define BATCH        32
+#define FRAME_BYTES  9216 /* of the longest: of jumbo frames too */
+#define PACKET_BYTES (PL_DP_HEADROOM + 2048)
+#define PACKETS_MAX  262144
+#define SOCKET_BYTES (4 << 20)
+#define VLAN_AT      12 /* behind the addresses */
+#define ROUNDS       4  /* batches of one socket before it is another's turn */
+
+const struct pl_stats pl_lab_wire_stats = {
+	.rows =
+		(const struct pl_stat[]){
+#define PL_STAT(kind, member, key, family, unit, help)                                             \
+	PL_STAT_ROW(struct pl_lab_wire_books, kind, member, key, family, unit, help)
+#include "lab/wire_stats.def"
+#undef PL_STAT
+		},
+	.n = 0
+#define PL_STAT(...) +1
+#include "lab/wire_stats.def"
+#undef PL_STAT
+	,
+};
+
+/* From the node at one end of a link to that at the other. */
+struct direction {
+	unsigned int link, from; /* side */
+	int fd;                  /* what `from` sends comes out of it; -1: a bare link */
+	struct pl_dp_port *port;
+	struct pl_dp_link *dp;
+	uint64_t at_ns; /* the time that the queue was last given */
+	struct pl_lab_wire_books books;
+};
+
+struct pl_lab_wires {
+	const struct pl_lab_topology *t;
+	struct direction *d; /* two for each link */
+	unsigned int n;
+	struct pl_dp_agenda agenda; /* when a direction has something to do next, by its number */
+	int epoll;
+	struct pl_dp_pool *pool;
+	uint8_t *frames;                                        /* BATCH of FRAME_BYTES */
+	void (*event)(void *arg, const struct pl_event *event); /* NULL: nobody is told */
+	void *arg;
+};
+
+/* ---- sockets ---- */
+
+static int open_end(const char *interface)
+{
+	struct sockaddr_ll sa = { .sll_family = AF_PACKET,
+		.sll_protocol = htons(ETH_P_ALL),
+		.sll_ifindex = (int)if_nametoindex(interface) };
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1;
+	int bytes = SOCKET_BYTES;
+
+	if (fd < 0)
+		return -errno;
+	/* The larger one is for those who may; what is sent must not come back. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) < 0 ||
+		setsockopt(fd, SOL_PACKET, PACKET_AUXDATA, &one, sizeof(one)) < 0 ||
+		bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
+		int r = -errno;
+
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+static struct pl_lab_impairments of_topology(
+	const struct pl_lab_wires *w, const struct direction *d)
+{
+	const struct pl_lab_link *l = &w->t->links[d->link];
+	struct pl_lab_impairments i;
+
+	pl_lab_impairments_of(&l->quality, &i);
+	/* A switch has the link's rate and queue itself, so that its telemetry tells of them. */
+	if (w->t->nodes[l->end[d->from].node].kind == PL_LAB_SWITCH)
+		i.port.rate_bps = 0;
+	return i;
+}
+
+static int open_direction(
+	struct pl_lab_wires *w, struct direction *d, uint64_t seed, struct pl_diag *diag)
+{
+	struct pl_lab_impairments i;
+	struct epoll_event e = { .events = EPOLLIN, .data.u32 = (uint32_t)(d - w->d) };
+	char interface[IF_NAMESIZE];
+	int r;
+
+	pl_lab_wire_name(d->link, d->from, interface);
+	d->fd = open_end(interface);
+	if (d->fd < 0 || epoll_ctl(w->epoll, EPOLL_CTL_ADD, d->fd, &e) < 0) {
+		r = d->fd < 0 ? d->fd : -errno;
+		pl_diag_set(diag, "a packet socket on %s: %s", interface, strerrordesc_np(-r));
+		return r;
+	}
+	i = of_topology(w, d);
+	r = pl_dp_port_new(&d->port, &i.port, diag);
+	return r == 0 ? pl_dp_link_new(&d->dp, &i.link, seed + (uint64_t)(d - w->d), diag) : r;
+}
+
+int pl_lab_wires_new(struct pl_lab_wires **ret, const struct pl_lab_topology *t, uint64_t seed,
+	struct pl_diag *diag)
+{
+	struct pl_lab_wires *w = calloc(1, sizeof(*w));
+	uint32_t thing; /* as the direction is numbered */
+	int r = -ENOMEM;
+
+	if (w == NULL)
+		return -ENOMEM;
+	w->t = t;
+	w->d = calloc((size_t)2 * t->n_links + 1, sizeof(*w->d));
+	w->frames = malloc((size_t)BATCH * FRAME_BYTES);
+	w->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (w->d == NULL || w->frames == NULL || w->epoll < 0)
+		goto fail;
+	r = pl_dp_pool_new(&w->pool, PACKET_BYTES, PACKETS_MAX);
+	for (unsigned int i = 0; i < 2 * t->n_links && r == 0; i++) {
+		struct direction *d = &w->d[i];
+
+		*d = (struct direction){ .link = i / 2, .from = i % 2, .fd = -1 };
+		w->n++;
+		r = pl_dp_agenda_add(&w->agenda, &thing);
+		if (r == 0 && !t->links[i / 2].quality.bare)
+			r = open_direction(w, d, seed, diag);
+	}
+	if (r < 0)
+		goto fail;
+	*ret = w;
+	return 0;
+fail:
+	pl_lab_wires_free(w);
+	return r;
+}
+
+void pl_lab_wires_free(struct pl_lab_wires *w)
+{
+	if (w == NULL)
+		return;
+	for (unsigned int i = 0; i < w->n; i++) {
+		if (w->d[i].fd >= 0)
+			close(w->d[i].fd);
+		if (w->d[i].port != NULL)
+			pl_dp_port_free(w->d[i].port);
+		if (w->d[i].dp != NULL)
+			pl_dp_link_free(w->d[i].dp);
+	}
+	if (w->pool != NULL)
+		pl_dp_pool_free(w->pool);
+	pl_dp_agenda_done(&w->agenda);
+	if (w->epoll >= 0)
+		close(w->epoll);
+	free(w->frames);
+	free(w->d);
+	free(w);
+}
+
+void pl_lab_wires_tell(
+	struct pl_lab_wires *w, void (*event)(void *arg, const struct pl_event *event), void *arg)
+{
+	w->event = event;
+	w->arg = arg;
+}
+
+int pl_lab_wires_fd(const struct pl_lab_wires *w)
+{
+	return w->epoll;
+}
+
+/* ---- what becomes of frames ---- */
+
+/* A packet of this direction ends: in front of its queue, or on the link. */
+static void drop(struct pl_lab_wires *w, const struct direction *d, struct pl_dp_packet *pkt,
+	bool on_link, uint64_t at_ns)
+{
+	const struct pl_lab_link *l = &w->t->links[d->link];
+	const struct pl_lab_end *from = &l->end[d->from], *to = &l->end[!d->from];
+	struct pl_dp_drop_place place = { .node = from->node + 1, .port = from->port };
+	struct pl_layers layers;
+	struct pl_event e;
+
+	if (w->event != NULL) {
+		place.ts_ns = pl_clock_real_ns() - (pl_clock_mono_ns() - at_ns);
+		if (on_link)
+			place = (struct pl_dp_drop_place){ .ts_ns = place.ts_ns,
+				.on_link = true,
+				.node = to->node + 1,
+				.port = to->port,
+				.peer_node = from->node + 1,
+				.peer_port = from->port };
+		if (pl_layers_walk(&layers, pl_cursor(pkt->data, pkt->len), PL_LINK_ETHERNET,
+			    true) != PL_V_OK)
+			layers.flow = (struct pl_flow){ .have = 0 };
+		pl_dp_drop_event(&e, &place, &layers.flow, pkt->drop);
+		w->event(w->arg, &e);
+	}
+	pl_dp_packet_free(pkt);
+}
+
+/* ---- frames ---- */
+
+/*
+ * Onto the link, at the time at which the last bit of each has left the queue. Each leaves when its
+ * turn came, and not when the machine had the time for it: the queue is as deep as it would be.
+ */
+static void leave_queue(struct pl_lab_wires *w, struct direction *d, uint64_t now_ns)
+{
+	struct pl_dp_packet *pkt, *copy;
+	uint64_t at;
+
+	while ((at = pl_dp_port_next(d->port)) <= now_ns) {
+		d->at_ns = at > d->at_ns ? at : d->at_ns;
+		pkt = pl_dp_port_dequeue(d->port, d->at_ns);
+		if (pkt == NULL)
+			break;
+		if (!pl_dp_link_send(d->dp, pkt, pkt->out_ns, &copy))
+			drop(w, d, pkt, true, d->at_ns);
+	}
+	d->at_ns = now_ns;
+}
+
+static void deliver(struct pl_lab_wires *w, struct direction *d, struct pl_dp_packet *pkt)
+{
+	/* Out of the other end of the same link. */
+	const struct direction *back = &w->d[2 * d->link + !d->from];
+
+	if (send(back->fd, pkt->data, pkt->len, MSG_DONTWAIT) == (ssize_t)pkt->len) {
+		d->books.delivered++;
+		d->books.delivered_bytes += pkt->len;
+	} else {
+		d->books.refused++;
+	}
+	pl_dp_packet_free(pkt);
+}
+
+static void move(struct pl_lab_wires *w, struct direction *d, uint64_t now_ns)
+{
+	struct pl_dp_packet *pkt;
+	uint64_t a, b;
+
+	leave_queue(w, d, now_ns);
+	while ((pkt = pl_dp_link_recv(d->dp, now_ns)) != NULL)
+		deliver(w, d, pkt);
+	a = pl_dp_port_next(d->port);
+	b = pl_dp_link_next(d->dp);
+	a = a < b ? a : b;
+	/* Not again in this turn. */
+	pl_dp_agenda_set(&w->agenda, (uint32_t)(d - w->d), a > now_ns ? a : now_ns + 1);
+}
+
+/* The kernel takes a VLAN tag out of a frame and tells of it beside. */
+static uint32_t put_vlan_back(struct msghdr *m, uint8_t *frame, uint32_t len)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
+		struct tpacket_auxdata aux;
+		uint16_t tag[2];
+
+		if (c->cmsg_level != SOL_PACKET || c->cmsg_type != PACKET_AUXDATA)
+			continue;
+		memcpy(&aux, CMSG_DATA(c), sizeof(aux));
+		if ((aux.tp_status & TP_STATUS_VLAN_VALID) == 0 || len < VLAN_AT ||
+			len + sizeof(tag) > FRAME_BYTES)
+			continue;
+		tag[0] = htons((aux.tp_status & TP_STATUS_VLAN_TPID_VALID) != 0 ? aux.tp_vlan_tpid
+										: ETH_P_8021Q);
+		tag[1] = htons(aux.tp_vlan_tci);
+		memmove(frame + VLAN_AT + sizeof(tag), frame + VLAN_AT, len - VLAN_AT);
+		memcpy(frame + VLAN_AT, tag, sizeof(tag));
+		len += (uint32_t)sizeof(tag);
+	}
+	return len;
+}
+
+static void take(struct pl_lab_wires *w, struct direction *d, const uint8_t *frame, uint32_t len,
+	uint64_t now_ns)
+{
+	struct pl_dp_packet *pkt = pl_dp_packet_of(w->pool, frame, len);
+
+	d->books.received++;
+	d->books.received_bytes += len;
+	if (pkt == NULL) {
+		d->books.no_packet++;
+		return;
+	}
+	pkt->headers = (struct pl_dp_headers){ PL_DP_NONE, PL_DP_NONE, PL_DP_NONE, PL_DP_NONE, 0, 0,
+		0, false };
+	/* Those whose turn came before are gone when it comes. */
+	leave_queue(w, d, now_ns);
+	if (!pl_dp_port_enqueue(d->port, pkt, now_ns))
+		drop(w, d, pkt, false, now_ns);
+	/* Behind it nobody waits for a packet whose turn it is. */
+	leave_queue(w, d, now_ns);
+}
+
+/* Whether there may be more. Packets come at the time that is read behind them: with an earlier one
+ * their delay would be shorter than the link's. */
+static bool take_batch(struct pl_lab_wires *w, struct direction *d, uint64_t *now_ns)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(struct tpacket_auxdata))];
+		struct cmsghdr align;
+	} control[BATCH];
+	struct mmsghdr m[BATCH];
+	struct iovec v[BATCH];
+	int n;
+
+	for (unsigned int i = 0; i < BATCH; i++) {
+		v[i] = (struct iovec){ w->frames + (size_t)i * FRAME_BYTES, FRAME_BYTES };
+		m[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &v[i],
+						 .msg_iovlen = 1,
+						 .msg_control = control[i].bytes,
+						 .msg_controllen = sizeof(control[i].bytes) } };
+	}
+	n = recvmmsg(d->fd, m, BATCH, MSG_DONTWAIT, NULL);
+	*now_ns = pl_clock_mono_ns();
+	for (int i = 0; i < n; i++) {
+		uint8_t *frame = w->frames + (size_t)i * FRAME_BYTES;
+
+		take(w, d, frame, put_vlan_back(&m[i].msg_hdr, frame, m[i].msg_len), *now_ns);
+	}
+	return n == BATCH;
+}
+
+uint64_t pl_lab_wires_run(struct pl_lab_wires *w, uint64_t now_ns)
+{
+	struct epoll_event events[64];
+	int n = epoll_wait(w->epoll, events, 64, 0);
+	uint32_t thing;
+
+	for (int i = 0; i < n; i++) {
+		struct direction *d = &w->d[events[i].data.u32];
+
+		for (unsigned int k = 0; k < ROUNDS && take_batch(w, d, &now_ns); k++)
+			;
+		move(w, d, now_ns);
+	}
+	/* Of thousands of links few have something to do. */
+	while (pl_dp_agenda_first(&w->agenda, &thing) <= now_ns)
+		move(w, &w->d[thing], now_ns);
+	return pl_dp_agenda_first(&w->agenda, &thing);
+}
+
+/* ---- changes ---- */
+
+/* It has other times from now on. */
+static void changed(struct pl_lab_wires *w, const struct direction *d)
+{
+	pl_dp_agenda_set(&w->agenda, (uint32_t)(d - w->d), 0);
+}
+
+static int change(struct direction *d, const char *const *words, unsigned int n, bool set,
+	struct pl_diag *diag)
+{
+	struct pl_lab_impairments i = { .port = *pl_dp_port_get(d->port),
+		.link = *pl_dp_link_get(d->dp) };
+	int r = 0;
+
+	for (unsigned int k = 0; k < n && r == 0; k++)
+		r = pl_lab_impair_word(&i, words[k], diag);
+	if (r == 0 && set)
+		r = pl_dp_port_set(d->port, &i.port, diag);
+	if (r == 0 && set)
+		return pl_dp_link_set(d->dp, &i.link, diag);
+	return r == 0 ? pl_lab_impairments_check(&i, diag) : r;
+}
+
+int pl_lab_wires_impair(struct pl_lab_wires *w, const char *link, const char *const *words,
+	unsigned int n, struct pl_diag *diag)
+{
+	unsigned int ends;
+	int at = pl_lab_find_directions(w->t, link, &ends, diag), r = 0;
+
+	if (at < 0)
+		return at;
+	for (unsigned int i = 0; i < 4 && r == 0; i++) {
+		struct direction *d = &w->d[2 * (unsigned int)at + i % 2];
+
+		if ((ends >> i % 2 & 1) == 0)
+			continue;
+		r = change(d, words, n, i >= 2, diag);
+		changed(w, d);
+	}
+	return r;
+}
+
+int pl_lab_wires_restore(struct pl_lab_wires *w, const char *link, struct pl_diag *diag)
+{
+	unsigned int ends;
+	int at = pl_lab_find_directions(w->t, link, &ends, diag), r = 0;
+
+	if (at < 0)
+		return at;
+	for (unsigned int i = 0; i < 2 && r == 0; i++) {
+		struct direction *d = &w->d[2 * (unsigned int)at + i];
+		const struct pl_lab_impairments as = of_topology(w, d);
+
+		if ((ends >> i & 1) == 0)
+			continue;
+		r = pl_dp_port_set(d->port, &as.port, diag);
+		if (r == 0)
+			r = pl_dp_link_set(d->dp, &as.link, diag);
+		changed(w, d);
+	}
+	return r;
+}
+
+/* ---- truth ---- */
+
+/* The kernel counts from the last time it was asked. */
+static void count_missed(struct direction *d)
+{
+	struct tpacket_stats stats;
+	socklen_t len = sizeof(stats);
+
+	if (getsockopt(d->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len) == 0)
+		d->books.missed += stats.tp_drops;
+}
+
+void pl_lab_wires_truth(struct pl_lab_wires *w, uint64_t now_ns, struct pl_lab_truth_books *ret)
+{
+	for (unsigned int i = 0; i < w->n; i++) {
+		struct direction *d = &w->d[i];
+		const struct pl_lab_truth_link l = { .link = d->link,
+			.from = d->from,
+			.port = d->port,
+			.dp = d->dp,
+			.wire = &d->books };
+
+		if (d->fd < 0)
+			continue;
+		count_missed(d);
+		pl_lab_truth_link(w->t, &l, now_ns, ret);
+	}
+}
