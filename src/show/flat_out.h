@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Records of packets and flows (record/packet.h) to standard output: rows of their fields, in the
+ * forms of row_out.h. The form table shows the fields that one looks at first, wide all of them.
+ */
+#pragma once
+
+#include "record/packet.h"
+#include "show/row_out.h"
+
+#define PL_FLAT_COLUMNS_MAX 48
+
+struct pl_flat_out {
+	const struct pl_flat *flat;
+	struct pl_column columns[PL_FLAT_COLUMNS_MAX];
+	struct pl_row_out rows;
+	uint64_t limit; /* 0 = none */
+};
+
+/* form: one of pl_out_forms. */
+void pl_flat_out_init(
+	struct pl_flat_out *out, enum pl_flat_kind kind, const char *form, uint64_t limit);
+/* Up to the limit. */
+void pl_flat_out_add(struct pl_flat_out *out, const void *records, uint32_t n);
+/* Hands the gathered records to the system. */
+void pl_flat_out_write(struct pl_flat_out *out);
+bool pl_flat_out_full(const struct pl_flat_out *out);
+/* As pl_row_out_end. */
+bool pl_flat_out_end(struct pl_flat_out *out);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The values of one row for show/row_out.h while they are put into text. Of zeros, none has a value. */
+#pragma once
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/addr.h"
+#include "record/put.h"
+
+#define PL_ROW_CELLS_MAX  40 /* columns of a row */
+#define PL_ROW_CELL_BYTES 64
+
+struct pl_row_cells {
+	char texts[PL_ROW_CELLS_MAX][PL_ROW_CELL_BYTES];
+	/* For pl_row_out_add(); may be set to a text of the caller's instead. */
+	const char *values[PL_ROW_CELLS_MAX];
+};
+
+static inline void pl_row_cells_u64(struct pl_row_cells *c, unsigned int column, uint64_t value)
+{
+	snprintf(c->texts[column], PL_ROW_CELL_BYTES, "%" PRIu64, value);
+	c->values[column] = c->texts[column];
+}
+
+static inline void pl_row_cells_s64(struct pl_row_cells *c, unsigned int column, int64_t value)
+{
+	snprintf(c->texts[column], PL_ROW_CELL_BYTES, "%" PRId64, value);
+	c->values[column] = c->texts[column];
+}
+
+/* With so many digits. */
+static inline void pl_row_cells_double(
+	struct pl_row_cells *c, unsigned int column, int digits, double value)
+{
+	snprintf(c->texts[column], PL_ROW_CELL_BYTES, "%.*g", digits, value);
+	c->values[column] = c->texts[column];
+}
+
+static inline void pl_row_cells_addr(
+	struct pl_row_cells *c, unsigned int column, const struct pl_addr *addr)
+{
+	*put_addr(c->texts[column], addr) = '\0';
+	c->values[column] = c->texts[column];
+}

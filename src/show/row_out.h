@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rows of named values to standard output, in the form asked for: aligned columns (table; wide with
+ * all of them), a JSON array, JSON lines, CSV (RFC 4180, bare line feeds), or text (name=value).
+ * Numbers come as text and stand in JSON as numbers; an absent value has no key, is "-" in a table
+ * and an empty field in CSV.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "show/record_out.h"
+
+struct pl_column {
+	const char *name;
+	int width;   /* table: at least so many characters; negative: flush left */
+	bool number; /* JSON: without quotes */
+	bool wide;   /* left out of the form table */
+	bool flag;   /* "yes" or "no"; JSON: true or false */
+};
+
+struct pl_row_out {
+	enum pl_out_form form;
+	const struct pl_column *columns; /* borrowed */
+	unsigned int n;
+	uint64_t rows;
+	bool gone; /* nobody reads any more */
+	int error; /* negative errno of the first failed write */
+	struct pl_buf buf;
+};
+
+/* form: one of pl_out_forms. */
+void pl_row_out_init(
+	struct pl_row_out *out, const char *form, const struct pl_column *columns, unsigned int n);
+
+/* One text for each column, NULL where a value is absent. */
+void pl_row_out_add(struct pl_row_out *out, const char *const *values);
+
+/* Hands the gathered rows to the system. */
+void pl_row_out_write(struct pl_row_out *out);
+
+/* Closes the array, if one is open, writes, frees. Complains and returns false when writing
+ * failed. */
+bool pl_row_out_end(struct pl_row_out *out);
+
+/* No more is wanted. */
+static inline bool pl_row_out_full(const struct pl_row_out *out)
+{
+	return out->gone || out->error != 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The screens of pathline top as data, and the lines they are made of: pure functions from the
+ * API's documents to text, for the terminal and for batch output alike.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+
+enum pl_top_cell {
+	PL_TOP_NUMBER,   /* exact while it fits, then 3.10M */
+	PL_TOP_DURATION, /* of nanoseconds */
+	PL_TOP_TEXT,     /* left-aligned, cut */
+	PL_TOP_CLOCK,    /* time of day of an RFC 3339 text */
+	PL_TOP_RATE,     /* growth of `key` per second; known from the second document on */
+	PL_TOP_FLOW,     /* source and destination of the member "flow", or the exporter */
+};
+
+struct pl_top_column {
+	const char *title;
+	const char *key;    /* of the row; for RATE the counter */
+	unsigned int width; /* 0: the rest of the line */
+	enum pl_top_cell cell;
+};
+
+struct pl_top_screen {
+	const char *name; /* of the table */
+	const struct pl_top_column *columns;
+	unsigned int n_columns;
+	unsigned int sort;    /* column it is sorted by at first */
+	const char *identity; /* keys that tell one row from another, with blanks between */
+};
+
+extern const struct pl_top_screen pl_top_screens[];
+extern const unsigned int pl_top_n_screens;
+
+const struct pl_top_screen *pl_top_screen_find(const char *name); /* NULL when there is none */
+/* Column by the key or the title, without case; negative when there is none. */
+int pl_top_column_find(const struct pl_top_screen *screen, const char *name);
+/* Numbers are sorted with the largest first, names with the smallest. */
+bool pl_top_descends(const struct pl_top_column *column);
+
+/* Rates are made from these: the last document's counters. */
+struct pl_top_rates {
+	json_t *before; /* identity -> counter; NULL = none yet */
+	uint64_t before_ns;
+	double seconds; /* between the two */
+};
+void pl_top_rates_done(struct pl_top_rates *rates);
+
+/* Adds a member "rate" to every row that was there before, sorts by it if `by_rate`, and remembers.
+ * A document must be given once. */
+void pl_top_rates_apply(struct pl_top_rates *rates, const struct pl_top_screen *screen, json_t *doc,
+	bool by_rate, bool descending);
+
+/* One line without its end, at most `cols` columns; `ascii` when the terminal knows nothing
+ * else. */
+void pl_top_titles(struct pl_buf *out, const struct pl_top_screen *screen, unsigned int sort,
+	bool descending, unsigned int cols);
+void pl_top_row(struct pl_buf *out, const struct pl_top_screen *screen, const json_t *row,
+	unsigned int cols, bool ascii);
+
+/* The two lines about the whole; `before` is an older status or NULL. */
+void pl_top_head(struct pl_buf *out, const json_t *status, const char *url, unsigned int cols);
+void pl_top_sums(struct pl_buf *out, const json_t *status, const json_t *before, unsigned int cols);

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/test.h"
+#include "show/top.h"
+#include "show/top_segments.h"
+#include "web/client.h"
+
+/* Characters of a text, control characters counted too. */
+static unsigned int width_of(const struct pl_buf *out)
+{
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < out->len; i++)
+		n += ((unsigned char)out->data[i] & 0xc0) != 0x80;
+	return n;
+}
+
+static bool has_control(const struct pl_buf *out)
+{
+	for (size_t i = 0; i < out->len; i++) {
+		if ((unsigned char)out->data[i] < ' ' || out->data[i] == 127)
+			return true;
+	}
+	return false;
+}
+
+/* A row of a stranger: every member is there, as long as it likes, with escapes of a terminal. */
+static json_t *hostile_row(const struct pl_top_screen *s, bool numbers)
+{
+	static const char text[] =
+		"\x1b[2J\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 a text that is longer than any column "
+		"of any screen, and goes on behind it, and on, and on, to the end of the line\r\n\t";
+	json_t *row = json_object();
+
+	for (unsigned int i = 0; i < s->n_columns; i++)
+		json_object_set_new(row, s->columns[i].key,
+			numbers ? json_integer(INT64_MAX) : json_string(text));
+	json_object_set_new(row, "rate", json_real(1e300));
+	if (!numbers) {
+		json_t *flow = json_object();
+
+		json_object_set_new(flow, "src", json_string(text));
+		json_object_set_new(flow, "dst", json_string(text));
+		json_object_set_new(flow, "sport", json_integer(INT64_MIN));
+		json_object_set_new(row, "flow", flow);
+		json_object_set_new(row, "path_nodes", json_string(text));
+	}
+	return row;
+}
+
+static bool lines_fit(const struct pl_top_screen *s, const json_t *row, unsigned int cols)
+{
+	struct pl_buf out;
+	bool good;
+
+	pl_buf_init(&out);
+	pl_buf_str(&out, "");
+	pl_top_row(&out, s, row, cols, cols % 2 == 0);
+	good = width_of(&out) <= cols && !has_control(&out);
+	if (!good)
+		printf("# %s, %u columns: '%s'\n", s->name, cols, out.data);
+	pl_buf_reset(&out);
+	pl_top_titles(&out, s, cols % s->n_columns, cols % 3 == 0, cols);
+	good = good && width_of(&out) <= cols;
+	pl_buf_done(&out);
+	return good;
+}
+
+static void test_lines(void)
+{
+	for (unsigned int i = 0; i < pl_top_n_screens; i++) {
+		const struct pl_top_screen *s = &pl_top_screens[i];
+		json_t *rows[] = { json_object(), hostile_row(s, false), hostile_row(s, true) };
+		bool good = true;
+
+		for (unsigned int cols = 1; cols <= 200; cols++) {
+			for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
+				good = lines_fit(s, rows[k], cols) && good;
+		}
+		ok(good, "%s: lines fit into 1 to 200 columns, without control characters",
+			s->name);
+		for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
+			json_decref(rows[k]);
+	}
+}
+
+static void test_columns(void)
+{
+	for (unsigned int i = 0; i < pl_top_n_screens; i++) {
+		const struct pl_top_screen *s = &pl_top_screens[i];
+		bool good = s->sort < s->n_columns && pl_top_screen_find(s->name) == s;
+
+		/* A column is found by its title, whatever the case. */
+		for (unsigned int c = 0; c < s->n_columns; c++) {
+			int at = pl_top_column_find(s, s->columns[c].title);
+
+			good = good && at >= 0 &&
+			       strcmp(s->columns[at].title, s->columns[c].title) == 0;
+		}
+		ok(good, "%s: found by name, its columns by title", s->name);
+		ok(pl_top_column_find(s, "") < 0 && pl_top_column_find(s, "no such") < 0,
+			"%s: no column of another name", s->name);
+	}
+	ok(pl_top_screen_find("queue") == NULL, "no screen of half a name");
+}
+
+/* A document of the table of links: each with its packets. */
+static json_t *links(const char *time_ns, const int64_t *packets, unsigned int n)
+{
+	json_t *doc = json_object(), *rows = json_array();
+
+	for (unsigned int i = 0; i < n; i++) {
+		json_t *row = json_object();
+
+		json_object_set_new(row, "node", json_integer(i));
+		json_object_set_new(row, "port", json_integer(1));
+		json_object_set_new(row, "packets", json_integer(packets[i]));
+		json_array_append_new(rows, row);
+	}
+	json_object_set_new(doc, "time_ns", json_string(time_ns));
+	json_object_set_new(doc, "rows", rows);
+	return doc;
+}
+
+static const json_t *row_of(const json_t *doc, size_t i)
+{
+	return json_array_get(json_object_get(doc, "rows"), i);
+}
+
+static double rate(const json_t *doc, size_t i)
+{
+	const json_t *v = json_object_get(row_of(doc, i), "rate");
+
+	return v != NULL ? json_real_value(v) : -1;
+}
+
+static void test_rates(void)
+{
+	const struct pl_top_screen *s = pl_top_screen_find("links");
+	struct pl_top_rates rates = { .before = NULL };
+	json_t *first = links("1000000000", (const int64_t[]){ 10, 20, 30 }, 3);
+	json_t *second = links("3000000000", (const int64_t[]){ 20, 60, 4, 9 }, 4);
+	json_t *third = links("2000000000", (const int64_t[]){ 30, 70, 5, 10 }, 4);
+
+	pl_top_rates_apply(&rates, s, first, false, false);
+	ok(rate(first, 0) < 0, "the first answer has no rate");
+	pl_top_rates_apply(&rates, s, second, true, true);
+	ok(rate(second, 0) == 20 && rate(second, 1) == 5 && rate(second, 2) == 2,
+		"growth over two seconds, the largest first");
+	eq(json_integer_value(json_object_get(row_of(second, 2), "packets")), 4,
+		"a counter that fell began anew");
+	ok(rate(second, 3) < 0, "a new link has none");
+	pl_top_rates_apply(&rates, s, third, false, false);
+	ok(rate(third, 0) < 0 && rate(third, 3) < 0, "a clock that went back gives none");
+	pl_top_rates_done(&rates);
+	json_decref(first);
+	json_decref(second);
+	json_decref(third);
+}
+
+/* The page of a daemon that watches marks has no order: the table has, and no more rows than asked for. */
+static void test_segments(void)
+{
+	static const char text[] =
+		"{\"ts_ns\": 5, \"segments\": ["
+		"{\"domain\": \"d\", \"segment\": \"a>b\", \"loss\": 2, \"alarms\": [\"missing\", \"pulses\"],"
+		" \"totals\": {\"lost\": 7}},"
+		"{\"domain\": \"d\", \"segment\": \"b>c\"},"
+		"{\"domain\": \"d\", \"segment\": \"c>d\", \"loss\": -1},"
+		"{\"domain\": \"d\", \"segment\": \"d>e\", \"loss\": 9}]}";
+	static const struct {
+		const char *path, *order;
+	} cases[] = {
+		{ "/api/v1/segments?sort=-loss&limit=10", "d>e a>b c>d b>c " },
+		{ "/api/v1/segments?sort=loss&limit=10", "c>d a>b d>e b>c " },
+		{ "/api/v1/segments?sort=-segment&limit=2", "d>e c>d " },
+		{ "/api/v1/segments?sort=-loss&limit=0", "" },
+		{ "/api/v1/segments", "a>b b>c c>d d>e " },
+	};
+	json_t *page = json_loads(text, 0, NULL);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		json_t *doc = pl_top_segments_make(page, cases[i].path);
+		const json_t *rows = json_object_get(doc, "rows");
+		char order[64] = "";
+
+		for (size_t k = 0; k < json_array_size(rows); k++) {
+			strcat(order, pl_json_member_text(json_array_get(rows, k), "segment"));
+			strcat(order, " ");
+		}
+		streq(order, cases[i].order, "%s", cases[i].path);
+		eq(pl_json_member_u64(doc, "total"), 4);
+		if (i == 4) {
+			const json_t *row = json_array_get(rows, 0);
+
+			streq(pl_json_member_text(row, "words"), "missing+pulses");
+			eq(pl_json_member_u64(row, "lost"), 7, "of all blocks");
+		}
+		json_decref(doc);
+	}
+	json_decref(page);
+	page = json_loads("{\"segments\": [1, \"x\"]}", 0, NULL);
+	ok(pl_top_segments_make(page, "/api/v1/segments") == NULL, "a page that is none");
+	json_decref(page);
+	ok(pl_top_segments_asked("/api/v1/segments?limit=1") &&
+		!pl_top_segments_asked("/api/v1/segmentsx") &&
+		!pl_top_segments_asked("/api/v1/links"));
+}
+
+int main(void)
+{
+	test_lines();
+	test_columns();
+	test_rates();
+	test_segments();
+	return pl_test_done();
+}

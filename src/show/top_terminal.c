@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Apart: the macros of term.h are words like "columns" and "lines". */
+#include "show/top_terminal.h"
+
+#include <unistd.h>
+
+#include <curses.h>
+#include <term.h>
+
+const char *pl_top_no_terminal(void)
+{
+	const char *cup;
+	int error = 0;
+
+	if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+		return "standard output is not a terminal";
+	if (setupterm(NULL, STDOUT_FILENO, &error) == ERR)
+		return "unknown terminal type (TERM)";
+	cup = tigetstr("cup");
+	if (cup == NULL || cup == (const char *)-1)
+		return "the terminal cannot be drawn on (TERM)";
+	return NULL;
+}
