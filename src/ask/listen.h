@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Prints packets with telemetry as they arrive at ports, and explains those that do not decode. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decode/decode.h"
+#include "show/record_out.h"
+
+struct pl_listen_options {
+	const char *const *uris; /* n of them; none: the usual ports */
+	size_t n;
+	const struct pl_decode_options *decode;
+	const char *user, *group; /* to become once the ports are open; NULL: none */
+	uint64_t duration_ns;     /* 0: until a signal ends it */
+	bool stats;               /* at the end as an object, where the form is JSON */
+};
+
+/*
+ * Until out has printed what it may, the time is over, or SIGINT or SIGTERM comes; to be called
+ * before the first thread. An exit code; complains. `out` is the caller's, initialized.
+ */
+int pl_listen(const struct pl_listen_options *options, struct pl_record_out *out);

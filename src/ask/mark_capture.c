@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Meters the packets of a capture. */
+#include "ask/mark_capture.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ask/mark_hash.h"
+#include "base/complain.h"
+#include "mark/select.h"
+#include "netio/port.h"
+#include "record/flow_hash.h"
+
+/* Ethernet's largest usual frame: longer packets are what a host's offloads make of several. */
+#define LONG_BYTES 9216u
+
+static void keep(void *arg, const struct pl_mark128 *record)
+{
+	struct pl_mark_capture *c = arg;
+
+	if (c->n_records == c->room) {
+		const size_t room = c->room == 0 ? 1024 : 2 * c->room;
+		struct pl_mark128 *more =
+			c->no_memory ? NULL : realloc(c->records, room * sizeof(*more));
+
+		if (more == NULL) {
+			c->no_memory = true;
+			return;
+		}
+		c->records = more;
+		c->room = room;
+	}
+	c->records[c->n_records++] = *record;
+}
+
+struct pl_pkt96 pl_mark_capture_record(const struct pl_packet *p, const struct pl_layers *layers)
+{
+	const struct pl_flow *f = &layers->flow;
+	const uint32_t ahead = layers->network != NULL && layers->network > p->data
+				       ? (uint32_t)(layers->network - p->data)
+				       : 0;
+	const uint32_t len = p->wire_len > ahead ? p->wire_len - ahead : 0;
+	struct pl_pkt96 r = { .ts_ns = p->ts_ns,
+		.src = f->src,
+		.dst = f->dst,
+		.sport = f->sport,
+		.dport = f->dport,
+		.proto = f->proto,
+		.ttl = layers->ttl,
+		.tos = (uint8_t)(f->dscp << 2 | layers->ecn),
+		.wire_len = (uint16_t)(len < UINT16_MAX ? len : UINT16_MAX),
+		.vlan = f->vlan };
+
+	if ((f->have & PL_FLOW_PORTS) == 0)
+		r.sport = r.dport = 0;
+	r.flow_hash = pl_flow_hash_packet(&r);
+	return r;
+}
+
+static struct pl_mark_flow flow_of(
+	const struct pl_mark_capture *c, const struct pl_pkt96 *r, const struct pl_altmark *option)
+{
+	struct pl_mark_flow f = { .src = r->src, .dst = r->dst };
+
+	if (c->options->where.colour.carrier == PL_MARK_AT_OPTION) {
+		f.has_flow_id = 1;
+		f.flow_id = option->flow_id;
+		return f;
+	}
+	f.sport = r->sport;
+	f.dport = r->dport;
+	f.proto = r->proto;
+	return f;
+}
+
+/* A packet was not counted in this block, or the one before or behind it. */
+static void note_late(struct pl_mark_capture *c, uint64_t block)
+{
+	if (c->late_to == 0 || block - 1 < c->late_from)
+		c->late_from = block - 1;
+	if (block + 1 > c->late_to)
+		c->late_to = block + 1;
+}
+
+/* Zero marking: the hash says whether the packet is one of those that are looked at. */
+static void choose(struct pl_mark_capture *c, const struct pl_layers *layers,
+	const struct pl_pkt96 *r, uint64_t time_ns)
+{
+	const struct pl_mark_flow flow = { .src = r->src,
+		.dst = r->dst,
+		.sport = r->sport,
+		.dport = r->dport,
+		.proto = r->proto };
+
+	if (pl_mark_hashes_add(c->hashes, &flow, time_ns / c->options->period_ns,
+		    pl_mark_hash(layers, 0), time_ns))
+		c->metered++;
+	else
+		c->unsampled++;
+	c->long_ones += r->wire_len > LONG_BYTES;
+}
+
+static void take(void *arg, const struct pl_packet *p)
+{
+	struct pl_mark_capture *c = arg;
+	const uint64_t time_ns = p->ts_ns + c->options->tai_offset * UINT64_C(1000000000);
+	struct pl_layers layers;
+	struct pl_pkt96 record;
+	struct pl_altmark option;
+	struct pl_mark_flow flow;
+	enum pl_mark_read read;
+	unsigned int bits = 0;
+	uint64_t too_late;
+
+	c->packets++;
+	c->first_ns = c->first_ns == 0 || time_ns < c->first_ns ? time_ns : c->first_ns;
+	c->last_ns = time_ns > c->last_ns ? time_ns : c->last_ns;
+	if (pl_layers_walk(&layers, pl_cursor(p->data, p->len), (enum pl_link)p->link, true) !=
+			PL_V_OK ||
+		layers.network == NULL) {
+		c->not_ip++;
+		return;
+	}
+	/* A router that makes fragments copies the mark into all of them. */
+	if ((layers.flags & PL_LAYERS_FRAGMENT) != 0) {
+		c->fragments++;
+		return;
+	}
+	record = pl_mark_capture_record(p, &layers);
+	if (pl_tap_rules_apply(&c->rules, &record) == PL_TAP_RULED_SKIP) {
+		c->left_out++;
+		return;
+	}
+	if (c->hashes != NULL) {
+		choose(c, &layers, &record, time_ns);
+		return;
+	}
+	read = pl_mark_read(&c->options->where, &layers, &bits, &option);
+	if (read != PL_MARK_READ_OK) {
+		c->elsewhere += read == PL_MARK_READ_ELSEWHERE;
+		c->broken_option += read == PL_MARK_READ_BROKEN;
+		return;
+	}
+	c->metered++;
+	c->long_ones += record.wire_len > LONG_BYTES;
+	flow = flow_of(c, &record, &option);
+	too_late = pl_mark_meter_stats(c->meter)->too_late;
+	pl_mark_meter_count(c->meter, &flow, time_ns, bits, 1, record.wire_len);
+	if (pl_mark_meter_stats(c->meter)->too_late != too_late)
+		note_late(c, time_ns / c->options->period_ns);
+}
+
+bool pl_mark_capture_each(
+	const char *path, void (*one)(void *arg, const struct pl_packet *packet), void *arg)
+{
+	static struct pl_batch batch; /* one capture after the other */
+	struct pl_diag diag = { 0 };
+	struct pl_port *port;
+	int r = pl_port_open(&port, path, PL_PORT_RECV, &(struct pl_port_options){ 0 }, &diag);
+
+	if (r < 0) {
+		pl_complain_diag(&diag);
+		return false;
+	}
+	for (;;) {
+		r = pl_port_recv(port, &batch, -1, &diag);
+		if (r < 0)
+			break;
+		if (r == 0)
+			continue;
+		for (uint32_t i = 0; i < batch.n; i++)
+			one(arg, &batch.pkts[i]);
+		pl_port_release(port, &batch);
+	}
+	if (r != -ENODATA)
+		pl_complain_diag(&diag);
+	(void)pl_port_close(port);
+	return r == -ENODATA;
+}
+
+bool pl_mark_capture_read(struct pl_mark_capture *c)
+{
+	const struct pl_mark_read_options *o = c->options;
+	const struct pl_mark_meter_config config = {
+		.point = { .point = c->point,
+			.method = o->method,
+			.period_ns = o->period_ns,
+			.flags = c->point == 1 ? PL_MARK_IS_MARKER : 0,
+			.tai_offset = (uint16_t)o->tai_offset,
+			.clock_error_ns = UINT64_MAX },
+		.guard_ns = o->guard_ns,
+		.flows_max = o->flows_max,
+		.record = keep,
+		.arg = c,
+	};
+	struct pl_diag diag = { 0 };
+	int r;
+	bool good;
+
+	c->rules = o->rules;
+	if (o->samples != 0) {
+		c->hashes = pl_mark_hashes_new(o->samples);
+		if (c->hashes == NULL)
+			pl_complain("out of memory");
+		return c->hashes != NULL && pl_mark_capture_each(c->path, take, c);
+	}
+	r = pl_mark_meter_new(&c->meter, &config, &diag);
+	if (r < 0) {
+		pl_complain("%s", r == -ENOMEM ? "out of memory" : diag.text);
+		return false;
+	}
+	good = pl_mark_capture_each(c->path, take, c);
+	pl_mark_meter_finish(c->meter);
+	c->stats = *pl_mark_meter_stats(c->meter);
+	c->absent_flags = c->stats.without_room > 0 ? PL_MARK_NO_ROOM : 0;
+	if (c->no_memory)
+		pl_complain("%s: out of memory for its blocks", c->path);
+	return good && !c->no_memory;
+}
+
+void pl_mark_capture_done(struct pl_mark_capture *c)
+{
+	pl_mark_meter_free(c->meter);
+	pl_mark_hashes_free(c->hashes);
+	c->hashes = NULL;
+	free(c->records);
+	c->meter = NULL;
+	c->records = NULL;
+}
+
+/* Its records are in the order of their blocks. */
+static bool has_block(const struct pl_mark_capture *c, uint64_t block)
+{
+	size_t from = 0, to = c->n_records;
+
+	while (from < to) {
+		const size_t middle = from + (to - from) / 2;
+
+		if (c->records[middle].block < block)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from < c->n_records && c->records[from].block == block;
+}
+
+bool pl_mark_capture_covers(const struct pl_mark_capture *c, uint64_t block)
+{
+	const uint64_t period = c->options->period_ns;
+	const uint64_t guard = c->point == 1 ? 0 : c->options->guard_ns;
+
+	if (c->of_file)
+		return has_block(c, block);
+	return c->first_ns != 0 && c->first_ns + guard <= block * period &&
+	       c->last_ns >= (block + 1) * period + guard;
+}
+
+bool pl_mark_capture_touches(const struct pl_mark_capture *c, uint64_t block)
+{
+	const uint64_t period = c->options->period_ns;
+
+	if (c->of_file)
+		return has_block(c, block);
+	return c->first_ns != 0 && c->first_ns < (block + 1) * period + period / 2 &&
+	       c->last_ns + period / 2 >= block * period;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Alternate marking in captures taken at several points of a path: each is metered, their blocks are
+ * compared, and loss and delay are printed. What "pathline meter --read" asks. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mark/bits.h"
+#include "tap/rules.h"
+
+#define PL_MARK_READ_MAX  64 /* captures */
+#define PL_MARK_LINKS_MAX 256
+
+struct pl_mark_read_options {
+	const char *const
+		*captures; /* "FILE", or "NAME=FILE"; the first is where packets were sent */
+	size_t n;
+	/* The captures are files of records, of which each may have several points. Then method,
+	 * period_ns, guard_ns, where, tai_offset, flows_max and rules are not looked at. */
+	bool of_files;
+	/* "FROM>TO" by the captures' names: a network with several ways, whose clusters are
+	 * compared. None: a path through all captures in their order. */
+	const char *const *links;
+	size_t n_links;
+	struct pl_mark_where where;
+	uint8_t method; /* enum pl_mark_method */
+	uint64_t period_ns, guard_ns;
+	uint64_t clock_ns;   /* the most that clocks differ; 0: what records say */
+	uint32_t tai_offset; /* seconds that are added to times of captures */
+	uint32_t flows_max;
+	/* Zero marking: a hash chooses up to so many packets of each flow and block, and there is
+	 * no mark. 0: method says which there is. */
+	uint32_t samples;
+	struct pl_tap_rules rules;
+	const char *form; /* one of pl_out_forms */
+	bool records;     /* prints the points' blocks instead of results */
+	/* NULL, or a file that the points' blocks go to, NAME.mark128, or the results,
+	 * NAME.seg192. */
+	const char *write;
+	const char *const *to; /* where what is printed goes, too: URIs of a tap's outputs */
+	size_t n_to;
+	bool quiet; /* nothing is printed */
+	bool stats; /* prints what became of the packets, to standard error */
+};
+
+/* How many of the names are of files of records. */
+size_t pl_mark_read_files(const char *const *captures, size_t n);
+/* Whether results are written to it, NAME.seg192. */
+bool pl_mark_read_is_of_results(const char *file);
+/* Complains; an exit code. */
+int pl_mark_read_captures(struct pl_mark_read_options *options);

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Prints loss and delay between points, and what they come to. */
+#include "ask/mark_rows.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/complain.h"
+#include "base/num.h"
+#include "show/row_cells.h"
+
+enum column {
+	TS,
+	BLOCK,
+	SRC,
+	SPORT,
+	DST,
+	DPORT,
+	PROTO,
+	FLOW_ID,
+	FROM,
+	TO,
+	SENT,
+	RECEIVED,
+	LOSS,
+	LOSS_RATIO,
+	DELAY,
+	MEAN,
+	FIRST,
+	JITTER,
+	LATE,
+	EARLY,
+	SINCE,
+	GUARD,
+	MISSING,
+	ALARMS,
+	COLUMNS,
+};
+
+_Static_assert(COLUMNS <= PL_ROW_CELLS_MAX, "a row has room for its columns");
+
+static const struct pl_column columns[COLUMNS] = {
+	[TS] = { "ts_ns", 19, true, true, false },
+	[BLOCK] = { "block", 10, true, false, false },
+	[SRC] = { "src", -15, false, false, false },
+	[SPORT] = { "sport", 5, true, false, false },
+	[DST] = { "dst", -15, false, false, false },
+	[DPORT] = { "dport", 5, true, false, false },
+	[PROTO] = { "proto", 5, true, true, false },
+	[FLOW_ID] = { "flow_id", 7, true, true, false },
+	[FROM] = { "from", -8, false, false, false },
+	[TO] = { "to", -8, false, false, false },
+	[SENT] = { "sent", 8, true, false, false },
+	[RECEIVED] = { "received", 8, true, false, false },
+	[LOSS] = { "loss", 6, true, false, false },
+	[LOSS_RATIO] = { "loss_ratio", 10, true, true, false },
+	[DELAY] = { "delay_ns", 9, true, false, false },
+	[MEAN] = { "mean_ns", 9, true, false, false },
+	[FIRST] = { "first_ns", 9, true, true, false },
+	[JITTER] = { "jitter_ns", 9, true, true, false },
+	[LATE] = { "late", 6, true, true, false },
+	[EARLY] = { "early", 6, true, true, false },
+	[SINCE] = { "since", 10, true, true, false },
+	[GUARD] = { "guard_ns", 9, true, true, false },
+	[MISSING] = { "missing", -8, false, true, false },
+	[ALARMS] = { "alarms", -12, false, false, false },
+};
+
+/* ---- a result as a row ---- */
+
+struct row {
+	struct pl_row_cells cells;
+	struct pl_buf alarms, missing, from, to;
+};
+
+static void put_flow(struct row *row, const struct pl_mark_flow *f)
+{
+	pl_row_cells_addr(&row->cells, SRC, &f->src);
+	pl_row_cells_addr(&row->cells, DST, &f->dst);
+	if (f->has_flow_id != 0) {
+		pl_row_cells_u64(&row->cells, FLOW_ID, f->flow_id);
+		return;
+	}
+	pl_row_cells_u64(&row->cells, SPORT, f->sport);
+	pl_row_cells_u64(&row->cells, DPORT, f->dport);
+	pl_row_cells_u64(&row->cells, PROTO, f->proto);
+}
+
+static void put_loss(struct row *row, const struct pl_mark_result *r)
+{
+	if ((r->has & PL_MARK_HAS_LOSS) == 0)
+		return;
+	pl_row_cells_u64(&row->cells, SENT, r->sent);
+	pl_row_cells_u64(&row->cells, RECEIVED, r->received);
+	pl_row_cells_s64(&row->cells, LOSS, r->loss);
+	if (r->method == PL_MARK_PULSE)
+		pl_row_cells_u64(&row->cells, SINCE, r->since);
+	if (r->sent == 0)
+		return;
+	pl_row_cells_double(&row->cells, LOSS_RATIO, 9, (double)r->loss / (double)r->sent);
+}
+
+static void put_delays(struct row *row, const struct pl_mark_result *r)
+{
+	if ((r->has & PL_MARK_HAS_DELAY) != 0)
+		pl_row_cells_s64(&row->cells, DELAY, r->delay_ns);
+	if ((r->has & PL_MARK_HAS_MEAN) != 0)
+		pl_row_cells_s64(&row->cells, MEAN, r->mean_ns);
+	if ((r->has & PL_MARK_HAS_FIRST) != 0)
+		pl_row_cells_s64(&row->cells, FIRST, r->first_ns);
+	if ((r->has & PL_MARK_HAS_JITTER) != 0)
+		pl_row_cells_s64(&row->cells, JITTER, r->jitter_ns);
+}
+
+/* Names with a plus between them: no form needs quotes for it. */
+static void put_names(
+	struct pl_buf *out, const struct pl_mark_rows *q, const uint32_t *points, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		pl_buf_printf(out, "%s%s", i > 0 ? "+" : "", q->captures[points[i] - 1].name);
+}
+
+void pl_mark_alarms_put(struct pl_buf *out, uint32_t alarms)
+{
+	const char *sep = "";
+
+	for (unsigned int bit = 0; pl_mark_alarm_name(bit) != NULL; bit++) {
+		if ((alarms >> bit & 1) == 0)
+			continue;
+		pl_buf_printf(out, "%s%s", sep, pl_mark_alarm_name(bit));
+		sep = "+";
+	}
+}
+
+static void put_words(struct row *row, const struct pl_mark_rows *q, const struct pl_mark_result *r,
+	uint32_t alarms)
+{
+	pl_mark_alarms_put(&row->alarms, alarms);
+	put_names(&row->missing, q, r->missing, r->n_missing);
+	row->cells.values[ALARMS] = row->alarms.len > 0 ? row->alarms.data : NULL;
+	row->cells.values[MISSING] = row->missing.len > 0 ? row->missing.data : NULL;
+}
+
+void pl_mark_total_add(struct pl_mark_total *t, const struct pl_mark_result *r)
+{
+	t->results++;
+	if ((r->has & PL_MARK_HAS_LOSS) != 0) {
+		t->with_loss++;
+		t->sent += r->sent;
+		t->received += r->received;
+		t->loss += r->loss;
+	}
+	if ((r->has & PL_MARK_HAS_DELAY) == 0)
+		return;
+	t->least_ns = t->with_delay == 0 || r->delay_ns < t->least_ns ? r->delay_ns : t->least_ns;
+	t->most_ns = t->with_delay == 0 || r->delay_ns > t->most_ns ? r->delay_ns : t->most_ns;
+	t->with_delay++;
+}
+
+static void add_total(struct pl_mark_rows *q, const struct pl_mark_result *r, uint32_t alarms)
+{
+	q->results++;
+	for (unsigned int bit = 0; bit < 32; bit++)
+		q->alarms[bit] += alarms >> bit & 1;
+	pl_mark_total_add(&q->totals[r->segment], r);
+}
+
+/* The points as they are numbered by their meters. */
+static void give_record(struct pl_mark_rows *q, const struct pl_mark_result *r, uint32_t alarms)
+{
+	struct pl_mark_result told = *r;
+	struct pl_seg192 record;
+
+	told.alarms = alarms;
+	pl_mark_segment_record(&record, &told, &q->segments[r->segment]);
+	record.from_point = q->captures[record.from_point - 1].number;
+	record.to_point = q->captures[record.to_point - 1].number;
+	if ((record.has & PL_SEG_HAS_missing_point) != 0)
+		record.missing_point = q->captures[record.missing_point - 1].number;
+	pl_mark_out_put(q->give, &record);
+}
+
+void pl_mark_rows_add(void *arg, const struct pl_mark_result *result)
+{
+	struct pl_mark_rows *q = arg;
+	struct pl_mark_result told = *result;
+	const struct pl_mark_result *r = &told;
+	const struct pl_mark_segment *s = &q->segments[r->segment];
+	uint32_t alarms = r->alarms & ~q->unsaid;
+	struct row row = { .cells = { .values = { NULL } } };
+
+	if (q->apart[r->segment]) {
+		alarms |= PL_MARK_ALARM_CLOCK_FAULT;
+		told.has = 0;
+	}
+
+	add_total(q, r, alarms);
+	give_record(q, r, alarms);
+	if (q->quiet || pl_row_out_full(&q->out))
+		return;
+	pl_buf_init(&row.alarms);
+	pl_buf_init(&row.missing);
+	pl_buf_init(&row.from);
+	pl_buf_init(&row.to);
+	pl_row_cells_u64(
+		&row.cells, TS, r->block * r->period_ns - q->tai_offset * UINT64_C(1000000000));
+	pl_row_cells_u64(&row.cells, BLOCK, r->block);
+	put_flow(&row, &r->flow);
+	put_names(&row.from, q, s->from, s->n_from);
+	put_names(&row.to, q, s->to, s->n_to);
+	row.cells.values[FROM] = row.from.data;
+	row.cells.values[TO] = row.to.data;
+	put_loss(&row, r);
+	put_delays(&row, r);
+	pl_row_cells_u64(&row.cells, LATE, r->late);
+	pl_row_cells_u64(&row.cells, EARLY, r->early);
+	if (q->guard_ns != 0)
+		pl_row_cells_u64(&row.cells, GUARD, q->guard_ns);
+	put_words(&row, q, r, alarms);
+	pl_row_out_add(&q->out, row.cells.values);
+	pl_row_out_write(&q->out);
+	pl_buf_done(&row.alarms);
+	pl_buf_done(&row.missing);
+	pl_buf_done(&row.from);
+	pl_buf_done(&row.to);
+}
+
+void pl_mark_rows_init(struct pl_mark_rows *q, const char *form)
+{
+	pl_row_out_init(&q->out, form, columns, COLUMNS);
+}
+
+/* ---- what is told at the end ---- */
+
+void pl_mark_total_tell_delay(const struct pl_mark_total *t)
+{
+	char least[32], most[32];
+
+	if (t->with_delay == 0 || t->least_ns < 0)
+		return;
+	pl_format_duration(least, sizeof(least), (uint64_t)t->least_ns);
+	pl_format_duration(most, sizeof(most), (uint64_t)t->most_ns);
+	fprintf(stderr, "; delay %s to %s (%" PRIu64 ")", least, most, t->with_delay);
+}
+
+void pl_mark_alarms_tell(const uint64_t alarms[32], uint64_t results)
+{
+	for (unsigned int bit = 0; pl_mark_alarm_name(bit) != NULL; bit++) {
+		if (alarms[bit] > 0)
+			pl_complain("%s, in %" PRIu64 " of %" PRIu64 " results: %s",
+				pl_mark_alarm_name(bit), alarms[bit], results,
+				pl_mark_alarm_help(bit));
+	}
+}
+
+void pl_mark_rows_tell(const struct pl_mark_rows *q)
+{
+	struct pl_buf names;
+
+	for (uint32_t i = 0; i < q->n_segments; i++) {
+		const struct pl_mark_total *t = &q->totals[i];
+
+		if (t->results == 0)
+			continue;
+		pl_buf_init(&names);
+		put_names(&names, q, q->segments[i].from, q->segments[i].n_from);
+		pl_buf_str(&names, " to ");
+		put_names(&names, q, q->segments[i].to, q->segments[i].n_to);
+		fprintf(stderr,
+			"%s: sent %" PRIu64 ", received %" PRIu64 ", lost %" PRId64 " in %" PRIu64
+			" of %" PRIu64 " blocks of flows",
+			names.data != NULL ? names.data : "", t->sent, t->received, t->loss,
+			t->with_loss, t->results);
+		pl_buf_done(&names);
+		pl_mark_total_tell_delay(t);
+		fputc('\n', stderr);
+	}
+	pl_mark_alarms_tell(q->alarms, q->results);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rows of a query into an output (service/result_out.h) or as JSON lines to standard output. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "query/query.h"
+#include "runtime/runtime.h"
+#include "service/result_out.h"
+
+struct pl_query_into {
+	const struct pl_query *query;
+	const char *uri;  /* "-": standard output */
+	const char *name; /* of the question, in its rows */
+	uint64_t limit;   /* 0: none */
+	struct pl_result_out *out;
+	struct pl_buf key, line, text; /* text: of standard output */
+	uint64_t rows, incomplete;
+	bool gone, began;
+	int error;
+};
+
+/* The output of the rows into *ret: --into and INTO of the question name it, of which there is one
+ * at most; NULL: neither is there. 0, or an exit code; complains. */
+int pl_query_into_choose(const char **ret, const char *option, const struct pl_query *query);
+
+/* `uri` stays. Opens nothing. 0, or an exit code; complains. */
+int pl_query_into_init(struct pl_query_into *into, const struct pl_query *query, const char *uri,
+	const char *name, uint64_t limit);
+/* Opens it when no runtime does. 0, or an exit code; complains. */
+int pl_query_into_open(struct pl_query_into *into);
+/* Opens it within a runtime; the rest is the same. */
+extern const struct pl_service_ops pl_query_into_service;
+
+void pl_query_into_add(struct pl_query_into *into, const struct pl_query_row *row);
+void pl_query_into_turn(struct pl_query_into *into);
+bool pl_query_into_full(const struct pl_query_into *into);
+/* Gives away what waits, tells what was lost, and writes counters, unless they are NULL, to
+ * standard output. False: something was lost. */
+bool pl_query_into_end(struct pl_query_into *into, const struct pl_query_stats *stats);
+void pl_query_into_done(struct pl_query_into *into);
