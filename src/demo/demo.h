@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The demonstrations of pathline demo: the collector at work on real datagrams over loopback, and
+ * packets that become records, flows and answers. They need nothing: no argument, no right, no
+ * network.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pl_demo_options {
+	bool headless;    /* no live view, only the summary at the end; packets: not by the clock */
+	const char *form; /* of the summary: table, json or jsonl */
+	uint64_t duration_ns; /* 0: reports until q or a signal, packets for 30 s */
+	uint64_t seed;
+	double rate;    /* reports: per second */
+	const char *to; /* packets: an output for the records (service/tap_out.h); NULL: none */
+};
+
+/*
+ * At the end the totals are compared: every report the network made was lost on purpose, or sent;
+ * everything sent was received, or dropped by the kernel, which says how many. An exit code;
+ * complains.
+ */
+int pl_demo_reports(const struct pl_demo_options *options);
+
+int pl_demo_packets(const struct pl_demo_options *options);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the demonstration's switches find by alternate marking: loss of each link, one way, added up
+ * over the blocks that are told, beside the truth. Fed by the thread that simulates, read by any.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lab/metering.h"
+
+#define PL_DEMO_LINKS_MAX 64
+
+struct pl_demo_link_loss {
+	char from[PL_LAB_NAME_MAX + 1], to[PL_LAB_NAME_MAX + 1];
+	uint64_t node; /* that sends, and by which port: as reports name them */
+	unsigned int port;
+	uint64_t sent;
+	int64_t lost;       /* by marking */
+	uint64_t true_lost; /* of the same packets, in the queue in front of it and on the link */
+};
+
+struct pl_demo_losses_sum {
+	struct pl_demo_link_loss links[PL_DEMO_LINKS_MAX]; /* with packets; most lost first */
+	unsigned int n;
+	uint64_t results; /* flows' blocks on links */
+	uint64_t wrong;   /* of them, loss by marking is not the true one */
+	/* Packets were late by more than the guard band: in none of the sums. */
+	uint64_t not_vouched;
+	uint64_t newest; /* block that was told last */
+	/* Of the link that is to lose: the block in which it began to, and that in which its loss
+	 * was found; 0: not yet. */
+	uint64_t leak_block, found_block;
+};
+
+struct pl_demo_losses;
+
+struct pl_demo_losses_options {
+	/* A link begins to lose: packets that it lost, as they are found, for one block. In the
+	 * simulation's thread. */
+	void (*lost)(void *arg, const struct pl_demo_link_loss *link);
+	void *arg;
+	/* Ends of the link that is to lose, in this direction; literals. */
+	const char *leak_from, *leak_to;
+};
+
+/* Of a simulation of the topology that has not run yet, and outlives it. Negative errno with diag. */
+int pl_demo_losses_new(struct pl_demo_losses **ret, struct pl_lab_simulation *s,
+	const struct pl_lab_topology *t, const struct pl_demo_losses_options *options,
+	struct pl_diag *diag);
+void pl_demo_losses_free(struct pl_demo_losses *l);
+
+/* pl_dp_truth_ops.path of the simulation. */
+void pl_demo_losses_path(
+	struct pl_demo_losses *l, const struct pl_path *path, const struct pl_hop *hops);
+/* The link begins to lose now, for the first time. */
+void pl_demo_losses_leak(struct pl_demo_losses *l, uint64_t now_ns);
+
+void pl_demo_losses_read(struct pl_demo_losses *l, struct pl_demo_losses_sum *ret);
