@@ -55,9 +55,9 @@ static inline bool pl_addr_is_unspecified(const struct pl_addr *a)
 }
 
 /*
- * Whom a packet counts as coming from where something is shared between senders: an IPv4 address,
- * an IPv6 network of 64 bits, because one host has all of its addresses. Link-local addresses are
- * of one network everywhere: each is its own.
+ * The source that a packet counts for where senders share something: its IPv4 address, or its IPv6
+ * network of 64 bits, because one host may have all of its addresses. All link-local addresses are
+ * of one network, so each of them counts for itself.
  */
 static inline struct pl_addr pl_addr_source(const struct pl_addr *a)
 {

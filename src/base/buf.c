@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Grows, fills and empties a run of bytes. */
 #include "base/buf.h"
 
 #include <locale.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds, adds and removes the cells of a bounded hash table. */
 #include "base/cells.h"
 
 #include <assert.h>

@@ -59,6 +59,26 @@ static int set_item(const struct pl_conf_place *p, const struct pl_conf_row *row
 	return set_map(row->rows, &inner, node);
 }
 
+/* The one entry of a list that is written as that entry. */
+static int set_only(const struct pl_conf_place *p, const struct pl_conf_row *row,
+	const struct pl_conf_node *node)
+{
+	struct pl_conf_list *target = field(row, p->conf), list = { 0 };
+	int error;
+
+	list.items = calloc(1, sizeof(char *));
+	if (list.items == NULL)
+		return pl_conf_no_memory(p->diag);
+	error = set_item(p, row, &list, node);
+	if (error < 0) {
+		free_list(row, &list);
+		return error;
+	}
+	free_list(row, target);
+	*target = list;
+	return 0;
+}
+
 static int set_list(const struct pl_conf_place *p, const struct pl_conf_row *row,
 	const struct pl_conf_node *node)
 {
@@ -68,6 +88,8 @@ static int set_list(const struct pl_conf_place *p, const struct pl_conf_row *row
 	size_t n = 0;
 	int error = 0;
 
+	if (row->one && node->kind == PL_CONF_SCALAR && !is_nothing(node))
+		return set_only(p, row, node);
 	if (node->kind != PL_CONF_SEQ && !is_nothing(node))
 		return pl_conf_wrong_kind(p, row, node);
 	for (const struct pl_conf_node *item = node->child; item != NULL; item = item->next)

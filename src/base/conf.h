@@ -65,6 +65,7 @@ struct pl_conf_row {
 	const struct pl_conf_row *rows; /* LIST */
 	size_t item_size;               /* LIST */
 	bool required;                  /* within its map */
+	bool one; /* STRINGS: a list of one entry may be written as that entry */
 	/* extra check of a STRING value (a URI, an address): 0, or negative with diag text set */
 	int (*check)(const char *value, struct pl_diag *diag);
 };
@@ -76,6 +77,11 @@ int pl_conf_defaults(const struct pl_conf_row *rows, void *ret_conf);
  * failure nothing is left allocated in ret_conf. */
 int pl_conf_parse(const struct pl_conf_row *rows, const char *name, const char *text, size_t len,
 	void *ret_conf, struct pl_diag *diag);
+
+/* Where in a text that was parsed a value stands, by the path that messages use:
+ * "tables[2].entries[0]". For checks of what only fits together or not after parsing. Sets line and
+ * column of diag; 0 when there is no such place. */
+void pl_conf_where(const char *text, size_t len, const char *path, struct pl_diag *diag);
 
 /* How a text ends, which tells a whole one from one that was cut. */
 struct pl_conf_ending {

@@ -55,7 +55,8 @@ static const struct pl_conf_row source_rows[] = {
 	{ "buffer", PL_CONF_SIZE, offsetof(struct source, buffer_bytes), "64KiB", 4096, 1 << 30 },
 	{ "ports", PL_CONF_LIST, offsetof(struct source, ports), .rows = port_rows,
 		.item_size = sizeof(struct port), .max = 3, .help = "Ports." },
-	{ "tags", PL_CONF_STRINGS, offsetof(struct source, tags), .help = "Tags." },
+	{ "tags", PL_CONF_STRINGS, offsetof(struct source, tags), .help = "Tags.", .max = 4,
+		.one = true },
 	{ NULL },
 };
 
@@ -95,6 +96,20 @@ static bool all_default(const struct conf *c)
 	       strcmp(c->title, "a: b #c") == 0 && c->level == 2 && c->words.n == 2 &&
 	       strcmp(((char **)c->words.items)[1], "two") == 0 &&
 	       strcmp(c->listen, ":9090") == 0 && c->tls_port == 443;
+}
+
+/* A list that may be written as its one entry. */
+static void test_one(void)
+{
+	struct pl_diag diag;
+	struct conf c;
+
+	eq(parse("sources: [{uri: 'u://', tags: a}]", &c, &diag), 0, "one entry: %s", diag.text);
+	if (eq(c.sources.n, 1, "a source") &&
+		eq(((struct source *)c.sources.items)->tags.n, 1, "one tag"))
+		streq(((char **)((struct source *)c.sources.items)->tags.items)[0], "a",
+			"which is the word");
+	pl_conf_done(rows, &c);
 }
 
 static void test_defaults(void)
@@ -282,6 +297,8 @@ static void test_errors(void)
 		{ "sources: [{uri: x}]", 1, 17, "\"sources[0].uri\": not a URI: x" },
 		{ "sources: [{uri: 'a://'}, {uri: 'a://', ports: [{number: 0}]}]", 1, 57,
 			"\"sources[1].ports[0].number\" must be from 1 to 65535, not 0" },
+		{ "sources: [{uri: 'u://', tags: {a: b}}]", 1, 31,
+			"\"sources[0].tags\" must be a list of words, not a map" },
 		{ "words: [a, [b]]", 1, 12, "\"words[1]\" must be a list of words, not a list" },
 		{ "words: a", 1, 8, "\"words\" must be a list of words, not \"a\"" },
 		{ "title: ${PL_TEST_UNSET}", 1, 8,
@@ -450,6 +467,7 @@ static void endings(void)
 int main(void)
 {
 	test_defaults();
+	test_one();
 	test_values();
 	test_template();
 	test_errors();

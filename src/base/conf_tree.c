@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads YAML with libyaml into a tree of bounded size. */
 #include "base/conf_tree.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Counts processors, binds threads to them, and measures how far two are from each other. */
 #include "base/cpu.h"
 
 #include <errno.h>

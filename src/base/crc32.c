@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Computes CRC-32, by tables or by the processor's instructions. */
 #include "base/crc32.h"
 
 #include <stdbool.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes the text that says why an operation failed. */
 #include "base/diag.h"
 
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads whole files, and replaces them. */
 #include "base/file.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Draws random seeds for hashes. */
 #include "base/hash.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes JSON into a buffer. */
 #include "base/json.h"
 
 #include <assert.h>

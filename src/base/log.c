@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes log lines and hands them to the sink. */
 #include "base/log.h"
 
 #include <errno.h>

@@ -3,6 +3,7 @@
 #include "base/num.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <locale.h>
 #include <math.h>
 #include <pthread.h>
@@ -434,10 +435,19 @@ static unsigned int edit_distance(const char *a, size_t na, const char *b, size_
 	return last[nb];
 }
 
+static bool begins(const char *word, const char *text, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len && lower(word[i]) == lower(text[i]))
+		i++;
+	return len >= 3 && i == len;
+}
+
 const char *pl_nearest(const char *text, const char *const *words, size_t n)
 {
 	size_t len = strlen(text);
-	unsigned int best = (unsigned int)(len < 3 ? 1 : len / 3 + 1) + 1;
+	unsigned int best = UINT_MAX;
 	const char *ret = NULL;
 
 	if (len == 0 || len > WORD_MAX)
@@ -449,7 +459,9 @@ const char *pl_nearest(const char *text, const char *const *words, size_t n)
 		if (word_len > WORD_MAX)
 			continue;
 		d = edit_distance(text, len, words[i], word_len);
-		if (d < best && d < word_len) {
+		/* Where more than a third differs, another word is meant, but for its beginning. */
+		if (d < best && (3 * (size_t)d <= (len > word_len ? len : word_len) ||
+					begins(words[i], text, len))) {
 			best = d;
 			ret = words[i];
 		}

@@ -401,6 +401,12 @@ static void test_nearest(void)
 	streq(pl_nearest("sorces", words, COUNT(words)), "sources");
 	streq(pl_nearest("ouptut", words, COUNT(words)), "output");
 	streq(pl_nearest("STATS", words, COUNT(words)), "stats");
+	streq(pl_nearest("stat", words, COUNT(words)), "stats");
+	streq(pl_nearest("sta", words, COUNT(words)), "stats", "its beginning");
+	ok(pl_nearest("asb", (const char *const[]){ "asc" }, 1) != NULL, "a third differs");
+	ok(pl_nearest("abc", (const char *const[]){ "src", "dst" }, 2) == NULL, "two of three do");
+	ok(pl_nearest("dst", (const char *const[]){ "NOT" }, 1) == NULL);
+	ok(pl_nearest("ab", (const char *const[]){ "as" }, 1) == NULL, "one of two does");
 	ok(pl_nearest("verbose", words, COUNT(words)) == NULL, "nothing is near");
 	ok(pl_nearest("", words, COUNT(words)) == NULL, "an empty word has no neighbour");
 	ok(pl_nearest("x", words, COUNT(words)) == NULL, "nor has one letter");

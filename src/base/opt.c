@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Parses a command line by a table of options, and prints the table as help. */
 #include "base/opt.h"
 
 #include <errno.h>
@@ -34,6 +35,15 @@ void pl_opt_list_done(struct pl_opt_list *list)
 {
 	free(list->items);
 	*list = (struct pl_opt_list){ 0 };
+}
+
+unsigned int pl_opt_place(const char *const *words, const char *word)
+{
+	unsigned int i = 0;
+
+	while (words[i] != NULL && strcmp(words[i], word) != 0)
+		i++;
+	return i;
 }
 
 static bool is_row(const struct pl_opt *opt)

@@ -52,6 +52,12 @@ int pl_opt_parse(const struct pl_opt *table, int argc, char **argv,
 	struct pl_opt_list *ret_operands, struct pl_diag *diag);
 void pl_opt_list_done(struct pl_opt_list *list);
 
+/* The place of a word in a list that ends with NULL: that of the NULL when it is not there. */
+unsigned int pl_opt_place(const char *const *words, const char *word);
+
+/* The value of a number option that was not given: one that nobody would give. */
+#define PL_OPT_NOT_GIVEN (UINT64_MAX - UINT64_C(0x6e6f7467))
+
 struct pl_buf;
 /* The "options" part of a help page, wrapped to 80 columns. */
 void pl_opt_help(const struct pl_opt *table, struct pl_buf *out);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Limits system calls and files of this process with seccomp and Landlock. */
 #include "base/sandbox.h"
 
 #include <errno.h>
@@ -50,6 +51,13 @@ static int read_switch(struct wanted *ret, struct pl_diag *diag)
 		return -EINVAL;
 	}
 	return 0;
+}
+
+bool pl_sandbox_filters_calls(void)
+{
+	struct wanted wanted;
+
+	return PL_HAVE_SECCOMP && read_switch(&wanted, NULL) == 0 && wanted.calls;
 }
 
 int pl_sandbox_enter(const struct pl_sandbox_options *options, struct pl_sandbox_state *ret,

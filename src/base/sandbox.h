@@ -31,6 +31,8 @@ enum pl_sandbox_calls {
 	PL_SANDBOX_BPF = 1 << 4,  /* maps and links of programs that are loaded */
 	PL_SANDBOX_PIN = 1 << 5,  /* threads to processors */
 	PL_SANDBOX_RDMA = 1 << 6, /* the requests of RDMA NICs' drivers */
+	/* the state of the clock, by adjtimex; to set it takes a capability that is given up */
+	PL_SANDBOX_CLOCK = 1 << 8,
 	PL_SANDBOX_HELPER =
 		1 << 7, /* alone: what the keeper of rights does, and nothing of the above */
 };
@@ -58,11 +60,14 @@ struct pl_sandbox_state {
 	char why[160]; /* what is missing, as a sentence; empty: nothing */
 };
 
-/* Before the first thread. Negative errno with diag: this process is not held, and is to end. What
- * the kernel or this build does not have, or the environment switches off, is no error, but in
- * ret->why. */
+/* Before the first thread. Negative errno with diag: the process is not confined, and has to end. A
+ * part that the kernel or this build lacks, or that the environment switches off, is no error:
+ * ret->why names it. */
 int pl_sandbox_enter(const struct pl_sandbox_options *options, struct pl_sandbox_state *ret,
 	struct pl_diag *diag);
+
+/* Whether pl_sandbox_enter will filter system calls, as far as this build and the environment say. */
+bool pl_sandbox_filters_calls(void);
 
 /* System calls refused so far, of all threads. */
 uint64_t pl_sandbox_refused(void);

@@ -73,10 +73,12 @@ static const char *const network[] = { "connect", "bind", "listen", "accept", "a
 	"getsockname", "getpeername", "setsockopt", "getsockopt", "sendto", "recvfrom", "sendmsg",
 	"recvmsg", "sendmmsg", "recvmmsg", "shutdown", NULL };
 
+static const char *const clock_state[] = { "adjtimex", "clock_adjtime", NULL };
+
 static const char *const pinning[] = { "sched_setaffinity", NULL };
 
-/* The helper's end is waited for. */
-static const char *const with_helper[] = { "wait4", NULL };
+/* The helper's end is waited for; a ring made anew goes to the memory near its device. */
+static const char *const with_helper[] = { "wait4", "mbind", NULL };
 
 static const char *const helping[] = { "read", "write", "close", "sendmsg", "recvmsg", "poll",
 	"exit", "exit_group", "rt_sigreturn", "rt_sigprocmask", "getpid", "munmap", NULL };
@@ -317,9 +319,10 @@ static void allow_sockets(struct filter *f, unsigned int calls)
 static void allow_bpf(struct filter *f)
 {
 	static const unsigned int commands[] = { BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM,
-		BPF_MAP_DELETE_ELEM, BPF_MAP_GET_NEXT_KEY, BPF_MAP_LOOKUP_BATCH,
-		BPF_MAP_LOOKUP_AND_DELETE_BATCH, BPF_MAP_UPDATE_BATCH, BPF_MAP_DELETE_BATCH,
-		BPF_OBJ_GET_INFO_BY_FD, BPF_LINK_CREATE, BPF_LINK_UPDATE, BPF_LINK_DETACH };
+		BPF_MAP_DELETE_ELEM, BPF_MAP_LOOKUP_AND_DELETE_ELEM, BPF_MAP_GET_NEXT_KEY,
+		BPF_MAP_LOOKUP_BATCH, BPF_MAP_LOOKUP_AND_DELETE_BATCH, BPF_MAP_UPDATE_BATCH,
+		BPF_MAP_DELETE_BATCH, BPF_OBJ_GET_INFO_BY_FD, BPF_LINK_CREATE, BPF_LINK_UPDATE,
+		BPF_LINK_DETACH };
 
 	ALLOW_EACH(f, "bpf", 0, commands);
 }
@@ -369,6 +372,8 @@ static void allow_family(struct filter *f, unsigned int calls)
 			allow_bpf(f);
 		if ((calls & PL_SANDBOX_PIN) != 0)
 			allow(f, pinning);
+		if ((calls & PL_SANDBOX_CLOCK) != 0)
+			allow(f, clock_state);
 	}
 }
 
@@ -383,11 +388,13 @@ static bool is_in(const char *name, const char *const *names)
 
 /* A sanitizer's run-time makes calls of its own, in a process of its own and with signals blocked:
  * a build with one lets everything through but what is foreign to it too. */
-static void refuse_foreign(struct filter *f)
+static void refuse_foreign(struct filter *f, unsigned int calls)
 {
 	for (size_t i = 0; f->error == 0 && foreign[i] != NULL; i++) {
 		const int call = seccomp_syscall_resolve_name(foreign[i]);
 
+		if ((calls & PL_SANDBOX_CLOCK) != 0 && is_in(foreign[i], clock_state))
+			continue;
 		if (call >= 0 && !is_in(foreign[i], sanitizing))
 			f->error = seccomp_rule_add(f->context, SCMP_ACT_TRAP, call, 0);
 	}
@@ -418,7 +425,7 @@ int sandbox_calls_enter(const struct pl_sandbox_options *options, bool strict, s
 		return -ENOMEM;
 	f.error = set_up(&f);
 	if (f.error == 0)
-		sanitizer ? refuse_foreign(&f) : allow_family(&f, options->calls);
+		sanitizer ? refuse_foreign(&f, options->calls) : allow_family(&f, options->calls);
 	known.strict = strict;
 	if (f.error == 0)
 		f.error = listen_to_refusals(options->tell);

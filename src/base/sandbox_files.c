@@ -63,14 +63,33 @@ struct beneath_attr {
 	int32_t parent_fd;
 } __attribute__((packed));
 
-/* Without resolver configuration, certificates and the libraries of name services no server is
- * found. Whole folders: the files are replaced while the program runs. */
+/*
+ * Without resolver configuration, certificates and the libraries of name services no server is
+ * found. Where a file of /etc leads to elsewhere, the folder there is named, too: a rule is of one
+ * file, and does not hold for another that is put in its place.
+ */
 static const char *const of_the_system[] = {
 #if SANDBOX_SANITIZER
 	"/",
 #endif
-	"/etc", "/usr", "/lib", "/lib64", "/proc", "/sys", "/dev/urandom", "/dev/random",
-	"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/run/nscd"
+	/* names: resolver, services, the libraries of both */
+	"/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf",
+	"/etc/services", "/etc/protocols", "/etc/mdns.allow", "/etc/ld.so.cache",
+	"/etc/ld.so.preload",
+	/* users and the time */
+	"/etc/passwd", "/etc/group", "/etc/localtime", "/etc/timezone",
+	/* certificates, and what the libraries of TLS, Kafka and RDMA are told */
+	"/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/openssl.cnf",
+	"/etc/ca-certificates", "/var/lib/ca-certificates", "/etc/pki/tls/certs",
+	"/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf", "/etc/pki/tls/openssl.d",
+	"/etc/pki/ca-trust", "/etc/pkcs11", "/etc/crypto-policies", "/etc/gnutls", "/etc/krb5.conf",
+	"/etc/krb5.conf.d", "/etc/gss", "/etc/sasl2", "/etc/libibverbs.d", "/etc/rdma",
+	"/etc/libnl-3",
+	/* folders of the system */
+	"/usr", "/lib", "/lib64", "/proc", "/sys", "/dev/urandom", "/dev/random",
+	/* where /etc/resolv.conf leads to */
+	"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/run/netconfig",
+	"/run/connman", "/run/nscd"
 };
 
 static uint64_t all_of(int version)
@@ -149,6 +168,13 @@ static int add_rules(const struct ruleset *set, const struct pl_sandbox_options 
 
 	for (size_t i = 0; i < sizeof(of_the_system) / sizeof(of_the_system[0]); i++)
 		(void)allow(set, of_the_system[i], READS);
+	/*
+	 * Root owns the secrets of /etc: it reads what stands above, and no file that takes the
+	 * place of one. Of another user the files' own rights keep them, and /etc/resolv.conf is
+	 * read again where a DHCP client puts a new one in its place.
+	 */
+	if (geteuid() != 0)
+		(void)allow(set, "/etc", READS);
 	(void)allow(set, "/dev/null", READS | WRITE_FILE | TRUNCATE);
 	(void)allow(set, "/dev/tty", READS | WRITE_FILE | IOCTL_DEV);
 	if ((options->calls & PL_SANDBOX_RDMA) != 0)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of the sandbox that sandbox.c and sandbox_calls.c share. */
 #pragma once
 
 #include "base/sandbox.h"

@@ -95,13 +95,23 @@ static int try_bpf_program(void)
 }
 
 /* A number that means nothing: EBADF of the kernel says that the filter let it through. */
-static int try_bpf_map(void)
+static int try_map(int command)
 {
 	union bpf_attr attr;
 
 	memset(&attr, 0, sizeof(attr));
 	attr.map_fd = 999999;
-	return result(syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &attr, sizeof(attr)));
+	return result(syscall(SYS_bpf, command, &attr, sizeof(attr)));
+}
+
+static int try_bpf_map(void)
+{
+	return try_map(BPF_MAP_LOOKUP_ELEM);
+}
+
+static int try_bpf_take(void)
+{
+	return try_map(BPF_MAP_LOOKUP_AND_DELETE_ELEM);
 }
 
 static int try_udp(void)
@@ -226,6 +236,11 @@ static int try_read_system(void)
 	return open_file("/etc/passwd", O_RDONLY);
 }
 
+static int try_list_system(void)
+{
+	return open_file("/etc", O_RDONLY | O_DIRECTORY);
+}
+
 static int try_write_system(void)
 {
 	return open_file("/etc/passwd", O_WRONLY);
@@ -275,6 +290,7 @@ static const struct attempt attempts[] = {
 	{ "process_vm_readv", try_process_memory, ENDS, ENDS, ENDS, false },
 	{ "bpf", try_bpf_program, EPERM, EPERM, EPERM, false },
 	{ "bpf", try_bpf_map, EBADF, EPERM, EPERM, false },
+	{ "bpf", try_bpf_take, EBADF, EPERM, EPERM, false },
 	{ "socket", try_udp, 0, 0, EPERM, false },
 	{ "socket", try_strange_family, EPERM, EPERM, EPERM, false },
 	{ "socket", try_packet_socket, 0, EPERM, 0, false },
@@ -299,6 +315,7 @@ static const struct attempt attempts[] = {
 };
 
 static unsigned int calls_now;
+static bool as_nobody;
 static int (*try_now)(void);
 
 static void *in_thread(void *arg)
@@ -314,6 +331,8 @@ static void enter(unsigned int calls)
 	const struct pl_sandbox_options options = { .calls = calls, .paths = paths, .n_paths = 2 };
 	struct pl_sandbox_state state;
 
+	if (as_nobody && setresuid(65534, 65534, 65534) < 0)
+		_exit(97);
 	if (pl_sandbox_enter(&options, &state, NULL) < 0)
 		_exit(99);
 }
@@ -395,6 +414,19 @@ static void test_families(void)
 		}
 		check(a, "helper", PL_SANDBOX_HELPER, a->helper, false);
 	}
+}
+
+/* The whole of /etc: its secrets are root's. */
+static void test_etc(void)
+{
+	char said[512];
+
+	if (geteuid() == 0)
+		eq(come_of(RUN, try_list_system, false, said), EACCES,
+			"root reads of /etc what is needed");
+	as_nobody = geteuid() == 0;
+	eq(come_of(RUN, try_list_system, false, said), 0, "another user what it may read");
+	as_nobody = false;
 }
 
 /* ---- told once, counted each time ---- */
@@ -480,6 +512,7 @@ int main(void)
 	fd = creat(outside, 0600);
 	close(fd);
 	test_families();
+	test_etc();
 	test_told_once();
 	test_switch();
 	unlink(inside);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who holds how many entries of a table that all senders share, so that none of them takes it from
+ * Counts how many entries of a shared table each sender holds, so that none of them takes it from
  * the others. A sender is a source as pl_addr_source has it. As long as there is room everybody
  * gets it. When there is none, a source that holds more entries than another one would with one
  * more gives one up (max-min fairness): whoever asks for little has it, and who asks for much

@@ -8,10 +8,9 @@
 
 uint64_t pl_stat_read(const struct pl_stat *stat, const void *object)
 {
-	uint64_t v;
+	const void *member = (const char *)object + stat->offset;
 
-	memcpy(&v, (const char *)object + stat->offset, sizeof(v));
-	return v;
+	return __atomic_load_n((const uint64_t *)member, __ATOMIC_RELAXED);
 }
 
 void pl_stats_add(const struct pl_stats *stats, void *into, const void *from)

@@ -4,14 +4,18 @@
  * (X.def) beside the structure. The structure's members, the families of the metrics page, members
  * of JSON objects and "pathline help metrics" are made of the list.
  *
- * A list has rows PL_STAT(KIND, member, key, family, unit, help): a 64-bit member; the key in JSON,
+ * A list has rows PL_STAT(KIND, member, key, family, unit, help): a 64-bit member, or a counter
+ * (base/counter.h); the key in JSON,
  * "GROUP.KEY" within the object GROUP, NULL for none; the family without "_total", NULL for none;
  * its unit or NULL; what is counted, as a sentence. KIND is COUNTER or GAUGE.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#include "base/counter.h"
 
 struct pl_json;
 
@@ -30,7 +34,9 @@ struct pl_stats {
 enum pl_stat_kind { PL_STAT_COUNTER, PL_STAT_GAUGE };
 
 /* For a list included where a structure, or a table of its rows, is made. */
-#define PL_STAT_MEMBER(kind, member, ...) uint64_t member;
+#define PL_STAT_MEMBER(kind, member, ...)         uint64_t member;
+/* The same, for a structure with one writer and any readers (base/counter.h). */
+#define PL_STAT_COUNTER_MEMBER(kind, member, ...) struct pl_counter member;
 #define PL_STAT_ROW(type, kind, member, key, family, unit, help)                                   \
 	{ #member, key, family, unit, help, (uint32_t)offsetof(type, member),                      \
 		PL_STAT_##kind == PL_STAT_GAUGE },

@@ -13,6 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The longest that a test waits for a condition. A wait ends as soon as the condition holds; the
+ * length is for a busy machine under a sanitizer. */
+#define PL_TEST_PATIENCE_S  120
+#define PL_TEST_PATIENCE_NS (PL_TEST_PATIENCE_S * UINT64_C(1000000000))
+
 static unsigned int pl_test_run;
 static unsigned int pl_test_failed;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Starts a named thread that gets no signals. */
 #include "base/thread.h"
 
 #include <signal.h>

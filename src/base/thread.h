@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Threads with names. */
 #pragma once
 
 #include <pthread.h>
