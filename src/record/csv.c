@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes records as CSV. */
 #include "record/path_book.h"
 #include "record/put.h"
 #include "record/table.h"

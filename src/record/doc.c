@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The manual's list of fields, from the same table as everything else. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "record/packet.h"
 #include "record/record.h"
 
 static const char *const type_words[PL_FORM_MAX] = {
@@ -21,14 +23,20 @@ static const char *const type_words[PL_FORM_MAX] = {
 /* "word: md, mx, …" for enumerated forms. */
 static void add_type(struct pl_buf *out, const struct pl_field *field)
 {
-	const char *word;
+	const char *word, *sep = "";
 
 	if (type_words[field->form] != NULL) {
 		pl_buf_str(out, type_words[field->form]);
 		return;
 	}
-	for (unsigned int v = 0; (word = pl_form_word((enum pl_form)field->form, v)) != NULL; v++)
-		pl_buf_printf(out, "%s%s", v == 0 ? "" : ", ", word);
+	/* Some are numbered from 1 on. */
+	for (unsigned int v = 0; v <= 1 || word != NULL; v++) {
+		word = pl_form_word((enum pl_form)field->form, v);
+		if (word == NULL)
+			continue;
+		pl_buf_printf(out, "%s%s", sep, word);
+		sep = ", ";
+	}
 }
 
 static void add_row(struct pl_buf *out, bool markdown, const char *prefix, const char *name,
@@ -53,13 +61,8 @@ static void add_row(struct pl_buf *out, bool markdown, const char *prefix, const
 	pl_buf_printf(out, "\n      %s%s\n", help, always[0] != '\0' ? "" : " (may be absent)");
 }
 
-static void add_kind(struct pl_buf *out, bool markdown, enum pl_record_kind kind, const char *title,
-	const char *prefix)
+static void add_title(struct pl_buf *out, bool markdown, const char *title)
 {
-	size_t n;
-	const struct pl_field *fields = pl_fields(kind, &n);
-	const char *flag;
-
 	if (markdown)
 		pl_buf_printf(out,
 			"\n## %s\n\n| name | value | unit | always | meaning |\n"
@@ -67,6 +70,16 @@ static void add_kind(struct pl_buf *out, bool markdown, enum pl_record_kind kind
 			title);
 	else
 		pl_buf_printf(out, "\n%s:\n", title);
+}
+
+static void add_kind(struct pl_buf *out, bool markdown, enum pl_record_kind kind, const char *title,
+	const char *prefix)
+{
+	size_t n;
+	const struct pl_field *fields = pl_fields(kind, &n);
+	const char *flag;
+
+	add_title(out, markdown, title);
 	for (size_t i = 0; i < n; i++) {
 		const char *always = fields[i].present == 0 ? "yes" : "";
 
@@ -81,6 +94,22 @@ static void add_kind(struct pl_buf *out, bool markdown, enum pl_record_kind kind
 			add_row(out, markdown, "flags.", flag, "", always, NULL,
 				pl_path_flag_help(bit));
 	}
+}
+
+/* Of pkt96, only what stands behind pkt64. */
+static void add_flat(struct pl_buf *out, bool markdown, enum pl_flat_kind kind)
+{
+	const struct pl_flat *flat = pl_flat(kind);
+	const uint32_t first = kind == PL_FLAT_PKT96 ? pl_flat(PL_FLAT_PKT64)->n_fields : 0;
+	char title[128];
+
+	snprintf(title, sizeof(title), "%s: %s, %u bytes%s", flat->name, flat->help, flat->size,
+		first > 0 ? "; behind the fields of pkt64" : "");
+	add_title(out, markdown, title);
+	for (uint32_t i = first; i < flat->n_fields; i++)
+		add_row(out, markdown, "", flat->fields[i].name, flat->fields[i].unit,
+			flat->fields[i].present == 0 ? "yes" : "", &flat->fields[i],
+			flat->fields[i].help);
 }
 
 void pl_fields_doc(struct pl_buf *out, bool markdown)
@@ -107,4 +136,6 @@ void pl_fields_doc(struct pl_buf *out, bool markdown)
 	add_kind(out, markdown, PL_KIND_EVENT, "event: a change that detection reported", "");
 	add_kind(out, markdown, PL_KIND_VALUE,
 		"value: a new entry, or a changed value, of telemetry memory", "");
+	for (int kind = 0; kind < PL_FLAT_MAX; kind++)
+		add_flat(out, markdown, (enum pl_flat_kind)kind);
 }

@@ -31,6 +31,7 @@ struct form {
 };
 
 static struct form path_form, path_hop_form, hop_form, event_form, value_form;
+static struct form flat_forms[PL_FLAT_MAX];
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 
 /* How long {"dropped":false,…} can be. */
@@ -92,6 +93,17 @@ static void make_form(struct form *form, enum pl_record_kind kind)
 	}
 }
 
+static void make_flat_forms(void)
+{
+	for (int kind = 0; kind < PL_FLAT_MAX; kind++) {
+		const struct pl_flat *flat = pl_flat((enum pl_flat_kind)kind);
+
+		flat_forms[kind].max += 64;
+		for (uint32_t i = 0; i < flat->n_fields; i++)
+			add_member(&flat_forms[kind], &flat->fields[i], flat->fields[i].name);
+	}
+}
+
 /* A hop on its own begins with what a hop within its path need not say: when, and whose. */
 static void make_hop_form(void)
 {
@@ -122,6 +134,7 @@ static void make_forms(void)
 	make_hop_form();
 	make_form(&event_form, PL_KIND_EVENT);
 	make_form(&value_form, PL_KIND_VALUE);
+	make_flat_forms();
 }
 
 static char *put_flags(char *p, unsigned int flags)
@@ -283,6 +296,25 @@ void pl_value_json(struct pl_buf *buf, const struct pl_value *value)
 		return;
 	p = put_str(p, "{\"kind\":\"value\",");
 	p = put_members(p, &value_form, value, value->present);
+	p[-1] = '}';
+	pl_buf_advance(buf, (size_t)(p - start));
+}
+
+size_t pl_flat_json_max(enum pl_flat_kind kind)
+{
+	return ready(&flat_forms[kind])->max;
+}
+
+void pl_flat_json(struct pl_buf *buf, enum pl_flat_kind kind, const void *record)
+{
+	const struct form *form = ready(&flat_forms[kind]);
+	char *start = pl_buf_reserve(buf, form->max);
+	char *p = start;
+
+	if (start == NULL)
+		return;
+	*p++ = '{';
+	p = put_members(p, form, record, pl_flat_present(pl_flat(kind), record));
 	p[-1] = '}';
 	pl_buf_advance(buf, (size_t)(p - start));
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "record/packet.h"
 #include "record/record.h"
 
 /* {"kind":"path",…,"hops":[…]}: the hops are members of their path, source first. */
@@ -30,6 +31,11 @@ size_t pl_event_json_max(void);
 void pl_value_json(struct pl_buf *buf, const struct pl_value *value);
 /* Bytes that it may need. */
 size_t pl_value_json_max(void);
+
+/* {"ts_ns":…,"src":"…",…}: a record of packets, DNS messages or flows, all fields in their order. */
+void pl_flat_json(struct pl_buf *buf, enum pl_flat_kind kind, const void *record);
+/* Bytes that it may need. */
+size_t pl_flat_json_max(enum pl_flat_kind kind);
 
 /* Bytes that pl_path_json may need for a path of n hops. */
 size_t pl_path_json_max(size_t n);

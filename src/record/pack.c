@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Puts chosen fields of a record together as bytes. */
 #include "record/pack.h"
 
 #include <errno.h>
@@ -66,31 +67,13 @@ int pl_pack_init(struct pl_pack *ret, enum pl_record_kind kind, const char *cons
 
 /* ---- sizes ---- */
 
-static unsigned int width(const struct pl_field *field)
-{
-	switch (field->form) {
-	case PL_FORM_ADDR:
-		return 16;
-	case PL_FORM_U16:
-	case PL_FORM_FLAGS:
-		return 2;
-	case PL_FORM_U32:
-		return 4;
-	case PL_FORM_U64:
-	case PL_FORM_S64:
-	case PL_FORM_HEX64:
-		return 8;
-	default:
-		return 1;
-	}
-}
-
 uint32_t pl_pack_bytes(const struct pl_pack *p)
 {
 	uint32_t bytes = 0;
 
 	for (unsigned int i = 0; i < p->n; i++)
-		bytes += p->fields[i].field == NULL ? FLOW_BYTES : width(p->fields[i].field);
+		bytes += p->fields[i].field == NULL ? FLOW_BYTES
+						    : pl_field_width(p->fields[i].field);
 	return bytes;
 }
 
@@ -100,7 +83,7 @@ uint32_t pl_pack_text_max(const struct pl_pack *p)
 
 	for (unsigned int i = 0; i < p->n; i++) {
 		const struct pl_field *f = p->fields[i].field;
-		unsigned int w = f == NULL ? 0 : width(f);
+		unsigned int w = f == NULL ? 0 : pl_field_width(f);
 
 		/* A word stands in one byte; no number has more than 20 digits. */
 		bytes += i > 0;
@@ -115,7 +98,8 @@ uint32_t pl_pack_text_max(const struct pl_pack *p)
 bool pl_pack_is_number(const struct pl_pack *p, unsigned int bits)
 {
 	return p->n == 1 && p->fields[0].field != NULL &&
-	       p->fields[0].field->form != PL_FORM_ADDR && width(p->fields[0].field) * 8 <= bits;
+	       p->fields[0].field->form != PL_FORM_ADDR &&
+	       pl_field_width(p->fields[0].field) * 8 <= bits;
 }
 
 bool pl_pack_has_flags(const struct pl_pack *p)
@@ -202,7 +186,7 @@ bool pl_pack_put(
 			ret += 16;
 		} else {
 			ret = pack_number(ret, put_load(f->field, record_of(p, f, r)),
-				width(f->field), big_endian);
+				pl_field_width(f->field), big_endian);
 		}
 	}
 	return true;

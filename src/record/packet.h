@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records of packets, DNS messages and flows, generated from fields.def: packed, little-endian,
+ * Records of packets, DNS messages, flows, blocks of marked packets and segments between points, accounts of links and flows, generated from fields.def: packed, little-endian,
  * naturally aligned, of the sizes in their names. The same bytes go over UDP, into files and
  * regions, and into Kafka messages, where they are rows of ClickHouse's RowBinary.
  *
@@ -11,10 +11,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "record/record.h"
 
-#define PL_FLAT_MEMBER(off, id, type, form, name, unit, help) type id;
+#define PL_FLAT_MEMBER(off, id, type, ...) type id;
 
 struct pl_pkt64 {
 #define PL_PKT_FIELD PL_FLAT_MEMBER
@@ -42,21 +43,70 @@ struct pl_flow128 {
 #undef PL_FLOW_FIELD
 };
 
+struct pl_mark128 {
+#define PL_MARK_FIELD PL_FLAT_MEMBER
+#include "record/fields.def"
+#undef PL_MARK_FIELD
+};
+
+struct pl_seg192 {
+#define PL_SEG_FIELD PL_FLAT_MEMBER
+#include "record/fields.def"
+#undef PL_SEG_FIELD
+};
+
+struct pl_link128 {
+#define PL_LINK_FIELD PL_FLAT_MEMBER
+#include "record/fields.def"
+#undef PL_LINK_FIELD
+};
+
+struct pl_sent128 {
+#define PL_SENT_FIELD PL_FLAT_MEMBER
+#include "record/fields.def"
+#undef PL_SENT_FIELD
+};
+
 #define PL_PKT_FIELD(off, id, ...)                                                                 \
 	PL_OFFSET_CHECK(pl_pkt64, off, id) PL_OFFSET_CHECK(pl_pkt96, off, id)
 #define PL_PKT_MORE_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_pkt96, off, id)
 #define PL_DNS_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_dns64, off, id)
 #define PL_FLOW_FIELD(off, id, ...)     PL_OFFSET_CHECK(pl_flow128, off, id)
+#define PL_MARK_FIELD(off, id, ...)     PL_OFFSET_CHECK(pl_mark128, off, id)
+#define PL_SEG_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_seg192, off, id)
+#define PL_LINK_FIELD(off, id, ...)     PL_OFFSET_CHECK(pl_link128, off, id)
+#define PL_SENT_FIELD(off, id, ...)     PL_OFFSET_CHECK(pl_sent128, off, id)
 #include "record/fields.def"
 #undef PL_PKT_FIELD
 #undef PL_PKT_MORE_FIELD
 #undef PL_DNS_FIELD
 #undef PL_FLOW_FIELD
+#undef PL_MARK_FIELD
+#undef PL_SEG_FIELD
+#undef PL_LINK_FIELD
+#undef PL_SENT_FIELD
 
 _Static_assert(sizeof(struct pl_pkt64) == 64, "pkt64/1 has 64 bytes");
 _Static_assert(sizeof(struct pl_pkt96) == 96, "pkt96/1 has 96 bytes");
 _Static_assert(sizeof(struct pl_dns64) == 64, "dns64/1 has 64 bytes");
 _Static_assert(sizeof(struct pl_flow128) == 128, "flow128/1 has 128 bytes");
+_Static_assert(sizeof(struct pl_mark128) == 128, "mark128/1 has 128 bytes");
+_Static_assert(sizeof(struct pl_seg192) == 192, "seg192/1 has 192 bytes");
+
+/* Bytes of the largest. */
+#define PL_FLAT_BYTES_MAX sizeof(struct pl_seg192)
+
+/* Presence masks in pl_seg192.has: PL_SEG_HAS_<id>; 0 for fields always there. An absent field is
+ * zero. */
+enum {
+#define ALWAYS                                           -1
+#define PL_SEG_FIELD(off, id, type, form, presence, ...) PL_SEG_HAS_##id = PL_BIT(presence),
+#include "record/fields.def"
+#undef PL_SEG_FIELD
+#undef ALWAYS
+};
+_Static_assert(sizeof(struct pl_link128) == 128, "link128/1 has 128 bytes");
+_Static_assert(sizeof(struct pl_sent128) == 128, "sent128/1 has 128 bytes");
 
 /* Bits of obs; below them the observation point's number. */
 enum {
@@ -77,18 +127,75 @@ enum pl_flow_end {
 #undef PL_FLOW_END_REASON
 };
 
-/* Kinds of records without presence, as data. */
-enum pl_flat_kind { PL_FLAT_PKT64, PL_FLAT_PKT96, PL_FLAT_DNS64, PL_FLAT_FLOW128, PL_FLAT_MAX };
+/* pl_mark128.method */
+enum pl_mark_method {
+#define PL_MARK_METHOD(number, id, name, help) PL_MARK_##id = (number),
+#include "record/fields.def"
+#undef PL_MARK_METHOD
+	PL_MARK_METHOD_MAX,
+};
+
+/* Their names, from 1 on; NULL behind the last. */
+extern const char *const pl_mark_methods[];
+
+/* Bits of pl_mark128.mark_flags. */
+enum {
+	PL_MARK_IS_MARKER = 1, /* the point that marks: what it counts was sent */
+	PL_MARK_IS_SYNCED = 2, /* the kernel says that its clock is synchronised */
+	PL_MARK_HAS_FLOW_ID = 4,
+	PL_MARK_IS_PARTIAL =
+		8,            /* the point did not see the whole block: it started or ended in it */
+	PL_MARK_NO_ROOM = 16, /* some flows had no room in the block: one of them may be missing */
+	PL_MARK_IS_BEYOND = 32,  /* a packet was early or late by more than the guard band */
+	PL_MARK_IS_STEPPED = 64, /* the clock was set while the block lasted */
+	PL_MARK_IN_USE = 128,    /* a marker met packets that had the bit already */
+};
+
+/* Kinds of such records, as data. */
+enum pl_flat_kind {
+	PL_FLAT_PKT64,
+	PL_FLAT_PKT96,
+	PL_FLAT_DNS64,
+	PL_FLAT_FLOW128,
+	PL_FLAT_MARK128,
+	PL_FLAT_SEG192,
+	PL_FLAT_LINK128,
+	PL_FLAT_SENT128,
+	PL_FLAT_MAX
+};
 
 struct pl_flat {
 	const char *name;   /* "pkt64": with its version, "/1", the name of the format */
-	const char *stream; /* in queries: "packets", "packets96", "dns", "flows" */
+	const char *stream; /* in queries: "packets", "packets96", "dns", "flows", "marks", … */
 	const char *help;
 	uint32_t size; /* bytes */
 	uint32_t n_fields;
 	const struct pl_field *fields;
+	uint32_t
+		present_at; /* where the 32 bits are that say which fields hold a value; 0: all do */
 };
 
 #define PL_FLAT_VERSION 1
 
 const struct pl_flat *pl_flat(enum pl_flat_kind kind);
+
+/* The bits that say which fields of the record hold a value; a field without such a bit does. */
+static inline uint32_t pl_flat_present(const struct pl_flat *flat, const void *record)
+{
+	uint32_t present = 0;
+
+	if (flat->present_at != 0)
+		memcpy(&present, (const uint8_t *)record + flat->present_at, sizeof(present));
+	return present;
+}
+
+/* The time of a record, of a flow that of its last packet. */
+static inline uint64_t pl_flat_time(enum pl_flat_kind kind, const void *record)
+{
+	/* Every kind begins with its time, a flow with those of its first and last packet. */
+	const size_t at = kind == PL_FLAT_FLOW128 ? offsetof(struct pl_flow128, last_ts) : 0;
+	uint64_t time;
+
+	memcpy(&time, (const uint8_t *)record + at, sizeof(time));
+	return time;
+}

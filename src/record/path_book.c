@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Keeps the nodes of paths by path id. */
 #include "record/path_book.h"
 
 #include <stdatomic.h>
@@ -24,10 +25,13 @@ static struct set {
 	struct entry entries[WAYS];
 } sets[SETS];
 
-/* Ids come from the network: where one stands is not to be chosen by who sends it. */
+/* Ids come from the network: where one stands is not to be chosen by who sends it. One product does
+ * not spread ids that follow one another over all sets, with one seed in sixty. */
 static struct set *set_of(uint64_t path_id)
 {
-	return &sets[pl_hash_mix(path_id, pl_hash_seed()) % SETS];
+	const uint64_t seed = pl_hash_seed();
+
+	return &sets[pl_hash_mix(pl_hash_mix(path_id, seed), seed) % SETS];
 }
 
 static bool read_entry(const struct entry *e, uint64_t path_id, struct pl_path_nodes *ret)

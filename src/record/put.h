@@ -161,6 +161,15 @@ static inline uint64_t put_load(const struct pl_field *field, const void *record
 	}
 }
 
+/* A text of a record, which may come from elsewhere: at most PL_TEXT_TOLD characters, and '?' for
+ * each that would need quotes somewhere. */
+static inline char *put_plain(char *p, const char *text)
+{
+	for (unsigned int i = 0; i < PL_TEXT_TOLD && text[i] != '\0'; i++)
+		*p++ = pl_text_plain(text[i]) ? text[i] : '?';
+	return p;
+}
+
 /* One value, not of form FLAGS. Words, addresses and hexadecimal are between quotes when asked
  * for. */
 static inline char *put_value(
@@ -190,7 +199,7 @@ static inline char *put_value(
 	case PL_FORM_TEXT:
 		if (quoted)
 			*p++ = '"';
-		p = put_str(p, (const char *)record + field->offset);
+		p = put_plain(p, (const char *)record + field->offset);
 		break;
 	case PL_FORM_BYTES:
 		if (quoted)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Names, widths and tables of fields, kinds and modes, from fields.def. */
 #include "record/record.h"
 
 #include <assert.h>
@@ -88,6 +89,11 @@ static const char *const flow_ends[] = {
 #include "record/fields.def"
 #undef PL_FLOW_END_REASON
 };
+static const char *const mark_methods[] = {
+#define PL_MARK_METHOD(number, id, name, help) [number] = (name),
+#include "record/fields.def"
+#undef PL_MARK_METHOD
+};
 static const char *const value_units[PL_UNIT_MAX] = { "bytes" };
 static const char *const phases[PL_PHASE_MAX] = { "once", "begin", "end" };
 
@@ -106,6 +112,7 @@ static const struct {
 	[PL_FORM_QUANTITY] = { events, COUNT(events) },
 	[PL_FORM_UNIT] = { value_units, COUNT(value_units) },
 	[PL_FORM_FLOW_END] = { flow_ends, COUNT(flow_ends) },
+	[PL_FORM_MARK_METHOD] = { mark_methods, COUNT(mark_methods) },
 	[PL_FORM_PRIMITIVE] = { primitives, COUNT(primitives) },
 };
 
@@ -139,6 +146,26 @@ const char *pl_event_kind_help(enum pl_event_kind k)
 const char *pl_event_phase_name(enum pl_event_phase p)
 {
 	return pl_form_word(PL_FORM_PHASE, p);
+}
+
+uint8_t pl_field_width(const struct pl_field *field)
+{
+	switch (field->form) {
+	case PL_FORM_U16:
+	case PL_FORM_FLAGS:
+		return 2;
+	case PL_FORM_U32:
+	case PL_FORM_PRESENT:
+		return 4;
+	case PL_FORM_U64:
+	case PL_FORM_S64:
+	case PL_FORM_HEX64:
+		return 8;
+	case PL_FORM_ADDR:
+		return 16;
+	default:
+		return 1; /* numbers and words of a byte */
+	}
 }
 
 const struct pl_field *pl_fields(enum pl_record_kind kind, size_t *ret_n)

@@ -34,6 +34,7 @@ enum pl_form {
 	PL_FORM_UNIT,           /* enum pl_unit */
 	PL_FORM_PRIMITIVE,      /* enum pl_primitive of memory/store.h: "append", … */
 	PL_FORM_FLOW_END,       /* enum pl_flow_end of record/packet.h: "idle", … */
+	PL_FORM_MARK_METHOD,    /* enum pl_mark_method of record/packet.h: "step", … */
 	PL_FORM_PRESENT,        /* never shown */
 	PL_FORM_TEXT, /* a terminated text within the record: of words that need no quotes, or of a row */
 	PL_FORM_BYTES, /* struct pl_bytes32 in hexadecimal, as a string */
@@ -81,14 +82,24 @@ const char *pl_event_kind_name(enum pl_event_kind k);       /* "path_change", "q
 const char *pl_event_kind_help(enum pl_event_kind k);
 const char *pl_event_phase_name(enum pl_event_phase p); /* "once", "begin", "end" */
 
-/* A terminated text, zeros behind it: letters, digits, '_', '-' and '.', so that it needs no quotes
- * anywhere. */
+/* A terminated text, zeros behind it: letters, digits, '_', '-', '.', ':' and '/', so that it needs
+ * no quotes anywhere. */
 struct pl_text32 {
 	char c[32];
 };
+struct pl_text40 {
+	char c[40];
+};
+/* Characters of the longest. */
+#define PL_TEXT_TOLD 39
 struct pl_text16 {
 	char c[16];
 };
+/* Whether a text may have the character. */
+static inline bool pl_text_plain(char c)
+{
+	return c > ' ' && c <= '~' && c != '"' && c != '\\' && c != ',' && c != '=';
+}
 /* The first n bytes of something. */
 #define PL_BYTES_TOLD 31
 struct pl_bytes32 {
@@ -222,6 +233,9 @@ struct pl_field {
 	uint8_t form;     /* enum pl_form */
 	uint32_t present; /* mask in the record's `present`; 0 = always there */
 };
+
+/* Bytes of its number, word, flags or address in the record; 1 for texts and bytes. */
+uint8_t pl_field_width(const struct pl_field *field);
 
 /* The fields of a kind, n of them, in the order of fields.def. */
 const struct pl_field *pl_fields(enum pl_record_kind kind, size_t *ret_n);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes rows as JSON, and orders them. */
 #include "record/rows.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes records as aligned columns. */
 #include "record/table.h"
 
 #include <time.h>

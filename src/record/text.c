@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes records as text that tests compare. */
 #include "record/text.h"
 
 #include "record/path_book.h"

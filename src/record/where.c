@@ -67,8 +67,8 @@ static bool satisfies(const struct step *s, const void *record, uint32_t present
 		return pl_addr_equal(addr, &s->addr) == (s->compare == EQ);
 	}
 	if (s->field->form == PL_FORM_TEXT)
-		return (strcmp((const char *)record + s->field->offset, s->text) == 0) ==
-		       (s->compare == EQ);
+		return (strncmp((const char *)record + s->field->offset, s->text,
+				PL_TEXT_TOLD + 1) == 0) == (s->compare == EQ);
 	v = put_load(s->field, record);
 	if (s->compare == FLAG)
 		return ((v & s->mask) != 0) == (s->value != 0);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/num.h"
 
 /* ---- text to tokens ---- */
@@ -341,18 +342,23 @@ static int word_value(
 {
 	enum pl_form form = (enum pl_form)s->field->form;
 	const char *word;
-	char list[256] = "";
-	size_t used = 0;
+	struct pl_buf list;
+	bool found = false;
+	int r = 0;
 
-	for (unsigned int v = 0; (word = pl_form_word(form, v)) != NULL; v++) {
-		if (strcmp(word, text) == 0) {
+	pl_buf_init(&list);
+	for (unsigned int v = 0; !found && (word = pl_form_word(form, v)) != NULL; v++) {
+		found = strcmp(word, text) == 0;
+		if (found)
 			s->value = v;
-			return 0;
-		}
-		used += (size_t)snprintf(
-			list + used, sizeof(list) - used, "%s%s", v == 0 ? "" : ", ", word);
+		pl_buf_str(&list, v == 0 ? "" : ", ");
+		pl_buf_str(&list, word);
 	}
-	return fail_at(p, at, "%s cannot be \"%s\"; it must be one of %s", name, text, list);
+	if (!found)
+		r = fail_at(p, at, "%s cannot be \"%s\"; it must be one of %s", name, text,
+			list.failed ? "those of its list" : list.data);
+	pl_buf_done(&list);
+	return r;
 }
 
 static int text_value(struct step *s, const char *text)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads and writes messages of the connection manager of InfiniBand. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads and writes DTA reports and NACKs. */
 #include "wire/dta.h"
 
 #include <errno.h>

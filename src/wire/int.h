@@ -24,7 +24,7 @@ enum pl_int_version {
 	PL_INT_VERSION_MAX,
 };
 
-/* Who speaks how. SPEC is the published text; the others are what int.h's layouts know. */
+/* Dialects of exporters. SPEC is the published text; the others deviate from it as told below. */
 enum pl_dialect {
 	PL_DIALECT_SPEC,
 	/* v1.0: level-2 ports 16+16, queue word 16+16. v0.5: queue and congestion words 16+16; a
@@ -68,11 +68,21 @@ enum pl_int_field {
 	PL_INT_F_MAX,
 };
 
-#define PL_INT_BIT(n)     (0x8000u >> (n))
-#define PL_INT_CHECKSUM   0x0001u /* bit 15: checksum complement, v1.0 and v2.x */
-#define PL_INT_NO_OFFSET  0xff
-#define PL_INT_HOP_ML_MAX 31
-#define PL_INT_HOPS_MAX   255 /* more than any 8-bit length can hold */
+#define PL_INT_BIT(n)      (0x8000u >> (n))
+#define PL_INT_CHECKSUM    0x0001u /* bit 15: checksum complement, v1.0 and v2.x */
+#define PL_INT_NO_OFFSET   0xff
+#define PL_INT_HOP_ML_MAX  31
+#define PL_INT_HOPS_MAX    255 /* more than any 8-bit length can hold */
+
+/*
+ * The domain of hosts that are sources and sinks (v2.1 5.8: domain-specific metadata). Its only
+ * instruction is the source's: the last block ends with one word more, the number of the packet
+ * within its flow. A sink that reports some packets only says so by a flag in the copy that it
+ * reports: gaps between numbers are no losses then, so there are no numbers.
+ */
+#define PL_INT_DS_HOSTS    0x504c
+#define PL_INT_DS_NUMBERED 0x8000 /* of the domain's instructions */
+#define PL_INT_DS_SAMPLED  0x8000 /* of the domain's flags */
 
 struct pl_int_layout {
 	uint16_t bitmap;
@@ -86,7 +96,7 @@ struct pl_int_layout {
 	uint8_t off[PL_INT_F_MAX]; /* in bytes from the hop's block; PL_INT_NO_OFFSET = not there */
 };
 
-/* How to read what the bytes cannot tell. */
+/* How to split a queue word; its bytes do not tell. */
 enum pl_queue_word { PL_QUEUE_WORD_AUTO, PL_QUEUE_WORD_8_24, PL_QUEUE_WORD_16_16 };
 
 /* Layouts already found, owned by one decoder: each key has two places, never grows. Zeroed =
@@ -97,7 +107,7 @@ struct pl_int_cache {
 	struct pl_int_layout layout[PL_INT_CACHE_SLOTS];
 };
 
-/* What an exporter is known to do; zero is "find out". */
+/* Known properties of an exporter; zero means "find out". */
 struct pl_int_hints {
 	uint8_t dialect;     /* enum pl_dialect to prefer */
 	bool dialect_pinned; /* accept only that dialect */
@@ -168,7 +178,7 @@ struct pl_int {
 	bool have_dscp, have_dport, have_proto, have_flow_seq;
 	uint8_t dscp, proto;
 	uint16_t dport;
-	uint32_t flow_seq; /* GEANT (16 bits), Host-INT (32 bits) */
+	uint32_t flow_seq; /* GEANT (16 bits), Host-INT and PL_INT_DS_HOSTS (32 bits) */
 	uint64_t notes;    /* PL_NOTE_BIT set */
 };
 
@@ -233,3 +243,8 @@ struct pl_int_header {
  */
 int pl_int_put(struct pl_build *b, const struct pl_int_header *h, const struct pl_int_hop *hops,
 	unsigned int n);
+
+/* One hop's block by a layout, as a node pushes it: words * 4 bytes, domain-specific words zero,
+ * the checksum complement (v1.0, v2.x) zero too. -ENOBUFS when b is full. */
+int pl_int_put_block(
+	struct pl_build *b, const struct pl_int_layout *l, const struct pl_int_hop *hop);

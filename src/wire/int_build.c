@@ -1,84 +1,85 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Writing INT headers: the mirror of int_parse.c, see there for the layouts. */
 #include <errno.h>
+#include <string.h>
 
 #include "wire/int.h"
 
-#define ALL_ONES UINT64_C(0xffffffffffffffff)
-
-/* Value of a two-part word, or all ones when the hop does not have it. */
-static uint32_t pair(const struct pl_int_hop *h, enum pl_int_field f, uint32_t hi,
-	unsigned int lo_bits, uint32_t lo)
+static void store32(uint8_t *p, uint32_t v)
 {
-	if ((h->have & PL_INT_HAS(f)) == 0)
-		return 0xffffffff;
+	v = __builtin_bswap32(v);
+	memcpy(p, &v, 4);
+}
+
+static void store64(uint8_t *p, uint64_t v)
+{
+	v = __builtin_bswap64(v);
+	memcpy(p, &v, 8);
+}
+
+/* The value of a two-part word. */
+static uint32_t pair(uint32_t hi, unsigned int lo_bits, uint32_t lo)
+{
 	return hi << lo_bits | (lo & ((1u << lo_bits) - 1));
 }
 
+static void store_ports2(uint8_t *p, const struct pl_int_layout *l, const struct pl_int_hop *h,
+	unsigned int queue_bits)
+{
+	if (!l->ports2_16)
+		store64(p, (uint64_t)h->ingress_port2 << 32 | h->egress_port2);
+	else if (l->version == PL_INT_V05)
+		store32(p, pair(h->congestion_queue, queue_bits, h->congestion));
+	else
+		store32(p, pair(h->ingress_port2, 16, h->egress_port2));
+}
+
+static void store_time(uint8_t *p, const struct pl_int_layout *l, uint64_t ts)
+{
+	if (l->ts64)
+		store64(p, ts);
+	else
+		store32(p, (uint32_t)ts);
+}
+
+/* All ones first, which is what a value says that is not there, and so do bits that nobody knows. */
 static void put_hop(struct pl_build *b, const struct pl_int_layout *l, const struct pl_int_hop *h,
 	unsigned int extra_words)
 {
 	const unsigned int queue_bits = l->queue_16 ? 16 : 24;
+	const bool checksum = (l->bitmap & PL_INT_CHECKSUM) != 0;
+	uint8_t *p = pl_build_reserve(b, 4 * (size_t)(l->words + extra_words));
+	size_t behind = 4 * (size_t)(l->baseline_words - checksum);
 
-	for (unsigned int bit = 0; bit < 15; bit++) {
-		uint64_t v = ALL_ONES;
-		bool wide = false;
-
-		if ((l->bitmap & PL_INT_BIT(bit)) == 0)
-			continue;
-		switch (bit) {
-		case PL_INT_F_NODE:
-			v = h->node;
-			break;
-		case PL_INT_F_PORTS:
-			v = pair(h, PL_INT_F_PORTS, h->ingress_port, 16, h->egress_port);
-			break;
-		case PL_INT_F_LATENCY:
-			v = h->latency;
-			break;
-		case PL_INT_F_QUEUE:
-			v = pair(h, PL_INT_F_QUEUE, h->queue, queue_bits, h->queue_depth);
-			break;
-		case PL_INT_F_INGRESS_TS:
-			v = h->ingress_ts;
-			wide = l->ts64;
-			break;
-		case PL_INT_F_EGRESS_TS:
-			v = h->egress_ts;
-			wide = l->ts64;
-			break;
-		case PL_INT_F_PORTS2:
-			wide = !l->ports2_16;
-			if (wide)
-				v = (uint64_t)h->ingress_port2 << 32 | h->egress_port2;
-			else if (l->version == PL_INT_V05)
-				v = pair(h, PL_INT_F_PORTS2, h->congestion_queue, queue_bits,
-					h->congestion);
-			else
-				v = pair(h, PL_INT_F_PORTS2, h->ingress_port2, 16, h->egress_port2);
-			break;
-		case PL_INT_F_TX_UTIL:
-			v = h->tx_util;
-			break;
-		case PL_INT_F_BUFFER:
-			if (l->version == PL_INT_V20)
-				v = pair(h, PL_INT_F_BUFFER, h->buffer, 24, h->buffer_depth);
-			break;
-		default:
-			break;
-		}
-		if (bit < PL_INT_F_MAX && (h->have & PL_INT_HAS(bit)) == 0)
-			v = ALL_ONES;
-		if (wide)
-			pl_put_be64(b, v);
-		else
-			pl_put_be32(b, (uint32_t)v);
-	}
+	if (p == NULL)
+		return;
+	memset(p, 0xff, behind);
+#define HAS(f) (l->off[f] != PL_INT_NO_OFFSET && (h->have & PL_INT_HAS(f)) != 0)
+	if (HAS(PL_INT_F_NODE))
+		store32(p + l->off[PL_INT_F_NODE], h->node);
+	if (HAS(PL_INT_F_PORTS))
+		store32(p + l->off[PL_INT_F_PORTS], pair(h->ingress_port, 16, h->egress_port));
+	if (HAS(PL_INT_F_LATENCY))
+		store32(p + l->off[PL_INT_F_LATENCY], h->latency);
+	if (HAS(PL_INT_F_QUEUE))
+		store32(p + l->off[PL_INT_F_QUEUE], pair(h->queue, queue_bits, h->queue_depth));
+	if (HAS(PL_INT_F_INGRESS_TS))
+		store_time(p + l->off[PL_INT_F_INGRESS_TS], l, h->ingress_ts);
+	if (HAS(PL_INT_F_EGRESS_TS))
+		store_time(p + l->off[PL_INT_F_EGRESS_TS], l, h->egress_ts);
+	if (HAS(PL_INT_F_PORTS2))
+		store_ports2(p + l->off[PL_INT_F_PORTS2], l, h, queue_bits);
+	if (HAS(PL_INT_F_TX_UTIL))
+		store32(p + l->off[PL_INT_F_TX_UTIL], h->tx_util);
+	if (HAS(PL_INT_F_BUFFER))
+		store32(p + l->off[PL_INT_F_BUFFER], pair(h->buffer, 24, h->buffer_depth));
+#undef HAS
 	/* Domain-specific words stand before the checksum complement, which is the last of the
 	 * block. */
-	pl_put_zero(b, 4 * (size_t)(l->words - l->baseline_words + extra_words));
-	if ((l->bitmap & PL_INT_CHECKSUM) != 0)
-		pl_put_be32(b, l->version == PL_INT_V05 ? 0xffffffff : 0);
+	memset(p + behind, 0, 4 * (size_t)(l->words - l->baseline_words + extra_words));
+	if (checksum)
+		store32(p + 4 * (size_t)(l->words + extra_words - 1),
+			l->version == PL_INT_V05 ? 0xffffffff : 0);
 }
 
 static void put_md(struct pl_build *b, const struct pl_int_header *h, const struct pl_int_layout *l,
@@ -202,5 +203,12 @@ int pl_int_put(struct pl_build *b, const struct pl_int_header *h, const struct p
 		pl_put_be16(b, h->dport);
 		pl_put_u8(b, h->dscp);
 	}
+	return b->full ? -ENOBUFS : 0;
+}
+
+int pl_int_put_block(
+	struct pl_build *b, const struct pl_int_layout *l, const struct pl_int_hop *hop)
+{
+	put_hop(b, l, hop, 0);
 	return b->full ? -ENOBUFS : 0;
 }

@@ -15,6 +15,8 @@
  *                   MX    Ver:4 D R:3 | R:24 | bitmap:16 | DS id:16 | DS bitmap:16 | DS flags:16
  */
 #include "wire/int.h"
+
+#include "base/clear.h"
 #include "wire/layers.h"
 
 #define SHIM_WORDS  1u
@@ -65,6 +67,13 @@ static const struct pl_int_layout *layout_of(
 	return l;
 }
 
+/* Whether the source's one word more is the number of the packet within its flow. */
+static bool is_numbered(const struct pl_int *ret, unsigned int extra_words)
+{
+	return ret->ds_id == PL_INT_DS_HOSTS && ret->ds_bitmap == PL_INT_DS_NUMBERED &&
+	       extra_words == 1 && (ret->bitmap & PL_INT_CHECKSUM) == 0;
+}
+
 /* Cuts the stack of `words` words off c and divides it into hops. */
 static enum pl_verdict take_stack(struct pl_int *ret, struct pl_cursor *c, unsigned int words,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated)
@@ -90,7 +99,8 @@ static enum pl_verdict take_stack(struct pl_int *ret, struct pl_cursor *c, unsig
 		if (ret->version != PL_INT_V20 || ret->ds_id == 0 || ret->announced_hops == 0)
 			return PL_V_INT_STACK_WORDS;
 		ret->source_words = (uint8_t)rest;
-		ret->notes |= PL_NOTE_BIT(SOURCE_METADATA);
+		if (!is_numbered(ret, rest))
+			ret->notes |= PL_NOTE_BIT(SOURCE_METADATA);
 	}
 	ret->hops = ret->announced_hops;
 	if (there < words) {
@@ -99,6 +109,11 @@ static enum pl_verdict take_stack(struct pl_int *ret, struct pl_cursor *c, unsig
 		ret->notes |= PL_NOTE_BIT(PARTIAL);
 	}
 	ret->stack = pl_cursor_take(c, 4 * (size_t)there);
+	if (__builtin_expect(rest != 0, 0) && there == words && is_numbered(ret, rest) &&
+		(ret->ds_flags & PL_INT_DS_SAMPLED) == 0) {
+		ret->have_flow_seq = true;
+		ret->flow_seq = pl_be32(ret->stack + 4 * (size_t)(words - 1));
+	}
 	if (there < words)
 		pl_cursor_skip(c, pl_cursor_left(c));
 	if (ret->layout->words > ret->layout->baseline_words)
@@ -367,7 +382,7 @@ static enum pl_verdict parse_shim_v2(struct pl_int *ret, struct pl_cursor *c, co
 /* Zeroes what parsing does not always set. */
 static inline void clear(struct pl_int *ret, enum pl_int_carrier carrier)
 {
-	memset(ret, 0, sizeof(*ret));
+	pl_clear(ret, sizeof(*ret));
 	ret->version = PL_INT_VERSION_MAX;
 	ret->carrier = (uint8_t)carrier;
 }

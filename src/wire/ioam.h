@@ -163,3 +163,5 @@ int pl_ioam_put_e2e(
 int pl_ioam_put_pot(struct pl_build *b, const struct pl_ioam_pot *pot, uint8_t option_type);
 /* Extension flags follow from what there is. */
 int pl_ioam_put_dex(struct pl_build *b, const struct pl_ioam_dex *dex, uint8_t option_type);
+/* One node's data for a trace type, as a node on the way writes it. */
+int pl_ioam_put_node(struct pl_build *b, uint32_t type, const struct pl_ioam_node *node);

@@ -183,3 +183,13 @@ int pl_ioam_put_dex(struct pl_build *b, const struct pl_ioam_dex *dex, uint8_t o
 		pl_put_be32(b, dex->seq);
 	return end(b, at);
 }
+
+int pl_ioam_put_node(struct pl_build *b, uint32_t type, const struct pl_ioam_node *node)
+{
+	size_t len = pl_cursor_left(&node->snapshot);
+
+	if (type > 0xffffff || len % 4 != 0 || len > 1020)
+		return -EINVAL;
+	put_node(b, type, node);
+	return b->full ? -ENOBUFS : 0;
+}

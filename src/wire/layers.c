@@ -255,6 +255,7 @@ static enum pl_verdict walk_ip(struct walk *w, unsigned int want)
 
 	if (p == NULL)
 		return PL_V_SHORT;
+	w->ret->network = p;
 	version = p[0] >> 4;
 	if ((version != 4 && version != 6) || (want != 0 && version != want))
 		return PL_V_IP_VERSION;
@@ -268,6 +269,10 @@ static enum pl_verdict walk_mpls(struct walk *w)
 
 		if (p == NULL)
 			return PL_V_SHORT;
+		if (i == 0) {
+			w->ret->label = pl_be32(p) >> 12;
+			w->ret->flags |= PL_LAYERS_MPLS;
+		}
 		if ((p[2] & 1) == 0)
 			continue;
 		/* Nothing names what follows the bottom of the stack; the nibble tells IP from

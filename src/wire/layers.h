@@ -84,9 +84,11 @@ struct pl_flow {
 #define PL_LAYERS_NO_L4    0x04 /* the transport header is not whole; flow has no ports */
 #define PL_LAYERS_HOP_OPTS 0x08 /* hop_opts is set */
 #define PL_LAYERS_DST_OPTS 0x10 /* dst_opts is set */
+#define PL_LAYERS_MPLS     0x20 /* label is set */
 
 struct pl_layers {
 	struct pl_flow flow;
+	const uint8_t *network; /* the IP header; NULL when there is none */
 	/* from the transport header to the end of the IP packet, or of the capture */
 	struct pl_cursor transport;
 	struct pl_cursor payload; /* behind the transport header; TCP: behind its options */
@@ -95,6 +97,7 @@ struct pl_layers {
 	uint8_t ecn;
 	uint8_t flags;    /* PL_LAYERS_* */
 	uint16_t missing; /* bytes that are announced and not there (saturating) */
+	uint32_t label;   /* of the outer MPLS header, 20 bits; with PL_LAYERS_MPLS */
 	/* Only when `flags` says so; indeterminate otherwise, because the usual packet has none. */
 	struct pl_cursor hop_opts; /* inside of the IPv6 Hop-by-Hop options */
 	struct pl_cursor dst_opts; /* inside of the (last) IPv6 Destination Options */
@@ -144,6 +147,7 @@ static inline bool pl_layers_walk_usual(
 	there = pl_cursor_left(&c);
 	ret->flags = 0;
 	ret->missing = 0;
+	ret->network = p;
 	if (__builtin_expect(!pl_cursor_trim(&c, announced), 0)) {
 		ret->flags = PL_LAYERS_CUT;
 		ret->missing = (uint16_t)(announced - there);

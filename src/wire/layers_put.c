@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Writing carriers: what the generator and the tests send. */
 #include <assert.h>
+#include <string.h>
 
 #include "wire/layers.h"
 
 uint32_t pl_checksum_add(uint32_t sum, const void *data, size_t len)
 {
 	const uint8_t *p = data;
-	uint64_t wide = sum;
+	uint64_t words = 0, v;
 
-	for (; len >= 4; p += 4, len -= 4)
-		wide += pl_be32(p);
-	if (len >= 2) {
-		wide += (uint32_t)pl_be16(p) << 16;
-		p += 2;
-		len -= 2;
-		if (len == 1)
-			wide += (uint32_t)p[0] << 8;
-	} else if (len == 1) {
-		wide += (uint32_t)p[0] << 24;
+	/* In the machine's byte order: the sum then has its bytes swapped too (RFC 1071 2B). Halves,
+	 * so that no carry is lost. */
+	for (; len >= 8; p += 8, len -= 8) {
+		memcpy(&v, p, 8);
+		words += (v & UINT32_MAX) + (v >> 32);
 	}
-	/* 2^32 = 1 modulo 2^16 - 1: carries are added back at the bottom. */
-	wide = (wide & UINT32_MAX) + (wide >> 32);
-	return (uint32_t)((wide & UINT32_MAX) + (wide >> 32));
+	v = 0;
+	memcpy(&v, p, len);
+	words += (v & UINT32_MAX) + (v >> 32);
+	words = (words & UINT32_MAX) + (words >> 32);
+	words = (words & UINT16_MAX) + (words >> 16);
+	words = (words & UINT16_MAX) + (words >> 16);
+	words = (words & UINT16_MAX) + (words >> 16);
+	v = (uint64_t)sum + __builtin_bswap16((uint16_t)words);
+	return (uint32_t)((v & UINT32_MAX) + (v >> 32));
 }
 
 uint16_t pl_checksum_fold(uint32_t sum)

@@ -57,8 +57,8 @@ static const struct good {
 	{ "a priority tag is no vlan", ETH "8100 e000 0800" IP4U UDP DATA, PL_LINK_ETHERNET, false, 4, 17, 0, PL_FLOW_PORTS, 2000, 0, 0, 4 },
 	{ "802.1ad: the inner tag counts", ETH "88a8 0064 8100 00c8 0800" IP4U UDP DATA, PL_LINK_ETHERNET, false, 4, 17, 0, PL_FLOW_PORTS | PL_FLOW_VLAN, 2000, 200, 0, 4 },
 	{ "four tags", ETH "9100 0001 88a8 0002 8100 0003 8100 0004 86dd" IP6("000c", "11") UDP DATA, PL_LINK_ETHERNET, false, 6, 17, 0, PL_FLOW_PORTS | PL_FLOW_VLAN, 2000, 4, 0, 4 },
-	{ "mpls, two labels", ETH "8847 00010040 00020140" IP4U UDP DATA, PL_LINK_ETHERNET, false, 4, 17, 0, PL_FLOW_PORTS, 2000, 0, 0, 4 },
-	{ "mpls, eight labels, ipv6", ETH "8848 00010040 00010040 00010040 00010040 00010040 00010040 00010040 00020140" IP6("000c", "11") UDP DATA, PL_LINK_ETHERNET, false, 6, 17, 0, PL_FLOW_PORTS, 2000, 0, 0, 4 },
+	{ "mpls, two labels", ETH "8847 00010040 00020140" IP4U UDP DATA, PL_LINK_ETHERNET, false, 4, 17, PL_LAYERS_MPLS, PL_FLOW_PORTS, 2000, 0, 0, 4 },
+	{ "mpls, eight labels, ipv6", ETH "8848 00010040 00010040 00010040 00010040 00010040 00010040 00010040 00020140" IP6("000c", "11") UDP DATA, PL_LINK_ETHERNET, false, 6, 17, PL_LAYERS_MPLS, PL_FLOW_PORTS, 2000, 0, 0, 4 },
 	{ "raw ipv4", IP4U UDP DATA, PL_LINK_RAW_IP, false, 4, 17, 0, PL_FLOW_PORTS, 2000, 0, 0, 4 },
 	{ "raw ipv6", IP6("000c", "11") UDP DATA, PL_LINK_RAW_IP, false, 6, 17, 0, PL_FLOW_PORTS, 2000, 0, 0, 4 },
 	{ "cooked v1", "0000 0001 0006 020000000001 0000 0800" IP4U UDP DATA, PL_LINK_SLL, false, 4, 17, 0, PL_FLOW_PORTS, 2000, 0, 0, 4 },
@@ -114,6 +114,10 @@ static void test_good(void)
 		       l.ecn == (g->version == 6 ? 3 : 0);
 		ok(same, "%s: version %u proto %u flags %#x have %#x vlan %u missing %u", g->name,
 			l.ip_version, l.flow.proto, l.flags, l.flow.have, l.flow.vlan, l.missing);
+		ok(l.network >= copy && l.network < copy + n && l.network[0] >> 4 == g->version,
+			"%s: where the IP header is", g->name);
+		if (g->flags & PL_LAYERS_MPLS)
+			eq(l.label, 0x10, "%s: the outer label", g->name);
 		if (g->have & PL_FLOW_PORTS)
 			eq(l.flow.dport, g->dport, "%s: dport", g->name);
 		eq(pl_cursor_left(&l.payload), g->payload, "%s: payload", g->name);
@@ -205,7 +209,7 @@ static bool layers_same(const struct pl_layers *a, const struct pl_layers *b)
 	       a->flow.vni == b->flow.vni && a->flow.have == b->flow.have &&
 	       cursor_same(&a->transport, &b->transport) && cursor_same(&a->payload, &b->payload) &&
 	       a->ip_version == b->ip_version && a->ttl == b->ttl && a->ecn == b->ecn &&
-	       a->flags == b->flags && a->missing == b->missing;
+	       a->flags == b->flags && a->missing == b->missing && a->network == b->network;
 }
 
 static bool inside(const struct pl_cursor *c, const uint8_t *data, size_t n)

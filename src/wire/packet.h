@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/addr.h"
+#include "base/clock_kind.h"
 
 #define PL_BATCH_MAX 256
 
@@ -31,7 +32,9 @@ struct pl_packet {
 	uint32_t wire_len;       /* bytes it had on the wire; > len when the capture cut it */
 	uint64_t ts_ns;          /* arrival, since the Unix epoch */
 	uint8_t link;            /* enum pl_link */
+	uint8_t out;             /* 1: a tap saw it leave the host */
 	uint16_t sport, dport;   /* PL_LINK_UDP only */
+	uint8_t clock;           /* enum pl_clock_kind, of ts_ns */
 	struct pl_addr src, dst; /* PL_LINK_UDP only */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What reading reports of every version takes, for report_parse.c and report_v20.c. */
+/* State and helpers for reading reports of every version, for report_parse.c and report_v20.c. */
 #pragma once
 
 #include "wire/report.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads and writes RoCE packets. */
 #include <string.h>
 
 #include "wire/layers.h"

@@ -160,12 +160,12 @@ uint32_t pl_roce_icrc(const uint8_t *net, size_t n, enum pl_roce_net kind);
 /* The same for IPv4 behind an Ethernet header, which is there: up to 12 bytes before `net` are read
  * (and do not count). Fastest for n up to 256. */
 uint32_t pl_roce_icrc_ip4(const uint8_t *net, size_t n);
-/* What the last 16 bytes before the ICRC are to it, as two words of memory: the ICRCs of packets
- * that differ in nothing else differ as these do. */
+/* The part that the last 16 bytes before the ICRC have in it; the bytes as two words of memory. The
+ * ICRCs of packets that differ in nothing else differ (XOR) as these parts do. */
 uint32_t pl_roce_icrc_tail(uint64_t first, uint64_t second);
 
 /*
- * For who is not shown the network header: which identification and whether fragments were allowed,
+ * For callers without the network header: which identification and whether fragments were allowed,
  * of an IPv4 packet whose header here has 0 and no fragments there, explains this ICRC. Everything
  * else is as in pl_roce_icrc. False: none does. One in 2^15 ICRCs has an explanation.
  */
@@ -189,5 +189,5 @@ static inline uint32_t pl_roce_packets(uint64_t bytes, uint32_t mtu)
 	return bytes == 0 ? 1 : (uint32_t)((bytes + mtu - 1) / mtu);
 }
 
-/* What an RNR timer code says, in ns (architecture 9.7.5.2.8, table). */
+/* The time that an RNR timer code stands for, in ns (architecture 9.7.5.2.8, table). */
 uint64_t pl_roce_rnr_ns(uint8_t code);

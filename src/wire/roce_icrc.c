@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Computes the ICRC of a RoCE packet. */
 #include <string.h>
 
 #include "base/crc32.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Names and helps of verdicts and notes, from their lists. */
 #include "wire/verdict.h"
 
 struct row {

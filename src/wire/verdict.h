@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What became of a packet: see verdicts.def and notes.def. */
+/* The verdict on a packet and the notes about it: see verdicts.def and notes.def. */
 #pragma once
 
 #include <stdint.h>

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes the tables of ClickHouse for records. */
+#include "record/clickhouse.h"
+
+#include <string.h>
+
+static const char *type_of(const struct pl_field *field)
+{
+	switch (field->form) {
+	case PL_FORM_ADDR:
+		return "IPv6";
+	case PL_FORM_U16:
+		return "UInt16";
+	case PL_FORM_U32:
+		return "UInt32";
+	case PL_FORM_U64:
+		/* The only ones in nanoseconds are times. */
+		return strcmp(field->unit, "ns") == 0 ? "DateTime64(9, 'UTC')" : "UInt64";
+	case PL_FORM_HEX64:
+		return "UInt64";
+	case PL_FORM_S64:
+		return "Int64";
+	default:
+		return "UInt8"; /* numbers and words of a byte */
+	}
+}
+
+static void put_escaped(struct pl_buf *out, const char *text, char mark)
+{
+	for (; *text != '\0'; text++) {
+		if (*text == mark || *text == '\\')
+			pl_buf_chr(out, '\\');
+		pl_buf_chr(out, *text);
+	}
+}
+
+static void put_text(struct pl_buf *out, const char *text)
+{
+	pl_buf_chr(out, '\'');
+	put_escaped(out, text, '\'');
+	pl_buf_chr(out, '\'');
+}
+
+static void put_name(struct pl_buf *out, const char *table, const char *suffix)
+{
+	pl_buf_chr(out, '`');
+	put_escaped(out, table, '`');
+	pl_buf_str(out, suffix);
+	pl_buf_chr(out, '`');
+}
+
+void pl_clickhouse_put_stored(struct pl_buf *out, const struct pl_field *field)
+{
+	pl_buf_str(out, field->present != 0 ? "raw_" : "");
+	pl_buf_str(out, field->name);
+}
+
+/* RowBinary has a fixed place for every value: what may be absent is a column of its own, made of
+ * the stored one and the bits that say whether it is there. */
+static void put_optional(struct pl_buf *out, const struct pl_flat *flat)
+{
+	for (uint32_t i = 0; i < flat->n_fields; i++) {
+		const struct pl_field *field = &flat->fields[i];
+
+		if (field->present == 0)
+			continue;
+		pl_buf_printf(out,
+			",\n    %s Nullable(%s) ALIAS if(bitAnd(has, %u) != 0, raw_%s, NULL) COMMENT ",
+			field->name, type_of(field), field->present, field->name);
+		put_text(out, field->help);
+	}
+}
+
+static void put_table(
+	struct pl_buf *out, const struct pl_flat *flat, const char *table, const char *suffix)
+{
+	pl_buf_str(out, "CREATE TABLE IF NOT EXISTS ");
+	put_name(out, table, suffix);
+	pl_buf_str(out, "\n(\n");
+	for (uint32_t i = 0; i < flat->n_fields; i++) {
+		const struct pl_field *field = &flat->fields[i];
+
+		pl_buf_str(out, i > 0 ? ",\n    " : "    ");
+		pl_clickhouse_put_stored(out, field);
+		pl_buf_printf(out, " %s COMMENT ", type_of(field));
+		put_text(out, field->help);
+	}
+	/* A table of an engine that only reads has no such columns. */
+	if (suffix[0] == '\0')
+		put_optional(out, flat);
+	pl_buf_str(out, "\n)\n");
+}
+
+static void put_topic(struct pl_buf *out, const struct pl_flat *flat, const char *table,
+	const struct pl_clickhouse_topic *topic)
+{
+	put_table(out, flat, table, "_topic");
+	pl_buf_str(out, "ENGINE = Kafka\nSETTINGS kafka_broker_list = ");
+	put_text(out, topic->brokers);
+	pl_buf_str(out, ", kafka_topic_list = ");
+	put_text(out, topic->name);
+	pl_buf_str(out, ",\n    kafka_group_name = ");
+	put_text(out, topic->group);
+	pl_buf_str(out, ", kafka_format = 'RowBinary';\n\nCREATE MATERIALIZED VIEW IF NOT EXISTS ");
+	put_name(out, table, "_from_topic");
+	pl_buf_str(out, " TO ");
+	put_name(out, table, "");
+	pl_buf_str(out, " AS\nSELECT * FROM ");
+	put_name(out, table, "_topic");
+	pl_buf_str(out, ";\n");
+}
+
+void pl_clickhouse_tables(struct pl_buf *out, enum pl_flat_kind kind, const char *table,
+	const struct pl_clickhouse_topic *topic)
+{
+	const struct pl_flat *flat = pl_flat(kind);
+	const char *time = flat->fields[0].name;
+
+	pl_buf_printf(out, "-- %s/%d: a row is %u bytes of RowBinary.\n", flat->name,
+		PL_FLAT_VERSION, flat->size);
+	put_table(out, flat, table, "");
+	pl_buf_printf(
+		out, "ENGINE = MergeTree\nPARTITION BY toDate(%s)\nORDER BY %s;\n", time, time);
+	if (topic != NULL) {
+		pl_buf_chr(out, '\n');
+		put_topic(out, flat, table, topic);
+	}
+}
+
+static void put_sized(struct pl_buf *out, const char *prefix, const char *text)
+{
+	const size_t len = strlen(prefix) + strlen(text);
+
+	/* Below 128, so that the length is a byte of a LEB128 number. */
+	pl_buf_chr(out, (char)len);
+	pl_buf_str(out, prefix);
+	pl_buf_str(out, text);
+}
+
+void pl_clickhouse_header(struct pl_buf *out, enum pl_flat_kind kind)
+{
+	const struct pl_flat *flat = pl_flat(kind);
+
+	pl_buf_chr(out, (char)flat->n_fields);
+	for (uint32_t i = 0; i < flat->n_fields; i++)
+		put_sized(out, flat->fields[i].present != 0 ? "raw_" : "", flat->fields[i].name);
+	for (uint32_t i = 0; i < flat->n_fields; i++)
+		put_sized(out, "", type_of(&flat->fields[i]));
+}
