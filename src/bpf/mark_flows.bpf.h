@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The flows of mark.bpf.c, which has the setup: a table of open addressing in two arrays that user
+ * space maps. What processors share of a flow is in one line, the cell of a block that a processor
+ * counts in another, whose place follows from the slot: a packet of a flow that is not in the cache
+ * waits for both at once. A hash table of the kernel has six lines for it, one behind the other.
+ */
+#pragma once
+
+#include "bpf/mark_maps.bpf.h"
+#include "bpf/mark_rules.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct pl_mark_head);
+} pl_mark_heads SEC(".maps");
+
+/* At pl_mark_cell_at(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct pl_mark_cell);
+} pl_mark_cells SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct pl_mark_table);
+} pl_mark_table SEC(".maps");
+
+#define LOCK_TRIES 1024u
+
+/* The slot of the flow in w->key, from the one that its hash says to `far` behind it; -1: it is not
+ * there. *ret_free: where it can be put, slots: nowhere. */
+static __always_inline int scan(struct work *w, uint32_t at, uint32_t far, uint32_t *ret_free)
+{
+	const uint32_t slots = pl_mark_setup.slots;
+
+	*ret_free = slots;
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < PL_MARK_PROBES; i++) {
+		struct pl_mark_head *head = bpf_map_lookup_elem(&pl_mark_heads, &at);
+		uint32_t state;
+
+		if (head == NULL || i > far)
+			return -1;
+		state = *(volatile uint32_t *)&head->state;
+		if ((state == PL_MARK_EMPTY || state == PL_MARK_FREE) && *ret_free == slots)
+			*ret_free = at;
+		if (state == PL_MARK_EMPTY)
+			return -1;
+		if (state != PL_MARK_FREE && pl_mark_key_is(&head->key, &w->key)) {
+			if (state == PL_MARK_READY ||
+				__sync_val_compare_and_swap(
+					&head->state, PL_MARK_DYING, PL_MARK_READY) != PL_MARK_FREE)
+				return (int)at;
+		}
+		at = at + 1 >= slots ? 0 : at + 1;
+	}
+	return -1;
+}
+
+/* The slot of the flow in w->key; -1: there is none. It looks no further than a flow was ever put: in
+ * time all slots are FREE, and each packet that no rule chooses would pass by 64 of them. */
+__attribute__((noinline)) int pl_mark_do_find_flow(struct work *w, uint32_t at)
+{
+	uint32_t zero = 0, unused;
+	const struct pl_mark_table *t = bpf_map_lookup_elem(&pl_mark_table, &zero);
+
+	if (w == NULL || t == NULL)
+		return -1;
+	return scan(w, at, *(volatile const uint32_t *)&t->far, &unused);
+}
+
+/*
+ * The same of a flow that is put in if it is new; -1: there is no room for it, or another processor
+ * took too long with the table. One at a time, or a flow that begins on two processors would have
+ * two slots.
+ */
+__attribute__((noinline)) int pl_mark_do_add_flow(struct work *w, uint32_t at)
+{
+	const uint32_t slots = pl_mark_setup.slots;
+	uint32_t zero = 0, place, far, i;
+	struct pl_mark_table *t = bpf_map_lookup_elem(&pl_mark_table, &zero);
+	struct pl_mark_head *head;
+	int slot;
+
+	if (w == NULL || t == NULL)
+		return -1;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < LOCK_TRIES; i++) {
+		if (__sync_val_compare_and_swap(&t->lock, 0, 1) == 0)
+			break;
+	}
+	if (i == LOCK_TRIES)
+		return -1;
+	slot = scan(w, at, PL_MARK_PROBES, &place);
+	if (slot < 0 && *(volatile uint32_t *)&t->n < pl_mark_setup.flows) {
+		head = bpf_map_lookup_elem(&pl_mark_heads, &place);
+		if (head != NULL) {
+			head->key = w->key;
+			head->pulsed = 0;
+			head->packets = head->bytes = 0;
+			far = place >= at ? place - at : place + slots - at;
+			if (far > t->far)
+				*(volatile uint32_t *)&t->far = far;
+			(void)__sync_fetch_and_add(&t->n, 1);
+			(void)__sync_lock_test_and_set(&head->state, PL_MARK_READY);
+			slot = (int)place;
+		}
+	}
+	(void)__sync_lock_test_and_set(&t->lock, 0);
+	return slot;
+}
+
+struct flow {
+	struct pl_mark_head *head;
+	uint32_t slot;
+};
+
+/* This processor's cell of the block; NULL: there is none. */
+static __always_inline struct pl_mark_cell *cell_of(uint32_t slot, uint64_t block)
+{
+	uint32_t at = pl_mark_cell_at(slot, pl_mark_setup.slots, bpf_get_smp_processor_id(), block);
+
+	return bpf_map_lookup_elem(&pl_mark_cells, &at);
+}
+
+/* The flow of a packet, if rules choose it. False: they do not, or (*full) there is no room for one
+ * more. */
+static __always_inline bool flow_of(struct work *w, const struct pl_mark_packet *s,
+	const struct pl_mark_key *key, bool leaving, struct flow *ret, bool *full)
+{
+	uint32_t zero = 0, at;
+	struct pl_mark_table *t = bpf_map_lookup_elem(&pl_mark_table, &zero);
+	struct pl_mark_cell *cell;
+	int slot;
+
+	*full = false;
+	if (t == NULL || (pl_mark_setup.each != 0 && !chosen(w, s, leaving)))
+		return false;
+	at = pl_mark_slot_of(key, t->seed, pl_mark_setup.slots);
+	ret->slot = at;
+	ret->head = bpf_map_lookup_elem(&pl_mark_heads, &at);
+	/* Asked for while the head is on its way. */
+	cell = cell_of(at, w->block);
+	if (cell != NULL)
+		(void)*(volatile uint64_t *)&cell->block;
+	if (ret->head != NULL && *(volatile uint32_t *)&ret->head->state == PL_MARK_READY &&
+		pl_mark_key_is(&ret->head->key, key))
+		return true;
+	w->key = *key;
+	slot = pl_mark_do_find_flow(w, at);
+	if (slot < 0) {
+		if (pl_mark_setup.each == 0 && !chosen(w, s, leaving))
+			return false;
+		slot = pl_mark_do_add_flow(w, at);
+		*full = slot < 0;
+	}
+	if (slot < 0)
+		return false;
+	ret->slot = (uint32_t)slot;
+	ret->head = bpf_map_lookup_elem(&pl_mark_heads, &ret->slot);
+	return ret->head != NULL;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the parts of mark.bpf.c have in common: what user space sets before, and the work of a packet. */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/mark_kernel.h"
+#include "core/tap_core.h"
+
+struct work {
+	struct pl_mark_counts counts;
+	uint64_t block, since_ns; /* that of the last packet, and when it began */
+	struct pl_mark_key key;
+	/* Here the verifier does not tell its values apart: what follows is checked once, not for
+	 * each kind of packet, which would be too much for Linux 6.1. */
+	struct pl_mark_packet packet;
+	struct pl_pkt96 record; /* what rules look at */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct work);
+} pl_mark_work SEC(".maps");
+
+/* Written by user space only. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct pl_mark_state);
+} pl_mark_state SEC(".maps");
+
+const volatile struct pl_mark_setup pl_mark_setup;
+struct pl_mark_rules pl_mark_rules;
+uint32_t pl_mark_armed; /* of a marker: 1: it marks, 0: it only looks */

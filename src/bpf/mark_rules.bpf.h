@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which packets mark.bpf.c marks, counts or clears. */
+#pragma once
+
+#include "bpf/mark_maps.bpf.h"
+
+/* Whether a rule chooses the packet in w->record; what none matches is not chosen. */
+__attribute__((noinline)) int pl_mark_do_rules(struct work *w)
+{
+	struct pl_mark_rules *set = &pl_mark_rules;
+	uint32_t n = *(volatile uint32_t *)&set->n;
+
+	if (w == NULL)
+		return 0;
+#pragma clang loop unroll(disable)
+	for (uint32_t i = 0; i < PL_TAP_RULES_MAX && i < n; i++) {
+		const struct pl_tap_rule *u = &set->rules[i & (PL_TAP_RULES_MAX - 1)];
+
+		if (pl_tap_rule_matches(u, &w->record))
+			return pl_tap_rule_decide(u, &w->record, 0) == PL_TAP_RULED_TAKE;
+	}
+	return 0;
+}
+
+static __always_inline bool chosen(struct work *w, const struct pl_mark_packet *s, bool leaving)
+{
+	struct pl_pkt96 *r = &w->record;
+
+	memcpy(r->src.b, s->key.src, 16);
+	memcpy(r->dst.b, s->key.dst, 16);
+	r->sport = s->key.sport;
+	r->dport = s->key.dport;
+	r->proto = (uint8_t)s->key.proto;
+	r->tos = s->tos;
+	r->vlan = s->vlan;
+	r->obs = leaving ? PL_OBS_OUT : 0;
+	r->flow_hash = pl_tap_core_hash(r);
+	return pl_mark_do_rules(w) != 0;
+}

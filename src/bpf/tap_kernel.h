@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the kernel's tap (bpf/tap.bpf.c) and user space (tap/kernel.c) say to each other. */
+#pragma once
+
+#include <stdint.h>
+
+#include "core/tap_counts.h"
+#include "core/tap_rules.h"
+
+/* Sets of rules that take turns: while one is in force the next one is written. A program that
+ * still looks at a set is done long before its turn comes again. */
+#define PL_TAP_RULE_SETS 4u /* a power of two */
+
+struct pl_tap_rule_set {
+	uint32_t n;
+	uint16_t point; /* observation point */
+	uint16_t reserved;
+	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
+	uint64_t matched[PL_TAP_RULES_MAX]; /* of rules that sample */
+};
+
+/* Set before the program is attached. */
+struct pl_tap_control {
+	uint32_t link;         /* enum pl_tap_link */
+	uint32_t record_bytes; /* 64 or 96 */
+	uint32_t wake_ns;      /* user space is woken at most once in so long, by each processor */
+};
+
+/* Per processor. packets = all of them but bad_options, hardware, stamped and count_full. */
+struct pl_tap_kernel_counts {
+	uint64_t records, not_ip, broken, skipped, not_sampled, ring_full;
+	uint64_t counted;               /* by key (core/tap_counts.h); they have no record */
+	uint64_t bad_options, hardware; /* malformed TCP options; records with times of the NIC */
+	uint64_t stamped;               /* packets with times of the NIC, records or not */
+	uint64_t count_full;            /* had a record as there was no room for another key */
+};

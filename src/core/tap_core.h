@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From the first bytes of a packet to its record (pkt96/1): the twin of tap/tap.c for the kernel
+ * program (bpf/tap.bpf.c), with the same readings and order of checks. tests/bpf/tap_core_test.c
+ * holds both against each other, byte by byte.
+ *
+ * It reads a copy of the packet's first PL_TAP_HEAD_BYTES bytes, as many as a tap by a packet
+ * socket copies (PL_TAP_BYTES of tap/tap.h). What one step leaves to the next stands in memory, so
+ * that the kernel's verifier can look at each step once:
+ *
+ *   w->there, w->wire and w->bytes are filled
+ *   outcome = pl_tap_core_link(w, link);
+ *   if (outcome == PL_TAP_MADE) outcome = pl_tap_core_network(w);
+ *   if (outcome == PL_TAP_MADE) outcome = pl_tap_core_transport(w);
+ *   if (outcome == PL_TAP_MADE) pl_tap_core_options(w);
+ *   w->record lacks time, observation point, direction and number
+ */
+#pragma once
+
+#include "core/report_cursor.h"
+#include "core/tap_rules.h"
+#include "record/packet.h"
+
+#define PL_TAP_HEAD_BYTES 192
+#define PL_TAP_HEAD_SPAN  256u /* positions are kept below it, whatever a packet says */
+#define PL_TAP_HEAD_SLACK 40u  /* the longest piece that is read at a position */
+
+/* The result for a packet. */
+enum pl_tap_outcome { PL_TAP_MADE, PL_TAP_NOT_IP, PL_TAP_BROKEN };
+
+/* Beside those, of one step of a loop: there may be another tag, label or extension header, and
+ * labels follow. */
+enum { PL_TAP_MORE = 3, PL_TAP_LABELS };
+
+enum pl_tap_link { PL_TAP_ETHERNET, PL_TAP_RAW_IP };
+
+enum {
+	PL_TAP_LATER_FRAGMENT = 1, /* no transport header */
+	PL_TAP_MORE_FRAGMENTS = 2, /* the transport may announce more than is here */
+	PL_TAP_HEADLESS = 4,       /* the transport header, or one before it, is cut */
+	PL_TAP_BAD_OPTIONS = 8,    /* TCP options are malformed */
+};
+
+struct pl_tap_walk {
+	uint8_t bytes[PL_TAP_HEAD_SPAN + PL_TAP_HEAD_SLACK];
+	uint32_t there, wire;        /* bytes of the packet: copied, and in all */
+	uint32_t at, end;            /* the next byte to read, and behind the last of the packet */
+	uint32_t network, announced; /* where the IP header is; bytes the packet says it has left */
+	uint32_t whole;              /* length from the IP header on */
+	uint32_t version, flags;     /* 4 or 6; PL_TAP_* */
+	uint32_t proto;              /* before the network header: its type */
+	uint32_t left;               /* of TCP options */
+	struct pl_pkt96 record;
+};
+
+/* Steps of loops, which in the kernel are calls: verifiers before 6.4 do not follow loops with all
+ * of that in them. */
+#ifndef PL_TAP_TAG
+#define PL_TAP_TAG       pl_tap_core_tag
+#define PL_TAP_LABEL     pl_tap_core_label
+#define PL_TAP_EXTENSION pl_tap_core_extension
+#define PL_TAP_OPTION    pl_tap_core_option
+#endif
+
+/* A value at any address. The kernel's compiler takes it for a machine that reads such a one byte
+ * by byte; those that the program runs on do not. */
+#ifdef __bpf__
+#define PL_TAP_LOAD(v, p) ((v) = *(const __typeof__(v) *)(p))
+#else
+#define PL_TAP_LOAD(v, p) memcpy(&(v), (p), sizeof(v))
+#endif
+
+/* A value that the verifier is to forget what it knows of: through memory. */
+#define PL_TAP_AGAIN(x) (*(volatile uint32_t *)&(x))
+
+PL_CORE_INLINE const uint8_t *pl_tap_at(const struct pl_tap_walk *w, uint32_t at)
+{
+	PL_FRAME_OPAQUE(at);
+	return w->bytes + (at & (PL_TAP_HEAD_SPAN - 1));
+}
+
+PL_CORE_INLINE uint16_t pl_tap_be16(const struct pl_tap_walk *w, uint32_t at)
+{
+	uint16_t v;
+
+	PL_TAP_LOAD(v, pl_tap_at(w, at));
+	return __builtin_bswap16(v);
+}
+
+PL_CORE_INLINE uint32_t pl_tap_be32(const struct pl_tap_walk *w, uint32_t at)
+{
+	uint32_t v;
+
+	PL_TAP_LOAD(v, pl_tap_at(w, at));
+	return __builtin_bswap32(v);
+}
+
+PL_CORE_INLINE uint16_t pl_tap_saturated(uint32_t v)
+{
+	return v < UINT16_MAX ? (uint16_t)v : UINT16_MAX;
+}
+
+/* ---- link ---- */
+
+/* want: the version that the header before announced; 0: any. */
+PL_CORE_INLINE uint32_t pl_tap_core_version(struct pl_tap_walk *w, uint32_t at, uint32_t want)
+{
+	uint32_t version;
+
+	if (w->there <= at)
+		return PL_TAP_BROKEN;
+	version = *pl_tap_at(w, at) >> 4;
+	if ((version != 4 && version != 6) || (want != 0 && version != want))
+		return PL_TAP_BROKEN;
+	w->version = version;
+	w->network = w->at = at;
+	w->end = w->there;
+	return PL_TAP_MADE;
+}
+
+/* Label i. Nothing names what follows the bottom of the stack; the nibble tells IP from
+ * pseudowires. */
+PL_CORE_INLINE uint32_t pl_tap_core_label(struct pl_tap_walk *w, uint32_t i)
+{
+	const uint32_t at = PL_TAP_AGAIN(w->at), label = pl_tap_be32(w, at);
+	uint32_t version;
+
+	if (w->there < at + 4 || i == 8)
+		return PL_TAP_BROKEN;
+	if (i == 0)
+		w->record.label = (uint16_t)(label >> 12);
+	w->at = at + 4;
+	if ((label & 0x100) == 0)
+		return PL_TAP_MORE;
+	if (w->there <= at + 4)
+		return PL_TAP_BROKEN;
+	version = *pl_tap_at(w, at + 4) >> 4;
+	return version == 4 || version == 6 ? pl_tap_core_version(w, at + 4, 0) : PL_TAP_NOT_IP;
+}
+
+/* What the type announces; tag i, if it is one. */
+PL_CORE_INLINE uint32_t pl_tap_core_tag(struct pl_tap_walk *w, uint32_t i)
+{
+	const uint32_t at = PL_TAP_AGAIN(w->at), type = PL_TAP_AGAIN(w->proto);
+
+	switch (type) {
+	case 0x0800:
+		return pl_tap_core_version(w, at, 4);
+	case 0x86dd:
+		return pl_tap_core_version(w, at, 6);
+	case 0x8847:
+	case 0x8848:
+		return PL_TAP_LABELS;
+	case 0x8100:
+	case 0x88a8:
+	case 0x9100:
+		break;
+	default:
+		return PL_TAP_NOT_IP;
+	}
+	if (w->there < at + 4 || i == 4)
+		return PL_TAP_BROKEN;
+	if (i == 0)
+		w->record.vlan = pl_tap_be16(w, at) & 0xfff;
+	w->proto = pl_tap_be16(w, at + 2);
+	w->at = at + 4;
+	return PL_TAP_MORE;
+}
+
+PL_CORE_INLINE uint32_t pl_tap_core_link(struct pl_tap_walk *w, uint32_t link)
+{
+	uint32_t outcome = PL_TAP_MORE;
+
+	memset(&w->record, 0, sizeof(w->record));
+	w->flags = 0;
+	if (link == PL_TAP_RAW_IP)
+		return pl_tap_core_version(w, 0, 0);
+	if (w->there < 14)
+		return PL_TAP_BROKEN;
+	w->at = 14;
+	w->proto = pl_tap_be16(w, 12);
+#ifdef __bpf__
+#pragma clang loop unroll(disable)
+#endif
+	for (uint32_t i = 0; i < 5 && outcome == PL_TAP_MORE; i++)
+		outcome = PL_TAP_TAG(w, i);
+	if (outcome != PL_TAP_LABELS)
+		return outcome;
+	outcome = PL_TAP_MORE;
+#ifdef __bpf__
+#pragma clang loop unroll(disable)
+#endif
+	for (uint32_t i = 0; i < 9 && outcome == PL_TAP_MORE; i++)
+		outcome = PL_TAP_LABEL(w, i);
+	return outcome;
+}
+
+/* ---- network ---- */
+
+/* Padding behind what the IP header announces goes. */
+PL_CORE_INLINE void pl_tap_core_announced(struct pl_tap_walk *w, uint32_t at, uint32_t announced)
+{
+	if (announced <= w->end - at)
+		w->end = at + announced;
+	w->announced = announced;
+}
+
+PL_CORE_INLINE void pl_tap_core_fragment(
+	struct pl_pkt96 *r, uint32_t id, uint32_t offset, uint32_t more)
+{
+	r->ip_id = (uint16_t)id;
+	r->frag_off = (uint16_t)(offset | (more ? 0x8000u : 0));
+}
+
+PL_CORE_INLINE uint32_t pl_tap_core_ip4(struct pl_tap_walk *w)
+{
+	const uint32_t at = w->at;
+	const uint8_t *p = pl_tap_at(w, at);
+	struct pl_pkt96 *r = &w->record;
+	uint32_t header, announced, fragment, v4;
+	uint64_t words[2] = { 0, 0xffff0000 };
+
+	if (w->end - at < 20)
+		return PL_TAP_BROKEN;
+	header = (p[0] & 15u) * 4;
+	announced = pl_tap_be16(w, at + 2);
+	fragment = pl_tap_be16(w, at + 6);
+	if (header < 20 || announced < header)
+		return PL_TAP_BROKEN;
+	r->tos = p[1];
+	r->ttl = p[8];
+	w->proto = p[9];
+	PL_TAP_LOAD(v4, p + 12);
+	words[1] = 0xffff0000 | (uint64_t)v4 << 32;
+	memcpy(PL_TAP_WORDS(r->src), words, 16);
+	PL_TAP_LOAD(v4, p + 16);
+	words[1] = 0xffff0000 | (uint64_t)v4 << 32;
+	memcpy(PL_TAP_WORDS(r->dst), words, 16);
+	r->wire_len = (uint16_t)announced;
+	w->whole = announced;
+	pl_tap_core_fragment(r, pl_tap_be16(w, at + 4), fragment & 0x1fff, fragment & 0x2000);
+	if (r->frag_off != 0)
+		r->obs |= PL_OBS_FRAGMENT;
+	if ((fragment & 0x1fff) != 0)
+		w->flags |= PL_TAP_LATER_FRAGMENT;
+	else if ((fragment & 0x2000) != 0)
+		w->flags |= PL_TAP_MORE_FRAGMENTS;
+	pl_tap_core_announced(w, at, announced);
+	if (header > w->end - at) {
+		w->at = w->end;
+		w->flags |= PL_TAP_HEADLESS;
+		return PL_TAP_MADE;
+	}
+	w->at = at + header;
+	w->announced -= header;
+	return PL_TAP_MADE;
+}
+
+PL_CORE_INLINE int pl_tap_is_extension(uint32_t type)
+{
+	return type == 0 || type == 43 || type == 44 || type == 51 || type == 60;
+}
+
+/* Extension header i, if the next header is one. */
+PL_CORE_INLINE uint32_t pl_tap_core_extension(struct pl_tap_walk *w, uint32_t i)
+{
+	const uint32_t at = PL_TAP_AGAIN(w->at), type = PL_TAP_AGAIN(w->proto), left = w->end - at;
+	const uint8_t *p = pl_tap_at(w, at);
+	struct pl_pkt96 *r = &w->record;
+	uint32_t size, fragment;
+
+	if (!pl_tap_is_extension(type))
+		return PL_TAP_MADE;
+	/* Only the first header may be Hop-by-Hop (RFC 8200 4.1). */
+	if (i == 8 || (type == 0 && i > 0))
+		return PL_TAP_BROKEN;
+	size = type == 44 ? 8 : type == 51 ? (p[1] + 2u) * 4 : (p[1] + 1u) * 8;
+	if (left < 8 ? w->announced < 8 : size > w->announced)
+		return PL_TAP_BROKEN;
+	if (left < 8 || size > left) {
+		if (left >= 8)
+			w->at = w->end;
+		w->flags |= PL_TAP_HEADLESS;
+		return PL_TAP_MADE;
+	}
+	w->at = at + size;
+	w->announced -= size;
+	w->proto = p[0];
+	if (type != 44)
+		return PL_TAP_MORE;
+	fragment = pl_tap_be16(w, at + 2);
+	/* Of several fragment headers the first one is the record's. */
+	if ((r->obs & PL_OBS_FRAGMENT) == 0)
+		pl_tap_core_fragment(r, pl_tap_be32(w, at + 4), fragment >> 3, fragment & 1);
+	r->obs |= PL_OBS_FRAGMENT;
+	if ((fragment & 0xfff8) != 0) {
+		w->flags |= PL_TAP_LATER_FRAGMENT;
+		return PL_TAP_MADE;
+	}
+	w->flags &= ~(uint32_t)PL_TAP_MORE_FRAGMENTS;
+	if ((fragment & 1) != 0)
+		w->flags |= PL_TAP_MORE_FRAGMENTS;
+	return PL_TAP_MORE;
+}
+
+PL_CORE_INLINE uint32_t pl_tap_core_ip6(struct pl_tap_walk *w)
+{
+	const uint32_t at = w->at;
+	const uint8_t *p = pl_tap_at(w, at);
+	struct pl_pkt96 *r = &w->record;
+	uint64_t words[2];
+	uint32_t announced, outcome = PL_TAP_MORE;
+
+	if (w->end - at < 40)
+		return PL_TAP_BROKEN;
+	announced = pl_tap_be16(w, at + 4);
+	r->tos = (uint8_t)(pl_tap_be16(w, at) >> 4);
+	r->ttl = p[7];
+	PL_TAP_LOAD(words[0], p + 8);
+	PL_TAP_LOAD(words[1], p + 16);
+	memcpy(PL_TAP_WORDS(r->src), words, 16);
+	PL_TAP_LOAD(words[0], p + 24);
+	PL_TAP_LOAD(words[1], p + 32);
+	memcpy(PL_TAP_WORDS(r->dst), words, 16);
+	w->proto = p[6];
+	/* A jumbogram (RFC 2675) has length 0 and a Hop-by-Hop header. */
+	if (announced == 0 && w->proto == 0)
+		return PL_TAP_BROKEN;
+	/* A frame that was joined to more than the header's field can say (BIG TCP). */
+	w->whole = announced != 0 ? 40 + announced : w->wire - at;
+	r->wire_len = pl_tap_saturated(w->whole);
+	w->at = at + 40;
+	pl_tap_core_announced(w, at + 40, announced);
+#ifdef __bpf__
+#pragma clang loop unroll(disable)
+#endif
+	for (uint32_t i = 0; i < 9 && outcome == PL_TAP_MORE; i++)
+		outcome = PL_TAP_EXTENSION(w, i);
+	return outcome;
+}
+
+PL_CORE_INLINE uint32_t pl_tap_core_network(struct pl_tap_walk *w)
+{
+	return w->version == 4 ? pl_tap_core_ip4(w) : pl_tap_core_ip6(w);
+}
+
+/* ---- transport ---- */
+
+/* *ret_length: of header and payload, as UDP says. */
+PL_CORE_INLINE uint32_t pl_tap_core_udp(struct pl_tap_walk *w, uint32_t *ret_length)
+{
+	const uint32_t length = pl_tap_be16(w, w->at + 4);
+
+	if (w->end - w->at < 8) {
+		w->flags |= PL_TAP_HEADLESS;
+		return PL_TAP_MADE;
+	}
+	if (length < 8 || (length > w->announced && (w->flags & PL_TAP_MORE_FRAGMENTS) == 0))
+		return PL_TAP_BROKEN;
+	w->record.sport = pl_tap_be16(w, w->at);
+	w->record.dport = pl_tap_be16(w, w->at + 2);
+	if ((w->record.frag_off & 0x8000) == 0)
+		*ret_length = length;
+	return PL_TAP_MADE;
+}
+
+PL_CORE_INLINE uint32_t pl_tap_core_tcp(struct pl_tap_walk *w, uint32_t *ret_header)
+{
+	const uint32_t at = w->at, left = w->end - at;
+	const uint8_t *p = pl_tap_at(w, at);
+	struct pl_pkt96 *r = &w->record;
+	uint32_t length;
+
+	if (left < 20) {
+		w->flags |= PL_TAP_HEADLESS;
+		return PL_TAP_MADE;
+	}
+	length = (uint32_t)(p[12] >> 4) * 4;
+	if (length < 20 || length > w->announced)
+		return PL_TAP_BROKEN;
+	r->sport = pl_tap_be16(w, at);
+	r->dport = pl_tap_be16(w, at + 2);
+	r->tcp_seq = pl_tap_be32(w, at + 4);
+	r->tcp_ack = pl_tap_be32(w, at + 8);
+	r->tcp_flags = p[13];
+	r->tcp_win = pl_tap_be16(w, at + 14);
+	*ret_header = length;
+	w->left = length - 20;
+	if (length > left) {
+		r->obs |= PL_OBS_TRUNCATED;
+		w->left = left - 20;
+	}
+	w->at = at + 20;
+	return PL_TAP_MADE;
+}
+
+PL_CORE_INLINE uint32_t pl_tap_core_transport(struct pl_tap_walk *w)
+{
+	struct pl_pkt96 *r = &w->record;
+	const uint32_t before = w->at - w->network, icmp = w->version == 4 ? 1 : 58;
+	uint32_t length = w->whole > before ? w->whole - before : 0;
+	uint32_t outcome = PL_TAP_MADE, header = 0;
+
+	r->proto = (uint8_t)w->proto;
+	w->left = 0;
+	if ((w->flags & (PL_TAP_LATER_FRAGMENT | PL_TAP_HEADLESS)) == 0) {
+		if (w->proto == 17) {
+			header = 8;
+			outcome = pl_tap_core_udp(w, &length);
+		} else if (w->proto == 6) {
+			outcome = pl_tap_core_tcp(w, &header);
+		} else if (w->proto == icmp && w->end - w->at >= 4) {
+			header = 4;
+			r->sport = *pl_tap_at(w, w->at);
+			r->dport = *pl_tap_at(w, w->at + 1);
+		} else if (w->proto == icmp) {
+			w->flags |= PL_TAP_HEADLESS;
+		}
+	}
+	if ((w->flags & PL_TAP_HEADLESS) != 0) {
+		r->obs |= PL_OBS_TRUNCATED;
+		header = 0;
+	}
+	r->pay_len = pl_tap_saturated(length > header ? length - header : 0);
+	return outcome;
+}
+
+/* ---- TCP options ---- */
+
+/* RFC 9293 3.1 and RFC 7323 3.2. One option; 0: it was the last one that is read. */
+PL_CORE_INLINE int pl_tap_core_option(struct pl_tap_walk *w)
+{
+	const uint32_t at = PL_TAP_AGAIN(w->at), left = PL_TAP_AGAIN(w->left);
+	const uint8_t *p = pl_tap_at(w, at);
+	struct pl_pkt96 *r = &w->record;
+	const uint32_t kind = p[0], length = p[1];
+
+	if (left == 0)
+		return 0;
+	r->tcp_opts |= (uint16_t)(1u << (kind < 15 ? kind : 15));
+	if (kind == 0)
+		return 0;
+	if (kind == 1) {
+		w->at = at + 1;
+		w->left = left - 1;
+		return 1;
+	}
+	if (left < 2 || length < 2 || length > left) {
+		w->flags |= PL_TAP_BAD_OPTIONS;
+		return 0;
+	}
+	if (kind == 2 && length == 4) {
+		r->mss = pl_tap_be16(w, at + 2);
+	} else if (kind == 8 && length == 10) {
+		r->tsval = pl_tap_be32(w, at + 2);
+		r->tsecr = pl_tap_be32(w, at + 6);
+	} else if (kind == 2 || kind == 8) {
+		w->flags |= PL_TAP_BAD_OPTIONS;
+		return 0;
+	}
+	w->at = at + length;
+	w->left = left - length;
+	return 1;
+}
+
+/* Two fillers and the timestamps, as nearly every segment has them. 0: other options. */
+PL_CORE_INLINE int pl_tap_core_usual_options(struct pl_tap_walk *w)
+{
+	if (w->left != 12 || pl_tap_be32(w, w->at) != 0x0101080a)
+		return 0;
+	w->record.tcp_opts = 1u << 1 | 1u << 8;
+	w->record.tsval = pl_tap_be32(w, w->at + 4);
+	w->record.tsecr = pl_tap_be32(w, w->at + 8);
+	return 1;
+}
+
+PL_CORE_INLINE void pl_tap_core_options(struct pl_tap_walk *w)
+{
+	if (pl_tap_core_usual_options(w))
+		return;
+#ifdef __bpf__
+#pragma clang loop unroll(disable)
+#endif
+	for (uint32_t i = 0; i < 40; i++) {
+		if (!PL_TAP_OPTION(w))
+			break;
+	}
+	if ((w->record.obs & PL_OBS_TRUNCATED) != 0)
+		w->flags &= ~(uint32_t)PL_TAP_BAD_OPTIONS;
+}
+
+/* ---- the flow hash ---- */
+
+PL_CORE_INLINE uint64_t pl_tap_core_side(const struct pl_addr *addr, uint16_t port)
+{
+	uint64_t words[2];
+
+	memcpy(words, PL_TAP_WORDS(*addr), sizeof(words));
+	return pl_tap_mix(words[1] ^ 0x51a9c4f3e2d78b06u, pl_tap_mix(words[0], port));
+}
+
+/* pl_flow_hash_packet of record/flow_hash.h. */
+PL_CORE_INLINE uint64_t pl_tap_core_hash(const struct pl_pkt96 *r)
+{
+	const uint64_t hash = pl_tap_mix(
+		pl_tap_core_side(&r->src, r->sport) + pl_tap_core_side(&r->dst, r->dport),
+		r->proto);
+
+	return hash != 0 ? hash : 1;
+}

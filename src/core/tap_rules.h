@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Rules of a tap as data: what the text of tap/rules.h becomes, and whether a record matches. One
+ * source for user space (tap/rules.c) and the kernel program (bpf/tap.bpf.c), where they are map
+ * data.
+ */
+#pragma once
+
+#include "core/report_cursor.h"
+#include "record/packet.h"
+
+#define PL_TAP_RULES_MAX   64 /* a power of two */
+
+/* An address of a record, which stands at a multiple of 8: else the kernel's compiler copies it
+ * byte by byte, and whoever reads it as words waits for all of them. */
+#define PL_TAP_WORDS(addr) __builtin_assume_aligned((addr).b, 8)
+
+enum pl_tap_action { PL_TAP_TAKE, PL_TAP_SKIP, PL_TAP_MARK };
+enum pl_tap_ruling { PL_TAP_RULED_TAKE, PL_TAP_RULED_SKIP, PL_TAP_RULED_NOT_SAMPLED };
+
+/* Addresses that are `addr` where the bits of `mask` are set; words as they lie in memory. */
+struct pl_tap_net {
+	uint64_t addr[2], mask[2];
+};
+
+/* Of ports and of numbers of bytes. */
+struct pl_tap_range {
+	uint16_t low, high; /* 0 to 65535: any */
+};
+
+struct pl_tap_rule {
+	struct pl_tap_net src, dst, net;
+	struct pl_tap_range sport, dport, port;
+	struct pl_tap_range length, payload; /* bytes: wire_len, pay_len */
+	uint16_t vlan, vlan_mask;            /* 0xffff: this one, 0: any */
+	uint16_t obs, obs_mask;              /* observation point and direction */
+	uint8_t proto, proto_mask;           /* 0xff: this one, 0: any */
+	uint8_t flags, flags_mask;           /* of TCP: those of the mask are as in flags */
+	uint8_t action;                      /* enum pl_tap_action */
+	uint8_t reserved[7];
+	uint32_t sample, sample_flows; /* 1: all */
+};
+
+/* pl_hash_mix of base/hash.h, for a processor without products of 128 bits. */
+PL_CORE_INLINE uint64_t pl_tap_mix(uint64_t a, uint64_t b)
+{
+	uint64_t a0, a1, b0, b1, low, high, middle;
+
+	a ^= 0x9e3779b97f4a7c15u;
+	b ^= 0xe7037ed1a0b428dbu;
+	a0 = (uint32_t)a;
+	a1 = a >> 32;
+	b0 = (uint32_t)b;
+	b1 = b >> 32;
+	middle = a1 * b0 + (a0 * b0 >> 32);
+	low = a0 * b1 + (uint32_t)middle;
+	high = a1 * b1 + (middle >> 32) + (low >> 32);
+	return a * b ^ high;
+}
+
+/* Of all words that differ the bits; 0: none does. */
+PL_CORE_INLINE uint64_t pl_tap_net_off(const struct pl_tap_net *n, const uint64_t words[2])
+{
+	return ((words[0] ^ n->addr[0]) & n->mask[0]) | ((words[1] ^ n->addr[1]) & n->mask[1]);
+}
+
+/* 0 within the range; without a jump, which the verifier would follow both ways. */
+PL_CORE_INLINE uint32_t pl_tap_range_off(struct pl_tap_range p, uint32_t v)
+{
+	return ((v - p.low) | (p.high - v)) >> 31;
+}
+
+PL_CORE_INLINE int pl_tap_rule_matches(const struct pl_tap_rule *u, const struct pl_pkt96 *r)
+{
+	uint64_t src[2], dst[2], off;
+
+	memcpy(src, PL_TAP_WORDS(r->src), sizeof(src));
+	memcpy(dst, PL_TAP_WORDS(r->dst), sizeof(dst));
+	off = pl_tap_net_off(&u->src, src) | pl_tap_net_off(&u->dst, dst);
+	off |= pl_tap_range_off(u->sport, r->sport) | pl_tap_range_off(u->dport, r->dport);
+	off |= pl_tap_range_off(u->port, r->sport) & pl_tap_range_off(u->port, r->dport);
+	off |= pl_tap_range_off(u->length, r->wire_len) | pl_tap_range_off(u->payload, r->pay_len);
+	off |= (uint64_t)((r->proto ^ u->proto) & u->proto_mask);
+	off |= (uint64_t)((r->tcp_flags ^ u->flags) & u->flags_mask);
+	off |= (uint64_t)((r->vlan ^ u->vlan) & u->vlan_mask);
+	off |= (uint64_t)((r->obs ^ u->obs) & u->obs_mask);
+	return off == 0 && (pl_tap_net_off(&u->net, src) == 0 || pl_tap_net_off(&u->net, dst) == 0);
+}
+
+/* Partitions and queues are chosen by the flow hash as well: a share of the flows must not be a
+ * share of the partitions. */
+#define PL_TAP_SAMPLE_MIX 0x2545f4914f6cdd1du
+
+/* What a rule that matches says of the record, whose bits it sets; before: how many it matched
+ * until now, which only rules that sample need. */
+PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_decide(
+	const struct pl_tap_rule *u, struct pl_pkt96 *r, uint64_t before)
+{
+	if (u->action == PL_TAP_SKIP)
+		return PL_TAP_RULED_SKIP;
+	if (u->sample_flows > 1 &&
+		pl_tap_mix(r->flow_hash, PL_TAP_SAMPLE_MIX) % u->sample_flows != 0)
+		return PL_TAP_RULED_NOT_SAMPLED;
+	if (u->sample > 1 && before % u->sample != 0)
+		return PL_TAP_RULED_NOT_SAMPLED;
+	if (u->sample_flows > 1 || u->sample > 1)
+		r->obs |= PL_OBS_SAMPLED;
+	if (u->action == PL_TAP_MARK)
+		r->obs |= PL_OBS_RULE;
+	return PL_TAP_RULED_TAKE;
+}
