@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs a host's marker, meter or domain edge. */
+#include "service/mark_host.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/timex.h>
+
+#include "base/clock.h"
+#include "netio/tai.h"
+#include "service/tap_rules.h"
+
+#define LOOK_NS UINT64_C(1000000000)
+#define STEP_NS 1000000 /* clocks that move apart by more in a turn, and 1/1000 of it, were set */
+/* Blocks that can be behind the one to be read next: what later ones have not counted over. */
+#define BEHIND  (PL_MARK_KEPT - 2)
+
+/* ---- time ---- */
+
+static void read_clock(struct pl_mark_host *h)
+{
+	struct timex t = { .modes = 0 };
+	struct pl_mark_clock *c = &h->clock;
+
+	*c = (struct pl_mark_clock){ .error_ns = h->o->clock_error_ns,
+		.tai_offset = (uint16_t)(pl_tai_ahead_ns() / 1000000000) };
+	if (adjtimex(&t) < 0)
+		return;
+	c->synced = (t.status & STA_UNSYNC) == 0;
+	if (c->error_ns == UINT64_MAX && c->synced)
+		c->error_ns = (uint64_t)t.maxerror * 1000;
+}
+
+static uint64_t period(const struct pl_mark_host *h)
+{
+	return h->o->kernel.setup.period_ns;
+}
+
+/* Both clocks at one time. False: something always came between. */
+static bool read_both(uint64_t *ret_mono_ns, uint64_t *ret_tai_ns)
+{
+	for (int i = 0; i < 4; i++) {
+		const uint64_t before = pl_clock_mono_ns();
+
+		*ret_tai_ns = pl_clock_read(CLOCK_TAI);
+		*ret_mono_ns = pl_clock_mono_ns();
+		if (*ret_mono_ns - before < STEP_NS / 4)
+			return true;
+	}
+	return false;
+}
+
+/* A clock that was set moves blocks: those at both times are told as such, and reading goes on at
+ * the new one. */
+static void watch_clock(struct pl_mark_host *h)
+{
+	struct pl_mark_watch *w = pl_hostmark_watch(h->kernel);
+	uint64_t now_ns, tai, block;
+	int64_t ahead, moved, most;
+
+	if (!read_both(&now_ns, &tai))
+		return;
+	block = tai / period(h);
+	ahead = (int64_t)(tai - now_ns);
+	moved = ahead - w->ahead_ns;
+	most = STEP_NS + (int64_t)((now_ns - w->turn_ns) / 1000);
+	if (w->turn_ns != 0 && (moved > most || -moved > most)) {
+		h->steps++;
+		pl_say("the clock was set by %.3f s: the blocks of this time are marked as such",
+			(double)moved / 1e9);
+		if (pl_hostmark_next(h->kernel) > block + 1)
+			pl_hostmark_set_next(h->kernel, block);
+		h->stepped = block + 1;
+	}
+	w->ahead_ns = ahead;
+	w->turn_ns = now_ns;
+}
+
+/* ---- records ---- */
+
+static void flush(struct pl_mark_host *h)
+{
+	for (unsigned int i = 0; i < h->n_outs; i++)
+		h->outs[i]->driver->put(h->outs[i], h->batch, h->n_batch);
+	if (h->o->records != NULL)
+		h->o->records(h->o->arg, h->batch, h->n_batch);
+	h->n_batch = 0;
+}
+
+static void take(
+	void *arg, const struct pl_mark_key *key, const struct pl_mark_cell *cell, bool overwritten)
+{
+	struct pl_mark_host *h = arg;
+	struct pl_mark128 *record = &h->batch[h->n_batch];
+	struct pl_mark_flow flow = {
+		.sport = key->sport, .dport = key->dport, .proto = (uint8_t)key->proto
+	};
+
+	if ((key->proto & PL_MARK_HAS_ID) != 0) {
+		flow.proto = 0;
+		flow.has_flow_id = 1;
+		flow.flow_id = key->proto & ~PL_MARK_HAS_ID;
+	}
+	memcpy(flow.src.b, key->src, sizeof(flow.src.b));
+	memcpy(flow.dst.b, key->dst, sizeof(flow.dst.b));
+	pl_mark_record(record, &h->point, &flow, cell->block, cell);
+	if (overwritten) {
+		record->mark_flags |= PL_MARK_IS_PARTIAL;
+		h->overwritten++;
+	}
+	h->records++;
+	if (++h->n_batch == PL_MARK_HOST_BATCH)
+		flush(h);
+}
+
+/* The last block that a packet which came until now can be of. */
+static uint64_t reached(const struct pl_mark_host *h)
+{
+	return (pl_clock_read(CLOCK_TAI) + period(h) / 2) / period(h);
+}
+
+/* What was counted since the last look is of blocks that are read now and later. */
+static void look_at_counts(struct pl_mark_host *h)
+{
+	struct pl_mark_watch *w = pl_hostmark_watch(h->kernel);
+	struct pl_mark_counts now;
+	uint64_t overflow;
+
+	pl_hostmark_counts(h->kernel, &now);
+	overflow = now.marker.overflow + now.meter.overflow;
+	if (overflow != w->overflow)
+		h->no_room = reached(h);
+	if (now.marker.in_use != w->in_use)
+		h->in_use = reached(h);
+	w->overflow = overflow;
+	w->in_use = now.marker.in_use;
+}
+
+/* What is the same in all records of a block. */
+static void set_point(struct pl_mark_host *h, uint64_t block)
+{
+	const struct pl_hostmark_options *k = &h->o->kernel;
+	uint32_t flags = k->role == PL_HOSTMARK_MARKER ? PL_MARK_IS_MARKER : 0;
+
+	look_at_counts(h);
+	read_clock(h);
+	flags |= h->clock.synced ? PL_MARK_IS_SYNCED : 0;
+	flags |= block <= h->stepped ? PL_MARK_IS_STEPPED : 0;
+	flags |= block <= h->no_room ? PL_MARK_NO_ROOM : 0;
+	flags |= block <= h->in_use ? PL_MARK_IN_USE : 0;
+	if (block <= h->torn || !pl_hostmark_attached(h->kernel))
+		flags |= PL_MARK_IS_PARTIAL;
+	h->point = (struct pl_mark_point){ .point = h->o->point,
+		.method = (uint8_t)k->setup.method,
+		.period_ns = k->setup.period_ns,
+		.flags = (uint16_t)flags,
+		.tai_offset = h->clock.tai_offset,
+		.clock_error_ns = h->clock.error_ns };
+}
+
+static void read_block(struct pl_mark_host *h, uint64_t block)
+{
+	set_point(h, block);
+	pl_hostmark_read(h->kernel, block, PL_MARK_HOST_IDLE_BLOCKS, take, h);
+	flush(h);
+	h->flows = pl_hostmark_flows(h->kernel);
+	h->blocks++;
+	pl_hostmark_set_next(h->kernel, block + 1);
+}
+
+static bool enough(const struct pl_mark_host *h)
+{
+	return h->o->full != NULL && h->o->full(h->o->arg);
+}
+
+/* The first block that is seen whole: a marker's is the next one; to a meter packets of the next one
+ * may have come already, early. */
+static void begin_blocks(struct pl_mark_host *h)
+{
+	const uint64_t block = pl_clock_read(CLOCK_TAI) / period(h);
+
+	if (pl_hostmark_next(h->kernel) == 0)
+		pl_hostmark_set_next(
+			h->kernel, block + (h->o->kernel.role == PL_HOSTMARK_MARKER ? 1 : 2));
+}
+
+static void read_blocks(struct pl_mark_host *h)
+{
+	const uint64_t tai = pl_clock_read(CLOCK_TAI), now = tai / period(h);
+	uint64_t next = pl_hostmark_next(h->kernel);
+
+	if (next + BEHIND < now) {
+		h->missed += now - BEHIND - next;
+		pl_say("%" PRIu64 " blocks were not read: this process came too late to them",
+			now - BEHIND - next);
+		next = now - BEHIND;
+		pl_hostmark_set_next(h->kernel, next);
+	}
+	while (!enough(h) && pl_mark_read_at(next, period(h)) <= tai)
+		read_block(h, next++);
+}
+
+/* ---- before marking ---- */
+
+/* Marks, once nobody was seen to use the bits. */
+static int check_use(struct pl_mark_host *h, uint64_t now_ns, struct pl_diag *diag)
+{
+	struct pl_mark_counts c;
+
+	if (h->armed_ns == 0)
+		return 0;
+	pl_hostmark_counts(h->kernel, &c);
+	if (c.marker.in_use > 0) {
+		pl_diag_set(diag,
+			"%s: %" PRIu64 " of %" PRIu64
+			" packets to be marked have a marking bit set already: another application or marker uses it; choose another --bit, or --check 0 to mark all the same",
+			h->o->kernel.dev, c.marker.in_use, c.marker.checked);
+		return -EBUSY;
+	}
+	if (now_ns < h->armed_ns)
+		return 0;
+	h->armed_ns = 0;
+	pl_say("nobody uses the bit: %" PRIu64 " packets were looked at; marking begins",
+		c.marker.checked);
+	pl_hostmark_arm(h->kernel);
+	begin_blocks(h);
+	return 0;
+}
+
+static void begin_marking(struct pl_mark_host *h)
+{
+	if (h->o->kernel.role == PL_HOSTMARK_EDGE)
+		return;
+	if (h->o->kernel.role == PL_HOSTMARK_MARKER) {
+		if (h->o->check_ns > 0 && !pl_hostmark_resumed(h->kernel)) {
+			h->armed_ns = pl_clock_mono_ns() + h->o->check_ns;
+			return;
+		}
+		pl_hostmark_arm(h->kernel);
+	}
+	begin_blocks(h);
+}
+
+/* ---- opening ---- */
+
+static void interfaces(void *s, struct pl_confine *confine)
+{
+	struct pl_mark_host *h = s;
+
+	snprintf(
+		h->uri, sizeof(h->uri), "%s:%s", h->o->kernel.xdp ? "xdp" : "tc", h->o->kernel.dev);
+	pl_confine_uri(confine, h->uri, false);
+}
+
+static int files(void *s, struct pl_confine *confine)
+{
+	const struct pl_mark_host *h = s;
+	int r = pl_confine_path(confine, h->o->rules_file, false);
+
+	/* To take pins away, should it not begin. */
+	if (r == 0)
+		r = pl_confine_path(confine, h->o->kernel.pin, true);
+	for (size_t i = 0; r == 0 && i < h->o->n_to; i++)
+		r = pl_tap_out_files(h->o->to[i], confine);
+	return r;
+}
+
+static int open_outs(struct pl_mark_host *h, struct pl_diag *diag)
+{
+	const struct pl_tap_out_settings settings = { .kind = PL_FLAT_MARK128,
+		.exporter = h->o->point };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < h->o->n_to && i < PL_MARK_HOST_TO_MAX; i++) {
+		r = pl_tap_out_open(&h->outs[i], h->o->to[i], &settings, diag);
+		if (r == 0 && h->outs[i]->driver->clock != NULL)
+			h->outs[i]->driver->clock(h->outs[i], PL_STAMP_TAI);
+		h->n_outs += r == 0;
+	}
+	return r;
+}
+
+static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+{
+	struct pl_mark_host *h = s;
+	struct pl_hostmark_options kernel = h->o->kernel;
+	int r = 0;
+
+	h->rules = h->o->rules;
+	if (h->o->rules_file != NULL)
+		r = pl_tap_rules_read(&h->rules, h->o->rules_file, diag);
+	if (r == 0)
+		r = pl_hostmark_check_rules(&h->rules, diag);
+	kernel.rules = &h->rules;
+	kernel.rights = opening->rights;
+	if (r == 0)
+		r = pl_hostmark_open(&h->kernel, &kernel, diag);
+	if (r == 0)
+		r = opening->opened(opening->arg, diag);
+	if (r == 0)
+		r = open_outs(h, diag);
+	if (r < 0)
+		return r;
+	if (!pl_hostmark_resumed(h->kernel)) {
+		*pl_hostmark_watch(h->kernel) = (struct pl_mark_watch){ 0 };
+		look_at_counts(h);
+		h->no_room = h->in_use = 0;
+	}
+	begin_marking(h);
+	h->began = true;
+	return 0;
+}
+
+/* ---- running ---- */
+
+static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
+{
+	const struct pl_mark_host *h = s;
+
+	if (max == 0)
+		return 0;
+	ret[0] = (struct pollfd){ .fd = pl_hostmark_fd(h->kernel), .events = POLLIN };
+	return 1;
+}
+
+/* An interface that went or came back is news; the program is attached again. */
+static int watch_interface(struct pl_mark_host *h, struct pl_diag *diag)
+{
+	const bool before = pl_hostmark_attached(h->kernel);
+	const int r = pl_hostmark_turn(h->kernel, diag);
+
+	/* It may have let packets pass that nobody counted. */
+	if (!before || !pl_hostmark_attached(h->kernel))
+		h->torn = reached(h);
+	if (r != -ENETDOWN && r != -EAGAIN)
+		return r;
+	pl_say_diag(diag);
+	*diag = (struct pl_diag){ .text = "" };
+	return 0;
+}
+
+static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
+{
+	struct pl_mark_host *h = s;
+	int r = polled[0].revents != 0 ? watch_interface(h, diag) : 0;
+
+	if (r == 0 && h->o->kernel.role == PL_HOSTMARK_EDGE)
+		return PL_TURN_IDLE;
+	if (r == 0)
+		r = check_use(h, now_ns, diag);
+	if (r == 0 && h->armed_ns == 0) {
+		watch_clock(h);
+		read_blocks(h);
+	}
+	if (r < 0)
+		return r;
+	h->outs_due_ns = UINT64_MAX;
+	for (unsigned int i = 0; i < h->n_outs; i++) {
+		const uint64_t due = h->outs[i]->driver->turn(h->outs[i], now_ns);
+
+		if (due < h->outs_due_ns)
+			h->outs_due_ns = due;
+	}
+	if (h->o->turned != NULL)
+		h->o->turned(h->o->arg);
+	return enough(h) ? PL_TURN_OVER : PL_TURN_IDLE;
+}
+
+static uint64_t due_ns(void *s, uint64_t now_ns)
+{
+	struct pl_mark_host *h = s;
+	uint64_t due = now_ns + LOOK_NS, tai, at;
+
+	if (h->o->kernel.role == PL_HOSTMARK_EDGE)
+		return due;
+	if (h->armed_ns != 0)
+		return h->armed_ns < due ? h->armed_ns : due;
+	tai = pl_clock_read(CLOCK_TAI);
+	at = pl_mark_read_at(pl_hostmark_next(h->kernel), period(h));
+	if (at <= tai)
+		return now_ns;
+	if (now_ns + (at - tai) < due)
+		due = now_ns + (at - tai);
+	if (h->outs_due_ns < due)
+		due = h->outs_due_ns;
+	return due;
+}
+
+static void drain(void *s)
+{
+	struct pl_mark_host *h = s;
+
+	for (unsigned int i = 0; i < h->n_outs; i++)
+		h->outs[i]->driver->finish(h->outs[i]);
+	if (h->o->turned != NULL)
+		h->o->turned(h->o->arg);
+}
+
+bool pl_mark_host_complete(const struct pl_mark_host *h)
+{
+	for (unsigned int i = 0; i < h->n_outs; i++) {
+		if (h->outs[i]->driver->lost(h->outs[i]) > 0)
+			return false;
+	}
+	return true;
+}
+
+void pl_mark_host_close(struct pl_mark_host *h)
+{
+	for (unsigned int i = 0; i < h->n_outs; i++)
+		pl_tap_out_close(h->outs[i]);
+	h->n_outs = 0;
+	pl_hostmark_close(h->kernel);
+	h->kernel = NULL;
+}
+
+const struct pl_service_ops pl_mark_host_ops = {
+	.name = "mark",
+	.interfaces = interfaces,
+	.files = files,
+	.open = open_service,
+	.fds = fds,
+	.turn = turn,
+	.due_ns = due_ns,
+	.metrics = pl_mark_host_put_page,
+	.describe = pl_mark_host_describe,
+	.drain = drain,
+	.account = pl_mark_host_put_text,
+	.counters = pl_mark_host_put_json,
+};

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where rows of a query go: which kind, and that of files. */
+#include "service/result_out.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kafka/uri.h"
+#include "runtime/say.h"
+#include "service/line_file.h"
+
+#define WRITE_NS UINT64_C(200000000)
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_result_stats, __VA_ARGS__)
+#include "service/result_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_result_stats_list = { stat_rows,
+	sizeof(stat_rows) / sizeof(stat_rows[0]) };
+
+uint64_t pl_result_lost(const struct pl_result_stats *stats)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < pl_result_stats_list.n; i++) {
+		const struct pl_stat *row = &pl_result_stats_list.rows[i];
+
+		if (strncmp(row->name, "drop_", 5) == 0)
+			sum += pl_stat_read(row, stats);
+	}
+	return sum;
+}
+
+/* ---- a file ---- */
+
+struct file_out {
+	struct pl_result_out out; /* first */
+	struct pl_line_file file;
+	uint64_t due_ns;
+};
+
+static int open_file(
+	struct pl_result_out **ret, const char *uri, uint32_t wait_ms, struct pl_diag *diag)
+{
+	struct file_out *self = calloc(1, sizeof(*self));
+	int r;
+
+	(void)wait_ms;
+	if (self == NULL)
+		return -ENOMEM;
+	r = pl_line_file_make(&self->file, uri + strlen(PL_RESULT_FILE));
+	if (r == 0)
+		r = pl_line_file_open(&self->file, diag);
+	if (r < 0) {
+		pl_line_file_close(&self->file);
+		free(self);
+		return r;
+	}
+	*ret = &self->out;
+	return 0;
+}
+
+static void write_file(struct file_out *self)
+{
+	struct pl_result_stats *stats = &self->out.stats;
+	const bool failing = self->file.failing;
+	uint64_t lines;
+	const int r = pl_line_file_write(&self->file, &lines);
+
+	stats->waiting -= lines;
+	if (r == 0)
+		stats->delivered += lines;
+	else
+		stats->drop_file += lines;
+	if (r < 0 && !failing)
+		pl_say("%s: %s", self->out.name, strerror(-r));
+}
+
+static void put_line(
+	struct pl_result_out *out, const char *key, size_t key_len, const char *row, size_t len)
+{
+	struct file_out *self = (struct file_out *)out;
+
+	(void)key;
+	(void)key_len;
+	out->stats.waiting++;
+	if (pl_line_file_add(&self->file, row, len))
+		write_file(self);
+}
+
+static uint64_t turn_file(struct pl_result_out *out, uint64_t now_ns)
+{
+	struct file_out *self = (struct file_out *)out;
+
+	if (now_ns >= self->due_ns) {
+		write_file(self);
+		self->due_ns = now_ns + WRITE_NS;
+	}
+	return out->stats.waiting > 0 ? self->due_ns : UINT64_MAX;
+}
+
+static bool settle_file(struct pl_result_out *out, bool all)
+{
+	(void)all;
+	write_file((struct file_out *)out);
+	return true;
+}
+
+static void mark_file(struct pl_result_out *out)
+{
+	(void)out;
+}
+
+static void finish_file(struct pl_result_out *out, uint32_t wait_ms)
+{
+	(void)wait_ms;
+	write_file((struct file_out *)out);
+}
+
+static void close_file(struct pl_result_out *out)
+{
+	struct file_out *self = (struct file_out *)out;
+
+	pl_line_file_close(&self->file);
+	free(self);
+}
+
+static const struct pl_result_driver to_file = {
+	.open = open_file,
+	.put = put_line,
+	.turn = turn_file,
+	.settled = settle_file,
+	.mark = mark_file,
+	.finish = finish_file,
+	.close = close_file,
+};
+
+/* ---- which ---- */
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+static const struct pl_result_driver *driver_of(const char *uri)
+{
+	return begins(uri, PL_KAFKA_SCHEME) ? &pl_result_topic
+	       : begins(uri, PL_RESULT_FILE) && uri[strlen(PL_RESULT_FILE)] != '\0' ? &to_file
+										    : NULL;
+}
+
+int pl_result_out_check(const char *uri, struct pl_diag *diag)
+{
+	if (begins(uri, PL_KAFKA_SCHEME))
+		return pl_result_topic_check(uri, diag);
+	if (driver_of(uri) != NULL)
+		return 0;
+	pl_diag_set(diag, "\"%s\": rows go to file:PATH or kafka://HOST/TOPIC", uri);
+	return -EINVAL;
+}
+
+int pl_result_out_files(const char *uri, struct pl_confine *confine)
+{
+	if (begins(uri, PL_KAFKA_SCHEME))
+		return pl_result_topic_files(uri, confine);
+	return pl_confine_path(confine, uri + strlen(PL_RESULT_FILE), true);
+}
+
+int pl_result_out_open(
+	struct pl_result_out **ret, const char *uri, uint32_t wait_ms, struct pl_diag *diag)
+{
+	char *name = strndup(uri, strcspn(uri, "?"));
+	int r = pl_result_out_check(uri, diag);
+
+	if (r == 0 && name == NULL)
+		r = -ENOMEM;
+	if (r == 0)
+		r = driver_of(uri)->open(ret, uri, wait_ms, diag);
+	if (r == -ENOMEM)
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+	if (r < 0) {
+		free(name);
+		return r;
+	}
+	(*ret)->driver = driver_of(uri);
+	(*ret)->name = name;
+	return 0;
+}
+
+void pl_result_out_put(
+	struct pl_result_out *out, const char *key, size_t key_len, const char *row, size_t len)
+{
+	out->stats.rows++;
+	out->driver->put(out, key, key_len, row, len);
+}
+
+void pl_result_out_refuse(struct pl_result_out *out)
+{
+	out->stats.rows++;
+	out->refused++;
+	out->stats.drop_failed++;
+}
+
+uint64_t pl_result_out_turn(struct pl_result_out *out, uint64_t now_ns)
+{
+	return out->driver->turn(out, now_ns);
+}
+
+bool pl_result_out_settled(struct pl_result_out *out, bool all)
+{
+	return out->driver->settled(out, all);
+}
+
+void pl_result_out_mark(struct pl_result_out *out)
+{
+	out->driver->mark(out);
+}
+
+void pl_result_out_finish(struct pl_result_out *out, uint32_t wait_ms)
+{
+	out->driver->finish(out, wait_ms);
+}
+
+void pl_result_out_close(struct pl_result_out *out)
+{
+	char *name;
+
+	if (out == NULL)
+		return;
+	name = out->name;
+	out->driver->close(out);
+	free(name);
+}

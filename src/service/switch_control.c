@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The control socket: clients send requests, a line of JSON each, and get an answer, a line each.
+ * Bounded: so many clients, so long a line, one answer at a time; a client that does not read its
+ * answer is given up, one whose line is too long too.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/local_socket.h"
+#include "service/switch.h"
+
+#define STALL_NS UINT64_C(10000000000) /* of a client that does not read */
+
+struct client {
+	int fd; /* 0: none */
+	struct pl_buf in, out;
+	size_t sent;     /* of out */
+	uint64_t due_ns; /* when it is given up; 0: it owes nothing */
+};
+
+struct pl_switch_control {
+	struct pl_switch *s;
+	int fd;
+	struct client clients[PL_SWITCH_CLIENTS_MAX];
+};
+
+/* ---- the socket ---- */
+
+int pl_switch_control_open(
+	struct pl_switch_control **ret, struct pl_switch *s, const char *path, struct pl_diag *diag)
+{
+	struct pl_switch_control *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (c == NULL)
+		return -ENOMEM;
+	c->s = s;
+	/* The library seeds its tables from a file, which may not be opened later. */
+	json_object_seed(0);
+	c->fd = r = pl_local_listen(path, 0600, PL_SWITCH_CLIENTS_MAX, diag);
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+static void drop_client(struct client *x)
+{
+	close(x->fd);
+	pl_buf_done(&x->in);
+	pl_buf_done(&x->out);
+	*x = (struct client){ 0 };
+}
+
+void pl_switch_control_close(struct pl_switch_control *c)
+{
+	if (c == NULL)
+		return;
+	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX; i++) {
+		if (c->clients[i].fd != 0)
+			drop_client(&c->clients[i]);
+	}
+	close(c->fd);
+	/* The socket's file stays: the right to remove it was given up. The next switch does. */
+	free(c);
+}
+
+/* ---- waiting ---- */
+
+static bool is_full(const struct pl_switch_control *c)
+{
+	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX; i++) {
+		if (c->clients[i].fd == 0)
+			return false;
+	}
+	return true;
+}
+
+unsigned int pl_switch_control_fds(
+	const struct pl_switch_control *c, struct pollfd *ret, unsigned int max)
+{
+	unsigned int n = 0;
+
+	/* Who finds no room waits until there is some. */
+	if (n < max && !is_full(c))
+		ret[n++] = (struct pollfd){ .fd = c->fd, .events = POLLIN };
+	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX && n < max; i++) {
+		const struct client *x = &c->clients[i];
+
+		if (x->fd != 0)
+			ret[n++] = (struct pollfd){ .fd = x->fd,
+				.events = x->sent < x->out.len ? POLLOUT : POLLIN };
+	}
+	return n;
+}
+
+/* Requests that came together are in the buffer already, and nothing wakes for them. */
+static bool has_line(const struct client *x)
+{
+	return x->out.len == 0 && x->in.len > 0 && memchr(x->in.data, '\n', x->in.len) != NULL;
+}
+
+uint64_t pl_switch_control_due_ns(const struct pl_switch_control *c)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX; i++) {
+		if (has_line(&c->clients[i]))
+			return 0;
+		if (c->clients[i].due_ns != 0 && c->clients[i].due_ns < due)
+			due = c->clients[i].due_ns;
+	}
+	return due;
+}
+
+/* ---- requests ---- */
+
+static void accept_clients(struct pl_switch_control *c)
+{
+	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX; i++) {
+		struct client *x = &c->clients[i];
+
+		if (x->fd != 0)
+			continue;
+		x->fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (x->fd < 0) {
+			x->fd = 0;
+			return;
+		}
+		pl_buf_init(&x->in);
+		pl_buf_init(&x->out);
+	}
+}
+
+/* False: it is gone, or given up. */
+static bool send_answer(struct client *x, uint64_t now_ns)
+{
+	while (x->sent < x->out.len) {
+		ssize_t n = send(x->fd, x->out.data + x->sent, x->out.len - x->sent, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN) {
+			if (x->due_ns == 0)
+				x->due_ns = now_ns + STALL_NS;
+			return now_ns < x->due_ns;
+		}
+		if (n < 0)
+			return false;
+		x->sent += (size_t)n;
+		x->due_ns = 0;
+	}
+	pl_buf_reset(&x->out);
+	x->sent = 0;
+	x->due_ns = 0;
+	return true;
+}
+
+static bool receive(struct client *x)
+{
+	char bytes[16384];
+	ssize_t n;
+
+	do {
+		n = recv(x->fd, bytes, sizeof(bytes), 0);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 && errno == EAGAIN;
+	pl_buf_add(&x->in, bytes, (size_t)n);
+	return !x->in.failed;
+}
+
+static void answer_line(struct pl_switch_control *c, struct client *x, size_t len)
+{
+	x->out.limit = PL_SWITCH_ANSWER_MAX;
+	pl_switch_answer(c->s, x->in.data, len, &x->out);
+	if (x->out.failed) {
+		pl_buf_reset(&x->out);
+		pl_buf_str(&x->out,
+			"{\"ok\":false,\"error\":\"the answer is too long; ask for one by name\"}");
+	}
+	pl_buf_chr(&x->out, '\n');
+	/* The line and its end go; what came behind it stays. */
+	memmove(x->in.data, x->in.data + len + 1, x->in.len - len - 1);
+	x->in.len -= len + 1;
+}
+
+/* One request; false: the client is gone, or given up. */
+static bool turn_client(struct pl_switch_control *c, struct client *x, uint64_t now_ns)
+{
+	const char *end;
+
+	if (x->out.len > 0)
+		return send_answer(x, now_ns);
+	if (!has_line(x) && !receive(x))
+		return false;
+	end = x->in.len > 0 ? memchr(x->in.data, '\n', x->in.len) : NULL;
+	if (end == NULL)
+		return x->in.len <= PL_SWITCH_LINE_MAX;
+	answer_line(c, x, (size_t)(end - x->in.data));
+	return send_answer(x, now_ns);
+}
+
+void pl_switch_control_turn(struct pl_switch_control *c, uint64_t now_ns)
+{
+	accept_clients(c);
+	for (unsigned int i = 0; i < PL_SWITCH_CLIENTS_MAX; i++) {
+		struct client *x = &c->clients[i];
+
+		if (x->fd == 0)
+			continue;
+		if (!turn_client(c, x, now_ns))
+			drop_client(x);
+	}
+}

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs a tap. */
+#include "service/tap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "service/tap_account.h"
+#include "service/tap_counts.h"
+#include "service/tap_rules.h"
+#include "service/tap_source.h"
+
+#define BATCHES_A_TURN 16
+#define DRAIN_TURNS    64  /* what sockets hold when it is told to end is taken, within reason */
+#define FILE_WAIT_MS   500 /* of a pipe; a signal may come just before the wait */
+#define PAUSE_MOST_NS  UINT64_C(100000000)
+#define PRINT_NS       UINT64_C(200000000)
+#define EXPIRE_NS      UINT64_C(1000000000)
+#define LOOK_NS        UINT64_C(100000000) /* shared: at a capture that has no more yet */
+#define EXPORTERS      4096                /* of tmpkt/1 that are followed */
+
+/* ---- records ---- */
+
+void pl_tap_service_give(
+	struct pl_tap_service *t, enum pl_flat_kind kind, const void *records, uint32_t n)
+{
+	if (n == 0)
+		return;
+	for (unsigned int i = 0; i < t->n_outs && kind == t->o->out; i++)
+		t->outs[i]->driver->put(t->outs[i], records, n);
+	if (t->o->print.records != NULL)
+		t->o->print.records(t->o->print.arg, kind, records, n);
+	t->records += kind == t->o->out ? n : 0;
+}
+
+/* Outputs are told when it changes. Records of flows have times of all that came so far. */
+static void note_clock(struct pl_tap_service *t, enum pl_clock_kind clock)
+{
+	t->clocks |= 1u << clock;
+	if (t->o->out == PL_FLAT_FLOW128)
+		clock = pl_clock_of(t->clocks);
+	if (clock == t->clock)
+		return;
+	t->clock = clock;
+	for (unsigned int i = 0; i < t->n_outs; i++) {
+		if (t->outs[i]->driver->clock != NULL)
+			t->outs[i]->driver->clock(t->outs[i], clock);
+	}
+}
+
+static bool asked_for(const struct pl_tap_service *t, enum pl_flat_kind kind)
+{
+	return (t->o->kinds & 1u << kind) != 0;
+}
+
+static void take_flows(void *arg, const struct pl_flow128 *records, uint32_t n)
+{
+	pl_tap_service_give(arg, PL_FLAT_FLOW128, records, n);
+}
+
+static void give(struct pl_tap_service *t, const struct pl_pkt96 *records, uint32_t n)
+{
+	if (asked_for(t, PL_FLAT_PKT96))
+		pl_tap_service_give(t, PL_FLAT_PKT96, records, n);
+	if (t->flows == NULL)
+		return;
+	pl_flow_cache_feed(t->flows, records, n);
+	if (n > 0 && records[n - 1].ts_ns > t->newest_ns) {
+		t->newest_ns = records[n - 1].ts_ns;
+		t->newest_mono_ns = pl_clock_mono_ns();
+	}
+}
+
+/* Flows end when nothing comes any more, by the clock of the records that came last. */
+static void expire_flows(struct pl_tap_service *t, uint64_t now_ns)
+{
+	if (t->flows == NULL || !t->live || now_ns < t->expire_ns)
+		return;
+	t->expire_ns = now_ns + EXPIRE_NS;
+	if (t->newest_ns != 0)
+		pl_flow_cache_expire(t->flows, t->newest_ns + (now_ns - t->newest_mono_ns));
+}
+
+/* Rules hold for records that others made, too. */
+static void take_received(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
+{
+	struct pl_tap_service *t = arg;
+	const struct pl_pkt96 *in = records;
+	const enum pl_clock_kind clock = pl_tmpkt_receiver_clock(t->receiver);
+
+	note_clock(t, clock);
+	if (kind != PL_FLAT_PKT96 && asked_for(t, kind)) {
+		pl_tap_service_give(t, kind, records, n);
+		return;
+	}
+	if (kind != PL_FLAT_PKT96 || (!asked_for(t, kind) && t->flows == NULL)) {
+		t->other_kinds += n;
+		return;
+	}
+	while (n > 0) {
+		const uint32_t some = n < PL_BATCH_MAX ? n : PL_BATCH_MAX;
+
+		memcpy(t->made, in, some * sizeof(*in));
+		give(t, t->made, pl_tap_rule(&t->tap, t->made, some, clock));
+		in += some;
+		n -= some;
+	}
+}
+
+static void take(struct pl_tap_service *t, unsigned int port, const struct pl_batch *packets)
+{
+	uint32_t n;
+
+	t->from = port;
+	if (t->datagrams[port]) {
+		pl_tmpkt_receiver_feed(t->receiver, packets);
+		return;
+	}
+	n = pl_tap_batch(&t->tap, packets, t->made);
+	if (n > 0)
+		note_clock(t, t->tap.clock);
+	give(t, t->made, n);
+	pl_tap_service_give(t, PL_FLAT_DNS64, t->dns, t->tap.n_dns);
+}
+
+static bool enough(const struct pl_tap_service *t)
+{
+	return t->o->print.records != NULL && t->o->print.full(t->o->print.arg);
+}
+
+/* A file's records, no faster than they are wanted. */
+static void keep_rate(struct pl_tap_service *t)
+{
+	const uint64_t now_ns = pl_clock_mono_ns();
+	uint64_t due_ns;
+
+	if (t->o->rate <= 0)
+		return;
+	due_ns = t->begun_ns + (uint64_t)((double)t->tap.stats.records / t->o->rate * 1e9);
+	if (due_ns <= now_ns)
+		return;
+	due_ns -= now_ns;
+	if (due_ns > PAUSE_MOST_NS)
+		due_ns = PAUSE_MOST_NS;
+	(void)nanosleep(&(struct timespec){ .tv_nsec = (long)due_ns }, NULL);
+}
+
+static bool too_early(const struct pl_tap_service *t)
+{
+	return t->o->rate > 0 && (double)t->tap.stats.records / t->o->rate * 1e9 >
+					 (double)(pl_clock_mono_ns() - t->begun_ns);
+}
+
+/* Negative errno with diag: the port is broken. */
+static int receive(struct pl_tap_service *t, unsigned int port, struct pl_diag *diag)
+{
+	for (int i = 0; i < BATCHES_A_TURN && !enough(t); i++) {
+		int r;
+
+		if (!t->live && too_early(t))
+			return 0;
+		r = pl_port_recv(t->ports[port], &t->packets,
+			t->live || t->o->shared ? 0 : FILE_WAIT_MS, diag);
+		if (r == -ENODATA) {
+			t->ended[port] = true;
+			t->n_ended++;
+			return 0;
+		}
+		/* An interface that went or came back is news; the port lives on. */
+		if (r == -ENETDOWN || r == -EAGAIN) {
+			pl_say_diag(diag);
+			*diag = (struct pl_diag){ .text = "" };
+			return 0;
+		}
+		if (r <= 0)
+			return r;
+		take(t, port, &t->packets);
+		pl_port_release(t->ports[port], &t->packets);
+	}
+	return 0;
+}
+
+/* Times of records of the kernel, some of which may be the NIC's. */
+static void note_kernel_clock(struct pl_tap_service *t, uint32_t n, uint32_t nic)
+{
+	pl_tap_count_clock(&t->tap.stats, PL_STAMP_NIC, nic);
+	pl_tap_count_clock(&t->tap.stats, PL_STAMP_TAI, n - nic);
+	t->clocks |= nic > 0 && nic < n ? 1u << PL_STAMP_NIC | 1u << PL_STAMP_TAI : 0;
+	note_clock(t, nic == 0 ? PL_STAMP_TAI : nic == n ? PL_STAMP_NIC : PL_STAMP_MIXED);
+}
+
+/* Rules and numbers were the kernel's to look after, but that of a record. */
+static int receive_kernel(struct pl_tap_service *t, unsigned int i, struct pl_diag *diag)
+{
+	for (int k = 0; k < BATCHES_A_TURN && !enough(t); k++) {
+		const int n = pl_tap_kernel_recv(t->kernels[i], t->made, diag);
+
+		if (n == -ENETDOWN || n == -EAGAIN) {
+			pl_say_diag(diag);
+			*diag = (struct pl_diag){ .text = "" };
+			return 0;
+		}
+		if (n <= 0)
+			return n;
+		for (int r = 0; r < n; r++)
+			t->made[r].record_seq = t->tap.seq++;
+		t->kernel_records += (uint64_t)n;
+		note_kernel_clock(t, (uint32_t)n, pl_tap_kernel_nic(t->kernels[i]));
+		give(t, t->made, (uint32_t)n);
+	}
+	return 0;
+}
+
+/* ---- opening ---- */
+
+static int open_outs(struct pl_tap_service *t, struct pl_diag *diag)
+{
+	const struct pl_tap_out_settings settings = { .kind = t->o->out,
+		.exporter = t->o->exporter };
+	int r = 0;
+
+	if (t->o->n_to > PL_TAP_OUTS_MAX) {
+		pl_diag_set(diag, "at most %d outputs", PL_TAP_OUTS_MAX);
+		return -EINVAL;
+	}
+	for (size_t i = 0; r == 0 && i < t->o->n_to; i++) {
+		r = pl_tap_out_open(&t->outs[i], t->o->to[i], &settings, diag);
+		t->n_outs += r == 0;
+	}
+	return r;
+}
+
+static void interfaces(void *s, struct pl_confine *confine)
+{
+	const struct pl_tap_service *t = s;
+
+	for (size_t i = 0; i < t->o->n_sources; i++)
+		pl_confine_uri(confine, t->o->sources[i], false);
+}
+
+static int files(void *s, struct pl_confine *confine)
+{
+	const struct pl_tap_service *t = s;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < t->o->n_to; i++)
+		r = pl_tap_out_files(t->o->to[i], confine);
+	return r == 0 ? pl_confine_path(confine, t->o->rules_file, false) : r;
+}
+
+static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+{
+	struct pl_tap_service *t = s;
+	int r;
+
+	t->tap =
+		(struct pl_tap){ .point = t->o->point, .inner = t->o->inner, .rules = t->o->rules };
+	if (asked_for(t, PL_FLAT_DNS64))
+		t->tap.dns = t->dns;
+	r = t->o->rules_file != NULL ? pl_tap_rules_read(&t->tap.rules, t->o->rules_file, diag) : 0;
+	if (r == 0)
+		r = pl_tap_open_sources(t, opening->rights, diag);
+	if (r == 0 && t->o->in_time) {
+		t->waiting = calloc(t->n_ports, sizeof(*t->waiting));
+		r = t->waiting != NULL ? 0 : -ENOMEM;
+	}
+	if (r == 0)
+		r = pl_tap_counts_begin(t, diag);
+	if (r == 0)
+		r = pl_tmpkt_receiver_new(&t->receiver, EXPORTERS, take_received, t);
+	if (r == 0 && asked_for(t, PL_FLAT_FLOW128))
+		r = pl_flow_cache_new(&t->flows, &t->o->flow, take_flows, t, diag);
+	if (r == 0)
+		r = opening->opened(opening->arg, diag);
+	if (r == 0)
+		r = open_outs(t, diag);
+	t->begun_ns = pl_clock_mono_ns();
+	t->due_ns = UINT64_MAX;
+	t->began = r == 0;
+	return r;
+}
+
+/* ---- running ---- */
+
+static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
+{
+	struct pl_tap_service *t = s;
+	unsigned int n = 0;
+
+	/* poll(2) passes over a descriptor of -1. */
+	for (; t->live && n < t->n_ports && n < max; n++)
+		ret[n] = (struct pollfd){ .fd = t->ended[n] ? -1 : pl_port_fd(t->ports[n]),
+			.events = POLLIN };
+	for (unsigned int i = 0; i < t->n_kernels && n < max; i++)
+		ret[n++] =
+			(struct pollfd){ .fd = pl_tap_kernel_fd(t->kernels[i]), .events = POLLIN };
+	return n;
+}
+
+static void turn_outs(struct pl_tap_service *t)
+{
+	const uint64_t now_ns = pl_clock_mono_ns();
+
+	expire_flows(t, now_ns);
+	t->due_ns = t->flows != NULL && t->live ? t->expire_ns : UINT64_MAX;
+	/* What is printed may depend on the time. */
+	if (t->o->print.records != NULL && t->live && now_ns + PRINT_NS < t->due_ns)
+		t->due_ns = now_ns + PRINT_NS;
+	for (unsigned int i = 0; i < t->n_outs; i++) {
+		const uint64_t due = t->outs[i]->driver->turn(t->outs[i], now_ns);
+
+		if (due < t->due_ns)
+			t->due_ns = due;
+	}
+	for (unsigned int i = 0; i < t->n_kernels; i++) {
+		const uint64_t due = pl_tap_kernel_due_ns(t->kernels[i]);
+
+		if (due < t->due_ns)
+			t->due_ns = due;
+	}
+	if (t->o->print.records != NULL)
+		t->o->print.turned(t->o->print.arg);
+}
+
+/* Shared: told, and the others go on. */
+static void give_up(struct pl_tap_service *t, unsigned int port, struct pl_diag *diag)
+{
+	pl_say("%s: %s; it is read no more until a restart", pl_port_name(t->ports[port]),
+		diag->text);
+	*diag = (struct pl_diag){ .text = "" };
+	t->ended[port] = true;
+	t->n_ended++;
+	t->n_broken++;
+}
+
+/* A batch that waits, unless the file has ended. 1; 0: it has no more yet. */
+static int fill(struct pl_tap_service *t, unsigned int port, struct pl_diag *diag)
+{
+	struct pl_batch *batch = &t->waiting[port];
+	int r;
+
+	if (t->ended[port] || batch->n > 0)
+		return 1;
+	r = pl_port_recv(t->ports[port], batch, FILE_WAIT_MS, diag);
+	if (r == -ENODATA) {
+		t->ended[port] = true;
+		t->n_ended++;
+		return 1;
+	}
+	if (r > 0)
+		t->reached_ns[port] = batch->pkts[0].ts_ns;
+	return r > 0 ? 1 : r;
+}
+
+/* The file whose batch begins first; n_ports: all have ended. As fill. */
+static int find_first(struct pl_tap_service *t, unsigned int *ret, struct pl_diag *diag)
+{
+	int r = 1;
+
+	*ret = t->n_ports;
+	for (unsigned int i = 0; r == 1 && i < t->n_ports; i++) {
+		r = fill(t, i, diag);
+		if (!t->ended[i] && (*ret == t->n_ports || t->reached_ns[i] < t->reached_ns[*ret]))
+			*ret = i;
+	}
+	return r;
+}
+
+/* A batch of each file is there before one is taken: so hardly any record is ahead of those of other
+ * files, also where these follow each other. How far they are is told before the first batch, and
+ * behind each. */
+static int receive_in_time(struct pl_tap_service *t, struct pl_diag *diag)
+{
+	unsigned int first;
+	const int r = find_first(t, &first, diag);
+
+	if (r <= 0)
+		return r;
+	if (t->filled && first < t->n_ports) {
+		take(t, first, &t->waiting[first]);
+		pl_port_release(t->ports[first], &t->waiting[first]);
+		t->waiting[first].n = 0;
+	}
+	t->filled = true;
+	return 0;
+}
+
+static int receive_all(struct pl_tap_service *t, const struct pollfd *polled, struct pl_diag *diag)
+{
+	int r = 0;
+
+	if (t->waiting != NULL)
+		return receive_in_time(t, diag);
+	for (unsigned int i = 0; r == 0 && i < t->n_ports; i++) {
+		if (t->ended[i] || (t->live && polled[i].revents == 0))
+			continue;
+		r = receive(t, i, diag);
+		if (r < 0 && t->o->shared) {
+			give_up(t, i, diag);
+			r = 0;
+		}
+	}
+	return r;
+}
+
+static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
+{
+	struct pl_tap_service *t = s;
+	const uint64_t before = t->tap.stats.packets;
+	int r;
+
+	if (!t->live)
+		keep_rate(t);
+	r = receive_all(t, polled, diag);
+	if (r == 0)
+		r = pl_tap_counts_turn(t, now_ns, diag);
+	for (unsigned int i = 0; r == 0 && i < t->n_kernels; i++) {
+		if (polled[t->n_ports + i].revents != 0 || t->o->print.passed != NULL ||
+			now_ns >= pl_tap_kernel_due_ns(t->kernels[i]))
+			r = receive_kernel(t, i, diag);
+	}
+	if (r < 0)
+		return r;
+	pl_tap_tell_passed(t);
+	turn_outs(t);
+	if (t->o->shared) {
+		if (!t->live && t->n_ended < t->n_ports && now_ns + LOOK_NS < t->due_ns)
+			t->due_ns = now_ns + LOOK_NS;
+		return !t->live && t->tap.stats.packets != before ? PL_TURN_BUSY : PL_TURN_IDLE;
+	}
+	return (t->n_ports > 0 && t->n_ended == t->n_ports) || enough(t) ? PL_TURN_OVER
+									 : PL_TURN_IDLE;
+}
+
+void pl_tap_service_rules(
+	struct pl_tap_service *t, const struct pl_tap_rules *rules, uint16_t point)
+{
+	t->tap.rules = *rules;
+	t->tap.point = point;
+	for (unsigned int i = 0; i < t->n_kernels; i++)
+		pl_tap_kernel_rules(t->kernels[i], rules, point);
+}
+
+/* A file with a fault leaves the rules that are in force. */
+static void reload(void *s)
+{
+	struct pl_tap_service *t = s;
+	struct pl_tap_rules rules = t->o->rules;
+	struct pl_diag diag = { .text = "" };
+
+	if (t->o->rules_file == NULL) {
+		pl_say("there is nothing to read again: no rules were given by --rules");
+		return;
+	}
+	if (pl_tap_rules_read(&rules, t->o->rules_file, &diag) < 0) {
+		pl_say("the rules stay as they are: %s", diag.text);
+		return;
+	}
+	pl_tap_service_rules(t, &rules, t->tap.point);
+	pl_say("rules of %s are in force: %u", t->o->rules_file, (unsigned int)rules.n);
+}
+
+static bool waits(void *s)
+{
+	const struct pl_tap_service *t = s;
+
+	return !t->live && !t->o->shared;
+}
+
+static uint64_t due_ns(void *s, uint64_t now_ns)
+{
+	const struct pl_tap_service *t = s;
+
+	(void)now_ns;
+	return t->due_ns;
+}
+
+static void drain(void *s)
+{
+	struct pl_tap_service *t = s;
+	struct pl_diag diag = { .text = "" };
+
+	for (unsigned int i = 0; i < t->n_kernels; i++)
+		pl_tap_kernel_stop(t->kernels[i]);
+	if (pl_tap_counts_end(t, &diag) < 0) {
+		t->counts_lost = true;
+		pl_say("%s; rows of the windows that were open lack the packets that were counted "
+		       "last",
+			diag.text);
+		diag = (struct pl_diag){ .text = "" };
+	}
+	for (int i = 0; i < DRAIN_TURNS && t->live && !enough(t); i++) {
+		const uint64_t before = t->tap.stats.packets + t->kernel_records;
+
+		for (unsigned int k = 0; k < t->n_kernels; k++)
+			(void)receive_kernel(t, k, &diag);
+		for (unsigned int k = 0; k < t->n_ports; k++)
+			(void)(t->ended[k] ? 0 : receive(t, k, &diag));
+		if (t->tap.stats.packets + t->kernel_records == before)
+			break;
+	}
+	if (t->flows != NULL)
+		pl_flow_cache_finish(t->flows);
+	if (t->o->draining != NULL)
+		t->o->draining(t->o->draining_arg);
+	for (unsigned int i = 0; i < t->n_outs; i++)
+		t->outs[i]->driver->finish(t->outs[i]);
+	if (t->o->print.records != NULL)
+		t->o->print.turned(t->o->print.arg);
+}
+
+int pl_tap_service_want(struct pl_tap_service *t, uint32_t kinds, struct pl_diag *diag)
+{
+	if (t->flows != NULL || (kinds & 1u << PL_FLAT_FLOW128) == 0)
+		return 0;
+	return pl_flow_cache_new(&t->flows, &t->o->flow, take_flows, t, diag);
+}
+
+bool pl_tap_complete(const struct pl_tap_service *t)
+{
+	if (t->counts_lost)
+		return false;
+	for (unsigned int i = 0; i < t->n_outs; i++) {
+		if (t->outs[i]->driver->lost(t->outs[i]) > 0)
+			return false;
+	}
+	return true;
+}
+
+void pl_tap_service_close(struct pl_tap_service *t)
+{
+	for (unsigned int i = 0; i < t->n_ports; i++) {
+		if (t->waiting != NULL && t->waiting[i].n > 0)
+			pl_port_release(t->ports[i], &t->waiting[i]);
+		(void)pl_port_close(t->ports[i]);
+	}
+	free(t->waiting);
+	t->waiting = NULL;
+	for (unsigned int i = 0; i < t->n_kernels; i++)
+		pl_tap_kernel_close(t->kernels[i]);
+	for (unsigned int i = 0; i < t->n_outs; i++)
+		pl_tap_out_close(t->outs[i]);
+	pl_tmpkt_receiver_free(t->receiver);
+	pl_flow_cache_free(t->flows);
+	t->flows = NULL;
+	t->n_ports = t->n_outs = t->n_kernels = 0;
+	t->receiver = NULL;
+}
+
+const struct pl_service_ops pl_tap_service_ops = {
+	.name = "tap",
+	.interfaces = interfaces,
+	.files = files,
+	.open = open_service,
+	.fds = fds,
+	.turn = turn,
+	.waits = waits,
+	.due_ns = due_ns,
+	.metrics = pl_tap_put_page,
+	.describe = pl_tap_describe,
+	.reload = reload,
+	.drain = drain,
+	.account = pl_tap_put_text,
+	.counters = pl_tap_put_json,
+};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The tap as a service: packets, or records of packets from elsewhere (tmpkt/1), become records and
+ * go to outputs; through the flow cache, when asked for, as records of flows.
+ */
+#pragma once
+
+#include "base/stats.h"
+#include "flow/cache.h"
+#include "netio/port.h"
+#include "runtime/runtime.h"
+#include "service/tap_out.h"
+#include "tap/kernel.h"
+#include "tap/receiver.h"
+#include "tap/tap.h"
+
+#define PL_TAP_PORTS_MAX   64
+#define PL_TAP_OUTS_MAX    8
+#define PL_TAP_KERNELS_MAX 16
+
+/* Where records are printed; its functions are called between two turns. */
+struct pl_tap_print {
+	void (*records)(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n);
+	void (*turned)(void *arg); /* behind the records of a turn */
+	bool (*full)(void *arg);   /* no more are wanted */
+	void *arg;
+	/* NULL, or told ten times a second or less where all sources are taps in the kernel: every
+	 * packet before that time, since the epoch, has its record, if it gets one. */
+	void (*passed)(void *arg, uint64_t ts_ns);
+	/* Of a tap with a plan of counts: packets that have no record. Counts and records of before a
+	 * time that `passed` tells are given before it is told. */
+	pl_tap_count_sink *counts;
+	/* Whether packets are counted from now on: then times are told by `passed` alone. */
+	void (*counting)(void *arg, bool on);
+};
+
+struct pl_tap_options {
+	const char *const *
+		sources; /* packet:, afxdp:, xdp:, tc:, capture files; udp://: tmpkt/1 (tap/source.h: of interfaces too) */
+	size_t n_sources;
+	const char *const *to; /* outputs (tap_out.h) */
+	size_t n_to;
+	struct pl_tap_print print; /* records NULL: nothing is printed */
+	struct pl_tap_rules rules;
+	/* What taps in the kernel count instead of making records of it, of which all sources are
+	 * such; NULL: nothing. */
+	const struct pl_tap_count_plan *plan;
+	const char *rules_file; /* more of them, read again by a reload; NULL: none */
+	uint16_t point;
+	bool inner;
+	uint32_t exporter;
+	/* What is made: bits 1 << PL_FLAT_PKT96, PL_FLAT_FLOW128, PL_FLAT_DNS64; of
+	 * records that others made also other kinds. Outputs get
+	 * records of the kind `out`, what is printed is of all. */
+	uint32_t kinds;
+	enum pl_flat_kind out;
+	struct pl_flow_config flow;
+	double rate; /* of a capture file, records per second at most; 0: no limit */
+	/* Other services have the same loop: it never waits, and neither the end of a capture file
+	 * nor a broken source ends it. */
+	bool shared;
+	/* Before outputs are brought to their end, when the sources are drained; NULL: nothing. */
+	void (*draining)(void *arg);
+	void *draining_arg;
+	/* Of several capture files, and no other sources, the one is read that is behind the others by
+	 * its packets' times. */
+	bool in_time;
+};
+
+struct pl_tap_service {
+	const struct pl_tap_options *o;
+	struct pl_tap tap;
+	struct pl_tmpkt_receiver *receiver;
+	struct pl_flow_cache *flows; /* NULL: they are not asked for */
+	uint64_t newest_ns;          /* of the records' times, and when it came */
+	uint64_t newest_mono_ns;
+	uint64_t passed_ns; /* as print.passed was told last */
+	uint64_t expire_ns; /* when flows that are over are looked for, monotonic */
+	struct pl_port *ports[PL_TAP_PORTS_MAX];
+	bool datagrams[PL_TAP_PORTS_MAX]; /* of tmpkt/1, not packets */
+	bool ended[PL_TAP_PORTS_MAX];     /* a file that was read to its end */
+	unsigned int n_ports, n_ended;
+	unsigned int from;                                 /* the port whose packets are at work */
+	struct pl_batch *waiting;                          /* in_time: of each port */
+	uint64_t reached_ns[PL_TAP_PORTS_MAX];             /* likewise: no packet before it comes */
+	bool filled;                                       /* likewise: the first ones were there */
+	_Atomic unsigned int n_broken;                     /* of those that ended, shared: broken */
+	struct pl_tap_kernel *kernels[PL_TAP_KERNELS_MAX]; /* taps in the kernel */
+	uint64_t kernel_records;                           /* that came from them */
+	unsigned int n_kernels;
+	bool counting;             /* by the plan of counts */
+	bool counts_lost;          /* the last of them could not be read */
+	uint64_t count_ns;         /* when counts are read next, monotonic */
+	struct pl_tap_stats shown; /* with the kernel's, when they were asked for last */
+	bool live;                 /* a source is no file */
+	struct pl_tap_out *outs[PL_TAP_OUTS_MAX];
+	unsigned int n_outs;
+	uint32_t clocks;          /* bits of the kinds that times were of so far */
+	enum pl_clock_kind clock; /* that outputs were told last */
+	uint64_t records;
+#define PL_STAT PL_STAT_MEMBER
+#include "service/tap_stats.def"
+#undef PL_STAT
+	uint64_t begun_ns, due_ns;
+	bool began;
+	struct pl_batch packets;
+	struct pl_pkt96 made[PL_BATCH_MAX];
+	struct pl_dns64 dns[PL_BATCH_MAX];
+};
+
+extern const struct pl_service_ops pl_tap_service_ops;
+
+/* Whether a tap can read packets from there, without touching the system. counts: it is a question's,
+ * which may have packets counted by key. -EINVAL with diag. */
+int pl_tap_source_check(const char *uri, bool inner, bool dns, bool counts, struct pl_diag *diag);
+
+/* What is made from now on, between two turns: what was asked for before stays. -ENOMEM with
+ * diag. */
+int pl_tap_service_want(struct pl_tap_service *t, uint32_t kinds, struct pl_diag *diag);
+/* Records that were made of those it has, to outputs and as printed, between two turns. */
+void pl_tap_service_give(
+	struct pl_tap_service *t, enum pl_flat_kind kind, const void *records, uint32_t n);
+/* Other rules and observation point, between two turns. */
+void pl_tap_service_rules(
+	struct pl_tap_service *t, const struct pl_tap_rules *rules, uint16_t point);
+/* Whether every output got every record that it was given, and every count was read. */
+bool pl_tap_complete(const struct pl_tap_service *t);
+void pl_tap_service_close(struct pl_tap_service *t);

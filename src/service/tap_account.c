@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes the account of a tap. */
+#include "service/tap_account.h"
+
+#include <inttypes.h>
+
+#include "runtime/account.h"
+
+static const struct pl_stat service_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_tap_service, __VA_ARGS__)
+#include "service/tap_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_tap_service_list = { service_rows,
+	sizeof(service_rows) / sizeof(service_rows[0]) };
+
+void pl_tap_port_stats(const struct pl_tap_service *t, struct pl_port_stats *ret)
+{
+	*ret = (struct pl_port_stats){ 0 };
+	for (unsigned int i = 0; i < t->n_ports; i++) {
+		struct pl_port_stats one;
+
+		pl_port_stats(t->ports[i], &one);
+		pl_port_stats_add(ret, &one);
+	}
+}
+
+/* A family comes once, with a sample for each output of the driver. */
+static void put_numbers(struct pl_tap_out *const *outs, unsigned int n,
+	const struct pl_tap_out_driver *driver, const struct pl_tap_out_numbers *numbers,
+	struct pl_exposition *page)
+{
+	for (unsigned int k = 0; numbers->stats != NULL && k < numbers->stats->n; k++) {
+		const struct pl_stat *stat = &numbers->stats->rows[k];
+
+		if (!pl_exposition_stat(page, stat))
+			continue;
+		for (unsigned int i = 0; i < n; i++) {
+			const struct pl_tap_out *out = outs[i];
+			const void *of = out->driver == driver ? numbers->counters(out) : NULL;
+			const struct pl_label label = {
+				.name = "output", .form = PL_LABEL_TEXT, .text = out->name
+			};
+
+			if (of != NULL)
+				pl_exposition_u64(page, &label, 1, pl_stat_read(stat, of));
+		}
+	}
+}
+
+void pl_tap_outs_page(struct pl_tap_out *const *outs, unsigned int n, struct pl_exposition *page)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		const struct pl_tap_out_driver *driver = outs[i]->driver;
+		unsigned int first = 0;
+
+		while (outs[first]->driver != driver)
+			first++;
+		for (unsigned int k = 0; first == i && k < PL_TAP_OUT_NUMBERS; k++)
+			put_numbers(outs, n, driver, &driver->numbers[k], page);
+	}
+}
+
+static void put_out_json(const struct pl_tap_out *out, const struct pl_account *a)
+{
+	for (unsigned int k = 0; k < PL_TAP_OUT_NUMBERS; k++) {
+		const struct pl_tap_out_numbers *numbers = &out->driver->numbers[k];
+		const void *of = numbers->stats != NULL ? numbers->counters(out) : NULL;
+
+		if (of != NULL)
+			pl_account_stats(a, numbers->stats, of);
+	}
+}
+
+void pl_tap_outs_json(struct pl_tap_out *const *outs, unsigned int n, struct pl_json *json)
+{
+	const struct pl_account a = { .json = json };
+
+	pl_json_key(json, "outputs");
+	pl_json_array(json);
+	for (unsigned int i = 0; i < n; i++) {
+		const struct pl_tap_out *out = outs[i];
+
+		pl_json_object(json);
+		pl_json_key(json, "output");
+		pl_json_str(json, out->name);
+		put_out_json(out, &a);
+		pl_json_object_end(json);
+	}
+	pl_json_array_end(json);
+}
+
+/* Of the kernel's records those that came up. */
+const struct pl_tap_stats *pl_tap_stats_now(struct pl_tap_service *t)
+{
+	struct pl_tap_stats sum = t->tap.stats;
+
+	sum.records += t->kernel_records;
+	for (unsigned int i = 0; i < t->n_kernels; i++) {
+		struct pl_tap_kernel_counts c;
+
+		pl_tap_kernel_counts(t->kernels[i], &c);
+		sum.counted += c.counted;
+		sum.counts_full += c.count_full;
+		sum.not_ip += c.not_ip;
+		sum.broken += c.broken;
+		sum.skipped += c.skipped;
+		sum.not_sampled += c.not_sampled;
+		sum.ring_full += c.ring_full;
+		sum.bad_options += c.bad_options;
+	}
+	if (t->n_kernels > 0)
+		sum.packets = sum.records + sum.counted + sum.not_ip + sum.broken + sum.skipped +
+			      sum.not_sampled + sum.ring_full;
+	t->shown = sum;
+	return &t->shown;
+}
+
+static void put(const struct pl_account *a, struct pl_tap_service *t)
+{
+	struct pl_port_stats ports;
+
+	pl_tap_port_stats(t, &ports);
+	pl_account_object(a, "tap");
+	pl_account_stats(a, &pl_tap_stats_list, pl_tap_stats_now(t));
+	if (a->json != NULL) {
+		pl_json_key(a->json, "clock");
+		pl_json_str(a->json, pl_clock_name(pl_clock_of(t->clocks)));
+	}
+	pl_account_object_end(a);
+	pl_account_object(a, "tmpkt");
+	pl_account_stats(a, &pl_tmpkt_stats_list, pl_tmpkt_receiver_stats(t->receiver));
+	pl_account_stats(a, &pl_tap_service_list, t);
+	pl_account_object_end(a);
+	if (t->flows != NULL) {
+		pl_account_object(a, "flows");
+		pl_account_stats(a, &pl_flow_counters_list, pl_flow_cache_counters(t->flows));
+		pl_account_object_end(a);
+	}
+	pl_account_object(a, "ports");
+	pl_account_stats(a, &pl_port_stats_list, &ports);
+	pl_account_object_end(a);
+}
+
+void pl_tap_put_page(void *tap, struct pl_exposition *page)
+{
+	const struct pl_account a = { .page = page };
+
+	put(&a, tap);
+	pl_tap_outs_page(
+		((struct pl_tap_service *)tap)->outs, ((struct pl_tap_service *)tap)->n_outs, page);
+}
+
+void pl_tap_describe(struct pl_exposition *page)
+{
+	const struct pl_account a = { .page = page };
+	const struct pl_tap_out_driver *const *drivers;
+	const unsigned int n = pl_tap_out_drivers(&drivers);
+
+	pl_account_stats(&a, &pl_tap_stats_list, NULL);
+	pl_account_stats(&a, &pl_tmpkt_stats_list, NULL);
+	pl_account_stats(&a, &pl_tap_service_list, NULL);
+	pl_account_stats(&a, &pl_flow_counters_list, NULL);
+	pl_account_stats(&a, &pl_port_stats_list, NULL);
+	for (unsigned int i = 0; i < n; i++) {
+		for (unsigned int k = 0; k < PL_TAP_OUT_NUMBERS; k++) {
+			if (drivers[i]->numbers[k].stats != NULL)
+				pl_account_stats(&a, drivers[i]->numbers[k].stats, NULL);
+		}
+	}
+}
+
+void pl_tap_put_json(void *tap, struct pl_json *json)
+{
+	const struct pl_account a = { .json = json };
+
+	put(&a, tap);
+	pl_tap_outs_json(
+		((struct pl_tap_service *)tap)->outs, ((struct pl_tap_service *)tap)->n_outs, json);
+}
+
+void pl_tap_put_sources(const struct pl_tap_service *t, struct pl_buf *text)
+{
+	uint32_t kinds = 0;
+
+	for (unsigned int i = 0; i < t->n_ports; i++)
+		kinds |= 1u << (t->datagrams[i] ? PL_STAMP_SENDER : pl_port_clock(t->ports[i]));
+	for (unsigned int i = 0; i < t->n_kernels; i++)
+		kinds |= 1u << pl_tap_kernel_clock(t->kernels[i]);
+	pl_buf_printf(text, "%s%s, clock %s",
+		t->n_ports > 0 ? pl_port_name(t->ports[0]) : pl_tap_kernel_name(t->kernels[0]),
+		t->n_ports + t->n_kernels > 1 ? " and others" : "",
+		pl_clock_name(pl_clock_of(kinds)));
+}
+
+void pl_tap_put_text(void *tap, struct pl_buf *text)
+{
+	struct pl_tap_service *t = tap;
+	const struct pl_tap_stats *s = pl_tap_stats_now(t);
+	const struct pl_tmpkt_stats *d = pl_tmpkt_receiver_stats(t->receiver);
+	struct pl_port_stats ports;
+
+	pl_tap_port_stats(t, &ports);
+	pl_buf_printf(text, "%" PRIu64 " packets, %" PRIu64 " records", s->packets, s->records);
+	if (t->flows != NULL)
+		pl_buf_printf(text, ", %" PRIu64 " records of flows", t->records);
+	if (s->records > 0)
+		pl_buf_printf(text, " (clock %s)", pl_clock_name(pl_clock_of(t->clocks)));
+	pl_account_add(text, s->counted, "counted in the kernel");
+	pl_account_add(text, s->not_ip, "not IP");
+	pl_account_add(text, s->broken, "broken");
+	pl_account_add(text, s->skipped, "skipped by rules");
+	pl_account_add(text, s->not_sampled, "not sampled");
+	pl_account_add(text, s->ring_full, "lost because the kernel's ring was full");
+	pl_account_add(text, ports.kernel_drops, "dropped by the kernel");
+	if (d->datagrams > 0)
+		pl_buf_printf(text, "; %" PRIu64 " datagrams of tmpkt/1 accepted", d->accepted);
+	pl_account_add(text, d->duplicates, "duplicates");
+	pl_account_add(text, d->lost, "lost");
+	pl_account_add(text, d->datagrams - d->accepted - d->duplicates, "malformed");
+	for (unsigned int i = 0; i < t->n_outs; i++) {
+		const uint64_t lost = t->outs[i]->driver->lost(t->outs[i]);
+
+		if (lost > 0)
+			pl_buf_printf(text, "; %s did not take %" PRIu64 " records",
+				t->outs[i]->name, lost);
+	}
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The output into a topic of Kafka: messages of many records, whose bytes are the records, or JSON
+ * objects, a message each. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "kafka/producer.h"
+#include "netio/uri.h"
+#include "record/flow_hash.h"
+#include "record/json.h"
+#include "runtime/say.h"
+#include "service/kafka_files.h"
+#include "service/tap_out.h"
+#include "service/tap_spool.h"
+
+#define BROKER_WAIT_MS   10000 /* for the topic, when the tap begins */
+#define CLOSE_WAIT_MS    10000 /* for acknowledgements, when it ends */
+#define TURN_NS          UINT64_C(10000000)
+#define SPOOL_BYTES      (UINT64_C(1) << 30)
+#define SPOOL_BYTES_MIN  (UINT64_C(1) << 20)
+#define SPOOL_BYTES_MOST (UINT64_C(1) << 44)
+#define SPOOL_A_TURN     65536 /* records from the spool in a turn */
+#define CLOCK_BYTES      32    /* of "clock":"capture" */
+#define SPOOL_CHUNK      256   /* records in an entry of the spool, at most */
+
+struct kafka_out {
+	struct pl_tap_out out; /* first */
+	struct pl_kafka_producer *producer;
+	enum pl_flat_kind given; /* kind of the records that are put */
+	enum pl_flat_kind kind;  /* of those in the topic */
+	bool json;
+	struct pl_buf text; /* of a JSON object */
+	struct pl_tap_spool spool;
+	uint32_t size;            /* bytes of a record that is put */
+	enum pl_clock_kind clock; /* of the records that are put now */
+	struct pl_kafka_producer_stats stats;
+	struct pl_kafka_client client; /* as librdkafka told last */
+	char trouble[256];             /* that was told last; of the spool, likewise */
+	char spool_trouble[256];
+};
+
+/* Of the topic's records. */
+static int kind_of(const char *value, const struct pl_tap_out_settings *settings,
+	enum pl_flat_kind *ret, struct pl_diag *diag)
+{
+	*ret = settings->kind == PL_FLAT_PKT96 ? PL_FLAT_PKT64 : settings->kind;
+	if (value == NULL)
+		return 0;
+	if (settings->kind != PL_FLAT_PKT96) {
+		pl_diag_set(diag, "kafka: kind= is of records of packets, not of %s",
+			pl_flat(settings->kind)->stream);
+		return -EINVAL;
+	}
+	if (strcmp(value, "pkt96") == 0) {
+		*ret = PL_FLAT_PKT96;
+	} else if (strcmp(value, "pkt64") != 0) {
+		pl_diag_set(diag, "'kind=%s' in the URI: pkt64 or pkt96", value);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* The whole URI, of the part behind "kafka:". */
+static int whole(char text[PL_KAFKA_URI_MAX], const char *target)
+{
+	return snprintf(text, PL_KAFKA_URI_MAX, "kafka:%s", target) < PL_KAFKA_URI_MAX ? 0
+										       : -EINVAL;
+}
+
+/* The folder of the spool, which has to be there before rights are given up. */
+static int allow_spool(const char *text, struct pl_confine *confine)
+{
+	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
+	const char *path = NULL;
+	int r = 0;
+
+	if (uri == NULL)
+		return -ENOMEM;
+	if (pl_kafka_uri_parse(uri, text, NULL) == 0)
+		path = pl_kafka_uri_take(uri, "spool");
+	if (path != NULL) {
+		(void)mkdir(path, 0700); /* opening it tells what is wrong */
+		r = pl_confine_path(confine, path, true);
+	}
+	free(uri);
+	return r;
+}
+
+static int kafka_files(const char *target, struct pl_confine *confine)
+{
+	char text[PL_KAFKA_URI_MAX];
+	int r;
+
+	if (whole(text, target) < 0)
+		return 0;
+	r = pl_kafka_files(text, confine);
+	return r < 0 ? r : allow_spool(text, confine);
+}
+
+static bool take_back(void *arg, const void *records, uint32_t n)
+{
+	/* It counts the records that it cannot take. */
+	(void)pl_tap_spool_put(arg, records, n);
+	return true;
+}
+
+/* spool=FOLDER, spool_bytes=SIZE. *ret_path becomes NULL without a spool. */
+static int read_spool(const struct pl_kafka_producer_config *config, struct pl_kafka_uri *uri,
+	const char **ret_path, uint64_t *ret_bytes, struct pl_diag *diag)
+{
+	const char *path = pl_kafka_uri_take(uri, "spool"),
+		   *size = pl_kafka_uri_take(uri, "spool_bytes");
+
+	*ret_path = path;
+	*ret_bytes = SPOOL_BYTES;
+	if (path == NULL && size == NULL)
+		return 0;
+	if (path == NULL || config->mode == PL_KAFKA_MESSAGES ||
+		uri->format == PL_KAFKA_FORMAT_PROTOBUF) {
+		pl_diag_set(diag, path == NULL ? "kafka: spool_bytes= without spool=FOLDER"
+					       : "kafka: spool= goes with format=rowbinary only");
+		return -EINVAL;
+	}
+	return size == NULL ? 0
+			    : pl_uri_read_size("spool_bytes", size, SPOOL_BYTES_MIN,
+				      SPOOL_BYTES_MOST, ret_bytes, diag);
+}
+
+static int open_spool(struct kafka_out *self, struct pl_kafka_producer_config *config,
+	const char *path, uint64_t bytes, struct pl_diag *diag)
+{
+	int r;
+
+	if (path == NULL)
+		return 0;
+	r = pl_tap_spool_open(&self->spool, path, bytes, 1 + (uint32_t)config->kind,
+		pl_flat(config->kind)->size, diag);
+	config->undelivered = take_back;
+	config->arg = &self->spool;
+	config->wait_ms = 0; /* a broker that is away is what the spool is for */
+	return r;
+}
+
+/* A folder of the spool that the URI names, and its size. */
+struct spool_keys {
+	const char *path; /* NULL: none */
+	uint64_t bytes;
+};
+
+static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_uri *uri,
+	struct spool_keys *ret_spool, const char *target,
+	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	char text[PL_KAFKA_URI_MAX];
+	int r;
+
+	if (whole(text, target) < 0) {
+		pl_diag_set(diag, "kafka: the URI is too long");
+		return -EINVAL;
+	}
+	r = pl_kafka_uri_parse(uri, text, diag);
+	if (r == 0)
+		r = kind_of(pl_kafka_uri_take(uri, "kind"), settings, &config->kind, diag);
+	if (r == 0 && uri->format == PL_KAFKA_FORMAT_JSON)
+		config->mode = PL_KAFKA_MESSAGES;
+	config->uri = uri;
+	config->exporter = settings->exporter;
+	config->wait_ms = BROKER_WAIT_MS;
+	if (r == 0)
+		r = read_spool(config, uri, &ret_spool->path, &ret_spool->bytes, diag);
+	return r;
+}
+
+static int kafka_check(
+	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	struct pl_diag warning = { .text = "" };
+	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS, .warning = &warning };
+	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
+	struct spool_keys spool;
+	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &spool, target, settings, diag);
+
+	if (r == 0)
+		r = pl_kafka_producer_check(&config, diag);
+	free(uri);
+	return r;
+}
+
+static int open_producer(struct kafka_out *self, const char *target,
+	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	struct pl_diag warning = { .text = "" };
+	struct pl_kafka_producer_config config = { .mode = PL_KAFKA_RECORDS, .warning = &warning };
+	struct pl_kafka_uri *uri = calloc(1, sizeof(*uri));
+	struct spool_keys spool = { .path = NULL };
+	int r = uri == NULL ? -ENOMEM : configure(&config, uri, &spool, target, settings, diag);
+
+	if (r == 0)
+		r = open_spool(self, &config, spool.path, spool.bytes, diag);
+	if (r == 0 && pl_kafka_uri_read_properties(uri, diag) < 0)
+		r = -EINVAL;
+	if (r == 0)
+		r = pl_kafka_producer_open(&self->producer, &config, diag);
+	self->kind = config.kind;
+	self->json = config.mode == PL_KAFKA_MESSAGES;
+	pl_buf_init(&self->text);
+	if (r == 0 && self->json &&
+		pl_buf_reserve(&self->text, pl_flat_json_max(self->kind) + CLOCK_BYTES) == NULL) {
+		pl_kafka_producer_close(self->producer, 0, NULL);
+		r = -ENOMEM;
+	}
+	if (r == -ENOMEM)
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+	if (warning.text[0] != '\0')
+		pl_say_diag(&warning);
+	free(uri);
+	return r;
+}
+
+static int kafka_open(struct pl_tap_out **ret, const char *target,
+	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	struct kafka_out *self = calloc(1, sizeof(*self));
+	int r = self == NULL ? -ENOMEM : open_producer(self, target, settings, diag);
+
+	if (r < 0) {
+		if (self != NULL)
+			pl_tap_spool_close(&self->spool);
+		free(self);
+		return r;
+	}
+	self->given = settings->kind;
+	self->size = pl_flat(settings->kind)->size;
+	*ret = &self->out;
+	return 0;
+}
+
+/* Beside the record, which has no room for it, as its last member. */
+static void put_json(struct kafka_out *self, uint64_t hash, const uint8_t *record)
+{
+	pl_buf_reset(&self->text); /* there is room for the longest since the output was opened */
+	pl_flat_json(&self->text, self->kind, record);
+	if (self->clock != PL_STAMP_NONE && !self->text.failed) {
+		self->text.len--; /* the brace */
+		pl_buf_printf(&self->text, ",\"clock\":\"%s\"}", pl_clock_name(self->clock));
+	}
+	(void)pl_kafka_producer_send_hashed(self->producer, hash, pl_flat_time(self->given, record),
+		self->text.data, self->text.len);
+}
+
+/* Records of packets that the producer has no room for, of the topic's kind. */
+static void spool(struct kafka_out *self, const uint8_t *records, uint32_t n)
+{
+	const uint32_t size = pl_flat(self->kind)->size;
+	uint8_t chunk[SPOOL_CHUNK * PL_FLAT_BYTES_MAX];
+
+	while (n > 0) {
+		const uint32_t some = n < SPOOL_CHUNK ? n : SPOOL_CHUNK;
+
+		for (uint32_t i = 0; i < some; i++, records += self->size)
+			memcpy(chunk + (size_t)i * size, records, size);
+		(void)pl_tap_spool_put(&self->spool, chunk, some);
+		n -= some;
+	}
+}
+
+/* Whether the record goes to the spool, and so all behind it. */
+static bool must_wait(const struct kafka_out *self, uint64_t hash)
+{
+	return pl_tap_spool_is_open(&self->spool) &&
+	       (self->spool.stats.held > 0 || !pl_kafka_producer_room(self->producer, hash));
+}
+
+static void kafka_clock(struct pl_tap_out *out, enum pl_clock_kind clock)
+{
+	struct kafka_out *self = (struct kafka_out *)out;
+
+	self->clock = clock;
+	pl_kafka_producer_clock(self->producer, clock);
+}
+
+/* pkt64/1 is how pkt96/1 begins. */
+static void kafka_put(struct pl_tap_out *out, const void *records, uint32_t n)
+{
+	struct kafka_out *self = (struct kafka_out *)out;
+	const uint8_t *p = records;
+
+	for (uint32_t i = 0; i < n; i++, p += self->size) {
+		const uint64_t hash = pl_flow_hash_record(self->given, p);
+
+		if (must_wait(self, hash)) {
+			spool(self, p, n - i);
+			break;
+		}
+		if (self->json)
+			put_json(self, hash, p);
+		else
+			(void)pl_kafka_producer_put(self->producer, hash, p);
+	}
+}
+
+static bool give(void *arg, const void *record)
+{
+	struct kafka_out *self = arg;
+	const uint64_t hash = pl_flow_hash_record(self->kind, record);
+
+	if (!pl_kafka_producer_room(self->producer, hash))
+		return false;
+	return pl_kafka_producer_put(self->producer, hash, record) == 0;
+}
+
+/* Messages that no broker can take would only come back. Which clock records of the spool had is
+ * known no more: another tap may have written them. */
+static void empty_spool(struct kafka_out *self, uint64_t now_ns)
+{
+	if (self->spool.stats.held > 0 && self->client.brokers_up > 0) {
+		pl_kafka_producer_clock(self->producer, PL_STAMP_NONE);
+		pl_tap_spool_give(&self->spool, SPOOL_A_TURN, give, self);
+		pl_kafka_producer_clock(self->producer, self->clock);
+	}
+	pl_tap_spool_turn(&self->spool, now_ns);
+}
+
+/* Once each. */
+static void tell(const struct kafka_out *self, const char *trouble, char told[256])
+{
+	if (trouble[0] == '\0' || strncmp(trouble, told, 255) == 0)
+		return;
+	snprintf(told, 256, "%s", trouble);
+	pl_say("%s: %s", self->out.name, told);
+}
+
+static uint64_t kafka_turn(struct pl_tap_out *out, uint64_t now_ns)
+{
+	struct kafka_out *self = (struct kafka_out *)out;
+
+	pl_kafka_producer_turn(self->producer, now_ns);
+	pl_kafka_producer_stats(self->producer, &self->stats);
+	self->client = *pl_kafka_producer_client(self->producer);
+	if (pl_tap_spool_is_open(&self->spool))
+		empty_spool(self, now_ns);
+	tell(self, pl_kafka_producer_trouble(self->producer), self->trouble);
+	tell(self, self->spool.trouble.text, self->spool_trouble);
+	return self->stats.waiting > 0 || self->spool.stats.held > 0 ? now_ns + TURN_NS
+								     : UINT64_MAX;
+}
+
+static void kafka_finish(struct pl_tap_out *out)
+{
+	struct kafka_out *self = (struct kafka_out *)out;
+
+	pl_kafka_producer_close(self->producer, CLOSE_WAIT_MS, &self->stats);
+	tell(self, self->spool.trouble.text, self->spool_trouble);
+	self->producer = NULL;
+}
+
+static uint64_t kafka_lost(const struct pl_tap_out *out)
+{
+	const struct kafka_out *self = (const struct kafka_out *)out;
+
+	return pl_kafka_producer_dropped(&self->stats) + self->spool.stats.dropped +
+	       self->spool.stats.damaged;
+}
+
+static const void *kafka_counters(const struct pl_tap_out *out)
+{
+	return &((const struct kafka_out *)out)->stats;
+}
+
+static const void *kafka_spool(const struct pl_tap_out *out)
+{
+	const struct kafka_out *self = (const struct kafka_out *)out;
+
+	return pl_tap_spool_is_open(&self->spool) ? &self->spool.stats : NULL;
+}
+
+static const void *kafka_client(const struct pl_tap_out *out)
+{
+	return &((const struct kafka_out *)out)->client;
+}
+
+static void kafka_close(struct pl_tap_out *out)
+{
+	struct kafka_out *self = (struct kafka_out *)out;
+
+	pl_kafka_producer_close(self->producer, 0, NULL);
+	pl_tap_spool_close(&self->spool);
+	pl_buf_done(&self->text);
+	free(self);
+}
+
+const struct pl_tap_out_driver pl_tap_out_kafka = {
+	.scheme = "kafka",
+	.files = kafka_files,
+	.check = kafka_check,
+	.open = kafka_open,
+	.clock = kafka_clock,
+	.put = kafka_put,
+	.turn = kafka_turn,
+	.finish = kafka_finish,
+	.lost = kafka_lost,
+	.numbers = { { &pl_kafka_producer_list, kafka_counters },
+		{ &pl_kafka_client_list, kafka_client }, { &pl_tap_spool_list, kafka_spool } },
+	.close = kafka_close,
+};

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds the output of a tap by its URI. */
+#include "service/tap_out.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "netio/uri.h"
+#include "pipeline/tap_to.h"
+
+static const struct pl_tap_out_driver *const drivers[] = {
+	&pl_tap_out_udp,
+	&pl_tap_out_file,
+	&pl_tap_out_region,
+	&pl_tap_out_clickhouse,
+#if PL_HAVE_KAFKA
+	&pl_tap_out_kafka,
+#endif
+};
+
+unsigned int pl_tap_out_drivers(const struct pl_tap_out_driver *const **ret)
+{
+	*ret = drivers;
+	return sizeof(drivers) / sizeof(drivers[0]);
+}
+
+static const struct pl_tap_out_driver *driver_of(const char *uri, const char **ret_target)
+{
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
+		const size_t len = strlen(drivers[i]->scheme);
+
+		if (strncmp(uri, drivers[i]->scheme, len) == 0 && uri[len] == ':') {
+			*ret_target = uri + len + 1;
+			return drivers[i];
+		}
+	}
+	return NULL;
+}
+
+int pl_tap_out_check(
+	const char *uri, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	const char *target = NULL;
+	const struct pl_tap_out_driver *driver = driver_of(uri, &target);
+	int r = pl_tap_to_check(uri, diag);
+
+	if (r < 0)
+		return r;
+	assert(driver != NULL);
+	r = driver->check(target, settings, diag);
+	if (r == -ENOMEM)
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+	return r;
+}
+
+int pl_tap_out_open(struct pl_tap_out **ret, const char *uri,
+	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	const char *target = NULL;
+	const struct pl_tap_out_driver *driver = driver_of(uri, &target);
+	struct pl_tap_out *out = NULL;
+	int r = pl_tap_out_check(uri, settings, diag);
+
+	if (r < 0)
+		return r;
+	r = driver->open(&out, target, settings, diag);
+	if (r < 0)
+		return r;
+	out->driver = driver;
+	out->name = strndup(uri, strcspn(uri, "?"));
+	if (out->name == NULL) {
+		driver->close(out);
+		pl_diag_set(diag, "%s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	*ret = out;
+	return 0;
+}
+
+int pl_tap_out_files(const char *uri, struct pl_confine *confine)
+{
+	const char *target = NULL;
+	const struct pl_tap_out_driver *driver = driver_of(uri, &target);
+
+	return driver != NULL && driver->files != NULL ? driver->files(target, confine) : 0;
+}
+
+void pl_tap_out_close(struct pl_tap_out *out)
+{
+	if (out == NULL)
+		return;
+	free(out->name);
+	out->driver->close(out);
+}
+
+int pl_tap_out_kind(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
+	enum pl_flat_kind *ret, struct pl_diag *diag)
+{
+	const char *text = pl_uri_get(uri, "kind");
+
+	*ret = settings->kind == PL_FLAT_PKT96 ? PL_FLAT_PKT64 : settings->kind;
+	if (text == NULL)
+		return 0;
+	if (settings->kind != PL_FLAT_PKT96) {
+		pl_diag_set(diag,
+			"'kind=%s' in the URI applies to records of packets only, not of %s", text,
+			pl_flat(settings->kind)->stream);
+		return -EINVAL;
+	}
+	if (strcmp(text, "pkt64") == 0)
+		return 0;
+	*ret = PL_FLAT_PKT96;
+	if (strcmp(text, "pkt96") == 0)
+		return 0;
+	pl_diag_set(diag, "'kind=%s' in the URI: pkt64 or pkt96", text);
+	return -EINVAL;
+}

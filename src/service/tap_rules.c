@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads the rules of a tap from a file. */
+#include "service/tap_rules.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LINE_BYTES 1024
+
+static int read_line(struct pl_tap_rules *rules, char *line, const char *path, unsigned int n,
+	struct pl_diag *diag)
+{
+	struct pl_diag why = { .text = "" };
+	int r;
+
+	if (strchr(line, '\n') == NULL && strlen(line) == LINE_BYTES - 1) {
+		pl_diag_set(
+			diag, "%s:%u: a rule has at most %d characters", path, n, LINE_BYTES - 2);
+		return -EINVAL;
+	}
+	line[strcspn(line, "\r\n")] = '\0';
+	line += strspn(line, " \t");
+	if (line[0] == '\0' || line[0] == '#')
+		return 0;
+	r = pl_tap_rules_add(rules, line, &why);
+	if (r < 0)
+		pl_diag_set(diag, "%s:%u: %s", path, n, why.text);
+	return r;
+}
+
+int pl_tap_rules_read(struct pl_tap_rules *rules, const char *path, struct pl_diag *diag)
+{
+	const uint32_t before = rules->n;
+	FILE *f = fopen(path, "re");
+	char line[LINE_BYTES];
+	int r = 0;
+
+	if (f == NULL) {
+		r = -errno;
+		pl_diag_set(diag, "%s: %s", path, strerror(-r));
+		return r;
+	}
+	for (unsigned int n = 1; r == 0 && fgets(line, sizeof(line), f) != NULL; n++)
+		r = read_line(rules, line, path, n, diag);
+	if (r == 0 && ferror(f)) {
+		r = -EIO;
+		pl_diag_set(diag, "%s: %s", path, strerror(-r));
+	}
+	fclose(f);
+	if (r < 0)
+		rules->n = before;
+	return r;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Says which URIs a tap reads packets from, and opens them. */
+#include "service/tap_source.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "netio/tc.h"
+#include "netio/uri.h"
+#include "tap/source.h"
+
+int pl_tap_source_check(const char *uri, bool inner, bool dns, bool counts, struct pl_diag *diag)
+{
+	const uint32_t can = pl_port_uri_can(uri);
+	char port[PL_URI_TEXT_MAX];
+	int r;
+
+	if (strncmp(uri, "region:", 7) == 0 || strncmp(uri, "kafka:", 6) == 0) {
+		pl_diag_set(diag,
+			"'%s' is no source of a tap: records that are stored are read by 'pathline query "
+			"QUESTION %s'",
+			uri, uri[0] == 'r' ? "region:PATH" : "kafka://HOST/TOPIC");
+		return -EINVAL;
+	}
+	if (pl_tap_kernel_is(uri) && (inner || dns)) {
+		const char *name = strchr(uri, ':') + 1;
+
+		pl_diag_set(diag, "%s: the tap in the kernel reads no %s; use packet:%.*s", uri,
+			inner ? "packets in tunnels (--inner)" : "DNS messages (--dns)",
+			(int)strcspn(name, "?"), name);
+		return -EINVAL;
+	}
+	if (pl_tap_kernel_is(uri))
+		return pl_tap_kernel_check(uri, counts, diag);
+	if ((can & PL_PORT_CAN_LIVE) != 0 &&
+		(can & (PL_PORT_CAN_INTERFACE | PL_PORT_CAN_DATAGRAMS)) == 0) {
+		pl_diag_set(diag, "%s has no packets for a tap", uri);
+		return -EINVAL;
+	}
+	r = pl_tap_source_tmpkt(uri, port, sizeof(port), diag);
+	if (r < 0)
+		return r;
+	return r == 1 ? 0 : pl_port_uri_tap(port, diag);
+}
+
+static bool asks_for_dns(const struct pl_tap_service *t)
+{
+	return (t->o->kinds & 1u << PL_FLAT_DNS64) != 0;
+}
+
+static int open_socket(struct pl_tap_service *t, const char *uri, bool tmpkt, unsigned int i,
+	unsigned int of, const struct pl_rights *rights, struct pl_diag *diag)
+{
+	const struct pl_port_options o = { .rights = rights,
+		.index = i,
+		.of = of,
+		.with = i > 0 ? t->ports[t->n_ports - i] : NULL,
+		.tap_bytes = tmpkt             ? 0
+			     : asks_for_dns(t) ? PL_TAP_DNS_BYTES
+			     : t->o->inner     ? PL_TAP_INNER_BYTES
+					       : PL_TAP_BYTES };
+	int r;
+
+	if (t->n_ports == PL_TAP_PORTS_MAX) {
+		pl_diag_set(diag, "at most %d sockets", PL_TAP_PORTS_MAX);
+		return -EINVAL;
+	}
+	r = pl_port_open(&t->ports[t->n_ports], uri, PL_PORT_RECV, &o, diag);
+	if (r < 0)
+		return r;
+	t->datagrams[t->n_ports++] = tmpkt || (pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0;
+	return 0;
+}
+
+static int open_kernel(struct pl_tap_service *t, const char *uri, const struct pl_rights *rights,
+	struct pl_diag *diag)
+{
+	const struct pl_tap_kernel_options o = {
+		.rules = &t->tap.rules, .point = t->tap.point, .rights = rights, .plan = t->o->plan
+	};
+	int r;
+
+	if (t->n_kernels == PL_TAP_KERNELS_MAX) {
+		pl_diag_set(diag, "at most %d taps in the kernel", PL_TAP_KERNELS_MAX);
+		return -EINVAL;
+	}
+	r = pl_tap_kernel_open(&t->kernels[t->n_kernels], uri, &o, diag);
+	if (r < 0)
+		return r;
+	r = pl_tap_kernel_unnoted(t->kernels[t->n_kernels++]);
+	if (r < 0)
+		pl_warn("tap",
+			"%s: cannot write its note in %s (%s): the filter stays on the interface after kill -9 of all processes, until 'tc filter del'; make that folder writable",
+			uri, pl_tc_notes(), strerror(-r));
+	return 0;
+}
+
+static bool is_live(const char *uri)
+{
+	return pl_tap_kernel_is(uri) || (pl_port_uri_can(uri) & PL_PORT_CAN_LIVE) != 0;
+}
+
+static int open_source(struct pl_tap_service *t, const char *uri, const struct pl_rights *rights,
+	struct pl_diag *diag)
+{
+	char port[PL_URI_TEXT_MAX];
+	const bool counts = t->o->print.counts != NULL;
+	int tmpkt, n, r = pl_tap_source_check(uri, t->o->inner, asks_for_dns(t), counts, diag);
+
+	if (r < 0)
+		return r;
+	if (pl_tap_kernel_is(uri))
+		return open_kernel(t, uri, rights, diag);
+	tmpkt = pl_tap_source_tmpkt(uri, port, sizeof(port), diag);
+	n = tmpkt < 0 ? tmpkt : pl_port_uri_sockets(port, diag);
+	if (n < 0)
+		return -EINVAL;
+	for (int i = 0; r == 0 && i < n; i++)
+		r = open_socket(
+			t, port, tmpkt == 1, (unsigned int)i, (unsigned int)n, rights, diag);
+	return r;
+}
+
+int pl_tap_open_sources(
+	struct pl_tap_service *t, const struct pl_rights *rights, struct pl_diag *diag)
+{
+	int r = 0;
+
+	t->live = t->o->n_sources == 0; /* records are given */
+	for (size_t i = 0; r == 0 && i < t->o->n_sources; i++) {
+		const bool live = is_live(t->o->sources[i]);
+
+		if (i > 0 && live != t->live) {
+			pl_diag_set(diag, "capture files and live sources cannot be read together");
+			return -EINVAL;
+		}
+		t->live = live;
+		r = open_source(t, t->o->sources[i], rights, diag);
+	}
+	return r;
+}

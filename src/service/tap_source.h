@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opens the sources of a tap. */
+#pragma once
+
+#include "service/tap.h"
+
+/* All of t->o->sources: sockets, captures and taps in the kernel. Negative errno with diag; what was
+ * opened until then is closed with the service. */
+int pl_tap_open_sources(
+	struct pl_tap_service *t, const struct pl_rights *rights, struct pl_diag *diag);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Records of a tap on disk, for an output whose receiver is away. */
+#include "service/tap_spool.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SYNC_NS UINT64_C(1000000000)
+
+static const struct pl_stat rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_tap_spool_stats, __VA_ARGS__)
+#include "service/tap_spool_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_tap_spool_list = { rows, sizeof(rows) / sizeof(rows[0]) };
+
+static void count(struct pl_tap_spool *s)
+{
+	struct pl_spool_counts counts;
+
+	pl_spool_counts(s->spool, &counts);
+	s->stats.held = counts.entries - s->at;
+	s->stats.damaged = counts.damaged_entries;
+}
+
+int pl_tap_spool_open(struct pl_tap_spool *s, const char *path, uint64_t bytes, uint32_t kind,
+	uint32_t size, struct pl_diag *diag)
+{
+	const struct pl_spool_options options = { .path = path,
+		.bytes = bytes,
+		.payload_max = PL_TAP_SPOOL_RECORDS * size,
+		.drop_newest = true };
+	struct pl_spool_counts counts;
+	int r;
+
+	*s = (struct pl_tap_spool){ .size = size, .kind = kind };
+	r = pl_spool_open(&s->spool, &options, diag);
+	if (r < 0)
+		return r;
+	pl_spool_counts(s->spool, &counts);
+	s->stats.found = counts.entries;
+	count(s);
+	return 0;
+}
+
+void pl_tap_spool_close(struct pl_tap_spool *s)
+{
+	if (s->spool != NULL)
+		pl_spool_close(s->spool);
+	s->spool = NULL;
+}
+
+bool pl_tap_spool_put(struct pl_tap_spool *s, const void *records, uint32_t n)
+{
+	struct pl_spool_record record = {
+		.entries = n, .flags = s->kind, .payload = records, .len = n * s->size
+	};
+	const int r = pl_spool_put(s->spool, &record);
+
+	s->stats.spooled += n;
+	if (r < 0) {
+		s->stats.dropped += n;
+		pl_diag_set(&s->trouble, "the spool takes no more: %s",
+			r == -EXFULL ? "spool_bytes are full" : strerror(-r));
+		return false;
+	}
+	s->dirty = true;
+	count(s);
+	return true;
+}
+
+/* Records of another kind, as when the URI had another one before, are none of ours. */
+static bool fits(const struct pl_tap_spool *s, const struct pl_spool_record *record)
+{
+	return record->flags == s->kind && record->len == (uint64_t)record->entries * s->size;
+}
+
+void pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
+	bool (*give)(void *arg, const void *record), void *arg)
+{
+	struct pl_spool_record record;
+	bool more = true;
+
+	while (more && max > 0 && pl_spool_peek(s->spool, &record) == 0) {
+		const uint8_t *p = record.payload;
+
+		if (!fits(s, &record)) {
+			pl_diag_set(&s->trouble, "the spool has records of another kind");
+			s->stats.dropped += record.entries;
+			s->at = record.entries;
+		}
+		for (; s->at < record.entries && max > 0; max--) {
+			more = give(arg, p + (size_t)s->at * s->size);
+			if (!more)
+				break;
+			s->at++;
+			s->stats.unspooled++;
+		}
+		if (s->at < record.entries)
+			break;
+		pl_spool_next(s->spool);
+		s->at = 0;
+	}
+	count(s);
+}
+
+void pl_tap_spool_turn(struct pl_tap_spool *s, uint64_t now_ns)
+{
+	int r;
+
+	if (!s->dirty || now_ns - s->synced_ns < SYNC_NS)
+		return;
+	r = pl_spool_sync(s->spool);
+	if (r < 0)
+		pl_diag_set(&s->trouble, "the spool cannot be written to disk: %s", strerror(-r));
+	s->synced_ns = now_ns;
+	s->dirty = false;
+}

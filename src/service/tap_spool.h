@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A tap output's records on disk while its receiver is away (export/spool.h has the files). Records
+ * are of one kind and come out in the order in which they went in.
+ *
+ * What comes out counts as given to the output: a tap that is killed loses what its output holds in
+ * memory. Records that went in are on the device within a second of pl_tap_spool_turn.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/diag.h"
+#include "base/stats.h"
+#include "export/spool.h"
+
+struct pl_tap_spool_stats {
+#define PL_STAT PL_STAT_MEMBER
+#include "service/tap_spool_stats.def"
+#undef PL_STAT
+};
+extern const struct pl_stats pl_tap_spool_list;
+
+struct pl_tap_spool {
+	struct pl_spool *spool;
+	uint32_t size; /* of a record */
+	uint32_t kind; /* of the records, not 0: others are refused */
+	uint32_t at;   /* records of the oldest entry that came out already */
+	uint64_t synced_ns;
+	bool dirty;
+	struct pl_diag trouble; /* the last error; empty: there was none */
+	struct pl_tap_spool_stats stats;
+};
+
+/* At most `bytes` on disk in a folder, which is made where it is missing. */
+int pl_tap_spool_open(struct pl_tap_spool *s, const char *path, uint64_t bytes, uint32_t kind,
+	uint32_t size, struct pl_diag *diag);
+void pl_tap_spool_close(struct pl_tap_spool *s);
+
+static inline bool pl_tap_spool_is_open(const struct pl_tap_spool *s)
+{
+	return s->spool != NULL;
+}
+
+/* n records, at most PL_TAP_SPOOL_RECORDS. False: they are dropped, and counted. */
+#define PL_TAP_SPOOL_RECORDS 4096
+bool pl_tap_spool_put(struct pl_tap_spool *s, const void *records, uint32_t n);
+/* Gives records away, oldest first, at most `max`, until `give` takes one no more. */
+void pl_tap_spool_give(struct pl_tap_spool *s, uint32_t max,
+	bool (*give)(void *arg, const void *record), void *arg);
+void pl_tap_spool_turn(struct pl_tap_spool *s, uint64_t now_ns);

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs the taps of a configuration. */
+#include "service/taps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/say.h"
+#include "service/tap_counts.h"
+
+/* ---- options of the configuration ---- */
+
+static const enum pl_flat_kind kinds[] = { PL_FLAT_PKT96, PL_FLAT_FLOW128, PL_FLAT_DNS64 };
+
+static void take(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
+{
+	const struct pl_taps_one *one = arg;
+
+	if (one->added != NULL && kind == one->added->in)
+		one->added->sink(one->added->arg, kind, records, n);
+	else if ((one->kinds & 1u << kind) != 0 && one->all->take != NULL)
+		one->all->take(one->all->arg, one->index, kind, records, n);
+}
+
+static void turned(void *arg)
+{
+	const struct pl_taps_one *one = arg;
+
+	if (one->all->turned != NULL)
+		one->all->turned(one->all->arg);
+}
+
+static void passed(void *arg, uint64_t ts_ns)
+{
+	const struct pl_taps_one *one = arg;
+
+	if (one->all->passed != NULL)
+		one->all->passed(one->all->arg, one->index, ts_ns);
+}
+
+static void counts(void *arg, const struct pl_tap_count *some, uint32_t n)
+{
+	const struct pl_taps_one *one = arg;
+
+	if (one->all->counts != NULL)
+		one->all->counts(one->all->arg, one->index, some, n);
+}
+
+static void counting(void *arg, bool on)
+{
+	const struct pl_taps_one *one = arg;
+
+	if (one->all->counting != NULL)
+		one->all->counting(one->all->arg, one->index, on);
+}
+
+static bool full(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static void read_tap(struct pl_taps_one *one, const struct pl_config_tap *t)
+{
+	one->name = t->name;
+	one->options = (struct pl_tap_options){ .sources = t->sources.items,
+		.n_sources = t->sources.n,
+		.to = t->to.items,
+		.n_to = t->to.n,
+		.print = { take, turned, full, one, passed, counts, counting },
+		.point = (uint16_t)t->point,
+		.inner = t->inner,
+		.exporter = (uint32_t)t->exporter,
+		.kinds = t->to.n > 0 ? 1u << kinds[t->records] : 0,
+		.out = kinds[t->records],
+		.flow = PL_FLOW_CONFIG,
+		.shared = true };
+	one->options.flow.max_flows = (uint32_t)t->flows.table;
+	one->options.flow.idle_ns = t->flows.idle_ns;
+	one->options.flow.active_ns = t->flows.active_ns;
+	pl_config_tap_rules(t, &one->configured);
+	one->options.rules = one->configured;
+	one->service.o = &one->options;
+}
+
+int pl_taps_init(struct pl_taps *ret, const struct pl_config *config)
+{
+	const struct pl_config_tap *t = config->taps.items;
+
+	*ret = (struct pl_taps){ .n = 0 };
+	for (size_t i = 0; i < config->taps.n; i++) {
+		struct pl_taps_one *one = calloc(1, sizeof(*one));
+
+		if (one == NULL)
+			return -ENOMEM;
+		one->all = ret;
+		one->index = ret->n;
+		read_tap(one, &t[i]);
+		ret->taps[ret->n++] = one;
+	}
+	return 0;
+}
+
+int pl_taps_add(struct pl_taps *taps, const struct pl_taps_added *added, struct pl_taps_one **ret,
+	struct pl_diag *diag)
+{
+	struct pl_taps_one *one;
+
+	if (taps->n == PL_CONFIG_TAPS_MAX) {
+		pl_diag_set(diag, "at most %d taps, marks included", PL_CONFIG_TAPS_MAX);
+		return -EINVAL;
+	}
+	one = calloc(1, sizeof(*one));
+	if (one == NULL)
+		return -ENOMEM;
+	one->name = added->name;
+	one->all = taps;
+	one->index = taps->n;
+	one->added = added;
+	one->options = (struct pl_tap_options){ .sources = added->sources,
+		.n_sources = added->n_sources,
+		.to = added->to,
+		.n_to = added->n_to,
+		.print = { take, turned, full, one, passed, counts, counting },
+		.kinds = 1u << added->in | 1u << added->out,
+		.out = added->out,
+		.flow = PL_FLOW_CONFIG,
+		.shared = true,
+		.draining = added->draining,
+		.draining_arg = added->arg };
+	one->service.o = &one->options;
+	taps->taps[taps->n++] = one;
+	*ret = one;
+	return 0;
+}
+
+static int check_one(const struct pl_config_tap *t, struct pl_diag *diag)
+{
+	const struct pl_tap_out_settings settings = { .kind = kinds[t->records] };
+	char *const *sources = t->sources.items, *const *to = t->to.items;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < t->sources.n; i++)
+		r = pl_tap_source_check(sources[i], t->inner,
+			t->to.n > 0 && settings.kind == PL_FLAT_DNS64, false, diag);
+	for (size_t i = 0; r == 0 && i < t->to.n; i++)
+		r = pl_tap_out_check(to[i], &settings, diag);
+	return r;
+}
+
+int pl_taps_check(const struct pl_config *config, struct pl_diag *diag)
+{
+	const struct pl_config_tap *t = config->taps.items;
+	struct pl_diag why = { .text = "" };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < config->taps.n; i++) {
+		r = check_one(&t[i], &why);
+		if (r < 0)
+			pl_diag_set(diag, "tap %s: %s", t[i].name, why.text);
+	}
+	return r;
+}
+
+int pl_taps_want(struct pl_taps *taps, unsigned int tap, uint32_t wanted, struct pl_diag *diag)
+{
+	struct pl_taps_one *one = taps->taps[tap];
+	int r = 0;
+
+	/* How much of a packet the socket gives was said when it was opened. */
+	if (taps->began && (wanted & ~one->options.kinds & 1u << PL_FLAT_DNS64) != 0) {
+		pl_diag_set(diag,
+			"tap %s was opened without DNS messages: a query of dns needs a restart",
+			one->name);
+		return -EINVAL;
+	}
+	if (taps->began)
+		r = pl_tap_service_want(&one->service, wanted, diag);
+	if (r < 0)
+		return r;
+	one->kinds = wanted;
+	one->options.kinds |= wanted;
+	return 0;
+}
+
+/* ---- what queries have it do ---- */
+
+bool pl_taps_may_push(const struct pl_taps_one *one)
+{
+	return one->added == NULL && one->options.n_to == 0 && one->configured.n == 0;
+}
+
+void pl_taps_push(struct pl_taps_one *one, const struct pl_tap_rules *rules)
+{
+	if (!pl_taps_may_push(one))
+		return;
+	one->options.rules = *rules;
+	if (one->all->began)
+		pl_tap_service_rules(&one->service, rules, one->options.point);
+}
+
+void pl_taps_stop_counts(struct pl_taps_one *one)
+{
+	struct pl_diag diag = { .text = "" };
+
+	if (!one->service.counting || pl_tap_counts_stop(&one->service, &diag) == 0)
+		return;
+	one->service.counts_lost = true;
+	pl_say_diag(&diag);
+}
+
+/* ---- reload ---- */
+
+struct change {
+	struct pl_taps *taps;
+	const struct pl_config *config;
+};
+
+static void change(void *arg)
+{
+	const struct change *c = arg;
+	const struct pl_config_tap *t = c->config->taps.items;
+
+	for (size_t i = 0; i < c->config->taps.n; i++) {
+		for (unsigned int k = 0; k < c->taps->n; k++) {
+			struct pl_taps_one *one = c->taps->taps[k];
+
+			if (strcmp(one->name, t[i].name) != 0)
+				continue;
+			one->options.point = (uint16_t)t[i].point;
+			pl_config_tap_rules(&t[i], &one->configured);
+			if (!pl_taps_may_push(one)) {
+				pl_taps_stop_counts(one);
+				one->options.rules = one->configured;
+			}
+			pl_tap_service_rules(
+				&one->service, &one->options.rules, one->options.point);
+		}
+	}
+}
+
+void pl_taps_change(struct pl_taps *taps, const struct pl_config *config)
+{
+	struct change c = { taps, config };
+
+	pl_runtime_visit(change, &c);
+}
+
+bool pl_taps_lost(const struct pl_taps *taps)
+{
+	for (unsigned int i = 0; i < taps->n; i++) {
+		if (!pl_tap_complete(&taps->taps[i]->service))
+			return true;
+	}
+	return false;
+}
+
+void pl_taps_close(struct pl_taps *taps)
+{
+	for (unsigned int i = 0; i < taps->n; i++) {
+		pl_tap_service_close(&taps->taps[i]->service);
+		free(taps->taps[i]);
+	}
+	taps->n = 0;
+}
+
+/* ---- as a service ---- */
+
+static void interfaces(void *s, struct pl_confine *confine)
+{
+	const struct pl_taps *t = s;
+
+	for (unsigned int i = 0; i < t->n; i++)
+		pl_tap_service_ops.interfaces(&t->taps[i]->service, confine);
+}
+
+static int files(void *s, struct pl_confine *confine)
+{
+	const struct pl_taps *t = s;
+	int r = 0;
+
+	for (unsigned int i = 0; r == 0 && i < t->n; i++)
+		r = pl_tap_service_ops.files(&t->taps[i]->service, confine);
+	return r;
+}
+
+static int open_from(struct pl_taps *t, unsigned int i, const struct pl_service_opening *opening,
+	struct pl_diag *diag);
+
+/* One has its sources: the next one opens within its opening, as services do. */
+static int opened(void *arg, struct pl_diag *diag)
+{
+	const struct pl_taps_one *one = arg;
+
+	return open_from(one->all, one->index + 1, one->opening, diag);
+}
+
+static int open_from(struct pl_taps *t, unsigned int i, const struct pl_service_opening *opening,
+	struct pl_diag *diag)
+{
+	struct pl_service_opening mine = *opening;
+	int r;
+
+	if (i == t->n)
+		return opening->opened(opening->arg, diag);
+	t->taps[i]->opening = opening;
+	mine.opened = opened;
+	mine.arg = t->taps[i];
+	r = pl_tap_service_ops.open(&t->taps[i]->service, &mine, diag);
+	t->taps[i]->opening = NULL;
+	return r;
+}
+
+static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
+{
+	struct pl_taps *t = s;
+	int r = open_from(t, 0, opening, diag);
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; r == 0 && i < t->n; i++)
+		n += t->taps[i]->service.n_ports + t->taps[i]->service.n_kernels;
+	if (n > PL_TAPS_SOCKETS_MAX) {
+		pl_diag_set(diag, "taps have %u sockets; %d is the limit", n, PL_TAPS_SOCKETS_MAX);
+		r = -EINVAL;
+	}
+	t->began = r == 0;
+	return r;
+}
+
+static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
+{
+	struct pl_taps *t = s;
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < t->n; i++) {
+		struct pl_taps_one *one = t->taps[i];
+
+		one->first = n;
+		one->n_fds = pl_tap_service_ops.fds(&one->service, ret + n, max - n);
+		n += one->n_fds;
+	}
+	return n;
+}
+
+static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
+{
+	struct pl_taps *t = s;
+	int ret = PL_TURN_IDLE;
+
+	for (unsigned int i = 0; i < t->n; i++) {
+		const struct pl_taps_one *one = t->taps[i];
+		const int r = pl_tap_service_ops.turn(
+			&t->taps[i]->service, polled + one->first, now_ns, diag);
+
+		if (r < 0)
+			return r;
+		ret = r == PL_TURN_BUSY ? r : ret;
+	}
+	return ret;
+}
+
+static uint64_t due_ns(void *s, uint64_t now_ns)
+{
+	const struct pl_taps *t = s;
+	uint64_t due = UINT64_MAX;
+
+	for (unsigned int i = 0; i < t->n; i++) {
+		const uint64_t d = pl_tap_service_ops.due_ns(&t->taps[i]->service, now_ns);
+
+		due = d < due ? d : due;
+	}
+	return due;
+}
+
+static const char *unready(void *s)
+{
+	struct pl_taps *t = s;
+
+	for (unsigned int i = 0; i < t->n; i++) {
+		if (t->taps[i]->service.n_broken > 0)
+			return "a source of a tap is broken, and is not read until a restart";
+	}
+	return NULL;
+}
+
+static void drain(void *s)
+{
+	const struct pl_taps *t = s;
+
+	for (unsigned int i = 0; i < t->n; i++)
+		pl_tap_service_ops.drain(&t->taps[i]->service);
+}
+
+const struct pl_service_ops pl_taps_service = {
+	.name = "taps",
+	.interfaces = interfaces,
+	.files = files,
+	.open = open_service,
+	.fds = fds,
+	.turn = turn,
+	.due_ns = due_ns,
+	.unready = unready,
+	.metrics = pl_taps_put_page,
+	.describe = pl_taps_describe,
+	.drain = drain,
+	.account = pl_taps_put_text,
+	.counters = pl_taps_put_json,
+};

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The counters of the taps of a configuration: those of each tap, under its name. */
+#include "runtime/account.h"
+#include "service/tap_account.h"
+#include "service/taps.h"
+
+#define TEXT(NAME, TEXT)                                                                           \
+	{                                                                                          \
+		.name = (NAME), .form = PL_LABEL_TEXT, .text = (TEXT)                              \
+	}
+
+/* The numbers of a list that a tap has; NULL: it has none of them. */
+typedef const void *numbers(struct pl_tap_service *t);
+
+static const void *of_tap(struct pl_tap_service *t)
+{
+	return pl_tap_stats_now(t);
+}
+
+static const void *of_receiver(struct pl_tap_service *t)
+{
+	return pl_tmpkt_receiver_stats(t->receiver);
+}
+
+static const void *of_service(struct pl_tap_service *t)
+{
+	return t;
+}
+
+static const void *of_flows(struct pl_tap_service *t)
+{
+	return t->flows != NULL ? pl_flow_cache_counters(t->flows) : NULL;
+}
+
+/* A family comes once, with a sample for each tap that has it. */
+static void put_list(
+	struct pl_taps *all, const struct pl_stats *list, numbers *of, struct pl_exposition *page)
+{
+	for (unsigned int k = 0; k < list->n; k++) {
+		const struct pl_stat *stat = &list->rows[k];
+		bool open = stat->family == NULL;
+
+		for (unsigned int i = 0; stat->family != NULL && i < all->n; i++) {
+			const struct pl_label label = TEXT("tap", all->taps[i]->name);
+			const void *object = of(&all->taps[i]->service);
+
+			if (object == NULL)
+				continue;
+			if (!open)
+				pl_exposition_stat(page, stat);
+			open = true;
+			pl_exposition_u64(page, &label, 1, pl_stat_read(stat, object));
+		}
+	}
+}
+
+static void put_outs_list(struct pl_taps *all, const struct pl_tap_out_driver *driver,
+	const struct pl_tap_out_numbers *list, struct pl_exposition *page)
+{
+	for (unsigned int k = 0; list->stats != NULL && k < list->stats->n; k++) {
+		const struct pl_stat *stat = &list->stats->rows[k];
+
+		if (!pl_exposition_stat(page, stat))
+			continue;
+		for (unsigned int i = 0; i < all->n; i++) {
+			const struct pl_tap_service *t = &all->taps[i]->service;
+
+			for (unsigned int o = 0; o < t->n_outs; o++) {
+				const struct pl_tap_out *out = t->outs[o];
+				const void *of = out->driver == driver ? list->counters(out) : NULL;
+				const struct pl_label labels[] = { TEXT("tap", all->taps[i]->name),
+					TEXT("output", out->name) };
+
+				if (of != NULL)
+					pl_exposition_u64(page, labels, 2, pl_stat_read(stat, of));
+			}
+		}
+	}
+}
+
+static void put_outs(
+	struct pl_taps *all, const struct pl_tap_out_driver *driver, struct pl_exposition *page)
+{
+	for (unsigned int k = 0; k < PL_TAP_OUT_NUMBERS; k++)
+		put_outs_list(all, driver, &driver->numbers[k], page);
+}
+
+/* Whether an output before this one is of the same driver. */
+static bool was_put(const struct pl_taps *all, unsigned int tap, unsigned int out)
+{
+	const struct pl_tap_out_driver *driver = all->taps[tap]->service.outs[out]->driver;
+
+	for (unsigned int i = 0; i <= tap; i++) {
+		const struct pl_tap_service *t = &all->taps[i]->service;
+
+		for (unsigned int o = 0; o < (i == tap ? out : t->n_outs); o++) {
+			if (t->outs[o]->driver == driver)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Of sockets by names of their own: those of the collector have theirs. all NULL: no samples. */
+static void put_ports(const struct pl_taps *all, struct pl_exposition *page)
+{
+	pl_exposition_family(page, "pathline_tap_kernel_drops", PL_METRIC_COUNTER, NULL,
+		"Packets that the kernel dropped because there was no room in a tap's socket or ring.");
+	for (unsigned int i = 0; all != NULL && i < all->n; i++) {
+		const struct pl_label label = TEXT("tap", all->taps[i]->name);
+		struct pl_port_stats ports;
+
+		pl_tap_port_stats(&all->taps[i]->service, &ports);
+		pl_exposition_u64(page, &label, 1, ports.kernel_drops);
+	}
+}
+
+void pl_taps_describe(struct pl_exposition *page)
+{
+	pl_tap_describe(page);
+	put_ports(NULL, page);
+}
+
+void pl_taps_put_page(void *taps, struct pl_exposition *page)
+{
+	struct pl_taps *all = taps;
+
+	put_list(all, &pl_tap_stats_list, of_tap, page);
+	put_list(all, &pl_tmpkt_stats_list, of_receiver, page);
+	put_list(all, &pl_tap_service_list, of_service, page);
+	put_list(all, &pl_flow_counters_list, of_flows, page);
+	put_ports(all, page);
+	for (unsigned int i = 0; i < all->n; i++) {
+		const struct pl_tap_service *t = &all->taps[i]->service;
+
+		for (unsigned int o = 0; o < t->n_outs; o++) {
+			if (!was_put(all, i, o))
+				put_outs(all, t->outs[o]->driver, page);
+		}
+	}
+}
+
+void pl_taps_put_json(void *taps, struct pl_json *json)
+{
+	const struct pl_taps *all = taps;
+
+	for (unsigned int i = 0; i < all->n; i++) {
+		pl_json_key(json, all->taps[i]->name);
+		pl_json_object(json);
+		pl_tap_put_json(&all->taps[i]->service, json);
+		pl_json_object_end(json);
+	}
+}
+
+void pl_taps_put_text(void *taps, struct pl_buf *text)
+{
+	const struct pl_taps *all = taps;
+
+	for (unsigned int i = 0; i < all->n; i++) {
+		pl_buf_printf(text, "%s%s: ", i > 0 ? "; " : "", all->taps[i]->name);
+		pl_tap_put_text(&all->taps[i]->service, text);
+	}
+}
