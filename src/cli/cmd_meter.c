@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline meter: counts marked packets on an interface; loss and delay of them, from captures. */
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+
+#include "ask/mark_observe.h"
+#include "ask/mark_read.h"
+#include "cli/args.h"
+#include "cli/command.h"
+#include "cli/mark_args.h"
+#include "mark/guard.h"
+#include "show/record_out.h"
+
+/* Of captures and interfaces, as given and by default; then of captures only. */
+static struct pl_mark_args args, defaults;
+static struct {
+	struct pl_opt_list files, links;
+	const char *write;
+	uint64_t tai_offset, square, reorder, samples;
+	bool records;
+} captures;
+
+#define SAMPLES_DEFAULT 64u
+#define SAMPLES_MAX     65536u
+
+static const char *const modes[] = { "tc", "native", "generic", NULL };
+
+/* In the order of enum pl_mark_method, from 1 on; then what is no alternate marking. */
+static const char *const methods[] = {
+#define PL_MARK_METHOD(number, id, name, help) [(number)-1] = (name),
+#include "record/fields.def"
+#undef PL_MARK_METHOD
+	"quic",
+	"hash",
+	NULL,
+};
+
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		PL_MARK_ARGS_DEV(args, "count on this interface"),
+		{ PL_OPT_CHOICE, 0, "direction", &args.direction, "WHICH",
+			"packets that enter by it: in (default), or that leave: out",
+			pl_mark_arg_directions },
+		{ PL_OPT_CHOICE, 0, "mode", &args.mode, "MODE",
+			"where packets are counted: tc (default), by traffic control; of those that enter "
+			"also native, by XDP in the driver, or generic, by XDP behind it, where the "
+			"interface must have GRO off",
+			modes },
+		PL_MARK_ARGS_RECORDS(args, "format (default table, and nothing with --to)"),
+		PL_MARK_ARGS_RUNNING(args),
+		{ PL_OPT_HEADING, 0, "Captures", NULL, NULL, NULL, NULL },
+		{ PL_OPT_LIST, 0, "read", &captures.files, "[NAME=]FILE",
+			"a capture of a point of the path, or a file NAME.mark128 of records of one or several points, "
+			"in the order that packets pass them; to be repeated",
+			NULL },
+		{ PL_OPT_LIST, 0, "link", &captures.links, "FROM>TO",
+			"captures between which packets pass no other, by name, in a network with several "
+			"ways: its clusters are compared (RFC 9342); to be repeated (default: a path through "
+			"all captures)",
+			NULL },
+		{ PL_OPT_U64, 0, "tai-offset", &captures.tai_offset, "SECONDS",
+			"seconds by which the marker's clock is ahead of the captures' time of day: 37 where its kernel "
+			"knows TAI, 0 where nobody told it (default 0)",
+			NULL },
+		{ PL_OPT_FLAG, 0, "records", &captures.records, NULL,
+			"print the counts of each point (mark128/1) instead of loss and delay",
+			NULL },
+		{ PL_OPT_STRING, 'w', "write", &captures.write, "FILE",
+			"write the counts of each point to a file of records, NAME.mark128, or loss and delay, "
+			"NAME.seg192, which pathline query reads",
+			NULL },
+		{ PL_OPT_U64, 0, "square", &captures.square, "COUNT",
+			"with --method quic: packets in a block of the square bit, a power of two from 64 on "
+			"(default: the one that most blocks fit)",
+			NULL },
+		{ PL_OPT_U64, 0, "reorder", &captures.reorder, "COUNT",
+			"with --method quic: packets behind the first one of a block among which those of the "
+			"block before are looked for, at most 31 (default 16)",
+			NULL },
+		{ PL_OPT_U64, 0, "samples", &captures.samples, "COUNT",
+			"with --method hash: packets of each flow and block that are chosen at most, from 2 to "
+			"65536 (default 64)",
+			NULL },
+		{ PL_OPT_HEADING, 0, "Marking", NULL, NULL, NULL, NULL },
+		PL_MARK_ARGS_RULES(args, "which packets are counted (default all)"),
+		{ PL_OPT_CHOICE, 0, "method", &args.method, "METHOD",
+			"how packets are marked (default step; on an interface double with two bits); quic: "
+			"by the ends of QUIC connections (RFC 9506), of one capture; hash: not at all, a hash "
+			"of what no router changes chooses packets (RFC 9342, 7.2.2), of captures",
+			methods },
+		{ PL_OPT_LIST, 0, "bit", &args.bits, "BIT",
+			"where the mark is: dscp:N, tos:N, tclass:N, ecn:N, ipv4-reserved or altmark (in "
+			"Hop-by-Hop or Destination Options); twice for double marking, the colour first, "
+			"but for altmark, which has both (default dscp:0); with --method quic spin:N, delay:N, "
+			"square:N, loss:N, reflection:N, trip:N and ecn-echo:N, bits 3 to 6 of the first byte "
+			"of short headers (default spin:5)",
+			NULL },
+		PL_MARK_ARGS_BLOCKS(args),
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	return table;
+}
+
+/* For files of records, of which each may have several points. 0, or an exit code; complains. */
+static int read_files(struct pl_mark_read_options *o, size_t files)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} of_captures[] = { { "rule", args.rules.n > 0 }, { "method", args.method != NULL },
+		{ "bit", args.bits.n > 0 }, { "flows", args.flows != PL_OPT_NOT_GIVEN },
+		{ "tai-offset", captures.tai_offset != 0 }, { "records", captures.records },
+		{ "write", captures.write != NULL && !pl_mark_read_is_of_results(captures.write) },
+		{ "stats", args.stats } };
+
+	if (files < o->n) {
+		pl_complain(
+			"meter: give captures or files of records: a file of a capture's counts "
+			"is written by --read CAPTURE --records --write NAME.mark128");
+		return PL_EXIT_USAGE;
+	}
+	for (size_t i = 0; i < sizeof(of_captures) / sizeof(of_captures[0]); i++) {
+		if (!of_captures[i].given)
+			continue;
+		pl_complain("--%s is an option for captures, not for files of records",
+			of_captures[i].name);
+		return PL_EXIT_USAGE;
+	}
+	o->of_files = true;
+	o->guard_ns = 0;
+	o->clock_ns = args.clock_error_ns == PL_OPT_NOT_GIVEN ? 0 : args.clock_error_ns;
+	return 0;
+}
+
+static bool is_hash(void)
+{
+	return args.method != NULL && strcmp(args.method, "hash") == 0;
+}
+
+/* Where a hash chooses packets there is no mark, and no guard band. 0, or an exit code; complains. */
+static int hash_args(struct pl_mark_read_options *o)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} of_marks[] = { { "bit", args.bits.n > 0 }, { "records", captures.records },
+		{ "write", captures.write != NULL }, { "to", args.to.n > 0 },
+		{ "flows", args.flows != PL_OPT_NOT_GIVEN },
+		{ "clock-error", args.clock_error_ns != PL_OPT_NOT_GIVEN },
+		{ "delay", args.delay_ns != defaults.delay_ns },
+		{ "deviation", args.deviation_ns != defaults.deviation_ns } };
+
+	for (size_t i = 0; i < sizeof(of_marks) / sizeof(of_marks[0]); i++) {
+		if (!of_marks[i].given)
+			continue;
+		pl_complain("--%s is an option for marked packets, not for --method hash",
+			of_marks[i].name);
+		return PL_EXIT_USAGE;
+	}
+	if (captures.samples < 2 || captures.samples > SAMPLES_MAX ||
+		o->period_ns < PL_MARK_PERIOD_MIN_NS || o->period_ns > PL_MARK_PERIOD_MAX_NS) {
+		pl_complain(
+			"meter: --samples is from 2 to %u, --period from 1us to 1h", SAMPLES_MAX);
+		return PL_EXIT_USAGE;
+	}
+	o->samples = (uint32_t)captures.samples;
+	return 0;
+}
+
+/* What a mark is, and whether the period has room for it. 0, or an exit code; complains. */
+static int mark_args(struct pl_mark_read_options *o, const struct pl_mark_spread *spread)
+{
+	static const char *const usual[] = { "dscp:0" };
+	const bool given = args.bits.n > 0;
+	struct pl_diag diag = { .text = "" };
+
+	if (pl_mark_where_parse(&o->where, o->method, given ? args.bits.items : usual,
+		    given ? args.bits.n : 1, &diag) < 0 ||
+		pl_mark_guard_check(&o->guard_ns, o->method, o->period_ns, spread, &diag) < 0) {
+		pl_complain("meter: %s", diag.text);
+		return PL_EXIT_USAGE;
+	}
+	return 0;
+}
+
+/* 0, or an exit code; complains. */
+static int read_args(struct pl_mark_read_options *o)
+{
+	const struct pl_mark_spread spread = { pl_mark_args_clock_error(&args), args.delay_ns,
+		args.deviation_ns };
+	const char *method = args.method != NULL ? args.method : methods[0];
+	struct pl_diag diag = { .text = "" };
+	int code;
+
+	const size_t files = pl_mark_read_files(captures.files.items, captures.files.n);
+
+	*o = (struct pl_mark_read_options){
+		.captures = captures.files.items,
+		.n = captures.files.n,
+		.links = captures.links.items,
+		.n_links = captures.links.n,
+		.method = (uint8_t)(pl_opt_place(methods, method) + 1),
+		.period_ns = args.period_ns,
+		.clock_ns = spread.clock_ns,
+		.tai_offset = (uint32_t)captures.tai_offset,
+		.flows_max = args.flows == PL_OPT_NOT_GIVEN ? 65536 : (uint32_t)args.flows,
+		.form = args.form != NULL ? args.form : pl_out_forms[PL_OUT_TABLE],
+		.records = captures.records,
+		.write = captures.write,
+		.to = args.to.items,
+		.n_to = args.to.n,
+		.quiet = args.to.n > 0 && args.form == NULL,
+		.stats = args.stats,
+	};
+	if (o->n > PL_MARK_READ_MAX || o->n_links > PL_MARK_LINKS_MAX) {
+		pl_complain("meter: at most %d captures and %d links", PL_MARK_READ_MAX,
+			PL_MARK_LINKS_MAX);
+		return PL_EXIT_USAGE;
+	}
+	if (captures.records && o->write != NULL && pl_mark_read_is_of_results(o->write)) {
+		pl_complain(
+			"meter: --records makes no loss and delay: leave it out with --write NAME.seg192");
+		return PL_EXIT_USAGE;
+	}
+	if (files > 0)
+		return read_files(o, files);
+	if (o->n < (captures.records ? 1u : 2u)) {
+		pl_complain("meter: %s",
+			captures.records
+				? "missing --read FILE"
+				: "loss and delay are between two points: give --read FILE twice or more; --records prints what one point counted");
+		return PL_EXIT_USAGE;
+	}
+	if (captures.tai_offset > UINT16_MAX || args.flows == 0 ||
+		(args.flows != PL_OPT_NOT_GIVEN && args.flows > UINT32_C(1) << 24)) {
+		pl_complain("meter: --tai-offset is at most %d, --flows is from 1 to %u",
+			UINT16_MAX, UINT32_C(1) << 24);
+		return PL_EXIT_USAGE;
+	}
+	code = is_hash() ? hash_args(o) : mark_args(o, &spread);
+	if (code != 0)
+		return code;
+	for (size_t i = 0; i < args.rules.n; i++) {
+		if (pl_tap_rules_add(&o->rules, args.rules.items[i], &diag) < 0) {
+			pl_complain("--rule %s: %s", args.rules.items[i], diag.text);
+			return PL_EXIT_USAGE;
+		}
+	}
+	return 0;
+}
+
+/* For an observer of QUIC. 0, or an exit code; complains. */
+static int observe_args(struct pl_mark_observe_options *o)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} of_blocks[] = { { "link", captures.links.n > 0 },
+		{ "tai-offset", captures.tai_offset != 0 }, { "records", captures.records },
+		{ "write", captures.write != NULL },
+		{ "period", args.period_ns != defaults.period_ns }, { "by", args.by != NULL },
+		{ "clock-error", args.clock_error_ns != PL_OPT_NOT_GIVEN },
+		{ "delay", args.delay_ns != defaults.delay_ns },
+		{ "deviation", args.deviation_ns != defaults.deviation_ns },
+		{ "rules", args.rules_file != NULL }, { "to", args.to.n > 0 } };
+	struct pl_diag diag = { .text = "" };
+
+	if (captures.files.n != 1) {
+		pl_complain("meter: --method quic is of one capture: give --read FILE once");
+		return PL_EXIT_USAGE;
+	}
+	for (size_t i = 0; i < sizeof(of_blocks) / sizeof(of_blocks[0]); i++) {
+		if (!of_blocks[i].given)
+			continue;
+		pl_complain("--%s is an option of alternate marking, not for --method quic",
+			of_blocks[i].name);
+		return PL_EXIT_USAGE;
+	}
+	if (args.flows == 0 || (args.flows != PL_OPT_NOT_GIVEN && args.flows > UINT32_C(1) << 24) ||
+		captures.square > UINT32_MAX) {
+		pl_complain("meter: --flows is from 1 to %u, --square at most %u",
+			UINT32_C(1) << 24, PL_EFM_SQUARE_MAX);
+		return PL_EXIT_USAGE;
+	}
+	*o = (struct pl_mark_observe_options){
+		.path = captures.files.items[0],
+		.form = args.form != NULL ? args.form : pl_out_forms[PL_OUT_TABLE],
+		.stats = args.stats,
+		.observer = {
+			.efm = { .square = (uint32_t)captures.square,
+				.threshold = captures.reorder < UINT32_MAX
+						     ? (uint32_t)captures.reorder
+						     : UINT32_MAX },
+			.flows_max = args.flows == PL_OPT_NOT_GIVEN ? 65536 : (uint32_t)args.flows,
+			.any_port = args.rules.n > 0,
+		},
+	};
+	if (pl_mark_observe_bits(&o->observer.efm, args.bits.items, args.bits.n, &diag) < 0) {
+		pl_complain("meter: %s", diag.text);
+		return PL_EXIT_USAGE;
+	}
+	for (size_t i = 0; i < args.rules.n; i++) {
+		if (pl_tap_rules_add(&o->rules, args.rules.items[i], &diag) < 0) {
+			pl_complain("--rule %s: %s", args.rules.items[i], diag.text);
+			return PL_EXIT_USAGE;
+		}
+	}
+	return 0;
+}
+
+static bool is_quic(void)
+{
+	return args.method != NULL && strcmp(args.method, "quic") == 0;
+}
+
+/* An option that would change nothing. 0, or an exit code; complains. */
+static int check_kind(void)
+{
+	const bool live = args.dev != NULL;
+	const struct {
+		const char *name;
+		bool given, of_captures;
+	} options_of[] = { { "read", captures.files.n > 0, true },
+		{ "link", captures.links.n > 0, true },
+		{ "tai-offset", captures.tai_offset != 0, true },
+		{ "records", captures.records, true }, { "write", captures.write != NULL, true },
+		{ "direction", args.direction != NULL, false },
+		{ "mode", args.mode != NULL, false }, { "pin", args.pin != NULL, false },
+		{ "point", args.point != 0, false }, { "rules", args.rules_file != NULL, false },
+		{ "by", args.by != NULL, false }, { "count", args.count != 0, false },
+		{ "duration", args.duration_ns != 0, false }, { "web", args.web != NULL, false },
+		{ "user", args.user != NULL, false }, { "group", args.group != NULL, false } };
+
+	for (size_t i = 0; i < sizeof(options_of) / sizeof(options_of[0]); i++) {
+		if (!options_of[i].given || options_of[i].of_captures != live)
+			continue;
+		pl_complain(live ? "--%s is an option for captures, not for an interface (--dev)"
+				 : "--%s is an option for an interface: name it by --dev",
+			options_of[i].name);
+		return PL_EXIT_USAGE;
+	}
+	if (live && (is_quic() || is_hash())) {
+		pl_complain(
+			"--method %s is for captures: on an interface take step, pulse, double or multiplexed",
+			args.method);
+		return PL_EXIT_USAGE;
+	}
+	if (!is_quic() && (captures.square != 0 || captures.reorder != PL_EFM_THRESHOLD)) {
+		pl_complain("--square and --reorder are options of --method quic");
+		return PL_EXIT_USAGE;
+	}
+	if (!is_hash() && captures.samples != SAMPLES_DEFAULT) {
+		pl_complain("--samples is an option of --method hash");
+		return PL_EXIT_USAGE;
+	}
+	return 0;
+}
+
+static int meter(void)
+{
+	static struct pl_mark_read_options o;
+	static struct pl_mark_observe_options observe;
+	int code = check_kind();
+
+	if (code == 0 && args.dev != NULL)
+		return pl_mark_args_serve(&pl_command_meter, &args, PL_HOSTMARK_METER, false,
+			args.to.n == 0 || args.form != NULL);
+	signal(SIGPIPE, SIG_IGN);
+	if (code == 0 && is_quic()) {
+		code = observe_args(&observe);
+		return code == 0 ? pl_mark_observe(&observe) : code;
+	}
+	if (code == 0)
+		code = read_args(&o);
+	return code == 0 ? pl_mark_read_captures(&o) : code;
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_opt_list operands = { 0 };
+	int code;
+
+	pl_mark_args_begin(&args);
+	pl_mark_args_begin(&defaults);
+	memset(&captures, 0, sizeof(captures));
+	captures.reorder = PL_EFM_THRESHOLD;
+	captures.samples = SAMPLES_DEFAULT;
+	if (pl_command_parse(&pl_command_meter, argc, argv, &operands, &code) != 0)
+		return code;
+	if (operands.n > 0) {
+		pl_complain(
+			"meter: '%s' is no option; captures are given by --read, an interface by --dev",
+			operands.items[0]);
+		code = PL_EXIT_USAGE;
+	} else {
+		code = meter();
+	}
+	pl_opt_list_done(&operands);
+	pl_opt_list_done(&captures.files);
+	pl_opt_list_done(&captures.links);
+	pl_mark_args_done(&args);
+	return code;
+}
+
+const struct pl_command pl_command_meter = {
+	.name = "meter",
+	.summary = "loss and delay of traffic that is marked (alternate marking)",
+	.usage = "[OPTION]… --dev INTERFACE|--read [NAME=]FILE --read [NAME=]FILE…",
+	.description =
+		"With --dev counts packets that 'pathline mark' coloured (alternate marking, RFC 9341) by\n"
+		"flow and block, on an interface, in the kernel (eBPF, Linux 6.1). Each block of each flow\n"
+		"becomes a record at (k + 1.5) periods, also without packets: packets, bytes, times, and\n"
+		"evidence against it, such as late packets and the state of the clock. The packets by which\n"
+		"two points' records of a block differ were lost between them. Packets that were put\n"
+		"together (GRO), or are to be taken apart (TSO), are counted as they are on the wire. The\n"
+		"program leaves with the process, also after kill -9; with --pin it goes on counting, and\n"
+		"the next process reads the blocks that came meanwhile, if it begins within six periods.\n"
+		"\n"
+		"With --read compares captures that were taken at points of a path, of traffic whose packets\n"
+		"carry the mark: loss to the packet, and one-way delay, for each flow, block and link, and\n"
+		"from the first point to the last. A capture of the point that marks, or of one behind it,\n"
+		"comes first. Files of records (meter and mark --to file:NAME.mark128) are compared in the\n"
+		"same way: of a file with several points the marker is the first, and points have their\n"
+		"numbers as names.\n"
+		"Results go where the records of a tap go by --to, as seg192/1: one for each flow, block\n"
+		"and link, in which numbers that are not known are absent; with --records the counts of each\n"
+		"point go there, as mark128/1.\n"
+		"\n"
+		"Bits: dscp:N (0 to 5), tos:N of IPv4 and tclass:N of IPv6 (2 to 7), ecn:N (0, 1),\n"
+		"ipv4-reserved (in front of DF), altmark (the IPv6 option of RFC 9343: both bits and an id\n"
+		"of the flow).\n"
+		"\n"
+		"A result has packets sent and received, and loss, which is negative when more arrived than\n"
+		"was sent; the delay is that of the pulse, the mean delay is there when nothing was lost.\n"
+		"The column alarms says why a value is absent or not to be relied on. The guard band\n"
+		"(clock error + delay + 3 x deviation) must be below half of the period, a quarter for the\n"
+		"methods pulse and multiplexed.\n"
+		"\n"
+		"--method quic reads what the ends of QUIC connections tell (RFC 9000 17.4, RFC 9506), from\n"
+		"one capture: a row for each direction with the round-trip time by the spin bit, the part\n"
+		"of it beyond the observer (half), and, where the ends set more bits and --bit says where,\n"
+		"loss before the observer (uloss), from end to end (eloss) and behind it (dloss). No\n"
+		"standard places bits other than spin:5; square:4 and loss:3 are those of a proposal. The\n"
+		"column spin says whether a connection spins at all: one in eight does not. Connections of\n"
+		"other ports than 443 are taken behind their handshake, or all that --rule chooses.\n"
+		"\n"
+		"With --method hash packets carry no mark: those are compared whose hash, of identification,\n"
+		"addresses and the first bytes behind the IP header, ends with so many bits of 0 that\n"
+		"--samples of a flow and block are left. A row has how many were chosen at the first point,\n"
+		"and came or were not found at the second, and their least, mean and largest delay; a packet\n"
+		"that takes longer than a period counts as not found.\n"
+		"\n"
+		"On an interface --stats ends with all counters, SIGUSR1 prints them meanwhile.\n"
+		"Exit code 3: no packet could be counted.",
+	.examples =
+		"  pathline meter --dev eth0 --point 2 --to udp://192.0.2.10:40050\n"
+		"  pathline meter --dev eth0 --direction out --rule 'take proto=udp' --by none\n"
+		"  pathline meter --read in=a.pcap --read out=b.pcap\n"
+		"  pathline meter --method hash --samples 256 --read in=a.pcap --read out=b.pcap\n"
+		"  pathline meter --read sent.mark128 --read came.mark128\n"
+		"  pathline meter -w lost.seg192 --read in=a.pcap --read out=b.pcap\n"
+		"  pathline meter --method multiplexed --bit ipv4-reserved --period 2s --read a.pcap --read b.pcap\n"
+		"  pathline meter --method double --bit altmark -o jsonl --read a.pcap --read b.pcap --read c.pcap\n"
+		"  pathline meter --records -o csv --read a.pcap\n"
+		"  pathline meter --method quic --bit spin:5 --bit square:4 --bit loss:3 --read quic.pcap\n",
+	.options = options,
+	.run = run,
+};

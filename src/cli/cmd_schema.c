@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline schema: tables and messages by which another system reads our records. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/complain.h"
+#include "base/exit_code.h"
+#include "base/num.h"
+#include "cli/args.h"
+#include "cli/command.h"
+#include "kafka/uri.h"
+#include "record/clickhouse.h"
+#include "record/flink.h"
+#include "record/protobuf.h"
+#include "show/stdout.h"
+
+#define LATENESS_MS 200 /* a question's by default */
+
+#define N_SYSTEMS   3
+
+static const char *const words[N_SYSTEMS + 1] = { "clickhouse", "flink", "protobuf", NULL };
+
+static struct {
+	const char *table, *kafka, *group;
+} args;
+
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		{ PL_OPT_STRING, 0, "table", &args.table, "NAME",
+			"name of the table (default packets, packets96, dns or flows)", NULL },
+		{ PL_OPT_STRING, 0, "kafka", &args.kafka, "URI",
+			"fill the table from a topic: kafka://HOST:PORT/TOPIC, as tap --to has it",
+			NULL },
+		{ PL_OPT_STRING, 0, "group", &args.group, "NAME",
+			"group of consumers that reads the topic (default clickhouse or flink)",
+			NULL },
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	args.table = args.kafka = NULL;
+	args.group = NULL;
+	return table;
+}
+
+/* The place of a word in a list of n; n when it is none of them, complains. */
+static unsigned int place_of(
+	const char *what, const char *word, const char *const *list, unsigned int n)
+{
+	const char *near;
+	unsigned int i;
+	char all[96];
+	size_t at = 0;
+
+	for (i = 0; i < n; i++)
+		if (strcmp(word, list[i]) == 0)
+			return i;
+	for (unsigned int k = 0; k < n && at < sizeof(all); k++)
+		at += (size_t)snprintf(all + at, sizeof(all) - at, "%s%s",
+			k == 0      ? ""
+			: k + 1 < n ? ", "
+				    : " or ",
+			list[k]);
+	near = pl_nearest(word, list, n);
+	pl_complain("schema: no %s \"%s\"; use %s%s%s%s", what, word, all,
+		near != NULL ? "; did you mean " : "", near != NULL ? near : "",
+		near != NULL ? "?" : "");
+	return n;
+}
+
+static enum pl_flat_kind kind_of(const char *word)
+{
+	const char *names[PL_FLAT_MAX];
+
+	for (enum pl_flat_kind kind = 0; kind < PL_FLAT_MAX; kind++)
+		names[kind] = pl_flat(kind)->name;
+	return (enum pl_flat_kind)place_of("kind of record", word, names, PL_FLAT_MAX);
+}
+
+/* False when an option was given that the system has no use for; complains. */
+static bool options_fit(const char *system)
+{
+	if (strcmp(system, "protobuf") == 0 &&
+		(args.table != NULL || args.kafka != NULL || args.group != NULL)) {
+		pl_complain(
+			"schema: %s belongs to clickhouse and flink; a .proto file has no tables",
+			args.table != NULL   ? "--table"
+			: args.kafka != NULL ? "--kafka"
+					     : "--group");
+		return false;
+	}
+	if (strcmp(system, "flink") == 0 && args.kafka == NULL) {
+		pl_complain("schema: flink needs the topic: --kafka kafka://HOST:PORT/TOPIC");
+		return false;
+	}
+	if (args.group != NULL && args.kafka == NULL) {
+		pl_complain("schema: --group reads a topic: add --kafka kafka://HOST:PORT/TOPIC");
+		return false;
+	}
+	return true;
+}
+
+/* 0 with *ret, NULL without --kafka; or an exit code, complains. */
+static int take_topic(struct pl_kafka_uri **ret)
+{
+	struct pl_diag diag = { .text = "" };
+
+	*ret = NULL;
+	if (args.kafka == NULL)
+		return 0;
+	*ret = malloc(sizeof(**ret));
+	if (*ret != NULL && pl_kafka_uri_parse(*ret, args.kafka, &diag) == 0)
+		return 0;
+	pl_complain("--kafka: %s", *ret == NULL ? "not enough memory" : diag.text);
+	free(*ret);
+	return PL_EXIT_USAGE;
+}
+
+static void clickhouse(struct pl_buf *out, enum pl_flat_kind kind, const struct pl_kafka_uri *uri)
+{
+	const struct pl_clickhouse_topic topic = { uri != NULL ? uri->brokers : NULL,
+		uri != NULL ? uri->topic : NULL, args.group != NULL ? args.group : "clickhouse" };
+
+	pl_clickhouse_tables(out, kind, args.table != NULL ? args.table : pl_flat(kind)->stream,
+		uri != NULL ? &topic : NULL);
+}
+
+static void flink(struct pl_buf *out, enum pl_flat_kind kind, const struct pl_kafka_uri *uri)
+{
+	const struct pl_flink_topic topic = { uri->brokers, uri->topic,
+		args.group != NULL ? args.group : "flink", uri->format == PL_KAFKA_FORMAT_JSON };
+
+	pl_flink_table(out, kind, args.table != NULL ? args.table : pl_flat(kind)->stream, &topic,
+		LATENESS_MS);
+}
+
+static int schema(const char *system, enum pl_flat_kind kind)
+{
+	struct pl_kafka_uri *uri;
+	struct pl_buf out;
+	int code;
+
+	if (!options_fit(system))
+		return PL_EXIT_USAGE;
+	code = take_topic(&uri);
+	if (code != 0)
+		return code;
+	pl_buf_init(&out);
+	if (strcmp(system, "protobuf") == 0)
+		pl_protobuf_schema(&out, kind);
+	else if (strcmp(system, "flink") == 0 && uri != NULL)
+		flink(&out, kind, uri);
+	else
+		clickhouse(&out, kind, uri);
+	free(uri);
+	return pl_stdout_all(&out);
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_opt_list operands;
+	enum pl_flat_kind kind = PL_FLAT_MAX;
+	unsigned int system = N_SYSTEMS;
+	int code;
+
+	if (pl_command_parse(&pl_command_schema, argc, argv, &operands, &code) != 0)
+		return code;
+	if (operands.n != 2)
+		pl_complain("schema: %s; use: schema clickhouse|flink|protobuf "
+			    "pkt64|pkt96|dns64|flow128|mark128|seg192|link128|sent128",
+			operands.n == 0   ? "missing system and kind of record"
+			: operands.n == 1 ? "missing system or kind of record"
+					  : "more than a system and a kind of record");
+	else
+		system = place_of("system", operands.items[0], words, N_SYSTEMS);
+	if (system < N_SYSTEMS)
+		kind = kind_of(operands.items[1]);
+	pl_opt_list_done(&operands);
+	return kind == PL_FLAT_MAX ? PL_EXIT_USAGE : schema(words[system], kind);
+}
+
+const struct pl_command pl_command_schema = {
+	.name = "schema",
+	.summary = "print tables and schemas with which other systems read records",
+	.usage = "[OPTION]… clickhouse|flink|protobuf KIND",
+	.description =
+		"KIND is pkt64, pkt96, dns64, flow128, mark128, seg192, link128 or sent128.\n"
+		"\n"
+		"clickhouse prints the statements that make a table for records as 'pathline tap' writes\n"
+		"them into files and topics; their bytes are rows of RowBinary. With --kafka ClickHouse\n"
+		"fills the table from the topic. flink prints a table over a topic, for messages of\n"
+		"RowBinary (with PathlineFormatFactory.java, which is installed in\n"
+		"share/pathline/flink) or, with format=json in the URI, of JSON. protobuf prints the\n"
+		".proto file of messages that 'tap --to kafka://HOST/TOPIC?format=protobuf' writes. 'pathline help\n"
+		"fields' explains the columns.",
+	.options = options,
+	.examples = "  pathline schema clickhouse pkt64 | clickhouse-client -n\n"
+		    "  clickhouse-client -q 'INSERT INTO packets FORMAT RowBinary' < trace.pkt64\n"
+		    "  pathline schema --kafka kafka://10.0.0.3/packets clickhouse pkt64\n"
+		    "  pathline schema --kafka kafka://10.0.0.3/packets flink pkt64\n"
+		    "  pathline schema protobuf pkt64 > pkt64.proto\n",
+	.words = words,
+	.run = run,
+};

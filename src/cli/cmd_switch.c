@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline switch: runs the software switch, and asks one that runs. */
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ask/switch_client.h"
+#include "base/json.h"
+#include "cli/args.h"
+#include "cli/command.h"
+#include "service/switch.h"
+#include "show/stdout.h"
+
+static const char *const words[] = { "check", "table", "counters", "meters", "registers", "ports",
+	"tables", "account", NULL };
+
+static struct {
+	const char *file, *socket, *form, *web, *user, *group;
+	uint64_t duration_ns;
+	bool stats;
+} args;
+
+/* Of each change of the request, its line of standard input (unsigned int). */
+static struct pl_buf lines;
+
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		{ PL_OPT_STRING, 'c', "config", &args.file, "FILE",
+			"YAML file of the switch (docs/guide/switch.md); requests take the path of the control socket from it",
+			NULL },
+		{ PL_OPT_STRING, 's', "socket", &args.socket, "PATH",
+			"control socket of the switch that is asked", NULL },
+		PL_ARGS_TEXT_OR_JSON(args.form),
+		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
+		PL_ARGS_WEB(args.web),
+		PL_ARGS_CONFINE(args.user, args.group),
+		PL_ARGS_SERVING(args.duration_ns, args.stats),
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	return table;
+}
+
+/* ---- the file ---- */
+
+/* Where the program has block records go: without touching the system. */
+static int check_outputs(const struct pl_dp_program *program, struct pl_diag *diag)
+{
+	const struct pl_tap_out_settings settings = { .kind = PL_FLAT_MARK128 };
+	char *const *to = program->conf.marking.to.items;
+	struct pl_diag why = { .text = "" };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < program->conf.marking.to.n; i++)
+		r = pl_tap_out_check(to[i], &settings, &why);
+	if (r < 0)
+		pl_diag_set(diag, "marking.to: %s", why.text);
+	return r;
+}
+
+/* 0, or the exit code after complaining. */
+static int load(struct pl_dp_program *ret, bool check)
+{
+	struct pl_diag diag = { .text = "" };
+	int r;
+
+	if (args.file == NULL) {
+		pl_complain("switch: missing -c FILE");
+		return PL_EXIT_USAGE;
+	}
+	r = pl_dp_program_load(ret, args.file, &diag);
+	if (r == 0 && check) {
+		r = pl_dp_program_check(ret, &diag);
+		if (r == 0)
+			r = check_outputs(ret, &diag);
+		if (r < 0)
+			pl_dp_program_done(ret);
+	}
+	if (r == 0)
+		return 0;
+	if (diag.text[0] == '\0')
+		pl_diag_set(&diag, "%s", strerror(-r));
+	pl_complain_diag(&diag);
+	return r == -ENOMEM ? PL_EXIT_FAILED : PL_EXIT_CONFIG;
+}
+
+static int check_file(void)
+{
+	struct pl_dp_program program;
+	int code = load(&program, true);
+
+	if (code != 0)
+		return code;
+	printf("%s: switch %s with %zu ports and %zu tables\n", args.file, program.conf.name,
+		program.conf.ports.n, program.conf.tables.n);
+	pl_dp_program_done(&program);
+	return PL_EXIT_OK;
+}
+
+/* ---- running ---- */
+
+static void tell_begin(void *arg)
+{
+	const struct pl_switch *s = arg;
+
+	pl_complain("switch %s forwards between %u ports", s->program->conf.name, s->n_ports);
+}
+
+static int exit_of(const struct pl_switch *s, int r)
+{
+	if (s->began)
+		return PL_EXIT_FAILED;
+	switch (r) {
+	case -EPERM:
+	case -EACCES:
+		return PL_EXIT_PRIVILEGE;
+	case -EINVAL:
+		return PL_EXIT_CONFIG;
+	case -EADDRINUSE:
+		return PL_EXIT_UNAVAILABLE;
+	default:
+		return s->no_port ? PL_EXIT_UNAVAILABLE : PL_EXIT_FAILED;
+	}
+}
+
+static int run_switch(void)
+{
+	struct pl_dp_program program;
+	struct pl_diag diag = { .text = "" };
+	struct pl_switch *s;
+	int code = load(&program, true), r;
+
+	if (code != 0)
+		return code;
+	s = calloc(1, sizeof(*s));
+	if (s == NULL) {
+		pl_complain("out of memory");
+		pl_dp_program_done(&program);
+		return PL_EXIT_FAILED;
+	}
+	s->program = &program;
+	s->file = args.file;
+	r = pl_runtime(
+		&(struct pl_runtime_options){
+			.services = &(struct pl_service){ &pl_switch_service, s },
+			.n = 1,
+			.rights = { .user = args.user, .group = args.group },
+			.calls = PL_CONFINE_READER | PL_SANDBOX_CLOCK |
+				 (program.conf.marking.to.n > 0 ? PL_SANDBOX_WRITE_FILES : 0),
+			.duration_ns = args.duration_ns,
+			.web = args.web,
+			.stats = args.stats,
+			.tell = pl_stderr_print,
+			.print = pl_stdout_print,
+			.begun = tell_begin,
+			.arg = s },
+		&diag);
+	if (r < 0) {
+		if (diag.text[0] == '\0')
+			pl_diag_set(&diag, "%s", strerror(-r));
+		pl_complain_diag(&diag);
+		code = exit_of(s, r);
+	}
+	pl_switch_close(s);
+	free(s);
+	pl_dp_program_done(&program);
+	return code;
+}
+
+/* ---- asking ---- */
+
+static void put_cell(const char *name, const json_t *cell, const char *before, struct pl_buf *out)
+{
+	if (json_is_string(cell))
+		pl_buf_printf(out, "%s%s", before, json_string_value(cell));
+	else if (json_is_boolean(cell))
+		pl_buf_printf(out, "%s%s %s", before, name, json_is_true(cell) ? "yes" : "no");
+	else if (json_is_integer(cell))
+		pl_buf_printf(
+			out, "%s%s %" JSON_INTEGER_FORMAT, before, name, json_integer_value(cell));
+}
+
+/* Members of an object in a line. */
+static void put_line(json_t *row, struct pl_buf *out)
+{
+	const char *name, *before = "";
+	json_t *cell;
+
+	json_object_foreach(row, name, cell)
+	{
+		put_cell(name, cell, before, out);
+		before = "  ";
+	}
+	pl_buf_chr(out, '\n');
+}
+
+/* The list, or the object, that an answer holds. */
+static void put_text(json_t *answer, struct pl_buf *out)
+{
+	const char *key, *name;
+	json_t *value, *x;
+	size_t i;
+
+	json_object_foreach(answer, key, value)
+	{
+		json_array_foreach(value, i, x)
+		{
+			put_line(x, out);
+		}
+		json_object_foreach(value, name, x)
+		{
+			if (json_is_integer(x))
+				put_cell(name, x, "", out);
+			else
+				pl_buf_printf(out, "%s ", name);
+			if (json_is_object(x))
+				put_line(x, out);
+			else
+				pl_buf_chr(out, '\n');
+		}
+	}
+}
+
+/* With the line of standard input that is wrong, where changes came from there. */
+static void complain_refused(const json_t *answer, const char *text)
+{
+	const json_t *change = json_object_get(answer, "change");
+	const json_int_t n = json_integer_value(change);
+	unsigned int line;
+
+	if (!json_is_integer(change) || n < 0 || (uint64_t)n >= lines.len / sizeof(line)) {
+		pl_complain("switch: %s", text);
+		return;
+	}
+	memcpy(&line, lines.data + (size_t)n * sizeof(line), sizeof(line));
+	pl_complain("standard input:%u: %s", line, text);
+}
+
+/* The exit code; complains when the switch refused. */
+static int show(struct pl_buf *answer)
+{
+	json_error_t error;
+	json_t *x = json_loadb(answer->data, answer->len, 0, &error);
+	struct pl_buf out;
+	int code = PL_EXIT_OK;
+
+	if (x == NULL) {
+		pl_complain("switch: not an answer of a switch: %s", error.text);
+		return PL_EXIT_FAILED;
+	}
+	pl_buf_init(&out);
+	if (!json_is_true(json_object_get(x, "ok"))) {
+		const char *text = json_string_value(json_object_get(x, "error"));
+
+		complain_refused(x, text != NULL ? text : "refused");
+		code = PL_EXIT_FAILED;
+	} else if (strcmp(args.form, "json") == 0) {
+		pl_buf_printf(&out, "%s\n", answer->data);
+		code = pl_stdout_all(&out);
+	} else {
+		put_text(x, &out);
+		code = pl_stdout_all(&out);
+	}
+	pl_buf_done(&out);
+	json_decref(x);
+	return code;
+}
+
+static int ask(const struct pl_buf *request)
+{
+	struct pl_dp_program program = { .text = NULL };
+	struct pl_diag diag = { .text = "" };
+	const char *path = args.socket;
+	struct pl_buf answer;
+	int code = 0, r = 0;
+
+	if (path == NULL) {
+		code = load(&program, false);
+		if (code != 0)
+			return code;
+		path = program.conf.control;
+	}
+	if (path == NULL) {
+		pl_complain("switch: %s has no control socket; add \"control: PATH\"", args.file);
+		code = PL_EXIT_CONFIG;
+	}
+	pl_buf_init(&answer);
+	if (code == 0)
+		r = pl_switch_ask(path, request, &answer, &diag);
+	if (r < 0) {
+		pl_complain_diag(&diag);
+		code = r == -EMSGSIZE ? PL_EXIT_FAILED : PL_EXIT_UNAVAILABLE;
+	}
+	if (code == 0)
+		code = show(&answer);
+	pl_buf_done(&answer);
+	if (program.text != NULL)
+		pl_dp_program_done(&program);
+	return code;
+}
+
+static void put_member(struct pl_json *json, const char *key, const char *value)
+{
+	if (value == NULL)
+		return;
+	pl_json_key(json, key);
+	pl_json_str(json, value);
+}
+
+static int ask_word(const char *word, const char *key, const char *value)
+{
+	struct pl_buf request;
+	struct pl_json json;
+	int code;
+
+	pl_buf_init(&request);
+	pl_json_init(&json, &request);
+	pl_json_object(&json);
+	put_member(&json, "do", word);
+	put_member(&json, key, value);
+	pl_json_object_end(&json);
+	code = ask(&request);
+	pl_buf_done(&request);
+	return code;
+}
+
+/* ---- tables ---- */
+
+static void put_change(struct pl_json *json, const char *kind, const char *table, const char *entry)
+{
+	pl_json_object(json);
+	put_member(json, "kind", kind);
+	put_member(json, "table", table);
+	put_member(json, "entry", entry);
+	pl_json_object_end(json);
+}
+
+/* Lines "KIND TABLE ENTRY" of standard input. False after complaining. */
+static bool put_lines(struct pl_json *json)
+{
+	char *line = NULL;
+	size_t cap = 0;
+	unsigned int number = 0;
+
+	while (getline(&line, &cap, stdin) > 0) {
+		char *save = NULL, *kind, *table;
+
+		number++;
+		line[strcspn(line, "\n")] = '\0';
+		kind = strtok_r(line, " ", &save);
+		if (kind == NULL || kind[0] == '#')
+			continue;
+		table = strtok_r(NULL, " ", &save);
+		if (table == NULL) {
+			pl_complain("standard input:%u: write KIND TABLE ENTRY", number);
+			free(line);
+			return false;
+		}
+		put_change(json, kind, table, save);
+		pl_buf_add(&lines, (const char *)&number, sizeof(number));
+	}
+	free(line);
+	return true;
+}
+
+static int change(const char *kind, const struct pl_opt_list *operands)
+{
+	struct pl_buf request;
+	struct pl_json json;
+	int code = PL_EXIT_FAILED;
+	bool fine = true;
+
+	pl_buf_init(&lines);
+	pl_buf_init(&request);
+	pl_json_init(&json, &request);
+	pl_json_object(&json);
+	put_member(&json, "do", "change");
+	pl_json_key(&json, "changes");
+	pl_json_array(&json);
+	if (strcmp(kind, "change") == 0)
+		fine = put_lines(&json);
+	else if (strcmp(kind, "clear") == 0)
+		put_change(&json, kind, operands->items[2], NULL);
+	for (size_t i = 3; strcmp(kind, "change") != 0 && i < operands->n; i++)
+		put_change(&json, kind, operands->items[2], operands->items[i]);
+	if (fine) {
+		pl_json_array_end(&json);
+		pl_json_object_end(&json);
+		code = ask(&request);
+	}
+	pl_buf_done(&request);
+	pl_buf_done(&lines);
+	return code;
+}
+
+static int run_table(const struct pl_opt_list *operands)
+{
+	/* How many operands each takes: of the words, the table, entries. */
+	static const struct {
+		const char *word;
+		size_t least, most;
+	} forms[] = { { "add", 4, SIZE_MAX }, { "set", 4, SIZE_MAX }, { "delete", 4, SIZE_MAX },
+		{ "clear", 3, 3 }, { "change", 2, 2 }, { "dump", 3, 3 } };
+
+	for (size_t i = 0; operands->n > 1 && i < sizeof(forms) / sizeof(forms[0]); i++) {
+		if (strcmp(operands->items[1], forms[i].word) != 0)
+			continue;
+		if (operands->n < forms[i].least || operands->n > forms[i].most)
+			break;
+		return strcmp(forms[i].word, "dump") == 0
+			       ? ask_word("dump", "table", operands->items[2])
+			       : change(forms[i].word, operands);
+	}
+	pl_complain(
+		"switch table: write add|set|delete TABLE ENTRY…, clear TABLE, dump TABLE, or change with lines on standard input");
+	return PL_EXIT_USAGE;
+}
+
+static int run_word(const struct pl_opt_list *operands)
+{
+	const char *word = operands->items[0];
+
+	if (strcmp(word, "table") == 0)
+		return run_table(operands);
+	if (operands->n > 2 ||
+		(operands->n == 2 && strcmp(word, "counters") != 0 && strcmp(word, "meters") != 0 &&
+			strcmp(word, "registers") != 0)) {
+		pl_complain("switch %s: too many operands", word);
+		return PL_EXIT_USAGE;
+	}
+	if (strcmp(word, "check") == 0)
+		return check_file();
+	for (unsigned int i = 0; words[i] != NULL; i++) {
+		if (strcmp(words[i], word) == 0)
+			return ask_word(word, "name", operands->n > 1 ? operands->items[1] : NULL);
+	}
+	pl_complain("switch: unknown word \"%s\"", word);
+	return PL_EXIT_USAGE;
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_opt_list operands = { 0 };
+	int code;
+
+	memset(&args, 0, sizeof(args));
+	args.form = "text";
+	if (pl_command_parse(&pl_command_switch, argc, argv, &operands, &code) != 0)
+		return code;
+	code = operands.n > 0 ? run_word(&operands) : run_switch();
+	pl_opt_list_done(&operands);
+	return code;
+}
+
+const struct pl_command pl_command_switch = {
+	.name = "switch",
+	.summary = "forward packets as a software switch with match-action tables",
+	.usage =
+		"-c FILE | check -c FILE | table WORD… | counters | meters | registers [NAME] | ports | tables | account",
+	.description =
+		"Forwards packets between the interfaces of a YAML file, by its tables: exact, longest\n"
+		"prefix, ternary, range, and windows of the time of day. Actions route, forward, rewrite,\n"
+		"count, meter, mirror and drop packets; ports have queues with rates, weights and limits.\n"
+		"pathline switch check -c FILE checks a file without privileges. A switch needs CAP_NET_RAW\n"
+		"(packet:IFACE), and CAP_NET_ADMIN and CAP_BPF for afxdp:IFACE; it gives them up when its\n"
+		"interfaces are open. Every packet is counted: received = forwarded + dropped by cause +\n"
+		"kept by actions.\n"
+		"\n"
+		"A switch that runs is asked by its control socket (-s PATH, or the file's with -c):\n"
+		"\n"
+		"  table add|set|delete TABLE ENTRY…   change entries: all of the command, or none\n"
+		"  table clear TABLE                   remove all entries\n"
+		"  table change                        lines KIND TABLE ENTRY of standard input, all or none\n"
+		"  table dump TABLE                    entries, with the packets they matched\n"
+		"  counters, meters, registers [NAME]  cells that are not 0\n"
+		"  ports, tables, account              state and counters\n"
+		"\n"
+		"No packet is lost by a change, and none sees a part of it. SIGHUP reads the\n"
+		"file again: tables, groups, meters, queues and addresses change, all at once; entries of the\n"
+		"control socket go. A file that has a fault, or whose ports need a restart, changes nothing.\n"
+		"SIGTERM ends a switch; packets in its queues are dropped then, and counted.",
+	.examples =
+		"  pathline switch check -c s1.yaml\n"
+		"  pathline switch -c s1.yaml --web 127.0.0.1:8401\n"
+		"  pathline switch table add -c s1.yaml routes 'ip.dst=10.0.3.0/24 -> route 2 02:00:00:00:00:12'\n"
+		"  pathline switch table dump -s /run/s1.sock routes\n",
+	.options = options,
+	.words = words,
+	.run = run,
+};

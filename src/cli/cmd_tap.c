@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* pathline tap: a record of every packet. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/args.h"
+#include "cli/command.h"
+#include "netio/port.h"
+#include "netio/uri.h"
+#include "runtime/serve.h"
+#include "service/tap_account.h"
+#include "show/flat_out.h"
+#include "show/stdout.h"
+#include "tap/kernel.h"
+#include "tap/source.h"
+
+static const struct pl_flow_config flow = PL_FLOW_CONFIG;
+
+static struct {
+	const char *form, *user, *group, *web, *rules_file;
+	struct pl_opt_list to, rules;
+	uint64_t count, duration_ns, point, exporter;
+	double rate;
+	uint64_t flow_idle_ns, flow_active_ns, flow_table;
+	bool inner, flows, dns, marks, segments, stats;
+} args;
+
+static const struct pl_opt *options(void)
+{
+	static const struct pl_opt table[] = {
+		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
+		{ PL_OPT_LIST, 0, "to", &args.to, "OUTPUT",
+			"send the records there: udp://HOST:PORT, kafka://HOST/TOPIC, clickhouse://HOST/TABLE, region:PATH or file:PATH; may be repeated",
+			NULL },
+		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
+			"print the records in this form (default table, and nothing with --to)",
+			pl_out_forms },
+		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT",
+			"stop after this many printed records", NULL },
+		{ PL_OPT_HEADING, 0, "Records", NULL, NULL, NULL, NULL },
+		{ PL_OPT_LIST, 0, "rule", &args.rules, "RULE",
+			"take, skip or mark with conditions, such as \"skip proto=udp port=53\" or "
+			"\"take net=10.0.0.0/8 sample=100\"; the first rule that matches decides; may be "
+			"repeated (conditions: src dst net sport dport port proto flags length payload vlan "
+			"dir point)",
+			NULL },
+		{ PL_OPT_STRING, 0, "rules", &args.rules_file, "FILE",
+			"rules from a file, one in a line, behind those of --rule; SIGHUP reads it again",
+			NULL },
+		{ PL_OPT_FLAG, 0, "inner", &args.inner, NULL,
+			"of packets in a tunnel: the addresses and ports of the inner packet",
+			NULL },
+		{ PL_OPT_U64, 0, "point", &args.point, "NUMBER",
+			"number of this observation point, 0 to 1023 (default 0)", NULL },
+		{ PL_OPT_U64, 0, "exporter", &args.exporter, "NUMBER",
+			"number that identifies this exporter in tmpkt/1 datagrams, at most 32 bits (default 0)",
+			NULL },
+		{ PL_OPT_RATE, 0, "rate", &args.rate, "RATE",
+			"largest number of records per second, of capture files", NULL },
+		{ PL_OPT_FLAG, 0, "dns", &args.dns, NULL,
+			"records of DNS messages (UDP port 53) instead", NULL },
+		{ PL_OPT_FLAG, 0, "marks", &args.marks, NULL,
+			"records of blocks of marked packets instead, which 'pathline mark' and 'pathline "
+			"meter' send to udp://HOST:PORT",
+			NULL },
+		{ PL_OPT_FLAG, 0, "segments", &args.segments, NULL,
+			"records of loss and delay between points instead, which 'pathline meter --read' "
+			"sends there",
+			NULL },
+		{ PL_OPT_HEADING, 0, "Flows", NULL, NULL, NULL, NULL },
+		{ PL_OPT_FLAG, 0, "flows", &args.flows, NULL,
+			"records of flows instead: both directions of a connection, with handshake and "
+			"round-trip times, retransmissions, gaps",
+			NULL },
+		{ PL_OPT_DURATION, 0, "flow-idle", &args.flow_idle_ns, "TIME",
+			"a flow without packets for so long is over (default 15s)", NULL },
+		{ PL_OPT_DURATION, 0, "flow-active", &args.flow_active_ns, "TIME",
+			"a flow that goes on gets a record after so long (default 60s)", NULL },
+		{ PL_OPT_U64, 0, "flow-table", &args.flow_table, "COUNT",
+			"flows at a time; further ones evict (default 65536)", NULL },
+		{ PL_OPT_HEADING, 0, "Running", NULL, NULL, NULL, NULL },
+		PL_ARGS_WEB(args.web),
+		PL_ARGS_CONFINE(args.user, args.group),
+		PL_ARGS_SERVING(args.duration_ns, args.stats),
+		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
+	};
+
+	return table;
+}
+
+/* ---- printing ---- */
+
+static void print_records(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
+{
+	(void)kind;
+	pl_flat_out_add(arg, records, n);
+}
+
+static void print_turned(void *arg)
+{
+	pl_flat_out_write(arg);
+}
+
+static bool print_full(void *arg)
+{
+	return pl_flat_out_full(arg);
+}
+
+/* ---- options ---- */
+
+static enum pl_flat_kind kind_of(void)
+{
+	return args.flows      ? PL_FLAT_FLOW128
+	       : args.dns      ? PL_FLAT_DNS64
+	       : args.marks    ? PL_FLAT_MARK128
+	       : args.segments ? PL_FLAT_SEG192
+			       : PL_FLAT_PKT96;
+}
+
+/* Whether what comes from it are records that others made (tmpkt/1), not packets. */
+static bool is_tmpkt(const char *uri)
+{
+	char port[PL_URI_TEXT_MAX];
+
+	return !pl_tap_kernel_is(uri) &&
+	       ((pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0 ||
+		       pl_tap_source_tmpkt(uri, port, sizeof(port), NULL) == 1);
+}
+
+/* Records of marked packets are made by meters: a tap passes them on. 0, or an exit code;
+ * complains. */
+static int check_kind(const struct pl_opt_list *sources)
+{
+	if (args.flows + args.dns + args.marks + args.segments > 1) {
+		pl_complain(
+			"tap: --flows, --dns, --marks and --segments make records of one kind each: start a tap for each");
+		return PL_EXIT_USAGE;
+	}
+	if (!args.marks && !args.segments)
+		return 0;
+	for (size_t i = 0; i < sources->n; i++) {
+		if (is_tmpkt(sources->items[i]))
+			continue;
+		pl_complain(
+			"tap: --%s takes records that a meter sent: give udp://HOST:PORT instead of %s",
+			args.marks ? "marks" : "segments", sources->items[i]);
+		return PL_EXIT_USAGE;
+	}
+	if (args.rules.n > 0 || args.rules_file != NULL || args.inner) {
+		pl_complain("tap: --rule, --rules and --inner are for packets, not for --%s",
+			args.marks ? "marks" : "segments");
+		return PL_EXIT_USAGE;
+	}
+	return 0;
+}
+
+/* 0, or an exit code; complains. */
+static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources)
+{
+	struct pl_diag diag = { .text = "" };
+
+	if (sources->n == 0) {
+		pl_complain(
+			"tap: missing SOURCE: give packet:IFACE, xdp:IFACE, tc:IFACE, afxdp:IFACE, udp://HOST:PORT or a capture file");
+		return PL_EXIT_USAGE;
+	}
+	if (args.point > PL_OBS_POINT_MASK) {
+		pl_complain("--point %" PRIu64 " is too large: at most %d", args.point,
+			PL_OBS_POINT_MASK);
+		return PL_EXIT_USAGE;
+	}
+	if (args.exporter > UINT32_MAX) {
+		pl_complain(
+			"--exporter %" PRIu64 " is too large: at most 4294967295", args.exporter);
+		return PL_EXIT_USAGE;
+	}
+	if (check_kind(sources) != 0)
+		return PL_EXIT_USAGE;
+	if (args.flow_table > PL_FLOW_MAX_FLOWS) {
+		pl_complain("--flow-table %" PRIu64 " is too large: at most %u", args.flow_table,
+			PL_FLOW_MAX_FLOWS);
+		return PL_EXIT_USAGE;
+	}
+	if (args.rate == 0) {
+		pl_complain("--rate 0 would send nothing; leave the option out for no limit");
+		return PL_EXIT_USAGE;
+	}
+	*o = (struct pl_tap_options){ .sources = sources->items,
+		.n_sources = sources->n,
+		.to = args.to.items,
+		.n_to = args.to.n,
+		.point = (uint16_t)args.point,
+		.inner = args.inner,
+		.rules_file = args.rules_file,
+		.exporter = (uint32_t)args.exporter,
+		.kinds = 1u << kind_of(),
+		.out = kind_of(),
+		.flow = { .max_flows = (uint32_t)args.flow_table,
+			.idle_ns = args.flow_idle_ns,
+			.active_ns = args.flow_active_ns,
+			.end_ns = flow.end_ns },
+		.rate = args.rate > 0 ? args.rate : 0 };
+	for (size_t i = 0; i < args.rules.n; i++) {
+		if (pl_tap_rules_add(&o->rules, args.rules.items[i], &diag) < 0) {
+			pl_complain("--rule %s: %s", args.rules.items[i], diag.text);
+			return PL_EXIT_USAGE;
+		}
+	}
+	return 0;
+}
+
+static void tell_begin(void *arg)
+{
+	const struct pl_tap_service *t = arg;
+
+	struct pl_buf text;
+
+	if (!t->live)
+		return;
+	pl_buf_init(&text);
+	pl_tap_put_sources(t, &text);
+	pl_complain("tapping %.*s", (int)text.len, text.data);
+	pl_buf_done(&text);
+}
+
+/* Statistics follow the records: an array would leave two values on one stream. */
+static const char *form_of(void)
+{
+	const char *form = args.form != NULL ? args.form : pl_out_forms[PL_OUT_TABLE];
+
+	return args.stats && strcmp(form, pl_out_forms[PL_OUT_JSON]) == 0
+		       ? pl_out_forms[PL_OUT_JSONL]
+		       : form;
+}
+
+static int serve(struct pl_tap_service *t)
+{
+	const struct pl_service service = { &pl_tap_service_ops, t };
+	const struct pl_runtime_options run = { .services = &service,
+		.n = 1,
+		.rights = { .user = args.user, .group = args.group },
+		.calls = PL_CONFINE_WRITER,
+		.duration_ns = args.duration_ns,
+		.web = args.web,
+		.stats = args.stats,
+		.tell = pl_stderr_print,
+		.print = pl_stdout_print,
+		.begun = tell_begin,
+		.arg = t };
+	const int code = pl_serve(&run, &t->began);
+
+	if (code != 0)
+		return code;
+	if (!pl_tap_complete(t))
+		return PL_EXIT_FAILED;
+	return t->records == 0 ? PL_EXIT_NOTHING : 0;
+}
+
+static int tap(struct pl_tap_service *t, const struct pl_opt_list *sources)
+{
+	const bool prints = args.to.n == 0 || args.form != NULL;
+	static struct pl_tap_options o;
+	static struct pl_flat_out out;
+	int code = read_args(&o, sources);
+
+	if (code != 0)
+		return code;
+	t->o = &o;
+	if (!prints) {
+		code = serve(t);
+		pl_tap_service_close(t);
+		return code;
+	}
+	pl_flat_out_init(&out, kind_of(), form_of(), args.count);
+	o.print = (struct pl_tap_print){ print_records, print_turned, print_full, &out };
+	code = serve(t);
+	pl_tap_service_close(t);
+	/* A tap that could not be begun prints no empty table. */
+	if (!t->began)
+		pl_buf_done(&out.rows.buf);
+	else if (!pl_flat_out_end(&out))
+		code = PL_EXIT_FAILED;
+	return code;
+}
+
+static int run(int argc, char **argv)
+{
+	struct pl_opt_list sources = { 0 };
+	struct pl_tap_service *t;
+	int code;
+
+	memset(&args, 0, sizeof(args));
+	args.rate = -1; /* not given */
+	args.flow_idle_ns = flow.idle_ns;
+	args.flow_active_ns = flow.active_ns;
+	args.flow_table = flow.max_flows;
+	if (pl_command_parse(&pl_command_tap, argc, argv, &sources, &code) != 0)
+		return code;
+	t = calloc(1, sizeof(*t));
+	if (t == NULL) {
+		pl_complain("out of memory");
+		code = PL_EXIT_FAILED;
+	} else {
+		code = tap(t, &sources);
+	}
+	free(t);
+	pl_opt_list_done(&args.to);
+	pl_opt_list_done(&args.rules);
+	pl_opt_list_done(&sources);
+	return code;
+}
+
+const struct pl_command pl_command_tap = {
+	.name = "tap",
+	.summary = "make a record of every packet, print it or send it on",
+	.usage = "[OPTION]… packet:IFACE|xdp:IFACE|tc:IFACE|afxdp:IFACE|udp://HOST:PORT|FILE…",
+	.description =
+		"Makes a record of every packet: time, addresses, ports, protocol, lengths and, of\n"
+		"TCP, flags, numbers, window and options. 'pathline help fields' lists the fields.\n"
+		"packet: copies what enters and leaves an interface, beside its host; xdp: (what enters)\n"
+		"and tc: (both directions) make the records in the kernel and copy nothing else: for\n"
+		"rates at which copies are too much, on Linux from 6.1 on (before 6.6 a filter of tc: that was\n"
+		"left by kill -9 is removed by the next start). afxdp: takes what enters, for\n"
+		"interfaces that receive mirrored traffic and nothing else. udp:// receives records that\n"
+		"a tap elsewhere, or a switch or NIC, sends as tmpkt/1; afxdp:IFACE?carries=tmpkt takes\n"
+		"them off the interface by their UDP port (port=40050). FILE is a capture.\n"
+		"\n"
+		"Without --to the records are printed. --to udp://HOST:PORT sends them on as tmpkt/1;\n"
+		"records=N sets how many go into a datagram (20), kind=pkt96 sends TCP options too, and\n"
+		"lanes=N the number of source ports (8): all packets of a flow, in both directions, come\n"
+		"from one of them. --to kafka://HOST:PORT/TOPIC writes messages of 1024 records (records=N);\n"
+		"other keys are properties of librdkafka, such as compression.codec=lz4, and\n"
+		"properties=FILE has more of them, also passwords. --to file:PATH appends the records to\n"
+		"a file. Messages and files are bytes that ClickHouse reads as RowBinary: 'pathline help\n"
+		"schema'; with header=yes a file begins with its columns (RowBinaryWithNamesAndTypes),\n"
+		"with header=clock with 64 bytes that say which clock the times are of.\n"
+		"--to clickhouse://HOST:8123/TABLE inserts them into a table over HTTP;\n"
+		"database=, user=, password_file=, tls=yes and ca= are of the server, batch=ROWS (65536)\n"
+		"of an INSERT, memory=SIZE (64MiB) of rows that wait, spool=FOLDER on disk while it is away.\n"
+		"--to region:PATH puts them into telemetry memory ('pathline help region'), which holds the\n"
+		"newest. spool=FOLDER of kafka:// keeps records on disk while no broker answers, and\n"
+		"format=json writes a message of JSON for each.\n"
+		"\n"
+		"With --flows the packets go through a flow cache of fixed size, and the records are\n"
+		"those of flows; each packet is in one record. With --dns they are those of DNS\n"
+		"messages: client, server, type, hashes of the name, its length and entropy. --marks and\n"
+		"--segments take records of alternate marking that meters send to udp://, and pass them on.\n"
+		"\n"
+		"The line at the start says which clock times are of (nic, kernel, tai, reading), the\n"
+		"counters how many records have times of which. packet:IFACE?hwtstamp=yes asks the NIC\n"
+		"to stamp every received frame; tc: has the key too.\n"
+		"\n"
+		"Every packet is accounted for: packets = records + those that are not IP, broken,\n"
+		"skipped, not sampled or lost in a full ring; --stats ends with all counters. SIGUSR1\n"
+		"prints them meanwhile.\n"
+		"Exit code 3: there was no record; 1: an output did not take all of them.",
+	.examples =
+		"  pathline tap packet:eth0\n"
+		"  pathline tap --rule 'skip net=192.0.2.1' --to udp://192.0.2.1:40050 packet:eth0\n"
+		"  pathline tap --to file:records.pkt64 udp://:40050\n"
+		"  pathline tap --to 'kafka://10.0.0.3/packets?compression.codec=lz4' udp://:40050\n"
+		"  pathline tap --marks --to file:counts.mark128 udp://:40050\n"
+		"  pathline tap -o jsonl trace.pcap\n"
+		"  pathline tap --flows trace.pcap\n"
+		"  pathline tap --rules /etc/pathline/tap.rules --to udp://192.0.2.1:40050 tc:eth0\n"
+		"  pathline tap --rule 'take port=443 sample_flows=64' --rule skip packet:eth0\n",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the commands of alternate marking have in common: options to values, and serving. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/args.h"
+#include "cli/command.h"
+#include "cli/mark_args.h"
+#include "mark/bits.h"
+#include "mark/guard.h"
+#include "runtime/serve.h"
+#include "show/flat_out.h"
+#include "show/stdout.h"
+
+const char *const pl_mark_arg_by[] = { "flow", "hosts", "none", NULL };
+const char *const pl_mark_arg_directions[] = { "in", "out", NULL };
+
+#define CLOCK_ERROR_NS UINT64_C(1000000) /* when it is not given */
+
+static const char *const modes[] = { "tc", "native", "generic", NULL };
+
+void pl_mark_args_begin(struct pl_mark_args *a)
+{
+	memset(a, 0, sizeof(*a));
+	a->period_ns = 1000000000;
+	a->flows = PL_OPT_NOT_GIVEN;
+	a->clock_error_ns = PL_OPT_NOT_GIVEN;
+	a->delay_ns = 50000000;
+	a->deviation_ns = 10000000;
+	a->check_ns = 2000000000;
+}
+
+void pl_mark_args_done(struct pl_mark_args *a)
+{
+	pl_opt_list_done(&a->bits);
+	pl_opt_list_done(&a->rules);
+	pl_opt_list_done(&a->to);
+}
+
+/* ---- options ---- */
+
+/* As the kernel's program has it (mark/packet.h). */
+static uint32_t header_bit(const struct pl_mark_bit *bit)
+{
+	return bit->carrier == PL_MARK_AT_RESERVED ? PL_MARK_RESERVED
+	       : bit->carrier == PL_MARK_AT_TOS    ? bit->mask
+						   : 0;
+}
+
+static int read_method(const struct pl_mark_args *a, struct pl_mark_setup *ret)
+{
+	static const char *const usual[] = { "dscp:0" };
+	const bool given = a->bits.n > 0;
+	struct pl_mark_where where;
+	struct pl_diag diag = { .text = "" };
+
+	ret->method = a->method != NULL ? pl_opt_place(pl_mark_methods, a->method) + 1
+		      : a->bits.n > 1   ? PL_MARK_DOUBLE
+					: PL_MARK_STEP;
+	if (pl_mark_where_parse(&where, ret->method, given ? a->bits.items : usual,
+		    given ? a->bits.n : 1, &diag) < 0) {
+		pl_complain("--bit: %s", diag.text);
+		return PL_EXIT_USAGE;
+	}
+	ret->colour = header_bit(&where.colour);
+	ret->second = header_bit(&where.second);
+	ret->versions =
+		(where.colour.ipv4 ? PL_MARK_IP4 : 0) | (where.colour.ipv6 ? PL_MARK_IP6 : 0);
+	ret->place = where.colour.carrier != PL_MARK_AT_OPTION ? PL_MARK_IN_HEADER
+		     : where.colour.dst                        ? PL_MARK_IN_DST
+							       : PL_MARK_IN_HOP;
+	return 0;
+}
+
+uint64_t pl_mark_args_clock_error(const struct pl_mark_args *a)
+{
+	return a->clock_error_ns == PL_OPT_NOT_GIVEN ? CLOCK_ERROR_NS : a->clock_error_ns;
+}
+
+static int read_guard(const struct pl_mark_args *a, struct pl_mark_setup *ret)
+{
+	const struct pl_mark_spread spread = { .clock_ns = pl_mark_args_clock_error(a),
+		.delay_ns = a->delay_ns,
+		.deviation_ns = a->deviation_ns };
+	struct pl_mark_window window;
+	struct pl_diag diag = { .text = "" };
+
+	ret->period_ns = a->period_ns;
+	if (pl_mark_guard_check(&ret->guard_ns, ret->method, ret->period_ns, &spread, &diag) < 0) {
+		pl_complain("%s", diag.text);
+		return PL_EXIT_USAGE;
+	}
+	window = pl_mark_pulse_window(ret->method, ret->period_ns, ret->guard_ns);
+	ret->from_ns = window.from_ns;
+	ret->to_ns = window.to_ns;
+	return 0;
+}
+
+int pl_mark_args_setup(const struct pl_mark_args *a, struct pl_mark_setup *ret)
+{
+	int code;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->by = a->by != NULL ? pl_opt_place(pl_mark_arg_by, a->by) : PL_MARK_BY_FLOW;
+	code = read_method(a, ret);
+	return code != 0 ? code : read_guard(a, ret);
+}
+
+static int check_numbers(const struct pl_mark_args *a)
+{
+	if (a->flows == 0 || (a->flows != PL_OPT_NOT_GIVEN && a->flows > PL_HOSTMARK_FLOWS_MAX)) {
+		pl_complain("--flows %" PRIu64 ": from 1 to %u", a->flows, PL_HOSTMARK_FLOWS_MAX);
+		return PL_EXIT_USAGE;
+	}
+	if (a->point > UINT32_MAX) {
+		pl_complain("--point %" PRIu64 " is too large: at most 4294967295", a->point);
+		return PL_EXIT_USAGE;
+	}
+	if (a->to.n > PL_MARK_HOST_TO_MAX) {
+		pl_complain("at most %d outputs", PL_MARK_HOST_TO_MAX);
+		return PL_EXIT_USAGE;
+	}
+	return 0;
+}
+
+static int read_rules(const char *command, const struct pl_mark_args *a,
+	struct pl_mark_host_options *o, bool required)
+{
+	struct pl_diag diag = { .text = "" };
+
+	for (size_t i = 0; i < a->rules.n; i++) {
+		if (pl_tap_rules_add(&o->rules, a->rules.items[i], &diag) < 0) {
+			pl_complain("--rule %s: %s", a->rules.items[i], diag.text);
+			return PL_EXIT_USAGE;
+		}
+	}
+	o->rules_file = a->rules_file;
+	if (a->rules.n > 0 || a->rules_file != NULL)
+		return 0;
+	if (required) {
+		pl_complain(
+			"%s: say which packets by --rule or --rules, such as --rule \"take dst=10.0.0.0/8\"",
+			command);
+		return PL_EXIT_USAGE;
+	}
+	return pl_tap_rules_add(&o->rules, "take", &diag) < 0 ? PL_EXIT_FAILED : 0;
+}
+
+static int read_args(const char *command, const struct pl_mark_args *a,
+	struct pl_mark_host_options *o, enum pl_hostmark_role role, bool rules)
+{
+	const unsigned int mode = a->mode != NULL ? pl_opt_place(modes, a->mode) : 0;
+	int code;
+
+	if (a->dev == NULL) {
+		pl_complain("%s: name the interface by --dev", command);
+		return PL_EXIT_USAGE;
+	}
+	*o = (struct pl_mark_host_options){ .point = (uint32_t)a->point,
+		.clock_error_ns =
+			a->clock_error_ns == PL_OPT_NOT_GIVEN ? UINT64_MAX : a->clock_error_ns / 2,
+		.check_ns = a->check_ns,
+		.to = a->to.items,
+		.n_to = a->to.n,
+		.kernel = { .dev = a->dev,
+			.role = role,
+			.leaving = a->direction != NULL && strcmp(a->direction, "out") == 0,
+			.xdp = mode > 0,
+			.mode = mode == 2 ? PL_XDP_GENERIC : PL_XDP_NATIVE,
+			.flows_max = a->flows == PL_OPT_NOT_GIVEN ? 0 : (uint32_t)a->flows,
+			.pin = a->pin } };
+	if (o->kernel.xdp && o->kernel.leaving) {
+		pl_complain("--mode %s sees packets that enter only; leave out --direction out",
+			a->mode);
+		return PL_EXIT_USAGE;
+	}
+	code = check_numbers(a);
+	if (code == 0)
+		code = pl_mark_args_setup(a, &o->kernel.setup);
+	return code != 0 ? code : read_rules(command, a, o, rules);
+}
+
+/* ---- serving ---- */
+
+static void print_records(void *arg, const struct pl_mark128 *records, uint32_t n)
+{
+	pl_flat_out_add(arg, records, n);
+}
+
+static void print_turned(void *arg)
+{
+	pl_flat_out_write(arg);
+}
+
+static bool print_full(void *arg)
+{
+	return pl_flat_out_full(arg);
+}
+
+static void tell_begin(void *arg)
+{
+	const struct pl_mark_host *h = arg;
+	const struct pl_hostmark_options *k = &h->o->kernel;
+	static const char *const roles[] = { "marker", "meter", "domain edge" };
+
+	pl_complain("%s on %s%s%s", roles[k->role], k->dev,
+		k->role == PL_HOSTMARK_MARKER ? ""
+		: k->leaving                  ? ", leaving packets"
+					      : ", entering packets",
+		pl_hostmark_resumed(h->kernel) ? ", going on where the last process ended" : "");
+	if (k->role != PL_HOSTMARK_EDGE)
+		pl_complain("period %.9g s, guard band %.9g s", (double)k->setup.period_ns / 1e9,
+			(double)k->setup.guard_ns / 1e9);
+	if (((k->setup.colour | k->setup.second) & 3) != 0)
+		pl_complain(
+			"the bit is in the ECN field: where a flow uses ECN, marks forge congestion");
+	if (pl_hostmark_unnoted(h->kernel) != 0)
+		pl_complain(
+			"no note of the filter could be written: should this process and its keeper be killed, it stays");
+}
+
+static int serve(struct pl_mark_host *h, const struct pl_mark_args *a)
+{
+	const struct pl_service service = { &pl_mark_host_ops, h };
+	const struct pl_runtime_options run = { .services = &service,
+		.n = 1,
+		.rights = { .user = a->user, .group = a->group },
+		.calls = PL_CONFINE_WRITER | PL_SANDBOX_CLOCK,
+		.duration_ns = a->duration_ns,
+		.web = a->web,
+		.stats = a->stats,
+		.tell = pl_stderr_print,
+		.print = pl_stdout_print,
+		.begun = tell_begin,
+		.arg = h };
+	const int code = pl_serve(&run, &h->began);
+
+	return code != 0 ? code : pl_mark_host_complete(h) ? PL_EXIT_OK : PL_EXIT_FAILED;
+}
+
+/* Statistics follow the records: an array would leave two values on one stream. */
+static const char *form_of(const struct pl_mark_args *a)
+{
+	const char *form = a->form != NULL ? a->form : pl_out_forms[PL_OUT_TABLE];
+
+	return a->stats && strcmp(form, pl_out_forms[PL_OUT_JSON]) == 0 ? pl_out_forms[PL_OUT_JSONL]
+									: form;
+}
+
+int pl_mark_args_serve(const struct pl_command *command, struct pl_mark_args *a,
+	enum pl_hostmark_role role, bool rules, bool prints)
+{
+	static struct pl_mark_host_options o;
+	static struct pl_flat_out out;
+	struct pl_mark_host *h;
+	int code = read_args(command->name, a, &o, role, rules);
+
+	if (code != 0)
+		return code;
+	h = calloc(1, sizeof(*h));
+	if (h == NULL) {
+		pl_complain("out of memory");
+		return PL_EXIT_FAILED;
+	}
+	if (prints) {
+		pl_flat_out_init(&out, PL_FLAT_MARK128, form_of(a), a->count);
+		o.records = print_records;
+		o.turned = print_turned;
+		o.full = print_full;
+		o.arg = &out;
+	}
+	h->o = &o;
+	code = serve(h, a);
+	pl_mark_host_close(h);
+	/* One that could not be begun prints no empty table. */
+	if (prints && !h->began)
+		pl_buf_done(&out.rows.buf);
+	else if (prints && !pl_flat_out_end(&out))
+		code = PL_EXIT_FAILED;
+	free(h);
+	return code;
+}
