@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Alternate marking in the kernel: test runs of the marker and the meter over a packet of one flow,
+ * and of the meter over packets of 1 k and 64 k flows that are drawn, against programs that do
+ * nothing. What counts is what a packet takes longer.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/complain.h"
+#include "bench/bench.h"
+#include "bench/turn.h"
+#include "hostmark/hostmark.h"
+
+#include "bpf/bench.skel.h" /* knows the types above only by name */
+#include "bpf/mark.skel.h"
+
+#define FLOWS  65536u
+#define BYTES  142u /* of the frame: Ethernet, IPv4, UDP and a payload */
+#define SEQ_AT 60u  /* in the payload */
+#define SRC_AT 26u  /* IPv4's source address */
+
+struct mark_bench {
+	struct pl_bpf_bench *bare;
+	struct pl_bpf_mark *skel;
+	uint8_t frame[BYTES];
+	struct pl_turn turn;
+	int subject, ceiling; /* programs */
+};
+
+static int measured(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	struct mark_bench *b = arg;
+
+	b->turn.frags = true;
+	return pl_turn_run(&b->turn, b->subject, budget_ns, ret);
+}
+
+static int least(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	struct mark_bench *b = arg;
+
+	b->turn.frags = false;
+	return pl_turn_run(&b->turn, b->ceiling, budget_ns, ret);
+}
+
+static int load(struct mark_bench *b)
+{
+	const struct pl_mark_setup setup = { .period_ns = 1000000000,
+		.guard_ns = 250000000,
+		.from_ns = 500000000,
+		.to_ns = 750000000,
+		.method = PL_MARK_MULTIPLEXED,
+		.versions = PL_MARK_IP4 | PL_MARK_IP6,
+		.colour = 4,
+		.flows = FLOWS,
+		.slots = 2 * FLOWS };
+	struct pl_tap_rules rules = { 0 };
+	struct pl_diag diag = { .text = "" };
+
+	b->bare = pl_bpf_bench__open_and_load();
+	b->skel = pl_bpf_mark__open();
+	if (b->bare == NULL || b->skel == NULL)
+		return -errno;
+	memcpy((void *)&b->skel->rodata->pl_mark_setup, &setup, sizeof(setup));
+	(void)pl_tap_rules_add(&rules, "take", &diag);
+	memcpy(b->skel->bss->pl_mark_rules.rules, rules.rules, sizeof(rules.rules));
+	b->skel->bss->pl_mark_rules.n = rules.n;
+	b->skel->bss->pl_mark_armed = 1;
+	(void)bpf_map__set_max_entries(b->skel->maps.pl_mark_heads, 2 * FLOWS);
+	(void)bpf_map__set_max_entries(b->skel->maps.pl_mark_cells,
+		2 * FLOWS * (uint32_t)libbpf_num_possible_cpus() * PL_MARK_KEPT);
+	return pl_bpf_mark__load(b->skel);
+}
+
+/* UDP over IPv4; sums are not looked at. */
+static void make_frame(struct mark_bench *b)
+{
+	static const uint8_t head[42] = { 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 128,
+		0, 1, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x1f, 0x90, 0x1f, 0x90, 0,
+		108, 0, 0 };
+
+	memset(b->frame, 0, sizeof(b->frame));
+	memcpy(b->frame, head, sizeof(head));
+}
+
+static int measure(struct pl_bench_ctx *ctx, struct mark_bench *b, const char *name,
+	const struct bpf_program *subject, uint32_t flows)
+{
+	const bool tc = subject != b->skel->progs.pl_mark_meter_xdp;
+	const struct pl_bench_case c = { .name = name,
+		.ceiling_name = "a program that does nothing",
+		.subject = measured,
+		.ceiling = least,
+		.arg = b,
+		.adds = true,
+		/* So that all flows are in the table. */
+		.warm_items = flows * UINT64_C(12) };
+
+	b->subject = bpf_program__fd(subject);
+	b->ceiling = bpf_program__fd(
+		tc ? b->bare->progs.pl_bench_next_program : b->bare->progs.pl_bench_pass_only);
+	b->turn = (struct pl_turn){ .bare = b->bare,
+		.frame = b->frame,
+		.frame_bytes = BYTES,
+		.flows = flows,
+		.seq_at = SEQ_AT,
+		.src_at = SRC_AT };
+	return pl_bench_compare(ctx, &c);
+}
+
+static int run_all(struct pl_bench_ctx *ctx, struct mark_bench *b)
+{
+	int r = measure(ctx, b, "mark/marker", b->skel->progs.pl_mark_marker, 0);
+
+	if (r == 0)
+		r = measure(ctx, b, "mark/meter", b->skel->progs.pl_mark_meter_in, 0);
+	if (r == 0)
+		r = measure(ctx, b, "mark/meter-xdp", b->skel->progs.pl_mark_meter_xdp, 0);
+	if (r == 0)
+		r = measure(
+			ctx, b, "mark/meter-xdp-1k-flows", b->skel->progs.pl_mark_meter_xdp, 1024);
+	if (r == 0)
+		r = measure(ctx, b, "mark/meter-xdp-64k-flows", b->skel->progs.pl_mark_meter_xdp,
+			65536);
+	return r;
+}
+
+static int run(struct pl_bench_ctx *ctx)
+{
+	static struct mark_bench b;
+	int r;
+
+	memset(&b, 0, sizeof(b));
+	make_frame(&b);
+	r = load(&b);
+	if (r < 0)
+		pl_complain("benchmark mark: the programs do not load: %s", strerror(-r));
+	else
+		r = run_all(ctx, &b);
+	pl_bpf_mark__destroy(b.skel);
+	pl_bpf_bench__destroy(b.bare);
+	return r;
+}
+
+const struct pl_bench pl_bench_mark = {
+	.name = "mark",
+	.summary = "alternate marking in the kernel: marker and meter, ns added to a packet (root)",
+	.run = run,
+};
