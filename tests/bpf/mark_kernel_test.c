@@ -1,0 +1,995 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The programs of alternate marking in the running kernel (test runs of tc and XDP), over random
+ * packets: the marker changes the colour and nothing else, with checksums that are right when all
+ * bytes are added up anew; meters count what comes, packets that are to be taken apart as what they
+ * become; the edge clears. Blocks last an hour, so that a run is in one. Needs root; also run on
+ * Linux 6.1, whose verifier is older (old_kernel.py).
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/test.h"
+#include "hostmark/hostmark.h"
+#include "wire/altmark.h"
+#include "wire/layers.h"
+
+#include "host_int_packets.h"
+
+#include "bpf/mark.skel.h" /* knows the types above only by name */
+
+#define PACKETS 3000
+#define FLOWS   4096
+#define HOUR    UINT64_C(3600000000000)
+#define TC_NEXT UINT32_MAX
+
+static struct pl_bpf_mark *skel;
+static int processors;
+static uint32_t place, colour = 4; /* of the next load() */
+static uint32_t method;            /* of the last one */
+
+static int tell(enum libbpf_print_level level, const char *format, va_list args)
+{
+	/* What the verifier has against a program. */
+	if (level == LIBBPF_WARN) {
+		printf("# ");
+		vprintf(format, args);
+	}
+	return 0;
+}
+
+static void unload(void)
+{
+	pl_bpf_mark__destroy(skel);
+	skel = NULL;
+}
+
+static int load(uint32_t way, uint32_t second, uint32_t flows, const char *rule)
+{
+	const struct pl_mark_setup setup = { .period_ns = HOUR,
+		.guard_ns = HOUR / 4,
+		.to_ns = HOUR,
+		.method = way,
+		.place = place,
+		.versions = place != PL_MARK_IN_HEADER ? PL_MARK_IP6
+			    : colour > 255             ? PL_MARK_IP4
+						       : PL_MARK_IP4 | PL_MARK_IP6,
+		.colour = place != PL_MARK_IN_HEADER ? 0 : colour,
+		.second = second,
+		.flows = flows,
+		.slots = 2 * flows };
+	struct pl_tap_rules rules = { 0 };
+
+	method = way;
+	unload();
+	skel = pl_bpf_mark__open();
+	if (skel == NULL || pl_tap_rules_add(&rules, rule, NULL) < 0)
+		return -errno;
+	memcpy((void *)&skel->rodata->pl_mark_setup, &setup, sizeof(setup));
+	memcpy(skel->bss->pl_mark_rules.rules, rules.rules, sizeof(rules.rules));
+	skel->bss->pl_mark_rules.n = rules.n;
+	skel->bss->pl_mark_armed = 1;
+	(void)bpf_map__set_max_entries(skel->maps.pl_mark_heads, 2 * flows);
+	(void)bpf_map__set_max_entries(
+		skel->maps.pl_mark_cells, 2 * flows * (uint32_t)processors * PL_MARK_KEPT);
+	return pl_bpf_mark__load(skel);
+}
+
+/* What the program returns; the packet is as it left it. segs: of a packet that is to be taken
+ * apart, 0: it is one. */
+static uint32_t run(const struct bpf_program *program, struct packet *p, uint32_t segs)
+{
+	static uint8_t out[PACKET_BYTES];
+	struct __sk_buff ctx = { .gso_segs = segs, .gso_size = segs > 0 ? 1000 : 0 };
+	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = p->data, .data_size_in = p->len,
+		.data_out = out, .data_size_out = sizeof(out), .repeat = 1);
+
+	if (segs > 0) {
+		o.ctx_in = &ctx;
+		o.ctx_size_in = sizeof(ctx);
+	}
+	if (bpf_prog_test_run_opts(bpf_program__fd(program), &o) < 0)
+		return 999;
+	p->len = o.data_size_out;
+	memcpy(p->data, out, p->len);
+	return o.retval;
+}
+
+static struct pl_mark_counts counts(void)
+{
+	const size_t each = (bpf_map__value_size(skel->maps.pl_mark_work) + 7u) / 8u * 8u;
+	uint8_t *values = calloc((size_t)processors, each);
+	struct pl_mark_counts sum = { .marker = { 0 } };
+	const uint32_t zero = 0;
+	uint64_t one;
+
+	if (values == NULL ||
+		bpf_map_lookup_elem(bpf_map__fd(skel->maps.pl_mark_work), &zero, values) < 0)
+		abort();
+	for (int cpu = 0; cpu < processors; cpu++) {
+		for (size_t i = 0; i < sizeof(sum) / 8; i++) {
+			memcpy(&one, values + (size_t)cpu * each + 8 * i, sizeof(one));
+			((uint64_t *)&sum)[i] += one;
+		}
+	}
+	free(values);
+	return sum;
+}
+
+/* What all flows counted in the block; how many there are. */
+static uint32_t sum_flows(uint64_t block, struct pl_mark_cell *ret)
+{
+	const uint32_t slots = bpf_map__max_entries(skel->maps.pl_mark_heads);
+	struct pl_mark_head head;
+	struct pl_mark_cell cell;
+	uint32_t n = 0;
+
+	*ret = (struct pl_mark_cell){ .block = block };
+	for (uint32_t slot = 0; slot < slots; slot++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(skel->maps.pl_mark_heads), &slot, &head) < 0)
+			abort();
+		if (head.state != PL_MARK_READY)
+			continue;
+		n++;
+		for (uint32_t cpu = 0; cpu < (uint32_t)processors; cpu++) {
+			const uint32_t at = pl_mark_cell_at(slot, slots, cpu, block);
+
+			if (bpf_map_lookup_elem(bpf_map__fd(skel->maps.pl_mark_cells), &at, &cell) <
+				0)
+				abort();
+			if (method == PL_MARK_PULSE)
+				pl_mark_cell_add_pulse(ret, &cell);
+			else
+				pl_mark_cell_add(ret, &cell);
+		}
+	}
+	return n;
+}
+
+static uint64_t block_now(void)
+{
+	return pl_clock_read(CLOCK_TAI) / HOUR;
+}
+
+static void set_tos(struct packet *p, uint8_t tos)
+{
+	uint8_t *ip = p->data + p->network;
+
+	if (p->v6)
+		pl_mark_set_ip6(ip, tos);
+	else
+		ip[1] = tos;
+	set_checks(p);
+}
+
+static uint8_t tos_of(const struct packet *p)
+{
+	const uint8_t *ip = p->data + p->network;
+
+	return p->v6 ? (uint8_t)(get16(ip) >> 4) : ip[1];
+}
+
+static uint32_t ip_bytes(const struct packet *p)
+{
+	const uint8_t *ip = p->data + p->network;
+
+	return p->v6 ? 40 + get16(ip + 4) : get16(ip + 2);
+}
+
+static bool same(const struct packet *a, const struct packet *b)
+{
+	return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+/* ---- tests ---- */
+
+static void test_marker(void)
+{
+	static struct packet before, p, undone;
+	const uint64_t block = block_now();
+	struct pl_mark_cell sum;
+	struct pl_mark_counts c;
+	uint64_t bytes = 0;
+	uint32_t wrong[4] = { 0 }, used = 0, flows;
+
+	eq(load(PL_MARK_STEP, 0, FLOWS, "take"), 0, "the kernel takes the programs");
+	for (uint32_t i = 0; i < PACKETS; i++) {
+		make_packet(&before, true);
+		p = before;
+		used += (tos_of(&before) & 4) != 0;
+		bytes += ip_bytes(&before);
+		wrong[0] += run(skel->progs.pl_mark_marker, &p, 0) != TC_NEXT;
+		wrong[1] += !checks_hold(&p);
+		wrong[2] += (tos_of(&p) & 4u) != (block % 2) << 2;
+		undone = p;
+		set_tos(&undone, tos_of(&before));
+		wrong[3] += !same(&undone, &before);
+	}
+	if (block != block_now()) {
+		test_marker();
+		return;
+	}
+	eq(wrong[0], 0, "the marker lets all packets go on");
+	eq(wrong[1], 0, "with right checksums");
+	eq(wrong[2], 0, "in the colour of the block");
+	eq(wrong[3], 0, "and nothing else is changed");
+	c = counts();
+	eq(c.marker.packets, PACKETS, "it counts them");
+	eq(c.marker.marked, PACKETS, "all as marked");
+	eq(c.marker.in_use, used, "and those that had the bit before");
+	flows = sum_flows(block, &sum);
+	ok(flows > PACKETS * 9 / 10, "almost each is a flow: %u", flows);
+	eq(sum.packets, PACKETS, "the block has all of them");
+	eq(sum.bytes, bytes, "with their bytes, without padding and tags");
+}
+
+static void test_meter(void)
+{
+	static struct packet p;
+	const uint64_t now = pl_clock_read(CLOCK_TAI), block = now / HOUR;
+	const uint64_t other = now - block * HOUR < HOUR / 2 ? block - 1 : block + 1;
+	const struct bpf_program *programs[3];
+	struct pl_mark_cell sum, away;
+	struct pl_mark_counts c;
+	uint32_t wrong = 0;
+
+	eq(load(PL_MARK_STEP, 0, FLOWS, "take"), 0, "the kernel takes the programs");
+	programs[0] = skel->progs.pl_mark_meter_in;
+	programs[1] = skel->progs.pl_mark_meter_out;
+	programs[2] = skel->progs.pl_mark_meter_xdp;
+	for (uint32_t i = 0; i < 1200; i++) {
+		static struct packet before;
+		const bool fits = i % 4 != 0;
+
+		make_packet(&p, true);
+		set_tos(&p, (uint8_t)((tos_of(&p) & ~4) | ((block + !fits) % 2) << 2));
+		before = p;
+		wrong += run(programs[i % 3], &p, 0) != (i % 3 == 2 ? 2 : TC_NEXT);
+		wrong += !same(&p, &before);
+	}
+	if (now / HOUR != block_now() ||
+		(block_now() * HOUR + HOUR / 2 > now) !=
+			(block * HOUR + HOUR / 2 > pl_clock_read(CLOCK_TAI))) {
+		test_meter();
+		return;
+	}
+	eq(wrong, 0, "meters of tc and XDP let packets go on as they are");
+	(void)sum_flows(block, &sum);
+	(void)sum_flows(other, &away);
+	c = counts();
+	eq(sum.packets, 900, "those of the block's colour are counted in it");
+	eq(away.packets, 300, "the others in the nearest block of theirs");
+	eq(away.late + away.early, 300, "as late or early");
+	eq(c.meter.packets, 1200, "all are seen");
+	eq(c.meter.counted, 1200, "and counted");
+	eq(c.meter.late + c.meter.early, 300, "some of them late or early");
+}
+
+static void test_segments(void)
+{
+	static struct packet p;
+	struct pl_mark_cell sum;
+	struct pl_mark_counts c;
+	uint64_t bytes;
+
+	eq(load(PL_MARK_DOUBLE, 8, FLOWS, "take"), 0, "the kernel takes the programs");
+	do
+		make_packet(&p, false);
+	while (!p.tcp || p.padded || p.len < 1000);
+	bytes = ip_bytes(&p) + 44u * (p.payload - p.network);
+	(void)run(skel->progs.pl_mark_marker, &p, 45);
+	(void)sum_flows(block_now(), &sum);
+	c = counts();
+	eq(sum.packets, 45, "a packet of 45 segments is counted as 45");
+	eq(sum.bytes, bytes, "with the headers that each will have");
+	eq(c.marker.packets, 45, "in the account too");
+	eq(c.marker.pulses, 0, "and is no packet for delay");
+	eq(tos_of(&p) & 8, 0, "nor has its bit");
+}
+
+static void test_pulse(uint32_t way)
+{
+	static struct packet one, p;
+	const uint64_t block = block_now();
+	const uint8_t plain = (uint8_t)(block % 2 << 2);
+	struct pl_mark_cell sum;
+	uint32_t pulses = 0, others = 0;
+
+	eq(load(way, way == PL_MARK_DOUBLE ? 8 : 0, FLOWS, "take"), 0,
+		"the kernel takes the programs");
+	do
+		make_packet(&one, false);
+	while (one.v6);
+	for (uint32_t i = 0; i < 500; i++) {
+		const uint8_t want = way == PL_MARK_DOUBLE ? plain | 8 : plain ^ 4,
+			      bits = way == PL_MARK_DOUBLE ? 12 : 4;
+		uint8_t tos;
+
+		p = one;
+		(void)run(skel->progs.pl_mark_marker, &p, 0);
+		tos = tos_of(&p) & bits;
+		pulses += tos == want;
+		others += tos == plain;
+	}
+	(void)sum_flows(block, &sum);
+	if (block != block_now()) {
+		test_pulse(way);
+		return;
+	}
+	eq(pulses, 1, "one packet of a flow and block is for delay, method %u", way);
+	eq(others, 499, "the others have the colour");
+	eq(sum.pulses, 1, "it is counted");
+	eq(sum.packets, 500, "as a packet of its block like the others");
+}
+
+/* Pulse marking: the first packet of the block is the pulse, and has the flow's count until it; the
+ * meter's counts run in the same way. */
+static void test_running(void)
+{
+	static struct packet one, p;
+	const uint64_t now = pl_clock_read(CLOCK_TAI), block = now / HOUR;
+	struct pl_mark_cell sum;
+	struct pl_mark_counts c;
+	uint32_t pulses = 0;
+
+	eq(load(PL_MARK_PULSE, 0, FLOWS, "take"), 0, "the kernel takes the programs");
+	do
+		make_packet(&one, false);
+	while (one.v6);
+	set_tos(&one, 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		p = one;
+		(void)run(skel->progs.pl_mark_marker, &p, 0);
+		pulses += tos_of(&p) == 4;
+		pulses += tos_of(&p) != 4 && tos_of(&p) != 0 ? 1000 : 0;
+	}
+	(void)sum_flows(block, &sum);
+	if (block != block_now()) {
+		test_running();
+		return;
+	}
+	eq(pulses, 1, "one packet is the pulse, the others have no bit");
+	eq(sum.pulses, 1, "it is counted");
+	eq(sum.packets, 1, "with the packets of the flow until it");
+	eq(load(PL_MARK_PULSE, 0, FLOWS, "take"), 0, "the kernel takes the programs");
+	for (uint32_t i = 0; i < 100; i++) {
+		p = one;
+		set_tos(&p, i == 41 ? 4 : 0);
+		(void)run(i % 2 == 0 ? skel->progs.pl_mark_meter_in : skel->progs.pl_mark_meter_xdp,
+			&p, 0);
+	}
+	(void)sum_flows(pl_mark_see_pulse(now, HOUR).block, &sum);
+	c = counts();
+	if (pl_mark_see_pulse(now, HOUR).block !=
+		pl_mark_see_pulse(pl_clock_read(CLOCK_TAI), HOUR).block) {
+		test_running();
+		return;
+	}
+	eq(sum.packets, 42, "a meter has the packets until the pulse came");
+	eq(sum.bytes, 42 * (uint64_t)ip_bytes(&one), "and their bytes");
+	eq(c.meter.counted, 100, "all are counted");
+	eq(c.meter.pulses, 1, "one of them as a pulse");
+}
+
+/* Many flows in a table that is full: each is found again, and has all of its packets. */
+static void test_full(void)
+{
+	static struct packet one, p;
+	struct pl_mark_cell sum;
+	struct pl_mark_counts c;
+	struct pl_mark_table t;
+	uint32_t flows;
+
+	eq(load(PL_MARK_STEP, 0, 1000, "take"), 0, "the kernel takes the programs");
+	do
+		make_packet(&one, false);
+	while (one.v6);
+	set_tos(&one, (uint8_t)(block_now() % 2 << 2));
+	for (uint32_t i = 0; i < 3300; i++) {
+		p = one;
+		put16(p.data + p.network + 18, i % 1100);
+		set_checks(&p);
+		(void)run(skel->progs.pl_mark_meter_in, &p, 0);
+	}
+	flows = sum_flows(block_now(), &sum);
+	c = counts();
+	eq(flows, 1000, "the table takes as many flows as were asked for");
+	eq(sum.packets, 3000, "all of whose packets are counted");
+	eq(c.meter.overflow, 300, "those of the others are told");
+	if (bpf_map_lookup_elem(bpf_map__fd(skel->maps.pl_mark_table), &(uint32_t){ 0 }, &t) < 0)
+		abort();
+	ok(t.n == 1000 && t.far > 0 && t.far < PL_MARK_PROBES,
+		"it knows how far away from its place one is: %u", t.far);
+}
+
+/* A flow is looked for as far as one was ever put, and no further: packets of none, of which there may
+ * be most, do not pass by all slots that once had a flow. */
+static void test_far(void)
+{
+	static struct packet p;
+	const uint32_t slots = 2 * FLOWS, zero = 0, far = 40;
+	struct pl_mark_head head = { .state = PL_MARK_FREE };
+	struct pl_mark_packet s = { 0 };
+	struct pl_mark_table t = { 0 };
+	struct pl_mark_key key;
+	uint32_t at;
+
+	eq(load(PL_MARK_STEP, 0, FLOWS, "take proto=udp"), 0, "the kernel takes the programs");
+	do
+		make_packet(&p, false);
+	while (!p.tcp);
+	(void)pl_mark_parse(p.data, p.data + p.len, false, &s);
+	pl_mark_key(&s, PL_MARK_BY_FLOW, &key);
+	at = pl_mark_slot_of(&key, 0, slots);
+	for (uint32_t i = 0; i <= far; i++) {
+		const uint32_t slot = (at + i) % slots;
+
+		head.key = key;
+		head.state = i < far ? PL_MARK_FREE : PL_MARK_READY;
+		if (bpf_map_update_elem(
+			    bpf_map__fd(skel->maps.pl_mark_heads), &slot, &head, BPF_ANY) < 0)
+			abort();
+	}
+	(void)run(skel->progs.pl_mark_meter_in, &p, 0);
+	eq(counts().meter.skipped, 1, "no flow was put there");
+	t.far = far;
+	if (bpf_map_update_elem(bpf_map__fd(skel->maps.pl_mark_table), &zero, &t, BPF_ANY) < 0)
+		abort();
+	(void)run(skel->progs.pl_mark_meter_in, &p, 0);
+	eq(counts().meter.counted, 1, "one that was is found");
+}
+
+static void test_left_alone(void)
+{
+	static struct packet before, p;
+	struct pl_mark_counts c;
+	uint32_t changed = 0;
+
+	eq(load(PL_MARK_STEP, 0, 8, "take proto=udp"), 0, "the kernel takes the programs");
+	for (uint32_t i = 0; i < 400; i++) {
+		make_packet(&before, false);
+		switch (i % 4) {
+		case 0: /* no IP */
+			put16(before.data + 12, 0x0806);
+			break;
+		case 1: /* cut */
+			while (before.len < 200)
+				make_packet(&before, false);
+			before.len = 60 + random_number(100);
+			break;
+		case 2: /* not chosen */
+			while (!before.tcp)
+				make_packet(&before, false);
+			break;
+		default: /* chosen; the table is full behind the eighth */
+			while (before.tcp)
+				make_packet(&before, false);
+		}
+		p = before;
+		(void)run(skel->progs.pl_mark_marker, &p, 0);
+		changed += i % 4 < 3 && !same(&p, &before);
+	}
+	c = counts();
+	eq(changed, 0, "what is not chosen, not IP, or cut stays as it is");
+	eq(c.marker.not_ip, 100, "packets that are not IP are counted");
+	eq(c.marker.broken, 100, "cut ones too");
+	eq(c.marker.skipped, 100, "and those that no rule chose");
+	eq(c.marker.marked + c.marker.overflow, 100, "a full table leaves packets unmarked");
+	ok(c.marker.marked >= 8 && c.marker.overflow > 0, "of flows that it has no room for");
+}
+
+static void test_fragments(void)
+{
+	static struct packet p;
+	struct pl_mark_cell sum;
+	struct pl_mark_counts c;
+	uint32_t wrong = 0;
+
+	eq(load(PL_MARK_STEP, 0, FLOWS, "take"), 0, "the kernel takes the programs");
+	for (uint32_t i = 0; i < 3; i++) {
+		do
+			make_packet(&p, false);
+		while (p.v6);
+		put16(p.data + p.network + 6, i == 0 ? 0x2000 : i == 1 ? 0x2010 : 0x0020);
+		set_tos(&p, 0);
+		(void)run(skel->progs.pl_mark_marker, &p, 0);
+		wrong += (tos_of(&p) & 4u) != (block_now() % 2) << 2;
+		(void)run(skel->progs.pl_mark_meter_in, &p, 0);
+	}
+	c = counts();
+	(void)sum_flows(block_now(), &sum);
+	eq(wrong, 0, "all fragments have the colour");
+	eq(c.marker.marked, 1, "the first is counted by the marker");
+	eq(c.marker.fragments, 2, "the others are not");
+	eq(c.meter.counted, 1, "nor by a meter");
+	eq(c.meter.fragments, 2, "which counts them apart");
+}
+
+static void test_looks(void)
+{
+	static struct packet before, p;
+	struct pl_mark_counts c;
+	uint32_t changed = 0;
+
+	eq(load(PL_MARK_STEP, 0, FLOWS, "take"), 0, "the kernel takes the programs");
+	skel->bss->pl_mark_armed = 0;
+	for (uint32_t i = 0; i < 100; i++) {
+		make_packet(&before, false);
+		set_tos(&before, i < 30 ? 4 : 0);
+		p = before;
+		(void)run(skel->progs.pl_mark_marker, &p, 0);
+		changed += !same(&p, &before);
+	}
+	c = counts();
+	eq(changed, 0, "before it begins a marker only looks");
+	eq(c.marker.checked, 100, "at every packet");
+	eq(c.marker.in_use, 30, "and tells which have the bit");
+}
+
+static void test_edge(void)
+{
+	static struct packet before, p;
+	struct pl_mark_counts c;
+	uint32_t wrong[3] = { 0 };
+
+	eq(load(PL_MARK_DOUBLE, 8, FLOWS, "take"), 0, "the kernel takes the programs");
+	for (uint32_t i = 0; i < 1000; i++) {
+		make_packet(&before, true);
+		set_tos(&before, (uint8_t)random_number(256));
+		p = before;
+		(void)run(i % 2 == 0 ? skel->progs.pl_mark_edge_out : skel->progs.pl_mark_edge_in,
+			&p, 0);
+		wrong[0] += tos_of(&p) != (tos_of(&before) & ~12);
+		wrong[1] += !checks_hold(&p);
+		set_tos(&p, tos_of(&before));
+		wrong[2] += !same(&p, &before);
+	}
+	c = counts();
+	eq(wrong[0], 0, "the edge clears both bits");
+	eq(wrong[1], 0, "with right checksums");
+	eq(wrong[2], 0, "and changes nothing else");
+	eq(c.edge.packets, 1000, "it counts packets");
+	eq(c.edge.cleared + c.edge.clean, 1000, "with marks and without");
+	ok(c.edge.cleared > 600 && c.edge.clean > 150, "of both: %u", (unsigned int)c.edge.cleared);
+}
+
+/* The reserved flag as the marking bit: only IPv4 has it. */
+static void test_reserved(void)
+{
+	static struct packet before, p;
+	const uint64_t block = block_now();
+	struct pl_mark_counts c;
+	uint32_t wrong[4] = { 0 }, six = 0;
+
+	colour = PL_MARK_RESERVED;
+	eq(load(PL_MARK_STEP, 0, FLOWS, "take"), 0, "the kernel takes the programs");
+	for (uint32_t i = 0; i < 600; i++) {
+		uint8_t *flags;
+
+		make_packet(&before, true);
+		flags = before.data + before.network + 6;
+		if (!before.v6 && i % 3 == 0)
+			*flags |= 0x80;
+		set_checks(&before);
+		p = before;
+		six += p.v6;
+		(void)run(skel->progs.pl_mark_marker, &p, 0);
+		flags = p.data + p.network + 6;
+		wrong[0] += !p.v6 && *flags >> 7 != block % 2;
+		wrong[1] += !checks_hold(&p);
+		(void)run(skel->progs.pl_mark_meter_in, &p, 0);
+		(void)run(i % 2 == 0 ? skel->progs.pl_mark_edge_out : skel->progs.pl_mark_edge_in,
+			&p, 0);
+		wrong[2] += !p.v6 && *flags >> 7 != 0;
+		wrong[3] += !checks_hold(&p);
+		if (!p.v6)
+			*flags |= before.data[before.network + 6] & 0x80;
+		set_checks(&p);
+		wrong[3] += !same(&p, &before);
+	}
+	colour = 4;
+	if (block != block_now()) {
+		test_reserved();
+		return;
+	}
+	c = counts();
+	eq(wrong[0], 0, "the reserved flag of IPv4 has the colour");
+	eq(wrong[1], 0, "with right checksums");
+	eq(wrong[2], 0, "the edge clears it");
+	eq(wrong[3], 0, "with right checksums, and nothing else is changed");
+	eq(c.marker.no_place, six, "IPv6 has no such bit: the marker leaves it");
+	eq(c.marker.marked, 600 - six, "and marks the others");
+	eq(c.meter.unmarked, six, "a meter leaves it, too");
+	eq(c.meter.counted, 600 - six, "and counts the others");
+}
+
+/* In front of an IPv6 packet's transport header. kind: 0, Hop-by-Hop, or 60, Destination Options;
+ * other options: a router alert, and padding. */
+static void add_header(struct packet *p, uint8_t kind, uint32_t n)
+{
+	static const uint8_t options[] = { 5, 2, 0, 0, 1, 0 };
+	uint8_t *ip = p->data + p->network;
+
+	resize(p, p->network + 40, (int)n);
+	ip[40] = ip[6];
+	ip[41] = (uint8_t)(n / 8 - 1);
+	memcpy(ip + 42, options, sizeof(options));
+	memset(ip + 48, 0, n - 8);
+	ip[6] = kind;
+	p->transport += n;
+	p->payload += n;
+}
+
+/* The option of RFC 9343 as another reader finds it; false: there is none. */
+static bool find_option(const struct packet *p, struct pl_altmark *ret, bool *ret_hop)
+{
+	struct pl_layers layers;
+
+	if (pl_layers_walk(&layers, pl_cursor(p->data, p->len), PL_LINK_ETHERNET, true) != PL_V_OK)
+		return false;
+	*ret_hop = (layers.flags & PL_LAYERS_HOP_OPTS) != 0 &&
+		   pl_altmark_find(ret, layers.hop_opts) == PL_ALTMARK_FOUND;
+	return *ret_hop || ((layers.flags & PL_LAYERS_DST_OPTS) != 0 &&
+				   pl_altmark_find(ret, layers.dst_opts) == PL_ALTMARK_FOUND);
+}
+
+/* An IPv6 packet: without extension headers, with one of options of `kind`, or with the other kind. */
+static void make_six(struct packet *p, uint32_t i, uint8_t kind)
+{
+	do
+		make_packet(p, true);
+	while (!p->v6 || p->tagged || p->len > PACKET_BYTES - 64);
+	if (i % 4 == 1)
+		add_header(p, kind, 8);
+	else if (i % 4 == 2)
+		add_header(p, kind, 8 * (1 + random_number(5)));
+	else if (i % 4 == 3 && kind == 0)
+		add_header(p, 60, 8);
+}
+
+static void test_option(uint32_t in)
+{
+	static struct packet before, p, marked;
+	const uint64_t block = block_now();
+	const uint8_t kind = in == PL_MARK_IN_HOP ? 0 : 60;
+	struct pl_mark_counts c;
+	struct pl_mark_cell sum;
+	uint32_t wrong[7] = { 0 }, flows;
+	uint64_t bytes = 0;
+
+	place = in;
+	eq(load(PL_MARK_STEP, 0, FLOWS, "take"), 0, "the kernel takes the programs");
+	for (uint32_t i = 0; i < 1000; i++) {
+		struct pl_altmark option = { 0 };
+		bool hop = false;
+
+		make_six(&before, i, kind);
+		p = before;
+		wrong[0] += run(skel->progs.pl_mark_marker, &p, 0) != TC_NEXT;
+		wrong[0] += p.len != before.len + 8;
+		wrong[1] += !find_option(&p, &option, &hop) || hop != (kind == 0);
+		wrong[2] += option.loss != block % 2 || option.delay;
+		p.transport += 8;
+		p.payload += 8;
+		wrong[3] += !checks_hold(&p);
+		bytes += ip_bytes(&p);
+		marked = p;
+		(void)run(i % 2 == 0 ? skel->progs.pl_mark_meter_in : skel->progs.pl_mark_meter_xdp,
+			&p, 0);
+		wrong[4] += !same(&p, &marked);
+		if (i % 10 == 0) {
+			/* Marked again it stays as long as it is. */
+			(void)run(skel->progs.pl_mark_marker, &p, 0);
+			wrong[4] += !same(&p, &marked);
+		}
+		(void)run(i % 2 == 0 ? skel->progs.pl_mark_edge_out : skel->progs.pl_mark_edge_in,
+			&p, 0);
+		wrong[5] += !same(&p, &before);
+		(void)run(skel->progs.pl_mark_meter_out, &p, 0);
+	}
+	place = PL_MARK_IN_HEADER;
+	if (block != block_now()) {
+		test_option(in);
+		return;
+	}
+	flows = sum_flows(block, &sum);
+	c = counts();
+	eq(wrong[0], 0, "all packets go on, 8 bytes longer");
+	eq(wrong[1], 0, "with the option in its header, as another reader finds it");
+	eq(wrong[2], 0, "which has the colour");
+	eq(wrong[3], 0, "checksums are right");
+	eq(wrong[4], 0, "meters change nothing, nor does a second marker grow it");
+	eq(wrong[5], 0, "the edge makes of it what it was");
+	eq(c.marker.marked, 1100, "all are marked");
+	eq(c.marker.in_use, 100, "some were before");
+	eq(c.meter.counted, 1000, "and counted");
+	eq(c.meter.unmarked, 1000, "but not without the option");
+	eq(c.edge.cleared, 1000, "the edge counts them");
+	ok(flows > 950, "flows differ by their id: %u", flows);
+	eq(sum.packets, 2100, "marker and meter count the same flows");
+	ok(sum.bytes > 2 * bytes, "with the bytes of the option");
+}
+
+/* What the option cannot be put into, or is not whole, and one that somebody else put elsewhere. */
+static void test_option_odd(void)
+{
+	static struct packet before, p;
+	struct pl_mark_counts c;
+	uint8_t *ip;
+	uint32_t wrong = 0;
+
+	place = PL_MARK_IN_DST;
+	eq(load(PL_MARK_STEP, 0, FLOWS, "take"), 0, "the kernel takes the programs");
+	place = PL_MARK_IN_HEADER;
+	for (uint32_t i = 0; i < 100; i++) {
+		/* Options hop by hop stand in front: no place behind the IPv6 header. */
+		make_six(&before, 0, 0);
+		add_header(&before, 0, 8);
+		p = before;
+		(void)run(skel->progs.pl_mark_marker, &p, 0);
+		wrong += !same(&p, &before);
+		/* An option of a wrong length. */
+		make_six(&before, 0, 0);
+		add_header(&before, 60, 8);
+		ip = before.data + before.network;
+		ip[42] = PL_MARK_OPTION_TYPE;
+		ip[43] = 3;
+		p = before;
+		(void)run(skel->progs.pl_mark_marker, &p, 0);
+		(void)run(skel->progs.pl_mark_meter_xdp, &p, 0);
+		(void)run(skel->progs.pl_mark_edge_in, &p, 0);
+		wrong += !same(&p, &before);
+	}
+	c = counts();
+	do
+		make_packet(&before, true);
+	while (!before.v6 || !before.tagged);
+	p = before;
+	(void)run(skel->progs.pl_mark_marker, &p, 0);
+	ok(same(&p, &before) && counts().marker.no_place == 101,
+		"a VLAN tag in the frame leaves no place for the kernel to put an option in");
+	eq(c.marker.no_place, 100, "a packet without a place for the option goes on unmarked");
+	eq(c.marker.broken, 100, "so does one whose option is broken");
+	eq(c.meter.broken, 100, "which no meter counts");
+	eq(c.edge.broken, 100, "nor is it cleared");
+	eq(wrong, 0, "all of them stay as they are");
+	/* Behind another option of the header. */
+	make_six(&before, 0, 0);
+	add_header(&before, 0, 16);
+	ip = before.data + before.network;
+	memcpy(ip + 46, (const uint8_t[]){ PL_MARK_OPTION_TYPE, 4, 0x12, 0x34, 0x5c, 0 }, 6);
+	p = before;
+	(void)run(skel->progs.pl_mark_edge_in, &p, 0);
+	memcpy(ip + 46, (const uint8_t[]){ 1, 4, 0, 0, 0, 0 }, 6);
+	ok(same(&p, &before), "an option elsewhere in a header becomes padding");
+}
+
+/* RFC 1624 by hand: the header 4500 0054 0001 4000 4011 2696 from 10.0.0.1 to 10.0.0.2. */
+static int datagrams; /* a socket */
+
+static void send_datagram(void)
+{
+	const struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = htons(9), .sin_addr = { htonl(INADDR_LOOPBACK) }
+	};
+
+	if (sendto(datagrams, "x", 1, 0, (const struct sockaddr *)&to, sizeof(to)) != 1)
+		abort();
+}
+
+static void send_once(
+	void *arg, const struct pl_mark_key *key, const struct pl_mark_cell *cell, bool overwritten)
+{
+	(void)key;
+	(void)cell;
+	(void)overwritten;
+	if ((*(uint32_t *)arg)++ == 0)
+		send_datagram();
+}
+
+static void add_packets(
+	void *arg, const struct pl_mark_key *key, const struct pl_mark_cell *cell, bool overwritten)
+{
+	(void)key;
+	(void)overwritten;
+	*(uint64_t *)arg += cell->packets;
+}
+
+/* A packet comes to an idle flow while it is read: the flow is not forgotten with it. */
+static void test_forget(void)
+{
+	static struct pl_tap_rules rules;
+	struct pl_hostmark_options o = { .dev = "lo",
+		.role = PL_HOSTMARK_METER,
+		.rules = &rules,
+		.setup = { .period_ns = 1000000,
+			.guard_ns = 100000,
+			.method = PL_MARK_STEP,
+			.versions = PL_MARK_IP4 | PL_MARK_IP6,
+			.colour = 4 } };
+	struct ifreq up = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	struct pl_diag diag = { .text = "" };
+	struct pl_hostmark *h;
+	uint64_t block, packets = 0;
+	uint32_t reads = 0;
+
+	if (unshare(CLONE_NEWNET) < 0)
+		abort();
+	datagrams = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (datagrams < 0 || ioctl(datagrams, SIOCSIFFLAGS, &up) < 0 ||
+		pl_tap_rules_add(&rules, "take proto=udp", NULL) < 0)
+		abort();
+	if (!ok(pl_hostmark_open(&h, &o, &diag) == 0, "a meter on the loopback interface: %s",
+		    diag.text))
+		return;
+	send_datagram();
+	usleep(50000);
+	block = pl_clock_read(CLOCK_TAI) / 1000000;
+	pl_hostmark_read(h, block, 10, send_once, &reads);
+	eq(reads, 1, "an idle flow is read, as the only one");
+	eq(pl_hostmark_flows(h), 1, "and stays: a packet came meanwhile");
+	for (uint64_t k = block - 1; k < block + 1000 && packets == 0; k++)
+		pl_hostmark_read(h, k, UINT32_MAX, add_packets, &packets);
+	eq(packets, 1, "which is counted");
+	usleep(50000);
+	block = pl_clock_read(CLOCK_TAI) / 1000000;
+	pl_hostmark_read(h, block, 10, add_packets, &packets);
+	eq(pl_hostmark_flows(h), 0, "a flow that is idle is forgotten");
+	/* Its slot is free for another one a second later; until then a packet takes it up. */
+	send_datagram();
+	usleep(1100000);
+	pl_hostmark_read(h, block, 10, send_once, &reads);
+	eq(pl_hostmark_flows(h), 1, "a packet that comes then makes it one again");
+	reads = 0;
+	block = pl_clock_read(CLOCK_TAI) / 1000000 + 50;
+	pl_hostmark_read(h, block, 10, add_packets, &packets);
+	usleep(1100000);
+	pl_hostmark_read(h, block, 10, add_packets, &packets);
+	pl_hostmark_read(h, block, 10, send_once, &reads);
+	eq(reads, 0, "without one it is gone");
+	pl_hostmark_close(h);
+	close(datagrams);
+}
+
+/* Packets that several processors count while the flows are read: of ports that come and go, so that
+ * flows are forgotten and their slots have other ones. */
+#define SENDERS     3
+#define PORTS       400u
+#define CROWD_NS    UINT64_C(20000000)
+#define CROWD_TIME  UINT64_C(4000000000)
+#define CROWD_FLOWS 64u
+
+struct crowd {
+	uint64_t until_ns;
+	uint32_t number;
+};
+
+static void *send_many(void *arg)
+{
+	const struct crowd *c = arg;
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	for (uint32_t i = 0; pl_clock_mono_ns() < c->until_ns; i++) {
+		/* The same few ports for a while, on all processors. */
+		const uint32_t window = (uint32_t)(pl_clock_mono_ns() / 300000000) * 37;
+		const struct sockaddr_in to = { .sin_family = AF_INET,
+			.sin_port = htons((uint16_t)(10000 + (window + i % 48) % PORTS)),
+			.sin_addr = { htonl(INADDR_LOOPBACK) } };
+
+		(void)sendto(fd, "x", 1, 0, (const struct sockaddr *)&to, sizeof(to));
+		if (i % 64 == c->number)
+			usleep(1000);
+	}
+	close(fd);
+	return NULL;
+}
+
+static void test_crowd(void)
+{
+	static struct pl_tap_rules rules;
+	struct pl_hostmark_options o = { .dev = "lo",
+		.role = PL_HOSTMARK_METER,
+		.rules = &rules,
+		.flows_max = CROWD_FLOWS,
+		.setup = { .period_ns = CROWD_NS,
+			.guard_ns = CROWD_NS / 4,
+			.method = PL_MARK_STEP,
+			.by = PL_MARK_BY_FLOW,
+			.versions = PL_MARK_IP4,
+			.colour = 4 } };
+	struct crowd c[SENDERS];
+	pthread_t threads[SENDERS];
+	struct pl_mark_counts counted;
+	struct pl_diag diag = { .text = "" };
+	struct pl_hostmark *h;
+	uint64_t packets = 0, next, until, most = 0, missed = 0;
+
+	if (pl_tap_rules_add(&rules, "take proto=udp", NULL) < 0)
+		abort();
+	if (!ok(pl_hostmark_open(&h, &o, &diag) == 0, "a meter: %s", diag.text))
+		return;
+	next = pl_clock_read(CLOCK_TAI) / CROWD_NS - 1;
+	until = pl_clock_mono_ns() + CROWD_TIME;
+	for (uint32_t i = 0; i < SENDERS; i++) {
+		c[i] = (struct crowd){ until, i };
+		if (pthread_create(&threads[i], NULL, send_many, &c[i]) != 0)
+			abort();
+	}
+	while (pl_clock_mono_ns() < until + 20 * CROWD_NS) {
+		const uint64_t tai = pl_clock_read(CLOCK_TAI);
+
+		if (pl_mark_read_at(next, CROWD_NS) + CROWD_NS / 4 > tai) {
+			usleep(1000);
+			continue;
+		}
+		missed += tai / CROWD_NS > next + PL_MARK_KEPT - 2;
+		pl_hostmark_read(h, next++, 10, add_packets, &packets);
+		most = pl_hostmark_flows(h) > most ? pl_hostmark_flows(h) : most;
+	}
+	for (uint32_t i = 0; i < SENDERS; i++)
+		(void)pthread_join(threads[i], NULL);
+	pl_hostmark_counts(h, &counted);
+	ok(packets == counted.meter.counted || missed > 0,
+		"all packets that were counted are read: %llu of %llu", (unsigned long long)packets,
+		(unsigned long long)counted.meter.counted);
+	ok(counted.meter.overflow > 0 && most <= CROWD_FLOWS, "of as many flows as there may be");
+	pl_hostmark_close(h);
+}
+
+static void test_checksum(void)
+{
+	uint8_t h[20] = { 0x45, 0, 0, 0x54, 0, 1, 0x40, 0, 0x40, 0x11, 0x26, 0x96, 10, 0, 0, 1, 10,
+		0, 0, 2 };
+
+	pl_mark_set_ip4(h, 0x0c);
+	eq(get16(h + 10), 0x268a, "ToS 0x0c makes checksum 2696 to 268a");
+	pl_mark_set_ip4(h, 0);
+	eq(get16(h + 10), 0x2696, "and back");
+}
+
+int main(int argc, char **argv)
+{
+	int r;
+
+	(void)argc;
+	(void)argv;
+	test_checksum();
+	libbpf_set_print(tell);
+	processors = libbpf_num_possible_cpus();
+	r = load(PL_MARK_STEP, 0, FLOWS, "take");
+	if (r == -EPERM || geteuid() != 0)
+		return pl_test_skip("missing: the right to load programs");
+	if (!ok(r == 0, "the kernel takes all programs"))
+		return pl_test_done();
+	test_marker();
+	test_meter();
+	test_segments();
+	test_pulse(PL_MARK_DOUBLE);
+	test_pulse(PL_MARK_MULTIPLEXED);
+	test_running();
+	test_full();
+	test_far();
+	test_left_alone();
+	test_fragments();
+	test_looks();
+	test_edge();
+	test_reserved();
+	test_option(PL_MARK_IN_HOP);
+	test_option(PL_MARK_IN_DST);
+	test_option_odd();
+	unload();
+	test_forget();
+	test_crowd();
+	return pl_test_done();
+}

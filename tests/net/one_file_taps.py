@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Taps in the configuration of the daemon: a capture becomes flow records in a file, the same as `pathline tap --flows` makes;
+records that another tap sends come in by tmpkt/1; a reload changes rules and point and loses no record; the keys that need a
+restart are named; the counters of each tap stand on the page, in the account and in the readiness. usage: one_file_taps.py PATHLINE"""
+import os
+import re
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import tap  # noqa: E402
+from lib.lab import path  # noqa: E402
+from lib.pathline import Daemon, run  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
+from lib.wait import wait  # noqa: E402
+
+PORT = 23750
+FLOW, PACKET, POINT = 128, 64, 62  # bytes of the records; where the observation point is in one of a packet
+CONFIG = """taps:
+  - name: trace
+    sources: ["pcap:{trace}"]
+    records: flows
+    to: ["file:{flows}"]
+  - name: far
+    sources: ["udp://127.0.0.1:{port}"]
+    point: {point}
+    rules: {rules}
+    to: ["file:{packets}"]
+web:
+  listen: 127.0.0.1:0
+"""
+
+
+def write_config(point=7, rules='["skip proto=udp"]', packets="packets.pkt64"):
+    with open(path("taps.yaml"), "w", encoding="utf-8") as f:
+        f.write(CONFIG.format(trace=path("trace.pcap"), flows=path("flows.flow128"), packets=path(packets), port=PORT, point=point,
+                              rules=rules))
+
+
+def records(name, size, without=0):
+    """The records of a file, in an order of their own, without so many of their last bytes."""
+    with open(path(name), "rb") as f:
+        data = f.read()
+    eq(len(data) % size, 0, f"{name} has whole records")
+    return sorted(data[i:i + size - without] for i in range(0, len(data), size))
+
+
+def of_tap(daemon, family, name):
+    return daemon.metrics().get(f'pathline_{family}{{tap="{name}"}}')
+
+
+def send():
+    sent = run("tap", "--to", f"udp://127.0.0.1:{PORT}", path("trace.pcap"))
+    ok(sent.returncode == 0, "records are sent", sent.stderr)
+    return int(re.search(r"(\d+) records", sent.stderr).group(1))
+
+
+def reload(daemon, words):
+    count = len(re.findall("is in use|stays in use", daemon.log()))
+    daemon.p.send_signal(signal.SIGHUP)
+    daemon.wait_for("is in use|stays in use", count=count + 1)
+    return ok(words in daemon.log(), f"a reload: {words}", daemon.log())
+
+
+def test_taps():
+    made = run("gen", "packets", "--story", "--duration", "3s", "-w", path("trace.pcap"))
+    ok(made.returncode == 0, "traffic is made", made.stderr)
+    eq(run("tap", "--flows", "--to", f"file:{path('alone.flow128')}", path("trace.pcap")).returncode, 0, "a tap by itself")
+    write_config()
+    d = Daemon(path("taps.yaml"))
+    n = send()
+    wait(lambda: of_tap(d, "tap_packets_total", "far") == n)
+    eq(of_tap(d, "tap_packets_total", "trace"), n, "the capture was read to its end")
+    skipped = of_tap(d, "tap_skipped_total", "far")
+    ok(0 < skipped < n, "rules hold for received records")
+    eq(d.get("/readyz")[0], 200, "it is ready")
+    ok('"taps":{"ready":true}' in d.get("/readyz?verbose")[1], "and the taps are")
+
+    write_config(point=9, rules="[]")
+    reload(d, "is in use")
+    ok("until a restart" not in d.log(), "rules and point need no restart")
+    send()
+    wait(lambda: of_tap(d, "tap_packets_total", "far") == 2 * n)
+    eq(of_tap(d, "tap_records_total", "far"), 2 * n - skipped, "without the rule every packet is a record")
+    write_config(point=9, rules="[]", packets="other.pkt64")
+    reload(d, "stay as they were until a restart")
+    write_config(rules='["skp proto=udp"]')
+    reload(d, "the old configuration stays in use")
+    page = d.metrics()
+    eq(page['pathline_tmpkt_accepted_total{tap="far"}'], page['pathline_tmpkt_datagrams_total{tap="far"}'], "no datagram is lost")
+
+    d.p.send_signal(signal.SIGUSR1)
+    ok(d.wait_for(rf"so far: trace: {n} packets, {n} records"), "the account so far", d.log())
+    eq(d.stop(), 0, "it ends well")
+    ok(re.search(rf"stopped: trace: .*; far: {2 * n} packets, {2 * n - int(skipped)} records", d.log()), "the account", d.log())
+    # At the end of a record stands its number, and flows end in the order of a table with a seed.
+    eq(records("flows.flow128", FLOW, 4) == records("alone.flow128", FLOW, 4), True, "the same flows as by a tap of its own")
+    points = [int.from_bytes(r[POINT:POINT + 2], "little") & 1023 for r in records("packets.pkt64", PACKET)]
+    # A record that was made elsewhere keeps the point of its maker.
+    eq((len(points), set(points)), (2 * n - skipped, {0}), "every record is in the file")
+
+
+def test_refused():
+    for said, text in (("captures and live sources", "{name: a, sources: ['pcap:x', 'udp://:1']}"),
+                       ("is no source of a tap", "{name: a, sources: ['upd://:1']}"),
+                       ("is no source of a tap", "{name: a, sources: ['pcap:-']}"),
+                       ("begins with take, skip or mark", "{name: a, sources: ['udp://:1'], rules: ['skp']}"),
+                       ("records of a tap go to", "{name: a, sources: ['udp://:1'], to: ['x']}"),
+                       ("no path behind the colon", "{name: a, sources: ['udp://:1'], to: ['region:']}"),
+                       ("have the same name", "{name: a, sources: ['udp://:1']}, {name: a, sources: ['udp://:2']}"),
+                       ("have the same file", "{name: a, sources: ['udp://:1'], to: ['file:x']}, {name: b, sources: ['udp://:2'], to: ['file:x']}"),
+                       ("is a source of reports already", "{name: a, sources: ['udp://:1']}")):
+        sources = "sources: [{uri: 'udp://:1'}]\n" if "reports" in said else ""
+        checked = run("config", "check", "-", input=f"{sources}taps: [{text}]\n")
+        ok(checked.returncode == 78 and said in checked.stderr, f"refused: {said}", checked.stderr)
+
+
+test_taps()
+test_refused()
+sys.exit(tap.end())
