@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Measures an AF_XDP socket that live frames reach. */
 #include "bench/afxdp.h"
 
 #include <bpf/bpf.h>
@@ -76,7 +77,9 @@ static int make_live(const struct pl_afxdp_bench *b, struct pl_live **ret)
 /* The time that counts. */
 static uint64_t spent_ns(const struct pl_afxdp_bench *b)
 {
-	return b->self_clocked ? pl_clock_mono_ns() : pl_clock_cpu_ns() + pl_wire_napi_cpu_ns();
+	if (b->self_clocked)
+		return pl_clock_mono_ns();
+	return pl_clock_cpu_ns() + pl_wire_napi_cpu_ns() + (b->more_ns != NULL ? b->more_ns() : 0);
 }
 
 /* Behind a stopped sender. */
@@ -231,6 +234,7 @@ int pl_afxdp_bare(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	int r;
 
 	bare.mark = NULL;
+	bare.more_ns = NULL;
 	if (skel == NULL) {
 		pl_complain("benchmark %s: the XDP program does not load", b->name);
 		return -EPERM;

@@ -46,6 +46,8 @@ struct pl_afxdp_bench {
 	/* Called where the measured time begins and where it ends, the sender still at work; or
 	 * NULL. */
 	void (*mark)(struct pl_afxdp_bench *b, void *receiver, bool end);
+	/* Processor time of further threads that take part; NULL: there are none. R2 has none. */
+	uint64_t (*more_ns)(void);
 	cpu_set_t allowed;
 	uint64_t sum;               /* of what was touched, so that it is */
 	uint64_t taken;             /* frames of this run, for a sender with a window */

@@ -37,6 +37,23 @@ SEC("xdp") int pl_bench_empty(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
+/* What an interface does without a tap. */
+SEC("xdp") int pl_bench_pass(struct xdp_md *ctx)
+{
+	count();
+	return XDP_PASS;
+}
+
+SEC("tc") int pl_bench_next_program(struct __sk_buff *skb)
+{
+	return -1; /* TC_ACT_UNSPEC */
+}
+
+SEC("xdp") int pl_bench_pass_only(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}
+
 /* R1: every line of the frame is read, the frame dropped. */
 SEC("xdp") int pl_bench_lines(struct xdp_md *ctx)
 {
@@ -234,7 +251,7 @@ static __always_inline void put32(struct xdp_md *ctx, uint32_t at, uint32_t v)
  * in the order in which they were met first, a table that takes entries from a list finds them in
  * the order of memory, which no network does for it.
  */
-SEC("xdp") int pl_bench_turn(struct xdp_md *ctx)
+static __always_inline void draw(struct xdp_md *ctx)
 {
 	uint32_t n = pl_bench_next++;
 	uint32_t x = n * 2654435769u;
@@ -244,7 +261,27 @@ SEC("xdp") int pl_bench_turn(struct xdp_md *ctx)
 	x ^= x >> 16;
 	put32(ctx, pl_bench_seq_at, n);
 	put32(ctx, pl_bench_src_at, 0x0a000000 | x % pl_bench_flows);
+}
+
+SEC("xdp") int pl_bench_turn(struct xdp_md *ctx)
+{
+	draw(ctx);
 	bpf_tail_call(ctx, &pl_bench_then, 0);
+	return XDP_ABORTED;
+}
+
+/* Programs that know packets of several pieces, and others, are not called by each other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, uint32_t);
+} pl_bench_then_frags SEC(".maps");
+
+SEC("xdp.frags") int pl_bench_turn_frags(struct xdp_md *ctx)
+{
+	draw(ctx);
+	bpf_tail_call(ctx, &pl_bench_then_frags, 0);
 	return XDP_ABORTED;
 }
 

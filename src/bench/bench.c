@@ -30,6 +30,21 @@ uint64_t pl_bench_size_bytes(const struct pl_bench_ctx *ctx, uint64_t fallback)
 	return ctx->size_bytes != 0 ? ctx->size_bytes : fallback;
 }
 
+const char *pl_bench_broker(const struct pl_bench_ctx *ctx)
+{
+	return ctx->broker;
+}
+
+const char *pl_bench_records(const struct pl_bench_ctx *ctx)
+{
+	return ctx->records;
+}
+
+const char *pl_bench_question(const struct pl_bench_ctx *ctx)
+{
+	return ctx->question;
+}
+
 static int compare_double(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -47,6 +62,7 @@ static double median(double *v, unsigned int n)
 struct result {
 	uint64_t items;
 	double seconds, rate, ceiling_rate, ratio, ratio_min, ratio_max;
+	double added_ns;               /* median of the pairs' differences */
 	unsigned int pairs, discarded; /* that count, and that do not because processors moved */
 	double pingpong_before_ns, pingpong_after_ns; /* NaN when there is one processor only */
 };
@@ -82,6 +98,8 @@ static void print_jsonl(const struct pl_bench_case *c, const struct result *r)
 		json_number(&json, "ratio_min", r->ratio_min);
 		json_number(&json, "ratio_max", r->ratio_max);
 	}
+	if (c->adds)
+		json_number(&json, "added_ns", r->added_ns);
 	pl_json_key(&json, "pairs");
 	pl_json_u64(&json, r->pairs);
 	pl_json_key(&json, "pairs_discarded");
@@ -116,6 +134,8 @@ static void print_table(
 	} else {
 		printf("%9s %6s %13s  none", "", "", "");
 	}
+	if (c->adds)
+		printf("; adds %.1f ns", r->added_ns);
 	if (!isnan(r->pingpong_before_ns))
 		printf("; %.0f/%.0f ns", r->pingpong_before_ns, r->pingpong_after_ns);
 	if (c->lost != NULL)
@@ -287,7 +307,7 @@ int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
 {
 	struct pl_bench_sample total = { 0 };
 	static double rates[PL_BENCH_PAIRS_MAX], ceilings[PL_BENCH_PAIRS_MAX],
-		ratios[PL_BENCH_PAIRS_MAX];
+		ratios[PL_BENCH_PAIRS_MAX], added[PL_BENCH_PAIRS_MAX];
 	struct result res = { 0 };
 	unsigned int n = 0, tries = 0;
 	int r;
@@ -303,8 +323,10 @@ int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
 		r = run_pair(ctx, c, &rates[n], &ceilings[n], &total);
 		if (r < 0)
 			goto fail;
-		if (r > 0 && c->ceiling != NULL)
+		if (r > 0 && c->ceiling != NULL) {
 			ratios[n] = rates[n] / ceilings[n];
+			added[n] = 1e9 / rates[n] - 1e9 / ceilings[n];
+		}
 		n += r > 0;
 	}
 	if (n < PL_BENCH_PAIRS_MIN) {
@@ -320,6 +342,7 @@ int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
 	res.seconds = (double)total.ns / 1e9;
 	res.rate = median(rates, n);
 	if (c->ceiling != NULL) {
+		res.added_ns = median(added, n);
 		res.ceiling_rate = median(ceilings, n);
 		res.ratio = median(ratios, n);
 		res.ratio_min = ratios[0];
@@ -345,6 +368,18 @@ const struct pl_bench *pl_bench_find(const char *name)
 			return benches[i];
 	}
 	return NULL;
+}
+
+const char *pl_bench_nearest(const char *name)
+{
+	const char *names[sizeof(benches) / sizeof(benches[0])];
+	char text[64];
+	size_t n = 0;
+
+	for (; benches[n] != NULL; n++)
+		names[n] = benches[n]->name;
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(name, "/"), name);
+	return pl_nearest(text, names, n);
 }
 
 void pl_bench_list(void)

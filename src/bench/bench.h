@@ -39,6 +39,8 @@ struct pl_bench_case {
 	 * machines: pairs count only when the ping-pong before, between and after agrees (to a
 	 * third), and others are made up for, up to three times as many. */
 	bool crosses_cores;
+	/* What counts is by how much the subject takes longer than the ceiling, for each item. */
+	bool adds;
 };
 
 /* Whether the case, by its whole name, is to be measured: for benchmarks whose cases take time to
@@ -51,6 +53,13 @@ int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c);
 /* --size: how much input to make where the benchmark makes input; `fallback` when it was not
  * given. */
 uint64_t pl_bench_size_bytes(const struct pl_bench_ctx *ctx, uint64_t fallback);
+
+/* --broker: HOST:PORT of Kafka; NULL: none was given. */
+const char *pl_bench_broker(const struct pl_bench_ctx *ctx);
+
+/* --records and --question: a file of pkt64 records and what is asked of it; NULL: not given. */
+const char *pl_bench_records(const struct pl_bench_ctx *ctx);
+const char *pl_bench_question(const struct pl_bench_ctx *ctx);
 
 /* How often, and for how long each time: for benchmarks that pl_bench_compare does not fit. */
 unsigned int pl_bench_pairs(const struct pl_bench_ctx *ctx);

@@ -9,8 +9,10 @@
 #define PL_BENCH_PAIRS_MAX 1000
 
 struct pl_bench_ctx {
-	uint64_t budget_ns;  /* of one run */
-	uint64_t size_bytes; /* of the input to make; 0: as the benchmark thinks best */
+	uint64_t budget_ns;             /* of one run */
+	uint64_t size_bytes;            /* of the input to make; 0: as the benchmark thinks best */
+	const char *broker;             /* HOST:PORT of Kafka; NULL: benchmarks bring their own */
+	const char *records, *question; /* of query/asked; NULL: it is left out */
 	unsigned int pairs;
 	bool jsonl; /* results as JSON lines, not as a table */
 
@@ -23,6 +25,9 @@ struct pl_bench_ctx {
 
 /* By its name, or by that of one of its cases ("udp/queue"); NULL when there is none. */
 const struct pl_bench *pl_bench_find(const char *name);
+
+/* The name of a benchmark that is nearest to a mistyped one; NULL when none is near. */
+const char *pl_bench_nearest(const char *name);
 
 /* Prints names and summaries. */
 void pl_bench_list(void);

@@ -16,8 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +28,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "bench/bench.h"
+#include "bench/paced.h"
 #include "bench/priority.h"
 #include "gen/gen.h"
 #include "netio/port.h"
@@ -38,7 +37,6 @@
 enum { LOAD_FLOWS = 1024, PROBES_MAX = 200000, DATAGRAM_BYTES = 512 };
 
 #define FLOOD_NS   UINT64_C(700000000)
-#define PACE_NS    200000 /* between the bursts of a paced load */
 #define GIVE_UP_MS 2000
 #define SHARE      0.8
 
@@ -61,9 +59,7 @@ struct latency_bench {
 	int file, watch;
 	char text[65536];
 	size_t have;
-	pthread_t sender;
-	atomic_bool stop;
-	double rate; /* of the load; 0: as fast as it goes */
+	struct pl_bench_paced paced; /* the load */
 	struct pl_bench_times idle, loaded;
 };
 
@@ -75,8 +71,10 @@ static void put32(uint8_t *p, uint32_t v)
 
 /* ---- the load ---- */
 
-static void send_burst(struct latency_bench *b, uint32_t n)
+static void send_burst(void *arg, uint32_t n)
 {
+	struct latency_bench *b = arg;
+
 	for (uint32_t i = 0; i < n; i++) {
 		put32(b->burst[i] + SEQ_AT, b->seq++);
 		put32(b->burst[i] + SRC_AT, 0x0a000000 | (b->seq % LOAD_FLOWS));
@@ -86,49 +84,12 @@ static void send_burst(struct latency_bench *b, uint32_t n)
 	(void)pl_port_send(b->load_port, b->load, NULL);
 }
 
-static void *send_load(void *arg)
-{
-	struct latency_bench *b = arg;
-	const uint64_t start = pl_clock_mono_ns();
-	double made = 0;
-
-	(void)pl_cpu_pin(1);
-	while (!atomic_load_explicit(&b->stop, memory_order_relaxed)) {
-		double due = PL_BATCH_MAX;
-
-		if (b->rate > 0)
-			due = b->rate * (double)(pl_clock_mono_ns() - start) * 1e-9 - made;
-		if (due >= 1) {
-			uint32_t n = due < PL_BATCH_MAX ? (uint32_t)due : PL_BATCH_MAX;
-
-			send_burst(b, n);
-			made += n;
-		} else {
-			nanosleep(&(struct timespec){ .tv_nsec = PACE_NS }, NULL);
-		}
-	}
-	return NULL;
-}
-
-static int begin_load(struct latency_bench *b, double rate)
-{
-	b->rate = rate;
-	atomic_store(&b->stop, false);
-	return -pthread_create(&b->sender, NULL, send_load, b);
-}
-
-static void end_load(struct latency_bench *b)
-{
-	atomic_store(&b->stop, true);
-	pthread_join(b->sender, NULL);
-}
-
 /* Reports per second that the worker takes from a flood. */
 static int flood(struct latency_bench *b, double *ret_rate)
 {
 	struct pl_pipeline_stats first, last;
 	uint64_t start, now;
-	int r = begin_load(b, 0);
+	int r = pl_bench_paced_begin(&b->paced, 0);
 
 	if (r < 0)
 		return r;
@@ -139,7 +100,7 @@ static int flood(struct latency_bench *b, double *ret_rate)
 	if (r == 0)
 		r = pl_pipeline_stats(b->pipeline, &last);
 	now = pl_clock_mono_ns();
-	end_load(b);
+	pl_bench_paced_end(&b->paced);
 	if (r == 0)
 		*ret_rate = (double)(last.totals.packets - first.totals.packets) * 1e9 /
 			    (double)(now - start);
@@ -316,6 +277,8 @@ static int prepare(struct latency_bench *b, struct pl_diag *diag)
 	int r;
 
 	b->file = b->watch = -1;
+	b->paced.send = send_burst;
+	b->paced.arg = b;
 	snprintf(b->dir, sizeof(b->dir), "/tmp/pathline-bench-XXXXXX");
 	b->burst = calloc(PL_BATCH_MAX, sizeof(b->burst[0]));
 	b->load = calloc(1, sizeof(*b->load));
@@ -368,11 +331,11 @@ static int alternate(struct pl_bench_ctx *ctx, struct latency_bench *b, double r
 	for (unsigned int i = 0; i < pl_bench_pairs(ctx) && r == 0; i++) {
 		r = probe_for(b, pl_bench_run_ns(ctx), &b->idle);
 		if (r == 0)
-			r = begin_load(b, rate);
+			r = pl_bench_paced_begin(&b->paced, rate);
 		if (r == 0) {
 			usleep(20000);
 			r = probe_for(b, pl_bench_run_ns(ctx), &b->loaded);
-			end_load(b);
+			pl_bench_paced_end(&b->paced);
 		}
 	}
 	return r;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Raises the priority of a benchmark's processes, and restores it. */
 #include "bench/priority.h"
 
 #include <stdio.h>

@@ -5,10 +5,11 @@
  * socket past the queueing discipline that is given 64 frames by one sendmmsg. Rates count what
  * arrived.
  *
- *   packet          a port packet:, PACKET_TX_RING past the queueing discipline
+ *   packet          a port packet:, sendmmsg past the queueing discipline (netio/raw_send.h)
  *   afxdp           a port afxdp:, its sending ring (copied by the kernel: veth has no zero copy)
  *   udp             a port udp://, sendmmsg
  *   udp-segments    the same with UDP segmentation (gso=true)
+ *   packet-ring     a bare loop over PACKET_TX_RING past the queueing discipline, 64 frames a call
  *   packet-segments the least program with 32 frames in one, taken apart by the kernel
  *   (PACKET_VNET_HDR)
  */
@@ -24,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -53,6 +55,7 @@ struct send_case {
 	const char *name, *uri;
 	bool datagrams; /* what is sent has no headers of ours */
 	bool segments;  /* bare, in pieces of SEGMENTS */
+	bool ring;      /* bare, PACKET_TX_RING past the queueing discipline */
 };
 
 struct send_bench {
@@ -67,45 +70,22 @@ struct send_bench {
 
 /* ---- the wire ---- */
 
-static uint64_t arrived(const struct send_bench *b)
-{
-	uint64_t values[256] = { 0 }, sum = 0;
-	const int cpus = libbpf_num_possible_cpus();
-	uint32_t zero = 0;
-
-	if (cpus > 0 && cpus <= 256 &&
-		bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.pl_bench_frames), &zero, values) ==
-			0) {
-		for (int i = 0; i < cpus; i++)
-			sum += values[i];
-	}
-	return sum;
-}
-
 /* An address, and the next hop's MAC address: nobody answers on the other side. */
 static int address_sender(void)
 {
-	struct ifreq address = { .ifr_name = PL_WIRE_SENDER_NAME };
-	struct sockaddr_in *a = (struct sockaddr_in *)(void *)&address.ifr_addr;
 	struct arpreq neighbour = { .arp_flags = ATF_COM | ATF_PERM,
 		.arp_ha = { .sa_family = ARPHRD_ETHER, .sa_data = { 2, 0, 0, 0, 0, 2 } },
 		.arp_dev = PL_WIRE_SENDER_NAME };
 	struct sockaddr_in *n = (struct sockaddr_in *)(void *)&neighbour.arp_pa;
 	const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int r = 0;
+	int r;
 
 	if (s < 0)
 		return -errno;
-	*a = (struct sockaddr_in){ .sin_family = AF_INET };
-	a->sin_addr.s_addr = inet_addr("10.255.0.1");
+	r = pl_wire_address(PL_WIRE_SENDER_NAME, PL_WIRE_SENDER_ADDRESS);
 	*n = (struct sockaddr_in){ .sin_family = AF_INET };
-	n->sin_addr.s_addr = inet_addr("10.255.0.2");
-	if (ioctl(s, SIOCSIFADDR, &address) < 0)
-		r = -errno;
-	*a = (struct sockaddr_in){ .sin_family = AF_INET };
-	a->sin_addr.s_addr = inet_addr("255.255.255.0");
-	if (r == 0 &&
-		(ioctl(s, SIOCSIFNETMASK, &address) < 0 || ioctl(s, SIOCSARP, &neighbour) < 0))
+	n->sin_addr.s_addr = inet_addr(PL_WIRE_RECEIVER_ADDRESS);
+	if (r == 0 && ioctl(s, SIOCSARP, &neighbour) < 0)
 		r = -errno;
 	close(s);
 	return r;
@@ -202,13 +182,76 @@ static int measure_bare(
 	struct send_bench *b, bool segments, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	const int fd = open_bare(b, segments);
-	const uint64_t start = pl_clock_mono_ns(), before = arrived(b);
+	const uint64_t start = pl_clock_mono_ns(),
+		       before = pl_wire_counted(bpf_map__fd(b->skel->maps.pl_bench_frames));
 	int r = fd < 0 ? fd : 0;
 
 	while (r == 0 && pl_clock_mono_ns() - start < budget_ns)
 		r = segments ? send_segments(b, fd) : send_bare(b, fd);
 	ret->ns = pl_clock_mono_ns() - start;
-	ret->items = arrived(b) - before;
+	ret->items = pl_wire_counted(bpf_map__fd(b->skel->maps.pl_bench_frames)) - before;
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* ---- the ring of a packet socket ---- */
+
+#define RING_FRAME  256u /* with its header */
+#define RING_FRAMES 4096u
+
+static int map_ring(int fd, uint8_t **ret)
+{
+	struct tpacket_req req = { .tp_block_size = 1u << 16,
+		.tp_block_nr = RING_FRAMES * RING_FRAME >> 16,
+		.tp_frame_size = RING_FRAME,
+		.tp_frame_nr = RING_FRAMES };
+	void *p;
+
+	if (setsockopt(fd, SOL_PACKET, PACKET_TX_RING, &req, sizeof(req)) < 0)
+		return -errno;
+	p = mmap(NULL, (size_t)RING_FRAMES * RING_FRAME, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	*ret = p;
+	return 0;
+}
+
+/* One batch, into slots that the kernel gave back. */
+static int send_ring(struct send_bench *b, int fd, uint8_t *ring, uint32_t *at)
+{
+	for (uint32_t i = 0; i < BATCH; i++) {
+		struct tpacket_hdr *h =
+			(void *)(ring + (size_t)((*at + i) % RING_FRAMES) * RING_FRAME);
+
+		if (__atomic_load_n(&h->tp_status, __ATOMIC_ACQUIRE) != TP_STATUS_AVAILABLE)
+			break;
+		memcpy((uint8_t *)h + TPACKET_HDRLEN - sizeof(struct sockaddr_ll), b->frames[i],
+			FRAME);
+		h->tp_len = FRAME;
+		__atomic_store_n(&h->tp_status, TP_STATUS_SEND_REQUEST, __ATOMIC_RELEASE);
+		if (i + 1 == BATCH)
+			*at += BATCH;
+	}
+	return send(fd, NULL, 0, 0) < 0 && errno != EAGAIN && errno != ENOBUFS ? -errno : 0;
+}
+
+static int measure_ring(struct send_bench *b, uint64_t budget_ns, struct pl_bench_sample *ret)
+{
+	const int fd = open_bare(b, false);
+	uint8_t *ring = NULL;
+	uint64_t start, before;
+	uint32_t at = 0;
+	int r = fd < 0 ? fd : map_ring(fd, &ring);
+
+	start = pl_clock_mono_ns();
+	before = pl_wire_counted(bpf_map__fd(b->skel->maps.pl_bench_frames));
+	while (r == 0 && ring != NULL && pl_clock_mono_ns() - start < budget_ns)
+		r = send_ring(b, fd, ring, &at);
+	ret->ns = pl_clock_mono_ns() - start;
+	ret->items = pl_wire_counted(bpf_map__fd(b->skel->maps.pl_bench_frames)) - before;
+	if (ring != NULL)
+		munmap(ring, (size_t)RING_FRAMES * RING_FRAME);
 	if (fd >= 0)
 		close(fd);
 	return r;
@@ -235,14 +278,14 @@ static int measure_port(struct send_bench *b, uint64_t budget_ns, struct pl_benc
 			.wire_len = FRAME - skip,
 			.link = b->c->datagrams ? PL_LINK_UDP : PL_LINK_ETHERNET };
 	start = pl_clock_mono_ns();
-	before = arrived(b);
+	before = pl_wire_counted(bpf_map__fd(b->skel->maps.pl_bench_frames));
 	while (r >= 0 && pl_clock_mono_ns() - start < budget_ns)
 		r = pl_port_send(port, &b->batch, &diag);
 	if (r < 0)
 		pl_complain("benchmark %s: %s", b->c->name, diag.text);
 	(void)pl_port_close(port); /* what is still in a ring goes out */
 	ret->ns = pl_clock_mono_ns() - start;
-	ret->items = arrived(b) - before;
+	ret->items = pl_wire_counted(bpf_map__fd(b->skel->maps.pl_bench_frames)) - before;
 	return r < 0 ? r : 0;
 }
 
@@ -257,7 +300,9 @@ static int from_sender(
 	sched_getaffinity(0, sizeof(before), &before);
 	(void)pl_cpu_pin(0);
 	r = pl_wire_enter(&b->wire, PL_WIRE_SENDER);
-	if (r == 0)
+	if (r == 0 && !ceiling && b->c->ring)
+		r = measure_ring(b, budget_ns, ret);
+	else if (r == 0)
 		r = ceiling || b->c->uri == NULL
 			    ? measure_bare(b, !ceiling && b->c->segments, budget_ns, ret)
 			    : measure_port(b, budget_ns, ret);
@@ -281,11 +326,13 @@ static int ceiling(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 }
 
 static const struct send_case cases[] = {
-	{ "send/packet", "packet:" PL_WIRE_SENDER_NAME, false, false },
-	{ "send/afxdp", "afxdp:" PL_WIRE_SENDER_NAME "?queues=0", false, false },
-	{ "send/udp", "udp://10.255.0.2:32766", true, false },
-	{ "send/udp-segments", "udp://10.255.0.2:32766?gso=true", true, false },
-	{ "send/packet-segments", NULL, false, true },
+	{ "send/packet", "packet:" PL_WIRE_SENDER_NAME, false, false, false },
+	{ "send/afxdp", "afxdp:" PL_WIRE_SENDER_NAME "?queues=0", false, false, false },
+	{ "send/udp", "udp://" PL_WIRE_RECEIVER_ADDRESS ":32766", true, false, false },
+	{ "send/udp-segments", "udp://" PL_WIRE_RECEIVER_ADDRESS ":32766?gso=true", true, false,
+		false },
+	{ "send/packet-segments", NULL, false, true, false },
+	{ "send/packet-ring", NULL, false, false, true },
 };
 
 static int run(struct pl_bench_ctx *ctx)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Stores 64 bytes to random lines of a memory, as a ceiling. */
 #include "bench/stores.h"
 
 #include <string.h>

@@ -356,6 +356,6 @@ static int run(struct pl_bench_ctx *ctx)
 const struct pl_bench pl_bench_translate = {
 	.name = "translate",
 	.summary =
-		"DTA datagrams in memory to operations on telemetry memory, against hashing and copying what is in them",
+		"DTA datagrams in memory to operations on telemetry memory, against hashing and copying their contents",
 	.run = run,
 };

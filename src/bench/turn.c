@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs a kernel program over frames by BPF_PROG_TEST_RUN, and times it. */
 #include "bench/turn.h"
 
 #include <bpf/bpf.h>
@@ -15,14 +16,14 @@
 #define REPEAT_MANY                                                                                \
 	20000 /* of many flows: what a flow finds in the caches is what the others left */
 
-static int call(const struct pl_turn *t, int fd, int repeat, uint32_t *ret_ns)
+int pl_turn_call(
+	int prog_fd, const uint8_t *frame, uint32_t frame_bytes, int repeat, uint32_t *ret_ns)
 {
-	struct bpf_test_run_opts o = { .sz = sizeof(o),
-		.data_in = t->frame,
-		.data_size_in = t->frame_bytes,
-		.repeat = repeat };
+	struct bpf_test_run_opts o = {
+		.sz = sizeof(o), .data_in = frame, .data_size_in = frame_bytes, .repeat = repeat
+	};
 
-	if (bpf_prog_test_run_opts(fd, &o) < 0)
+	if (bpf_prog_test_run_opts(prog_fd, &o) < 0)
 		return -errno;
 	*ret_ns = o.duration;
 	return 0;
@@ -37,7 +38,7 @@ static int same_frame(
 	uint32_t least_ns = UINT32_MAX, ns = UINT32_MAX;
 
 	do {
-		int r = call(t, fd, REPEAT, &ns);
+		int r = pl_turn_call(fd, t->frame, t->frame_bytes, REPEAT, &ns);
 
 		if (r < 0)
 			return r;
@@ -52,18 +53,21 @@ static int same_frame(
 /* Two calls: to begin one costs milliseconds, so the second one is as long as the budget. */
 static int drawn(const struct pl_turn *t, int fd, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
-	const int turn = bpf_program__fd(t->bare->progs.pl_bench_turn);
+	const int turn = bpf_program__fd(
+		t->frags ? t->bare->progs.pl_bench_turn_frags : t->bare->progs.pl_bench_turn);
+	const int then = bpf_map__fd(
+		t->frags ? t->bare->maps.pl_bench_then_frags : t->bare->maps.pl_bench_then);
 	const uint32_t zero = 0;
 	uint64_t repeat = REPEAT_MANY;
 	uint32_t ns = 0;
 
-	t->bare->bss->pl_bench_seq_at = PL_WIRE_REPORT_SEQ;
-	t->bare->bss->pl_bench_src_at = PL_WIRE_REPORT_SRC;
+	t->bare->bss->pl_bench_seq_at = t->seq_at != 0 ? t->seq_at : PL_WIRE_REPORT_SEQ;
+	t->bare->bss->pl_bench_src_at = t->src_at != 0 ? t->src_at : PL_WIRE_REPORT_SRC;
 	t->bare->data->pl_bench_flows = t->flows;
-	if (bpf_map_update_elem(bpf_map__fd(t->bare->maps.pl_bench_then), &zero, &fd, BPF_ANY) < 0)
+	if (bpf_map_update_elem(then, &zero, &fd, BPF_ANY) < 0)
 		return -errno;
 	for (int i = 0; i < 2; i++) {
-		int r = call(t, turn, (int)repeat, &ns);
+		int r = pl_turn_call(turn, t->frame, t->frame_bytes, (int)repeat, &ns);
 
 		if (r < 0)
 			return r;

@@ -2,6 +2,7 @@
 /* Test runs of a kernel program (BPF_PROG_TEST_RUN) over one frame, of one flow or of many. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bench/bench.h"
@@ -14,8 +15,14 @@ struct pl_turn {
 	struct pl_bpf_bench *bare;
 	const uint8_t *frame;
 	uint32_t frame_bytes;
-	uint32_t flows; /* 0: the frame stays as it is, its number too */
+	uint32_t flows;          /* 0: the frame stays as it is, its number too */
+	bool frags;              /* the program knows packets of several pieces (xdp.frags) */
+	uint32_t seq_at, src_at; /* where number and source stand; 0: where a report has them */
 };
+
+/* One test run (BPF_PROG_TEST_RUN) of `repeat` calls over a frame; ns of a call. -errno. */
+int pl_turn_call(
+	int prog_fd, const uint8_t *frame, uint32_t frame_bytes, int repeat, uint32_t *ret_ns);
 
 /* Runs the program for about budget_ns and says how often and how long. -errno. */
 int pl_turn_run(

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes the frames that a translator sends to a collector's memory, without one. */
 #include "bench/uplink.h"
 
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes the veth pair of benchmarks, between two network namespaces. */
 #include "bench/wire.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -11,10 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include "base/complain.h"
 #include "gen/gen.h"
@@ -43,15 +50,26 @@ static int new_namespace(void)
 	return own_namespace();
 }
 
-static int set_up(struct pl_wire *w, unsigned int queues)
+static int open_sides(struct pl_wire *w, bool at_home)
 {
-	int r;
-
+	w->ns[PL_WIRE_HOME] = own_namespace();
+	if (at_home)
+		w->ns[PL_WIRE_RECEIVER] = own_namespace();
 	for (int side = PL_WIRE_HOME; side < PL_WIRE_SIDES; side++) {
-		w->ns[side] = side == PL_WIRE_HOME ? own_namespace() : new_namespace();
+		if (side != PL_WIRE_HOME && w->ns[side] < 0)
+			w->ns[side] = new_namespace();
 		if (w->ns[side] < 0)
 			return w->ns[side];
 	}
+	return 0;
+}
+
+static int set_up(struct pl_wire *w, unsigned int queues, bool at_home)
+{
+	int r = open_sides(w, at_home);
+
+	if (r < 0)
+		return r;
 	r = pl_wire_enter(w, PL_WIRE_SENDER);
 	if (r == 0)
 		r = pl_rtnl_veth(PL_WIRE_SENDER_NAME, PL_WIRE_RECEIVER_NAME,
@@ -67,13 +85,13 @@ static int set_up(struct pl_wire *w, unsigned int queues)
 	return r;
 }
 
-int pl_wire_open(struct pl_wire *w, unsigned int queues, struct pl_diag *diag)
+static int open_wire(struct pl_wire *w, unsigned int queues, bool at_home, struct pl_diag *diag)
 {
 	int r;
 
 	memset(w, 0, sizeof(*w));
 	w->ns[PL_WIRE_HOME] = w->ns[PL_WIRE_SENDER] = w->ns[PL_WIRE_RECEIVER] = -1;
-	r = set_up(w, queues);
+	r = set_up(w, queues, at_home);
 	if (w->ns[PL_WIRE_HOME] >= 0)
 		(void)pl_wire_enter(w, PL_WIRE_HOME);
 	if (r == 0) {
@@ -86,6 +104,16 @@ int pl_wire_open(struct pl_wire *w, unsigned int queues, struct pl_diag *diag)
 		strerror(-r));
 	pl_wire_close(w);
 	return r;
+}
+
+int pl_wire_open(struct pl_wire *w, unsigned int queues, struct pl_diag *diag)
+{
+	return open_wire(w, queues, false, diag);
+}
+
+int pl_wire_open_at_home(struct pl_wire *w, struct pl_diag *diag)
+{
+	return open_wire(w, 1, true, diag);
 }
 
 void pl_wire_close(struct pl_wire *w)
@@ -214,6 +242,28 @@ int pl_wire_threaded_napi(const struct pl_wire *w, bool threaded, unsigned int c
 	return r < 0 || !threaded ? r : pin_threads(cpu);
 }
 
+int pl_wire_address(const char *ifname, const char *address)
+{
+	struct ifreq request = { .ifr_name = "" };
+	struct sockaddr_in *a = (struct sockaddr_in *)(void *)&request.ifr_addr;
+	const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int r = 0;
+
+	if (s < 0)
+		return -errno;
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", ifname);
+	*a = (struct sockaddr_in){ .sin_family = AF_INET };
+	a->sin_addr.s_addr = inet_addr(address);
+	if (ioctl(s, SIOCSIFADDR, &request) < 0)
+		r = -errno;
+	*a = (struct sockaddr_in){ .sin_family = AF_INET };
+	a->sin_addr.s_addr = inet_addr("255.255.255.0");
+	if (r == 0 && ioctl(s, SIOCSIFNETMASK, &request) < 0)
+		r = -errno;
+	close(s);
+	return r;
+}
+
 static void put16(uint8_t *p, uint32_t v)
 {
 	p[0] = (uint8_t)(v >> 8);
@@ -279,4 +329,17 @@ int pl_wire_report(uint8_t *dst, uint32_t cap, unsigned int hops, uint16_t bitma
 	if (r < 0)
 		pl_complain("benchmark %s: %s", name, diag.text[0] ? diag.text : strerror(-r));
 	return r;
+}
+
+uint64_t pl_wire_counted(int map_fd)
+{
+	uint64_t values[256] = { 0 }, sum = 0;
+	const int cpus = libbpf_num_possible_cpus();
+	const uint32_t zero = 0;
+
+	if (cpus <= 0 || cpus > 256 || bpf_map_lookup_elem(map_fd, &zero, values) < 0)
+		return 0;
+	for (int i = 0; i < cpus; i++)
+		sum += values[i];
+	return sum;
 }

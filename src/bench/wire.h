@@ -36,6 +36,10 @@ struct pl_wire {
 	struct pl_bench_priority priority;
 };
 
+/* The receiver's end in the namespace of the calling thread, for what talks to others there too;
+ * until the wire is closed it has an interface PL_WIRE_RECEIVER_NAME. Otherwise as below. */
+int pl_wire_open_at_home(struct pl_wire *w, struct pl_diag *diag);
+
 /* Negative errno with diag: not root, mostly. */
 int pl_wire_open(struct pl_wire *w, unsigned int queues, struct pl_diag *diag);
 void pl_wire_close(struct pl_wire *w);
@@ -45,6 +49,15 @@ int pl_wire_enter(const struct pl_wire *w, enum pl_wire_side side);
 /* The receiver's NAPI: in threads of its own, pinned to the i-th allowed processor, or inline
  * again. */
 int pl_wire_threaded_napi(const struct pl_wire *w, bool threaded, unsigned int cpu);
+
+/* Gives an interface of the thread's namespace an address of 24 bits. -errno. */
+int pl_wire_address(const char *ifname, const char *address);
+#define PL_WIRE_SENDER_ADDRESS   "10.255.0.1"
+#define PL_WIRE_RECEIVER_ADDRESS "10.255.0.2"
+
+/* Frames that a program counts in a map with a number of each processor (bench.bpf.c); 0 when it
+ * cannot be read. */
+uint64_t pl_wire_counted(int map_fd);
 
 /* Processor time that the receiver's NAPI threads took so far; 0 when there are none. */
 uint64_t pl_wire_napi_cpu_ns(void);

@@ -140,10 +140,12 @@ static int open_kernel(struct detect_bench *b, struct pl_kernel **ret)
 	pl_filter_set(pl_kernel_program(*ret)->filter, &filter);
 	pl_kernel_time(*ret, pl_clock_mono_ns(), pl_clock_real_ns());
 	/* Nobody reads what is escalated here, a layout not seen before among it. */
-	(void)pl_kernel_learn(*ret, &(struct pl_packet){ .data = b->frame,
-					    .len = b->frame_bytes,
-					    .wire_len = b->frame_bytes,
-					    .link = PL_LINK_ETHERNET });
+	(void)pl_kernel_learn(*ret,
+		&(struct pl_packet){ .data = b->frame,
+			.len = b->frame_bytes,
+			.wire_len = b->frame_bytes,
+			.link = PL_LINK_ETHERNET },
+		&(struct pl_addr){ { 0 } });
 	return 0;
 }
 

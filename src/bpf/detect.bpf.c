@@ -48,7 +48,7 @@ PL_CORE_TABLES(TABLE)
 
 static __always_inline struct pl_event *pl_env_event(struct pl_core_env *env)
 {
-	return bpf_ringbuf_reserve(&pl_events, sizeof(struct pl_event), 0);
+	return bpf_ringbuf_reserve(&pl_events, sizeof(struct pl_event), env->w->events_flags);
 }
 
 static __always_inline void pl_env_tell(struct pl_core_env *env, struct pl_event *e)
@@ -87,6 +87,7 @@ int pl_detect_expect_links(struct work *w, struct pl_fast_memo *memo, uint32_t h
 #define pl_env_expect(env, memo, has)       pl_detect_expect((env)->w, memo, has)
 #define pl_env_expect_links(env, memo, has) pl_detect_expect_links((env)->w, memo, has)
 
+#include "bpf/detect_shares.bpf.h"
 #include "core/detect_fast.h"
 
 static __always_inline void env_init(struct pl_core_env *env, struct work *w)
@@ -569,6 +570,21 @@ __attribute__((noinline)) int pl_detect_int(struct xdp_md *ctx, struct work *w, 
 	return (int)pl_core_try_int(&w->scratch, &c, &pl_layouts, profile);
 }
 
+/* Who sent the frame; 0 when it is cut before that. */
+static __always_inline int read_source(const struct pl_filter_frame *f, struct pl_core_scratch *s)
+{
+	if (f->ip_version == 4) {
+		if (f->ip + 20 > f->end)
+			return 0;
+		pl_core_addr_v4(&s->report.exporter, f->ip + 12);
+	} else {
+		if (f->ip + 40 > f->end)
+			return 0;
+		pl_core_addr_v6(&s->report.exporter, f->ip + 8);
+	}
+	return 1;
+}
+
 /* The report in the frame, up to its hops' bytes. A value of enum pl_escalation. */
 static __always_inline uint32_t read_report(
 	struct xdp_md *ctx, const struct pl_filter_frame *f, struct work *w)
@@ -577,19 +593,9 @@ static __always_inline uint32_t read_report(
 	const struct pl_core_profile *profile;
 	uint32_t length, escalate, found, search;
 
-	pl_core_scratch_clear(s);
 	s->report.now_ns = pl_control.now_ns;
 	s->report.ts_ns = pl_control.ts_ns;
 	s->max_latency_ns = pl_control.max_latency_ns;
-	if (f->ip_version == 4) {
-		if (f->ip + 20 > f->end)
-			return PL_ESCALATION_CARRIER;
-		pl_core_addr_v4(&s->report.exporter, f->ip + 12);
-	} else {
-		if (f->ip + 40 > f->end)
-			return PL_ESCALATION_CARRIER;
-		pl_core_addr_v6(&s->report.exporter, f->ip + 8);
-	}
 	if (f->udp + 8 > f->end)
 		return PL_ESCALATION_CARRIER;
 	profile = profile_of(&s->report.exporter);
@@ -687,23 +693,32 @@ __attribute__((noinline)) int pl_detect_wanted(struct work *w)
 	return (int)node;
 }
 
-/* The frame into the ring; 0 when there was no room. */
-static __always_inline int frame_up(struct xdp_md *ctx, struct work *w, uint32_t cause)
+enum up { UP_PUT, UP_FULL, UP_SHARE };
+
+/* The frame into the ring. */
+static __always_inline enum up frame_up(struct xdp_md *ctx, struct work *w, uint32_t cause)
 {
 	uint64_t size = frame_size(ctx);
 
-	if (!load_bytes(ctx, 0, w->bytes, size, PL_KERNEL_FRAME_MAX))
-		return 0;
+	if (!pl_detect_room(w, (uint32_t)(sizeof(w->frame) + size)))
+		return UP_SHARE;
+	if (!load_bytes(ctx, 0, w->bytes, size, PL_KERNEL_FRAME_MAX)) {
+		give_room(w, sizeof(w->frame) + size);
+		return UP_FULL;
+	}
 	w->frame.ts_ns = pl_control.ts_ns;
 	w->frame.len = (uint32_t)size;
 	w->frame.wire_len = (uint32_t)size;
-	w->frame.queue = w->queue;
+	w->frame.queue = (uint16_t)w->queue;
+	w->frame.sender = (uint16_t)w->sender;
 	w->frame.cause = (uint16_t)cause;
 	size += sizeof(w->frame);
 	PL_FRAME_OPAQUE(size);
-	if (size > sizeof(w->frame) + PL_KERNEL_FRAME_MAX)
-		return 0;
-	return bpf_ringbuf_output(&pl_frames, &w->frame, size, BPF_RB_NO_WAKEUP) == 0;
+	if (size <= sizeof(w->frame) + PL_KERNEL_FRAME_MAX &&
+		bpf_ringbuf_output(&pl_frames, &w->frame, size, BPF_RB_NO_WAKEUP) == 0)
+		return UP_PUT;
+	give_room(w, size);
+	return UP_FULL;
 }
 
 /* The number of a settled report, in its place among the frames. */
@@ -715,7 +730,7 @@ __attribute__((noinline)) int pl_detect_left(struct work *w)
 		return 0;
 	r = &w->scratch.report;
 	w->number.frame.ts_ns = r->ts_ns;
-	w->number.frame.queue = w->queue;
+	w->number.frame.queue = (uint16_t)w->queue;
 	w->number.frame.number = PL_NUMBER_LEFT;
 	w->number.of.exporter = r->exporter;
 	w->number.of.node = r->node;
@@ -723,8 +738,15 @@ __attribute__((noinline)) int pl_detect_left(struct work *w)
 	w->number.of.hw_id = r->hw_id;
 	w->number.of.report_version = r->report_version;
 	w->counters.numbers++;
-	if (bpf_ringbuf_output(&pl_frames, &w->number, sizeof(w->number), BPF_RB_NO_WAKEUP) < 0)
+	if (!pl_detect_room(w, sizeof(w->number))) {
 		w->counters.numbers_lost++;
+		return 0;
+	}
+	w->number.frame.sender = (uint16_t)w->sender;
+	if (bpf_ringbuf_output(&pl_frames, &w->number, sizeof(w->number), BPF_RB_NO_WAKEUP) < 0) {
+		give_room(w, sizeof(w->number));
+		w->counters.numbers_lost++;
+	}
 	return 0;
 }
 
@@ -744,8 +766,16 @@ static __always_inline int escalate(struct xdp_md *ctx, struct work *w, uint32_t
 		if (action == XDP_REDIRECT)
 			return action;
 	}
-	if (!frame_up(ctx, w, cause))
+	switch (frame_up(ctx, w, cause)) {
+	case UP_PUT:
+		break;
+	case UP_FULL:
 		w->counters.escalated_lost++;
+		break;
+	case UP_SHARE:
+		w->counters.escalated_over_share++;
+		break;
+	}
 	return XDP_DROP;
 }
 
@@ -756,19 +786,31 @@ static __always_inline int settled_action(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
+/* What the steps of hops ask of a report that took the fast path. A function of its own: below the
+ * steps there is no stack for it. */
+__attribute__((noinline)) int pl_detect_changed_report(struct work *w)
+{
+	struct pl_fast q = { .print = 0 };
+
+	if (w == NULL)
+		return 0;
+	q.keys = &w->keys;
+	pl_core_copy(&q.seq, w->form, PL_FAST_FORM_WORDS);
+	pl_fast_report(&w->scratch.report, &q, &w->marks, pl_control.ts_ns);
+	return 0;
+}
+
 /* After the fast path, for the hops that have something to look at. */
 SEC("xdp") int pl_detect_changed(struct xdp_md *ctx)
 {
 	uint32_t zero = 0;
 	struct work *w = bpf_map_lookup_elem(&pl_work, &zero);
-	struct pl_fast q = { .print = 0 };
 
 	if (w == NULL)
 		return XDP_PASS;
 	w->counters.changed++;
-	q.keys = &w->keys;
-	pl_core_copy(&q.seq, w->form, PL_FAST_FORM_WORDS);
-	pl_fast_report(&w->scratch.report, &q, &w->marks, pl_control.ts_ns);
+	pl_detect_changed_report(w);
+	pl_detect_may_tell(w);
 #pragma clang loop unroll(disable)
 	for (uint32_t i = 0; i < PL_FAST_HOPS; i++) {
 		if ((w->marks.changed >> i & 1) == 0)
@@ -776,6 +818,7 @@ SEC("xdp") int pl_detect_changed(struct xdp_md *ctx)
 		pl_fast_hop(&w->scratch.hops[i & (PL_CORE_HOPS_MAX - 1)], &w->marks, i);
 		pl_detect_hop(w, i);
 	}
+	pl_detect_told(w);
 	turn_give(w);
 	return settled_action(ctx);
 }
@@ -800,8 +843,8 @@ __attribute__((noinline)) int pl_detect_report(struct xdp_md *ctx, struct work *
 	w->counters.bytes += frame_size(ctx);
 	if (w->slow < PL_SLOW_MAX)
 		w->counters.slow[w->slow]++;
-	w->scratch.numbered = 0;
-	if (w->queue >= pl_control.queues)
+	pl_core_scratch_clear(&w->scratch);
+	if (!read_source(&f, &w->scratch) || w->queue >= pl_control.queues)
 		return PL_ESCALATION_CARRIER;
 	return (int)read_report(ctx, &f, w);
 }
@@ -854,8 +897,10 @@ static __always_inline int general(struct xdp_md *ctx, struct work *w)
 	if (w->scratch.notes != 0)
 		count_notes(w);
 	w->counters.settled++;
+	pl_detect_may_tell(w);
 	if (w->unproven) {
 		pl_detect_unproven(w);
+		pl_detect_told(w);
 		return settled_action(ctx);
 	}
 	env_init(&env, w);
@@ -871,10 +916,11 @@ static __always_inline int general(struct xdp_md *ctx, struct work *w)
 	pl_detect_end(w);
 	if (env.rules->watch & 1u << PL_CORE_Q_FLOW_LATENCY)
 		pl_detect_delay(w);
+	pl_detect_told(w);
 	if (pl_fast_learns((uint32_t)w->slow))
 		pl_detect_learn(w);
 	if ((pl_control.sample | pl_control.match) != 0 && pl_detect_wanted(w)) {
-		if (frame_up(ctx, w, PL_ESCALATION_NONE))
+		if (frame_up(ctx, w, PL_ESCALATION_NONE) == UP_PUT)
 			w->counters.copied++;
 		else
 			w->counters.copies_lost++;

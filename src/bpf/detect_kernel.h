@@ -10,7 +10,32 @@
 #include "core/report_core.h"
 #include "core/turn.h"
 
-#define PL_KERNEL_QUEUES 64 /* at most, that have state: a power of two */
+#define PL_KERNEL_QUEUES  64 /* at most, that have state: a power of two */
+
+/*
+ * Shares of the rings of frames and of events. Sources (pl_core_source) are hashed to senders. The
+ * last eighth of a ring is for senders with a 64th of it at most; any other may have four times as
+ * much waiting as is free before that. So one sender alone fills seven tenths of the ring, several
+ * that flood come to share it evenly, and a sender that has little waiting finds room.
+ */
+#define PL_KERNEL_SENDERS 4096 /* a power of two */
+
+/*
+ * Bytes of a sender, with the ring's own header. Of frames: what the program put in, and what user
+ * space took out. An event may not name its exporter, but user space always takes all events that
+ * there are: of them it is what was put in since the round began, which user space counts up before
+ * it takes any out (pl_kernel_control). Of an older round nothing is left.
+ */
+struct pl_kernel_sender {
+	uint64_t put, taken;
+	uint32_t events_round, events_bytes;
+};
+
+/* What size bytes take in a ring. */
+static inline uint64_t pl_kernel_ring_room(uint64_t size)
+{
+	return (size + 8 + 7) & ~UINT64_C(7);
+}
 
 /* What becomes of reports, besides being detected. Changed at run time. */
 struct pl_kernel_control {
@@ -28,10 +53,12 @@ struct pl_kernel_control {
 	struct pl_addr match_addr; /* of the flow, either end; zero: all */
 	/* of exporters that are in no prefix of the map of profiles */
 	struct pl_core_profile profile;
-	uint32_t profiles; /* 1: there are some */
-	uint32_t queues;   /* that have state; reports of others are escalated */
-	uint32_t general;  /* 1: the slow path for every report, for tests and to compare */
-	uint32_t zero;
+	uint32_t profiles;     /* 1: there are some */
+	uint32_t queues;       /* that have state; reports of others are escalated */
+	uint32_t general;      /* 1: the slow path for every report, for tests and to compare */
+	uint32_t frames_bytes; /* of their ring */
+	uint32_t events_bytes; /* likewise */
+	uint32_t events_round; /* counts up whenever user space begins to take events out */
 };
 
 /* The key of the map of profiles: a longest-prefix trie. */
@@ -44,7 +71,8 @@ struct pl_kernel_prefix {
 struct pl_kernel_frame {
 	uint64_t ts_ns;
 	uint32_t len, wire_len;
-	uint32_t queue;
+	uint16_t queue;
+	uint16_t sender;
 	uint16_t cause;  /* enum pl_escalation; NONE: settled, a copy for whoever stores */
 	uint16_t number; /* enum pl_kernel_number */
 	/* len bytes follow; with len 0 a struct pl_core_numbered: the number of a settled report */

@@ -70,7 +70,12 @@ struct work {
 	uint32_t turn;     /* 1: the queue's tables are ours to step */
 	uint64_t packets;  /* for the sample */
 	uint32_t unproven; /* PL_CORE_UNPROVEN: the exporter of the report at hand is not proven */
-	uint32_t zero;
+	uint32_t sender;   /* of the report at hand, once pl_detect_sender has worked it out */
+	/* Of the ring of events: 1, flags that no kernel takes, when the sender has its share of
+	 * it. A report's steps then find no room, and have no branch for it. */
+	uint64_t events_flags;
+	uint64_t events_put; /* of this processor, those that are put down to senders */
+	uint64_t events_dropped, events_at; /* before the steps of the report at hand */
 	struct {
 		struct pl_kernel_frame frame;
 		struct pl_core_numbered of;
@@ -90,6 +95,7 @@ struct pl_kernel_control pl_control;
 struct pl_core_rules pl_rules[2];
 struct pl_core_layouts pl_layouts;
 struct pl_core_turn pl_turns[PL_KERNEL_QUEUES];
+struct pl_kernel_sender pl_senders[PL_KERNEL_SENDERS];
 
 /* --- turns ------------------------------------------------------------------------------------ */
 

@@ -136,6 +136,11 @@ static __always_inline uint32_t pl_filter_frame(struct xdp_md *ctx, struct pl_fi
 	f->end = end;
 	if (p + ETH_HLEN > end)
 		return PL_FILTER_SHORT;
+	if (rules->all) {
+		f->ip = f->udp = f->payload = p + ETH_HLEN;
+		f->ip_version = 0;
+		return PL_FILTER_TAKEN;
+	}
 	type = pl_filter_be16(p + 12);
 	p += ETH_HLEN;
 #pragma unroll

@@ -36,7 +36,7 @@ struct pl_filter_rules {
 	uint32_t any_vlan;   /* 1: every frame, tagged or not; 0: only frames with a tag in vlans */
 	uint32_t naddrs;     /* 0: every destination */
 	uint32_t roce1;      /* 1: RoCEv1 too, by its Ethertype, whatever ports and addrs are */
-	uint32_t zero;
+	uint32_t all;        /* 1: every frame, whatever else is said here: for a tap */
 	struct pl_addr addrs[PL_FILTER_ADDRS_MAX];
 	struct pl_filter_data data; /* not looked at by XDP programs */
 };

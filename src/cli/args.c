@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Options that several commands share. */
 #include "cli/args.h"
-
-#include <string.h>
 
 #include "base/num.h"
 #include "cli/command.h"
@@ -9,19 +8,10 @@
 const char *const pl_arg_dta_forms[] = { "plain", "tracking", "pathline", NULL };
 const char *const pl_arg_text_or_json[] = { "text", "json", NULL };
 
-unsigned int pl_arg_place(const char *const *words, const char *word)
-{
-	unsigned int i = 0;
-
-	while (words[i] != NULL && strcmp(words[i], word) != 0)
-		i++;
-	return i;
-}
-
 void pl_arg_numbers_begin(const struct pl_arg_number *numbers, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		*numbers[i].v = PL_ARG_NOT_GIVEN;
+		*numbers[i].v = PL_OPT_NOT_GIVEN;
 }
 
 int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers, size_t n)
@@ -31,7 +21,7 @@ int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers,
 			pl_complain("%s: --%s must be greater than 0", command, numbers[i].name);
 			return PL_EXIT_USAGE;
 		}
-		if (*numbers[i].v == PL_ARG_NOT_GIVEN)
+		if (*numbers[i].v == PL_OPT_NOT_GIVEN)
 			*numbers[i].v = 0;
 	}
 	return 0;

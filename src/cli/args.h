@@ -22,7 +22,7 @@ extern const char *const pl_arg_text_or_json[];
 			"end with all counters as a JSON object on standard output", NULL          \
 	}
 
-/* Of a command that writes regions with epochs (service/epochs.h); every is a uint64_t, folder a
+/* Of a command that writes regions with epochs (chain/epochs.h); every is a uint64_t, folder a
  * const char *, sketches a literal: when theirs begin. */
 #define PL_ARGS_EPOCHS(every, folder, sketches)                                                    \
 	{ PL_OPT_DURATION, 0, "epoch", &(every), "TIME",                                           \
@@ -35,12 +35,12 @@ extern const char *const pl_arg_text_or_json[];
 	}
 
 /* Of a service with a page of its own: where is a const char *. */
-#define PL_ARGS_WEB(where)                                                                         \
-	{                                                                                          \
-		PL_OPT_STRING, 0, "web", &(where), "ADDRESS",                                      \
-			"serve /metrics, /healthz and /readyz there (127.0.0.1:8401), to anybody " \
-			"who reaches it",                                                          \
-			NULL                                                                       \
+#define PL_ARGS_WEB(where)                                                                                 \
+	{                                                                                                  \
+		PL_OPT_STRING, 0, "web", &(where), "ADDRESS",                                              \
+			"serve /metrics, /healthz and /readyz there (127.0.0.1:8401), without a password " \
+			"who reaches it",                                                                  \
+			NULL                                                                               \
 	}
 
 /* Of a command that gives up its rights: user and group are const char *. */
@@ -59,9 +59,6 @@ extern const char *const pl_arg_text_or_json[];
 			pl_arg_text_or_json                                                        \
 	}
 
-/* What the target of a number holds until it is given: none that anybody would give. */
-#define PL_ARG_NOT_GIVEN (UINT64_MAX - UINT64_C(0x6e6f7467))
-
 struct pl_arg_number {
 	const char *name; /* of the option */
 	uint64_t *v;
@@ -72,10 +69,7 @@ struct pl_arg_number {
 void pl_arg_numbers_begin(const struct pl_arg_number *numbers, size_t n);
 int pl_arg_numbers_end(const char *command, const struct pl_arg_number *numbers, size_t n);
 
-/* The place of a word in a list that ends with NULL: that of the NULL when it is not there. */
-unsigned int pl_arg_place(const char *const *words, const char *word);
-
-/* What an option, --allow for one, was given into at most max prefixes. 0, or an exit code;
+/* Reads the values of an option, --allow for one, into at most max prefixes. 0, or an exit code;
  * complains. */
 int pl_arg_prefixes(const char *option, const struct pl_opt_list *list, struct pl_prefix *ret,
 	unsigned int max);

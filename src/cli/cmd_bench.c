@@ -7,7 +7,7 @@
 
 static uint64_t pairs, size_bytes;
 static double seconds;
-static const char *output;
+static const char *output, *broker, *records, *question;
 static bool list;
 
 static const struct pl_opt *options(void)
@@ -23,6 +23,13 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_SIZE, 0, "size", &size_bytes, "SIZE",
 			"size of the generated input, for benchmarks that generate it", NULL },
+		{ PL_OPT_STRING, 0, "broker", &broker, "HOST:PORT",
+			"a Kafka broker for the benchmarks that need one (default librdkafka's mock cluster)",
+			NULL },
+		{ PL_OPT_STRING, 0, "records", &records, "FILE",
+			"a file of pkt64 records for query/asked", NULL },
+		{ PL_OPT_STRING, 0, "question", &question, "QUESTION",
+			"the question of query/asked: a text or a name", NULL },
 		{ PL_OPT_FLAG, 0, "list", &list, NULL, "list the benchmarks", NULL },
 		{ .type = PL_OPT_END },
 	};
@@ -31,6 +38,7 @@ static const struct pl_opt *options(void)
 	seconds = 0.5;
 	size_bytes = 0;
 	output = "table";
+	broker = records = question = NULL;
 	list = false;
 	return table;
 }
@@ -42,8 +50,12 @@ static int run_named(const struct pl_opt_list *names, struct pl_bench_ctx *ctx)
 
 	for (size_t i = 0; i < names->n; i++) {
 		if (pl_bench_find(names->items[i]) == NULL) {
-			pl_complain("unknown benchmark '%s'; 'pathline bench --list' lists them",
-				names->items[i]);
+			const char *near = pl_bench_nearest(names->items[i]);
+
+			pl_complain(
+				"unknown benchmark '%s'%s%s%s; 'pathline bench --list' lists them",
+				names->items[i], near != NULL ? ", did you mean '" : "",
+				near != NULL ? near : "", near != NULL ? "'?" : "");
 			return PL_EXIT_USAGE;
 		}
 	}
@@ -66,10 +78,16 @@ static int run(int argc, char **argv)
 		return code;
 	ctx.budget_ns = (uint64_t)(seconds * 1e9);
 	ctx.size_bytes = size_bytes;
+	ctx.broker = broker;
+	ctx.records = records;
+	ctx.question = question;
 	ctx.pairs = (unsigned int)pairs;
 	ctx.jsonl = strcmp(output, "jsonl") == 0;
 	if (list) {
 		pl_bench_list();
+	} else if ((records == NULL) != (question == NULL)) {
+		pl_complain("--records and --question go together");
+		code = PL_EXIT_USAGE;
 	} else if (pairs < PL_BENCH_PAIRS_MIN || pairs > PL_BENCH_PAIRS_MAX) {
 		pl_complain(
 			"--pairs must be from %d to %d", PL_BENCH_PAIRS_MIN, PL_BENCH_PAIRS_MAX);
@@ -97,9 +115,16 @@ const struct pl_command pl_command_bench = {
 		"\n"
 		"With -o jsonl each result is an object with name, items, seconds, rate, ns_per_item,\n"
 		"ceiling_name, ceiling_rate, ratio, ratio_min, ratio_max, pairs, pairs_discarded,\n"
-		"pingpong_before_ns and pingpong_after_ns.",
+		"pingpong_before_ns and pingpong_after_ns.\n"
+		"\n"
+		"latency and alert measure times under load instead: items, median_ns, p99_ns, max_ns,\n"
+		"lost and load_rate. alert/first-… begins at the time stamp of the packet that crosses\n"
+		"the threshold, alert/window-… where the record time lets the window close: the window\n"
+		"(100 ms) and its lateness (200 ms) are not in the figure. It ends when a webhook on\n"
+		"loopback has read the alert. alert/kafka-… has a topic between tap and query.",
 	.examples = "  pathline bench decode-int\n  pathline bench -o jsonl --pairs 11 read udp\n"
-		    "  pathline bench xdp-detect/3-hops-1-flow\n",
+		    "  pathline bench xdp-detect/3-hops-1-flow\n"
+		    "  pathline bench alert/first-80%\n",
 	.options = options,
 	.run = run,
 };

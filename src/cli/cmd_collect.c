@@ -7,10 +7,10 @@
 
 #include "base/complain.h"
 #include "base/num.h"
+#include "chain/memory_server.h"
 #include "cli/args.h"
 #include "cli/command.h"
-#include "cli/stdout.h"
-#include "service/memory_server.h"
+#include "show/stdout.h"
 
 #define VLAN_MAX      4094
 #define SILENT_NS     UINT64_C(300000000000)

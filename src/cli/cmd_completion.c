@@ -46,7 +46,7 @@ static void put_command_names(struct pl_buf *out)
 		pl_buf_printf(out, "%s%s", i > 0 ? " " : "", pl_commands[i]->name);
 }
 
-/* What the first operand may be: its words, for help the commands too. */
+/* Words that the first operand may be: those of the command, for help the commands too. */
 static void put_operands(struct pl_buf *out, const struct pl_command *cmd)
 {
 	if (cmd == &pl_command_help) {

@@ -9,6 +9,8 @@
 #include "cli/command.h"
 #include "pipeline/metrics.h"
 #include "service/daemon.h"
+#include "service/taps.h"
+#include "show/stdout.h"
 
 static const char *const words[] = { "check", "dump", "init", NULL };
 
@@ -49,17 +51,6 @@ static const char short_file[] =
 	"web:\n"
 	"  listen: 127.0.0.1:8400\n";
 
-static int print(struct pl_buf *out)
-{
-	bool good = !out->failed && fwrite(out->data, 1, out->len, stdout) == out->len &&
-		    fflush(stdout) == 0;
-
-	if (!good)
-		pl_complain("cannot write to standard output");
-	pl_buf_done(out);
-	return good ? PL_EXIT_OK : PL_EXIT_FAILED;
-}
-
 /* 0, or the exit code after complaining. */
 static int load(struct pl_config *ret, const char *path)
 {
@@ -84,6 +75,11 @@ static int check(const char *path)
 
 	if (code != 0)
 		return code;
+	if (pl_taps_check(&c, &diag) < 0) {
+		pl_complain_diag(&diag);
+		pl_config_done(&c);
+		return PL_EXIT_CONFIG;
+	}
 	if (pl_daemon_security(&c, &security, &diag) < 0) {
 		pl_complain_diag(&diag);
 		pl_config_done(&c);
@@ -98,7 +94,7 @@ static int check(const char *path)
 	pl_buf_printf(&out, "memory bound: %" PRIu64 " MiB\n",
 		(pl_daemon_memory(&c) + (1 << 20) - 1) >> 20);
 	pl_config_done(&c);
-	return print(&out);
+	return pl_stdout_all(&out);
 }
 
 static int dump(const char *path)
@@ -112,7 +108,7 @@ static int dump(const char *path)
 	pl_buf_init(&out);
 	pl_conf_dump(pl_config_rows, &c, &out);
 	pl_config_done(&c);
-	return print(&out);
+	return pl_stdout_all(&out);
 }
 
 static int init(void)
@@ -127,7 +123,7 @@ static int init(void)
 	pl_buf_printf(&out,
 		"\n%s The daemon refuses to reload a file from which this last line was cut off.\n...\n",
 		args.full ? "##" : "#");
-	return print(&out);
+	return pl_stdout_all(&out);
 }
 
 static int run(int argc, char **argv)

@@ -1,47 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * pathline demo: the collector at work on real datagrams over loopback, needing nothing: no
- * argument, no right, no network. At the end the books are compared: every report the network made
- * was lost on purpose, or sent; everything sent was received, or dropped by the kernel, which says
- * how many.
- */
-#include <errno.h>
-#include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* pathline demo: which demonstration runs, and how it is shown. */
 #include <string.h>
-#include <sys/signalfd.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "base/num.h"
 #include "cli/command.h"
-#include "cli/demo_traffic.h"
-#include "cli/demo_view.h"
-#include "cli/json_line.h"
-#include "service/confine.h"
-#include "service/daemon.h"
-#include "service/signals.h"
+#include "demo/demo.h"
 
-#define SECOND_NS   UINT64_C(1000000000)
-#define STORY_NS    (40 * SECOND_NS)
-#define SETTLE_NS   (2 * SECOND_NS)
-#define DRAIN_NS    (3 * SECOND_NS)
-#define FRAME_MS    250
-#define STATUS_NS   (5 * SECOND_NS)
-#define RATE        5000.0
-#define QUEUE_DEPTH 5000
+#define SECOND_NS UINT64_C(1000000000)
+#define RATE      5000.0
 
-static struct {
-	bool headless;
-	const char *form;
-	uint64_t duration_ns, seed;
-	double rate;
-} args;
+static struct pl_demo_options args;
 
 static const struct pl_opt *options(void)
 {
@@ -56,6 +24,8 @@ static const struct pl_opt *options(void)
 			forms },
 		{ PL_OPT_RATE, 'r', "rate", &args.rate, "RATE", "reports per second (default 5000)",
 			NULL },
+		{ PL_OPT_STRING, 0, "to", &args.to, "OUTPUT",
+			"packets: send the records there too, as pathline tap does", NULL },
 		{ PL_OPT_U64, 0, "seed", &args.seed, "N",
 			"the same seed makes the same network (default 1)", NULL },
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
@@ -64,373 +34,61 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
-struct demo {
-	struct pl_daemon daemon;
-	struct pl_confine confine;
-	struct pl_demo_traffic *traffic;
-	struct pl_demo_view *view;
-	struct pl_aggregate *aggregate;
-	struct pl_pipeline_stats stats;
-	struct pl_demo_account account;
-	uint64_t began_ns, lasted_ns, left;
-	int signals;
-};
-
-/* ---- setting up ---- */
-
-static int add_view(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
-{
-	const struct demo *d = arg;
-	struct pl_export *e;
-	int r = pl_demo_view_export(d->view, &e);
-
-	return r < 0 ? r : pl_pipeline_add_output(pipeline, "view", e, 65536, diag);
-}
-
-static int replace(char **text, const char *with)
-{
-	char *copy = strdup(with);
-
-	if (copy == NULL)
-		return -ENOMEM;
-	free(*text);
-	*text = copy;
-	return 0;
-}
-
-/* One source on a free port of loopback, and thresholds that fit the network that is shown. */
-static int make_config(struct pl_config *ret, const char *listen)
-{
-	static const char text[] = "sources:\n  - uri: udp://127.0.0.1:0\n";
-	int r = pl_config_parse(ret, "demo", text, sizeof(text) - 1, NULL);
-
-	if (r < 0)
-		return r;
-	ret->detect.queue_depth.threshold = QUEUE_DEPTH;
-	ret->detect.hop_latency.on = false;
-	return replace(&ret->web.listen, listen);
-}
-
-/* Sockets are open: nothing more is needed. */
-static int drop_rights(void *arg, const struct pl_config *config, struct pl_diag *diag)
-{
-	struct demo *d = arg;
-
-	(void)config;
-	return pl_confine(&d->confine, PL_CONFINE_DAEMON, diag);
-}
-
-static int open_daemon(struct demo *d, struct pl_diag *diag)
-{
-	const struct pl_daemon_hooks hooks = { .opened = drop_rights, .ready = add_view, .arg = d };
-	/* The usual address, or a free port when something else is there. */
-	static const char *const listens[] = { "127.0.0.1:8400", "127.0.0.1:0" };
-	int r = -EADDRINUSE;
-
-	for (size_t i = 0; r == -EADDRINUSE && i < sizeof(listens) / sizeof(listens[0]); i++) {
-		struct pl_config config;
-
-		r = make_config(&config, listens[i]);
-		if (r == 0)
-			r = pl_daemon_open(&d->daemon, &config, &hooks, diag);
-		if (r < 0)
-			pl_config_done(&config);
-	}
-	return r;
-}
-
-static int open_demo(struct demo *d, struct pl_diag *diag)
-{
-	struct pl_demo_traffic_options traffic = {
-		.rate = args.rate,
-		.story_ns = args.duration_ns > 0 && args.duration_ns < STORY_NS ? args.duration_ns
-										: STORY_NS,
-		.seed = args.seed,
-	};
-	struct pl_aggregate_options aggregate;
-	char uri[32];
-	uint16_t port;
-	int r;
-
-	r = pl_demo_view_new(&d->view);
-	if (r == 0)
-		r = open_daemon(d, diag);
-	if (r < 0)
-		return r;
-	pl_config_aggregate(pl_pipeline_config(d->daemon.pipeline), &aggregate);
-	r = pl_aggregate_new(&d->aggregate, &aggregate);
-	if (r < 0)
-		return r;
-	pl_pipeline_listener(d->daemon.pipeline, 0, &port);
-	snprintf(uri, sizeof(uri), "udp://127.0.0.1:%u", port);
-	traffic.uri = uri;
-	d->began_ns = pl_clock_mono_ns();
-	return pl_demo_traffic_start(&d->traffic, &traffic, diag);
-}
-
-static void close_demo(struct demo *d)
-{
-	pl_demo_traffic_free(d->traffic);
-	pl_daemon_done(&d->daemon);
-	pl_demo_view_free(d->view);
-	pl_aggregate_free(d->aggregate);
-	if (d->signals >= 0)
-		close(d->signals);
-}
-
-/* ---- running ---- */
-
-/* Waits; true when a signal or a key asks for the end. */
-static bool wait_or_end(struct demo *d, int timeout_ms, bool keys)
-{
-	struct pollfd fds[2] = { { .fd = d->signals, .events = POLLIN },
-		{ .fd = keys ? STDIN_FILENO : -1, .events = POLLIN } };
-
-	if (poll(fds, 2, timeout_ms) <= 0)
-		return false;
-	if ((fds[0].revents & POLLIN) != 0) {
-		int signo;
-
-		return pl_signals_read(d->signals, &signo);
-	}
-	if ((fds[1].revents & (POLLIN | POLLHUP)) != 0) {
-		char key;
-
-		return read(STDIN_FILENO, &key, 1) == 1 && (key == 'q' || key == 'Q');
-	}
-	return false;
-}
-
-static void run_demo(struct demo *d)
-{
-	bool screen = !args.headless && isatty(STDOUT_FILENO) && isatty(STDIN_FILENO);
-	uint64_t end_ns = args.duration_ns > 0 ? d->began_ns + args.duration_ns : UINT64_MAX;
-	uint64_t stored = 0, stored_at_ns = d->began_ns, status_ns = d->began_ns;
-	char metrics[128];
-	struct pl_demo_frame frame = {
-		.traffic = pl_demo_traffic_describe(d->traffic),
-		.metrics = metrics,
-		.stats = &d->stats,
-		.aggregate = d->aggregate,
-	};
-
-	snprintf(metrics, sizeof(metrics), "http://%s/metrics", pl_http_address(d->daemon.http));
-	if (!args.headless && !screen)
-		printf("network: %s\nmetrics: %s\n", frame.traffic, metrics);
-	if (screen)
-		pl_demo_view_terminal(d->view, true);
-	for (;;) {
-		uint64_t now = pl_clock_mono_ns();
-
-		if (now >= end_ns)
-			break;
-		if (wait_or_end(d,
-			    end_ns - now < FRAME_MS * UINT64_C(1000000)
-				    ? (int)((end_ns - now) / 1000000) + 1
-				    : FRAME_MS,
-			    screen))
-			break;
-		if (args.headless || pl_pipeline_stats(d->daemon.pipeline, &d->stats) < 0 ||
-			pl_pipeline_aggregate(d->daemon.pipeline, d->aggregate) < 0)
-			continue;
-		now = pl_clock_mono_ns();
-		frame.seconds = (double)(now - d->began_ns) * 1e-9;
-		if (now - stored_at_ns >= SECOND_NS) {
-			frame.rate = (double)(d->stats.totals.stored - stored) * 1e9 /
-				     (double)(now - stored_at_ns);
-			stored = d->stats.totals.stored;
-			stored_at_ns = now;
-		}
-		if (screen) {
-			pl_demo_view_draw(d->view, &frame);
-		} else {
-			bool status = now - status_ns >= STATUS_NS;
-
-			pl_demo_view_print(d->view, &frame, status);
-			if (status)
-				status_ns = now;
-			/* Nobody reads any more. */
-			if (ferror(stdout))
-				break;
-		}
-	}
-	d->lasted_ns = pl_clock_mono_ns() - d->began_ns;
-	pl_demo_view_terminal(d->view, false);
-	frame.last = true;
-	if (!args.headless && !screen)
-		pl_demo_view_print(d->view, &frame, false);
-}
-
-/* Stops the network, lets what is on its way arrive, takes the final figures. */
-static int settle(struct demo *d)
-{
-	uint64_t deadline = pl_clock_mono_ns() + SETTLE_NS;
-
-	pl_demo_traffic_stop(d->traffic, &d->account);
-	do {
-		if (pl_pipeline_stats(d->daemon.pipeline, &d->stats) < 0)
-			return -ETIMEDOUT;
-		if (d->stats.ports.packets + d->stats.ports.kernel_drops >= d->account.sent)
-			break;
-		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
-	} while (pl_clock_mono_ns() < deadline);
-	d->left = pl_daemon_stop(&d->daemon, DRAIN_NS);
-	if (pl_pipeline_stats(d->daemon.pipeline, &d->stats) < 0 ||
-		pl_pipeline_aggregate(d->daemon.pipeline, d->aggregate) < 0)
-		return -ETIMEDOUT;
-	return 0;
-}
-
-/* ---- the books ---- */
-
-static bool balanced(const struct demo *d)
-{
-	const struct pl_demo_account *a = &d->account;
-	const struct pl_pipeline_stats *s = &d->stats;
-	uint64_t verdicts = 0;
-
-	for (unsigned int i = 0; i < PL_V_MAX; i++)
-		verdicts += s->totals.verdicts[i];
-	return a->made == a->sent + a->lost_on_purpose + a->not_sent &&
-	       a->sent == s->ports.packets + s->ports.kernel_drops &&
-	       s->ports.packets == s->totals.packets && s->totals.packets == verdicts &&
-	       s->totals.reports == s->totals.stored && d->left == 0;
-}
-
-static void print_json(const struct demo *d)
-{
-	const struct pl_totals *t = &d->stats.totals;
-	struct pl_json_line line;
-	struct pl_json *j = pl_json_line_begin(&line, "demo");
-
-	pl_json_key(j, "seconds");
-	pl_json_double(j, (double)d->lasted_ns * 1e-9);
-	pl_json_number(j, "reports", t->stored);
-	pl_json_key(j, "rate");
-	pl_json_double(j, (double)t->stored * 1e9 / (double)d->lasted_ns);
-	pl_json_number(j, "hops", t->hops);
-	pl_json_number(j, "lost", t->lost);
-	pl_json_number(j, "paths", pl_aggregate_count(d->aggregate, PL_AGG_PATHS));
-	pl_json_number(j, "links", pl_aggregate_count(d->aggregate, PL_AGG_LINKS));
-	pl_json_number(j, "queues", pl_aggregate_count(d->aggregate, PL_AGG_QUEUES));
-	pl_json_number(j, "exporters", d->stats.exporters);
-	pl_json_key(j, "verdicts");
-	pl_json_object(j);
-	for (unsigned int i = 0; i < PL_V_MAX; i++) {
-		if (t->verdicts[i] > 0 || i == PL_V_OK)
-			pl_json_number(j, pl_verdict_name(i), t->verdicts[i]);
-	}
-	pl_json_object_end(j);
-	pl_json_key(j, "events");
-	pl_json_object(j);
-	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++)
-		pl_json_number(j, pl_event_kind_name(i), t->events[i]);
-	pl_json_object_end(j);
-	pl_json_key(j, "accounting");
-	pl_json_object(j);
-	pl_json_number(j, "made", d->account.made);
-	pl_json_number(j, "lost_on_purpose", d->account.lost_on_purpose);
-	pl_json_number(j, "not_sent", d->account.not_sent);
-	pl_json_number(j, "sent", d->account.sent);
-	pl_json_number(j, "kernel_drops", d->stats.ports.kernel_drops);
-	pl_json_number(j, "received", d->stats.ports.packets);
-	pl_json_number(j, "decoded", t->verdicts[PL_V_OK]);
-	pl_json_number(j, "not_decoded", t->packets - t->verdicts[PL_V_OK]);
-	pl_json_number(j, "undelivered", d->left);
-	pl_json_key(j, "balanced");
-	pl_json_bool(j, balanced(d));
-	pl_json_object_end(j);
-	pl_json_line_end(&line);
-}
-
-static void print_text(const struct demo *d)
-{
-	const struct pl_totals *t = &d->stats.totals;
-
-	printf("\n%.1f s: %" PRIu64 " reports of %" PRIu64 " exporters, %" PRIu64
-	       " hops, %u paths\n",
-		(double)d->lasted_ns * 1e-9, t->stored, d->stats.exporters, t->hops,
-		pl_aggregate_count(d->aggregate, PL_AGG_PATHS));
-	printf("events:");
-	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++) {
-		if (t->events[i] > 0)
-			printf(" %s %" PRIu64, pl_event_kind_name(i), t->events[i]);
-	}
-	printf("\ntotals: made %" PRIu64 " = sent %" PRIu64 " + lost on purpose %" PRIu64
-	       " + not sent %" PRIu64 "\n"
-	       "        sent %" PRIu64 " = received %" PRIu64 " + dropped by the kernel %" PRIu64
-	       "\n"
-	       "        received %" PRIu64 " = decoded %" PRIu64 " + not decoded %" PRIu64
-	       "; %" PRIu64 " found missing\n"
-	       "        %s\n",
-		d->account.made, d->account.sent, d->account.lost_on_purpose, d->account.not_sent,
-		d->account.sent, d->stats.ports.packets, d->stats.ports.kernel_drops, t->packets,
-		t->verdicts[PL_V_OK], t->packets - t->verdicts[PL_V_OK], t->lost,
-		balanced(d) ? "they agree" : "THEY DO NOT AGREE");
-	printf("\nnext:   pathline listen                    see what your switches send, decoded\n"
-	       "        pathline config init > FILE        then: pathline run -c FILE\n"
-	       "        pathline gen int --help            more networks, versions and faults\n");
-}
+static const char *const words[] = { "packets", NULL };
 
 static int run(int argc, char **argv)
 {
-	struct demo d = { .signals = -1 };
 	struct pl_opt_list operands;
-	struct pl_diag diag = { .text = "" };
-	int code, r;
+	bool packets;
+	int code;
 
 	args.headless = false;
+	args.to = NULL;
 	args.form = "table";
 	args.duration_ns = 0;
 	args.seed = 1;
 	args.rate = RATE;
 	if (pl_command_parse(&pl_command_demo, argc, argv, &operands, &code) != 0)
 		return code;
-	code = operands.n;
+	packets = operands.n == 1 && strcmp(operands.items[0], words[0]) == 0;
+	code = packets ? 0 : (int)operands.n;
 	pl_opt_list_done(&operands);
-	if (code > 0 || args.rate <= 0) {
-		pl_complain(code > 0 ? "demo takes no operand" : "--rate must be greater than 0");
+	if (code > 0 || args.rate <= 0 || (args.to != NULL && !packets)) {
+		pl_complain(code > 0         ? "demo: the only operand is \"packets\""
+			    : args.rate <= 0 ? "--rate must be greater than 0"
+					     : "--to is for demo packets");
 		return PL_EXIT_USAGE;
 	}
+	if (packets)
+		return pl_demo_packets(&args);
 	if (args.headless && args.duration_ns == 0)
 		args.duration_ns = 20 * SECOND_NS;
 	pl_log_set_level(PL_LOG_WARNING);
-	d.signals = pl_signals_fd((const int[]){ 0 }, 0);
-	r = d.signals < 0 ? -errno : open_demo(&d, &diag);
-	if (r == 0) {
-		run_demo(&d);
-		r = settle(&d);
-	}
-	if (r < 0) {
-		if (diag.text[0] == '\0')
-			pl_diag_set(&diag, "%s", strerror(-r));
-		pl_complain_diag(&diag);
-		code = r == -ENOMEM ? PL_EXIT_FAILED : PL_EXIT_UNAVAILABLE;
-	} else {
-		if (strcmp(args.form, "table") == 0)
-			print_text(&d);
-		else
-			print_json(&d);
-		code = balanced(&d) && fflush(stdout) == 0 ? PL_EXIT_OK : PL_EXIT_FAILED;
-	}
-	close_demo(&d);
-	return code;
+	return pl_demo_reports(&args);
 }
 
 const struct pl_command pl_command_demo = {
 	.name = "demo",
 	.summary = "model a small network, collect its reports and show them; needs no privileges",
-	.usage = "[--headless] [-d TIME] [-o FORM]",
+	.usage = "[--headless] [-d TIME] [-o FORM] [packets]",
 	.description =
 		"Sends the telemetry reports of a small network over loopback to a collector in this process\n"
 		"and shows the decoded telemetry, with a metrics page for Prometheus. Within the first minute\n"
 		"a path changes, a queue builds up and reports get lost; the collector reports each as an\n"
-		"event. Needs no root, no network and no file.\n"
+		"event. A link loses 1 % of its packets, of which reports know nothing: the switches find it by\n"
+		"alternate marking. Needs no root, no network and no file.\n"
+		"\n"
+		"demo packets shows the other half: ordinary traffic becomes records, flows and answers of\n"
+		"three standing questions, which find a port scan, a SYN flood and a slow server. With\n"
+		"--headless its 30 s pass as fast as they can.\n"
 		"\n"
 		"At the end it compares the accounts: every packet sent must have been received or counted as\n"
 		"dropped. Exit code 1: the accounts do not agree.",
 	.examples = "  pathline demo\n"
-		    "  pathline demo --headless --duration 20s -o json\n",
+		    "  pathline demo --headless --duration 20s -o json\n"
+		    "  pathline demo packets\n"
+		    "  pathline demo packets --to kafka://127.0.0.1/packets\n",
+	.words = words,
 	.options = options,
 	.run = run,
 };

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pathline dta: a whole chain from generators to regions. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask/region_read.h"
 #include "base/buf.h"
 #include "base/complain.h"
+#include "chain/chain.h"
 #include "cli/args.h"
 #include "cli/command.h"
-#include "cli/region_read.h"
-#include "cli/stdout.h"
+#include "cli/region_args.h"
 #include "remote/roce_uri.h"
-#include "service/chain.h"
+#include "show/stdout.h"
 
 static const char *const words[] = { "up", "check", "demo", "lookup", NULL };
 
@@ -75,7 +75,7 @@ static int run_chain(struct pl_chain *c, struct pl_diag *diag)
 	return pl_chain_report(c) ? PL_EXIT_OK : PL_EXIT_FAILED;
 }
 
-/* What is wrong with a file, but for rights that are missing. */
+/* Complains. The exit code: the configuration is bad, unless rights are missing. */
 static int config_exit(int r, const struct pl_diag *diag)
 {
 	return say(r, diag) == PL_EXIT_PRIVILEGE ? PL_EXIT_PRIVILEGE : PL_EXIT_CONFIG;
@@ -217,7 +217,7 @@ static int look_up(const char *store, const char *const *keys, size_t n)
 	return code;
 }
 
-/* What the words take that one was given. 0, or an exit code after complaining. */
+/* Refuses options that this word does not take. 0, or an exit code after complaining. */
 static int check_given(const char *word, size_t n)
 {
 	const struct pl_region_args *r = &args.read;

@@ -2,16 +2,16 @@
 /* pathline gen: pacing against the clock, and the account at the end. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "ask/gen_send.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/num.h"
 #include "cli/command.h"
 #include "cli/gen_dta.h"
 #include "cli/gen_options.h"
-#include "cli/gen_send.h"
+#include "cli/gen_packets.h"
 #include "gen/gen.h"
 #include "gen/malform.h"
 #include "gen/preset.h"
@@ -189,15 +189,14 @@ static int generate(const struct pl_opt_list *operands, bool ioam)
 	if (r < 0)
 		goto told;
 	exit_code = PL_EXIT_FAILED;
-	if (uri != NULL && !o.dry_run) {
-		r = pl_port_open(&port, flood_uri(uri, &address), PL_PORT_SEND, NULL, &diag);
-		if (r < 0)
-			goto told;
-	}
+	r = pl_gen_open(
+		&port, uri == NULL || o.dry_run ? NULL : flood_uri(uri, &address), NULL, &diag);
+	if (r < 0)
+		goto told;
 	pl_gen_catch_signals();
 	r = run(gen, port, paced && !o.dry_run, &acc, &diag);
 	if (r >= 0) {
-		r = pl_port_close(port);
+		r = pl_gen_close(port);
 		port = NULL;
 		if (r < 0)
 			pl_diag_set(&diag, "%s: %s", uri, strerror(-r));
@@ -212,7 +211,7 @@ told:
 		pl_complain_diag(&diag);
 	}
 out:
-	(void)pl_port_close(port);
+	(void)pl_gen_close(port);
 	pl_gen_free(gen);
 	pl_buf_done(&topology);
 	pl_buf_done(&address);
@@ -273,10 +272,11 @@ static const struct pl_command gen_ioam = {
 	.options = pl_gen_options_ioam,
 };
 
-static const struct pl_command *const kinds[] = { &gen_int, &gen_ioam, &pl_gen_dta, NULL };
-static const char *const kind_words[] = { "int", "ioam", "dta", NULL };
+static const struct pl_command *const kinds[] = { &gen_int, &gen_ioam, &pl_gen_dta, &pl_gen_packets,
+	NULL };
+static const char *const kind_words[] = { "int", "ioam", "dta", "packets", NULL };
 
-/* What stands in front of the options or between them. */
+/* The kind's name stands in front of the options or between them. */
 static const struct pl_command *find_kind(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -296,16 +296,18 @@ static int run_gen(int argc, char **argv)
 
 	if (kind == &pl_gen_dta)
 		return pl_gen_dta.run(argc, argv);
+	if (kind == &pl_gen_packets)
+		return pl_gen_packets.run(argc, argv);
 	if (pl_command_parse(
 		    kind != NULL ? kind : &pl_command_gen, argc, argv, &operands, &exit_code) != 0)
 		return exit_code;
 	o = pl_gen_options_run();
 	if (operands.n == 0) {
-		pl_complain("gen: missing kind: int, ioam or dta");
+		pl_complain("gen: missing kind: int, ioam, dta or packets");
 	} else if (kind == NULL || strcmp(operands.items[0], kind->name + 4) != 0) {
-		const char *near = pl_nearest(operands.items[0], kind_words, 3);
+		const char *near = pl_nearest(operands.items[0], kind_words, 4);
 
-		pl_complain("gen: unknown kind \"%s\"; use int, ioam or dta%s%s%s",
+		pl_complain("gen: unknown kind \"%s\"; use int, ioam, dta or packets%s%s%s",
 			operands.items[0], near != NULL ? ", did you mean " : "",
 			near != NULL ? near : "", near != NULL ? "?" : "");
 	} else {
@@ -318,12 +320,14 @@ static int run_gen(int argc, char **argv)
 
 const struct pl_command pl_command_gen = {
 	.name = "gen",
-	.summary = "generate telemetry: to a UDP address, an interface or a capture file",
-	.usage = "int|ioam|dta [OPTION]… [URI]",
+	.summary =
+		"generate telemetry or packets: to a UDP address, an interface or a capture file",
+	.usage = "int|ioam|dta|packets [OPTION]… [URI]",
 	.description =
-		"int   telemetry reports and INT packets in every version and dialect\n"
-		"ioam  IPv6 packets that carry IOAM\n"
-		"dta   reports of Direct Telemetry Access, for pathline translate\n"
+		"int      telemetry reports and INT packets in every version and dialect\n"
+		"ioam     IPv6 packets that carry IOAM\n"
+		"dta      reports of Direct Telemetry Access, for pathline translate\n"
+		"packets  ordinary traffic, for taps, flows and questions\n"
 		"\n"
 		"int and ioam model a network with flows through it and encode the telemetry of its\n"
 		"nodes; the same seed gives the same bytes. 'pathline help gen int' and so on show the\n"

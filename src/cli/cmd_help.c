@@ -10,24 +10,26 @@
 #include "cli/command.h"
 #include "detect/direct.h"
 #include "dta/translator.h"
+#include "lang/builtin.h"
 #include "pipeline/config.h"
-#include "pipeline/metrics.h"
 #include "rdma/responder.h"
 #include "record/record.h"
 #include "record/where.h"
+#include "service/families.h"
 #include "wire/dta.h"
 #include "wire/verdict.h"
 
 static bool man, markdown;
 
-static const char *const topics[] = { "fields", "where", "causes", "events", "metrics", NULL };
+static const char *const topics[] = { "fields", "where", "causes", "events", "metrics", "queries",
+	NULL };
 #define N_TOPICS (sizeof(topics) / sizeof(topics[0]) - 1)
 
 static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
 		{ PL_OPT_FLAG, 0, "man", &man, NULL,
-			"write a manual page (roff); also of pathline.conf", NULL },
+			"write a manual page (roff); also of pathline.conf and queries", NULL },
 		{ PL_OPT_FLAG, 0, "markdown", &markdown, NULL,
 			"write the topic fields in the form of docs/formats/records.md", NULL },
 		{ .type = PL_OPT_END },
@@ -44,8 +46,7 @@ static const struct pl_opt *options(void)
 			pl_opt_help_row(prefix##_name(i), prefix##_help(i), out);                  \
 	} while (0)
 
-/* What counters by cause, in statistics, states and metrics, call it when something was not taken
- * as usual. */
+/* Names of causes in statistics, states and metrics: why something was not taken as usual. */
 static void add_causes(struct pl_buf *out)
 {
 	ROWS(out, "Verdicts of packets (read, listen and run)", pl_verdict, 0, PL_V_MAX);
@@ -75,30 +76,36 @@ static void add_causes(struct pl_buf *out)
 		pl_rdma_cause, 0, PL_RDMA_CAUSE_MAX);
 }
 
-/* The families of the collector's metrics page, by the page of one that has seen nothing. */
+static void add_family(void *out, const char *name, const char *help)
+{
+	pl_opt_help_row(name, help, out);
+}
+
+/* The families of metrics pages: of "run" with every part of its configuration, and of services by
+ * themselves. */
 static void add_metrics(struct pl_buf *out)
 {
-	static const char help[] = "# HELP ";
 	struct pl_exposition page;
-	struct pl_buf text;
 
-	pl_buf_init(&text);
-	pl_exposition_init(&page, &text, PL_EXPOSITION_TEXT);
-	out->failed = pl_metrics_describe(&page) < 0 || text.failed || out->failed;
-	pl_buf_str(out, "Families on the metrics page of the collector:\n");
-	for (char *line = text.data, *end; !out->failed && line != NULL; line = end) {
-		char *name = line + sizeof(help) - 1, *blank;
+	pl_exposition_init_names(&page, add_family, out);
+	pl_buf_str(out, "Families on metrics pages, of the daemon and of single services:\n");
+	out->failed = pl_families_describe(&page) < 0 || out->failed;
+}
 
-		end = strchr(line, '\n');
-		if (end != NULL)
-			*end++ = '\0';
-		blank = strncmp(line, help, sizeof(help) - 1) == 0 ? strchr(name, ' ') : NULL;
-		if (blank == NULL)
-			continue;
-		*blank = '\0';
-		pl_opt_help_row(name, blank + 1, out);
+/* Those with names, their parameters, and their texts. */
+static void add_queries(struct pl_buf *out)
+{
+	const struct pl_query_builtin *all;
+	const uint32_t n = pl_query_builtins(&all);
+
+	pl_buf_str(
+		out, "Questions by name, for pathline query NAME or 'NAME(parameter=value, …)':\n");
+	for (uint32_t i = 0; i < n; i++) {
+		pl_buf_printf(out, "\n%s: %s\n", all[i].name, all[i].help);
+		for (const struct pl_query_param *p = all[i].params; p->name != NULL; p++)
+			pl_buf_printf(out, "  %s=%s  %s\n", p->name, p->value, p->help);
+		pl_buf_printf(out, "  %s\n", all[i].text);
 	}
-	pl_buf_done(&text);
 }
 
 /* Pages that are not about one command. */
@@ -114,6 +121,8 @@ static bool add_topic(const char *name, struct pl_buf *out)
 		ROWS(out, "Kinds of events", pl_event_kind, 0, PL_EVENT_KIND_MAX);
 	else if (strcmp(name, "metrics") == 0)
 		add_metrics(out);
+	else if (strcmp(name, "queries") == 0)
+		add_queries(out);
 	else
 		return false;
 	return true;
@@ -153,6 +162,10 @@ static int run(int argc, char **argv)
 		pl_help_man_conf(pl_config_rows, &out);
 		goto print;
 	}
+	if (operands.n == 1 && man && strcmp(operands.items[0], "queries") == 0) {
+		pl_help_man_queries(&out);
+		goto print;
+	}
 	if (operands.n == 1 && add_topic(operands.items[0], &out))
 		goto print;
 	if (operands.n == 1) {
@@ -189,11 +202,11 @@ done:
 const struct pl_command pl_command_help = {
 	.name = "help",
 	.summary = "show the help of a command",
-	.usage = "[OPTION]… [COMMAND [KIND] | fields | where | causes | events | metrics]",
+	.usage = "[OPTION]… [COMMAND [KIND] | TOPIC]",
 	.description =
 		"Without a command it lists all commands. Topics: fields (the fields of records), where\n"
 		"(filter expressions), causes (the meaning of each counted cause), events (the kinds of\n"
-		"events), metrics (the families of the metrics page).",
+		"events), metrics (the families of the metrics page), queries (questions by name).",
 	.examples =
 		"  pathline help fields\n  pathline help read\n  pathline help --man read | man -l -\n",
 	.words = topics,

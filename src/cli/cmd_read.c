@@ -8,10 +8,11 @@
 
 #include "cli/command.h"
 #include "cli/decode_args.h"
-#include "cli/decode_stats.h"
-#include "cli/record_out.h"
+#include "cli/record_args.h"
 #include "decode/decode.h"
 #include "netio/port.h"
+#include "service/decode_stats.h"
+#include "show/record_out.h"
 
 #define BATCH_PATHS 1024
 #define BATCH_HOPS  8192
@@ -76,7 +77,7 @@ static bool read_file(struct reader *rd, const char *path)
 	return r >= 0 || r == -ENODATA;
 }
 
-/* What went wrong, and what may help, in a line each. */
+/* Tells each fault in a line, and an option that may help. */
 static void tell_faults(const struct pl_decode *d)
 {
 	const struct pl_decode_counters *c = pl_decode_counters(d);

@@ -1,29 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pathline region: telemetry memory created, described, asked, dumped, verified. */
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "ask/region_read.h"
 #include "base/hash.h"
-#include "base/num.h"
 #include "cli/args.h"
 #include "cli/command.h"
-#include "cli/region_read.h"
-#include "cli/row_out.h"
-#include "memory/sketch.h"
-#include "record/rows.h"
+#include "cli/region_args.h"
 #include "remote/roce_uri.h"
-
-#define CELL 80
 
 static const char *const words[] = { "create", "info", "lookup", "dump", "verify", NULL };
 static const char *const primitives[] = { "key-write", "append", "counters", "postcards", "sketch",
 	NULL };
 static const char *const hashes[] = { "pathline", "dta", NULL };
-static const char *const contents[] = { "bytes", "path", "hop", "event", NULL };
 static const char *const sketch_kinds[] = { "count-min", "hyperloglog", NULL };
 
 static struct {
@@ -35,7 +26,7 @@ static struct {
 
 #define B(primitive) (1u << (primitive))
 
-/* What create alone takes, and for which primitives; each has its own defaults. */
+/* Options of create alone, with the primitives that take them; each has its own defaults. */
 static const struct {
 	const char *name;
 	uint64_t *number; /* or NULL */
@@ -66,7 +57,7 @@ static const struct {
 
 static bool is_given(size_t i)
 {
-	return settings[i].number != NULL ? *settings[i].number != PL_ARG_NOT_GIVEN
+	return settings[i].number != NULL ? *settings[i].number != PL_OPT_NOT_GIVEN
 	       : settings[i].word != NULL ? *settings[i].word != NULL
 					  : *settings[i].flag;
 }
@@ -92,9 +83,10 @@ static const struct pl_opt *options(void)
 			"postcards, columns of a sketch",
 			NULL },
 		{ PL_OPT_SIZE, 0, "value-bytes", &args.value_bytes, "SIZE",
-			"bytes of a value or entry (default 4, with --content 128)", NULL },
+			"bytes of a value or entry (default 4, with --content those of the record)",
+			NULL },
 		{ PL_OPT_CHOICE, 0, "content", &args.content, "KIND",
-			"content of values and entries (default bytes)", contents },
+			"content of values and entries (default bytes)", pl_region_contents },
 		{ PL_OPT_U64, 0, "copies", &args.copies, "COUNT",
 			"copies of a value or path (default 2; with --hash dta 4 for values, as published reports request, and 1 for paths)",
 			NULL },
@@ -132,7 +124,7 @@ static const struct pl_opt *options(void)
 
 /* ---- create ---- */
 
-/* 0, or an exit code: what is given is for this primitive; complains. */
+/* Refuses options that this primitive does not take. 0, or an exit code; complains. */
 static int check_given(uint32_t primitive)
 {
 	const struct pl_region_args *r = &args.read;
@@ -157,7 +149,7 @@ static int check_given(uint32_t primitive)
 	return PL_EXIT_USAGE;
 }
 
-/* Who reads takes a region as it is. */
+/* Refuses options of create to words that read: they take a region as it is. */
 static int check_reading(const char *word)
 {
 	for (size_t i = 0; i < SETTINGS; i++) {
@@ -176,7 +168,7 @@ static int check_reading(const char *word)
 static uint32_t or_default(uint64_t given, uint32_t fallback)
 {
 	/* Too large a number stays too large: it is refused with the parameters. */
-	return given == PL_ARG_NOT_GIVEN ? fallback
+	return given == PL_OPT_NOT_GIVEN ? fallback
 	       : given > UINT32_MAX      ? UINT32_MAX
 					 : (uint32_t)given;
 }
@@ -185,13 +177,15 @@ static void make_params(struct pl_store_params *p)
 {
 	bool dta = args.hash != NULL && strcmp(args.hash, "dta") == 0;
 	bool loglog = args.kind != NULL && strcmp(args.kind, "hyperloglog") == 0;
-	uint32_t content = args.content != NULL ? pl_arg_place(contents, args.content) : 0;
-	uint32_t value_bytes = or_default(args.value_bytes, content != PL_CONTENT_BYTES ? 128 : 4);
+	uint32_t content =
+		args.content != NULL ? pl_opt_place(pl_region_contents, args.content) : 0;
+	uint32_t value_bytes = or_default(
+		args.value_bytes, content != PL_CONTENT_BYTES ? pl_content_bytes(content) : 4);
 
 	*p = (struct pl_store_params){
 		.primitive = pl_primitive_by_name(args.primitive),
 		.hash = dta ? PL_HASH_DTA : PL_HASH_PATHLINE,
-		.seed = args.seed != PL_ARG_NOT_GIVEN ? args.seed
+		.seed = args.seed != PL_OPT_NOT_GIVEN ? args.seed
 			: dta                         ? 0
 						      : pl_hash_seed(),
 		.content = content,
@@ -235,14 +229,14 @@ static int create(const char *path)
 	struct pl_region *g;
 	int r;
 
-	if (args.primitive == NULL || args.slots == PL_ARG_NOT_GIVEN) {
+	if (args.primitive == NULL || args.slots == PL_OPT_NOT_GIVEN) {
 		pl_complain("region create: missing --primitive or --slots");
 		return PL_EXIT_USAGE;
 	}
 	r = check_given(pl_primitive_by_name(args.primitive));
 	if (r != 0)
 		return r;
-	if (args.halves != PL_ARG_NOT_GIVEN && (args.halves < 1 || args.halves > 2)) {
+	if (args.halves != PL_OPT_NOT_GIVEN && (args.halves < 1 || args.halves > 2)) {
 		pl_complain("--halves must be 1 or 2");
 		return PL_EXIT_USAGE;
 	}
@@ -256,138 +250,6 @@ static int create(const char *path)
 		return r == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_FAILED;
 	}
 	return PL_EXIT_OK;
-}
-
-/* ---- info ---- */
-
-/* What a region says of itself: a name and a value, which is a number or not. */
-struct facts {
-	struct pl_column columns[24];
-	char text[24][CELL];
-	const char *values[24];
-	unsigned int n;
-};
-
-__attribute__((format(printf, 4, 5))) static void fact(
-	struct facts *f, const char *name, bool number, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (f->n == sizeof(f->columns) / sizeof(f->columns[0]))
-		return;
-	va_start(ap, fmt);
-	vsnprintf(f->text[f->n], CELL, fmt, ap);
-	va_end(ap);
-	f->columns[f->n] = (struct pl_column){ name, -16, number, false };
-	f->values[f->n] = f->text[f->n];
-	f->n++;
-}
-
-static void flag_fact(struct facts *f, const char *name, bool v)
-{
-	fact(f, name, false, "%s", v ? "yes" : "no");
-	f->columns[f->n - 1].flag = strcmp(f->columns[f->n - 1].name, name) == 0;
-}
-
-static void number_fact(struct facts *f, const char *name, uint64_t v)
-{
-	fact(f, name, true, "%" PRIu64, v);
-}
-
-static void store_facts(struct facts *f, const struct pl_store_params *p)
-{
-	switch (p->primitive) {
-	case PL_KEY_WRITE:
-		number_fact(f, "slots", p->key_write.slots);
-		number_fact(f, "value_bytes", p->key_write.value_bytes);
-		number_fact(f, "copies", p->key_write.copies);
-		break;
-	case PL_APPEND:
-		number_fact(f, "lists", p->append.lists);
-		number_fact(f, "slots", p->append.slots);
-		number_fact(f, "entry_bytes", p->append.entry_bytes);
-		number_fact(f, "batch", p->append.batch_max);
-		flag_fact(f, "sealed", p->append.sealed != 0);
-		break;
-	case PL_COUNTERS:
-		number_fact(f, "rows", p->counters.rows);
-		number_fact(f, "width", p->counters.width);
-		flag_fact(f, "shared", p->counters.shared != 0);
-		break;
-	case PL_POSTCARDS:
-		number_fact(f, "chunks", p->postcards.chunks);
-		number_fact(f, "hops", p->postcards.hops);
-		number_fact(f, "copies", p->postcards.copies);
-		break;
-	default:
-		fact(f, "kind", false, "%s",
-			p->sketch.kind == PL_SKETCH_HYPERLOGLOG ? "hyperloglog" : "count-min");
-		number_fact(f, "columns", p->sketch.columns);
-		number_fact(f, "rows", p->sketch.rows);
-		number_fact(f, "cell_bytes", p->sketch.cell_bytes);
-	}
-}
-
-/* How much of the present sketch is there. */
-static void sketch_facts(struct facts *f, const struct pl_region *g)
-{
-	struct pl_sketch s;
-	void *base = pl_region_store(g, pl_region_epoch(g));
-	uint64_t complete = 0;
-
-	if (base != NULL && pl_sketch_init(&s, pl_region_params(g), base) == 0)
-		complete = pl_sketch_completed(&s);
-	number_fact(f, "complete", complete);
-	flag_fact(f, "whole", complete == pl_region_params(g)->sketch.columns);
-}
-
-static void gather(struct facts *f, const char *path, const struct pl_region_info *info)
-{
-	char time[PL_TIME_TEXT_MAX];
-
-	f->n = 0;
-	fact(f, "file", false, "%s", path);
-	fact(f, "primitive", false, "%s", pl_primitive_name(info->params.primitive));
-	fact(f, "hash", false, "%s", info->params.hash == PL_HASH_DTA ? "dta" : "pathline");
-	store_facts(f, &info->params);
-	if (info->params.content <= PL_CONTENT_EVENT)
-		fact(f, "content", false, "%s", contents[info->params.content]);
-	fact(f, "id", false, "%016" PRIx64, info->id);
-	(void)pl_time_text(time, info->created_ns);
-	fact(f, "created", false, "%s", time);
-	number_fact(f, "file_bytes", info->file_bytes);
-	number_fact(f, "data_offset", info->data_offset);
-	number_fact(f, "halves", info->halves);
-	number_fact(f, "epoch", info->epoch);
-	flag_fact(f, "clean", info->clean);
-	number_fact(f, "writer_pid", info->writer_pid);
-	number_fact(f, "sync_failures", info->sync_failures);
-}
-
-static bool print_facts(const struct facts *f)
-{
-	struct pl_row_out out;
-
-	if (strcmp(args.read.form, "table") == 0 || strcmp(args.read.form, "wide") == 0) {
-		for (unsigned int i = 0; i < f->n; i++)
-			printf("%-14s %s\n", f->columns[i].name, f->values[i]);
-		return fflush(stdout) == 0;
-	}
-	pl_row_out_init(&out, args.read.form, f->columns, f->n);
-	pl_row_out_add(&out, f->values);
-	return pl_row_out_end(&out);
-}
-
-static int info(const struct pl_region *g, const char *path)
-{
-	struct pl_region_info i;
-	struct facts f;
-
-	pl_region_get_info(g, &i);
-	gather(&f, path, &i);
-	if (i.params.primitive == PL_SKETCH)
-		sketch_facts(&f, g);
-	return print_facts(&f) ? PL_EXIT_OK : PL_EXIT_FAILED;
 }
 
 /* ---- the words ---- */
@@ -408,7 +270,7 @@ static int open_and(const char *word, const char *path, const char *const *keys,
 		return PL_EXIT_FAILED;
 	}
 	if (strcmp(word, "info") == 0)
-		code = info(g, path);
+		code = pl_region_describe(g, path, args.read.form);
 	else if (strcmp(word, "lookup") == 0)
 		code = pl_region_lookup(g, path, &args.read, keys, n);
 	else if (strcmp(word, "dump") == 0)
@@ -451,12 +313,12 @@ static int run(int argc, char **argv)
 	args.read.command = "region lookup";
 	for (size_t i = 0; i < SETTINGS; i++) {
 		if (settings[i].number != NULL)
-			*settings[i].number = PL_ARG_NOT_GIVEN;
+			*settings[i].number = PL_OPT_NOT_GIVEN;
 	}
 	if (pl_command_parse(&pl_command_region, argc, argv, &operands, &code) != 0)
 		return code;
 	word = operands.n > 0 ? operands.items[0] : "";
-	if (words[pl_arg_place(words, word)] == NULL || operands.n < 2 ||
+	if (words[pl_opt_place(words, word)] == NULL || operands.n < 2 ||
 		(operands.n > 2 && strcmp(word, "lookup") != 0)) {
 		pl_complain(
 			"region needs one of: create FILE, info FILE, lookup FILE KEY..., dump FILE, verify FILE");

@@ -1,30 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pathline report: one value, or many, into any primitive of a translator's telemetry memory. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include "base/clock.h"
+#include "ask/region_read.h"
+#include "ask/region_values.h"
+#include "ask/report_send.h"
 #include "base/num.h"
 #include "cli/args.h"
 #include "cli/command.h"
-#include "cli/confine_reader.h"
-#include "cli/region_read.h"
-#include "cli/region_values.h"
 #include "dta/reporter.h"
-#include "service/signals.h"
-
-#define HOPS_MAX    31u
-#define WAIT_MAX_NS UINT64_C(50000000)
-#define SETTLE_NS   UINT64_C(200000000)
-#define PATIENCE_NS UINT64_C(2000000000) /* with a translator that answered before */
 
 static const char *const words[] = { "key-write", "append", "increment", "postcard", "sketch",
 	NULL };
@@ -39,11 +25,11 @@ static struct {
 static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
-		{ PL_OPT_HEADING, 0, "What", NULL, NULL, NULL, NULL },
+		{ PL_OPT_HEADING, 0, "Contents", NULL, NULL, NULL, NULL },
 		{ PL_OPT_U64, 0, "store", &args.store, "NUMBER",
 			"number of the region at the translator (default 0)", NULL },
-		{ PL_OPT_STRING, 'k', "key", &args.key, "KEY", "of key-write, increment, postcard",
-			NULL },
+		{ PL_OPT_STRING, 'k', "key", &args.key, "KEY",
+			"key-write, increment, postcard: the key", NULL },
 		{ PL_OPT_CHOICE, 0, "key-form", &args.key_form, "FORM",
 			"form of the key (default text); u32 and u64 are numbers, least significant byte first, be32 most significant first, as u32 is in the published forms",
 			pl_key_forms },
@@ -67,11 +53,12 @@ static const struct pl_opt *options(void)
 			"sketch: the first column (default 0)", NULL },
 		{ PL_OPT_FLAG, 0, "immediate", &args.immediate, NULL,
 			"ask the collector to wake a worker (write with immediate)", NULL },
-		{ PL_OPT_HEADING, 0, "How", NULL, NULL, NULL, NULL },
+		{ PL_OPT_HEADING, 0, "Sending", NULL, NULL, NULL, NULL },
 		{ PL_OPT_CHOICE, 0, "form", &args.form, "FORM",
 			"form of the reports (default pathline)", pl_arg_dta_forms },
 		{ PL_OPT_FLAG, 0, "sequenced", &args.sequenced, NULL,
-			"number the reports and send again what the translator misses", NULL },
+			"number the reports, and send again those that the translator misses",
+			NULL },
 		{ PL_OPT_U64, 0, "ring", &args.ring, "COUNT",
 			"reports kept for retransmission (default 8192, tracking 127)", NULL },
 		{ PL_OPT_DURATION, 0, "hold", &args.hold_ns, "TIME",
@@ -94,108 +81,10 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
-/* A key or a value, and the number in it when it is one. */
-struct item {
-	uint8_t *bytes;
-	size_t n;
-	bool number, little;
-};
+/* ---- the report ---- */
 
-struct job {
-	struct pl_dta_report report;
-	struct item key, value;
-	uint32_t hops[HOPS_MAX];
-	unsigned int n_hops;
-	struct pl_reporter *reporter;
-	int fd;
-	uint64_t unsent;
-};
-
-static volatile sig_atomic_t stop;
-
-static void on_stop(int signo)
-{
-	(void)signo;
-	stop = 1;
-}
-
-/* ---- the socket ---- */
-
-static int open_socket(const char *uri)
-{
-	const char *text = strncmp(uri, "udp://", 6) == 0 ? uri + 6 : uri;
-	struct sockaddr_in6 to = { .sin6_family = AF_INET6 };
-	struct pl_addr addr;
-	uint16_t port;
-	int fd, v6only = 0;
-
-	if (pl_parse_endpoint(text, &addr, &port) < 0 || port == 0 ||
-		pl_addr_is_unspecified(&addr)) {
-		pl_complain("report: \"%s\" is not udp://ADDRESS:PORT", uri);
-		return -EINVAL;
-	}
-	memcpy(&to.sin6_addr, addr.b, 16);
-	to.sin6_port = htons(port);
-	fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only)) < 0 ||
-		connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
-		int error = -errno;
-
-		pl_complain("report: %s: %s", uri, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return error;
-	}
-	return fd;
-}
-
-/* A full socket is waited for; what is refused otherwise is counted, and sent again when it is
- * numbered. */
-static void send_datagram(void *arg, const void *bytes, size_t n)
-{
-	struct job *j = arg;
-	struct pollfd writable = { .fd = j->fd, .events = POLLOUT };
-
-	while (send(j->fd, bytes, n, 0) < 0) {
-		if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR) {
-			j->unsent++;
-			return;
-		}
-		(void)poll(&writable, 1, 1);
-		if (stop)
-			return;
-	}
-}
-
-static void take_nacks(struct job *j)
-{
-	uint8_t bytes[64];
-	ssize_t n;
-
-	while ((n = recv(j->fd, bytes, sizeof(bytes), 0)) >= 0)
-		pl_reporter_nack(j->reporter, pl_clock_mono_ns(), bytes, (size_t)n);
-}
-
-/* Until the reporter has something to do, a NACK comes, or `until_ns`. */
-static void wait_a_while(struct job *j, uint64_t until_ns)
-{
-	struct pollfd readable = { .fd = j->fd, .events = POLLIN };
-	uint64_t now = pl_clock_mono_ns(), due = pl_reporter_due_ns(j->reporter), wait = 0;
-	struct timespec ts;
-
-	if (until_ns < due)
-		due = until_ns;
-	if (due > now)
-		wait = due - now < WAIT_MAX_NS ? due - now : WAIT_MAX_NS;
-	ts = (struct timespec){ 0, (long)wait };
-	if (ppoll(&readable, 1, &ts, NULL) > 0)
-		take_nacks(j);
-	pl_reporter_tick(j->reporter, pl_clock_mono_ns());
-}
-
-/* ---- what is reported ---- */
-
-static int parse_item(struct item *item, const char *what, const char *text, const char *form)
+static int parse_item(
+	struct pl_report_item *item, const char *what, const char *text, const char *form)
 {
 	int r = pl_key_parse(text, form, &item->bytes, &item->n);
 
@@ -208,15 +97,7 @@ static int parse_item(struct item *item, const char *what, const char *text, con
 	return 0;
 }
 
-static void step(struct item *item)
-{
-	for (size_t i = 0; i < item->n; i++) {
-		if (++item->bytes[item->little ? i : item->n - 1 - i] != 0)
-			break;
-	}
-}
-
-static int parse_hops(struct job *j)
+static int parse_hops(struct pl_report_send_options *j)
 {
 	const char *p = args.hops;
 
@@ -225,7 +106,7 @@ static int parse_hops(struct job *j)
 		size_t n = strcspn(p, ",");
 		uint64_t node;
 
-		if (n >= sizeof(word) || j->n_hops == HOPS_MAX)
+		if (n >= sizeof(word) || j->n_hops == PL_REPORT_HOPS_MAX)
 			return -EINVAL;
 		memcpy(word, p, n);
 		word[n] = '\0';
@@ -254,8 +135,8 @@ static int usage(const char *what)
 	return -EINVAL;
 }
 
-/* What the options say, complete; complains. */
-static int make_report(struct job *j, const char *word)
+/* Makes the report that the options describe; complains of options that it lacks. */
+static int make_report(struct pl_report_send_options *j, const char *word)
 {
 	struct pl_dta_report *r = &j->report;
 	bool keyed, valued;
@@ -303,172 +184,41 @@ static int make_report(struct job *j, const char *word)
 	return 0;
 }
 
-/* ---- reporting ---- */
-
-static int put(struct job *j, const struct pl_dta_report *report)
+static int send_from(const struct pl_opt_list *operands)
 {
-	int r;
-
-	while ((r = pl_reporter_put(j->reporter, pl_clock_mono_ns(), report)) == -EAGAIN && !stop)
-		wait_a_while(j, UINT64_MAX);
-	if (r == -EINVAL)
-		return usage(
-			"this --form cannot carry the report: published forms have no --store, no --no-length, no sketches, and only keys of four bytes (--key-form be32)");
-	if (r == -EMSGSIZE)
-		return usage("the report does not fit in a datagram of 1400 bytes");
-	return r;
-}
-
-static int put_once(struct job *j)
-{
-	struct pl_dta_report hop = j->report;
-	int r = 0;
-
-	if (j->report.op != PL_DTA_POSTCARD)
-		return put(j, &j->report);
-	for (unsigned int i = 0; r == 0 && i < j->n_hops; i++) {
-		hop.hop = (uint8_t)(i + 1);
-		hop.path_length = args.cut ? 0 : (uint8_t)j->n_hops;
-		hop.value = j->hops[i];
-		/* The last one wakes. */
-		hop.immediate = j->report.immediate && i + 1 == j->n_hops;
-		r = put(j, &hop);
-	}
-	return r;
-}
-
-static int report_all(struct job *j)
-{
-	int r = 0;
-
-	for (uint64_t i = 0; r == 0 && !stop && (args.loop || i < args.count); i++) {
-		r = put_once(j);
-		if (args.step_key)
-			step(&j->key);
-		if (args.step_value)
-			step(&j->value);
-		if (args.sequenced && i % 64 == 0)
-			take_nacks(j);
-	}
-	while (r == 0 && !stop && pl_reporter_waiting(j->reporter) > 0) {
-		pl_reporter_flush(j->reporter, pl_clock_mono_ns());
-		if (pl_reporter_waiting(j->reporter) > 0)
-			wait_a_while(j, UINT64_MAX);
-	}
-	return r == -EAGAIN ? 0 : r;
-}
-
-/* What is still missing on the other side is asked for now. */
-static void settle(struct job *j)
-{
-	const struct pl_reporter_counters *c = pl_reporter_counters(j->reporter);
-	uint64_t nacks = 0, unconfirmed = 0, until = pl_clock_mono_ns() + SETTLE_NS;
-
-	while (!stop && pl_clock_mono_ns() < until) {
-		wait_a_while(j, until);
-		if (c->nacks == nacks && pl_reporter_unconfirmed(j->reporter) == unconfirmed &&
-			(c->answers == 0 || unconfirmed > 0))
-			continue;
-		nacks = c->nacks;
-		unconfirmed = pl_reporter_unconfirmed(j->reporter);
-		if (c->answers > 0 && unconfirmed == 0)
-			return;
-		until = pl_clock_mono_ns() + (c->answers > 0 ? PATIENCE_NS : SETTLE_NS);
-	}
-}
-
-static void tell_account(const struct job *j)
-{
-	const struct pl_reporter_counters *c = pl_reporter_counters(j->reporter);
-
-	fprintf(stderr, "%" PRIu64 " reports in %" PRIu64 " datagrams, %" PRIu64 " bytes",
-		c->reports, c->datagrams, c->bytes);
-	if (args.sequenced)
-		fprintf(stderr,
-			"; %" PRIu64 " NACKs, %" PRIu64 " reports sent again, %" PRIu64
-			" asked for too late",
-			c->nacks, c->again, c->unavailable);
-	if (j->unsent > 0)
-		fprintf(stderr, "; %" PRIu64 " datagrams that the system refused", j->unsent);
-	if (args.sequenced && c->answers == 0 && c->reports > 0)
-		fputs("; the translator confirmed none", stderr);
-	fputc('\n', stderr);
-}
-
-/* An exit code; says what is known to be missing on the other side. */
-static int outcome(const struct job *j)
-{
-	uint64_t late = pl_reporter_counters(j->reporter)->unavailable,
-		 given_up = pl_reporter_counters(j->reporter)->given_up,
-		 unconfirmed = pl_reporter_unconfirmed(j->reporter);
-
-	if (late > 0)
-		pl_complain(
-			"report: %" PRIu64
-			" reports are lost: the translator requested them when they had left the ring already (--ring, --hold)",
-			late);
-	if (given_up > 0)
-		pl_complain(
-			"report: %" PRIu64
-			" reports are lost: the translator gave up on them (translate --nack-tries)",
-			given_up);
-	if (unconfirmed > 0 && !stop)
-		pl_complain("report: %" PRIu64
-			    " reports were sent, but the translator did not confirm them",
-			unconfirmed);
-	if (late > 0 || given_up > 0 || (unconfirmed > 0 && !stop) ||
-		(j->unsent > 0 && !args.sequenced))
-		return PL_EXIT_FAILED;
-	return PL_EXIT_OK;
-}
-
-static int run_job(struct job *j, const struct pl_opt_list *operands)
-{
-	const struct pl_reporter_config config = {
-		.form = (enum pl_dta_form)pl_arg_place(pl_arg_dta_forms, args.form),
-		.sequenced = args.sequenced,
-		.ring = (uint32_t)args.ring,
-		.hold_ns = args.hold_ns,
-		.linger_ns = args.linger_ns,
-		.rate = args.rate,
+	struct pl_report_send_options o = {
+		.reporter = {
+			.form = (enum pl_dta_form)pl_opt_place(pl_arg_dta_forms, args.form),
+			.sequenced = args.sequenced,
+			.ring = (uint32_t)args.ring,
+			.hold_ns = args.hold_ns,
+			.linger_ns = args.linger_ns,
+			.rate = args.rate,
+		},
+		.step_key = args.step_key,
+		.step_value = args.step_value,
+		.cut = args.cut,
+		.count = args.count,
+		.loop = args.loop,
 	};
-	struct pl_diag diag = { .text = "" };
-	int r;
+	int code = PL_EXIT_USAGE;
 
 	if (operands->n != 2) {
 		pl_complain(
 			"report: missing primitive or destination, such as: pathline report key-write udp://HOST:PORT");
 		return PL_EXIT_USAGE;
 	}
-	if (make_report(j, operands->items[0]) < 0)
-		return PL_EXIT_USAGE;
-	j->fd = open_socket(operands->items[1]);
-	if (j->fd < 0)
-		return j->fd == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_UNAVAILABLE;
-	r = pl_reporter_new(&j->reporter, &config, send_datagram, j, &diag);
-	if (r < 0) {
-		pl_complain("report: %s", diag.text[0] != '\0' ? diag.text : strerror(-r));
-		return r == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_FAILED;
-	}
-	pl_signals_handle(on_stop, (const int[]){ 0 });
-	/* The socket is open: a translator's answers are read by a process that can do nothing
-	 * else. */
-	r = pl_confine_reader(PL_CONFINE_SENDER, NULL, 0);
-	if (r != 0)
-		return r;
-	r = report_all(j);
-	if (r < 0)
-		return r == -EINVAL ? PL_EXIT_USAGE : PL_EXIT_FAILED;
-	if (args.sequenced)
-		settle(j);
-	tell_account(j);
-	return outcome(j);
+	o.to = operands->items[1];
+	if (make_report(&o, operands->items[0]) == 0)
+		code = pl_report_send(&o);
+	free(o.key.bytes);
+	free(o.value.bytes);
+	return code;
 }
 
 static int run(int argc, char **argv)
 {
 	struct pl_opt_list operands = { 0 };
-	struct job job = { .fd = -1 };
 	int code;
 
 	memset(&args, 0, sizeof(args));
@@ -485,12 +235,7 @@ static int run(int argc, char **argv)
 			"report: unknown primitive \"%s\"; use key-write, append, increment, postcard or sketch",
 			operands.items[0]);
 	else
-		code = run_job(&job, &operands);
-	pl_reporter_free(job.reporter);
-	if (job.fd >= 0)
-		close(job.fd);
-	free(job.key.bytes);
-	free(job.value.bytes);
+		code = send_from(&operands);
 	pl_opt_list_done(&operands);
 	return code;
 }

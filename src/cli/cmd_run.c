@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "service/one_process.h"
+#include "service/tap_account.h"
 
 static struct {
 	const char *file, *listen, *security, *level, *format;
@@ -50,8 +51,8 @@ static int replace(char **text, const char *by)
 	return 0;
 }
 
-/* Reads the file, or what there is without one, and puts the options over it. now: in whose place;
- * NULL: at the start. */
+/* Reads the file, or the defaults without one, and puts the options over it. now: the configuration
+ * that it replaces; NULL: at the start. */
 static int load(void *arg, struct pl_config *ret, const struct pl_config *now, struct pl_diag *diag)
 {
 	int r = args.file == NULL ? pl_config_defaults(ret)
@@ -93,6 +94,16 @@ static int exit_code(int r)
 	}
 }
 
+static void tell_tap(const struct pl_taps_one *one)
+{
+	struct pl_buf text;
+
+	pl_buf_init(&text);
+	pl_tap_put_sources(&one->service, &text);
+	pl_info("run", "tap %s: tapping %.*s", one->name, (int)text.len, text.data);
+	pl_buf_done(&text);
+}
+
 static void say_start(void *arg)
 {
 	const struct pl_one_process *p = arg;
@@ -112,6 +123,8 @@ static void say_start(void *arg)
 	if (p->memory.began)
 		pl_info("run", "serving memory on %s, %u regions",
 			pl_collector_name(p->memory.collector), p->memory.options.n_stores);
+	for (unsigned int i = 0; i < p->taps.n; i++)
+		tell_tap(p->taps.taps[i]);
 	if (geteuid() == 0)
 		pl_notice("run",
 			"runs as root without capabilities; the key 'user' names another user");
@@ -194,7 +207,8 @@ static int run(int argc, char **argv)
 
 const struct pl_command pl_command_run = {
 	.name = "run",
-	.summary = "the daemon: collect reports, translate DTA, serve memory, metrics and files",
+	.summary =
+		"the daemon: collect reports, translate DTA, serve memory, tap, metrics and files",
 	.usage = "[-c FILE]",
 	.description =
 		"Receives telemetry reports on the configured sources, decodes them, keeps statistics of\n"

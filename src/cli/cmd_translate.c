@@ -2,16 +2,14 @@
 /* pathline translate: DTA reports from a port into telemetry memory. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/complain.h"
-#include "base/num.h"
+#include "chain/translator.h"
 #include "cli/args.h"
 #include "cli/command.h"
-#include "cli/stdout.h"
-#include "service/translator.h"
+#include "show/stdout.h"
 
 static const char *const forms[] = { "plain", "tracking", NULL };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pathline version: what this binary is, and what it was built with. */
+/* pathline version: the version of this binary and of the libraries it was built with. */
 #include <microhttpd.h>
 #include <pcap/pcap.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "base/sandbox.h"
 #include "cli/args.h"
 #include "cli/command.h"
+#include "kafka/kafka.h"
 #include "netio/xdp.h"
 
 #ifdef __clang__
@@ -72,6 +73,7 @@ static int run(int argc, char **argv)
 		{ "zlib", zlibVersion() },
 		{ "xxhash", xxhash },
 		{ "libseccomp", pl_sandbox_library() },
+		{ "librdkafka", pl_kafka_library() },
 #if PL_HAVE_BPF
 		{ "libbpf", pl_xdp_library() },
 		{ "kernel programs", "built in" },

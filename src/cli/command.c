@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of subcommands, what all of them share, and their help pages. */
+/* The table of subcommands, how their options are parsed, and their help pages. */
 #include "cli/command.h"
-#include "cli/stdout.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/num.h"
@@ -77,11 +75,47 @@ int pl_command_parse(const struct pl_command *cmd, int argc, char **argv,
 	return r;
 }
 
+#define COLUMNS 100
+
+/* Characters of UTF-8. */
+static size_t columns(const char *text, size_t bytes)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		n += (text[i] & 0xc0) != 0x80;
+	return n;
+}
+
+/* Goes on in another line between two alternatives when there is no room. */
+static void usage_line(const struct pl_command *cmd, struct pl_buf *out)
+{
+	static const char between[] = " | ", indent[] = "           ";
+	const char *p = cmd->usage;
+	size_t at;
+
+	pl_buf_printf(out, "Usage: pathline %s%s", cmd->name, *p != '\0' ? " " : "");
+	at = sizeof("Usage: pathline") + strlen(cmd->name) + 1;
+	while (*p != '\0') {
+		const char *end = strstr(p + 1, between);
+		const size_t bytes = end != NULL ? (size_t)(end - p) : strlen(p),
+			     n = columns(p, bytes);
+
+		if (at + n > COLUMNS && p != cmd->usage) {
+			pl_buf_printf(out, "\n%s", indent);
+			at = sizeof(indent) - 1;
+		}
+		pl_buf_printf(out, "%.*s", (int)bytes, p);
+		at += n;
+		p += bytes;
+	}
+	pl_buf_chr(out, '\n');
+}
+
 void pl_help_page(const struct pl_command *cmd, struct pl_buf *out)
 {
 	pl_buf_printf(out, "pathline %s: %s\n\n", cmd->name, cmd->summary);
-	pl_buf_printf(out, "Usage: pathline %s%s%s\n", cmd->name, cmd->usage[0] != '\0' ? " " : "",
-		cmd->usage);
+	usage_line(cmd, out);
 	if (cmd->description != NULL)
 		pl_buf_printf(out, "\n%s\n", cmd->description);
 	if (cmd->options != NULL) {
@@ -107,12 +141,4 @@ void pl_help_overview(struct pl_buf *out)
 		"messages to standard error. Exit codes: 0 done, 1 failed, 2 usage, 3 nothing found or a threshold\n"
 		"crossed, 69 something needed is unavailable, 77 privilege missing, 78 bad\n"
 		"configuration.\n");
-}
-
-void pl_stdout_flush(struct pl_buf *buf, bool *gone, int *error)
-{
-	if (buf->failed && *error == 0)
-		*error = -ENOMEM;
-	pl_stdout_write(buf->data, buf->len, gone, error);
-	pl_buf_reset(buf);
 }

@@ -58,8 +58,4 @@ void pl_help_man_overview(struct pl_buf *out);
 struct pl_conf_row;
 /* pathline.conf(5), from the schema. */
 void pl_help_man_conf(const struct pl_conf_row *rows, struct pl_buf *out);
-
-/* All of it to standard output, unless it failed before. *gone: nobody reads any more; *error: a
- * negative errno. */
-/* What was gathered, which is empty afterwards. */
-void pl_stdout_flush(struct pl_buf *buf, bool *gone, int *error);
+void pl_help_man_queries(struct pl_buf *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Options of the decoder. */
 #include "cli/decode_args.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ _Static_assert(PL_UNIT_NS == 0 && PL_UNIT_US == 1, "as listed");
 /* Of a word that the option parser has checked; 0 when the option was not given. */
 static unsigned int place(const char *const *words, const char *word)
 {
-	return word == NULL ? 0 : pl_arg_place(words, word);
+	return word == NULL ? 0 : pl_opt_place(words, word);
 }
 
 static int usage(const char *option, const char *text, const char *wanted)
@@ -149,6 +149,19 @@ int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_opt
 	ret->profiles = profile;
 	ret->n_profiles = 1;
 	return r;
+}
+
+bool pl_decode_args_given(const struct pl_decode_args *args)
+{
+	const char *const texts[] = { args->report_version, args->dialect, args->queue_word,
+		args->tcp_placement, args->dscp, args->marker, args->time_unit,
+		args->latency_unit };
+	bool given = args->report_ports.n > 0 || args->ioam_times.n > 0 || args->int_port != 0 ||
+		     args->gre_type != 0 || args->geneve_class != 0;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		given = given || texts[i] != NULL;
+	return given;
 }
 
 void pl_decode_args_done(struct pl_decode_args *args)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs "pathline gen dta". */
 #include "cli/gen_dta.h"
 
 #include <errno.h>
@@ -6,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ask/gen_send.h"
 #include "base/clock.h"
 #include "base/num.h"
 #include "cli/args.h"
-#include "cli/gen_send.h"
 #include "gen/dta_gen.h"
 #include "netio/port.h"
 
@@ -36,7 +37,7 @@ static const struct pl_arg_number numbers[] = { { "copies", &o.copies },
 static const struct pl_opt *options(void)
 {
 	static const struct pl_opt table[] = {
-		{ PL_OPT_HEADING, 0, "What", NULL, NULL, NULL, NULL },
+		{ PL_OPT_HEADING, 0, "Contents", NULL, NULL, NULL, NULL },
 		{ PL_OPT_CHOICE, 0, "stream", &o.stream, "STREAM",
 			"stream to generate (default key-write); mix has the first five in turn, into regions --store and up; marple has the queries of a trace; the last three are not DTA but records of 8, 17 and 33 bytes for collectors without DTA",
 			streams },
@@ -123,8 +124,8 @@ static const struct pl_opt *options(void)
 	return table;
 }
 
-/* The options whose fields are narrower than they, and zeros; complains. What was not given is 0
- * then. */
+/* Refuses zeros, and numbers that their fields do not hold; complains. Numbers that were not given
+ * are 0 then. */
 static int check_numbers(void)
 {
 	const struct {
@@ -139,7 +140,7 @@ static int check_numbers(void)
 		{ "rows", o.rows, 16 }, { "cell-bytes", o.cell_bytes, 8 } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		if (rows[i].v > rows[i].max && rows[i].v != PL_ARG_NOT_GIVEN) {
+		if (rows[i].v > rows[i].max && rows[i].v != PL_OPT_NOT_GIVEN) {
 			pl_complain("gen: --%s is at most %" PRIu64, rows[i].name, rows[i].max);
 			return -EINVAL;
 		}
@@ -156,8 +157,8 @@ static int make_config(struct pl_dta_gen_cfg *c, bool udp, struct pl_diag *diag)
 {
 	*c = (struct pl_dta_gen_cfg){
 		.seed = o.seed,
-		.stream = (enum pl_dta_stream)pl_arg_place(streams, o.stream),
-		.form = (enum pl_dta_form)pl_arg_place(pl_arg_dta_forms, o.form),
+		.stream = (enum pl_dta_stream)pl_opt_place(streams, o.stream),
+		.form = (enum pl_dta_form)pl_opt_place(pl_arg_dta_forms, o.form),
 		.sequenced = o.sequenced,
 		.immediate = o.immediate,
 		.store = (uint16_t)o.store,
@@ -275,8 +276,7 @@ static int send_stream(const char *uri, struct pl_diag *diag, int *ret_exit)
 	if (r < 0)
 		return r;
 	*ret_exit = PL_EXIT_FAILED;
-	if (uri != NULL && !o.dry_run)
-		r = pl_port_open(&port, uri, PL_PORT_SEND, NULL, diag);
+	r = pl_gen_open(&port, o.dry_run ? NULL : uri, NULL, diag);
 	if (r == 0) {
 		source = (struct pl_gen_source){ next, due_ns, skip_to, gen,
 			pl_dta_gen_cfg(gen)->start_ns, tell };
@@ -284,9 +284,11 @@ static int send_stream(const char *uri, struct pl_diag *diag, int *ret_exit)
 		r = pl_gen_send(&source, port, paced,
 			o.flood && o.duration_ns != 0 ? pl_clock_mono_ns() + o.duration_ns : 0,
 			&acc, diag);
-		closed = pl_port_close(port);
+		closed = pl_gen_close(port);
 		r = r < 0 ? r : closed;
 		tell_account(gen, &acc);
+	} else {
+		(void)pl_gen_close(NULL);
 	}
 	pl_dta_gen_free(gen);
 	return r;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads the options of "pathline gen". */
 #include "cli/gen_options.h"
 
 #include <assert.h>
@@ -134,7 +135,7 @@ static const struct pl_opt int_only[] = {
 	{ PL_OPT_CHOICE, 0, "int", &o.version, "VERSION", "INT version", version_words },
 	{ PL_OPT_CHOICE, 0, "mode", &o.mode, "MODE", "INT mode", mode_words },
 	{ PL_OPT_CHOICE, 0, "carrier", &o.carrier, "CARRIER", "carrier of INT", carrier_words },
-	{ PL_OPT_CHOICE, 0, "dialect", &o.dialect, "DIALECT", "dialect of INT: whose reading of the specification", dialect_words },
+	{ PL_OPT_CHOICE, 0, "dialect", &o.dialect, "DIALECT", "dialect of INT that the nodes write", dialect_words },
 	{ PL_OPT_STRING, 0, "fields", &o.fields, "LIST", "node, ports, latency, queue, ingress-ts, egress-ts, ports2 (v0.5: congestion), tx-util, buffer, checksum, with commas; or a bitmap like 0xff00" },
 	{ PL_OPT_CHOICE, 0, "announce", &o.announce, "HOW", "mark that announces INT in a packet", announce_words },
 	{ PL_OPT_U64, 0, "dscp", &o.dscp, "N", "DSCP that announces INT (default 0x17)" },

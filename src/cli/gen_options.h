@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The options of pathline gen: what each kind of telemetry takes, and what was given as a
- * generator's configuration. The values belong to the option table, of which there is one per
- * process.
+ * The options of pathline gen for each kind of telemetry, and the generator's configuration that
+ * they make. The values belong to the option table, of which there is one per process.
  */
 #pragma once
 
@@ -20,7 +19,7 @@ const struct pl_opt *pl_gen_options_int(void);
 const struct pl_opt *pl_gen_options_ioam(void);
 const struct pl_opt *pl_gen_options_all(void); /* of all kinds, for completion and the manual */
 
-/* What concerns the command rather than the generator. */
+/* Options of the command rather than of the generator. */
 struct pl_gen_run {
 	const char *file;   /* -w */
 	const char *preset; /* "list": asks for the list */
@@ -34,7 +33,7 @@ struct pl_gen_run pl_gen_options_run(void);
 int pl_gen_options_config(
 	struct pl_gen_cfg *cfg, struct pl_buf *topology, bool ioam, bool udp, struct pl_diag *diag);
 
-/* Frees what parsing kept. */
+/* Frees the lists that parsing kept. */
 void pl_gen_options_done(void);
 
 /* The form that a kind of damage needs, in the words of the options; "" = any. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The binary: finds the subcommand and runs it. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "cli/command.h"
-#include "cli/stdout.h"
-#include "service/signals.h"
+#include "runtime/signals.h"
+#include "show/stdout.h"
 
 static int overview(FILE *to)
 {
@@ -48,6 +49,8 @@ int main(int argc, char **argv)
 {
 	int code;
 
+	/* Ended children of a process that was told to ignore this are nobody's to wait for. */
+	(void)signal(SIGCHLD, SIG_DFL);
 	pl_stdout_open();
 	pl_signals_on_end(pl_stdout_hurry);
 	code = dispatch(argc, argv);

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/conf.h"
 #include "cli/command.h"
+#include "lang/builtin.h"
 
 /* The date of the version as NEWS.md has it; not the day of the build, which would make builds
  * differ. */
@@ -116,7 +117,9 @@ static void title(struct pl_buf *out, const char *page, const char *section)
 	for (; *page != '\0'; page++)
 		pl_buf_chr(out, *page >= 'a' && *page <= 'z' ? (char)(*page - 'a' + 'A') : *page);
 	pl_buf_printf(out, " %s \"" RELEASED "\" \"pathline " PL_VERSION "\" \"%s\"\n", section,
-		section[0] == '1' ? "User Commands" : "File Formats");
+		section[0] == '1'   ? "User Commands"
+		: section[0] == '5' ? "File Formats"
+				    : "Miscellaneous");
 }
 
 static void exit_codes(struct pl_buf *out)
@@ -205,6 +208,51 @@ void pl_help_man_overview(struct pl_buf *out)
 	}
 	exit_codes(out);
 	environment(out);
+}
+
+/* The text of a question is one line: it is broken between its words. */
+static void question_text(struct pl_buf *out, const char *text)
+{
+	pl_buf_str(out, ".IP\n");
+	put(out, text, true);
+	pl_buf_chr(out, '\n');
+}
+
+void pl_help_man_queries(struct pl_buf *out)
+{
+	const struct pl_query_builtin *all;
+	const uint32_t n = pl_query_builtins(&all);
+
+	title(out, "pathline-queries", "7");
+	heading(out, "NAME");
+	pl_buf_str(out, "pathline\\-queries \\- questions over records that have a name\n");
+	heading(out, "DESCRIPTION");
+	paragraphs(out,
+		"Each stands in the place of a question of pathline query and of the daemon's standing\n"
+		"queries. Parameters that have other values than those below stand in parentheses:\n"
+		"\n"
+		"  pathline query 'portscan(threshold=100, window=5s)' trace.pcap\n"
+		"\n"
+		"Below stand for each the parameters with their values when not given, and its text in the\n"
+		"language, in which $NAME is the value of a parameter. A changed text is a question as any\n"
+		"other is. 'pathline query --explain NAME' shows how it is run; --into sends its rows to a\n"
+		"file or a topic of Kafka, under its name.");
+	heading(out, "QUESTIONS");
+	for (uint32_t i = 0; i < n; i++) {
+		pl_buf_printf(out, ".SS %s\n", all[i].name);
+		put(out, all[i].help, true);
+		pl_buf_str(out, ".\n");
+		for (const struct pl_query_param *p = all[i].params; p->name != NULL; p++) {
+			pl_buf_printf(out, ".TP\n\\fB%s\\fR (", p->name);
+			put(out, p->value, false);
+			pl_buf_str(out, ")\n");
+			put(out, p->help, true);
+			pl_buf_chr(out, '\n');
+		}
+		question_text(out, all[i].text);
+	}
+	heading(out, "SEE ALSO");
+	pl_buf_str(out, "\\fBpathline\\-query\\fR(1)\n");
 }
 
 static const char *type_word(enum pl_conf_type type)

@@ -184,7 +184,7 @@ PL_CORE_INLINE uint32_t pl_core_number_mask(const struct pl_core_report *r)
 /*
  * The sequence number of one datagram, into its exporter's books: once per datagram, whatever the
  * reports in it, and only where no decoder does the same. Of r: as pl_core_exporter_of, and seq.
- * What was lost is told by the tick (detect/tables.c).
+ * The tick tells how many were lost (detect/tables_tick.c).
  */
 PL_CORE_INLINE uint32_t pl_core_exporter_step(
 	struct pl_core_env *env, const struct pl_core_report *r)

@@ -3,8 +3,8 @@
  * What detection remembers, as it lies in memory: the same bytes in a heap region of user space and
  * in the array maps of the kernel program, which user space maps. Every table is an array of sets
  * of eight ways; a set is one line of way words, one of owners, and eight entries that begin with
- * their key. detect_table.h finds and makes entries, detect_steps.h steps them, detect/tick.c ends
- * and ages them.
+ * their key. detect_table.h finds and makes entries, detect_steps.h steps them,
+ * detect/tables_tick.c ends and ages them.
  *
  * A way word: tag in the upper half (0: free, PL_CORE_TAG_BUSY: being filled), in the lower half
  * when the key was last heard of, in units of 2^20 ns, modulo 2^32 (52 days; what is idle is gone
@@ -321,8 +321,8 @@ struct pl_core_prepared {
 
 /*
  * What is detected. Replaced at run time as a whole; then every band must be emptied
- * (pl_core_unband in detect/tick.c), so that the next value of each key is looked at by the new
- * rules. Geometry (secret, mask) belongs to the tables and stays.
+ * (pl_tables_unband), so that the next value of each key is looked at by the new rules. Geometry
+ * (secret, mask) belongs to the tables and stays.
  */
 struct pl_core_rules {
 	uint64_t secret[PL_CORE_SECRETS]; /* random: keys come from the network */

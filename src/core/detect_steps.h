@@ -583,6 +583,10 @@ PL_CORE_INLINE uint32_t pl_core_take(struct pl_core_env *env, const struct pl_co
 	return pl_core_take_way(env, way, owner, whose, i, table, now, idle_ns, ret_old);
 }
 
+#include "core/detect_keys.h"
+
+#include "core/detect_bursts.h"
+
 #include "core/detect_places.h"
 
 #include "core/detect_exporters.h"

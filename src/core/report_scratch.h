@@ -80,22 +80,27 @@ _Static_assert(sizeof(struct pl_core_layout) == 64, "a cache line");
 
 /* A layout stays where it was put, so that the kernel program never reads one that is being
  * changed; when a key's four places are taken its reports are escalated. */
-#define PL_CORE_LAYOUTS 256
+#define PL_CORE_LAYOUTS_BITS 10
+#define PL_CORE_LAYOUTS      (1 << PL_CORE_LAYOUTS_BITS)
 struct pl_core_layouts {
-	struct pl_core_layout slot[PL_CORE_LAYOUTS];
+	uint64_t
+		seed; /* so that nobody can aim keys at the places of another; set before the first */
 	uint64_t follow; /* of user space: escalate of what is numbered and yet to be learned */
+	uint64_t zero[6];
+	struct pl_core_layout slot[PL_CORE_LAYOUTS];
 };
 
-PL_CORE_INLINE uint32_t pl_core_layout_slot(uint64_t key)
+PL_CORE_INLINE uint32_t pl_core_layout_slot(const struct pl_core_layouts *layouts, uint64_t key)
 {
-	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 56);
+	return (uint32_t)((key * ((UINT64_C(0x9e3779b97f4a7c15) ^ layouts->seed) | 1)) >>
+			  (64 - PL_CORE_LAYOUTS_BITS));
 }
 
 /* NULL when it is not there. */
 PL_CORE_INLINE const struct pl_core_layout *pl_core_layout_find(
 	const struct pl_core_layouts *layouts, uint64_t key)
 {
-	uint32_t at = pl_core_layout_slot(key);
+	uint32_t at = pl_core_layout_slot(layouts, key);
 
 #ifdef __bpf__
 #pragma unroll

@@ -150,6 +150,8 @@ static void settle(struct pl_decode *d, const struct pl_record_batch *out)
 
 	if (overflow != 0)
 		pl_count(&d->counters.paths_full, overflow);
+	if (d->paths.displaced != 0)
+		pl_count(&d->counters.paths_displaced, d->paths.displaced);
 	d->interned_from = out->n_paths;
 }
 

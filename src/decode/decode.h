@@ -25,7 +25,7 @@ enum pl_time_unit { PL_UNIT_NS, PL_UNIT_US };
 enum pl_tcp_placement { PL_TCP_AUTO, PL_TCP_BEFORE_OPTIONS, PL_TCP_AFTER_OPTIONS };
 enum pl_embedded { PL_EMBEDDED_AUTO, PL_EMBEDDED_ANNOUNCED, PL_EMBEDDED_NEVER };
 
-/* What is known of one exporter, or of all (bits 0). Zero is "find out", with the usual ports. */
+/* Known properties of one exporter, or of all (bits 0). Zero: "find out", with the usual ports. */
 struct pl_profile {
 	struct pl_addr prefix;
 	unsigned int prefix_bits; /* of 128 */
@@ -148,7 +148,7 @@ struct pl_exporter {
 
 extern const struct pl_stats pl_exporter_stats;
 
-/* What its sequence (core/sequence.h) says of an exporter. */
+/* Sets the counts of an exporter from its sequence (core/sequence.h). */
 struct pl_sequence;
 void pl_exporter_count(struct pl_exporter *x, const struct pl_sequence *seq);
 

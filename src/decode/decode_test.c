@@ -595,7 +595,7 @@ static void exporters(void)
 	put_report(h, NULL, &flow, V05_TWO);
 	eq(feed(d, PL_LINK_UDP, NULL), PL_V_OK, "a table that is full loses no report");
 	eq(pl_counter_read(&pl_decode_counters(d)->exporters_full), 1);
-	eq(pl_counter_read(&pl_decode_counters(d)->paths_full), 1);
+	eq(pl_counter_read(&pl_decode_counters(d)->paths_displaced), 1);
 	ok(!pl_decode_exporter(d, &pos, &e));
 	pl_decode_free(d);
 }

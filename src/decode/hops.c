@@ -4,6 +4,7 @@
  * "not available" (INT v1.0 4.7, v2.1 5.8): it is absent in the record, never a number.
  */
 #include "decode/internal.h"
+#include "record/path_id.h"
 
 static const uint8_t absent[8] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
 
@@ -344,16 +345,6 @@ __attribute__((cold, noinline)) static void reported_latency_to_ns(struct job *j
 	}
 }
 
-/* The path id so far, and one hop more. Absent ports count as such, not as port 0. */
-static inline uint64_t step_of(uint64_t id, const struct pl_hop *h, uint32_t present)
-{
-	uint64_t ports; /* egress in the upper half, as in memory */
-
-	memcpy(&ports, &h->ingress_port, sizeof(ports));
-	return pl_hash_mix(id ^ h->node,
-		(ports << 32 | ports >> 32) | (uint64_t)(present & PL_HOP_HAS_egress_port) << 59);
-}
-
 void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n)
 {
 	/* IOAM says its unit itself and is in ns by now. */
@@ -379,13 +370,13 @@ void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned i
 			link_latency(j, h, &hops[i - 1], ts_us);
 		latency += h->hop_latency_ns;
 		all &= h->present;
-		id = step_of(id, h, h->present);
+		id = pl_path_id_step(id, h, h->present);
 	}
 	if (__builtin_expect(ts_us, 0))
 		to_ns(j, hops, n);
 	/* A part of a path has no identity: calling it a path would invent path changes. */
 	if (whole && (all & PL_HOP_HAS_node) != 0) {
-		path->path_id = id == 0 ? 1 : id;
+		path->path_id = pl_path_id_end(id);
 		path->present |= PL_PATH_HAS_path_id;
 	}
 	if (whole && (all & PL_HOP_HAS_hop_latency_ns) != 0) {
@@ -459,7 +450,7 @@ static inline __attribute__((always_inline)) void derive_as(struct job *j, struc
 	present |= PL_HOP_HAS_path_id | (times ? PL_HOP_HAS_hop_latency_ns : 0);
 	hops->present = present;
 	derive_hop(j, hops, 0, max, true, reported, times, wide);
-	id = step_of(id, hops, present);
+	id = pl_path_id_step(id, hops, present);
 	latency = hops->hop_latency_ns;
 	before = hops->egress_ts_ns;
 	/* The first has no link before it. */
@@ -467,12 +458,11 @@ static inline __attribute__((always_inline)) void derive_as(struct job *j, struc
 	for (struct pl_hop *h = hops + 1; h != end; h++) {
 		h->present = present;
 		derive_hop(j, h, before, max, false, reported, times, wide);
-		id = step_of(id, h, present);
+		id = pl_path_id_step(id, h, present);
 		latency += h->hop_latency_ns;
 		before = h->egress_ts_ns;
 	}
-	if (__builtin_expect(id == 0, 0))
-		id = 1;
+	id = pl_path_id_end(id);
 	path->path_id = id;
 	if (reported || (times && (j->notes & PL_NOTE_BIT(LATENCY_IMPLAUSIBLE)) == 0)) {
 		path->latency_ns = latency;

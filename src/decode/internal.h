@@ -99,7 +99,8 @@ static inline struct exporter *exporters_get(
 struct path_slot {
 	uint64_t path_id; /* 0 = free */
 	uint64_t reports, last_ts_ns;
-	uint32_t info; /* position in infos */
+	uint32_t info;  /* position in shapes and order */
+	uint32_t share; /* whose it is */
 };
 
 struct path_shape {
@@ -109,12 +110,22 @@ struct path_shape {
 
 #define PATHS_RECENT_BITS 6
 
+/*
+ * When the table is full, a source with less than an even share of it takes the place of a path of
+ * another that has more (base/shares.h); one with more takes that of its own or of an idle path, a
+ * few times in a batch, so that sources with more paths than there is room for cost the others no
+ * time.
+ */
 struct paths {
 	struct path_slot *slots;
 	struct path_shape *shapes;
 	uint64_t seed;
 	uint32_t *order; /* slot of the i-th path */
 	uint32_t n, max, mask;
+	struct pl_shares shares;
+	uint32_t hand;      /* where the next look for a path to displace goes on */
+	uint32_t exchanges; /* left to sources with more than their share, in this batch */
+	uint32_t displaced; /* of this batch */
 	/* Of few paths, those seen last, by bits of an id that may be aimed at, which costs the
 	 * attacked a look into the slots. None is ever NULL. */
 	struct path_slot *recent[1 << PATHS_RECENT_BITS];
@@ -125,7 +136,8 @@ void paths_done(struct paths *p);
 uint64_t paths_memory(uint32_t max);
 /* The slot of an id, or NULL. */
 const struct path_slot *paths_find(const struct paths *p, uint64_t path_id);
-/* Counts the paths first … n_paths-1 of the batch; those that did not fit are returned. */
+/* Counts the paths first … n_paths-1 of the batch; those that did not fit are returned, and those
+ * that made room are in p->displaced. */
 uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint32_t first);
 
 /* ---- decode.c ---- */
@@ -170,7 +182,7 @@ struct pl_decode {
 	} sum;
 };
 
-/* What is decoded now: one packet, one report of it. */
+/* The packet, and the report in it, that is being decoded. */
 struct job {
 	struct pl_decode *d;
 	const struct pl_packet *pkt;

@@ -172,8 +172,9 @@ struct gathered {
 	struct pl_path *path;
 	struct pl_hop *hops;
 	unsigned int n;
-	uint32_t kinds;               /* bits of enum pl_ioam_kind */
-	uint16_t ns[PL_IOAM_DEX + 1]; /* of the first option of a kind */
+	uint32_t kinds; /* bits of enum pl_ioam_kind */
+	/* of the first option of a kind; of direct export, of the first with a flow id or a number */
+	uint16_t ns[PL_IOAM_DEX + 1];
 	/* direct export gave a flow id or a number: flow_id and flow_seq are its own */
 	bool dex_flow;
 	bool e2e_time;
@@ -245,6 +246,10 @@ static enum pl_verdict gather_e2e(struct gathered *g, const struct pl_ioam_optio
 	if (v != PL_V_OK)
 		return v;
 	g->j->notes |= e2e.notes;
+	if ((g->kinds & 1u << PL_IOAM_E2E) != 0) {
+		g->j->notes |= PL_NOTE_BIT(IOAM_MORE);
+		return PL_V_OK;
+	}
 	g->ns[PL_IOAM_E2E] = e2e.ns;
 	if (e2e.have_seq)
 		set_flow_seq(g, e2e.seq);
@@ -265,6 +270,10 @@ static enum pl_verdict gather_dex(struct gathered *g, const struct pl_ioam_optio
 	if (v != PL_V_OK)
 		return v;
 	g->j->notes |= dex.notes;
+	if (g->dex_flow) {
+		g->j->notes |= PL_NOTE_BIT(IOAM_MORE);
+		return PL_V_OK;
+	}
 	g->ns[PL_IOAM_DEX] = dex.ns;
 	if (!dex.have_flow && !dex.have_seq)
 		return PL_V_OK;
@@ -287,10 +296,12 @@ static enum pl_verdict gather_pot(struct gathered *g, const struct pl_ioam_optio
 	if (v != PL_V_OK)
 		return v;
 	g->j->notes |= pot.notes;
-	if (!g->pot.have_values) {
-		g->pot = pot;
-		g->ns[PL_IOAM_POT] = pot.ns;
+	if (g->pot.have_values) {
+		g->j->notes |= PL_NOTE_BIT(IOAM_MORE);
+		return PL_V_OK;
 	}
+	g->pot = pot;
+	g->ns[PL_IOAM_POT] = pot.ns;
 	return PL_V_OK;
 }
 

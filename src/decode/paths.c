@@ -9,6 +9,8 @@
 #include "decode/internal.h"
 
 #define PREFETCH_AHEAD  8
+#define EXCHANGES       2 /* a batch; see struct paths */
+#define IDLE_NS         (UINT64_C(60) * 1000 * 1000 * 1000)
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
 /*
@@ -42,7 +44,9 @@ int paths_init(struct paths *p, uint32_t max)
 	p->order = calloc(max, sizeof(*p->order));
 	for (unsigned int i = 0; i < 1 << PATHS_RECENT_BITS; i++)
 		p->recent[i] = p->slots;
-	return p->slots == NULL || p->shapes == NULL || p->order == NULL ? -ENOMEM : 0;
+	if (p->slots == NULL || p->shapes == NULL || p->order == NULL)
+		return -ENOMEM;
+	return pl_shares_init(&p->shares, max);
 }
 
 void paths_done(struct paths *p)
@@ -51,12 +55,14 @@ void paths_done(struct paths *p)
 		munmap(p->slots, slots_bytes(p));
 	free(p->shapes);
 	free(p->order);
+	pl_shares_done(&p->shares);
 }
 
 uint64_t paths_memory(uint32_t max)
 {
 	return slots_for(max) * (uint64_t)sizeof(struct path_slot) +
-	       (uint64_t)max * (sizeof(struct path_shape) + sizeof(uint32_t));
+	       (uint64_t)max * (sizeof(struct path_shape) + sizeof(uint32_t)) +
+	       pl_shares_memory(max);
 }
 
 /* The id is a hash already, but one that an attacker can aim: key it. */
@@ -65,14 +71,12 @@ static uint32_t home(const struct paths *p, uint64_t path_id)
 	return (uint32_t)(pl_hash_mix(path_id, p->seed) & p->mask);
 }
 
-__attribute__((cold, noinline)) static void make(struct paths *p, struct path_slot *slot,
-	const struct pl_path *path, const struct pl_hop *hops)
+/* The path's nodes and ports, at number `info`. */
+static void keep_shape(
+	struct paths *p, uint32_t info, const struct pl_path *path, const struct pl_hop *hops)
 {
-	struct path_shape *shape = &p->shapes[p->n];
+	struct path_shape *shape = &p->shapes[info];
 
-	slot->path_id = path->path_id;
-	slot->info = p->n;
-	p->order[p->n++] = (uint32_t)(slot - p->slots);
 	shape->hop_count = path->hop_count;
 	for (unsigned int i = 0; i < path->hop_count && i < PL_PATH_STEPS_MAX; i++) {
 		shape->steps[i] = (struct pl_path_step){
@@ -81,6 +85,103 @@ __attribute__((cold, noinline)) static void make(struct paths *p, struct path_sl
 			.egress_port = hops[i].egress_port,
 		};
 	}
+}
+
+/* Takes a slot out; those behind it move up, so that each is found from its home on. */
+static void take_out(struct paths *p, uint32_t hole)
+{
+	uint32_t at = hole;
+
+	for (;;) {
+		at = (at + 1) & p->mask;
+		if (p->slots[at].path_id == 0)
+			break;
+		/* How far it is from its home: it may move no further back than that. */
+		if (((at - home(p, p->slots[at].path_id)) & p->mask) < ((at - hole) & p->mask))
+			continue;
+		p->slots[hole] = p->slots[at];
+		p->order[p->slots[hole].info] = hole;
+		hole = at;
+	}
+	p->slots[hole] = (struct path_slot){ 0 };
+}
+
+static bool is_idle(const struct path_slot *slot, uint64_t now_ns)
+{
+	return now_ns > slot->last_ts_ns && now_ns - slot->last_ts_ns > IDLE_NS;
+}
+
+/*
+ * Of the next few paths, the one to displace for a source that holds `held`: idle, or of a source
+ * with more than that, or its own; of those the heaviest source's, the one least recently seen.
+ * Its number, or p->max.
+ */
+static uint32_t choose(
+	struct paths *p, const struct pl_addr *source, uint32_t held, uint64_t now_ns)
+{
+	uint32_t best = p->max, best_held = 0;
+	uint64_t best_seen = 0;
+
+	for (uint32_t i = 0; i < PL_SHARES_LOOK && i < p->n; i++) {
+		const uint32_t info = p->hand < p->n ? p->hand : 0;
+		const struct path_slot *slot = &p->slots[p->order[info]];
+		const struct pl_share *share = pl_shares_at(&p->shares, slot->share);
+		const uint32_t weight = is_idle(slot, now_ns) ? UINT32_MAX : share->held;
+
+		p->hand = info + 1;
+		if (weight <= held + 1 && !pl_addr_equal(&share->source, source))
+			continue;
+		if (best == p->max || weight > best_held ||
+			(weight == best_held && slot->last_ts_ns < best_seen)) {
+			best = info;
+			best_held = weight;
+			best_seen = slot->last_ts_ns;
+		}
+	}
+	return best;
+}
+
+/* A number for a path of the source: the next, or that of a path that made room; p->max: none. */
+static uint32_t make_place(struct paths *p, const struct pl_addr *source, uint64_t now_ns)
+{
+	const uint32_t held = p->n < p->max ? 0 : pl_shares_held(&p->shares, source);
+	uint32_t info, slot;
+
+	if (p->n < p->max)
+		return p->n++;
+	if ((uint64_t)held * pl_cells_count(&p->shares.cells) >= p->max) {
+		if (p->exchanges == 0)
+			return p->max;
+		p->exchanges--;
+	}
+	info = choose(p, source, held, now_ns);
+	if (info == p->max)
+		return info;
+	slot = p->order[info];
+	pl_shares_give(&p->shares, p->slots[slot].share);
+	take_out(p, slot);
+	p->displaced++;
+	return info;
+}
+
+/* The slot of a path that is new; NULL when there is no room for it. */
+__attribute__((cold, noinline)) static struct path_slot *make(
+	struct paths *p, const struct pl_path *path, const struct pl_hop *hops)
+{
+	const struct pl_addr source = pl_addr_source(&path->exporter);
+	const uint32_t info = make_place(p, &source, path->ts_ns);
+	uint32_t at = home(p, path->path_id);
+
+	if (info == p->max)
+		return NULL;
+	while (p->slots[at].path_id != 0)
+		at = (at + 1) & p->mask;
+	p->slots[at] = (struct path_slot){
+		.path_id = path->path_id, .info = info, .share = pl_shares_take(&p->shares, &source)
+	};
+	p->order[info] = at;
+	keep_shape(p, info, path, hops);
+	return &p->slots[at];
 }
 
 const struct path_slot *paths_find(const struct paths *p, uint64_t path_id)
@@ -103,18 +204,15 @@ static inline struct path_slot **recent_of(struct paths *p, uint64_t path_id)
 static struct path_slot *intern(
 	struct paths *p, const struct pl_path *path, const struct pl_hop *hops)
 {
-	for (uint32_t at = home(p, path->path_id);; at = (at + 1) & p->mask) {
-		struct path_slot *slot = &p->slots[at];
+	struct path_slot *slot = &p->slots[home(p, path->path_id)];
 
-		if (slot->path_id == path->path_id)
-			return *recent_of(p, path->path_id) = slot;
-		if (slot->path_id != 0)
-			continue;
-		if (p->n == p->max)
-			return NULL;
-		make(p, slot, path, hops);
-		return *recent_of(p, path->path_id) = slot;
-	}
+	while (slot->path_id != 0 && slot->path_id != path->path_id)
+		slot = slot == &p->slots[p->mask] ? p->slots : slot + 1;
+	if (slot->path_id == 0)
+		slot = make(p, path, hops);
+	if (slot != NULL)
+		*recent_of(p, path->path_id) = slot;
+	return slot;
 }
 
 /* A path that is not at hand: its slot is on its way when its turn comes. */
@@ -128,6 +226,8 @@ uint32_t paths_intern(struct paths *p, const struct pl_record_batch *batch, uint
 {
 	uint32_t overflow = 0;
 
+	p->displaced = 0;
+	p->exchanges = EXCHANGES;
 	for (uint32_t i = first; i < batch->n_paths; i++) {
 		const struct pl_path *path = &batch->paths[i];
 		struct path_slot *slot;

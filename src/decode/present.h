@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the fields of an INT layout are in a hop record. */
+/* Maps the fields of an INT layout to fields of a hop record. */
 #pragma once
 
 #include "record/record.h"

@@ -12,8 +12,8 @@ enum pl_verdict decode_reports(struct job *j, struct pl_cursor datagram,
 /* The usual report, see fast.c; false and nothing changed when the packet is any other. */
 bool decode_usual(struct job *j);
 
-/* What counts in a sequence. The record has it too, but written in one piece: reading parts of that
- * back would wait for it. */
+/* The values that sequence accounting reads. The record has them, too, but was just written in one
+ * piece: reading parts of it back would stall until the write is done. */
 struct number {
 	uint64_t node;
 	uint32_t seq;
@@ -71,5 +71,5 @@ static inline void set_unproven(struct job *j, struct pl_path *path)
 	j->d->sum.unproven++;
 }
 
-/* What an INT header says about the path as a whole. */
+/* Sets the fields of the path from the INT header. */
 void path_from_int(struct job *j, struct pl_path *path, const struct pl_int *in);

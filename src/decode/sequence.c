@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of sequence accounting that are rarely reached. */
 #include "decode/sequence.h"
 
 void pl_sequence_unusual(struct pl_sequence *s, uint32_t seq, unsigned int bits, uint32_t gap_max)

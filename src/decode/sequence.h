@@ -4,7 +4,7 @@
 
 #include "core/sequence.h"
 
-/* What is not "the next number". */
+/* Counts a number that is not the next one: a gap, a late one, a duplicate, a restart. */
 void pl_sequence_unusual(struct pl_sequence *s, uint32_t seq, unsigned int bits, uint32_t gap_max);
 
 static inline void pl_sequence_update(

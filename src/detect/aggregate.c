@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Adds records to the cells of queues, ports, links and paths. */
 #include "detect/aggregate_state.h"
 
 #include <assert.h>

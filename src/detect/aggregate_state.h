@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an aggregate is, for those who count into it and those who merge. Internal to
+/* The structure of an aggregate, for the files that count into it and merge it. Internal to
  * detect/aggregate*.c. */
 #pragma once
 
@@ -17,9 +17,9 @@ struct hop_cells {
 };
 
 /*
- * Reports of one path meet the same cells: which they were the last time, beside each path's cell.
- * A guess only, held against the cell's key, so that what became of the cell since does not matter.
- * What is in no cell of its own is not remembered.
+ * The cells that the last report of a path counted into, beside the path's cell: the next report
+ * most likely counts into the same. A guess only, compared with the cell's key, so a cell that was
+ * reused since does no harm. Keys without a cell of their own are not remembered.
  */
 struct path_memory {
 	uint64_t epoch; /* of the aggregate, when this was written; another one: nothing is known */

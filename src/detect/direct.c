@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads packets without making records of them. */
 #include "detect/direct.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reports without records, in user space: a packet straight to what the steps of detection are
- * told, by the parser that the kernel program has (core/report_core.h). What it does not settle is
- * for decode/.
+ * Detection without records, in user space: a packet goes straight to the steps of detection, by
+ * the parser that the kernel program has, too (core/report_core.h). Packets that it does not settle
+ * go to decode/.
  */
 #pragma once
 
@@ -31,11 +31,13 @@ struct pl_direct {
 int pl_direct_init(struct pl_direct *direct, const struct pl_decode_options *options);
 void pl_direct_done(struct pl_direct *direct);
 
-/* What a profile of decode/ means here. */
+/* The profile of decode/, in the form of the core. */
 void pl_direct_profile_of(struct pl_core_profile *ret, const struct pl_profile *profile);
 
 /* A value of enum pl_escalation; on PL_ESCALATION_NONE the scratch holds the report and its hops.
- * Layouts not seen before are learned. */
+ * Layouts not seen before are learned, from whomever they come and for good: this is for benchmarks
+ * and tests. Reports from a network are learned by pl_kernel_learn, from proven exporters only and
+ * by shares (decision 32). */
 uint32_t pl_direct_report(struct pl_direct *direct, struct pl_core_scratch *s,
 	const struct pl_packet *pkt, uint64_t now_ns);
 

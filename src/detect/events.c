@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs the steps of detection over record batches. */
 #include "detect/events.h"
 
 #include <assert.h>
@@ -8,16 +9,14 @@
 
 #include "base/hash.h"
 #include "base/rng.h"
+#include "detect/events_state.h"
 #include "detect/flow_fetch.h"
-#include "detect/flow_numbers.h"
 #include "detect/rules.h"
-#include "detect/tables.h"
 
 #include "core/detect_steps.h"
 
-#define CHUNK 64
-#define TURN  8 /* reports stepped while the kernel program waits: a microsecond or two */
-#define LOOK  8 /* reports before its own at which a flow's lines are asked for */
+#define TURN 8 /* reports stepped while the kernel program waits: a microsecond or two */
+#define LOOK 8 /* reports before its own at which a flow's lines are asked for */
 
 struct exporter_cell {
 	struct pl_core_exporter_key key;
@@ -30,21 +29,6 @@ struct exporter_cell {
 };
 
 _Static_assert(sizeof(struct pl_core_exporter_key) == 32, "no padding: keys are compared as bytes");
-
-struct pl_detect {
-	struct pl_core_env env;
-	struct pl_detect_options options; /* with the defaults filled in */
-	struct pl_cells exporters;        /* losses told, of a decoder's exporters */
-	struct pl_node_watch nodes;
-	struct pl_flow_numbers numbers;
-	/* pl_detect_unseen, now and at the look before; of them those to hold against exporters. */
-	uint64_t unseen, unseen_before, uncounted;
-	struct pl_sweep sweep;
-	uint64_t seed;
-	bool levels; /* any hop is of interest */
-	uint64_t hashes[CHUNK];
-	struct pl_core_report reports[CHUNK];
-};
 
 struct pl_core_env *pl_detect_env(struct pl_detect *det)
 {
@@ -350,7 +334,7 @@ static void chunk(struct pl_detect *det, const struct pl_record_batch *batch, ui
 void pl_detect_batch(struct pl_detect *det, const struct pl_record_batch *batch, uint64_t now_ns,
 	struct pl_event_batch *out)
 {
-	const uint32_t most = det->env.turn != NULL ? TURN : CHUNK;
+	const uint32_t most = det->env.turn != NULL ? TURN : PL_DETECT_CHUNK;
 
 	det->env.out = out;
 	for (uint32_t i = 0; i < batch->n_paths; i += most) {
@@ -489,198 +473,4 @@ void pl_detect_tick(
 	pl_tables_tick(&det->env, &det->sweep, pl_detect_raised(det) > 0, now_ns, ts_ns);
 	pl_nodes_hear(&det->env, &det->nodes, now_ns);
 	pl_nodes_tell(&det->env, &det->nodes, now_ns, ts_ns);
-}
-
-bool pl_detect_route(const struct pl_detect *det, uint64_t path_id, struct pl_path_nodes *ret)
-{
-	const struct pl_core_rules *rules = &det->env.rules;
-	const uint64_t key[2] = { path_id, 0 };
-	const uint64_t hash = pl_core_hash(rules->secret, key, 2);
-	const struct pl_core_route_set *set =
-		&det->env.tables.route[pl_core_set_of(hash, rules->mask[PL_CORE_T_route])];
-	uint32_t way = pl_core_find(set->way, set->e, sizeof(set->e[0]), key, 2, hash);
-
-	*ret = (struct pl_path_nodes){ 0 };
-	if (way >= PL_CORE_WAYS)
-		return false;
-	ret->hops = set->e[way].hop_count;
-	_Static_assert(PL_CORE_ROUTE_NODES <= PL_PATH_NODES_MAX, "all that a route has fit");
-	for (; ret->n < ret->hops && ret->n < PL_CORE_ROUTE_NODES; ret->n++)
-		ret->node[ret->n] = set->e[way].node[ret->n];
-	return ret->hops != 0;
-}
-
-bool pl_detect_sequence(const struct pl_detect *det, uint64_t *pos, struct pl_exporter *ret)
-{
-	const struct pl_tables *t = &det->env.tables;
-
-	while (*pos < (uint64_t)t->sets[PL_CORE_T_exporter] * PL_CORE_WAYS) {
-		const struct pl_core_exporter_set *s = &t->exporter[*pos / PL_CORE_WAYS];
-		unsigned int w = (unsigned int)(*pos % PL_CORE_WAYS);
-		const struct pl_core_exporter *x = &s->e[w];
-
-		++*pos;
-		if (!pl_way_live(s->way[w]) || !x->followed || x->seq.reports == 0)
-			continue;
-		*ret = pl_exporter_of(x);
-		return true;
-	}
-	return false;
-}
-
-/* --- readers ---------------------------------------------------------------------------------- */
-
-const struct pl_core_counters *pl_detect_counters(const struct pl_detect *det)
-{
-	return &det->env.counters;
-}
-
-uint64_t pl_detect_present(const struct pl_detect *det, unsigned int table)
-{
-	uint64_t n = 0;
-
-	for (uint32_t set = 0; set < det->env.tables.sets[table]; set++) {
-		const uint64_t *way = pl_tables_ways(&det->env.tables, table, set);
-
-		for (unsigned int w = 0; w < PL_CORE_WAYS; w++)
-			n += pl_way_live(way[w]);
-	}
-	return n;
-}
-
-uint64_t pl_detect_flows(const struct pl_detect *det)
-{
-	const struct pl_core_counters *c = &det->env.counters;
-
-	if (det->env.tables.borrowed)
-		return pl_detect_present(det, PL_CORE_T_flow);
-	return c->made[PL_CORE_T_flow] - c->aged[PL_CORE_T_flow] - c->evicted[PL_CORE_T_flow];
-}
-
-uint64_t pl_detect_raised(const struct pl_detect *det)
-{
-	struct pl_raised_level level;
-	uint64_t pos = 0, n = 0;
-
-	if (!det->env.tables.borrowed)
-		return det->env.counters.raised - det->env.counters.ended;
-	while (pl_detect_raised_level(det, &pos, &level))
-		n++;
-	return n;
-}
-
-const struct pl_tables *pl_detect_tables(const struct pl_detect *det)
-{
-	return &det->env.tables;
-}
-
-uint32_t pl_detect_top_flows(
-	const struct pl_detect *det, struct pl_flow_seen *ret, uint32_t n, uint32_t have)
-{
-	for (uint64_t i = 0;
-		n > 0 && i < (uint64_t)det->env.tables.sets[PL_CORE_T_flow] * PL_CORE_WAYS; i++) {
-		const struct pl_core_flow_set *s = &det->env.tables.flow[i / PL_CORE_WAYS];
-		const struct pl_core_flow *f = &s->e[i % PL_CORE_WAYS];
-		uint32_t at;
-
-		if (!pl_way_live(s->way[i % PL_CORE_WAYS]) ||
-			(have == n && f->packets <= ret[n - 1].packets))
-			continue;
-		at = have < n ? have++ : n - 1;
-		for (; at > 0 && ret[at - 1].packets < f->packets; at--)
-			ret[at] = ret[at - 1];
-		ret[at] = (struct pl_flow_seen){
-			.key = f->key,
-			.path_id = f->path_id,
-			.packets = f->packets,
-			.bytes = f->bytes,
-			.first_ns = f->first_ns,
-			.last_ns = f->last_ns,
-		};
-	}
-	pl_flow_numbers_add(&det->numbers, ret, have);
-	return have;
-}
-
-static bool is_raised(const struct pl_core_level *l)
-{
-	return l->state == PL_CORE_RAISED || l->state == PL_CORE_FALLING;
-}
-
-/* The places' levels are numbered first, then the gauges', the links' and the flows': each quantity
- * has two. */
-static const struct pl_core_quantity *quantity_at(const struct pl_detect *det, uint64_t number,
-	struct pl_core_hop *at, struct pl_flow_key *flow, unsigned int *ret_id)
-{
-	const struct pl_tables *t = &det->env.tables;
-	uint64_t places = (uint64_t)t->sets[PL_CORE_T_place] * PL_CORE_WAYS * 2;
-	uint64_t gauges = (uint64_t)t->sets[PL_CORE_T_gauge] * PL_CORE_WAYS;
-	uint64_t links = (uint64_t)t->sets[PL_CORE_T_link] * PL_CORE_WAYS;
-	uint64_t entry;
-
-	if (number < places) {
-		const struct pl_core_place_set *s = &t->place[number / 2 / PL_CORE_WAYS];
-
-		entry = number / 2 % PL_CORE_WAYS;
-		*ret_id = number % 2 == 0 ? PL_CORE_Q_HOP_LATENCY : PL_CORE_Q_QUEUE_DEPTH;
-		pl_core_hop_at(at, &s->e[entry].key);
-		return pl_way_live(s->way[entry]) ? &s->e[entry].q[number % 2] : NULL;
-	}
-	number -= places;
-	if (number < gauges) {
-		const struct pl_core_gauge_set *s = &t->gauge[number / PL_CORE_WAYS];
-
-		entry = number % PL_CORE_WAYS;
-		*ret_id = s->e[entry].key.has & PL_CORE_HAS_BUFFER ? PL_CORE_Q_BUFFER_DEPTH
-								   : PL_CORE_Q_TX_UTIL;
-		pl_core_hop_at(at, &s->e[entry].key);
-		return pl_way_live(s->way[entry]) ? &s->e[entry].q : NULL;
-	}
-	number -= gauges;
-	entry = number % PL_CORE_WAYS;
-	if (number < links) {
-		const struct pl_core_link_set *s = &t->link[number / PL_CORE_WAYS];
-
-		*ret_id = PL_CORE_Q_LINK_LATENCY;
-		pl_core_hop_on(at, &s->e[entry].key);
-		return pl_way_live(s->way[entry]) ? &s->e[entry].q : NULL;
-	}
-	number -= links;
-	*ret_id = PL_CORE_Q_FLOW_LATENCY;
-	pl_core_hop_of_path(at, 0);
-	*flow = t->delay[number / PL_CORE_WAYS].e[entry].key;
-	return pl_way_live(t->delay[number / PL_CORE_WAYS].way[entry])
-		       ? &t->delay[number / PL_CORE_WAYS].e[entry].q
-		       : NULL;
-}
-
-bool pl_detect_raised_level(const struct pl_detect *det, uint64_t *pos, struct pl_raised_level *ret)
-{
-	const struct pl_tables *t = &det->env.tables;
-	uint64_t n = ((uint64_t)t->sets[PL_CORE_T_place] * 2 + t->sets[PL_CORE_T_gauge] +
-			     t->sets[PL_CORE_T_link] + t->sets[PL_CORE_T_delay]) *
-		     PL_CORE_WAYS * 2;
-
-	*ret = (struct pl_raised_level){ 0 };
-	while (*pos < n) {
-		uint64_t number = (*pos)++;
-		bool odd = number % 2 != 0;
-		unsigned int id;
-		const struct pl_core_quantity *q =
-			quantity_at(det, number / 2, &ret->at, &ret->flow, &id);
-		const struct pl_core_level *l;
-
-		if (q == NULL)
-			continue;
-		l = odd ? &q->odd : &q->level;
-		if (!is_raised(l))
-			continue;
-		ret->quantity = (uint8_t)pl_core_quantity_kind(id);
-		ret->kind = odd ? PL_EVENT_ANOMALY : ret->quantity;
-		ret->begun_ns = l->begun_ns;
-		ret->max = pl_core_in_bytes(l->max, q->unit_bytes);
-		ret->bytes = q->unit_bytes != 0;
-		return true;
-	}
-	return false;
 }

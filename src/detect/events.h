@@ -37,8 +37,8 @@
  *   keepalive     once per interval for every flow that goes on.
  *
  * The usual value and deviation of a key are learned: the mean, and the mean distance from it, of
- * each window of time move them by 2^-shift; they are of use after so many windows. What lasts
- * becomes the usual.
+ * each window of time move them by 2^-shift; they are of use after so many windows. A value
+ * that lasts becomes the usual one.
  *
  * Reports flagged UNPROVEN change nothing and tell nothing.
  *
@@ -138,8 +138,9 @@ struct pl_flow_number_counters {
 	/* lost or out of order, or reports of them were: not told, not in the two above */
 	uint64_t unsure;
 	uint64_t duplicates, restarts;
-	uint64_t flows; /* followed now */
-	uint64_t full;  /* packets of flows that found no room: an eighth of max_flows */
+	uint64_t flows;     /* followed now */
+	uint64_t full;      /* packets of flows that found no room: an eighth of max_flows */
+	uint64_t displaced; /* flows that made room for others */
 };
 
 /* The event kinds that are on: what a healthy network has none of (rules.c has the thresholds and
@@ -174,8 +175,8 @@ void pl_detect_batch(struct pl_detect *det, const struct pl_record_batch *batch,
 /* One exporter's sequence state; call for each of pl_decode_exporter's, about once a second. */
 void pl_detect_exporter(struct pl_detect *det, const struct pl_exporter *exporter, uint64_t now_ns,
 	uint64_t ts_ns, struct pl_event_batch *out);
-/* After all of them: those that were not among them are not followed any more. What goes on of them
- * ends, then others have the room. */
+/* After all of them: exporters that were not among them are not followed any more. Their events
+ * that go on end, then others have the room. */
 void pl_detect_exporters_over(
 	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);
 /* Both for all of a decoder's; on the decoding thread. */
@@ -197,9 +198,9 @@ uint64_t pl_detect_present(const struct pl_detect *det, unsigned int table);
 /* The flows' own numbers: for whoever sees all reports of its exporters, after pl_detect_batch; and
  * about once a second, after pl_detect_exporters. */
 void pl_detect_numbers(struct pl_detect *det, const struct pl_record_batch *batch, uint64_t now_ns);
-/* Before pl_detect_exporters: how many packets this machine had no room for, since the start. What
- * flows lack meanwhile may be these. counted: among them reports whose numbers are in their
- * exporters' books all the same. */
+/* Before pl_detect_exporters: how many packets this machine had no room for, since the start.
+ * Numbers that flows lack meanwhile may be of these. counted: among them reports whose numbers are
+ * in their exporters' books all the same. */
 void pl_detect_unseen(struct pl_detect *det, uint64_t packets, bool counted);
 void pl_detect_numbers_tick(
 	struct pl_detect *det, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds lost and overtaken packets of flows by their numbers. */
 #include "detect/flow_numbers.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -31,6 +34,7 @@ struct numbered_flow {
 	struct pl_core_exporter_key exporter;
 	struct pl_sequence seq;
 	uint64_t heard_ns;
+	uint32_t share;
 	/* at the last look */
 	uint64_t reports, missing, overtaken, duplicates, restarts;
 	uint64_t trouble; /* of the exporter, before the flow's last report */
@@ -41,20 +45,30 @@ struct numbered_flow {
 	struct episode loss, disorder; /* of these two */
 };
 
+#define GONE_MAX 64 /* between two looks */
+/* A source that began anew is a restart, not two thousand million packets lost, however far it was. */
+#define GAP_MAX  (UINT32_C(1) << 24)
+
 int pl_flow_numbers_init(struct pl_flow_numbers *f, uint32_t max)
 {
 	*f = (struct pl_flow_numbers){ .seed = pl_hash_seed() };
-	return pl_cells_init(&f->cells, max, sizeof(struct numbered_flow));
+	f->gone = calloc(GONE_MAX, sizeof(*f->gone));
+	if (f->gone == NULL || pl_cells_init(&f->cells, max, sizeof(struct numbered_flow)) < 0)
+		return -ENOMEM;
+	return pl_shares_init(&f->shares, max);
 }
 
 void pl_flow_numbers_done(struct pl_flow_numbers *f)
 {
 	pl_cells_done(&f->cells);
+	pl_shares_done(&f->shares);
+	free(f->gone);
 }
 
 uint64_t pl_flow_numbers_memory(uint32_t max)
 {
-	return pl_cells_memory(max, sizeof(struct numbered_flow));
+	return pl_cells_memory(max, sizeof(struct numbered_flow)) + pl_shares_memory(max) +
+	       GONE_MAX * sizeof(struct numbered_flow);
 }
 
 /* --- reports ---------------------------------------------------------------------------------- */
@@ -67,10 +81,12 @@ static uint32_t mask_of(const struct pl_path *path)
 		return 0;
 	switch (path->mode) {
 	case PL_MODE_MD:
-		return (path->present & PL_PATH_HAS_dialect) != 0 &&
-				       path->dialect == PL_DIALECT_GEANT
-			       ? UINT16_MAX
-			       : 0;
+		if ((path->present & PL_PATH_HAS_dialect) == 0)
+			return 0;
+		/* In v2.1 it is hosts that number (wire/int.h). */
+		return path->dialect == PL_DIALECT_GEANT ? UINT16_MAX
+		       : path->int_version == PL_INT_V20 ? UINT32_MAX
+							 : 0;
 	case PL_MODE_IOAM_TRACE:
 	case PL_MODE_IOAM_E2E:
 	case PL_MODE_IOAM_DEX:
@@ -120,8 +136,54 @@ static uint32_t find(const struct pl_flow_numbers *f, const struct scope *s, uin
 	return pl_cells_find(&f->cells, h.low64, ret_id, 2 * sizeof(ret_id[0]));
 }
 
+static struct pl_share_entry entry_of(const void *arg, const void *cell)
+{
+	const struct numbered_flow *x = cell;
+
+	(void)arg;
+	return (struct pl_share_entry){
+		.share = x->share, .seen_ns = x->heard_ns, .idle = !x->seq.proven
+	};
+}
+
+static void forget(struct pl_flow_numbers *f, uint32_t cell)
+{
+	pl_shares_give(&f->shares, ((struct numbered_flow *)pl_cells_at(&f->cells, cell))->share);
+	pl_cells_remove(&f->cells, cell);
+}
+
+/* Room for one more flow of the source. */
+static bool make_room(struct pl_flow_numbers *f, const struct pl_addr *source)
+{
+	const struct numbered_flow *x;
+	uint32_t cell;
+
+	if (pl_cells_count(&f->cells) < f->cells.cap)
+		return true;
+	cell = pl_shares_choose(&f->shares, &f->cells, &f->hand, pl_shares_held(&f->shares, source),
+		false, entry_of, NULL);
+	if (cell == PL_CELL_NONE)
+		return false;
+	x = pl_cells_at(&f->cells, cell);
+	if (x->loss.open || x->disorder.open) {
+		if (f->n_gone == GONE_MAX)
+			return false;
+		f->gone[f->n_gone++] = *x;
+	}
+	forget(f, cell);
+	f->counters.displaced++;
+	return true;
+}
+
+static struct pl_addr source_of(const struct pl_path *path)
+{
+	return pl_addr_source(
+		(path->present & PL_PATH_HAS_report_version) != 0 ? &path->exporter : &path->src);
+}
+
 static struct numbered_flow *flow_of(struct pl_flow_numbers *f, const struct pl_path *path)
 {
+	const struct pl_addr source = source_of(path);
 	struct numbered_flow *x;
 	struct scope s;
 	uint64_t id[2];
@@ -131,12 +193,13 @@ static struct numbered_flow *flow_of(struct pl_flow_numbers *f, const struct pl_
 	cell = find(f, &s, id);
 	if (cell != PL_CELL_NONE)
 		return pl_cells_at(&f->cells, cell);
-	cell = pl_cells_insert(&f->cells, id[0], id, sizeof(id));
-	if (cell == PL_CELL_NONE) {
+	if (!make_room(f, &source)) {
 		f->counters.full++;
 		return NULL;
 	}
+	cell = pl_cells_insert(&f->cells, id[0], id, sizeof(id));
 	x = pl_cells_at(&f->cells, cell);
+	x->share = pl_shares_take(&f->shares, &source);
 	x->flow = s.flow;
 	x->flow_hash = pl_hash(&s.flow, sizeof(s.flow), f->seed);
 	return x;
@@ -165,7 +228,7 @@ static void step(
 		x->exporter_changed = true;
 	}
 	if (!pl_sequence_next(&x->seq, path->flow_seq, mask))
-		pl_sequence_step(&x->seq, path->flow_seq & mask, mask, UINT32_MAX);
+		pl_sequence_step(&x->seq, path->flow_seq & mask, mask, GAP_MAX);
 }
 
 void pl_flow_numbers_batch(
@@ -287,18 +350,40 @@ static void look(struct pl_flow_numbers *f, struct pl_core_env *env, struct numb
 		now_ns, ts_ns);
 }
 
+/* Ends of what was told of flows that made room; what finds no room among the events waits. */
+static void tell_gone(
+	struct pl_flow_numbers *f, struct pl_core_env *env, uint64_t now_ns, uint64_t ts_ns)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < f->n_gone; i++) {
+		struct numbered_flow *x = &f->gone[i];
+
+		if (x->loss.open)
+			episode_step(env, x, &x->loss, PL_EVENT_PACKET_LOSS, x->lost, false, true,
+				now_ns, ts_ns);
+		if (x->disorder.open)
+			episode_step(env, x, &x->disorder, PL_EVENT_REORDERING, x->late_packets,
+				false, true, now_ns, ts_ns);
+		if (x->loss.open || x->disorder.open)
+			f->gone[kept++] = *x;
+	}
+	f->n_gone = kept;
+}
+
 void pl_flow_numbers_tick(struct pl_flow_numbers *f, struct pl_core_env *env,
 	pl_exporter_trouble_fn *trouble, void *arg, uint64_t now_ns, uint64_t ts_ns)
 {
 	struct numbered_flow *x;
 	uint32_t cell = 0;
 
+	tell_gone(f, env, now_ns, ts_ns);
 	while ((x = pl_cells_next(&f->cells, &cell)) != NULL) {
 		bool over = pl_core_elapsed(now_ns, x->heard_ns) > env->rules.flow_idle_ns;
 
 		look(f, env, x, trouble, arg, over, now_ns, ts_ns);
 		if (over)
-			pl_cells_remove(&f->cells, cell - 1);
+			forget(f, cell - 1);
 	}
 	f->counters.flows = pl_cells_count(&f->cells);
 }

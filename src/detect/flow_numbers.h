@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Packets lost and overtaken, by the numbers that sources put into the packets of a flow
- * (flow_seq): GEANT's 16 bits, IOAM's edge to edge and direct export. Not Host-INT's: its reports
- * are sent now and then, so a gap says nothing; it tells of its losses by drop summaries.
+ * (flow_seq): GEANT's 16 bits, those of hosts in INT 2.1 (PL_INT_DS_HOSTS), IOAM's edge to edge and
+ * direct export. Not Host-INT's: its reports are sent now and then, so a gap says nothing; it tells
+ * of its losses by drop summaries.
  *
  * A packet is missing when its number is, for longer than a look (a second). But a report that was
  * lost takes its packet's number along, and one that was overtaken swaps two. So what is missing is
@@ -15,10 +16,21 @@
  */
 #pragma once
 
+#include "base/shares.h"
 #include "detect/tables.h"
 
+/*
+ * The table is shared by sources (base/shares.h): exporters, or, of packets that are seen
+ * themselves, their senders. A flow of which no two numbers went together yet makes room first.
+ */
 struct pl_flow_numbers {
 	struct pl_cells cells;
+	struct pl_shares shares;
+	uint32_t hand;
+	/* Flows that made room while something was told of them: its end is told at the next look.
+	 * When this is full too, such flows stay. */
+	struct numbered_flow *gone;
+	uint32_t n_gone;
 	uint64_t seed;
 	struct pl_flow_number_counters counters;
 };

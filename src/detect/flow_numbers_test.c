@@ -132,6 +132,24 @@ static void test_one(void)
 	pl_detect_free(det);
 }
 
+/* A source that began anew when it had come beyond the middle of its numbers. */
+static void test_anew(void)
+{
+	const struct whose e2e = { PL_MODE_IOAM_E2E, false, 10, 0 };
+
+	begin();
+	for (uint32_t i = 0; i < 400; i++) {
+		packet(e2e, i < 200 ? 3000000000 + i : i - 200);
+		if (i % 100 == 99)
+			look(0);
+	}
+	look(0);
+	look(0);
+	eq(counted()->lost, 0, "a source that begins anew lost nothing");
+	eq(counted()->restarts, 1, "and is seen to");
+	pl_detect_free(det);
+}
+
 static void test_page(void)
 {
 	struct pl_flow_seen seen[4];
@@ -185,6 +203,61 @@ static void test_unseen(void)
 	}
 }
 
+/* A packet of the n-th flow of a sender. */
+static void numbered(unsigned int sender, unsigned int n, uint32_t seq)
+{
+	struct pl_path *p;
+
+	pl_record_batch_clear(&batch);
+	p = add_path(&batch, 0);
+	p->present = PL_PATH_HAS_src | PL_PATH_HAS_sport | PL_PATH_HAS_flow_seq;
+	p->mode = PL_MODE_IOAM_E2E;
+	p->src = pl_addr_v4((const uint8_t[]){ 10, 0, (uint8_t)(sender >> 8), (uint8_t)sender });
+	p->dst.b[15] = 2;
+	p->sport = (uint16_t)n;
+	p->proto = 17;
+	p->flow_seq = seq;
+	pl_detect_numbers(det, &batch, now_ns);
+}
+
+/* One sender takes all there is room for: with flows that are proven, or in anybody's name. */
+static void test_shares(void)
+{
+	const struct pl_detect_options o = {
+		.packet_loss = true, .reordering = true, .max_flows = 512 /* 64 numbered */
+	};
+
+	for (unsigned int forged = 0; forged < 2; forged++) {
+		if (pl_detect_new(&det, &o) < 0)
+			abort();
+		out.n = 0;
+		now_ns = SECOND;
+		for (unsigned int i = 0; i < 300; i++) {
+			numbered(forged ? 1000 + i : 1, i, 5);
+			if (!forged)
+				numbered(1, i, 7);
+		}
+		look(0);
+		look(0);
+		for (unsigned int second = 0; second < 6; second++) {
+			for (uint32_t i = 0; i < 20; i++)
+				numbered(2, 1, second * 20 + i + (second >= 3 ? 5 : 0));
+			for (unsigned int i = 0; i < 30; i++)
+				numbered(forged ? 2000 + 30 * second + i : 1,
+					1000 + 30 * second + i, 5);
+			look(0);
+		}
+		ok(counted()->displaced > 0, "some made room, counted");
+		ok(forged || counted()->full > 0, "and who found none is");
+		eq(told(PL_EVENT_PACKET_LOSS, PL_PHASE_BEGIN) -
+					told(PL_EVENT_PACKET_LOSS, PL_PHASE_END) >
+				0,
+			true, "a loss of another sender is told");
+		eq(counted()->flows, 64);
+		pl_detect_free(det);
+	}
+}
+
 int main(void)
 {
 	if (pl_record_batch_init(&batch, 4, PL_BATCH_HOPS_MIN) < 0 ||
@@ -192,8 +265,10 @@ int main(void)
 		abort();
 	test_whose();
 	test_one();
+	test_anew();
 	test_page();
 	test_unseen();
+	test_shares();
 	pl_record_batch_done(&batch);
 	pl_event_batch_done(&out);
 	return pl_test_done();

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs detection over packets without records. */
 #include "detect/frames.h"
 
 #include "base/prefetch.h"

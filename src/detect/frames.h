@@ -4,10 +4,10 @@
  * program has, into the tables of a detector in user space. For those who want events only: no
  * record is made.
  *
- * What is not settled is for the record way (pl_decode_batch, pl_detect_batch), which shares the
- * tables; order between the two matters to nobody but the flows of one report. Here the exporters'
- * sequence numbers are counted, settled or not, so the caller leaves pl_detect_exporters out;
- * losses are told by pl_detect_tick.
+ * Frames that are not settled are for the record way (pl_decode_batch, pl_detect_batch), which has
+ * the same tables; order between the two matters only to the flows of one report. Here the
+ * exporters' sequence numbers are counted, settled or not, so the caller leaves
+ * pl_detect_exporters out; losses are told by pl_detect_tick.
  */
 #pragma once
 

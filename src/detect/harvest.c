@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Brings the sums that detection keeps into aggregates. */
 #include "detect/harvest.h"
 
 #include <errno.h>

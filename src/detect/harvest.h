@@ -5,12 +5,12 @@
  * the aggregate's counters only grow although entries of the tables age out, are replaced, and
  * stand in one table per queue.
  *
- * What came to an entry between the last harvest and its replacement by another is not in the
+ * Values that came to an entry between the last harvest and its replacement are not in the
  * aggregate; such entries are counted (evicted), and stand for a table that is too small. Those
  * that age out were harvested long before.
  *
- * What the tables do not have: which flow a maximum came from (no exemplars), and buckets finer
- * than powers of two.
+ * The tables lack two things: the flow that a maximum came from (so no exemplars), and buckets
+ * finer than powers of two.
  *
  * One thread, the one that ticks the tables; others may step them meanwhile.
  */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Loads the detector into the kernel and reads what it sends up. */
 #include "detect/kernel.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/shares.h"
 #include "bpf/detect.skel.h"
 #include "detect/direct.h"
 #include "detect/layouts.h"
@@ -26,13 +28,15 @@ struct pl_kernel {
 	struct ring_buffer *events, *frames;
 	struct pl_direct direct; /* to see which layout a packet asks for */
 	struct pl_core_scratch scratch;
+	struct pl_shares layouts; /* whose layouts the program has */
+	uint64_t layouts_full;
 	unsigned int queues;
 	int processors;
 	uint8_t *work; /* one value of the map pl_work per processor */
 	size_t work_bytes;
 	struct pl_event_batch *out;
 	uint64_t events_lost; /* the caller's batch had no room */
-	unsigned int n_events;
+	unsigned int n_events, events_left;
 	struct pl_batch *in;
 	struct pl_kernel_frame_of *of;
 	uint8_t *arena; /* PL_BATCH_MAX frames */
@@ -65,7 +69,8 @@ static uint32_t ring_bytes(uint32_t asked)
 
 uint64_t pl_kernel_memory(const struct pl_kernel_options *o)
 {
-	uint64_t bytes = ring_bytes(o->events_bytes) + ring_bytes(o->frames_bytes);
+	uint64_t bytes = ring_bytes(o->events_bytes) + ring_bytes(o->frames_bytes) +
+			 PL_KERNEL_SENDERS * sizeof(struct pl_kernel_sender);
 
 	for (unsigned int i = 0; i < PL_CORE_T_MAX; i++)
 		bytes += (uint64_t)queues_of(o) * (o->rules->mask[i] + UINT64_C(1)) *
@@ -73,6 +78,7 @@ uint64_t pl_kernel_memory(const struct pl_kernel_options *o)
 	/* Paths remembered by each queue, and by the parser that looks for layouts. */
 	bytes += (queues_of(o) + UINT64_C(1)) * PL_FAST_MEMOS * sizeof(struct pl_fast_memo);
 	/* Scratch and counters of each processor: a frame, and some. */
+	bytes += pl_shares_memory(PL_CORE_LAYOUTS);
 	return bytes + (uint64_t)libbpf_num_possible_cpus() * (PL_KERNEL_FRAME_MAX + 8192);
 }
 
@@ -111,6 +117,18 @@ static int set_sizes(struct pl_bpf_detect *skel, const struct pl_kernel_options 
 	return r;
 }
 
+/* Statistics that the verifier says last. */
+static bool statistics(const char *line)
+{
+	static const char *const begin[] = { "processed ", "verification time ", "stack depth " };
+
+	for (unsigned int i = 0; i < sizeof(begin) / sizeof(begin[0]); i++) {
+		if (strncmp(line, begin[i], strlen(begin[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* The last thing that the verifier said before its statistics. */
 static void verdict(const char *log, char *dst, size_t cap)
 {
@@ -125,7 +143,7 @@ static void verdict(const char *log, char *dst, size_t cap)
 		line = stop;
 		while (line > log && line[-1] != '\n')
 			line--;
-		if (stop > line && strncmp(line, "processed ", 10) != 0) {
+		if (stop > line && !statistics(line)) {
 			snprintf(dst, cap, ": %.*s", (int)(stop - line < 200 ? stop - line : 200),
 				line);
 			return;
@@ -152,6 +170,10 @@ static int refused(int r, const char *log, struct pl_diag *diag)
 	return -ENOTSUP;
 }
 
+/* What the verifier says of its refusal, without each instruction that it followed: those would fill
+ * any buffer, and old kernels then say nothing but that it is full. */
+#define LOG_REFUSAL 4
+
 static int load(struct pl_kernel *k, const struct pl_kernel_options *o, struct pl_diag *diag)
 {
 	char *log = calloc(1, LOG_BYTES);
@@ -164,10 +186,14 @@ static int load(struct pl_kernel *k, const struct pl_kernel_options *o, struct p
 	k->skel = pl_bpf_detect__open();
 	r = k->skel == NULL ? -errno : set_sizes(k->skel, o);
 	if (r == 0) {
+		struct bpf_program *programs[] = { k->skel->progs.pl_detect,
+			k->skel->progs.pl_detect_general, k->skel->progs.pl_detect_changed };
+
 		/* Whichever is refused leaves its words there. */
-		bpf_program__set_log_buf(k->skel->progs.pl_detect, log, LOG_BYTES);
-		bpf_program__set_log_buf(k->skel->progs.pl_detect_general, log, LOG_BYTES);
-		bpf_program__set_log_buf(k->skel->progs.pl_detect_changed, log, LOG_BYTES);
+		for (unsigned int i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+			bpf_program__set_log_buf(programs[i], log, LOG_BYTES);
+			bpf_program__set_log_level(programs[i], LOG_REFUSAL);
+		}
 		r = pl_bpf_detect__load(k->skel);
 	}
 	libbpf_set_print(before);
@@ -212,22 +238,38 @@ static int set_profiles(struct pl_kernel *k, const struct pl_decode_options *dec
 	return 0;
 }
 
-static int on_event(void *arg, void *data, size_t size)
+static void take_event(struct pl_kernel *k, const void *data, size_t size)
 {
-	struct pl_kernel *k = arg;
 	struct pl_event_batch *out = k->out;
 
 	if (size < sizeof(struct pl_event))
-		return 0;
+		return;
 	if (out->n == out->cap && out->flush != NULL)
 		out->flush(out, out->flush_arg);
 	if (out->n == out->cap) {
 		k->events_lost++;
-		return 0;
+		return;
 	}
 	memcpy(&out->events[out->n++], data, sizeof(struct pl_event));
 	k->n_events++;
-	return 0;
+}
+
+/* As many as the ring holds: then all that were in it when this began are taken. Negative: the one
+ * at hand is taken, and no more. */
+static int on_event(void *arg, void *data, size_t size)
+{
+	struct pl_kernel *k = arg;
+
+	take_event(k, data, size);
+	return --k->events_left == 0 ? -ENOBUFS : 0;
+}
+
+/* What a sender put into the ring is taken out. */
+static void taken(struct pl_kernel *k, uint32_t sender, size_t size)
+{
+	struct pl_kernel_sender *s = &k->skel->bss->pl_senders[sender % PL_KERNEL_SENDERS];
+
+	__atomic_store_n(&s->taken, s->taken + pl_kernel_ring_room(size), __ATOMIC_RELAXED);
 }
 
 static int on_frame(void *arg, void *data, size_t size)
@@ -237,13 +279,17 @@ static int on_frame(void *arg, void *data, size_t size)
 	struct pl_kernel_frame_of *of = &k->of[k->in->n];
 	uint8_t *bytes;
 
-	if (size < sizeof(*f) || f->len > size - sizeof(*f) || f->len > PL_KERNEL_FRAME_MAX)
+	if (size < sizeof(*f))
+		return 0;
+	taken(k, f->sender, size);
+	if (f->len > size - sizeof(*f) || f->len > PL_KERNEL_FRAME_MAX)
 		return 0;
 	if (f->len == 0 && size < sizeof(*f) + sizeof(of->numbered))
 		return 0;
 	*of = (struct pl_kernel_frame_of){ .settled = f->cause == PL_ESCALATION_NONE,
+		.layout = f->cause == PL_ESCALATION_LAYOUT,
 		.number = (uint8_t)f->number,
-		.queue = (uint16_t)f->queue };
+		.queue = f->queue };
 	if (f->len == 0)
 		memcpy(&of->numbered, f + 1, sizeof(of->numbered));
 	bytes = k->arena + (size_t)k->in->n * PL_KERNEL_FRAME_MAX;
@@ -255,8 +301,6 @@ static int on_frame(void *arg, void *data, size_t size)
 		.ts_ns = f->ts_ns,
 		.link = PL_LINK_ETHERNET,
 	};
-	if (f->cause == PL_ESCALATION_LAYOUT)
-		(void)pl_kernel_learn(k, &k->in->pkts[k->in->n]);
 	/* Negative: this one is taken, and no more. */
 	return ++k->in->n == PL_BATCH_MAX ? -ENOBUFS : 0;
 }
@@ -279,13 +323,16 @@ static int prepare(struct pl_kernel *k, const struct pl_kernel_options *o)
 	k->work_bytes = (bpf_map__value_size(k->skel->maps.pl_work) + 7u) / 8u * 8u;
 	k->work = calloc((size_t)k->processors, k->work_bytes);
 	k->arena = malloc((size_t)PL_BATCH_MAX * PL_KERNEL_FRAME_MAX);
-	if (k->events == NULL || k->frames == NULL || k->work == NULL || k->arena == NULL)
+	if (k->events == NULL || k->frames == NULL || k->work == NULL || k->arena == NULL ||
+		pl_shares_init(&k->layouts, PL_CORE_LAYOUTS) < 0)
 		return -ENOMEM;
 	pl_layouts_usual(&k->skel->bss->pl_layouts);
 	pl_layouts_follow(&k->skel->bss->pl_layouts, follows(o->rules));
 	k->skel->bss->pl_rules[0] = *o->rules;
 	pl_fast_prepare(&k->skel->bss->pl_rules[0]);
 	k->skel->bss->pl_rules[1] = k->skel->bss->pl_rules[0];
+	control->frames_bytes = ring_bytes(o->frames_bytes);
+	control->events_bytes = ring_bytes(o->events_bytes);
 	control->max_latency_ns = k->direct.max_latency_ns;
 	control->to_sockets = o->to_sockets && !o->both;
 	control->copy_all = o->both;
@@ -340,6 +387,7 @@ void pl_kernel_close(struct pl_kernel *k)
 	}
 	pl_bpf_detect__destroy(k->skel);
 	pl_direct_done(&k->direct);
+	pl_shares_done(&k->layouts);
 	free(k->work);
 	free(k->arena);
 	free(k);
@@ -416,9 +464,23 @@ void pl_kernel_general(struct pl_kernel *k, bool on)
 	__atomic_store_n(&k->skel->bss->pl_control.general, on, __ATOMIC_RELEASE);
 }
 
-bool pl_kernel_learn(struct pl_kernel *k, const struct pl_packet *pkt)
+/* By its source's share, and by the places of its key. */
+static bool learn(struct pl_kernel *k, uint64_t key, const struct pl_addr *source)
+{
+	const bool more = pl_shares_held(&k->layouts, source) < PL_KERNEL_LAYOUTS_SHARE;
+	const int r = more ? pl_layouts_learn(&k->skel->bss->pl_layouts, key) : -ENOSPC;
+
+	if (r == 0)
+		(void)pl_shares_take(&k->layouts, source);
+	k->layouts_full += r == -ENOSPC;
+	return r == 0;
+}
+
+bool pl_kernel_learn(
+	struct pl_kernel *k, const struct pl_packet *pkt, const struct pl_addr *exporter)
 {
 	struct pl_core_layouts *layouts = &k->skel->bss->pl_layouts;
+	const struct pl_addr source = pl_addr_source(exporter);
 	bool learned = false;
 
 	/* By the same parser over the program's own table: what it misses is what the program
@@ -426,7 +488,7 @@ bool pl_kernel_learn(struct pl_kernel *k, const struct pl_packet *pkt)
 	for (int i = 0; i < 2; i++) {
 		if (pl_direct_try(&k->direct, layouts, &k->scratch, pkt, 0) !=
 				PL_ESCALATION_LAYOUT ||
-			pl_layouts_learn(layouts, k->scratch.missing_key) < 0)
+			!learn(k, k->scratch.missing_key, &source))
 			break;
 		learned = true;
 	}
@@ -435,8 +497,13 @@ bool pl_kernel_learn(struct pl_kernel *k, const struct pl_packet *pkt)
 
 unsigned int pl_kernel_events(struct pl_kernel *k, struct pl_event_batch *out)
 {
+	struct pl_kernel_control *control = &k->skel->bss->pl_control;
+
 	k->out = out;
 	k->n_events = 0;
+	k->events_left = control->events_bytes / sizeof(struct pl_event) + 1;
+	/* First: what is put in from here on may stay, what is there already will not. */
+	__atomic_store_n(&control->events_round, control->events_round + 1, __ATOMIC_SEQ_CST);
 	(void)ring_buffer__consume(k->events);
 	return k->n_events;
 }
@@ -473,5 +540,6 @@ int pl_kernel_counters(struct pl_kernel *k, struct pl_kernel_counters *ret)
 	ret->core.reports += ret->fast;
 	ret->core.hops += ret->fast_hops;
 	ret->core.events_dropped += k->events_lost;
+	ret->layouts_full += k->layouts_full;
 	return 0;
 }

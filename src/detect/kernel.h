@@ -71,8 +71,8 @@ uint64_t pl_kernel_ts_ns(const struct pl_kernel *k);
 void pl_kernel_rules(struct pl_kernel *k, const struct pl_core_rules *rules);
 const struct pl_core_rules *pl_kernel_rules_now(const struct pl_kernel *k);
 
-/* Which settled reports are copied into the ring of frames, for whoever stores them: 1 in `sample`,
- * and those that match all that is given. All zero: none. */
+/* The settled reports that are copied into the ring of frames, to be stored: 1 in `sample`, and
+ * those that match every field that is given. All zero: none. */
 struct pl_kernel_wanted {
 	uint32_t sample;
 	bool match;
@@ -83,10 +83,13 @@ struct pl_kernel_wanted {
 };
 void pl_kernel_want(struct pl_kernel *k, const struct pl_kernel_wanted *wanted);
 
-/* A layout that a report asked for which was escalated for PL_ESCALATION_LAYOUT; done by
- * pl_kernel_frames for frames of the ring, and to be called with packets that came through a
- * socket. True when one was added. */
-bool pl_kernel_learn(struct pl_kernel *k, const struct pl_packet *pkt);
+/* A layout that a report of `exporter` asked for which was escalated for PL_ESCALATION_LAYOUT: to
+ * be called once the exporter is proven (core/sequence.h), since a layout is never forgotten. One
+ * source (pl_addr_source) has PL_KERNEL_LAYOUTS_SHARE of the table at most; reports that ask for
+ * more are in the counter layouts_full. True when one was added. */
+#define PL_KERNEL_LAYOUTS_SHARE 32
+bool pl_kernel_learn(
+	struct pl_kernel *k, const struct pl_packet *pkt, const struct pl_addr *exporter);
 
 /* Events into the batch, which is flushed when full; returns how many. */
 unsigned int pl_kernel_events(struct pl_kernel *k, struct pl_event_batch *out);
@@ -94,6 +97,7 @@ unsigned int pl_kernel_events(struct pl_kernel *k, struct pl_event_batch *out);
 /* What goes with a frame of the ring. */
 struct pl_kernel_frame_of {
 	bool settled;   /* a copy, detected already */
+	bool layout;    /* escalated for its layout: see pl_kernel_learn */
 	uint8_t number; /* enum pl_kernel_number */
 	uint16_t queue;
 	struct pl_core_numbered numbered; /* of a frame of length 0: that is all there is */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs the ticks and tells the events of the detector in the kernel. */
 #include "detect/kernel_detect.h"
 
 #include <errno.h>
@@ -200,7 +201,8 @@ static void tick_followed(struct pl_kernel_detect *kd, const struct pl_kernel_co
 	uint64_t pos = 0;
 
 	kd->followed_ns = now_ns;
-	pl_detect_unseen(kd->followed, c->escalated_lost + c->numbers_lost, true);
+	pl_detect_unseen(
+		kd->followed, c->escalated_lost + c->escalated_over_share + c->numbers_lost, true);
 	while (pl_kernel_detect_exporter(kd, &pos, &exporter))
 		pl_detect_exporter(kd->followed, &exporter, now_ns, ts_ns, out);
 	pl_detect_exporters_over(kd->followed, now_ns, ts_ns, out);

@@ -69,10 +69,12 @@ void pl_kernel_general(struct pl_kernel *k, bool on)
 	(void)on;
 }
 
-bool pl_kernel_learn(struct pl_kernel *k, const struct pl_packet *pkt)
+bool pl_kernel_learn(
+	struct pl_kernel *k, const struct pl_packet *pkt, const struct pl_addr *exporter)
 {
 	(void)k;
 	(void)pkt;
+	(void)exporter;
 	return false;
 }
 

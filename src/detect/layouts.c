@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Fills the tables of layouts. */
 #include "detect/layouts.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "core/detect_state.h"
 #include "decode/present.h"
 
@@ -163,7 +165,7 @@ static int own_layout(struct pl_core_layout *ret, uint64_t key)
 int pl_layouts_learn(struct pl_core_layouts *layouts, uint64_t key)
 {
 	struct pl_core_layout l = { 0 }, *slot;
-	uint32_t at = pl_core_layout_slot(key);
+	uint32_t at = pl_core_layout_slot(layouts, key);
 	int r;
 
 	if (pl_core_layout_find(layouts, key) != NULL)
@@ -218,6 +220,7 @@ void pl_layouts_usual(struct pl_core_layouts *layouts)
 		{ PL_INT_V20, 11, 0xff00 },
 	};
 
+	layouts->seed = pl_hash_seed();
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
 		(void)pl_layouts_learn(
 			layouts, pl_int_layout_key(usual[i].version, usual[i].bitmap,

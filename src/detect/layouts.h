@@ -8,7 +8,8 @@
 
 #include "core/report_scratch.h"
 
-/* The layouts that most exporters use, so that their first reports are settled too. */
+/* The layouts that most exporters use, so that their first reports are settled too. Before the
+ * first pl_layouts_learn: the places of keys differ from one table to the next. */
 void pl_layouts_usual(struct pl_core_layouts *layouts);
 
 /* The layout of a key (pl_int_layout_key, pl_core_own_key). 0, also when it is there already;

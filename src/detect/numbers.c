@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Joins the sequence accounts of the kernel with those of user space. */
 #include "detect/numbers.h"
 
 #include "core/detect_steps.h"

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/test.h"
 #include "core/detect_steps.h"
+#include "detect/batch_maker.h"
 #include "detect/tables.h"
 
 #define NOW_NS UINT64_C(1000000000000)
@@ -157,6 +158,56 @@ static void exporters(bool prove)
 	pl_detect_free(det);
 }
 
+static struct pl_record_batch batch;
+
+/* A report of that source, whose packet went through the node. */
+static void through(unsigned int source, uint64_t node, uint64_t now_ns)
+{
+	struct pl_path *p;
+
+	pl_record_batch_clear(&batch);
+	p = add_path(&batch, 0);
+	p->present = PL_PATH_HAS_src | PL_PATH_HAS_report_version;
+	p->exporter = address(source);
+	(void)add_hop(&batch, node, PL_HOP_HAS_node);
+	pl_detect_batch(det, &batch, now_ns, &out);
+}
+
+/* A host that names nodes without end, beside one whose nodes fall silent. */
+static void watched_nodes(void)
+{
+	const uint64_t second = UINT64_C(1000000000);
+	struct pl_detect_options o;
+	uint64_t now_ns = NOW_NS;
+	unsigned int silent = 0;
+
+	pl_detect_defaults(&o);
+	o.node_silent_ns = 3 * second;
+	o.max_queues = 64;
+	if (pl_detect_new(&det, &o) < 0)
+		abort();
+	for (unsigned int i = 0; i < 20; i++) {
+		for (uint64_t node = 0; node < 64; node++)
+			through(1, 1000 + 64 * i + node, now_ns);
+		now_ns += second / 10;
+		out.n = 0;
+		pl_detect_tick(det, now_ns, now_ns, &out);
+	}
+	ok(pl_detect_counters(det)->nodes_full > 0, "nodes that are not watched are counted");
+	for (uint64_t node = 1; node <= 4; node++)
+		through(2, node, now_ns);
+	for (unsigned int i = 0; i < 60; i++) {
+		now_ns += second / 10;
+		out.n = 0;
+		pl_detect_tick(det, now_ns, now_ns, &out);
+		for (uint32_t e = 0; e < out.n; e++)
+			silent += out.events[e].event == PL_EVENT_NODE_SILENT &&
+				  out.events[e].phase == PL_PHASE_BEGIN && out.events[e].node <= 4;
+	}
+	eq(silent, 4, "another source's nodes are watched all the same");
+	pl_detect_free(det);
+}
+
 /* What counts as one source. */
 static void sources(void)
 {
@@ -189,13 +240,16 @@ static void sources(void)
 
 int main(void)
 {
-	if (pl_event_batch_init(&out, 64) < 0)
+	if (pl_event_batch_init(&out, 256) < 0 ||
+		pl_record_batch_init(&batch, 4, PL_BATCH_HOPS_MIN) < 0)
 		abort();
 	flows();
 	garbage();
 	exporters(true);
 	exporters(false);
+	watched_nodes();
 	sources();
+	pl_record_batch_done(&batch);
 	pl_event_batch_done(&out);
 	return pl_test_done();
 }

@@ -4,5 +4,5 @@
 
 #include "detect/events.h"
 
-/* What is 0 gets its default. */
+/* The options, with defaults for those that are 0. */
 struct pl_detect_options pl_detect_with_defaults(const struct pl_detect_options *given);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/cells.h"
+#include "base/shares.h"
 #define PL_ENV_FAST
 #include "core/env.h"
 #include "core/report_fast.h"
@@ -44,7 +45,7 @@ static inline bool pl_way_live(uint64_t way)
 	return (uint32_t)(way >> 32) != 0 && (uint32_t)(way >> 32) != PL_CORE_TAG_BUSY;
 }
 
-/* What stepping needs; see core/detect_steps.h. */
+/* The environment of the steps of detection; see core/detect_steps.h. */
 struct pl_core_env {
 	struct pl_tables tables;
 	struct pl_core_rules rules;
@@ -62,8 +63,8 @@ struct pl_core_env {
 
 /*
  * The tables are this side's until pl_tables_turn_end: before anything in them is stepped or made.
- * What the program told till then is in `out` already, so events of one key leave in the order in
- * which they were told.
+ * Events that the program told till then are in `out` already, so events of one key leave in the
+ * order in which they were told.
  */
 static inline void pl_tables_turn(struct pl_core_env *env)
 {
@@ -150,7 +151,9 @@ struct pl_sweep *pl_detect_sweep(struct pl_detect *det);
 
 /* Nodes heard of, for node_silent; they follow from the places. */
 struct pl_node_watch {
-	struct pl_cells cells; /* struct watched_node */
+	struct pl_cells cells;   /* struct watched_node */
+	struct pl_shares shares; /* whose nodes: sources as the tables have them */
+	uint32_t hand;
 	uint64_t seed;
 	uint64_t looked_ns;
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds the units of a node's occupancy, and turns the occupancy in records into bytes. */
 #include "detect/units.h"
 
 #include "core/detect_units.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Keeps waiting things in the order of their age, and a cache of them. */
 #include "dta/ages.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Carries operations out in mapped stores. */
 #include "dta/apply.h"
+#include "base/stats.h"
 
 #include "base/prefetch.h"
 #include "memory/words.h"
@@ -30,6 +32,13 @@ static bool fits(const struct pl_apply_store *store, const struct pl_op *op)
 }
 
 /* NULL: there is none. */
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_apply, __VA_ARGS__)
+#include "dta/apply_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_apply_stats_list = { stat_rows, sizeof(stat_rows) / sizeof(stat_rows[0]) };
+
 static const struct pl_apply_store *store_of(const struct pl_apply *a, const struct pl_op *op)
 {
 	const struct pl_apply_store *store;

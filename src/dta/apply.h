@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/stats.h"
 #include "dta/op.h"
 
 /* A store's memory. base NULL: there is none here, operations on it are refused. */
@@ -24,13 +25,11 @@ struct pl_apply {
 	/* Called for operations with an immediate value, after they are done. May be NULL. */
 	void (*wake)(void *arg, unsigned int collector, unsigned int store, uint32_t imm);
 	void *wake_arg;
-	/* counters */
-	uint64_t writes, adds, bytes, immediates;
-	uint64_t overflows; /* additions left out: the cell would have passed 2^64 - 1 */
-	uint64_t no_store;  /* operations on what is not mapped here */
-	/* that would leave the store, or a cell that is not aligned: a bug of whoever made them */
-	uint64_t outside;
+#define PL_STAT PL_STAT_MEMBER
+#include "dta/apply_stats.def"
+#undef PL_STAT
 };
+extern const struct pl_stats pl_apply_stats_list;
 
 /* For struct pl_op_sink.ops, with the struct pl_apply as its arg. */
 void pl_apply_ops(void *apply, const struct pl_op *ops, size_t n);

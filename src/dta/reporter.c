@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Builds DTA reports and packs them into datagrams. */
 #include "dta/reporter.h"
 
 #include <errno.h>

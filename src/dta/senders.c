@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Keeps the sequence numbers and rates of reporters. */
 #include "dta/senders.h"
 
 #include <errno.h>

@@ -10,7 +10,9 @@
  * may last; so one bad report holds up the sketch for no longer.
  *
  * Which reporter is which is known by address and port, anew in each epoch, so that one that
- * restarts has its place in the next.
+ * restarts has its place in the next. Places have shares: once a source (pl_addr_source) has one, it
+ * gets a further one only as long as the sources of the epoch before find theirs. What a reporter
+ * delivered cannot be taken out of sums, so a place that is taken stays until the epoch ends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -74,6 +76,77 @@ static uint32_t find_reporter(const struct sketch_state *k, const struct intake 
 	return i;
 }
 
+static struct sketch_source *find_source(
+	struct sketch_source *sources, uint32_t n, const struct pl_addr *source)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (pl_addr_equal(&sources[i].source, source))
+			return &sources[i];
+	}
+	return NULL;
+}
+
+static uint32_t held_by(const struct sketch_state *k, const struct pl_addr *source)
+{
+	for (uint32_t i = 0; i < k->n_heard; i++) {
+		if (pl_addr_equal(&k->heard[i].source, source))
+			return k->heard[i].held;
+	}
+	return 0;
+}
+
+/* Places that a source of the epoch before may count on: as many as it had, or as many as all
+ * sources can have when it asked for more. */
+static uint32_t due_to(const struct store *s, const struct sketch_source *x)
+{
+	const uint32_t fair = s->config.reporters / s->sketch.n_known;
+	const uint32_t even = fair > 0 ? fair : 1;
+
+	return x->refused || x->held > even ? even : x->held;
+}
+
+/* Whether the source of a new reporter may have a place of those that are free. */
+static bool has_share(const struct store *s, const struct pl_addr *source)
+{
+	const struct sketch_state *k = &s->sketch;
+	const uint32_t held = held_by(k, source);
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < k->n_known; i++) {
+		const uint32_t due = due_to(s, &k->known[i]);
+		const uint32_t has = held_by(k, &k->known[i].source);
+
+		if (pl_addr_equal(&k->known[i].source, source)) {
+			if (held < due)
+				return true;
+		} else if (has < due) {
+			kept += due - has;
+		}
+	}
+	return held == 0 || k->n_reporters + kept < s->config.reporters;
+}
+
+/* The source's account of this epoch; NULL when there are too many. */
+static struct sketch_source *hear(struct sketch_state *k, const struct pl_addr *from)
+{
+	const struct pl_addr source = pl_addr_source(from);
+	struct sketch_source *x = find_source(k->heard, k->n_heard, &source);
+
+	if (x == NULL && k->n_heard < PL_SKETCH_REPORTERS_MAX) {
+		x = &k->heard[k->n_heard++];
+		*x = (struct sketch_source){ .source = source };
+	}
+	return x;
+}
+
+void pl_translate_sketch_refused(struct store *s, const struct intake *in)
+{
+	struct sketch_source *x = hear(&s->sketch, in->from);
+
+	if (x != NULL)
+		x->refused = true;
+}
+
 static bool is_new_epoch(const struct sketch_state *k, uint32_t epoch)
 {
 	int32_t ahead = (int32_t)(epoch - k->epoch);
@@ -95,6 +168,7 @@ static int sketch_check(const struct store *s, struct intake *in)
 	const struct sketch_state *k = &s->sketch;
 	const struct pl_dta_report *r = in->report;
 	uint64_t n = r->data_bytes / column_bytes(k), next = 0;
+	struct pl_addr source;
 	uint32_t i;
 
 	if (r->copies > 1)
@@ -111,7 +185,8 @@ static int sketch_check(const struct store *s, struct intake *in)
 		if (r->epoch != k->epoch || (k->over && k->complete < k->merged.columns))
 			return PL_REFUSED_EPOCH;
 		i = find_reporter(k, in);
-		if (i == s->config.reporters)
+		source = pl_addr_source(in->from);
+		if (i == s->config.reporters || (i == k->n_reporters && !has_share(s, &source)))
 			return PL_REFUSED_SKETCH_REPORTERS;
 		next = i < k->n_reporters ? k->reporters[i].next : 0;
 	}
@@ -209,6 +284,9 @@ static void begin_epoch(struct pl_translator *t, struct store *s, const struct i
 	k->complete = 0;
 	k->written = 0;
 	k->n_reporters = 0;
+	memcpy(k->known, k->heard, sizeof(k->known));
+	k->n_known = k->n_heard;
+	k->n_heard = 0;
 	k->collector = pl_translator_choose(t, s, 0);
 	write_completed(t, s, false);
 }
@@ -243,6 +321,7 @@ static bool sketch_take(struct pl_translator *t, struct store *s, const struct i
 	const struct pl_dta_report *r = in->report;
 	uint64_t n = r->data_bytes / column_bytes(k), known;
 	struct sketch_reporter *reporter;
+	struct sketch_source *source;
 	uint32_t i;
 
 	if (is_new_epoch(k, r->epoch))
@@ -252,6 +331,9 @@ static bool sketch_take(struct pl_translator *t, struct store *s, const struct i
 	if (i == k->n_reporters) {
 		*reporter = (struct sketch_reporter){ *in->from, in->from_port, 0 };
 		k->n_reporters++;
+		source = hear(k, in->from);
+		if (source != NULL)
+			source->held++;
 	}
 	known = reporter->next - r->first_column; /* columns of the report that were there before */
 	if (known >= n)

@@ -36,6 +36,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "base/stats.h"
 #include "dta/op.h"
 #include "memory/store.h"
 #include "wire/dta.h"
@@ -115,36 +116,14 @@ const char *pl_refusal_name(enum pl_refusal cause);
 const char *pl_refusal_help(enum pl_refusal cause);
 
 struct pl_translator_counters {
-	uint64_t datagrams;
-	uint64_t reports, accepted, duplicates;
+#define PL_STAT PL_STAT_MEMBER
+#include "dta/translator_stats.def"
+#undef PL_STAT
 	uint64_t faults[PL_DTA_VERDICT_MAX]; /* could not be read; [PL_DTA_OK] stays 0 */
 	uint64_t refused[PL_REFUSED_MAX];
 	uint64_t by_primitive[PL_SKETCH + 1]; /* accepted */
-	uint64_t lost;                        /* sequence numbers that never came */
-	uint64_t nacks, gaps;
-	uint64_t taken_up;    /* streams that did not begin with their first number here */
-	uint64_t taken_up_at; /* the number of the last one */
-	uint64_t restarts;    /* of reporters that began anew on the same port */
-	uint64_t displaced; /* reporters that made room for others, and were not silent for long */
-	uint64_t answers;   /* to reporters that asked how far they are heard */
-	uint64_t writes, adds, write_bytes, immediates; /* operations */
-	/* append */
-	uint64_t entries, entries_filtered, entries_published, batches;
-	/* counters */
-	uint64_t increments_merged; /* that went out, in `additions` additions of rows cells each */
-	uint64_t additions;
-	uint64_t increments_evicted; /* additions whose row was wanted by another key */
-	/* postcards; paths by why they left */
-	uint64_t paths_complete, paths_idle, paths_evicted, paths_displaced, paths_asked;
-	uint64_t paths_written;
-	uint64_t paths_filtered;     /* the sum is not above the filter's */
-	uint64_t paths_without_head; /* hop 1 is missing: nothing can be stored */
-	uint64_t paths_short;        /* shorter than their postcards said, and partial is off */
-	uint64_t postcards_written, postcards_left_out, postcards_repeated;
-	/* sketch */
-	uint64_t columns_merged, columns_written;
-	uint64_t epochs_complete, epochs_incomplete;
 };
+extern const struct pl_stats pl_translator_stats_list;
 
 struct pl_translator;
 

@@ -72,6 +72,13 @@ struct sketch_state {
 		uint16_t port;
 		uint64_t next; /* column */
 	} reporters[PL_SKETCH_REPORTERS_MAX];
+	/* Sources of the present epoch and of the one before; those beyond are not remembered. */
+	struct sketch_source {
+		struct pl_addr source;
+		uint32_t held; /* places */
+		bool refused;  /* and it asked for more */
+	} heard[PL_SKETCH_REPORTERS_MAX], known[PL_SKETCH_REPORTERS_MAX];
+	uint32_t n_heard, n_known;
 	struct pl_sketch_progress incomplete; /* the last one */
 };
 
@@ -103,6 +110,9 @@ struct primitive {
 	void (*tick)(struct pl_translator *t, struct store *s, uint64_t now_ns, bool all);
 	uint64_t (*due)(const struct store *s);
 };
+
+/* A report was refused because the sketch had no place for its reporter. */
+void pl_translate_sketch_refused(struct store *s, const struct intake *in);
 
 extern const struct primitive pl_translate_key_write, pl_translate_append, pl_translate_counters,
 	pl_translate_postcards, pl_translate_sketch;

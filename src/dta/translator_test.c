@@ -295,6 +295,8 @@ static void test_postcards(void)
 	pl_translator_free(t);
 }
 
+static const struct pl_addr *sender = &from; /* of columns */
+
 static void columns(struct pl_translator *t, uint64_t now, uint16_t port, uint32_t epoch,
 	uint32_t first, uint32_t n, uint32_t value)
 {
@@ -313,7 +315,7 @@ static void columns(struct pl_translator *t, uint64_t now, uint16_t port, uint32
 		memcpy(cells + 4 * (size_t)i, &be, 4);
 	}
 	ok(pl_dta_put(&b, &r) == 0);
-	pl_translator_datagram(t, now, &from, port, out, b.len);
+	pl_translator_datagram(t, now, sender, port, out, b.len);
 }
 
 /* Registers from a stranger: one above what any key makes is refused, with its report. */
@@ -408,6 +410,54 @@ static void test_sketch(void)
 	columns(t, 13 * MS, 2, 8, 2, 2, 1);
 	eq(c->refused[PL_REFUSED_EPOCH], 2, "too late");
 	closed(t, "sketch");
+	pl_translator_free(t);
+}
+
+/* One source with many ports has the sketch to itself for one epoch at most. */
+static void test_sketch_shares(void)
+{
+	const struct pl_dta_store store = {
+		.params = { .primitive = PL_SKETCH,
+			.hash = PL_HASH_PATHLINE,
+			.sketch = { .columns = 8,
+				.rows = 2,
+				.cell_bytes = 4,
+				.kind = PL_SKETCH_COUNT_MIN } },
+		.reporters = 4,
+		.flush_ns = 10 * MS,
+	};
+	const struct pl_addr hosts[] = { pl_addr_v4((const uint8_t[]){ 192, 0, 2, 71 }),
+		pl_addr_v4((const uint8_t[]){ 192, 0, 2, 72 }),
+		pl_addr_v4((const uint8_t[]){ 192, 0, 2, 73 }) };
+	struct pl_translator *t = make(&store);
+	const struct pl_translator_counters *c = pl_translator_counters(t);
+	uint64_t refused = 0;
+
+	for (uint32_t epoch = 1; epoch <= 3; epoch++) {
+		for (uint16_t port = 1; port <= 8; port++)
+			columns(t, epoch * MS, port, epoch, 0, 8, 1);
+		for (unsigned int i = 0; i < 3; i++) {
+			sender = &hosts[i];
+			columns(t, epoch * MS, 9, epoch, 0, 8, 1);
+		}
+		sender = &from;
+		refused = c->refused[PL_REFUSED_SKETCH_REPORTERS] - refused;
+		if (epoch == 1)
+			eq(refused, 7, "the first of an epoch that nobody knows takes all");
+	}
+	eq(c->refused[PL_REFUSED_SKETCH_REPORTERS], 7 + 7 + 7, "then each source has its own");
+	eq(c->epochs_complete, 3);
+	eq(c->columns_merged, UINT64_C(3) * 4 * 8);
+	/* Several of one source are no harm where there is room. */
+	for (uint16_t port = 1; port <= 4; port++) {
+		columns(t, 4 * MS, port, 4, 0, 8, 1);
+		columns(t, 4 * MS, port, 4, 0, 8, 1);
+	}
+	eq(c->epochs_complete, 3, "places are kept for the others");
+	for (uint16_t port = 1; port <= 4; port++)
+		columns(t, 5 * MS, port, 5, 0, 8, 1);
+	eq(c->epochs_complete, 4, "who do not come any more");
+	closed(t, "shares of a sketch");
 	pl_translator_free(t);
 }
 
@@ -506,6 +556,7 @@ int main(void)
 	test_postcards();
 	test_registers();
 	test_sketch();
+	test_sketch_shares();
 	test_far_epoch();
 	test_choose();
 	test_refused_config();

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Sends requests with libcurl. */
 #include "export/curl.h"
 
 #include <assert.h>

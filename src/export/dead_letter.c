@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes entries that a server refused into a file. */
 #include "export/dead_letter.h"
 
 #include <errno.h>

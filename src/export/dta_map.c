@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes DTA reports of records. */
 #include "export/dta_map.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Sends the DTA reports made of records. */
 #include "export/dta_out.h"
 
 #include <assert.h>
@@ -194,14 +195,6 @@ static void flush(struct pl_export *e, uint64_t now_ns, bool all)
 }
 
 /* Neither a region nor a socket is taken up again by name. */
-static int reopen(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag)
-{
-	(void)e;
-	(void)now_ns;
-	(void)diag;
-	return 0;
-}
-
 static void words(struct pl_export *e, struct pl_export_words *ret)
 {
 	struct dta_out *o = self(e);
@@ -224,7 +217,6 @@ static const struct pl_export_ops ops = {
 	.write_paths = write_paths,
 	.write_events = write_events,
 	.flush = flush,
-	.reopen = reopen,
 	.words = words,
 	.close = close_out,
 };

@@ -297,7 +297,9 @@ static void answer(int fd, const struct sockaddr_in *to, uint32_t last, uint32_t
 /* Flushes until so many are queued no more, within reason. */
 static void until_queued(struct pl_export *e, uint64_t n)
 {
-	for (int i = 0; i < 1000 && atomic_load(&e->stats.queued) != n; i++) {
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+
+	while (atomic_load(&e->stats.queued) != n && pl_clock_mono_ns() < until) {
 		pl_export_flush(e, pl_clock_mono_ns(), true);
 		usleep(5000);
 	}

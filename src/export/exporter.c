@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Names of the causes for which outputs drop records. */
 #include "export/exporter.h"
 
 #include <assert.h>

@@ -78,10 +78,11 @@ struct pl_export_ops {
 	/* Once per interval, what the network looks like. NULL: takes none. */
 	void (*write_series)(struct pl_export *e, const struct pl_series_point *points, uint32_t n,
 		uint64_t now_ns);
-	/* Sends what is due: call at least once a second, and with `all` before closing. */
+	/* Sends what is due: call at least once a second, and with `all` before closing. NULL: nothing
+	 * waits. */
 	void (*flush)(struct pl_export *e, uint64_t now_ns, bool all);
 	/* Lets go of files and connections and takes them up again by name (SIGHUP). 0 or -errno;
-	 * on failure goes on with what it had. */
+	 * on failure goes on with what it had. NULL: it holds none. */
 	int (*reopen)(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag);
 	/* Nothing more will come or be sent: puts away what is left where it survives. What does
 	 * not stays in `queued`. NULL: nothing to do. */
@@ -122,12 +123,13 @@ static inline void pl_export_write_series(
 
 static inline void pl_export_flush(struct pl_export *e, uint64_t now_ns, bool all)
 {
-	e->ops->flush(e, now_ns, all);
+	if (e->ops->flush != NULL)
+		e->ops->flush(e, now_ns, all);
 }
 
 static inline int pl_export_reopen(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag)
 {
-	return e->ops->reopen(e, now_ns, diag);
+	return e->ops->reopen != NULL ? e->ops->reopen(e, now_ns, diag) : 0;
 }
 
 static inline void pl_export_finish(struct pl_export *e)

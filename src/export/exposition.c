@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes metrics pages, and streams of points from the same calls. */
 #include "export/exposition.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -274,6 +276,32 @@ void pl_exposition_init(
 	*page = (struct pl_exposition){ .buf = buf, .format = format };
 }
 
+void pl_exposition_init_names(struct pl_exposition *page,
+	void (*take)(void *ctx, const char *name, const char *help), void *ctx)
+{
+	*page = (struct pl_exposition){
+		.format = PL_EXPOSITION_NAMES, .take_name = take, .ctx = ctx
+	};
+}
+
+static void take_name(struct pl_exposition *page, const char *help)
+{
+	char name[sizeof(page->name) + sizeof("_total")];
+
+	snprintf(name, sizeof(name), "%s%s", page->name,
+		page->type == PL_METRIC_COUNTER ? "_total" : "");
+	page->take_name(page->ctx, name, help);
+}
+
+static bool was_seen(const struct pl_exposition *page, uint64_t hash)
+{
+	for (unsigned int i = 0; i < page->n_seen; i++) {
+		if (page->seen[i] == hash)
+			return true;
+	}
+	return false;
+}
+
 static void family_line(struct pl_exposition *page, const char *what)
 {
 	pl_buf_str(page->buf, what);
@@ -297,14 +325,21 @@ void pl_exposition_family(struct pl_exposition *page, const char *name, enum pl_
 	assert(unit == NULL || (ends_with(name, unit) && strlen(name) > strlen(unit) &&
 				       name[strlen(name) - strlen(unit) - 1] == '_'));
 	assert(page->n_seen < PL_EXPOSITION_FAMILIES_MAX);
-	for (unsigned int i = 0; i < page->n_seen; i++)
-		assert(page->seen[i] != hash); /* all samples of a family stand together */
-	page->seen[page->n_seen++] = hash;
 	page->type = type;
+	if (was_seen(page, hash)) {
+		/* All samples of a family stand together. */
+		assert(page->format == PL_EXPOSITION_NAMES);
+		return;
+	}
+	page->seen[page->n_seen++] = hash;
 	memcpy(page->name, name, strlen(name) + 1);
 	page->family = name;
 	if (page->format == PL_EXPOSITION_POINTS)
 		return;
+	if (page->format == PL_EXPOSITION_NAMES) {
+		take_name(page, help);
+		return;
+	}
 
 	family_line(page, "# HELP ");
 	add_escaped(page->buf, help, page->format == PL_EXPOSITION_OPENMETRICS);
@@ -318,9 +353,19 @@ void pl_exposition_family(struct pl_exposition *page, const char *name, enum pl_
 	}
 }
 
+bool pl_exposition_stat(struct pl_exposition *page, const struct pl_stat *stat)
+{
+	if (stat->family != NULL)
+		pl_exposition_family(page, stat->family,
+			stat->gauge ? PL_METRIC_GAUGE : PL_METRIC_COUNTER, stat->unit, stat->help);
+	return stat->family != NULL;
+}
+
 void pl_exposition_u64(
 	struct pl_exposition *page, const struct pl_label *labels, unsigned int n, uint64_t value)
 {
+	if (page->format == PL_EXPOSITION_NAMES)
+		return;
 	if (page->format == PL_EXPOSITION_POINTS) {
 		struct pl_series_field f = { .kind = page->type == PL_METRIC_COUNTER
 							     ? PL_SERIES_COUNTER
@@ -339,6 +384,8 @@ void pl_exposition_double(
 	struct pl_exposition *page, const struct pl_label *labels, unsigned int n, double value)
 {
 	assert(page->type != PL_METRIC_COUNTER || (value >= 0 && isfinite(value)));
+	if (page->format == PL_EXPOSITION_NAMES)
+		return;
 	if (page->format == PL_EXPOSITION_POINTS) {
 		struct pl_series_field f = { .kind = page->type == PL_METRIC_COUNTER
 							     ? PL_SERIES_RUNNING
@@ -383,6 +430,8 @@ void pl_exposition_hist(struct pl_exposition *page, const struct pl_label *label
 	assert(page->type == PL_METRIC_HISTOGRAM);
 	assert(bounds->step > 0 && bounds->first <= bounds->last &&
 		bounds->last < PL_HIST_BUCKETS - 1 && bounds->divisor > 0);
+	if (page->format == PL_EXPOSITION_NAMES)
+		return;
 	if (page->format == PL_EXPOSITION_POINTS) {
 		struct pl_series_field f = {
 			.kind = PL_SERIES_HIST, .hist = hist, .bounds = bounds, .exemplar = exemplar

@@ -16,12 +16,14 @@
 #include "base/addr.h"
 #include "base/buf.h"
 #include "base/hist.h"
+#include "base/stats.h"
 #include "export/series.h"
 
 enum pl_exposition_format {
 	PL_EXPOSITION_TEXT,
 	PL_EXPOSITION_OPENMETRICS,
 	PL_EXPOSITION_POINTS, /* no text: a stream of points (series.h), of one field each */
+	PL_EXPOSITION_NAMES,  /* no text: the families alone, each once whoever writes it again */
 };
 
 enum pl_metric_type { PL_METRIC_COUNTER, PL_METRIC_GAUGE, PL_METRIC_HISTOGRAM };
@@ -38,7 +40,7 @@ struct pl_label {
 	};
 };
 
-#define PL_EXPOSITION_FAMILIES_MAX 512
+#define PL_EXPOSITION_FAMILIES_MAX 1024
 
 struct pl_exposition {
 	struct pl_buf *buf;
@@ -51,6 +53,8 @@ struct pl_exposition {
 	uint64_t samples; /* lines written so far */
 	/* Of POINTS: where they go. The point is valid during the call. */
 	void (*take)(void *ctx, const struct pl_series_point *point);
+	/* Of NAMES: a name as the text page has it. */
+	void (*take_name)(void *ctx, const char *name, const char *help);
 	void *ctx;
 	uint64_t ts_ns;
 };
@@ -87,9 +91,14 @@ void pl_exposition_init(
  * storage. */
 void pl_exposition_init_points(struct pl_exposition *page, struct pl_buf *buf, uint64_t ts_ns,
 	void (*take)(void *ctx, const struct pl_series_point *point), void *ctx);
+/* The names and helps of families, in the order in which they are written; samples are left out. */
+void pl_exposition_init_names(struct pl_exposition *page,
+	void (*take)(void *ctx, const char *name, const char *help), void *ctx);
 /* unit: NULL or a base unit that the name ends with ("pathline_x_seconds", unit "seconds"). */
 void pl_exposition_family(struct pl_exposition *page, const char *name, enum pl_metric_type type,
 	const char *unit, const char *help);
+/* Opens the family of a number that base/stats.h declares; false: it has none. */
+bool pl_exposition_stat(struct pl_exposition *page, const struct pl_stat *stat);
 void pl_exposition_u64(
 	struct pl_exposition *page, const struct pl_label *labels, unsigned int n, uint64_t value);
 void pl_exposition_double(

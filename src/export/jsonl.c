@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Appends records to a file of JSON lines. */
 #include "export/jsonl.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Appends records to the lists of a history. */
 #include "export/region_out.h"
 
 #include <errno.h>

@@ -38,6 +38,9 @@ static void settle_chunk(struct sender *s, struct held *h, size_t before, int r)
 	if (r == 0 && !h->text.failed && h->text.len > before) {
 		h->ends[h->n++] = (uint32_t)h->text.len;
 		s->queued++;
+		/* The thread that sends sleeps until the batch is old enough. */
+		if (h->n == 1)
+			pthread_cond_signal(&s->wake);
 		return;
 	}
 	if (r == 0)
@@ -132,6 +135,30 @@ static void sender_write_series(
 	}
 	pl_sender_account(s);
 	pthread_mutex_unlock(&s->lock);
+}
+
+void pl_sender_write(struct pl_export *e, const void *chunks, uint32_t n, uint32_t size,
+	uint32_t stride, uint64_t now_ns)
+{
+	const uint8_t *p = chunks;
+	struct sender *s = self(e);
+
+	pthread_mutex_lock(&s->lock);
+	pl_count(&e->stats.accepted, n);
+	for (uint32_t i = 0; i < n; i++, p += stride) {
+		struct held *h = pl_sender_room(s, now_ns);
+		size_t before = h->text.len;
+
+		pl_buf_add(&h->text, p, size);
+		settle_chunk(s, h, before, 0);
+	}
+	pl_sender_account(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void *pl_sender_format(struct pl_export *e)
+{
+	return self(e)->format;
 }
 
 /* What the kind has to say by itself. */
@@ -329,6 +356,21 @@ static void nap(struct sender *s, uint64_t until_ns)
 	pthread_cond_timedwait(&s->wake, &s->lock, &t);
 }
 
+/* Nothing is in the ring and nothing is on its way: the open batch leaves when it is old enough,
+ * however late the next flush comes. */
+static void await_open(struct sender *s, uint64_t now_ns)
+{
+	const bool any = s->open != NULL && s->open->n > 0;
+	const uint64_t due_ns = any ? s->open->begun_ns + age_of_batches(s) : now_ns + SECOND_NS;
+
+	if (now_ns < due_ns) {
+		nap(s, due_ns < now_ns + SECOND_NS ? due_ns : now_ns + SECOND_NS);
+		return;
+	}
+	pl_sender_ring_push(s, s->open);
+	s->open = NULL;
+}
+
 static void *sender_loop(void *arg)
 {
 	struct sender *s = arg;
@@ -343,7 +385,7 @@ static void *sender_loop(void *arg)
 		}
 		if (!s->work.active && !pl_sender_choose(s)) {
 			pl_sender_account(s);
-			nap(s, now + SECOND_NS);
+			await_open(s, now);
 			continue;
 		}
 		send_once(s);

@@ -30,8 +30,9 @@
  * each try. 429, other 5xx and failures of the network are retried for ever, with exponential
  * back-off and full jitter, or as Retry-After says (5 min at most). 500 is doubtful: some servers
  * answer it to one bad point for ever. A batch that got doubt_after of them steps aside for others;
- * when the server has taken others since, it is treated as refused; while it takes none, as an
- * outage.
+ * its parts are tried when its turn comes again, or at once when there are no others. An entry that
+ * is doubted alone lets the others of its batch go first, but not in_order. When the server has
+ * taken anything since, it is treated as refused; while it takes nothing, as an outage.
  */
 #pragma once
 
@@ -89,9 +90,9 @@ struct pl_ruling {
 void pl_ruling_by_status(const struct pl_http_answer *answer, struct pl_ruling *ret);
 
 /*
- * A kind of server. `format` is the kind's own state. path, event, value and point run in the output's
- * thread; body and answer in the sender's; none of them may block, log, or read a clock: real_ns is
- * the time now, since the Unix epoch. Each of these appends one chunk to `out` and
+ * A kind of server. `format` is the kind's own state. path, event, value and point run in the
+ * output's thread; body and answer in the sender's; none of them may block, log, or read a clock:
+ * real_ns is the time now, since the Unix epoch. Each of these appends one chunk to `out` and
  * returns 0, or says why the entry is dropped: -ERANGE (its time), -ENODATA (nothing in it for this
  * kind), anything else (could not be written down; a failed `out` counts as that). What a failing
  * one appended is taken back. NULL: not taken.
@@ -155,6 +156,9 @@ struct pl_sender_options {
 	uint64_t timeout_ns;    /* [10 s] for a whole request */
 
 	const char *spool_path; /* a folder, made when it is not there. NULL: no spool */
+	/* What its entries are, in a word. A spool with entries of another kind is not opened.
+	 * [the name of the kind of server] */
+	const char *spool_kind;
 	uint64_t spool_bytes;   /* [1 GiB] */
 	bool spool_drop_newest; /* when it is full; else the oldest give way */
 	/* [1 s] what is accepted is delivered, or on disk; UINT64_MAX: when memory is full, or at a
@@ -178,6 +182,13 @@ struct pl_sender_options {
  * another process writes, an address that is none. That the server is not there is no failure. */
 int pl_sender_open(struct pl_export **ret, const struct pl_sender_options *options,
 	const struct pl_format_ops *ops, void *format, uint64_t now_ns, struct pl_diag *diag);
+
+/* Entries whose chunks are there already: n of `size` bytes, each the beginning of `stride` bytes.
+ * The output's thread. */
+void pl_sender_write(struct pl_export *e, const void *chunks, uint32_t n, uint32_t size,
+	uint32_t stride, uint64_t now_ns);
+/* The kind's own state, as it was given to pl_sender_open. */
+void *pl_sender_format(struct pl_export *e);
 
 /* What it holds at most, `format` aside. */
 uint64_t pl_sender_memory(const struct pl_sender_options *options);

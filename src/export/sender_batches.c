@@ -80,11 +80,13 @@ void pl_sender_release(struct sender *s, struct held *h)
 	s->free_list[s->n_free++] = h;
 }
 
-/* A record: number of entries, their ends, their text. It lies in s->record. */
-static int make_record(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect,
-	struct pl_spool_record *ret)
+/* A record: number of entries, their ends, their text. It lies in s->record. turned: the first
+ * entry comes last. */
+static int make_record(struct sender *s, const struct pl_chunks *c, uint32_t first, bool turned,
+	bool suspect, struct pl_spool_record *ret)
 {
 	uint32_t begin = pl_chunk_begin(c, first), n = c->n - first;
+	uint32_t aside = turned ? c->ends[first] - begin : 0;
 	uint32_t len = c->ends[c->n - 1] - begin;
 	uint64_t need = sizeof(n) + (uint64_t)n * sizeof(n) + len;
 	uint32_t *at;
@@ -104,22 +106,38 @@ static int make_record(struct sender *s, const struct pl_chunks *c, uint32_t fir
 		.flags = FLAG_KIND(s->kind_id) | (suspect ? FLAG_SUSPECT : 0) };
 	at = (uint32_t *)(void *)s->record;
 	*at++ = n;
-	for (uint32_t i = first; i < c->n; i++)
-		*at++ = c->ends[i] - begin;
-	memcpy(at, c->text + begin, len);
+	for (uint32_t i = first + turned; i < c->n; i++)
+		*at++ = c->ends[i] - begin - aside;
+	if (turned)
+		*at++ = len;
+	memcpy(at, c->text + begin + aside, len - aside);
+	memcpy((uint8_t *)at + len - aside, c->text + begin, aside);
 	return 0;
+}
+
+static int put_record(struct sender *s, struct pl_spool_record *r)
+{
+	int result = pl_spool_put(s->spool, r);
+
+	s->spool_error = result == -EXFULL ? 0 : -result;
+	return result;
 }
 
 int pl_sender_spool(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect)
 {
 	struct pl_spool_record r;
-	int result = make_record(s, c, first, suspect, &r);
+	int result = make_record(s, c, first, false, suspect, &r);
 
-	if (result < 0)
-		return result;
-	result = pl_spool_put(s->spool, &r);
-	s->spool_error = result == -EXFULL ? 0 : -result;
-	return result;
+	return result < 0 ? result : put_record(s, &r);
+}
+
+int pl_sender_spool_doubted(
+	struct sender *s, const struct pl_chunks *c, uint32_t first, bool turned)
+{
+	struct pl_spool_record r;
+	int result = make_record(s, c, first, turned, true, &r);
+
+	return result < 0 ? result : put_record(s, &r);
 }
 
 static enum pl_export_drop cause_of(int error)
@@ -176,7 +194,7 @@ static void copy_work(struct sender *s)
 	struct pl_spool_record r;
 
 	if (!w->active || w->spooled || w->copied ||
-		make_record(s, &w->chunks, w->lo, w->suspect, &r) < 0)
+		make_record(s, &w->chunks, w->lo, false, w->suspect, &r) < 0)
 		return;
 	w->copied = pl_spool_put_copy(s->spool, &r, &w->copy) == 0;
 }

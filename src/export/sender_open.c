@@ -100,15 +100,18 @@ static int take_memory(struct sender *s)
 	return 0;
 }
 
-/* A folder with batches of another kind in it would be sent to a server that cannot know them. */
+/* A folder with batches of another kind in it would be sent to a server, or into a table, that
+ * cannot know them. */
 static int check_spool_kind(struct sender *s, struct pl_diag *diag)
 {
 	struct pl_spool_record r;
 
 	if (pl_spool_peek(s->spool, &r) < 0 || r.flags >> 16 == s->kind_id)
 		return 0;
-	pl_diag_set(diag, "the spool in %s holds entries of an output of another kind than %s",
-		s->options.spool_path, s->ops->name);
+	pl_diag_set(diag,
+		"the spool in %s holds entries of another kind than %s: deliver them with the "
+		"configuration that they were made with, or name another folder",
+		s->options.spool_path, s->options.spool_kind);
 	return -EINVAL;
 }
 
@@ -180,8 +183,10 @@ int pl_sender_open(struct pl_export **ret, const struct pl_sender_options *optio
 	s->ops = ops;
 	s->format = format;
 	s->options = with_defaults(options);
+	if (s->options.spool_kind == NULL)
+		s->options.spool_kind = ops->name;
 	s->synced_ns = now_ns;
-	s->kind_id = (uint16_t)pl_hash(ops->name, strlen(ops->name), 0);
+	s->kind_id = (uint16_t)pl_hash(s->options.spool_kind, strlen(s->options.spool_kind), 0);
 	pl_rng_seed(&s->rng, pl_hash_seed() ^ now_ns);
 	pl_buf_init(&s->body);
 	pthread_mutex_init(&s->lock, NULL);

@@ -207,16 +207,59 @@ static void back_off(struct sender *s, const struct pl_ruling *r, uint64_t now_n
 		s->renew_credentials = true;
 }
 
+static void reverse(char *text, uint32_t n)
+{
+	for (uint32_t i = 0; i < n / 2; i++) {
+		char c = text[i];
+
+		text[i] = text[n - 1 - i];
+		text[n - 1 - i] = c;
+	}
+}
+
+/* The first entry that is not settled comes last. */
+static void turn_held(struct held *h, const struct work *w)
+{
+	const uint32_t begin = pl_chunk_begin(&w->chunks, w->lo), first = h->ends[w->lo] - begin;
+	char *text = h->text.data + begin;
+
+	reverse(text, first);
+	reverse(text + first, h->ends[h->n - 1] - begin - first);
+	reverse(text, h->ends[h->n - 1] - begin);
+	for (uint32_t i = w->lo; i + 1 < h->n; i++)
+		h->ends[i] = h->ends[i + 1] - first;
+}
+
+/* Whether the entry that is doubted alone lets the others of its batch go first: one that is taken
+ * shows that the server is well. Not where a server wants them in order. */
+static bool turns(const struct sender *s)
+{
+	const struct work *w = &s->work;
+
+	return w->suspect && w->chunks.n - w->lo > 1 && !s->options.in_order;
+}
+
+/* An open batch is one of the others: it would not leave before what is being sent. */
+static bool any_others(struct sender *s)
+{
+	if (s->n_ring == 0 && s->open != NULL && s->open->n > 0) {
+		pl_sender_ring_push(s, s->open);
+		s->open = NULL;
+	}
+	return s->n_ring > 0 || pl_sender_spool_records(s) > 0;
+}
+
 /* The rest of what is being sent goes behind all else, marked, so that others get their turn. False
  * when there are no others, or no place. */
 static bool step_aside(struct sender *s)
 {
 	struct work *w = &s->work;
+	const bool turned = turns(s);
 
 	if (w->spooled) {
-		if (s->n_ring == 0 && pl_sender_spool_records(s) <= 1)
+		if (!turned && s->n_ring == 0 && pl_sender_spool_records(s) <= 1)
 			return false;
-		if (pl_sender_spool(s, &w->chunks, w->lo, true) < 0)
+		if (pl_sender_spool_doubted(s, &w->chunks, w->lo, turned) < 0)
 			return false;
 		/* Its settled part is gone from the account; the whole record goes now. */
 		pl_spool_next(s->spool);
@@ -226,7 +269,9 @@ static bool step_aside(struct sender *s)
 		uint32_t begin = pl_chunk_begin(&w->chunks, w->lo);
 		struct held *h = w->held;
 
-		if (s->n_ring == 0 && pl_sender_spool_records(s) == 0)
+		if (turned)
+			turn_held(h, w);
+		if (!any_others(s))
 			return false;
 		for (uint32_t i = w->lo; i < h->n; i++)
 			h->ends[i - w->lo] = h->ends[i] - begin;
@@ -238,7 +283,6 @@ static bool step_aside(struct sender *s)
 		pl_sender_ring_push(s, h);
 	}
 	*w = (struct work){ .active = false };
-	s->ok_since_letter = false; /* what it took before says nothing about now */
 	return true;
 }
 
@@ -255,8 +299,14 @@ static void doubtful(struct sender *s, const struct pl_ruling *r, uint64_t now_n
 		return;
 	}
 	back_off(s, r, now_ns);
-	if (w->doubts >= s->options.doubt_after)
-		(void)step_aside(s);
+	if (w->suspect && w->hi - w->lo > 1) {
+		/* With none but suspects left, a part of one that is taken says as much. */
+		w->step = (w->hi - w->lo) / 2;
+	} else if (w->doubts >= s->options.doubt_after) {
+		s->ok_since_letter = false; /* what it took before says nothing about now */
+		if (!step_aside(s))
+			w->suspect = true; /* no others: its own parts are tried */
+	}
 }
 
 static void too_big(struct sender *s, const struct pl_ruling *r)

@@ -111,6 +111,9 @@ bool pl_sender_full(const struct sender *s, const struct held *h);
 
 /* Entries from `first` on as a record of the spool. */
 int pl_sender_spool(struct sender *s, const struct pl_chunks *c, uint32_t first, bool suspect);
+/* The same of a batch that is doubted; turned: the first of them comes last. */
+int pl_sender_spool_doubted(
+	struct sender *s, const struct pl_chunks *c, uint32_t first, bool turned);
 uint64_t pl_sender_spool_records(const struct sender *s);
 /* What has been in memory since then, or before, is on disk behind this, also what is in flight. */
 void pl_sender_commit(struct sender *s, uint64_t begun_ns);

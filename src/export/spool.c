@@ -40,7 +40,10 @@ void pl_spool_remove_segment(struct pl_spool *s, uint32_t i)
 		close(s->out);
 		s->out = -1;
 	}
-	unlinkat(s->folder, name, 0);
+	if (s->holding && i == 0 && g->size > 0)
+		s->passed[s->n_passed++] = g->first;
+	else
+		unlinkat(s->folder, name, 0);
 	s->counts.bytes -= g->size;
 	s->n_segments--;
 	memmove(g, g + 1, (s->n_segments - i) * sizeof(*g));
@@ -118,9 +121,11 @@ int pl_spool_open(
 	s->options = o;
 	s->options.path = strdup(o.path);
 	s->segments = calloc(SEGMENTS_MAX, sizeof(*s->segments));
+	s->passed = calloc(SEGMENTS_MAX, sizeof(*s->passed));
 	s->payload = malloc((size_t)o.payload_max + 1);
 	s->payload_cap = o.payload_max;
-	if (s->options.path == NULL || s->segments == NULL || s->payload == NULL)
+	if (s->options.path == NULL || s->segments == NULL || s->passed == NULL ||
+		s->payload == NULL)
 		r = -ENOMEM;
 	if (r == 0)
 		r = open_folder(s, diag);
@@ -146,6 +151,7 @@ void pl_spool_close(struct pl_spool *s)
 	}
 	free((char *)s->options.path);
 	free(s->segments);
+	free(s->passed);
 	free(s->payload);
 	free(s);
 }
@@ -218,7 +224,8 @@ static int make_room(struct pl_spool *s, uint64_t need)
 		(void)pl_spool_sync(s);
 		seal(s);
 	}
-	while (s->counts.bytes + need > s->options.bytes || s->n_segments == SEGMENTS_MAX) {
+	while (s->counts.bytes + need > s->options.bytes ||
+		s->n_segments + s->n_passed == SEGMENTS_MAX) {
 		if (s->options.drop_newest || s->n_segments == 0)
 			return -EXFULL;
 		drop_oldest(s);
@@ -314,6 +321,15 @@ void pl_spool_settle_copy(struct pl_spool *s, const struct pl_spool_copy *copy)
 
 /* ---- reading ---- */
 
+/* Reading has come to this record. */
+static void advance(struct pl_spool *s, uint64_t sequence, bool sync)
+{
+	if (s->holding)
+		s->passed_to = sequence;
+	else
+		pl_spool_write_cursor(s, sequence, sync);
+}
+
 /* The first segment is at its end, or cannot be read any further: off with it, and what should have
  * been in it is counted. */
 static void finish_first(struct pl_spool *s)
@@ -327,7 +343,7 @@ static void finish_first(struct pl_spool *s)
 	s->counts.records -= g->records;
 	s->counts.entries -= g->entries;
 	/* The ledger first: a crash in between leaves a file of settled records, not a gap. */
-	pl_spool_write_cursor(s, s->n_segments > 1 ? s->segments[1].first : s->next_sequence, true);
+	advance(s, s->n_segments > 1 ? s->segments[1].first : s->next_sequence, true);
 	pl_spool_remove_segment(s, 0);
 }
 
@@ -415,7 +431,32 @@ void pl_spool_next(struct pl_spool *s)
 	if (g->records == 0)
 		finish_first(s);
 	else
-		pl_spool_write_cursor(s, s->head.sequence + 1, false);
+		advance(s, s->head.sequence + 1, false);
+}
+
+void pl_spool_hold(struct pl_spool *s)
+{
+	/* A segment that gave way would take its records from those that are held. */
+	assert(s->options.drop_newest);
+	if (!s->holding)
+		s->passed_to = 0;
+	s->holding = true;
+}
+
+void pl_spool_release(struct pl_spool *s)
+{
+	char name[32];
+
+	if (s->holding && s->passed_to > 0)
+		pl_spool_write_cursor(s, s->passed_to, s->n_passed > 0);
+	for (uint32_t i = 0; i < s->n_passed; i++) {
+		const struct pl_spool_segment g = { .first = s->passed[i] };
+
+		pl_spool_segment_name(&g, name);
+		unlinkat(s->folder, name, 0);
+	}
+	s->n_passed = 0;
+	s->holding = false;
 }
 
 void pl_spool_counts(const struct pl_spool *s, struct pl_spool_counts *ret)

@@ -90,6 +90,14 @@ int pl_spool_peek(struct pl_spool *spool, struct pl_spool_record *ret);
 /* The record last peeked at is settled. */
 void pl_spool_next(struct pl_spool *spool);
 
+/*
+ * From here on settled records stay on disk, and come again when the process ends before they are
+ * released: for whoever settles many before the first one is acknowledged. Counts and room are as
+ * if they were gone, so the files may be larger than `bytes` by them. With drop_newest only.
+ */
+void pl_spool_hold(struct pl_spool *spool);
+void pl_spool_release(struct pl_spool *spool); /* nothing held is allowed */
+
 /* To the device. A failure ends the present file: what it holds is still read, nothing is added to
  * it. */
 int pl_spool_sync(struct pl_spool *spool);

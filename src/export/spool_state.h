@@ -49,6 +49,11 @@ struct pl_spool {
 	uint64_t next_sequence;
 	struct pl_spool_segment *segments;
 	uint32_t n_segments;
+	/* While records are held: segments that were read to their end, still on the disk; the
+	 * first record that was not read. */
+	bool holding;
+	uint64_t *passed, passed_to;
+	uint32_t n_passed;
 	struct pl_spool_counts counts;
 	/* The record lent. */
 	bool peeked, detached; /* detached: its segment is gone */
@@ -60,7 +65,8 @@ struct pl_spool {
 /* ---- spool.c ---- */
 
 void pl_spool_segment_name(const struct pl_spool_segment *g, char dst[32]);
-/* Takes segment i off the list and off the disk; what it still held is the caller's to count. */
+/* Takes segment i off the list and off the disk; what it still held is the caller's to count. The
+ * first one, while records are held, stays on the disk. */
 void pl_spool_remove_segment(struct pl_spool *s, uint32_t i);
 
 /* ---- spool_record.c ---- */

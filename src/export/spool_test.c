@@ -484,6 +484,45 @@ static int bad_sync(int fd)
 	return fdatasync(fd);
 }
 
+/* Records that are settled and held come again, also those of segments that were read to their end;
+ * released, they are gone. */
+static void test_held(void)
+{
+	const struct pl_spool_options options = { .drop_newest = true, .segment_bytes = 512 };
+	const char *path = fresh("held");
+	struct pl_spool *s = spool_at(path, &options);
+
+	for (uint32_t i = 0; i < 50; i++)
+		put(s, i);
+	eq(get(s), 0);
+	pl_spool_hold(s);
+	for (uint32_t i = 1; i < 50; i++)
+		eq(get(s), i);
+	eq(get(s), -1);
+	eq(counts(s).records + counts(s).entries + counts(s).bytes, 0, "as if they were gone");
+	put(s, 50);
+	put(s, 51);
+	eq(get(s), 50);
+	pl_spool_close(s); /* what is on disk is what a crash would leave */
+	s = spool_at(path, &options);
+	eq(counts(s).records, 51, "those behind the first are found");
+	eq(counts(s).damaged_records, 0);
+	pl_spool_hold(s);
+	for (uint32_t i = 1; i < 40; i++)
+		eq(get(s), i, "in their order");
+	pl_spool_release(s);
+	eq(get(s), 40, "then nothing is held");
+	pl_spool_hold(s);
+	pl_spool_release(s);
+	pl_spool_close(s);
+	s = spool_at(path, &options);
+	for (uint32_t i = 41; i < 52; i++)
+		eq(get(s), i, "what was released is gone");
+	eq(get(s), -1);
+	eq(counts(s).damaged_records, 0);
+	pl_spool_close(s);
+}
+
 static void test_failing(void)
 {
 	static const struct pl_spool_sys sys = { bad_write, bad_sync };
@@ -625,6 +664,7 @@ int main(void)
 	test_damage();
 	test_lost_headers();
 	test_copies();
+	test_held();
 	test_failing();
 	test_kill();
 	test_hostile();

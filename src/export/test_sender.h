@@ -289,9 +289,11 @@ static void balanced(const struct pl_export *e, const char *when)
 		"%s: the accounts are closed", when);
 }
 
-static bool drained(struct pl_export *e, unsigned int seconds)
+static bool drained(struct pl_export *e)
 {
-	for (unsigned int i = 0; i < seconds * 200; i++) {
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+
+	while (pl_clock_mono_ns() < until) {
 		pl_export_flush(e, pl_clock_mono_ns(), false);
 		if (atomic_load(&e->stats.queued) == 0 && atomic_load(&e->stats.spooled) == 0)
 			return true;
@@ -302,7 +304,9 @@ static bool drained(struct pl_export *e, unsigned int seconds)
 
 static bool requests(unsigned int n)
 {
-	for (unsigned int i = 0; i < 2000; i++) {
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+
+	while (pl_clock_mono_ns() < until) {
 		bool enough;
 
 		pthread_mutex_lock(&server.lock);

@@ -16,12 +16,29 @@
 const char *pl_watch_form_name(enum pl_watch_form form)
 {
 	static const char *const names[PL_WATCH_FORM_MAX] = { "api", "jsonl", "table", "wide",
-		"csv", "text" };
+		"csv", "text", "record" };
 
 	return names[form];
 }
 
 /* ---- the exporter's thread ---- */
+
+static void put_hex(struct pl_buf *out, const void *bytes, size_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+	const uint8_t *p = bytes;
+
+	for (size_t i = 0; i < n; i++) {
+		pl_buf_chr(out, digits[p[i] >> 4]);
+		pl_buf_chr(out, digits[p[i] & 15]);
+	}
+}
+
+static void put_record(struct pl_buf *out, const char *word, const void *record, size_t n)
+{
+	pl_buf_str(out, word);
+	put_hex(out, record, n);
+}
 
 static void format_path(struct pl_buf *out, enum pl_watch_form form, const struct pl_path *path,
 	const struct pl_hop *hops)
@@ -44,6 +61,10 @@ static void format_path(struct pl_buf *out, enum pl_watch_form form, const struc
 	case PL_WATCH_CSV:
 		pl_path_csv(out, path, hops, n);
 		return;
+	case PL_WATCH_RECORD:
+		put_record(out, "path ", path, sizeof(*path));
+		put_hex(out, hops, n * sizeof(*hops));
+		break;
 	default:
 		pl_path_text(out, path, hops, n);
 		return;
@@ -70,6 +91,9 @@ static void format_event(struct pl_buf *out, enum pl_watch_form form, const stru
 	case PL_WATCH_CSV:
 		pl_event_csv(out, event);
 		return;
+	case PL_WATCH_RECORD:
+		put_record(out, "event ", event, sizeof(*event));
+		break;
 	default:
 		pl_event_text(out, event);
 		return;
@@ -96,6 +120,9 @@ static void format_value(struct pl_buf *out, enum pl_watch_form form, const stru
 	case PL_WATCH_CSV:
 		pl_value_csv(out, value);
 		return;
+	case PL_WATCH_RECORD:
+		put_record(out, "value ", value, sizeof(*value));
+		break;
 	default:
 		pl_value_text(out, value);
 		return;
@@ -246,21 +273,6 @@ static void write_values(
 	account(e, n, delivered);
 }
 
-static void flush(struct pl_export *e, uint64_t now_ns, bool all)
-{
-	(void)e;
-	(void)now_ns;
-	(void)all;
-}
-
-static int reopen(struct pl_export *e, uint64_t now_ns, struct pl_diag *diag)
-{
-	(void)e;
-	(void)now_ns;
-	(void)diag;
-	return 0;
-}
-
 static void close_live(struct pl_export *e)
 {
 	struct pl_watch *live = of(e);
@@ -280,8 +292,6 @@ static const struct pl_export_ops ops = {
 	.write_paths = write_paths,
 	.write_events = write_events,
 	.write_values = write_values,
-	.flush = flush,
-	.reopen = reopen,
 	.close = close_live,
 };
 

@@ -35,6 +35,9 @@ enum pl_watch_form {
 	PL_WATCH_WIDE,
 	PL_WATCH_CSV, /* of one kind */
 	PL_WATCH_TEXT,
+	/* A line each: "event ", "path " or "value ", and the record's bytes in hexadecimal digits, of
+	 * a path with its hops behind it. For programs that have the same records. */
+	PL_WATCH_RECORD,
 	PL_WATCH_FORM_MAX,
 };
 const char *pl_watch_form_name(enum pl_watch_form form); /* "api", "jsonl", "table", … */

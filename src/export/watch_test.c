@@ -230,7 +230,8 @@ static void recent(void)
 static void forms(void)
 {
 	static const char *const begins[PL_WATCH_FORM_MAX] = { "{\"kind\":\"event\",\"time\":",
-		"{\"kind\":\"event\",\"ts_ns\":7,", "TIME", "TIME", "ts_ns,", "event ts_ns=7 " };
+		"{\"kind\":\"event\",\"ts_ns\":7,", "TIME", "TIME", "ts_ns,", "event ts_ns=7 ",
+		"event 0700000000000000" };
 	char text[4000];
 	struct fixture f;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Sends events as alerts. */
 #include "export/webhook.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "record/path_book.h"
+#include "record/put.h"
 
 enum { TIME_MAX = 40, TEXT_MAX = 160, ALERT_TEXT_MAX = 8192 };
 
@@ -117,6 +119,29 @@ static void flow_member(struct pl_json *j, const struct pl_event *e)
 	member(j, "flow", text);
 }
 
+/* A text of an event, which may come from elsewhere and have any bytes. */
+static const char *plain(char dst[PL_TEXT_TOLD + 1], const void *text, size_t size)
+{
+	char room[PL_TEXT_TOLD + 1] = "";
+
+	memcpy(room, text, size);
+	*put_plain(dst, room) = '\0';
+	return dst;
+}
+
+/* A standing query and the group that it found. */
+static void query_members(const struct webhook *w, struct pl_json *j, const struct pl_event *e)
+{
+	const struct pl_text16 query = pl_event_get_query(e);
+	const struct pl_text40 key = pl_event_get_key(e);
+	char text[PL_TEXT_TOLD + 1];
+
+	if ((e->present & PL_EVENT_HAS_query) != 0 && !labelled(w, "query"))
+		member(j, "query", plain(text, query.c, sizeof(query.c)));
+	if ((e->present & PL_EVENT_HAS_key) != 0 && !labelled(w, "key"))
+		member(j, "key", plain(text, key.c, sizeof(key.c)));
+}
+
 /*
  * What places the event; of a flow only where that is the place. An operator's label of the same
  * name counts. Who reported it is part of what happened once; of what lasts, begin and end may come
@@ -149,6 +174,7 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		number_member(&j, numbers[i].name,
 			numbers[i].there && !labelled(w, numbers[i].name), numbers[i].value);
+	query_members(w, &j, e);
 	if (reporter && (e->present & PL_EVENT_HAS_exporter) != 0 && !labelled(w, "exporter")) {
 		pl_format_addr(text, &e->exporter);
 		member(&j, "exporter", text);
@@ -164,6 +190,9 @@ static void write_annotations(struct webhook *w, const struct pl_event *e)
 	const bool bytes = (e->present & PL_EVENT_HAS_unit) != 0;
 	char text[TEXT_MAX], kind[64], value[64] = "", place[96] = "";
 	char summary[sizeof(kind) + sizeof(place) + sizeof(value)], nodes[PL_PATH_NODES_TEXT];
+	const struct pl_text16 query = pl_event_get_query(e);
+	const struct pl_text40 key = pl_event_get_key(e);
+	char words[PL_TEXT_TOLD + 1];
 	struct pl_path_nodes now, old;
 	size_t n = 0;
 	struct pl_json j;
@@ -173,6 +202,12 @@ static void write_annotations(struct webhook *w, const struct pl_event *e)
 		*p = *p == '_' ? ' ' : *p;
 	if ((e->present & PL_EVENT_HAS_value) != 0)
 		snprintf(value, sizeof(value), ": %" PRIu64 "%s", e->value, bytes ? " bytes" : "");
+	if ((e->present & PL_EVENT_HAS_query) != 0)
+		n += (size_t)snprintf(
+			place, sizeof(place), " %s", plain(words, query.c, sizeof(query.c)));
+	if ((e->present & PL_EVENT_HAS_key) != 0)
+		n += (size_t)snprintf(
+			place + n, sizeof(place) - n, " of %s", plain(words, key.c, sizeof(key.c)));
 	if ((e->present & PL_EVENT_HAS_node) != 0)
 		n += (size_t)snprintf(place, sizeof(place), " at node %" PRIu64, e->node);
 	if ((e->present & PL_EVENT_HAS_port) != 0)

@@ -109,6 +109,27 @@ static void begin_and_end(void)
 	pl_webhook_format.free(f);
 }
 
+/* An event of a standing query is placed by the query and its group. */
+static void of_a_query(void)
+{
+	void *f = new_format(PL_WEBHOOK_ALERTMANAGER);
+	struct pl_event e = { .ts_ns = NOW, .event = PL_EVENT_QUERY, .value = 57 };
+	const char *said;
+
+	e.present = PL_EVENT_HAS_value;
+	pl_event_set_query(&e, (struct pl_text16){ "ddos" });
+	pl_event_set_key(&e, (struct pl_text40){ "2001:db8::1/443" });
+	pl_event_set_address(&e, pl_addr_v4("\x0a\0\0\1"));
+	said = tell(f, &e, NOW);
+	ok(strstr(said, "\"labels\":{\"alertname\":\"pathline_query\",\"query\":\"ddos\","
+			"\"key\":\"2001:db8::1/443\",") != NULL,
+		"labels: %s", said);
+	ok(strstr(said, "\"summary\":\"query ddos of 2001:db8::1/443: 57\",\"value\":\"57\"}") !=
+			NULL,
+		"annotations: %s", said);
+	pl_webhook_format.free(f);
+}
+
 static void once(void)
 {
 	const struct pl_path_nodes nodes = { 3, 3, { 1, 5, 2 } };
@@ -215,6 +236,7 @@ int main(void)
 	pl_buf_init(&out);
 	begin_and_end();
 	once();
+	of_a_query();
 	many();
 	bodies();
 	pl_buf_done(&out);

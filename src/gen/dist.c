@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Draws numbers from distributions that are given as text. */
 #include "gen/dist.h"
 
 #include <errno.h>

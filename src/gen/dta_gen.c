@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Generates streams of DTA reports. */
 #include "gen/dta_gen.h"
 
 #include <errno.h>

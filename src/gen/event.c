@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads the events of a generated network from text. */
 #include "gen/event.h"
 
 #include <assert.h>

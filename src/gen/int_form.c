@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Checks a form of INT and computes what follows from it. */
 #include "gen/int_form.h"
 
 #include <errno.h>

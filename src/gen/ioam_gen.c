@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Generates IPv6 packets with IOAM. */
 #include "gen/ioam_gen.h"
 
 #include <assert.h>

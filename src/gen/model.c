@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Moves packets of generated flows through the model of a network. */
 #include "gen/model.h"
 
 #include <assert.h>

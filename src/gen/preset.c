@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The named configurations of the generator. */
 #include "gen/preset.h"
 
 #include <errno.h>

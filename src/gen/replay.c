@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Generates the streams of INTCollector's benchmark generator. */
 #include "gen/replay.h"
 
 #define REPORT_TIME 1524138290u

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Generates the common report from a template. */
 #include "gen/template.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Builds networks of nodes and links, and finds paths through them. */
 #include "gen/topology.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Results, errors and the version of libpathline. */
 #include "lib/common.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Results and errors of libpathline, for its functions. */
 #pragma once
 
 #include "base/diag.h"

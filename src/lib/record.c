@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The functions of pathline/record.h. */
 #include <pathline/record.h>
 
 #include <errno.h>

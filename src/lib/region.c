@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The functions of pathline/region.h. */
 #include <pathline/region.h>
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The functions of pathline/reporter.h. */
 #include <pathline/reporter.h>
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes and reads the lists of an append store. */
 #include "memory/append.h"
 
 #include <assert.h>

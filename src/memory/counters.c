@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Adds to and reads a count-min sketch. */
 #include "memory/counters.h"
 
 #include <errno.h>

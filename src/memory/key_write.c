@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes and reads the slots of a key-write store. */
 #include "memory/key_write.h"
 
 #include <errno.h>

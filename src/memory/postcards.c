@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes and reads the chunks of a postcard store. */
 #include "memory/postcards.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Answers queries of a store through a source of its bytes. */
 #include "memory/query.h"
 
 #include <errno.h>

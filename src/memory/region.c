@@ -416,6 +416,12 @@ const struct pl_store_params *pl_region_params(const struct pl_region *g)
 	return &g->info.params;
 }
 
+void pl_region_note_clocks(struct pl_region *g, uint32_t clocks)
+{
+	if (g->writer)
+		__atomic_fetch_or(&g->state->clocks, clocks, __ATOMIC_RELAXED);
+}
+
 void pl_region_get_info(const struct pl_region *g, struct pl_region_info *ret)
 {
 	uint64_t epochs = region_epochs(g);
@@ -425,6 +431,7 @@ void pl_region_get_info(const struct pl_region *g, struct pl_region_info *ret)
 	ret->both = g->info.halves == 2 && (epochs & EPOCH_BOTH) != 0;
 	ret->writer_pid = __atomic_load_n(&g->state->writer_pid, __ATOMIC_RELAXED);
 	ret->synced_ns = __atomic_load_n(&g->state->synced_ns, __ATOMIC_RELAXED);
+	ret->clocks = __atomic_load_n(&g->state->clocks, __ATOMIC_RELAXED);
 	ret->sync_failures = __atomic_load_n(&g->state->sync_failures, __ATOMIC_RELAXED);
 	ret->lost_pages = atomic_load(&g->lost_pages);
 }

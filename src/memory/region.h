@@ -134,9 +134,14 @@ struct pl_region_info {
 	uint32_t writer_pid;    /* of the last or present writer */
 	uint64_t synced_ns;     /* last time all of it was on disk; 0: never */
 	uint64_t sync_failures; /* since creation */
+	uint32_t clocks;        /* of entries' times, as pl_region_note_clocks; 0: nobody told */
 	/* pages that were cut off the file under this mapping (pl_region_guard) */
 	uint64_t lost_pages;
 };
+
+/* Entries that are written have times of these clocks: bits 1 << enum pl_clock_kind, beside those of
+ * before. Of a region that is open for writing. */
+void pl_region_note_clocks(struct pl_region *region, uint32_t clocks);
 
 void pl_region_get_info(const struct pl_region *region, struct pl_region_info *ret);
 

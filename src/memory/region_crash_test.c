@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -291,6 +292,18 @@ static void put_epoch(const struct pl_region *g)
 		pl_key_write_put(&kw, pl_key_write_key(&kw, &k, 4), value, 2);
 }
 
+/* Files that a process left which died in the middle of a copy. */
+static void unlink_parts(void)
+{
+	glob_t found;
+
+	if (glob(path_of("cold.*.part"), 0, NULL, &found) == 0) {
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			unlink(found.gl_pathv[i]);
+		globfree(&found);
+	}
+}
+
 /* Everything that changes files. */
 static void script(void)
 {
@@ -395,7 +408,7 @@ static void kill_at_each_call(void)
 		}
 		unlink(path_of("script"));
 		unlink(path_of("cold"));
-		unlink(path_of("cold.part"));
+		unlink_parts();
 	} while (!finished && n < 10000);
 	printf("# %u places to die, region there %u times, spilled epoch %u times\n", n, opened,
 		cold);

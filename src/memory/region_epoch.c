@@ -2,6 +2,7 @@
 /* Epochs: which half holds which, the next one begun, old ones copied to files of their own. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,7 @@ static int copy_epoch(
 static int copy_to(const struct pl_region *g, uint64_t epoch, const char *path, unsigned int flags,
 	struct pl_diag *diag)
 {
+	static atomic_uint copies;
 	char *part;
 	int r;
 
@@ -159,9 +161,11 @@ static int copy_to(const struct pl_region *g, uint64_t epoch, const char *path, 
 		pl_diag_set(diag, "the epoch is not in the region");
 		return -ENOENT;
 	}
-	if (asprintf(&part, "%s.part", path) < 0)
+	/* Of this copy alone: another process may copy to the same path meanwhile. */
+	if (asprintf(&part, "%s.%ld-%u.part", path, (long)getpid(), atomic_fetch_add(&copies, 1)) <
+		0)
 		return -ENOMEM;
-	/* What a killed process left of an earlier attempt. */
+	/* A file that a killed process of the same number left. */
 	unlink(part);
 	r = copy_epoch(g, epoch, part, diag);
 	if (r == 0 && renameat2(AT_FDCWD, part, AT_FDCWD, path, flags) < 0) {

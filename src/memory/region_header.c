@@ -106,7 +106,7 @@ int pl_region_check(const void *header, size_t n, uint64_t file_bytes, struct pl
 	if (r < 0)
 		return r;
 	if (!sizes_fit(&h)) {
-		pl_diag_set(diag, "the region's header contradicts itself");
+		pl_diag_set(diag, "the region's header is inconsistent");
 		return -EBADMSG;
 	}
 	if (file_bytes < h.file_bytes) {
@@ -130,6 +130,7 @@ int pl_region_check(const void *header, size_t n, uint64_t file_bytes, struct pl
 		.writer_pid = s.writer_pid,
 		.synced_ns = s.synced_ns,
 		.sync_failures = s.sync_failures,
+		.clocks = s.clocks,
 	};
 	return 0;
 }

@@ -35,13 +35,14 @@ struct region_state {
 	uint32_t writer_pid;
 	uint64_t synced_ns;
 	uint64_t sync_failures;
+	uint32_t clocks, spare;
 };
 
 #define EPOCH_BOTH     1u /* the epoch before is readable too */
 #define EPOCH_EMPTYING 2u /* the present one is being emptied: not readable */
 
 _Static_assert(sizeof(struct region_header) == 128, "as in docs/formats/region.md");
-_Static_assert(sizeof(struct region_state) == 32, "as in docs/formats/region.md");
+_Static_assert(sizeof(struct region_state) == 40, "as in docs/formats/region.md");
 
 struct region_ahead;
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Walks over a store and finds what changed since the walk before. */
 #include "memory/scan.h"
 
 #include <errno.h>

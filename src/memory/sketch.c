@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Merges columns into a sketch, and reads it. */
 #include "memory/sketch.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Checks the parameters of a store, and computes its size. */
 #include "memory/store.h"
 
 #include <errno.h>
@@ -226,15 +227,23 @@ static bool rest_is_zero(const struct pl_store_params *p)
 	return p->zero == 0 && (content || p->content == 0);
 }
 
+uint32_t pl_content_bytes(uint32_t content)
+{
+	if (content >= PL_CONTENT_FLAT && content < PL_CONTENT_MAX)
+		return pl_flat((enum pl_flat_kind)(content - PL_CONTENT_FLAT))->size;
+	return content == PL_CONTENT_BYTES ? 0 : (uint32_t)sizeof(struct pl_path);
+}
+
 static int check_content(const struct pl_store_params *p, struct pl_diag *diag)
 {
 	uint32_t bytes =
 		p->primitive == PL_APPEND ? p->append.entry_bytes : p->key_write.value_bytes;
 
-	if (p->content > PL_CONTENT_EVENT)
+	if (p->content >= PL_CONTENT_MAX)
 		return refuse(diag, "unknown kind of content");
-	if (p->content != PL_CONTENT_BYTES && bytes < 128)
-		return refuse(diag, "records have 128 bytes or more");
+	if (bytes < pl_content_bytes(p->content))
+		return refuse(
+			diag, "values and entries are shorter than the records of the content");
 	return 0;
 }
 

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "record/packet.h"
 
 /* Numbered as the operation codes of Direct Telemetry Access. */
 enum pl_primitive {
@@ -51,7 +52,12 @@ enum pl_content {
 	PL_CONTENT_PATH = 1,  /* struct pl_path */
 	PL_CONTENT_HOP = 2,   /* struct pl_hop */
 	PL_CONTENT_EVENT = 3, /* struct pl_event */
+	PL_CONTENT_FLAT = 4,  /* this and the enum pl_flat_kind: a record of record/packet.h */
+	PL_CONTENT_MAX = PL_CONTENT_FLAT + PL_FLAT_MAX,
 };
+
+/* Bytes of the record that a value or entry begins with; 0 for PL_CONTENT_BYTES. */
+uint32_t pl_content_bytes(uint32_t content);
 
 enum pl_sketch_kind {
 	PL_SKETCH_COUNT_MIN = 1,   /* merged by sums that stop at the largest value of a cell */

@@ -22,6 +22,8 @@
 
 #include "base/clock.h"
 #include "base/prefetch.h"
+#include "bpf/collect_stamp.h"
+#include "netio/tai.h"
 #include "netio/xsk_send.h"
 
 #define RING_DEFAULT 16384
@@ -33,6 +35,7 @@ struct afxdp_port {
 	struct pl_xsk xsk;
 	struct pl_afxdp_settings set;
 	uint32_t queue;
+	int node;              /* of the device's memory; read before files are given up */
 	uint64_t drops_before; /* of sockets that are gone */
 	const struct pl_rights *rights;
 	bool first; /* tells the counts of the filter, which are the interface's */
@@ -115,7 +118,7 @@ static int open_socket(struct afxdp_port *self, struct pl_diag *diag)
 		.frame_bytes = pl_afxdp_frame_bytes(iface->link.name),
 		.busy_poll = self->set.busy_poll,
 		.copy = self->set.copy,
-		.node = pl_afxdp_memory_node(iface->link.name),
+		.node = self->node,
 		.rights = self->rights };
 	int r;
 
@@ -246,6 +249,7 @@ static int prepare(struct afxdp_port *self, const struct pl_uri *uri, enum pl_po
 	int r;
 
 	self->iface.port.mode = mode;
+	self->iface.port.clock = PL_STAMP_READING;
 	self->first = options->with == NULL;
 	self->rights = options->rights;
 	self->wants_to_send = mode == PL_PORT_RECV && options->sends;
@@ -254,6 +258,7 @@ static int prepare(struct afxdp_port *self, const struct pl_uri *uri, enum pl_po
 		r = choose_queue(self, options, diag);
 	if (r < 0)
 		return r;
+	self->node = pl_afxdp_memory_node(self->iface.link.name);
 	r = make_name(self);
 	if (mode == PL_PORT_SEND) {
 		if (r == 0)
@@ -271,6 +276,8 @@ static int prepare(struct afxdp_port *self, const struct pl_uri *uri, enum pl_po
 		r = pl_afxdp_shared_new(
 			&self->shared, self->iface.link.name, &self->set, options, diag);
 	}
+	if (self->shared != NULL && self->shared->stamps)
+		self->iface.port.clock = PL_STAMP_TAI;
 	if (r == 0)
 		r = open_first(self, diag);
 	if (r == 0 && mode == PL_PORT_RECV)
@@ -290,6 +297,8 @@ static int afxdp_open(struct pl_port **ret_port, const struct pl_uri *uri, enum 
 	}
 	self->xsk.fd = self->iface.port.fd = self->iface.link.fd = self->iface.timer_fd = -1;
 	r = read_settings(uri, &self->set, diag);
+	if (r == 0 && mode == PL_PORT_RECV && options->tap_bytes > 0)
+		r = pl_iface_tap_rules(uri, &self->set.rules, diag);
 	if (r == 0)
 		r = prepare(self, uri, mode, options, diag);
 	if (r < 0) {
@@ -312,11 +321,29 @@ static int afxdp_check(const struct pl_uri *uri, struct pl_diag *diag)
 
 /* ---- receiving ---- */
 
+/* When the frame entered: as the program wrote before it, or now. What was read is struck out, so
+ * that it is not taken for the stamp of a later frame. */
+static void set_time(struct pl_packet *p, uint64_t now_ns, uint64_t tai_ahead_ns)
+{
+	struct pl_collect_stamp *s = (struct pl_collect_stamp *)((uintptr_t)p->data - sizeof(*s));
+	struct pl_collect_stamp stamp;
+
+	memcpy(&stamp, s, sizeof(stamp));
+	p->ts_ns = now_ns;
+	p->clock = PL_STAMP_READING;
+	if (stamp.magic != PL_COLLECT_STAMP)
+		return;
+	p->ts_ns = stamp.tai_ns - tai_ahead_ns;
+	p->clock = PL_STAMP_TAI;
+	memset(s, 0, sizeof(stamp.magic));
+}
+
 static int take(struct afxdp_port *self, struct pl_batch *batch)
 {
 	struct pl_xsk_ring *rx = &self->xsk.rx;
 	uint32_t at, n;
-	uint64_t now;
+	const bool stamps = self->shared != NULL && self->shared->stamps;
+	uint64_t now, tai_ahead;
 
 	if (self->xsk.fd < 0)
 		return 0;
@@ -327,6 +354,7 @@ static int take(struct afxdp_port *self, struct pl_batch *batch)
 	if (n > PL_BATCH_MAX)
 		n = PL_BATCH_MAX;
 	now = pl_clock_real_ns();
+	tai_ahead = stamps ? pl_tai_ahead_ns() : 0;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct xdp_desc *d = pl_xsk_desc(rx, at + i);
 		struct pl_packet *p = &batch->pkts[i];
@@ -334,11 +362,17 @@ static int take(struct afxdp_port *self, struct pl_batch *batch)
 		p->data = self->xsk.memory + d->addr;
 		p->len = p->wire_len = d->len;
 		p->ts_ns = now;
+		p->clock = PL_STAMP_READING;
 		p->link = PL_LINK_ETHERNET;
+		p->out = 0;
 		/* Headers and the report's own are on its first lines. */
 		pl_prefetch(p->data);
 		pl_prefetch(p->data + 64);
+		if (stamps)
+			pl_prefetch(p->data - sizeof(struct pl_collect_stamp));
 	}
+	for (uint32_t i = 0; stamps && i < n; i++)
+		set_time(&batch->pkts[i], now, tai_ahead);
 	return (int)n;
 }
 

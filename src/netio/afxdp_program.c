@@ -88,7 +88,30 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list args
 	return 0;
 }
 
-static int load(struct pl_afxdp_shared *s, uint32_t queues, const char *name, struct pl_diag *diag)
+/* One of the two programs, into s->own. */
+static int load_one(struct pl_afxdp_shared *s, uint32_t queues, bool stamps)
+{
+	int r;
+
+	s->own = pl_bpf_collect__open();
+	if (s->own == NULL)
+		return -errno;
+	(void)bpf_program__set_autoload(s->own->progs.pl_collect, !stamps);
+	(void)bpf_program__set_autoload(s->own->progs.pl_collect_stamped, stamps);
+	r = bpf_map__set_max_entries(s->own->maps.pl_xsks, queues);
+	if (r == 0)
+		r = pl_bpf_collect__load(s->own);
+	if (r < 0) {
+		pl_bpf_collect__destroy(s->own);
+		s->own = NULL;
+	}
+	s->stamps = stamps && r == 0;
+	return r;
+}
+
+/* stamps: wanted; a kernel that has no stamps loads the plain program. */
+static int load(struct pl_afxdp_shared *s, uint32_t queues, bool stamps, const char *name,
+	struct pl_diag *diag)
 {
 	libbpf_print_fn_t before;
 	char caps[96];
@@ -96,18 +119,14 @@ static int load(struct pl_afxdp_shared *s, uint32_t queues, const char *name, st
 
 	/* What libbpf would print is no library's business; what a person needs is in diag. */
 	before = libbpf_set_print(quiet);
-	s->own = pl_bpf_collect__open();
-	if (s->own == NULL) {
-		r = -errno;
-	} else {
-		r = bpf_map__set_max_entries(s->own->maps.pl_xsks, queues);
-		if (r == 0)
-			r = pl_bpf_collect__load(s->own);
-	}
+	r = load_one(s, queues, stamps);
+	if (r < 0 && r != -EPERM && stamps)
+		r = load_one(s, queues, false);
 	libbpf_set_print(before);
 	if (r == 0) {
 		s->program = (struct pl_xdp_program){
-			.prog_fd = bpf_program__fd(s->own->progs.pl_collect),
+			.prog_fd = bpf_program__fd(s->stamps ? s->own->progs.pl_collect_stamped
+							     : s->own->progs.pl_collect),
 			.xsks_fd = bpf_map__fd(s->own->maps.pl_xsks),
 			.counts_fd = bpf_map__fd(s->own->maps.pl_filter_counts),
 			.filter = &s->own->bss->pl_filter,
@@ -142,6 +161,15 @@ void pl_afxdp_shared_put(struct pl_afxdp_shared *s)
 	free(s);
 }
 
+static int attach(struct pl_afxdp_shared *s, const char *name, struct pl_diag *diag)
+{
+	int r = pl_xdp_attach(&s->xdp, name, s->program.prog_fd, s->mode, s->rights, diag);
+
+	if (r == -EBUSY && diag != NULL)
+		pl_diag_set(diag, "%s, or use packet:%s", diag->text, name);
+	return r;
+}
+
 int pl_afxdp_shared_new(struct pl_afxdp_shared **ret, const char *name,
 	const struct pl_afxdp_settings *set, const struct pl_port_options *options,
 	struct pl_diag *diag)
@@ -163,10 +191,10 @@ int pl_afxdp_shared_new(struct pl_afxdp_shared **ret, const char *name,
 	if (options->program != NULL)
 		s->program = *options->program;
 	else
-		r = load(s, queues, name, diag);
+		r = load(s, queues, set->rules.all != 0, name, diag);
 	if (r == 0) {
 		pl_filter_set(s->program.filter, &set->rules);
-		r = pl_xdp_attach(&s->xdp, name, s->program.prog_fd, s->mode, s->rights, diag);
+		r = attach(s, name, diag);
 	}
 	if (r < 0) {
 		pl_afxdp_shared_put(s);
@@ -186,7 +214,7 @@ int pl_afxdp_attach(struct pl_afxdp_shared *s, const char *name, int ifindex, st
 		s->xdp = NULL;
 	}
 	if (s->xdp == NULL && ifindex != 0)
-		r = pl_xdp_attach(&s->xdp, name, s->program.prog_fd, s->mode, s->rights, diag);
+		r = attach(s, name, diag);
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }

@@ -20,6 +20,7 @@ struct pl_afxdp_shared {
 	const struct pl_rights *rights;
 	struct pl_bpf_collect *own; /* NULL: the program is the caller's */
 	struct pl_xdp_program program;
+	bool stamps;        /* the program writes when frames entered (bpf/collect_stamp.h) */
 	struct pl_xdp *xdp; /* NULL: there is no interface at present */
 };
 

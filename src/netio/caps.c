@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds the capabilities that this process lacks, and says them in words. */
 #include "netio/caps.h"
 
 #include <inttypes.h>

@@ -76,7 +76,7 @@ static int add_interface(struct pl_capture *capture, struct pl_cursor *body)
 	}
 	if (body->short_read)
 		return pl_capture_damage(
-			capture, 4, "interface description too short for what it holds");
+			capture, 4, "interface description shorter than its fixed fields");
 	interface.clock.offset_s = offset_s;
 	if (capture->ninterfaces == PL_CAPTURE_INTERFACES_MAX)
 		return pl_capture_damage(

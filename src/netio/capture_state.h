@@ -8,7 +8,7 @@
 #include "netio/capture.h"
 #include "wire/cursor.h"
 
-/* What parsing one thing came to, beside negative errno. */
+/* Results of one parsing step, beside negative errno. */
 enum { STEP_PACKET = 1, STEP_ON = 0, STEP_MORE = -EAGAIN };
 
 enum {
@@ -53,6 +53,7 @@ static inline void set_packet(struct pl_packet *p, uint16_t linktype, const uint
 	p->len = len;
 	p->wire_len = wire_len;
 	p->ts_ns = ts_ns;
+	p->clock = ts_ns != 0 ? PL_STAMP_CAPTURE : PL_STAMP_NONE;
 	switch (linktype) {
 	case 1:
 		p->link = PL_LINK_ETHERNET;

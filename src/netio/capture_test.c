@@ -295,7 +295,7 @@ static void test_ng_lies(void)
 		{ 28 + 4, 8, 0, "block length 8" },
 		{ 28 + 4, 12, 0, "ends with the length" },
 		{ 28 + 4, 0x7ffffffc, 0, "more than 1048576" },
-		{ 28 + 16, 0xffff0009, 0, "interface description too short" },
+		{ 28 + 16, 0xffff0009, 0, "interface description shorter than its fixed fields" },
 		{ 28 + 28, 0, 0, "ends with the length 0" },
 		{ 60, 0x0bad, 1, "" }, /* becomes a block of unknown type: skipped */
 		{ 60 + 4, 0xfffffffc, 0, "more than 1048576" },

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes pcap and pcapng files. */
 #include "netio/capture_writer.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Classic BPF programs that choose a socket of a group by the source address. */
+/* Classic BPF programs that take every frame, and that choose a socket of a group by the source
+ * address. */
 #include "netio/cbpf_asm.h"
 
 #include <errno.h>
@@ -38,6 +39,14 @@ static void hash_source(struct assembler *a, uint32_t ip)
 	here(a, &v4);
 	hash_words(a, ip + 12, 1);
 	here(a, &done);
+}
+
+int pl_iface_cbpf_all(uint32_t bytes, struct sock_filter *dst, uint32_t cap)
+{
+	struct assembler a = { .code = dst, .cap = cap };
+
+	op(&a, BPF_RET | BPF_K, bytes);
+	return (int)a.n;
 }
 
 int pl_iface_cbpf_source(struct sock_filter *dst, uint32_t cap)

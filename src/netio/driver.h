@@ -38,7 +38,8 @@ struct pl_port {
 	int fd;     /* -1: nothing to poll */
 	uint16_t local_port;
 	bool lent;
-	bool sends; /* PL_PORT_RECV: pl_port_send works too */
+	bool sends;               /* PL_PORT_RECV: pl_port_send works too */
+	enum pl_clock_kind clock; /* of its packets, as far as is known before they come */
 	struct pl_port_stats stats;
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds the senders of most datagrams. */
 #include "netio/heavy.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which senders most of some datagrams are of: addresses, and IPv6 networks of 64 bits, because one
+ * Finds the senders of most datagrams: addresses, and IPv6 networks of 64 bits, because one
  * host has all of a network's addresses. By the algorithm of Misra and Gries: a count is never too
  * high, and too low by at most 1 / (PL_HEAVY_ROOM + 1) of the datagrams, whatever the senders do.
  * No allocation; one thread.

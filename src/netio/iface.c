@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Follows the interface of a port, and reads the keys of its URI. */
 #include "netio/iface.h"
 
 #include <errno.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -27,7 +29,8 @@ int pl_iface_open(struct pl_iface *iface, const char *name, const struct pl_ifac
 	int r;
 
 	iface->ops = ops;
-	iface->data_fd = iface->timer_fd = iface->beside_fd = iface->port.fd = -1;
+	iface->data_fd = iface->timer_fd = iface->beside_fd = iface->kept_fd = iface->port.fd = -1;
+	iface->kept = 0;
 	r = pl_link_open(&iface->link, name, diag);
 	if (r < 0)
 		return r;
@@ -42,6 +45,10 @@ int pl_iface_open(struct pl_iface *iface, const char *name, const struct pl_ifac
 		r = watch(iface->port.fd, iface->link.fd);
 	if (r == 0)
 		r = watch(iface->port.fd, iface->timer_fd);
+	if (r == 0 && iface->port.sends) {
+		iface->kept_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		r = iface->kept_fd < 0 ? -errno : watch(iface->port.fd, iface->kept_fd);
+	}
 	if (r < 0)
 		pl_diag_set(diag, "%s: %s", name, strerror(-r));
 	/* Without a carrier it will be told when one is there. */
@@ -54,6 +61,8 @@ void pl_iface_close(struct pl_iface *iface)
 	pl_link_close(&iface->link);
 	if (iface->timer_fd >= 0)
 		close(iface->timer_fd);
+	if (iface->kept_fd >= 0)
+		close(iface->kept_fd);
 	if (iface->port.fd >= 0)
 		close(iface->port.fd);
 }
@@ -139,9 +148,21 @@ static int follow(struct pl_iface *iface, struct pl_diag *diag)
 		case PL_LINK_RENAMED:
 			pl_diag_set(
 				diag, "interface %s is now called %s", before, iface->link.name);
-			return -EAGAIN;
+			/* A name is no news of whether frames can come. */
+			return iface->up ? -EAGAIN : -ENETDOWN;
 		}
 	}
+}
+
+static int tell_kept(struct pl_iface *iface, struct pl_diag *diag)
+{
+	const int r = iface->kept;
+	uint64_t times;
+
+	(void)!read(iface->kept_fd, &times, sizeof(times));
+	pl_diag_set(diag, "%s", iface->kept_words.text);
+	iface->kept = 0;
+	return r;
 }
 
 int pl_iface_wait(struct pl_iface *iface, int timeout_ms, struct pl_diag *diag)
@@ -153,6 +174,8 @@ int pl_iface_wait(struct pl_iface *iface, int timeout_ms, struct pl_diag *diag)
 	int r, error = 0;
 	socklen_t len = sizeof(error);
 
+	if (iface->kept < 0)
+		return tell_kept(iface, diag);
 	/* What was not told at the last call, because of other news. */
 	if (iface->link.again)
 		timeout_ms = 0;
@@ -176,6 +199,17 @@ int pl_iface_wait(struct pl_iface *iface, int timeout_ms, struct pl_diag *diag)
 			return r;
 	}
 	return (p[0].revents & POLLIN) != 0 || p[3].revents != 0;
+}
+
+void pl_iface_look(struct pl_iface *iface)
+{
+	const uint64_t one = 1;
+	int r = iface->kept < 0 ? 0 : pl_iface_wait(iface, 0, &iface->kept_words);
+
+	if (r < 0) {
+		iface->kept = r;
+		(void)!write(iface->kept_fd, &one, sizeof(one));
+	}
 }
 
 /* ---- which frames ---- */
@@ -322,6 +356,24 @@ int pl_iface_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct
 	if (r == 0 && also != NULL)
 		r = each_item("also", also, add_kind, ret, diag);
 	return r;
+}
+
+int pl_iface_tap_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct pl_diag *diag)
+{
+	static const char *const reports[] = { "port", "dst", "vlan", "also" };
+
+	for (size_t i = 0; i < sizeof(reports) / sizeof(reports[0]); i++) {
+		if (pl_uri_get(uri, reports[i]) == NULL)
+			continue;
+		pl_diag_set(diag,
+			"'%s' in the URI chooses among reports, and a tap takes every packet; leave it "
+			"out and use --rule",
+			reports[i]);
+		return -EINVAL;
+	}
+	memset(ret, 0, sizeof(*ret));
+	ret->any_vlan = ret->all = 1;
+	return 0;
 }
 
 int pl_iface_ring(const struct pl_uri *uri, uint32_t *ret, struct pl_diag *diag)

@@ -31,9 +31,12 @@ struct pl_iface {
 	int data_fd;   /* of the socket; -1 while there is none */
 	int beside_fd; /* of a port that is read together with it; -1: none */
 	int timer_fd;  /* runs while opening again fails */
-	bool up;       /* frames can come */
+	int kept_fd; /* of a port that receives and sends, readable while there is `kept`; else -1 */
+	bool up;     /* frames can come */
 	uint32_t turns;
 	char told[512]; /* the last failure that was told, so as not to tell it at each attempt */
+	int kept;       /* of pl_iface_look: what pl_iface_wait says next; 0: nothing */
+	struct pl_diag kept_words;
 };
 
 /*
@@ -58,6 +61,10 @@ int pl_iface_set_beside(struct pl_iface *iface, int fd);
  */
 int pl_iface_wait(struct pl_iface *iface, int timeout_ms, struct pl_diag *diag);
 
+/* Before a port that receives sends: looks after the interface, and leaves what there is to tell to
+ * pl_iface_wait, for which port.fd is readable until then. */
+void pl_iface_look(struct pl_iface *iface);
+
 /* Under load nobody waits: looks after the interface once in a while. 0 or as pl_iface_wait. */
 static inline int pl_iface_turn(struct pl_iface *iface, struct pl_diag *diag)
 {
@@ -77,6 +84,10 @@ int pl_packet_open_rules(struct pl_port **ret_port, const char *name,
 /* The rules of the keys port, dst, vlan and also, with their defaults. -EINVAL with diag. */
 int pl_iface_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct pl_diag *diag);
 
+/* Turns the rules of a URI into those of a tap: every frame. -EINVAL with diag when the URI chooses
+ * among frames. */
+int pl_iface_tap_rules(const struct pl_uri *uri, struct pl_filter_rules *ret, struct pl_diag *diag);
+
 /* The key ring: a power of two from 64 to 1 Mi. */
 int pl_iface_ring(const struct pl_uri *uri, uint32_t *ret, struct pl_diag *diag);
 
@@ -87,6 +98,9 @@ int pl_iface_ring(const struct pl_uri *uri, uint32_t *ret, struct pl_diag *diag)
 #define PL_IFACE_FRAGMENT 1
 #define PL_IFACE_CBPF_MAX 2048
 int pl_iface_cbpf(const struct pl_filter_rules *rules, struct sock_filter *dst, uint32_t cap);
+
+/* So many bytes of every frame. Returns its length, at most cap. */
+int pl_iface_cbpf_all(uint32_t bytes, struct sock_filter *dst, uint32_t cap);
 
 /* A hash of the source address for PACKET_FANOUT_CBPF: an exporter's frames reach one socket, in
  * order, whatever source ports it uses. Returns its length, at most cap. */

@@ -239,6 +239,7 @@ static int ioam6_open(struct pl_port **ret_port, const struct pl_uri *uri, enum 
 	if (self == NULL)
 		return -ENOMEM;
 	self->port.fd = -1;
+	self->port.clock = PL_STAMP_READING;
 	if (mode != PL_PORT_RECV || *uri->target != '\0') {
 		pl_diag_set(diag, "ioam6: must have nothing after the colon, and cannot send");
 		r = -EINVAL;
@@ -283,6 +284,7 @@ static int take(struct ioam6_port *self, struct pl_batch *batch)
 			.len = (uint32_t)len,
 			.wire_len = (uint32_t)len,
 			.ts_ns = now,
+			.clock = PL_STAMP_READING,
 			.link = PL_LINK_IOAM_TRACE };
 		n++;
 	}

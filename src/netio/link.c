@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Follows a network interface by netlink. */
 #include "netio/link.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What becomes of a network interface: down, up, removed, renamed, moved away and back. An engine
+ * Follows a network interface: down, up, removed, renamed, moved away and back. An engine
  * for a caller that polls: when fd is readable, pl_link_next tells the next change. One netlink
  * socket each; no thread, no privilege. The interface is followed by its number while it lives, so
  * a new name does not lose it; once it is gone, by its last name.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes packets on an interface by an XDP program that the kernel runs. */
 #include "netio/live.h"
 
 #include <bpf/bpf.h>

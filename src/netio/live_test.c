@@ -185,7 +185,7 @@ static void test_self_clocked(const char *uri)
 	pthread_create(&thread, NULL, read_on, r);
 	for (int i = 0; i < WINDOWS && pl_live_send(live, WINDOW) == 0; i++) {
 		sent += WINDOW;
-		until = pl_clock_mono_ns() + UINT64_C(20000000000);
+		until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 		while (atomic_load(&r->frames) < sent && pl_clock_mono_ns() < until)
 			sched_yield();
 		if (atomic_load(&r->frames) < sent)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/prefetch.h"
+#include "netio/hwtstamp.h"
 #include "netio/raw_send.h"
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4 /* Linux 6.2 */
@@ -30,7 +31,7 @@
 #define BLOCK_LEAST  (8u << 10)
 #define BLOCK_MOST   (1u << 20)
 
-static const char *const keys[] = { PL_IFACE_KEYS, "fanout", "block", NULL };
+static const char *const keys[] = { PL_IFACE_KEYS, "fanout", "block", "hwtstamp", NULL };
 
 static int read_settings(const struct pl_uri *uri, struct settings *ret, struct pl_diag *diag)
 {
@@ -47,6 +48,8 @@ static int read_settings(const struct pl_uri *uri, struct settings *ret, struct 
 		pl_diag_set(diag, "'block' in the URI must be a power of two from 8 KiB to 1 MiB");
 		r = -EINVAL;
 	}
+	if (r == 0)
+		r = pl_uri_get_bool(uri, "hwtstamp", &ret->hwtstamp, diag);
 	if (r == 0)
 		r = pl_iface_ring(uri, &ret->ring, diag);
 	return r == 0 ? pl_iface_rules(uri, &ret->rules, diag) : r;
@@ -87,6 +90,8 @@ static int open_with(struct pl_port **ret_port, const char *name, const struct s
 	self->iface.port.mode = mode;
 	self->rights = options->rights;
 	self->set = *set;
+	self->forwards = mode == PL_PORT_RECV && set->tap_bytes > 0 && options->sends;
+	self->iface.port.sends = self->forwards;
 	r = pl_iface_open(&self->iface, name, &ops, diag);
 	if (r < 0)
 		goto fail;
@@ -100,9 +105,15 @@ static int open_with(struct pl_port **ret_port, const char *name, const struct s
 		pl_diag_set(diag, "%s", strerror(-r));
 		goto fail;
 	}
-	r = pl_packet_socket_open(self, diag);
+	/* The members of a group share the interface. */
+	r = set->hwtstamp && options->index == 0 ? pl_hwtstamp_ask(name, diag) : 0;
+	if (r == 0)
+		r = pl_packet_socket_open(self, diag);
 	if (r < 0)
 		goto fail;
+	self->iface.port.clock = pl_packet_takes_nic(set) && pl_hwtstamp_is_on(name)
+					 ? PL_STAMP_NIC
+					 : PL_STAMP_KERNEL;
 	*ret_port = &self->iface.port;
 	return 0;
 fail:
@@ -116,6 +127,9 @@ static int packet_open(struct pl_port **ret_port, const struct pl_uri *uri, enum
 	struct settings set;
 	int r = read_settings(uri, &set, diag);
 
+	set.tap_bytes = mode == PL_PORT_RECV ? options->tap_bytes : 0;
+	if (r == 0 && set.tap_bytes > 0)
+		r = pl_iface_tap_rules(uri, &set.rules, diag);
 	return r < 0 ? r : open_with(ret_port, uri->target, &set, mode, options, diag);
 }
 
@@ -163,6 +177,14 @@ static uint64_t time_of(const struct tpacket3_hdr *h)
 	return (uint64_t)h->tp_sec * 1000000000u + h->tp_nsec;
 }
 
+static unsigned int direction_of(const struct tpacket3_hdr *h)
+{
+	const struct sockaddr_ll *sa =
+		(const void *)((const uint8_t *)h + TPACKET_ALIGN(sizeof(*h)));
+
+	return sa->sll_pkttype;
+}
+
 static void fill(struct packet_port *self, struct pl_packet *p, const struct tpacket3_hdr *h)
 {
 	uint8_t *frame = (uint8_t *)(uintptr_t)h + h->tp_mac;
@@ -176,8 +198,10 @@ static void fill(struct packet_port *self, struct pl_packet *p, const struct tpa
 	}
 	p->data = frame;
 	p->ts_ns = time_of(h);
+	p->clock = pl_packet_clock(h->tp_status);
 	p->link = PL_LINK_ETHERNET;
-	if (p->len < p->wire_len)
+	p->out = self->set.rules.all && direction_of(h) == PACKET_OUTGOING;
+	if (p->len < p->wire_len && !self->set.rules.all)
 		self->iface.port.stats.cut++;
 }
 
@@ -216,14 +240,15 @@ static bool begin_row(struct packet_port *self, const struct tpacket3_hdr *h)
 	return true;
 }
 
-static void take_of_row(struct row *row, uint64_t ts_ns, struct pl_packet *p)
+static void take_of_row(struct row *row, const struct tpacket3_hdr *h, struct pl_packet *p)
 {
 	uint32_t len = row->left < row->each ? row->left : row->each;
 
 	*p = (struct pl_packet){ .data = row->at,
 		.len = len,
 		.wire_len = len,
-		.ts_ns = ts_ns,
+		.ts_ns = time_of(h),
+		.clock = pl_packet_clock(h->tp_status),
 		.link = PL_LINK_UDP,
 		.sport = row->sport,
 		.dport = row->dport,
@@ -266,10 +291,12 @@ static int take(struct packet_port *self, struct pl_batch *batch)
 	while (n < PL_BATCH_MAX && self->left > 0) {
 		const struct tpacket3_hdr *h = self->next;
 
-		if (self->row.left == 0 && h->tp_snaplen == PL_IFACE_FRAGMENT)
+		if (self->set.rules.all)
+			fill(self, &batch->pkts[n++], h);
+		else if (self->row.left == 0 && h->tp_snaplen == PL_IFACE_FRAGMENT)
 			self->iface.port.stats.fragments++;
 		else if (self->row.left > 0 || begin_row(self, h))
-			take_of_row(&self->row, time_of(h), &batch->pkts[n++]);
+			take_of_row(&self->row, h, &batch->pkts[n++]);
 		else
 			fill(self, &batch->pkts[n++], h);
 		if (self->row.left > 0)
@@ -288,12 +315,14 @@ static int packet_recv(
 	struct pl_port *port, struct pl_batch *ret_batch, int timeout_ms, struct pl_diag *diag)
 {
 	struct packet_port *self = (struct packet_port *)port;
-	int n = take(self, ret_batch), r;
+	int (*const from)(struct packet_port * self, struct pl_batch * batch) =
+		self->forwards ? pl_packet_direct_take : take;
+	int n = from(self, ret_batch), r;
 
 	if (n > 0)
 		return n;
 	r = pl_iface_wait(&self->iface, timeout_ms, diag);
-	return r <= 0 ? r : take(self, ret_batch);
+	return r <= 0 ? r : from(self, ret_batch);
 }
 
 static void packet_release(struct pl_port *port, struct pl_batch *batch)
@@ -301,7 +330,7 @@ static void packet_release(struct pl_port *port, struct pl_batch *batch)
 	struct packet_port *self = (struct packet_port *)port;
 
 	(void)batch;
-	if (self->left == 0)
+	if (self->left == 0 && !self->forwards)
 		give_block_back(self);
 }
 
@@ -311,17 +340,21 @@ static int packet_send(struct pl_port *port, const struct pl_batch *batch, struc
 {
 	struct packet_port *self = (struct packet_port *)port;
 	uint32_t frames = 0, sent;
-	int r;
+	int r = 0;
 
-	r = pl_iface_wait(&self->iface, 0, diag);
-	if (!self->iface.up) {
+	if (self->forwards)
+		pl_iface_look(&self->iface);
+	else
+		r = pl_iface_wait(&self->iface, 0, diag);
+	if (!self->iface.up || (self->forwards && self->direct == NULL)) {
 		if (r >= 0)
 			pl_diag_set(diag, "%s is down", self->iface.link.name);
 		return -ENETDOWN;
 	}
 	while (frames < batch->n && batch->pkts[frames].link == PL_LINK_ETHERNET)
 		frames++;
-	sent = raw_send(self->iface.data_fd, batch->pkts, frames, &r);
+	sent = raw_send(self->forwards ? pl_packet_direct_fd(self) : self->iface.data_fd,
+		batch->pkts, frames, &r);
 	if (r == 0 && frames == batch->n)
 		return (int)sent;
 	if (r == 0) {

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/net_tstamp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,14 +58,15 @@ static int refuse_all(int fd)
 	return set_filter(fd, code, 1);
 }
 
-static int take_reports(int fd, const struct pl_filter_rules *rules)
+static int take_frames(int fd, const struct settings *set)
 {
 	struct sock_filter *code = calloc(PL_IFACE_CBPF_MAX, sizeof(*code));
 	int r;
 
 	if (code == NULL)
 		return -ENOMEM;
-	r = pl_iface_cbpf(rules, code, PL_IFACE_CBPF_MAX);
+	r = set->rules.all ? pl_iface_cbpf_all(set->tap_bytes, code, PL_IFACE_CBPF_MAX)
+			   : pl_iface_cbpf(&set->rules, code, PL_IFACE_CBPF_MAX);
 	if (r > 0)
 		r = set_filter(fd, code, r);
 	free(code);
@@ -102,8 +104,11 @@ static int make_ring(struct packet_port *self, int fd)
 	if (r == 0)
 		r = set_int(fd, PACKET_RESERVE, 2 * TAG_BYTES);
 	/* Says of each frame whether it is a row of datagrams. */
-	if (r == 0)
+	if (r == 0 && !self->set.rules.all)
 		r = set_int(fd, PACKET_VNET_HDR, 1);
+	/* The NIC's time where it has one, else the kernel's. */
+	if (r == 0 && pl_packet_takes_nic(&self->set))
+		r = set_int(fd, PACKET_TIMESTAMP, SOF_TIMESTAMPING_RAW_HARDWARE);
 	if (r == 0)
 		r = set_option(fd, PACKET_RX_RING, &req, sizeof(req));
 	return r == 0 ? map_ring(self, fd) : r;
@@ -197,7 +202,7 @@ static int prepare_recv(struct packet_port *self, int fd)
 
 	if (r == 0)
 		r = make_ring(self, fd);
-	if (r == 0)
+	if (r == 0 && !self->set.rules.all)
 		r = set_int(fd, PACKET_IGNORE_OUTGOING, 1);
 	if (r == 0)
 		r = bind_to(fd, self->iface.link.ifindex, ETH_P_ALL);
@@ -207,10 +212,32 @@ static int prepare_recv(struct packet_port *self, int fd)
 			return r;
 	}
 	if (r == 0)
-		r = take_reports(fd, &self->set.rules);
+		r = take_frames(fd, &self->set);
 	if (r < 0 && self->group != NULL)
 		leave(self->group);
 	return r;
+}
+
+static int make_socket(const struct packet_port *self)
+{
+	const struct pl_rights *rights = self->rights;
+	int fd = rights != NULL ? rights->socket(rights, AF_PACKET)
+				: socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	return fd < 0 && rights == NULL ? -errno : fd;
+}
+
+/* Of a port that forwards: both of its sockets. */
+static int prepare_both(struct packet_port *self, int fd)
+{
+	int send_fd = make_socket(self), r;
+
+	if (send_fd < 0)
+		return send_fd;
+	r = pl_packet_direct_open(self, fd, send_fd, self->set.tap_bytes);
+	if (r == 0)
+		r = bind_to(send_fd, self->iface.link.ifindex, 0);
+	return r == 0 ? bind_to(fd, self->iface.link.ifindex, ETH_P_ALL) : r;
 }
 
 static void unmap(struct packet_port *self)
@@ -222,13 +249,12 @@ static void unmap(struct packet_port *self)
 
 int pl_packet_socket_open(struct packet_port *self, struct pl_diag *diag)
 {
-	const struct pl_rights *rights = self->rights;
-	int fd = rights != NULL ? rights->socket(rights, AF_PACKET)
-				: socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-	int r;
+	int fd = make_socket(self), r;
 
 	if (fd < 0)
-		r = rights != NULL ? fd : -errno;
+		r = fd;
+	else if (self->forwards)
+		r = prepare_both(self, fd);
 	else if (self->iface.port.mode == PL_PORT_RECV)
 		r = prepare_recv(self, fd);
 	else
@@ -239,6 +265,7 @@ int pl_packet_socket_open(struct packet_port *self, struct pl_diag *diag)
 		return pl_iface_set_data(&self->iface, fd);
 	tell(self->iface.link.name, -r, diag);
 	unmap(self);
+	pl_packet_direct_close(self);
 	if (fd >= 0)
 		close(fd);
 	return r;
@@ -266,6 +293,7 @@ void pl_packet_socket_close(struct packet_port *self)
 	leave(self->group);
 	self->iface.data_fd = -1;
 	unmap(self);
+	pl_packet_direct_close(self);
 	close(fd);
 	self->left = self->row.left = 0;
 }

@@ -22,6 +22,8 @@ struct settings {
 	uint32_t ring;
 	uint64_t block_bytes;
 	struct pl_filter_rules rules;
+	bool hwtstamp;      /* the driver is asked for the NIC's times */
+	uint32_t tap_bytes; /* not 0: every frame, entering and leaving, and so much of it */
 };
 
 /*
@@ -37,6 +39,8 @@ struct row {
 	uint16_t sport, dport;
 };
 
+struct pl_packet_direct;
+
 struct packet_port {
 	struct pl_iface iface; /* first */
 	struct settings set;
@@ -49,7 +53,23 @@ struct packet_port {
 	uint32_t left;                   /* packets of it that were not lent yet */
 	const struct tpacket3_hdr *next; /* the first of them */
 	struct row row;                  /* what is left of the frame at next */
+	bool forwards;                   /* no ring: packet_direct.c */
+	struct pl_packet_direct *direct; /* NULL: a ring, or no socket */
 };
+
+/* Whether frames get the NIC's time where it has one. Of reports only on demand: their times are
+ * compared with those of other sources by the host's clock. */
+static inline bool pl_packet_takes_nic(const struct settings *set)
+{
+	return set->rules.all || set->hwtstamp;
+}
+
+/* The clock of a frame's time: the NIC's when the TPACKET status says so; else the kernel took it,
+ * on the frame's way in (TP_STATUS_TS_SOFTWARE), or when it put it into the ring. */
+static inline enum pl_clock_kind pl_packet_clock(uint32_t status)
+{
+	return (status & TP_STATUS_TS_RAW_HARDWARE) != 0 ? PL_STAMP_NIC : PL_STAMP_KERNEL;
+}
 
 /* ---- packet_socket.c ---- */
 
@@ -59,3 +79,12 @@ int pl_packet_socket_open(struct packet_port *self, struct pl_diag *diag);
 void pl_packet_socket_stats(struct pl_port *port);
 void pl_packet_socket_close(struct packet_port *self);
 int pl_packet_group_open(struct packet_port *self, const struct pl_port_options *options);
+
+/* ---- packet_direct.c ---- */
+
+/* For a socket that is not bound yet, and a second one to send by, which is the port's then, also on
+ * failure; so many bytes of each frame. Negative errno; pl_packet_direct_close in any case. */
+int pl_packet_direct_open(struct packet_port *self, int fd, int send_fd, uint32_t bytes);
+void pl_packet_direct_close(struct packet_port *self);
+int pl_packet_direct_take(struct packet_port *self, struct pl_batch *batch);
+int pl_packet_direct_fd(const struct packet_port *self); /* that sends */

@@ -2,12 +2,14 @@
 /* The port driver of capture files. */
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/num.h"
 #include "netio/capture.h"
 #include "netio/capture_writer.h"
 #include "netio/driver.h"
@@ -77,6 +79,43 @@ static int open_file(const char *name, enum pl_port_mode mode, int given_fd)
 	return fd < 0 ? -errno : fd;
 }
 
+/* A name that is no file's may be that of an interface, or of a kind of source. */
+static void tell_missing(struct pl_diag *diag, const char *file)
+{
+	static const char *const kinds[] = { "packet", "afxdp", "xdp", "tc", "pcap", "udp" };
+	const size_t n = sizeof(kinds) / sizeof(kinds[0]);
+	const char *colon = strchr(file, ':'), *near = NULL;
+	char text[600], kind[16];
+
+	snprintf(kind, sizeof(kind), "%.*s", (int)(colon != NULL ? colon - file : 15), file);
+	for (size_t i = 0; i < n && near == NULL; i++)
+		near = strcmp(kinds[i], kind) == 0 ? kinds[i] : NULL;
+	if (colon != NULL && near == NULL)
+		near = pl_nearest(kind, kinds, n);
+	if (colon == NULL && if_nametoindex(file) != 0)
+		snprintf(text, sizeof(text),
+			"%s; it is the name of an interface: write packet:%s (a tap: also tc:%s or "
+			"xdp:%s)",
+			strerror(ENOENT), file, file, file);
+	else if (near == NULL)
+		snprintf(text, sizeof(text), "%s", strerror(ENOENT));
+	else if (colon != NULL && strcmp(near, kind) == 0)
+		/* No driver of ports has it: a tap in the kernel. */
+		snprintf(text, sizeof(text),
+			"%s; %s: is a source of 'pathline tap' and 'query' only", strerror(ENOENT),
+			near);
+	else if (colon == NULL)
+		snprintf(text, sizeof(text), "%s; for a source of this kind write %s:%s",
+			strerror(ENOENT), near,
+			strcmp(near, "udp") == 0    ? "//HOST:PORT"
+			: strcmp(near, "pcap") == 0 ? "FILE"
+						    : "INTERFACE");
+	else
+		snprintf(text, sizeof(text), "%s; did you mean %s%s?", strerror(ENOENT), near,
+			colon);
+	tell(diag, file, text);
+}
+
 static int pcap_open(struct pl_port **ret_port, const struct pl_uri *uri, enum pl_port_mode mode,
 	const struct pl_port_options *options, struct pl_diag *diag)
 {
@@ -90,6 +129,7 @@ static int pcap_open(struct pl_port **ret_port, const struct pl_uri *uri, enum p
 	if (self == NULL)
 		goto fail;
 	self->port.fd = -1;
+	self->port.clock = PL_STAMP_CAPTURE;
 	self->capture.source.fd = -1;
 	self->writer.fd = -1;
 	self->port.name = strdup(file);
@@ -112,6 +152,8 @@ fail:
 	if (r == -EINVAL && mode == PL_PORT_SEND)
 		tell(diag, file,
 			"compressed captures cannot be written: write pcap or pcapng and compress the file");
+	else if (r == -ENOENT && mode == PL_PORT_RECV)
+		tell_missing(diag, file);
 	else
 		tell(diag, file, r == -EBADMSG ? self->capture.fault_text : strerror(-r));
 	if (self != NULL)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
-#include "netio/driver.h"
+#include "netio/iface.h"
 
 static const struct pl_port_driver *const drivers[] = {
 	&pl_port_pcap, &pl_port_udp, &pl_port_packet, &pl_port_ioam6,
@@ -42,7 +42,8 @@ static int find_driver(const char *uri, const struct pl_port_driver **ret_driver
 			continue;
 		}
 		if (strncmp(target, "//", 2) != 0) {
-			pl_diag_set(diag, "'%s': write %s://", uri, driver->scheme);
+			pl_diag_set(diag, "'%s': write %s://%s", uri, driver->scheme,
+				*target != '\0' ? target : "HOST:PORT");
 			return -EINVAL;
 		}
 		target += 2;
@@ -65,9 +66,9 @@ static int find_driver(const char *uri, const struct pl_port_driver **ret_driver
 		driver = &pl_port_pcap;
 	if (*target == '\0' && driver != &pl_port_ioam6) {
 		pl_diag_set(diag,
-			driver == &pl_port_pcap  ? "'%s': no file name"
-			: driver == &pl_port_udp ? "'%s': no address"
-						 : "'%s': no interface",
+			driver == &pl_port_pcap  ? "'%s': no file name behind the colon"
+			: driver == &pl_port_udp ? "'%s': no address; write udp://HOST:PORT"
+						 : "'%s': no interface behind the colon",
 			uri);
 		return -EINVAL;
 	}
@@ -116,6 +117,18 @@ int pl_port_uri_sockets(const char *uri, struct pl_diag *diag)
 	return driver->check != NULL ? driver->check(&parts, diag) : 1;
 }
 
+int pl_port_uri_tap(const char *uri, struct pl_diag *diag)
+{
+	const struct pl_port_driver *driver;
+	struct pl_filter_rules rules;
+	struct pl_uri parts;
+	int r = find_driver(uri, &driver, &parts, diag);
+
+	if (r == 0 && (driver->can & PL_PORT_CAN_INTERFACE) != 0)
+		r = pl_iface_tap_rules(&parts, &rules, diag);
+	return r;
+}
+
 /* NULL: a bare file name. */
 static const struct pl_port_driver *driver_named(const char *uri)
 {
@@ -147,6 +160,11 @@ const char *pl_port_uri_scheme(const char *uri)
 const char *pl_port_name(const struct pl_port *port)
 {
 	return port->name;
+}
+
+enum pl_clock_kind pl_port_clock(const struct pl_port *port)
+{
+	return port->clock;
 }
 
 uint16_t pl_port_local_port(const struct pl_port *port)

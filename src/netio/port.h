@@ -30,6 +30,9 @@
  * Keys of packet::
  *   fanout=N       receive: N sockets share the interface, a port each; all datagrams of one source
  *                  address reach the same one
+ *   hwtstamp=BOOL  receive: ask the driver to stamp every received frame, for all programs and
+ *                  beyond the end of this one (netio/hwtstamp.h); opening fails where it cannot
+ *                  (off: the NIC's times where the interface has them, else the kernel's)
  *   block=SIZE     receive: so many bytes are handed over at once, or what there is after 2 ms
  *                  (256KiB)
  *
@@ -51,7 +54,7 @@
  * A port on a network interface outlives it: when the interface goes down or away, pl_port_recv
  * says -ENETDOWN once, with the words, and then goes on to give 0; when it is back, also under a
  * new number, the port takes up again by itself and pl_port_recv says -EAGAIN once, with the words.
- * So a caller logs either and calls again.
+ * A new name is told as either, by whether it is up. So a caller logs either and calls again.
  */
 #pragma once
 
@@ -102,10 +105,18 @@ struct pl_port_options {
 	                         program and group are shared with it. Needed at opening only */
 	const struct pl_xdp_program *program; /* afxdp: instead of our own (netio/xdp.h) */
 	const struct pl_rights *rights; /* of somebody else (netio/rights.h); outlives the port */
-	bool sends; /* receive: the port is to send too, by the same queue, if it can */
+	/* receive: the port is to send too, by the same queue, if it can. packet: with tap_bytes:
+	 * every frame that enters comes at once, with its checksums completed, and none that leaves;
+	 * without, it cannot */
+	bool sends;
 	/* udp: receive from senders that flood by sockets of their own, which pl_port_fd does not
 	 * tell of: to wait is pl_port_recv's */
 	bool lanes;
+	/* afxdp: and packet:, receive, not 0: a tap. Every frame comes, and of a frame at least so
+	 * many bytes where it has them. packet: copies what enters and what leaves
+	 * (pl_packet.out); afxdp: takes what enters away from the host, as from a mirror port. The
+	 * keys that choose reports (port, dst, vlan, also) are refused. */
+	uint32_t tap_bytes;
 };
 
 /* -EINVAL (bad URI), -EBADMSG (not a capture file), or the system's errno, with diag. For a capture
@@ -117,6 +128,10 @@ int pl_port_open(struct pl_port **ret_port, const char *uri, enum pl_port_mode m
  * it says nothing. -EINVAL with diag. Checks the whole URI, so it also serves to check a
  * configuration: an interface that is not there counts as one queue. */
 int pl_port_uri_sockets(const char *uri, struct pl_diag *diag);
+
+/* Whether the URI can be a tap's (pl_port_options.tap_bytes), of an interface. -EINVAL with diag:
+ * it chooses among reports. */
+int pl_port_uri_tap(const char *uri, struct pl_diag *diag);
 
 /* What a kind of port is, for callers that treat some kinds otherwise. */
 enum pl_port_can {
@@ -141,6 +156,10 @@ const char *pl_port_uri_scheme(const char *uri);
 /* The port's canonical name, for logs and labels: "udp://[::]:32766". Valid while the port is
  * open. */
 const char *pl_port_name(const struct pl_port *port);
+
+/* The clock that times of the port's packets should be of. Each packet names the one that its time
+ * is of (pl_packet.clock), because a NIC need not stamp every frame. */
+enum pl_clock_kind pl_port_clock(const struct pl_port *port);
 
 /* The bound UDP port number (after port 0 was asked for), 0 when not a socket. */
 uint16_t pl_port_local_port(const struct pl_port *port);

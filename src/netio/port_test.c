@@ -58,7 +58,7 @@ static void test_uris(void)
 		{ "udp://:1?sockets=", -EINVAL, "has no value" },
 		{ "udp://:1?sockets=0", -EINVAL, "not between 1 and 256" },
 		{ "udp://:1?sockets=257", -EINVAL, "not between 1 and 256" },
-		{ "udp://:1?sockets=two", -EINVAL, "not a size" },
+		{ "udp://:1?sockets=two", -EINVAL, "nor a size" },
 		{ "udp://:1?sockets=2&sockets=2", -EINVAL, "twice" },
 		{ "udp://:1?rcvbuf=1TiB", -EINVAL, "" },
 		{ "udp://:1?maxlen=3", -EINVAL, "not between 64" },

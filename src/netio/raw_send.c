@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Sends frames through an AF_PACKET socket. */
 #include "netio/raw_send.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads how a NIC spreads datagrams over its queues. */
 #include "netio/rss.h"
 
 #include <linux/ethtool.h>

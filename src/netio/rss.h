@@ -18,5 +18,5 @@ enum pl_rss {
 /* Of UDP, by the interface's name in the calling thread's network namespace. */
 enum pl_rss pl_rss_of(const char *interface);
 
-/* What the driver's answers, RXH_* each, mean together; 0: no answer. */
+/* The spreading that the driver's answers for UDP, bits RXH_*, stand for; an answer of 0: none. */
 enum pl_rss pl_rss_meaning(uint64_t udp4, uint64_t udp6);

@@ -1,135 +1,72 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes, sets up and removes interfaces by netlink. */
 #include "netio/rtnl.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#define REQUEST_BYTES 1024
+#include "netio/rtnl_message.h"
 
-struct request {
-	union {
-		struct nlmsghdr h;
-		uint8_t bytes[REQUEST_BYTES];
-	} u;
-};
-
-/* Zeroed room at the end of the message, aligned as netlink wants it. */
-static void *add_room(struct request *q, size_t bytes)
+/* A request about an interface, by its name; NULL: about none that is there. */
+static struct ifinfomsg *begin(
+	struct pl_rtnl_request *q, uint16_t type, uint16_t flags, const char *name)
 {
-	uint8_t *p = q->u.bytes + q->u.h.nlmsg_len;
+	struct ifinfomsg *info = pl_rtnl_begin(q, type, flags, sizeof(*info));
 
-	assert(q->u.h.nlmsg_len + NLMSG_ALIGN(bytes) <= sizeof(q->u.bytes));
-	memset(p, 0, NLMSG_ALIGN(bytes));
-	q->u.h.nlmsg_len += (uint32_t)NLMSG_ALIGN(bytes);
-	return p;
-}
-
-static void begin(struct request *q, uint16_t type, uint16_t flags, const char *name)
-{
-	struct ifinfomsg *info;
-
-	q->u.h = (struct nlmsghdr){ .nlmsg_len = NLMSG_HDRLEN,
-		.nlmsg_type = type,
-		.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | flags };
-	info = add_room(q, sizeof(*info));
 	info->ifi_index = name != NULL ? (int)if_nametoindex(name) : 0;
+	return info;
 }
 
-static void add(struct request *q, uint16_t type, const void *data, size_t bytes)
+static void add_end(struct pl_rtnl_request *q, const char *name, unsigned int queues)
 {
-	struct rtattr *a = add_room(q, RTA_LENGTH(bytes));
-
-	a->rta_type = type;
-	a->rta_len = (uint16_t)RTA_LENGTH(bytes);
-	if (bytes > 0)
-		memcpy(RTA_DATA(a), data, bytes);
-}
-
-static uint32_t nest(struct request *q, uint16_t type)
-{
-	uint32_t at = q->u.h.nlmsg_len;
-
-	add(q, type, NULL, 0);
-	return at;
-}
-
-static void nest_end(struct request *q, uint32_t at)
-{
-	struct rtattr *a = (struct rtattr *)(void *)(q->u.bytes + at);
-
-	a->rta_len = (uint16_t)(q->u.h.nlmsg_len - at);
-}
-
-static int ask(struct request *q)
-{
-	union {
-		struct nlmsghdr h;
-		uint8_t bytes[4096];
-	} answer;
-	struct sockaddr_nl sa = { .nl_family = AF_NETLINK };
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), r = 0;
-	const struct nlmsgerr *e = NLMSG_DATA(&answer.h);
-	ssize_t n = -1;
-
-	if (fd < 0)
-		return -errno;
-	if (sendto(fd, q, q->u.h.nlmsg_len, 0, (struct sockaddr *)&sa, sizeof(sa)) >= 0)
-		n = recv(fd, &answer, sizeof(answer), 0);
-	if (n < 0)
-		r = -errno;
-	else if (!NLMSG_OK(&answer.h, (size_t)n) || answer.h.nlmsg_type != NLMSG_ERROR)
-		r = -EPROTO;
-	else
-		r = e->error;
-	close(fd);
-	return r;
-}
-
-static void add_end(struct request *q, const char *name, unsigned int queues)
-{
-	add(q, IFLA_IFNAME, name, strlen(name) + 1);
-	add(q, IFLA_NUM_TX_QUEUES, &queues, sizeof(queues));
-	add(q, IFLA_NUM_RX_QUEUES, &queues, sizeof(queues));
+	pl_rtnl_add(q, IFLA_IFNAME, name, strlen(name) + 1);
+	pl_rtnl_add(q, IFLA_NUM_TX_QUEUES, &queues, sizeof(queues));
+	pl_rtnl_add(q, IFLA_NUM_RX_QUEUES, &queues, sizeof(queues));
 }
 
 int pl_rtnl_veth(const char *name, const char *peer, int peer_ns, unsigned int queues)
 {
-	struct request q;
+	struct pl_rtnl_request q;
 	uint32_t info, data, end;
 
-	begin(&q, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, NULL);
+	(void)begin(&q, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, NULL);
 	add_end(&q, name, queues);
-	info = nest(&q, IFLA_LINKINFO);
-	add(&q, IFLA_INFO_KIND, "veth", 5);
-	data = nest(&q, IFLA_INFO_DATA);
-	end = nest(&q, VETH_INFO_PEER);
-	add_room(&q, sizeof(struct ifinfomsg));
+	info = pl_rtnl_nest(&q, IFLA_LINKINFO);
+	pl_rtnl_add(&q, IFLA_INFO_KIND, "veth", 5);
+	data = pl_rtnl_nest(&q, IFLA_INFO_DATA);
+	end = pl_rtnl_nest(&q, VETH_INFO_PEER);
+	pl_rtnl_room(&q, sizeof(struct ifinfomsg));
 	add_end(&q, peer, queues);
 	if (peer_ns >= 0)
-		add(&q, IFLA_NET_NS_FD, &peer_ns, sizeof(peer_ns));
-	nest_end(&q, end);
-	nest_end(&q, data);
-	nest_end(&q, info);
-	return ask(&q);
+		pl_rtnl_add(&q, IFLA_NET_NS_FD, &peer_ns, sizeof(peer_ns));
+	pl_rtnl_nest_end(&q, end);
+	pl_rtnl_nest_end(&q, data);
+	pl_rtnl_nest_end(&q, info);
+	return pl_rtnl_ask(&q);
 }
 
 int pl_rtnl_up(const char *name, bool up)
 {
-	struct request q;
-	struct ifinfomsg *info = NLMSG_DATA(&q.u.h);
+	struct pl_rtnl_request q;
+	struct ifinfomsg *info = begin(&q, RTM_NEWLINK, 0, name);
 
-	begin(&q, RTM_NEWLINK, 0, name);
 	info->ifi_change = IFF_UP;
 	info->ifi_flags = up ? IFF_UP : 0;
-	return info->ifi_index == 0 ? -ENODEV : ask(&q);
+	return info->ifi_index == 0 ? -ENODEV : pl_rtnl_ask(&q);
+}
+
+int pl_rtnl_mtu(const char *name, uint32_t mtu)
+{
+	struct pl_rtnl_request q;
+	struct ifinfomsg *info = begin(&q, RTM_NEWLINK, 0, name);
+
+	pl_rtnl_add(&q, IFLA_MTU, &mtu, sizeof(mtu));
+	return info->ifi_index == 0 ? -ENODEV : pl_rtnl_ask(&q);
 }
 
 int pl_rtnl_hush(void)
@@ -147,9 +84,8 @@ int pl_rtnl_hush(void)
 
 int pl_rtnl_remove(const char *name)
 {
-	struct request q;
-	struct ifinfomsg *info = NLMSG_DATA(&q.u.h);
+	struct pl_rtnl_request q;
+	struct ifinfomsg *info = begin(&q, RTM_DELLINK, 0, name);
 
-	begin(&q, RTM_DELLINK, 0, name);
-	return info->ifi_index == 0 ? -ENODEV : ask(&q);
+	return info->ifi_index == 0 ? -ENODEV : pl_rtnl_ask(&q);
 }

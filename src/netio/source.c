@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads a capture's bytes from a file, a pipe or memory, also compressed. */
 #include "netio/source.h"
 
 #include <errno.h>

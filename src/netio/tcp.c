@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Opens TCP sockets that do not block. */
 #include "netio/tcp.h"
 
 #include <errno.h>

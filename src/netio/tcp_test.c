@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/num.h"
 #include "base/test.h"
 
@@ -64,8 +65,9 @@ static void connected_from(void)
 	ok(fd >= 0 && pl_parse_endpoint(text, &addr, &port) == 0, "%s %s", text, diag.text);
 	for (size_t i = 0; fd >= 0 && i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int out = pl_tcp_connect(&addr, port, cases[i].from, &diag), in = -EAGAIN;
+		const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 
-		for (int tries = 0; tries < 20000 && in == -EAGAIN; tries++) {
+		while (in == -EAGAIN && pl_clock_mono_ns() < until) {
 			in = pl_tcp_accept(fd, &seen);
 			if (in == -EAGAIN)
 				usleep(500);

@@ -245,6 +245,7 @@ static int open_recv(struct udp_port *self, const struct pl_udp_address *address
 		if (r < 0)
 			return r;
 	}
+	self->port.clock = self->set.kernel_time ? PL_STAMP_KERNEL : PL_STAMP_READING;
 	self->turns.sockets[0].fd = self->port.fd;
 	for (unsigned int i = 1; options->lanes && self->turns.group != NULL && i <= PL_UDP_LANES;
 		i++)
@@ -331,13 +332,15 @@ fail:
 
 /* ---- receiving ---- */
 
-static uint64_t kernel_time(struct msghdr *m, uint64_t otherwise)
+/* *ret_clock becomes the kernel's when the datagram has its time. */
+static uint64_t kernel_time(struct msghdr *m, uint64_t otherwise, uint8_t *ret_clock)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c != NULL; c = CMSG_NXTHDR(m, c)) {
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
 			struct timespec ts;
 
 			memcpy(&ts, CMSG_DATA(c), sizeof(ts));
+			*ret_clock = PL_STAMP_KERNEL;
 			return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 		}
 	}
@@ -361,7 +364,9 @@ static void fill(struct udp_port *self, struct pl_batch *batch, uint32_t n)
 			self->port.stats.cut++;
 		}
 		p->link = PL_LINK_UDP;
-		p->ts_ns = self->set.kernel_time ? kernel_time(m, now) : now;
+		p->out = 0;
+		p->clock = PL_STAMP_READING;
+		p->ts_ns = self->set.kernel_time ? kernel_time(m, now, &p->clock) : now;
 		p->src = pl_udp_address_get(&self->from[i], &p->sport);
 		p->dst = self->local;
 		p->dport = self->port.local_port;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Keeps the UDP sockets that share an address and port, and their filter. */
 #include "netio/udp_group.h"
 
 #include <assert.h>

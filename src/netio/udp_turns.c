@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Chooses the UDP socket that is read next. */
 #include "netio/udp_turns.h"
 
 #include <assert.h>

@@ -1,11 +1,53 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Takes the URI of a port apart. */
 #include "netio/uri.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
+
+/* "1G" is what one writes for "1GiB". */
+static void tell_size(const char *key, const char *text, struct pl_diag *diag)
+{
+	const size_t n = strlen(text);
+	char whole[64];
+	uint64_t v;
+
+	if (n > 1 && n < sizeof(whole) - 3 && strchr("kKmMgG", text[n - 1]) != NULL) {
+		snprintf(whole, sizeof(whole), "%.*s%s", (int)n - 1, text,
+			strchr("kK", text[n - 1]) != NULL   ? "KiB"
+			: strchr("mM", text[n - 1]) != NULL ? "MiB"
+							    : "GiB");
+		if (pl_parse_size(whole, &v) == 0) {
+			pl_diag_set(diag, "'%s=%s' in the URI: no such unit, write %s", key, text,
+				whole);
+			return;
+		}
+	}
+	pl_diag_set(diag, "'%s=%s' in the URI: not a number, nor a size like 64KiB, 16MiB or 1GiB",
+		key, text);
+}
+
+int pl_uri_read_size(const char *key, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
+	struct pl_diag *diag)
+{
+	uint64_t v;
+
+	if (pl_parse_size(text, &v) < 0) {
+		tell_size(key, text, diag);
+		return -EINVAL;
+	}
+	if (v < min || v > max) {
+		pl_diag_set(diag, "'%s=%s' in the URI: not between %" PRIu64 " and %" PRIu64, key,
+			text, min, max);
+		return -EINVAL;
+	}
+	*ret = v;
+	return 0;
+}
 
 static int add_param(struct pl_uri *uri, char *text, const char *const *keys, struct pl_diag *diag)
 {
@@ -87,22 +129,8 @@ int pl_uri_get_size(const struct pl_uri *uri, const char *key, uint64_t min, uin
 	uint64_t *ret, struct pl_diag *diag)
 {
 	const char *text = pl_uri_get(uri, key);
-	uint64_t v;
 
-	if (text == NULL)
-		return 0;
-	if (pl_parse_size(text, &v) < 0) {
-		pl_diag_set(diag, "'%s=%s' in the URI: not a size (like 4096, 64KiB or 16MiB)", key,
-			text);
-		return -EINVAL;
-	}
-	if (v < min || v > max) {
-		pl_diag_set(diag, "'%s=%s' in the URI: not between %" PRIu64 " and %" PRIu64, key,
-			text, min, max);
-		return -EINVAL;
-	}
-	*ret = v;
-	return 0;
+	return text == NULL ? 0 : pl_uri_read_size(key, text, min, max, ret, diag);
 }
 
 int pl_uri_get_bool(const struct pl_uri *uri, const char *key, bool *ret, struct pl_diag *diag)
@@ -111,6 +139,6 @@ int pl_uri_get_bool(const struct pl_uri *uri, const char *key, bool *ret, struct
 
 	if (text == NULL || pl_parse_bool(text, ret) == 0)
 		return 0;
-	pl_diag_set(diag, "'%s=%s' in the URI: not on or off", key, text);
+	pl_diag_set(diag, "'%s=%s' in the URI: write %s=yes or %s=no", key, text, key, key);
 	return -EINVAL;
 }

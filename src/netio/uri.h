@@ -35,4 +35,7 @@ const char *pl_uri_get(const struct pl_uri *uri, const char *key);
  * or not between min and max. */
 int pl_uri_get_size(const struct pl_uri *uri, const char *key, uint64_t min, uint64_t max,
 	uint64_t *ret, struct pl_diag *diag);
+/* The same of a value that is at hand. */
+int pl_uri_read_size(const char *key, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
+	struct pl_diag *diag);
 int pl_uri_get_bool(const struct pl_uri *uri, const char *key, bool *ret, struct pl_diag *diag);

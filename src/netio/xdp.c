@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Attaches and detaches XDP programs. */
 #include "netio/xdp.h"
 
 #include <bpf/bpf.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "netio/caps.h"
+#include "netio/tc.h"
 
 struct pl_xdp {
 	int ifindex;
@@ -167,8 +169,8 @@ static void tell_other(const char *ifname, int ifindex, struct pl_diag *diag)
 			other.process);
 	pl_diag_set(diag,
 		"%s has an XDP program already: %s(id %" PRIu32
-		", %s)%s; an interface can have one only: detach it, or use packet:%s",
-		ifname, program, other.id, other.native ? "native" : "generic", holder, ifname);
+		", %s)%s; an interface can have one only: detach it",
+		ifname, program, other.id, other.native ? "native" : "generic", holder);
 }
 
 /* ---- the note for the next start, where the kernel does not clean up ---- */
@@ -198,20 +200,34 @@ static uint64_t process_start(int pid)
 	return start;
 }
 
+/* The folder of notes: what systemd gave the service, /run/pathline, or the user's own. */
+static int note_folder(char *dst, size_t cap)
+{
+	const char *folder = pl_tc_notes(), *user = getenv("XDG_RUNTIME_DIR");
+	int n;
+
+	if (getenv("RUNTIME_DIRECTORY") != NULL || access("/run", W_OK) == 0 ||
+		access(folder, W_OK) == 0)
+		n = snprintf(dst, cap, "%s", folder);
+	else if (user != NULL)
+		n = snprintf(dst, cap, "%s/pathline", user);
+	else
+		return -ENOENT;
+	return (size_t)n < cap ? 0 : -ENAMETOOLONG;
+}
+
 /* Numbers of interfaces count anew in each network namespace. */
 static int note_path(int ifindex, bool make, char *dst, size_t cap)
 {
-	const char *user = getenv("XDG_RUNTIME_DIR");
-	char dir[96] = "/run/pathline";
 	struct stat ns;
+	char dir[96];
+	int r;
 
 	if (stat("/proc/self/ns/net", &ns) < 0)
 		return -errno;
-	if (access("/run", W_OK) != 0 && access(dir, W_OK) != 0) {
-		if (user == NULL ||
-			(size_t)snprintf(dir, sizeof(dir), "%s/pathline", user) >= sizeof(dir))
-			return -ENOENT;
-	}
+	r = note_folder(dir, sizeof(dir));
+	if (r < 0)
+		return r;
 	if (make && mkdir(dir, 0755) < 0 && errno != EEXIST)
 		return -errno;
 	return (size_t)snprintf(dst, cap, "%s/xdp-%ju-%d", dir, (uintmax_t)ns.st_ino, ifindex) < cap
@@ -281,8 +297,9 @@ static int attach_by_netlink(struct pl_xdp *xdp, int prog_fd)
 static int attach_by_link(struct pl_xdp *xdp, int prog_fd, const struct pl_rights *rights)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options, .flags = mode_flags(xdp->native));
-	int fd = rights != NULL ? rights->link(rights, prog_fd, xdp->ifindex, options.flags)
-				: bpf_link_create(prog_fd, xdp->ifindex, BPF_XDP, &options);
+	int fd = rights != NULL
+			 ? rights->link(rights, prog_fd, xdp->ifindex, PL_LINK_XDP, options.flags)
+			 : bpf_link_create(prog_fd, xdp->ifindex, BPF_XDP, &options);
 
 	if (fd < 0)
 		return fd;

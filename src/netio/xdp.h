@@ -5,8 +5,8 @@
  * It is attached by a BPF link (Linux 5.9): the link lives as long as a process holds its
  * descriptor, so the kernel itself takes the program off when the process ends in whatever way,
  * kill -9 included, and nobody can put another one in its place meanwhile. Where the kernel has no
- * such links the program is attached by netlink, and a note in /run/pathline (or
- * $XDG_RUNTIME_DIR/pathline) tells the next start that a program found there is the left-over of a
+ * such links the program is attached by netlink, and a note in /run/pathline
+ * ($RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/pathline) tells the next start that a program found there is the left-over of a
  * process that is no more, and may be replaced. A program of somebody else is never touched.
  *
  * Threaded NAPI is left as it is, off by default.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Opens AF_XDP sockets and their rings. */
 #include "netio/xsk.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Sends frames from the memory of an AF_XDP socket. */
 #include "netio/xsk_send.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads and follows the number, name, addresses and MTU of an interface. */
 #include "nic/interface.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Joins a connection manager to a NIC. */
 #include "nic/manage.h"
 
 #include <errno.h>

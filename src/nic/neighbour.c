@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Asks the kernel for routes and neighbours. */
 #include "nic/neighbour.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Opens a NIC, and sends and receives its frames. */
 #include "nic/nic.h"
+#include "base/stats.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -217,6 +219,13 @@ int pl_nic_path(struct pl_nic *nic, const struct pl_addr *peer, const uint8_t *m
 }
 
 /* ---- accounts ---- */
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_nic_counters, __VA_ARGS__)
+#include "nic/nic_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_nic_stats_list = { stat_rows, sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
 const struct pl_nic_counters *pl_nic_counters(const struct pl_nic *nic)
 {

@@ -27,6 +27,7 @@
 
 #include "base/counter.h"
 #include "base/diag.h"
+#include "base/stats.h"
 #include "netio/port.h"
 #include "rdma/frames.h"
 
@@ -95,8 +96,11 @@ int pl_nic_path(struct pl_nic *nic, const struct pl_addr *peer, const uint8_t *m
 	struct pl_roce_path *ret, struct pl_diag *diag);
 
 struct pl_nic_counters {
-	struct pl_counter sent, unsent; /* frames */
+#define PL_STAT PL_STAT_COUNTER_MEMBER
+#include "nic/nic_stats.def"
+#undef PL_STAT
 };
+extern const struct pl_stats pl_nic_stats_list;
 
 const struct pl_nic_counters *pl_nic_counters(const struct pl_nic *nic);
 /* Of all receiving ports together, and of the ring by which one of them sends. Asks the kernel. */

@@ -10,8 +10,6 @@
 #include "netio/rtnl.h"
 #include "nic/test_pair.h"
 
-#define WAIT_NS 20000000000u
-
 static struct pl_frames frames;
 static uint8_t memory[8 * PL_ROCE_FRAME_MAX];
 static const uint8_t payload[1024];
@@ -19,7 +17,7 @@ static const uint8_t payload[1024];
 /* The carrier of a new pair takes a moment, and the neighbour's answer another one. */
 static int find_path(struct pl_nic *nic, const struct pl_addr *peer, struct pl_roce_path *path)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	int r;
 
 	while ((r = pl_nic_path(nic, peer, NULL, path, NULL)) == -EAGAIN || r == -EHOSTUNREACH) {
@@ -46,7 +44,7 @@ static int send_five(struct pl_nic *nic, const struct pl_roce_path *path)
 /* Frames received until there are `wanted`, or nothing came for long. */
 static uint32_t receive(struct pl_nic *nic, uint32_t wanted, uint32_t *ret_good)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	static struct pl_batch batch;
 	uint32_t n = 0;
 
@@ -94,7 +92,7 @@ static bool host_receives(void)
 	struct sockaddr_in sa = { .sin_family = AF_INET,
 		.sin_port = htons(21501),
 		.sin_addr.s_addr = inet_addr("10.7.0.2") };
-	struct timeval limit = { .tv_sec = 20 };
+	struct timeval limit = { .tv_sec = PL_TEST_PATIENCE_S };
 	char got[8] = "";
 	int to, from;
 
@@ -161,7 +159,7 @@ out:
  * that is down lets them wait, and has them sent when it is up again. */
 static void test_down(void)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	const struct pl_addr b = pair_addr(1);
 	struct pl_nic *left = NULL, *right = NULL;
 	struct pl_roce_path path = { .ttl = 0 };
@@ -202,7 +200,7 @@ out:
 /* The news that recv gives, which is wanted; others are skipped. */
 static bool hears(struct pl_nic *nic, int wanted)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	static struct pl_batch batch;
 	int r;
 

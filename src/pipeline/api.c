@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Answers questions of the API with tables and documents. */
 #include "pipeline/api.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +60,7 @@ static int refuse(struct pl_api_problem *problem, const char *code)
 	return -EINVAL;
 }
 
-static int no_memory(struct pl_api_problem *problem)
+int pl_api_no_memory(struct pl_api_problem *problem)
 {
 	problem->status = 503;
 	problem->code = "no_memory";
@@ -106,7 +106,7 @@ static int prepare(struct plan *ret, const struct pl_api_table *t, const struct 
 		return 0;
 	r = pl_where_new_over(&ret->where, t->fields, t->n_fields, q->where, &problem->diag);
 	if (r == -ENOMEM)
-		return no_memory(problem);
+		return pl_api_no_memory(problem);
 	return r < 0 ? refuse(problem, "bad_where") : 0;
 }
 
@@ -280,7 +280,7 @@ static void write_rows(
 	pl_buf_chr(out, '\n');
 }
 
-static int snapshot_failed(int r, struct pl_api_problem *problem)
+int pl_api_no_snapshot(int r, struct pl_api_problem *problem)
 {
 	problem->status = 503;
 	problem->code = r == -ESRCH ? "not_running" : "no_answer";
@@ -308,10 +308,10 @@ static int collect_live(struct pl_pipeline *p, const struct pl_api_table *table,
 		r = collect(best, walk, counts);
 		pthread_mutex_unlock(&p->lock);
 		if (r < 0)
-			no_memory(problem);
+			pl_api_no_memory(problem);
 	} else {
 		pthread_mutex_unlock(&p->lock);
-		snapshot_failed(r, problem);
+		pl_api_no_snapshot(r, problem);
 	}
 	return r;
 }
@@ -332,11 +332,11 @@ static int write_table(struct pl_api_walk *walk, const struct pl_api_table *tabl
 	best.order = calloc(plan.limit + 1, sizeof(*best.order));
 	best.heap = calloc(plan.limit + 1, sizeof(*best.heap));
 	if (best.rows == NULL || best.order == NULL || best.heap == NULL)
-		r = no_memory(problem);
+		r = pl_api_no_memory(problem);
 	else if (walk->pipeline != NULL)
 		r = collect_live(walk->pipeline, table, &best, walk, &counts, problem);
 	else if (collect(&best, walk, &counts) < 0)
-		r = no_memory(problem);
+		r = pl_api_no_memory(problem);
 	free(walk->rows);
 	if (r == 0)
 		write_rows(&best, &counts,
@@ -389,232 +389,4 @@ struct pl_output *pl_pipeline_find_output(struct pl_pipeline *p, const char *nam
 	}
 	pthread_mutex_unlock(&p->lock);
 	return found;
-}
-
-/* ---- status ---- */
-
-static void text_member(struct pl_json *json, const char *key, const char *v)
-{
-	pl_json_key(json, key);
-	pl_json_str(json, v);
-}
-
-static void time_member(struct pl_json *json, const char *key, const char *ns_key, uint64_t ts_ns)
-{
-	char text[PL_TIME_TEXT_MAX];
-
-	pl_time_text(text, ts_ns);
-	text_member(json, key, text);
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)ts_ns);
-	text_member(json, ns_key, text);
-}
-
-static void write_floods(struct pl_json *json, const struct pl_snapshot *s)
-{
-	char who[PL_ADDR_TEXT_MAX + 4];
-
-	pl_json_key(json, "floods");
-	pl_json_array(json);
-	for (uint32_t i = 0; i < s->n_floods; i++) {
-		const struct pl_port_flood *f = &s->floods[i];
-
-		pl_port_flood_text(who, sizeof(who), f);
-		pl_json_object(json);
-		text_member(json, "sender", who);
-		pl_json_key(json, "apart");
-		pl_json_bool(json, f->lane > 0);
-		pl_json_number(json, "lane", f->lane);
-		pl_json_number(json, "drops", f->drops);
-		pl_json_number(json, "times", f->times);
-		pl_json_object_end(json);
-	}
-	pl_json_array_end(json);
-}
-
-static void write_sources(struct pl_json *json, const struct pl_pipeline *p)
-{
-	pl_json_key(json, "sources");
-	pl_json_array(json);
-	for (unsigned int i = 0; i < p->n_workers; i++) {
-		const struct pl_worker *w = p->workers[i];
-		const struct pl_snapshot *s = &w->snap;
-		int error = atomic_load(&w->error);
-
-		pl_json_object(json);
-		text_member(json, "name", w->name);
-		text_member(json, "uri", w->uri);
-		pl_json_number(json, "socket", w->index);
-		pl_json_number(json, "worker", w->id);
-		pl_json_key(json, "up");
-		pl_json_bool(json, error == 0);
-		if (error != 0)
-			text_member(json, "trouble", strerrordesc_np(error));
-		pl_stats_json(&pl_port_stats_list, &s->port, NULL, json);
-		write_floods(json, s);
-		pl_json_number(json, "reports", s->totals.stored);
-		pl_json_number(json, "flows", s->flows);
-		pl_json_object_end(json);
-	}
-	pl_json_array_end(json);
-}
-
-static void write_counts(struct pl_json *json, const struct pl_totals *t)
-{
-	pl_json_key(json, "packets");
-	pl_json_object(json);
-	pl_stats_json(&pl_totals_stats, t, "packets", json);
-	pl_json_number(json, "decoded", t->verdicts[PL_V_OK]);
-	pl_json_key(json, "refused");
-	pl_json_object(json);
-	for (unsigned int v = 0; v < PL_V_MAX; v++) {
-		if (v != PL_V_OK && t->verdicts[v] > 0)
-			pl_json_number(json, pl_verdict_name(v), t->verdicts[v]);
-	}
-	pl_json_object_end(json);
-	pl_json_object_end(json);
-	pl_json_key(json, "reports");
-	pl_json_object(json);
-	pl_stats_json(&pl_totals_stats, t, "reports", json);
-	pl_json_object_end(json);
-	pl_json_key(json, "events");
-	pl_json_object(json);
-	for (unsigned int k = 0; k < PL_EVENT_KIND_MAX; k++)
-		pl_json_number(json, pl_event_kind_name(k), t->events[k]);
-	pl_json_object_end(json);
-	pl_json_key(json, "flow_numbers");
-	pl_json_object(json);
-	pl_stats_json(&pl_totals_stats, t, "flow_numbers", json);
-	pl_json_object_end(json);
-	pl_stats_json(&pl_totals_stats, t, NULL, json);
-}
-
-static void write_output(struct pl_json *json, struct pl_output *output)
-{
-	struct pl_output_stats s;
-
-	pl_output_stats(output, &s);
-	pl_json_object(json);
-	text_member(json, "name", pl_output_name(output));
-	pl_json_key(json, "up");
-	pl_json_bool(json, s.last_error == 0);
-	if (s.last_error != 0)
-		text_member(json, "trouble",
-			strerrordesc_np(s.last_error < 0 ? -s.last_error : s.last_error));
-	pl_stats_json(&pl_output_stats_list, &s, NULL, json);
-	pl_json_key(json, "dropped");
-	pl_json_object(json);
-	for (unsigned int c = 0; c < PL_EXPORT_DROP_MAX; c++) {
-		if (s.dropped[c] > 0)
-			pl_json_number(json, pl_export_drop_name(c), s.dropped[c]);
-	}
-	pl_json_object_end(json);
-	pl_json_object_end(json);
-}
-
-static void write_streams(struct pl_json *json, struct pl_watch *live)
-{
-	struct pl_watch_stats s;
-	char text[PL_ADDR_TEXT_MAX];
-
-	pl_json_key(json, "streams");
-	pl_json_array(json);
-	for (unsigned int i = 0; live != NULL && pl_watch_stats(live, i, &s); i++) {
-		pl_json_object(json);
-		pl_format_addr(text, &s.address);
-		text_member(json, "address", pl_addr_is_unspecified(&s.address) ? "local" : text);
-		text_member(json, "form", pl_watch_form_name(s.form));
-		pl_json_key(json, "paths");
-		pl_json_bool(json, s.paths);
-		pl_json_key(json, "events");
-		pl_json_bool(json, s.events);
-		pl_json_key(json, "values");
-		pl_json_bool(json, s.values);
-		pl_json_number(json, "seen", s.seen);
-		pl_json_number(json, "filtered", s.filtered);
-		pl_json_number(json, "sent", s.sent);
-		pl_json_number(json, "dropped", s.dropped);
-		pl_json_number(json, "missed", s.missed);
-		pl_json_number(json, "waiting_bytes", s.waiting_bytes);
-		pl_json_object_end(json);
-	}
-	pl_json_array_end(json);
-}
-
-/* Where events are found: a source that the kernel detects has a worker that drives it. */
-static const char *detect_where(const struct pl_pipeline *p)
-{
-	bool kernel = false, user = false;
-
-	for (unsigned int i = 0; i < p->n_workers; i++) {
-		const struct pl_worker_source *s = &p->workers[i]->source;
-
-		kernel = kernel || s->aside != NULL;
-		user = user || (s->aside == NULL && !s->detected_elsewhere && !s->partial);
-	}
-	return kernel && user ? "both" : kernel ? "kernel" : "user";
-}
-
-static void write_status(struct pl_pipeline *p, struct pl_watch *live, const struct pl_buf *ready,
-	struct pl_json *json)
-{
-	struct pl_totals totals = p->gone;
-	uint64_t now = pl_clock_real_ns(), raised = 0, flows = 0, exporters = 0;
-
-	for (unsigned int i = 0; i < p->n_workers; i++) {
-		const struct pl_snapshot *s = &p->workers[i]->snap;
-
-		pl_totals_add(&totals, &s->totals);
-		raised += s->raised;
-		flows += s->flows;
-		exporters += s->n_exporters + s->n_others;
-	}
-	pl_json_time(json, now);
-	text_member(json, "version", PL_VERSION);
-	time_member(json, "started", "started_ns", p->started_ns);
-	pl_json_number(
-		json, "uptime_s", now > p->started_ns ? (now - p->started_ns) / 1000000000u : 0);
-	text_member(json, "detect", detect_where(p));
-	pl_json_key(json, "readiness");
-	pl_json_raw(json, ready->data, ready->len);
-	pl_json_key(json, "config_reload_ok");
-	pl_json_bool(json, p->last_reload_ok);
-	pl_json_number(json, "workers", p->n_workers);
-	pl_json_number(json, "exporters", exporters);
-	pl_json_number(json, "flows", flows);
-	pl_json_number(json, "levels_raised", raised);
-	write_sources(json, p);
-	write_counts(json, &totals);
-	pl_json_key(json, "outputs");
-	pl_json_array(json);
-	for (unsigned int i = 0; i < p->n_outputs; i++)
-		write_output(json, p->outputs[i]);
-	pl_json_array_end(json);
-	write_streams(json, live);
-}
-
-int pl_api_status_write(struct pl_pipeline *p, struct pl_watch *live, struct pl_buf *out,
-	struct pl_api_problem *problem)
-{
-	struct pl_buf ready;
-	struct pl_json json;
-	int r;
-
-	pl_buf_init(&ready);
-	pl_pipeline_ready(p, &ready);
-	pthread_mutex_lock(&p->lock);
-	r = pl_pipeline_snapshot(p);
-	if (r < 0) {
-		snapshot_failed(r, problem);
-	} else if (ready.failed) {
-		r = no_memory(problem);
-	} else {
-		pl_json_init(&json, out);
-		pl_json_object(&json);
-		write_status(p, live, &ready, &json);
-		pl_json_object_end(&json);
-		pl_buf_chr(out, '\n');
-	}
-	pthread_mutex_unlock(&p->lock);
-	pl_buf_done(&ready);
-	return r;
 }

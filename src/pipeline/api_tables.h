@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rows of the API's tables; for api.c and api_tables.c. */
+/* The inside of the API: its tables and their rows, and what its files share. */
 #pragma once
+
+#include <stddef.h>
 
 #include "pipeline/api.h"
 #include "pipeline/state.h"
 
-#define PL_API_ROW_MAX 1024 /* bytes of the largest row */
+/* A column: member, form, presence mask (0 = always), unit, help. Its name is the member's. */
+#define PL_API_COLUMN(st, member, f, has, u, h)                                                    \
+	{                                                                                          \
+		.name = #member, .unit = (u), .help = (h), .offset = offsetof(struct st, member),  \
+		.form = PL_FORM_##f, .present = (has)                                              \
+	}
+#define PL_API_COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+#define PL_API_ROW_MAX     1024 /* bytes of the largest row */
 
 /* What a table is walked with. `rows` is for tables that are gathered first. */
 struct pl_api_walk {
@@ -41,6 +51,17 @@ struct pl_api_row {
 /* api_regions.c */
 extern const struct pl_api_table pl_api_table_regions, pl_api_table_values;
 
+/* api_flows.c, api_drops.c */
+extern const struct pl_api_table pl_api_table_flows, pl_api_table_drops;
+
 /* All of them. */
 extern const struct pl_api_table *const pl_api_tables[];
 extern const unsigned int pl_api_n_tables;
+
+/* api.c: why there is no answer, by its words and status. */
+int pl_api_no_memory(struct pl_api_problem *problem); /* -ENOMEM */
+/* r: what pl_pipeline_snapshot returned, and what this one does. */
+int pl_api_no_snapshot(int r, struct pl_api_problem *problem);
+
+/* api_tables.c: readings of the aggregate's table that found no row of their own. */
+uint64_t pl_api_overflow(const struct pl_api_walk *walk, enum pl_agg_table table);

@@ -16,6 +16,8 @@
 #include "detect/aggregate.h"
 #include "detect/events.h"
 #include "detect/kernel.h"
+#include "record/packet.h"
+#include "tap/rules.h"
 
 #define PL_WORKERS_MAX 256
 
@@ -110,6 +112,8 @@ enum pl_config_writer { PL_WRITER_OTHER, PL_WRITER_DTA, PL_WRITER_RDMA, PL_WRITE
 
 #define PL_CONFIG_REGIONS_MAX  256
 #define PL_CONFIG_PREFIXES_MAX 64
+/* Reserved by IEEE 802.1Q as the wildcard of management operations. */
+#define PL_CONFIG_ANY_VLAN     4095
 
 /* In the order of the words. */
 enum pl_value_format {
@@ -137,6 +141,51 @@ struct pl_config_region {
 		uint64_t at;         /* where the number is */
 		char *name;          /* NULL: none */
 	} value;
+};
+
+/* A tap of this process, and where its records go. */
+#define PL_CONFIG_TAPS_MAX 8
+
+/* In the order of the words. */
+enum pl_config_tap_records { PL_TAP_RECORDS_PACKETS, PL_TAP_RECORDS_FLOWS, PL_TAP_RECORDS_DNS };
+
+struct pl_config_tap {
+	char *name;
+	struct pl_conf_list sources, rules, to; /* char * */
+	unsigned int records;                   /* enum pl_config_tap_records */
+	uint64_t point, exporter;
+	bool inner;
+	struct {
+		uint64_t idle_ns, active_ns, table;
+	} flows;
+};
+
+/* A standing query. */
+#define PL_CONFIG_QUERIES_MAX 64
+#define PL_CONFIG_FROM_MAX    8 /* sources of one */
+
+enum pl_config_query_reads { PL_QUERY_READS_RECORDS, PL_QUERY_READS_ROWS };
+
+struct pl_config_query {
+	char *name, *query;
+	struct pl_conf_list from; /* char *: taps, topics, streams of the collector */
+	unsigned int reads;       /* enum pl_config_query_reads */
+	char *group;              /* of consumers, which keeps the position; NULL: none */
+	struct pl_conf_list to;   /* char * */
+	char *value;              /* column; NULL: the first number that names no group */
+	uint64_t groups, lateness_ns, ahead_ns, series;
+};
+
+/* A marking domain that is watched. */
+#define PL_CONFIG_MARKS_MAX 8
+
+struct pl_config_marks {
+	char *name;
+	struct pl_conf_list sources, allow, points, links, to; /* char * */
+	unsigned int method;                                   /* pl_config_marks_method */
+	uint64_t period_ns, clock_error_ns, delay_ns, deviation_ns, wait_ns;
+	double loss_above; /* per cent */
+	uint64_t delay_above_ns, end_after, blocks;
 };
 
 enum pl_config_admit { PL_ADMIT_PROVEN, PL_ADMIT_FIRST };
@@ -209,25 +258,37 @@ struct pl_config {
 		struct pl_conf_list allow; /* char * */
 		double reporter_rate;
 		uint64_t reporters, nack_tries, nack_interval_ns, nack_port;
+		struct pl_conf_list store_rates, above; /* char *, as dta/limits.h reads them */
 		uint64_t flush_ns, sketch_reporters, epoch_ns;
+		uint64_t batch, merge, cache_rows; /* 0: the translator's defaults */
 		bool partial;
 		char *keep_epochs;
 	} dta;
 	struct {
 		char *interface; /* NULL: there is no memory server */
 		char *listen;    /* "none" */
-		uint64_t cm_port, peers, silent_ns, min_ttl, sync_ns;
-		struct pl_conf_list allow, proxies; /* char * */
-		bool read, check_mac;
+		uint64_t cm_port, peers, peers_each, silent_ns, sync_ns;
+		struct pl_conf_list allow, allow_read, proxies; /* char * */
+		uint64_t min_ttl, vlan, max_jump;               /* vlan: or PL_CONFIG_ANY_VLAN */
+		bool read, check_mac, any_mac;
+		struct {
+			char *controller; /* NULL: no switch writes by itself */
+			char *gid;
+			uint64_t queue_pair, first;
+			unsigned int version; /* 0: RoCEv1, 1: RoCEv2 */
+		} peer_switch;
 		uint64_t epoch_ns, save_every_ns;
 		char *keep_epochs, *save;
 	} rdma;
+	struct pl_conf_list taps;     /* struct pl_config_tap */
+	struct pl_conf_list queries;  /* struct pl_config_query */
+	struct pl_conf_list marks;    /* struct pl_config_marks */
 	struct pl_conf_ending ending; /* of the file; not a key */
 };
 
 extern const struct pl_conf_row pl_config_rows[];
 
-/* What there is without a file: UDP 32766 and 54321, the page on 127.0.0.1:8400, no output.
+/* The configuration without a file: UDP 32766 and 54321, the page on 127.0.0.1:8400, no output.
  * -ENOMEM. */
 int pl_config_defaults(struct pl_config *ret);
 
@@ -246,8 +307,8 @@ void pl_config_done(struct pl_config *config);
 /* Options of the parts. The profiles are a heap array that the caller frees. */
 int pl_config_profiles(
 	const struct pl_config *config, struct pl_profile **ret, struct pl_diag *diag);
-/* The units of occupancy, narrower ranges of nodes first. -EINVAL with diag: ranges that overlap and
- * neither is within the other. */
+/* The units of occupancy, narrower ranges of nodes first. -EINVAL with diag: ranges that overlap
+ * and neither is within the other. */
 int pl_config_units(
 	const struct pl_config *config, struct pl_core_units *ret, struct pl_diag *diag);
 /* The text of pl_config_unit.nodes; -EINVAL. */
@@ -256,7 +317,7 @@ void pl_config_decode(const struct pl_config *config, struct pl_decode_options *
 void pl_config_aggregate(const struct pl_config *config, struct pl_aggregate_options *ret);
 void pl_config_detect(const struct pl_config *config, struct pl_detect_options *ret);
 
-/* Which reports that the kernel settles are wanted in full. */
+/* The reports that are wanted in full though the kernel settles them. */
 void pl_config_copies(const struct pl_config *config, struct pl_kernel_wanted *ret);
 
 /* What tells an output from all others over a reload: its file, or its name. */
@@ -272,7 +333,8 @@ enum pl_config_where pl_config_where(
 /* Whether queues, ports, links and paths are, of some source, what the kernel counts by powers of
  * two. */
 bool pl_config_harvests(const struct pl_config *config);
-/* Workers: one per socket of each source, and one more where the kernel may detect. */
+/* Workers: one per socket of each source, one more where the kernel may detect, and one
+ * each for regions and for queries. */
 unsigned int pl_config_workers(const struct pl_config *config);
 
 /* ---- what a process does beside collecting reports (config_services.c) ---- */
@@ -282,12 +344,42 @@ unsigned int pl_config_workers(const struct pl_config *config);
 bool pl_config_reads_region(const struct pl_config_region *region);
 /* Whether any is: by a worker of their own. */
 bool pl_config_reads(const struct pl_config *config);
-/* Whether it has a translator or a memory server. */
+/* Whether it has a translator, a memory server or a tap. */
 bool pl_config_has_services(const struct pl_config *config);
 unsigned int pl_config_regions_of(const struct pl_config *config, enum pl_config_writer writer);
 /* Whether what both say of these is the same, regions of other writers aside. */
 bool pl_config_same_services(const struct pl_config *a, const struct pl_config *b);
 /* How many series these can have on the metrics page at most. */
 uint64_t pl_config_services_series(const struct pl_config *config);
+/* Whether both have the same taps, rules and points aside. */
+bool pl_config_same_taps(const struct pl_config *a, const struct pl_config *b);
+/* The rules of a tap, which were checked when the file was read. */
+void pl_config_tap_rules(const struct pl_config_tap *tap, struct pl_tap_rules *ret);
+/* enum pl_mark_method. */
+unsigned int pl_config_marks_method(const struct pl_config_marks *marks);
+bool pl_config_marks_is_region(const char *source);
+struct pl_mark_network;
+/* Its points and segments; as pl_mark_network_make. */
+int pl_config_marks_network(
+	const struct pl_config_marks *marks, struct pl_mark_network *ret, struct pl_diag *diag);
+/* Whether both have the same marking domains, what a reload changes aside. */
+bool pl_config_same_marks(const struct pl_config *a, const struct pl_config *b);
+/* The query of a text or a name with parameters. -EINVAL with diag: the character at fault. */
+struct pl_query;
+int pl_config_query_parse(const char *text, struct pl_query **ret, struct pl_diag *diag);
+/* The column of the result that is its value; -1: it has no number. -EINVAL with diag: none of that
+ * name. */
+int pl_config_query_value(const struct pl_config_query *config, const struct pl_query *query,
+	int *ret, struct pl_diag *diag);
+/* The stream of the collector that an entry of the key from names (lang/lang.h): paths, hops or
+ * events; PL_QUERY_STREAMS: none. */
+unsigned int pl_config_query_stream(const char *from);
+/* The number of the tap of this name, or of the marking domain, which are taps behind them; -1:
+ * there is none. */
+int pl_config_tap_named(const struct pl_config *config, const char *name);
+/* The kind of records that a query reads of a topic: what kind= in its URI says, or the only one that
+ * it reads. -EINVAL with diag: it is neither told nor the only one, or the query does not read it. */
+int pl_config_query_topic(const struct pl_config_query *config, const struct pl_query *query,
+	const char *uri, enum pl_flat_kind *ret, struct pl_diag *diag);
 /* Another one of the same values. -ENOMEM. */
 int pl_config_copy(struct pl_config *ret, const struct pl_config *config);

@@ -217,8 +217,8 @@ static const char *const maybe[] = { "auto", "true", "false", "yes", "no", "on",
 static const char *const apis[] = { "v1", "v2", NULL };
 static const char *const when_full[] = { "drop_oldest", "drop_newest", NULL };
 static const char *const wheres[] = { "user", "kernel", "both", "auto", NULL };
-/* As `region create --primitive` and `region lookup --key-form` have them, in the order of enum pl_dta_op
- * and pl_key_form. */
+/* As `region create --primitive` and `region lookup --key-form` have them, in the order of enum
+ * pl_dta_op and pl_key_form. */
 static const char *const primitives[] = { "key-write", "append", "counters", "postcards", NULL };
 static const char *const key_forms[] = { "text", "hex", "u32", "be32", "u64", NULL };
 static const char *const byte_orders[] = { "little", "big", NULL };
@@ -306,7 +306,7 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "events", .type = PL_CONF_CHOICE, AT(events_word), .def = "auto", .choices = maybe,
 	  .help = "Write events; auto means yes if the type of output can." },
 	{ .key = "values", .type = PL_CONF_CHOICE, AT(values_word), .def = "auto", .choices = maybe,
-	  .help = "Write values that are read from regions; auto means yes for jsonl and influx, which alone can." },
+	  .help = "Write values that are read from regions; auto means yes for jsonl and influx; other types cannot." },
 	{ .key = "where", .type = PL_CONF_STRING, AT(where), .check = check_where,
 	  .help = "Write only reports that match this expression (events and values are not filtered)." },
 	{ .key = "rotate.size", .type = PL_CONF_SIZE, AT(rotate_size_bytes), .def = "256MiB", .min = 0, .max = UINT64_C(1) << 50,
@@ -320,7 +320,7 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "keep.paths", .type = PL_CONF_U64, AT(keep.paths), .def = "131072", .min = 64, .max = UINT64_C(1) << 40,
 	  .help = "region: reports kept, 144 bytes each." },
 	{ .key = "keep.hops", .type = PL_CONF_U64, AT(keep.hops), .def = "655360", .min = 256, .max = UINT64_C(1) << 40,
-	  .help = "region: hops kept, 136 bytes each; with fewer than the kept reports have, old reports lose their hops." },
+	  .help = "region: hops kept, 136 bytes each; if they are too few, the oldest reports lose their hops." },
 	{ .key = "keep.flows", .type = PL_CONF_U64, AT(keep.flows), .def = "65536", .min = 0, .max = UINT64_C(1) << 40,
 	  .help = "region: slots for the last path of each flow, 960 bytes each; provide ten slots per flow; 0 keeps none." },
 	{ .key = "keep.queues", .type = PL_CONF_U64, AT(keep.queues), .def = "65536", .min = 0, .max = UINT64_C(1) << 40,
@@ -348,7 +348,7 @@ static const struct pl_conf_row output_rows[] = {
 	{ .key = "list", .type = PL_CONF_U64, AT(dta.list), .def = "0", .max = UINT32_MAX,
 	  .help = "dta: list of append." },
 	{ .key = "sequenced", .type = PL_CONF_BOOL, AT(dta.sequenced), .def = "true",
-	  .help = "dta: with to, number the reports and send them again when the translator misses some; without it, what is lost on the way is not noticed." },
+	  .help = "dta: with to, number the reports and send them again when the translator misses some; without it, reports lost on the way are not noticed." },
 	{ .key = "immediate", .type = PL_CONF_BOOL, AT(dta.immediate), .def = "false",
 	  .help = "dta: with to, mark every report as urgent: the translator writes it at once and wakes the collector." },
 	{ .key = "ring", .type = PL_CONF_U64, AT(dta.ring), .def = "8192", .min = 16, .max = 1 << 20,
@@ -463,21 +463,21 @@ static const struct pl_conf_row output_rows[] = {
 #define AT(member) .offset = offsetof(struct pl_config, member)
 const struct pl_conf_row pl_config_rows[] = {
 	{ .key = "sources", .type = PL_CONF_LIST, AT(sources), .rows = source_rows, .item_size = sizeof(struct pl_config_source), .max = MAX_SOURCES,
-	  .help = "Where reports come in; without any, UDP ports 32766 and 54321, or none where there is dta.listen or rdma.interface." },
+	  .help = "Where reports come in; without any, UDP ports 32766 and 54321, or none where there is dta.listen, rdma.interface or a tap." },
 	{ .key = "profiles", .type = PL_CONF_LIST, AT(profiles), .rows = profile_rows, .item_size = sizeof(struct pl_config_profile), .max = MAX_PROFILES,
 	  .help = "Settings of exporters that their reports do not carry, such as units and dialects." },
 	{ .key = "units", .type = PL_CONF_LIST, AT(units), .rows = unit_rows, .item_size = sizeof(struct pl_config_unit), .max = PL_CORE_UNITS,
-	  .help = "Units in which nodes tell the occupancy of queues and buffers. Where they are known, thresholds of occupancies are in bytes, and what is reported is in bytes too; otherwise both are in the node's own unit." },
+	  .help = "Units in which nodes report the occupancy of queues and buffers. Where they are known, thresholds of occupancies and reported occupancies are in bytes; otherwise both are in the node's own unit." },
 	{ .key = "outputs", .type = PL_CONF_LIST, AT(outputs), .rows = output_rows, .item_size = sizeof(struct pl_config_output), .max = MAX_OUTPUTS,
 	  .help = "Outputs of records and events, beside the metrics page." },
 	{ .key = "pin", .type = PL_CONF_CHOICE, AT(pin), .def = "auto", .choices = pins,
-	  .help = "Pin each worker to its own processor, near the NIC if that is known; auto: only workers of interfaces, and only while one processor is left over. Not changed by a reload." },
+	  .help = "Pin each worker to its own processor, near the NIC if that is known; auto: workers of interfaces only, if a processor stays free. Not changed by a reload." },
 	{ .key = "user", .type = PL_CONF_STRING, AT(user), .check = check_user,
 	  .help = "User to become once the sources are open, by name or number; all other files are opened as this user. Needs root. Not changed by a reload." },
 	{ .key = "group", .type = PL_CONF_STRING, AT(group), .check = check_group,
 	  .help = "Group to become; by default the user's. Not changed by a reload." },
 	{ .key = "core_dumps", .type = PL_CONF_BOOL, AT(core_dumps), .def = "false",
-	  .help = "Allow core files and debuggers: memory holds others' traffic. Not changed by a reload." },
+	  .help = "Allow core files and debuggers; memory contains others' traffic. Not changed by a reload." },
 	{ .key = "drain", .type = PL_CONF_DURATION, AT(drain_ns), .def = "4s", .min = 0, .max = UINT64_C(600000000000),
 	  .help = "Longest time that a stop takes to deliver queued entries." },
 
@@ -512,7 +512,7 @@ const struct pl_conf_row pl_config_rows[] = {
 	  .help = "Length of the time slots for which maxima are kept; use at least the scrape interval." },
 
 	{ .key = "detect.where", .type = PL_CONF_CHOICE, AT(detect_where), .def = "user", .choices = wheres,
-	  .help = "Where events are detected in reports of afxdp: sources. user: in user space. kernel: in the kernel; outputs get events, and only the reports that the kernel escalates. both: in the kernel, and every report also goes to outputs and metrics page. auto: both if an output takes reports and detect.copy selects none, else kernel. If the kernel cannot detect, user space does, and the log says why. Not changed by a reload." },
+	  .help = "Where events are detected in reports of afxdp: sources. user: in user space. kernel: in the kernel; outputs get events, and only the reports that the kernel escalates. both: in the kernel, and every report also goes to outputs and metrics page. auto: both if an output takes reports or a query paths or hops, and detect.copy selects none, else kernel. If the kernel cannot detect, user space does, and the log says why. Not changed by a reload." },
 	{ .key = "detect.aggregates", .type = PL_CONF_BOOL, AT(detect_aggregates), .def = "true",
 	  .help = "With detection in the kernel only: the kernel also counts for the metrics page and for intervals (queues, ports, links, paths; histograms by powers of two). Without it, those contain only escalated reports. Not changed by a reload." },
 	{ .key = "detect.copy.sample", .type = PL_CONF_U64, AT(copy.sample), .def = "0", .min = 0, .max = UINT32_MAX,
@@ -530,7 +530,7 @@ const struct pl_conf_row pl_config_rows[] = {
 	{ .key = "detect.loss_hold", .type = PL_CONF_DURATION, AT(detect.loss_hold_ns), .def = "10s", .min = 1000000, .max = UINT64_C(3600000000000),
 	  .help = "A loss ends when nothing more was lost for this time." },
 	{ .key = "detect.packet_loss", .type = PL_CONF_BOOL, AT(detect.packet_loss), .def = "true",
-	  .help = "Report an event when packets of a flow are missing by the sequence numbers of its source (GEANT, IOAM) while no reports are missing, and when none were missing for loss_hold. Not with detection in the kernel." },
+	  .help = "Report an event when packets of a flow are missing by the sequence numbers of its source (GEANT, hosts, IOAM) while no reports are missing, and when none were missing for loss_hold. Not with detection in the kernel." },
 	{ .key = "detect.reordering", .type = PL_CONF_BOOL, AT(detect.reordering), .def = "false",
 	  .help = "Report an event when packets of such a flow are reordered, and when none were for loss_hold." },
 	{ .key = "detect.packet_drop", .type = PL_CONF_BOOL, AT(detect.packet_drop), .def = "true",
@@ -611,7 +611,7 @@ const struct pl_conf_row pl_config_rows[] = {
 	{ .key = "web.config_file", .type = PL_CONF_STRING, AT(web.config_file),
 	  .help = "File with TLS settings and passwords, in the format of the exporter-toolkit of Prometheus; read again by a reload. See docs/guide/web.md (installed with the program)." },
 	{ .key = "web.socket", .type = PL_CONF_STRING, AT(web.socket),
-	  .help = "Path of a Unix socket that serves the same pages to its owner and group, such as /run/pathline/pathline.sock. Not changed by a reload." },
+	  .help = "Path of a Unix socket that serves the same pages to its owner and group, such as /run/pathline-run/pathline.sock. Not changed by a reload." },
 
 	{ .key = "log.level", .type = PL_CONF_CHOICE, AT(log.level), .def = "info", .choices = log_levels,
 	  .help = "Least important level that is logged." },

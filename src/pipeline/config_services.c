@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "dta/limits.h"
 #include "netio/port.h"
 #include "pipeline/config.h"
 #include "pipeline/config_words.h"
@@ -18,6 +19,7 @@
 /* In the order of enum pl_config_writer. */
 static const char *const writers[] = { "other", "dta", "rdma", "output", NULL };
 const char *const pl_config_dta_forms[] = { "tracking", "plain", NULL };
+const char *const pl_config_roce_versions[] = { "v1", "v2", NULL };
 
 static int check_region_name(const char *value, struct pl_diag *diag)
 {
@@ -65,7 +67,7 @@ const struct pl_conf_row pl_config_region_rows[] = {
 	{ .key = "value.format", .type = PL_CONF_CHOICE, AT(value.format), .def = "hex", .choices = formats,
 	  .help = "Contents of an entry of a list or of a value of key-write: a number of so many bits, record (a record of pathline, of the kind that the region has), or hex (bytes without a meaning). Counters are numbers." },
 	{ .key = "value.at", .type = PL_CONF_U64, AT(value.at), .def = "0", .max = 4087,
-	  .help = "Where in it the number begins, in bytes." },
+	  .help = "Offset of the number in the entry, in bytes." },
 	{ .key = "value.name", .type = PL_CONF_STRING, AT(value.name), .check = check_value_name,
 	  .help = "Meaning of the number, such as queue_depth." },
 	{ 0 },
@@ -108,6 +110,39 @@ int pl_config_check_control(const char *value, struct pl_diag *diag)
 	if (strcmp(value, "none") == 0 || pl_parse_endpoint(value, &addr, &port) == 0)
 		return 0;
 	pl_diag_set(diag, "\"%s\" is neither ADDRESS:PORT nor none", value);
+	return -EINVAL;
+}
+
+int pl_config_check_store_rate(const char *value, struct pl_diag *diag)
+{
+	uint32_t store;
+	double rate;
+
+	if (pl_dta_rate_parse(value, &store, &rate) == 0)
+		return 0;
+	pl_diag_set(diag, "\"%s\" is neither RATE nor STORE=RATE with a rate above 0, such as 2=5k",
+		value);
+	return -EINVAL;
+}
+
+int pl_config_check_above(const char *value, struct pl_diag *diag)
+{
+	struct pl_dta_filter filter;
+	uint32_t store;
+
+	if (pl_dta_above_parse(value, &store, &filter) == 0)
+		return 0;
+	pl_diag_set(diag, "\"%s\" is neither STORE=VALUE nor STORE=VALUE@OFFSET+WIDTH", value);
+	return -EINVAL;
+}
+
+int pl_config_check_gid(const char *value, struct pl_diag *diag)
+{
+	struct pl_addr addr;
+
+	if (pl_parse_addr(value, &addr) == 0)
+		return 0;
+	pl_diag_set(diag, "\"%s\" is neither an IPv4 nor an IPv6 address", value);
 	return -EINVAL;
 }
 
@@ -171,6 +206,33 @@ bool pl_config_reads(const struct pl_config *c)
 	return false;
 }
 
+/* dta.to has regions elsewhere; the translator counts those at its start. */
+static int check_dta_stores(const struct pl_config *c, struct pl_diag *diag)
+{
+	const unsigned int n = pl_config_regions_of(c, PL_WRITER_DTA);
+	char *const *rates = c->dta.store_rates.items, *const *above = c->dta.above.items;
+	struct pl_dta_filter filter;
+	const char *wrong = NULL;
+	uint32_t store;
+	double rate;
+
+	for (size_t i = 0; i < c->dta.store_rates.n; i++) {
+		if (pl_dta_rate_parse(rates[i], &store, &rate) == 0 &&
+			store != PL_DTA_EVERY_STORE && store >= n)
+			wrong = rates[i];
+	}
+	for (size_t i = 0; i < c->dta.above.n; i++) {
+		if (pl_dta_above_parse(above[i], &store, &filter) == 0 && store >= n)
+			wrong = above[i];
+	}
+	if (wrong == NULL || c->dta.to != NULL)
+		return 0;
+	pl_diag_set(diag,
+		"dta: \"%s\" names a region above the last: those with writer: dta are 0 to %u",
+		wrong, n - 1);
+	return -EINVAL;
+}
+
 static int check_dta(const struct pl_config *c, struct pl_diag *diag)
 {
 	const unsigned int n = pl_config_regions_of(c, PL_WRITER_DTA);
@@ -188,7 +250,7 @@ static int check_dta(const struct pl_config *c, struct pl_diag *diag)
 	else if (c->dta.to != NULL && (c->dta.epoch_ns != 0 || c->dta.keep_epochs != NULL))
 		wrong = "dta.to with dta.epoch or dta.keep_epochs: epochs are the collectors'";
 	if (wrong == NULL)
-		return 0;
+		return c->dta.listen != NULL ? check_dta_stores(c, diag) : 0;
 	pl_diag_set(diag, "%s", wrong);
 	return -EINVAL;
 }
@@ -204,11 +266,16 @@ static int check_rdma(const struct pl_config *c, struct pl_diag *diag)
 			      : NULL;
 	else if (n == 0)
 		wrong = "rdma.interface without a region that has writer: rdma: peers have nothing to write";
-	else if (strcmp(c->rdma.listen, "none") == 0 && c->rdma.cm_port == 0)
+	else if (strcmp(c->rdma.listen, "none") == 0 && c->rdma.cm_port == 0 &&
+		 c->rdma.peer_switch.controller == NULL)
 		wrong = "rdma.listen is none and rdma.cm_port 0: no peer can connect";
+	else if (c->rdma.peers_each > c->rdma.peers)
+		wrong = "rdma.peers_each is more than rdma.peers";
 	else if (strncmp(interface, VERBS, strlen(VERBS)) == 0 &&
-		 (c->rdma.check_mac || c->rdma.min_ttl != 0))
-		wrong = "rdma.check_mac and rdma.min_ttl need the software NIC, not an RDMA NIC";
+		 (c->rdma.check_mac || c->rdma.any_mac || c->rdma.min_ttl != 0 ||
+			 c->rdma.vlan != PL_CONFIG_ANY_VLAN || c->rdma.max_jump != 0))
+		wrong = "rdma.check_mac, any_mac, min_ttl, vlan and max_jump need the software NIC, not "
+			"an RDMA NIC";
 	if (wrong == NULL)
 		return 0;
 	pl_diag_set(diag, "%s", wrong);
@@ -223,21 +290,29 @@ int pl_config_check_services(const struct pl_config *c, struct pl_diag *diag)
 		r = check_reading(c, diag);
 	if (r == 0)
 		r = check_dta(c, diag);
-	return r == 0 ? check_rdma(c, diag) : r;
+	if (r == 0)
+		r = check_rdma(c, diag);
+	if (r == 0)
+		r = pl_config_check_taps(c, diag);
+	if (r == 0)
+		r = pl_config_check_marks(c, diag);
+	return r == 0 ? pl_config_check_queries(c, diag) : r;
 }
 
 bool pl_config_has_services(const struct pl_config *c)
 {
-	return c->dta.listen != NULL || c->rdma.interface != NULL;
+	return c->dta.listen != NULL || c->rdma.interface != NULL || c->taps.n > 0 ||
+	       c->queries.n > 0 || c->marks.n > 0;
 }
 
-/* A region of another writer or of an output may come and go; the rest of it stays as it was at the start. */
+/* A region of another writer or of an output may come and go; the rest of it stays as it was at the
+ * start. */
 static void dump(const struct pl_config *c, struct pl_buf *out)
 {
 	const struct pl_config_region *r = c->regions.items;
 	struct pl_config own = *c;
 
-	own.regions = (struct pl_conf_list){ .items = NULL };
+	own.regions = own.taps = own.queries = own.marks = (struct pl_conf_list){ .items = NULL };
 	pl_conf_dump(rows, &own, out);
 	for (size_t i = 0; i < c->regions.n; i++) {
 		if (r[i].writer == PL_WRITER_DTA || r[i].writer == PL_WRITER_RDMA)
@@ -245,31 +320,57 @@ static void dump(const struct pl_config *c, struct pl_buf *out)
 	}
 }
 
-bool pl_config_same_services(const struct pl_config *a, const struct pl_config *b)
+bool pl_config_same(const struct pl_config *a, const struct pl_config *b,
+	void (*dump_one)(const struct pl_config *c, struct pl_buf *out))
 {
 	struct pl_buf of_a, of_b;
 	bool same;
 
 	pl_buf_init(&of_a);
 	pl_buf_init(&of_b);
-	dump(a, &of_a);
-	dump(b, &of_b);
+	dump_one(a, &of_a);
+	dump_one(b, &of_b);
 	same = !of_a.failed && !of_b.failed && of_a.len == of_b.len &&
-	       memcmp(of_a.data, of_b.data, of_a.len) == 0;
+	       (of_a.len == 0 || memcmp(of_a.data, of_b.data, of_a.len) == 0);
 	pl_buf_done(&of_a);
 	pl_buf_done(&of_b);
 	return same;
+}
+
+bool pl_config_same_services(const struct pl_config *a, const struct pl_config *b)
+{
+	return pl_config_same(a, b, dump);
 }
 
 /* Rounded up: families of the translator and of each collector it writes to, of the memory server,
  * of each region and its lists. */
 uint64_t pl_config_services_series(const struct pl_config *c)
 {
-	enum { OF_DTA = 128, OF_COLLECTORS = 64 * 16, OF_RDMA = 192, OF_REGION = 32 + 64 };
+	enum {
+		OF_DTA = 192,
+		OF_COLLECTORS = 64 * 24,
+		OF_RDMA = 192,
+		OF_REGION = 32 + 64,
+		OF_TAP = 160,
+		OF_MARKS = 32,
+		OF_SEGMENT = 64, /* and a point */
+		OF_QUERY = 48,
+		OF_QUERY_OUTPUT = 16, /* a topic */
+		OF_QUERY_COLUMNS = 8
+	};
 
-	return (c->dta.listen != NULL ? OF_DTA + (c->dta.to != NULL ? OF_COLLECTORS : 0) : 0) +
+	const struct pl_config_query *q = c->queries.items;
+	const struct pl_config_marks *m = c->marks.items;
+	uint64_t queries = 0, marks = 0;
+
+	for (size_t i = 0; i < c->queries.n; i++)
+		queries += OF_QUERY + OF_QUERY_OUTPUT * q[i].to.n + OF_QUERY_COLUMNS * q[i].series;
+	for (size_t i = 0; i < c->marks.n; i++)
+		marks += OF_TAP + OF_MARKS + OF_SEGMENT * 2 * (m[i].points.n + m[i].links.n);
+	return queries + marks +
+	       (c->dta.listen != NULL ? OF_DTA + (c->dta.to != NULL ? OF_COLLECTORS : 0) : 0) +
 	       (c->rdma.interface != NULL ? OF_RDMA : 0) + (c->regions.n > 0) +
-	       OF_REGION * c->regions.n;
+	       OF_REGION * c->regions.n + OF_TAP * c->taps.n;
 }
 
 int pl_config_copy(struct pl_config *ret, const struct pl_config *config)

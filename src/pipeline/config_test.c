@@ -80,6 +80,22 @@ static const struct {
 	{ "half a range", "units:\n  - nodes: 9-\n", "\"9-\" is not a node id" },
 	{ "a cell above the limit", "units:\n  - nodes: 1\n    queue_cell_bytes: 65537\n",
 		"65536" },
+#if PL_HAVE_KAFKA
+	{ "a source twice, without its keys",
+		"queries: [{name: a, query: ddos, from: ['kafka://h/x?k=v', 'kafka://h/x?k=v']}]\n",
+		"\"kafka://h/x\" stands twice in the key from" },
+	{ "sources that are the same topic",
+		"queries: [{name: a, query: ddos, from: ['kafka://h/w,x', 'kafka://h:9092/x?k=v']}]\n",
+		"two sources in the key from are the same topic, kafka://h:9092/x: each" },
+	{ "a topic of two kinds of records",
+		"queries: [{name: a, query: 'SELECT a.client FROM dns AS a JOIN packets AS b ON "
+		"a.client = b.src WITHIN 1s', from: ['kafka://h/x?kind=dns64', "
+		"'kafka://h/x?kind=pkt64']}]\n",
+		NULL },
+	{ "rows that are JSON",
+		"queries: [{name: a, query: ddos, from: 'kafka://h/x?format=json', reads: rows}]\n",
+		"rows are JSON objects: leave format= out" },
+#endif
 	{ "a key one letter off", "sorces:\n  - uri: udp://:1\n", "sources" },
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Keeps rights in a process of its own, which opens ports for the collector. */
 #include "pipeline/helper.h"
 
 #include <errno.h>
@@ -25,6 +26,7 @@ struct request {
 	int32_t what;
 	int32_t domain;  /* SOCKET */
 	int32_t ifindex; /* LINK; the program travels beside */
+	uint32_t type;   /* PL_LINK_* */
 	uint32_t flags;
 	uint32_t number;
 };
@@ -103,15 +105,17 @@ static int make_socket(int domain)
 	return fd < 0 ? -errno : fd;
 }
 
-static int make_link(int prog_fd, int ifindex, uint32_t flags)
+static int make_link(int prog_fd, int ifindex, uint32_t type, uint32_t flags)
 {
 	union bpf_attr attr;
 	int fd;
 
+	if (type != PL_LINK_XDP && type != PL_LINK_TCX_IN && type != PL_LINK_TCX_OUT)
+		return -EINVAL;
 	memset(&attr, 0, sizeof(attr));
 	attr.link_create.prog_fd = (uint32_t)prog_fd;
 	attr.link_create.target_ifindex = (uint32_t)ifindex;
-	attr.link_create.attach_type = BPF_XDP;
+	attr.link_create.attach_type = type;
 	attr.link_create.flags = flags;
 	fd = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
 	return fd < 0 ? -errno : fd;
@@ -127,7 +131,7 @@ static int answer(const struct request *q, int with, bool packet)
 			return -EPERM;
 		return make_socket(q->domain);
 	case REQUEST_LINK:
-		return with < 0 ? -EBADF : make_link(with, q->ifindex, q->flags);
+		return with < 0 ? -EBADF : make_link(with, q->ifindex, q->type, q->flags);
 	default:
 		return -EINVAL;
 	}
@@ -231,17 +235,19 @@ static int ask_socket(const struct pl_rights *rights, int domain)
 		       : r;
 }
 
-static int ask_link(const struct pl_rights *rights, int prog_fd, int ifindex, uint32_t flags)
+static int ask_link(
+	const struct pl_rights *rights, int prog_fd, int ifindex, uint32_t type, uint32_t flags)
 {
 	struct pl_helper *h = (struct pl_helper *)rights;
-	int r = make_link(prog_fd, ifindex, flags);
+	int r = make_link(prog_fd, ifindex, type, flags);
 
-	return r == -EPERM || r == -EACCES
-		       ? ask(h,
-				 &(struct request){
-					 .what = REQUEST_LINK, .ifindex = ifindex, .flags = flags },
-				 prog_fd)
-		       : r;
+	return r == -EPERM || r == -EACCES ? ask(h,
+						     &(struct request){ .what = REQUEST_LINK,
+							     .ifindex = ifindex,
+							     .type = type,
+							     .flags = flags },
+						     prog_fd)
+					   : r;
 }
 
 int pl_helper_start(

@@ -26,8 +26,8 @@ struct pl_helper_options {
 int pl_helper_start(
 	struct pl_helper **ret, const struct pl_helper_options *options, struct pl_diag *diag);
 
-/* What ports take: an attempt with what this process may do itself, then the helper. Valid until
- * the stop. */
+/* The functions that ports get: they try with the rights of this process, then ask the helper.
+ * Valid until the stop. */
 const struct pl_rights *pl_helper_rights(const struct pl_helper *helper);
 
 /* NULL is allowed. */

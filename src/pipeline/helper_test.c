@@ -82,9 +82,9 @@ static void in_child(struct outcome *o, bool packet)
 	o->packet = rights->socket(rights, AF_PACKET);
 	o->inet = rights->socket(rights, AF_INET);
 	/* The loopback takes XDP in generic mode; 2 is XDP_FLAGS_SKB_MODE. */
-	o->link = rights->link(rights, prog, 1, 2);
-	o->bad_link = rights->link(rights, o->xdp, 1, 2);
-	o->link_of_none = rights->link(rights, prog, 0x7ffffff0, 2);
+	o->link = rights->link(rights, prog, 1, PL_LINK_XDP, 2);
+	o->bad_link = rights->link(rights, o->xdp, 1, PL_LINK_XDP, 2);
+	o->link_of_none = rights->link(rights, prog, 0x7ffffff0, PL_LINK_XDP, 2);
 	if (!packet)
 		ask_late(o, rights);
 	pl_helper_stop(h);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs the detector in the kernel as a source. */
 #include "pipeline/kernel_source.h"
 
 #include <errno.h>
@@ -40,6 +41,7 @@ struct pl_kernel_source {
 	struct pl_batch frames;
 	struct pl_kernel_frame_of of[PL_BATCH_MAX];
 	uint32_t at, n;                     /* of frames: those not given yet */
+	uint32_t batch_at;                  /* of frames: the first of the batch given last */
 	struct pl_kernel_frame_of batch_of; /* what holds of all of the batch given last */
 	uint64_t copies;                    /* settled frames that the decoder saw all the same */
 	struct pl_kernel_counters counters;
@@ -90,6 +92,7 @@ static int ring_recv(
 	}
 	/* A batch is of one kind, so that one word holds for all of it. */
 	s->batch_of = s->of[s->at];
+	s->batch_at = s->at;
 	while (s->at < s->n && same_kind(&s->of[s->at], &s->batch_of) &&
 		s->frames.pkts[s->at].len > 0)
 		batch->pkts[n++] = s->frames.pkts[s->at++];
@@ -103,7 +106,8 @@ static void ring_stats(struct pl_port *port)
 	struct pl_kernel_source *s = ((struct ring_port *)port)->source;
 
 	/* Copies of settled reports that found no room are in the account already: settled. */
-	port->stats.kernel_drops = s->counters.escalated_lost;
+	port->stats.kernel_drops = s->counters.escalated_lost + s->counters.escalated_over_share;
+	port->stats.flood_drops = s->counters.escalated_over_share;
 }
 
 static int ring_close(struct pl_port *port)
@@ -169,12 +173,26 @@ static bool settled(void *arg)
 	return ((struct pl_kernel_source *)arg)->batch_of.settled;
 }
 
+/* Layouts that the program lacks, of exporters that are proven. */
+static void learn_layouts(struct pl_kernel_source *s, const struct pl_record_batch *batch)
+{
+	for (uint32_t i = 0; i < batch->n_paths; i++) {
+		const uint32_t at = s->batch_at + batch->pkt[i];
+
+		if (at < s->at && s->of[at].layout &&
+			(batch->paths[i].flags & PL_FLAG_UNPROVEN) == 0)
+			(void)pl_kernel_learn(
+				s->kernel, &s->frames.pkts[at], &batch->paths[i].exporter);
+	}
+}
+
 /* What was escalated has its state where the program has it, and at the program's time. */
 static void detect_records(
 	void *arg, const struct pl_record_batch *batch, struct pl_event_batch *out)
 {
 	struct pl_kernel_source *s = arg;
 
+	learn_layouts(s, batch);
 	pl_kernel_detect_batch(s->detect, s->batch_of.queue, batch, s->now_ns, out);
 }
 
@@ -247,6 +265,7 @@ static void totals(void *arg, struct pl_totals *t)
 	t->exporters_full += c->core.untracked;
 	t->exporters_gone += c->core.displaced;
 	t->events_dropped += c->core.events_dropped;
+	t->nodes_full += c->core.nodes_full;
 	t->flows_evicted += c->core.evicted[PL_CORE_T_flow];
 	t->queues_full += c->core.full[PL_CORE_T_place] + c->core.evicted[PL_CORE_T_place];
 }
@@ -423,6 +442,20 @@ int pl_kernel_source_worker(struct pl_worker **ret, struct pl_kernel_source *s, 
 struct pl_kernel_source *pl_kernel_source_of(const struct pl_worker *worker)
 {
 	return worker->source.aside != NULL ? worker->source.aside->arg : NULL;
+}
+
+void pl_kernel_source_tell_kept(const struct pl_worker *worker, const struct pl_config *config)
+{
+	const struct pl_kernel_source *kernel = pl_kernel_source_of(worker);
+	const struct pl_config_source *s = config->sources.items;
+
+	for (size_t i = 0; i < config->sources.n && kernel != NULL && !kernel->both; i++) {
+		if (strcmp(s[i].uri, kernel->uri) == 0 &&
+			pl_config_where(config, &s[i]) == PL_DETECT_BOTH)
+			pl_warn("reload",
+				"%s: the kernel goes on keeping the reports that it settles: outputs and queries of paths and hops lack these until a restart",
+				kernel->uri);
+	}
 }
 
 static const struct pl_stat stat_rows[] = {

@@ -34,6 +34,10 @@ struct pl_kernel_source *pl_kernel_source_of(const struct pl_worker *worker);
  * sizes of tables stay. One thread. -ENOMEM */
 int pl_kernel_source_change(struct pl_kernel_source *source, const struct pl_config *config);
 
+/* Warns when outputs or queries of a configuration want reports that the kernel keeps, as it was
+ * told at the start. Of a worker that drives no source, nothing. */
+void pl_kernel_source_tell_kept(const struct pl_worker *worker, const struct pl_config *config);
+
 void pl_kernel_source_free(struct pl_kernel_source *source);
 
 /* What the kernel's side did, for the page: as of the driving worker's last quiet point. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Checks and reads the parts of an output's configuration that several kinds have. */
 #include "pipeline/kind.h"
 
 #include <errno.h>

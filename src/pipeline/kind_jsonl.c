@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The output to a file of JSON lines: its keys, and its exporter. */
 #include "export/jsonl.h"
 #include "pipeline/kind.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The output to a history: its keys, and its exporter. */
 #include <errno.h>
 
 #include "base/log.h"

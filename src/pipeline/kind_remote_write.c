@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The output to servers of Prometheus remote write: its keys, and its exporter. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes the collector's families of the metrics page. */
 #include "pipeline/metrics.h"
 
 #include <errno.h>
@@ -65,7 +66,7 @@ static void write_listeners(const struct pl_pipeline *p, struct pl_exposition *p
 	for (unsigned int k = 0; k < pl_port_stats_list.n; k++) {
 		const struct pl_stat *stat = &pl_port_stats_list.rows[k];
 
-		stat_family(page, stat);
+		pl_exposition_stat(page, stat);
 		for (unsigned int i = 0; i < p->n_workers; i++) {
 			const struct pl_worker *w = p->workers[i];
 			struct pl_label l[] = { TEXT("listener", w->name),
@@ -83,7 +84,7 @@ static void write_kernel(const struct pl_pipeline *p, struct pl_exposition *page
 	for (unsigned int k = 0; k < pl_kernel_stats.n; k++) {
 		const struct pl_stat *stat = &pl_kernel_stats.rows[k];
 
-		if (!stat_family(page, stat))
+		if (!pl_exposition_stat(page, stat))
 			continue;
 		for (unsigned int i = 0; i < p->n_workers; i++) {
 			const struct pl_kernel_source *s = pl_kernel_source_of(p->workers[i]);
@@ -131,7 +132,7 @@ static void write_totals(const struct pl_totals *t, struct pl_exposition *page)
 	for (unsigned int k = 0; k < pl_totals_stats.n; k++) {
 		const struct pl_stat *stat = &pl_totals_stats.rows[k];
 
-		if (stat_family(page, stat))
+		if (pl_exposition_stat(page, stat))
 			pl_exposition_u64(page, NULL, 0, pl_stat_read(stat, t));
 	}
 	counter_value(page, "pathline_packets_decoded", NULL,
@@ -316,7 +317,7 @@ static void write_exporters(const struct pl_exporters *e, struct pl_exposition *
 	for (unsigned int k = 0; k < pl_exporter_stats.n; k++) {
 		const struct pl_stat *stat = &pl_exporter_stats.rows[k];
 
-		if (!stat_family(page, stat))
+		if (!pl_exposition_stat(page, stat))
 			continue;
 		for (size_t i = 0; i < e->n; i++) {
 			exporter_labels(&t, &e->list[i]);
@@ -436,7 +437,7 @@ static void write_outputs(struct pl_pipeline *p, struct pl_exposition *page)
 	for (unsigned int k = 0; k < pl_output_stats_list.n; k++) {
 		const struct pl_stat *stat = &pl_output_stats_list.rows[k];
 
-		if (!stat_family(page, stat))
+		if (!pl_exposition_stat(page, stat))
 			continue;
 		for (unsigned int i = 0; i < p->n_outputs; i++) {
 			struct pl_label l[] = { TEXT("output", pl_output_name(p->outputs[i])) };
@@ -517,6 +518,8 @@ int pl_metrics_describe(struct pl_exposition *page)
 		r = pl_aggregate_new(&p->merged, &aggregate);
 		if (r == 0)
 			write_page(p, &totals, &exporters, page);
+		pl_metrics_regions(NULL, page);
+		pl_metrics_process(page);
 		pl_aggregate_free(p->merged);
 		pl_config_done(&p->config);
 	}
@@ -533,7 +536,7 @@ uint64_t pl_metrics_series(const struct pl_config *config)
 	return fixed + pl_config_services_series(config) +
 	       (pl_port_stats_list.n + 2) * pl_config_workers(config) +
 	       (pl_kernel_stats.n + PL_ESCALATION_MAX + PL_SLOW_MAX) * config->sources.n +
-	       (pl_output_stats_list.n + 1 + PL_EXPORT_DROP_MAX) * (config->outputs.n + 1) +
+	       (pl_output_stats_list.n + 1 + PL_EXPORT_DROP_MAX) * (config->outputs.n + 2) +
 	       (pl_exporter_stats.n + 2) * (config->metrics.max_exporters + 1) +
 	       pl_metrics_network_series(config);
 }

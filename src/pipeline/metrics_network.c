@@ -164,8 +164,7 @@ static void write_queues(const struct network *net, struct pl_exposition *page)
 		{ "pathline_hop_latency_seconds", "seconds",
 			"Time within the node of packets through a queue.", PL_METRIC_HISTOGRAM },
 		{ "pathline_hop_jitter_seconds", "seconds",
-			"How much that time differs from one packet to the next (RFC 3550, 6.4.1).",
-			PL_METRIC_GAUGE },
+			"Jitter of the hop latency (RFC 3550, 6.4.1).", PL_METRIC_GAUGE },
 	};
 	const struct pl_agg_queue *q, *over = pl_aggregate_queue_overflow(a);
 
@@ -275,8 +274,7 @@ static void write_links(const struct network *net, struct pl_exposition *page)
 			"Time from a node's egress to the next one's ingress, by the two nodes' clocks.",
 			PL_METRIC_HISTOGRAM },
 		{ "pathline_link_jitter_seconds", "seconds",
-			"How much that time differs from one packet to the next (RFC 3550, 6.4.1).",
-			PL_METRIC_GAUGE },
+			"Jitter of the link latency (RFC 3550, 6.4.1).", PL_METRIC_GAUGE },
 	};
 	const struct pl_agg_link *x, *over = pl_aggregate_link_overflow(a);
 

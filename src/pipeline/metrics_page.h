@@ -34,15 +34,6 @@ static inline void counter_value(struct pl_exposition *page, const char *name, c
 	pl_exposition_u64(page, NULL, 0, value);
 }
 
-/* Opens the family of a number that base/stats.h declares; false: it has none. */
-static inline bool stat_family(struct pl_exposition *page, const struct pl_stat *stat)
-{
-	if (stat->family != NULL)
-		pl_exposition_family(page, stat->family,
-			stat->gauge ? PL_METRIC_GAUGE : PL_METRIC_COUNTER, stat->unit, stat->help);
-	return stat->family != NULL;
-}
-
 static inline void gauge_value(struct pl_exposition *page, const char *name, const char *unit,
 	const char *help, double value)
 {
@@ -52,6 +43,7 @@ static inline void gauge_value(struct pl_exposition *page, const char *name, con
 
 /* ---- metrics_regions.c ---- */
 
+/* source NULL: families without samples. */
 struct pl_region_source;
 void pl_metrics_regions(struct pl_region_source *source, struct pl_exposition *page);
 

@@ -2,7 +2,6 @@
 /* Families of what is read from regions, with the label region: how many values, what became of
  * them, and the newest. No label names a key, a slot or a cell. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "pipeline/metrics_page.h"
 #include "pipeline/region_source.h"
@@ -12,42 +11,17 @@ struct all {
 	unsigned int n;
 };
 
-static const struct {
-	const char *name, *unit, *help;
-	size_t offset;
-} counters[] = {
-	{ "pathline_region_found", NULL,
-		"New entries of lists, changed slots and cells, and complete sketches of a region. found = told + counted + dropped.",
-		offsetof(struct pl_region_input_stats, found) },
-	{ "pathline_region_told", NULL,
-		"Of these, those given to the outputs as values, or as records to detection and the outputs.",
-		offsetof(struct pl_region_input_stats, told) },
-	{ "pathline_region_counted", NULL, "Of these, those that read.tell: false only counts.",
-		offsetof(struct pl_region_input_stats, counted) },
-	{ "pathline_region_unsettled", NULL,
-		"Slots that were being written when they were read, and were left to the next time.",
-		offsetof(struct pl_region_input_stats, unsettled) },
-	{ "pathline_region_losses", NULL,
-		"Times the file of a region was truncated, removed or made anew; pathline opens it again by itself.",
-		offsetof(struct pl_region_input_stats, lost) },
-};
-
-static uint64_t value_at(const struct pl_region_input_stats *s, size_t offset)
-{
-	uint64_t v;
-
-	memcpy(&v, (const char *)s + offset, sizeof(v));
-	return v;
-}
-
 static void write_counters(struct pl_exposition *page, const struct all *a)
 {
-	for (size_t k = 0; k < sizeof(counters) / sizeof(counters[0]); k++) {
-		counter(page, counters[k].name, counters[k].unit, counters[k].help);
+	for (unsigned int k = 0; k < pl_region_input_list.n; k++) {
+		const struct pl_stat *stat = &pl_region_input_list.rows[k];
+
+		if (!pl_exposition_stat(page, stat))
+			continue;
 		for (unsigned int i = 0; i < a->n; i++) {
 			const struct pl_label l[] = { TEXT("region", a->s[i].name) };
 
-			pl_exposition_u64(page, l, 1, value_at(&a->s[i], counters[k].offset));
+			pl_exposition_u64(page, l, 1, pl_stat_read(stat, &a->s[i]));
 		}
 	}
 	counter(page, "pathline_region_dropped", NULL,
@@ -107,7 +81,7 @@ void pl_metrics_regions(struct pl_region_source *source, struct pl_exposition *p
 {
 	struct all a = { .s = calloc(PL_CONFIG_REGIONS_MAX, sizeof(*a.s)) };
 
-	while (a.s != NULL && a.n < PL_CONFIG_REGIONS_MAX &&
+	while (source != NULL && a.s != NULL && a.n < PL_CONFIG_REGIONS_MAX &&
 		pl_region_source_stats(source, a.n, &a.s[a.n]))
 		a.n++;
 	write_counters(page, &a);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs the thread of an output, and accounts for its records. */
 #include "pipeline/output.h"
 
 #include <assert.h>

@@ -53,7 +53,7 @@ int pl_output_new(struct pl_output **ret, const struct pl_output_options *option
  * first report. */
 int pl_output_start(struct pl_output *output, bool late);
 
-/* What it takes may be changed while it runs. */
+/* Changes the records that the output takes, while it runs. */
 int pl_output_configure(
 	struct pl_output *output, const struct pl_output_options *options, struct pl_diag *diag);
 /* Asks the thread to let go of its file and open it by name again. */
@@ -66,7 +66,7 @@ void pl_output_free(struct pl_output *output);
 
 const char *pl_output_name(const struct pl_output *output);
 void pl_output_stats(struct pl_output *output, struct pl_output_stats *ret);
-/* What the server says; empty texts for exporters that have none. */
+/* Why nothing is delivered, and the last refusal; empty texts for exporters that have none. */
 void pl_output_words(struct pl_output *output, struct pl_export_words *ret);
 
 /* One worker's end. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Starts and stops sources, workers and outputs. */
 #include "pipeline/pipeline.h"
+#include "pipeline/event_feed.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,25 +10,16 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "export/queue.h"
-#include "pipeline/kernel_source.h"
 #include "pipeline/kind.h"
 #include "pipeline/region_source.h"
 #include "pipeline/series.h"
 #include "pipeline/state.h"
 
 /* About a second. */
-#define SNAPSHOT_LOOKS       4000
-#define SNAPSHOT_FRESH_NS    (UINT64_C(20) * 1000000u)
-#define UNTRACKED_SHOWN_NS   (UINT64_C(60) * 1000000000u)
-#define OVERFLOW_SHOWN_NS    (UINT64_C(10) * 1000000000u)
-
-/* What a UDP port holds (netio/udp.c): its default socket buffer, and a batch of the largest
- * datagrams. */
-#define PORT_RCVBUF_BYTES    (UINT64_C(16) << 20)
-#define PORT_BATCH_BYTES     (PL_BATCH_MAX * UINT64_C(66048))
-/* Of an output's thread: one batch of records. */
-#define OUTPUT_SCRATCH_BYTES (UINT64_C(256) << 10)
+#define SNAPSHOT_LOOKS     4000
+#define SNAPSHOT_FRESH_NS  (UINT64_C(20) * 1000000u)
+#define UNTRACKED_SHOWN_NS (UINT64_C(60) * 1000000000u)
+#define OVERFLOW_SHOWN_NS  (UINT64_C(10) * 1000000000u)
 
 /* ---- building parts ---- */
 
@@ -165,6 +158,8 @@ int pl_pipeline_new(struct pl_pipeline **ret, struct pl_config *config,
 			p, config, p->profiles, &s[i], p->workers, &p->n_workers, diag);
 	if (r == 0)
 		r = pl_pipeline_open_regions(p, config, p->workers, &p->n_workers, diag);
+	if (r == 0)
+		r = pl_pipeline_open_events(p, config, p->workers, &p->n_workers, diag);
 	if (r < 0)
 		goto fail;
 	p->config = *config;
@@ -257,17 +252,35 @@ void pl_pipeline_reopen(struct pl_pipeline *p)
 		pl_output_reopen(p->outputs[i]);
 }
 
-uint64_t pl_pipeline_stop(struct pl_pipeline *p, uint64_t limit_ns)
+/* All of them, or all but the one that takes events of standing queries. */
+static void end_workers(struct pl_pipeline *p, bool queries, uint64_t deadline_ns)
 {
-	uint64_t deadline = pl_clock_mono_ns() + limit_ns, left = 0;
+	const struct pl_worker_feed *kept =
+		p->events != NULL && !queries ? pl_event_feed_feed(p->events) : NULL;
 
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
 	pthread_mutex_unlock(&p->lock);
-	for (unsigned int i = 0; i < p->n_workers; i++)
-		pl_worker_stop_by(p->workers[i], deadline);
-	for (unsigned int i = 0; i < p->n_workers; i++)
-		pl_worker_join(p->workers[i]);
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		if (kept == NULL || p->workers[i]->source.feed != kept)
+			pl_worker_stop_by(p->workers[i], deadline_ns);
+	}
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		if (kept == NULL || p->workers[i]->source.feed != kept)
+			pl_worker_join(p->workers[i]);
+	}
+}
+
+void pl_pipeline_end_sources(struct pl_pipeline *p, uint64_t limit_ns)
+{
+	end_workers(p, false, pl_clock_mono_ns() + limit_ns);
+}
+
+uint64_t pl_pipeline_stop(struct pl_pipeline *p, uint64_t limit_ns)
+{
+	uint64_t deadline = pl_clock_mono_ns() + limit_ns, left = 0;
+
+	end_workers(p, true, deadline);
 	for (unsigned int i = 0; i < p->n_outputs; i++)
 		left += pl_output_stop(p->outputs[i], deadline);
 	return left;
@@ -280,6 +293,7 @@ void pl_pipeline_free(struct pl_pipeline *p)
 	for (unsigned int i = 0; i < p->n_workers; i++)
 		pl_worker_free(p->workers[i]);
 	pl_region_source_free(p->regions);
+	pl_event_feed_free(p->events);
 	for (unsigned int i = 0; i < p->n_outputs; i++) {
 		pl_output_free(p->outputs[i]);
 		free(p->output_ids[i]);
@@ -552,42 +566,4 @@ const char *pl_pipeline_listener(const struct pl_pipeline *p, unsigned int i, ui
 	if (ret_port != NULL)
 		*ret_port = p->workers[i]->local_port;
 	return p->workers[i]->name;
-}
-
-uint64_t pl_pipeline_memory(const struct pl_config *config)
-{
-	const struct pl_config_source *s = config->sources.items;
-	const struct pl_config_output *o = config->outputs.items;
-	struct pl_aggregate_options aggregate;
-	struct pl_decode_options decode;
-	struct pl_detect_options detect;
-	uint64_t per_worker, sum;
-
-	pl_config_decode(config, &decode);
-	pl_config_aggregate(config, &aggregate);
-	pl_config_detect(config, &detect);
-	per_worker = pl_decode_memory(&decode) + 2 * pl_aggregate_memory(&aggregate) +
-		     pl_detect_memory(&detect) +
-		     pl_worker_memory((uint32_t)config->decode.max_exporters);
-	for (size_t i = 0; i < config->outputs.n; i++)
-		per_worker += pl_export_queue_memory((uint32_t)o[i].queue_records);
-	/* One more aggregate for readers. */
-	sum = pl_config_workers(config) * per_worker + pl_aggregate_memory(&aggregate);
-	for (size_t i = 0; i < config->sources.n; i++) {
-		uint64_t rcvbuf = s[i].rcvbuf_bytes > 0 ? s[i].rcvbuf_bytes : PORT_RCVBUF_BYTES;
-
-		if (pl_config_where(config, &s[i]) != PL_DETECT_USER)
-			sum += pl_kernel_source_memory(config, pl_config_sockets(&s[i]),
-				pl_config_where(config, &s[i]) == PL_DETECT_BOTH);
-		/* The kernel charges its own headers to the buffer too: twice what was asked
-		 * for. */
-		sum += pl_config_sockets(&s[i]) * (2 * rcvbuf + PORT_BATCH_BYTES);
-	}
-	for (size_t i = 0; i < config->outputs.n; i++) {
-		sum += pl_output_kinds[o[i].type]->memory(&o[i]) + OUTPUT_SCRATCH_BYTES;
-		/* What series were at the last interval, and are now. */
-		if (o[i].interval_ns > 0)
-			sum += 2 * pl_aggregate_memory(&aggregate);
-	}
-	return sum;
 }

@@ -47,7 +47,7 @@ int pl_pipeline_start(struct pl_pipeline *pipeline, struct pl_diag *diag);
 /*
  * Goes over to another configuration without losing a packet: sources, outputs and tables that stay
  * the same go on with all they know. Takes `config` over on success; on failure nothing has
- * changed. What cannot be changed while running is left as it was and named in the log.
+ * changed. Keys that cannot be changed while running stay as they were and are named in the log.
  */
 int pl_pipeline_reload(
 	struct pl_pipeline *pipeline, struct pl_config *config, struct pl_diag *diag);
@@ -57,6 +57,9 @@ void pl_pipeline_reload_failed(struct pl_pipeline *pipeline);
 /* Outputs let go of their files and open them by name again. */
 void pl_pipeline_reopen(struct pl_pipeline *pipeline);
 
+/* Empties the sockets and regions, and ends their workers: events of standing queries go on to the
+ * outputs, until pl_pipeline_stop. */
+void pl_pipeline_end_sources(struct pl_pipeline *pipeline, uint64_t limit_ns);
 /* Empties the sockets, then the outputs, until the deadline (from now). Returns entries left
  * undelivered. */
 uint64_t pl_pipeline_stop(struct pl_pipeline *pipeline, uint64_t limit_ns);
@@ -86,7 +89,12 @@ bool pl_pipeline_ready_now(struct pl_pipeline *pipeline, struct pl_buf *json);
 /* The configuration in use; the controlling thread only. */
 const struct pl_config *pl_pipeline_config(const struct pl_pipeline *pipeline);
 
-/* What was written into regions of this process is looked at now, not when it is time. The
+/* Events of standing queries, for the outputs. How many were taken: none where the configuration
+ * has no queries, and fewer than n when so many wait already. The controlling thread. */
+uint32_t pl_pipeline_put_events(
+	struct pl_pipeline *pipeline, const struct pl_event *events, uint32_t n);
+
+/* Has regions of this process read now, not at their interval, because they were written. On the
  * controlling thread. */
 void pl_pipeline_wake_regions(struct pl_pipeline *pipeline);
 

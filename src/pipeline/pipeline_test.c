@@ -106,7 +106,7 @@ static uint16_t port_of(const struct pl_pipeline *p, unsigned int i)
 /* Waits until so many were received, and looks whether all of them are in the account. */
 static void received(struct pl_pipeline *p, uint64_t want, const char *name)
 {
-	uint64_t limit = pl_clock_mono_ns() + UINT64_C(10) * 1000000000u, verdicts = 0;
+	uint64_t limit = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS, verdicts = 0;
 	struct pl_pipeline_stats s;
 
 	for (;;) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads what is new in a region. */
 #include "pipeline/region_input.h"
+#include "base/stats.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -42,6 +44,14 @@ struct pl_region_input {
 	uint8_t bytes[READ_BYTES];
 	uint64_t numbers[STEP_ENTRIES];
 };
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_region_input_stats, __VA_ARGS__)
+#include "pipeline/region_input_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_region_input_list = { stat_rows,
+	sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
 const char *pl_region_drop_name(enum pl_region_drop cause)
 {

@@ -5,14 +5,15 @@
  * counters and postcards are walked (memory/scan.h); a sketch is looked at as a whole. All in
  * bounded steps, whoever writes meanwhile.
  *
- * The file may be cut, removed, or made anew with another geometry. Who writes in this process
- * keeps the file it has; of other writers the file that has the name counts. What is read of a file
- * that appears while this runs is all of it.
+ * The file may be cut, removed, or made anew with another geometry. A writer in this process
+ * keeps the file that it has, and that one is read; else the file that has the name. A file that
+ * appears while this runs is read from its beginning.
  *
  *   found = told + counted + every dropped[cause]
  */
 #pragma once
 
+#include "base/stats.h"
 #include "memory/append.h"
 #include "memory/region.h"
 #include "memory/scan.h"
@@ -34,13 +35,14 @@ struct pl_region_input_stats {
 	uint32_t primitive; /* 0: never opened */
 	unsigned int writer;
 	bool readable;
-	char trouble[192];      /* why it is not */
-	uint64_t opened, lost;  /* times */
+	char trouble[192]; /* why it is not */
+#define PL_STAT PL_STAT_MEMBER
+#include "pipeline/region_input_stats.def"
+#undef PL_STAT
+	uint64_t opened;        /* times */
 	uint64_t slots, in_use; /* of the last whole walk; of lists all entries there is room for */
-	uint64_t found, told, counted;
 	uint64_t dropped[PL_REGION_DROP_MAX];
-	uint64_t unsettled; /* changes left to the next walk, because they were being written */
-	uint64_t increase;  /* of counters, modulo 2^64 */
+	uint64_t increase; /* of counters, modulo 2^64 */
 	bool has_value;
 	uint64_t value, value_number; /* the newest number, and where it was */
 	bool has_max;
@@ -49,8 +51,9 @@ struct pl_region_input_stats {
 	uint64_t max, max_number;
 	uint64_t last_ts_ns; /* when something was found last; 0: never */
 };
+extern const struct pl_stats pl_region_input_list;
 
-/* Where what is found goes. */
+/* Room for the records, events and values that are found. */
 struct pl_region_room {
 	struct pl_record_batch *paths;
 	struct pl_event_batch *events;
@@ -67,8 +70,8 @@ void pl_region_input_free(struct pl_region_input *in);
 /* Whether it is what this part of a configuration says. */
 bool pl_region_input_is(const struct pl_region_input *in, const struct pl_config_region *config);
 
-/* Opens the file; `first`: what is there already is not new, unless the configuration says so. What
- * is wrong is in the stats, and it is tried again in its steps. */
+/* Opens the file; `first`: what is there already is not new, unless the configuration says so. An
+ * error is in the stats, and later steps try again. */
 void pl_region_input_open(struct pl_region_input *in, bool first);
 
 /* A bounded piece of what is due. Whether there is more at once. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs the worker that reads regions. */
 #include "pipeline/region_source.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@ void pl_region_source_free(struct pl_region_source *source);
 /* Opens every region: what is in them now is not new, unless the configuration says so. Those that
  * cannot be opened are trouble, and are tried again. Before the worker starts. */
 void pl_region_source_open(struct pl_region_source *source);
-/* What is to be read from now on; regions that stay the same go on. -ENOMEM: nothing has changed. */
+/* Sets the regions to read from now on; those that stay go on. -ENOMEM: nothing has changed. */
 int pl_region_source_change(struct pl_region_source *source, const struct pl_config *config);
 
 /* For its worker, which is freed first. */

@@ -28,7 +28,8 @@ int pl_region_check_value(
 		pl_diag_set(diag, "value.format is for key-write and append, and this region is %s",
 			pl_primitive_name(p->primitive));
 	else if (c->value.format == PL_VALUE_RECORD &&
-		 (p->content == PL_CONTENT_BYTES || n < sizeof(struct pl_path)))
+		 (p->content == PL_CONTENT_BYTES || p->content >= PL_CONTENT_FLAT ||
+			 n < sizeof(struct pl_path)))
 		pl_diag_set(diag,
 			"value.format is record, but the region was not made for records (region create --content)");
 	else if (width > 0 && c->value.at + width > n)
@@ -75,6 +76,17 @@ void pl_region_value(
 
 /* ---- records ---- */
 
+/* A text that ends in its field, of characters that texts have; its fields are of 16 bytes and
+ * more. */
+static bool good_text(const char *text)
+{
+	unsigned int n = 0;
+
+	while (n < PL_TEXT_TOLD && pl_text_plain(text[n]))
+		n++;
+	return text[n] == '\0';
+}
+
 static bool good_words(enum pl_record_kind kind, const void *record, uint32_t present)
 {
 	size_t n;
@@ -86,6 +98,8 @@ static bool good_words(enum pl_record_kind kind, const void *record, uint32_t pr
 
 		if (f->present != 0 && (present & f->present) == 0)
 			continue;
+		if (f->form == PL_FORM_TEXT && !good_text((const char *)record + f->offset))
+			return false;
 		if (pl_form_word((enum pl_form)f->form, 0) != NULL &&
 			pl_form_word((enum pl_form)f->form, word) == NULL)
 			return false;

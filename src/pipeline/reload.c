@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "pipeline/event_feed.h"
 #include "pipeline/kernel_source.h"
 #include "pipeline/region_source.h"
 #include "pipeline/state.h"
@@ -29,6 +30,7 @@ struct plan {
 	bool output_gone[PL_OUTPUTS_MAX]; /* of p->outputs */
 	unsigned int outputs_before;
 	bool regions_added;                        /* none were read before */
+	bool events_added;                         /* there were no queries before */
 	struct pl_engine *engines[PL_WORKERS_MAX]; /* for those that stay */
 };
 
@@ -296,6 +298,10 @@ static int plan_sources(struct plan *plan, struct pl_diag *diag)
 		if (plan->regions_added)
 			pl_region_source_open(plan->p->regions);
 	}
+	if (r == 0 && plan->p->events == NULL) {
+		r = pl_pipeline_open_events(plan->p, plan->to, plan->added, &plan->n_added, diag);
+		plan->events_added = r == 0 && plan->p->events != NULL;
+	}
 	return r;
 }
 
@@ -433,6 +439,10 @@ static void undo(struct plan *plan)
 		pl_region_source_free(p->regions);
 		p->regions = NULL;
 	}
+	if (plan->events_added) {
+		pl_event_feed_free(p->events);
+		p->events = NULL;
+	}
 	while (p->n_outputs > plan->outputs_before)
 		drop_output(p, p->n_outputs - 1, 0);
 	pl_aggregate_free(plan->merged);
@@ -518,6 +528,8 @@ static void apply(struct plan *plan)
 
 static void say_changes(const struct plan *plan)
 {
+	for (unsigned int i = 0; i < plan->p->n_workers; i++)
+		pl_kernel_source_tell_kept(plan->p->workers[i], plan->to);
 	if (plan->changes.decode)
 		pl_notice(
 			"reload", "decode changed: sequence tracking and path tables start empty");

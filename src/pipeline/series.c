@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes the points of aggregates for an output. */
 #include "pipeline/series.h"
 
 #include <errno.h>

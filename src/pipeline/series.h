@@ -25,7 +25,7 @@ struct pl_series;
 int pl_series_new(struct pl_series **ret, struct pl_pipeline *pipeline, bool page);
 void pl_series_free(struct pl_series *series);
 
-/* What was before is not of the first interval. */
+/* Begins the first interval; earlier counts are not of it. */
 void pl_series_begin(struct pl_series *series);
 /* Takes the pipeline's lock. Nothing is written when a worker does not answer in time. */
 void pl_series_write(struct pl_series *series, struct pl_export *to, uint64_t now_ns);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "netio/port.h"
 #include "netio/rss.h"
+#include "pipeline/event_feed.h"
 #include "pipeline/kernel_source.h"
 #include "pipeline/region_source.h"
 #include "pipeline/state.h"
@@ -153,6 +154,39 @@ int pl_pipeline_open_regions(struct pl_pipeline *p, const struct pl_config *conf
 		p->regions = NULL;
 	}
 	return r;
+}
+
+int pl_pipeline_open_events(struct pl_pipeline *p, const struct pl_config *config,
+	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag)
+{
+	struct pl_worker_source source = {
+		.name = PL_EVENT_FEED_NAME, .uri = PL_EVENT_FEED_NAME, .of = 1
+	};
+	int r;
+
+	if (config->queries.n + config->marks.n == 0)
+		return 0;
+	if (*n == PL_WORKERS_MAX) {
+		pl_diag_set(diag, "no worker is left for queries and marks: %d are in use",
+			PL_WORKERS_MAX);
+		return -E2BIG;
+	}
+	r = pl_event_feed_new(&p->events);
+	if (r < 0)
+		return r;
+	source.feed = pl_event_feed_feed(p->events);
+	r = pl_worker_new(&workers[*n], &source, p->next_id++, 1, diag);
+	*n += r == 0;
+	if (r < 0) {
+		pl_event_feed_free(p->events);
+		p->events = NULL;
+	}
+	return r;
+}
+
+uint32_t pl_pipeline_put_events(struct pl_pipeline *p, const struct pl_event *events, uint32_t n)
+{
+	return p->events != NULL ? pl_event_feed_put(p->events, events, n) : 0;
 }
 
 void pl_pipeline_wake_regions(struct pl_pipeline *p)

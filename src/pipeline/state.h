@@ -26,6 +26,7 @@ struct pl_pipeline {
 	bool running, stopping;
 
 	struct pl_region_source *regions; /* NULL: none are read */
+	struct pl_event_feed *events;     /* of standing queries; NULL: there were none */
 
 	/* Readers' copy. */
 	struct pl_aggregate *merged;
@@ -70,6 +71,9 @@ int pl_pipeline_open_source(struct pl_pipeline *pipeline, const struct pl_config
 /* The worker that reads regions, unstarted, behind the *n there are; makes p->regions. Nothing when
  * none is to be read. */
 int pl_pipeline_open_regions(struct pl_pipeline *pipeline, const struct pl_config *config,
+	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag);
+/* The worker that takes the events of standing queries; makes p->events. As above. */
+int pl_pipeline_open_events(struct pl_pipeline *pipeline, const struct pl_config *config,
 	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag);
 /* The processor for a worker, -1 for none. */
 int pl_source_cpu(const struct pl_worker *worker, enum pl_config_pin pin);

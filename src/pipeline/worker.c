@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs the thread of a port: decoding, detection and outputs. */
 #include "pipeline/worker.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/num.h"
 #include "base/thread.h"
 #include "detect/units.h"
 #include "pipeline/path_notes.h"
+#include "pipeline/worker_parts.h"
 
 enum {
 	RECV_TIMEOUT_MS = 50, /* how long a quiet point may be away without traffic */
@@ -26,38 +26,6 @@ enum {
 };
 #define TICK_NS      (UINT64_C(100) * 1000000u)
 #define SLOW_TICK_NS (UINT64_C(1) * 1000000000u)
-/* Between attempts to open a lost source: doubled from the one to the other. */
-#define PAUSE_MIN_NS (UINT64_C(100) * 1000000u)
-#define PAUSE_MAX_NS (UINT64_C(1) * 1000000000u)
-
-static const struct pl_stat totals_rows[] = {
-#define PL_STAT(...) PL_STAT_ROW(struct pl_totals, __VA_ARGS__)
-#include "decode/counters.def"
-#include "pipeline/totals.def"
-#undef PL_STAT
-};
-const struct pl_stats pl_totals_stats = { totals_rows,
-	sizeof(totals_rows) / sizeof(totals_rows[0]) };
-
-void pl_totals_add(struct pl_totals *into, const struct pl_totals *from)
-{
-	uint64_t *to = (uint64_t *)into;
-	const uint64_t *add = (const uint64_t *)from;
-
-	_Static_assert(sizeof(*into) % sizeof(uint64_t) == 0, "nothing but 64-bit sums");
-	for (size_t i = 0; i < sizeof(*into) / sizeof(uint64_t); i++)
-		to[i] += add[i];
-}
-
-void pl_totals_flow_numbers(struct pl_totals *t, const struct pl_flow_number_counters *n)
-{
-	t->numbered += n->packets;
-	t->flow_lost += n->lost;
-	t->flow_reordered += n->reordered;
-	t->flow_unsure += n->unsure;
-	t->flow_restarts += n->restarts;
-	t->flow_numbers_full += n->full;
-}
 
 /* ---- the packet path ---- */
 
@@ -152,214 +120,19 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 
 /* ---- the quiet point ---- */
 
-static void take_totals(struct pl_totals *t, const struct pl_engine *e)
-{
-	const struct pl_decode_counters *d = pl_decode_counters(e->decode);
-	const struct pl_core_counters *v = pl_detect_counters(e->detect);
-
-	*t = (struct pl_totals){
-#define PL_STAT(kind, member, ...) .member = pl_counter_read(&d->member),
-#include "decode/counters.def"
-#undef PL_STAT
-		.events_dropped = v->events_dropped,
-		.flows_evicted = v->evicted[PL_CORE_T_flow],
-		.queues_full = v->evicted[PL_CORE_T_place] + v->full[PL_CORE_T_place],
-	};
-	for (unsigned int i = 0; i < PL_V_MAX; i++)
-		t->verdicts[i] = pl_counter_read(&d->verdicts[i]);
-	for (unsigned int i = 0; i < PL_N_MAX; i++)
-		t->notes[i] = pl_counter_read(&d->notes[i]);
-	pl_totals_flow_numbers(t, pl_detect_number_counters(e->detect));
-	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++) {
-		t->events[i] = v->events[i];
-		t->events_limited[i] = v->limited[i];
-	}
-}
-
-static void take_exporter(struct pl_snapshot *s, const struct pl_exporter *x)
-{
-	if (s->n_exporters < s->cap_exporters) {
-		s->exporters[s->n_exporters++] = *x;
-		return;
-	}
-	s->n_others++;
-	s->others.reports += x->reports;
-	s->others.skipped += x->skipped;
-	s->others.recovered += x->recovered;
-	s->others.reordered += x->reordered;
-	s->others.duplicates += x->duplicates;
-	s->others.restarts += x->restarts;
-}
-
-/* A decoder that gets a part of the reports knows nothing of exporters worth telling. */
-static void take_exporters(struct pl_snapshot *s, const struct pl_worker *w)
-{
-	const struct pl_worker_aside *aside = w->source.aside;
-	struct pl_exporter x;
-	uint64_t pos = 0;
-
-	s->n_exporters = 0;
-	s->n_others = 0;
-	s->others = (struct pl_exporter){ 0 };
-	for (uint32_t at = 0; !w->source.partial && pl_decode_exporter(w->engine->decode, &at, &x);)
-		take_exporter(s, &x);
-	while (aside != NULL && aside->exporter(aside->arg, &pos, &x))
-		take_exporter(s, &x);
-}
-
-/* What happened elsewhere comes into the aggregates in parts that are long over when they are swept
- * for idle ones. */
-static void harvest(struct pl_worker *w)
-{
-	const struct pl_worker_aside *aside = w->source.aside;
-
-	if (aside != NULL)
-		aside->harvest(aside->arg, w->engine->aggregate, w->now_ns, w->ts_ns);
-}
-
-static void publish(struct pl_worker *w)
-{
-	struct pl_snapshot *s = &w->snap;
-	bool top;
-
-	take_totals(&s->totals, w->engine);
-	pl_totals_add(&s->totals, &w->carried);
-	s->totals.stored = w->stored;
-	memcpy(s->totals.by_version, w->by_version, sizeof(w->by_version));
-	memcpy(s->totals.by_mode, w->by_mode, sizeof(w->by_mode));
-	s->totals.hops -= w->twice_hops;
-	for (unsigned int i = 0; i < PL_N_MAX; i++)
-		s->totals.notes[i] -= w->twice_notes[i];
-	if (w->source.aside != NULL)
-		w->source.aside->totals(w->source.aside->arg, &s->totals);
-	s->port = w->gone;
-	s->n_floods = 0;
-	if (w->port != NULL) {
-		struct pl_port_stats now;
-		int error;
-
-		pl_port_stats(w->port, &now);
-		pl_port_stats_add(&s->port, &now);
-		s->n_floods = pl_port_floods(w->port, s->floods, &error);
-	}
-	take_exporters(s, w);
-	s->flows = pl_detect_flows(w->engine->detect);
-	s->raised = pl_detect_raised(w->engine->detect);
-	s->now_ns = w->now_ns;
-	s->n_top = 0;
-	/* Ordered before by the snapshot's own asking. */
-	top = atomic_exchange_explicit(&w->top_wanted, false, memory_order_relaxed);
-	if (top)
-		s->n_top = pl_detect_top_flows(w->engine->detect, s->top, PL_TOP_FLOWS, 0);
-	if (w->source.aside != NULL)
-		w->source.aside->state(w->source.aside->arg, s, top);
-	harvest(w);
-	pl_aggregate_copy(w->engine->aggregate_copy, w->engine->aggregate);
-}
-
-#define TAKE_OVER(part)                                                                            \
-	do {                                                                                       \
-		if (next->part == NULL) {                                                          \
-			next->part = old->part;                                                    \
-			old->part = NULL;                                                          \
-		}                                                                                  \
-	} while (0)
-
-/* Puts new parts in the place of old ones; what the old ones counted is kept. */
-static void exchange(struct pl_worker *w, struct pl_engine *next)
-{
-	struct pl_engine *old = w->engine;
-	struct pl_totals now, after;
-	uint64_t *carried = (uint64_t *)&w->carried;
-	bool new_aggregate = next->aggregate != NULL;
-
-	assert(new_aggregate == (next->aggregate_copy != NULL));
-	take_totals(&now, old);
-	TAKE_OVER(decode);
-	TAKE_OVER(aggregate);
-	TAKE_OVER(aggregate_copy);
-	TAKE_OVER(detect);
-	take_totals(&after, next);
-	for (size_t i = 0; i < sizeof(now) / sizeof(uint64_t); i++)
-		carried[i] += ((uint64_t *)&now)[i] - ((uint64_t *)&after)[i];
-	w->engine = next;
-	/* The controller made sure that they fit. */
-	if (next->rules != NULL &&
-		pl_detect_change(next->detect, next->rules, w->now_ns, w->ts_ns, &w->events) < 0)
-		pl_error("worker", "%s: the old thresholds stay", w->uri);
-	free(next->rules);
-	next->rules = NULL;
-	/* Times are kept by the parts; a new one learns them before the next batch. */
-	pl_aggregate_tick(next->aggregate, w->now_ns);
-	/* Pairs with the acquire in pl_worker_exchange: all of the above is done when it sees
-	 * this. */
-	atomic_store_explicit(&w->old_engine, old, memory_order_release);
-}
-
 /* Exporters for which there was no room since the last look. */
 static void look_untracked(struct pl_worker *w)
 {
 	const struct pl_worker_aside *aside = w->source.aside;
 	struct pl_totals t;
 
-	take_totals(&t, w->engine);
+	pl_worker_totals(&t, w->engine);
 	pl_totals_add(&t, &w->carried);
 	if (aside != NULL)
 		aside->totals(aside->arg, &t);
 	if (t.exporters_full > w->untracked)
 		atomic_store_explicit(&w->untracked_ns, w->now_ns, memory_order_relaxed);
 	w->untracked = t.exporters_full;
-}
-
-/* Packets of the source that there was no room for so far, and times in which it was away: any may
- * have passed then. */
-static uint64_t unseen(struct pl_worker *w)
-{
-	struct pl_port_stats now = { 0 };
-
-	if (w->port != NULL)
-		pl_port_stats(w->port, &now);
-	return w->gone.kernel_drops + now.kernel_drops + w->gone.outages + now.outages +
-	       atomic_load_explicit(&w->losses, memory_order_relaxed);
-}
-
-static void tell_flood(const struct pl_worker *w, const struct pl_port_flood *f)
-{
-	char who[PL_ADDR_TEXT_MAX + 4];
-
-	pl_port_flood_text(who, sizeof(who), f);
-	if (f->lane > 0)
-		pl_notice("worker",
-			"%s: %s sends more than is read; from now on it is received apart, and the "
-			"others lose nothing by it",
-			w->uri, who);
-	else
-		pl_notice("worker",
-			"%s: %s is received with the others again; %" PRIu64
-			" of its datagrams were dropped",
-			w->uri, who, f->drops);
-}
-
-/* Senders that got a lane, or went back, since the last look. */
-static void look_floods(struct pl_worker *w)
-{
-	struct pl_port_flood floods[PL_PORT_FLOODS];
-	uint32_t n;
-	int error;
-
-	if (w->port == NULL)
-		return;
-	n = pl_port_floods(w->port, floods, &error);
-	for (uint32_t i = 0; i < n; i++) {
-		if (floods[i].since_ns != w->floods_told[i])
-			tell_flood(w, &floods[i]);
-		w->floods_told[i] = floods[i].since_ns;
-	}
-	if (error != w->lane_error_told)
-		pl_warn("worker",
-			"%s: no socket of its own for who sends most: %s; all share one buffer",
-			w->uri, strerror(error));
-	w->lane_error_told = error;
 }
 
 static void quiet_point(struct pl_worker *w)
@@ -376,11 +149,11 @@ static void quiet_point(struct pl_worker *w)
 	if (w->now_ns - w->slow_ticked_ns >= SLOW_TICK_NS) {
 		w->slow_ticked_ns = w->now_ns;
 		look_untracked(w);
-		look_floods(w);
-		harvest(w);
+		pl_worker_look_floods(w);
+		pl_worker_harvest(w);
 		pl_aggregate_tick(w->engine->aggregate, w->now_ns);
 		if (follows(w))
-			pl_detect_unseen(w->engine->detect, unseen(w), false);
+			pl_detect_unseen(w->engine->detect, pl_worker_unseen(w), false);
 		if (!w->source.partial)
 			pl_detect_exporters(w->engine->detect, w->engine->decode, w->now_ns,
 				w->ts_ns, &w->events);
@@ -389,7 +162,7 @@ static void quiet_point(struct pl_worker *w)
 	}
 	deliver_events(w);
 	if (wanted != atomic_load_explicit(&w->snap_done, memory_order_relaxed)) {
-		publish(w);
+		pl_worker_publish(w);
 		/* Pairs with the acquire of pl_worker_await. */
 		atomic_store_explicit(&w->snap_done, wanted, memory_order_release);
 	}
@@ -397,7 +170,7 @@ static void quiet_point(struct pl_worker *w)
 	next = atomic_load_explicit(&w->next_engine, memory_order_acquire);
 	if (next != NULL) {
 		atomic_store_explicit(&w->next_engine, NULL, memory_order_relaxed);
-		exchange(w, next);
+		pl_worker_install(w, next);
 	}
 }
 
@@ -420,118 +193,7 @@ static void pin(const struct pl_worker *w)
 			w->cpu);
 }
 
-/* ---- the source ---- */
-
-static int open_port(struct pl_worker *w, struct pl_port **ret, struct pl_diag *diag)
-{
-	struct pl_port_options options = {
-		.index = w->index,
-		.of = w->of,
-		.with = w->source.with,
-		.program = w->source.program,
-		.rights = w->source.rights,
-		.lanes = true,
-	};
-
-	return w->source.open != NULL
-		       ? w->source.open(w->source.open_arg, &w->source, ret, diag)
-		       : pl_port_open(ret, w->source.uri, PL_PORT_RECV, &options, diag);
-}
-
-static void set_trouble(struct pl_worker *w, int error, const char *words)
-{
-	pthread_mutex_lock(&w->trouble_lock);
-	snprintf(w->trouble, sizeof(w->trouble), "%s", words);
-	pthread_mutex_unlock(&w->trouble_lock);
-	atomic_store(&w->error, error);
-}
-
-static void close_port(struct pl_worker *w)
-{
-	struct pl_port_stats last;
-
-	pl_port_stats(w->port, &last);
-	pl_port_stats_add(&w->gone, &last);
-	/* A receiving port has nothing to lose by closing. */
-	(void)pl_port_close(w->port);
-	w->port = NULL;
-	memset(w->floods_told, 0, sizeof(w->floods_told));
-	w->lane_error_told = 0;
-}
-
-static void source_lost(struct pl_worker *w, int error, const char *words)
-{
-	set_trouble(w, error, words);
-	atomic_fetch_add_explicit(&w->losses, 1, memory_order_relaxed);
-	w->lost_ns = w->now_ns;
-	pl_error("worker", "%s: lost: %s", w->uri, words);
-}
-
-static void source_back(struct pl_worker *w)
-{
-	set_trouble(w, 0, "");
-	pl_notice(
-		"worker", "%s: back after %.1f s", w->uri, (double)(w->now_ns - w->lost_ns) * 1e-9);
-}
-
-/* What a port said instead of packets. False: there will be none any more. */
-static bool hear_port(struct pl_worker *w, int error, const struct pl_diag *diag)
-{
-	const char *words = diag->text[0] != '\0' ? diag->text : strerror(error);
-
-	switch (error) {
-	case ENODATA:
-		pl_notice("worker", "%s: end of file", w->uri);
-		return false;
-	case EBADMSG:
-		source_lost(w, error, words);
-		return false;
-	case ENETDOWN: /* the port itself waits for its interface */
-		if (atomic_load(&w->error) == 0)
-			source_lost(w, error, words);
-		else
-			set_trouble(w, error, words);
-		return true;
-	case EAGAIN:
-		if (atomic_load(&w->error) != 0)
-			source_back(w);
-		else
-			pl_notice("worker", "%s: %s", w->uri, words);
-		return true;
-	default: /* the port is of no more use */
-		source_lost(w, error, words);
-		close_port(w);
-		w->pause_ns = PAUSE_MIN_NS;
-		w->retry_ns = w->now_ns + w->pause_ns;
-		return true;
-	}
-}
-
-/* Tries to open a lost source when it is time. False when there is no use in trying on. */
-static bool regain_source(struct pl_worker *w)
-{
-	struct pl_diag diag = { .text = "" };
-	int r;
-
-	if (w->now_ns < w->retry_ns)
-		return true;
-	r = open_port(w, &w->port, &diag);
-	if (r == 0) {
-		source_back(w);
-		return true;
-	}
-	w->port = NULL;
-	set_trouble(w, -r, diag.text[0] != '\0' ? diag.text : strerror(-r));
-	if (r == -EPERM || r == -EACCES) {
-		pl_error("worker",
-			"%s: cannot be opened again without the privileges of the start; restart pathline",
-			w->uri);
-		return false;
-	}
-	w->pause_ns = w->pause_ns * 2 < PAUSE_MAX_NS ? w->pause_ns * 2 : PAUSE_MAX_NS;
-	w->retry_ns = w->now_ns + w->pause_ns;
-	return true;
-}
+/* ---- the loop ---- */
 
 static void pause_us(long us)
 {
@@ -550,13 +212,15 @@ static int take_fed(struct pl_worker *w, bool stopping)
 
 	flush_records(&w->batch, w);
 	deliver_values(&w->values, w);
+	/* Not only at the quiet point, which comes when the wait is over. */
+	deliver_events(w);
 	error = f->trouble(f->arg, words, sizeof(words));
 	if (error != 0 && was == 0)
-		source_lost(w, error, words);
+		pl_worker_lost(w, error, words);
 	else if (error != 0)
-		set_trouble(w, error, words);
+		pl_worker_set_trouble(w, error, words);
 	else if (was != 0)
-		source_back(w);
+		pl_worker_back(w);
 	if (!more && !stopping)
 		f->wait(f->arg, (uint64_t)RECV_TIMEOUT_MS * 1000000u);
 	return more;
@@ -571,7 +235,7 @@ static int receive(struct pl_worker *w, bool stopping)
 	if (w->source.feed != NULL)
 		return take_fed(w, stopping);
 	if (w->port == NULL) {
-		if (!stopping && !regain_source(w))
+		if (!stopping && !pl_worker_regain(w))
 			return -EPERM;
 		if (w->port == NULL && !stopping)
 			pause_us(RECV_TIMEOUT_MS * 1000);
@@ -581,7 +245,7 @@ static int receive(struct pl_worker *w, bool stopping)
 	n = pl_port_recv(w->port, &w->packets, stopping ? 0 : RECV_TIMEOUT_MS, &diag);
 	if (n >= 0)
 		return n;
-	return hear_port(w, -n, &diag) ? 0 : n;
+	return pl_worker_hear_port(w, -n, &diag) ? 0 : n;
 }
 
 /* The notes that a batch of copies adds to the decoder's: called before it with -1 and after it
@@ -673,7 +337,7 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 	w->values.cap = sizeof(w->value_room) / sizeof(w->value_room[0]);
 	w->values.flush = deliver_values;
 	w->values.flush_arg = w;
-	r = source->feed == NULL ? open_port(w, &w->port, diag) : 0;
+	r = source->feed == NULL ? pl_worker_open_port(w, &w->port, diag) : 0;
 	if (r < 0) {
 		w->port = NULL;
 		pl_worker_free(w);
@@ -769,7 +433,7 @@ int pl_worker_await(struct pl_worker *w, unsigned int *looks)
 	for (;;) {
 		/* Acquire pairs with the releases in worker_loop and quiet_point. */
 		if (atomic_load_explicit(&w->ended, memory_order_acquire)) {
-			publish(w);
+			pl_worker_publish(w);
 			return 0;
 		}
 		if (atomic_load_explicit(&w->snap_done, memory_order_acquire) ==
@@ -799,7 +463,7 @@ void pl_worker_exchange(struct pl_worker *w, struct pl_engine *next, struct pl_e
 			/* Nobody will look any more: do it here. */
 			next = atomic_exchange(&w->next_engine, NULL);
 			if (next != NULL)
-				exchange(w, next);
+				pl_worker_install(w, next);
 			old = atomic_load(&w->old_engine);
 			break;
 		}
@@ -813,22 +477,6 @@ void pl_worker_exchange(struct pl_worker *w, struct pl_engine *next, struct pl_e
 	}
 	atomic_store(&w->old_engine, NULL);
 	*ret_old = old;
-}
-
-void pl_engine_free(struct pl_engine *e)
-{
-	if (e == NULL)
-		return;
-	pl_decode_free(e->decode);
-	pl_aggregate_free(e->aggregate);
-	pl_aggregate_free(e->aggregate_copy);
-	pl_detect_free(e->detect);
-	free(e->rules);
-	/* Outputs own what is queued; a tap is only closed. */
-	for (unsigned int i = 0; i < e->n_taps; i++)
-		pl_tap_close(e->taps[i]);
-	free(e->taps);
-	free(e);
 }
 
 uint64_t pl_worker_memory(uint32_t cap_exporters)

@@ -29,7 +29,7 @@
 #include "pipeline/output.h"
 #include "record/path_book.h"
 
-/* What a batch goes through. A part that is NULL in a new engine is taken over from the old one. */
+/* The parts that a batch goes through. What is NULL in a new engine is taken over from the old. */
 struct pl_engine {
 	struct pl_decode *decode;
 	struct pl_aggregate *aggregate;
@@ -204,7 +204,7 @@ struct pl_worker {
 	char trouble[256]; /* under trouble_lock: why, in words */
 };
 
-/* Opens the source's port; texts are copied. What could not be opened: its errno with diag. */
+/* Opens the source's port; texts are copied. When it cannot: negative errno with diag. */
 int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source, unsigned int id,
 	uint32_t cap_exporters, struct pl_diag *diag);
 /* Takes the engine over. */

@@ -146,7 +146,7 @@ static void stop(struct pl_worker *w)
 
 static bool await_script(const struct script *script)
 {
-	uint64_t limit = pl_clock_mono_ns() + UINT64_C(10) * 1000000000u;
+	uint64_t limit = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 
 	while (atomic_load(&script->at) < STEPS_MAX) {
 		if (pl_clock_mono_ns() > limit)
@@ -242,7 +242,7 @@ static void test_situations(void)
 	for (size_t i = 0; i < sizeof(situations) / sizeof(situations[0]); i++) {
 		const struct situation *s = &situations[i];
 		struct script script = { .sent = 0 };
-		uint64_t limit = pl_clock_mono_ns() + UINT64_C(10) * 1000000000u;
+		uint64_t limit = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 		char trouble[256];
 		struct pl_worker *w;
 

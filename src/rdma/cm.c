@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The connection manager: connections, their states and their timers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/stats.h"
 #include "rdma/cm_state.h"
 #include "rdma/draw.h"
 
@@ -423,6 +425,14 @@ bool pl_connector_event(struct pl_connector *c, struct pl_connection_event *ret)
 	conn->event = 0;
 	return true;
 }
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_connector_counters, __VA_ARGS__)
+#include "rdma/cm_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_connector_stats_list = { stat_rows,
+	sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
 const struct pl_connector_counters *pl_connector_counters(const struct pl_connector *c)
 {

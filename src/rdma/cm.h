@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #include "base/counter.h"
+#include "base/stats.h"
 #include "rdma/frames.h"
 #include "wire/cm.h"
 
@@ -134,18 +135,10 @@ struct pl_connection_event {
 bool pl_connector_event(struct pl_connector *c, struct pl_connection_event *ret);
 
 struct pl_connector_counters {
-	struct pl_counter received, sent, resent;
-	/* not a management datagram of ours, another key, another address of ours */
-	struct pl_counter malformed;
-	struct pl_counter foreign;  /* for a connection with somebody else */
-	struct pl_counter unknown;  /* for no connection */
-	struct pl_counter repeated; /* known already */
-	/* ended by a newer connection of the same peer with a number of theirs */
-	struct pl_counter stale;
-	struct pl_counter asked;   /* REPs sent to see whether somebody is still there */
-	struct pl_counter denied;  /* from sources that are not allowed */
-	struct pl_counter limited; /* beyond the rates, or with no room for them */
-	struct pl_counter unsent;  /* answers for which there was no room: the peer asks again */
+#define PL_STAT PL_STAT_COUNTER_MEMBER
+#include "rdma/cm_stats.def"
+#undef PL_STAT
 };
+extern const struct pl_stats pl_connector_stats_list;
 
 const struct pl_connector_counters *pl_connector_counters(const struct pl_connector *c);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Writes and reads the messages of connections for the connection manager. */
 #include <string.h>
 
 #include "base/hash.h"

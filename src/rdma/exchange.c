@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads and writes the messages in which peers exchange parameters over TCP. */
 #include <errno.h>
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "rdma/draw.h"
 #include "rdma/requester_state.h"
 
@@ -256,6 +257,14 @@ uint32_t pl_requester_completions(
 	}
 	return n;
 }
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_requester_counters, __VA_ARGS__)
+#include "rdma/requester_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_requester_stats_list = { stat_rows,
+	sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
 const struct pl_requester_counters *pl_requester_counters(const struct pl_requester *q)
 {

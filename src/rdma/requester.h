@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/counter.h"
+#include "base/stats.h"
 #include "rdma/frames.h"
 
 struct pl_requester;
@@ -141,17 +142,10 @@ uint32_t pl_requester_completions(
 	struct pl_requester *q, struct pl_rdma_completed *ret, uint32_t max);
 
 struct pl_requester_counters {
-	struct pl_counter messages, packets, bytes; /* sent for the first time; bytes of payload */
-	struct pl_counter repeated;                 /* packets sent again */
-	struct pl_counter timeouts;
-	/* What came, each packet once. */
-	struct pl_counter received;
-	struct pl_counter acks, atomic_acks, read_responses, sequence_naks, rnr_naks, error_naks,
-		cnps;
-	struct pl_counter ghosts;     /* for a number that is not outstanding */
-	struct pl_counter foreign;    /* not from the peer, or of another service or partition */
-	struct pl_counter unknown;    /* no such queue pair, no answer, or not whole */
-	struct pl_counter management; /* to queue pair 1: a connection manager's, not looked at */
+#define PL_STAT PL_STAT_COUNTER_MEMBER
+#include "rdma/requester_stats.def"
+#undef PL_STAT
 };
+extern const struct pl_stats pl_requester_stats_list;
 
 const struct pl_requester_counters *pl_requester_counters(const struct pl_requester *q);

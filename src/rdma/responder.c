@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "rdma/draw.h"
 #include "rdma/responder_state.h"
 
@@ -398,6 +399,14 @@ bool pl_responder_alarm(struct pl_responder *r, struct pl_rdma_suspect *ret)
 	}
 	return false;
 }
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_responder_counters, __VA_ARGS__)
+#include "rdma/responder_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_responder_stats_list = { stat_rows,
+	sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
 const struct pl_responder_counters *pl_responder_counters(const struct pl_responder *r)
 {

@@ -34,6 +34,7 @@
 
 #include "base/counter.h"
 #include "base/diag.h"
+#include "base/stats.h"
 #include "rdma/frames.h"
 
 struct pl_responder;
@@ -216,13 +217,11 @@ bool pl_responder_alarm(struct pl_responder *r, struct pl_rdma_suspect *ret);
 bool pl_responder_answers(struct pl_responder *r, struct pl_frames *out);
 
 struct pl_responder_counters {
-	struct pl_counter packets;
-	struct pl_counter causes[PL_RDMA_CAUSE_MAX];
-	struct pl_counter writes, sends, reads, adds, swaps; /* messages */
-	struct pl_counter write_bytes;                       /* placed in regions */
-	struct pl_counter guesses, alarms;                   /* see pl_responder_now */
-	struct pl_counter acks, naks, rnr_naks, atomic_acks, read_responses, cnps; /* packets put */
-	struct pl_counter marked; /* packets to a queue pair that a switch marked as congested */
+#define PL_STAT PL_STAT_COUNTER_MEMBER
+#include "rdma/responder_stats.def"
+#undef PL_STAT
+	struct pl_counter causes[PL_RDMA_CAUSE_MAX]; /* of packets */
 };
+extern const struct pl_stats pl_responder_stats_list;
 
 const struct pl_responder_counters *pl_responder_counters(const struct pl_responder *r);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Sends this side's parameters to the controller of a switch. */
 #include "remote/announce.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Connects to a collector by RDMA-CM. */
 #include "remote/caller.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Opens the stores of a collector, steps its NIC, and serves its peers. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -499,6 +500,20 @@ uint32_t pl_collector_cm_addresses(const struct pl_collector *c, const struct pl
 	*ret = c->cm_addresses;
 	return c->n_cm_addresses;
 }
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_collector_stats, __VA_ARGS__)
+#include "remote/collector_stats.def"
+};
+const struct pl_stats pl_collector_stats_list = { stat_rows,
+	sizeof(stat_rows) / sizeof(stat_rows[0]) };
+
+static const struct pl_stat device_rows[] = {
+#include "remote/collector_device.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_collector_device_list = { device_rows,
+	sizeof(device_rows) / sizeof(device_rows[0]) };
 
 const char *pl_collector_name(const struct pl_collector *c)
 {

@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "base/stats.h"
 #include "memory/region.h"
 #include "nic/nic.h"
 #include "rdma/cm.h"
@@ -194,22 +195,16 @@ struct pl_collector_stats {
 	const struct pl_exchange_server_counters *exchange; /* NULL: there is none */
 	const struct pl_nic_counters *nic;
 	struct pl_port_stats port;
-	uint64_t signals, lost_signals; /* lost: the queue pair ended before they were looked at */
-	uint64_t failed; /* queue pairs that went to error, and were ended with their connections */
-	uint64_t silent; /* those whose peers fell silent */
-	uint64_t stale; /* those ended over TCP because their peers offered their queue pair anew */
-	uint64_t no_room, crowded; /* requests refused: max_peers, max_each */
-	/* requests of RDMA-CM that had no RTU when their place was needed for a newer one */
-	uint64_t displaced;
-	uint64_t lost,
-		returns; /* those that ended with the NIC's device; how often that was back */
-	/* peers for which there was no account left: their packets are in the responder's only */
-	uint64_t forgotten;
+#define PL_STAT PL_STAT_MEMBER
+#include "remote/collector_device.def" /* of an RDMA NIC */
+#include "remote/collector_stats.def"
+#undef PL_STAT
 	uint32_t n_accounts;
 	struct pl_collector_account accounts[PL_COLLECTOR_ACCOUNTS_MAX];
 	uint32_t n_suspects; /* sources that guessed (pl_responder_suspects) */
 	struct pl_rdma_suspect suspects[PL_RDMA_SUSPECTS_MAX];
 };
+extern const struct pl_stats pl_collector_stats_list, pl_collector_device_list;
 
 /* Asks the kernel; not for every batch. */
 void pl_collector_get_stats(struct pl_collector *c, struct pl_collector_stats *ret);

@@ -16,7 +16,6 @@
 #include "rdma/requester.h"
 #include "remote/exchange_client.h"
 
-#define WAIT_NS UINT64_C(30000000000)
 #define LISTEN  ":21480"
 #define CM_PORT 21481
 #define SLOTS   64
@@ -117,7 +116,7 @@ static struct {
 
 static bool open_peer(void)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	const struct pl_addr here = address_of(0), there = address_of(1);
 	struct pl_connector_options cm = { .own = &here, .n_own = 1 };
 	int r;
@@ -197,7 +196,7 @@ static uint32_t connect_to(const struct pl_exchange *x, uint32_t own)
 /* Posts it and waits for its end. */
 static int carry_out(uint32_t qpn, const struct pl_rdma_work *work)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	struct pl_rdma_completed done = { .result = 99 };
 
 	if (pl_requester_post(peer.requester, qpn, work) < 0)
@@ -219,7 +218,7 @@ static struct pl_rdma_work write_of(const struct pl_exchange *x, uint64_t offset
 
 static bool comes_to(_Atomic uint32_t *what, uint32_t value)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 
 	while (atomic_load(what) < value && pl_clock_mono_ns() < until)
 		turn();
@@ -244,7 +243,7 @@ static bool file_has(int store, uint64_t offset, const char *bytes)
 static struct pl_exchange_client *try_to_ask(
 	const char *name, uint32_t qpn, uint8_t service, struct pl_exchange *ret, int *ret_result)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	struct pl_exchange ours = { .service = service,
 		.gid = address_of(0),
 		.pkey = PL_ROCE_PKEY,
@@ -258,7 +257,7 @@ static struct pl_exchange_client *try_to_ask(
 
 	strcpy(ours.name, name);
 	r = pl_exchange_client_open(&c, by_ipv6 ? "[fd00:7::2]" LISTEN : "10.7.0.2" LISTEN, &ours,
-		pl_clock_mono_ns(), WAIT_NS, &diag);
+		pl_clock_mono_ns(), PL_TEST_PATIENCE_NS, &diag);
 	while (r == 0 && pl_clock_mono_ns() < until) {
 		turn();
 		r = pl_exchange_client_step(c, pl_clock_mono_ns(), ret, &diag);
@@ -280,7 +279,7 @@ static struct pl_exchange_client *ask(
 /* The collector learns of ended connections a moment later: asks until there is room. */
 static struct pl_exchange_client *ask_patiently(uint32_t qpn)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	struct pl_exchange_client *c;
 	struct pl_exchange x;
 	int r;
@@ -294,7 +293,7 @@ static struct pl_exchange_client *ask_patiently(uint32_t qpn)
 
 static void test_tcp(void)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	struct pl_exchange_client *c, *refused;
 	struct pl_rdma_work work;
 	const uint32_t before = atomic_load(&side.signals);
@@ -373,7 +372,7 @@ static void test_full(void)
 static uint8_t cm_connect(
 	const char *name, uint32_t qpn, struct pl_connection_event *e, struct pl_exchange *x)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	const struct pl_connection_terms terms = { .qpn = qpn,
 		.service = PL_ROCE_RC,
 		.mtu = 512,
@@ -402,7 +401,7 @@ static uint8_t cm_connect(
 
 static void test_cm(void)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	struct pl_connection_event e = { .kind = 0 };
 	struct pl_rdma_work work;
 	struct pl_exchange x;

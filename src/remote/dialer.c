@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Connects an uplink to its collectors, again when a connection ends. */
 #include "remote/dialer.h"
 
 #include <errno.h>

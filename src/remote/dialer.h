@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include "base/stats.h"
 #include "nic/nic.h"
 #include "remote/uplink.h"
 
@@ -67,8 +68,9 @@ uint64_t pl_dialer_head(
 const char *pl_dialer_why(const struct pl_dialer *d, unsigned int collector);
 
 struct pl_dialer_counters {
-	uint64_t tries, failures; /* failures: tries that did not bring it up */
-	uint64_t losses;          /* times that it went down */
+#define PL_STAT PL_STAT_MEMBER
+#include "remote/dialer_stats.def"
+#undef PL_STAT
 };
 
 const struct pl_dialer_counters *pl_dialer_counters(

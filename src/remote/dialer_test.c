@@ -16,9 +16,8 @@
 #include "rdma/responder.h"
 #include "remote/exchange_server.h"
 
-#define WAIT_NS UINT64_C(30000000000)
-#define STORES  2
-#define VA      UINT64_C(0x1000)
+#define STORES 2
+#define VA     UINT64_C(0x1000)
 
 static const struct pl_store_params params[STORES] = {
 	{ .primitive = PL_KEY_WRITE,
@@ -176,7 +175,7 @@ static void step(void)
 
 static bool wait_up(bool up)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 
 	while (pl_uplink_is_up(uplink, 0) != up && pl_clock_mono_ns() < until)
 		step();
@@ -185,7 +184,7 @@ static bool wait_up(bool up)
 
 static bool wait_failures(uint64_t n)
 {
-	const uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 
 	while (pl_dialer_counters(dialer, 0)->failures < n && pl_clock_mono_ns() < until)
 		step();
@@ -240,7 +239,7 @@ static void test_up(void)
 		"and where its lists are");
 	eq(far.uc, 2, "both stores by unreliable connections");
 	pl_uplink_ops(uplink, &op, 1);
-	for (uint64_t until = pl_clock_mono_ns() + WAIT_NS;
+	for (uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 		memcmp((uint8_t *)far.memory[0] + 16, &value, 4) != 0 &&
 		pl_clock_mono_ns() < until;)
 		step();

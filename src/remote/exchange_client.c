@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Exchanges parameters over TCP, as the side that writes. */
 #include "remote/exchange_client.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Exchanges parameters over TCP, as the side that has the stores. */
 #include "remote/exchange_server.h"
+#include "base/stats.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -140,6 +142,14 @@ const char *pl_exchange_server_address(const struct pl_exchange_server *s)
 {
 	return s->address;
 }
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_exchange_server_counters, __VA_ARGS__)
+#include "remote/exchange_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_exchange_server_stats_list = { stat_rows,
+	sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
 const struct pl_exchange_server_counters *pl_exchange_server_counters(
 	const struct pl_exchange_server *s)

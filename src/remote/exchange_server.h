@@ -17,6 +17,7 @@
 
 #include "base/counter.h"
 #include "base/diag.h"
+#include "base/stats.h"
 #include "netio/tcp.h"
 #include "rdma/exchange.h"
 
@@ -61,12 +62,11 @@ void pl_exchange_server_drop(struct pl_exchange_server *s, uint64_t id);
 bool pl_exchange_server_asks(const struct pl_exchange_server *s, uint64_t id);
 
 struct pl_exchange_server_counters {
-	struct pl_counter connections; /* = denied + full + crowded + what is open or was ended */
-	struct pl_counter denied, full, crowded; /* crowded: max_each */
-	struct pl_counter agreed, refused;       /* messages, by their answers */
-	struct pl_counter garbage, timeouts,
-		ended; /* connections, by their ends; ended: by the peer */
+#define PL_STAT PL_STAT_COUNTER_MEMBER
+#include "remote/exchange_stats.def"
+#undef PL_STAT
 };
+extern const struct pl_stats pl_exchange_server_stats_list;
 
 const struct pl_exchange_server_counters *pl_exchange_server_counters(
 	const struct pl_exchange_server *s);

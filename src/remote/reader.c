@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads stores of collectors over RoCE. */
 #include "remote/reader.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads a URI of collectors and their stores. */
 #include "remote/roce_uri.h"
 
 #include <errno.h>

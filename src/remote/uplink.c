@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Turns operations into RDMA work for collectors. */
 #include "remote/uplink.h"
+#include "base/stats.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -428,6 +430,14 @@ uint32_t pl_uplink_slowed(const struct pl_uplink *u)
 }
 
 /* ---- accounts ---- */
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_uplink_counters, __VA_ARGS__)
+#include "remote/uplink_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_uplink_stats_list = { stat_rows,
+	sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
 const struct pl_uplink_counters *pl_uplink_counters(
 	const struct pl_uplink *u, unsigned int collector)

@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "base/stats.h"
 #include "dta/op.h"
 #include "memory/store.h"
 #include "rdma/exchange.h"
@@ -98,18 +99,13 @@ uint64_t pl_uplink_next_ns(const struct pl_uplink *u);
 uint32_t pl_uplink_queued(const struct pl_uplink *u, unsigned int collector);
 
 struct pl_uplink_counters {
-	uint64_t given;        /* operations */
-	uint64_t posted;       /* taken on */
-	uint64_t full;         /* dropped: no room */
-	uint64_t down;         /* dropped: no connection */
-	uint64_t outside;      /* dropped: beyond the store's end. A bug of whoever made them */
-	uint64_t done, lost;   /* of those posted */
-	uint64_t writes, adds; /* done, by kind */
-	uint64_t write_bytes, immediates; /* of those posted */
-	uint64_t connections;             /* times that it came up */
-	uint64_t failures[PL_RDMA_RESULT_FLUSHED +
-			  1]; /* queue pairs that ended, by why; [OK] stays 0 */
+#define PL_STAT PL_STAT_MEMBER
+#include "remote/uplink_stats.def"
+#undef PL_STAT
+	/* queue pairs that ended, by the result that ended them; [OK] stays 0 */
+	uint64_t failures[PL_RDMA_RESULT_FLUSHED + 1];
 };
+extern const struct pl_stats pl_uplink_stats_list;
 
 /* Of one collector, as of the last call. */
 const struct pl_uplink_counters *pl_uplink_counters(

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs the threads that signals of peers wake. */
 #include "remote/workers.h"
 
 #include <errno.h>

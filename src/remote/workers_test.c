@@ -151,7 +151,7 @@ static void test_wake(void)
 	for (uint32_t ms = 1; ms <= 512; ms *= 2) {
 		pl_workers_signal(w, 2, PL_COUNTERS << 28 | 9, pl_clock_mono_ns());
 		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec += 20;
+		until.tv_sec += PL_TEST_PATIENCE_S;
 		handed_out += sem_timedwait(&taken, &until) == 0;
 		usleep(ms * 1000);
 	}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs a pipeline with its web pages. */
 #include "service/daemon.h"
 
 #include <errno.h>
@@ -6,7 +7,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "marks/marks.h"
 #include "pipeline/metrics.h"
+#include "service/standing_reports.h"
 
 /* ---- pages ---- */
 
@@ -124,6 +127,7 @@ int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
 		r = hooks->opened(hooks->arg, pl_pipeline_config(ret->pipeline), diag);
 	if (r == 0 && has_web(pl_pipeline_config(ret->pipeline)))
 		r = pl_daemon_api_init(&ret->api, ret->pipeline, diag);
+	ret->api.marks = hooks->marks;
 	if (r == 0 && hooks->ready != NULL)
 		r = hooks->ready(hooks->arg, ret->pipeline, diag);
 	/* Pages last: who can reach them may believe them. */
@@ -159,7 +163,8 @@ uint64_t pl_daemon_memory(const struct pl_config *config)
 	struct pl_http_options options;
 
 	http_options(config, &options);
-	return pl_pipeline_memory(config) +
+	return pl_pipeline_memory(config) + pl_standing_reports_memory(config) +
+	       pl_marks_memory(config) +
 	       (has_web(config) ? pl_http_memory(&options) + pl_daemon_api_memory(config) : 0);
 }
 

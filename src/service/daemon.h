@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "pipeline/pipeline.h"
+#include "runtime/pages.h"
 #include "service/daemon_api.h"
-#include "service/pages.h"
 #include "web/http.h"
 
 /* What else the process does, on the same pages; both NULL: nothing. From other threads. */
@@ -26,6 +26,8 @@ struct pl_daemon {
 	struct pl_daemon_more more;
 };
 
+struct pl_marks;
+
 /* What is done on the way; each may be NULL. */
 struct pl_daemon_hooks {
 	/* Sources are open, nothing else is, and there is no thread yet: the place to give up
@@ -35,6 +37,7 @@ struct pl_daemon_hooks {
 	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag);
 	void *arg;
 	const struct pl_rights *rights; /* of a helper; NULL: none */
+	struct pl_marks *marks;         /* as those of struct pl_daemon_api */
 	struct pl_daemon_more more;
 };
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Answers requests of /api/v1/. */
 #include "service/daemon_api.h"
 
 #include <assert.h>
@@ -11,6 +12,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "export/queue.h"
+#include "marks/marks.h"
 #include "memory/history.h"
 #include "pipeline/api.h"
 
@@ -127,6 +129,8 @@ static void page_index(
 	pl_json_str(&json, "/api/v1/status");
 	pl_json_key(&json, "tail");
 	pl_json_str(&json, "/api/v1/tail");
+	pl_json_key(&json, "segments");
+	pl_json_str(&json, "/api/v1/segments");
 	pl_json_key(&json, "tables");
 	pl_json_object(&json);
 	for (unsigned int i = 0; (t = pl_api_table_at(i)) != NULL; i++) {
@@ -311,7 +315,7 @@ static bool parse_request(const struct pl_http_request *request, struct pl_watch
 	}
 	if (has_form > 0 && !parse_form(form, ret)) {
 		pl_http_problem(reply, 400, "bad_form",
-			"form is one of api, jsonl, table, wide, csv, text");
+			"form is one of api, jsonl, table, wide, csv, text, record");
 		return false;
 	}
 	return true;
@@ -445,11 +449,13 @@ size_t pl_daemon_api_routes(
 		"/api/v1/paths", "/api/v1/exporters", "/api/v1/events", "/api/v1/drops",
 		"/api/v1/flows", "/api/v1/regions", "/api/v1/values" };
 
-	assert(n + sizeof(paths) / sizeof(paths[0]) + 5 <= cap);
+	assert(n + sizeof(paths) / sizeof(paths[0]) + 6 <= cap);
 	routes[n++] = (struct pl_http_route){ "/api/v1", page_index, api, PL_HTTP_QUICK };
 	routes[n++] = (struct pl_http_route){ "/api/v1/", page_index, api, PL_HTTP_QUICK };
 	routes[n++] = (struct pl_http_route){ "/api/v1/status", page_status, api, PL_HTTP_PAGE };
 	routes[n++] = (struct pl_http_route){ "/api/v1/tail", page_tail, api, PL_HTTP_QUICK };
+	routes[n++] = (struct pl_http_route){ "/api/v1/segments", pl_marks_page, api->marks,
+		PL_HTTP_PAGE };
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		routes[n++] = (struct pl_http_route){ paths[i], page_table, api, PL_HTTP_PAGE };
 	routes[n] = (struct pl_http_route){ NULL, NULL, NULL, PL_HTTP_PAGE };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Makes the services that a configuration asks for. */
 #include "service/one_process.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -14,6 +14,13 @@ static void wake(void *arg)
 
 	if (p->collector.began)
 		pl_pipeline_wake_regions(p->collector.daemon.pipeline);
+}
+
+static uint32_t put_events(void *arg, const struct pl_event *events, uint32_t n)
+{
+	const struct pl_one_process *p = arg;
+
+	return pl_pipeline_put_events(p->collector.daemon.pipeline, events, n);
 }
 
 /* ---- options of the configuration ---- */
@@ -75,6 +82,14 @@ static void read_dta(struct pl_one_process *p)
 		.nack_port = (uint32_t)c->dta.nack_port,
 		.nack_interval_ns = c->dta.nack_interval_ns,
 		.flush_ns = c->dta.flush_ns,
+		.store_rates = c->dta.store_rates.items,
+		.n_store_rates = c->dta.store_rates.n,
+		.above = c->dta.above.items,
+		.n_above = c->dta.above.n,
+		.batch = (uint32_t)c->dta.batch,
+		.merge = (uint32_t)c->dta.merge,
+		.cache_rows = (uint32_t)c->dta.cache_rows,
+		.configured = true,
 		.partial = c->dta.partial,
 		.sketch_reporters = (uint32_t)c->dta.sketch_reporters,
 		.epoch_ns = c->dta.epoch_ns,
@@ -88,6 +103,23 @@ static void read_dta(struct pl_one_process *p)
 		p->translate_options.names = NULL;
 	}
 	p->translate.o = &p->translate_options;
+}
+
+/* The configuration has checked it. NULL without one. */
+static const struct pl_collector_switch *read_switch(struct pl_one_process *p)
+{
+	const struct pl_config *c = &p->config;
+
+	if (c->rdma.peer_switch.controller == NULL)
+		return NULL;
+	p->peer_switch = (struct pl_collector_switch){
+		.controller = c->rdma.peer_switch.controller,
+		.qpn = (uint32_t)c->rdma.peer_switch.queue_pair,
+		.psn = (uint32_t)c->rdma.peer_switch.first,
+		.v1 = c->rdma.peer_switch.version == 0,
+	};
+	(void)pl_parse_addr(c->rdma.peer_switch.gid, &p->peer_switch.gid);
+	return &p->peer_switch;
 }
 
 static void read_rdma(struct pl_one_process *p)
@@ -108,11 +140,20 @@ static void read_rdma(struct pl_one_process *p)
 			.n_stores = n,
 			.allow = p->rdma_allow,
 			.n_allow = read_prefixes(&c->rdma.allow, p->rdma_allow),
+			.readers = p->rdma_allow_read,
+			.n_readers = read_prefixes(&c->rdma.allow_read, p->rdma_allow_read),
 			.proxies = p->proxies,
 			.n_proxies = read_prefixes(&c->rdma.proxies, p->proxies),
 			.max_peers = (uint32_t)c->rdma.peers,
+			.max_each = (uint32_t)c->rdma.peers_each,
+			.peer_switch = read_switch(p),
 			.rules = { .check_mac = c->rdma.check_mac,
-				.min_ttl = (uint8_t)c->rdma.min_ttl },
+				.check_vlan = c->rdma.vlan != PL_CONFIG_ANY_VLAN,
+				.vlan = c->rdma.vlan != PL_CONFIG_ANY_VLAN ? (uint16_t)c->rdma.vlan
+									   : 0,
+				.min_ttl = (uint8_t)c->rdma.min_ttl,
+				.max_jump = (uint32_t)c->rdma.max_jump },
+			.any_mac = c->rdma.any_mac,
 			.may_read = c->rdma.read,
 			.silent_ns = c->rdma.silent_ns,
 			.sync_ns = c->rdma.sync_ns },
@@ -128,7 +169,17 @@ static void read_rdma(struct pl_one_process *p)
 
 /* ---- reload ---- */
 
-/* What a reload changes beside the collector: the regions of other writers. */
+/* Rules and points apply at once. */
+static void change_taps(struct pl_one_process *p, const struct pl_config *config)
+{
+	if (!pl_config_same_taps(&p->config, config))
+		pl_warn("reload",
+			"taps: only rules and point are changed by a reload; the other keys, and "
+			"taps that come or go, stay as they were until a restart");
+	pl_taps_change(&p->taps, config);
+}
+
+/* What a reload changes beside the collector: the regions of other writers, and taps. */
 static int change(void *arg, const struct pl_config *config, struct pl_diag *diag)
 {
 	struct pl_one_process *p = arg;
@@ -140,7 +191,19 @@ static int change(void *arg, const struct pl_config *config, struct pl_diag *dia
 		pl_warn("reload",
 			"dta, rdma and the regions that they write stay as they were: a restart "
 			"changes them");
-	return r;
+	if (r == 0 && !pl_config_same_marks(&p->config, config))
+		pl_warn("reload",
+			"marks: only allow, clock_error and the bounds of events are changed by a "
+			"reload; the other keys, and domains that come or go, stay as they were until "
+			"a restart");
+	if (r == 0)
+		r = pl_standing_change(&p->queries, config, diag);
+	if (r < 0)
+		return r;
+	change_taps(p, config);
+	pl_marks_change(&p->marks, config);
+	pl_standing_push_again(&p->queries);
+	return 0;
 }
 
 /* ---- all of it ---- */
@@ -148,6 +211,78 @@ static int change(void *arg, const struct pl_config *config, struct pl_diag *dia
 static void add(struct pl_one_process *p, const struct pl_service_ops *ops, void *s)
 {
 	p->services[p->n++] = (struct pl_service){ ops, s };
+}
+
+static int attach_queries(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
+{
+	struct pl_one_process *p = arg;
+
+	return pl_standing_attach(&p->queries, pipeline, diag);
+}
+
+static void give_segments(void *arg, const struct pl_seg192 *records, uint32_t n)
+{
+	struct pl_taps_one *tap = arg;
+
+	pl_tap_service_give(&tap->service, PL_FLAT_SEG192, records, n);
+}
+
+/* Sockets and outputs are those of a tap of the name. */
+static int add_marks(struct pl_one_process *p, struct pl_diag *diag)
+{
+	int r;
+
+	p->marks.put = put_events;
+	p->marks.arg = p;
+	r = pl_marks_init(&p->marks, &p->config, diag);
+	for (unsigned int i = 0; r == 0 && i < p->marks.n; i++) {
+		struct pl_marks_one *one = p->marks.items[i];
+		struct pl_taps_one *tap;
+
+		p->marks_taps[i] = (struct pl_taps_added){ .name = one->name,
+			.sources = one->ports,
+			.n_sources = one->n_ports,
+			.to = one->to,
+			.n_to = one->n_to,
+			.in = PL_FLAT_MARK128,
+			.out = PL_FLAT_SEG192,
+			.sink = pl_marks_take,
+			.draining = pl_marks_finish,
+			.arg = one };
+		r = pl_taps_add(&p->taps, &p->marks_taps[i], &tap, diag);
+		if (r < 0)
+			break;
+		one->receiver = &tap->service.receiver;
+		one->give = give_segments;
+		one->give_arg = tap;
+	}
+	return r;
+}
+
+/* The taps, which queries name, those of marks, and the queries. */
+static int add_queries(struct pl_one_process *p, struct pl_diag *diag)
+{
+	int r = pl_taps_init(&p->taps, &p->config);
+
+	if (r < 0)
+		return r;
+	r = add_marks(p, diag);
+	if (r < 0)
+		return r;
+	if (p->marks.n > 0)
+		p->collector_options.marks = &p->marks;
+	p->queries.put = put_events;
+	p->queries.arg = p;
+	r = pl_standing_init(&p->queries, &p->taps, &p->config, diag);
+	/* A reload may bring queries where there are taps. */
+	if (r < 0 || p->taps.n + p->queries.n == 0)
+		return r;
+	/* Drained after the taps, whose last records it gets, and after those who write regions,
+	 * whose records the collector reads. */
+	add(p, &pl_standing_service, &p->queries);
+	p->collector_options.ready = attach_queries;
+	p->collector_options.ready_arg = p;
+	return 0;
 }
 
 int pl_one_process_init(struct pl_one_process *p, struct pl_config *config,
@@ -174,6 +309,14 @@ int pl_one_process_init(struct pl_one_process *p, struct pl_config *config,
 	p->collector_options.changed_arg = p;
 	p->collector.o = &p->collector_options;
 	add(p, &pl_report_collector_service, &p->collector);
+	r = add_queries(p, diag);
+	if (r < 0)
+		return r;
+	if (p->marks.n > 0)
+		add(p, &pl_marks_service, &p->marks);
+	/* Drained after those who write regions, which marks read. */
+	if (p->taps.n > 0)
+		add(p, &pl_taps_service, &p->taps);
 	if (p->config.dta.listen != NULL) {
 		read_dta(p);
 		add(p, &pl_translate_service, &p->translate);
@@ -189,7 +332,9 @@ int pl_one_process_init(struct pl_one_process *p, struct pl_config *config,
 
 bool pl_one_process_lost(struct pl_one_process *p)
 {
-	return p->collector.left > 0 || pl_translate_lost(&p->translate) || p->memory.watch.cut > 0;
+	return p->collector.left > 0 || pl_translate_lost(&p->translate) ||
+	       p->memory.watch.cut > 0 || pl_taps_lost(&p->taps) || pl_standing_lost(&p->queries) ||
+	       pl_marks_lost(&p->marks);
 }
 
 int pl_one_process_done(struct pl_one_process *p)
@@ -199,6 +344,9 @@ int pl_one_process_done(struct pl_one_process *p)
 	pl_report_collector_close(&p->collector);
 	r = pl_translate_close(&p->translate);
 	e = pl_memory_server_close(&p->memory);
+	pl_standing_close(&p->queries);
+	pl_taps_close(&p->taps);
+	pl_marks_close(&p->marks);
 	pl_region_readers_done(&p->readers);
 	pl_config_done(&p->config);
 	return r < 0 ? r : e;

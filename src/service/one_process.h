@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What one configuration file has a process do: collect reports, translate DTA, serve memory, show
- * the regions of others. The services are made from it and run by one runtime (runtime.h).
+ * the regions of others, tap interfaces, answer queries. The services are made from it and run by
+ * one runtime (runtime.h).
  */
 #pragma once
 
-#include "service/memory_server.h"
-#include "service/region_reader.h"
+#include "chain/memory_server.h"
+#include "chain/region_reader.h"
+#include "chain/translator.h"
+#include "marks/marks.h"
 #include "service/report_collector.h"
-#include "service/translator.h"
+#include "service/standing.h"
+#include "service/taps.h"
 
 struct pl_one_process {
 	struct pl_config config; /* of the parts but the collector; as it was at the start */
@@ -19,11 +23,17 @@ struct pl_one_process {
 	struct pl_memory_server_options memory_options;
 	struct pl_memory_server memory;
 	struct pl_region_readers readers;
+	struct pl_taps taps;
+	struct pl_standing queries;
+	struct pl_marks marks;
+	struct pl_taps_added marks_taps[PL_CONFIG_MARKS_MAX];
 	/* What the options point to. */
 	const char *names[PL_CONFIG_REGIONS_MAX], *paths[PL_CONFIG_REGIONS_MAX];
 	struct pl_collector_store stores[PL_CONFIG_REGIONS_MAX];
 	struct pl_prefix dta_allow[PL_CONFIG_PREFIXES_MAX];
 	struct pl_prefix rdma_allow[PL_CONFIG_PREFIXES_MAX], proxies[PL_CONFIG_PREFIXES_MAX];
+	struct pl_prefix rdma_allow_read[PL_CONFIG_PREFIXES_MAX];
+	struct pl_collector_switch peer_switch;
 	struct pl_service services[PL_SERVICES_MAX];
 	unsigned int n;
 };

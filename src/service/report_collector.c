@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Runs the collector of reports. */
 #include "service/report_collector.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/num.h"
-#include "service/notify.h"
+#include "runtime/notify.h"
 #include "web/webconf.h"
 
 #define STATUS_NS (UINT64_C(10) * 1000000000u)
@@ -86,6 +87,13 @@ static int opened(void *arg, const struct pl_config *config, struct pl_diag *dia
 	return c->opening->opened(c->opening->arg, diag);
 }
 
+static int ready(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
+{
+	const struct pl_report_collector *c = arg;
+
+	return c->o->ready != NULL ? c->o->ready(c->o->ready_arg, pipeline, diag) : 0;
+}
+
 static void more_metrics(void *arg, struct pl_exposition *page)
 {
 	(void)arg;
@@ -101,10 +109,13 @@ static bool more_ready(void *arg, struct pl_json *json)
 static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
 {
 	struct pl_report_collector *c = s;
-	struct pl_daemon_hooks hooks = { .opened = opened, .arg = c, .rights = opening->rights };
+	struct pl_daemon_hooks hooks = {
+		.opened = opened, .ready = ready, .arg = c, .rights = opening->rights
+	};
 	int r;
 
 	hooks.more.metrics = more_metrics;
+	hooks.marks = c->o->marks;
 	if (!c->o->alone)
 		hooks.more.ready = more_ready;
 	c->opening = opening;
@@ -181,6 +192,10 @@ static int change(struct pl_report_collector *c, struct pl_config *config, struc
 		pl_pipeline_reload_failed(d->pipeline);
 	} else {
 		r = pl_pipeline_reload(d->pipeline, config, diag);
+		/* The services beside the collector go back to what they had. */
+		if (r < 0 && c->o->changed != NULL)
+			(void)c->o->changed(
+				c->o->changed_arg, pl_pipeline_config(d->pipeline), NULL);
 	}
 	if (r < 0) {
 		pl_config_done(config);

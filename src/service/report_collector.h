@@ -5,8 +5,8 @@
  */
 #pragma once
 
+#include "runtime/runtime.h"
 #include "service/daemon.h"
-#include "service/runtime.h"
 
 struct pl_report_collector_options {
 	const char *file;  /* the configuration's; NULL: none */
@@ -18,8 +18,12 @@ struct pl_report_collector_options {
 	 * refuses all of it. NULL: nothing. */
 	int (*changed)(void *arg, const struct pl_config *config, struct pl_diag *diag);
 	void *changed_arg;
-	bool alone; /* there is no other service */
-	void *arg;  /* of load */
+	/* The last chance to add an output, when all services are open. NULL: nothing. */
+	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag);
+	void *ready_arg;
+	struct pl_marks *marks; /* shown at /api/v1/segments; NULL: there are none */
+	bool alone;             /* there is no other service */
+	void *arg;              /* of load */
 };
 
 struct pl_report_collector {

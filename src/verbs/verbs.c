@@ -23,6 +23,17 @@ void pl_verbs_self(const struct pl_verbs *v, struct pl_verbs_self *ret)
 	memcpy(ret->mac, v->mac, 6);
 }
 
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_verbs_counters, __VA_ARGS__)
+#include "verbs/verbs_stats.def"
+#define PL_VERBS_EVENT(id, name, help)                                                             \
+	PL_STAT(COUNTER, id, name, "pathline_rdma_nic_" name, NULL, help)
+#include "verbs/events.def"
+#undef PL_VERBS_EVENT
+#undef PL_STAT
+};
+const struct pl_stats pl_verbs_stats_list = { stat_rows, sizeof(stat_rows) / sizeof(stat_rows[0]) };
+
 const struct pl_verbs_counters *pl_verbs_counters(const struct pl_verbs *v)
 {
 	return &v->counters;

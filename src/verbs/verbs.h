@@ -27,6 +27,7 @@
 
 #include "base/counter.h"
 #include "base/diag.h"
+#include "base/stats.h"
 #include "rdma/cm.h"
 #include "rdma/responder.h"
 
@@ -162,19 +163,14 @@ int pl_verbs_reject(struct pl_verbs *v, uint32_t id, const void *private, uint8_
 int pl_verbs_disconnect(struct pl_verbs *v, uint32_t id);
 
 struct pl_verbs_counters {
-	struct pl_counter immediates;      /* = fetched + what waits + immediates_lost */
-	struct pl_counter immediates_lost; /* nobody fetched them in time */
-	struct pl_counter flushed;         /* receives given back by queue pairs in error */
-	struct pl_counter failed;          /* receives that ended with another fault */
-	struct pl_counter broken;          /* queue pairs that went to error */
-	struct pl_counter unposted;        /* receives that the NIC did not take back */
-	struct pl_counter news_lost;
-	struct pl_counter qps, connections;          /* made, since it was opened */
-	struct pl_counter requests, refused, closed; /* by the connection manager */
+#define PL_STAT PL_STAT_COUNTER_MEMBER
+#include "verbs/verbs_stats.def"
+#undef PL_STAT
 #define PL_VERBS_EVENT(id, name, help) struct pl_counter id;
 #include "verbs/events.def"
 #undef PL_VERBS_EVENT
 };
+extern const struct pl_stats pl_verbs_stats_list; /* with the events */
 
 const struct pl_verbs_counters *pl_verbs_counters(const struct pl_verbs *v);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Checks passwords and tokens. */
 #include "web/auth.h"
 
 #include <errno.h>

@@ -37,6 +37,8 @@ struct pl_client {
 	bool (*data)(void *arg, const char *bytes, size_t n);
 	void *arg;
 	const volatile int *stop;
+	void (*tick)(void *arg); /* of a stream; NULL: none */
+	void *tick_arg;
 	bool streaming, began, ended;
 };
 
@@ -204,6 +206,8 @@ static int on_progress(
 	(void)now;
 	(void)up_total;
 	(void)up_now;
+	if (c->tick != NULL)
+		c->tick(c->tick_arg);
 	return c->stop != NULL && *c->stop != 0;
 }
 
@@ -269,7 +273,9 @@ static int exit_of_status(long status)
 	case 403:
 		return PL_EXIT_PRIVILEGE;
 	case 429:
+	case 502: /* of a proxy whose daemon is being started again, as 504 */
 	case 503:
+	case 504:
 		return PL_EXIT_UNAVAILABLE;
 	default:
 		return PL_EXIT_FAILED;
@@ -337,6 +343,12 @@ int pl_client_get(struct pl_client *c, const char *path, json_t **ret, struct pl
 	}
 	*ret = got;
 	return 0;
+}
+
+void pl_client_set_tick(struct pl_client *c, void (*tick)(void *arg), void *arg)
+{
+	c->tick = tick;
+	c->tick_arg = arg;
 }
 
 int pl_client_stream(struct pl_client *c, const char *path,

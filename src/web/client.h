@@ -70,6 +70,9 @@ int pl_client_stream(struct pl_client *client, const char *path,
 	bool (*data)(void *arg, const char *bytes, size_t n), void *arg, const volatile int *stop,
 	bool *ret_began, struct pl_diag *diag);
 
+/* `tick` is called while an answer is waited for, about once a second or more often. */
+void pl_client_set_tick(struct pl_client *client, void (*tick)(void *arg), void *arg);
+
 /* "where=…" and the like, encoded, behind what is in dst; the first one begins with "?". False when
  * it does not fit. */
 bool pl_client_parameter(char *dst, size_t cap, const char *name, const char *value);

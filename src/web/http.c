@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The server's life: sockets, the thread, connections and their deadlines. */
 #include "web/http.h"
+#include "base/stats.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -15,10 +16,10 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/local_socket.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "web/http_internal.h"
@@ -146,57 +147,21 @@ void pl_http_wake(struct pl_http *h)
 
 /* ---- opening ---- */
 
-/* Whether somebody serves the Unix socket of that name. */
-static bool is_served(const struct sockaddr_un *addr)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool served = fd >= 0 && (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 ||
-					 errno == EAGAIN);
-
-	if (fd >= 0)
-		close(fd);
-	return served;
-}
-
+/* For owner and group. */
 static int bind_local(struct pl_http *h, const char *path, struct pl_diag *diag)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	struct stat st;
-	mode_t mask;
-	int fd, r;
+	int fd;
 
-	if (strlen(path) >= sizeof(addr.sun_path)) {
-		pl_diag_set(diag, "%s: too long for the path of a Unix socket", path);
-		return -ENAMETOOLONG;
-	}
-	memcpy(addr.sun_path, path, strlen(path) + 1);
-	/* Only a socket is replaced, and only a dead one. */
-	if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
-		if (is_served(&addr)) {
-			pl_diag_set(diag, "%s: another process listens on it", path);
-			return -EADDRINUSE;
-		}
-		unlink(path);
-	}
 	h->socket_path = strdup(path);
 	if (h->socket_path == NULL)
 		return -ENOMEM;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	/* Owner and group, from the first moment. */
-	mask = umask(0117);
-	r = fd < 0 || bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
-	umask(mask);
-	if (r == 0 && listen(fd, BACKLOG) < 0)
-		r = -errno;
-	if (r == 0)
-		return fd;
-	pl_diag_set(diag, "cannot listen on %s: %s", path, strerrordesc_np(-r));
+	fd = pl_local_listen(path, 0660, BACKLOG, diag);
 	if (fd >= 0)
-		close(fd);
+		return fd;
 	/* Whatever is there is not ours. */
 	free(h->socket_path);
 	h->socket_path = NULL;
-	return r;
+	return fd;
 }
 
 static int copy_names(struct pl_http *h, const struct pl_http_options *options)
@@ -495,6 +460,13 @@ const char *pl_http_address(const struct pl_http *http)
 {
 	return http->address;
 }
+
+static const struct pl_stat stat_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_http_counters, __VA_ARGS__)
+#include "web/http_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_http_stats_list = { stat_rows, sizeof(stat_rows) / sizeof(stat_rows[0]) };
 
 const struct pl_http_counters *pl_http_counters(const struct pl_http *http)
 {

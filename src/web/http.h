@@ -24,6 +24,7 @@
 #include "base/buf.h"
 #include "base/counter.h"
 #include "base/diag.h"
+#include "base/stats.h"
 #include "web/request.h"
 #include "web/webconf.h"
 
@@ -115,15 +116,11 @@ enum pl_http_code {
 
 struct pl_http_counters {
 	struct pl_counter answers[PL_HTTP_CODE_MAX];
-	struct pl_counter connections;  /* accepted */
-	struct pl_counter expired;      /* ended by a deadline */
-	struct pl_counter ended;        /* ended before, for want of room */
-	struct pl_counter refused;      /* not taken: too many of their address, or of all */
-	struct pl_counter streams;      /* streams begun */
-	struct pl_counter auth_failed;  /* requests with no or wrong credentials */
-	struct pl_counter auth_limited; /* refused unseen: too many failures, or checks waiting */
-	struct pl_counter cert_refused; /* connections without the client certificate asked for */
+#define PL_STAT PL_STAT_COUNTER_MEMBER
+#include "web/http_stats.def"
+#undef PL_STAT
 };
+extern const struct pl_stats pl_http_stats_list;
 
 struct pl_http;
 

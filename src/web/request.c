@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads the parts of HTTP requests. */
 #include "web/request.h"
 
 #include <errno.h>

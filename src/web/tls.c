@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Checks the TLS options, certificates and keys of the web configuration. */
 #include "web/tls.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads the file that says who may ask. */
 #include "web/webconf.h"
 
 #include <errno.h>

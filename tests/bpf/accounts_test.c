@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The detector in the kernel with its ticks: what it tells without a report, rules changed while it
- * runs, rings that are full, tables that are full, copies of settled reports, a process without the
+ * runs, rings that are full, shares of one, tables that are full, copies of settled reports, a process without the
  * right to load it. After each the accounts are closed. Exit code 77 when the kernel does not let
  * us load programs.
  */
@@ -109,6 +109,29 @@ static void poll_and_tick(void)
 	pl_kernel_detect_tick(kd, now_ns, ts_ns, &events);
 }
 
+static struct pl_gen *generated(const struct pl_gen_cfg *cfg)
+{
+	struct pl_diag diag = { 0 };
+	struct pl_gen *gen = NULL;
+
+	if (pl_gen_new(&gen, cfg, &diag) < 0) {
+		printf("Bail out! %s\n", diag.text);
+		exit(1);
+	}
+	return gen;
+}
+
+static struct pl_gen *generate_bitmap(uint16_t bitmap)
+{
+	return generated(&(struct pl_gen_cfg){ .topology = "chain:3",
+		.flows = 1,
+		.report = PL_GEN_REPORT_V10,
+		.version = PL_GEN_INT_V10,
+		.mode = PL_GEN_MD,
+		.carrier = PL_GEN_UDP,
+		.bitmap = bitmap });
+}
+
 /* n reports of 3 hops over `flows` flows, queue depth as given. */
 static struct pl_gen *generate(uint32_t flows, double depth, double loss)
 {
@@ -120,14 +143,8 @@ static struct pl_gen *generate(uint32_t flows, double depth, double loss)
 		.carrier = PL_GEN_UDP,
 		.queue = { PL_DIST_CONST, depth, 0 },
 		.loss = loss };
-	struct pl_diag diag = { 0 };
-	struct pl_gen *gen = NULL;
 
-	if (pl_gen_new(&gen, &cfg, &diag) < 0) {
-		printf("Bail out! %s\n", diag.text);
-		exit(1);
-	}
-	return gen;
+	return generated(&cfg);
 }
 
 static void feed(struct pl_gen *gen, uint32_t n)
@@ -259,6 +276,135 @@ static void test_rings(void)
 	pl_kernel_detect_free(kd);
 }
 
+/* n reports that the program escalates, from 10.9.x.host. */
+static void flood(const struct pl_packet *like, uint8_t host, uint32_t n)
+{
+	uint8_t bytes[512];
+	struct pl_packet pkt = *like;
+
+	if (like->len > sizeof(bytes))
+		abort();
+	memcpy(bytes, like->data, like->len);
+	memcpy(bytes + 26, (uint8_t[]){ 10, 9, 0, host }, 4);
+	bytes[42] = 0xff; /* no version of reports */
+	pkt.data = bytes;
+	for (; n > 0; n--)
+		send_one(&pkt);
+}
+
+static uint32_t frames_of(uint8_t host)
+{
+	uint32_t n, sum = 0;
+
+	while ((n = pl_kernel_frames(pl_kernel_detect_kernel(kd), &frames, of)) > 0) {
+		for (uint32_t i = 0; i < n; i++)
+			sum += frames.pkts[i].data[29] == host;
+	}
+	return sum;
+}
+
+/* Sources that flood leave room in the ring for others; once it is emptied they have theirs. */
+static void test_shares(void)
+{
+	const struct pl_detect_options none = { 0 };
+	struct pl_gen *gen = generate(1, 5, 0);
+	struct pl_kernel_counters c;
+	uint64_t one, all;
+	uint32_t room;
+
+	if (pl_gen_next(gen, UINT64_MAX, &batch) < 1)
+		abort();
+	room = (1u << 16) / (uint32_t)pl_kernel_ring_room(24 + batch.pkts[0].len);
+	open_with(&none, 1 << 16);
+	flood(&batch.pkts[0], 1, 2 * room);
+	c = counters();
+	one = 2 * room - c.escalated_over_share;
+	ok(one >= room * 7 / 10 - 2 && one <= room * 7 / 10 + 2,
+		"one source fills seven tenths of a ring of %u frames: %u", room,
+		(unsigned int)one);
+	flood(&batch.pkts[0], 2, 10);
+	eq(counters().escalated_over_share, 2 * room - one, "another source has room");
+	for (unsigned int host = 2; host < 8; host++)
+		flood(&batch.pkts[0], (uint8_t)host, room);
+	all = counters().escalated_over_share;
+	flood(&batch.pkts[0], 8, 2);
+	eq(counters().escalated_over_share, all, "one more behind seven that flood has, too");
+	eq(counters().escalated_lost, 0, "the ring is never full");
+	eq(frames_of(8), 2, "its frames come up");
+	flood(&batch.pkts[0], 1, room / 2);
+	eq(counters().escalated_over_share, all, "an emptied ring is anybody's again");
+	eq(frames_of(1), room / 2, "and what was put there comes up");
+	closed("shares");
+	pl_gen_free(gen);
+	pl_kernel_detect_free(kd);
+}
+
+/* n reports from 10.9.0.host, of a flow that nobody saw before each. */
+static void new_flows(struct pl_gen *gen, uint8_t host, uint32_t n)
+{
+	static uint8_t bytes[2048];
+
+	while (n > 0) {
+		int got = pl_gen_next(gen, UINT64_MAX, &batch);
+
+		for (int i = 0; i < got && n > 0; i++, n--) {
+			struct pl_packet p = batch.pkts[i];
+
+			memcpy(bytes, p.data, p.len);
+			memcpy(bytes + 26, (uint8_t[]){ 10, 9, 0, host }, 4);
+			p.data = bytes;
+			later(1000);
+			send_one(&p);
+		}
+	}
+}
+
+static uint64_t started(void)
+{
+	return counters().core.events[PL_EVENT_FLOW_START];
+}
+
+/* A source that makes events leaves room in their ring for those of others. */
+static void test_event_shares(void)
+{
+	struct pl_gen *gen = generate(20000, 5, 0);
+	const uint32_t room = (1u << 16) / (uint32_t)pl_kernel_ring_room(sizeof(struct pl_event));
+	struct pl_detect_options o;
+	struct pl_kernel_counters c;
+	uint64_t one, before;
+
+	pl_detect_defaults(&o);
+	o.flow_start = true;
+	o.limit_interval_ns = 1;
+	open_with(&o, 1 << 16);
+	new_flows(gen, 1, 2 * room);
+	one = started();
+	ok(one >= room * 7 / 10 - 2 && one <= room * 7 / 10 + 2,
+		"one source fills seven tenths of a ring of %u events: %u", room,
+		(unsigned int)one);
+	c = counters();
+	eq(c.events_over_share, c.core.events_dropped, "what is above its share is counted");
+	new_flows(gen, 2, 12);
+	ok(started() - one >= 10, "another source is heard: %u of 12 reports, two of them proof",
+		(unsigned int)(started() - one));
+	for (uint8_t host = 2; host < 8; host++)
+		new_flows(gen, host, room);
+	before = started();
+	new_flows(gen, 8, 6);
+	ok(started() - before >= 4, "and one more behind seven that flood: %u of 6",
+		(unsigned int)(started() - before));
+	c = counters();
+	eq(c.events_over_share, c.core.events_dropped, "the ring is never full");
+	events.n = 0;
+	eq(pl_kernel_detect_poll(kd, now_ns, ts_ns, &events), started(), "all come up");
+	before = started();
+	new_flows(gen, 1, room / 2);
+	eq(started() - before, room / 2, "an emptied ring is anybody's again");
+	closed("shares of events");
+	pl_gen_free(gen);
+	pl_kernel_detect_free(kd);
+}
+
 static void test_tables(void)
 {
 	struct pl_detect_options o;
@@ -288,6 +434,45 @@ static void test_tables(void)
 		live, "flows made = live + aged + evicted");
 	closed("tables full");
 	pl_gen_free(gen);
+	pl_kernel_detect_free(kd);
+}
+
+/* --- layouts of hops --- */
+
+/* A report with that bitmap; true when it came up for its layout, as the frame that is taken last. */
+static bool asks(uint16_t bitmap)
+{
+	struct pl_gen *gen = generate_bitmap(bitmap);
+	unsigned int n;
+
+	feed(gen, 1);
+	pl_gen_free(gen);
+	n = pl_kernel_frames(pl_kernel_detect_kernel(kd), &frames, of);
+	return n == 1 && of[0].layout;
+}
+
+/* One exporter asks for all there are, and another one is served all the same. */
+static void test_layouts(void)
+{
+	const struct pl_addr one = { .b = { 1 } }, other = { .b = { 2 } };
+	struct pl_detect_options none = { 0 };
+	struct pl_kernel *kernel;
+	unsigned int asked = 0, learned = 0;
+
+	open_with(&none, 1 << 20);
+	kernel = pl_kernel_detect_kernel(kd);
+	ok(asks(0xe100) && asks(0xe100), "what nobody vouches for is not learned");
+	for (unsigned int i = 0; i < 127; i++) {
+		if (!asks((uint16_t)(0x8000 | i << 8)))
+			continue;
+		asked++;
+		learned += pl_kernel_learn(kernel, &frames.pkts[0], &one);
+	}
+	ok(asked > 100, "%u layouts are asked for", asked);
+	eq(learned, PL_KERNEL_LAYOUTS_SHARE, "one source has its share of the table");
+	eq(counters().layouts_full, asked - learned, "the rest is counted");
+	ok(asks(0xfe00) && pl_kernel_learn(kernel, &frames.pkts[0], &other), "another has its own");
+	ok(!asks(0xfe00), "whose reports are settled from then on");
 	pl_kernel_detect_free(kd);
 }
 
@@ -529,15 +714,19 @@ int main(int argc, char **argv)
 	if (pl_event_batch_init(&events, 65536) < 0 || pl_cpu_pin(0) < 0)
 		return 1;
 	test_levels();
-	test_loss();
-	test_rings();
+	test_shares();
+	test_event_shares();
 	test_tables();
+	test_refused();
+	/* An emulated machine takes half a minute to verify the program, once for each of these. */
 	if (argc < 2) {
+		test_loss();
+		test_rings();
+		test_layouts();
 		test_mixed();
 		test_silent();
+		test_exporters();
 	}
-	test_exporters();
-	test_refused();
 	pl_event_batch_done(&events);
 	return pl_test_done();
 }

@@ -228,6 +228,22 @@ static bool wanted(const struct pl_packet *pkt)
 	return false;
 }
 
+/* Each layout is learned at once, from another exporter each time: shares are held elsewhere. */
+static void take_frames(void)
+{
+	static uint32_t exporters;
+	const unsigned int n = pl_kernel_frames(kernel, &frames, settled_frames);
+
+	for (unsigned int i = 0; i < n; i++) {
+		exporters += settled_frames[i].layout;
+		if (settled_frames[i].layout)
+			(void)pl_kernel_learn(kernel, &frames.pkts[i],
+				&(struct pl_addr){
+					.b = { exporters >> 16, exporters >> 8, exporters, 1 } });
+	}
+	books.frames += n;
+}
+
 /* One frame through both; false when they part. */
 static bool both(const struct pl_packet *given)
 {
@@ -281,7 +297,7 @@ static bool both(const struct pl_packet *given)
 			break;
 		escalate = pl_direct_try(&direct, &direct.layouts, &scratch, &pkt, now_ns);
 	}
-	books.frames += pl_kernel_frames(kernel, &frames, settled_frames);
+	take_frames();
 	return true;
 }
 
@@ -291,7 +307,7 @@ static bool same_counters(void)
 	bool good = pl_kernel_counters(kernel, &c) == 0;
 	uint64_t slow = 0;
 
-	books.frames += pl_kernel_frames(kernel, &frames, settled_frames);
+	take_frames();
 	good = eq(c.packets, books.packets - books.passed, "report traffic is counted") && good;
 	good = eq(c.settled, books.settled, "settled reports are counted") && good;
 	for (unsigned int i = 1; i < PL_ESCALATION_MAX; i++)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The kernel detector's accounts on the kernel of Debian's package, which boots in an emulated machine.
+"""The kernel detector's accounts, or the tap's programs, on the kernel of Debian's package, which boots in an emulated machine.
 usage: old_kernel.py PROGRAM FOLDER   PROGRAM: what is run in it, TAP on standard output; FOLDER: where the guest's image
 is kept"""
 import os
@@ -13,6 +13,8 @@ from lib import tap  # noqa: E402
 
 PROGRAM, FOLDER = sys.argv[1:3]
 SCRIPT = """echo "# Linux $(uname -r)"
+insmod /modules/sch_ingress.ko
+insmod /modules/cls_bpf.ko
 /bin/program short
 echo "exit code $?"
 """

@@ -5,9 +5,9 @@
  * dump.
  */
 #include "base/buf.h"
+#include "chain/dta_check.h"
+#include "chain/dta_conf.h"
 #include "fuzz.h"
-#include "service/dta_check.h"
-#include "service/dta_conf.h"
 
 static void look_at_name(const char *name)
 {

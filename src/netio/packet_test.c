@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A packet port that forwards, on a veth pair in a network namespace of the test's own: whoever
+ * receives is told of the interface, also when whoever sends was there first. Needs root.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/test.h"
+#include "netio/port.h"
+#include "netio/rtnl.h"
+
+#define FRAME_BYTES 60
+
+static struct pl_port *port;
+
+static int send_one(void)
+{
+	static const uint8_t frame[FRAME_BYTES] = { 2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88,
+		0xb5 };
+	static struct pl_batch batch;
+
+	batch.n = 1;
+	batch.pkts[0] = (struct pl_packet){
+		.data = frame, .len = FRAME_BYTES, .wire_len = FRAME_BYTES, .link = PL_LINK_ETHERNET
+	};
+	return pl_port_send(port, &batch, NULL);
+}
+
+/* What receiving tells, with a frame sent before each time that it is asked; 0: nothing in all the
+ * time. */
+static int news(void)
+{
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+	static struct pl_batch batch;
+
+	while (pl_clock_mono_ns() < until) {
+		int r;
+
+		(void)send_one();
+		r = pl_port_recv(port, &batch, 20, NULL);
+		if (r < 0)
+			return r;
+		if (r > 0)
+			pl_port_release(port, &batch);
+	}
+	return 0;
+}
+
+/* The same in the end; there may be other news before, as of a carrier. */
+static bool comes_to(int wanted)
+{
+	int r = news();
+
+	while (r != wanted && r != 0)
+		r = news();
+	return r == wanted;
+}
+
+static int make(void)
+{
+	int r = pl_rtnl_veth("plf0", "plf1", -1, 1);
+
+	if (r == 0)
+		r = pl_rtnl_up("plf1", true);
+	return r == 0 ? pl_rtnl_up("plf0", true) : r;
+}
+
+static int set_down(void)
+{
+	return pl_rtnl_up("plf0", false);
+}
+
+static int set_up(void)
+{
+	return pl_rtnl_up("plf0", true);
+}
+
+static int rename_to(const char *from, const char *to)
+{
+	struct ifreq ifr = { 0 };
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int r;
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", from);
+	snprintf(ifr.ifr_newname, sizeof(ifr.ifr_newname), "%s", to);
+	r = ioctl(fd, SIOCSIFNAME, &ifr) < 0 ? -errno : 0;
+	close(fd);
+	return r;
+}
+
+static int name_anew(void)
+{
+	return rename_to("plf0", "plf2");
+}
+
+static int name_back(void)
+{
+	return rename_to("plf2", "plf0");
+}
+
+static int take_carrier(void)
+{
+	return pl_rtnl_up("plf1", false);
+}
+
+static int give_carrier(void)
+{
+	return pl_rtnl_up("plf1", true);
+}
+
+static int take_away(void)
+{
+	return pl_rtnl_remove("plf1");
+}
+
+static void test_changes(void)
+{
+	static const struct {
+		const char *what;
+		int (*change)(void);
+		int told;
+	} rows[] = {
+		{ "set down", set_down, -ENETDOWN },
+		{ "renamed while down", name_anew, -ENETDOWN },
+		{ "named as before", name_back, -ENETDOWN },
+		{ "set up", set_up, -EAGAIN },
+		{ "without a carrier", take_carrier, -ENETDOWN },
+		{ "with its carrier again", give_carrier, -EAGAIN },
+		{ "removed", take_away, -ENETDOWN },
+		{ "made again", make, -EAGAIN },
+		{ "removed again", take_away, -ENETDOWN },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		eq((uint64_t)rows[i].change(), 0, "an interface that is %s", rows[i].what);
+		ok(comes_to(rows[i].told), "%s: whoever receives is told", rows[i].what);
+		if (rows[i].told == -ENETDOWN)
+			ok(send_one() < 0, "%s: nothing is sent", rows[i].what);
+	}
+}
+
+int main(void)
+{
+	const struct pl_port_options options = { .sends = true, .tap_bytes = 2048 };
+	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+	struct pl_diag diag = { .text = "" };
+	static struct pl_batch batch;
+	int r;
+
+	if (geteuid() != 0 || unshare(CLONE_NEWNET) < 0)
+		return pl_test_skip("needs root and network namespaces");
+	if (!ok(pl_rtnl_hush() == 0 && make() == 0, "a veth pair"))
+		return pl_test_done();
+	r = pl_port_open(&port, "packet:plf0", PL_PORT_RECV, &options, &diag);
+	if (!ok(r == 0, "a port that forwards: %s", diag.text))
+		return pl_test_done();
+	/* The carrier comes in its time, which may be told or have been so at the opening. */
+	while (send_one() != 1 && pl_clock_mono_ns() < until) {
+		if (pl_port_recv(port, &batch, 20, NULL) > 0)
+			pl_port_release(port, &batch);
+	}
+	eq((uint64_t)send_one(), 1, "a frame is sent");
+	test_changes();
+	(void)pl_port_close(port);
+	return pl_test_done();
+}

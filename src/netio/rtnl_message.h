@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Requests to rtnetlink, built attribute by attribute; for rtnl.c and rtnl_net.c. */
+#pragma once
+
+#include <linux/rtnetlink.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PL_RTNL_REQUEST_BYTES 4096
+
+struct pl_rtnl_request {
+	union {
+		struct nlmsghdr h;
+		uint8_t bytes[PL_RTNL_REQUEST_BYTES];
+	} u;
+};
+
+/* A request of this type that is acknowledged, with `bytes` of zeroes as its fixed part, which is
+ * returned. */
+void *pl_rtnl_begin(struct pl_rtnl_request *q, uint16_t type, uint16_t flags, size_t bytes);
+/* Zeroed room at the end of the message, aligned as netlink wants it. Asserts that it is there. */
+void *pl_rtnl_room(struct pl_rtnl_request *q, size_t bytes);
+void pl_rtnl_add(struct pl_rtnl_request *q, uint16_t type, const void *data, size_t bytes);
+/* An attribute that holds others; its place, for the end of it. */
+uint32_t pl_rtnl_nest(struct pl_rtnl_request *q, uint16_t type);
+void pl_rtnl_nest_end(struct pl_rtnl_request *q, uint32_t at);
+/* Sends it in the calling thread's network namespace and waits for the kernel's word: 0, or a
+ * negative errno. */
+int pl_rtnl_ask(struct pl_rtnl_request *q);

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The configuration of the taps of a process. */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "flow/cache.h"
+#include "kafka/kafka.h"
+#include "lang/lang.h"
+#include "netio/port.h"
+#include "netio/uri.h"
+#include "pipeline/config.h"
+#include "pipeline/config_words.h"
+#include "pipeline/tap_to.h"
+#include "tap/kernel.h"
+#include "tap/source.h"
+
+#define NAME_BYTES 32
+
+/* In the order of enum pl_config_tap_records. */
+static const char *const records[] = { "packets", "flows", "dns", NULL };
+
+static int check_name(const char *value, struct pl_diag *diag)
+{
+	const size_t n =
+		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.");
+
+	if (pl_config_query_stream(value) != PL_QUERY_STREAMS) {
+		pl_diag_set(diag,
+			"no tap is called \"%s\": in the key from of queries that is what this process collects",
+			value);
+		return -EINVAL;
+	}
+	if (n > 0 && n <= NAME_BYTES && value[n] == '\0')
+		return 0;
+	pl_diag_set(diag, "the name of a tap has 1 to %d letters, digits, '_', '-' and '.'",
+		NAME_BYTES);
+	return -EINVAL;
+}
+
+static int check_source(const char *value, struct pl_diag *diag)
+{
+	const uint32_t can = pl_port_uri_can(value);
+	char port[PL_URI_TEXT_MAX];
+	int r;
+
+	if (pl_tap_kernel_is(value))
+		return pl_tap_kernel_check(value, false, diag);
+	/* A misspelt kind of port is not to pass for the name of a file. */
+	if (pl_port_uri_scheme(value) == NULL || strcmp(value, "pcap:-") == 0 ||
+		((can & PL_PORT_CAN_LIVE) != 0 &&
+			(can & (PL_PORT_CAN_INTERFACE | PL_PORT_CAN_DATAGRAMS)) == 0)) {
+		pl_diag_set(diag,
+			"\"%s\" is no source of a tap: packet:INTERFACE, afxdp:INTERFACE, xdp:INTERFACE, "
+			"tc:INTERFACE, "
+			"udp://HOST:PORT (records as tmpkt/1) or pcap:FILE",
+			value);
+		return -EINVAL;
+	}
+	r = pl_tap_source_tmpkt(value, port, sizeof(port), diag);
+	return r < 0 || pl_port_uri_sockets(port, diag) < 0 ? -EINVAL : 0;
+}
+
+static int check_rule(const char *value, struct pl_diag *diag)
+{
+	struct pl_tap_rules rules = { .n = 0 };
+
+	return pl_tap_rules_add(&rules, value, diag);
+}
+
+/* Kinds of outputs; those of a path have it behind the colon, the others two slashes. */
+static const struct {
+	const char *kind;
+	bool path;
+} outputs[] = { { "udp", false }, { "kafka", false }, { "clickhouse", false }, { "region", true },
+	{ "file", true } };
+
+int pl_tap_to_check(const char *uri, struct pl_diag *diag)
+{
+	const size_t kind = strcspn(uri, ":");
+	const char *rest = uri + kind + (uri[kind] == ':');
+	const char *why =
+		uri[kind] == '\0' && strchr(uri, '/') != NULL ? " (a file is file:PATH)" : "";
+
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+		if (strlen(outputs[i].kind) != kind || strncmp(uri, outputs[i].kind, kind) != 0)
+			continue;
+		if (uri[kind] == '\0') {
+			why = ", there is nothing behind its kind";
+		} else if (outputs[i].path && (*rest == '\0' || *rest == '?')) {
+			pl_diag_set(diag, "'%s': no path behind the colon; write %s:PATH", uri,
+				outputs[i].kind);
+			return -EINVAL;
+		} else {
+			return strcmp(outputs[i].kind, "kafka") == 0 ? pl_kafka_check(diag) : 0;
+		}
+	}
+	pl_diag_set(diag,
+		"'%s' is no output%s: records of a tap go to udp://HOST:PORT, kafka://HOST/TOPIC, "
+		"clickhouse://HOST/TABLE, region:PATH or file:PATH",
+		uri, why);
+	return -EINVAL;
+}
+
+/* clang-format off */
+#define AT(member) .offset = offsetof(struct pl_config_tap, member)
+const struct pl_conf_row pl_config_tap_rows[] = {
+	{ .key = "name", .type = PL_CONF_STRING, AT(name), .required = true, .def = "eth0", .check = check_name,
+	  .help = "Name of the tap, for the metrics page." },
+	{ .key = "sources", .type = PL_CONF_STRINGS, AT(sources), .required = true, .def = "[\"packet:eth0\"]", .min = 1, .max = 32, .check = check_source,
+	  .help = "Where its packets come from: packet:INTERFACE (copies of what enters and leaves), afxdp:INTERFACE (takes what enters), xdp:INTERFACE or tc:INTERFACE (the kernel makes the records: of what enters, of both directions), udp://HOST:PORT (records that others send as tmpkt/1), or pcap:FILE, which is read once." },
+	{ .key = "rules", .type = PL_CONF_STRINGS, AT(rules), .max = PL_TAP_RULES_MAX, .check = check_rule,
+	  .help = "Which packets become records, such as \"skip proto=udp port=53\" or \"take net=10.0.0.0/8 sample=100\"; the first rule that matches decides. Changed by a reload." },
+	{ .key = "point", .type = PL_CONF_U64, AT(point), .def = "0", .max = PL_OBS_POINT_MASK,
+	  .help = "Number of this observation point, in every record. Changed by a reload." },
+	{ .key = "inner", .type = PL_CONF_BOOL, AT(inner), .def = "false",
+	  .help = "Of packets in a tunnel: the addresses and ports of the inner packet." },
+	{ .key = "records", .type = PL_CONF_CHOICE, AT(records), .def = "packets", .choices = records,
+	  .help = "Records that go to the outputs of the key to: of packets, of flows (both directions of a connection, with round-trip times and retransmissions), or of DNS messages." },
+	{ .key = "to", .type = PL_CONF_STRINGS, AT(to), .max = 8, .check = pl_tap_to_check,
+	  .help = "Where its records go: udp://HOST:PORT (tmpkt/1), kafka://HOST/TOPIC, clickhouse://HOST/TABLE, region:PATH, file:PATH." },
+	{ .key = "exporter", .type = PL_CONF_U64, AT(exporter), .def = "0", .max = UINT32_MAX,
+	  .help = "Number that identifies this exporter in tmpkt/1 datagrams." },
+	{ .key = "flows.idle", .type = PL_CONF_DURATION, AT(flows.idle_ns), .def = "15s", .min = 1000000, .max = UINT64_C(864000000000000),
+	  .help = "A flow without packets for this time is over." },
+	{ .key = "flows.active", .type = PL_CONF_DURATION, AT(flows.active_ns), .def = "1m", .min = 1000000, .max = UINT64_C(864000000000000),
+	  .help = "A flow that goes on gets a record after this time." },
+	{ .key = "flows.table", .type = PL_CONF_U64, AT(flows.table), .def = "65536", .min = 16, .max = PL_FLOW_MAX_FLOWS,
+	  .help = "Flows at a time; further ones evict." },
+	{ 0 },
+};
+#undef AT
+/* clang-format on */
+
+static bool in_list(const struct pl_conf_list *list, const char *text)
+{
+	char *const *items = list->items;
+
+	for (size_t i = 0; i < list->n; i++) {
+		if (strcmp(items[i], text) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool is_capture(const char *source)
+{
+	return !pl_tap_kernel_is(source) && (pl_port_uri_can(source) & PL_PORT_CAN_LIVE) == 0;
+}
+
+static int check_tap(const struct pl_config *c, const struct pl_config_tap *t, struct pl_diag *diag)
+{
+	const struct pl_config_source *of_reports = c->sources.items;
+	char *const *sources = t->sources.items;
+
+	for (size_t i = 0; i < t->sources.n; i++) {
+		if (is_capture(sources[i]) != is_capture(sources[0])) {
+			pl_diag_set(diag,
+				"tap %s: captures and live sources cannot be read by one tap",
+				t->name);
+			return -EINVAL;
+		}
+		for (size_t k = 0; k < c->sources.n; k++) {
+			if (strcmp(of_reports[k].uri, sources[i]) != 0 || is_capture(sources[i]))
+				continue;
+			pl_diag_set(diag,
+				"tap %s: %s is a source of reports already (the key sources)",
+				t->name, sources[i]);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+int pl_config_check_taps(const struct pl_config *c, struct pl_diag *diag)
+{
+	const struct pl_config_tap *t = c->taps.items;
+
+	for (size_t i = 0; i < c->taps.n; i++) {
+		char *const *to = t[i].to.items;
+
+		if (check_tap(c, &t[i], diag) < 0)
+			return -EINVAL;
+		for (size_t k = 0; k < i; k++) {
+			const char *what = strcmp(t[i].name, t[k].name) == 0 ? "name" : NULL;
+
+			for (size_t n = 0; n < t[i].to.n && what == NULL; n++)
+				what = strncmp(to[n], "file:", 5) == 0 && in_list(&t[k].to, to[n])
+					       ? "file"
+					       : NULL;
+			if (what == NULL)
+				continue;
+			pl_diag_set(diag, "taps %zu and %zu have the same %s", k + 1, i + 1, what);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+void pl_config_tap_rules(const struct pl_config_tap *tap, struct pl_tap_rules *ret)
+{
+	char *const *texts = tap->rules.items;
+
+	*ret = (struct pl_tap_rules){ .n = 0 };
+	for (size_t i = 0; i < tap->rules.n; i++)
+		(void)pl_tap_rules_add(ret, texts[i], NULL);
+}
+
+static void dump(const struct pl_config *c, struct pl_buf *out)
+{
+	const struct pl_config_tap *t = c->taps.items;
+
+	for (size_t i = 0; i < c->taps.n; i++) {
+		struct pl_config_tap fixed = t[i];
+
+		fixed.rules = (struct pl_conf_list){ .items = NULL };
+		fixed.point = 0;
+		pl_conf_dump(pl_config_tap_rows, &fixed, out);
+	}
+}
+
+bool pl_config_same_taps(const struct pl_config *a, const struct pl_config *b)
+{
+	return pl_config_same(a, b, dump);
+}

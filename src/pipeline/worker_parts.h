@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The inside of a worker, shared by the files that make it up. All is called by the worker's thread,
+ * or once that has ended by the controller. */
+#pragma once
+
+#include "pipeline/worker.h"
+
+/* worker_snapshot.c */
+
+/* Sums of the counters of the parts that the engine has. */
+void pl_worker_totals(struct pl_totals *ret, const struct pl_engine *engine);
+/* What happened elsewhere comes into the aggregates, in parts that are long over when they are
+ * swept for idle ones. */
+void pl_worker_harvest(struct pl_worker *w);
+/* Copies the state into the snapshot and the aggregates. */
+void pl_worker_publish(struct pl_worker *w);
+/* Puts new parts in the place of old ones; what the old ones counted is kept. */
+void pl_worker_install(struct pl_worker *w, struct pl_engine *next);
+
+/* worker_source.c */
+
+int pl_worker_open_port(struct pl_worker *w, struct pl_port **ret, struct pl_diag *diag);
+/* The errno for which the source is lost, with words; 0: it is not. */
+void pl_worker_set_trouble(struct pl_worker *w, int error, const char *words);
+/* The same, said in the log: the source went, or came back. */
+void pl_worker_lost(struct pl_worker *w, int error, const char *words);
+void pl_worker_back(struct pl_worker *w);
+/* What a port said instead of packets. False: there will be none any more. */
+bool pl_worker_hear_port(struct pl_worker *w, int error, const struct pl_diag *diag);
+/* Tries to open a lost source when it is time. False when there is no use in trying on. */
+bool pl_worker_regain(struct pl_worker *w);
+/* Packets of the source that there was no room for so far, and times in which it was away: any may
+ * have passed then. */
+uint64_t pl_worker_unseen(struct pl_worker *w);
+/* Tells of senders that got a lane, or went back, since the last look. */
+void pl_worker_look_floods(struct pl_worker *w);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Keeps the port of a worker: opened, lost and opened again, and what its socket drops. */
+#include "pipeline/worker_parts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/num.h"
+
+/* Between attempts to open a lost source: doubled from the one to the other. */
+#define PAUSE_MIN_NS (UINT64_C(100) * 1000000u)
+#define PAUSE_MAX_NS (UINT64_C(1) * 1000000000u)
+
+int pl_worker_open_port(struct pl_worker *w, struct pl_port **ret, struct pl_diag *diag)
+{
+	struct pl_port_options options = {
+		.index = w->index,
+		.of = w->of,
+		.with = w->source.with,
+		.program = w->source.program,
+		.rights = w->source.rights,
+		.lanes = true,
+	};
+
+	return w->source.open != NULL
+		       ? w->source.open(w->source.open_arg, &w->source, ret, diag)
+		       : pl_port_open(ret, w->source.uri, PL_PORT_RECV, &options, diag);
+}
+
+void pl_worker_set_trouble(struct pl_worker *w, int error, const char *words)
+{
+	pthread_mutex_lock(&w->trouble_lock);
+	snprintf(w->trouble, sizeof(w->trouble), "%s", words);
+	pthread_mutex_unlock(&w->trouble_lock);
+	atomic_store(&w->error, error);
+}
+
+static void close_port(struct pl_worker *w)
+{
+	struct pl_port_stats last;
+
+	pl_port_stats(w->port, &last);
+	pl_port_stats_add(&w->gone, &last);
+	/* A receiving port has nothing to lose by closing. */
+	(void)pl_port_close(w->port);
+	w->port = NULL;
+	memset(w->floods_told, 0, sizeof(w->floods_told));
+	w->lane_error_told = 0;
+}
+
+void pl_worker_lost(struct pl_worker *w, int error, const char *words)
+{
+	pl_worker_set_trouble(w, error, words);
+	atomic_fetch_add_explicit(&w->losses, 1, memory_order_relaxed);
+	w->lost_ns = w->now_ns;
+	pl_error("worker", "%s: lost: %s", w->uri, words);
+}
+
+void pl_worker_back(struct pl_worker *w)
+{
+	pl_worker_set_trouble(w, 0, "");
+	pl_notice(
+		"worker", "%s: back after %.1f s", w->uri, (double)(w->now_ns - w->lost_ns) * 1e-9);
+}
+
+bool pl_worker_hear_port(struct pl_worker *w, int error, const struct pl_diag *diag)
+{
+	const char *words = diag->text[0] != '\0' ? diag->text : strerror(error);
+
+	switch (error) {
+	case ENODATA:
+		pl_notice("worker", "%s: end of file", w->uri);
+		return false;
+	case EBADMSG:
+		pl_worker_lost(w, error, words);
+		return false;
+	case ENETDOWN: /* the port itself waits for its interface */
+		if (atomic_load(&w->error) == 0)
+			pl_worker_lost(w, error, words);
+		else
+			pl_worker_set_trouble(w, error, words);
+		return true;
+	case EAGAIN:
+		if (atomic_load(&w->error) != 0)
+			pl_worker_back(w);
+		else
+			pl_notice("worker", "%s: %s", w->uri, words);
+		return true;
+	default: /* the port is of no more use */
+		pl_worker_lost(w, error, words);
+		close_port(w);
+		w->pause_ns = PAUSE_MIN_NS;
+		w->retry_ns = w->now_ns + w->pause_ns;
+		return true;
+	}
+}
+
+bool pl_worker_regain(struct pl_worker *w)
+{
+	struct pl_diag diag = { .text = "" };
+	int r;
+
+	if (w->now_ns < w->retry_ns)
+		return true;
+	r = pl_worker_open_port(w, &w->port, &diag);
+	if (r == 0) {
+		pl_worker_back(w);
+		return true;
+	}
+	w->port = NULL;
+	pl_worker_set_trouble(w, -r, diag.text[0] != '\0' ? diag.text : strerror(-r));
+	if (r == -EPERM || r == -EACCES) {
+		pl_error("worker",
+			"%s: cannot be opened again without the privileges of the start; restart pathline",
+			w->uri);
+		return false;
+	}
+	w->pause_ns = w->pause_ns * 2 < PAUSE_MAX_NS ? w->pause_ns * 2 : PAUSE_MAX_NS;
+	w->retry_ns = w->now_ns + w->pause_ns;
+	return true;
+}
+
+/* ---- what the socket drops ---- */
+
+uint64_t pl_worker_unseen(struct pl_worker *w)
+{
+	struct pl_port_stats now = { 0 };
+
+	if (w->port != NULL)
+		pl_port_stats(w->port, &now);
+	return w->gone.kernel_drops + now.kernel_drops + w->gone.outages + now.outages +
+	       atomic_load_explicit(&w->losses, memory_order_relaxed);
+}
+
+static void tell_flood(const struct pl_worker *w, const struct pl_port_flood *f)
+{
+	char who[PL_ADDR_TEXT_MAX + 4];
+
+	pl_port_flood_text(who, sizeof(who), f);
+	if (f->lane > 0)
+		pl_notice("worker",
+			"%s: %s sends more than is read; from now on it is received apart, and the "
+			"others lose nothing by it",
+			w->uri, who);
+	else
+		pl_notice("worker",
+			"%s: %s is received with the others again; %" PRIu64
+			" of its datagrams were dropped",
+			w->uri, who, f->drops);
+}
+
+void pl_worker_look_floods(struct pl_worker *w)
+{
+	struct pl_port_flood floods[PL_PORT_FLOODS];
+	uint32_t n;
+	int error;
+
+	if (w->port == NULL)
+		return;
+	n = pl_port_floods(w->port, floods, &error);
+	for (uint32_t i = 0; i < n; i++) {
+		if (floods[i].since_ns != w->floods_told[i])
+			tell_flood(w, &floods[i]);
+		w->floods_told[i] = floods[i].since_ns;
+	}
+	if (error != w->lane_error_told)
+		pl_warn("worker",
+			"%s: no separate socket for the busiest sender: %s; all senders share one buffer",
+			w->uri, strerror(error));
+	w->lane_error_told = error;
+}
