@@ -73,7 +73,7 @@ ok(code == 0 and found == [{'key': '1', 'answer': 'found', 'votes': 4, 'matches'
    'found with four votes', found)
 found, code = rows('lookup', path('kw'), '--key-form', 'u32', '1', '2')
 ok(code == 3 and [f['answer'] for f in found] == ['found', 'not_found'], 'one of two is there: exit code 3', found)
-for words in (['region', 'lookup'], ['query', 'key']):
+for words in (['region', 'lookup'], ['lookup', 'key']):
     r = pathline.run(*words, path('kw'), '-', '--key-form', 'u32', '-o', 'json', input='1\n\n2\r\n1')
     ok(r.returncode == 3 and [(f['key'], f['answer']) for f in json.loads(r.stdout)] ==
        [('1', 'found'), ('2', 'not_found'), ('1', 'found')], '%s: keys from standard input' % ' '.join(words), r.stdout)

@@ -18,8 +18,9 @@ PROGRAMS = ('qemu-system-x86_64', 'busybox', 'cpio', 'modinfo')
 ADDRESS4, ADDRESS6, MAC = '10.77.0.1', 'fd00:77::1', '52:54:00:00:00:01'
 MTU = 4200
 NO_OFFLOADS = ('csum', 'guest_csum', 'gso', 'guest_tso4', 'guest_tso6', 'guest_ufo', 'host_tso4', 'host_tso6', 'host_ufo')
-# Lines of shell in, their output and "exit CODE" out: for Guest.shell.
-SHELL = 'echo ready; while read -r line; do eval "$line" </dev/null 2>&1; echo "exit $?"; done\n'
+# Lines of shell in, their output and "exit CODE NUMBER" out: for Guest.shell. Who reads the lines has no children but the one
+# that it waits for: busybox's `read` forgets what it has of a line when a child ends meanwhile.
+SHELL = 'n=0; echo ready; while read -r line; do (eval "$line") </dev/null 2>&1; code=$? n=$((n + 1)); echo "exit $code $n"; done\n'
 
 
 def missing(*more):
@@ -30,7 +31,8 @@ def missing(*more):
 
 def make_image(folder):
     """The kernel and the files that all guests have, into `folder`; quick when they are there."""
-    run = subprocess.run([os.path.join(HERE, 'image'), folder], capture_output=True, text=True)
+    run = subprocess.run([os.path.join(HERE, 'image'), folder], capture_output=True, text=True,
+                         preexec_fn=lab.into_machine_network)
     if run.returncode != 0:
         raise RuntimeError('the image of the guest cannot be made\n' + run.stdout + run.stderr)
 
@@ -118,7 +120,7 @@ class Guest:
         listener.settimeout(60)
         self.line = listener.accept()[0]
         listener.close()
-        self.text, self.ready_for_shell = b'', False
+        self.text, self.lines = b'', None
 
     def next_line(self, seconds):
         """The next line of the script's output; None at its end. Raises with the console's end when none comes."""
@@ -147,21 +149,27 @@ class Guest:
         self.line.sendall((' '.join(str(w) for w in words) + '\n').encode())
 
     def shell(self, command, seconds=120):
-        """(exit code, output) of a line of shell; for guests whose script is SHELL."""
-        until, lines = time.monotonic() + seconds, []
-        if not self.ready_for_shell:
+        """(exit code, output) of a line of shell; for guests whose script is SHELL. Lines do not share variables."""
+        until, output = time.monotonic() + seconds, []
+        if self.lines is None:
             # What is sent before has nobody who reads it.
             self.lines_until('ready', seconds)
-            self.ready_for_shell = True
+            self.lines = 0
+        self.lines += 1
         self.send(command)
         while True:
             line = self.next_line(max(0.0, until - time.monotonic()))
             if line is None:
-                raise EOFError('the guest ended\n' + '\n'.join(lines) + self.console_end())
-            found = re.fullmatch(r'exit (\d+)', line)
-            if found:
-                return int(found.group(1)), '\n'.join(lines)
-            lines.append(line)
+                raise EOFError('the guest ended\n' + '\n'.join(output) + self.console_end())
+            found = re.fullmatch(r'(.*)exit (\d+) (\d+)', line)
+            if not found:
+                output.append(line)
+            elif int(found.group(3)) == self.lines:
+                # The last line of output has no end, maybe.
+                return int(found.group(2)), '\n'.join(output + [found.group(1)] * (found.group(1) != ''))
+            else:
+                # Of a line that was not waited for to its end.
+                output = []
 
     def console_end(self):
         with open(self.console, errors='replace') as f:

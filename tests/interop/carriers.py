@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import pcap, tap  # noqa: E402
+from lib import pcap, tap, with_scapy  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 
 
@@ -192,14 +192,7 @@ def ioam_details(text):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    try:
-        import scapy.all  # noqa: F401  pylint: disable=unused-import
-        have_scapy = True
-    except ImportError:
-        # Debian's scapy belongs to Debian's python, which need not be the first in PATH.
-        if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
-            os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
-        have_scapy = False
+    have_scapy = with_scapy.there()
     have_tshark = shutil.which("tshark") is not None
     if not have_scapy and not have_tshark:
         tap.skip_all("missing: scapy and tshark")

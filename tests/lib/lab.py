@@ -2,6 +2,7 @@
 """What a test has for itself while it runs: a folder, processes, and what has to be undone. All of it goes when the test
 ends, by whatever way but SIGKILL."""
 import atexit
+import ctypes
 import errno
 import itertools
 import os
@@ -16,10 +17,28 @@ import traceback
 
 from . import tap
 
+CLONE_NEWNET = 0x40000000
+libc = ctypes.CDLL(None)
+machine = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 running = []
 undone = []
 # A system call that the sandbox should let through ends the program under test, loudly.
 os.environ["PATHLINE_SANDBOX"] = "strict"
+
+
+def own_network():
+    """A network of the test's own, whose ports nobody else has: those of tests at the same time, and of the machine. Without
+    the right to have one, the machine's."""
+    if libc.unshare(CLONE_NEWNET) == 0:
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+
+
+def into_machine_network():
+    """For a program that fetches something: as `preexec_fn`, it is started in the machine's network."""
+    libc.setns(machine, CLONE_NEWNET)
+
+
+own_network()
 
 
 def undo(*command):
@@ -152,17 +171,23 @@ def tell_deaths():
     return found
 
 
+def is_test(name):
+    """Whether the program under way has a test of this name: it may run its tests in several calls."""
+    return callable(getattr(sys.modules["__main__"], name, None))
+
+
 def run(*tests, given=()):
     """Each test, or those that are named behind the program's other arguments; one that breaks is a failed point. given: what
     each is called with."""
-    names = [test.__name__ for test in tests]
-    chosen = [word for word in sys.argv[2:] if word in names or "test_" + word in names]
+    chosen = [word for word in sys.argv[2:] if is_test("test_" + word.removeprefix("test_"))]
     for test in tests:
         if chosen and test.__name__ not in chosen and test.__name__.removeprefix("test_") not in chosen:
             continue
         tap.comment(test.__name__)
         try:
             test(*given)
-        except Exception:
-            tap.ok(False, f"{test.__name__} runs to its end", traceback.format_exc())
+        except Exception as e:
+            # The cause stands in the name of the point: of a long trace a reader may have only the beginning.
+            cause = " ".join(f"{type(e).__name__}: {e}".split())[:200]
+            tap.ok(False, f"{test.__name__} runs to its end: {cause}", traceback.format_exc())
             tell_deaths()

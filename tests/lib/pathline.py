@@ -36,6 +36,16 @@ def jsonl(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
+def answer(text):
+    """Rows of `pathline query -o jsonl` with the question's columns alone, and the window, without what every row says behind them."""
+    found = jsonl(text)
+    for row in found:
+        for name in ("incomplete", "final", "exp", "late", "first_ts"):
+            if row and next(reversed(row)) == name:
+                del row[name]
+    return found
+
+
 def reports_of(path):
     """Lines of a file of records and of those rotated away, by kind. Every one is a whole object."""
     kinds = {"path": 0, "event": 0}

@@ -97,7 +97,7 @@ def stepped():
         eq(back, [], f"clock {step}: no counter goes back or vanishes")
         before = values
     eq(len(glob.glob(f"{d.dir}/out.jsonl*")), 1, "no file was rotated for its age")
-    with urllib.request.urlopen(d.web + "/readyz", timeout=10) as r:
+    with urllib.request.urlopen(d.web + "/readyz", timeout=60) as r:
         eq(r.status, 200, "ready")
     eq(d.stop(), 0, "stepped: ends well")
     with open(f"{d.dir}/out.jsonl") as f:
@@ -144,7 +144,8 @@ def soak():
     began = time.monotonic()
     sizes = []
     seed = 0
-    while time.monotonic() - began < seconds:
+    # A busy machine makes few bursts in the time; the first ones fill tables.
+    while time.monotonic() - began < seconds or len(sizes) < 10:
         # Each burst is another network: other flows, paths, exporters' sequences; then a pause, in which all age.
         seed += 1
         gen("--count", "12000", "--rate", "40000", "--seed", str(seed), "--flows", "20000", "--malform", "all:0.05",
@@ -158,13 +159,16 @@ def soak():
     eq(total(values, "pathline_packets_decoded_total") + total(values, "pathline_report_errors_total"), got,
        f"soak: {got} packets = sum of verdicts")
     ok(got > 10000, "soak: there was something to do")
-    half = [s for s in sizes if s[0] > seconds * 0.4]
+    half = sizes[len(sizes) * 2 // 5:]
     comment(f"soak: {HOURS:g} h of the daemon's time in {seconds:.0f} s, {got} packets; resident KiB "
             f"{sizes[0][1]} first, {half[0][1]} at 40 %, {half[-1][1]} at the end; data {half[0][2]} and {half[-1][2]}")
     # In a short run tables made at the start are still being touched for the first time.
     limit = 2048 if HOURS >= 6 else 6144
     ok(half[-1][1] - half[0][1] < limit, f"soak: resident memory is flat ({limit >> 10} MiB)", str(sizes))
-    ok(half[-1][2] - half[0][2] < 1024, "soak: so is what was asked for", str(sizes))
+    # AddressSanitizer asks for terabytes of shadow, and for more memory whenever it keeps freed blocks from being used
+    # again. What the daemon itself asks for is then not to be seen in the sum.
+    asked = 1024 if half[0][2] < 1 << 30 else 16384
+    ok(half[-1][2] - half[0][2] < asked, f"soak: so is what was asked for ({asked >> 10} MiB)", str(sizes))
     eq(d.stop(), 0, "soak: ends well")
     m = re.search(r"offered (\d+) = delivered (\d+) \+ filtered (\d+) \+ dropped (\d+) \+ undelivered (\d+)", d.log())
     n = [int(x) for x in m.groups()] if m else [0, -1]

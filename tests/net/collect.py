@@ -404,7 +404,7 @@ def run_sketch_epochs(wire, c, kept):
         eq(cells_in(path("sketch.plr"), "--epoch", str(number)), want, "the one before has every column")
         ok(wait(lambda: os.path.exists(f"{kept}/sketch-{number}.plr")), "it is kept at once, and not at the next turn")
         eq(cells_in(f"{kept}/sketch-{number}.plr"), want, "whole")
-        asked = pathline.run("query", "-o", "json", "key", f"{kept}/sketch-{number}.plr", "host7")
+        asked = pathline.run("lookup", "-o", "json", "key", f"{kept}/sketch-{number}.plr", "host7")
         ok(asked.returncode == 0 and json.loads(asked.stdout)[0]["value"] in want, "and can be asked by key",
            asked.stdout + asked.stderr)
         number += 1

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Packets lost and out of order by the numbers of their flows, end to end: IOAM's edge to edge in packets that go by, and GEANT's
-in reports; detected in user space and beside the detector in the kernel. What the events, the counters and the tables say is
-what was left out and swapped on the way, and the same on either side. Reports lost or overtaken are no lost packets.
+"""Packets lost and out of order by the numbers of their flows, end to end: IOAM's edge to edge and direct export in packets that
+go by, and GEANT's in reports; detected in user space and beside the detector in the kernel. What the events, the counters and the
+tables say is what was left out and swapped on the way, and the same on either side. Reports lost or overtaken are no lost packets.
 
     usage: flow_loss.py PATHLINE [TEST…]
 
@@ -67,9 +67,25 @@ def events(name, kind):
 
 # ---- IOAM ----
 
-def e2e(port, namespace, seq):
-    """UDP over IPv6 with the option edge to edge in the destination options: a 32-bit number (RFC 9197 4.6)."""
-    options = struct.pack("!BBBB BBBB HHI", 17, 1, 1, 0, 0x11, 10, 0, 3, namespace, 0x4000, seq & 0xFFFFFFFF)
+DEX_PORT = 9005
+
+
+def e2e(namespace, seq):
+    """The option edge to edge: a 32-bit number (RFC 9197 4.6)."""
+    return struct.pack("!BBBB BBBB HHI", 17, 1, 1, 0, 0x11, 10, 0, 3, namespace, 0x4000, seq)
+
+
+def dex(namespace, seq):
+    """Direct export with flow id 21 and a number (RFC 9326 3.2); every third packet has a trace of node 7 beside it."""
+    options = struct.pack("!BB BBBBHBB I II", 1, 0, 0x31, 18, 0, 4, namespace, 0, 0xC0, 0x80000000, 21, seq)
+    if seq % 3 == 0:
+        options += struct.pack("!BBBBHH II", 0x31, 14, 0, 0, namespace, 0x0800, 0x80000000, 64 << 24 | 7)
+    return struct.pack("!BB", 17, (2 + len(options)) // 8 - 1) + options
+
+
+def packet(port, namespace, seq):
+    """UDP over IPv6 with an option of IOAM in the destination options."""
+    options = (dex if port == DEX_PORT else e2e)(namespace, seq & 0xFFFFFFFF)
     ends = b"".join(socket.inet_pton(socket.AF_INET6, ADDRESSES[6][side]) for side in "ab")
     udp = struct.pack("!HHHH", 40000, port, 12, 0) + b"data"
     udp = udp[:6] + struct.pack("!H", ones_sum(ends + struct.pack("!II", len(udp), 17) + udp) or 0xFFFF) + udp[8:]
@@ -77,13 +93,14 @@ def e2e(port, namespace, seq):
             + ends + options + udp)
 
 
-# One flow each, by its port: namespace, numbers left out, numbers that come after the next one, the first number. The last two are
-# one flow with two namespaces, whose numbers have nothing to do with each other.
+# One flow each, by its port: namespace, numbers left out, numbers that come after the next one, the first number. The last two
+# flows have two namespaces each, whose numbers have nothing to do with each other, in direct export though the flow id is one.
 FLOWS = {9000: [(123, set(), set(), 1)],
          9001: [(123, {100, 101, 102, 250}, set(), 1)],
          9002: [(123, set(), {80, 90, 300}, 1)],
          9003: [(123, {60}, {120}, 2 ** 32 - 200)],
-         9004: [(123, set(), set(), 5), (124, {70, 71}, set(), 25)]}
+         9004: [(123, set(), set(), 5), (124, {70, 71}, set(), 25)],
+         DEX_PORT: [(123, {40, 41, 42}, set(), 5), (124, {200}, {150}, 25)]}
 NUMBERS = 400
 
 
@@ -93,7 +110,7 @@ def stream(namespace, lost, late, first, port):
     for i in late:
         at = left.index(i)
         left[at], left[at + 1] = left[at + 1], left[at]
-    return [e2e(port, namespace, first + i) for i in left]
+    return [packet(port, namespace, first + i) for i in left]
 
 
 def send_ioam():
@@ -113,6 +130,12 @@ def want_ioam(which):
     """Of the flows that lost packets (1), or had some overtaken (2): how many, by port."""
     sums = {port: sum(len(source[which]) for source in sources) for port, sources in FLOWS.items()}
     return {port: n for port, n in sums.items() if n > 0}
+
+
+def each_ends(phases, sources):
+    """Behind its begin, of so many sources of one flow, each of which has one event at a time."""
+    under_way = [phases[:i + 1].count("begin") - phases[:i + 1].count("end") for i in range(len(phases))]
+    return all(0 <= n <= sources for n in under_way) and under_way[-1] == 0
 
 
 def check_ioam(where):
@@ -139,7 +162,8 @@ def check_ioam(where):
     for kind, counts in (("packet_loss", lost), ("reordering", late)):
         told = events(name, kind)
         eq({k[3]: v for k, (_, v) in told.items()}, counts, f"{name}: events {kind} tell of the same")
-        ok(all(phases == ("begin", "end") * (len(phases) // 2) for phases, _ in told.values()), f"{name}: each {kind} ends", told)
+        ok(all(each_ends(phases, len(FLOWS.get(key[3], ()))) for key, (phases, _) in told.items()), f"{name}: each {kind} ends",
+           [(key[3], *words) for key, words in told.items()])
 
 
 def test_ioam():

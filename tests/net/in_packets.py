@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """IOAM and INT in the packets of others, live: `also=` has packet: and afxdp: ports copy them, and the sockets that they
-are for get every one all the same. Nothing is copied unasked. The packets are made here byte by byte, from RFC 9197
-and the INT specification 1.0.
+are for get every one all the same. Nothing is copied unasked. Direct exports of two namespaces with the same flow ids and
+numbers are told apart, and joined with what else was seen of their packet. The packets are made here byte by byte, from RFC
+9197, RFC 9326 and the INT specification 1.0.
 
     usage: in_packets.py PATHLINE [TEST…]
 
@@ -17,7 +18,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import lab, network, pathline, tap  # noqa: E402
+from lib import lab, network, pathline, pcap, tap  # noqa: E402
 from lib.pathline import PATHLINE, Daemon  # noqa: E402
 from lib.roce import ones_sum, packet_socket  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
@@ -167,6 +168,69 @@ def test_none():
     eq(stats.get("packets"), COUNT, "port=none: no reports, only what is asked for")
 
 
+# ---- direct export ----
+
+FLOW_ID = 21
+
+
+def dex(namespace, flow, seq, nodes=()):
+    """UDP behind direct export with a flow id and a number (RFC 9326 3.2); beside it a trace of the same namespace, newest node
+    first, where the nodes are given."""
+    options = struct.pack("!BBBBHBB", 0x31, 18, 0, 4, namespace, 0, 0xC0) + b"\x80\0\0\0" + struct.pack("!II", flow, seq)
+    if nodes:
+        options += struct.pack("!BBBBHH", 0x31, 10 + 4 * len(nodes), 0, 0, namespace, 0x0800) + b"\x80\0\0\0" + \
+            b"".join(struct.pack("!I", 64 - len(nodes) + i << 24 | node) for i, node in enumerate(reversed(nodes)))
+    pad = -(4 + len(options)) % 8
+    options = b"\x01\0" + options + (b"\x01" + bytes([pad - 2]) + bytes(pad - 2) if pad else b"")
+    return udp6(9003, b"dex", struct.pack("!BB", 17, (2 + len(options)) // 8 - 1) + options)
+
+
+def sights():
+    """What is sent: (namespace, flow id, number, nodes of the trace), a row for each place where a packet was seen. Both
+    namespaces have the same flow ids and numbers; a packet of the one is seen at two places, one of the other at one, with a
+    trace; every fourth packet of the first has a trace too, one node longer at the second place."""
+    for seq in range(1, COUNT + 1):
+        for flow in (FLOW_ID, FLOW_ID + 1):
+            for nodes in ((7,), (7, 8)):
+                yield 123, flow, seq, nodes if seq % 4 == 0 else ()
+            yield 124, flow, seq, (30 + seq,)
+
+
+def joined():
+    """What was seen of each packet: how often, and how many hops its traces have in all."""
+    want = {}
+    for namespace, flow, seq, nodes in sights():
+        n, hops = want.get((namespace, flow, seq), (0, 0))
+        want[namespace, flow, seq] = n + 1, hops + len(nodes)
+    return want
+
+
+def test_dex_live():
+    listen = Listen("packet:eth0?also=ioam")
+    s = packet_socket(NS["a"], "eth0", 0)
+    for sight in sights():
+        s.send(dex(*sight))
+    s.close()
+    sent = sorted(sights())
+    wait(lambda: len([r for r in listen.rows() if r["kind"] == "path"]) >= len(sent))
+    paths = [r for r in listen.rows() if r["kind"] == "path"]
+    eq(sorted((p["namespace"], p["flow_id"], p["flow_seq"], tuple(h["node"] for h in p["hops"])) for p in paths), sent,
+       "direct export, live: each record has the namespace, flow id, number and trace that were sent")
+    eq([p["mode"] for p in paths if (p["mode"] == "ioam-trace") != bool(p["hops"])], [], "a trace beside it names the mode")
+    eq({h["namespace"] for p in paths for h in p["hops"] if p["namespace"] == 124}, {124}, "hops have the namespace of their trace")
+    stats = listen.stop()
+    eq((stats.get("packets"), stats.get("verdicts")), (len(sent), {"ok": len(sent)}), "direct export, live: all of it, and no more")
+
+
+def test_dex_joined():
+    capture = pcap.write(lab.path("dex.pcap"), [dex(*sight) for sight in sights()])
+    rows = pathline.jsonl(pathline.run("query", "-o", "jsonl", "SELECT namespace, flow_id, flow_seq, count(*) AS n, sum(hop_count) "
+                                       "AS hops FROM paths GROUP BY namespace, flow_id, flow_seq", capture).stdout)
+    eq({(r["namespace"], r["flow_id"], r["flow_seq"]): (r["n"], r["hops"]) for r in rows}, joined(),
+       "exports of one packet are joined by namespace, flow id and number")
+    eq(len(rows), len(joined()), "each packet is in one row")
+
+
 # ---- run ----
 
 def check_run(name, uri, where):
@@ -205,7 +269,7 @@ def main():
         tap.skip_all("needs root to make network namespaces")
     NS.update(network.pair("inp", ADDRESSES))
     NS["a"].sh("ethtool -K eth0 tx off", check=False)
-    lab.run(test_unasked, test_packet, test_afxdp, test_none, test_run)
+    lab.run(test_unasked, test_packet, test_afxdp, test_none, test_dex_live, test_dex_joined, test_run)
     return tap.end()
 
 

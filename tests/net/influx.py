@@ -65,7 +65,7 @@ class Influx:
         return [dict(zip(s["columns"], v)) for s in self.query(q, db) for v in s["values"]]
 
     def write(self, db, line):
-        with urllib.request.urlopen(f"{self.url}/write?db={db}&precision=ns", data=line.encode(), timeout=20) as r:
+        with urllib.request.urlopen(f"{self.url}/write?db={db}&precision=ns", data=line.encode(), timeout=60) as r:
             return r.status
 
 
@@ -274,7 +274,7 @@ def test_victoria():
         {"match[]": '{__name__=~"pathline_(queue|port)_packets"}'})
 
     def stored():
-        urllib.request.urlopen(f"http://127.0.0.1:{web}/internal/force_flush", timeout=20).close()
+        urllib.request.urlopen(f"http://127.0.0.1:{web}/internal/force_flush", timeout=60).close()
         got = {}
         with urllib.request.urlopen(url, timeout=30) as r:
             for line in r:
@@ -292,7 +292,7 @@ def test_victoria():
     d.stop()
     ok(got == want and want, f"VictoriaMetrics: {len(want)} series as on the page",
        f"{list(got.items())[:3]}\n{list(want.items())[:3]}")
-    with urllib.request.urlopen(f"http://127.0.0.1:{web}/metrics", timeout=20) as r:
+    with urllib.request.urlopen(f"http://127.0.0.1:{web}/metrics", timeout=60) as r:
         bad = [x for x in r.read().decode().splitlines()
                if x.startswith('vm_rows_invalid_total{type="influx"}')]
     ok(bad and all(x.endswith(" 0") for x in bad), "VictoriaMetrics: no line was invalid", bad)

@@ -37,17 +37,18 @@ def region_rows(*regions):
     return "".join(f"  - {{name: {name}, path: {path(name + '.plr')}, writer: {writer}}}\n" for name, writer in regions)
 
 
-def write_config(sources=True, more_regions="", outputs="", dta_port=DTA):
+def write_config(sources=True, more_regions="", outputs="", dta_port=DTA, limits=""):
     """The file that all of it stands in."""
     text = f"sources:\n  - uri: udp://127.0.0.1:{REPORTS}\n" if sources else ""
     text += f"""dta:
   listen: udp://127.0.0.1:{dta_port}
   flush: 20ms
-rdma:
+{limits}rdma:
   interface: udp://127.0.0.1
   listen: 127.0.0.1:{CONTROL}
   cm_port: 0
   allow: [127.0.0.2/32]
+  allow_read: [127.0.0.3/32]
 regions:
 {region_rows(("last", "dta"), ("lists", "dta"), ("far", "rdma"))}{more_regions}web:
   listen: 127.0.0.1:0
@@ -83,6 +84,9 @@ def write_far():
     report(FAR, "key-write", "-k", "host8", "-d", "far-", "--sequenced")
     wait(lambda: value("far", "host8") == b"far-".hex())
     eq(value("far", "host8"), b"far-".hex(), "a value that came over RoCE is read")
+    for reader, found in (("127.0.0.3", True), ("127.0.0.4", False)):
+        looked = run("region", "lookup", f"roce://127.0.0.1:{CONTROL}/far?dev=udp://{reader}", "host8")
+        ok((b"far-".hex() in looked.stdout) == found, f"rdma.allow_read, asked from {reader}", looked.stderr)
     far.send_signal(signal.SIGTERM)
     out, _ = far.communicate(timeout=LIMIT)
     account = json.loads(out.splitlines()[-1])
@@ -166,6 +170,21 @@ def test_without_sources():
     eq(d.stop(), 0, "and it ends well")
 
 
+def test_limits():
+    """What the translator accepts, gathers and refuses is told by the file as by its options."""
+    write_config(sources=False, limits="  above: ['1=50@0+4']\n  store_rates: ['0=1']\n  batch: 4\n  cache_rows: 16\n  merge: 2\n")
+    d = Daemon(path("pathline.yaml"), name="limits")
+    for number in (50, 51):
+        report(DTA, "append", "--store", 1, "--list", 1, "-d", number, "--data-form", "be32", "--count", 4)
+    for _ in range(2):
+        report(DTA, "key-write", "-k", "host1", "-d", "once", "--count", 50)
+    ok(becomes(d, dta_reports_total=108), "all reports came", d.log())
+    page = d.metrics()
+    eq(page.get('pathline_dta_refused_total{cause="filtered"}'), 4, "dta.above: not those of 50")
+    ok(0 < page.get('pathline_dta_refused_total{cause="store_quota"}', 0) < 100, "dta.store_rates: the rest of a burst is refused", str(page))
+    eq(d.stop(), 0, "it ends well")
+
+
 def page_of(process):
     """The address that a service says its page has."""
     for line in process.stderr:
@@ -200,6 +219,15 @@ def test_refused():
                        (b"nothing to write", "rdma: {interface: 'udp://127.0.0.1'}"),
                        (b"the same name", "regions: [{name: a, path: /a}, {name: a, path: /b}]"),
                        (b"the same path", "regions: [{name: a, path: /a}, {name: b, path: /a}]"),
+                       (b"names a region above the last", "regions: [{name: a, path: /a, writer: dta}]\n"
+                        "dta: {listen: 'udp://:40040', above: ['1=5']}"),
+                       (b"neither RATE nor STORE=RATE", "dta: {store_rates: ['0=0']}"),
+                       (b"neither STORE=VALUE", "dta: {above: ['5']}"),
+                       (b"more than rdma.peers", "regions: [{name: a, path: /a, writer: rdma}]\n"
+                        "rdma: {interface: 'udp://127.0.0.1', peers_each: 65}"),
+                       (b"need the software NIC", "regions: [{name: a, path: /a, writer: rdma}]\n"
+                        "rdma: {interface: 'verbs:mlx5_0', vlan: 5}"),
+                       (b"neither an IPv4 nor", "rdma: {switch: {gid: fe80}}"),
                        (b"is not a port for reports", "dta: {listen: 'pcap:x.pcap'}")):
         checked = run("config", "check", "-", input=text + "\n")
         ok(checked.returncode == 78 and said.decode() in checked.stderr, f"refused: {said.decode()}", checked.stderr)
@@ -209,6 +237,7 @@ daemon, packets = test_together()
 test_reload(daemon)
 test_end(daemon, packets)
 test_without_sources()
+test_limits()
 test_alone("pathline_dta_reports_total", "translate", f"udp://127.0.0.1:{FAR}", path("last.plr"))
 test_alone("pathline_rdma_packets_total", "collect", "--listen", f"127.0.0.1:{CONTROL}", "--cm-port", "0", "udp://127.0.0.1", path("far.plr"))
 test_refused()

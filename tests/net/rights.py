@@ -24,6 +24,7 @@ ROOT = os.geteuid() == 0
 FILTERS = "none" not in re.search(r"libseccomp +(.*)", pathline.run("version").stdout).group(1)
 # A kernel without Landlock keeps files by their owners alone.
 LANDLOCK = ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
+SANITIZER = re.search(r"sanitizer +(?!none)\w", pathline.run("version").stdout) is not None
 THREAD_SANITIZER = re.search(r"sanitizer +thread", pathline.run("version").stdout) is not None
 CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF = 1 << 12, 1 << 13, 1 << 39
 
@@ -196,12 +197,88 @@ def test_commands():
         look("listen at an interface", serve("listen-packet", "listen", "packet:lo"), "listening on", helper=True, end=(3,))
 
 
+def test_chain():
+    """A chain: what starts its parts keeps its rights, and every part that holds sockets gives up its own."""
+    if not ROOT:
+        skip("a chain in network namespaces", "takes root")
+        return
+    config = lab.write("chain.yaml", f"folder: {lab.path('chain-regions')}\nlab: true\n"
+                       "stores: [{name: last, slots: 1024, reports: 10000000, rate: 200}]\n")
+    os.mkdir(lab.path("chain-regions"))
+    p = serve("chain", "dta", "up", "-c", config)
+
+    def commands():
+        """The parts by the word that each was started with: collect, translate, gen."""
+        found = {}
+        for child in children(p.pid):
+            with open(f"/proc/{child}/cmdline", "rb") as f:
+                words = f.read().decode().split("\0")
+            found[words[1] if len(words) > 2 else words[0]] = child
+        return found
+
+    def given_up():
+        """Those that hold nothing any more; their calls are filtered last."""
+        return {name for name, child in commands().items()
+                if {(int(t["CapEff"], 16), t["Seccomp"]) for t in status(child)} == {(0, "2" if FILTERS else "0")}}
+    ok(wait(lambda: {"collect", "translate", "gen"} <= given_up()), "chain: collector, translator and generator hold no capability",
+       f"{commands()} {given_up()}\n{p.words()}")
+    for name, child in commands().items():
+        tasks = status(child)
+        for key in ("CapPrm", "CapInh", "CapAmb", "CapBnd"):
+            eq({t[key] for t in tasks}, {"0" * 16}, f"chain, {name}: {key} of every thread is empty")
+        held(f"chain, {name}", tasks)
+        for helper in children(child):
+            eq({int(t["CapEff"], 16) for t in status(helper) if t["Pid"] == str(helper)}, {CAP_NET_ADMIN | CAP_NET_RAW | CAP_BPF},
+               f"chain, {name}: the helper keeps three rights")
+    ok(int(status(p.pid)[0]["CapEff"], 16) != 0, "chain: what starts them, in namespaces that it made, keeps its own")
+    p.send_signal(signal.SIGTERM)
+    eq(p.wait(timeout=60), 0, "chain: every answer is right, and accounts agree" + p.words()[-300:] * (p.returncode != 0))
+
+
+def test_taps():
+    """Those that take packets, and what shows them."""
+    look("tap", serve("tap", "tap", "--to", "file:" + lab.path("tap.pkt64"), f"udp://127.0.0.1:{free_udp_port()}"), "tapping", end=(0, 3))
+    look("query", serve("query", "query", "SELECT count(*) FROM packets", f"udp://127.0.0.1:{free_udp_port()}"), "asking", end=(0, 3))
+    if ROOT:
+        look("tap of an interface", serve("tap-packet", "tap", "--to", "file:" + lab.path("lo.pkt64"), "packet:lo"), "tapping",
+             helper=True, end=(0, 3))
+    is_confined(serve("demo", "demo", "--headless", "--duration", "60s"), "demo")
+    is_confined(serve("demo-packets", "demo", "packets", "--duration", "60s", "--to", "file:" + lab.path("demo.pkt96")),
+                "demo packets")
+
+
+def is_confined(p, name):
+    """It has given up its rights, works on, and ends when it is told to."""
+    def gave_up():
+        """it has given up its rights, or has ended"""
+        return p.poll() is not None or all(t["NoNewPrivs"] == "1" and (t["Seccomp"] == "2" or not FILTERS)
+                                           and int(t["CapEff"], 16) == 0 for t in status(p.pid))
+    ok(wait(gave_up) and p.poll() is None, f"{name}: gives up its rights", p.words())
+    p.send_signal(signal.SIGTERM)
+    ok(p.wait(timeout=60) in (0, 1, -signal.SIGTERM), f"{name}: ends", f"{p.returncode}\n{p.words()}")
+    ok("refused the system call" not in p.words(), f"{name}: and asks for nothing that it may not", p.words())
+
+
+def test_generators():
+    """Each kind, to each kind of destination."""
+    gone = f"udp://127.0.0.1:{free_udp_port()}"
+    kinds = [("int", gone), ("dta", gone)]
+    kinds += [("int", "packet:lo"), ("packets", "packet:lo")] if ROOT else []
+    for kind, uri in kinds:
+        p = serve(f"gen-{kind}-{uri[:3]}", "gen", kind, *(["--rate", "100"] if kind != "packets" else []), uri)
+        is_confined(p, f"gen {kind} to {uri.split(':')[0]}")
+    r = pathline.run("gen", "int", "--count", "100", "-w", lab.path("gen.pcap"), env=os.environ | {"PATHLINE_SANDBOX": "strict"})
+    eq((r.returncode, "refused" in r.stderr), (0, False), "gen writes a file")
+
+
 def test_clients():
     """Those that ask a daemon, or send."""
     d, port, _ = start("asked", {})
     gone = free_udp_port()
     clients = [("tail", ["tail", "--url", d.web]),
                ("top", ["top", "--batch", "--times", "1000", "--interval", "1s", "--url", d.web]),
+               ("query of a daemon", ["query", "SELECT event, count(*) AS n FROM events TUMBLE(ts, 1s) GROUP BY event", d.web]),
+               ("query into a file", ["query", "SELECT event FROM events", d.web, "--into", "file:" + lab.path("into.jsonl")]),
                ("report", ["report", "increment", "-k", "a", "--loop", "--rate", "10", f"udp://127.0.0.1:{gone}"])]
     for name, args in clients:
         p = serve(name, *args)
@@ -213,7 +290,7 @@ def test_clients():
         ok(wait(is_held) and p.poll() is None, f"{name}: gives up its rights", p.words())
         pathline.gen(port, "--count", "100")
         p.send_signal(signal.SIGTERM)
-        ok(p.wait(timeout=60) in (0, 1, -signal.SIGTERM), f"{name}: ends", f"{p.returncode}\n{p.words()}")
+        ok(p.wait(timeout=60) in (0, 1, 3, -signal.SIGTERM), f"{name}: ends", f"{p.returncode}\n{p.words()}")
         ok("refused the system call" not in p.words(), f"{name}: and asks for nothing that it may not", p.words())
     eq(d.stop(), 0, "the daemon ends well")
 
@@ -236,6 +313,24 @@ def test_files():
     eq(d.stop(), 0, "it ends well")
 
 
+def test_secrets():
+    """Root's secrets are out of reach, also as root: the file of the configuration leads to one at a reload."""
+    if not (ROOT and LANDLOCK):
+        skip("secrets of root", "takes root and Landlock")
+        return
+    if SANITIZER:
+        tap.comment("a sanitizer's run-time may read all files")
+        return
+    d, _, _ = start("secrets", {})
+    for at, (target, refused) in enumerate((("/etc/passwd", False), ("/etc/shadow", True))):
+        os.remove(d.config)
+        os.symlink(target, d.config)
+        d.p.send_signal(signal.SIGHUP)
+        wait(lambda: len(re.findall("ERR|error|not loaded|kept", d.log())) > at)
+        ok(("Permission denied" in d.log()) == refused, f"{target} may {'not ' if refused else ''}be read", d.log())
+    eq(d.stop(), 0, "the daemon ends well")
+
+
 def test_switch():
     """For debugging."""
     for word, filters in (("off", "0"), ("no-landlock", "2"), ("no-seccomp", "0")):
@@ -248,5 +343,5 @@ def test_switch():
     ok(r.returncode != 0 and "PATHLINE_SANDBOX=maybe: must be on, off" in r.stderr, "another word is refused", r.stderr)
 
 
-lab.run(test_rights, test_unknown_user, test_commands, test_clients, test_files, test_switch)
+lab.run(test_rights, test_unknown_user, test_commands, test_chain, test_taps, test_generators, test_clients, test_files, test_secrets, test_switch)
 sys.exit(tap.end())

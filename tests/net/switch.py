@@ -136,6 +136,26 @@ def run(uri):
     ok(any(number_of(bytes.fromhex(x["value"])) == 31 for x in c.lines if "value" in x), "the immediate woke a worker", c.out)
 
 
+def by_configuration():
+    """The daemon announces a region to the switch's controller, as pathline collect does."""
+    roce.make_regions(records=f"--primitive append --unsealed --lists 1 --slots {SLOTS} --batch {BATCH} --value-bytes {RECORD}")
+    with open(lab.path("switch.yaml"), "w", encoding="utf-8") as f:
+        f.write(f"rdma: {{interface: 'packet:plsb', listen: none, cm_port: 0, allow: [10.1.1.0/24],\n"
+                f"  switch: {{controller: '{IP['a']}:19876', gid: {IP['a']}, queue_pair: 0x263}}}}\n"
+                f"regions: [{{name: records, path: {lab.path('records.plr')}, writer: rdma}}]\nweb: {{listen: 'off'}}\n")
+    with listen() as server:
+        with NS["b"]:
+            d = pathline.Daemon(lab.path("switch.yaml"), ready=False)
+        data = told(server)
+    eq((len(data), data[18:]), (34, gid(IP["b"])), "rdma.switch: the controller is told")
+    s = Switch(data)
+    ok(d.wait_for("serving memory on") is not None, "the daemon serves", d.log())
+    s.write(20)
+    ok(wait(lambda: len(entries()) == 20), "the switch's records are entries of the daemon's region", d.log())
+    eq([number_of(entries()[i]) for i in range(20)], list(range(20)), "each in its place")
+    eq(d.stop(), 0, "it ends well")
+
+
 def refusals():
     c = start("packet:plsb")
     ok(c.wait() > 0 and "controller" in c.err, "without a controller it does not begin", c.err)
@@ -158,7 +178,7 @@ def main():
     if os.geteuid() != 0:
         tap.skip_all("needs root")
     make_wire()
-    lab.run(test_switch, refusals)
+    lab.run(test_switch, by_configuration, refusals)
     return tap.end()
 
 

