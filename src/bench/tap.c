@@ -54,8 +54,8 @@
 #define R5_BYTES       128
 
 struct tap_case {
-	const char *name, *uri, *program; /* the program's name in the kernel */
-	const char *rule;                 /* so many of it; NULL: none */
+	const char *name, *uri;
+	const char *rule; /* so many of it; NULL: none */
 	uint32_t rules;
 	uint8_t proto;
 	enum { RECORDED, SKIPPED, COUNTED } fate; /* of every packet */
@@ -82,31 +82,6 @@ struct tap_bench {
 
 /* ---- the tap ---- */
 
-/* The newest program of this name: what was loaded last. */
-static int newest_program(const char *name)
-{
-	uint32_t id = 0;
-	int found = -ENOENT;
-
-	while (bpf_prog_get_next_id(id, &id) == 0) {
-		struct bpf_prog_info info = { 0 };
-		uint32_t bytes = sizeof(info);
-		const int fd = bpf_prog_get_fd_by_id(id);
-
-		if (fd < 0)
-			continue;
-		if (bpf_obj_get_info_by_fd(fd, &info, &bytes) < 0 ||
-			strncmp(info.name, name, sizeof(info.name) - 1) != 0) {
-			close(fd);
-			continue;
-		}
-		if (found >= 0)
-			close(found);
-		found = fd;
-	}
-	return found;
-}
-
 static int make_plan(struct pl_tap_count_plan *ret, struct pl_diag *diag)
 {
 	struct pl_query *query = NULL;
@@ -123,7 +98,7 @@ static int make_plan(struct pl_tap_count_plan *ret, struct pl_diag *diag)
 	return -EINVAL;
 }
 
-static int open_tap(struct tap_bench *b, const char *uri, const char *program)
+static int open_tap(struct tap_bench *b)
 {
 	struct pl_tap_rules rules = { 0 };
 	struct pl_diag diag = { .text = "" };
@@ -134,7 +109,7 @@ static int open_tap(struct tap_bench *b, const char *uri, const char *program)
 	for (uint32_t i = 0; r == 0 && i < b->c->rules; i++)
 		r = pl_tap_rules_add(&rules, b->c->rule, &diag);
 	if (r == 0)
-		r = pl_tap_kernel_open(&b->tap, uri,
+		r = pl_tap_kernel_open(&b->tap, b->c->uri,
 			&(struct pl_tap_kernel_options){
 				.rules = &rules, .plan = counts ? &plan : NULL },
 			&diag);
@@ -142,17 +117,12 @@ static int open_tap(struct tap_bench *b, const char *uri, const char *program)
 		pl_complain("benchmark %s: %s", b->c->name, diag.text);
 		return r;
 	}
-	b->fd = newest_program(program);
-	if (b->fd < 0)
-		pl_complain("benchmark %s: the tap's program is not found", b->c->name);
+	b->fd = pl_tap_kernel_program(b->tap);
 	return b->fd < 0 ? b->fd : 0;
 }
 
 static void close_tap(struct tap_bench *b)
 {
-	if (b->fd >= 0)
-		close(b->fd);
-	b->fd = -1;
 	pl_tap_kernel_close(b->tap);
 	b->tap = NULL;
 }
@@ -374,7 +344,7 @@ static int measure_live(
 static int live_tap(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 {
 	struct tap_bench *b = arg;
-	int r = open_tap(b, b->c->uri, b->c->program);
+	int r = open_tap(b);
 
 	if (r == 0)
 		r = measure_live(b, true, budget_ns, ret);
@@ -404,18 +374,18 @@ static int live_pass(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 #define TC  "tc:" PL_WIRE_RECEIVER_NAME "?dir=in"
 
 static const struct tap_case test_runs[] = {
-	{ "tap/xdp-udp", XDP, "pl_tap_xdp", .proto = PL_IP_UDP },
-	{ "tap/xdp-tcp", XDP, "pl_tap_xdp", .proto = PL_IP_TCP },
-	{ "tap/xdp-8-rules", XDP, "pl_tap_xdp", "skip src=203.0.113.1", 8, PL_IP_UDP },
-	{ "tap/xdp-skip", XDP, "pl_tap_xdp", "skip", 1, PL_IP_UDP, SKIPPED },
-	{ "tap/tc-udp", TC, "pl_tap_in", .proto = PL_IP_UDP },
-	{ "tap/tc-skip", TC, "pl_tap_in", "skip", 1, PL_IP_UDP, SKIPPED },
-	{ "tap/xdp-count", XDP, "pl_tap_xdp", .proto = PL_IP_UDP, .fate = COUNTED },
-	{ "tap/tc-count", TC, "pl_tap_in", .proto = PL_IP_UDP, .fate = COUNTED },
+	{ "tap/xdp-udp", XDP, .proto = PL_IP_UDP },
+	{ "tap/xdp-tcp", XDP, .proto = PL_IP_TCP },
+	{ "tap/xdp-8-rules", XDP, "skip src=203.0.113.1", 8, PL_IP_UDP },
+	{ "tap/xdp-skip", XDP, "skip", 1, PL_IP_UDP, SKIPPED },
+	{ "tap/tc-udp", TC, .proto = PL_IP_UDP },
+	{ "tap/tc-skip", TC, "skip", 1, PL_IP_UDP, SKIPPED },
+	{ "tap/xdp-count", XDP, .proto = PL_IP_UDP, .fate = COUNTED },
+	{ "tap/tc-count", TC, .proto = PL_IP_UDP, .fate = COUNTED },
 };
-static const struct tap_case ring = { "tap/ring", XDP, "pl_tap_xdp", .proto = PL_IP_UDP };
-static const struct tap_case consumer = { "tap/consumer", XDP, "pl_tap_xdp", .proto = PL_IP_UDP };
-static const struct tap_case live = { "tap/live", XDP, "pl_tap_xdp", .proto = PL_IP_UDP };
+static const struct tap_case ring = { "tap/ring", XDP, .proto = PL_IP_UDP };
+static const struct tap_case consumer = { "tap/consumer", XDP, .proto = PL_IP_UDP };
+static const struct tap_case live = { "tap/live", XDP, .proto = PL_IP_UDP };
 
 static int one(struct pl_bench_ctx *ctx, struct tap_bench *b, const struct tap_case *c,
 	const struct pl_bench_case *how)
@@ -431,7 +401,7 @@ static int one(struct pl_bench_ctx *ctx, struct tap_bench *b, const struct tap_c
 	b->c = c;
 	b->frame_bytes = pl_frames_make(b->frame, sizeof(b->frame), 1, c->proto);
 	if (!opens_itself)
-		r = open_tap(b, c->uri, c->program);
+		r = open_tap(b);
 	if (r == 0)
 		r = pl_bench_compare(ctx, &bench);
 	close_tap(b);
@@ -499,7 +469,6 @@ static int run(struct pl_bench_ctx *ctx)
 
 	if (b == NULL)
 		return -ENOMEM;
-	b->fd = -1;
 	r = begin(b);
 	if (r == 0)
 		r = run_cases(ctx, b);

@@ -523,3 +523,10 @@ void pl_tap_kernel_counts(struct pl_tap_kernel *k, struct pl_tap_kernel_counts *
 			((uint64_t *)ret)[i] += ((const uint64_t *)&one)[i];
 	}
 }
+
+int pl_tap_kernel_program(const struct pl_tap_kernel *k)
+{
+	if (k->set.xdp)
+		return bpf_program__fd(k->skel->progs.pl_tap_xdp);
+	return k->set.in ? bpf_program__fd(k->skel->progs.pl_tap_in) : -EINVAL;
+}

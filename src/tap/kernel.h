@@ -113,3 +113,7 @@ void pl_tap_kernel_stop(struct pl_tap_kernel *k);
 
 /* What became of all packets. Records may still be in the ring. */
 void pl_tap_kernel_counts(struct pl_tap_kernel *k, struct pl_tap_kernel_counts *ret);
+
+/* The file descriptor of the program that packets which enter run through; the tap keeps it. -EINVAL: it
+ * looks at those that leave alone. */
+int pl_tap_kernel_program(const struct pl_tap_kernel *k);

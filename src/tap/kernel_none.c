@@ -134,3 +134,9 @@ void pl_tap_kernel_counts(struct pl_tap_kernel *k, struct pl_tap_kernel_counts *
 	(void)k;
 	*ret = (struct pl_tap_kernel_counts){ 0 };
 }
+
+int pl_tap_kernel_program(const struct pl_tap_kernel *k)
+{
+	(void)k;
+	return -ENOTSUP;
+}
