@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 from . import tap
@@ -184,6 +185,7 @@ def run(*tests, given=()):
         if chosen and test.__name__ not in chosen and test.__name__.removeprefix("test_") not in chosen:
             continue
         tap.comment(test.__name__)
+        begun = time.monotonic()
         try:
             test(*given)
         except Exception as e:
@@ -191,3 +193,4 @@ def run(*tests, given=()):
             cause = " ".join(f"{type(e).__name__}: {e}".split())[:200]
             tap.ok(False, f"{test.__name__} runs to its end: {cause}", traceback.format_exc())
             tell_deaths()
+        tap.comment(f"{test.__name__} took {time.monotonic() - begun:.1f} s")

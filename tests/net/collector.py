@@ -160,7 +160,7 @@ def network_of(values):
     return {k: v for k, v in values.items() if NETWORK.match(k) and "_jitter_" not in k}
 
 
-def same_series():
+def test_same_series():
     """Detected in the kernel or in user space, the page shows the same network, value by value."""
     forms = {"v1.0": ("--int", "1.0", "--report", "1.0"), "v2.0": ("--int", "2.1", "--report", "2.0"),
              "v0.5": ("--int", "0.5", "--report", "0.5"), "v2.0 with drops": ("--int", "2.1", "--report", "2.0", "--drop", "0.02")}
@@ -200,7 +200,7 @@ def same_series():
     eq(lost[1], lost[0], "as many lost")
 
 
-def refused():
+def test_refused():
     """A kernel whose verifier does not take the detector: one line says so, and user space detects."""
     d = Daemon("refused", config("afxdp:rx0", "detect:\n  where: kernel\n  queue_depth:\n    threshold: 1000\n    begin_hold: 0s\n"),
                LD_PRELOAD=REFUSE)
@@ -218,7 +218,7 @@ def refused():
     eq(d.stop(), 0, "refused: ends well")
 
 
-def copies():
+def test_copies():
     """Of what the kernel settles, some reports come up in full; what is wanted changes by a reload."""
     text = (f"decode:\n  admit: first\nsources:\n  - uri: afxdp:rx0\nweb:\n  listen: 127.0.0.1:{PORT}\n"
             f"outputs:\n  - path: {DIR}/copies.jsonl\n    events: false\n")
@@ -272,7 +272,7 @@ def copies():
     eq(d.stop(), 0, "copies: ends well")
 
 
-def late_query():
+def test_late_query():
     """A reload that brings the first question of hops, where the kernel keeps the reports that it settles: the log says so."""
     query = f"queries:\n  - {{name: hops, query: 'hops | group node over 1h agg n=count()', from: hops, to: ['file:{DIR}/late-hops.jsonl']}}\n"
     other = f"  - {{name: events, query: 'events | group event over 1h agg n=count()', from: events, to: ['file:{DIR}/late-events.jsonl']}}\n"
@@ -298,7 +298,7 @@ def late_query():
     eq(d.stop(), 0, "late query: ends well again")
 
 
-def direct():
+def test_direct():
     """A report that changes nothing takes the fast path, whatever is told and whichever addresses are meant."""
     form = ("--int", "1.0", "--carrier", "udp", "--flows", "200", "--seed", "3", "--rate", "100000")
     quiet_rules = "  path_change: false\n  queue_depth:\n    threshold: 1000000000\n"
@@ -324,7 +324,7 @@ def direct():
         eq(d.stop(), 0, f"{name}: ends well")
 
 
-def profiled():
+def test_profiled():
     """A profile that the kernel's detector knows sends no report up; its exporters' numbers are in the one account."""
     d = Daemon("profiled", config("afxdp:rx0", "profiles:\n  - match: 0.0.0.0/0\n    embedded: announced\n"
                                   "detect:\n  where: kernel\n"))
@@ -349,7 +349,7 @@ def profiled():
     eq(d.stop(), 0, "profiled: ends well")
 
 
-def story():
+def test_story():
     """A path change, a build-up and lost reports, by default thresholds: at each place told once; paths by their nodes."""
     for where in ("kernel", "user"):
         story_where(where)
@@ -402,7 +402,7 @@ SERVER = "import socket; s = socket.create_server(('10.255.0.2', 2200)); print('
 CLIENT = "import socket; c = socket.create_connection(('10.255.0.2', 2200), 5); c.sendall(b'hello'); print(c.recv(99).decode())"
 
 
-def full():
+def test_full():
     """At full rate; other traffic goes on; a second daemon."""
     # At full rate; other traffic goes on; the same over AF_PACKET.
     d, values = full_rate("afxdp:rx0", "afxdp", 1000000)
@@ -436,7 +436,7 @@ def may_raise_locked_memory():
     return resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] == resource.RLIM_INFINITY or effective & 1 << 24 != 0
 
 
-def restarts():
+def test_restarts():
     """Killed and started again; rights; an interface that goes and comes back."""
     # A ring small enough for any limit on locked memory, so that it can be made again without rights.
     SMALL = "afxdp:rx0?ring=1024"
@@ -506,7 +506,7 @@ def restarts():
     eq(RX.sh("ip -d link show rx0").count("xdp"), 0, "and leaves no program behind")
 
 
-def kernel():
+def test_kernel():
     """The detector in the kernel: the same stream, the same account; events come through its ring."""
     for where in ("kernel", "both"):
         d, values = full_rate("afxdp:rx0", where, 1000000, f"  where: {where}\n")
@@ -535,7 +535,7 @@ def kernel():
         ok(m is not None and int(m.group(1)) == int(m.group(2)) + int(m.group(3)), f"{where}: the last word balances", d.log())
 
 
-def packets():
+def test_packets():
     """The same over AF_PACKET."""
     d, values = full_rate("packet:rx0", "packet", 300000)
     eq(d.stop(), 0, "packet: ends well")
@@ -553,7 +553,7 @@ def main():
     probe = run(*RX.command(PATHLINE, "listen", "--duration", "100ms", "afxdp:rx0"), check=False)
     if probe.returncode == 77:
         tap.skip_all("BPF programs cannot be loaded here: " + probe.stderr.strip())
-    lab.run(full, restarts, kernel, packets, same_series, refused, copies, late_query, direct, profiled, story)
+    lab.run(test_full, test_restarts, test_kernel, test_packets, test_same_series, test_refused, test_copies, test_late_query, test_direct, test_profiled, test_story)
     return tap.end()
 
 
