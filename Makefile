@@ -2,19 +2,25 @@
 # The front door. Meson does the work; these targets only call it, after seeing to the packages.
 #
 #   make           build                        make demo      build and show decoded telemetry
-#   make check     all tests and lint           make bench     figures beside their ceilings
-#   make lint      static checks                make asan      every test under address and undefined sanitizers
+#   make check     what decides; a quarter of an hour          make check-all   everything; an hour and more
+#   make lint      static checks                make asan      tests under address and undefined sanitizers
 #   make format    reformat the sources         make tsan      tests under the thread sanitizer
 #   make fuzz      [TARGET=NAME] [TIME=60]      make install   [DESTDIR=] [PREFIX=/usr/local]
+#   make bench     figures beside their ceilings
 #   make deps      packages for make check      make clean     remove build/
 #   make vectors-update NAME=x                  make man       manual pages into build/man
-#   make check-rxe our RDMA engines against Linux soft-RoCE in an emulated machine (part of make check)
+#   make check-rxe our RDMA engines against Linux soft-RoCE in an emulated machine (part of both checks)
+#   make check-flink  exported questions answered by Flink over a topic
 #   make soak      [HOURS=24] of the daemon's time, in minutes
 
 BUILD  ?= build
 PREFIX ?= /usr/local
 TIME   ?= 60
 HOURS  ?= 24
+
+# A compiler cache (ccache), where there is one, finds in a fresh clone what it has compiled in another folder.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 
 NINJA = ninja -C $(BUILD)/$(1) $(if $(VERBOSE),-v,--quiet)
 
@@ -41,13 +47,21 @@ demo: configure
 	@$(BUILD)/release/src/cli/pathline demo
 
 check: deps
-	@tools/check
+	@tools/check quick
+
+check-all: deps
+	@tools/check all
 
 asan tsan: deps
-	@tools/check --all $@
+	@tools/check $@
 
 lint: deps
 	@tools/lint
+
+check-flink: deps release
+	tools/kafka build/kafka-server
+	tools/flink build/flink
+	python3 tests/interop/flink/flink.py build/release/src/cli/pathline build/flink build/kafka-server
 
 check-rxe: deps release
 	@meson test -C $(BUILD)/release --no-rebuild --print-errorlogs --suite rxe
@@ -79,5 +93,5 @@ install: release
 clean:
 	@rm -rf $(BUILD)
 
-.PHONY: all build-deps deps configure release demo check check-rxe asan tsan lint fuzz bench soak \
+.PHONY: all build-deps deps configure release demo check check-all check-flink check-rxe asan tsan lint fuzz bench soak \
 	format vectors-update man install clean
