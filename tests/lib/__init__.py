@@ -4,5 +4,6 @@
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 tap: points, the plan. lab: a folder, processes and what is undone at the end, however that comes. wait: until something is
-so. stalls: how long the machine stood still. shark: packets as tshark reads them. network: namespaces and what joins them. pathline: the program, its daemon, its
-pages. pcap: captures. roce: frames, and pathline collect, which takes them. cm: messages of RDMA-CM. tapping: `pathline tap`."""
+so. stalls: how long the machine stood still. promise: what depends on the machine. shark: packets as tshark reads them.
+network: namespaces and what joins them. pathline: the program, its daemon, its pages. pcap: captures. roce: frames, and
+pathline collect, which takes them. cm: messages of RDMA-CM. tapping: `pathline tap`."""

@@ -4,12 +4,14 @@ ends, by whatever way but SIGKILL."""
 import atexit
 import ctypes
 import errno
+import fcntl
 import itertools
 import os
 import re
 import shlex
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -18,8 +20,10 @@ import traceback
 
 from . import tap
 
-CLONE_NEWNET = 0x40000000
-libc = ctypes.CDLL(None)
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+libc = ctypes.CDLL(None, use_errno=True)
 machine = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 running = []
 undone = []
@@ -27,11 +31,23 @@ undone = []
 os.environ["PATHLINE_SANDBOX"] = "strict"
 
 
-def own_network():
-    """A network of the test's own, whose ports nobody else has: those of tests at the same time, and of the machine. Without
-    the right to have one, the machine's."""
-    if libc.unshare(CLONE_NEWNET) == 0:
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+def own_namespaces():
+    """A network and mounts of the test's own: ports, interfaces, pinned programs, and names of networks (`ip netns`) that
+    nobody else has, neither tests at the same time nor the machine. Who is not root gets them in a user namespace, under the
+    same user. Without the right to have them the test uses the machine's."""
+    user, group = os.getuid(), os.getgid()
+    if libc.unshare(CLONE_NEWNET | CLONE_NEWNS | (CLONE_NEWUSER if user != 0 else 0)) != 0:
+        return
+    if user != 0:
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as f:
+                f.write(text)
+    libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None)
+    for what, where in ((b"tmpfs", b"/run/netns"), (b"bpf", b"/sys/fs/bpf")):
+        if os.path.isdir(where):
+            libc.mount(what, where, what, 0, None)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 
 
 def into_machine_network():
@@ -39,7 +55,7 @@ def into_machine_network():
     libc.setns(machine, CLONE_NEWNET)
 
 
-own_network()
+own_namespaces()
 
 
 def undo(*command):
@@ -173,16 +189,19 @@ def tell_deaths():
 
 
 def is_test(name):
-    """Whether the program under way has a test of this name: it may run its tests in several calls."""
-    return callable(getattr(sys.modules["__main__"], name, None))
+    """Whether the program under way has a test or a promise of this name: it may run its tests in several calls."""
+    return name.startswith(("test_", "promise_")) and callable(getattr(sys.modules["__main__"], name, None))
 
 
 def run(*tests, given=()):
-    """Each test, or those that are named behind the program's other arguments; one that breaks is a failed point. given: what
-    each is called with."""
-    chosen = [word for word in sys.argv[2:] if is_test("test_" + word.removeprefix("test_"))]
+    """Each test, or those that are named behind the program's other arguments; one that breaks is a failed point. A promise
+    (promise.py) runs only when it is named. given: what each is called with."""
+    chosen = [word for word in sys.argv[2:] if is_test(word) or is_test("test_" + word)]
     for test in tests:
-        if chosen and test.__name__ not in chosen and test.__name__.removeprefix("test_") not in chosen:
+        name = test.__name__
+        if name.startswith("promise_") and name not in chosen:
+            continue
+        if chosen and name not in chosen and name.removeprefix("test_") not in chosen:
             continue
         tap.comment(test.__name__)
         begun = time.monotonic()
