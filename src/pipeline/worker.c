@@ -24,8 +24,7 @@ enum {
 	ASK_PAUSE_US = 200,
 	EXCHANGE_LIMIT_S = 5,
 };
-#define TICK_NS      (UINT64_C(100) * 1000000u)
-#define SLOW_TICK_NS (UINT64_C(1) * 1000000000u)
+#define LOOK_NS (UINT64_C(1) * 1000000000u)
 
 /* ---- the packet path ---- */
 
@@ -77,12 +76,6 @@ static bool elsewhere(const struct pl_worker *w, const struct pl_record_batch *b
 				     (batch->paths[0].present & PL_PATH_HAS_report_version) != 0);
 }
 
-/* Whether flows' own numbers are followed here: not where reports are escalated to. */
-static bool follows(const struct pl_worker *w)
-{
-	return !w->source.partial || w->source.detected_elsewhere;
-}
-
 static void detect(struct pl_worker *w, const struct pl_record_batch *batch)
 {
 	const struct pl_worker_aside *aside = w->source.aside;
@@ -92,7 +85,7 @@ static void detect(struct pl_worker *w, const struct pl_record_batch *batch)
 	if (aside != NULL && aside->detect != NULL)
 		aside->detect(aside->arg, batch, &w->events);
 	else
-		pl_detect_batch(w->engine->detect, batch, w->now_ns, &w->events);
+		pl_detect_batch(w->engine->detect, batch, w->rule_ns, &w->events);
 }
 
 static void flush_records(struct pl_record_batch *batch, void *arg)
@@ -109,8 +102,8 @@ static void flush_records(struct pl_record_batch *batch, void *arg)
 			w->twice_hops += batch->n_hops;
 		}
 		detect(w, batch);
-		if (follows(w) && !elsewhere(w, batch))
-			pl_detect_numbers(e->detect, batch, w->now_ns);
+		if (pl_worker_follows(w) && !elsewhere(w, batch))
+			pl_detect_numbers(e->detect, batch, w->rule_ns);
 		for (unsigned int i = 0; i < e->n_taps; i++)
 			pl_tap_paths(e->taps[i], batch);
 		deliver_events(w);
@@ -142,23 +135,13 @@ static void quiet_point(struct pl_worker *w)
 	uint64_t wanted = atomic_load_explicit(&w->snap_wanted, memory_order_acquire);
 	struct pl_engine *next;
 
-	if (w->now_ns - w->ticked_ns >= TICK_NS) {
-		w->ticked_ns = w->now_ns;
-		pl_detect_tick(w->engine->detect, w->now_ns, w->ts_ns, &w->events);
-	}
-	if (w->now_ns - w->slow_ticked_ns >= SLOW_TICK_NS) {
-		w->slow_ticked_ns = w->now_ns;
+	pl_worker_tick(w);
+	if (w->now_ns - w->looked_ns >= LOOK_NS) {
+		w->looked_ns = w->now_ns;
 		look_untracked(w);
 		pl_worker_look_floods(w);
 		pl_worker_harvest(w);
 		pl_aggregate_tick(w->engine->aggregate, w->now_ns);
-		if (follows(w))
-			pl_detect_unseen(w->engine->detect, pl_worker_unseen(w), false);
-		if (!w->source.partial)
-			pl_detect_exporters(w->engine->detect, w->engine->decode, w->now_ns,
-				w->ts_ns, &w->events);
-		if (follows(w))
-			pl_detect_numbers_tick(w->engine->detect, w->now_ns, w->ts_ns, &w->events);
 	}
 	deliver_events(w);
 	if (wanted != atomic_load_explicit(&w->snap_done, memory_order_relaxed)) {
@@ -172,12 +155,6 @@ static void quiet_point(struct pl_worker *w)
 		atomic_store_explicit(&w->next_engine, NULL, memory_order_relaxed);
 		pl_worker_install(w, next);
 	}
-}
-
-static void read_clocks(struct pl_worker *w)
-{
-	w->now_ns = pl_clock_mono_ns();
-	w->ts_ns = pl_clock_real_ns();
 }
 
 static void pin(const struct pl_worker *w)
@@ -258,6 +235,13 @@ static void count_twice(struct pl_worker *w, int sign)
 		w->twice_notes[i] += (uint64_t)sign * pl_counter_read(&d->notes[i]);
 }
 
+/* Decodes packets of the port, and gives what they carry to the rules and the outputs. */
+static void take(struct pl_worker *w, const struct pl_batch *packets)
+{
+	pl_decode_batch(w->engine->decode, packets, &w->batch);
+	flush_records(&w->batch, w);
+}
+
 static void *worker_loop(void *arg)
 {
 	struct pl_worker *w = arg;
@@ -265,8 +249,8 @@ static void *worker_loop(void *arg)
 	uint64_t stop_by = 0;
 
 	pin(w);
-	read_clocks(w);
-	w->ticked_ns = w->slow_ticked_ns = w->now_ns;
+	pl_worker_time(w, true);
+	w->looked_ns = w->now_ns;
 	pl_aggregate_tick(w->engine->aggregate, w->now_ns);
 	for (;;) {
 		int n;
@@ -274,12 +258,14 @@ static void *worker_loop(void *arg)
 		if (aside != NULL)
 			aside->work(aside->arg, w->now_ns, w->ts_ns, &w->events);
 		n = receive(w, stop_by != 0);
-		read_clocks(w);
+		pl_worker_time(w, false);
 		if (n > 0 && w->source.feed == NULL) {
 			w->settled = aside != NULL && aside->settled(aside->arg);
 			count_twice(w, -1);
-			pl_decode_batch(w->engine->decode, &w->packets, &w->batch);
-			flush_records(&w->batch, w);
+			if (w->replays)
+				pl_worker_replay(w, take);
+			else
+				take(w, &w->packets);
 			count_twice(w, 1);
 			pl_port_release(w->port, &w->packets);
 		}
@@ -294,9 +280,9 @@ static void *worker_loop(void *arg)
 		aside->work(aside->arg, w->now_ns, w->ts_ns, &w->events);
 	/* Losses not yet told. */
 	if (!w->source.partial)
-		pl_detect_exporters(
-			w->engine->detect, w->engine->decode, w->now_ns, w->ts_ns, &w->events);
-	pl_detect_tick(w->engine->detect, w->now_ns, w->ts_ns, &w->events);
+		pl_detect_exporters(w->engine->detect, w->engine->decode, w->rule_ns, w->rule_ts_ns,
+			&w->events);
+	pl_detect_tick(w->engine->detect, w->rule_ns, w->rule_ts_ns, &w->events);
 	deliver_events(w);
 	/* Pairs with the acquire in pl_worker_await: from here on the state is the controller's. */
 	atomic_store_explicit(&w->ended, true, memory_order_release);
@@ -322,6 +308,7 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 	w->uri = strdup(source->name);
 	w->source.name = w->uri;
 	w->source.uri = strdup(source->uri);
+	w->replays = source->feed == NULL && strncmp(source->uri, "pcap:", 5) == 0;
 	w->snap.cap_exporters = cap_exporters;
 	w->snap.exporters = calloc(cap_exporters + 1, sizeof(*w->snap.exporters));
 	if (w->uri == NULL || w->source.uri == NULL || w->snap.exporters == NULL ||

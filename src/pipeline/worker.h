@@ -172,10 +172,15 @@ struct pl_worker {
 	struct pl_event event_room[256];
 	struct pl_value_batch values;
 	struct pl_value value_room[256];
-	struct pl_batch packets;
-	struct pl_totals carried; /* of parts that were exchanged */
+	struct pl_batch packets, part; /* of packets, what pl_worker_replay gives to the decoder */
+	struct pl_totals carried;      /* of parts that were exchanged */
 	uint64_t stored, by_version[PL_TOTALS_VERSIONS], by_mode[PL_MODE_MAX];
-	uint64_t now_ns, ts_ns, ticked_ns, slow_ticked_ns;
+	bool replays; /* the source is a capture file (worker_time.c) */
+	bool begun;   /* it had packets */
+	/* The machine's clocks, monotonic and real; and the same for the rules. */
+	uint64_t now_ns, ts_ns, rule_ns, rule_ts_ns;
+	uint64_t looked_ns, ticked_ns,
+		slow_ticked_ns;    /* of the first: now_ns; of the others: rule_ns */
 	struct pl_port_stats gone; /* of ports that were closed */
 	uint64_t floods_told
 		[PL_PORT_FLOODS]; /* what each said last, by its time; of the present port */

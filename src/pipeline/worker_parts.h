@@ -34,3 +34,17 @@ bool pl_worker_regain(struct pl_worker *w);
 uint64_t pl_worker_unseen(struct pl_worker *w);
 /* Tells of senders that got a lane, or went back, since the last look. */
 void pl_worker_look_floods(struct pl_worker *w);
+
+/* worker_time.c: the rules' time. It is the machine's, but for a capture file, where it is that of
+ * the packets: a capture gives the same events at any speed, stamped with its own times. */
+
+/* Reads the machine's clocks; first: nothing has come yet. */
+void pl_worker_time(struct pl_worker *w, bool first);
+/* Ticks the rules when that is due. */
+void pl_worker_tick(struct pl_worker *w);
+/* Takes the packets received from a capture in parts that lie within a millisecond, and ticks the
+ * rules for the time between them. */
+void pl_worker_replay(
+	struct pl_worker *w, void (*take)(struct pl_worker *w, const struct pl_batch *packets));
+/* Whether flows' own numbers are followed here: not where reports are escalated to. */
+bool pl_worker_follows(const struct pl_worker *w);

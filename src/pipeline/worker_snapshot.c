@@ -130,7 +130,7 @@ void pl_worker_publish(struct pl_worker *w)
 	take_exporters(s, w);
 	s->flows = pl_detect_flows(w->engine->detect);
 	s->raised = pl_detect_raised(w->engine->detect);
-	s->now_ns = w->now_ns;
+	s->now_ns = w->rule_ns;
 	s->n_top = 0;
 	/* Ordered before by the snapshot's own asking. */
 	top = atomic_exchange_explicit(&w->top_wanted, false, memory_order_relaxed);
@@ -168,8 +168,8 @@ void pl_worker_install(struct pl_worker *w, struct pl_engine *next)
 		carried[i] += ((uint64_t *)&now)[i] - ((uint64_t *)&after)[i];
 	w->engine = next;
 	/* The controller made sure that they fit. */
-	if (next->rules != NULL &&
-		pl_detect_change(next->detect, next->rules, w->now_ns, w->ts_ns, &w->events) < 0)
+	if (next->rules != NULL && pl_detect_change(next->detect, next->rules, w->rule_ns,
+					   w->rule_ts_ns, &w->events) < 0)
 		pl_error("worker", "%s: the old thresholds stay", w->uri);
 	free(next->rules);
 	next->rules = NULL;
