@@ -10,7 +10,7 @@
 #define TICK_NS      (100 * MS)
 #define SLOW_TICK_NS (1000 * MS)
 /* In a gap between packets of a capture a tick comes later by at most this part of the gap so far:
- * a second without packets takes ten ticks, a year two thousand. */
+ * a second without packets takes ten ticks, a year a thousand. */
 #define GAP_PART     128
 
 bool pl_worker_follows(const struct pl_worker *w)
