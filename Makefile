@@ -73,7 +73,7 @@ bench: release
 	@$(BUILD)/release/src/cli/pathline bench $(NAME)
 
 soak: deps release
-	@python3 tests/net/clock.py $(BUILD)/release/src/cli/pathline $(HOURS)
+	@python3 tests/net/clock.py $(BUILD)/release/src/cli/pathline $(HOURS) promise_flat
 
 format: deps
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
