@@ -27,12 +27,12 @@ from lib.tap import comment, eq, ok  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
 
 REFUSE = sys.argv[2]
-PORT = 45100
+PORT = lab.free_port()
 TX = RX = None
 
 
 def run(*args, check=True):
-    return subprocess.run(args, check=check, capture_output=True, text=True, timeout=60)
+    return subprocess.run(args, check=check, capture_output=True, text=True, timeout=5 * LIMIT)
 
 
 def make_pair():
@@ -69,7 +69,7 @@ class Daemon(pathline.Daemon):
 
     def get(self, path):
         """The page is on the loopback of the other namespace."""
-        r = run(*RX.command("curl", "-s", "-m", "10", "-w", "\n%{http_code}", f"http://127.0.0.1:{PORT}{path}"), check=False)
+        r = run(*RX.command("curl", "-s", "-m", str(LIMIT), "-w", "\n%{http_code}", f"http://127.0.0.1:{PORT}{path}"), check=False)
         body, _, code = r.stdout.rpartition("\n")
         return int(code or 0), body
 
@@ -100,26 +100,60 @@ def generate(count, *options, port="afxdp:tx0"):
     return ethernet(TX, "tx0", "tx_packets") - before, r.stderr
 
 
-DELIVERED = "pathline_output_delivered_total"
+def books(values):
+    """Both sides of each account."""
+    outputs = [total(values, f"pathline_output_{x}_total") for x in ("offered", "delivered", "filtered", "dropped")]
+    packets = total(values, "pathline_packets_total")
+    return [(total(values, "pathline_packets_decoded_total") + total(values, "pathline_report_errors_total"), packets),
+            (total(values, "pathline_socket_packets_total") + total(values, "pathline_packets_settled_total"), packets),
+            (outputs[0], sum(outputs[1:]))]
 
 
 def settle(daemon, frames=0):
-    """Metrics, when so many frames have come and nothing moves any more."""
-    wait(lambda: seen(daemon.metrics()) >= frames)
-    pages = [None, daemon.metrics()]
+    """Metrics, when so many frames have come, the books are closed, and they stay as they are."""
+    pages = [{}, {}]
 
-    def still():
-        """what reached the program, and what outputs delivered, is what it was 200 ms before"""
-        time.sleep(0.2)
+    def is_still():
+        """all frames have come, the books are closed and were the same before"""
         pages[:] = pages[1], daemon.metrics()
-        return all(seen(a) == seen(b) and total(a, DELIVERED) == total(b, DELIVERED) for a, b in [pages])
-    wait(still)
+        return seen(pages[1]) >= frames and all(a == b for a, b in books(pages[1])) and books(pages[0]) == books(pages[1])
+    wait(is_still, pause=0.2)
     return pages[1]
+
+
+def escalated(values):
+    """By cause."""
+    grown = {re.search('cause="(.*?)"', k).group(1): v for k, v in values.items() if k.startswith("pathline_kernel_escalated_total")}
+    return {cause: int(v) for cause, v in grown.items() if v > 0}
 
 
 def in_turn(values):
     """Reports escalated because user space had the tables: how many depends on how busy the machine is."""
-    return total_of(values, "pathline_kernel_escalated_total", '"turn"')
+    return escalated(values).get("turn", 0)
+
+
+def teach(daemon, *form):
+    """Reports of this form until the kernel knows the layouts: how many were sent."""
+    sent = 0
+
+    def is_known():
+        """none of so many reports is escalated for its layout"""
+        nonlocal sent
+        before = settle(daemon)
+        more, _ = generate(500, "--rate", "20000", *form)
+        sent += more
+        values = settle(daemon, seen(before) + more)
+        return escalated(values).get("layout", 0) == escalated(before).get("layout", 0)
+    wait(is_known)
+    return sent
+
+
+def settles(values, before, name):
+    """Of what came in between all is settled in the kernel, but what came in user space's turn."""
+    grown = {cause: n - escalated(before).get(cause, 0) for cause, n in escalated(values).items()}
+    settled = total(values, "pathline_kernel_settled_total") - total(before, "pathline_kernel_settled_total")
+    ok(settled > 0 and not {cause for cause, n in grown.items() if n > 0} - {"turn"},
+       f"{name}: {settled} are settled in the kernel, and all others came in user space's turn", grown)
 
 
 def balanced(values, name):
@@ -137,9 +171,13 @@ def config(uri, extra=""):
 def full_rate(uri, name, count, detect=""):
     """Returns the daemon, still running."""
     d = Daemon(name, config(uri, f"detect:\n{detect}  queue_depth:\n    threshold: 1000\n    begin_hold: 0s\n"))
+    taught = teach(d) if detect else 0
+    before = settle(d)
     sent, words = generate(count, "--rate", "100000000", "--event", "queue@0s+2ms:depth=20000")
-    values = settle(d, sent)
-    eq(seen(values), sent, f"{name}: {sent} sent = received + dropped by place + left to the host")
+    values = settle(d, taught + sent)
+    eq(seen(values), taught + sent, f"{name}: {taught + sent} sent = received + dropped by place + left to the host")
+    if detect:
+        settles(values, before, name)
     ok(total(values, "pathline_socket_packets_total") > 0, f"{name}: something is received")
     balanced(values, name)
     rate = re.search(r"([0-9.]+ ?[kM]?)\S*/s", words)
@@ -168,18 +206,17 @@ def test_same_series():
     for where in ("user", "kernel"):
         d = Daemon(f"same-{where}", config("afxdp:rx0", f"aggregate:\n  slot: 1h\ndetect:\n  where: {where}\n"))
         all_sent = 0
-        for name, options in forms.items():
-            sent, words = generate(5000, "--rate", "20000", "--seed", "3", "--missing", "0.05", "--topology", "leaf-spine:4x2", *options)
-            all_sent += sent
-            if sent == 0:
-                ok(False, f"{where}, {name}: reports are sent", words)
-        time.sleep(1.2)
+        for count in (500, 5000):  # what has to be learned first
+            before = settle(d, all_sent)
+            for name, options in forms.items():
+                sent, words = generate(count, "--rate", "20000", "--seed", "3", "--missing", "0.05", "--topology", "leaf-spine:4x2", *options)
+                all_sent += sent
+                if sent == 0:
+                    ok(False, f"{where}, {name}: reports are sent", words)
         pages[where] = settle(d, all_sent)
         balanced(pages[where], f"same series, {where}")
         if where == "kernel":
-            settled, reports = (total(pages[where], f"pathline_kernel_{x}_total") for x in ("settled", "reports"))
-            ok(0 < settled and settled + in_turn(pages[where]) > 0.7 * reports,
-               f"same series: {settled} of {reports} are settled in the kernel, but in user space's turn", in_turn(pages[where]))
+            settles(pages[where], before, "same series")
             code, body = d.get("/api/v1/flows")
             rows = json.loads(body)["rows"] if code == 200 else []
             ok(len(rows) >= 100, f"same series: {len(rows)} flows in the table of the kernel's")
@@ -245,7 +282,7 @@ def test_copies():
     # Each processor counts for itself, and the kernel moves the work between them as it likes. A report that comes while user
     # space has the turn over the tables is escalated, and is no copy.
     copies = grown["copied"] + grown["copies_lost"]
-    ok(grown["settled"] > 4000 and abs(copies - grown["settled"] / 10) <= os.cpu_count(), "copies: one in ten", grown)
+    ok(grown["settled"] > 0 and abs(copies - grown["settled"] / 10) <= os.cpu_count(), "copies: one in ten", grown)
 
     def reload(detect, holds):
         """What is told to be in use holds for the next reports; on a busy machine some come before."""
@@ -261,7 +298,7 @@ def test_copies():
 
     def met(grown, new):
         others = sum(node not in [h["node"] for h in r["hops"]] for r in new)
-        return grown["copied"] > 0 and others <= grown["escalated"] < 1000
+        return grown["copied"] > 0 and others <= grown["escalated"]
 
     reload(f"detect:\n  where: kernel\n  copy:\n    node: \"{node}\"\n", met)
     grown, new = more(5000)
@@ -329,17 +366,13 @@ def test_profiled():
     d = Daemon("profiled", config("afxdp:rx0", "profiles:\n  - match: 0.0.0.0/0\n    embedded: announced\n"
                                   "detect:\n  where: kernel\n"))
     form = ("--rate", "20000", "--int", "2.1", "--report", "2.0")
-    # Until user space has read the first reports of exporters and layouts, all come up.
-    first, _ = generate(500, *form)
-    before = settle(d, first)
+    first = teach(d, *form)
+    before = settle(d)
     sent, _ = generate(5000, *form, "--event", "loss@50ms+100ms:ratio=0.2")
     settle(d, first + sent)
     wait(lambda: total_of(d.metrics(), "pathline_events_total", "report_loss") > 0)
     values = settle(d)
-    settled = total(values, "pathline_packets_settled_total") - total(before, "pathline_packets_settled_total")
-    turned = in_turn(values) - in_turn(before)
-    ok(0 < settled and settled + turned > 0.9 * sent,
-       f"profiled: {settled} of {sent} are settled in the kernel, but in user space's turn", turned)
+    settles(values, before, "profiled")
     eq(total(values, "pathline_exporter_reports_total"), first + sent, "profiled: every report is in its exporter's account")
     skipped, recovered = (total(values, f"pathline_exporter_{x}_total") for x in ("skipped", "recovered"))
     lost = skipped - recovered
@@ -360,9 +393,10 @@ def story_where(where):
     if os.path.exists(records):
         os.unlink(records)
     d = Daemon(f"story-{where}", config("afxdp:rx0", f"detect:\n  where: {where}\n  loss_hold: 2s\n"))
-    settle(d)
-    sent, _ = generate(35000, "--rate", "5000", "--flows", "200", "--seed", "1", "--event", "path@1s+3s",
-                       "--event", "queue@1s+3s", "--event", "loss@2s+1s:ratio=0.5")
+    form = ("--flows", "200", "--seed", "1")
+    taught = teach(d, *form) if where == "kernel" else 0
+    before = settle(d)
+    sent, _ = generate(35000, "--rate", "5000", *form, "--event", "path@1s+3s", "--event", "queue@1s+3s", "--event", "loss@2s+1s:ratio=0.5")
 
     def told(kind):
         with open(records) as f:
@@ -372,9 +406,9 @@ def story_where(where):
     def place(e):
         return e["exporter"] if e["event"] == "report_loss" else (e["node"], e["port"], e["queue"])
 
-    values = settle(d)
-    settled = total(values, "pathline_packets_settled_total")
-    ok(where == "user" or (0 < settled and settled + in_turn(values) > 0.9 * sent), f"{name}: settled in the kernel", settled)
+    values = settle(d, taught + sent)
+    if where == "kernel":
+        settles(values, before, name)
     for kind in ("queue_depth", "hop_latency", "report_loss"):
         wait(lambda: (lambda e: e and sum(x["phase"] == "end" for x in e) * 2 == len(e))(told(kind)))
         phases = {}
@@ -399,7 +433,7 @@ def story_where(where):
 
 
 SERVER = "import socket; s = socket.create_server(('10.255.0.2', 2200)); print('on', flush=True); c = s.accept()[0]; c.sendall(c.recv(99))"
-CLIENT = "import socket; c = socket.create_connection(('10.255.0.2', 2200), 5); c.sendall(b'hello'); print(c.recv(99).decode())"
+CLIENT = "import socket; c = socket.create_connection(('10.255.0.2', 2200), 60); c.sendall(b'hello'); print(c.recv(99).decode())"
 
 
 def test_full():
@@ -483,10 +517,8 @@ def test_restarts():
         ok("rx0" in body and '"ok":false' in body, f"{what}: with the reason", body)
         d.p.send_signal(signal.SIGHUP)
         ok(d.said_after(at, "is in use"), f"{what}: a reload meanwhile", d.log()[at:])
-        began = time.time()
         regain()
         ok(d.said_after(at, "back after"), f"{what}: back is said", d.log()[at:])
-        comment(f"{what}: {time.time() - began:.2f} s after the return")
         eq(d.log()[at:].count("lost: "), 1, f"{what}: lost is said once")
         ok(wait(lambda: d.get("/readyz")[0] == 200), f"{what}: ready again")
         before = settle(d)
@@ -512,9 +544,7 @@ def test_kernel():
         d, values = full_rate("afxdp:rx0", where, 1000000, f"  where: {where}\n")
         if "because the kernel cannot" in d.log():
             ok(False, f"{where}: the kernel detects", d.log())
-        settled, came = (total(values, f"pathline_kernel_{x}_total") for x in ("settled", "reports"))
-        ok(0 < settled and settled + in_turn(values) > 0.9 * came,
-           f"{where}: {settled} of {came} are settled in the kernel, but in user space's turn", in_turn(values))
+        settled = total(values, "pathline_kernel_settled_total")
         eq(settled + total(values, "pathline_kernel_escalated_total"), total(values, "pathline_kernel_reports_total"),
            f"{where}: seen there = settled + escalated")
         ok(total(values, "pathline_events_total") > 0, f"{where}: events are told")
