@@ -391,13 +391,12 @@ def test_top():
     eq([q["packets"] for q in doc["rows"]], want, "filtered and in order")
     # While it is written, an answer has what came since the last one.
     p = lab.start([PATHLINE, "top", "--from", folder, "--batch", "-o", "json", "--screen", "paths", "--rows", "1000",
-                   "--times", "200", "--interval", "250ms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                   "--times", "100000", "--interval", "250ms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     seen = [sum(r["packets"] for r in json.loads(p.stdout.readline())["rows"])]
     send(d.port, 2500, 500)
     ok(d.settled(3000), "500 more")
     want = sum(r["packets"] for r in top(folder, "paths")[0]["rows"])
-    while seen[-1] < want and len(seen) < 190:
-        seen.append(sum(r["packets"] for r in json.loads(p.stdout.readline())["rows"]))
+    wait(lambda: seen.append(sum(r["packets"] for r in json.loads(p.stdout.readline())["rows"])) or seen[-1] >= want)
     ok(seen[0] < want == seen[-1] and seen == sorted(seen), "who watches sees them", seen)
     p.terminate()
     p.communicate(timeout=60)

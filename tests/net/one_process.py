@@ -142,7 +142,7 @@ def test_reload(d):
     reload(d, "a restart changes them")
     ok(becomes(d, regions=3), "a region of another writer goes", d.log())
     report(DTA, "key-write", "-k", "host9", "-d", "here", "--sequenced")
-    eq(value("last", "host9"), b"here".hex(), "the translator goes on where it was")
+    ok(wait(lambda: value("last", "host9") == b"here".hex()), "the translator goes on where it was")
 
 
 def test_end(d, sent):
@@ -164,7 +164,7 @@ def test_without_sources():
     write_config(sources=False)
     d = Daemon(path("pathline.yaml"), name="bare")
     report(DTA, "key-write", "-k", "host7", "-d", "down", "--sequenced")
-    eq(value("last", "host7"), b"down".hex(), "without sources the translator writes")
+    ok(wait(lambda: value("last", "host7") == b"down".hex()), "without sources the translator writes")
     ok(becomes(d, dta_accepted_total=1, packets_total=0), "and the page is there", d.log())
     eq(d.get("/readyz")[0], 200, "and it is ready")
     eq(d.stop(), 0, "and it ends well")

