@@ -37,8 +37,8 @@ class Agent(guest.Guest):
         found = dict(w.split('=', 1) for w in self.do(*words)[-1].split() if '=' in w)
         return {k: int(v, 0) if re.fullmatch(r'\d+|0x[0-9a-f]+', v) else v for k, v in found.items()}
 
-    def completions(self, pair, milliseconds=2000):
-        """(status, opcode, bytes, immediate) of each."""
+    def completions(self, pair, milliseconds=50000):
+        """(status, opcode, bytes, immediate) of each, once there is one."""
         lines = self.do('done', pair, milliseconds)[:-1]
         return [tuple(int(w.split('=')[1], 0) for w in line.split()[1:]) for line in lines]
 

@@ -82,7 +82,7 @@ static uint64_t number(int i)
 	return i < n_words ? strtoull(words[i], NULL, 0) : 0;
 }
 
-#define SILENT_NS UINT64_C(4000000000)
+#define SILENT_NS UINT64_C(8000000000)
 #define REGION_VA UINT64_C(0x7000000000)
 #define ASKED_PSN 0x654321u /* with which whoever calls us begins */
 
