@@ -172,7 +172,7 @@ create("killed")
 t = Translator(*PATIENT, "--batch", 1, path("killed"), port=lab.free_udp_port())  # which nobody takes meanwhile
 said = []
 reporter = threading.Thread(target=lambda: said.append(report(
-    *stream(60000), "--rate", "15k", "--hold", "3s", f"udp://127.0.0.1:{t.port}")))
+    *stream(60000), "--rate", "15k", "--hold", "60s", f"udp://127.0.0.1:{t.port}")))
 reporter.start()
 
 
