@@ -128,7 +128,7 @@ def silent_nodes():
 
 def flows():
     """Flows whose first reports come in a form that is escalated, and all later ones are settled."""
-    d = daemon("flows", "  where: kernel\n  flow_start: true\n  flow_end: true\n  flow_idle: 10s\n")
+    d = daemon("flows", "  where: kernel\n  flow_start: true\n  flow_end: true\n  flow_idle: 5s\n")
     sent = send(*PAIRS, "--queue", FLAT, "--rate", "1000", "--count", "100")
     sent += send(*PLAIN, "--queue", FLAT, "--rate", "1000", "--count", "3000")
     wait(lambda: total(values_of(d), "pathline_kernel_reports_total") == sent)
