@@ -234,7 +234,7 @@ def run_made(wire, v):
     wire.send(p.write(v * 100 + 2, 9), r.write(v * 100 + 3, 10))
     ok(found(v * 100 + 3, 10) and values(v * 100 + 2) == {}, "the queue pair ended, the other did not")
     ok(r.end(), "it is ended too")
-    # Who asked and does not want it any more. That of who asked later, and says nothing, comes again.
+    # A peer asks and rejects the answer. The answer to a peer that asked later, and says nothing, comes again.
     p, q = Peer(wire, v), Peer(wire, v)
     p.ask("last")
     wire.send(p.datagram(p.about(REJ, struct.pack(">BBH", 1 << 6, 0, 28))))

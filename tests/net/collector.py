@@ -100,7 +100,7 @@ def generate(count, *options, port="afxdp:tx0"):
     return ethernet(TX, "tx0", "tx_packets") - before, r.stderr
 
 
-def books(values):
+def both_sides(values):
     """Both sides of each account."""
     outputs = [total(values, f"pathline_output_{x}_total") for x in ("offered", "delivered", "filtered", "dropped")]
     packets = total(values, "pathline_packets_total")
@@ -110,13 +110,13 @@ def books(values):
 
 
 def settle(daemon, frames=0):
-    """Metrics, when so many frames have come, the books are closed, and they stay as they are."""
+    """Metrics, when so many frames have come, the accounts agree, and they stay as they are."""
     pages = [{}, {}]
 
     def is_still():
-        """all frames have come, the books are closed and were the same before"""
+        """all frames have come, the accounts agree and were the same before"""
         pages[:] = pages[1], daemon.metrics()
-        return seen(pages[1]) >= frames and all(a == b for a, b in books(pages[1])) and books(pages[0]) == books(pages[1])
+        return seen(pages[1]) >= frames and all(a == b for a, b in both_sides(pages[1])) and both_sides(pages[0]) == both_sides(pages[1])
     wait(is_still, pause=0.2)
     return pages[1]
 
