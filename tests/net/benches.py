@@ -69,13 +69,26 @@ def test_asked():
     ok(all(finite(row, "items", "rate", "ratio") and row["lost"] == 0 for row in rows.values()), "asked: every number is there", rows)
 
 
-def test_alert():
-    rows = rows_of("alert/first-50%", ())
-    eq(set(rows), {"alert/first-50%"}, "alert: the row that was asked for")
+def check_times(name, names):
+    """Rows of times that something took, one by one."""
+    rows = rows_of(name, ())
+    eq(set(rows), names, f"{name}: the rows that were asked for")
     for row in rows.values():
-        ok(finite(row, "items", "median_ns", "p99_ns", "max_ns", "load_rate"), "alert: every number is there", row)
-        ok(row["median_ns"] <= row["p99_ns"] <= row["max_ns"], "alert: the times are in order", row)
+        ok(finite(row, "items", "median_ns", "p99_ns", "max_ns"), f"{row['name']}: every number is there", row)
+        ok(row["median_ns"] <= row["p99_ns"] <= row["max_ns"], f"{row['name']}: the times are in order", row)
+    return rows
+
+
+def test_alert():
+    for row in check_times("alert/first-50%", {"alert/first-50%"}).values():
+        ok(finite(row, "load_rate"), "alert: with its load", row)
         ok(row["lost"] == 0 or row["items"] > row["lost"], "alert: most alerts came", row)
+
+
+def test_web():
+    rows = check_times("web", {"web/alone", "web/idle-1000", "web/scrapers-100", "web/stalled-8"})
+    eq([name for name, row in rows.items() if row["lost"]], [], "web: each health check was answered")
+    ok(finite(rows.get("web/scrapers-100", {}), "load_rate"), "web: pages were scraped", rows)
 
 
 def test_unknown():
@@ -86,5 +99,5 @@ def test_unknown():
         ok(result.returncode != 0 and words in result.stderr, f"{name} is refused: {words}", result.stderr)
 
 
-lab.run(test_rates, test_asked, test_alert, test_unknown)
+lab.run(test_rates, test_asked, test_alert, test_web, test_unknown)
 sys.exit(tap.end())
