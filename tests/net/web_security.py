@@ -25,7 +25,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lib import lab, pathline, tap  # noqa: E402
 from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
 from lib.pathline import run  # noqa: E402
-from lib.tap import comment, eq, ok, skip  # noqa: E402
+from lib.promise import promise  # noqa: E402
+from lib.tap import eq, ok, skip  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
 
 
@@ -60,7 +61,7 @@ class Daemon(pathline.Daemon):
 
 def curl(url, *args):
     """Status and body; status 0 and curl's exit code when there was no answer."""
-    r = subprocess.run(["curl", "-s", "--max-time", "20", "-w", "\n%{http_code}", *args, url], capture_output=True,
+    r = subprocess.run(["curl", "-s", "--max-time", str(LIMIT), "-w", "\n%{http_code}", *args, url], capture_output=True,
                        text=True, cwd=DIR)
     body, _, code = r.stdout.rpartition("\n")
     return (int(code), body) if r.returncode == 0 else (0, r.returncode)
@@ -156,7 +157,6 @@ def test_auth():
         eq(get(d, path)[0], 401, f"{path} without credentials")
     eq([get(d, "/healthz", "-u", u)[0] for u in ("prom:s3cret", "prom:S3cret", "Prom:s3cret", "prom:", ":s3cret")],
        [200, 401, 401, 401, 401], "passwords")
-    time.sleep(5)
     eq([get(d, "/healthz", "-H", f"Authorization: {a}")[0] for a in
         ("Bearer 0123456789abcdefghij", "Bearer 0123456789abcdefghi", "Basic !!!", "Digest x")],
        [200, 401, 401, 401], "tokens and nonsense")
@@ -174,30 +174,23 @@ def test_auth():
         ok("s3cret" not in r.stdout + r.stderr, "the password is not shown")
 
     # Wrong passwords, many at once, from another address: they wait, nobody else does.
-    def guess(results):
-        results.append(get(d, "/healthz", "--interface", "127.0.0.9", "-u", f"prom:{len(results)}x")[0])
-    results, threads = [], []
+    results = []
 
     def guesser():
-        for _ in range(8):
-            guess(results)
-    for i in range(8):
-        threads.append(threading.Thread(target=guesser, daemon=True))
-        threads[-1].start()
-    times = []
-    for i in range(10):
-        start = time.time()
-        eq(get(d, "/healthz", "-u", "prom:s3cret")[0], 200, "a good one meanwhile") if i == 0 else \
-            get(d, "/healthz", "-u", "prom:s3cret")
-        times.append(time.time() - start)
+        mine = []
+        while len(mine) < 8 or 429 not in mine[:200]:
+            mine.append(get(d, "/healthz", "--interface", "127.0.0.9", "-u", f"prom:{len(mine)}x")[0])
+        results.extend(mine)
+    threads = [threading.Thread(target=guesser, daemon=True) for _ in range(8)]
+    for t in threads:
+        t.start()
+    eq([get(d, "/healthz", "-u", "prom:s3cret")[0] for _ in range(10)], [200] * 10, "good ones meanwhile")
     for t in threads:
         t.join()
-    ok(set(results) <= {401, 429} and 429 in results and len(results) == 64, "guesses are refused, then not even looked at",
-       sorted(results))
+    eq(set(results), {401, 429}, "guesses are refused, then not even looked at")
     body = get(d, "/metrics", "-u", "prom:s3cret")[1]
     ok(metric(body, "pathline_http_auth_limited_total") > 0 and metric(body, "pathline_http_auth_failures_total") > 10,
        "both are counted")
-    comment(f"a good request while 64 guesses come: {sorted(times)[5] * 1e3:.0f} ms median with curl's start")
 
     if shutil.which("prometheus") is None:
         skip("Prometheus", "missing: prometheus")
@@ -246,60 +239,47 @@ def connect(port, source="127.0.0.2"):
     return s
 
 
-def request_time(port, path="/healthz", source="127.0.0.1"):
-    start = time.monotonic()
+def answered(port, path="/healthz", source="127.0.0.1"):
+    """Whether a new connection gets its answer, whole."""
     with connect(port, source) as s:
         s.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" % path.encode())
         data = b""
         while chunk := s.recv(4096):
             data += chunk
-    return time.monotonic() - start if b" 200 OK" in data else 99
-
-
-# Far from what a check takes, and below the 30 s for which a client can hold what it is given.
-HELD_UP = 5
+    return b" 200 OK" in data and data.endswith((b"\r\n\r\nok\n", b"\r\n\r\nready\n"))
 
 
 def served(d, name, probes=40, paths=("/healthz", "/readyz")):
-    """Another client's health checks are answered while the others are there."""
-    times = []
+    """Other clients' health checks are answered while somebody is there."""
+    good = 0
     for i in range(probes):
-        times.append(request_time(d.port, paths[i % len(paths)], f"127.0.3.{i % 4 + 1}"))
+        good += answered(d.port, paths[i % len(paths)], f"127.0.3.{i % 4 + 1}")
         time.sleep(0.01)
-    ok(max(times) < HELD_UP, f"{name}: health checks of others are not held up", [f"{t * 1e3:.0f} ms" for t in sorted(times)[-5:]])
-    comment(f"{name}: median {sorted(times)[probes // 2] * 1e3:.1f} ms, largest {max(times) * 1e3:.1f} ms")
-
-
-def rss(d):
-    with open(f"/proc/{d.p.pid}/status") as f:
-        return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
+    eq(good, probes, f"{name}: health checks of others are answered")
 
 
 def test_attack():
     d = Daemon("attack")
     served(d, "nobody else")
-    before = rss(d)
 
     # Heads that come a byte at a time.
     slow = [connect(d.port) for _ in range(16)]
     for s in slow:
         s.sendall(b"GET /")
     served(d, "16 slow heads")
-    for _ in range(4):
-        time.sleep(1.2)
-        for s in slow:
+    open_heads = set(slow)
+
+    def all_ended():
+        """the server has ended each of them, although bytes come"""
+        for s in list(open_heads):
             try:
                 s.sendall(b"x")
             except OSError:
-                pass
-    ended = 0
+                open_heads.discard(s)
+        return not open_heads
+    ok(wait(all_ended, pause=0.5), "slow heads end, although a byte comes now and then", len(open_heads))
     for s in slow:
-        try:
-            ended += s.recv(10) == b""
-        except OSError:
-            ended += 1
         s.close()
-    eq(ended, 16, "ended after 5 s, although a byte came now and then")
 
     # More than one address may have.
     def taken():
@@ -373,27 +353,22 @@ def test_attack():
         ok(got in want, f"{name}: {want[0]}", got)
 
     # Answers that nobody takes, and a stream that is not read.
-    takers = []
-    for _ in range(8):
-        s = connect(d.port, "127.0.0.4")
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        s.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/v1/tail HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        takers.append(s)
+    takers = [stall(d.port, "127.0.0.4", "/metrics", "/api/v1/tail") for _ in range(8)]
     served(d, "8 that take no answer")
     for s in takers:
         s.close()
-    # Allocators keep pages; what is bounded by the configuration are connections and answers held.
-    ok(rss(d) - before < 64 * 1024, "memory is as before", f"{before} KiB, then {rss(d)} KiB")
     eq(d.stop(), 0, "stops with 0")
 
 
 # ---- many that scrape ----
 
-# So many connections that each ask for the page again when they have it, from several addresses; then how many pages.
+# So many connections that each ask for the page again when they have it, from several addresses. SIGTERM: none asks again, and
+# how many pages, and other answers, there were, when all have the last one.
 SCRAPERS = """
 import selectors, signal, socket, sys
 port, first, n, extra = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
-signal.signal(signal.SIGTERM, lambda *_: (print(pages, other, flush=True), sys.exit(0)))
+over = []
+signal.signal(signal.SIGTERM, lambda *_: over.append(1))
 request = f"GET /metrics HTTP/1.1\\r\\nHost: localhost\\r\\n{extra}Connection: close\\r\\n\\r\\n".encode()
 pages = other = 0
 poll, room = selectors.DefaultSelector(), bytearray(1 << 20)
@@ -408,7 +383,8 @@ def begin(i):
 
 for i in range(n):
     begin(i)
-while True:
+print("all ask", flush=True)
+while poll.get_map():
     for key, _ in poll.select():
         s, (i, head) = key.fileobj, key.data
         try:
@@ -422,58 +398,75 @@ while True:
             other += not head.startswith(b"HTTP/1.1 200 OK")
             poll.unregister(s)
             s.close()
-            begin(i)
+            if not over:
+                begin(i)
+print(pages, other, flush=True)
 """
 
 
-def pages_of(process):
-    process.terminate()
-    pages, other = map(int, process.communicate(timeout=LIMIT)[0].split())
-    return pages, other
+def scrapers(d):
+    """A hundred, half of which take compressed pages."""
+    made = [lab.start([sys.executable, "-c", SCRAPERS, str(d.port), str(first), "50", extra], stdout=subprocess.PIPE,
+                      text=True) for first, extra in ((1, ""), (11, "Accept-Encoding: gzip\r\n"))]
+    eq([p.stdout.readline() for p in made], ["all ask\n"] * 2, "a hundred scrapers are there")
+    return made
 
 
-def stall(port, source, path="/metrics"):
+def end_scrapers(made):
+    for i, p in enumerate(made):
+        p.terminate()
+        pages, other = map(int, p.communicate(timeout=2 * LIMIT)[0].split())
+        ok(pages >= 50 and other == 0, f"scrapers {i}: all get their pages", f"{pages} pages, {other} others")
+
+
+def stall(port, source, *paths):
     """A client that asks and does not read."""
     s = socket.socket()
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     s.bind((source, 0))
     s.connect(("127.0.0.1", port))
-    s.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path.encode())
+    s.sendall(b"".join(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path.encode() for path in paths))
     return s
+
+
+def stalled(d, n, path="/metrics"):
+    """So many of several addresses; a {} in the path is each one's number."""
+    return [stall(d.port, f"127.0.5.{i % 4 + 1}", path.format(i)) for i in range(n)]
+
+
+def large(name):
+    """A daemon with the page of a large network."""
+    udp = free_udp_port()
+    d = Daemon(name, source=udp)
+    pathline.gen(udp, "--topology", "fat-tree:8", "--flows", 3000, "--fields", "node,ports,latency,queue", "-n", 12000,
+                 "--rate", "4k")
+    ok(wait(lambda: len(d.get("/metrics")[1]) > 4 << 20), "a page of several MiB")
+    return d
+
+
+def pages_while_held(d):
+    """Each of 32 that do not read has a page of its own in mind: those who read are served."""
+    readers = stalled(d, 32, "/metrics?x={}")
+    for _ in range(4):
+        status, body = d.get("/metrics")
+        eq((status, len(body) > 4 << 20), (200, True), "a page while 32 hold one each")
+    ok(pathline.total(d.metrics(), "pathline_http_ended_total") > 0, "those who did not read were ended, and are counted")
+    for s in readers:
+        s.close()
 
 
 def test_many():
     """A hundred that scrape in a loop and eight that do not read, at a page of a large network."""
-    udp = free_udp_port()
-    d = Daemon("many", source=udp)
-    pathline.gen(udp, "--topology", "fat-tree:8", "--flows", 3000, "--fields", "node,ports,latency,queue", "-n", 12000,
-                 "--rate", "4k")
-    wait(lambda: pathline.total(d.metrics(), "pathline_packets_total") == 12000)
-    size = len(d.get("/metrics")[1])
-    ok(size > 4 << 20, "a page of several MiB", size)
+    d = large("many")
     served(d, "nobody else")
-    scrapers = [lab.start([sys.executable, "-c", SCRAPERS, str(d.port), str(first), "50", extra], stdout=subprocess.PIPE,
-                          text=True) for first, extra in ((1, ""), (11, "Accept-Encoding: gzip\r\n"))]
-    served(d, "100 scrapers", 100)
-    readers = [stall(d.port, f"127.0.5.{i % 4 + 1}") for i in range(8)]
-    served(d, "100 scrapers and 8 that do not read", 200)
-    for i, p in enumerate(scrapers):
-        pages, other = pages_of(p)
-        ok(pages >= 50 and other == 0, f"scrapers {i}: all get their pages", f"{pages} pages, {other} others")
+    scraping = scrapers(d)
+    served(d, "100 scrapers")
+    readers = stalled(d, 8)
+    served(d, "100 scrapers and 8 that do not read")
+    end_scrapers(scraping)
     for s in readers:
         s.close()
-
-    # Each of these has a page of its own in mind: what is held is bounded, and those who read are served.
-    before = rss(d)
-    readers = [stall(d.port, f"127.0.5.{i % 4 + 1}", f"/metrics?x={i}") for i in range(32)]
-    for i in range(4):
-        start = time.monotonic()
-        status, body = d.get("/metrics")
-        eq((status, len(body) > 4 << 20), (200, True), f"a page while 32 hold one each ({time.monotonic() - start:.1f} s)")
-    ok(rss(d) - before < 128 << 10, "what is held is bounded", f"{before} KiB, then {rss(d)} KiB")
-    ok(pathline.total(d.metrics(), "pathline_http_ended_total") > 0, "those who did not read were ended, and are counted")
-    for s in readers:
-        s.close()
+    pages_while_held(d)
 
     # Heads that do not come, on every connection there is, from eight addresses.
     heads = []
@@ -538,9 +531,52 @@ def test_streams():
     eq(d.stop(), 0, "stops with 0")
 
 
+# ---- promises ----
+
+def promise_answers():
+    """A health check takes less than a tenth of a second, whoever is there."""
+    d = large("answers")
+
+    def slowest():
+        times = []
+        for _ in range(100):
+            start = time.monotonic()
+            good = answered(d.port, source="127.0.3.1")
+            times.append(time.monotonic() - start if good else LIMIT)
+            time.sleep(0.01)
+        return max(times) < 0.1, f"{max(times) * 1e3:.0f} ms at most"
+    readers = stalled(d, 8)
+    promise("health checks beside 8 that do not read", slowest)
+    scraping = scrapers(d)
+    promise("health checks beside 100 scrapers too", slowest)
+    end_scrapers(scraping)
+    for s in readers:
+        s.close()
+    eq(d.stop(), 0, "stops with 0")
+
+
+def promise_memory():
+    """What is held for clients is bounded by the configuration; allocators keep pages."""
+    d = large("memory")
+
+    def rss():
+        with open(f"/proc/{d.p.pid}/status", encoding="ascii") as f:
+            return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
+
+    def grown():
+        before = rss()
+        for i in range(10000):
+            connect(d.port, f"127.0.8.{i % 200 + 1}").close()
+        pages_while_held(d)
+        after = rss()
+        return after - before < 128 << 10, f"{before} KiB, then {after} KiB"
+    promise("memory stays while connections and readers come and go", grown)
+    eq(d.stop(), 0, "stops with 0")
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    lab.run(test_tls, test_auth, test_attack, test_many, test_streams)
+    lab.run(test_tls, test_auth, test_attack, test_many, test_streams, promise_answers, promise_memory)
     return tap.end()
 
 
