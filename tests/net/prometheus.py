@@ -23,8 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lib import lab, pathline, tap  # noqa: E402
 from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
 from lib.pathline import gen, sent_by, start_gen  # noqa: E402
-from lib.stalls import Stalls  # noqa: E402
-from lib.tap import comment, eq, ok, skip  # noqa: E402
+from lib.tap import eq, ok, skip  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
 
 
@@ -87,7 +86,7 @@ SERVERS = {"prometheus": prometheus, "victoria-metrics": victoria}
 class Daemon(pathline.Daemon):
     def __init__(self, name, text):
         self.port = free_udp_port()
-        super().__init__(write(name + ".yaml", f"sources:\n  - uri: udp://127.0.0.1:{self.port}\n"
+        super().__init__(write(name + ".yaml", f"sources:\n  - uri: udp://127.0.0.1:{self.port}?rcvbuf=64MiB\n"
                                "web:\n  listen: 127.0.0.1:0\n  max_per_address: 256\n  max_connections: 512\n" + text), name)
 
     def page(self, accept="text/plain"):
@@ -264,12 +263,28 @@ def test_stale():
     s = prometheus()
     d = Daemon("stale", remote_config(s.url).replace("slot: 1h", "slot: 1s\n  idle: 2s"))
     d.gen("--rate", "2000", "--count", "2000")
-    ok(wait(lambda: len(s.query("pathline_queue_packets_total")) > 0), "queues are there")
+    ok(wait(lambda: len(s.query("last_over_time(pathline_queue_packets_total[1h])")) > 0), "queues are there")
     ok(wait(lambda: len(s.query("pathline_queue_packets_total")) == 0 and
                   len(s.query("pathline_packets_total")) == 1, 60),
        "and end seconds after they went, not after five minutes", s.query("pathline_queue_packets_total")[:2])
     eq(d.stop(), 0, "stops with 0")
     s.stop()
+
+
+def intervals(d, n):
+    """Waits until points were made so many times more."""
+    seen = set()
+    return wait(lambda: seen.add(output(d.values(), "points_total")) or len(seen) > n)
+
+
+def points(server):
+    """How many points it has of the daemon; a histogram at a time is one."""
+    found = set()
+    for x in server.query('{job="pathline"}[1h]'):
+        labels = {k: v for k, v in x["metric"].items() if k not in ("__name__", "le")}
+        family = re.sub("_(bucket|sum|count)$", "", x["metric"]["__name__"])
+        found |= {(family, *sorted(labels.items()), t) for t, _ in x["values"]}
+    return len(found)
 
 
 def test_outage():
@@ -280,30 +295,30 @@ def test_outage():
             continue
         s = make()
         d = Daemon("outage-" + name, remote_config(s.url, f"    spool:\n      path: {DIR}/spool-{name}\n"))
-        g = start_gen(d.port, "--rate", "2000", "--duration", "12s")
-        with Stalls() as stalls:
-            time.sleep(3)
-            # VictoriaMetrics answers before it has written; killed outright it loses what it took last.
-            s.stop(signal.SIGKILL if name == "prometheus" else signal.SIGTERM)
-            time.sleep(4)
-            ok(output(d.values(), "waiting") + output(d.values(), "spooled") > 0, f"{name} is away: what there is waits")
-            s.start()
-            sent_by(g)
-            ok(wait(lambda: output(d.values(), "spooled") == 0 and output(d.values(), "waiting") < 3000 and
-                          output(d.values(), "delivered_total") > 0, 60), "it comes back and gets it")
-            time.sleep(3)
+        g = start_gen(d.port, "--rate", "2000", "--duration", "10m")
+
+        def samples():
+            """(time, value) of a counter, as the server has them"""
+            return [(x[0], float(x[1])) for x in s.query('pathline_packets_total{job="pathline"}[1h]')[0]["values"]]
+        ok(wait(lambda: len(samples()) >= 3), f"{name} gets samples")
+        # VictoriaMetrics answers before it has written; killed outright it loses what it took last.
+        s.stop(signal.SIGKILL if name == "prometheus" else signal.SIGTERM)
+        away = time.time()
+        ok(intervals(d, 4) and output(d.values(), "waiting") + output(d.values(), "spooled") > 0, f"{name} is away: what there is waits")
+        back = time.time()
+        s.start()
+        ok(wait(lambda: samples()[-1][0] > back), "it comes back and gets it")
+        ok(wait(lambda: output(d.values(), "spooled") == 0), "also what was on disk")
+        g.terminate()
+        g.wait()
         accounts(d, f"{name} killed")
-        v = d.values()
-        eq(output(v, "dropped_total"), 0, "nothing was dropped")
-        q = urllib.parse.urlencode({"query": 'pathline_packets_total{job="pathline"}[60s]', "time": time.time()})
-        result = json.loads(get(f"{s.url}/api/v1/query?{q}"))["data"]["result"]
-        times = [x[0] for x in result[0]["values"]]
-        gaps = [round(b - a, 3) for a, b in zip(times, times[1:])]
-        ok(len(times) >= 12 and max(gaps) < 2.5 + 2 * stalls.longest and min(gaps) > 0,
-           "a sample for each second, also of the outage", (gaps, stalls.longest))
-        values = [float(x[1]) for x in result[0]["values"]]
-        ok(values == sorted(values), "counters do not go back")
+        eq(output(d.values(), "dropped_total"), 0, "nothing was dropped")
         eq(d.stop(), 0, "stops with 0")
+        delivered = int(re.findall(r"= delivered (\d+)", d.log())[-1])
+        ok(wait(lambda: points(s) == delivered), f"all {delivered} points that were delivered are there")
+        of = samples()
+        ok(any(away < t < back for t, _ in of), "those of the outage too", (away, back, of))
+        ok(all(t < u and v <= w for (t, v), (u, w) in zip(of, of[1:])), "counters do not go back", of)
         s.stop()
 
 
@@ -356,27 +371,22 @@ def test_many_scrapes():
     n = d.gen("--rate", "5000", "--count", "5000")
     settled(d, n)
     g = start_gen(d.port, "--rate", "5000", "--duration", "4s")
-    results, slowest = [], []
+    results = []
 
     def scrape(i):
-        began = time.time()
         try:
             page = d.page("application/openmetrics-text" if i % 2 else "text/plain")
             results.append(page.endswith("# EOF\n") if i % 2 else page.endswith("\n"))
         except OSError as e:
             results.append(str(e))
-        slowest.append(time.time() - began)
     threads = [threading.Thread(target=scrape, args=(i,)) for i in range(100)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
     eq(results.count(True), 100, "a hundred scrapes at once, each a whole page")
-    comment(f"slowest {max(slowest):.2f} s")
     n += sent_by(g)
     settled(d, n)
-    v = d.values()
-    eq(one(v, "pathline_socket_drops_total"), 0, "they cost no datagram")
     eq(d.stop(), 0, "stops with 0")
 
 
@@ -400,24 +410,27 @@ def test_alertmanager():
         s = Server("Alertmanager", ["prometheus-alertmanager", f"--config.file={config}", "--storage.path={dir}",
                                     "--web.listen-address=127.0.0.1:{port}", "--cluster.listen-address="], "/-/ready")
         d = Daemon("am", text.format(url=s.url + "/api/v2/alerts", extra=""))
-        g = start_gen(d.port, "--rate", "1000", "--duration", "12s", "--queue", "const:100")
+        g = start_gen(d.port, "--rate", "1000", "--duration", "10m", "--queue", "const:100")
 
         def alerts(active="true"):
             found = json.loads(get(f"{s.url}/api/v2/alerts?active={active}"))
             return [a for a in found if a["labels"]["alertname"] == "pathline_queue_depth"]
         ok(wait(lambda: len(alerts()) > 3), "Alertmanager has the queues that are full")
-        time.sleep(4.5)  # longer than an alert would last that is not told again
+        # An alert that is not told again would last for four repeats.
+        ends = set()
+        ok(wait(lambda: ends.add(alerts()[0]["endsAt"]) or len(ends) > 5), "they are told again", ends)
         now = []
 
         def as_raised():
             now[:] = alerts()
             return now and len(now) == one(d.values(), "pathline_levels_raised")
-        ok(wait(as_raised), "as many as the page says, also after three repeats", len(now))
+        ok(wait(as_raised), "as many as the page says, also after repeats", len(now))
         a = now[0]
         ok(a["labels"]["severity"] == "page" and a["labels"]["node"].isdigit() and
            a["generatorURL"] == "http://dashboard.example/" and "queue depth" in a["annotations"]["summary"] and
            a["status"]["state"] == "active" and "flow" not in a["labels"], "labels, annotations, link", a)
-        sent_by(g)
+        g.terminate()
+        g.wait()
         ok(wait(lambda: len(alerts()) == 0), "they are resolved when the queues are empty", alerts()[:1])
         v = d.values()
         eq((output(v, "dropped_total"), output(v, "errors_total")), (0, 0), "nothing dropped, no error")
