@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from faulty import Daemon, Server, config  # noqa: E402
@@ -101,7 +100,7 @@ def test_elsewhere():
         reports += gen(port, "--rate", "4000", "--count", "1000", "--seed", mode[0].replace("e", "5"))
         ok(wait(lambda: d.output()["up"] == 0), f"{mode}: it shows")
         requests = server.requests
-        time.sleep(3)
+        d.intervals(3)
         ok(server.requests <= requests + 1, f"{mode}: tried slowly", server.requests - requests)
         ok(all("elsewhere" not in x for x in [server.target]), f"{mode}: not followed")
         server.mode = "fine"

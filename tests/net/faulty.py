@@ -190,12 +190,24 @@ class Daemon(pathline.Daemon):
             return o["waiting"] == 0 and o["spooled"] == 0
         return wait(empty, seconds)
 
+    def intervals(self, n, name="db"):
+        """Waits until points were made so many times more."""
+        seen = set()
+        return wait(lambda: seen.add(self.output(name)["points"]) or len(seen) > n)
 
-# Every report counts, and queues of a healthy network are told of.
+    def received(self, sent):
+        """All that was sent was received, or had no room in the socket."""
+        def here():
+            m = self.metrics()
+            return pathline.total(m, "pathline_packets_total") + pathline.total(m, "pathline_socket_drops_total") == sent
+        return wait(here)
+
+
+# Every report counts, so the socket has room for all that a test sends; queues of a healthy network are told of.
 DETECT = "decode:\n  admit: first\ndetect:\n  queue_depth:\n    threshold: 100\n    begin_hold: 0s\n    end_hold: 10ms\n"
 
 
 def config(port, url, more="", top=""):
-    return (f"{DETECT}sources:\n  - uri: udp://127.0.0.1:{port}\n"
+    return (f"{DETECT}sources:\n  - uri: udp://127.0.0.1:{port}?rcvbuf=64MiB\n"
             f"outputs:\n  - name: db\n    type: influx\n    url: {url}\n    queue: 1048576\n{more}"
             f"web:\n  listen: 127.0.0.1:0\n{top}")
