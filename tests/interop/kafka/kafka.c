@@ -4,7 +4,8 @@
  *
  *   interop_kafka create URI PARTITIONS [NAME=VALUE]   a topic, or more partitions of it
  *   interop_kafka produce URI N CLOSE_MS               N records; if N is 0 as many as come until a
- *                                                      line is read, 1000 every 50 ms
+ *                                                      line is read, 1000 every 50 ms, and 1000
+ *                                                      after it
  *   interop_kafka consume URI N                        until N records were read, or 60 s
  *   interop_kafka raw URI PARTITION FILE               its messages, each behind its u32 length, as
  *                                                      values of pkt64
@@ -144,7 +145,10 @@ static bool line_is_there(void)
 
 static void put_all(struct pl_kafka_producer *p, uint64_t n)
 {
-	for (uint64_t i = 0; n > 0 ? i < n : !line_is_there();) {
+	bool more = true;
+
+	for (uint64_t i = 0; n > 0 ? i < n : more;) {
+		more = !line_is_there();
 		for (int k = 0; k < 1000 && (n == 0 || i < n); k++) {
 			const struct pl_pkt64 r = record(i);
 
