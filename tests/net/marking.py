@@ -482,13 +482,19 @@ def test_back():
     make()
     k = Node("meter", "a", "-o", "jsonl", name="back", dev="mark0")
     frame = bytes.fromhex("ffffffffffff 020000000001 0800 4500001c000000004011 0000 0a000001 0a000002 1777 1778 0008 0000".replace(" ", ""))
-    sent = []
+    sent, unsure = [], set()
+
+    def now():
+        return int(time.clock_gettime(time.CLOCK_TAI) // PERIOD)
 
     def send_one():
-        block = int(time.clock_gettime(time.CLOCK_TAI) // PERIOD)
+        block = now()
         with packet_socket(NS["a"], "mark1") as s:
             s.send(frame[:15] + bytes([block % 2 * 4]) + frame[16:])
         sent.append(block)
+        # A packet that leaves long behind its block is counted in another one of its colour.
+        if now() > block:
+            unsure.update(range(block, now() + 2))
 
     def counted(n):
         time.sleep(0.02)
@@ -501,10 +507,10 @@ def test_back():
         send_one()
     before = sum(row["packets"] for row in k.blocks())
     ok(wait(lambda: counted(before + 10)), "and again when the interface is back", k.errors())
-    time.sleep(3 * PERIOD)
+    ok(wait(lambda: max(row["block"] for row in k.blocks()) > max(sent)), "blocks are read")
     got = {row["block"]: row for row in k.blocks()}
     want = collections.Counter(sent)
-    short = [b for b, row in got.items() if row["packets"] != want[b]]
+    short = [b for b, row in got.items() if row["packets"] != want[b] and b not in unsure]
     whole = [b for b, row in got.items() if not row["mark_flags"] & (8 | BEYOND)]
     eq([b for b in short if b in whole], [], "no block that lacks packets is told as whole")
     ok(len(whole) > 2 and any(row["mark_flags"] & 8 for row in got.values()), "those of the outage are partial", got)
