@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lib import lab, tap  # noqa: E402
 from lib.pathline import PATHLINE, answer, jsonl  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
-from lib.wait import wait  # noqa: E402
+from lib.wait import LIMIT, wait  # noqa: E402
 
 NAME = f"s{os.getpid()}"
 # Packets of the truth and of reports, hop by hop.
@@ -118,7 +118,7 @@ def test_simulated():
                     b"flows\x000\x001\0", b"flows\x001\x0018446744073709551615\0", b"flows\x0018446744073709551615\x002\0", b"impair\0s1-s2\0\0",
                     b"truth\0truth\0", b"traffic\0" + b"1\0" * 90):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.settimeout(20)
+            s.settimeout(LIMIT)
             s.connect(f"{folder}/control")
             s.send(request or b" ")
             ok(len(s.recv(4096)) > 1, f"refused with words: {request[:24]}")

@@ -42,7 +42,7 @@ def checksum(b):
 def ping(to, n):
     six = ":" in to
     s = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMPV6 if six else socket.IPPROTO_ICMP)
-    s.settimeout(20)
+    s.settimeout(60)
     head = lambda c: struct.pack("!BBHHH", 128 if six else 8, 0, c, os.getpid() & 0xffff, n)
     s.sendto(head(0 if six else checksum(head(0))), (to, 0))
     while True:
@@ -354,7 +354,7 @@ def test_switches():
     eq(sorted(ways), list(range(20000, 20016)), "the collector has all flows")
     eq(({len(w) for w in ways.values()}, set.union(*ways.values())), ({1}, {(1, 3, 2), (1, 4, 2)}), "each by its one way, and both ways")
     ok(min(links[1, 3]) >= 200000000, "the link with the delay has it in the telemetry", min(links[1, 3]))
-    ok(all(min(links[at]) < 200000000 for at in ((1, 4), (3, 2), (4, 2))), "and no other", {k: min(v) for k, v in links.items()})
+    ok(all(min(links[at]) < min(links[1, 3]) for at in ((1, 4), (3, 2), (4, 2))), "and no other", {k: min(v) for k, v in links.items()})
     before = account(NAME, "l2")["dropped_egress"]["queue"]
     run("impair", NAME, "l1>s2", "loss=0")
     got = run("traffic", NAME, "udp", "h1", "h2", "--rate", "40M", "--duration", "300ms", "-o", "json")

@@ -12,6 +12,7 @@ from lib import lab, tap  # noqa: E402
 from lib.lab import path  # noqa: E402
 from lib.pathline import jsonl, run  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
+from lib.wait import LIMIT  # noqa: E402
 
 # One link that loses, between leaf2 and spine1; and a slow one, in front of which packets are dropped.
 NETWORK = """name: t
@@ -93,7 +94,7 @@ def test_simulate():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.bind(("127.0.0.1", 0))
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-        s.settimeout(10)
+        s.settimeout(LIMIT)
         answer = run("simulate", "diamond", "--duration", "300ms", "--rate", "1k", f"udp://127.0.0.1:{s.getsockname()[1]}")
         count = int(answer.stderr.rsplit("reports: ", 1)[1])
         got = [s.recv(9000) for _ in range(count)]
