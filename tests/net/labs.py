@@ -235,7 +235,7 @@ def test_impair():
     full = wait(lambda: (t := truth(NAME)["h1", "s1"])["wire"]["received"] >= 2000 and not t["queue"]["held_packets"] and t)
     queue = full["queue"]
     ok(queue["dropped_bytes_limit"] > 0 and 19000 < queue["peak_bytes"] <= 20000, "the queue was full", queue)
-    ok(queue["residence_max_ns"] <= 20000 * 8 * 50 + 1000 * 8 * 50, "and nobody waited for longer than it holds", queue)
+    ok(queue["residence_max_ns"] >= 19000 * 8 * 50, "and somebody waited for as long as it takes", queue)
     eq(run("impair", NAME, "h1-s1", "rate=0", "queue=2MiB").returncode, 0, "as it was")
     end = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'end', ('127.0.0.1', 9000))"
     # Packets of 1000 bytes; the others are the kernels' own, ten of 90 bytes at most.
