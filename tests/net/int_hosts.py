@@ -240,6 +240,7 @@ class Middle:
         self.sockets = [packet_socket(NS["m"], dev) for dev in ("left", "right")]
         for s in self.sockets:
             s.settimeout(0.05)
+            s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
         self.threads = [threading.Thread(target=self.carry, args=(self.sockets[i], self.sockets[1 - i]), daemon=True) for i in (0, 1)]
         for t in self.threads:
             t.start()
