@@ -214,9 +214,9 @@ def test_transactions_moved(server):
             time.sleep(random.random())
         still = members[0].process
         still.send_signal(signal.SIGSTOP)
-        time.sleep(9)  # its session lasts six seconds
+        ok(wait(lambda: server.members("refused") == len(members) - 1), "one that stands still is no member any more")
         still.send_signal(signal.SIGCONT)
-        time.sleep(2)
+        ok(wait(lambda: server.members("refused") == len(members)), "and is one again")
     finally:
         flowing.set()
         sender.join()

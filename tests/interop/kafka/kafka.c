@@ -7,6 +7,7 @@
  *                                                      line is read, 1000 every 50 ms, and 1000
  *                                                      after it
  *   interop_kafka consume URI N                        until N records were read, or 60 s
+ *   interop_kafka members URI GROUP                    how many the group has
  *   interop_kafka raw URI PARTITION FILE               its messages, each behind its u32 length, as
  *                                                      values of pkt64
  *
@@ -213,6 +214,25 @@ static int consume(uint64_t n)
 	return 0;
 }
 
+static int members(const char *group)
+{
+	rd_kafka_conf_t *conf = rd_kafka_conf_new();
+	const struct rd_kafka_group_list *list;
+	rd_kafka_resp_err_t err;
+	char text[256];
+	rd_kafka_t *rk;
+
+	rd_kafka_conf_set(conf, "bootstrap.servers", uri.brokers, text, sizeof(text));
+	rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+	err = rd_kafka_list_groups(rk, group, &list, 30000);
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+		printf("%d\n", list->group_cnt > 0 ? list->groups[0].member_cnt : 0);
+		rd_kafka_group_list_destroy(list);
+	}
+	rd_kafka_destroy(rk);
+	return err == RD_KAFKA_RESP_ERR_NO_ERROR ? 0 : 1;
+}
+
 /* ---- any bytes ---- */
 
 static int send_file(rd_kafka_t *rk, int32_t partition, FILE *f)
@@ -268,5 +288,7 @@ int main(int argc, char **argv)
 		return raw(atoi(argv[3]), argv[4]);
 	if (strcmp(what, "produce") == 0 && argc > 4)
 		return produce(strtoull(argv[3], NULL, 10), (uint32_t)atoi(argv[4]));
+	if (strcmp(what, "members") == 0)
+		return members(argv[3]);
 	return strcmp(what, "consume") == 0 ? consume(strtoull(argv[3], NULL, 10)) : 2;
 }

@@ -46,6 +46,11 @@ class Server(Broker):
         if run.returncode != 0:
             raise RuntimeError(run.stderr)
 
+    def members(self, group):
+        """How many the brokers know of."""
+        run = subprocess.run([PROGRAM, "members", self.uri(group), group], capture_output=True, text=True, check=False)
+        return int(run.stdout)
+
 
 def record(at, sport, dport, wire_len):
     """A pkt64 record, and what the counts below need of it."""
