@@ -4,7 +4,8 @@
  * are of one kind and come out in the order in which they went in.
  *
  * What comes out counts as given to the output: a tap that is killed loses what its output holds in
- * memory. Records that went in are on the device within a second of pl_tap_spool_turn.
+ * memory. Records that went in are on the device within a second of pl_tap_spool_turn. An entry of
+ * which only a part came out before the end comes again as a whole.
  */
 #pragma once
 
