@@ -444,11 +444,14 @@ static void read_flow(
 	for (int p = 0; p < h->processors; p++) {
 		const struct pl_mark_cell *cell = cell_of(h, slot, p, block);
 
-		overwritten = overwritten || cell->block > block;
 		if (h->o.setup.method == PL_MARK_PULSE)
 			pl_mark_cell_add_pulse(&sum, cell);
 		else
 			pl_mark_cell_add(&sum, cell);
+		/* Now: a packet of a later block may have come meanwhile. */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		overwritten =
+			overwritten || __atomic_load_n(&cell->block, __ATOMIC_RELAXED) > block;
 	}
 	take(arg, &h->heads[slot].key, &sum, overwritten);
 }
