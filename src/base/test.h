@@ -12,11 +12,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 
 /* The longest that a test waits for a condition. A wait ends as soon as the condition holds; the
  * length is for a busy machine under a sanitizer. */
 #define PL_TEST_PATIENCE_S  120
 #define PL_TEST_PATIENCE_NS (PL_TEST_PATIENCE_S * UINT64_C(1000000000))
+
+/* Whether the condition comes to hold in that time. It is looked at every half a millisecond; between
+ * two looks is done what may follow it. */
+#define eventually(cond, ...)                                                                      \
+	({                                                                                         \
+		const uint64_t until_ = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;                  \
+		bool so_;                                                                          \
+		while (!(so_ = (cond)) && pl_clock_mono_ns() < until_) {                           \
+			__VA_ARGS__;                                                               \
+			usleep(500);                                                               \
+		}                                                                                  \
+		so_;                                                                               \
+	})
 
 static unsigned int pl_test_run;
 static unsigned int pl_test_failed;

@@ -257,24 +257,22 @@ static int listen_here(char *address, size_t n)
 	return fd;
 }
 
-/* What has come: how many reports, and where from. The last report's number. */
-static uint32_t take(int fd, struct sockaddr_in *from, uint32_t *ret_last)
+/* Reports until there are `wanted`: how many, and where from. */
+static uint32_t take(int fd, uint32_t wanted, struct sockaddr_in *from)
 {
 	struct pollfd readable = { .fd = fd, .events = POLLIN };
 	uint8_t bytes[2048];
 	uint32_t n = 0;
 
-	while (poll(&readable, 1, 300) > 0) {
+	while (n < wanted && poll(&readable, 1, PL_TEST_PATIENCE_S * 1000) > 0) {
 		socklen_t len = sizeof(*from);
 		ssize_t got = recvfrom(fd, bytes, sizeof(bytes), 0, (struct sockaddr *)from, &len);
 		struct pl_cursor c = pl_cursor(bytes, (size_t)got);
 		struct pl_dta_report report;
 
 		while (pl_cursor_left(&c) > 0 &&
-			pl_dta_next(&c, PL_DTA_TRACKING, &report) == PL_DTA_OK) {
+			pl_dta_next(&c, PL_DTA_TRACKING, &report) == PL_DTA_OK)
 			n++;
-			*ret_last = report.seq;
-		}
 	}
 	return n;
 }
@@ -297,12 +295,8 @@ static void answer(int fd, const struct sockaddr_in *to, uint32_t last, uint32_t
 /* Flushes until so many are queued no more, within reason. */
 static void until_queued(struct pl_export *e, uint64_t n)
 {
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
-
-	while (atomic_load(&e->stats.queued) != n && pl_clock_mono_ns() < until) {
-		pl_export_flush(e, pl_clock_mono_ns(), true);
-		usleep(5000);
-	}
+	(void)eventually(
+		atomic_load(&e->stats.queued) == n, pl_export_flush(e, pl_clock_mono_ns(), true));
 	eq(atomic_load(&e->stats.queued), n, "queued");
 }
 
@@ -312,7 +306,6 @@ static void test_udp(void)
 		.op = PL_DTA_KEY_WRITE, .record = PL_KIND_PATH, .key = flow, .n_key = 1
 	};
 	struct sockaddr_in from;
-	uint32_t last = 0;
 	char address[64];
 	int fd = listen_here(address, sizeof(address));
 	struct pl_dta_to *to;
@@ -323,7 +316,7 @@ static void test_udp(void)
 		abort();
 	write_paths(e, 10, 0);
 	pl_export_flush(e, pl_clock_mono_ns(), false);
-	ok(take(fd, &from, &last) >= 10, "ten reports come");
+	ok(take(fd, 10, &from) >= 10, "ten reports come");
 	closes(e, 0, PL_EXPORT_IO, 0);
 	eq(atomic_load(&e->stats.queued), 10, "what is not confirmed is not delivered");
 	answer(fd, &from, 9, 0);
@@ -331,7 +324,7 @@ static void test_udp(void)
 	closes(e, 10, PL_EXPORT_IO, 0);
 	write_paths(e, 10, 0);
 	pl_export_flush(e, pl_clock_mono_ns(), false);
-	(void)take(fd, &from, &last);
+	(void)take(fd, 10, &from);
 	/* Taken up to number 14, of which the translator gave up two. */
 	answer(fd, &from, 14, 2);
 	until_queued(e, 5);

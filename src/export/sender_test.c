@@ -96,16 +96,13 @@ static void test_busy(void)
 /* Nobody flushes: the thread that sends takes the batch when it is old enough. */
 static void test_unflushed(void)
 {
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	struct pl_sender_options o = quick(NULL);
 	struct pl_export *e;
 
 	restart(FINE);
 	e = sender(&o);
 	offer(e, 0, 3);
-	while (stored(3, 1) < 3 && pl_clock_mono_ns() < until)
-		usleep(1000);
-	eq(stored(3, 1), 3, "a batch leaves without a flush");
+	ok(eventually(stored(3, 1) == 3), "a batch leaves without a flush");
 	pl_export_close(e);
 }
 
@@ -117,10 +114,10 @@ static void test_locked(void)
 
 	restart(LOCKED);
 	e = sender(&o);
-	offer(e, 0, 500);
 	start = pl_clock_mono_ns();
+	offer(e, 0, 500);
 	ok(drained(e), "credentials are read anew until they fit");
-	ok(pl_clock_mono_ns() - start >= 40 * MS, "slowly");
+	ok(pl_clock_mono_ns() - start >= 40 * MS, "no sooner than after the stated time");
 	eq(server.credentials, 2);
 	eq(stored(500, 1), 500, "nothing is lost over it");
 	balanced(e, "locked");
@@ -325,7 +322,7 @@ static void test_newest(void)
 {
 	struct pl_sender_options o = quick(fresh("newest"));
 	struct pl_export *e;
-	uint64_t left = 0, until;
+	uint64_t left = 0;
 
 	restart(AWAY);
 	e = sender(&o);
@@ -338,9 +335,7 @@ static void test_newest(void)
 	offer(e, 100000, 100);
 	pl_export_flush(e, pl_clock_mono_ns() + 1000 * MS, false);
 	become(FINE);
-	until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
-	while (stored(VALUES, 255) < 1000 && pl_clock_mono_ns() < until)
-		usleep(100);
+	(void)eventually(stored(VALUES, 255) >= 1000);
 	left = atomic_load(&e->stats.spooled);
 	eq(server.got[100050], 1, "the newest came while %llu were spooled",
 		(unsigned long long)left);

@@ -291,32 +291,24 @@ static void balanced(const struct pl_export *e, const char *when)
 
 static bool drained(struct pl_export *e)
 {
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+	pl_export_flush(e, pl_clock_mono_ns(), false);
+	return eventually(atomic_load(&e->stats.queued) == 0 && atomic_load(&e->stats.spooled) == 0,
+		pl_export_flush(e, pl_clock_mono_ns(), false));
+}
 
-	while (pl_clock_mono_ns() < until) {
-		pl_export_flush(e, pl_clock_mono_ns(), false);
-		if (atomic_load(&e->stats.queued) == 0 && atomic_load(&e->stats.spooled) == 0)
-			return true;
-		usleep(5000);
-	}
-	return false;
+static unsigned int requests_made(void)
+{
+	unsigned int n;
+
+	pthread_mutex_lock(&server.lock);
+	n = server.requests;
+	pthread_mutex_unlock(&server.lock);
+	return n;
 }
 
 static bool requests(unsigned int n)
 {
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
-
-	while (pl_clock_mono_ns() < until) {
-		bool enough;
-
-		pthread_mutex_lock(&server.lock);
-		enough = server.requests >= n;
-		pthread_mutex_unlock(&server.lock);
-		if (enough)
-			return true;
-		usleep(2000);
-	}
-	return false;
+	return eventually(requests_made() >= n);
 }
 
 static unsigned int lines_with(const char *path, const char *text)

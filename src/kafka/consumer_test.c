@@ -125,10 +125,8 @@ static void produce(const char *topic, const char *query, uint64_t from, uint64_
 	for (uint64_t i = from; i < to; i++) {
 		const struct pl_pkt64 r = test_record(i);
 
-		while (!pl_kafka_producer_room(p, pl_hash_mix(i, seed))) {
-			pl_kafka_producer_turn(p, pl_clock_mono_ns());
-			usleep(1000);
-		}
+		(void)eventually(pl_kafka_producer_room(p, pl_hash_mix(i, seed)),
+			pl_kafka_producer_turn(p, pl_clock_mono_ns()));
 		pl_kafka_producer_put(p, pl_hash_mix(i, seed), &r);
 	}
 	pl_kafka_producer_close(p, 60000, &s);

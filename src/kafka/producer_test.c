@@ -61,10 +61,8 @@ static void put_range(struct pl_kafka_producer *p, uint64_t from, uint64_t to, b
 	for (uint64_t i = from; i < to; i++) {
 		const struct pl_pkt64 r = test_record(i);
 
-		while (patient && !pl_kafka_producer_room(p, hash_of(i))) {
-			pl_kafka_producer_turn(p, pl_clock_mono_ns());
-			usleep(1000);
-		}
+		(void)eventually(!patient || pl_kafka_producer_room(p, hash_of(i)),
+			pl_kafka_producer_turn(p, pl_clock_mono_ns()));
 		pl_kafka_producer_put(p, hash_of(i), &r);
 	}
 }
@@ -80,12 +78,7 @@ static struct pl_kafka_producer_stats stats_of(const struct pl_kafka_producer *p
 /* Turns until nothing waits. */
 static void settle(struct pl_kafka_producer *p)
 {
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
-
-	while (stats_of(p).waiting > 0 && pl_clock_mono_ns() < until) {
-		pl_kafka_producer_turn(p, pl_clock_mono_ns());
-		usleep(1000);
-	}
+	(void)eventually(stats_of(p).waiting == 0, pl_kafka_producer_turn(p, pl_clock_mono_ns()));
 }
 
 static void check_accounts(const struct pl_kafka_producer_stats *s, uint64_t put, const char *when)
@@ -344,7 +337,6 @@ static void test_texts(void)
 /* A producer that did not wait learns of the topic by the statistics. */
 static void test_partitions_later(void)
 {
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	struct pl_kafka_producer_stats s;
 	struct pl_kafka_producer *p;
 
@@ -353,10 +345,8 @@ static void test_partitions_later(void)
 	ok(!pl_kafka_producer_room(p, 1), "no room yet");
 	put_range(p, 0, 10, false);
 	eq(stats_of(p).drop_no_partitions, 10, "dropped while partitions are not known");
-	while (!pl_kafka_producer_room(p, 1) && pl_clock_mono_ns() < until) {
-		pl_kafka_producer_turn(p, pl_clock_mono_ns());
-		usleep(1000);
-	}
+	(void)eventually(
+		pl_kafka_producer_room(p, 1), pl_kafka_producer_turn(p, pl_clock_mono_ns()));
 	eq(pl_kafka_producer_client(p)->partitions, 5, "the topic's partitions");
 	put_range(p, 10, 500, true);
 	s = close_and_check(p, 60000, 500, "later");
@@ -366,17 +356,13 @@ static void test_partitions_later(void)
 
 static void test_statistics(void)
 {
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	struct pl_kafka_producer *p;
 
 	test_uri(&uri, &cluster, "statistics", 2, "?records=16");
 	p = open_with((struct pl_kafka_producer_config){ .wait_ms = 60000 });
 	put_range(p, 0, 640, true);
-	while (pl_kafka_producer_client(p)->sent_messages < stats_of(p).messages &&
-		pl_clock_mono_ns() < until) {
-		pl_kafka_producer_turn(p, pl_clock_mono_ns());
-		usleep(10000);
-	}
+	(void)eventually(pl_kafka_producer_client(p)->sent_messages >= stats_of(p).messages,
+		pl_kafka_producer_turn(p, pl_clock_mono_ns()));
 	eq(pl_kafka_producer_client(p)->sent_messages, stats_of(p).messages,
 		"librdkafka counts the messages that we count");
 	ok(pl_kafka_producer_client(p)->brokers_up >= 1, "a broker is up");

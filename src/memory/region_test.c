@@ -558,22 +558,26 @@ static void epochs_in_place(void)
 
 /* ---- group commit ---- */
 
+static uint64_t synced(const struct pl_region *g)
+{
+	struct pl_region_info info;
+
+	pl_region_get_info(g, &info);
+	return info.synced_ns;
+}
+
 static void commits(void)
 {
 	struct pl_store_params params = params_of(1000);
 	struct pl_region_options options = { .sync_ns = 1000000 };
-	struct pl_region_info info = { .synced_ns = 0 };
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+	struct pl_region_info info;
 	uint64_t first = 0;
 	struct pl_region *g;
 
 	eq(pl_region_create(&g, path_of("commit"), &params, &options, NULL), 0);
-	while ((first == 0 || info.synced_ns == first) && pl_clock_mono_ns() < until) {
-		usleep(1000);
-		pl_region_get_info(g, &info);
-		first = first == 0 ? info.synced_ns : first;
-	}
-	ok(first != 0 && info.synced_ns != first, "written to disk again and again");
+	ok(eventually((first = synced(g)) != 0) && eventually(synced(g) != first),
+		"written to disk again and again");
+	pl_region_get_info(g, &info);
 	eq(info.sync_failures, 0);
 	eq(pl_region_close(g), 0);
 	unlink(path_of("commit"));

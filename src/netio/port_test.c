@@ -286,7 +286,7 @@ static int count_all(const char *uri, int *ret_end)
 	*ret_end = pl_port_open(&port, uri, PL_PORT_RECV, NULL, NULL);
 	if (*ret_end < 0)
 		return -1;
-	while ((n = pl_port_recv(port, &batch, 1000, NULL)) > 0) {
+	while ((n = pl_port_recv(port, &batch, PL_TEST_PATIENCE_S * 1000, NULL)) > 0) {
 		total += n;
 		pl_port_release(port, &batch);
 	}
@@ -382,14 +382,16 @@ static void test_pipe(void)
 	eq(write(fds[1], data, 1), 1);
 	eq(pl_port_recv(port, &batch, 10, NULL), 0, "one byte");
 	eq(write(fds[1], data + 1, 23 + 16 + 16), 55);
-	eq(pl_port_recv(port, &batch, 1000, NULL), 1, "a header and one packet");
+	eq(pl_port_recv(port, &batch, PL_TEST_PATIENCE_S * 1000, NULL), 1,
+		"a header and one packet");
 	pl_port_release(port, &batch);
 	eq(pl_port_recv(port, &batch, 0, NULL), 0, "half a packet");
 	eq(write(fds[1], data + 56, 30), 30);
 	close(fds[1]);
-	eq(pl_port_recv(port, &batch, 1000, NULL), 2);
+	eq(pl_port_recv(port, &batch, PL_TEST_PATIENCE_S * 1000, NULL), 2);
 	pl_port_release(port, &batch);
-	eq(pl_port_recv(port, &batch, 1000, NULL), -EBADMSG, "it ended within one");
+	eq(pl_port_recv(port, &batch, PL_TEST_PATIENCE_S * 1000, NULL), -EBADMSG,
+		"it ended within one");
 	eq(pl_port_close(port), 0);
 }
 

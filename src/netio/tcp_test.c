@@ -37,8 +37,7 @@ static void connected(const char *where)
 	eq((uint64_t)pl_tcp_accept(fd, &from), (uint64_t)-EAGAIN, "nobody yet");
 	out = pl_tcp_connect(&at, port, NULL, &diag);
 	ok(out >= 0, "%s", diag.text);
-	while ((in = pl_tcp_accept(fd, &from)) == -EAGAIN)
-		usleep(500);
+	(void)eventually((in = pl_tcp_accept(fd, &from)) != -EAGAIN);
 	ok(in >= 0 && pl_addr_equal(&from, &at), "one from there");
 	ok(sends_at_once(out) && sends_at_once(in), "short messages do not wait for each other");
 	close(in);
@@ -64,14 +63,9 @@ static void connected_from(void)
 
 	ok(fd >= 0 && pl_parse_endpoint(text, &addr, &port) == 0, "%s %s", text, diag.text);
 	for (size_t i = 0; fd >= 0 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-		int out = pl_tcp_connect(&addr, port, cases[i].from, &diag), in = -EAGAIN;
-		const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+		int out = pl_tcp_connect(&addr, port, cases[i].from, &diag), in;
 
-		while (in == -EAGAIN && pl_clock_mono_ns() < until) {
-			in = pl_tcp_accept(fd, &seen);
-			if (in == -EAGAIN)
-				usleep(500);
-		}
+		(void)eventually((in = pl_tcp_accept(fd, &seen)) != -EAGAIN);
 		ok(in >= 0 && pl_addr_equal(&seen, cases[i].want), "case %zu %s", i, diag.text);
 		close(in);
 		close(out);

@@ -106,15 +106,10 @@ static uint16_t port_of(const struct pl_pipeline *p, unsigned int i)
 /* Waits until so many were received, and looks whether all of them are in the account. */
 static void received(struct pl_pipeline *p, uint64_t want, const char *name)
 {
-	uint64_t limit = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS, verdicts = 0;
-	struct pl_pipeline_stats s;
+	struct pl_pipeline_stats s = stats_of(p);
+	uint64_t verdicts = 0;
 
-	for (;;) {
-		s = stats_of(p);
-		if (s.ports.packets >= want || pl_clock_mono_ns() > limit)
-			break;
-		usleep(2000);
-	}
+	(void)eventually(s.ports.packets + s.ports.kernel_drops >= want, s = stats_of(p));
 	for (unsigned int i = 0; i < PL_V_MAX; i++)
 		verdicts += s.totals.verdicts[i];
 	eq(s.ports.packets + s.ports.kernel_drops, want, "%s: received", name);
@@ -263,7 +258,7 @@ static void test_rules(void)
 			 * is no rule. */
 			send_to(port_of(p, 0), 500, 0);
 			received(p, 1000, rules[i].name);
-			usleep(200000);
+			(void)eventually(stats_of(p).raised == 0);
 		}
 		after = stats_of(p);
 		eq(after.raised, rules[i].ends ? 0 : before.raised, "%s: levels raised",
@@ -406,16 +401,14 @@ static void test_files(void)
 
 	p = start("sources:\n  - uri: pcap:%s/good.pcap\n");
 	received(p, 1000, "file");
-	while (!atomic_load(&p->workers[0]->ended))
-		usleep(1000);
+	(void)eventually(atomic_load(&p->workers[0]->ended));
 	received(p, 1000, "file, read to its end");
 	ok(pl_pipeline_ready(p, NULL), "a file that was read is no reason to be not ready");
 	pl_pipeline_stop(p, 0);
 	pl_pipeline_free(p);
 
 	p = start("sources:\n  - uri: pcap:%s/damaged.pcap\n");
-	while (!atomic_load(&p->workers[0]->ended))
-		usleep(1000);
+	(void)eventually(atomic_load(&p->workers[0]->ended));
 	pl_buf_init(&json);
 	ok(!pl_pipeline_ready(p, &json), "a damaged file is");
 	ok(strstr(json.data, "\"ok\":false,\"trouble\":\"") != NULL, "and says so: %s", json.data);

@@ -213,7 +213,6 @@ static void test_spool(void)
 	char uri[512], keys[256], spool[96];
 	struct pl_result_out *out, *other = NULL;
 	struct pl_diag diag = { .text = "" };
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 
 	path_of(spool, sizeof(spool), "spool");
 	snprintf(
@@ -238,10 +237,7 @@ static void test_spool(void)
 	eq(out->stats.found, 30, "the next one finds them");
 	put(out, 30, ROWS);
 	check_account(out, ROWS - 30, "behind those that were found");
-	while (out->stats.delivered < ROWS && pl_clock_mono_ns() < until) {
-		pl_result_out_turn(out, pl_clock_mono_ns());
-		usleep(1000);
-	}
+	(void)eventually(out->stats.delivered >= ROWS, pl_result_out_turn(out, pl_clock_mono_ns()));
 	pl_result_out_finish(out, 60000);
 	eq(out->stats.held + pl_result_lost(&out->stats), 0, "nothing is left, nothing was lost");
 	check_account(out, ROWS - 30, "a spool that is read");
@@ -262,17 +258,12 @@ static int be_victim(int uri_fd)
 {
 	struct pl_result_out *out;
 	char uri[512];
-	uint64_t until;
 
 	if (read(uri_fd, uri, sizeof(uri)) != sizeof(uri))
 		return 1;
-	until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	if (pl_result_out_open(&out, uri, 60000, NULL) < 0)
 		return 2;
-	while (out->stats.waiting < ROWS && pl_clock_mono_ns() < until) {
-		pl_result_out_turn(out, pl_clock_mono_ns());
-		usleep(1000);
-	}
+	(void)eventually(out->stats.waiting >= ROWS, pl_result_out_turn(out, pl_clock_mono_ns()));
 	return out->stats.delivered > 0 ? 3 : out->stats.waiting == ROWS ? 0 : 4;
 }
 
@@ -295,7 +286,6 @@ static void start_victim(void)
  * killed loses none. */
 static void test_killed(void)
 {
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 	static rd_kafka_resp_err_t refusals[REFUSALS];
 	char uri[512], keys[256], spool[96];
 	struct pl_result_out *out;
@@ -323,10 +313,7 @@ static void test_killed(void)
 	rd_kafka_mock_clear_request_errors(cluster.mock, PRODUCE);
 	out = open_out(uri, 60000);
 	eq(out->stats.found, ROWS, "the next one finds all of them");
-	while (out->stats.delivered < ROWS && pl_clock_mono_ns() < until) {
-		pl_result_out_turn(out, pl_clock_mono_ns());
-		usleep(1000);
-	}
+	(void)eventually(out->stats.delivered >= ROWS, pl_result_out_turn(out, pl_clock_mono_ns()));
 	pl_result_out_finish(out, 60000);
 	check_account(out, 0, "rows that were sent again");
 	pl_result_out_close(out);
