@@ -165,7 +165,7 @@ static void test_full_pipe(void)
 {
 	static char sink[1 << 20];
 	int ends[2], before = dup(STDERR_FILENO);
-	uint64_t start_ns, took_ns, lost;
+	uint64_t lost;
 	char fill[4096];
 	ssize_t n;
 
@@ -178,18 +178,15 @@ static void test_full_pipe(void)
 	while (write(STDERR_FILENO, fill, sizeof(fill)) > 0)
 		;
 	fcntl(STDERR_FILENO, F_SETFL, 0);
-	start_ns = pl_clock_mono_ns();
 	FLOOD(1);
 	FLOOD(2);
 	FLOOD(3);
-	took_ns = pl_clock_mono_ns() - start_ns;
 	lost = pl_log_lost();
 	n = read(ends[0], sink, sizeof(sink));
 	FLOOD(4);
 	dup2(before, STDERR_FILENO);
 	close(before);
-	ok(n > 4096 && took_ns < 60000000000u, "three lines into a full pipe end after %llu ms",
-		(unsigned long long)(took_ns / 1000000));
+	ok(n > 4096, "three lines into a full pipe end");
 	eq(lost, 3, "and are counted");
 	n = read(ends[0], sink, sizeof(sink) - 1);
 	sink[n > 0 ? n : 0] = '\0';
