@@ -31,9 +31,10 @@ static const struct pl_exchange mine = { .service = PL_ROCE_UC,
 	.access = 2,
 	.name = "flows" };
 
+/* The server's time stands still unless a test moves it. */
 static uint64_t now(void)
 {
-	return pl_clock_mono_ns() + skew_ns;
+	return SECOND + skew_ns;
 }
 
 static bool allowed(void *arg, const struct pl_addr *peer)
@@ -113,12 +114,7 @@ static int raw(const void *bytes, size_t n)
 /* Steps the server until a counter has this value. */
 static bool comes_to(const struct pl_counter *counter, uint64_t value)
 {
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
-
-	while (pl_counter_read(counter) < value && pl_clock_mono_ns() < until) {
-		pl_exchange_server_step(server, now());
-		usleep(500);
-	}
+	(void)eventually(pl_counter_read(counter) >= value, pl_exchange_server_step(server, now()));
 	return pl_counter_read(counter) == value;
 }
 
@@ -166,8 +162,7 @@ static void test_agree(void)
 	eq(step(c, &x, NULL), 1, "another one");
 	pl_exchange_server_drop(server, 2);
 	eq(nended, 1, "dropped by its owner, who is not told");
-	while ((pl_exchange_client_step(c, pl_clock_mono_ns(), &x, &diag)) == 1)
-		usleep(500);
+	(void)eventually(pl_exchange_client_step(c, pl_clock_mono_ns(), &x, &diag) != 1);
 	eq(pl_exchange_client_step(c, pl_clock_mono_ns(), &x, &diag), -ECONNRESET, "%s", diag.text);
 	pl_exchange_client_close(c);
 	c = begin(&mine);
@@ -229,7 +224,6 @@ static void test_half_closed(void)
 		/* Every other time half a message comes behind. */
 		fd = raw(bytes, b.len - (many % 2 == 0 ? 50 : PL_EXCHANGE_BYTES));
 		eq((uint64_t)shutdown(fd, SHUT_WR), 0);
-		usleep(1000); /* both are there when the server looks */
 		ok(comes_to(&n->ended, 1), "%u, and no more: the connection ends", many);
 		eq((uint64_t)read_all(fd, got, sizeof(got)), many * PL_EXCHANGE_STORE_BYTES,
 			"after all answers");
@@ -247,7 +241,6 @@ static void test_half_closed(void)
 		pl_exchange_put(&b, &other);
 		fd = raw(bytes, b.len);
 		(void)shutdown(fd, SHUT_WR);
-		usleep(1000);
 		ok(comes_to(&n->ended, 2) && read_all(fd, got, sizeof(got)) == PL_EXCHANGE_BYTES &&
 				got[40] == PL_EXCHANGE_NO_STORE,
 			"a refusal comes too");
@@ -309,8 +302,6 @@ static void test_garbage_stays(void)
 	const struct pl_exchange_server_counters *n;
 	uint8_t message[PL_EXCHANGE_BYTES + 10] = { 0 }, got[PL_EXCHANGE_STORE_BYTES + 1];
 	struct pl_build b = pl_build(message, sizeof(message));
-	const uint64_t until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
-	bool gone = false;
 	int fd;
 
 	open_server();
@@ -327,12 +318,9 @@ static void test_garbage_stays(void)
 	eq(pl_counter_read(&n->agreed), 1, "for nothing");
 	skew_ns = 11 * SECOND;
 	pl_exchange_server_step(server, now());
-	while (!gone && pl_clock_mono_ns() < until) {
-		gone = send(fd, message, PL_EXCHANGE_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
-		       errno != EAGAIN;
-		usleep(1000);
-	}
-	ok(gone, "until its time is over");
+	ok(eventually(send(fd, message, PL_EXCHANGE_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
+		      errno != EAGAIN),
+		"until its time is over");
 	eq(pl_counter_read(&n->timeouts) + pl_counter_read(&n->ended), 0, "counted once");
 	close(fd);
 	pl_exchange_server_close(server);
@@ -415,7 +403,6 @@ static void test_hostile(void)
 	ok(comes_to(&n->agreed, PL_EXCHANGE_ASKS_MAX + 1), "one that is good");
 	(void)!send(fds[0], message, 50, 0);
 	skew_ns = 60 * SECOND;
-	usleep(20000);
 	pl_exchange_server_step(server, now());
 	eq(pl_counter_read(&n->timeouts), 2, "may be quiet");
 	skew_ns = 71 * SECOND;
@@ -462,20 +449,16 @@ static void test_client(void)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		(void)pl_exchange_client_open(
 			&c, where, &mine, pl_clock_mono_ns(), PL_TEST_PATIENCE_NS, &diag);
-		while ((peer = pl_tcp_accept(fd, &addr)) == -EAGAIN)
-			usleep(500);
-		while (recv(peer, &(uint8_t[PL_EXCHANGE_BYTES]){ 0 }, PL_EXCHANGE_BYTES, MSG_PEEK) <
-			PL_EXCHANGE_BYTES) {
-			(void)pl_exchange_client_step(c, 0, &x, &diag);
-			usleep(500);
-		}
+		(void)eventually((peer = pl_tcp_accept(fd, &addr)) != -EAGAIN);
+		(void)eventually(recv(peer, &(uint8_t[PL_EXCHANGE_BYTES]){ 0 }, PL_EXCHANGE_BYTES,
+					 MSG_PEEK) == PL_EXCHANGE_BYTES,
+			pl_exchange_client_step(c, 0, &x, &diag));
 		(void)!recv(peer, &(uint8_t[PL_EXCHANGE_BYTES]){ 0 }, PL_EXCHANGE_BYTES, 0);
 		if (cases[i].n > 0)
 			(void)!send(peer, cases[i].bytes, cases[i].n, 0);
 		else
 			close(peer);
-		while ((r = pl_exchange_client_step(c, 0, &x, &diag)) == 0)
-			usleep(500);
+		(void)eventually((r = pl_exchange_client_step(c, 0, &x, &diag)) != 0);
 		eq((uint64_t)r, (uint64_t)cases[i].want, "%s: %s", cases[i].name, diag.text);
 		pl_exchange_client_close(c);
 		if (cases[i].n > 0)
