@@ -39,13 +39,10 @@ static const struct pl_store_params params[] = {
 static struct pl_worker_store stores[3];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t next[LISTS], wrong, values, cells;
-static bool slow;
 
 static void out(void *arg, const struct pl_worker_item *items, uint32_t n)
 {
 	(void)arg;
-	if (slow)
-		usleep(200);
 	pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct pl_worker_item *x = &items[i];
@@ -81,7 +78,18 @@ static void make_stores(void)
 	wrong = values = cells = 0;
 }
 
-static void test_lists(unsigned int n, uint32_t queue, bool is_slow)
+static uint32_t handed_out(uint32_t list)
+{
+	uint32_t n;
+
+	pthread_mutex_lock(&lock);
+	n = next[list];
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+/* held: the workers hand nothing out while the first half is signalled, so that queues are full. */
+static void test_lists(unsigned int n, uint32_t queue, bool held)
 {
 	const struct pl_workers_options options = {
 		.n = n, .queue = queue, .stores = stores, .n_stores = 3, .out = out
@@ -92,7 +100,8 @@ static void test_lists(unsigned int n, uint32_t queue, bool is_slow)
 	uint64_t sum = 0;
 
 	make_stores();
-	slow = is_slow;
+	if (held)
+		pthread_mutex_lock(&lock);
 	ok(pl_append_init(&a, &params[0], stores[0].base) == 0 &&
 			pl_workers_open(&w, &options, NULL) == 0,
 		"%u workers", n);
@@ -103,13 +112,13 @@ static void test_lists(unsigned int n, uint32_t queue, bool is_slow)
 		pl_workers_signal(w, 0, PL_APPEND << 28 | list, pl_clock_mono_ns());
 		if (i % 5000 == 0)
 			usleep(2000); /* they may sleep */
+		if (held && i == ENTRIES / 2)
+			pthread_mutex_unlock(&lock);
 	}
 	/* Whoever found the queue full had its entry left to a later signal. */
-	while (is_slow && sum < LISTS) {
-		usleep(20000);
-		pl_workers_signal(w, 0, PL_APPEND << 28 | (uint32_t)sum, pl_clock_mono_ns());
-		sum++;
-	}
+	for (uint32_t i = 0; held && i < LISTS; i++)
+		(void)eventually(handed_out(i) == ENTRIES / LISTS,
+			pl_workers_signal(w, 0, PL_APPEND << 28 | i, pl_clock_mono_ns()));
 	pl_workers_close(w, &s);
 	sum = 0;
 	for (uint32_t i = 0; i < LISTS; i++)
@@ -118,7 +127,7 @@ static void test_lists(unsigned int n, uint32_t queue, bool is_slow)
 	eq(wrong, 0, "each once, in its order");
 	eq(s.items, ENTRIES, "and counted");
 	eq(s.signals, s.taken + s.full + s.strange, "every signal is accounted for");
-	ok(is_slow ? s.full > 0 : s.full == 0 || queue < ENTRIES, "full: %u", (unsigned int)s.full);
+	ok(held ? s.full > 0 : s.full == 0 || queue < ENTRIES, "full: %u", (unsigned int)s.full);
 	eq(pl_hist_count(&s.latency_ns), s.taken, "and has its latency");
 	ok(s.awoken <= s.signals, "awoken: %u", (unsigned int)s.awoken);
 }
@@ -135,9 +144,9 @@ static void out_one(void *arg, const struct pl_worker_item *items, uint32_t n)
 	sem_post(&taken);
 }
 
-/* Each signal is waited for, so one that woke nobody is seen. However busy the machine is, a worker
- * sleeps after the longest of the pauses. */
-static void test_wake(void)
+/* Ten signals with pauses between them, each waited for, so that one that woke nobody is seen. How
+ * many found the worker asleep. */
+static uint64_t wakes(uint32_t pause_ms)
 {
 	const struct pl_workers_options options = {
 		.n = 1, .stores = stores, .n_stores = 3, .out = out_one
@@ -145,22 +154,31 @@ static void test_wake(void)
 	struct pl_workers *w = NULL;
 	struct pl_workers_stats s;
 	struct timespec until;
-	uint32_t handed_out = 0;
+	uint32_t reached = 0;
 
 	ok(sem_init(&taken, 0, 0) == 0 && pl_workers_open(&w, &options, NULL) == 0, "a worker");
-	for (uint32_t ms = 1; ms <= 512; ms *= 2) {
+	for (uint32_t i = 0; i < 10; i++) {
 		pl_workers_signal(w, 2, PL_COUNTERS << 28 | 9, pl_clock_mono_ns());
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec += PL_TEST_PATIENCE_S;
-		handed_out += sem_timedwait(&taken, &until) == 0;
-		usleep(ms * 1000);
+		reached += sem_timedwait(&taken, &until) == 0;
+		usleep(pause_ms * 1000);
 	}
-	pl_workers_signal(w, 2, PL_COUNTERS << 28 | 9, pl_clock_mono_ns());
 	pl_workers_close(w, &s);
-	eq(handed_out, 10, "each signal reaches its worker");
-	ok(s.awoken > 0 && s.awoken <= s.signals, "asleep or not: %u awoken",
-		(unsigned int)s.awoken);
+	eq(reached, 10, "each signal reaches its worker");
+	ok(s.awoken <= s.signals, "asleep or not: %u awoken", (unsigned int)s.awoken);
 	sem_destroy(&taken);
+	return s.awoken;
+}
+
+/* However busy the machine is, a worker sleeps after one of the pauses. */
+static void test_wake(void)
+{
+	uint64_t awoken = 0;
+
+	for (uint32_t ms = 1; ms <= 8 || (ms <= 8192 && awoken == 0); ms *= 2)
+		awoken += wakes(ms);
+	ok(awoken > 0, "some signals find it asleep");
 }
 
 static void test_others(void)
@@ -178,7 +196,6 @@ static void test_others(void)
 	struct pl_key key;
 
 	make_stores();
-	slow = false;
 	ok(pl_key_write_init(&kw, &params[1], stores[1].base) == 0 &&
 			pl_workers_open(&w, &options, NULL) == 0,
 		"two workers");
@@ -251,8 +268,8 @@ static void test_epochs(void)
 			pl_workers_signal(w, 0, PL_KEY_WRITE << 28 | slot, pl_clock_mono_ns());
 		}
 		/* At the first slot it waits: only that one was read in its time. */
-		while (epoch == 0 && atomic_load(&entered) == 0)
-			usleep(1000);
+		if (epoch == 0)
+			(void)eventually(atomic_load(&entered) > 0);
 		if (epoch < 3)
 			eq((uint64_t)pl_region_next_epoch(g, NULL), 0, "epoch %u", epoch + 1);
 	}
