@@ -11,8 +11,8 @@
 #include <linux/if_link.h>
 #include <net/if.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -41,9 +41,9 @@ static uint8_t rows[4][PL_LIVE_ROW_BYTES];
 struct reader {
 	struct pl_port *port;
 	struct pl_batch batch;
-	atomic_bool stop;
-	bool slow;
+	_Atomic uint64_t sent;   /* so many, and no more will be; 0 meanwhile */
 	_Atomic uint64_t frames; /* looked at while it reads by a sender that waits for them */
+	uint64_t until_ns, lost_before;
 	uint64_t backwards, wrong, row_seen[4];
 	uint32_t last;
 	int error;
@@ -65,32 +65,6 @@ static void look_at(struct reader *r, const struct pl_packet *p)
 		r->row_seen[d[ROW_AT]]++;
 }
 
-static void *read_on(void *arg)
-{
-	struct reader *r = arg;
-
-	for (;;) {
-		/* On a busy machine the kernel hands frames over some time after they were sent. */
-		const bool last = atomic_load(&r->stop);
-		int n = pl_port_recv(r->port, &r->batch, last ? 500 : 20, NULL);
-
-		if (n == -EAGAIN || n == -ENETDOWN) /* the carrier comes */
-			continue;
-		if (n < 0) {
-			r->error = n;
-			return NULL;
-		}
-		if (n == 0 && last)
-			return NULL;
-		for (int i = 0; i < n; i++)
-			look_at(r, &r->batch.pkts[i]);
-		if (n > 0)
-			pl_port_release(r->port, &r->batch);
-		if (n > 0 && r->slow)
-			usleep(2000);
-	}
-}
-
 /* Frames for which the pair's own ring of 256 had no room: NAPI runs behind the generator, but a
  * busy machine lets it wait. */
 static uint64_t lost_in_pair(void)
@@ -109,7 +83,55 @@ static uint64_t lost_in_pair(void)
 	return n;
 }
 
-static void test_run(const char *uri, bool slow)
+/* Whether every frame that was sent was received or counted as lost. */
+static bool accounted(const struct reader *r)
+{
+	const uint64_t sent = atomic_load(&r->sent);
+	struct pl_port_stats stats;
+
+	pl_port_stats(r->port, &stats);
+	return sent > 0 && r->frames + stats.kernel_drops + lost_in_pair() - r->lost_before >= sent;
+}
+
+static void *read_on(void *arg)
+{
+	struct reader *r = arg;
+
+	for (;;) {
+		int n = pl_port_recv(r->port, &r->batch, 20, NULL);
+
+		if (n == -EAGAIN || n == -ENETDOWN) /* the carrier comes */
+			continue;
+		if (n < 0) {
+			r->error = n;
+			return NULL;
+		}
+		if (n == 0 && (accounted(r) || pl_clock_mono_ns() > r->until_ns))
+			return NULL;
+		for (int i = 0; i < n; i++)
+			look_at(r, &r->batch.pkts[i]);
+		if (n > 0)
+			pl_port_release(r->port, &r->batch);
+	}
+}
+
+static struct reader *reader_on(const char *uri)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+	struct pl_diag diag = { .text = "" };
+
+	if (r == NULL || !ok(pl_port_open(&r->port, uri, PL_PORT_RECV, NULL, &diag) == 0, "%s: %s",
+				 uri, diag.text)) {
+		free(r);
+		return NULL;
+	}
+	r->until_ns = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
+	r->lost_before = lost_in_pair();
+	return r;
+}
+
+/* late: it begins to read when all was sent. */
+static void test_run(const char *uri, bool late)
 {
 	struct pl_live_cfg cfg = { .ifindex = (int)if_nametoindex("pln0"),
 		.frame = frame,
@@ -119,33 +141,29 @@ static void test_run(const char *uri, bool slow)
 		.nfields = 2,
 		.rows = (const uint8_t(*)[PL_LIVE_ROW_BYTES])rows,
 		.nrows = 4 };
-	struct reader *r = calloc(1, sizeof(*r));
+	struct reader *r = reader_on(uri);
 	struct pl_diag diag = { .text = "" };
 	struct pl_port_stats stats;
 	struct pl_live *live = NULL;
-	uint64_t before = lost_in_pair();
 	pthread_t thread;
 
-	if (r == NULL || !ok(pl_port_open(&r->port, uri, PL_PORT_RECV, NULL, &diag) == 0, "%s: %s",
-				 uri, diag.text)) {
-		free(r);
+	if (r == NULL)
 		return;
-	}
-	r->slow = slow;
 	if (ok(pl_live_new(&live, &cfg, &diag) == 0, "%s: the generator: %s", uri, diag.text)) {
-		/* The carrier of a new pair takes a moment. */
-		usleep(200000);
-		pthread_create(&thread, NULL, read_on, r);
+		if (!late)
+			pthread_create(&thread, NULL, read_on, r);
 		eq((uint64_t)pl_live_send(live, FRAMES), 0, "%s: sends", uri);
-		atomic_store(&r->stop, true);
+		atomic_store(&r->sent, FRAMES);
+		if (late)
+			pthread_create(&thread, NULL, read_on, r);
 		pthread_join(thread, NULL);
 		pl_port_stats(r->port, &stats);
 		eq((uint64_t)r->error, 0, "%s: reads", uri);
 		eq(pl_live_sent(live), FRAMES, "%s: all were made", uri);
-		eq(r->frames + stats.kernel_drops + lost_in_pair() - before, FRAMES,
+		eq(r->frames + stats.kernel_drops + lost_in_pair() - r->lost_before, FRAMES,
 			"%s: received + drops = sent", uri);
 		eq(stats.packets, r->frames, "%s: the port counts the same", uri);
-		ok(!slow || stats.kernel_drops > 0, "%s: a slow reader loses some", uri);
+		ok(!late || stats.kernel_drops > 0, "%s: a late reader loses some", uri);
 		eq(r->wrong, 0, "%s: every frame is as it was made", uri);
 		eq(r->backwards, 0, "%s: in order", uri);
 		ok(r->row_seen[0] > 0 && r->row_seen[1] > 0 && r->row_seen[2] > 0 &&
@@ -168,39 +186,44 @@ static void test_self_clocked(const char *uri)
 		.restore_bytes = 48,
 		.fields = fields,
 		.nfields = 1 };
-	struct reader *r = calloc(1, sizeof(*r));
+	struct reader *r = reader_on(uri);
 	struct pl_diag diag = { .text = "" };
 	struct pl_port_stats stats;
 	struct pl_live *live = NULL;
-	uint64_t sent = 0, before = lost_in_pair(), until;
+	uint64_t sent = 0;
 	pthread_t thread;
 
-	if (r == NULL || !ok(pl_port_open(&r->port, uri, PL_PORT_RECV, NULL, &diag) == 0 &&
-					 pl_live_new(&live, &cfg, &diag) == 0,
-				 "%s: %s", uri, diag.text)) {
-		free(r);
+	if (r == NULL || !ok(pl_live_new(&live, &cfg, &diag) == 0, "%s: %s", uri, diag.text))
 		return;
-	}
-	usleep(200000);
 	pthread_create(&thread, NULL, read_on, r);
 	for (int i = 0; i < WINDOWS && pl_live_send(live, WINDOW) == 0; i++) {
 		sent += WINDOW;
-		until = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
-		while (atomic_load(&r->frames) < sent && pl_clock_mono_ns() < until)
-			sched_yield();
-		if (atomic_load(&r->frames) < sent)
+		if (!eventually(atomic_load(&r->frames) >= sent))
 			break;
 	}
-	atomic_store(&r->stop, true);
+	atomic_store(&r->sent, sent);
 	pthread_join(thread, NULL);
 	pl_port_stats(r->port, &stats);
 	eq(sent, (uint64_t)WINDOW * WINDOWS, "%s: a sender that waits is never kept waiting", uri);
 	eq(r->frames, sent, "%s: every frame came", uri);
-	eq(stats.kernel_drops + lost_in_pair() - before, 0, "%s: none was lost", uri);
+	eq(stats.kernel_drops + lost_in_pair() - r->lost_before, 0, "%s: none was lost", uri);
 	eq(r->backwards, 0, "%s: in order", uri);
 	pl_live_free(live);
 	pl_port_close(r->port);
 	free(r);
+}
+
+/* The carrier of a new pair takes a moment. */
+static bool has_carrier(const char *name)
+{
+	struct ifreq ifr = { .ifr_name = "" };
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool runs;
+
+	strcpy(ifr.ifr_name, name);
+	runs = ioctl(fd, SIOCGIFFLAGS, &ifr) == 0 && (ifr.ifr_flags & IFF_RUNNING) != 0;
+	close(fd);
+	return runs;
 }
 
 static void test_refusals(void)
@@ -263,6 +286,7 @@ int main(void)
 			    pl_rtnl_up("pln0", true) == 0 && pl_rtnl_up("pln1", true) == 0,
 		    "a veth pair"))
 		return pl_test_done();
+	ok(eventually(has_carrier("pln0") && has_carrier("pln1")), "with a carrier");
 	test_refusals();
 	test_window();
 	test_run("afxdp:pln1", false);
