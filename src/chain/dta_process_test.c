@@ -9,8 +9,6 @@
 #include "base/test.h"
 #include "chain/dta_process.h"
 
-#define PATIENCE_NS UINT64_C(30000000000)
-
 /* ---- as a part ---- */
 
 static volatile sig_atomic_t asked, told;
@@ -62,7 +60,9 @@ static int act(const char *word)
 	if (strcmp(word, "flood") == 0)
 		return flood();
 	if (strcmp(word, "deaf") == 0) { /* asked before it has a handler: it lives on */
-		usleep(200000);
+		char byte;
+
+		(void)!read(atoi(getenv("GATE")), &byte, 1);
 		fprintf(stderr, "ready\n");
 		return 0;
 	}
@@ -74,7 +74,7 @@ static int act(const char *word)
 
 static bool wait_for(struct pl_dta_process *p, bool (*what)(const struct pl_dta_process *p))
 {
-	const uint64_t end_ns = pl_clock_mono_ns() + PATIENCE_NS;
+	const uint64_t end_ns = pl_clock_mono_ns() + PL_TEST_PATIENCE_NS;
 
 	while (!what(p) && pl_clock_mono_ns() < end_ns)
 		pl_dta_process_pump(p, 1, 50, false);
@@ -140,7 +140,8 @@ static void test_flood(void)
 static void test_ends(void)
 {
 	struct pl_dta_process p = start("die", NULL);
-	char status[32];
+	char status[32], number[16];
+	int gate[2];
 
 	ok(p.is_ready, "nothing to wait for");
 	ok(wait_for(&p, has_ended));
@@ -148,14 +149,21 @@ static void test_ends(void)
 	streq(status, "signal 9");
 	pl_dta_process_done(&p);
 
+	if (pipe(gate) < 0)
+		abort();
+	snprintf(number, sizeof(number), "%d", gate[0]);
+	setenv("GATE", number, 1);
 	p = start("deaf", "ready");
 	for (int i = 0; i < 5; i++) {
 		(void)pl_dta_process_ask(&p);
 		pl_dta_process_pump(&p, 1, 10, false);
 	}
+	eq(write(gate[1], "x", 1), 1);
 	ok(wait_for(&p, has_ended) && p.is_ready, "asked too early, it lives on");
 	pl_dta_process_status(&p, status);
 	streq(status, "exit code 0");
+	close(gate[0]);
+	close(gate[1]);
 	pl_dta_process_done(&p);
 
 	p = start("talk", "ready");

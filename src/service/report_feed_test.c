@@ -92,14 +92,14 @@ static void *take_late(void *arg)
 	const struct pl_report_feed_sink sink = { reports, events, t->seen };
 
 	while (!t->stop) {
-		nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+		usleep(20000);
 		pl_report_feed_take(t->feed, &sink);
 	}
 	return NULL;
 }
 
-/* Of more than there is room for, nothing is dropped while somebody comes to take it. */
-static void test_wait(struct pl_export *e, struct pl_report_feed *feed, struct seen *s,
+/* More than there is room for, while somebody comes to take it. How many were dropped. */
+static uint64_t give_many(struct pl_export *e, struct pl_report_feed *feed, struct seen *s,
 	uint64_t *ts, uint64_t *given)
 {
 	struct taker t = { .feed = feed, .seen = s };
@@ -110,12 +110,12 @@ static void test_wait(struct pl_export *e, struct pl_report_feed *feed, struct s
 	for (int i = 0; i < 300; i++)
 		give(e, ts, HOPS);
 	*given += 300 * (PATHS + EVENTS);
-	t.stop = true;
+	atomic_store(&t.stop, true);
 	pthread_join(thread, NULL);
 	pl_report_feed_take(feed, &(struct pl_report_feed_sink){ reports, events, s });
 	check(e, *given, s->paths + s->events, "of those that waited");
-	eq(pl_counter_read(&e->stats.dropped[PL_EXPORT_QUEUE_FULL]), dropped, "none was dropped");
-	ok(s->good, "and all came in their order");
+	ok(s->good, "and they came in their order");
+	return pl_counter_read(&e->stats.dropped[PL_EXPORT_QUEUE_FULL]) - dropped;
 }
 
 int main(void)
@@ -164,7 +164,9 @@ int main(void)
 	given += PATHS + EVENTS;
 	pl_report_feed_take(feed, &sink);
 	check(e, given, s.paths + s.events, "behind these");
-	test_wait(e, feed, &s, &ts, &given);
+	/* Of one attempt on a busy machine the taker may come too late. */
+	ok(eventually(give_many(e, feed, &s, &ts, &given) == 0),
+		"nothing is dropped while somebody takes it");
 	pl_export_close(e);
 	return pl_test_done();
 }
