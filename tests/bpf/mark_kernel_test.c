@@ -839,8 +839,13 @@ static void test_forget(void)
 	pl_hostmark_read(h, block, 10, send_once, &reads);
 	eq(reads, 1, "an idle flow is read, as the only one");
 	eq(pl_hostmark_flows(h), 1, "and stays: a packet came meanwhile");
-	for (uint64_t k = block - 1; k < block + 1000 && packets == 0; k++)
+	/* An unmarked packet counts in the nearest block of its colour, which may be the next one. */
+	for (uint64_t k = block - 1, now; packets == 0; k++) {
+		now = pl_clock_read(CLOCK_TAI) / 1000000;
+		if (k > now + 1)
+			break;
 		pl_hostmark_read(h, k, UINT32_MAX, add_packets, &packets);
+	}
 	eq(packets, 1, "which is counted");
 	usleep(50000);
 	block = pl_clock_read(CLOCK_TAI) / 1000000;
@@ -868,7 +873,23 @@ static void test_forget(void)
 #define PORTS       400u
 #define CROWD_NS    UINT64_C(20000000)
 #define CROWD_TIME  UINT64_C(4000000000)
+#define CROWD_LIMIT UINT64_C(60000000000)
 #define CROWD_FLOWS 64u
+
+struct crowd_sum {
+	uint64_t packets;
+	bool missed; /* a block was overwritten before it was read */
+};
+
+static void add_crowd(
+	void *arg, const struct pl_mark_key *key, const struct pl_mark_cell *cell, bool overwritten)
+{
+	struct crowd_sum *sum = arg;
+
+	(void)key;
+	sum->packets += cell->packets;
+	sum->missed = sum->missed || overwritten;
+}
 
 struct crowd {
 	uint64_t until_ns;
@@ -913,7 +934,8 @@ static void test_crowd(void)
 	struct pl_mark_counts counted;
 	struct pl_diag diag = { .text = "" };
 	struct pl_hostmark *h;
-	uint64_t packets = 0, next, until, most = 0, missed = 0;
+	struct crowd_sum sum = { 0 };
+	uint64_t next, until, most = 0;
 
 	if (pl_tap_rules_add(&rules, "take proto=udp", NULL) < 0)
 		abort();
@@ -926,23 +948,24 @@ static void test_crowd(void)
 		if (pthread_create(&threads[i], NULL, send_many, &c[i]) != 0)
 			abort();
 	}
-	while (pl_clock_mono_ns() < until + 20 * CROWD_NS) {
-		const uint64_t tai = pl_clock_read(CLOCK_TAI);
-
-		if (pl_mark_read_at(next, CROWD_NS) + CROWD_NS / 4 > tai) {
-			usleep(1000);
-			continue;
+	for (bool over = false; !over || (!sum.missed && sum.packets != counted.meter.counted &&
+						 pl_clock_mono_ns() < until + CROWD_LIMIT);) {
+		if (!over && pl_clock_mono_ns() > until) {
+			over = true;
+			for (uint32_t i = 0; i < SENDERS; i++)
+				(void)pthread_join(threads[i], NULL);
 		}
-		missed += tai / CROWD_NS > next + PL_MARK_KEPT - 2;
-		pl_hostmark_read(h, next++, 10, add_packets, &packets);
+		/* A processor may stand still between the time of a packet and its count. */
+		if (next + PL_MARK_KEPT / 2 <= pl_clock_read(CLOCK_TAI) / CROWD_NS)
+			pl_hostmark_read(h, next++, 10, add_crowd, &sum);
+		else
+			usleep(1000);
 		most = pl_hostmark_flows(h) > most ? pl_hostmark_flows(h) : most;
+		pl_hostmark_counts(h, &counted);
 	}
-	for (uint32_t i = 0; i < SENDERS; i++)
-		(void)pthread_join(threads[i], NULL);
-	pl_hostmark_counts(h, &counted);
-	ok(packets == counted.meter.counted || missed > 0,
-		"all packets that were counted are read: %llu of %llu", (unsigned long long)packets,
-		(unsigned long long)counted.meter.counted);
+	ok(sum.packets == counted.meter.counted || sum.missed,
+		"all packets that were counted are read: %llu of %llu",
+		(unsigned long long)sum.packets, (unsigned long long)counted.meter.counted);
 	ok(counted.meter.overflow > 0 && most <= CROWD_FLOWS, "of as many flows as there may be");
 	pl_hostmark_close(h);
 }
