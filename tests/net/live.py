@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from lib import lab, pathline, tap  # noqa: E402
 from lib.lab import DIR, free_port, free_udp_port  # noqa: E402
 from lib.pathline import PATHLINE, run, sent_by, start_gen  # noqa: E402
+from lib.promise import promise  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
 from lib.wait import LIMIT, wait  # noqa: E402
 
@@ -495,8 +496,22 @@ def test_top():
     eq(d.stop(), 0, "stops with 0")
 
 
+def promise_no_drops():
+    """20,000 reports a second with all that is followed by default, and a file of everything."""
+    d, total = Daemon("promise"), [0]
+
+    def attempt():
+        before = d.status()["sources"][0]["kernel_drops"]
+        total[0] += sent_by(start_gen(d.port, "--rate", "20000", "--count", "100000"))
+        settled(d, total[0])
+        dropped = d.status()["sources"][0]["kernel_drops"] - before
+        return dropped == 0, f"{dropped} of 100000 dropped"
+    promise("20,000 reports a second are received without a drop", attempt)
+    eq(d.stop(), 0, "promise: stops with 0")
+
+
 def main():
-    lab.run(test_numbers, test_tail, test_slow, test_terminal, test_blocked, test_reconnect, test_top)
+    lab.run(test_numbers, test_tail, test_slow, test_terminal, test_blocked, test_reconnect, test_top, promise_no_drops)
     eq([name for name in os.listdir(DIR) if name.endswith(".log") and "ThreadSanitizer" in lab.read(name)], [],
        "no report of a sanitizer in any log")
     return tap.end()
