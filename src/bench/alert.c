@@ -297,6 +297,7 @@ static int print(struct pl_bench_ctx *ctx, struct alert_bench *b, double most)
 
 			t->lost = b->sent[i] - t->n;
 			t->load_rate = most * shares[i] / 100;
+			t->load_of = " packets/s";
 			r = pl_bench_times(ctx, t);
 		}
 	}

@@ -225,9 +225,11 @@ int pl_bench_times(struct pl_bench_ctx *ctx, const struct pl_bench_times *t)
 		print_times_jsonl(t);
 	} else {
 		pl_format_count(rate, sizeof(rate), t->load_rate);
-		printf("%-34s median %.0f us, 99%% %.0f us, most %.0f us; %u times, %u lost, load %s/s\n",
+		printf("%-34s median %.0f us, 99%% %.0f us, most %.0f us; %u times, %u lost%s%s%s\n",
 			t->name, micro(at_share(t, 50)), micro(at_share(t, 99)),
-			micro(t->ns[t->n - 1]), t->n, t->lost, rate);
+			micro(t->ns[t->n - 1]), t->n, t->lost,
+			t->load_rate > 0 ? ", beside it " : "", t->load_rate > 0 ? rate : "",
+			t->load_rate > 0 ? t->load_of : "");
 	}
 	fflush(stdout);
 	return 0;

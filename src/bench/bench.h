@@ -70,8 +70,9 @@ struct pl_bench_times {
 	const char *name;
 	uint64_t *ns; /* n of them; sorted by pl_bench_times */
 	uint32_t n;
-	uint32_t lost;    /* that never came to an end */
-	double load_rate; /* per second meanwhile; 0: idle */
+	uint32_t lost;       /* that never came to an end */
+	double load_rate;    /* per second meanwhile; 0: idle */
+	const char *load_of; /* what those are: " pages/s" */
 };
 
 /* Prints median, 99th percentile and the longest, if they are wanted. -ENODATA, said, for fewer

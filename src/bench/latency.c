@@ -349,6 +349,7 @@ static int measure(struct pl_bench_ctx *ctx, struct latency_bench *b)
 	if (r == 0)
 		r = alternate(ctx, b, SHARE * most);
 	b->loaded.load_rate = SHARE * most;
+	b->loaded.load_of = " reports/s";
 	if (r == 0)
 		r = pl_bench_times(ctx, &b->idle);
 	if (r == 0)

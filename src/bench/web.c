@@ -317,6 +317,7 @@ static int measure(struct pl_bench_ctx *ctx, struct web_bench *b, struct pl_benc
 			r = measure_one(ctx, b, &situations[k], &times[k]);
 		if (situations[k].begin == scrapers) {
 			scraping_ns += pl_clock_mono_ns() - start;
+			times[k].load_of = " pages/s";
 			times[k].load_rate = (double)b->pages * 1e9 / (double)scraping_ns;
 		}
 	}
@@ -396,6 +397,6 @@ static int run(struct pl_bench_ctx *ctx)
 const struct pl_bench pl_bench_web = {
 	.name = "web",
 	.summary =
-		"a health check's answer, alone and beside idle connections, scrapers and stalled readers",
+		"connect, GET /healthz, whole answer: alone; beside 1000 idle connections, 100 scrapers, 8 stalled readers",
 	.run = run,
 };
