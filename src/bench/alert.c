@@ -257,8 +257,7 @@ static int probe_for(struct alert_bench *b, uint64_t budget_ns, unsigned int loa
 		(n < PROBES_MIN || pl_clock_mono_ns() - start < budget_ns)) {
 		r = send_probe(b, load);
 		n++;
-		pause = pause * 1664525u + 1013904223u;
-		nanosleep(&(struct timespec){ .tv_nsec = 500000 + pause % 3000000 }, NULL);
+		pl_bench_doze(&pause);
 	}
 	until = pl_clock_mono_ns() + PATIENCE_NS;
 	while (r == 0 && !all_there(b) && pl_clock_mono_ns() < until)
@@ -297,7 +296,7 @@ static int print(struct pl_bench_ctx *ctx, struct alert_bench *b, double most)
 
 			t->lost = b->sent[i] - t->n;
 			t->load_rate = most * shares[i] / 100;
-			t->load_of = " packets/s";
+			t->load_of = "packets";
 			r = pl_bench_times(ctx, t);
 		}
 	}

@@ -224,12 +224,13 @@ int pl_bench_times(struct pl_bench_ctx *ctx, const struct pl_bench_times *t)
 	if (ctx->jsonl) {
 		print_times_jsonl(t);
 	} else {
-		pl_format_count(rate, sizeof(rate), t->load_rate);
-		printf("%-34s median %.0f us, 99%% %.0f us, most %.0f us; %u times, %u lost%s%s%s\n",
+		printf("%-34s median %.0f us, 99%% %.0f us, most %.0f us; %u times, %u lost",
 			t->name, micro(at_share(t, 50)), micro(at_share(t, 99)),
-			micro(t->ns[t->n - 1]), t->n, t->lost,
-			t->load_rate > 0 ? ", beside it " : "", t->load_rate > 0 ? rate : "",
-			t->load_rate > 0 ? t->load_of : "");
+			micro(t->ns[t->n - 1]), t->n, t->lost);
+		pl_format_count(rate, sizeof(rate), t->load_rate);
+		if (t->load_rate > 0)
+			printf(", beside it %s %s/s", rate, t->load_of);
+		putchar('\n');
 	}
 	fflush(stdout);
 	return 0;

@@ -72,7 +72,7 @@ struct pl_bench_times {
 	uint32_t n;
 	uint32_t lost;       /* that never came to an end */
 	double load_rate;    /* per second meanwhile; 0: idle */
-	const char *load_of; /* what those are: " pages/s" */
+	const char *load_of; /* what those are: "pages" */
 };
 
 /* Prints median, 99th percentile and the longest, if they are wanted. -ENODATA, said, for fewer

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -175,8 +174,7 @@ static int probe_for(struct latency_bench *b, uint64_t budget_ns, struct pl_benc
 			return r;
 		times->n += (uint32_t)r;
 		times->lost += r == 0;
-		pause = pause * 1664525u + 1013904223u;
-		nanosleep(&(struct timespec){ .tv_nsec = 500000 + pause % 3000000 }, NULL);
+		pl_bench_doze(&pause);
 	}
 	return 0;
 }
@@ -349,7 +347,7 @@ static int measure(struct pl_bench_ctx *ctx, struct latency_bench *b)
 	if (r == 0)
 		r = alternate(ctx, b, SHARE * most);
 	b->loaded.load_rate = SHARE * most;
-	b->loaded.load_of = " reports/s";
+	b->loaded.load_of = "reports";
 	if (r == 0)
 		r = pl_bench_times(ctx, &b->idle);
 	if (r == 0)

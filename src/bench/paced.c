@@ -46,3 +46,9 @@ void pl_bench_paced_end(struct pl_bench_paced *p)
 	atomic_store(&p->stop, true);
 	pthread_join(p->thread, NULL);
 }
+
+void pl_bench_doze(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	nanosleep(&(struct timespec){ .tv_nsec = 500000 + *state % 3000000 }, NULL);
+}

@@ -23,3 +23,7 @@ struct pl_bench_paced {
 int pl_bench_paced_begin(struct pl_bench_paced *p, double rate);
 /* Waits for the thread's end. Only after a begin that worked. */
 void pl_bench_paced_end(struct pl_bench_paced *p);
+
+/* Sleeps 0.5 to 3.5 ms, so that what is probed in between comes at times that have nothing to do with
+ * anybody's clock. state: any number at first. */
+void pl_bench_doze(uint32_t *state);

@@ -23,13 +23,13 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/complain.h"
 #include "base/thread.h"
 #include "bench/bench.h"
+#include "bench/paced.h"
 #include "bench/priority.h"
 #include "web/http.h"
 
@@ -165,8 +165,7 @@ static int probe_for(struct web_bench *b, uint64_t budget_ns, struct pl_bench_ti
 			times->lost++;
 		close(fd);
 		n++;
-		pause = pause * 1664525u + 1013904223u;
-		nanosleep(&(struct timespec){ .tv_nsec = 500000 + pause % 3000000 }, NULL);
+		pl_bench_doze(&pause);
 	}
 	return 0;
 }
@@ -317,7 +316,7 @@ static int measure(struct pl_bench_ctx *ctx, struct web_bench *b, struct pl_benc
 			r = measure_one(ctx, b, &situations[k], &times[k]);
 		if (situations[k].begin == scrapers) {
 			scraping_ns += pl_clock_mono_ns() - start;
-			times[k].load_of = " pages/s";
+			times[k].load_of = "pages";
 			times[k].load_rate = (double)b->pages * 1e9 / (double)scraping_ns;
 		}
 	}
@@ -353,7 +352,7 @@ static int prepare(struct web_bench *b, struct pl_bench_times *times, struct pl_
 	return b->page_bytes > 0 ? 0 : -EIO;
 }
 
-/* Whoever was there was let be: otherwise the figures are of something else. */
+/* The server let all clients be: otherwise the figures are of something else. */
 static int undisturbed(const struct web_bench *b, struct pl_diag *diag)
 {
 	const struct pl_http_counters *c = pl_http_counters(b->http);
