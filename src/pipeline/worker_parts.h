@@ -5,6 +5,11 @@
 
 #include "pipeline/worker.h"
 
+/* worker.c */
+
+/* Whether flows' own numbers are followed here: not where reports are escalated to. */
+bool pl_worker_follows(const struct pl_worker *w);
+
 /* worker_snapshot.c */
 
 /* Sums of the counters of the parts that the engine has. */
@@ -46,5 +51,3 @@ void pl_worker_tick(struct pl_worker *w);
  * rules for the time between them. */
 void pl_worker_replay(
 	struct pl_worker *w, void (*take)(struct pl_worker *w, const struct pl_batch *packets));
-/* Whether flows' own numbers are followed here: not where reports are escalated to. */
-bool pl_worker_follows(const struct pl_worker *w);

@@ -13,11 +13,6 @@
  * a second without packets takes ten ticks, a year a thousand. */
 #define GAP_PART     128
 
-bool pl_worker_follows(const struct pl_worker *w)
-{
-	return !w->source.partial || w->source.detected_elsewhere;
-}
-
 static void begin_at(struct pl_worker *w, uint64_t rule_ns, uint64_t ts_ns)
 {
 	w->rule_ns = w->ticked_ns = w->slow_ticked_ns = rule_ns;
