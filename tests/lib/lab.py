@@ -34,10 +34,10 @@ os.environ["PATHLINE_SANDBOX"] = "strict"
 def own_namespaces():
     """A network and mounts of the test's own: ports, interfaces, pinned programs, and names of networks (`ip netns`) that
     nobody else has, neither tests at the same time nor the machine. Who is not root gets them in a user namespace, under the
-    same user. Without the right to have them the test uses the machine's."""
+    same user. False: without the right to have them the test uses the machine's."""
     user, group = os.getuid(), os.getgid()
     if libc.unshare(CLONE_NEWNET | CLONE_NEWNS | (CLONE_NEWUSER if user != 0 else 0)) != 0:
-        return
+        return False
     if user != 0:
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
             with open(f"/proc/self/{name}", "w", encoding="ascii") as f:
@@ -48,6 +48,7 @@ def own_namespaces():
             libc.mount(what, where, what, 0, None)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+    return True
 
 
 def into_machine_network():
@@ -55,7 +56,7 @@ def into_machine_network():
     libc.setns(machine, CLONE_NEWNET)
 
 
-own_namespaces()
+OWN_NETWORK = own_namespaces()
 
 
 def undo(*command):

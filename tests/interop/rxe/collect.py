@@ -4,7 +4,6 @@
 kernel's rxe. Outside, behind a tap interface, are a peer that speaks the exchange of parameters byte by byte and RDMA-CM
 (peer.c), and pathline translate.
 usage: collect.py PATHLINE PEER FOLDER   FOLDER: where the guest's image is kept"""
-import ctypes
 import json
 import os
 import shutil
@@ -33,13 +32,13 @@ REGIONS = {'last': '--primitive key-write --slots 4096 --value-bytes 4 --seed 5'
            'paths': '--primitive postcards --slots 4096 --seed 5'}
 
 
-def own_network():
-    """A network of this process and its children, with a tap interface; None, or why there cannot be one."""
+def add_tap():
+    """A tap interface in the test's network; None, or why there cannot be one."""
     if os.geteuid() != 0 or not os.path.exists('/dev/net/tun'):
         return 'needs root and /dev/net/tun'
-    if ctypes.CDLL(None, use_errno=True).unshare(0x40000000) != 0:  # CLONE_NEWNET
-        return 'no network namespace: ' + os.strerror(ctypes.get_errno())
-    for command in ('ip link set lo up', 'ip tuntap add %s mode tap' % TAP, 'sysctl -qw net.ipv6.conf.%s.disable_ipv6=1' % TAP,
+    if not lab.OWN_NETWORK:
+        return 'no network namespace'
+    for command in ('ip tuntap add %s mode tap' % TAP, 'sysctl -qw net.ipv6.conf.%s.disable_ipv6=1' % TAP,
                     'ip link set %s mtu %d txqueuelen 10000 up' % (TAP, machine.MTU), 'ip addr add %s/24 dev %s' % (HOST, TAP)):
         run = subprocess.run(command.split(), capture_output=True, text=True)
         if run.returncode != 0:
@@ -456,7 +455,7 @@ def make_regions(guest):
 
 def main():
     absent = machine.missing('ip', 'sysctl')
-    why = 'missing: %s' % absent if absent is not None else own_network()
+    why = 'missing: %s' % absent if absent is not None else add_tap()
     if why is not None:
         skip_all(why)
     machine.make_image(FOLDER)
