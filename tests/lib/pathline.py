@@ -99,6 +99,11 @@ def total(values, name):
     return int(sum(value for series, value in values.items() if series.split("{")[0] == name))
 
 
+def came(values):
+    """Packets that reached its sockets: received, or dropped there."""
+    return total(values, "pathline_packets_total") + total(values, "pathline_socket_drops_total")
+
+
 def accounts_close(values, what):
     """Of one reading, when nothing moves."""
     eq(total(values, "pathline_packets_decoded_total") + total(values, "pathline_report_errors_total"),

@@ -33,6 +33,12 @@ def wait(condition, seconds=LIMIT, pause=0.03):
     return False
 
 
+def changes(value, times):
+    """Whether a value becomes another one so many times."""
+    seen = set()
+    return wait(lambda: seen.add(value()) or len(seen) > times)
+
+
 def body_of(condition):
     """(source, expression) of a lambda, (None, None) of any other function."""
     code = condition.__code__

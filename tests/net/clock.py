@@ -20,7 +20,7 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, pathline, pcap, tap  # noqa: E402
 from lib.lab import DIR, free_udp_port  # noqa: E402
-from lib.pathline import accounts_close, total  # noqa: E402
+from lib.pathline import accounts_close, came, total  # noqa: E402
 from lib.promise import promise  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
 from lib.wait import wait  # noqa: E402
@@ -69,7 +69,7 @@ def received(d, want):
         """as many packets as were sent, and all outputs at rest"""
         nonlocal values
         values = d.metrics()
-        return (total(values, "pathline_packets_total") + total(values, "pathline_socket_drops_total") >= want and
+        return (came(values) >= want and
                 total(values, "pathline_output_offered_total") ==
                 sum(total(values, f"pathline_output_{x}_total") for x in ("delivered", "filtered", "dropped")))
     wait(all_has)
@@ -77,7 +77,7 @@ def received(d, want):
 
 
 def balanced(values, want, name):
-    eq(total(values, "pathline_packets_total") + total(values, "pathline_socket_drops_total"), want, f"{name}: all are received")
+    eq(came(values), want, f"{name}: all are received")
     accounts_close(values, name)
 
 

@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, pathline  # noqa: E402
 from lib.tap import ok  # noqa: E402
-from lib.wait import wait  # noqa: E402
+from lib.wait import changes, wait  # noqa: E402
 
 
 class Server:
@@ -192,15 +192,11 @@ class Daemon(pathline.Daemon):
 
     def intervals(self, n, name="db"):
         """Waits until points were made so many times more."""
-        seen = set()
-        return wait(lambda: seen.add(self.output(name)["points"]) or len(seen) > n)
+        return changes(lambda: self.output(name)["points"], n)
 
     def received(self, sent):
         """All that was sent was received, or had no room in the socket."""
-        def here():
-            m = self.metrics()
-            return pathline.total(m, "pathline_packets_total") + pathline.total(m, "pathline_socket_drops_total") == sent
-        return wait(here)
+        return wait(lambda: pathline.came(self.metrics()) == sent)
 
 
 # Every report counts, so the socket has room for all that a test sends; queues of a healthy network are told of.

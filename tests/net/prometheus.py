@@ -24,7 +24,7 @@ from lib import lab, pathline, tap  # noqa: E402
 from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
 from lib.pathline import gen, sent_by, start_gen  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
-from lib.wait import LIMIT, wait  # noqa: E402
+from lib.wait import LIMIT, changes, wait  # noqa: E402
 
 
 def get(url, headers=None):
@@ -273,8 +273,7 @@ def test_stale():
 
 def intervals(d, n):
     """Waits until points were made so many times more."""
-    seen = set()
-    return wait(lambda: seen.add(output(d.values(), "points_total")) or len(seen) > n)
+    return changes(lambda: output(d.values(), "points_total"), n)
 
 
 def points(server):
@@ -417,8 +416,7 @@ def test_alertmanager():
             return [a for a in found if a["labels"]["alertname"] == "pathline_queue_depth"]
         ok(wait(lambda: len(alerts()) > 3), "Alertmanager has the queues that are full")
         # An alert that is not told again would last for four repeats.
-        ends = set()
-        ok(wait(lambda: ends.add(alerts()[0]["endsAt"]) or len(ends) > 5), "they are told again", ends)
+        ok(changes(lambda: alerts()[0]["endsAt"], 5), "they are told again", alerts()[:1])
         now = []
 
         def as_raised():
