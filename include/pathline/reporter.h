@@ -67,7 +67,9 @@ struct pathline_reporter_counts {
 	uint64_t again;     /* reports sent again */
 	uint64_t lost;      /* that the translator asked for in vain or gave up */
 	uint64_t unsent;    /* datagrams that the system refused */
-	uint64_t reserved[4];
+	uint64_t
+		refused; /* numbered reports that the translator refused: wrong store or size, above a quota */
+	uint64_t reserved[3];
 };
 
 void pathline_reporter_count(

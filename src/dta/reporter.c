@@ -40,12 +40,12 @@ struct pl_reporter {
 	uint32_t *ring_bytes;
 	uint64_t *ring_ns; /* when it was sent last */
 	uint64_t oldest, next, newest;
-	uint64_t again_until; /* numbers below were sent before */
-	uint64_t confirmed;   /* numbers below have been taken */
-	uint32_t lost;        /* as the translator said last */
-	uint64_t gone;        /* numbers below were asked for too late, and counted */
-	bool blocked;         /* a report found no room */
-	uint64_t asked;       /* reports packed at the last question */
+	uint64_t again_until;   /* numbers below were sent before */
+	uint64_t confirmed;     /* numbers below have been taken */
+	uint32_t lost, refused; /* as the translator said last */
+	uint64_t gone;          /* numbers below were asked for too late, and counted */
+	bool blocked;           /* a report found no room */
+	uint64_t asked;         /* reports packed at the last question */
 	uint64_t asked_ns;
 	uint64_t packed;
 	uint8_t *datagram;
@@ -274,14 +274,20 @@ static uint32_t behind(const struct pl_reporter *r, uint32_t last)
 	return r->config.form == PL_DTA_TRACKING ? (uint8_t)distance : distance;
 }
 
-/* What is no older than what was heard before. A lower count is that of a translator that began
- * anew. */
+/* A lower count than before is that of a translator that began anew. */
+static void hear(uint64_t *total, uint32_t *last, uint32_t told)
+{
+	*total += told >= *last ? told - *last : told;
+	*last = told;
+}
+
+/* Of a NACK that is no older than what was heard before. */
 static void hear_of_lost(struct pl_reporter *r, const struct pl_dta_nack *nack)
 {
-	if (!nack->tells_lost)
-		return;
-	r->count.given_up += nack->lost >= r->lost ? nack->lost - r->lost : nack->lost;
-	r->lost = nack->lost;
+	if (nack->tells_lost)
+		hear(&r->count.given_up, &r->lost, nack->lost);
+	if (nack->tells_refused)
+		hear(&r->count.refused, &r->refused, nack->refused);
 }
 
 void pl_reporter_nack(struct pl_reporter *r, uint64_t now_ns, const void *bytes, size_t n)

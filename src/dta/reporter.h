@@ -65,6 +65,7 @@ struct pl_reporter_counters {
 	uint64_t unavailable;   /* reports asked for that the ring had no more: lost */
 	/* reports that the translator gave up: lost, some of them unavailable ones */
 	uint64_t given_up;
+	uint64_t refused; /* reports that the translator refused for good */
 };
 
 struct pl_reporter;

@@ -100,6 +100,7 @@ static void begin(struct pl_sender *s, uint32_t seq, bool asks, struct pl_seq_se
 	s->gap = false;
 	s->tries = 0;
 	s->lost = 0;
+	s->refused = 0;
 }
 
 /* How far a number is from the expected one. */

@@ -50,8 +50,9 @@ struct pl_sender {
 	bool nacked;    /* ever; then nack_ns means something */
 	uint32_t expected;
 	uint32_t joined;
-	uint32_t tries; /* NACKs for the present gap */
-	uint32_t lost;  /* reports that were given up since it began */
+	uint32_t tries;   /* NACKs for the present gap */
+	uint32_t lost;    /* reports that were given up since it began */
+	uint32_t refused; /* that were refused for good since it began */
 	uint64_t nack_ns;
 	uint32_t nack_low; /* the least number asked for since NACKs stopped for PL_SEQ_NACK_NS */
 	/* numbers behind the expected one that follow each other */

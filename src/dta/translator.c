@@ -232,6 +232,8 @@ static void send_last(struct pl_translator *t, const struct pl_sender *s, bool a
 		.answer = answer,
 		.tells_lost = true,
 		.lost = s->lost,
+		.tells_refused = true,
+		.refused = s->refused,
 	};
 	uint8_t bytes[PL_DTA_NACK_BYTES_MAX];
 	struct pl_build b = pl_build(bytes, sizeof(bytes));
@@ -347,6 +349,9 @@ static void report(struct pl_translator *t, struct intake *in)
 	/* What may be sent again is not taken off the numbers: it is missing. */
 	if (sequenced && (cause == TAKEN || !refusals[cause].again))
 		pl_sender_take(sender, r->seq);
+	/* A filter leaves out what its store does not want, as it was told to. */
+	if (sequenced && cause != TAKEN && !refusals[cause].again && cause != PL_REFUSED_FILTERED)
+		sender->refused++;
 	if (cause != TAKEN) {
 		refuse(t, (enum pl_refusal)cause);
 	} else if (accept(t, in, s) && sender != NULL) {

@@ -187,12 +187,13 @@ static void flush(struct pl_dta_to *to, uint64_t now_ns)
 }
 
 /* Reports that left the ring without an answer are lost, as far as can be known; and those that the
- * translator gave up, or that the ring had no more when it asked. */
+ * translator gave up or refused, or that the ring had no more when it asked. */
 static void look(struct to_udp *u, uint64_t now_ns)
 {
 	const struct pl_reporter_progress p = pl_reporter_progress(u->reporter);
 	const struct pl_reporter_counters *c = pl_reporter_counters(u->reporter);
-	const uint64_t told = c->given_up > c->unavailable ? c->given_up : c->unavailable;
+	const uint64_t told =
+		(c->given_up > c->unavailable ? c->given_up : c->unavailable) + c->refused;
 	const uint64_t known = !u->sequenced ? p.sent : p.confirmed;
 	const uint64_t before = u->settled;
 	uint64_t from = known > before ? known : before;

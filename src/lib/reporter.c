@@ -211,5 +211,6 @@ void pathline_reporter_count(
 		.datagrams = c->datagrams,
 		.again = c->again,
 		.lost = c->unavailable + c->given_up,
-		.unsent = r->unsent };
+		.unsent = r->unsent,
+		.refused = c->refused };
 }

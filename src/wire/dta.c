@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <stddef.h>
 
-#define FLAG_IMMEDIATE  0x80u
-#define FLAG_SEQUENCED  0x40u
-#define FLAG_NACK       0x80u
-#define NACK_BODY_BYTES (PL_DTA_NACK_BYTES_MAX - PL_DTA_HEADER_BYTES)
+#define FLAG_IMMEDIATE     0x80u
+#define FLAG_SEQUENCED     0x40u
+#define FLAG_NACK          0x80u
+/* The body of a NACK: reports given up, reports refused. */
+#define NACK_LOST_BYTES    4u
+#define NACK_REFUSED_BYTES 8u
 
 static const struct {
 	const char *name, *help;
@@ -210,6 +212,7 @@ enum pl_dta_verdict pl_dta_next(
 enum pl_dta_verdict pl_dta_nack_read(struct pl_cursor *c, struct pl_dta_nack *ret)
 {
 	const uint8_t *first = pl_cursor_peek(c, 1);
+	uint16_t body_bytes;
 	uint8_t flags;
 
 	*ret = (struct pl_dta_nack){ .form = PL_DTA_TRACKING };
@@ -224,9 +227,13 @@ enum pl_dta_verdict pl_dta_nack_read(struct pl_cursor *c, struct pl_dta_nack *re
 		ret->last = r.seq;
 		if (c->short_read)
 			return PL_DTA_SHORT;
-		ret->tells_lost = pl_be16(first + PL_DTA_BODY_BYTES_AT) >= NACK_BODY_BYTES;
+		body_bytes = pl_be16(first + PL_DTA_BODY_BYTES_AT);
+		ret->tells_lost = body_bytes >= NACK_LOST_BYTES;
+		ret->tells_refused = body_bytes >= NACK_REFUSED_BYTES;
 		if (ret->tells_lost)
 			ret->lost = pl_be32(first + PL_DTA_HEADER_BYTES);
+		if (ret->tells_refused)
+			ret->refused = pl_be32(first + PL_DTA_HEADER_BYTES + NACK_LOST_BYTES);
 		return r.op == PL_DTA_NACK ? PL_DTA_OK : PL_DTA_OPCODE;
 	}
 	ret->last = pl_get_u8(c);
@@ -362,10 +369,12 @@ int pl_dta_nack_put(struct pl_build *b, const struct pl_dta_nack *nack)
 		const size_t at = b->len;
 
 		put_header(b, &r);
-		if (nack->tells_lost) {
+		if (nack->tells_lost)
 			pl_put_be32(b, nack->lost);
-			pl_patch_be16(b, at + PL_DTA_BODY_BYTES_AT, NACK_BODY_BYTES);
-		}
+		if (nack->tells_lost && nack->tells_refused)
+			pl_put_be32(b, nack->refused);
+		pl_patch_be16(b, at + PL_DTA_BODY_BYTES_AT,
+			(uint16_t)(b->len - at - PL_DTA_HEADER_BYTES));
 	} else {
 		if (nack->form == PL_DTA_PLAIN || nack->last > UINT8_MAX)
 			return -EINVAL;

@@ -43,7 +43,7 @@
 #define PL_PORT_DTA_NACK      40044u
 #define PL_DTA_MAGIC          0xD1u
 #define PL_DTA_HEADER_BYTES   12u
-#define PL_DTA_NACK_BYTES_MAX (PL_DTA_HEADER_BYTES + 4u)
+#define PL_DTA_NACK_BYTES_MAX (PL_DTA_HEADER_BYTES + 8u)
 #define PL_DTA_KEY_BYTES_MAX  255u
 #define PL_DTA_HOPS_MAX       255u
 #define PL_DTA_BODY_BYTES_AT  6u /* of pathline's header: how long its body is */
@@ -128,6 +128,9 @@ struct pl_dta_nack {
 	bool tells_lost;
 	/* so many reports were given up, of this reporter, since it began or the translator did */
 	uint32_t lost;
+	bool tells_refused;
+	/* so many were refused for good, in the same time; told only with `lost` */
+	uint32_t refused;
 };
 
 /* A published NACK is told by its two bytes. PL_DTA_OPCODE when it is something else. */

@@ -230,7 +230,7 @@ static void nacks(void)
 {
 	struct pl_cursor c = from_hex("fe 80");
 	struct pl_dta_nack n;
-	uint8_t out[16];
+	uint8_t out[PL_DTA_NACK_BYTES_MAX];
 	struct pl_build b = pl_build(out, sizeof(out));
 
 	eq(pl_dta_nack_read(&c, &n), PL_DTA_OK);
@@ -263,6 +263,16 @@ static void nacks(void)
 	eq(pl_dta_nack_put(&b, &n), 0);
 	ok(b.len == 16 && memcmp(out, "\xd1\x80\x20\0\0\0\0\4\0\0\0\1\0\0\1\2", 16) == 0,
 		"the same bytes");
+	c = from_hex("d1 80 20 00 0000 0008 00000001 00000102 00000304");
+	eq(pl_dta_nack_read(&c, &n), PL_DTA_OK);
+	ok(n.tells_lost && n.lost == 0x102 && n.tells_refused && n.refused == 0x304,
+		"with a count of what was refused");
+	b = pl_build(out, sizeof(out));
+	eq(pl_dta_nack_put(&b, &n), 0);
+	ok(b.len == 20 && memcmp(out + 12, "\0\0\1\2\0\0\3\4", 8) == 0, "the same bytes");
+	c = from_hex("d1 80 20 00 0000 0007 00000001 00000102 000003");
+	eq(pl_dta_nack_read(&c, &n), PL_DTA_OK);
+	ok(n.tells_lost && !n.tells_refused, "a body that is too short for it");
 	c = from_hex("d1 80 20 00 0000 0003 00000001 000001");
 	eq(pl_dta_nack_read(&c, &n), PL_DTA_OK);
 	ok(!n.tells_lost, "too short a body tells nothing");
