@@ -28,6 +28,7 @@ struct job {
 	struct pl_reporter *reporter;
 	int fd;
 	uint64_t unsent;
+	int unsent_error; /* what the system said last */
 };
 
 static volatile sig_atomic_t stop;
@@ -78,6 +79,7 @@ static void send_datagram(void *arg, const void *bytes, size_t n)
 	while (send(j->fd, bytes, n, 0) < 0) {
 		if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR) {
 			j->unsent++;
+			j->unsent_error = errno;
 			return;
 		}
 		(void)poll(&writable, 1, 1);
@@ -178,6 +180,9 @@ static int report_all(struct job *j)
 		if (pl_reporter_waiting(j->reporter) > 0)
 			wait_a_while(j, UINT64_MAX);
 	}
+	/* Reports that wait for the rate are not sent any more; those that are packed are. */
+	if (stop)
+		pl_reporter_flush(j->reporter, pl_clock_mono_ns());
 	return r == -EAGAIN ? 0 : r;
 }
 
@@ -205,17 +210,27 @@ static void tell_account(const struct job *j)
 	const struct pl_reporter_counters *c = pl_reporter_counters(j->reporter);
 
 	fprintf(stderr, "%" PRIu64 " reports in %" PRIu64 " datagrams, %" PRIu64 " bytes",
-		c->reports, c->datagrams, c->bytes);
+		c->sent - c->again - c->probes, c->datagrams, c->bytes);
 	if (j->o->reporter.sequenced)
 		fprintf(stderr,
 			"; %" PRIu64 " NACKs, %" PRIu64 " reports sent again, %" PRIu64
 			" asked for too late",
 			c->nacks, c->again, c->unavailable);
 	if (j->unsent > 0)
-		fprintf(stderr, "; %" PRIu64 " datagrams that the system refused", j->unsent);
-	if (j->o->reporter.sequenced && c->answers == 0 && c->reports > 0)
-		fputs("; the translator confirmed none", stderr);
+		fprintf(stderr, "; %" PRIu64 " datagrams that the system refused (%s)", j->unsent,
+			strerror(j->unsent_error));
 	fputc('\n', stderr);
+}
+
+/* Whether nothing was heard of a translator. Published forms have no confirmation; and who is told
+ * to end waits for none, but what has left the ring by then was held long enough. */
+static bool unheard(const struct job *j)
+{
+	const struct pl_reporter_counters *c = pl_reporter_counters(j->reporter);
+
+	return j->o->reporter.sequenced && j->o->reporter.form == PL_DTA_PATHLINE &&
+	       c->answers == 0 && c->reports > 0 &&
+	       (!stop || pl_reporter_progress(j->reporter).kept > 0);
 }
 
 /* An exit code; names the reports that the other side is known to miss. */
@@ -223,8 +238,16 @@ static int outcome(const struct job *j)
 {
 	uint64_t late = pl_reporter_counters(j->reporter)->unavailable,
 		 given_up = pl_reporter_counters(j->reporter)->given_up,
+		 refused = pl_reporter_counters(j->reporter)->refused,
 		 unconfirmed = pl_reporter_unconfirmed(j->reporter);
 
+	if (unheard(j))
+		pl_complain("report: no translator confirmed a report (%s)", j->o->to);
+	if (refused > 0)
+		pl_complain(
+			"report: the translator refused %" PRIu64
+			" reports: no such store or list, another size, or above a quota; its own account names the cause",
+			refused);
 	if (late > 0)
 		pl_complain(
 			"report: %" PRIu64
@@ -239,7 +262,7 @@ static int outcome(const struct job *j)
 		pl_complain("report: %" PRIu64
 			    " reports were sent, but the translator did not confirm them",
 			unconfirmed);
-	if (late > 0 || given_up > 0 || (unconfirmed > 0 && !stop) ||
+	if (unheard(j) || refused > 0 || late > 0 || given_up > 0 || (unconfirmed > 0 && !stop) ||
 		(j->unsent > 0 && !j->o->reporter.sequenced))
 		return PL_EXIT_FAILED;
 	return PL_EXIT_OK;

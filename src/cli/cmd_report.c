@@ -248,7 +248,7 @@ const struct pl_command pl_command_report = {
 		"Sends reports of Direct Telemetry Access over UDP. With --sequenced each report has a\n"
 		"number, and report sends again the reports that the translator misses, while they are in\n"
 		"the ring; a confirmation of the translator frees their places. Exit code 1: reports were\n"
-		"lost, or a translator that answered before did not confirm them.\n"
+		"lost, the translator refused them, or none confirmed them.\n"
 		"One source port is one stream of numbers; a new process takes a new port.",
 	.examples =
 		"  pathline report key-write -k host7 -d up-- udp://127.0.0.1:40040\n"

@@ -37,6 +37,10 @@ class Translator:
         ok("translating from udp://" in line, "translate says where it listens", line)
         self.port = int(line.split(" into ")[0].rsplit(":", 1)[1])
 
+    def account(self):
+        self.process.send_signal(signal.SIGUSR1)
+        return json.loads(self.process.stdout.readline())
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         out, err = self.process.communicate(timeout=60)
@@ -152,8 +156,8 @@ def deaf(nack):
 
 said = report(*stream(1000), "--ring", 64, "--hold", "1ms", "--rate", "2k", deaf(True), code=1)
 ok(numbers(said)[2] >= 236 and re.search(r"report: \d+ reports are lost", said), "what is known to be lost is told", said)
-said = report(*stream(1000), "--ring", 64, "--hold", "1ms", deaf(False))
-ok("the translator confirmed none" in said, "without answers and NACKs nothing is known", said)
+said = report(*stream(1000), "--ring", 64, "--hold", "1ms", deaf(False), code=1)
+ok("report: no translator confirmed a report" in said, "without answers and NACKs nothing is known", said)
 report(*stream(10), "--ring", 1, deaf(False), code=2)
 
 # A reporter with a port of its own that begins anew, at once: one socket of the proxy's is what the translator sees.
@@ -203,8 +207,7 @@ for n in range(700, 710):
 
 def seen():
     """its ten reports wait for what comes before"""
-    t.process.send_signal(signal.SIGUSR1)
-    a = json.loads(t.process.stdout.readline())
+    a = t.account()
     return a["reports"] == 10 == a["refused"]["gap"] and a["nacks"] > 0
 
 
@@ -216,8 +219,10 @@ ok(s["taken_up"] == 1 and s["taken_up_at"] == 700 and s["accepted"] == 1, "taken
 # A quota drops; it does not ask for what it has dropped.
 create("quota")
 t = Translator("--store-rate", 100, path("quota"))
-nacks, again, late = numbers(report(*stream(1000), f"udp://127.0.0.1:{t.port}"))
+said = report(*stream(1000), f"udp://127.0.0.1:{t.port}", code=1)
+nacks, again, late = numbers(said)
 s = t.stop()
+ok(f"refused {s['refused']['store_quota']} reports" in said, "the reporter tells how many", (said, s))
 ok(nacks == again == late == 0 and s["reports"] < 2000 and s["refused"]["store_quota"] > 0
    and s["accepted"] + s["refused"]["store_quota"] == 1000, "what is above a quota is not asked for again", s)
 
@@ -226,7 +231,7 @@ for name in ("r0", "r1"):
     create(name)
 t = Translator("--store-rate", "1=20", "--store-rate", "1M", path("r0"), path("r1"))
 for store in (0, 1):
-    report(*stream(1000), "--store", store, f"udp://127.0.0.1:{t.port}")
+    report(*stream(1000), "--store", store, f"udp://127.0.0.1:{t.port}", code=store)
 s = t.stop()
 ok(entries("r0") == list(range(1000)) and 0 < len(entries("r1")) < 1000
    and s["accepted"] + s["refused"]["store_quota"] == 2000, "20 per second into region 1, as many as come into region 0", s)
@@ -234,5 +239,42 @@ for wrong in (("--store-rate", 0), ("--store-rate", "1=0"), ("--store-rate", "2=
               ("--store-rate", "1=5=6"), ("--reporter-rate", 0)):
     r = pathline.run("translate", *wrong, "udp://127.0.0.1:0", path("r0"), path("r1"))
     ok(r.returncode == 2 and wrong[0] in r.stderr, "refused: " + " ".join(map(str, wrong)), r.stderr)
+
+# What is confirmed may have been refused, and the reporter is told.
+create("refusing")
+t = Translator(path("refusing"))
+for what, options in (("another size", ("-d", "five5")), ("no such store", ("-d", "four", "--store", 9)), ("no such list", ("-d", "four", "--list", 7))):
+    said = report("append", *options, "--sequenced", "-n", 10, f"udp://127.0.0.1:{t.port}", code=1)
+    ok("report: the translator refused 10 reports" in said, f"refused, {what}: told", said)
+report(*stream(10), f"udp://127.0.0.1:{t.port}")
+s = t.stop()
+ok(s["accepted"] == 10 and sum(s["refused"].values()) == 30, "and the translator's account has as many", s)
+
+# Nobody is there.
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.bind(("127.0.0.1", 0))
+    closed = s.getsockname()[1]
+said = report(*stream(10), f"udp://127.0.0.1:{closed}", code=1)
+ok("report: no translator confirmed a report" in said, "a closed port: told", said)
+
+# Reports that waited for the rate when it was told to end were not sent.
+create("loop")
+t = Translator(path("loop"))
+told = 0
+for options in ((), ("--sequenced",)):
+    p = lab.start([PATHLINE, "report", "append", *options, "--loop", "--rate", "100", "-d", "four", f"udp://127.0.0.1:{t.port}"],
+                  stderr=subprocess.PIPE, text=True)
+
+    def came():
+        """another ten reports of the loop"""
+        return t.account()["accepted"] >= told + 10
+
+    ok(wait(came), "a loop reports")
+    p.send_signal(signal.SIGINT)
+    said = p.communicate(timeout=60)[1]
+    ok(p.returncode == 0, "it ends", said)
+    told += int(said.split()[0])
+    ok(wait(lambda: t.account()["accepted"] == told), f"{told} reports were sent, and as many arrived", said)
+t.stop()
 
 sys.exit(tap.end())
