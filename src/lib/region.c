@@ -163,6 +163,9 @@ int pathline_region_open(struct pathline_region **ret, const char *path,
 		r->writes = access == PATHLINE_WRITE;
 		result = pl_region_open(&r->region, path,
 			r->writes ? PL_REGION_WRITE : PL_REGION_READ, NULL, &diag);
+		/* A file that is shorter than it says is a damaged one, too. */
+		if (result == -ERANGE)
+			result = -EBADMSG;
 	}
 	return lib_result(opened(ret, r, result), &diag, error);
 }

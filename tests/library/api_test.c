@@ -139,6 +139,11 @@ static void test_refused(const char *folder)
 	ok(pathline_region_open(&r, path, PATHLINE_READ, &error) == -EBADMSG &&
 			strstr(error.text, "wrong.plr") != NULL,
 		"what is no region is named");
+	f = fopen(path, "w");
+	fprintf(f, "short");
+	fclose(f);
+	ok(pathline_region_open(&r, path, PATHLINE_READ, &error) == -EBADMSG,
+		"and one that is too short to be one");
 }
 
 /* Offsets are those of docs/formats/records.md. */

@@ -18,6 +18,9 @@ from lib.wait import wait  # noqa: E402
 
 BUILD, EXAMPLE, API_TEST = sys.argv[2:5]
 TREE = lab.path("tree")
+GUIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "guide", "library.md")
+with open(GUIDE, encoding="utf-8") as guide:
+    STATIC = re.search(r"Statically: `([^`]*)`", guide.read()).group(1).split()
 
 
 def said(*args, **kwargs):
@@ -35,12 +38,10 @@ def config(*options):
 
 
 def build(name, source, *options, static=False, compiler="cc"):
-    """A program; linked against the archive by its name, for who has both."""
+    """A program; static: linked with what the guide says."""
     out = lab.path(name)
     flags = config("--cflags")
-    libs = config("--libs", *(["--static"] if static else []))
-    if static:
-        libs = ["-l:libpathline.a" if word == "-lpathline" else word for word in libs]
+    libs = config("--libs-only-L") + STATIC if static else config("--libs")
     r = said(compiler, *options, source, "-o", out, *flags, *libs)
     ok(r.returncode == 0, f"{name}: is compiled against the installed tree", r.stdout)
     return out
