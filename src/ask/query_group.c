@@ -154,7 +154,7 @@ static int serve(struct member *m)
 	m->service.o = &m->o;
 	pl_query_out_init(&m->rows, m->o.query, m->args->form, m->args->stats, m->args->count);
 	pl_buf_init(&m->messages);
-	code = pl_serve(&run, &m->service.began);
+	code = pl_serve(&run);
 	pl_query_member_close(&m->service);
 	if (m->error != 0) {
 		pl_complain("standard output: %s", strerror(m->error < 0 ? -m->error : m->error));

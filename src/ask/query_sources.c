@@ -137,8 +137,8 @@ static void tell_begin(void *arg)
 
 /* Runs the service that has the records, and before it the one that takes rows; an exit code,
  * complains. */
-static int serve(const struct pl_asking *a, const struct pl_service *service, const bool *began,
-	void (*begun)(void *arg))
+static int serve(
+	const struct pl_asking *a, const struct pl_service *service, void (*begun)(void *arg))
 {
 	const struct pl_service both[] = { { &pl_query_into_service, a->into }, *service };
 	const bool into = a->into != NULL;
@@ -153,7 +153,7 @@ static int serve(const struct pl_asking *a, const struct pl_service *service, co
 		.begun = begun,
 		.arg = service->s };
 
-	return pl_serve(&run, into ? &a->into->began : began);
+	return pl_serve(&run);
 }
 
 /* Of a tap: packets are made as pkt96. */
@@ -248,7 +248,7 @@ static int ask_tap(struct pl_asking *a, const char *const *sources, size_t n)
 	}
 	t->o = &o;
 	if (code == 0)
-		code = serve(a, &service, &t->began, tell_begin);
+		code = serve(a, &service, tell_begin);
 	if (code == 0 && !pl_tap_complete(t))
 		code = PL_EXIT_FAILED;
 	pl_tap_service_close(t);
@@ -298,7 +298,7 @@ static int ask_topic(struct pl_asking *a, const char *uri)
 
 	a->live = true;
 	source.o = &o;
-	code = serve(a, &service, &source.began, tell_topic);
+	code = serve(a, &service, tell_topic);
 	pl_kafka_source_close(&source);
 	return code;
 }
@@ -417,7 +417,7 @@ static int ask_reports(struct pl_asking *a, const char *const *sources, size_t n
 		.full = full,
 		.arg = a };
 	a->live = true;
-	code = serve(a, &service, &r->began, tell_reports);
+	code = serve(a, &service, tell_reports);
 	pl_query_reports_close(r);
 	free(r);
 	return code;

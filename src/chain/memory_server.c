@@ -106,7 +106,6 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	m->options.arg = m;
 	r = pl_collector_open(&m->collector, &m->options, diag);
 	m->opening = NULL;
-	m->no_collector = r < 0;
 	if (r == 0)
 		r = open_threads(m, diag);
 	if (r == 0)

@@ -36,9 +36,8 @@ struct pl_memory_server {
 	struct pl_region_watch watch;
 	bool cut[PL_COLLECTOR_STORES_MAX];
 	const struct pl_service_opening *opening; /* while it opens */
-	bool no_collector; /* it was not opened: the interface, a region, or a server */
-	bool began;        /* it was open, all of it */
-	bool down;         /* the interface */
+	bool began;                               /* it was open, all of it */
+	bool down;                                /* the interface */
 	/* After the end of their threads. */
 	bool threads_ended;
 	struct pl_workers_stats workers_stats;

@@ -231,7 +231,6 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	pl_buf_init(&text);
 	uri = with_port(x->o->uri, &text);
 	r = open_ports(x, uri, opening->rights, diag);
-	x->no_port = r < 0;
 	if (r == 0) {
 		x->live = pl_port_fd(x->ports[0]) >= 0 && !is_file(uri);
 		open_nacks(x, uri);

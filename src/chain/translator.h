@@ -51,9 +51,7 @@ struct pl_translate {
 	struct pl_port *ports[PL_TRANSLATE_PORTS_MAX];
 	unsigned int n_ports;
 	bool live, ended;
-	bool began; /* it was open, all of it */
-	/* What a failure of opening was about: not a file, but a port. */
-	bool no_port;
+	bool began;  /* it was open, all of it */
 	int nack_fd; /* not ours when it is a port's */
 	bool own_nack_fd;
 	struct pl_translate_out out;
@@ -70,7 +68,7 @@ struct pl_translate {
 };
 
 /* Of a struct pl_translate, zeroed but for `o`, which stays until it is closed. Its errors of
- * opening: -EINVAL (the options), those of ports when no_port is set, of outputs otherwise. */
+ * opening: -EINVAL (the options), those of ports and of outputs. */
 extern const struct pl_service_ops pl_translate_service;
 
 /* Whether region files were cut or counters are lost under way. */

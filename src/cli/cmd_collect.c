@@ -10,6 +10,7 @@
 #include "chain/memory_server.h"
 #include "cli/args.h"
 #include "cli/command.h"
+#include "runtime/serve.h"
 #include "show/stdout.h"
 
 #define VLAN_MAX      4094
@@ -288,17 +289,6 @@ static void tell_begin(void *arg)
 	fputc('\n', stderr);
 }
 
-static int open_exit(const struct collect *x, int r)
-{
-	if (r == -EINVAL)
-		return PL_EXIT_USAGE;
-	if (!x->server.no_collector)
-		return PL_EXIT_FAILED;
-	return r == -EACCES || r == -EPERM                     ? PL_EXIT_PRIVILEGE
-	       : r == -EBADMSG || r == -ENOENT || r == -ERANGE ? PL_EXIT_FAILED
-							       : PL_EXIT_UNAVAILABLE;
-}
-
 static int collect(struct collect *x, const struct pl_opt_list *operands)
 {
 	const struct pl_service service = { &pl_memory_service, &x->server };
@@ -313,21 +303,14 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 		.print = pl_stdout_print,
 		.begun = tell_begin,
 		.arg = x };
-	struct pl_diag diag = { .text = "" };
 	int code = read_args(x, operands), r;
 
 	if (code != 0)
 		return code;
 	x->server.o = &x->options;
-	r = pl_runtime(&run, &diag);
-	if (r < 0) {
-		if (diag.text[0] == '\0')
-			pl_diag_set(&diag, "%s", strerror(-r));
-		pl_complain_diag(&diag);
-		code = x->server.began ? PL_EXIT_FAILED : open_exit(x, r);
-	} else if (x->server.watch.cut > 0) {
+	code = pl_serve(&run);
+	if (code == 0 && x->server.watch.cut > 0)
 		code = PL_EXIT_FAILED;
-	}
 	r = pl_memory_server_close(&x->server);
 	if (r < 0) {
 		pl_complain("regions: %s", strerror(-r));

@@ -327,7 +327,7 @@ static int serve(struct pl_int_host *h)
 		.print = pl_stdout_print,
 		.begun = tell_begin,
 		.arg = h };
-	const int code = pl_serve(&run, &h->began);
+	const int code = pl_serve(&run);
 
 	return code != 0 ? code : pl_int_host_complete(h) ? PL_EXIT_OK : PL_EXIT_FAILED;
 }

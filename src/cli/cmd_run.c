@@ -10,6 +10,7 @@
 #include "base/complain.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "runtime/serve.h"
 #include "service/one_process.h"
 #include "service/tap_account.h"
 
@@ -81,17 +82,7 @@ static int load(void *arg, struct pl_config *ret, const struct pl_config *now, s
 /* Listener failures, out of file descriptors and the like are not the configuration's fault. */
 static int exit_code(int r)
 {
-	switch (-r) {
-	case EINVAL:
-		return PL_EXIT_CONFIG;
-	case EACCES:
-	case EPERM:
-		return PL_EXIT_PRIVILEGE;
-	case ENOMEM:
-		return PL_EXIT_FAILED;
-	default:
-		return PL_EXIT_UNAVAILABLE;
-	}
+	return r == -EINVAL ? PL_EXIT_CONFIG : pl_serve_exit(r);
 }
 
 static void tell_tap(const struct pl_taps_one *one)
@@ -141,7 +132,8 @@ static int serve(struct pl_one_process *p, struct pl_diag *diag)
 		.log = true,
 		.begun = say_start,
 		.arg = p };
-	const int r = pl_runtime(&run, diag);
+	bool opened;
+	const int r = pl_runtime(&run, &opened, diag);
 
 	if (p->collector.left > 0)
 		pl_error(
@@ -149,7 +141,7 @@ static int serve(struct pl_one_process *p, struct pl_diag *diag)
 	if (r < 0 && diag->text[0] == '\0')
 		pl_diag_set(diag, "%s", strerror(-r));
 	if (r < 0)
-		return p->collector.began ? PL_EXIT_FAILED : exit_code(r);
+		return opened ? PL_EXIT_FAILED : exit_code(r);
 	return pl_one_process_lost(p) ? PL_EXIT_FAILED : PL_EXIT_OK;
 }
 
@@ -222,7 +214,7 @@ const struct pl_command pl_command_run = {
 		"its tables, queues and buffers at the start and never enlarges them; it counts entries that\n"
 		"find no room. It logs the sum at the start; \"pathline config check\" prints it too.",
 	.examples = "  pathline run\n"
-		    "  pathline run -c /etc/pathline/pathline.yaml\n"
+		    "  pathline run -c /etc/pathline/pathline.conf\n"
 		    "  pathline run --web.listen-address 0.0.0.0:8400\n",
 	.options = options,
 	.run = run,

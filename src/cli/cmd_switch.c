@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "cli/args.h"
 #include "cli/command.h"
+#include "runtime/serve.h"
 #include "service/switch.h"
 #include "show/stdout.h"
 
@@ -109,29 +110,11 @@ static void tell_begin(void *arg)
 	pl_complain("switch %s forwards between %u ports", s->program->conf.name, s->n_ports);
 }
 
-static int exit_of(const struct pl_switch *s, int r)
-{
-	if (s->began)
-		return PL_EXIT_FAILED;
-	switch (r) {
-	case -EPERM:
-	case -EACCES:
-		return PL_EXIT_PRIVILEGE;
-	case -EINVAL:
-		return PL_EXIT_CONFIG;
-	case -EADDRINUSE:
-		return PL_EXIT_UNAVAILABLE;
-	default:
-		return s->no_port ? PL_EXIT_UNAVAILABLE : PL_EXIT_FAILED;
-	}
-}
-
 static int run_switch(void)
 {
 	struct pl_dp_program program;
-	struct pl_diag diag = { .text = "" };
 	struct pl_switch *s;
-	int code = load(&program, true), r;
+	int code = load(&program, true);
 
 	if (code != 0)
 		return code;
@@ -143,27 +126,22 @@ static int run_switch(void)
 	}
 	s->program = &program;
 	s->file = args.file;
-	r = pl_runtime(
-		&(struct pl_runtime_options){
-			.services = &(struct pl_service){ &pl_switch_service, s },
-			.n = 1,
-			.rights = { .user = args.user, .group = args.group },
-			.calls = PL_CONFINE_READER | PL_SANDBOX_CLOCK |
-				 (program.conf.marking.to.n > 0 ? PL_SANDBOX_WRITE_FILES : 0),
-			.duration_ns = args.duration_ns,
-			.web = args.web,
-			.stats = args.stats,
-			.tell = pl_stderr_print,
-			.print = pl_stdout_print,
-			.begun = tell_begin,
-			.arg = s },
-		&diag);
-	if (r < 0) {
-		if (diag.text[0] == '\0')
-			pl_diag_set(&diag, "%s", strerror(-r));
-		pl_complain_diag(&diag);
-		code = exit_of(s, r);
-	}
+	code = pl_serve(&(struct pl_runtime_options){
+		.services = &(struct pl_service){ &pl_switch_service, s },
+		.n = 1,
+		.rights = { .user = args.user, .group = args.group },
+		.calls = PL_CONFINE_READER | PL_SANDBOX_CLOCK |
+			 (program.conf.marking.to.n > 0 ? PL_SANDBOX_WRITE_FILES : 0),
+		.duration_ns = args.duration_ns,
+		.web = args.web,
+		.stats = args.stats,
+		.tell = pl_stderr_print,
+		.print = pl_stdout_print,
+		.begun = tell_begin,
+		.arg = s });
+	/* What cannot be used is in its file. */
+	if (code == PL_EXIT_USAGE)
+		code = PL_EXIT_CONFIG;
 	pl_switch_close(s);
 	free(s);
 	pl_dp_program_done(&program);

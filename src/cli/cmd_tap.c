@@ -248,7 +248,7 @@ static int serve(struct pl_tap_service *t)
 		.print = pl_stdout_print,
 		.begun = tell_begin,
 		.arg = t };
-	const int code = pl_serve(&run, &t->began);
+	const int code = pl_serve(&run);
 
 	if (code != 0)
 		return code;

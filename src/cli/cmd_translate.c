@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pathline translate: DTA reports from a port into telemetry memory. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "chain/translator.h"
 #include "cli/args.h"
 #include "cli/command.h"
+#include "runtime/serve.h"
 #include "show/stdout.h"
 
 static const char *const forms[] = { "plain", "tracking", NULL };
@@ -140,23 +140,6 @@ static int check_args(const struct pl_opt_list *operands)
 	return 0;
 }
 
-static int out_exit(const struct pl_translate *x, int error)
-{
-	switch (error) {
-	case -EINVAL:
-		return PL_EXIT_USAGE;
-	case -EBUSY:
-	case -EHOSTUNREACH:
-	case -EADDRINUSE:
-		return PL_EXIT_UNAVAILABLE;
-	case -EPERM:
-	case -EACCES:
-		return PL_EXIT_PRIVILEGE;
-	default:
-		return x->no_port ? PL_EXIT_UNAVAILABLE : PL_EXIT_FAILED;
-	}
-}
-
 static void tell_begin(void *arg)
 {
 	const struct pl_translate *x = arg;
@@ -212,7 +195,6 @@ static int translate(struct pl_translate *x, const struct pl_opt_list *operands)
 		.print = pl_stdout_print,
 		.begun = tell_begin,
 		.arg = x };
-	struct pl_diag diag = { .text = "" };
 	int code = check_args(operands), r;
 
 	if (code == 0)
@@ -222,15 +204,10 @@ static int translate(struct pl_translate *x, const struct pl_opt_list *operands)
 	read_args(&options, operands);
 	options.allow = allow;
 	x->o = &options;
-	r = pl_runtime(&run, &diag);
-	if (r < 0) {
-		if (diag.text[0] == '\0')
-			pl_diag_set(&diag, "%s", strerror(-r));
-		pl_complain_diag(&diag);
-		code = x->began ? PL_EXIT_FAILED : out_exit(x, r);
-	} else if (pl_translate_lost(x)) {
+	code = pl_serve(&run);
+	if (code == 0 && pl_translate_lost(x)) {
 		code = PL_EXIT_FAILED;
-	} else if (pl_translator_counters(x->translator)->accepted == 0) {
+	} else if (code == 0 && pl_translator_counters(x->translator)->accepted == 0) {
 		code = PL_EXIT_NOTHING;
 	}
 	r = pl_translate_close(x);

@@ -234,7 +234,7 @@ static int serve(struct pl_mark_host *h, const struct pl_mark_args *a)
 		.print = pl_stdout_print,
 		.begun = tell_begin,
 		.arg = h };
-	const int code = pl_serve(&run, &h->began);
+	const int code = pl_serve(&run);
 
 	return code != 0 ? code : pl_mark_host_complete(h) ? PL_EXIT_OK : PL_EXIT_FAILED;
 }

@@ -517,7 +517,7 @@ static void drain(struct runtime *r)
 		r->o->services[0].ops->drain(r->o->services[0].s);
 }
 
-int pl_runtime(const struct pl_runtime_options *options, struct pl_diag *diag)
+int pl_runtime(const struct pl_runtime_options *options, bool *ret_opened, struct pl_diag *diag)
 {
 	struct runtime *r = &runtime;
 	int e;
@@ -528,6 +528,7 @@ int pl_runtime(const struct pl_runtime_options *options, struct pl_diag *diag)
 	pl_say_by_log(options->log);
 	catch_signals(r);
 	e = open_all(r, diag);
+	*ret_opened = e == 0;
 	if (e == 0) {
 		if (options->begun != NULL)
 			options->begun(options->arg);

@@ -106,8 +106,9 @@ struct pl_runtime_options {
 };
 
 /* Runs until the end. 0, or what a service could not be opened for or failed by: negative errno
- * with diag; an empty one after the failure was told already. */
-int pl_runtime(const struct pl_runtime_options *options, struct pl_diag *diag);
+ * with diag; an empty one after the failure was told already. *ret_opened: everything was open, the
+ * pages too. */
+int pl_runtime(const struct pl_runtime_options *options, bool *ret_opened, struct pl_diag *diag);
 
 /* For pages, from other threads while it runs: calls `visit` between two turns. */
 void pl_runtime_visit(void (*visit)(void *arg), void *arg);

@@ -8,7 +8,7 @@
 #include "base/complain.h"
 #include "base/exit_code.h"
 
-static int exit_of(int error)
+int pl_serve_exit(int error)
 {
 	switch (error) {
 	case -EINVAL:
@@ -16,23 +16,25 @@ static int exit_of(int error)
 	case -EPERM:
 	case -EACCES:
 		return PL_EXIT_PRIVILEGE;
-	case -ENOENT:
 	case -EBADMSG:
+	case -ERANGE:
+	case -ENOMEM:
 		return PL_EXIT_FAILED;
 	default:
 		return PL_EXIT_UNAVAILABLE;
 	}
 }
 
-int pl_serve(const struct pl_runtime_options *options, const bool *began)
+int pl_serve(const struct pl_runtime_options *options)
 {
 	struct pl_diag diag = { .text = "" };
-	int r = pl_runtime(options, &diag);
+	bool opened;
+	int r = pl_runtime(options, &opened, &diag);
 
 	if (r >= 0)
 		return 0;
 	if (diag.text[0] == '\0')
 		pl_diag_set(&diag, "%s", strerror(-r));
 	pl_complain_diag(&diag);
-	return *began ? PL_EXIT_FAILED : exit_of(r);
+	return opened ? PL_EXIT_FAILED : pl_serve_exit(r);
 }

@@ -6,6 +6,10 @@
 
 #include "runtime/runtime.h"
 
-/* 0, or an exit code; complains. began: set by the service once it is open, because later failures
- * are no matter of its options or of the ports and files that it opens. */
-int pl_serve(const struct pl_runtime_options *options, const bool *began);
+/* 0, or an exit code; complains. */
+int pl_serve(const struct pl_runtime_options *options);
+
+/* The exit code for what a service, or its pages, could not be opened for: PL_EXIT_USAGE (-EINVAL),
+ * PL_EXIT_PRIVILEGE, PL_EXIT_FAILED for what is damaged and for want of memory, else
+ * PL_EXIT_UNAVAILABLE. */
+int pl_serve_exit(int error);

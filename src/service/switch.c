@@ -340,7 +340,6 @@ static int open_ports(
 		r = pl_dp_port_new(&port->queues, &cfg, diag);
 		if (r == 0)
 			r = open_lanes(s, port, opening, diag);
-		s->no_port = r < 0;
 	}
 	return r;
 }

@@ -49,7 +49,7 @@ struct pl_switch {
 	unsigned int n_outs;
 	uint64_t outs_due_ns;  /* by the clock that is never set */
 	unsigned int port_fds; /* of the descriptors waited for, those of ports */
-	bool began, no_port;
+	bool began;
 	struct pl_batch received;
 	/* Time of day in the node, which never goes back: what it is ahead of the host's, and when
 	 * that was found, by the clock that is never set. */
@@ -59,8 +59,8 @@ struct pl_switch {
 #undef PL_STAT
 };
 
-/* Of a struct pl_switch, zeroed but for `program` and `file`. Opening fails with the errors of ports (no_port
- * is set), -EADDRINUSE for a control socket that another switch has, -ENOMEM. */
+/* Of a struct pl_switch, zeroed but for `program` and `file`. Opening fails with the errors of ports,
+ * -EADDRINUSE for a control socket that another switch has, -ENOMEM. */
 extern const struct pl_service_ops pl_switch_service;
 void pl_switch_close(struct pl_switch *s);
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -211,6 +212,31 @@ def test_alone(family, *args):
     p.communicate(timeout=LIMIT)
 
 
+def test_not_there():
+    """What cannot be opened ends each service with the same code, also its pages, which come last."""
+    taken = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    taken.bind(("127.0.0.1", 0))
+    taken.listen(1)
+    web = f"127.0.0.1:{taken.getsockname()[1]}"
+    collect = ("collect", "--listen", f"127.0.0.1:{CONTROL}", "--cm-port", "0", "udp://127.0.0.1")
+    translate = ("translate", f"udp://127.0.0.1:{FAR}")
+
+    def code(*args, **kwargs):
+        return run(*args, **kwargs).returncode
+
+    def config(region, page):
+        return f"regions: [{{name: a, path: {region}, writer: dta}}]\ndta: {{listen: 'udp://127.0.0.1:{FAR}'}}\nweb: {{listen: '{page}'}}\n"
+
+    for what, region, page in (("a page's port that is in use", path("last.plr"), web), ("a region that is not there", path("none.plr"), "127.0.0.1:0")):
+        eq([code(*translate, "--web", page, region), code(*collect, "--web", page, region),
+            code("run", "-c", "-", input=config(region, page))], [69, 69, 69], f"{what}: translate, collect and run end with 69")
+    with open(path("damaged.plr"), "wb") as f:
+        f.write(bytes(8192))
+    eq([code(*translate, path("damaged.plr")), code(*collect, path("damaged.plr")),
+        code("run", "-c", "-", input=config(path("damaged.plr"), "127.0.0.1:0"))], [1, 1, 1], "a damaged region: all end with 1")
+    taken.close()
+
+
 def test_refused():
     """What a file must not say, in words."""
     for said, text in ((b"no dta.listen", "regions: [{name: a, path: /a, writer: dta}]"),
@@ -240,5 +266,6 @@ test_without_sources()
 test_limits()
 test_alone("pathline_dta_reports_total", "translate", f"udp://127.0.0.1:{FAR}", path("last.plr"))
 test_alone("pathline_rdma_packets_total", "collect", "--listen", f"127.0.0.1:{CONTROL}", "--cm-port", "0", "udp://127.0.0.1", path("far.plr"))
+test_not_there()
 test_refused()
 sys.exit(tap.end())
