@@ -217,6 +217,7 @@ static void test_defaults(void)
 	eq(pl_config_workers(&c), 2);
 	streq(c.web.listen, "127.0.0.1:8400", "the page is on the loopback");
 	eq(c.outputs.n, 0);
+	eq(c.dta.flush_ns, 0, "each store of telemetry memory has the wait of its primitive");
 	pl_config_done(&c);
 	pl_config_done(&c);
 }
