@@ -451,12 +451,23 @@ static void add_cell(
 	*used += n + pad;
 }
 
-/* Room for the column behind `used` columns; 0 when none is left. */
+/* Room for the column behind `used` columns; 0 when none is left. A text may be cut, but digits that
+ * are cut make another number. */
 static unsigned int room(const struct pl_top_column *c, unsigned int used, unsigned int cols)
 {
 	unsigned int left = cols > used ? cols - used : 0;
 
-	return c->width == 0 || c->width > left ? left : c->width;
+	if (c->width == 0 || c->width > left)
+		return is_left(c) ? left : 0;
+	return c->width;
+}
+
+/* What takes more than its column: a text is cut, a number is not shown. */
+static void fit(char *text, const struct pl_top_column *c, unsigned int width)
+{
+	if (!is_left(c) && columns_of(text) > width)
+		snprintf(text, 2, "#");
+	cut(text, width);
 }
 
 static void trim(struct pl_buf *out, size_t from)
@@ -506,7 +517,7 @@ void pl_top_row(struct pl_buf *out, const struct pl_top_screen *s, const json_t 
 		cell_text(text, sizeof(text), c, row, width);
 		if (ascii)
 			to_ascii(text);
-		cut(text, width);
+		fit(text, c, width);
 		add_cell(out, text, width, is_left(c), &used);
 	}
 	trim(out, from);

@@ -83,6 +83,37 @@ static void test_lines(void)
 	}
 }
 
+/* Whatever the width, a number is whole or not there. */
+static void test_whole_numbers(void)
+{
+	for (unsigned int i = 0; i < pl_top_n_screens; i++) {
+		const struct pl_top_screen *s = &pl_top_screens[i];
+		json_t *row = json_object();
+		unsigned int cut = 0, whole = 0;
+
+		for (unsigned int c = 0; c < s->n_columns; c++)
+			json_object_set_new(row, s->columns[c].key, json_integer(4157));
+		for (unsigned int cols = 1; cols <= 200; cols++) {
+			struct pl_buf out;
+			char *word, *at;
+
+			pl_buf_init(&out);
+			pl_buf_str(&out, "");
+			pl_top_row(&out, s, row, cols, true);
+			for (word = strtok_r(out.data, " ", &at); word != NULL;
+				word = strtok_r(NULL, " ", &at)) {
+				const bool digits = word[strspn(word, "0123456789")] == '\0';
+
+				whole += digits && strcmp(word, "4157") == 0;
+				cut += digits && strcmp(word, "4157") != 0;
+			}
+			pl_buf_done(&out);
+		}
+		ok(cut == 0, "%s: %u numbers in 1 to 200 columns, none cut", s->name, whole);
+		json_decref(row);
+	}
+}
+
 static void test_columns(void)
 {
 	for (unsigned int i = 0; i < pl_top_n_screens; i++) {
@@ -209,6 +240,7 @@ static void test_segments(void)
 int main(void)
 {
 	test_lines();
+	test_whole_numbers();
 	test_columns();
 	test_rates();
 	test_segments();
