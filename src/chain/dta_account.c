@@ -151,7 +151,7 @@ void pl_dta_account_text(const struct pl_dta_account *a, struct pl_buf *out)
 			"gone       %10" PRIu64
 			" times a collector ended without an account: operations since its last account count as lost\n",
 			a->gone);
-	pl_buf_printf(out, "accounts   %s", a->closed ? "close" : "DO NOT CLOSE");
+	pl_buf_printf(out, "accounts   %s\n", a->closed ? "close" : "DO NOT CLOSE");
 }
 
 void pl_dta_account_json(const struct pl_dta_account *a, struct pl_json *json)
