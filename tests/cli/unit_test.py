@@ -61,8 +61,26 @@ def check(path):
         if "pathline" in line and "is not executable" not in line and "'man " not in line], [],
        f"{name}: every line of it is understood")
     eq(BEGINS_WITH - allowed_by(text), set(), f"{name}: lets the program hold itself")
+    # packet: sources take raw sockets, and the capability alone does not let them through.
+    if "CAP_NET_RAW" in text:
+        ok(re.search(r"^RestrictAddressFamilies=.*\bAF_PACKET\b", text, re.M), f"{name}: lets it open packet: sources")
+    ok("DynamicUser" not in text and re.search(r"^User=pathline$", text, re.M),
+       f"{name}: its files belong to a user that stays")
     command = re.search(r"^ExecStart=\S+/pathline (\w+)", text, re.M).group(1)
     eq(subprocess.run([PATHLINE, "help", command], capture_output=True).returncode, 0, f"{name}: there is a command {command}")
+
+
+def configuration():
+    """The unit, the help and the guides name one file."""
+    said = {}
+    for path in [p for p in UNITS if p.endswith("pathline.service")] + [
+            os.path.join(os.path.dirname(GUIDE), name) for name in os.listdir(os.path.dirname(GUIDE))]:
+        with open(path, encoding="utf-8") as f:
+            said[os.path.basename(path)] = f.read()
+    said["pathline help run"] = subprocess.run([PATHLINE, "help", "run"], capture_output=True, text=True).stdout
+    named = {where: set(re.findall(r"/etc/pathline/pathline\.\w+", text)) for where, text in said.items()}
+    ok(named["pathline.service"] and named["pathline help run"], "the unit and the help name the configuration's file", named)
+    eq({where: names for where, names in named.items() if names - named["pathline.service"]}, {}, "and every guide names the same")
 
 
 def main():
@@ -70,6 +88,7 @@ def main():
         tap.skip_all("missing: systemd-analyze (package systemd)")
     for path in UNITS:
         check(path)
+    configuration()
     return tap.end()
 
 
