@@ -165,7 +165,7 @@ static void write_fill(struct pl_exposition *page, const struct pl_region_list *
 void pl_regions_metrics(struct pl_exposition *page, const struct pl_region_list *list)
 {
 	pl_exposition_family(page, "pathline_regions", PL_METRIC_GAUGE, NULL,
-		"Regions of telemetry memory that this process writes; the first 256 have their own series.");
+		"Regions of telemetry memory that this process has, whoever writes them; the first 256 have their own series.");
 	pl_exposition_u64(page, NULL, 0, list->n + list->hidden);
 	write_sizes(page, list);
 	write_epochs(page, list);
