@@ -296,6 +296,8 @@ int pl_config_check_services(const struct pl_config *c, struct pl_diag *diag)
 		r = pl_config_check_taps(c, diag);
 	if (r == 0)
 		r = pl_config_check_marks(c, diag);
+	if (r == 0)
+		r = pl_config_check_interfaces(c, diag);
 	return r == 0 ? pl_config_check_queries(c, diag) : r;
 }
 

@@ -80,6 +80,30 @@ static const struct {
 	{ "half a range", "units:\n  - nodes: 9-\n", "\"9-\" is not a node id" },
 	{ "a cell above the limit", "units:\n  - nodes: 1\n    queue_cell_bytes: 65537\n",
 		"65536" },
+	{ "a translator on a source's interface",
+		"sources: [{uri: 'afxdp:eth0?queues=0'}]\ndta: {listen: 'afxdp://eth0'}\n"
+		"regions: [{name: a, path: /a, writer: dta}]\n",
+		"source 1 and dta.listen both take the interface eth0: it has one XDP program" },
+	{ "a memory server on a tap's interface",
+		"rdma: {interface: 'afxdp:eth0'}\nregions: [{name: a, path: /a, writer: rdma}]\n"
+		"taps: [{name: t, sources: ['xdp:eth0'], to: ['file:/x']}]\n",
+		"rdma.interface and tap 1 both take the interface eth0" },
+	{ "two taps of one interface",
+		"taps: [{name: t, sources: ['xdp:eth0'], to: ['file:/x']},"
+		" {name: u, sources: ['afxdp:eth0'], to: ['file:/y']}]\n",
+		"tap 1 and tap 2 both take the interface eth0" },
+	{ "a translator that writes by a source's interface",
+		"sources: [{uri: 'afxdp:eth0'}]\n"
+		"dta: {listen: 'udp://:40040', to: 'roce://10.0.0.2:7471/a?service=rc&dev=afxdp:eth0'}\n",
+		"source 1 and dta.to both take the interface eth0" },
+	{ "other interfaces, and others' ways to them",
+		"sources: [{uri: 'afxdp:eth0'}, {uri: 'packet:eth0'}, {uri: 'afxdp:eth'}]\n"
+		"dta: {listen: 'afxdp:eth1'}\nregions: [{name: a, path: /a, writer: dta}]\n",
+		NULL },
+	{ "a translator on a source's address",
+		"sources: [{uri: 'udp://:5000?sockets=2'}]\ndta: {listen: 'udp://:5000'}\n"
+		"regions: [{name: a, path: /a, writer: dta}]\n",
+		"source 1 and dta.listen both take the address :5000" },
 #if PL_HAVE_KAFKA
 	{ "a source twice, without its keys",
 		"queries: [{name: a, query: ddos, from: ['kafka://h/x?k=v', 'kafka://h/x?k=v']}]\n",

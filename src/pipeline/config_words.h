@@ -40,6 +40,8 @@ bool pl_config_same(const struct pl_config *a, const struct pl_config *b,
 
 extern const struct pl_conf_row pl_config_tap_rows[];
 int pl_config_check_taps(const struct pl_config *config, struct pl_diag *diag);
+/* That no interface's XDP program and no UDP address is wanted twice. -EINVAL with diag, -ENOMEM. */
+int pl_config_check_interfaces(const struct pl_config *config, struct pl_diag *diag);
 extern const struct pl_conf_row pl_config_query_rows[];
 int pl_config_check_queries(const struct pl_config *config, struct pl_diag *diag);
 extern const struct pl_conf_row pl_config_marks_rows[];
