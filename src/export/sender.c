@@ -254,12 +254,14 @@ static int sender_reopen(struct pl_export *e, uint64_t now_ns, struct pl_diag *d
 static void sender_words(struct pl_export *e, struct pl_export_words *ret)
 {
 	struct sender *s = self(e);
+	const char *away;
 
 	pthread_mutex_lock(&s->lock);
 	*ret = s->words;
-	if (ret->trouble[0] == '\0' && s->spool_error != 0)
-		snprintf(ret->trouble, sizeof(ret->trouble), "cannot write the spool: %s",
-			strerror(s->spool_error));
+	away = s->words.trouble;
+	if (s->spool_error != 0)
+		snprintf(ret->trouble, sizeof(ret->trouble), "cannot write the spool: %s%s%.200s",
+			strerror(s->spool_error), away[0] != '\0' ? "; " : "", away);
 	pthread_mutex_unlock(&s->lock);
 }
 

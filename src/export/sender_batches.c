@@ -31,7 +31,8 @@ void pl_sender_account(struct sender *s)
 	}
 	atomic_store_explicit(&st->spooled, spooled, memory_order_relaxed);
 	atomic_store_explicit(&st->queued, s->queued, memory_order_relaxed);
-	atomic_store_explicit(&st->last_error, s->send_error != 0 ? s->send_error : s->spool_error,
+	/* A server that is away costs nothing while the spool takes what is for it. */
+	atomic_store_explicit(&st->last_error, s->spool_error != 0 ? s->spool_error : s->send_error,
 		memory_order_relaxed);
 	if (s->ops->folded != NULL) {
 		uint64_t folded = s->ops->folded(s->format);

@@ -276,6 +276,7 @@ def test_disk_full():
     n = gen(port, "--rate", "20000", "--count", "20000")
     ok(wait(lambda: d.output()["dropped"]["no_space"] > 0), "a full disk is a counted loss")
     ok(wait(lambda: d.get("/readyz")[0] == 503), "and readiness says so")
+    ok(wait(lambda: "cannot write the spool: No space left on device" in d.log()), "and the log, while the server is away", d.log())
     o = d.balanced("disk full")
     subprocess.run(["mount", "-o", "remount,size=64m", folder], check=True)
     lost = d.balanced("the disk has grown")["drops"]  # Points of each second were lost until then.
