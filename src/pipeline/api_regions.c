@@ -24,7 +24,7 @@ struct region_row {
 	uint8_t primitive;
 	char region[32], writer[8], state[16], trouble[192];
 	uint64_t slots, in_use, found, told, counted, overrun, damaged, repeated, keyed, invalid;
-	uint64_t unsettled, losses, value, value_number, value_max, max_number, increase;
+	uint64_t skipped, unsettled, losses, value, value_number, value_max, max_number, increase;
 	uint64_t last_ts_ns;
 };
 
@@ -46,6 +46,8 @@ static const struct pl_field region_fields[] = {
 	COLUMN(keyed, U64, 0, "",
 		"dropped: paths of postcards, which cannot be read without their flow"),
 	COLUMN(invalid, U64, 0, "", "dropped: no record"),
+	COLUMN(skipped, U64, 0, "",
+		"entries of lists from before this process began to read them, not told"),
 	COLUMN(unsettled, U64, 0, "",
 		"slots left to the next time, because they were being written"),
 	COLUMN(losses, U64, 0, "", "times the file was lost"),
@@ -100,6 +102,7 @@ static bool next_region(struct pl_api_walk *walk, void *row)
 		.repeated = s->dropped[PL_REGION_REPEATED],
 		.keyed = s->dropped[PL_REGION_KEYED],
 		.invalid = s->dropped[PL_REGION_INVALID],
+		.skipped = s->skipped,
 		.unsettled = s->unsettled,
 		.losses = s->lost,
 		.value = s->value,

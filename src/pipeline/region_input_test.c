@@ -152,6 +152,7 @@ static void lists(void)
 	s = pl_region_input_stats(in);
 	look(in);
 	eq(n_values, 0, "what was there is not new");
+	eq(s->skipped, 10, "and is counted");
 	put(g, 1, numbers, 20);
 	put(g, 2, numbers, 1);
 	look(in);
@@ -178,6 +179,7 @@ static void lists(void)
 	s = pl_region_input_stats(in);
 	ok(s->told == 0 && s->counted == 30 + 1 + 56 && n_values == 77,
 		"all that is there, only counted");
+	eq(s->skipped, 200 - 56, "what was overwritten before it began is not");
 	ok(closes(in), "the account closes");
 	pl_region_input_free(in);
 	(void)pl_region_close(g);
