@@ -289,11 +289,17 @@ static void balanced(const struct pl_export *e, const char *when)
 		"%s: the accounts are closed", when);
 }
 
+/* Then what the server has stands still, and may be read without its lock. */
 static bool drained(struct pl_export *e)
 {
+	bool all;
+
 	pl_export_flush(e, pl_clock_mono_ns(), false);
-	return eventually(atomic_load(&e->stats.queued) == 0 && atomic_load(&e->stats.spooled) == 0,
+	all = eventually(atomic_load(&e->stats.queued) == 0 && atomic_load(&e->stats.spooled) == 0,
 		pl_export_flush(e, pl_clock_mono_ns(), false));
+	pthread_mutex_lock(&server.lock);
+	pthread_mutex_unlock(&server.lock);
+	return all;
 }
 
 static unsigned int requests_made(void)
