@@ -210,7 +210,6 @@ struct pl_core_exporter {
 	uint8_t followed;
 	uint8_t zero[5];
 	uint64_t above_ts_ns; /* the program's ts_ns when above was set */
-	uint64_t spare[4];
 };
 
 #define PL_CORE_ROUTE_NODES 16

@@ -10,13 +10,24 @@
  * a random number, so what is not proven may not be an exporter at all. Proof is a number within
  * the window around the highest one, one that confirms a restart, or two steps forward in a row:
  * reports of an exporter of which others get a part.
+ *
+ * Two senders under one identity (two processes, two line cards) count each for itself: the numbers
+ * go from one stream to the other and back to where the first one was left. Places that were left
+ * are remembered; after PL_SEQUENCE_RETURNS returns the numbering is *shared*. What is missing of
+ * it cannot be told: the losses that the changes between the streams made are taken back, and none
+ * are counted until PL_SEQUENCE_QUIET reports came without a return. Reports that overtake each
+ * other by more than the window, again and again, look the same.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PL_SEQUENCE_WINDOW 128
+#define PL_SEQUENCE_WINDOW  128
+#define PL_SEQUENCE_LEFT    4 /* places remembered */
+#define PL_SEQUENCE_RETURNS 8
+#define PL_SEQUENCE_QUIET   65536
+#define PL_SEQUENCE_JUMPS   1024 /* reports between jumps that may be one conflict's */
 
 struct pl_sequence {
 	uint64_t seen[2]; /* bit i of the two, lower first: highest - i was seen */
@@ -29,6 +40,13 @@ struct pl_sequence {
 	uint32_t span;            /* numbers since the (re)start, saturating at the window */
 	/* reports since the start that all carried the first number, until it is constant */
 	uint32_t same;
+	uint32_t left[PL_SEQUENCE_LEFT]; /* numbers that a stream would go on with that was left */
+	/* of lost: by jumps beyond the window, since the first return and shortly before it */
+	uint32_t jumped;
+	uint32_t returned_at; /* of reports, the last return or jump before it; modulo 2^32 */
+	uint8_t n_left;       /* places, as they came, saturating; the next one is at n_left % 4 */
+	uint8_t returns;
+	bool shared;  /* by several senders */
 	bool pending; /* next_if_restart is meaningful */
 	bool started;
 	bool constant; /* never moved: the exporter does not number its reports */
@@ -36,7 +54,7 @@ struct pl_sequence {
 	bool steady;
 	bool proven;     /* two numbers went together */
 	uint8_t forward; /* steps forward in a row, while it is not proven */
-	uint8_t zero[2];
+	uint8_t zero[7];
 };
 
 /* So many equal numbers from the start on mean that the exporter does not count. */
@@ -103,11 +121,93 @@ static inline void pl_sequence_forward(struct pl_sequence *s, uint32_t seq, uint
 	s->pending = false;
 }
 
+/* A stream is left that would go on with `next`. */
+static inline void pl_sequence_leave(struct pl_sequence *s, uint32_t next)
+{
+	s->left[s->n_left % PL_SEQUENCE_LEFT] = next;
+	s->n_left = s->n_left == UINT8_MAX ? UINT8_MAX - PL_SEQUENCE_LEFT + 1 : s->n_left + 1;
+}
+
+/* The place that `seq` goes on from, or PL_SEQUENCE_LEFT. */
+static inline uint32_t pl_sequence_place(
+	const struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t within)
+{
+	uint32_t found = PL_SEQUENCE_LEFT;
+
+	for (uint32_t i = 0; i < PL_SEQUENCE_LEFT; i++) {
+		if (i < s->n_left && ((seq - s->left[i]) & mask) < within)
+			found = i;
+	}
+	return found;
+}
+
+/* Before the first return a jump may be a loss like any other. */
+static inline void pl_sequence_jumped(struct pl_sequence *s, uint32_t lost)
+{
+	if (s->returns == 0) {
+		if ((uint32_t)s->reports - s->returned_at > PL_SEQUENCE_JUMPS)
+			s->jumped = 0;
+		s->returned_at = (uint32_t)s->reports;
+	}
+	s->jumped += lost;
+}
+
+/* A number far from the highest one came, which is of the stream that was left at a place: that one
+ * now goes on behind it. */
+static inline void pl_sequence_returned(struct pl_sequence *s, uint32_t place, uint32_t next)
+{
+	s->left[place % PL_SEQUENCE_LEFT] = next;
+	if ((uint32_t)s->reports - s->returned_at > PL_SEQUENCE_QUIET) {
+		s->returns = 0;
+		s->jumped = 0;
+	}
+	s->returned_at = (uint32_t)s->reports;
+	if (s->returns < UINT8_MAX)
+		s->returns++;
+	if (s->returns < PL_SEQUENCE_RETURNS || s->shared)
+		return;
+	s->shared = true;
+	/* Late ones may have come out of what was jumped over. */
+	if (s->jumped > s->lost)
+		s->jumped = (uint32_t)s->lost;
+	s->lost -= s->jumped;
+	s->recovered += s->jumped;
+	s->jumped = 0;
+	pl_sequence_start(s, s->highest);
+}
+
+/* A number of several senders: only whether they still are several. */
+static inline void pl_sequence_share(struct pl_sequence *s, uint32_t seq, uint32_t mask)
+{
+	const uint32_t ahead = (seq - s->highest) & mask, behind = (s->highest - seq) & mask;
+	uint32_t place;
+
+	if (ahead >= PL_SEQUENCE_WINDOW && behind >= PL_SEQUENCE_WINDOW) {
+		place = pl_sequence_place(s, seq, mask, PL_SEQUENCE_WINDOW);
+		if (place < PL_SEQUENCE_LEFT)
+			pl_sequence_returned(s, place, (s->highest + 1) & mask);
+		else
+			pl_sequence_leave(s, (s->highest + 1) & mask);
+	}
+	s->highest = seq;
+	if ((uint32_t)s->reports - s->returned_at <= PL_SEQUENCE_QUIET)
+		return;
+	s->shared = false;
+	s->returns = s->n_left = 0;
+	pl_sequence_start(s, seq);
+}
+
 static inline void pl_sequence_sort(
 	struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
 	uint32_t ahead = (seq - s->highest) & mask, behind = (s->highest - seq) & mask;
+	uint32_t place;
+	bool returned;
 
+	if (s->shared) {
+		pl_sequence_share(s, seq, mask);
+		return;
+	}
 	if (!s->started) {
 		pl_sequence_start(s, seq);
 		s->same = 1;
@@ -138,6 +238,10 @@ static inline void pl_sequence_sort(
 		/* Two in a row from elsewhere: the exporter began anew. */
 		s->restarts++;
 		s->stragglers--;
+		/* The place that its first number made, or that one went on from. */
+		place = pl_sequence_place(s, seq, mask, 1);
+		if (place < PL_SEQUENCE_LEFT && ahead >= PL_SEQUENCE_WINDOW)
+			s->left[place] = (s->highest + 1) & mask;
 		pl_sequence_start(s, (seq - 1) & mask);
 		s->before--;
 		s->highest = seq;
@@ -146,6 +250,18 @@ static inline void pl_sequence_sort(
 		return;
 	}
 	if (ahead != 0 && ahead <= mask / 2 && ahead <= gap_max) {
+		if (ahead >= PL_SEQUENCE_WINDOW) {
+			const uint32_t next = (s->highest + 1) & mask;
+
+			place = pl_sequence_place(s, seq, mask, PL_SEQUENCE_WINDOW);
+			pl_sequence_jumped(s, ahead - 1);
+			pl_sequence_forward(s, seq, ahead);
+			if (place < PL_SEQUENCE_LEFT)
+				pl_sequence_returned(s, place, next);
+			else
+				pl_sequence_leave(s, next);
+			return;
+		}
 		pl_sequence_forward(s, seq, ahead);
 		return;
 	}
@@ -163,9 +279,20 @@ static inline void pl_sequence_sort(
 		pl_sequence_mark(s, behind);
 		return;
 	}
+	/* Several from elsewhere one behind the other may be a restart of which some are lost. */
+	returned = !s->pending;
 	s->stragglers++;
 	s->pending = true;
 	s->next_if_restart = (seq + 1) & mask;
+	if (ahead < PL_SEQUENCE_WINDOW) /* more than gap_max allows, but near */
+		return;
+	place = pl_sequence_place(s, seq, mask, PL_SEQUENCE_WINDOW);
+	if (place >= PL_SEQUENCE_LEFT)
+		pl_sequence_leave(s, s->next_if_restart);
+	else if (returned)
+		pl_sequence_returned(s, place, s->next_if_restart);
+	else
+		s->left[place] = s->next_if_restart;
 }
 
 /* Gaps among the last `numbers` numbers of a window as pl_sequence.seen: counted as lost, but they
@@ -224,8 +351,8 @@ static inline bool pl_sequence_late(
 {
 	const uint32_t behind = (s->highest - seq) & mask;
 
-	if (!s->started || s->constant || s->same > 0 || behind == 0 || behind > mask / 2 ||
-		behind > gap_max || pl_sequence_seen(s, behind) ||
+	if (!s->started || s->constant || s->shared || s->same > 0 || behind == 0 ||
+		behind > mask / 2 || behind > gap_max || pl_sequence_seen(s, behind) ||
 		(s->pending && seq == s->next_if_restart))
 		return false;
 	pl_sequence_prove(s, seq, mask, gap_max);
@@ -254,18 +381,18 @@ static inline void pl_sequence_step(
 {
 	pl_sequence_prove(s, seq, mask, gap_max);
 	pl_sequence_sort(s, seq, mask, gap_max);
-	s->steady = s->started && s->proven && !s->constant && !s->pending;
+	s->steady = s->started && s->proven && !s->constant && !s->pending && !s->shared;
 }
 
-/* Whether pl_sequence_again counts the number: the next one, one behind a gap, or that of an
- * exporter that does not count. */
+/* Whether pl_sequence_again counts the number: the next one, one behind a gap that the window has
+ * room for, or that of an exporter that does not count. */
 static inline bool pl_sequence_calm(
 	const struct pl_sequence *s, uint32_t seq, uint32_t mask, uint32_t gap_max)
 {
 	const uint32_t gap = (seq - s->highest - 1) & mask;
 
 	if (__builtin_expect(s->steady, 1))
-		return gap == 0 || (gap < mask / 2 && gap < gap_max);
+		return gap == 0 || (gap < PL_SEQUENCE_WINDOW - 1 && gap < gap_max);
 	return s->constant && seq == s->highest;
 }
 

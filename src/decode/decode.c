@@ -427,6 +427,7 @@ const struct pl_stats pl_exporter_stats = { exporter_rows,
 void pl_exporter_count(struct pl_exporter *x, const struct pl_sequence *seq)
 {
 	x->unsequenced = seq->constant;
+	x->shared = seq->shared;
 	x->reports = seq->reports;
 	x->lost = seq->lost;
 	x->skipped = seq->skipped;

@@ -136,6 +136,7 @@ struct pl_exporter {
 	uint8_t hw_id;
 	uint8_t report_version; /* of its last report */
 	bool unsequenced;       /* sends a constant sequence number: losses cannot be told */
+	bool shared;            /* several senders number under this identity: neither can they */
 				/* lost = skipped - recovered; these two never fall */
 #define PL_STAT PL_STAT_MEMBER
 #include "decode/exporter_counts.def"

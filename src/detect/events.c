@@ -357,7 +357,7 @@ static void hear_of(struct pl_detect *det, struct exporter_cell *x,
 		x->unsequenced = false;
 	}
 	x->trouble += exporter->skipped + exporter->reordered + exporter->restarts;
-	x->unsequenced |= exporter->unsequenced;
+	x->unsequenced |= exporter->unsequenced || exporter->shared;
 	x->last = *exporter;
 	x->looked_ns = now_ns;
 }

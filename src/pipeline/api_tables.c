@@ -294,7 +294,7 @@ struct exporter_row {
 	uint32_t present, last_seq;
 	struct pl_addr exporter;
 	uint64_t node, reports, lost, reordered, duplicates, restarts, first_ts_ns, last_ts_ns;
-	uint8_t hw_id, report_version, unsequenced;
+	uint8_t hw_id, report_version, unsequenced, shared;
 };
 
 static const struct pl_field exporter_fields[] = {
@@ -310,6 +310,8 @@ static const struct pl_field exporter_fields[] = {
 	PL_API_COLUMN(exporter_row, restarts, U64, HAS_A, "", "times the sequence restarted"),
 	PL_API_COLUMN(exporter_row, unsequenced, U8, 0, "",
 		"1: sends a constant sequence number, its losses cannot be measured"),
+	PL_API_COLUMN(exporter_row, shared, U8, 0, "",
+		"1: several senders number their reports under this identity, their losses cannot be measured"),
 	PL_API_COLUMN(exporter_row, last_seq, U32, 0, "", "last sequence number"),
 	PL_API_COLUMN(exporter_row, first_ts_ns, U64, 0, "ns", "time of its first report"),
 	PL_API_COLUMN(exporter_row, last_ts_ns, U64, 0, "ns", "time of its last report"),
@@ -337,12 +339,13 @@ static bool next_exporter(struct pl_api_walk *walk, void *row)
 		return false;
 	x += walk->pos++;
 	*r = (struct exporter_row){
-		.present = x->unsequenced ? 0 : HAS_A,
+		.present = x->unsequenced || x->shared ? 0 : HAS_A,
 		.exporter = x->addr,
 		.node = x->node,
 		.hw_id = x->hw_id,
 		.report_version = x->report_version,
 		.unsequenced = x->unsequenced,
+		.shared = x->shared,
 		.reports = x->reports,
 		.lost = x->skipped - x->recovered,
 		.reordered = x->reordered,

@@ -244,6 +244,8 @@ static int share_out(struct pl_exporter *list, size_t n, size_t limit)
 static void add_exporter(struct pl_exporter *into, const struct pl_exporter *x)
 {
 	pl_stats_add(&pl_exporter_stats, into, x);
+	into->unsequenced = into->unsequenced || x->unsequenced;
+	into->shared = into->shared || x->shared;
 	if (x->last_ts_ns > into->last_ts_ns)
 		into->last_ts_ns = x->last_ts_ns;
 	if (x->first_ts_ns < into->first_ts_ns)
@@ -337,6 +339,12 @@ static void write_exporters(const struct pl_exporters *e, struct pl_exposition *
 	for (size_t i = 0; i < e->n; i++) {
 		exporter_labels(&t, &e->list[i]);
 		pl_exposition_u64(page, t.l, 3, e->list[i].unsequenced);
+	}
+	gauge(page, "pathline_exporter_shared", NULL,
+		"1 when several senders number their reports under this identity (address, node, hardware unit), or their reports overtake each other by far: what is missing cannot be told, and is not counted.");
+	for (size_t i = 0; i < e->n; i++) {
+		exporter_labels(&t, &e->list[i]);
+		pl_exposition_u64(page, t.l, 3, e->list[i].shared);
 	}
 }
 

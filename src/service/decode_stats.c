@@ -35,6 +35,8 @@ static void json_exporter(struct pl_json *json, const struct pl_exporter *e)
 	pl_json_number(json, "last_seq", e->last_seq);
 	pl_json_key(json, "unsequenced");
 	pl_json_bool(json, e->unsequenced);
+	pl_json_key(json, "shared");
+	pl_json_bool(json, e->shared);
 	pl_json_object_end(json);
 }
 
@@ -109,8 +111,9 @@ static void text_exporters(struct pl_buf *out, const struct pl_decode *d)
 				"NODE", "HW", "REPORTS", "LOST", "REORDERED", "DUPLICATE",
 				"RESTARTS");
 		pl_buf_printf(out, "%-20s %8s %3u %9" PRIu64, addr, node, e.hw_id, e.reports);
-		if (e.unsequenced)
-			pl_buf_printf(out, " %9s %9s %9s %8s\n", "?", "?", "?", "?");
+		if (e.unsequenced || e.shared)
+			pl_buf_printf(out, " %9s %9s %9s %8s%s\n", "?", "?", "?", "?",
+				e.shared ? "  several senders under this identity" : "");
 		else
 			pl_buf_printf(out, " %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %8" PRIu64 "\n",
 				e.lost, e.reordered, e.duplicates, e.restarts);

@@ -5,18 +5,18 @@ import struct
 NOW_NS = 1_700_000_000_123_456_789
 
 
-def capture(frames, link=1, start_ns=NOW_NS):
-    """The bytes of a capture, a nanosecond from frame to frame. A frame that was cut is (bytes, length on the wire)."""
+def capture(frames, link=1, start_ns=NOW_NS, step_ns=1):
+    """The bytes of a capture, step_ns from frame to frame. A frame that was cut is (bytes, length on the wire)."""
     out = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262144, link)
     for i, frame in enumerate(frames):
         data, size = frame if isinstance(frame, tuple) else (frame, len(frame))
-        out += struct.pack("<IIII", *divmod(start_ns + i, 10**9), len(data), size) + data
+        out += struct.pack("<IIII", *divmod(start_ns + i * step_ns, 10**9), len(data), size) + data
     return out
 
 
-def write(path, frames, link=1, start_ns=NOW_NS):
+def write(path, frames, link=1, start_ns=NOW_NS, step_ns=1):
     with open(path, "wb") as f:
-        f.write(capture(frames, link, start_ns))
+        f.write(capture(frames, link, start_ns, step_ns))
     return path
 
 

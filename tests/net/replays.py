@@ -4,6 +4,7 @@
 exact time, however fast the file is read, and a second run tells the same.
 
     usage: replays.py PATHLINE"""
+import json
 import os
 import sys
 
@@ -87,5 +88,15 @@ def test_loss():
        [("report_loss", "begin", 4000, 0, 2), ("report_loss", "end", 15000, 1000, 2)], "loss: begin and end")
 
 
-lab.run(test_levels, test_gap, test_back, test_loss)
+def test_two_senders():
+    """Two senders with one address, node and hardware id, in turn: nothing is missing, however far apart they count."""
+    frames = pcap.frames_of(capture("one.pcap", 40))
+    both = [frame for pair in zip(frames[:3000], frames[1000:4000]) for frame in pair]
+    file = pcap.write(lab.path("both.pcap"), both, start_ns=START, step_ns=5 * MS)
+    eq(told(file, "report_loss: true", "both"), [], "two senders: no loss is told")
+    account = json.loads(run("read", "--stats", "-o", "json", file).stdout.splitlines()[-1])
+    eq([(e["shared"], e["reports"], e["lost"]) for e in account["exporters"]], [(True, 6000, 0)], "two senders: the account says so")
+
+
+lab.run(test_levels, test_gap, test_back, test_loss, test_two_senders)
 sys.exit(tap.end())
