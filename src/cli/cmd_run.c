@@ -89,6 +89,9 @@ static void tell_tap(const struct pl_taps_one *one)
 {
 	struct pl_buf text;
 
+	/* That of a marking domain which only reads regions has none. */
+	if (one->service.n_ports + one->service.n_kernels == 0)
+		return;
 	pl_buf_init(&text);
 	pl_tap_put_sources(&one->service, &text);
 	pl_info("run", "tap %s: tapping %.*s", one->name, (int)text.len, text.data);
