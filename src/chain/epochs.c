@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ struct region {
 	enum pl_epochs_kind kind;
 	bool ready; /* emptied for the turn that is prepared */
 	bool late;  /* its turn is due, but it does not turn yet */
+	bool stuck; /* what ended cannot be kept; under the lock */
 	/* under keep_lock */
 	bool kept; /* all but the present epoch, as of the epoch `kept_at` */
 	uint64_t kept_at;
@@ -46,7 +48,8 @@ struct pl_epochs {
 	bool stop, asked, prepared;
 	bool came; /* one that was late, or turns by itself, has turned, and is to be kept */
 	uint64_t turned, kept, put_off;
-	char why[512]; /* of what could not be kept, so that it is told once */
+	char why[512]; /* of what could not be kept last */
+	_Atomic uint32_t n_stuck;
 };
 
 static const struct pl_region *region_of(const struct pl_epochs *e, uint32_t i)
@@ -118,6 +121,32 @@ static int copy(const struct pl_epochs *e, uint32_t i, uint64_t now, struct pl_d
 	return r;
 }
 
+static const char *waits_for(const struct pl_epochs *e, uint32_t i)
+{
+	return e->regions[i].kind == PL_EPOCHS_OWN
+		       ? "the next epoch reuses the half of the present one"
+		       : "the next epoch waits";
+}
+
+/* With the lock held. It is told when it begins and when it is over; its reason, which may have the
+ * name of a file that is made anew each time, is a condition meanwhile. */
+static void note_kept(struct pl_epochs *e, uint32_t i, int r, const char *why)
+{
+	struct region *g = &e->regions[i];
+	const char *name = e->writer.name(e->writer.arg, i);
+
+	if (r < 0 && !g->stuck)
+		pl_say("%s: cannot keep the ended epoch: %s; %s", name, why, waits_for(e, i));
+	else if (r >= 0 && g->stuck)
+		pl_say("%s: the ended epoch is kept now", name);
+	if (r < 0)
+		snprintf(e->why, sizeof(e->why), "%s", why);
+	if (g->stuck != (r < 0))
+		atomic_fetch_add_explicit(
+			&e->n_stuck, r < 0 ? 1 : UINT32_MAX, memory_order_relaxed);
+	g->stuck = r < 0;
+}
+
 /* Whether what ended of a region is in its file; complains. Of both threads. */
 static bool keep(struct pl_epochs *e, uint32_t i)
 {
@@ -137,14 +166,7 @@ static bool keep(struct pl_epochs *e, uint32_t i)
 	pthread_mutex_lock(&e->lock);
 	e->kept += r > 0;
 	e->put_off += r < 0;
-	if (r < 0 && strcmp(e->why, diag.text) != 0)
-		pl_say("%s: cannot keep the ended epoch: %s; %s", e->writer.name(e->writer.arg, i),
-			diag.text,
-			g->kind == PL_EPOCHS_OWN
-				? "the next epoch reuses the half of the present one"
-				: "the next epoch waits");
-	if (r < 0)
-		snprintf(e->why, sizeof(e->why), "%s", diag.text);
+	note_kept(e, i, r, diag.text[0] != '\0' || r >= 0 ? diag.text : strerror(-r));
 	pthread_mutex_unlock(&e->lock);
 	return r >= 0;
 }
@@ -304,16 +326,8 @@ void pl_epochs_ask(struct pl_epochs *e)
 	pthread_mutex_unlock(&e->lock);
 }
 
-void pl_epochs_stats(struct pl_json *json, struct pl_epochs *e)
+static void put_stores(struct pl_json *json, const struct pl_epochs *e)
 {
-	pl_json_key(json, "epochs");
-	pl_json_object(json);
-	pthread_mutex_lock(&e->lock);
-	pl_json_number(json, "turned", e->turned);
-	pl_json_number(json, "kept", e->kept);
-	pl_json_number(json, "put_off", e->put_off);
-	pl_json_number(json, "late", e->n_late);
-	pthread_mutex_unlock(&e->lock);
 	pl_json_key(json, "stores");
 	pl_json_array(json);
 	for (uint32_t i = 0; i < e->writer.n; i++) {
@@ -326,7 +340,45 @@ void pl_epochs_stats(struct pl_json *json, struct pl_epochs *e)
 		pl_json_object_end(json);
 	}
 	pl_json_array_end(json);
-	pl_json_object_end(json);
+}
+
+void pl_epochs_account(const struct pl_account *a, const char *turned_name, const char *kept_name,
+	const char *put_off_name, const char *late_name, struct pl_epochs *e)
+{
+	uint64_t turned = 0, kept = 0, put_off = 0, late = 0;
+
+	if (e != NULL) {
+		pthread_mutex_lock(&e->lock);
+		turned = e->turned;
+		kept = e->kept;
+		put_off = e->put_off;
+		late = e->n_late;
+		pthread_mutex_unlock(&e->lock);
+	}
+	pl_account_object(a, "epochs");
+	pl_account_counter(a, "turned", turned_name, "Turns of epochs.", turned);
+	pl_account_counter(a, "kept", kept_name, "Ended epochs that were copied to files.", kept);
+	pl_account_counter(a, "put_off", put_off_name,
+		"Times that an ended epoch could not be copied to its file, and so the next one waits (of a sketch: goes on without it).",
+		put_off);
+	pl_account_gauge(a, "late", late_name, "Regions whose turn is due and not yet done.", late);
+	if (a->json != NULL && e != NULL)
+		put_stores(a->json, e);
+	pl_account_object_end(a);
+}
+
+void pl_epochs_conditions(struct pl_epochs *e, struct pl_conditions *ret)
+{
+	if (atomic_load_explicit(&e->n_stuck, memory_order_relaxed) == 0)
+		return;
+	pthread_mutex_lock(&e->lock);
+	for (uint32_t i = 0; i < e->writer.n; i++) {
+		if (e->regions[i].stuck)
+			pl_condition_add(ret, PL_CONDITION_FAULT, "epoch_not_kept",
+				"region %s: its ended epoch cannot be kept (%s): %s",
+				e->writer.name(e->writer.arg, i), e->why, waits_for(e, i));
+	}
+	pthread_mutex_unlock(&e->lock);
 }
 
 /* Their files would have one name. */

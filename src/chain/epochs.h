@@ -7,9 +7,10 @@
  */
 #pragma once
 
+#include "base/condition.h"
 #include "base/diag.h"
-#include "base/json.h"
 #include "memory/region.h"
+#include "runtime/account.h"
 
 struct pl_epochs;
 
@@ -52,8 +53,14 @@ void pl_epochs_ask(struct pl_epochs *e);
 bool pl_epochs_may_begin(struct pl_epochs *e, uint32_t i);
 void pl_epochs_begun(struct pl_epochs *e);
 
-/* Member "epochs" of an object that is open. */
-void pl_epochs_stats(struct pl_json *json, struct pl_epochs *e);
+/* Member "epochs" of an object that is open; their families are PREFIX "turned" and so on. NULL:
+ * zeros. */
+#define PL_EPOCHS_ACCOUNT(a, PREFIX, e)                                                            \
+	pl_epochs_account(a, PREFIX "turned", PREFIX "kept", PREFIX "put_off", PREFIX "late", e)
+void pl_epochs_account(const struct pl_account *a, const char *turned_name, const char *kept_name,
+	const char *put_off_name, const char *late_name, struct pl_epochs *e);
+/* Of each region whose epoch cannot be kept at present. */
+void pl_epochs_conditions(struct pl_epochs *e, struct pl_conditions *ret);
 
 /* No more turns; what ended and is not yet kept is. Then it can only be asked for its counters, and
  * freed. NULL is fine. */

@@ -3,9 +3,7 @@
 #include "chain/memory_server.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "chain/collect_stats.h"
@@ -138,16 +136,21 @@ static const struct pl_region *watched(void *arg, unsigned int i, const char **r
 
 static void look(struct pl_memory_server *m, uint64_t now_ns)
 {
-	pl_region_watch_look(&m->watch, now_ns, watched, m, m->cut, m->options.n_stores);
+	pl_region_watch_look(&m->watch, now_ns, watched, m, m->watched, m->options.n_stores);
 }
 
-static void say_ready(struct pl_memory_server *m, bool down)
+static void look_at_conditions(struct pl_memory_server *m)
 {
-	const char *why = m->watch.cut > 0 ? PL_REGION_CUT_UNREADY
-			  : down           ? "the interface is down"
-					   : NULL;
+	struct pl_conditions list;
 
-	atomic_store_explicit(&m->unready, why, memory_order_relaxed);
+	pl_conditions_clear(&list);
+	if (m->down)
+		pl_condition_add(&list, PL_CONDITION_FAULT, "interface_down",
+			"the interface is down: %s", m->o->collector.uri);
+	pl_region_watch_conditions(&m->watch, watched, m, m->watched, m->options.n_stores, &list);
+	if (m->epochs != NULL)
+		pl_epochs_conditions(m->epochs, &list);
+	pl_condition_board_put(&m->conditions, &list);
 }
 
 static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
@@ -172,7 +175,7 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 			break;
 	}
 	look(m, now_ns);
-	say_ready(m, m->down);
+	look_at_conditions(m);
 	return n > 0 ? PL_TURN_BUSY : PL_TURN_IDLE;
 }
 
@@ -183,11 +186,11 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 	return now_ns + (uint64_t)pl_collector_wait_ms(m->collector, WAIT_MS) * 1000000u;
 }
 
-static const char *unready(void *s)
+static void conditions(void *s, struct pl_conditions *ret)
 {
 	struct pl_memory_server *m = s;
 
-	return atomic_load_explicit(&m->unready, memory_order_relaxed);
+	pl_condition_board_get(&m->conditions, ret);
 }
 
 static void epoch(void *s)
@@ -242,23 +245,18 @@ static void sentence(void *s, struct pl_buf *text)
 	const struct pl_memory_server *m = s;
 
 	pl_collect_tell(m->collector, text);
-	if (m->watch.cut > 0)
-		pl_buf_printf(text,
-			"\n"
-			"%u region files were truncated, %" PRIu64 " pages lost",
-			m->watch.cut, m->watch.lost_pages);
+	pl_region_watch_tell(&m->watch, text);
 }
 
 /* In the end also those of threads, which have ended by then. */
 static void put(struct pl_memory_server *m, const struct pl_account *a)
 {
 	pl_collect_account(a, m->collector, &m->options);
-	pl_region_watch_account(
-		a, "pathline_rdma_cut_regions", "pathline_rdma_lost_pages", &m->watch);
+	PL_REGION_WATCH_ACCOUNT(a, "pathline_rdma_", &m->watch);
+	if (m->epochs != NULL || a->json == NULL)
+		PL_EPOCHS_ACCOUNT(a, "pathline_rdma_epochs_", m->epochs);
 	if (a->json == NULL)
 		return;
-	if (m->epochs != NULL)
-		pl_epochs_stats(a->json, m->epochs);
 	if (m->threads_ended && m->o->on_immediate)
 		pl_collect_workers_stats(a->json, &m->workers_stats);
 	if (m->threads_ended && m->o->save != NULL)
@@ -271,7 +269,8 @@ static void describe(struct pl_exposition *page)
 	const struct pl_region_watch none = { .cut = 0 };
 
 	pl_collect_describe(page);
-	pl_region_watch_account(&a, "pathline_rdma_cut_regions", "pathline_rdma_lost_pages", &none);
+	PL_REGION_WATCH_ACCOUNT(&a, "pathline_rdma_", &none);
+	PL_EPOCHS_ACCOUNT(&a, "pathline_rdma_epochs_", NULL);
 }
 
 static void counters(void *s, struct pl_json *json)
@@ -304,7 +303,7 @@ const struct pl_service_ops pl_memory_service = {
 	.fds = fds,
 	.turn = turn,
 	.due_ns = due_ns,
-	.unready = unready,
+	.conditions = conditions,
 	.metrics = metrics,
 	.describe = describe,
 	.regions = regions,

@@ -34,7 +34,7 @@ struct pl_memory_server {
 	struct pl_collect_epochs_arg epochs_arg;
 	struct pl_epochs *epochs; /* NULL: none */
 	struct pl_region_watch watch;
-	bool cut[PL_COLLECTOR_STORES_MAX];
+	struct pl_region_watched watched[PL_COLLECTOR_STORES_MAX];
 	const struct pl_service_opening *opening; /* while it opens */
 	bool began;                               /* it was open, all of it */
 	bool down;                                /* the interface */
@@ -42,7 +42,7 @@ struct pl_memory_server {
 	bool threads_ended;
 	struct pl_workers_stats workers_stats;
 	struct pl_collect_save_stats save_stats;
-	const char *_Atomic unready;
+	struct pl_condition_board conditions;
 };
 
 /* Of a struct pl_memory_server, zeroed but for `o`, which stays until it is closed. */

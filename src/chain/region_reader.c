@@ -3,11 +3,8 @@
 #include "chain/region_reader.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "chain/region_watch.h"
 
 #define LOOK_NS UINT64_C(1000000000)
 
@@ -107,37 +104,42 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 }
 
 /* The file that has the name counts: another process may have made it anew. Until there is one, what
- * was mapped is shown. NULL, or why it is not whole. */
-static const char *follow(struct pl_region_reader *reader)
+ * was mapped is shown. */
+static void follow(struct pl_region_reader *reader, struct pl_conditions *ret)
 {
 	const bool cut = pl_region_is_cut(reader->region);
 	struct pl_region *fresh;
 
 	if (!cut && pl_region_is_at(reader->region, reader->path))
-		return NULL;
-	if (pl_region_open(&fresh, reader->path, PL_REGION_READ, NULL, NULL) < 0)
-		return cut ? PL_REGION_CUT_UNREADY : "a region was removed";
+		return;
+	if (pl_region_open(&fresh, reader->path, PL_REGION_READ, NULL, NULL) < 0) {
+		if (cut)
+			pl_condition_add(ret, PL_CONDITION_FAULT, "region_truncated",
+				"region %s was truncated: writes beyond its end are lost",
+				reader->path);
+		else
+			pl_condition_add(ret, PL_CONDITION_FAULT, "region_removed",
+				"region %s was removed: it is looked for again", reader->path);
+		return;
+	}
 	(void)pl_region_close(reader->region);
 	reader->region = fresh;
-	return NULL;
 }
 
 /* Within it no page reads them. */
 static int turn(void *s, const struct pollfd *fds, uint64_t now_ns, struct pl_diag *diag)
 {
 	struct pl_region_readers *r = s;
-	const char *why = NULL;
+	struct pl_conditions list;
 
 	(void)fds;
 	(void)diag;
 	if (now_ns < r->next_ns)
 		return PL_TURN_IDLE;
-	for (unsigned int i = 0; i < r->n; i++) {
-		const char *wrong = follow(&r->items[i]);
-
-		why = wrong != NULL ? wrong : why;
-	}
-	atomic_store_explicit(&r->unready, why, memory_order_relaxed);
+	pl_conditions_clear(&list);
+	for (unsigned int i = 0; i < r->n; i++)
+		follow(&r->items[i], &list);
+	pl_condition_board_put(&r->conditions, &list);
 	r->next_ns = now_ns + LOOK_NS;
 	return PL_TURN_IDLE;
 }
@@ -150,11 +152,11 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 	return r->n > 0 ? r->next_ns : UINT64_MAX;
 }
 
-static const char *unready(void *s)
+static void conditions(void *s, struct pl_conditions *ret)
 {
 	struct pl_region_readers *r = s;
 
-	return atomic_load_explicit(&r->unready, memory_order_relaxed);
+	pl_condition_board_get(&r->conditions, ret);
 }
 
 static void regions(void *s, struct pl_region_list *ret)
@@ -171,6 +173,6 @@ const struct pl_service_ops pl_region_reader_service = {
 	.open = open_service,
 	.turn = turn,
 	.due_ns = due_ns,
-	.unready = unready,
+	.conditions = conditions,
 	.regions = regions,
 };

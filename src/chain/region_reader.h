@@ -14,7 +14,7 @@ struct pl_region_reader {
 struct pl_region_readers {
 	struct pl_region_reader *items; /* heap */
 	unsigned int n;
-	const char *_Atomic unready;
+	struct pl_condition_board conditions;
 	uint64_t next_ns; /* when to look at them again */
 };
 

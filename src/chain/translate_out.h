@@ -35,11 +35,12 @@ struct pl_translate_out {
 	unsigned int (*fds)(void *arg, struct pollfd *ret, unsigned int max);
 	void (*pressed)(void *arg, struct pl_translator *t);
 	void (*finish)(void *arg);
-	/* Whether stores were lost under way, of which the output has told, and how many operations
-	 * were for them since. */
-	bool (*lost)(void *arg, uint64_t *ret_ops);
-	/* Why nothing can be written now, of static storage; NULL: it can. NULL: always. */
-	const char *(*unready)(void *arg);
+	/* Whether stores were lost under way, of which the output has told; then what became of
+	 * them, in words behind what is there. NULL: none can be. */
+	bool (*lost)(void *arg);
+	void (*tell_lost)(void *arg, struct pl_buf *text);
+	/* What is wrong with it now. NULL: nothing ever. */
+	void (*conditions)(void *arg, struct pl_conditions *ret);
 	/* From now on calls `written` after operations of which readers are to be told. NULL: it
 	 * writes nothing here. */
 	void (*tell)(void *arg, void (*written)(void *arg), void *written_arg);

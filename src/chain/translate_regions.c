@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The translator into region files of this machine. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ struct regions {
 	struct pl_store_params *params;
 	const char *const *paths, *const *names; /* the caller's */
 	bool overflow_told;
-	bool *cut; /* as region */
+	struct pl_region_watched *state; /* as region */
 	struct pl_region_watch watch;
 	unsigned int n;
 	struct pl_epochs *epochs;   /* NULL: no region has any */
@@ -67,7 +68,7 @@ static int epochs_next(void *arg, uint32_t i)
 {
 	const struct regions *g = arg;
 	struct pl_region *region = g->region[i];
-	int r = !g->cut[i] ? pl_region_next_epoch(region, NULL) : -ENODATA;
+	int r = !g->state[i].cut ? pl_region_next_epoch(region, NULL) : -ENODATA;
 
 	if (r == 0)
 		g->apply.stores[i].base = pl_region_store(region, pl_region_epoch(region));
@@ -134,7 +135,7 @@ static void begin_sketch(struct regions *g, unsigned int i)
 	struct pl_sketch s;
 
 	(void)pl_sketch_init(&s, pl_region_params(g->region[i]), g->apply.stores[i].base);
-	if (g->cut[i] || g->epochs == NULL || epochs_kind(g, i) != PL_EPOCHS_OWN ||
+	if (g->state[i].cut || g->epochs == NULL || epochs_kind(g, i) != PL_EPOCHS_OWN ||
 		pl_sketch_completed(&s) == 0 || !pl_epochs_may_begin(g->epochs, i) ||
 		epochs_next(g, i) < 0)
 		return;
@@ -191,13 +192,13 @@ static const struct pl_region *watched(void *arg, unsigned int i, const char **r
 /* What is for a region that was cut is not written any more, and counted. */
 static void look(struct regions *g, uint64_t now_ns)
 {
-	pl_region_watch_look(&g->watch, now_ns, watched, g, g->cut, g->n);
+	pl_region_watch_look(&g->watch, now_ns, watched, g, g->state, g->n);
 	if (g->apply.overflows > 0 && !g->overflow_told) {
 		pl_say("a counter is full: additions beyond 2^64 - 1 are dropped and counted (out.overflows)");
 		g->overflow_told = true;
 	}
 	for (unsigned int i = 0; g->watch.cut > 0 && i < g->n; i++) {
-		if (g->cut[i])
+		if (g->state[i].cut)
 			g->apply.stores[i].base = NULL;
 	}
 }
@@ -222,12 +223,34 @@ static void finish(void *arg)
 	pl_epochs_stop(g->epochs);
 }
 
-static bool lost(void *arg, uint64_t *ret_ops)
+static bool lost(void *arg)
 {
 	const struct regions *g = arg;
 
-	*ret_ops = g->apply.no_store;
-	return g->watch.cut > 0;
+	return pl_region_watch_lost(&g->watch);
+}
+
+static void tell_lost(void *arg, struct pl_buf *text)
+{
+	const struct regions *g = arg;
+
+	pl_region_watch_tell(&g->watch, text);
+	if (g->apply.no_store > 0)
+		pl_buf_printf(text, "; %" PRIu64 " operations for truncated regions were lost",
+			g->apply.no_store);
+}
+
+static void conditions(void *arg, struct pl_conditions *ret)
+{
+	struct regions *g = arg;
+
+	pl_region_watch_conditions(&g->watch, watched, g, g->state, g->n, ret);
+	if (g->epochs != NULL)
+		pl_epochs_conditions(g->epochs, ret);
+	if (g->apply.overflows > 0)
+		pl_condition_add(ret, PL_CONDITION_WARNING, "counter_full",
+			"a counter is full: %" PRIu64 " additions beyond 2^64 - 1 were dropped",
+			g->apply.overflows);
 }
 
 /* Each list goes on where its region has it. */
@@ -253,28 +276,27 @@ static int resume(void *arg, struct pl_translator *t)
 }
 
 static void put_numbers(const struct pl_account *a, const struct pl_apply *apply, uint64_t turned,
-	const struct pl_region_watch *watch)
+	const struct pl_region_watch *watch, struct pl_epochs *epochs)
 {
 	pl_account_stats(a, &pl_apply_stats_list, apply);
 	PL_COUNT(a, "dta_out_", "turned", "Sketches that began in the other half.", turned);
-	pl_region_watch_account(
-		a, "pathline_dta_out_cut_regions", "pathline_dta_out_lost_pages", watch);
+	PL_REGION_WATCH_ACCOUNT(a, "pathline_dta_out_", watch);
+	if (epochs != NULL || a->json == NULL)
+		PL_EPOCHS_ACCOUNT(a, "pathline_dta_out_epochs_", epochs);
 }
 
 static void account(void *arg, const struct pl_account *a)
 {
 	const struct regions *g = arg;
 
-	put_numbers(a, &g->apply, g->turned, &g->watch);
-	if (g->epochs != NULL && a->json != NULL)
-		pl_epochs_stats(a->json, g->epochs);
+	put_numbers(a, &g->apply, g->turned, &g->watch, g->epochs);
 }
 
 void pl_translate_regions_describe(const struct pl_account *a)
 {
 	const struct pl_region_watch none = { .cut = 0 };
 
-	put_numbers(a, NULL, 0, &none);
+	put_numbers(a, NULL, 0, &none, NULL);
 }
 
 static void list_regions(void *arg, struct pl_region_list *ret)
@@ -300,7 +322,7 @@ static int close_all(void *arg)
 	free(g->region);
 	free(g->apply.stores);
 	free(g->params);
-	free(g->cut);
+	free(g->state);
 	free(g);
 	return r;
 }
@@ -347,13 +369,13 @@ int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *pat
 	g->n = (unsigned int)n;
 	g->paths = paths;
 	g->names = names;
-	g->cut = calloc(n, sizeof(*g->cut));
+	g->state = calloc(n, sizeof(*g->state));
 	g->apply.collectors = collectors;
 	g->apply.n_stores = (unsigned int)(n / collectors);
 	g->region = calloc(n, sizeof(struct pl_region *));
 	g->apply.stores = calloc(n, sizeof(*g->apply.stores));
 	g->params = calloc(g->apply.n_stores, sizeof(*g->params));
-	if (g->region == NULL || g->apply.stores == NULL || g->params == NULL || g->cut == NULL)
+	if (g->region == NULL || g->apply.stores == NULL || g->params == NULL || g->state == NULL)
 		r = -ENOMEM;
 	for (unsigned int i = 0; r == 0 && i < n; i++)
 		r = open_one(g, i, paths[i], diag);
@@ -372,6 +394,8 @@ int pl_translate_to_regions(struct pl_translate_out *ret, const char *const *pat
 		.turn = turn,
 		.finish = finish,
 		.lost = lost,
+		.tell_lost = tell_lost,
+		.conditions = conditions,
 		.tell = tell,
 		.arg = g,
 		.stores = g->params,

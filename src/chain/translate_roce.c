@@ -261,15 +261,25 @@ static int resume(void *arg, struct pl_translator *t)
 	return 0;
 }
 
-static const char *unready(void *arg)
+/* While there is another, that one takes the reports. */
+static void conditions(void *arg, struct pl_conditions *ret)
 {
 	const struct pl_roce_out *g = arg;
+	unsigned int n_up = 0;
 
-	for (unsigned int i = 0; i < g->collectors; i++) {
-		if (pl_uplink_is_up(g->uplink, i))
-			return NULL;
+	for (unsigned int i = 0; i < g->collectors; i++)
+		n_up += pl_uplink_is_up(g->uplink, i);
+	if (n_up == 0)
+		pl_condition_add(
+			ret, PL_CONDITION_FAULT, "no_collector", "no collector is connected");
+	for (unsigned int i = 0; n_up < g->collectors && i < g->collectors; i++) {
+		const char *why = pl_dialer_why(g->dialer, i);
+
+		if (!pl_uplink_is_up(g->uplink, i))
+			pl_condition_add(ret, PL_CONDITION_WARNING, "collector_lost",
+				"collector %s is not connected%s%s", g->servers[i],
+				why[0] != '\0' ? ": " : "", why);
 	}
-	return "no collector is connected";
 }
 
 /* ---- opening ---- */
@@ -446,7 +456,7 @@ int pl_translate_to_roce(struct pl_translate_out *ret, const char *uri,
 		.ops = ops,
 		.resume = resume,
 		.account = pl_roce_out_account,
-		.unready = unready,
+		.conditions = conditions,
 		.close = close_all,
 		.turn = turn,
 		.fds = fds,

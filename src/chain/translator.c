@@ -5,7 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdatomic.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,9 +13,13 @@
 #include "base/clock.h"
 #include "memory/region.h"
 
-#define DRAIN_TURNS     64 /* what sockets hold when it is told to end is taken, within reason */
-#define BATCHES_A_TURN  16
-#define CAPTURE_WAIT_MS 500 /* of a pipe; a signal may come just before the wait */
+#define DRAIN_TURNS      64 /* what sockets hold when it is told to end is taken, within reason */
+#define BATCHES_A_TURN   16
+#define CAPTURE_WAIT_MS  500 /* of a pipe; a signal may come just before the wait */
+
+/* Of its conditions: how often they are looked at, and how long a refusal is one. */
+#define CONDITIONS_NS    UINT64_C(100000000)
+#define REFUSED_SHOWN_NS UINT64_C(60000000000)
 
 /* ---- ports ---- */
 
@@ -260,13 +264,57 @@ static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
 	return n;
 }
 
-static const char *why_unready(struct pl_translate *x)
+/* Whether there are more than at the last look, of those that nobody asked for. */
+static bool more_refused(struct pl_translate *x, const struct pl_translator_counters *c)
 {
-	uint64_t ops;
+	uint64_t unreadable = 0;
+	bool more;
 
-	if (x->out.lost != NULL && x->out.lost(x->out.arg, &ops))
-		return PL_REGION_CUT_UNREADY;
-	return x->out.unready != NULL ? x->out.unready(x->out.arg) : NULL;
+	for (unsigned int i = 1; i < PL_DTA_VERDICT_MAX; i++)
+		unreadable += c->faults[i];
+	more = unreadable != x->unreadable;
+	x->unreadable = unreadable;
+	for (unsigned int i = 0; i < PL_REFUSED_MAX; i++) {
+		more = more || (i != PL_REFUSED_FILTERED && c->refused[i] != x->refused[i]);
+		x->refused[i] = c->refused[i];
+	}
+	return more;
+}
+
+static void add_refusals(const struct pl_translator_counters *c, struct pl_conditions *ret)
+{
+	struct pl_buf text;
+
+	pl_buf_init(&text);
+	for (unsigned int i = 1; i < PL_DTA_VERDICT_MAX; i++) {
+		if (c->faults[i] > 0)
+			pl_buf_printf(&text, ", %" PRIu64 " unreadable (%s)", c->faults[i],
+				pl_dta_verdict_name((enum pl_dta_verdict)i));
+	}
+	for (unsigned int i = 0; i < PL_REFUSED_MAX; i++) {
+		if (c->refused[i] > 0 && i != PL_REFUSED_FILTERED)
+			pl_buf_printf(&text, ", %" PRIu64 " refused (%s)", c->refused[i],
+				pl_refusal_name((enum pl_refusal)i));
+	}
+	pl_condition_add(ret, PL_CONDITION_WARNING, "reports_refused",
+		"reports were refused within the last minute; since the start:%s",
+		text.failed ? "" : text.data + 1);
+	pl_buf_done(&text);
+}
+
+static void look_at_conditions(struct pl_translate *x, uint64_t now_ns)
+{
+	const struct pl_translator_counters *c = pl_translator_counters(x->translator);
+	struct pl_conditions list;
+
+	pl_conditions_clear(&list);
+	if (x->out.conditions != NULL)
+		x->out.conditions(x->out.arg, &list);
+	if (more_refused(x, c))
+		x->refused_ns = now_ns;
+	if (x->refused_ns != 0 && now_ns - x->refused_ns < REFUSED_SHOWN_NS)
+		add_refusals(c, &list);
+	pl_condition_board_put(&x->conditions, &list);
 }
 
 static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
@@ -286,7 +334,10 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 		pl_translator_tick(x->translator, now_ns);
 	if (x->out.turn != NULL)
 		x->out_ns = x->out.turn(x->out.arg, x->translator, now_ns);
-	atomic_store_explicit(&x->unready, why_unready(x), memory_order_relaxed);
+	if (now_ns >= x->conditions_ns) {
+		look_at_conditions(x, now_ns);
+		x->conditions_ns = now_ns + CONDITIONS_NS;
+	}
 	return x->ended || enough(x) ? PL_TURN_OVER : PL_TURN_IDLE;
 }
 
@@ -342,18 +393,16 @@ static void epoch(void *s)
 		pl_say("no region has epochs that SIGUSR2 could begin");
 }
 
-static const char *unready(void *s)
+static void conditions(void *s, struct pl_conditions *ret)
 {
 	struct pl_translate *x = s;
 
-	return atomic_load_explicit(&x->unready, memory_order_relaxed);
+	pl_condition_board_get(&x->conditions, ret);
 }
 
 bool pl_translate_lost(struct pl_translate *x)
 {
-	uint64_t ops;
-
-	return x->out.lost != NULL && x->out.lost(x->out.arg, &ops);
+	return x->out.lost != NULL && x->out.lost(x->out.arg);
 }
 
 int pl_translate_close(struct pl_translate *x)
@@ -378,7 +427,7 @@ const struct pl_service_ops pl_translate_service = {
 	.turn = turn,
 	.waits = waits,
 	.due_ns = due_ns,
-	.unready = unready,
+	.conditions = conditions,
 	.metrics = pl_translate_put_page,
 	.describe = pl_translate_describe,
 	.regions = regions,

@@ -64,14 +64,17 @@ struct pl_translate {
 #define PL_STAT PL_STAT_MEMBER
 #include "chain/translate_stats.def"
 #undef PL_STAT
-	const char *_Atomic unready;
+	/* refusals as they were counted last, and when there were more */
+	uint64_t refused[PL_REFUSED_MAX], unreadable, refused_ns;
+	struct pl_condition_board conditions;
+	uint64_t conditions_ns; /* of the next look */
 };
 
 /* Of a struct pl_translate, zeroed but for `o`, which stays until it is closed. Its errors of
  * opening: -EINVAL (the options), those of ports and of outputs. */
 extern const struct pl_service_ops pl_translate_service;
 
-/* Whether region files were cut or counters are lost under way. */
+/* Whether region files were cut, removed or made anew under way. */
 bool pl_translate_lost(struct pl_translate *t);
 /* All of it; the error of what could not be brought to its end, or 0. */
 int pl_translate_close(struct pl_translate *t);

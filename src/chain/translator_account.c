@@ -95,7 +95,6 @@ void pl_translate_put_text(void *translate, struct pl_buf *text)
 {
 	const struct pl_translate *x = translate;
 	const struct pl_translator_counters *c = pl_translator_counters(x->translator);
-	uint64_t ops;
 
 	pl_buf_printf(text, "%" PRIu64 " reports in %" PRIu64 " datagrams: %" PRIu64 " accepted",
 		c->reports, c->datagrams, c->accepted);
@@ -119,7 +118,6 @@ void pl_translate_put_text(void *translate, struct pl_buf *text)
 				pl_refusal_name((enum pl_refusal)i));
 	}
 	pl_buf_printf(text, "; %" PRIu64 " writes, %" PRIu64 " additions", c->writes, c->adds);
-	if (x->out.lost != NULL && x->out.lost(x->out.arg, &ops))
-		pl_buf_printf(text,
-			"; of them %" PRIu64 " and more for regions that were cut, lost", ops);
+	if (x->out.tell_lost != NULL)
+		x->out.tell_lost(x->out.arg, text);
 }

@@ -309,7 +309,7 @@ static int collect(struct collect *x, const struct pl_opt_list *operands)
 		return code;
 	x->server.o = &x->options;
 	code = pl_serve(&run);
-	if (code == 0 && x->server.watch.cut > 0)
+	if (code == 0 && pl_region_watch_lost(&x->server.watch))
 		code = PL_EXIT_FAILED;
 	r = pl_memory_server_close(&x->server);
 	if (r < 0) {

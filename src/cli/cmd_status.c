@@ -66,11 +66,13 @@ const struct pl_command pl_command_status = {
 	.usage = "",
 	.description =
 		"Asks a running daemon for its state: sources with the packets that the kernel dropped,\n"
-		"packets decoded and refused, missing reports, events, and the account of every output.\n"
+		"packets decoded and refused, missing reports, events, and the accounts of every output and of\n"
+		"every other part: translator, memory server, taps, queries, marking domains.\n"
 		"\n"
-		"Exit codes: 0 all is well; 3 a fault (a source is down, an output cannot deliver or keep\n"
-		"up, a reload failed), which is printed first; 69 no daemon answers; 77 the daemon wants a\n"
-		"password, a token or a certificate.",
+		"Exit codes: 0 all is well; 3 something is wrong with a part (a source is down, an output cannot\n"
+		"deliver or keep up, a region was removed, reports were refused within the last minute, a reload\n"
+		"failed), which is printed first; 69 no daemon answers; 77 the daemon wants a password, a token\n"
+		"or a certificate.",
 	.examples =
 		"  pathline status\n"
 		"  pathline status --url unix:/run/pathline-run/pathline.sock\n"

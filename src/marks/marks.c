@@ -233,6 +233,24 @@ static bool read_regions(struct pl_marks *marks, uint64_t now_ns, bool first)
 	return more;
 }
 
+static void look_at_conditions(struct pl_marks *marks)
+{
+	struct pl_conditions list;
+
+	pl_conditions_clear(&list);
+	for (unsigned int i = 0; i < marks->n; i++) {
+		const struct pl_marks_one *one = marks->items[i];
+
+		for (unsigned int k = 0; k < one->n_regions; k++) {
+			if (one->regions[k].region == NULL)
+				pl_condition_add(&list, PL_CONDITION_FAULT, "region_unreadable",
+					"marks %s: %s cannot be read, and is looked for", one->name,
+					one->regions[k].path);
+		}
+	}
+	pl_condition_board_put(&marks->conditions, &list);
+}
+
 static bool has_regions(const struct pl_marks *marks)
 {
 	for (unsigned int i = 0; i < marks->n; i++) {
@@ -251,8 +269,16 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 		return r;
 	/* Blocks of before the start are over. */
 	(void)read_regions(marks, pl_clock_mono_ns(), true);
+	look_at_conditions(marks);
 	marks->began = true;
 	return 0;
+}
+
+static void conditions(void *s, struct pl_conditions *ret)
+{
+	struct pl_marks *marks = s;
+
+	pl_condition_board_get(&marks->conditions, ret);
 }
 
 static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
@@ -264,6 +290,7 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 	(void)diag;
 	if (has_regions(marks) && now_ns >= marks->regions_ns) {
 		more = read_regions(marks, now_ns, false);
+		look_at_conditions(marks);
 		marks->regions_ns = more ? now_ns : now_ns + REGIONS_NS;
 	}
 	for (unsigned int i = 0; i < marks->n; i++)
@@ -308,6 +335,7 @@ const struct pl_service_ops pl_marks_service = {
 	.open = open_service,
 	.turn = turn,
 	.due_ns = due_ns,
+	.conditions = conditions,
 	.metrics = pl_marks_put_page,
 	.describe = pl_marks_describe,
 	.account = pl_marks_put_text,

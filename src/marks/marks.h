@@ -47,6 +47,7 @@ struct pl_marks {
 	void *arg;
 	bool began;
 	uint64_t regions_ns; /* when they are read next */
+	struct pl_condition_board conditions;
 };
 
 /* Of the configuration, whose strings are kept. `put` and `arg` are there. -EINVAL with diag,

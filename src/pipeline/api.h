@@ -67,7 +67,16 @@ struct pl_api_records {
 int pl_api_records_write(const struct pl_api_records *records, const struct pl_api_table *table,
 	const struct pl_api_query *query, struct pl_buf *out, struct pl_api_problem *problem);
 
-/* One screen of how things stand: version, uptime, readiness with reasons, sources, workers,
- * verdicts, outputs with their accounts, streams. As above. */
-int pl_api_status_write(struct pl_pipeline *pipeline, struct pl_watch *live, struct pl_buf *out,
-	struct pl_api_problem *problem);
+/* What a status has of all parts of the process; called without the pipeline's lock. */
+struct pl_api_parts {
+	/* Elements of an array that is open (base/condition.h). Whether none is a fault. */
+	bool (*conditions)(void *arg, struct pl_json *json);
+	/* Members of an object that is open: what each part but the collector counted, in words. */
+	void (*accounts)(void *arg, struct pl_json *json);
+	void *arg;
+};
+
+/* One screen of how things stand: version, uptime, what is wrong, readiness, sources, workers,
+ * verdicts, outputs with their accounts, other parts, streams. As above. */
+int pl_api_status_write(struct pl_pipeline *pipeline, struct pl_watch *live,
+	const struct pl_api_parts *parts, struct pl_buf *out, struct pl_api_problem *problem);

@@ -170,8 +170,14 @@ static const char *detect_where(const struct pl_pipeline *p)
 	return kernel && user ? "both" : kernel ? "kernel" : "user";
 }
 
-static void write_status(struct pl_pipeline *p, struct pl_watch *live, const struct pl_buf *ready,
-	struct pl_json *json)
+/* What is read without the pipeline's lock: JSON, a value each. */
+struct parts_text {
+	struct pl_buf ready, conditions, accounts;
+	bool all_ready;
+};
+
+static void write_status(struct pl_pipeline *p, struct pl_watch *live,
+	const struct parts_text *parts, struct pl_json *json)
 {
 	struct pl_totals totals = p->gone;
 	uint64_t now = pl_clock_real_ns(), raised = 0, flows = 0, exporters = 0;
@@ -190,8 +196,12 @@ static void write_status(struct pl_pipeline *p, struct pl_watch *live, const str
 	pl_json_number(
 		json, "uptime_s", now > p->started_ns ? (now - p->started_ns) / 1000000000u : 0);
 	text_member(json, "detect", detect_where(p));
+	pl_json_key(json, "ready");
+	pl_json_bool(json, parts->all_ready);
+	pl_json_key(json, "conditions");
+	pl_json_raw(json, parts->conditions.data, parts->conditions.len);
 	pl_json_key(json, "readiness");
-	pl_json_raw(json, ready->data, ready->len);
+	pl_json_raw(json, parts->ready.data, parts->ready.len);
 	pl_json_key(json, "config_reload_ok");
 	pl_json_bool(json, p->last_reload_ok);
 	pl_json_number(json, "workers", p->n_workers);
@@ -205,32 +215,59 @@ static void write_status(struct pl_pipeline *p, struct pl_watch *live, const str
 	for (unsigned int i = 0; i < p->n_outputs; i++)
 		write_output(json, p->outputs[i]);
 	pl_json_array_end(json);
+	pl_json_key(json, "parts");
+	pl_json_raw(json, parts->accounts.data, parts->accounts.len);
 	write_streams(json, live);
 }
 
-int pl_api_status_write(struct pl_pipeline *p, struct pl_watch *live, struct pl_buf *out,
-	struct pl_api_problem *problem)
+static void read_parts(
+	struct pl_pipeline *p, const struct pl_api_parts *parts, struct parts_text *ret)
 {
-	struct pl_buf ready;
+	struct pl_json json;
+
+	pl_buf_init(&ret->ready);
+	pl_buf_init(&ret->conditions);
+	pl_buf_init(&ret->accounts);
+	pl_pipeline_ready(p, &ret->ready);
+	pl_json_init(&json, &ret->conditions);
+	pl_json_array(&json);
+	ret->all_ready = parts->conditions(parts->arg, &json);
+	pl_json_array_end(&json);
+	pl_json_init(&json, &ret->accounts);
+	pl_json_object(&json);
+	parts->accounts(parts->arg, &json);
+	pl_json_object_end(&json);
+}
+
+static void done_parts(struct parts_text *t)
+{
+	pl_buf_done(&t->ready);
+	pl_buf_done(&t->conditions);
+	pl_buf_done(&t->accounts);
+}
+
+int pl_api_status_write(struct pl_pipeline *p, struct pl_watch *live,
+	const struct pl_api_parts *parts, struct pl_buf *out, struct pl_api_problem *problem)
+{
+	struct parts_text text;
 	struct pl_json json;
 	int r;
 
-	pl_buf_init(&ready);
-	pl_pipeline_ready(p, &ready);
+	read_parts(p, parts, &text);
 	pthread_mutex_lock(&p->lock);
 	r = pl_pipeline_snapshot(p);
 	if (r < 0) {
 		pl_api_no_snapshot(r, problem);
-	} else if (ready.failed) {
+	} else if (text.ready.failed || text.conditions.failed || text.accounts.failed) {
 		r = pl_api_no_memory(problem);
 	} else {
 		pl_json_init(&json, out);
 		pl_json_object(&json);
-		write_status(p, live, &ready, &json);
+		write_status(p, live, &text, &json);
 		pl_json_object_end(&json);
 		pl_buf_chr(out, '\n');
 	}
 	pthread_mutex_unlock(&p->lock);
-	pl_buf_done(&ready);
+	done_parts(&text);
 	return r;
 }

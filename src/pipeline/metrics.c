@@ -537,7 +537,7 @@ int pl_metrics_describe(struct pl_exposition *page)
 
 uint64_t pl_metrics_series(const struct pl_config *config)
 {
-	uint64_t fixed = 64 + pl_totals_stats.n + PL_V_MAX + PL_N_MAX + PL_TOTALS_VERSIONS +
+	uint64_t fixed = 128 + pl_totals_stats.n + PL_V_MAX + PL_N_MAX + PL_TOTALS_VERSIONS +
 			 PL_MODE_MAX + 2 * PL_EVENT_KIND_MAX + 4 * (PL_AGG_TABLE_MAX + 1) +
 			 PL_AGG_TABLE_MAX;
 

@@ -21,6 +21,7 @@
 #include "pipeline/output.h"
 #include "pipeline/worker.h"
 
+struct pl_conditions;
 struct pl_pipeline;
 
 /* Opens every source: what may take rights that are given up before the start. Takes the
@@ -85,6 +86,8 @@ bool pl_pipeline_ready(struct pl_pipeline *pipeline, struct pl_buf *json);
 /* The same, but never waits for who reads the pipeline or changes it: then it is what
  * pl_pipeline_ready said last. */
 bool pl_pipeline_ready_now(struct pl_pipeline *pipeline, struct pl_buf *json);
+/* The same as a list; a failed reload is in it too, as a warning. */
+void pl_pipeline_conditions(struct pl_pipeline *pipeline, struct pl_conditions *ret);
 
 /* The configuration in use; the controlling thread only. */
 const struct pl_config *pl_pipeline_config(const struct pl_pipeline *pipeline);

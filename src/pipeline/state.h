@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "base/condition.h"
 #include "pipeline/pipeline.h"
 
 #define PL_OUTPUTS_MAX 32
@@ -49,7 +50,8 @@ struct pl_pipeline {
 	 * own. */
 	pthread_mutex_t said_lock;
 	struct pl_buf said;
-	bool said_ready;
+	struct pl_conditions said_conditions;
+	bool said_ready; /* it was said once */
 };
 
 /* With the lock held: makes every worker's snapshot and the merged aggregate fresh. 0,

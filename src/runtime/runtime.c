@@ -167,29 +167,45 @@ void pl_runtime_metrics(unsigned int skip, struct pl_exposition *page)
 	pl_runtime_visit(visit_metrics, &v);
 }
 
-bool pl_runtime_ready(unsigned int skip, struct pl_json *json)
+void pl_runtime_readiness(unsigned int skip, struct pl_readiness *ret)
 {
 	const struct pl_runtime_options *o = runtime.o;
-	bool ready = true;
 
-	for (unsigned int i = skip; i < o->n; i++) {
-		const struct pl_service *s = &o->services[i];
-		const char *why = s->ops->unready != NULL ? s->ops->unready(s->s) : NULL;
+	for (unsigned int i = skip; i < o->n; i++)
+		pl_readiness_add(ret, o->services[i].ops->name, o->services[i].ops->conditions,
+			o->services[i].s);
+}
 
-		ready &= why == NULL;
-		if (json == NULL)
+struct account_visit {
+	unsigned int skip;
+	struct pl_json *json;
+};
+
+static void visit_accounts(void *arg)
+{
+	const struct account_visit *v = arg;
+	const struct pl_runtime_options *o = runtime.o;
+	struct pl_buf text;
+
+	pl_buf_init(&text);
+	for (unsigned int i = v->skip; i < o->n; i++) {
+		pl_buf_reset(&text);
+		if (o->services[i].ops->account == NULL)
 			continue;
-		pl_json_key(json, s->ops->name);
-		pl_json_object(json);
-		pl_json_key(json, "ready");
-		pl_json_bool(json, why == NULL);
-		if (why != NULL) {
-			pl_json_key(json, "why");
-			pl_json_str(json, why);
-		}
-		pl_json_object_end(json);
+		o->services[i].ops->account(o->services[i].s, &text);
+		if (text.failed || text.len == 0)
+			continue;
+		pl_json_key(v->json, o->services[i].ops->name);
+		pl_json_str(v->json, text.data);
 	}
-	return ready;
+	pl_buf_done(&text);
+}
+
+void pl_runtime_accounts(unsigned int skip, struct pl_json *json)
+{
+	struct account_visit v = { skip, json };
+
+	pl_runtime_visit(visit_accounts, &v);
 }
 
 /* ---- opening ---- */
@@ -243,22 +259,28 @@ static int open_from(struct runtime *r, unsigned int i, struct pl_diag *diag)
 
 static int page_metrics(void *arg, struct pl_exposition *page)
 {
+	struct pl_readiness r = { .n = 0 };
+
 	(void)arg;
 	pl_runtime_metrics(0, page);
+	pl_runtime_readiness(0, &r);
+	pl_readiness_page(&r, page);
 	return 0;
 }
 
 static bool page_ready(void *arg, struct pl_buf *text)
 {
+	struct pl_readiness r = { .n = 0 };
 	struct pl_json json;
 	bool ready;
 
 	(void)arg;
+	pl_runtime_readiness(0, &r);
 	if (text == NULL)
-		return pl_runtime_ready(0, NULL);
+		return pl_readiness_members(&r, NULL);
 	pl_json_init(&json, text);
 	pl_json_object(&json);
-	ready = pl_runtime_ready(0, &json);
+	ready = pl_readiness_members(&r, &json);
 	pl_json_key(&json, "ready");
 	pl_json_bool(&json, ready);
 	pl_json_object_end(&json);

@@ -25,6 +25,7 @@
 #include "base/json.h"
 #include "export/exposition.h"
 #include "runtime/confine.h"
+#include "runtime/readiness.h"
 #include "runtime/region_metrics.h"
 #include "runtime/say.h"
 
@@ -64,9 +65,8 @@ struct pl_service_ops {
 		void *s, uint64_t now_ns); /* when its next turn must be; pl_clock_mono_ns */
 	/* Whether its threads answer; for the watchdog, outside of turns. */
 	bool (*alive)(void *s);
-	/* Why it cannot do what it is there for, a string of static storage; NULL: it can. Any
-	 * thread, at any time, without waiting. */
-	const char *(*unready)(void *s);
+	/* What is wrong with it, into an empty list. Any thread, at any time, without waiting. */
+	void (*conditions)(void *s, struct pl_conditions *ret);
 	void (*metrics)(void *s, struct pl_exposition *page);
 	/* Every family that its metrics can have, without samples; also of one that is not open. */
 	void (*describe)(struct pl_exposition *page);
@@ -114,6 +114,8 @@ int pl_runtime(const struct pl_runtime_options *options, bool *ret_opened, struc
 void pl_runtime_visit(void (*visit)(void *arg), void *arg);
 /* The families of all services but the first `skip`, written between two turns. */
 void pl_runtime_metrics(unsigned int skip, struct pl_exposition *page);
-/* Whether all but the first `skip` are ready; a member for each in an object that is open, unless
- * json is NULL. Never waits. */
-bool pl_runtime_ready(unsigned int skip, struct pl_json *json);
+/* Adds all services but the first `skip`. Never waits. */
+void pl_runtime_readiness(unsigned int skip, struct pl_readiness *ret);
+/* The accounts of all services but the first `skip`, in words, as members of an object that is
+ * open; between two turns. */
+void pl_runtime_accounts(unsigned int skip, struct pl_json *json);

@@ -24,17 +24,63 @@ static int write_metrics(void *arg, struct pl_exposition *page)
 	return r;
 }
 
+static void conditions(void *arg, struct pl_conditions *ret)
+{
+	const struct pl_daemon *d = arg;
+
+	pl_pipeline_conditions(d->pipeline, ret);
+}
+
+/* The parts of the process, the collector first. */
+static void list_parts(struct pl_daemon *d, struct pl_readiness *ret)
+{
+	ret->n = 0;
+	pl_readiness_add(ret, "collector", conditions, d);
+	if (d->more.readiness != NULL)
+		d->more.readiness(d->more.arg, ret);
+}
+
+static void put_families(void *arg, struct pl_exposition *page)
+{
+	struct pl_daemon *d = arg;
+	struct pl_readiness parts;
+
+	if (d->more.metrics != NULL)
+		d->more.metrics(d->more.arg, page);
+	list_parts(d, &parts);
+	pl_readiness_page(&parts, page);
+}
+
+static bool put_conditions(void *arg, struct pl_json *json)
+{
+	struct pl_readiness parts;
+
+	list_parts(arg, &parts);
+	return pl_readiness_list(&parts, json);
+}
+
+static void put_accounts(void *arg, struct pl_json *json)
+{
+	const struct pl_daemon *d = arg;
+
+	if (d->more.accounts != NULL)
+		d->more.accounts(d->more.arg, json);
+}
+
 static bool write_ready(void *arg, struct pl_buf *json)
 {
 	const struct pl_daemon *d = arg;
+	struct pl_readiness others = { .n = 0 };
 	struct pl_buf own;
 	struct pl_json object;
 	bool ready;
 
-	if (d->more.ready == NULL)
+	if (d->more.readiness == NULL || d->more.alone)
 		return pl_pipeline_ready_now(d->pipeline, json);
+	d->more.readiness(d->more.arg, &others);
 	if (json == NULL)
-		return pl_pipeline_ready_now(d->pipeline, NULL) && d->more.ready(d->more.arg, NULL);
+		return pl_pipeline_ready_now(d->pipeline, NULL) &&
+		       pl_readiness_members(&others, NULL);
 	pl_buf_init(&own);
 	pl_json_init(&object, json);
 	pl_json_object(&object);
@@ -44,7 +90,7 @@ static bool write_ready(void *arg, struct pl_buf *json)
 		pl_json_raw(&object, own.data, own.len);
 	}
 	pl_buf_done(&own);
-	ready &= d->more.ready(d->more.arg, &object);
+	ready &= pl_readiness_members(&others, &object);
 	pl_json_key(&object, "ready");
 	pl_json_bool(&object, ready);
 	pl_json_object_end(&object);
@@ -121,13 +167,13 @@ int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
 	r = pl_pipeline_new(&ret->pipeline, config, hooks->rights, diag);
 	if (r < 0)
 		return r;
-	if (hooks->more.metrics != NULL)
-		pl_pipeline_add_families(ret->pipeline, hooks->more.metrics, hooks->more.arg);
+	pl_pipeline_add_families(ret->pipeline, put_families, ret);
 	if (hooks->opened != NULL)
 		r = hooks->opened(hooks->arg, pl_pipeline_config(ret->pipeline), diag);
 	if (r == 0 && has_web(pl_pipeline_config(ret->pipeline)))
 		r = pl_daemon_api_init(&ret->api, ret->pipeline, diag);
 	ret->api.marks = hooks->marks;
+	ret->api.parts = (struct pl_api_parts){ put_conditions, put_accounts, ret };
 	if (r == 0 && hooks->ready != NULL)
 		r = hooks->ready(hooks->arg, ret->pipeline, diag);
 	/* Pages last: who can reach them may believe them. */

@@ -7,15 +7,18 @@
 #include "base/json.h"
 #include "pipeline/pipeline.h"
 #include "runtime/pages.h"
+#include "runtime/readiness.h"
 #include "service/daemon_api.h"
 #include "web/http.h"
 
-/* What else the process does, on the same pages; both NULL: nothing. From other threads. */
+/* What else the process does, on the same pages; NULL: nothing. From other threads. */
 struct pl_daemon_more {
 	void (*metrics)(void *arg, struct pl_exposition *page); /* families */
-	/* Adds members to an object that is open, unless json is NULL. */
-	bool (*ready)(void *arg, struct pl_json *json);
+	void (*readiness)(void *arg, struct pl_readiness *ret); /* adds its parts */
+	/* Adds members to an object that is open: its accounts in words. */
+	void (*accounts)(void *arg, struct pl_json *json);
 	void *arg;
+	bool alone; /* the collector is all there is: /readyz tells of it without a name */
 };
 
 struct pl_daemon {

@@ -106,7 +106,7 @@ static void page_status(
 
 	if (!parameters_known(request, NULL, 0, reply))
 		return;
-	if (pl_api_status_write(api->pipeline, api->live, &reply->body, &why) < 0)
+	if (pl_api_status_write(api->pipeline, api->live, &api->parts, &reply->body, &why) < 0)
 		problem(reply, &why);
 	else
 		reply->content_type = "application/json";

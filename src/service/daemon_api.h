@@ -3,6 +3,7 @@
 #pragma once
 
 #include "export/watch.h"
+#include "pipeline/api.h"
 #include "pipeline/pipeline.h"
 #include "web/http.h"
 
@@ -15,6 +16,7 @@ struct pl_daemon_api {
 	struct pl_daemon_stream *streams; /* the latest first; the server's thread */
 	struct pl_marks *marks;           /* of /api/v1/segments; NULL: there are none */
 	struct pl_output *output;         /* through which `live` is fed */
+	struct pl_api_parts parts;        /* of the process, for its status */
 	_Atomic(struct pl_http *) http;
 };
 

@@ -42,6 +42,7 @@ int pl_families_describe(struct pl_exposition *page)
 		return r;
 	pl_pages_describe(page);
 	pl_regions_metrics(page, &none);
+	pl_readiness_page(NULL, page);
 	for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
 		services[i]->describe(page);
 	return 0;

@@ -333,8 +333,8 @@ int pl_one_process_init(struct pl_one_process *p, struct pl_config *config,
 bool pl_one_process_lost(struct pl_one_process *p)
 {
 	return p->collector.left > 0 || pl_translate_lost(&p->translate) ||
-	       p->memory.watch.cut > 0 || pl_taps_lost(&p->taps) || pl_standing_lost(&p->queries) ||
-	       pl_marks_lost(&p->marks);
+	       pl_region_watch_lost(&p->memory.watch) || pl_taps_lost(&p->taps) ||
+	       pl_standing_lost(&p->queries) || pl_marks_lost(&p->marks);
 }
 
 int pl_one_process_done(struct pl_one_process *p)

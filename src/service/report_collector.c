@@ -100,10 +100,16 @@ static void more_metrics(void *arg, struct pl_exposition *page)
 	pl_runtime_metrics(1, page);
 }
 
-static bool more_ready(void *arg, struct pl_json *json)
+static void more_readiness(void *arg, struct pl_readiness *ret)
 {
 	(void)arg;
-	return pl_runtime_ready(1, json);
+	pl_runtime_readiness(1, ret);
+}
+
+static void more_accounts(void *arg, struct pl_json *json)
+{
+	(void)arg;
+	pl_runtime_accounts(1, json);
 }
 
 static int open_service(void *s, const struct pl_service_opening *opening, struct pl_diag *diag)
@@ -114,10 +120,11 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	};
 	int r;
 
-	hooks.more.metrics = more_metrics;
+	hooks.more = (struct pl_daemon_more){ .metrics = more_metrics,
+		.readiness = more_readiness,
+		.accounts = more_accounts,
+		.alone = c->o->alone };
 	hooks.marks = c->o->marks;
-	if (!c->o->alone)
-		hooks.more.ready = more_ready;
 	c->opening = opening;
 	r = pl_daemon_open(&c->daemon, &c->config, &hooks, diag);
 	c->opening = NULL;

@@ -376,13 +376,13 @@ static int open_service(void *arg, const struct pl_service_opening *opening, str
 	return r;
 }
 
-static bool file_failing(const struct pl_standing_query *q)
+static void add_conditions(const struct pl_standing_query *q, struct pl_conditions *ret)
 {
 	for (unsigned int k = 0; k < q->outs.n_files; k++) {
 		if (q->outs.files[k].failing)
-			return true;
+			pl_condition_add(ret, PL_CONDITION_FAULT, "query_file_failing",
+				"query %s: %s cannot be written", q->name, q->outs.files[k].path);
 	}
-	return false;
 }
 
 static void turn_outs(struct pl_standing *s, uint64_t now_ns)
@@ -408,7 +408,8 @@ static unsigned int fds(void *arg, struct pollfd *ret, unsigned int max)
 static int turn(void *arg, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
 {
 	struct pl_standing *s = arg;
-	bool busy = false, failing = false;
+	struct pl_conditions list;
+	bool busy = false;
 
 	(void)polled;
 	(void)diag;
@@ -420,12 +421,13 @@ static int turn(void *arg, const struct pollfd *polled, uint64_t now_ns, struct 
 	if (now_ns < s->due_ns)
 		return busy ? PL_TURN_BUSY : PL_TURN_IDLE;
 	s->due_ns = now_ns + TURN_NS;
+	pl_conditions_clear(&list);
 	for (unsigned int i = 0; i < s->n; i++) {
 		pl_query_advance(s->queries[i]->run, pl_clock_real_ns());
 		pl_standing_write(s->queries[i]);
-		failing = failing || file_failing(s->queries[i]);
+		add_conditions(s->queries[i], &list);
 	}
-	atomic_store_explicit(&s->failing, failing, memory_order_relaxed);
+	pl_condition_board_put(&s->conditions, &list);
 	return busy ? PL_TURN_BUSY : PL_TURN_IDLE;
 }
 
@@ -442,13 +444,11 @@ static uint64_t due_ns(void *arg, uint64_t now_ns)
 }
 
 /* A page asks while a reload may exchange the queries. */
-static const char *unready(void *arg)
+static void conditions(void *arg, struct pl_conditions *ret)
 {
-	const struct pl_standing *s = arg;
+	struct pl_standing *s = arg;
 
-	return atomic_load_explicit(&s->failing, memory_order_relaxed)
-		       ? "a file of a query cannot be written"
-		       : NULL;
+	pl_condition_board_get(&s->conditions, ret);
 }
 
 static void drain(void *arg)
@@ -486,7 +486,7 @@ const struct pl_service_ops pl_standing_service = {
 	.fds = fds,
 	.turn = turn,
 	.due_ns = due_ns,
-	.unready = unready,
+	.conditions = conditions,
 	.metrics = pl_standing_put_page,
 	.describe = pl_standing_describe,
 	.reload = reopen,

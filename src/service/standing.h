@@ -28,7 +28,7 @@ struct pl_standing {
 	struct pl_output *output; /* through which `feed` gets reports and events */
 	struct pl_report_feed *feed;
 	uint64_t due_ns, outs_due_ns;
-	_Atomic bool failing; /* a file cannot be written; any thread reads it */
+	struct pl_condition_board conditions;
 	bool began;
 };
 

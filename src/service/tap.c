@@ -426,6 +426,8 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 		return r;
 	pl_tap_tell_passed(t);
 	turn_outs(t);
+	if (!t->o->shared)
+		pl_tap_service_look(t, now_ns);
 	if (t->o->shared) {
 		if (!t->live && t->n_ended < t->n_ports && now_ns + LOOK_NS < t->due_ns)
 			t->due_ns = now_ns + LOOK_NS;
@@ -519,6 +521,13 @@ int pl_tap_service_want(struct pl_tap_service *t, uint32_t kinds, struct pl_diag
 	return pl_flow_cache_new(&t->flows, &t->o->flow, take_flows, t, diag);
 }
 
+static void conditions(void *s, struct pl_conditions *ret)
+{
+	struct pl_tap_service *t = s;
+
+	pl_condition_board_get(&t->conditions, ret);
+}
+
 bool pl_tap_complete(const struct pl_tap_service *t)
 {
 	if (t->counts_lost)
@@ -559,6 +568,7 @@ const struct pl_service_ops pl_tap_service_ops = {
 	.turn = turn,
 	.waits = waits,
 	.due_ns = due_ns,
+	.conditions = conditions,
 	.metrics = pl_tap_put_page,
 	.describe = pl_tap_describe,
 	.reload = reload,

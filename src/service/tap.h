@@ -102,6 +102,10 @@ struct pl_tap_service {
 #include "service/tap_stats.def"
 #undef PL_STAT
 	uint64_t begun_ns, due_ns;
+	/* Of its conditions: the next look, what outputs had lost at the last one, and when one of
+	 * them lost more. */
+	uint64_t conditions_ns, lost[PL_TAP_OUTS_MAX], lost_ns[PL_TAP_OUTS_MAX];
+	struct pl_condition_board conditions;
 	bool began;
 	struct pl_batch packets;
 	struct pl_pkt96 made[PL_BATCH_MAX];
@@ -123,6 +127,11 @@ void pl_tap_service_give(
 /* Other rules and observation point, between two turns. */
 void pl_tap_service_rules(
 	struct pl_tap_service *t, const struct pl_tap_rules *rules, uint16_t point);
+/* What is wrong with it, between two turns or within one. */
+void pl_tap_service_conditions(
+	struct pl_tap_service *t, const char *name, uint64_t now_ns, struct pl_conditions *ret);
+/* The same onto the board of a tap that is a process by itself, now and then. */
+void pl_tap_service_look(struct pl_tap_service *t, uint64_t now_ns);
 /* Whether every output got every record that it was given, and every count was read. */
 bool pl_tap_complete(const struct pl_tap_service *t);
 void pl_tap_service_close(struct pl_tap_service *t);

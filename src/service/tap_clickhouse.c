@@ -289,6 +289,19 @@ static uint64_t clickhouse_lost(const struct pl_tap_out *out)
 	       s->drop_closed;
 }
 
+static void clickhouse_conditions(
+	const struct pl_tap_out *out, const char *tap, struct pl_conditions *ret)
+{
+	const struct clickhouse_out *self = (const struct clickhouse_out *)out;
+	const int error = atomic_load(&self->export->stats.last_error);
+
+	if (error != 0)
+		pl_condition_add(ret, PL_CONDITION_FAULT, "output_failing", "tap %s: %s: %s", tap,
+			self->out.name,
+			self->told.trouble[0] != '\0' ? self->told.trouble
+						      : strerror(error < 0 ? -error : error));
+}
+
 static const void *clickhouse_counters(const struct pl_tap_out *out)
 {
 	return &((const struct clickhouse_out *)out)->stats;
@@ -311,6 +324,7 @@ const struct pl_tap_out_driver pl_tap_out_clickhouse = {
 	.turn = clickhouse_turn,
 	.finish = clickhouse_finish,
 	.lost = clickhouse_lost,
+	.conditions = clickhouse_conditions,
 	.numbers = { { &stats_list, clickhouse_counters } },
 	.close = clickhouse_close,
 };

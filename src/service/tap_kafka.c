@@ -366,6 +366,17 @@ static uint64_t kafka_lost(const struct pl_tap_out *out)
 	       self->spool.stats.damaged;
 }
 
+static void kafka_conditions(
+	const struct pl_tap_out *out, const char *tap, struct pl_conditions *ret)
+{
+	const struct kafka_out *self = (const struct kafka_out *)out;
+
+	/* Before the first statistics nothing is known. */
+	if (self->trouble[0] != '\0' && self->client.brokers_up == 0)
+		pl_condition_add(ret, PL_CONDITION_FAULT, "output_failing",
+			"tap %s: %s: no broker is up: %s", tap, self->out.name, self->trouble);
+}
+
 static const void *kafka_counters(const struct pl_tap_out *out)
 {
 	return &((const struct kafka_out *)out)->stats;
@@ -403,6 +414,7 @@ const struct pl_tap_out_driver pl_tap_out_kafka = {
 	.turn = kafka_turn,
 	.finish = kafka_finish,
 	.lost = kafka_lost,
+	.conditions = kafka_conditions,
 	.numbers = { { &pl_kafka_producer_list, kafka_counters },
 		{ &pl_kafka_client_list, kafka_client }, { &pl_tap_spool_list, kafka_spool } },
 	.close = kafka_close,

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "base/clock_kind.h"
+#include "base/condition.h"
 #include "base/diag.h"
 #include "base/stats.h"
 #include "record/packet.h"
@@ -58,6 +59,10 @@ struct pl_tap_out_driver {
 	uint64_t (*turn)(struct pl_tap_out *out, uint64_t now_ns);
 	void (*finish)(struct pl_tap_out *out);         /* gives away, or counts, all that waits */
 	uint64_t (*lost)(const struct pl_tap_out *out); /* records that were not given away */
+	/* What is wrong with it now, besides losses; tap: whose it is. NULL: nothing that it knows
+	 * of. */
+	void (*conditions)(
+		const struct pl_tap_out *out, const char *tap, struct pl_conditions *ret);
 	struct pl_tap_out_numbers numbers[PL_TAP_OUT_NUMBERS]; /* those behind the last are zero */
 	void (*close)(struct pl_tap_out *out);
 };

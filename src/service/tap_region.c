@@ -44,7 +44,7 @@ struct region_out {
 	enum pl_flat_kind given_kind; /* of the records that are put */
 	uint32_t given, size;         /* bytes of each */
 	uint64_t look_ns;
-	bool cut;
+	bool cut, gone;
 	struct region_stats stats;
 	_Alignas(8) uint8_t batch[BATCH * PL_FLAT_BYTES_MAX];
 };
@@ -220,6 +220,12 @@ static void region_put(struct pl_tap_out *out, const void *records, uint32_t n)
 	self->stats.written += n;
 }
 
+/* Its name is "region:PATH". */
+static const char *path_of(const struct region_out *self)
+{
+	return strchr(self->out.name, ':') + 1;
+}
+
 static uint64_t region_turn(struct pl_tap_out *out, uint64_t now_ns)
 {
 	struct region_out *self = (struct region_out *)out;
@@ -228,7 +234,23 @@ static uint64_t region_turn(struct pl_tap_out *out, uint64_t now_ns)
 		return self->look_ns;
 	self->look_ns = now_ns + LOOK_NS;
 	self->cut = self->cut || pl_region_is_cut(self->region);
+	self->gone = !pl_region_is_at(self->region, path_of(self));
 	return self->look_ns;
+}
+
+static void region_conditions(
+	const struct pl_tap_out *out, const char *tap, struct pl_conditions *ret)
+{
+	const struct region_out *self = (const struct region_out *)out;
+
+	if (self->cut)
+		pl_condition_add(ret, PL_CONDITION_FAULT, "region_truncated",
+			"tap %s: region %s was truncated: its records are lost; create it again and restart",
+			tap, path_of(self));
+	if (self->gone)
+		pl_condition_add(ret, PL_CONDITION_FAULT, "region_removed",
+			"tap %s: region %s was removed or made anew: records are in no file of that name; restart to write into a new one",
+			tap, path_of(self));
 }
 
 static void region_finish(struct pl_tap_out *out)
@@ -261,6 +283,7 @@ const struct pl_tap_out_driver pl_tap_out_region = {
 	.turn = region_turn,
 	.finish = region_finish,
 	.lost = region_lost,
+	.conditions = region_conditions,
 	.numbers = { { &stats_list, region_counters } },
 	.close = region_close,
 };

@@ -9,6 +9,8 @@
 #include "runtime/say.h"
 #include "service/tap_counts.h"
 
+#define CONDITIONS_NS UINT64_C(100000000) /* between two looks at them */
+
 /* ---- options of the configuration ---- */
 
 static const enum pl_flat_kind kinds[] = { PL_FLAT_PKT96, PL_FLAT_FLOW128, PL_FLAT_DNS64 };
@@ -343,6 +345,19 @@ static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
 	return n;
 }
 
+static void look_at_conditions(struct pl_taps *t, uint64_t now_ns)
+{
+	struct pl_conditions list;
+
+	if (now_ns < t->conditions_ns)
+		return;
+	pl_conditions_clear(&list);
+	for (unsigned int i = 0; i < t->n; i++)
+		pl_tap_service_conditions(&t->taps[i]->service, t->taps[i]->name, now_ns, &list);
+	pl_condition_board_put(&t->conditions, &list);
+	t->conditions_ns = now_ns + CONDITIONS_NS;
+}
+
 static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl_diag *diag)
 {
 	struct pl_taps *t = s;
@@ -357,6 +372,7 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 			return r;
 		ret = r == PL_TURN_BUSY ? r : ret;
 	}
+	look_at_conditions(t, now_ns);
 	return ret;
 }
 
@@ -373,15 +389,11 @@ static uint64_t due_ns(void *s, uint64_t now_ns)
 	return due;
 }
 
-static const char *unready(void *s)
+static void conditions(void *s, struct pl_conditions *ret)
 {
 	struct pl_taps *t = s;
 
-	for (unsigned int i = 0; i < t->n; i++) {
-		if (t->taps[i]->service.n_broken > 0)
-			return "a source of a tap is broken, and is not read until a restart";
-	}
-	return NULL;
+	pl_condition_board_get(&t->conditions, ret);
 }
 
 static void drain(void *s)
@@ -400,7 +412,7 @@ const struct pl_service_ops pl_taps_service = {
 	.fds = fds,
 	.turn = turn,
 	.due_ns = due_ns,
-	.unready = unready,
+	.conditions = conditions,
 	.metrics = pl_taps_put_page,
 	.describe = pl_taps_describe,
 	.drain = drain,

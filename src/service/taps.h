@@ -51,6 +51,8 @@ struct pl_taps {
 	void (*counts)(void *arg, unsigned int tap, const struct pl_tap_count *counts, uint32_t n);
 	void (*counting)(void *arg, unsigned int tap, bool on);
 	void *arg;
+	uint64_t conditions_ns; /* of the next look at them */
+	struct pl_condition_board conditions;
 	bool began;
 };
 

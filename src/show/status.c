@@ -22,7 +22,7 @@ struct report {
 
 __attribute__((format(printf, 2, 3))) static void wrong(struct report *r, const char *fmt, ...)
 {
-	char text[400];
+	char text[420];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -32,35 +32,25 @@ __attribute__((format(printf, 2, 3))) static void wrong(struct report *r, const 
 	r->n_wrong++;
 }
 
-static void troubles(struct report *r, const json_t *list, const char *what)
+/* Parts of a status that have a section of their own name what they tell of. */
+static void find_wrong(struct report *r, const json_t *status)
 {
-	char name[128], why[200];
+	const json_t *list = json_object_get(status, "conditions");
+	char part[32], text[360];
 
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *x = json_array_get(list, i);
+		const char *of = pl_json_member_text(x, "part");
 
-		if (!pl_json_member_bool(x, "ok"))
-			wrong(r, "%s %s: %s", what,
-				pl_client_text(name, sizeof(name), pl_json_member_text(x, "name")),
-				pl_client_text(
-					why, sizeof(why), pl_json_member_text(x, "trouble")));
+		pl_client_text(part, sizeof(part), of);
+		pl_client_text(text, sizeof(text), pl_json_member_text(x, "text"));
+		if (strcmp(of, "collector") == 0)
+			wrong(r, "%s", text);
+		else
+			wrong(r, "%s: %s", part, text);
 	}
-}
-
-static void find_wrong(struct report *r, const json_t *status)
-{
-	const json_t *ready = json_object_get(status, "readiness");
-
-	troubles(r, json_object_get(ready, "listeners"), "source");
-	troubles(r, json_object_get(ready, "exporters"), "exporters at");
-	troubles(r, json_object_get(ready, "outputs"), "output");
-	if (pl_json_member_bool(ready, "stopping"))
-		wrong(r, "it is stopping");
-	else if (!pl_json_member_bool(ready, "ready") && r->n_wrong == 0)
+	if (r->n_wrong == 0 && !pl_json_member_bool(status, "ready"))
 		wrong(r, "it is not ready");
-	if (!pl_json_member_bool(status, "config_reload_ok"))
-		wrong(r,
-			"the last reload failed: the configuration file is bad, and the old configuration is in use");
 }
 
 /* ---- the screen ---- */
@@ -218,6 +208,21 @@ static void outputs(struct pl_buf *out, const json_t *list)
 	}
 }
 
+/* What the other services of the process counted, in words. */
+static void parts(struct pl_buf *out, const json_t *accounts)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)accounts, key, value)
+	{
+		char name[32], text[2048];
+
+		pl_buf_printf(out, "\n%s: %s\n", pl_client_text(name, sizeof(name), key),
+			pl_client_text(text, sizeof(text), json_string_value(value)));
+	}
+}
+
 int pl_status_print(const json_t *status, const char *url, bool json)
 {
 	struct report r = { .n_wrong = 0 };
@@ -238,6 +243,7 @@ int pl_status_print(const json_t *status, const char *url, bool json)
 		floods(&r.out, json_object_get(status, "sources"));
 		totals(&r.out, status);
 		outputs(&r.out, json_object_get(status, "outputs"));
+		parts(&r.out, json_object_get(status, "parts"));
 	}
 	code = r.out.failed || fwrite(r.out.data, 1, r.out.len, stdout) != r.out.len ||
 			       fflush(stdout) != 0

@@ -532,7 +532,8 @@ static void add_line(struct pl_buf *out, char *text, unsigned int cols)
 
 void pl_top_head(struct pl_buf *out, const json_t *status, const char *url, unsigned int cols)
 {
-	const json_t *ready = json_object_get(status, "readiness");
+	const bool well = json_array_size(json_object_get(status, "conditions")) == 0 &&
+			  pl_json_member_bool(status, "ready");
 	char line[512], uptime[32], clock[16] = "", where[200];
 	const json_t *history = json_object_get(status, "history");
 	const char *t = strchr(pl_json_member_text(status, "time"), 'T');
@@ -552,8 +553,7 @@ void pl_top_head(struct pl_buf *out, const json_t *status, const char *url, unsi
 		uptime, sizeof(uptime), pl_json_member_u64(status, "uptime_s") * 1000000000u);
 	snprintf(line, sizeof(line), "pathline top  %s  up %s  %s UTC  %s",
 		pl_client_text(where, sizeof(where), url), uptime, clock,
-		!pl_json_member_bool(ready, "ready") ? "NOT WELL: see pathline status"
-						     : "all is well");
+		well ? "all is well" : "NOT WELL: see pathline status");
 	add_line(out, line, cols);
 }
 

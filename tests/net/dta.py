@@ -388,7 +388,7 @@ t.comes_to(accepted=1203)
 t.process.send_signal(signal.SIGTERM)
 out, err = t.process.communicate(timeout=60)
 s = json.loads(out)
-ok(t.process.returncode == 1 and 'regions that were cut' in err and 'while it was open' not in err, 'once, and in the end', err)
+ok(t.process.returncode == 1 and 'truncated regions were lost' in err and 'while it was open' not in err, 'once, and in the end', err)
 ok(s['out']['cut_regions'] == 3 and s['out']['no_store'] > 200
    and s['writes'] + s['adds'] == s['out']['writes'] + s['out']['adds'] + s['out']['no_store'], 'and counted', s)
 found = rows('lookup', path('whole'), 'a')

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tells whether a pipeline can do what it is there for, and what is wrong with it. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "pipeline/state.h"
+
+#define UNTRACKED_SHOWN_NS (UINT64_C(60) * 1000000000u)
+#define OVERFLOW_SHOWN_NS  (UINT64_C(10) * 1000000000u)
+
+/* Why an output is not what was promised, or NULL. The text may lie in `words`. */
+static const char *output_trouble(struct pl_pipeline *p, unsigned int i,
+	struct pl_output_stats *ret, struct pl_export_words *words)
+{
+	uint64_t now = pl_clock_mono_ns();
+
+	pl_output_stats(p->outputs[i], ret);
+	if (ret->full != p->output_full[i]) {
+		p->output_full[i] = ret->full;
+		p->output_full_ns[i] = now;
+	}
+	pl_output_words(p->outputs[i], words);
+	if (ret->last_error != 0 && words->trouble[0] != '\0')
+		return words->trouble;
+	if (ret->last_error != 0)
+		return strerror(ret->last_error < 0 ? -ret->last_error : ret->last_error);
+	if (p->output_full_ns[i] != 0 && now - p->output_full_ns[i] < OVERFLOW_SHOWN_NS)
+		return "its queue is full";
+	return NULL;
+}
+
+/* Whose losses are not known. */
+static void write_untracked(struct pl_pipeline *p, struct pl_json *json)
+{
+	const uint64_t now = pl_clock_mono_ns();
+	static const char why[] =
+		"some exporters are not tracked, so the losses of their reports are unknown: all decode.max_exporters are in use (pathline top, /api/v1/exporters)";
+
+	pl_json_key(json, "exporters");
+	pl_json_array(json);
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		struct pl_worker *w = p->workers[i];
+		bool good = !pl_worker_untracked(w, now, UNTRACKED_SHOWN_NS);
+
+		pl_json_object(json);
+		pl_json_key(json, "name");
+		pl_json_str(json, w->name);
+		pl_json_key(json, "socket");
+		pl_json_u64(json, w->index);
+		pl_json_key(json, "ok");
+		pl_json_bool(json, good);
+		if (!good) {
+			pl_json_key(json, "trouble");
+			pl_json_str(json, why);
+			pl_condition_add(&p->said_conditions, PL_CONDITION_FAULT,
+				"exporters_untracked", "exporters at %s: %s", w->name, why);
+		}
+		pl_json_object_end(json);
+	}
+	pl_json_array_end(json);
+}
+
+/* With the lock held. Whatever is wrong is a condition too. */
+static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
+{
+	struct pl_conditions *list = &p->said_conditions;
+	struct pl_json json;
+
+	pl_conditions_clear(list);
+	if (p->stopping)
+		pl_condition_add(list, PL_CONDITION_FAULT, "stopping", "it is stopping");
+	else if (!p->running)
+		pl_condition_add(list, PL_CONDITION_FAULT, "not_running", "it is not ready");
+	pl_json_init(&json, out);
+	pl_json_object(&json);
+	pl_json_key(&json, "listeners");
+	pl_json_array(&json);
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		char trouble[256];
+		int error = pl_worker_trouble(p->workers[i], trouble, sizeof(trouble));
+
+		if (error != 0)
+			pl_condition_add(list, PL_CONDITION_FAULT, "source_down", "source %s: %s",
+				p->workers[i]->name, trouble);
+		pl_json_object(&json);
+		pl_json_key(&json, "name");
+		pl_json_str(&json, p->workers[i]->name);
+		pl_json_key(&json, "socket");
+		pl_json_u64(&json, p->workers[i]->index);
+		pl_json_key(&json, "ok");
+		pl_json_bool(&json, error == 0);
+		if (error != 0) {
+			pl_json_key(&json, "trouble");
+			pl_json_str(&json, trouble);
+		}
+		pl_json_object_end(&json);
+	}
+	pl_json_array_end(&json);
+	write_untracked(p, &json);
+	pl_json_key(&json, "outputs");
+	pl_json_array(&json);
+	for (unsigned int i = 0; i < p->n_outputs; i++) {
+		struct pl_export_words words;
+		struct pl_output_stats s;
+		const char *trouble = output_trouble(p, i, &s, &words);
+
+		/* Added, not configured: nobody was promised it. */
+		if (p->output_ids[i] == NULL)
+			continue;
+		if (trouble != NULL)
+			pl_condition_add(list, PL_CONDITION_FAULT, "output_failing",
+				"output %s: %s", pl_output_name(p->outputs[i]), trouble);
+		pl_json_object(&json);
+		pl_json_key(&json, "name");
+		pl_json_str(&json, pl_output_name(p->outputs[i]));
+		pl_json_key(&json, "ok");
+		pl_json_bool(&json, trouble == NULL);
+		pl_json_key(&json, "waiting");
+		pl_json_u64(&json, s.undelivered);
+		if (s.spooled > 0) {
+			pl_json_key(&json, "spooled");
+			pl_json_u64(&json, s.spooled);
+		}
+		if (trouble != NULL) {
+			pl_json_key(&json, "trouble");
+			pl_json_str(&json, trouble);
+		}
+		pl_json_object_end(&json);
+	}
+	pl_json_array_end(&json);
+	if (p->stopping) {
+		pl_json_key(&json, "stopping");
+		pl_json_bool(&json, true);
+	}
+	/* It goes on as it was. */
+	if (!p->last_reload_ok)
+		pl_condition_add(list, PL_CONDITION_WARNING, "reload_failed",
+			"the last reload failed: the configuration file is bad, and the old configuration is in use");
+	if (list->n > 0) {
+		pl_json_key(&json, "conditions");
+		pl_json_array(&json);
+		pl_conditions_json(list, "collector", &json);
+		pl_json_array_end(&json);
+	}
+	pl_json_key(&json, "ready");
+	pl_json_bool(&json, !list->fault);
+	pl_json_object_end(&json);
+}
+
+/* What was said last; NULL: nowhere to put it. */
+static bool said(struct pl_pipeline *p, struct pl_buf *json)
+{
+	bool ready;
+
+	pthread_mutex_lock(&p->said_lock);
+	if (json != NULL)
+		pl_buf_add(json, p->said.data, p->said.len);
+	ready = p->said_ready && !p->said_conditions.fault && !p->said.failed;
+	pthread_mutex_unlock(&p->said_lock);
+	return ready;
+}
+
+/* With the lock held, of which it lets go. */
+static bool say_ready(struct pl_pipeline *p, struct pl_buf *json)
+{
+	pthread_mutex_lock(&p->said_lock);
+	pl_buf_reset(&p->said);
+	p->said_ready = true;
+	write_ready(p, &p->said);
+	pthread_mutex_unlock(&p->said_lock);
+	pthread_mutex_unlock(&p->lock);
+	return said(p, json);
+}
+
+bool pl_pipeline_ready(struct pl_pipeline *p, struct pl_buf *json)
+{
+	pthread_mutex_lock(&p->lock);
+	return say_ready(p, json);
+}
+
+bool pl_pipeline_ready_now(struct pl_pipeline *p, struct pl_buf *json)
+{
+	return pthread_mutex_trylock(&p->lock) == 0 ? say_ready(p, json) : said(p, json);
+}
+
+void pl_pipeline_conditions(struct pl_pipeline *p, struct pl_conditions *ret)
+{
+	(void)pl_pipeline_ready_now(p, NULL);
+	pthread_mutex_lock(&p->said_lock);
+	*ret = p->said_conditions;
+	pthread_mutex_unlock(&p->said_lock);
+}
