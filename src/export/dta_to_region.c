@@ -16,11 +16,12 @@
 #include "memory/append.h"
 #include "memory/region.h"
 
-#define WINDOW     1024u
-#define CACHE_ROWS 64u /* a path's postcards come one behind the other */
+#define WINDOW       1024u
+#define CACHE_ROWS   64u /* a path's postcards come one behind the other */
 /* Of entries that wait for company, in all lists of a region together. */
-#define HELD_MAX   (UINT64_C(4) << 20)
-#define LOOK_NS    UINT64_C(100000000)
+#define HELD_MAX     (UINT64_C(4) << 20)
+#define LOOK_NS      UINT64_C(100000000)
+#define LOOK_NAME_NS UINT64_C(1000000000)
 
 struct to_region {
 	struct pl_dta_to to;
@@ -30,7 +31,9 @@ struct to_region {
 	struct pl_apply apply;
 	struct pl_apply_store store;
 	uint64_t done, flushed, look_ns; /* reports taken, and those in the region */
+	uint64_t look_name_ns;
 	_Atomic bool cut;
+	_Atomic bool gone;   /* its name has no file, or that of another region */
 	_Atomic int refusal; /* enum pl_refusal of the last refused report; -1: a sum is full */
 };
 
@@ -86,6 +89,10 @@ static void flush(struct pl_dta_to *to, uint64_t now_ns)
 	g->look_ns = now_ns + LOOK_NS;
 	if (pl_region_is_cut(g->region))
 		atomic_store_explicit(&g->cut, true, memory_order_relaxed);
+	if (now_ns < g->look_name_ns)
+		return;
+	g->look_name_ns = now_ns + LOOK_NAME_NS;
+	atomic_store_explicit(&g->gone, !pl_region_is_at(g->region, g->path), memory_order_relaxed);
 }
 
 static void state(struct pl_dta_to *to, uint64_t now_ns, struct pl_dta_to_state *ret)
@@ -95,7 +102,9 @@ static void state(struct pl_dta_to *to, uint64_t now_ns, struct pl_dta_to_state 
 	(void)now_ns;
 	*ret = (struct pl_dta_to_state){ .settled = g->flushed,
 		.bytes = g->apply.bytes + 8 * g->apply.adds,
-		.error = atomic_load_explicit(&g->cut, memory_order_relaxed) ? EIO : 0 };
+		.error = atomic_load_explicit(&g->cut, memory_order_relaxed)    ? EIO
+			 : atomic_load_explicit(&g->gone, memory_order_relaxed) ? ESTALE
+										: 0 };
 }
 
 static void words(struct pl_dta_to *to, struct pl_export_words *ret)
@@ -106,6 +115,10 @@ static void words(struct pl_dta_to *to, struct pl_export_words *ret)
 	if (atomic_load_explicit(&g->cut, memory_order_relaxed))
 		snprintf(ret->trouble, sizeof(ret->trouble),
 			"%s was truncated while it was open; create it again and restart", g->path);
+	else if (atomic_load_explicit(&g->gone, memory_order_relaxed))
+		snprintf(ret->trouble, sizeof(ret->trouble),
+			"%s was removed or made anew while it was open: records go on into the file that was there; restart to write into a new one",
+			g->path);
 	snprintf(ret->refusal, sizeof(ret->refusal), "%s: %s", g->path,
 		refusal < 0 ? "the sum of the key is full"
 			    : pl_refusal_help((enum pl_refusal)refusal));

@@ -71,14 +71,19 @@ static int open_region(struct pl_marks_region *r, bool first, struct pl_diag *di
 	return e;
 }
 
-static void look(struct pl_marks_region *r, bool first)
+/* Whether it is another file than was read, or less of one. */
+static bool lost(const struct pl_marks_region *r)
+{
+	return pl_region_is_cut(r->region) || !pl_region_is_at(r->region, r->path);
+}
+
+static void look(struct pl_marks_region *r, bool first, struct pl_marks_region_stats *stats)
 {
 	struct pl_diag diag = { .text = "" };
 	int e = 0;
 
-	if (r->region != NULL &&
-		(pl_region_is_cut(r->region) || !pl_region_is_at(r->region, r->path) ||
-			pl_region_epoch(r->region) != r->epoch)) {
+	stats->losses += r->region != NULL && lost(r);
+	if (r->region != NULL && (lost(r) || pl_region_epoch(r->region) != r->epoch)) {
 		(void)pl_region_close(r->region);
 		r->region = NULL;
 	}
@@ -117,7 +122,7 @@ bool pl_marks_region_turn(struct pl_marks_region *r, uint64_t now_ns, bool first
 	bool more = false;
 
 	if (first || now_ns - r->look_ns >= LOOK_NS) {
-		look(r, first);
+		look(r, first, stats);
 		r->look_ns = now_ns;
 	}
 	stats->unreadable += r->region == NULL;

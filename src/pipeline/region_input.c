@@ -30,6 +30,7 @@ struct pl_region_input {
 	struct pl_store_params params;
 	uint64_t id, epoch; /* id: of the region that was read last; 0: none */
 	bool finishing;     /* this walk is the last one of the epoch before */
+	bool away;          /* the file of its writer, in this process, lost its name */
 	struct pl_append append;
 	struct pl_append_reader *lists; /* heap, append.lists */
 	uint32_t list_at, quiet_lists;  /* the next one; lists in a row that had nothing */
@@ -274,6 +275,7 @@ void pl_region_input_open(struct pl_region_input *in, bool first)
 	}
 	in->id = info.id;
 	in->stats.primitive = in->params.primitive;
+	in->away = false;
 	in->stats.readable = true;
 	in->stats.trouble[0] = '\0';
 	in->stats.opened++;
@@ -290,13 +292,35 @@ static void lose(struct pl_region_input *in, const char *words)
 	say_trouble(in, text);
 }
 
+/* A writer of this process keeps the file that it has open, whatever its name says: what it writes
+ * is read on, and told to be elsewhere than readers of the name look. */
+static void look_at_own_name(struct pl_region_input *in)
+{
+	const bool away = !pl_region_is_at(in->region, in->config.path);
+	char text[160];
+
+	if (away && !in->away) {
+		in->stats.lost++;
+		snprintf(text, sizeof(text),
+			"%.80s was removed or made anew; its writer goes on in the file that was there",
+			in->config.path);
+		say_trouble(in, text);
+	} else if (!away && in->away) {
+		in->stats.readable = true;
+		in->stats.trouble[0] = '\0';
+	}
+	in->away = away;
+}
+
 /* Once a second: whether the file is still what it was, and when it is not, whether there is
- * another. The writer of this process keeps the file it has, so its name says nothing. */
+ * another. */
 static void look_at_file(struct pl_region_input *in, const struct pl_region_room *room)
 {
 	if (in->region != NULL && pl_region_is_cut(in->region))
 		lose(in, "was truncated");
-	else if (in->region != NULL && in->config.writer == PL_WRITER_OTHER && !in->walking &&
+	else if (in->region != NULL && in->config.writer != PL_WRITER_OTHER)
+		look_at_own_name(in);
+	else if (in->region != NULL && !in->walking &&
 		 !pl_region_is_at(in->region, in->config.path))
 		lose(in, "was removed or made anew");
 	if (in->region == NULL && !room->final)

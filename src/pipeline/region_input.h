@@ -6,7 +6,8 @@
  * bounded steps, whoever writes meanwhile.
  *
  * The file may be cut, removed, or made anew with another geometry. A writer in this process
- * keeps the file that it has, and that one is read; else the file that has the name. A file that
+ * keeps the file that it has, and that one is read; else the file that has the name. In either case
+ * the loss is told and counted. A file that
  * appears while this runs is read from its beginning.
  *
  *   found = told + counted + every dropped[cause]
