@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "runtime/signals.h"
 #include "show/stdout.h"
@@ -54,6 +55,7 @@ int main(int argc, char **argv)
 	pl_stdout_open();
 	pl_signals_on_end(pl_stdout_hurry);
 	code = dispatch(argc, argv);
+	pl_log_flush(true);
 	/* A full disk must not look like success. */
 	errno = 0;
 	if ((fflush(stdout) != 0 || ferror(stdout)) && code == PL_EXIT_OK &&

@@ -15,6 +15,7 @@
 
 #define FDS_MAX     256
 #define WAIT_MAX_NS UINT64_C(1000000000)
+#define FLUSH_NS    UINT64_C(1000000000) /* between looks for log lines that were folded */
 
 static volatile sig_atomic_t to_stop, to_reload, to_tell, to_turn, ending, hup_ends;
 
@@ -26,7 +27,7 @@ static struct runtime {
 	struct pollfd fds[FDS_MAX];
 	unsigned int first[PL_SERVICES_MAX + 1]; /* of each service in fds */
 	bool busy[PL_SERVICES_MAX], broken;
-	uint64_t watchdog_ns, petted_ns;
+	uint64_t watchdog_ns, petted_ns, flushed_ns;
 	/* Who reads services, and the loop, which has them during its turns. */
 	pthread_mutex_t lock;
 	pthread_cond_t left;
@@ -492,6 +493,16 @@ static void pet_watchdog(struct runtime *r, uint64_t now_ns)
 	r->petted_ns = now_ns;
 }
 
+/* Lines that were left out as repeats are told of when their time is over, whether or not one more
+ * comes. */
+static void flush_log(struct runtime *r, uint64_t now_ns)
+{
+	if (now_ns - r->flushed_ns < FLUSH_NS)
+		return;
+	pl_log_flush(false);
+	r->flushed_ns = now_ns;
+}
+
 /* ---- the loop ---- */
 
 static int loop(struct runtime *r, struct pl_diag *diag)
@@ -516,6 +527,7 @@ static int loop(struct runtime *r, struct pl_diag *diag)
 		if (taken(&to_reload))
 			reload(r);
 		pet_watchdog(r, now_ns);
+		flush_log(r, now_ns);
 		if (go && by_poll)
 			pl_signals_poll(&r->signals, r->fds, r->first[r->o->n],
 				busy ? 0 : wait_ns(r, end_ns));

@@ -264,6 +264,32 @@ def test_restart():
 
 # ---- trouble ----
 
+def test_folded():
+    """Lines that repeat are left out, and how many is told: when their ten seconds are over, and at the stop."""
+    good = f"sources: [{{uri: 'udp://127.0.0.1:{free_udp_port()}'}}]\nweb: {{listen: '127.0.0.1:0'}}\n"
+    d = Daemon(write("folded.yaml", good), "folded")
+
+    def told():
+        """Lines about reloads that failed: shown, and told of as left out."""
+        return (len(re.findall("level=error subject=reload msg=.*the old configuration stays in use", d.log())) - len(left_out()),
+                sum(left_out()))
+
+    def left_out():
+        return [int(n) for n in re.findall(r'msg="(\d+) more in \d+ s like', d.log())]
+    for n in range(1, 13):
+        write("folded.yaml", f"nonsense{n}: 1\n")
+        d.p.send_signal(signal.SIGHUP)
+        reloads(d, "failure", n)
+    ok(wait(lambda: left_out() and sum(told()) == 12), "each of them is shown or counted, and no other line comes", d.log())
+    eq(told()[0] >= 10, True, "ten and more are shown")
+    for n in range(13, 25):
+        write("folded.yaml", f"nonsense{n}: 1\n")
+        d.p.send_signal(signal.SIGHUP)
+        reloads(d, "failure", n)
+    eq(d.stop(), 0, "it stops")
+    eq(sum(told()), 24, "at the stop too")
+
+
 def test_two():
     port = free_udp_port()
     for sockets in (1, 2):
@@ -400,7 +426,7 @@ def test_demo_screen():
 
 
 def main():
-    lab.run(test_config, test_short_config, test_prometheus, test_reload, test_half_written, test_restart, test_two, test_web, test_full_disk,
+    lab.run(test_config, test_short_config, test_prometheus, test_reload, test_half_written, test_restart, test_folded, test_two, test_web, test_full_disk,
             test_demo, test_demo_screen)
     logs = {name: lab.read(name) for name in sorted(os.listdir(DIR)) if name.endswith(".log")}
     if os.environ.get("PATHLINE_SHOW_LOGS"):
