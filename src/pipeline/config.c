@@ -183,15 +183,31 @@ const char *pl_config_output_identity(const struct pl_config_output *o)
 	return o->path != NULL ? o->path : o->name;
 }
 
+/* TYPE and a number, which no output has. */
+static char *make_up_name(const struct pl_config *c, size_t number)
+{
+	const struct pl_config_output *o = c->outputs.items;
+	const char *type = pl_config_output_types[o[number].type];
+	char name[32];
+	bool used = true;
+
+	for (size_t k = number; used; k++) {
+		snprintf(name, sizeof(name), "%s%zu", type, k);
+		used = false;
+		for (size_t i = 0; i < c->outputs.n; i++)
+			used = used || same(o[i].name, name);
+	}
+	return strdup(name);
+}
+
 static int name_outputs(struct pl_config *c, struct pl_diag *diag)
 {
 	struct pl_config_output *o = c->outputs.items;
-	char name[32];
 
 	for (size_t i = 0; i < c->outputs.n; i++) {
 		if (o[i].name == NULL) {
-			snprintf(name, sizeof(name), "%s%zu", pl_config_output_types[o[i].type], i);
-			o[i].name = strdup(name);
+			o[i].unnamed = true;
+			o[i].name = make_up_name(c, i);
 			if (o[i].name == NULL)
 				return -ENOMEM;
 		}

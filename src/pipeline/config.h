@@ -64,6 +64,7 @@ enum pl_config_output_type {
 
 struct pl_config_output {
 	char *name;
+	bool unnamed;      /* the name is made up */
 	unsigned int type; /* enum pl_config_output_type */
 	char *path;
 	/* as written; auto is what the kind usually takes */

@@ -57,6 +57,8 @@ static const struct {
 	{ "two outputs of one name",
 		"outputs:\n  - name: a\n    path: x\n  - name: a\n    path: y\n",
 		"have the same name" },
+	{ "a name like a made-up one",
+		"outputs:\n  - path: x\n  - name: jsonl0\n    path: y\n  - path: z\n", NULL },
 	{ "two outputs to one file", "outputs:\n  - path: x\n  - path: x\n", "have the same path" },
 	{ "an output of nothing",
 		"outputs:\n  - path: x\n    paths: false\n    events: false\n    values: false\n",

@@ -222,6 +222,62 @@ static void test_reloads(void)
 	}
 }
 
+/* Outputs after a reload, in the order in which they came: no two have one name, and who stays keeps
+ * its own. */
+#define OUTPUTS(list) ONE "outputs: [" list "]\n"
+#define FILE_A        "{path: %1$s/a.jsonl}"
+#define FILE_B        "{path: %1$s/b.jsonl}"
+#define HOOK(port)    "{type: webhook, url: 'http://127.0.0.1:" port "/hook'}"
+static const struct {
+	const char *name, *before, *after, *names; /* names NULL: it is refused */
+} renames[] = {
+	{ "an unnamed one before an unnamed one", OUTPUTS(FILE_A), OUTPUTS(FILE_B ", " FILE_A),
+		"jsonl0 jsonl1" },
+	{ "one goes and another comes", OUTPUTS(FILE_A), OUTPUTS(FILE_B), "jsonl1" },
+	{ "two change places", OUTPUTS(FILE_A ", " FILE_B), OUTPUTS(FILE_B ", " FILE_A),
+		"jsonl0 jsonl1" },
+	{ "one without a file before another one", OUTPUTS(HOOK("1")),
+		OUTPUTS(HOOK("2") ", " HOOK("1")), "webhook0 webhook1" },
+	{ "one without a file in the place of another one", OUTPUTS(HOOK("1")), OUTPUTS(HOOK("2")),
+		"webhook1" },
+	{ "equal ones without files", OUTPUTS(HOOK("1") ", " HOOK("1")), OUTPUTS(HOOK("1")),
+		"webhook0" },
+	{ "a name that was made up, for another file", OUTPUTS(FILE_A),
+		OUTPUTS("{name: jsonl0, path: %1$s/b.jsonl}, " FILE_A), NULL },
+	{ "names that change places",
+		OUTPUTS("{name: x, path: %1$s/a.jsonl}, {name: y, path: %1$s/b.jsonl}"),
+		OUTPUTS("{name: y, path: %1$s/a.jsonl}, {name: x, path: %1$s/b.jsonl}"), "x y" },
+	{ "the old name for another file", OUTPUTS("{name: x, path: %1$s/a.jsonl}"),
+		OUTPUTS("{name: y, path: %1$s/a.jsonl}, {name: x, path: %1$s/b.jsonl}"), NULL },
+	{ "a name that goes", OUTPUTS("{name: x, path: %1$s/a.jsonl}"),
+		OUTPUTS("{name: x, path: %1$s/b.jsonl}"), "x" },
+};
+
+static void test_names(void)
+{
+	for (size_t i = 0; i < sizeof(renames) / sizeof(renames[0]); i++) {
+		struct pl_pipeline *p = start(renames[i].before);
+		struct pl_diag diag = { .text = "" };
+		struct pl_config c;
+		char names[128] = "";
+		int r = parse(&c, renames[i].after, &diag);
+
+		if (r == 0) {
+			r = pl_pipeline_reload(p, &c, &diag);
+			if (r < 0)
+				pl_config_done(&c);
+		}
+		eq(r, renames[i].names != NULL ? 0 : -EINVAL, "%s: %s", renames[i].name, diag.text);
+		for (unsigned int k = 0; r == 0 && k < p->n_outputs; k++)
+			snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+				k > 0 ? " " : "", pl_output_name(p->outputs[k]));
+		if (r == 0)
+			streq(names, renames[i].names, "%s: the names", renames[i].name);
+		pl_pipeline_stop(p, 0);
+		pl_pipeline_free(p);
+	}
+}
+
 /* Other thresholds while a level is raised: by the new ones it goes on, or ends. */
 static void test_rules(void)
 {
@@ -427,6 +483,7 @@ int main(void)
 		return EXIT_FAILURE;
 	test_account();
 	test_reloads();
+	test_names();
 	test_rules();
 	test_bad_reloads();
 	test_reload_under_load();

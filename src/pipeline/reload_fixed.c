@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a reload leaves as it was: keys that are not changed while running, and names of outputs. */
+#include "pipeline/reload_fixed.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "pipeline/config_words.h"
+#include "pipeline/state.h"
+
+const struct pl_config_source *pl_config_find_source(const struct pl_config *c, const char *uri)
+{
+	const struct pl_config_source *s = c->sources.items;
+
+	for (size_t i = 0; i < c->sources.n; i++) {
+		if (strcmp(s[i].uri, uri) == 0)
+			return &s[i];
+	}
+	return NULL;
+}
+
+const struct pl_config_output *pl_config_find_output(
+	const struct pl_config *c, const char *identity)
+{
+	const struct pl_config_output *o = c->outputs.items;
+
+	for (size_t i = 0; i < c->outputs.n; i++) {
+		if (strcmp(pl_config_output_identity(&o[i]), identity) == 0)
+			return &o[i];
+	}
+	return NULL;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+bool pl_reload_same_names(const struct pl_conf_list *a, const struct pl_conf_list *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++) {
+		if (strcmp(((char **)a->items)[i], ((char **)b->items)[i]) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* All that an output to a server was opened with. Credentials are files, read anew on a reopen. */
+static bool same_server(const struct pl_config_output *a, const struct pl_config_output *b)
+{
+	return same_text(a->url, b->url) && a->api == b->api &&
+	       same_text(a->database, b->database) &&
+	       same_text(a->retention_policy, b->retention_policy) && same_text(a->org, b->org) &&
+	       same_text(a->bucket, b->bucket) && same_text(a->user, b->user) &&
+	       same_text(a->password_file, b->password_file) &&
+	       same_text(a->token_file, b->token_file) && a->gzip == b->gzip &&
+	       a->interval_ns == b->interval_ns && a->max_keys == b->max_keys &&
+	       a->max_series == b->max_series && pl_reload_same_names(&a->labels, &b->labels) &&
+	       a->form == b->form && same_text(a->link, b->link) && a->repeat_ns == b->repeat_ns &&
+	       a->resolve_ns == b->resolve_ns && a->batch_entries == b->batch_entries &&
+	       a->batch_bytes == b->batch_bytes && a->batch_age_ns == b->batch_age_ns &&
+	       a->memory_bytes == b->memory_bytes && a->timeout_ns == b->timeout_ns &&
+	       same_text(a->spool_path, b->spool_path) && a->spool_bytes == b->spool_bytes &&
+	       a->spool_full == b->spool_full &&
+	       same_text(a->dead_letter_path, b->dead_letter_path) &&
+	       a->dead_letter_bytes == b->dead_letter_bytes && same_text(a->tls.ca, b->tls.ca) &&
+	       same_text(a->tls.cert, b->tls.cert) && same_text(a->tls.key, b->tls.key) &&
+	       a->tls.insecure == b->tls.insecure;
+}
+
+static bool same_dta(const struct pl_config_output *a, const struct pl_config_output *b)
+{
+	return same_text(a->dta.to, b->dta.to) && same_text(a->dta.region, b->dta.region) &&
+	       same_text(a->dta.path, b->dta.path) && a->dta.primitive == b->dta.primitive &&
+	       a->dta.record == b->dta.record && a->dta.key_form == b->dta.key_form &&
+	       a->dta.byte_order == b->dta.byte_order &&
+	       pl_reload_same_names(&a->dta.key, &b->dta.key) &&
+	       pl_reload_same_names(&a->dta.value, &b->dta.value) && a->dta.list == b->dta.list &&
+	       a->dta.ring == b->dta.ring && a->dta.sequenced == b->dta.sequenced &&
+	       a->dta.immediate == b->dta.immediate;
+}
+
+static void fixed(bool changed, const char *key, const char *of)
+{
+	if (changed)
+		pl_warn("reload", "%s%s%s is not changed while running; restart to change it", key,
+			of[0] != '\0' ? " of " : "", of);
+}
+
+/* Names what stays as it was; the new configuration gets the values in use. */
+static void say_fixed(const struct pl_config *from, const struct pl_config *to)
+{
+	const struct pl_config_source *s = from->sources.items;
+	const struct pl_config_output *o = from->outputs.items;
+
+	fixed(from->pin != to->pin, "pin", "");
+	fixed(from->detect_where != to->detect_where, "detect.where", "");
+	fixed(from->detect_aggregates != to->detect_aggregates, "detect.aggregates", "");
+	fixed(!same_text(from->user, to->user), "user", "");
+	fixed(!same_text(from->group, to->group), "group", "");
+	fixed(from->core_dumps != to->core_dumps, "core_dumps", "");
+	fixed(!same_text(from->web.listen, to->web.listen), "web.listen", "");
+	fixed(!pl_reload_same_names(&from->web.names, &to->web.names), "web.names", "");
+	fixed(from->web.max_connections != to->web.max_connections, "web.max_connections", "");
+	fixed(from->web.max_per_address != to->web.max_per_address, "web.max_per_address", "");
+	fixed(from->web.max_streams != to->web.max_streams, "web.max_streams", "");
+	fixed(from->web.stream_buffer != to->web.stream_buffer, "web.stream_buffer", "");
+	fixed(!same_text(from->web.socket, to->web.socket), "web.socket", "");
+	fixed(from->metrics.max_exporters != to->metrics.max_exporters, "metrics.max_exporters",
+		"");
+	for (size_t i = 0; i < from->sources.n; i++) {
+		const struct pl_config_source *n = pl_config_find_source(to, s[i].uri);
+
+		fixed(n != NULL && n->sockets != s[i].sockets, "sockets", s[i].uri);
+		fixed(n != NULL && n->rcvbuf_bytes != s[i].rcvbuf_bytes, "rcvbuf", s[i].uri);
+	}
+	for (size_t i = 0; i < from->outputs.n; i++) {
+		const struct pl_config_output *n =
+			pl_config_find_output(to, pl_config_output_identity(&o[i]));
+
+		if (n == NULL)
+			continue;
+		fixed(n->type != o[i].type, "type", o[i].name);
+		fixed(n->queue_records != o[i].queue_records, "queue", o[i].name);
+		fixed(n->buffer_bytes != o[i].buffer_bytes, "buffer", o[i].name);
+		fixed(n->rotate_size_bytes != o[i].rotate_size_bytes ||
+				n->rotate_age_ns != o[i].rotate_age_ns ||
+				n->rotate_keep != o[i].rotate_keep,
+			"rotate", o[i].name);
+		fixed(memcmp(&n->keep, &o[i].keep, sizeof(n->keep)) != 0, "keep", o[i].name);
+		fixed(!same_server(n, &o[i]), "the server or how it is written to", o[i].name);
+		fixed(!same_dta(n, &o[i]), "the telemetry memory or how it is written", o[i].name);
+	}
+}
+
+/* The running values go where the new file has others that cannot be had: the next reload compares
+ * with what is, and the workers with their room. */
+static void keep_fixed(struct pl_config *from, struct pl_config *to)
+{
+	struct pl_config_source *s = from->sources.items;
+	struct pl_config_output *o = from->outputs.items;
+
+	to->metrics.max_exporters = from->metrics.max_exporters;
+	to->pin = from->pin;
+	to->detect_where = from->detect_where;
+	to->detect_aggregates = from->detect_aggregates;
+	for (size_t i = 0; i < from->sources.n; i++) {
+		struct pl_config_source *n =
+			(struct pl_config_source *)pl_config_find_source(to, s[i].uri);
+
+		if (n != NULL) {
+			n->sockets = s[i].sockets;
+			n->rcvbuf_bytes = s[i].rcvbuf_bytes;
+		}
+	}
+	for (size_t i = 0; i < from->outputs.n; i++) {
+		struct pl_config_output *n = (struct pl_config_output *)pl_config_find_output(
+			to, pl_config_output_identity(&o[i]));
+
+		if (n != NULL) {
+			n->queue_records = o[i].queue_records;
+			n->buffer_bytes = o[i].buffer_bytes;
+			n->rotate_size_bytes = o[i].rotate_size_bytes;
+			n->rotate_age_ns = o[i].rotate_age_ns;
+			n->rotate_keep = o[i].rotate_keep;
+			n->keep = o[i].keep;
+			if (o[i].type == PL_OUTPUT_DTA) {
+				n->dta.record = o[i].dta.record;
+				n->paths = o[i].paths;
+				n->events = o[i].events;
+			}
+		}
+	}
+}
+
+void pl_reload_keep_fixed(struct pl_config *from, struct pl_config *to)
+{
+	say_fixed(from, to);
+	keep_fixed(from, to);
+}
+
+/* ---- names of outputs ---- */
+
+static int rename_output(struct pl_config_output *o, const char *name)
+{
+	char *copy = strdup(name);
+
+	if (copy == NULL)
+		return -ENOMEM;
+	free(o->name);
+	o->name = copy;
+	return 0;
+}
+
+/* Whether both are one output that nobody gave a name or a file, whatever stands before them. */
+static bool same_unnamed(const struct pl_config_output *a, const struct pl_config_output *b)
+{
+	return a->unnamed && b->unnamed && a->path == NULL && b->path == NULL &&
+	       a->type == b->type && same_server(a, b) && same_dta(a, b);
+}
+
+static bool has_name(
+	const struct pl_config *c, const struct pl_config_output *but, const char *name)
+{
+	const struct pl_config_output *o = c->outputs.items;
+
+	for (size_t i = 0; i < c->outputs.n; i++) {
+		if (&o[i] != but && strcmp(o[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The one that runs and that this one is; NULL: it is new. `claimed`: those that another one is. */
+static const struct pl_config_output *running(
+	const struct pl_config *from, const struct pl_config_output *o, bool *claimed)
+{
+	const struct pl_config_output *r = from->outputs.items;
+
+	for (size_t i = 0; i < from->outputs.n; i++) {
+		const bool same = o->path != NULL || !o->unnamed
+					  ? strcmp(pl_config_output_identity(&r[i]),
+						    pl_config_output_identity(o)) == 0
+					  : same_unnamed(&r[i], o);
+
+		if (!same || claimed[i])
+			continue;
+		claimed[i] = true;
+		return &r[i];
+	}
+	return NULL;
+}
+
+/* A made-up name that no output has, neither before nor after. */
+static int name_anew(
+	const struct pl_config *from, const struct pl_config *to, struct pl_config_output *o)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s", o->name);
+	for (unsigned int k = 0; has_name(from, NULL, name) || has_name(to, o, name); k++)
+		snprintf(name, sizeof(name), "%s%u", pl_config_output_types[o->type], k);
+	return rename_output(o, name);
+}
+
+int pl_reload_names(struct pl_config *from, struct pl_config *to, struct pl_diag *diag)
+{
+	struct pl_config_output *o = to->outputs.items;
+	bool claimed[PL_OUTPUTS_MAX] = { false }, is_new[PL_OUTPUTS_MAX];
+	int r = 0;
+
+	/* Those that stay, by the names that they run under. */
+	for (size_t i = 0; r == 0 && i < to->outputs.n; i++) {
+		const struct pl_config_output *was = running(from, &o[i], claimed);
+
+		is_new[i] = was == NULL;
+		if (was == NULL || strcmp(was->name, o[i].name) == 0)
+			continue;
+		fixed(!o[i].unnamed, "name", was->name);
+		r = rename_output(&o[i], was->name);
+	}
+	for (size_t i = 0; r == 0 && i < to->outputs.n; i++) {
+		if (is_new[i] && o[i].unnamed)
+			r = name_anew(from, to, &o[i]);
+	}
+	for (size_t i = 0; r == 0 && i < to->outputs.n; i++) {
+		if (is_new[i] && has_name(to, &o[i], o[i].name)) {
+			pl_diag_set(diag,
+				"output %zu: an output that stays runs under the name %s: give it another one, or restart",
+				i + 1, o[i].name);
+			return -EINVAL;
+		}
+	}
+	return r;
+}
