@@ -149,7 +149,6 @@ static int plan_outputs(struct plan *plan, struct pl_diag *diag)
 	const struct pl_config_output *o = plan->to->outputs.items;
 	int r = 0;
 
-	plan->outputs_before = p->n_outputs;
 	for (unsigned int i = 0; i < p->n_outputs; i++)
 		plan->output_gone[i] = p->output_ids[i] != NULL &&
 				       pl_config_find_output(plan->to, p->output_ids[i]) == NULL;
@@ -381,7 +380,7 @@ static void say_changes(const struct plan *plan)
 
 int pl_pipeline_reload(struct pl_pipeline *p, struct pl_config *config, struct pl_diag *diag)
 {
-	struct plan plan = { .p = p, .to = config };
+	struct plan plan = { .p = p, .to = config, .outputs_before = p->n_outputs };
 	int r;
 
 	pthread_mutex_lock(&p->lock);
