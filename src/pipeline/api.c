@@ -11,6 +11,8 @@
 #include "pipeline/api_tables.h"
 #include "record/where.h"
 
+#define FLOW_TRIES 3
+
 /* ---- the tables as data ---- */
 
 const struct pl_api_table *pl_api_table_at(unsigned int i)
@@ -222,6 +224,7 @@ static void order_best(struct best *b)
 
 struct counts {
 	uint64_t total, matched, overflow;
+	uint64_t age_ns; /* of what workers told; 0: they were not asked */
 };
 
 static int collect(struct best *b, struct pl_api_walk *walk, struct counts *ret)
@@ -266,6 +269,8 @@ static void write_rows(
 	pl_json_u64(&json, c->matched);
 	pl_json_key(&json, "overflow");
 	pl_json_u64(&json, c->overflow);
+	if (c->age_ns != 0)
+		pl_json_number(&json, "age_ns", c->age_ns);
 	pl_json_key(&json, "rows");
 	pl_json_array(&json);
 	for (uint32_t i = 0; i < b->n; i++) {
@@ -283,9 +288,34 @@ static void write_rows(
 int pl_api_no_snapshot(int r, struct pl_api_problem *problem)
 {
 	problem->status = 503;
-	problem->code = r == -ESRCH ? "not_running" : "no_answer";
-	pl_diag_set(&problem->diag,
-		r == -ESRCH ? "the collector does not run" : "a worker does not answer");
+	problem->code = "not_running";
+	pl_diag_set(&problem->diag, "the collector does not run");
+	return r;
+}
+
+static bool have_flows(const struct pl_pipeline *p)
+{
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		if (!p->workers[i]->snap.has_top)
+			return false;
+	}
+	return true;
+}
+
+/* One without them will not do; workers may be answering somebody who did not want them. */
+static int snapshot_with_flows(struct pl_pipeline *p)
+{
+	int r = 0;
+
+	for (unsigned int tries = 0; r == 0 && tries < FLOW_TRIES; tries++) {
+		for (unsigned int i = 0; i < p->n_workers; i++)
+			atomic_store_explicit(
+				&p->workers[i]->top_wanted, true, memory_order_relaxed);
+		p->snapshot_ns = 0;
+		r = pl_pipeline_snapshot(p);
+		if (p->behind || have_flows(p))
+			break;
+	}
 	return r;
 }
 
@@ -296,13 +326,8 @@ static int collect_live(struct pl_pipeline *p, const struct pl_api_table *table,
 	int r;
 
 	pthread_mutex_lock(&p->lock);
-	if (table->flows) {
-		for (unsigned int i = 0; i < p->n_workers; i++)
-			atomic_store_explicit(
-				&p->workers[i]->top_wanted, true, memory_order_relaxed);
-		p->snapshot_ns = 0; /* one without them will not do */
-	}
-	r = pl_pipeline_snapshot(p);
+	r = table->flows ? snapshot_with_flows(p) : pl_pipeline_snapshot(p);
+	counts->age_ns = pl_pipeline_age_ns(p);
 	if (r == 0) {
 		walk->aggregate = p->merged;
 		r = collect(best, walk, counts);

@@ -48,7 +48,7 @@ const struct pl_field *pl_api_table_fields(const struct pl_api_table *table, siz
 int pl_api_check(const struct pl_api_table *table, const struct pl_api_query *query,
 	struct pl_api_problem *problem);
 
-/* Writes the document. 0, or negative with problem: -EINVAL, -ETIMEDOUT (a worker does not answer),
+/* Writes the document. 0, or negative with problem: -EINVAL, -ESRCH (it does not run),
  * -ENOMEM. */
 int pl_api_table_write(struct pl_pipeline *pipeline, struct pl_watch *live,
 	const struct pl_api_table *table, const struct pl_api_query *query, struct pl_buf *out,

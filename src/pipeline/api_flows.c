@@ -94,7 +94,7 @@ static int begin_flows(struct pl_api_walk *walk)
 
 		known += s->flows;
 		for (uint32_t k = 0; k < s->n_top; k++)
-			rows[n++] = (struct flow_at){ s->top[k], s->now_ns };
+			rows[n++] = (struct flow_at){ s->top[k], s->top_ns };
 	}
 	walk->rows = rows;
 	walk->overflow = known > n ? known - n : 0;

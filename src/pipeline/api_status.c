@@ -205,6 +205,7 @@ static void write_status(struct pl_pipeline *p, struct pl_watch *live,
 	pl_json_key(json, "config_reload_ok");
 	pl_json_bool(json, p->last_reload_ok);
 	pl_json_number(json, "workers", p->n_workers);
+	pl_json_number(json, "age_ns", pl_pipeline_age_ns(p));
 	pl_json_number(json, "exporters", exporters);
 	pl_json_number(json, "flows", flows);
 	pl_json_number(json, "levels_raised", raised);

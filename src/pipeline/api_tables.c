@@ -38,7 +38,7 @@ uint64_t pl_api_overflow(const struct pl_api_walk *walk, enum pl_agg_table table
 	if (p == NULL)
 		return pl_aggregate_totals(walk->aggregate)->overflow[table];
 	for (unsigned int i = 0; i < p->n_workers; i++)
-		sum += pl_aggregate_totals(p->workers[i]->engine->aggregate_copy)->overflow[table];
+		sum += p->workers[i]->snap.aggregate.overflow[table];
 	return sum;
 }
 

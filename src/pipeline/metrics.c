@@ -38,6 +38,9 @@ static void write_self(const struct pl_pipeline *p, struct pl_exposition *page)
 	gauge_value(page, "pathline_config_last_reload_success_timestamp_seconds", "seconds",
 		"When the configuration in use was loaded, since the Unix epoch.",
 		(double)p->last_reload_ok_ns * NS);
+	gauge_value(page, "pathline_state_age_seconds", "seconds",
+		"Age of the workers' state that this page tells: more than a moment when a worker does not answer.",
+		(double)pl_pipeline_age_ns(p) * NS);
 	counter(page, "pathline_config_reloads", NULL, "Attempts to reload the configuration.");
 	pl_exposition_u64(page, ok, 1, p->reloads_ok);
 	pl_exposition_u64(page, bad, 1, p->reloads_failed);
@@ -357,8 +360,7 @@ static void write_by_family(const struct pl_pipeline *p, struct pl_exposition *p
 		uint64_t sum = 0;
 
 		for (unsigned int i = 0; i < p->n_workers; i++) {
-			const void *totals =
-				pl_aggregate_totals(p->workers[i]->engine->aggregate_copy);
+			const void *totals = &p->workers[i]->snap.aggregate;
 			const uint64_t *counts = (const void *)((const char *)totals + array);
 
 			sum += counts[t];

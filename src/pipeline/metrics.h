@@ -10,8 +10,7 @@
 #include "export/exposition.h"
 #include "pipeline/pipeline.h"
 
-/* Writes the families. 0, or -ETIMEDOUT when a worker did not answer: then the page must not be
- * served. */
+/* Writes the families. 0, or -ESRCH when it does not run: then the page must not be served. */
 int pl_metrics_write(struct pl_pipeline *pipeline, struct pl_exposition *page);
 
 /* Writes the families of a pipeline that has seen nothing: what their names mean. -ENOMEM. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -17,6 +18,7 @@
 
 /* About a second. */
 #define SNAPSHOT_LOOKS    4000
+#define SNAPSHOT_PAUSE_NS 200000
 #define SNAPSHOT_FRESH_NS (UINT64_C(20) * 1000000u)
 
 /* ---- building parts ---- */
@@ -235,6 +237,7 @@ int pl_pipeline_start(struct pl_pipeline *p, struct pl_diag *diag)
 	for (unsigned int i = 0; r == 0 && i < p->n_workers; i++)
 		r = pl_pipeline_start_worker(p, p->workers[i], &p->config, p->profiles, NULL);
 	p->running = r == 0;
+	p->published_ns = pl_clock_mono_ns();
 	pthread_mutex_unlock(&p->lock);
 	pl_pipeline_ready(p, NULL);
 	if (r < 0) {
@@ -307,10 +310,46 @@ void pl_pipeline_free(struct pl_pipeline *p)
 
 /* ---- reading ---- */
 
+static void ask(struct pl_pipeline *p)
+{
+	for (unsigned int i = 0; i < p->n_workers; i++)
+		pl_worker_ask(p->workers[i]);
+	p->asking = true;
+	p->asked++;
+	p->asked_ns = pl_clock_mono_ns();
+}
+
+/* When all have answered. */
+static bool take(struct pl_pipeline *p)
+{
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		if (!pl_worker_answered(p->workers[i]))
+			return false;
+	}
+	pl_aggregate_reset(p->merged);
+	/* Maxima are shown against the time of the reader. */
+	pl_aggregate_tick(p->merged, pl_clock_mono_ns());
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		pl_worker_take(p->workers[i]);
+		pl_aggregate_merge(p->merged, p->workers[i]->engine->aggregate_copy);
+	}
+	p->asking = p->behind = false;
+	p->taken = p->asked;
+	p->published_ns = p->asked_ns;
+	return true;
+}
+
+void pl_pipeline_look(struct pl_pipeline *p)
+{
+	if (p->asking)
+		(void)take(p);
+}
+
 int pl_pipeline_snapshot(struct pl_pipeline *p)
 {
+	const struct timespec pause = { .tv_nsec = SNAPSHOT_PAUSE_NS };
 	unsigned int looks = SNAPSHOT_LOOKS;
-	int r = 0;
+	uint64_t wanted;
 
 	/* Many scrapers at once share one. */
 	if (p->snapshot_ns != 0 && pl_clock_mono_ns() - p->snapshot_ns < SNAPSHOT_FRESH_NS &&
@@ -318,23 +357,36 @@ int pl_pipeline_snapshot(struct pl_pipeline *p)
 		return 0;
 	if (!p->running)
 		return -ESRCH;
-	for (unsigned int i = 0; i < p->n_workers; i++)
-		pl_worker_ask(p->workers[i]);
-	for (unsigned int i = 0; i < p->n_workers; i++) {
-		if (pl_worker_await(p->workers[i], &looks) < 0)
-			r = -ETIMEDOUT;
+	/* An answer to somebody who did not wait for it is older than this question. */
+	pl_pipeline_look(p);
+	if (!p->asking)
+		ask(p);
+	for (wanted = p->asked; p->taken < wanted && !(p->asking && take(p)); looks--) {
+		if (looks == 0) {
+			p->behind = true;
+			return 0;
+		}
+		pthread_mutex_unlock(&p->lock);
+		nanosleep(&pause, NULL);
+		pthread_mutex_lock(&p->lock);
+		if (!p->running)
+			return -ESRCH;
+		if (!p->asking && p->taken < wanted)
+			ask(p);
 	}
-	if (r < 0) {
-		p->snapshot_ns = 0;
-		return r;
-	}
-	pl_aggregate_reset(p->merged);
-	/* Maxima are shown against the time of the reader. */
-	pl_aggregate_tick(p->merged, pl_clock_mono_ns());
-	for (unsigned int i = 0; i < p->n_workers; i++)
-		pl_aggregate_merge(p->merged, p->workers[i]->engine->aggregate_copy);
 	p->snapshot_ns = pl_clock_mono_ns();
 	return 0;
+}
+
+void pl_pipeline_forget_answers(struct pl_pipeline *p)
+{
+	p->asking = false;
+	p->snapshot_ns = 0;
+}
+
+uint64_t pl_pipeline_age_ns(const struct pl_pipeline *p)
+{
+	return pl_clock_mono_ns() - p->published_ns;
 }
 
 static void add_output_stats(struct pl_output_stats *into, const struct pl_output_stats *from)
@@ -356,6 +408,7 @@ int pl_pipeline_stats(struct pl_pipeline *p, struct pl_pipeline_stats *ret)
 		s.ports = p->gone_ports;
 		s.workers = p->n_workers;
 		s.started_ns = p->started_ns;
+		s.age_ns = pl_pipeline_age_ns(p);
 		for (unsigned int i = 0; i < p->n_workers; i++) {
 			const struct pl_worker *w = p->workers[i];
 

@@ -73,8 +73,9 @@ struct pl_pipeline_stats {
 	uint64_t exporters, flows, raised;
 	struct pl_output_stats outputs; /* sums over the configured ones */
 	uint64_t started_ns;            /* since the Unix epoch */
+	uint64_t age_ns;                /* of what workers told: long when one does not answer */
 };
-/* -ETIMEDOUT when a worker did not answer within a second. */
+/* What workers told last when one does not answer within a second. -ESRCH when it does not run. */
 int pl_pipeline_stats(struct pl_pipeline *pipeline, struct pl_pipeline_stats *ret);
 
 /* Adds what all workers see now to `into`, which is emptied first. As pl_pipeline_stats. */

@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 #include "base/test.h"
 #include "gen/gen.h"
@@ -220,6 +222,125 @@ static void test_reloads(void)
 		pl_pipeline_stop(p, UINT64_C(5) * 1000000000u);
 		pl_pipeline_free(p);
 	}
+}
+
+/* ---- a worker that does not answer ---- */
+
+static pthread_mutex_t stuck = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool has_answer;
+
+static void wait_for_stuck(void *arg, uint64_t now_ns, uint64_t ts_ns, struct pl_event_batch *out)
+{
+	(void)arg;
+	(void)now_ns;
+	(void)ts_ns;
+	(void)out;
+	pthread_mutex_lock(&stuck);
+	pthread_mutex_unlock(&stuck);
+}
+
+static bool nothing_settled(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static void no_totals(void *arg, struct pl_totals *totals)
+{
+	(void)arg;
+	(void)totals;
+}
+
+static void no_harvest(void *arg, struct pl_aggregate *into, uint64_t now_ns, uint64_t ts_ns)
+{
+	(void)arg;
+	(void)into;
+	(void)now_ns;
+	(void)ts_ns;
+}
+
+static void no_state(void *arg, struct pl_snapshot *snap, bool top)
+{
+	(void)arg;
+	(void)snap;
+	(void)top;
+}
+
+static bool no_exporter(void *arg, uint64_t *pos, struct pl_exporter *ret)
+{
+	(void)arg;
+	(void)pos;
+	(void)ret;
+	return false;
+}
+
+static void *ask_for_stats(void *arg)
+{
+	(void)stats_of(arg);
+	atomic_store(&has_answer, true);
+	return NULL;
+}
+
+/* Whether the pipeline can be had while the other thread waits. */
+static bool is_unlocked(struct pl_pipeline *p)
+{
+	const bool had = pthread_mutex_trylock(&p->lock) == 0;
+
+	if (had)
+		pthread_mutex_unlock(&p->lock);
+	return had && !atomic_load(&has_answer);
+}
+
+static bool is_slow(struct pl_pipeline *p)
+{
+	struct pl_conditions list;
+
+	pl_pipeline_conditions(p, &list);
+	for (unsigned int i = 0; i < list.n; i++) {
+		if (strcmp(list.items[i].name, "worker_slow") == 0)
+			return true;
+	}
+	return false;
+}
+
+static void test_stuck(void)
+{
+	static const struct pl_worker_aside aside = { .work = wait_for_stuck,
+		.settled = nothing_settled,
+		.totals = no_totals,
+		.harvest = no_harvest,
+		.state = no_state,
+		.exporter = no_exporter };
+	struct pl_diag diag = { .text = "" };
+	struct pl_pipeline *p = NULL;
+	struct pl_pipeline_stats s;
+	struct pl_config c;
+	pthread_t asker;
+
+	if (parse(&c, ONE, &diag) < 0 || pl_pipeline_new(&p, &c, NULL, &diag) < 0) {
+		ok(false, "a pipeline: %s", diag.text);
+		return;
+	}
+	p->workers[0]->source.aside = &aside;
+	eq(pl_pipeline_start(p, &diag), 0, "it starts");
+	send_to(port_of(p, 0), 500, 0);
+	received(p, 500, "stuck");
+	ok(!is_slow(p), "a worker that answers is not slow");
+	pthread_mutex_lock(&stuck);
+	ok(eventually(is_slow(p), (void)stats_of(p)), "one that does not is a condition");
+	send_to(port_of(p, 0), 100, 0);
+	s = stats_of(p);
+	eq(s.totals.packets, 500, "what it told last is told");
+	ok(s.age_ns > 0, "with its age");
+	ok(pthread_create(&asker, NULL, ask_for_stats, p) == 0, "somebody asks");
+	ok(eventually(is_unlocked(p) || atomic_load(&has_answer)) && !atomic_load(&has_answer),
+		"and holds no lock while it waits");
+	pthread_join(asker, NULL);
+	pthread_mutex_unlock(&stuck);
+	received(p, 600, "stuck no more");
+	ok(eventually(!is_slow(p)), "then it is no condition");
+	pl_pipeline_stop(p, 0);
+	pl_pipeline_free(p);
 }
 
 /* Outputs after a reload, in the order in which they came: no two have one name, and who stays keeps
@@ -484,6 +605,7 @@ int main(void)
 	test_account();
 	test_reloads();
 	test_names();
+	test_stuck();
 	test_rules();
 	test_bad_reloads();
 	test_reload_under_load();

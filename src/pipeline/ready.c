@@ -8,6 +8,7 @@
 
 #define UNTRACKED_SHOWN_NS (UINT64_C(60) * 1000000000u)
 #define OVERFLOW_SHOWN_NS  (UINT64_C(10) * 1000000000u)
+#define SLOW_FAULT_NS      (UINT64_C(10) * 1000000000u)
 
 /* Why an output is not what was promised, or NULL. The text may lie in `words`. */
 static const char *output_trouble(struct pl_pipeline *p, unsigned int i,
@@ -61,6 +62,22 @@ static void write_untracked(struct pl_pipeline *p, struct pl_json *json)
 	pl_json_array_end(json);
 }
 
+/* Of workers for which somebody waited in vain. */
+static void add_slow(struct pl_pipeline *p, struct pl_conditions *list)
+{
+	pl_pipeline_look(p);
+	for (unsigned int i = 0; p->behind && i < p->n_workers; i++) {
+		const uint64_t age = pl_pipeline_age_ns(p);
+
+		if (!pl_worker_answered(p->workers[i]))
+			pl_condition_add(list,
+				age < SLOW_FAULT_NS ? PL_CONDITION_WARNING : PL_CONDITION_FAULT,
+				"worker_slow",
+				"the worker of %s does not answer: what is told of all workers is %.1f s old",
+				p->workers[i]->name, (double)age * 1e-9);
+	}
+}
+
 /* With the lock held. Whatever is wrong is a condition too. */
 static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
 {
@@ -72,6 +89,7 @@ static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
 		pl_condition_add(list, PL_CONDITION_FAULT, "stopping", "it is stopping");
 	else if (!p->running)
 		pl_condition_add(list, PL_CONDITION_FAULT, "not_running", "it is not ready");
+	add_slow(p, list);
 	pl_json_init(&json, out);
 	pl_json_object(&json);
 	pl_json_key(&json, "listeners");

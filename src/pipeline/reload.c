@@ -356,7 +356,7 @@ static void apply(struct plan *plan)
 	if (p->regions != NULL && !plan->regions_added &&
 		pl_region_source_change(p->regions, plan->to) < 0)
 		pl_error("reload", "no memory for other regions; those that are read stay");
-	p->snapshot_ns = 0;
+	pl_pipeline_forget_answers(p);
 	free(p->profiles);
 	p->profiles = plan->profiles;
 }

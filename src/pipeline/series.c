@@ -321,6 +321,9 @@ static int take(struct pl_series *s)
 
 	pthread_mutex_lock(&p->lock);
 	r = pl_pipeline_snapshot(p);
+	/* Intervals are of what is seen now. */
+	if (r == 0 && p->behind)
+		r = -ETIMEDOUT;
 	if (r == 0) {
 		memset(&options, 0, sizeof(options));
 		pl_config_aggregate(&p->config, &options);

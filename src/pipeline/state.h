@@ -31,7 +31,13 @@ struct pl_pipeline {
 
 	/* Readers' copy. */
 	struct pl_aggregate *merged;
-	uint64_t snapshot_ns; /* monotonic; 0 = none */
+	uint64_t snapshot_ns; /* monotonic; 0: another one is wanted */
+	/* All workers are asked for snapshots together, and theirs are taken together. asked,
+	 * taken: how many times. */
+	bool asking;
+	uint64_t asked, taken, asked_ns;
+	uint64_t published_ns; /* of what was taken last; that of the start is empty */
+	bool behind;           /* it was waited for in vain */
 
 	/* Of workers that are gone. */
 	struct pl_totals gone;
@@ -54,9 +60,16 @@ struct pl_pipeline {
 	bool said_ready; /* it was said once */
 };
 
-/* With the lock held: makes every worker's snapshot and the merged aggregate fresh. 0,
- * -ETIMEDOUT. */
+/* With the lock held, of which it lets go while it waits: makes every worker's snapshot and the
+ * merged aggregate fresh. When a worker does not answer within about a second they stay what they
+ * were, and the next one may have the answer; pl_pipeline_age_ns tells how old they are. 0; -ESRCH
+ * when it does not run. */
 int pl_pipeline_snapshot(struct pl_pipeline *pipeline);
+/* With the lock held: every worker is asked anew, because what one answered is no more. */
+void pl_pipeline_forget_answers(struct pl_pipeline *pipeline);
+uint64_t pl_pipeline_age_ns(const struct pl_pipeline *pipeline);
+/* With the lock held: takes what was asked for, if it is there. */
+void pl_pipeline_look(struct pl_pipeline *pipeline);
 
 /* Which parts to make anew. rules: the detectors stay, by other rules. copies: of what the kernel
  * settled, others are wanted. */

@@ -135,8 +135,7 @@ static void look_untracked(struct pl_worker *w)
 
 static void quiet_point(struct pl_worker *w)
 {
-	/* Acquire pairs with the release of pl_worker_ask: the reader has let go of the last
-	 * snapshot. */
+	/* Acquire pairs with the release of pl_worker_ask: the last snapshot was taken. */
 	uint64_t wanted = atomic_load_explicit(&w->snap_wanted, memory_order_acquire);
 	struct pl_engine *next;
 
@@ -151,7 +150,7 @@ static void quiet_point(struct pl_worker *w)
 	deliver_events(w);
 	if (wanted != atomic_load_explicit(&w->snap_done, memory_order_relaxed)) {
 		pl_worker_publish(w);
-		/* Pairs with the acquire of pl_worker_await. */
+		/* Pairs with the acquire of pl_worker_answered. */
 		atomic_store_explicit(&w->snap_done, wanted, memory_order_release);
 	}
 	/* Acquire pairs with the release in pl_worker_exchange: the new engine is whole. */
@@ -289,7 +288,7 @@ static void *worker_loop(void *arg)
 			&w->events);
 	pl_detect_tick(w->engine->detect, w->rule_ns, w->rule_ts_ns, &w->events);
 	deliver_events(w);
-	/* Pairs with the acquire in pl_worker_await: from here on the state is the controller's. */
+	/* Pairs with the acquire in pl_worker_answered: from here on the state is the controller's. */
 	atomic_store_explicit(&w->ended, true, memory_order_release);
 	return NULL;
 }
@@ -314,9 +313,11 @@ int pl_worker_new(struct pl_worker **ret, const struct pl_worker_source *source,
 	w->source.name = w->uri;
 	w->source.uri = strdup(source->uri);
 	w->replays = source->feed == NULL && strncmp(source->uri, "pcap:", 5) == 0;
-	w->snap.cap_exporters = cap_exporters;
+	w->snap.cap_exporters = w->filling.cap_exporters = cap_exporters;
 	w->snap.exporters = calloc(cap_exporters + 1, sizeof(*w->snap.exporters));
+	w->filling.exporters = calloc(cap_exporters + 1, sizeof(*w->filling.exporters));
 	if (w->uri == NULL || w->source.uri == NULL || w->snap.exporters == NULL ||
+		w->filling.exporters == NULL ||
 		pl_record_batch_init(&w->batch, BATCH_PATHS, BATCH_HOPS) < 0)
 		goto fail;
 	w->batch.flush = flush_records;
@@ -398,6 +399,7 @@ void pl_worker_free(struct pl_worker *w)
 	if (w->port != NULL)
 		pl_port_close(w->port);
 	free(w->snap.exporters);
+	free(w->filling.exporters);
 	free(w->uri);
 	free(w->name);
 	free((char *)w->source.uri);
@@ -420,22 +422,30 @@ void pl_worker_ask(struct pl_worker *w)
 	atomic_store_explicit(&w->snap_wanted, done + 1, memory_order_release);
 }
 
+bool pl_worker_answered(struct pl_worker *w)
+{
+	const uint64_t wanted = atomic_load_explicit(&w->snap_wanted, memory_order_relaxed);
+
+	/* Acquire pairs with the releases in worker_loop and quiet_point. */
+	if (atomic_load_explicit(&w->snap_done, memory_order_acquire) == wanted)
+		return true;
+	if (!atomic_load_explicit(&w->ended, memory_order_acquire))
+		return false;
+	pl_worker_publish(w);
+	atomic_store_explicit(&w->snap_done, wanted, memory_order_relaxed);
+	return true;
+}
+
 int pl_worker_await(struct pl_worker *w, unsigned int *looks)
 {
-	for (;;) {
-		/* Acquire pairs with the releases in worker_loop and quiet_point. */
-		if (atomic_load_explicit(&w->ended, memory_order_acquire)) {
-			pl_worker_publish(w);
-			return 0;
-		}
-		if (atomic_load_explicit(&w->snap_done, memory_order_acquire) ==
-			atomic_load_explicit(&w->snap_wanted, memory_order_relaxed))
-			return 0;
+	while (!pl_worker_answered(w)) {
 		if (*looks == 0)
 			return -ETIMEDOUT;
 		(*looks)--;
 		pause_us(ASK_PAUSE_US);
 	}
+	pl_worker_take(w);
+	return 0;
 }
 
 void pl_worker_exchange(struct pl_worker *w, struct pl_engine *next, struct pl_engine **ret_old)
@@ -473,7 +483,7 @@ void pl_worker_exchange(struct pl_worker *w, struct pl_engine *next, struct pl_e
 
 uint64_t pl_worker_memory(uint32_t cap_exporters)
 {
-	return sizeof(struct pl_worker) + (uint64_t)cap_exporters * sizeof(struct pl_exporter) +
+	return sizeof(struct pl_worker) + 2 * (uint64_t)cap_exporters * sizeof(struct pl_exporter) +
 	       BATCH_PATHS * (sizeof(struct pl_path) + 2 * sizeof(uint32_t)) +
 	       BATCH_HOPS * sizeof(struct pl_hop);
 }

@@ -74,11 +74,13 @@ struct pl_snapshot {
 	struct pl_exporter others; /* sum of the rest */
 	uint32_t n_others;
 	uint32_t flows, raised;
+	struct pl_agg_totals aggregate;
 	/* The flows with most packets: only when asked for (top_wanted), because their table is
-	 * read whole. */
+	 * read whole; else those of the last time that they were. */
 	struct pl_flow_seen top[PL_TOP_FLOWS];
 	uint32_t n_top;
-	uint64_t now_ns; /* their times are against this */
+	bool has_top;    /* it was asked for this time */
+	uint64_t top_ns; /* their times are against this */
 };
 
 /* What a source does beside giving packets; all on the worker's thread. */
@@ -192,8 +194,9 @@ struct pl_worker {
 
 	/* Asked by the controller, answered by the thread. */
 	_Atomic uint64_t snap_wanted, snap_done;
-	_Atomic bool top_wanted; /* by the next snapshot */
-	struct pl_snapshot snap; /* the thread's while wanted != done, else the reader's */
+	_Atomic bool top_wanted;    /* by the next snapshot */
+	struct pl_snapshot filling; /* the thread's while wanted != done */
+	struct pl_snapshot snap;    /* the controller's: what was taken last */
 	_Atomic(struct pl_engine *) next_engine, old_engine;
 	_Atomic uint64_t
 		stop_by_ns; /* 0 = run; else empty the socket until then (monotonic) and end */
@@ -227,12 +230,15 @@ void pl_worker_stop_by(struct pl_worker *worker, uint64_t deadline_ns);
 void pl_worker_join(struct pl_worker *worker);
 void pl_worker_free(struct pl_worker *worker);
 
-/* Asks for a fresh snapshot at the next quiet point; await looks for it, every 0.2 ms. The snapshot
- * is the caller's until the next ask. Patience is counted in looks, each taken from *looks, and not
- * in time: a machine that stood still (a guest that was paused) says nothing about the worker, and
- * afterwards both go on together. 0, -ETIMEDOUT when none is left (it may not be read then). Only
- * of a worker that was started. */
+/* Asks for a fresh snapshot at the next quiet point, unless one is asked for; answered says whether
+ * it is there, take makes it `snap` once it is, and until the next one. Without waiting. Only of a
+ * worker that was started. */
 void pl_worker_ask(struct pl_worker *worker);
+bool pl_worker_answered(struct pl_worker *worker);
+void pl_worker_take(struct pl_worker *worker);
+/* Looks for it every 0.2 ms and takes it. Patience is counted in looks, each taken from *looks, and
+ * not in time: a machine that stood still (a guest that was paused) says nothing about the worker,
+ * and afterwards both go on together. 0, -ETIMEDOUT when none is left. */
 int pl_worker_await(struct pl_worker *worker, unsigned int *looks);
 
 /* Hands over new parts; returns when the worker uses them, with what they replaced in *ret_old. */

@@ -104,7 +104,7 @@ void pl_worker_harvest(struct pl_worker *w)
 
 void pl_worker_publish(struct pl_worker *w)
 {
-	struct pl_snapshot *s = &w->snap;
+	struct pl_snapshot *s = &w->filling;
 	bool top;
 
 	pl_worker_totals(&s->totals, w->engine);
@@ -130,16 +130,31 @@ void pl_worker_publish(struct pl_worker *w)
 	take_exporters(s, w);
 	s->flows = pl_detect_flows(w->engine->detect);
 	s->raised = pl_detect_raised(w->engine->detect);
-	s->now_ns = w->rule_ns;
 	s->n_top = 0;
 	/* Ordered before by the snapshot's own asking. */
 	top = atomic_exchange_explicit(&w->top_wanted, false, memory_order_relaxed);
+	s->has_top = top;
+	s->top_ns = w->rule_ns;
 	if (top)
 		s->n_top = pl_detect_top_flows(w->engine->detect, s->top, PL_TOP_FLOWS, 0);
 	if (w->source.aside != NULL)
 		w->source.aside->state(w->source.aside->arg, s, top);
 	pl_worker_harvest(w);
 	pl_aggregate_copy(w->engine->aggregate_copy, w->engine->aggregate);
+	s->aggregate = *pl_aggregate_totals(w->engine->aggregate_copy);
+}
+
+void pl_worker_take(struct pl_worker *w)
+{
+	struct pl_exporter *free_room = w->snap.exporters;
+
+	if (!w->filling.has_top) {
+		memcpy(w->filling.top, w->snap.top, w->snap.n_top * sizeof(w->snap.top[0]));
+		w->filling.n_top = w->snap.n_top;
+		w->filling.top_ns = w->snap.top_ns;
+	}
+	w->snap = w->filling;
+	w->filling.exporters = free_room;
 }
 
 #define TAKE_OVER(part)                                                                            \

@@ -46,8 +46,7 @@ static void page_metrics(
 	pl_exposition_init(&page, &reply->body, format);
 	if (c->metrics(c->arg, &page) < 0) {
 		pl_buf_reset(&reply->body);
-		pl_buf_str(
-			&reply->body, "A worker does not answer; there is no consistent page.\n");
+		pl_buf_str(&reply->body, "The collector does not run: there is no page.\n");
 		reply->status = 503;
 		return;
 	}

@@ -14,6 +14,7 @@
 #include "web/webconf.h"
 
 #define STATUS_NS (UINT64_C(10) * 1000000000u)
+#define ALIVE_NS  (UINT64_C(10) * 1000000000u) /* a worker answers sooner, if it ever does */
 
 /* ---- opening ---- */
 
@@ -181,7 +182,7 @@ static bool alive(void *s)
 	struct pl_report_collector *c = s;
 	struct pl_pipeline_stats stats;
 
-	return pl_pipeline_stats(c->daemon.pipeline, &stats) == 0;
+	return pl_pipeline_stats(c->daemon.pipeline, &stats) == 0 && stats.age_ns < ALIVE_NS;
 }
 
 /* All or nothing: a bad file of either kind changes nothing. Takes the configuration over. */
@@ -258,7 +259,7 @@ static void account(void *s, struct pl_buf *text)
 	struct pl_pipeline_stats stats;
 
 	if (pl_pipeline_stats(c->daemon.pipeline, &stats) < 0)
-		pl_error("run", "a worker does not answer: there is no account");
+		pl_error("run", "the collector does not run: there is no account");
 	else
 		pl_daemon_account(&stats, text);
 }
