@@ -141,12 +141,15 @@ static void look(struct pl_memory_server *m, uint64_t now_ns)
 
 static void look_at_conditions(struct pl_memory_server *m)
 {
+	struct pl_diag diag = { .text = "" };
 	struct pl_conditions list;
 
 	pl_conditions_clear(&list);
 	if (m->down)
 		pl_condition_add(&list, PL_CONDITION_FAULT, "interface_down",
 			"the interface is down: %s", m->o->collector.uri);
+	if (!m->down && pl_collector_fits(m->collector, &diag) < 0)
+		pl_condition_add(&list, PL_CONDITION_FAULT, "mtu_too_small", "%s", diag.text);
 	pl_region_watch_conditions(&m->watch, watched, m, m->watched, m->options.n_stores, &list);
 	if (m->epochs != NULL)
 		pl_epochs_conditions(m->epochs, &list);

@@ -15,13 +15,14 @@
 #include "chain/translate_roce_state.h"
 #include "runtime/say.h"
 
-#define MS          UINT64_C(1000000)
-#define START_NS    (10000 * MS) /* for the first collector, which says what the stores are */
-#define STALL_NS    (250 * MS)   /* without any progress: what has no room is dropped */
-#define FINISH_NS   (2000 * MS)  /* likewise at the end */
-#define END_NS      (1200 * MS) /* for collectors to hear that it is over: RDMA-CM says so three times */
-#define ECT         2           /* may be marked instead of dropped: ECT(0) of RFC 3168 */
-#define FRAME_BYTES (PL_ROCE_PATH_MTU + PL_ROCE_OVERHEAD)
+#define MS              UINT64_C(1000000)
+#define START_NS        (10000 * MS) /* for the first collector, which says what the stores are */
+#define STALL_NS        (250 * MS)   /* without any progress: what has no room is dropped */
+#define FINISH_NS       (2000 * MS)  /* likewise at the end */
+#define END_NS          (1200 * MS) /* for collectors to hear that it is over: RDMA-CM says so three times */
+#define UNSENT_SHOWN_NS (60000 * MS)
+#define ECT             2 /* may be marked instead of dropped: ECT(0) of RFC 3168 */
+#define FRAME_BYTES     (PL_ROCE_PATH_MTU + PL_ROCE_OVERHEAD)
 
 /* ---- the wire ---- */
 
@@ -261,11 +262,27 @@ static int resume(void *arg, struct pl_translator *t)
 	return 0;
 }
 
+static void add_unsent(struct pl_roce_out *g, struct pl_conditions *ret)
+{
+	const uint64_t unsent = pl_counter_read(&pl_nic_counters(g->nic)->unsent);
+
+	if (unsent != g->unsent)
+		g->unsent_ns = pl_clock_mono_ns();
+	g->unsent = unsent;
+	if (g->unsent_ns != 0 && pl_clock_mono_ns() - g->unsent_ns < UNSENT_SHOWN_NS)
+		pl_condition_add(ret, PL_CONDITION_WARNING, "frames_unsent",
+			"%s did not take frames within the last minute, %" PRIu64
+			" since the start: what was written with them without acknowledgement is lost",
+			pl_nic_name(g->nic), unsent);
+}
+
 /* While there is another, that one takes the reports. */
 static void conditions(void *arg, struct pl_conditions *ret)
 {
-	const struct pl_roce_out *g = arg;
+	struct pl_roce_out *g = arg;
 	unsigned int n_up = 0;
+
+	add_unsent(g, ret);
 
 	for (unsigned int i = 0; i < g->collectors; i++)
 		n_up += pl_uplink_is_up(g->uplink, i);

@@ -26,6 +26,8 @@ struct pl_roce_out {
 	enum pl_collector_state told[PL_COLLECTORS_MAX];
 	bool stalled[PL_COLLECTORS_MAX], up[PL_COLLECTORS_MAX], complained[PL_COLLECTORS_MAX];
 	uint64_t unreadable; /* times that the interface gave an error */
+	/* frames that it had not taken at the last look, and when there were more */
+	uint64_t unsent, unsent_ns;
 };
 
 /* As `account` of struct pl_translate_out. */

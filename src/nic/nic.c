@@ -12,7 +12,9 @@
 #include "netio/port.h"
 #include "nic/nic_wire.h"
 
-#define LOOK_MASK 63 /* under load it is seen so often whether the interface changed */
+#define MTU_LEAST 256u /* the smallest path MTU */
+#define FRAMING   18u  /* of a frame beyond the MTU of its interface: Ethernet and a tag */
+#define LOOK_MASK 63   /* under load it is seen so often whether the interface changed */
 
 struct pl_nic {
 	const struct nic_wire_ops *ops; /* of the wire */
@@ -114,7 +116,7 @@ static uint16_t path_mtu(const struct pl_nic *nic, uint32_t room)
 		nic->interface.frame_bytes < room ? nic->interface.frame_bytes : room;
 	uint16_t mtu = PL_ROCE_PATH_MTU;
 
-	while (mtu > 256 && (uint32_t)mtu + PL_ROCE_OVERHEAD > bytes)
+	while (mtu > MTU_LEAST && (uint32_t)mtu + PL_ROCE_OVERHEAD > bytes)
 		mtu /= 2;
 	return mtu;
 }
@@ -127,6 +129,17 @@ uint16_t pl_nic_mtu(const struct pl_nic *nic)
 uint16_t pl_nic_receive_mtu(const struct pl_nic *nic)
 {
 	return path_mtu(nic, nic->ops->room(nic->wire).receive);
+}
+
+int pl_nic_fits(const struct pl_nic *nic, struct pl_diag *diag)
+{
+	if (nic->interface.frame_bytes >= MTU_LEAST + PL_ROCE_OVERHEAD)
+		return 0;
+	pl_diag_set(diag, "%s has an MTU of %u: RoCE takes %u and more, for a path MTU of %u",
+		nic->interface.name,
+		nic->interface.frame_bytes > FRAMING ? nic->interface.frame_bytes - FRAMING : 0,
+		MTU_LEAST + PL_ROCE_OVERHEAD - FRAMING, MTU_LEAST);
+	return -EMSGSIZE;
 }
 
 uint32_t pl_nic_changes(const struct pl_nic *nic)

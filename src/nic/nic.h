@@ -65,8 +65,11 @@ uint32_t pl_nic_changes(const struct pl_nic *nic);
  * diag: none but those; -ENOMEM. */
 int pl_nic_addresses(
 	const struct pl_nic *nic, struct pl_addr **ret, uint32_t *ret_n, struct pl_diag *diag);
-/* The largest path MTU (256 to 4096) whose frames the interface and the ports carry. */
+/* The largest path MTU (256 to 4096) whose frames the interface and the ports carry; 256 also where
+ * not even that fits, which pl_nic_fits says. */
 uint16_t pl_nic_mtu(const struct pl_nic *nic);
+/* Whether RoCE's smallest path MTU fits the interface as it is now. 0; -EMSGSIZE with diag. */
+int pl_nic_fits(const struct pl_nic *nic, struct pl_diag *diag);
 /* The same for frames that come in only, which may be larger than what is sent: for who never
  * answers at length. */
 uint16_t pl_nic_receive_mtu(const struct pl_nic *nic);

@@ -455,6 +455,11 @@ static int tell_alarms(struct pl_collector *c, struct pl_diag *diag)
 	return -EAGAIN;
 }
 
+int pl_collector_fits(const struct pl_collector *c, struct pl_diag *diag)
+{
+	return c->ops->fits != NULL ? c->ops->fits(c->nic, diag) : 0;
+}
+
 int pl_collector_wait_ms(const struct pl_collector *c, int max_ms)
 {
 	const uint64_t next = c->ops->next_ns(c->nic);

@@ -147,6 +147,8 @@ int pl_collector_fd(const struct pl_collector *c);
  */
 int pl_collector_step(struct pl_collector *c, struct pl_diag *diag);
 /* How long to wait for the descriptor, at most max_ms: something is due then. */
+/* Whether the smallest path MTU of RoCE fits the interface as it is now. -EMSGSIZE with diag. */
+int pl_collector_fits(const struct pl_collector *c, struct pl_diag *diag);
 int pl_collector_wait_ms(const struct pl_collector *c, int max_ms);
 
 /* Where the control server listens; NULL: nowhere. */

@@ -41,6 +41,8 @@ struct collector_nic_ops {
 	const char *(*name)(const struct collector_nic *nic);
 	const uint8_t *(*mac)(const struct collector_nic *nic);
 	uint16_t (*mtu)(const struct collector_nic *nic);
+	/* As pl_nic_fits. NULL: it always does. */
+	int (*fits)(const struct collector_nic *nic, struct pl_diag *diag);
 	int (*fd)(const struct collector_nic *nic); /* readable: step */
 	/* Whether none but this host reaches it. NULL: others do. */
 	bool (*is_loopback)(const struct collector_nic *nic);

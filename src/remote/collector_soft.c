@@ -63,6 +63,8 @@ static int soft_open(struct collector_nic **ret, const struct pl_collector_optio
 	nic->may_read = wanted->may_read || wanted->n_readers > 0;
 	pl_frames_init(&nic->out, nic->out_memory, sizeof(nic->out_memory));
 	r = pl_nic_open(&nic->nic, wanted->uri, &nic_options, diag);
+	if (r == 0)
+		r = pl_nic_fits(nic->nic, diag);
 	if (r < 0) {
 		soft_close(nic);
 		return r;
@@ -90,6 +92,11 @@ static const uint8_t *soft_mac(const struct collector_nic *nic)
 static uint16_t soft_mtu(const struct collector_nic *nic)
 {
 	return nic->may_read ? pl_nic_mtu(nic->nic) : pl_nic_receive_mtu(nic->nic);
+}
+
+static int soft_fits(const struct collector_nic *nic, struct pl_diag *diag)
+{
+	return pl_nic_fits(nic->nic, diag);
 }
 
 static int soft_fd(const struct collector_nic *nic)
@@ -334,6 +341,7 @@ const struct collector_nic_ops collector_soft = {
 	.note = soft_note,
 	.mac = soft_mac,
 	.mtu = soft_mtu,
+	.fits = soft_fits,
 	.fd = soft_fd,
 	.is_loopback = soft_is_loopback,
 	.region_add = soft_region_add,

@@ -40,7 +40,8 @@ struct remote {
 	uint64_t pause_ns; /* before the next try, should this one fail */
 	struct pl_addr addr;
 	uint16_t port,
-		mtu; /* mtu: the largest that it takes by RDMA-CM, where it said so; else 0 */
+		mtu;      /* mtu: the largest that it takes by RDMA-CM, where it said so; else 0 */
+	uint16_t offered; /* the path MTU of its queue pairs */
 	struct pl_roce_path path;
 	struct line *lines;    /* of each store */
 	uint64_t **heads;      /* of each append store */
@@ -218,9 +219,13 @@ static int ask(struct pl_dialer *d, unsigned int i, unsigned int store, uint64_t
 	struct remote *m = &d->remotes[i];
 	const uint16_t most = pl_nic_mtu(d->o.nic);
 	struct pl_exchange ours;
-	int r = pl_uplink_offer(d->o.uplink, i, store, service_of(d, store, m->stage), &m->path,
-		m->mtu != 0 && m->mtu < most ? m->mtu : most, &ours);
+	int r = pl_nic_fits(d->o.nic, &m->why);
 
+	if (r < 0)
+		return r;
+	m->offered = m->mtu != 0 && m->mtu < most ? m->mtu : most;
+	r = pl_uplink_offer(
+		d->o.uplink, i, store, service_of(d, store, m->stage), &m->path, m->offered, &ours);
 	if (r < 0) {
 		pl_diag_set(&m->why, "%s", strerror(-r));
 		return r;
@@ -420,6 +425,13 @@ static void step(struct pl_dialer *d, unsigned int i, uint64_t now_ns)
 		pl_diag_set(
 			&m->why, "%s: writes were refused or not acknowledged", d->o.servers[i]);
 		r = -EIO;
+	}
+	if (r == 0 && m->stage > ROUTE && m->offered > pl_nic_mtu(d->o.nic)) {
+		pl_diag_set(&m->why, "the MTU of %s became too small for the path MTU of %u",
+			pl_nic_name(d->o.nic), m->offered);
+		r = -EMSGSIZE;
+	} else if (r == 0 && m->stage > ROUTE) {
+		r = pl_nic_fits(d->o.nic, &m->why);
 	}
 	if (r == 0 && m->stage != WAITING && m->stage != UP && now_ns >= m->at_ns) {
 		pl_diag_set(&m->why, "%s: connecting took too long", d->o.servers[i]);

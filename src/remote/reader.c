@@ -348,7 +348,11 @@ static int take_answer(struct line *l, struct pl_diag *diag)
 static int connect_line(struct line *l, struct pl_diag *diag)
 {
 	const uint64_t end_ns = pl_clock_mono_ns() + l->reader->o.timeout_ns;
-	int e = find_path(l, end_ns, diag);
+	int e = pl_nic_fits(l->reader->o.nic, diag);
+
+	if (e < 0)
+		return e;
+	e = find_path(l, end_ns, diag);
 
 	l->mtu = 0;
 	if (e == 0)

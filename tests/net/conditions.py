@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import lab, tap  # noqa: E402
+from lib import lab, network, tap  # noqa: E402
 from lib.lab import path  # noqa: E402
 from lib.network import sh  # noqa: E402
 from lib.pathline import PATHLINE, Daemon, region, run, total  # noqa: E402
@@ -174,12 +174,16 @@ def test_tap_region():
 def alone(command, *args):
     """The pages of a service that is a process by itself."""
     p = lab.start([PATHLINE, command, "--web", "127.0.0.1:0", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return started(p)
+
+
+def started(p):
     d = Daemon.__new__(Daemon)
     for line in p.stderr:
         if "metrics on" in line:
             d.p, d.web = p, line.split()[-1].rsplit("/metrics", 1)[0]
             return d
-    raise RuntimeError(f"{command} has no page")
+    raise RuntimeError("it has no page")
 
 
 def test_alone():
@@ -223,7 +227,51 @@ regions: [{{name: ep, path: {path('ep.plr')}, writer: dta}}]
     shutil.rmtree(folder, ignore_errors=True)
 
 
-tests = [test_services, test_reload, test_translator_region, test_readers, test_tap_region, test_alone, test_epochs]
+def test_small_mtu():
+    """An interface whose MTU becomes smaller than the path MTU of a connection, then than the smallest one of RoCE."""
+    ns = network.pair("mtu", {4: {"a": "10.88.0.1", "b": "10.88.0.2"}, 6: {"a": "fd88::1", "b": "fd88::2"}})
+    create("far", "--primitive", "key-write", "--slots", 1000, "--value-bytes", 600)
+    collect = (PATHLINE, "collect", "--allow", "10.88.0.1/32", "--read", "packet:eth0", path("far.plr"))
+    translate = (PATHLINE, "translate", "--stats", "--web", "127.0.0.1:0", f"udp://127.0.0.1:{DTA}", "roce://10.88.0.2:7471/far?dev=packet:eth0")
+
+    def report(key):
+        return subprocess.run(ns["a"].command(PATHLINE, "report", "key-write", "--sequenced", "-k", key, "-d", "x" * 600, f"udp://127.0.0.1:{DTA}"),
+                              capture_output=True, text=True, timeout=LIMIT, check=False)
+
+    def arrives(key):
+        report(key)
+        return region("lookup", path("far.plr"), key)[0].get("value") == "78" * 600
+
+    def get(page):
+        return ns["a"].call(lambda: d.get(page))
+
+    ns["b"].ip("link set eth0 mtu 300")
+    r = subprocess.run(ns["b"].command(*collect), capture_output=True, text=True, timeout=LIMIT, check=False)
+    ok(r.returncode != 0 and "eth0 has an MTU of 300" in r.stderr, "a collector on too small an interface is refused", r.stderr)
+    ns["b"].ip("link set eth0 mtu 1500")
+    server = lab.start(ns["b"].command(*collect), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    ok("collecting on" in server.stderr.readline(), "with 1500 it runs")
+    d = started(lab.start(ns["a"].command(*translate), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    ok(wait(lambda: arrives("k1")), "a value arrives")
+    ns["a"].ip("link set eth0 mtu 700")
+    ok(wait(lambda: arrives("k2")), "by a smaller path MTU too")
+    ns["a"].ip("link set eth0 mtu 300")
+    ok(wait(lambda: get("/readyz")[0] == 503), "by none that fits: it is not ready")
+    ok(wait(lambda: "eth0 has an MTU of 300" in get("/readyz?verbose")[1]), "and says why", get("/readyz?verbose")[1])
+    said = report("k3").stderr
+    ok("did not confirm" in said, "nothing is confirmed", said)
+    ns["a"].ip("link set eth0 mtu 1500")
+    ok(wait(lambda: arrives("k4")), "with 1500 again it goes on")
+    eq(get("/readyz")[0], 200, "and is ready")
+    d.p.send_signal(signal.SIGTERM)
+    out, _ = d.p.communicate(timeout=LIMIT)
+    account = json.loads(out.splitlines()[-1])["out"]["collectors"][0]
+    eq(account["posted"], account["done"] + account["lost"], "the account closes")
+    server.terminate()
+    server.communicate(timeout=LIMIT)
+
+
+tests = [test_services, test_reload, test_translator_region, test_readers, test_tap_region, test_alone, test_epochs, test_small_mtu]
 for test in tests:
     if not sys.argv[2:] or test.__name__ in sys.argv[2:]:
         test()
