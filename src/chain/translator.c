@@ -3,12 +3,9 @@
 #include "chain/translator.h"
 #include "chain/region_watch.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "memory/region.h"
@@ -49,40 +46,12 @@ static int open_ports(struct pl_translate *x, const char *uri, const struct pl_r
 	return 0;
 }
 
-/* NACKs leave from the socket that reports came to; reports in frames have none, so there is one of
- * its own. */
-static void open_nacks(struct pl_translate *x, const char *uri)
-{
-	const char *scheme = pl_port_uri_scheme(uri);
-
-	x->nack_fd = -1;
-	if (scheme != NULL && strcmp(scheme, "udp") == 0) {
-		x->nack_fd = pl_port_fd(x->ports[0]);
-	} else if (x->live) {
-		x->nack_fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-		x->own_nack_fd = x->nack_fd >= 0;
-	}
-}
-
 static void send_nack(
 	void *arg, const struct pl_addr *to, uint16_t port, const void *bytes, size_t n)
 {
 	struct pl_translate *x = arg;
-	struct sockaddr_storage local = { .ss_family = AF_UNSPEC };
-	socklen_t len = sizeof(local);
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
-	ssize_t sent = -1;
 
-	memcpy(&v6.sin6_addr, to->b, 16);
-	memcpy(&v4.sin_addr, to->b + 12, 4);
-	if (x->nack_fd >= 0 && getsockname(x->nack_fd, (struct sockaddr *)&local, &len) == 0)
-		sent = local.ss_family == AF_INET
-			       ? sendto(x->nack_fd, bytes, n, MSG_DONTWAIT,
-					 (const struct sockaddr *)&v4, sizeof(v4))
-			       : sendto(x->nack_fd, bytes, n, MSG_DONTWAIT,
-					 (const struct sockaddr *)&v6, sizeof(v6));
-	x->nacks_unsent += sent < 0;
+	x->nacks_unsent += !pl_answers_send(&x->answers, x->report, to, port, bytes, n);
 }
 
 /* ---- packets ---- */
@@ -98,6 +67,7 @@ static void take(struct pl_translate *x, uint64_t now_ns)
 		if (x->packets.pkts[k].ts_ns > x->file_ns)
 			x->file_ns = x->packets.pkts[k].ts_ns;
 		x->packets_taken++;
+		x->report = &x->packets.pkts[k];
 		x->not_dta += !pl_translator_packet(
 			x->translator, x->live ? now_ns : x->file_ns, &x->packets.pkts[k]);
 		if (!x->live)
@@ -105,6 +75,7 @@ static void take(struct pl_translate *x, uint64_t now_ns)
 		if (x->out.pressed != NULL)
 			x->out.pressed(x->out.arg, x->translator);
 	}
+	x->report = NULL;
 	pl_translator_done(x->translator);
 }
 
@@ -231,13 +202,12 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	int r;
 
 	(void)pl_region_guard();
-	x->nack_fd = -1;
 	pl_buf_init(&text);
 	uri = with_port(x->o->uri, &text);
 	r = open_ports(x, uri, opening->rights, diag);
 	if (r == 0) {
 		x->live = pl_port_fd(x->ports[0]) >= 0 && !is_file(uri);
-		open_nacks(x, uri);
+		r = pl_answers_open(&x->answers, uri, x->ports[0], diag);
 	}
 	pl_buf_done(&text);
 	if (r == 0)
@@ -410,9 +380,7 @@ int pl_translate_close(struct pl_translate *x)
 	for (unsigned int i = 0; i < x->n_ports; i++)
 		(void)pl_port_close(x->ports[i]);
 	x->n_ports = 0;
-	if (x->own_nack_fd)
-		close(x->nack_fd);
-	x->own_nack_fd = false;
+	pl_answers_close(&x->answers);
 	pl_translator_free(x->translator);
 	x->translator = NULL;
 	return x->out.close != NULL ? x->out.close(x->out.arg) : 0; /* zeroed: nothing was open */

@@ -7,6 +7,7 @@
 
 #include "base/addr.h"
 #include "base/stats.h"
+#include "chain/translate_answers.h"
 #include "chain/translate_out.h"
 #include "dta/translator.h"
 #include "netio/port.h"
@@ -51,9 +52,9 @@ struct pl_translate {
 	struct pl_port *ports[PL_TRANSLATE_PORTS_MAX];
 	unsigned int n_ports;
 	bool live, ended;
-	bool began;  /* it was open, all of it */
-	int nack_fd; /* not ours when it is a port's */
-	bool own_nack_fd;
+	bool began; /* it was open, all of it */
+	struct pl_answers answers;
+	const struct pl_packet *report; /* that is at work; NULL: none */
 	struct pl_translate_out out;
 	/* of the translator, as long as it is there */
 	struct pl_dta_store stores[PL_DTA_STORES_MAX];

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Numbered reports over a link that loses datagrams, and with a translator or reporter that begins anew: what was reported
-is there, each report once, and where it cannot be, both sides say so. Over loopback.
+is there, each report once, and where it cannot be, both sides say so. Over loopback, and in frames of an interface.
 usage: dta_loss.py PATHLINE"""
 import json
 import os
@@ -15,7 +15,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from lib import lab, pathline, tap  # noqa: E402
+from lib import lab, network, pathline, tap  # noqa: E402
 from lib.lab import path  # noqa: E402
 from lib.pathline import PATHLINE  # noqa: E402
 from lib.tap import ok  # noqa: E402
@@ -277,4 +277,56 @@ for options in ((), ("--sequenced",)):
     ok(wait(lambda: t.account()["accepted"] == told), f"{told} reports were sent, and as many arrived", said)
 t.stop()
 
+# Reports in frames of an interface: NACKs and confirmations leave from the address and port that was addressed, and nobody is told
+# by ICMP that the port is unreachable. Some are lost on the way, for a route that goes elsewhere in the middle.
+NETS = network.pair("answers", {4: {"a": "10.88.0.1", "b": "10.88.0.2"}, 6: {"a": "fd88::1", "b": "fd88::2"}})
+# Not what the kernel would choose as the source.
+NETS["b"].ip("addr add 10.88.0.3/24 dev eth0")
+COUNT = 3000
+
+
+def unreachables():
+    """ICMP of the translator's host that says so, IPv4 and IPv6."""
+    both = NETS["b"].sh("cat /proc/net/snmp"), NETS["b"].sh("cat /proc/net/snmp6")
+    names, values = (line.split()[1:] for line in both[0].splitlines() if line.startswith("Icmp:"))
+    return int(dict(zip(names, values))["OutDestUnreachs"]), int(re.search(r"Icmp6OutDestUnreachs\s+(\d+)", both[1]).group(1))
+
+
+def over_interface(dev, to, prefix):
+    entries = path("frames.plr")
+    if os.path.exists(entries):
+        os.unlink(entries)
+    pathline.run("region", "create", "--primitive", "append", "--slots", 16384, "--value-bytes", 8, entries)
+    t = lab.start(NETS["b"].command(PATHLINE, "translate", "--stats", "--nack-tries", "1000", dev, entries), stdout=subprocess.PIPE,
+                  stderr=subprocess.PIPE, text=True)
+    for line in t.stderr:
+        if "translating from" in line:
+            break
+    before = unreachables()
+    r = lab.start(NETS["a"].command(PATHLINE, "report", "append", "--sequenced", "--step-data", "--data-form", "u64", "-d", "0", "--count",
+                                    str(COUNT), "--rate", "1k", f"udp://{to}:40040"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def taken():
+        t.send_signal(signal.SIGUSR1)
+        return json.loads(t.stdout.readline())["accepted"]
+
+    def elsewhere():
+        return int(NETS["a"].sh("cat /sys/class/net/lo/statistics/rx_packets"))
+    wait(lambda: taken() > 100)
+    began = elsewhere()
+    NETS["a"].ip(f"route add {prefix} dev lo")
+    wait(lambda: elsewhere() >= began + 30)
+    NETS["a"].ip(f"route del {prefix} dev lo")
+    _, err = r.communicate(timeout=120)
+    t.send_signal(signal.SIGTERM)
+    out, said = t.communicate(timeout=60)
+    account = json.loads(out.splitlines()[-1])
+    ok(r.returncode == 0 and "confirmed" not in err, f"{dev}, to {to}: all are confirmed", err)
+    ok(account["accepted"] == COUNT and account["lost"] == 0 and account["nacks"] > 0, f"{dev}, to {to}: lost ones are sent again", f"{out}\n{said}")
+    ok(account["nacks_unsent"] == 0 and unreachables() == before, f"{dev}, to {to}: no answer fails, no ICMP", f"{account} {unreachables()} {before}")
+
+
+for device in ("packet:eth0", "afxdp:eth0"):
+    over_interface(device, "10.88.0.3", "10.88.0.3/32")
+    over_interface(device, "[fd88::2]", "fd88::2/128")
 sys.exit(tap.end())

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Sends NACKs and confirmations to reporters. */
+#include "chain/translate_answers.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime/say.h"
+#include "wire/layers.h"
+
+#define AGAIN_NS UINT64_C(1000000000)
+
+/* ---- sockets ---- */
+
+/* Bound to the interface: another process may have the port on another one. */
+static int bind_to(int fd, bool six, const char *interface, uint16_t port)
+{
+	const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	const struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	const int both = 0;
+
+	if (six && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &both, sizeof(both)) < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface, (socklen_t)strlen(interface)) <
+		0)
+		return -errno;
+	if (bind(fd, six ? (const struct sockaddr *)&v6 : (const struct sockaddr *)&v4,
+		    six ? sizeof(v6) : sizeof(v4)) < 0)
+		return -errno;
+	return 0;
+}
+
+/* The frames are the port's; what comes here is dropped before a buffer is used. */
+static int open_own(const char *interface, uint16_t port, int *ret_fd)
+{
+	struct sock_filter none[] = { BPF_STMT(BPF_RET | BPF_K, 0) };
+	const struct sock_fprog program = { .len = 1, .filter = none };
+	bool six = true;
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), r = 0;
+
+	if (fd < 0) {
+		six = false;
+		fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	}
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0)
+		r = -errno;
+	if (r == 0)
+		r = bind_to(fd, six, interface, port);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* The numbers of "…?port=N,N&…". */
+static int list_ports(struct pl_answers *a, const char *uri, struct pl_diag *diag)
+{
+	const char *p = strstr(uri, "port=");
+
+	for (p = p != NULL ? p + strlen("port=") : ""; *p >= '0' && *p <= '9';) {
+		char *end;
+		const unsigned long port = strtoul(p, &end, 10);
+
+		if (a->n == PL_ANSWERS_PORTS_MAX) {
+			pl_diag_set(diag, "'%s': at most %d UDP ports", uri, PL_ANSWERS_PORTS_MAX);
+			return -EINVAL;
+		}
+		a->own[a->n].fd = -1;
+		a->own[a->n++].port = (uint16_t)port;
+		p = *end == ',' ? end + 1 : "";
+	}
+	return 0;
+}
+
+int pl_answers_open(
+	struct pl_answers *a, const char *uri, const struct pl_port *port, struct pl_diag *diag)
+{
+	const char *scheme = pl_port_uri_scheme(uri), *at;
+	int r;
+
+	*a = (struct pl_answers){ .shared_fd = -1 };
+	if (scheme == NULL || strcmp(scheme, "pcap") == 0)
+		return 0;
+	if (strcmp(scheme, "udp") == 0) {
+		a->shared_fd = pl_port_fd(port);
+		return 0;
+	}
+	at = uri + strlen(scheme) + 1;
+	if (strcspn(at, "?") >= sizeof(a->interface))
+		return 0;
+	memcpy(a->interface, at, strcspn(at, "?"));
+	r = list_ports(a, at, diag);
+	for (unsigned int i = 0; r == 0 && i < a->n; i++) {
+		r = open_own(a->interface, a->own[i].port, &a->own[i].fd);
+		if (r == -EADDRINUSE) {
+			pl_say("%s: UDP port %u is in use: reporters get neither NACKs nor confirmations",
+				a->interface, a->own[i].port);
+			r = 0;
+		} else if (r < 0) {
+			pl_diag_set(diag, "%s: UDP port %u: %s", a->interface, a->own[i].port,
+				strerror(-r));
+		}
+	}
+	if (r < 0)
+		pl_answers_close(a);
+	return r;
+}
+
+static void close_own(struct pl_answers *a)
+{
+	for (unsigned int i = 0; i < a->n; i++) {
+		if (a->own[i].fd >= 0)
+			close(a->own[i].fd);
+		a->own[i].fd = -1;
+	}
+}
+
+void pl_answers_close(struct pl_answers *a)
+{
+	close_own(a);
+	a->n = 0;
+	a->shared_fd = -1;
+}
+
+/* The interface went and came back under another number. */
+static void open_again(struct pl_answers *a)
+{
+	const uint64_t now_ns = pl_clock_mono_ns();
+
+	if (now_ns < a->again_ns)
+		return;
+	a->again_ns = now_ns + AGAIN_NS;
+	close_own(a);
+	for (unsigned int i = 0; i < a->n; i++)
+		(void)open_own(a->interface, a->own[i].port, &a->own[i].fd);
+}
+
+/* ---- sending ---- */
+
+/* from: NULL leaves it to the kernel. Negative errno. */
+static int send_from(int fd, const struct pl_addr *from, const struct pl_addr *to, uint16_t port,
+	const void *bytes, size_t n)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+	} control = { .room = { 0 } };
+	struct sockaddr_storage local = { .ss_family = AF_UNSPEC };
+	socklen_t len = sizeof(local);
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct iovec text = { (void *)(uintptr_t)bytes, n };
+	struct msghdr m = { .msg_iov = &text, .msg_iovlen = 1 };
+	struct cmsghdr *c = &control.align;
+	bool six;
+
+	if (getsockname(fd, (struct sockaddr *)&local, &len) < 0)
+		return -errno;
+	six = local.ss_family == AF_INET6;
+	memcpy(&v6.sin6_addr, to->b, 16);
+	memcpy(&v4.sin_addr, to->b + 12, 4);
+	m.msg_name = six ? (void *)&v6 : (void *)&v4;
+	m.msg_namelen = six ? sizeof(v6) : sizeof(v4);
+	if (from != NULL && six) {
+		struct in6_pktinfo info = { .ipi6_ifindex = 0 };
+
+		memcpy(&info.ipi6_addr, from->b, 16);
+		*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(info)),
+			.cmsg_level = IPPROTO_IPV6,
+			.cmsg_type = IPV6_PKTINFO };
+		memcpy(CMSG_DATA(c), &info, sizeof(info));
+		m.msg_controllen = CMSG_SPACE(sizeof(info));
+	} else if (from != NULL) {
+		struct in_pktinfo info = { .ipi_ifindex = 0 };
+
+		memcpy(&info.ipi_spec_dst, from->b + 12, 4);
+		*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(info)),
+			.cmsg_level = IPPROTO_IP,
+			.cmsg_type = IP_PKTINFO };
+		memcpy(CMSG_DATA(c), &info, sizeof(info));
+		m.msg_controllen = CMSG_SPACE(sizeof(info));
+	}
+	m.msg_control = from != NULL ? &control : NULL;
+	return sendmsg(fd, &m, MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* The socket of the port that the report went to. */
+static int own_fd(const struct pl_answers *a, uint16_t port)
+{
+	for (unsigned int i = 0; i < a->n; i++) {
+		if (a->own[i].port == port)
+			return a->own[i].fd;
+	}
+	return -1;
+}
+
+bool pl_answers_send(struct pl_answers *a, const struct pl_packet *report, const struct pl_addr *to,
+	uint16_t port, const void *bytes, size_t n)
+{
+	struct pl_layers layers;
+	int r;
+
+	if (a->shared_fd >= 0)
+		return send_from(a->shared_fd, NULL, to, port, bytes, n) == 0;
+	if (report == NULL || a->n == 0 ||
+		pl_layers_walk(&layers, pl_cursor(report->data, report->len),
+			(enum pl_link)report->link, false) != PL_V_OK)
+		return false;
+	r = send_from(own_fd(a, layers.flow.dport), &layers.flow.dst, to, port, bytes, n);
+	/* It went to an address that is not this host's: a group, or a mirror's. */
+	if (r == -EINVAL || r == -EADDRNOTAVAIL)
+		r = send_from(own_fd(a, layers.flow.dport), NULL, to, port, bytes, n);
+	if (r == -ENODEV || r == -ENXIO || r == -EBADF)
+		open_again(a);
+	return r == 0;
+}
