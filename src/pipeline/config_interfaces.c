@@ -29,14 +29,19 @@ static struct taken taken_by(const char *uri)
 		const char *scheme, *what;
 	} schemes[] = { { "afxdp:", "interface" }, { "xdp:", "interface" }, { "udp:", "address" } };
 
-	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+	for (size_t i = 0, n; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
 		const char *target = uri + strlen(schemes[i].scheme);
 
 		if (strncmp(uri, schemes[i].scheme, strlen(schemes[i].scheme)) != 0)
 			continue;
 		if (strncmp(target, "//", 2) == 0)
 			target += 2;
-		return (struct taken){ schemes[i].what, target, strcspn(target, "?&") };
+		n = strcspn(target, "?&");
+		/* Port 0 is another one each time. */
+		if (n >= 2 && strcmp(schemes[i].what, "address") == 0 &&
+			memcmp(target + n - 2, ":0", 2) == 0)
+			break;
+		return (struct taken){ schemes[i].what, target, n };
 	}
 	return (struct taken){ .what = NULL };
 }

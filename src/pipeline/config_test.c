@@ -102,6 +102,8 @@ static const struct {
 		"sources: [{uri: 'afxdp:eth0'}, {uri: 'packet:eth0'}, {uri: 'afxdp:eth'}]\n"
 		"dta: {listen: 'afxdp:eth1'}\nregions: [{name: a, path: /a, writer: dta}]\n",
 		NULL },
+	{ "ports that the kernel chooses",
+		"sources: [{uri: 'udp://[::1]:0'}, {uri: 'udp://[::1]:0?sockets=2'}]\n", NULL },
 	{ "a translator on a source's address",
 		"sources: [{uri: 'udp://:5000?sockets=2'}]\ndta: {listen: 'udp://:5000'}\n"
 		"regions: [{name: a, path: /a, writer: dta}]\n",
