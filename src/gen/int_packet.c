@@ -254,6 +254,27 @@ static void open_tunnel(const struct pl_gen_cfg *cfg, struct pl_build *b, struct
 	open_push(o, pl_put_ip(b, &f, 64, 0));
 }
 
+/* The transport header at p, which was closed without a payload, gets one of n zero bytes. */
+static void add_payload(uint8_t *p, uint8_t proto, uint16_t n)
+{
+	const bool udp = proto == PL_IP_UDP;
+	uint8_t *checksum = p + (udp ? 6 : 16);
+	/* TCP's length is in the pseudo header only, UDP's in its own, too. */
+	uint32_t sum = (uint16_t)~pl_be16(checksum) + (udp ? 2u : 1u) * n;
+	uint16_t folded = pl_checksum_fold(sum);
+
+	if (udp) {
+		const uint16_t length = (uint16_t)(pl_be16(p + 4) + n);
+
+		p[4] = (uint8_t)(length >> 8);
+		p[5] = (uint8_t)length;
+		if (folded == 0)
+			folded = 0xffff;
+	}
+	checksum[0] = (uint8_t)(folded >> 8);
+	checksum[1] = (uint8_t)folded;
+}
+
 /* An IP header with INT between its transport header and its payload. */
 static void put_int_over_l4(const struct pl_gen_cfg *cfg, struct pl_build *b, struct pl_gen_open *o,
 	const struct pl_gen_item *item, unsigned int n_stack, struct pl_gen_damage *d)
@@ -288,6 +309,7 @@ static void put_int_over_l4(const struct pl_gen_cfg *cfg, struct pl_build *b, st
 		size_t l3 = cfg->inner_ip == 6 ? 40 : 20;
 
 		pl_end_ip(&original, at);
+		add_payload(scratch + l3, item->flow->proto, cfg->payload);
 		pl_put(b, scratch + l3, original.len - l3);
 	}
 }
