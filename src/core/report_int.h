@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * INT headers over TCP and UDP within reports, for core/report_core.h: what wire/int_parse.c reads,
+ * INT headers over TCP, UDP and ICMP within reports, for core/report_core.h: what wire/int_parse.c reads,
  * less what is rare (domain ids, destination shims, words of MX), which is escalated. Clauses and
  * diagrams stand there.
  */
@@ -19,22 +19,23 @@ enum pl_core_found {
 	PL_CORE_UP_HOPS,
 };
 
-/* As find.c has it: bytes that do not parse and can hardly be anything but INT. p: 12 bytes. */
+/* As wire/int_lengths.c has it: bytes that do not parse and can hardly be anything but INT. p: 12 bytes. */
 PL_CORE_INLINE int pl_core_resembles_int(const uint8_t *p)
 {
 	uint32_t version = p[4] >> 4;
 
 	if (pl_frame_be16(p + 8) == 0)
 		return 0;
+	if (version == 2 && ((p[4] & 1) != 0 || p[5] != 0 || p[6] >> 5 != 0))
+		return 0;
 	if (p[0] == 0x01 || p[0] == 0x03) {
 		if (p[1] != 0 || (p[3] & 3) != 0)
 			return 0;
-		return version == 0 ? p[5] >> 5 == 0 && pl_frame_be16(p + 10) == 0
-				    : version == 1 && (p[5] & 0x7f) == 0 && p[6] >> 5 == 0;
+		return version == 0   ? p[5] >> 5 == 0 && pl_frame_be16(p + 10) == 0
+		       : version == 1 ? (p[5] & 0x7f) == 0 && p[6] >> 5 == 0
+				      : version == 2;
 	}
-	if (((p[0] & 0xf3) != 0x10 && (p[0] & 0xf3) != 0x30) || p[1] == 0)
-		return 0;
-	return version == 2 && (p[4] & 1) == 0 && p[5] == 0 && p[6] >> 5 == 0;
+	return version == 2 && ((p[0] & 0xf3) == 0x10 || (p[0] & 0xf3) == 0x30);
 }
 
 /*
@@ -272,6 +273,31 @@ PL_CORE_INLINE uint32_t pl_core_int_v2(struct pl_core_scratch *s, struct pl_core
 		       : PL_CORE_NOT;
 }
 
+/*
+ * Whether the original transport header that NPT 2 promises stands at c, where the packet is whole:
+ * what wire/int_lengths.c is sure of. decode/ looks at the rest, and says which length is wrong.
+ */
+PL_CORE_INLINE int pl_core_original_fits(uint8_t proto, const struct pl_frame_cursor *c)
+{
+	const uint8_t *p;
+	uint32_t header;
+
+	if (proto == PL_IP_UDP) {
+		p = pl_frame_peek(c, 8);
+		return p != NULL && pl_frame_be16(p + 4) == c->left;
+	}
+	if (proto != PL_IP_TCP)
+		return 0;
+	p = pl_frame_peek(c, 20);
+	if (p == NULL)
+		return 0;
+	header = (p[12] >> 4) * 4u;
+	/* No port is 0, no reserved bit set; ACK and neither SYN, RST nor URG with its pointer. */
+	return pl_frame_be16(p) != 0 && pl_frame_be16(p + 2) != 0 && header >= 20 &&
+	       header <= c->left && (p[12] & 0x0e) == 0 && (p[13] & 0x36) == 0x10 &&
+	       pl_frame_be16(p + 18) == 0;
+}
+
 /* Behind a v0.5 stack: (Host-INT: a flow sequence,) protocol, port, DSCP of the original packet. */
 PL_CORE_INLINE int pl_core_tail(struct pl_core_int *in, struct pl_frame_cursor *c)
 {
@@ -280,7 +306,8 @@ PL_CORE_INLINE int pl_core_tail(struct pl_core_int *in, struct pl_frame_cursor *
 	if (in->host_int && pl_frame_take(c, 4) == NULL)
 		return 0;
 	p = pl_frame_take(c, 4);
-	if (p == NULL || (p[0] != PL_IP_TCP && p[0] != PL_IP_UDP && p[0] != 0))
+	if (p == NULL || (p[0] != PL_IP_TCP && p[0] != PL_IP_UDP && p[0] != PL_IP_ICMP &&
+				 p[0] != PL_IP_ICMPV6 && p[0] != 0))
 		return 0;
 	in->has_proto = p[0] != 0;
 	in->proto = p[0];
@@ -299,7 +326,8 @@ PL_CORE_INLINE void pl_core_restore(struct pl_core_report *r, const struct pl_co
 	if (in->npt == 2 || (in->has_proto && in->proto != r->flow.proto) ||
 		(in->host_int && in->has_proto && by_port))
 		pl_core_original_ports(r, in->proto, rest);
-	else if (in->dport != 0 || in->npt == 1)
+	else if ((in->dport != 0 || in->npt == 1) &&
+		 (r->flow.proto == PL_IP_UDP || r->flow.proto == PL_IP_TCP))
 		r->flow.dport = in->dport;
 }
 
@@ -335,6 +363,8 @@ PL_CORE_INLINE uint32_t pl_core_int_header(struct pl_core_scratch *s, struct pl_
 	stack = c.pos;
 	if (!pl_frame_skip(&c, 4 * in.words, 4 * 255) || (in.tail && !pl_core_tail(&in, &c)))
 		return pl_core_no_int(&at);
+	if (in.npt == 2 && !pl_core_original_fits(in.proto, &c))
+		return PL_CORE_UP;
 	if (in.hops > 0) {
 #ifdef __bpf__
 		s->stack_layout = (uint32_t)(in.layout - layouts->slot);

@@ -133,7 +133,8 @@ PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_f
 		if (p == NULL)
 			return PL_ESCALATION_INNER;
 		size = pl_frame_be16(p + 4);
-		if (size < 8 || size > announced || pl_frame_be16(p + 2) == PL_PORT_VXLAN ||
+		/* A UDP length below what IP has room for may be one that was not raised. */
+		if (size < 8 || size != announced || pl_frame_be16(p + 2) == PL_PORT_VXLAN ||
 			pl_frame_be16(p + 2) == PL_PORT_VXLAN_GPE ||
 			pl_frame_be16(p + 2) == PL_PORT_GENEVE)
 			return PL_ESCALATION_INNER;
@@ -160,6 +161,10 @@ PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_f
 			if (p == NULL)
 				return PL_ESCALATION_INNER;
 			pl_core_ports(&s->report, p[0], p[1]);
+			if (pl_frame_take(c, 4) == NULL)
+				return PL_ESCALATION_NONE;
+			ret->before = *c;
+			break;
 		}
 		return PL_ESCALATION_NONE;
 	case PL_IP_IPIP:

@@ -51,7 +51,8 @@ static bool is_usual(const struct pl_profile *p)
 {
 	return p->embedded == PL_EMBEDDED_AUTO && p->report_version == 0 && !p->marker_set &&
 	       p->tcp_placement == PL_TCP_AUTO && p->timestamp_unit == PL_UNIT_NS &&
-	       p->latency_unit == PL_UNIT_NS &&
+	       p->latency_unit == PL_UNIT_NS && p->hints.trailing_words == 0 &&
+	       p->hints.source_words == 0 &&
 	       !(p->hints.dialect == PL_DIALECT_V04 && p->hints.dialect_pinned);
 }
 

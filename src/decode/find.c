@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Where in a packet the telemetry is: level by level through the encapsulations. INT is announced
- * by the carrier (VXLAN-GPE next protocol, Geneve option class, GRE protocol), or over TCP and UDP
- * by what the profile names: a DSCP value, a destination port, a probe marker. In the inner packet
+ * by the carrier (VXLAN-GPE next protocol, Geneve option class, GRE protocol), or over TCP, UDP and
+ * ICMP by what the profile names: a DSCP value, a destination port, a probe marker. In the inner packet
  * of a report whose F bit permits it, INT is also recognised by validating the bytes; in packets on
  * the wire only where one of the customary announcements points at it.
  */
@@ -16,45 +16,29 @@
 
 #define GPE_CHAIN_MAX  4
 #define TCP_FIXED      20
+#define ICMP_FIXED     8 /* type, code, checksum, and four bytes that depend on the type */
+
+static bool is_icmp(const struct pl_layers *l)
+{
+	return l->flow.proto == (l->ip_version == 4 ? PL_IP_ICMP : PL_IP_ICMPV6);
+}
 
 static bool accepted(enum pl_verdict v)
 {
 	return v == PL_V_OK || v == PL_V_INT_TRUNCATED;
 }
 
+/* INT at c, which is within the level l. */
 static enum pl_verdict parse(struct job *j, struct pl_int *ret, struct pl_cursor c,
-	enum pl_int_carrier carrier, bool cut)
+	const struct pl_layers *l, enum pl_int_carrier carrier)
 {
-	enum pl_verdict v = pl_int_parse(ret, &c, carrier, &j->profile->hints, &j->d->cache, cut);
+	enum pl_verdict v = pl_int_parse_in(ret, &c, l, carrier, &j->profile->hints, &j->d->cache);
 
 	if (v == PL_V_INT_TRUNCATED) {
 		ret->partial = true;
 		ret->notes |= PL_NOTE_BIT(PARTIAL);
 	}
 	return v;
-}
-
-/* Says whether the bytes, though they do not parse, can hardly be anything but INT: type, version
- * and all reserved bits agree, and there is an instruction. An encrypted payload does so once in
- * two million. */
-static bool resembles_int(struct pl_cursor c)
-{
-	const uint8_t *p = pl_cursor_peek(&c, 12);
-	unsigned int version;
-
-	if (p == NULL || pl_be16(p + 8) == 0)
-		return false;
-	version = p[4] >> 4;
-	if (p[0] == 0x01 || p[0] == 0x03) {
-		/* Generators exist that leave the length 0. */
-		if (p[1] != 0 || (p[3] & 3) != 0)
-			return false;
-		return version == 0 ? p[5] >> 5 == 0 && pl_be16(p + 10) == 0
-				    : version == 1 && (p[5] & 0x7f) == 0 && p[6] >> 5 == 0;
-	}
-	if (((p[0] & 0xf3) != 0x10 && (p[0] & 0xf3) != 0x30) || p[1] == 0)
-		return false;
-	return version == 2 && (p[4] & 1) == 0 && p[5] == 0 && p[6] >> 5 == 0;
 }
 
 /* The ports of the original transport header at c; without one, the flow has none. */
@@ -93,17 +77,18 @@ static bool restore(struct pl_flow *flow, const struct pl_int *in, uint16_t int_
 		       (flow->dport == PORT_HOST_INT || (int_port != 0 && flow->dport == int_port));
 	bool added = in->npt == 2 || (in->have_proto && in->proto != flow->proto) ||
 		     (in->host_int && in->have_proto && by_port);
+	bool ports = flow->proto == PL_IP_UDP || flow->proto == PL_IP_TCP;
 
 	if (in->have_dscp)
 		flow->dscp = in->dscp;
 	if (added)
 		original_ports(flow, in->proto, in->rest);
-	else if (in->have_dport)
+	else if (in->have_dport && ports)
 		flow->dport = in->dport;
 	return added;
 }
 
-/* The places where a shim may begin over TCP or UDP; returns how many. */
+/* The places where a shim may begin over TCP, UDP or ICMP; returns how many. */
 static unsigned int candidates(
 	struct pl_cursor ret[2], const struct job *j, const struct pl_layers *l, bool *ret_marker)
 {
@@ -115,6 +100,9 @@ static unsigned int candidates(
 	*ret_marker = false;
 	if (l->flow.proto == PL_IP_UDP) {
 		ret[n++] = l->payload;
+	} else if (l->flow.proto != PL_IP_TCP) {
+		ret[n] = l->transport;
+		pl_cursor_skip(&ret[n++], ICMP_FIXED);
 	} else {
 		struct pl_cursor before = l->transport;
 
@@ -138,18 +126,28 @@ static unsigned int candidates(
 	return n;
 }
 
+/* INT that was found over TCP, UDP or ICMP. */
+static void take_int(struct job *j, struct found *ret, bool announced, bool f_lies)
+{
+	ret->have_int = true;
+	ret->announced = announced;
+	ret->added = restore(&ret->flow, &ret->in, j->profile->int_port);
+	if (f_lies && announced)
+		j->notes |= PL_NOTE_BIT(F_BIT_LIES);
+}
+
+#define NONE UINT32_MAX
+
 static enum pl_verdict over_l4(
 	struct job *j, struct found *ret, const struct pl_layers *l, bool inside, bool tracked)
 {
 	const struct pl_profile *p = j->profile;
-	const bool cut = (l->flags & PL_LAYERS_CUT) != 0;
 	struct pl_cursor at[2];
-	bool marker, announced, try_it;
+	bool marker, announced, try_it, broken = false;
 	enum pl_verdict first = PL_V_OK;
-	unsigned int n;
+	unsigned int n, destination = NONE;
+	struct pl_int *in = &ret->in;
 
-	if (pl_cursor_left(&l->payload) == 0 && l->flow.proto == PL_IP_UDP)
-		return PL_V_OK;
 	n = candidates(at, j, l, &marker);
 	announced =
 		(p->dscp_set && (l->flow.dscp & p->dscp_mask) == p->dscp_value) ||
@@ -162,42 +160,57 @@ static enum pl_verdict over_l4(
 		try_it = l->flow.dscp == DSCP_EXAMPLE || l->flow.dport == PORT_HOST_INT || marker;
 	if (p->embedded == PL_EMBEDDED_NEVER || (!announced && !try_it))
 		return PL_V_OK;
+	/* Where UDP's length leaves no payload, IP's may. */
+	if (pl_cursor_left(&l->payload) == 0 && l->flow.proto == PL_IP_UDP &&
+		pl_cursor_left(&l->transport) <= 8)
+		n = 0;
 
 	for (unsigned int i = 0; i < n; i++) {
 		enum pl_verdict v;
 
-		if (pl_cursor_left(&at[i]) == 0)
+		if (pl_cursor_left(&at[i]) == 0 && l->flow.proto != PL_IP_UDP)
 			continue;
-		v = parse(j, &ret->in, at[i], PL_INT_OVER_L4, cut);
+		v = parse(j, in, at[i], l, PL_INT_OVER_L4);
+		if (v == PL_V_OK && in->kind == PL_INT_DESTINATION) {
+			destination = destination == NONE ? i : destination;
+			continue;
+		}
 		if (v == PL_V_OK ||
 			(v == PL_V_INT_TRUNCATED &&
-				(announced || (ret->in.layout != NULL && resembles_int(at[i]))))) {
-			ret->have_int = true;
-			ret->announced = announced;
-			ret->added = restore(&ret->flow, &ret->in, p->int_port);
-			if (inside && announced && !tracked)
-				j->notes |= PL_NOTE_BIT(F_BIT_LIES);
+				(announced || (in->layout != NULL && pl_int_resembles(at[i]))))) {
+			take_int(j, ret, announced, inside && !tracked);
 			return v;
 		}
-		if (first == PL_V_OK)
+		if (first == PL_V_OK || (!broken && pl_int_resembles(at[i])))
 			first = v;
+		broken = broken || pl_int_resembles(at[i]);
+	}
+	/* A header of the destination type and nothing else begins as many other things do; the
+	 * addresses in ICMPv6 among them. */
+	if (destination != NONE && !is_icmp(l) && !broken &&
+		parse(j, in, at[destination], l, PL_INT_OVER_L4) == PL_V_OK) {
+		take_int(j, ret, announced, inside && !tracked);
+		ret->unread = true;
+		return PL_V_OK;
 	}
 	/* F = 0 promises that there is no INT (Telemetry Report v2.0 3.3): bytes that are none keep
 	 * the promise, whatever the announcement, which may be a DSCP that others use too. */
-	if (announced && (!inside || tracked))
+	if (announced && (!inside || tracked)) {
+		ret->unread = first == PL_V_OK && (l->flags & PL_LAYERS_CUT) != 0;
 		return first;
-	if (inside && tracked && first != PL_V_OK) {
-		if (resembles_int(at[0]))
+	}
+	if (try_it && first != PL_V_OK) {
+		if (broken)
 			return first;
-		if (marker || l->flow.dscp == DSCP_EXAMPLE)
+		if (inside && (marker || l->flow.dscp == DSCP_EXAMPLE))
 			j->notes |= PL_NOTE_BIT(EMBEDDED_INVALID);
 	}
 	return PL_V_OK;
 }
 
 /* INT shims chained in VXLAN-GPE; *next and *inner move behind them. */
-static enum pl_verdict over_gpe(
-	struct job *j, struct found *ret, uint16_t *next, struct pl_cursor *inner, bool cut)
+static enum pl_verdict over_gpe(struct job *j, struct found *ret, const struct pl_layers *l,
+	uint16_t *next, struct pl_cursor *inner)
 {
 	for (unsigned int i = 0; i < GPE_CHAIN_MAX; i++) {
 		struct pl_int in;
@@ -205,7 +218,7 @@ static enum pl_verdict over_gpe(
 
 		if (*next != PL_GPE_INT_05 && *next != PL_GPE_INT_10 && *next != PL_GPE_INT_20)
 			return PL_V_OK;
-		v = parse(j, &in, *inner, PL_INT_OVER_GPE, cut);
+		v = parse(j, &in, *inner, l, PL_INT_OVER_GPE);
 		if (!accepted(v))
 			return v;
 		*next = in.next;
@@ -248,17 +261,33 @@ static enum pl_verdict over_geneve(struct job *j, struct found *ret, struct pl_c
 	return PL_V_OK;
 }
 
+/* VXLAN-GPE whose P bit is 0, though its last byte names INT and INT is there. In plain VXLAN that
+ * byte is reserved, and 0. */
+static void gpe_without_p(struct job *j, const struct pl_layers *l, struct pl_tunnel *t)
+{
+	struct pl_int in;
+
+	if (t->next_unsaid != PL_GPE_INT_05 && t->next_unsaid != PL_GPE_INT_10 &&
+		t->next_unsaid != PL_GPE_INT_20)
+		return;
+	if (!accepted(parse(j, &in, t->inner, l, PL_INT_OVER_GPE)) || in.kind == PL_INT_DESTINATION)
+		return;
+	t->next = t->next_unsaid;
+	j->notes |= PL_NOTE_BIT(GPE_P_BIT);
+}
+
 static enum pl_verdict tunnel(
 	struct job *j, struct found *ret, const struct pl_layers *l, struct pl_tunnel *t)
 {
-	const bool cut = (l->flags & PL_LAYERS_CUT) != 0;
 	enum pl_verdict v = pl_tunnel_open(t, l);
 
 	if (v != PL_V_OK)
 		return v;
 	switch (t->kind) {
 	case PL_TUNNEL_VXLAN_GPE:
-		v = over_gpe(j, ret, &t->next, &t->inner, cut);
+		if (__builtin_expect(t->next_unsaid != 0, 0))
+			gpe_without_p(j, l, t);
+		v = over_gpe(j, ret, l, &t->next, &t->inner);
 		t->inner_link = pl_link_of_gpe((uint8_t)t->next);
 		return v;
 	case PL_TUNNEL_GENEVE:
@@ -266,9 +295,13 @@ static enum pl_verdict tunnel(
 	case PL_TUNNEL_GRE:
 		if (j->d->opt.gre_int_ethertype == 0 || t->next != j->d->opt.gre_int_ethertype)
 			return PL_V_OK;
-		v = parse(j, &ret->in, t->inner, PL_INT_OVER_GRE, cut);
+		v = parse(j, &ret->in, t->inner, l, PL_INT_OVER_GRE);
 		if (!accepted(v))
 			return v;
+		/* A header of the destination type that says that INT follows. */
+		if (ret->in.kind == PL_INT_DESTINATION &&
+			ret->in.next == j->d->opt.gre_int_ethertype)
+			return PL_V_SHIM_TYPE;
 		ret->have_int = ret->in.kind != PL_INT_DESTINATION;
 		ret->announced = true;
 		t->next = ret->in.next;
@@ -310,6 +343,7 @@ enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_curso
 	ret->have_int = false;
 	ret->have_flow = false;
 	ret->have_ioam = false;
+	ret->unread = false;
 	ret->announced = false;
 	ret->added = false;
 	for (unsigned int level = 0; level < PL_NESTING_MAX; level++) {
@@ -318,6 +352,7 @@ enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_curso
 			if (v != PL_V_OK) {
 				/* Inside a tunnel that opened well, what cannot be read is
 				 * payload. */
+				ret->unread = true;
 				if (level > 0 && v == PL_V_SHORT)
 					j->notes |= PL_NOTE_BIT(INNER_CUT);
 				return level == 0 ? v : PL_V_OK;
@@ -335,13 +370,13 @@ enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_curso
 								  : PL_NOTE_BIT(INNER_CUT);
 			return PL_V_OK;
 		}
-		if (l->flow.proto == PL_IP_TCP || l->flow.proto == PL_IP_UDP) {
+		if (l->flow.proto == PL_IP_TCP || l->flow.proto == PL_IP_UDP || is_icmp(l)) {
 			if (!ret->have_int) {
 				v = over_l4(j, ret, l, inside, tracked);
 				if (v != PL_V_OK || ret->have_int)
 					return v;
 			}
-			if (l->flow.proto == PL_IP_TCP)
+			if (l->flow.proto != PL_IP_UDP)
 				return PL_V_OK;
 		}
 		v = tunnel(j, ret, l, &t);

@@ -95,6 +95,7 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 	struct pl_hop *hops = hops_of(j);
 	enum pl_verdict v = PL_V_OK;
 	unsigned int n = 0;
+	bool unread = r->unread;
 	struct found f;
 
 	j->notes = r->notes;
@@ -126,18 +127,23 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 	if (r->intermediate)
 		j->notes |= PL_NOTE_BIT(PARTIAL);
 
-	if (r->inner_link != PL_LINK_UNKNOWN) {
+	if (__builtin_expect(r->inner_garbage, 0)) {
+		v = PL_V_REPORT_INNER;
+		unread = true;
+	} else if (r->inner_link != PL_LINK_UNKNOWN) {
 		v = find_telemetry(j, &f, r->inner, r->inner_link, NULL, true, r->tracked);
 		if (v == PL_V_SHORT || v == PL_V_ETHERTYPE_UNKNOWN) {
 			/* Cut before its addresses, or no IP: a report all the same, about no
 			 * flow. */
 			j->notes |= PL_NOTE_BIT(INNER_CUT);
+			f.unread = true;
 			v = PL_V_OK;
 		} else if (!f.have_flow) {
 			v = PL_V_REPORT_INNER;
 		} else if (v != PL_V_OK && v != PL_V_INT_TRUNCATED) {
 			return v;
 		}
+		unread = (unread || f.unread) && !(f.have_int && f.in.kind != PL_INT_DESTINATION);
 		if (f.have_flow)
 			set_flow(path, &f.flow);
 		if (f.have_int) {
@@ -154,6 +160,12 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 			if (w != PL_V_OK)
 				return w;
 		}
+	}
+	/* A stack may be in what could not be read, as F permits: then this is not all of the
+	 * path. */
+	if (__builtin_expect(unread, 0) && (r->tracked || v == PL_V_REPORT_INNER)) {
+		path->flags |= PL_FLAG_PARTIAL;
+		j->notes |= PL_NOTE_BIT(PARTIAL);
 	}
 	if (r->form == PL_REPORT_DROP_SUMMARY) {
 		n = drop_summary(path, hops, r);

@@ -163,12 +163,14 @@ static void put_int(const struct pl_gen_cfg *cfg, struct pl_build *b,
 		.carrier = wire_carrier(cfg),
 		.bitmap = cfg->bitmap,
 		.npt = cfg->npt,
-		.hop_limit = n<n_stack, .hops_left = (uint8_t)(budget - n), .ds_id = cfg->ds_id,
-				     .ds_bitmap = (uint16_t)(0xffff0000u >> cfg->ds_words),
-				     .ds_words = cfg->ds_words, .source_words = n> 0 &&
-					     item->first == 0
-				     ? cfg->source_words
-				     : 0,
+		.hop_limit =
+			n<n_stack, .hops_left = (uint8_t)(budget - n), .ds_id = cfg->ds_id,
+				.ds_bitmap = (uint16_t)(0xffff0000u >>
+							(cfg->ds_words + (cfg->source_words > 0))),
+				.ds_words = cfg->ds_words, .source_words = n> 0 &&
+					item->first == 0
+				? cfg->source_words
+				: 0,
 		.dscp = item->flow->dscp,
 		.proto = item->flow->proto,
 		.dport = item->flow->dport,

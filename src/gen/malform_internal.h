@@ -73,11 +73,11 @@ size_t pl_damage_inside_stack(struct pl_build *b, struct pl_gen_damage *d);
 pl_damage_fn pl_damage_inner_cut_in_stack, pl_damage_inner_cut_in_l4, pl_damage_inner_ip_version,
 	pl_damage_inner_garbage, pl_damage_inner_fragment, pl_damage_report_version,
 	pl_damage_report_short, pl_damage_report_proto_05, pl_damage_report_proto_10,
-	pl_damage_report_length_max, pl_damage_report_md_length_max, pl_damage_report_md_length_min,
-	pl_damage_report_tlv, pl_damage_report_length_lies, pl_damage_report_length_zero,
-	pl_damage_report_version_20_lies, pl_damage_report_version_05_lies,
-	pl_damage_report_type_reserved, pl_damage_report_ds, pl_damage_inner_type_lies,
-	pl_damage_f_bit_lies;
+	pl_damage_report_length_max, pl_damage_report_length_cut, pl_damage_report_md_length_max,
+	pl_damage_report_md_length_min, pl_damage_report_tlv, pl_damage_report_length_lies,
+	pl_damage_report_length_zero, pl_damage_report_version_20_lies,
+	pl_damage_report_version_05_lies, pl_damage_report_type_reserved, pl_damage_report_ds,
+	pl_damage_inner_type_lies, pl_damage_f_bit_lies;
 
 /* ---- malform_frame.c ---- */
 

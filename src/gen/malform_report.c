@@ -84,6 +84,16 @@ void pl_damage_report_length_max(struct pl_build *b, struct pl_gen_damage *d)
 		p[1] = 254;
 }
 
+void pl_damage_report_length_cut(struct pl_build *b, struct pl_gen_damage *d)
+{
+	/* Nor does the inner packet end with the datagram. */
+	pl_damage_report_length_max(b, d);
+	if (d->inner != 0 && b->len - d->inner > 8)
+		b->len -= 8;
+	else
+		d->scrapped = true;
+}
+
 void pl_damage_report_md_length_max(struct pl_build *b, struct pl_gen_damage *d)
 {
 	uint8_t *p = at(b, d, d->individual, 4);
@@ -171,6 +181,8 @@ void pl_damage_report_ds(struct pl_build *b, struct pl_gen_damage *d)
 	memset(b->data + d->inner, 0x11, 4);
 	p[1]++;
 	p[2]++;
+	p[7] = 0x42; /* of a domain, by its first instruction */
+	p[8] = 0x80;
 	d->inner += 4;
 }
 

@@ -68,11 +68,13 @@ enum pl_int_field {
 	PL_INT_F_MAX,
 };
 
-#define PL_INT_BIT(n)      (0x8000u >> (n))
-#define PL_INT_CHECKSUM    0x0001u /* bit 15: checksum complement, v1.0 and v2.x */
-#define PL_INT_NO_OFFSET   0xff
-#define PL_INT_HOP_ML_MAX  31
-#define PL_INT_HOPS_MAX    255 /* more than any 8-bit length can hold */
+#define PL_INT_BIT(n)       (0x8000u >> (n))
+#define PL_INT_CHECKSUM     0x0001u /* bit 15: checksum complement, v1.0 and v2.x */
+#define PL_INT_NO_OFFSET    0xff
+#define PL_INT_HOP_ML_MAX   31
+#define PL_INT_HOPS_MAX     255 /* more than any 8-bit length can hold */
+#define PL_INT_TRAILING_MAX 30
+#define PL_INT_SOURCE_MAX   252 /* words behind the header that an 8-bit length has room for */
 
 /*
  * The domain of hosts that are sources and sinks (v2.1 5.8: domain-specific metadata). Its only
@@ -80,9 +82,9 @@ enum pl_int_field {
  * within its flow. A sink that reports some packets only says so by a flag in the copy that it
  * reports: gaps between numbers are no losses then, so there are no numbers.
  */
-#define PL_INT_DS_HOSTS    0x504c
-#define PL_INT_DS_NUMBERED 0x8000 /* of the domain's instructions */
-#define PL_INT_DS_SAMPLED  0x8000 /* of the domain's flags */
+#define PL_INT_DS_HOSTS     0x504c
+#define PL_INT_DS_NUMBERED  0x8000 /* of the domain's instructions */
+#define PL_INT_DS_SAMPLED   0x8000 /* of the domain's flags */
 
 struct pl_int_layout {
 	uint16_t bitmap;
@@ -112,14 +114,20 @@ struct pl_int_hints {
 	uint8_t dialect;     /* enum pl_dialect to prefer */
 	bool dialect_pinned; /* accept only that dialect */
 	uint8_t queue_word;  /* enum pl_queue_word */
+	/* words behind each hop's values that no instruction asks for; at most
+	 * PL_INT_TRAILING_MAX */
+	uint8_t trailing_words;
+	/* v2.x: words that a source with a domain id adds under the stack; 0 = not known */
+	uint8_t source_words;
 };
 
 static inline uint64_t pl_int_layout_key(unsigned int version, uint16_t bitmap,
 	unsigned int hop_words, bool has_ds, unsigned int prefer, const struct pl_int_hints *hints)
 {
-	return UINT64_C(1) << 63 | (uint64_t)bitmap << 32 | (uint64_t)prefer << 24 |
-	       (uint64_t)hints->queue_word << 20 | (uint64_t)hints->dialect_pinned << 19 |
-	       (uint64_t)has_ds << 18 | (uint64_t)version << 16 | hop_words;
+	return UINT64_C(1) << 63 | (uint64_t)hints->trailing_words << 48 | (uint64_t)bitmap << 32 |
+	       (uint64_t)prefer << 24 | (uint64_t)hints->queue_word << 20 |
+	       (uint64_t)hints->dialect_pinned << 19 | (uint64_t)has_ds << 18 |
+	       (uint64_t)version << 16 | hop_words;
 }
 
 /* A key's first place; the second is the other one of the pair (slot ^ 1). */
@@ -182,6 +190,8 @@ struct pl_int {
 	uint64_t notes;    /* PL_NOTE_BIT set */
 };
 
+struct pl_layers; /* wire/layers.h */
+
 /*
  * Parses a shim and what follows. *c is consumed up to behind INT only on PL_V_OK and
  * PL_V_INT_TRUNCATED (whole hops kept, ret->partial set). Skips destination-type shims before the
@@ -191,6 +201,18 @@ struct pl_int {
  */
 enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_int_carrier carrier,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated);
+
+/*
+ * The same within a packet, whose other lengths INT's are held against (wire/int_lengths.c). *c
+ * begins where the shim may be, in the payload or transport of the level `l`.
+ */
+enum pl_verdict pl_int_parse_in(struct pl_int *ret, struct pl_cursor *c, const struct pl_layers *l,
+	enum pl_int_carrier carrier, const struct pl_int_hints *hints, struct pl_int_cache *cache);
+
+/* Says whether bytes, though they do not parse, can hardly be anything but INT: type, version and
+ * all reserved bits agree, and there is an instruction. An encrypted payload does so once in two
+ * million. */
+bool pl_int_resembles(struct pl_cursor c);
 
 /* The body of a Geneve option of class 0x0103 (or a configured one); type is the option's type
  * byte. */

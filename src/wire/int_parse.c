@@ -14,7 +14,7 @@
  *                         id:16 | DS bitmap:16 | DS flags:16
  *                   MX    Ver:4 D R:3 | R:24 | bitmap:16 | DS id:16 | DS bitmap:16 | DS flags:16
  */
-#include "wire/int.h"
+#include "wire/int_lengths.h"
 
 #include "base/clear.h"
 #include "wire/layers.h"
@@ -54,11 +54,14 @@ static const struct pl_int_layout *layout_of(
 
 	if (__builtin_expect(cache->key[slot] == key, 1))
 		return l;
-	if (pl_int_layout_find(l, ret->version, ret->bitmap, ret->hop_words, has_ds, prefer,
-		    hints->queue_word) < 0) {
+	if (ret->hop_words <= hints->trailing_words ||
+		pl_int_layout_find(l, ret->version, ret->bitmap,
+			ret->hop_words - hints->trailing_words, has_ds, prefer,
+			hints->queue_word) < 0) {
 		cache->key[slot] = 0;
 		return NULL;
 	}
+	l->words = (uint8_t)(l->words + hints->trailing_words);
 	if (hints->dialect_pinned && l->dialect != prefer) {
 		cache->key[slot] = 0;
 		return NULL;
@@ -67,18 +70,23 @@ static const struct pl_int_layout *layout_of(
 	return l;
 }
 
-/* Whether the source's one word more is the number of the packet within its flow. */
-static bool is_numbered(const struct pl_int *ret, unsigned int extra_words)
+/* Divides a stack of `words` words into hops and the source's own words. */
+static bool divide(struct pl_int *ret, unsigned int words, const struct pl_int_hints *hints)
 {
-	return ret->ds_id == PL_INT_DS_HOSTS && ret->ds_bitmap == PL_INT_DS_NUMBERED &&
-	       extra_words == 1 && (ret->bitmap & PL_INT_CHECKSUM) == 0;
+	unsigned int hops;
+
+	if (__builtin_expect(ret->ds_id != 0, 0))
+		return pl_int_divide_domain(ret, words, hints);
+	hops = words / ret->hop_words;
+	ret->announced_hops = (uint8_t)hops;
+	return hops * ret->hop_words == words;
 }
 
 /* Cuts the stack of `words` words off c and divides it into hops. */
 static enum pl_verdict take_stack(struct pl_int *ret, struct pl_cursor *c, unsigned int words,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated)
 {
-	unsigned int there = words, rest;
+	unsigned int there = words;
 	enum pl_verdict v = PL_V_OK;
 
 	ret->layout = layout_of(ret, hints, cache);
@@ -90,33 +98,26 @@ static enum pl_verdict take_stack(struct pl_int *ret, struct pl_cursor *c, unsig
 		there = (unsigned int)(pl_cursor_left(c) / 4);
 		v = PL_V_INT_TRUNCATED;
 	}
-	ret->announced_hops = (uint8_t)(words / ret->hop_words);
-	rest = words - ret->announced_hops * ret->hop_words;
-	if (__builtin_expect(rest != 0, 0)) {
-		/* v2.1 5.8: the source may add words of its own, which only a domain id makes
-		 * legal; they lie in the last block, behind its baseline. Without a whole block
-		 * there is nothing they are in. */
-		if (ret->version != PL_INT_V20 || ret->ds_id == 0 || ret->announced_hops == 0)
-			return PL_V_INT_STACK_WORDS;
-		ret->source_words = (uint8_t)rest;
-		if (!is_numbered(ret, rest))
-			ret->notes |= PL_NOTE_BIT(SOURCE_METADATA);
-	}
+	if (__builtin_expect(!divide(ret, words, hints), 0))
+		return PL_V_INT_STACK_WORDS;
 	ret->hops = ret->announced_hops;
 	if (there < words) {
-		ret->hops = (uint8_t)(there / ret->hop_words);
+		unsigned int hops = there / ret->hop_words;
+
+		if (hops < ret->hops)
+			ret->hops = (uint8_t)hops;
 		ret->partial = true;
 		ret->notes |= PL_NOTE_BIT(PARTIAL);
 	}
 	ret->stack = pl_cursor_take(c, 4 * (size_t)there);
-	if (__builtin_expect(rest != 0, 0) && there == words && is_numbered(ret, rest) &&
-		(ret->ds_flags & PL_INT_DS_SAMPLED) == 0) {
+	if (__builtin_expect(ret->source_words != 0, 0) && there == words &&
+		pl_int_is_numbered(ret) && (ret->ds_flags & PL_INT_DS_SAMPLED) == 0) {
 		ret->have_flow_seq = true;
 		ret->flow_seq = pl_be32(ret->stack + 4 * (size_t)(words - 1));
 	}
 	if (there < words)
 		pl_cursor_skip(c, pl_cursor_left(c));
-	if (ret->layout->words > ret->layout->baseline_words)
+	if (ret->layout->words > ret->layout->baseline_words + hints->trailing_words)
 		ret->notes |= PL_NOTE_BIT(DS_UNKNOWN);
 	if ((ret->bitmap & reserved_bits(ret->version)) != 0)
 		ret->notes |= PL_NOTE_BIT(RESERVED_BITS);
@@ -158,13 +159,13 @@ static enum pl_verdict parse_v1(struct pl_int *ret, struct pl_cursor *c, unsigne
 		ret->hop_limit = md[0] >> 2 & 1;
 	} else {
 		if (md[0] >> 4 > 1)
-			return PL_V_INT_VERSION;
+			return md[0] >> 4 == 2 ? PL_V_INT_SHIM_VERSION : PL_V_INT_VERSION;
 		ret->version = md[0] >> 4 == 0 ? PL_INT_V05 : PL_INT_V10;
 		ret->copy = md[0] >> 1 & 1;
 		ret->hop_limit = md[0] & 1;
 	}
 	if (ret->host_int && ret->version != PL_INT_V05)
-		return PL_V_INT_VERSION;
+		return PL_V_INT_SHIM_VERSION;
 	if (ret->version == PL_INT_V10) {
 		ret->mtu_limit = md[1] >> 7;
 		ret->hop_words = md[2] & 0x1f;
@@ -186,6 +187,9 @@ static enum pl_verdict parse_v1(struct pl_int *ret, struct pl_cursor *c, unsigne
 		return PL_V_INT_HOP_COUNT;
 	ret->hops_left = (uint8_t)(md[2] - md[3]);
 	limits(ret);
+	/* InsCnt counts instructions, which a vendor's words have none of. */
+	if (ret->hop_words != 0)
+		ret->hop_words = (uint8_t)(ret->hop_words + hints->trailing_words);
 	if (ret->hop_words == 0) {
 		/* No instructions: hops pass without adding, so there is nothing to divide. */
 		if (stack_words != 0)
@@ -202,6 +206,48 @@ static enum pl_verdict parse_v1(struct pl_int *ret, struct pl_cursor *c, unsigne
 	return v;
 }
 
+/* MD behind the shim type of MX: the bytes that are reserved in MX hold the length of a hop, and the
+ * words behind the header are whole hops. */
+static bool is_md_in_mx(const struct pl_int *ret, const uint8_t *md, unsigned int words,
+	const struct pl_int_hints *hints)
+{
+	unsigned int hop_words = md[2] & 0x1f;
+	struct pl_int_layout l;
+
+	return words != 0 && ret->ds_id == 0 && hop_words != 0 && words % hop_words == 0 &&
+	       hop_words > hints->trailing_words &&
+	       pl_int_layout_find(&l, PL_INT_V20, ret->bitmap, hop_words - hints->trailing_words,
+		       false, PL_DIALECT_SPEC, PL_QUEUE_WORD_AUTO) == 0;
+}
+
+/*
+ * MX: instructions only; what follows are words the source inserted, which a domain id makes legal.
+ * Exporters exist that append a node's own baseline metadata there: exactly as many words as the
+ * bitmap needs are read as one hop.
+ */
+static enum pl_verdict parse_mx_words(struct pl_int *ret, struct pl_cursor *c, unsigned int words,
+	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated)
+{
+	struct pl_int_layout l;
+
+	if (pl_cursor_left(c) < 4 * (size_t)words) {
+		if (!truncated)
+			return PL_V_SHIM_LENGTH_MAX;
+		pl_cursor_skip(c, pl_cursor_left(c));
+		ret->partial = true;
+		return PL_V_INT_TRUNCATED;
+	}
+	if (ret->ds_id == 0 && words <= PL_INT_HOP_ML_MAX &&
+		pl_int_layout_make(&l, PL_INT_V20, ret->bitmap, 0, PL_DIALECT_SPEC) == 0 &&
+		l.words + hints->trailing_words == words) {
+		ret->hop_words = (uint8_t)words;
+		return take_stack(ret, c, words, hints, cache, truncated);
+	}
+	pl_cursor_skip(c, 4 * (size_t)words);
+	ret->notes |= ret->ds_id != 0 ? PL_NOTE_BIT(DS_UNKNOWN) : PL_NOTE_BIT(MX_WORDS);
+	return PL_V_OK;
+}
+
 /* v2.x metadata header and stack; `words` counts both. */
 static enum pl_verdict parse_v2(struct pl_int *ret, struct pl_cursor *c, unsigned int words,
 	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated)
@@ -211,7 +257,7 @@ static enum pl_verdict parse_v2(struct pl_int *ret, struct pl_cursor *c, unsigne
 	if (__builtin_expect(md == NULL, 0))
 		return truncated ? PL_V_INT_TRUNCATED : PL_V_SHIM_LENGTH_MAX;
 	if (__builtin_expect(md[0] >> 4 != 2, 0))
-		return PL_V_INT_VERSION;
+		return md[0] >> 4 < 2 ? PL_V_INT_SHIM_VERSION : PL_V_INT_VERSION;
 	ret->version = PL_INT_V20;
 	ret->bitmap = pl_be16(md + 4);
 	ret->ds_id = pl_be16(md + 6);
@@ -219,6 +265,10 @@ static enum pl_verdict parse_v2(struct pl_int *ret, struct pl_cursor *c, unsigne
 	ret->ds_flags = pl_be16(md + 10);
 	ret->copy = md[0] >> 3 & 1;
 	words -= MD_WORDS_V2;
+	if (__builtin_expect(ret->kind == PL_INT_MX, 0) && is_md_in_mx(ret, md, words, hints)) {
+		ret->kind = PL_INT_MD;
+		ret->notes |= PL_NOTE_BIT(INT_TYPE_LIES);
+	}
 	if (ret->kind == PL_INT_MD) {
 		ret->hop_limit = md[0] >> 2 & 1;
 		ret->mtu_limit = md[0] >> 1 & 1;
@@ -229,31 +279,7 @@ static enum pl_verdict parse_v2(struct pl_int *ret, struct pl_cursor *c, unsigne
 	}
 
 	limits(ret);
-	/*
-	 * MX: instructions only; what follows are words the source inserted. Exporters exist that
-	 * append a node's own baseline metadata there: exactly as many words as the bitmap needs
-	 * are read as one hop.
-	 */
-	if (words != 0) {
-		struct pl_int_layout l;
-
-		if (pl_cursor_left(c) < 4 * (size_t)words) {
-			if (!truncated)
-				return PL_V_SHIM_LENGTH_MAX;
-			pl_cursor_skip(c, pl_cursor_left(c));
-			ret->partial = true;
-			return PL_V_INT_TRUNCATED;
-		}
-		if (ret->ds_id == 0 && words <= PL_INT_HOP_ML_MAX &&
-			pl_int_layout_make(&l, PL_INT_V20, ret->bitmap, 0, PL_DIALECT_SPEC) == 0 &&
-			l.words == words) {
-			ret->hop_words = (uint8_t)words;
-			return take_stack(ret, c, words, hints, cache, truncated);
-		}
-		pl_cursor_skip(c, 4 * (size_t)words);
-		ret->notes |= PL_NOTE_BIT(DS_UNKNOWN);
-	}
-	return PL_V_OK;
+	return words == 0 ? PL_V_OK : parse_mx_words(ret, c, words, hints, cache, truncated);
 }
 
 /* What stands behind a v0.5 stack over TCP or UDP: (Host-INT: a flow sequence,) then the tail. */
@@ -269,9 +295,10 @@ static enum pl_verdict parse_tail(struct pl_int *ret, struct pl_cursor *c)
 		ret->flow_seq = pl_be32(p);
 	}
 	p = pl_cursor_take(c, 4);
-	/* Proto:8 | OriginalDestPort:16 | OriginalDSCP:8; only TCP and UDP have this form of
-	 * INT. */
-	if (p == NULL || (p[0] != 6 && p[0] != 17 && p[0] != 0))
+	/* Proto:8 | OriginalDestPort:16 | OriginalDSCP:8; only TCP, UDP and ICMP are carriers
+	 * of this form of INT. */
+	if (p == NULL || (p[0] != PL_IP_TCP && p[0] != PL_IP_UDP && p[0] != PL_IP_ICMP &&
+				 p[0] != PL_IP_ICMPV6 && p[0] != 0))
 		return PL_V_INT_TAIL;
 	ret->have_proto = p[0] != 0;
 	ret->proto = p[0];
@@ -308,7 +335,7 @@ static unsigned int length_of_hops(
 /* A v0.5 or v1.0 shim whose bytes are s; the version is in the header behind it. */
 static enum pl_verdict parse_shim_v1(struct pl_int *ret, struct pl_cursor *c, const uint8_t *s,
 	enum pl_int_carrier carrier, const struct pl_int_hints *hints, struct pl_int_cache *cache,
-	bool truncated)
+	bool truncated, const struct pl_int_around *around)
 {
 	const uint8_t *next = pl_cursor_peek(c, 1);
 	unsigned int length = s[2], fixed = SHIM_WORDS + MD_WORDS_V1;
@@ -332,6 +359,12 @@ static enum pl_verdict parse_shim_v1(struct pl_int *ret, struct pl_cursor *c, co
 	/* What the shim itself says is there even where the stack is cut. */
 	if (carrier == PL_INT_OVER_GPE) {
 		ret->next = s[3];
+		/* 2.x does not count the shim itself. */
+		length = pl_int_believe(around, c, length - SHIM_WORDS, length, PL_INT_NEXT_GPE,
+			ret->next, &ret->notes);
+		if (length == PL_INT_NO_LENGTH)
+			return PL_V_INT_NEXT;
+		length += SHIM_WORDS;
 	} else if (!tail) {
 		ret->have_dscp = true;
 		ret->dscp = s[3] >> 2;
@@ -344,9 +377,10 @@ static enum pl_verdict parse_shim_v1(struct pl_int *ret, struct pl_cursor *c, co
 
 static enum pl_verdict parse_shim_v2(struct pl_int *ret, struct pl_cursor *c, const uint8_t *s,
 	enum pl_int_carrier carrier, const struct pl_int_hints *hints, struct pl_int_cache *cache,
-	bool truncated)
+	bool truncated, const struct pl_int_around *around)
 {
 	unsigned int length = s[1];
+	enum pl_int_next_kind kind = PL_INT_NEXT_ETHERTYPE;
 
 	ret->kind = s[0] >> 4 == TYPE_V2_MX ? PL_INT_MX : PL_INT_MD;
 	if (__builtin_expect(length < MD_WORDS_V2, 0))
@@ -376,6 +410,18 @@ static enum pl_verdict parse_shim_v2(struct pl_int *ret, struct pl_cursor *c, co
 		ret->next = pl_be16(s + 2);
 		break;
 	}
+	if (__builtin_expect(carrier != PL_INT_OVER_L4 || ret->npt == 2, 0)) {
+		if (carrier == PL_INT_OVER_L4)
+			kind = PL_INT_NEXT_ORIGINAL;
+		else if (carrier == PL_INT_OVER_GPE)
+			kind = PL_INT_NEXT_GPE;
+		/* 1.0 counts the shim itself. */
+		length = pl_int_believe(around, c, length,
+			length > MD_WORDS_V2 ? length - 1 : length, kind,
+			kind == PL_INT_NEXT_ORIGINAL ? ret->proto : ret->next, &ret->notes);
+		if (length == PL_INT_NO_LENGTH)
+			return PL_V_INT_NEXT;
+	}
 	return parse_v2(ret, c, length, hints, cache, truncated);
 }
 
@@ -402,8 +448,15 @@ static bool int_follows(enum pl_int_carrier carrier, const uint8_t *s, uint16_t 
 	return true;
 }
 
-enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_int_carrier carrier,
-	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated)
+/* Whether a header that does not parse is INT all the same: its carrier says so, or its bytes do. */
+static bool is_broken_int(enum pl_int_carrier carrier, enum pl_verdict v, struct pl_cursor shim)
+{
+	return v != PL_V_SHIM_TYPE && (carrier != PL_INT_OVER_L4 || pl_int_resembles(shim));
+}
+
+enum pl_verdict pl_int_parse_around(struct pl_int *ret, struct pl_cursor *c,
+	enum pl_int_carrier carrier, const struct pl_int_hints *hints, struct pl_int_cache *cache,
+	bool truncated, const struct pl_int_around *around)
 {
 	struct pl_cursor at = *c;
 	enum pl_verdict v = PL_V_SHIM_TYPE;
@@ -423,11 +476,12 @@ enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_in
 			if (carrier == PL_INT_OVER_GRE)
 				v = PL_V_SHIM_TYPE; /* GRE came with v2.0 */
 			else
-				v = parse_shim_v1(ret, &at, s, carrier, hints, cache, truncated);
+				v = parse_shim_v1(
+					ret, &at, s, carrier, hints, cache, truncated, around);
 			break;
 		}
 		if (s[0] >> 4 == TYPE_V2_MD || s[0] >> 4 == TYPE_V2_MX) {
-			v = parse_shim_v2(ret, &at, s, carrier, hints, cache, truncated);
+			v = parse_shim_v2(ret, &at, s, carrier, hints, cache, truncated, around);
 			break;
 		}
 		if (s[0] == SHIM_DESTINATION) {
@@ -437,6 +491,11 @@ enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_in
 			}
 			skip = 4 * (size_t)(s[2] - SHIM_WORDS);
 		} else if (s[0] >> 4 == TYPE_V2_DESTINATION) {
+			/* One without content has no use; a v2.x metadata header begins so. */
+			if (s[1] == 0) {
+				v = PL_V_SHIM_LENGTH_MIN;
+				break;
+			}
 			skip = 4 * (size_t)s[1];
 		} else {
 			v = PL_V_SHIM_TYPE;
@@ -454,7 +513,8 @@ enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_in
 			break;
 		}
 	}
-	if (v != PL_V_OK && v != PL_V_INT_TRUNCATED && notes != 0) {
+	if (v != PL_V_OK && v != PL_V_INT_TRUNCATED && notes != 0 &&
+		!is_broken_int(carrier, v, *c)) {
 		/* Only destination shims, then something that is no INT: the original payload. */
 		clear(ret, carrier);
 		ret->kind = PL_INT_DESTINATION;
@@ -469,6 +529,12 @@ enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_in
 		ret->rest = at;
 	}
 	return v;
+}
+
+enum pl_verdict pl_int_parse(struct pl_int *ret, struct pl_cursor *c, enum pl_int_carrier carrier,
+	const struct pl_int_hints *hints, struct pl_int_cache *cache, bool truncated)
+{
+	return pl_int_parse_around(ret, c, carrier, hints, cache, truncated, NULL);
 }
 
 enum pl_verdict pl_int_parse_geneve(struct pl_int *ret, struct pl_cursor body, uint8_t type,
@@ -495,7 +561,7 @@ enum pl_verdict pl_int_parse_geneve(struct pl_int *ret, struct pl_cursor body, u
 		return parse_v2(ret, &body, words, hints, cache, false);
 	}
 	if (type == TYPE_V2_MX)
-		return PL_V_INT_VERSION;
+		return md[0] >> 4 < 2 ? PL_V_INT_SHIM_VERSION : PL_V_INT_VERSION;
 	if (words < MD_WORDS_V1)
 		return PL_V_INT_GENEVE_OPTION;
 	return parse_v1(ret, &body, words - MD_WORDS_V1, hints, cache, false);

@@ -7,6 +7,16 @@ enum { OPT_PAD1 = 0, OPT_PADN = 1 };
 /* IOAM option types as registered (IANA "IOAM Option-Type"; 64 to 66 are temporary). */
 enum { INTEGRITY_FIRST = 64, INTEGRITY_LAST = 66 };
 
+/* RFC 8200 4.2: PadN holds zeros. */
+static bool is_zero(struct pl_cursor body)
+{
+	uint8_t all = 0;
+
+	while (pl_cursor_left(&body) > 0)
+		all |= pl_get_u8(&body);
+	return all == 0;
+}
+
 bool pl_ioam_next(struct pl_cursor *area, struct pl_ioam_option *ret, enum pl_verdict *ret_verdict)
 {
 	*ret_verdict = PL_V_OK;
@@ -19,6 +29,11 @@ bool pl_ioam_next(struct pl_cursor *area, struct pl_ioam_option *ret, enum pl_ve
 			continue;
 		body = pl_cursor_split(area, pl_get_u8(area));
 		if (area->short_read) {
+			*ret_verdict = PL_V_IP_OPTIONS;
+			return false;
+		}
+		/* What is no padding is part of another option, whose bytes a wrong length took. */
+		if (type == OPT_PADN && !is_zero(body)) {
 			*ret_verdict = PL_V_IP_OPTIONS;
 			return false;
 		}

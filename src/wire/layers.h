@@ -220,8 +220,10 @@ enum { PL_GPE_INT_05 = 0x05, PL_GPE_INT_10 = 0x08, PL_GPE_INT_20 = 0x82 };
 struct pl_tunnel {
 	uint8_t kind; /* enum pl_tunnel_kind */
 	bool have_vni;
-	uint32_t vni;             /* VNI, or the GRE key */
-	uint16_t next;            /* GRE, Geneve: EtherType; VXLAN-GPE: next protocol */
+	uint32_t vni;  /* VNI, or the GRE key */
+	uint16_t next; /* GRE, Geneve: EtherType; VXLAN-GPE: next protocol */
+	/* VXLAN-GPE: the byte of the next protocol where the P bit says that there is none */
+	uint8_t next_unsaid;
 	struct pl_cursor options; /* Geneve options */
 	struct pl_cursor inner;   /* behind the tunnel header */
 	/* how inner begins; PL_LINK_UNKNOWN when `next` is none of Ethernet, IPv4, IPv6 */
@@ -235,6 +237,10 @@ enum pl_verdict pl_tunnel_open(struct pl_tunnel *ret, const struct pl_layers *la
 /* PL_LINK_* for an EtherType, or for a VXLAN-GPE next protocol (1 IPv4, 2 IPv6, 3 Ethernet). */
 enum pl_link pl_link_of_ethertype(uint16_t ethertype);
 enum pl_link pl_link_of_gpe(uint8_t next);
+
+/* Whether a protocol other than IP is known to go over Ethernet by this type: bytes at random
+ * seldom look so. */
+bool pl_ethertype_is_known(uint16_t type);
 
 /* ---- writing ---- */
 

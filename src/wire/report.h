@@ -44,6 +44,9 @@ struct pl_report {
 	enum pl_link inner_link; /* how it begins; PL_LINK_UNKNOWN = there is none */
 	uint32_t lost_first, lost_count, lost_ts; /* DROP_SUMMARY */
 	uint32_t sink_node, sink_port;            /* DROP_SUMMARY */
+	bool inner_garbage; /* no packet of any kind begins where the inner one must */
+	/* the inner packet may be there, and was not found; or is cut by a length that is in doubt */
+	bool unread;
 	/* enum pl_verdict of what is inside the report; its length holds all the same */
 	uint8_t verdict;
 	uint64_t notes; /* PL_NOTE_BIT set */
@@ -58,6 +61,7 @@ struct pl_report_iter {
 	uint32_t node;
 	uint64_t notes; /* of the datagram and of reports stepped over, not yet handed out */
 	bool cut;       /* a capture cut the datagram: what is past its end is missing, not a lie */
+	bool doubtful;  /* v2.0: nothing but a length says that the next report begins here */
 	bool numbered;  /* seq, node and hw_id are those of the datagram (v2.0) */
 	bool done;
 };

@@ -68,6 +68,14 @@ static bool surely_ip(struct pl_cursor c)
 	return announced <= pl_cursor_left(&c) && announced + 4 > pl_cursor_left(&c);
 }
 
+/* The beginning of an IP header. */
+static bool is_cut_ip(struct pl_cursor c, unsigned int version)
+{
+	const uint8_t *p = pl_cursor_peek(&c, 1);
+
+	return p != NULL && p[0] >> 4 == version && pl_cursor_left(&c) < 20;
+}
+
 void pl_report_set_inner(struct pl_report *ret, struct pl_cursor inner, unsigned int ip)
 {
 	bool ethernet = ip == 0;
@@ -85,9 +93,11 @@ void pl_report_set_inner(struct pl_report *ret, struct pl_cursor inner, unsigned
 			/* An address that begins with 0x4? is no proof; a known EtherType is
 			 * better. */
 			ethernet = looks_like_ethernet(inner);
-			if (!ethernet && !fits && looks_like_ip(inner, ip == 4 ? 6 : 4))
-				ret->notes |= PL_NOTE_BIT(INNER_TYPE_LIES);
-			if (ethernet)
+			/* Nor is a nibble, for the other version. */
+			bool other = !ethernet && !fits && surely_ip(inner);
+
+			ret->inner_garbage = !ethernet && !fits && !other && !is_cut_ip(inner, ip);
+			if (ethernet || other)
 				ret->notes |= PL_NOTE_BIT(INNER_TYPE_LIES);
 		}
 	} else if (__builtin_expect(!looks_like_ethernet(inner), 0) && surely_ip(inner)) {

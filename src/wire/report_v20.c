@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Telemetry reports of version 2.0. */
+/*
+ * Telemetry reports of version 2.0. Reports follow each other by their lengths, so that one which is
+ * wrong makes reports of the bytes of a packet. What else describes the same bytes (the datagram's
+ * length, the metadata's, the inner packet's own) is held against it, as wire/int_lengths.c has it.
+ */
 #include "wire/report_state.h"
 
 #include "wire/layers.h"
@@ -113,21 +117,220 @@ static enum pl_verdict v20_tlvs(struct pl_report *ret, struct pl_cursor c, bool 
 	return PL_V_OK;
 }
 
+/* Words of the metadata that bits ask for. */
+static unsigned int baseline_words(uint16_t bits)
+{
+	return (unsigned int)__builtin_popcount(bits) +
+	       (unsigned int)__builtin_popcount(bits & 0x0e00);
+}
+
+/* Bytes of an IP packet by its own length; 0: it is none, or not to be told. */
+static size_t ip_size(struct pl_cursor c, unsigned int version)
+{
+	const uint8_t *p = pl_cursor_peek(&c, version == 4 ? 20 : 40);
+
+	if (p == NULL || p[0] >> 4 != version)
+		return 0;
+	if (version == 6)
+		return 40 + (size_t)pl_be16(p + 4);
+	return (p[0] & 0xf) < 5 || pl_be16(p + 2) < 4 * (p[0] & 0xf) ? 0 : pl_be16(p + 2);
+}
+
+/* Bytes of a frame by the length of the IP packet in it; 0 likewise. *ret_other: it holds another
+ * protocol, whose length is not looked for. */
+static size_t frame_size(struct pl_cursor c, bool *ret_other)
+{
+	const uint8_t *p = pl_cursor_take(&c, 14);
+	size_t before = 14, size;
+	uint16_t type;
+
+	if (p == NULL)
+		return 0;
+	type = pl_be16(p + 12);
+	for (unsigned int i = 0; type == PL_ETH_VLAN || type == PL_ETH_QINQ; i++) {
+		p = pl_cursor_take(&c, 4);
+		if (p == NULL || i == PL_VLANS_MAX)
+			return 0;
+		type = pl_be16(p + 2);
+		before += 4;
+	}
+	if (type == PL_ETH_MPLS || type == PL_ETH_MPLS_MC) {
+		for (unsigned int i = 0; i < PL_LABELS_MAX; i++) {
+			p = pl_cursor_take(&c, 4);
+			if (p == NULL)
+				return 0;
+			before += 4;
+			if ((p[2] & 1) != 0)
+				break;
+		}
+		size = ip_size(c, 4);
+		size = size != 0 ? size : ip_size(c, 6);
+	} else {
+		size = type == PL_ETH_IPV4   ? ip_size(c, 4)
+		       : type == PL_ETH_IPV6 ? ip_size(c, 6)
+					     : 0;
+		*ret_other = pl_ethertype_is_known(type);
+	}
+	return size == 0 ? 0 : before + size;
+}
+
+/* Bytes of the inner packet at c by its own length, whatever it was announced as; 0: not to be
+ * told. */
+static size_t inner_size(const struct pl_report *r, struct pl_cursor c, bool *ret_other)
+{
+	size_t size;
+
+	*ret_other = false;
+	if (r->inner_link == PL_LINK_ETHERNET)
+		return frame_size(c, ret_other);
+	size = ip_size(c, 4);
+	return size != 0 ? size : ip_size(c, 6);
+}
+
+/* Whether a packet of `size` bytes fills `room`, whole words. */
+static bool fills(size_t size, size_t room)
+{
+	return size != 0 && size <= room && room - size < 4;
+}
+
+/* Whether a header of one report may be one: no reserved bits, types that are assigned, and lengths
+ * that have room for each other. */
+static bool looks_like_report(const uint8_t *p)
+{
+	unsigned int rep_type = p[0] >> 4, in_type = p[0] & 0xf;
+
+	if ((p[3] & 0xf) != 0 || rep_type > REPTYPE_IOAM || in_type > INTYPE_IPV6 || p[1] == 0)
+		return false;
+	return rep_type == REPTYPE_INT ? p[1] >= 2 + p[2]
+				       : rep_type != REPTYPE_INNER || in_type != 0;
+}
+
+/* Whether the reports from c on, by their lengths, end with the datagram, or are cut as it is;
+ * `strict`: and look like reports. */
+static bool closes(struct pl_cursor c, bool strict, bool cut)
+{
+	while (pl_cursor_left(&c) > 0) {
+		const uint8_t *p = pl_cursor_take(&c, 4);
+
+		if (p == NULL)
+			return cut;
+		if (strict && !looks_like_report(p))
+			return false;
+		if (p[1] == 0xff && pl_cursor_peek(&c, 4 * 0xff) != NULL)
+			return true;
+		if (pl_cursor_take(&c, 4 * (size_t)p[1]) == NULL)
+			return cut;
+	}
+	return true;
+}
+
+static bool has_packet(unsigned int in_type)
+{
+	return in_type >= INTYPE_ETHERNET && in_type <= INTYPE_IPV6;
+}
+
+/* The two fixed words and the metadata, cut off body. *ret_extra: words that no bit asks for. */
+static enum pl_verdict take_metadata(struct pl_report *ret, struct pl_cursor *body,
+	unsigned int md_length, bool cut, unsigned int *ret_extra)
+{
+	const uint8_t *fixed = pl_cursor_take(body, 8);
+	struct pl_cursor md;
+	uint16_t bits;
+
+	if (fixed == NULL)
+		return cut ? PL_V_REPORT_SHORT : PL_V_REPORT_MD_LENGTH;
+	bits = pl_be16(fixed);
+	*ret_extra = md_length > baseline_words(bits) ? md_length - baseline_words(bits) : 0;
+	/* Such words belong to a domain. */
+	if (*ret_extra != 0 && pl_be16(fixed + 2) == 0)
+		return PL_V_REPORT_MD_LENGTH;
+	md = pl_cursor_split(body, 4 * (size_t)md_length);
+	if (md.short_read)
+		return cut ? PL_V_REPORT_SHORT : PL_V_REPORT_MD_LENGTH;
+	ret->have_hop = bits != 0;
+	return v20_metadata(ret, md, bits);
+}
+
+/* What stands behind the metadata, up to the end of body. */
+static void take_contents(
+	struct pl_report *ret, struct pl_cursor body, unsigned int in_type, bool cut)
+{
+	switch (in_type) {
+	case INTYPE_NONE:
+		/* "None" with bytes left is only believable when the length itself was a lie. */
+		if ((ret->notes & PL_NOTE_BIT(REPORT_LENGTH_ZERO)) != 0)
+			pl_report_set_inner(ret, body, 0);
+		break;
+	case INTYPE_TLV:
+		ret->verdict = (uint8_t)v20_tlvs(ret, body, cut);
+		ret->unread = ret->inner_link == PL_LINK_UNKNOWN;
+		break;
+	case INTYPE_DS:
+		ret->notes |= PL_NOTE_BIT(REPORT_DS_RAW);
+		break;
+	case INTYPE_ETHERNET:
+		pl_report_set_inner(ret, body, 0);
+		break;
+	case INTYPE_IPV4:
+		pl_report_set_inner(ret, body, 4);
+		break;
+	case INTYPE_IPV6:
+		pl_report_set_inner(ret, body, 6);
+		break;
+	default:
+		ret->notes |= PL_NOTE_BIT(REPORT_TYPE_SKIPPED);
+		break;
+	}
+}
+
+/*
+ * Where nothing but the lengths of reports before says that one begins here, its own bytes must look
+ * like a report, and so must all behind it, up to the end of the datagram.
+ */
+static bool is_plausible(
+	const uint8_t *p, struct pl_cursor start, bool packet_there, bool vouched, bool cut)
+{
+	if (!closes(start, true, cut))
+		return false;
+	return p[0] >> 4 == REPTYPE_IOAM || (has_packet(p[0] & 0xf) ? packet_there : vouched);
+}
+
+/*
+ * The length of a report with an inner packet against the packet's own and the datagram's: `there`
+ * bytes are left for the packet in the report, `room` in the datagram. False: it cannot be the
+ * report's length. *ret_vouched: the packet ends where the report does.
+ */
+static bool hold_against_packet(struct pl_report *ret, size_t size, size_t there, size_t room,
+	bool past_end, bool *ret_vouched)
+{
+	*ret_vouched = fills(size, there);
+	if (there == room && !past_end)
+		return true;
+	/* The packet is all of the datagram's rest. */
+	if (fills(size, room) && (past_end || !*ret_vouched)) {
+		ret->notes |= PL_NOTE_BIT(REPORT_LENGTH_INNER);
+		return true;
+	}
+	return !past_end;
+}
+
 enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, bool *ret_skip)
 {
-	const uint8_t *p = pl_cursor_take(&it->c, 4), *fixed;
-	unsigned int rep_type, in_type, length, md_length;
-	bool length_zero;
-	struct pl_cursor body, md;
+	const struct pl_cursor start = it->c;
+	const uint8_t *p = pl_cursor_take(&it->c, 4);
+	const bool doubtful = it->doubtful;
+	unsigned int rep_type, in_type, length, md_extra;
+	bool length_zero, past_end, vouched = false, other = false;
+	struct pl_cursor body, whole;
+	size_t size = 0;
 	enum pl_verdict v;
 
 	*ret_skip = false;
 	if (p == NULL)
-		return PL_V_REPORT_SHORT;
+		return doubtful && !it->cut ? PL_V_REPORT_LENGTH : PL_V_REPORT_SHORT;
 	rep_type = p[0] >> 4;
 	in_type = p[0] & 0xf;
 	length = p[1];
-	md_length = p[2];
 	ret->version = PL_REPORT_V20;
 	ret->hw_id = it->hw_id;
 	ret->seq = it->seq;
@@ -142,61 +345,67 @@ enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, 
 	 * since those have two fixed words: exporters send it, and the rest of the datagram is
 	 * theirs. */
 	length_zero = length == 0 && rep_type == REPTYPE_INT;
+	whole = it->c;
+	past_end = false;
 	if (length == 0xff || length_zero) {
 		body = pl_cursor_split(&it->c, pl_cursor_left(&it->c));
 	} else {
-		bool cut = it->cut && 4 * (size_t)length > pl_cursor_left(&it->c);
-
-		body = pl_cursor_split(&it->c, cut ? pl_cursor_left(&it->c) : 4 * (size_t)length);
-		if (body.short_read)
+		past_end = 4 * (size_t)length > pl_cursor_left(&it->c);
+		if (past_end && !it->cut && !has_packet(in_type))
 			return PL_V_REPORT_LENGTH;
+		body = pl_cursor_split(
+			&it->c, past_end ? pl_cursor_left(&it->c) : 4 * (size_t)length);
+		past_end = past_end && !it->cut;
 	}
 	if (length_zero)
 		ret->notes |= PL_NOTE_BIT(REPORT_LENGTH_ZERO);
 
+	/* What is stepped over says nothing about its length. */
 	if (rep_type > REPTYPE_INT) {
 		*ret_skip = true;
-		return PL_V_OK;
+		return doubtful && !is_plausible(p, start, false, false, it->cut)
+			       ? PL_V_REPORT_LENGTH
+			       : PL_V_OK;
 	}
+	md_extra = p[2];
 	if (rep_type == REPTYPE_INT) {
-		uint16_t bits;
-
-		fixed = pl_cursor_take(&body, 8);
-		if (fixed == NULL)
-			return it->cut ? PL_V_REPORT_SHORT : PL_V_REPORT_MD_LENGTH;
-		bits = pl_be16(fixed);
-		md = pl_cursor_split(&body, 4 * (size_t)md_length);
-		if (md.short_read)
-			return it->cut ? PL_V_REPORT_SHORT : PL_V_REPORT_MD_LENGTH;
-		v = v20_metadata(ret, md, bits);
+		v = take_metadata(ret, &body, p[2], it->cut, &md_extra);
 		if (v != PL_V_OK)
-			return v;
-		ret->have_hop = bits != 0;
+			return past_end || doubtful ? PL_V_REPORT_LENGTH : v;
 	}
+	take_contents(ret, body, in_type, it->cut);
+	if (has_packet(in_type) && !doubtful && !past_end && md_extra == 0 &&
+		pl_cursor_left(&it->c) == 0) {
+		/* The last one, and all lengths say so: the usual case. */
+		return PL_V_OK;
+	}
+	if (has_packet(in_type) || length_zero) {
+		size_t there = pl_cursor_left(&body), room = there + pl_cursor_left(&it->c);
 
-	switch (in_type) {
-	case INTYPE_NONE:
-		/* "None" with bytes left is only believable when the length itself was a lie. */
-		if (length_zero)
-			pl_report_set_inner(ret, body, 0);
-		return PL_V_OK;
-	case INTYPE_TLV:
-		ret->verdict = (uint8_t)v20_tlvs(ret, body, it->cut);
-		return PL_V_OK;
-	case INTYPE_DS:
-		ret->notes |= PL_NOTE_BIT(REPORT_DS_RAW);
-		return PL_V_OK;
-	case INTYPE_ETHERNET:
-		pl_report_set_inner(ret, body, 0);
-		return PL_V_OK;
-	case INTYPE_IPV4:
-		pl_report_set_inner(ret, body, 4);
-		return PL_V_OK;
-	case INTYPE_IPV6:
-		pl_report_set_inner(ret, body, 6);
-		return PL_V_OK;
-	default:
-		ret->notes |= PL_NOTE_BIT(REPORT_TYPE_SKIPPED);
-		return PL_V_OK;
+		pl_cursor_skip(&whole, pl_cursor_left(&whole) - room);
+		size = inner_size(ret, whole, &other);
+		if (!hold_against_packet(ret, size, there, room, past_end, &vouched))
+			return PL_V_REPORT_LENGTH;
+		if ((ret->notes & PL_NOTE_BIT(REPORT_LENGTH_INNER)) != 0) {
+			pl_cursor_skip(&it->c, pl_cursor_left(&it->c));
+			take_contents(ret, whole, in_type, it->cut);
+		}
+		if (size > there && pl_cursor_left(&it->c) > 0 && !closes(it->c, false, it->cut))
+			ret->unread = true;
+		/* No packet where one must begin: are the lengths before it right? */
+		if (size == 0 && !other && there != 0) {
+			if (!closes(start, false, it->cut))
+				return PL_V_REPORT_LENGTH;
+			if (md_extra != 0)
+				return PL_V_REPORT_MD_LENGTH;
+		}
+	} else {
+		vouched = in_type == INTYPE_TLV ? ret->verdict == PL_V_OK
+						: pl_cursor_left(&body) == 0;
 	}
+	if (doubtful &&
+		!is_plausible(p, start, size != 0 || other, vouched && !ret->unread, it->cut))
+		return PL_V_REPORT_LENGTH;
+	it->doubtful = !vouched;
+	return PL_V_OK;
 }

@@ -86,6 +86,8 @@ static enum pl_verdict open_vxlan(struct pl_tunnel *t, struct pl_cursor c, bool 
 	t->next = GPE_ETHERNET;
 	if (gpe && (p[0] & VXLAN_NEXT) != 0)
 		t->next = p[3];
+	else if (gpe)
+		t->next_unsaid = p[3];
 	t->inner_link = pl_link_of_gpe((uint8_t)t->next);
 	t->inner = c;
 	return PL_V_OK;

@@ -105,7 +105,8 @@ static struct pl_decode *decoder(const struct pl_gen_cfg *cfg)
 {
 	struct pl_profile profile = {
 		.hints = { .dialect = (uint8_t)cfg->dialect,
-			.dialect_pinned = cfg->dialect == PL_DIALECT_V04 },
+			.dialect_pinned = cfg->dialect == PL_DIALECT_V04,
+			.source_words = cfg->source_words },
 		.tcp_placement = cfg->tcp_before_options ? PL_TCP_BEFORE_OPTIONS : PL_TCP_AUTO,
 	};
 	struct pl_decode_options options = { .profiles = &profile,

@@ -375,8 +375,16 @@ def reports_v20():
     case("v2.0: metadata bits need more than MDLength", datagram(group(rep20(PLAIN, 3, 1, bits=0x6000, md=words(1)))),
          verdict="report_md_length")
     good, other = rep20(inner(V21)), rep20(inner(shim2x([words(5)], 0x8000, 1)))
-    case("v2.0: ReportLength past the end; earlier reports stay", datagram(group(good, rep20(PLAIN, length=99))),
+    case("v2.0: ReportLength past the end; earlier reports stay", datagram(group(good, rep20(PLAIN[:-4], length=99))),
          [{"hops": NODES}], "report_length", reports=1)
+    case("v2.0: ReportLength past the end, the inner packet ends with the datagram", datagram(group(good, rep20(PLAIN, length=99))),
+         [{"hops": NODES}, {"flow": flow()}], reports=2, notes=["report_length_inner"])
+    case("v2.0: ReportLength short, the inner packet ends with the datagram", datagram(group(rep20(inner(V21), length=9))),
+         {"hops": NODES}, reports=1, notes=["report_length_inner"])
+    case("v2.0: ReportLength short, another report follows: its bytes are not made of the packet", datagram(group(rep20(inner(V21), length=9), other)),
+         {"path_id": ABSENT, "flags": {"partial": True}}, "report_length", reports=1)
+    case("v2.0: MDLength above the bits, without a domain", datagram(group(rep20(PLAIN, 3, 1, bits=0x4000, md=words(1, 2, 3)))),
+         verdict="report_md_length")
     case("v2.0: MDLength past the report; earlier reports stay",
          datagram(group(good, rep20(PLAIN, 3, 1, bits=0x4000, md=words(1), md_length=90))), [{"hops": NODES}], "report_md_length")
     case("v2.0: a bad inner INT in the middle; those around it stay",
@@ -468,7 +476,7 @@ def sequences():
           datagram(rep10(inner(shim10(ID2, 0x8000, 7)), seq=3)), datagram(rep10(inner(V10), seq=4))],
          [{"seq": 1}, {"seq": 4}], {"ok": 2, "report_proto": 1, "int_hop_ml": 1}, lost=0, exporters=[{"reports": 4}])
     case("sequence: a v2.0 datagram whose report is too long has arrived",
-         [datagram(group(rep20(PLAIN), seq=1)), datagram(group(rep20(PLAIN, length=200), seq=2)), datagram(group(rep20(PLAIN), seq=3))],
+         [datagram(group(rep20(PLAIN), seq=1)), datagram(group(rep20(PLAIN[:-4], length=200), seq=2)), datagram(group(rep20(PLAIN), seq=3))],
          [{"seq": 1}, {"seq": 3}], {"ok": 2, "report_length": 1}, lost=0, exporters=[{"reports": 3}])
     case("sequence: an exporter that never counts is told from loss", many([0] * 5), [{}] * 5, lost=0, duplicates=0,
          exporters=[{"unsequenced": True, "reports": 5}])
@@ -557,16 +565,23 @@ def versions():
     case("v2.x: a domain id's words behind the baseline", tracked(shim2x([words(2, 9, 9), words(1, 8, 8)], 0x8000, 3, ds=5, ds_bits=0xC000)),
          {"hops": NODES}, notes=["ds_unknown"])
     case("v2.x: source-only words in the last block", tracked(shim2x([words(2, 9), words(1, 8)], 0x8000, 2, ds=5, ds_bits=0xC000, extra=words(3))),
-         {"hops": NODES}, notes=["source_metadata", "ds_unknown"])
+         {"hops": NODES}, notes=["source_metadata", "ds_unknown"], args=["--source-words", "1"])
+    case("v2.x: source-only words, it is not known how many", tracked(shim2x([words(2, 9), words(1, 8)], 0x8000, 2, ds=5, ds_bits=0xC000, extra=words(3))),
+         {"hops": [{"node": 2}], "path_id": ABSENT}, notes=["source_unknown", "partial"])
     case("v2.x NPT 1: the port is restored", tracked(shim2x(ID2, 0x8000, 1, b0=0x14, union=8080), ), {"flow": flow(dport=8080), "hops": NODES})
     for proto, behind in ((6, tcp(b"x", 1000, 443)), (17, udp(b"x", 1000, 443))):
         case(f"v2.x NPT 2: the original header {proto} follows", tracked(shim2x(ID2, 0x8000, 1, b0=0x18, union=proto), payload=behind),
              {"flow": flow(proto=proto, sport=1000, dport=443), "hops": NODES})
-    case("v2.x NPT 2: ICMP behind it", tracked(shim2x(ID2, 0x8000, 1, b0=0x18, union=1), payload=b"\x08\x00" + bytes(6)),
+    case("v2.x NPT 2: ICMP behind it", tracked(shim2x(ID2, 0x8000, 1, b0=0x18, union=1), payload=b"\x08\x00\xf7\xff" + bytes(4)),
          {"flow": flow(proto=1, sport=8, dport=0), "hops": NODES})
     case("v2.x NPT 2: the original header is cut off: no ports, least of all wrong ones",
-         tracked(shim2x(ID2, 0x8000, 1, b0=0x18, union=17), payload=b"\0"),
+         datagram(rep10(inner(shim2x(ID2, 0x8000, 1, b0=0x18, union=17), payload=udp(b"x", 1000, 443))[:-8])),
          {"flow": flow(sport=ABSENT, dport=ABSENT), "hops": NODES})
+    case("v2.x NPT 2: there is no room for the original header",
+         tracked(shim2x(ID2, 0x8000, 1, b0=0x18, union=17), payload=b"\0"), verdict="int_next")
+    for delta in (-1, 2, 3):
+        case(f"v2.x NPT 2: a length {delta} words off", tracked(shim2x(ID2, 0x8000, 1, b0=0x18, union=17, length=5 + delta),
+                                                               payload=udp(b"x" * 40, 1000, 443)), verdict="int_next")
     case("v2.x NPT 3 is reserved", tracked(shim2x(ID2, 0x8000, 1, b0=0x1C)), verdict="shim_type")
     case("v2.x NPT 3 where INT is announced", tracked(shim2x(ID2, 0x8000, 1, b0=0x1C)), verdict="shim_type", args=["--dscp", "0x17"])
     case("v2.1 MX in a data packet", inner(mx(0x4000)), {"mode": "mx", "hops": [], "exporter": ABSENT, "report_version": ABSENT, "seq": ABSENT,
@@ -709,7 +724,8 @@ def hostile():
             ("v0.5 TotalHopCnt is not the stack's", shim05(ID2, 0x8000, total=1), "int_hop_count"),
             ("v0.5 TotalHopCnt above MaxHopCnt", shim05(ID2, 0x8000, most=1), "int_hop_count"),
             ("v0.5 tail of another protocol", shim05(ID2, 0x8000, tail=(99, 1, 0)), "int_tail"),
-            ("v1.0 shim, version 2 header", shim10(ID2, 0x8000, 1, b0=0x20), "int_version"), ("v2.x shim, version 1 header", shim2x(ID2, 0x8000, 1, md0=0x10), "int_version"),
+            ("v1.0 shim, version 2 header", shim10(ID2, 0x8000, 1, b0=0x20), "int_shim_version"),
+            ("v2.x shim, version 1 header", shim2x(ID2, 0x8000, 1, md0=0x10), "int_shim_version"),
             ("version 3", shim10(ID2, 0x8000, 1, b0=0x30), "int_version"), ("shim type 4", shim10(ID2, 0x8000, 1, type_=4), "shim_type"),
             ("shim type 0x40", shim2x(ID2, 0x8000, 1, b0=0x40), "shim_type")):
         case(f"hostile, announced: {name}", inside(stack), verdict=verdict, args=["--dscp", "0x17"])
