@@ -117,6 +117,17 @@ static int apply_u16(const char *option, uint64_t value, uint16_t *ret)
 	return 0;
 }
 
+/* A number of words; complains. */
+static int apply_words(const char *option, uint64_t value, unsigned int max, uint8_t *ret)
+{
+	if (value > max) {
+		pl_complain("--%s: at most %u", option, max);
+		return PL_EXIT_USAGE;
+	}
+	*ret = (uint8_t)value;
+	return 0;
+}
+
 int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_options *ret,
 	struct pl_profile *profile)
 {
@@ -141,6 +152,12 @@ int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_opt
 	if (r == 0)
 		r = apply_u16("geneve-class", args->geneve_class, &ret->geneve_int_class);
 	if (r == 0)
+		r = apply_words("trailing-words", args->trailing_words, PL_INT_TRAILING_MAX,
+			&profile->hints.trailing_words);
+	if (r == 0)
+		r = apply_words("source-words", args->source_words, PL_INT_SOURCE_MAX,
+			&profile->hints.source_words);
+	if (r == 0)
 		r = apply_ioam_times(args, ret);
 	if (r == 0 && args->dscp != NULL)
 		r = parse_dscp(args->dscp, profile);
@@ -157,7 +174,8 @@ bool pl_decode_args_given(const struct pl_decode_args *args)
 		args->tcp_placement, args->dscp, args->marker, args->time_unit,
 		args->latency_unit };
 	bool given = args->report_ports.n > 0 || args->ioam_times.n > 0 || args->int_port != 0 ||
-		     args->gre_type != 0 || args->geneve_class != 0;
+		     args->gre_type != 0 || args->geneve_class != 0 || args->trailing_words != 0 ||
+		     args->source_words != 0;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		given = given || texts[i] != NULL;

@@ -12,7 +12,7 @@ struct pl_decode_args {
 	struct pl_opt_list report_ports, ioam_times;
 	const char *report_version, *dialect, *queue_word, *tcp_placement;
 	const char *dscp, *marker, *time_unit, *latency_unit;
-	uint64_t int_port, gre_type, geneve_class;
+	uint64_t int_port, gre_type, geneve_class, trailing_words, source_words;
 };
 
 /* Fills what PL_DECODE_ARGS rows parsed into *ret, which refers to *profile. Complains and returns
@@ -42,6 +42,12 @@ extern const char *const pl_arg_report_versions[],
 		{ PL_OPT_CHOICE, 0, "queue-word", &(a).queue_word, "SPLIT",                           \
 			"queue id and depth as 8 and 24 bits, or as 16 and 16",                       \
 			pl_arg_queue_words },                                                         \
+		{ PL_OPT_U64, 0, "trailing-words", &(a).trailing_words, "N",                          \
+			"each hop's values are followed by N words of a vendor, to be skipped",       \
+			NULL },                                                                       \
+		{ PL_OPT_U64, 0, "source-words", &(a).source_words, "N",                              \
+			"INT sources with a domain id put N words of their own under the stack",      \
+			NULL },                                                                       \
 		{ PL_OPT_CHOICE, 0, "tcp-placement", &(a).tcp_placement, "WHERE",                     \
 			"INT over TCP stands before or after the TCP options",                        \
 			pl_arg_placements },                                                          \

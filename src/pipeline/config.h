@@ -33,7 +33,7 @@ struct pl_config_profile {
 	unsigned int timestamp_unit, latency_unit, embedded;
 	bool dialect_pinned;
 	char *dscp, *marker;
-	uint64_t int_port;
+	uint64_t int_port, trailing_words, source_words;
 };
 
 /* In what unit nodes tell occupancies. */

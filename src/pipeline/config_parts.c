@@ -40,6 +40,8 @@ int pl_config_profiles(
 		p->hints.dialect = (uint8_t)from->dialect;
 		p->hints.dialect_pinned = from->dialect_pinned;
 		p->hints.queue_word = (uint8_t)from->queue_word;
+		p->hints.trailing_words = (uint8_t)from->trailing_words;
+		p->hints.source_words = (uint8_t)from->source_words;
 		p->tcp_placement = (uint8_t)from->tcp_placement;
 		p->timestamp_unit = (uint8_t)from->timestamp_unit;
 		p->latency_unit = (uint8_t)from->latency_unit;
