@@ -17,6 +17,7 @@ static size_t n_ops;
 static uint8_t nack[64];
 static size_t nack_bytes, n_nacks;
 static uint16_t nack_to;
+static size_t ops_before_nack; /* what was written before the last one */
 
 static void keep(void *arg, const struct pl_op *given, size_t n)
 {
@@ -35,6 +36,7 @@ static void keep_nack(void *arg, const struct pl_addr *to, uint16_t port, const 
 	(void)arg;
 	(void)to;
 	n_nacks++;
+	ops_before_nack = n_ops;
 	nack_to = port;
 	nack_bytes = n;
 	memcpy(nack, p, n < sizeof(nack) ? n : sizeof(nack));

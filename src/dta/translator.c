@@ -223,8 +223,23 @@ static bool accept(struct pl_translator *t, const struct intake *in, struct stor
 	return true;
 }
 
-/* The number of the last report in order. */
-static void send_last(struct pl_translator *t, const struct pl_sender *s, bool answer)
+/* A reporter forgets what is confirmed, so it is written before, and not only gathered. But for
+ * postcards and columns of sketches, which are of no use before they are whole. */
+static void write_gathered(struct pl_translator *t, uint64_t now_ns)
+{
+	for (unsigned int i = 0; t->up != 0 && i < t->n_stores; i++) {
+		struct store *s = &t->stores[i];
+		const uint32_t primitive = s->config.params.primitive;
+
+		if (primitive == PL_APPEND || primitive == PL_COUNTERS)
+			s->primitive->tick(t, s, now_ns, true);
+	}
+	pl_translator_deliver(t);
+}
+
+/* The number of the last report in order, which confirms it and those before. */
+static void send_last(
+	struct pl_translator *t, const struct pl_sender *s, uint64_t now_ns, bool answer)
 {
 	const struct pl_dta_nack nack = {
 		.form = s->form,
@@ -240,6 +255,7 @@ static void send_last(struct pl_translator *t, const struct pl_sender *s, bool a
 
 	if (t->sink.nack == NULL || pl_dta_nack_put(&b, &nack) < 0)
 		return;
+	write_gathered(t, now_ns);
 	if (answer)
 		t->count.answers++;
 	else
@@ -252,7 +268,7 @@ static void send_last(struct pl_translator *t, const struct pl_sender *s, bool a
 static void send_nack(struct pl_translator *t, struct pl_sender *s, uint64_t now_ns)
 {
 	pl_sender_nacked(s, now_ns);
-	send_last(t, s, false);
+	send_last(t, s, now_ns, false);
 }
 
 /* Each NACK for a gap waits twice as long as the one before, up to 16 intervals: the answer may be
@@ -395,7 +411,7 @@ void pl_translator_push(struct pl_translator *t, uint64_t now_ns, const struct p
 	} while (pl_cursor_left(&c) > 0);
 	/* Once a datagram, so that a forged one does not make many. */
 	if (t->asker != NULL && !t->asker->joining)
-		send_last(t, t->asker, true);
+		send_last(t, t->asker, now_ns, true);
 }
 
 void pl_translator_done(struct pl_translator *t)

@@ -283,8 +283,65 @@ static void test_policy(void)
 	pl_translator_free(t);
 }
 
+/* What is confirmed is written before, by a confirmation as by a NACK: a reporter forgets it. */
+static void test_confirmed(void)
+{
+	static const struct pl_dta_store stores[] = {
+		{ .params = { .primitive = PL_APPEND,
+			  .hash = PL_HASH_PATHLINE,
+			  .append = { .slots = 64,
+				  .lists = 2,
+				  .entry_bytes = 4,
+				  .batch_max = 16 } },
+			.batch = 16,
+			.flush_ns = 1000 * MS },
+		{ .params = { .primitive = PL_COUNTERS,
+			  .hash = PL_HASH_PATHLINE,
+			  .counters = { .width = 1000, .rows = 1 } },
+			.cache_rows = 64,
+			.merge_max = 1000,
+			.flush_ns = 1000 * MS },
+	};
+
+	for (size_t i = 0; i < sizeof(stores) / sizeof(stores[0]); i++) {
+		struct pl_translator *t =
+			make_with(&stores[i], (struct pl_translator_config){ .nack_tries = 10 });
+		const bool list = stores[i].params.primitive == PL_APPEND;
+		const char *what = list ? "entries" : "increments";
+		struct pl_dta_report r = { .form = PL_DTA_PATHLINE,
+			.op = list ? PL_DTA_APPEND : PL_DTA_INCREMENT,
+			.list = 1,
+			.key = (const uint8_t *)"key",
+			.key_bytes = list ? 0 : 3,
+			.data = (const uint8_t *)"data",
+			.data_bytes = list ? 4 : 0,
+			.increment = 1,
+			.sequenced = true };
+
+		for (r.seq = 0; r.seq < 3; r.seq++)
+			send_report(t, r.seq + 1, &r);
+		eq(n_ops, 0, "%s are gathered", what);
+		r.asks = true;
+		send_report(t, 4, &r);
+		eq(n_nacks, 1, "%s: a confirmation", what);
+		ok(ops_before_nack > 0, "%s: behind what it confirms", what);
+		r.asks = false;
+		n_ops = 0;
+		r.seq = 4;
+		send_report(t, 5, &r);
+		eq(n_ops, 0, "%s are gathered again", what);
+		r.seq = 6;
+		send_report(t, 6, &r);
+		eq(n_nacks, 2, "%s: a NACK", what);
+		ok(ops_before_nack > 0, "%s: behind what it confirms, too", what);
+		closed(t, what);
+		pl_translator_free(t);
+	}
+}
+
 int main(void)
 {
+	test_confirmed();
 	test_sequence();
 	test_restart();
 	test_take_up();

@@ -277,6 +277,36 @@ for options in ((), ("--sequenced",)):
     ok(wait(lambda: t.account()["accepted"] == told), f"{told} reports were sent, and as many arrived", said)
 t.stop()
 
+# A translator that is killed: what it has confirmed is in its regions, although it gathers entries and increments before it writes
+# them. Another one in its place gets the rest.
+for name, primitive in (("gathered", ("append", "--slots", 65536, "--value-bytes", 4)), ("sums", ("counters", "--slots", 10000))):
+    pathline.run("region", "create", "--primitive", *primitive, path(name))
+GATHERS = ("--flush", "10s", *PATIENT, path("gathered"), path("sums"))
+t = Translator(*GATHERS)
+REPORTS = 6000
+both = [lab.start([PATHLINE, "report", *args, "--sequenced", "--count", str(REPORTS), "--rate", "2k", "--hold", "20s", f"udp://127.0.0.1:{t.port}"],
+                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for args in (("append", "--step-data", "--data-form", "be32", "-d", "0"), ("increment", "--store", "1", "-k", "all"))]
+
+
+def begun():
+    t.process.send_signal(signal.SIGUSR1)
+    return json.loads(t.process.stdout.readline())["accepted"] > REPORTS // 2
+
+
+ok(wait(begun), "reports come")
+t.process.kill()
+t.process.wait()
+t = Translator(*GATHERS, port=t.port)
+said = [p.communicate(timeout=120)[1] for p in both]
+ok([p.returncode for p in both] == [0, 0], "reporters end well", str(said))
+t.process.kill()
+t.process.wait()
+got = {int(r["value"], 16) for r in pathline.region("dump", path("gathered"))}
+ok(got == set(range(REPORTS)), "every entry is in the list", f"{len(got)} {sorted(got)[:9]}")
+found = pathline.region("lookup", path("sums"), "all")
+ok(found[0]["value"] >= REPORTS, "the sum is not too low", found)
+
 # Reports in frames of an interface: NACKs and confirmations leave from the address and port that was addressed, and nobody is told
 # by ICMP that the port is unreachable. Some are lost on the way, for a route that goes elsewhere in the middle.
 NETS = network.pair("answers", {4: {"a": "10.88.0.1", "b": "10.88.0.2"}, 6: {"a": "fd88::1", "b": "fd88::2"}})
