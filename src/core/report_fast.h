@@ -225,7 +225,8 @@ PL_CORE_INLINE int pl_fast_inner(struct pl_fast *q, struct pl_frame_cursor *c)
 	flow[5] = 0;
 	if (ip.proto == PL_IP_UDP) {
 		size = pl_frame_be16(p + 4);
-		if (size < 8 || size > ip.length || dport == PL_PORT_VXLAN ||
+		/* Where IP has room for more, the slow path escalates. */
+		if (size < 8 || size != ip.length || dport == PL_PORT_VXLAN ||
 			dport == PL_PORT_VXLAN_GPE || dport == PL_PORT_GENEVE)
 			return 0;
 		(void)pl_frame_trim(c, size); /* it holds less only when it was cut */

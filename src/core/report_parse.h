@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The first part of core/report_core.h: the headers of a report, its inner packet, and where the
- * hops are. The general decoder's wire/report_parse.c, wire/layers.c and decode/find.c are the
- * definition; clauses are named there.
+ * The first part of core/report_core.h: the headers of a report, its inner packet, where its hops
+ * are. The definition, with the clauses, is wire/report_parse.c, wire/layers.c and decode/find.c.
  */
 #pragma once
 
@@ -133,7 +132,7 @@ PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_f
 		if (p == NULL)
 			return PL_ESCALATION_INNER;
 		size = pl_frame_be16(p + 4);
-		/* A UDP length below what IP has room for may be one that was not raised. */
+		/* One below what IP has room for may not have been raised. */
 		if (size < 8 || size != announced || pl_frame_be16(p + 2) == PL_PORT_VXLAN ||
 			pl_frame_be16(p + 2) == PL_PORT_VXLAN_GPE ||
 			pl_frame_be16(p + 2) == PL_PORT_GENEVE)
@@ -156,16 +155,14 @@ PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_f
 		break;
 	case PL_IP_ICMP:
 	case PL_IP_ICMPV6:
-		if ((s->report.flow.proto == PL_IP_ICMP) == (version == 4)) {
-			p = pl_frame_take(c, 4);
-			if (p == NULL)
-				return PL_ESCALATION_INNER;
-			pl_core_ports(&s->report, p[0], p[1]);
-			if (pl_frame_take(c, 4) == NULL)
-				return PL_ESCALATION_NONE;
-			ret->before = *c;
-			break;
-		}
+		if ((s->report.flow.proto == PL_IP_ICMP) != (version == 4))
+			return PL_ESCALATION_NONE;
+		p = pl_frame_take(c, 4);
+		if (p == NULL)
+			return PL_ESCALATION_INNER;
+		pl_core_ports(&s->report, p[0], p[1]);
+		ret->over_l4 = pl_frame_take(c, 4) != NULL;
+		ret->at = ret->before = *c;
 		return PL_ESCALATION_NONE;
 	case PL_IP_IPIP:
 	case PL_IP_IPV6:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which length to believe. Several lengths describe the same bytes: what was captured, what IP and
- * UDP announce, the shim's, the report's, the hop length times the hops, and what the header behind
- * INT says of itself. Devices exist that do not raise one of them when they add INT, or count it by
+ * Which length to believe. Several lengths describe the same bytes: those of the capture, of IP and
+ * UDP, of the shim and of the report, the hop length times the hops, and the one that the header
+ * behind INT has of its own. Devices exist that do not raise one of them when they add INT, or count it by
  * another version's rule. In every carrier and version:
  *
  *   - where one length disagrees with all others, the others are followed, and a note names it;
