@@ -297,17 +297,19 @@ static bool is_plausible(
 
 /*
  * The length of a report with an inner packet against the packet's own and the datagram's: `there`
- * bytes are left for the packet in the report, `room` in the datagram. False: it cannot be the
- * report's length. *ret_vouched: the packet ends where the report does.
+ * bytes are left for the packet in the report, `room` in the datagram, of which those `behind` are
+ * not the report's. False: it cannot be the report's length. *ret_vouched: the packet ends where the
+ * report does.
  */
 static bool hold_against_packet(struct pl_report *ret, size_t size, size_t there, size_t room,
-	bool past_end, bool *ret_vouched)
+	bool past_end, struct pl_cursor behind, bool cut, bool *ret_vouched)
 {
 	*ret_vouched = fills(size, there);
 	if (there == room && !past_end)
 		return true;
-	/* The packet is all of the datagram's rest. */
-	if (fills(size, room) && (past_end || !*ret_vouched)) {
+	/* The packet is all of the datagram's rest. One of which a report has the beginning only may
+	 * be as long by chance: then reports follow. */
+	if (fills(size, room) && (past_end || (!*ret_vouched && !closes(behind, true, cut)))) {
 		ret->notes |= PL_NOTE_BIT(REPORT_LENGTH_INNER);
 		return true;
 	}
@@ -384,7 +386,8 @@ enum pl_verdict pl_report_v20(struct pl_report_iter *it, struct pl_report *ret, 
 
 		pl_cursor_skip(&whole, pl_cursor_left(&whole) - room);
 		size = inner_size(ret, whole, &other);
-		if (!hold_against_packet(ret, size, there, room, past_end, &vouched))
+		if (!hold_against_packet(
+			    ret, size, there, room, past_end, it->c, it->cut, &vouched))
 			return PL_V_REPORT_LENGTH;
 		if ((ret->notes & PL_NOTE_BIT(REPORT_LENGTH_INNER)) != 0) {
 			pl_cursor_skip(&it->c, pl_cursor_left(&it->c));
