@@ -8,6 +8,7 @@
 #define PL_CORE_TRAIL 32 /* as many hops as are settled: every one is looked at for loops */
 
 #include "bpf/detect_kernel.h"
+#include "core/path_known.h"
 #include "core/report_fast.h"
 
 _Static_assert(PL_CORE_TRAIL == PL_CORE_HOPS_MAX, "the trail holds every hop");
@@ -57,6 +58,7 @@ struct work {
 	struct pl_core_scratch scratch;
 	struct pl_core_own own;
 	struct pl_core_trail trail;
+	struct pl_core_known known; /* of the report at hand's path, once it was asked for */
 	struct pl_fast_keys keys;
 	struct pl_fast_to to; /* the stack is too small for it */
 	struct pl_fast_marks marks;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/detect_steps.h"
+#include "core/path_known.h"
 
 /* --- drops ------------------------------------------------------------------------------------ */
 
@@ -175,14 +176,24 @@ PL_CORE_COLD void pl_core_flow_again(
 	pl_core_flow_begin(env, r, flow);
 }
 
-/* Its first complete path, or another one than before. */
+/* Its first complete path, another one than before, or the same by a report in which other ports
+ * are missing. Of those the flow keeps the one that knows most. */
 PL_CORE_COLD void pl_core_flow_path(
 	struct pl_core_env *env, const struct pl_core_report *r, struct pl_core_flow *flow)
 {
+	const struct pl_core_known *now = pl_env_known(env, r);
+	const struct pl_core_known then = { flow->ports, flow->nodes, r->hop_count };
 	uint64_t before = flow->path_id;
 	struct pl_event *e;
 
+	if (before != 0 && pl_core_known_agree(&then, now)) {
+		if (!pl_core_known_more(&then, now))
+			return;
+		before = 0;
+	}
 	flow->path_id = r->path_id;
+	flow->ports = now->ports;
+	flow->nodes = now->nodes;
 	flow->print = 0;
 	if (before == 0 || !pl_core_watches(pl_env_rules(env), PL_EVENT_PATH_CHANGE) ||
 		!pl_core_limit(env, &flow->path_due_ns, PL_EVENT_PATH_CHANGE, r->now_ns))

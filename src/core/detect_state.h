@@ -152,11 +152,11 @@ struct pl_core_flow {
 	uint64_t path_due_ns;
 	uint64_t told_ns; /* keepalive */
 	uint32_t started; /* its start was told */
-	uint32_t zero;
+	uint32_t nodes;   /* with `ports`: what is known of that path (core/path_known.h) */
 	/* Of the stack that gave path_id, when no node is in it twice (core/detect_fast.h); 0:
 	 * none. A memory of the fast path: what the other ways do does not depend on it. */
 	uint64_t print;
-	uint64_t spare;
+	uint64_t ports;
 };
 
 /* A flow's path latency: the sum of its hops' latencies. Only when that is watched. */

@@ -12,6 +12,7 @@
 #include "core/detect_state.h"
 
 struct pl_core_env;
+struct pl_core_known;
 struct pl_fast_marks;
 struct pl_fast_memo;
 
@@ -21,6 +22,11 @@ static inline const struct pl_core_rules *pl_env_rules(const struct pl_core_env 
 /* This side's counters, and the nodes that the report at hand has passed. Never NULL. */
 static inline struct pl_core_counters *pl_env_counters(struct pl_core_env *env);
 static inline struct pl_core_trail *pl_env_trail(struct pl_core_env *env);
+
+/* What the report at hand, of r->hop_count hops, knows of its path: pl_core_know of each. Never
+ * NULL. */
+static inline const struct pl_core_known *pl_env_known(
+	struct pl_core_env *env, const struct pl_core_report *r);
 
 /* Set i of each table (pl_env_place_set and so on), i below its size in the rules; or NULL. */
 #define PL_ENV_TABLE(name, help)                                                                   \

@@ -290,6 +290,8 @@ static void step(struct pl_detect *det, const struct pl_record_batch *batch, uin
 
 	if (__builtin_expect((r->flags & PL_FLAG_UNPROVEN) != 0, 0))
 		return;
+	env->records = hops;
+	env->hops = NULL;
 	pl_core_report_begin(env, r);
 	for (unsigned int h = 0; det->levels && h < path->hop_count; h++) {
 		hop_of(&hop, path, &hops[h], h > 0 ? &hops[h - 1] : NULL);

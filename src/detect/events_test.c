@@ -194,6 +194,104 @@ static void path_changes(void)
 	}
 }
 
+#define PORTS (PL_HOP_HAS_ingress_port | PL_HOP_HAS_egress_port)
+
+/* A report of flow 1 whose path is the text: hops NODE:INGRESS:EGRESS, '-' for a port that is
+ * missing. */
+static void tell_path(struct pl_detect *det, const char *text)
+{
+	struct pl_path *p;
+
+	pl_record_batch_clear(&batch);
+	p = flow_path(0, 1, 0);
+	p->mode = PL_MODE_MD;
+	while (*text != '\0') {
+		struct pl_hop *h =
+			add_hop(&batch, strtoul(text, (char **)&text, 10), PL_HOP_HAS_node | PORTS);
+
+		if (*++text == '-')
+			h->present &= ~(uint32_t)PL_HOP_HAS_ingress_port, text++;
+		else
+			h->ingress_port = (uint32_t)strtoul(text, (char **)&text, 10);
+		if (*++text == '-')
+			h->present &= ~(uint32_t)PL_HOP_HAS_egress_port, text++;
+		else
+			h->egress_port = (uint32_t)strtoul(text, (char **)&text, 10);
+		text += *text == ' ';
+	}
+	set_path_id(&batch);
+	for (unsigned int i = 0; i < p->hop_count; i++)
+		p->path_id += batch.hops[i].present * (UINT64_C(1) << (i + 8));
+	pl_detect_batch(det, &batch, 7 * SECOND, &out);
+}
+
+/* Paths are compared by what both reports know. */
+static void paths_with_ports_missing(void)
+{
+	static const struct {
+		const char *name;
+		const char *path[4];
+		unsigned int want;
+	} rows[] = {
+		{ "all known", { "1:1:2 2:1:2 3:1:2", "1:1:2 2:1:2 3:1:2" }, 0 },
+		{ "a node's ports missing", { "1:1:2 2:1:2 3:1:2", "1:1:2 2:-:- 3:1:2" }, 0 },
+		{ "missing first", { "1:1:2 2:-:- 3:1:2", "1:1:2 2:1:2 3:1:2" }, 0 },
+		{ "now here, now there",
+			{ "1:1:2 2:1:2 3:1:2", "1:-:- 2:1:2 3:1:2", "1:1:2 2:1:2 3:-:-",
+				"1:1:2 2:1:2 3:1:2" },
+			0 },
+		{ "never all", { "1:-:- 2:1:2 3:1:2", "1:1:2 2:1:2 3:-:-", "1:-:- 2:1:2 3:1:2" },
+			0 },
+		{ "one of two ports", { "1:1:2 2:1:2", "1:1:- 2:1:2", "1:-:2 2:1:2" }, 0 },
+		{ "no ports at all", { "1:1:2 2:1:2", "1:-:- 2:-:-", "1:1:2 2:1:2" }, 0 },
+		{ "another node", { "1:1:2 2:1:2 3:1:2", "1:1:2 4:-:- 3:1:2" }, 1 },
+		{ "nodes in another order", { "1:-:- 2:1:2", "2:1:2 1:-:-" }, 1 },
+		{ "a node less", { "1:1:2 2:-:- 3:1:2", "1:1:2 3:1:2" }, 1 },
+		{ "another port, all known", { "1:1:2 2:1:2 3:1:2", "1:1:2 2:1:7 3:1:2" }, 1 },
+		{ "another port, the same missing",
+			{ "1:-:- 2:1:2 3:1:2", "1:-:- 2:1:7 3:1:2", "1:-:- 2:1:7 3:1:2" }, 1 },
+		/* By this report and not by the next at least. */
+		{ "another port, then others missing",
+			{ "1:1:2 2:1:2 3:1:2", "1:1:2 2:1:2 3:-:-", "1:1:2 2:1:7 3:-:-",
+				"1:1:2 2:1:7 3:1:2" },
+			1 },
+		/* What was learned is kept, whatever came between. */
+		{ "learned, missing, another",
+			{ "1:-:- 2:1:2", "1:1:2 2:1:2", "1:-:- 2:1:2", "1:1:9 2:1:2" }, 1 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pl_detect *det = made((struct pl_detect_options){ .path_change = true });
+
+		for (unsigned int k = 0; k < 4 && rows[i].path[k] != NULL; k++)
+			tell_path(det, rows[i].path[k]);
+		eq(out.n, rows[i].want, "ports missing: %s", rows[i].name);
+		pl_detect_free(det);
+	}
+}
+
+/* More hops than have marks of their own in what a flow remembers. */
+static void long_paths_with_ports_missing(void)
+{
+	struct pl_detect *det = made((struct pl_detect_options){ .path_change = true });
+	char text[2][1024];
+
+	for (unsigned int without = 1; without <= 40; without++) {
+		for (unsigned int k = 0; k < 2; k++) {
+			size_t n = 0;
+
+			for (unsigned int i = 1; i <= 40; i++)
+				n += (size_t)snprintf(text[k] + n, sizeof(text[k]) - n,
+					k == 1 && i == without ? "%u:-:- " : "%u:1:2 ", i);
+			tell_path(det, text[k]);
+		}
+	}
+	eq(out.n, 0, "40 hops, a port missing at each of them in turn: no change");
+	tell_path(det, "1:1:2");
+	eq(out.n, 1, "40 hops: another path is told");
+	pl_detect_free(det);
+}
+
 /* A flow that flaps for ever is told of five times, then once per second; the rest is counted. */
 static void flapping(void)
 {
@@ -616,6 +714,8 @@ int main(void)
 	limits();
 	refused();
 	path_changes();
+	paths_with_ports_missing();
+	long_paths_with_ports_missing();
 	flapping();
 	flows_against_model();
 	too_many_flows();

@@ -65,6 +65,8 @@ static bool step_general(struct pl_core_env *env, const struct parsed *p)
 		pl_core_report_unproven(env, &s->report);
 		return false;
 	}
+	env->records = NULL;
+	env->hops = s->hops;
 	pl_core_report_begin(env, &s->report);
 	for (uint32_t i = 0; i < s->n; i++)
 		pl_core_hop_step(env, &s->report, &s->hops[i]);

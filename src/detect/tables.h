@@ -10,6 +10,7 @@
 #include "base/shares.h"
 #define PL_ENV_FAST
 #include "core/env.h"
+#include "core/path_known.h"
 #include "core/report_fast.h"
 #include "detect/events.h"
 #include "detect/turn.h"
@@ -52,6 +53,11 @@ struct pl_core_env {
 	struct pl_core_counters counters;
 	struct pl_event_batch *out;
 	struct pl_core_trail trail;
+	/* The hops of the report at hand: of its record, or as read from its packet; without
+	 * either, its path has no nodes. */
+	const struct pl_hop *records;
+	const struct pl_core_hop *hops;
+	struct pl_core_known known;
 	struct pl_fast_marks marks;
 	struct pl_fast_memo *memos; /* of whoever takes the fast path (detect/frames.c) */
 	/* Of tables that the kernel program steps too; NULL: nobody else has them. */
@@ -114,6 +120,25 @@ static inline struct pl_core_counters *pl_env_counters(struct pl_core_env *env)
 static inline struct pl_core_trail *pl_env_trail(struct pl_core_env *env)
 {
 	return &env->trail;
+}
+
+static inline const struct pl_core_known *pl_env_known(
+	struct pl_core_env *env, const struct pl_core_report *r)
+{
+	struct pl_core_known *k = &env->known;
+
+	*k = (struct pl_core_known){ 0 };
+	for (uint32_t i = 0; env->records != NULL && i < r->hop_count; i++) {
+		const struct pl_hop *h = &env->records[i];
+
+		pl_core_know(k, i, h->node, h->ingress_port, h->egress_port, h->present);
+	}
+	for (uint32_t i = 0; env->hops != NULL && i < r->hop_count; i++) {
+		const struct pl_core_hop *h = &env->hops[i];
+
+		pl_core_know(k, i, h->node, h->ingress_port, h->egress_port, h->present);
+	}
+	return k;
 }
 
 static inline struct pl_fast_marks *pl_env_marks(struct pl_core_env *env)

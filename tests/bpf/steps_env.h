@@ -9,6 +9,7 @@
 
 #include "bpf/detect_kernel.h"
 #include "core/env.h"
+#include "core/path_known.h"
 
 #define ENV_EVENTS 4096
 
@@ -17,6 +18,8 @@ struct pl_core_env {
 	struct pl_core_rules rules;
 	struct pl_core_counters counters;
 	struct pl_core_trail trail;
+	const struct pl_core_hop *hops; /* of the report at hand */
+	struct pl_core_known known;
 	struct pl_event *events;
 	uint32_t n;
 };
@@ -34,6 +37,18 @@ static inline struct pl_core_counters *pl_env_counters(struct pl_core_env *env)
 static inline struct pl_core_trail *pl_env_trail(struct pl_core_env *env)
 {
 	return &env->trail;
+}
+
+static inline const struct pl_core_known *pl_env_known(
+	struct pl_core_env *env, const struct pl_core_report *r)
+{
+	memset(&env->known, 0, sizeof(env->known));
+	for (uint32_t i = 0; i < r->hop_count; i++) {
+		const struct pl_core_hop *h = &env->hops[i];
+
+		pl_core_know(&env->known, i, h->node, h->ingress_port, h->egress_port, h->present);
+	}
+	return &env->known;
 }
 
 #define TABLE(name, help)                                                                          \
@@ -98,6 +113,7 @@ static inline void env_report(struct pl_core_env *env, const struct pl_core_scra
 {
 	struct pl_core_hop path;
 
+	env->hops = s->hops;
 	pl_core_report_begin(env, &s->report);
 	for (uint32_t i = 0; i < s->n; i++)
 		pl_core_hop_step(env, &s->report, &s->hops[i]);
