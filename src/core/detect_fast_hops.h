@@ -357,7 +357,10 @@ PL_CORE_INLINE uint32_t pl_fast_values(struct pl_fast_marks *m, const struct pl_
 	const struct pl_core_layout *l, const struct pl_fast_memo *memo)
 {
 	const uint32_t n = PL_FAST_COUNT(m);
-	uint32_t at = n * q->block, missing = 0;
+	/* Without a latency the node stands in its place. */
+	const uint64_t plausible =
+		l->present & PL_HOP_HAS_hop_latency_ns ? m->max_latency_ns : UINT32_MAX;
+	uint32_t at = n * q->block, missing = 0, beyond = 0;
 
 	PL_FAST_ROLLED
 	for (uint32_t i = 0; i < PL_FAST_HOPS && i < n; i++) {
@@ -379,9 +382,10 @@ PL_CORE_INLINE uint32_t pl_fast_values(struct pl_fast_marks *m, const struct pl_
 		w = pl_frame_be32(latency);
 		m->latency[i & PL_FAST_HOPS] = w;
 		missing |= (uint32_t)pl_core_zero_bit(w ^ UINT32_MAX);
+		beyond |= (uint32_t)((plausible - w) >> 63 & ~pl_core_zero_bit(w ^ UINT32_MAX));
 	}
 	m->missing = missing;
-	return PL_SLOW_NONE;
+	return beyond != 0 ? PL_SLOW_VALUE : PL_SLOW_NONE;
 }
 
 PL_CORE_INLINE uint64_t pl_fast_time(const uint8_t *p, const unsigned int time_bits)

@@ -280,6 +280,12 @@ PL_CORE_INLINE void pl_core_derive(struct pl_core_scratch *s, struct pl_core_hop
 			s->unscaled |= in > UINT64_MAX / 1000 || eg > UINT64_MAX / 1000;
 		}
 	}
+	/* What the node cannot mean is as good as missing: its times may still tell. */
+	if (h->hop_latency_ns > s->max_latency_ns) {
+		h->hop_latency_ns = 0;
+		h->present &= ~(uint32_t)PL_HOP_HAS_hop_latency_ns;
+		s->notes |= PL_NOTE_BIT(LATENCY_IMPLAUSIBLE);
+	}
 	if ((h->present & (PL_CORE_BOTH_TIMES | PL_HOP_HAS_hop_latency_ns)) == PL_CORE_BOTH_TIMES) {
 		uint64_t d = bits == 32 ? (uint32_t)(eg - in) : eg - in;
 

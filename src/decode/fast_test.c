@@ -47,7 +47,7 @@ static void some_report(struct pl_rng *rng)
 			.node = i + 1,
 			.ingress_port = i,
 			.egress_port = i + 1,
-			.latency = 500,
+			.latency = pl_rng_below(rng, 20) ? 500 : (uint32_t)pl_rng_u64(rng),
 			.queue = (uint32_t)pl_rng_below(rng, 256),
 			.queue_depth = 77 * i,
 			.ingress_ts = pl_rng_below(rng, 3000) + i * 2000,

@@ -345,6 +345,17 @@ __attribute__((cold, noinline)) static void reported_latency_to_ns(struct job *j
 	}
 }
 
+/* A latency that the node cannot mean is as good as missing: its times may still tell. */
+__attribute__((cold, noinline)) static void unlikely_reported(
+	struct job *j, struct pl_hop *h, bool microseconds)
+{
+	h->hop_latency_ns = 0;
+	h->present &= ~(uint32_t)PL_HOP_HAS_hop_latency_ns;
+	j->notes |= PL_NOTE_BIT(LATENCY_IMPLAUSIBLE);
+	if ((h->present & BOTH_TIMES) == BOTH_TIMES)
+		hop_latency(j, h, microseconds);
+}
+
 void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n)
 {
 	/* IOAM says its unit itself and is in ns by now. */
@@ -363,7 +374,9 @@ void derive(struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned i
 		h->index = (uint8_t)i;
 		if (latency_us && (h->present & PL_HOP_HAS_hop_latency_ns) != 0)
 			reported_latency_to_ns(j, h);
-		if ((h->present & (BOTH_TIMES | PL_HOP_HAS_hop_latency_ns)) == BOTH_TIMES)
+		if (h->hop_latency_ns > j->d->max_latency_ns)
+			unlikely_reported(j, h, ts_us);
+		else if ((h->present & (BOTH_TIMES | PL_HOP_HAS_hop_latency_ns)) == BOTH_TIMES)
 			hop_latency(j, h, ts_us);
 		if (i > 0 && i < j->links && (h->present & PL_HOP_HAS_ingress_ts_ns) != 0 &&
 			(hops[i - 1].present & PL_HOP_HAS_egress_ts_ns) != 0)
@@ -437,6 +450,31 @@ static inline __attribute__((always_inline)) void derive_hop(struct job *j, stru
 	}
 }
 
+/* Of reported latencies whose sum is above the limit some may be, too. The sum of what is left. */
+__attribute__((cold, noinline)) static uint64_t recheck_reported(
+	struct job *j, struct pl_hop *hops, unsigned int n)
+{
+	uint64_t latency = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (hops[i].hop_latency_ns > j->d->max_latency_ns)
+			unlikely_reported(j, &hops[i], false);
+		latency += hops[i].hop_latency_ns;
+	}
+	return latency;
+}
+
+/* Whether all hops have a latency, where one was implausible. */
+__attribute__((cold, noinline)) static bool have_latencies(
+	const struct pl_hop *hops, unsigned int n)
+{
+	uint32_t all = UINT32_MAX;
+
+	for (unsigned int i = 0; i < n; i++)
+		all &= hops[i].present;
+	return (all & PL_HOP_HAS_hop_latency_ns) != 0;
+}
+
 /* The body for one set of facts, known when compiled. It writes what is usual and takes back what
  * is not. */
 static inline __attribute__((always_inline)) void derive_as(struct job *j, struct pl_path *path,
@@ -464,7 +502,11 @@ static inline __attribute__((always_inline)) void derive_as(struct job *j, struc
 	}
 	id = pl_path_id_end(id);
 	path->path_id = id;
-	if (reported || (times && (j->notes & PL_NOTE_BIT(LATENCY_IMPLAUSIBLE)) == 0)) {
+	if (reported && __builtin_expect(latency > max, 0))
+		latency = recheck_reported(j, hops, n);
+	if ((reported || times) &&
+		(__builtin_expect((j->notes & PL_NOTE_BIT(LATENCY_IMPLAUSIBLE)) == 0, 1) ||
+			have_latencies(hops, n))) {
 		path->latency_ns = latency;
 		path->present |= PL_PATH_HAS_latency_ns;
 	}

@@ -47,7 +47,7 @@ struct pl_model {
 	int64_t clock_offset_ns[PL_TOPO_NODES_MAX];
 	struct event events[PL_GEN_EVENTS_MAX];
 	unsigned int n_events;
-	uint64_t queue_max;
+	uint64_t queue_max, latency_max;
 };
 
 static void make_address(struct pl_addr *ret, unsigned int ip, unsigned int edge, uint32_t host)
@@ -335,13 +335,13 @@ static void make_hop(struct pl_model *m, const struct flow *f, const struct pl_t
 	double extra = build_up_at(m, s, queue);
 	uint64_t depth = pl_dist_draw(&cfg->queue, &m->rng, m->queue_max) + (uint64_t)extra;
 	uint64_t latency =
-		pl_dist_draw(&cfg->latency, &m->rng, UINT32_MAX / 2) + (uint64_t)(extra * DRAIN_NS);
+		pl_dist_draw(&cfg->latency, &m->rng, m->latency_max) + (uint64_t)(extra * DRAIN_NS);
 
 	/* a queue holds no more than its counter can say */
 	if (depth > m->queue_max)
 		depth = m->queue_max;
-	if (latency >= UINT32_MAX)
-		latency = UINT32_MAX - 1;
+	if (latency > m->latency_max)
+		latency = m->latency_max;
 	*hop = (struct pl_int_hop){
 		.have = ALL_FIELDS,
 		.node = pl_topo_node_id(m->topo, s->node),
@@ -428,6 +428,8 @@ int pl_model_new(struct pl_model **ret, const struct pl_gen_cfg *cfg, struct pl_
 	m->generation = 1;
 	/* the widest depth the queue word can say next to a queue id, all ones excepted */
 	m->queue_max = cfg->dialect == PL_DIALECT_INTCOLLECTOR ? 0xfffe : 0xfffffe;
+	/* v0.4 has 31 bits for a value; all ones say that there is none. */
+	m->latency_max = cfg->dialect == PL_DIALECT_V04 ? INT32_MAX - 1 : UINT32_MAX - 1;
 	pl_rng_seed(&m->rng, cfg->seed);
 	r = pl_topo_new(&m->topo, cfg->topology, pl_rng_u64(&m->rng), diag);
 	if (r < 0)

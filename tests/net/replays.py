@@ -98,5 +98,41 @@ def test_two_senders():
     eq([(e["shared"], e["reports"], e["lost"]) for e in account["exporters"]], [(True, 6000, 0)], "two senders: the account says so")
 
 
-lab.run(test_levels, test_gap, test_back, test_loss, test_two_senders)
+def test_ports_missing():
+    """Port ids that are missing now and then change no path, though the reports have other path ids; flows that do move are told of
+    once as they go and once as they come back."""
+    for name, events, per_flow in (("still", (), 0), ("moved", ("-e", "path@2s+2s"), 2)):
+        made = run("gen", "int", "--flows", "20", "-r", "2000", "-d", "6s", "--missing", "0.05", *events, "--start", f"{START}ns",
+                   "-w", lab.path(name + ".pcap"))
+        eq(made.returncode, 0, f"{name}: the capture is made")
+        lines = jsonl(lines_of(lab.path(name + ".pcap"), "path_change: true", name))
+        flows = {}
+        for e in lines:
+            if e["event"] == "path_change":
+                flows.setdefault(str(e["flow"]), []).append((e["old_path_nodes"], e["path_nodes"]))
+        ok(bool(flows) == bool(events), f"{name}: path changes", flows)
+        eq([f for f in flows.values() if len(f) != per_flow or any(old == now for old, now in f)], [], f"{name}: of flows that moved")
+
+
+def test_latency_max():
+    """A latency above decode.latency_max is no value and no event, whether the node reported it or its times give it."""
+    for fields in ("node,ports,latency", "node,ports,ingress-ts,egress-ts"):
+        for limit, there in (("1us", False), ("4s", True)):
+            name = f"latency-{fields.count(',')}-{limit}"
+            made = run("gen", "int", "-n", "20", "--latency", "const:3s", "--fields", fields, "--start", f"{START}ns", "-w",
+                       lab.path(name + ".pcap"))
+            eq(made.returncode, 0, f"{name}: the capture is made")
+            lab.write(name + ".jsonl", "")
+            d = Daemon(lab.write(name + ".yaml", f"sources:\n  - uri: pcap:{lab.path(name + '.pcap')}\nweb:\n  listen: 127.0.0.1:0\n"
+                                 f"outputs:\n  - path: {lab.path(name + '.jsonl')}\ndecode: {{latency_max: {limit}}}\n"), name)
+            ok(d.wait_for("end of file"), f"{name}: the capture is read")
+            eq(d.stop(), 0, f"{name}: the daemon ends well")
+            lines = jsonl(lab.read(name + ".jsonl"))
+            values = {h.get("hop_latency_ns") for line in lines if line["kind"] == "path" for h in line["hops"]}
+            eq(values, {3 * SECOND} if there else {None}, f"{name}: hop latencies")
+            eq(any(line.get("event") == "hop_latency" for line in lines), there, f"{name}: the event")
+            eq({"latency_ns" in line for line in lines if line["kind"] == "path"}, {there}, f"{name}: the path's latency")
+
+
+lab.run(test_ports_missing, test_latency_max, test_levels, test_gap, test_back, test_loss, test_two_senders)
 sys.exit(tap.end())
