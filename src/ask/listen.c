@@ -102,6 +102,8 @@ static int open_uri(struct listener *l, const char *uri)
 
 		if (i > 0)
 			each.with = l->ports[first];
+		for (size_t k = 0; k < l->o->n; k++)
+			each.v6only |= pl_port_uri_v6only(uri, l->o->uris[k]);
 		code = open_port(l, uri, &each);
 		if (code != 0)
 			return code;

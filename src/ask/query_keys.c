@@ -43,7 +43,7 @@ static int endpoint(const char *text, struct pl_addr *addr, uint16_t *port, bool
 	if (pl_parse_addr(text, addr) == 0)
 		return 0;
 	*has_port = true;
-	return text[0] == ':' ? -EINVAL : pl_parse_endpoint(text, addr, port);
+	return text[0] == ':' || text[0] == '*' ? -EINVAL : pl_parse_endpoint(text, addr, port);
 }
 
 static int protocol(const char *text, struct pl_path *flow)

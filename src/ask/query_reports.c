@@ -39,10 +39,13 @@ static int open_uri(struct pl_query_reports *r, const char *uri, const struct pl
 	int e = n < 0 ? n : 0;
 
 	for (int i = 0; e == 0 && i < n; i++) {
-		const struct pl_port_options options = { .rights = rights,
+		struct pl_port_options options = { .rights = rights,
 			.index = (unsigned int)i,
 			.of = (unsigned int)n,
 			.with = i > 0 ? r->ports[first] : NULL };
+
+		for (size_t k = 0; k < r->n_uris; k++)
+			options.v6only |= pl_port_uri_v6only(uri, r->uris[k]);
 
 		if (r->n_ports == PL_QUERY_PORTS_MAX) {
 			pl_diag_set(diag, "%s: at most %d sockets", uri, PL_QUERY_PORTS_MAX);

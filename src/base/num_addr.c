@@ -94,7 +94,8 @@ int pl_parse_endpoint(const char *text, struct pl_addr *ret, uint16_t *ret_port)
 
 	if (colon == NULL)
 		return -EINVAL;
-	if (colon != text) {
+	/* "*" is no host, but every address, as in ":PORT". */
+	if (colon != text && !(text[0] == '*' && colon == text + 1)) {
 		/* Without brackets nobody can tell where an IPv6 address ends. */
 		if (text[0] != '[' && memchr(text, ':', (size_t)(colon - text)) != NULL)
 			return -EINVAL;

@@ -112,6 +112,8 @@ struct pl_port_options {
 	/* udp: receive from senders that flood by sockets of their own, which pl_port_fd does not
 	 * tell of: to wait is pl_port_recv's */
 	bool lanes;
+	/* udp: "every address" leaves those of IPv4 to another socket (pl_port_uri_v6only) */
+	bool v6only;
 	/* afxdp: and packet:, receive, not 0: a tap. Every frame comes, and of a frame at least so
 	 * many bytes where it has them. packet: copies what enters and what leaves
 	 * (pl_packet.out); afxdp: takes what enters away from the host, as from a mirror port. The
@@ -132,6 +134,11 @@ int pl_port_uri_sockets(const char *uri, struct pl_diag *diag);
 /* Whether the URI can be a tap's (pl_port_options.tap_bytes), of an interface. -EINVAL with diag:
  * it chooses among reports. */
 int pl_port_uri_tap(const char *uri, struct pl_diag *diag);
+
+/* Whether the socket of `uri` must leave IPv4 to that of `other`, which is opened beside it: both are
+ * of every address of the same UDP port, and only the second one names IPv4 (udp://[::]:P beside
+ * udp://0.0.0.0:P). */
+bool pl_port_uri_v6only(const char *uri, const char *other);
 
 /* What a kind of port is, for callers that treat some kinds otherwise. */
 enum pl_port_can {

@@ -101,13 +101,13 @@ static int set_int(int fd, int level, int name, int value)
 }
 
 /* Negative errno. */
-static int make_socket(int family)
+static int make_socket(int family, bool v6only)
 {
 	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), r;
 
 	if (fd < 0)
 		return -errno;
-	r = family == AF_INET6 ? set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0) : 0;
+	r = family == AF_INET6 ? set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, v6only) : 0;
 	if (r == 0)
 		return fd;
 	close(fd);
@@ -117,7 +117,7 @@ static int make_socket(int family)
 static int bind_socket(struct udp_port *self, const struct pl_udp_address *address,
 	const struct pl_port_options *options)
 {
-	int fd = make_socket(address->sa.ss_family), r;
+	int fd = make_socket(address->sa.ss_family, options->v6only), r;
 
 	if (fd < 0)
 		return fd;
@@ -140,7 +140,8 @@ static int bind_any(struct udp_port *self, const struct pl_udp_address *address,
 	int fd;
 
 	fd = bind_socket(self, address, options);
-	if (!pl_addr_is_unspecified(&addr) || (fd != -EAFNOSUPPORT && fd != -EADDRNOTAVAIL))
+	if (!pl_addr_is_unspecified(&addr) || options->v6only ||
+		(fd != -EAFNOSUPPORT && fd != -EADDRNOTAVAIL))
 		return fd;
 	addr = pl_addr_v4("\0\0\0");
 	pl_udp_address_set(&v4, &addr, port);
@@ -162,9 +163,9 @@ static int size_rcvbuf(const struct udp_port *self, int fd)
 
 /* A socket as the first one, to be bound when a sender needs it: sizing it takes rights that are
  * given up by then. -1 when there is none. */
-static int prepare_lane(const struct udp_port *self, int family)
+static int prepare_lane(const struct udp_port *self, int family, bool v6only)
 {
-	int fd = make_socket(family);
+	int fd = make_socket(family, v6only);
 
 	if (fd < 0)
 		return -1;
@@ -249,7 +250,7 @@ static int open_recv(struct udp_port *self, const struct pl_udp_address *address
 	self->turns.sockets[0].fd = self->port.fd;
 	for (unsigned int i = 1; options->lanes && self->turns.group != NULL && i <= PL_UDP_LANES;
 		i++)
-		self->turns.sockets[i].fd = prepare_lane(self, bound.sa.ss_family);
+		self->turns.sockets[i].fd = prepare_lane(self, bound.sa.ss_family, options->v6only);
 	pl_udp_turns_start(&self->turns, (uint32_t)granted);
 	return make_buffers(self);
 }

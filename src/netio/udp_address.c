@@ -87,6 +87,30 @@ int pl_udp_resolve(const char *target, struct pl_udp_address *ret, struct pl_dia
 	return 0;
 }
 
+/* The address and port in "udp://[::]:32766?rcvbuf=1MiB". */
+static bool endpoint_of(const char *uri, struct pl_addr *ret, uint16_t *ret_port)
+{
+	static const char scheme[] = "udp://";
+	char text[PL_URI_TEXT_MAX];
+
+	if (strncmp(uri, scheme, strlen(scheme)) != 0)
+		return false;
+	snprintf(text, sizeof(text), "%s", uri + strlen(scheme));
+	text[strcspn(text, "?")] = '\0';
+	return pl_parse_endpoint(text, ret, ret_port) == 0;
+}
+
+bool pl_port_uri_v6only(const char *uri, const char *other)
+{
+	const struct pl_addr every_v4 = pl_addr_v4("\0\0\0");
+	struct pl_addr a, b;
+	uint16_t port, beside;
+
+	return endpoint_of(uri, &a, &port) && endpoint_of(other, &b, &beside) && port != 0 &&
+	       port == beside && pl_addr_is_unspecified(&a) && !pl_addr_equal(&a, &every_v4) &&
+	       pl_addr_equal(&b, &every_v4);
+}
+
 char *pl_udp_port_name(const struct pl_addr *addr, uint16_t port)
 {
 	char text[PL_ADDR_TEXT_MAX], *name = NULL;

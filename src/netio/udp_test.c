@@ -352,6 +352,68 @@ static void test_adopted(void)
 	close(fds[1]);
 }
 
+/* Every address of IPv6 and every address of IPv4, one port: each has its own, whichever is opened
+ * first. */
+static void test_beside(bool v6_first)
+{
+	const struct pl_port_options none = { 0 }, v6only = { .v6only = true };
+	struct pl_port *rx[2], *tx;
+	struct pl_diag diag = { 0 };
+	uint8_t byte = 7;
+	char uri[2][64];
+	int r;
+
+	/* A port that is free in both families: one socket has it in both for now. */
+	if (!ok(pl_port_open(&rx[0], "udp://:0", PL_PORT_RECV, &none, &diag) == 0, "%s", diag.text))
+		return;
+	snprintf(uri[0], sizeof(uri[0]), "udp://0.0.0.0:%u", pl_port_local_port(rx[0]));
+	snprintf(uri[1], sizeof(uri[1]), "udp://[::]:%u", pl_port_local_port(rx[0]));
+	pl_port_close(rx[0]);
+	ok(pl_port_uri_v6only(uri[1], uri[0]) && !pl_port_uri_v6only(uri[0], uri[1]));
+	for (int i = 0; i < 2; i++) {
+		const int at = i ^ v6_first;
+
+		r = pl_port_open(&rx[at], uri[at], PL_PORT_RECV, at == 1 ? &v6only : &none, &diag);
+		if (!ok(r == 0, "%s beside the other: %s", uri[at], r < 0 ? diag.text : "open"))
+			return;
+	}
+	for (int at = 0; at < 2; at++) {
+		tx = send_to(at == 0 ? "127.0.0.1" : "[::1]", pl_port_local_port(rx[at]), "");
+		fill_batch(1, 1, &byte);
+		eq(pl_port_send(tx, &batch, NULL), 1);
+		eq(pl_port_recv(rx[at], &batch, PATIENCE_MS, NULL), 1, "%s has its own", uri[at]);
+		ok(pl_addr_is_v4(&batch.pkts[0].src) == (at == 0));
+		pl_port_release(rx[at], &batch);
+		pl_port_close(tx);
+	}
+	pl_port_close(rx[0]);
+	pl_port_close(rx[1]);
+}
+
+static void test_which_are_beside(void)
+{
+	static const struct {
+		const char *uri, *other;
+		bool want;
+	} rows[] = {
+		{ "udp://[::]:9", "udp://0.0.0.0:9", true },
+		{ "udp://:9", "udp://0.0.0.0:9", true },
+		{ "udp://*:9?rcvbuf=1MiB", "udp://0.0.0.0:9?sockets=2", true },
+		{ "udp://0.0.0.0:9", "udp://[::]:9", false },
+		{ "udp://[::]:9", "udp://0.0.0.0:10", false },
+		{ "udp://[::]:9", "udp://10.0.0.1:9", false },
+		{ "udp://[fd00::1]:9", "udp://0.0.0.0:9", false },
+		{ "udp://[::]:9", "udp://[::]:9", false },
+		{ "udp://[::]:0", "udp://0.0.0.0:0", false },
+		{ "udp://[::]:9", "packet:eth0", false },
+		{ "a.pcap", "udp://0.0.0.0:9", false },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		eq(pl_port_uri_v6only(rows[i].uri, rows[i].other), rows[i].want, "%s beside %s",
+			rows[i].uri, rows[i].other);
+}
+
 int main(void)
 {
 	bool v6 = have_v6();
@@ -359,11 +421,16 @@ int main(void)
 	test_exchange("udp://127.0.0.1:0", "127.0.0.1", "udp://127.0.0.1:");
 	test_exchange("udp://:0", "127.0.0.1", v6 ? "udp://[::]:" : "udp://0.0.0.0:");
 	test_exchange("udp://0.0.0.0:0", "127.0.0.1", "udp://0.0.0.0:");
+	test_exchange("udp://*:0", "127.0.0.1", v6 ? "udp://[::]:" : "udp://0.0.0.0:");
 	test_exchange("udp://localhost:0?timestamp=kernel", "127.0.0.1", "udp://");
 	if (v6) {
 		test_exchange("udp://:0", "[::1]", "udp://[::]:");
+		test_exchange("udp://*:0", "[::1]", "udp://[::]:");
 		test_exchange("udp://[::1]:0?timestamp=kernel", "[::1]", "udp://[::1]:");
+		test_beside(true);
+		test_beside(false);
 	}
+	test_which_are_beside();
 	test_cut_and_jumbo();
 	test_drops();
 	test_steering(v6);

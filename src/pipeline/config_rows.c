@@ -232,7 +232,7 @@ static const char *const log_formats[] = { "auto", "text", "logfmt", "json", NUL
 #define AT(member) .offset = offsetof(struct pl_config_source, member)
 static const struct pl_conf_row source_rows[] = {
 	{ .key = "uri", .type = PL_CONF_STRING, AT(uri), .required = true, .check = check_source,
-	  .help = "URI from which reports are received: udp://HOST:PORT (without a host, every address), afxdp:INTERFACE, packet:INTERFACE, ioam6: (IOAM traces that this kernel handles as a node), or pcap:FILE, which is read once, as fast as it can be decoded, and whose events follow the times of its packets." },
+	  .help = "URI from which reports are received: udp://HOST:PORT (without a host, or with *, every address; [::] leaves those of IPv4 to a source 0.0.0.0 with the same port), afxdp:INTERFACE, packet:INTERFACE, ioam6: (IOAM traces that this kernel handles as a node), or pcap:FILE, which is read once, as fast as it can be decoded, and whose events follow the times of its packets." },
 	{ .key = "sockets", .type = PL_CONF_U64, AT(sockets), .def = "1", .min = 1, .max = MAX_SOCKETS,
 	  .help = "udp: only: number of sockets that share the address, each with its own worker." },
 	{ .key = "rcvbuf", .type = PL_CONF_SIZE, AT(rcvbuf_bytes), .def = "0", .min = 0, .max = UINT64_C(1) << 30,

@@ -68,14 +68,27 @@ static void warn_of_ports(const char *uri)
 
 /* Sockets that share an address would share it with another process of this user too, which would
  * then get a part of the reports. Asks for it alone first. */
-static int is_ours_alone(const char *uri, struct pl_diag *diag)
+static int is_ours_alone(const char *uri, bool v6only, struct pl_diag *diag)
 {
+	const struct pl_port_options options = { .v6only = v6only };
 	struct pl_port *alone;
-	int r = pl_port_open(&alone, uri, PL_PORT_RECV, NULL, diag);
+	int r = pl_port_open(&alone, uri, PL_PORT_RECV, &options, diag);
 
 	if (r == 0)
 		pl_port_close(alone);
 	return r;
+}
+
+/* Whether another source receives what comes by IPv4. */
+static bool is_v6only(const struct pl_config *config, const struct pl_config_source *s)
+{
+	const struct pl_config_source *all = config->sources.items;
+
+	for (size_t i = 0; i < config->sources.n; i++) {
+		if (pl_port_uri_v6only(s->uri, all[i].uri))
+			return true;
+	}
+	return false;
 }
 
 int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *config,
@@ -83,6 +96,7 @@ int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *confi
 	struct pl_worker **workers, unsigned int *n, struct pl_diag *diag)
 {
 	unsigned int of = pl_config_sockets(s), first = *n;
+	const bool v6only = is_v6only(config, s);
 	struct pl_worker *driver = NULL;
 	char uri[512];
 	int r = 0;
@@ -90,7 +104,7 @@ int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *confi
 	if (!pl_config_source_uri(s, uri, sizeof(uri)))
 		return -EINVAL;
 	if (of > 1 && (pl_port_uri_can(uri) & PL_PORT_CAN_SHARE) != 0)
-		r = is_ours_alone(uri, diag);
+		r = is_ours_alone(uri, v6only, diag);
 	if (r == 0 && of > 1)
 		warn_of_ports(uri);
 	if (r == 0 && pl_config_where(config, s) != PL_DETECT_USER)
@@ -106,6 +120,7 @@ int pl_pipeline_open_source(struct pl_pipeline *p, const struct pl_config *confi
 			.index = i,
 			.of = of,
 			.with = i > 0 ? workers[first]->port : NULL,
+			.v6only = v6only,
 			.rights = p->rights,
 			.program = driver != NULL
 					   ? pl_kernel_source_program(pl_kernel_source_of(driver))

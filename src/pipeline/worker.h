@@ -140,6 +140,7 @@ struct pl_worker_source {
 	const char *uri;                /* what is opened */
 	unsigned int index, of;         /* which socket or queue of the source */
 	struct pl_port *with;           /* the source's first port; at the first opening only */
+	bool v6only;                    /* another source receives IPv4 (pl_port_uri_v6only) */
 	const struct pl_rights *rights; /* NULL: this process's own */
 	const struct pl_xdp_program *program; /* NULL: the port's own */
 	const struct pl_worker_aside *aside;  /* NULL: nothing; lives as long as the worker */

@@ -23,6 +23,7 @@ int pl_worker_open_port(struct pl_worker *w, struct pl_port **ret, struct pl_dia
 		.program = w->source.program,
 		.rights = w->source.rights,
 		.lanes = true,
+		.v6only = w->source.v6only,
 	};
 
 	return w->source.open != NULL

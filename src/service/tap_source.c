@@ -52,7 +52,7 @@ static bool asks_for_dns(const struct pl_tap_service *t)
 static int open_socket(struct pl_tap_service *t, const char *uri, bool tmpkt, unsigned int i,
 	unsigned int of, const struct pl_rights *rights, struct pl_diag *diag)
 {
-	const struct pl_port_options o = { .rights = rights,
+	struct pl_port_options o = { .rights = rights,
 		.index = i,
 		.of = of,
 		.with = i > 0 ? t->ports[t->n_ports - i] : NULL,
@@ -62,6 +62,8 @@ static int open_socket(struct pl_tap_service *t, const char *uri, bool tmpkt, un
 					       : PL_TAP_BYTES };
 	int r;
 
+	for (size_t k = 0; k < t->o->n_sources; k++)
+		o.v6only |= pl_port_uri_v6only(uri, t->o->sources[k]);
 	if (t->n_ports == PL_TAP_PORTS_MAX) {
 		pl_diag_set(diag, "at most %d sockets", PL_TAP_PORTS_MAX);
 		return -EINVAL;

@@ -302,6 +302,29 @@ def test_two():
         eq(d.stop(), 0, "the first goes on and stops with 0")
 
 
+def test_both_families():
+    """[::] and 0.0.0.0 with one port are two sources, in either order and with several sockets: each has its own."""
+    report = bytes.fromhex("1140002a000000070000000000000000")
+    for sockets in (1, 2):
+        for order in (("[::]", "0.0.0.0"), ("0.0.0.0", "[::]")):
+            name, port = f"{order[0]} first, {sockets} sockets", free_udp_port()
+            uris = [f"udp://{host}:{port}" for host in order]
+            d = Daemon(write("families.yaml", "web: {listen: 127.0.0.1:0}\nsources:\n" + "".join(
+                f"  - uri: '{uri}'\n    sockets: {sockets}\n" for uri in uris)), f"families{sockets}")
+            for family, host, n in ((socket.AF_INET, "127.0.0.1", 2), (socket.AF_INET6, "::1", 3)):
+                with socket.socket(family, socket.SOCK_DGRAM) as s:
+                    for _ in range(n):
+                        s.sendto(report, (host, port))
+
+            def got():
+                series = d.metrics()
+                return {host: sum(v for key, v in series.items() if key.startswith("pathline_socket_packets_total") and
+                                  f'"udp://{host}:' in key) for host in order}
+            wait(lambda: sum(got().values()) == 5)
+            eq(got(), {"0.0.0.0": 2, "[::]": 3}, f"{name}: each family by its source")
+            eq(d.stop(), 0, f"{name}: ends well")
+
+
 def test_web():
     d = Daemon(write("web.yaml", f"sources:\n  - uri: udp://127.0.0.1:{free_udp_port()}\nweb:\n  listen: 127.0.0.1:0\n"),
                "web")
@@ -426,7 +449,7 @@ def test_demo_screen():
 
 
 def main():
-    lab.run(test_config, test_short_config, test_prometheus, test_reload, test_half_written, test_restart, test_folded, test_two, test_web, test_full_disk,
+    lab.run(test_config, test_short_config, test_prometheus, test_reload, test_half_written, test_restart, test_folded, test_two, test_both_families, test_web, test_full_disk,
             test_demo, test_demo_screen)
     logs = {name: lab.read(name) for name in sorted(os.listdir(DIR)) if name.endswith(".log")}
     if os.environ.get("PATHLINE_SHOW_LOGS"):
