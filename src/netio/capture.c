@@ -140,13 +140,10 @@ static inline __attribute__((always_inline)) int parse_pcap(
 			return pl_capture_damage(capture, 8,
 				"packet of %" PRIu32 " bytes, more than %u", len,
 				PL_CAPTURE_PACKET_MAX);
-		if (len > wire_len)
-			return pl_capture_damage(capture, 8,
-				"packet with %" PRIu32 " bytes captured of %" PRIu32, len,
-				wire_len);
 		data = pl_cursor_take(&cur, len);
 		if (data == NULL)
 			return STEP_MORE;
+		wire_len = whole_length(capture, len, wire_len);
 		set_packet(p, linktype, data, len, wire_len,
 			seconds * UINT64_C(1000000000) + ticks * ns_per_tick);
 		finish_packet(p, linktype);

@@ -10,7 +10,8 @@
  * Every byte is taken for hostile: lengths are checked against bounds before anything is allocated
  * or awaited, memory does not depend on the file except for 32 bytes per described interface (at
  * most PL_CAPTURE_INTERFACES_MAX). At the first damage reading ends: what stood before it has been
- * given out.
+ * given out. A packet with more bytes captured than it had on the wire is no damage: writers exist
+ * that leave the second length 0. It had what was captured, and is counted.
  */
 #pragma once
 
@@ -53,6 +54,7 @@ struct pl_capture {
 	uint32_t trailer;    /* pcapng: then this must stand there; 0 = nothing to check */
 	struct pl_capture_interface *interfaces; /* pcap: one */
 	unsigned int ninterfaces, interfaces_room;
+	uint64_t length_lies; /* packets with more bytes captured than they had */
 
 	int fault; /* what the next call returns instead of packets; 0 = go on */
 	char fault_text[256];

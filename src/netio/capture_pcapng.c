@@ -149,15 +149,12 @@ static int packet_block(
 	if (len > PL_CAPTURE_PACKET_MAX)
 		return pl_capture_damage(capture, 8, "packet of %" PRIu32 " bytes, more than %u",
 			len, PL_CAPTURE_PACKET_MAX);
-	if (len > wire_len)
-		return pl_capture_damage(capture, 8,
-			"packet with %" PRIu32 " bytes captured of %" PRIu32, len, wire_len);
 	data = pl_cursor_take(body, len);
 	pl_cursor_skip(body, -len & 3);
 	if (body->short_read)
 		return pl_capture_damage(
 			capture, 8, "packet of %" PRIu32 " bytes is longer than its block", len);
-	set_packet(p, interface->linktype, data, len, wire_len,
+	set_packet(p, interface->linktype, data, len, whole_length(capture, len, wire_len),
 		type == BLOCK_SIMPLE ? 0 : ticks_to_ns(&interface->clock, ticks));
 	finish_packet(p, interface->linktype);
 	return STEP_PACKET;

@@ -46,6 +46,15 @@ static inline uint64_t get64(struct pl_cursor *cur, bool little)
 	return little ? __builtin_bswap64(v) : v;
 }
 
+/* The length of a packet on the wire, of which `len` bytes were captured. */
+static inline uint32_t whole_length(struct pl_capture *capture, uint32_t len, uint32_t wire_len)
+{
+	if (__builtin_expect(len <= wire_len, 1))
+		return wire_len;
+	capture->length_lies++;
+	return len;
+}
+
 static inline void set_packet(struct pl_packet *p, uint16_t linktype, const uint8_t *data,
 	uint32_t len, uint32_t wire_len, uint64_t ts_ns)
 {
@@ -73,6 +82,7 @@ static inline void set_packet(struct pl_packet *p, uint16_t linktype, const uint
 		break;
 	default:
 		p->link = PL_LINK_UNKNOWN;
+		p->sport = linktype;
 		break;
 	}
 }

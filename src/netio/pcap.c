@@ -167,6 +167,7 @@ static int pcap_recv(
 	struct pcap_port *self = (struct pcap_port *)port;
 	int n = pl_capture_recv(&self->capture, ret_batch, timeout_ms);
 
+	port->stats.length_lies = self->capture.length_lies;
 	if (n < 0 && n != -ENODATA)
 		tell(diag, port->name, self->capture.fault_text);
 	return n;

@@ -15,7 +15,7 @@ struct file {
 struct outcome {
 	unsigned int packets;
 	int end;
-	uint64_t digest, first_ts, last_ts;
+	uint64_t digest, first_ts, last_ts, wire_bytes, length_lies;
 	uint32_t first_len;
 	uint8_t first_link;
 	char text[256];
@@ -155,9 +155,11 @@ static struct outcome walk(const uint8_t *data, size_t len, size_t chunk)
 				o.first_link = p->link;
 			}
 			o.last_ts = p->ts_ns;
+			o.wire_bytes += p->wire_len;
 		}
 	}
 	o.end = n;
+	o.length_lies = capture.length_lies;
 	memcpy(o.text, capture.fault_text, sizeof(o.text));
 	ok(pl_capture_recv(&capture, &batch, 0) == n, "the end stays the end");
 	pl_capture_done(&capture);

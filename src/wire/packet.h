@@ -28,13 +28,13 @@ enum pl_link {
 
 struct pl_packet {
 	const uint8_t *data;
-	uint32_t len;            /* bytes that are there */
-	uint32_t wire_len;       /* bytes it had on the wire; > len when the capture cut it */
-	uint64_t ts_ns;          /* arrival, since the Unix epoch */
-	uint8_t link;            /* enum pl_link */
-	uint8_t out;             /* 1: a tap saw it leave the host */
-	uint16_t sport, dport;   /* PL_LINK_UDP only */
-	uint8_t clock;           /* enum pl_clock_kind, of ts_ns */
+	uint32_t len;          /* bytes that are there */
+	uint32_t wire_len;     /* bytes it had on the wire; > len when the capture cut it */
+	uint64_t ts_ns;        /* arrival, since the Unix epoch */
+	uint8_t link;          /* enum pl_link */
+	uint8_t out;           /* 1: a tap saw it leave the host */
+	uint16_t sport, dport; /* PL_LINK_UDP; sport of PL_LINK_UNKNOWN: number of the link type */
+	uint8_t clock;         /* enum pl_clock_kind, of ts_ns */
 	struct pl_addr src, dst; /* PL_LINK_UDP only */
 };
 
