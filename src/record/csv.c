@@ -43,7 +43,7 @@ static void add_row(
 					buf, put_load(f, record) >> bit & 1 ? "true," : "false,");
 			continue;
 		}
-		if (put_has(f, present))
+		if (put_has(f, record, present))
 			pl_buf_add(
 				buf, value, (size_t)(put_value(value, f, record, false) - value));
 		pl_buf_chr(buf, ',');

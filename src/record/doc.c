@@ -81,7 +81,7 @@ static void add_kind(struct pl_buf *out, bool markdown, enum pl_record_kind kind
 
 	add_title(out, markdown, title);
 	for (size_t i = 0; i < n; i++) {
-		const char *always = fields[i].present == 0 ? "yes" : "";
+		const char *always = fields[i].present == 0 && !fields[i].time ? "yes" : "";
 
 		if (fields[i].name[0] == '\0')
 			continue;

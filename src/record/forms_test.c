@@ -317,6 +317,31 @@ static void test_csv(void)
 	pl_buf_done(&b);
 }
 
+/* A packet whose capture told no time has none in any form. */
+static void test_no_time(void)
+{
+	const struct pl_path path = { .mode = PL_MODE_XD };
+	const struct pl_hop hop = { .node = 7, .present = PL_HOP_HAS_node };
+	const struct pl_event event = { .event = PL_EVENT_LOOP };
+	struct pl_buf b;
+
+	pl_buf_init(&b);
+	pl_path_text(&b, &path, &hop, 1);
+	pl_event_text(&b, &event);
+	pl_path_json(&b, &path, &hop, 1);
+	pl_hop_json(&b, &hop);
+	pl_event_json(&b, &event);
+	pl_path_table(&b, &path, &hop, 1, false);
+	pl_path_table(&b, &path, &hop, 1, true);
+	ok(strstr(b.data, "ts_ns") == NULL && strstr(b.data, "1970") == NULL &&
+			strstr(b.data, "00:00:00") == NULL,
+		"no time: %s", b.data);
+	pl_buf_reset(&b);
+	pl_path_csv(&b, &path, &hop, 1);
+	ok(b.data[0] == ',', "no time: an empty column");
+	pl_buf_done(&b);
+}
+
 static void test_hop_table(void)
 {
 	const struct pl_hop hop = { .ts_ns = 1700000000123456789u,
@@ -336,7 +361,7 @@ static void test_hop_table(void)
 	pl_hop_table(&b, &(struct pl_hop){ .ts_ns = 0 });
 	streq(b.data, "TIME         NODE    IN     OUT    QUEUE LATENCY  DEPTH     UTIL      LINK\n"
 		      "22:13:20.123 5       1      4      2     6.89us   60        -         -\n"
-		      "00:00:00.000 -       -      -      -     -        -         -         -\n");
+		      "-            -       -      -      -     -        -         -         -\n");
 	pl_buf_done(&b);
 }
 
@@ -420,6 +445,7 @@ int main(void)
 	test_text();
 	test_csv();
 	test_table();
+	test_no_time();
 	test_hop_table();
 	test_doc();
 	return pl_test_done();

@@ -169,7 +169,7 @@ static char *put_members(char *p, const struct form *form, const void *record, u
 	for (unsigned int i = 0; i < form->n; i++) {
 		const struct member *m = &form->members[i];
 
-		if (!put_has(m->field, present))
+		if (!put_has(m->field, record, present))
 			continue;
 		if (m->object != object) {
 			if (object != 0) {

@@ -128,7 +128,7 @@ static bool has(
 				   ? ((const struct pl_hop *)record)->present
 				   : ((const struct pl_path *)record)->present;
 
-	return put_has(f->field, present);
+	return put_has(f->field, record, present);
 }
 
 static bool flow_of(const struct pl_pack *p, const struct pl_pack_record *r, struct flow *ret)

@@ -222,7 +222,9 @@ static inline char *put_value(
 }
 
 /* Whether the record holds the field. */
-static inline bool put_has(const struct pl_field *field, uint32_t present)
+static inline bool put_has(const struct pl_field *field, const void *record, uint32_t present)
 {
-	return field->present == 0 || (present & field->present) != 0;
+	if (field->present != 0)
+		return (present & field->present) != 0;
+	return !field->time || put_load(field, record) != 0;
 }

@@ -9,14 +9,21 @@
 
 #define ALWAYS -1
 
-#define FIELD(at, f, has, n, u, h)                                                                 \
-	{ .name = (n), .unit = (u), .help = (h), .offset = (at), .form = (f), .present = (has) },
+/* when: where the kind has its ts_ns. */
+#define FIELD(at, f, has, n, u, h, when)                                                           \
+	{ .name = (n),                                                                             \
+		.unit = (u),                                                                       \
+		.help = (h),                                                                       \
+		.offset = (at),                                                                    \
+		.form = (f),                                                                       \
+		.present = (has),                                                                  \
+		.time = (at) == (when) && (has) == 0 },
 
 static const struct pl_field path_fields[] = {
 #define PL_PATH_FIELD(off, id, type, f, presence, n, u, h)                                         \
-	FIELD(off, PL_FORM_##f, PL_PATH_HAS_##id, n, u, h)
+	FIELD(off, PL_FORM_##f, PL_PATH_HAS_##id, n, u, h, offsetof(struct pl_path, ts_ns))
 #define PL_PATH_ALIAS(off, type, f, presence, id, n, u, h)                                         \
-	FIELD(off, PL_FORM_##f, PL_PATH_HAS_##id, n, u, h)
+	FIELD(off, PL_FORM_##f, PL_PATH_HAS_##id, n, u, h, offsetof(struct pl_path, ts_ns))
 #include "record/fields.def"
 #undef PL_PATH_FIELD
 #undef PL_PATH_ALIAS
@@ -24,9 +31,9 @@ static const struct pl_field path_fields[] = {
 
 static const struct pl_field hop_fields[] = {
 #define PL_HOP_FIELD(off, id, type, f, presence, n, u, h)                                          \
-	FIELD(off, PL_FORM_##f, PL_HOP_HAS_##id, n, u, h)
+	FIELD(off, PL_FORM_##f, PL_HOP_HAS_##id, n, u, h, offsetof(struct pl_hop, ts_ns))
 #define PL_HOP_ALIAS(off, type, f, presence, id, n, u, h)                                          \
-	FIELD(off, PL_FORM_##f, PL_HOP_HAS_##id, n, u, h)
+	FIELD(off, PL_FORM_##f, PL_HOP_HAS_##id, n, u, h, offsetof(struct pl_hop, ts_ns))
 #include "record/fields.def"
 #undef PL_HOP_FIELD
 #undef PL_HOP_ALIAS
@@ -34,9 +41,9 @@ static const struct pl_field hop_fields[] = {
 
 static const struct pl_field event_fields[] = {
 #define PL_EVENT_FIELD(off, id, type, f, presence, n, u, h)                                        \
-	FIELD(off, PL_FORM_##f, PL_EVENT_HAS_##id, n, u, h)
+	FIELD(off, PL_FORM_##f, PL_EVENT_HAS_##id, n, u, h, offsetof(struct pl_event, ts_ns))
 #define PL_EVENT_ALIAS(off, type, f, presence, id, n, u, h)                                        \
-	FIELD(off, PL_FORM_##f, PL_EVENT_HAS_##id, n, u, h)
+	FIELD(off, PL_FORM_##f, PL_EVENT_HAS_##id, n, u, h, offsetof(struct pl_event, ts_ns))
 #include "record/fields.def"
 #undef PL_EVENT_FIELD
 #undef PL_EVENT_ALIAS
@@ -44,7 +51,7 @@ static const struct pl_field event_fields[] = {
 
 static const struct pl_field value_fields[] = {
 #define PL_VALUE_FIELD(off, id, type, f, presence, n, u, h)                                        \
-	FIELD(off, PL_FORM_##f, PL_VALUE_HAS_##id, n, u, h)
+	FIELD(off, PL_FORM_##f, PL_VALUE_HAS_##id, n, u, h, offsetof(struct pl_value, ts_ns))
 #include "record/fields.def"
 #undef PL_VALUE_FIELD
 };

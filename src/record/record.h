@@ -232,6 +232,7 @@ struct pl_field {
 	uint16_t offset;
 	uint8_t form;     /* enum pl_form */
 	uint32_t present; /* mask in the record's `present`; 0 = always there */
+	bool time;        /* when: always there, but absent from the forms where it is 0 */
 };
 
 /* Bytes of its number, word, flags or address in the record; 1 for texts and bytes. */

@@ -130,7 +130,7 @@ void pl_row_json(struct pl_json *json, const struct pl_field *fields, size_t n, 
 		const char *dot = strchr(f->name, '.'), *key = f->name;
 		size_t len = dot != NULL ? (size_t)(dot - f->name) : 0;
 
-		if (f->name[0] == '\0' || !put_has(f, present))
+		if (f->name[0] == '\0' || !put_has(f, row, present))
 			continue;
 		if (strlen(object) != len || strncmp(object, f->name, len) != 0) {
 			if (object[0] != '\0')
@@ -235,7 +235,7 @@ const struct pl_field *pl_row_field(const struct pl_field *fields, size_t n, con
 int pl_row_compare(const struct pl_field *f, const void *a, uint32_t present_a, const void *b,
 	uint32_t present_b)
 {
-	bool has_a = put_has(f, present_a), has_b = put_has(f, present_b);
+	bool has_a = put_has(f, a, present_a), has_b = put_has(f, b, present_b);
 	uint64_t x, y;
 
 	if (!has_a || !has_b)

@@ -132,6 +132,10 @@ static void add_clock(struct pl_buf *buf, uint64_t ts_ns)
 {
 	uint64_t s = ts_ns / NS_PER_S % 86400;
 
+	if (ts_ns == 0) {
+		pl_buf_chr(buf, '-');
+		return;
+	}
 	pl_buf_printf(buf, "%02u:%02u:%02u.%03u", (unsigned int)(s / 3600),
 		(unsigned int)(s / 60 % 60), (unsigned int)(s % 60),
 		(unsigned int)(ts_ns % NS_PER_S / 1000000));
@@ -142,6 +146,10 @@ static void add_date(struct pl_buf *buf, uint64_t ts_ns)
 	time_t s = (time_t)(ts_ns / NS_PER_S);
 	struct tm tm;
 
+	if (ts_ns == 0) {
+		pl_buf_chr(buf, '-');
+		return;
+	}
 	if (gmtime_r(&s, &tm) == NULL) {
 		pl_buf_u64(buf, ts_ns);
 		return;

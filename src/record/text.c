@@ -29,7 +29,7 @@ static void add_record(
 
 	pl_buf_str(buf, pl_record_kind_name(kind));
 	for (size_t i = 0; i < n; i++) {
-		if (fields[i].name[0] == '\0' || !put_has(&fields[i], present))
+		if (fields[i].name[0] == '\0' || !put_has(&fields[i], record, present))
 			continue;
 		pl_buf_chr(buf, ' ');
 		pl_buf_str(buf, fields[i].name);

@@ -50,7 +50,8 @@ static bool holds(enum compare compare, bool less, bool equal)
 
 static bool satisfies(const struct step *s, const void *record, uint32_t present)
 {
-	bool has = put_has(s->field, present);
+	/* A time that nobody told is 0 in conditions, as in queries. */
+	bool has = s->field->present == 0 || (present & s->field->present) != 0;
 	const struct pl_addr *addr;
 	uint64_t v;
 

@@ -21,7 +21,8 @@ static struct pl_hop hops[3];
 
 static void make_records(void)
 {
-	path = (struct pl_path){ .exporter = addr("10.0.0.1"),
+	path = (struct pl_path){ .ts_ns = 5,
+		.exporter = addr("10.0.0.1"),
 		.report_version = 1,
 		.int_version = 1,
 		.dialect = 2,
@@ -84,6 +85,7 @@ static const struct {
 	{ "missing(hw_id)", true },
 	{ "exists(seq) and not missing(seq)", true },
 	{ "exists(ts_ns)", true },
+	{ "missing(ts_ns)", false },
 	{ "exists ( hops.queue_depth )", true },
 	{ "missing(hops.queue_depth)", true },
 	{ "not exists(hops.queue_depth)", false },

@@ -70,7 +70,7 @@ static void add_row(struct pl_flat_out *out, const void *record)
 		const struct pl_field *f = &out->flat->fields[i];
 
 		values[i] = NULL;
-		if (!put_has(f, present))
+		if (!put_has(f, record, present))
 			continue;
 		if (people && is_time(f))
 			(void)pl_time_text(text[i], put_load(f, record));
