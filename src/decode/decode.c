@@ -251,6 +251,8 @@ static enum pl_verdict decode_data(struct job *j, const struct pl_layers *l)
 			return v;
 		if (!found)
 			return PL_V_NOT_TELEMETRY;
+		if (f.more_ioam)
+			j->notes |= PL_NOTE_BIT(IOAM_MORE);
 	}
 	derive(j, path, hops, n);
 	commit_path(j, path, n);

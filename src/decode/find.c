@@ -332,6 +332,17 @@ static inline void take_flow(struct found *ret, const struct pl_flow *flow, bool
 	}
 }
 
+/* The outermost header with IOAM is the path that the packet takes now. */
+__attribute__((cold, noinline)) static void note_ioam(struct found *ret, const struct pl_layers *l)
+{
+	if (!holds_ioam(l))
+		return;
+	ret->more_ioam = ret->have_ioam;
+	if (!ret->have_ioam)
+		ret->ioam = *l;
+	ret->have_ioam = true;
+}
+
 enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_cursor bytes,
 	enum pl_link link, const struct pl_layers *walked, bool inside, bool tracked)
 {
@@ -344,6 +355,7 @@ enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_curso
 	ret->have_flow = false;
 	ret->have_ioam = false;
 	ret->unread = false;
+	ret->more_ioam = false;
 	ret->announced = false;
 	ret->added = false;
 	for (unsigned int level = 0; level < PL_NESTING_MAX; level++) {
@@ -360,11 +372,8 @@ enum pl_verdict find_telemetry(struct job *j, struct found *ret, struct pl_curso
 			l = &own;
 		}
 		take_flow(ret, &l->flow, level > 0);
-		if (__builtin_expect(l->flags & (PL_LAYERS_HOP_OPTS | PL_LAYERS_DST_OPTS), 0) &&
-			!ret->have_ioam) {
-			ret->ioam = *l;
-			ret->have_ioam = true;
-		}
+		if (__builtin_expect(l->flags & (PL_LAYERS_HOP_OPTS | PL_LAYERS_DST_OPTS), 0))
+			note_ioam(ret, l);
 		if (__builtin_expect(l->flags & (PL_LAYERS_FRAGMENT | PL_LAYERS_NO_L4), 0)) {
 			j->notes |= l->flags & PL_LAYERS_FRAGMENT ? PL_NOTE_BIT(FRAGMENT)
 								  : PL_NOTE_BIT(INNER_CUT);

@@ -263,6 +263,7 @@ struct found {
 	struct pl_layers ioam; /* when have_ioam: the level whose options hold IOAM */
 	bool have_ioam;
 	bool unread; /* some level could not be read: there may be INT in it */
+	bool more_ioam; /* so does another level */
 };
 
 /*
@@ -364,6 +365,9 @@ void derive_uniform(
 	struct job *j, struct pl_path *path, struct pl_hop *hops, unsigned int n, uint32_t present);
 
 /* ---- ioam.c ---- */
+
+/* Whether the level's options hold IOAM, or hold something that is no option. */
+bool holds_ioam(const struct pl_layers *level);
 
 /*
  * IOAM of one level's options into path (mode, flow_id, flow_seq) and hops (source first); *ret_n

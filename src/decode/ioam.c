@@ -402,6 +402,20 @@ static void set_path(struct gathered *g)
 	}
 }
 
+static bool area_holds_ioam(struct pl_cursor area)
+{
+	struct pl_ioam_option option;
+	enum pl_verdict v = PL_V_OK;
+
+	return pl_ioam_next(&area, &option, &v) || v != PL_V_OK;
+}
+
+bool holds_ioam(const struct pl_layers *level)
+{
+	return ((level->flags & PL_LAYERS_HOP_OPTS) != 0 && area_holds_ioam(level->hop_opts)) ||
+	       ((level->flags & PL_LAYERS_DST_OPTS) != 0 && area_holds_ioam(level->dst_opts));
+}
+
 enum pl_verdict decode_ioam(struct job *j, struct pl_path *path, struct pl_hop *hops,
 	unsigned int *ret_n, const struct pl_layers *level, bool *ret_found)
 {

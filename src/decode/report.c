@@ -159,6 +159,8 @@ static enum pl_verdict one(struct job *j, const struct pl_report *r, const struc
 
 			if (w != PL_V_OK)
 				return w;
+			if (found && f.more_ioam)
+				j->notes |= PL_NOTE_BIT(IOAM_MORE);
 		}
 	}
 	/* A stack may be in what could not be read, as F permits: then this is not all of the
