@@ -10,6 +10,7 @@
 #include "cli/decode_args.h"
 #include "cli/record_args.h"
 #include "decode/decode.h"
+#include "decode/hint.h"
 #include "netio/port.h"
 #include "service/decode_stats.h"
 #include "show/record_out.h"
@@ -37,10 +38,55 @@ static const struct pl_opt *options(void)
 
 struct reader {
 	struct pl_decode *decode;
+	struct pl_hint *hint;
 	struct pl_record_batch records;
 	struct pl_record_out out;
 	struct pl_batch packets;
 };
+
+static uint64_t verdicts(const struct reader *rd, enum pl_verdict v)
+{
+	return pl_counter_read(&pl_decode_counters(rd->decode)->verdicts[v]);
+}
+
+/* What is there, or nothing more is ready: then what was found is shown, and the next awaited. */
+static int receive(struct reader *rd, struct pl_port *port, struct pl_diag *diag)
+{
+	int r = pl_port_recv(port, &rd->packets, 0, diag);
+
+	if (r != 0)
+		return r;
+	pl_record_out_write(&rd->out);
+	return pl_port_recv(port, &rd->packets, -1, diag);
+}
+
+static void decode(struct reader *rd)
+{
+	const struct pl_decode_counters *c = pl_decode_counters(rd->decode);
+	const uint64_t not_read = verdicts(rd, PL_V_LINK_UNKNOWN),
+		       ordinary = verdicts(rd, PL_V_NOT_TELEMETRY);
+
+	pl_decode_batch(rd->decode, &rd->packets, &rd->records);
+	if (verdicts(rd, PL_V_LINK_UNKNOWN) != not_read ||
+		verdicts(rd, PL_V_NOT_TELEMETRY) != ordinary)
+		pl_hint_batch(rd->hint, &rd->packets, pl_decode_outcomes(rd->decode),
+			pl_counter_read(&c->paths) == 0);
+	pl_record_out_flush_batch(&rd->records, &rd->out);
+}
+
+static void tell_lengths(struct pl_port *port, const char *path)
+{
+	struct pl_port_stats stats;
+
+	pl_port_stats(port, &stats);
+	if (stats.length_lies != 0)
+		pl_complain("%s: %llu packet%s more bytes captured than %s had on the wire; %s had "
+			    "what was captured",
+			path, (unsigned long long)stats.length_lies,
+			stats.length_lies == 1 ? " has" : "s have",
+			stats.length_lies == 1 ? "it" : "they",
+			stats.length_lies == 1 ? "it" : "they");
+}
 
 /* One file from its beginning to its end, to its damage, or until no more is wanted. Complains;
  * false when something was wrong. */
@@ -62,36 +108,56 @@ static bool read_file(struct reader *rd, const char *path)
 		return false;
 	}
 	while (!pl_record_out_full(&rd->out)) {
-		r = pl_port_recv(port, &rd->packets, -1, &diag);
+		r = receive(rd, port, &diag);
 		if (r < 0)
 			break;
 		if (r == 0)
 			continue;
-		pl_decode_batch(rd->decode, &rd->packets, &rd->records);
-		pl_record_out_flush_batch(&rd->records, &rd->out);
+		decode(rd);
 		pl_port_release(port, &rd->packets);
 	}
 	if (r < 0 && r != -ENODATA)
 		pl_complain_diag(&diag);
+	tell_lengths(port, path);
 	(void)pl_port_close(port);
 	return r >= 0 || r == -ENODATA;
 }
 
-/* Tells each fault in a line, and an option that may help. */
-static void tell_faults(const struct pl_decode *d)
+/* Tells each fault in a line, what is not read, and an option that may help. */
+static void tell_faults(const struct reader *rd)
 {
-	const struct pl_decode_counters *c = pl_decode_counters(d);
+	const struct pl_decode_counters *c = pl_decode_counters(rd->decode);
 	struct pl_buf text;
 
 	pl_buf_init(&text);
-	pl_decode_stats_faults(&text, d);
+	pl_decode_stats_faults(&text, rd->decode);
 	if (text.len > 0)
 		pl_complain("%s", text.data);
-	if (pl_counter_read(&c->packets) > 0 && pl_counter_read(&c->paths) == 0 &&
-		pl_counter_read(&c->verdicts[PL_V_NOT_TELEMETRY]) > 0)
-		pl_complain(
-			"no telemetry found; reports to UDP ports other than 32766 and 54321 need --report-port, INT in ordinary packets needs --dscp, --int-port or --marker, and INT in GRE needs --gre-type");
+	pl_buf_reset(&text);
+	if (pl_counter_read(&c->paths) == 0 && verdicts(rd, PL_V_NOT_TELEMETRY) > 0) {
+		pl_hint_ports(rd->hint, &text);
+		if (text.len > 0)
+			pl_complain("no telemetry found, but %s", text.data);
+		else
+			pl_complain(
+				"no telemetry found; reports to UDP ports other than 32766 and 54321 need --report-port, INT in ordinary packets needs --dscp, --int-port or --marker, and INT in GRE needs --gre-type");
+	}
 	pl_buf_done(&text);
+}
+
+/* Tells what no option reads. False when that was all. */
+static bool tell_unread(const struct reader *rd)
+{
+	const struct pl_decode_counters *c = pl_decode_counters(rd->decode);
+	const uint64_t n = verdicts(rd, PL_V_LINK_UNKNOWN);
+	struct pl_buf text;
+
+	pl_buf_init(&text);
+	pl_hint_unread(rd->hint, &text);
+	if (text.len > 0)
+		pl_complain("%s", text.data);
+	pl_buf_done(&text);
+	return n == 0 || n < pl_counter_read(&c->packets);
 }
 
 static void finish(struct reader *rd)
@@ -115,7 +181,7 @@ static void finish(struct reader *rd)
 			fputs(text.data, stderr);
 		pl_buf_done(&text);
 	} else {
-		tell_faults(rd->decode);
+		tell_faults(rd);
 	}
 }
 
@@ -133,7 +199,7 @@ static int prepare(struct reader *rd)
 	/* Statistics follow the records: an array would leave two values on one stream. */
 	rd->out.lines |= args.out.stats;
 	if (pl_record_batch_init(&rd->records, BATCH_PATHS, BATCH_HOPS) < 0 ||
-		pl_decode_new(&rd->decode, &decode) < 0) {
+		pl_decode_new(&rd->decode, &decode) < 0 || pl_hint_new(&rd->hint, &decode) < 0) {
 		pl_complain("out of memory");
 		return PL_EXIT_FAILED;
 	}
@@ -149,6 +215,7 @@ static int read_all(struct reader *rd, const struct pl_opt_list *files)
 	for (size_t i = 0; i < files->n && !pl_record_out_full(&rd->out); i++)
 		good &= read_file(rd, files->items[i]);
 	finish(rd);
+	good &= tell_unread(rd);
 	good &= pl_record_out_good(&rd->out);
 	if (!good)
 		return PL_EXIT_FAILED;
@@ -180,6 +247,7 @@ static int run(int argc, char **argv)
 		code = prepare(rd);
 		if (code == 0)
 			code = read_all(rd, &files);
+		pl_hint_free(rd->hint);
 		pl_decode_free(rd->decode);
 		pl_record_batch_done(&rd->records);
 		pl_record_out_done(&rd->out);
@@ -197,13 +265,14 @@ const struct pl_command pl_command_read = {
 	.description =
 		"Decodes telemetry reports, and packets that carry INT or IOAM themselves, from capture\n"
 		"files (pcap, pcapng, gzip; \"-\" is standard input), in the order given. A damaged file is\n"
-		"decoded up to the damage (exit code 1). Exit code 3: no record matches --where.\n"
+		"decoded up to the damage (exit code 1, also when no packet is of a link type that is read).\n"
+		"Exit code 3: no record matches --where. From a pipe, records are shown as they come.\n"
 		"\"pathline help fields\" lists the field names. With --stats, -o json prints one object per\n"
 		"line, the counters last, instead of one array; packets is always the sum of the verdicts,\n"
 		"and with -n counts the packets decoded until the last record was found.",
 	.examples = "  pathline read trace.pcap\n"
 		    "  pathline read -o jsonl --where 'hops.hop_latency_ns > 50us' trace.pcap.gz\n"
-		    "  tcpdump -i eth0 -w - udp port 32766 | pathline read -o csv -\n"
+		    "  tcpdump -i eth0 -U -w - udp port 32766 | pathline read -o csv -\n"
 		    "  pathline read --stats -o json trace.pcap | tail -n 1 | jq .verdicts\n",
 	.options = options,
 	.run = run,
