@@ -383,7 +383,7 @@ static __always_inline uint32_t read_headers(struct xdp_md *ctx, struct work *w)
 	if (!pl_fast_header(&q, &c))
 		return PL_SLOW_REPORT;
 	converge(&c, ctx, w);
-	if (!pl_fast_inner(&q, &c))
+	if (!pl_fast_inner(&q, &c, pl_control.vxlan_ports))
 		return PL_SLOW_INNER;
 	converge(&c, ctx, w);
 	profile = profile_of(q.keys->exporter);
@@ -622,6 +622,7 @@ static __always_inline uint32_t read_report(
 	s->report.now_ns = pl_control.now_ns;
 	s->report.ts_ns = pl_control.ts_ns;
 	s->max_latency_ns = pl_control.max_latency_ns;
+	s->vxlan_ports = pl_control.vxlan_ports;
 	if (f->udp + 8 > f->end)
 		return PL_ESCALATION_CARRIER;
 	profile = profile_of(&s->report.exporter);

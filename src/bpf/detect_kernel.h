@@ -40,6 +40,7 @@ static inline uint64_t pl_kernel_ring_room(uint64_t size)
 /* What becomes of reports, besides being detected. Changed at run time. */
 struct pl_kernel_control {
 	uint64_t now_ns, ts_ns;  /* the time, kept by user space (pl_kernel_time) */
+	uint64_t vxlan_ports;    /* a word of them (wire/tunnel_ports.h), as decode's */
 	uint32_t max_latency_ns; /* plausibility limit, as decode's */
 	uint32_t active;         /* which of the two rules hold */
 	/* what is not settled goes to the socket of its queue; else into the ring */

@@ -6,6 +6,7 @@
 
 #include "cli/args.h"
 #include "cli/command.h"
+#include "cli/decode_args.h"
 #include "netio/port.h"
 #include "netio/uri.h"
 #include "runtime/serve.h"
@@ -19,7 +20,7 @@ static const struct pl_flow_config flow = PL_FLOW_CONFIG;
 
 static struct {
 	const char *form, *user, *group, *web, *rules_file;
-	struct pl_opt_list to, rules;
+	struct pl_opt_list to, rules, vxlan_ports;
 	uint64_t count, duration_ns, point, exporter;
 	double rate;
 	uint64_t flow_idle_ns, flow_active_ns, flow_table;
@@ -50,6 +51,9 @@ static const struct pl_opt *options(void)
 			NULL },
 		{ PL_OPT_FLAG, 0, "inner", &args.inner, NULL,
 			"of packets in a tunnel: the addresses and ports of the inner packet",
+			NULL },
+		{ PL_OPT_LIST, 0, "vxlan-port", &args.vxlan_ports, "PORT",
+			"with --inner: UDP port of VXLAN beside 4789; may be repeated (default 8472; 4789: none)",
 			NULL },
 		{ PL_OPT_U64, 0, "point", &args.point, "NUMBER",
 			"number of this observation point, 0 to 1023 (default 0)", NULL },
@@ -207,7 +211,7 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 			return PL_EXIT_USAGE;
 		}
 	}
-	return 0;
+	return pl_vxlan_ports_apply(&args.vxlan_ports, &o->vxlan_ports);
 }
 
 static void tell_begin(void *arg)
@@ -307,6 +311,7 @@ static int run(int argc, char **argv)
 	free(t);
 	pl_opt_list_done(&args.to);
 	pl_opt_list_done(&args.rules);
+	pl_opt_list_done(&args.vxlan_ports);
 	pl_opt_list_done(&sources);
 	return code;
 }

@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "cli/args.h"
 #include "cli/command.h"
+#include "wire/layers.h"
 #include "wire/report.h"
 
 /* In the order of the enums they stand for. */
@@ -106,6 +107,18 @@ static int apply_ioam_times(const struct pl_decode_args *args, struct pl_decode_
 	return 0;
 }
 
+int pl_vxlan_ports_apply(const struct pl_opt_list *ports, uint64_t *ret)
+{
+	const char *bad;
+
+	if (pl_vxlan_ports_parse(ret, (const char *const *)ports->items, ports->n, &bad) == 0)
+		return 0;
+	if (bad != NULL)
+		return usage("vxlan-port", bad, "a port from 1 to 65535");
+	pl_complain("--vxlan-port: at most %d ports", PL_PORTS_MAX - 1);
+	return PL_EXIT_USAGE;
+}
+
 /* A 16-bit number; complains. */
 static int apply_u16(const char *option, uint64_t value, uint16_t *ret)
 {
@@ -159,6 +172,8 @@ int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_opt
 			&profile->hints.source_words);
 	if (r == 0)
 		r = apply_ioam_times(args, ret);
+	if (r == 0)
+		r = pl_vxlan_ports_apply(&args->vxlan_ports, &ret->vxlan_ports);
 	if (r == 0 && args->dscp != NULL)
 		r = parse_dscp(args->dscp, profile);
 	if (r == 0 && args->marker != NULL)
@@ -173,8 +188,9 @@ bool pl_decode_args_given(const struct pl_decode_args *args)
 	const char *const texts[] = { args->report_version, args->dialect, args->queue_word,
 		args->tcp_placement, args->dscp, args->marker, args->time_unit,
 		args->latency_unit };
-	bool given = args->report_ports.n > 0 || args->ioam_times.n > 0 || args->int_port != 0 ||
-		     args->gre_type != 0 || args->geneve_class != 0 || args->trailing_words != 0 ||
+	bool given = args->report_ports.n > 0 || args->ioam_times.n > 0 ||
+		     args->vxlan_ports.n > 0 || args->int_port != 0 || args->gre_type != 0 ||
+		     args->geneve_class != 0 || args->trailing_words != 0 ||
 		     args->source_words != 0;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -186,4 +202,5 @@ void pl_decode_args_done(struct pl_decode_args *args)
 {
 	pl_opt_list_done(&args->report_ports);
 	pl_opt_list_done(&args->ioam_times);
+	pl_opt_list_done(&args->vxlan_ports);
 }

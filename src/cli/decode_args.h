@@ -9,7 +9,7 @@
 #include "decode/decode.h"
 
 struct pl_decode_args {
-	struct pl_opt_list report_ports, ioam_times;
+	struct pl_opt_list report_ports, ioam_times, vxlan_ports;
 	const char *report_version, *dialect, *queue_word, *tcp_placement;
 	const char *dscp, *marker, *time_unit, *latency_unit;
 	uint64_t int_port, gre_type, geneve_class, trailing_words, source_words;
@@ -22,6 +22,10 @@ int pl_decode_args_apply(const struct pl_decode_args *args, struct pl_decode_opt
 /* True when any of them was given. */
 bool pl_decode_args_given(const struct pl_decode_args *args);
 void pl_decode_args_done(struct pl_decode_args *args);
+
+/* What --vxlan-port says, as a word of ports (wire/tunnel_ports.h). Complains and returns an exit code,
+ * 0 when good. */
+int pl_vxlan_ports_apply(const struct pl_opt_list *ports, uint64_t *ret);
 
 extern const char *const pl_arg_report_versions[],
 	*const pl_arg_dialects[], *const pl_arg_queue_words[], *const pl_arg_placements[],
@@ -59,6 +63,9 @@ extern const char *const pl_arg_report_versions[],
 			"GRE packets of this protocol type carry INT (none is assigned)", NULL },     \
 		{ PL_OPT_U64, 0, "geneve-class", &(a).geneve_class, "CLASS",                          \
 			"Geneve options of this class are INT (default 0x0103)", NULL },              \
+		{ PL_OPT_LIST, 0, "vxlan-port", &(a).vxlan_ports, "PORT",                             \
+			"UDP port of VXLAN beside 4789; may be repeated (default 8472; 4789: none)",  \
+			NULL },                                                                       \
 		{ PL_OPT_LIST, 0, "ioam-time", &(a).ioam_times, "NAMESPACE=FORMAT",                   \
 			"times of an IOAM namespace: posix (default), ptp or ntp; may be repeated",   \
 			NULL },                                                                       \

@@ -205,7 +205,8 @@ PL_CORE_INLINE int pl_fast_header(struct pl_fast *q, struct pl_frame_cursor *c)
 }
 
 /* The packet reported on; *c moves to where INT may be. */
-PL_CORE_INLINE int pl_fast_inner(struct pl_fast *q, struct pl_frame_cursor *c)
+PL_CORE_INLINE int pl_fast_inner(
+	struct pl_fast *q, struct pl_frame_cursor *c, const uint64_t vxlan_ports)
 {
 	uint64_t *flow = q->keys->flow;
 	struct pl_fast_ip ip;
@@ -226,8 +227,7 @@ PL_CORE_INLINE int pl_fast_inner(struct pl_fast *q, struct pl_frame_cursor *c)
 	if (ip.proto == PL_IP_UDP) {
 		size = pl_frame_be16(p + 4);
 		/* Where IP has room for more, the slow path escalates. */
-		if (size < 8 || size != ip.length || dport == PL_PORT_VXLAN ||
-			dport == PL_PORT_VXLAN_GPE || dport == PL_PORT_GENEVE)
+		if (size < 8 || size != ip.length || pl_is_tunnel_port(vxlan_ports, dport))
 			return 0;
 		(void)pl_frame_trim(c, size); /* it holds less only when it was cut */
 		return pl_frame_take(c, 8) != NULL;
@@ -342,11 +342,12 @@ PL_CORE_INLINE uint32_t pl_fast_int(struct pl_fast *q, struct pl_frame_cursor *c
  * not announce INT. PL_SLOW_NONE: *q is filled.
  */
 PL_CORE_INLINE uint32_t pl_fast_read(struct pl_fast *q, struct pl_frame_cursor c,
-	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
+	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile,
+	const uint64_t vxlan_ports)
 {
 	if (!pl_fast_header(q, &c))
 		return PL_SLOW_REPORT;
-	if (!pl_fast_inner(q, &c))
+	if (!pl_fast_inner(q, &c, vxlan_ports))
 		return PL_SLOW_INNER;
 	return pl_fast_int(q, &c, layouts, profile);
 }

@@ -133,9 +133,8 @@ PL_CORE_INLINE uint32_t pl_core_transport(struct pl_core_scratch *s, struct pl_f
 			return PL_ESCALATION_INNER;
 		size = pl_frame_be16(p + 4);
 		/* One below what IP has room for may not have been raised. */
-		if (size < 8 || size != announced || pl_frame_be16(p + 2) == PL_PORT_VXLAN ||
-			pl_frame_be16(p + 2) == PL_PORT_VXLAN_GPE ||
-			pl_frame_be16(p + 2) == PL_PORT_GENEVE)
+		if (size < 8 || size != announced ||
+			pl_is_tunnel_port(s->vxlan_ports, pl_frame_be16(p + 2)))
 			return PL_ESCALATION_INNER;
 		pl_core_ports(&s->report, pl_frame_be16(p), pl_frame_be16(p + 2));
 		pl_frame_trim(c, size - 8); /* it holds less only when it was cut */

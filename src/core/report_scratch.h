@@ -166,6 +166,7 @@ struct pl_core_scratch {
 	uint64_t id;          /* the path id so far */
 	uint64_t latency_ns;  /* sum of the hops' so far; of use with PL_PATH_HAS_latency_ns */
 	uint64_t before_egress_ts;
+	uint64_t vxlan_ports; /* a word of them (wire/tunnel_ports.h) */
 	uint32_t before_bits;
 	uint32_t max_latency_ns;
 	uint32_t links;      /* from this hop on, the hop before need not be the node before */

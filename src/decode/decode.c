@@ -40,6 +40,8 @@ static struct pl_decode_options with_defaults(const struct pl_decode_options *op
 		o.sequence_gap_max = DEFAULT_GAP_MAX;
 	if (o.latency_max_ns == 0)
 		o.latency_max_ns = DEFAULT_LATENCY_MAX;
+	if (o.vxlan_ports == 0)
+		o.vxlan_ports = PL_VXLAN_PORTS;
 	if (o.geneve_int_class == 0)
 		o.geneve_int_class = GENEVE_INT_CLASS;
 	return o;
@@ -68,6 +70,10 @@ int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *option
 	/* A record's latency is 32 bits of ns. */
 	d->max_latency_ns =
 		d->opt.latency_max_ns < UINT32_MAX ? (uint32_t)d->opt.latency_max_ns : UINT32_MAX;
+	for (uint32_t port = 0; port <= UINT16_MAX; port++) {
+		if (pl_is_tunnel_port(d->opt.vxlan_ports, port))
+			d->tunnel_bits |= UINT64_C(1) << (port % 64);
+	}
 	d->next_report_id = (uint64_t)d->opt.worker << 56 | 1;
 	for (unsigned int i = 0; i < d->opt.n_report_ports; i++)
 		d->report_ports[d->opt.report_ports[i] / 64] |= UINT64_C(1)

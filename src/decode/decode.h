@@ -84,6 +84,8 @@ struct pl_decode_options {
 	/* GRE protocol type that announces INT (unassigned); 0 = none */
 	uint16_t gre_int_ethertype;
 	uint16_t geneve_int_class; /* default 0x0103 */
+	/* UDP ports of VXLAN, a word of them (wire/tunnel_ports.h); default 4789, 8472 */
+	uint64_t vxlan_ports;
 	/* namespaces not listed: POSIX */
 	struct pl_ioam_namespace ioam_namespaces[PL_IOAM_NAMESPACES_MAX];
 	unsigned int n_ioam_namespaces;

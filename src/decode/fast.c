@@ -83,7 +83,8 @@ static inline unsigned int report_header(
 
 /* The TCP or UDP header behind an Ethernet and an IPv4 header; c is cut to the packet and is behind
  * it. Returns the Ethernet header, or NULL. */
-static inline const uint8_t *inner(struct pl_cursor *c, const uint8_t **ret_l4)
+static inline const uint8_t *inner(
+	const struct pl_decode *d, struct pl_cursor *c, const uint8_t **ret_l4)
 {
 	const uint8_t *p = c->pos;
 	unsigned int total;
@@ -98,7 +99,7 @@ static inline const uint8_t *inner(struct pl_cursor *c, const uint8_t **ret_l4)
 	total = (unsigned int)(ip >> 48);
 	if ((ip & (IPV4_FRAGMENT | 0xff)) == PL_IP_UDP) {
 		if (total < 28 || pl_be16(p + 38) + 20u != total ||
-			is_tunnel_port(pl_be16(p + 36)) || !pl_cursor_trim(c, total - 28))
+			is_tunnel_port(d, pl_be16(p + 36)) || !pl_cursor_trim(c, total - 28))
 			return NULL;
 		return p;
 	}
@@ -120,7 +121,8 @@ struct other_flow {
 
 /* The bytes behind UDP or TCP in an IP packet that announces `length` bytes for both; *c is at the
  * transport header. Returns that header, or NULL. */
-static const uint8_t *other_transport(struct pl_cursor *c, uint8_t proto, size_t length)
+static const uint8_t *other_transport(
+	const struct pl_decode *d, struct pl_cursor *c, uint8_t proto, size_t length)
 {
 	const uint8_t *l4 = c->pos;
 
@@ -128,7 +130,7 @@ static const uint8_t *other_transport(struct pl_cursor *c, uint8_t proto, size_t
 		return NULL;
 	if (proto == PL_IP_UDP) {
 		if (pl_cursor_left(c) < 8 || pl_be16(l4 + 4) != length ||
-			is_tunnel_port(pl_be16(l4 + 2)))
+			is_tunnel_port(d, pl_be16(l4 + 2)))
 			return NULL;
 		pl_cursor_skip(c, 8);
 		return l4;
@@ -141,7 +143,7 @@ static const uint8_t *other_transport(struct pl_cursor *c, uint8_t proto, size_t
 
 /* inner() for those. */
 static __attribute__((noinline)) const uint8_t *other_inner(
-	struct pl_cursor *c, struct other_flow *f)
+	const struct pl_decode *d, struct pl_cursor *c, struct other_flow *f)
 {
 	const uint8_t *p = pl_cursor_take(c, 14);
 	unsigned int type = p == NULL ? 0 : pl_be16(p + 12);
@@ -160,7 +162,7 @@ static __attribute__((noinline)) const uint8_t *other_inner(
 		f->src = pl_addr_v6(p + 8);
 		f->dst = pl_addr_v6(p + 24);
 		f->proto = p[6];
-		return other_transport(c, f->proto, pl_be16(p + 4));
+		return other_transport(d, c, f->proto, pl_be16(p + 4));
 	}
 	if (type != PL_ETH_IPV4 || pl_cursor_left(c) < 20 || p[0] != 0x45 ||
 		(pl_be16(p + 6) & 0x3fff) != 0 || pl_be16(p + 2) < 20)
@@ -169,7 +171,7 @@ static __attribute__((noinline)) const uint8_t *other_inner(
 	f->src = pl_addr_v4(p + 12);
 	f->dst = pl_addr_v4(p + 16);
 	f->proto = p[9];
-	return other_transport(c, f->proto, pl_be16(p + 2) - 20u);
+	return other_transport(d, c, f->proto, pl_be16(p + 2) - 20u);
 }
 
 /* Shim and metadata header at c, without what raises a note: the stack and the original DSCP into
@@ -334,7 +336,7 @@ static inline bool decode_shaped(struct job *j, const struct header_shape *s)
 	struct pl_int in;
 
 	if (!j->d->take_shape(s, data, path) ||
-		(s->path.proto == PL_IP_UDP && is_tunnel_port(pl_be16(data + s->at.l4 + 2))))
+		(s->path.proto == PL_IP_UDP && is_tunnel_port(j->d, pl_be16(data + s->at.l4 + 2))))
 		return false;
 	if (pkt->link == PL_LINK_UDP) {
 		if (!j->d->opt.any_port && !is_report_port(j->d, pkt->dport))
@@ -393,11 +395,11 @@ static __attribute__((noinline)) bool decode_walked(struct job *j)
 	at.report = (uint16_t)(c.pos - start);
 	pl_cursor_skip(&c, header);
 	behind = c;
-	p = inner(&c, &l4);
+	p = inner(j->d, &c, &l4);
 	other.is = false;
 	if (__builtin_expect(p == NULL, 0)) {
 		c = behind;
-		p = l4 = other_inner(&c, &other);
+		p = l4 = other_inner(j->d, &c, &other);
 		if (p == NULL)
 			return false;
 	}

@@ -19,7 +19,8 @@ static void some_report(struct pl_rng *rng)
 {
 	static const uint16_t bitmaps[] = { 0xff80, 0xff00, 0xfc00, 0xd000, 0x8000, 0xcc00, 0xdc01,
 		0xff01 };
-	static const uint16_t tunnels[] = { PL_PORT_VXLAN, PL_PORT_VXLAN_GPE, PL_PORT_GENEVE };
+	static const uint16_t tunnels[] = { PL_PORT_VXLAN, PL_PORT_VXLAN_GPE, PL_PORT_GENEVE,
+		PL_PORT_GTPU, PL_PORT_VXLAN_OLD };
 	struct pl_flow flow = udp("10.0.0.1", "10.0.0.2", 5000, 5001, 0x17);
 	struct pl_flow from = udp("192.0.2.7", "192.0.2.9", 40000, 32766, 0);
 	bool v2 = pl_rng_below(rng, 2) != 0, v6 = false;
@@ -62,7 +63,7 @@ static void some_report(struct pl_rng *rng)
 	if (pl_rng_below(rng, 4) == 0)
 		flow.proto = PL_IP_TCP;
 	if (pl_rng_below(rng, 8) == 0)
-		flow.dport = tunnels[pl_rng_below(rng, 3)];
+		flow.dport = tunnels[pl_rng_below(rng, 5)];
 	if (pl_rng_below(rng, 3) == 0) {
 		/* Metadata in the report's own header, mostly of the same values as the stack's. */
 		h.md_bits = pl_rng_below(rng, 4) ? in.bitmap & 0x7f80 : (uint16_t)pl_rng_u64(rng);

@@ -155,7 +155,7 @@ static enum pl_verdict over_l4(
 		(marker && p->marker_set);
 	if (inside)
 		try_it = tracked && p->embedded == PL_EMBEDDED_AUTO &&
-			 !(l->flow.proto == PL_IP_UDP && is_tunnel_port(l->flow.dport));
+			 !(l->flow.proto == PL_IP_UDP && is_tunnel_port(j->d, l->flow.dport));
 	else
 		try_it = l->flow.dscp == DSCP_EXAMPLE || l->flow.dport == PORT_HOST_INT || marker;
 	if (p->embedded == PL_EMBEDDED_NEVER || (!announced && !try_it))
@@ -279,7 +279,7 @@ static void gpe_without_p(struct job *j, const struct pl_layers *l, struct pl_tu
 static enum pl_verdict tunnel(
 	struct job *j, struct found *ret, const struct pl_layers *l, struct pl_tunnel *t)
 {
-	enum pl_verdict v = pl_tunnel_open(t, l);
+	enum pl_verdict v = pl_tunnel_open(t, l, j->d->opt.vxlan_ports);
 
 	if (v != PL_V_OK)
 		return v;
@@ -290,6 +290,10 @@ static enum pl_verdict tunnel(
 		v = over_gpe(j, ret, l, &t->next, &t->inner);
 		t->inner_link = pl_link_of_gpe((uint8_t)t->next);
 		return v;
+	case PL_TUNNEL_ERSPAN:
+		/* A copy: the networks that the mirror's packets cross are not the flow's. */
+		ret->flow.have &= (uint8_t) ~(PL_FLOW_VLAN | PL_FLOW_VNI);
+		return PL_V_OK;
 	case PL_TUNNEL_GENEVE:
 		return over_geneve(j, ret, t->options);
 	case PL_TUNNEL_GRE:

@@ -171,6 +171,8 @@ struct pl_decode {
 	struct paths paths;
 	uint64_t next_report_id;
 	uint32_t max_latency_ns;
+	/* a bit for each six bits in which a port ends that may announce a tunnel */
+	uint64_t tunnel_bits;
 	uint64_t report_ports[65536 / 64];
 	struct pl_outcome outcomes[PL_BATCH_MAX];
 	struct pl_decode_counters counters;
@@ -248,9 +250,10 @@ void set_flow(struct pl_path *path, const struct pl_flow *flow);
 
 /* A UDP payload that begins with a tunnel's header. INT is not guessed there: a Geneve header with
  * a word or 16 of options begins like a shim. */
-static inline bool is_tunnel_port(uint16_t dport)
+static inline bool is_tunnel_port(const struct pl_decode *d, uint16_t dport)
 {
-	return dport == PL_PORT_VXLAN || dport == PL_PORT_VXLAN_GPE || dport == PL_PORT_GENEVE;
+	return __builtin_expect(d->tunnel_bits >> (dport % 64) & 1, 0) != 0 &&
+	       pl_is_tunnel_port(d->opt.vxlan_ports, dport);
 }
 
 struct found {

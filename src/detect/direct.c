@@ -49,6 +49,7 @@ int pl_direct_init(struct pl_direct *direct, const struct pl_decode_options *o)
 
 	memset(direct, 0, sizeof(*direct));
 	direct->max_latency_ns = max < UINT32_MAX ? (uint32_t)max : UINT32_MAX;
+	direct->vxlan_ports = o->vxlan_ports != 0 ? o->vxlan_ports : PL_VXLAN_PORTS;
 	direct->any_port = o->any_port;
 	for (unsigned int i = 0; i < n_ports; i++)
 		direct->ports[ports[i] / 64] |= UINT64_C(1) << (ports[i] % 64);
@@ -184,7 +185,7 @@ uint32_t pl_direct_fast(
 	}
 	if (profile->escalate || profile->announces || profile->general)
 		return PL_SLOW_RULES;
-	return pl_fast_read(q, c, &direct->layouts, profile);
+	return pl_fast_read(q, c, &direct->layouts, profile, direct->vxlan_ports);
 }
 
 static inline uint32_t attempt(const struct pl_direct *direct,
@@ -199,6 +200,7 @@ static inline uint32_t attempt(const struct pl_direct *direct,
 	s->report.now_ns = now_ns;
 	s->report.ts_ns = pkt->ts_ns;
 	s->max_latency_ns = direct->max_latency_ns;
+	s->vxlan_ports = direct->vxlan_ports;
 	s->marked = 0;
 	if (pkt->link == PL_LINK_UDP) {
 		if ((!direct->any_port && !is_report_port(direct, pkt->dport)) ||

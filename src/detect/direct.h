@@ -21,6 +21,7 @@ struct pl_direct {
 	struct pl_direct_profile *profiles; /* [0] is the default */
 	unsigned int n_profiles;
 	uint32_t max_latency_ns;
+	uint64_t vxlan_ports; /* a word of them (wire/tunnel_ports.h) */
 	bool any_port;
 	bool general; /* the fast path is left out, to compare */
 	uint64_t ports[65536 / 64];

@@ -334,6 +334,7 @@ static int prepare(struct pl_kernel *k, const struct pl_kernel_options *o)
 	control->frames_bytes = ring_bytes(o->frames_bytes);
 	control->events_bytes = ring_bytes(o->events_bytes);
 	control->max_latency_ns = k->direct.max_latency_ns;
+	control->vxlan_ports = k->direct.vxlan_ports;
 	control->to_sockets = o->to_sockets && !o->both;
 	control->copy_all = o->both;
 	r = set_profiles(k, o->decode);

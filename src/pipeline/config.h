@@ -152,8 +152,8 @@ enum pl_config_tap_records { PL_TAP_RECORDS_PACKETS, PL_TAP_RECORDS_FLOWS, PL_TA
 
 struct pl_config_tap {
 	char *name;
-	struct pl_conf_list sources, rules, to; /* char * */
-	unsigned int records;                   /* enum pl_config_tap_records */
+	struct pl_conf_list sources, rules, to, vxlan_ports; /* char * */
+	unsigned int records;                                /* enum pl_config_tap_records */
 	uint64_t point, exporter;
 	bool inner;
 	struct {
@@ -209,6 +209,7 @@ struct pl_config {
 		uint64_t gre_int_ethertype, geneve_int_class;
 		/* Last: what stands before it is compared as bytes. char *, NAMESPACE=FORMAT */
 		struct pl_conf_list ioam_time;
+		struct pl_conf_list vxlan_ports; /* char * */
 	} decode;
 	struct {
 		uint64_t max_queues, max_ports, max_links, max_paths, idle_ns, slot_ns;
@@ -324,6 +325,8 @@ void pl_config_copies(const struct pl_config *config, struct pl_kernel_wanted *r
 /* What tells an output from all others over a reload: its file, or its name. */
 const char *pl_config_output_identity(const struct pl_config_output *output);
 
+/* The word of VXLAN's ports (wire/tunnel_ports.h) that a list of a checked configuration says. */
+uint64_t pl_config_vxlan_ports(const struct pl_conf_list *ports);
 /* The URI with its socket buffer, as pl_port_open takes it. False when it does not fit. */
 bool pl_config_source_uri(const struct pl_config_source *source, char *dst, size_t cap);
 

@@ -73,6 +73,16 @@ fail:
 	return -EINVAL;
 }
 
+uint64_t pl_config_vxlan_ports(const struct pl_conf_list *ports)
+{
+	uint64_t word = 0;
+	const char *bad;
+
+	/* The texts were checked when the file was read. */
+	(void)pl_vxlan_ports_parse(&word, ports->items, ports->n, &bad);
+	return word;
+}
+
 void pl_config_decode(const struct pl_config *config, struct pl_decode_options *ret)
 {
 	*ret = (struct pl_decode_options){
@@ -85,6 +95,7 @@ void pl_config_decode(const struct pl_config *config, struct pl_decode_options *
 		.latency_max_ns = config->decode.latency_max_ns,
 		.gre_int_ethertype = (uint16_t)config->decode.gre_int_ethertype,
 		.geneve_int_class = (uint16_t)config->decode.geneve_int_class,
+		.vxlan_ports = pl_config_vxlan_ports(&config->decode.vxlan_ports),
 		.any_port = true,
 	};
 	for (size_t i = 0; i < config->decode.ioam_time.n; i++) {

@@ -163,6 +163,17 @@ static int check_ioam_time(const char *value, struct pl_diag *diag)
 	return -EINVAL;
 }
 
+int pl_config_check_port(const char *value, struct pl_diag *diag)
+{
+	const char *bad;
+	uint64_t ports;
+
+	if (pl_vxlan_ports_parse(&ports, &value, 1, &bad) == 0)
+		return 0;
+	pl_diag_set(diag, "\"%s\" is not a port from 1 to 65535", value);
+	return -EINVAL;
+}
+
 static int check_user(const char *value, struct pl_diag *diag)
 {
 	if (pl_privilege_user_exists(value))
@@ -499,6 +510,8 @@ const struct pl_conf_row pl_config_rows[] = {
 	  .help = "GRE protocol type that announces INT; none is assigned. 0 means none." },
 	{ .key = "decode.geneve_int_class", .type = PL_CONF_U64, AT(decode.geneve_int_class), .def = "0x103", .min = 1, .max = 65535,
 	  .help = "Geneve option class that announces INT." },
+	{ .key = "decode.vxlan_ports", .type = PL_CONF_STRINGS, AT(decode.vxlan_ports), .max = PL_PORTS_MAX - 1, .check = pl_config_check_port,
+	  .help = "UDP ports of VXLAN beside 4789; none given: 8472, which older networks use. 4789 alone: no other." },
 	{ .key = "decode.ioam_time", .type = PL_CONF_STRINGS, AT(decode.ioam_time), .max = PL_IOAM_NAMESPACES_MAX, .check = check_ioam_time,
 	  .help = "Time format of IOAM namespaces: NAMESPACE=posix, =ptp or =ntp; all others are posix, as Linux writes it." },
 

@@ -24,6 +24,7 @@ extern const struct pl_conf_row pl_config_region_rows[];
 extern const char *const pl_config_dta_forms[];
 extern const char *const pl_config_roce_versions[];
 int pl_config_check_prefix(const char *value, struct pl_diag *diag);
+int pl_config_check_port(const char *value, struct pl_diag *diag);
 int pl_config_check_live(const char *value, struct pl_diag *diag);
 int pl_config_check_roce(const char *value, struct pl_diag *diag);
 int pl_config_check_control(const char *value, struct pl_diag *diag);

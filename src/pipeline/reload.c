@@ -68,6 +68,7 @@ static bool same_decode(const struct pl_config *a, const struct pl_config *b)
 
 	return memcmp(&a->decode, &b->decode, plain) == 0 &&
 	       pl_reload_same_names(&a->decode.ioam_time, &b->decode.ioam_time) &&
+	       pl_reload_same_names(&a->decode.vxlan_ports, &b->decode.vxlan_ports) &&
 	       a->detect.forget_ns == b->detect.forget_ns;
 }
 

@@ -256,8 +256,10 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	struct pl_tap_service *t = s;
 	int r;
 
-	t->tap =
-		(struct pl_tap){ .point = t->o->point, .inner = t->o->inner, .rules = t->o->rules };
+	t->tap = (struct pl_tap){ .point = t->o->point,
+		.inner = t->o->inner,
+		.vxlan_ports = t->o->vxlan_ports,
+		.rules = t->o->rules };
 	if (asked_for(t, PL_FLAT_DNS64))
 		t->tap.dns = t->dns;
 	r = t->o->rules_file != NULL ? pl_tap_rules_read(&t->tap.rules, t->o->rules_file, diag) : 0;

@@ -48,6 +48,7 @@ struct pl_tap_options {
 	const char *rules_file; /* more of them, read again by a reload; NULL: none */
 	uint16_t point;
 	bool inner;
+	uint64_t vxlan_ports; /* a word of them (wire/tunnel_ports.h) */
 	uint32_t exporter;
 	/* What is made: bits 1 << PL_FLAT_PKT96, PL_FLAT_FLOW128, PL_FLAT_DNS64; of
 	 * records that others made also other kinds. Outputs get

@@ -73,6 +73,7 @@ static void read_tap(struct pl_taps_one *one, const struct pl_config_tap *t)
 		.print = { take, turned, full, one, passed, counts, counting },
 		.point = (uint16_t)t->point,
 		.inner = t->inner,
+		.vxlan_ports = pl_config_vxlan_ports(&t->vxlan_ports),
 		.exporter = (uint32_t)t->exporter,
 		.kinds = t->to.n > 0 ? 1u << kinds[t->records] : 0,
 		.out = kinds[t->records],

@@ -183,15 +183,17 @@ static uint16_t outer_vlan(const struct pl_packet *pkt, const struct pl_layers *
 }
 
 /* Into the tunnels, as far as they are known and whole. */
-static void go_inside(struct pl_layers *l, struct pl_pkt96 *r)
+static void go_inside(const struct pl_tap *tap, struct pl_layers *l, struct pl_pkt96 *r)
 {
+	const uint64_t vxlan_ports = tap->vxlan_ports != 0 ? tap->vxlan_ports : PL_VXLAN_PORTS;
+
 	for (int i = 0; i < PL_NESTING_MAX; i++) {
 		struct pl_tunnel tunnel;
 		struct pl_layers inner;
 
 		if ((l->flags & (PL_LAYERS_FRAGMENT | PL_LAYERS_NO_L4)) != 0 ||
-			pl_tunnel_open(&tunnel, l) != PL_V_OK || tunnel.kind == PL_TUNNEL_NONE ||
-			tunnel.inner_link == PL_LINK_UNKNOWN ||
+			pl_tunnel_open(&tunnel, l, vxlan_ports) != PL_V_OK ||
+			tunnel.kind == PL_TUNNEL_NONE || tunnel.inner_link == PL_LINK_UNKNOWN ||
 			pl_layers_walk(&inner, tunnel.inner, tunnel.inner_link, true) != PL_V_OK)
 			return;
 		if (i == 0 && tunnel.have_vni)
@@ -224,7 +226,7 @@ static bool make_record(
 	if ((l.flags & PL_LAYERS_MPLS) != 0)
 		r->label = (uint16_t)l.label;
 	if (tap->inner)
-		go_inside(&l, r);
+		go_inside(tap, &l, r);
 	r->ts_ns = pkt->ts_ns;
 	r->src = l.flow.src;
 	r->dst = l.flow.dst;

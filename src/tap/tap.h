@@ -33,6 +33,7 @@ extern const struct pl_stats pl_tap_stats_list;
 struct pl_tap {
 	uint16_t point; /* observation point, at most PL_OBS_POINT_MASK */
 	bool inner;     /* of a packet in a tunnel that is known: the inner addresses and ports */
+	uint64_t vxlan_ports; /* a word of them (wire/tunnel_ports.h); 0: 4789 and 8472 */
 	struct pl_tap_rules rules;
 	/* Where records of the batch's DNS messages go, PL_BATCH_MAX of them; NULL: they are not
 	 * asked for. Of packets that rules leave out there are none. */

@@ -6,9 +6,10 @@
  *
  * Ethernet (also 802.3 is refused), 802.1Q/802.1ad (any number up to 4), MPLS (up to 8 labels),
  * Linux cooked v1/v2, IPv4 with options and fragments (RFC 791), IPv6 with extension headers (RFC
- * 8200), TCP with options (RFC 9293), UDP (RFC 768), GRE (RFC 2784, 2890), VXLAN (RFC 7348),
- * VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe), Geneve (RFC 8926). docs/protocols/carriers.md says which
- * readings were chosen where those leave a choice.
+ * 8200), TCP with options (RFC 9293), UDP (RFC 768), GRE (RFC 2784, 2890), ERSPAN
+ * (draft-foschiano-erspan), VXLAN (RFC 7348), VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe), Geneve (RFC
+ * 8926), GTP-U (3GPP TS 29.281). docs/protocols/carriers.md says which readings were chosen where
+ * those leave a choice.
  *
  * The usual frame (Ethernet with at most one tag, or bare IP; IPv4 without options; UDP or TCP) is
  * walked inline, in a few nanoseconds; everything else goes to pl_layers_walk_any, which knows all
@@ -23,16 +24,19 @@
 #include "wire/build.h"
 #include "wire/cursor.h"
 #include "wire/packet.h"
+#include "wire/tunnel_ports.h"
 #include "wire/verdict.h"
 
 enum {
 	PL_ETH_IPV4 = 0x0800,
+	PL_ETH_ERSPAN_III = 0x22eb,
 	PL_ETH_TEB = 0x6558,
 	PL_ETH_VLAN = 0x8100,
 	PL_ETH_IPV6 = 0x86dd,
 	PL_ETH_MPLS = 0x8847,
 	PL_ETH_MPLS_MC = 0x8848,
 	PL_ETH_QINQ = 0x88a8,
+	PL_ETH_ERSPAN = 0x88be,   /* types I and II */
 	PL_ETH_QINQ_OLD = 0x9100, /* before 802.1ad had a number */
 };
 
@@ -50,12 +54,6 @@ enum {
 	PL_IP_ICMPV6 = 58,
 	PL_IP_NONE = 59,
 	PL_IP_DSTOPTS = 60,
-};
-
-enum {
-	PL_PORT_VXLAN = 4789,
-	PL_PORT_VXLAN_GPE = 4790,
-	PL_PORT_GENEVE = 6081,
 };
 
 #define PL_NESTING_MAX 8
@@ -211,6 +209,8 @@ enum pl_tunnel_kind {
 	PL_TUNNEL_VXLAN,
 	PL_TUNNEL_VXLAN_GPE,
 	PL_TUNNEL_GENEVE,
+	PL_TUNNEL_ERSPAN, /* a mirror: what it carries was on no other network */
+	PL_TUNNEL_GTPU,
 };
 
 /* Next-protocol values of VXLAN-GPE that announce INT, per INT version (INT 0.5, 1.0, 2.1
@@ -230,9 +230,15 @@ struct pl_tunnel {
 	enum pl_link inner_link;
 };
 
-/* The tunnel header at the payload of a walked level, by protocol and UDP destination port. PL_V_OK
- * with kind NONE when there is none. */
-enum pl_verdict pl_tunnel_open(struct pl_tunnel *ret, const struct pl_layers *layers);
+/* The tunnel header at the payload of a walked level, by protocol and UDP destination port;
+ * vxlan_ports: a word of VXLAN's (wire/tunnel_ports.h). PL_V_OK with kind NONE when there is
+ * none. */
+enum pl_verdict pl_tunnel_open(
+	struct pl_tunnel *ret, const struct pl_layers *layers, uint64_t vxlan_ports);
+
+/* The word of VXLAN's ports that the n texts name beside 4789, by default 8472. -EINVAL, with *ret_bad
+ * one that is no port, or NULL when there are more than fit. */
+int pl_vxlan_ports_parse(uint64_t *ret, const char *const *texts, size_t n, const char **ret_bad);
 
 /* PL_LINK_* for an EtherType, or for a VXLAN-GPE next protocol (1 IPv4, 2 IPv6, 3 Ethernet). */
 enum pl_link pl_link_of_ethertype(uint16_t ethertype);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+
 #include "base/test.h"
 #include "wire/layers.h"
 
@@ -34,7 +36,28 @@ static const struct good {
 	{ "gre", PL_IP_GRE, 0, 6, "\0\0\x08\0\x45\0", PL_TUNNEL_GRE, false, 0, 0x800, 0, 2, PL_LINK_RAW_IP },
 	{ "gre with key", PL_IP_GRE, 0, 10, "\x20\0\x65\x58\1\2\3\4\xaa\xbb", PL_TUNNEL_GRE, true, 0x01020304, 0x6558, 0, 2, PL_LINK_ETHERNET },
 	{ "gre with checksum, key, sequence", PL_IP_GRE, 0, 17, "\xb0\0\x86\xdd\xff\xff\0\0\0\0\0\7\0\0\0\1\x60", PL_TUNNEL_GRE, true, 7, 0x86dd, 0, 1, PL_LINK_RAW_IP },
-	{ "gre of something else", PL_IP_GRE, 0, 4, "\0\0\x88\xbe", PL_TUNNEL_GRE, false, 0, 0x88be, 0, 0, PL_LINK_UNKNOWN },
+	{ "gre of something else", PL_IP_GRE, 0, 4, "\0\0\x88\xcc", PL_TUNNEL_GRE, false, 0, 0x88cc, 0, 0, PL_LINK_UNKNOWN },
+	{ "erspan i", PL_IP_GRE, 0, 5, "\0\0\x88\xbe\2", PL_TUNNEL_ERSPAN, false, 0, 0x88be, 0, 1, PL_LINK_ETHERNET },
+	{ "erspan i with key", PL_IP_GRE, 0, 9, "\x20\0\x88\xbe\0\0\0\7\2", PL_TUNNEL_ERSPAN, true, 7, 0x88be, 0, 1, PL_LINK_ETHERNET },
+	{ "erspan ii", PL_IP_GRE, 0, 18, "\x10\0\x88\xbe\0\0\0\1\x10\5\0\7\0\0\0\1\2\2", PL_TUNNEL_ERSPAN, false, 0, 0x88be, 0, 2, PL_LINK_ETHERNET },
+	{ "erspan iii", PL_IP_GRE, 0, 21, "\x10\0\x22\xeb\0\0\0\1\x20\5\0\7\0\0\0\1\0\0\0\0\2", PL_TUNNEL_ERSPAN, false, 0, 0x22eb, 0, 1, PL_LINK_ETHERNET },
+	{ "erspan iii without sequence", PL_IP_GRE, 0, 17, "\0\0\x22\xeb\x20\5\0\7\0\0\0\1\0\0\0\0\2", PL_TUNNEL_ERSPAN, false, 0, 0x22eb, 0, 1, PL_LINK_ETHERNET },
+	{ "erspan iii, subheader", PL_IP_GRE, 0, 29, "\x10\0\x22\xeb\0\0\0\1\x20\5\0\7\0\0\0\1\0\0\0\1\xc\0\0\0\0\0\0\0\2", PL_TUNNEL_ERSPAN, false, 0, 0x22eb, 0, 1, PL_LINK_ETHERNET },
+	{ "erspan iii of ip", PL_IP_GRE, 0, 21, "\x10\0\x22\xeb\0\0\0\1\x20\5\0\7\0\0\0\1\0\0\x8\0\x45", PL_TUNNEL_ERSPAN, false, 0, 0x22eb, 0, 1, PL_LINK_RAW_IP },
+	{ "erspan iii of something else", PL_IP_GRE, 0, 21, "\x10\0\x22\xeb\0\0\0\1\x20\5\0\7\0\0\0\1\0\0\x4\0\x45", PL_TUNNEL_ERSPAN, false, 0, 0x22eb, 0, 1, PL_LINK_UNKNOWN },
+	{ "gtp-u", PL_IP_UDP, PL_PORT_GTPU, 9, "\x30\xff\0\1\0\0\0\7\x45", PL_TUNNEL_GTPU, false, 0, 0, 0, 1, PL_LINK_RAW_IP },
+	{ "gtp-u with sequence", PL_IP_UDP, PL_PORT_GTPU, 13, "\x32\xff\0\5\0\0\0\7\0\1\0\0\x60", PL_TUNNEL_GTPU, false, 0, 0, 0, 1, PL_LINK_RAW_IP },
+	{ "gtp-u, next without e", PL_IP_UDP, PL_PORT_GTPU, 13, "\x32\xff\0\5\0\0\0\7\0\1\0\x85\x60", PL_TUNNEL_GTPU, false, 0, 0, 0, 1, PL_LINK_RAW_IP },
+	{ "gtp-u, pdu session", PL_IP_UDP, PL_PORT_GTPU, 17, "\x34\xff\0\x9\0\0\0\7\0\0\0\x85\1\0\1\0\x45", PL_TUNNEL_GTPU, false, 0, 0, 0, 1, PL_LINK_RAW_IP },
+	{ "gtp-u, two extensions", PL_IP_UDP, PL_PORT_GTPU, 25, "\x34\xff\0\x11\0\0\0\7\0\0\0\x84\1\0\1\x85\2\0\0\0\0\0\0\0\x45", PL_TUNNEL_GTPU, false, 0, 0, 0, 1, PL_LINK_RAW_IP },
+	{ "gtp-u, padding behind", PL_IP_UDP, PL_PORT_GTPU, 12, "\x30\xff\0\1\0\0\0\7\x45\0\0\0", PL_TUNNEL_GTPU, false, 0, 0, 0, 1, PL_LINK_RAW_IP },
+	{ "gtp-u of something else", PL_IP_UDP, PL_PORT_GTPU, 9, "\x30\xff\0\1\0\0\0\7\2", PL_TUNNEL_GTPU, false, 0, 0, 0, 1, PL_LINK_UNKNOWN },
+	{ "gtp-u, empty", PL_IP_UDP, PL_PORT_GTPU, 8, "\x30\xff\0\0\0\0\0\7", PL_TUNNEL_GTPU, false, 0, 0, 0, 0, PL_LINK_UNKNOWN },
+	{ "gtp-u, echo", PL_IP_UDP, PL_PORT_GTPU, 12, "\x32\1\0\4\0\0\0\0\0\1\0\0", PL_TUNNEL_NONE, false, 0, 0, 0, 12, PL_LINK_UNKNOWN },
+	{ "gtp'", PL_IP_UDP, PL_PORT_GTPU, 9, "\x20\xff\0\1\0\0\0\7\x45", PL_TUNNEL_NONE, false, 0, 0, 0, 9, PL_LINK_UNKNOWN },
+	{ "gtp version 2", PL_IP_UDP, PL_PORT_GTPU, 9, "\x50\xff\0\1\0\0\0\7\x45", PL_TUNNEL_NONE, false, 0, 0, 0, 9, PL_LINK_UNKNOWN },
+	{ "too short for gtp", PL_IP_UDP, PL_PORT_GTPU, 7, "\x30\xff\0\0\0\0\0", PL_TUNNEL_NONE, false, 0, 0, 0, 7, PL_LINK_UNKNOWN },
+	{ "vxlan, old port", PL_IP_UDP, PL_PORT_VXLAN_OLD, 9, "\x08\0\0\0\0\x12\x34\0\2", PL_TUNNEL_VXLAN, true, 0x1234, 3, 0, 1, PL_LINK_ETHERNET },
 	{ "pptp", PL_IP_GRE, 0, 8, "\x20\1\x88\x0b\0\0\0\0", PL_TUNNEL_NONE, false, 0, 0, 0, 8, PL_LINK_UNKNOWN },
 	{ "vxlan", PL_IP_UDP, PL_PORT_VXLAN, 9, "\x08\0\0\0\0\x12\x34\0\2", PL_TUNNEL_VXLAN, true, 0x1234, 3, 0, 1, PL_LINK_ETHERNET },
 	{ "gpe to ipv4", PL_IP_UDP, PL_PORT_VXLAN_GPE, 9, "\x0c\0\0\1\0\0\1\0\x45", PL_TUNNEL_VXLAN_GPE, true, 1, 1, 0, 1, PL_LINK_RAW_IP },
@@ -62,6 +85,20 @@ static const struct bad {
 	{ "gre sequence cut", PL_IP_GRE, 0, 0, 8, "\x30\0\x08\0\1\2\3\4", PL_V_SHORT },
 	{ "gre version 2", PL_IP_GRE, 0, 0, 4, "\0\2\x08\0", PL_V_TUNNEL_HEADER },
 	{ "gre routing", PL_IP_GRE, 0, 0, 12, "\x40\0\x08\0\0\0\0\0\0\0\0\0", PL_V_TUNNEL_HEADER },
+	{ "erspan ii cut", PL_IP_GRE, 0, 0, 15, "\x10\0\x88\xbe\0\0\0\1\x10\5\0\7\0\0\0", PL_V_SHORT },
+	{ "erspan ii that says iii", PL_IP_GRE, 0, 0, 16, "\x10\0\x88\xbe\0\0\0\1\x20\5\0\7\0\0\0\1", PL_V_TUNNEL_HEADER },
+	{ "erspan iii that says ii", PL_IP_GRE, 0, 0, 20, "\x10\0\x22\xeb\0\0\0\1\x10\5\0\7\0\0\0\1\0\0\0\0", PL_V_TUNNEL_HEADER },
+	{ "erspan iii cut", PL_IP_GRE, 0, 0, 19, "\x10\0\x22\xeb\0\0\0\1\x20\5\0\7\0\0\0\1\0\0\0", PL_V_SHORT },
+	{ "erspan iii subheader cut", PL_IP_GRE, 0, 0, 27, "\x10\0\x22\xeb\0\0\0\1\x20\5\0\7\0\0\0\1\0\0\0\1\xc\0\0\0\0\0\0", PL_V_SHORT },
+	{ "gtp-u past the datagram", PL_IP_UDP, PL_PORT_GTPU, 0, 9, "\x30\xff\0\2\0\0\0\7\x45", PL_V_TUNNEL_HEADER },
+	{ "gtp-u below its fields", PL_IP_UDP, PL_PORT_GTPU, 0, 12, "\x32\xff\0\3\0\0\0\7\0\1\0\0", PL_V_TUNNEL_HEADER },
+	{ "gtp-u fields cut", PL_IP_UDP, PL_PORT_GTPU, PL_LAYERS_CUT, 11, "\x32\xff\0\x20\0\0\0\7\0\1\0", PL_V_SHORT },
+	{ "gtp-u, extension of no length", PL_IP_UDP, PL_PORT_GTPU, 0, 16, "\x34\xff\0\x8\0\0\0\7\0\0\0\x85\0\0\1\0", PL_V_TUNNEL_HEADER },
+	{ "gtp-u, extension missing", PL_IP_UDP, PL_PORT_GTPU, 0, 12, "\x34\xff\0\4\0\0\0\7\0\0\0\x85", PL_V_TUNNEL_HEADER },
+	{ "gtp-u, extension past the end", PL_IP_UDP, PL_PORT_GTPU, 0, 16, "\x34\xff\0\x8\0\0\0\7\0\0\0\x85\2\0\1\0", PL_V_TUNNEL_HEADER },
+	{ "gtp-u, extension cut", PL_IP_UDP, PL_PORT_GTPU, PL_LAYERS_CUT, 15, "\x34\xff\0\x20\0\0\0\7\0\0\0\x85\1\0\1", PL_V_SHORT },
+	{ "gtp-u, extensions without end", PL_IP_UDP, PL_PORT_GTPU, 0, 48, "\x34\xff\0\x28\0\0\0\7\0\0\0\x85\1\0\1\x85\1\0\1\x85\1\0\1\x85\1\0\1\x85\1\0\1\x85\1\0\1\x85\1\0\1\x85\1\0\1\x85\1\0\1\0", PL_V_TUNNEL_HEADER },
+	{ "vxlan on the old port, without i", PL_IP_UDP, PL_PORT_VXLAN_OLD, 0, 8, "\0\0\0\0\0\0\1\0", PL_V_TUNNEL_HEADER },
 	{ "vxlan cut", PL_IP_UDP, PL_PORT_VXLAN, 0, 7, "\x08\0\0\0\0\0\1", PL_V_SHORT },
 	{ "vxlan without i", PL_IP_UDP, PL_PORT_VXLAN, 0, 8, "\0\0\0\0\0\0\1\0", PL_V_TUNNEL_HEADER },
 	{ "gpe cut", PL_IP_UDP, PL_PORT_VXLAN_GPE, 0, 0, "", PL_V_SHORT },
@@ -84,7 +121,7 @@ static void test_open(void)
 
 		memcpy(copy, g->bytes, g->n);
 		l = level(g->proto, g->dport, copy, g->n);
-		eq(pl_tunnel_open(&t, &l), PL_V_OK, "%s", g->name);
+		eq(pl_tunnel_open(&t, &l, PL_VXLAN_PORTS), PL_V_OK, "%s", g->name);
 		ok(t.kind == g->kind && t.have_vni == g->have_vni && t.vni == g->vni &&
 				t.next == g->next && t.inner_link == g->link,
 			"%s: kind %u vni %u next %#x link %u", g->name, t.kind, t.vni, t.next,
@@ -101,11 +138,51 @@ static void test_open(void)
 		memcpy(copy, g->bytes, g->n);
 		l = level(g->proto, g->dport, copy, g->n);
 		l.flags = g->flags;
-		streq(pl_verdict_name(pl_tunnel_open(&t, &l)), pl_verdict_name(g->verdict), "%s",
-			g->name);
+		streq(pl_verdict_name(pl_tunnel_open(&t, &l, PL_VXLAN_PORTS)),
+			pl_verdict_name(g->verdict), "%s", g->name);
 		eq(t.kind, PL_TUNNEL_NONE, "%s: not opened", g->name);
 		free(copy);
 	}
+}
+
+/* Every port against both words, and words as options and configurations write them. */
+static void test_ports(void)
+{
+	static const struct {
+		const char *texts[4];
+		size_t n;
+		int error;
+		uint16_t others[3]; /* beside 4789 */
+	} rows[] = {
+		{ { NULL }, 0, 0, { 8472 } },
+		{ { "8473" }, 1, 0, { 8473 } },
+		{ { "1", "65535", "8472" }, 3, 0, { 1, 65535, 8472 } },
+		{ { "4789" }, 1, 0, { 4789 } },
+		{ { "0" }, 1, -EINVAL, { 0 } },
+		{ { "8472", "65536" }, 2, -EINVAL, { 0 } },
+		{ { "x" }, 1, -EINVAL, { 0 } },
+		{ { "1", "2", "3", "4" }, 4, -EINVAL, { 0 } },
+	};
+	unsigned int wrong = 0;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *bad;
+		uint64_t word = 0;
+
+		eq(pl_vxlan_ports_parse(&word, rows[i].texts, rows[i].n, &bad), rows[i].error,
+			"ports, row %zu", i);
+		for (uint32_t port = 0; rows[i].error == 0 && port <= UINT16_MAX; port++) {
+			const bool vxlan =
+				port == 4789 || (port != 0 && (port == rows[i].others[0] ||
+								      port == rows[i].others[1] ||
+								      port == rows[i].others[2]));
+
+			wrong += (pl_ports_have(word, port) != 0) != vxlan;
+			wrong += (pl_is_tunnel_port(word, port) != 0) !=
+				 (vxlan || port == 2152 || port == 4790 || port == 6081);
+		}
+	}
+	eq(wrong, 0, "each port is told from the others");
 }
 
 /* The middle of a datagram is no header, whatever it looks like. */
@@ -115,10 +192,10 @@ static void test_fragment(void)
 	struct pl_tunnel t;
 
 	l.flags = PL_LAYERS_FRAGMENT;
-	eq(pl_tunnel_open(&t, &l), PL_V_OK);
+	eq(pl_tunnel_open(&t, &l, PL_VXLAN_PORTS), PL_V_OK);
 	eq(t.kind, PL_TUNNEL_NONE);
 	l.flags = PL_LAYERS_NO_L4;
-	eq(pl_tunnel_open(&t, &l), PL_V_OK);
+	eq(pl_tunnel_open(&t, &l, PL_VXLAN_PORTS), PL_V_OK);
 	eq(t.kind, PL_TUNNEL_NONE);
 }
 
@@ -162,7 +239,7 @@ static void test_put(void)
 	c = pl_cursor(b.data, b.len);
 	for (int i = 0; i < 4; i++) {
 		eq(pl_layers_walk(&l, c, link, false), PL_V_OK, "level %d", i);
-		eq(pl_tunnel_open(&t, &l), PL_V_OK, "tunnel %d", i);
+		eq(pl_tunnel_open(&t, &l, PL_VXLAN_PORTS), PL_V_OK, "tunnel %d", i);
 		ok(t.have_vni && t.vni == vnis[i], "vni %d", i);
 		link = t.inner_link;
 		c = t.inner;
@@ -171,13 +248,14 @@ static void test_put(void)
 	eq(l.flow.proto, PL_IP_TCP);
 	eq(pl_cursor_left(&l.payload), 3);
 	memeq(l.payload.pos, "end", 3);
-	eq(pl_tunnel_open(&t, &l), PL_V_OK);
+	eq(pl_tunnel_open(&t, &l, PL_VXLAN_PORTS), PL_V_OK);
 	eq(t.kind, PL_TUNNEL_NONE);
 }
 
 int main(void)
 {
 	test_open();
+	test_ports();
 	test_fragment();
 	test_put();
 	return pl_test_done();

@@ -238,6 +238,60 @@ static void test_intcollector(void)
 	}
 }
 
+/* A report of a packet to a port that announces a tunnel is left to decode/, which goes inside; to any
+ * other it is settled. */
+static void test_tunnels(void)
+{
+	static const struct {
+		uint64_t vxlan_ports;
+		uint16_t port;
+		bool tunnel;
+	} rows[] = {
+		{ 0, PL_PORT_GTPU, true },
+		{ 0, PL_PORT_VXLAN, true },
+		{ 0, PL_PORT_VXLAN_GPE, true },
+		{ 0, PL_PORT_GENEVE, true },
+		{ 0, PL_PORT_VXLAN_OLD, true },
+		{ 0, 8473, false },
+		{ 0, 53, false },
+		{ PL_PORTS(PL_PORT_VXLAN, 8473, 8473, 8473), 8473, true },
+		{ PL_PORTS(PL_PORT_VXLAN, 8473, 8473, 8473), PL_PORT_VXLAN_OLD, false },
+		{ PL_PORTS(PL_PORT_VXLAN, 8473, 8473, 8473), PL_PORT_GTPU, true },
+	};
+	/* A report 1.0 with the node's metadata; its packet is to 198.51.100.2 by UDP. */
+	static const char hex[] = "02000000000202000000000108004500009700010000401100"
+				  "00c0000201c00002029c407ffe00830000181e0041000000070000000100"
+				  "0003e80003000400000384050000110000"
+				  "07d002000000000202000000000108004500004d00010000401100"
+				  "00c6336401c63364020868086800390000"
+				  "30ff00290000123445000029000100004006000"
+				  "0cb00710acb007114c73801bb1111222233334444501002000000000078";
+	uint8_t bytes[sizeof(hex) / 2];
+
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		unsigned int v;
+
+		sscanf(hex + 2 * i, "%2x", &v);
+		bytes[i] = (uint8_t)v;
+	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct pl_decode_options options = { .vxlan_ports = rows[i].vxlan_ports };
+		const struct pl_packet pkt = { .data = bytes,
+			.len = sizeof(bytes),
+			.wire_len = sizeof(bytes),
+			.ts_ns = 1,
+			.link = PL_LINK_ETHERNET };
+
+		use(&options);
+		bytes[0x6e] = (uint8_t)(rows[i].port >> 8);
+		bytes[0x6f] = (uint8_t)rows[i].port;
+		ok(hold(&pkt, "tunnel"), "to port %u: the values of decode/", rows[i].port);
+		eq(books.escalated[PL_ESCALATION_INNER], rows[i].tunnel,
+			"to port %u: left to decode/", rows[i].port);
+		eq(books.settled, !rows[i].tunnel, "to port %u: settled", rows[i].port);
+	}
+}
+
 /* Paths of 32 hops are settled, longer ones are not. */
 static void test_long(void)
 {
@@ -303,6 +357,7 @@ int main(int argc, char **argv)
 	test_random(&set, reports, seed + 1);
 	test_profiles(reports, seed + 2);
 	test_intcollector();
+	test_tunnels();
 	test_long();
 	pl_record_batch_done(&records);
 	pl_direct_done(&direct);

@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must((any.missing != 0) == ((any.flags & PL_LAYERS_CUT) != 0));
 		if ((any.flow.have & PL_FLOW_PORTS) != 0 && pl_cursor_left(&any.payload) < 4096)
 			again(&any);
-		v = pl_tunnel_open(&t, &any);
+		v = pl_tunnel_open(&t, &any, PL_VXLAN_PORTS);
 		must(v == PL_V_OK || t.kind == PL_TUNNEL_NONE);
 		if (v != PL_V_OK || t.kind == PL_TUNNEL_NONE || t.inner_link == PL_LINK_UNKNOWN)
 			return 0;

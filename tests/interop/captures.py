@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import lab, tap  # noqa: E402
-from lib.pathline import PATHLINE, jsonl, run  # noqa: E402
+from lib.pathline import PATHLINE, Daemon, jsonl, run  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
@@ -73,6 +73,75 @@ def test_two_traces():
     eq(notes("ioam-two-traces.pcap"), {"ioam_more": 1}, "IOAM: the second one is noted")
 
 
+USER = "203.0.113.10:51000>203.0.113.20:443"
+
+
+def test_mirrors():
+    """An INT packet mirrored by ERSPAN I, II, III, and III with the platform's subheader: the path of the packet itself."""
+    plain, _ = read("erspan-plain.pcap")
+    paths, r = read("erspan.pcap")
+    eq(r.stderr, "", "mirrors: all is read")
+    eq(len(paths), 4, "mirrors: four packets")
+    left_out = ("ts_ns", "report_id")
+    eq([{k: v for k, v in p.items() if k not in left_out} for p in paths],
+       4 * [{k: v for k, v in plain[0].items() if k not in left_out}], "mirrors: each as the packet that was mirrored")
+    eq(nodes(paths[0]), [1, 2], "mirrors: its nodes")
+
+
+def test_tunnels():
+    """Reports of packets in GTP-U, GTP-U with a PDU session header, VXLAN on its port and on the one that Linux used before: the
+    user's flow each time; whose port is not VXLAN's by what is set, the tunnel's."""
+    paths, _ = read("tunnels-gtpu-vxlan8472.pcap")
+    eq([flow(p) for p in paths], 4 * [USER], "tunnels: the user's flow")
+    outer = "198.51.100.1:2152>198.51.100.2:8472"
+    for options, want in ((("--vxlan-port", "4789"), outer), (("--vxlan-port", "8473"), outer),
+                          (("--vxlan-port", "8473", "--vxlan-port", "8472"), USER)):
+        paths, _ = read("tunnels-gtpu-vxlan8472.pcap", *options)
+        eq([flow(p) for p in paths], 3 * [USER] + [want], f"tunnels: {' '.join(options)}")
+    for options in (("--vxlan-port", "0"), ("--vxlan-port", "x"), 4 * ("--vxlan-port", "1")):
+        eq(read("erspan.pcap", *options)[1].returncode, 2, f"tunnels: {' '.join(options)} is refused")
+
+
+def test_daemon():
+    """The same by a daemon, with detection over records and its setting."""
+    for setting, want in (("", USER), ("decode: {vxlan_ports: [4789]}\n", "198.51.100.1:2152>198.51.100.2:8472")):
+        lab.write("tunnels.jsonl", "")
+        d = Daemon(lab.write("tunnels.yaml", f"{setting}sources: [{{uri: 'pcap:{capture('tunnels-gtpu-vxlan8472.pcap')}'}}]\n"
+                             f"outputs: [{{path: {lab.path('tunnels.jsonl')}}}]\nweb: {{listen: 127.0.0.1:0}}\n"), "tunnels")
+        ok(d.wait_for("end of file"), "daemon: the capture is read")
+        eq(d.stop(), 0, "daemon: ends well")
+        paths = [p for p in jsonl(lab.read("tunnels.jsonl")) if p["kind"] == "path"]
+        eq([flow(p) for p in paths], 3 * [USER] + [want], f"daemon: flows, {setting.strip() or 'by default'}")
+    r = run("config", "check", lab.write("bad.yaml", "decode: {vxlan_ports: [0]}\n"))
+    ok(r.returncode == 78 and "port" in r.stderr, "daemon: a port that is none is refused", r.stderr)
+
+
+def tapped(name, *options):
+    rows = jsonl(run("tap", "-o", "jsonl", "--inner", *options, name).stdout)
+    return [(r["src"], r["sport"], r["dst"], r["dport"]) for r in rows]
+
+
+def test_tap():
+    """The same packets by the tap, with --inner."""
+    plain = tapped(capture("erspan-plain.pcap"))
+    eq(plain, [("198.51.100.1", 40000, "198.51.100.2", 8080)], "tap: a packet")
+    eq(tapped(capture("erspan.pcap")), 4 * plain, "tap: mirrored by ERSPAN")
+    # The packets reported on, behind Ethernet, IPv4, UDP and the report's header with its metadata.
+    with open(capture("tunnels-gtpu-vxlan8472.pcap"), "rb") as f:
+        data = f.read()
+    packets, at = data[:24], 24
+    while at < len(data):
+        size = struct.unpack_from("<I", data, at + 8)[0]
+        packets += data[at:at + 8] + struct.pack("<II", size - 74, size - 74) + data[at + 16 + 74:at + 16 + size]
+        at += 16 + size
+    with open(lab.path("wire.pcap"), "wb") as f:
+        f.write(packets)
+    user, outer = ("203.0.113.10", 51000, "203.0.113.20", 443), ("198.51.100.1", 2152, "198.51.100.2", 8472)
+    eq(tapped(lab.path("wire.pcap")), 4 * [user], "tap: in GTP-U and VXLAN")
+    eq(tapped(lab.path("wire.pcap"), "--vxlan-port", "4789"), 3 * [user] + [outer], "tap: VXLAN on its own port only")
+    eq(run("tap", "-o", "jsonl", "--vxlan-port", "x", lab.path("wire.pcap")).returncode, 2, "tap: a port that is none is refused")
+
+
 def reports_to(port, n):
     """A capture of so many reports to a port."""
     made = run("gen", "int", "-n", n, "--port", port, "-w", lab.path("reports.pcap"))
@@ -113,7 +182,7 @@ def test_as_it_comes():
 
 
 def main():
-    lab.run(test_lengths, test_times, test_link_types, test_two_traces, test_hint, test_as_it_comes)
+    lab.run(test_lengths, test_times, test_link_types, test_two_traces, test_mirrors, test_tunnels, test_daemon, test_tap, test_hint, test_as_it_comes)
     return tap.end()
 
 

@@ -46,7 +46,7 @@ static void walk(enum pl_link link, struct pl_cursor c)
 
 		v = pl_layers_walk(&l, c, link, false);
 		if (v == PL_V_OK)
-			v = pl_tunnel_open(&t, &l);
+			v = pl_tunnel_open(&t, &l, PL_VXLAN_PORTS);
 		if (v != PL_V_OK)
 			break;
 		printf(level > 0 ? "," : "");
