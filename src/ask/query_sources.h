@@ -8,7 +8,7 @@
 #include "ask/query_into.h"
 #include "ask/query_sql.h"
 #include "query/query.h"
-#include "service/clocks.h"
+#include "record/clocks.h"
 #include "service/tap.h"
 #include "show/query_out.h"
 

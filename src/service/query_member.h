@@ -19,8 +19,8 @@
 
 #include "kafka/writer.h"
 #include "query/merge.h"
+#include "record/clocks.h"
 #include "runtime/runtime.h"
-#include "service/clocks.h"
 
 #define PL_QUERY_MEMBER_PARTIALS 4 /* partitions of a topic of partial results that is made */
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/line_file.h"
 #include "kafka/uri.h"
 #include "runtime/say.h"
-#include "service/line_file.h"
 
 #define WRITE_NS UINT64_C(200000000)
 

@@ -7,13 +7,13 @@
 
 #include <sys/types.h>
 
+#include "base/line_file.h"
 #include "base/stats.h"
 #include "export/exposition.h"
 #include "pipeline/config.h"
 #include "query/query.h"
+#include "record/clocks.h"
 #include "record/record.h"
-#include "service/clocks.h"
-#include "service/line_file.h"
 #include "service/result_out.h"
 #if PL_HAVE_KAFKA
 #include "service/kafka_source.h"

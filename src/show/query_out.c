@@ -10,8 +10,8 @@
 #include "base/complain.h"
 #include "base/json.h"
 #include "base/num.h"
+#include "record/clocks.h"
 #include "record/rows.h"
-#include "service/clocks.h"
 #include "show/stdout.h"
 
 void pl_query_out_init(struct pl_query_out *rows, const struct pl_query *query, const char *form,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lines into a file, whole ones only. */
-#include "service/line_file.h"
+#include "base/line_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

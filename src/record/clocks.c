@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Keeps which clocks records have times of. */
-#include "service/clocks.h"
+#include "record/clocks.h"
 
 bool pl_clocks_note(struct pl_clocks *c, uint32_t kinds)
 {

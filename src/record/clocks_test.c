@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Clocks of records are told once, when there are several. */
-#include "service/clocks.h"
+#include "record/clocks.h"
 
 #include <string.h>
 
