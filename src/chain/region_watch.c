@@ -73,7 +73,7 @@ void pl_region_watch_conditions(const struct pl_region_watch *w, pl_region_watch
 				path);
 		if (state[i].gone)
 			pl_condition_add(ret, PL_CONDITION_FAULT, "region_removed",
-				"region %s was removed or made anew: what is written is in no file of that name; restart to write into a new one",
+				"region %s was removed or made anew: writes go into no file of that name; restart to write into a new one",
 				path);
 	}
 }
@@ -85,7 +85,7 @@ void pl_region_watch_tell(const struct pl_region_watch *w, struct pl_buf *text)
 			w->cut, w->lost_pages);
 	if (w->gone > 0)
 		pl_buf_printf(text,
-			"; %u region files were removed or made anew: what was written since is lost",
+			"; %u region files were removed or made anew: writes since then are lost",
 			w->gone);
 }
 
@@ -98,7 +98,7 @@ void pl_region_watch_account(const struct pl_account *a, const char *cut_name,
 	pl_account_gauge(a, "lost_pages", lost_name, "Pages that their regions lost by that.",
 		w->lost_pages);
 	pl_account_gauge(a, "gone_regions", gone_name,
-		"Regions whose files were removed or made anew while they were open: what is written, readers of the name do not find.",
+		"Regions whose files were removed or made anew while they were open: readers of the name do not find new writes.",
 		w->gone);
 	pl_account_counter(a, "removals", removals_name,
 		"Times that such a file was found removed or made anew.", w->removals);

@@ -272,7 +272,7 @@ static void add_unsent(struct pl_roce_out *g, struct pl_conditions *ret)
 	if (g->unsent_ns != 0 && pl_clock_mono_ns() - g->unsent_ns < UNSENT_SHOWN_NS)
 		pl_condition_add(ret, PL_CONDITION_WARNING, "frames_unsent",
 			"%s did not take frames within the last minute, %" PRIu64
-			" since the start: what was written with them without acknowledgement is lost",
+			" since the start: unacknowledged writes in them are lost",
 			pl_nic_name(g->nic), unsent);
 }
 

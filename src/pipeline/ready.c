@@ -73,7 +73,7 @@ static void add_slow(struct pl_pipeline *p, struct pl_conditions *list)
 			pl_condition_add(list,
 				age < SLOW_FAULT_NS ? PL_CONDITION_WARNING : PL_CONDITION_FAULT,
 				"worker_slow",
-				"the worker of %s does not answer: what is told of all workers is %.1f s old",
+				"the worker of %s does not answer: the state of all workers is %.1f s old",
 				p->workers[i]->name, (double)age * 1e-9);
 	}
 }
