@@ -284,6 +284,14 @@ static void look_at_conditions(struct pl_translate *x, uint64_t now_ns)
 		x->refused_ns = now_ns;
 	if (x->refused_ns != 0 && now_ns - x->refused_ns < REFUSED_SHOWN_NS)
 		add_refusals(c, &list);
+	if (x->nacks_unsent != x->unsent)
+		x->unsent_ns = now_ns;
+	x->unsent = x->nacks_unsent;
+	if (x->unsent_ns != 0 && now_ns - x->unsent_ns < REFUSED_SHOWN_NS)
+		pl_condition_add(&list, PL_CONDITION_WARNING, "answers_unsent",
+			"NACKs or confirmations could not be sent within the last minute, %" PRIu64
+			" since the start: their reporters hear nothing",
+			x->unsent);
 	pl_condition_board_put(&x->conditions, &list);
 }
 

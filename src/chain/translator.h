@@ -67,6 +67,7 @@ struct pl_translate {
 #undef PL_STAT
 	/* refusals as they were counted last, and when there were more */
 	uint64_t refused[PL_REFUSED_MAX], unreadable, refused_ns;
+	uint64_t unsent, unsent_ns; /* likewise of answers */
 	struct pl_condition_board conditions;
 	uint64_t conditions_ns; /* of the next look */
 };

@@ -359,4 +359,22 @@ def over_interface(dev, to, prefix):
 for device in ("packet:eth0", "afxdp:eth0"):
     over_interface(device, "10.88.0.3", "10.88.0.3/32")
     over_interface(device, "[fd88::2]", "fd88::2/128")
+
+# Where another process has the port, nobody can answer: that is said and counted.
+with NETS["b"]:
+    taken = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    taken.bind(("::", 40040))
+t = lab.start(NETS["b"].command(PATHLINE, "translate", "--stats", "packet:eth0", path("frames.plr")), stdout=subprocess.PIPE,
+              stderr=subprocess.PIPE, text=True)
+said = t.stderr.readline()
+ok("UDP port 40040 is in use" in said, "a port that is taken is named", said)
+while "translating from" not in t.stderr.readline():
+    pass
+r = subprocess.run(NETS["a"].command(PATHLINE, "report", "append", "--sequenced", "-d", "12345678", "--count", "3", "udp://10.88.0.3:40040"),
+                   capture_output=True, text=True, timeout=120, check=False)
+t.send_signal(signal.SIGTERM)
+account = json.loads(t.communicate(timeout=60)[0].splitlines()[-1])
+ok("confirmed none" in r.stderr and account["accepted"] == 3 and account["nacks_unsent"] > 0, "answers that cannot be sent are counted",
+   f"{r.stderr} {account}")
+
 sys.exit(tap.end())
