@@ -128,7 +128,7 @@ def read_back(server, job):
 
 # Those that change by themselves from one reading to the next.
 MOVING = re.compile(r"^(process_|pathline_output_|pathline_http_|pathline_config_|pathline_start|scrape_|up$|"
-                    r"pathline_worker_|pathline_series_aged|pathline_memory|.*_cpu_seconds)")
+                    r"pathline_state_age|pathline_worker_|pathline_series_aged|pathline_memory|.*_cpu_seconds)")
 
 
 def compare(page, got, what):
