@@ -342,8 +342,21 @@ static void put_stores(struct pl_json *json, const struct pl_epochs *e)
 	pl_json_array_end(json);
 }
 
-void pl_epochs_account(const struct pl_account *a, const char *turned_name, const char *kept_name,
-	const char *put_off_name, const char *late_name, struct pl_epochs *e)
+const struct pl_epochs_names pl_epochs_dta = {
+	.turned = "pathline_dta_out_epochs_turned",
+	.kept = "pathline_dta_out_epochs_kept",
+	.put_off = "pathline_dta_out_epochs_put_off",
+	.late = "pathline_dta_out_epochs_late",
+};
+const struct pl_epochs_names pl_epochs_rdma = {
+	.turned = "pathline_rdma_epochs_turned",
+	.kept = "pathline_rdma_epochs_kept",
+	.put_off = "pathline_rdma_epochs_put_off",
+	.late = "pathline_rdma_epochs_late",
+};
+
+void pl_epochs_account(
+	const struct pl_account *a, const struct pl_epochs_names *names, struct pl_epochs *e)
 {
 	uint64_t turned = 0, kept = 0, put_off = 0, late = 0;
 
@@ -356,12 +369,13 @@ void pl_epochs_account(const struct pl_account *a, const char *turned_name, cons
 		pthread_mutex_unlock(&e->lock);
 	}
 	pl_account_object(a, "epochs");
-	pl_account_counter(a, "turned", turned_name, "Turns of epochs.", turned);
-	pl_account_counter(a, "kept", kept_name, "Ended epochs that were copied to files.", kept);
-	pl_account_counter(a, "put_off", put_off_name,
+	pl_account_counter(a, "turned", names->turned, "Turns of epochs.", turned);
+	pl_account_counter(a, "kept", names->kept, "Ended epochs that were copied to files.", kept);
+	pl_account_counter(a, "put_off", names->put_off,
 		"Times that an ended epoch could not be copied to its file, and so the next one waits (of a sketch: goes on without it).",
 		put_off);
-	pl_account_gauge(a, "late", late_name, "Regions whose turn is due and not yet done.", late);
+	pl_account_gauge(
+		a, "late", names->late, "Regions whose turn is due and not yet done.", late);
 	if (a->json != NULL && e != NULL)
 		put_stores(a->json, e);
 	pl_account_object_end(a);

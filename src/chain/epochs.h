@@ -53,12 +53,14 @@ void pl_epochs_ask(struct pl_epochs *e);
 bool pl_epochs_may_begin(struct pl_epochs *e, uint32_t i);
 void pl_epochs_begun(struct pl_epochs *e);
 
-/* Member "epochs" of an object that is open; their families are PREFIX "turned" and so on. NULL:
- * zeros. */
-#define PL_EPOCHS_ACCOUNT(a, PREFIX, e)                                                            \
-	pl_epochs_account(a, PREFIX "turned", PREFIX "kept", PREFIX "put_off", PREFIX "late", e)
-void pl_epochs_account(const struct pl_account *a, const char *turned_name, const char *kept_name,
-	const char *put_off_name, const char *late_name, struct pl_epochs *e);
+/* Member "epochs" of an object that is open; their families are those of the translator or of the
+ * memory server. e NULL: zeros. */
+struct pl_epochs_names {
+	const char *turned, *kept, *put_off, *late;
+};
+extern const struct pl_epochs_names pl_epochs_dta, pl_epochs_rdma;
+void pl_epochs_account(
+	const struct pl_account *a, const struct pl_epochs_names *names, struct pl_epochs *e);
 /* Of each region whose epoch cannot be kept at present. */
 void pl_epochs_conditions(struct pl_epochs *e, struct pl_conditions *ret);
 

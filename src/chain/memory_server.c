@@ -255,9 +255,9 @@ static void sentence(void *s, struct pl_buf *text)
 static void put(struct pl_memory_server *m, const struct pl_account *a)
 {
 	pl_collect_account(a, m->collector, &m->options);
-	PL_REGION_WATCH_ACCOUNT(a, "pathline_rdma_", &m->watch);
+	pl_region_watch_account(a, &pl_region_watch_rdma, &m->watch);
 	if (m->epochs != NULL || a->json == NULL)
-		PL_EPOCHS_ACCOUNT(a, "pathline_rdma_epochs_", m->epochs);
+		pl_epochs_account(a, &pl_epochs_rdma, m->epochs);
 	if (a->json == NULL)
 		return;
 	if (m->threads_ended && m->o->on_immediate)
@@ -272,8 +272,8 @@ static void describe(struct pl_exposition *page)
 	const struct pl_region_watch none = { .cut = 0 };
 
 	pl_collect_describe(page);
-	PL_REGION_WATCH_ACCOUNT(&a, "pathline_rdma_", &none);
-	PL_EPOCHS_ACCOUNT(&a, "pathline_rdma_epochs_", NULL);
+	pl_region_watch_account(&a, &pl_region_watch_rdma, &none);
+	pl_epochs_account(&a, &pl_epochs_rdma, NULL);
 }
 
 static void counters(void *s, struct pl_json *json)

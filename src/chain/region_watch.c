@@ -89,17 +89,29 @@ void pl_region_watch_tell(const struct pl_region_watch *w, struct pl_buf *text)
 			w->gone);
 }
 
-void pl_region_watch_account(const struct pl_account *a, const char *cut_name,
-	const char *lost_name, const char *gone_name, const char *removals_name,
+const struct pl_region_watch_names pl_region_watch_dta = {
+	.cut = "pathline_dta_out_cut_regions",
+	.lost = "pathline_dta_out_lost_pages",
+	.gone = "pathline_dta_out_gone_regions",
+	.removals = "pathline_dta_out_removals",
+};
+const struct pl_region_watch_names pl_region_watch_rdma = {
+	.cut = "pathline_rdma_cut_regions",
+	.lost = "pathline_rdma_lost_pages",
+	.gone = "pathline_rdma_gone_regions",
+	.removals = "pathline_rdma_removals",
+};
+
+void pl_region_watch_account(const struct pl_account *a, const struct pl_region_watch_names *names,
 	const struct pl_region_watch *w)
 {
-	pl_account_gauge(a, "cut_regions", cut_name,
+	pl_account_gauge(a, "cut_regions", names->cut,
 		"Regions whose files were cut while they were open.", w->cut);
-	pl_account_gauge(a, "lost_pages", lost_name, "Pages that their regions lost by that.",
+	pl_account_gauge(a, "lost_pages", names->lost, "Pages that their regions lost by that.",
 		w->lost_pages);
-	pl_account_gauge(a, "gone_regions", gone_name,
+	pl_account_gauge(a, "gone_regions", names->gone,
 		"Regions whose files were removed or made anew while they were open: readers of the name do not find new writes.",
 		w->gone);
-	pl_account_counter(a, "removals", removals_name,
+	pl_account_counter(a, "removals", names->removals,
 		"Times that such a file was found removed or made anew.", w->removals);
 }

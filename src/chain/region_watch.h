@@ -47,11 +47,11 @@ static inline bool pl_region_watch_lost(const struct pl_region_watch *w)
 /* "; 1 region file was truncated, …": behind what is there; nothing when all are what they were. */
 void pl_region_watch_tell(const struct pl_region_watch *w, struct pl_buf *text);
 
-/* "cut_regions", "lost_pages", "gone_regions" and "removals"; their families are PREFIX with that
- * behind it. */
-#define PL_REGION_WATCH_ACCOUNT(a, PREFIX, w)                                                      \
-	pl_region_watch_account(a, PREFIX "cut_regions", PREFIX "lost_pages",                      \
-		PREFIX "gone_regions", PREFIX "removals", w)
-void pl_region_watch_account(const struct pl_account *a, const char *cut_name,
-	const char *lost_name, const char *gone_name, const char *removals_name,
+/* "cut_regions", "lost_pages", "gone_regions" and "removals"; their families are those of the
+ * translator or of the memory server. */
+struct pl_region_watch_names {
+	const char *cut, *lost, *gone, *removals;
+};
+extern const struct pl_region_watch_names pl_region_watch_dta, pl_region_watch_rdma;
+void pl_region_watch_account(const struct pl_account *a, const struct pl_region_watch_names *names,
 	const struct pl_region_watch *w);

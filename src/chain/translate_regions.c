@@ -280,9 +280,9 @@ static void put_numbers(const struct pl_account *a, const struct pl_apply *apply
 {
 	pl_account_stats(a, &pl_apply_stats_list, apply);
 	PL_COUNT(a, "dta_out_", "turned", "Sketches that began in the other half.", turned);
-	PL_REGION_WATCH_ACCOUNT(a, "pathline_dta_out_", watch);
+	pl_region_watch_account(a, &pl_region_watch_dta, watch);
 	if (epochs != NULL || a->json == NULL)
-		PL_EPOCHS_ACCOUNT(a, "pathline_dta_out_epochs_", epochs);
+		pl_epochs_account(a, &pl_epochs_dta, epochs);
 }
 
 static void account(void *arg, const struct pl_account *a)
