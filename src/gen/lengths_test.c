@@ -208,7 +208,7 @@ static void find_packet(struct places *ret, const uint8_t *data, struct pl_curso
 			add(ret, UDP_LENGTH, data, l.transport.pos + 4, 2, 0, 16);
 		if (l.flow.proto == PL_IP_TCP)
 			add(ret, TCP_OFFSET, data, l.transport.pos + 12, 1, 4, 4);
-		if (pl_tunnel_open(&t, &l) != PL_V_OK)
+		if (pl_tunnel_open(&t, &l, PL_VXLAN_PORTS) != PL_V_OK)
 			return;
 		c = t.inner;
 		link = t.inner_link;
@@ -348,7 +348,7 @@ static void see_levels(struct pl_cursor c, enum pl_link link)
 		if (pl_layers_walk(&l, c, link, true) != PL_V_OK)
 			return;
 		see(&good.flows, (uint64_t)l.flow.sport << 16 | l.flow.dport);
-		if (pl_tunnel_open(&t, &l) != PL_V_OK || t.inner_link == PL_LINK_UNKNOWN)
+		if (pl_tunnel_open(&t, &l, PL_VXLAN_PORTS) != PL_V_OK || t.inner_link == PL_LINK_UNKNOWN)
 			return;
 		c = t.inner;
 		link = t.inner_link;
