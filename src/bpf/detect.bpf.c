@@ -8,7 +8,7 @@
  * counters are per processor. The hops' functions are global, so that the verifier looks at each
  * once.
  */
-#include "bpf/detect_maps.bpf.h"
+#include "bpf/detect_known.bpf.h"
 #define PL_ENV_FAST
 #include "core/env.h"
 
@@ -55,8 +55,6 @@ static __always_inline void pl_env_tell(struct pl_core_env *env, struct pl_event
 {
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
-
-int pl_detect_known(struct work *w);
 
 static __always_inline const struct pl_core_known *pl_env_known(
 	struct pl_core_env *env, const struct pl_core_report *r)
@@ -181,23 +179,6 @@ __attribute__((noinline)) int pl_detect_hop(struct work *w, uint32_t i)
 		return 0;
 	env_init(&env, w);
 	pl_core_values_step(&env, &w->scratch.report, hop_at(w, i));
-	return 0;
-}
-
-__attribute__((noinline)) int pl_detect_known(struct work *w)
-{
-	uint32_t n;
-
-	if (w == NULL)
-		return 0;
-	n = w->scratch.n;
-	w->known = (struct pl_core_known){ 0 };
-#pragma clang loop unroll(disable)
-	for (uint32_t i = 0; i < PL_CORE_HOPS_MAX && i < n; i++) {
-		const struct pl_core_hop *h = hop_at(w, i);
-
-		pl_core_know(&w->known, i, h->node, h->ingress_port, h->egress_port, h->present);
-	}
 	return 0;
 }
 

@@ -54,7 +54,8 @@ PL_CORE_INLINE void pl_core_know(struct pl_core_known *k, uint32_t i, uint64_t n
 	}
 	k->ports |= (in | out << 2) << at;
 	k->nodes = (uint32_t)((node + k->nodes * UINT64_C(0xe7037ed1a0b428db) + 1) *
-				      UINT64_C(0x9e3779b97f4a7c15) >> 32);
+				      UINT64_C(0x9e3779b97f4a7c15) >>
+			      32);
 	k->hops = i + 1;
 }
 
