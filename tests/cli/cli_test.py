@@ -56,7 +56,7 @@ expect(['version', 'x'], 2)
 expect(['version', '--outputt', 'json'], 2, err='--output')
 expect(['version', '-o', 'xml'], 2)
 for form in ('table', 'csv', 'jsonl'):
-    gone = expect(['query', '-o', form, 'portscan', 'nofile.pcap'], 1, err='nofile.pcap: No such file')
+    gone = expect(['query', '-o', form, 'portscan', 'nofile.pcap'], 69, err='nofile.pcap: No such file')
     ok(gone.stdout == '', 'of a source that is not there no row is printed, not even the head', gone.stdout)
 expect(['query', 'zorro', '--rule', 'mark proto=tcp dport=23 payload=1-64', 'nofile.pkt64'], 2, err='--rule is of packets that this command takes itself')
 expect(['query', 'zorro', '--rule', 'marc proto=tcp', 'nofile.pcap'], 2, err='--rule marc proto=tcp: ')
