@@ -16,6 +16,7 @@ int pl_serve_exit(int error)
 	case -EPERM:
 	case -EACCES:
 		return PL_EXIT_PRIVILEGE;
+	case -ENOTDIR:
 	case -EBADMSG:
 	case -ERANGE:
 	case -ENOMEM:

@@ -571,7 +571,7 @@ else:
 
 # Usage.
 run('translate', 'udp://127.0.0.1:0', code=2)
-run('translate', 'udp://127.0.0.1:0', path('nothing'), code=1)
+run('translate', 'udp://127.0.0.1:0', path('nothing'), code=69)
 for command in (['translate', 'udp://127.0.0.1:0', '/etc/passwd'], ['lookup', 'key', '/etc/passwd', 'a']):
     r = run(*command, code=1)
     ok('/etc/passwd: the file is shorter' in r.stderr or '/etc/passwd: this is no region' in r.stderr, 'the file is named', r.stderr)

@@ -194,7 +194,7 @@ def test_memory():
     translator, port = start_translator()
     write_config(port)
     d = Daemon(path("pathline.yaml"))
-    sent = gen(PORT, "--count", 1000, "--rate", 4000, "--flows", 60, "--missing", 0.1, "--story")
+    sent = gen(PORT, "--count", 1000, "--rate", 4000, "--flows", 60, "--missing", 0.1, "--story", "-e", "path@100ms+100ms")
     sent += gen(PORT, "--count", 400, "--rate", 4000, "--flows", 20, "--inner-ip", 6, "--proto", "tcp", "--seed", 7)
     ok(settled(d, sent), "all of it is delivered", d.log() + str({k: v for k, v in d.metrics().items() if "output" in k and v}))
     with open(path("out.jsonl"), encoding="utf-8") as f:
