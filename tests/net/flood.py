@@ -85,7 +85,7 @@ def one_floods(name, uri, host, sockets=1):
         return sum(row["count"] for row in rows(daemon, "drops") if row["place"] == "socket")
 
     def seen():
-        table = {row["exporter"]: (row["reports"], row["lost"]) for row in rows(daemon, "exporters")}
+        table = {row["exporter"]: (row["reports"], row.get("lost", 0)) for row in rows(daemon, "exporters")}
         return {e.host: table.get(e.host, (0, 0)) for e in exporters}
 
     def send_all():
