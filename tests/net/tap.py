@@ -328,7 +328,7 @@ def test_kafka():
 def test_words():
     """What a user reads."""
     cases = (
-        (["nonexistent.pcap"], 1, "nonexistent.pcap"),
+        (["nonexistent.pcap"], 69, "nonexistent.pcap"),
         (["packet:eth7"], 69, "eth7"),
         (["packet:eth0?port=53"], 2, "use --rule"),
         (["packet:eth0?hwtstamp=yes"], 69, "has no hardware timestamps"),
@@ -340,7 +340,7 @@ def test_words():
         (["--to", "tcp://1.2.3.4:5", "packet:eth0"], 2, "udp://HOST:PORT"),
         (["--to", f"udp://{B}:1?records=140", "packet:eth0"], 2, "records"),
         (["--to", f"udp://{B}:1?rekords=1", "packet:eth0"], 2, "rekords"),
-        (["--to", "file:/nowhere/x", "packet:eth0"], 1, "/nowhere/x"),
+        (["--to", "file:/nowhere/x", "packet:eth0"], 69, "/nowhere/x"),
         (["--flows", "--to", f"udp://{B}:1?kind=pkt96", "packet:eth0"], 2, "not of flows"),
         (["--to", "kafka://127.0.0.1", "packet:eth0"], 2, "kafka://HOST"),
         (["--to", "kafka://127.0.0.1/t?kind=pkt32", "packet:eth0"], 2, "pkt64 or pkt96"),

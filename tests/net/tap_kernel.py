@@ -327,7 +327,7 @@ def test_flows_and_words():
         (["tc:eth0?port=53"], 2, "port"),
         (["--dns", "tc:eth0"], 2, "packet:eth0"),
         (["--inner", "xdp:eth0"], 2, "packet:eth0"),
-        (["--rules", "/nowhere/rules", "tc:eth0"], 1, "/nowhere/rules"),
+        (["--rules", "/nowhere/rules", "tc:eth0"], 69, "/nowhere/rules"),
     )
     for args, code, says in cases:
         with NS["a"]:
