@@ -265,7 +265,7 @@ struct found {
 	bool added; /* the UDP header before INT is the source's: the original one follows INT */
 	struct pl_layers ioam; /* when have_ioam: the level whose options hold IOAM */
 	bool have_ioam;
-	bool unread; /* some level could not be read: there may be INT in it */
+	bool unread;    /* some level could not be read: there may be INT in it */
 	bool more_ioam; /* so does another level */
 };
 

@@ -348,7 +348,8 @@ static void see_levels(struct pl_cursor c, enum pl_link link)
 		if (pl_layers_walk(&l, c, link, true) != PL_V_OK)
 			return;
 		see(&good.flows, (uint64_t)l.flow.sport << 16 | l.flow.dport);
-		if (pl_tunnel_open(&t, &l, PL_VXLAN_PORTS) != PL_V_OK || t.inner_link == PL_LINK_UNKNOWN)
+		if (pl_tunnel_open(&t, &l, PL_VXLAN_PORTS) != PL_V_OK ||
+			t.inner_link == PL_LINK_UNKNOWN)
 			return;
 		c = t.inner;
 		link = t.inner_link;

@@ -344,7 +344,7 @@ static void write_exporters(const struct pl_exporters *e, struct pl_exposition *
 		pl_exposition_u64(page, t.l, 3, e->list[i].unsequenced);
 	}
 	gauge(page, "pathline_exporter_shared", NULL,
-		"1 when several senders number their reports under this identity (address, node, hardware unit), or their reports overtake each other by far: what is missing cannot be told, and is not counted.");
+		"1 when several senders number their reports under this identity (address, node, hardware unit), or their reports overtake each other by far: missing reports cannot be told, and are not counted.");
 	for (size_t i = 0; i < e->n; i++) {
 		exporter_labels(&t, &e->list[i]);
 		pl_exposition_u64(page, t.l, 3, e->list[i].shared);

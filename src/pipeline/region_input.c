@@ -177,11 +177,10 @@ static int begin_lists(struct pl_region_input *in, bool first)
 	for (uint32_t i = 0; i < in->append.lists; i++) {
 		uint64_t from = 0;
 
-		if (first) {
+		if (first)
 			from = in->config.read.from == 0 ? pl_append_head(&in->append, i)
 							 : pl_append_oldest(&in->append, i);
-			in->stats.skipped += from;
-		}
+		in->stats.skipped += from;
 		pl_append_reader_init(&in->lists[i], &in->append, i, from);
 	}
 	in->stats.slots = in->append.slots * in->append.lists;

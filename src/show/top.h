@@ -66,6 +66,9 @@ void pl_top_titles(struct pl_buf *out, const struct pl_top_screen *screen, unsig
 void pl_top_row(struct pl_buf *out, const struct pl_top_screen *screen, const json_t *row,
 	unsigned int cols, bool ascii);
 
+/* Cuts to so many columns. */
+void pl_top_cut(char *text, unsigned int cols);
+
 /* The two lines about the whole; `before` is an older status or NULL. */
 void pl_top_head(struct pl_buf *out, const json_t *status, const char *url, unsigned int cols);
 void pl_top_sums(struct pl_buf *out, const json_t *status, const json_t *before, unsigned int cols);

@@ -51,8 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		must(s.reordered + s.duplicates + s.stragglers + s.restarts <= s.reports);
 		/* A gap of more than gap_max is never believed; a late report takes back one at
 		 * most; numbers that turn out to be of several senders take back more. */
-		must(s.lost - lost <= gap_max || lost - s.lost == 1 ||
-			(s.shared && s.lost < lost));
+		must(s.lost - lost <= gap_max || lost - s.lost == 1 || (s.shared && s.lost < lost));
 		/* What the window lacks is lost, so that what comes of it can be taken back. */
 		must(pl_sequence_gaps(s.seen, s.span, PL_SEQUENCE_WINDOW) <= s.lost);
 		must(s.skipped - s.recovered == s.lost);
