@@ -76,7 +76,6 @@ static int open_service(void *arg, const struct pl_service_opening *opening, str
 		return -ENOMEM;
 	r->records.flush = flush;
 	r->records.flush_arg = r;
-	r->began = true;
 	return 0;
 }
 

@@ -29,7 +29,6 @@ struct pl_query_reports {
 	struct pl_record_batch records;
 	struct pl_batch packets;
 	uint64_t turned_ns;
-	bool began;
 };
 
 extern const struct pl_service_ops pl_query_reports_service;

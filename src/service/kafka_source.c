@@ -75,7 +75,6 @@ static int open_service(
 	snprintf(s->name, sizeof(s->name), "%.*s", (int)strcspn(s->o->uri, "?"), s->o->uri);
 	if (r == 0)
 		r = open_consumer(s, diag);
-	s->began = r == 0;
 	return r;
 }
 

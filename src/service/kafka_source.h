@@ -34,7 +34,6 @@ struct pl_kafka_source {
 	char name[PL_KAFKA_URI_MAX]; /* the URI without its keys */
 	char trouble[256];           /* that was told last */
 	uint64_t partitions_refused; /* records of partitions beyond those that there may be */
-	bool began;
 };
 
 extern const struct pl_service_ops pl_kafka_source_service;

@@ -378,7 +378,6 @@ static int open_service(void *sw, const struct pl_service_opening *opening, stru
 		r = pl_switch_marking_open(s, diag);
 	if (r == 0)
 		r = opening->opened(opening->arg, diag);
-	s->began = r == 0;
 	return r;
 }
 

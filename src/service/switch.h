@@ -49,7 +49,6 @@ struct pl_switch {
 	unsigned int n_outs;
 	uint64_t outs_due_ns;  /* by the clock that is never set */
 	unsigned int port_fds; /* of the descriptors waited for, those of ports */
-	bool began;
 	struct pl_batch received;
 	/* Time of day in the node, which never goes back: what it is ahead of the host's, and when
 	 * that was found, by the clock that is never set. */
