@@ -46,8 +46,13 @@ struct pl_mark_watch {
 	uint64_t in_use;   /* packets that came to the marker with a bit set */
 };
 
+/* Of the pinned maps: flows (pl_mark_head), cells (pl_mark_cell), table (pl_mark_table) and state. */
+#define PL_MARK_PINS_VERSION 1
+
 /* What outlives the process that reads (pinned): the map pl_mark_state. */
 struct pl_mark_state {
+	uint32_t version; /* PL_MARK_PINS_VERSION; 0: nothing is kept yet */
+	uint32_t zero;
 	struct pl_mark_setup setup;
 	struct pl_mark_watch watch;
 	uint64_t rules;      /* a hash of them */

@@ -122,14 +122,18 @@ static int set_up_pins(struct pl_hostmark *h)
 	return r;
 }
 
+static int refuse_pins(const struct pl_hostmark *h, struct pl_diag *diag)
+{
+	pl_diag_set(diag,
+		"%s: the pins are of another number of flows, or of another release of pathline; give another folder, or remove this one",
+		h->o.pin);
+	return -EINVAL;
+}
+
 static int refused(const struct pl_hostmark *h, int r, struct pl_diag *diag)
 {
-	if (h->o.pin != NULL && r == -EINVAL) {
-		pl_diag_set(diag,
-			"%s: the pins are of another number of flows, or of another release of pathline; give another folder, or remove this one",
-			h->o.pin);
-		return -EINVAL;
-	}
+	if (h->o.pin != NULL && r == -EINVAL)
+		return refuse_pins(h, diag);
 	return pl_program_refused(r, h->iface.link.name, "alternate marking in the kernel",
 		"the table of flows; ask for fewer by --flows", diag);
 }
@@ -194,7 +198,8 @@ static int save_state(struct pl_hostmark *h)
 /* Takes up what another process left, or begins. */
 static int begin_state(struct pl_hostmark *h, struct pl_diag *diag)
 {
-	const struct pl_mark_state own = { .setup = h->o.setup,
+	const struct pl_mark_state own = { .version = PL_MARK_PINS_VERSION,
+		.setup = h->o.setup,
 		.rules = pl_hash(h->o.rules->rules, sizeof(h->o.rules->rules), 0),
 		.flows_max = h->o.flows_max,
 		.leaving = h->o.leaving };
@@ -203,11 +208,13 @@ static int begin_state(struct pl_hostmark *h, struct pl_diag *diag)
 
 	if (bpf_map_lookup_elem(bpf_map__fd(h->skel->maps.pl_mark_state), &zero, s) < 0)
 		*s = (struct pl_mark_state){ 0 };
-	if (s->setup.period_ns == 0) {
+	if (s->version == 0) {
 		*s = own;
 		h->fresh = h->o.pin != NULL;
 		return save_state(h);
 	}
+	if (s->version != PL_MARK_PINS_VERSION)
+		return refuse_pins(h, diag);
 	if (memcmp(&s->setup, &own.setup, sizeof(own.setup)) == 0 && s->rules == own.rules &&
 		s->leaving == own.leaving) {
 		/* A marker that takes another one's place marks from its first packet on. */

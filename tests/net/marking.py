@@ -443,6 +443,12 @@ def test_pins():
     p = subprocess.run(NS["b"].command(PATHLINE, "meter", "--dev", "eth1", "--period", "1s", "--pin", bpf + "/meter"),
                        capture_output=True, text=True, timeout=LIMIT, check=False)
     ok(p.returncode != 0 and "another period" in p.stderr, "one with other options is refused", p.stderr)
+    state = ["/usr/sbin/bpftool", "-j", "map", "lookup", "pinned", bpf + "/meter/state", "key", "hex", "00", "00", "00", "00"]
+    value = json.loads(subprocess.run(state, capture_output=True, text=True, check=True).stdout)["value"]
+    value[0] = f"{int(value[0], 16) + 1:02x}"
+    subprocess.run(["/usr/sbin/bpftool", "map", "update", *state[4:], "value", "hex", *(v[-2:] for v in value)], check=True)
+    p = subprocess.run(NS["b"].command(PATHLINE, "meter", "--dev", "eth1", *pin), capture_output=True, text=True, timeout=LIMIT, check=False)
+    ok(p.returncode != 0 and "another release of pathline" in p.stderr, "pins of another version of their layout are refused", p.stderr)
     ours = programs() - before
     ok(ours, "the program is still there")
     shutil.rmtree(bpf + "/meter")
