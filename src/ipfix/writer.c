@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Flows into the messages of IPFIX, by libfixbuf. */
+#include "ipfix/writer.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fixbuf/public.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Seconds from the NTP epoch (1900) to that of Unix. */
+#define NTP_EPOCH     UINT64_C(2208988800)
+/* Of the headers of a message and of a set (RFC 7011 3.1, 3.3.2). */
+#define MESSAGE_BYTES 16
+#define SET_BYTES     4
+#define OPTIONS_BYTES 32 /* at most, of the template of options: 4 elements */
+#define SECOND_NS     UINT64_C(1000000000)
+
+enum {
+	ID_WHOLE = 256, /* internal: all that a record can have, in the order of struct record */
+	ID_V4,
+	ID_V4_ICMP,
+	ID_V6,
+	ID_V6_ICMP,
+	ID_ACCOUNT,
+};
+
+/* Flags of elements: which templates have them. All: no flag. */
+enum {
+	HAS_V4 = 1,
+	HAS_V6 = 2,
+	HAS_PORTS = 4,
+	HAS_ICMP4 = 8,
+	HAS_ICMP6 = 16,
+	HAS_MS = 32,
+	HAS_US = 64,
+	HAS_NS = 128,
+	HAS_MORE = 256,
+	HAS_BOTH = 512, /* directions */
+	HAS_PADDING = 1024,
+};
+
+/* In memory, host order; no bytes between members. */
+struct record {
+	uint64_t start, end;
+	uint64_t bytes, packets, reverse_bytes, reverse_packets;
+	uint8_t src6[16], dst6[16];
+	uint32_t src4, dst4;
+	uint32_t handshake_server_us, handshake_client_us, rtt_min_us, rtt_mean_us;
+	uint32_t retransmitted, reverse_retransmitted, out_of_order, reverse_out_of_order;
+	uint32_t gap_max_us, gap_mean_us;
+	uint32_t point;
+	uint16_t sport, dport, icmp4, icmp6;
+	uint16_t vlan;
+	uint8_t tcp_flags, reverse_tcp_flags, proto, reason;
+	uint8_t padding[2];
+};
+_Static_assert(sizeof(struct record) == 152, "no holes: with the end's padding to 8 bytes");
+
+struct account {
+	uint32_t process;
+	uint64_t flows, packets, bytes;
+} __attribute__((packed));
+
+struct pl_ipfix {
+	struct pl_ipfix_options o;
+	fbInfoModel_t *model;
+	fBuf_t *buf; /* owns session and exporter */
+	fbSession_t *session;
+	fbExporter_t *exporter;
+	uint32_t flows; /* in the message that is being made */
+	uint32_t used;  /* bytes of it at most, and of a data record with the header of its set */
+	uint32_t record_bytes[ID_ACCOUNT + 1 - ID_WHOLE];
+	bool begun; /* there is something in it */
+	uint64_t mended;
+	uint8_t message[PL_IPFIX_MESSAGE_BYTES];
+};
+
+static fbInfoElementSpec_t elements[] = {
+	{ (char *)"flowStartMilliseconds", 8, HAS_MS },
+	{ (char *)"flowEndMilliseconds", 8, HAS_MS },
+	{ (char *)"flowStartMicroseconds", 8, HAS_US },
+	{ (char *)"flowEndMicroseconds", 8, HAS_US },
+	{ (char *)"flowStartNanoseconds", 8, HAS_NS },
+	{ (char *)"flowEndNanoseconds", 8, HAS_NS },
+	{ (char *)"octetDeltaCount", 8, 0 },
+	{ (char *)"packetDeltaCount", 8, 0 },
+	{ (char *)"reverseOctetDeltaCount", 8, HAS_BOTH },
+	{ (char *)"reversePacketDeltaCount", 8, HAS_BOTH },
+	{ (char *)"sourceIPv6Address", 16, HAS_V6 },
+	{ (char *)"destinationIPv6Address", 16, HAS_V6 },
+	{ (char *)"sourceIPv4Address", 4, HAS_V4 },
+	{ (char *)"destinationIPv4Address", 4, HAS_V4 },
+	{ (char *)"pathlineServerHandshakeMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineClientHandshakeMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineRttMinimumMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineRttMeanMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineRetransmittedPackets", 4, HAS_MORE },
+	{ (char *)"pathlineReverseRetransmittedPackets", 4, HAS_MORE | HAS_BOTH },
+	{ (char *)"pathlineOutOfOrderPackets", 4, HAS_MORE },
+	{ (char *)"pathlineReverseOutOfOrderPackets", 4, HAS_MORE | HAS_BOTH },
+	{ (char *)"pathlineGapMaximumMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineGapMeanMicroseconds", 4, HAS_MORE },
+	{ (char *)"observationPointId", 4, 0 },
+	{ (char *)"sourceTransportPort", 2, HAS_PORTS },
+	{ (char *)"destinationTransportPort", 2, HAS_PORTS },
+	{ (char *)"icmpTypeCodeIPv4", 2, HAS_ICMP4 },
+	{ (char *)"icmpTypeCodeIPv6", 2, HAS_ICMP6 },
+	{ (char *)"vlanId", 2, 0 },
+	/* One byte of two (RFC 7011 6.2), which is what collectors expect. */
+	{ (char *)"tcpControlBits", 1, 0 },
+	{ (char *)"reverseTcpControlBits", 1, HAS_BOTH },
+	{ (char *)"protocolIdentifier", 1, 0 },
+	{ (char *)"flowEndReason", 1, 0 },
+	{ (char *)"paddingOctets", 2, HAS_PADDING },
+	FB_IESPEC_NULL,
+};
+
+static fbInfoElementSpec_t account_elements[] = {
+	{ (char *)"exportingProcessId", 4, 0 },
+	{ (char *)"notSentFlowTotalCount", 8, 0 },
+	{ (char *)"notSentPacketTotalCount", 8, 0 },
+	{ (char *)"notSentOctetTotalCount", 8, 0 },
+	FB_IESPEC_NULL,
+};
+
+/* Elements under the private enterprise number, in the order of their ids, from 1 on. */
+static const char *const own_elements[] = {
+	"pathlineServerHandshakeMicroseconds",
+	"pathlineClientHandshakeMicroseconds",
+	"pathlineRttMinimumMicroseconds",
+	"pathlineRttMeanMicroseconds",
+	"pathlineRetransmittedPackets",
+	"pathlineReverseRetransmittedPackets",
+	"pathlineOutOfOrderPackets",
+	"pathlineReverseOutOfOrderPackets",
+	"pathlineGapMaximumMicroseconds",
+	"pathlineGapMeanMicroseconds",
+};
+/* The one that is reserved for examples (RFC 5612): such elements are not sent. */
+#define EXAMPLE_PEN 32473u
+
+static void add_own_elements(fbInfoModel_t *model, uint32_t pen)
+{
+	for (uint16_t i = 0; i < sizeof(own_elements) / sizeof(own_elements[0]); i++) {
+		fbInfoElement_t element =
+			FB_IE_INIT_FULL(own_elements[i], pen != 0 ? pen : EXAMPLE_PEN, i + 1u, 4,
+				FB_IE_F_ENDIAN | FB_IE_QUANTITY, 0, 0, FB_UINT_32, NULL);
+
+		fbInfoModelAddElement(model, &element);
+	}
+}
+
+/* Takes a call that can only fail by a mistake of this file: names and lengths are its own. */
+#define MUST(call)                                                                                 \
+	do {                                                                                       \
+		GError *error = NULL;                                                              \
+		if (!(call))                                                                       \
+			g_error("IPFIX: %s", error != NULL ? error->message : "no reason");        \
+	} while (0)
+
+static void add_template(struct pl_ipfix *x, fbInfoElementSpec_t *spec, uint16_t id, uint32_t flags)
+{
+	fbTemplate_t *t = fbTemplateAlloc(x->model);
+	uint32_t bytes = SET_BYTES;
+
+	for (const fbInfoElementSpec_t *e = spec; e->name != NULL; e++)
+		bytes += (e->flags & ~flags) == 0 ? e->len_override : 0;
+	x->record_bytes[id - ID_WHOLE] = bytes;
+	MUST(fbTemplateAppendSpecArray(t, spec, flags, &error));
+	if (id == ID_ACCOUNT)
+		fbTemplateSetOptionsScope(t, 1);
+	if (id == ID_WHOLE || id == ID_ACCOUNT)
+		MUST(fbSessionAddTemplate(x->session, TRUE, id, t, &error) != 0);
+	if (id != ID_WHOLE)
+		MUST(fbSessionAddTemplate(x->session, FALSE, id, t, &error) != 0);
+}
+
+static void make_session(struct pl_ipfix *x)
+{
+	static const uint32_t times[] = { HAS_MS, HAS_US, HAS_NS };
+	const uint32_t each =
+		times[x->o.time] | (x->o.pen != 0 ? HAS_MORE : 0) | (x->o.biflow ? HAS_BOTH : 0);
+
+	x->session = fbSessionAlloc(x->model);
+	fbSessionSetDomain(x->session, x->o.domain);
+	add_template(x, elements, ID_WHOLE,
+		times[x->o.time] | HAS_V4 | HAS_V6 | HAS_PORTS | HAS_ICMP4 | HAS_ICMP6 | HAS_MORE |
+			HAS_BOTH | HAS_PADDING);
+	add_template(x, elements, ID_V4, each | HAS_V4 | HAS_PORTS);
+	add_template(x, elements, ID_V4_ICMP, each | HAS_V4 | HAS_ICMP4);
+	add_template(x, elements, ID_V6, each | HAS_V6 | HAS_PORTS);
+	add_template(x, elements, ID_V6_ICMP, each | HAS_V6 | HAS_ICMP6);
+	add_template(x, account_elements, ID_ACCOUNT, 0);
+	x->exporter = fbExporterAllocBuffer(x->message, sizeof(x->message));
+	x->buf = fBufAllocForExport(x->session, x->exporter);
+	fBufSetAutomaticMode(x->buf, FALSE);
+	x->flows = 0;
+	x->used = MESSAGE_BYTES;
+	x->begun = false;
+}
+
+int pl_ipfix_new(struct pl_ipfix **ret, const struct pl_ipfix_options *options)
+{
+	struct pl_ipfix *x = calloc(1, sizeof(*x));
+
+	if (x == NULL)
+		return -ENOMEM;
+	x->o = *options;
+	x->model = fbInfoModelAlloc();
+	add_own_elements(x->model, x->o.pen);
+	make_session(x);
+	*ret = x;
+	return 0;
+}
+
+void pl_ipfix_free(struct pl_ipfix *x)
+{
+	if (x == NULL)
+		return;
+	fBufFree(x->buf);
+	fbInfoModelFree(x->model);
+	free(x);
+}
+
+void pl_ipfix_flush(struct pl_ipfix *x, uint32_t export_s)
+{
+	const uint32_t flows = x->flows;
+
+	if (!x->begun)
+		return;
+	MUST(fBufEmit(x->buf, &error));
+	x->flows = 0;
+	x->used = MESSAGE_BYTES;
+	x->begun = false;
+	/* libfixbuf would write the time at which the message was begun. */
+	memcpy(x->message + 4, &(uint32_t){ htonl(export_s) }, 4);
+	x->o.send(x->o.arg, x->message, (uint32_t)fbExporterGetMsgLen(x->exporter), flows);
+}
+
+/* Whether to try once more: the message was full, or must not have templates of options behind others,
+ * and is sent; or, after one was sent, none was begun yet. libfixbuf says all that by the same error. */
+static bool again(struct pl_ipfix *x, int trial, GError *why, uint32_t export_s)
+{
+	if (trial > 0 || !g_error_matches(why, FB_ERROR_DOMAIN, FB_ERROR_EOM))
+		g_error("IPFIX: %s", why->message);
+	g_clear_error(&why);
+	pl_ipfix_flush(x, export_s);
+	return true;
+}
+
+static void append(struct pl_ipfix *x, uint16_t internal, uint16_t external, void *record,
+	size_t bytes, uint32_t export_s)
+{
+	int trial = 0;
+	GError *why;
+
+	MUST(fBufSetInternalTemplate(x->buf, internal, &error));
+	do {
+		why = NULL;
+		MUST(fBufSetExportTemplate(x->buf, external, &error));
+	} while (!fBufAppend(x->buf, record, bytes, &why) && again(x, trial++, why, export_s));
+	x->begun = true;
+}
+
+static void put_template(struct pl_ipfix *x, uint16_t id, uint32_t export_s)
+{
+	int trial = 0;
+	GError *why;
+
+	do {
+		why = NULL;
+	} while (
+		!fbSessionExportTemplate(x->session, id, &why) && again(x, trial++, why, export_s));
+	x->begun = true;
+}
+
+void pl_ipfix_account(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_t export_s)
+{
+	struct account account = {
+		.process = 1, .flows = lost->records, .packets = lost->packets, .bytes = lost->bytes
+	};
+
+	x->used += x->record_bytes[ID_ACCOUNT - ID_WHOLE];
+	append(x, ID_ACCOUNT, ID_ACCOUNT, &account, sizeof(account), export_s);
+}
+
+void pl_ipfix_templates(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_t export_s)
+{
+	pl_ipfix_flush(x, export_s);
+	for (uint16_t id = ID_V4; id <= ID_ACCOUNT; id++)
+		put_template(x, id, export_s);
+	x->used += OPTIONS_BYTES;
+	pl_ipfix_account(x, lost, export_s);
+}
+
+void pl_ipfix_begin(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_t export_s)
+{
+	fBufFree(x->buf);
+	make_session(x);
+	pl_ipfix_templates(x, lost, export_s);
+}
+
+/* ---- flows ---- */
+
+static uint64_t ntp(uint64_t ns, uint64_t mask)
+{
+	const uint64_t seconds = ns / SECOND_NS + NTP_EPOCH;
+	const uint64_t fraction = ((ns % SECOND_NS) << 32) / SECOND_NS;
+
+	/* The era ends in 2036, and the readers' too: they take the nearest one. */
+	return ((seconds & UINT32_MAX) << 32 | fraction) & mask;
+}
+
+static uint64_t time_of(const struct pl_ipfix *x, uint64_t ns)
+{
+	switch (x->o.time) {
+	case PL_IPFIX_MICROSECONDS:
+		return ntp(ns, ~UINT64_C(0x7ff)); /* 11 bits are below a microsecond: 0 */
+	case PL_IPFIX_NANOSECONDS:
+		return ntp(ns, UINT64_MAX);
+	default:
+		return ns / 1000000;
+	}
+}
+
+/* flowEndReason (RFC 5102, element 136). */
+static uint8_t reason_of(uint8_t end)
+{
+	static const uint8_t reasons[] = {
+		[PL_FLOW_END_IDLE] = 1,     /* idle timeout */
+		[PL_FLOW_END_ACTIVE] = 2,   /* active timeout */
+		[PL_FLOW_END_FINISHED] = 3, /* end of flow detected */
+		[PL_FLOW_END_EVICTED] = 5,  /* lack of resources */
+		[PL_FLOW_END_SHUTDOWN] = 4, /* forced end */
+	};
+
+	return end < sizeof(reasons) ? reasons[end] : 0;
+}
+
+static uint32_t v4_of(const struct pl_addr *addr)
+{
+	return (uint32_t)addr->b[12] << 24 | (uint32_t)addr->b[13] << 16 |
+	       (uint32_t)addr->b[14] << 8 | addr->b[15];
+}
+
+/* The type of ICMP messages that answer others, or of those that they answer; else the same. */
+static uint16_t answer_of(uint16_t type)
+{
+	static const uint8_t pairs[][2] = { { 8, 0 }, { 13, 14 }, { 15, 16 }, { 17, 18 },
+		{ 128, 129 } };
+
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		if (type == pairs[i][0] || type == pairs[i][1])
+			return type == pairs[i][0] ? pairs[i][1] : pairs[i][0];
+	}
+	return type;
+}
+
+/* The flow as its other direction is: addresses, ports, counts. */
+static struct pl_flow128 reversed(const struct pl_flow128 *f, bool icmp)
+{
+	struct pl_flow128 r = *f;
+
+	r.src = f->dst;
+	r.dst = f->src;
+	r.sport = icmp ? answer_of(f->sport) : f->dport;
+	r.dport = icmp ? f->dport : f->sport;
+	r.bytes_fwd = f->bytes_rev;
+	r.pkts_fwd = f->pkts_rev;
+	r.flags_fwd = f->flags_rev;
+	r.retrans_fwd = f->retrans_rev;
+	r.ooo_fwd = f->ooo_rev;
+	return r;
+}
+
+static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flow128 *f)
+{
+	const uint16_t icmp = (uint16_t)(f->sport << 8 | (f->dport & 0xff));
+
+	*r = (struct record){ .end = time_of(x, f->last_ts),
+		.bytes = f->bytes_fwd,
+		.packets = f->pkts_fwd,
+		.reverse_bytes = f->bytes_rev,
+		.reverse_packets = f->pkts_rev,
+		.src4 = v4_of(&f->src),
+		.dst4 = v4_of(&f->dst),
+		.handshake_server_us = f->hs_external_us,
+		.handshake_client_us = f->hs_internal_us,
+		.rtt_min_us = f->rtt_min_us,
+		.rtt_mean_us = f->rtt_avg_us,
+		.retransmitted = f->retrans_fwd,
+		.reverse_retransmitted = f->retrans_rev,
+		.out_of_order = f->ooo_fwd,
+		.reverse_out_of_order = f->ooo_rev,
+		.gap_max_us = f->max_gap_us,
+		.gap_mean_us = f->iat_mean_us,
+		.point = f->obs & PL_OBS_POINT_MASK,
+		.sport = f->sport,
+		.dport = f->dport,
+		.icmp4 = icmp,
+		.icmp6 = icmp,
+		.tcp_flags = f->flags_fwd,
+		.reverse_tcp_flags = f->flags_rev,
+		.vlan = f->vlan,
+		.proto = f->proto,
+		.reason = reason_of(f->end_reason) };
+	r->start = f->first_ts <= f->last_ts ? time_of(x, f->first_ts) : r->end;
+	memcpy(r->src6, f->src.b, sizeof(r->src6));
+	memcpy(r->dst6, f->dst.b, sizeof(r->dst6));
+}
+
+static uint16_t template_of(const struct pl_flow128 *f)
+{
+	const bool v4 = pl_addr_is_v4(&f->src) && pl_addr_is_v4(&f->dst);
+	const bool icmp = f->proto == (v4 ? 1 : 58);
+
+	return v4 ? (icmp ? ID_V4_ICMP : ID_V4) : (icmp ? ID_V6_ICMP : ID_V6);
+}
+
+struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow128 *flow)
+{
+	return (struct pl_ipfix_sum){ .records = x->o.biflow || flow->pkts_rev == 0 ? 1 : 2,
+		.packets = (uint64_t)flow->pkts_fwd + flow->pkts_rev,
+		.bytes = flow->bytes_fwd + flow->bytes_rev };
+}
+
+void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow128 *flow, uint32_t export_s)
+{
+	const uint16_t template = template_of(flow);
+	const bool both = !x->o.biflow && flow->pkts_rev > 0;
+	const uint32_t bytes = x->record_bytes[template - ID_WHOLE] * (both ? 2 : 1);
+	struct record r;
+
+	/* A flow goes into one message. */
+	if (x->used + bytes > sizeof(x->message))
+		pl_ipfix_flush(x, export_s);
+	x->used += bytes;
+	fill(x, &r, flow);
+	append(x, ID_WHOLE, template, &r, sizeof(r), export_s);
+	if (both) {
+		const struct pl_flow128 back =
+			reversed(flow, template == ID_V4_ICMP || template == ID_V6_ICMP);
+
+		fill(x, &r, &back);
+		append(x, ID_WHOLE, template, &r, sizeof(r), export_s);
+	}
+	x->mended += flow->first_ts > flow->last_ts;
+	x->flows++;
+}
+
+uint64_t pl_ipfix_mended(const struct pl_ipfix *x)
+{
+	return x->mended;
+}
+
+uint32_t pl_ipfix_waiting(const struct pl_ipfix *x)
+{
+	return x->flows;
+}
