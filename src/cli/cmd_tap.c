@@ -32,7 +32,7 @@ static const struct pl_opt *options(void)
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
 		{ PL_OPT_LIST, 0, "to", &args.to, "OUTPUT",
-			"send the records there: udp://HOST:PORT, kafka://HOST/TOPIC, clickhouse://HOST/TABLE, region:PATH or file:PATH; may be repeated",
+			"send the records there: udp://HOST:PORT, kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST (flows), region:PATH or file:PATH; may be repeated",
 			NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
 			"print the records in this form (default table, and nothing with --to)",
@@ -58,7 +58,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "point", &args.point, "NUMBER",
 			"number of this observation point, 0 to 1023 (default 0)", NULL },
 		{ PL_OPT_U64, 0, "exporter", &args.exporter, "NUMBER",
-			"number that identifies this exporter in tmpkt/1 datagrams, at most 32 bits (default 0)",
+			"number that identifies this exporter in tmpkt/1 datagrams, and its observation domain in IPFIX; at most 32 bits (default 0)",
 			NULL },
 		{ PL_OPT_RATE, 0, "rate", &args.rate, "RATE",
 			"largest number of records per second, of capture files", NULL },
@@ -346,6 +346,10 @@ const struct pl_command pl_command_tap = {
 		"--to region:PATH puts them into telemetry memory ('pathline help region'), which holds the\n"
 		"newest. spool=FOLDER of kafka:// keeps records on disk while no broker answers, and\n"
 		"format=json writes a message of JSON for each.\n"
+		"--flows --to ipfix://HOST:4739 sends flows to a collector of IPFIX (RFC 7011), a record\n"
+		"for each direction, or with biflow=yes one for both (RFC 5103); transport=tcp over a\n"
+		"connection, time=us or ns for finer times than milliseconds, pen=N round-trip times and\n"
+		"retransmissions as elements of the private enterprise number N.\n"
 		"\n"
 		"With --flows the packets go through a flow cache of fixed size, and the records are\n"
 		"those of flows; each packet is in one record. With --dns they are those of DNS\n"

@@ -72,8 +72,21 @@ static int check_rule(const char *value, struct pl_diag *diag)
 static const struct {
 	const char *kind;
 	bool path;
-} outputs[] = { { "udp", false }, { "kafka", false }, { "clickhouse", false }, { "region", true },
-	{ "file", true } };
+} outputs[] = { { "udp", false }, { "kafka", false }, { "clickhouse", false }, { "ipfix", false },
+	{ "region", true }, { "file", true } };
+
+/* -ENOTSUP with diag: this build does not have it. */
+static int check_built(const char *kind, struct pl_diag *diag)
+{
+	if (strcmp(kind, "kafka") == 0)
+		return pl_kafka_check(diag);
+	if (strcmp(kind, "ipfix") != 0 || PL_HAVE_IPFIX)
+		return 0;
+	pl_diag_set(diag,
+		"this pathline was built without IPFIX: libfixbuf was missing; install its headers "
+		"(libfixbuf-dev) and build again");
+	return -ENOTSUP;
+}
 
 int pl_tap_to_check(const char *uri, struct pl_diag *diag)
 {
@@ -92,12 +105,12 @@ int pl_tap_to_check(const char *uri, struct pl_diag *diag)
 				outputs[i].kind);
 			return -EINVAL;
 		} else {
-			return strcmp(outputs[i].kind, "kafka") == 0 ? pl_kafka_check(diag) : 0;
+			return check_built(outputs[i].kind, diag);
 		}
 	}
 	pl_diag_set(diag,
 		"'%s' is no output%s: records of a tap go to udp://HOST:PORT, kafka://HOST/TOPIC, "
-		"clickhouse://HOST/TABLE, region:PATH or file:PATH",
+		"clickhouse://HOST/TABLE, ipfix://HOST (flows), region:PATH or file:PATH",
 		uri, why);
 	return -EINVAL;
 }
@@ -120,9 +133,9 @@ const struct pl_conf_row pl_config_tap_rows[] = {
 	{ .key = "records", .type = PL_CONF_CHOICE, AT(records), .def = "packets", .choices = records,
 	  .help = "Records that go to the outputs of the key to: of packets, of flows (both directions of a connection, with round-trip times and retransmissions), or of DNS messages." },
 	{ .key = "to", .type = PL_CONF_STRINGS, AT(to), .max = 8, .check = pl_tap_to_check,
-	  .help = "Where its records go: udp://HOST:PORT (tmpkt/1), kafka://HOST/TOPIC, clickhouse://HOST/TABLE, region:PATH, file:PATH." },
+	  .help = "Where its records go: udp://HOST:PORT (tmpkt/1), kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST (records: flows), region:PATH, file:PATH." },
 	{ .key = "exporter", .type = PL_CONF_U64, AT(exporter), .def = "0", .max = UINT32_MAX,
-	  .help = "Number that identifies this exporter in tmpkt/1 datagrams." },
+	  .help = "Number that identifies this exporter in tmpkt/1 datagrams, and its observation domain in IPFIX." },
 	{ .key = "flows.idle", .type = PL_CONF_DURATION, AT(flows.idle_ns), .def = "15s", .min = 1000000, .max = UINT64_C(864000000000000),
 	  .help = "A flow without packets for this time is over." },
 	{ .key = "flows.active", .type = PL_CONF_DURATION, AT(flows.active_ns), .def = "1m", .min = 1000000, .max = UINT64_C(864000000000000),

@@ -18,6 +18,9 @@ static const struct pl_tap_out_driver *const drivers[] = {
 #if PL_HAVE_KAFKA
 	&pl_tap_out_kafka,
 #endif
+#if PL_HAVE_IPFIX
+	&pl_tap_out_ipfix,
+#endif
 };
 
 unsigned int pl_tap_out_drivers(const struct pl_tap_out_driver *const **ret)

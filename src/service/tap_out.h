@@ -9,6 +9,8 @@
  *     &spool=FOLDER&spool_bytes=SIZE&…]                              messages (kafka/uri.h)
  *   clickhouse://HOST[:PORT]/TABLE[?kind=pkt64|pkt96&…]              rows (tap_clickhouse.c)
  *   region:PATH[?kind=pkt64|pkt96&entries=N&lists=N]                   lists (memory/append.h)
+ *   ipfix://HOST[:PORT][?transport=udp|tcp&biflow=yes&time=ms|us|ns&pen=N]
+ *                                                                    flows (ipfix/writer.h)
  *   file:PATH[?kind=pkt64|pkt96&header=yes]                      records one behind the other
  *
  * An output never waits for its receiver: what cannot be given away is counted by cause, and what
@@ -98,4 +100,7 @@ extern const struct pl_tap_out_driver pl_tap_out_udp, pl_tap_out_file, pl_tap_ou
 	pl_tap_out_clickhouse;
 #if PL_HAVE_KAFKA
 extern const struct pl_tap_out_driver pl_tap_out_kafka;
+#endif
+#if PL_HAVE_IPFIX
+extern const struct pl_tap_out_driver pl_tap_out_ipfix;
 #endif

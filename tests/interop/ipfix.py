@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Flows as IPFIX to collectors of others: nfdump, pmacct, tshark, and one of this test for what they do not show. The same
+flows, packet for packet; over UDP and TCP; a collector that is away, closes, comes back, or takes nothing.
+
+usage: ipfix.py PATHLINE [TEST…]
+"""
+import collections
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from lib import lab, network, pathline, tap, tapping  # noqa: E402
+from lib.tap import eq, ok  # noqa: E402
+from lib.wait import LIMIT, wait  # noqa: E402
+
+A, B = "10.79.0.1", "10.79.0.2"
+WIRE = tapping.Wire("ipfix", A, B)
+NS = WIRE.ns
+LONG = ("--flow-idle", "1h", "--flow-active", "1h")
+
+
+# ---- collectors of others ----
+
+class Nfdump:
+    """nfcapd on a port of UDP; what it kept, once it has ended."""
+
+    def __init__(self, at, namespace=None):
+        self.folder = lab.path(f"nfdump-{at}")
+        os.mkdir(self.folder)
+        command = ["nfcapd", "-w", self.folder, "-p", str(at), "-t", "86400"]
+        self.p = lab.start(namespace.command(*command) if namespace else command, log=lab.path(f"nfcapd-{at}"))
+        ok(wait(lambda: port_is_open(at, self.p)), "nfcapd is up", lab.read(f"nfcapd-{at}"))
+
+    def flows(self):
+        self.p.send_signal(signal.SIGTERM)
+        self.p.wait(LIMIT)
+        said = subprocess.run(["nfdump", "-R", self.folder, "-o", "json"], capture_output=True, text=True, check=True).stdout
+        return [] if "No matching flows" in said else json.loads(said)
+
+
+def port_is_open(at, process):
+    """the collector's network has a socket of UDP at this port"""
+    with open(f"/proc/{process.pid}/net/udp", encoding="ascii") as four, open(f"/proc/{process.pid}/net/udp6", encoding="ascii") as six:
+        return f":{at:04X} " in four.read() + six.read()
+
+
+class Pmacct:
+    """nfacctd, likewise: a line of JSON for each flow."""
+
+    def __init__(self, at):
+        self.out = lab.path("pmacct.json")
+        config = lab.write("nfacctd.conf", f"nfacctd_ip: 127.0.0.1\nnfacctd_port: {at}\nplugins: print[p]\nprint_output_file[p]: {self.out}\n"
+                           "print_output[p]: json\nprint_refresh_time[p]: 2\ntimestamps_since_epoch: true\n"
+                           "aggregate[p]: src_host,dst_host,src_port,dst_port,proto,tcpflags,timestamp_start,timestamp_end\n")
+        self.p = lab.start(["nfacctd", "-f", config], log=lab.path("nfacctd"))
+        ok(wait(lambda: port_is_open(at, self.p) and "p/print ): JSON" in lab.read("nfacctd")), "nfacctd is up", lab.read("nfacctd"))
+
+    def flows(self):
+        if not os.path.exists(self.out):
+            return []
+        with open(self.out, encoding="utf-8") as f:
+            return [json.loads(line) for line in f.read().splitlines() if line.endswith("}")]
+
+
+# ---- a collector that shows everything ----
+
+class Reader:
+    """Messages of one transport session, by their templates. What is wrong in them stands in `faults`."""
+
+    def __init__(self):
+        self.templates, self.records, self.accounts, self.faults, self.numbers, self.domains = {}, [], [], [], [], set()
+        self.count = 0
+
+    def take(self, message):
+        version, length, at_s, number, domain = struct.unpack_from(">HHIII", message)
+        if (version, length) != (10, len(message)):
+            self.faults.append(f"version {version}, length {length} of {len(message)}")
+        if number != self.count:
+            self.faults.append(f"number {number}, wanted {self.count}")
+        self.numbers.append(number)
+        self.domains.add(domain)
+        self.export_s = at_s
+        at = 16
+        while at < len(message):
+            kind, size = struct.unpack_from(">HH", message, at)
+            self.take_set(kind, message[at + 4:at + size])
+            at += size
+
+    def take_set(self, kind, data):
+        if kind in (2, 3):
+            self.take_templates(data, 6 if kind == 3 else 4)
+            return
+        fields = self.templates.get(kind)
+        if fields is None:
+            self.faults.append(f"no template {kind}")
+            return
+        at, size = 0, sum(n for _, n in fields)
+        while at + size <= len(data):
+            record = {}
+            for name, n in fields:
+                record[name] = int.from_bytes(data[at:at + n], "big")
+                at += n
+            (self.accounts if 166 in record else self.records).append(record)
+            self.count += 1
+
+    def take_templates(self, data, head):
+        at = 0
+        while at + 4 <= len(data):
+            kind, n = struct.unpack_from(">HH", data, at)
+            at += head
+            fields = []
+            for _ in range(n):
+                element, size = struct.unpack_from(">HH", data, at)
+                at += 4
+                if element & 0x8000:
+                    fields.append(((struct.unpack_from(">I", data, at)[0], element & 0x7fff), size))
+                    at += 4
+                else:
+                    fields.append((element, size))
+            self.templates[kind] = fields
+
+
+class Tcp:
+    """A collector on a port of TCP; a Reader for each connection."""
+
+    def __init__(self, at=None):
+        self.sessions, self.open = [], []
+        self.server = socket.create_server(("127.0.0.1", at or 0))
+        self.at = self.server.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                s, _ = self.server.accept()
+            except OSError:
+                return
+            self.sessions.append(Reader())
+            self.open.append(s)
+            threading.Thread(target=self.read, args=(s, self.sessions[-1]), daemon=True).start()
+
+    def read(self, s, reader):
+        data = b""
+        while True:
+            try:
+                got = s.recv(65536)
+            except OSError:
+                return
+            if not got:
+                return
+            data += got
+            while len(data) >= 4 and len(data) >= (size := struct.unpack_from(">H", data, 2)[0]):
+                reader.take(data[:size])
+                data = data[size:]
+
+    def end(self):
+        """Closes its side, and reads what comes until the other one does."""
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.server.close()
+        for s in self.open:
+            s.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.server.close()
+        for s in self.open:
+            s.shutdown(socket.SHUT_RDWR)
+            s.close()
+
+    def records(self):
+        return [r for reader in self.sessions for r in reader.records]
+
+    def faults(self):
+        return [f for reader in self.sessions for f in reader.faults]
+
+
+# ---- flows ----
+
+def address(text):
+    return int.from_bytes(socket.inet_aton(text), "big")
+
+
+def directions(flow):
+    """(source, destination, ports, protocol, packets, bytes, ms of its begin and end) of each that had packets."""
+    times = flow["first_ts"] // 1000000, flow["last_ts"] // 1000000
+    there = flow["src"], flow["dst"], flow["sport"], flow["dport"], flow["proto"], flow["pkts_fwd"], flow["bytes_fwd"], *times
+    back = flow["dst"], flow["src"], flow["dport"], flow["sport"], flow["proto"], flow["pkts_rev"], flow["bytes_rev"], *times
+    return [d for d in (there, back) if d[5] > 0]
+
+
+def of_reader(r):
+    def text(n):
+        return socket.inet_ntoa(struct.pack(">I", n))
+    return text(r[8]), text(r[12]), r[7], r[11], r[4], r[2], r[1], r[152], r[153]
+
+
+def traffic(name, *options):
+    path = lab.path(name + ".pcap")
+    eq(pathline.run("gen", "packets", "--seed", "7", *options, "-w", path).returncode, 0, "traffic")
+    flows = pathline.jsonl(pathline.run("tap", "--flows", *LONG, "-o", "jsonl", path).stdout)
+    return path, flows, collections.Counter(d for f in flows for d in directions(f))
+
+
+def export(path, *outputs):
+    """The accounts of the outputs."""
+    args = [x for o in outputs for x in ("--to", o)]
+    run = pathline.run("tap", "--flows", *LONG, "--stats", *args, path)
+    return json.loads(run.stdout.splitlines()[-1])["outputs"], run
+
+
+def ms(text):
+    """Of nfdump's times, which are local ones: the test's network has UTC."""
+    import datetime
+    return round(datetime.datetime.fromisoformat(text + "+00:00").timestamp() * 1000)
+
+
+def test_collectors():
+    """What nfdump and pmacct kept is what the flow cache made, direction by direction."""
+    os.environ["TZ"] = "UTC"
+    path, flows, want = traffic("small", "--connections", "20", "--duration", "3s")
+    ok(100 < len(flows) < 700, f"{len(flows)} flows: their messages fit into a socket's buffer")
+    nfdump, pmacct = Nfdump(lab.free_port(socket.SOCK_DGRAM)), Pmacct(lab.free_port(socket.SOCK_DGRAM))
+    outputs, run = export(path, *(f"ipfix://127.0.0.1:{c}" for c in (nfdump_port(nfdump), pmacct_port(pmacct))))
+    eq([(o["records"], o["sent"], o["failed"], o["dropped"]) for o in outputs], [(len(flows), len(flows), 0, 0)] * 2, "all are sent")
+    wait(lambda: len(pmacct.flows()) >= sum(want.values()))
+    got = collections.Counter((f["ip_src"], f["ip_dst"], f["port_src"], f["port_dst"], {"tcp": 6, "udp": 17}[f["ip_proto"]], f["packets"], f["bytes"],
+                               round(float(f["timestamp_start"]) * 1000), round(float(f["timestamp_end"]) * 1000)) for f in pmacct.flows())
+    eq((got - want, want - got), (collections.Counter(), collections.Counter()), f"pmacct has the {sum(want.values())} directions of {len(flows)} flows")
+    got = collections.Counter((f["src4_addr"], f["dst4_addr"], f["src_port"], f["dst_port"], f["proto"], f["in_packets"], f["in_bytes"], ms(f["first"]),
+                               ms(f["last"])) for f in nfdump.flows())
+    eq((got - want, want - got), (collections.Counter(), collections.Counter()), "and so has nfdump")
+
+
+def nfdump_port(c):
+    return int(c.folder.rsplit("-", 1)[1])
+
+
+def pmacct_port(c):
+    return int(next(line for line in lab.read("nfacctd.conf").splitlines() if "port" in line).split(": ")[1])
+
+
+def test_both_directions():
+    """RFC 5103: nfdump reads both directions out of one record, and tshark has nothing to say against it."""
+    path, flows, want = traffic("both", "--connections", "20", "--duration", "3s")
+    nfdump = Nfdump(lab.free_port(socket.SOCK_DGRAM))
+    outputs, _ = export(path, f"ipfix://127.0.0.1:{nfdump_port(nfdump)}?biflow=yes")
+    eq(outputs[0]["sent"], len(flows), "all are sent")
+    got = collections.Counter()
+    for f in nfdump.flows():
+        times = ms(f["first"]), ms(f["last"])
+        there = f["src4_addr"], f["dst4_addr"], f["src_port"], f["dst_port"]
+        for ends, packets, octets in ((there, f["in_packets"], f["in_bytes"]),
+                                      ((there[1], there[0], there[3], there[2]), f.get("out_packets", 0), f.get("out_bytes", 0))):
+            if packets:
+                got[(*ends, f["proto"], packets, octets, *times)] += 1
+    eq((got - want, want - got), (collections.Counter(), collections.Counter()), "nfdump has both directions of every flow")
+
+
+def test_tshark():
+    """Every message is well formed to tshark, with elements that it knows, in each form of time."""
+    if shutil.which("tshark") is None:
+        tap.skip("tshark", "missing: tshark")
+        return
+    path, flows, _ = traffic("shark", "--connections", "5", "--duration", "1s")
+    for at, keys in ((4739, ""), (4740, "?biflow=yes&time=us"), (4741, "?time=ns&pen=64512")):
+        sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sink.bind(("127.0.0.1", at))
+        sink.settimeout(LIMIT)
+        outputs, _ = export(path, f"ipfix://127.0.0.1:{at}{keys}")
+        out = lab.path(f"ipfix-{at}.pcap")
+        with open(out, "wb") as f:
+            f.write(struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 101))
+            for _ in range(outputs[0]["messages"]):
+                data = sink.recv(65536)
+                ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 28 + len(data), 0, 0, 64, 17, 0, b"\x7f\0\0\1", b"\x7f\0\0\1")
+                f.write(struct.pack("<IIII", 1, 0, 28 + len(data), 28 + len(data)) + ip + struct.pack(">HHHH", 9, at, 8 + len(data), 0) + data)
+        sink.close()
+        said = subprocess.run(["tshark", "-n", "-r", out, "-d", f"udp.port=={at},cflow", "-V"], capture_output=True, text=True, check=True).stdout
+        bad = [line.strip() for line in said.splitlines() if "alformed" in line or "xpert" in line or "No template found" in line]
+        if "pen" not in keys:
+            bad += [line.strip() for line in said.splitlines() if "nknown" in line and "nknown" in line.split(":")[0]]
+        eq(bad[:3], [], f"tshark finds no fault ({keys or 'as it is by itself'})")
+        ok(said.count("Flow ") >= len(flows), "and as many flows")
+
+
+def test_tcp():
+    """A collector that is not there yet, that closes the connection, and that comes back: what waits outlives it."""
+    path, flows, want = traffic("tcp", "--connections", "400", "--duration", "3s")
+    collector = Tcp()
+    outputs, _ = export(path, f"ipfix://127.0.0.1:{collector.at}?transport=tcp")
+    eq((outputs[0]["sent"], outputs[0]["connections"]), (len(flows), 1), "over one connection")
+    wait(lambda: len(collector.records()) == sum(want.values()))
+    eq(collections.Counter(map(of_reader, collector.records())) == want, True, f"all {len(flows)} flows, direction by direction")
+    eq(collector.faults(), [], "numbers in sequence, every template known")
+    eq([a[166] for a in collector.sessions[0].accounts], [0], "the account says that nothing was lost")
+    collector.close()
+
+
+def test_tcp_again():
+    """Traffic goes on while the collector is away: no flow is lost but those in messages of the connection that broke."""
+    spot = Tcp()
+    at = spot.at
+    spot.close()
+    rules = ("--flow-idle", "5s", "--flow-active", "1h", "--rate", "4000")
+    trace, _, _ = traffic("again", "--connections", "50", "--duration", "30s")
+    with open(lab.path("again.err"), "w", encoding="utf-8") as err:
+        p = lab.start([pathline.PATHLINE, "tap", "--flows", "--stats", *rules, "--to", f"ipfix://127.0.0.1:{at}?transport=tcp", trace],
+                      stdout=subprocess.PIPE, stderr=err, text=True)
+    ok(wait(lambda: "Connection refused" in lab.read("again.err")), "a collector that is away is told")
+    first = Tcp(at)
+    ok(wait(lambda: len(first.records()) > 50), "flows come when it is there")
+    first.end()
+    ok(wait(lambda: "closed the connection" in lab.read("again.err")), "that it is gone is told", lab.read("again.err"))
+    second = Tcp(at)
+    last = json.loads(p.communicate(timeout=4 * LIMIT)[0].splitlines()[-1])
+    said = last["outputs"][0]
+    packets = last["tap"]["records"]
+
+    def told():
+        return sum(r[2] for r in first.records() + second.records())
+    ok(said["connections"] == 2 and wait(lambda: len(second.sessions) == 1 and second.sessions[0].accounts), "the next one gets the rest")
+    eq((said["sent"] + said["failed"], said["dropped"]), (said["records"], 0), "the account closes, and nothing found no room")
+    lost = second.sessions[0].accounts[0]
+    ok(wait(lambda: told() + lost[167] == packets), "packets that the collectors have, and that the account says were lost, are all that there were",
+       f"{told()} + {lost} = {packets}")
+    eq(second.faults() + first.faults(), [], "each session begins with its templates, and at number 0")
+    eq((first.sessions[0].numbers[0], second.sessions[0].numbers[0]), (0, 0), "numbers begin anew")
+    second.close()
+
+
+def test_nobody():
+    """Without a collector flows wait, are dropped at the end, and counted."""
+    spot = Tcp()
+    at = spot.at
+    spot.close()
+    path, flows, _ = traffic("full", "--connections", "50", "--duration", "2s")
+    outputs, run = export(path, f"ipfix://127.0.0.1:{at}?transport=tcp")
+    eq((outputs[0]["sent"], outputs[0]["dropped"]), (0, len(flows)), "with nobody there all are dropped, and counted")
+    ok(run.returncode != 0, "and the exit code says so", run.returncode)
+
+
+def test_live():
+    """Real TCP and UDP between two hosts: what nfdump keeps of a tap at one of them is what the interface counted."""
+    nfdump = Nfdump(4739, NS["a"])
+
+    def moved():
+        """packets and bytes that eth0 received and sent"""
+        return [sum(int(NS["a"].sh(f"cat /sys/class/net/eth0/statistics/{d}_{what}")) for d in ("rx", "tx")) for what in ("packets", "bytes")]
+    # Neighbours are known for good, so that nothing but IP passes.
+    for side, other, to in (("a", "b", B), ("b", "a", A)):
+        mac = ":".join(f"{x:02x}" for x in NS[other].mac("eth0"))
+        NS[side].ip(f"neigh replace {to} lladdr {mac} dev eth0 nud permanent")
+    t = tapping.Tap(NS["a"], "live", "--flows", *LONG, "--to", "ipfix://127.0.0.1", "packet:eth0?ring=65536")
+    before = moved()
+    ok(WIRE.tcp_transfer(5_000_000), "a TCP transfer is whole")
+    WIRE.udp_send(400)
+    NS["a"].sh(f"ping -q -c 3 -i 0.2 {B}")
+    wait(lambda: t.look()["tap"]["records"] >= moved()[0] - before[0])
+    packets, octets = (now - then for now, then in zip(moved(), before))
+    stats = t.end()
+    eq(stats["ports"]["kernel_drops"], 0, "the tap saw every packet")
+    flows = nfdump.flows()
+    eq(sum(f["in_packets"] for f in flows), packets, "packets of nfdump are those of the interface")
+    eq(sum(f["in_bytes"] for f in flows) + 14 * packets, octets, "and bytes, with the header of Ethernet")
+    echoes = {(f["icmp_type"], f["icmp_code"]): f["in_packets"] for f in flows if f["proto"] == 1}
+    eq((echoes[8, 0], echoes[0, 0]), (3, 3), "three echoes, and as many answers")
+
+
+def test_words():
+    cases = (
+        (["--to", "ipfix://127.0.0.1", "packet:lo"], 2, "tap --flows"),
+        (["--flows", "--to", "ipfix://", "packet:lo"], 2, "ipfix://HOST[:PORT]"),
+        (["--flows", "--to", "ipfix://h/x", "packet:lo"], 2, "ipfix://HOST[:PORT]"),
+        (["--flows", "--to", "ipfix://127.0.0.1:99999", "packet:lo"], 2, "99999"),
+        (["--flows", "--to", "ipfix://127.0.0.1?transport=sctp", "packet:lo"], 2, "udp or tcp"),
+        (["--flows", "--to", "ipfix://127.0.0.1?time=s", "packet:lo"], 2, "ms, us or ns"),
+        (["--flows", "--to", "ipfix://127.0.0.1?pen=0", "packet:lo"], 2, "pen"),
+        (["--flows", "--to", "ipfix://127.0.0.1?biflow=both", "packet:lo"], 2, "biflow"),
+        (["--flows", "--to", "ipfix://127.0.0.1?colour=red", "packet:lo"], 2, "colour"),
+    )
+    for args, code, says in cases:
+        run = pathline.run("tap", *args)
+        ok(run.returncode == code and says in run.stderr, f"tap {' '.join(args)}: {code}", f"{run.returncode} {run.stderr}")
+    config = lab.write("tap.yaml", "taps: [{name: f, sources: ['packet:lo'], records: packets, to: ['ipfix://127.0.0.1']}]\n")
+    run = pathline.run("config", "check", config)
+    ok(run.returncode != 0 and "records: flows" in run.stderr, "config check: packets are not exported as IPFIX", run.stderr)
+
+
+WIRE.make()
+lab.run(test_collectors, test_both_directions, test_tshark, test_tcp, test_tcp_again, test_nobody, test_live, test_words)
+sys.exit(tap.end())
