@@ -12,7 +12,7 @@
 #include "base/exit_code.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "service/tap_out.h"
+#include "tapout/tap_out.h"
 
 int pl_mark_out_open(struct pl_mark_out *out)
 {

@@ -16,7 +16,7 @@ struct pl_tap_out;
 
 struct pl_mark_out {
 	enum pl_flat_kind kind;
-	const char *const *to; /* URIs as of service/tap_out.h */
+	const char *const *to; /* URIs as of tapout/tap_out.h */
 	size_t n_to;
 	const char *write; /* a file that the records are all of, or NULL */
 	/* The module's. */

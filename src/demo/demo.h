@@ -15,7 +15,7 @@ struct pl_demo_options {
 	uint64_t duration_ns; /* 0: reports until q or a signal, packets for 30 s */
 	uint64_t seed;
 	double rate;    /* reports: per second */
-	const char *to; /* packets: an output for the records (service/tap_out.h); NULL: none */
+	const char *to; /* packets: an output for the records (tapout/tap_out.h); NULL: none */
 };
 
 /*

@@ -16,8 +16,8 @@
 #include "gen/traffic.h"
 #include "lang/builtin.h"
 #include "query/query.h"
-#include "service/tap_out.h"
 #include "tap/tap.h"
+#include "tapout/tap_out.h"
 
 #define START_NS    UINT64_C(1700000000000000000)
 #define SECOND      UINT64_C(1000000000)

@@ -7,7 +7,7 @@
 
 #include "hostmark/hostmark.h"
 #include "runtime/runtime.h"
-#include "service/tap_out.h"
+#include "tapout/tap_out.h"
 
 #define PL_MARK_HOST_TO_MAX      8
 #define PL_MARK_HOST_IDLE_BLOCKS 10u /* without packets, then a flow is forgotten */

@@ -9,7 +9,7 @@
 #include "dataplane/truth_log.h"
 #include "netio/port.h"
 #include "runtime/runtime.h"
-#include "service/tap_out.h"
+#include "tapout/tap_out.h"
 
 #define PL_SWITCH_LANES_MAX 8
 #define PL_SWITCH_OUTS_MAX  8

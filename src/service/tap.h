@@ -9,10 +9,10 @@
 #include "flow/cache.h"
 #include "netio/port.h"
 #include "runtime/runtime.h"
-#include "service/tap_out.h"
 #include "tap/kernel.h"
 #include "tap/receiver.h"
 #include "tap/tap.h"
+#include "tapout/tap_out.h"
 
 #define PL_TAP_PORTS_MAX   64
 #define PL_TAP_OUTS_MAX    8

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records of a tap on disk, for an output whose receiver is away. */
-#include "service/tap_spool.h"
+#include "tapout/tap_spool.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static const struct pl_stat rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_tap_spool_stats, __VA_ARGS__)
-#include "service/tap_spool_stats.def"
+#include "tapout/tap_spool_stats.def"
 #undef PL_STAT
 };
 const struct pl_stats pl_tap_spool_list = { rows, sizeof(rows) / sizeof(rows[0]) };

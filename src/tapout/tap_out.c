@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Finds the output of a tap by its URI. */
-#include "service/tap_out.h"
+#include "tapout/tap_out.h"
 
 #include <assert.h>
 #include <errno.h>

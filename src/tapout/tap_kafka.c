@@ -13,9 +13,9 @@
 #include "record/flow_hash.h"
 #include "record/json.h"
 #include "runtime/say.h"
-#include "service/kafka_files.h"
-#include "service/tap_out.h"
-#include "service/tap_spool.h"
+#include "tapout/kafka_files.h"
+#include "tapout/tap_out.h"
+#include "tapout/tap_spool.h"
 
 #define BROKER_WAIT_MS   10000 /* for the topic, when the tap begins */
 #define CLOSE_WAIT_MS    10000 /* for acknowledgements, when it ends */

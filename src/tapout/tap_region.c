@@ -14,7 +14,7 @@
 #include "memory/region.h"
 #include "netio/uri.h"
 #include "record/flow_hash.h"
-#include "service/tap_out.h"
+#include "tapout/tap_out.h"
 
 #define ENTRIES_DEFAULT (UINT64_C(1) << 20)
 #define ENTRIES_MOST    (UINT64_C(1) << 40)
@@ -25,13 +25,13 @@
 
 struct region_stats {
 #define PL_STAT PL_STAT_MEMBER
-#include "service/tap_region_stats.def"
+#include "tapout/tap_region_stats.def"
 #undef PL_STAT
 };
 
 static const struct pl_stat rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct region_stats, __VA_ARGS__)
-#include "service/tap_region_stats.def"
+#include "tapout/tap_region_stats.def"
 #undef PL_STAT
 };
 static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0]) };

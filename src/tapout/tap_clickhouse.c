@@ -17,7 +17,7 @@
 #include "export/clickhouse.h"
 #include "netio/uri.h"
 #include "runtime/say.h"
-#include "service/tap_out.h"
+#include "tapout/tap_out.h"
 
 #define BATCH_DEFAULT   65536
 #define BATCH_MAX       1000000
@@ -29,13 +29,13 @@
 
 struct clickhouse_stats {
 #define PL_STAT PL_STAT_MEMBER
-#include "service/tap_clickhouse_stats.def"
+#include "tapout/tap_clickhouse_stats.def"
 #undef PL_STAT
 };
 
 static const struct pl_stat rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct clickhouse_stats, __VA_ARGS__)
-#include "service/tap_clickhouse_stats.def"
+#include "tapout/tap_clickhouse_stats.def"
 #undef PL_STAT
 };
 static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0]) };

@@ -7,8 +7,8 @@
 
 #include "netio/port.h"
 #include "netio/uri.h"
-#include "service/tap_out.h"
 #include "tap/sender.h"
+#include "tapout/tap_out.h"
 
 #define WAIT_NS       UINT64_C(20000000) /* that a record waits for its datagram to be full */
 #define FRAME_BYTES   1312               /* of a datagram: 20 records of 64 bytes */
@@ -16,13 +16,13 @@
 
 struct udp_stats {
 #define PL_STAT PL_STAT_MEMBER
-#include "service/tap_udp_stats.def"
+#include "tapout/tap_udp_stats.def"
 #undef PL_STAT
 };
 
 static const struct pl_stat rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct udp_stats, __VA_ARGS__)
-#include "service/tap_udp_stats.def"
+#include "tapout/tap_udp_stats.def"
 #undef PL_STAT
 };
 static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0]) };

@@ -17,7 +17,7 @@
 #include "netio/udp_address.h"
 #include "netio/uri.h"
 #include "runtime/say.h"
-#include "service/tap_out.h"
+#include "tapout/tap_out.h"
 
 #define WAIT_NS      UINT64_C(1000000000)  /* that a flow waits for its message to be full */
 #define REPEAT_NS    UINT64_C(60000000000) /* between templates, or accounts */
@@ -31,13 +31,13 @@
 
 struct ipfix_stats {
 #define PL_STAT PL_STAT_MEMBER
-#include "service/tap_ipfix_stats.def"
+#include "tapout/tap_ipfix_stats.def"
 #undef PL_STAT
 };
 
 static const struct pl_stat rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct ipfix_stats, __VA_ARGS__)
-#include "service/tap_ipfix_stats.def"
+#include "tapout/tap_ipfix_stats.def"
 #undef PL_STAT
 };
 static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0]) };

@@ -15,19 +15,19 @@
 #include "netio/uri.h"
 #include "record/clickhouse.h"
 #include "record/record_file.h"
-#include "service/tap_out.h"
+#include "tapout/tap_out.h"
 
 #define BUFFER_BYTES (96u * 4096)
 
 struct file_stats {
 #define PL_STAT PL_STAT_MEMBER
-#include "service/tap_file_stats.def"
+#include "tapout/tap_file_stats.def"
 #undef PL_STAT
 };
 
 static const struct pl_stat rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct file_stats, __VA_ARGS__)
-#include "service/tap_file_stats.def"
+#include "tapout/tap_file_stats.def"
 #undef PL_STAT
 };
 static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0]) };

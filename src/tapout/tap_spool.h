@@ -17,7 +17,7 @@
 
 struct pl_tap_spool_stats {
 #define PL_STAT PL_STAT_MEMBER
-#include "service/tap_spool_stats.def"
+#include "tapout/tap_spool_stats.def"
 #undef PL_STAT
 };
 extern const struct pl_stats pl_tap_spool_list;
