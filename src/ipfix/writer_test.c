@@ -427,6 +427,42 @@ static void test_many(bool biflow)
 	pl_ipfix_free(x);
 }
 
+/* Flows of any bytes: each gives well-formed messages. */
+static void test_any(void)
+{
+	uint32_t state = 1;
+
+	for (unsigned int form = 0; form < 6; form++) {
+		struct pl_ipfix *x = begun(form % 3, form % 2 ? 4294967295u : 0, form > 2);
+
+		for (unsigned int i = 0; i < 3000; i++) {
+			struct pl_flow128 f;
+			uint8_t bytes[sizeof(f)];
+
+			for (unsigned int k = 0; k < sizeof(bytes); k++) {
+				state = state * 1664525 + 1013904223;
+				bytes[k] = (uint8_t)(state >> 24);
+			}
+			memcpy(&f, bytes, sizeof(f));
+			if (i % 4 != 0) {
+				memcpy(f.src.b, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
+				memcpy(f.dst.b, f.src.b, 12);
+			}
+			if (i % 8 < 2)
+				f.proto = i % 8 == 0 ? 58 : 1;
+			pl_ipfix_flow(x, &f, i);
+			if (i % 1000 == 999)
+				pl_ipfix_templates(x, &nothing, i);
+		}
+		pl_ipfix_flush(x, 0);
+		eq(got.malformed + got.wrong_sequence + got.split, 0,
+			"form %u: well formed, in sequence", form);
+		eq(got.flows_told, 3000, "and every flow is in them");
+		ok(got.longest <= PL_IPFIX_MESSAGE_BYTES, "none is too long");
+		pl_ipfix_free(x);
+	}
+}
+
 static void test_sessions(void)
 {
 	const struct pl_ipfix_sum lost = { .records = 3, .packets = 50, .bytes = 60000 };
@@ -481,5 +517,6 @@ int main(void)
 	test_many(true);
 	test_many(false);
 	test_sessions();
+	test_any();
 	return pl_test_done();
 }
