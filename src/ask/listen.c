@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/complain.h"
 #include "base/exit_code.h"
+#include "decode/advise.h"
 #include "decode/explain.h"
 #include "netio/port.h"
 #include "runtime/confine.h"
@@ -34,6 +35,7 @@ struct listener {
 	struct pl_record_batch records;
 	struct pl_record_out *out;
 	struct pl_explain *explain;
+	struct pl_advise *advise;
 	struct pl_batch packets;
 	uint64_t received;
 	bool broken; /* a port failed */
@@ -147,6 +149,22 @@ static void tell_listening(const struct listener *l, const char *more)
 	pl_buf_done(&names);
 }
 
+/* Profiles that would decode what did not, each once. */
+static void tell_advice(struct listener *l)
+{
+	const struct pl_advice *advice;
+	struct pl_buf text;
+
+	pl_buf_init(&text);
+	while ((advice = pl_advise_fresh(l->advise)) != NULL) {
+		pl_buf_reset(&text);
+		pl_advice_text(advice, &text);
+		if (!text.failed)
+			pl_complain("%s", text.data);
+	}
+	pl_buf_done(&text);
+}
+
 static void receive(struct listener *l, struct pl_port *port)
 {
 	struct pl_diag diag = { 0 };
@@ -166,6 +184,9 @@ static void receive(struct listener *l, struct pl_port *port)
 		pl_decode_batch(l->decode, &l->packets, &l->records);
 		pl_record_out_flush_batch(&l->records, l->out);
 		pl_explain_batch(l->explain, &l->packets, pl_decode_outcomes(l->decode));
+		if (pl_advise_batch(l->advise, &l->packets, pl_decode_outcomes(l->decode),
+			    pl_clock_mono_ns()))
+			tell_advice(l);
 		pl_port_release(port, &l->packets);
 	}
 }
@@ -230,6 +251,8 @@ static void finish(struct listener *l)
 	struct pl_buf text;
 
 	sum_stats(l, &ports);
+	if (pl_advise_end(l->advise))
+		tell_advice(l);
 	if (l->o->stats && json) {
 		pl_decode_stats_json(&l->out->buf, l->decode, &ports);
 		pl_record_out_write(l->out);
@@ -290,7 +313,8 @@ static int prepare(struct listener *l)
 	l->out->lines |= l->o->stats;
 	if (pl_record_batch_init(&l->records, BATCH_PATHS, BATCH_HOPS) < 0 ||
 		pl_decode_new(&l->decode, l->o->decode) < 0 ||
-		pl_explain_new(&l->explain, l->o->decode, complain, NULL) < 0) {
+		pl_explain_new(&l->explain, l->o->decode, complain, NULL) < 0 ||
+		pl_advise_new(&l->advise, l->o->decode, 0) < 0) {
 		pl_complain("out of memory");
 		return PL_EXIT_FAILED;
 	}
@@ -304,6 +328,7 @@ static void free_listener(struct listener *l)
 	for (unsigned int i = 0; i < l->n_ports; i++)
 		(void)pl_port_close(l->ports[i]);
 	pl_explain_free(l->explain);
+	pl_advise_free(l->advise);
 	pl_decode_free(l->decode);
 	pl_record_batch_done(&l->records);
 	pl_confine_end(&l->confine);

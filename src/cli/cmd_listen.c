@@ -73,7 +73,9 @@ const struct pl_command pl_command_listen = {
 		"a network interface, bypassing the network stack or as copies beside it;\n"
 		"'?port=N,...&dst=ADDR,...&vlan=N,...' selects it (docs/ports.md lists all keys). The\n"
 		"first datagram of each kind that does not decode is explained on standard error, with\n"
-		"its bytes and the position of the error; later ones are counted. The command ends after\n"
+		"its bytes and the position of the error; later ones are counted. When an option would\n"
+		"decode an exporter's packets (its dialect, say), the option and the entry of profiles:\n"
+		"for the daemon are told as well. The command ends after\n"
 		"-n records, --duration, SIGINT or SIGTERM, with statistics that include the packets\n"
 		"dropped by the kernel. Exit code 3: no record was printed. Addresses need no privileges,\n"
 		"interfaces the capabilities that 'pathline doctor' names.",

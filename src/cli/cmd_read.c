@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/decode_args.h"
 #include "cli/record_args.h"
+#include "decode/advise.h"
 #include "decode/decode.h"
 #include "decode/hint.h"
 #include "netio/port.h"
@@ -39,6 +40,8 @@ static const struct pl_opt *options(void)
 struct reader {
 	struct pl_decode *decode;
 	struct pl_hint *hint;
+	struct pl_advise *advise;
+	uint64_t batches;
 	struct pl_record_batch records;
 	struct pl_record_out out;
 	struct pl_batch packets;
@@ -60,17 +63,22 @@ static int receive(struct reader *rd, struct pl_port *port, struct pl_diag *diag
 	return pl_port_recv(port, &rd->packets, -1, diag);
 }
 
+/* Batches in which packets failed, and of others some. */
+#define ADVISE_EVERY 8
+
 static void decode(struct reader *rd)
 {
 	const struct pl_decode_counters *c = pl_decode_counters(rd->decode);
 	const uint64_t not_read = verdicts(rd, PL_V_LINK_UNKNOWN),
-		       ordinary = verdicts(rd, PL_V_NOT_TELEMETRY);
+		       ordinary = verdicts(rd, PL_V_NOT_TELEMETRY), good = verdicts(rd, PL_V_OK);
 
 	pl_decode_batch(rd->decode, &rd->packets, &rd->records);
 	if (verdicts(rd, PL_V_LINK_UNKNOWN) != not_read ||
 		verdicts(rd, PL_V_NOT_TELEMETRY) != ordinary)
 		pl_hint_batch(rd->hint, &rd->packets, pl_decode_outcomes(rd->decode),
 			pl_counter_read(&c->paths) == 0);
+	if (verdicts(rd, PL_V_OK) - good != rd->packets.n || rd->batches++ % ADVISE_EVERY == 0)
+		pl_advise_batch(rd->advise, &rd->packets, pl_decode_outcomes(rd->decode), 0);
 	pl_record_out_flush_batch(&rd->records, &rd->out);
 }
 
@@ -145,6 +153,23 @@ static void tell_faults(const struct reader *rd)
 	pl_buf_done(&text);
 }
 
+/* Tells options that would decode what did not. */
+static void tell_advice(struct reader *rd)
+{
+	const struct pl_advice *advice;
+	struct pl_buf text;
+
+	(void)pl_advise_end(rd->advise);
+	pl_buf_init(&text);
+	while ((advice = pl_advise_fresh(rd->advise)) != NULL) {
+		pl_buf_reset(&text);
+		pl_advice_text(advice, &text);
+		if (!text.failed)
+			pl_complain("%s", text.data);
+	}
+	pl_buf_done(&text);
+}
+
 /* Tells what no option reads. False when that was all. */
 static bool tell_unread(const struct reader *rd)
 {
@@ -183,6 +208,7 @@ static void finish(struct reader *rd)
 	} else {
 		tell_faults(rd);
 	}
+	tell_advice(rd);
 }
 
 /* The decoder, the batch and the output; an exit code, 0 when good. */
@@ -199,7 +225,8 @@ static int prepare(struct reader *rd)
 	/* Statistics follow the records: an array would leave two values on one stream. */
 	rd->out.lines |= args.out.stats;
 	if (pl_record_batch_init(&rd->records, BATCH_PATHS, BATCH_HOPS) < 0 ||
-		pl_decode_new(&rd->decode, &decode) < 0 || pl_hint_new(&rd->hint, &decode) < 0) {
+		pl_decode_new(&rd->decode, &decode) < 0 || pl_hint_new(&rd->hint, &decode) < 0 ||
+		pl_advise_new(&rd->advise, &decode, 0) < 0) {
 		pl_complain("out of memory");
 		return PL_EXIT_FAILED;
 	}
@@ -248,6 +275,7 @@ static int run(int argc, char **argv)
 		if (code == 0)
 			code = read_all(rd, &files);
 		pl_hint_free(rd->hint);
+		pl_advise_free(rd->advise);
 		pl_decode_free(rd->decode);
 		pl_record_batch_done(&rd->records);
 		pl_record_out_done(&rd->out);

@@ -58,6 +58,12 @@ static bool is_usual(const struct pl_profile *p)
 	       !(p->hints.dialect == PL_DIALECT_V04 && p->hints.dialect_pinned);
 }
 
+void profile_settle(struct pl_profile *p)
+{
+	p->usual = is_usual(p);
+	p->layout_key = pl_int_layout_key(0, 0, 0, false, p->hints.dialect, &p->hints);
+}
+
 int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *options)
 {
 	struct pl_decode *d = aligned_alloc(64, (sizeof(*d) + 63) / 64 * 64);
@@ -94,12 +100,8 @@ int pl_decode_new(struct pl_decode **ret, const struct pl_decode_options *option
 		goto fail;
 	for (unsigned int i = 0; i < options->n_profiles; i++)
 		d->profiles[i + 1] = options->profiles[i];
-	for (unsigned int i = 0; i <= options->n_profiles; i++) {
-		struct pl_profile *p = &d->profiles[i];
-
-		p->usual = is_usual(p);
-		p->layout_key = pl_int_layout_key(0, 0, 0, false, p->hints.dialect, &p->hints);
-	}
+	for (unsigned int i = 0; i <= options->n_profiles; i++)
+		profile_settle(&d->profiles[i]);
 	d->opt.profiles = d->profiles;
 	r = exporters_init(&d->exporters, d->opt.max_exporters, d->opt.exporter_idle_ns,
 		d->opt.prove_exporters);

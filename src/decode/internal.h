@@ -204,6 +204,9 @@ static inline bool is_report_port(const struct pl_decode *d, uint16_t port)
 /* The profile for an exporter: the longest matching prefix. */
 const struct pl_profile *profile_of(const struct pl_decode *d, const struct pl_addr *addr);
 
+/* Fills in what pl_decode_new sets of a profile. */
+void profile_settle(struct pl_profile *p);
+
 /* Interns and flushes the output batch. */
 void make_room(struct job *j) __attribute__((cold));
 

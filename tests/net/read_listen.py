@@ -325,6 +325,28 @@ def test_listen():
     silent.end(signal.SIGTERM)
 
 
+def test_advice():
+    """Packets of a dialect that was not told: the option is proposed, and reads them."""
+    path = lab.path("dialect.pcap")
+    entry = "profiles:\n  - {match: 127.0.0.1, dialect: intcollector}\n"
+    run("gen", "int", "--preset", "intcollector-test2", "--count", "5", "-w", path)
+    code, out, err = run("read", "-o", "jsonl", path)
+    ok("shim_length_min" in err and "--dialect intcollector" in err and entry in err, "read proposes the dialect", err)
+    code, out, err = run("read", "-o", "jsonl", "--dialect", "intcollector", path)
+    eq((code, len(out.splitlines()), err), (0, 5, ""), "which reads them, and nothing more is proposed")
+    run("gen", "int", "--int", "0.5", "--dialect", "intcollector", "--topology", "chain:3", "--count", "50", "-w", path)
+    code, out, err = run("read", "-o", "jsonl", path)
+    ok("queue depths above 65535 at every hop" in err and "--dialect intcollector" in err, "read doubts depths", err)
+    for args in (("--int", "0.5"), ("--int", "1.0"), ("--int", "2.1"), ("--int", "1.0", "--queue", "exp:200000")):
+        run("gen", "int", *args, "--count", "500", "-w", path)
+        eq(run("read", "-o", "jsonl", path)[2], "", f"read proposes nothing for {args}")
+    l = Listener("-o", "jsonl", "udp://127.0.0.1:0")
+    run("gen", "int", "--preset", "intcollector-test1", "--count", "20", "--rate", "1000", f"udp://127.0.0.1:{l.port}")
+    wait(lambda: "match:" in l.said())
+    ok("--dialect intcollector" in l.said() and entry in l.said(), "listen proposes it while it listens", l.said())
+    eq(l.end(signal.SIGTERM)[2].count("match:"), 1, "once")
+
+
 def test_pages():
     page = os.path.join(os.path.dirname(__file__), "../../docs/formats/records.md")
     code, out, _ = run("help", "--markdown", "fields")
@@ -364,7 +386,7 @@ TRUTH = [make(RNG, seq) for seq in range(60)]
 
 
 def main():
-    lab.run(test_read, test_pages, test_config, test_listen)
+    lab.run(test_read, test_pages, test_config, test_listen, test_advice)
     return tap.end()
 
 
