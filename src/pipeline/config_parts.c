@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "decode/advise.h"
 #include "export/queue.h"
 #include "lang/lang.h"
 #include "netio/port.h"
@@ -290,8 +291,8 @@ uint64_t pl_pipeline_memory(const struct pl_config *config)
 	pl_config_decode(config, &decode);
 	pl_config_aggregate(config, &aggregate);
 	pl_config_detect(config, &detect);
-	per_worker = pl_decode_memory(&decode) + 2 * pl_aggregate_memory(&aggregate) +
-		     pl_detect_memory(&detect) +
+	per_worker = pl_decode_memory(&decode) + pl_advise_memory(&decode) +
+		     2 * pl_aggregate_memory(&aggregate) + pl_detect_memory(&detect) +
 		     pl_worker_memory((uint32_t)config->decode.max_exporters);
 	for (size_t i = 0; i < config->outputs.n; i++)
 		per_worker += pl_export_queue_memory((uint32_t)o[i].queue_records);

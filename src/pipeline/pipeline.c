@@ -20,6 +20,7 @@
 #define SNAPSHOT_LOOKS    4000
 #define SNAPSHOT_PAUSE_NS 200000
 #define SNAPSHOT_FRESH_NS (UINT64_C(20) * 1000000u)
+#define ADVISE_LOOK_NS    (UINT64_C(100) * 1000000u)
 
 /* ---- building parts ---- */
 
@@ -85,6 +86,8 @@ int pl_pipeline_engine_new(struct pl_engine **ret, const struct pl_config *confi
 			decode.number_arg = worker->source.aside->arg;
 		}
 		r = pl_decode_new(&e->decode, &decode);
+		if (r == 0)
+			r = pl_advise_new(&e->advise, &decode, ADVISE_LOOK_NS);
 	}
 	if (r == 0 && make->aggregate)
 		r = new_aggregates(e, config);

@@ -9,6 +9,7 @@
 #define UNTRACKED_SHOWN_NS (UINT64_C(60) * 1000000000u)
 #define OVERFLOW_SHOWN_NS  (UINT64_C(10) * 1000000000u)
 #define SLOW_FAULT_NS      (UINT64_C(10) * 1000000000u)
+#define ADVICES_SHOWN      4
 
 /* Why an output is not what was promised, or NULL. The text may lie in `words`. */
 static const char *output_trouble(struct pl_pipeline *p, unsigned int i,
@@ -75,6 +76,34 @@ static void add_slow(struct pl_pipeline *p, struct pl_conditions *list)
 				"worker_slow",
 				"the worker of %s does not answer: the state of all workers is %.1f s old",
 				p->workers[i]->name, (double)age * 1e-9);
+	}
+}
+
+/* The same advice may be of several workers. */
+static bool is_listed(const struct pl_conditions *list, const char *text)
+{
+	for (unsigned int i = 0; i < list->n; i++) {
+		if (strcmp(list->items[i].text, text) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Profiles that exporters lack: few, so that they hide nothing else. */
+static void add_advices(struct pl_pipeline *p, struct pl_conditions *list)
+{
+	char text[PL_WORKER_ADVICE_TEXT];
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < p->n_workers; i++) {
+		for (unsigned int k = 0;
+			n < ADVICES_SHOWN && pl_worker_advice(p->workers[i], k, text, sizeof(text));
+			k++) {
+			if (is_listed(list, text))
+				continue;
+			pl_condition_add(list, PL_CONDITION_WARNING, "profile_missing", "%s", text);
+			n++;
+		}
 	}
 }
 
@@ -155,6 +184,7 @@ static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
 	if (!p->last_reload_ok)
 		pl_condition_add(list, PL_CONDITION_WARNING, "reload_failed",
 			"the last reload failed: the configuration file is bad, and the old configuration is in use");
+	add_advices(p, list);
 	if (list->n > 0) {
 		pl_json_key(&json, "conditions");
 		pl_json_array(&json);

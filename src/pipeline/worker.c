@@ -243,6 +243,7 @@ static void count_twice(struct pl_worker *w, int sign)
 static void take(struct pl_worker *w, const struct pl_batch *packets)
 {
 	pl_decode_batch(w->engine->decode, packets, &w->batch);
+	pl_worker_advise(w, packets);
 	flush_records(&w->batch, w);
 }
 

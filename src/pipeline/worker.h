@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "decode/advise.h"
 #include "decode/decode.h"
 #include "detect/aggregate.h"
 #include "detect/events.h"
@@ -32,6 +33,7 @@
 /* The parts that a batch goes through. What is NULL in a new engine is taken over from the old. */
 struct pl_engine {
 	struct pl_decode *decode;
+	struct pl_advise *advise; /* comes and goes with decode */
 	struct pl_aggregate *aggregate;
 	struct pl_aggregate *aggregate_copy; /* for readers; always of the same options */
 	struct pl_detect *detect;
@@ -157,6 +159,9 @@ struct pl_worker_source {
 	void *open_arg;
 };
 
+#define PL_WORKER_ADVICES     4
+#define PL_WORKER_ADVICE_TEXT 320
+
 struct pl_worker {
 	char *uri;              /* of its source, as configured */
 	char *name;             /* of its port, as it was first opened */
@@ -211,6 +216,9 @@ struct pl_worker {
 	_Atomic uint64_t losses;
 	pthread_mutex_t trouble_lock;
 	char trouble[256]; /* under trouble_lock: why, in words */
+	/* under trouble_lock: profiles that would decode what does not */
+	char advices[PL_WORKER_ADVICES][PL_WORKER_ADVICE_TEXT];
+	unsigned int n_advices;
 };
 
 /* Opens the source's port; texts are copied. When it cannot: negative errno with diag. */
@@ -226,6 +234,10 @@ int pl_worker_trouble(struct pl_worker *worker, char *dst, size_t cap);
 /* Whether reports of exporters came within that time which are not followed, for there is no room
  * for them: what is lost of them is not known. Any thread. */
 bool pl_worker_untracked(struct pl_worker *worker, uint64_t now_ns, uint64_t within_ns);
+
+/* The i-th profile that would decode what an exporter sends, in words; false: there are no more.
+ * Any thread. */
+bool pl_worker_advice(struct pl_worker *worker, unsigned int i, char *dst, size_t cap);
 
 void pl_worker_stop_by(struct pl_worker *worker, uint64_t deadline_ns);
 void pl_worker_join(struct pl_worker *worker);

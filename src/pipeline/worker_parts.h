@@ -22,6 +22,13 @@ void pl_worker_publish(struct pl_worker *w);
 /* Puts new parts in the place of old ones; what the old ones counted is kept. */
 void pl_worker_install(struct pl_worker *w, struct pl_engine *next);
 
+/* worker_advice.c */
+
+/* Looks at some packets of a batch for profiles that would decode what does not; few a second. */
+void pl_worker_advise(struct pl_worker *w, const struct pl_batch *packets);
+/* Puts the advices there are where other threads read them, and says new ones in the log. */
+void pl_worker_show_advices(struct pl_worker *w);
+
 /* worker_source.c */
 
 int pl_worker_open_port(struct pl_worker *w, struct pl_port **ret, struct pl_diag *diag);

@@ -174,6 +174,9 @@ void pl_worker_install(struct pl_worker *w, struct pl_engine *next)
 
 	assert(new_aggregate == (next->aggregate_copy != NULL));
 	pl_worker_totals(&now, old);
+	/* Not with the decoder it looks at: its advices would be of another one. */
+	if (next->decode == NULL)
+		TAKE_OVER(advise);
 	TAKE_OVER(decode);
 	TAKE_OVER(aggregate);
 	TAKE_OVER(aggregate_copy);
@@ -182,6 +185,7 @@ void pl_worker_install(struct pl_worker *w, struct pl_engine *next)
 	for (size_t i = 0; i < sizeof(now) / sizeof(uint64_t); i++)
 		carried[i] += ((uint64_t *)&now)[i] - ((uint64_t *)&after)[i];
 	w->engine = next;
+	pl_worker_show_advices(w);
 	/* The controller made sure that they fit. */
 	if (next->rules != NULL && pl_detect_change(next->detect, next->rules, w->rule_ns,
 					   w->rule_ts_ns, &w->events) < 0)
@@ -200,6 +204,7 @@ void pl_engine_free(struct pl_engine *e)
 	if (e == NULL)
 		return;
 	pl_decode_free(e->decode);
+	pl_advise_free(e->advise);
 	pl_aggregate_free(e->aggregate);
 	pl_aggregate_free(e->aggregate_copy);
 	pl_detect_free(e->detect);

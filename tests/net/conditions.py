@@ -109,6 +109,43 @@ def test_reload():
     d.stop()
 
 
+def test_profile():
+    """An exporter of a dialect that the daemon was not told: the entry that it proposes, put into the configuration as it stands, reads it."""
+    plain = f"sources: [{{uri: 'udp://127.0.0.1:{REPORTS}'}}]\n"
+
+    def send(*args):
+        sent = run("gen", "int", *args, "--count", 40, "--rate", 1000, f"udp://127.0.0.1:{REPORTS}")
+        ok(sent.returncode == 0, "packets are sent", sent.stderr)
+
+    for what, args, reason in (("shims of length 0", ("--preset", "intcollector-test2"), "do not decode (shim_length_min)"),
+                               ("a queue word of 16 + 16 bits", ("--int", "1.0", "--fields", "0xfc00", "--dialect", "intcollector"),
+                                "queue depths above 65535 at every hop")):
+        d = daemon("profile", plain)
+        is_well(d, what)
+
+        def told():
+            """the daemon proposes a profile"""
+            send(*args)
+            return d.metrics().get('pathline_condition{part="collector",condition="profile_missing"}')
+        wait(told)
+        all_tell(d, "collector", "profile_missing", reason, what, fault=False)
+        text = next(c["text"] for c in json.loads(d.get("/api/v1/status")[1])["conditions"] if c["condition"] == "profile_missing")
+        entry = text[text.index("{"):text.index("}") + 1]
+        eq(entry, "{match: 127.0.0.1, dialect: intcollector}", f"{what}: the entry")
+        eq(d.log().count("add " + entry), 1, f"{what}: told once in the log")
+        lab.write("profile.yaml", plain + f"profiles:\n  - {entry}\nweb: {{listen: '127.0.0.1:0'}}\n")
+        d.p.send_signal(signal.SIGHUP)
+        is_well(d, f"{what}, with the profile")
+        before = d.metrics()
+        send(*args)
+        wait(lambda: total(d.metrics(), "pathline_packets_total") >= total(before, "pathline_packets_total") + 40)
+        after = d.metrics()
+        bad = [k for k in after if k.startswith("pathline_verdicts_total") and '"ok"' not in k and after[k] > before.get(k, 0)]
+        eq(bad, [], f"{what}: with it all packets decode")
+        is_well(d, f"{what}, with the profile and packets")
+        d.stop()
+
+
 def test_translator_region():
     """A region that is removed, then made anew, under the translator; the reader of values in the same process goes on with what
     is written."""
@@ -271,7 +308,7 @@ def test_small_mtu():
     server.communicate(timeout=LIMIT)
 
 
-tests = [test_services, test_reload, test_translator_region, test_readers, test_tap_region, test_alone, test_epochs, test_small_mtu]
+tests = [test_services, test_reload, test_profile, test_translator_region, test_readers, test_tap_region, test_alone, test_epochs, test_small_mtu]
 for test in tests:
     if not sys.argv[2:] or test.__name__ in sys.argv[2:]:
         test()
