@@ -6,7 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HAS_PORTS = 1, HAS_VLAN = 2, HAS_VNI = 4, HAS_BYTES = 8, HAS_PATH = 16, HAS_NUMBERS = 32 };
+#include "pipeline/metrics.h"
+#include "record/path_book.h"
+
+enum {
+	HAS_PORTS = 1,
+	HAS_VLAN = 2,
+	HAS_VNI = 4,
+	HAS_BYTES = 8,
+	HAS_PATH = 16,
+	HAS_NUMBERS = 32,
+	HAS_NODES = 64
+};
 
 struct flow_row {
 	uint32_t present, vni;
@@ -14,6 +25,7 @@ struct flow_row {
 	uint16_t sport, dport, vlan;
 	uint8_t proto;
 	uint64_t packets, bytes, path_id, duration_ns, idle_ns, lost, reordered;
+	char path_nodes[PL_PATH_NODES_TEXT];
 };
 
 #define FLOW(member, n, f, has, h)                                                                 \
@@ -33,6 +45,8 @@ static const struct pl_field flow_fields[] = {
 	PL_API_COLUMN(flow_row, packets, U64, 0, "", "packets reported of it"),
 	PL_API_COLUMN(flow_row, bytes, U64, HAS_BYTES, "", "their bytes"),
 	PL_API_COLUMN(flow_row, path_id, HEX64, HAS_PATH, "", "its last complete path"),
+	PL_API_COLUMN(flow_row, path_nodes, TEXT, HAS_NODES, "",
+		"nodes of that path, source first, when they are known"),
 	PL_API_COLUMN(flow_row, lost, U64, HAS_NUMBERS, "",
 		"packets missing by the flow's own numbers, where it has some"),
 	PL_API_COLUMN(
@@ -102,6 +116,20 @@ static int begin_flows(struct pl_api_walk *walk)
 	return 0;
 }
 
+/* The nodes of a path; false when they are not known. */
+static bool find_nodes(const struct pl_api_walk *walk, uint64_t path_id, char *dst, size_t cap)
+{
+	const struct pl_path_key key = { .path_id = path_id };
+	const struct pl_agg_path *path = pl_aggregate_find(walk->aggregate, PL_AGG_PATHS, &key);
+	struct pl_path_nodes nodes;
+
+	if (path != NULL) {
+		pl_metrics_path_text(path, dst, cap);
+		return true;
+	}
+	return pl_path_book_find(path_id, &nodes) && pl_path_nodes_text(dst, &nodes) > 0;
+}
+
 static bool next_flow(struct pl_api_walk *walk, void *row)
 {
 	const struct flow_at *f = walk->rows;
@@ -132,6 +160,8 @@ static bool next_flow(struct pl_api_walk *walk, void *row)
 		.duration_ns = f->seen.last_ns - f->seen.first_ns,
 		.idle_ns = f->now_ns > f->seen.last_ns ? f->now_ns - f->seen.last_ns : 0,
 	};
+	if (r->path_id != 0 && find_nodes(walk, r->path_id, r->path_nodes, sizeof(r->path_nodes)))
+		r->present |= HAS_NODES;
 	return true;
 }
 

@@ -19,7 +19,9 @@ enum pl_top_cell {
 	PL_TOP_TEXT,     /* left-aligned, cut */
 	PL_TOP_CLOCK,    /* time of day of an RFC 3339 text */
 	PL_TOP_RATE,     /* growth of `key` per second; known from the second document on */
-	PL_TOP_FLOW,     /* source and destination of the member "flow", or the exporter */
+	PL_TOP_NODES,    /* nodes of a path, those in its middle left out for want of room */
+	PL_TOP_FLOW,     /* the path and the path before, if the row has them; then source and
+			    destination of the member "flow", or the exporter */
 };
 
 struct pl_top_column {

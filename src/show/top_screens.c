@@ -57,7 +57,7 @@ static const struct pl_top_column paths[] = {
 	{ "P99", "latency_p99_ns", 7, PL_TOP_DURATION },
 	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
 	{ "PER S", "packets", 8, PL_TOP_RATE },
-	{ "NODES", "nodes", 0, PL_TOP_TEXT },
+	{ "NODES", "nodes", 0, PL_TOP_NODES },
 };
 
 static const struct pl_top_column events[] = {
@@ -69,7 +69,7 @@ static const struct pl_top_column events[] = {
 	{ "Q", "queue", 3, PL_TOP_NUMBER },
 	{ "VALUE", "value", 8, PL_TOP_NUMBER },
 	{ "UNIT", "unit", 5, PL_TOP_TEXT },
-	{ "FLOW OR EXPORTER", "flow.src", 0, PL_TOP_FLOW },
+	{ "PATH, FLOW OR EXPORTER", "flow.src", 0, PL_TOP_FLOW },
 };
 
 static const struct pl_top_column exporters[] = {
@@ -93,12 +93,12 @@ static const struct pl_top_column drops[] = {
 };
 
 static const struct pl_top_column flows[] = {
-	{ "PACKETS", "packets", 11, PL_TOP_NUMBER },
-	{ "PER S", "packets", 8, PL_TOP_RATE },
-	{ "IDLE", "idle_ns", 7, PL_TOP_DURATION },
-	{ "LOST", "lost", 7, PL_TOP_NUMBER },
-	{ "REORD", "reordered", 6, PL_TOP_NUMBER },
-	{ "PATH", "path_id", 16, PL_TOP_TEXT },
+	{ "PACKETS", "packets", 8, PL_TOP_NUMBER },
+	{ "PER S", "packets", 7, PL_TOP_RATE },
+	{ "IDLE", "idle_ns", 6, PL_TOP_DURATION },
+	{ "LOST", "lost", 5, PL_TOP_NUMBER },
+	{ "REORD", "reordered", 5, PL_TOP_NUMBER },
+	{ "PATH", "path_nodes", 13, PL_TOP_NODES },
 	{ "FLOW", "flow.src", 0, PL_TOP_FLOW },
 };
 
@@ -185,7 +185,8 @@ bool pl_top_descends(const struct pl_top_column *column)
 		if (strcmp(column->key, names[i]) == 0)
 			return false;
 	}
-	return column->cell != PL_TOP_TEXT && column->cell != PL_TOP_FLOW;
+	return column->cell != PL_TOP_TEXT && column->cell != PL_TOP_NODES &&
+	       column->cell != PL_TOP_FLOW;
 }
 
 /* ---- rates ---- */
@@ -376,11 +377,41 @@ static void endpoint(char *dst, size_t cap, const json_t *flow, const char *addr
 		snprintf(dst, cap, "%s", text);
 }
 
-static void flow_cell(char *dst, size_t cap, const json_t *row)
+/* The nodes of a path in at most `width` columns: where there is no room for all, the first ones and
+ * the last, all of them whole, because digits that are cut make another node. */
+static void shorten_nodes(char *text, unsigned int width)
+{
+	static const char gap[] = ">..";
+	const char *last = strrchr(text, '>');
+	size_t tail, keep = 0;
+
+	if (columns_of(text) <= width)
+		return;
+	if (last == NULL || columns_of(last) + sizeof(gap) - 2 > width) {
+		snprintf(text, 2, "#");
+		return;
+	}
+	tail = strlen(last);
+	for (size_t i = 1; &text[i] < last; i++) {
+		if (text[i] == '>' && i + sizeof(gap) - 1 + tail <= width)
+			keep = i;
+	}
+	/* No room for the first one: the gap begins. */
+	memmove(text + keep + sizeof(gap) - 1 - (keep == 0), last, tail + 1);
+	memcpy(text + keep, gap + (keep == 0), sizeof(gap) - 1 - (keep == 0));
+}
+
+static void nodes_cell(
+	char *dst, size_t cap, const json_t *row, const char *key, unsigned int width)
+{
+	pl_client_text(dst, cap, pl_json_member_text(row, key));
+	shorten_nodes(dst, width);
+}
+
+static void flow_text(char *dst, size_t cap, const json_t *row)
 {
 	const json_t *flow = json_object_get(row, "flow");
 	char src[96], dst_text[96];
-	int n;
 
 	if (flow == NULL) {
 		pl_client_text(dst, cap, pl_json_member_text(row, "exporter"));
@@ -388,12 +419,24 @@ static void flow_cell(char *dst, size_t cap, const json_t *row)
 	}
 	endpoint(src, sizeof(src), flow, "src", "sport");
 	endpoint(dst_text, sizeof(dst_text), flow, "dst", "dport");
-	n = snprintf(dst, cap, "%s>%s", src, dst_text);
-	if (json_object_get(row, "path_nodes") == NULL || n < 0 || (size_t)n >= cap)
-		return;
-	pl_client_text(src, sizeof(src), pl_json_member_text(row, "path_nodes"));
-	pl_client_text(dst_text, sizeof(dst_text), pl_json_member_text(row, "old_path_nodes"));
-	snprintf(dst + n, cap - (size_t)n, " path %s was %s", src, dst_text);
+	snprintf(dst, cap, "%s>%s", src, dst_text);
+}
+
+/* "1>5>2 was 1>6>2 10.0.0.1:40000>10.0.0.2:53" */
+static void flow_cell(char *dst, size_t cap, const json_t *row, unsigned int width)
+{
+	static const char was[] = " was ";
+	const unsigned int each = width > sizeof(was) ? (width - (sizeof(was) - 1)) / 2 : 0;
+	char now[256], before[256];
+	int n = 0;
+
+	if (json_object_get(row, "old_path_nodes") != NULL) {
+		nodes_cell(now, sizeof(now), row, "path_nodes", each);
+		nodes_cell(before, sizeof(before), row, "old_path_nodes", each);
+		n = snprintf(dst, cap, "%s%s%s ", now, was, before);
+	}
+	if (n >= 0 && (size_t)n < cap)
+		flow_text(dst + n, cap - (size_t)n, row);
 }
 
 static void cell_text(
@@ -416,6 +459,13 @@ static void cell_text(
 	case PL_TOP_TEXT:
 		pl_client_text(dst, cap, pl_json_member_text(row, c->key));
 		break;
+	case PL_TOP_NODES:
+		/* A path whose nodes are not known has an id. */
+		if (v != NULL)
+			nodes_cell(dst, cap, row, c->key, width);
+		else
+			pl_client_text(dst, cap, pl_json_member_text(row, "path_id"));
+		break;
 	case PL_TOP_CLOCK:
 		clock = strchr(pl_json_member_text(row, c->key), 'T');
 		pl_client_text(dst, cap, clock != NULL ? clock + 1 : "-");
@@ -427,14 +477,15 @@ static void cell_text(
 			snprintf(dst, cap, "-");
 		break;
 	case PL_TOP_FLOW:
-		flow_cell(dst, cap, row);
+		flow_cell(dst, cap, row, width);
 		break;
 	}
 }
 
 static bool is_left(const struct pl_top_column *c)
 {
-	return c->cell == PL_TOP_TEXT || c->cell == PL_TOP_CLOCK || c->cell == PL_TOP_FLOW;
+	return c->cell == PL_TOP_TEXT || c->cell == PL_TOP_CLOCK || c->cell == PL_TOP_NODES ||
+	       c->cell == PL_TOP_FLOW;
 }
 
 static void add_cell(

@@ -43,6 +43,7 @@ static json_t *hostile_row(const struct pl_top_screen *s, bool numbers)
 		json_object_set_new(flow, "sport", json_integer(INT64_MIN));
 		json_object_set_new(row, "flow", flow);
 		json_object_set_new(row, "path_nodes", json_string(text));
+		json_object_set_new(row, "old_path_nodes", json_string(text));
 	}
 	return row;
 }
@@ -112,6 +113,87 @@ static void test_whole_numbers(void)
 		ok(cut == 0, "%s: %u numbers in 1 to 200 columns, none cut", s->name, whole);
 		json_decref(row);
 	}
+}
+
+/* The last column of a row of the screen, in so many columns. */
+static const char *last_cell(const char *screen, const json_t *row, unsigned int cols)
+{
+	static char cell[600];
+	const struct pl_top_screen *s = pl_top_screen_find(screen);
+	struct pl_buf out;
+	unsigned int before = 0;
+
+	for (unsigned int i = 0; i + 1 < s->n_columns; i++)
+		before += s->columns[i].width + 1;
+	pl_buf_init(&out);
+	pl_top_row(&out, s, row, before + cols, true);
+	snprintf(cell, sizeof(cell), "%s", out.len > before ? out.data + before : "");
+	pl_buf_done(&out);
+	return cell;
+}
+
+/* Nodes are whole: the first ones and the last, or none. */
+static void test_nodes(void)
+{
+	static const struct {
+		unsigned int cols;
+		const char *nodes, *want;
+	} cases[] = {
+		{ 20, "1>5>2", "1>5>2" },
+		{ 5, "1>5>2", "1>5>2" },
+		{ 4, "1>5>2", "..>2" },
+		{ 3, "1>5>2", "#" },
+		{ 12, "101>205>317>422", "101>..>422" },
+		{ 14, "101>205>317>422", "101>205>..>422" },
+		{ 15, "101>205>317>422", "101>205>317>422" },
+		{ 9, "101>205>317>422", "..>422" },
+		{ 5, "101>205>317>422", "#" },
+		{ 6, "4294967295", "#" },
+		{ 10, "4294967295", "4294967295" },
+		{ 16, "1>2>3>4>5>6>7>8>9>10>11>12>13>14>15>16>...", "1>2>3>4>5>..>..." },
+	};
+	json_t *event, *flow = json_object(), *row;
+	struct pl_buf out;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		row = json_object();
+		json_object_set_new(row, "nodes", json_string(cases[i].nodes));
+		streq(last_cell("paths", row, cases[i].cols), cases[i].want, "%s in %u columns",
+			cases[i].nodes, cases[i].cols);
+		json_decref(row);
+	}
+	event = json_object();
+	json_object_set_new(flow, "src", json_string("10.0.0.1"));
+	json_object_set_new(flow, "dst", json_string("10.0.0.2"));
+	json_object_set(event, "flow", flow);
+	json_object_set_new(event, "path_id", json_string("00112233445566aa"));
+	streq(last_cell("events", event, 60), "10.0.0.1>10.0.0.2", "an event without paths");
+	json_object_set_new(event, "path_nodes", json_string("11>5>12"));
+	json_object_set_new(event, "old_path_nodes", json_string("unknown"));
+	streq(last_cell("events", event, 60), "11>5>12 was unknown 10.0.0.1>10.0.0.2",
+		"one that is not known");
+	json_object_set_new(event, "old_path_nodes", json_string("11>6>12"));
+	streq(last_cell("events", event, 60), "11>5>12 was 11>6>12 10.0.0.1>10.0.0.2",
+		"paths stand before the flow");
+	streq(last_cell("events", event, 19), "11>5>12 was 11>6>12", "which is cut first");
+	streq(last_cell("events", event, 16), "..>12 was ..>12", "with less room");
+	row = json_object();
+	json_object_set_new(row, "path_id", json_string("00112233445566aa"));
+	json_object_set_new(row, "path_nodes", json_string("11>5>12"));
+	json_object_set(row, "flow", flow);
+	pl_buf_init(&out);
+	pl_top_row(&out, pl_top_screen_find("flows"), row, 80, true);
+	ok(strstr(out.data, " 11>5>12 ") != NULL && strstr(out.data, "0011") == NULL,
+		"a flow has nodes and no hash: '%s'", out.data);
+	pl_buf_reset(&out);
+	json_object_del(row, "path_nodes");
+	pl_top_row(&out, pl_top_screen_find("flows"), row, 80, true);
+	ok(strstr(out.data, " 0011223344556") != NULL, "an id where they are not known: '%s'",
+		out.data);
+	pl_buf_done(&out);
+	json_decref(row);
+	json_decref(event);
+	json_decref(flow);
 }
 
 static void test_columns(void)
@@ -241,6 +323,7 @@ int main(void)
 {
 	test_lines();
 	test_whole_numbers();
+	test_nodes();
 	test_columns();
 	test_rates();
 	test_segments();
