@@ -314,16 +314,16 @@ static void print_losses(const struct demo *d)
 		const struct pl_demo_link_loss *l = &s->links[i];
 
 		printf("lost:   %s to %s %" PRId64 " of %" PRIu64 " by marking, %" PRIu64
-		       " in truth, %" PRIu64 " by drop reports of INT\n",
+		       " in truth, %" PRIu64 " by INT\n",
 			l->from, l->to, l->lost, l->sent, l->true_lost,
 			pl_demo_view_drops(d->view, l->node, l->port));
 	}
 	if (s->found_block != 0)
-		printf("        a link began to lose 1 %% of its packets: " PL_DEMO_LEAK_FROM
-		       " to " PL_DEMO_LEAK_TO ", found %" PRIu64 " blocks of a second later\n",
-			s->found_block - s->leak_block);
+		printf("        " PL_DEMO_LEAK_FROM " to " PL_DEMO_LEAK_TO
+		       " loses 1 %% of its packets, found in block %" PRIu64 " of 1 s\n",
+			s->found_block - s->leak_block + 1);
 	if (s->not_vouched > 0)
-		printf("        not vouched for, and left out: %" PRIu64
+		printf("        left out: %" PRIu64
 		       " blocks of flows with packets later than the guard band\n",
 			s->not_vouched);
 }

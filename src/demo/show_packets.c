@@ -49,7 +49,7 @@ static void print_packets(const struct pl_packets_demo_result *r)
 		pl_packets_demo_right(r) ? "they agree" : "THEY DO NOT AGREE");
 	printf("\nnext:   pathline tap packet:eth0           a record of every packet of yours\n"
 	       "        pathline query portscan packet:eth0   a standing question over them\n"
-	       "        pathline gen packets --help        the same traffic into a file or a wire\n");
+	       "        pathline gen packets --help        the same traffic to a file or wire\n");
 }
 
 int pl_demo_packets(const struct pl_demo_options *options)

@@ -257,7 +257,7 @@ int pl_demo_traffic_start(struct pl_demo_traffic **ret,
 	t->story_ns = options->story_ns;
 	pl_rng_seed(&t->rng, options->seed);
 	snprintf(t->description, sizeof(t->description),
-		"4 leaves, 2 spines, 8 hosts, %d flows; INT 2.1 in telemetry reports 2.0", FLOWS);
+		"4 leaves, 2 spines, 8 hosts, %d flows; INT 2.1 in reports 2.0", FLOWS);
 	r = make_network(t, options, diag);
 	if (r < 0)
 		goto fail;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Draws the demonstration. */
-#include "demo/view.h"
+/* Gathers what the demonstration shows, and prints it as lines where there is no terminal. */
+#include "demo/view_parts.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,55 +8,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/num.h"
 
-enum {
-	LINES_MAX = 64,
-	LINE_MAX_BYTES = 160,
-	PATHS_MAX = 512,
-	NODES_TEXT = 48,
-	QUEUE_ROWS = 3,
-	LINK_ROWS = 3,
-	DROP_NODES = 8, /* switches of the network have 1 to 6, ports as few */
-	/* Beside the kinds of events. */
-	KIND_LINK_LOSS = PL_EVENT_KIND_MAX,
-	KINDS,
-};
 #define FOLD_NS                                                                                    \
 	(UINT64_C(2) * 1000000000u) /* events of one kind and place within it are one line */
-
-struct line {
-	uint64_t at_ns; /* monotonic */
-	uint64_t last_ns;
-	uint8_t kind, phase;
-	uint64_t place; /* what makes two events one line */
-	unsigned int count;
-	uint64_t value; /* the largest, or for losses the sum */
-	char what[LINE_MAX_BYTES];
-};
-
-struct known_path {
-	uint64_t path_id;
-	char nodes[NODES_TEXT];
-};
-
-struct pl_demo_view {
-	pthread_mutex_t lock;
-	uint64_t began_ns;
-	struct line lines[LINES_MAX]; /* a ring: line i is at i % LINES_MAX */
-	uint64_t n_lines, printed;
-	struct known_path paths[PATHS_MAX]; /* open addressing by path id; full = not learnt */
-	unsigned int n_paths;
-	uint64_t drops[DROP_NODES][DROP_NODES]; /* that reports tell of, by node and port */
-	bool colour;
-	struct termios saved;
-	bool terminal;
-};
 
 struct view_export {
 	struct pl_export export;
@@ -128,7 +86,7 @@ static void write_paths(struct pl_export *e, const struct pl_record_batch *batch
 	pl_count(&e->stats.delivered, batch->n_paths);
 }
 
-static void describe(struct pl_demo_view *v, const struct pl_event *e, struct line *l)
+static void describe(struct pl_demo_view *v, const struct pl_event *e, struct pl_demo_line *l)
 {
 	char src[PL_ADDR_TEXT_MAX] = "", dst[PL_ADDR_TEXT_MAX] = "";
 
@@ -136,8 +94,8 @@ static void describe(struct pl_demo_view *v, const struct pl_event *e, struct li
 	case PL_EVENT_PATH_CHANGE:
 		pl_format_addr(src, &e->src);
 		pl_format_addr(dst, &e->dst);
-		snprintf(l->what, sizeof(l->what), "%s to %s: %s, was %s", src, dst,
-			path_text(v, e->path_id), path_text(v, e->old_path_id));
+		snprintf(l->what, sizeof(l->what), "%s was %s: %s to %s", path_text(v, e->path_id),
+			path_text(v, e->old_path_id), src, dst);
 		break;
 	case PL_EVENT_QUEUE_DEPTH:
 	case PL_EVENT_HOP_LATENCY:
@@ -162,10 +120,10 @@ static bool adds_up(uint8_t kind)
 }
 
 /* A line of the kind and place in the last two seconds, or a new one. */
-static struct line *line_of(
+static struct pl_demo_line *line_of(
 	struct pl_demo_view *v, uint8_t kind, uint8_t phase, uint64_t place, uint64_t now_ns)
 {
-	struct line *l;
+	struct pl_demo_line *l;
 
 	for (uint64_t i = v->n_lines; i-- > 0 && v->n_lines - i <= 8;) {
 		l = &v->lines[i % LINES_MAX];
@@ -174,7 +132,7 @@ static struct line *line_of(
 			return l;
 	}
 	l = &v->lines[v->n_lines++ % LINES_MAX];
-	*l = (struct line){
+	*l = (struct pl_demo_line){
 		.at_ns = now_ns, .kind = kind, .phase = phase, .place = place, .what = ""
 	};
 	return l;
@@ -187,7 +145,7 @@ static void add_event(struct pl_demo_view *v, const struct pl_event *e, uint64_t
 	uint64_t place = e->event == PL_EVENT_QUEUE_DEPTH || e->event == PL_EVENT_HOP_LATENCY
 				 ? e->node << 32 | e->port
 				 : 0;
-	struct line *l = line_of(v, e->event, e->phase, place, now_ns);
+	struct pl_demo_line *l = line_of(v, e->event, e->phase, place, now_ns);
 
 	l->last_ns = now_ns;
 	if (l->count++ == 0)
@@ -201,14 +159,13 @@ static void add_event(struct pl_demo_view *v, const struct pl_event *e, uint64_t
 void pl_demo_view_lost(void *arg, const struct pl_demo_link_loss *link)
 {
 	struct pl_demo_view *v = arg;
-	struct line *l;
+	struct pl_demo_line *l;
 
 	pthread_mutex_lock(&v->lock);
 	l = line_of(v, KIND_LINK_LOSS, 0, link->node << 32 | link->port, pl_clock_mono_ns());
 	if (l->count++ == 0) {
 		l->last_ns = l->at_ns;
-		snprintf(l->what, sizeof(l->what), "%s to %s, found by marking", link->from,
-			link->to);
+		snprintf(l->what, sizeof(l->what), "%s to %s", link->from, link->to);
 	}
 	l->value += (uint64_t)link->lost;
 	pthread_mutex_unlock(&v->lock);
@@ -286,7 +243,7 @@ void pl_demo_view_free(struct pl_demo_view *v)
 
 /* ---- lines ---- */
 
-static const char *kind_text(const struct line *l)
+static const char *kind_text(const struct pl_demo_line *l)
 {
 	static const char *const names[PL_EVENT_KIND_MAX] = { "path change", "queue build-up",
 		"report loss", "packet drop", "slow hop" };
@@ -297,7 +254,8 @@ static const char *kind_text(const struct line *l)
 	return names[l->kind] != NULL ? names[l->kind] : pl_event_kind_name(l->kind);
 }
 
-static int event_text(const struct pl_demo_view *v, const struct line *l, char *dst, size_t cap)
+int pl_demo_event_text(
+	const struct pl_demo_view *v, const struct pl_demo_line *l, char *dst, size_t cap)
 {
 	unsigned int s = (unsigned int)((l->at_ns - v->began_ns) / 1000000000u);
 	char more[64] = "", value[32];
@@ -324,8 +282,10 @@ static int event_text(const struct pl_demo_view *v, const struct line *l, char *
 			l->value);
 		break;
 	case PL_EVENT_PACKET_DROP:
-	case KIND_LINK_LOSS:
 		snprintf(more, sizeof(more), ": %" PRIu64, l->value);
+		break;
+	case KIND_LINK_LOSS:
+		snprintf(more, sizeof(more), ": %" PRIu64 ", found by marking", l->value);
 		break;
 	default:
 		break;
@@ -335,13 +295,12 @@ static int event_text(const struct pl_demo_view *v, const struct line *l, char *
 }
 
 /* True when no more is folded into it. */
-static bool settled(const struct line *l, uint64_t now_ns)
+static bool settled(const struct pl_demo_line *l, uint64_t now_ns)
 {
 	return now_ns - l->last_ns > FOLD_NS;
 }
 
-/* Counts in their short form: the line fits 80 columns however long the demonstration runs. */
-static void status_text(const struct pl_demo_frame *f, char *dst, size_t cap)
+void pl_demo_status_text(const struct pl_demo_frame *f, char *dst, size_t cap)
 {
 	const struct pl_totals *t = &f->stats->totals;
 	char rate[16], all[16], missing[16], undecoded[16];
@@ -363,204 +322,21 @@ void pl_demo_view_print(struct pl_demo_view *v, const struct pl_demo_frame *f, b
 
 	pthread_mutex_lock(&v->lock);
 	while (v->printed < v->n_lines) {
-		struct line *l = &v->lines[v->printed % LINES_MAX];
+		struct pl_demo_line *l = &v->lines[v->printed % LINES_MAX];
 
 		if (v->n_lines - v->printed <= LINES_MAX) {
 			if (!settled(l, now) && !f->last)
 				break;
-			event_text(v, l, text, sizeof(text));
+			pl_demo_event_text(v, l, text, sizeof(text));
 			printf("%s\n", text);
 		}
 		v->printed++;
 	}
 	pthread_mutex_unlock(&v->lock);
 	if (status) {
-		status_text(f, text, sizeof(text));
+		pl_demo_status_text(f, text, sizeof(text));
 		printf("%02u:%02u  %s\n", (unsigned int)f->seconds / 60,
 			(unsigned int)f->seconds % 60, text);
 	}
 	fflush(stdout);
-}
-
-/* ---- the screen ---- */
-
-struct screen {
-	struct pl_buf buf;
-	unsigned int rows, cols, row;
-};
-
-/* One row: cut to the width by characters, the rest of the row cleared. */
-static void put_row(struct screen *s, const char *style, const char *text)
-{
-	unsigned int width = 0;
-	const char *p = text;
-
-	if (s->row >= s->rows)
-		return;
-	if (s->row++ > 0)
-		pl_buf_str(&s->buf, "\r\n");
-	while (*p != '\0' && width < s->cols) {
-		p++;
-		/* Bytes 10xxxxxx continue a character. */
-		while (((unsigned char)*p & 0xc0) == 0x80)
-			p++;
-		width++;
-	}
-	if (style != NULL)
-		pl_buf_str(&s->buf, style);
-	pl_buf_add(&s->buf, text, (size_t)(p - text));
-	pl_buf_str(&s->buf, style != NULL ? "\033[0m\033[K" : "\033[K");
-}
-
-struct queue_row {
-	const struct pl_agg_queue *q;
-	uint32_t max;
-};
-
-static int by_depth(const void *a, const void *b)
-{
-	const struct queue_row *x = a, *y = b;
-
-	return x->max != y->max
-		       ? (x->max > y->max ? -1 : 1)
-		       : (x->q->key.node > y->q->key.node) - (x->q->key.node < y->q->key.node);
-}
-
-static void draw_queues(
-	struct screen *s, const struct pl_demo_view *v, const struct pl_aggregate *a)
-{
-	struct queue_row top[QUEUE_ROWS + 1] = { 0 };
-	const struct pl_agg_queue *q;
-	unsigned int n = 0;
-	uint32_t pos = 0;
-	char text[160];
-
-	while ((q = pl_aggregate_queue(a, &pos)) != NULL) {
-		struct queue_row r = { .q = q };
-		const bool full = n == QUEUE_ROWS;
-
-		if (!pl_aggregate_max(a, &q->depth_max, &r.max))
-			continue;
-		top[full ? QUEUE_ROWS : n++] = r;
-		qsort(top, full ? QUEUE_ROWS + 1 : n, sizeof(top[0]), by_depth);
-	}
-	put_row(s, v->colour ? "\033[1m" : NULL,
-		"  deepest queues    depth now      deepest   hop p50   hop p99      packets");
-	for (unsigned int i = 0; i < n && i < QUEUE_ROWS; i++) {
-		char p50[16], p99[16], name[32];
-
-		q = top[i].q;
-		pl_format_duration(p50, sizeof(p50), pl_hist_quantile(&q->latency, 0.5));
-		pl_format_duration(p99, sizeof(p99), pl_hist_quantile(&q->latency, 0.99));
-		snprintf(name, sizeof(name), "%" PRIu64 ":%u:%u", q->key.node, q->key.port,
-			q->key.queue);
-		snprintf(text, sizeof(text), "  %-14s %12u %12u %9s %9s %12" PRIu64, name,
-			q->last_depth, top[i].max, p50, p99, q->packets);
-		put_row(s, NULL, text);
-	}
-}
-
-/* What alternate marking finds, beside what happened, and what INT can tell of it: reports of drops
- * in queues, and nothing of packets that a link lost. */
-static void draw_losses(
-	struct screen *s, struct pl_demo_view *v, const struct pl_demo_losses_sum *sum)
-{
-	char text[160];
-
-	put_row(s, v->colour ? "\033[1m" : NULL,
-		"  lost on links        by marking       truth  drops by INT     of packets");
-	for (unsigned int i = 0; i < sum->n && i < LINK_ROWS; i++) {
-		const struct pl_demo_link_loss *l = &sum->links[i];
-		char name[2 * PL_LAB_NAME_MAX + 5];
-
-		if (l->lost == 0 && l->true_lost == 0)
-			break;
-		snprintf(name, sizeof(name), "%s to %s", l->from, l->to);
-		snprintf(text, sizeof(text),
-			"  %-19s %11" PRId64 " %11" PRIu64 " %13" PRIu64 " %14" PRIu64, name,
-			l->lost, l->true_lost, pl_demo_view_drops(v, l->node, l->port), l->sent);
-		put_row(s, NULL, text);
-	}
-}
-
-static void draw_events(struct screen *s, struct pl_demo_view *v)
-{
-	unsigned int room = s->rows > s->row + 1 ? s->rows - s->row - 1 : 0;
-	char text[256];
-
-	put_row(s, v->colour ? "\033[1m" : NULL, "  events");
-	pthread_mutex_lock(&v->lock);
-	if (room > LINES_MAX)
-		room = LINES_MAX;
-	for (uint64_t i = v->n_lines > room ? v->n_lines - room : 0; i < v->n_lines; i++) {
-		static const char *const styles[KINDS] = { "\033[36m", "\033[33m", "\033[31m",
-			"\033[31m", "\033[33m", [KIND_LINK_LOSS] = "\033[31m" };
-		const struct line *l = &v->lines[i % LINES_MAX];
-
-		event_text(v, l, text + 2, sizeof(text) - 2);
-		text[0] = text[1] = ' ';
-		put_row(s, v->colour ? styles[l->kind] : NULL, text);
-	}
-	if (v->n_lines == 0)
-		put_row(s, NULL,
-			"  none yet: link loss, a path change, a queue build-up and lost reports will come");
-	pthread_mutex_unlock(&v->lock);
-}
-
-void pl_demo_view_draw(struct pl_demo_view *v, const struct pl_demo_frame *f)
-{
-	struct screen s = { .rows = 24, .cols = 80 };
-	struct winsize size;
-	char text[256];
-
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0) {
-		s.rows = size.ws_row;
-		s.cols = size.ws_col;
-	}
-	pl_buf_init(&s.buf);
-	pl_buf_str(&s.buf, "\033[H");
-	snprintf(text, sizeof(text), "pathline " PL_VERSION " demo  %02u:%02u   q quits",
-		(unsigned int)f->seconds / 60, (unsigned int)f->seconds % 60);
-	put_row(&s, v->colour ? "\033[1m" : NULL, text);
-	snprintf(text, sizeof(text), "  network  %s", f->traffic);
-	put_row(&s, NULL, text);
-	snprintf(text, sizeof(text), "  metrics  %s", f->metrics);
-	put_row(&s, NULL, text);
-	put_row(&s, NULL, "");
-	text[0] = text[1] = ' ';
-	status_text(f, text + 2, sizeof(text) - 2);
-	put_row(&s, NULL, text);
-	put_row(&s, NULL, "");
-	draw_queues(&s, v, f->aggregate);
-	put_row(&s, NULL, "");
-	draw_losses(&s, v, f->losses);
-	put_row(&s, NULL, "");
-	draw_events(&s, v);
-	pl_buf_str(&s.buf, "\033[J");
-	/* One write is one frame: nothing of it is seen half drawn. */
-	if (!s.buf.failed)
-		(void)!write(STDOUT_FILENO, s.buf.data, s.buf.len);
-	pl_buf_done(&s.buf);
-}
-
-void pl_demo_view_terminal(struct pl_demo_view *v, bool on)
-{
-	static const char enter[] = "\033[?1049h\033[?25l", leave[] = "\033[?25h\033[?1049l";
-	struct termios raw;
-
-	if (on == v->terminal)
-		return;
-	if (!on) {
-		(void)!write(STDOUT_FILENO, leave, sizeof(leave) - 1);
-		tcsetattr(STDIN_FILENO, TCSANOW, &v->saved);
-		v->terminal = false;
-		return;
-	}
-	if (tcgetattr(STDIN_FILENO, &v->saved) < 0)
-		return;
-	raw = v->saved;
-	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	(void)!write(STDOUT_FILENO, enter, sizeof(enter) - 1);
-	v->terminal = true;
 }
