@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The checked reader. This file is the only code that compares a position with an end: a decoder
- * takes bytes through it and cannot run off the packet. A failed read gives zero (or NULL), sets
- * the sticky mark and empties the cursor, so a loop that consumes it ends and a decoder may read
- * straight on and test once. A length from the wire is never added to a pointer: it splits a
- * cursor.
+ * The checked reader: a decoder takes bytes through it and cannot run off the packet. A failed read
+ * gives zero (or NULL), sets the sticky mark and empties the cursor, so a loop that consumes it ends
+ * and a decoder may read straight on and test once. A length from the wire splits a cursor.
  */
 #pragma once
 
