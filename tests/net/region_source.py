@@ -191,6 +191,45 @@ def test_start():
     eq(d.stop(), 0, "it ends well")
 
 
+def test_killed():
+    """The reader is killed while a list is written, and started again: by the numbers that its output has, every entry was told by the first or the
+    second, or is in the account of what the second skipped."""
+    create("going", "append", "--slots", 1 << 16, "--value-bytes", 4)
+    translator = translate(path("going.plr"))
+    os.unlink(path("out.jsonl"))
+    config = lab.write("killed.yaml", f"""regions:
+{entry("going", writer="other")}web: {{listen: '127.0.0.1:0'}}
+outputs:
+  - {{name: file, type: jsonl, path: {path("out.jsonl")}}}
+""")
+
+    def append(n):
+        report("append", "--store", 0, "-d", 0, "--data-form", "be32", "--step-data", "--count", n, "--sequenced")
+    d = Daemon(config, name="killed")
+    append(500)
+    wait(lambda: lines("going"))
+    writer = lab.start([PATHLINE, "report", "append", "--store", "0", "-d", "0", "--data-form", "be32", "--count", "20000", "--sequenced", "--rate", "20k", f"udp://127.0.0.1:{DTA}"],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait(lambda: len(lines("going")) > 2000)
+    d.p.kill()
+    d.p.wait()
+    with open(path("out.jsonl"), encoding="utf-8") as f:
+        first = [v["number"] for v in jsonl(f.read().rpartition("\n")[0])]
+    os.unlink(path("out.jsonl"))
+    writer.wait()
+    d.start()
+    skipped = series(d, "skipped_total", "going")
+    append(100)
+    wait(lambda: lines("going") and len(lines("going")) >= 100)
+    second = [v["number"] for v in lines("going")]
+    eq(first, list(range(len(first))), f"the first told {len(first)} entries, each number once")
+    ok(skipped >= len(first) > 2000, f"the second skipped {skipped:.0f}, which is all that was written before", len(first))
+    eq(second, list(range(int(skipped), int(skipped) + 100)), f"and told from there on: {int(skipped) - len(first)} reached no output, as the numbers say")
+    d.stop()
+    translator.terminate()
+    translator.wait()
+
+
 def translate(*regions):
     """A translator of its own: another process that writes."""
     p = lab.start([PATHLINE, "translate", "--flush", "20ms", f"udp://127.0.0.1:{DTA}", *regions], stdout=subprocess.DEVNULL,
@@ -278,6 +317,7 @@ test_wide(daemon)
 test_views(daemon)
 test_end(daemon)
 test_start()
+test_killed()
 test_records()
 test_lost_and_found()
 sys.exit(tap.end())
