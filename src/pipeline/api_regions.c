@@ -54,7 +54,7 @@ static const struct pl_field region_fields[] = {
 	COLUMN(value, U64, HAS_VALUE, "", "the newest number"),
 	COLUMN(value_number, U64, HAS_VALUE, "", "number of its entry, slot or cell"),
 	COLUMN(value_max, U64, HAS_MAX, "",
-		"the largest number of the last interval; of counters the largest increase"),
+		"largest number of this and the last slot of aggregate.slot; of counters the largest increase"),
 	COLUMN(max_number, U64, HAS_MAX, "", "number of its entry, slot or cell"),
 	COLUMN(increase, U64, HAS_INCREASE, "", "of counters: sum of all additions"),
 	COLUMN(last_ts_ns, U64, HAS_LAST, "ns", "when something new was found last"),

@@ -60,7 +60,7 @@ static void write_gauges(struct pl_exposition *page, const struct all *a)
 			pl_exposition_u64(page, l, 1, a->s[i].value);
 	}
 	gauge(page, "pathline_region_value_max", NULL,
-		"The largest number of the last interval that had any; of counters the largest increase of a cell.");
+		"Largest number of this and the last slot of aggregate.slot; of counters the largest increase of a cell between two readings.");
 	for (unsigned int i = 0; i < a->n; i++) {
 		const struct pl_label l[] = { TEXT("region", a->s[i].name) };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads what is new in a region. */
-#include "pipeline/region_input.h"
 #include "base/stats.h"
+#include "pipeline/region_input_state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,38 +13,17 @@
 #include "memory/sketch.h"
 
 enum {
-	/* Of one step: so much keeps a worker for less than a millisecond. */
-	STEP_ENTRIES = 2048,
+	/* Of one step, with PL_REGION_STEP_ENTRIES: so much keeps a worker for less than a
+	 * millisecond. */
 	STEP_LISTS = 4096,
 	STEP_SLOTS = 16384,
-	READ_BYTES = 64 * 1024,
 };
 /* A writer of one slot may be interrupted for so long. */
 #define SETTLE_NS UINT64_C(20000000)
 /* Between looks at what has become of the file. */
 #define LOOK_NS   UINT64_C(1000000000)
-
-struct pl_region_input {
-	struct pl_config_region config; /* own texts */
-	struct pl_region *region;       /* NULL: there is none to read */
-	struct pl_store_params params;
-	uint64_t id, epoch; /* id: of the region that was read last; 0: none */
-	bool finishing;     /* this walk is the last one of the epoch before */
-	bool away;          /* the file of its writer, in this process, lost its name */
-	struct pl_append append;
-	struct pl_append_reader *lists; /* heap, append.lists */
-	uint32_t list_at, quiet_lists;  /* the next one; lists in a row that had nothing */
-	struct pl_scan scan;
-	bool scans;       /* the scan is there */
-	uint64_t columns; /* of a sketch, told last */
-	bool walking, final_begun, final_over;
-	uint64_t due_ns, settle_ns, look_ns;
-	uint64_t max, max_number; /* of this interval */
-	bool has_max;
-	struct pl_region_input_stats stats;
-	uint8_t bytes[READ_BYTES];
-	uint64_t numbers[STEP_ENTRIES];
-};
+/* As aggregate.slot. */
+#define SLOT_NS   UINT64_C(15000000000)
 
 static const struct pl_stat stat_rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_region_input_stats, __VA_ARGS__)
@@ -87,8 +66,17 @@ int pl_region_input_new(struct pl_region_input **ret, const struct pl_config_reg
 	}
 	snprintf(in->stats.name, sizeof(in->stats.name), "%s", config->name);
 	in->stats.writer = config->writer;
+	in->slot_ns = SLOT_NS;
 	*ret = in;
 	return 0;
+}
+
+void pl_region_input_set_slot(struct pl_region_input *in, uint64_t slot_ns)
+{
+	if (slot_ns == in->slot_ns)
+		return;
+	in->slot_ns = slot_ns;
+	in->max = (struct pl_region_max){ .slot = 0 };
 }
 
 /* What is known of what was read: where cursors are, what slots held. */
@@ -326,82 +314,6 @@ static void look_at_file(struct pl_region_input *in, const struct pl_region_room
 		pl_region_input_open(in, false);
 }
 
-/* ---- what was found ---- */
-
-static void note_number(struct pl_region_input *in, uint64_t number, uint64_t value, uint64_t rank)
-{
-	in->stats.has_value = true;
-	in->stats.value = value;
-	in->stats.value_number = number;
-	if (!in->has_max || rank > in->max) {
-		in->max = rank;
-		in->max_number = number;
-	}
-	in->has_max = true;
-}
-
-static void tell(
-	struct pl_region_input *in, const struct pl_region_room *room, const struct pl_value *value)
-{
-	struct pl_value_batch *b = room->values;
-
-	if (!in->config.read.tell) {
-		in->stats.counted++;
-		return;
-	}
-	if (b->n == b->cap)
-		b->flush(b, b->flush_arg);
-	b->values[b->n] = *value;
-	b->values[b->n].ts_ns = room->ts_ns;
-	b->values[b->n++].primitive = (uint8_t)in->params.primitive;
-	in->stats.told++;
-}
-
-/* Bytes of a value or an entry. */
-static void take_bytes(struct pl_region_input *in, const struct pl_region_room *room,
-	const uint8_t *bytes, uint32_t n, uint64_t number, uint32_t list)
-{
-	struct pl_value v;
-
-	if (in->config.value.format == PL_VALUE_RECORD && in->config.read.tell) {
-		if (pl_region_record(bytes, (enum pl_content)in->params.content, room))
-			in->stats.told++;
-		else
-			in->stats.dropped[PL_REGION_INVALID]++;
-		return;
-	}
-	pl_region_value(&v, &in->config, bytes, n);
-	v.number = number;
-	if (list != UINT32_MAX) {
-		v.list = list;
-		v.present |= PL_VALUE_HAS_list;
-	}
-	if ((v.present & PL_VALUE_HAS_value) != 0)
-		note_number(in, number, v.value, v.value);
-	tell(in, room, &v);
-}
-
-static void take_cell(struct pl_region_input *in, const struct pl_region_room *room,
-	const struct pl_scan_found *f)
-{
-	struct pl_value v;
-
-	pl_region_value(&v, &in->config, NULL, 8);
-	v.number = f->number;
-	v.value = f->cell;
-	v.increase = f->increase;
-	v.present |= PL_VALUE_HAS_value | PL_VALUE_HAS_increase;
-	note_number(in, f->number, f->cell, f->increase);
-	tell(in, room, &v);
-}
-
-static void found(struct pl_region_input *in, const struct pl_region_room *room, uint64_t n)
-{
-	in->stats.found += n;
-	if (n > 0)
-		in->stats.last_ts_ns = room->ts_ns;
-}
-
 /* ---- lists ---- */
 
 /* Up to `most` entries of one list. Returns how many were read; whether there may be more is known
@@ -411,15 +323,15 @@ static uint32_t read_list(
 {
 	struct pl_append_reader *r = &in->lists[list];
 	const uint64_t overrun = r->overrun, damaged = r->damaged;
-	const uint32_t fit = READ_BYTES / in->append.entry_bytes;
+	const uint32_t fit = PL_REGION_READ_BYTES / in->append.entry_bytes;
 	const size_t n = pl_append_read(r, in->bytes, in->numbers, most < fit ? most : fit);
 
 	for (size_t i = 0; i < n; i++)
-		take_bytes(in, room, in->bytes + i * in->append.entry_bytes, in->append.entry_bytes,
-			in->numbers[i], list);
+		pl_region_take_bytes(in, room, in->bytes + i * in->append.entry_bytes,
+			in->append.entry_bytes, in->numbers[i], list);
 	in->stats.dropped[PL_REGION_OVERRUN] += r->overrun - overrun;
 	in->stats.dropped[PL_REGION_DAMAGED] += r->damaged - damaged;
-	found(in, room, n + (r->overrun - overrun) + (r->damaged - damaged));
+	pl_region_found(in, room, n + (r->overrun - overrun) + (r->damaged - damaged));
 	return (uint32_t)n;
 }
 
@@ -427,7 +339,7 @@ static uint32_t read_list(
  * written as fast as it is read holds up no other. True: the walk is over. */
 static bool step_lists(struct pl_region_input *in, const struct pl_region_room *room)
 {
-	uint32_t left = STEP_ENTRIES;
+	uint32_t left = PL_REGION_STEP_ENTRIES;
 
 	for (unsigned int i = 0; i < STEP_LISTS && left > 0; i++) {
 		const uint64_t before = in->lists[in->list_at].cursor;
@@ -447,9 +359,9 @@ static void take_found(struct pl_region_input *in, const struct pl_region_room *
 	const struct pl_scan_found *f)
 {
 	if (in->params.primitive == PL_COUNTERS)
-		take_cell(in, room, f);
+		pl_region_take_cell(in, room, f);
 	else
-		take_bytes(in, room, in->bytes, f->bytes, f->number, UINT32_MAX);
+		pl_region_take_bytes(in, room, in->bytes, f->bytes, f->number, UINT32_MAX);
 }
 
 static bool step_scan(struct pl_region_input *in, const struct pl_region_room *room)
@@ -467,7 +379,7 @@ static bool step_scan(struct pl_region_input *in, const struct pl_region_room *r
 		take_found(in, room, &f);
 	if (s->n_waiting > 0)
 		in->settle_ns = room->now_ns + SETTLE_NS;
-	found(in, room, s->changed - before);
+	pl_region_found(in, room, s->changed - before);
 	in->stats.dropped[PL_REGION_REPEATED] += s->repeated;
 	in->stats.dropped[PL_REGION_KEYED] += s->keyed;
 	in->stats.unsettled += s->unsettled;
@@ -496,9 +408,9 @@ static void look_at_sketch(struct pl_region_input *in, const struct pl_region_ro
 	v.number = in->columns;
 	v.value = sum < 1.8e19 ? (uint64_t)(sum + 0.5) : UINT64_MAX;
 	v.present |= PL_VALUE_HAS_value;
-	note_number(in, v.number, v.value, v.value);
-	found(in, room, 1);
-	tell(in, room, &v);
+	pl_region_note(in, room, v.number, v.value, v.value);
+	pl_region_found(in, room, 1);
+	pl_region_tell(in, room, &v);
 }
 
 /* ---- walks ---- */
@@ -533,21 +445,10 @@ static void begin_walk(struct pl_region_input *in, const struct pl_region_room *
 		pl_scan_begin(&in->scan);
 }
 
-/* The largest number of an interval. */
-static void publish_max(struct pl_region_input *in)
-{
-	if (!in->has_max)
-		return;
-	in->stats.has_max = true;
-	in->stats.max = in->max;
-	in->stats.max_number = in->max_number;
-	in->has_max = false;
-}
-
 static void end_walk(struct pl_region_input *in, const struct pl_region_room *room)
 {
 	in->walking = false;
-	publish_max(in);
+	pl_region_show_max(in, room->now_ns);
 	if (in->finishing)
 		in->due_ns = 0;
 	else
@@ -569,6 +470,7 @@ static bool step_walk(struct pl_region_input *in, const struct pl_region_room *r
 
 bool pl_region_input_step(struct pl_region_input *in, const struct pl_region_room *room)
 {
+	pl_region_show_max(in, room->now_ns);
 	if (room->now_ns >= in->look_ns) {
 		look_at_file(in, room);
 		in->look_ns = room->now_ns + LOOK_NS;
@@ -585,7 +487,7 @@ bool pl_region_input_step(struct pl_region_input *in, const struct pl_region_roo
 		end_walk(in, room);
 	} else if (in->params.primitive == PL_APPEND && room->now_ns >= in->due_ns) {
 		/* Lists that are written all the time have no end of a walk. */
-		publish_max(in);
+		pl_region_show_max(in, room->now_ns);
 		in->due_ns = room->now_ns + in->config.read.every_ns;
 	}
 	if (room->final)

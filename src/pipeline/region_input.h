@@ -47,8 +47,7 @@ struct pl_region_input_stats {
 	bool has_value;
 	uint64_t value, value_number; /* the newest number, and where it was */
 	bool has_max;
-	/* the largest of the last interval in which there was any; of counters the largest
-	 * increase */
+	/* the largest of this and the last slot of time; of counters the largest increase */
 	uint64_t max, max_number;
 	uint64_t last_ts_ns; /* when something was found last; 0: never */
 };
@@ -70,6 +69,9 @@ int pl_region_input_new(struct pl_region_input **ret, const struct pl_config_reg
 void pl_region_input_free(struct pl_region_input *in);
 /* Whether it is what this part of a configuration says. */
 bool pl_region_input_is(const struct pl_region_input *in, const struct pl_config_region *config);
+
+/* The length of the slots of time that maxima are of: 15 s, or this. Above 0. */
+void pl_region_input_set_slot(struct pl_region_input *in, uint64_t slot_ns);
 
 /* Opens the file; `first`: what is there already is not new, unless the configuration says so. An
  * error is in the stats, and later steps try again. */

@@ -277,6 +277,52 @@ static void slots_and_cells(void)
 	(void)pl_region_close(g);
 }
 
+/* What a scraper sees of a spike: in this and the last slot, whoever asks how often. */
+static void maxima(void)
+{
+	static const struct {
+		uint64_t at_ns; /* read with this value; 0: only looked at */
+		uint32_t value;
+		bool has;
+		uint32_t max;
+		const char *what;
+	} cases[] = {
+		{ 31, 5, true, 5, "the first" },
+		{ 32, 900000, true, 900000, "a spike" },
+		{ 33, 7, true, 900000, "five seconds and many readings after it" },
+		{ 37, 7, true, 900000, "once more" },
+		{ 45, 8, true, 900000, "in the next slot" },
+		{ 59, 9, true, 900000, "to its end" },
+		{ 60, 0, true, 9, "in the one after that the spike is over" },
+		{ 75, 0, false, 0, "and nothing is left after another" },
+		{ 200, 3, true, 3, "after a pause" },
+	};
+	const struct pl_store_params p = lists_of(1, 4, PL_CONTENT_BYTES);
+	const struct pl_config_region c = config_of(PL_VALUE_U32LE);
+	struct pl_region *g = make(&p);
+	struct pl_region_input *in = open_input(&c, true);
+	const struct pl_region_input_stats *s = pl_region_input_stats(in);
+
+	begin();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (cases[i].value != 0)
+			put(g, 0, &cases[i].value, 1);
+		room.now_ns = cases[i].at_ns * SECOND;
+		while (pl_region_input_step(in, &room))
+			;
+		take_values(&value_batch, NULL);
+		ok(s->has_max == cases[i].has && (!s->has_max || s->max == cases[i].max), "%s",
+			cases[i].what);
+	}
+	eq(s->max_number, 6, "with the number of its entry");
+	pl_region_input_set_slot(in, SECOND);
+	room.now_ns += SECOND;
+	(void)pl_region_input_step(in, &room);
+	ok(!s->has_max, "slots of another length begin anew");
+	pl_region_input_free(in);
+	(void)pl_region_close(g);
+}
+
 static void records(void)
 {
 	const struct pl_store_params p = lists_of(1, 128, PL_CONTENT_EVENT),
@@ -422,6 +468,7 @@ int main(void)
 	lists();
 	typing();
 	slots_and_cells();
+	maxima();
 	records();
 	gone_and_back();
 	epochs();

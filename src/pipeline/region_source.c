@@ -121,6 +121,8 @@ static int make_inputs(struct pl_region_source *have, const struct pl_config *co
 			stays = stays || pl_region_input_is(have->inputs[k], &r[i]);
 		if (!stays)
 			e = pl_region_input_new(&made[n], &r[i]);
+		if (e == 0 && made[n] != NULL)
+			pl_region_input_set_slot(made[n], config->aggregate.slot_ns);
 		n += e == 0;
 	}
 	if (e < 0) {
@@ -147,6 +149,7 @@ static void keep_inputs(
 				continue;
 			made[at] = s->inputs[k];
 			s->inputs[k] = NULL;
+			pl_region_input_set_slot(made[at], config->aggregate.slot_ns);
 		}
 		at++;
 	}

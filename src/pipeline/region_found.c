@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What becomes of what is found in a region: values and records for the outputs, the account, and
+ * the largest number. */
+#include "pipeline/region_input_state.h"
+
+void pl_region_note(struct pl_region_input *in, const struct pl_region_room *room, uint64_t number,
+	uint64_t value, uint64_t rank)
+{
+	in->stats.has_value = true;
+	in->stats.value = value;
+	in->stats.value_number = number;
+	pl_region_max_add(&in->max, room->now_ns / in->slot_ns, rank, number);
+}
+
+void pl_region_tell(
+	struct pl_region_input *in, const struct pl_region_room *room, const struct pl_value *value)
+{
+	struct pl_value_batch *b = room->values;
+
+	if (!in->config.read.tell) {
+		in->stats.counted++;
+		return;
+	}
+	if (b->n == b->cap)
+		b->flush(b, b->flush_arg);
+	b->values[b->n] = *value;
+	b->values[b->n].ts_ns = room->ts_ns;
+	b->values[b->n++].primitive = (uint8_t)in->params.primitive;
+	in->stats.told++;
+}
+
+/* Bytes of a value or an entry. */
+void pl_region_take_bytes(struct pl_region_input *in, const struct pl_region_room *room,
+	const uint8_t *bytes, uint32_t n, uint64_t number, uint32_t list)
+{
+	struct pl_value v;
+
+	if (in->config.value.format == PL_VALUE_RECORD && in->config.read.tell) {
+		if (pl_region_record(bytes, (enum pl_content)in->params.content, room))
+			in->stats.told++;
+		else
+			in->stats.dropped[PL_REGION_INVALID]++;
+		return;
+	}
+	pl_region_value(&v, &in->config, bytes, n);
+	v.number = number;
+	if (list != UINT32_MAX) {
+		v.list = list;
+		v.present |= PL_VALUE_HAS_list;
+	}
+	if ((v.present & PL_VALUE_HAS_value) != 0)
+		pl_region_note(in, room, number, v.value, v.value);
+	pl_region_tell(in, room, &v);
+}
+
+void pl_region_take_cell(struct pl_region_input *in, const struct pl_region_room *room,
+	const struct pl_scan_found *f)
+{
+	struct pl_value v;
+
+	pl_region_value(&v, &in->config, NULL, 8);
+	v.number = f->number;
+	v.value = f->cell;
+	v.increase = f->increase;
+	v.present |= PL_VALUE_HAS_value | PL_VALUE_HAS_increase;
+	pl_region_note(in, room, f->number, f->cell, f->increase);
+	pl_region_tell(in, room, &v);
+}
+
+void pl_region_found(struct pl_region_input *in, const struct pl_region_room *room, uint64_t n)
+{
+	in->stats.found += n;
+	if (n > 0)
+		in->stats.last_ts_ns = room->ts_ns;
+}
+
+void pl_region_show_max(struct pl_region_input *in, uint64_t now_ns)
+{
+	in->stats.has_max = pl_region_max_read(
+		&in->max, now_ns / in->slot_ns, &in->stats.max, &in->stats.max_number);
+}
