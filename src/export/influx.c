@@ -172,7 +172,7 @@ int pl_influx_format_new(void **ret, uint32_t max_keys)
 {
 	static const char *const event_tags[] = { "event", "phase", "node", "port", "queue",
 		"buffer", "ingress_port", "peer.node", "peer.port", "exporter", "drop_reason",
-		"role", "quantity", NULL };
+		"role", "quantity", "region", NULL };
 	static const char *const hop_tags[] = { "node", "egress_port", "queue", NULL };
 	static const char *const value_tags[] = { "region", "primitive", "name", NULL };
 	static const char *const event_not[] = { "ts_ns", NULL };

@@ -142,6 +142,28 @@ static void query_members(const struct webhook *w, struct pl_json *j, const stru
 		member(j, "key", plain(text, key.c, sizeof(key.c)));
 }
 
+/* A region, and where in it; without that the event is of no region. */
+static bool region_of(char dst[PL_TEXT_TOLD + 1], const struct pl_event *e)
+{
+	const struct pl_text32 region = pl_event_get_region(e);
+
+	if ((e->present & PL_EVENT_HAS_region) == 0)
+		return false;
+	(void)plain(dst, region.c, sizeof(region.c));
+	return true;
+}
+
+static void region_members(const struct webhook *w, struct pl_json *j, const struct pl_event *e)
+{
+	char text[PL_TEXT_TOLD + 1];
+
+	if (!region_of(text, e))
+		return;
+	if (!labelled(w, "region"))
+		member(j, "region", text);
+	number_member(j, "place", !labelled(w, "place"), pl_event_get_place(e));
+}
+
 /*
  * What places the event; of a flow only where that is the place. An operator's label of the same
  * name counts. Who reported it is part of what happened once; of what lasts, begin and end may come
@@ -175,6 +197,7 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 		number_member(&j, numbers[i].name,
 			numbers[i].there && !labelled(w, numbers[i].name), numbers[i].value);
 	query_members(w, &j, e);
+	region_members(w, &j, e);
 	if (reporter && (e->present & PL_EVENT_HAS_exporter) != 0 && !labelled(w, "exporter")) {
 		pl_format_addr(text, &e->exporter);
 		member(&j, "exporter", text);
@@ -188,11 +211,12 @@ static void write_labels(struct webhook *w, const struct pl_event *e)
 static void write_annotations(struct webhook *w, const struct pl_event *e)
 {
 	const bool bytes = (e->present & PL_EVENT_HAS_unit) != 0;
-	char text[TEXT_MAX], kind[64], value[64] = "", place[96] = "";
+	char text[TEXT_MAX], kind[64], value[64] = "", place[160] = "";
 	char summary[sizeof(kind) + sizeof(place) + sizeof(value)], nodes[PL_PATH_NODES_TEXT];
 	const struct pl_text16 query = pl_event_get_query(e);
 	const struct pl_text40 key = pl_event_get_key(e);
 	char words[PL_TEXT_TOLD + 1];
+	const bool region = region_of(words, e);
 	struct pl_path_nodes now, old;
 	size_t n = 0;
 	struct pl_json j;
@@ -202,6 +226,9 @@ static void write_annotations(struct webhook *w, const struct pl_event *e)
 		*p = *p == '_' ? ' ' : *p;
 	if ((e->present & PL_EVENT_HAS_value) != 0)
 		snprintf(value, sizeof(value), ": %" PRIu64 "%s", e->value, bytes ? " bytes" : "");
+	if (region)
+		n += (size_t)snprintf(place, sizeof(place), " in region %s at %" PRIu64, words,
+			pl_event_get_place(e));
 	if ((e->present & PL_EVENT_HAS_query) != 0)
 		n += (size_t)snprintf(
 			place, sizeof(place), " %s", plain(words, query.c, sizeof(query.c)));

@@ -428,7 +428,7 @@ static const struct pl_field event_fields[] = {
 #include "record/fields.def"
 #undef PL_EVENT_FIELD
 	/* Of another meaning: a value without its unit would mislead, and so would an event without
-	 * its query. */
+	 * its query or its region. */
 	{ .name = "unit",
 		.unit = "",
 		.help = "bytes: of value and threshold, occupancies in bytes",
@@ -443,10 +443,22 @@ static const struct pl_field event_fields[] = {
 		.present = PL_EVENT_HAS_query },
 	{ .name = "key",
 		.unit = "",
-		.help = "key of the group that the query found",
+		.help = "key of the group that the query found, or of the value in the region",
 		.offset = EVENT_OFFSET + offsetof(struct pl_event, path_id),
 		.form = PL_FORM_TEXT,
 		.present = PL_EVENT_HAS_key },
+	{ .name = "region",
+		.unit = "",
+		.help = "region that the value is in",
+		.offset = EVENT_OFFSET + offsetof(struct pl_event, src),
+		.form = PL_FORM_TEXT,
+		.present = PL_EVENT_HAS_region },
+	{ .name = "place",
+		.unit = "",
+		.help = "slot, cell or list of the region",
+		.offset = EVENT_OFFSET + offsetof(struct pl_event, node),
+		.form = PL_FORM_U64,
+		.present = PL_EVENT_HAS_region },
 	PL_API_COLUMN(
 		event_row, path_nodes, TEXT, HAS_PATHS, "", "nodes of the path now, source first"),
 	PL_API_COLUMN(event_row, old_path_nodes, TEXT, HAS_PATHS, "", "nodes of the path before"),

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "netio/port.h"
 #include "pipeline/config_words.h"
 #include "pipeline/kind.h"
@@ -297,6 +298,8 @@ static int finish(struct pl_config *c, struct pl_diag *diag)
 	if (r == 0)
 		r = pl_config_check_services(c, diag);
 	if (r == 0)
+		r = pl_config_check_alerts(c, diag);
+	if (r == 0)
 		r = name_outputs(c, diag);
 	if (r == 0)
 		r = pl_config_units(c, &units, diag);
@@ -323,8 +326,10 @@ int pl_config_defaults(struct pl_config *ret)
 	return 0;
 }
 
-/* What was read becomes *ret when its parts agree with each other; else it is freed. */
-static int adopt(struct pl_config *ret, struct pl_config *c, const char *name, struct pl_diag *diag)
+/* What was read becomes *ret when its parts agree with each other; else it is freed, and ret_fault
+ * has the path of the key at fault, as far as it is known. */
+static int adopt(struct pl_config *ret, struct pl_config *c, const char *name,
+	char ret_fault[sizeof(c->fault)], struct pl_diag *diag)
 {
 	int r;
 
@@ -333,6 +338,7 @@ static int adopt(struct pl_config *ret, struct pl_config *c, const char *name, s
 		diag->line = diag->column = 0;
 	}
 	r = finish(c, diag);
+	memcpy(ret_fault, c->fault, sizeof(c->fault));
 	if (r < 0) {
 		pl_config_done(c);
 		return r;
@@ -341,25 +347,46 @@ static int adopt(struct pl_config *ret, struct pl_config *c, const char *name, s
 	return 0;
 }
 
+/* The line of the key at fault in a file that was read a moment ago. */
+static void find_fault(const char *path, const char *fault, struct pl_diag *diag)
+{
+	char *text;
+	size_t len;
+
+	if (*fault == '\0' || strcmp(path, "-") == 0 ||
+		pl_file_read(path, 1 << 20, &text, &len) < 0)
+		return;
+	pl_conf_where(text, len, fault, diag);
+	free(text);
+}
+
 int pl_config_parse(
 	struct pl_config *ret, const char *name, const char *text, size_t len, struct pl_diag *diag)
 {
 	struct pl_config c = { 0 };
+	char fault[sizeof(c.fault)] = "";
 	int r = pl_conf_parse(pl_config_rows, name, text, len, &c, diag);
 
-	return r < 0 ? r : adopt(ret, &c, name, diag);
+	if (r == 0)
+		r = adopt(ret, &c, name, fault, diag);
+	if (*fault != '\0')
+		pl_conf_where(text, len, fault, diag);
+	return r;
 }
 
 int pl_config_load(struct pl_config *ret, const char *path, struct pl_diag *diag)
 {
 	struct pl_config c = { 0 };
 	struct pl_conf_ending ending;
+	char fault[sizeof(c.fault)] = "";
 	int r = pl_conf_load(pl_config_rows, path, &c, &ending, diag);
 
 	if (r == 0)
-		r = adopt(ret, &c, path, diag);
+		r = adopt(ret, &c, path, fault, diag);
 	if (r == 0)
 		ret->ending = ending;
+	else
+		find_fault(path, fault, diag);
 	return r;
 }
 

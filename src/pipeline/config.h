@@ -142,6 +142,10 @@ struct pl_config_region {
 		uint64_t at;         /* where the number is */
 		char *name;          /* NULL: none */
 	} value;
+	struct {
+		char *above, *below, *rate, *low, *high; /* numbers; NULL: none */
+		uint64_t begin_hold_ns, end_hold_ns;
+	} alert; /* rules on the values (region_alerts.h) */
 };
 
 /* A tap of this process, and where its records go. */
@@ -286,6 +290,7 @@ struct pl_config {
 	struct pl_conf_list queries;  /* struct pl_config_query */
 	struct pl_conf_list marks;    /* struct pl_config_marks */
 	struct pl_conf_ending ending; /* of the file; not a key */
+	char fault[64]; /* path of the key at fault, for its line; not a key, empty afterwards */
 };
 
 extern const struct pl_conf_row pl_config_rows[];
@@ -346,6 +351,8 @@ unsigned int pl_config_workers(const struct pl_config *config);
 /* Whether a region is read. One that an output of this process writes is not: its records would go
  * round. */
 bool pl_config_reads_region(const struct pl_config_region *region);
+/* Whether it has rules on its values. */
+bool pl_config_alerts_region(const struct pl_config_region *region);
 /* Whether any is: by a worker of their own. */
 bool pl_config_reads(const struct pl_config *config);
 /* Whether it has a translator, a memory server or a tap. */

@@ -141,7 +141,7 @@ static int check_flag(const char *value, struct pl_diag *diag)
 	return -EINVAL;
 }
 
-static int check_number(const char *value, struct pl_diag *diag)
+int pl_config_check_number(const char *value, struct pl_diag *diag)
 {
 	uint64_t v;
 
@@ -302,7 +302,7 @@ static const struct pl_conf_row profile_rows[] = {
 	  .help = "DSCP that announces INT: VALUE or VALUE/MASK." },
 	{ .key = "int_port", .type = PL_CONF_U64, AT(int_port), .def = "0", .min = 0, .max = 65535,
 	  .help = "UDP destination port that announces INT; 0 is none." },
-	{ .key = "marker", .type = PL_CONF_STRING, AT(marker), .check = check_number,
+	{ .key = "marker", .type = PL_CONF_STRING, AT(marker), .check = pl_config_check_number,
 	  .help = "64-bit probe marker that announces INT." },
 	{ 0 },
 };
@@ -536,7 +536,7 @@ const struct pl_conf_row pl_config_rows[] = {
 	  .help = "With detection in the kernel: copy 1 in this many reports to user space, for outputs that take reports and for tail; 0 means none." },
 	{ .key = "detect.copy.address", .type = PL_CONF_STRING, AT(copy.address), .check = check_address,
 	  .help = "Also copy all reports on flows from or to this address; with node or flags, only reports that match all of them." },
-	{ .key = "detect.copy.node", .type = PL_CONF_STRING, AT(copy.node), .check = check_number,
+	{ .key = "detect.copy.node", .type = PL_CONF_STRING, AT(copy.node), .check = pl_config_check_number,
 	  .help = "Copy only reports of this node or of packets that passed it." },
 	{ .key = "detect.copy.flags", .type = PL_CONF_STRINGS, AT(copy.flags), .max = 16, .check = check_flag,
 	  .help = "Copy only reports with one of these flags, such as dropped or congested (\"pathline help fields\" lists them)." },

@@ -3,6 +3,8 @@
 #include "pipeline/config.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/test.h"
 #include "detect/units.h"
@@ -150,6 +152,57 @@ static void test_situations(void)
 }
 
 /* The larger of key and URI counts; a URI gets the buffer that the key asks for. */
+/* Rules on values of a region, with the line of the key at fault. */
+static void test_alerts(void)
+{
+	static const struct {
+		const char *rules, *words;
+	} cases[] = {
+		{ "above: 10", NULL },
+		{ "above: 0", NULL },
+		{ "above: 10, low: 10, below: 10, high: 10, rate: 0", NULL },
+		{ "above: 18446744073709551615, begin_hold: 1h, end_hold: 1ms", NULL },
+		{ "begin_hold: 5s", NULL },
+		{ "above: 10, below: 11", "alert.below is more than alert.above" },
+		{ "above: 10, low: 11", "alert.low is more than alert.above" },
+		{ "low: 11", "alert.low without alert.above" },
+		{ "below: 10, high: 9", "alert.high is less than alert.below" },
+		{ "rate: 1, high: 9", "alert.high without alert.below" },
+		{ "above: -1", "above" },
+		{ "rate: 1.5", "rate" },
+		{ "above: 1, end_hold: 0s", "end_hold" },
+		{ "beyond: 1", "beyond" },
+	};
+	static const char *const regions[] = { "value: {format: record}", "read: {every: 0s}" };
+	struct pl_config c;
+	char text[512];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pl_diag diag = { .text = "" };
+		int r;
+
+		snprintf(text, sizeof(text),
+			"regions:\n  - name: a\n    path: /none/x\n    alert: {%s}\n",
+			cases[i].rules);
+		r = pl_config_parse(&c, "f", text, strlen(text), &diag);
+		if (r == 0)
+			pl_config_done(&c);
+		ok(cases[i].words == NULL ? r == 0
+					  : r == -EINVAL && diag.line == 4 && diag.column > 12 &&
+						    strstr(diag.text, cases[i].words) != NULL,
+			"alert: {%s}: %u: %s", cases[i].rules, diag.line, diag.text);
+	}
+	for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]); i++) {
+		struct pl_diag diag = { .text = "" };
+
+		snprintf(text, sizeof(text),
+			"regions:\n  - name: a\n    path: /none/x\n    %s\n    alert:\n      rate: 1\n",
+			regions[i]);
+		ok(pl_config_parse(&c, "f", text, strlen(text), &diag) == -EINVAL && diag.line == 6,
+			"an alert and %s: %u: %s", regions[i], diag.line, diag.text);
+	}
+}
+
 static void test_sources(void)
 {
 	static const struct {
@@ -254,6 +307,7 @@ int main(void)
 {
 	test_situations();
 	test_sources();
+	test_alerts();
 	test_memory();
 	test_units();
 	test_defaults();

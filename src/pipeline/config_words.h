@@ -32,6 +32,9 @@ int pl_config_check_store_rate(const char *value, struct pl_diag *diag);
 int pl_config_check_above(const char *value, struct pl_diag *diag);
 int pl_config_check_gid(const char *value, struct pl_diag *diag);
 int pl_config_check_services(const struct pl_config *config, struct pl_diag *diag);
+int pl_config_check_number(const char *value, struct pl_diag *diag);
+/* Rules on values of regions. -EINVAL with diag, and the key in config->fault. */
+int pl_config_check_alerts(struct pl_config *config, struct pl_diag *diag);
 
 /* Whether what `dump` writes of both is the same; false also without memory. */
 bool pl_config_same(const struct pl_config *a, const struct pl_config *b,

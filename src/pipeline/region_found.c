@@ -3,13 +3,41 @@
  * the largest number. */
 #include "pipeline/region_input_state.h"
 
-void pl_region_note(struct pl_region_input *in, const struct pl_region_room *room, uint64_t number,
-	uint64_t value, uint64_t rank)
+static struct pl_region_alert_out alert_out(const struct pl_region_room *room)
 {
+	return (struct pl_region_alert_out){ room->events, room->told, room->now_ns, room->ts_ns };
+}
+
+void pl_region_note(struct pl_region_input *in, const struct pl_region_room *room,
+	const struct pl_value *v, uint64_t place)
+{
+	const bool grows = (v->present & PL_VALUE_HAS_increase) != 0;
+	const struct pl_region_seen seen = {
+		.place = place, .value = v->value, .increase = grows ? v->increase : 0
+	};
+	const struct pl_region_alert_out out = alert_out(room);
+
 	in->stats.has_value = true;
-	in->stats.value = value;
-	in->stats.value_number = number;
-	pl_region_max_add(&in->max, room->now_ns / in->slot_ns, rank, number);
+	in->stats.value = v->value;
+	in->stats.value_number = v->number;
+	pl_region_max_add(
+		&in->max, room->now_ns / in->slot_ns, grows ? v->increase : v->value, v->number);
+	if (in->alerts != NULL)
+		pl_region_alerts_value(in->alerts, &seen, &out);
+}
+
+void pl_region_watch(struct pl_region_input *in, const struct pl_region_room *room, bool read)
+{
+	const struct pl_region_alert_out out = alert_out(room);
+
+	if (in->alerts == NULL)
+		return;
+	if (read)
+		pl_region_alerts_read(in->alerts, &out);
+	else
+		pl_region_alerts_unread(in->alerts, &out);
+	in->stats.alerts_raised = pl_region_alerts_raised(in->alerts);
+	in->stats.alerts_refused = pl_region_alerts_refused(in->alerts);
 }
 
 void pl_region_tell(
@@ -49,7 +77,7 @@ void pl_region_take_bytes(struct pl_region_input *in, const struct pl_region_roo
 		v.present |= PL_VALUE_HAS_list;
 	}
 	if ((v.present & PL_VALUE_HAS_value) != 0)
-		pl_region_note(in, room, number, v.value, v.value);
+		pl_region_note(in, room, &v, list != UINT32_MAX ? list : number);
 	pl_region_tell(in, room, &v);
 }
 
@@ -63,7 +91,7 @@ void pl_region_take_cell(struct pl_region_input *in, const struct pl_region_room
 	v.value = f->cell;
 	v.increase = f->increase;
 	v.present |= PL_VALUE_HAS_value | PL_VALUE_HAS_increase;
-	pl_region_note(in, room, f->number, f->cell, f->increase);
+	pl_region_note(in, room, &v, f->number);
 	pl_region_tell(in, room, &v);
 }
 

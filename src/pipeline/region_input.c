@@ -57,6 +57,7 @@ int pl_region_input_new(struct pl_region_input **ret, const struct pl_config_reg
 	if (in == NULL)
 		return -ENOMEM;
 	in->config = *config;
+	memset(&in->config.alert, 0, sizeof(in->config.alert)); /* rules are set */
 	in->config.name = copy_of(config->name, &good);
 	in->config.path = copy_of(config->path, &good);
 	in->config.value.name = copy_of(config->value.name, &good);
@@ -79,11 +80,35 @@ void pl_region_input_set_slot(struct pl_region_input *in, uint64_t slot_ns)
 	in->max = (struct pl_region_max){ .slot = 0 };
 }
 
+void pl_region_input_set_alerts(struct pl_region_input *in, struct pl_region_alerts **alerts,
+	const struct pl_region_alert_rules *rules)
+{
+	if (in->alerts != NULL) {
+		pl_region_alerts_set(in->alerts, rules);
+		return;
+	}
+	in->alerts = *alerts;
+	*alerts = NULL;
+	if (in->alerts != NULL && in->stats.primitive != 0)
+		pl_region_alerts_primitive(in->alerts, in->stats.primitive);
+}
+
+void pl_region_input_end(struct pl_region_input *in, const struct pl_region_room *room)
+{
+	const struct pl_region_alert_out out = { room->events, room->told, room->now_ns,
+		room->ts_ns };
+
+	if (in->alerts != NULL)
+		pl_region_alerts_end(in->alerts, &out);
+}
+
 /* What is known of what was read: where cursors are, what slots held. */
 static void forget(struct pl_region_input *in)
 {
 	free(in->lists);
 	in->lists = NULL;
+	if (in->alerts != NULL)
+		pl_region_alerts_turn(in->alerts, false);
 	if (in->scans)
 		pl_scan_done(&in->scan);
 	in->scans = false;
@@ -103,6 +128,7 @@ void pl_region_input_free(struct pl_region_input *in)
 		return;
 	close_region(in);
 	forget(in);
+	pl_region_alerts_free(in->alerts);
 	free(in->config.name);
 	free(in->config.path);
 	free(in->config.value.name);
@@ -231,6 +257,19 @@ static void say_trouble(struct pl_region_input *in, const char *words)
 	snprintf(in->stats.trouble, sizeof(in->stats.trouble), "%.191s", words);
 }
 
+/* Whether it is what the configuration says. */
+static int check(const struct pl_region_input *in, struct pl_diag *diag)
+{
+	const char *wrong = in->alerts != NULL && pl_region_alerts_on(in->alerts)
+				    ? pl_region_alert_fault(&in->config, &in->params)
+				    : NULL;
+
+	if (wrong == NULL)
+		return pl_region_check_value(&in->config, &in->params, diag);
+	pl_diag_set(diag, "alert %s", wrong);
+	return -EINVAL;
+}
+
 void pl_region_input_open(struct pl_region_input *in, bool first)
 {
 	struct pl_diag diag = { .text = "" };
@@ -246,7 +285,7 @@ void pl_region_input_open(struct pl_region_input *in, bool first)
 		in->params = *pl_region_params(in->region);
 		pl_region_get_info(in->region, &info);
 		epoch = pl_region_epoch(in->region);
-		r = pl_region_check_value(&in->config, &in->params, &diag);
+		r = check(in, &diag);
 	}
 	if (r == 0 && in->id == info.id && in->epoch == epoch) {
 		go_on(in);
@@ -262,6 +301,8 @@ void pl_region_input_open(struct pl_region_input *in, bool first)
 	}
 	in->id = info.id;
 	in->stats.primitive = in->params.primitive;
+	if (in->alerts != NULL)
+		pl_region_alerts_primitive(in->alerts, in->params.primitive);
 	in->away = false;
 	in->stats.readable = true;
 	in->stats.trouble[0] = '\0';
@@ -408,7 +449,7 @@ static void look_at_sketch(struct pl_region_input *in, const struct pl_region_ro
 	v.number = in->columns;
 	v.value = sum < 1.8e19 ? (uint64_t)(sum + 0.5) : UINT64_MAX;
 	v.present |= PL_VALUE_HAS_value;
-	pl_region_note(in, room, v.number, v.value, v.value);
+	pl_region_note(in, room, &v, 0);
 	pl_region_found(in, room, 1);
 	pl_region_tell(in, room, &v);
 }
@@ -420,6 +461,8 @@ static void follow_epoch(struct pl_region_input *in)
 {
 	in->epoch = pl_region_epoch(in->region);
 	in->finishing = false;
+	if (in->alerts != NULL && in->params.primitive != PL_APPEND)
+		pl_region_alerts_turn(in->alerts, in->params.primitive == PL_COUNTERS);
 	if (in->params.primitive == PL_APPEND)
 		(void)begin_lists(in, false);
 	else if (in->params.primitive == PL_SKETCH)
@@ -449,6 +492,7 @@ static void end_walk(struct pl_region_input *in, const struct pl_region_room *ro
 {
 	in->walking = false;
 	pl_region_show_max(in, room->now_ns);
+	pl_region_watch(in, room, true);
 	if (in->finishing)
 		in->due_ns = 0;
 	else
@@ -475,6 +519,8 @@ bool pl_region_input_step(struct pl_region_input *in, const struct pl_region_roo
 		look_at_file(in, room);
 		in->look_ns = room->now_ns + LOOK_NS;
 	}
+	if (in->region == NULL)
+		pl_region_watch(in, room, false);
 	if (in->region == NULL || in->final_over)
 		return false;
 	if (!in->walking) {
@@ -488,6 +534,7 @@ bool pl_region_input_step(struct pl_region_input *in, const struct pl_region_roo
 	} else if (in->params.primitive == PL_APPEND && room->now_ns >= in->due_ns) {
 		/* Lists that are written all the time have no end of a walk. */
 		pl_region_show_max(in, room->now_ns);
+		pl_region_watch(in, room, true);
 		in->due_ns = room->now_ns + in->config.read.every_ns;
 	}
 	if (room->final)

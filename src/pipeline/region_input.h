@@ -58,6 +58,7 @@ struct pl_region_room {
 	struct pl_record_batch *paths;
 	struct pl_event_batch *events;
 	struct pl_value_batch *values;
+	uint64_t *told; /* events of rules on values, by kind; NULL: they are not counted */
 	uint64_t now_ns, ts_ns;
 	bool final; /* all that is there is wanted, at whatever time */
 };
@@ -72,6 +73,15 @@ bool pl_region_input_is(const struct pl_region_input *in, const struct pl_config
 
 /* The length of the slots of time that maxima are of: 15 s, or this. Above 0. */
 void pl_region_input_set_slot(struct pl_region_input *in, uint64_t slot_ns);
+
+/* Rules on its values: new ones, of which what is begun goes on. `*alerts` (region_alerts.h), which
+ * may be NULL where there is no rule, is taken over (*alerts: NULL) by an input that has none. */
+struct pl_region_alerts;
+struct pl_region_alert_rules;
+void pl_region_input_set_alerts(struct pl_region_input *in, struct pl_region_alerts **alerts,
+	const struct pl_region_alert_rules *rules);
+/* It is not to be read any more: events that have begun end. */
+void pl_region_input_end(struct pl_region_input *in, const struct pl_region_room *room);
 
 /* Opens the file; `first`: what is there already is not new, unless the configuration says so. An
  * error is in the stats, and later steps try again. */
@@ -93,6 +103,9 @@ uint64_t pl_region_input_memory(const struct pl_store_params *params);
 /* Whether what the configuration says of values can be of such a store. -EINVAL with diag. */
 int pl_region_check_value(const struct pl_config_region *config,
 	const struct pl_store_params *params, struct pl_diag *diag);
+/* Why there can be no rules on values (alert) of such a store; NULL: there can. */
+const char *pl_region_alert_fault(
+	const struct pl_config_region *config, const struct pl_store_params *params);
 /* Bytes of an entry or a value, as the configuration says; false for format hex. */
 bool pl_region_number(
 	const struct pl_config_region *config, const uint8_t *bytes, uint64_t *ret_number);

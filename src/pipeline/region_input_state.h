@@ -4,6 +4,7 @@
 #pragma once
 
 #include "memory/append.h"
+#include "pipeline/region_alerts.h"
 #include "pipeline/region_input.h"
 #include "pipeline/region_max.h"
 
@@ -26,14 +27,18 @@ struct pl_region_input {
 	uint64_t due_ns, settle_ns, look_ns;
 	uint64_t slot_ns; /* of time, for max */
 	struct pl_region_max max;
+	struct pl_region_alerts *alerts; /* heap; NULL: no rule on its values */
 	struct pl_region_input_stats stats;
 	uint8_t bytes[PL_REGION_READ_BYTES];
 	uint64_t numbers[PL_REGION_STEP_ENTRIES];
 };
 
-/* A number was found; rank: what the largest is told by. */
-void pl_region_note(struct pl_region_input *in, const struct pl_region_room *room, uint64_t number,
-	uint64_t value, uint64_t rank);
+/* A number was found, at that place of the region (region_alerts.h); increase: of a counter, by
+ * which the largest is told then. */
+void pl_region_note(struct pl_region_input *in, const struct pl_region_room *room,
+	const struct pl_value *value, uint64_t place);
+/* A reading is over, or the region cannot be read now: rules on values go on. */
+void pl_region_watch(struct pl_region_input *in, const struct pl_region_room *room, bool read);
 /* To the outputs, or counted. */
 void pl_region_tell(struct pl_region_input *in, const struct pl_region_room *room,
 	const struct pl_value *value);

@@ -2,6 +2,7 @@
 /* Runs the worker that reads regions. */
 #include "pipeline/region_source.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -11,17 +12,39 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "pipeline/region_alerts.h"
 
 struct pl_region_source {
 	pthread_mutex_t lock; /* the inputs, during a turn, a change, a look at stats */
 	struct pl_region_input **inputs;
 	unsigned int n;
+	struct pl_region_input **leaving; /* taken out, until what they have begun has ended */
+	unsigned int n_leaving;
+	uint64_t told[PL_EVENT_KIND_MAX]; /* events of rules on values; the worker's */
 	struct pl_worker_feed feed;
 	sem_t wake;
 	_Atomic bool woken;
 };
 
+static void free_inputs(struct pl_region_input **inputs, unsigned int n)
+{
+	for (unsigned int i = 0; inputs != NULL && i < n; i++)
+		pl_region_input_free(inputs[i]);
+	free(inputs);
+}
+
 /* ---- the worker's side ---- */
+
+static void let_leave(struct pl_region_source *s, const struct pl_region_room *room)
+{
+	for (unsigned int i = 0; i < s->n_leaving; i++) {
+		if (s->leaving[i] != NULL)
+			pl_region_input_end(s->leaving[i], room);
+	}
+	free_inputs(s->leaving, s->n_leaving);
+	s->leaving = NULL;
+	s->n_leaving = 0;
+}
 
 static bool take(void *arg, uint64_t now_ns, uint64_t ts_ns, bool final,
 	struct pl_record_batch *paths, struct pl_event_batch *events, struct pl_value_batch *values)
@@ -31,6 +54,7 @@ static bool take(void *arg, uint64_t now_ns, uint64_t ts_ns, bool final,
 	const struct pl_region_room room = { .paths = paths,
 		.events = events,
 		.values = values,
+		.told = s->told,
 		.now_ns = now_ns,
 		.ts_ns = ts_ns,
 		.final = final };
@@ -39,6 +63,7 @@ static bool take(void *arg, uint64_t now_ns, uint64_t ts_ns, bool final,
 	while (woken && sem_trywait(&s->wake) == 0)
 		;
 	pthread_mutex_lock(&s->lock);
+	let_leave(s, &room);
 	for (unsigned int i = 0; i < s->n; i++) {
 		if (woken)
 			pl_region_input_wake(s->inputs[i]);
@@ -92,51 +117,91 @@ static int trouble(void *arg, char *dst, size_t cap)
 	return error;
 }
 
-/* ---- the controlling side ---- */
-
-static void free_inputs(struct pl_region_input **inputs, unsigned int n)
+static void totals(void *arg, struct pl_totals *t)
 {
-	for (unsigned int i = 0; inputs != NULL && i < n; i++)
-		pl_region_input_free(inputs[i]);
-	free(inputs);
+	const struct pl_region_source *s = arg;
+
+	for (unsigned int i = 0; i < PL_EVENT_KIND_MAX; i++)
+		t->events[i] += s->told[i];
 }
 
-/* Inputs for all that is read. Those of `have` that stay the same are left out: NULL stands for
- * them. */
-static int make_inputs(struct pl_region_source *have, const struct pl_config *config,
-	struct pl_region_input ***ret, unsigned int *ret_n)
+/* ---- the controlling side ---- */
+
+/* What is to be read. */
+struct plan {
+	struct pl_region_input **inputs;  /* NULL: the one that reads it already */
+	struct pl_region_alerts **alerts; /* for it, where the region has rules */
+	unsigned int n;
+};
+
+static void drop_plan(struct plan *plan)
+{
+	for (unsigned int i = 0; plan->alerts != NULL && i < plan->n; i++)
+		pl_region_alerts_free(plan->alerts[i]);
+	free(plan->alerts);
+	free_inputs(plan->inputs, plan->n);
+	*plan = (struct plan){ .n = 0 };
+}
+
+static struct pl_region_input **reader_of(
+	struct pl_region_source *s, const struct pl_config_region *r)
+{
+	for (unsigned int k = 0; k < s->n; k++) {
+		if (s->inputs[k] != NULL && pl_region_input_is(s->inputs[k], r))
+			return &s->inputs[k];
+	}
+	return NULL;
+}
+
+static bool rules_of(struct pl_region_alert_rules *ret, const struct pl_config *config,
+	const struct pl_config_region *r)
+{
+	return pl_region_alert_rules(ret, r, config->detect.idle_ns, config->detect.forget_ns);
+}
+
+/* What a reload changes. */
+static void give(struct pl_region_input *in, struct pl_region_alerts **alerts,
+	const struct pl_config *config, const struct pl_config_region *r)
+{
+	struct pl_region_alert_rules rules;
+
+	(void)rules_of(&rules, config, r);
+	pl_region_input_set_alerts(in, alerts, &rules);
+	pl_region_input_set_slot(in, config->aggregate.slot_ns);
+}
+
+/* Inputs for all that is read and not read yet, and rules. */
+static int make_plan(
+	struct pl_region_source *have, const struct pl_config *config, struct plan *ret)
 {
 	const struct pl_config_region *r = config->regions.items;
-	struct pl_region_input **made =
-		calloc(config->regions.n + 1, sizeof(struct pl_region_input *));
-	unsigned int n = 0;
-	int e = made != NULL ? 0 : -ENOMEM;
+	const size_t most = config->regions.n + 1;
+	struct plan p = { .inputs = calloc(most, sizeof(struct pl_region_input *)),
+		.alerts = calloc(most, sizeof(struct pl_region_alerts *)) };
+	struct pl_region_alert_rules rules;
+	int e = p.inputs != NULL && p.alerts != NULL ? 0 : -ENOMEM;
 
 	for (size_t i = 0; e == 0 && i < config->regions.n; i++) {
-		bool stays = false;
-
 		if (!pl_config_reads_region(&r[i]))
 			continue;
-		for (unsigned int k = 0; k < have->n; k++)
-			stays = stays || pl_region_input_is(have->inputs[k], &r[i]);
-		if (!stays)
-			e = pl_region_input_new(&made[n], &r[i]);
-		if (e == 0 && made[n] != NULL)
-			pl_region_input_set_slot(made[n], config->aggregate.slot_ns);
-		n += e == 0;
+		if (reader_of(have, &r[i]) == NULL)
+			e = pl_region_input_new(&p.inputs[p.n], &r[i]);
+		if (e == 0 && rules_of(&rules, config, &r[i]))
+			e = pl_region_alerts_new(&p.alerts[p.n], r[i].name, &rules);
+		if (e == 0 && p.inputs[p.n] != NULL)
+			give(p.inputs[p.n], &p.alerts[p.n], config, &r[i]);
+		p.n++;
 	}
 	if (e < 0) {
-		free_inputs(made, n);
+		drop_plan(&p);
 		return e;
 	}
-	*ret = made;
-	*ret_n = n;
+	*ret = p;
 	return 0;
 }
 
 /* Fills the places of those that stay. */
-static void keep_inputs(
-	struct pl_region_source *s, const struct pl_config *config, struct pl_region_input **made)
+static void complete(struct pl_region_source *s, const struct pl_config *config, struct plan *p)
 {
 	const struct pl_config_region *r = config->regions.items;
 	unsigned int at = 0;
@@ -144,43 +209,66 @@ static void keep_inputs(
 	for (size_t i = 0; i < config->regions.n; i++) {
 		if (!pl_config_reads_region(&r[i]))
 			continue;
-		for (unsigned int k = 0; k < s->n && made[at] == NULL; k++) {
-			if (s->inputs[k] == NULL || !pl_region_input_is(s->inputs[k], &r[i]))
-				continue;
-			made[at] = s->inputs[k];
-			s->inputs[k] = NULL;
-			pl_region_input_set_slot(made[at], config->aggregate.slot_ns);
+		if (p->inputs[at] == NULL) {
+			struct pl_region_input **stays = reader_of(s, &r[i]);
+
+			assert(stays != NULL); /* names differ: nobody else took it */
+			p->inputs[at] = *stays;
+			*stays = NULL;
+			give(p->inputs[at], &p->alerts[at], config, &r[i]);
 		}
 		at++;
 	}
 }
 
+/* Those that are read no more end with the next turn of the worker. room: for all of them. */
+static void leave(struct pl_region_source *s, struct pl_region_input **room)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < s->n_leaving; i++)
+		room[n++] = s->leaving[i];
+	for (unsigned int i = 0; i < s->n; i++)
+		room[n++] = s->inputs[i];
+	free(s->leaving);
+	free(s->inputs);
+	s->leaving = room;
+	s->n_leaving = n;
+}
+
 int pl_region_source_change(struct pl_region_source *s, const struct pl_config *config)
 {
-	struct pl_region_input **made, **old;
-	unsigned int n, n_old;
-	int r = make_inputs(s, config, &made, &n);
+	struct pl_region_input **room;
+	struct plan p;
+	int r;
 
-	if (r < 0)
+	pthread_mutex_lock(&s->lock);
+	room = calloc(s->n_leaving + s->n + 1, sizeof(struct pl_region_input *));
+	pthread_mutex_unlock(&s->lock);
+	r = room != NULL ? make_plan(s, config, &p) : -ENOMEM;
+	if (r < 0) {
+		free(room);
 		return r;
-	for (unsigned int i = 0; i < n; i++) {
-		if (made[i] != NULL)
-			pl_region_input_open(made[i], true);
+	}
+	for (unsigned int i = 0; i < p.n; i++) {
+		if (p.inputs[i] != NULL)
+			pl_region_input_open(p.inputs[i], true);
 	}
 	pthread_mutex_lock(&s->lock);
-	keep_inputs(s, config, made);
-	old = s->inputs;
-	n_old = s->n;
-	s->inputs = made;
-	s->n = n;
+	complete(s, config, &p);
+	leave(s, room);
+	s->inputs = p.inputs;
+	s->n = p.n;
 	pthread_mutex_unlock(&s->lock);
-	free_inputs(old, n_old);
+	p.inputs = NULL;
+	drop_plan(&p);
 	return 0;
 }
 
 int pl_region_source_new(struct pl_region_source **ret, const struct pl_config *config)
 {
 	struct pl_region_source *s = calloc(1, sizeof(*s));
+	struct plan p;
 	int r;
 
 	if (s == NULL)
@@ -188,14 +276,17 @@ int pl_region_source_new(struct pl_region_source **ret, const struct pl_config *
 	pthread_mutex_init(&s->lock, NULL);
 	sem_init(&s->wake, 0, 0);
 	s->feed = (struct pl_worker_feed){
-		.take = take, .wait = wait_for_more, .trouble = trouble, .arg = s
+		.take = take, .wait = wait_for_more, .trouble = trouble, .totals = totals, .arg = s
 	};
-	r = make_inputs(s, config, &s->inputs, &s->n);
+	r = make_plan(s, config, &p);
 	if (r < 0) {
-		s->n = 0;
 		pl_region_source_free(s);
 		return r;
 	}
+	s->inputs = p.inputs;
+	s->n = p.n;
+	p.inputs = NULL;
+	drop_plan(&p);
 	*ret = s;
 	return 0;
 }
@@ -213,6 +304,7 @@ void pl_region_source_free(struct pl_region_source *s)
 	if (s == NULL)
 		return;
 	free_inputs(s->inputs, s->n);
+	free_inputs(s->leaving, s->n_leaving);
 	sem_destroy(&s->wake);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

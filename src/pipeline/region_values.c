@@ -40,6 +40,15 @@ int pl_region_check_value(
 	return -EINVAL;
 }
 
+const char *pl_region_alert_fault(const struct pl_config_region *c, const struct pl_store_params *p)
+{
+	if (p->primitive == PL_POSTCARDS)
+		return "of a postcards region, which has no values";
+	if (c->value.format == PL_VALUE_HEX && bytes_of(p) > 0)
+		return "of a region of bytes: value.format must say which number is in them, such as u32be";
+	return NULL;
+}
+
 bool pl_region_number(const struct pl_config_region *c, const uint8_t *bytes, uint64_t *ret_number)
 {
 	const uint8_t width = widths[c->value.format];

@@ -133,6 +133,8 @@ struct pl_worker_feed {
 	void (*wait)(void *arg, uint64_t limit_ns);
 	/* Why it cannot give what it is there for: errno with the words in dst; 0: it can. */
 	int (*trouble)(void *arg, char *dst, size_t cap);
+	/* At a quiet point: adds the events that it made itself. */
+	void (*totals)(void *arg, struct pl_totals *totals);
 	void *arg; /* lives as long as the worker */
 };
 

@@ -117,6 +117,8 @@ void pl_worker_publish(struct pl_worker *w)
 		s->totals.notes[i] -= w->twice_notes[i];
 	if (w->source.aside != NULL)
 		w->source.aside->totals(w->source.aside->arg, &s->totals);
+	if (w->source.feed != NULL && w->source.feed->totals != NULL)
+		w->source.feed->totals(w->source.feed->arg, &s->totals);
 	s->port = w->gone;
 	s->n_floods = 0;
 	if (w->port != NULL) {

@@ -155,7 +155,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are little-en
 /* Presence masks: PL_PATH_HAS_<id>, PL_HOP_HAS_<id>, PL_EVENT_HAS_<id>, PL_VALUE_HAS_<id>; 0 for
  * fields always there. */
 enum {
-#define PL_BIT(n) ((n) < 0 ? 0 : 1 << ((n) < 0 ? 0 : (n)))
+#define PL_BIT(n) ((n) < 0 ? 0 : (int)(1u << ((n) < 0 ? 0 : (n))))
 #define ALWAYS    -1
 #define PL_PATH_FIELD(off, id, type, form, presence, name, unit, help)                             \
 	PL_PATH_HAS_##id = PL_BIT(presence),

@@ -69,7 +69,7 @@ static const struct pl_top_column events[] = {
 	{ "Q", "queue", 3, PL_TOP_NUMBER },
 	{ "VALUE", "value", 8, PL_TOP_NUMBER },
 	{ "UNIT", "unit", 5, PL_TOP_TEXT },
-	{ "PATH, FLOW OR EXPORTER", "flow.src", 0, PL_TOP_FLOW },
+	{ "PATH, FLOW, EXPORTER OR REGION", "flow.src", 0, PL_TOP_FLOW },
 };
 
 static const struct pl_top_column exporters[] = {
@@ -408,11 +408,29 @@ static void nodes_cell(
 	shorten_nodes(dst, width);
 }
 
+/* Of an event of a value: its region, where in it, and the key. */
+static void region_cell(char *dst, size_t cap, const json_t *row)
+{
+	const char *key = pl_json_member_text(row, "key");
+	char region[64], of[64] = "";
+
+	pl_client_text(region, sizeof(region), pl_json_member_text(row, "region"));
+	if (json_is_string(json_object_get(row, "key")))
+		pl_client_text(of, sizeof(of), key);
+	snprintf(dst, cap, "%s at %lld%s%s", region,
+		(long long)json_integer_value(json_object_get(row, "place")),
+		of[0] != '\0' ? " of " : "", of);
+}
+
 static void flow_text(char *dst, size_t cap, const json_t *row)
 {
 	const json_t *flow = json_object_get(row, "flow");
 	char src[96], dst_text[96];
 
+	if (flow == NULL && json_object_get(row, "region") != NULL) {
+		region_cell(dst, cap, row);
+		return;
+	}
 	if (flow == NULL) {
 		pl_client_text(dst, cap, pl_json_member_text(row, "exporter"));
 		return;
