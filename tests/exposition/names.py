@@ -16,6 +16,8 @@ from lib import lab, pathline, tap  # noqa: E402
 from lib.tap import skip  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
+# Loopback addresses that no other test has for RoCE, whose port is one.
+SERVER, PEER = "127.0.77.1", "127.0.77.2"
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
@@ -25,16 +27,39 @@ def ok(wrong, name):
 
 
 def real_page():
-    """The page of a daemon that has seen something."""
+    """The page of a daemon that has seen something, with telemetry memory, and that of a translator to its memory server."""
     port = lab.free_udp_port()
-    region = os.path.join(lab.DIR, "last.region")
-    pathline.run("region", "create", "--primitive", "key-write", "--slots", "1024", "--value-bytes", "4", region)
-    d = pathline.Daemon(lab.write("c.yaml", f"sources:\n  - uri: udp://127.0.0.1:{port}\noutputs:\n  - path: {lab.DIR}/out.jsonl\n"
-                                  f"regions:\n  - {{name: last, path: {region}}}\nweb:\n  listen: 127.0.0.1:0\n"))
+    for name, store in (("last", ["key-write", "--value-bytes", "4"]), ("lists", ["append", "--value-bytes", "4"]),
+                        ("peers", ["key-write", "--value-bytes", "4"])):
+        pathline.run("region", "create", "--slots", "1024", "--primitive", *store, os.path.join(lab.DIR, name + ".region"))
+    dta, control = lab.free_udp_port(), lab.free_port()
+    d = pathline.Daemon(lab.write("c.yaml", f"""sources:
+  - uri: udp://127.0.0.1:{port}
+outputs:
+  - path: {lab.DIR}/out.jsonl
+dta: {{listen: 'udp://127.0.0.1:{dta}'}}
+rdma: {{interface: 'udp://{SERVER}', listen: '{SERVER}:{control}', cm_port: 0}}
+regions:
+  - {{name: last, path: {lab.DIR}/last.region}}
+  - {{name: lists, path: {lab.DIR}/lists.region, writer: dta, read: {{every: 50ms}}, value: {{format: u32be}}}}
+  - {{name: peers, path: {lab.DIR}/peers.region, writer: rdma}}
+web:
+  listen: 127.0.0.1:0
+"""))
+    far = pathline.Daemon(lab.write("far.yaml", f"""dta:
+  listen: udp://127.0.0.1:{lab.free_udp_port()}
+  to: 'roce://{SERVER}:{control}/peers?dev=udp://{PEER}'
+web:
+  listen: 127.0.0.1:0
+"""), name="far")
+    pathline.run("report", "append", "-d", 7, "--data-form", "be32", f"udp://127.0.0.1:{dta}")
+    if not wait(lambda: 'pathline_region_value_max{region="lists"} 7' in d.get("/metrics")[1]):
+        raise SystemExit("the daemon did not read what was reported")
     pathline.gen(port, "--rate", "2000", "--count", "2000")
     if not wait(lambda: pathline.total(d.metrics(), "pathline_packets_total") == 2000):
         raise SystemExit("the daemon did not receive what was sent")
-    page = d.get("/metrics")[1]
+    page = d.get("/metrics")[1] + far.get("/metrics")[1]
+    far.stop()
     d.stop()
     return page
 
@@ -191,6 +216,9 @@ def main():
         ok(promtool(expressions), f"promtool takes the {len(expressions)} expressions of dashboards")
         r = subprocess.run(["promtool", "check", "rules", rules_path], capture_output=True, text=True)
         ok((r.stdout + r.stderr).splitlines() if r.returncode else [], "and the alert rules")
+        r = subprocess.run(["promtool", "test", "rules", os.path.join(ROOT, "tests", "exposition", "rules_test.yml")],
+                           capture_output=True, text=True)
+        ok((r.stdout + r.stderr).splitlines() if r.returncode else [], "those of telemetry memory fire when they should")
     faults, n = documents(names, page)
     ok(faults, f"README, NEWS and docs/ name {n} metrics that are there")
     return tap.end()
