@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "memory/key_names.h"
 #include "memory/region.h"
 
 #define DRAIN_TURNS      64 /* what sockets hold when it is told to end is taken, within reason */
@@ -167,10 +168,18 @@ static void apply(void *arg, const struct pl_op *ops, size_t n)
 	x->out.ops(x->out.arg, ops, n);
 }
 
+static void note_key(void *arg, uint16_t store, uint64_t slot, const void *key, size_t key_bytes)
+{
+	const struct pl_translate *x = arg;
+
+	if (x->o->keys[store] != NULL)
+		pl_key_names_note(x->o->keys[store], slot, key, key_bytes);
+}
+
 static int make_translator(struct pl_translate *x, struct pl_diag *diag)
 {
 	const struct pl_translate_options *o = x->o;
-	const struct pl_op_sink sink = { apply, send_nack, x };
+	const struct pl_op_sink sink = { apply, send_nack, x, o->keys != NULL ? note_key : NULL };
 	const struct pl_translator_config config = {
 		.stores = x->stores,
 		.n_stores = x->out.n_stores,

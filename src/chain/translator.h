@@ -44,6 +44,9 @@ struct pl_translate_options {
 	 * nobody is told. */
 	void (*written)(void *arg);
 	void *written_arg;
+	/* For readers of this process: where the keys of slots are noted, for each store, of which
+	 * those without are NULL. NULL: nowhere. */
+	struct pl_key_names *const *keys;
 	uint64_t count; /* it is over after so many reports; 0: never */
 };
 

@@ -42,7 +42,7 @@ static inline uint32_t pl_op_imm(uint32_t primitive, uint64_t index)
 }
 
 /*
- * Where operations go, and NACKs to reporters. Both functions take what they are given; what cannot
+ * Where operations go, and NACKs to reporters. The first two functions take what they are given; what cannot
  * be carried out is theirs to count. `nack` may be NULL: gaps then end by the limit of tries alone.
  */
 struct pl_op_sink {
@@ -50,4 +50,7 @@ struct pl_op_sink {
 	void (*nack)(
 		void *arg, const struct pl_addr *to, uint16_t port, const void *bytes, size_t n);
 	void *arg;
+	/* The key, as it was reported, of a slot of a key-write store, before its operation is
+	 * handed over. NULL: nobody wants to know. */
+	void (*key)(void *arg, uint16_t store, uint64_t slot, const void *key, size_t key_bytes);
 };

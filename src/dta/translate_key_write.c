@@ -37,6 +37,9 @@ static bool key_write_take(struct pl_translator *t, struct store *s, const struc
 	do {
 		op = pl_translator_write(t, s, collector, pl_key_write_offset(kw, in->key, copy),
 			image, kw->write_bytes);
+		if (t->sink.key != NULL)
+			t->sink.key(t->sink.arg, s->number, op->offset / kw->slot_bytes,
+				in->report->key, in->report->key_bytes);
 	} while (++copy < copies);
 	if (in->report->immediate)
 		pl_translator_wake(t, op, pl_op_imm(PL_KEY_WRITE, op->offset / kw->slot_bytes));

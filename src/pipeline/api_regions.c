@@ -164,8 +164,11 @@ static const struct pl_field value_fields[] = {
 		.offset = VALUE_OFFSET + (off),                                                    \
 		.form = PL_FORM_##f,                                                               \
 		.present = PL_VALUE_HAS_##id },
+#define PL_VALUE_ALIAS(off, type, f, presence, id, n, u, h)                                        \
+	PL_VALUE_FIELD(off, id, type, f, presence, n, u, h)
 #include "record/fields.def"
 #undef PL_VALUE_FIELD
+#undef PL_VALUE_ALIAS
 };
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))

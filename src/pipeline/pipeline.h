@@ -101,6 +101,11 @@ uint32_t pl_pipeline_put_events(
 /* Has regions of this process read now, not at their interval, because they were written. On the
  * controlling thread. */
 void pl_pipeline_wake_regions(struct pl_pipeline *pipeline);
+/* Where the keys of a region's slots are noted by its writer, in this process: before the start. Both
+ * live as long as the pipeline. */
+struct pl_key_names;
+void pl_pipeline_name_keys(
+	struct pl_pipeline *pipeline, const char *region, const struct pl_key_names *names);
 
 /* Name and port of socket i, in the order of the configuration; NULL behind the last. Before a
  * reload. */

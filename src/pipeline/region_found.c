@@ -3,17 +3,19 @@
  * the largest number. */
 #include "pipeline/region_input_state.h"
 
+#include <string.h>
+
 static struct pl_region_alert_out alert_out(const struct pl_region_room *room)
 {
 	return (struct pl_region_alert_out){ room->events, room->told, room->now_ns, room->ts_ns };
 }
 
 void pl_region_note(struct pl_region_input *in, const struct pl_region_room *room,
-	const struct pl_value *v, uint64_t place)
+	const struct pl_value *v, uint64_t place, const char *key)
 {
 	const bool grows = (v->present & PL_VALUE_HAS_increase) != 0;
 	const struct pl_region_seen seen = {
-		.place = place, .value = v->value, .increase = grows ? v->increase : 0
+		.place = place, .value = v->value, .increase = grows ? v->increase : 0, .key = key
 	};
 	const struct pl_region_alert_out out = alert_out(room);
 
@@ -57,11 +59,40 @@ void pl_region_tell(
 	in->stats.told++;
 }
 
+/* The key of a value of key-write, where it is known, and the place of its states: its first slot,
+ * whichever of its copies was found. */
+static bool name_key(const struct pl_region_input *in, const uint8_t *bytes, uint64_t number,
+	char ret_key[PL_KEY_NAME_BYTES], uint64_t *ret_place)
+{
+	uint8_t value[PL_VALUE_MAX];
+	uint32_t check;
+
+	/* The slot may hold another value by now. */
+	return in->keys != NULL && in->params.primitive == PL_KEY_WRITE &&
+	       pl_key_write_slot(&in->scan.key_write, number, &check, value) &&
+	       memcmp(value, bytes, in->params.key_write.value_bytes) == 0 &&
+	       pl_key_names_find(in->keys, number, check, bytes, ret_key, ret_place);
+}
+
+/* Into the value, where it has room beside the bytes. */
+static void put_key(struct pl_value *v, const char *key)
+{
+	struct pl_text32 text = { "" };
+
+	if ((v->present & PL_VALUE_HAS_bytes) != 0 || strlen(key) >= sizeof(text.c))
+		return;
+	memcpy(text.c, key, strlen(key));
+	pl_value_set_key(v, text);
+}
+
 /* Bytes of a value or an entry. */
 void pl_region_take_bytes(struct pl_region_input *in, const struct pl_region_room *room,
 	const uint8_t *bytes, uint32_t n, uint64_t number, uint32_t list)
 {
+	uint64_t place = list != UINT32_MAX ? list : number;
+	char key[PL_KEY_NAME_BYTES];
 	struct pl_value v;
+	bool known;
 
 	if (in->config.value.format == PL_VALUE_RECORD && in->config.read.tell) {
 		if (pl_region_record(bytes, (enum pl_content)in->params.content, room))
@@ -76,8 +107,11 @@ void pl_region_take_bytes(struct pl_region_input *in, const struct pl_region_roo
 		v.list = list;
 		v.present |= PL_VALUE_HAS_list;
 	}
+	known = name_key(in, bytes, number, key, &place);
+	if (known)
+		put_key(&v, key);
 	if ((v.present & PL_VALUE_HAS_value) != 0)
-		pl_region_note(in, room, &v, list != UINT32_MAX ? list : number);
+		pl_region_note(in, room, &v, place, known ? key : NULL);
 	pl_region_tell(in, room, &v);
 }
 
@@ -91,7 +125,7 @@ void pl_region_take_cell(struct pl_region_input *in, const struct pl_region_room
 	v.value = f->cell;
 	v.increase = f->increase;
 	v.present |= PL_VALUE_HAS_value | PL_VALUE_HAS_increase;
-	pl_region_note(in, room, &v, f->number);
+	pl_region_note(in, room, &v, f->number, NULL);
 	pl_region_tell(in, room, &v);
 }
 

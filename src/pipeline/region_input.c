@@ -93,6 +93,11 @@ void pl_region_input_set_alerts(struct pl_region_input *in, struct pl_region_ale
 		pl_region_alerts_primitive(in->alerts, in->stats.primitive);
 }
 
+void pl_region_input_set_keys(struct pl_region_input *in, const struct pl_key_names *keys)
+{
+	in->keys = keys;
+}
+
 void pl_region_input_end(struct pl_region_input *in, const struct pl_region_room *room)
 {
 	const struct pl_region_alert_out out = { room->events, room->told, room->now_ns,
@@ -449,7 +454,7 @@ static void look_at_sketch(struct pl_region_input *in, const struct pl_region_ro
 	v.number = in->columns;
 	v.value = sum < 1.8e19 ? (uint64_t)(sum + 0.5) : UINT64_MAX;
 	v.present |= PL_VALUE_HAS_value;
-	pl_region_note(in, room, &v, 0);
+	pl_region_note(in, room, &v, 0, NULL);
 	pl_region_found(in, room, 1);
 	pl_region_tell(in, room, &v);
 }

@@ -16,6 +16,7 @@
 
 #include "base/stats.h"
 #include "memory/append.h"
+#include "memory/key_names.h"
 #include "memory/region.h"
 #include "memory/scan.h"
 #include "pipeline/config.h"
@@ -80,6 +81,8 @@ struct pl_region_alerts;
 struct pl_region_alert_rules;
 void pl_region_input_set_alerts(struct pl_region_input *in, struct pl_region_alerts **alerts,
 	const struct pl_region_alert_rules *rules);
+/* Where its writer, in this process, notes keys (memory/key_names.h); NULL: nowhere. */
+void pl_region_input_set_keys(struct pl_region_input *in, const struct pl_key_names *keys);
 /* It is not to be read any more: events that have begun end. */
 void pl_region_input_end(struct pl_region_input *in, const struct pl_region_room *room);
 

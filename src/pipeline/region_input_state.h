@@ -27,16 +27,17 @@ struct pl_region_input {
 	uint64_t due_ns, settle_ns, look_ns;
 	uint64_t slot_ns; /* of time, for max */
 	struct pl_region_max max;
+	const struct pl_key_names *keys; /* borrowed; NULL: keys are not known */
 	struct pl_region_alerts *alerts; /* heap; NULL: no rule on its values */
 	struct pl_region_input_stats stats;
 	uint8_t bytes[PL_REGION_READ_BYTES];
 	uint64_t numbers[PL_REGION_STEP_ENTRIES];
 };
 
-/* A number was found, at that place of the region (region_alerts.h); increase: of a counter, by
- * which the largest is told then. */
+/* A number was found, at that place of the region (region_alerts.h), with its key or NULL; where the
+ * value has an increase, the largest is told by it. */
 void pl_region_note(struct pl_region_input *in, const struct pl_region_room *room,
-	const struct pl_value *value, uint64_t place);
+	const struct pl_value *value, uint64_t place, const char *key);
 /* A reading is over, or the region cannot be read now: rules on values go on. */
 void pl_region_watch(struct pl_region_input *in, const struct pl_region_room *room, bool read);
 /* To the outputs, or counted. */

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -20,6 +21,11 @@ struct pl_region_source {
 	unsigned int n;
 	struct pl_region_input **leaving; /* taken out, until what they have begun has ended */
 	unsigned int n_leaving;
+	struct {
+		const char *region;
+		const struct pl_key_names *names;
+	} keys[PL_CONFIG_REGIONS_MAX];
+	unsigned int n_keys;
 	uint64_t told[PL_EVENT_KIND_MAX]; /* events of rules on values; the worker's */
 	struct pl_worker_feed feed;
 	sem_t wake;
@@ -159,15 +165,26 @@ static bool rules_of(struct pl_region_alert_rules *ret, const struct pl_config *
 	return pl_region_alert_rules(ret, r, config->detect.idle_ns, config->detect.forget_ns);
 }
 
+static const struct pl_key_names *keys_of(const struct pl_region_source *s, const char *region)
+{
+	for (unsigned int i = 0; i < s->n_keys; i++) {
+		if (strcmp(s->keys[i].region, region) == 0)
+			return s->keys[i].names;
+	}
+	return NULL;
+}
+
 /* What a reload changes. */
-static void give(struct pl_region_input *in, struct pl_region_alerts **alerts,
-	const struct pl_config *config, const struct pl_config_region *r)
+static void give(const struct pl_region_source *s, struct pl_region_input *in,
+	struct pl_region_alerts **alerts, const struct pl_config *config,
+	const struct pl_config_region *r)
 {
 	struct pl_region_alert_rules rules;
 
 	(void)rules_of(&rules, config, r);
 	pl_region_input_set_alerts(in, alerts, &rules);
 	pl_region_input_set_slot(in, config->aggregate.slot_ns);
+	pl_region_input_set_keys(in, r->writer == PL_WRITER_DTA ? keys_of(s, r->name) : NULL);
 }
 
 /* Inputs for all that is read and not read yet, and rules. */
@@ -189,7 +206,7 @@ static int make_plan(
 		if (e == 0 && rules_of(&rules, config, &r[i]))
 			e = pl_region_alerts_new(&p.alerts[p.n], r[i].name, &rules);
 		if (e == 0 && p.inputs[p.n] != NULL)
-			give(p.inputs[p.n], &p.alerts[p.n], config, &r[i]);
+			give(have, p.inputs[p.n], &p.alerts[p.n], config, &r[i]);
 		p.n++;
 	}
 	if (e < 0) {
@@ -215,7 +232,7 @@ static void complete(struct pl_region_source *s, const struct pl_config *config,
 			assert(stays != NULL); /* names differ: nobody else took it */
 			p->inputs[at] = *stays;
 			*stays = NULL;
-			give(p->inputs[at], &p->alerts[at], config, &r[i]);
+			give(s, p->inputs[at], &p->alerts[at], config, &r[i]);
 		}
 		at++;
 	}
@@ -313,6 +330,21 @@ void pl_region_source_free(struct pl_region_source *s)
 const struct pl_worker_feed *pl_region_source_feed(const struct pl_region_source *s)
 {
 	return &s->feed;
+}
+
+void pl_region_source_name_keys(
+	struct pl_region_source *s, const char *region, const struct pl_key_names *names)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->n_keys < PL_CONFIG_REGIONS_MAX) {
+		s->keys[s->n_keys].region = region;
+		s->keys[s->n_keys++].names = names;
+	}
+	for (unsigned int i = 0; i < s->n; i++) {
+		if (strcmp(pl_region_input_stats(s->inputs[i])->name, region) == 0)
+			pl_region_input_set_keys(s->inputs[i], names);
+	}
+	pthread_mutex_unlock(&s->lock);
 }
 
 void pl_region_source_wake(struct pl_region_source *s)

@@ -25,6 +25,11 @@ int pl_region_source_change(struct pl_region_source *source, const struct pl_con
 /* For its worker, which is freed first. */
 const struct pl_worker_feed *pl_region_source_feed(const struct pl_region_source *source);
 
+/* Where the keys of this region's slots are noted; both live as long as the source. Before the worker
+ * starts. */
+void pl_region_source_name_keys(
+	struct pl_region_source *source, const char *region, const struct pl_key_names *names);
+
 /* Something was written: looks at all lists at once. Any thread. */
 void pl_region_source_wake(struct pl_region_source *source);
 

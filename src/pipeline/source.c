@@ -204,6 +204,13 @@ uint32_t pl_pipeline_put_events(struct pl_pipeline *p, const struct pl_event *ev
 	return p->events != NULL ? pl_event_feed_put(p->events, events, n) : 0;
 }
 
+void pl_pipeline_name_keys(
+	struct pl_pipeline *p, const char *region, const struct pl_key_names *names)
+{
+	if (p->regions != NULL)
+		pl_region_source_name_keys(p->regions, region, names);
+}
+
 void pl_pipeline_wake_regions(struct pl_pipeline *p)
 {
 	if (p->regions != NULL)

@@ -52,8 +52,11 @@ static const struct pl_field event_fields[] = {
 static const struct pl_field value_fields[] = {
 #define PL_VALUE_FIELD(off, id, type, f, presence, n, u, h)                                        \
 	FIELD(off, PL_FORM_##f, PL_VALUE_HAS_##id, n, u, h, offsetof(struct pl_value, ts_ns))
+#define PL_VALUE_ALIAS(off, type, f, presence, id, n, u, h)                                        \
+	FIELD(off, PL_FORM_##f, PL_VALUE_HAS_##id, n, u, h, offsetof(struct pl_value, ts_ns))
 #include "record/fields.def"
 #undef PL_VALUE_FIELD
+#undef PL_VALUE_ALIAS
 };
 
 #undef FIELD

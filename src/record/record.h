@@ -169,6 +169,8 @@ enum {
 	PL_EVENT_HAS_##id = PL_BIT(presence),
 #define PL_EVENT_ALIAS(off, type, form, presence, id, name, unit, help)                            \
 	PL_EVENT_HAS_##id = PL_BIT(presence),
+#define PL_VALUE_ALIAS(off, type, form, presence, id, name, unit, help)                            \
+	PL_VALUE_HAS_##id = PL_BIT(presence),
 #define PL_VALUE_FIELD(off, id, type, form, presence, name, unit, help)                            \
 	PL_VALUE_HAS_##id = PL_BIT(presence),
 #include "record/fields.def"
@@ -177,6 +179,7 @@ enum {
 #undef PL_PATH_ALIAS
 #undef PL_HOP_FIELD
 #undef PL_HOP_ALIAS
+#undef PL_VALUE_ALIAS
 #undef PL_EVENT_FIELD
 #undef PL_EVENT_ALIAS
 #undef ALWAYS
@@ -199,16 +202,20 @@ enum {
 #define PL_PATH_ALIAS(off, type, form, presence, id, ...)  PL_ALIAS_OF(path, PATH, off, type, id)
 #define PL_HOP_ALIAS(off, type, form, presence, id, ...)   PL_ALIAS_OF(hop, HOP, off, type, id)
 #define PL_EVENT_ALIAS(off, type, form, presence, id, ...) PL_ALIAS_OF(event, EVENT, off, type, id)
+#define PL_VALUE_ALIAS(off, type, form, presence, id, ...) PL_ALIAS_OF(value, VALUE, off, type, id)
 #define PL_PATH_FIELD(...)
 #define PL_HOP_FIELD(...)
 #define PL_EVENT_FIELD(...)
+#define PL_VALUE_FIELD(...)
 #include "record/fields.def"
 #undef PL_PATH_FIELD
 #undef PL_HOP_FIELD
 #undef PL_EVENT_FIELD
+#undef PL_VALUE_FIELD
 #undef PL_PATH_ALIAS
 #undef PL_HOP_ALIAS
 #undef PL_EVENT_ALIAS
+#undef PL_VALUE_ALIAS
 
 enum {
 #define PL_PATH_FLAG(bit, id, name, help) PL_FLAG_##id = 1 << (bit),

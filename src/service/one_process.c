@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/num.h"
+#include "memory/region.h"
 
 /* Regions of this process were written, and its own reader is to look. */
 static void wake(void *arg)
@@ -63,6 +64,29 @@ static unsigned int list_shown(const struct pl_config *c, const char **names, co
 	return n + list_regions(c, PL_WRITER_OUTPUT, names + n, paths + n);
 }
 
+/* Where the translator notes keys for the reader of this process: of key-write, which does not hold
+ * them. A region that cannot be opened is the translator's to complain of. */
+static int make_keys(struct pl_one_process *p)
+{
+	const struct pl_config_region *r = p->config.regions.items;
+	struct pl_region *region;
+	unsigned int n = 0;
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < p->config.regions.n; i++) {
+		if (r[i].writer != PL_WRITER_DTA)
+			continue;
+		if (pl_config_reads_region(&r[i]) &&
+			pl_region_open(&region, r[i].path, PL_REGION_READ, NULL, NULL) == 0) {
+			if (pl_region_params(region)->primitive == PL_KEY_WRITE)
+				e = pl_key_names_new(&p->keys[n], pl_region_params(region));
+			(void)pl_region_close(region);
+		}
+		n++;
+	}
+	return e;
+}
+
 static void read_dta(struct pl_one_process *p)
 {
 	const struct pl_config *c = &p->config;
@@ -96,9 +120,11 @@ static void read_dta(struct pl_one_process *p)
 		.keep_epochs = c->dta.keep_epochs,
 		.written = wake,
 		.written_arg = p,
+		.keys = p->keys,
 	};
 	if (c->dta.to != NULL) {
 		p->paths[0] = c->dta.to;
+		p->translate_options.keys = NULL;
 		p->translate_options.n_to = 1;
 		p->translate_options.names = NULL;
 	}
@@ -213,11 +239,15 @@ static void add(struct pl_one_process *p, const struct pl_service_ops *ops, void
 	p->services[p->n++] = (struct pl_service){ ops, s };
 }
 
-static int attach_queries(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
+static int attach(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag)
 {
 	struct pl_one_process *p = arg;
 
-	return pl_standing_attach(&p->queries, pipeline, diag);
+	for (unsigned int i = 0; i < p->translate_options.n_to; i++) {
+		if (p->keys[i] != NULL)
+			pl_pipeline_name_keys(pipeline, p->names[i], p->keys[i]);
+	}
+	return p->has_queries ? pl_standing_attach(&p->queries, pipeline, diag) : 0;
 }
 
 static void give_segments(void *arg, const struct pl_seg192 *records, uint32_t n)
@@ -280,8 +310,7 @@ static int add_queries(struct pl_one_process *p, struct pl_diag *diag)
 	/* Drained after the taps, whose last records it gets, and after those who write regions,
 	 * whose records the collector reads. */
 	add(p, &pl_standing_service, &p->queries);
-	p->collector_options.ready = attach_queries;
-	p->collector_options.ready_arg = p;
+	p->has_queries = true;
 	return 0;
 }
 
@@ -307,6 +336,8 @@ int pl_one_process_init(struct pl_one_process *p, struct pl_config *config,
 	p->collector_options = *collector;
 	p->collector_options.changed = change;
 	p->collector_options.changed_arg = p;
+	p->collector_options.ready = attach;
+	p->collector_options.ready_arg = p;
 	p->collector.o = &p->collector_options;
 	add(p, &pl_report_collector_service, &p->collector);
 	r = add_queries(p, diag);
@@ -318,6 +349,9 @@ int pl_one_process_init(struct pl_one_process *p, struct pl_config *config,
 	if (p->taps.n > 0)
 		add(p, &pl_taps_service, &p->taps);
 	if (p->config.dta.listen != NULL) {
+		r = p->config.dta.to == NULL ? make_keys(p) : 0;
+		if (r < 0)
+			return r;
 		read_dta(p);
 		add(p, &pl_translate_service, &p->translate);
 	}
@@ -348,6 +382,8 @@ int pl_one_process_done(struct pl_one_process *p)
 	pl_taps_close(&p->taps);
 	pl_marks_close(&p->marks);
 	pl_region_readers_done(&p->readers);
+	for (unsigned int i = 0; i < PL_CONFIG_REGIONS_MAX; i++)
+		pl_key_names_free(p->keys[i]);
 	pl_config_done(&p->config);
 	return r < 0 ? r : e;
 }

@@ -10,6 +10,7 @@
 #include "chain/region_reader.h"
 #include "chain/translator.h"
 #include "marks/marks.h"
+#include "memory/key_names.h"
 #include "service/report_collector.h"
 #include "service/standing.h"
 #include "service/taps.h"
@@ -29,6 +30,7 @@ struct pl_one_process {
 	struct pl_taps_added marks_taps[PL_CONFIG_MARKS_MAX];
 	/* What the options point to. */
 	const char *names[PL_CONFIG_REGIONS_MAX], *paths[PL_CONFIG_REGIONS_MAX];
+	struct pl_key_names *keys[PL_CONFIG_REGIONS_MAX]; /* as names, of those with writer: dta */
 	struct pl_collector_store stores[PL_CONFIG_REGIONS_MAX];
 	struct pl_prefix dta_allow[PL_CONFIG_PREFIXES_MAX];
 	struct pl_prefix rdma_allow[PL_CONFIG_PREFIXES_MAX], proxies[PL_CONFIG_PREFIXES_MAX];
@@ -36,6 +38,7 @@ struct pl_one_process {
 	struct pl_collector_switch peer_switch;
 	struct pl_service services[PL_SERVICES_MAX];
 	unsigned int n;
+	bool has_queries; /* their service is among them */
 };
 
 /*

@@ -97,9 +97,13 @@ def phases(kind):
     return [(e["phase"], e["region"], e["value"]) for e in events(kind)]
 
 
-def values():
+def values_told():
     with open(path("out.jsonl"), encoding="utf-8") as f:
-        return [e["value"] for e in jsonl(f.read()) if e["kind"] == "value"]
+        return [e for e in jsonl(f.read()) if e["kind"] == "value"]
+
+
+def values():
+    return [v["value"] for v in values_told()]
 
 
 def of_kind(d, kind):
@@ -115,6 +119,7 @@ def test_quiet(d):
     wait(lambda: len(values()) >= 4)
     wait(lambda: d.metrics()['pathline_region_counted_total{region="last"}'] >= 1)
     eq(events(), [], "values at the bounds and within them are no event")
+    ok(not [v for v in values_told() if "key" in v], "entries of lists have no key")
     eq([of_kind(d, k) for k in ("value_high", "value_low", "value_rate")], [0, 0, 0], "nor on the metrics page")
 
 
@@ -149,6 +154,7 @@ def test_slots(d):
     wait(lambda: events("value_high")[2:])
     eq(phases("value_high")[2:], [("begin", "last", 100001)], "a value of key-write, also where values are only counted")
     wait(lambda: d.metrics()['pathline_region_alerts_raised{region="last"}'] == 1)
+    eq(events("value_high")[2].get("key"), "0x01000000", "with its key, which the translator of this process knows")
     report("key-write", "--store", 1, "-k", 1, "--key-form", "u32", "-d", 9, "--data-form", "be32", "--sequenced")
     wait(lambda: len(events("value_high")) == 4 and events("value_low"))
     eq(phases("value_high")[3:], [("end", "last", 100001)], "ends when another is there")

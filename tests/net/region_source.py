@@ -127,6 +127,8 @@ def test_told():
     wait(lambda: sum(v["increase"] for v in lines("sums")) == 3 * FLOWS)
     eq({v["value"] for v in lines("last")}, set(range(5000, 5000 + KEYS)), "every key's value is told")
     eq(len(lines("last")), KEYS, "once, though each has two copies and was written twice")
+    eq({(v["key"], v["value"]) for v in lines("last")}, {("0x" + i.to_bytes(4, "little").hex(), 5000 + i) for i in range(KEYS)},
+       "with the key that it was reported with")
     eq(sum(v["increase"] for v in lines("sums")), 3 * FLOWS, "what the counters grew by is what was sent")
     eq(series(d, "increase_total", "sums"), 3 * FLOWS, "also on the metrics page")
     account_closes(d, "lists", ENTRIES)

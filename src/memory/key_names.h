@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Keys of the slots of a key-write store, which holds check values only: whoever writes it in this
+ * process notes the key of each slot that it writes, and whoever reads it asks for the key of a
+ * slot and is told it only when the slot proves it: the check value and the value in it are those
+ * of that key, which has a copy there. Another key with the same check value in the same slot would
+ * pass with a probability of 2^-32.
+ *
+ * Bounded: a table of at most 65536 slots, in which a slot that is noted takes the place of another
+ * one that was noted before it; keys of up to 23 bytes. Beyond both a key is not known.
+ *
+ * One thread notes, any thread asks, without a lock: words that are of two keys prove nothing.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/store.h"
+
+#define PL_KEY_NAME_BYTES 40 /* of the text, with its end */
+
+struct pl_key_names;
+
+/* -EINVAL: no key-write store. -ENOMEM. */
+int pl_key_names_new(struct pl_key_names **ret, const struct pl_store_params *params);
+void pl_key_names_free(struct pl_key_names *names);
+
+/* The key, as a report carries it, is about to be written into the slot. */
+void pl_key_names_note(struct pl_key_names *names, uint64_t slot, const void *key, size_t bytes);
+
+/*
+ * The key of a slot in which this check value and this value were found, as a text: the key itself
+ * where it is a plain text (pl_text_plain), else 0x and its bytes in hexadecimal. *ret_first: the
+ * slot of its first copy, the same whichever copy was found. False: it is not known, or its text has
+ * more than 39 characters.
+ */
+bool pl_key_names_find(const struct pl_key_names *names, uint64_t slot, uint32_t check,
+	const void *value, char ret_text[PL_KEY_NAME_BYTES], uint64_t *ret_first);
