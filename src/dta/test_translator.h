@@ -46,7 +46,7 @@ static void keep_nack(void *arg, const struct pl_addr *to, uint16_t port, const 
 __attribute__((unused)) static struct pl_translator *make_with(
 	const struct pl_dta_store *store, struct pl_translator_config config)
 {
-	const struct pl_op_sink sink = { keep, keep_nack, NULL };
+	const struct pl_op_sink sink = { .ops = keep, .nack = keep_nack };
 	struct pl_diag diag = { .text = "" };
 	struct pl_translator *t;
 

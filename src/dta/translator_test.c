@@ -534,7 +534,7 @@ static void test_refused_config(void)
 {
 	struct pl_dta_store store = PUBLISHED_KEY_WRITE;
 	struct pl_translator_config config = { .stores = &store, .n_stores = 1 };
-	const struct pl_op_sink sink = { keep, keep_nack, NULL };
+	const struct pl_op_sink sink = { .ops = keep, .nack = keep_nack };
 	struct pl_diag diag = { .text = "" };
 	struct pl_translator *t;
 
