@@ -4,11 +4,11 @@
  * table, the exporter's number is the next one or behind a gap, the flow's path the one it had.
  * Then all that the report changes are a few counts, and they are made here; the slow path
  * (core/report_core.h, core/detect_steps.h) does not run. A hop with a value outside its key's
- * quiet band is marked as changed and takes pl_core_values_step afterwards, it alone: during
- * congestion every report has such a hop. In every other case the answer is a cause of enum pl_slow
- * and the slow path runs from the start, as if nothing had been: the only words stored till then
- * are the times at which keys were heard of, which it stores too, in the same order. So both come
- * to the same state and events; a test runs the one against both.
+ * quiet band is marked as changed and takes pl_core_values_step afterwards, it alone. In every other
+ * case the answer is a cause of enum pl_slow and the slow path runs from the start, as if nothing
+ * had been: the only words stored till then are the times at which keys were heard of, which it
+ * stores too, in the same order. So both come to the same state and events; a test runs the one
+ * against both.
  *
  * A stack is known again by its *print*, a hash of its nodes and ports that takes one
  * multiplication a hop. The flow has the print of the stack that gave its path id, learned when the

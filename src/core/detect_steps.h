@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "core/detect_bands.h"
 #include "core/detect_table.h"
 #include "core/detect_units.h"
 #include "core/env.h"
@@ -219,11 +220,6 @@ PL_CORE_INLINE uint32_t pl_core_hop_value(const struct pl_core_hop *h, unsigned 
 	}
 }
 
-PL_CORE_INLINE uint64_t pl_core_distance(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
-}
-
 /* Moves an average, in 256ths, by 2^-shift of the way. */
 PL_CORE_INLINE uint64_t pl_core_approach(uint64_t old, uint64_t now, uint32_t shift)
 {
@@ -259,111 +255,6 @@ PL_CORE_INLINE void pl_core_learn(
 	q->sum_mark = q->sum;
 	q->dev_mark = q->dev_sum;
 	q->window_end_ns = now_ns + rules->learn_window_ns;
-}
-
-/* The level's bounds now: the absolute ones, or those that follow from the mean where they are
- * lower. */
-PL_CORE_INLINE void pl_core_level_bounds(const struct pl_core_quantity *q,
-	const struct pl_core_quantity_rule *rule, int learned, struct pl_core_level_rule *ret)
-{
-	const uint64_t least = pl_core_in_units(rule->relative_min, q->unit_bytes);
-	uint64_t above;
-
-	*ret = rule->level;
-	ret->threshold = pl_core_in_units(ret->threshold, q->unit_bytes);
-	ret->low = pl_core_in_units(ret->low, q->unit_bytes);
-	if (rule->relative == 0 || !learned)
-		return;
-	above = q->mean + ((uint64_t)q->mean * rule->relative >> 16);
-	if (above < least)
-		above = least;
-	if (above < ret->threshold)
-		ret->threshold = above;
-	above -= pl_core_distance(above, q->mean) >> 3;
-	if (above < ret->low)
-		ret->low = above;
-}
-
-/* The threshold that the bounds have, as it is told: the configured one to the byte. */
-PL_CORE_INLINE uint64_t pl_core_bound_told(const struct pl_core_quantity *q,
-	const struct pl_core_quantity_rule *rule, uint64_t threshold)
-{
-	return threshold == pl_core_in_units(rule->level.threshold, q->unit_bytes)
-		       ? rule->level.threshold
-		       : pl_core_in_bytes(threshold, q->unit_bytes);
-}
-
-/* The same for the distance from the mean. */
-PL_CORE_INLINE void pl_core_odd_bounds(const struct pl_core_quantity *q,
-	const struct pl_core_quantity_rule *rule, struct pl_core_level_rule *ret)
-{
-	uint64_t times = (uint64_t)q->dev * rule->odd_times >> 4;
-
-	*ret = rule->odd;
-	ret->threshold = pl_core_in_units(ret->threshold, q->unit_bytes);
-	if (ret->threshold < times)
-		ret->threshold = times;
-	ret->low = ret->threshold - (ret->threshold >> 3);
-}
-
-struct pl_core_range {
-	uint64_t lo, hi;
-};
-
-PL_CORE_INLINE void pl_core_narrow(struct pl_core_range *range, uint64_t lo, uint64_t hi)
-{
-	if (lo > range->lo)
-		range->lo = lo;
-	if (hi < range->hi)
-		range->hi = hi;
-}
-
-/* What may come without anything to tell. */
-PL_CORE_INLINE uint64_t pl_core_band_of(const struct pl_core_quantity *q,
-	const struct pl_core_rules *rules, const struct pl_core_quantity_rule *rule,
-	unsigned int id)
-{
-	struct pl_core_range range = { 0, UINT32_MAX };
-	int learned = q->windows >= rules->learn_windows;
-	struct pl_core_level_rule bounds;
-
-	if (q->level.state != PL_CORE_IDLE || q->odd.state != PL_CORE_IDLE)
-		return 0;
-	pl_core_level_bounds(q, rule, learned, &bounds);
-	pl_core_narrow(&range, 0, bounds.threshold);
-	if (rule->odd_times != 0 && learned) {
-		pl_core_odd_bounds(q, rule, &bounds);
-		pl_core_narrow(&range, q->mean > bounds.threshold ? q->mean - bounds.threshold : 0,
-			q->mean + bounds.threshold);
-	}
-	if (rule->step != 0) {
-		uint64_t step = pl_core_in_units(rule->step, q->unit_bytes);
-
-		pl_core_narrow(&range, q->told > step ? q->told - step : 0, q->told + step);
-	}
-	if (rule->step_relative != 0) {
-		uint64_t step = (uint64_t)q->told * rule->step_relative >> 16;
-
-		pl_core_narrow(&range, q->told > step ? q->told - step : 0, q->told + step);
-	}
-	if (rule->step_shift != 0) {
-		uint32_t shift = rule->step_shift & 31;
-		uint64_t last = (UINT64_C(1) << shift) - 1;
-		uint64_t lo = pl_core_in_bytes(q->told, q->unit_bytes) & ~last;
-
-		/* The first value that is not below lo, and the last that is not above lo + last. */
-		if (q->unit_bytes > 1)
-			pl_core_narrow(&range, (lo + q->unit_bytes - 1) / q->unit_bytes,
-				(lo + last) / q->unit_bytes);
-		else
-			pl_core_narrow(&range, lo, lo + last);
-	}
-	if (id == PL_CORE_Q_QUEUE_DEPTH)
-		pl_core_narrow(&range, 0, pl_core_in_units(rules->burst_threshold, q->unit_bytes));
-	if (range.hi < range.lo)
-		return 0;
-	range.hi -= range.lo;
-	return range.lo | (range.hi < UINT32_MAX ? range.hi + 1 : UINT32_MAX) << 32;
 }
 
 /* Whether the value moved enough, by any of the rules, from the one told last. */
@@ -465,7 +356,7 @@ PL_CORE_COLD uint64_t pl_core_quantity_step(struct pl_core_env *env, const struc
 	if (rule->step != 0 || rule->step_relative != 0 || rule->step_shift != 0 ||
 		rule->step_first != 0)
 		pl_core_step_value(env, r, h, q, id);
-	return pl_core_band_of(q, rules, rule, id);
+	return pl_core_band_of(q, rules, rule, id, value);
 }
 
 /* Nothing more is heard of the quantity: what is raised ends. h says where. */
@@ -527,12 +418,6 @@ PL_CORE_INLINE void pl_core_hist_add(struct pl_core_hist *hist, uint32_t value)
 	if (i < PL_CORE_HIST)
 		hist->count[i]++;
 	hist->sum += value;
-}
-
-PL_CORE_INLINE void pl_core_band_set(struct pl_core_band *band, uint64_t packed)
-{
-	band->lo = (uint32_t)packed;
-	band->span = (uint32_t)(packed >> 32);
 }
 
 /* Way i of a set, which makes room for a new key of that owner: out of sight until published;

@@ -439,6 +439,9 @@ static void queue_depth(void)
 	ok(e->phase == PL_PHASE_END && e->value == 200 && e->ts_ns == 123, "silence ends it");
 	pl_detect_tick(det, t + 100 * SECOND, 124, &out);
 	eq(out.n, 1, "once");
+	report_depth(det, 9, 200, t + 101 * SECOND);
+	e = only_event("as deep as before the silence");
+	eq(e->phase, PL_PHASE_BEGIN, "a begin");
 	pl_detect_free(det);
 }
 

@@ -13,9 +13,11 @@ static void let_go(struct pl_core_env *env, uint64_t *way, unsigned int table)
 	*way = 0;
 }
 
-/* A quantity's levels, when nothing was heard for `idle` or the low has lasted. */
+/* A quantity's levels, when nothing was heard for `idle` or the low has lasted. The band of what
+ * ended is emptied: it was that of a raised level. */
 static void quantity_wait(struct pl_core_env *env, const struct pl_core_report *r,
-	const struct pl_core_hop *at, struct pl_core_quantity *q, unsigned int id, bool idle)
+	const struct pl_core_hop *at, struct pl_core_quantity *q, struct pl_core_band *band,
+	unsigned int id, bool idle)
 {
 	const struct pl_core_quantity_rule *rule = &env->rules.q[id];
 	struct pl_core_telling t = { .kind = (uint8_t)id, .phase = PL_PHASE_END };
@@ -24,6 +26,7 @@ static void quantity_wait(struct pl_core_env *env, const struct pl_core_report *
 		return;
 	if (idle) {
 		pl_core_quantity_end(env, r, at, q, id);
+		band->span = 0;
 		return;
 	}
 	if (pl_core_level_wait(&q->level, &rule->level, r->now_ns) == PL_CORE_END)
@@ -40,8 +43,8 @@ static void place_wait(
 	struct pl_core_hop at;
 
 	pl_core_hop_at(&at, &p->key);
-	quantity_wait(env, r, &at, &p->q[0], PL_CORE_Q_HOP_LATENCY, idle);
-	quantity_wait(env, r, &at, &p->q[1], PL_CORE_Q_QUEUE_DEPTH, idle);
+	quantity_wait(env, r, &at, &p->q[0], &p->band[0], PL_CORE_Q_HOP_LATENCY, idle);
+	quantity_wait(env, r, &at, &p->q[1], &p->band[1], PL_CORE_Q_QUEUE_DEPTH, idle);
 }
 
 static void gauge_wait(
@@ -51,7 +54,7 @@ static void gauge_wait(
 	struct pl_core_hop at;
 
 	pl_core_hop_at(&at, &g->key);
-	quantity_wait(env, r, &at, &g->q,
+	quantity_wait(env, r, &at, &g->q, &g->band,
 		g->key.has & PL_CORE_HAS_BUFFER ? PL_CORE_Q_BUFFER_DEPTH : PL_CORE_Q_TX_UTIL, idle);
 }
 
@@ -62,17 +65,17 @@ static void link_wait(
 	struct pl_core_hop at;
 
 	pl_core_hop_on(&at, &l->key);
-	quantity_wait(env, r, &at, &l->q, PL_CORE_Q_LINK_LATENCY, idle);
+	quantity_wait(env, r, &at, &l->q, &l->band, PL_CORE_Q_LINK_LATENCY, idle);
 }
 
 static void delay_wait(
 	struct pl_core_env *env, const struct pl_core_report *r, void *entry, bool idle)
 {
+	struct pl_core_delay *d = entry;
 	struct pl_core_hop at;
 
 	pl_core_hop_of_path(&at, 0);
-	quantity_wait(
-		env, r, &at, &((struct pl_core_delay *)entry)->q, PL_CORE_Q_FLOW_LATENCY, idle);
+	quantity_wait(env, r, &at, &d->q, &d->band, PL_CORE_Q_FLOW_LATENCY, idle);
 }
 
 typedef void wait_fn(struct pl_core_env *, const struct pl_core_report *, void *, bool);
