@@ -94,6 +94,7 @@ int pl_detect_expect_links(struct work *w, struct pl_fast_memo *memo, uint32_t h
 #define pl_env_expect(env, memo, has)       pl_detect_expect((env)->w, memo, has)
 #define pl_env_expect_links(env, memo, has) pl_detect_expect_links((env)->w, memo, has)
 
+#include "bpf/detect_profiles.bpf.h"
 #include "bpf/detect_shares.bpf.h"
 #include "core/detect_fast.h"
 
@@ -309,20 +310,6 @@ __attribute__((noinline)) int pl_detect_meant(const struct pl_fast_to *to)
 	return pl_filter_has_addr(rules, to->addr[0], to->addr[1]);
 }
 
-/* What is set for an exporter. */
-static __always_inline const struct pl_core_profile *profile_of(const void *addr)
-{
-	const struct pl_core_profile *p;
-	struct pl_kernel_prefix key;
-
-	if (!pl_control.profiles)
-		return &pl_control.profile;
-	key.bits = 128;
-	__builtin_memcpy(key.addr.b, addr, sizeof(key.addr.b));
-	p = bpf_map_lookup_elem(&pl_profiles, &key);
-	return p != NULL ? p : &pl_control.profile;
-}
-
 /*
  * The cursor through memory: from here on it is one unknown position to the verifier, whatever way
  * led to it, and what differed between the headers before is forgotten. Else it would follow each
@@ -349,8 +336,8 @@ static __always_inline uint32_t read_headers(struct xdp_md *ctx, struct work *w)
 	const struct pl_filter_rules *rules = &pl_filter.rules[pl_filter.active & 1];
 	const uint8_t *frame = (const uint8_t *)(long)ctx->data;
 	struct pl_frame_cursor c = { .pos = frame, .end = (const uint8_t *)(long)ctx->data_end };
-	const struct pl_core_profile *profile;
 	struct pl_fast_to *to = &w->to;
+	uint64_t layout_key;
 	struct pl_fast q;
 	uint32_t slow;
 
@@ -367,10 +354,9 @@ static __always_inline uint32_t read_headers(struct xdp_md *ctx, struct work *w)
 	if (!pl_fast_inner(&q, &c, pl_control.vxlan_ports))
 		return PL_SLOW_INNER;
 	converge(&c, ctx, w);
-	profile = profile_of(q.keys->exporter);
-	if (profile->escalate || profile->announces || profile->general)
+	if (!layout_key_of(w, &layout_key))
 		return PL_SLOW_RULES;
-	slow = pl_fast_int(&q, &c, &pl_layouts, profile);
+	slow = pl_fast_int(&q, &c, &pl_layouts, layout_key);
 	if (slow != PL_SLOW_NONE)
 		return slow;
 	pl_core_copy(w->form, &q.seq, PL_FAST_FORM_WORDS);

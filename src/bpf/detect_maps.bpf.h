@@ -53,6 +53,16 @@ struct {
 	__type(value, struct pl_fast_memo);
 } pl_memos SEC(".maps");
 
+#define PROFILES_SEEN 16 /* a power of two */
+
+/* What the profile of an exporter says to the fast path. Profiles stay as they are for as long as
+ * the program runs. */
+struct profile_seen {
+	uint64_t addr[2];
+	uint64_t layout_key;
+	uint64_t usual; /* 0: its reports take the slow path; or nothing was seen yet */
+};
+
 struct work {
 	struct pl_kernel_counters counters;
 	struct pl_core_scratch scratch;
@@ -69,8 +79,9 @@ struct work {
 	uint32_t cursor_at, cursor_left;
 	uint64_t slow; /* enum pl_slow: why the slow path */
 	uint32_t queue;
-	uint32_t turn;     /* 1: the queue's tables are ours to step */
-	uint64_t packets;  /* for the sample */
+	uint32_t turn;                           /* 1: the queue's tables are ours to step */
+	struct profile_seen seen[PROFILES_SEEN]; /* of exporters that sent last */
+	uint64_t packets;                        /* for the sample */
 	uint32_t unproven; /* PL_CORE_UNPROVEN: the exporter of the report at hand is not proven */
 	uint32_t sender;   /* of the report at hand, once pl_detect_sender has worked it out */
 	/* Of the ring of events: 1, flags that no kernel takes, when the sender has its share of

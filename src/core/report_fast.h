@@ -294,12 +294,12 @@ PL_CORE_INLINE int pl_fast_tail(struct pl_fast *q, const uint8_t *p)
 	return 1;
 }
 
-/* Shim and metadata header at *c. A value of enum pl_slow. */
+/* Shim and metadata header at *c; layout_key: of the exporter's profile. A value of enum pl_slow. */
 PL_CORE_INLINE uint32_t pl_fast_int(struct pl_fast *q, struct pl_frame_cursor *c,
-	const struct pl_core_layouts *layouts, const struct pl_core_profile *profile)
+	const struct pl_core_layouts *layouts, uint64_t layout_key)
 {
 	const uint8_t *p = pl_frame_peek(c, PL_FAST_INT_MIN);
-	struct pl_fast_int in = { .key = profile->layout_key };
+	struct pl_fast_int in = { .key = layout_key };
 	const struct pl_core_layout *l;
 	uint32_t shim, limits, bits, hops;
 
@@ -349,7 +349,7 @@ PL_CORE_INLINE uint32_t pl_fast_read(struct pl_fast *q, struct pl_frame_cursor c
 		return PL_SLOW_REPORT;
 	if (!pl_fast_inner(q, &c, vxlan_ports))
 		return PL_SLOW_INNER;
-	return pl_fast_int(q, &c, layouts, profile);
+	return pl_fast_int(q, &c, layouts, profile->layout_key);
 }
 
 /* Where a report was sent to. */

@@ -561,6 +561,59 @@ static struct pl_core_rules calm_rules(uint32_t flags)
 	return r;
 }
 
+/* Exporters whose addresses end alike, in turn, with a profile each. */
+static void test_profile_each(void)
+{
+	const struct pl_profile profiles[] = {
+		{ .hints = { .dialect = PL_DIALECT_INTCOLLECTOR, .dialect_pinned = true } },
+		{ .prefix = pl_addr_v4(&(uint32_t){ 20 }),
+			.prefix_bits = 104,
+			.hints = { .dialect = PL_DIALECT_SPEC, .dialect_pinned = true } },
+		{ .prefix = pl_addr_v4(&(uint32_t){ 30 }), .prefix_bits = 104, .int_port = 1 },
+	};
+	const struct pl_decode_options decode = { .profiles = profiles, .n_profiles = 3 };
+	struct pl_gen_cfg cfg = { .flows = 1,
+		.seed = 1,
+		.report = PL_GEN_REPORT_V10,
+		.version = PL_GEN_INT_V10,
+		.carrier = PL_GEN_UDP,
+		.sink = PL_GEN_SINK_STACK,
+		.bitmap = 0xff00,
+		.dialect = PL_DIALECT_INTCOLLECTOR };
+	struct pl_core_rules rules = calm_rules(0);
+	static uint8_t frame[PL_GEN_PACKET_MAX];
+	static struct pl_batch batch;
+	struct pl_diag diag = { 0 };
+	struct pl_gen *gen;
+	bool good = true;
+	int n;
+
+	if (!ok(pl_gen_new(&gen, &cfg, &diag) == 0, "%s", diag.text))
+		return;
+	setup_for(&rules, &decode);
+	for (unsigned int i = 0; i < 40 && (n = pl_gen_next(gen, UINT64_MAX, &batch)) > 0; i++) {
+		for (int k = 0; k < n; k++) {
+			struct pl_packet pkt = batch.pkts[k];
+
+			memcpy(frame, pkt.data, pkt.len);
+			frame[26] = (uint8_t)(10 * (1 + k % 3));
+			pkt.data = frame;
+			now_ns += 1000;
+			ts_ns += 1000;
+			good = good && both(&pkt) && same_events();
+		}
+	}
+	ok(good, "each by its profile: the kernel's events are those of user space");
+	same_counters();
+	same_tables();
+	/* Blocks of eight words are of INTCollector's dialect alone. */
+	ok(books.fast > books.packets / 4 && books.fast < books.packets / 2,
+		"%" PRIu64 " of %" PRIu64 " took the fast path: of one exporter out of three",
+		books.fast, books.packets);
+	teardown();
+	pl_gen_free(gen);
+}
+
 /* As those of all reports, but for what the fast path leaves alone: most reports have something to
  * tell. */
 static struct pl_core_rules restless_rules(void)
@@ -662,6 +715,7 @@ int main(int argc, char **argv)
 	test_random(reports / 8, seed, 255, true);
 	test_profiles(reports / 8, seed + 6);
 	test_intcollector();
+	test_profile_each();
 	test_usual(reports / 8, seed + 2, calm_rules(0));
 	test_usual(
 		reports / 4, seed + 3, calm_rules(PL_CORE_KEEP_AGGREGATES | PL_CORE_KEEP_PLACES));
