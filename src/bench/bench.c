@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/complain.h"
 #include "base/cpu.h"
 #include "base/json.h"
@@ -267,7 +268,8 @@ static bool agree(const double *ns, unsigned int n)
 	return !(high > low * AGREE);
 }
 
-/* One pair. 0 when it does not count, because the processors moved. */
+/* One pair. 0 when it does not count, because the processors moved, or one had no time at all for
+ * what ran on it. */
 static int run_pair(const struct pl_bench_ctx *ctx, const struct pl_bench_case *c, double *ret_rate,
 	double *ret_ceiling, struct pl_bench_sample *total)
 {
@@ -283,6 +285,8 @@ static int run_pair(const struct pl_bench_ctx *ctx, const struct pl_bench_case *
 		ns[1] = pl_cpu_pingpong_ns();
 	if (r == 0)
 		r = measure(c->subject, ctx, c->arg, ret_rate, total);
+	if (r == -ENODATA && c->crosses_cores)
+		return 0;
 	if (r < 0)
 		return r;
 	if (!c->crosses_cores)
@@ -291,7 +295,8 @@ static int run_pair(const struct pl_bench_ctx *ctx, const struct pl_bench_case *
 	return agree(ns, 3);
 }
 
-static int warm_up(const struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
+/* Until the case is warm, or given up. */
+static int warm_up(const struct pl_bench_ctx *ctx, const struct pl_bench_case *c, uint64_t until_ns)
 {
 	int r = 0;
 
@@ -299,15 +304,37 @@ static int warm_up(const struct pl_bench_ctx *ctx, const struct pl_bench_case *c
 		struct pl_bench_sample sample = { 0 };
 
 		r = c->subject(c->arg, pl_bench_run_ns(ctx), &sample);
-		if (r == 0 && sample.items == 0)
+		if (r == 0 && sample.items == 0 && !c->crosses_cores)
 			r = -ENODATA;
 		items += sample.items;
+		if (pl_clock_mono_ns() >= until_ns)
+			break;
 	}
 	return r;
 }
 
+/* When a case that still lacks pairs is given up. */
+static uint64_t patience_ends_ns(const struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
+{
+	if (!c->crosses_cores)
+		return UINT64_MAX;
+	return pl_clock_mono_ns() + PL_BENCH_PATIENCE_SECONDS * UINT64_C(1000000000) +
+	       UINT64_C(2) * PL_BENCH_PATIENCE_TIMES * ctx->pairs * ctx->budget_ns;
+}
+
+static int lacks(struct pl_bench_ctx *ctx, const char *name, unsigned int pairs, unsigned int tries)
+{
+	pl_complain("benchmark %s: the processors moved or had no time in all but %u of %u pairs",
+		name, pairs, tries);
+	if (ctx->lacking.len > 0)
+		pl_buf_str(&ctx->lacking, ", ");
+	pl_buf_str(&ctx->lacking, name);
+	return 0;
+}
+
 int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
 {
+	const uint64_t until_ns = patience_ends_ns(ctx, c);
 	struct pl_bench_sample total = { 0 };
 	static double rates[PL_BENCH_PAIRS_MAX], ceilings[PL_BENCH_PAIRS_MAX],
 		ratios[PL_BENCH_PAIRS_MAX], added[PL_BENCH_PAIRS_MAX];
@@ -318,11 +345,12 @@ int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
 	if (!pl_bench_wanted(ctx, c->name))
 		return 0;
 	ctx->cases++;
-	r = warm_up(ctx, c);
+	r = warm_up(ctx, c, until_ns);
 	if (r < 0)
 		goto fail;
 	res.pingpong_before_ns = pl_cpu_pingpong_ns();
-	while (n < ctx->pairs && tries++ < 3 * ctx->pairs) {
+	while (n < ctx->pairs && tries < 3 * ctx->pairs && pl_clock_mono_ns() < until_ns) {
+		tries++;
 		r = run_pair(ctx, c, &rates[n], &ceilings[n], &total);
 		if (r < 0)
 			goto fail;
@@ -332,14 +360,10 @@ int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c)
 		}
 		n += r > 0;
 	}
-	if (n < PL_BENCH_PAIRS_MIN) {
-		pl_complain(
-			"benchmark %s: the processors moved in all but %u of %u pairs; run it again",
-			c->name, n, tries);
-		return -EAGAIN;
-	}
+	if (n < PL_BENCH_PAIRS_MIN)
+		return lacks(ctx, c->name, n, tries);
 	res.pairs = n;
-	res.discarded = tries > n ? tries - n : 0;
+	res.discarded = tries - n;
 	res.pingpong_after_ns = pl_cpu_pingpong_ns();
 	res.items = total.items;
 	res.seconds = (double)total.ns / 1e9;
@@ -398,12 +422,20 @@ int pl_bench_run(struct pl_bench_ctx *ctx, const char *name)
 
 	ctx->only = strchr(name, '/') != NULL ? name : NULL;
 	ctx->cases = 0;
+	pl_buf_init(&ctx->lacking);
 	r = bench == NULL ? -ENOENT : bench->run(ctx);
 	if (r == 0 && ctx->only != NULL && ctx->cases == 0) {
 		pl_complain("benchmark %s has no case '%s'; without a case it measures all",
 			bench->name, name);
 		r = -ENOENT;
 	}
+	if (ctx->lacking.len > 0) {
+		pl_complain(
+			"benchmark %s has no result for %.*s: run it again on a quieter machine",
+			bench->name, (int)ctx->lacking.len, (const char *)ctx->lacking.data);
+		ctx->lacked = true;
+	}
+	pl_buf_done(&ctx->lacking);
 	return r;
 }
 

@@ -37,7 +37,8 @@ struct pl_bench_case {
 	const uint64_t *lost;
 	/* The figures depend on how far two processors are from each other, which floats on virtual
 	 * machines: pairs count only when the ping-pong before, between and after agrees (to a
-	 * third), and others are made up for, up to three times as many. */
+	 * third), and others are made up for, up to three times as many and until PL_BENCH_PATIENCE
+	 * is over. */
 	bool crosses_cores;
 	/* What counts is by how much the subject takes longer than the ceiling, for each item. */
 	bool adds;
@@ -47,7 +48,8 @@ struct pl_bench_case {
  * prepare. */
 bool pl_bench_wanted(const struct pl_bench_ctx *ctx, const char *name);
 
-/* Measures the case, if it is wanted, and prints one result. 0, or the negative errno of a run. */
+/* Measures the case, if it is wanted, and prints one result. 0, or the negative errno of a run. A
+ * case of which too few pairs counted has no result: pl_bench_run names it in the end. */
 int pl_bench_compare(struct pl_bench_ctx *ctx, const struct pl_bench_case *c);
 
 /* --size: how much input to make where the benchmark makes input; `fallback` when it was not

@@ -3,10 +3,15 @@
  * bench.h only. */
 #pragma once
 
+#include "base/buf.h"
 #include "bench/bench.h"
 
-#define PL_BENCH_PAIRS_MIN 5 /* fewer say nothing about spread */
-#define PL_BENCH_PAIRS_MAX 1000
+#define PL_BENCH_PAIRS_MIN        5 /* fewer say nothing about spread */
+#define PL_BENCH_PAIRS_MAX        1000
+/* How long a case whose pairs may not count is measured: so many times as long as its pairs, and so
+ * many seconds. */
+#define PL_BENCH_PATIENCE_TIMES   3
+#define PL_BENCH_PATIENCE_SECONDS 30
 
 struct pl_bench_ctx {
 	uint64_t budget_ns;             /* of one run */
@@ -20,7 +25,10 @@ struct pl_bench_ctx {
 	 * measured, and whether the table has its head. */
 	const char *only;
 	unsigned int cases;
+	struct pl_buf lacking; /* names of cases without a result, ", " between them */
 	bool header_done;
+
+	bool lacked; /* set once a case of any benchmark had no result */
 };
 
 /* By its name, or by that of one of its cases ("udp/queue"); NULL when there is none. */
@@ -33,7 +41,8 @@ const char *pl_bench_nearest(const char *name);
 void pl_bench_list(void);
 
 /* Runs a benchmark, or one case of it, by a name that pl_bench_find knows. 0 or negative errno,
- * said with pl_complain. */
+ * said with pl_complain. Cases without a result, because the processors moved, are no error: they are
+ * said too, and ctx->lacked is set. */
 int pl_bench_run(struct pl_bench_ctx *ctx, const char *name);
 
 /* Runs each benchmark, whatever became of the one before. 0 or the first negative errno. */

@@ -5,8 +5,8 @@
  * Test runs: the kernel runs the program over one report again and again (BPF_PROG_TEST_RUN),
  * beside a program that does nothing: the difference is what a report costs, all in cache. The
  * forms of reports are those that exporters of INTCollector's kind send. 64k-flows: the report is
- * that of a flow drawn at random; sums: counts, sums and histograms of queues, links and paths are
- * kept. least-run: reports of node ids, against the least program that follows exporters' numbers
+ * that of a flow drawn at random; raised: the queue of every hop is above its threshold, and stays
+ * there; sums: counts, sums and histograms of queues, links and paths are kept. least-run: reports of node ids, against the least program that follows exporters' numbers
  * and flows' paths (bench/least.h).
  *
  * Over a veth pair: live frames, the receiver's NAPI on a processor of its own. The ceiling R1 is a
@@ -41,10 +41,11 @@
 #define PACE_NS    200000
 #define WARM_TIMES                                                                                 \
 	8 /* reports per flow before the first measured one: of 3000 flows one is still new then */
-#define ROWS_MAX (1u << 20)
-#define PAYLOAD  42 /* of the frame: the report */
-#define INNER_IP (PAYLOAD + 16 + 14)
-#define STACK    (INNER_IP + 20 + 8 + 4 + 8)
+#define ROWS_MAX   (1u << 20)
+#define PAYLOAD    42 /* of the frame: the report */
+#define INNER_IP   (PAYLOAD + 16 + 14)
+#define WIRE_DEPTH 5 /* of every queue, in pl_wire_report */
+#define STACK      (INNER_IP + 20 + 8 + 4 + 8)
 
 struct detect_case {
 	const char *name;
@@ -56,6 +57,7 @@ struct detect_case {
 	bool least;
 	enum pl_dialect dialect;
 	bool sums;
+	bool raised; /* every queue is above its threshold */
 };
 
 struct detect_bench {
@@ -103,6 +105,10 @@ static struct pl_core_rules rules_of(const struct detect_case *c)
 	r.q[PL_CORE_Q_QUEUE_DEPTH] = (struct pl_core_quantity_rule){ .on = 1,
 		.level = { .threshold = 1000000, .low = 900000, .end_hold_ns = 10000000 },
 		.step = c->events != 0 ? 1000 : 0 };
+	if (c->raised) {
+		r.q[PL_CORE_Q_QUEUE_DEPTH].level.threshold = WIRE_DEPTH - 1;
+		r.q[PL_CORE_Q_QUEUE_DEPTH].level.low = WIRE_DEPTH / 2;
+	}
 	if (c->sums) {
 		r.flags = PL_CORE_KEEP_AGGREGATES | PL_CORE_KEEP_PLACES;
 		r.watch = ((1u << PL_CORE_Q_MAX) - 1) & ~(1u << PL_CORE_Q_FLOW_LATENCY);
@@ -179,6 +185,10 @@ static int test_subject(void *arg, uint64_t budget_ns, struct pl_bench_sample *r
 		r = pl_kernel_counters(b->kernel, &after);
 	if (r == 0 && after.settled - before.settled < ret->items) {
 		pl_complain("benchmark xdp-detect: not every report was settled");
+		r = -EIO;
+	}
+	if (r == 0 && b->c.raised && after.core.raised - after.core.ended != b->c.hops) {
+		pl_complain("benchmark xdp-detect: not every queue was raised");
 		r = -EIO;
 	}
 	return r;
@@ -543,13 +553,15 @@ static const struct form {
 static const struct {
 	const char *name;
 	uint32_t flows;
-	bool sums;
-} loads[] = { { "", 1, false }, { "-64k-flows", 65536, false }, { "-sums", 1, true },
-	{ "-64k-flows-sums", 65536, true } };
+	bool sums, raised;
+} loads[] = { { "", 1, false, false }, { "-64k-flows", 65536, false, false },
+	{ "-raised", 1, false, true }, { "-sums", 1, true, false },
+	{ "-64k-flows-sums", 65536, true, false } };
 
 #define HOPS 2 /* counts of hops */
 
-/* Test runs of every form, of 3 hops and of 6, with one flow and many, with sums and without. */
+/* Test runs of every form, of 3 hops and of 6, with one flow and many, with raised queues where there
+ * are queues, with sums and without. */
 static int run_forms(struct pl_bench_ctx *ctx)
 {
 	static struct detect_case cases[COUNT(forms) * HOPS * COUNT(loads)];
@@ -557,10 +569,12 @@ static int run_forms(struct pl_bench_ctx *ctx)
 	size_t n = 0;
 
 	for (size_t l = 0; l < COUNT(loads); l++) {
-		for (size_t f = 0; f < COUNT(forms) * HOPS; f++, n++) {
+		for (size_t f = 0; f < COUNT(forms) * HOPS; f++) {
 			const struct form *form = &forms[f / HOPS];
 			const unsigned int hops = f % HOPS == 0 ? 3 : 6;
 
+			if (loads[l].raised && form->bitmap == 0x8000)
+				continue;
 			snprintf(names[n], sizeof(names[n]), "xdp-detect/run-%u-hops-%s%s", hops,
 				form->name, loads[l].name);
 			cases[n] = (struct detect_case){ .name = names[n],
@@ -568,7 +582,9 @@ static int run_forms(struct pl_bench_ctx *ctx)
 				.bitmap = form->bitmap,
 				.dialect = form->dialect,
 				.flows = loads[l].flows,
-				.sums = loads[l].sums };
+				.sums = loads[l].sums,
+				.raised = loads[l].raised };
+			n++;
 		}
 	}
 	return run_cases(

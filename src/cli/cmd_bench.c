@@ -65,7 +65,7 @@ static int run_named(const struct pl_opt_list *names, struct pl_bench_ctx *ctx)
 		if (pl_bench_run(ctx, names->items[i]) < 0)
 			code = PL_EXIT_FAILED;
 	}
-	return code;
+	return code == PL_EXIT_OK && ctx->lacked ? PL_EXIT_UNAVAILABLE : code;
 }
 
 static int run(int argc, char **argv)
@@ -112,6 +112,12 @@ const struct pl_command pl_command_bench = {
 		"ratios of neighbouring runs: on a shared machine the ratio is stable even when the rates\n"
 		"are not. The round-trip time between two cores, measured before and after, shows whether\n"
 		"the machine was disturbed.\n"
+		"\n"
+		"Where the two run on two processors (over a wire, between threads), pairs count only if\n"
+		"that time stayed the same to a third. Such a case is given up after six times --pairs\n"
+		"times --seconds and 30 seconds more: 51 seconds by default. With fewer than 5 pairs it has\n"
+		"no result: the other cases are measured all the same, those without a result are named at\n"
+		"the end, and the exit code is 69.\n"
 		"\n"
 		"With -o jsonl each result is an object with name, items, seconds, rate, ns_per_item,\n"
 		"ceiling_name, ceiling_rate, ratio, ratio_min, ratio_max, pairs, pairs_discarded,\n"
