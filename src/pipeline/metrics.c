@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "detect/direct.h"
+#include "export/process.h"
 #include "pipeline/kernel_source.h"
 #include "pipeline/metrics_page.h"
 #include "pipeline/state.h"
@@ -529,7 +530,7 @@ int pl_metrics_describe(struct pl_exposition *page)
 		if (r == 0)
 			write_page(p, &totals, &exporters, page);
 		pl_metrics_regions(NULL, page);
-		pl_metrics_process(page);
+		pl_exposition_process(page);
 		pl_aggregate_free(p->merged);
 		pl_config_done(&p->config);
 	}

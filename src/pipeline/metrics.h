@@ -16,9 +16,6 @@ int pl_metrics_write(struct pl_pipeline *pipeline, struct pl_exposition *page);
 /* Writes the families of a pipeline that has seen nothing: what their names mean. -ENOMEM. */
 int pl_metrics_describe(struct pl_exposition *page);
 
-/* process_*: of this process, as every exporter has them. */
-void pl_metrics_process(struct pl_exposition *page);
-
 /* How many series (samples on the page) there can be at most with this configuration. */
 uint64_t pl_metrics_series(const struct pl_config *config);
 

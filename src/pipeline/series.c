@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "detect/units.h"
 #include "export/exposition.h"
+#include "export/process.h"
 #include "pipeline/metrics.h"
 #include "pipeline/state.h"
 
@@ -397,7 +398,7 @@ static void write_page(const struct pl_series *s, struct pl_export *to, uint64_t
 	pl_buf_init(&scratch);
 	pl_exposition_init_points(&page, &scratch, pl_clock_real_ns(), page_point, &target);
 	if (pl_metrics_write(s->pipeline, &page) == 0)
-		pl_metrics_process(&page);
+		pl_exposition_process(&page);
 	pl_buf_done(&scratch);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/process.h"
 #include "pipeline/metrics.h"
 #include "runtime/account.h"
 #include "runtime/say.h"
@@ -53,7 +54,7 @@ static void page_metrics(
 	http = atomic_load(&c->http);
 	if (http != NULL)
 		http_metrics(http, &page);
-	pl_metrics_process(&page);
+	pl_exposition_process(&page);
 	pl_exposition_end(&page);
 	reply->content_type = pl_exposition_content_type(format);
 }

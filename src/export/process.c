@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/sandbox.h"
-#include "pipeline/metrics.h"
+#include "export/process.h"
 
 static unsigned int open_fds(void)
 {
@@ -73,7 +73,7 @@ static void value(struct pl_exposition *page, const char *name, enum pl_metric_t
 	pl_exposition_double(page, NULL, 0, v);
 }
 
-void pl_metrics_process(struct pl_exposition *page)
+void pl_exposition_process(struct pl_exposition *page)
 {
 	struct rlimit limit = { 0 };
 	uint64_t virtual_bytes, resident_bytes;
