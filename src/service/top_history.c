@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "pipeline/api.h"
 #include "service/history_walk.h"
+#include "web/client.h"
 
 #define PREFIX      "/api/v1/"
 #define EVENTS_MAX  1024u /* as the daemon shows */
@@ -141,7 +142,7 @@ static json_t *make_status(const struct pl_top_history *h)
 	pl_json_object_end(&json);
 	pl_json_object_end(&json);
 	if (!buf.failed)
-		doc = json_loadb(buf.data, buf.len, 0, NULL);
+		doc = pl_client_json(buf.data, buf.len);
 	pl_buf_done(&buf);
 	return doc;
 }
@@ -180,7 +181,7 @@ int pl_top_history_get(struct pl_top_history *h, const char *path, json_t **ret_
 		code = problem.status == 400 ? PL_EXIT_USAGE : PL_EXIT_FAILED;
 	} else {
 		*ret_status = make_status(h);
-		*ret_table = out.failed ? NULL : json_loadb(out.data, out.len, 0, NULL);
+		*ret_table = out.failed ? NULL : pl_client_json(out.data, out.len);
 		if (*ret_status == NULL || *ret_table == NULL) {
 			pl_diag_set(diag, "out of memory");
 			code = PL_EXIT_FAILED;

@@ -353,6 +353,10 @@ static void to_ascii(char *text)
 
 static void number_cell(char *dst, size_t cap, const json_t *v, unsigned int width)
 {
+	if (json_is_real(v)) {
+		pl_format_count(dst, cap, json_real_value(v));
+		return;
+	}
 	if (!json_is_integer(v)) {
 		snprintf(dst, cap, "-");
 		return;

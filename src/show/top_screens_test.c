@@ -115,6 +115,27 @@ static void test_whole_numbers(void)
 	}
 }
 
+/* Numbers that are larger than the parser's integers, as values of regions may be. */
+static void test_large_numbers(void)
+{
+	static const char text[] =
+		"{\"rows\": [{\"region\": \"k\", \"value\": 18446744073709551615, \"number\": 4157, \"list\": 7}]}";
+	json_t *page = pl_client_json(text, strlen(text));
+	const json_t *row = json_array_get(json_object_get(page, "rows"), 0);
+	struct pl_buf out;
+
+	ok(json_is_object(row), "a document with 2^64 - 1 is read");
+	ok(json_is_integer(json_object_get(row, "number")), "other numbers are integers in it");
+	pl_buf_init(&out);
+	pl_top_row(&out, pl_top_screen_find("values"), row, 120, true);
+	ok(strstr(out.data, "18.4E") != NULL && strstr(out.data, " 4157 ") != NULL, "values: %s",
+		out.data);
+	pl_buf_done(&out);
+	json_decref(page);
+	page = pl_client_json("{\"value\": 1", 11);
+	ok(page == NULL, "half a document is none");
+}
+
 /* The last column of a row of the screen, in so many columns. */
 static const char *last_cell(const char *screen, const json_t *row, unsigned int cols)
 {
@@ -323,6 +344,7 @@ int main(void)
 {
 	test_lines();
 	test_whole_numbers();
+	test_large_numbers();
 	test_nodes();
 	test_columns();
 	test_rates();

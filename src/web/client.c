@@ -319,9 +319,56 @@ static int perform(struct pl_client *c, const char *path, struct pl_diag *diag)
 	return 0;
 }
 
-int pl_client_get(struct pl_client *c, const char *path, json_t **ret, struct pl_diag *diag)
+static json_t *integer_of(const json_t *v)
+{
+	const double real = json_is_real(v) ? json_real_value(v) : 0.5;
+
+	return real > -9.007e15 && real < 9.007e15 && real == (double)(json_int_t)real
+		       ? json_integer((json_int_t)real)
+		       : NULL;
+}
+
+/* Numbers that became reals by JSON_DECODE_INT_AS_REAL are integers again, as far as both can say
+ * the same. */
+static void make_integers(json_t *v)
+{
+	const char *key;
+	json_t *member, *other;
+	size_t i;
+
+	json_array_foreach(v, i, member)
+	{
+		other = integer_of(member);
+		if (other != NULL)
+			(void)json_array_set_new(v, i, other);
+		else
+			make_integers(member);
+	}
+	json_object_foreach(v, key, member)
+	{
+		other = integer_of(member);
+		if (other != NULL)
+			(void)json_object_set_new(v, key, other);
+		else
+			make_integers(member);
+	}
+}
+
+json_t *pl_client_json(const char *text, size_t len)
 {
 	json_error_t error;
+	json_t *got = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
+
+	if (got != NULL || json_error_code(&error) != json_error_numeric_overflow)
+		return got;
+	got = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
+	if (got != NULL)
+		make_integers(got);
+	return got;
+}
+
+int pl_client_get(struct pl_client *c, const char *path, json_t **ret, struct pl_diag *diag)
+{
 	json_t *got;
 	int r;
 
@@ -330,9 +377,7 @@ int pl_client_get(struct pl_client *c, const char *path, json_t **ret, struct pl
 	r = perform(c, path, diag);
 	if (r != 0)
 		return r;
-	got = c->body.len > 0
-		      ? json_loadb(c->body.data, c->body.len, JSON_REJECT_DUPLICATES, &error)
-		      : NULL;
+	got = c->body.len > 0 ? pl_client_json(c->body.data, c->body.len) : NULL;
 	if (!json_is_object(got)) {
 		if (got != NULL)
 			json_decref(got);

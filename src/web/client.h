@@ -59,6 +59,10 @@ const char *pl_client_url(const struct pl_client *client);
  * answers), PL_EXIT_PRIVILEGE (401, 403), PL_EXIT_USAGE (400: the daemon does not understand the
  * question), PL_EXIT_FAILED. The caller lets go of *ret.
  */
+/* A document with numbers up to 2^64 - 1: those beyond the largest json_int_t, and of such a document
+ * also those beyond 2^53, are reals. NULL: it is none. */
+json_t *pl_client_json(const char *text, size_t len);
+
 int pl_client_get(struct pl_client *client, const char *path, json_t **ret, struct pl_diag *diag);
 
 /*
