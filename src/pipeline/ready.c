@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tells whether a pipeline can do what it is there for, and what is wrong with it. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "pipeline/region_alerts.h"
+#include "pipeline/region_source.h"
 #include "pipeline/state.h"
 
 #define UNTRACKED_SHOWN_NS (UINT64_C(60) * 1000000000u)
 #define OVERFLOW_SHOWN_NS  (UINT64_C(10) * 1000000000u)
+#define REFUSED_SHOWN_NS   (UINT64_C(60) * 1000000000u)
 #define SLOW_FAULT_NS      (UINT64_C(10) * 1000000000u)
 #define ADVICES_SHOWN      4
 
@@ -107,6 +111,26 @@ static void add_advices(struct pl_pipeline *p, struct pl_conditions *list)
 	}
 }
 
+/* Regions of which more values were beyond a bound at a time than have room: alerts are missing. */
+static void add_refused_alerts(struct pl_pipeline *p, struct pl_conditions *list)
+{
+	const uint64_t now = pl_clock_mono_ns();
+	struct pl_region_input_stats s;
+	uint64_t refused = 0;
+
+	for (unsigned int i = 0; p->regions != NULL && pl_region_source_stats(p->regions, i, &s);
+		i++)
+		refused += s.alerts_refused;
+	if (refused > p->alerts_refused)
+		p->alerts_refused_ns = now;
+	p->alerts_refused = refused;
+	if (p->alerts_refused_ns != 0 && now - p->alerts_refused_ns < REFUSED_SHOWN_NS)
+		pl_condition_add(list, PL_CONDITION_WARNING, "alerts_refused",
+			"regions: %" PRIu64
+			" values were beyond a bound and have no event: %d places of a region have alerts at a time (pathline_region_alerts_refused)",
+			refused, PL_REGION_PLACES);
+}
+
 /* With the lock held. Whatever is wrong is a condition too. */
 static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
 {
@@ -185,6 +209,7 @@ static void write_ready(struct pl_pipeline *p, struct pl_buf *out)
 		pl_condition_add(list, PL_CONDITION_WARNING, "reload_failed",
 			"the last reload failed: the configuration file is bad, and the old configuration is in use");
 	add_advices(p, list);
+	add_refused_alerts(p, list);
 	if (list->n > 0) {
 		pl_json_key(&json, "conditions");
 		pl_json_array(&json);

@@ -33,6 +33,9 @@ struct place {
 	bool stands;   /* the value is what the place has now */
 	bool has_base; /* there was a value before */
 	bool fresh;    /* a value was read in this reading */
+	bool held;     /* by the key with this check value, in this slot */
+	uint32_t check;
+	uint64_t slot;
 	char key[sizeof(struct pl_text40)];
 };
 
@@ -330,6 +333,9 @@ void pl_region_alerts_value(struct pl_region_alerts *a, const struct pl_region_s
 		return;
 	other_key(a, p, seen->key, out);
 	p->value = seen->value;
+	p->held = seen->held;
+	p->slot = seen->slot;
+	p->check = seen->check;
 	p->grown += seen->increase;
 	p->heard_ns = p->changed_ns = out->now_ns;
 	p->stands = !a->lists;
@@ -408,6 +414,20 @@ static void read_place(
 		(!a->rules.rate.on || a->counters ||
 			pl_core_elapsed(out->now_ns, p->changed_ns) >= a->rules.forget_ns))
 		let_go(a, p);
+}
+
+void pl_region_alerts_check(struct pl_region_alerts *a, pl_region_holds *holds, void *arg,
+	const struct pl_region_alert_out *out)
+{
+	for (uint32_t i = 0; a->n > 0 && i < a->top; i++) {
+		struct place *p = &a->of[i];
+
+		if (!p->used || !p->held || holds(arg, p->slot, p->check))
+			continue;
+		for (unsigned int k = 0; k < LEVELS; k++)
+			drop(a, p, k, out);
+		let_go(a, p);
+	}
 }
 
 void pl_region_alerts_read(struct pl_region_alerts *a, const struct pl_region_alert_out *out)

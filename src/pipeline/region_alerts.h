@@ -62,6 +62,11 @@ struct pl_region_seen {
 	uint64_t place, value;
 	uint64_t increase; /* of a counter since the reading before, which finds it once; else 0 */
 	const char *key;   /* a plain text; NULL: it is not known */
+	/* Of key-write: the slot in which it was found, and the check value there, which is its
+	 * key's. held: they are known. */
+	bool held;
+	uint64_t slot;
+	uint32_t check;
 };
 
 /* The name is copied. -ENOMEM. */
@@ -78,6 +83,12 @@ void pl_region_alerts_primitive(struct pl_region_alerts *alerts, uint32_t primit
 
 /* A value was read. */
 void pl_region_alerts_value(struct pl_region_alerts *alerts, const struct pl_region_seen *seen,
+	const struct pl_region_alert_out *out);
+/* Whether the slot still has a value of the key with that check value. */
+typedef bool pl_region_holds(void *arg, uint64_t slot, uint32_t check);
+/* Behind the values of a reading, before pl_region_alerts_read: what is of a key whose slot another
+ * key has is over, as another key's value may have been found in another slot only. */
+void pl_region_alerts_check(struct pl_region_alerts *alerts, pl_region_holds *holds, void *arg,
 	const struct pl_region_alert_out *out);
 /* A reading of the whole region is over: what was not found has not changed. */
 void pl_region_alerts_read(struct pl_region_alerts *alerts, const struct pl_region_alert_out *out);

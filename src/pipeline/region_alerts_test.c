@@ -427,6 +427,42 @@ static void keys(void)
 		"each with its key");
 }
 
+static bool holds_seven(void *arg, uint64_t slot, uint32_t check)
+{
+	(void)arg;
+	return slot == 40 && check == 7;
+}
+
+/* A key whose slot another one took, whose value was found in another of its slots. */
+static void taken(void)
+{
+	struct pl_region_alert_rules r = rules_of(0, S);
+	struct pl_region_seen seen = {
+		.place = 1, .value = 500, .held = true, .slot = 40, .check = 7
+	};
+	struct pl_region_alert_out out = at(S);
+
+	r.above = bound(100, 100);
+	begin(&r, PL_KEY_WRITE);
+	pl_region_alerts_value(alerts, &seen, &out);
+	pl_region_alerts_check(alerts, holds_seven, NULL, &out);
+	reading(S);
+	says("value_high begin 1=500", "a key that has its slot");
+	seen.place = 2;
+	seen.check = 8;
+	out = at(2 * S);
+	pl_region_alerts_value(alerts, &seen, &out);
+	pl_region_alerts_check(alerts, holds_seven, NULL, &out);
+	reading(2 * S);
+	says("value_high begin 2=500, value_high end 2=500",
+		"another key has the slot: it is over");
+	eq(pl_region_alerts_raised(alerts), 1, "the first goes on");
+	value(3 * S, 3, 600);
+	out = at(3 * S);
+	pl_region_alerts_check(alerts, holds_seven, NULL, &out);
+	says("value_high begin 3=600", "where no slot is known, nothing is over");
+}
+
 int main(void)
 {
 	configured();
@@ -439,6 +475,7 @@ int main(void)
 	full();
 	gone();
 	keys();
+	taken();
 	pl_region_alerts_free(alerts);
 	return pl_test_done();
 }

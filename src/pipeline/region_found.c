@@ -11,12 +11,16 @@ static struct pl_region_alert_out alert_out(const struct pl_region_room *room)
 }
 
 void pl_region_note(struct pl_region_input *in, const struct pl_region_room *room,
-	const struct pl_value *v, uint64_t place, const char *key)
+	const struct pl_value *v, const struct pl_region_spot *spot)
 {
 	const bool grows = (v->present & PL_VALUE_HAS_increase) != 0;
-	const struct pl_region_seen seen = {
-		.place = place, .value = v->value, .increase = grows ? v->increase : 0, .key = key
-	};
+	const struct pl_region_seen seen = { .place = spot->place,
+		.value = v->value,
+		.increase = grows ? v->increase : 0,
+		.key = spot->key,
+		.held = spot->held,
+		.slot = v->number,
+		.check = spot->check };
 	const struct pl_region_alert_out out = alert_out(room);
 
 	in->stats.has_value = true;
@@ -28,12 +32,24 @@ void pl_region_note(struct pl_region_input *in, const struct pl_region_room *roo
 		pl_region_alerts_value(in->alerts, &seen, &out);
 }
 
+static bool holds(void *arg, uint64_t slot, uint32_t check)
+{
+	const struct pl_region_input *in = arg;
+	uint8_t value[PL_VALUE_MAX];
+	uint32_t now;
+
+	/* One that is being written is looked at by the next reading. */
+	return !pl_key_write_slot(&in->scan.key_write, slot, &now, value) || now == check;
+}
+
 void pl_region_watch(struct pl_region_input *in, const struct pl_region_room *room, bool read)
 {
 	const struct pl_region_alert_out out = alert_out(room);
 
 	if (in->alerts == NULL)
 		return;
+	if (read && in->params.primitive == PL_KEY_WRITE && in->scans)
+		pl_region_alerts_check(in->alerts, holds, in, &out);
 	if (read)
 		pl_region_alerts_read(in->alerts, &out);
 	else
@@ -59,19 +75,16 @@ void pl_region_tell(
 	in->stats.told++;
 }
 
-/* The key of a value of key-write, where it is known, and the place of its states: its first slot,
- * whichever of its copies was found. */
-static bool name_key(const struct pl_region_input *in, const uint8_t *bytes, uint64_t number,
-	char ret_key[PL_KEY_NAME_BYTES], uint64_t *ret_place)
+/* The check value of the slot in which a value of key-write was found. */
+static bool is_held(const struct pl_region_input *in, const uint8_t *bytes, uint64_t number,
+	uint32_t *ret_check)
 {
 	uint8_t value[PL_VALUE_MAX];
-	uint32_t check;
 
 	/* The slot may hold another value by now. */
-	return in->keys != NULL && in->params.primitive == PL_KEY_WRITE &&
-	       pl_key_write_slot(&in->scan.key_write, number, &check, value) &&
-	       memcmp(value, bytes, in->params.key_write.value_bytes) == 0 &&
-	       pl_key_names_find(in->keys, number, check, bytes, ret_key, ret_place);
+	return in->params.primitive == PL_KEY_WRITE &&
+	       pl_key_write_slot(&in->scan.key_write, number, ret_check, value) &&
+	       memcmp(value, bytes, in->params.key_write.value_bytes) == 0;
 }
 
 /* Into the value, where it has room beside the bytes. */
@@ -89,10 +102,9 @@ static void put_key(struct pl_value *v, const char *key)
 void pl_region_take_bytes(struct pl_region_input *in, const struct pl_region_room *room,
 	const uint8_t *bytes, uint32_t n, uint64_t number, uint32_t list)
 {
-	uint64_t place = list != UINT32_MAX ? list : number;
+	struct pl_region_spot spot = { .place = list != UINT32_MAX ? list : number };
 	char key[PL_KEY_NAME_BYTES];
 	struct pl_value v;
-	bool known;
 
 	if (in->config.value.format == PL_VALUE_RECORD && in->config.read.tell) {
 		if (pl_region_record(bytes, (enum pl_content)in->params.content, room))
@@ -107,11 +119,16 @@ void pl_region_take_bytes(struct pl_region_input *in, const struct pl_region_roo
 		v.list = list;
 		v.present |= PL_VALUE_HAS_list;
 	}
-	known = name_key(in, bytes, number, key, &place);
-	if (known)
+	if (in->keys != NULL || in->alerts != NULL)
+		spot.held = is_held(in, bytes, number, &spot.check);
+	/* A key that is known has its states at its first slot, whichever of its copies was found. */
+	if (spot.held && in->keys != NULL &&
+		pl_key_names_find(in->keys, number, spot.check, bytes, key, &spot.place)) {
+		spot.key = key;
 		put_key(&v, key);
+	}
 	if ((v.present & PL_VALUE_HAS_value) != 0)
-		pl_region_note(in, room, &v, place, known ? key : NULL);
+		pl_region_note(in, room, &v, &spot);
 	pl_region_tell(in, room, &v);
 }
 
@@ -125,7 +142,7 @@ void pl_region_take_cell(struct pl_region_input *in, const struct pl_region_room
 	v.value = f->cell;
 	v.increase = f->increase;
 	v.present |= PL_VALUE_HAS_value | PL_VALUE_HAS_increase;
-	pl_region_note(in, room, &v, f->number, NULL);
+	pl_region_note(in, room, &v, &(const struct pl_region_spot){ .place = f->number });
 	pl_region_tell(in, room, &v);
 }
 

@@ -454,7 +454,7 @@ static void look_at_sketch(struct pl_region_input *in, const struct pl_region_ro
 	v.number = in->columns;
 	v.value = sum < 1.8e19 ? (uint64_t)(sum + 0.5) : UINT64_MAX;
 	v.present |= PL_VALUE_HAS_value;
-	pl_region_note(in, room, &v, 0, NULL);
+	pl_region_note(in, room, &v, &(const struct pl_region_spot){ .place = 0 });
 	pl_region_found(in, room, 1);
 	pl_region_tell(in, room, &v);
 }

@@ -34,10 +34,17 @@ struct pl_region_input {
 	uint64_t numbers[PL_REGION_STEP_ENTRIES];
 };
 
-/* A number was found, at that place of the region (region_alerts.h), with its key or NULL; where the
- * value has an increase, the largest is told by it. */
+/* Where a number was found (region_alerts.h). */
+struct pl_region_spot {
+	uint64_t place;
+	const char *key; /* NULL: it is not known */
+	bool held;       /* the slot has this check value */
+	uint32_t check;
+};
+
+/* A number was found there; where the value has an increase, the largest is told by it. */
 void pl_region_note(struct pl_region_input *in, const struct pl_region_room *room,
-	const struct pl_value *value, uint64_t place, const char *key);
+	const struct pl_value *value, const struct pl_region_spot *spot);
 /* A reading is over, or the region cannot be read now: rules on values go on. */
 void pl_region_watch(struct pl_region_input *in, const struct pl_region_room *room, bool read);
 /* To the outputs, or counted. */

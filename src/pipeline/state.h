@@ -26,8 +26,9 @@ struct pl_pipeline {
 	unsigned int n_outputs;
 	bool running, stopping;
 
-	struct pl_region_source *regions; /* NULL: none are read */
-	struct pl_event_feed *events;     /* of standing queries; NULL: there were none */
+	struct pl_region_source *regions;           /* NULL: none are read */
+	uint64_t alerts_refused, alerts_refused_ns; /* of regions, and when the last was; 0: none */
+	struct pl_event_feed *events;               /* of standing queries; NULL: there were none */
 
 	/* Readers' copy. */
 	struct pl_aggregate *merged;
