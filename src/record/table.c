@@ -464,6 +464,20 @@ static void add_event_path(struct pl_buf *buf, const struct pl_event *event)
 	}
 }
 
+/* "q at 42 of sw1/3": where in which region a value is, and its key. */
+static void add_event_place(struct pl_buf *buf, const struct pl_event *event)
+{
+	const struct pl_text32 region = pl_event_get_region(event);
+
+	pl_buf_printf(buf, "%.*s at %llu", (int)sizeof(region.c), region.c,
+		(unsigned long long)pl_event_get_place(event));
+	if ((event->present & PL_EVENT_HAS_key) != 0) {
+		const struct pl_text40 key = pl_event_get_key(event);
+
+		pl_buf_printf(buf, " of %.*s", (int)sizeof(key.c), key.c);
+	}
+}
+
 void pl_event_table(struct pl_buf *buf, const struct pl_event *event)
 {
 	struct line line = { buf, event_columns, buf->len };
@@ -492,6 +506,8 @@ void pl_event_table(struct pl_buf *buf, const struct pl_event *event)
 		add_endpoint(buf, &event->dst, ports, event->dport);
 	} else if ((has & PL_EVENT_HAS_exporter) != 0) {
 		add_endpoint(buf, &event->exporter, false, 0);
+	} else if ((has & PL_EVENT_HAS_region) != 0) {
+		add_event_place(buf, event);
 	} else {
 		pl_buf_chr(buf, '-');
 	}
