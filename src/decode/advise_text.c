@@ -50,9 +50,10 @@ void pl_advice_entry(const struct pl_advice *advice, struct pl_buf *out)
 
 	pl_format_addr(addr, &advice->exporter);
 	/* In braces, the colons of IPv6 need quotes. */
-	pl_buf_printf(out, strchr(addr, ':') != NULL ? "{match: \"%s\"" : "{match: %s", addr);
+	/* Quoted so that a line of the log can be pasted. */
+	pl_buf_printf(out, strchr(addr, ':') != NULL ? "{match: '%s'" : "{match: %s", addr);
 	if (p->report_version != 0)
-		pl_buf_printf(out, ", report_version: \"%s\"", version_word(p->report_version));
+		pl_buf_printf(out, ", report_version: '%s'", version_word(p->report_version));
 	if (p->hints.dialect != PL_DIALECT_SPEC || p->hints.dialect_pinned)
 		write_word(out, "dialect", pl_dialect_name((enum pl_dialect)p->hints.dialect));
 	if (p->hints.dialect_pinned)
@@ -113,8 +114,9 @@ void pl_advice_reason(const struct pl_advice *advice, struct pl_buf *out)
 void pl_advice_text(const struct pl_advice *advice, struct pl_buf *out)
 {
 	pl_advice_reason(advice, out);
-	pl_buf_str(out, "; this reads them:");
+	pl_buf_str(out, "; this reads them, and nothing else:");
 	pl_advice_options(advice, out);
-	pl_buf_str(out, ", or in a configuration\nprofiles:\n  - ");
+	pl_buf_str(
+		out, ". In a configuration, where what decodes now still does:\nprofiles:\n  - ");
 	pl_advice_entry(advice, out);
 }
