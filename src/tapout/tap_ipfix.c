@@ -23,6 +23,7 @@
 #define REPEAT_NS    UINT64_C(60000000000) /* between templates, or accounts */
 #define RETRY_NS     UINT64_C(1000000000)  /* between attempts to connect */
 #define CONNECT_NS   UINT64_C(10000000000) /* that one may take */
+#define REFUSED_NS   (2 * REPEAT_NS)       /* that a refusal is told: templates are sent within */
 #define TURN_NS      UINT64_C(10000000)    /* while the collector takes nothing */
 #define CLOSE_MS     10000                 /* at the end, without anything being taken */
 #define WATCH_S      60                    /* after which a collector that is gone is found out */
@@ -63,6 +64,7 @@ struct ipfix_out {
 	uint64_t flush_ns;        /* UDP: when that is sent; 0: nothing waits */
 	uint64_t repeat_ns;       /* when templates or account are due */
 	struct ipfix_stats stats;
+	uint64_t refused_ns;  /* UDP: when a message was refused last */
 	struct pl_port *port; /* UDP; NULL: TCP, and what follows */
 	struct pl_addr addr;
 	uint16_t at;
@@ -302,6 +304,10 @@ static int read_endpoint(const char *target, char *dst, size_t cap, struct pl_di
 		pl_diag_set(diag, "a collector of IPFIX is ipfix://HOST[:PORT]");
 		return -EINVAL;
 	}
+	if (*host != '[' && strchr(host, ':') != strrchr(host, ':')) {
+		pl_diag_set(diag, "an IPv6 address stands in brackets: ipfix://[%s]", host);
+		return -EINVAL;
+	}
 	colon = strrchr(host, ':');
 	/* The colons of "[::1]" are none before a port. */
 	if (colon != NULL && strchr(colon, ']') != NULL)
@@ -458,6 +464,23 @@ static void repeat(struct ipfix_out *self, uint64_t now_ns)
 	push(self, now_ns);
 }
 
+/* A host without a collector says so, sometimes: what was sent before did not arrive. */
+static void look_at_refusals(struct ipfix_out *self, uint64_t now_ns)
+{
+	struct pl_port_stats port;
+	uint64_t refused;
+
+	pl_port_stats(self->port, &port);
+	refused = port.errors;
+	if (refused > self->stats.refused) {
+		say_trouble(self, "its host refuses messages: nothing listens at the port");
+		self->refused_ns = now_ns;
+	} else if (self->trouble[0] != '\0' && now_ns - self->refused_ns >= REFUSED_NS) {
+		self->trouble[0] = '\0';
+	}
+	self->stats.refused = refused;
+}
+
 static uint64_t ipfix_turn(struct pl_tap_out *out, uint64_t now_ns)
 {
 	struct ipfix_out *self = (struct ipfix_out *)out;
@@ -466,6 +489,8 @@ static uint64_t ipfix_turn(struct pl_tap_out *out, uint64_t now_ns)
 
 	if (self->port == NULL)
 		turn_connection(self, now_ns);
+	else
+		look_at_refusals(self, now_ns);
 	if (self->repeat_ns == 0)
 		self->repeat_ns = now_ns + REPEAT_NS;
 	if (now_ns >= self->repeat_ns)
@@ -507,6 +532,8 @@ static void ipfix_finish(struct pl_tap_out *out)
 	bool going_on = true;
 
 	pl_ipfix_flush(self->writer, now_s());
+	if (self->port != NULL)
+		look_at_refusals(self, pl_clock_mono_ns());
 	while (self->port == NULL && going_on && (self->n > 0 || self->unsent.len > 0))
 		going_on = waits(self);
 	if (self->unsent.len > 0)

@@ -32,13 +32,14 @@ class Nfdump:
     """nfcapd on a port of UDP; what it kept, once it has ended."""
 
     def __init__(self, at, namespace=None):
-        self.folder = lab.path(f"nfdump-{at}")
+        self.at, self.folder = at, lab.path(f"nfdump-{at}")
         os.mkdir(self.folder)
         command = ["nfcapd", "-w", self.folder, "-p", str(at), "-t", "86400"]
         self.p = lab.start(namespace.command(*command) if namespace else command, log=lab.path(f"nfcapd-{at}"))
         ok(wait(lambda: port_is_open(at, self.p)), "nfcapd is up", lab.read(f"nfcapd-{at}"))
 
     def flows(self):
+        ok(wait(lambda: waiting_at(self.at, self.p) == 0), "nfcapd has read all that came")
         self.p.send_signal(signal.SIGTERM)
         self.p.wait(LIMIT)
         said = subprocess.run(["nfdump", "-R", self.folder, "-o", "json"], capture_output=True, text=True, check=True).stdout
@@ -49,6 +50,15 @@ def port_is_open(at, process):
     """the collector's network has a socket of UDP at this port"""
     with open(f"/proc/{process.pid}/net/udp", encoding="ascii") as four, open(f"/proc/{process.pid}/net/udp6", encoding="ascii") as six:
         return f":{at:04X} " in four.read() + six.read()
+
+
+def waiting_at(at, process):
+    """Bytes that wait in the sockets of UDP at a port, in the network of a process."""
+    lines = []
+    for name in "udp", "udp6":
+        with open(f"/proc/{process.pid}/net/{name}", encoding="ascii") as f:
+            lines += [line.split() for line in f if f":{at:04X} " in line]
+    return sum(int(words[4].split(":")[1], 16) for words in lines)
 
 
 class Pmacct:
@@ -227,7 +237,7 @@ def test_collectors():
     path, flows, want = traffic("small", "--connections", "20", "--duration", "3s")
     ok(100 < len(flows) < 700, f"{len(flows)} flows: their messages fit into a socket's buffer")
     nfdump, pmacct = Nfdump(lab.free_port(socket.SOCK_DGRAM)), Pmacct(lab.free_port(socket.SOCK_DGRAM))
-    outputs, run = export(path, *(f"ipfix://127.0.0.1:{c}" for c in (nfdump_port(nfdump), pmacct_port(pmacct))))
+    outputs, run = export(path, *(f"ipfix://127.0.0.1:{c}" for c in (nfdump.at, pmacct_port(pmacct))))
     eq([(o["records"], o["sent"], o["failed"], o["dropped"]) for o in outputs], [(len(flows), len(flows), 0, 0)] * 2, "all are sent")
     wait(lambda: len(pmacct.flows()) >= sum(want.values()))
     got = collections.Counter((f["ip_src"], f["ip_dst"], f["port_src"], f["port_dst"], {"tcp": 6, "udp": 17}[f["ip_proto"]], f["packets"], f["bytes"],
@@ -238,10 +248,6 @@ def test_collectors():
     eq((got - want, want - got), (collections.Counter(), collections.Counter()), "and so has nfdump")
 
 
-def nfdump_port(c):
-    return int(c.folder.rsplit("-", 1)[1])
-
-
 def pmacct_port(c):
     return int(next(line for line in lab.read("nfacctd.conf").splitlines() if "port" in line).split(": ")[1])
 
@@ -250,7 +256,7 @@ def test_both_directions():
     """RFC 5103: nfdump reads both directions out of one record, and tshark has nothing to say against it."""
     path, flows, want = traffic("both", "--connections", "20", "--duration", "3s")
     nfdump = Nfdump(lab.free_port(socket.SOCK_DGRAM))
-    outputs, _ = export(path, f"ipfix://127.0.0.1:{nfdump_port(nfdump)}?biflow=yes")
+    outputs, _ = export(path, f"ipfix://127.0.0.1:{nfdump.at}?biflow=yes")
     eq(outputs[0]["sent"], len(flows), "all are sent")
     got = collections.Counter()
     for f in nfdump.flows():
@@ -344,6 +350,8 @@ def test_nobody():
     outputs, run = export(path, f"ipfix://127.0.0.1:{at}?transport=tcp")
     eq((outputs[0]["sent"], outputs[0]["dropped"]), (0, len(flows)), "with nobody there all are dropped, and counted")
     ok(run.returncode != 0, "and the exit code says so", run.returncode)
+    outputs, run = export(path, f"ipfix://127.0.0.1:{at}")
+    ok(outputs[0]["refused"] > 0 and "nothing listens" in run.stderr, "over UDP it is told that nothing listens", f"{outputs} {run.stderr}")
 
 
 def test_live():
@@ -378,6 +386,7 @@ def test_words():
         (["--to", "ipfix://127.0.0.1", "packet:lo"], 2, "tap --flows"),
         (["--flows", "--to", "ipfix://", "packet:lo"], 2, "ipfix://HOST[:PORT]"),
         (["--flows", "--to", "ipfix://h/x", "packet:lo"], 2, "ipfix://HOST[:PORT]"),
+        (["--flows", "--to", "ipfix://::1", "packet:lo"], 2, "ipfix://[::1]"),
         (["--flows", "--to", "ipfix://127.0.0.1:99999", "packet:lo"], 2, "99999"),
         (["--flows", "--to", "ipfix://127.0.0.1?transport=sctp", "packet:lo"], 2, "udp or tcp"),
         (["--flows", "--to", "ipfix://127.0.0.1?time=s", "packet:lo"], 2, "ms, us or ns"),
