@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What is set for exporters, for detect.bpf.c. */
+/* The profiles of exporters, for detect.bpf.c. */
 #pragma once
 
 #include "bpf/detect_maps.bpf.h"
 
-/* What is set for an exporter. */
+/* The profile of an exporter. */
 static __always_inline const struct pl_core_profile *profile_of(const void *addr)
 {
 	const struct pl_core_profile *p;

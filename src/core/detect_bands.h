@@ -99,7 +99,7 @@ PL_CORE_INLINE void pl_core_odd_calm(struct pl_core_range *range, const struct p
 		pl_core_narrow(range, lowest, mean - far.lo);
 }
 
-/* What may come without anything to tell, after this value. */
+/* The values that may come after this one without anything to tell. */
 PL_CORE_INLINE uint64_t pl_core_band_of(const struct pl_core_quantity *q,
 	const struct pl_core_rules *rules, const struct pl_core_quantity_rule *rule,
 	unsigned int id, uint32_t value)

@@ -52,7 +52,8 @@ const struct pl_advice *pl_advise_fresh(struct pl_advise *a);
 
 /* "{match: 192.0.2.7, dialect: intcollector}": an entry of the key profiles. */
 void pl_advice_entry(const struct pl_advice *advice, struct pl_buf *out);
-/* " --dialect intcollector": what is missing, as options of commands, a space before each. */
+/* " --dialect intcollector": the settings that are missing, as options of commands, a space before
+ * each. */
 void pl_advice_options(const struct pl_advice *advice, struct pl_buf *out);
 /* "192.0.2.7 sends packets that do not decode (shim_length_min)", and the like. */
 void pl_advice_reason(const struct pl_advice *advice, struct pl_buf *out);

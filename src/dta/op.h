@@ -42,8 +42,8 @@ static inline uint32_t pl_op_imm(uint32_t primitive, uint64_t index)
 }
 
 /*
- * Where operations go, and NACKs to reporters. The first two functions take what they are given; what cannot
- * be carried out is theirs to count. `nack` may be NULL: gaps then end by the limit of tries alone.
+ * Where operations go, and NACKs to reporters. The first two functions take all that they are given,
+ * and count what cannot be carried out. `nack` may be NULL: gaps then end by the limit of tries alone.
  */
 struct pl_op_sink {
 	void (*ops)(void *arg, const struct pl_op *ops, size_t n);

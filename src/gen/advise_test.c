@@ -135,7 +135,7 @@ static void test_proposed(void)
 	}
 }
 
-/* What is proposed decodes all, and then nothing more is proposed. */
+/* A proposed profile decodes all, and then nothing more is proposed. */
 static void test_taken(void)
 {
 	static const struct {

@@ -49,7 +49,7 @@ struct pl_ipfix;
 
 /* -ENOMEM. */
 int pl_ipfix_new(struct pl_ipfix **ret, const struct pl_ipfix_options *options);
-void pl_ipfix_free(struct pl_ipfix *x); /* NULL is allowed; what waits is gone */
+void pl_ipfix_free(struct pl_ipfix *x); /* NULL is allowed; flows that wait are gone */
 
 /* What becomes of a flow. */
 struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow128 *flow);
@@ -60,12 +60,12 @@ struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow12
 void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow128 *flow, uint32_t export_s);
 /* Sends what there is, if anything. */
 void pl_ipfix_flush(struct pl_ipfix *x, uint32_t export_s);
-/* Puts all templates and the account: over UDP, now and then. lost: what was not exported, since the
- * start. */
+/* Puts all templates and the account: over UDP, now and then. lost: data records that were not
+ * exported, since the start. */
 void pl_ipfix_templates(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_t export_s);
 /* Puts the account alone: over TCP, now and then (a template is sent once there: RFC 7011 8.1). */
 void pl_ipfix_account(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_t export_s);
-/* A new transport session: numbers begin at 0, with the templates. What was not sent is gone. */
+/* A new transport session: numbers begin at 0, with the templates. Flows that wait are gone. */
 void pl_ipfix_begin(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_t export_s);
 
 uint64_t pl_ipfix_mended(const struct pl_ipfix *x);  /* flows that ended before they began */
