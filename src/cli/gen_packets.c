@@ -35,7 +35,8 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_U64, 0, "servers", &o.servers, "COUNT",
 			"servers, 192.0.2.1 and up (default 10, at most 200)", NULL },
 		{ PL_OPT_FLAG, 0, "story", &o.story, NULL,
-			"every 30 s: at 5 s a port scan, at 10 s a SYN flood, at 20 s a slow server",
+			"every 30 s: at 5 s a port scan, at 10 s a SYN flood, at 15 s a lossy way to "
+			"a server, at 20 s a slow server",
 			NULL },
 		{ PL_OPT_U64, 0, "seed", &o.seed, "NUMBER",
 			"the same seed gives the same bytes (default 1)", NULL },
@@ -76,10 +77,10 @@ static void tell(const void *gen, const struct pl_gen_account *acc)
 
 	fprintf(stderr,
 		"%" PRIu64 " packets (%" PRIu64 " bytes) in %.3f s: %" PRIu64
-		" connections, %" PRIu64 " DNS questions, %" PRIu64 " segments sent again, %" PRIu64
-		" ports tried, %" PRIu64 " SYNs of the flood\n",
-		acc->sent, acc->sent_bytes, s, t->connections, t->questions, t->lost, t->scans,
-		t->syns);
+		" connections, %" PRIu64 " DNS questions, %" PRIu64 " segments sent again (%" PRIu64
+		" on the lossy way), %" PRIu64 " ports tried, %" PRIu64 " SYNs of the flood\n",
+		acc->sent, acc->sent_bytes, s, t->connections, t->questions, t->lost, t->storm,
+		t->scans, t->syns);
 	pl_gen_tell_skipped(acc);
 }
 
@@ -189,9 +190,9 @@ const struct pl_command pl_gen_packets = {
 	.description =
 		"Makes TCP connections with handshake, request, answer and end, and DNS questions, between\n"
 		"clients and servers that are not there, for trying taps, flows and questions. With --story\n"
-		"there are a port scan (from 198.51.100.66), a SYN flood (to 192.0.2.1) and a server that\n"
-		"answers late. The account at the end says what there was of each. SIGUSR1 prints it\n"
-		"meanwhile.",
+		"there are a port scan (from 198.51.100.66), a SYN flood (to 192.0.2.1), a way that loses\n"
+		"segments (to 192.0.2.3) and a server that answers late (192.0.2.2). The account at the end\n"
+		"says what there was of each. SIGUSR1 prints it meanwhile.",
 	.examples = "  pathline gen packets --duration 30s --story -w traffic.pcap\n"
 		    "  pathline query portscan traffic.pcap\n"
 		    "  pathline gen packets --connections 1000 packet:veth0\n",

@@ -23,16 +23,19 @@
 #define SECOND      UINT64_C(1000000000)
 #define LOSS        0.01
 #define ROUNDS_MAX  128 /* of the story: an hour and a bit */
-#define QUESTIONS   3
+#define QUESTIONS   4
 #define TOLD_PERIOD 30 /* seconds: a slow server is told once a round of the story */
 
-enum { SCAN, FLOOD, SLOW };
+enum { SCAN, FLOOD, STORM, SLOW }; /* the first two of packets, the others of flows */
 
 /* The standing questions. */
 static const char *const questions[QUESTIONS] = {
 	[SCAN] = "SELECT src, count(distinct dport) AS n FROM packets TUMBLE(ts, 1s) "
 		 "WHERE syn_only GROUP BY src HAVING n >= 100 EMIT FIRST",
 	[FLOOD] = "syn_flood(threshold=300)",
+	[STORM] = "SELECT dst, sum(retrans_fwd + retrans_rev) AS again, "
+		  "sum(pkts_fwd + pkts_rev) AS packets FROM flows TUMBLE(ts, 5s) WHERE tcp "
+		  "GROUP BY dst HAVING again >= 20 and again * 20 >= packets",
 	[SLOW] = "SELECT dst, count(*) AS n, quantile(hs_external_us, 0.5) AS us FROM flows "
 		 "TUMBLE(ts, 5s) WHERE hs_external_us > 0 GROUP BY dst HAVING us >= 300000",
 };
@@ -55,7 +58,7 @@ struct demo {
 	struct pl_flow_cache *flows;
 	struct pl_tap_out *out;
 	struct asked asked[QUESTIONS];
-	struct pl_addr scanner, flooded, slow;
+	struct pl_addr right[QUESTIONS]; /* whom each question is to name */
 	uint64_t now_ns, begun_ns;
 	struct pl_batch batch;
 	struct pl_pkt96 records[PL_BATCH_MAX];
@@ -93,19 +96,17 @@ static void take_row(void *arg, const struct pl_query_row *row)
 	static const struct saying says[QUESTIONS] = {
 		[SCAN] = { "port scan by ", ": ", " ports so far" },
 		[FLOOD] = { "SYN flood to ", ": ", " SYNs without an answer in a second" },
+		[STORM] = { "retransmission storm at ", ": ", " segments sent again in 5 seconds" },
 		[SLOW] = { "slow server ", ": half of its handshakes take ", " us and more" },
 	};
 	static const struct saying wrong = { "FALSE: ", " is the answer to question ", "" };
 	struct asked *a = arg;
 	struct demo *d = a->demo;
 	const struct pl_addr *who = &row->values[0].addr;
-	const struct pl_addr *right = a->which == SCAN    ? &d->scanner
-				      : a->which == FLOOD ? &d->flooded
-							  : &d->slow;
 	const struct pl_query_value *number = &row->values[a->which == SLOW ? 2 : 1];
 	const unsigned int round = round_of(row->start_ns);
 
-	if (!pl_addr_equal(who, right)) {
+	if (!pl_addr_equal(who, &d->right[a->which])) {
 		d->result->false_alarms++;
 		tell(d, &wrong, who, (uint64_t)a->which);
 		return;
@@ -120,7 +121,7 @@ static void take_row(void *arg, const struct pl_query_row *row)
 static int ask(struct demo *d, int which, struct pl_diag *diag)
 {
 	const struct pl_query_config config = { .seed = pl_hash_seed(),
-		.lateness_ns = which == SLOW ? 20 * SECOND : 0 };
+		.lateness_ns = which >= STORM ? 20 * SECOND : 0 };
 	struct asked *a = &d->asked[which];
 	struct pl_buf text;
 	int r;
@@ -139,6 +140,21 @@ static int ask(struct demo *d, int which, struct pl_diag *diag)
 
 /* ---- records ---- */
 
+static void keep_if_great(struct pl_packets_demo_result *r, const struct pl_flow128 *flow)
+{
+	const uint64_t bytes = flow->bytes_fwd + flow->bytes_rev;
+	uint32_t at = r->n_top;
+
+	while (at > 0 && r->top[at - 1].bytes_fwd + r->top[at - 1].bytes_rev < bytes)
+		at--;
+	if (at == PL_PACKETS_DEMO_TOP)
+		return;
+	if (r->n_top < PL_PACKETS_DEMO_TOP)
+		r->n_top++;
+	memmove(&r->top[at + 1], &r->top[at], (r->n_top - 1 - at) * sizeof(r->top[0]));
+	r->top[at] = *flow;
+}
+
 static void take_flows(void *arg, const struct pl_flow128 *flows, uint32_t n)
 {
 	struct demo *d = arg;
@@ -150,9 +166,11 @@ static void take_flows(void *arg, const struct pl_flow128 *flows, uint32_t n)
 		d->result->retransmissions += f->retrans_fwd + f->retrans_rev;
 		d->result->connections_found += f->end_reason == PL_FLOW_END_FINISHED &&
 						(f->flags_fwd & f->flags_rev & 1) != 0;
+		keep_if_great(d->result, f);
 	}
 	d->result->flows += n;
-	(void)pl_query_feed(d->asked[SLOW].run, PL_FLAT_FLOW128, flows, n, 0);
+	for (int which = STORM; which <= SLOW; which++)
+		(void)pl_query_feed(d->asked[which].run, PL_FLAT_FLOW128, flows, n, 0);
 }
 
 static void take_packets(struct demo *d)
@@ -237,6 +255,7 @@ static void tell_result(struct demo *d)
 	r->lost = truth->lost;
 	count_rounds(d, SCAN, 8, &r->scan, &r->scan_found);
 	count_rounds(d, FLOOD, 14, &r->flood, &r->flood_found);
+	count_rounds(d, STORM, 20, &r->storm, &r->storm_found);
 }
 
 static int give_up_rights(const struct pl_packets_demo_options *o, struct pl_diag *diag)
@@ -258,9 +277,10 @@ static int prepare(struct demo *d, struct pl_diag *diag)
 	int r = pl_traffic_new(&d->traffic, &traffic, diag);
 
 	d->now_ns = START_NS;
-	(void)pl_parse_addr(PL_TRAFFIC_SCANNER, &d->scanner);
-	(void)pl_parse_addr(PL_TRAFFIC_FIRST_SERVER, &d->flooded);
-	(void)pl_parse_addr("192.0.2.2", &d->slow);
+	(void)pl_parse_addr(PL_TRAFFIC_SCANNER, &d->right[SCAN]);
+	(void)pl_parse_addr(PL_TRAFFIC_FIRST_SERVER, &d->right[FLOOD]);
+	(void)pl_parse_addr(PL_TRAFFIC_STORM_SERVER, &d->right[STORM]);
+	(void)pl_parse_addr(PL_TRAFFIC_SLOW_SERVER, &d->right[SLOW]);
 	if (r == 0)
 		r = pl_flow_cache_new(&d->flows, &flow, take_flows, d, diag);
 	for (int which = 0; r == 0 && which < QUESTIONS; which++)
@@ -304,8 +324,8 @@ int pl_packets_demo(const struct pl_packets_demo_options *options,
 bool pl_packets_demo_right(const struct pl_packets_demo_result *r)
 {
 	return r->packets == r->records && r->records == r->packets_in_flows + r->not_in_flows &&
-	       r->scan_found == r->scan && r->flood_found == r->flood && r->false_alarms == 0 &&
-	       r->out_lost == 0;
+	       r->scan_found == r->scan && r->flood_found == r->flood &&
+	       r->storm_found == r->storm && r->false_alarms == 0 && r->out_lost == 0;
 }
 
 void pl_packets_demo_json(const struct pl_packets_demo_result *r, struct pl_json *json)
@@ -324,6 +344,8 @@ void pl_packets_demo_json(const struct pl_packets_demo_result *r, struct pl_json
 	pl_json_number(json, "scans_found", r->scan_found);
 	pl_json_number(json, "floods", r->flood);
 	pl_json_number(json, "floods_found", r->flood_found);
+	pl_json_number(json, "storms", r->storm);
+	pl_json_number(json, "storms_found", r->storm_found);
 	pl_json_number(json, "false_alarms", r->false_alarms);
 	pl_json_number(json, "output_lost", r->out_lost);
 	pl_json_key(json, "right");

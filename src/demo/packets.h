@@ -12,6 +12,7 @@
 
 #include "base/diag.h"
 #include "base/json.h"
+#include "record/packet.h"
 #include "runtime/confine.h"
 
 struct pl_packets_demo_options {
@@ -26,6 +27,8 @@ struct pl_packets_demo_options {
 	struct pl_confine *confine;
 };
 
+#define PL_PACKETS_DEMO_TOP 8
+
 struct pl_packets_demo_result {
 	double seconds; /* of the traffic */
 	uint64_t packets, records, flows;
@@ -35,8 +38,12 @@ struct pl_packets_demo_result {
 	uint64_t lost, retransmissions;          /* made, and found */
 	uint64_t scan, scan_found;               /* rounds of the story with a scan */
 	uint64_t flood, flood_found;
+	uint64_t storm, storm_found;
 	uint64_t false_alarms; /* rows of the questions that name somebody else */
 	uint64_t out_lost;     /* records that the output did not take */
+	/* The records of flows with the most bytes, the greatest first. */
+	struct pl_flow128 top[PL_PACKETS_DEMO_TOP];
+	uint32_t n_top;
 };
 
 /* Negative errno with diag. */

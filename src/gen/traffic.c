@@ -147,14 +147,18 @@ static bool within(uint64_t at, uint64_t from_s, uint64_t to_s)
 	return at >= from_s * SECOND && at < to_s * SECOND;
 }
 
+static bool is_of(const struct talk *talk, uint32_t server)
+{
+	return talk->server.b[15] == server_address(server).b[15];
+}
+
 static void begin_tcp(struct pl_traffic *t)
 {
 	struct talk talk = new_talk(t, t->next_tcp_ns);
 
 	talk.step = OPEN;
 	talk.answers = (uint16_t)(1 + pl_rng_exp(&t->rng, 6));
-	if (t->cfg.story && within(in_round(t, talk.due_ns), 20, 25) &&
-		talk.server.b[15] == server_address(1).b[15])
+	if (t->cfg.story && within(in_round(t, talk.due_ns), 20, 25) && is_of(&talk, 1))
 		talk.rtt_ns += 400 * MS;
 	t->truth.connections += add(t, &talk);
 	t->next_tcp_ns += 1 + (uint64_t)pl_rng_exp(&t->rng, 1e9 / t->cfg.connections);
@@ -351,6 +355,21 @@ static void step_on(struct talk *talk, const struct segment *s)
 	talk->due_ns += s->wait_ns;
 }
 
+/* Whether the segment is lost behind the tap. */
+static bool is_lost(struct pl_traffic *t, const struct talk *talk)
+{
+	const bool storm =
+		t->cfg.story && within(in_round(t, talk->due_ns), 15, 19) && is_of(talk, 2);
+	const double loss =
+		storm && t->cfg.loss < PL_TRAFFIC_STORM_LOSS ? PL_TRAFFIC_STORM_LOSS : t->cfg.loss;
+
+	if (pl_rng_unit(&t->rng) >= loss)
+		return false;
+	t->truth.lost++;
+	t->truth.storm += storm;
+	return true;
+}
+
 /* The earliest conversation's packet. A segment that is lost behind the tap is sent again: the tap
  * sees it twice. */
 static void send_first(struct pl_traffic *t, struct pl_packet *pkt, uint8_t *frame)
@@ -366,10 +385,9 @@ static void send_first(struct pl_traffic *t, struct pl_packet *pkt, uint8_t *fra
 		.ts_ns = talk->due_ns,
 		.link = PL_LINK_ETHERNET };
 	t->truth.packets++;
-	if (s.payload > 0 && !dns && !talk->again && pl_rng_unit(&t->rng) < t->cfg.loss) {
+	if (s.payload > 0 && !dns && !talk->again && is_lost(t, talk)) {
 		talk->again = true;
 		talk->due_ns += AGAIN_NS;
-		t->truth.lost++;
 	} else {
 		talk->again = false;
 		step_on(talk, &s);

@@ -6,7 +6,9 @@
  *
  * The story, if it is asked for, begins 5 s after the start and goes round every 30 s: a port scan
  * for 2 s from PL_TRAFFIC_SCANNER, at 10 s a SYN flood for 3 s from everywhere to the first server,
- * at 20 s for 5 s a server that answers late. pl_traffic_truth counts what was done.
+ * at 15 s for 4 s a way to the third server that loses PL_TRAFFIC_STORM_LOSS of the segments, so that
+ * they are sent again, at 20 s for 5 s the second server answers late. pl_traffic_truth counts what
+ * was done.
  */
 #pragma once
 
@@ -18,6 +20,9 @@
 
 #define PL_TRAFFIC_SCANNER      "198.51.100.66"
 #define PL_TRAFFIC_FIRST_SERVER "192.0.2.1"
+#define PL_TRAFFIC_SLOW_SERVER  "192.0.2.2"
+#define PL_TRAFFIC_STORM_SERVER "192.0.2.3"
+#define PL_TRAFFIC_STORM_LOSS   0.6
 
 struct pl_traffic_cfg {
 	uint64_t seed;
@@ -33,6 +38,7 @@ struct pl_traffic_cfg {
 struct pl_traffic_truth {
 	uint64_t packets, connections, questions;
 	uint64_t lost;        /* segments that were sent again */
+	uint64_t storm;       /* of these in the story's storm */
 	uint64_t scans, syns; /* packets of the scan without its answers, of the flood */
 };
 

@@ -14,12 +14,18 @@
 static struct {
 	uint64_t packets, finished, handshakes, retransmitted, backwards, last_ns;
 	uint64_t scan_syns, flood_syns, hash;
+	uint64_t elsewhere; /* retransmissions of flows with other servers than the storm's */
 } seen;
 
 static void take(void *arg, const struct pl_flow128 *f, uint32_t n)
 {
+	struct pl_addr stormy;
+
 	(void)arg;
+	(void)pl_parse_addr(PL_TRAFFIC_STORM_SERVER, &stormy);
 	for (uint32_t i = 0; i < n; i++) {
+		if (!pl_addr_equal(&f[i].dst, &stormy))
+			seen.elsewhere += f[i].retrans_fwd + f[i].retrans_rev;
 		seen.finished += f[i].end_reason == PL_FLOW_END_FINISHED &&
 				 (f[i].flags_fwd & f[i].flags_rev & 1) != 0;
 		seen.handshakes += f[i].hs_external_us > 0 && f[i].hs_internal_us > 0;
@@ -129,6 +135,22 @@ static void test_story(void)
 	eq(truth.syns, 3000, "a SYN every ms for 3 s");
 	eq(seen.scan_syns, truth.scans);
 	eq(seen.flood_syns, truth.syns);
+	eq(truth.lost + seen.retransmitted, 0, "and no segment is lost");
+}
+
+/* Of all segments to and from the third server; the others lose none. */
+static void test_storm(void)
+{
+	const struct pl_traffic_cfg cfg = {
+		.seed = 6, .start_ns = START, .duration_ns = 30000000000, .story = true
+	};
+	struct pl_traffic_truth truth;
+
+	run(&cfg, &truth);
+	ok(truth.storm > 50, "segments are lost on the way to one server: %" PRIu64, truth.storm);
+	eq(truth.lost, truth.storm, "on no other way");
+	eq(seen.retransmitted, truth.storm, "the flow cache finds each of them sent again");
+	eq(seen.elsewhere, 0, "in flows of this server");
 }
 
 static void test_limits(void)
@@ -150,6 +172,7 @@ int main(void)
 	test_plain();
 	test_loss();
 	test_story();
+	test_storm();
 	test_limits();
 	return pl_test_done();
 }

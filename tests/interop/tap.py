@@ -175,7 +175,7 @@ def test_demo():
     run = pathline.run("demo", "packets", "--headless", "-o", "json", "-d", "65s")
     answer = pathline.jsonl(run.stdout)[0]
     eq((run.returncode, answer["right"]), (0, True), "it says that it is right")
-    eq((answer["scans_found"], answer["floods_found"], answer["false_alarms"]), (2, 2, 0), "each attack of two rounds and no other")
+    eq((answer["scans_found"], answer["floods_found"], answer["storms_found"], answer["false_alarms"]), (2, 2, 2, 0), "each attack of two rounds and no other")
     eq(answer["packets"], answer["packets_in_flows"], "every packet is in a flow")
     out = lab.path("demo.pkt64")
     run = pathline.run("demo", "packets", "--headless", "-o", "json", "--to", f"file:{out}")
