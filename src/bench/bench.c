@@ -420,10 +420,12 @@ int pl_bench_run(struct pl_bench_ctx *ctx, const char *name)
 	const struct pl_bench *bench = pl_bench_find(name);
 	int r;
 
+	if (bench == NULL)
+		return -ENOENT;
 	ctx->only = strchr(name, '/') != NULL ? name : NULL;
 	ctx->cases = 0;
 	pl_buf_init(&ctx->lacking);
-	r = bench == NULL ? -ENOENT : bench->run(ctx);
+	r = bench->run(ctx);
 	if (r == 0 && ctx->only != NULL && ctx->cases == 0) {
 		pl_complain("benchmark %s has no case '%s'; without a case it measures all",
 			bench->name, name);

@@ -142,10 +142,10 @@ static const char *const own_elements[] = {
 
 static void add_own_elements(fbInfoModel_t *model, uint32_t pen)
 {
-	for (uint16_t i = 0; i < sizeof(own_elements) / sizeof(own_elements[0]); i++) {
-		fbInfoElement_t element =
-			FB_IE_INIT_FULL(own_elements[i], pen != 0 ? pen : EXAMPLE_PEN, i + 1u, 4,
-				FB_IE_F_ENDIAN | FB_IE_QUANTITY, 0, 0, FB_UINT_32, NULL);
+	for (size_t i = 0; i < sizeof(own_elements) / sizeof(own_elements[0]); i++) {
+		fbInfoElement_t element = FB_IE_INIT_FULL(own_elements[i],
+			pen != 0 ? pen : EXAMPLE_PEN, (uint16_t)(i + 1), 4,
+			FB_IE_F_ENDIAN | FB_IE_QUANTITY, 0, 0, FB_UINT_32, NULL);
 
 		fbInfoModelAddElement(model, &element);
 	}
@@ -288,8 +288,8 @@ void pl_ipfix_account(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint3
 void pl_ipfix_templates(struct pl_ipfix *x, const struct pl_ipfix_sum *lost, uint32_t export_s)
 {
 	pl_ipfix_flush(x, export_s);
-	for (uint16_t id = ID_V4; id <= ID_ACCOUNT; id++)
-		put_template(x, id, export_s);
+	for (unsigned int id = ID_V4; id <= ID_ACCOUNT; id++)
+		put_template(x, (uint16_t)id, export_s);
 	x->used += OPTIONS_BYTES;
 	pl_ipfix_account(x, lost, export_s);
 }

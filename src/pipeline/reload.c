@@ -308,9 +308,10 @@ static void apply(struct plan *plan)
 	unsigned int kept = 0;
 
 	for (unsigned int i = 0; i < p->n_workers; i++) {
-		struct pl_engine *old;
+		struct pl_engine *old, *engine = plan->engines[i];
 
-		if (plan->gone[i]) {
+		/* Only a source that goes has none. */
+		if (engine == NULL) {
 			remove_worker(p, i);
 			continue;
 		}
@@ -320,8 +321,8 @@ static void apply(struct plan *plan)
 			pl_error("reload",
 				"%s: no memory for the new thresholds; the old ones stay",
 				p->workers[i]->uri);
-		pl_worker_exchange(p->workers[i], plan->engines[i], &old);
-		forget_shared_taps(old, plan->engines[i]);
+		pl_worker_exchange(p->workers[i], engine, &old);
+		forget_shared_taps(old, engine);
 		pl_engine_free(old);
 	}
 	for (unsigned int i = 0; i < p->n_workers; i++) {

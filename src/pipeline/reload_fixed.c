@@ -251,7 +251,7 @@ static int name_anew(
 int pl_reload_names(struct pl_config *from, struct pl_config *to, struct pl_diag *diag)
 {
 	struct pl_config_output *o = to->outputs.items;
-	bool claimed[PL_OUTPUTS_MAX] = { false }, is_new[PL_OUTPUTS_MAX];
+	bool claimed[PL_OUTPUTS_MAX] = { false }, is_new[PL_OUTPUTS_MAX] = { false };
 	int r = 0;
 
 	/* Those that stay, by the names that they run under. */
