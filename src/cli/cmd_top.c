@@ -25,7 +25,7 @@ static struct {
 
 static const char *const forms[] = { "table", "json", NULL };
 static const char *const screen_words[] = { "queues", "links", "ports", "paths", "events",
-	"exporters", "drops", "flows", "regions", "values", "segments", NULL };
+	"exporters", "drops", "flows", "regions", "values", "segments", "tapped", NULL };
 
 static const struct pl_opt *options(void)
 {
@@ -161,7 +161,8 @@ const struct pl_command pl_command_top = {
 		"choose table, order and filter; ? lists them. With --from it shows the tables of a history\n"
 		"instead, with or without a daemon. Numbers come from the daemon; rates are differences\n"
 		"between two answers. The table of segments has loss and delay of marked traffic, of a daemon\n"
-		"that watches marking domains (marks of the configuration).\n"
+		"that watches marking domains (marks of the configuration), that of tapped the flows with the\n"
+		"most bytes in the caches of its taps, before they are over.\n"
 		"\n"
 		"Without a terminal, or with --batch, top prints one table and ends.",
 	.examples = "  pathline top\n"

@@ -173,6 +173,7 @@ int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
 	if (r == 0 && has_web(pl_pipeline_config(ret->pipeline)))
 		r = pl_daemon_api_init(&ret->api, ret->pipeline, diag);
 	ret->api.marks = hooks->marks;
+	ret->api.taps = hooks->taps;
 	ret->api.parts = (struct pl_api_parts){ put_conditions, put_accounts, ret };
 	if (r == 0 && hooks->ready != NULL)
 		r = hooks->ready(hooks->arg, ret->pipeline, diag);

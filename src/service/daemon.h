@@ -30,6 +30,7 @@ struct pl_daemon {
 };
 
 struct pl_marks;
+struct pl_taps;
 
 /* What is done on the way; each may be NULL. */
 struct pl_daemon_hooks {
@@ -41,6 +42,7 @@ struct pl_daemon_hooks {
 	void *arg;
 	const struct pl_rights *rights; /* of a helper; NULL: none */
 	struct pl_marks *marks;         /* as those of struct pl_daemon_api */
+	struct pl_taps *taps;           /* likewise */
 	struct pl_daemon_more more;
 };
 

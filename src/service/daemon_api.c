@@ -15,6 +15,7 @@
 #include "marks/marks.h"
 #include "memory/history.h"
 #include "pipeline/api.h"
+#include "service/tapped.h"
 
 #define OUTPUT_NAME   "live"
 #define QUEUE_RECORDS 16384
@@ -131,6 +132,8 @@ static void page_index(
 	pl_json_str(&json, "/api/v1/tail");
 	pl_json_key(&json, "segments");
 	pl_json_str(&json, "/api/v1/segments");
+	pl_json_key(&json, "tapped");
+	pl_json_str(&json, "/api/v1/tapped");
 	pl_json_key(&json, "tables");
 	pl_json_object(&json);
 	for (unsigned int i = 0; (t = pl_api_table_at(i)) != NULL; i++) {
@@ -449,13 +452,15 @@ size_t pl_daemon_api_routes(
 		"/api/v1/paths", "/api/v1/exporters", "/api/v1/events", "/api/v1/drops",
 		"/api/v1/flows", "/api/v1/regions", "/api/v1/values" };
 
-	assert(n + sizeof(paths) / sizeof(paths[0]) + 6 <= cap);
+	assert(n + sizeof(paths) / sizeof(paths[0]) + 7 <= cap);
 	routes[n++] = (struct pl_http_route){ "/api/v1", page_index, api, PL_HTTP_QUICK };
 	routes[n++] = (struct pl_http_route){ "/api/v1/", page_index, api, PL_HTTP_QUICK };
 	routes[n++] = (struct pl_http_route){ "/api/v1/status", page_status, api, PL_HTTP_PAGE };
 	routes[n++] = (struct pl_http_route){ "/api/v1/tail", page_tail, api, PL_HTTP_QUICK };
 	routes[n++] = (struct pl_http_route){ "/api/v1/segments", pl_marks_page, api->marks,
 		PL_HTTP_PAGE };
+	routes[n++] =
+		(struct pl_http_route){ "/api/v1/tapped", pl_tapped_page, api->taps, PL_HTTP_PAGE };
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 		routes[n++] = (struct pl_http_route){ paths[i], page_table, api, PL_HTTP_PAGE };
 	routes[n] = (struct pl_http_route){ NULL, NULL, NULL, PL_HTTP_PAGE };

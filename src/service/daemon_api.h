@@ -9,12 +9,14 @@
 
 struct pl_daemon_stream;
 struct pl_marks;
+struct pl_taps;
 
 struct pl_daemon_api {
 	struct pl_pipeline *pipeline;
 	struct pl_watch *live;
 	struct pl_daemon_stream *streams; /* the latest first; the server's thread */
 	struct pl_marks *marks;           /* of /api/v1/segments; NULL: there are none */
+	struct pl_taps *taps;             /* of /api/v1/tapped; NULL: there are none */
 	struct pl_output *output;         /* through which `live` is fed */
 	struct pl_api_parts parts;        /* of the process, for its status */
 	_Atomic(struct pl_http *) http;

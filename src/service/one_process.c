@@ -301,6 +301,8 @@ static int add_queries(struct pl_one_process *p, struct pl_diag *diag)
 		return r;
 	if (p->marks.n > 0)
 		p->collector_options.marks = &p->marks;
+	if (p->taps.n > p->marks.n)
+		p->collector_options.taps = &p->taps;
 	p->queries.put = put_events;
 	p->queries.arg = p;
 	r = pl_standing_init(&p->queries, &p->taps, &p->config, diag);

@@ -126,6 +126,7 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 		.accounts = more_accounts,
 		.alone = c->o->alone };
 	hooks.marks = c->o->marks;
+	hooks.taps = c->o->taps;
 	c->opening = opening;
 	r = pl_daemon_open(&c->daemon, &c->config, &hooks, diag);
 	c->opening = NULL;

@@ -22,6 +22,7 @@ struct pl_report_collector_options {
 	int (*ready)(void *arg, struct pl_pipeline *pipeline, struct pl_diag *diag);
 	void *ready_arg;
 	struct pl_marks *marks; /* shown at /api/v1/segments; NULL: there are none */
+	struct pl_taps *taps;   /* shown at /api/v1/tapped; NULL: there are none */
 	bool alone;             /* there is no other service */
 	void *arg;              /* of load */
 };

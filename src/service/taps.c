@@ -263,6 +263,7 @@ void pl_taps_close(struct pl_taps *taps)
 {
 	for (unsigned int i = 0; i < taps->n; i++) {
 		pl_tap_service_close(&taps->taps[i]->service);
+		pl_tapped_done(&taps->taps[i]->tapped);
 		free(taps->taps[i]);
 	}
 	taps->n = 0;

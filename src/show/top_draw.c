@@ -86,7 +86,7 @@ static void draw_help(unsigned int rows)
 {
 	static const char *const lines[] = {
 		"",
-		"  1 to 9, 0, Tab    the screens named above, 9 regions, 0 values; Tab goes to segments",
+		"  1 to 9, 0, Tab    the screens named above, 9 regions, 0 values; Tab goes on to segments, tapped",
 		"  < and >, arrows   the column it is sorted by; r turns the order round",
 		"  /                 filter: an expression over columns, as in",
 		"                      node == 3 and depth > 100     hop_latency_p99_ns > 50us",

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/exit_code.h"
 #include "base/thread.h"
-#include "show/top_segments.h"
+#include "show/top_pages.h"
 
 #define PATH_MAX_BYTES 1400
 
@@ -47,10 +47,11 @@ void pl_top_source_done(struct pl_top_source *source)
 void pl_top_fetch_once(
 	const struct pl_top_source *source, const char *path, struct pl_top_answer *ret)
 {
+	const struct pl_top_page *page = pl_top_page_asked(path);
+
 	*ret = (struct pl_top_answer){ .code = 0 };
-	if (source->history != NULL && pl_top_segments_asked(path)) {
-		pl_diag_set(&ret->diag,
-			"a history has no table of segments: 'pathline tail --from NAME.seg192' prints a file of them");
+	if (source->history != NULL && page != NULL) {
+		pl_diag_set(&ret->diag, "%s", pl_top_page_without_daemon(page));
 		ret->code = PL_EXIT_USAGE;
 		return;
 	}
@@ -61,10 +62,10 @@ void pl_top_fetch_once(
 	}
 	ret->code = pl_client_get(source->client, "/api/v1/status", &ret->status, &ret->diag);
 	if (ret->code == 0)
-		ret->code =
-			pl_top_segments_asked(path)
-				? pl_top_segments_get(source->client, path, &ret->table, &ret->diag)
-				: pl_client_get(source->client, path, &ret->table, &ret->diag);
+		ret->code = page != NULL
+				    ? pl_top_page_get(
+					      source->client, page, path, &ret->table, &ret->diag)
+				    : pl_client_get(source->client, path, &ret->table, &ret->diag);
 }
 
 static void wait_until(struct pl_top_fetch *f, uint64_t deadline_ns)

@@ -9,7 +9,7 @@
 #include <strings.h>
 
 #include "base/num.h"
-#include "show/top_segments.h"
+#include "show/top_pages.h"
 #include "web/client.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
@@ -147,6 +147,7 @@ const struct pl_top_screen pl_top_screens[] = {
 	SCREEN(regions, 6, "region"),
 	SCREEN(values, 0, "time region list number"),
 	{ "segments", pl_top_segment_columns, PL_TOP_SEGMENT_COLUMNS, 4, "domain segment" },
+	{ "tapped", pl_top_tapped_columns, PL_TOP_TAPPED_COLUMNS, 3, "tap flow" },
 };
 const unsigned int pl_top_n_screens = N(pl_top_screens);
 

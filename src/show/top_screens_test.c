@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/test.h"
 #include "show/top.h"
-#include "show/top_segments.h"
+#include "show/top_pages.h"
 #include "web/client.h"
 
 /* Characters of a text, control characters counted too. */
@@ -313,7 +313,8 @@ static void test_segments(void)
 	json_t *page = json_loads(text, 0, NULL);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		json_t *doc = pl_top_segments_make(page, cases[i].path);
+		json_t *doc =
+			pl_top_page_make(pl_top_page_asked(cases[i].path), page, cases[i].path);
 		const json_t *rows = json_object_get(doc, "rows");
 		char order[64] = "";
 
@@ -333,11 +334,44 @@ static void test_segments(void)
 	}
 	json_decref(page);
 	page = json_loads("{\"segments\": [1, \"x\"]}", 0, NULL);
-	ok(pl_top_segments_make(page, "/api/v1/segments") == NULL, "a page that is none");
+	ok(pl_top_page_make(pl_top_page_asked("/api/v1/segments"), page, "/api/v1/segments") ==
+			NULL,
+		"a page that is none");
 	json_decref(page);
-	ok(pl_top_segments_asked("/api/v1/segments?limit=1") &&
-		!pl_top_segments_asked("/api/v1/segmentsx") &&
-		!pl_top_segments_asked("/api/v1/links"));
+	ok(pl_top_page_asked("/api/v1/segments?limit=1") != NULL &&
+		pl_top_page_asked("/api/v1/segmentsx") == NULL &&
+		pl_top_page_asked("/api/v1/links") == NULL);
+}
+
+static void test_tapped(void)
+{
+	static const char text[] =
+		"{\"ts_ns\": 5, \"tapped\": ["
+		"{\"tap\": \"a\", \"flow\": {\"src\": \"192.0.2.1\", \"dst\": \"192.0.2.2\", \"sport\": 1,"
+		" \"dport\": 2, \"proto\": 6}, \"packets\": 3, \"bytes\": 100, \"rtt_ns\": 2000000,"
+		" \"retransmitted\": 7, \"idle_ns\": 0},"
+		"{\"tap\": \"b\", \"flow\": {\"src\": \"192.0.2.1\", \"dst\": \"192.0.2.3\", \"sport\": 1,"
+		" \"dport\": 2, \"proto\": 17}, \"packets\": 1, \"bytes\": 900, \"idle_ns\": 0}]}";
+	static const char path[] = "/api/v1/tapped";
+	const struct pl_top_screen *s = pl_top_screen_find("tapped");
+	json_t *page = json_loads(text, 0, NULL),
+	       *doc = pl_top_page_make(pl_top_page_asked(path), page, path);
+	const json_t *rows = json_object_get(doc, "rows");
+	struct pl_buf out;
+
+	pl_buf_init(&out);
+	streq(pl_json_member_text(json_array_get(rows, 0), "tap"), "b", "the most bytes first");
+	pl_top_row(&out, s, json_array_get(rows, 1), 80, true);
+	ok(strstr(out.data, "2.00ms") != NULL && strstr(out.data, " 7 ") != NULL &&
+			strlen(out.data) <= 80,
+		"%s", out.data);
+	out.len = 0;
+	pl_top_row(&out, s, json_array_get(rows, 1), 132, true);
+	ok(strstr(out.data, "192.0.2.1:1") != NULL && strstr(out.data, "192.0.2.2:2") != NULL, "%s",
+		out.data);
+	pl_buf_done(&out);
+	json_decref(doc);
+	json_decref(page);
 }
 
 int main(void)
@@ -349,5 +383,6 @@ int main(void)
 	test_columns();
 	test_rates();
 	test_segments();
+	test_tapped();
 	return pl_test_done();
 }

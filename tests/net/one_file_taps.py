@@ -3,6 +3,8 @@
 """Taps in the configuration of the daemon: a capture becomes flow records in a file, the same as `pathline tap --flows` makes;
 records that another tap sends come in by tmpkt/1; a reload changes rules and point and loses no record; the keys that need a
 restart are named; the counters of each tap stand on the page, in the account and in the readiness. usage: one_file_taps.py PATHLINE"""
+import collections
+import json
 import os
 import re
 import signal
@@ -10,8 +12,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import tap  # noqa: E402
-from lib.lab import path  # noqa: E402
-from lib.pathline import Daemon, run  # noqa: E402
+from lib.lab import free_udp_port, path  # noqa: E402
+from lib.pathline import Daemon, jsonl, run  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
@@ -101,6 +103,50 @@ def test_taps():
     eq((len(points), set(points)), (2 * n - skipped, {0}), "every record is in the file")
 
 
+def test_tapped():
+    """Flows that are not over: the page and `top` show those with the most bytes, as packets say that they are."""
+    port = free_udp_port()
+    with open(path("tapped.yaml"), "w", encoding="utf-8") as f:
+        f.write("web: {listen: '127.0.0.1:0'}\ntaps: [{name: live, records: flows, flows: {idle: 1h, active: 1h}, "
+                f"sources: ['udp://127.0.0.1:{port}'], to: ['file:{path('tapped.flow128')}']}}]\n")
+    d = Daemon(path("tapped.yaml"))
+    sent = run("tap", "--to", f"udp://127.0.0.1:{port}", path("trace.pcap"))
+    n = int(re.search(r"(\d+) records", sent.stderr).group(1))
+    wait(lambda: of_tap(d, "tap_packets_total", "live") == n)
+    flows = collections.defaultdict(lambda: [0, 0])
+    for p in jsonl(run("tap", "-o", "jsonl", path("trace.pcap")).stdout):
+        key = frozenset([(p["src"], p["sport"]), (p["dst"], p["dport"])])
+        if p["proto"] == 17:
+            flows[key][0] += 1
+            flows[key][1] += p["wire_len"]
+
+    def page():
+        return json.loads(d.get("/api/v1/tapped")[1])
+
+    def shown():
+        return {frozenset([(r["flow"]["src"], r["flow"]["sport"]), (r["flow"]["dst"], r["flow"]["dport"])]): [r["packets"], r["bytes"]]
+                for r in page()["tapped"] if r["flow"]["proto"] == 17}
+    ok(wait(lambda: shown() == flows), f"{len(flows)} flows of UDP are as their packets", list(shown().items())[:3])
+    rows = page()["tapped"]
+    eq([r["bytes"] for r in rows], sorted((r["bytes"] for r in rows), reverse=True), "the most bytes first")
+    ok(wait(lambda: page()["taps"][0]["flows"] == of_tap(d, "flow_live", "live")), "as many as the metric says", page()["taps"])
+
+    def of_top():
+        top = run("top", "--url", d.web, "--batch", "--screen", "tapped", "-o", "json", "--rows", "5")
+        return [r["bytes"] for r in json.loads(top.stdout)["rows"]]
+    # Connections of TCP end meanwhile.
+    ok(wait(lambda: of_top() == [r["bytes"] for r in page()["tapped"][:5]]), "top shows them", of_top())
+    top = run("top", "--url", d.web, "--batch", "--screen", "tapped", "--where", "bytes > 5")
+    ok(top.returncode == 2 and "no filter" in top.stderr, "and says that it has no filter", top.stderr)
+    eq(d.get("/api/v1/tapped?limit=5")[0], 400, "the page has no parameters")
+    eq(d.stop(), 0, "it ends well")
+    with open(path("none.yaml"), "w", encoding="utf-8") as f:
+        f.write(f"web: {{listen: '127.0.0.1:0'}}\nsources: [{{uri: 'udp://127.0.0.1:{free_udp_port()}'}}]\n")
+    d = Daemon(path("none.yaml"))
+    ok("no_taps" in d.get("/api/v1/tapped")[1], "a process without taps says so")
+    d.stop()
+
+
 def test_refused():
     for said, text in (("captures and live sources", "{name: a, sources: ['pcap:x', 'udp://:1']}"),
                        ("is no source of a tap", "{name: a, sources: ['upd://:1']}"),
@@ -117,5 +163,6 @@ def test_refused():
 
 
 test_taps()
+test_tapped()
 test_refused()
 sys.exit(tap.end())
