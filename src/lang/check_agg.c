@@ -154,8 +154,7 @@ static bool check_args(struct checker *c, struct agg *agg, const struct ast *ast
 	if (!good)
 		return false;
 	if (agg->n_args == 0 && !(agg->kind == AGG_COUNT && ast->star)) {
-		pl_query_check_error(c, ast->at, "%s needs a value%s", ast->name,
-			agg->kind == AGG_COUNT ? ", or *" : "");
+		pl_query_check_error(c, ast->at, "%s needs a value", ast->name);
 		return false;
 	}
 	if (agg->kind == AGG_QUANTILE || agg->kind == AGG_EWMA || agg->kind == AGG_TOPK)

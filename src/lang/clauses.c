@@ -229,6 +229,37 @@ void pl_query_parse_emit(struct lexer *lx, struct ast_select *select)
 		pl_query_expected(lx, "FIRST or FINAL");
 }
 
+/* WINDOW 1s [STEP 100ms] behind GROUP BY: another place for the TUMBLE or HOP of the one stream. */
+static void parse_window_clause(struct lexer *lx, struct ast_select *select)
+{
+	struct ast_source *source = select->from;
+	struct ast_window window = { .kind = W_TUMBLE, .at = lx->token.at };
+	uint32_t at;
+
+	if (lx->error != 0 || !pl_query_take(lx, "window"))
+		return;
+	if (source->sub != NULL || source->next != NULL) {
+		pl_query_fail(lx, window.at,
+			"WINDOW is for a question of one stream: write TUMBLE(ts, 1s) behind the name of each");
+		return;
+	}
+	if (source->window.kind != W_NONE) {
+		pl_query_fail(lx, window.at, "the stream has a window already");
+		return;
+	}
+	pl_query_parse_duration(lx, &window.size_ns);
+	window.step_ns = window.size_ns;
+	if (pl_query_take(lx, "step")) {
+		window.kind = W_HOP;
+		at = lx->token.at;
+		pl_query_parse_duration(lx, &window.step_ns);
+		if (lx->error == 0 && window.step_ns > window.size_ns)
+			pl_query_fail(
+				lx, at, "a step longer than the window would leave records out");
+	}
+	source->window = window;
+}
+
 static struct ast_select *parse_select(struct lexer *lx)
 {
 	struct ast_select *select = pl_query_arena_new(lx->arena, sizeof(*select));
@@ -258,6 +289,7 @@ static struct ast_select *parse_select(struct lexer *lx)
 		take_by(lx, "GROUP");
 		pl_query_parse_list(lx, &select->group);
 	}
+	parse_window_clause(lx, select);
 	if (pl_query_take(lx, "having"))
 		select->having = pl_query_parse_expr(lx);
 	if (pl_query_take(lx, "order")) {
@@ -312,8 +344,9 @@ int pl_query_parse_text(struct lexer *lx, struct ast_query *ret)
 	ret->select = parse_select(lx);
 	if (lx->error == 0 && lx->token.kind != T_END)
 		pl_query_expected(
-			lx, lx->into != NULL ? "the end"
-					     : "the next clause (WHERE, GROUP BY, HAVING, ORDER "
-					       "BY, LIMIT, EMIT, INTO, in this order), or the end");
+			lx, lx->into != NULL
+				    ? "the end"
+				    : "the next clause (WHERE, GROUP BY, WINDOW, HAVING, "
+				      "ORDER BY, LIMIT, EMIT, INTO, in this order), or the end");
 	return lx->error;
 }

@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lang/ast.h"
 
@@ -96,6 +97,8 @@ static struct ast *parse_call(struct lexer *lx, const char *name, uint32_t at)
 	} else if (lx->token.kind != T_CLOSE) {
 		call->distinct = pl_query_take(lx, "distinct");
 		pl_query_parse_list(lx, &call->list);
+	} else if (strcasecmp(name, "count") == 0) {
+		call->star = true;
 	}
 	leave(lx, open_at);
 	return lx->error == 0 ? call : NULL;

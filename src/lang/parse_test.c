@@ -58,6 +58,11 @@ static const struct {
 	{ "SELECT src FROM packets TUMBLE(time, 5s)", 32, "expected ts" },
 	{ "SELECT src FROM packets TUMBLE ts", 32, "expected \"(\"" },
 	{ "SELECT src FROM packets HOP(ts, 5s)", 35, "the step" },
+	{ "SELECT src, count(*) FROM packets GROUP BY src WINDOW 0s", 55, "a window lasts" },
+	{ "SELECT src, count(*) FROM packets GROUP BY src WINDOW 1s STEP 2s", 63, "longer than" },
+	{ "SELECT src FROM packets TUMBLE(ts, 1s) WINDOW 1s", 40, "a window already" },
+	{ "SELECT n FROM (SELECT count(*) AS n FROM packets) WINDOW 1s", 51, "of one stream" },
+	{ "SELECT src, count(*) FROM packets HAVING src = 1 WINDOW 1s", 50, "in this order" },
 	{ "SELECT count(*) FROM packets SESSION(ts, 5)", 42, "a duration" },
 	{ "SELECT count(*) FROM packets SESSION(ts, 5s, 1s)", 44, "expected \")\"" },
 	{ "SELECT src FROM packets SESSION(ts, 5s)", 25, "SESSION needs GROUP BY" },
@@ -78,7 +83,7 @@ static const struct {
 	{ "SELECT count(*) AS n FROM packets GROUP BY n", 8, "not an aggregate" },
 	{ "SELECT sum(src) FROM packets", 12, "sum needs a number" },
 	{ "SELECT sum(*) FROM packets", 8, "sum needs a value" },
-	{ "SELECT count() FROM packets", 8, "count needs a value, or *" },
+	{ "SELECT sum() FROM packets", 8, "sum needs a value" },
 	{ "SELECT sum(dport, sport) FROM packets", 19, "needs one value" },
 	{ "SELECT sum(distinct dport) FROM packets", 8, "distinct is of count only" },
 	{ "SELECT sum(count(*)) FROM packets", 12, "not within another" },
@@ -402,6 +407,11 @@ static const struct {
 static const struct {
 	const char *pipe, *select;
 } forms[] = {
+	{ "packets | where syn and not ack | group src over 1s agg n=count() | where n > 100",
+		"SELECT src, count() AS n FROM packets WHERE syn AND NOT ack GROUP BY src WINDOW 1s "
+		"HAVING n > 100" },
+	{ "packets | group src over 10s step 1s agg n=count()",
+		"SELECT src, count(*) AS n FROM packets GROUP BY src WINDOW 10s STEP 1s" },
 	{ "packets | where tcp | distinct src, dport / 1000 as k over 1s",
 		"SELECT DISTINCT src, dport / 1000 AS k FROM packets TUMBLE(ts, 1s) WHERE tcp" },
 	{ "packets | distinct src, dst over 1s | group src agg n=count() | where n > 9",

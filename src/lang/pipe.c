@@ -14,7 +14,6 @@
  * a group, but for conditions, is a query over the rows so far.
  */
 #include <string.h>
-#include <strings.h>
 
 #include "lang/ast.h"
 
@@ -103,10 +102,6 @@ static void take_named(struct pipe *p, struct ast_item **tail)
 		if (!pl_query_take_kind(lx, T_EQ))
 			pl_query_expected(lx, "\"=\" behind the name");
 		expr = pl_query_parse_expr(lx);
-		/* count() is count(*) here. */
-		if (expr != NULL && expr->kind == A_CALL && strcasecmp(expr->name, "count") == 0 &&
-			expr->list == NULL)
-			expr->star = true;
 		if (!add_item(lx, &tail, expr, name, at))
 			return;
 	} while (pl_query_take_kind(lx, T_COMMA));

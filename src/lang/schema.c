@@ -89,6 +89,8 @@ static const struct derived derived[] = {
 	TCP_FLAGS("ack_only", 0x17, 0x10),
 	TCP_FLAGS("fin", 0x01, 0x01),
 	TCP_FLAGS("syn", 0x02, 0x02),
+	TCP_FLAGS("ack", 0x10, 0x10),
+	TCP_FLAGS("psh", 0x08, 0x08),
 	TCP_FLAGS("rst", 0x04, 0x04),
 	PROTO("tcp", 6, 6),
 	PROTO("udp", 17, 17),

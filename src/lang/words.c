@@ -15,9 +15,9 @@ static const char *const behind[] = { "and", "or", "not", "in", "as", "over", "a
 	"on", "step", "within" };
 
 static const char *const of_select[] = { "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "HAVING",
-	"ORDER", "LIMIT", "EMIT", "INTO", "FIRST", "FINAL", "TUMBLE", "HOP", "SESSION", "JOIN",
-	"INNER", "LEFT", "ANTI", "WITH", "AND", "NOT", "DESC", "ASC", "FOLD", "STEP", "END", "WHEN",
-	"WITHIN", "ZIP" };
+	"WINDOW", "ORDER", "LIMIT", "EMIT", "INTO", "FIRST", "FINAL", "TUMBLE", "HOP", "SESSION",
+	"JOIN", "INNER", "LEFT", "ANTI", "WITH", "AND", "NOT", "DESC", "ASC", "FOLD", "STEP", "END",
+	"WHEN", "WITHIN", "ZIP" };
 
 static const char *const of_pipe[] = { "where", "map", "group", "sort", "limit", "emit", "distinct",
 	"join", "left", "anti", "inner", "into", "first", "final", "over", "step", "agg", "session",

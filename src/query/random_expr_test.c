@@ -26,7 +26,7 @@ static struct expr *fresh(char op, enum kind kind)
 static const char *const columns[] = { "ttl", "dport", "tcp_flags", "wire_len", "tcp_seq", "point",
 	"proto" };
 static const char *const conditions[] = { "tcp", "udp", "icmp", "syn_only", "syn_ack", "ack_only",
-	"fin", "rst", "is_fragment", "out" };
+	"fin", "rst", "ack", "psh", "is_fragment", "out" };
 
 static uint64_t column_of(const struct pl_pkt64 *p, unsigned int which)
 {
@@ -41,10 +41,11 @@ static bool condition_of(const struct pl_pkt64 *p, unsigned int which)
 	const bool tcp = p->proto == 6, syn = (p->tcp_flags & 2) != 0,
 		   ack = (p->tcp_flags & 16) != 0;
 	const bool fin = (p->tcp_flags & 1) != 0, rst = (p->tcp_flags & 4) != 0;
+	const bool psh = (p->tcp_flags & 8) != 0;
 	const bool values[] = { tcp, p->proto == 17, p->proto == 1 || p->proto == 58,
 		tcp && syn && !ack && !fin && !rst, tcp && syn && ack && !fin && !rst,
-		tcp && !syn && ack && !fin && !rst, tcp && fin, tcp && rst, (p->obs & 1024) != 0,
-		(p->obs & 4096) != 0 };
+		tcp && !syn && ack && !fin && !rst, tcp && fin, tcp && rst, tcp && ack, tcp && psh,
+		(p->obs & 1024) != 0, (p->obs & 4096) != 0 };
 
 	return values[which];
 }
@@ -142,7 +143,7 @@ struct expr *pl_random_condition(unsigned int depth)
 	case 0:
 	case 1:
 		e = fresh('C', B);
-		e->which = below(10);
+		e->which = below(12);
 		strcpy(e->word, conditions[e->which]);
 		return e;
 	case 2: {
