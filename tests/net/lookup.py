@@ -100,6 +100,11 @@ def compare(what, where):
     ok(0.6 * KEYS < len(right) < KEYS, f"{what}: values are those that were sent, and some are gone", len(right))
 
 
+TAKEN = {"ok", "duplicate", "gap", "gap_again", "management"}
+# Of a READ that was sent again, as its answer came late, when the answer is not kept any more or the connection is closed.
+AGAIN = {"forgotten", "busy", "unknown_qp"}
+
+
 def test_same_answers():
     for kind in ("udp", "packet"):
         roce.make_regions(**REGIONS)
@@ -114,8 +119,7 @@ def test_same_answers():
         if kind == "packet":
             compare("RDMA-CM", lambda store: uri(store, "packet", f"{FIRST}:7471", "&connect=cm"))
         account = c.stop()
-        ok(set(k for k, n in account["causes"].items() if n) <= {"ok", "duplicate", "gap", "gap_again", "management"},
-           f"{kind}: no READ is refused", account["causes"])
+        ok(set(k for k, n in account["causes"].items() if n) <= TAKEN | AGAIN, f"{kind}: no READ is refused", account["causes"])
 
 
 # ---- several ----
