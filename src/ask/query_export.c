@@ -10,12 +10,13 @@
 #include "kafka/uri.h"
 #include "lang/export.h"
 #include "record/clickhouse.h"
+#include "record/duckdb.h"
 #include "record/flink.h"
 #include "show/stdout.h"
 
 #define LATENESS_MS 200 /* a question's by default */
 
-const char *const pl_query_export_systems[] = { "clickhouse", "flink", NULL };
+const char *const pl_query_export_systems[] = { "clickhouse", "flink", "duckdb", NULL };
 
 static int kinds_read(const struct pl_query *query)
 {
@@ -36,6 +37,9 @@ static void put_table(struct pl_buf *out, enum pl_query_dialect dialect, enum pl
 			uri != NULL ? uri->topic : NULL, "clickhouse" };
 
 		pl_clickhouse_tables(out, kind, table, uri != NULL ? &topic : NULL);
+		pl_buf_chr(out, '\n');
+	} else if (dialect == PL_QUERY_DUCKDB) {
+		pl_duckdb_view(out, kind, table);
 		pl_buf_chr(out, '\n');
 	} else if (uri != NULL) {
 		const struct pl_flink_topic topic = { uri->brokers, uri->topic, "flink",
@@ -97,6 +101,11 @@ int pl_query_export_print(const struct pl_query *query, const char *question, co
 		return code;
 	while (strcmp(pl_query_dialect_name(dialect), system) != 0)
 		dialect++;
+	if (dialect == PL_QUERY_DUCKDB && uri != NULL) {
+		free(uri);
+		pl_complain("query: DuckDB reads no topics: leave the source out");
+		return PL_EXIT_USAGE;
+	}
 	if (pl_query_into(query) != NULL)
 		pl_complain("query: INTO '%s' is left out: %s writes its result where INSERT INTO "
 			    "says",

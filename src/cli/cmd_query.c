@@ -40,7 +40,7 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_FLAG, 0, "explain", &args.sql.explain, NULL,
 			"print the plan, and where its parts run, instead of an answer", NULL },
 		{ PL_OPT_CHOICE, 0, "export", &args.sql.export, "SYSTEM",
-			"print tables and SQL with which another system answers: clickhouse, flink",
+			"print tables and SQL with which another system answers: clickhouse, flink, duckdb",
 			pl_query_export_systems },
 		{ PL_OPT_DURATION, 0, "lateness", &args.sql.lateness_ns, "TIME",
 			"a window waits so long for records that come late (default 200ms)", NULL },

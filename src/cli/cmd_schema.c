@@ -12,15 +12,17 @@
 #include "cli/command.h"
 #include "kafka/uri.h"
 #include "record/clickhouse.h"
+#include "record/duckdb.h"
 #include "record/flink.h"
 #include "record/protobuf.h"
 #include "show/stdout.h"
 
 #define LATENESS_MS 200 /* a question's by default */
 
-#define N_SYSTEMS   3
+#define N_SYSTEMS   4
 
-static const char *const words[N_SYSTEMS + 1] = { "clickhouse", "flink", "protobuf", NULL };
+static const char *const words[N_SYSTEMS + 1] = { "clickhouse", "flink", "duckdb", "protobuf",
+	NULL };
 
 static struct {
 	const char *table, *kafka, *group;
@@ -91,6 +93,11 @@ static bool options_fit(const char *system)
 					     : "--group");
 		return false;
 	}
+	if (strcmp(system, "duckdb") == 0 && (args.kafka != NULL || args.group != NULL)) {
+		pl_complain("schema: --%s belongs to clickhouse and flink; DuckDB reads files",
+			args.kafka != NULL ? "kafka" : "group");
+		return false;
+	}
 	if (strcmp(system, "flink") == 0 && args.kafka == NULL) {
 		pl_complain("schema: flink needs the topic: --kafka kafka://HOST:PORT/TOPIC");
 		return false;
@@ -150,6 +157,8 @@ static int schema(const char *system, enum pl_flat_kind kind)
 	pl_buf_init(&out);
 	if (strcmp(system, "protobuf") == 0)
 		pl_protobuf_schema(&out, kind);
+	else if (strcmp(system, "duckdb") == 0)
+		pl_duckdb_view(&out, kind, args.table != NULL ? args.table : pl_flat(kind)->stream);
 	else if (strcmp(system, "flink") == 0 && uri != NULL)
 		flink(&out, kind, uri);
 	else
@@ -168,7 +177,7 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_schema, argc, argv, &operands, &code) != 0)
 		return code;
 	if (operands.n != 2)
-		pl_complain("schema: %s; use: schema clickhouse|flink|protobuf "
+		pl_complain("schema: %s; use: schema clickhouse|flink|duckdb|protobuf "
 			    "pkt64|pkt96|dns64|flow128|mark128|seg192|link128|sent128",
 			operands.n == 0   ? "missing system and kind of record"
 			: operands.n == 1 ? "missing system or kind of record"
@@ -184,7 +193,7 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_schema = {
 	.name = "schema",
 	.summary = "print tables and schemas with which other systems read records",
-	.usage = "[OPTION]… clickhouse|flink|protobuf KIND",
+	.usage = "[OPTION]… clickhouse|flink|duckdb|protobuf KIND",
 	.description =
 		"KIND is pkt64, pkt96, dns64, flow128, mark128, seg192, link128 or sent128.\n"
 		"\n"
@@ -192,7 +201,8 @@ const struct pl_command pl_command_schema = {
 		"them into files and topics; their bytes are rows of RowBinary. With --kafka ClickHouse\n"
 		"fills the table from the topic. flink prints a table over a topic, for messages of\n"
 		"RowBinary (with PathlineFormatFactory.java, which is installed in\n"
-		"share/pathline/flink) or, with format=json in the URI, of JSON. protobuf prints the\n"
+		"share/pathline/flink) or, with format=json in the URI, of JSON. duckdb prints a view\n"
+		"over a file of JSON lines, NAME.jsonl of the table. protobuf prints the\n"
 		".proto file of messages that 'tap --to kafka://HOST/TOPIC?format=protobuf' writes. 'pathline help\n"
 		"fields' explains the columns.",
 	.options = options,

@@ -8,7 +8,7 @@
 
 const char *pl_query_dialect_name(enum pl_query_dialect dialect)
 {
-	static const char *const names[PL_QUERY_DIALECTS] = { "clickhouse", "flink" };
+	static const char *const names[PL_QUERY_DIALECTS] = { "clickhouse", "flink", "duckdb" };
 
 	return names[dialect];
 }
@@ -19,15 +19,19 @@ void pl_export_refuse(struct exporter *e, uint32_t at, const char *what)
 		return;
 	e->failed = true;
 	pl_query_fail(&e->lx, at, "%s not translate to %s", what,
-		e->dialect == PL_QUERY_CLICKHOUSE ? "ClickHouse" : "Flink SQL");
+		e->dialect == PL_QUERY_CLICKHOUSE ? "ClickHouse"
+		: e->dialect == PL_QUERY_FLINK    ? "Flink SQL"
+						  : "DuckDB");
 }
 
 /* Names of the language have letters, digits and "_" only. */
 void pl_export_name(struct exporter *e, const char *name)
 {
-	pl_buf_chr(e->out, '`');
+	const char mark = e->dialect == PL_QUERY_DUCKDB ? '"' : '`';
+
+	pl_buf_chr(e->out, mark);
 	pl_buf_str(e->out, name);
-	pl_buf_chr(e->out, '`');
+	pl_buf_chr(e->out, mark);
 }
 
 /* ---- windows ---- */
@@ -47,6 +51,10 @@ static void put_window(struct exporter *e)
 		pl_buf_str(e->out, "t1.window_start");
 	} else if (w->kind == W_HOP || e->dialect == PL_QUERY_FLINK) {
 		pl_buf_str(e->out, "r.window_start");
+	} else if (e->dialect == PL_QUERY_DUCKDB) {
+		pl_export_time(e);
+		pl_buf_printf(e->out, " // %llu * %llu", (unsigned long long)w->size_ns,
+			(unsigned long long)w->size_ns);
 	} else {
 		pl_buf_str(e->out, "intDiv(");
 		pl_export_time(e);
@@ -68,6 +76,23 @@ static void put_hop(struct exporter *e, const char *stream)
 	pl_export_time(e);
 	pl_buf_printf(e->out, ", %llu) - i) * %llu, range(%llu)))) AS window_start FROM ", step,
 		step, (size + step - 1) / step);
+	pl_export_name(e, stream);
+	pl_buf_str(e->out, " AS r) AS r");
+}
+
+static void put_duckdb_hop(struct exporter *e, const char *stream)
+{
+	const struct ast_window *w = &e->query->window;
+	const unsigned long long size = w->size_ns, step = w->step_ns;
+
+	pl_buf_str(e->out, "(SELECT *, unnest([(");
+	pl_export_time(e);
+	pl_buf_printf(e->out, " // %llu - i) * %llu FOR i IN range(%llu) IF (", step, step,
+		(size + step - 1) / step);
+	pl_export_time(e);
+	pl_buf_printf(e->out, " // %llu - i) * %llu + %llu > ", step, step, size);
+	pl_export_time(e);
+	pl_buf_str(e->out, "]) AS window_start FROM ");
 	pl_export_name(e, stream);
 	pl_buf_str(e->out, " AS r) AS r");
 }
@@ -105,6 +130,8 @@ static void put_stream(struct exporter *e)
 
 	if (windowed(e) && e->dialect == PL_QUERY_FLINK) {
 		put_flink_windows(e, stream);
+	} else if (windowed(e) && e->query->window.kind == W_HOP && e->dialect == PL_QUERY_DUCKDB) {
+		put_duckdb_hop(e, stream);
 	} else if (windowed(e) && e->query->window.kind == W_HOP) {
 		put_hop(e, stream);
 	} else {
@@ -141,17 +168,22 @@ static void put_on(struct exporter *e, uint32_t i, const char *begin)
 		pl_buf_printf(e->out, " AND t1.window_end = t%u.window_end", i + 1);
 }
 
-static void put_sources(struct exporter *e)
+static const char *join_of(const struct exporter *e, enum join_kind kind)
 {
 	static const char *const joins[] = { "", "INNER JOIN", "LEFT JOIN", "LEFT ANTI JOIN" };
 
+	return kind == J_ANTI && e->dialect == PL_QUERY_DUCKDB ? "ANTI JOIN" : joins[kind];
+}
+
+static void put_sources(struct exporter *e)
+{
 	for (uint32_t i = 0; i < e->stage->n_sources; i++) {
 		const struct join *join = &e->stage->sources[i];
 
 		if (join->kind == J_ANTI && e->dialect == PL_QUERY_FLINK)
 			continue; /* put_antis() */
 		if (i > 0)
-			pl_buf_printf(e->out, "\n%s ", joins[join->kind]);
+			pl_buf_printf(e->out, "\n%s ", join_of(e, join->kind));
 		pl_buf_printf(e->out, "step%u AS t%u", join->stage->number + 1, i + 1);
 		if (i > 0)
 			put_on(e, i, " ON ");
@@ -186,7 +218,6 @@ static void put_key_of(struct exporter *e, unsigned int side, uint32_t k)
 /* The two sides, which are steps of their own, and what makes a pair. */
 static void put_pairs(struct exporter *e)
 {
-	static const char *const joins[] = { "", "INNER JOIN", "LEFT JOIN", "LEFT ANTI JOIN" };
 	const struct stage *stage = e->stage;
 	const struct pairs *pairs = stage->pairs;
 
@@ -195,7 +226,7 @@ static void put_pairs(struct exporter *e)
 	if (stage->grouped && e->query->window.kind == W_HOP)
 		pl_export_refuse(e, e->query->window.at, "HOP windows of joined records do");
 	pl_buf_printf(e->out, "step%u AS t1\n%s step%u AS t2 ON ", pairs->sides[0]->number + 1,
-		joins[pairs->kind], pairs->sides[1]->number + 1);
+		join_of(e, pairs->kind), pairs->sides[1]->number + 1);
 	for (uint32_t k = 0; k < pairs->n_keys; k++) {
 		put_key_of(e, 0, k);
 		pl_buf_str(e->out, " = ");
@@ -261,18 +292,29 @@ static void put_groups(struct exporter *e)
 	}
 }
 
+/* The first rows of each window by the numbers of rows, in a query around this one. */
+static bool numbered(const struct exporter *e)
+{
+	return e->dialect != PL_QUERY_CLICKHOUSE && windowed(e) && e->stage->has_limit;
+}
+
 static void put_items(struct exporter *e)
 {
 	const struct stage *stage = e->stage;
 	const bool last = stage->number + 1 == e->query->n_stages;
-	const bool text = last && e->dialect == PL_QUERY_CLICKHOUSE;
+	const bool text = last && e->dialect != PL_QUERY_FLINK && !numbered(e);
 	const char *source = stage->n_sources > 0 ? "t1" : "r";
 
 	pl_buf_str(e->out, "SELECT");
 	if (windowed(e)) {
-		pl_buf_str(e->out, text ? " fromUnixTimestamp64Nano(" : " ");
+		pl_buf_str(e->out, !text                               ? " "
+				   : e->dialect == PL_QUERY_CLICKHOUSE ? " fromUnixTimestamp64Nano("
+								       : " make_timestamp_ns(");
 		put_window(e);
-		pl_buf_str(e->out, text ? ", 'UTC') AS window_start," : " AS window_start,");
+		pl_buf_str(e->out, !text                               ? ""
+				   : e->dialect == PL_QUERY_CLICKHOUSE ? ", 'UTC')"
+								       : ")");
+		pl_buf_str(e->out, " AS window_start,");
 		if (e->dialect == PL_QUERY_FLINK)
 			pl_buf_printf(e->out, " %s.window_end AS window_end,", source);
 	}
@@ -290,25 +332,24 @@ static void put_items(struct exporter *e)
 	pl_buf_str(e->out, "\nFROM ");
 }
 
-/* Flink's form of the first rows of each window: numbers of rows, in a query around this one. */
-static bool numbered(const struct exporter *e)
-{
-	return e->dialect == PL_QUERY_FLINK && windowed(e) && e->stage->has_limit;
-}
-
 static void put_numbers(struct exporter *e)
 {
 	const struct stage *stage = e->stage;
 
+	const bool duckdb = e->dialect == PL_QUERY_DUCKDB;
+	const bool last = stage->number + 1 == e->query->n_stages;
+
 	if (stage->order < 0)
 		pl_export_refuse(e, e->query->window.at, "LIMIT of a window without ORDER BY does");
-	pl_buf_str(e->out, "SELECT window_start, window_end");
+	pl_buf_str(e->out, !duckdb ? "SELECT window_start, window_end"
+			   : last  ? "SELECT make_timestamp_ns(window_start) AS window_start"
+				   : "SELECT window_start");
 	for (uint32_t i = 0; i < stage->n_items; i++) {
 		pl_buf_str(e->out, ", ");
 		pl_export_name(e, stage->out.columns[i].name);
 	}
-	pl_buf_str(e->out, "\nFROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start, "
-			   "window_end ORDER BY ");
+	pl_buf_str(e->out, "\nFROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY window_start");
+	pl_buf_str(e->out, duckdb ? " ORDER BY " : ", window_end ORDER BY ");
 	if (stage->order >= 0)
 		pl_export_name(e, stage->out.columns[stage->order].name);
 	pl_buf_str(e->out, stage->descending ? " DESC" : " ASC");
@@ -323,6 +364,8 @@ static void put_order(struct exporter *e)
 	if (numbered(e)) {
 		pl_buf_printf(
 			e->out, "\n)) WHERE row_num <= %llu", (unsigned long long)stage->limit);
+		if (e->dialect == PL_QUERY_DUCKDB)
+			pl_buf_str(e->out, " ORDER BY window_start, row_num");
 		return;
 	}
 	if (e->dialect == PL_QUERY_FLINK && !stage->has_limit)
@@ -332,7 +375,7 @@ static void put_order(struct exporter *e)
 		pl_buf_str(e->out, windowed(e) ? "\nORDER BY window_start, " : "\nORDER BY ");
 		pl_export_name(e, stage->out.columns[stage->order].name);
 		pl_buf_str(e->out, stage->descending ? " DESC" : " ASC");
-		if (e->dialect == PL_QUERY_CLICKHOUSE)
+		if (e->dialect != PL_QUERY_FLINK)
 			pl_buf_str(e->out, " NULLS LAST");
 	}
 	if (stage->has_limit)

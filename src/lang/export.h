@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A query in the SQL of another system, from the same plan: for records that are in tables of
- * ClickHouse (record/clickhouse.h), or in topics that Flink reads (record/flink.h). The tables have
- * the names of the streams.
+ * ClickHouse (record/clickhouse.h), in topics that Flink reads (record/flink.h), or in files that
+ * DuckDB reads (record/duckdb.h). The tables have the names of the streams.
  *
  * Where the other system computes another way, comments before the statement say so; a construct
  * that it does not have is an error, which names the construct and its place. Left aside: numbers
@@ -14,9 +14,10 @@
 #include "base/diag.h"
 #include "lang/lang.h"
 
-enum pl_query_dialect { PL_QUERY_CLICKHOUSE, PL_QUERY_FLINK, PL_QUERY_DIALECTS };
+enum pl_query_dialect { PL_QUERY_CLICKHOUSE, PL_QUERY_FLINK, PL_QUERY_DUCKDB, PL_QUERY_DIALECTS };
 
-const char *pl_query_dialect_name(enum pl_query_dialect dialect); /* "clickhouse", "flink" */
+/* "clickhouse", "flink", "duckdb" */
+const char *pl_query_dialect_name(enum pl_query_dialect dialect);
 
 /* Appends one statement without a semicolon, and a line end. `text` is what the query was parsed
  * from. -ENOTSUP with diag, which has line and column; -ENOMEM. */

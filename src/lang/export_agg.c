@@ -72,6 +72,56 @@ static void put_tuple(struct exporter *e, const struct agg *agg)
 	pl_buf_chr(e->out, ')');
 }
 
+static void for_duckdb(struct exporter *e, const struct agg *agg)
+{
+	static const char *const names[] = { [AGG_SUM] = "sum(",
+		[AGG_MIN] = "min(",
+		[AGG_MAX] = "max(",
+		[AGG_AVG] = "avg(",
+		[AGG_STDDEV] = "stddev_pop(",
+		[AGG_FIRST] = "arg_min(",
+		[AGG_LAST] = "arg_max(",
+		[AGG_BIT_OR] = "bit_or(" };
+
+	switch ((enum agg_kind)agg->kind) {
+	case AGG_COUNT:
+		put_call(e, "count(", agg, agg->n_args == 0 ? "*)" : ")");
+		break;
+	case AGG_COUNT_DISTINCT:
+	case AGG_APPROX_DISTINCT:
+		put_call(e, agg->n_args > 1 ? "count(DISTINCT (" : "count(DISTINCT ", agg,
+			agg->n_args > 1 ? "))" : ")");
+		break;
+	case AGG_QUANTILE:
+		put_call(e, "quantile_disc(", agg, ", ");
+		pl_buf_double(e->out, agg->q);
+		pl_buf_chr(e->out, ')');
+		break;
+	case AGG_FIRST:
+	case AGG_LAST:
+		put_call(e, names[agg->kind], agg, ", ");
+		pl_export_time(e);
+		pl_buf_chr(e->out, ')');
+		break;
+	case AGG_EWMA:
+		pl_export_refuse(e, agg->at, "ewma does");
+		break;
+	case AGG_TOPK:
+	case AGG_HIST:
+		pl_export_refuse(e, agg->at, "lists, which topk and hist make, do");
+		break;
+	case AGG_FOLD:
+		pl_export_refuse(e, agg->at, "folds do");
+		break;
+	default:
+		if (agg->kind >= sizeof(names) / sizeof(names[0]) || names[agg->kind] == NULL)
+			pl_export_refuse(e, agg->at, "this aggregate does");
+		else
+			put_call(e, names[agg->kind], agg, ")");
+		break;
+	}
+}
+
 static void for_flink(struct exporter *e, const struct agg *agg)
 {
 	switch ((enum agg_kind)agg->kind) {
@@ -132,6 +182,8 @@ void pl_export_agg(struct exporter *e, const struct agg *agg)
 {
 	if (e->dialect == PL_QUERY_CLICKHOUSE)
 		for_clickhouse(e, agg);
+	else if (e->dialect == PL_QUERY_DUCKDB)
+		for_duckdb(e, agg);
 	else
 		for_flink(e, agg);
 }

@@ -67,6 +67,14 @@ void pl_export_bits(struct exporter *e, void (*put)(struct exporter *e, const vo
 		put_runs(e, put, arg, shift, mask & all >> shift, at);
 		return;
 	}
+	if (e->dialect == PL_QUERY_DUCKDB) {
+		pl_buf_str(e->out, shift > 0 ? "((" : "(");
+		put(e, arg);
+		if (shift > 0)
+			pl_buf_printf(e->out, " >> %u)", shift);
+		pl_buf_printf(e->out, " & %llu)", (unsigned long long)(mask & all >> shift));
+		return;
+	}
 	pl_buf_str(e->out, "bitAnd(");
 	if (shift > 0)
 		pl_buf_str(e->out, "bitShiftRight(");

@@ -244,7 +244,8 @@ static void put_octet(struct exporter *e, const struct node *number, const char 
 {
 	pl_buf_str(e->out, "CAST(MOD(");
 	pl_export_node(e, number, false);
-	pl_buf_printf(e->out, " / %s, 256) AS STRING)", divisor);
+	pl_buf_printf(e->out, " %s %s, 256) AS STRING)", e->dialect == PL_QUERY_DUCKDB ? "//" : "/",
+		divisor);
 }
 
 static void put_v4(struct exporter *e, const struct node *node)
@@ -299,13 +300,15 @@ static void put_function(struct exporter *e, const struct node *node, const char
 static void put_division(struct exporter *e, const struct node *node)
 {
 	const bool safe = node->b->op == N_CONST && node->b->u != 0;
-	const bool whole = node->op == N_DIV && node->type != PL_QUERY_DOUBLE &&
-			   e->dialect == PL_QUERY_CLICKHOUSE;
-	const bool function = whole || node->op == N_MOD;
+	const bool whole = node->op == N_DIV && node->type != PL_QUERY_DOUBLE;
+	const bool named = whole && e->dialect == PL_QUERY_CLICKHOUSE;
+	const bool function = named || node->op == N_MOD;
 
-	pl_buf_str(e->out, whole ? "intDiv(" : node->op == N_MOD ? "MOD(" : "(");
+	pl_buf_str(e->out, named ? "intDiv(" : node->op == N_MOD ? "MOD(" : "(");
 	pl_export_node(e, node->a, false);
-	pl_buf_str(e->out, function ? ", " : " / ");
+	pl_buf_str(e->out, function                                 ? ", "
+			   : whole && e->dialect == PL_QUERY_DUCKDB ? " // "
+								    : " / ");
 	pl_buf_str(e->out, safe ? "" : "NULLIF(");
 	pl_export_node(e, node->b, false);
 	pl_buf_str(e->out, safe ? ")" : ", 0))");
@@ -320,6 +323,8 @@ static void put_bit_and(struct exporter *e, const struct node *node)
 {
 	if (e->dialect == PL_QUERY_CLICKHOUSE)
 		put_function(e, node, "bitAnd(");
+	else if (e->dialect == PL_QUERY_DUCKDB)
+		put_infix(e, node, " & ");
 	else if (node->b->op == N_CONST && node->a->type == PL_QUERY_UNSIGNED)
 		pl_export_bits(e, put_arg, node->a, 0, node->b->u, UINT64_MAX, node->at);
 	else
@@ -358,7 +363,7 @@ static void put_conversion(struct exporter *e, const struct node *node)
 		pl_buf_str(e->out, "CAST(");
 		pl_export_node(e, node->a, false);
 		pl_buf_str(e->out, " AS DOUBLE)");
-	} else { /* all of Flink's numbers have signs */
+	} else { /* all numbers have signs in Flink, and in our tables of DuckDB */
 		pl_export_node(e, node->a, false);
 	}
 }
@@ -426,6 +431,8 @@ void pl_export_node(struct exporter *e, const struct node *node, bool filter)
 	case N_BIT_OR:
 		if (e->dialect == PL_QUERY_CLICKHOUSE)
 			put_function(e, node, "bitOr(");
+		else if (e->dialect == PL_QUERY_DUCKDB)
+			put_infix(e, node, " | ");
 		else
 			pl_export_refuse(e, node->at, "| does");
 		break;
