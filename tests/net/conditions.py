@@ -299,7 +299,7 @@ def test_small_mtu():
     ok("did not confirm" in said, "nothing is confirmed", said)
     ns["a"].ip("link set eth0 mtu 1500")
     ok(wait(lambda: arrives("k4")), "with 1500 again it goes on")
-    eq(get("/readyz")[0], 200, "and is ready")
+    ok(wait(lambda: get("/readyz")[0] == 200), "and is ready", get("/readyz?verbose")[1])
     d.p.send_signal(signal.SIGTERM)
     out, _ = d.p.communicate(timeout=LIMIT)
     account = json.loads(out.splitlines()[-1])["out"]["collectors"][0]

@@ -415,7 +415,7 @@ def scrapers(d):
 def end_scrapers(made):
     for i, p in enumerate(made):
         p.terminate()
-        pages, other = map(int, p.communicate(timeout=2 * LIMIT)[0].split())
+        pages, other = map(int, p.communicate(timeout=4 * LIMIT)[0].split())
         ok(pages >= 50 and other == 0, f"scrapers {i}: all get their pages", f"{pages} pages, {other} others")
 
 
