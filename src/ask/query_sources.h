@@ -10,6 +10,7 @@
 #include "query/query.h"
 #include "record/clocks.h"
 #include "service/tap.h"
+#include "show/chart.h"
 #include "show/query_out.h"
 
 struct pl_asking {
@@ -18,6 +19,7 @@ struct pl_asking {
 	struct pl_query_run *run;
 	struct pl_query_out rows;
 	struct pl_query_into *into; /* rows go there; NULL: to standard output, in a form */
+	struct pl_chart *chart;     /* that form is a chart */
 	bool live, reports;         /* reports: they arrive */
 	/* Of capture files, each with a partition of its own and its records in the order of their
 	 * times: how many there are, the tap that reads them, and the last record of each but for

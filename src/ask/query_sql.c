@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "ask/query_export.h"
 #include "ask/query_folder.h"
@@ -19,8 +22,11 @@
 #include "query/query.h"
 #include "service/kafka_source.h"
 #include "service/query_push.h"
+#include "show/stdout.h"
+#include "show/top_view.h"
 
-#define IDLE_NS UINT64_C(1000000000) /* of a live source: then windows close by the clock */
+#define CHART_COLS 100                  /* where no terminal says how many there are */
+#define IDLE_NS    UINT64_C(1000000000) /* of a live source: then windows close by the clock */
 
 /* The question with a mark under the character at fault. */
 void pl_complain_question(const char *text, const struct pl_diag *diag)
@@ -38,12 +44,41 @@ void pl_complain_question(const char *text, const struct pl_diag *diag)
 		line, (int)diag->column - 1, "");
 }
 
+static void add_to_chart(struct pl_asking *a, const struct pl_query_row *row)
+{
+	pl_chart_add(a->chart, row);
+	a->rows.n++;
+	a->rows.incomplete += row->incomplete;
+}
+
+static unsigned int columns_of_output(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		return size.ws_col;
+	return CHART_COLS;
+}
+
+/* False: it could not be written; complains. */
+static bool draw_chart(const struct pl_asking *a)
+{
+	struct pl_buf text;
+
+	setlocale(LC_CTYPE, ""); /* which characters the terminal has */
+	pl_buf_init(&text);
+	pl_chart_draw(a->chart, columns_of_output(), pl_top_ascii(), &text);
+	return pl_stdout_all(&text) == PL_EXIT_OK;
+}
+
 static void take_row(void *arg, const struct pl_query_row *row)
 {
 	struct pl_asking *a = arg;
 
 	if (a->into != NULL)
 		pl_query_into_add(a->into, row);
+	else if (a->chart != NULL)
+		add_to_chart(a, row);
 	else
 		pl_query_out_add(&a->rows, row);
 }
@@ -91,6 +126,10 @@ static int end_rows(struct pl_asking *a, int code)
 		a->rows.incomplete = a->into->incomplete;
 		if (!pl_query_into_end(a->into, ended ? stats : NULL))
 			code = PL_EXIT_FAILED;
+	} else if (a->chart != NULL) {
+		if (ended && !draw_chart(a))
+			code = PL_EXIT_FAILED;
+		pl_buf_done(&a->rows.text);
 	} else if (!pl_query_out_end(&a->rows, stats)) {
 		code = PL_EXIT_FAILED;
 	}
@@ -124,6 +163,27 @@ static int ask(struct pl_asking *a, const char *const *sources, size_t n)
 		args->count);
 	code = pl_query_sources_read(a, sources, n);
 	return end_rows(a, code);
+}
+
+/* With rows that are drawn when all are there. */
+static int ask_chart(struct pl_asking *a, const char *const *sources, size_t n)
+{
+	struct pl_diag diag = { .text = "" };
+	int code;
+
+	if (a->args->stats || a->args->count != 0) {
+		pl_complain("query: -o chart draws all rows at the end: without %s",
+			a->args->stats ? "--stats" : "--count");
+		return PL_EXIT_USAGE;
+	}
+	if (pl_chart_new(&a->chart, a->query, &diag) < 0) {
+		pl_complain("query: %s", diag.text[0] != '\0' ? diag.text : strerror(ENOMEM));
+		return PL_EXIT_USAGE;
+	}
+	code = ask(a, sources, n);
+	pl_chart_free(a->chart);
+	a->chart = NULL;
+	return code;
 }
 
 /* With rows that go to an output. */
@@ -177,6 +237,13 @@ static int answer(struct pl_asking *a, const char *name, const char *question,
 			code = pl_query_into_choose(&into, a->args->into, a->query);
 		if (code != 0)
 			return code;
+		if (a->args->form != NULL && strcmp(a->args->form, PL_QUERY_CHART) == 0) {
+			if (into == NULL && !pl_query_is_member(a, sources, n))
+				return ask_chart(a, sources, n);
+			pl_complain(
+				"query: -o chart draws on standard output what this process answers alone: without --into and --group");
+			return PL_EXIT_USAGE;
+		}
 		return pl_query_is_member(a, sources, n) ? ask_group(a, name, sources[0], into)
 		       : into != NULL                    ? ask_into(a, name, into, sources, n)
 							 : ask(a, sources, n);

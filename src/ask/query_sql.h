@@ -11,8 +11,10 @@ struct pl_decode_options;
 struct pl_opt_list;
 struct pl_client_args;
 
+#define PL_QUERY_CHART "chart"
+
 struct pl_query_sql {
-	const char *form; /* one of pl_out_forms; NULL: table */
+	const char *form; /* one of pl_out_forms, or PL_QUERY_CHART; NULL: table */
 	uint64_t count;   /* rows; 0: all */
 	bool explain, inner, stats;
 	const char *into; /* an output, as INTO of the question says it; NULL: none */

@@ -26,11 +26,13 @@ static struct {
 
 static const struct pl_opt *options(void)
 {
+	static const char *const forms[] = { "table", "wide", "json", "jsonl", "csv", "text",
+		PL_QUERY_CHART, NULL };
 	static const struct pl_opt table[] = {
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.sql.form, "FORM",
-			"form (default table); json is one array, jsonl an object per line",
-			pl_out_forms },
+			"form (default table); json is one array, jsonl an object per line, chart draws the rows of a question",
+			forms },
 		{ PL_OPT_U64, 'n', "count", &args.sql.count, "COUNT", "stop after this many rows",
 			NULL },
 		{ PL_OPT_STRING, 0, "into", &args.sql.into, "OUTPUT",
@@ -184,6 +186,10 @@ static int query(const struct pl_opt_list *operands)
 		pl_complain("query %s prints records: rows of a question go --into an output "
 			    "(--explain has the question)",
 			word);
+		return PL_EXIT_USAGE;
+	}
+	if (args.sql.form != NULL && strcmp(args.sql.form, PL_QUERY_CHART) == 0) {
+		pl_complain("query %s: -o chart is for questions, such as 'SELECT …'", word);
 		return PL_EXIT_USAGE;
 	}
 	args.lists.kind = strcmp(word, "events") == 0  ? PL_OUT_EVENTS

@@ -56,6 +56,44 @@ uint64_t pl_query_window_ns(const struct pl_query *query)
 	return query->window.kind == W_NONE ? 0 : query->window.size_ns;
 }
 
+uint64_t pl_query_step_ns(const struct pl_query *query)
+{
+	return query->window.kind == W_NONE ? 0 : query->window.step_ns;
+}
+
+/* The depth is that of the stages. */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static bool is_key(const struct stage *stage, uint32_t number)
+{
+	const struct node *item = number < stage->n_items ? stage->items[number] : NULL;
+	const struct column *column = item != NULL ? item->column : NULL;
+	uint32_t place;
+
+	if (item == NULL || item->op != N_COLUMN)
+		return false;
+	if (stage->grouped)
+		return column >= stage->groups.columns &&
+		       column < stage->groups.columns + stage->n_keys;
+	if (column < stage->input.columns || column >= stage->input.columns + stage->input.n)
+		return false;
+	place = (uint32_t)(column - stage->input.columns);
+	for (uint32_t i = 0; i < stage->n_sources; i++) {
+		const struct stage *source = stage->sources[i].stage;
+
+		if (stage->sources[i].kind == J_ANTI)
+			continue;
+		if (place < source->out.n)
+			return is_key(source, place);
+		place -= source->out.n;
+	}
+	return false;
+}
+
+bool pl_query_column_is_key(const struct pl_query *query, uint32_t number)
+{
+	return is_key(query->stages[query->n_stages - 1], number);
+}
+
 uint64_t pl_query_within_ns(const struct pl_query *query)
 {
 	return query->within_ns;

@@ -154,6 +154,10 @@ bool pl_query_reads_marks(const struct pl_query *query);
 
 /* How long windows are, ns; 0: there are none. Of SESSION it is the gap. */
 uint64_t pl_query_window_ns(const struct pl_query *query);
+/* From where one window begins to where the next one does; of sessions the gap. 0: there are no windows. */
+uint64_t pl_query_step_ns(const struct pl_query *query);
+/* Whether the column of this number is a key of GROUP BY, of the result or of a query within it. */
+bool pl_query_column_is_key(const struct pl_query *query, uint32_t number);
 /* The longest WITHIN of its joins of records, ns; 0: there is none. */
 uint64_t pl_query_within_ns(const struct pl_query *query);
 /* The output that INTO names, as it is written; NULL: there is none. */

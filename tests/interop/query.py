@@ -205,6 +205,24 @@ def test_forms():
     ok("incomplete" in few.stderr, "too many groups are told", few.stderr)
 
 
+def test_chart():
+    """-o chart: a line for each row, the numbers those of the table; with windows the largest of each name."""
+    path, question = lab.path("records.pkt64"), "SELECT dst, count(*) AS n FROM packets GROUP BY dst"
+    rows = {r["dst"]: r["n"] for r in pathline.jsonl(pathline.run("query", "-o", "jsonl", question, path).stdout)}
+    lines = pathline.run("query", "-o", "chart", question, path).stdout.splitlines()
+    eq(({line.split()[0]: int(line.split()[1]) for line in lines[1:]}, lines[0]), (rows, "n"), "bars of all rows")
+    most = {}
+    for r in pathline.jsonl(pathline.run("query", "-o", "jsonl", question + " WINDOW 1s", path).stdout):
+        most[r["dst"]] = max(most.get(r["dst"], 0), r["n"])
+    lines = pathline.run("query", "-o", "chart", question + " WINDOW 1s", path).stdout.splitlines()
+    eq({line.split()[0]: int(line.split()[1]) for line in lines[1:1 + min(len(most), 20)]},
+       dict(sorted(most.items(), key=lambda i: (-i[1], i[0]))[:20]), "lines over time")
+    for args, says in ((("SELECT src FROM packets", path), "draws a number"), (("--stats", question, path), "without --stats"),
+                       (("--into", "-", question, path), "without --into"), (("events", lab.DIR), "for questions")):
+        run = pathline.run("query", "-o", "chart", *args)
+        ok(run.returncode == 2 and says in run.stderr, f"refused: {says}", run.stderr)
+
+
 def test_wrong():
     for question, says in WRONG:
         run = pathline.run("query", question, lab.path("records.pkt64"))
@@ -215,5 +233,5 @@ def test_wrong():
     ok(run.returncode == 2 and "missing SOURCE" in run.stderr, "no source", run.stderr)
 
 
-lab.run(test_questions, test_forms, test_wrong)
+lab.run(test_questions, test_forms, test_chart, test_wrong)
 sys.exit(tap.end())

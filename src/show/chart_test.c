@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Charts of rows that are made here, each as its text. */
+#include "show/chart.h"
+
+#include <errno.h>
+
+#include "base/num.h"
+#include "base/test.h"
+#include "lang/lang.h"
+
+#define SECOND INT64_C(1000000000)
+#define START  (INT64_C(1700000000) * SECOND)
+
+static struct pl_query *query_of(const char *text)
+{
+	struct pl_query *q = NULL;
+	struct pl_diag diag = { .text = "" };
+
+	ok(pl_query_parse(&q, text, &diag) == 0, "%s %s", text, diag.text);
+	return q;
+}
+
+static struct pl_query_value whole(uint64_t u)
+{
+	return (struct pl_query_value){ .type = PL_QUERY_UNSIGNED, .u = u };
+}
+
+static struct pl_query_value address(uint8_t last)
+{
+	return (struct pl_query_value){ .type = PL_QUERY_ADDR,
+		.addr = pl_addr_v4((const uint8_t[4]){ 10, 0, 0, last }) };
+}
+
+static void add(
+	struct pl_chart *chart, const struct pl_query_value *values, uint32_t n, int64_t second)
+{
+	const struct pl_query_row row = { .values = values,
+		.n = n,
+		.windowed = second >= 0,
+		.final = true,
+		.start_ns = second >= 0 ? START + second * SECOND : 0 };
+
+	pl_chart_add(chart, &row);
+}
+
+static void is(const struct pl_chart *chart, unsigned int cols, bool ascii, const char *want)
+{
+	struct pl_buf text;
+
+	pl_buf_init(&text);
+	pl_chart_draw(chart, cols, ascii, &text);
+	streq(text.data != NULL ? text.data : "", want);
+	pl_buf_done(&text);
+}
+
+static struct pl_chart *chart_of(const struct pl_query *q)
+{
+	struct pl_chart *chart = NULL;
+
+	eq(pl_chart_new(&chart, q, NULL), 0);
+	return chart;
+}
+
+static void test_bars(void)
+{
+	struct pl_query *q = query_of("SELECT dport, count(*) AS n FROM packets GROUP BY dport");
+	struct pl_chart *chart = chart_of(q);
+
+	is(chart, 60, false, "");
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct pl_query_value row[] = { whole(443 * (i + 1)), whole(i * 50) };
+
+		add(chart, row, 2, -1);
+	}
+	is(chart, 41, false,
+		"n\n"
+		"443            0\n"
+		"886           50 ████████████\n"
+		"1329         100 ████████████████████████\n");
+	is(chart, 41, true,
+		"n\n"
+		"443            0\n"
+		"886           50 ############\n"
+		"1329         100 ########################\n");
+	for (uint32_t i = 0; i < PL_CHART_BARS; i++) {
+		const struct pl_query_value row[] = { whole(i), { .absent = true } };
+
+		add(chart, row, 2, -1);
+	}
+	{
+		struct pl_buf text;
+
+		pl_buf_init(&text);
+		pl_chart_draw(chart, 80, false, &text);
+		ok(strstr(text.data, "\n3 more rows\n") != NULL, "what is not drawn is counted");
+		ok(strstr(text.data, "\n46             -\n") != NULL,
+			"an absent value has no bar: %s", text.data);
+		pl_buf_done(&text);
+	}
+	pl_chart_free(chart);
+	pl_query_free(q);
+}
+
+/* Of seconds 0, 1, 3: the one between has no row. */
+static void test_columns(void)
+{
+	struct pl_query *q = query_of("SELECT count(*) AS n FROM packets TUMBLE(ts, 1s)");
+	struct pl_chart *chart = chart_of(q);
+	static const uint8_t seconds[] = { 3, 0, 1 }, numbers[] = { 8, 4, 1 };
+
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct pl_query_value row[] = { whole(numbers[i]) };
+
+		add(chart, row, 1, seconds[i]);
+	}
+	is(chart, 80, false,
+		"n\n"
+		"           8 │   █\n"
+		"             │   █\n"
+		"             │   █\n"
+		"             │   █\n"
+		"             │█  █\n"
+		"             │█  █\n"
+		"             │█  █\n"
+		"           0 │██ █\n"
+		"              2023-11-14T22:13:20Z to 2023-11-14T22:13:23Z\n");
+	pl_chart_free(chart);
+	pl_query_free(q);
+}
+
+static void test_lines(void)
+{
+	struct pl_query *q = query_of(
+		"SELECT src, sum(wire_len) AS bytes FROM packets TUMBLE(ts, 1s) GROUP BY src");
+	struct pl_chart *chart = chart_of(q);
+
+	for (uint8_t second = 0; second < 8; second++) {
+		const struct pl_query_value one[] = { address(1), whole(second) };
+		const struct pl_query_value two[] = { address(2), whole(16) };
+
+		add(chart, one, 2, second);
+		if (second % 2 == 0)
+			add(chart, two, 2, second);
+	}
+	is(chart, 80, false,
+		"bytes\n"
+		"10.0.0.2          16 █ █ █ █\n"
+		"10.0.0.1           7  ▁▁▂▂▃▃▄\n"
+		"                     2023-11-14T22:13:20Z to 2023-11-14T22:13:27Z\n");
+	/* A row of the whole window in the place of its first crossing. */
+	{
+		const struct pl_query_value more[] = { address(1), whole(16) };
+
+		add(chart, more, 2, 7);
+	}
+	is(chart, 80, true,
+		"bytes\n"
+		"10.0.0.1          16  ..::--@\n"
+		"10.0.0.2          16 @ @ @ @\n"
+		"                     2023-11-14T22:13:20Z to 2023-11-14T22:13:27Z\n");
+	pl_chart_free(chart);
+	pl_query_free(q);
+}
+
+/* More windows than columns: the largest value of several. */
+static void test_long(void)
+{
+	struct pl_query *q = query_of("SELECT count(*) AS n FROM packets TUMBLE(ts, 1s)");
+	struct pl_chart *chart = chart_of(q);
+	struct pl_buf text;
+
+	for (uint32_t second = 0; second < 1000; second++) {
+		const struct pl_query_value row[] = { whole(second == 501 ? 800 : 100) };
+
+		add(chart, row, 1, second);
+	}
+	pl_buf_init(&text);
+	pl_chart_draw(chart, 64, false, &text);
+	ok(strstr(text.data, "each column the largest of 20 windows") != NULL, "%s", text.data);
+	ok(strstr(text.data, "         800 │                         █\n") != NULL,
+		"the spike is there");
+	pl_buf_done(&text);
+	pl_chart_free(chart);
+	pl_query_free(q);
+}
+
+static void test_refused(void)
+{
+	static const char *const none[] = { "SELECT DISTINCT src FROM packets",
+		"SELECT dport, src FROM packets GROUP BY dport, src", "SELECT ts FROM packets" };
+	struct pl_chart *chart;
+	struct pl_diag diag;
+
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		struct pl_query *q = query_of(none[i]);
+
+		diag.text[0] = '\0';
+		eq(pl_chart_new(&chart, q, &diag), -EINVAL, "%s", none[i]);
+		ok(strstr(diag.text, "draws a number") != NULL, "%s", diag.text);
+		pl_query_free(q);
+	}
+}
+
+int main(void)
+{
+	test_bars();
+	test_columns();
+	test_lines();
+	test_long();
+	test_refused();
+	return pl_test_done();
+}
