@@ -365,6 +365,8 @@ static int take(struct afxdp_port *self, struct pl_batch *batch)
 		p->clock = PL_STAMP_READING;
 		p->link = PL_LINK_ETHERNET;
 		p->out = 0;
+		/* XDP is before GRO, and takes nothing that is to be taken apart. */
+		p->gso = PL_GSO_NONE;
 		/* Headers and the report's own are on its first lines. */
 		pl_prefetch(p->data);
 		pl_prefetch(p->data + 64);

@@ -63,6 +63,7 @@ static inline void set_packet(struct pl_packet *p, uint16_t linktype, const uint
 	p->wire_len = wire_len;
 	p->ts_ns = ts_ns;
 	p->clock = ts_ns != 0 ? PL_STAMP_CAPTURE : PL_STAMP_NONE;
+	p->gso = PL_GSO_UNTOLD;
 	switch (linktype) {
 	case 1:
 		p->link = PL_LINK_ETHERNET;

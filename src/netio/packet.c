@@ -185,10 +185,37 @@ static unsigned int direction_of(const struct tpacket3_hdr *h)
 	return sa->sll_pkttype;
 }
 
+/* What the header in front of the frame says, in the place of which a tag may go. */
+static void tell_gso(const struct packet_port *self, struct pl_packet *p, const uint8_t *frame)
+{
+	struct virtio_net_hdr v;
+
+	p->gso = PL_GSO_UNTOLD;
+	if (!self->vnet)
+		return;
+	memcpy(&v, frame - sizeof(v), sizeof(v));
+	p->gso_size = v.gso_size;
+	switch (v.gso_type & ~VIRTIO_NET_HDR_GSO_ECN) {
+	case VIRTIO_NET_HDR_GSO_NONE:
+		p->gso = PL_GSO_NONE;
+		break;
+	case VIRTIO_NET_HDR_GSO_TCPV4:
+	case VIRTIO_NET_HDR_GSO_TCPV6:
+		p->gso = PL_GSO_TCP;
+		break;
+	case VIRTIO_NET_HDR_GSO_UDP_L4:
+		p->gso = PL_GSO_UDP;
+		break;
+	default:
+		p->gso = PL_GSO_OTHER;
+	}
+}
+
 static void fill(struct packet_port *self, struct pl_packet *p, const struct tpacket3_hdr *h)
 {
 	uint8_t *frame = (uint8_t *)(uintptr_t)h + h->tp_mac;
 
+	tell_gso(self, p, frame);
 	p->len = h->tp_snaplen;
 	p->wire_len = h->tp_len;
 	if ((h->tp_status & TP_STATUS_VLAN_VALID) != 0) {

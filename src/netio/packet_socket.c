@@ -14,10 +14,12 @@
 #include <linux/if_packet.h>
 #include <linux/net_tstamp.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "netio/caps.h"
@@ -83,6 +85,17 @@ static int map_ring(struct packet_port *self, int fd)
 	return 0;
 }
 
+/* Linux before 6.2 has no word for datagrams that are left to the NIC to take apart, and drops them on
+ * their way to a ring that asks for words. A tap does without rather than miss them. */
+static bool gives_all(void)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname u;
+
+	return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 2));
+}
+
 static int make_ring(struct packet_port *self, int fd)
 {
 	const uint32_t block = (uint32_t)self->set.block_bytes;
@@ -103,8 +116,9 @@ static int make_ring(struct packet_port *self, int fd)
 	/* Room in front of the frame for the tag that the kernel took out. */
 	if (r == 0)
 		r = set_int(fd, PACKET_RESERVE, 2 * TAG_BYTES);
-	/* Says of each frame whether it is a row of datagrams. */
-	if (r == 0 && !self->set.rules.all)
+	/* Says of each frame whether it stands for several packets. */
+	self->vnet = !self->set.rules.all || gives_all();
+	if (r == 0 && self->vnet)
 		r = set_int(fd, PACKET_VNET_HDR, 1);
 	/* The NIC's time where it has one, else the kernel's. */
 	if (r == 0 && pl_packet_takes_nic(&self->set))

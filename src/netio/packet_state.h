@@ -53,6 +53,7 @@ struct packet_port {
 	uint32_t left;                   /* packets of it that were not lent yet */
 	const struct tpacket3_hdr *next; /* the first of them */
 	struct row row;                  /* what is left of the frame at next */
+	bool vnet;                       /* a virtio_net_hdr is in front of each frame */
 	bool forwards;                   /* no ring: packet_direct.c */
 	struct pl_packet_direct *direct; /* NULL: a ring, or no socket */
 };

@@ -366,6 +366,7 @@ static void fill(struct udp_port *self, struct pl_batch *batch, uint32_t n)
 		}
 		p->link = PL_LINK_UDP;
 		p->out = 0;
+		p->gso = PL_GSO_NONE;
 		p->clock = PL_STAMP_READING;
 		p->ts_ns = self->set.kernel_time ? kernel_time(m, now, &p->clock) : now;
 		p->src = pl_udp_address_get(&self->from[i], &p->sport);

@@ -26,17 +26,35 @@ enum pl_link {
 	PL_LINK_MAX,
 };
 
+/* Whether a frame was one packet on the wire, or stands for several: those that the host leaves to its
+ * NIC to take apart (TSO, UDP segmentation offload), or that it joined (LRO, GRO). */
+enum pl_gso {
+	PL_GSO_UNTOLD, /* whoever gave the frame does not say: a capture file */
+	PL_GSO_NONE,   /* it is one */
+	PL_GSO_TCP,    /* segments of TCP */
+	PL_GSO_UDP,    /* datagrams of UDP */
+	PL_GSO_OTHER,  /* several, of which is not known how they begin */
+};
+
 struct pl_packet {
 	const uint8_t *data;
-	uint32_t len;          /* bytes that are there */
-	uint32_t wire_len;     /* bytes it had on the wire; > len when the capture cut it */
-	uint64_t ts_ns;        /* arrival, since the Unix epoch */
-	uint8_t link;          /* enum pl_link */
-	uint8_t out;           /* 1: a tap saw it leave the host */
-	uint16_t sport, dport; /* PL_LINK_UDP; sport of PL_LINK_UNKNOWN: number of the link type */
-	uint8_t clock;         /* enum pl_clock_kind, of ts_ns */
+	uint32_t len;      /* bytes that are there */
+	uint32_t wire_len; /* bytes it had on the wire; > len when the capture cut it */
+	uint64_t ts_ns;    /* arrival, since the Unix epoch */
+	uint8_t link;      /* enum pl_link */
+	uint8_t out;       /* 1: a tap saw it leave the host */
+	uint16_t sport;    /* PL_LINK_UDP; of PL_LINK_UNKNOWN: number of the link type */
+	union {
+		uint16_t dport; /* PL_LINK_UDP */
+		/* PL_GSO_TCP, PL_GSO_UDP: bytes that each packet on the wire carried behind its TCP or
+		 * UDP header; the last one may have carried fewer */
+		uint16_t gso_size;
+	};
+	uint8_t clock;           /* enum pl_clock_kind, of ts_ns */
+	uint8_t gso;             /* enum pl_gso; frames only */
 	struct pl_addr src, dst; /* PL_LINK_UDP only */
 };
+_Static_assert(sizeof(struct pl_packet) == 64, "a packet of a batch is a cache line");
 
 struct pl_batch {
 	uint32_t n;
