@@ -163,7 +163,7 @@ static void step(struct memory_bench *b)
 	if (b->tmpkt)
 		pl_tmpkt_receiver_feed(b->receiver, &k->batch);
 	else
-		out(b, k->records, pl_tap_batch(&k->tap, &k->batch, k->records));
+		out(b, k->records, pl_tap_batch(&k->tap, &k->batch, k->records, PL_BATCH_MAX));
 }
 
 static int timed(struct memory_bench *b, uint64_t budget_ns, struct pl_bench_sample *ret)

@@ -54,7 +54,7 @@ static int take(struct pl_afxdp_bench *wire, void *receiver)
 		return 0;
 	if (n <= 0)
 		return n;
-	records = pl_tap_batch(&k->tap, &k->batch, k->records);
+	records = pl_tap_batch(&k->tap, &k->batch, k->records, PL_BATCH_MAX);
 	r = pl_kafka_bench_put(k, k->records, records);
 	b->records += records;
 	pl_port_release(port, &k->batch);

@@ -34,7 +34,7 @@ struct packet_bench {
 static void make(struct packet_bench *b)
 {
 	pl_frames_lend(&b->frames, &b->batch);
-	b->sink += pl_tap_batch(&b->tap, &b->batch, b->records);
+	b->sink += pl_tap_batch(&b->tap, &b->batch, b->records, PL_BATCH_MAX);
 }
 
 static void copy_headers(struct packet_bench *b)

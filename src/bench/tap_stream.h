@@ -2,7 +2,7 @@
 /*
  * A TCP stream over the wire of benchmarks, with a tap in the kernel at its receiver and without:
  * bytes per second by the clock on the wall, the sender on one processor, the receiver and whoever
- * empties the tap's ring on the other. The kernel's large frames (TSO) are one packet each. Beside
+ * empties the tap's ring on the other. The kernel's large frames (TSO) are a record per segment. Beside
  * the tap of XDP a program stands that only lets packets pass: an XDP program of whatever kind
  * changes how a veth receives.
  */

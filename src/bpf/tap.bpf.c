@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The tap in the kernel: of each packet that enters (XDP, tc) or leaves (tc) it writes a record
- * into a ring, and lets the packet go on as if the program were not there. Headers are read from a
+ * into a ring, and lets the packet go on as if the program were not there. A frame that stands for
+ * several packets on the wire is these packets (core/tap_joined.h). Headers are read from a
  * copy of the packet's first bytes by core/tap_core.h; each step is a function that the verifier
  * looks at once.
  *
@@ -29,6 +30,7 @@ int pl_tap_do_option(struct pl_tap_walk *w);
 #define PL_TAP_OPTION    pl_tap_do_option
 
 #include "core/tap_core.h"
+#include "core/tap_joined.h"
 
 #define NEXT (-1) /* TC_ACT_UNSPEC, TCX_NEXT: go on with the next program */
 
@@ -36,6 +38,12 @@ struct work {
 	struct pl_tap_kernel_counts counts;
 	struct pl_tap_walk walk;
 	uint64_t woken_ns;
+	uint64_t hardware_ns;      /* the NIC's time of the frame, 0 without one */
+	uint64_t now_ns;           /* the kernel's, 0: not read yet */
+	uint32_t segs;             /* as many packets as the kernel says, 0: it does not */
+	struct pl_tap_share share; /* the packets at work */
+	struct pl_tap_joined joined;
+	struct pl_tap_row row;
 };
 
 struct {
@@ -125,6 +133,7 @@ __attribute__((noinline)) int pl_tap_do_rules(struct work *w)
 	if (w == NULL)
 		return PL_TAP_RULED_SKIP;
 	w->walk.record.obs |= set->point;
+	pl_tap_share_all(&w->share);
 #pragma clang loop unroll(disable)
 	for (uint32_t i = 0; i < PL_TAP_RULES_MAX && i < n; i++) {
 		const struct pl_tap_rule *u = &set->rules[i & (PL_TAP_RULES_MAX - 1)];
@@ -133,8 +142,9 @@ __attribute__((noinline)) int pl_tap_do_rules(struct work *w)
 		if (!pl_tap_rule_matches(u, &w->walk.record))
 			continue;
 		if (u->sample > 1)
-			before = __sync_fetch_and_add(&set->matched[i & (PL_TAP_RULES_MAX - 1)], 1);
-		return (int)pl_tap_rule_decide(u, &w->walk.record, before);
+			before = __sync_fetch_and_add(
+				&set->matched[i & (PL_TAP_RULES_MAX - 1)], w->share.n);
+		return (int)pl_tap_rule_share(u, &w->walk.record, before, &w->share);
 	}
 	return PL_TAP_RULED_TAKE;
 }
@@ -147,6 +157,7 @@ static __always_inline int read_rules(struct work *w)
 	if (set->n != 0)
 		return pl_tap_do_rules(w);
 	w->walk.record.obs |= set->point;
+	pl_tap_share_all(&w->share);
 	return PL_TAP_RULED_TAKE;
 }
 
@@ -178,17 +189,17 @@ static __always_inline uint32_t read_headers(struct work *w)
 }
 
 static __always_inline void add_count(
-	struct pl_tap_count_value *to, const struct pl_pkt96 *r, uint64_t now_ns)
+	struct pl_tap_count_value *to, const struct pl_pkt96 *r, uint64_t now_ns, uint64_t n)
 {
 	if (now_ns < to->first_ns)
 		to->first_ns = now_ns;
-	__sync_fetch_and_add(&to->packets, 1);
-	__sync_fetch_and_add(&to->wire_bytes, r->wire_len);
-	__sync_fetch_and_add(&to->pay_bytes, r->pay_len);
+	__sync_fetch_and_add(&to->packets, n);
+	__sync_fetch_and_add(&to->wire_bytes, n * r->wire_len);
+	__sync_fetch_and_add(&to->pay_bytes, n * r->pay_len);
 }
 
 /*
- * Whether the packet was counted; else it gets its record. The time is read behind the look at which
+ * Whether the packets were counted; else they get their records. The time is read behind the look at which
  * table is in force, so a packet in a table has no time before that table's turn.
  */
 __attribute__((noinline)) int pl_tap_do_count(struct work *w)
@@ -196,11 +207,12 @@ __attribute__((noinline)) int pl_tap_do_count(struct work *w)
 	struct pl_tap_count_key key;
 	struct pl_tap_count_value one, *value;
 	uint32_t zero = 0;
-	uint64_t now_ns;
+	uint64_t now_ns, n;
 	void *table = bpf_map_lookup_elem(&pl_tap_counting, &zero);
 
 	if (w == NULL || table == NULL)
 		return 0;
+	n = w->share.taken;
 	now_ns = bpf_ktime_get_tai_ns() - *(volatile uint64_t *)&pl_tap_ahead_ns;
 	key.window = pl_tap_count_window(pl_tap_plan.pane_ns, now_ns);
 #pragma clang loop unroll(full)
@@ -209,21 +221,21 @@ __attribute__((noinline)) int pl_tap_do_count(struct work *w)
 			pl_tap_count_word(&w->walk.record, pl_tap_plan.at[i], pl_tap_plan.mask[i]);
 	value = bpf_map_lookup_elem(table, &key);
 	if (value == NULL) {
-		one = (struct pl_tap_count_value){ 1, w->walk.record.wire_len,
-			w->walk.record.pay_len, now_ns };
+		one = (struct pl_tap_count_value){ n, n * w->walk.record.wire_len,
+			n * w->walk.record.pay_len, now_ns };
 		if (bpf_map_update_elem(table, &key, &one, BPF_NOEXIST) == 0) {
-			w->counts.counted++;
+			w->counts.counted += n;
 			return 1;
 		}
 		/* Another processor was first, or there is no room. */
 		value = bpf_map_lookup_elem(table, &key);
 	}
 	if (value == NULL) {
-		w->counts.count_full++;
+		w->counts.count_full += n;
 		return 0;
 	}
-	add_count(value, &w->walk.record, now_ns);
-	w->counts.counted++;
+	add_count(value, &w->walk.record, now_ns, n);
+	w->counts.counted += n;
 	return 1;
 }
 
@@ -236,57 +248,154 @@ static __always_inline uint64_t wakes(struct work *w, uint64_t now_ns)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-/* The record of the packet whose head was copied. hardware_ns: the NIC's time, 0 without one. */
-static __always_inline void record(struct work *w, uint16_t out, uint64_t hardware_ns)
+/* Into the ring; flags as bpf_ringbuf_output has them. */
+static __always_inline long put(struct work *w, uint64_t flags)
+{
+	return pl_tap_control.record_bytes == sizeof(struct pl_pkt64)
+		       ? bpf_ringbuf_output(
+				 &pl_tap_ring, &w->walk.record, sizeof(struct pl_pkt64), flags)
+		       : bpf_ringbuf_output(
+				 &pl_tap_ring, &w->walk.record, sizeof(struct pl_pkt96), flags);
+}
+
+/* More than one record, as one entry, which is longer than a record is. */
+static __always_inline long put_row(struct work *w, uint64_t flags)
+{
+	const uint32_t step = w->share.step;
+
+	w->row.record = w->walk.record;
+	w->row.n = w->share.taken;
+	w->row.seq_step = w->joined.tcp ? step * w->joined.each : 0;
+	w->row.id_step = w->joined.v4 ? step : 0;
+	return bpf_ringbuf_output(&pl_tap_ring, &w->row, sizeof(w->row), flags);
+}
+
+/* Of packets of a frame that was joined the first one is not taken, but another. */
+static __always_inline void go_to_first(struct work *w)
+{
+	const uint32_t first = w->share.first;
+
+	if (w->joined.tcp)
+		w->walk.record.tcp_seq += first * w->joined.each;
+	if (w->joined.v4)
+		w->walk.record.ip_id = (uint16_t)(w->walk.record.ip_id + first);
+}
+
+/* What becomes of packets whose record, or whose first one's, is made; how many is in the share. */
+static __always_inline void finish(struct work *w, int joined)
+{
+	struct pl_pkt96 *r = &w->walk.record;
+	uint64_t flags;
+
+	switch (read_rules(w)) {
+	case PL_TAP_RULED_TAKE:
+		break;
+	case PL_TAP_RULED_SKIP:
+		w->counts.skipped += w->share.n;
+		return;
+	default:
+		w->counts.not_sampled += w->share.n;
+		return;
+	}
+	w->counts.not_sampled += w->share.n - w->share.taken;
+	if (joined && w->share.first != 0)
+		go_to_first(w);
+	/* Of the NIC's clock nobody knows which window is open. */
+	if (pl_tap_plan.on && w->hardware_ns == 0 && pl_tap_do_count(w))
+		return;
+	/* Packets of one frame have one time. */
+	if (w->now_ns == 0)
+		w->now_ns = bpf_ktime_get_tai_ns();
+	r->ts_ns = w->hardware_ns != 0 ? w->hardware_ns : w->now_ns;
+	/* Of the number that user space gives a record one bit says until then whose time it has. */
+	r->record_seq = w->hardware_ns != 0;
+	flags = wakes(w, w->now_ns);
+	if (joined && w->share.taken > 1 ? put_row(w, flags) : put(w, flags)) {
+		w->counts.ring_full += w->share.taken;
+		return;
+	}
+	w->counts.entries++;
+	w->counts.records += w->share.taken;
+	w->counts.hardware += w->hardware_ns != 0 ? w->share.taken : 0;
+}
+
+/* n packets of the frame from packet i on, which differ in what counts on alone. */
+__attribute__((noinline)) int pl_tap_do_packets(struct work *w, uint32_t i, uint32_t n)
+{
+	if (w == NULL)
+		return 0;
+	pl_tap_joined_packet(&w->joined, i, &w->walk.record);
+	w->share.n = n;
+	finish(w, 1);
+	return 0;
+}
+
+/* The packets of a frame that stands for several: all but the last one are alike, unless the first
+ * one has CWR. */
+__attribute__((noinline)) int pl_tap_do_joined(struct work *w)
+{
+	struct pl_tap_joined *j;
+	uint32_t i = 0, n;
+
+	if (w == NULL)
+		return 0;
+	j = &w->joined;
+	if (!pl_tap_joined_walk(j, &w->walk, w->walk.gso, w->segs)) {
+		w->counts.joined++;
+		j->n = 1;
+	}
+	n = j->n;
+	w->share.n = 1;
+	if (n <= 1) {
+		finish(w, 0);
+		return 0;
+	}
+	pl_tap_joined_keep(j, &w->walk.record);
+	if ((w->walk.flags & PL_TAP_BAD_OPTIONS) != 0)
+		w->counts.bad_options += n - 1;
+	if (w->hardware_ns != 0)
+		w->counts.stamped += n - 1;
+	if ((j->flags & PL_TAP_CWR) != 0)
+		(void)pl_tap_do_packets(w, i++, 1);
+	if (i + 1 < n)
+		(void)pl_tap_do_packets(w, i, n - 1 - i);
+	return pl_tap_do_packets(w, n - 1, 1);
+}
+
+/* The records of the frame whose head was copied. hardware_ns: the NIC's time, 0 without one;
+ * tells: the kernel says which frames stand for several packets, and for how many: segs. */
+static __always_inline void record(
+	struct work *w, uint16_t out, uint64_t hardware_ns, uint32_t segs, int tells)
 {
 	const uint32_t outcome = read_headers(w);
 	struct pl_pkt96 *r = &w->walk.record;
-	uint64_t now_ns;
-	long failed;
 
 	/* A record without number cannot say whose time it has: it gets the kernel's. */
 	if (pl_tap_control.record_bytes == sizeof(struct pl_pkt64))
 		hardware_ns = 0;
 	w->counts.stamped += hardware_ns != 0;
-	if (outcome == PL_TAP_NOT_IP) {
-		w->counts.not_ip++;
-		return;
-	}
 	if (outcome != PL_TAP_MADE) {
-		w->counts.broken++;
+		w->counts.joined += w->walk.gso != 0;
+		if (outcome == PL_TAP_NOT_IP)
+			w->counts.not_ip++;
+		else
+			w->counts.broken++;
 		return;
 	}
 	w->counts.bad_options += (w->walk.flags & PL_TAP_BAD_OPTIONS) != 0;
+	if (!tells)
+		w->counts.joined += w->walk.whole > PL_TAP_WIRE_MOST;
 	r->obs |= out;
 	r->flow_hash = pl_tap_core_hash(r);
-	switch (read_rules(w)) {
-	case PL_TAP_RULED_TAKE:
-		break;
-	case PL_TAP_RULED_SKIP:
-		w->counts.skipped++;
-		return;
-	default:
-		w->counts.not_sampled++;
+	w->hardware_ns = hardware_ns;
+	w->now_ns = 0;
+	if (w->walk.gso != 0) {
+		w->segs = segs;
+		(void)pl_tap_do_joined(w);
 		return;
 	}
-	/* Of the NIC's clock nobody knows which window is open. */
-	if (pl_tap_plan.on && hardware_ns == 0 && pl_tap_do_count(w))
-		return;
-	now_ns = bpf_ktime_get_tai_ns();
-	r->ts_ns = hardware_ns != 0 ? hardware_ns : now_ns;
-	/* Of the number that user space gives a record one bit says until then whose time it has. */
-	r->record_seq = hardware_ns != 0;
-	failed = pl_tap_control.record_bytes == sizeof(struct pl_pkt64)
-			 ? bpf_ringbuf_output(
-				   &pl_tap_ring, r, sizeof(struct pl_pkt64), wakes(w, now_ns))
-			 : bpf_ringbuf_output(
-				   &pl_tap_ring, r, sizeof(struct pl_pkt96), wakes(w, now_ns));
-	if (failed) {
-		w->counts.ring_full++;
-		return;
-	}
-	w->counts.records++;
-	w->counts.hardware += hardware_ns != 0;
+	w->share.n = 1;
+	finish(w, 0);
 }
 
 /* A number of bytes as the verifier believes it: from 1 to PL_TAP_HEAD_BYTES, or 0. */
@@ -300,7 +409,7 @@ static __always_inline uint32_t bounded(uint32_t n)
 	return n + 1;
 }
 
-static __always_inline struct work *begin(uint32_t wire)
+static __always_inline struct work *begin(uint32_t wire, uint32_t gso_size)
 {
 	uint32_t zero = 0;
 	struct work *w = bpf_map_lookup_elem(&pl_tap_work, &zero);
@@ -308,6 +417,7 @@ static __always_inline struct work *begin(uint32_t wire)
 	if (w == NULL)
 		return NULL;
 	w->walk.wire = wire;
+	w->walk.gso = gso_size;
 	w->walk.there = wire < PL_TAP_HEAD_BYTES ? wire : PL_TAP_HEAD_BYTES;
 	return w;
 }
@@ -346,7 +456,7 @@ static __always_inline bool copy_words(
 
 SEC("xdp.frags") int pl_tap_xdp(struct xdp_md *ctx)
 {
-	struct work *w = begin((uint32_t)bpf_xdp_get_buff_len(ctx));
+	struct work *w = begin((uint32_t)bpf_xdp_get_buff_len(ctx), 0);
 	uint32_t n;
 
 	if (w == NULL)
@@ -355,7 +465,7 @@ SEC("xdp.frags") int pl_tap_xdp(struct xdp_md *ctx)
 	if (n == 0 || (!copy_words(FIRST_PIECE(ctx), w->walk.bytes, n) &&
 			      bpf_xdp_load_bytes(ctx, 0, w->walk.bytes, n) < 0))
 		w->walk.there = 0;
-	record(w, 0, 0);
+	record(w, 0, 0, 0, 0);
 	return XDP_PASS;
 }
 
@@ -379,7 +489,7 @@ static __always_inline int copy_tagged(struct __sk_buff *skb, struct work *w)
 static __always_inline int tc(struct __sk_buff *skb, uint16_t out, uint64_t hardware_ns)
 {
 	const int tagged = skb->vlan_present != 0 && pl_tap_control.link == PL_TAP_ETHERNET;
-	struct work *w = begin(skb->len + (tagged ? 4 : 0));
+	struct work *w = begin(skb->len + (tagged ? 4 : 0), skb->gso_size);
 	uint32_t n;
 
 	if (w == NULL)
@@ -392,7 +502,7 @@ static __always_inline int tc(struct __sk_buff *skb, uint16_t out, uint64_t hard
 				     bpf_skb_load_bytes(skb, 0, w->walk.bytes, n) < 0)) {
 		w->walk.there = 0;
 	}
-	record(w, out, hardware_ns);
+	record(w, out, hardware_ns, skb->gso_segs, 1);
 	return NEXT;
 }
 

@@ -26,11 +26,13 @@ struct pl_tap_control {
 	uint32_t wake_ns;      /* user space is woken at most once in so long, by each processor */
 };
 
-/* Per processor. packets = all of them but bad_options, hardware, stamped and count_full. */
+/* Per processor, of packets on the wire. packets = all of them but those behind counted. */
 struct pl_tap_kernel_counts {
 	uint64_t records, not_ip, broken, skipped, not_sampled, ring_full;
 	uint64_t counted;               /* by key (core/tap_counts.h); they have no record */
 	uint64_t bad_options, hardware; /* malformed TCP options; records with times of the NIC */
 	uint64_t stamped;               /* packets with times of the NIC, records or not */
 	uint64_t count_full;            /* had a record as there was no room for another key */
+	uint64_t joined;  /* frames that stand for several packets, and count as one */
+	uint64_t entries; /* of the ring: records, and rows of them (core/tap_joined.h) */
 };

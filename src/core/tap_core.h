@@ -8,7 +8,7 @@
  * socket copies (PL_TAP_BYTES of tap/tap.h). What one step leaves to the next stands in memory, so
  * that the kernel's verifier can look at each step once:
  *
- *   w->there, w->wire and w->bytes are filled
+ *   w->there, w->wire, w->gso and w->bytes are filled
  *   outcome = pl_tap_core_link(w, link);
  *   if (outcome == PL_TAP_MADE) outcome = pl_tap_core_network(w);
  *   if (outcome == PL_TAP_MADE) outcome = pl_tap_core_transport(w);
@@ -47,9 +47,13 @@ struct pl_tap_walk {
 	uint32_t at, end;            /* the next byte to read, and behind the last of the packet */
 	uint32_t network, announced; /* where the IP header is; bytes the packet says it has left */
 	uint32_t whole;              /* length from the IP header on */
+	uint32_t headers;            /* of that the headers, transport and its options included */
 	uint32_t version, flags;     /* 4 or 6; PL_TAP_* */
 	uint32_t proto;              /* before the network header: its type */
 	uint32_t left;               /* of TCP options */
+	/* not 0: the frame stands for several packets; its IP header's length is on no wire, and 0 where
+	 * the frame is too long for it (BIG TCP): the frame's is taken, as Linux does */
+	uint32_t gso;
 	struct pl_pkt96 record;
 };
 
@@ -225,6 +229,8 @@ PL_CORE_INLINE uint32_t pl_tap_core_ip4(struct pl_tap_walk *w)
 	header = (p[0] & 15u) * 4;
 	announced = pl_tap_be16(w, at + 2);
 	fragment = pl_tap_be16(w, at + 6);
+	if (w->gso != 0)
+		announced = w->wire - at;
 	if (header < 20 || announced < header)
 		return PL_TAP_BROKEN;
 	r->tos = p[1];
@@ -236,7 +242,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_ip4(struct pl_tap_walk *w)
 	PL_TAP_LOAD(v4, p + 16);
 	words[1] = 0xffff0000 | (uint64_t)v4 << 32;
 	memcpy(PL_TAP_WORDS(r->dst), words, 16);
-	r->wire_len = (uint16_t)announced;
+	r->wire_len = pl_tap_saturated(announced);
 	w->whole = announced;
 	pl_tap_core_fragment(r, pl_tap_be16(w, at + 4), fragment & 0x1fff, fragment & 0x2000);
 	if (r->frag_off != 0)
@@ -303,6 +309,24 @@ PL_CORE_INLINE uint32_t pl_tap_core_extension(struct pl_tap_walk *w, uint32_t i)
 	return PL_TAP_MORE;
 }
 
+/*
+ * Of a frame that stands for several packets: the bytes behind its IPv6 header, which ends at w->at.
+ * Linux before 7.0 says in a Hop-by-Hop header (RFC 2675) how long BIG TCP is, which the packets on the
+ * wire have not: it is passed over, as if IPv6 began behind its 8 bytes.
+ */
+PL_CORE_INLINE uint32_t pl_tap_core_joined6(struct pl_tap_walk *w, uint32_t announced)
+{
+	const uint32_t at = w->at;
+
+	if (announced == 0 && w->proto == 0 && w->end - at >= 8 &&
+		pl_tap_be32(w, at) << 8 == 0x00c20400) {
+		w->proto = *pl_tap_at(w, at);
+		w->network += 8;
+		w->at = at + 8;
+	}
+	return w->wire - w->at;
+}
+
 PL_CORE_INLINE uint32_t pl_tap_core_ip6(struct pl_tap_walk *w)
 {
 	const uint32_t at = w->at;
@@ -323,14 +347,19 @@ PL_CORE_INLINE uint32_t pl_tap_core_ip6(struct pl_tap_walk *w)
 	PL_TAP_LOAD(words[1], p + 32);
 	memcpy(PL_TAP_WORDS(r->dst), words, 16);
 	w->proto = p[6];
-	/* A jumbogram (RFC 2675) has length 0 and a Hop-by-Hop header. */
-	if (announced == 0 && w->proto == 0)
-		return PL_TAP_BROKEN;
-	/* A frame that was joined to more than the header's field can say (BIG TCP). */
-	w->whole = announced != 0 ? 40 + announced : w->wire - at;
-	r->wire_len = pl_tap_saturated(w->whole);
 	w->at = at + 40;
-	pl_tap_core_announced(w, at + 40, announced);
+	if (w->gso != 0) {
+		announced = pl_tap_core_joined6(w, announced);
+		w->whole = 40 + announced;
+	} else {
+		/* A jumbogram (RFC 2675) has length 0 and a Hop-by-Hop header. */
+		if (announced == 0 && w->proto == 0)
+			return PL_TAP_BROKEN;
+		/* A frame that was joined to more than the header's field can say (BIG TCP). */
+		w->whole = announced != 0 ? 40 + announced : w->wire - at;
+	}
+	r->wire_len = pl_tap_saturated(w->whole);
+	pl_tap_core_announced(w, w->at, announced);
 #ifdef __bpf__
 #pragma clang loop unroll(disable)
 #endif
@@ -421,6 +450,7 @@ PL_CORE_INLINE uint32_t pl_tap_core_transport(struct pl_tap_walk *w)
 		r->obs |= PL_OBS_TRUNCATED;
 		header = 0;
 	}
+	w->headers = before + header;
 	r->pay_len = pl_tap_saturated(length > header ? length - header : 0);
 	return outcome;
 }

@@ -91,21 +91,52 @@ PL_CORE_INLINE int pl_tap_rule_matches(const struct pl_tap_rule *u, const struct
  * share of the partitions. */
 #define PL_TAP_SAMPLE_MIX 0x2545f4914f6cdd1du
 
-/* What a rule that matches says of the record, whose bits it sets; before: how many it matched
- * until now, which only rules that sample need. */
-PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_decide(
-	const struct pl_tap_rule *u, struct pl_pkt96 *r, uint64_t before)
+/* Packets one behind the other for which a rule is the same, and which of them it takes: the first
+ * and each step-th behind it. */
+struct pl_tap_share {
+	uint32_t n; /* there are */
+	uint32_t taken, first, step;
+};
+
+PL_CORE_INLINE void pl_tap_share_all(struct pl_tap_share *share)
 {
+	share->first = 0;
+	share->step = 1;
+	share->taken = share->n;
+}
+
+/* What a rule that matches says of the record, whose bits it sets, and of the others of its share,
+ * of which n is set; before: how many it matched until now, which only rules that sample need. */
+PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_share(const struct pl_tap_rule *u, struct pl_pkt96 *r,
+	uint64_t before, struct pl_tap_share *share)
+{
+	pl_tap_share_all(share);
 	if (u->action == PL_TAP_SKIP)
 		return PL_TAP_RULED_SKIP;
 	if (u->sample_flows > 1 &&
 		pl_tap_mix(r->flow_hash, PL_TAP_SAMPLE_MIX) % u->sample_flows != 0)
 		return PL_TAP_RULED_NOT_SAMPLED;
-	if (u->sample > 1 && before % u->sample != 0)
-		return PL_TAP_RULED_NOT_SAMPLED;
+	if (u->sample > 1) {
+		const uint32_t off = (uint32_t)(before % u->sample);
+
+		share->first = off != 0 ? u->sample - off : 0;
+		share->step = u->sample;
+		if (share->first >= share->n)
+			return PL_TAP_RULED_NOT_SAMPLED;
+		share->taken = (share->n - 1 - share->first) / u->sample + 1;
+	}
 	if (u->sample_flows > 1 || u->sample > 1)
 		r->obs |= PL_OBS_SAMPLED;
 	if (u->action == PL_TAP_MARK)
 		r->obs |= PL_OBS_RULE;
 	return PL_TAP_RULED_TAKE;
+}
+
+/* The same of one packet. */
+PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_decide(
+	const struct pl_tap_rule *u, struct pl_pkt96 *r, uint64_t before)
+{
+	struct pl_tap_share alone = { .n = 1 };
+
+	return pl_tap_rule_share(u, r, before, &alone);
 }

@@ -175,7 +175,7 @@ static void take_flows(void *arg, const struct pl_flow128 *flows, uint32_t n)
 
 static void take_packets(struct demo *d)
 {
-	const uint32_t n = pl_tap_batch(&d->tap, &d->batch, d->records);
+	const uint32_t n = pl_tap_batch(&d->tap, &d->batch, d->records, PL_BATCH_MAX);
 
 	for (int which = SCAN; which <= FLOOD; which++)
 		(void)pl_query_feed_packets(d->asked[which].run, d->records, n, 0);

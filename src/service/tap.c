@@ -119,11 +119,13 @@ static void take(struct pl_tap_service *t, unsigned int port, const struct pl_ba
 		pl_tmpkt_receiver_feed(t->receiver, packets);
 		return;
 	}
-	n = pl_tap_batch(&t->tap, packets, t->made);
-	if (n > 0)
-		note_clock(t, t->tap.clock);
-	give(t, t->made, n);
-	pl_tap_service_give(t, PL_FLAT_DNS64, t->dns, t->tap.n_dns);
+	do {
+		n = pl_tap_batch(&t->tap, packets, t->made, PL_BATCH_MAX);
+		if (n > 0)
+			note_clock(t, t->tap.clock);
+		give(t, t->made, n);
+		pl_tap_service_give(t, PL_FLAT_DNS64, t->dns, t->tap.n_dns);
+	} while (t->tap.more);
 }
 
 static bool enough(const struct pl_tap_service *t)
@@ -496,14 +498,21 @@ static void drain(void *s)
 			diag.text);
 		diag = (struct pl_diag){ .text = "" };
 	}
-	for (int i = 0; i < DRAIN_TURNS && t->live && !enough(t); i++) {
-		const uint64_t before = t->tap.stats.packets + t->kernel_records;
+	/* What is in their rings is counted as records, and no more comes. */
+	for (unsigned int k = 0; k < t->n_kernels; k++) {
+		uint64_t before;
 
-		for (unsigned int k = 0; k < t->n_kernels; k++)
+		do {
+			before = t->kernel_records;
 			(void)receive_kernel(t, k, &diag);
+		} while (t->kernel_records != before && !enough(t));
+	}
+	for (int i = 0; i < DRAIN_TURNS && t->live && !enough(t); i++) {
+		const uint64_t before = t->tap.stats.packets;
+
 		for (unsigned int k = 0; k < t->n_ports; k++)
 			(void)(t->ended[k] ? 0 : receive(t, k, &diag));
-		if (t->tap.stats.packets + t->kernel_records == before)
+		if (t->tap.stats.packets == before)
 			break;
 	}
 	if (t->flows != NULL)

@@ -102,6 +102,7 @@ const struct pl_tap_stats *pl_tap_stats_now(struct pl_tap_service *t)
 		pl_tap_kernel_counts(t->kernels[i], &c);
 		sum.counted += c.counted;
 		sum.counts_full += c.count_full;
+		sum.joined += c.joined;
 		sum.not_ip += c.not_ip;
 		sum.broken += c.broken;
 		sum.skipped += c.skipped;
@@ -207,6 +208,7 @@ void pl_tap_put_text(void *tap, struct pl_buf *text)
 	if (s->records > 0)
 		pl_buf_printf(text, " (clock %s)", pl_clock_name(pl_clock_of(t->clocks)));
 	pl_account_add(text, s->counted, "counted in the kernel");
+	pl_account_add(text, s->joined, "joined frames that count as one packet");
 	pl_account_add(text, s->not_ip, "not IP");
 	pl_account_add(text, s->broken, "broken");
 	pl_account_add(text, s->skipped, "skipped by rules");

@@ -41,7 +41,7 @@ static void look(const struct pl_batch *batch)
 
 	(void)pl_parse_addr(PL_TRAFFIC_SCANNER, &scanner);
 	(void)pl_parse_addr(PL_TRAFFIC_FIRST_SERVER, &server);
-	eq(pl_tap_batch(&tap, batch, records), batch->n, "every packet is whole");
+	eq(pl_tap_batch(&tap, batch, records, PL_BATCH_MAX), batch->n, "every packet is whole");
 	for (uint32_t i = 0; i < batch->n; i++) {
 		const struct pl_pkt96 *r = &records[i];
 		const bool syn = r->proto == 6 && (r->tcp_flags & 0x17) == 2;
@@ -74,7 +74,8 @@ static void run(const struct pl_traffic_cfg *cfg, struct pl_traffic_truth *ret)
 		if (r <= 0)
 			continue;
 		look(&batch);
-		pl_flow_cache_feed(cache, records, pl_tap_batch(&tap, &batch, records));
+		pl_flow_cache_feed(
+			cache, records, pl_tap_batch(&tap, &batch, records, PL_BATCH_MAX));
 	}
 	eq(r, (uint64_t)-ENODATA, "it ends");
 	pl_flow_cache_finish(cache);

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "core/tap_core.h"
+#include "core/tap_joined.h"
 #include "netio/caps.h"
 #include "netio/hwtstamp.h"
 #include "netio/iface.h"
@@ -39,8 +40,10 @@ struct pl_tap_kernel {
 	struct pl_xdp *xdp;
 	struct pl_tc *in, *out;
 	struct ring_buffer *ring;
-	struct pl_pkt96 *to; /* of the call under way */
-	uint32_t n, nic;     /* records of that call, and of them those with the NIC's time */
+	struct pl_pkt96 *to;   /* of the call under way */
+	uint32_t n, nic;       /* records of that call, and of them those with the NIC's time */
+	struct pl_tap_row row; /* of which records did not fit into it */
+	bool row_nic;          /* with the NIC's time */
 	enum pl_clock_kind clock;
 	uint64_t tai_ns;  /* CLOCK_TAI is so far ahead of the time of day */
 	uint64_t look_ns; /* until then records come that nobody tells */
@@ -52,10 +55,10 @@ struct pl_tap_kernel {
 	struct pl_tap_count_plan plan;
 	struct pl_tap_counter *counter; /* NULL: nothing is counted */
 	bool counting;                  /* it is not stopped */
-	uint64_t received;              /* records out of the ring */
-	/* The time of day before a turn, 0: there was none; how many records are received when all of
+	uint64_t received;              /* entries of the ring, all of whose records were given */
+	/* The time of day before a turn, 0: there was none; how many entries are received when all of
 	 * before it are, and whether they were. */
-	uint64_t turn_ns, turn_records;
+	uint64_t turn_ns, turn_entries;
 	bool turn_over;
 };
 
@@ -229,26 +232,54 @@ static const struct pl_iface_ops ops = { .lost = lost, .again = again };
 
 /* ---- the ring ---- */
 
-static int on_record(void *arg, void *data, size_t size)
+/* What the program leaves to us of a record that has bytes of them. */
+static void complete(struct pl_tap_kernel *k, struct pl_pkt96 *r, bool *ret_nic)
 {
-	struct pl_tap_kernel *k = arg;
-	struct pl_pkt96 *r = &k->to[k->n];
-
-	if (size < k->set.record_bytes)
-		return 0;
-	memcpy(r, data, k->set.record_bytes);
 	if (k->set.record_bytes == sizeof(struct pl_pkt64)) {
 		memset((uint8_t *)r + sizeof(struct pl_pkt64), 0,
 			sizeof(*r) - sizeof(struct pl_pkt64));
 		r->flow_hash = pl_flow_hash_packet(r);
 	}
-	if (r->record_seq == 0)
+	*ret_nic = r->record_seq != 0;
+	if (!*ret_nic)
 		r->ts_ns -= k->tai_ns;
-	else
-		k->nic++;
 	r->record_seq = 0;
+}
+
+/* As many records of the row as there is room for. */
+static void take_of_row(struct pl_tap_kernel *k)
+{
+	const uint32_t before = k->n;
+
+	while (k->row.n > 0 && k->n < PL_TAP_KERNEL_BATCH)
+		pl_tap_row_next(&k->row, &k->to[k->n++]);
+	if (k->row_nic)
+		k->nic += k->n - before;
+	if (k->row.n == 0 && k->n > before)
+		k->received++;
+}
+
+static int on_entry(void *arg, void *data, size_t size)
+{
+	struct pl_tap_kernel *k = arg;
+
+	if (size >= sizeof(k->row)) {
+		memcpy(&k->row, data, sizeof(k->row));
+		complete(k, &k->row.record, &k->row_nic);
+		if (k->set.record_bytes == sizeof(struct pl_pkt64))
+			k->row.id_step = 0;
+		take_of_row(k);
+	} else if (size >= k->set.record_bytes) {
+		struct pl_pkt96 *r = &k->to[k->n++];
+		bool nic;
+
+		memcpy(r, data, k->set.record_bytes);
+		complete(k, r, &nic);
+		k->nic += nic;
+		k->received++;
+	}
 	/* Negative: this one is taken, and no more. */
-	return ++k->n == PL_TAP_KERNEL_BATCH ? -ENOBUFS : 0;
+	return k->n == PL_TAP_KERNEL_BATCH ? -ENOBUFS : 0;
 }
 
 /* The ring was read at before_ns. At its end, of a program that is attached; or behind a turn,
@@ -259,7 +290,7 @@ static uint64_t passed_by(struct pl_tap_kernel *k, uint64_t before_ns)
 
 	if (!k->counting)
 		return end && k->iface.data_fd >= 0 ? before_ns - WRITE_NS : 0;
-	k->turn_over = k->turn_over || end || k->received >= k->turn_records;
+	k->turn_over = k->turn_over || end || k->received >= k->turn_entries;
 	return k->turn_over && k->turn_ns != 0 ? k->turn_ns - CLOCK_NS : 0;
 }
 
@@ -275,12 +306,12 @@ int pl_tap_kernel_recv(struct pl_tap_kernel *k, struct pl_pkt96 *ret, struct pl_
 	k->n = k->nic = 0;
 	k->tai_ns = pl_tai_ahead_ns();
 	before_ns = pl_clock_real_ns();
-	r = ring_buffer__consume(k->ring);
+	take_of_row(k);
+	r = k->n < PL_TAP_KERNEL_BATCH ? ring_buffer__consume(k->ring) : 0;
 	if (r < 0 && r != -ENOBUFS) {
 		pl_diag_set(diag, "%s: reading its ring: %s", pl_tap_kernel_name(k), strerror(-r));
 		return r;
 	}
-	k->received += k->n;
 	k->passed_ns = passed_by(k, before_ns);
 	now_ns = pl_clock_mono_ns();
 	if (k->n > 0)
@@ -294,7 +325,7 @@ static int open_ring(struct pl_tap_kernel *k, struct pl_diag *diag)
 	k->processors = libbpf_num_possible_cpus();
 	k->each_bytes = (bpf_map__value_size(k->skel->maps.pl_tap_work) + 7u) / 8u * 8u;
 	k->each = calloc(k->processors > 0 ? (size_t)k->processors : 1, k->each_bytes);
-	k->ring = ring_buffer__new(bpf_map__fd(k->skel->maps.pl_tap_ring), on_record, k, NULL);
+	k->ring = ring_buffer__new(bpf_map__fd(k->skel->maps.pl_tap_ring), on_entry, k, NULL);
 	if (k->each == NULL || k->ring == NULL || k->processors < 0) {
 		pl_diag_set(diag, "%s: no memory for the tap's ring", pl_tap_kernel_name(k));
 		return -ENOMEM;
@@ -328,7 +359,7 @@ static int counts_failed(const struct pl_tap_kernel *k, int r, struct pl_diag *d
 	return r;
 }
 
-/* Programs that began before are done, and counted their records. In the ring one record of each
+/* Programs that began before are done, and counted their entries. In the ring one entry of each
  * processor may stand before the last of these that was not counted yet. A turn that is not over
  * stays the one to be told: else none would be where the ring holds more than is read until the
  * next. */
@@ -340,7 +371,7 @@ static void note_turn(struct pl_tap_kernel *k, uint64_t began_ns)
 		return;
 	pl_tap_kernel_counts(k, &counts);
 	k->turn_ns = began_ns;
-	k->turn_records = counts.records + (uint64_t)k->processors;
+	k->turn_entries = counts.entries + (uint64_t)k->processors;
 	k->turn_over = false;
 }
 

@@ -75,7 +75,8 @@ int pl_tap_kernel_fd(const struct pl_tap_kernel *k);
 uint64_t pl_tap_kernel_due_ns(const struct pl_tap_kernel *k);
 
 /* Records that came into ret, at most PL_TAP_KERNEL_BATCH, their number left to the caller; of
- * pkt64 the rest is 0 but for the flow hash. Never waits. -ENETDOWN and -EAGAIN with diag as
+ * pkt64 the rest is 0 but for the flow hash. A frame that stands for several packets on the wire may
+ * go on in the next call. Never waits. -ENETDOWN and -EAGAIN with diag as
  * pl_port_recv. */
 int pl_tap_kernel_recv(struct pl_tap_kernel *k, struct pl_pkt96 *ret, struct pl_diag *diag);
 

@@ -145,8 +145,9 @@ static uint32_t network_length(const struct pl_layers *l, const struct pl_packet
 	const uint8_t *p = l->network;
 	uint32_t length = l->ip_version == 4 ? pl_be16(p + 2) : 40u + pl_be16(p + 4);
 
-	/* A frame that was joined to more than the header's field can say (BIG TCP). */
-	if (length == (l->ip_version == 4 ? 0 : 40))
+	/* Of a frame that stands for several packets the header's field says nothing of the wire, and 0
+	 * where the frame is too long for it (BIG TCP). */
+	if (pkt->gso > PL_GSO_NONE || length == (l->ip_version == 4 ? 0 : 40))
 		length = pkt->wire_len - (uint32_t)(p - pkt->data);
 	return length;
 }
@@ -203,14 +204,21 @@ static void go_inside(const struct pl_tap *tap, struct pl_layers *l, struct pl_p
 	}
 }
 
-static bool make_record(
-	struct pl_tap *tap, const struct pl_packet *pkt, struct pl_pkt96 *r, struct pl_layers *ret)
+/* *ret_length: bytes from the IP header on, however many. */
+static bool make_record(struct pl_tap *tap, const struct pl_packet *pkt, struct pl_pkt96 *r,
+	struct pl_layers *ret, uint32_t *ret_length)
 {
 	struct pl_layers l;
 	enum pl_verdict v =
 		pl_layers_walk(&l, pl_cursor(pkt->data, pkt->len), (enum pl_link)pkt->link, true);
 	uint32_t length;
 
+	if (pkt->gso > PL_GSO_NONE && l.network != NULL &&
+		pl_tap_head_find(&tap->frame.head, pkt, l.network)) {
+		pkt = &tap->frame.head.packet;
+		v = pl_layers_walk(
+			&l, pl_cursor(pkt->data, pkt->len), (enum pl_link)pkt->link, true);
+	}
 	if (__builtin_expect(v != PL_V_OK, 0)) {
 		if (v == PL_V_ETHERTYPE_UNKNOWN)
 			tap->stats.not_ip++;
@@ -243,6 +251,7 @@ static bool make_record(
 	read_transport(tap, &l, r, length);
 	r->flow_hash = pl_flow_hash_packet(r);
 	*ret = l;
+	*ret_length = length;
 	return true;
 }
 
@@ -261,12 +270,14 @@ static bool ruled(struct pl_tap *tap, struct pl_pkt96 *r)
 	return true;
 }
 
-static void see_dns(struct pl_tap *tap, const struct pl_layers *l, const struct pl_pkt96 *r)
+/* payload: of the record's packet, as far as it is there. */
+static void see_dns(struct pl_tap *tap, const struct pl_layers *l, const struct pl_pkt96 *r,
+	struct pl_cursor payload)
 {
 	if (r->proto != PL_IP_UDP || (r->sport != PL_DNS_PORT && r->dport != PL_DNS_PORT) ||
 		(l->flags & PL_LAYERS_NO_L4) != 0 || (r->frag_off & 0x1fff) != 0)
 		return;
-	if (pl_dns_read(&tap->dns[tap->n_dns], r, l->payload)) {
+	if (pl_dns_read(&tap->dns[tap->n_dns], r, payload)) {
 		tap->n_dns++;
 		tap->stats.dns++;
 	} else {
@@ -303,28 +314,116 @@ static void note_clocks(struct pl_tap *tap, const uint32_t n[PL_STAMP_KINDS])
 		tap->clock = pl_clock_of(kinds);
 }
 
-uint32_t pl_tap_batch(struct pl_tap *tap, const struct pl_batch *batch, struct pl_pkt96 *ret)
+/* What becomes of a packet on the wire whose record is made: whether it stays. */
+static inline bool finish(
+	struct pl_tap *tap, const struct pl_layers *l, struct pl_pkt96 *r, struct pl_cursor payload)
 {
-	uint32_t clocks[PL_STAMP_KINDS] = { 0 };
-	struct pl_layers layers;
+	if (tap->rules.n > 0 && !ruled(tap, r))
+		return false;
+	if (tap->dns != NULL)
+		see_dns(tap, l, r, payload);
+	r->record_seq = tap->seq++;
+	return true;
+}
+
+/* ---- frames that stand for several packets ---- */
+
+/* Where of the frame's payload that of packet i is. */
+static struct pl_cursor payload_of(
+	const struct pl_tap_joined *j, uint32_t i, const struct pl_layers *l)
+{
+	struct pl_cursor c = l->payload;
+
+	pl_cursor_skip(&c, (size_t)i * j->each);
+	(void)pl_cursor_trim(&c, j->each);
+	return c;
+}
+
+/* Packets of the frame under way, as many as there is room for; how many records. */
+static uint32_t take_joined(struct pl_tap *tap, struct pl_pkt96 *ret, uint32_t room)
+{
+	struct pl_tap_frame *f = &tap->frame;
 	uint32_t n = 0;
 
+	for (; n < room && f->at < f->joined.n; f->at++) {
+		ret[n] = f->record;
+		pl_tap_joined_packet(&f->joined, f->at, &ret[n]);
+		tap->stats.packets++;
+		n += finish(tap, &f->layers, &ret[n], payload_of(&f->joined, f->at, &f->layers));
+	}
+	return n;
+}
+
+/* Whether the frame, which has record r, is under way now; else it is left as it is. */
+static __attribute__((noinline)) bool begin_joined(struct pl_tap *tap, const struct pl_packet *pkt,
+	const struct pl_layers *l, const struct pl_pkt96 *r, uint32_t length)
+{
+	const uint64_t vxlan_ports = tap->vxlan_ports != 0 ? tap->vxlan_ports : PL_VXLAN_PORTS;
+	struct pl_tap_frame *f = &tap->frame;
+
+	if (pkt->gso == PL_GSO_OTHER ||
+		!pl_tap_joined_find(&f->joined, pkt, l, r, length, vxlan_ports)) {
+		tap->stats.joined++;
+		f->joined.n = 1;
+	}
+	f->at = f->joined.n == 1;
+	f->record = *r;
+	f->layers = *l;
+	return f->at < f->joined.n;
+}
+
+/* ---- batches ---- */
+
+uint32_t pl_tap_batch(
+	struct pl_tap *tap, const struct pl_batch *batch, struct pl_pkt96 *ret, uint32_t room)
+{
+	struct pl_tap_frame *f = &tap->frame;
+	uint32_t clocks[PL_STAMP_KINDS] = { 0 };
+	uint32_t n = 0, at = tap->at, packets = 0, length;
+	struct pl_layers layers;
+
 	tap->n_dns = 0;
-	for (uint32_t i = 0; i < batch->n; i++) {
-		if (i + AHEAD < batch->n)
-			pl_prefetch(batch->pkts[i + AHEAD].data);
-		if (!make_record(tap, &batch->pkts[i], &ret[n], &layers))
+	while (n < room && at < batch->n) {
+		const struct pl_packet *pkt = &batch->pkts[at];
+		const uint64_t options = tap->stats.bad_options;
+		struct pl_pkt96 *r = &ret[n];
+
+		if (f->at < f->joined.n) {
+			const uint32_t some = take_joined(tap, r, room - n);
+
+			clocks[pkt->clock % PL_STAMP_KINDS] += some;
+			n += some;
+			at += f->at == f->joined.n;
 			continue;
-		if (tap->rules.n > 0 && !ruled(tap, &ret[n]))
+		}
+		if (at + AHEAD < batch->n)
+			pl_prefetch(batch->pkts[at + AHEAD].data);
+		if (!make_record(tap, pkt, r, &layers, &length)) {
+			tap->stats.joined += pkt->gso > PL_GSO_NONE;
+			at++;
+			packets++;
 			continue;
-		if (tap->dns != NULL)
-			see_dns(tap, &layers, &ret[n]);
-		clocks[batch->pkts[i].clock % PL_STAMP_KINDS]++;
-		ret[n++].record_seq = tap->seq++;
+		}
+		if (__builtin_expect(pkt->gso > PL_GSO_NONE, 0) &&
+			begin_joined(tap, pkt, &layers, r, length)) {
+			tap->stats.bad_options +=
+				(tap->stats.bad_options - options) * (f->joined.n - 1);
+			continue;
+		}
+		if (pkt->gso == PL_GSO_UNTOLD && length > PL_TAP_WIRE_MOST)
+			tap->stats.joined++;
+		at++;
+		packets++;
+		if (!finish(tap, &layers, r, layers.payload))
+			continue;
+		clocks[pkt->clock % PL_STAMP_KINDS]++;
+		n++;
 	}
 	note_clocks(tap, clocks);
-	tap->stats.packets += batch->n;
+	tap->stats.packets += packets;
 	tap->stats.records += n;
+	tap->more = at < batch->n;
+	tap->at = tap->more ? at : 0;
 	return n;
 }
 

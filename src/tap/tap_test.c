@@ -53,7 +53,7 @@ static uint32_t see(uint32_t len, bool out)
 		.link = PL_LINK_ETHERNET,
 		.out = out };
 	memset(&record, 0xee, sizeof(record));
-	return pl_tap_batch(&tap, &batch, &record);
+	return pl_tap_batch(&tap, &batch, &record, 1);
 }
 
 static void fresh(void)
@@ -394,7 +394,7 @@ static void test_clocks(void)
 				.wire_len = k == 1 ? sizeof(arp) : (uint32_t)b.len,
 				.link = PL_LINK_ETHERNET,
 				.clock = rows[i].clocks[k] };
-		eq(pl_tap_batch(&tap, &batch, made), 2, "row %zu: two records", i);
+		eq(pl_tap_batch(&tap, &batch, made, 3), 2, "row %zu: two records", i);
 		eq(tap.clock, rows[i].wanted, "the clock of all");
 		eq(tap.stats.clock_nic, rows[i].nic);
 		eq(tap.stats.clock_kernel, rows[i].kernel);

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/test.h"
-#include "core/tap_core.h"
+#include "core/tap_joined.h"
 #include "record/flow_hash.h"
 #include "tap/tap.h"
 
@@ -13,11 +13,13 @@
 
 #define PACKETS 400000
 
+/* gso_size: not 0 of a frame that stands for several packets. */
 static enum pl_tap_outcome walk(
-	struct pl_tap_walk *w, const struct tap_packet *p, enum pl_tap_link link)
+	struct pl_tap_walk *w, const struct tap_packet *p, enum pl_tap_link link, uint32_t gso_size)
 {
 	uint32_t outcome;
 
+	w->gso = gso_size;
 	w->wire = p->len;
 	w->there = p->len < PL_TAP_HEAD_BYTES ? p->len : PL_TAP_HEAD_BYTES;
 	/* What an earlier packet left behind it stays there, as in the kernel. */
@@ -69,8 +71,8 @@ static void test_records(void)
 			.wire_len = p.len,
 			.link = raw ? PL_LINK_RAW_IP : PL_LINK_ETHERNET };
 		tap.seq = 0;
-		outcome = walk(&w, &p, raw ? PL_TAP_RAW_IP : PL_TAP_ETHERNET);
-		if (pl_tap_batch(&tap, &batch, &want) == 1) {
+		outcome = walk(&w, &p, raw ? PL_TAP_RAW_IP : PL_TAP_ETHERNET, 0);
+		if (pl_tap_batch(&tap, &batch, &want, 1) == 1) {
 			w.record.flow_hash = pl_tap_core_hash(&w.record);
 			made++;
 			options += w.record.tcp_opts != 0;
@@ -93,6 +95,84 @@ static void test_records(void)
 		made, options, tap.stats.broken, tap.stats.not_ip);
 }
 
+/* Frames that stand for several packets: as many, of the same records, or not to be told by either. */
+static void test_joined(void)
+{
+	struct tap_dice dice = { 20261129 };
+	static struct pl_tap_walk w;
+	static struct pl_tap tap;
+	uint64_t made = 0, several = 0, big = 0, wrong = 0;
+
+	for (uint32_t i = 0; i < PACKETS && wrong < 5; i++) {
+		const uint16_t each = (uint16_t)(1 + roll(&dice, 30));
+		const int raw = i % 8 == 7;
+		struct pl_batch batch = { .n = 1 };
+		struct pl_tap_joined j = { .n = 1 };
+		static struct pl_pkt96 want[PL_BATCH_MAX];
+		struct tap_packet p;
+		struct pl_tap_stats before = tap.stats;
+		enum pl_tap_outcome outcome;
+		bool told, same;
+		uint32_t n;
+
+		make_packet(&p, &dice, raw);
+		if (roll(&dice, 4) == 0 && !raw && p.len > 60) {
+			/* A length of 0 (BIG TCP), now and then behind a Hop-by-Hop header. */
+			big++;
+			set16(&p, p.bytes[14] >> 4 == 4 ? 16 : 18, 0);
+			if (roll(&dice, 2) == 0 && p.bytes[14] >> 4 == 6) {
+				p.bytes[20] = 0;
+				memcpy(p.bytes + 54, "\6\0\xc2\4", 4);
+			}
+		}
+		outcome = walk(&w, &p, raw ? PL_TAP_RAW_IP : PL_TAP_ETHERNET, each);
+		told = outcome == PL_TAP_MADE && pl_tap_joined_walk(&j, &w, each, 0);
+		pl_tap_joined_keep(&j, &w.record);
+		batch.pkts[0] = (struct pl_packet){ .data = p.bytes,
+			.len = p.len < PL_TAP_BYTES ? p.len : PL_TAP_BYTES,
+			.wire_len = p.len,
+			.link = raw ? PL_LINK_RAW_IP : PL_LINK_ETHERNET,
+			.gso = w.record.proto == 6 ? PL_GSO_TCP : PL_GSO_UDP,
+			.gso_size = each };
+		/* Of tunnels user space reads more. */
+		if (outcome == PL_TAP_MADE && w.record.proto == 17 &&
+			pl_is_tunnel_port(PL_VXLAN_PORTS, w.record.dport))
+			continue;
+		tap.seq = 0;
+		n = 0;
+		same = true;
+		do {
+			const uint32_t some = pl_tap_batch(&tap, &batch, want, PL_BATCH_MAX);
+
+			for (uint32_t k = 0; k < some && same; k++) {
+				struct pl_pkt96 got = w.record;
+
+				if (told && j.n > 1)
+					pl_tap_joined_packet(&j, n + k, &got);
+				got.flow_hash = pl_tap_core_hash(&got);
+				got.record_seq = n + k;
+				same = memcmp(&want[k], &got, sizeof(got)) == 0;
+				if (!same)
+					explain(&p, &want[k], &got, i);
+			}
+			n += some;
+		} while (tap.more);
+		same = same && (n > 0) == (outcome == PL_TAP_MADE) &&
+		       (tap.stats.joined != before.joined) == !told;
+		if (told)
+			same = same && j.n == n;
+		made += n;
+		several += n > 1;
+		if (!same && wrong++ < 5)
+			printf("# frame %u: %u records, told %d, %u packets\n", i, n, told, j.n);
+	}
+	eq(wrong, 0, "frames of several packets: the same of each");
+	ok(several > PACKETS / 20 && big > PACKETS / 10,
+		"%" PRIu64 " records, %" PRIu64 " frames of several packets, %" PRIu64
+		" without length",
+		made, several, big);
+}
+
 static void test_hash(void)
 {
 	struct tap_dice dice = { 7 };
@@ -111,6 +191,7 @@ int main(void)
 {
 	_Static_assert(PL_TAP_HEAD_BYTES == PL_TAP_BYTES, "a tap reads as much wherever it is");
 	test_records();
+	test_joined();
 	test_hash();
 	return pl_test_done();
 }

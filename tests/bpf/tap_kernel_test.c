@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/test.h"
+#include "core/tap_joined.h"
 #include "netio/rtnl.h"
 #include "tap/kernel.h"
 #include "tap/tap.h"
@@ -27,19 +28,23 @@
 #include "tap_packets.h"
 
 #define PACKETS 20000
+#define GOT_MAX 512    /* records of a packet */
 #define REFUSED (-999) /* no test run takes the packet: it is too short for the hook */
 
 static struct pl_bpf_tap *skel;
 static struct ring_buffer *ring;
-static struct pl_pkt96 got;
+static struct pl_pkt96 got[GOT_MAX];
 static uint32_t n_got;
 
-static int on_record(void *arg, void *data, size_t size)
+/* A record, or a row of them, which is longer than a record. */
+static int on_entry(void *arg, void *data, size_t size)
 {
+	struct pl_tap_row row = { .n = 1 };
+
 	(void)arg;
-	n_got++;
-	memset(&got, 0, sizeof(got));
-	memcpy(&got, data, size);
+	memcpy(&row, data, size);
+	while (row.n > 0 && n_got < GOT_MAX)
+		pl_tap_row_next(&row, &got[n_got++]);
 	return 0;
 }
 
@@ -66,7 +71,7 @@ static int load(uint32_t record_bytes)
 	control->wake_ns = 1000000;
 	r = pl_bpf_tap__load(skel);
 	if (r == 0)
-		ring = ring_buffer__new(bpf_map__fd(skel->maps.pl_tap_ring), on_record, NULL, NULL);
+		ring = ring_buffer__new(bpf_map__fd(skel->maps.pl_tap_ring), on_entry, NULL, NULL);
 	return r < 0 ? r : ring == NULL ? -ENOMEM : 0;
 }
 
@@ -112,12 +117,18 @@ static struct pl_tap_kernel_counts counts(void)
 	return sum;
 }
 
-static int test_run(int fd, const struct tap_packet *p)
+/* gso_size: 0 for XDP, which knows none. */
+static int test_run(int fd, const struct tap_packet *p, uint32_t gso_size)
 {
 	uint8_t out[1024];
+	struct __sk_buff skb = { .gso_size = gso_size };
 	LIBBPF_OPTS(bpf_test_run_opts, o, .data_in = p->bytes, .data_size_in = p->len,
 		.data_out = out, .data_size_out = sizeof(out), .repeat = 1);
 
+	if (gso_size != 0) {
+		o.ctx_in = &skb;
+		o.ctx_size_in = sizeof(skb);
+	}
 	if (bpf_prog_test_run_opts(fd, &o) < 0)
 		return errno == EINVAL ? REFUSED : -1000;
 	/* The packet goes on as it came. */
@@ -133,25 +144,80 @@ static uint64_t tai_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Over packets of a seed, in each of which the kernel and user space must agree. */
-static void compare(const char *what, int fd, int action, bool out, uint64_t seed, uint32_t bytes)
+/* What the kernel does not tell a program of traffic control, and packet sockets are told: whether it
+ * is TCP or UDP that stands for several packets. False: a tunnel, of which user space reads more. */
+static bool tell_gso(struct pl_packet *pkt, uint16_t gso_size)
+{
+	static struct pl_tap probe;
+	static struct pl_pkt96 records[PL_BATCH_MAX];
+	struct pl_batch batch = { .n = 1 };
+
+	pkt->gso_size = gso_size;
+	pkt->gso = PL_GSO_TCP;
+	batch.pkts[0] = *pkt;
+	memset(&probe, 0, sizeof(probe));
+	if (pl_tap_batch(&probe, &batch, records, PL_BATCH_MAX) == 0 || records[0].proto == 6)
+		return true;
+	pkt->gso = PL_GSO_UDP;
+	return records[0].proto != 17 || !pl_is_tunnel_port(PL_VXLAN_PORTS, records[0].dport);
+}
+
+/* The records of a packet, as many as user space makes. */
+static uint32_t make_all(struct pl_tap *tap, const struct pl_batch *batch, struct pl_pkt96 *ret)
+{
+	uint32_t n = 0;
+
+	tap->seq = 0;
+	do
+		n += pl_tap_batch(tap, batch, ret + n,
+			GOT_MAX - n < PL_BATCH_MAX ? GOT_MAX - n : PL_BATCH_MAX);
+	while (tap->more && n < GOT_MAX);
+	for (uint32_t i = 0; i < n; i++)
+		ret[i].record_seq = 0;
+	return n;
+}
+
+/* As far as the ring has them; of pkt64 rows have more. */
+static bool all_same(
+	const struct pl_pkt96 *want, const struct pl_pkt96 *have, uint32_t n, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (memcmp(&want[i], &have[i], bytes) != 0)
+			return false;
+	}
+	return true;
+}
+
+static bool same_counts(const struct pl_tap_kernel_counts *k, const struct pl_tap_stats *s)
+{
+	return k->not_ip == s->not_ip && k->broken == s->broken && k->skipped == s->skipped &&
+	       k->not_sampled == s->not_sampled && k->ring_full == 0 &&
+	       k->bad_options == s->bad_options && k->joined == s->joined &&
+	       k->records == s->records;
+}
+
+/* Over packets of a seed, in each of which the kernel and user space must agree. joined: each frame
+ * stands for several. */
+static void compare(
+	const char *what, int fd, int action, bool out, uint64_t seed, uint32_t bytes, bool joined)
 {
 	static const char *const rules[] = { "mark proto=tcp port=443 point=9",
 		"take proto=udp sample=3", "skip vlan=3", "mark payload=1-20 length=0-80",
 		"skip net=fe80::/10", "take flags=2/2", "take sport=0-30000 sample_flows=4",
 		"skip proto=1", NULL };
+	static struct pl_pkt96 want[GOT_MAX];
 	struct tap_dice dice = { seed };
 	static struct pl_tap tap;
-	uint32_t wrong = 0, made = 0, late = 0, refused = 0;
+	uint32_t wrong = 0, made = 0, late = 0, refused = 0, several = 0;
 	struct pl_tap_kernel_counts end;
 
 	memset(&tap, 0, sizeof(tap));
 	tap.point = 9;
 	set_rules(&tap.rules, rules, 9);
 	for (uint32_t i = 0; i < PACKETS; i++) {
+		const uint16_t each = joined ? (uint16_t)(1 + roll(&dice, 30)) : 0;
 		struct pl_batch batch = { .n = 1 };
 		struct tap_packet p;
-		struct pl_pkt96 want;
 		uint64_t before_ns;
 		uint32_t n;
 		int r;
@@ -161,23 +227,27 @@ static void compare(const char *what, int fd, int action, bool out, uint64_t see
 			.len = p.len < PL_TAP_BYTES ? p.len : PL_TAP_BYTES,
 			.wire_len = p.len,
 			.link = PL_LINK_ETHERNET,
-			.out = out };
+			.out = out,
+			.gso = action == XDP_PASS ? PL_GSO_UNTOLD : PL_GSO_NONE };
+		if (joined && !tell_gso(&batch.pkts[0], each))
+			continue;
 		n_got = 0;
 		before_ns = tai_ns();
-		r = test_run(fd, &p);
+		r = test_run(fd, &p, each);
 		if (r == REFUSED) {
 			refused++;
 			continue;
 		}
 		(void)ring_buffer__consume(ring);
-		tap.seq = 0;
-		n = pl_tap_batch(&tap, &batch, &want);
+		n = make_all(&tap, &batch, want);
 		made += n_got;
-		if (n_got == 1) {
-			late += got.ts_ns < before_ns || got.ts_ns > tai_ns();
-			got.ts_ns = 0;
+		several += n_got > 1;
+		for (uint32_t k = 0; k < n_got; k++) {
+			late += got[k].ts_ns < before_ns || got[k].ts_ns > tai_ns() ||
+				got[k].ts_ns != got[n_got - 1].ts_ns;
+			want[k].ts_ns = got[k].ts_ns;
 		}
-		if (r != action || n != n_got || (n == 1 && memcmp(&want, &got, bytes) != 0)) {
+		if (r != action || n != n_got || !all_same(want, got, n, bytes)) {
 			if (wrong++ < 5)
 				printf("# packet %u: returned %d, %u records, not %u\n", i, r,
 					n_got, n);
@@ -185,16 +255,14 @@ static void compare(const char *what, int fd, int action, bool out, uint64_t see
 	}
 	eq(wrong, 0, "%s: each packet's record, or none, is that of user space, and it goes on",
 		what);
-	eq(late, 0, "%s: times are CLOCK_TAI's", what);
+	eq(late, 0, "%s: times are CLOCK_TAI's, one of each frame", what);
 	end = counts();
 	ok(refused < PACKETS / 5 && made > PACKETS / 20 && end.records == made &&
-			end.not_ip == tap.stats.not_ip && end.broken == tap.stats.broken &&
-			end.skipped == tap.stats.skipped &&
-			end.not_sampled == tap.stats.not_sampled && end.ring_full == 0 &&
-			end.bad_options == tap.stats.bad_options,
-		"%s: %u records, %u refused by the test run, %" PRIu64 " broken, %" PRIu64
-		" not IP, %" PRIu64 " skipped, %" PRIu64 " not sampled, as user space counts",
-		what, made, refused, end.broken, end.not_ip, end.skipped, end.not_sampled);
+			(several > PACKETS / 100) == joined && same_counts(&end, &tap.stats),
+		"%s: %u records, %u frames with several, %u refused by the test run, %" PRIu64
+		" broken, %" PRIu64 " not IP, %" PRIu64 " skipped, %" PRIu64
+		" not sampled, as user space counts",
+		what, made, several, refused, end.broken, end.not_ip, end.skipped, end.not_sampled);
 }
 
 static void test_programs(void)
@@ -204,8 +272,12 @@ static void test_programs(void)
 		int program, action;
 		bool out;
 		uint32_t bytes;
-	} of[] = { { "xdp", 0, 2 /* XDP_PASS */, false, 96 }, { "xdp, pkt64", 0, 2, false, 64 },
-		{ "tc, entering", 1, -1, false, 96 }, { "tc, leaving", 2, -1, true, 96 } };
+		bool joined;
+	} of[] = { { "xdp", 0, XDP_PASS, false, 96, false },
+		{ "xdp, pkt64", 0, XDP_PASS, false, 64, false },
+		{ "tc, entering", 1, -1, false, 96, false },
+		{ "tc, leaving", 2, -1, true, 96, false }, { "tc, joined", 1, -1, false, 96, true },
+		{ "tc, to be taken apart, pkt64", 2, -1, true, 64, true } };
 
 	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
 		const int r = load(of[i].bytes);
@@ -217,7 +289,7 @@ static void test_programs(void)
 			  : of[i].program == 1 ? skel->progs.pl_tap_in
 					       : skel->progs.pl_tap_out;
 		compare(of[i].what, bpf_program__fd(program), of[i].action, of[i].out, 77 + i,
-			of[i].bytes);
+			of[i].bytes, of[i].joined);
 		unload();
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a tap is given: an odd first byte and a datagram of tmpkt/1, or an even one, whose other bits
- * say how the frame behind it begins, and the frame. Every packet is counted once; a record's
+ * say how the frame behind it begins and whether it stands for several packets (how many bytes each
+ * carried is then in its last two), and the frame. Every packet is counted once; a record's
  * lengths fit each other; the records of a datagram are as many as it announces.
  */
 #include "fuzz.h"
@@ -46,24 +47,37 @@ static void frame(const uint8_t *data, uint32_t size, uint8_t how)
 {
 	static struct pl_tap tap;
 	static struct pl_dns64 dns[PL_BATCH_MAX];
-	struct pl_pkt96 record;
+	static struct pl_pkt96 records[PL_BATCH_MAX];
+	uint64_t made = 0;
 	uint32_t n;
 
 	tap = (struct pl_tap){ .inner = (how & 8) != 0, .dns = dns };
-	batch.pkts[0] = (struct pl_packet){
-		.data = data, .len = size, .wire_len = size, .link = (uint8_t)(how % PL_LINK_UDP)
-	};
-	n = pl_tap_batch(&tap, &batch, &record);
-	must(tap.stats.packets == 1 && tap.stats.records == n);
-	must(n + tap.stats.not_ip + tap.stats.broken == 1);
-	must(tap.n_dns <= n && tap.stats.dns == tap.n_dns);
-	if (n == 0)
-		return;
-	must(record.flow_hash != 0 && (record.obs & PL_OBS_POINT_MASK) == 0);
-	must(record.proto == 6 || record.tcp_flags == 0);
-	must((record.obs & PL_OBS_TUNNEL) == 0 || tap.inner);
-	if (tap.n_dns == 1)
-		must(record.proto == 17 && dns[0].name_len <= 255 && dns[0].labels <= 127);
+	batch.pkts[0] = (struct pl_packet){ .data = data,
+		.len = size,
+		.wire_len = size,
+		.link = (uint8_t)(how % PL_LINK_UDP),
+		.gso = (uint8_t)((how >> 4) % (PL_GSO_OTHER + 1)) };
+	if (size >= 2)
+		batch.pkts[0].gso_size = (uint16_t)(data[size - 2] << 8 | data[size - 1]);
+	do {
+		n = pl_tap_batch(&tap, &batch, records, PL_BATCH_MAX);
+		for (uint32_t i = 0; i < n; i++) {
+			const struct pl_pkt96 *r = &records[i];
+
+			must(r->flow_hash != 0 && (r->obs & PL_OBS_POINT_MASK) == 0);
+			must(r->proto == 6 || r->tcp_flags == 0);
+			must((r->obs & PL_OBS_TUNNEL) == 0 || tap.inner);
+			must(r->record_seq == made + i);
+		}
+		made += n;
+		must(tap.n_dns <= n && (n > 0 || !tap.more));
+		if (tap.n_dns == 1)
+			must(dns[0].name_len <= 255 && dns[0].labels <= 127);
+	} while (tap.more);
+	must(tap.stats.records == made && tap.stats.joined <= 1);
+	must(made + tap.stats.not_ip + tap.stats.broken == tap.stats.packets);
+	must(made <= (size > 0 ? size : 1) && tap.stats.dns <= made);
+	must(made <= 1 || batch.pkts[0].gso > PL_GSO_NONE);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -81,6 +81,11 @@ class Wire:
             self.ns[side].up("eth0", address + "/24")
         network.wait_for_carrier(*[(self.ns[side], "eth0") for side in "ab"])
 
+    def single(self):
+        """From now on every frame is one packet, as tcpdump on the same host has it: nothing is left to a NIC to take apart."""
+        for side in "ab":
+            self.ns[side].sh("ethtool -K eth0 tso off gso off tx-udp-segmentation off")
+
     def tcp_transfer(self, n_bytes, port=5000, address=None):
         """Over the stacks of both namespaces, to an address of b; whether all came."""
         to = address or self.addresses["b"], port

@@ -172,7 +172,7 @@ struct pl_dp_packet *pl_dp_record(struct pl_dp_recorder *r, const struct pl_dp_p
 		.link = PL_LINK_ETHERNET,
 	};
 	r->ready = NULL;
-	if (pl_tap_batch(&r->tap, &r->batch, &record) == 0) {
+	if (pl_tap_batch(&r->tap, &r->batch, &record, 1) == 0) {
 		r->counts.none++;
 		return NULL;
 	}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A frame that stands for several packets on the wire (wire/packet.h: enum pl_gso), and the record of
+ * each of them. One source for user space (tap/tap.c) and the kernel program (bpf/tap.bpf.c).
+ *
+ * Packet i carries `each` bytes from byte i * each of the frame's payload on, the last one what is left.
+ * It has the frame's headers, but for lengths and what follows as Linux takes a frame apart
+ * (net/ipv4/tcp_offload.c, udp_offload.c, af_inet.c) and joins only what it can take apart again: the
+ * sequence number counts on, IPv4's identification by one for each packet, FIN and PSH are the last
+ * packet's, CWR the first one's.
+ */
+#pragma once
+
+#include "core/tap_core.h"
+#include "wire/tunnel_ports.h"
+
+#define PL_TAP_FIN       0x01u
+#define PL_TAP_PSH       0x08u
+#define PL_TAP_CWR       0x80u
+
+/* Bytes from the IP header on: more than a packet on a wire has (the longest are jumbo frames of 9216
+ * bytes), so a frame of that length stands for several. */
+#define PL_TAP_WIRE_MOST 9216u
+
+struct pl_tap_joined {
+	uint32_t n;       /* packets on the wire */
+	uint32_t each;    /* bytes */
+	uint32_t payload; /* bytes of all */
+	uint32_t headers; /* bytes from the record's IP header to the payload */
+	uint32_t own;     /* of those to behind the record's transport header: fewer, in a tunnel */
+	/* Of the frame's record. */
+	uint32_t seq;
+	uint16_t ip_id, obs;
+	uint8_t flags;
+	uint8_t tcp, v4; /* the record is of the TCP that was joined; of IPv4 */
+};
+
+/* How many packets carried so many bytes. each: not 0. */
+PL_CORE_INLINE uint32_t pl_tap_joined_packets(uint32_t payload, uint32_t each)
+{
+	return payload > each ? (payload + each - 1) / each : 1;
+}
+
+/* What of the record r of the frame the packets differ in. */
+PL_CORE_INLINE void pl_tap_joined_keep(struct pl_tap_joined *j, const struct pl_pkt96 *r)
+{
+	j->seq = r->tcp_seq;
+	j->ip_id = r->ip_id;
+	j->obs = r->obs;
+	j->flags = r->tcp_flags;
+}
+
+/* Makes of the frame's record, or of another packet's, that of packet i. */
+PL_CORE_INLINE void pl_tap_joined_packet(
+	const struct pl_tap_joined *j, uint32_t i, struct pl_pkt96 *r)
+{
+	const uint32_t last = i + 1 == j->n;
+	const uint32_t length = j->headers + (last ? j->payload - i * j->each : j->each);
+
+	r->wire_len = pl_tap_saturated(length);
+	r->pay_len = pl_tap_saturated(length - j->own);
+	r->obs = j->obs;
+	if (j->v4)
+		r->ip_id = (uint16_t)(j->ip_id + i);
+	if (!j->tcp)
+		return;
+	r->tcp_seq = j->seq + i * j->each;
+	r->tcp_flags = j->flags;
+	if (!last)
+		r->tcp_flags &= (uint8_t) ~(PL_TAP_FIN | PL_TAP_PSH);
+	if (i > 0)
+		r->tcp_flags &= (uint8_t)~PL_TAP_CWR;
+}
+
+/* What the kernel's ring has of packets that differ in nothing else: the record of the first one, and
+ * what the others are ahead of the one before them. */
+struct pl_tap_row {
+	struct pl_pkt96 record;
+	uint32_t n; /* records */
+	uint32_t seq_step, id_step;
+	uint32_t reserved;
+};
+
+/* The next record of the row, which has one: n is not 0. */
+PL_CORE_INLINE void pl_tap_row_next(struct pl_tap_row *row, struct pl_pkt96 *ret)
+{
+	*ret = row->record;
+	row->record.tcp_seq += row->seq_step;
+	row->record.ip_id = (uint16_t)(row->record.ip_id + row->id_step);
+	row->n--;
+}
+
+/* ---- in the kernel ---- */
+
+/*
+ * Whether the walk's frame, which is made, is of TCP or UDP, so that its packets are known. segs: how
+ * many the kernel says there are, 0 when it does not. The kernel does not tell a program of traffic
+ * control what it joined: behind UDP with the port of a tunnel it is the TCP within, whose headers
+ * are not read here; of other UDP the number must be right.
+ */
+PL_CORE_INLINE int pl_tap_joined_walk(
+	struct pl_tap_joined *j, const struct pl_tap_walk *w, uint32_t each, uint32_t segs)
+{
+	const struct pl_pkt96 *r = &w->record;
+
+	if ((w->flags & (PL_TAP_LATER_FRAGMENT | PL_TAP_HEADLESS)) != 0 ||
+		(r->obs & PL_OBS_FRAGMENT) != 0 || w->whole < w->headers || each == 0)
+		return 0;
+	if (r->proto != 6 && (r->proto != 17 || pl_is_tunnel_port(PL_VXLAN_PORTS, r->dport)))
+		return 0;
+	j->each = each;
+	j->headers = j->own = w->headers;
+	j->payload = w->whole - w->headers;
+	j->n = pl_tap_joined_packets(j->payload, each);
+	j->tcp = r->proto == 6;
+	j->v4 = w->version == 4;
+	return j->tcp || segs == 0 || segs == j->n;
+}
