@@ -138,13 +138,14 @@ __attribute__((noinline)) int pl_tap_do_rules(struct work *w)
 	for (uint32_t i = 0; i < PL_TAP_RULES_MAX && i < n; i++) {
 		const struct pl_tap_rule *u = &set->rules[i & (PL_TAP_RULES_MAX - 1)];
 		uint64_t before = 0;
+		uint32_t over;
 
 		if (!pl_tap_rule_matches(u, &w->walk.record))
 			continue;
-		if (u->sample > 1)
+		if (u->sample > 1 && !pl_tap_is_edge(&w->walk.record))
 			before = __sync_fetch_and_add(
 				&set->matched[i & (PL_TAP_RULES_MAX - 1)], w->share.n);
-		return (int)pl_tap_rule_share(u, &w->walk.record, before, &w->share);
+		return (int)pl_tap_rule_tap(u, &w->walk.record, before, &w->share, &over);
 	}
 	return PL_TAP_RULED_TAKE;
 }

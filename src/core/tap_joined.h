@@ -14,10 +14,6 @@
 #include "core/tap_core.h"
 #include "wire/tunnel_ports.h"
 
-#define PL_TAP_FIN       0x01u
-#define PL_TAP_PSH       0x08u
-#define PL_TAP_CWR       0x80u
-
 /* Bytes from the IP header on: more than a packet on a wire has (the longest are jumbo frames of 9216
  * bytes), so a frame of that length stands for several. */
 #define PL_TAP_WIRE_MOST 9216u
@@ -30,7 +26,7 @@ struct pl_tap_joined {
 	uint32_t own;     /* of those to behind the record's transport header: fewer, in a tunnel */
 	/* Of the frame's record. */
 	uint32_t seq;
-	uint16_t ip_id, obs;
+	uint16_t ip_id, obs, mss;
 	uint8_t flags;
 	uint8_t tcp, v4; /* the record is of the TCP that was joined; of IPv4 */
 };
@@ -47,6 +43,7 @@ PL_CORE_INLINE void pl_tap_joined_keep(struct pl_tap_joined *j, const struct pl_
 	j->seq = r->tcp_seq;
 	j->ip_id = r->ip_id;
 	j->obs = r->obs;
+	j->mss = r->mss;
 	j->flags = r->tcp_flags;
 }
 
@@ -59,7 +56,9 @@ PL_CORE_INLINE void pl_tap_joined_packet(
 
 	r->wire_len = pl_tap_saturated(length);
 	r->pay_len = pl_tap_saturated(length - j->own);
+	/* What rules set. */
 	r->obs = j->obs;
+	r->mss = j->mss;
 	if (j->v4)
 		r->ip_id = (uint16_t)(j->ip_id + i);
 	if (!j->tcp)

@@ -10,6 +10,14 @@
 #include "record/packet.h"
 
 #define PL_TAP_RULES_MAX   64 /* a power of two */
+/* The most packets that a record of a sample may stand for: of its field. */
+#define PL_TAP_WEIGHT_MAX  UINT16_MAX
+
+#define PL_TAP_FIN         0x01u
+#define PL_TAP_SYN         0x02u
+#define PL_TAP_RST         0x04u
+#define PL_TAP_PSH         0x08u
+#define PL_TAP_CWR         0x80u
 
 /* An address of a record, which stands at a multiple of 8: else the kernel's compiler copies it
  * byte by byte, and whoever reads it as words waits for all of them. */
@@ -139,4 +147,66 @@ PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_decide(
 	struct pl_tap_share alone = { .n = 1 };
 
 	return pl_tap_rule_share(u, r, before, &alone);
+}
+
+/* ---- of a tap ---- */
+
+/* Whether the packet begins or ends a TCP connection: samples leave none of these out. */
+PL_CORE_INLINE int pl_tap_is_edge(const struct pl_pkt96 *r)
+{
+	return r->proto == 6 && (r->tcp_flags & (PL_TAP_FIN | PL_TAP_SYN | PL_TAP_RST)) != 0;
+}
+
+PL_CORE_INLINE int pl_tap_rule_samples(const struct pl_tap_rule *u)
+{
+	return u->sample > 1 || u->sample_flows > 1;
+}
+
+/*
+ * For how many packets the record of a sample stands, in its field mss, which is free: SYN, whose MSS
+ * option is there, is no sample's. was: the record's bits before the rule; a sample of a sample stands
+ * for the product. 0: that cannot be told, as the first sample had no room for it (pkt64), or it is
+ * more than the field holds: *ret_over is 1 then.
+ */
+PL_CORE_INLINE void pl_tap_rule_weigh(
+	const struct pl_tap_rule *u, struct pl_pkt96 *r, uint16_t was, uint32_t *ret_over)
+{
+	uint64_t weight = (uint64_t)u->sample * u->sample_flows;
+
+	*ret_over = 0;
+	if (pl_tap_is_edge(r)) {
+		if ((r->tcp_flags & PL_TAP_SYN) != 0 || (was & PL_OBS_SAMPLED) != 0)
+			return;
+		weight = 1;
+	} else if ((was & PL_OBS_SAMPLED) != 0) {
+		weight *= r->mss;
+	}
+	*ret_over = weight > PL_TAP_WEIGHT_MAX;
+	r->mss = weight > PL_TAP_WEIGHT_MAX ? 0 : (uint16_t)weight;
+}
+
+/*
+ * As pl_tap_rule_share, for a tap: with edges in every sample, and weights. Before the call edges do
+ * not count among those that the rule matched until now.
+ */
+PL_CORE_INLINE enum pl_tap_ruling pl_tap_rule_tap(const struct pl_tap_rule *u, struct pl_pkt96 *r,
+	uint64_t before, struct pl_tap_share *share, uint32_t *ret_over)
+{
+	const uint16_t was = r->obs;
+	enum pl_tap_ruling ruling = PL_TAP_RULED_TAKE;
+
+	*ret_over = 0;
+	if (!pl_tap_rule_samples(u) || u->action == PL_TAP_SKIP)
+		return pl_tap_rule_share(u, r, before, share);
+	if (pl_tap_is_edge(r)) {
+		pl_tap_share_all(share);
+		r->obs |= PL_OBS_SAMPLED;
+		if (u->action == PL_TAP_MARK)
+			r->obs |= PL_OBS_RULE;
+	} else {
+		ruling = pl_tap_rule_share(u, r, before, share);
+	}
+	if (ruling == PL_TAP_RULED_TAKE)
+		pl_tap_rule_weigh(u, r, was, ret_over);
+	return ruling;
 }

@@ -178,6 +178,8 @@ static void test_rules(void)
 	eq(n, 4, "one in five of fourteen, and the last one");
 	eq(records[1].tcp_seq, SEQ + 5000);
 	eq(records[1].obs, PL_OBS_RULE | PL_OBS_SAMPLED);
+	eq(records[1].mss, 5, "for how many it stands");
+	eq(records[3].mss, 0);
 	eq(records[3].tcp_seq, SEQ + 14000);
 	eq(records[3].obs, 0, "what one packet's rule says is not said of others");
 	eq(tap.stats.packets, 15);

@@ -3,6 +3,7 @@
 #include "tap/rules.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,6 @@
 
 #include "base/addr.h"
 #include "base/num.h"
-
-#define SAMPLE_MAX 1000000000u
 
 static int read_number(const char *text, uint64_t most, uint64_t *ret)
 {
@@ -84,7 +83,7 @@ static int read_protocol(const char *text, uint8_t *ret)
 static int read_sample(const char *text, uint32_t *ret)
 {
 	uint64_t v = 0;
-	int r = read_number(text, SAMPLE_MAX, &v);
+	int r = read_number(text, PL_TAP_WEIGHT_MAX, &v);
 
 	if (r == 0 && v == 0)
 		r = -ERANGE;
@@ -143,8 +142,8 @@ static const char *const wants[KEYS] = { "an address or prefix, such as 10.0.0.0
 	"the TCP flags' value and the mask of those that count, such as 2/18",
 	"a number of bytes or a range of them, such as 64-127",
 	"a number of bytes or a range of them, such as 1-65535", "a VLAN id from 0 to 4095",
-	"in or out", "an observation point from 0 to 1023", "a number from 1 to 1000000000",
-	"a number from 1 to 1000000000" };
+	"in or out", "an observation point from 0 to 1023", "a number from 1 to 65535",
+	"a number from 1 to 65535" };
 
 static int read_condition(struct pl_tap_rule *rule, enum key key, char *value)
 {
@@ -255,6 +254,14 @@ static int read_rule(struct pl_tap_rule *rule, char *text, struct pl_diag *diag)
 		pl_diag_set(diag, "a rule that skips cannot sample; take with sample=, then skip");
 		r = -EINVAL;
 	}
+	if (r == 0 && (uint64_t)rule->sample * rule->sample_flows > PL_TAP_WEIGHT_MAX) {
+		pl_diag_set(diag,
+			"the rule takes one packet in %" PRIu64
+			": a record says how many it stands for, and has room for %d; use sample= and "
+			"sample_flows= whose product is at most that",
+			(uint64_t)rule->sample * rule->sample_flows, PL_TAP_WEIGHT_MAX);
+		r = -EINVAL;
+	}
 	return r;
 }
 
@@ -290,9 +297,20 @@ int pl_tap_rules_add(struct pl_tap_rules *rules, const char *text, struct pl_dia
 
 enum pl_tap_ruling pl_tap_rules_apply(struct pl_tap_rules *rules, struct pl_pkt96 *record)
 {
+	struct pl_tap_share alone = { .n = 1 };
+
 	for (uint32_t i = 0; i < rules->n; i++) {
-		if (pl_tap_rule_matches(&rules->rules[i], record))
-			return pl_tap_rule_decide(&rules->rules[i], record, rules->matched[i]++);
+		uint64_t before = 0;
+		uint32_t over;
+		enum pl_tap_ruling ruling;
+
+		if (!pl_tap_rule_matches(&rules->rules[i], record))
+			continue;
+		if (!pl_tap_is_edge(record))
+			before = rules->matched[i]++;
+		ruling = pl_tap_rule_tap(&rules->rules[i], record, before, &alone, &over);
+		rules->overweight += over;
+		return ruling;
 	}
 	return PL_TAP_RULED_TAKE;
 }

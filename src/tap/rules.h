@@ -11,9 +11,11 @@
  * Actions: take, skip, mark (take, and set PL_OBS_RULE). Conditions, all of which must hold:
  * src=, dst=, net= (either) PREFIX; sport=, dport=, port= (either) N or N-M; proto= a number or
  * tcp, udp, icmp, icmp6; flags=VALUE/MASK of TCP; length= and payload= N or N-M, bytes of the packet
- * (wire_len) and of what it carries (pay_len); vlan=N; dir=in or out; point=N, the observation point. Sampling, for take and mark: sample=N, every Nth
- * packet that the rule matches; sample_flows=N, all packets of one flow in N, chosen by the flow
- * hash, so that taps along a path choose the same flows.
+ * (wire_len) and of what it carries (pay_len); vlan=N; dir=in or out; point=N, the observation point.
+ * Sampling, for take and mark: sample=N, every Nth packet that the rule matches; sample_flows=N, all
+ * packets of one flow in N, chosen by the flow hash, so that taps along a path choose the same flows.
+ * Packets of TCP with SYN, FIN or RST are in every sample and do not count for sample=. A record of a
+ * sample says in its field mss for how many packets it stands (pl_tap_rule_weigh).
  */
 #pragma once
 
@@ -29,7 +31,8 @@
 struct pl_tap_rules {
 	uint32_t n;
 	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
-	uint64_t matched[PL_TAP_RULES_MAX];
+	uint64_t matched[PL_TAP_RULES_MAX]; /* edges apart (core/tap_rules.h) */
+	uint64_t overweight; /* records taken that stand for more packets than they can say */
 };
 
 /* Adds a rule by its text. -EINVAL with diag, -E2BIG with diag behind the last one that fits. */
@@ -39,5 +42,5 @@ int pl_tap_rules_add(struct pl_tap_rules *rules, const char *text, struct pl_dia
 void pl_tap_rule_text(struct pl_buf *out, const struct pl_tap_rule *rule);
 
 /* Decides about a record whose flow_hash and vlan are set, and sets its bits PL_OBS_RULE and
- * PL_OBS_SAMPLED. */
+ * PL_OBS_SAMPLED, and of a sample its weight. */
 enum pl_tap_ruling pl_tap_rules_apply(struct pl_tap_rules *rules, struct pl_pkt96 *record);

@@ -114,8 +114,9 @@ static const struct {
 	{ "take playload=1", "did you mean 'payload'" },
 	{ "take point=1024", "point wants" },
 	{ "take sample=0", "sample wants" },
-	{ "take sample=1000000001", "sample wants" },
+	{ "take sample=65536", "sample wants" },
 	{ "take sample_flows=x", "sample_flows wants" },
+	{ "take sample=256 sample_flows=256", "one packet in 65536" },
 	{ "skip sample=10", "cannot sample" },
 	{ "skip sample_flows=10", "cannot sample" },
 };
@@ -178,8 +179,11 @@ static void test_sampling(void)
 		const uint16_t port = (uint16_t)(1024 + i);
 		struct pl_pkt96 there = packet("10.0.0.1", "10.9.0.2", port, 443),
 				back = packet("10.9.0.2", "10.0.0.1", 443, port);
-		bool one = pl_tap_rules_apply(&flows, &there) == PL_TAP_RULED_TAKE,
-		     two = pl_tap_rules_apply(&flows, &back) == PL_TAP_RULED_TAKE;
+		bool one, two;
+
+		there.tcp_flags = back.tcp_flags = 0x10;
+		one = pl_tap_rules_apply(&flows, &there) == PL_TAP_RULED_TAKE;
+		two = pl_tap_rules_apply(&flows, &back) == PL_TAP_RULED_TAKE;
 
 		split += one != two;
 		kept += one;
@@ -197,6 +201,81 @@ static void test_sampling(void)
 		most = by_partition[i] > most ? by_partition[i] : most;
 	ok(most < kept / 4, "sampled flows are spread over partitions: at most %u of %u in one",
 		most, kept);
+}
+
+/* Packets that begin or end a connection are in every sample, and leave it as it is; others say for
+ * how many they stand. */
+static void test_weights(void)
+{
+	static const struct {
+		const char *rule;
+		uint8_t flags;
+		uint16_t obs, mss; /* before */
+		bool taken;
+		uint16_t weight;
+	} rows[] = {
+		{ "take sample=10", 0x10, 0, 0, true, 10 },
+		{ "take sample=10", 0x10, 0, 0, false, 0 },
+		{ "take sample=10", 0x12, 0, 1460, true, 1460 },
+		{ "take sample=10", 0x11, 0, 0, true, 1 },
+		{ "take sample=10", 0x04, 0, 0, true, 1 },
+		{ "take sample=10", 0x10, 0, 0, false, 0 },
+		{ "take sample=1", 0x10, 0, 0, true, 0 },
+		{ "take sample_flows=100000", 0x10, 0, 0, true, 0 }, /* no rule: all are taken */
+		{ "take sample=4 sample_flows=1", 0x10, PL_OBS_SAMPLED, 100, true, 400 },
+		{ "take sample=655", 0x10, PL_OBS_SAMPLED, 100, true, 65500 },
+		{ "take sample=656", 0x10, PL_OBS_SAMPLED, 100, true, 0 },
+		{ "take sample=9", 0x10, PL_OBS_SAMPLED, 0, true, 0 },
+		{ "take sample=9", 0x11, PL_OBS_SAMPLED, 1, true, 1 },
+		{ "take sample=9", 0x02, PL_OBS_SAMPLED, 1460, true, 1460 },
+	};
+	struct pl_tap_rules rules = { 0 };
+	uint64_t overweight = 0;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pl_pkt96 r = packet("10.0.0.1", "10.9.0.2", 1000, 443);
+		bool taken;
+
+		if (i == 0 || strcmp(rows[i].rule, rows[i - 1].rule) != 0) {
+			overweight += rules.overweight;
+			rules = (struct pl_tap_rules){ 0 };
+			(void)pl_tap_rules_add(&rules, rows[i].rule, NULL);
+		}
+		r.proto = 6;
+		r.tcp_flags = rows[i].flags;
+		r.obs = rows[i].obs;
+		r.mss = rows[i].mss;
+		taken = pl_tap_rules_apply(&rules, &r) == PL_TAP_RULED_TAKE;
+		eq(taken, rows[i].taken, "row %zu: taken", i);
+		if (taken)
+			eq(r.mss, rows[i].weight, "row %zu: weight", i);
+		if (taken && rules.n > 0)
+			eq(r.obs, rules.rules[0].sample > 1 ? PL_OBS_SAMPLED : rows[i].obs,
+				"row %zu: bits", i);
+	}
+	eq(overweight + rules.overweight, 1, "one stands for more than it can say");
+}
+
+/* One flow in many, by the ends of all others. */
+static void test_edges_of_flows(void)
+{
+	struct pl_tap_rules rules = { 0 };
+	unsigned int kept = 0, edges = 0;
+
+	(void)pl_tap_rules_add(&rules, "mark sample_flows=16", NULL);
+	for (unsigned int i = 0; i < 1000; i++) {
+		struct pl_pkt96 r = packet("10.0.0.1", "10.9.0.2", (uint16_t)(1024 + i), 443);
+
+		r.proto = 6;
+		r.tcp_flags = 0x11;
+		edges += pl_tap_rules_apply(&rules, &r) == PL_TAP_RULED_TAKE && r.mss == 1 &&
+			 r.obs == (PL_OBS_SAMPLED | PL_OBS_RULE);
+		r.tcp_flags = 0x10;
+		r.obs = r.mss = 0;
+		kept += pl_tap_rules_apply(&rules, &r) == PL_TAP_RULED_TAKE && r.mss == 16;
+	}
+	eq(edges, 1000, "every connection's end");
+	ok(kept > 10 && kept < 200, "%u of the others", kept);
 }
 
 /* The text of a rule makes the same rule. */
@@ -231,5 +310,7 @@ int main(void)
 	test_wrong();
 	test_order();
 	test_sampling();
+	test_weights();
+	test_edges_of_flows();
 	return pl_test_done();
 }

@@ -257,7 +257,11 @@ static bool make_record(struct pl_tap *tap, const struct pl_packet *pkt, struct 
 
 static bool ruled(struct pl_tap *tap, struct pl_pkt96 *r)
 {
-	switch (pl_tap_rules_apply(&tap->rules, r)) {
+	const uint64_t before = tap->rules.overweight;
+	const enum pl_tap_ruling ruling = pl_tap_rules_apply(&tap->rules, r);
+
+	tap->stats.overweight += tap->rules.overweight - before;
+	switch (ruling) {
 	case PL_TAP_RULED_SKIP:
 		tap->stats.skipped++;
 		return false;

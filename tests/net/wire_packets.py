@@ -222,7 +222,7 @@ def test_flows_and_questions():
 
 
 def test_rules():
-    """Rules look at each packet of the wire: those that are full, one in ten, and the one with FIN."""
+    """Rules look at each packet of the wire: those that are full, one in ten and the ends, and the one with FIN."""
     witness = dump("b", "witness-rules")
     rules = (("full", "take proto=tcp dport=5005 payload=1448"), ("tenth", "take proto=tcp dport=5005 sample=10"), ("fin", "take proto=tcp dport=5005 flags=1/1"))
     taps = {(name, source): tap_of("a", f"{name}-{source[:2]}", "-o", "jsonl", "--rule", rule, "--rule", "skip", source)
@@ -239,9 +239,12 @@ def test_rules():
         elif name == "fin":
             same(f"{source}: the one with FIN", t.records, fin)
         else:
-            eq(len(t.records), (len(want) + 9) // 10, f"{source}: every tenth of {len(want)} packets")
-            got = sorted(count(t.records, FIELDS) - count(want, FIELDS))
+            edges, keys = [r for r in want if r["tcp_flags"] & 7], [k for k in FIELDS if k != "mss"]
+            eq(len(t.records), len(edges) + (len(want) - len(edges) + 9) // 10, f"{source}: SYN and FIN, and every tenth of {len(want)} packets")
+            got = sorted(count(t.records, keys) - count(want, keys))
             eq(got[:2], [], f"{source}: each is one of the wire")
+            eq(list(count(edges, keys) - count(t.records, keys)), [], f"{source}: with the {len(edges)} packets that begin and end it")
+            eq({r["mss"] for r in t.records if not r["tcp_flags"] & 7} | {r["mss"] for r in t.records if r["tcp_flags"] & 1}, {10, 1}, f"{source}: weights")
 
 
 def test_tunnel():
