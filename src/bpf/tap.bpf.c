@@ -35,7 +35,7 @@ int pl_tap_do_option(struct pl_tap_walk *w);
 #define NEXT (-1) /* TC_ACT_UNSPEC, TCX_NEXT: go on with the next program */
 
 struct work {
-	struct pl_tap_kernel_counts counts;
+	struct pl_tap_kernel_book book; /* first */
 	struct pl_tap_walk walk;
 	uint64_t woken_ns;
 	uint64_t hardware_ns;      /* the NIC's time of the frame, 0 without one */
@@ -126,8 +126,8 @@ __attribute__((noinline)) int pl_tap_do_options(struct work *w)
 /* What the first rule that matches says; enum pl_tap_ruling. */
 __attribute__((noinline)) int pl_tap_do_rules(struct work *w)
 {
-	struct pl_tap_rule_set *set =
-		&pl_tap_sets[*(volatile uint32_t *)&pl_tap_set & (PL_TAP_RULE_SETS - 1)];
+	const uint32_t turn = *(volatile uint32_t *)&pl_tap_set & (PL_TAP_RULE_SETS - 1);
+	struct pl_tap_rule_set *set = &pl_tap_sets[turn];
 	uint32_t n = set->n;
 
 	if (w == NULL)
@@ -142,21 +142,24 @@ __attribute__((noinline)) int pl_tap_do_rules(struct work *w)
 
 		if (!pl_tap_rule_matches(u, &w->walk.record))
 			continue;
+		w->book.hits[turn][i & (PL_TAP_RULES_MAX - 1)] += w->share.n;
 		if (u->sample > 1 && !pl_tap_is_edge(&w->walk.record))
 			before = __sync_fetch_and_add(
 				&set->matched[i & (PL_TAP_RULES_MAX - 1)], w->share.n);
 		return (int)pl_tap_rule_tap(u, &w->walk.record, before, &w->share, &over);
 	}
+	w->book.hits[turn][PL_TAP_RULES_MAX] += w->share.n;
 	return PL_TAP_RULED_TAKE;
 }
 
 static __always_inline int read_rules(struct work *w)
 {
-	const struct pl_tap_rule_set *set =
-		&pl_tap_sets[*(volatile uint32_t *)&pl_tap_set & (PL_TAP_RULE_SETS - 1)];
+	const uint32_t turn = *(volatile uint32_t *)&pl_tap_set & (PL_TAP_RULE_SETS - 1);
+	const struct pl_tap_rule_set *set = &pl_tap_sets[turn];
 
 	if (set->n != 0)
 		return pl_tap_do_rules(w);
+	w->book.hits[turn][PL_TAP_RULES_MAX] += w->share.n;
 	w->walk.record.obs |= set->point;
 	pl_tap_share_all(&w->share);
 	return PL_TAP_RULED_TAKE;
@@ -225,18 +228,18 @@ __attribute__((noinline)) int pl_tap_do_count(struct work *w)
 		one = (struct pl_tap_count_value){ n, n * w->walk.record.wire_len,
 			n * w->walk.record.pay_len, now_ns };
 		if (bpf_map_update_elem(table, &key, &one, BPF_NOEXIST) == 0) {
-			w->counts.counted += n;
+			w->book.counts.counted += n;
 			return 1;
 		}
 		/* Another processor was first, or there is no room. */
 		value = bpf_map_lookup_elem(table, &key);
 	}
 	if (value == NULL) {
-		w->counts.count_full += n;
+		w->book.counts.count_full += n;
 		return 0;
 	}
 	add_count(value, &w->walk.record, now_ns, n);
-	w->counts.counted += n;
+	w->book.counts.counted += n;
 	return 1;
 }
 
@@ -292,13 +295,13 @@ static __always_inline void finish(struct work *w, int joined)
 	case PL_TAP_RULED_TAKE:
 		break;
 	case PL_TAP_RULED_SKIP:
-		w->counts.skipped += w->share.n;
+		w->book.counts.skipped += w->share.n;
 		return;
 	default:
-		w->counts.not_sampled += w->share.n;
+		w->book.counts.not_sampled += w->share.n;
 		return;
 	}
-	w->counts.not_sampled += w->share.n - w->share.taken;
+	w->book.counts.not_sampled += w->share.n - w->share.taken;
 	if (joined && w->share.first != 0)
 		go_to_first(w);
 	/* Of the NIC's clock nobody knows which window is open. */
@@ -312,12 +315,12 @@ static __always_inline void finish(struct work *w, int joined)
 	r->record_seq = w->hardware_ns != 0;
 	flags = wakes(w, w->now_ns);
 	if (joined && w->share.taken > 1 ? put_row(w, flags) : put(w, flags)) {
-		w->counts.ring_full += w->share.taken;
+		w->book.counts.ring_full += w->share.taken;
 		return;
 	}
-	w->counts.entries++;
-	w->counts.records += w->share.taken;
-	w->counts.hardware += w->hardware_ns != 0 ? w->share.taken : 0;
+	w->book.counts.entries++;
+	w->book.counts.records += w->share.taken;
+	w->book.counts.hardware += w->hardware_ns != 0 ? w->share.taken : 0;
 }
 
 /* n packets of the frame from packet i on, which differ in what counts on alone. */
@@ -342,7 +345,7 @@ __attribute__((noinline)) int pl_tap_do_joined(struct work *w)
 		return 0;
 	j = &w->joined;
 	if (!pl_tap_joined_walk(j, &w->walk, w->walk.gso, w->segs)) {
-		w->counts.joined++;
+		w->book.counts.joined++;
 		j->n = 1;
 	}
 	n = j->n;
@@ -353,9 +356,9 @@ __attribute__((noinline)) int pl_tap_do_joined(struct work *w)
 	}
 	pl_tap_joined_keep(j, &w->walk.record);
 	if ((w->walk.flags & PL_TAP_BAD_OPTIONS) != 0)
-		w->counts.bad_options += n - 1;
+		w->book.counts.bad_options += n - 1;
 	if (w->hardware_ns != 0)
-		w->counts.stamped += n - 1;
+		w->book.counts.stamped += n - 1;
 	if ((j->flags & PL_TAP_CWR) != 0)
 		(void)pl_tap_do_packets(w, i++, 1);
 	if (i + 1 < n)
@@ -374,18 +377,18 @@ static __always_inline void record(
 	/* A record without number cannot say whose time it has: it gets the kernel's. */
 	if (pl_tap_control.record_bytes == sizeof(struct pl_pkt64))
 		hardware_ns = 0;
-	w->counts.stamped += hardware_ns != 0;
+	w->book.counts.stamped += hardware_ns != 0;
 	if (outcome != PL_TAP_MADE) {
-		w->counts.joined += w->walk.gso != 0;
+		w->book.counts.joined += w->walk.gso != 0;
 		if (outcome == PL_TAP_NOT_IP)
-			w->counts.not_ip++;
+			w->book.counts.not_ip++;
 		else
-			w->counts.broken++;
+			w->book.counts.broken++;
 		return;
 	}
-	w->counts.bad_options += (w->walk.flags & PL_TAP_BAD_OPTIONS) != 0;
+	w->book.counts.bad_options += (w->walk.flags & PL_TAP_BAD_OPTIONS) != 0;
 	if (!tells)
-		w->counts.joined += w->walk.whole > PL_TAP_WIRE_MOST;
+		w->book.counts.joined += w->walk.whole > PL_TAP_WIRE_MOST;
 	r->obs |= out;
 	r->flow_hash = pl_tap_core_hash(r);
 	w->hardware_ns = hardware_ns;

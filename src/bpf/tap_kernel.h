@@ -36,3 +36,11 @@ struct pl_tap_kernel_counts {
 	uint64_t joined;  /* frames that stand for several packets, and count as one */
 	uint64_t entries; /* of the ring: records, and rows of them (core/tap_joined.h) */
 };
+
+/* What each processor has for itself, in front of its own working memory. hits: packets that each rule
+ * of a set matched first, behind them those that none did; they go on when the set's turn comes
+ * again. */
+struct pl_tap_kernel_book {
+	struct pl_tap_kernel_counts counts;
+	uint64_t hits[PL_TAP_RULE_SETS][PL_TAP_RULES_MAX + 1];
+};

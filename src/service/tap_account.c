@@ -3,6 +3,7 @@
 #include "service/tap_account.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "runtime/account.h"
 
@@ -13,6 +14,86 @@ static const struct pl_stat service_rows[] = {
 };
 const struct pl_stats pl_tap_service_list = { service_rows,
 	sizeof(service_rows) / sizeof(service_rows[0]) };
+
+static const struct pl_stat rule_rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_tap_rule_stats, __VA_ARGS__)
+#include "service/tap_rule_stats.def"
+#undef PL_STAT
+};
+const struct pl_stats pl_tap_rule_list = { rule_rows, sizeof(rule_rows) / sizeof(rule_rows[0]) };
+
+/* Of all taps in the kernel, and of packets that came up. */
+static void get_hits(struct pl_tap_service *t, uint64_t ret[PL_TAP_RULES_MAX + 1])
+{
+	memcpy(ret, t->tap.rules.hits, sizeof(t->tap.rules.hits));
+	for (unsigned int i = 0; i < t->n_kernels; i++)
+		pl_tap_kernel_hits(t->kernels[i], ret);
+}
+
+/* The text of rule i; behind the last one, what becomes of packets that none matches. */
+static void put_rule(struct pl_buf *text, const struct pl_tap_rules *rules, uint32_t i)
+{
+	pl_buf_init(text);
+	if (i < rules->n)
+		pl_tap_rule_text(text, &rules->rules[i]);
+	else
+		pl_buf_str(text, "default take");
+}
+
+void pl_tap_put_rules(
+	struct pl_tap_service *t, const struct pl_label *label, struct pl_exposition *page)
+{
+	const struct pl_tap_rules *rules = &t->tap.rules;
+	uint64_t hits[PL_TAP_RULES_MAX + 1];
+
+	get_hits(t, hits);
+	for (uint32_t i = 0; i <= rules->n; i++) {
+		struct pl_label labels[3];
+		unsigned int n = 0;
+		struct pl_buf text;
+
+		put_rule(&text, rules, i);
+		if (label != NULL)
+			labels[n++] = *label;
+		labels[n++] =
+			(struct pl_label){ .name = "place", .form = PL_LABEL_U64, .number = i + 1 };
+		labels[n++] = (struct pl_label){
+			.name = "rule", .form = PL_LABEL_TEXT, .text = text.data
+		};
+		if (!text.failed)
+			pl_exposition_u64(
+				page, labels, n, hits[i < rules->n ? i : PL_TAP_RULES_MAX]);
+		pl_buf_done(&text);
+	}
+}
+
+static void put_rules_json(struct pl_tap_service *t, struct pl_json *json)
+{
+	static const char *const actions[] = { "take", "skip", "mark" };
+	const struct pl_tap_rules *rules = &t->tap.rules;
+	uint64_t hits[PL_TAP_RULES_MAX + 1];
+
+	get_hits(t, hits);
+	pl_json_key(json, "rules");
+	pl_json_array(json);
+	for (uint32_t i = 0; i <= rules->n; i++) {
+		const struct pl_tap_rule_stats one = {
+			.matches = hits[i < rules->n ? i : PL_TAP_RULES_MAX]
+		};
+		struct pl_buf text;
+
+		put_rule(&text, rules, i);
+		pl_json_object(json);
+		pl_json_key(json, "rule");
+		pl_json_str(json, text.failed ? "" : text.data);
+		pl_json_key(json, "action");
+		pl_json_str(json, actions[i < rules->n ? rules->rules[i].action : PL_TAP_TAKE]);
+		pl_stats_json(&pl_tap_rule_list, &one, NULL, json);
+		pl_json_object_end(json);
+		pl_buf_done(&text);
+	}
+	pl_json_array_end(json);
+}
 
 void pl_tap_port_stats(const struct pl_tap_service *t, struct pl_port_stats *ret)
 {
@@ -148,6 +229,8 @@ void pl_tap_put_page(void *tap, struct pl_exposition *page)
 	const struct pl_account a = { .page = page };
 
 	put(&a, tap);
+	pl_exposition_stat(page, &pl_tap_rule_list.rows[0]);
+	pl_tap_put_rules(tap, NULL, page);
 	pl_tap_outs_page(
 		((struct pl_tap_service *)tap)->outs, ((struct pl_tap_service *)tap)->n_outs, page);
 }
@@ -161,6 +244,7 @@ void pl_tap_describe(struct pl_exposition *page)
 	pl_account_stats(&a, &pl_tap_stats_list, NULL);
 	pl_account_stats(&a, &pl_tmpkt_stats_list, NULL);
 	pl_account_stats(&a, &pl_tap_service_list, NULL);
+	pl_account_stats(&a, &pl_tap_rule_list, NULL);
 	pl_account_stats(&a, &pl_flow_counters_list, NULL);
 	pl_account_stats(&a, &pl_port_stats_list, NULL);
 	for (unsigned int i = 0; i < n; i++) {
@@ -176,13 +260,15 @@ void pl_tap_put_json(void *tap, struct pl_json *json)
 	const struct pl_account a = { .json = json };
 
 	put(&a, tap);
+	put_rules_json(tap, json);
 	pl_tap_outs_json(
 		((struct pl_tap_service *)tap)->outs, ((struct pl_tap_service *)tap)->n_outs, json);
 }
 
 void pl_tap_put_sources(const struct pl_tap_service *t, struct pl_buf *text)
 {
-	uint32_t kinds = 0;
+	uint32_t kinds = 0, n;
+	const char *rest;
 
 	for (unsigned int i = 0; i < t->n_ports; i++)
 		kinds |= 1u << (t->datagrams[i] ? PL_STAMP_SENDER : pl_port_clock(t->ports[i]));
@@ -192,6 +278,11 @@ void pl_tap_put_sources(const struct pl_tap_service *t, struct pl_buf *text)
 		t->n_ports > 0 ? pl_port_name(t->ports[0]) : pl_tap_kernel_name(t->kernels[0]),
 		t->n_ports + t->n_kernels > 1 ? " and others" : "",
 		pl_clock_name(pl_clock_of(kinds)));
+	rest = pl_tap_rules_rest(&t->tap.rules, &n);
+	if (n == 0)
+		pl_buf_printf(text, ", rules: %s all", rest);
+	else
+		pl_buf_printf(text, ", %u rule%s, then %s", n, n == 1 ? "" : "s", rest);
 }
 
 void pl_tap_put_text(void *tap, struct pl_buf *text)

@@ -16,6 +16,16 @@ void pl_tap_put_json(void *tap, struct pl_json *json);
 void pl_tap_put_sources(const struct pl_tap_service *t, struct pl_buf *text);
 void pl_tap_put_text(void *tap, struct pl_buf *text);
 
+/* Of each rule: its matches, with labels behind those that are given. */
+struct pl_tap_rule_stats {
+#define PL_STAT PL_STAT_MEMBER
+#include "service/tap_rule_stats.def"
+#undef PL_STAT
+};
+extern const struct pl_stats pl_tap_rule_list;
+void pl_tap_put_rules(
+	struct pl_tap_service *t, const struct pl_label *label, struct pl_exposition *page);
+
 /* Of all its ports together. */
 void pl_tap_port_stats(const struct pl_tap_service *t, struct pl_port_stats *ret);
 

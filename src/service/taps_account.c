@@ -54,6 +54,16 @@ static void put_list(
 	}
 }
 
+static void put_rules(struct pl_taps *all, struct pl_exposition *page)
+{
+	pl_exposition_stat(page, &pl_tap_rule_list.rows[0]);
+	for (unsigned int i = 0; i < all->n; i++) {
+		const struct pl_label label = TEXT("tap", all->taps[i]->name);
+
+		pl_tap_put_rules(&all->taps[i]->service, &label, page);
+	}
+}
+
 static void put_outs_list(struct pl_taps *all, const struct pl_tap_out_driver *driver,
 	const struct pl_tap_out_numbers *list, struct pl_exposition *page)
 {
@@ -128,6 +138,7 @@ void pl_taps_put_page(void *taps, struct pl_exposition *page)
 	put_list(all, &pl_tap_stats_list, of_tap, page);
 	put_list(all, &pl_tmpkt_stats_list, of_receiver, page);
 	put_list(all, &pl_tap_service_list, of_service, page);
+	put_rules(all, page);
 	put_list(all, &pl_flow_counters_list, of_flows, page);
 	put_ports(all, page);
 	for (unsigned int i = 0; i < all->n; i++) {

@@ -50,6 +50,8 @@ struct pl_tap_kernel {
 	uint64_t due_ns;
 	uint64_t passed_ns; /* as pl_tap_kernel_passed_ns() */
 	uint8_t *each;      /* one value of the map pl_tap_work per processor */
+	/* Of the set in force, those of its earlier turns. */
+	uint64_t hits_before[PL_TAP_RULES_MAX + 1];
 	size_t each_bytes;
 	int processors;
 	struct pl_tap_count_plan plan;
@@ -521,6 +523,26 @@ uint64_t pl_tap_kernel_passed_ns(struct pl_tap_kernel *k)
 	return k->passed_ns != 0 && !pl_tap_kernel_is_stamped(k) ? k->passed_ns : 0;
 }
 
+/* Of all processors: counts, and hits of a set. Either may be NULL. */
+static void read_books(
+	struct pl_tap_kernel *k, uint32_t turn, struct pl_tap_kernel_counts *counts, uint64_t *hits)
+{
+	const int fd = bpf_map__fd(k->skel->maps.pl_tap_work);
+	const uint32_t zero = 0;
+
+	if (bpf_map_lookup_elem(fd, &zero, k->each) < 0)
+		return;
+	for (int cpu = 0; cpu < k->processors; cpu++) {
+		struct pl_tap_kernel_book one;
+
+		memcpy(&one, k->each + (size_t)cpu * k->each_bytes, sizeof(one));
+		for (size_t i = 0; counts != NULL && i < sizeof(*counts) / sizeof(uint64_t); i++)
+			((uint64_t *)counts)[i] += ((const uint64_t *)&one.counts)[i];
+		for (size_t i = 0; hits != NULL && i <= PL_TAP_RULES_MAX; i++)
+			hits[i] += one.hits[turn][i];
+	}
+}
+
 void pl_tap_kernel_rules(struct pl_tap_kernel *k, const struct pl_tap_rules *rules, uint16_t point)
 {
 	const uint32_t next = (k->skel->bss->pl_tap_set + 1) % PL_TAP_RULE_SETS;
@@ -530,7 +552,18 @@ void pl_tap_kernel_rules(struct pl_tap_kernel *k, const struct pl_tap_rules *rul
 	memcpy(set->rules, rules->rules, sizeof(set->rules));
 	set->n = rules->n;
 	set->point = point;
+	memset(k->hits_before, 0, sizeof(k->hits_before));
+	read_books(k, next, NULL, k->hits_before);
 	__atomic_store_n(&k->skel->bss->pl_tap_set, next, __ATOMIC_RELEASE);
+}
+
+void pl_tap_kernel_hits(struct pl_tap_kernel *k, uint64_t ret[PL_TAP_RULES_MAX + 1])
+{
+	uint64_t now[PL_TAP_RULES_MAX + 1] = { 0 };
+
+	read_books(k, k->skel->bss->pl_tap_set, NULL, now);
+	for (size_t i = 0; i <= PL_TAP_RULES_MAX; i++)
+		ret[i] += now[i] - k->hits_before[i];
 }
 
 void pl_tap_kernel_stop(struct pl_tap_kernel *k)
@@ -540,19 +573,8 @@ void pl_tap_kernel_stop(struct pl_tap_kernel *k)
 
 void pl_tap_kernel_counts(struct pl_tap_kernel *k, struct pl_tap_kernel_counts *ret)
 {
-	const int fd = bpf_map__fd(k->skel->maps.pl_tap_work);
-	const uint32_t zero = 0;
-
 	*ret = (struct pl_tap_kernel_counts){ 0 };
-	if (bpf_map_lookup_elem(fd, &zero, k->each) < 0)
-		return;
-	for (int cpu = 0; cpu < k->processors; cpu++) {
-		struct pl_tap_kernel_counts one;
-
-		memcpy(&one, k->each + (size_t)cpu * k->each_bytes, sizeof(one));
-		for (size_t i = 0; i < sizeof(one) / sizeof(uint64_t); i++)
-			((uint64_t *)ret)[i] += ((const uint64_t *)&one)[i];
-	}
+	read_books(k, 0, ret, NULL);
 }
 
 int pl_tap_kernel_program(const struct pl_tap_kernel *k)

@@ -102,6 +102,9 @@ bool pl_tap_kernel_is_stamped(struct pl_tap_kernel *k);
  * Their counts of matches begin anew. */
 void pl_tap_kernel_rules(struct pl_tap_kernel *k, const struct pl_tap_rules *rules, uint16_t point);
 
+/* Adds how many packets each rule in force matched first, and behind them how many none did. */
+void pl_tap_kernel_hits(struct pl_tap_kernel *k, uint64_t ret[PL_TAP_RULES_MAX + 1]);
+
 /* How many of the records that were received last have the NIC's time; the others have the kernel's
  * (PL_STAMP_TAI). */
 uint32_t pl_tap_kernel_nic(const struct pl_tap_kernel *k);

@@ -112,6 +112,12 @@ void pl_tap_kernel_rules(struct pl_tap_kernel *k, const struct pl_tap_rules *rul
 	(void)rules;
 }
 
+void pl_tap_kernel_hits(struct pl_tap_kernel *k, uint64_t ret[PL_TAP_RULES_MAX + 1])
+{
+	(void)k;
+	(void)ret;
+}
+
 uint32_t pl_tap_kernel_nic(const struct pl_tap_kernel *k)
 {
 	(void)k;

@@ -229,10 +229,10 @@ static int read_word(struct pl_tap_rule *rule, char *word, struct pl_diag *diag)
 	return -EINVAL;
 }
 
+static const char *const actions[] = { "take", "skip", "mark" };
+
 static int read_action(struct pl_tap_rule *rule, const char *word, struct pl_diag *diag)
 {
-	static const char *const actions[] = { "take", "skip", "mark" };
-
 	for (int i = 0; i < 3; i++) {
 		if (strcmp(actions[i], word) == 0) {
 			rule->action = (uint8_t)i;
@@ -306,11 +306,33 @@ enum pl_tap_ruling pl_tap_rules_apply(struct pl_tap_rules *rules, struct pl_pkt9
 
 		if (!pl_tap_rule_matches(&rules->rules[i], record))
 			continue;
+		rules->hits[i]++;
 		if (!pl_tap_is_edge(record))
 			before = rules->matched[i]++;
 		ruling = pl_tap_rule_tap(&rules->rules[i], record, before, &alone, &over);
 		rules->overweight += over;
 		return ruling;
 	}
+	rules->hits[PL_TAP_RULES_MAX]++;
 	return PL_TAP_RULED_TAKE;
+}
+
+const char *pl_tap_rules_rest(const struct pl_tap_rules *rules, uint32_t *ret_n)
+{
+	const char *rest = "take";
+	struct pl_buf text;
+
+	*ret_n = rules->n;
+	if (rules->n == 0)
+		return rest;
+	pl_buf_init(&text);
+	pl_tap_rule_text(&text, &rules->rules[rules->n - 1]);
+	for (int i = 0; i < 3 && !text.failed; i++) {
+		if (strcmp(text.data, actions[i]) == 0) {
+			rest = actions[i];
+			*ret_n = rules->n - 1;
+		}
+	}
+	pl_buf_done(&text);
+	return rest;
 }

@@ -32,6 +32,8 @@ struct pl_tap_rules {
 	uint32_t n;
 	struct pl_tap_rule rules[PL_TAP_RULES_MAX];
 	uint64_t matched[PL_TAP_RULES_MAX]; /* edges apart (core/tap_rules.h) */
+	/* Packets that each rule matched first; behind them those that none did. */
+	uint64_t hits[PL_TAP_RULES_MAX + 1];
 	uint64_t overweight; /* records taken that stand for more packets than they can say */
 };
 
@@ -44,3 +46,7 @@ void pl_tap_rule_text(struct pl_buf *out, const struct pl_tap_rule *rule);
 /* Decides about a record whose flow_hash and vlan are set, and sets its bits PL_OBS_RULE and
  * PL_OBS_SAMPLED, and of a sample its weight. */
 enum pl_tap_ruling pl_tap_rules_apply(struct pl_tap_rules *rules, struct pl_pkt96 *record);
+
+/* "take", "skip" or "mark": what becomes of packets that match no rule with a condition; *ret_n: rules
+ * before that. */
+const char *pl_tap_rules_rest(const struct pl_tap_rules *rules, uint32_t *ret_n);

@@ -278,6 +278,40 @@ static void test_edges_of_flows(void)
 	ok(kept > 10 && kept < 200, "%u of the others", kept);
 }
 
+/* Which rule matched first is counted, and what becomes of the rest is said. */
+static void test_hits(void)
+{
+	static const struct {
+		const char *last, *rest;
+		uint32_t n;
+	} rows[] = { { "skip", "skip", 2 }, { "take", "take", 2 }, { "mark", "mark", 2 },
+		{ "skip proto=17", "take", 3 }, { "take sample=2", "take", 3 } };
+	uint32_t n;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pl_tap_rules rules = { 0 };
+		const bool all = rows[i].n == 2 || strchr(rows[i].last, '=') == NULL ||
+				 strstr(rows[i].last, "sample") != NULL;
+
+		streq(pl_tap_rules_rest(&rules, &n), "take");
+		eq(n, 0);
+		(void)pl_tap_rules_add(&rules, "take dport=1-99", NULL);
+		(void)pl_tap_rules_add(&rules, "skip dport=50-199", NULL);
+		(void)pl_tap_rules_add(&rules, rows[i].last, NULL);
+		streq(pl_tap_rules_rest(&rules, &n), rows[i].rest, "%s", rows[i].last);
+		eq(n, rows[i].n, "%s: rules before", rows[i].last);
+		for (uint16_t port = 1; port <= 300; port++) {
+			struct pl_pkt96 r = packet("10.0.0.1", "10.9.0.2", 1000, port);
+
+			(void)pl_tap_rules_apply(&rules, &r);
+		}
+		eq(rules.hits[0], 99);
+		eq(rules.hits[1], 100);
+		eq(rules.hits[2], all ? 101 : 0, "%s: matches", rows[i].last);
+		eq(rules.hits[PL_TAP_RULES_MAX], all ? 0 : 101, "%s: the rest", rows[i].last);
+	}
+}
+
 /* The text of a rule makes the same rule. */
 static void test_text(void)
 {
@@ -311,6 +345,7 @@ int main(void)
 	test_order();
 	test_sampling();
 	test_weights();
+	test_hits();
 	test_edges_of_flows();
 	return pl_test_done();
 }

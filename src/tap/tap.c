@@ -426,6 +426,8 @@ uint32_t pl_tap_batch(
 	note_clocks(tap, clocks);
 	tap->stats.packets += packets;
 	tap->stats.records += n;
+	if (tap->rules.n == 0)
+		tap->rules.hits[PL_TAP_RULES_MAX] += n;
 	tap->more = at < batch->n;
 	tap->at = tap->more ? at : 0;
 	return n;
@@ -436,7 +438,9 @@ uint32_t pl_tap_rule(
 {
 	uint32_t kept = n;
 
-	if (tap->rules.n > 0) {
+	if (tap->rules.n == 0) {
+		tap->rules.hits[PL_TAP_RULES_MAX] += n;
+	} else {
 		kept = 0;
 		for (uint32_t i = 0; i < n; i++) {
 			if (ruled(tap, &records[i]))

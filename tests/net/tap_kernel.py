@@ -38,6 +38,10 @@ def records_of(t):
     return [r for r in t.lines() if "src" in r]
 
 
+def matches(stats):
+    return [r["matches"] for r in stats["rules"]]
+
+
 def count(rows, keys=FIELDS, out=False):
     return collections.Counter(tuple(r[k] for k in keys) + ((r["obs"],) if out else ()) for r in rows)
 
@@ -112,6 +116,11 @@ def test_entering():
     ok(wait(lambda: gone(attached)), "the program is gone with the tap", attached)
 
 
+def rules_of(write):
+    write("take proto=udp dport=6200\n")
+    return lab.path("rules")
+
+
 def test_rules_change():
     """Rules of a file, read again at SIGHUP, without a packet that is not accounted for; a fault leaves those in force."""
     rules = lab.path("rules")
@@ -126,12 +135,19 @@ def test_rules_change():
         udp_send(40, port=6100)
         udp_send(30, port=6200)
         ok(wait(lambda: len(records_of(t)) == 40 and t.look()["tap"]["skipped"] >= 30), f"{source}: what the rules take", t.look()["tap"])
+        ok("1 rule, then skip" in t.errors(), "it says how many there are, and what becomes of the rest", t.errors())
+        s = t.look()
+        eq([(r["rule"], r["action"]) for r in s["rules"]],
+           [("take proto=udp dport=6100 dir=out", "take"), ("skip", "skip"), ("default take", "take")], "rules by their texts")
+        eq(matches(s), [40, s["tap"]["skipped"], 0], "packets that each matched")
         write("mark dir=out dport=6200 sample=5\nskip\n")
         t.p.send_signal(signal.SIGHUP)
         ok(wait(lambda: "in force: 2" in t.errors()), "it says that others are in force", t.errors())
         udp_send(40, port=6100)
         udp_send(50, port=6200)
         ok(wait(lambda: t.look()["tap"]["not_sampled"] == 40), "one in five of what the others take", t.look()["tap"])
+        s = t.look()
+        ok(matches(s)[0] == 50 and matches(s)[1] >= 40 and matches(s)[2] == 0, "matches begin anew", s["rules"])
         write("take colour=red\n")
         t.p.send_signal(signal.SIGHUP)
         ok(wait(lambda: "stay as they are" in t.errors()), "a fault is told, with its line", t.errors())
@@ -141,6 +157,15 @@ def test_rules_change():
         got = collections.Counter((r["dport"], r["obs"]) for r in t.records)
         eq(got, {(6100, 4096): 40, (6200, 4096 | 2048 | 16384): 11}, f"{source}: marked, and said to be a sample")
         closes(stats, "rules")
+    # The fourth change comes back to the memory of the first rules.
+    t = start("a", "rules-again", "-o", "jsonl", "--rules", rules_of(write), "--rule", "skip proto=17 dport=6300", "tc:eth0?dir=out")
+    for turn in range(1, 6):
+        udp_send(turn, port=6300)
+        udp_send(10 * turn, port=6400)
+        ok(wait(lambda turn=turn: matches(t.look())[0] == turn and matches(t.look())[-1] >= 10 * turn), f"turn {turn}: its own matches, and those of the default", t.look()["rules"])
+        t.p.send_signal(signal.SIGHUP)
+        ok(wait(lambda turn=turn: t.errors().count("are in force") == turn), "rules are read again")
+    closes(t.end(), "rules again")
     write("skip\n" * 65)
     with NS["a"]:
         run = pathline.run("tap", "--rules", rules, "tc:eth0")

@@ -50,8 +50,8 @@ def make():
     network.wait_for_carrier((NS["a"], "eth0"), (NS["middle"], "left"), (NS["middle"], "right"), (NS["b"], "eth0"))
 
 
-def mac(side):
-    return ":".join(f"{byte:02x}" for byte in NS[side].mac("eth0"))
+def mac(side, interface="eth0"):
+    return ":".join(f"{byte:02x}" for byte in NS[side].mac(interface))
 
 
 def with_ipv6():
@@ -253,6 +253,8 @@ def test_tunnel():
     for side, other in ("ab", "ba"):
         NS[side].ip(f"link add vxlan type vxlan id 5 local {ADDRESSES[4][side]} remote {ADDRESSES[4][other]} dstport 4789 dev eth0")
         NS[side].up("vxlan", INNER[side] + "/24")
+    for side, other in ("ab", "ba"):
+        NS[side].ip(f"neigh add {INNER[other]} lladdr {mac(other, 'vxlan')} dev vxlan nud permanent")
     witness = dump("b", "witness-tunnel")
     outer, inner = (tap_of("a", name, "-o", "jsonl", *args, "packet:eth0?ring=131072") for name, *args in (("outer",), ("inner", "--inner")))
     kernel = tap_of("a", "tunnel-kernel", "-o", "jsonl", "tc:eth0?ring=32MiB")
@@ -271,6 +273,8 @@ def test_tunnel():
     stats = kernel.end()
     ok(0 < stats["tap"]["joined"] < len(kernel.records) < len(want), "in the kernel they are left whole, and counted", stats["tap"])
     closes(stats, "tunnel")
+    for side in "ab":
+        NS[side].ip("link del vxlan")
 
 
 def set_big(namespace, interface, n_bytes=200_000):
