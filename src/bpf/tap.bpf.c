@@ -18,18 +18,7 @@
 #include "core/tap_counts.h"
 #include "core/tap_rules.h"
 
-struct pl_tap_walk;
-int pl_tap_do_tag(struct pl_tap_walk *w, uint32_t i);
-int pl_tap_do_label(struct pl_tap_walk *w, uint32_t i);
-int pl_tap_do_extension(struct pl_tap_walk *w, uint32_t i);
-int pl_tap_do_option(struct pl_tap_walk *w);
-
-#define PL_TAP_TAG       (uint32_t) pl_tap_do_tag
-#define PL_TAP_LABEL     (uint32_t) pl_tap_do_label
-#define PL_TAP_EXTENSION (uint32_t) pl_tap_do_extension
-#define PL_TAP_OPTION    pl_tap_do_option
-
-#include "core/tap_core.h"
+#include "bpf/tap_steps.bpf.h"
 #include "core/tap_joined.h"
 
 #define NEXT (-1) /* TC_ACT_UNSPEC, TCX_NEXT: go on with the next program */
@@ -81,88 +70,12 @@ struct {
 const volatile struct pl_tap_control pl_tap_control;
 const volatile struct pl_tap_count_plan pl_tap_plan;
 uint64_t pl_tap_ahead_ns; /* so far is CLOCK_TAI ahead of the time of day */
-struct pl_tap_rule_set pl_tap_sets[PL_TAP_RULE_SETS];
-uint32_t pl_tap_set; /* the one in force */
 
 /* ---- steps ---- */
 
 __attribute__((noinline)) int pl_tap_do_link(struct work *w)
 {
 	return w == NULL ? PL_TAP_BROKEN : (int)pl_tap_core_link(&w->walk, pl_tap_control.link);
-}
-
-__attribute__((noinline)) int pl_tap_do_tag(struct pl_tap_walk *w, uint32_t i)
-{
-	return w == NULL ? PL_TAP_BROKEN : (int)pl_tap_core_tag(w, i);
-}
-
-__attribute__((noinline)) int pl_tap_do_label(struct pl_tap_walk *w, uint32_t i)
-{
-	return w == NULL ? PL_TAP_BROKEN : (int)pl_tap_core_label(w, i);
-}
-
-__attribute__((noinline)) int pl_tap_do_option(struct pl_tap_walk *w)
-{
-	return w == NULL ? 0 : pl_tap_core_option(w);
-}
-
-__attribute__((noinline)) int pl_tap_do_extension(struct pl_tap_walk *w, uint32_t i)
-{
-	return w == NULL ? PL_TAP_BROKEN : (int)pl_tap_core_extension(w, i);
-}
-
-__attribute__((noinline)) int pl_tap_do_ip6(struct work *w)
-{
-	return w == NULL ? PL_TAP_BROKEN : (int)pl_tap_core_ip6(&w->walk);
-}
-
-__attribute__((noinline)) int pl_tap_do_options(struct work *w)
-{
-	if (w != NULL)
-		pl_tap_core_options(&w->walk);
-	return 0;
-}
-
-/* What the first rule that matches says; enum pl_tap_ruling. */
-__attribute__((noinline)) int pl_tap_do_rules(struct work *w)
-{
-	const uint32_t turn = *(volatile uint32_t *)&pl_tap_set & (PL_TAP_RULE_SETS - 1);
-	struct pl_tap_rule_set *set = &pl_tap_sets[turn];
-	uint32_t n = set->n;
-
-	if (w == NULL)
-		return PL_TAP_RULED_SKIP;
-	w->walk.record.obs |= set->point;
-	pl_tap_share_all(&w->share);
-#pragma clang loop unroll(disable)
-	for (uint32_t i = 0; i < PL_TAP_RULES_MAX && i < n; i++) {
-		const struct pl_tap_rule *u = &set->rules[i & (PL_TAP_RULES_MAX - 1)];
-		uint64_t before = 0;
-		uint32_t over;
-
-		if (!pl_tap_rule_matches(u, &w->walk.record))
-			continue;
-		w->book.hits[turn][i & (PL_TAP_RULES_MAX - 1)] += w->share.n;
-		if (u->sample > 1 && !pl_tap_is_edge(&w->walk.record))
-			before = __sync_fetch_and_add(
-				&set->matched[i & (PL_TAP_RULES_MAX - 1)], w->share.n);
-		return (int)pl_tap_rule_tap(u, &w->walk.record, before, &w->share, &over);
-	}
-	w->book.hits[turn][PL_TAP_RULES_MAX] += w->share.n;
-	return PL_TAP_RULED_TAKE;
-}
-
-static __always_inline int read_rules(struct work *w)
-{
-	const uint32_t turn = *(volatile uint32_t *)&pl_tap_set & (PL_TAP_RULE_SETS - 1);
-	const struct pl_tap_rule_set *set = &pl_tap_sets[turn];
-
-	if (set->n != 0)
-		return pl_tap_do_rules(w);
-	w->book.hits[turn][PL_TAP_RULES_MAX] += w->share.n;
-	w->walk.record.obs |= set->point;
-	pl_tap_share_all(&w->share);
-	return PL_TAP_RULED_TAKE;
 }
 
 /* The usual packet takes no call: where returns are slow, each costs as much as the rest of it. */
@@ -184,11 +97,11 @@ static __always_inline uint32_t read_headers(struct work *w)
 
 	if (outcome == PL_TAP_MADE)
 		outcome = w->walk.version == 4 ? pl_tap_core_ip4(&w->walk)
-					       : (uint32_t)pl_tap_do_ip6(w);
+					       : (uint32_t)pl_tap_do_ip6(&w->walk);
 	if (outcome == PL_TAP_MADE)
 		outcome = pl_tap_core_transport(&w->walk);
 	if (outcome == PL_TAP_MADE && w->walk.left > 0 && !pl_tap_core_usual_options(&w->walk))
-		(void)pl_tap_do_options(w);
+		(void)pl_tap_do_options(&w->walk);
 	return outcome;
 }
 
@@ -291,7 +204,7 @@ static __always_inline void finish(struct work *w, int joined)
 	struct pl_pkt96 *r = &w->walk.record;
 	uint64_t flags;
 
-	switch (read_rules(w)) {
+	switch (pl_tap_read_rules(&w->walk, &w->share, &w->book.hits)) {
 	case PL_TAP_RULED_TAKE:
 		break;
 	case PL_TAP_RULED_SKIP:

@@ -37,10 +37,14 @@ struct pl_tap_kernel_counts {
 	uint64_t entries; /* of the ring: records, and rows of them (core/tap_joined.h) */
 };
 
-/* What each processor has for itself, in front of its own working memory. hits: packets that each rule
- * of a set matched first, behind them those that none did; they go on when the set's turn comes
- * again. */
+/* Packets that each rule of a set matched first, behind them those that none did; they go on when the
+ * set's turn comes again. */
+struct pl_tap_rule_hits {
+	uint64_t of[PL_TAP_RULE_SETS][PL_TAP_RULES_MAX + 1];
+};
+
+/* What each processor has for itself, in front of its own working memory. */
 struct pl_tap_kernel_book {
 	struct pl_tap_kernel_counts counts;
-	uint64_t hits[PL_TAP_RULE_SETS][PL_TAP_RULES_MAX + 1];
+	struct pl_tap_rule_hits hits;
 };

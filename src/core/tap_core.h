@@ -171,18 +171,11 @@ PL_CORE_INLINE uint32_t pl_tap_core_tag(struct pl_tap_walk *w, uint32_t i)
 	return PL_TAP_MORE;
 }
 
-PL_CORE_INLINE uint32_t pl_tap_core_link(struct pl_tap_walk *w, uint32_t link)
+/* Tags, labels and the IP header that stand at w->at behind a header that announced w->proto. */
+PL_CORE_INLINE uint32_t pl_tap_core_typed(struct pl_tap_walk *w)
 {
 	uint32_t outcome = PL_TAP_MORE;
 
-	memset(&w->record, 0, sizeof(w->record));
-	w->flags = 0;
-	if (link == PL_TAP_RAW_IP)
-		return pl_tap_core_version(w, 0, 0);
-	if (w->there < 14)
-		return PL_TAP_BROKEN;
-	w->at = 14;
-	w->proto = pl_tap_be16(w, 12);
 #ifdef __bpf__
 #pragma clang loop unroll(disable)
 #endif
@@ -197,6 +190,19 @@ PL_CORE_INLINE uint32_t pl_tap_core_link(struct pl_tap_walk *w, uint32_t link)
 	for (uint32_t i = 0; i < 9 && outcome == PL_TAP_MORE; i++)
 		outcome = PL_TAP_LABEL(w, i);
 	return outcome;
+}
+
+PL_CORE_INLINE uint32_t pl_tap_core_link(struct pl_tap_walk *w, uint32_t link)
+{
+	memset(&w->record, 0, sizeof(w->record));
+	w->flags = 0;
+	if (link == PL_TAP_RAW_IP)
+		return pl_tap_core_version(w, 0, 0);
+	if (w->there < 14)
+		return PL_TAP_BROKEN;
+	w->at = 14;
+	w->proto = pl_tap_be16(w, 12);
+	return pl_tap_core_typed(w);
 }
 
 /* ---- network ---- */

@@ -22,15 +22,13 @@
 #include "netio/tc.h"
 #include "netio/xdp.h"
 #include "record/flow_hash.h"
+#include "tap/kernel_maps.h"
 #include "tap/kernel_uri.h"
 
 #include "bpf/tap.skel.h" /* knows the types above only by name */
 
-#define WAKE_NS   1000000u /* the program wakes nobody sooner after it did */
-#define LOOK_NS   2000000u /* longer than that */
-#define LOG_BYTES (64u << 10)
-#define WRITE_NS  20000000u /* from a record's time until it is in the ring */
-#define CLOCK_NS  1000000u  /* programs read the clock quickly, so not quite exactly */
+#define WRITE_NS 20000000u /* from a record's time until it is in the ring */
+#define CLOCK_NS 1000000u  /* programs read the clock quickly, so not quite exactly */
 
 struct pl_tap_kernel {
 	struct pl_iface iface; /* first */
@@ -48,12 +46,10 @@ struct pl_tap_kernel {
 	uint64_t tai_ns;  /* CLOCK_TAI is so far ahead of the time of day */
 	uint64_t look_ns; /* until then records come that nobody tells */
 	uint64_t due_ns;
-	uint64_t passed_ns; /* as pl_tap_kernel_passed_ns() */
-	uint8_t *each;      /* one value of the map pl_tap_work per processor */
+	uint64_t passed_ns;      /* as pl_tap_kernel_passed_ns() */
+	struct pl_tap_each work; /* the map pl_tap_work */
 	/* Of the set in force, those of its earlier turns. */
 	uint64_t hits_before[PL_TAP_RULES_MAX + 1];
-	size_t each_bytes;
-	int processors;
 	struct pl_tap_count_plan plan;
 	struct pl_tap_counter *counter; /* NULL: nothing is counted */
 	bool counting;                  /* it is not stopped */
@@ -116,15 +112,6 @@ static int refused(int r, const char *name, struct pl_diag *diag)
 	return -ENOTSUP;
 }
 
-static uint32_t power_of_two(uint64_t bytes)
-{
-	uint32_t n = (uint32_t)PL_TAP_RING_LEAST;
-
-	while (n < bytes)
-		n *= 2;
-	return n;
-}
-
 /* Set before the maps are made: without a plan they have room for one key. */
 static int set_up_counts(struct pl_tap_kernel *k)
 {
@@ -142,12 +129,13 @@ static int set_up(struct pl_tap_kernel *k, uint32_t link)
 	struct pl_tap_control *control = (struct pl_tap_control *)&k->skel->rodata->pl_tap_control;
 
 	*control = (struct pl_tap_control){
-		.link = link, .record_bytes = k->set.record_bytes, .wake_ns = WAKE_NS
+		.link = link, .record_bytes = k->set.record_bytes, .wake_ns = PL_TAP_WAKE_NS
 	};
 	bpf_program__set_autoload(k->skel->progs.pl_tap_xdp, k->set.xdp);
 	bpf_program__set_autoload(k->skel->progs.pl_tap_in, !k->set.xdp && k->set.in);
 	bpf_program__set_autoload(k->skel->progs.pl_tap_out, !k->set.xdp && k->set.out);
-	return bpf_map__set_max_entries(k->skel->maps.pl_tap_ring, power_of_two(k->set.ring_bytes));
+	return bpf_map__set_max_entries(
+		k->skel->maps.pl_tap_ring, pl_tap_ring_size(k->set.ring_bytes));
 }
 
 static int set_up_and_load(struct pl_tap_kernel *k, uint32_t link)
@@ -317,18 +305,18 @@ int pl_tap_kernel_recv(struct pl_tap_kernel *k, struct pl_pkt96 *ret, struct pl_
 	k->passed_ns = passed_by(k, before_ns);
 	now_ns = pl_clock_mono_ns();
 	if (k->n > 0)
-		k->look_ns = now_ns + LOOK_NS;
+		k->look_ns = now_ns + PL_TAP_LOOK_NS;
 	k->due_ns = now_ns < k->look_ns ? k->look_ns : UINT64_MAX;
 	return (int)k->n;
 }
 
 static int open_ring(struct pl_tap_kernel *k, struct pl_diag *diag)
 {
-	k->processors = libbpf_num_possible_cpus();
-	k->each_bytes = (bpf_map__value_size(k->skel->maps.pl_tap_work) + 7u) / 8u * 8u;
-	k->each = calloc(k->processors > 0 ? (size_t)k->processors : 1, k->each_bytes);
+	const int r = pl_tap_each_open(&k->work, bpf_map__fd(k->skel->maps.pl_tap_work),
+		bpf_map__value_size(k->skel->maps.pl_tap_work));
+
 	k->ring = ring_buffer__new(bpf_map__fd(k->skel->maps.pl_tap_ring), on_entry, k, NULL);
-	if (k->each == NULL || k->ring == NULL || k->processors < 0) {
+	if (r < 0 || k->ring == NULL) {
 		pl_diag_set(diag, "%s: no memory for the tap's ring", pl_tap_kernel_name(k));
 		return -ENOMEM;
 	}
@@ -373,7 +361,7 @@ static void note_turn(struct pl_tap_kernel *k, uint64_t began_ns)
 		return;
 	pl_tap_kernel_counts(k, &counts);
 	k->turn_ns = began_ns;
-	k->turn_entries = counts.entries + (uint64_t)k->processors;
+	k->turn_entries = counts.entries + (uint64_t)k->work.processors;
 	k->turn_over = false;
 }
 
@@ -488,7 +476,7 @@ void pl_tap_kernel_close(struct pl_tap_kernel *k)
 	pl_bpf_tap__destroy(k->skel);
 	pl_iface_close(&k->iface);
 	free(k->iface.port.name);
-	free(k->each);
+	pl_tap_each_close(&k->work);
 	free(k->counter);
 	free(k);
 }
@@ -523,45 +511,27 @@ uint64_t pl_tap_kernel_passed_ns(struct pl_tap_kernel *k)
 	return k->passed_ns != 0 && !pl_tap_kernel_is_stamped(k) ? k->passed_ns : 0;
 }
 
-/* Of all processors: counts, and hits of a set. Either may be NULL. */
-static void read_books(
-	struct pl_tap_kernel *k, uint32_t turn, struct pl_tap_kernel_counts *counts, uint64_t *hits)
+/* Of all processors, of a set in all of its turns. */
+static void read_hits(struct pl_tap_kernel *k, uint32_t set, uint64_t ret[PL_TAP_RULES_MAX + 1])
 {
-	const int fd = bpf_map__fd(k->skel->maps.pl_tap_work);
-	const uint32_t zero = 0;
+	const size_t at = offsetof(struct pl_tap_kernel_book, hits.of) +
+			  set * sizeof(((struct pl_tap_rule_hits *)NULL)->of[0]);
 
-	if (bpf_map_lookup_elem(fd, &zero, k->each) < 0)
-		return;
-	for (int cpu = 0; cpu < k->processors; cpu++) {
-		struct pl_tap_kernel_book one;
-
-		memcpy(&one, k->each + (size_t)cpu * k->each_bytes, sizeof(one));
-		for (size_t i = 0; counts != NULL && i < sizeof(*counts) / sizeof(uint64_t); i++)
-			((uint64_t *)counts)[i] += ((const uint64_t *)&one.counts)[i];
-		for (size_t i = 0; hits != NULL && i <= PL_TAP_RULES_MAX; i++)
-			hits[i] += one.hits[turn][i];
-	}
+	pl_tap_each_add(&k->work, 0, at / sizeof(uint64_t), ret, PL_TAP_RULES_MAX + 1);
 }
 
 void pl_tap_kernel_rules(struct pl_tap_kernel *k, const struct pl_tap_rules *rules, uint16_t point)
 {
-	const uint32_t next = (k->skel->bss->pl_tap_set + 1) % PL_TAP_RULE_SETS;
-	struct pl_tap_rule_set *set = (struct pl_tap_rule_set *)&k->skel->bss->pl_tap_sets[next];
-
-	memset(set, 0, sizeof(*set));
-	memcpy(set->rules, rules->rules, sizeof(set->rules));
-	set->n = rules->n;
-	set->point = point;
 	memset(k->hits_before, 0, sizeof(k->hits_before));
-	read_books(k, next, NULL, k->hits_before);
-	__atomic_store_n(&k->skel->bss->pl_tap_set, next, __ATOMIC_RELEASE);
+	read_hits(k, (k->skel->bss->pl_tap_set + 1) % PL_TAP_RULE_SETS, k->hits_before);
+	pl_tap_sets_next(k->skel->bss->pl_tap_sets, &k->skel->bss->pl_tap_set, rules, point);
 }
 
 void pl_tap_kernel_hits(struct pl_tap_kernel *k, uint64_t ret[PL_TAP_RULES_MAX + 1])
 {
 	uint64_t now[PL_TAP_RULES_MAX + 1] = { 0 };
 
-	read_books(k, k->skel->bss->pl_tap_set, NULL, now);
+	read_hits(k, k->skel->bss->pl_tap_set, now);
 	for (size_t i = 0; i <= PL_TAP_RULES_MAX; i++)
 		ret[i] += now[i] - k->hits_before[i];
 }
@@ -574,7 +544,7 @@ void pl_tap_kernel_stop(struct pl_tap_kernel *k)
 void pl_tap_kernel_counts(struct pl_tap_kernel *k, struct pl_tap_kernel_counts *ret)
 {
 	*ret = (struct pl_tap_kernel_counts){ 0 };
-	read_books(k, 0, ret, NULL);
+	pl_tap_each_add(&k->work, 0, 0, (uint64_t *)ret, sizeof(*ret) / sizeof(uint64_t));
 }
 
 int pl_tap_kernel_program(const struct pl_tap_kernel *k)

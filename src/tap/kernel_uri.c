@@ -10,9 +10,8 @@
 #include "netio/hwtstamp.h"
 #include "record/packet.h"
 #include "tap/kernel.h"
+#include "tap/kernel_maps.h"
 
-#define RING_BYTES  (UINT64_C(4) << 20)
-#define RING_MOST   (UINT64_C(1) << 30)
 #define COUNTS      16384 /* keys of a table */
 #define COUNTS_MOST (UINT64_C(1) << 22)
 
@@ -40,12 +39,12 @@ int pl_tap_kernel_settings(struct pl_tap_kernel_settings *ret, const char *text,
 	*ret = (struct pl_tap_kernel_settings){ .xdp = strncmp(text, "xdp:", 4) == 0,
 		.in = true,
 		.out = true,
-		.ring_bytes = RING_BYTES,
+		.ring_bytes = PL_TAP_RING_BYTES,
 		.record_bytes = sizeof(struct pl_pkt96) };
 	r = pl_uri_split(uri, strchr(text, ':') + 1, ret->xdp ? xdp_keys : tc_keys, diag);
 	if (r == 0)
 		r = pl_uri_get_size(
-			uri, "ring", PL_TAP_RING_LEAST, RING_MOST, &ret->ring_bytes, diag);
+			uri, "ring", PL_TAP_RING_LEAST, PL_TAP_RING_MOST, &ret->ring_bytes, diag);
 	if (r == 0)
 		r = read_counts(uri, &ret->counts, diag);
 	if (r == 0)

@@ -9,8 +9,6 @@
 #include "netio/uri.h"
 #include "netio/xdp.h"
 
-#define PL_TAP_RING_LEAST (UINT64_C(64) << 10)
-
 struct pl_tap_kernel_settings {
 	bool xdp, in, out, hwtstamp;
 	enum pl_xdp_mode mode;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the owners of programs that make records share: rules in force, counts of processors, sizes
+ * of rings. */
+#pragma once
+
+#include <stdint.h>
+
+#include "bpf/tap_kernel.h"
+#include "tap/rules.h"
+
+#define PL_TAP_RING_BYTES (UINT64_C(4) << 20) /* where the URI says nothing */
+#define PL_TAP_RING_LEAST (UINT64_C(64) << 10)
+#define PL_TAP_RING_MOST  (UINT64_C(1) << 30)
+
+/* The program wakes nobody sooner after it did, and user space looks longer than that. */
+#define PL_TAP_WAKE_NS    1000000u
+#define PL_TAP_LOOK_NS    2000000u
+
+/* The least power of two that holds so many bytes. */
+uint32_t pl_tap_ring_size(uint64_t bytes);
+
+/* Writes the next of the sets, and has it in force. */
+void pl_tap_sets_next(struct pl_tap_rule_set sets[PL_TAP_RULE_SETS], uint32_t *in_force,
+	const struct pl_tap_rules *rules, uint16_t point);
+
+/* A map with a value of 64-bit counters for each processor. */
+struct pl_tap_each {
+	int fd, processors;
+	uint8_t *values;
+	size_t bytes; /* of a processor's value */
+};
+
+/* value_size: of the map. -ENOMEM. */
+int pl_tap_each_open(struct pl_tap_each *each, int fd, uint32_t value_size);
+void pl_tap_each_close(struct pl_tap_each *each);
+/* Adds n counters of the value at the key, from the one of number `first` on. */
+void pl_tap_each_add(
+	struct pl_tap_each *each, uint32_t key, size_t first, uint64_t *into, size_t n);
