@@ -107,7 +107,7 @@ static char *put_tag(char *p, const uint8_t *at, unsigned int form)
 		return put_addr(p, &addr);
 	}
 	if (form == PL_FORM_TEXT)
-		return put_plain(p, (const char *)at);
+		return put_plain(p, (const char *)at, PL_TEXT_TOLD);
 	word = pl_form_word(form, *at);
 	return word != NULL ? put_str(p, word) : put_u64(p, number_at(at, form));
 }

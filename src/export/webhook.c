@@ -125,7 +125,7 @@ static const char *plain(char dst[PL_TEXT_TOLD + 1], const void *text, size_t si
 	char room[PL_TEXT_TOLD + 1] = "";
 
 	memcpy(room, text, size);
-	*put_plain(dst, room) = '\0';
+	*put_plain(dst, room, PL_TEXT_TOLD) = '\0';
 	return dst;
 }
 

@@ -172,9 +172,10 @@ const struct node *pl_query_check_beside(
 
 	if (pl_query_check_word(c, ast, with, &node))
 		return node;
-	/* The reason of a flow and a method have words, and are numbers as well. */
+	/* The reasons of flows and drops and a method have words, and are numbers as well. */
 	if (column != NULL && ast->kind == A_NUMBER &&
-		(column->form == PL_FORM_FLOW_END || column->form == PL_FORM_MARK_METHOD))
+		(column->form == PL_FORM_FLOW_END || column->form == PL_FORM_MARK_METHOD ||
+			column->form == PL_FORM_DROP_REASON))
 		return check(c, ast);
 
 	if (column != NULL && has_words(column)) {

@@ -9,16 +9,16 @@
 /* Columns that are part of a field. The masks of TCP flags leave out the two bits of ECN, so that a
  * SYN with them (0xc2) is a SYN; PSH and URG too. */
 struct derived {
-	uint8_t kinds; /* bits of enum pl_flat_kind */
+	uint16_t kinds; /* bits of enum pl_flat_kind */
 	const char *name;
 	uint8_t type, width, shift;
 	uint64_t mask, is, or_is;
 	uint8_t offset[PL_FLAT_MAX];
 };
 
-_Static_assert(PL_FLAT_MAX <= 8, "there is a bit for each");
+_Static_assert(PL_FLAT_MAX <= 16, "there is a bit for each");
 
-#define PACKETS (1u << PL_FLAT_PKT64 | 1u << PL_FLAT_PKT96)
+#define PACKETS (1u << PL_FLAT_PKT64 | 1u << PL_FLAT_PKT96 | 1u << PL_FLAT_DROP168)
 #define DNS     (1u << PL_FLAT_DNS64)
 #define FLOWS   (1u << PL_FLAT_FLOW128)
 #define MARKS   (1u << PL_FLAT_MARK128)
@@ -27,8 +27,9 @@ _Static_assert(PL_FLAT_MAX <= 8, "there is a bit for each");
 #define SENT    (1u << PL_FLAT_SENT128)
 
 #define OF_PACKET(id)                                                                              \
-	[PL_FLAT_PKT64] = offsetof(struct pl_pkt64, id), [PL_FLAT_PKT96] =                         \
-								 offsetof(struct pl_pkt96, id)
+	[PL_FLAT_PKT64] = offsetof(struct pl_pkt64, id),                                           \
+	[PL_FLAT_PKT96] = offsetof(struct pl_pkt96, id),                                           \
+	[PL_FLAT_DROP168] = offsetof(struct pl_drop168, id)
 #define OF_DNS(id)  [PL_FLAT_DNS64] = offsetof(struct pl_dns64, id)
 #define OF_FLOW(id) [PL_FLAT_FLOW128] = offsetof(struct pl_flow128, id)
 #define OF_MARK(id) [PL_FLAT_MARK128] = offsetof(struct pl_mark128, id)
@@ -140,7 +141,8 @@ static struct column of_field(const struct pl_flat *flat, const struct pl_field 
 						     : PL_QUERY_UNSIGNED,
 		.absent = -1,
 		.mask = UINT64_MAX,
-		.form = field->form == PL_FORM_FLOW_END || field->form == PL_FORM_MARK_METHOD
+		.form = field->form == PL_FORM_FLOW_END || field->form == PL_FORM_MARK_METHOD ||
+					field->form == PL_FORM_DROP_REASON
 				? field->form
 				: PL_FORM_U8,
 		.present = field->present,
@@ -161,8 +163,11 @@ int pl_query_stream_schema(struct arena *arena, unsigned int kind, struct schema
 		pl_query_arena_new(arena, (flat->n_fields + n_derived) * sizeof(*ret->columns));
 	if (ret->columns == NULL)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < flat->n_fields; i++)
-		ret->columns[ret->n++] = of_field(flat, &flat->fields[i]);
+	for (uint32_t i = 0; i < flat->n_fields; i++) {
+		/* Texts are no values of the language. */
+		if (flat->fields[i].form != PL_FORM_TEXT)
+			ret->columns[ret->n++] = of_field(flat, &flat->fields[i]);
+	}
 	ret->n_plain = ret->n;
 	for (size_t i = 0; i < n_derived; i++) {
 		const struct derived *d = &derived[i];

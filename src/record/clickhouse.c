@@ -10,6 +10,7 @@ static const char *type_of(const struct pl_field *field)
 	case PL_FORM_ADDR:
 		return "IPv6";
 	case PL_FORM_U16:
+	case PL_FORM_DROP_REASON:
 		return "UInt16";
 	case PL_FORM_U32:
 		return "UInt32";
@@ -20,6 +21,8 @@ static const char *type_of(const struct pl_field *field)
 		return "UInt64";
 	case PL_FORM_S64:
 		return "Int64";
+	case PL_FORM_TEXT:
+		return field->text_bytes == 16 ? "FixedString(16)" : "FixedString(40)";
 	default:
 		return "UInt8"; /* numbers and words of a byte */
 	}

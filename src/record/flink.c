@@ -16,9 +16,10 @@ static void put_quoted(struct pl_buf *out, const char *text, char mark)
 /* In JSON hashes are digits and reasons are words. */
 static bool is_text(const struct pl_field *field, bool json)
 {
-	return field->form == PL_FORM_ADDR ||
+	return field->form == PL_FORM_ADDR || field->form == PL_FORM_TEXT ||
 	       (json && (field->form == PL_FORM_HEX64 || field->form == PL_FORM_FLOW_END ||
-				field->form == PL_FORM_MARK_METHOD));
+				field->form == PL_FORM_MARK_METHOD ||
+				field->form == PL_FORM_DROP_REASON));
 }
 
 static void put_option(struct pl_buf *out, const char *name, const char *value)

@@ -67,6 +67,7 @@ static inline uint64_t pl_flow_hash_record(enum pl_flat_kind kind, const void *r
 		/* Of no flow: those of a link stay together. */
 		return pl_hash_mix(1 + ((const struct pl_link128 *)record)->link, 0) | 1;
 	case PL_FLAT_PKT96:
+	case PL_FLAT_DROP168: /* begins with it; without addresses it is 0 */
 		return ((const struct pl_pkt96 *)record)->flow_hash;
 	case PL_FLAT_PKT64:
 	case PL_FLAT_MAX:

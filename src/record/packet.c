@@ -5,7 +5,12 @@
 #include <assert.h>
 
 #define FIELD(at, id, type, f, n, u, h)                                                            \
-	{ .name = (n), .unit = (u), .help = (h), .offset = (at), .form = PL_FORM_##f },
+	{ .name = (n),                                                                             \
+		.unit = (u),                                                                       \
+		.help = (h),                                                                       \
+		.offset = (at),                                                                    \
+		.form = PL_FORM_##f,                                                               \
+		.text_bytes = PL_FORM_##f == PL_FORM_TEXT ? sizeof(type) : 0 },
 
 static const struct pl_field pkt64_fields[] = {
 #define PL_PKT_FIELD FIELD
@@ -71,6 +76,16 @@ static const struct pl_field sent128_fields[] = {
 #undef PL_SENT_FIELD
 };
 
+static const struct pl_field drop168_fields[] = {
+#define PL_PKT_FIELD      FIELD
+#define PL_PKT_MORE_FIELD FIELD
+#define PL_DROP_FIELD     FIELD
+#include "record/fields.def"
+#undef PL_PKT_FIELD
+#undef PL_PKT_MORE_FIELD
+#undef PL_DROP_FIELD
+};
+
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct pl_flat kinds[PL_FLAT_MAX] = {
@@ -97,6 +112,8 @@ static const struct pl_flat kinds[PL_FLAT_MAX] = {
 	[PL_FLAT_SENT128] = { "sent128", "truth_flows",
 		"the account of a flow, kept by the network itself", sizeof(struct pl_sent128),
 		COUNT(sent128_fields), sent128_fields, 0 },
+	[PL_FLAT_DROP168] = { "drop168", "drops", "one packet that the kernel dropped",
+		sizeof(struct pl_drop168), COUNT(drop168_fields), drop168_fields, 0 },
 };
 
 const struct pl_flat *pl_flat(enum pl_flat_kind kind)

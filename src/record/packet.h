@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records of packets, DNS messages, flows, blocks of marked packets and segments between points, accounts of links and flows, generated from fields.def: packed, little-endian,
+ * Records of packets, DNS messages, flows, blocks of marked packets and segments between points, accounts of links and flows, packets that the kernel dropped, generated from fields.def: packed, little-endian,
  * naturally aligned, of the sizes in their names. The same bytes go over UDP, into files and
  * regions, and into Kafka messages, where they are rows of ClickHouse's RowBinary.
  *
- * Addresses are in network order, IPv4 as ::ffff:a.b.c.d. Everything else is a number in the
- * machine's order.
+ * Addresses are in network order, IPv4 as ::ffff:a.b.c.d, texts have zeros behind them. Everything
+ * else is a number in the machine's order.
  */
 #pragma once
 
@@ -67,15 +67,28 @@ struct pl_sent128 {
 #undef PL_SENT_FIELD
 };
 
+struct pl_drop168 {
+#define PL_PKT_FIELD      PL_FLAT_MEMBER
+#define PL_PKT_MORE_FIELD PL_FLAT_MEMBER
+#define PL_DROP_FIELD     PL_FLAT_MEMBER
+#include "record/fields.def"
+#undef PL_PKT_FIELD
+#undef PL_PKT_MORE_FIELD
+#undef PL_DROP_FIELD
+};
+
 #define PL_PKT_FIELD(off, id, ...)                                                                 \
-	PL_OFFSET_CHECK(pl_pkt64, off, id) PL_OFFSET_CHECK(pl_pkt96, off, id)
-#define PL_PKT_MORE_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_pkt96, off, id)
-#define PL_DNS_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_dns64, off, id)
-#define PL_FLOW_FIELD(off, id, ...)     PL_OFFSET_CHECK(pl_flow128, off, id)
-#define PL_MARK_FIELD(off, id, ...)     PL_OFFSET_CHECK(pl_mark128, off, id)
-#define PL_SEG_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_seg192, off, id)
-#define PL_LINK_FIELD(off, id, ...)     PL_OFFSET_CHECK(pl_link128, off, id)
-#define PL_SENT_FIELD(off, id, ...)     PL_OFFSET_CHECK(pl_sent128, off, id)
+	PL_OFFSET_CHECK(pl_pkt64, off, id)                                                         \
+	PL_OFFSET_CHECK(pl_pkt96, off, id) PL_OFFSET_CHECK(pl_drop168, off, id)
+#define PL_PKT_MORE_FIELD(off, id, ...)                                                            \
+	PL_OFFSET_CHECK(pl_pkt96, off, id) PL_OFFSET_CHECK(pl_drop168, off, id)
+#define PL_DNS_FIELD(off, id, ...)  PL_OFFSET_CHECK(pl_dns64, off, id)
+#define PL_FLOW_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_flow128, off, id)
+#define PL_MARK_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_mark128, off, id)
+#define PL_SEG_FIELD(off, id, ...)  PL_OFFSET_CHECK(pl_seg192, off, id)
+#define PL_LINK_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_link128, off, id)
+#define PL_SENT_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_sent128, off, id)
+#define PL_DROP_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_drop168, off, id)
 #include "record/fields.def"
 #undef PL_PKT_FIELD
 #undef PL_PKT_MORE_FIELD
@@ -85,6 +98,7 @@ struct pl_sent128 {
 #undef PL_SEG_FIELD
 #undef PL_LINK_FIELD
 #undef PL_SENT_FIELD
+#undef PL_DROP_FIELD
 
 _Static_assert(sizeof(struct pl_pkt64) == 64, "pkt64/1 has 64 bytes");
 _Static_assert(sizeof(struct pl_pkt96) == 96, "pkt96/1 has 96 bytes");
@@ -92,6 +106,7 @@ _Static_assert(sizeof(struct pl_dns64) == 64, "dns64/1 has 64 bytes");
 _Static_assert(sizeof(struct pl_flow128) == 128, "flow128/1 has 128 bytes");
 _Static_assert(sizeof(struct pl_mark128) == 128, "mark128/1 has 128 bytes");
 _Static_assert(sizeof(struct pl_seg192) == 192, "seg192/1 has 192 bytes");
+_Static_assert(sizeof(struct pl_drop168) == 168, "drop168/1 has 168 bytes");
 
 /* Bytes of the largest. */
 #define PL_FLAT_BYTES_MAX sizeof(struct pl_seg192)
@@ -125,6 +140,14 @@ enum pl_flow_end {
 #define PL_FLOW_END_REASON(number, id, name, help) PL_FLOW_END_##id = (number),
 #include "record/fields.def"
 #undef PL_FLOW_END_REASON
+};
+
+/* pl_drop168.reason */
+enum pl_drop_reason {
+#define PL_DROP_REASON(number, name) PL_DROP_##name = (number),
+#include "record/drop_reasons.def"
+#undef PL_DROP_REASON
+	PL_DROP_REASONS,
 };
 
 /* pl_mark128.method */
@@ -161,6 +184,7 @@ enum pl_flat_kind {
 	PL_FLAT_SEG192,
 	PL_FLAT_LINK128,
 	PL_FLAT_SENT128,
+	PL_FLAT_DROP168,
 	PL_FLAT_MAX
 };
 

@@ -12,7 +12,7 @@
 
 /* Bytes of a field's tag, and of its value with the length of bytes in front. */
 #define TAG_BYTES(number)  ((number) < 16 ? 1 : 2)
-#define VALUE_BYTES(type)  (sizeof(type) == 16 ? 17 : sizeof(type) == 8 ? 8 : 4)
+#define VALUE_BYTES(type)  (sizeof(type) >= 16 ? sizeof(type) + 1 : sizeof(type) == 8 ? 8 : 4)
 #define HEAD_BYTES(length) ((length) < 128 ? 2 : 3)
 #define PLACE(kind, id, type)                                                                      \
 	kind##_##id##_TAG,                                                                         \
@@ -133,6 +133,27 @@ enum {
 	SENT128_LENGTH,
 };
 
+enum {
+	DROP168_0,
+#define PL_PKT_FIELD(off, id, ...)      PL_FIELD_NUMBER(DROP168, id)
+#define PL_PKT_MORE_FIELD(off, id, ...) PL_FIELD_NUMBER(DROP168, id)
+#define PL_DROP_FIELD(off, id, ...)     PL_FIELD_NUMBER(DROP168, id)
+#include "record/fields.def"
+#undef PL_PKT_FIELD
+#undef PL_PKT_MORE_FIELD
+#undef PL_DROP_FIELD
+};
+enum {
+#define PL_PKT_FIELD(off, id, type, ...)      PLACE(DROP168, id, type)
+#define PL_PKT_MORE_FIELD(off, id, type, ...) PLACE(DROP168, id, type)
+#define PL_DROP_FIELD(off, id, type, ...)     PLACE(DROP168, id, type)
+#include "record/fields.def"
+#undef PL_PKT_FIELD
+#undef PL_PKT_MORE_FIELD
+#undef PL_DROP_FIELD
+	DROP168_LENGTH,
+};
+
 static const uint32_t lengths[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = PKT64_LENGTH,
 	[PL_FLAT_PKT96] = PKT96_LENGTH,
 	[PL_FLAT_DNS64] = DNS64_LENGTH,
@@ -140,13 +161,15 @@ static const uint32_t lengths[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = PKT64_LENGTH,
 	[PL_FLAT_MARK128] = MARK128_LENGTH,
 	[PL_FLAT_SEG192] = SEG192_LENGTH,
 	[PL_FLAT_LINK128] = LINK128_LENGTH,
-	[PL_FLAT_SENT128] = SENT128_LENGTH };
+	[PL_FLAT_SENT128] = SENT128_LENGTH,
+	[PL_FLAT_DROP168] = DROP168_LENGTH };
 
 _Static_assert(PKT64_LENGTH == 105 && FLOW128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
 		       MARK128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
 		       SEG192_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
 		       LINK128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
-		       SENT128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX,
+		       SENT128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
+		       DROP168_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX,
 	"");
 
 /* ---- rows ---- */
@@ -183,11 +206,11 @@ void pl_protobuf_template(enum pl_flat_kind kind, uint8_t to[PL_PROTOBUF_ROW_MAX
 	for (uint32_t i = 0; i < flat->n_fields; i++) {
 		const uint32_t width = width_of(&flat->fields[i]);
 
-		at = put_varint(at, (i + 1) << 3 | (width == 16         ? WIRE_BYTES
+		at = put_varint(at, (i + 1) << 3 | (width >= 16         ? WIRE_BYTES
 							   : width == 8 ? WIRE_FIXED64
 									: WIRE_FIXED32));
-		if (width == 16)
-			at = put_varint(at, 16);
+		if (width >= 16)
+			at = put_varint(at, width);
 		at += width;
 	}
 	assert((uint32_t)(at - to) == pl_protobuf_row_size(kind));
@@ -197,8 +220,8 @@ static inline void put_value(uint8_t *to, const void *value, size_t width)
 {
 	uint32_t number = 0;
 
-	if (width == 16) {
-		memcpy(to + 1, value, 16);
+	if (width >= 16) {
+		memcpy(to + 1, value, width);
 	} else if (width == 8) {
 		memcpy(to, value, 8);
 	} else {
@@ -277,6 +300,17 @@ static void put_sent128(const struct pl_sent128 *r, uint8_t *to)
 #undef PL_SENT_FIELD
 }
 
+static void put_drop168(const struct pl_drop168 *r, uint8_t *to)
+{
+#define PL_PKT_FIELD(off, id, ...)      PUT(DROP168, id)
+#define PL_PKT_MORE_FIELD(off, id, ...) PUT(DROP168, id)
+#define PL_DROP_FIELD(off, id, ...)     PUT(DROP168, id)
+#include "record/fields.def"
+#undef PL_PKT_FIELD
+#undef PL_PKT_MORE_FIELD
+#undef PL_DROP_FIELD
+}
+
 void pl_protobuf_put(enum pl_flat_kind kind, const uint8_t *row, const void *record, uint8_t *to)
 {
 	uint8_t *values = to + HEAD_BYTES(lengths[kind]);
@@ -306,6 +340,9 @@ void pl_protobuf_put(enum pl_flat_kind kind, const uint8_t *row, const void *rec
 		break;
 	case PL_FLAT_SENT128:
 		put_sent128(record, values);
+		break;
+	case PL_FLAT_DROP168:
+		put_drop168(record, values);
 		break;
 	case PL_FLAT_MAX:
 		break;
@@ -338,7 +375,7 @@ void pl_protobuf_schema(struct pl_buf *out, enum pl_flat_kind kind)
 
 		pl_buf_printf(out, "    // %s\n    %s%s %s = %u;\n", field->help,
 			field->present != 0 ? "optional " : "",
-			width == 16                  ? "bytes"
+			width >= 16                  ? "bytes"
 			: field->form == PL_FORM_S64 ? "sfixed64"
 			: width == 8                 ? "fixed64"
 						     : "fixed32",

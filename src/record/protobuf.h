@@ -4,7 +4,8 @@
  * and rows one behind the other are a batch, so batches are made by appending (Protocol Buffers,
  * "Encoding": the fields of a message may be concatenated).
  *
- * A row has fixed32, fixed64 and bytes of 16 only, so every row of a kind has the same length and
+ * A row has fixed32, fixed64 and bytes of a fixed number (addresses; texts with the zeros behind
+ * them) only, so every row of a kind has the same length and
  * the same tags at the same places: a row is written by copying a template and storing values. A value that is
  * absent stands behind the number of no field: readers leave such a one out.
  */

@@ -44,8 +44,8 @@ static uint64_t of_record(const struct pl_field *field, const uint8_t *record, u
 
 static unsigned int width_of(const struct pl_field *field)
 {
-	return field->form == PL_FORM_U16   ? 2
-	       : field->form == PL_FORM_U32 ? 4
+	return field->form == PL_FORM_U16 || field->form == PL_FORM_DROP_REASON ? 2
+	       : field->form == PL_FORM_U32                                     ? 4
 	       : field->form == PL_FORM_U64 || field->form == PL_FORM_S64 ||
 			       field->form == PL_FORM_HEX64
 		       ? 8
@@ -70,11 +70,15 @@ static bool same_row(struct reader *r, const struct pl_flat *flat, const uint8_t
 
 		/* What is absent has the number of no field. */
 		same = tag >> 3 == (is_there ? i + 1 : 2047);
-		if (field->form == PL_FORM_ADDR) {
-			same = same && (tag & 7) == 2 && take_varint(&row) == 16 &&
-			       row.end - row.p >= 16 &&
-			       memcmp(row.p, record + field->offset, 16) == 0;
-			row.p += 16;
+		if (field->form == PL_FORM_ADDR || field->form == PL_FORM_TEXT) {
+			const uint32_t behind =
+				i + 1 < flat->n_fields ? field[1].offset : flat->size;
+			const uint32_t n = behind - field->offset;
+
+			same = same && (tag & 7) == 2 && take_varint(&row) == n &&
+			       row.end - row.p >= n &&
+			       memcmp(row.p, record + field->offset, n) == 0;
+			row.p += n;
 		} else if (width_of(field) == 8) {
 			same = same && (tag & 7) == 1 &&
 			       take(&row, 8) == of_record(field, record, 8);

@@ -145,6 +145,7 @@ static inline uint64_t put_load(const struct pl_field *field, const void *record
 	switch (field->form) {
 	case PL_FORM_U16:
 	case PL_FORM_FLAGS:
+	case PL_FORM_DROP_REASON:
 		memcpy(&v16, at, sizeof(v16));
 		return v16;
 	case PL_FORM_U32:
@@ -161,11 +162,11 @@ static inline uint64_t put_load(const struct pl_field *field, const void *record
 	}
 }
 
-/* A text of a record, which may come from elsewhere: at most PL_TEXT_TOLD characters, and '?' for
- * each that would need quotes somewhere. */
-static inline char *put_plain(char *p, const char *text)
+/* A text of a record, which may come from elsewhere: at most so many characters, and '?' for each
+ * that would need quotes somewhere. */
+static inline char *put_plain(char *p, const char *text, unsigned int most)
 {
-	for (unsigned int i = 0; i < PL_TEXT_TOLD && text[i] != '\0'; i++)
+	for (unsigned int i = 0; i < most && text[i] != '\0'; i++)
 		*p++ = pl_text_plain(text[i]) ? text[i] : '?';
 	return p;
 }
@@ -199,7 +200,8 @@ static inline char *put_value(
 	case PL_FORM_TEXT:
 		if (quoted)
 			*p++ = '"';
-		p = put_plain(p, (const char *)record + field->offset);
+		p = put_plain(p, (const char *)record + field->offset,
+			field->text_bytes != 0 ? field->text_bytes - 1u : PL_TEXT_TOLD);
 		break;
 	case PL_FORM_BYTES:
 		if (quoted)

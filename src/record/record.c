@@ -104,6 +104,11 @@ static const char *const mark_methods[] = {
 #include "record/fields.def"
 #undef PL_MARK_METHOD
 };
+static const char *const drop_reasons[] = {
+#define PL_DROP_REASON(number, name) [number] = #name,
+#include "record/drop_reasons.def"
+#undef PL_DROP_REASON
+};
 static const char *const value_units[PL_UNIT_MAX] = { "bytes" };
 static const char *const phases[PL_PHASE_MAX] = { "once", "begin", "end" };
 
@@ -123,6 +128,7 @@ static const struct {
 	[PL_FORM_UNIT] = { value_units, COUNT(value_units) },
 	[PL_FORM_FLOW_END] = { flow_ends, COUNT(flow_ends) },
 	[PL_FORM_MARK_METHOD] = { mark_methods, COUNT(mark_methods) },
+	[PL_FORM_DROP_REASON] = { drop_reasons, COUNT(drop_reasons) },
 	[PL_FORM_PRIMITIVE] = { primitives, COUNT(primitives) },
 };
 
@@ -163,6 +169,7 @@ uint8_t pl_field_width(const struct pl_field *field)
 	switch (field->form) {
 	case PL_FORM_U16:
 	case PL_FORM_FLAGS:
+	case PL_FORM_DROP_REASON:
 		return 2;
 	case PL_FORM_U32:
 	case PL_FORM_PRESENT:
@@ -174,7 +181,8 @@ uint8_t pl_field_width(const struct pl_field *field)
 	case PL_FORM_ADDR:
 		return 16;
 	default:
-		return 1; /* numbers and words of a byte */
+		return field->text_bytes != 0 ? field->text_bytes
+					      : 1; /* numbers and words of a byte */
 	}
 }
 

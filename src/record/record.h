@@ -35,6 +35,7 @@ enum pl_form {
 	PL_FORM_PRIMITIVE,      /* enum pl_primitive of memory/store.h: "append", … */
 	PL_FORM_FLOW_END,       /* enum pl_flow_end of record/packet.h: "idle", … */
 	PL_FORM_MARK_METHOD,    /* enum pl_mark_method of record/packet.h: "step", … */
+	PL_FORM_DROP_REASON,    /* enum pl_drop_reason of record/packet.h: "NO_SOCKET", … */
 	PL_FORM_PRESENT,        /* never shown */
 	PL_FORM_TEXT, /* a terminated text within the record: of words that need no quotes, or of a row */
 	PL_FORM_BYTES, /* struct pl_bytes32 in hexadecimal, as a string */
@@ -237,12 +238,14 @@ struct pl_field {
 	const char *name; /* dotted; "" = not shown */
 	const char *unit, *help;
 	uint16_t offset;
-	uint8_t form;     /* enum pl_form */
-	uint32_t present; /* mask in the record's `present`; 0 = always there */
-	bool time;        /* when: always there, but absent from the forms where it is 0 */
+	uint8_t form;       /* enum pl_form */
+	uint32_t present;   /* mask in the record's `present`; 0 = always there */
+	bool time;          /* when: always there, but absent from the forms where it is 0 */
+	uint8_t text_bytes; /* of a text in a record of record/packet.h */
 };
 
-/* Bytes of its number, word, flags or address in the record; 1 for texts and bytes. */
+/* Bytes of its number, word, flags or address in the record, of a text in one of record/packet.h;
+ * 1 for other texts and bytes. */
 uint8_t pl_field_width(const struct pl_field *field);
 
 /* The fields of a kind, n of them, in the order of fields.def. */

@@ -11,7 +11,8 @@
 static const char *const first_seen[] = { "ts_ns", "src", "dst", "sport", "dport", "proto",
 	"tcp_flags", "wire_len", "first_ts", "end_reason", "pkts_fwd", "pkts_rev", "bytes_fwd",
 	"bytes_rev", "rtt_min_us", "client", "server", "qtype", "name_len", "answer", "block",
-	"from_point", "to_point", "sent", "received", "loss", "delay_ns", "mean_ns", "alarms" };
+	"from_point", "to_point", "sent", "received", "loss", "delay_ns", "mean_ns", "alarms",
+	"reason", "interface", "place" };
 
 static bool seen_first(const char *name)
 {
@@ -28,6 +29,10 @@ static int width_of(const struct pl_field *f)
 						       : f->form == PL_FORM_U64 ? 10
 										: 5;
 
+	if (f->form == PL_FORM_DROP_REASON)
+		return -20;
+	if (f->form == PL_FORM_TEXT)
+		return -(f->text_bytes / 2 + 4);
 	return f->form == PL_FORM_ADDR ? -least : name > least ? name : least;
 }
 
@@ -62,7 +67,7 @@ void pl_flat_out_init(
 static void add_row(struct pl_flat_out *out, const void *record)
 {
 	const bool people = out->rows.form == PL_OUT_TABLE || out->rows.form == PL_OUT_WIDE;
-	char text[PL_FLAT_COLUMNS_MAX][PUT_VALUE_MAX];
+	char text[PL_FLAT_COLUMNS_MAX][PUT_LONG_MAX];
 	const char *values[PL_FLAT_COLUMNS_MAX];
 	const uint32_t present = pl_flat_present(out->flat, record);
 
