@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pathline tap: a record of every packet. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +8,11 @@
 #include "cli/args.h"
 #include "cli/command.h"
 #include "cli/decode_args.h"
-#include "netio/port.h"
-#include "netio/uri.h"
 #include "runtime/serve.h"
 #include "service/tap_account.h"
 #include "show/flat_out.h"
 #include "show/stdout.h"
+#include "tap/drops.h"
 #include "tap/kernel.h"
 #include "tap/source.h"
 
@@ -24,7 +24,7 @@ static struct {
 	uint64_t count, duration_ns, point, exporter;
 	double rate;
 	uint64_t flow_idle_ns, flow_active_ns, flow_table;
-	bool inner, flows, dns, marks, segments, stats;
+	bool inner, flows, dns, drops, marks, segments, stats;
 } args;
 
 static const struct pl_opt *options(void)
@@ -64,6 +64,10 @@ static const struct pl_opt *options(void)
 			"largest number of records per second, of capture files", NULL },
 		{ PL_OPT_FLAG, 0, "dns", &args.dns, NULL,
 			"records of DNS messages (UDP port 53) instead", NULL },
+		{ PL_OPT_FLAG, 0, "drops", &args.drops, NULL,
+			"records of packets that the kernel drops instead, with its reason and place: of drops:, "
+			"which is the source when none is given, drops:IFACE, or as they come by udp://",
+			NULL },
 		{ PL_OPT_FLAG, 0, "marks", &args.marks, NULL,
 			"records of blocks of marked packets instead, which 'pathline mark' and 'pathline "
 			"meter' send to udp://HOST:PORT",
@@ -117,41 +121,65 @@ static enum pl_flat_kind kind_of(void)
 {
 	return args.flows      ? PL_FLAT_FLOW128
 	       : args.dns      ? PL_FLAT_DNS64
+	       : args.drops    ? PL_FLAT_DROP168
 	       : args.marks    ? PL_FLAT_MARK128
 	       : args.segments ? PL_FLAT_SEG192
 			       : PL_FLAT_PKT96;
 }
 
-/* Whether what comes from it are records that others made (tmpkt/1), not packets. */
-static bool is_tmpkt(const char *uri)
+static bool has_tmpkt(const struct pl_opt_list *sources)
 {
-	char port[PL_URI_TEXT_MAX];
+	for (size_t i = 0; i < sources->n; i++) {
+		if (pl_tap_source_is_tmpkt(sources->items[i]))
+			return true;
+	}
+	return false;
+}
 
-	return !pl_tap_kernel_is(uri) &&
-	       ((pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0 ||
-		       pl_tap_source_tmpkt(uri, port, sizeof(port), NULL) == 1);
+static bool has_rules(void)
+{
+	return args.rules.n > 0 || args.rules_file != NULL;
+}
+
+/* A source of drops says what its records are of; those of all interfaces are one. -ENOMEM. */
+static int find_drops(struct pl_opt_list *sources)
+{
+	for (size_t i = 0; i < sources->n; i++)
+		args.drops |= pl_tap_drops_is(sources->items[i]);
+	if (!args.drops || sources->n > 0)
+		return 0;
+	sources->items = calloc(1, sizeof(*sources->items));
+	if (sources->items == NULL)
+		return -ENOMEM;
+	sources->items[sources->n++] = "drops:";
+	return 0;
 }
 
 /* Records of marked packets are made by meters: a tap passes them on. 0, or an exit code;
  * complains. */
 static int check_kind(const struct pl_opt_list *sources)
 {
-	if (args.flows + args.dns + args.marks + args.segments > 1) {
+	if (args.flows + args.dns + args.drops + args.marks + args.segments > 1) {
 		pl_complain(
-			"tap: --flows, --dns, --marks and --segments make records of one kind each: start a tap for each");
+			"tap: --flows, --dns, --drops, --marks and --segments make records of one kind each: start a tap for each");
+		return PL_EXIT_USAGE;
+	}
+	if (args.drops && has_rules() && has_tmpkt(sources)) {
+		pl_complain(
+			"tap: --rule and --rules are for drops of this host: give them to the tap that sends the records");
 		return PL_EXIT_USAGE;
 	}
 	if (!args.marks && !args.segments)
 		return 0;
 	for (size_t i = 0; i < sources->n; i++) {
-		if (is_tmpkt(sources->items[i]))
+		if (pl_tap_source_is_tmpkt(sources->items[i]))
 			continue;
 		pl_complain(
 			"tap: --%s takes records that a meter sent: give udp://HOST:PORT instead of %s",
 			args.marks ? "marks" : "segments", sources->items[i]);
 		return PL_EXIT_USAGE;
 	}
-	if (args.rules.n > 0 || args.rules_file != NULL || args.inner) {
+	if (has_rules() || args.inner) {
 		pl_complain("tap: --rule, --rules and --inner are for packets, not for --%s",
 			args.marks ? "marks" : "segments");
 		return PL_EXIT_USAGE;
@@ -166,7 +194,7 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 
 	if (sources->n == 0) {
 		pl_complain(
-			"tap: missing SOURCE: give packet:IFACE, xdp:IFACE, tc:IFACE, afxdp:IFACE, udp://HOST:PORT or a capture file");
+			"tap: missing SOURCE: give packet:IFACE, xdp:IFACE, tc:IFACE, afxdp:IFACE, drops:, udp://HOST:PORT or a capture file");
 		return PL_EXIT_USAGE;
 	}
 	if (args.point > PL_OBS_POINT_MASK) {
@@ -302,7 +330,7 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_tap, argc, argv, &sources, &code) != 0)
 		return code;
 	t = calloc(1, sizeof(*t));
-	if (t == NULL) {
+	if (t == NULL || find_drops(&sources) < 0) {
 		pl_complain("out of memory");
 		code = PL_EXIT_FAILED;
 	} else {
@@ -319,7 +347,8 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_tap = {
 	.name = "tap",
 	.summary = "make a record of every packet, print it or send it on",
-	.usage = "[OPTION]… packet:IFACE|xdp:IFACE|tc:IFACE|afxdp:IFACE|udp://HOST:PORT|FILE…",
+	.usage =
+		"[OPTION]… packet:IFACE|xdp:IFACE|tc:IFACE|afxdp:IFACE|drops:|udp://HOST:PORT|FILE…",
 	.description =
 		"Makes a record of every packet: time, addresses, ports, protocol, lengths and, of\n"
 		"TCP, flags, numbers, window and options. 'pathline help fields' lists the fields.\n"
@@ -353,7 +382,10 @@ const struct pl_command pl_command_tap = {
 		"\n"
 		"With --flows the packets go through a flow cache of fixed size, and the records are\n"
 		"those of flows; each packet is in one record. With --dns they are those of DNS\n"
-		"messages: client, server, type, hashes of the name, its length and entropy. --marks and\n"
+		"messages: client, server, type, hashes of the name, its length and entropy. With --drops\n"
+		"they are those of packets that the kernel drops, with its reason, interface and place, of this\n"
+		"network namespace (drops:, which need not be said) or of an interface (drops:IFACE): at most\n"
+		"rate=N a second (10000), and all are counted by reason. --marks and\n"
 		"--segments take records of alternate marking that meters send to udp://, and pass them on.\n"
 		"\n"
 		"The line at the start says which clock times are of (nic, kernel, tai, reading), the\n"
@@ -361,7 +393,8 @@ const struct pl_command pl_command_tap = {
 		"to stamp every received frame; tc: has the key too.\n"
 		"\n"
 		"Every packet is accounted for: packets = records + those that are not IP, broken,\n"
-		"skipped, not sampled or lost in a full ring; --stats ends with all counters. SIGUSR1\n"
+		"skipped, not sampled, beyond the rate, elsewhere, missed or lost in a full ring; --stats ends with\n"
+		"all counters. SIGUSR1\n"
 		"prints them meanwhile.\n"
 		"Exit code 3: there was no record; 1: an output did not take all of them.",
 	.examples =
@@ -372,6 +405,8 @@ const struct pl_command pl_command_tap = {
 		"  pathline tap --marks --to file:counts.mark128 udp://:40050\n"
 		"  pathline tap -o jsonl trace.pcap\n"
 		"  pathline tap --flows trace.pcap\n"
+		"  pathline tap --drops\n"
+		"  pathline tap --to file:drops.drop168 'drops:eth0?rate=1000'\n"
 		"  pathline tap --rules /etc/pathline/tap.rules --to udp://192.0.2.1:40050 tc:eth0\n"
 		"  pathline tap --rule 'take port=443 sample_flows=64' --rule skip packet:eth0\n",
 	.options = options,

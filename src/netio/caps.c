@@ -11,6 +11,7 @@ static const struct {
 } names[] = {
 	{ PL_CAP_NET_ADMIN, "CAP_NET_ADMIN" },
 	{ PL_CAP_NET_RAW, "CAP_NET_RAW" },
+	{ PL_CAP_PERFMON, "CAP_PERFMON" },
 	{ PL_CAP_BPF, "CAP_BPF" },
 };
 

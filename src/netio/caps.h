@@ -7,6 +7,7 @@
 
 #define PL_CAP_NET_ADMIN (UINT64_C(1) << 12)
 #define PL_CAP_NET_RAW   (UINT64_C(1) << 13)
+#define PL_CAP_PERFMON   (UINT64_C(1) << 38)
 #define PL_CAP_BPF       (UINT64_C(1) << 39)
 
 /* Of those wanted (PL_CAP_*) the ones that are not in effect. Where that cannot be told, none. */

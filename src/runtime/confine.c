@@ -33,6 +33,7 @@ void pl_confine_uri(struct pl_confine *c, const char *uri, bool sends)
 	/* Taps in the kernel: memory of the ring, no socket. */
 	if (strncmp(uri, "xdp:", 4) == 0 || strncmp(uri, "tc:", 3) == 0)
 		c->interfaces = true;
+	c->programs |= strncmp(uri, "drops:", 6) == 0;
 	c->afxdp |= afxdp;
 	c->packet |= packet || (afxdp && sends);
 	c->rdma |= names(uri, "verbs:");
@@ -100,6 +101,8 @@ int pl_confine(struct pl_confine *c, unsigned int calls, struct pl_diag *diag)
 		return 0;
 	if (c->interfaces)
 		options.calls |= PL_SANDBOX_RAW | PL_SANDBOX_BPF;
+	if (c->programs)
+		options.calls |= PL_SANDBOX_BPF;
 	if (c->rdma)
 		options.calls |= PL_SANDBOX_RDMA;
 	if (c->afxdp || c->rdma)

@@ -29,6 +29,7 @@ struct pl_confine {
 	struct pl_privilege_options options;
 	struct pl_helper *helper; /* NULL: none is needed */
 	bool interfaces, packet, afxdp, rdma, done;
+	bool programs; /* of the kernel, at no interface: maps are read */
 	struct pl_sandbox_path paths[PL_CONFINE_PATHS_MAX];
 	size_t n_paths;
 	struct pl_sandbox_state state;

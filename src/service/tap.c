@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "service/tap_account.h"
 #include "service/tap_counts.h"
+#include "service/tap_drops.h"
 #include "service/tap_rules.h"
 #include "service/tap_source.h"
 
@@ -36,8 +37,8 @@ void pl_tap_service_give(
 	t->records += kind == t->o->out ? n : 0;
 }
 
-/* Outputs are told when it changes. Records of flows have times of all that came so far. */
-static void note_clock(struct pl_tap_service *t, enum pl_clock_kind clock)
+/* Records of flows have times of all that came so far. */
+void pl_tap_service_clock(struct pl_tap_service *t, enum pl_clock_kind clock)
 {
 	t->clocks |= 1u << clock;
 	if (t->o->out == PL_FLAT_FLOW128)
@@ -91,7 +92,7 @@ static void take_received(void *arg, enum pl_flat_kind kind, const void *records
 	const struct pl_pkt96 *in = records;
 	const enum pl_clock_kind clock = pl_tmpkt_receiver_clock(t->receiver);
 
-	note_clock(t, clock);
+	pl_tap_service_clock(t, clock);
 	if (kind != PL_FLAT_PKT96 && asked_for(t, kind)) {
 		pl_tap_service_give(t, kind, records, n);
 		return;
@@ -122,13 +123,13 @@ static void take(struct pl_tap_service *t, unsigned int port, const struct pl_ba
 	do {
 		n = pl_tap_batch(&t->tap, packets, t->made, PL_BATCH_MAX);
 		if (n > 0)
-			note_clock(t, t->tap.clock);
+			pl_tap_service_clock(t, t->tap.clock);
 		give(t, t->made, n);
 		pl_tap_service_give(t, PL_FLAT_DNS64, t->dns, t->tap.n_dns);
 	} while (t->tap.more);
 }
 
-static bool enough(const struct pl_tap_service *t)
+bool pl_tap_service_enough(const struct pl_tap_service *t)
 {
 	return t->o->print.records != NULL && t->o->print.full(t->o->print.arg);
 }
@@ -159,7 +160,7 @@ static bool too_early(const struct pl_tap_service *t)
 /* Negative errno with diag: the port is broken. */
 static int receive(struct pl_tap_service *t, unsigned int port, struct pl_diag *diag)
 {
-	for (int i = 0; i < BATCHES_A_TURN && !enough(t); i++) {
+	for (int i = 0; i < BATCHES_A_TURN && !pl_tap_service_enough(t); i++) {
 		int r;
 
 		if (!t->live && too_early(t))
@@ -191,13 +192,13 @@ static void note_kernel_clock(struct pl_tap_service *t, uint32_t n, uint32_t nic
 	pl_tap_count_clock(&t->tap.stats, PL_STAMP_NIC, nic);
 	pl_tap_count_clock(&t->tap.stats, PL_STAMP_TAI, n - nic);
 	t->clocks |= nic > 0 && nic < n ? 1u << PL_STAMP_NIC | 1u << PL_STAMP_TAI : 0;
-	note_clock(t, nic == 0 ? PL_STAMP_TAI : nic == n ? PL_STAMP_NIC : PL_STAMP_MIXED);
+	pl_tap_service_clock(t, nic == 0 ? PL_STAMP_TAI : nic == n ? PL_STAMP_NIC : PL_STAMP_MIXED);
 }
 
 /* Rules and numbers were the kernel's to look after, but that of a record. */
 static int receive_kernel(struct pl_tap_service *t, unsigned int i, struct pl_diag *diag)
 {
-	for (int k = 0; k < BATCHES_A_TURN && !enough(t); k++) {
+	for (int k = 0; k < BATCHES_A_TURN && !pl_tap_service_enough(t); k++) {
 		const int n = pl_tap_kernel_recv(t->kernels[i], t->made, diag);
 
 		if (n == -ENETDOWN || n == -EAGAIN) {
@@ -301,7 +302,7 @@ static unsigned int fds(void *s, struct pollfd *ret, unsigned int max)
 	for (unsigned int i = 0; i < t->n_kernels && n < max; i++)
 		ret[n++] =
 			(struct pollfd){ .fd = pl_tap_kernel_fd(t->kernels[i]), .events = POLLIN };
-	return n;
+	return pl_tap_drops_fds(t, ret, n, max);
 }
 
 static void turn_outs(struct pl_tap_service *t)
@@ -325,6 +326,7 @@ static void turn_outs(struct pl_tap_service *t)
 		if (due < t->due_ns)
 			t->due_ns = due;
 	}
+	t->due_ns = pl_tap_drops_due(t, t->due_ns);
 	if (t->o->print.records != NULL)
 		t->o->print.turned(t->o->print.arg);
 }
@@ -426,6 +428,8 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 			now_ns >= pl_tap_kernel_due_ns(t->kernels[i]))
 			r = receive_kernel(t, i, diag);
 	}
+	if (r == 0)
+		r = pl_tap_drops_receive(t, diag);
 	if (r < 0)
 		return r;
 	pl_tap_tell_passed(t);
@@ -437,8 +441,9 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 			t->due_ns = now_ns + LOOK_NS;
 		return !t->live && t->tap.stats.packets != before ? PL_TURN_BUSY : PL_TURN_IDLE;
 	}
-	return (t->n_ports > 0 && t->n_ended == t->n_ports) || enough(t) ? PL_TURN_OVER
-									 : PL_TURN_IDLE;
+	return (t->n_ports > 0 && t->n_ended == t->n_ports) || pl_tap_service_enough(t)
+		       ? PL_TURN_OVER
+		       : PL_TURN_IDLE;
 }
 
 void pl_tap_service_rules(
@@ -448,6 +453,8 @@ void pl_tap_service_rules(
 	t->tap.point = point;
 	for (unsigned int i = 0; i < t->n_kernels; i++)
 		pl_tap_kernel_rules(t->kernels[i], rules, point);
+	for (unsigned int i = 0; i < t->n_drops; i++)
+		pl_tap_drops_rules(t->drops[i], rules, point);
 }
 
 /* A file with a fault leaves the rules that are in force. */
@@ -491,6 +498,8 @@ static void drain(void *s)
 
 	for (unsigned int i = 0; i < t->n_kernels; i++)
 		pl_tap_kernel_stop(t->kernels[i]);
+	for (unsigned int i = 0; i < t->n_drops; i++)
+		pl_tap_drops_stop(t->drops[i]);
 	if (pl_tap_counts_end(t, &diag) < 0) {
 		t->counts_lost = true;
 		pl_say("%s; rows of the windows that were open lack the packets that were counted "
@@ -505,14 +514,15 @@ static void drain(void *s)
 		do {
 			before = t->kernel_records;
 			(void)receive_kernel(t, k, &diag);
-		} while (t->kernel_records != before && !enough(t));
+		} while (t->kernel_records != before && !pl_tap_service_enough(t));
 	}
-	for (int i = 0; i < DRAIN_TURNS && t->live && !enough(t); i++) {
-		const uint64_t before = t->tap.stats.packets;
+	for (int i = 0; i < DRAIN_TURNS && t->live && !pl_tap_service_enough(t); i++) {
+		const uint64_t before = t->tap.stats.packets + t->kernel_records;
 
+		(void)pl_tap_drops_receive(t, &diag);
 		for (unsigned int k = 0; k < t->n_ports; k++)
 			(void)(t->ended[k] ? 0 : receive(t, k, &diag));
-		if (t->tap.stats.packets == before)
+		if (t->tap.stats.packets + t->kernel_records == before)
 			break;
 	}
 	if (t->flows != NULL)
@@ -561,12 +571,14 @@ void pl_tap_service_close(struct pl_tap_service *t)
 	t->waiting = NULL;
 	for (unsigned int i = 0; i < t->n_kernels; i++)
 		pl_tap_kernel_close(t->kernels[i]);
+	for (unsigned int i = 0; i < t->n_drops; i++)
+		pl_tap_drops_close(t->drops[i]);
 	for (unsigned int i = 0; i < t->n_outs; i++)
 		pl_tap_out_close(t->outs[i]);
 	pl_tmpkt_receiver_free(t->receiver);
 	pl_flow_cache_free(t->flows);
 	t->flows = NULL;
-	t->n_ports = t->n_outs = t->n_kernels = 0;
+	t->n_ports = t->n_outs = t->n_kernels = t->n_drops = 0;
 	t->receiver = NULL;
 }
 

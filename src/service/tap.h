@@ -9,6 +9,7 @@
 #include "flow/cache.h"
 #include "netio/port.h"
 #include "runtime/runtime.h"
+#include "tap/drops.h"
 #include "tap/kernel.h"
 #include "tap/receiver.h"
 #include "tap/tap.h"
@@ -17,6 +18,7 @@
 #define PL_TAP_PORTS_MAX   64
 #define PL_TAP_OUTS_MAX    8
 #define PL_TAP_KERNELS_MAX 16
+#define PL_TAP_DROPS_MAX   8
 
 /* Where records are printed; its functions are called between two turns. */
 struct pl_tap_print {
@@ -50,8 +52,8 @@ struct pl_tap_options {
 	bool inner;
 	uint64_t vxlan_ports; /* a word of them (wire/tunnel_ports.h) */
 	uint32_t exporter;
-	/* What is made: bits 1 << PL_FLAT_PKT96, PL_FLAT_FLOW128, PL_FLAT_DNS64; of
-	 * records that others made also other kinds. Outputs get
+	/* What is made: bits 1 << PL_FLAT_PKT96, PL_FLAT_FLOW128, PL_FLAT_DNS64, and PL_FLAT_DROP168
+	 * of drops:; of records that others made also other kinds. Outputs get
 	 * records of the kind `out`, what is printed is of all. */
 	uint32_t kinds;
 	enum pl_flat_kind out;
@@ -87,8 +89,9 @@ struct pl_tap_service {
 	bool filled;                                       /* likewise: the first ones were there */
 	_Atomic unsigned int n_broken;                     /* of those that ended, shared: broken */
 	struct pl_tap_kernel *kernels[PL_TAP_KERNELS_MAX]; /* taps in the kernel */
-	uint64_t kernel_records;                           /* that came from them */
-	unsigned int n_kernels;
+	struct pl_tap_drops *drops[PL_TAP_DROPS_MAX];      /* drops of the kernel */
+	uint64_t kernel_records;                           /* that came from both */
+	unsigned int n_kernels, n_drops;
 	bool counting;             /* by the plan of counts */
 	bool counts_lost;          /* the last of them could not be read */
 	uint64_t count_ns;         /* when counts are read next, monotonic */
@@ -111,6 +114,7 @@ struct pl_tap_service {
 	struct pl_batch packets;
 	struct pl_pkt96 made[PL_BATCH_MAX];
 	struct pl_dns64 dns[PL_BATCH_MAX];
+	struct pl_drop168 dropped[PL_TAP_DROPS_BATCH];
 };
 
 extern const struct pl_service_ops pl_tap_service_ops;
@@ -125,6 +129,10 @@ int pl_tap_service_want(struct pl_tap_service *t, uint32_t kinds, struct pl_diag
 /* Records that were made of those it has, to outputs and as printed, between two turns. */
 void pl_tap_service_give(
 	struct pl_tap_service *t, enum pl_flat_kind kind, const void *records, uint32_t n);
+/* The clock of the records that follow, told to outputs when it changes. */
+void pl_tap_service_clock(struct pl_tap_service *t, enum pl_clock_kind clock);
+/* Whether no more records are wanted. */
+bool pl_tap_service_enough(const struct pl_tap_service *t);
 /* Other rules and observation point, between two turns. */
 void pl_tap_service_rules(
 	struct pl_tap_service *t, const struct pl_tap_rules *rules, uint16_t point);

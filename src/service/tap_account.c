@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/account.h"
+#include "service/tap_drops.h"
 
 static const struct pl_stat service_rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_tap_service, __VA_ARGS__)
@@ -28,6 +29,8 @@ static void get_hits(struct pl_tap_service *t, uint64_t ret[PL_TAP_RULES_MAX + 1
 	memcpy(ret, t->tap.rules.hits, sizeof(t->tap.rules.hits));
 	for (unsigned int i = 0; i < t->n_kernels; i++)
 		pl_tap_kernel_hits(t->kernels[i], ret);
+	for (unsigned int i = 0; i < t->n_drops; i++)
+		pl_tap_drops_hits(t->drops[i], ret);
 }
 
 /* The text of rule i; behind the last one, what becomes of packets that none matches. */
@@ -191,9 +194,12 @@ const struct pl_tap_stats *pl_tap_stats_now(struct pl_tap_service *t)
 		sum.ring_full += c.ring_full;
 		sum.bad_options += c.bad_options;
 	}
-	if (t->n_kernels > 0)
+	pl_tap_drops_add(t, &sum);
+	if (t->n_kernels + t->n_drops > 0)
 		sum.packets = sum.records + sum.counted + sum.not_ip + sum.broken + sum.skipped +
-			      sum.not_sampled + sum.ring_full;
+			      sum.not_sampled + sum.ring_full + sum.rate_limited +
+			      sum.other_namespace + sum.other_interface + sum.not_network +
+			      sum.missed;
 	t->shown = sum;
 	return &t->shown;
 }
@@ -214,6 +220,12 @@ static void put(const struct pl_account *a, struct pl_tap_service *t)
 	pl_account_stats(a, &pl_tmpkt_stats_list, pl_tmpkt_receiver_stats(t->receiver));
 	pl_account_stats(a, &pl_tap_service_list, t);
 	pl_account_object_end(a);
+	if (a->json != NULL)
+		pl_tap_drops_json(t, a->json);
+	if (a->page != NULL && t->n_drops > 0) {
+		pl_tap_drops_family(a->page);
+		pl_tap_drops_samples(t, NULL, a->page);
+	}
 	if (t->flows != NULL) {
 		pl_account_object(a, "flows");
 		pl_account_stats(a, &pl_flow_counters_list, pl_flow_cache_counters(t->flows));
@@ -245,6 +257,7 @@ void pl_tap_describe(struct pl_exposition *page)
 	pl_account_stats(&a, &pl_tmpkt_stats_list, NULL);
 	pl_account_stats(&a, &pl_tap_service_list, NULL);
 	pl_account_stats(&a, &pl_tap_rule_list, NULL);
+	pl_tap_drops_family(page);
 	pl_account_stats(&a, &pl_flow_counters_list, NULL);
 	pl_account_stats(&a, &pl_port_stats_list, NULL);
 	for (unsigned int i = 0; i < n; i++) {
@@ -274,9 +287,12 @@ void pl_tap_put_sources(const struct pl_tap_service *t, struct pl_buf *text)
 		kinds |= 1u << (t->datagrams[i] ? PL_STAMP_SENDER : pl_port_clock(t->ports[i]));
 	for (unsigned int i = 0; i < t->n_kernels; i++)
 		kinds |= 1u << pl_tap_kernel_clock(t->kernels[i]);
+	kinds |= t->n_drops > 0 ? 1u << PL_STAMP_TAI : 0;
 	pl_buf_printf(text, "%s%s, clock %s",
-		t->n_ports > 0 ? pl_port_name(t->ports[0]) : pl_tap_kernel_name(t->kernels[0]),
-		t->n_ports + t->n_kernels > 1 ? " and others" : "",
+		t->n_ports > 0     ? pl_port_name(t->ports[0])
+		: t->n_kernels > 0 ? pl_tap_kernel_name(t->kernels[0])
+				   : pl_tap_drops_name(t->drops[0]),
+		t->n_ports + t->n_kernels + t->n_drops > 1 ? " and others" : "",
 		pl_clock_name(pl_clock_of(kinds)));
 	rest = pl_tap_rules_rest(&t->tap.rules, &n);
 	if (n == 0)
@@ -305,6 +321,11 @@ void pl_tap_put_text(void *tap, struct pl_buf *text)
 	pl_account_add(text, s->skipped, "skipped by rules");
 	pl_account_add(text, s->not_sampled, "not sampled");
 	pl_account_add(text, s->ring_full, "lost because the kernel's ring was full");
+	pl_account_add(text, s->rate_limited, "beyond the rate");
+	pl_account_add(text, s->other_namespace, "of other namespaces");
+	pl_account_add(text, s->other_interface, "of other interfaces");
+	pl_account_add(text, s->not_network, "not of the network");
+	pl_account_add(text, s->missed, "missed");
 	pl_account_add(text, ports.kernel_drops, "dropped by the kernel");
 	if (d->datagrams > 0)
 		pl_buf_printf(text, "; %" PRIu64 " datagrams of tmpkt/1 accepted", d->accepted);

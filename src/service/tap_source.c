@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "netio/tc.h"
 #include "netio/uri.h"
+#include "service/tap_drops.h"
 #include "tap/source.h"
 
 int pl_tap_source_check(const char *uri, bool inner, bool dns, bool counts, struct pl_diag *diag)
@@ -31,6 +32,12 @@ int pl_tap_source_check(const char *uri, bool inner, bool dns, bool counts, stru
 			(int)strcspn(name, "?"), name);
 		return -EINVAL;
 	}
+	if (pl_tap_drops_is(uri) && inner) {
+		pl_diag_set(diag, "%s reads no packets in tunnels (--inner)", uri);
+		return -EINVAL;
+	}
+	if (pl_tap_drops_is(uri))
+		return pl_tap_drops_check(uri, diag);
 	if (pl_tap_kernel_is(uri))
 		return pl_tap_kernel_check(uri, counts, diag);
 	if ((can & PL_PORT_CAN_LIVE) != 0 &&
@@ -100,7 +107,8 @@ static int open_kernel(struct pl_tap_service *t, const char *uri, const struct p
 
 static bool is_live(const char *uri)
 {
-	return pl_tap_kernel_is(uri) || (pl_port_uri_can(uri) & PL_PORT_CAN_LIVE) != 0;
+	return pl_tap_kernel_is(uri) || pl_tap_drops_is(uri) ||
+	       (pl_port_uri_can(uri) & PL_PORT_CAN_LIVE) != 0;
 }
 
 static int open_source(struct pl_tap_service *t, const char *uri, const struct pl_rights *rights,
@@ -110,8 +118,12 @@ static int open_source(struct pl_tap_service *t, const char *uri, const struct p
 	const bool counts = t->o->print.counts != NULL;
 	int tmpkt, n, r = pl_tap_source_check(uri, t->o->inner, asks_for_dns(t), counts, diag);
 
+	if (r == 0)
+		r = pl_tap_source_makes(uri, t->o->kinds, diag);
 	if (r < 0)
 		return r;
+	if (pl_tap_drops_is(uri))
+		return pl_tap_drops_source(t, uri, diag);
 	if (pl_tap_kernel_is(uri))
 		return open_kernel(t, uri, rights, diag);
 	tmpkt = pl_tap_source_tmpkt(uri, port, sizeof(port), diag);

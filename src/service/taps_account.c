@@ -2,6 +2,7 @@
 /* The counters of the taps of a configuration: those of each tap, under its name. */
 #include "runtime/account.h"
 #include "service/tap_account.h"
+#include "service/tap_drops.h"
 #include "service/taps.h"
 
 #define TEXT(NAME, TEXT)                                                                           \
@@ -125,6 +126,20 @@ static void put_ports(const struct pl_taps *all, struct pl_exposition *page)
 	}
 }
 
+static void put_drops(struct pl_taps *all, struct pl_exposition *page)
+{
+	bool open = false;
+
+	for (unsigned int i = 0; i < all->n; i++) {
+		if (all->taps[i]->service.n_drops == 0)
+			continue;
+		if (!open)
+			pl_tap_drops_family(page);
+		open = true;
+		pl_tap_drops_samples(&all->taps[i]->service, all->taps[i]->name, page);
+	}
+}
+
 void pl_taps_describe(struct pl_exposition *page)
 {
 	pl_tap_describe(page);
@@ -140,6 +155,7 @@ void pl_taps_put_page(void *taps, struct pl_exposition *page)
 	put_list(all, &pl_tap_service_list, of_service, page);
 	put_rules(all, page);
 	put_list(all, &pl_flow_counters_list, of_flows, page);
+	put_drops(all, page);
 	put_ports(all, page);
 	for (unsigned int i = 0; i < all->n; i++) {
 		const struct pl_tap_service *t = &all->taps[i]->service;

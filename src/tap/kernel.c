@@ -6,6 +6,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <net/if_arp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +49,7 @@ struct pl_tap_kernel {
 	uint64_t due_ns;
 	uint64_t passed_ns;      /* as pl_tap_kernel_passed_ns() */
 	struct pl_tap_each work; /* the map pl_tap_work */
-	/* Of the set in force, those of its earlier turns. */
-	uint64_t hits_before[PL_TAP_RULES_MAX + 1];
+	struct pl_tap_hits hits;
 	struct pl_tap_count_plan plan;
 	struct pl_tap_counter *counter; /* NULL: nothing is counted */
 	bool counting;                  /* it is not stopped */
@@ -315,6 +315,8 @@ static int open_ring(struct pl_tap_kernel *k, struct pl_diag *diag)
 	const int r = pl_tap_each_open(&k->work, bpf_map__fd(k->skel->maps.pl_tap_work),
 		bpf_map__value_size(k->skel->maps.pl_tap_work));
 
+	k->hits = (struct pl_tap_hits){ .each = &k->work,
+		.at = offsetof(struct pl_tap_kernel_book, hits) / sizeof(uint64_t) };
 	k->ring = ring_buffer__new(bpf_map__fd(k->skel->maps.pl_tap_ring), on_entry, k, NULL);
 	if (r < 0 || k->ring == NULL) {
 		pl_diag_set(diag, "%s: no memory for the tap's ring", pl_tap_kernel_name(k));
@@ -511,29 +513,15 @@ uint64_t pl_tap_kernel_passed_ns(struct pl_tap_kernel *k)
 	return k->passed_ns != 0 && !pl_tap_kernel_is_stamped(k) ? k->passed_ns : 0;
 }
 
-/* Of all processors, of a set in all of its turns. */
-static void read_hits(struct pl_tap_kernel *k, uint32_t set, uint64_t ret[PL_TAP_RULES_MAX + 1])
-{
-	const size_t at = offsetof(struct pl_tap_kernel_book, hits.of) +
-			  set * sizeof(((struct pl_tap_rule_hits *)NULL)->of[0]);
-
-	pl_tap_each_add(&k->work, 0, at / sizeof(uint64_t), ret, PL_TAP_RULES_MAX + 1);
-}
-
 void pl_tap_kernel_rules(struct pl_tap_kernel *k, const struct pl_tap_rules *rules, uint16_t point)
 {
-	memset(k->hits_before, 0, sizeof(k->hits_before));
-	read_hits(k, (k->skel->bss->pl_tap_set + 1) % PL_TAP_RULE_SETS, k->hits_before);
-	pl_tap_sets_next(k->skel->bss->pl_tap_sets, &k->skel->bss->pl_tap_set, rules, point);
+	pl_tap_sets_next(
+		k->skel->bss->pl_tap_sets, &k->skel->bss->pl_tap_set, rules, point, &k->hits);
 }
 
 void pl_tap_kernel_hits(struct pl_tap_kernel *k, uint64_t ret[PL_TAP_RULES_MAX + 1])
 {
-	uint64_t now[PL_TAP_RULES_MAX + 1] = { 0 };
-
-	read_hits(k, k->skel->bss->pl_tap_set, now);
-	for (size_t i = 0; i <= PL_TAP_RULES_MAX; i++)
-		ret[i] += now[i] - k->hits_before[i];
+	pl_tap_hits_add(&k->hits, k->skel->bss->pl_tap_set, ret);
 }
 
 void pl_tap_kernel_stop(struct pl_tap_kernel *k)

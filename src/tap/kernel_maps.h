@@ -19,10 +19,6 @@
 /* The least power of two that holds so many bytes. */
 uint32_t pl_tap_ring_size(uint64_t bytes);
 
-/* Writes the next of the sets, and has it in force. */
-void pl_tap_sets_next(struct pl_tap_rule_set sets[PL_TAP_RULE_SETS], uint32_t *in_force,
-	const struct pl_tap_rules *rules, uint16_t point);
-
 /* A map with a value of 64-bit counters for each processor. */
 struct pl_tap_each {
 	int fd, processors;
@@ -36,3 +32,18 @@ void pl_tap_each_close(struct pl_tap_each *each);
 /* Adds n counters of the value at the key, from the one of number `first` on. */
 void pl_tap_each_add(
 	struct pl_tap_each *each, uint32_t key, size_t first, uint64_t *into, size_t n);
+
+/* Hits of rules (struct pl_tap_rule_hits), which begin at the counter `at` of the values of `each`, and
+ * those that the set in force had from its earlier turns. */
+struct pl_tap_hits {
+	struct pl_tap_each *each;
+	size_t at;
+	uint64_t before[PL_TAP_RULES_MAX + 1];
+};
+
+/* Writes the next of the sets, and has it in force. */
+void pl_tap_sets_next(struct pl_tap_rule_set sets[PL_TAP_RULE_SETS], uint32_t *in_force,
+	const struct pl_tap_rules *rules, uint16_t point, struct pl_tap_hits *hits);
+/* Adds those of the set in force since it is. */
+void pl_tap_hits_add(
+	const struct pl_tap_hits *hits, uint32_t in_force, uint64_t ret[PL_TAP_RULES_MAX + 1]);

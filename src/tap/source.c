@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "netio/port.h"
+#include "netio/uri.h"
+#include "tap/drops.h"
+#include "tap/kernel.h"
 #include "tap/tmpkt.h"
 
 #define KEY "carries="
@@ -62,4 +65,13 @@ int pl_tap_source_tmpkt(const char *uri, char *dst, size_t cap, struct pl_diag *
 		return -EINVAL;
 	}
 	return key != NULL;
+}
+
+bool pl_tap_source_is_tmpkt(const char *uri)
+{
+	char port[PL_URI_TEXT_MAX];
+
+	return !pl_tap_kernel_is(uri) && !pl_tap_drops_is(uri) &&
+	       ((pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0 ||
+		       pl_tap_source_tmpkt(uri, port, sizeof(port), NULL) == 1);
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/diag.h"
@@ -13,3 +14,6 @@
 /* 1: frames are datagrams of tmpkt/1, and dst becomes the URI of the port that receives them. 0: it
  * is any other source, and dst its URI. -EINVAL with diag. */
 int pl_tap_source_tmpkt(const char *uri, char *dst, size_t cap, struct pl_diag *diag);
+
+/* Whether what comes from it are records that others made (tmpkt/1), not packets. */
+bool pl_tap_source_is_tmpkt(const char *uri);
