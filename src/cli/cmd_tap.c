@@ -347,8 +347,7 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_tap = {
 	.name = "tap",
 	.summary = "make a record of every packet, print it or send it on",
-	.usage =
-		"[OPTION]… packet:IFACE|xdp:IFACE|tc:IFACE|afxdp:IFACE|drops:|udp://HOST:PORT|FILE…",
+	.usage = "[OPTION]… SOURCE…",
 	.description =
 		"Makes a record of every packet: time, addresses, ports, protocol, lengths and, of\n"
 		"TCP, flags, numbers, window and options. 'pathline help fields' lists the fields.\n"

@@ -37,6 +37,7 @@ void pl_doctor_packet(struct pl_finding *f);
 void pl_doctor_af_xdp(struct pl_finding *f);
 void pl_doctor_xdp_program(struct pl_finding *f);
 void pl_doctor_kernel_tap(struct pl_finding *f);
+void pl_doctor_drops(struct pl_finding *f);
 void pl_doctor_xdp_holders(struct pl_finding *f);
 void pl_doctor_locked_memory(struct pl_finding *f);
 void pl_doctor_rss(struct pl_finding *f);

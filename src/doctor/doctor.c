@@ -26,6 +26,7 @@ const struct pl_doctor_check pl_doctor_checks[] = {
 	{ "afxdp", pl_doctor_af_xdp },
 	{ "xdp program", pl_doctor_xdp_program },
 	{ "kernel tap", pl_doctor_kernel_tap },
+	{ "drops", pl_doctor_drops },
 	{ "xdp in use", pl_doctor_xdp_holders },
 	{ "queues", pl_doctor_rss },
 	{ "locked memory", pl_doctor_locked_memory },

@@ -18,6 +18,7 @@
 #include "netio/caps.h"
 #include "netio/rss.h"
 #include "netio/xdp.h"
+#include "tap/drops.h"
 
 void pl_doctor_btf(struct pl_finding *f)
 {
@@ -68,7 +69,7 @@ void pl_doctor_capabilities(struct pl_finding *f)
 		const char *name;
 	} wanted[] = {
 		{ CAP_NET_RAW, "cap_net_raw" }, { CAP_NET_ADMIN, "cap_net_admin" },
-		{ 39, "cap_bpf" }, /* CAP_BPF, since Linux 5.8 */
+		{ 38, "cap_perfmon" }, { 39, "cap_bpf" }, /* since Linux 5.8 */
 	};
 	char missing[128] = "", self[200] = "";
 	uint64_t have = 0;
@@ -190,6 +191,20 @@ void pl_doctor_kernel_tap(struct pl_finding *f)
 	}
 	if (fd >= 0)
 		close(fd);
+}
+
+void pl_doctor_drops(struct pl_finding *f)
+{
+	struct pl_diag diag = { .text = "" };
+
+	if (pl_tap_drops_try(&diag) == 0) {
+		pl_doctor_found(f, "drops of the kernel (drops:) can be read, with their reasons");
+		return;
+	}
+	pl_doctor_found(f, "%s", diag.text);
+	pl_doctor_fix(f, PL_DOCTOR_WARN, "%s",
+		PL_HAVE_BPF ? "run as root, or see capabilities, btf and kernel"
+			    : "build with clang, bpftool and libbpf-dev installed");
 }
 
 void pl_doctor_locked_memory(struct pl_finding *f)

@@ -152,7 +152,12 @@ struct pl_config_region {
 #define PL_CONFIG_TAPS_MAX 8
 
 /* In the order of the words. */
-enum pl_config_tap_records { PL_TAP_RECORDS_PACKETS, PL_TAP_RECORDS_FLOWS, PL_TAP_RECORDS_DNS };
+enum pl_config_tap_records {
+	PL_TAP_RECORDS_PACKETS,
+	PL_TAP_RECORDS_FLOWS,
+	PL_TAP_RECORDS_DNS,
+	PL_TAP_RECORDS_DROPS
+};
 
 struct pl_config_tap {
 	char *name;

@@ -12,13 +12,14 @@
 #include "pipeline/config.h"
 #include "pipeline/config_words.h"
 #include "pipeline/tap_to.h"
+#include "tap/drops.h"
 #include "tap/kernel.h"
 #include "tap/source.h"
 
 #define NAME_BYTES 32
 
 /* In the order of enum pl_config_tap_records. */
-static const char *const records[] = { "packets", "flows", "dns", NULL };
+static const char *const records[] = { "packets", "flows", "dns", "drops", NULL };
 
 static int check_name(const char *value, struct pl_diag *diag)
 {
@@ -46,13 +47,15 @@ static int check_source(const char *value, struct pl_diag *diag)
 
 	if (pl_tap_kernel_is(value))
 		return pl_tap_kernel_check(value, false, diag);
+	if (pl_tap_drops_is(value))
+		return pl_tap_drops_check(value, diag);
 	/* A misspelt kind of port is not to pass for the name of a file. */
 	if (pl_port_uri_scheme(value) == NULL || strcmp(value, "pcap:-") == 0 ||
 		((can & PL_PORT_CAN_LIVE) != 0 &&
 			(can & (PL_PORT_CAN_INTERFACE | PL_PORT_CAN_DATAGRAMS)) == 0)) {
 		pl_diag_set(diag,
 			"\"%s\" is no source of a tap: packet:INTERFACE, afxdp:INTERFACE, xdp:INTERFACE, "
-			"tc:INTERFACE, "
+			"tc:INTERFACE, drops:, "
 			"udp://HOST:PORT (records as tmpkt/1) or pcap:FILE",
 			value);
 		return -EINVAL;
@@ -121,7 +124,7 @@ const struct pl_conf_row pl_config_tap_rows[] = {
 	{ .key = "name", .type = PL_CONF_STRING, AT(name), .required = true, .def = "eth0", .check = check_name,
 	  .help = "Name of the tap, for the metrics page." },
 	{ .key = "sources", .type = PL_CONF_STRINGS, AT(sources), .required = true, .def = "[\"packet:eth0\"]", .min = 1, .max = 32, .check = check_source,
-	  .help = "Where its packets come from: packet:INTERFACE (copies of what enters and leaves), afxdp:INTERFACE (takes what enters), xdp:INTERFACE or tc:INTERFACE (the kernel makes the records: of what enters, of both directions), udp://HOST:PORT (records that others send as tmpkt/1), or pcap:FILE, which is read once." },
+	  .help = "Where its packets come from: packet:INTERFACE (copies of what enters and leaves), afxdp:INTERFACE (takes what enters), xdp:INTERFACE or tc:INTERFACE (the kernel makes the records: of what enters, of both directions), drops: or drops:INTERFACE (packets that the kernel drops; records: drops), udp://HOST:PORT (records that others send as tmpkt/1), or pcap:FILE, which is read once." },
 	{ .key = "rules", .type = PL_CONF_STRINGS, AT(rules), .max = PL_TAP_RULES_MAX, .check = check_rule,
 	  .help = "Which packets become records, such as \"skip proto=udp port=53\" or \"take net=10.0.0.0/8 sample=100\"; the first rule that matches decides. Changed by a reload." },
 	{ .key = "point", .type = PL_CONF_U64, AT(point), .def = "0", .max = PL_OBS_POINT_MASK,
@@ -131,7 +134,7 @@ const struct pl_conf_row pl_config_tap_rows[] = {
 	{ .key = "vxlan_ports", .type = PL_CONF_STRINGS, AT(vxlan_ports), .max = PL_PORTS_MAX - 1, .check = pl_config_check_port,
 	  .help = "With inner: UDP ports of VXLAN beside 4789; none given: 8472. 4789 alone: no other." },
 	{ .key = "records", .type = PL_CONF_CHOICE, AT(records), .def = "packets", .choices = records,
-	  .help = "Records that go to the outputs of the key to: of packets, of flows (both directions of a connection, with round-trip times and retransmissions), or of DNS messages." },
+	  .help = "Records that go to the outputs of the key to: of packets, of flows (both directions of a connection, with round-trip times and retransmissions), of DNS messages, or of drops: packets that the kernel drops, with its reasons." },
 	{ .key = "to", .type = PL_CONF_STRINGS, AT(to), .max = 8, .check = pl_tap_to_check,
 	  .help = "Where its records go: udp://HOST:PORT (tmpkt/1), kafka://HOST/TOPIC, clickhouse://HOST/TABLE, ipfix://HOST (records: flows), region:PATH, file:PATH." },
 	{ .key = "exporter", .type = PL_CONF_U64, AT(exporter), .def = "0", .max = UINT32_MAX,
@@ -160,7 +163,8 @@ static bool in_list(const struct pl_conf_list *list, const char *text)
 
 static bool is_capture(const char *source)
 {
-	return !pl_tap_kernel_is(source) && (pl_port_uri_can(source) & PL_PORT_CAN_LIVE) == 0;
+	return !pl_tap_kernel_is(source) && !pl_tap_drops_is(source) &&
+	       (pl_port_uri_can(source) & PL_PORT_CAN_LIVE) == 0;
 }
 
 static int check_tap(const struct pl_config *c, const struct pl_config_tap *t, struct pl_diag *diag)

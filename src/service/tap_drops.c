@@ -15,14 +15,14 @@ int pl_tap_source_makes(const char *uri, uint32_t kinds, struct pl_diag *diag)
 {
 	const uint32_t drops = 1u << PL_FLAT_DROP168;
 
-	if (pl_tap_drops_is(uri) && (kinds & drops) == 0) {
+	if (pl_tap_drops_is(uri) && kinds != drops) {
 		pl_diag_set(diag,
-			"%s makes records of drops, and the other sources or options ask for other "
-			"records: start a tap for each kind",
+			"%s has records of drops only, and others are asked for: start a tap for each "
+			"kind of records",
 			uri);
 		return -EINVAL;
 	}
-	if (!pl_tap_drops_is(uri) && kinds == drops && !pl_tap_source_is_tmpkt(uri)) {
+	if (!pl_tap_drops_is(uri) && (kinds & drops) != 0 && !pl_tap_source_is_tmpkt(uri)) {
 		pl_diag_set(diag,
 			"%s has no records of drops: give drops:, drops:IFACE, or udp://HOST:PORT that "
 			"another tap sends them to",

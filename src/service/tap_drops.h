@@ -4,8 +4,8 @@
 
 #include "service/tap.h"
 
-/* Whether records of that kind, and of no other, come from the source. kinds: bits of what is made.
- * -EINVAL with diag: they do not. */
+/* Whether the source has records of these kinds, as bits: drops come from drops: alone, which has
+ * nothing else. Those that others made are of any kind. -EINVAL with diag: it has not. */
 int pl_tap_source_makes(const char *uri, uint32_t kinds, struct pl_diag *diag);
 
 int pl_tap_drops_source(struct pl_tap_service *t, const char *uri, struct pl_diag *diag);

@@ -8,12 +8,20 @@
 
 #include "runtime/say.h"
 #include "service/tap_counts.h"
+#include "service/tap_drops.h"
 
 #define CONDITIONS_NS UINT64_C(100000000) /* between two looks at them */
 
 /* ---- options of the configuration ---- */
 
-static const enum pl_flat_kind kinds[] = { PL_FLAT_PKT96, PL_FLAT_FLOW128, PL_FLAT_DNS64 };
+static const enum pl_flat_kind kinds[] = { PL_FLAT_PKT96, PL_FLAT_FLOW128, PL_FLAT_DNS64,
+	PL_FLAT_DROP168 };
+
+/* What the tap makes for its outputs. Sources of drops have nothing else. */
+static uint32_t kinds_made(const struct pl_config_tap *t)
+{
+	return t->to.n > 0 || t->records == PL_TAP_RECORDS_DROPS ? 1u << kinds[t->records] : 0;
+}
 
 static void take(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
 {
@@ -75,7 +83,7 @@ static void read_tap(struct pl_taps_one *one, const struct pl_config_tap *t)
 		.inner = t->inner,
 		.vxlan_ports = pl_config_vxlan_ports(&t->vxlan_ports),
 		.exporter = (uint32_t)t->exporter,
-		.kinds = t->to.n > 0 ? 1u << kinds[t->records] : 0,
+		.kinds = kinds_made(t),
 		.out = kinds[t->records],
 		.flow = PL_FLOW_CONFIG,
 		.shared = true };
@@ -147,6 +155,8 @@ static int check_one(const struct pl_config_tap *t, struct pl_diag *diag)
 	for (size_t i = 0; r == 0 && i < t->sources.n; i++)
 		r = pl_tap_source_check(sources[i], t->inner,
 			t->to.n > 0 && settings.kind == PL_FLAT_DNS64, false, diag);
+	for (size_t i = 0; r == 0 && i < t->sources.n; i++)
+		r = pl_tap_source_makes(sources[i], kinds_made(t), diag);
 	for (size_t i = 0; r == 0 && i < t->to.n; i++)
 		r = pl_tap_out_check(to[i], &settings, diag);
 	return r;
@@ -169,6 +179,7 @@ int pl_taps_check(const struct pl_config *config, struct pl_diag *diag)
 int pl_taps_want(struct pl_taps *taps, unsigned int tap, uint32_t wanted, struct pl_diag *diag)
 {
 	struct pl_taps_one *one = taps->taps[tap];
+	struct pl_diag why = { .text = "" };
 	int r = 0;
 
 	/* How much of a packet the socket gives was said when it was opened. */
@@ -178,7 +189,11 @@ int pl_taps_want(struct pl_taps *taps, unsigned int tap, uint32_t wanted, struct
 			one->name);
 		return -EINVAL;
 	}
-	if (taps->began)
+	for (size_t i = 0; r == 0 && i < one->options.n_sources; i++)
+		r = pl_tap_source_makes(one->options.sources[i], one->options.kinds | wanted, &why);
+	if (r < 0)
+		pl_diag_set(diag, "tap %s: %s", one->name, why.text);
+	if (r == 0 && taps->began)
 		r = pl_tap_service_want(&one->service, wanted, diag);
 	if (r < 0)
 		return r;

@@ -142,6 +142,7 @@ static int attach(struct pl_tap_drops *d)
 	return d->link == NULL ? -errno : 0;
 }
 
+/* rules NULL: nothing is attached. */
 static int begin(struct pl_tap_drops *d, const struct pl_tap_rules *rules, uint16_t point,
 	struct pl_diag *diag)
 {
@@ -155,7 +156,7 @@ static int begin(struct pl_tap_drops *d, const struct pl_tap_rules *rules, uint1
 	r = load(d, netns);
 	if (r == 0)
 		r = open_maps(d);
-	if (r == 0) {
+	if (r == 0 && rules != NULL) {
 		pl_tap_drops_rules(d, rules, point);
 		r = attach(d);
 	}
@@ -192,6 +193,16 @@ int pl_tap_drops_open(struct pl_tap_drops **ret, const char *text, const struct 
 	}
 	*ret = d;
 	return 0;
+}
+
+int pl_tap_drops_try(struct pl_diag *diag)
+{
+	struct pl_tap_drops *d = NULL;
+	const int r = pl_tap_drops_open(&d, "drops:", NULL, 0, diag);
+
+	if (r == 0)
+		pl_tap_drops_close(d);
+	return r;
 }
 
 void pl_tap_drops_close(struct pl_tap_drops *d)

@@ -37,6 +37,8 @@ int pl_tap_drops_check(const char *uri, struct pl_diag *diag);
  * a kernel without BTF or before 6.1. */
 int pl_tap_drops_open(struct pl_tap_drops **ret, const char *uri, const struct pl_tap_rules *rules,
 	uint16_t point, struct pl_diag *diag);
+/* Whether that would be possible: its program is loaded, and nothing attached. As above. */
+int pl_tap_drops_try(struct pl_diag *diag);
 /* NULL is allowed. */
 void pl_tap_drops_close(struct pl_tap_drops *d);
 

@@ -6,6 +6,7 @@ usage: drops.py PATHLINE [TEST…]
 """
 import collections
 import contextlib
+import json
 import os
 import re
 import signal
@@ -261,6 +262,64 @@ def test_outputs():
     closes(stats, "outputs")
 
 
+def test_query():
+    """Questions about drops, by the names of reasons, of a live source and of a file."""
+    file = lab.path("asked.drop168")
+    t = start("b", "asked", "--to", f"file:{file}", "--rule", "take dport=4061", "--rule", "take dport=4433", "--rule", "skip", "drops:eth0")
+    with NS["b"]:
+        p = lab.start([pathline.PATHLINE, "query", "-o", "jsonl", "SELECT reason, count(*) AS n FROM drops WHERE reason != TCP_CSUM and dport = 4061 "
+                       "GROUP BY reason", "drops:eth0"], log=lab.path("query.log"), stdout=open(lab.path("query.out"), "wb"))
+    ok(wait(lambda: "asking" in lab.read("query.log")), "a question of a live source", lab.read("query.log"))
+    udp("a", 15, (B, 4061))
+    send(bad_tcp(5))
+    ok(wait(lambda: len(records(t)) == 20), "drops are recorded")
+    t.end()
+    p.send_signal(signal.SIGTERM)
+    ok(wait(lambda: p.poll() is not None), "it ends")
+    eq([(r["reason"], r["n"]) for r in map(json.loads, lab.read("query.out").splitlines()) if "reason" in r], [("NO_SOCKET", 15)], "and its row")
+    run = pathline.run("query", "-o", "jsonl", "drops_by_reason", file)
+    eq({r["reason"]: r["n"] for r in map(json.loads, run.stdout.splitlines())}, {"NO_SOCKET": 15, "TCP_CSUM": 5}, "drops_by_reason of the file")
+
+
+def test_daemon():
+    """Drops of a configuration: to a file and by reason on its page; what does not go together is refused."""
+    config, file = lab.path("drops.yaml"), lab.path("daemon.drop168")
+    text = """taps:
+  - name: lost
+    sources: ["%s"]
+    records: %s
+    rules: ["take dport=4071", "skip"]
+    to: ["file:%s"]
+queries:
+  - {name: why, query: "SELECT count(*) AS n FROM %s TUMBLE(ts, 1s)", from: lost, to: [metrics]}
+web:
+  listen: 127.0.0.1:0
+"""
+    for source, kind, stream, says in (("packet:eth0", "drops", "drops", "has no records of drops"), ("drops:", "packets", "packets", "records of drops only"),
+                                       ("drops:?rate=x", "drops", "drops", "rate=x"), ("drops:", "drops", "packets", "records of drops only")):
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(text % (source, kind, file, stream))
+        with NS["b"]:
+            run = pathline.run("run", "-c", config)
+        ok(run.returncode != 0 and says in run.stderr, f"{source} with records: {kind}, asked for {stream}: {says}", (run.returncode, run.stderr))
+    with open(config, "w", encoding="utf-8") as f:
+        f.write(text % ("drops:eth0", "drops", file, "drops"))
+    with NS["b"]:
+        p = lab.start([pathline.PATHLINE, "run", "-c", config], log=lab.path("daemon.log"))
+    url = wait(lambda: re.search(r"http://[\d.]+:\d+", lab.read("daemon.log")))
+    ok(url, "it is up", lab.read("daemon.log"))
+    udp("a", 35, (B, 4071))
+
+    def page():
+        with NS["b"], urllib.request.urlopen(url.group(0) + "/metrics", timeout=LIMIT) as answer:
+            return answer.read().decode()
+    ok(wait(lambda: re.search(r'pathline_tap_drops_total\{reason="NO_SOCKET",tap="lost"\} 35\n', page())), "drops by reason are on its page",
+       [x for x in page().splitlines() if "drops" in x])
+    p.send_signal(signal.SIGTERM)
+    ok(wait(lambda: p.poll() is not None), "it ends", lab.read("daemon.log"))
+    eq(os.path.getsize(file), 35 * RECORD.size, "and the file has a record of each")
+
+
 def test_words():
     cases = (
         (["drops:eth7"], 69, "there is no interface 'eth7'"),
@@ -278,6 +337,12 @@ def test_words():
     bare = NS["a"].command("setpriv", "--bounding-set", "-perfmon,-bpf,-sys_admin", "--inh-caps", "-all", pathline.PATHLINE, "tap", "--drops")
     run = subprocess.run(bare, capture_output=True, text=True, timeout=LIMIT, check=False)
     ok(run.returncode != 0 and "CAP_PERFMON, CAP_BPF" in run.stderr, "without rights: which are missing", run.stderr)
+    enough = NS["a"].command("setpriv", "--bounding-set", "-all,+perfmon,+bpf", "--inh-caps", "-all", pathline.PATHLINE, "tap", "--drops", "--stats", "-o", "jsonl",
+                             "--duration", "10ms")
+    run = subprocess.run(enough, capture_output=True, text=True, timeout=LIMIT, check=False)
+    ok(run.returncode == 3 and "tapping drops:" in run.stderr, "with these two it works", (run.returncode, run.stderr))
+    run = pathline.run("doctor")
+    ok("drops of the kernel (drops:) can be read" in run.stdout, "doctor says so", run.stdout)
     blind = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh", pathline.PATHLINE, "tap", "--drops"]
     run = subprocess.run(blind, capture_output=True, text=True, timeout=LIMIT, check=False)
     ok(run.returncode != 0 and "needs a kernel with BTF" in run.stderr and "CONFIG_DEBUG_INFO_BTF" in run.stderr, "without BTF: what is missing",
@@ -294,5 +359,5 @@ def wire():
 for one in "ab":
     NS[one] = network.Namespace(f"drop-{one}")
 wire()
-lab.run(test_reasons, test_neighbour, test_rules, test_flood, test_full_ring, test_outputs, test_words, test_interface_goes)
+lab.run(test_reasons, test_neighbour, test_rules, test_flood, test_full_ring, test_outputs, test_query, test_daemon, test_words, test_interface_goes)
 sys.exit(tap.end())

@@ -36,6 +36,9 @@ taps:
     records: flows
     to: ["file:{path("flows.flow128")}", "region:{path("tap.plr")}", "udp://127.0.0.1:{NOWHERE}",
       "clickhouse://127.0.0.1:{NOWHERE}/t", "ipfix://127.0.0.1:{NOWHERE}?transport=tcp"]
+  - name: d
+    sources: ["drops:"]
+    records: drops
 marks:
   - {{name: m, sources: ["udp://127.0.0.1:{MARKS}", "region:{path("marks.plr")}"], points: [a=1, b=2]}}
 queries:
