@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // The format 'pathline' of Flink SQL: messages of fixed-size records one behind the other, as `pathline tap --to kafka:`
 // writes them. 'pathline.widths' has the bytes of each column; `pathline schema flink` prints it. Numbers are little-endian
-// and unsigned, and become BIGINT; columns of 16 bytes are addresses, and become texts as pathline writes them.
+// and unsigned, and become BIGINT; columns of 16 bytes are addresses, and become texts as pathline writes them; tN is a text
+// of N bytes with zeros behind it.
 //
 //   javac -cp 'FLINK/*' -d out PathlineFormatFactory.java
 //   mkdir -p out/META-INF/services
@@ -12,6 +13,7 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.util.Collections;
 import java.util.Set;
 import org.apache.flink.api.common.serialization.DeserializationSchema;
@@ -60,10 +62,11 @@ public class PathlineFormatFactory implements DeserializationFormatFactory {
         String[] words = options.get(WIDTHS).trim().split(" +");
         int[] widths = new int[words.length];
         for (int i = 0; i < words.length; i++) {
-            if (!words[i].matches("1|2|4|8|16")) {
-                throw new ValidationException("pathline.widths: '" + words[i] + "' is not 1, 2, 4, 8 or 16");
+            if (!words[i].matches("1|2|4|8|16|t[1-9][0-9]?")) {
+                throw new ValidationException("pathline.widths: '" + words[i] + "' is not 1, 2, 4, 8, 16 or tN of a text");
             }
-            widths[i] = Integer.parseInt(words[i]);
+            // Of a text below zero.
+            widths[i] = words[i].startsWith("t") ? -Integer.parseInt(words[i].substring(1)) : Integer.parseInt(words[i]);
         }
         return new DecodingFormat<DeserializationSchema<RowData>>() {
             @Override
@@ -92,11 +95,11 @@ public class PathlineFormatFactory implements DeserializationFormatFactory {
                         + row.getFieldCount());
             }
             for (int i = 0; i < widths.length; i++) {
-                LogicalTypeRoot wanted = widths[i] == 16 ? LogicalTypeRoot.VARCHAR : LogicalTypeRoot.BIGINT;
+                LogicalTypeRoot wanted = widths[i] == 16 || widths[i] < 0 ? LogicalTypeRoot.VARCHAR : LogicalTypeRoot.BIGINT;
                 if (row.getTypeAt(i).getTypeRoot() != wanted) {
                     throw new ValidationException("column " + row.getFieldNames().get(i) + " is to be " + wanted);
                 }
-                sum += widths[i];
+                sum += Math.abs(widths[i]);
             }
             this.produced = produced;
             this.widths = widths;
@@ -137,11 +140,22 @@ public class PathlineFormatFactory implements DeserializationFormatFactory {
                         row.setField(i, in.getLong());
                         break;
                     default:
-                        row.setField(i, StringData.fromString(address(in)));
+                        row.setField(i, StringData.fromString(widths[i] < 0 ? text(in, -widths[i]) : address(in)));
                         break;
                 }
             }
             return row;
+        }
+
+        /** What stands before the first zero. */
+        private static String text(ByteBuffer in, int size) {
+            byte[] bytes = new byte[size];
+            in.get(bytes);
+            int end = 0;
+            while (end < size && bytes[end] != 0) {
+                end++;
+            }
+            return new String(bytes, 0, end, StandardCharsets.ISO_8859_1);
         }
 
         /** IPv4, which is ::ffff:a.b.c.d here, as a.b.c.d; IPv6 as RFC 5952 has it. */

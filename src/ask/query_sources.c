@@ -184,7 +184,8 @@ static int add_rules(const struct pl_asking *a, struct pl_tap_rules *to)
 
 static bool is_live(const char *source)
 {
-	return pl_tap_kernel_is(source) || (pl_port_uri_can(source) & PL_PORT_CAN_LIVE) != 0;
+	return pl_tap_kernel_is(source) || pl_tap_drops_is(source) ||
+	       (pl_port_uri_can(source) & PL_PORT_CAN_LIVE) != 0;
 }
 
 /* Records that come as datagrams were made elsewhere, and may be marked. */
@@ -497,7 +498,7 @@ int pl_query_sources_check(struct pl_asking *a, const char *const *sources, size
 		pl_complain(
 			pl_query_reads_records(a->query)
 				? "query: missing SOURCE: the folder of a history, a capture, or udp://HOST:PORT where reports arrive"
-				: "query: missing SOURCE: a capture, packet:IFACE, tc:IFACE, xdp:IFACE, afxdp:IFACE, udp://HOST:PORT, kafka://HOST/TOPIC, region:PATH or a file of records");
+				: "query: missing SOURCE: a capture, packet:IFACE, tc:IFACE, xdp:IFACE, afxdp:IFACE, drops:, udp://HOST:PORT, kafka://HOST/TOPIC, region:PATH or a file of records");
 		return PL_EXIT_USAGE;
 	}
 	if (!pl_query_is_member(a, sources, n) &&

@@ -236,7 +236,7 @@ const struct pl_command pl_command_query = {
 		"groups, aggregates, windows and joins, or the same as steps with bars between them;\n"
 		"docs/guide/query.md has the language. 'pathline help queries' lists those that have\n"
 		"names, such as syn_flood and portscan(threshold=100, window=5s). Records come from\n"
-		"captures, interfaces (packet:IFACE, tc:, xdp:, afxdp:), taps elsewhere (udp://HOST:PORT,\n"
+		"captures, interfaces (packet:IFACE, tc:, xdp:, afxdp:), drops:, taps elsewhere (udp://HOST:PORT,\n"
 		"tmpkt/1), a topic (kafka://HOST/TOPIC), or files that 'pathline tap --to file:' wrote\n"
 		"(NAME.pkt64, NAME.pkt96, NAME.flow128, NAME.mark128). Flows come out of the flow cache.\n"
 		"Records of paths, hops and events come from the folder of a history, paths and hops also from\n"

@@ -85,6 +85,11 @@ static const struct node *unknown_column(struct checker *c, const char *name, ui
 	if (c->stage->hops.n > 0 && strncmp(name, "hops.", 5) == 0)
 		return pl_query_check_error(c, at,
 			"a path has several hops: test them (any hop (…)), or read FROM hops");
+	if (c->stage->n_sources == 0 && pl_query_stream_has_text(c->stage->kind, name))
+		return pl_query_check_error(c, at,
+			"\"%s\" is a text, and questions have numbers, addresses and words of a list: "
+			"records as JSON have it",
+			name);
 	for (uint32_t i = 0; i < c->schema->n && n < 3 * PL_QUERY_COLUMNS_MAX; i++)
 		names[n++] = c->schema->columns[i].name;
 	for (const struct ast_item *i = c->aliases ? c->select->items : NULL;

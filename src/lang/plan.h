@@ -273,6 +273,8 @@ uint64_t pl_query_windows_pane(const struct ast_window *spec);
 
 /* schema.c */
 int pl_query_stream_schema(struct arena *arena, unsigned int stream, struct schema *ret);
+/* Whether records of the stream have a text of the name, which is no value of the language. */
+bool pl_query_stream_has_text(unsigned int kind, const char *name);
 const struct column *pl_query_find_column(
 	const struct schema *schema, const char *name, int *ret_n);
 /* Rows of columns with these names and types, to be filled in. */

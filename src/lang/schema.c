@@ -190,6 +190,17 @@ int pl_query_stream_schema(struct arena *arena, unsigned int kind, struct schema
 	return 0;
 }
 
+bool pl_query_stream_has_text(unsigned int kind, const char *name)
+{
+	const struct pl_flat *flat = kind < PL_FLAT_MAX ? pl_flat((enum pl_flat_kind)kind) : NULL;
+
+	for (uint32_t i = 0; flat != NULL && i < flat->n_fields; i++) {
+		if (flat->fields[i].form == PL_FORM_TEXT && strcmp(flat->fields[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
 int pl_query_row_schema(struct arena *arena, uint32_t n, struct schema *ret)
 {
 	ret->columns = pl_query_arena_new(arena, (n + 1) * sizeof(*ret->columns));

@@ -496,6 +496,45 @@ static const struct {
 	{ "ddos threshold=5", -EINVAL, 6, "in parentheses" },
 };
 
+static void reasons(void *arg, const struct pl_query_row *row)
+{
+	uint64_t *n = arg;
+
+	/* reason, ifindex, n */
+	if (row->values[0].u < PL_DROP_REASONS && row->values[1].u == 3)
+		n[row->values[0].u] += row->values[2].u;
+}
+
+/* Drops by their reason: those below the threshold are not told. */
+static void test_drops(void)
+{
+	static const uint16_t with[] = { PL_DROP_TCP_CSUM, PL_DROP_NO_SOCKET, PL_DROP_NO_SOCKET,
+		PL_DROP_OTHER, PL_DROP_NO_SOCKET };
+	const struct pl_query_config config = { .max_groups = 16 };
+	struct pl_drop168 drops[5] = { { .ts_ns = 0 } };
+	uint64_t n[PL_DROP_REASONS] = { 0 };
+	struct pl_query_run *r = NULL;
+	struct pl_query *query = NULL;
+	struct pl_buf text;
+
+	for (unsigned int i = 0; i < 5; i++)
+		drops[i] = (struct pl_drop168){
+			.ts_ns = SECOND + i, .reason = with[i], .ifindex = 3, .ethertype = 0x800
+		};
+	pl_buf_init(&text);
+	ok(pl_query_builtin_text(&text, "drops_by_reason(threshold=2)", NULL) == 0 &&
+			pl_query_parse(&query, text.data, NULL) == 0 &&
+			pl_query_run_new(&r, query, &config, reasons, n, NULL) == 0,
+		"drops_by_reason");
+	pl_query_feed(r, PL_FLAT_DROP168, drops, 5, 0);
+	pl_query_finish(r);
+	ok(n[PL_DROP_NO_SOCKET] == 3 && n[PL_DROP_TCP_CSUM] == 0 && n[PL_DROP_OTHER] == 0,
+		"the reason that is frequent");
+	pl_query_run_free(r);
+	pl_query_free(query);
+	pl_buf_done(&text);
+}
+
 static void test_faults(void)
 {
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
@@ -546,6 +585,7 @@ int main(void)
 	test_told();
 	test_burst();
 	test_delay();
+	test_drops();
 	test_faults();
 	test_list();
 	return pl_test_done();

@@ -34,7 +34,9 @@ static void put_widths(struct pl_buf *out, const struct pl_flat *flat)
 {
 	pl_buf_str(out, ",\n    'pathline.widths' = '");
 	for (uint32_t i = 0; i < flat->n_fields; i++)
-		pl_buf_printf(out, "%s%u", i > 0 ? " " : "", pl_field_width(&flat->fields[i]));
+		pl_buf_printf(out, "%s%s%u", i > 0 ? " " : "",
+			flat->fields[i].form == PL_FORM_TEXT ? "t" : "",
+			pl_field_width(&flat->fields[i]));
 	pl_buf_chr(out, '\'');
 }
 
