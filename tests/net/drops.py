@@ -36,10 +36,16 @@ def start(side, name, *args):
 
 
 def snmp(side, protocol, key):
-    """A counter of /proc/net/snmp, or of snmp6 and netstat."""
+    """A counter of /proc/net/snmp."""
     with NS[side], open("/proc/thread-self/net/snmp", encoding="ascii") as f:
         rows = [line.split() for line in f if line.startswith(protocol + ":")]
     return int(dict(zip(rows[0], rows[1]))[key])
+
+
+def reverse_path(side):
+    with NS[side], open("/proc/thread-self/net/netstat", encoding="ascii") as f:
+        rows = [line.split() for line in f if line.startswith("TcpExt:")]
+    return int(dict(zip(rows[0], rows[1]))["IPReversePathFilter"])
 
 
 def snmp6(side, key):
@@ -79,8 +85,8 @@ def checksum(data):
     return ~total & 0xffff
 
 
-def ip_frame(proto, payload, dst=B, ethertype=0x800):
-    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 7, 0, 64, proto, 0, socket.inet_aton(A), socket.inet_aton(dst))
+def ip_frame(proto, payload, dst=B, ethertype=0x800, src=A):
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(payload), 7, 0, 64, proto, 0, socket.inet_aton(src), socket.inet_aton(dst))
     ip = ip[:10] + struct.pack(">H", checksum(ip)) + ip[12:]
     return NS["b"].mac("eth0") + NS["a"].mac("eth0") + struct.pack(">H", ethertype) + ip + payload
 
@@ -103,7 +109,7 @@ def test_reasons():
     """For each reason as many records as the kernel counts itself, with the packet's addresses and ports."""
     before = {"NoPorts": snmp("b", "Udp", "NoPorts"), "UdpCsum": snmp("b", "Udp", "InCsumErrors"), "TcpCsum": snmp("b", "Tcp", "InCsumErrors"),
               "NoPorts6": snmp6("b", "Udp6NoPorts"), "Rcvbuf": snmp("b", "Udp", "RcvbufErrors"), "Addr": snmp("b", "Ip", "InAddrErrors"),
-              "Unknown": statistics("b", "eth0", "rx_dropped") + statistics("b", "eth0", "rx_nohandler")}
+              "Unknown": statistics("b", "eth0", "rx_dropped") + statistics("b", "eth0", "rx_nohandler"), "Path": reverse_path("b")}
     t = start("b", "reasons", "--point", "9", "drops:")
     udp("a", 60, (B, 4001))
     udp("a", 50, (ADDRESS[6]["b"], 4002), family=socket.AF_INET6)
@@ -121,17 +127,21 @@ def test_reasons():
     send([ip_frame(17, struct.pack(">HHHH", 1, 2, 8, 0), dst="10.99.0.1")] * 20)
     send([NS["b"].mac("eth0") + NS["a"].mac("eth0") + b"\x88\xb5" + bytes(50)] * 10)
 
+    NS["b"].sysctl("ipv4.conf.eth0.rp_filter", 1)
+    send([ip_frame(17, struct.pack(">HHHH", 1, 2, 8, 0), src="10.98.0.1")] * 15)
     # So many of each were sent, or did not fit: the kernel's counters say so.
     grown = {key: lambda now=now, key=key: now() - before[key] for key, now in {
         "NoPorts": lambda: snmp("b", "Udp", "NoPorts"), "UdpCsum": lambda: snmp("b", "Udp", "InCsumErrors"),
         "TcpCsum": lambda: snmp("b", "Tcp", "InCsumErrors"), "NoPorts6": lambda: snmp6("b", "Udp6NoPorts"),
         "Rcvbuf": lambda: snmp("b", "Udp", "RcvbufErrors"), "Addr": lambda: snmp("b", "Ip", "InAddrErrors"),
-        "Unknown": lambda: statistics("b", "eth0", "rx_dropped") + statistics("b", "eth0", "rx_nohandler")}.items()}
+        "Unknown": lambda: statistics("b", "eth0", "rx_dropped") + statistics("b", "eth0", "rx_nohandler"),
+        "Path": lambda: reverse_path("b")}.items()}
     for what, key, n, reason, fields in (
             ("UDP to a closed port", "NoPorts", 60, "NO_SOCKET", {"dport": 4001, "src": A, "dst": B, "proto": 17, "ethertype": 2048}),
             ("the same over IPv6", "NoPorts6", 50, "NO_SOCKET", {"dport": 4002, "src": ADDRESS[6]["a"], "ethertype": 34525}),
             ("TCP with a wrong checksum", "TcpCsum", 30, "TCP_CSUM", {"dport": 4433, "proto": 6, "tcp_flags": 2}),
             ("UDP with a wrong checksum", "UdpCsum", 40, "UDP_CSUM", {"dport": 4433, "proto": 17}),
+            ("from an address that the way back does not lead to", "Path", 15, "IP_RPFILTER", {"src": "10.98.0.1"}),
             ("to an address of nobody", "Addr", 20, "IP_INADDRERRORS", {"dst": "10.99.0.1"}),
             ("of a protocol that nobody knows", "Unknown", 10, "UNHANDLED_PROTO", {"ethertype": 0x88b5, "src": "::", "dst": "::", "proto": 0})):
         wait(lambda key=key, n=n: grown[key]() == n)
@@ -153,6 +163,24 @@ def test_reasons():
     eq({key: stats["drops"].get(key) for key in ("TCP_CSUM", "UDP_CSUM", "SOCKET_RCVBUFF", "IP_INADDRERRORS")},
        {"TCP_CSUM": 30, "UDP_CSUM": 40, "SOCKET_RCVBUFF": dropped, "IP_INADDRERRORS": 20}, "drops by reason are the same numbers")
     closes(stats, "reasons")
+
+
+def tagged(n):
+    return [frame[:12] + b"\x81\0\x20\7" + frame[12:] for frame in bad_udp(n)]
+
+
+def test_tags():
+    """The number of a tag in a frame, and what stands behind it."""
+    NS["a"].sh("tc qdisc add dev eth0 root blackhole")
+    t = start("a", "leaves", "drops:eth0")
+    for frame in tagged(20):
+        with contextlib.suppress(OSError):  # ENOBUFS
+            send([frame])
+    ok(wait(lambda: len(of(t, "QDISC_DROP", vlan=7, dport=4433, dst=B)) == 20), "a queue that takes nothing", records(t)[:2])
+    dropped = re.search(r"dropped (\d+)", NS["a"].sh("tc -s qdisc show dev eth0"))
+    NS["a"].sh("tc qdisc del dev eth0 root")
+    ok(dropped and int(dropped.group(1)) >= 20, "it says so itself", dropped)
+    closes(t.end(), "leaves")
 
 
 def test_neighbour():
@@ -359,5 +387,5 @@ def wire():
 for one in "ab":
     NS[one] = network.Namespace(f"drop-{one}")
 wire()
-lab.run(test_reasons, test_neighbour, test_rules, test_flood, test_full_ring, test_outputs, test_query, test_daemon, test_words, test_interface_goes)
+lab.run(test_reasons, test_tags, test_neighbour, test_rules, test_flood, test_full_ring, test_outputs, test_query, test_daemon, test_words, test_interface_goes)
 sys.exit(tap.end())
