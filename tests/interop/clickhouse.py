@@ -12,6 +12,8 @@ import json
 import os
 import re
 import shutil
+import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -283,6 +285,33 @@ def test_absent(server):
         ok(len(own) > 0, "and there are rows", ours.stderr)
 
 
+def test_drops(server):
+    """Drops of the kernel: texts of a fixed length, reasons as numbers, in the table as in the printed records."""
+    server.make("drop168", "drops")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+    printed = lab.path("drops.out")
+    with open(printed, "wb") as out:
+        p = lab.start([pathline.PATHLINE, "tap", "--drops", "-o", "jsonl", "--rule", f"take proto=udp dport={port}", "--rule", "skip", "--to",
+                       f"clickhouse://127.0.0.1:{server.port}/drops", "drops:lo"], log=lab.path("drops.log"), stdout=out)
+    if not ok(wait(lambda: "tapping" in lab.read("drops.log")), "a tap of drops", lab.read("drops.log")):
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        for _ in range(20):
+            s.sendto(b"lost", ("127.0.0.1", port))
+    ok(wait(lambda: lab.read("drops.out").count("NO_SOCKET") == 20), "which prints them", lab.read("drops.out")[:300])
+    p.send_signal(signal.SIGTERM)
+    eq(p.wait(60), 0, "and inserts all")
+    rows = pathline.jsonl(lab.read("drops.out"))
+    columns = "ts_ns", "dport", "kernel_reason", "ethertype", "ifindex", "skb_len", "record_seq"
+    theirs = server.ask(f"SELECT {', '.join(columns)}, toStringCutToZero(interface), toStringCutToZero(place) FROM drops ORDER BY record_seq FORMAT TabSeparated")
+    eq([line.split("\t") for line in theirs.splitlines()], [[str(r[c]) for c in columns] + [r["interface"], r["place"]] for r in rows], "column by column")
+    statement = pathline.run("query", "--export", "clickhouse", "SELECT count(*) AS n FROM drops WHERE reason = NO_SOCKET and udp").stdout
+    statement = statement[statement.rindex("SELECT"):].strip().rstrip(";")
+    eq(server.ask(statement).strip(), "20", "a question by the reason's name")
+
+
 def main():
     lab.run(test_topic, test_wrong)
     if shutil.which("clickhouse-server") is None:
@@ -290,7 +319,7 @@ def main():
         return tap.end()
     pathline.run("gen", "packets", "--story", "--duration", "3s", "-w", lab.path("trace.pcap"))
     server = Server()
-    lab.run(test_tables, test_insert, test_refused, test_away, test_while_it_runs, test_absent, given=(server,))
+    lab.run(test_tables, test_insert, test_refused, test_away, test_while_it_runs, test_absent, test_drops, given=(server,))
     lab.run(test_addresses)
     return tap.end()
 
