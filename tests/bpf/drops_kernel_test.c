@@ -116,9 +116,9 @@ static void closes(struct pl_tap_drops *d, uint64_t drops)
 		sum += by[i];
 	eq(sum, c.records + c.skipped + c.not_sampled + c.rate_limited + c.ring_full,
 		"every drop has a reason");
-	ok(sum + pl_tap_drops_missed(d) >= drops, "all are counted: %lu of %lu", (unsigned long)sum,
-		(unsigned long)drops);
-	eq(pl_tap_drops_missed(d), 0, "none is missed");
+	/* Of others on the machine one may be missed. */
+	ok(sum >= drops, "all are counted: %lu of %lu, %lu missed", (unsigned long)sum,
+		(unsigned long)drops, (unsigned long)pl_tap_drops_missed(d));
 }
 
 static void test_records(void)
