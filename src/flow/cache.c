@@ -66,21 +66,26 @@ static uint32_t due_tick(const struct pl_flow_cache *c, const struct pl_flow_ent
 							      : f->last_ts + c->config.idle_ns);
 }
 
+static void end_over(struct pl_flow_cache *c, uint32_t bucket, uint32_t way)
+{
+	const struct pl_flow_entry *f = &c->flows[bucket * PL_FLOW_WAYS + way];
+
+	if (!is_over(c, f))
+		return;
+	emit(c, f, unless_closing(f, PL_FLOW_END_IDLE));
+	c->buckets[bucket].tag[way] = 0;
+	c->counters.live--;
+}
+
 /* Ends flows of the bucket that are over. */
 static void sweep(struct pl_flow_cache *c, uint32_t bucket)
 {
 	const uint32_t now = pl_flow_tick(c->clock_ns);
-	struct pl_flow_bucket *b = &c->buckets[bucket];
+	const struct pl_flow_bucket *b = &c->buckets[bucket];
 
-	for (uint32_t w = 0; w < PL_FLOW_WAYS; w++) {
-		const struct pl_flow_entry *f = &c->flows[bucket * PL_FLOW_WAYS + w];
-
-		if (b->tag[w] == 0 || !may_be_over(c, b->due[w], now) || !is_over(c, f))
-			continue;
-		emit(c, f, unless_closing(f, PL_FLOW_END_IDLE));
-		b->tag[w] = 0;
-		c->counters.live--;
-	}
+	for (uint32_t w = 0; w < PL_FLOW_WAYS; w++)
+		if (b->tag[w] != 0 && may_be_over(c, b->due[w], now))
+			end_over(c, bucket, w);
 }
 
 /* Of both buckets the flow that is to be over first: the least of ticks ahead, with the number of
@@ -224,14 +229,18 @@ static void sweep_all(struct pl_flow_cache *c)
 		sweep(c, i);
 }
 
-/* What is over by the wrong clock ends before it is set back, so that the scan's place makes no
- * difference. */
+/* What is over by the wrong clock ends before it is set back, and flows from the time after it at once
+ * then, so that the scan's place makes no difference. Their ticks do not tell these. */
 static void set_back(struct pl_flow_cache *c, uint64_t ts_ns)
 {
 	sweep_all(c);
 	c->clock_ns = ts_ns;
 	c->behind = 0;
 	c->counters.set_back++;
+	for (uint32_t i = 0; i < c->n_buckets; i++)
+		for (uint32_t w = 0; w < PL_FLOW_WAYS; w++)
+			if (c->buckets[i].tag[w] != 0)
+				end_over(c, i, w);
 }
 
 static void set_clock(struct pl_flow_cache *c, uint64_t ts_ns)

@@ -451,6 +451,26 @@ static void survives_a_wrong_clock(void)
 	done(cache, &kept);
 }
 
+/* What was of a time after that to which the clock is set back is over, though it comes there again
+ * before anybody looks. */
+static void ends_the_future(void)
+{
+	const struct pl_flow_config config = PL_FLOW_CONFIG;
+	struct kept kept;
+	struct pl_flow_cache *cache = new_cache(&config, &kept);
+	const struct pl_flow_counters *n = pl_flow_cache_counters(cache);
+
+	feed(cache, packet(EPOCH + 100 * S, 0, 1, UDP));
+	for (uint32_t i = 0; i < PL_FLOW_BEHIND; i++)
+		feed(cache, udp(0, 0));
+	eq(n->set_back, 1);
+	eq(n->ended_idle, PL_FLOW_BEHIND, "with all but the last of those behind");
+	feed(cache, packet(EPOCH + 101 * S, 0, 1, UDP));
+	pl_flow_cache_finish(cache);
+	eq(n->started, 2 + PL_FLOW_BEHIND, "its next packet is another flow's");
+	done(cache, &kept);
+}
+
 int main(void)
 {
 	refuses_configurations();
@@ -467,5 +487,6 @@ int main(void)
 	evicts_who_was_silent();
 	scans_by_itself();
 	survives_a_wrong_clock();
+	ends_the_future();
 	return pl_test_done();
 }
