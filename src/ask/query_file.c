@@ -178,9 +178,8 @@ static int open_all(
 		if (code == 0 && n > 1)
 			read_first(&files[i], (uint32_t)i, to);
 		for (int other = 0; other < PL_FLAT_MAX && to->ended != NULL; other++) {
-			/* Packets of 96 bytes are packets of 64, too. */
-			if (other != (int)kind &&
-				!(kind == PL_FLAT_PKT96 && other == PL_FLAT_PKT64))
+			/* Packets of 96 bytes are packets of 64, too, and so with flows. */
+			if (other != (int)kind && other != (int)pl_flat_short(kind))
 				to->ended(to->arg, (uint32_t)i, (enum pl_flat_kind)other);
 		}
 	}

@@ -252,10 +252,7 @@ static void feed_file(
 	const struct reading *r = arg;
 
 	(void)file;
-	if (kind == PL_FLAT_PKT96)
-		(void)pl_query_feed_packets(r->to->run, records, n, r->partition);
-	else
-		(void)pl_query_feed(r->to->run, kind, records, n, r->partition);
+	(void)pl_query_feed_flat(r->to->run, kind, records, n, r->partition);
 }
 
 static bool reads_kind(void *arg, enum pl_flat_kind kind)
@@ -263,7 +260,7 @@ static bool reads_kind(void *arg, enum pl_flat_kind kind)
 	const struct reading *r = arg;
 
 	return pl_query_reads(r->to->query, kind) ||
-	       (kind == PL_FLAT_PKT96 && pl_query_reads(r->to->query, PL_FLAT_PKT64));
+	       pl_query_reads(r->to->query, pl_flat_short(kind));
 }
 
 static bool is_full(void *arg)
@@ -357,7 +354,7 @@ static bool has_file(unsigned int stream, const char *const *sources, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const enum pl_flat_kind kind = pl_query_file_kind(sources[i]);
 
-		if (kind == stream || (kind == PL_FLAT_PKT96 && stream == PL_FLAT_PKT64))
+		if (kind == stream || (kind != PL_FLAT_MAX && pl_flat_short(kind) == stream))
 			return true;
 	}
 	return false;

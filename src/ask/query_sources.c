@@ -44,20 +44,18 @@ static void feed(void *arg, enum pl_flat_kind kind, const void *records, uint32_
 	struct pl_asking *a = arg;
 
 	/* Flows are of all captures together. */
-	const bool one = a->tap == NULL || a->captures == 0 || kind == PL_FLAT_FLOW128;
+	const bool flows = pl_flat_short(kind) == PL_FLAT_FLOW128;
+	const bool one = a->tap == NULL || a->captures == 0 || flows;
 	const uint32_t from = one ? 0 : a->tap->from;
 
 	if (a->tap != NULL)
 		note_clocks(a, a->tap->clocks);
 	if (a->live)
 		pl_query_clock(a->run, pl_clock_real_ns());
-	if (kind != PL_FLAT_FLOW128 && n > 0)
+	if (!flows && n > 0)
 		a->newest_ns[from] = pl_flat_time(
 			kind, (const uint8_t *)records + (size_t)(n - 1) * pl_flat(kind)->size);
-	if (kind == PL_FLAT_PKT96)
-		(void)pl_query_feed_packets(a->run, records, n, from);
-	else
-		(void)pl_query_feed(a->run, kind, records, n, from);
+	(void)pl_query_feed_flat(a->run, kind, records, n, from);
 }
 
 /* How far a capture is: of several its next packet, as one that has no records of the question must
@@ -156,14 +154,14 @@ static int serve(
 	return pl_serve(&run);
 }
 
-/* Of a tap: packets are made as pkt96. */
+/* Of a tap, which makes the longer records. */
 static uint32_t kinds_of(const struct pl_asking *a)
 {
 	uint32_t kinds = 0;
 
 	for (int kind = 0; kind < PL_FLAT_MAX; kind++) {
 		if (pl_query_reads(a->query, (enum pl_flat_kind)kind))
-			kinds |= 1u << (kind == PL_FLAT_PKT64 ? PL_FLAT_PKT96 : kind);
+			kinds |= 1u << pl_flat_long((enum pl_flat_kind)kind);
 	}
 	return kinds;
 }
@@ -213,6 +211,12 @@ static void tell_marks(const struct pl_asking *a, const struct pl_tap_rules *rul
 		    "any: add one, such as --rule 'mark proto=tcp dport=23 payload=1-64'");
 }
 
+static void flows_ended(const struct pl_asking *a, uint32_t i)
+{
+	(void)pl_query_ended(a->run, PL_FLAT_FLOW128, i);
+	(void)pl_query_ended(a->run, PL_FLAT_FLOW256, i);
+}
+
 static int ask_tap(struct pl_asking *a, const char *const *sources, size_t n)
 {
 	static struct pl_tap_options o;
@@ -229,7 +233,7 @@ static int ask_tap(struct pl_asking *a, const char *const *sources, size_t n)
 	a->captures = a->live ? 0 : n;
 	a->tap = t;
 	for (uint32_t i = 1; i < a->captures; i++)
-		(void)pl_query_ended(a->run, PL_FLAT_FLOW128, i);
+		flows_ended(a, i);
 	o = (struct pl_tap_options){ .sources = sources,
 		.n_sources = n,
 		.print = { feed, turned, full, a, passed, feed_counts, counting },
@@ -336,10 +340,7 @@ static void feed_file(
 {
 	struct pl_asking *a = arg;
 
-	if (kind == PL_FLAT_PKT96)
-		(void)pl_query_feed_packets(a->run, records, n, file);
-	else
-		(void)pl_query_feed(a->run, kind, records, n, file);
+	(void)pl_query_feed_flat(a->run, kind, records, n, file);
 }
 
 static void file_passed(void *arg, uint32_t file, enum pl_flat_kind kind, uint64_t ts_ns)
@@ -347,8 +348,8 @@ static void file_passed(void *arg, uint32_t file, enum pl_flat_kind kind, uint64
 	struct pl_asking *a = arg;
 
 	(void)pl_query_passed(a->run, kind, ts_ns, file);
-	if (kind == PL_FLAT_PKT96)
-		(void)pl_query_passed(a->run, PL_FLAT_PKT64, ts_ns, file);
+	if (pl_flat_short(kind) != kind)
+		(void)pl_query_passed(a->run, pl_flat_short(kind), ts_ns, file);
 }
 
 static void file_ended(void *arg, uint32_t file, enum pl_flat_kind kind)
@@ -369,8 +370,7 @@ static bool reads(void *arg, enum pl_flat_kind kind)
 {
 	const struct pl_asking *a = arg;
 
-	return pl_query_reads(a->query, kind) ||
-	       (kind == PL_FLAT_PKT96 && pl_query_reads(a->query, PL_FLAT_PKT64));
+	return pl_query_reads(a->query, kind) || pl_query_reads(a->query, pl_flat_short(kind));
 }
 
 static int read_regions(struct pl_asking *a, const char *const *sources, size_t n)

@@ -177,8 +177,9 @@ static int run(int argc, char **argv)
 	if (pl_command_parse(&pl_command_schema, argc, argv, &operands, &code) != 0)
 		return code;
 	if (operands.n != 2)
-		pl_complain("schema: %s; use: schema clickhouse|flink|duckdb|protobuf "
-			    "pkt64|pkt96|dns64|flow128|mark128|seg192|link128|sent128|drop168",
+		pl_complain(
+			"schema: %s; use: schema clickhouse|flink|duckdb|protobuf "
+			"pkt64|pkt96|dns64|flow128|mark128|seg192|link128|sent128|drop168|flow256",
 			operands.n == 0   ? "missing system and kind of record"
 			: operands.n == 1 ? "missing system or kind of record"
 					  : "more than a system and a kind of record");
@@ -195,7 +196,8 @@ const struct pl_command pl_command_schema = {
 	.summary = "print tables and schemas with which other systems read records",
 	.usage = "[OPTION]… clickhouse|flink|duckdb|protobuf KIND",
 	.description =
-		"KIND is pkt64, pkt96, dns64, flow128, mark128, seg192, link128, sent128 or drop168.\n"
+		"KIND is pkt64, pkt96, dns64, flow128, mark128, seg192, link128, sent128, drop168\n"
+		"or flow256.\n"
 		"\n"
 		"clickhouse prints the statements that make a table for records as 'pathline tap' writes\n"
 		"them into files and topics; their bytes are rows of RowBinary. With --kafka ClickHouse\n"

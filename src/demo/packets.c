@@ -140,7 +140,7 @@ static int ask(struct demo *d, int which, struct pl_diag *diag)
 
 /* ---- records ---- */
 
-static void keep_if_great(struct pl_packets_demo_result *r, const struct pl_flow128 *flow)
+static void keep_if_great(struct pl_packets_demo_result *r, const struct pl_flow256 *flow)
 {
 	const uint64_t bytes = flow->bytes_fwd + flow->bytes_rev;
 	uint32_t at = r->n_top;
@@ -155,12 +155,12 @@ static void keep_if_great(struct pl_packets_demo_result *r, const struct pl_flow
 	r->top[at] = *flow;
 }
 
-static void take_flows(void *arg, const struct pl_flow128 *flows, uint32_t n)
+static void take_flows(void *arg, const struct pl_flow256 *flows, uint32_t n)
 {
 	struct demo *d = arg;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct pl_flow128 *f = &flows[i];
+		const struct pl_flow256 *f = &flows[i];
 
 		d->result->packets_in_flows += f->pkts_fwd + f->pkts_rev;
 		d->result->retransmissions += f->retrans_fwd + f->retrans_rev;
@@ -170,7 +170,7 @@ static void take_flows(void *arg, const struct pl_flow128 *flows, uint32_t n)
 	}
 	d->result->flows += n;
 	for (int which = STORM; which <= SLOW; which++)
-		(void)pl_query_feed(d->asked[which].run, PL_FLAT_FLOW128, flows, n, 0);
+		(void)pl_query_feed_flat(d->asked[which].run, PL_FLAT_FLOW256, flows, n, 0);
 }
 
 static void take_packets(struct demo *d)
@@ -178,7 +178,7 @@ static void take_packets(struct demo *d)
 	const uint32_t n = pl_tap_batch(&d->tap, &d->batch, d->records, PL_BATCH_MAX);
 
 	for (int which = SCAN; which <= FLOOD; which++)
-		(void)pl_query_feed_packets(d->asked[which].run, d->records, n, 0);
+		(void)pl_query_feed_flat(d->asked[which].run, PL_FLAT_PKT96, d->records, n, 0);
 	pl_flow_cache_feed(d->flows, d->records, n);
 	if (d->out != NULL) {
 		d->out->driver->put(d->out, d->records, n);

@@ -8,6 +8,7 @@
 #include "flow/cache.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/prefetch.h"
 #include "flow/cache_state.h"
@@ -15,8 +16,6 @@
 #include "flow/tcp.h"
 
 #define AHEAD 8u
-
-enum { PROTO_TCP = 6, PROTO_UDP = 17, PROTO_SCTP = 132 };
 
 static void flush(struct pl_flow_cache *c)
 {
@@ -34,7 +33,7 @@ static void emit(struct pl_flow_cache *c, const struct pl_flow_entry *f, enum pl
 	n->ended_finished += reason == PL_FLOW_END_FINISHED;
 	n->ended_evicted += reason == PL_FLOW_END_EVICTED;
 	n->ended_shutdown += reason == PL_FLOW_END_SHUTDOWN;
-	c->records[c->n_records++] = pl_flow_record_of(f, reason, c->seq++);
+	pl_flow_record_of(&c->records[c->n_records++], f, reason, c->seq++);
 	if (c->n_records == PL_FLOW_RECORDS)
 		flush(c);
 }
@@ -168,19 +167,24 @@ static uint32_t find(const struct pl_flow_cache *c, const struct pl_flow_place *
 	return UINT32_MAX;
 }
 
+/* Of a new flow; what is behind them holds nothing yet. */
+static size_t cleared_bytes(uint8_t proto)
+{
+	return proto == PL_PROTO_TCP ? offsetof(struct pl_flow_entry, rtt)
+				     : offsetof(struct pl_flow_entry, way);
+}
+
 static void start(struct pl_flow_cache *c, struct pl_flow_entry *f, const struct pl_pkt96 *p)
 {
-	*f = (struct pl_flow_entry){
-		.src = p->src,
-		.dst = p->dst,
-		.sport = p->sport,
-		.dport = p->dport,
-		.vlan = p->vlan,
-		.proto = p->proto,
-		.obs = p->obs,
-		.first_ts = p->ts_ns,
-		.last_ts = p->ts_ns,
-	};
+	memset(f, 0, cleared_bytes(p->proto));
+	f->src = p->src;
+	f->dst = p->dst;
+	f->sport = p->sport;
+	f->dport = p->dport;
+	f->vlan = p->vlan;
+	f->proto = p->proto;
+	f->obs = p->obs;
+	f->first_ts = f->last_ts = p->ts_ns;
 	c->counters.started++;
 }
 
@@ -192,12 +196,12 @@ static bool goes_on(
 		emit(c, f, unless_closing(f, PL_FLOW_END_IDLE));
 		return false;
 	}
-	if (f->proto == PROTO_TCP && pl_flow_tcp_reuses(f, d, p)) {
+	if (f->proto == PL_PROTO_TCP && pl_flow_tcp_reuses(f, d, p)) {
 		emit(c, f, PL_FLOW_END_FINISHED);
 		c->counters.reused++;
 		return false;
 	}
-	if (f->packets[d] == UINT32_MAX ||
+	if (f->packets[d] > UINT32_MAX - pl_pkt96_weight(p) ||
 		((f->state & PL_FLOW_CLOSING) == 0 &&
 			c->clock_ns - f->first_ts >= c->config.active_ns)) {
 		emit(c, f, PL_FLOW_END_ACTIVE);
@@ -209,15 +213,19 @@ static bool goes_on(
 static void add(
 	struct pl_flow_cache *c, struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
 {
+	const uint32_t weight = pl_pkt96_weight(p);
+
 	if (p->ts_ns > f->last_ts) {
 		const uint64_t gap = p->ts_ns - f->last_ts;
 
 		f->max_gap_ns = gap > f->max_gap_ns ? gap : f->max_gap_ns;
 		f->last_ts = p->ts_ns;
 	}
-	f->packets[d]++;
-	f->bytes[d] += p->wire_len;
-	if (f->proto == PROTO_TCP) {
+	f->records++;
+	f->packets[d] += weight;
+	f->bytes[d] += (uint64_t)weight * p->wire_len;
+	f->obs |= p->obs & PL_OBS_SAMPLED;
+	if (f->proto == PL_PROTO_TCP) {
 		f->flags[d] |= p->tcp_flags;
 		pl_flow_tcp_packet(f, d, p, &c->counters);
 	}
@@ -260,13 +268,12 @@ static void set_clock(struct pl_flow_cache *c, uint64_t ts_ns)
 /* Whether the packet has all of a key; counted otherwise. */
 static bool has_key(const struct pl_pkt96 *p, struct pl_flow_counters *n)
 {
-	const bool ports = p->proto == PROTO_TCP || p->proto == PROTO_UDP || p->proto == PROTO_SCTP;
-
 	if ((p->obs & PL_OBS_FRAGMENT) != 0 && (p->frag_off & 0x7fff) != 0) {
 		n->fragments++;
 		return false;
 	}
-	if ((p->obs & PL_OBS_TRUNCATED) != 0 && ports && p->sport == 0 && p->dport == 0) {
+	if ((p->obs & PL_OBS_TRUNCATED) != 0 && pl_flow_has_ports(p->proto) && p->sport == 0 &&
+		p->dport == 0) {
 		n->without_ports++;
 		return false;
 	}
@@ -316,8 +323,9 @@ static struct pl_flow_place fetch_buckets(const struct pl_flow_cache *c, const s
 static void fetch_flow(
 	const struct pl_flow_cache *c, const struct pl_flow_place *place, const struct pl_pkt96 *p)
 {
-	size_t bytes = p->proto == PROTO_TCP ? offsetof(struct pl_flow_entry, syn_ts)
-					     : offsetof(struct pl_flow_entry, way);
+	const bool tcp = p->proto == PL_PROTO_TCP;
+	size_t bytes =
+		tcp ? offsetof(struct pl_flow_entry, syn_ts) : offsetof(struct pl_flow_entry, way);
 	uint32_t slot = UINT32_MAX;
 
 	for (unsigned int i = 0; i < 2 && slot == UINT32_MAX; i++) {
@@ -330,7 +338,9 @@ static void fetch_flow(
 		slot = free_slot(c, place);
 		if (slot == UINT32_MAX)
 			slot = soonest(c, place);
-		bytes = sizeof(struct pl_flow_entry);
+		bytes = cleared_bytes(p->proto);
+	} else if (tcp) {
+		pl_prefetch_write(&c->flows[slot].rtt);
 	}
 	pl_prefetch_all(&c->flows[slot], bytes, true);
 }

@@ -14,6 +14,10 @@
  * more than `idle_ns` behind the clock, the clock was wrong: it is set back, and flows from the
  * time after it are over.
  *
+ * Packets and bytes of sampled packets count by their weight (pl_pkt96_weight), so they are estimates;
+ * the record says from how many packet records. Once a record of a flow was given away, its role and
+ * which side is forward stay for the further ones.
+ *
  * The table takes all of its memory at the start. A flow has its place in one of two lines of eight,
  * chosen by a hash with a random seed of the cache's own (the record's flow_hash has a public key,
  * so its collisions can be made to order). When all sixteen are taken, the one that was to be over
@@ -60,7 +64,7 @@ struct pl_flow_counters {
 extern const struct pl_stats pl_flow_counters_list;
 
 /* Takes `n` records, 1 to PL_FLOW_RECORDS; they are valid during the call. */
-typedef void pl_flow_sink(void *arg, const struct pl_flow128 *records, uint32_t n);
+typedef void pl_flow_sink(void *arg, const struct pl_flow256 *records, uint32_t n);
 
 /* Bytes that a cache of this configuration takes. */
 uint64_t pl_flow_cache_bytes(const struct pl_flow_config *config);

@@ -68,7 +68,7 @@ static void adds_up(void)
 	struct pl_flow_cache *cache = new_cache(&config, &kept);
 	const struct pl_pkt96 first = udp(0, 0);
 	struct pl_pkt96 p = first;
-	const struct pl_flow128 *r;
+	const struct pl_flow256 *r;
 
 	p.obs = 5 | PL_OBS_OUT;
 	p.vlan = 12;
@@ -261,7 +261,7 @@ static void ends(const struct ending *e)
 static void counts_anew_after_active(void)
 {
 	struct pl_flow_config config = PL_FLOW_CONFIG;
-	const struct pl_flow128 *r;
+	const struct pl_flow256 *r;
 	struct kept kept;
 	struct pl_flow_cache *cache;
 	struct pl_pkt96 p;
@@ -301,6 +301,127 @@ static void counts_anew_after_active(void)
 	done(cache, &kept);
 }
 
+struct role {
+	uint16_t sport, dport;
+	uint8_t proto,
+		flags[3]; /* of packets from port `sport`, back, and from it again; 0: none */
+	uint8_t role, by;
+};
+
+/* `src` is who sends the first packet. */
+static const struct role roles[] = {
+	{ 40000, 443, TCP, { SYN }, PL_FLOW_ROLE_CLIENT, PL_FLOW_ROLE_BY_SYN },
+	{ 443, 40000, TCP, { SYN }, PL_FLOW_ROLE_CLIENT, PL_FLOW_ROLE_BY_SYN },
+	{ 443, 40000, TCP, { SACK }, PL_FLOW_ROLE_SERVER, PL_FLOW_ROLE_BY_SYN_ACK },
+	{ 40000, 443, TCP, { SACK, SYN }, PL_FLOW_ROLE_SERVER, PL_FLOW_ROLE_BY_SYN },
+	{ 40000, 443, TCP, { SACK, SACK }, PL_FLOW_ROLE_SERVER, PL_FLOW_ROLE_BY_SYN_ACK },
+	{ 40000, 443, TCP, { SYN, SYN }, PL_FLOW_ROLE_CLIENT, PL_FLOW_ROLE_BY_SYN },
+	{ 443, 40000, TCP, { ACK, SYN }, PL_FLOW_ROLE_SERVER, PL_FLOW_ROLE_BY_SYN },
+	{ 443, 40000, TCP, { SYN | ACK | FIN }, PL_FLOW_ROLE_SERVER, PL_FLOW_ROLE_BY_PORTS },
+	{ 443, 40000, TCP, { SYN | FIN }, PL_FLOW_ROLE_SERVER, PL_FLOW_ROLE_BY_PORTS },
+	{ 443, 1024, TCP, { ACK }, PL_FLOW_ROLE_SERVER, PL_FLOW_ROLE_BY_PORTS },
+	{ 32768, 32767, UDP, { 1 }, PL_FLOW_ROLE_CLIENT, PL_FLOW_ROLE_BY_PORTS },
+	{ 32767, 32768, UDP, { 1 }, PL_FLOW_ROLE_SERVER, PL_FLOW_ROLE_BY_PORTS },
+	{ 53, 123, UDP, { 1 }, PL_FLOW_ROLE_UNKNOWN, PL_FLOW_ROLE_BY_NOTHING },
+	{ 1024, 32767, UDP, { 1 }, PL_FLOW_ROLE_UNKNOWN, PL_FLOW_ROLE_BY_NOTHING },
+	{ 40000, 50000, UDP, { 1 }, PL_FLOW_ROLE_UNKNOWN, PL_FLOW_ROLE_BY_NOTHING },
+	{ 8, 40000, 1, { 1 }, PL_FLOW_ROLE_UNKNOWN, PL_FLOW_ROLE_BY_NOTHING }, /* no ports */
+};
+
+static void tells_roles(void)
+{
+	const struct pl_flow_config config = PL_FLOW_CONFIG;
+
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+		const struct role *role = &roles[i];
+		struct kept kept;
+		struct pl_flow_cache *cache = new_cache(&config, &kept);
+
+		for (unsigned int k = 0; k < 3 && role->flags[k] != 0; k++) {
+			struct pl_pkt96 p = packet(EPOCH + k, k % 2, 0, role->proto);
+
+			p.sport = k % 2 != 0 ? role->dport : role->sport;
+			p.dport = k % 2 != 0 ? role->sport : role->dport;
+			p.tcp_flags = role->flags[k];
+			feed(cache, p);
+		}
+		pl_flow_cache_finish(cache);
+		ok(kept.n == 1 && kept.records[0].role == role->role &&
+				kept.records[0].role_by == role->by,
+			"role %zu: %s by %s", i,
+			pl_form_word(PL_FORM_FLOW_ROLE, kept.records[0].role),
+			pl_form_word(PL_FORM_FLOW_ROLE_BY, kept.records[0].role_by));
+		done(cache, &kept);
+	}
+}
+
+/* Evidence that comes behind the first record does not turn what it said. */
+static void keeps_roles(void)
+{
+	struct pl_flow_config config = PL_FLOW_CONFIG;
+	struct kept kept;
+	struct pl_flow_cache *cache;
+
+	config.active_ns = S;
+	cache = new_cache(&config, &kept);
+	feed(cache, packet(EPOCH, 0, 40000, TCP));
+	for (unsigned int i = 1; i < 4; i++) {
+		struct pl_pkt96 p = packet(EPOCH + i * S, i % 2, 40000, TCP);
+
+		p.tcp_flags = i == 1 ? SYN : 0;
+		feed(cache, p);
+	}
+	pl_flow_cache_finish(cache);
+	eq(kept.n, 4);
+	for (unsigned int i = 0; i < kept.n; i++) {
+		const struct pl_flow256 *r = &kept.records[i];
+
+		ok(r->role == PL_FLOW_ROLE_CLIENT && r->role_by == PL_FLOW_ROLE_BY_PORTS &&
+				r->sport == 40000,
+			"record %u: the role and the sides stay", i);
+		eq(r->flow_flags, i == 0 ? 0 : PL_FLOW_FURTHER);
+	}
+	done(cache, &kept);
+}
+
+/* A sampled packet stands for others, unless it is a SYN. */
+static void weighs_what_was_sampled(void)
+{
+	struct pl_flow_config config = PL_FLOW_CONFIG;
+	struct kept kept;
+	struct pl_flow_cache *cache;
+	struct pl_pkt96 p = tcp(0, 0, SYN, 100);
+	const struct pl_flow256 *r;
+
+	config.active_ns = S;
+	cache = new_cache(&config, &kept);
+	p.mss = 1460;
+	feed(cache, p);
+	p = tcp(1, 0, ACK, 101);
+	p.mss = 100;
+	p.obs = PL_OBS_SAMPLED;
+	feed(cache, p);
+	p.tcp_flags = SYN;
+	feed(cache, p);
+	p = tcp(2, 1, ACK, 101);
+	p.obs = PL_OBS_SAMPLED;
+	feed(cache, p);
+	p = tcp(3, 1, ACK, 101);
+	p.mss = 9;
+	feed(cache, p);
+	feed(cache, tcp(S, 1, ACK, 101));
+	pl_flow_cache_finish(cache);
+	r = kept.records;
+	eq(kept.n, 2);
+	eq(r[0].pkts_fwd, 102);
+	eq(r[0].bytes_fwd, 102 * 40);
+	ok(r[0].pkts_rev == 2 && r[0].bytes_rev == 80, "without a weight, and not sampled");
+	eq(r[0].records, 5);
+	eq(r[0].obs, PL_OBS_SAMPLED, "though the first packet was not");
+	ok(r[1].obs == 0 && r[1].records == 1 && r[1].pkts_rev == 1, "the next record has none");
+	done(cache, &kept);
+}
+
 /* A counter that is full makes a record; no packet is lost in it. */
 static void counts_no_further_than_it_can(void)
 {
@@ -323,6 +444,31 @@ static void counts_no_further_than_it_can(void)
 		"a record when it is full");
 	ok(kept.n == 2 && kept.records[1].pkts_fwd == 1 && kept.records[1].pkts_rev == 0,
 		"and the packet in the next");
+	done(cache, &kept);
+}
+
+/* Also by the weight of one packet. */
+static void has_room_for_weights(void)
+{
+	struct pl_flow_config config = PL_FLOW_CONFIG;
+	struct kept kept;
+	struct pl_flow_cache *cache;
+	struct pl_pkt96 p = udp(1, 0);
+
+	config.max_flows = 8;
+	cache = new_cache(&config, &kept);
+	feed(cache, udp(0, 0));
+	for (unsigned int i = 0; i < 8; i++)
+		if (cache->flows[i].packets[0] == 1)
+			cache->flows[i].packets[0] = UINT32_MAX - 10;
+	p.obs = PL_OBS_SAMPLED;
+	p.mss = 10;
+	feed(cache, p);
+	eq(kept.n, 0, "ten fit");
+	feed(cache, p);
+	pl_flow_cache_finish(cache);
+	ok(kept.n == 2 && kept.records[0].pkts_fwd == UINT32_MAX && kept.records[1].pkts_fwd == 10,
+		"ten more are in the next");
 	done(cache, &kept);
 }
 
@@ -480,7 +626,11 @@ int main(void)
 	for (unsigned int i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
 		ends(&endings[i]);
 	counts_anew_after_active();
+	tells_roles();
+	keeps_roles();
+	weighs_what_was_sampled();
 	counts_no_further_than_it_can();
+	has_room_for_weights();
 	stands_floods(true);
 	stands_floods(false);
 	fills_well();

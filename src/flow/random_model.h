@@ -5,30 +5,7 @@
  */
 #pragma once
 
-#include "flow/test_packets.h"
-
-struct side {
-	bool any, isn_known, acked_known, window_known, hole, sample, stamp, stamp_any;
-	uint32_t top, isn, acked, hole_a, hole_b, sample_top, stamp_value, stamp_newest;
-	uint64_t top_ts, sample_ts, stamp_ts;
-	uint16_t top_id, window;
-	uint32_t dups;
-	/* of this record */
-	uint64_t times, sum_us;
-	uint32_t least_us;
-};
-
-struct mflow {
-	struct mflow *next;
-	struct pl_flow128 r;
-	uint16_t vlan;
-	bool fin[2], rst, closed;
-	uint64_t closed_ts, gap_ns;
-	bool opened, answered, shaken; /* the handshake's steps */
-	unsigned int opener;
-	uint64_t syn_ts, syn_ack_ts;
-	struct side s[2];
-};
+#include "flow/random_model_flow.h"
 
 struct model {
 	struct mflow *first;
@@ -49,18 +26,27 @@ static void model_init(
 /* What leaves for a flow. */
 static void model_record(struct model *m, struct mflow *f, enum pl_flow_end why)
 {
-	struct pl_flow128 r = f->r;
-	const uint64_t packets = (uint64_t)r.pkts_fwd + r.pkts_rev;
+	const uint64_t packets = (uint64_t)f->r.pkts_fwd + f->r.pkts_rev;
+	const bool over = why != PL_FLOW_END_ACTIVE;
+	struct pl_flow256 r;
 
+	if (!f->given)
+		model_role(f);
+	f->r.flow_flags = f->given;
+	f->given = true;
+	r = f->r;
 	r.end_reason = (uint8_t)why;
 	r.max_gap_us = (uint32_t)(f->gap_ns / 1000);
 	if (packets > 1)
 		r.iat_mean_us = (uint32_t)((r.last_ts - r.first_ts) / (packets - 1) / 1000);
-	if (f->s[0].times > 0 && f->s[1].times > 0) {
-		r.rtt_min_us = f->s[0].least_us + f->s[1].least_us;
-		r.rtt_avg_us =
-			(uint32_t)(f->s[0].sum_us / f->s[0].times + f->s[1].sum_us / f->s[1].times);
+	if (model_times(&f->s[0]) > 0 && model_times(&f->s[1]) > 0) {
+		r.rtt_min_us = model_least(&f->s[0]) + model_least(&f->s[1]);
+		r.rtt_avg_us = (uint32_t)(model_mean(&f->s[0]) + model_mean(&f->s[1]));
 	}
+	model_method(&r.rtt_seq_dst_min_us, &f->s[0], 0, over);
+	model_method(&r.rtt_ts_dst_min_us, &f->s[0], 1, over);
+	model_method(&r.rtt_seq_src_min_us, &f->s[1], 0, over);
+	model_method(&r.rtt_ts_src_min_us, &f->s[1], 1, over);
 	keep(m->out, &r, 1);
 	switch (why) {
 	case PL_FLOW_END_IDLE:
@@ -132,17 +118,19 @@ static uint64_t elapsed(uint64_t from, uint64_t to)
 	return to < from ? 0 : to - from;
 }
 
-static bool model_time(struct mflow *f, unsigned int d, uint64_t from, uint64_t to)
+static bool model_time(struct side *s, unsigned int m, uint64_t from, uint64_t to)
 {
 	const uint64_t ns = elapsed(from, to);
 	const uint32_t us = (uint32_t)(ns / 1000 + (ns % 1000 != 0));
-	struct side *s = &f->s[d];
 
-	if (ns == 0 || ns > 10 * SECOND)
+	if (ns == 0 || ns > 10 * SECOND) {
+		model_lose(s, m, 1);
 		return false;
-	s->least_us = s->times == 0 || us < s->least_us ? us : s->least_us;
-	s->sum_us += us;
-	s->times++;
+	}
+	if (s->by[m].times == 0 || us < s->by[m].least_us)
+		s->by[m].least_us = us;
+	s->by[m].sum_us += us;
+	s->by[m].times++;
 	return true;
 }
 
@@ -154,10 +142,12 @@ static bool model_syn(struct mflow *f, unsigned int d, const struct pl_pkt96 *p)
 	if (s->isn_known && s->isn == p->tcp_seq)
 		return true;
 	if (s->isn_known && f->opened && !f->answered && f->opener == d && !(p->tcp_flags & ACK)) {
-		*s = (struct side){ .times = s->times,
-			.sum_us = s->sum_us,
-			.least_us = s->least_us,
-			.window = s->window };
+		struct side anew = { .window = s->window };
+
+		model_lose(s, 0, s->sample);
+		model_lose(s, 1, s->stamps);
+		memcpy(anew.by, s->by, sizeof(anew.by));
+		*s = anew;
 		f->opened = false;
 	} else if (s->isn_known || s->any) {
 		return false;
@@ -211,8 +201,9 @@ static void model_again(struct model *m, struct mflow *f, unsigned int d, const 
 	uint64_t patience = 3000000;
 	bool missing = false, id_before;
 
-	if (f->s[0].times > 0 && f->s[1].times > 0) {
-		const uint64_t half = ((uint64_t)f->s[0].least_us + f->s[1].least_us) * 1000 / 2;
+	if (model_times(&f->s[0]) > 0 && model_times(&f->s[1]) > 0) {
+		const uint64_t half =
+			((uint64_t)model_least(&f->s[0]) + model_least(&f->s[1])) * 1000 / 2;
 
 		patience = half > patience ? half : patience;
 	}
@@ -227,6 +218,7 @@ static void model_again(struct model *m, struct mflow *f, unsigned int d, const 
 	if (p->pay_len == 1 && !(p->tcp_flags & (SYN | FIN)) && to == s->top &&
 		(!s->acked_known || ahead(s->acked, to) >= 0)) {
 		m->n.keepalives++;
+		*(d == 0 ? &f->r.keepalives_fwd : &f->r.keepalives_rev) += 1;
 		return;
 	}
 	id_before =
@@ -243,15 +235,40 @@ static void model_again(struct model *m, struct mflow *f, unsigned int d, const 
 		f->r.retrans_fwd++;
 	else
 		f->r.retrans_rev++;
+	model_lose(s, 0, s->sample);
 	s->sample = false;
-	if (s->acked_known && ahead(s->acked, to) >= 0)
+	if (s->acked_known && ahead(s->acked, to) >= 0) {
 		m->n.retrans_spurious++;
-	else if (s->dups >= 3)
+		*(d == 0 ? &f->r.retrans_spurious_fwd : &f->r.retrans_spurious_rev) += 1;
+	} else if (s->dups >= 3) {
 		m->n.retrans_fast++;
-	else if (late >= 200000000)
+		*(d == 0 ? &f->r.retrans_fast_fwd : &f->r.retrans_fast_rev) += 1;
+	} else if (late >= 200000000) {
 		m->n.retrans_timeout++;
-	else
+		*(d == 0 ? &f->r.retrans_timeout_fwd : &f->r.retrans_timeout_rev) += 1;
+	} else {
 		m->n.retrans_other++;
+	}
+}
+
+/* Whether the segment's timestamp is followed. */
+static bool model_stamp(struct side *s, const struct pl_pkt96 *p)
+{
+	if (!(p->tcp_opts >> 8 & 1) || (s->stamp_any && ahead(p->tsval, s->stamp_newest) <= 0))
+		return false;
+	s->stamp_any = true;
+	s->stamp_newest = p->tsval;
+	while (s->stamps > 0 && elapsed(s->stamp[0].ts, p->ts_ns) > 10 * SECOND) {
+		s->stamp[0] = s->stamp[1];
+		s->stamps--;
+		model_lose(s, 1, 1);
+	}
+	if (s->stamps == 2)
+		return false;
+	s->stamp[s->stamps].value = p->tsval;
+	s->stamp[s->stamps].ts = p->ts_ns;
+	s->stamps++;
+	return true;
 }
 
 static void model_segment(
@@ -266,27 +283,27 @@ static void model_segment(
 	to += (p->tcp_flags & FIN) ? 1 : 0;
 	if (to == from)
 		return;
-	if ((p->tcp_opts >> 8 & 1) && (!s->stamp_any || ahead(p->tsval, s->stamp_newest) > 0)) {
-		s->stamp_any = true;
-		s->stamp_newest = p->tsval;
-		if (!s->stamp || elapsed(s->stamp_ts, p->ts_ns) > 10 * SECOND) {
-			s->stamp = true;
-			s->stamp_value = p->tsval;
-			s->stamp_ts = p->ts_ns;
-		}
-	}
+	model_lose(s, 1, !model_stamp(s, p));
 	again = s->any && ahead(s->top, from) > 0;
-	if (again)
+	if (again) {
 		model_again(m, f, d, p, from, to);
+		model_lose(s, 0, 1);
+	}
 	if (s->any && ahead(to, s->top) <= 0)
 		return;
 	if (s->any && ahead(from, s->top) > 0) {
 		m->n.gaps++;
+		*(d == 0 ? &f->r.gaps_fwd : &f->r.gaps_rev) += 1;
 		s->hole = true;
 		s->hole_a = s->top;
 		s->hole_b = from;
 	}
-	if (!again && (!s->sample || elapsed(s->sample_ts, p->ts_ns) > 10 * SECOND)) {
+	if (!again && s->sample) {
+		/* This one is not followed, or the other one no more. */
+		model_lose(s, 0, 1);
+		s->sample = elapsed(s->sample_ts, p->ts_ns) <= 10 * SECOND;
+	}
+	if (!again && !s->sample) {
 		s->sample = true;
 		s->sample_top = to;
 		s->sample_ts = p->ts_ns;
@@ -300,30 +317,36 @@ static void model_segment(
 static void model_ack(struct model *m, struct mflow *f, unsigned int d, const struct pl_pkt96 *p)
 {
 	struct side *mine = &f->s[d], *sent = &f->s[!d];
-	bool timed = false;
 
 	if (!sent->acked_known || ahead(p->tcp_ack, sent->acked) > 0) {
-		if (sent->sample && p->tcp_ack == sent->sample_top)
-			timed = model_time(f, !d, sent->sample_ts, p->ts_ns);
-		if (sent->sample && ahead(p->tcp_ack, sent->sample_top) >= 0)
+		if (sent->sample && p->tcp_ack == sent->sample_top) {
+			m->n.rtt_ack += model_time(sent, 0, sent->sample_ts, p->ts_ns);
 			sent->sample = false;
+		}
+		if (sent->sample && ahead(p->tcp_ack, sent->sample_top) > 0) {
+			model_lose(sent, 0, 1);
+			sent->sample = false;
+		}
 		sent->acked_known = true;
 		sent->acked = p->tcp_ack;
 		sent->dups = 0;
-		m->n.rtt_ack += timed;
 	} else if (p->tcp_ack == sent->acked && p->pay_len == 0 && !(p->tcp_flags & (SYN | FIN)) &&
 		   mine->window_known && mine->window == p->tcp_win && sent->any &&
 		   ahead(sent->top, p->tcp_ack) > 0) {
 		sent->dups++;
+		model_lose(sent, 0, sent->sample);
 		sent->sample = false;
 		m->n.duplicate_acks++;
+		*(d == 0 ? &f->r.dup_acks_fwd : &f->r.dup_acks_rev) += 1;
 	}
-	if ((p->tcp_opts >> 8 & 1) && sent->stamp) {
-		if (p->tsecr == sent->stamp_value && !timed &&
-			model_time(f, !d, sent->stamp_ts, p->ts_ns))
-			m->n.rtt_timestamp++;
-		if (ahead(p->tsecr, sent->stamp_value) >= 0)
-			sent->stamp = false;
+	while ((p->tcp_opts >> 8 & 1) && sent->stamps > 0 &&
+		ahead(p->tsecr, sent->stamp[0].value) >= 0) {
+		if (p->tsecr != sent->stamp[0].value)
+			model_lose(sent, 1, 1);
+		else
+			m->n.rtt_timestamp += model_time(sent, 1, sent->stamp[0].ts, p->ts_ns);
+		sent->stamp[0] = sent->stamp[1];
+		sent->stamps--;
 	}
 }
 
@@ -343,14 +366,20 @@ static void model_tcp(struct model *m, struct mflow *f, unsigned int d, const st
 		m->n.stray_syns++;
 		return;
 	}
+	if ((p->tcp_flags & (FIN | SYN | RST | ACK)) == SYN && f->syn_from < 0)
+		f->syn_from = (int)d;
+	if ((p->tcp_flags & (FIN | SYN | RST | ACK)) == SACK && f->answer_from < 0)
+		f->answer_from = (int)d;
 	model_handshake(m, f, d, p);
 	if (p->obs & PL_OBS_SAMPLED)
 		return;
 	model_segment(m, f, d, p);
 	if (p->tcp_flags & ACK)
 		model_ack(m, f, d, p);
-	if (p->tcp_win == 0 && !(p->tcp_flags & (SYN | FIN)))
+	if (p->tcp_win == 0 && !(p->tcp_flags & (SYN | FIN))) {
 		m->n.zero_windows++;
+		*(d == 0 ? &f->r.zero_win_fwd : &f->r.zero_win_rev) += 1;
+	}
 	f->s[d].window = p->tcp_win;
 	f->s[d].window_known = true;
 }
@@ -382,7 +411,7 @@ static struct mflow *model_start(struct model *m, const struct pl_pkt96 *p)
 	if (f == NULL)
 		abort();
 	model_evict(m);
-	f->r = (struct pl_flow128){ .first_ts = p->ts_ns,
+	f->r = (struct pl_flow256){ .first_ts = p->ts_ns,
 		.last_ts = p->ts_ns,
 		.src = p->src,
 		.dst = p->dst,
@@ -391,6 +420,7 @@ static struct mflow *model_start(struct model *m, const struct pl_pkt96 *p)
 		.proto = p->proto,
 		.obs = p->obs,
 		.vlan = p->vlan };
+	f->syn_from = f->answer_from = -1;
 	f->next = m->first;
 	m->first = f;
 	m->n.started++;
@@ -400,7 +430,7 @@ static struct mflow *model_start(struct model *m, const struct pl_pkt96 *p)
 /* Direction of the packet in the flow, or -1. */
 static int model_direction(const struct mflow *f, const struct pl_pkt96 *p)
 {
-	const struct pl_flow128 *r = &f->r;
+	const struct pl_flow256 *r = &f->r;
 
 	if (r->proto != p->proto || r->vlan != p->vlan)
 		return -1;
@@ -430,20 +460,32 @@ static void model_clock(struct model *m, uint64_t ts)
 
 static void model_anew(struct model *m, struct mflow *f, uint64_t ts)
 {
-	const struct pl_flow128 old = f->r;
+	struct pl_flow256 old;
 
 	model_record(m, f, PL_FLOW_END_ACTIVE);
-	f->r = (struct pl_flow128){ .first_ts = ts,
+	old = f->r;
+	f->r = (struct pl_flow256){ .first_ts = ts,
 		.last_ts = ts,
 		.src = old.src,
 		.dst = old.dst,
 		.sport = old.sport,
 		.dport = old.dport,
 		.proto = old.proto,
-		.obs = old.obs,
-		.vlan = old.vlan };
+		.obs = old.obs & (uint16_t)~PL_OBS_SAMPLED,
+		.vlan = old.vlan,
+		.role = old.role,
+		.role_by = old.role_by };
 	f->gap_ns = 0;
-	f->s[0].times = f->s[1].times = f->s[0].sum_us = f->s[1].sum_us = 0;
+	memset(f->s[0].by, 0, sizeof(f->s[0].by));
+	memset(f->s[1].by, 0, sizeof(f->s[1].by));
+}
+
+/* Of sampled ones the number stands in mss, but a SYN has its option there. */
+static uint32_t model_weight(const struct pl_pkt96 *p)
+{
+	const bool syn = p->proto == 6 && p->tcp_flags & SYN;
+
+	return p->obs & PL_OBS_SAMPLED && !syn && p->mss > 0 ? p->mss : 1;
 }
 
 static void model_packet(struct model *m, const struct pl_pkt96 *p)
@@ -484,8 +526,13 @@ static void model_packet(struct model *m, const struct pl_pkt96 *p)
 			f->gap_ns = p->ts_ns - f->r.last_ts;
 		f->r.last_ts = p->ts_ns;
 	}
-	*(d == 0 ? &f->r.pkts_fwd : &f->r.pkts_rev) += 1;
-	*(d == 0 ? &f->r.bytes_fwd : &f->r.bytes_rev) += p->wire_len;
+	for (uint32_t w = model_weight(p); w > 0; w--) {
+		*(d == 0 ? &f->r.pkts_fwd : &f->r.pkts_rev) += 1;
+		*(d == 0 ? &f->r.bytes_fwd : &f->r.bytes_rev) += p->wire_len;
+	}
+	f->r.records++;
+	if (p->obs & PL_OBS_SAMPLED)
+		f->r.obs |= PL_OBS_SAMPLED;
 	if (p->proto == 6) {
 		*(d == 0 ? &f->r.flags_fwd : &f->r.flags_rev) |= p->tcp_flags;
 		model_tcp(m, f, (unsigned int)d, p);

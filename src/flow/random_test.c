@@ -8,6 +8,7 @@
 #include "flow/test_packets.h"
 
 #include "base/rng.h"
+#include "record/json.h"
 
 enum { RUNS = 4000, PACKETS = 600, KEYS = 6 };
 
@@ -108,12 +109,15 @@ static struct pl_pkt96 random_packet(struct run *r)
 {
 	static const uint16_t obs[] = { PL_OBS_FRAGMENT, PL_OBS_TRUNCATED, PL_OBS_SAMPLED,
 		PL_OBS_OUT };
+	static const uint16_t ports[] = { 1000, 5000, 40000 };
 	const uint32_t key = (uint32_t)pl_rng_below(&r->rng, r->keys);
 	const unsigned int back = one_in(r, 2);
 	struct pl_pkt96 p;
 
 	r->now += step_ns(r);
-	p = packet(r->now, back, (uint16_t)(1000 + key), key % 4 == 3 ? 17 : 6);
+	p = packet(r->now, back, (uint16_t)(ports[key % 3] + key), key % 4 == 3 ? 17 : 6);
+	if (key % 5 == 4)
+		*(back ? &p.sport : &p.dport) = 8080;
 	if (!r->slow && one_in(r, 10))
 		p.ts_ns -= pl_rng_below(&r->rng, one_in(r, 20) ? 40 * SECOND : 2000000);
 	if (!r->slow && one_in(r, 2000))
@@ -124,6 +128,8 @@ static struct pl_pkt96 random_packet(struct run *r)
 		random_tcp(r, &r->talks[key], back, &p);
 	if (one_in(r, 25))
 		p.obs = (uint16_t)(obs[pl_rng_below(&r->rng, 4)] | key);
+	if (one_in(r, 10))
+		p.mss = (uint16_t)pl_rng_below(&r->rng, 4);
 	if (p.obs & PL_OBS_FRAGMENT)
 		p.frag_off = (uint16_t)(32768 * one_in(r, 2) + pl_rng_below(&r->rng, 2));
 	if ((p.obs & PL_OBS_TRUNCATED) != 0 && one_in(r, 2))
@@ -133,7 +139,7 @@ static struct pl_pkt96 random_packet(struct run *r)
 
 static int by_bytes(const void *a, const void *b)
 {
-	return memcmp(a, b, sizeof(struct pl_flow128));
+	return memcmp(a, b, sizeof(struct pl_flow256));
 }
 
 /* Numbers 0 to n - 1, each once, in the order handed over; then they are put aside. */
@@ -148,17 +154,14 @@ static bool numbered(struct kept *kept)
 	return good;
 }
 
-static void tell(const char *who, const struct pl_flow128 *r)
+static void tell(const char *who, const struct pl_flow256 *r)
 {
-	printf("# %s: %" PRIu64 "-%" PRIu64
-	       " port %u>%u proto %u reason %u flags %u %u bytes %" PRIu64 " %" PRIu64
-	       " pkts %u %u hs %u %u rtt %u %u retrans %u %u ooo %u %u gap %u iat %u "
-	       "obs %u vlan %u\n",
-		who, r->first_ts, r->last_ts, r->sport, r->dport, r->proto, r->end_reason,
-		r->flags_fwd, r->flags_rev, r->bytes_fwd, r->bytes_rev, r->pkts_fwd, r->pkts_rev,
-		r->hs_external_us, r->hs_internal_us, r->rtt_min_us, r->rtt_avg_us, r->retrans_fwd,
-		r->retrans_rev, r->ooo_fwd, r->ooo_rev, r->max_gap_us, r->iat_mean_us, r->obs,
-		r->vlan);
+	struct pl_buf text;
+
+	pl_buf_init(&text);
+	pl_flat_json(&text, PL_FLAT_FLOW256, r);
+	printf("# %s: %.*s\n", who, (int)text.len, text.data);
+	pl_buf_done(&text);
 }
 
 static bool same_records(struct kept *got, struct kept *want)

@@ -4,8 +4,8 @@
 
 #include "flow/entry.h"
 
-struct pl_flow128 pl_flow_record_of(
-	const struct pl_flow_entry *flow, enum pl_flow_end reason, uint32_t seq);
+void pl_flow_record_of(struct pl_flow256 *ret, const struct pl_flow_entry *flow,
+	enum pl_flow_end reason, uint32_t seq);
 
 /* After a record whose flow goes on: counters of the next begin at `ts_ns`. */
 void pl_flow_record_restart(struct pl_flow_entry *flow, uint64_t ts_ns);

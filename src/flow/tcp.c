@@ -2,11 +2,16 @@
 /*
  * One packet goes through three parts: ends (FIN, RST), handshake, and the sequence numbers of its
  * own side and acknowledgements of the peer's. Round-trip times are measured on each side of the
- * tap by itself: from a segment to the acknowledgement of just this segment (Karn and Partridge,
- * SIGCOMM 1987; outstanding samples are dropped after a retransmission or a duplicate ACK, as Dart,
- * SIGCOMM 2022, collapses its range), or else from a timestamp to its first echo (RFC 7323).
+ * tap by itself, and by two methods side by side: from a segment to the acknowledgement of just this
+ * segment (Karn and Partridge, SIGCOMM 1987; outstanding samples are dropped after a retransmission
+ * or a duplicate ACK, as Dart, SIGCOMM 2022, collapses its range), and from a timestamp to its first
+ * echo (RFC 7323). Of each method every segment with bytes, SYN or FIN is measured or missed.
  */
 #include "flow/tcp.h"
+
+#include <string.h>
+
+#include "flow/role.h"
 
 #define HANDSHAKE_NS UINT64_C(30000000000) /* an answer that takes longer is of another SYN */
 #define SAMPLE_NS    UINT64_C(10000000000) /* the same of a segment */
@@ -24,7 +29,7 @@ bool pl_flow_tcp_reuses(
 {
 	const uint8_t flags = packet->tcp_flags & (PL_TCP_SYN | PL_TCP_ACK | PL_TCP_RST);
 
-	return flags == PL_TCP_SYN && flow->state != 0 &&
+	return flags == PL_TCP_SYN && (flow->state & PL_FLOW_ENDS) != 0 &&
 	       (packet->obs & (PL_OBS_FRAGMENT | PL_OBS_TRUNCATED)) == 0 &&
 	       ((flow->way[d].known & PL_WAY_ISN) == 0 || flow->isn[d] != packet->tcp_seq);
 }
@@ -44,6 +49,25 @@ static void ends(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 
 	}
 }
 
+/* What was awaited of the side's segments does not come. */
+static void drop_sample(struct pl_flow_entry *f, unsigned int d)
+{
+	struct pl_flow_way *w = &f->way[d];
+
+	if ((w->known & PL_WAY_SAMPLE) == 0)
+		return;
+	w->known &= (uint8_t)~PL_WAY_SAMPLE;
+	f->missed[d][PL_FLOW_BY_SEQ]++;
+}
+
+/* The oldest timestamp is awaited no more. */
+static void shift_timestamps(struct pl_flow_way *w)
+{
+	w->tsval[0] = w->tsval[1];
+	w->tsval_ts[0] = w->tsval_ts[1];
+	w->tsvals--;
+}
+
 /*
  * Whether a SYN (or SYN-ACK) belongs to the flow: the first of its side before any other segment,
  * its repetition, or another attempt while nothing has answered. Sequence numbers of any other
@@ -59,6 +83,9 @@ static bool takes_syn(struct pl_flow_entry *f, unsigned int d, const struct pl_p
 		if (f->handshake != PL_HANDSHAKE_SYN || f->opener != d ||
 			(p->tcp_flags & PL_TCP_ACK) != 0)
 			return false;
+		drop_sample(f, d);
+		f->missed[d][PL_FLOW_BY_TS] += w->tsvals;
+		w->tsvals = 0;
 		w->known = 0;
 		w->duplicate_acks = 0;
 		f->handshake = PL_HANDSHAKE_NONE;
@@ -99,19 +126,25 @@ static void handshake(struct pl_flow_entry *f, unsigned int d, const struct pl_p
 }
 
 /* Counts a time from side d over its peer and back to the tap, if it is one. */
-static bool sampled(struct pl_flow_entry *f, unsigned int d, uint64_t now, uint64_t then)
+static bool sampled(
+	struct pl_flow_entry *f, unsigned int d, enum pl_flow_method m, uint64_t now, uint64_t then)
 {
 	const uint64_t ns = since(now, then);
-	struct pl_flow_way *w = &f->way[d];
+	struct pl_flow_rtt *rtt = &f->rtt[d][m];
 	uint32_t us;
 
-	if (ns == 0 || ns > SAMPLE_NS)
+	if (ns == 0 || ns > SAMPLE_NS) {
+		f->missed[d][m]++;
 		return false;
+	}
+	if ((f->state & PL_FLOW_TIMED) == 0)
+		memset(f->rtt, 0, sizeof(f->rtt));
+	f->state |= PL_FLOW_TIMED;
 	us = pl_flow_us(ns);
-	if (w->rtt_n == 0 || us < f->rtt_min_us[d])
-		f->rtt_min_us[d] = us;
-	w->rtt_sum_us += us;
-	w->rtt_n++;
+	if (rtt->n == 0 || us < rtt->min_us)
+		rtt->min_us = us;
+	rtt->sum_us += us;
+	rtt->n++;
 	return true;
 }
 
@@ -134,10 +167,9 @@ static bool fills_hole(struct pl_flow_entry *f, unsigned int d, uint32_t seq, ui
 /* How long an overtaken segment may be late: half the least round-trip time, or 3 ms. */
 static uint64_t overtaken_ns(const struct pl_flow_entry *f)
 {
-	uint64_t half = 0;
+	const struct pl_flow_rtt a = pl_flow_rtt_both(f, 0), b = pl_flow_rtt_both(f, 1);
+	const uint64_t half = a.n != 0 && b.n != 0 ? ((uint64_t)a.min_us + b.min_us) * 500 : 0;
 
-	if (f->way[0].rtt_n != 0 && f->way[1].rtt_n != 0)
-		half = ((uint64_t)f->rtt_min_us[0] + f->rtt_min_us[1]) * 500;
 	return half > OVERTAKEN_NS ? half : OVERTAKEN_NS;
 }
 
@@ -154,38 +186,69 @@ static void old_segment(struct pl_flow_entry *f, unsigned int d, const struct pl
 
 	if (p->pay_len == 1 && (p->tcp_flags & (PL_TCP_SYN | PL_TCP_FIN)) == 0 && end == w->end &&
 		!(acked && pl_seq_after(end, w->acked))) {
+		pl_flow_rare_of(f)->keepalives[d]++;
 		c->keepalives++;
 		return;
 	}
 	if (late < overtaken_ns(f) && (precedes || unseen)) {
-		f->ooo[d]++;
+		pl_flow_rare_of(f)->ooo[d]++;
 		c->out_of_order++;
 		return;
 	}
-	f->retrans[d]++;
-	if (acked && !pl_seq_after(end, w->acked))
+	pl_flow_rare_of(f)->retrans[d]++;
+	if (acked && !pl_seq_after(end, w->acked)) {
+		pl_flow_rare_of(f)->spurious[d]++;
 		c->retrans_spurious++;
-	else if (w->duplicate_acks >= 3)
+	} else if (w->duplicate_acks >= 3) {
+		pl_flow_rare_of(f)->fast[d]++;
 		c->retrans_fast++;
-	else if (late >= TIMEOUT_NS)
+	} else if (late >= TIMEOUT_NS) {
+		pl_flow_rare_of(f)->timeout[d]++;
 		c->retrans_timeout++;
-	else
+	} else {
 		c->retrans_other++;
-	w->known &= (uint8_t)~PL_WAY_SAMPLE;
+	}
+	drop_sample(f, d);
 }
 
-static void remember_timestamp(struct pl_flow_way *w, const struct pl_pkt96 *p)
+/* A timestamp is followed from the first segment that has it; two at a time. */
+static void follow_timestamp(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
 {
-	if ((p->tcp_opts & OPTION_TS) == 0 ||
-		((w->known & PL_WAY_TSVAL_LAST) != 0 && !pl_seq_after(p->tsval, w->tsval_last)))
+	struct pl_flow_way *w = &f->way[d];
+	bool newer = (p->tcp_opts & OPTION_TS) != 0;
+
+	if (newer && (w->known & PL_WAY_TSVAL_LAST) != 0)
+		newer = pl_seq_after(p->tsval, w->tsval_last);
+	if (newer) {
+		w->tsval_last = p->tsval;
+		w->known |= PL_WAY_TSVAL_LAST;
+	}
+	while (newer && w->tsvals > 0 && since(p->ts_ns, w->tsval_ts[0]) > SAMPLE_NS) {
+		f->missed[d][PL_FLOW_BY_TS]++;
+		shift_timestamps(w);
+	}
+	if (!newer || w->tsvals == 2) {
+		f->missed[d][PL_FLOW_BY_TS]++;
 		return;
-	w->tsval_last = p->tsval;
-	w->known |= PL_WAY_TSVAL_LAST;
-	if ((w->known & PL_WAY_TSVAL) != 0 && since(p->ts_ns, w->tsval_ts) <= SAMPLE_NS)
+	}
+	w->tsval[w->tsvals] = p->tsval;
+	w->tsval_ts[w->tsvals++] = p->ts_ns;
+}
+
+/* One segment is followed at a time, unless it was under way for too long. */
+static void follow_segment(
+	struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p, uint32_t end)
+{
+	struct pl_flow_way *w = &f->way[d];
+
+	if ((w->known & PL_WAY_SAMPLE) != 0 && since(p->ts_ns, w->sample_ts) <= SAMPLE_NS) {
+		f->missed[d][PL_FLOW_BY_SEQ]++;
 		return;
-	w->tsval = p->tsval;
-	w->tsval_ts = p->ts_ns;
-	w->known |= PL_WAY_TSVAL;
+	}
+	drop_sample(f, d);
+	w->sample_end = end;
+	w->sample_ts = p->ts_ns;
+	w->known |= PL_WAY_SAMPLE;
 }
 
 /* What the side sends that takes sequence numbers: bytes, SYN, FIN. */
@@ -202,26 +265,26 @@ static void segment(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt
 
 	if (length == 0)
 		return;
-	remember_timestamp(w, p);
-	if (old)
+	follow_timestamp(f, d, p);
+	if (old) {
+		f->missed[d][PL_FLOW_BY_SEQ]++;
 		old_segment(f, d, p, end, c);
+	}
 	if (!first && !pl_seq_after(end, w->end))
 		return;
 	if (!first && pl_seq_after(seq, w->end)) {
 		f->hole_from[d] = w->end;
 		f->hole_to[d] = seq;
 		w->known |= PL_WAY_HOLE;
+		pl_flow_rare_of(f)->gaps[d]++;
 		c->gaps++;
 	}
 	w->end = end;
 	w->newest_ts = p->ts_ns;
 	w->ip_id = p->ip_id;
 	w->known |= PL_WAY_END;
-	if (old || ((w->known & PL_WAY_SAMPLE) != 0 && since(p->ts_ns, w->sample_ts) <= SAMPLE_NS))
-		return;
-	w->sample_end = end;
-	w->sample_ts = p->ts_ns;
-	w->known |= PL_WAY_SAMPLE;
+	if (!old)
+		follow_segment(f, d, p, end);
 }
 
 /* Whether the acknowledgement, of what side d sent, repeats the last one because a segment is
@@ -235,44 +298,48 @@ static bool repeats_ack(
 	       pl_seq_after(sent->end, p->tcp_ack);
 }
 
-/* The acknowledgement of what side d sent. Whether it gave a round-trip time. */
-static bool acknowledged(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p,
+/* The acknowledgement of what side d sent. */
+static void acknowledged(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p,
 	struct pl_flow_counters *c)
 {
 	struct pl_flow_way *sent = &f->way[d];
-	bool found = false;
 
 	if ((sent->known & PL_WAY_ACKED) == 0 || pl_seq_after(p->tcp_ack, sent->acked)) {
-		if ((sent->known & PL_WAY_SAMPLE) != 0 &&
-			!pl_seq_after(sent->sample_end, p->tcp_ack)) {
-			found = p->tcp_ack == sent->sample_end &&
-				sampled(f, d, p->ts_ns, sent->sample_ts);
+		if ((sent->known & PL_WAY_SAMPLE) != 0 && p->tcp_ack == sent->sample_end) {
 			sent->known &= (uint8_t)~PL_WAY_SAMPLE;
+			c->rtt_ack += sampled(f, d, PL_FLOW_BY_SEQ, p->ts_ns, sent->sample_ts);
+		} else if ((sent->known & PL_WAY_SAMPLE) != 0 &&
+			   pl_seq_after(p->tcp_ack, sent->sample_end)) {
+			drop_sample(f, d);
 		}
 		sent->acked = p->tcp_ack;
 		sent->known |= PL_WAY_ACKED;
 		sent->duplicate_acks = 0;
-		c->rtt_ack += found;
 	} else if (repeats_ack(sent, &f->way[1 - d], p)) {
 		sent->duplicate_acks += sent->duplicate_acks < UINT8_MAX;
-		sent->known &= (uint8_t)~PL_WAY_SAMPLE;
+		drop_sample(f, d);
+		f->dup_acks[1 - d]++;
 		c->duplicate_acks++;
 	}
-	return found;
 }
 
-/* The first echo of a timestamp that side d sent, counted unless the same packet gave a time. */
-static void echoed(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p, bool found,
+/* The first echo of a timestamp that side d sent. Older ones were passed over: they are echoed no
+ * more. */
+static void echoed(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p,
 	struct pl_flow_counters *c)
 {
 	struct pl_flow_way *sent = &f->way[d];
 
-	if ((p->tcp_opts & OPTION_TS) == 0 || (sent->known & PL_WAY_TSVAL) == 0 ||
-		pl_seq_after(sent->tsval, p->tsecr))
+	if ((p->tcp_opts & OPTION_TS) == 0)
 		return;
-	if (p->tsecr == sent->tsval && !found)
-		c->rtt_timestamp += sampled(f, d, p->ts_ns, sent->tsval_ts);
-	sent->known &= (uint8_t)~PL_WAY_TSVAL;
+	while (sent->tsvals > 0 && !pl_seq_after(sent->tsval[0], p->tsecr)) {
+		if (p->tsecr == sent->tsval[0])
+			c->rtt_timestamp +=
+				sampled(f, d, PL_FLOW_BY_TS, p->ts_ns, sent->tsval_ts[0]);
+		else
+			f->missed[d][PL_FLOW_BY_TS]++;
+		shift_timestamps(sent);
+	}
 }
 
 void pl_flow_tcp_packet(struct pl_flow_entry *flow, unsigned int d, const struct pl_pkt96 *packet,
@@ -289,15 +356,21 @@ void pl_flow_tcp_packet(struct pl_flow_entry *flow, unsigned int d, const struct
 		counters->stray_syns++;
 		return;
 	}
+	if ((flags & PL_TCP_SYN) != 0)
+		pl_flow_role_syn(flow, d, flags);
 	if (flow->handshake != PL_HANDSHAKE_OVER)
 		handshake(flow, d, packet, counters);
 	if ((packet->obs & PL_OBS_SAMPLED) != 0)
 		return;
 	segment(flow, d, packet, counters);
-	if ((flags & PL_TCP_ACK) != 0)
-		echoed(flow, 1 - d, packet, acknowledged(flow, 1 - d, packet, counters), counters);
-	if (packet->tcp_win == 0 && (flags & (PL_TCP_SYN | PL_TCP_FIN)) == 0)
+	if ((flags & PL_TCP_ACK) != 0) {
+		acknowledged(flow, 1 - d, packet, counters);
+		echoed(flow, 1 - d, packet, counters);
+	}
+	if (packet->tcp_win == 0 && (flags & (PL_TCP_SYN | PL_TCP_FIN)) == 0) {
+		pl_flow_rare_of(flow)->zero_win[d]++;
 		counters->zero_windows++;
+	}
 	w->window = packet->tcp_win;
 	w->known |= PL_WAY_WINDOW;
 }

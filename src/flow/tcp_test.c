@@ -24,6 +24,9 @@ struct situation {
 	struct step steps[STEPS];
 	uint32_t external, internal, rtt_min, rtt_avg;
 	uint32_t retrans[2], ooo[2];
+	struct by {
+		uint32_t min, mean, n, missed;
+	} seq[2], ts[2];                  /* looked at where one of them says something */
 	struct pl_flow_counters counters; /* those of TCP */
 };
 
@@ -141,13 +144,29 @@ static const struct situation situations[] = {
 			{ 150, 1, ACK, 501, 121, 9, .tsval = 9, .tsecr = 5 } },
 		.external = 30, .internal = 20, .rtt_min = 30, .rtt_avg = 40,
 		.counters = { .handshakes = 1, .rtt_ack = 2, .rtt_timestamp = 1 } },
-	{ "a timestamp that passed while another was awaited is not measured later",
+	{ "two timestamps are awaited; a third that passed meanwhile is not measured later",
 		{ { 0, 0, ACK, 1, 1, 9, .tsval = 5, .tsecr = 1 },
 			{ 1, 0, ACK, 10, 1, 9, .tsval = 6, .tsecr = 1 },
+			{ 2, 0, ACK, 19, 1, 9, .tsval = 7, .tsecr = 1 },
 			{ 10, 1, ACK, 1, 15, 0, .tsval = 9, .tsecr = 5 },
-			{ 11, 0, ACK, 19, 1, 9, .tsval = 6, .tsecr = 1 },
-			{ 12, 1, ACK, 1, 20, 0, .tsval = 9, .tsecr = 6 } },
+			{ 21, 1, ACK, 1, 20, 0, .tsval = 9, .tsecr = 6 },
+			{ 22, 0, ACK, 28, 1, 9, .tsval = 7, .tsecr = 1 },
+			{ 32, 1, ACK, 1, 29, 0, .tsval = 9, .tsecr = 7 } },
+		.seq = { { .missed = 4 } }, .ts = { { 10, 15, 2, 2 } },
+		.counters = { .rtt_timestamp = 2 } },
+	{ "a timestamp that is passed over is not waited for",
+		{ { 0, 0, ACK, 1, 1, 9, .tsval = 5, .tsecr = 1 },
+			{ 1, 0, ACK, 10, 1, 9, .tsval = 6, .tsecr = 1 },
+			{ 21, 1, ACK, 1, 19, 0, .tsval = 9, .tsecr = 6 } },
+		.seq = { { .missed = 2 } }, .ts = { { 20, 20, 1, 1 } },
 		.counters = { .rtt_timestamp = 1 } },
+	{ "a timestamp that is 10 s old makes room for another",
+		{ { 0, 0, ACK, 1, 1, 9, .tsval = 5, .tsecr = 1 },
+			{ 1, 0, ACK, 10, 1, 9, .tsval = 6, .tsecr = 1 },
+			{ 10000001, 0, ACK, 19, 1, 9, .tsval = 7, .tsecr = 1 },
+			{ 10000031, 1, ACK, 1, 28, 0, .tsval = 9, .tsecr = 7 } },
+		.seq = { { 30, 30, 1, 2 } }, .ts = { { 30, 30, 1, 2 } },
+		.counters = { .rtt_ack = 1, .rtt_timestamp = 1 } },
 	{ "a timestamp that is never echoed, and a newer one that is",
 		{ { 0, 0, ACK, 1, 1, 9, .tsval = 5, .tsecr = 1 },
 			{ 9, 1, ACK, 1, 5, 0, .tsval = 9, .tsecr = 7 },
@@ -159,10 +178,11 @@ static const struct situation situations[] = {
 		{ { 0, 0, ACK, 1, 1, 0, .tsval = 5, .tsecr = 1 },
 			{ 90, 1, ACK, 1, 1, 9, .tsval = 9, .tsecr = 5 } },
 	},
-	{ "one sample per ACK, though both ways measure it",
+	{ "one ACK, measured by both methods",
 		{ { 0, 0, ACK, 1, 1, 9, .tsval = 5, .tsecr = 1 },
 			{ 9, 1, ACK, 1, 10, 0, .tsval = 9, .tsecr = 5 } },
-		.counters = { .rtt_ack = 1 } },
+		.seq = { { 9, 9, 1 } }, .ts = { { 9, 9, 1 } },
+		.counters = { .rtt_ack = 1, .rtt_timestamp = 1 } },
 	{ "timestamps across the end of their numbers, after a retransmission",
 		{ { 0, 0, ACK, 1, 1, 9, .tsval = UINT32_MAX, .tsecr = 1 },
 			{ 5, 1, ACK, 1, 5, 0, .tsval = 9, .tsecr = 2 },
@@ -268,7 +288,8 @@ static const struct situation situations[] = {
 	{ "a duplicate ACK drops the sample under way",
 		{ HANDSHAKE, { 100, 0, ACK, 101, 501, 10 }, { 110, 1, ACK, 501, 101, 0 },
 			{ 120, 1, ACK, 501, 111, 0 } },
-		MEASURED, COUNT(.duplicate_acks = 1) },
+		MEASURED, .seq = { { 30, 30, 1, 1 }, { 20, 20, 1, 0 } },
+		.ts = { { .missed = 2 }, { .missed = 1 } }, COUNT(.duplicate_acks = 1) },
 	{ "a window of zero", { HANDSHAKE, { 100, 1, ACK, 501, 101, 0, .window = 1 } }, MEASURED,
 		COUNT(.zero_windows = 1) },
 	{ "a FIN's and a RST's window mean nothing",
@@ -312,13 +333,71 @@ static bool tcp_counters_equal(
 	return good;
 }
 
+/* Every segment with bytes, SYN or FIN that is looked at, and is no stray, is measured or missed by
+ * either method. */
+static bool all_told(const struct situation *s, const struct by *seq, const struct by *ts)
+{
+	uint64_t segments = 0, by_seq = 0, by_ts = 0;
+
+	for (unsigned int i = 0; i < STEPS && s->steps[i].flags != 0; i++) {
+		const struct step *p = &s->steps[i];
+
+		segments += (p->flags & RST) == 0 && p->obs == 0 &&
+			    (p->len > 0 || (p->flags & (SYN | FIN)) != 0);
+	}
+	segments -= s->counters.stray_syns;
+	for (unsigned int d = 0; d < 2; d++) {
+		by_seq += (uint64_t)seq[d].n + seq[d].missed;
+		by_ts += (uint64_t)ts[d].n + ts[d].missed;
+	}
+	if (by_seq != segments || by_ts != segments)
+		printf("# %" PRIu64 " segments, %" PRIu64 " by numbers, %" PRIu64
+		       " by timestamps\n",
+			segments, by_seq, by_ts);
+	return by_seq == segments && by_ts == segments;
+}
+
+/* What a record and the counters both say. */
+static bool counted_alike(const struct pl_flow256 *r, const struct pl_flow_counters *c)
+{
+	return (uint64_t)r->dup_acks_fwd + r->dup_acks_rev == c->duplicate_acks &&
+	       (uint64_t)r->zero_win_fwd + r->zero_win_rev == c->zero_windows &&
+	       (uint64_t)r->keepalives_fwd + r->keepalives_rev == c->keepalives &&
+	       (uint64_t)r->gaps_fwd + r->gaps_rev == c->gaps &&
+	       (uint64_t)r->retrans_fast_fwd + r->retrans_fast_rev == c->retrans_fast &&
+	       (uint64_t)r->retrans_timeout_fwd + r->retrans_timeout_rev == c->retrans_timeout &&
+	       (uint64_t)r->retrans_spurious_fwd + r->retrans_spurious_rev == c->retrans_spurious &&
+	       (uint64_t)r->rtt_seq_dst_n + r->rtt_seq_src_n == c->rtt_ack &&
+	       (uint64_t)r->rtt_ts_dst_n + r->rtt_ts_src_n == c->rtt_timestamp;
+}
+
+static void by_method(const struct situation *s, const struct pl_flow256 *r)
+{
+	const struct by seq[2] = { { r->rtt_seq_dst_min_us, r->rtt_seq_dst_avg_us, r->rtt_seq_dst_n,
+					   r->rtt_seq_dst_missed },
+		{ r->rtt_seq_src_min_us, r->rtt_seq_src_avg_us, r->rtt_seq_src_n,
+			r->rtt_seq_src_missed } };
+	const struct by ts[2] = { { r->rtt_ts_dst_min_us, r->rtt_ts_dst_avg_us, r->rtt_ts_dst_n,
+					  r->rtt_ts_dst_missed },
+		{ r->rtt_ts_src_min_us, r->rtt_ts_src_avg_us, r->rtt_ts_src_n,
+			r->rtt_ts_src_missed } };
+	static const struct by nothing[2];
+
+	ok(all_told(s, seq, ts), "%s: measured or missed", s->name);
+	if (memcmp(s->seq, nothing, sizeof(nothing)) == 0 &&
+		memcmp(s->ts, nothing, sizeof(nothing)) == 0)
+		return;
+	memeq(seq, s->seq, sizeof(seq), "%s: by numbers", s->name);
+	memeq(ts, s->ts, sizeof(ts), "%s: by timestamps", s->name);
+}
+
 /* The situations' first way is that of `back` 0; the record's is that of the first packet. */
 static void one(const struct situation *s)
 {
 	const struct pl_flow_config config = PL_FLOW_CONFIG;
 	struct kept kept;
 	struct pl_flow_cache *cache = new_cache(&config, &kept);
-	const struct pl_flow128 *r;
+	const struct pl_flow256 *r;
 	uint32_t got[8], back = s->steps[0].back;
 
 	for (unsigned int i = 0; i < STEPS && s->steps[i].flags != 0; i++)
@@ -341,6 +420,8 @@ static void one(const struct situation *s)
 			got[2], got[3], got[4], got[5], got[6], got[7]);
 	ok(tcp_counters_equal(pl_flow_cache_counters(cache), &s->counters), "%s: the counters",
 		s->name);
+	ok(counted_alike(r, &s->counters), "%s: the record's counts", s->name);
+	by_method(s, r);
 	pl_flow_cache_free(cache);
 	free(kept.records);
 }

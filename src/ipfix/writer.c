@@ -358,9 +358,9 @@ static uint16_t answer_of(uint16_t type)
 }
 
 /* The flow as its other direction is: addresses, ports, counts. */
-static struct pl_flow128 reversed(const struct pl_flow128 *f, bool icmp)
+static struct pl_flow256 reversed(const struct pl_flow256 *f, bool icmp)
 {
-	struct pl_flow128 r = *f;
+	struct pl_flow256 r = *f;
 
 	r.src = f->dst;
 	r.dst = f->src;
@@ -374,7 +374,7 @@ static struct pl_flow128 reversed(const struct pl_flow128 *f, bool icmp)
 	return r;
 }
 
-static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flow128 *f)
+static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flow256 *f)
 {
 	const uint16_t icmp = (uint16_t)(f->sport << 8 | (f->dport & 0xff));
 
@@ -410,7 +410,7 @@ static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flo
 	memcpy(r->dst6, f->dst.b, sizeof(r->dst6));
 }
 
-static uint16_t template_of(const struct pl_flow128 *f)
+static uint16_t template_of(const struct pl_flow256 *f)
 {
 	const bool v4 = pl_addr_is_v4(&f->src) && pl_addr_is_v4(&f->dst);
 	const bool icmp = f->proto == (v4 ? 1 : 58);
@@ -418,14 +418,14 @@ static uint16_t template_of(const struct pl_flow128 *f)
 	return v4 ? (icmp ? ID_V4_ICMP : ID_V4) : (icmp ? ID_V6_ICMP : ID_V6);
 }
 
-struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow128 *flow)
+struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow256 *flow)
 {
 	return (struct pl_ipfix_sum){ .records = x->o.biflow || flow->pkts_rev == 0 ? 1 : 2,
 		.packets = (uint64_t)flow->pkts_fwd + flow->pkts_rev,
 		.bytes = flow->bytes_fwd + flow->bytes_rev };
 }
 
-void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow128 *flow, uint32_t export_s)
+void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow256 *flow, uint32_t export_s)
 {
 	const uint16_t template = template_of(flow);
 	const bool both = !x->o.biflow && flow->pkts_rev > 0;
@@ -439,7 +439,7 @@ void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow128 *flow, uint32_t e
 	fill(x, &r, flow);
 	append(x, ID_WHOLE, template, &r, sizeof(r), export_s);
 	if (both) {
-		const struct pl_flow128 back =
+		const struct pl_flow256 back =
 			reversed(flow, template == ID_V4_ICMP || template == ID_V6_ICMP);
 
 		fill(x, &r, &back);

@@ -234,7 +234,7 @@ int pl_kafka_producer_put(struct pl_kafka_producer *p, uint64_t hash, const void
 		memcpy(batch->records + (size_t)batch->n * p->size, record, p->size);
 	/* Every kind begins with its time, a flow with those of its first and last packet. */
 	memcpy(times, record, sizeof(times));
-	note_time(batch, times[0], times[p->kind == PL_FLAT_FLOW128]);
+	note_time(batch, times[0], times[pl_flat_short(p->kind) == PL_FLAT_FLOW128]);
 	batch->clocks |= 1u << p->clock;
 	p->waiting++;
 	if (++batch->n == p->records)

@@ -172,10 +172,8 @@ const struct node *pl_query_check_beside(
 
 	if (pl_query_check_word(c, ast, with, &node))
 		return node;
-	/* The reasons of flows and drops and a method have words, and are numbers as well. */
-	if (column != NULL && ast->kind == A_NUMBER &&
-		(column->form == PL_FORM_FLOW_END || column->form == PL_FORM_MARK_METHOD ||
-			column->form == PL_FORM_DROP_REASON))
+	/* Reasons, roles and a method have words, and are numbers as well. */
+	if (column != NULL && ast->kind == A_NUMBER && pl_form_of_flat_words(column->form))
 		return check(c, ast);
 
 	if (column != NULL && has_words(column)) {

@@ -73,7 +73,7 @@
 #include "record/packet.h"
 
 #define PL_QUERY_TEXT_MAX    8192
-#define PL_QUERY_COLUMNS_MAX 60
+#define PL_QUERY_COLUMNS_MAX 64 /* a row has a bit for each */
 
 enum pl_query_type {
 	PL_QUERY_UNSIGNED,

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define SHORTER_BYTES 16384 /* of records made shorter at once */
+
 static const struct pl_stat stat_rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_query_stats, __VA_ARGS__)
 #include "query/stats.def"
@@ -83,20 +85,24 @@ int pl_query_feed(struct pl_query_run *run, unsigned int kind, const void *recor
 	return 0;
 }
 
-int pl_query_feed_packets(
-	struct pl_query_run *run, const struct pl_pkt96 *packets, uint32_t n, uint32_t partition)
+int pl_query_feed_flat(struct pl_query_run *run, enum pl_flat_kind kind, const void *records,
+	uint32_t n, uint32_t partition)
 {
-	struct pl_pkt64 shorter[256];
-	int r = pl_query_feed(run, PL_FLAT_PKT96, packets, n, partition);
+	const enum pl_flat_kind begins = pl_flat_short(kind);
+	const uint32_t size = pl_flat(begins)->size;
+	_Alignas(8) uint8_t shorter[SHORTER_BYTES];
+	int r = pl_query_feed(run, kind, records, n, partition);
 
-	if (!pl_query_reads(run->query, PL_FLAT_PKT64))
+	if (begins == kind || !pl_query_reads(run->query, begins))
 		return r;
 	for (uint32_t done = 0; r == 0 && done < n;) {
 		uint32_t some = 0;
 
-		while (some < sizeof(shorter) / sizeof(shorter[0]) && done < n)
-			memcpy(&shorter[some++], &packets[done++], sizeof(shorter[0]));
-		r = pl_query_feed(run, PL_FLAT_PKT64, shorter, some, partition);
+		while (some < sizeof(shorter) / size && done < n)
+			memcpy(shorter + (size_t)some++ * size,
+				(const uint8_t *)records + (size_t)done++ * pl_flat(kind)->size,
+				size);
+		r = pl_query_feed(run, begins, shorter, some, partition);
 	}
 	return r;
 }

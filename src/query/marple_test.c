@@ -198,7 +198,7 @@ static bool run(const char *call, struct found *found)
 	       pl_query_parse(&query, text.data, &diag) == 0 &&
 	       pl_query_run_new(&r, query, &config, sink, found, &diag) == 0;
 	if (good) {
-		pl_query_feed_packets(r, packets, n_packets, 0);
+		pl_query_feed_flat(r, PL_FLAT_PKT96, packets, n_packets, 0);
 		pl_query_feed(r, PL_FLAT_DNS64, names, n_names, 0);
 		pl_query_finish(r);
 		good = pl_query_run_stats(r)->absent == 0 && pl_query_run_stats(r)->late == 0;

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "record/packet.h"
 
-#define PL_CLICKHOUSE_HEADER_MAX 1024 /* bytes of pl_clickhouse_header() */
+#define PL_CLICKHOUSE_HEADER_MAX 2048 /* bytes of pl_clickhouse_header() */
 
 struct pl_clickhouse_topic {
 	const char *brokers; /* "HOST:PORT,…" */

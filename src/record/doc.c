@@ -100,15 +100,13 @@ static void add_kind(struct pl_buf *out, bool markdown, enum pl_record_kind kind
 static void add_flat(struct pl_buf *out, bool markdown, enum pl_flat_kind kind)
 {
 	const struct pl_flat *flat = pl_flat(kind);
-	const struct pl_flat *before = kind == PL_FLAT_PKT96     ? pl_flat(PL_FLAT_PKT64)
-				       : kind == PL_FLAT_DROP168 ? pl_flat(PL_FLAT_PKT96)
-								 : NULL;
-	const uint32_t first = before != NULL ? before->n_fields : 0;
-	char title[128];
+	const struct pl_flat *begins =
+		pl_flat(kind == PL_FLAT_DROP168 ? PL_FLAT_PKT96 : pl_flat_short(kind));
+	const uint32_t first = begins != flat ? begins->n_fields : 0;
+	char title[192];
 
 	snprintf(title, sizeof(title), "%s: %s, %u bytes%s%s", flat->name, flat->help, flat->size,
-		before != NULL ? "; behind the fields of " : "",
-		before != NULL ? before->name : "");
+		first > 0 ? "; behind the fields of " : "", first > 0 ? begins->name : "");
 	add_title(out, markdown, title);
 	for (uint32_t i = first; i < flat->n_fields; i++)
 		add_row(out, markdown, "", flat->fields[i].name, flat->fields[i].unit,

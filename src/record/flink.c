@@ -17,9 +17,7 @@ static void put_quoted(struct pl_buf *out, const char *text, char mark)
 static bool is_text(const struct pl_field *field, bool json)
 {
 	return field->form == PL_FORM_ADDR || field->form == PL_FORM_TEXT ||
-	       (json && (field->form == PL_FORM_HEX64 || field->form == PL_FORM_FLOW_END ||
-				field->form == PL_FORM_MARK_METHOD ||
-				field->form == PL_FORM_DROP_REASON));
+	       (json && (field->form == PL_FORM_HEX64 || pl_form_of_flat_words(field->form)));
 }
 
 static void put_option(struct pl_buf *out, const char *name, const char *value)
@@ -82,7 +80,7 @@ void pl_flink_table(struct pl_buf *out, enum pl_flat_kind kind, const char *tabl
 		"    `rowtime` AS TO_TIMESTAMP_LTZ(`%s` / 1000000, 3),\n"
 		"    WATERMARK FOR `rowtime` AS `rowtime` - INTERVAL '0 00:00:%02u.%03u' DAY TO SECOND(3)\n"
 		") WITH (\n    'connector' = 'kafka'",
-		kind == PL_FLAT_FLOW128 ? "last_ts" : "ts_ns", lateness_ms / 1000,
+		pl_flat_short(kind) == PL_FLAT_FLOW128 ? "last_ts" : "ts_ns", lateness_ms / 1000,
 		lateness_ms % 1000);
 	put_option(out, "topic", topic->name);
 	put_option(out, "properties.bootstrap.servers", topic->brokers);

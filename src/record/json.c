@@ -13,7 +13,7 @@
 #include "record/path_book.h"
 #include "record/put.h"
 
-#define MEMBERS_MAX 48
+#define MEMBERS_MAX 72
 #define KEY_MAX     32 /* with quotes and colon; asserted when the table is made */
 
 struct member {

@@ -43,6 +43,14 @@ struct pl_flow128 {
 #undef PL_FLOW_FIELD
 };
 
+struct pl_flow256 {
+#define PL_FLOW_FIELD      PL_FLAT_MEMBER
+#define PL_FLOW_MORE_FIELD PL_FLAT_MEMBER
+#include "record/fields.def"
+#undef PL_FLOW_FIELD
+#undef PL_FLOW_MORE_FIELD
+};
+
 struct pl_mark128 {
 #define PL_MARK_FIELD PL_FLAT_MEMBER
 #include "record/fields.def"
@@ -82,18 +90,21 @@ struct pl_drop168 {
 	PL_OFFSET_CHECK(pl_pkt96, off, id) PL_OFFSET_CHECK(pl_drop168, off, id)
 #define PL_PKT_MORE_FIELD(off, id, ...)                                                            \
 	PL_OFFSET_CHECK(pl_pkt96, off, id) PL_OFFSET_CHECK(pl_drop168, off, id)
-#define PL_DNS_FIELD(off, id, ...)  PL_OFFSET_CHECK(pl_dns64, off, id)
-#define PL_FLOW_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_flow128, off, id)
-#define PL_MARK_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_mark128, off, id)
-#define PL_SEG_FIELD(off, id, ...)  PL_OFFSET_CHECK(pl_seg192, off, id)
-#define PL_LINK_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_link128, off, id)
-#define PL_SENT_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_sent128, off, id)
-#define PL_DROP_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_drop168, off, id)
+#define PL_DNS_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_dns64, off, id)
+#define PL_FLOW_FIELD(off, id, ...)                                                                \
+	PL_OFFSET_CHECK(pl_flow128, off, id) PL_OFFSET_CHECK(pl_flow256, off, id)
+#define PL_FLOW_MORE_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_flow256, off, id)
+#define PL_MARK_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_mark128, off, id)
+#define PL_SEG_FIELD(off, id, ...)       PL_OFFSET_CHECK(pl_seg192, off, id)
+#define PL_LINK_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_link128, off, id)
+#define PL_SENT_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_sent128, off, id)
+#define PL_DROP_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_drop168, off, id)
 #include "record/fields.def"
 #undef PL_PKT_FIELD
 #undef PL_PKT_MORE_FIELD
 #undef PL_DNS_FIELD
 #undef PL_FLOW_FIELD
+#undef PL_FLOW_MORE_FIELD
 #undef PL_MARK_FIELD
 #undef PL_SEG_FIELD
 #undef PL_LINK_FIELD
@@ -104,12 +115,13 @@ _Static_assert(sizeof(struct pl_pkt64) == 64, "pkt64/1 has 64 bytes");
 _Static_assert(sizeof(struct pl_pkt96) == 96, "pkt96/1 has 96 bytes");
 _Static_assert(sizeof(struct pl_dns64) == 64, "dns64/1 has 64 bytes");
 _Static_assert(sizeof(struct pl_flow128) == 128, "flow128/1 has 128 bytes");
+_Static_assert(sizeof(struct pl_flow256) == 256, "flow256/1 has 256 bytes");
 _Static_assert(sizeof(struct pl_mark128) == 128, "mark128/1 has 128 bytes");
 _Static_assert(sizeof(struct pl_seg192) == 192, "seg192/1 has 192 bytes");
 _Static_assert(sizeof(struct pl_drop168) == 168, "drop168/1 has 168 bytes");
 
 /* Bytes of the largest. */
-#define PL_FLAT_BYTES_MAX sizeof(struct pl_seg192)
+#define PL_FLAT_BYTES_MAX sizeof(struct pl_flow256)
 
 /* Presence masks in pl_seg192.has: PL_SEG_HAS_<id>; 0 for fields always there. An absent field is
  * zero. */
@@ -150,6 +162,23 @@ enum pl_drop_reason {
 	PL_DROP_REASONS,
 };
 
+/* pl_flow256.role */
+enum pl_flow_role {
+#define PL_FLOW_ROLE(number, id, name, help) PL_FLOW_ROLE_##id = (number),
+#include "record/fields.def"
+#undef PL_FLOW_ROLE
+};
+
+/* pl_flow256.role_by */
+enum pl_flow_role_by {
+#define PL_FLOW_ROLE_BY(number, id, name, help) PL_FLOW_ROLE_BY_##id = (number),
+#include "record/fields.def"
+#undef PL_FLOW_ROLE_BY
+};
+
+/* Bits of pl_flow256.flow_flags. */
+enum { PL_FLOW_FURTHER = 1 /* an earlier record of the same flow was given away */ };
+
 /* pl_mark128.method */
 enum pl_mark_method {
 #define PL_MARK_METHOD(number, id, name, help) PL_MARK_##id = (number),
@@ -185,6 +214,7 @@ enum pl_flat_kind {
 	PL_FLAT_LINK128,
 	PL_FLAT_SENT128,
 	PL_FLAT_DROP168,
+	PL_FLAT_FLOW256,
 	PL_FLAT_MAX
 };
 
@@ -213,13 +243,40 @@ static inline uint32_t pl_flat_present(const struct pl_flat *flat, const void *r
 	return present;
 }
 
+/* The kind that records of this kind begin with: PKT64 of PKT96, FLOW128 of FLOW256, else the same. */
+static inline enum pl_flat_kind pl_flat_short(enum pl_flat_kind kind)
+{
+	return kind == PL_FLAT_PKT96     ? PL_FLAT_PKT64
+	       : kind == PL_FLAT_FLOW256 ? PL_FLAT_FLOW128
+					 : kind;
+}
+
+/* The other way: the kind that is made where records of this kind are asked for. */
+static inline enum pl_flat_kind pl_flat_long(enum pl_flat_kind kind)
+{
+	return kind == PL_FLAT_PKT64     ? PL_FLAT_PKT96
+	       : kind == PL_FLAT_FLOW128 ? PL_FLAT_FLOW256
+					 : kind;
+}
+
 /* The time of a record, of a flow that of its last packet. */
 static inline uint64_t pl_flat_time(enum pl_flat_kind kind, const void *record)
 {
 	/* Every kind begins with its time, a flow with those of its first and last packet. */
-	const size_t at = kind == PL_FLAT_FLOW128 ? offsetof(struct pl_flow128, last_ts) : 0;
+	const size_t at =
+		pl_flat_short(kind) == PL_FLAT_FLOW128 ? offsetof(struct pl_flow128, last_ts) : 0;
 	uint64_t time;
 
 	memcpy(&time, (const uint8_t *)record + at, sizeof(time));
 	return time;
+}
+
+/* How many packets the record of a packet stands for: a sampled one has this number where a SYN has
+ * its maximum segment size. A SYN is never sampled. */
+static inline uint32_t pl_pkt96_weight(const struct pl_pkt96 *packet)
+{
+	if ((packet->obs & PL_OBS_SAMPLED) == 0 ||
+		(packet->proto == 6 && (packet->tcp_flags & 2) != 0))
+		return 1;
+	return packet->mss > 1 ? packet->mss : 1;
 }

@@ -154,6 +154,23 @@ enum {
 	DROP168_LENGTH,
 };
 
+enum {
+	FLOW256_0,
+#define PL_FLOW_FIELD(off, id, ...)      PL_FIELD_NUMBER(FLOW256, id)
+#define PL_FLOW_MORE_FIELD(off, id, ...) PL_FIELD_NUMBER(FLOW256, id)
+#include "record/fields.def"
+#undef PL_FLOW_FIELD
+#undef PL_FLOW_MORE_FIELD
+};
+enum {
+#define PL_FLOW_FIELD(off, id, type, ...)      PLACE(FLOW256, id, type)
+#define PL_FLOW_MORE_FIELD(off, id, type, ...) PLACE(FLOW256, id, type)
+#include "record/fields.def"
+#undef PL_FLOW_FIELD
+#undef PL_FLOW_MORE_FIELD
+	FLOW256_LENGTH,
+};
+
 static const uint32_t lengths[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = PKT64_LENGTH,
 	[PL_FLAT_PKT96] = PKT96_LENGTH,
 	[PL_FLAT_DNS64] = DNS64_LENGTH,
@@ -162,14 +179,16 @@ static const uint32_t lengths[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = PKT64_LENGTH,
 	[PL_FLAT_SEG192] = SEG192_LENGTH,
 	[PL_FLAT_LINK128] = LINK128_LENGTH,
 	[PL_FLAT_SENT128] = SENT128_LENGTH,
-	[PL_FLAT_DROP168] = DROP168_LENGTH };
+	[PL_FLAT_DROP168] = DROP168_LENGTH,
+	[PL_FLAT_FLOW256] = FLOW256_LENGTH };
 
 _Static_assert(PKT64_LENGTH == 105 && FLOW128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
 		       MARK128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
 		       SEG192_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
 		       LINK128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
 		       SENT128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
-		       DROP168_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX,
+		       DROP168_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
+		       FLOW256_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX,
 	"");
 
 /* ---- rows ---- */
@@ -262,6 +281,15 @@ static void put_flow128(const struct pl_flow128 *r, uint8_t *to)
 #undef PL_FLOW_FIELD
 }
 
+static void put_flow256(const struct pl_flow256 *r, uint8_t *to)
+{
+#define PL_FLOW_FIELD(off, id, ...)      PUT(FLOW256, id)
+#define PL_FLOW_MORE_FIELD(off, id, ...) PUT(FLOW256, id)
+#include "record/fields.def"
+#undef PL_FLOW_FIELD
+#undef PL_FLOW_MORE_FIELD
+}
+
 static void put_mark128(const struct pl_mark128 *r, uint8_t *to)
 {
 #define PL_MARK_FIELD(off, id, ...) PUT(MARK128, id)
@@ -343,6 +371,9 @@ void pl_protobuf_put(enum pl_flat_kind kind, const uint8_t *row, const void *rec
 		break;
 	case PL_FLAT_DROP168:
 		put_drop168(record, values);
+		break;
+	case PL_FLAT_FLOW256:
+		put_flow256(record, values);
 		break;
 	case PL_FLAT_MAX:
 		break;

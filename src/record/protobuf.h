@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "record/packet.h"
 
-#define PL_PROTOBUF_ROW_MAX 320
+#define PL_PROTOBUF_ROW_MAX 512
 
 /* The schema, a .proto file with the message `Pkt64Batch` and the like; ends with a line end. */
 void pl_protobuf_schema(struct pl_buf *out, enum pl_flat_kind kind);

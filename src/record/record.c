@@ -99,6 +99,16 @@ static const char *const flow_ends[] = {
 #include "record/fields.def"
 #undef PL_FLOW_END_REASON
 };
+static const char *const flow_roles[] = {
+#define PL_FLOW_ROLE(number, id, name, help) [number] = (name),
+#include "record/fields.def"
+#undef PL_FLOW_ROLE
+};
+static const char *const flow_roles_by[] = {
+#define PL_FLOW_ROLE_BY(number, id, name, help) [number] = (name),
+#include "record/fields.def"
+#undef PL_FLOW_ROLE_BY
+};
 static const char *const mark_methods[] = {
 #define PL_MARK_METHOD(number, id, name, help) [number] = (name),
 #include "record/fields.def"
@@ -127,6 +137,8 @@ static const struct {
 	[PL_FORM_QUANTITY] = { events, COUNT(events) },
 	[PL_FORM_UNIT] = { value_units, COUNT(value_units) },
 	[PL_FORM_FLOW_END] = { flow_ends, COUNT(flow_ends) },
+	[PL_FORM_FLOW_ROLE] = { flow_roles, COUNT(flow_roles) },
+	[PL_FORM_FLOW_ROLE_BY] = { flow_roles_by, COUNT(flow_roles_by) },
 	[PL_FORM_MARK_METHOD] = { mark_methods, COUNT(mark_methods) },
 	[PL_FORM_DROP_REASON] = { drop_reasons, COUNT(drop_reasons) },
 	[PL_FORM_PRIMITIVE] = { primitives, COUNT(primitives) },

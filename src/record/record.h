@@ -34,6 +34,8 @@ enum pl_form {
 	PL_FORM_UNIT,           /* enum pl_unit */
 	PL_FORM_PRIMITIVE,      /* enum pl_primitive of memory/store.h: "append", … */
 	PL_FORM_FLOW_END,       /* enum pl_flow_end of record/packet.h: "idle", … */
+	PL_FORM_FLOW_ROLE,      /* enum pl_flow_role of record/packet.h: "client", … */
+	PL_FORM_FLOW_ROLE_BY,   /* enum pl_flow_role_by, likewise: "syn", … */
 	PL_FORM_MARK_METHOD,    /* enum pl_mark_method of record/packet.h: "step", … */
 	PL_FORM_DROP_REASON,    /* enum pl_drop_reason of record/packet.h: "NO_SOCKET", … */
 	PL_FORM_PRESENT,        /* never shown */
@@ -41,6 +43,12 @@ enum pl_form {
 	PL_FORM_BYTES, /* struct pl_bytes32 in hexadecimal, as a string */
 	PL_FORM_MAX,
 };
+
+/* Whether words and numbers are both taken for a value of the form: those of flat records. */
+static inline bool pl_form_of_flat_words(unsigned int form)
+{
+	return form >= PL_FORM_FLOW_END && form <= PL_FORM_MARK_METHOD;
+}
 
 enum pl_mode {
 	PL_MODE_MD,

@@ -154,10 +154,7 @@ void pl_standing_sources_take(struct pl_standing_query *q, const struct pl_taps 
 		pl_standing_sources_clocks(q, taps->taps[tap]->service.clocks);
 		if (live)
 			pl_query_clock(q->run, pl_clock_real_ns());
-		if (kind == PL_FLAT_PKT96)
-			(void)pl_query_feed_packets(q->run, records, n, s->partition);
-		else
-			(void)pl_query_feed(q->run, kind, records, n, s->partition);
+		(void)pl_query_feed_flat(q->run, kind, records, n, s->partition);
 	}
 }
 
@@ -218,7 +215,7 @@ uint32_t pl_standing_sources_kinds(const struct pl_standing_query *q, int tap)
 	for (unsigned int i = 0; i < q->n_sources; i++) {
 		for (int kind = 0; kind < PL_FLAT_MAX && q->sources[i].tap == tap; kind++) {
 			if (pl_query_reads(q->query, (enum pl_flat_kind)kind))
-				kinds |= 1u << (kind == PL_FLAT_PKT64 ? PL_FLAT_PKT96 : kind);
+				kinds |= 1u << pl_flat_long((enum pl_flat_kind)kind);
 		}
 	}
 	return kinds;

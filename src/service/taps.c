@@ -14,7 +14,7 @@
 
 /* ---- options of the configuration ---- */
 
-static const enum pl_flat_kind kinds[] = { PL_FLAT_PKT96, PL_FLAT_FLOW128, PL_FLAT_DNS64,
+static const enum pl_flat_kind kinds[] = { PL_FLAT_PKT96, PL_FLAT_FLOW256, PL_FLAT_DNS64,
 	PL_FLAT_DROP168 };
 
 /* What the tap makes for its outputs. Sources of drops have nothing else. */

@@ -8,7 +8,7 @@
 #include "record/packet.h"
 #include "show/row_out.h"
 
-#define PL_FLAT_COLUMNS_MAX 48
+#define PL_FLAT_COLUMNS_MAX 72
 
 struct pl_flat_out {
 	const struct pl_flat *flat;

@@ -13,11 +13,11 @@
 #include "record/flow_hash.h"
 #include "wire/layers.h"
 
-#define WAYS        16
-#define GAP_MAX     65536u /* a greater step is a restart, not a loss */
+#define WAYS          16
+#define GAP_MAX       65536u /* a greater step is a restart, not a loss */
 
-/* A UDP payload holds no more of the shortest records. */
-#define RECORDS_MAX ((65535 - PL_TMPKT_HEADER_BYTES) / 64 + 1)
+/* Records of a UDP payload, with what they lack: at most as many bytes again. */
+#define RECORDS_BYTES (2 * 65536)
 
 struct exporter {
 	struct pl_addr addr;
@@ -37,7 +37,7 @@ struct pl_tmpkt_receiver {
 	bool torn;
 	uint32_t mask; /* of buckets */
 	struct exporter *exporters;
-	struct pl_pkt96 records[RECORDS_MAX];
+	uint64_t records[RECORDS_BYTES / 8];
 };
 
 int pl_tmpkt_receiver_new(
@@ -121,20 +121,19 @@ static bool account(
 	return e->seq.duplicates <= before.duplicates;
 }
 
-/* The records, aligned; those of 64 bytes with what they lack. */
+/* The records, aligned; the short ones, pkt64/1 and flow128/1, with zeros for what they lack. */
 static const void *unpack(
 	struct pl_tmpkt_receiver *r, const struct pl_tmpkt *h, const uint8_t *records)
 {
-	if (h->kind != PL_FLAT_PKT64) {
-		memcpy(r->records, records, (size_t)h->count * pl_flat(h->kind)->size);
-		return r->records;
-	}
-	for (uint32_t i = 0; i < h->count; i++) {
-		struct pl_pkt96 *p = &r->records[i];
+	const uint32_t from = pl_flat(h->kind)->size, to = pl_flat(pl_flat_long(h->kind))->size;
 
-		memset(p, 0, sizeof(*p));
-		memcpy(p, records + (size_t)i * sizeof(struct pl_pkt64), sizeof(struct pl_pkt64));
-		p->flow_hash = pl_flow_hash_packet(p);
+	for (uint32_t i = 0; i < h->count; i++) {
+		void *p = (uint8_t *)r->records + (size_t)i * to;
+
+		memcpy(p, records + (size_t)i * from, from);
+		memset((uint8_t *)p + from, 0, to - from);
+		if (h->kind == PL_FLAT_PKT64)
+			((struct pl_pkt96 *)p)->flow_hash = pl_flow_hash_packet(p);
 	}
 	return r->records;
 }
@@ -205,8 +204,7 @@ void pl_tmpkt_receiver_feed(struct pl_tmpkt_receiver *receiver, const struct pl_
 		r->stats.accepted++;
 		r->stats.records += h.count;
 		r->clock = h.clock != PL_STAMP_NONE ? h.clock : PL_STAMP_SENDER;
-		r->sink(r->arg, h.kind == PL_FLAT_PKT64 ? PL_FLAT_PKT96 : h.kind,
-			unpack(r, &h, records), h.count);
+		r->sink(r->arg, pl_flat_long(h.kind), unpack(r, &h, records), h.count);
 	}
 }
 

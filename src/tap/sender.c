@@ -35,7 +35,7 @@ int pl_tmpkt_sender_new(struct pl_tmpkt_sender **ret, const struct pl_tmpkt_send
 	if (s == NULL)
 		return -ENOMEM;
 	s->cfg = *config;
-	s->given = config->kind == PL_FLAT_PKT64 ? PL_FLAT_PKT96 : config->kind;
+	s->given = pl_flat_long(config->kind);
 	s->size = pl_flat(config->kind)->size;
 	*ret = s;
 	return 0;
@@ -80,7 +80,7 @@ void pl_tmpkt_sender_put(struct pl_tmpkt_sender *sender, const void *records, ui
 			lane->clocks = 0;
 		}
 		lane->clocks |= 1u << sender->clock;
-		/* pkt64/1 is how pkt96/1 begins. */
+		/* pkt64/1 is how pkt96/1 begins, and so with flows. */
 		memcpy(lane->datagram + PL_TMPKT_HEADER_BYTES + lane->records * sender->size, p,
 			sender->size);
 		if (++lane->records == sender->cfg.records)

@@ -22,7 +22,8 @@ static const uint8_t numbers[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = 1,
 	[PL_FLAT_SEG192] = 7,
 	[PL_FLAT_LINK128] = 8,
 	[PL_FLAT_SENT128] = 9,
-	[PL_FLAT_DROP168] = 10 };
+	[PL_FLAT_DROP168] = 10,
+	[PL_FLAT_FLOW256] = 11 };
 
 /* PL_FLAT_MAX: none has the number. */
 static enum pl_flat_kind kind_of(uint8_t number)

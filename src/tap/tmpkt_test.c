@@ -271,9 +271,9 @@ static void take_other(void *arg, enum pl_flat_kind kind, const void *records, u
 /* Flows, DNS messages and segments, both directions of a conversation in one lane. */
 static void test_other_kinds(void)
 {
-	static enum pl_flat_kind kinds[] = { PL_FLAT_FLOW128, PL_FLAT_DNS64, PL_FLAT_SEG192 };
-	struct pl_flow128 flows[2] = { { .first_ts = 5, .sport = 1, .dport = 2, .proto = 6 },
-		{ .first_ts = 6, .sport = 2, .dport = 1, .proto = 6 } };
+	static enum pl_flat_kind kinds[] = { PL_FLAT_FLOW256, PL_FLAT_DNS64, PL_FLAT_SEG192 };
+	struct pl_flow256 flows[2] = { { .first_ts = 5, .sport = 1, .dport = 2, .proto = 6 },
+		{ .first_ts = 6, .sport = 2, .dport = 1, .proto = 6, .rtt_ts_src_missed = 7 } };
 	struct pl_dns64 messages[2] = { { .ts_ns = 7, .id = 1 }, { .ts_ns = 8, .id = 2 } };
 	struct pl_seg192 segments[2] = { { .ts_ns = 9, .sport = 1, .dport = 2, .loss = -1 },
 		{ .ts_ns = 10, .sport = 2, .dport = 1, .clock_error_ns = 7 } };
@@ -298,6 +298,37 @@ static void test_other_kinds(void)
 		pl_tmpkt_sender_free(sender);
 		pl_tmpkt_receiver_free(c.receiver);
 	}
+}
+
+/* Half of the record goes over the network, and comes with zeros for the rest. */
+static void test_short_flows(void)
+{
+	static enum pl_flat_kind kind = PL_FLAT_FLOW256;
+	const struct pl_tmpkt_sender_config config = {
+		.kind = PL_FLAT_FLOW128, .records = 69, .lanes = 1, .send = pass, .arg = &c
+	};
+	struct pl_flow256 flows[69] = { { .first_ts = 5 } }, want;
+	struct pl_tmpkt_sender *sender;
+
+	for (uint16_t i = 0; i < 69; i++) {
+		flows[i].sport = i;
+		flows[i].flow_seq = i;
+		flows[i].role = PL_FLOW_ROLE_CLIENT;
+		flows[i].rtt_ts_src_missed = 9;
+	}
+	want = flows[68];
+	memset((uint8_t *)&want + sizeof(struct pl_flow128), 0,
+		sizeof(want) - sizeof(struct pl_flow128));
+	c = (struct channel){ 0 };
+	others = 0;
+	(void)pl_tmpkt_receiver_new(&c.receiver, 16, take_other, &kind);
+	eq(pl_tmpkt_sender_new(&sender, &config), 0);
+	pl_tmpkt_sender_put(sender, flows, 69);
+	eq(c.datagrams, 1);
+	eq(others, 69);
+	memeq(last, &want, sizeof(want), "flow128, and zeros");
+	pl_tmpkt_sender_free(sender);
+	pl_tmpkt_receiver_free(c.receiver);
 }
 
 static void test_lanes(void)
@@ -408,6 +439,7 @@ int main(void)
 	test_through();
 	test_lanes();
 	test_other_kinds();
+	test_short_flows();
 	test_losses();
 	test_strangers();
 	test_malformed();

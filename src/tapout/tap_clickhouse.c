@@ -4,7 +4,7 @@
  *
  *   clickhouse://HOST[:PORT]/TABLE[?KEY=VALUE&…]
  *
- * kind=pkt64|pkt96, database=NAME, user=NAME, password_file=FILE, tls=yes, ca=FILE; batch=ROWS of
+ * kind=pkt64|pkt96|flow128|flow256, database=NAME, user=NAME, password_file=FILE, tls=yes, ca=FILE; batch=ROWS of
  * an INSERT, memory=SIZE of batches that wait, spool=FOLDER and spool_bytes=SIZE for those that do
  * not fit while the server is away.
  */
@@ -150,7 +150,7 @@ static int clickhouse_check(
 	if (r == 0)
 		r = split_target(&uri, tls, server, sizeof(server), &table, diag);
 	if (r == 0)
-		r = pl_tap_out_kind(&uri, settings, &kind, diag);
+		r = pl_tap_out_kind(pl_uri_get(&uri, "kind"), settings, &kind, diag);
 	return r == 0 ? read_keys(&uri, &o, diag) : r;
 }
 
@@ -165,7 +165,7 @@ static int open_export(struct clickhouse_out *self, const struct pl_uri *uri,
 	if (r == 0)
 		r = split_target(uri, tls, server, sizeof(server), &o.table, diag);
 	if (r == 0)
-		r = pl_tap_out_kind(uri, settings, &o.kind, diag);
+		r = pl_tap_out_kind(pl_uri_get(uri, "kind"), settings, &o.kind, diag);
 	if (r == 0)
 		r = read_keys(uri, &o.sender, diag);
 	if (r < 0)

@@ -206,7 +206,7 @@ static int file_check(
 	int r = pl_uri_split(&uri, target, keys, diag);
 
 	if (r == 0)
-		r = pl_tap_out_kind(&uri, settings, &kind, diag);
+		r = pl_tap_out_kind(pl_uri_get(&uri, "kind"), settings, &kind, diag);
 	return r == 0 ? read_header(&uri, &header, &clocked, diag) : r;
 }
 
@@ -224,7 +224,7 @@ static int file_open(struct pl_tap_out **ret, const char *target,
 	self->fd = -1;
 	r = pl_uri_split(&uri, target, keys, diag);
 	if (r == 0)
-		r = pl_tap_out_kind(&uri, settings, &self->kind, diag);
+		r = pl_tap_out_kind(pl_uri_get(&uri, "kind"), settings, &self->kind, diag);
 	if (r == 0)
 		r = read_header(&uri, &self->header, &self->clocked, diag);
 	self->size = pl_flat(self->kind)->size;

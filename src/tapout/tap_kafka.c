@@ -43,27 +43,6 @@ struct kafka_out {
 	char spool_trouble[256];
 };
 
-/* Of the topic's records. */
-static int kind_of(const char *value, const struct pl_tap_out_settings *settings,
-	enum pl_flat_kind *ret, struct pl_diag *diag)
-{
-	*ret = settings->kind == PL_FLAT_PKT96 ? PL_FLAT_PKT64 : settings->kind;
-	if (value == NULL)
-		return 0;
-	if (settings->kind != PL_FLAT_PKT96) {
-		pl_diag_set(diag, "kafka: kind= is of records of packets, not of %s",
-			pl_flat(settings->kind)->stream);
-		return -EINVAL;
-	}
-	if (strcmp(value, "pkt96") == 0) {
-		*ret = PL_FLAT_PKT96;
-	} else if (strcmp(value, "pkt64") != 0) {
-		pl_diag_set(diag, "'kind=%s' in the URI: pkt64 or pkt96", value);
-		return -EINVAL;
-	}
-	return 0;
-}
-
 /* The whole URI, of the part behind "kafka:". */
 static int whole(char text[PL_KAFKA_URI_MAX], const char *target)
 {
@@ -164,7 +143,7 @@ static int configure(struct pl_kafka_producer_config *config, struct pl_kafka_ur
 	}
 	r = pl_kafka_uri_parse(uri, text, diag);
 	if (r == 0)
-		r = kind_of(pl_kafka_uri_take(uri, "kind"), settings, &config->kind, diag);
+		r = pl_tap_out_kind(pl_kafka_uri_take(uri, "kind"), settings, &config->kind, diag);
 	if (r == 0 && uri->format == PL_KAFKA_FORMAT_JSON)
 		config->mode = PL_KAFKA_MESSAGES;
 	config->uri = uri;
@@ -252,7 +231,7 @@ static void put_json(struct kafka_out *self, uint64_t hash, const uint8_t *recor
 		self->text.data, self->text.len);
 }
 
-/* Records of packets that the producer has no room for, of the topic's kind. */
+/* Records that the producer has no room for, of the topic's kind. */
 static void spool(struct kafka_out *self, const uint8_t *records, uint32_t n)
 {
 	const uint32_t size = pl_flat(self->kind)->size;
@@ -283,7 +262,7 @@ static void kafka_clock(struct pl_tap_out *out, enum pl_clock_kind clock)
 	pl_kafka_producer_clock(self->producer, clock);
 }
 
-/* pkt64/1 is how pkt96/1 begins. */
+/* pkt64/1 is how pkt96/1 begins, and so with flows. */
 static void kafka_put(struct pl_tap_out *out, const void *records, uint32_t n)
 {
 	struct kafka_out *self = (struct kafka_out *)out;

@@ -98,25 +98,26 @@ void pl_tap_out_close(struct pl_tap_out *out)
 	out->driver->close(out);
 }
 
-int pl_tap_out_kind(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
+int pl_tap_out_kind(const char *name, const struct pl_tap_out_settings *settings,
 	enum pl_flat_kind *ret, struct pl_diag *diag)
 {
-	const char *text = pl_uri_get(uri, "kind");
+	const enum pl_flat_kind whole = settings->kind, begins = pl_flat_short(whole);
 
-	*ret = settings->kind == PL_FLAT_PKT96 ? PL_FLAT_PKT64 : settings->kind;
-	if (text == NULL)
+	*ret = begins;
+	if (name == NULL)
 		return 0;
-	if (settings->kind != PL_FLAT_PKT96) {
+	if (begins == whole) {
 		pl_diag_set(diag,
-			"'kind=%s' in the URI applies to records of packets only, not of %s", text,
-			pl_flat(settings->kind)->stream);
+			"'kind=%s' in the URI applies to records of packets and flows only, not of %s",
+			name, pl_flat(whole)->stream);
 		return -EINVAL;
 	}
-	if (strcmp(text, "pkt64") == 0)
+	if (strcmp(name, pl_flat(begins)->name) == 0)
 		return 0;
-	*ret = PL_FLAT_PKT96;
-	if (strcmp(text, "pkt96") == 0)
+	*ret = whole;
+	if (strcmp(name, pl_flat(whole)->name) == 0)
 		return 0;
-	pl_diag_set(diag, "'kind=%s' in the URI: pkt64 or pkt96", text);
+	pl_diag_set(diag, "'kind=%s' in the URI: %s or %s", name, pl_flat(begins)->name,
+		pl_flat(whole)->name);
 	return -EINVAL;
 }

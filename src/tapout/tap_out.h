@@ -3,15 +3,17 @@
  * Where a tap's records go. An output is one file with one `struct pl_tap_out_driver`, listed in
  * tap_out.c, and chosen by the scheme of its URI:
  *
- *   udp://HOST:PORT[?records=N&kind=pkt64|pkt96&lanes=N&sndbuf=SIZE&clock=yes]
+ *   udp://HOST:PORT[?records=N&kind=KIND&lanes=N&sndbuf=SIZE&clock=yes]
  *                                                                    tmpkt/1 datagrams
- *   kafka://HOST[:PORT],…/TOPIC[?kind=pkt64|pkt96&records=N&format=rowbinary|json
+ *   kafka://HOST[:PORT],…/TOPIC[?kind=KIND&records=N&format=rowbinary|json
  *     &spool=FOLDER&spool_bytes=SIZE&…]                              messages (kafka/uri.h)
- *   clickhouse://HOST[:PORT]/TABLE[?kind=pkt64|pkt96&…]              rows (tap_clickhouse.c)
- *   region:PATH[?kind=pkt64|pkt96&entries=N&lists=N]                   lists (memory/append.h)
+ *   clickhouse://HOST[:PORT]/TABLE[?kind=KIND&…]              rows (tap_clickhouse.c)
+ *   region:PATH[?kind=KIND&entries=N&lists=N]                   lists (memory/append.h)
  *   ipfix://HOST[:PORT][?transport=udp|tcp&biflow=yes&time=ms|us|ns&pen=N]
  *                                                                    flows (ipfix/writer.h)
- *   file:PATH[?kind=pkt64|pkt96&header=yes]                      records one behind the other
+ *   file:PATH[?kind=KIND&header=yes]                      records one behind the other
+ *
+ * KIND is pkt64 (default) or pkt96 of packets, flow128 (default) or flow256 of flows.
  *
  * An output never waits for its receiver: what cannot be given away is counted by cause, and what
  * it got is what it delivered, what it counted, and what still waits.
@@ -28,7 +30,7 @@
 struct pl_tap_out;
 
 struct pl_tap_out_settings {
-	enum pl_flat_kind kind; /* of the records that are put: PKT96, FLOW128 or DNS64 */
+	enum pl_flat_kind kind; /* of the records that are put: PKT96, FLOW256 or DNS64 */
 	uint32_t exporter;
 };
 
@@ -87,10 +89,9 @@ int pl_tap_out_open(struct pl_tap_out **ret, const char *uri,
 int pl_tap_out_files(const char *uri, struct pl_confine *confine);
 void pl_tap_out_close(struct pl_tap_out *out); /* NULL is allowed */
 
-/* What goes out: of packets what the URI's key "kind" says, PL_FLAT_PKT64 (default) or
- * PL_FLAT_PKT96; of others what is put. */
-struct pl_uri;
-int pl_tap_out_kind(const struct pl_uri *uri, const struct pl_tap_out_settings *settings,
+/* What goes out: of packets and flows what `name`, of the URI's key "kind", says, PL_FLAT_PKT64 or
+ * PL_FLAT_FLOW128 (NULL) or what is put, PL_FLAT_PKT96 or PL_FLAT_FLOW256; of others what is put. */
+int pl_tap_out_kind(const char *name, const struct pl_tap_out_settings *settings,
 	enum pl_flat_kind *ret, struct pl_diag *diag);
 
 /* All that there are. */

@@ -88,7 +88,7 @@ static int region_check(
 	int r = pl_uri_split(&uri, target, keys, diag);
 
 	if (r == 0)
-		r = pl_tap_out_kind(&uri, settings, &kind, diag);
+		r = pl_tap_out_kind(pl_uri_get(&uri, "kind"), settings, &kind, diag);
 	return r == 0 ? numbers(&uri, &entries, &lists, diag) : r;
 }
 
@@ -160,7 +160,7 @@ static int region_open(struct pl_tap_out **ret, const char *target,
 	}
 	r = pl_uri_split(&uri, target, keys, diag);
 	if (r == 0)
-		r = pl_tap_out_kind(&uri, settings, &self->kind, diag);
+		r = pl_tap_out_kind(pl_uri_get(&uri, "kind"), settings, &self->kind, diag);
 	self->given_kind = settings->kind;
 	self->given = pl_flat(settings->kind)->size;
 	self->size = pl_flat(self->kind)->size;

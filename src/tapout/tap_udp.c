@@ -90,7 +90,7 @@ static int configure(struct pl_tmpkt_sender_config *ret, const struct pl_uri *ur
 	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
 {
 	uint64_t lanes = LANES_DEFAULT, records;
-	int r = pl_tap_out_kind(uri, settings, &ret->kind, diag);
+	int r = pl_tap_out_kind(pl_uri_get(uri, "kind"), settings, &ret->kind, diag);
 
 	if (r < 0)
 		return r;

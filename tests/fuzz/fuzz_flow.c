@@ -16,13 +16,13 @@ struct sums {
 	uint64_t by_reason[6];
 };
 
-static void add(void *arg, const struct pl_flow128 *records, uint32_t n)
+static void add(void *arg, const struct pl_flow256 *records, uint32_t n)
 {
 	struct sums *s = arg;
 
 	must(n > 0 && n <= PL_FLOW_RECORDS);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct pl_flow128 *r = &records[i];
+		const struct pl_flow256 *r = &records[i];
 		const uint64_t packets = (uint64_t)r->pkts_fwd + r->pkts_rev;
 
 		must(r->flow_seq == (uint32_t)s->records++);
@@ -33,6 +33,14 @@ static void add(void *arg, const struct pl_flow128 *records, uint32_t n)
 		must(r->rtt_min_us <= r->rtt_avg_us);
 		must(r->retrans_fwd + r->ooo_fwd <= r->pkts_fwd);
 		must(r->retrans_rev + r->ooo_rev <= r->pkts_rev);
+		must(r->records == packets);
+		must(r->role <= PL_FLOW_ROLE_SERVER && r->role_by <= PL_FLOW_ROLE_BY_PORTS);
+		must((r->role == PL_FLOW_ROLE_UNKNOWN) == (r->role_by == PL_FLOW_ROLE_BY_NOTHING));
+		must((uint64_t)r->retrans_fast_fwd + r->retrans_timeout_fwd +
+				r->retrans_spurious_fwd <=
+			r->retrans_fwd);
+		must((r->rtt_seq_dst_n == 0) == (r->rtt_seq_dst_min_us == 0));
+		must(r->rtt_ts_src_min_us <= r->rtt_ts_src_avg_us);
 		s->packets += packets;
 		s->bytes += r->bytes_fwd + r->bytes_rev;
 		s->by_reason[r->end_reason]++;

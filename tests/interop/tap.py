@@ -4,6 +4,7 @@ and genuine ones of soft-RoCE.
 
 usage: tap.py PATHLINE FOLDER_OF_CAPTURES
 """
+import collections
 import glob
 import os
 import random
@@ -110,6 +111,106 @@ def tshark(path, *args):
     return subprocess.run(["tshark", "-n", "-r", path, *args], capture_output=True, text=True, check=True).stdout.splitlines()
 
 
+def shark_flows(path, flows):
+    """What flow256 adds, flow by flow and direction by direction, by tshark's fields."""
+    fields = ("ip.src", "tcp.srcport", "ip.dst", "tcp.dstport", "tcp.len", "tcp.flags", "tcp.analysis.duplicate_ack", "tcp.analysis.zero_window",
+              "tcp.analysis.ack_rtt")
+    names = [arg for name in fields for arg in ("-e", name)]
+    segments, duplicates, zeros = collections.Counter(), collections.Counter(), collections.Counter()
+    rtts, opened = collections.defaultdict(list), {}
+    for line in tshark(path, "-Y", "tcp", "-T", "fields", *names):
+        src, sport, dst, dport, length, flags, duplicate, zero, rtt = line.split("\t")
+        way, back, flags = (src, int(sport), dst, int(dport)), (dst, int(dport), src, int(sport)), int(flags, 16)
+        if flags & 4 == 0:
+            segments[way] += int(length) > 0 or flags & 3 != 0
+        duplicates[way] += duplicate != ""
+        zeros[way] += zero != ""
+        if rtt:
+            rtts[back].append(float(rtt) * 1e6)
+        if flags & 18 == 2:
+            opened.setdefault(frozenset((way, back)), way)
+    wrong, near, times = collections.Counter(), 0, 0
+    for f in (f for f in flows if f["proto"] == 6):
+        way, back = (f["src"], f["sport"], f["dst"], f["dport"]), (f["dst"], f["dport"], f["src"], f["sport"])
+        for one, fwd, side in ((way, "fwd", "dst"), (back, "rev", "src")):
+            for method in ("seq", "ts"):
+                wrong["segments"] += f[f"rtt_{method}_{side}_n"] + f[f"rtt_{method}_{side}_missed"] != segments[one]
+            wrong["duplicate ACKs"] += f[f"dup_acks_{fwd}"] != duplicates[one]
+            wrong["zero windows"] += f[f"zero_win_{fwd}"] != zeros[one]
+            if f[f"rtt_seq_{side}_n"] > 0:
+                times += 1
+                near += any(abs(t - f[f"rtt_seq_{side}_min_us"]) <= 1.5 for t in rtts[one])
+        client = opened.get(frozenset((way, back)))
+        if client is not None:
+            wrong["roles"] += (f["role"], f["role_by"]) != ("client" if client == way else "server", "syn")
+    eq(+wrong, collections.Counter(), "segments, duplicate ACKs, windows and roles are those that tshark finds")
+    eq(near, times, "every least round-trip time by numbers is among those of tshark")
+    return times, len(opened), sum(duplicates.values()), sum(zeros.values())
+
+
+def lossy_packets(connections):
+    """Connections whose servers send segments of which some are lost before the tap, are answered by duplicate ACKs and sent again;
+    some clients close their window for a while."""
+    from scapy.all import Ether, IP, Raw, TCP
+
+    dice, now, packets = random.Random(SEED), 1.7e9, []
+
+    def add(back, port, flags, seq, ack, length=0, window=1000):
+        nonlocal now
+        now += dice.uniform(1e-5, 2e-3)
+        addresses = ("192.0.2.2", "192.0.2.1") if back else ("192.0.2.1", "192.0.2.2")
+        ports = (443, port) if back else (port, 443)
+        stamp = int(now * 1000) & 0xffffffff
+        packet = Ether() / IP(src=addresses[0], dst=addresses[1], id=0) / TCP(sport=ports[0], dport=ports[1], flags=flags, seq=seq, ack=ack, window=window,
+                                                                           options=[("NOP", None), ("NOP", None), ("Timestamp", (stamp, 1))])
+        if length:
+            packet /= Raw(b"x" * length)
+        packet.time = now
+        packets.append(packet)
+
+    for port in range(40000, 40000 + connections):
+        add(False, port, "S", 100, 0)
+        add(True, port, "SA", 500, 101)
+        add(False, port, "A", 101, 501)
+        add(False, port, "PA", 101, 501, 50)
+        add(True, port, "A", 501, 151)
+        lost = dice.randrange(2, 9) if dice.random() < 0.7 else None
+        acked = 501
+        for i in range(10):
+            if i == lost:
+                continue
+            add(True, port, "A", 501 + 100 * i, 151, 100)
+            if lost is None or i < lost:
+                acked = 501 + 100 * (i + 1)
+            add(False, port, "A", 151, acked)
+        if lost is not None:
+            now += 0.3
+            add(True, port, "A", 501 + 100 * lost, 151, 100)
+            add(False, port, "A", 151, 1501)
+        if dice.random() < 0.5:
+            add(True, port, "A", 1501, 151, 10)
+            for _ in range(dice.randrange(1, 4)):
+                add(False, port, "A", 151, 1511, window=0)
+            add(False, port, "A", 151, 1511)
+            add(True, port, "FA", 1511, 151)
+        else:
+            add(True, port, "FA", 1501, 151)
+        add(False, port, "R", 151, 0)
+    return packets
+
+
+def test_lossy():
+    """Duplicate ACKs and windows of zero, which the traffic of `pathline gen packets` has not."""
+    from scapy.all import PcapWriter
+
+    path = lab.path("lossy.pcap")
+    with PcapWriter(path, nano=True) as writer:
+        writer.write(lossy_packets(200))
+    flows = pathline.jsonl(pathline.run("tap", "--flows", "--flow-idle", "1h", "--flow-active", "1h", "-o", "jsonl", path).stdout)
+    times, opened, duplicates, zeros = shark_flows(path, flows)
+    ok(times > 300 and opened == 200 and duplicates > 300 and zeros > 50, "which are not few", (times, opened, duplicates, zeros))
+
+
 def test_flows():
     """Traffic of `pathline gen packets`: whole packets to tshark, and what its TCP analysis finds is what the flow cache does."""
     path = lab.path("traffic.pcap")
@@ -121,6 +222,8 @@ def test_flows():
     again = tshark(path, "-Y", "tcp.analysis.retransmission", "-T", "fields", "-e", "tcp.stream")
     eq(sum(f["retrans_fwd"] + f["retrans_rev"] for f in flows), len(again), "as many retransmissions as tshark finds")
     ok(len(again) > 50, "which are not few", len(again))
+    times, opened, _, _ = shark_flows(path, flows)
+    ok(times > 1000 and opened > 1000, "which are not few", (times, opened))
     rtts = {}
     for line in tshark(path, "-Y", "tcp.flags == 0x10 && tcp.seq == 1 && tcp.ack == 1 && tcp.analysis.initial_rtt", "-T", "fields", "-e", "ip.src",
                        "-e", "tcp.srcport", "-e", "ip.dst", "-e", "tcp.analysis.initial_rtt"):
@@ -243,5 +346,5 @@ except ImportError:
     if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
         os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
     tap.skip_all("missing: scapy")
-lab.run(test_made, test_genuine, test_flows, test_dns, test_demo, test_file, test_region)
+lab.run(test_made, test_genuine, test_flows, test_lossy, test_dns, test_demo, test_file, test_region)
 sys.exit(tap.end())

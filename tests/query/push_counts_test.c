@@ -267,9 +267,9 @@ static uint64_t both(const struct pl_query *query, uint64_t *ret_records, uint64
 	for (uint32_t i = 0; i < RECORDS; i++) {
 		const struct pl_pkt96 r = record(ts_ns += below(200000));
 
-		(void)pl_query_feed_packets(plain, &r, 1, 0);
+		(void)pl_query_feed_flat(plain, PL_FLAT_PKT96, &r, 1, 0);
 		if (taken(&push, &r) && !count(&plan, &r)) {
-			(void)pl_query_feed_packets(pushed, &r, 1, 0);
+			(void)pl_query_feed_flat(pushed, PL_FLAT_PKT96, &r, 1, 0);
 			++*ret_records;
 		}
 		/* Records came in the meantime, of later times too. */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Tells client and server of a flow. */
+#include "flow/role.h"
+
+/* Ports below the first are for servers alone on common systems (RFC 6335 6: system ports); clients
+ * get theirs from the second on (Linux; RFC 6335 says 49152). */
+#define SYSTEM_PORTS 1024u
+#define CLIENT_PORTS 32768u
+
+void pl_flow_role_syn(struct pl_flow_entry *flow, unsigned int d, uint8_t tcp_flags)
+{
+	const uint8_t flags = tcp_flags & (PL_TCP_FIN | PL_TCP_SYN | PL_TCP_RST | PL_TCP_ACK);
+	const bool answer = flags == (PL_TCP_SYN | PL_TCP_ACK);
+
+	if ((flow->state & PL_FLOW_GIVEN) != 0 || flow->role_by == PL_FLOW_ROLE_BY_SYN)
+		return;
+	if (!answer && flags != PL_TCP_SYN)
+		return;
+	if (answer && flow->role_by == PL_FLOW_ROLE_BY_SYN_ACK)
+		return;
+	flow->role = (d == 0) != answer ? PL_FLOW_ROLE_CLIENT : PL_FLOW_ROLE_SERVER;
+	flow->role_by = answer ? PL_FLOW_ROLE_BY_SYN_ACK : PL_FLOW_ROLE_BY_SYN;
+}
+
+/* Whether a is below the limit and b is not. */
+static bool alone_below(uint16_t a, uint16_t b, uint32_t limit)
+{
+	return a < limit && b >= limit;
+}
+
+/* Whether port a is that of a server, and b that of its client. */
+static bool serves(uint16_t a, uint16_t b)
+{
+	return alone_below(a, b, SYSTEM_PORTS) ||
+	       (!alone_below(b, a, SYSTEM_PORTS) && alone_below(a, b, CLIENT_PORTS));
+}
+
+struct pl_flow_told pl_flow_role_of(const struct pl_flow_entry *flow)
+{
+	struct pl_flow_told told = { flow->role, flow->role_by };
+
+	if ((flow->state & PL_FLOW_GIVEN) != 0 || told.by != PL_FLOW_ROLE_BY_NOTHING ||
+		!pl_flow_has_ports(flow->proto))
+		return told;
+	if (serves(flow->dport, flow->sport))
+		told.role = PL_FLOW_ROLE_CLIENT;
+	else if (serves(flow->sport, flow->dport))
+		told.role = PL_FLOW_ROLE_SERVER;
+	if (told.role != PL_FLOW_ROLE_UNKNOWN)
+		told.by = PL_FLOW_ROLE_BY_PORTS;
+	return told;
+}
