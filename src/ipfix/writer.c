@@ -40,6 +40,13 @@ enum {
 	HAS_PADDING = 1024,
 };
 
+/* As a record of a flow has them: four of each method, towards dst and towards src. */
+#define RTT_NUMBERS 16
+#define RTT_BYTES   (RTT_NUMBERS * sizeof(uint32_t))
+#define RTT_AT      offsetof(struct pl_flow256, rtt_seq_dst_min_us)
+_Static_assert(RTT_AT + RTT_BYTES == sizeof(struct pl_flow256), "they are its last");
+_Static_assert(RTT_AT + RTT_BYTES / 2 == offsetof(struct pl_flow256, rtt_seq_src_min_us), "");
+
 /* In memory, host order; no bytes between members. */
 struct record {
 	uint64_t start, end;
@@ -49,13 +56,16 @@ struct record {
 	uint32_t handshake_server_us, handshake_client_us, rtt_min_us, rtt_mean_us;
 	uint32_t retransmitted, reverse_retransmitted, out_of_order, reverse_out_of_order;
 	uint32_t gap_max_us, gap_mean_us;
+	uint32_t dup_acks, reverse_dup_acks, zero_windows, reverse_zero_windows;
+	uint32_t rtt[RTT_NUMBERS];
 	uint32_t point;
 	uint16_t sport, dport, icmp4, icmp6;
 	uint16_t vlan;
-	uint8_t tcp_flags, reverse_tcp_flags, proto, reason;
-	uint8_t padding[2];
+	uint8_t tcp_flags, reverse_tcp_flags, proto, reason, direction;
+	uint8_t role, role_by;
+	uint8_t padding[7];
 };
-_Static_assert(sizeof(struct record) == 152, "no holes: with the end's padding to 8 bytes");
+_Static_assert(sizeof(struct record) == 240, "no holes: with the end's padding to 8 bytes");
 
 struct account {
 	uint32_t process;
@@ -101,6 +111,26 @@ static fbInfoElementSpec_t elements[] = {
 	{ (char *)"pathlineReverseOutOfOrderPackets", 4, HAS_MORE | HAS_BOTH },
 	{ (char *)"pathlineGapMaximumMicroseconds", 4, HAS_MORE },
 	{ (char *)"pathlineGapMeanMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineDuplicateAcks", 4, HAS_MORE },
+	{ (char *)"pathlineReverseDuplicateAcks", 4, HAS_MORE | HAS_BOTH },
+	{ (char *)"pathlineZeroWindows", 4, HAS_MORE },
+	{ (char *)"pathlineReverseZeroWindows", 4, HAS_MORE | HAS_BOTH },
+	{ (char *)"pathlineDestinationRttSequenceMinimumMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineDestinationRttSequenceMeanMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineDestinationRttSequenceCount", 4, HAS_MORE },
+	{ (char *)"pathlineDestinationRttSequenceMissedCount", 4, HAS_MORE },
+	{ (char *)"pathlineDestinationRttTimestampMinimumMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineDestinationRttTimestampMeanMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineDestinationRttTimestampCount", 4, HAS_MORE },
+	{ (char *)"pathlineDestinationRttTimestampMissedCount", 4, HAS_MORE },
+	{ (char *)"pathlineSourceRttSequenceMinimumMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineSourceRttSequenceMeanMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineSourceRttSequenceCount", 4, HAS_MORE },
+	{ (char *)"pathlineSourceRttSequenceMissedCount", 4, HAS_MORE },
+	{ (char *)"pathlineSourceRttTimestampMinimumMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineSourceRttTimestampMeanMicroseconds", 4, HAS_MORE },
+	{ (char *)"pathlineSourceRttTimestampCount", 4, HAS_MORE },
+	{ (char *)"pathlineSourceRttTimestampMissedCount", 4, HAS_MORE },
 	{ (char *)"observationPointId", 4, 0 },
 	{ (char *)"sourceTransportPort", 2, HAS_PORTS },
 	{ (char *)"destinationTransportPort", 2, HAS_PORTS },
@@ -112,7 +142,10 @@ static fbInfoElementSpec_t elements[] = {
 	{ (char *)"reverseTcpControlBits", 1, HAS_BOTH },
 	{ (char *)"protocolIdentifier", 1, 0 },
 	{ (char *)"flowEndReason", 1, 0 },
-	{ (char *)"paddingOctets", 2, HAS_PADDING },
+	{ (char *)"biflowDirection", 1, HAS_BOTH },
+	{ (char *)"pathlineRole", 1, HAS_MORE },
+	{ (char *)"pathlineRoleBy", 1, HAS_MORE },
+	{ (char *)"paddingOctets", 7, HAS_PADDING },
 	FB_IESPEC_NULL,
 };
 
@@ -136,6 +169,28 @@ static const char *const own_elements[] = {
 	"pathlineReverseOutOfOrderPackets",
 	"pathlineGapMaximumMicroseconds",
 	"pathlineGapMeanMicroseconds",
+	"pathlineDuplicateAcks",
+	"pathlineReverseDuplicateAcks",
+	"pathlineZeroWindows",
+	"pathlineReverseZeroWindows",
+	"pathlineDestinationRttSequenceMinimumMicroseconds",
+	"pathlineDestinationRttSequenceMeanMicroseconds",
+	"pathlineDestinationRttSequenceCount",
+	"pathlineDestinationRttSequenceMissedCount",
+	"pathlineDestinationRttTimestampMinimumMicroseconds",
+	"pathlineDestinationRttTimestampMeanMicroseconds",
+	"pathlineDestinationRttTimestampCount",
+	"pathlineDestinationRttTimestampMissedCount",
+	"pathlineSourceRttSequenceMinimumMicroseconds",
+	"pathlineSourceRttSequenceMeanMicroseconds",
+	"pathlineSourceRttSequenceCount",
+	"pathlineSourceRttSequenceMissedCount",
+	"pathlineSourceRttTimestampMinimumMicroseconds",
+	"pathlineSourceRttTimestampMeanMicroseconds",
+	"pathlineSourceRttTimestampCount",
+	"pathlineSourceRttTimestampMissedCount",
+	"pathlineRole",
+	"pathlineRoleBy",
 };
 /* The one that is reserved for examples (RFC 5612): such elements are not sent. */
 #define EXAMPLE_PEN 32473u
@@ -338,6 +393,14 @@ static uint8_t reason_of(uint8_t end)
 	return end < sizeof(reasons) ? reasons[end] : 0;
 }
 
+/* biflowDirection (RFC 5103 6.3). */
+static uint8_t direction_of(uint8_t role)
+{
+	return role == PL_FLOW_ROLE_CLIENT   ? 1  /* the source is the initiator */
+	       : role == PL_FLOW_ROLE_SERVER ? 2  /* the destination is */
+					     : 0; /* arbitrary */
+}
+
 static uint32_t v4_of(const struct pl_addr *addr)
 {
 	return (uint32_t)addr->b[12] << 24 | (uint32_t)addr->b[13] << 16 |
@@ -371,6 +434,13 @@ static struct pl_flow256 reversed(const struct pl_flow256 *f, bool icmp)
 	r.flags_fwd = f->flags_rev;
 	r.retrans_fwd = f->retrans_rev;
 	r.ooo_fwd = f->ooo_rev;
+	r.dup_acks_fwd = f->dup_acks_rev;
+	r.zero_win_fwd = f->zero_win_rev;
+	r.role = f->role == PL_FLOW_ROLE_CLIENT   ? PL_FLOW_ROLE_SERVER
+		 : f->role == PL_FLOW_ROLE_SERVER ? PL_FLOW_ROLE_CLIENT
+						  : f->role;
+	memcpy((uint8_t *)&r + RTT_AT, (const uint8_t *)f + RTT_AT + RTT_BYTES / 2, RTT_BYTES / 2);
+	memcpy((uint8_t *)&r + RTT_AT + RTT_BYTES / 2, (const uint8_t *)f + RTT_AT, RTT_BYTES / 2);
 	return r;
 }
 
@@ -395,6 +465,10 @@ static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flo
 		.reverse_out_of_order = f->ooo_rev,
 		.gap_max_us = f->max_gap_us,
 		.gap_mean_us = f->iat_mean_us,
+		.dup_acks = f->dup_acks_fwd,
+		.reverse_dup_acks = f->dup_acks_rev,
+		.zero_windows = f->zero_win_fwd,
+		.reverse_zero_windows = f->zero_win_rev,
 		.point = f->obs & PL_OBS_POINT_MASK,
 		.sport = f->sport,
 		.dport = f->dport,
@@ -404,8 +478,12 @@ static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flo
 		.reverse_tcp_flags = f->flags_rev,
 		.vlan = f->vlan,
 		.proto = f->proto,
-		.reason = reason_of(f->end_reason) };
+		.reason = reason_of(f->end_reason),
+		.direction = direction_of(f->role),
+		.role = f->role,
+		.role_by = f->role_by };
 	r->start = f->first_ts <= f->last_ts ? time_of(x, f->first_ts) : r->end;
+	memcpy(r->rtt, (const uint8_t *)f + RTT_AT, RTT_BYTES);
 	memcpy(r->src6, f->src.b, sizeof(r->src6));
 	memcpy(r->dst6, f->dst.b, sizeof(r->dst6));
 }

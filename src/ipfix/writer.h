@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records of flows (flow128/1) as IPFIX messages (RFC 7011, RFC 7012): what collectors of NetFlow and
+ * Records of flows (flow256/1) as IPFIX messages (RFC 7011, RFC 7012): what collectors of NetFlow and
  * IPFIX read. A flow becomes a data record for each direction that had packets, as all collectors
  * read them, or one for both (RFC 5103). docs/protocols/ipfix.md has the elements. The engine owns no
  * socket and no clock: messages are given to a function.
@@ -32,8 +32,8 @@ struct pl_ipfix_options {
 	uint32_t domain; /* observation domain id */
 	bool biflow;     /* one data record for both directions */
 	enum pl_ipfix_time time;
-	/* Private enterprise number under which round-trip times, retransmissions and gaps are sent;
-	 * 0: they are not. */
+	/* Private enterprise number under which round-trip times, retransmissions, gaps, roles and more
+	 * of TCP are sent; 0: they are not. */
 	uint32_t pen;
 	/* Takes a whole message of so many flows. */
 	void (*send)(void *arg, const uint8_t *message, uint32_t bytes, uint32_t flows);

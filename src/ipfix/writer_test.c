@@ -9,7 +9,7 @@
 #define SECOND      UINT64_C(1000000000)
 #define EPOCH       UINT64_C(1700000000000000000)
 
-enum { TEMPLATES = 16, FIELDS = 48, RECORDS = 4096 };
+enum { TEMPLATES = 16, FIELDS = 64, RECORDS = 4096 };
 
 struct field {
 	uint32_t pen;
@@ -181,7 +181,29 @@ static struct pl_flow256 flow(void)
 		.max_gap_us = 90000,
 		.iat_mean_us = 30,
 		.obs = PL_OBS_OUT | 12,
-		.vlan = 100 };
+		.vlan = 100,
+		.role = PL_FLOW_ROLE_SERVER,
+		.role_by = PL_FLOW_ROLE_BY_SYN_ACK,
+		.dup_acks_fwd = 11,
+		.dup_acks_rev = 12,
+		.zero_win_fwd = 13,
+		.zero_win_rev = 14,
+		.rtt_seq_dst_min_us = 15,
+		.rtt_seq_dst_avg_us = 16,
+		.rtt_seq_dst_n = 17,
+		.rtt_seq_dst_missed = 18,
+		.rtt_ts_dst_min_us = 19,
+		.rtt_ts_dst_avg_us = 20,
+		.rtt_ts_dst_n = 21,
+		.rtt_ts_dst_missed = 22,
+		.rtt_seq_src_min_us = 23,
+		.rtt_seq_src_avg_us = 24,
+		.rtt_seq_src_n = 25,
+		.rtt_seq_src_missed = 26,
+		.rtt_ts_src_min_us = 27,
+		.rtt_ts_src_avg_us = 28,
+		.rtt_ts_src_n = 29,
+		.rtt_ts_src_missed = 30 };
 }
 
 static const struct field none; /* of an element that is not there */
@@ -256,6 +278,7 @@ static void test_v4(void)
 	value(row, 0, 136, 3, "flowEndReason: end of flow detected");
 	value(row, 0, 58, 100, "vlanId");
 	value(row, 0, 138, 12, "observationPointId");
+	value(row, 0, 239, 2, "biflowDirection: the destination is the initiator");
 	ok(!has(row, 0, 27) && !has(row, 0, 32) && !has(row, 0, 154),
 		"no IPv6 address, no ICMP type, no other time");
 	for (unsigned int i = 0; i < row->n; i++)
@@ -339,6 +362,24 @@ static void test_more(void)
 
 	for (uint16_t i = 0; i < 10; i++)
 		value(row, 64512, i + 1u, want[i], "an element under the enterprise number");
+	for (uint16_t id = 11; id <= 30; id++)
+		value(row, 64512, id, id, "an element of what flow256 adds");
+	value(row, 64512, 31, 2, "pathlineRole");
+	value(row, 64512, 32, 2, "pathlineRoleBy");
+	pl_ipfix_free(x);
+}
+
+static void test_roles(void)
+{
+	static const uint8_t want[][2] = { { PL_FLOW_ROLE_UNKNOWN, 0 }, { PL_FLOW_ROLE_CLIENT, 1 },
+		{ PL_FLOW_ROLE_SERVER, 2 } };
+	struct pl_ipfix *x = begun(PL_IPFIX_MILLISECONDS, 0, true);
+	struct pl_flow256 f = flow();
+
+	for (unsigned int i = 0; i < 3; i++) {
+		f.role = want[i][0];
+		value(sent(x, &f), 0, 239, want[i][1], "biflowDirection");
+	}
 	pl_ipfix_free(x);
 }
 
@@ -378,7 +419,15 @@ static void test_directions(void)
 	value(back, 64512, 5, 6, "back: retransmitted");
 	value(back, 64512, 7, 8, "back: out of order");
 	value(back, 64512, 3, 950, "back: least round-trip time, of both directions");
-	ok(!has(row, REVERSE_PEN, 1) && !has(row, 64512, 6),
+	value(row, 64512, 15, 15, "least time towards the destination");
+	value(back, 64512, 15, 23, "back: towards what is the destination there");
+	value(back, 64512, 27, 19, "back: and towards the source");
+	value(back, 64512, 11, 12, "back: duplicate ACKs");
+	value(back, 64512, 13, 14, "back: zero windows");
+	value(row, 64512, 31, 2, "a server's packets");
+	value(back, 64512, 31, 1, "back: a client's");
+	ok(!has(row, 0, 239), "a direction by itself is no biflow");
+	ok(!has(row, REVERSE_PEN, 1) && !has(row, 64512, 6) && !has(row, 64512, 12),
 		"none has elements of the other direction");
 	f.proto = 1;
 	f.sport = 8;
@@ -512,6 +561,7 @@ int main(void)
 	test_icmp();
 	test_times();
 	test_more();
+	test_roles();
 	test_reasons();
 	test_directions();
 	test_many(true);

@@ -294,6 +294,12 @@ def test_tshark():
             bad += [line.strip() for line in said.splitlines() if "nknown" in line and "nknown" in line.split(":")[0]]
         eq(bad[:3], [], f"tshark finds no fault ({keys or 'as it is by itself'})")
         ok(said.count("Flow ") >= len(flows), "and as many flows")
+        if "biflow" in keys:
+            roles = collections.Counter({"client": 1, "server": 2}.get(f["role"], 0) for f in flows)
+            told = subprocess.run(["tshark", "-n", "-r", out, "-d", f"udp.port=={at},cflow", "-T", "fields", "-e", "cflow.biflow_direction"],
+                                  capture_output=True, text=True, check=True).stdout
+            eq(collections.Counter(int(v) for v in told.replace(",", " ").split()), roles, "biflowDirection says the roles")
+            ok(roles[1] > 5, "which are not few", roles)
 
 
 def test_tcp():
