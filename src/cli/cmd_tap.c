@@ -24,6 +24,7 @@ static struct {
 	uint64_t count, duration_ns, point, exporter;
 	double rate;
 	uint64_t flow_idle_ns, flow_active_ns, flow_table;
+	bool community_id;
 	bool inner, flows, dns, drops, marks, segments, stats;
 } args;
 
@@ -37,6 +38,9 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
 			"print the records in this form (default table, and nothing with --to)",
 			pl_out_forms },
+		{ PL_OPT_FLAG, 0, "community-id", &args.community_id, NULL,
+			"print the Community ID of each packet or flow, too, as Zeek and Suricata have it (not in the form table)",
+			NULL },
 		{ PL_OPT_U64, 'n', "count", &args.count, "COUNT",
 			"stop after this many printed records", NULL },
 		{ PL_OPT_HEADING, 0, "Records", NULL, NULL, NULL, NULL },
@@ -197,6 +201,14 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 			"tap: missing SOURCE: give packet:IFACE, xdp:IFACE, tc:IFACE, afxdp:IFACE, drops:, udp://HOST:PORT or a capture file");
 		return PL_EXIT_USAGE;
 	}
+	if (args.community_id && (args.dns || args.drops || args.marks || args.segments)) {
+		pl_complain("tap: --community-id is of packets and flows");
+		return PL_EXIT_USAGE;
+	}
+	if (args.community_id && args.to.n > 0 && args.form == NULL) {
+		pl_complain("tap: --community-id is for what is printed: give -o too");
+		return PL_EXIT_USAGE;
+	}
 	if (args.point > PL_OBS_POINT_MASK) {
 		pl_complain("--point %" PRIu64 " is too large: at most %d", args.point,
 			PL_OBS_POINT_MASK);
@@ -305,6 +317,8 @@ static int tap(struct pl_tap_service *t, const struct pl_opt_list *sources)
 		return code;
 	}
 	pl_flat_out_init(&out, kind_of(), form_of(), args.count);
+	if (args.community_id)
+		pl_flat_out_community_id(&out);
 	o.print = (struct pl_tap_print){ print_records, print_turned, print_full, &out };
 	code = serve(t);
 	pl_tap_service_close(t);

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "record/community_id.h"
 #include "record/put.h"
 #include "record/rows.h"
 
@@ -50,8 +51,8 @@ static bool is_number(const struct pl_field *f)
 void pl_flat_out_init(
 	struct pl_flat_out *out, enum pl_flat_kind kind, const char *form, uint64_t limit)
 {
-	*out = (struct pl_flat_out){ .flat = pl_flat(kind), .limit = limit };
-	assert(out->flat->n_fields <= PL_FLAT_COLUMNS_MAX);
+	*out = (struct pl_flat_out){ .flat = pl_flat(kind), .kind = kind, .limit = limit };
+	assert(out->flat->n_fields < PL_FLAT_COLUMNS_MAX);
 	for (uint32_t i = 0; i < out->flat->n_fields; i++) {
 		const struct pl_field *f = &out->flat->fields[i];
 
@@ -63,11 +64,21 @@ void pl_flat_out_init(
 	pl_row_out_init(&out->rows, form, out->columns, out->flat->n_fields);
 }
 
+void pl_flat_out_community_id(struct pl_flat_out *out)
+{
+	assert(pl_community_id_of_kind(out->kind));
+	out->columns[out->rows.n++] = (struct pl_column){
+		.name = "community_id", .width = -(PL_COMMUNITY_ID_MAX - 1), .wide = true
+	};
+	out->community_id = true;
+}
+
 /* People read times, programs numbers. */
 static void add_row(struct pl_flat_out *out, const void *record)
 {
 	const bool people = out->rows.form == PL_OUT_TABLE || out->rows.form == PL_OUT_WIDE;
 	char text[PL_FLAT_COLUMNS_MAX][PUT_LONG_MAX];
+	char community_id[PL_COMMUNITY_ID_MAX];
 	const char *values[PL_FLAT_COLUMNS_MAX];
 	const uint32_t present = pl_flat_present(out->flat, record);
 
@@ -83,6 +94,9 @@ static void add_row(struct pl_flat_out *out, const void *record)
 			*put_value(text[i], f, record, false) = '\0';
 		values[i] = text[i];
 	}
+	if (out->community_id)
+		values[out->flat->n_fields] =
+			pl_community_id(community_id, out->kind, record) ? community_id : NULL;
 	pl_row_out_add(&out->rows, values);
 }
 

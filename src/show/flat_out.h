@@ -12,6 +12,8 @@
 
 struct pl_flat_out {
 	const struct pl_flat *flat;
+	enum pl_flat_kind kind;
+	bool community_id; /* the last column is this one, no field of the record */
 	struct pl_column columns[PL_FLAT_COLUMNS_MAX];
 	struct pl_row_out rows;
 	uint64_t limit; /* 0 = none */
@@ -20,6 +22,8 @@ struct pl_flat_out {
 /* form: one of pl_out_forms. */
 void pl_flat_out_init(
 	struct pl_flat_out *out, enum pl_flat_kind kind, const char *form, uint64_t limit);
+/* Before the first record, of packets or flows: a column more, community_id. */
+void pl_flat_out_community_id(struct pl_flat_out *out);
 /* Up to the limit. */
 void pl_flat_out_add(struct pl_flat_out *out, const void *records, uint32_t n);
 /* Hands the gathered records to the system. */
