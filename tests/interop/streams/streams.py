@@ -83,10 +83,13 @@ def test_protobuf(broker):
 
 
 def number(value):
-    """A hash is hexadecimal digits in JSON, and a reason a word."""
+    """A hash is hexadecimal digits in JSON; a reason, a role and the evidence of it are words."""
     if not isinstance(value, str) or "." in value or ":" in value:
         return value
-    return int(value, 16) if len(value) == 16 else ("idle", "active", "finished", "evicted", "shutdown").index(value) + 1
+    if len(value) == 16:
+        return int(value, 16)
+    return {"idle": 1, "active": 2, "finished": 3, "evicted": 4, "shutdown": 5, "unknown": 0, "client": 1, "server": 2, "nothing": 0,
+            "syn": 1, "syn_ack": 2, "ports": 3}[value]
 
 
 def main():
