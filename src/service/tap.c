@@ -509,12 +509,11 @@ static void drain(void *s)
 	}
 	/* What is in their rings is counted as records, and no more comes. */
 	for (unsigned int k = 0; k < t->n_kernels; k++) {
-		uint64_t before;
-
-		do {
+		for (uint64_t before = UINT64_MAX;
+			before != t->kernel_records && !pl_tap_service_enough(t);) {
 			before = t->kernel_records;
 			(void)receive_kernel(t, k, &diag);
-		} while (t->kernel_records != before && !pl_tap_service_enough(t));
+		}
 	}
 	for (int i = 0; i < DRAIN_TURNS && t->live && !pl_tap_service_enough(t); i++) {
 		const uint64_t before = t->tap.stats.packets + t->kernel_records;
