@@ -20,53 +20,50 @@ static void put_name(struct pl_buf *out, const char *name)
 	pl_buf_chr(out, '"');
 }
 
-/* Words of a form in the order of their numbers, from 1 on. */
-static const char *words_of(enum pl_form form)
+static bool has_words(const struct pl_field *field)
 {
-	switch (form) {
-	case PL_FORM_FLOW_END:
-#define PL_FLOW_END_REASON(number, id, name, help) "'" name "', "
-		return
-#include "record/fields.def"
-			"";
-#undef PL_FLOW_END_REASON
-	case PL_FORM_MARK_METHOD:
-#define PL_MARK_METHOD(number, id, name, help) "'" name "', "
-		return
-#include "record/fields.def"
-			"";
-#undef PL_MARK_METHOD
-	default:
-		return NULL;
-	}
+	return pl_form_of_flat_words(field->form);
 }
 
 static const char *type_of(const struct pl_field *field)
 {
-	if (field->form == PL_FORM_ADDR)
+	if (field->form == PL_FORM_ADDR || field->form == PL_FORM_TEXT)
 		return "VARCHAR";
-	return field->form == PL_FORM_HEX64 || words_of(field->form) != NULL ? "JSON" : "BIGINT";
+	return field->form == PL_FORM_HEX64 || has_words(field) ? "JSON" : "BIGINT";
+}
+
+/* The list of a form's words, from the number 0 on, which may be none. */
+static void put_words(struct pl_buf *out, enum pl_form form)
+{
+	const char *word;
+
+	pl_buf_chr(out, '[');
+	for (uint32_t v = 0; (word = pl_form_word(form, v)) != NULL || v == 0; v++) {
+		pl_buf_str(out, v > 0 ? ", '" : "'");
+		put_quoted(out, word != NULL ? word : "", '\'');
+		pl_buf_chr(out, '\'');
+	}
+	pl_buf_chr(out, ']');
 }
 
 /* A text is turned into its number. */
 static void put_column(struct pl_buf *out, const struct pl_field *field)
 {
-	const char *words = words_of(field->form);
 	const bool hash = field->form == PL_FORM_HEX64;
 
-	if (!hash && words == NULL) {
+	if (!hash && !has_words(field)) {
 		put_name(out, field->name);
 		return;
 	}
 	pl_buf_str(out, "CASE json_type(");
 	put_name(out, field->name);
 	pl_buf_str(out, ") WHEN 'VARCHAR' THEN ");
-	if (hash)
-		pl_buf_str(out, "CAST('0x' || (");
-	else
-		pl_buf_printf(out, "list_position([%.*s], ", (int)strlen(words) - 2, words);
+	pl_buf_str(out, hash ? "CAST('0x' || (" : "list_position(");
+	if (!hash)
+		put_words(out, field->form);
+	pl_buf_str(out, hash ? "" : ", ");
 	put_name(out, field->name);
-	pl_buf_str(out, hash ? "->>'$') AS UBIGINT) ELSE CAST(" : "->>'$') ELSE CAST(");
+	pl_buf_str(out, hash ? "->>'$') AS UBIGINT) ELSE CAST(" : "->>'$') - 1 ELSE CAST(");
 	put_name(out, field->name);
 	pl_buf_str(out, hash ? " AS UBIGINT) END AS " : " AS BIGINT) END AS ");
 	put_name(out, field->name);

@@ -47,7 +47,7 @@ enum pl_form {
 /* Whether words and numbers are both taken for a value of the form: those of flat records. */
 static inline bool pl_form_of_flat_words(unsigned int form)
 {
-	return form >= PL_FORM_FLOW_END && form <= PL_FORM_MARK_METHOD;
+	return form >= PL_FORM_FLOW_END && form <= PL_FORM_DROP_REASON;
 }
 
 enum pl_mode {
