@@ -93,8 +93,7 @@ static void test_bars(void)
 		pl_buf_init(&text);
 		pl_chart_draw(chart, 80, false, &text);
 		ok(strstr(text.data, "\n3 more rows\n") != NULL, "what is not drawn is counted");
-		ok(strstr(text.data, "\n46             -\n") != NULL,
-			"an absent value has no bar: %s", text.data);
+		ok(strstr(text.data, "\n46             -\n") != NULL, "an absent value has no bar");
 		pl_buf_done(&text);
 	}
 	pl_chart_free(chart);
@@ -176,7 +175,8 @@ static void test_long(void)
 	}
 	pl_buf_init(&text);
 	pl_chart_draw(chart, 64, false, &text);
-	ok(strstr(text.data, "each column the largest of 20 windows") != NULL, "%s", text.data);
+	ok(strstr(text.data, "each column the largest of 20 windows") != NULL,
+		"a column is of several windows");
 	ok(strstr(text.data, "         800 │                         █\n") != NULL,
 		"the spike is there");
 	pl_buf_done(&text);

@@ -25,7 +25,7 @@ from lib.tap import eq, ok  # noqa: E402
 SEED = 20261125
 START = 1700000000 * 10**9
 SPAN = 20 * 10**9
-STREAMS = {"packets": "pkt64", "packets96": "pkt96", "dns": "dns64", "flows": "flow128", "flows256": "flow256", "segments": "seg192"}
+STREAMS = {"packets": "pkt64", "packets96": "pkt96", "dns": "dns64", "flows": "flow128", "flows256": "flow256", "segments": "seg192", "drops": "drop168"}
 
 # Parameters with which the hand-made records have an answer.
 ASKED = {
@@ -40,6 +40,8 @@ ASKED = {
 APPROXIMATE = re.compile(r"_p\d+_us$|^q$|^about$")
 
 REASONS = ("idle", "active", "finished", "evicted", "shutdown")
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/record/drop_reasons.def"), encoding="utf-8") as file:
+    DROP_REASONS = {name: int(number) for number, name in re.findall(r"^PL_DROP_REASON\((\d+), (\w+)\)", file.read(), re.M)}
 
 CONSTRUCTS = (
     "SELECT count(*) AS n, sum(wire_len) AS s, min(ttl) AS lo, max(ttl) AS hi, avg(wire_len) AS a, stddev(wire_len) AS d FROM packets",
@@ -174,6 +176,12 @@ def segments(dice, n):
                           min(lost, sent) * 10**9 // sent if has else 0, 0, 0)
 
 
+def drops(dice, n):
+    """Packets that were dropped for a few reasons at two interfaces."""
+    for packet in packets(dice, n, 96):
+        yield packet + struct.pack("<HHIII16s40s", dice.choice((3, 4, 13)), 0x0800, 2, dice.choice((1, 2)), 60, b"eth0", b"udp_queue_rcv_skb+0x1")
+
+
 def write(path, records):
     with open(path, "wb") as f:
         f.write(b"".join(records))
@@ -188,6 +196,7 @@ def make():
     write(lab.path("hand.flow256"), (row + struct.pack("<BBHI30I", dice.randrange(3), dice.randrange(4), dice.randrange(2), dice.randrange(1, 400),
                                                        *(dice.randrange(9) for _ in range(30))) for row in flows(dice, 500)))
     write(lab.path("hand.seg192"), segments(dice, 2000))
+    write(lab.path("hand.drop168"), drops(dice, 1000))
 
 
 # ---- rows ----
@@ -200,6 +209,8 @@ def plain(value):
         return float(f"{value:.6g}") if not math.isnan(value) else None
     if value in REASONS:
         return REASONS.index(value) + 1
+    if isinstance(value, str) and value in DROP_REASONS:
+        return DROP_REASONS[value]
     if isinstance(value, str) and re.fullmatch("[0-9a-f.]*:[0-9a-f:.]*", value):
         a = ipaddress.ip_address(value)
         return str(a.ipv4_mapped or a)
@@ -325,6 +336,7 @@ def test_generated(engine):
                                 ("flow256", "?kind=flow256", ("--flows",))):
         eq(pathline.run("tap", *options, "--to", f"file:{lab.path('gen.' + kind)}{more}", capture).returncode, 0, f"generated {kind}")
     write(lab.path("gen.seg192"), segments(random.Random(SEED + 1), 500))
+    write(lab.path("gen.drop168"), drops(random.Random(SEED + 2), 500))
     engine.take("gen")
     for question in names():
         compare(engine, question, "gen", False)
