@@ -314,7 +314,7 @@ def test_outage():
         eq(output(d.values(), "dropped_total"), 0, "nothing was dropped")
         eq(d.stop(), 0, "stops with 0")
         delivered = int(re.findall(r"= delivered (\d+)", d.log())[-1])
-        ok(wait(lambda: points(s) == delivered), f"all {delivered} points that were delivered are there")
+        ok(wait(lambda: points(s) == delivered), f"all {delivered} points that were delivered are there", points(s))
         of = samples()
         ok(any(away < t < back for t, _ in of), "those of the outage too", (away, back, of))
         ok(all(t < u and v <= w for (t, v), (u, w) in zip(of, of[1:])), "counters do not go back", of)
