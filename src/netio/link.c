@@ -44,6 +44,20 @@ static bool look(const char *name, int *ret_index, bool *ret_up, bool *ret_set_u
 	return there;
 }
 
+bool pl_link_is_loopback(const char *name)
+{
+	struct ifreq req = { 0 };
+	const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool is;
+
+	if (s < 0)
+		return false;
+	memcpy(req.ifr_name, name, strnlen(name, sizeof(req.ifr_name) - 1));
+	is = ioctl(s, SIOCGIFFLAGS, &req) == 0 && (req.ifr_flags & IFF_LOOPBACK) != 0;
+	close(s);
+	return is;
+}
+
 int pl_link_open(struct pl_link_monitor *m, const char *name, struct pl_diag *diag)
 {
 	struct sockaddr_nl sa = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK };

@@ -38,3 +38,7 @@ void pl_link_close(struct pl_link_monitor *m);
 /* Never waits. Several changes come one after the other; call until PL_LINK_SAME. A flood of
  * changes that the kernel could not queue is made up for by looking again. */
 enum pl_link_change pl_link_next(struct pl_link_monitor *m);
+
+/* Whether the interface is a loopback: what leaves it enters it at once, so whoever looks at both
+ * directions sees each packet twice. False: it is none, or there is no such interface. */
+bool pl_link_is_loopback(const char *name);

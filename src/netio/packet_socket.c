@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "netio/caps.h"
+#include "netio/link.h"
 #include "netio/raw_send.h"
 
 #ifndef PACKET_IGNORE_OUTGOING /* Linux 4.20 */
@@ -216,7 +217,8 @@ static int prepare_recv(struct packet_port *self, int fd)
 
 	if (r == 0)
 		r = make_ring(self, fd);
-	if (r == 0 && !self->set.rules.all)
+	/* What leaves by a loopback comes again as what enters. */
+	if (r == 0 && (!self->set.rules.all || pl_link_is_loopback(self->iface.link.name)))
 		r = set_int(fd, PACKET_IGNORE_OUTGOING, 1);
 	if (r == 0)
 		r = bind_to(fd, self->iface.link.ifindex, ETH_P_ALL);

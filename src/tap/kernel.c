@@ -18,6 +18,7 @@
 #include "netio/caps.h"
 #include "netio/hwtstamp.h"
 #include "netio/iface.h"
+#include "netio/link.h"
 #include "netio/program.h"
 #include "netio/tai.h"
 #include "netio/tc.h"
@@ -441,6 +442,9 @@ int pl_tap_kernel_open(struct pl_tap_kernel **ret, const char *text,
 	k->iface.port.mode = PL_PORT_SEND;
 	if (r == 0)
 		r = pl_iface_open(&k->iface, uri->target, &ops, diag);
+	/* What leaves by a loopback comes again as what enters. */
+	if (r == 0 && !k->set.dir_told && pl_link_is_loopback(uri->target))
+		k->set.out = false;
 	if (r == 0 && asprintf(&k->iface.port.name, "%s:%s", k->set.xdp ? "xdp" : "tc",
 			      uri->target) < 0) {
 		k->iface.port.name = NULL;

@@ -4,7 +4,8 @@
  * ring read. Packets stay the host's; what comes up are records.
  *
  *   xdp:IFACE?mode=auto|native|generic   what enters, before the network stack
- *   tc:IFACE?dir=both|in|out             what enters and what leaves, as the stack has it
+ *   tc:IFACE?dir=both|in|out             what enters and what leaves, as the stack has it; of a
+ *                                        loopback, where each packet does both, what enters
  *   both: ring=SIZE (4MiB), record=pkt96|pkt64, counts=N (16384): keys that are counted in the
  *         kernel between two readings, where a query has that done; other packets become records
  *   tc:   hwtstamp=BOOL, the driver is asked to stamp every received frame (netio/hwtstamp.h); not

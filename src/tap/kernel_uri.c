@@ -64,6 +64,7 @@ int pl_tap_kernel_settings(struct pl_tap_kernel_settings *ret, const char *text,
 			mode = NULL;
 		}
 	}
+	ret->dir_told = dir != NULL;
 	if (dir != NULL) {
 		ret->in = strcmp(dir, "out") != 0;
 		ret->out = strcmp(dir, "in") != 0;

@@ -11,6 +11,7 @@
 
 struct pl_tap_kernel_settings {
 	bool xdp, in, out, hwtstamp;
+	bool dir_told; /* in and out are as the URI says */
 	enum pl_xdp_mode mode;
 	uint64_t ring_bytes;
 	uint32_t record_bytes;

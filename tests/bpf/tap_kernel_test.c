@@ -589,7 +589,8 @@ int main(void)
 	libbpf_set_print(tell);
 	test_programs();
 	if (ok(pl_rtnl_up("lo", true) == 0, "an interface")) {
-		test_interface("tc:lo", 2);
+		test_interface("tc:lo", 1);
+		test_interface("tc:lo?dir=both", 2);
 		test_interface("tc:lo?dir=in&record=pkt64", 1);
 		test_interface("xdp:lo?mode=generic", 1);
 		test_counts("tc:lo?dir=out&ring=16MiB", true, false);

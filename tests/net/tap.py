@@ -255,6 +255,29 @@ def test_flows():
     closes(stats, "flows")
 
 
+def test_loopback():
+    """Of a loopback each packet is there once, not as it leaves and again as it enters."""
+    NS["a"].ip("link set lo up")
+    taps = [Tap("a", f"lo-{kind}", "-o", "jsonl", "--flows", f"{kind}:lo") for kind in ("packet", "tc")]
+    with NS["a"]:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            there.bind(("127.0.0.1", 0))
+            for _ in range(50):
+                s.sendto(b"x", there.getsockname())
+        with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as c:
+            other, _ = server.accept()
+            for _ in range(20):
+                c.sendall(b"y" * 100)
+                other.recv(1000)
+            other.close()
+    for t in taps:
+        wait(lambda t=t: t.look()["tap"]["packets"] >= 50 + 20)
+        t.end()
+        udp, tcp = ([r for r in t.records if r["proto"] == proto] for proto in (17, 6))
+        eq([(r["pkts_fwd"], r["pkts_rev"]) for r in udp], [(50, 0)], f"{t.name}: 50 datagrams are 50 packets")
+        eq([(r["bytes_fwd"] >= 2000, r["retrans_fwd"], r["retrans_rev"]) for r in tcp], [(True, 0, 0)], f"{t.name}: no segment was sent again")
+
+
 def test_query():
     """A standing question over a live interface: rows come when windows close, and a first crossing at once."""
     out = lab.path("query.out")
@@ -358,5 +381,5 @@ def test_words():
 
 
 WIRE.make()
-lab.run(test_beside_tcpdump, test_two_hosts, test_clock_told, test_by_frames, test_mirrored, test_overrun, test_interface_goes, test_hostile, test_flows, test_query, test_kafka, test_words)
+lab.run(test_beside_tcpdump, test_two_hosts, test_clock_told, test_by_frames, test_mirrored, test_overrun, test_interface_goes, test_hostile, test_flows, test_loopback, test_query, test_kafka, test_words)
 sys.exit(tap.end())
