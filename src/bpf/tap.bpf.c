@@ -301,7 +301,8 @@ static __always_inline void record(
 	}
 	w->book.counts.bad_options += (w->walk.flags & PL_TAP_BAD_OPTIONS) != 0;
 	if (!tells)
-		w->book.counts.joined += w->walk.whole > PL_TAP_WIRE_MOST;
+		w->book.counts.joined +=
+			w->walk.whole > PL_TAP_WIRE_MOST && w->walk.wire > PL_TAP_WIRE_MOST;
 	r->obs |= out;
 	r->flow_hash = pl_tap_core_hash(r);
 	w->hardware_ns = hardware_ns;

@@ -357,10 +357,21 @@ static void put_numbers(struct exporter *e)
 }
 
 /* The first rows are those of each window. */
+/* Where addresses are texts, their order is another. */
+static void check_order(struct exporter *e)
+{
+	const struct stage *stage = e->stage;
+
+	if (stage->order >= 0 && e->dialect != PL_QUERY_CLICKHOUSE &&
+		stage->items[stage->order]->type == PL_QUERY_ADDR)
+		pl_export_refuse(e, stage->items[stage->order]->at, "ORDER BY of addresses does");
+}
+
 static void put_order(struct exporter *e)
 {
 	const struct stage *stage = e->stage;
 
+	check_order(e);
 	if (numbered(e)) {
 		pl_buf_printf(
 			e->out, "\n)) WHERE row_num <= %llu", (unsigned long long)stage->limit);

@@ -468,7 +468,8 @@ void pl_chart_draw(const struct pl_chart *chart, unsigned int cols, bool ascii, 
 	cols = cols < COLS_LEAST ? COLS_LEAST : cols > COLS_MOST ? COLS_MOST : cols;
 	if (chart->n == 0)
 		return;
-	pl_buf_printf(out, "%s\n", chart->columns[chart->value].name);
+	pl_buf_str(out, chart->columns[chart->value].name);
+	pl_buf_str(out, chart->windowed ? ", the largest of a window\n" : "\n");
 	if (chart->windowed)
 		draw_over_time(chart, cols, ascii, out);
 	else

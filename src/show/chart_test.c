@@ -113,7 +113,7 @@ static void test_columns(void)
 		add(chart, row, 1, seconds[i]);
 	}
 	is(chart, 80, false,
-		"n\n"
+		"n, the largest of a window\n"
 		"           8 │   █\n"
 		"             │   █\n"
 		"             │   █\n"
@@ -142,7 +142,7 @@ static void test_lines(void)
 			add(chart, two, 2, second);
 	}
 	is(chart, 80, false,
-		"bytes\n"
+		"bytes, the largest of a window\n"
 		"10.0.0.2          16 █ █ █ █\n"
 		"10.0.0.1           7  ▁▁▂▂▃▃▄\n"
 		"                     2023-11-14T22:13:20Z to 2023-11-14T22:13:27Z\n");
@@ -153,7 +153,7 @@ static void test_lines(void)
 		add(chart, more, 2, 7);
 	}
 	is(chart, 80, true,
-		"bytes\n"
+		"bytes, the largest of a window\n"
 		"10.0.0.1          16  ..::--@\n"
 		"10.0.0.2          16 @ @ @ @\n"
 		"                     2023-11-14T22:13:20Z to 2023-11-14T22:13:27Z\n");

@@ -199,7 +199,8 @@ static int read_condition(struct pl_tap_rule *rule, enum key key, char *value)
 	return -EINVAL;
 }
 
-static int read_word(struct pl_tap_rule *rule, char *word, struct pl_diag *diag)
+/* told: bits of the conditions that the rule has already. */
+static int read_word(struct pl_tap_rule *rule, char *word, uint32_t *told, struct pl_diag *diag)
 {
 	char *equals = strchr(word, '=');
 	const char *near;
@@ -212,6 +213,11 @@ static int read_word(struct pl_tap_rule *rule, char *word, struct pl_diag *diag)
 	for (int key = 0; key < KEYS; key++) {
 		if (strcmp(keys[key], word) != 0)
 			continue;
+		if ((*told & 1u << key) != 0) {
+			pl_diag_set(diag, "'%s' in the rule: it is there twice", word);
+			return -EINVAL;
+		}
+		*told |= 1u << key;
 		if (read_condition(rule, (enum key)key, equals + 1) == 0)
 			return 0;
 		pl_diag_set(diag, "'%s=%s' in the rule: %s wants %s", word, equals + 1, word,
@@ -247,9 +253,10 @@ static int read_rule(struct pl_tap_rule *rule, char *text, struct pl_diag *diag)
 {
 	char *rest = NULL, *word = strtok_r(text, " \t", &rest);
 	int r = read_action(rule, word != NULL ? word : "", diag);
+	uint32_t told = 0;
 
 	while (r == 0 && (word = strtok_r(NULL, " \t", &rest)) != NULL)
-		r = read_word(rule, word, diag);
+		r = read_word(rule, word, &told, diag);
 	if (r == 0 && rule->action == PL_TAP_SKIP && (rule->sample > 1 || rule->sample_flows > 1)) {
 		pl_diag_set(diag, "a rule that skips cannot sample; take with sample=, then skip");
 		r = -EINVAL;

@@ -414,7 +414,8 @@ uint32_t pl_tap_batch(
 				(tap->stats.bad_options - options) * (f->joined.n - 1);
 			continue;
 		}
-		if (pkt->gso == PL_GSO_UNTOLD && length > PL_TAP_WIRE_MOST)
+		if (pkt->gso == PL_GSO_UNTOLD && length > PL_TAP_WIRE_MOST &&
+			pkt->wire_len > PL_TAP_WIRE_MOST)
 			tap->stats.joined++;
 		at++;
 		packets++;

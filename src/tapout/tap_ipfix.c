@@ -80,6 +80,8 @@ struct ipfix_out {
 	char trouble[128];
 };
 
+#define REVERSE_PEN 29305u
+
 static const char *const keys[] = { "transport", "biflow", "time", "pen", NULL };
 
 static uint32_t now_s(void)
@@ -337,6 +339,12 @@ static int configure(struct config *ret, const char *target,
 		r = read_time(pl_uri_get(&uri, "time"), &ret->time, diag);
 	if (r == 0)
 		r = pl_uri_get_size(&uri, "pen", 1, UINT32_MAX, &ret->pen, diag);
+	/* RFC 5103, 6.1: that of reverse elements, which libfixbuf keeps to itself. */
+	if (r == 0 && ret->pen == REVERSE_PEN) {
+		pl_diag_set(diag,
+			"'pen=29305' in the URI: this number is that of reverse elements (RFC 5103); give the number of your enterprise");
+		r = -EINVAL;
+	}
 	if (r == 0 && settings->kind != PL_FLAT_FLOW256) {
 		pl_diag_set(diag,
 			"ipfix: flows are exported, not %s (tap --flows; in the configuration records: flows)",

@@ -399,6 +399,7 @@ def test_words():
         (["--flows", "--to", "ipfix://127.0.0.1?transport=sctp", "packet:lo"], 2, "udp or tcp"),
         (["--flows", "--to", "ipfix://127.0.0.1?time=s", "packet:lo"], 2, "ms, us or ns"),
         (["--flows", "--to", "ipfix://127.0.0.1?pen=0", "packet:lo"], 2, "pen"),
+        (["--flows", "--to", "ipfix://127.0.0.1?pen=29305", "packet:lo"], 2, "RFC 5103"),
         (["--flows", "--to", "ipfix://127.0.0.1?biflow=both", "packet:lo"], 2, "biflow"),
         (["--flows", "--to", "ipfix://127.0.0.1?colour=red", "packet:lo"], 2, "colour"),
     )

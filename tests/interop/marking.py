@@ -470,7 +470,7 @@ def test_results_as_records():
         run = pathline.run("tail", "--from", first, *extra)
         ok(run.returncode == 2 and "query" in run.stderr, "tail of segments with " + extra[0] + ": refused", run.stderr)
 
-    for extra, said in ((("-w", "x.seg192", "--records"), "--records"), (("--to", "file:x.seg192?kind=pkt96"), "packets only"),
+    for extra, said in ((("-w", "x.seg192", "--records"), "--records"), (("--to", "file:x.seg192?kind=pkt96"), "packets and flows only"),
                         (("--to", "nowhere:x"), "nowhere")):
         run = pathline.run("meter", *extra, *args)
         ok(run.returncode == 2 and said in run.stderr, " ".join(extra) + ": refused", run.stderr)
