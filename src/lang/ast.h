@@ -121,6 +121,8 @@ struct ast_select *pl_query_parse_nested(struct lexer *lx);
 void pl_query_parse_alias(struct lexer *lx, struct ast_source *source);
 void pl_query_parse_on(struct lexer *lx, struct ast_source *source);
 int pl_query_parse_duration(struct lexer *lx, uint64_t *ret);
+/* The step of a window whose length is there, which becomes HOP. */
+int pl_query_parse_step(struct lexer *lx, struct ast_window *window);
 int pl_query_parse_window(struct lexer *lx, struct ast_window *ret);
 void pl_query_parse_order(struct lexer *lx, struct ast_select *select);
 void pl_query_parse_limit(struct lexer *lx, struct ast_select *select);

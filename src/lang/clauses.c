@@ -38,6 +38,18 @@ int pl_query_parse_duration(struct lexer *lx, uint64_t *ret)
 	return pl_query_next(lx);
 }
 
+int pl_query_parse_step(struct lexer *lx, struct ast_window *window)
+{
+	const uint32_t at = lx->token.at;
+
+	window->kind = W_HOP;
+	pl_query_parse_duration(lx, &window->step_ns);
+	if (lx->error == 0 && window->step_ns > window->size_ns)
+		return pl_query_fail(
+			lx, at, "a step longer than the window would leave records out");
+	return lx->error;
+}
+
 /* TUMBLE(ts, 1s), HOP(ts, 10s, 1s) or SESSION(ts, 30s), when it is there. */
 int pl_query_parse_window(struct lexer *lx, struct ast_window *ret)
 {
@@ -65,15 +77,10 @@ int pl_query_parse_window(struct lexer *lx, struct ast_window *ret)
 	pl_query_parse_duration(lx, &ret->size_ns);
 	ret->step_ns = ret->size_ns;
 	if (ret->kind == W_HOP) {
-		uint32_t at;
-
 		if (!pl_query_take_kind(lx, T_COMMA))
 			return pl_query_expected(lx, "a comma and the step: HOP(ts, 10s, 1s)");
-		at = lx->token.at;
-		pl_query_parse_duration(lx, &ret->step_ns);
-		if (lx->error == 0 && ret->step_ns > ret->size_ns)
-			return pl_query_fail(
-				lx, at, "a step longer than the window would leave records out");
+		if (pl_query_parse_step(lx, ret) < 0)
+			return lx->error;
 	}
 	if (!pl_query_take_kind(lx, T_CLOSE))
 		return pl_query_expected(lx, "\")\"");
@@ -234,7 +241,6 @@ static void parse_window_clause(struct lexer *lx, struct ast_select *select)
 {
 	struct ast_source *source = select->from;
 	struct ast_window window = { .kind = W_TUMBLE, .at = lx->token.at };
-	uint32_t at;
 
 	if (lx->error != 0 || !pl_query_take(lx, "window"))
 		return;
@@ -249,14 +255,8 @@ static void parse_window_clause(struct lexer *lx, struct ast_select *select)
 	}
 	pl_query_parse_duration(lx, &window.size_ns);
 	window.step_ns = window.size_ns;
-	if (pl_query_take(lx, "step")) {
-		window.kind = W_HOP;
-		at = lx->token.at;
-		pl_query_parse_duration(lx, &window.step_ns);
-		if (lx->error == 0 && window.step_ns > window.size_ns)
-			pl_query_fail(
-				lx, at, "a step longer than the window would leave records out");
-	}
+	if (pl_query_take(lx, "step"))
+		pl_query_parse_step(lx, &window);
 	source->window = window;
 }
 

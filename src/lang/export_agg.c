@@ -12,6 +12,24 @@ static void put_call(struct exporter *e, const char *begin, const struct agg *ag
 	pl_buf_str(e->out, end);
 }
 
+/* As the function of that name, by the kind of the aggregate. */
+static void put_named(
+	struct exporter *e, const struct agg *agg, const char *const *names, size_t n_names)
+{
+	if (agg->kind >= n_names || names[agg->kind] == NULL)
+		pl_export_refuse(e, agg->at, "this aggregate does");
+	else
+		put_call(e, names[agg->kind], agg, ")");
+}
+
+/* The value at the least or largest time. */
+static void put_by_time(struct exporter *e, const char *begin, const struct agg *agg)
+{
+	put_call(e, begin, agg, ", ");
+	pl_export_time(e);
+	pl_buf_chr(e->out, ')');
+}
+
 static void for_clickhouse(struct exporter *e, const struct agg *agg)
 {
 	static const char *const names[] = { [AGG_COUNT] = "count(",
@@ -39,24 +57,13 @@ static void for_clickhouse(struct exporter *e, const struct agg *agg)
 		break;
 	case AGG_FIRST:
 	case AGG_LAST:
-		put_call(e, names[agg->kind], agg, ", ");
-		pl_export_time(e);
-		pl_buf_chr(e->out, ')');
+		put_by_time(e, names[agg->kind], agg);
 		break;
 	case AGG_HIST:
 		put_call(e, names[agg->kind], agg, "), toUInt64(1)))");
 		break;
-	case AGG_EWMA:
-		pl_export_refuse(e, agg->at, "ewma does");
-		break;
-	case AGG_FOLD:
-		pl_export_refuse(e, agg->at, "folds do");
-		break;
 	default:
-		if (agg->kind >= sizeof(names) / sizeof(names[0]) || names[agg->kind] == NULL)
-			pl_export_refuse(e, agg->at, "this aggregate does");
-		else
-			put_call(e, names[agg->kind], agg, ")");
+		put_named(e, agg, names, sizeof(names) / sizeof(names[0]));
 		break;
 	}
 }
@@ -99,25 +106,14 @@ static void for_duckdb(struct exporter *e, const struct agg *agg)
 		break;
 	case AGG_FIRST:
 	case AGG_LAST:
-		put_call(e, names[agg->kind], agg, ", ");
-		pl_export_time(e);
-		pl_buf_chr(e->out, ')');
-		break;
-	case AGG_EWMA:
-		pl_export_refuse(e, agg->at, "ewma does");
+		put_by_time(e, names[agg->kind], agg);
 		break;
 	case AGG_TOPK:
 	case AGG_HIST:
 		pl_export_refuse(e, agg->at, "lists, which topk and hist make, do");
 		break;
-	case AGG_FOLD:
-		pl_export_refuse(e, agg->at, "folds do");
-		break;
 	default:
-		if (agg->kind >= sizeof(names) / sizeof(names[0]) || names[agg->kind] == NULL)
-			pl_export_refuse(e, agg->at, "this aggregate does");
-		else
-			put_call(e, names[agg->kind], agg, ")");
+		put_named(e, agg, names, sizeof(names) / sizeof(names[0]));
 		break;
 	}
 }
@@ -162,15 +158,9 @@ static void for_flink(struct exporter *e, const struct agg *agg)
 	case AGG_BIT_OR:
 		pl_export_refuse(e, agg->at, "bit_or does");
 		break;
-	case AGG_EWMA:
-		pl_export_refuse(e, agg->at, "ewma does");
-		break;
 	case AGG_TOPK:
 	case AGG_HIST:
 		pl_export_refuse(e, agg->at, "lists, which topk and hist make, do");
-		break;
-	case AGG_FOLD:
-		pl_export_refuse(e, agg->at, "folds do");
 		break;
 	default:
 		pl_export_refuse(e, agg->at, "this aggregate does");
@@ -180,7 +170,11 @@ static void for_flink(struct exporter *e, const struct agg *agg)
 
 void pl_export_agg(struct exporter *e, const struct agg *agg)
 {
-	if (e->dialect == PL_QUERY_CLICKHOUSE)
+	if (agg->kind == AGG_EWMA)
+		pl_export_refuse(e, agg->at, "ewma does");
+	else if (agg->kind == AGG_FOLD)
+		pl_export_refuse(e, agg->at, "folds do");
+	else if (e->dialect == PL_QUERY_CLICKHOUSE)
 		for_clickhouse(e, agg);
 	else if (e->dialect == PL_QUERY_DUCKDB)
 		for_duckdb(e, agg);

@@ -17,26 +17,9 @@ static bool within(const struct schema *schema, const struct column *column, uin
 	return true;
 }
 
-/* The source of a join that the column of this number is of; *number: of its own columns. */
-static uint32_t source_of(const struct stage *stage, uint32_t *number)
-{
-	uint32_t i = 0;
-
-	while (i + 1 < stage->n_sources) {
-		const uint32_t n =
-			stage->sources[i].kind == J_ANTI ? 0 : stage->sources[i].stage->out.n;
-
-		if (*number < n)
-			break;
-		*number -= n;
-		i++;
-	}
-	return i;
-}
-
 static void put_joined(struct exporter *e, uint32_t number)
 {
-	const uint32_t source = source_of(e->stage, &number);
+	const uint32_t source = pl_query_source_of(e->stage, &number);
 
 	pl_buf_printf(e->out, "t%u.", source + 1);
 	pl_export_name(e, e->stage->sources[source].stage->out.columns[number].name);
@@ -116,7 +99,7 @@ static bool nullable_agg(struct exporter *e, const struct agg *agg)
 static bool nullable_joined(struct exporter *e, uint32_t number)
 {
 	const struct stage *stage = e->stage;
-	const struct join *join = &stage->sources[source_of(stage, &number)];
+	const struct join *join = &stage->sources[pl_query_source_of(stage, &number)];
 	bool is = join->kind == J_LEFT;
 
 	if (!is) {

@@ -61,13 +61,29 @@ uint64_t pl_query_step_ns(const struct pl_query *query)
 	return query->window.kind == W_NONE ? 0 : query->window.step_ns;
 }
 
+uint32_t pl_query_source_of(const struct stage *stage, uint32_t *number)
+{
+	uint32_t i = 0;
+
+	while (i + 1 < stage->n_sources) {
+		const uint32_t n =
+			stage->sources[i].kind == J_ANTI ? 0 : stage->sources[i].stage->out.n;
+
+		if (*number < n)
+			break;
+		*number -= n;
+		i++;
+	}
+	return i;
+}
+
 /* The depth is that of the stages. */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static bool is_key(const struct stage *stage, uint32_t number)
 {
 	const struct node *item = number < stage->n_items ? stage->items[number] : NULL;
 	const struct column *column = item != NULL ? item->column : NULL;
-	uint32_t place;
+	uint32_t source;
 
 	if (item == NULL || item->op != N_COLUMN)
 		return false;
@@ -76,17 +92,11 @@ static bool is_key(const struct stage *stage, uint32_t number)
 		       column < stage->groups.columns + stage->n_keys;
 	if (column < stage->input.columns || column >= stage->input.columns + stage->input.n)
 		return false;
-	place = (uint32_t)(column - stage->input.columns);
-	for (uint32_t i = 0; i < stage->n_sources; i++) {
-		const struct stage *source = stage->sources[i].stage;
-
-		if (stage->sources[i].kind == J_ANTI)
-			continue;
-		if (place < source->out.n)
-			return is_key(source, place);
-		place -= source->out.n;
-	}
-	return false;
+	if (stage->n_sources == 0)
+		return false;
+	number = (uint32_t)(column - stage->input.columns);
+	source = pl_query_source_of(stage, &number);
+	return is_key(stage->sources[source].stage, number);
 }
 
 bool pl_query_column_is_key(const struct pl_query *query, uint32_t number)

@@ -121,13 +121,8 @@ static void take_over(struct pipe *p, uint32_t at)
 	w->kind = pl_query_take(lx, "session") ? W_SESSION : W_TUMBLE;
 	pl_query_parse_duration(lx, &w->size_ns);
 	w->step_ns = w->size_ns;
-	if (w->kind == W_SESSION || !pl_query_take(lx, "step"))
-		return;
-	at = lx->token.at;
-	w->kind = W_HOP;
-	pl_query_parse_duration(lx, &w->step_ns);
-	if (lx->error == 0 && w->step_ns > w->size_ns)
-		pl_query_fail(lx, at, "a step longer than the window would leave records out");
+	if (w->kind == W_TUMBLE && pl_query_take(lx, "step"))
+		pl_query_parse_step(lx, w);
 }
 
 static void take_group(struct pipe *p, uint32_t at)

@@ -270,6 +270,9 @@ struct pl_query {
 /* lang.c: what all windows that hold a time have in common, of windows that are not W_NONE: they
  * begin and end at multiples of it. */
 uint64_t pl_query_windows_pane(const struct ast_window *spec);
+/* The source of a join that the column of this number of its input is of; *number: of its own
+ * columns. */
+uint32_t pl_query_source_of(const struct stage *stage, uint32_t *number);
 
 /* schema.c */
 int pl_query_stream_schema(struct arena *arena, unsigned int stream, struct schema *ret);
