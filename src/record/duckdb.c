@@ -2,22 +2,11 @@
 /* Writes the views of DuckDB for records. */
 #include "record/duckdb.h"
 
-#include <string.h>
-
-static void put_quoted(struct pl_buf *out, const char *text, char mark)
-{
-	for (; *text != '\0'; text++) {
-		if (*text == mark)
-			pl_buf_chr(out, mark);
-		pl_buf_chr(out, *text);
-	}
-}
+#include "record/quoted.h"
 
 static void put_name(struct pl_buf *out, const char *name)
 {
-	pl_buf_chr(out, '"');
-	put_quoted(out, name, '"');
-	pl_buf_chr(out, '"');
+	pl_put_quoted(out, name, '"');
 }
 
 static bool has_words(const struct pl_field *field)
@@ -39,9 +28,8 @@ static void put_words(struct pl_buf *out, enum pl_form form)
 
 	pl_buf_chr(out, '[');
 	for (uint32_t v = 0; (word = pl_form_word(form, v)) != NULL || v == 0; v++) {
-		pl_buf_str(out, v > 0 ? ", '" : "'");
-		put_quoted(out, word != NULL ? word : "", '\'');
-		pl_buf_chr(out, '\'');
+		pl_buf_str(out, v > 0 ? ", " : "");
+		pl_put_quoted(out, word != NULL ? word : "", '\'');
 	}
 	pl_buf_chr(out, ']');
 }
@@ -85,7 +73,7 @@ void pl_duckdb_view(struct pl_buf *out, enum pl_flat_kind kind, const char *tabl
 			out, "%s -- %s\n", i + 1 < flat->n_fields ? "," : "", flat->fields[i].help);
 	}
 	pl_buf_str(out, "FROM read_json('");
-	put_quoted(out, table, '\'');
+	pl_put_doubled(out, table, '\'');
 	pl_buf_str(out, ".jsonl', format = 'newline_delimited', columns = {");
 	for (uint32_t i = 0; i < flat->n_fields; i++) {
 		pl_buf_str(out, i > 0 ? ", " : "");

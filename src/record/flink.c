@@ -2,16 +2,7 @@
 /* Writes the tables of Flink SQL for records. */
 #include "record/flink.h"
 
-static void put_quoted(struct pl_buf *out, const char *text, char mark)
-{
-	pl_buf_chr(out, mark);
-	for (; *text != '\0'; text++) {
-		if (*text == mark)
-			pl_buf_chr(out, mark);
-		pl_buf_chr(out, *text);
-	}
-	pl_buf_chr(out, mark);
-}
+#include "record/quoted.h"
 
 /* In JSON hashes are digits and reasons are words. */
 static bool is_text(const struct pl_field *field, bool json)
@@ -23,9 +14,9 @@ static bool is_text(const struct pl_field *field, bool json)
 static void put_option(struct pl_buf *out, const char *name, const char *value)
 {
 	pl_buf_str(out, ",\n    ");
-	put_quoted(out, name, '\'');
+	pl_put_quoted(out, name, '\'');
 	pl_buf_str(out, " = ");
-	put_quoted(out, value, '\'');
+	pl_put_quoted(out, value, '\'');
 }
 
 static void put_widths(struct pl_buf *out, const struct pl_flat *flat)
@@ -50,7 +41,7 @@ static void put_optional(struct pl_buf *out, const struct pl_flat *flat)
 		pl_buf_printf(out,
 			"    `%s` AS CASE WHEN MOD(`has` / %u, 2) = 1 THEN `raw_%s` END COMMENT ",
 			field->name, field->present, field->name);
-		put_quoted(out, field->help, '\'');
+		pl_put_quoted(out, field->help, '\'');
 		pl_buf_str(out, ",\n");
 	}
 }
@@ -63,7 +54,7 @@ void pl_flink_table(struct pl_buf *out, enum pl_flat_kind kind, const char *tabl
 	pl_buf_printf(out, "-- %s/%d, %s.\nCREATE TABLE ", flat->name, PL_FLAT_VERSION,
 		topic->json ? "one record as JSON for each message"
 			    : "RowBinary by the format 'pathline' (PathlineFormatFactory.java)");
-	put_quoted(out, table, '`');
+	pl_put_quoted(out, table, '`');
 	pl_buf_str(out, " (\n");
 	for (uint32_t i = 0; i < flat->n_fields; i++) {
 		const struct pl_field *field = &flat->fields[i];
@@ -71,7 +62,7 @@ void pl_flink_table(struct pl_buf *out, enum pl_flat_kind kind, const char *tabl
 		pl_buf_printf(out, "    `%s%s` %s COMMENT ",
 			field->present != 0 && !topic->json ? "raw_" : "", field->name,
 			is_text(field, topic->json) ? "STRING" : "BIGINT");
-		put_quoted(out, field->help, '\'');
+		pl_put_quoted(out, field->help, '\'');
 		pl_buf_str(out, ",\n");
 	}
 	if (!topic->json)

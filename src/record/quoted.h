@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names and texts of SQL, where a mark within is written twice. */
+#pragma once
+
+#include "base/buf.h"
+
+/* Without the marks around it. */
+static inline void pl_put_doubled(struct pl_buf *out, const char *text, char mark)
+{
+	for (; *text != '\0'; text++) {
+		if (*text == mark)
+			pl_buf_chr(out, mark);
+		pl_buf_chr(out, *text);
+	}
+}
+
+static inline void pl_put_quoted(struct pl_buf *out, const char *text, char mark)
+{
+	pl_buf_chr(out, mark);
+	pl_put_doubled(out, text, mark);
+	pl_buf_chr(out, mark);
+}
