@@ -247,15 +247,6 @@ static __always_inline bool take_time(uint64_t now_ns)
 	return false;
 }
 
-/* As in tap.bpf.c: user space looks by itself once it was woken, for longer than nobody wakes it. */
-static __always_inline uint64_t wakes(struct work *w, uint64_t now_ns)
-{
-	if (now_ns - w->woken_ns < pl_drops_control.wake_ns)
-		return BPF_RB_NO_WAKEUP;
-	w->woken_ns = now_ns;
-	return BPF_RB_FORCE_WAKEUP;
-}
-
 static __always_inline void give(struct work *w, struct sk_buff *skb, uint64_t place)
 {
 	struct pl_drop168 *r = &w->event.record;
@@ -272,7 +263,8 @@ static __always_inline void give(struct work *w, struct sk_buff *skb, uint64_t p
 	w->event.at[0] = '\0';
 	/* Where it cannot, the record has no place. */
 	BPF_SNPRINTF(w->event.at, sizeof(w->event.at), "%pB", place);
-	if (bpf_ringbuf_output(&pl_drops_ring, &w->event, sizeof(w->event), wakes(w, now_ns)))
+	if (bpf_ringbuf_output(&pl_drops_ring, &w->event, sizeof(w->event),
+		    pl_tap_wakes(&w->woken_ns, pl_drops_control.wake_ns, now_ns)))
 		w->book.counts.ring_full++;
 	else
 		w->book.counts.records++;

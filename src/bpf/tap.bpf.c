@@ -156,15 +156,6 @@ __attribute__((noinline)) int pl_tap_do_count(struct work *w)
 	return 1;
 }
 
-/* User space looks by itself once it was woken, for longer than nobody wakes it again. */
-static __always_inline uint64_t wakes(struct work *w, uint64_t now_ns)
-{
-	if (now_ns - w->woken_ns < pl_tap_control.wake_ns)
-		return BPF_RB_NO_WAKEUP;
-	w->woken_ns = now_ns;
-	return BPF_RB_FORCE_WAKEUP;
-}
-
 /* Into the ring; flags as bpf_ringbuf_output has them. */
 static __always_inline long put(struct work *w, uint64_t flags)
 {
@@ -226,7 +217,7 @@ static __always_inline void finish(struct work *w, int joined)
 	r->ts_ns = w->hardware_ns != 0 ? w->hardware_ns : w->now_ns;
 	/* Of the number that user space gives a record one bit says until then whose time it has. */
 	r->record_seq = w->hardware_ns != 0;
-	flags = wakes(w, w->now_ns);
+	flags = pl_tap_wakes(&w->woken_ns, pl_tap_control.wake_ns, w->now_ns);
 	if (joined && w->share.taken > 1 ? put_row(w, flags) : put(w, flags)) {
 		w->book.counts.ring_full += w->share.taken;
 		return;

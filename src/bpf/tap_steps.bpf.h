@@ -26,6 +26,16 @@ int pl_tap_do_option(struct pl_tap_walk *w);
 
 #include "core/tap_core.h"
 
+/* Flags of bpf_ringbuf_output: user space looks by itself once it was woken, for longer than nobody
+ * wakes it again. woken_ns: when this processor woke it last. */
+static __always_inline uint64_t pl_tap_wakes(uint64_t *woken_ns, uint32_t wake_ns, uint64_t now_ns)
+{
+	if (now_ns - *woken_ns < wake_ns)
+		return BPF_RB_NO_WAKEUP;
+	*woken_ns = now_ns;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
 struct pl_tap_rule_set pl_tap_sets[PL_TAP_RULE_SETS];
 uint32_t pl_tap_set; /* the one in force */
 
