@@ -156,7 +156,7 @@ static __always_inline int meter_skb(struct __sk_buff *skb, bool leaving)
 		return NEXT;
 	s = packet_of(w);
 	gather(skb);
-	why = parse_skb(skb, s);
+	why = parse_skb(skb, leaving, s);
 	if (vlan_of(skb) != 0)
 		s->vlan = (uint16_t)vlan_of(skb);
 	meter(w, s, why, skb->len, skb->gso_segs, skb->gso_size, leaving);
@@ -182,7 +182,8 @@ SEC("xdp.frags") int pl_mark_meter_xdp(struct xdp_md *ctx)
 	if (w == NULL)
 		return XDP_PASS;
 	s = packet_of(w);
-	why = parse((void *)(uintptr_t)ctx->data, (void *)(uintptr_t)ctx->data_end, NULL, ctx, s);
+	why = parse((void *)(uintptr_t)ctx->data, (void *)(uintptr_t)ctx->data_end, NULL, ctx,
+		pl_mark_setup.raw != 0, s);
 	meter(w, s, why, (uint32_t)bpf_xdp_get_buff_len(ctx), 1, 0, false);
 	return XDP_PASS;
 }
@@ -207,7 +208,7 @@ static __always_inline bool marker_reads(struct __sk_buff *skb, struct work *w,
 	uint32_t why, n, len;
 
 	gather(skb);
-	why = parse_skb(skb, s);
+	why = parse_skb(skb, true, s);
 	len = skb->len - s->network;
 	n = pl_mark_segments(s, len, skb->gso_segs, skb->gso_size);
 	c->packets += n;
@@ -351,7 +352,7 @@ static __always_inline int unmark(struct __sk_buff *skb, bool leaving)
 	c = &w->counts.edge;
 	s = packet_of(w);
 	gather(skb);
-	why = parse_skb(skb, s);
+	why = parse_skb(skb, leaving, s);
 	n = pl_mark_segments(s, skb->len - s->network, skb->gso_segs, skb->gso_size);
 	c->packets += n;
 	if (vlan_of(skb) != 0)

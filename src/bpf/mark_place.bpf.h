@@ -6,6 +6,7 @@
 #pragma once
 
 #include "bpf/mark_maps.bpf.h"
+#include "bpf/skb_mac.bpf.h"
 
 /* ---- reading ---- */
 
@@ -53,11 +54,12 @@ __attribute__((noinline)) uint64_t pl_mark_do_find_xdp(
 		dst_opts);
 }
 
-/* Reads the packet; xdp: the context, of a program of XDP, else skb is. */
+/* Reads the packet; xdp: the context, of a program of XDP, else skb is. raw: it begins with its IP
+ * header. */
 static __always_inline uint32_t parse(const void *p, const void *end, struct __sk_buff *skb,
-	struct xdp_md *xdp, struct pl_mark_packet *s)
+	struct xdp_md *xdp, bool raw, struct pl_mark_packet *s)
 {
-	uint32_t why = pl_mark_parse(p, end, pl_mark_setup.raw != 0, s);
+	uint32_t why = pl_mark_parse(p, end, raw, s);
 	const uint32_t hop = s->next == 0;
 	uint64_t found;
 
@@ -72,9 +74,13 @@ static __always_inline uint32_t parse(const void *p, const void *end, struct __s
 	return why;
 }
 
-static __always_inline uint32_t parse_skb(struct __sk_buff *skb, struct pl_mark_packet *s)
+static __always_inline uint32_t parse_skb(
+	struct __sk_buff *skb, bool leaving, struct pl_mark_packet *s)
 {
-	return parse((void *)(uintptr_t)skb->data, (void *)(uintptr_t)skb->data_end, skb, NULL, s);
+	const bool raw = pl_mark_setup.raw != 0 || (!leaving && pl_skb_mac_in_front(skb) != 0);
+
+	return parse(
+		(void *)(uintptr_t)skb->data, (void *)(uintptr_t)skb->data_end, skb, NULL, raw, s);
 }
 
 /* Whether it is of a version of IP that has the bits. */
@@ -252,7 +258,8 @@ static __always_inline bool take_option(
 	uint8_t lead[3] = { (uint8_t)(length >> 8), (uint8_t)length, s->next };
 	uint8_t two[2], pad[2];
 
-	if (s->option != 42 || s->bytes < 48)
+	/* With the MAC header in front of the data the kernel would cut in a wrong place. */
+	if (s->option != 42 || s->bytes < 48 || (s->network == 0 && pl_mark_setup.raw == 0))
 		return pad_option(skb, s, leaving);
 	if (s->first[1] > 0 && (bpf_skb_load_bytes(skb, s->network + 48, pad, 2) < 0 ||
 				       pad[0] != 1 || pad[1] != 0))

@@ -18,6 +18,7 @@
 #include "core/tap_counts.h"
 #include "core/tap_rules.h"
 
+#include "bpf/skb_mac.bpf.h"
 #include "bpf/tap_steps.bpf.h"
 #include "core/tap_joined.h"
 
@@ -378,14 +379,21 @@ SEC("xdp.frags") int pl_tap_xdp(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
+/* Bytes of the frame from `at` on; front: so many of them are in front of the packet's data. */
+static __always_inline long load(
+	struct __sk_buff *skb, uint32_t front, uint32_t at, uint8_t *to, uint32_t n)
+{
+	return front != 0 ? bpf_skb_load_bytes_relative(skb, at, to, n, BPF_HDR_START_MAC)
+			  : bpf_skb_load_bytes(skb, at, to, n);
+}
+
 /* Where the kernel took the outer VLAN tag out of the frame it goes back where it was. */
-static __always_inline int copy_tagged(struct __sk_buff *skb, struct work *w)
+static __always_inline int copy_tagged(struct __sk_buff *skb, uint32_t front, struct work *w)
 {
 	uint8_t *b = w->walk.bytes;
 	uint32_t n = bounded(w->walk.there - 16), tci = skb->vlan_tci, type = skb->vlan_proto;
 
-	if (n == 0 || bpf_skb_load_bytes(skb, 0, b, 12) < 0 ||
-		bpf_skb_load_bytes(skb, 12, b + 16, n) < 0)
+	if (n == 0 || load(skb, front, 0, b, 12) < 0 || load(skb, front, 12, b + 16, n) < 0)
 		return -1;
 	/* In network order already. */
 	b[12] = (uint8_t)type;
@@ -395,20 +403,22 @@ static __always_inline int copy_tagged(struct __sk_buff *skb, struct work *w)
 	return 0;
 }
 
-static __always_inline int tc(struct __sk_buff *skb, uint16_t out, uint64_t hardware_ns)
+/* front: bytes of the frame that are in front of the packet's data. */
+static __always_inline int tc(
+	struct __sk_buff *skb, uint16_t out, uint64_t hardware_ns, uint32_t front)
 {
 	const int tagged = skb->vlan_present != 0 && pl_tap_control.link == PL_TAP_ETHERNET;
-	struct work *w = begin(skb->len + (tagged ? 4 : 0), skb->gso_size);
+	struct work *w = begin(skb->len + front + (tagged ? 4 : 0), skb->gso_size);
 	uint32_t n;
 
 	if (w == NULL)
 		return NEXT;
 	n = bounded(w->walk.there);
 	if (tagged) {
-		if (copy_tagged(skb, w) < 0)
+		if (copy_tagged(skb, front, w) < 0)
 			w->walk.there = 0;
-	} else if (n == 0 || (!copy_words(FIRST_PIECE(skb), w->walk.bytes, n) &&
-				     bpf_skb_load_bytes(skb, 0, w->walk.bytes, n) < 0)) {
+	} else if (n == 0 || ((front != 0 || !copy_words(FIRST_PIECE(skb), w->walk.bytes, n)) &&
+				     load(skb, front, 0, w->walk.bytes, n) < 0)) {
 		w->walk.there = 0;
 	}
 	record(w, out, hardware_ns, skb->gso_segs, 1);
@@ -417,13 +427,15 @@ static __always_inline int tc(struct __sk_buff *skb, uint16_t out, uint64_t hard
 
 SEC("tc") int pl_tap_in(struct __sk_buff *skb)
 {
-	return tc(skb, 0, skb->hwtstamp);
+	const int ethernet = pl_tap_control.link == PL_TAP_ETHERNET;
+
+	return tc(skb, 0, skb->hwtstamp, ethernet ? pl_skb_mac_in_front(skb) : 0);
 }
 
 /* A packet that is passed on has the NIC's time of its arrival, which is not that of its leaving. */
 SEC("tc") int pl_tap_out(struct __sk_buff *skb)
 {
-	return tc(skb, PL_OBS_OUT, 0);
+	return tc(skb, PL_OBS_OUT, 0, 0);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -403,6 +403,32 @@ def test_unmark():
     eq((stats["cleared"], stats["clean"]), (6, 1), "the edge counts them")
 
 
+def test_behind_generic():
+    """Generic XDP may give the stack a copy whose MAC header is in front of its data: bits and options are found there too."""
+    t = tapping.Tap(NS["b"], "generic", "-o", "jsonl", "xdp:eth0?mode=generic")
+    m, r, r6 = Middle(), Receiver(B, 6020), Receiver(B6, 6020)
+    rule = "--rule", "take proto=udp port=6020"
+    nodes = [meter("--by", "none", *rule), Node("unmark", "b", "--direction", "in", *rule)]
+    send(B, 6020, 20, tos=4)
+    ok(wait(lambda: r.take() == 20), "all with a bit come", r.got)
+    counted, cleared = (n.end() for n in nodes)
+    eq((counted["counted"], cleared["cleared"], cleared["clean"]), (20, 20, 0), "metered, and cleared")
+    # Options are taken out in front of a meter on the same interface.
+    option = "--bit", "altmark", *rule
+    mark, came = marker(*option), 0
+    for start, word in ((lambda: meter(*option), "counted"), (lambda: Node("unmark", "b", "--direction", "in", *option), "cleared")):
+        node = start()
+        send(B6, 6020, 20, size=64)
+        came += 20
+        ok(wait(lambda: r6.take() == came), "all with an option come", r6.got)
+        eq(node.end()[word], 20, word)
+    eq(mark.end()["marked"], came, "marked")
+    t.end()
+    m.end()
+    r.close()
+    r6.close()
+
+
 def test_pins():
     """A meter that is killed goes on counting by its pins: the next one has every block and every packet."""
     bpf = lab.path("bpf")
@@ -662,7 +688,7 @@ def main():
     # Nothing but what a test sends is to be in the queue of eth1.
     NS["a"].ip(f"neigh replace {B1} lladdr {NS['b'].mac('eth1').hex(':')} dev eth1 nud permanent")
     NS["b"].ip(f"neigh replace {A1} lladdr {NS['a'].mac('eth1').hex(':')} dev eth1 nud permanent")
-    lab.run(test_usage, test_loss, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_room, test_back, test_pins, test_kill, test_daemon)
+    lab.run(test_usage, test_loss, test_stream, test_option, test_option_stream, test_in_use, test_unmark, test_behind_generic, test_room, test_back, test_pins, test_kill, test_daemon)
     return tap.end()
 
 

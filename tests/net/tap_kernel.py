@@ -220,6 +220,25 @@ def test_beside_others():
     one.end()
 
 
+def test_behind_generic():
+    """Generic XDP may give the stack a copy of the packet, which tc sees from the IP header on: tc has what XDP has."""
+    rules = ("-o", "jsonl", "--rule", "take proto=udp", "--rule", "take proto=icmp", "--rule", "take src=10.9.0.0/16", "--rule", "take src=8.0.0.0/16", "--rule", "skip")
+    first = start("b", "generic", *rules, "xdp:eth0?mode=generic")
+    second = start("b", "behind", *rules, "tc:eth0?dir=in")
+    with NS["a"]:
+        ok(subprocess.run(["ping", "-c", "10", "-i", "0.05", B], capture_output=True, check=False).returncode == 0, "10 pings")
+    udp_send(50)
+    udp_send(5, size=4000, port=6001)
+    # Of an address that begins as the type of IPv4 does in a frame.
+    odd = [frame[:26] + b"\x08\x00\x01\x02" + frame[30:] for frame in frames(10)]
+    send_frames(frames(10) + odd + [frame[:12] + b"\x81\0\x20\x07" + frame[12:] for frame in frames(10)])
+    ok(wait(lambda: len(records_of(first)) == len(records_of(second)) == 10 + 50 + 15 + 30),
+       "every packet that enters", [len(records_of(t)) for t in (first, second)])
+    for t in (first, second):
+        closes(t.end(), "generic")
+    eq(list((count(first.records) - count(second.records)).items())[:2], [], "with the same values")
+
+
 def test_killed():
     """kill -9 leaves nothing behind, and the next one starts."""
     for source in ("tc:eth0", "xdp:eth0"):
@@ -366,7 +385,7 @@ def test_flows_and_words():
 
 
 WIRE.make()
-lab.run(test_both_directions, test_entering, test_rules_change, test_vlan, test_beside_others, test_killed, test_no_note, test_left_over, test_counts_unread,
+lab.run(test_both_directions, test_entering, test_rules_change, test_vlan, test_beside_others, test_behind_generic, test_killed, test_no_note, test_left_over, test_counts_unread,
         test_flows_and_words,
         test_full_ring, test_interface_goes)
 sys.exit(tap.end())
