@@ -44,6 +44,24 @@ static bool look(const char *name, int *ret_index, bool *ret_up, bool *ret_set_u
 	return there;
 }
 
+bool pl_link_identify(const char *name, struct pl_link_id *ret)
+{
+	struct ifreq req = { 0 };
+	const int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	*ret = (struct pl_link_id){ 0 };
+	if (s < 0)
+		return false;
+	memcpy(req.ifr_name, name, strnlen(name, sizeof(req.ifr_name) - 1));
+	if (ioctl(s, SIOCGIFINDEX, &req) == 0) {
+		ret->ifindex = req.ifr_ifindex;
+		if (ioctl(s, SIOCGIFHWADDR, &req) == 0)
+			memcpy(ret->mac, req.ifr_hwaddr.sa_data, sizeof(ret->mac));
+	}
+	close(s);
+	return ret->ifindex != 0;
+}
+
 bool pl_link_is_loopback(const char *name)
 {
 	struct ifreq req = { 0 };

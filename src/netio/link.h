@@ -9,6 +9,7 @@
 
 #include <net/if.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/diag.h"
 
@@ -38,6 +39,15 @@ void pl_link_close(struct pl_link_monitor *m);
 /* Never waits. Several changes come one after the other; call until PL_LINK_SAME. A flood of
  * changes that the kernel could not queue is made up for by looking again. */
 enum pl_link_change pl_link_next(struct pl_link_monitor *m);
+
+/* What an interface is in its network namespace, beside its name. */
+struct pl_link_id {
+	int ifindex;    /* 0: there is none of this name */
+	uint8_t mac[6]; /* 0 of one without */
+};
+
+/* As it is now; false, with zeros: there is no such interface. */
+bool pl_link_identify(const char *name, struct pl_link_id *ret);
 
 /* Whether the interface is a loopback: what leaves it enters it at once, so whoever looks at both
  * directions sees each packet twice. False: it is none, or there is no such interface. */

@@ -128,7 +128,7 @@ const struct pl_conf_row pl_config_tap_rows[] = {
 	{ .key = "rules", .type = PL_CONF_STRINGS, AT(rules), .max = PL_TAP_RULES_MAX, .check = check_rule,
 	  .help = "Which packets become records, such as \"skip proto=udp port=53\" or \"take net=10.0.0.0/8 sample=100\"; the first rule that matches decides. Changed by a reload." },
 	{ .key = "point", .type = PL_CONF_U64, AT(point), .def = "0", .max = PL_OBS_POINT_MASK,
-	  .help = "Number of this observation point, in every record. Changed by a reload." },
+	  .help = "Number of this observation point, in every record; several interfaces are numbered from it on, from 1 where it is 0. Changed by a reload." },
 	{ .key = "inner", .type = PL_CONF_BOOL, AT(inner), .def = "false",
 	  .help = "Of packets in a tunnel: the addresses and ports of the inner packet." },
 	{ .key = "vxlan_ports", .type = PL_CONF_STRINGS, AT(vxlan_ports), .max = PL_PORTS_MAX - 1, .check = pl_config_check_port,

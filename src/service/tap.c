@@ -11,6 +11,8 @@
 #include "service/tap_account.h"
 #include "service/tap_counts.h"
 #include "service/tap_drops.h"
+#include "service/tap_kernels.h"
+#include "service/tap_places.h"
 #include "service/tap_rules.h"
 #include "service/tap_source.h"
 
@@ -62,7 +64,7 @@ static void take_flows(void *arg, const struct pl_flow256 *records, uint32_t n)
 	pl_tap_service_give(arg, PL_FLAT_FLOW256, records, n);
 }
 
-static void give(struct pl_tap_service *t, const struct pl_pkt96 *records, uint32_t n)
+void pl_tap_service_packets(struct pl_tap_service *t, const struct pl_pkt96 *records, uint32_t n)
 {
 	if (asked_for(t, PL_FLAT_PKT96))
 		pl_tap_service_give(t, PL_FLAT_PKT96, records, n);
@@ -105,7 +107,7 @@ static void take_received(void *arg, enum pl_flat_kind kind, const void *records
 		const uint32_t some = n < PL_BATCH_MAX ? n : PL_BATCH_MAX;
 
 		memcpy(t->made, in, some * sizeof(*in));
-		give(t, t->made, pl_tap_rule(&t->tap, t->made, some, clock));
+		pl_tap_service_packets(t, t->made, pl_tap_rule(&t->tap, t->made, some, clock));
 		in += some;
 		n -= some;
 	}
@@ -116,6 +118,7 @@ static void take(struct pl_tap_service *t, unsigned int port, const struct pl_ba
 	uint32_t n;
 
 	t->from = port;
+	t->tap.point = pl_tap_place_point(t, t->port_sources[port], t->point);
 	if (t->datagrams[port]) {
 		pl_tmpkt_receiver_feed(t->receiver, packets);
 		return;
@@ -124,7 +127,7 @@ static void take(struct pl_tap_service *t, unsigned int port, const struct pl_ba
 		n = pl_tap_batch(&t->tap, packets, t->made, PL_BATCH_MAX);
 		if (n > 0)
 			pl_tap_service_clock(t, t->tap.clock);
-		give(t, t->made, n);
+		pl_tap_service_packets(t, t->made, n);
 		pl_tap_service_give(t, PL_FLAT_DNS64, t->dns, t->tap.n_dns);
 	} while (t->tap.more);
 }
@@ -186,37 +189,6 @@ static int receive(struct pl_tap_service *t, unsigned int port, struct pl_diag *
 	return 0;
 }
 
-/* Times of records of the kernel, some of which may be the NIC's. */
-static void note_kernel_clock(struct pl_tap_service *t, uint32_t n, uint32_t nic)
-{
-	pl_tap_count_clock(&t->tap.stats, PL_STAMP_NIC, nic);
-	pl_tap_count_clock(&t->tap.stats, PL_STAMP_TAI, n - nic);
-	t->clocks |= nic > 0 && nic < n ? 1u << PL_STAMP_NIC | 1u << PL_STAMP_TAI : 0;
-	pl_tap_service_clock(t, nic == 0 ? PL_STAMP_TAI : nic == n ? PL_STAMP_NIC : PL_STAMP_MIXED);
-}
-
-/* Rules and numbers were the kernel's to look after, but that of a record. */
-static int receive_kernel(struct pl_tap_service *t, unsigned int i, struct pl_diag *diag)
-{
-	for (int k = 0; k < BATCHES_A_TURN && !pl_tap_service_enough(t); k++) {
-		const int n = pl_tap_kernel_recv(t->kernels[i], t->made, diag);
-
-		if (n == -ENETDOWN || n == -EAGAIN) {
-			pl_say_diag(diag);
-			*diag = (struct pl_diag){ .text = "" };
-			return 0;
-		}
-		if (n <= 0)
-			return n;
-		for (int r = 0; r < n; r++)
-			t->made[r].record_seq = t->tap.seq++;
-		t->kernel_records += (uint64_t)n;
-		note_kernel_clock(t, (uint32_t)n, pl_tap_kernel_nic(t->kernels[i]));
-		give(t, t->made, (uint32_t)n);
-	}
-	return 0;
-}
-
 /* ---- opening ---- */
 
 static int open_outs(struct pl_tap_service *t, struct pl_diag *diag)
@@ -259,10 +231,10 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 	struct pl_tap_service *t = s;
 	int r;
 
-	t->tap = (struct pl_tap){ .point = t->o->point,
-		.inner = t->o->inner,
-		.vxlan_ports = t->o->vxlan_ports,
-		.rules = t->o->rules };
+	t->point = t->o->point;
+	t->tap = (struct pl_tap){
+		.inner = t->o->inner, .vxlan_ports = t->o->vxlan_ports, .rules = t->o->rules
+	};
 	if (asked_for(t, PL_FLAT_DNS64))
 		t->tap.dns = t->dns;
 	r = t->o->rules_file != NULL ? pl_tap_rules_read(&t->tap.rules, t->o->rules_file, diag) : 0;
@@ -320,13 +292,7 @@ static void turn_outs(struct pl_tap_service *t)
 		if (due < t->due_ns)
 			t->due_ns = due;
 	}
-	for (unsigned int i = 0; i < t->n_kernels; i++) {
-		const uint64_t due = pl_tap_kernel_due_ns(t->kernels[i]);
-
-		if (due < t->due_ns)
-			t->due_ns = due;
-	}
-	t->due_ns = pl_tap_drops_due(t, t->due_ns);
+	t->due_ns = pl_tap_drops_due(t, pl_tap_kernels_due(t, t->due_ns));
 	if (t->o->print.records != NULL)
 		t->o->print.turned(t->o->print.arg);
 }
@@ -423,11 +389,8 @@ static int turn(void *s, const struct pollfd *polled, uint64_t now_ns, struct pl
 	r = receive_all(t, polled, diag);
 	if (r == 0)
 		r = pl_tap_counts_turn(t, now_ns, diag);
-	for (unsigned int i = 0; r == 0 && i < t->n_kernels; i++) {
-		if (polled[t->n_ports + i].revents != 0 || t->o->print.passed != NULL ||
-			now_ns >= pl_tap_kernel_due_ns(t->kernels[i]))
-			r = receive_kernel(t, i, diag);
-	}
+	if (r == 0)
+		r = pl_tap_kernels_receive(t, polled + t->n_ports, now_ns, diag);
 	if (r == 0)
 		r = pl_tap_drops_receive(t, diag);
 	if (r < 0)
@@ -450,9 +413,10 @@ void pl_tap_service_rules(
 	struct pl_tap_service *t, const struct pl_tap_rules *rules, uint16_t point)
 {
 	t->tap.rules = *rules;
-	t->tap.point = point;
+	t->point = point;
 	for (unsigned int i = 0; i < t->n_kernels; i++)
-		pl_tap_kernel_rules(t->kernels[i], rules, point);
+		pl_tap_kernel_rules(
+			t->kernels[i], rules, pl_tap_place_point(t, t->kernel_sources[i], point));
 	for (unsigned int i = 0; i < t->n_drops; i++)
 		pl_tap_drops_rules(t->drops[i], rules, point);
 }
@@ -472,7 +436,7 @@ static void reload(void *s)
 		pl_say("the rules stay as they are: %s", diag.text);
 		return;
 	}
-	pl_tap_service_rules(t, &rules, t->tap.point);
+	pl_tap_service_rules(t, &rules, t->point);
 	pl_say("rules of %s are in force: %u", t->o->rules_file, (unsigned int)rules.n);
 }
 
@@ -507,14 +471,7 @@ static void drain(void *s)
 			diag.text);
 		diag = (struct pl_diag){ .text = "" };
 	}
-	/* What is in their rings is counted as records, and no more comes. */
-	for (unsigned int k = 0; k < t->n_kernels; k++) {
-		for (uint64_t before = UINT64_MAX;
-			before != t->kernel_records && !pl_tap_service_enough(t);) {
-			before = t->kernel_records;
-			(void)receive_kernel(t, k, &diag);
-		}
-	}
+	pl_tap_kernels_drain(t, &diag);
 	for (int i = 0; i < DRAIN_TURNS && t->live && !pl_tap_service_enough(t); i++) {
 		const uint64_t before = t->tap.stats.packets + t->kernel_records;
 

@@ -7,6 +7,7 @@
 
 #include "base/stats.h"
 #include "flow/cache.h"
+#include "netio/link.h"
 #include "netio/port.h"
 #include "runtime/runtime.h"
 #include "tap/drops.h"
@@ -19,6 +20,7 @@
 #define PL_TAP_OUTS_MAX    8
 #define PL_TAP_KERNELS_MAX 16
 #define PL_TAP_DROPS_MAX   8
+#define PL_TAP_PLACES_MAX  64
 
 /* Where records are printed; its functions are called between two turns. */
 struct pl_tap_print {
@@ -48,7 +50,7 @@ struct pl_tap_options {
 	 * such; NULL: nothing. */
 	const struct pl_tap_count_plan *plan;
 	const char *rules_file; /* more of them, read again by a reload; NULL: none */
-	uint16_t point;
+	uint16_t point; /* observation point; of several interfaces see service/tap_places.h */
 	bool inner;
 	uint64_t vxlan_ports; /* a word of them (wire/tunnel_ports.h) */
 	uint32_t exporter;
@@ -70,6 +72,13 @@ struct pl_tap_options {
 	bool in_time;
 };
 
+/* An interface that packets are seen at (service/tap_places.h). */
+struct pl_tap_place {
+	size_t source;          /* of the options */
+	char name[IF_NAMESIZE]; /* its last one */
+	int ifindex;            /* as it was told last, 0 before */
+};
+
 struct pl_tap_service {
 	const struct pl_tap_options *o;
 	struct pl_tap tap;
@@ -80,8 +89,9 @@ struct pl_tap_service {
 	uint64_t passed_ns; /* as print.passed was told last */
 	uint64_t expire_ns; /* when flows that are over are looked for, monotonic */
 	struct pl_port *ports[PL_TAP_PORTS_MAX];
-	bool datagrams[PL_TAP_PORTS_MAX]; /* of tmpkt/1, not packets */
-	bool ended[PL_TAP_PORTS_MAX];     /* a file that was read to its end */
+	size_t port_sources[PL_TAP_PORTS_MAX]; /* of the options, whose each port is */
+	bool datagrams[PL_TAP_PORTS_MAX];      /* of tmpkt/1, not packets */
+	bool ended[PL_TAP_PORTS_MAX];          /* a file that was read to its end */
 	unsigned int n_ports, n_ended;
 	unsigned int from;                                 /* the port whose packets are at work */
 	struct pl_batch *waiting;                          /* in_time: of each port */
@@ -89,6 +99,7 @@ struct pl_tap_service {
 	bool filled;                                       /* likewise: the first ones were there */
 	_Atomic unsigned int n_broken;                     /* of those that ended, shared: broken */
 	struct pl_tap_kernel *kernels[PL_TAP_KERNELS_MAX]; /* taps in the kernel */
+	size_t kernel_sources[PL_TAP_KERNELS_MAX];         /* likewise */
 	struct pl_tap_drops *drops[PL_TAP_DROPS_MAX];      /* drops of the kernel */
 	uint64_t kernel_records;                           /* that came from both */
 	unsigned int n_kernels, n_drops;
@@ -97,6 +108,10 @@ struct pl_tap_service {
 	uint64_t count_ns;         /* when counts are read next, monotonic */
 	struct pl_tap_stats shown; /* with the kernel's, when they were asked for last */
 	bool live;                 /* a source is no file */
+	uint16_t point;            /* observation point in force, the first one of several */
+	struct pl_tap_place places[PL_TAP_PLACES_MAX];
+	unsigned int n_places;
+	uint64_t netns; /* they are in this network namespace */
 	struct pl_tap_out *outs[PL_TAP_OUTS_MAX];
 	unsigned int n_outs;
 	uint32_t clocks;          /* bits of the kinds that times were of so far */
@@ -129,6 +144,8 @@ int pl_tap_service_want(struct pl_tap_service *t, uint32_t kinds, struct pl_diag
 /* Records that were made of those it has, to outputs and as printed, between two turns. */
 void pl_tap_service_give(
 	struct pl_tap_service *t, enum pl_flat_kind kind, const void *records, uint32_t n);
+/* Records of packets: given, and put through the flow cache, between two turns or within one. */
+void pl_tap_service_packets(struct pl_tap_service *t, const struct pl_pkt96 *records, uint32_t n);
 /* The clock of the records that follow, told to outputs when it changes. */
 void pl_tap_service_clock(struct pl_tap_service *t, enum pl_clock_kind clock);
 /* Whether no more records are wanted. */

@@ -7,6 +7,7 @@
 
 #include "runtime/account.h"
 #include "service/tap_drops.h"
+#include "service/tap_places.h"
 
 static const struct pl_stat service_rows[] = {
 #define PL_STAT(...) PL_STAT_ROW(struct pl_tap_service, __VA_ARGS__)
@@ -243,6 +244,8 @@ void pl_tap_put_page(void *tap, struct pl_exposition *page)
 	put(&a, tap);
 	pl_exposition_stat(page, &pl_tap_rule_list.rows[0]);
 	pl_tap_put_rules(tap, NULL, page);
+	pl_tap_places_family(page);
+	pl_tap_places_samples(tap, NULL, page);
 	pl_tap_outs_page(
 		((struct pl_tap_service *)tap)->outs, ((struct pl_tap_service *)tap)->n_outs, page);
 }
@@ -257,6 +260,7 @@ void pl_tap_describe(struct pl_exposition *page)
 	pl_account_stats(&a, &pl_tmpkt_stats_list, NULL);
 	pl_account_stats(&a, &pl_tap_service_list, NULL);
 	pl_account_stats(&a, &pl_tap_rule_list, NULL);
+	pl_tap_places_family(page);
 	pl_tap_drops_family(page);
 	pl_account_stats(&a, &pl_flow_counters_list, NULL);
 	pl_account_stats(&a, &pl_port_stats_list, NULL);
@@ -274,6 +278,7 @@ void pl_tap_put_json(void *tap, struct pl_json *json)
 
 	put(&a, tap);
 	put_rules_json(tap, json);
+	pl_tap_places_json(tap, json);
 	pl_tap_outs_json(
 		((struct pl_tap_service *)tap)->outs, ((struct pl_tap_service *)tap)->n_outs, json);
 }
@@ -294,6 +299,7 @@ void pl_tap_put_sources(const struct pl_tap_service *t, struct pl_buf *text)
 				   : pl_tap_drops_name(t->drops[0]),
 		t->n_ports + t->n_kernels + t->n_drops > 1 ? " and others" : "",
 		pl_clock_name(pl_clock_of(kinds)));
+	pl_tap_places_text(t, text);
 	rest = pl_tap_rules_rest(&t->tap.rules, &n);
 	if (n == 0)
 		pl_buf_printf(text, ", rules: %s all", rest);

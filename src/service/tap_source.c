@@ -9,6 +9,7 @@
 #include "netio/tc.h"
 #include "netio/uri.h"
 #include "service/tap_drops.h"
+#include "service/tap_places.h"
 #include "tap/source.h"
 
 int pl_tap_source_check(const char *uri, bool inner, bool dns, bool counts, struct pl_diag *diag)
@@ -56,8 +57,8 @@ static bool asks_for_dns(const struct pl_tap_service *t)
 	return (t->o->kinds & 1u << PL_FLAT_DNS64) != 0;
 }
 
-static int open_socket(struct pl_tap_service *t, const char *uri, bool tmpkt, unsigned int i,
-	unsigned int of, const struct pl_rights *rights, struct pl_diag *diag)
+static int open_socket(struct pl_tap_service *t, size_t source, const char *uri, bool tmpkt,
+	unsigned int i, unsigned int of, const struct pl_rights *rights, struct pl_diag *diag)
 {
 	struct pl_port_options o = { .rights = rights,
 		.index = i,
@@ -78,16 +79,19 @@ static int open_socket(struct pl_tap_service *t, const char *uri, bool tmpkt, un
 	r = pl_port_open(&t->ports[t->n_ports], uri, PL_PORT_RECV, &o, diag);
 	if (r < 0)
 		return r;
+	t->port_sources[t->n_ports] = source;
 	t->datagrams[t->n_ports++] = tmpkt || (pl_port_uri_can(uri) & PL_PORT_CAN_DATAGRAMS) != 0;
 	return 0;
 }
 
-static int open_kernel(struct pl_tap_service *t, const char *uri, const struct pl_rights *rights,
+static int open_kernel(struct pl_tap_service *t, size_t source, const struct pl_rights *rights,
 	struct pl_diag *diag)
 {
-	const struct pl_tap_kernel_options o = {
-		.rules = &t->tap.rules, .point = t->tap.point, .rights = rights, .plan = t->o->plan
-	};
+	const struct pl_tap_kernel_options o = { .rules = &t->tap.rules,
+		.point = pl_tap_place_point(t, source, t->point),
+		.rights = rights,
+		.plan = t->o->plan };
+	const char *uri = t->o->sources[source];
 	int r;
 
 	if (t->n_kernels == PL_TAP_KERNELS_MAX) {
@@ -97,6 +101,7 @@ static int open_kernel(struct pl_tap_service *t, const char *uri, const struct p
 	r = pl_tap_kernel_open(&t->kernels[t->n_kernels], uri, &o, diag);
 	if (r < 0)
 		return r;
+	t->kernel_sources[t->n_kernels] = source;
 	r = pl_tap_kernel_unnoted(t->kernels[t->n_kernels++]);
 	if (r < 0)
 		pl_warn("tap",
@@ -111,9 +116,10 @@ static bool is_live(const char *uri)
 	       (pl_port_uri_can(uri) & PL_PORT_CAN_LIVE) != 0;
 }
 
-static int open_source(struct pl_tap_service *t, const char *uri, const struct pl_rights *rights,
+static int open_source(struct pl_tap_service *t, size_t source, const struct pl_rights *rights,
 	struct pl_diag *diag)
 {
+	const char *uri = t->o->sources[source];
 	char port[PL_URI_TEXT_MAX];
 	const bool counts = t->o->print.counts != NULL;
 	int tmpkt, n, r = pl_tap_source_check(uri, t->o->inner, asks_for_dns(t), counts, diag);
@@ -125,21 +131,21 @@ static int open_source(struct pl_tap_service *t, const char *uri, const struct p
 	if (pl_tap_drops_is(uri))
 		return pl_tap_drops_source(t, uri, diag);
 	if (pl_tap_kernel_is(uri))
-		return open_kernel(t, uri, rights, diag);
+		return open_kernel(t, source, rights, diag);
 	tmpkt = pl_tap_source_tmpkt(uri, port, sizeof(port), diag);
 	n = tmpkt < 0 ? tmpkt : pl_port_uri_sockets(port, diag);
 	if (n < 0)
 		return -EINVAL;
 	for (int i = 0; r == 0 && i < n; i++)
-		r = open_socket(
-			t, port, tmpkt == 1, (unsigned int)i, (unsigned int)n, rights, diag);
+		r = open_socket(t, source, port, tmpkt == 1, (unsigned int)i, (unsigned int)n,
+			rights, diag);
 	return r;
 }
 
 int pl_tap_open_sources(
 	struct pl_tap_service *t, const struct pl_rights *rights, struct pl_diag *diag)
 {
-	int r = 0;
+	int r = pl_tap_places_find(t, diag);
 
 	t->live = t->o->n_sources == 0; /* records are given */
 	for (size_t i = 0; r == 0 && i < t->o->n_sources; i++) {
@@ -150,7 +156,7 @@ int pl_tap_open_sources(
 			return -EINVAL;
 		}
 		t->live = live;
-		r = open_source(t, t->o->sources[i], rights, diag);
+		r = open_source(t, i, rights, diag);
 	}
 	return r;
 }

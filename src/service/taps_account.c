@@ -3,6 +3,7 @@
 #include "runtime/account.h"
 #include "service/tap_account.h"
 #include "service/tap_drops.h"
+#include "service/tap_places.h"
 #include "service/taps.h"
 
 #define TEXT(NAME, TEXT)                                                                           \
@@ -154,6 +155,9 @@ void pl_taps_put_page(void *taps, struct pl_exposition *page)
 	put_list(all, &pl_tmpkt_stats_list, of_receiver, page);
 	put_list(all, &pl_tap_service_list, of_service, page);
 	put_rules(all, page);
+	pl_tap_places_family(page);
+	for (unsigned int i = 0; i < all->n; i++)
+		pl_tap_places_samples(&all->taps[i]->service, all->taps[i]->name, page);
 	put_list(all, &pl_flow_counters_list, of_flows, page);
 	put_drops(all, page);
 	put_ports(all, page);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Numbers the interfaces of a tap, and tells which they are. */
+#include "service/tap_places.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "export/exposition.h"
+#include "tap/source.h"
+
+#define MAC_TEXT 18
+
+/* ---- numbers ---- */
+
+/* Whether packets are seen there: not records that others made, whose points are theirs. */
+static bool is_place(const char *uri)
+{
+	if (pl_tap_drops_is(uri) || pl_tap_source_is_tmpkt(uri))
+		return false;
+	return pl_tap_kernel_is(uri) || (pl_port_uri_can(uri) & PL_PORT_CAN_INTERFACE) != 0;
+}
+
+/* The name is what stands between the first ':' and the query. */
+static void name_of(char ret[IF_NAMESIZE], const char *uri)
+{
+	const char *name = strchr(uri, ':') + 1;
+	size_t n = strcspn(name, "?");
+
+	n = n < IF_NAMESIZE ? n : IF_NAMESIZE - 1;
+	memcpy(ret, name, n);
+	ret[n] = '\0';
+}
+
+/* As lsns(8) shows it; 0: it cannot be told. */
+static uint64_t own_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/thread-self/ns/net", &st) == 0 ? st.st_ino : 0;
+}
+
+int pl_tap_places_find(struct pl_tap_service *t, struct pl_diag *diag)
+{
+	t->n_places = 0;
+	t->netns = own_namespace();
+	for (size_t i = 0; i < t->o->n_sources; i++) {
+		if (!is_place(t->o->sources[i]))
+			continue;
+		if (t->n_places == PL_TAP_PLACES_MAX) {
+			pl_diag_set(diag, "at most %d interfaces", PL_TAP_PLACES_MAX);
+			return -EINVAL;
+		}
+		t->places[t->n_places] = (struct pl_tap_place){ .source = i };
+		name_of(t->places[t->n_places++].name, t->o->sources[i]);
+	}
+	if (t->n_places > 0 && pl_tap_place_point(t, t->places[t->n_places - 1].source,
+				       t->o->point) > PL_OBS_POINT_MASK) {
+		pl_diag_set(diag,
+			"%u interfaces are numbered from observation point %u on, of which %d is the last",
+			t->n_places, t->o->point, PL_OBS_POINT_MASK);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+uint16_t pl_tap_place_point(const struct pl_tap_service *t, size_t source, uint16_t point)
+{
+	const unsigned int first = t->n_places > 1 && point == 0 ? 1 : point;
+
+	for (unsigned int i = 0; i < t->n_places; i++) {
+		if (t->places[i].source == source)
+			return (uint16_t)(first + i);
+	}
+	return point;
+}
+
+/* ---- telling ---- */
+
+/* What the interface is now: one that goes and comes back has another number. A new name is followed by the number. */
+static void look(struct pl_tap_place *place, struct pl_link_id *ret)
+{
+	char name[IF_NAMESIZE];
+
+	if (!pl_link_identify(place->name, ret) && place->ifindex != 0 &&
+		if_indextoname((unsigned int)place->ifindex, name) != NULL &&
+		pl_link_identify(name, ret))
+		memcpy(place->name, name, sizeof(name));
+	place->ifindex = ret->ifindex;
+}
+
+static void put_mac(char ret[MAC_TEXT], const uint8_t mac[6])
+{
+	snprintf(ret, MAC_TEXT, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
+		mac[4], mac[5]);
+}
+
+void pl_tap_places_json(struct pl_tap_service *t, struct pl_json *json)
+{
+	pl_json_key(json, "interfaces");
+	pl_json_array(json);
+	for (unsigned int i = 0; i < t->n_places; i++) {
+		struct pl_tap_place *place = &t->places[i];
+		struct pl_link_id id;
+		char mac[MAC_TEXT];
+
+		look(place, &id);
+		put_mac(mac, id.mac);
+		pl_json_object(json);
+		pl_json_key(json, "source");
+		pl_json_str(json, t->o->sources[place->source]);
+		pl_json_key(json, "point");
+		pl_json_u64(json, pl_tap_place_point(t, place->source, t->point));
+		pl_json_key(json, "interface");
+		pl_json_str(json, place->name);
+		pl_json_key(json, "ifindex");
+		pl_json_u64(json, (uint64_t)id.ifindex);
+		pl_json_key(json, "mac");
+		pl_json_str(json, mac);
+		pl_json_key(json, "netns");
+		pl_json_u64(json, t->netns);
+		pl_json_object_end(json);
+	}
+	pl_json_array_end(json);
+}
+
+void pl_tap_places_family(struct pl_exposition *page)
+{
+	pl_exposition_family(page, "pathline_tap_interface_info", PL_METRIC_GAUGE, NULL,
+		"Interface at an observation point of a tap, as labels: its number (ifindex, 0 while it is not there), "
+		"its MAC address and its network namespace (netns, as lsns shows it); always 1.");
+}
+
+void pl_tap_places_samples(struct pl_tap_service *t, const char *tap, struct pl_exposition *page)
+{
+	for (unsigned int i = 0; i < t->n_places; i++) {
+		struct pl_tap_place *place = &t->places[i];
+		struct pl_link_id id;
+		struct pl_label labels[7];
+		unsigned int n = 0;
+		char mac[MAC_TEXT];
+
+		look(place, &id);
+		put_mac(mac, id.mac);
+		if (tap != NULL)
+			labels[n++] = (struct pl_label){
+				.name = "tap", .form = PL_LABEL_TEXT, .text = tap
+			};
+		labels[n++] = (struct pl_label){ .name = "source",
+			.form = PL_LABEL_TEXT,
+			.text = t->o->sources[place->source] };
+		labels[n++] = (struct pl_label){ .name = "point",
+			.form = PL_LABEL_U64,
+			.number = pl_tap_place_point(t, place->source, t->point) };
+		labels[n++] = (struct pl_label){
+			.name = "interface", .form = PL_LABEL_TEXT, .text = place->name
+		};
+		labels[n++] = (struct pl_label){
+			.name = "ifindex", .form = PL_LABEL_U64, .number = (uint64_t)id.ifindex
+		};
+		labels[n++] =
+			(struct pl_label){ .name = "mac", .form = PL_LABEL_TEXT, .text = mac };
+		labels[n++] = (struct pl_label){
+			.name = "netns", .form = PL_LABEL_U64, .number = t->netns
+		};
+		pl_exposition_u64(page, labels, n, 1);
+	}
+}
+
+void pl_tap_places_text(const struct pl_tap_service *t, struct pl_buf *text)
+{
+	const struct pl_tap_place *last;
+
+	if (t->n_places < 2)
+		return;
+	last = &t->places[t->n_places - 1];
+	pl_buf_printf(text, ", observation points %u (%s) to %u (%s)",
+		pl_tap_place_point(t, t->places[0].source, t->point), t->places[0].name,
+		pl_tap_place_point(t, last->source, t->point), last->name);
+}
