@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pathline read: captures to records. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 static struct {
 	struct pl_record_args out;
 	struct pl_decode_args decode;
+	bool packets;
 } args;
 
 static const struct pl_opt *options(void)
@@ -30,6 +32,10 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_HEADING, 0, "Output", NULL, NULL, NULL, NULL },
 		PL_RECORD_ARGS_FORM(args.out),
 		PL_RECORD_ARGS_WHICH(args.out),
+		{ PL_OPT_FLAG, 0, "packets", &args.packets, NULL,
+			"a record of every packet instead, as 'pathline tap FILE' makes it, whose help has "
+			"the fields",
+			NULL },
 		PL_DECODE_ARGS(args.decode),
 		{ PL_OPT_END, 0, NULL, NULL, NULL, NULL, NULL },
 	};
@@ -251,6 +257,39 @@ static int read_all(struct reader *rd, const struct pl_opt_list *files)
 	return PL_EXIT_OK;
 }
 
+/* As the tap prints them, which has what is to be said about packets. */
+static int read_packets(const struct pl_opt_list *files)
+{
+	const size_t most = files->n + 10;
+	char **words = calloc(most, sizeof(*words)), count[24];
+	int n = 0, code;
+
+	if (words == NULL) {
+		pl_complain("out of memory");
+		return PL_EXIT_FAILED;
+	}
+	words[n++] = (char *)"tap";
+	words[n++] = (char *)"--output";
+	words[n++] = (char *)args.out.form;
+	if (args.out.where != NULL) {
+		words[n++] = (char *)"--where";
+		words[n++] = (char *)args.out.where;
+	}
+	if (args.out.count != 0) {
+		snprintf(count, sizeof(count), "%" PRIu64, args.out.count);
+		words[n++] = (char *)"--count";
+		words[n++] = count;
+	}
+	if (args.out.stats)
+		words[n++] = (char *)"--stats";
+	words[n++] = (char *)"--";
+	for (size_t i = 0; i < files->n; i++)
+		words[n++] = (char *)files->items[i];
+	code = pl_command_tap.run(n, words);
+	free(words);
+	return code;
+}
+
 static int run(int argc, char **argv)
 {
 	struct pl_opt_list files = { 0 };
@@ -264,6 +303,17 @@ static int run(int argc, char **argv)
 		pl_complain("read: missing FILE, a capture file (\"-\" is standard input)");
 		pl_opt_list_done(&files);
 		return PL_EXIT_USAGE;
+	}
+	if (args.packets) {
+		code = PL_EXIT_USAGE;
+		if (pl_decode_args_given(&args.decode))
+			pl_complain("read: --packets makes records of packets, not of reports: "
+				    "leave out the settings of reports");
+		else
+			code = read_packets(&files);
+		pl_decode_args_done(&args.decode);
+		pl_opt_list_done(&files);
+		return code;
 	}
 	signal(SIGPIPE, SIG_IGN);
 	rd = calloc(1, sizeof(*rd));
@@ -300,6 +350,7 @@ const struct pl_command pl_command_read = {
 		"and with -n counts the packets decoded until the last record was found.",
 	.examples = "  pathline read trace.pcap\n"
 		    "  pathline read -o jsonl --where 'hops.hop_latency_ns > 50us' trace.pcap.gz\n"
+		    "  pathline read --packets --where 'dport == 443' trace.pcap\n"
 		    "  tcpdump -i eth0 -U -w - udp port 32766 | pathline read -o csv -\n"
 		    "  pathline read --stats -o json trace.pcap | tail -n 1 | jq .verdicts\n",
 	.options = options,

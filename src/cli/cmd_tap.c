@@ -19,7 +19,7 @@
 static const struct pl_flow_config flow = PL_FLOW_CONFIG;
 
 static struct {
-	const char *form, *user, *group, *web, *rules_file;
+	const char *form, *where, *user, *group, *web, *rules_file;
 	struct pl_opt_list to, rules, vxlan_ports;
 	uint64_t count, duration_ns, point, exporter;
 	double rate;
@@ -38,6 +38,10 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
 			"print the records in this form (default table, and nothing with --to)",
 			pl_out_forms },
+		{ PL_OPT_STRING, 0, "where", &args.where, "EXPR",
+			"print only records that match the expression, such as "
+			"\"pay_len > 0 and dport == 443\" (outputs of --to get all)",
+			NULL },
 		{ PL_OPT_FLAG, 0, "community-id", &args.community_id, NULL,
 			"print the Community ID of each packet or flow, too, as Zeek and Suricata have it (not in the form table)",
 			NULL },
@@ -210,6 +214,10 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 		pl_complain("tap: --community-id is for what is printed: give -o too");
 		return PL_EXIT_USAGE;
 	}
+	if (args.where != NULL && args.to.n > 0 && args.form == NULL) {
+		pl_complain("tap: --where is for what is printed: give -o too, or use --rule");
+		return PL_EXIT_USAGE;
+	}
 	if (args.point > PL_OBS_POINT_MASK) {
 		pl_complain("--point %" PRIu64 " is too large: at most %d", args.point,
 			PL_OBS_POINT_MASK);
@@ -253,6 +261,19 @@ static int read_args(struct pl_tap_options *o, const struct pl_opt_list *sources
 		}
 	}
 	return pl_vxlan_ports_apply(&args.vxlan_ports, &o->vxlan_ports);
+}
+
+/* 0, or an exit code; complains. */
+static int read_where(struct pl_where **ret)
+{
+	const struct pl_flat *flat = pl_flat(kind_of());
+	struct pl_diag diag = { .text = "" };
+
+	if (args.where == NULL ||
+		pl_where_new_over(ret, flat->fields, flat->n_fields, args.where, &diag) == 0)
+		return 0;
+	pl_where_complain(args.where, &diag);
+	return PL_EXIT_USAGE;
 }
 
 static void tell_begin(void *arg)
@@ -307,6 +328,7 @@ static int tap(struct pl_tap_service *t, const struct pl_opt_list *sources)
 	const bool prints = args.to.n == 0 || args.form != NULL;
 	static struct pl_tap_options o;
 	static struct pl_flat_out out;
+	struct pl_where *where = NULL;
 	int code = read_args(&o, sources);
 
 	if (code != 0)
@@ -317,12 +339,19 @@ static int tap(struct pl_tap_service *t, const struct pl_opt_list *sources)
 		pl_tap_service_close(t);
 		return code;
 	}
+	code = read_where(&where);
+	if (code != 0)
+		return code;
 	pl_flat_out_init(&out, kind_of(), form_of(), args.count);
+	pl_flat_out_where(&out, where);
 	if (args.community_id)
 		pl_flat_out_community_id(&out);
 	o.print = (struct pl_tap_print){ print_records, print_turned, print_full, &out };
 	code = serve(t);
 	pl_tap_service_close(t);
+	pl_where_free(where);
+	if (code == 0 && where != NULL && out.rows.rows == 0)
+		code = PL_EXIT_NOTHING;
 	/* A tap that could not be begun prints no empty table. */
 	if (!t->began)
 		pl_buf_done(&out.rows.buf);
@@ -412,7 +441,7 @@ const struct pl_command pl_command_tap = {
 		"skipped, not sampled, beyond the rate, elsewhere, missed or lost in a full ring; --stats ends with\n"
 		"all counters. SIGUSR1\n"
 		"prints them meanwhile.\n"
-		"Exit code 3: there was no record; 1: an output did not take all of them.",
+		"Exit code 3: there was no record, or none matched --where; 1: an output did not take all of them.",
 	.examples =
 		"  pathline tap packet:eth0\n"
 		"  pathline tap --rule 'skip net=192.0.2.1' --to udp://192.0.2.1:40050 packet:eth0\n"

@@ -64,6 +64,11 @@ void pl_flat_out_init(
 	pl_row_out_init(&out->rows, form, out->columns, out->flat->n_fields);
 }
 
+void pl_flat_out_where(struct pl_flat_out *out, const struct pl_where *where)
+{
+	out->where = where;
+}
+
 void pl_flat_out_community_id(struct pl_flat_out *out)
 {
 	assert(pl_community_id_of_kind(out->kind));
@@ -104,8 +109,11 @@ void pl_flat_out_add(struct pl_flat_out *out, const void *records, uint32_t n)
 {
 	const uint8_t *p = records;
 
-	for (uint32_t i = 0; i < n && !pl_flat_out_full(out); i++)
-		add_row(out, p + (size_t)i * out->flat->size);
+	for (uint32_t i = 0; i < n && !pl_flat_out_full(out); i++, p += out->flat->size) {
+		if (out->where == NULL ||
+			pl_where_match_row(out->where, p, pl_flat_present(out->flat, p)))
+			add_row(out, p);
+	}
 }
 
 void pl_flat_out_write(struct pl_flat_out *out)

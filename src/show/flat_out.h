@@ -6,6 +6,7 @@
 #pragma once
 
 #include "record/packet.h"
+#include "record/where.h"
 #include "show/row_out.h"
 
 #define PL_FLAT_COLUMNS_MAX 72
@@ -13,7 +14,8 @@
 struct pl_flat_out {
 	const struct pl_flat *flat;
 	enum pl_flat_kind kind;
-	bool community_id; /* the last column is this one, no field of the record */
+	bool community_id;            /* the last column is this one, no field of the record */
+	const struct pl_where *where; /* which records; NULL: all */
 	struct pl_column columns[PL_FLAT_COLUMNS_MAX];
 	struct pl_row_out rows;
 	uint64_t limit; /* 0 = none */
@@ -22,6 +24,8 @@ struct pl_flat_out {
 /* form: one of pl_out_forms. */
 void pl_flat_out_init(
 	struct pl_flat_out *out, enum pl_flat_kind kind, const char *form, uint64_t limit);
+/* Only records that match: an expression over the fields of the kind, which outlives it. */
+void pl_flat_out_where(struct pl_flat_out *out, const struct pl_where *where);
 /* Before the first record, of packets or flows: a column more, community_id. */
 void pl_flat_out_community_id(struct pl_flat_out *out);
 /* Up to the limit. */

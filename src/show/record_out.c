@@ -25,8 +25,7 @@ const char *const pl_out_forms[] = {
 	NULL,
 };
 
-/* The expression with a mark under the character at fault. */
-static void complain_where(const char *text, const struct pl_diag *diag)
+void pl_where_complain(const char *text, const struct pl_diag *diag)
 {
 	if (diag->column == 0) {
 		pl_complain("--where: %s", diag->text);
@@ -73,7 +72,7 @@ static int make_wheres(struct pl_record_out *out, bool any, const char *text)
 	}
 	if (p == 0 && h == 0 && e == 0)
 		return 0;
-	complain_where(text, &diag);
+	pl_where_complain(text, &diag);
 	return PL_EXIT_USAGE;
 }
 

@@ -43,6 +43,9 @@ struct pl_record_out {
 	struct pl_buf buf;
 };
 
+/* What is wrong with an expression of --where, with a mark under the character at fault. */
+void pl_where_complain(const char *text, const struct pl_diag *diag);
+
 /* form: one of pl_out_forms. where may be NULL. Complains and returns an exit code, 0 when good. */
 int pl_record_out_init(
 	struct pl_record_out *out, const char *form, const char *where, uint64_t limit);

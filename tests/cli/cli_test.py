@@ -150,4 +150,24 @@ for shell in ('zsh', 'fish'):
     else:
         skip('%s reads its completion' % shell, 'missing: %s' % shell)
 
+# Records of packets that an expression chooses, beside what tshark finds.
+trace = lab.path('trace.pcap')
+expect(['gen', 'packets', '--story', '--duration', '2s', '-w', trace], 0)
+found = expect(['tap', '-o', 'jsonl', '--where', 'dport == 443 and pay_len > 0', trace], 0).stdout.splitlines()
+if shutil.which('tshark'):
+    seen = subprocess.run(['tshark', '-r', trace, '-Y', 'tcp.dstport == 443 && tcp.len > 0', '-T', 'fields', '-e', 'tcp.seq_raw'],
+                          capture_output=True, text=True).stdout.split()
+    ok(len(seen) > 100 and [json.loads(line)['tcp_seq'] for line in found] == [int(seq) for seq in seen], 'those that tshark chooses', len(found))
+else:
+    skip('those that tshark chooses', 'missing: tshark')
+same = expect(['read', '--packets', '-o', 'jsonl', '--where', 'dport == 443 and pay_len > 0', trace], 0).stdout
+ok(same.splitlines() == found, 'read --packets prints the same')
+ok(len(expect(['read', '--packets', '-n', '3', '-o', 'csv', trace], 0).stdout.splitlines()) == 4, 'and as many as are asked for')
+flows = expect(['tap', '--flows', '-o', 'jsonl', '--where', 'dport == 53', trace], 0).stdout.splitlines()
+ok(flows and all(json.loads(flow)['dport'] == 53 for flow in flows), 'flows too')
+expect(['tap', '--where', 'dport == 3', trace], 3)
+expect(['tap', '--where', 'dprt == 3', trace], 2, err='did you mean "dport"')
+expect(['tap', '--where', 'dport == 3', '--to', 'file:' + lab.path('x'), trace], 2, err='give -o too')
+expect(['read', '--packets', '--dialect', 'geant', trace], 2, err='leave out the settings of reports')
+
 sys.exit(tap.end())
