@@ -217,7 +217,7 @@ static void reload(void *s)
 		pl_say("there is nothing to read again: no rules were given by --rules");
 		return;
 	}
-	if (pl_tap_rules_read(&again, h->o->rules_file, &diag) < 0 ||
+	if (pl_tap_rules_read_again(&again, h->o->rules_file, &diag) < 0 ||
 		check_rules(h, &again, &diag) < 0) {
 		pl_say("the rules stay as they are: %s", diag.text);
 		return;

@@ -432,12 +432,14 @@ static void reload(void *s)
 		pl_say("there is nothing to read again: no rules were given by --rules");
 		return;
 	}
-	if (pl_tap_rules_read(&rules, t->o->rules_file, &diag) < 0) {
+	if (pl_tap_rules_read_again(&rules, t->o->rules_file, &diag) < 0 ||
+		(t->n_drops > 0 && pl_tap_rules_fit_drops(&rules, &diag) < 0)) {
 		pl_say("the rules stay as they are: %s", diag.text);
 		return;
 	}
 	pl_tap_service_rules(t, &rules, t->point);
-	pl_say("rules of %s are in force: %u", t->o->rules_file, (unsigned int)rules.n);
+	pl_say("rules of %s are in force: %u%s", t->o->rules_file, (unsigned int)rules.n,
+		rules.n == 0 ? ", so all packets are taken" : "");
 }
 
 static bool waits(void *s)

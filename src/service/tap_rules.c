@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define LINE_BYTES 1024
 
@@ -51,4 +52,27 @@ int pl_tap_rules_read(struct pl_tap_rules *rules, const char *path, struct pl_di
 	if (r < 0)
 		rules->n = before;
 	return r;
+}
+
+int pl_tap_rules_read_again(struct pl_tap_rules *rules, const char *path, struct pl_diag *diag)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		pl_diag_set(diag, "%s is no regular file: its rules are read once", path);
+		return -EINVAL;
+	}
+	return pl_tap_rules_read(rules, path, diag);
+}
+
+int pl_tap_rules_fit_drops(const struct pl_tap_rules *rules, struct pl_diag *diag)
+{
+	for (uint32_t i = 0; i < rules->n; i++) {
+		if ((rules->rules[i].obs_mask & PL_OBS_OUT) == 0)
+			continue;
+		pl_diag_set(diag, "the kernel does not tell the direction of packets that it "
+				  "drops: leave dir= out of rules for drops:");
+		return -EINVAL;
+	}
+	return 0;
 }

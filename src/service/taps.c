@@ -9,6 +9,7 @@
 #include "runtime/say.h"
 #include "service/tap_counts.h"
 #include "service/tap_drops.h"
+#include "service/tap_rules.h"
 
 #define CONDITIONS_NS UINT64_C(100000000) /* between two looks at them */
 
@@ -150,8 +151,14 @@ static int check_one(const struct pl_config_tap *t, struct pl_diag *diag)
 {
 	const struct pl_tap_out_settings settings = { .kind = kinds[t->records] };
 	char *const *sources = t->sources.items, *const *to = t->to.items;
+	struct pl_tap_rules rules = { .n = 0 };
 	int r = 0;
 
+	pl_config_tap_rules(t, &rules);
+	for (size_t i = 0; r == 0 && i < t->sources.n; i++) {
+		if (pl_tap_drops_is(sources[i]))
+			r = pl_tap_rules_fit_drops(&rules, diag);
+	}
 	for (size_t i = 0; r == 0 && i < t->sources.n; i++)
 		r = pl_tap_source_check(sources[i], t->inner,
 			t->to.n > 0 && settings.kind == PL_FLAT_DNS64, false, diag);

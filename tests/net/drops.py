@@ -213,6 +213,9 @@ def test_rules():
     stats = t.end()
     eq(collections.Counter((r["dport"], r["obs"]) for r in records(t)), {(4011, 2048): 30, (4012, 16384): 5}, "marked, and said to be a sample")
     closes(stats, "rules")
+    with NS["b"]:
+        run = pathline.run("tap", "--drops", "--rule", "take dir=in")
+    ok(run.returncode == 2 and "leave dir= out" in run.stderr, "drops have no direction", run.stderr)
 
 
 def test_flood():
