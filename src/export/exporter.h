@@ -22,7 +22,7 @@
 #include "base/counter.h"
 #include "base/diag.h"
 #include "export/series.h"
-#include "record/record.h"
+#include "record/packet.h"
 
 enum pl_export_drop {
 	PL_EXPORT_QUEUE_FULL, /* the exporter's thread did not keep up */
@@ -75,6 +75,9 @@ struct pl_export_ops {
 	/* NULL: takes none. */
 	void (*write_values)(
 		struct pl_export *e, const struct pl_value *values, uint32_t n, uint64_t now_ns);
+	/* Records of packets, flows and their like, each the first bytes of `stride`. NULL: takes none. */
+	void (*write_flat)(struct pl_export *e, enum pl_flat_kind kind, const void *records,
+		uint32_t n, uint32_t stride, uint64_t now_ns);
 	/* Once per interval, what the network looks like. NULL: takes none. */
 	void (*write_series)(struct pl_export *e, const struct pl_series_point *points, uint32_t n,
 		uint64_t now_ns);
@@ -113,6 +116,12 @@ static inline void pl_export_write_values(
 	struct pl_export *e, const struct pl_value *values, uint32_t n, uint64_t now_ns)
 {
 	e->ops->write_values(e, values, n, now_ns);
+}
+
+static inline void pl_export_write_flat(struct pl_export *e, enum pl_flat_kind kind,
+	const void *records, uint32_t n, uint32_t stride, uint64_t now_ns)
+{
+	e->ops->write_flat(e, kind, records, n, stride, now_ns);
 }
 
 static inline void pl_export_write_series(

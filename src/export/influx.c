@@ -117,12 +117,11 @@ static int compare_members(const void *a, const void *b)
 
 /* `tags` names those fields of the record that are tags; `left_out` those that do not belong into a
  * line; numbers_only leaves out texts. */
-static void make_form(struct form *f, enum pl_record_kind kind, const char *const *tags,
-	const char *const *left_out, bool numbers_only, uint16_t present_at)
+static void make_form(struct form *f, const struct pl_field *fields, size_t n,
+	const char *const *tags, const char *const *left_out, bool numbers_only,
+	uint32_t present_at)
 {
-	size_t n;
-	const struct pl_field *fields = pl_fields(kind, &n);
-
+	f->n_tags = f->n_fields = 0;
 	f->present_at = present_at;
 	f->max = 128; /* measurement, first field, time */
 	for (size_t i = 0; i < n; i++) {
@@ -177,7 +176,9 @@ int pl_influx_format_new(void **ret, uint32_t max_keys)
 	static const char *const value_tags[] = { "region", "primitive", "name", NULL };
 	static const char *const event_not[] = { "ts_ns", NULL };
 	static const char *const hop_not[] = { "ts_ns", "index", NULL };
+	const struct pl_field *fields;
 	struct influx *x;
+	size_t n;
 
 	if (max_keys == 0)
 		max_keys = KEYS_DEFAULT;
@@ -193,13 +194,32 @@ int pl_influx_format_new(void **ret, uint32_t max_keys)
 		free(x);
 		return -ENOMEM;
 	}
-	make_form(&x->event, PL_KIND_EVENT, event_tags, event_not, false,
+	x->kind = PL_FLAT_MAX;
+	fields = pl_fields(PL_KIND_EVENT, &n);
+	make_form(&x->event, fields, n, event_tags, event_not, false,
 		offsetof(struct pl_event, present));
-	make_form(&x->hop, PL_KIND_HOP, hop_tags, hop_not, true, offsetof(struct pl_hop, present));
-	make_form(&x->value, PL_KIND_VALUE, value_tags, event_not, false,
+	fields = pl_fields(PL_KIND_HOP, &n);
+	make_form(&x->hop, fields, n, hop_tags, hop_not, true, offsetof(struct pl_hop, present));
+	fields = pl_fields(PL_KIND_VALUE, &n);
+	make_form(&x->value, fields, n, value_tags, event_not, false,
 		offsetof(struct pl_value, present));
 	*ret = x;
 	return 0;
+}
+
+void pl_influx_make_flat(struct influx *x, enum pl_flat_kind kind)
+{
+	/* Words of fixed lists, and what names a device; of a flow nothing but its protocol. */
+	static const char *const tags[] = { "proto", "end_reason", "role", "role_by", "reason",
+		"interface", "method", "segment", "from_point", "to_point", "point", NULL };
+	const struct pl_flat *flat = pl_flat(kind);
+	/* The time of the line. */
+	const char *const left_out[] = {
+		pl_flat_short(kind) == PL_FLAT_FLOW128 ? "last_ts" : "ts_ns", NULL
+	};
+
+	make_form(&x->flat, flat->fields, flat->n_fields, tags, left_out, false, flat->present_at);
+	x->kind = kind;
 }
 
 const struct pl_format_ops pl_influx_format = {
@@ -207,6 +227,7 @@ const struct pl_format_ops pl_influx_format = {
 	.path = pl_influx_format_path,
 	.event = pl_influx_format_event,
 	.value = pl_influx_format_value,
+	.flat = pl_influx_format_flat,
 	.point = pl_influx_format_point,
 	.answer = format_answer,
 	.folded = format_folded,

@@ -93,6 +93,16 @@ static char *put_text(char *p, const char *text)
 	return p;
 }
 
+static const char *word_at(const uint8_t *at, unsigned int form)
+{
+	uint16_t reason;
+
+	if (form != PL_FORM_DROP_REASON)
+		return pl_form_word(form, *at);
+	memcpy(&reason, at, sizeof(reason));
+	return pl_form_word(form, reason);
+}
+
 /* Every word of our lists is of letters, digits, '_', '-' and '.', which need no escape; a number
  * without a word is shown as it is. */
 static char *put_tag(char *p, const uint8_t *at, unsigned int form)
@@ -108,7 +118,7 @@ static char *put_tag(char *p, const uint8_t *at, unsigned int form)
 	}
 	if (form == PL_FORM_TEXT)
 		return put_plain(p, (const char *)at, PL_TEXT_TOLD);
-	word = pl_form_word(form, *at);
+	word = word_at(at, form);
 	return word != NULL ? put_str(p, word) : put_u64(p, number_at(at, form));
 }
 
@@ -159,8 +169,14 @@ static char *put_field(char *p, const struct member *m, const uint8_t *at)
 		p = put_told(p, (const void *)at);
 		*p++ = '"';
 		return p;
+	case PL_FORM_TEXT:
+		p = put_key(p, m, m->key_len);
+		*p++ = '"';
+		p = put_plain(p, (const char *)at, PL_TEXT_TOLD);
+		*p++ = '"';
+		return p;
 	default:
-		word = pl_form_word(m->form, *at);
+		word = word_at(at, m->form);
 		if (word == NULL)
 			return p;
 		p = put_key(p, m, m->key_len);
@@ -256,6 +272,31 @@ int pl_influx_format_value(
 	if (!time_good(value->ts_ns, real_ns))
 		return -ERANGE;
 	return put_line(x, &x->value, value, "pathline_value", " count=1i", value->ts_ns, out);
+}
+
+int pl_influx_format_flat(void *format, enum pl_flat_kind kind, const void *record,
+	uint64_t real_ns, struct pl_buf *out)
+{
+	static const char *const names[PL_FLAT_MAX] = {
+		[PL_FLAT_PKT64] = "pathline_packet",
+		[PL_FLAT_PKT96] = "pathline_packet",
+		[PL_FLAT_DNS64] = "pathline_dns",
+		[PL_FLAT_FLOW128] = "pathline_flow",
+		[PL_FLAT_FLOW256] = "pathline_flow",
+		[PL_FLAT_MARK128] = "pathline_mark",
+		[PL_FLAT_SEG192] = "pathline_segment_block",
+		[PL_FLAT_DROP168] = "pathline_drop",
+	};
+	struct influx *x = format;
+	const uint64_t ts_ns = pl_flat_time(kind, record);
+
+	if (names[kind] == NULL)
+		return -ENODATA;
+	if (!time_good(ts_ns, real_ns))
+		return -ERANGE;
+	if (x->kind != kind)
+		pl_influx_make_flat(x, kind);
+	return put_line(x, &x->flat, record, names[kind], " count=1i", ts_ns, out);
 }
 
 int pl_influx_format_path(void *format, const struct pl_path *path, const struct pl_hop *hops,

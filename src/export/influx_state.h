@@ -9,7 +9,7 @@
 #include "record/put.h"
 
 enum {
-	MEMBERS_MAX = 48,
+	MEMBERS_MAX = 80,
 	KEY_MAX = 40,
 	KEYS_DEFAULT = 10000,
 	KEYS_MAX = 1 << 24,
@@ -39,12 +39,18 @@ struct key {
 };
 
 struct influx {
-	struct form event, hop, value;
+	struct form event, hop, value, flat;
+	enum pl_flat_kind kind; /* of the records that `flat` is of; PL_FLAT_MAX: none yet */
 	struct key *keys;
 	uint32_t mask, n_keys, max_keys;
 	_Atomic uint64_t folded;
 	_Atomic bool many_lines; /* an entry may be several lines */
 };
+
+/* ---- influx.c ---- */
+
+/* The line of a kind of records of packets, flows and their like. */
+void pl_influx_make_flat(struct influx *x, enum pl_flat_kind kind);
 
 /* ---- influx_line.c ---- */
 
@@ -52,6 +58,8 @@ int pl_influx_format_event(
 	void *format, const struct pl_event *event, uint64_t real_ns, struct pl_buf *out);
 int pl_influx_format_value(
 	void *format, const struct pl_value *value, uint64_t real_ns, struct pl_buf *out);
+int pl_influx_format_flat(void *format, enum pl_flat_kind kind, const void *record,
+	uint64_t real_ns, struct pl_buf *out);
 int pl_influx_format_path(void *format, const struct pl_path *path, const struct pl_hop *hops,
 	uint64_t real_ns, struct pl_buf *out);
 int pl_influx_format_point(

@@ -420,6 +420,27 @@ static void jsonl_write_values(
 	account(j);
 }
 
+static void jsonl_write_flat(struct pl_export *e, enum pl_flat_kind kind, const void *records,
+	uint32_t n, uint32_t stride, uint64_t now_ns)
+{
+	struct jsonl *j = self(e);
+	const uint8_t *p = records;
+
+	pl_count(&e->stats.accepted, n);
+	for (uint32_t i = 0; i < n; i++, p += stride) {
+		if (!make_room(j, pl_flat_json_max(kind) + 1, now_ns)) {
+			pl_count(&e->stats.dropped[j->cause], 1);
+			continue;
+		}
+		pl_flat_json(&j->text, kind, p);
+		pl_buf_chr(&j->text, '\n');
+		assert(!j->text.failed);
+	}
+	if (j->text.len >= CHUNK_BYTES)
+		drain(j, now_ns, false);
+	account(j);
+}
+
 static void jsonl_flush(struct pl_export *e, uint64_t now_ns, bool all)
 {
 	struct jsonl *j = self(e);
@@ -463,6 +484,7 @@ static const struct pl_export_ops jsonl_ops = {
 	.write_paths = jsonl_write_paths,
 	.write_events = jsonl_write_events,
 	.write_values = jsonl_write_values,
+	.write_flat = jsonl_write_flat,
 	.flush = jsonl_flush,
 	.reopen = jsonl_reopen,
 	.close = jsonl_close,

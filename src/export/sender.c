@@ -116,6 +116,27 @@ static void sender_write_values(
 	pthread_mutex_unlock(&s->lock);
 }
 
+static void sender_write_flat(struct pl_export *e, enum pl_flat_kind kind, const void *records,
+	uint32_t n, uint32_t stride, uint64_t now_ns)
+{
+	struct sender *s = self(e);
+	const uint64_t real_ns = pl_clock_real_ns();
+	const uint8_t *p = records;
+
+	if (s->ops->flat == NULL)
+		return;
+	pthread_mutex_lock(&s->lock);
+	pl_count(&e->stats.accepted, n);
+	for (uint32_t i = 0; i < n; i++, p += stride) {
+		struct held *h = pl_sender_room(s, now_ns);
+		size_t before = h->text.len;
+
+		settle_chunk(s, h, before, s->ops->flat(s->format, kind, p, real_ns, &h->text));
+	}
+	pl_sender_account(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
 static void sender_write_series(
 	struct pl_export *e, const struct pl_series_point *points, uint32_t n, uint64_t now_ns)
 {
@@ -471,6 +492,7 @@ const struct pl_export_ops pl_sender_ops = {
 	.write_paths = sender_write_paths,
 	.write_events = sender_write_events,
 	.write_values = sender_write_values,
+	.write_flat = sender_write_flat,
 	.write_series = sender_write_series,
 	.flush = sender_flush,
 	.reopen = sender_reopen,

@@ -90,7 +90,7 @@ struct pl_ruling {
 void pl_ruling_by_status(const struct pl_http_answer *answer, struct pl_ruling *ret);
 
 /*
- * A kind of server. `format` is the kind's own state. path, event, value and point run in the
+ * A kind of server. `format` is the kind's own state. path, event, value, flat and point run in the
  * output's thread; body and answer in the sender's; none of them may block, log, or read a clock:
  * real_ns is the time now, since the Unix epoch. Each of these appends one chunk to `out` and
  * returns 0, or says why the entry is dropped: -ERANGE (its time), -ENODATA (nothing in it for this
@@ -105,6 +105,8 @@ struct pl_format_ops {
 		void *format, const struct pl_event *event, uint64_t real_ns, struct pl_buf *out);
 	int (*value)(
 		void *format, const struct pl_value *value, uint64_t real_ns, struct pl_buf *out);
+	int (*flat)(void *format, enum pl_flat_kind kind, const void *record, uint64_t real_ns,
+		struct pl_buf *out);
 	int (*point)(void *format, const struct pl_series_point *point, uint64_t real_ns,
 		struct pl_buf *out);
 	/* Appends a chunk that has become due by itself and returns 1, to be asked again; 0 when

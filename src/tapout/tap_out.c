@@ -15,6 +15,8 @@ static const struct pl_tap_out_driver *const drivers[] = {
 	&pl_tap_out_file,
 	&pl_tap_out_region,
 	&pl_tap_out_clickhouse,
+	&pl_tap_out_influx,
+	&pl_tap_out_jsonl,
 #if PL_HAVE_KAFKA
 	&pl_tap_out_kafka,
 #endif

@@ -8,9 +8,11 @@
  *   kafka://HOST[:PORT],…/TOPIC[?kind=KIND&records=N&format=rowbinary|json
  *     &spool=FOLDER&spool_bytes=SIZE&…]                              messages (kafka/uri.h)
  *   clickhouse://HOST[:PORT]/TABLE[?kind=KIND&…]              rows (tap_clickhouse.c)
+ *   influx://HOST[:PORT]/DATABASE[?kind=KIND&…]              points (tap_influx.c)
  *   region:PATH[?kind=KIND&entries=N&lists=N]                   lists (memory/append.h)
  *   ipfix://HOST[:PORT][?transport=udp|tcp&biflow=yes&time=ms|us|ns&pen=N]
  *                                                                    flows (ipfix/writer.h)
+ *   jsonl:PATH[?max_bytes=SIZE&keep=N]                    an object each (export/jsonl.h)
  *   file:PATH[?kind=KIND&header=yes]                      records one behind the other
  *
  * KIND is pkt64 (default) or pkt96 of packets, flow128 (default) or flow256 of flows.
@@ -98,7 +100,7 @@ int pl_tap_out_kind(const char *name, const struct pl_tap_out_settings *settings
 unsigned int pl_tap_out_drivers(const struct pl_tap_out_driver *const **ret);
 
 extern const struct pl_tap_out_driver pl_tap_out_udp, pl_tap_out_file, pl_tap_out_region,
-	pl_tap_out_clickhouse;
+	pl_tap_out_clickhouse, pl_tap_out_influx, pl_tap_out_jsonl;
 #if PL_HAVE_KAFKA
 extern const struct pl_tap_out_driver pl_tap_out_kafka;
 #endif

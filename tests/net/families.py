@@ -35,7 +35,8 @@ taps:
     sources: ["udp://127.0.0.1:{RECORDS}"]
     records: flows
     to: ["file:{path("flows.flow128")}", "region:{path("tap.plr")}", "udp://127.0.0.1:{NOWHERE}",
-      "clickhouse://127.0.0.1:{NOWHERE}/t", "ipfix://127.0.0.1:{NOWHERE}?transport=tcp"]
+      "clickhouse://127.0.0.1:{NOWHERE}/t", "ipfix://127.0.0.1:{NOWHERE}?transport=tcp",
+      "influx://127.0.0.1:{NOWHERE}/d", "jsonl:{path("flows.jsonl")}"]
   - name: d
     sources: ["drops:"]
     records: drops

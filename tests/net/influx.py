@@ -19,10 +19,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from faulty import Daemon, config  # noqa: E402
 from lib import lab, tap  # noqa: E402
 from lib.lab import DIR, free_port, free_udp_port, write  # noqa: E402
-from lib.pathline import gen, start_gen  # noqa: E402
+from lib.pathline import gen, run, start_gen  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
+LONG_FLOW = "flow256"
 TAIL = "    interval: 1s\n    batch:\n      age: 100ms\n"
 
 
@@ -301,6 +302,41 @@ def test_victoria():
     ok(bad and all(x.endswith(" 0") for x in bad), "VictoriaMetrics: no line was invalid", bad)
 
 
+def test_tap(influx):
+    """Flows of a tap: every value as in its file of JSON lines; a database that is missing is told and waited for."""
+    trace, tags = lab.path("trace.pcap"), ("proto", "end_reason", "role", "role_by")
+    ok(run("gen", "packets", "--story", "--duration", "5s", "-w", trace).returncode == 0, "packets")
+    influx.query("CREATE DATABASE taps")
+    server = f"influx://127.0.0.1:{influx.port}/taps"
+    got = run("tap", "--flows", "--stats", "--to", server + "?kind=" + LONG_FLOW, "--to", "jsonl:" + lab.path("flows.jsonl"), trace)
+    outputs = json.loads(got.stdout)["outputs"]
+    with open(lab.path("flows.jsonl"), encoding="utf-8") as f:
+        want = [json.loads(line) for line in f]
+    eq([(o["records"], o["delivered"]) for o in outputs], [(len(want), len(want))] * 2, "both outputs have all flows")
+    rows = influx.rows("SELECT * FROM pathline_flow", "taps")
+
+    def flow(row):
+        return tuple(str(row[name]) if name in tags else row[name] for name in want[0] if name != "last_ts")
+    ok(len(want) > 500 and collections.Counter(map(flow, rows)) == collections.Counter(map(flow, want)), f"{len(want)} flows, every value",
+       (len(rows), rows[:1], want[:1]))
+    times = {flow(row): row["time"] for row in rows}
+    ok(all(0 <= times[flow(w)] - w["last_ts"] < 1_000_000 for w in want), "at the time of their last packets")
+    got = run("tap", "--stats", "--to", server + "2?spool=" + lab.path("spool"), trace)
+    o = json.loads(got.stdout)["outputs"][0]
+    ok("database not found" in got.stderr and o["delivered"] == 0 and o["spooled"] == o["records"] > 1000, "a missing database is told", (got.stderr, o))
+    influx.query("CREATE DATABASE taps2")
+    left, there = o["spooled"], 0
+    for _ in range(20):
+        got = run("tap", "--rule", "skip", "--stats", "--to", server + "2?spool=" + lab.path("spool"), trace)
+        now = json.loads(got.stdout.splitlines()[-1])["outputs"][0]
+        eq((now["recovered"], sum(now["dropped"].values())), (left, 0), "the next one finds what waited")
+        left, there = now["spooled"], there + now["delivered"]
+        if left == 0:
+            break
+    eq((left, there), (0, o["spooled"]), "and brings it")
+    eq(len(influx.rows("SELECT * FROM pathline_packet", "taps2")), there, "where it is")
+
+
 def test_influx():
     if shutil.which("influxd") is None:
         skip("InfluxDB", "missing: influxd (package influxdb)")
@@ -311,6 +347,7 @@ def test_influx():
     test_missing(server)
     test_conflict(server)
     test_series(server)
+    test_tap(server)
 
 
 def main():

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What outputs share that are exporters (export/exporter.h): their accounts, words and end. */
+#pragma once
+
+#include "export/exporter.h"
+#include "export/sender.h"
+#include "netio/uri.h"
+#include "tapout/tap_out.h"
+
+#define PL_TAP_EXPORT ""
+#define PL_TAP_EXPORT_SERVER
+struct pl_tap_export_stats {
+#define PL_STAT PL_STAT_MEMBER
+#include "tapout/tap_export_stats.def"
+#undef PL_STAT
+};
+#undef PL_TAP_EXPORT
+#undef PL_TAP_EXPORT_SERVER
+
+struct pl_tap_export {
+	struct pl_tap_out out; /* first */
+	struct pl_export *export;
+	enum pl_flat_kind kind; /* of what goes out, the first bytes of what is put */
+	uint32_t given;         /* bytes of a record that is put */
+	uint64_t now_ns;
+	struct pl_tap_export_stats stats;
+	struct pl_export_words told;
+};
+
+/* Opens what `open_export` opens, which sets kind and export. As pl_tap_out_driver.open. */
+int pl_tap_export_open(struct pl_tap_out **ret, const struct pl_uri *uri,
+	const struct pl_tap_out_settings *settings,
+	int (*open_export)(struct pl_tap_export *self, const struct pl_uri *uri,
+		const struct pl_tap_out_settings *settings, struct pl_diag *diag),
+	struct pl_diag *diag);
+
+/* For the driver. */
+void pl_tap_export_put(struct pl_tap_out *out, const void *records, uint32_t n);
+uint64_t pl_tap_export_turn(struct pl_tap_out *out, uint64_t now_ns);
+/* Waits while the receiver takes some; the rest goes into the spool, or is counted. */
+void pl_tap_export_finish(struct pl_tap_out *out);
+uint64_t pl_tap_export_lost(const struct pl_tap_out *out);
+void pl_tap_export_conditions(
+	const struct pl_tap_out *out, const char *tap, struct pl_conditions *ret);
+const void *pl_tap_export_counters(const struct pl_tap_out *out);
+void pl_tap_export_close(struct pl_tap_out *out);
+
+/*
+ * Keys of the URI that say how requests are made, and their meaning; `who` begins what is wrong. batch: records
+ * of a request without the key. -EINVAL with diag.
+ */
+#define PL_TAP_EXPORT_KEYS                                                                         \
+	"user", "password_file", "tls", "ca", "batch", "memory", "spool", "spool_bytes"
+int pl_tap_export_keys(const struct pl_uri *uri, const char *who, uint64_t batch,
+	struct pl_sender_options *ret, struct pl_diag *diag);
+/* Bytes of a request of so many records of this size. */
+void pl_tap_export_room(struct pl_sender_options *o, uint64_t record_bytes);
+
+/*
+ * "//HOST[:PORT]/NAME" into the URL of the server and what stands behind it, which may be empty. ports:
+ * without one, of HTTP and HTTPS. -EINVAL with diag: it is none, for which `form` says what it should be.
+ */
+int pl_tap_export_target(const struct pl_uri *uri, const char *const ports[2], const char *form,
+	char *server, size_t cap, const char **ret_name, struct pl_diag *diag);
+
+/* Files that the keys name. */
+int pl_tap_export_files(const struct pl_uri *uri, struct pl_confine *confine);

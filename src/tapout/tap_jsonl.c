@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The output into a file of JSON lines, an object for each record (export/jsonl.h):
+ *
+ *   jsonl:PATH[?max_bytes=SIZE&keep=N]
+ *
+ * max_bytes=SIZE: a file that would be larger becomes PATH.1, that PATH.2, and so on; keep=N of them
+ * (5).
+ */
+#include "export/jsonl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "tapout/tap_export.h"
+
+#define KEEP_MAX      1000
+
+#define PL_TAP_EXPORT "jsonl"
+static const struct pl_stat rows[] = {
+#define PL_STAT(...) PL_STAT_ROW(struct pl_tap_export_stats, __VA_ARGS__)
+#include "tapout/tap_export_stats.def"
+#undef PL_STAT
+};
+static const struct pl_stats stats_list = { rows, sizeof(rows) / sizeof(rows[0]) };
+
+static const char *const keys[] = { "max_bytes", "keep", NULL };
+
+static int read_uri(const struct pl_uri *uri, struct pl_jsonl_options *ret, struct pl_diag *diag)
+{
+	uint64_t keep = 0;
+	int r = pl_uri_get_size(
+		uri, "max_bytes", 1 << 16, UINT64_C(1) << 44, &ret->max_bytes, diag);
+
+	if (r == 0)
+		r = pl_uri_get_size(uri, "keep", 1, KEEP_MAX, &keep, diag);
+	if (r == 0 && keep != 0 && ret->max_bytes == 0) {
+		pl_diag_set(diag, "jsonl: keep= needs max_bytes=");
+		return -EINVAL;
+	}
+	ret->path = uri->target;
+	ret->keep = (unsigned int)keep;
+	return r;
+}
+
+static int jsonl_check(
+	const char *target, const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	struct pl_jsonl_options o = { .path = NULL };
+	struct pl_uri uri;
+	int r = pl_uri_split(&uri, target, keys, diag);
+
+	(void)settings;
+	return r == 0 ? read_uri(&uri, &o, diag) : r;
+}
+
+static int open_export(struct pl_tap_export *self, const struct pl_uri *uri,
+	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	struct pl_jsonl_options o = { .path = NULL };
+	int r = read_uri(uri, &o, diag);
+
+	self->kind = settings->kind;
+	return r == 0 ? pl_jsonl_open(&self->export, &o, self->now_ns, diag) : r;
+}
+
+static int jsonl_open(struct pl_tap_out **ret, const char *target,
+	const struct pl_tap_out_settings *settings, struct pl_diag *diag)
+{
+	struct pl_uri uri;
+	int r = pl_uri_split(&uri, target, keys, diag);
+
+	return r == 0 ? pl_tap_export_open(ret, &uri, settings, open_export, diag) : r;
+}
+
+static int jsonl_files(const char *target, struct pl_confine *confine)
+{
+	struct pl_uri uri;
+
+	return pl_uri_split(&uri, target, keys, NULL) == 0
+		       ? pl_confine_path(confine, uri.target, true)
+		       : 0;
+}
+
+const struct pl_tap_out_driver pl_tap_out_jsonl = {
+	.scheme = "jsonl",
+	.files = jsonl_files,
+	.check = jsonl_check,
+	.open = jsonl_open,
+	.put = pl_tap_export_put,
+	.turn = pl_tap_export_turn,
+	.finish = pl_tap_export_finish,
+	.lost = pl_tap_export_lost,
+	.conditions = pl_tap_export_conditions,
+	.numbers = { { &stats_list, pl_tap_export_counters } },
+	.close = pl_tap_export_close,
+};
