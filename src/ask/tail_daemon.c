@@ -14,6 +14,7 @@
 #include "base/complain.h"
 #include "base/exit_code.h"
 #include "runtime/confine_reader.h"
+#include "show/flat_out.h"
 #include "show/stdout.h"
 
 enum {
@@ -29,7 +30,8 @@ struct tail {
 	uint64_t printed, dropped;
 	unsigned int skip; /* lines that are a header said before */
 	bool began;        /* a header was printed */
-	bool gone;         /* nobody reads any more */
+	struct pl_flat_out flows;
+	bool gone; /* nobody reads any more */
 	int error;
 };
 
@@ -44,6 +46,44 @@ static void print(struct tail *t, const char *text, size_t n)
 static bool begins(const char *line, size_t n, const char *with)
 {
 	return n >= strlen(with) && memcmp(line, with, strlen(with)) == 0;
+}
+
+static int digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "flow " and its bytes. False: it is of another layout. */
+static bool read_flow(struct pl_flow256 *ret, const char *line, size_t n)
+{
+	const char *p = line + 5;
+	uint8_t *to = (uint8_t *)ret;
+
+	if (!begins(line, n, "flow ") || n != 5 + 2 * sizeof(*ret) + 1)
+		return false;
+	for (size_t i = 0; i < sizeof(*ret); i++, p += 2) {
+		const int high = digit(p[0]), low = digit(p[1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		to[i] = (uint8_t)(high << 4 | low);
+	}
+	return true;
+}
+
+/* As take_line. */
+static bool take_flow(struct tail *t, const char *line, size_t n)
+{
+	struct pl_flow256 flow;
+
+	if (!read_flow(&flow, line, n)) {
+		t->error = -EPROTO;
+		return false;
+	}
+	pl_flat_out_add(&t->flows, &flow, 1);
+	pl_flat_out_write(&t->flows);
+	t->printed++;
+	return !pl_flat_out_full(&t->flows);
 }
 
 /* A whole line, its end included. False when no more is wanted. */
@@ -62,6 +102,8 @@ static bool take_line(struct tail *t, const char *line, size_t n)
 			print(t, line, n);
 		return !t->gone && t->error == 0;
 	}
+	if (t->args->flows)
+		return take_flow(t, line, n);
 	if (t->skip > 0) {
 		t->skip--;
 		if (!t->began)
@@ -119,6 +161,8 @@ unsigned int pl_tail_kinds(const struct pl_tail_daemon *args)
 /* Lines of the header that the form begins with. */
 static unsigned int header_lines(const struct pl_tail_daemon *args)
 {
+	if (args->flows)
+		return 0;
 	if (strcmp(args->form, "csv") == 0)
 		return 1;
 	if (strcmp(args->form, "table") == 0 || strcmp(args->form, "wide") == 0)
@@ -134,11 +178,14 @@ static bool make_path(const struct pl_tail_daemon *args, char *dst, size_t cap)
 	snprintf(dst, cap, "/api/v1/tail");
 	snprintf(kind, sizeof(kind), "%s%s%s", args->events ? ",events" : "",
 		args->paths ? ",paths" : "", args->values ? ",values" : "");
-	if (pl_tail_kinds(args) > 0)
+	if (args->flows)
+		snprintf(kind, sizeof(kind), ",flows");
+	if (pl_tail_kinds(args) > 0 || args->flows)
 		good = pl_client_parameter(dst, cap, "kind", kind + 1);
 	if (good && args->where != NULL)
 		good = pl_client_parameter(dst, cap, "where", args->where);
-	return good && pl_client_parameter(dst, cap, "form", args->form);
+	/* Of flows this program makes the form. */
+	return good && pl_client_parameter(dst, cap, "form", args->flows ? "record" : args->form);
 }
 
 /* Until no more is wanted. The exit code. */
@@ -154,7 +201,7 @@ static int follow(struct pl_client *client, struct tail *t, const char *path)
 		t->skip = header_lines(t->args);
 		pl_buf_reset(&t->line);
 		r = pl_client_stream(client, path, on_data, t, t->args->stopped, &began, &diag);
-		if (*t->args->stopped || t->gone ||
+		if (*t->args->stopped || t->gone || t->flows.rows.gone ||
 			(t->args->limit > 0 && t->printed >= t->args->limit))
 			return PL_EXIT_OK;
 		if (t->error != 0) {
@@ -203,6 +250,7 @@ int pl_tail_daemon(const struct pl_tail_daemon *args)
 	pl_buf_init(&t.line);
 	pl_buf_init(&t.clean);
 	t.line.limit = LINE_MAX_BYTES;
+	pl_flat_out_init(&t.flows, PL_FLAT_FLOW256, args->form, args->limit);
 	code = pl_client_confine(args->client, NULL);
 	if (code == 0)
 		code = follow(client, &t, path);
@@ -211,6 +259,8 @@ int pl_tail_daemon(const struct pl_tail_daemon *args)
 			"%" PRIu64
 			" entries were dropped on the way: this command, or the daemon's stream, did not keep up",
 			t.dropped);
+	if (args->flows && !pl_flat_out_end(&t.flows) && code == PL_EXIT_OK)
+		code = PL_EXIT_FAILED;
 	pl_buf_done(&t.line);
 	pl_buf_done(&t.clean);
 	pl_client_free(client);

@@ -13,7 +13,8 @@
 struct pl_tail_daemon {
 	const struct pl_client_args *client;
 	const char *where, *form;
-	bool events, paths, values; /* none: all of them */
+	bool events, paths, values; /* none: all of them, but for flows */
+	bool flows;                 /* of taps, alone */
 	bool show_loss;             /* entries that were dropped are told in the stream */
 	uint64_t limit;             /* 0: none */
 	volatile int *stopped;      /* set by a signal */

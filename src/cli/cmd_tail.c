@@ -14,7 +14,7 @@
 static struct {
 	struct pl_client_args client;
 	const char *where, *form, *from, *since;
-	bool events, paths, values, show_loss, follow;
+	bool events, paths, values, flows, show_loss, follow;
 	uint64_t limit;
 } args;
 
@@ -31,6 +31,8 @@ static const struct pl_opt *options(void)
 		{ PL_OPT_FLAG, 'p', "paths", &args.paths, NULL, "paths (reports) only", NULL },
 		{ PL_OPT_FLAG, 0, "values", &args.values, NULL,
 			"values only: new contents of regions of telemetry memory", NULL },
+		{ PL_OPT_FLAG, 0, "flows", &args.flows, NULL,
+			"flows that the daemon's taps see, as they end, and nothing else", NULL },
 		{ PL_OPT_U64, 'n', "count", &args.limit, "N", "stop after N records", NULL },
 		{ PL_OPT_CHOICE, 'o', "output", &args.form, "FORM",
 			"format (default table); json is one array and works with --from only",
@@ -112,8 +114,12 @@ static int run(int argc, char **argv)
 		pl_complain("tail takes no operand: give an expression with --where");
 		return PL_EXIT_USAGE;
 	}
-	if (args.from != NULL && args.values) {
-		pl_complain("a history (--from) has no values of regions");
+	if (args.from != NULL && (args.values || args.flows)) {
+		pl_complain("a history (--from) has no values of regions, and no flows of taps");
+		return PL_EXIT_USAGE;
+	}
+	if (args.flows && (args.events || args.paths || args.values)) {
+		pl_complain("--flows come by themselves: leave out --events, --paths and --values");
 		return PL_EXIT_USAGE;
 	}
 	if (args.from != NULL) {
@@ -135,10 +141,11 @@ static int run(int argc, char **argv)
 		.events = args.events,
 		.paths = args.paths,
 		.values = args.values,
+		.flows = args.flows,
 		.show_loss = args.show_loss,
 		.limit = args.limit,
 		.stopped = &stop_flag };
-	if (strcmp(args.form, "csv") == 0 && pl_tail_kinds(&daemon) != 1) {
+	if (strcmp(args.form, "csv") == 0 && !args.flows && pl_tail_kinds(&daemon) != 1) {
 		pl_complain("CSV has one header: give --events, --paths or --values");
 		return PL_EXIT_USAGE;
 	}
@@ -149,12 +156,13 @@ static int run(int argc, char **argv)
 const struct pl_command pl_command_tail = {
 	.name = "tail",
 	.summary = "print records, events and values of a running daemon, or of its history",
-	.usage = "[--from FOLDER] [--where EXPR] [--events | --paths | --values]",
+	.usage = "[--from FOLDER] [--where EXPR] [--events | --paths | --values | --flows]",
 	.description =
 		"Prints the records and events of a running daemon, and the values that it reads from regions\n"
 		"of telemetry memory, as they occur, until N records, SIGINT or SIGTERM. When the connection\n"
 		"is lost, tail connects again. Without --events, --paths or --values it prints all of them, or\n"
-		"those that have all fields of the expression.\n"
+		"those that have all fields of the expression. --flows prints the flows that the daemon's\n"
+		"taps see instead, each when its record is made; --where is of the fields of flows then.\n"
 		"\n"
 		"A slow reader does not slow the daemon: the daemon drops entries for this reader and counts\n"
 		"them, and tail prints their number at the end on standard error.\n"
@@ -167,6 +175,7 @@ const struct pl_command pl_command_tail = {
 	.examples = "  pathline tail --events\n"
 		    "  pathline tail --where 'flags.dropped or hops.queue_depth > 100'\n"
 		    "  pathline tail --values --where 'region == lists and value > 100'\n"
+		    "  pathline tail --flows -o wide --where 'retrans_fwd > 10'\n"
 		    "  pathline tail --events -o jsonl --where 'node == 3' | jq .value\n"
 		    "  pathline tail --from /var/lib/pathline/history --since 10m --events\n"
 		    "  pathline tail --from lost.seg192 --follow\n",

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "export/watch_state.h"
@@ -130,6 +131,15 @@ static void format_value(struct pl_buf *out, enum pl_watch_form form, const stru
 	pl_buf_chr(out, '\n');
 }
 
+static void format_flow(struct pl_buf *out, enum pl_watch_form form, const struct pl_flow256 *flow)
+{
+	if (form == PL_WATCH_RECORD)
+		put_record(out, "flow ", flow, sizeof(*flow));
+	else
+		pl_flat_json(out, PL_FLAT_FLOW256, flow);
+	pl_buf_chr(out, '\n');
+}
+
 static struct pl_watch *of(struct pl_export *e)
 {
 	return (struct pl_watch *)e;
@@ -202,6 +212,24 @@ static bool offer_value(struct pl_watch *live, const struct pl_value *value)
 	return good;
 }
 
+static void offer_flow(struct pl_watch *live, const struct pl_flow256 *flow)
+{
+	for (unsigned int i = 0; i < live->max_clients; i++) {
+		struct pl_watch_client *c = &live->clients[i];
+
+		if (!c->used || !c->flows)
+			continue;
+		c->stats.seen++;
+		if (c->flow_where != NULL && !pl_where_match_row(c->flow_where, flow, 0)) {
+			c->stats.filtered++;
+			continue;
+		}
+		pl_buf_reset(&live->line);
+		format_flow(&live->line, c->form, flow);
+		(void)pl_watch_client_put(c);
+	}
+}
+
 /* Says that there is something, once per client that found nothing. */
 static void unlock_and_wake(struct pl_watch *live)
 {
@@ -271,6 +299,16 @@ static void write_values(
 	}
 	unlock_and_wake(live);
 	account(e, n, delivered);
+}
+
+void pl_watch_flows(struct pl_watch *live, const struct pl_flow256 *flows, uint32_t n)
+{
+	if (atomic_load_explicit(&live->n_flows, memory_order_relaxed) == 0)
+		return;
+	pthread_mutex_lock(&live->lock);
+	for (uint32_t i = 0; i < n; i++)
+		offer_flow(live, &flows[i]);
+	unlock_and_wake(live);
 }
 
 static void close_live(struct pl_export *e)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Records and events to whoever watches: an exporter whose other end are clients that come and go
- * (`pathline tail`, the events and values of /api/v1/). It also remembers the latest of both.
+ * (`pathline tail`, the events and values of /api/v1/), and flows of taps beside them. It also remembers the latest of both.
  *
  * Each client has a bounded buffer of lines made when it opened, with its own kinds, expression and
  * form. What does not fit is dropped for that client, counted, and told to it in its stream, where
@@ -16,8 +16,9 @@
  * that wanted it took it (also when none did), else dropped with cause queue_full; `seen = filtered
  * + sent + dropped` holds for each client.
  *
- * One thread is the exporter's; the functions here are for any one other thread. They share a lock
- * that no packet path takes.
+ * One thread is the exporter's; the functions here are for any one other thread, and
+ * pl_watch_flows() for a third. They share a lock that no packet path takes but that of a tap while
+ * somebody watches its flows.
  */
 #pragma once
 
@@ -35,7 +36,7 @@ enum pl_watch_form {
 	PL_WATCH_WIDE,
 	PL_WATCH_CSV, /* of one kind */
 	PL_WATCH_TEXT,
-	/* A line each: "event ", "path " or "value ", and the record's bytes in hexadecimal digits, of
+	/* A line each: "event ", "path ", "value " or "flow ", and the record's bytes in hexadecimal digits, of
 	 * a path with its hops behind it. For programs that have the same records. */
 	PL_WATCH_RECORD,
 	PL_WATCH_FORM_MAX,
@@ -71,7 +72,10 @@ void pl_watch_set_hooks(struct pl_watch *live, const struct pl_watch_hooks *hook
 
 struct pl_watch_request {
 	bool paths, events, values; /* none: those that `where` can be asked of */
-	const char *where;          /* NULL = all */
+	/* Flows of taps, by themselves: no other kind comes with them, and the form is jsonl or
+	 * record. */
+	bool flows;
+	const char *where; /* NULL = all */
 	enum pl_watch_form form;
 	struct pl_addr address; /* whose it is, for the statistics */
 };
@@ -85,13 +89,16 @@ void pl_watch_close(struct pl_watch_client *client);
 size_t pl_watch_read(struct pl_watch_client *client, char *dst, size_t cap, uint64_t now_ns);
 bool pl_watch_ready(struct pl_watch_client *client, uint64_t now_ns);
 
+/* Flows of a tap, for who watches them. */
+void pl_watch_flows(struct pl_watch *live, const struct pl_flow256 *flows, uint32_t n);
+
 /* What the output's queues dropped before the exporter saw it, ever; growth is told to the
  * clients. */
 void pl_watch_missed(struct pl_watch *live, uint64_t paths, uint64_t events, uint64_t values);
 
 struct pl_watch_stats {
 	struct pl_addr address;
-	bool paths, events, values;
+	bool paths, events, values, flows;
 	enum pl_watch_form form;
 	uint64_t seen, filtered, sent, dropped; /* entries of its kinds; sent: into its buffer */
 	uint64_t missed;                        /* of the output's queues while it was there */

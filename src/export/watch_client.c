@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,6 +74,25 @@ static int compile_rows(struct pl_where **ret, enum pl_record_kind kind, bool wa
 	return wanted ? pl_where_new_over(ret, fields, n, where, diag) : 0;
 }
 
+static int compile_flows(
+	struct pl_watch_client *c, const struct pl_watch_request *r, struct pl_diag *diag)
+{
+	const struct pl_flat *flat = pl_flat(PL_FLAT_FLOW256);
+
+	if (r->paths || r->events || r->values) {
+		pl_diag_set(diag, "flows come by themselves: ask for no other kind with them");
+		return -EINVAL;
+	}
+	if (r->form != PL_WATCH_JSONL && r->form != PL_WATCH_RECORD) {
+		pl_diag_set(diag, "flows come in the forms jsonl and record");
+		return -EINVAL;
+	}
+	c->flows = true;
+	return r->where == NULL ? 0
+				: pl_where_new_over(&c->flow_where, flat->fields, flat->n_fields,
+					  r->where, diag);
+}
+
 /* The expression for each kind asked for. Without a kind, those that have its fields. */
 static int compile(
 	struct pl_watch_client *c, const struct pl_watch_request *r, struct pl_diag *diag)
@@ -80,6 +100,8 @@ static int compile(
 	bool any = !r->paths && !r->events && !r->values;
 	int p = 0, e, v;
 
+	if (r->flows)
+		return compile_flows(c, r, diag);
 	c->paths = r->paths || any;
 	c->events = r->events || any;
 	c->values = r->values || any;
@@ -146,7 +168,8 @@ static void forget(struct pl_watch_client *c)
 	pl_where_free(c->path_where);
 	pl_where_free(c->event_where);
 	pl_where_free(c->value_where);
-	c->path_where = c->event_where = c->value_where = NULL;
+	pl_where_free(c->flow_where);
+	c->path_where = c->event_where = c->value_where = c->flow_where = NULL;
 	c->used = false;
 }
 
@@ -183,6 +206,7 @@ int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 	c->stats.paths = c->paths;
 	c->stats.events = c->events;
 	c->stats.values = c->values;
+	c->stats.flows = c->flows;
 	c->stats.form = c->form;
 	c->missed_from = missed_of(c);
 	c->read_ns = now_ns;
@@ -190,6 +214,7 @@ int pl_watch_open(struct pl_watch_client **ret, struct pl_watch *live,
 	want = c->paths && !others_want_paths(live, c);
 	c->used = true;
 	live->n_clients++;
+	atomic_fetch_add(&live->n_flows, c->flows);
 	hooks = live->hooks;
 	pthread_mutex_unlock(&live->lock);
 	if (want && hooks.want != NULL)
@@ -206,6 +231,7 @@ void pl_watch_close(struct pl_watch_client *c)
 
 	pthread_mutex_lock(&live->lock);
 	cease = c->paths && !others_want_paths(live, c);
+	atomic_fetch_sub(&live->n_flows, c->flows);
 	forget(c);
 	live->n_clients--;
 	hooks = live->hooks;

@@ -19,9 +19,9 @@ enum {
 struct pl_watch_client {
 	struct pl_watch *live;
 	bool used;
-	bool paths, events, values;
+	bool paths, events, values, flows;
 	enum pl_watch_form form;
-	struct pl_where *path_where, *event_where, *value_where;
+	struct pl_where *path_where, *event_where, *value_where, *flow_where;
 	struct pl_watch_stats stats;
 	uint64_t untold;      /* dropped, not yet said in the stream */
 	uint64_t missed_from; /* missed_of() when it came, and what of it was told */
@@ -37,6 +37,7 @@ struct pl_watch {
 	struct pl_watch_hooks hooks;
 	struct pl_watch_client *clients;
 	unsigned int max_clients, n_clients;
+	_Atomic unsigned int n_flows; /* clients that want flows */
 	size_t buffer_bytes;
 	uint64_t missed_paths, missed_events, missed_values; /* in the output's queues */
 	struct pl_event *recent;                             /* a ring of max_recent */

@@ -145,6 +145,8 @@ static void write_streams(struct pl_json *json, struct pl_watch *live)
 		pl_json_bool(json, s.events);
 		pl_json_key(json, "values");
 		pl_json_bool(json, s.values);
+		pl_json_key(json, "flows");
+		pl_json_bool(json, s.flows);
 		pl_json_number(json, "seen", s.seen);
 		pl_json_number(json, "filtered", s.filtered);
 		pl_json_number(json, "sent", s.sent);

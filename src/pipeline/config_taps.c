@@ -151,12 +151,28 @@ const struct pl_conf_row pl_config_tap_rows[] = {
 #undef AT
 /* clang-format on */
 
-static bool in_list(const struct pl_conf_list *list, const char *text)
+/* The file that an output writes by itself; *ret_len 0: none. */
+static const char *file_of(const char *to, size_t *ret_len)
+{
+	const size_t kind = strncmp(to, "file:", 5) == 0    ? 5
+			    : strncmp(to, "jsonl:", 6) == 0 ? 6
+							    : 0;
+
+	*ret_len = kind != 0 ? strcspn(to + kind, "?") : 0;
+	return to + kind;
+}
+
+/* Whether an output of the list writes the file of this one. */
+static bool is_written(const struct pl_conf_list *list, const char *to)
 {
 	char *const *items = list->items;
+	size_t n, len;
+	const char *file = file_of(to, &n);
 
-	for (size_t i = 0; i < list->n; i++) {
-		if (strcmp(items[i], text) == 0)
+	for (size_t i = 0; i < list->n && n > 0; i++) {
+		const char *other = file_of(items[i], &len);
+
+		if (len == n && memcmp(other, file, n) == 0)
 			return true;
 	}
 	return false;
@@ -205,9 +221,7 @@ int pl_config_check_taps(const struct pl_config *c, struct pl_diag *diag)
 			const char *what = strcmp(t[i].name, t[k].name) == 0 ? "name" : NULL;
 
 			for (size_t n = 0; n < t[i].to.n && what == NULL; n++)
-				what = strncmp(to[n], "file:", 5) == 0 && in_list(&t[k].to, to[n])
-					       ? "file"
-					       : NULL;
+				what = is_written(&t[k].to, to[n]) ? "file" : NULL;
 			if (what == NULL)
 				continue;
 			pl_diag_set(diag, "taps %zu and %zu have the same %s", k + 1, i + 1, what);

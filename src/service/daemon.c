@@ -174,6 +174,8 @@ int pl_daemon_open(struct pl_daemon *ret, struct pl_config *config,
 		r = pl_daemon_api_init(&ret->api, ret->pipeline, diag);
 	ret->api.marks = hooks->marks;
 	ret->api.taps = hooks->taps;
+	if (hooks->taps != NULL)
+		hooks->taps->watch = ret->api.live;
 	ret->api.parts = (struct pl_api_parts){ put_conditions, put_accounts, ret };
 	if (r == 0 && hooks->ready != NULL)
 		r = hooks->ready(hooks->arg, ret->pipeline, diag);
@@ -201,6 +203,8 @@ void pl_daemon_done(struct pl_daemon *d)
 {
 	if (d->pipeline != NULL)
 		pl_daemon_stop(d, 0);
+	if (d->api.taps != NULL)
+		d->api.taps->watch = NULL;
 	pl_pipeline_free(d->pipeline);
 	d->pipeline = NULL;
 }

@@ -262,7 +262,7 @@ static const struct pl_http_stream_ops stream_ops = { .read = stream_read,
 	.ready = stream_ready,
 	.close = stream_close };
 
-/* "events,paths,values" */
+/* "events,paths,values", or "flows" */
 static bool parse_kinds(const char *text, struct pl_watch_request *ret)
 {
 	while (*text != '\0') {
@@ -274,13 +274,15 @@ static bool parse_kinds(const char *text, struct pl_watch_request *ret)
 			ret->paths = true;
 		else if (n == 6 && strncmp(text, "values", 6) == 0)
 			ret->values = true;
+		else if (n == 5 && strncmp(text, "flows", 5) == 0)
+			ret->flows = true;
 		else
 			return false;
 		text += n;
 		if (*text == ',')
 			text++;
 	}
-	return ret->paths || ret->events || ret->values;
+	return ret->paths || ret->events || ret->values || ret->flows;
 }
 
 static bool parse_form(const char *text, struct pl_watch_request *ret)
@@ -313,7 +315,7 @@ static bool parse_request(const struct pl_http_request *request, struct pl_watch
 	ret->where = has_where > 0 ? where : NULL;
 	if (has_kind > 0 && !parse_kinds(kind, ret)) {
 		pl_http_problem(reply, 400, "bad_kind",
-			"kind is events, paths, values, or several of them with commas between");
+			"kind is flows, or events, paths, values, or several of these with commas between");
 		return false;
 	}
 	if (has_form > 0 && !parse_form(form, ret)) {
@@ -335,6 +337,11 @@ static void page_tail(void *arg, const struct pl_http_request *request, struct p
 
 	if (!parse_request(request, &wanted, where, reply))
 		return;
+	if (wanted.flows && api->taps == NULL) {
+		pl_http_problem(reply, 404, "no_taps",
+			"no tap is configured (the key taps), so there are no flows");
+		return;
+	}
 	s = calloc(1, sizeof(*s));
 	tell_missed(api);
 	r = s == NULL ? -ENOMEM : open_stream(s, api, &wanted, &why.diag);

@@ -28,6 +28,8 @@ static void take(void *arg, enum pl_flat_kind kind, const void *records, uint32_
 {
 	const struct pl_taps_one *one = arg;
 
+	if (kind == PL_FLAT_FLOW256 && one->all->watch != NULL)
+		pl_watch_flows(one->all->watch, records, n);
 	if (one->added != NULL && kind == one->added->in)
 		one->added->sink(one->added->arg, kind, records, n);
 	else if ((one->kinds & 1u << kind) != 0 && one->all->take != NULL)

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "export/watch.h"
 #include "pipeline/config.h"
 #include "service/tap.h"
 #include "service/tapped.h"
@@ -53,6 +54,7 @@ struct pl_taps {
 	void (*counts)(void *arg, unsigned int tap, const struct pl_tap_count *counts, uint32_t n);
 	void (*counting)(void *arg, unsigned int tap, bool on);
 	void *arg;
+	struct pl_watch *watch; /* viewers of flows; NULL: there can be none */
 	uint64_t conditions_ns; /* of the next look at them */
 	struct pl_condition_board conditions;
 	bool began;

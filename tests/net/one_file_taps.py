@@ -12,8 +12,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from lib import tap  # noqa: E402
-from lib.lab import free_udp_port, path  # noqa: E402
-from lib.pathline import Daemon, jsonl, run  # noqa: E402
+from lib.lab import free_udp_port, path, start  # noqa: E402
+from lib.pathline import PATHLINE, Daemon, jsonl, run  # noqa: E402
 from lib.tap import eq, ok  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
@@ -147,6 +147,40 @@ def test_tapped():
     d.stop()
 
 
+def test_tail():
+    """Flows as their records are made: `tail --flows` prints what the tap writes, by itself or those that are asked for."""
+    port, wanted = free_udp_port(), {"all": [], "dns": ["--where", "dport == 53"]}
+    with open(path("tail.yaml"), "w", encoding="utf-8") as f:
+        f.write("web: {listen: '127.0.0.1:0'}\ntaps: [{name: live, records: flows, flows: {idle: 1s}, "
+                f"sources: ['udp://127.0.0.1:{port}'], to: ['jsonl:{path('tail.jsonl')}']}}]\n")
+    d = Daemon(path("tail.yaml"))
+    tails = {}
+    for name, args in wanted.items():
+        with open(path(f"tail-{name}"), "w", encoding="utf-8") as out:
+            tails[name] = start([PATHLINE, "tail", "--url", d.web, "--flows", "-o", "jsonl", *args], log=path(f"tail-{name}.err"), stdout=out)
+    ok(wait(lambda: [s["flows"] for s in json.loads(d.get("/api/v1/status")[1])["streams"]] == [True] * 2), "both watch flows")
+    run("tap", "--to", f"udp://127.0.0.1:{port}?kind=pkt96", path("trace.pcap"))
+
+    def lines(name):
+        with open(path(name), encoding="utf-8") as f:
+            return sorted(f.read().splitlines())
+    ok(wait(lambda: of_tap(d, "flow_live", "live") == 0 and of_tap(d, "flow_started_total", "live") > 100), "flows are over")
+    ok(wait(lambda: len(lines("tail.jsonl")) > 100 and lines("tail-all") == lines("tail.jsonl")), "all of them, with every value",
+       (len(lines("tail-all")), len(lines("tail.jsonl"))))
+    dns = [line for line in lines("tail.jsonl") if json.loads(line)["dport"] == 53]
+    ok(dns and wait(lambda: lines("tail-dns") == dns), "those that match")
+    for args, code, says in ((["--flows", "-o", "csv", "-n", "1", "--where", "nothing == 1"], 2, "unknown field"),
+                             (["--flows", "--events"], 2, "by themselves")):
+        run_ = run("tail", "--url", d.web, *args)
+        ok(run_.returncode == code and says in run_.stderr, f"refused: {says}", (run_.returncode, run_.stderr))
+    ok("forms jsonl and record" in d.get("/api/v1/tail?kind=flows")[1], "forms that the API has not")
+    ok("by themselves" in d.get("/api/v1/tail?kind=flows,events&form=jsonl")[1], "other kinds beside flows")
+    for p in tails.values():
+        p.send_signal(signal.SIGINT)
+        eq(p.wait(60), 0, "tail ends well")
+    eq(d.stop(), 0, "it ends well")
+
+
 def test_refused():
     for said, text in (("captures and live sources", "{name: a, sources: ['pcap:x', 'udp://:1']}"),
                        ("is no source of a tap", "{name: a, sources: ['upd://:1']}"),
@@ -156,6 +190,7 @@ def test_refused():
                        ("no path behind the colon", "{name: a, sources: ['udp://:1'], to: ['region:']}"),
                        ("have the same name", "{name: a, sources: ['udp://:1']}, {name: a, sources: ['udp://:2']}"),
                        ("have the same file", "{name: a, sources: ['udp://:1'], to: ['file:x']}, {name: b, sources: ['udp://:2'], to: ['file:x']}"),
+                       ("have the same file", "{name: a, sources: ['udp://:1'], to: ['jsonl:x']}, {name: b, sources: ['udp://:2'], to: ['file:x']}"),
                        ("is a source of reports already", "{name: a, sources: ['udp://:1']}")):
         sources = "sources: [{uri: 'udp://:1'}]\n" if "reports" in said else ""
         checked = run("config", "check", "-", input=f"{sources}taps: [{text}]\n")
@@ -164,5 +199,6 @@ def test_refused():
 
 test_taps()
 test_tapped()
+test_tail()
 test_refused()
 sys.exit(tap.end())
