@@ -69,6 +69,7 @@ struct {
 
 const volatile struct pl_host_control pl_host_control;
 const volatile struct pl_host_template pl_host_template;
+uint32_t pl_host_lost;     /* packets without room in the ring, of all processors */
 uint64_t pl_host_ahead_ns; /* so far is CLOCK_TAI ahead of the time of day */
 struct pl_host_rule_set pl_host_sets[PL_HOST_RULE_SETS];
 uint32_t pl_host_set; /* the one in force */
@@ -426,6 +427,7 @@ static __always_inline void report(struct work *w, uint32_t bytes)
 	uint32_t n;
 
 	w->event.ts_ns = bpf_ktime_get_tai_ns();
+	w->event.lost = *(volatile uint32_t *)&pl_host_lost;
 	make_key(w);
 	if (!pl_host_do_flow(bytes)) {
 		w->sink.not_reported++;
@@ -435,10 +437,9 @@ static __always_inline void report(struct work *w, uint32_t bytes)
 	if (n == 0 ||
 		bpf_ringbuf_output(&pl_host_ring, &w->event, n, wakes(w, w->event.ts_ns)) < 0) {
 		w->sink.ring_full++;
-		w->event.gap = 1;
+		__sync_fetch_and_add(&pl_host_lost, 1);
 	} else {
 		w->sink.reports++;
-		w->event.gap = 0;
 	}
 }
 
@@ -481,7 +482,7 @@ static __always_inline uint32_t find(struct xdp_md *ctx, struct work *w)
 	n = bounded(k->payload + bytes, PL_HOST_EVENT_HEAD);
 	if (n == 0 || bpf_xdp_load_bytes(ctx, 0, w->event.head, n) < 0)
 		return 0;
-	w->event.bytes = n;
+	w->event.bytes = (uint16_t)n;
 	return bytes;
 }
 

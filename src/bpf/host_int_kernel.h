@@ -65,9 +65,9 @@ struct pl_host_sink_counts {
 /* A packet to be reported: as it came, from its first byte to the last of INT. */
 struct pl_host_event {
 	uint64_t ts_ns;  /* when it came, CLOCK_TAI */
-	uint32_t bytes;  /* of head */
+	uint16_t bytes;  /* of head */
 	uint16_t int_at; /* where in head INT begins */
-	uint16_t gap;    /* 1: the ring had no room for some before it, of this processor */
+	uint32_t lost;   /* for so many the ring had no room before, modulo 2^32 */
 	uint8_t head[PL_HOST_EVENT_HEAD];
 };
 #define PL_HOST_EVENT_FIXED 16u

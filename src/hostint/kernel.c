@@ -157,7 +157,7 @@ static int on_event(void *arg, void *data, size_t size)
 
 	if (size < PL_HOST_EVENT_FIXED || e->bytes > size - PL_HOST_EVENT_FIXED ||
 		e->bytes > PL_HOST_EVENT_HEAD || e->int_at > e->bytes ||
-		e->bytes - e->int_at < PL_HOST_INT_MIN)
+		(uint32_t)(e->bytes - e->int_at) < PL_HOST_INT_MIN)
 		return 0;
 	/* The ring can be read only. */
 	memcpy(&h->event, e, PL_HOST_EVENT_FIXED + e->bytes);

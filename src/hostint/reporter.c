@@ -58,7 +58,8 @@ static bool put(struct pl_hostint_reporter *r, const struct pl_host_event *e)
 void pl_hostint_report(struct pl_hostint_reporter *r, struct pl_host_event *e)
 {
 	/* The collector is to take the numbers of flows that are missing for reports, not for packets. */
-	if (e->gap != 0) {
+	if ((int32_t)(e->lost - r->lost) > 0) {
+		r->lost = e->lost;
 		pl_hostint_flush(r);
 		r->seq++;
 		begin(r);

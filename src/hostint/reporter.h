@@ -28,13 +28,14 @@ struct pl_hostint_reporter {
 	uint32_t seq; /* of the next datagram; at first any */
 	/* Its own. */
 	uint32_t reports;
+	uint32_t lost; /* of the newest event */
 	struct pl_build b;
 	uint8_t datagram[PL_HOSTINT_DATAGRAM];
 };
 
 void pl_hostint_reporter_init(struct pl_hostint_reporter *r);
 /* Sends before what does not fit beside it. The event's INT gets the flag PL_HOST_SAMPLED. One
- * with a gap before it skips the number of a datagram. */
+ * before which some found no room skips the number of a datagram. */
 void pl_hostint_report(struct pl_hostint_reporter *r, struct pl_host_event *event);
 /* Sends what waits. */
 void pl_hostint_flush(struct pl_hostint_reporter *r);
