@@ -214,7 +214,7 @@ static void tell_marks(const struct pl_asking *a, const struct pl_tap_rules *rul
 static void flows_ended(const struct pl_asking *a, uint32_t i)
 {
 	(void)pl_query_ended(a->run, PL_FLAT_FLOW128, i);
-	(void)pl_query_ended(a->run, PL_FLAT_FLOW256, i);
+	(void)pl_query_ended(a->run, PL_FLAT_FLOW288, i);
 }
 
 static int ask_tap(struct pl_asking *a, const char *const *sources, size_t n)

@@ -16,7 +16,7 @@
 #define CELL 80
 
 const char *const pl_region_contents[] = { "bytes", "path", "hop", "event", "pkt64", "pkt96",
-	"dns64", "flow128", "mark128", "seg192", "link128", "sent128", "drop168", "flow256", NULL };
+	"dns64", "flow128", "mark128", "seg192", "link128", "sent128", "drop168", "flow288", NULL };
 _Static_assert(
 	sizeof(pl_region_contents) / sizeof(pl_region_contents[0]) == PL_CONTENT_MAX + 1, "");
 

@@ -54,7 +54,7 @@ static int digit(char c)
 }
 
 /* "flow " and its bytes. False: it is of another layout. */
-static bool read_flow(struct pl_flow256 *ret, const char *line, size_t n)
+static bool read_flow(struct pl_flow288 *ret, const char *line, size_t n)
 {
 	const char *p = line + 5;
 	uint8_t *to = (uint8_t *)ret;
@@ -74,7 +74,7 @@ static bool read_flow(struct pl_flow256 *ret, const char *line, size_t n)
 /* As take_line. */
 static bool take_flow(struct tail *t, const char *line, size_t n)
 {
-	struct pl_flow256 flow;
+	struct pl_flow288 flow;
 
 	if (!read_flow(&flow, line, n)) {
 		t->error = -EPROTO;
@@ -250,7 +250,7 @@ int pl_tail_daemon(const struct pl_tail_daemon *args)
 	pl_buf_init(&t.line);
 	pl_buf_init(&t.clean);
 	t.line.limit = LINE_MAX_BYTES;
-	pl_flat_out_init(&t.flows, PL_FLAT_FLOW256, args->form, args->limit);
+	pl_flat_out_init(&t.flows, PL_FLAT_FLOW288, args->form, args->limit);
 	code = pl_client_confine(args->client, NULL);
 	if (code == 0)
 		code = follow(client, &t, path);

@@ -135,7 +135,7 @@ static int ceiling(void *arg, uint64_t budget_ns, struct pl_bench_sample *ret)
 	return timed(arg, budget_ns, ret, add);
 }
 
-static void take(void *arg, const struct pl_flow256 *records, uint32_t n)
+static void take(void *arg, const struct pl_flow288 *records, uint32_t n)
 {
 	struct flow_bench *b = arg;
 

@@ -238,7 +238,7 @@ const struct pl_command pl_command_query = {
 		"names, such as syn_flood and portscan(threshold=100, window=5s). Records come from\n"
 		"captures, interfaces (packet:IFACE, tc:, xdp:, afxdp:), drops:, taps elsewhere (udp://HOST:PORT,\n"
 		"tmpkt/1), a topic (kafka://HOST/TOPIC), or files that 'pathline tap --to file:' wrote\n"
-		"(NAME.pkt64, NAME.pkt96, NAME.flow128, NAME.flow256, NAME.mark128). Flows come\n"
+		"(NAME.pkt64, NAME.pkt96, NAME.flow128, NAME.flow288, NAME.mark128). Flows come\n"
 		"out of the flow cache.\n"
 		"Records of paths, hops and events come from the folder of a history, paths and hops also from\n"
 		"captures and from the ports where reports arrive (udp://:32766; see 'pathline listen'),\n"

@@ -179,7 +179,7 @@ static int run(int argc, char **argv)
 	if (operands.n != 2)
 		pl_complain(
 			"schema: %s; use: schema clickhouse|flink|duckdb|protobuf "
-			"pkt64|pkt96|dns64|flow128|mark128|seg192|link128|sent128|drop168|flow256",
+			"pkt64|pkt96|dns64|flow128|mark128|seg192|link128|sent128|drop168|flow288",
 			operands.n == 0   ? "missing system and kind of record"
 			: operands.n == 1 ? "missing system or kind of record"
 					  : "more than a system and a kind of record");
@@ -197,7 +197,7 @@ const struct pl_command pl_command_schema = {
 	.usage = "[OPTION]… clickhouse|flink|duckdb|protobuf KIND",
 	.description =
 		"KIND is pkt64, pkt96, dns64, flow128, mark128, seg192, link128, sent128, drop168\n"
-		"or flow256.\n"
+		"or flow288.\n"
 		"\n"
 		"clickhouse prints the statements that make a table for records as 'pathline tap' writes\n"
 		"them into files and topics; their bytes are rows of RowBinary. With --kafka ClickHouse\n"

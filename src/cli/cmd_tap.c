@@ -128,7 +128,7 @@ static bool print_full(void *arg)
 
 static enum pl_flat_kind kind_of(void)
 {
-	return args.flows      ? PL_FLAT_FLOW256
+	return args.flows      ? PL_FLAT_FLOW288
 	       : args.dns      ? PL_FLAT_DNS64
 	       : args.drops    ? PL_FLAT_DROP168
 	       : args.marks    ? PL_FLAT_MARK128
@@ -405,7 +405,7 @@ const struct pl_command pl_command_tap = {
 		"\n"
 		"Without --to the records are printed. --to udp://HOST:PORT sends them on as tmpkt/1;\n"
 		"records=N sets how many go into a datagram (20), kind=pkt96 sends TCP options too (of\n"
-		"flows, kind=flow256 roles and more of TCP), and lanes=N is the number of source ports\n"
+		"flows, kind=flow288 roles and more of TCP), and lanes=N is the number of source ports\n"
 		"(8): all packets of a flow, in both directions, come from one of them.\n"
 		"--to kafka://HOST:PORT/TOPIC writes messages of 1024 records (records=N);\n"
 		"other keys are properties of librdkafka, such as compression.codec=lz4, and\n"
@@ -428,7 +428,7 @@ const struct pl_command pl_command_tap = {
 		"retransmissions and more of TCP as elements of the private enterprise number N.\n"
 		"\n"
 		"With --flows the packets go through a flow cache of fixed size, and the records are\n"
-		"those of flows (flow256; outputs get flow128 unless kind=flow256); each packet is in\n"
+		"those of flows (flow288; outputs get flow128 unless kind=flow288); each packet is in\n"
 		"one. With --dns they are those of DNS messages: client, server, type, hashes of the name,\n"
 		"its length and entropy. With --drops\n"
 		"they are those of packets that the kernel drops, with its reason, interface and place, of this\n"

@@ -140,7 +140,7 @@ static int ask(struct demo *d, int which, struct pl_diag *diag)
 
 /* ---- records ---- */
 
-static void keep_if_great(struct pl_packets_demo_result *r, const struct pl_flow256 *flow)
+static void keep_if_great(struct pl_packets_demo_result *r, const struct pl_flow288 *flow)
 {
 	const uint64_t bytes = flow->bytes_fwd + flow->bytes_rev;
 	uint32_t at = r->n_top;
@@ -155,12 +155,12 @@ static void keep_if_great(struct pl_packets_demo_result *r, const struct pl_flow
 	r->top[at] = *flow;
 }
 
-static void take_flows(void *arg, const struct pl_flow256 *flows, uint32_t n)
+static void take_flows(void *arg, const struct pl_flow288 *flows, uint32_t n)
 {
 	struct demo *d = arg;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const struct pl_flow256 *f = &flows[i];
+		const struct pl_flow288 *f = &flows[i];
 
 		d->result->packets_in_flows += f->pkts_fwd + f->pkts_rev;
 		d->result->retransmissions += f->retrans_fwd + f->retrans_rev;
@@ -170,7 +170,7 @@ static void take_flows(void *arg, const struct pl_flow256 *flows, uint32_t n)
 	}
 	d->result->flows += n;
 	for (int which = STORM; which <= SLOW; which++)
-		(void)pl_query_feed_flat(d->asked[which].run, PL_FLAT_FLOW256, flows, n, 0);
+		(void)pl_query_feed_flat(d->asked[which].run, PL_FLAT_FLOW288, flows, n, 0);
 }
 
 static void take_packets(struct demo *d)

@@ -42,7 +42,7 @@ struct pl_packets_demo_result {
 	uint64_t false_alarms; /* rows of the questions that name somebody else */
 	uint64_t out_lost;     /* records that the output did not take */
 	/* The records of flows with the most bytes, the greatest first. */
-	struct pl_flow256 top[PL_PACKETS_DEMO_TOP];
+	struct pl_flow288 top[PL_PACKETS_DEMO_TOP];
 	uint32_t n_top;
 };
 

@@ -50,7 +50,7 @@ static void print_flows(const struct pl_packets_demo_result *r)
 	printf("\nflows with the most bytes:\n%-21s %-17s %8s %9s %9s %9s %10s\n", "src", "dst",
 		"packets", "bytes", "handshake", "RTT", "sent again");
 	for (uint32_t i = 0; i < r->n_top; i++) {
-		const struct pl_flow256 *f = &r->top[i];
+		const struct pl_flow288 *f = &r->top[i];
 
 		printf("%-21s %-17s %8u %9" PRIu64 " %6.1f ms %6.1f ms %10u\n",
 			end_text(src, sizeof(src), &f->src, f->sport),

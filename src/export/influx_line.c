@@ -282,7 +282,7 @@ int pl_influx_format_flat(void *format, enum pl_flat_kind kind, const void *reco
 		[PL_FLAT_PKT96] = "pathline_packet",
 		[PL_FLAT_DNS64] = "pathline_dns",
 		[PL_FLAT_FLOW128] = "pathline_flow",
-		[PL_FLAT_FLOW256] = "pathline_flow",
+		[PL_FLAT_FLOW288] = "pathline_flow",
 		[PL_FLAT_MARK128] = "pathline_mark",
 		[PL_FLAT_SEG192] = "pathline_segment_block",
 		[PL_FLAT_DROP168] = "pathline_drop",

@@ -131,12 +131,12 @@ static void format_value(struct pl_buf *out, enum pl_watch_form form, const stru
 	pl_buf_chr(out, '\n');
 }
 
-static void format_flow(struct pl_buf *out, enum pl_watch_form form, const struct pl_flow256 *flow)
+static void format_flow(struct pl_buf *out, enum pl_watch_form form, const struct pl_flow288 *flow)
 {
 	if (form == PL_WATCH_RECORD)
 		put_record(out, "flow ", flow, sizeof(*flow));
 	else
-		pl_flat_json(out, PL_FLAT_FLOW256, flow);
+		pl_flat_json(out, PL_FLAT_FLOW288, flow);
 	pl_buf_chr(out, '\n');
 }
 
@@ -212,7 +212,7 @@ static bool offer_value(struct pl_watch *live, const struct pl_value *value)
 	return good;
 }
 
-static void offer_flow(struct pl_watch *live, const struct pl_flow256 *flow)
+static void offer_flow(struct pl_watch *live, const struct pl_flow288 *flow)
 {
 	for (unsigned int i = 0; i < live->max_clients; i++) {
 		struct pl_watch_client *c = &live->clients[i];
@@ -301,7 +301,7 @@ static void write_values(
 	account(e, n, delivered);
 }
 
-void pl_watch_flows(struct pl_watch *live, const struct pl_flow256 *flows, uint32_t n)
+void pl_watch_flows(struct pl_watch *live, const struct pl_flow288 *flows, uint32_t n)
 {
 	if (atomic_load_explicit(&live->n_flows, memory_order_relaxed) == 0)
 		return;

@@ -90,7 +90,7 @@ size_t pl_watch_read(struct pl_watch_client *client, char *dst, size_t cap, uint
 bool pl_watch_ready(struct pl_watch_client *client, uint64_t now_ns);
 
 /* Flows of a tap, for who watches them. */
-void pl_watch_flows(struct pl_watch *live, const struct pl_flow256 *flows, uint32_t n);
+void pl_watch_flows(struct pl_watch *live, const struct pl_flow288 *flows, uint32_t n);
 
 /* What the output's queues dropped before the exporter saw it, ever; growth is told to the
  * clients. */

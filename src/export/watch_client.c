@@ -77,7 +77,7 @@ static int compile_rows(struct pl_where **ret, enum pl_record_kind kind, bool wa
 static int compile_flows(
 	struct pl_watch_client *c, const struct pl_watch_request *r, struct pl_diag *diag)
 {
-	const struct pl_flat *flat = pl_flat(PL_FLAT_FLOW256);
+	const struct pl_flat *flat = pl_flat(PL_FLAT_FLOW288);
 
 	if (r->paths || r->events || r->values) {
 		pl_diag_set(diag, "flows come by themselves: ask for no other kind with them");

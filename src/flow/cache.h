@@ -64,7 +64,7 @@ struct pl_flow_counters {
 extern const struct pl_stats pl_flow_counters_list;
 
 /* Takes `n` records, 1 to PL_FLOW_RECORDS; they are valid during the call. */
-typedef void pl_flow_sink(void *arg, const struct pl_flow256 *records, uint32_t n);
+typedef void pl_flow_sink(void *arg, const struct pl_flow288 *records, uint32_t n);
 
 /* Bytes that a cache of this configuration takes. */
 uint64_t pl_flow_cache_bytes(const struct pl_flow_config *config);

@@ -18,7 +18,7 @@ struct pl_flow_cache {
 	uint64_t seed[4];
 	struct pl_flow_counters counters;
 	uint32_t seq, n_records;
-	struct pl_flow256 records[PL_FLOW_RECORDS];
+	struct pl_flow288 records[PL_FLOW_RECORDS];
 };
 
 static inline uint32_t pl_flow_tick(uint64_t ns)

@@ -68,7 +68,7 @@ static void adds_up(void)
 	struct pl_flow_cache *cache = new_cache(&config, &kept);
 	const struct pl_pkt96 first = udp(0, 0);
 	struct pl_pkt96 p = first;
-	const struct pl_flow256 *r;
+	const struct pl_flow288 *r;
 
 	p.obs = 5 | PL_OBS_OUT;
 	p.vlan = 12;
@@ -261,7 +261,7 @@ static void ends(const struct ending *e)
 static void counts_anew_after_active(void)
 {
 	struct pl_flow_config config = PL_FLOW_CONFIG;
-	const struct pl_flow256 *r;
+	const struct pl_flow288 *r;
 	struct kept kept;
 	struct pl_flow_cache *cache;
 	struct pl_pkt96 p;
@@ -374,7 +374,7 @@ static void keeps_roles(void)
 	pl_flow_cache_finish(cache);
 	eq(kept.n, 4);
 	for (unsigned int i = 0; i < kept.n; i++) {
-		const struct pl_flow256 *r = &kept.records[i];
+		const struct pl_flow288 *r = &kept.records[i];
 
 		ok(r->role == PL_FLOW_ROLE_CLIENT && r->role_by == PL_FLOW_ROLE_BY_PORTS &&
 				r->sport == 40000,
@@ -391,7 +391,7 @@ static void weighs_what_was_sampled(void)
 	struct kept kept;
 	struct pl_flow_cache *cache;
 	struct pl_pkt96 p = tcp(0, 0, SYN, 100);
-	const struct pl_flow256 *r;
+	const struct pl_flow288 *r;
 
 	config.active_ns = S;
 	cache = new_cache(&config, &kept);

@@ -7,26 +7,26 @@
 #include "flow/cache_state.h"
 #include "flow/record_of.h"
 
-static uint64_t bytes_of(const struct pl_flow256 *f)
+static uint64_t bytes_of(const struct pl_flow288 *f)
 {
 	return f->bytes_fwd + f->bytes_rev;
 }
 
-static void swap(struct pl_flow256 *a, struct pl_flow256 *b)
+static void swap(struct pl_flow288 *a, struct pl_flow288 *b)
 {
-	const struct pl_flow256 c = *a;
+	const struct pl_flow288 c = *a;
 
 	*a = *b;
 	*b = c;
 }
 
-static void sift_up(struct pl_flow256 *heap, uint32_t at)
+static void sift_up(struct pl_flow288 *heap, uint32_t at)
 {
 	for (; at > 0 && bytes_of(&heap[at]) < bytes_of(&heap[(at - 1) / 2]); at = (at - 1) / 2)
 		swap(&heap[at], &heap[(at - 1) / 2]);
 }
 
-static void sift_down(struct pl_flow256 *heap, uint32_t n)
+static void sift_down(struct pl_flow288 *heap, uint32_t n)
 {
 	uint32_t at = 0;
 
@@ -57,7 +57,7 @@ static bool is_over(const struct pl_flow_cache *c, const struct pl_flow_entry *f
 }
 
 uint32_t pl_flow_cache_largest(
-	const struct pl_flow_cache *cache, struct pl_flow256 *ret, uint32_t max)
+	const struct pl_flow_cache *cache, struct pl_flow288 *ret, uint32_t max)
 {
 	uint32_t n = 0;
 

@@ -11,7 +11,7 @@
  * out. Looks at the whole table: about a millisecond for each 10,000 flows in it.
  */
 uint32_t pl_flow_cache_largest(
-	const struct pl_flow_cache *cache, struct pl_flow256 *ret, uint32_t max);
+	const struct pl_flow_cache *cache, struct pl_flow288 *ret, uint32_t max);
 /* Flows that the table has room for. */
 uint32_t pl_flow_cache_room(const struct pl_flow_cache *cache);
 /* The newest time of all packets, of the packets' time scale; 0 before the first one. */

@@ -16,7 +16,7 @@ static int larger_first(const void *a, const void *b)
 
 static void finds(struct pl_flow_cache *cache, const uint64_t *bytes, uint32_t all, uint32_t max)
 {
-	static struct pl_flow256 found[FLOWS + 1];
+	static struct pl_flow288 found[FLOWS + 1];
 	const uint32_t n = pl_flow_cache_largest(cache, found, max);
 	bool same = true;
 
@@ -68,7 +68,7 @@ static void test_over(void)
 {
 	const struct pl_flow_config config = { ROOM, 15 * SECOND, 60 * SECOND, SECOND };
 	struct pl_flow_cache *cache;
-	struct pl_flow256 found[4];
+	struct pl_flow288 found[4];
 	struct pl_pkt96 p = packet(EPOCH, 0, 1, 17);
 	struct kept kept;
 

@@ -28,7 +28,7 @@ static void model_record(struct model *m, struct mflow *f, enum pl_flow_end why)
 {
 	const uint64_t packets = (uint64_t)f->r.pkts_fwd + f->r.pkts_rev;
 	const bool over = why != PL_FLOW_END_ACTIVE;
-	struct pl_flow256 r;
+	struct pl_flow288 r;
 
 	if (!f->given)
 		model_role(f);
@@ -411,7 +411,7 @@ static struct mflow *model_start(struct model *m, const struct pl_pkt96 *p)
 	if (f == NULL)
 		abort();
 	model_evict(m);
-	f->r = (struct pl_flow256){ .first_ts = p->ts_ns,
+	f->r = (struct pl_flow288){ .first_ts = p->ts_ns,
 		.last_ts = p->ts_ns,
 		.src = p->src,
 		.dst = p->dst,
@@ -430,7 +430,7 @@ static struct mflow *model_start(struct model *m, const struct pl_pkt96 *p)
 /* Direction of the packet in the flow, or -1. */
 static int model_direction(const struct mflow *f, const struct pl_pkt96 *p)
 {
-	const struct pl_flow256 *r = &f->r;
+	const struct pl_flow288 *r = &f->r;
 
 	if (r->proto != p->proto || r->vlan != p->vlan)
 		return -1;
@@ -460,11 +460,11 @@ static void model_clock(struct model *m, uint64_t ts)
 
 static void model_anew(struct model *m, struct mflow *f, uint64_t ts)
 {
-	struct pl_flow256 old;
+	struct pl_flow288 old;
 
 	model_record(m, f, PL_FLOW_END_ACTIVE);
 	old = f->r;
-	f->r = (struct pl_flow256){ .first_ts = ts,
+	f->r = (struct pl_flow288){ .first_ts = ts,
 		.last_ts = ts,
 		.src = old.src,
 		.dst = old.dst,

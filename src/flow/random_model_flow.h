@@ -29,7 +29,7 @@ static void model_lose(struct side *s, unsigned int method, uint32_t n)
 
 struct mflow {
 	struct mflow *next;
-	struct pl_flow256 r;
+	struct pl_flow288 r;
 	uint16_t vlan;
 	bool fin[2], rst, closed;
 	uint64_t closed_ts, gap_ns;
@@ -42,7 +42,7 @@ struct mflow {
 };
 
 /* The side with a port that only servers have, of the other's: 0 and 1 as directions; -1. */
-static int model_server(const struct pl_flow256 *r)
+static int model_server(const struct pl_flow288 *r)
 {
 	if (r->proto != 6 && r->proto != 17 && r->proto != 132)
 		return -1;

@@ -139,7 +139,7 @@ static struct pl_pkt96 random_packet(struct run *r)
 
 static int by_bytes(const void *a, const void *b)
 {
-	return memcmp(a, b, sizeof(struct pl_flow256));
+	return memcmp(a, b, sizeof(struct pl_flow288));
 }
 
 /* Numbers 0 to n - 1, each once, in the order handed over; then they are put aside. */
@@ -154,12 +154,12 @@ static bool numbered(struct kept *kept)
 	return good;
 }
 
-static void tell(const char *who, const struct pl_flow256 *r)
+static void tell(const char *who, const struct pl_flow288 *r)
 {
 	struct pl_buf text;
 
 	pl_buf_init(&text);
-	pl_flat_json(&text, PL_FLAT_FLOW256, r);
+	pl_flat_json(&text, PL_FLAT_FLOW288, r);
 	printf("# %s: %.*s\n", who, (int)text.len, text.data);
 	pl_buf_done(&text);
 }

@@ -7,7 +7,7 @@
 #include "flow/role.h"
 
 /* The mean of each side of the tap, added: both must have been measured. */
-static void round_trip(struct pl_flow256 *r, const struct pl_flow_entry *f)
+static void round_trip(struct pl_flow288 *r, const struct pl_flow_entry *f)
 {
 	const struct pl_flow_rtt a = pl_flow_rtt_both(f, 0), b = pl_flow_rtt_both(f, 1);
 
@@ -33,10 +33,10 @@ static void method(uint32_t ret[4], const struct pl_flow_entry *f, unsigned int 
 }
 
 /* All of them have the same four numbers in the same order. */
-#define METHOD(name) offsetof(struct pl_flow256, rtt_##name##_min_us)
-_Static_assert(offsetof(struct pl_flow256, rtt_ts_src_missed) == METHOD(ts_src) + 12, "");
+#define METHOD(name) offsetof(struct pl_flow288, rtt_##name##_min_us)
+_Static_assert(offsetof(struct pl_flow288, rtt_ts_src_missed) == METHOD(ts_src) + 12, "");
 
-static void methods(struct pl_flow256 *r, const struct pl_flow_entry *f, bool over)
+static void methods(struct pl_flow288 *r, const struct pl_flow_entry *f, bool over)
 {
 	static const size_t at[2][PL_FLOW_METHODS] = { { METHOD(seq_dst), METHOD(ts_dst) },
 		{ METHOD(seq_src), METHOD(ts_src) } };
@@ -50,7 +50,7 @@ static void methods(struct pl_flow256 *r, const struct pl_flow_entry *f, bool ov
 	}
 }
 
-static void rare(struct pl_flow256 *r, const struct pl_flow_rare *f)
+static void rare(struct pl_flow288 *r, const struct pl_flow_rare *f)
 {
 	r->retrans_fwd = f->retrans[0];
 	r->retrans_rev = f->retrans[1];
@@ -70,7 +70,7 @@ static void rare(struct pl_flow256 *r, const struct pl_flow_rare *f)
 	r->retrans_spurious_rev = f->spurious[1];
 }
 
-static void of_tcp(struct pl_flow256 *r, const struct pl_flow_entry *f, enum pl_flow_end reason)
+static void of_tcp(struct pl_flow288 *r, const struct pl_flow_entry *f, enum pl_flow_end reason)
 {
 	r->hs_external_us = f->hs_external_us;
 	r->hs_internal_us = f->hs_internal_us;
@@ -82,13 +82,13 @@ static void of_tcp(struct pl_flow256 *r, const struct pl_flow_entry *f, enum pl_
 		rare(r, &f->rare);
 }
 
-void pl_flow_record_of(struct pl_flow256 *ret, const struct pl_flow_entry *flow,
+void pl_flow_record_of(struct pl_flow288 *ret, const struct pl_flow_entry *flow,
 	enum pl_flow_end reason, uint32_t seq)
 {
 	const uint64_t packets = (uint64_t)flow->packets[0] + flow->packets[1];
 	const struct pl_flow_told told = pl_flow_role_of(flow);
 
-	*ret = (struct pl_flow256){
+	*ret = (struct pl_flow288){
 		.first_ts = flow->first_ts,
 		.last_ts = flow->last_ts,
 		.src = flow->src,

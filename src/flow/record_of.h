@@ -4,7 +4,7 @@
 
 #include "flow/entry.h"
 
-void pl_flow_record_of(struct pl_flow256 *ret, const struct pl_flow_entry *flow,
+void pl_flow_record_of(struct pl_flow288 *ret, const struct pl_flow_entry *flow,
 	enum pl_flow_end reason, uint32_t seq);
 
 /* After a record whose flow goes on: counters of the next begin at `ts_ns`. */

@@ -358,7 +358,7 @@ static bool all_told(const struct situation *s, const struct by *seq, const stru
 }
 
 /* What a record and the counters both say. */
-static bool counted_alike(const struct pl_flow256 *r, const struct pl_flow_counters *c)
+static bool counted_alike(const struct pl_flow288 *r, const struct pl_flow_counters *c)
 {
 	return (uint64_t)r->dup_acks_fwd + r->dup_acks_rev == c->duplicate_acks &&
 	       (uint64_t)r->zero_win_fwd + r->zero_win_rev == c->zero_windows &&
@@ -371,7 +371,7 @@ static bool counted_alike(const struct pl_flow256 *r, const struct pl_flow_count
 	       (uint64_t)r->rtt_ts_dst_n + r->rtt_ts_src_n == c->rtt_timestamp;
 }
 
-static void by_method(const struct situation *s, const struct pl_flow256 *r)
+static void by_method(const struct situation *s, const struct pl_flow288 *r)
 {
 	const struct by seq[2] = { { r->rtt_seq_dst_min_us, r->rtt_seq_dst_avg_us, r->rtt_seq_dst_n,
 					   r->rtt_seq_dst_missed },
@@ -397,7 +397,7 @@ static void one(const struct situation *s)
 	const struct pl_flow_config config = PL_FLOW_CONFIG;
 	struct kept kept;
 	struct pl_flow_cache *cache = new_cache(&config, &kept);
-	const struct pl_flow256 *r;
+	const struct pl_flow288 *r;
 	uint32_t got[8], back = s->steps[0].back;
 
 	for (unsigned int i = 0; i < STEPS && s->steps[i].flags != 0; i++)

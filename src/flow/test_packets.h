@@ -12,11 +12,11 @@
 enum { FIN = 1, SYN = 2, RST = 4, PSH = 8, ACK = 16, ECE = 64, CWR = 128, SACK = SYN | ACK };
 
 struct kept {
-	struct pl_flow256 *records;
+	struct pl_flow288 *records;
 	uint32_t n, max, calls;
 };
 
-static void keep(void *arg, const struct pl_flow256 *records, uint32_t n)
+static void keep(void *arg, const struct pl_flow288 *records, uint32_t n)
 {
 	struct kept *k = arg;
 

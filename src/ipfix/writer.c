@@ -43,9 +43,9 @@ enum {
 /* As a record of a flow has them: four of each method, towards dst and towards src. */
 #define RTT_NUMBERS 16
 #define RTT_BYTES   (RTT_NUMBERS * sizeof(uint32_t))
-#define RTT_AT      offsetof(struct pl_flow256, rtt_seq_dst_min_us)
-_Static_assert(RTT_AT + RTT_BYTES == sizeof(struct pl_flow256), "they are its last");
-_Static_assert(RTT_AT + RTT_BYTES / 2 == offsetof(struct pl_flow256, rtt_seq_src_min_us), "");
+#define RTT_AT      offsetof(struct pl_flow288, rtt_seq_dst_min_us)
+_Static_assert(RTT_AT + RTT_BYTES == offsetof(struct pl_flow288, obs_rev), "");
+_Static_assert(RTT_AT + RTT_BYTES / 2 == offsetof(struct pl_flow288, rtt_seq_src_min_us), "");
 
 /* In memory, host order; no bytes between members. */
 struct record {
@@ -421,9 +421,9 @@ static uint16_t answer_of(uint16_t type)
 }
 
 /* The flow as its other direction is: addresses, ports, counts. */
-static struct pl_flow256 reversed(const struct pl_flow256 *f, bool icmp)
+static struct pl_flow288 reversed(const struct pl_flow288 *f, bool icmp)
 {
-	struct pl_flow256 r = *f;
+	struct pl_flow288 r = *f;
 
 	r.src = f->dst;
 	r.dst = f->src;
@@ -432,6 +432,8 @@ static struct pl_flow256 reversed(const struct pl_flow256 *f, bool icmp)
 	r.bytes_fwd = f->bytes_rev;
 	r.pkts_fwd = f->pkts_rev;
 	r.flags_fwd = f->flags_rev;
+	/* flow128 does not say where it was. */
+	r.obs = f->obs_rev != 0 ? f->obs_rev : f->obs;
 	r.retrans_fwd = f->retrans_rev;
 	r.ooo_fwd = f->ooo_rev;
 	r.dup_acks_fwd = f->dup_acks_rev;
@@ -444,7 +446,7 @@ static struct pl_flow256 reversed(const struct pl_flow256 *f, bool icmp)
 	return r;
 }
 
-static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flow256 *f)
+static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flow288 *f)
 {
 	const uint16_t icmp = (uint16_t)(f->sport << 8 | (f->dport & 0xff));
 
@@ -488,7 +490,7 @@ static void fill(const struct pl_ipfix *x, struct record *r, const struct pl_flo
 	memcpy(r->dst6, f->dst.b, sizeof(r->dst6));
 }
 
-static uint16_t template_of(const struct pl_flow256 *f)
+static uint16_t template_of(const struct pl_flow288 *f)
 {
 	const bool v4 = pl_addr_is_v4(&f->src) && pl_addr_is_v4(&f->dst);
 	const bool icmp = f->proto == (v4 ? 1 : 58);
@@ -496,14 +498,14 @@ static uint16_t template_of(const struct pl_flow256 *f)
 	return v4 ? (icmp ? ID_V4_ICMP : ID_V4) : (icmp ? ID_V6_ICMP : ID_V6);
 }
 
-struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow256 *flow)
+struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow288 *flow)
 {
 	return (struct pl_ipfix_sum){ .records = x->o.biflow || flow->pkts_rev == 0 ? 1 : 2,
 		.packets = (uint64_t)flow->pkts_fwd + flow->pkts_rev,
 		.bytes = flow->bytes_fwd + flow->bytes_rev };
 }
 
-void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow256 *flow, uint32_t export_s)
+void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow288 *flow, uint32_t export_s)
 {
 	const uint16_t template = template_of(flow);
 	const bool both = !x->o.biflow && flow->pkts_rev > 0;
@@ -517,7 +519,7 @@ void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow256 *flow, uint32_t e
 	fill(x, &r, flow);
 	append(x, ID_WHOLE, template, &r, sizeof(r), export_s);
 	if (both) {
-		const struct pl_flow256 back =
+		const struct pl_flow288 back =
 			reversed(flow, template == ID_V4_ICMP || template == ID_V6_ICMP);
 
 		fill(x, &r, &back);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Records of flows (flow256/1) as IPFIX messages (RFC 7011, RFC 7012): what collectors of NetFlow and
+ * Records of flows (flow288/1) as IPFIX messages (RFC 7011, RFC 7012): what collectors of NetFlow and
  * IPFIX read. A flow becomes a data record for each direction that had packets, as all collectors
  * read them, or one for both (RFC 5103). docs/protocols/ipfix.md has the elements. The engine owns no
  * socket and no clock: messages are given to a function.
@@ -52,12 +52,12 @@ int pl_ipfix_new(struct pl_ipfix **ret, const struct pl_ipfix_options *options);
 void pl_ipfix_free(struct pl_ipfix *x); /* NULL is allowed; flows that wait are gone */
 
 /* What becomes of a flow. */
-struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow256 *flow);
+struct pl_ipfix_sum pl_ipfix_of(const struct pl_ipfix *x, const struct pl_flow288 *flow);
 
 /* Puts a flow into the message that is being made, which is sent when another one finds no room.
  * Times of a flow that ends before it began, as its clock was set back, become one: that of its
  * end, and it is counted. export_s: the time of the export, seconds since the Unix epoch. */
-void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow256 *flow, uint32_t export_s);
+void pl_ipfix_flow(struct pl_ipfix *x, const struct pl_flow288 *flow, uint32_t export_s);
 /* Sends what there is, if anything. */
 void pl_ipfix_flush(struct pl_ipfix *x, uint32_t export_s);
 /* Puts all templates and the account: over UDP, now and then. lost: data records that were not

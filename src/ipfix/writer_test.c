@@ -154,9 +154,9 @@ static struct pl_ipfix *begun(enum pl_ipfix_time time, uint32_t pen, bool biflow
 	return x;
 }
 
-static struct pl_flow256 flow(void)
+static struct pl_flow288 flow(void)
 {
-	return (struct pl_flow256){ .first_ts = EPOCH + 123456789,
+	return (struct pl_flow288){ .first_ts = EPOCH + 123456789,
 		.last_ts = EPOCH + SECOND,
 		.src = pl_addr_v4((const uint8_t[4]){ 192, 0, 2, 1 }),
 		.dst = pl_addr_v4((const uint8_t[4]){ 198, 51, 100, 2 }),
@@ -244,7 +244,7 @@ static const struct row *flow_of(void)
 	return row;
 }
 
-static const struct row *sent(struct pl_ipfix *x, const struct pl_flow256 *f)
+static const struct row *sent(struct pl_ipfix *x, const struct pl_flow288 *f)
 {
 	pl_ipfix_flow(x, f, 1001);
 	eq(pl_ipfix_waiting(x), 1, "a flow waits for its message");
@@ -257,7 +257,7 @@ static const struct row *sent(struct pl_ipfix *x, const struct pl_flow256 *f)
 static void test_v4(void)
 {
 	struct pl_ipfix *x = begun(PL_IPFIX_MILLISECONDS, 0, true);
-	const struct pl_flow256 f = flow();
+	const struct pl_flow288 f = flow();
 	const struct row *row = sent(x, &f);
 
 	eq(got.domain, 7, "observation domain");
@@ -290,7 +290,7 @@ static void test_v4(void)
 static void test_v6(void)
 {
 	struct pl_ipfix *x = begun(PL_IPFIX_MILLISECONDS, 0, true);
-	struct pl_flow256 f = flow();
+	struct pl_flow288 f = flow();
 	const struct row *row;
 
 	memcpy(f.src.b, "\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1", 16);
@@ -312,7 +312,7 @@ static void test_v6(void)
 static void test_icmp(void)
 {
 	struct pl_ipfix *x = begun(PL_IPFIX_MILLISECONDS, 0, true);
-	struct pl_flow256 f = flow();
+	struct pl_flow288 f = flow();
 	const struct row *row;
 
 	f.proto = 1;
@@ -331,7 +331,7 @@ static void test_times(void)
 {
 	const uint64_t seconds = (EPOCH / SECOND + UINT64_C(2208988800)) << 32;
 	struct pl_ipfix *x = begun(PL_IPFIX_MICROSECONDS, 0, true);
-	struct pl_flow256 f = flow();
+	struct pl_flow288 f = flow();
 	const struct row *row = sent(x, &f);
 	/* 0.123456789 s in units of 2^-32 s, rounded down. */
 	const uint64_t fraction = 530242871;
@@ -357,13 +357,13 @@ static void test_more(void)
 {
 	static const uint32_t want[] = { 900, 80, 950, 1200, 5, 6, 7, 8, 90000, 30 };
 	struct pl_ipfix *x = begun(PL_IPFIX_MILLISECONDS, 64512, true);
-	const struct pl_flow256 f = flow();
+	const struct pl_flow288 f = flow();
 	const struct row *row = sent(x, &f);
 
 	for (uint16_t i = 0; i < 10; i++)
 		value(row, 64512, i + 1u, want[i], "an element under the enterprise number");
 	for (uint16_t id = 11; id <= 30; id++)
-		value(row, 64512, id, id, "an element of what flow256 adds");
+		value(row, 64512, id, id, "an element of what flow288 adds");
 	value(row, 64512, 31, 2, "pathlineRole");
 	value(row, 64512, 32, 2, "pathlineRoleBy");
 	pl_ipfix_free(x);
@@ -374,7 +374,7 @@ static void test_roles(void)
 	static const uint8_t want[][2] = { { PL_FLOW_ROLE_UNKNOWN, 0 }, { PL_FLOW_ROLE_CLIENT, 1 },
 		{ PL_FLOW_ROLE_SERVER, 2 } };
 	struct pl_ipfix *x = begun(PL_IPFIX_MILLISECONDS, 0, true);
-	struct pl_flow256 f = flow();
+	struct pl_flow288 f = flow();
 
 	for (unsigned int i = 0; i < 3; i++) {
 		f.role = want[i][0];
@@ -389,7 +389,7 @@ static void test_reasons(void)
 		{ PL_FLOW_END_FINISHED, 3 }, { PL_FLOW_END_SHUTDOWN, 4 },
 		{ PL_FLOW_END_EVICTED, 5 }, { 200, 0 } };
 	struct pl_ipfix *x = begun(PL_IPFIX_MILLISECONDS, 0, true);
-	struct pl_flow256 f = flow();
+	struct pl_flow288 f = flow();
 
 	for (unsigned int i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		f.end_reason = want[i][0];
@@ -402,7 +402,7 @@ static void test_reasons(void)
 static void test_directions(void)
 {
 	struct pl_ipfix *x = begun(PL_IPFIX_MILLISECONDS, 64512, false);
-	struct pl_flow256 f = flow();
+	struct pl_flow288 f = flow();
 	const struct row *back = sent(x, &f), *row = back - 1;
 
 	eq(pl_ipfix_of(x, &f).records, 2, "two data records");
@@ -450,7 +450,7 @@ static void test_directions(void)
 static void test_many(bool biflow)
 {
 	struct pl_ipfix *x = begun(PL_IPFIX_MILLISECONDS, 64512, biflow);
-	struct pl_flow256 f = flow();
+	struct pl_flow288 f = flow();
 	const unsigned int each = biflow ? 1 : 2;
 	unsigned int records = 0, right = 0;
 
@@ -485,7 +485,7 @@ static void test_any(void)
 		struct pl_ipfix *x = begun(form % 3, form % 2 ? 4294967295u : 0, form > 2);
 
 		for (unsigned int i = 0; i < 3000; i++) {
-			struct pl_flow256 f;
+			struct pl_flow288 f;
 			uint8_t bytes[sizeof(f)];
 
 			for (unsigned int k = 0; k < sizeof(bytes); k++) {
@@ -516,7 +516,7 @@ static void test_sessions(void)
 {
 	const struct pl_ipfix_sum lost = { .records = 3, .packets = 50, .bytes = 60000 };
 	struct pl_ipfix *x = begun(PL_IPFIX_MILLISECONDS, 0, true);
-	const struct pl_flow256 f = flow();
+	const struct pl_flow288 f = flow();
 	const struct row *account;
 
 	(void)sent(x, &f);

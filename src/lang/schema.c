@@ -20,8 +20,8 @@ _Static_assert(PL_FLAT_MAX <= 16, "there is a bit for each");
 
 #define PACKETS      (1u << PL_FLAT_PKT64 | 1u << PL_FLAT_PKT96 | 1u << PL_FLAT_DROP168)
 #define DNS          (1u << PL_FLAT_DNS64)
-#define FLOWS        (1u << PL_FLAT_FLOW128 | 1u << PL_FLAT_FLOW256)
-#define LONGER_FLOWS (1u << PL_FLAT_FLOW256)
+#define FLOWS        (1u << PL_FLAT_FLOW128 | 1u << PL_FLAT_FLOW288)
+#define LONGER_FLOWS (1u << PL_FLAT_FLOW288)
 #define MARKS        (1u << PL_FLAT_MARK128)
 #define SEGS         (1u << PL_FLAT_SEG192)
 #define LINKS        (1u << PL_FLAT_LINK128)
@@ -33,8 +33,8 @@ _Static_assert(PL_FLAT_MAX <= 16, "there is a bit for each");
 	[PL_FLAT_DROP168] = offsetof(struct pl_drop168, id)
 #define OF_DNS(id) [PL_FLAT_DNS64] = offsetof(struct pl_dns64, id)
 #define OF_FLOW(id)                                                                                \
-	[PL_FLAT_FLOW128] = offsetof(struct pl_flow128, id), [PL_FLAT_FLOW256] = offsetof(         \
-								     struct pl_flow256, id)
+	[PL_FLAT_FLOW128] = offsetof(struct pl_flow128, id), [PL_FLAT_FLOW288] = offsetof(         \
+								     struct pl_flow288, id)
 #define OF_MARK(id) [PL_FLAT_MARK128] = offsetof(struct pl_mark128, id)
 #define OF_SEG(id)  [PL_FLAT_SEG192] = offsetof(struct pl_seg192, id)
 
@@ -108,7 +108,7 @@ static const struct derived derived[] = {
 	OBS("sampled", PL_OBS_SAMPLED),
 	OBS("in_tunnel", PL_OBS_TUNNEL),
 	{ LONGER_FLOWS, "further", PL_QUERY_BOOL, 2, 0, PL_FLOW_FURTHER, PL_FLOW_FURTHER,
-		PL_FLOW_FURTHER, { [PL_FLAT_FLOW256] = offsetof(struct pl_flow256, flow_flags) } },
+		PL_FLOW_FURTHER, { [PL_FLAT_FLOW288] = offsetof(struct pl_flow288, flow_flags) } },
 	MARK("is_marker", PL_MARK_IS_MARKER),
 	MARK("synced", PL_MARK_IS_SYNCED),
 	MARK("partial", PL_MARK_IS_PARTIAL),

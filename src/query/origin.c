@@ -15,7 +15,7 @@ static int32_t obs_of_stream(unsigned int kind)
 	case PL_FLAT_PKT96:
 		return offsetof(struct pl_pkt64, obs);
 	case PL_FLAT_FLOW128:
-	case PL_FLAT_FLOW256:
+	case PL_FLAT_FLOW288:
 		return offsetof(struct pl_flow128, obs);
 	default:
 		return NO_POINT;

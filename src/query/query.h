@@ -116,7 +116,7 @@ int pl_query_take_records(struct pl_query_run *run, pl_query_record_sink *sink);
 int pl_query_feed(struct pl_query_run *run, unsigned int stream, const void *records, uint32_t n,
 	uint32_t partition);
 
-/* Records as taps and files have them: whole for questions that read packets96 or flows256, and as
+/* Records as taps and files have them: whole for questions that read packets96 or flows288, and as
  * pkt64 and flow128, which is how these begin, for those that read packets or flows. As
  * pl_query_feed. */
 int pl_query_feed_flat(struct pl_query_run *run, enum pl_flat_kind kind, const void *records,

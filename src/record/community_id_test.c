@@ -48,7 +48,7 @@ int main(void)
 			"row %zu, the other way: %s", i, id);
 	}
 	ok(!pl_community_id(id, PL_FLAT_PKT64, &fragment), "a later fragment has none");
-	ok(!pl_community_id_of_kind(PL_FLAT_DNS64) && pl_community_id_of_kind(PL_FLAT_FLOW256),
+	ok(!pl_community_id_of_kind(PL_FLAT_DNS64) && pl_community_id_of_kind(PL_FLAT_FLOW288),
 		"of packets and flows");
 	return pl_test_done();
 }

@@ -53,7 +53,7 @@ static inline uint64_t pl_flow_hash_record(enum pl_flat_kind kind, const void *r
 
 	switch (kind) {
 	case PL_FLAT_FLOW128:
-	case PL_FLAT_FLOW256:
+	case PL_FLAT_FLOW288:
 		return pl_flow_hash(&f->src, &f->dst, f->sport, f->dport, f->proto);
 	case PL_FLAT_DNS64:
 		return pl_flow_hash(&d->client, &d->server, 0, 0, 0);

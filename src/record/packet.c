@@ -45,7 +45,7 @@ static const struct pl_field flow128_fields[] = {
 #undef PL_FLOW_FIELD
 };
 
-static const struct pl_field flow256_fields[] = {
+static const struct pl_field flow288_fields[] = {
 #define PL_FLOW_FIELD      FIELD
 #define PL_FLOW_MORE_FIELD FIELD
 #include "record/fields.def"
@@ -122,10 +122,10 @@ static const struct pl_flat kinds[PL_FLAT_MAX] = {
 		COUNT(sent128_fields), sent128_fields, 0 },
 	[PL_FLAT_DROP168] = { "drop168", "drops", "one packet that the kernel dropped",
 		sizeof(struct pl_drop168), COUNT(drop168_fields), drop168_fields, 0 },
-	[PL_FLAT_FLOW256] = { "flow256", "flows256",
+	[PL_FLAT_FLOW288] = { "flow288", "flows288",
 		"both directions of a connection, with roles, round-trip times by method and more "
 		"of TCP",
-		sizeof(struct pl_flow256), COUNT(flow256_fields), flow256_fields, 0 },
+		sizeof(struct pl_flow288), COUNT(flow288_fields), flow288_fields, 0 },
 };
 
 const struct pl_flat *pl_flat(enum pl_flat_kind kind)

@@ -43,7 +43,7 @@ struct pl_flow128 {
 #undef PL_FLOW_FIELD
 };
 
-struct pl_flow256 {
+struct pl_flow288 {
 #define PL_FLOW_FIELD      PL_FLAT_MEMBER
 #define PL_FLOW_MORE_FIELD PL_FLAT_MEMBER
 #include "record/fields.def"
@@ -92,8 +92,8 @@ struct pl_drop168 {
 	PL_OFFSET_CHECK(pl_pkt96, off, id) PL_OFFSET_CHECK(pl_drop168, off, id)
 #define PL_DNS_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_dns64, off, id)
 #define PL_FLOW_FIELD(off, id, ...)                                                                \
-	PL_OFFSET_CHECK(pl_flow128, off, id) PL_OFFSET_CHECK(pl_flow256, off, id)
-#define PL_FLOW_MORE_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_flow256, off, id)
+	PL_OFFSET_CHECK(pl_flow128, off, id) PL_OFFSET_CHECK(pl_flow288, off, id)
+#define PL_FLOW_MORE_FIELD(off, id, ...) PL_OFFSET_CHECK(pl_flow288, off, id)
 #define PL_MARK_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_mark128, off, id)
 #define PL_SEG_FIELD(off, id, ...)       PL_OFFSET_CHECK(pl_seg192, off, id)
 #define PL_LINK_FIELD(off, id, ...)      PL_OFFSET_CHECK(pl_link128, off, id)
@@ -115,13 +115,13 @@ _Static_assert(sizeof(struct pl_pkt64) == 64, "pkt64/1 has 64 bytes");
 _Static_assert(sizeof(struct pl_pkt96) == 96, "pkt96/1 has 96 bytes");
 _Static_assert(sizeof(struct pl_dns64) == 64, "dns64/1 has 64 bytes");
 _Static_assert(sizeof(struct pl_flow128) == 128, "flow128/1 has 128 bytes");
-_Static_assert(sizeof(struct pl_flow256) == 256, "flow256/1 has 256 bytes");
+_Static_assert(sizeof(struct pl_flow288) == 288, "flow288/1 has 288 bytes");
 _Static_assert(sizeof(struct pl_mark128) == 128, "mark128/1 has 128 bytes");
 _Static_assert(sizeof(struct pl_seg192) == 192, "seg192/1 has 192 bytes");
 _Static_assert(sizeof(struct pl_drop168) == 168, "drop168/1 has 168 bytes");
 
 /* Bytes of the largest. */
-#define PL_FLAT_BYTES_MAX sizeof(struct pl_flow256)
+#define PL_FLAT_BYTES_MAX sizeof(struct pl_flow288)
 
 /* Presence masks in pl_seg192.has: PL_SEG_HAS_<id>; 0 for fields always there. An absent field is
  * zero. */
@@ -162,21 +162,21 @@ enum pl_drop_reason {
 	PL_DROP_REASONS,
 };
 
-/* pl_flow256.role */
+/* pl_flow288.role */
 enum pl_flow_role {
 #define PL_FLOW_ROLE(number, id, name, help) PL_FLOW_ROLE_##id = (number),
 #include "record/fields.def"
 #undef PL_FLOW_ROLE
 };
 
-/* pl_flow256.role_by */
+/* pl_flow288.role_by */
 enum pl_flow_role_by {
 #define PL_FLOW_ROLE_BY(number, id, name, help) PL_FLOW_ROLE_BY_##id = (number),
 #include "record/fields.def"
 #undef PL_FLOW_ROLE_BY
 };
 
-/* Bits of pl_flow256.flow_flags. */
+/* Bits of pl_flow288.flow_flags. */
 enum { PL_FLOW_FURTHER = 1 /* an earlier record of the same flow was given away */ };
 
 /* pl_mark128.method */
@@ -214,7 +214,7 @@ enum pl_flat_kind {
 	PL_FLAT_LINK128,
 	PL_FLAT_SENT128,
 	PL_FLAT_DROP168,
-	PL_FLAT_FLOW256,
+	PL_FLAT_FLOW288,
 	PL_FLAT_MAX
 };
 
@@ -243,11 +243,11 @@ static inline uint32_t pl_flat_present(const struct pl_flat *flat, const void *r
 	return present;
 }
 
-/* The kind that records of this kind begin with: PKT64 of PKT96, FLOW128 of FLOW256, else the same. */
+/* The kind that records of this kind begin with: PKT64 of PKT96, FLOW128 of FLOW288, else the same. */
 static inline enum pl_flat_kind pl_flat_short(enum pl_flat_kind kind)
 {
 	return kind == PL_FLAT_PKT96     ? PL_FLAT_PKT64
-	       : kind == PL_FLAT_FLOW256 ? PL_FLAT_FLOW128
+	       : kind == PL_FLAT_FLOW288 ? PL_FLAT_FLOW128
 					 : kind;
 }
 
@@ -255,7 +255,7 @@ static inline enum pl_flat_kind pl_flat_short(enum pl_flat_kind kind)
 static inline enum pl_flat_kind pl_flat_long(enum pl_flat_kind kind)
 {
 	return kind == PL_FLAT_PKT64     ? PL_FLAT_PKT96
-	       : kind == PL_FLAT_FLOW128 ? PL_FLAT_FLOW256
+	       : kind == PL_FLAT_FLOW128 ? PL_FLAT_FLOW288
 					 : kind;
 }
 

@@ -155,20 +155,20 @@ enum {
 };
 
 enum {
-	FLOW256_0,
-#define PL_FLOW_FIELD(off, id, ...)      PL_FIELD_NUMBER(FLOW256, id)
-#define PL_FLOW_MORE_FIELD(off, id, ...) PL_FIELD_NUMBER(FLOW256, id)
+	FLOW288_0,
+#define PL_FLOW_FIELD(off, id, ...)      PL_FIELD_NUMBER(FLOW288, id)
+#define PL_FLOW_MORE_FIELD(off, id, ...) PL_FIELD_NUMBER(FLOW288, id)
 #include "record/fields.def"
 #undef PL_FLOW_FIELD
 #undef PL_FLOW_MORE_FIELD
 };
 enum {
-#define PL_FLOW_FIELD(off, id, type, ...)      PLACE(FLOW256, id, type)
-#define PL_FLOW_MORE_FIELD(off, id, type, ...) PLACE(FLOW256, id, type)
+#define PL_FLOW_FIELD(off, id, type, ...)      PLACE(FLOW288, id, type)
+#define PL_FLOW_MORE_FIELD(off, id, type, ...) PLACE(FLOW288, id, type)
 #include "record/fields.def"
 #undef PL_FLOW_FIELD
 #undef PL_FLOW_MORE_FIELD
-	FLOW256_LENGTH,
+	FLOW288_LENGTH,
 };
 
 static const uint32_t lengths[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = PKT64_LENGTH,
@@ -180,7 +180,7 @@ static const uint32_t lengths[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = PKT64_LENGTH,
 	[PL_FLAT_LINK128] = LINK128_LENGTH,
 	[PL_FLAT_SENT128] = SENT128_LENGTH,
 	[PL_FLAT_DROP168] = DROP168_LENGTH,
-	[PL_FLAT_FLOW256] = FLOW256_LENGTH };
+	[PL_FLAT_FLOW288] = FLOW288_LENGTH };
 
 _Static_assert(PKT64_LENGTH == 105 && FLOW128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
 		       MARK128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
@@ -188,7 +188,7 @@ _Static_assert(PKT64_LENGTH == 105 && FLOW128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX 
 		       LINK128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
 		       SENT128_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
 		       DROP168_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX &&
-		       FLOW256_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX,
+		       FLOW288_LENGTH + 3 <= PL_PROTOBUF_ROW_MAX,
 	"");
 
 /* ---- rows ---- */
@@ -281,10 +281,10 @@ static void put_flow128(const struct pl_flow128 *r, uint8_t *to)
 #undef PL_FLOW_FIELD
 }
 
-static void put_flow256(const struct pl_flow256 *r, uint8_t *to)
+static void put_flow288(const struct pl_flow288 *r, uint8_t *to)
 {
-#define PL_FLOW_FIELD(off, id, ...)      PUT(FLOW256, id)
-#define PL_FLOW_MORE_FIELD(off, id, ...) PUT(FLOW256, id)
+#define PL_FLOW_FIELD(off, id, ...)      PUT(FLOW288, id)
+#define PL_FLOW_MORE_FIELD(off, id, ...) PUT(FLOW288, id)
 #include "record/fields.def"
 #undef PL_FLOW_FIELD
 #undef PL_FLOW_MORE_FIELD
@@ -372,8 +372,8 @@ void pl_protobuf_put(enum pl_flat_kind kind, const uint8_t *row, const void *rec
 	case PL_FLAT_DROP168:
 		put_drop168(record, values);
 		break;
-	case PL_FLAT_FLOW256:
-		put_flow256(record, values);
+	case PL_FLAT_FLOW288:
+		put_flow288(record, values);
 		break;
 	case PL_FLAT_MAX:
 		break;

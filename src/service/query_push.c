@@ -72,7 +72,7 @@ static bool reads_packets(const struct pl_query *query)
 
 static bool reads_flows(const struct pl_query *query)
 {
-	return pl_query_reads(query, PL_FLAT_FLOW128) || pl_query_reads(query, PL_FLAT_FLOW256);
+	return pl_query_reads(query, PL_FLAT_FLOW128) || pl_query_reads(query, PL_FLAT_FLOW288);
 }
 
 static bool reads_dns(const struct pl_query *query)

@@ -43,7 +43,7 @@ void pl_tap_service_give(
 void pl_tap_service_clock(struct pl_tap_service *t, enum pl_clock_kind clock)
 {
 	t->clocks |= 1u << clock;
-	if (t->o->out == PL_FLAT_FLOW256)
+	if (t->o->out == PL_FLAT_FLOW288)
 		clock = pl_clock_of(t->clocks);
 	if (clock == t->clock)
 		return;
@@ -59,9 +59,9 @@ static bool asked_for(const struct pl_tap_service *t, enum pl_flat_kind kind)
 	return (t->o->kinds & 1u << kind) != 0;
 }
 
-static void take_flows(void *arg, const struct pl_flow256 *records, uint32_t n)
+static void take_flows(void *arg, const struct pl_flow288 *records, uint32_t n)
 {
-	pl_tap_service_give(arg, PL_FLAT_FLOW256, records, n);
+	pl_tap_service_give(arg, PL_FLAT_FLOW288, records, n);
 }
 
 void pl_tap_service_packets(struct pl_tap_service *t, const struct pl_pkt96 *records, uint32_t n)
@@ -248,7 +248,7 @@ static int open_service(void *s, const struct pl_service_opening *opening, struc
 		r = pl_tap_counts_begin(t, diag);
 	if (r == 0)
 		r = pl_tmpkt_receiver_new(&t->receiver, EXPORTERS, take_received, t);
-	if (r == 0 && asked_for(t, PL_FLAT_FLOW256))
+	if (r == 0 && asked_for(t, PL_FLAT_FLOW288))
 		r = pl_flow_cache_new(&t->flows, &t->o->flow, take_flows, t, diag);
 	if (r == 0)
 		r = opening->opened(opening->arg, diag);
@@ -495,7 +495,7 @@ static void drain(void *s)
 
 int pl_tap_service_want(struct pl_tap_service *t, uint32_t kinds, struct pl_diag *diag)
 {
-	if (t->flows != NULL || (kinds & 1u << PL_FLAT_FLOW256) == 0)
+	if (t->flows != NULL || (kinds & 1u << PL_FLAT_FLOW288) == 0)
 		return 0;
 	return pl_flow_cache_new(&t->flows, &t->o->flow, take_flows, t, diag);
 }

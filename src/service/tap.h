@@ -54,7 +54,7 @@ struct pl_tap_options {
 	bool inner;
 	uint64_t vxlan_ports; /* a word of them (wire/tunnel_ports.h) */
 	uint32_t exporter;
-	/* What is made: bits 1 << PL_FLAT_PKT96, PL_FLAT_FLOW256, PL_FLAT_DNS64, and PL_FLAT_DROP168
+	/* What is made: bits 1 << PL_FLAT_PKT96, PL_FLAT_FLOW288, PL_FLAT_DNS64, and PL_FLAT_DROP168
 	 * of drops:; of records that others made also other kinds. Outputs get
 	 * records of the kind `out`, what is printed is of all. */
 	uint32_t kinds;

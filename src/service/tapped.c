@@ -30,7 +30,7 @@ static void put_addr(struct pl_json *json, const char *key, const struct pl_addr
 	pl_json_str(json, text);
 }
 
-static void put_ends(struct pl_json *json, const struct pl_flow256 *f)
+static void put_ends(struct pl_json *json, const struct pl_flow288 *f)
 {
 	pl_json_key(json, "flow");
 	pl_json_object(json);
@@ -52,7 +52,7 @@ static void put_time(struct pl_json *json, const char *key, uint32_t us)
 }
 
 static void put_row(
-	struct pl_json *json, const char *tap, uint64_t clock_ns, const struct pl_flow256 *f)
+	struct pl_json *json, const char *tap, uint64_t clock_ns, const struct pl_flow288 *f)
 {
 	pl_json_object(json);
 	pl_json_key(json, "tap");

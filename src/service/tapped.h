@@ -17,7 +17,7 @@ struct pl_tap_service;
 
 /* What was found in a tap's cache last. */
 struct pl_tapped {
-	struct pl_flow256 *rows; /* NULL: nobody asked yet */
+	struct pl_flow288 *rows; /* NULL: nobody asked yet */
 	uint32_t n;
 	uint64_t made_ns, clock_ns; /* monotonic; the cache's clock then */
 };

@@ -15,7 +15,7 @@
 
 /* ---- options of the configuration ---- */
 
-static const enum pl_flat_kind kinds[] = { PL_FLAT_PKT96, PL_FLAT_FLOW256, PL_FLAT_DNS64,
+static const enum pl_flat_kind kinds[] = { PL_FLAT_PKT96, PL_FLAT_FLOW288, PL_FLAT_DNS64,
 	PL_FLAT_DROP168 };
 
 /* What the tap makes for its outputs. Sources of drops have nothing else. */
@@ -28,7 +28,7 @@ static void take(void *arg, enum pl_flat_kind kind, const void *records, uint32_
 {
 	const struct pl_taps_one *one = arg;
 
-	if (kind == PL_FLAT_FLOW256 && one->all->watch != NULL)
+	if (kind == PL_FLAT_FLOW288 && one->all->watch != NULL)
 		pl_watch_flows(one->all->watch, records, n);
 	if (one->added != NULL && kind == one->added->in)
 		one->added->sink(one->added->arg, kind, records, n);

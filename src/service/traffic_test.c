@@ -17,7 +17,7 @@ static struct {
 	uint64_t elsewhere; /* retransmissions of flows with other servers than the storm's */
 } seen;
 
-static void take(void *arg, const struct pl_flow256 *f, uint32_t n)
+static void take(void *arg, const struct pl_flow288 *f, uint32_t n)
 {
 	struct pl_addr stormy;
 

@@ -9,7 +9,7 @@
 #include "record/where.h"
 #include "show/row_out.h"
 
-#define PL_FLAT_COLUMNS_MAX 72
+#define PL_FLAT_COLUMNS_MAX 96
 
 struct pl_flat_out {
 	const struct pl_flat *flat;

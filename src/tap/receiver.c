@@ -16,8 +16,11 @@
 #define WAYS          16
 #define GAP_MAX       65536u /* a greater step is a restart, not a loss */
 
-/* Records of a UDP payload, with what they lack: at most as many bytes again. */
-#define RECORDS_BYTES (2 * 65536)
+/* Records of a UDP payload, with what they lack: most of it flows. */
+#define RECORDS_BYTES (65536 / sizeof(struct pl_flow128) * sizeof(struct pl_flow288))
+_Static_assert(RECORDS_BYTES >= 65536 / sizeof(struct pl_pkt64) * sizeof(struct pl_pkt96) &&
+		       RECORDS_BYTES >= 65536,
+	"");
 
 struct exporter {
 	struct pl_addr addr;

@@ -26,7 +26,7 @@ extern const struct pl_stats pl_tmpkt_stats_list;
 struct pl_tmpkt_receiver;
 
 /* Records of one datagram, aligned, valid during the call: packets of either kind as pkt96/1, of
- * which pkt64/1 fills the first 64 bytes and flow_hash; likewise flows as flow256/1, of which
+ * which pkt64/1 fills the first 64 bytes and flow_hash; likewise flows as flow288/1, of which
  * flow128/1 fills the first half. */
 typedef void pl_tmpkt_sink(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n);
 

@@ -13,7 +13,8 @@
 #define KIND_MASK   0x1f
 #define CLOCK_SHIFT 5
 
-/* As the datagram numbers kinds. 4 is the beginning of a packet, which nobody here sends. */
+/* As the datagram numbers kinds. 4 is the beginning of a packet, which nobody here sends; 11 was a
+ * record of flows that no release had. */
 static const uint8_t numbers[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = 1,
 	[PL_FLAT_PKT96] = 2,
 	[PL_FLAT_DNS64] = 3,
@@ -23,7 +24,7 @@ static const uint8_t numbers[PL_FLAT_MAX] = { [PL_FLAT_PKT64] = 1,
 	[PL_FLAT_LINK128] = 8,
 	[PL_FLAT_SENT128] = 9,
 	[PL_FLAT_DROP168] = 10,
-	[PL_FLAT_FLOW256] = 11 };
+	[PL_FLAT_FLOW288] = 12 };
 
 /* PL_FLAT_MAX: none has the number. */
 static enum pl_flat_kind kind_of(uint8_t number)

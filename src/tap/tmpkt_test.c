@@ -43,9 +43,10 @@ static const struct {
 	{ "version 2", 4, 2, 96, PL_TMPKT_VERSION },
 	{ "kind 0", 5, 0, 96, PL_TMPKT_KIND },
 	{ "kind 4", 5, 4, 96, PL_TMPKT_KIND },
-	{ "kind 12", 5, 12, 96, PL_TMPKT_KIND },
+	{ "kind 11", 5, 11, 96, PL_TMPKT_KIND },
+	{ "kind 13", 5, 13, 96, PL_TMPKT_KIND },
 	{ "kind 255", 5, 255, 96, PL_TMPKT_KIND },
-	{ "kind 12 with a clock", 5, 0xac, 96, PL_TMPKT_KIND },
+	{ "kind 13 with a clock", 5, 0xad, 96, PL_TMPKT_KIND },
 	{ "the length of pkt64, the kind of mark128", 5, 6, 96, PL_TMPKT_LENGTH },
 	{ "the length of pkt64, the kind of seg192", 5, 7, 96, PL_TMPKT_LENGTH },
 	{ "a clock without a kind", 5, 0xa0, 96, PL_TMPKT_KIND },
@@ -257,7 +258,7 @@ static void test_clock(void)
 }
 
 static unsigned int others;
-static uint8_t last[PL_FLAT_BYTES_MAX];
+static _Alignas(8) uint8_t last[PL_FLAT_BYTES_MAX];
 
 static void take_other(void *arg, enum pl_flat_kind kind, const void *records, uint32_t n)
 {
@@ -271,8 +272,8 @@ static void take_other(void *arg, enum pl_flat_kind kind, const void *records, u
 /* Flows, DNS messages and segments, both directions of a conversation in one lane. */
 static void test_other_kinds(void)
 {
-	static enum pl_flat_kind kinds[] = { PL_FLAT_FLOW256, PL_FLAT_DNS64, PL_FLAT_SEG192 };
-	struct pl_flow256 flows[2] = { { .first_ts = 5, .sport = 1, .dport = 2, .proto = 6 },
+	static enum pl_flat_kind kinds[] = { PL_FLAT_FLOW288, PL_FLAT_DNS64, PL_FLAT_SEG192 };
+	struct pl_flow288 flows[2] = { { .first_ts = 5, .sport = 1, .dport = 2, .proto = 6 },
 		{ .first_ts = 6, .sport = 2, .dport = 1, .proto = 6, .rtt_ts_src_missed = 7 } };
 	struct pl_dns64 messages[2] = { { .ts_ns = 7, .id = 1 }, { .ts_ns = 8, .id = 2 } };
 	struct pl_seg192 segments[2] = { { .ts_ns = 9, .sport = 1, .dport = 2, .loss = -1 },
@@ -303,11 +304,11 @@ static void test_other_kinds(void)
 /* Half of the record goes over the network, and comes with zeros for the rest. */
 static void test_short_flows(void)
 {
-	static enum pl_flat_kind kind = PL_FLAT_FLOW256;
+	static enum pl_flat_kind kind = PL_FLAT_FLOW288;
 	const struct pl_tmpkt_sender_config config = {
 		.kind = PL_FLAT_FLOW128, .records = 69, .lanes = 1, .send = pass, .arg = &c
 	};
-	struct pl_flow256 flows[69] = { { .first_ts = 5 } }, want;
+	struct pl_flow288 flows[69] = { { .first_ts = 5 } }, want;
 	struct pl_tmpkt_sender *sender;
 
 	for (uint16_t i = 0; i < 69; i++) {
@@ -328,6 +329,28 @@ static void test_short_flows(void)
 	eq(others, 69);
 	memeq(last, &want, sizeof(want), "flow128, and zeros");
 	pl_tmpkt_sender_free(sender);
+	pl_tmpkt_receiver_free(c.receiver);
+}
+
+/* As many as a UDP payload holds have room with what they lack. */
+static void test_most_flows(void)
+{
+	static enum pl_flat_kind kind = PL_FLAT_FLOW288;
+	static uint8_t payload[65507];
+	const struct pl_flow128 flow = { .first_ts = 5, .flow_seq = 7 };
+	const uint16_t n = (sizeof(payload) - 32) / sizeof(flow);
+
+	memcpy(payload, example, sizeof(example));
+	payload[5] = 5;
+	memcpy(payload + 6, &n, sizeof(n));
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(payload + 32 + i * sizeof(flow), &flow, sizeof(flow));
+	c = (struct channel){ 0 };
+	others = 0;
+	(void)pl_tmpkt_receiver_new(&c.receiver, 16, take_other, &kind);
+	deliver(&c, payload, (uint32_t)(32 + n * sizeof(flow)));
+	eq(others, 511);
+	eq(((const struct pl_flow288 *)(const void *)last)->flow_seq, 7);
 	pl_tmpkt_receiver_free(c.receiver);
 }
 
@@ -440,6 +463,7 @@ int main(void)
 	test_lanes();
 	test_other_kinds();
 	test_short_flows();
+	test_most_flows();
 	test_losses();
 	test_strangers();
 	test_malformed();

@@ -71,7 +71,7 @@ struct ipfix_out {
 	int fd;           /* -1: none */
 	bool connected;   /* the handshake is over */
 	uint64_t next_ns; /* without a connection: when to try; while one is made: until when */
-	struct pl_flow256 *ring;
+	struct pl_flow288 *ring;
 	uint32_t first, n;
 	struct pl_buf unsent; /* messages, of which this many bytes were taken */
 	size_t taken;
@@ -96,7 +96,7 @@ static void add(struct pl_ipfix_sum *to, const struct pl_ipfix_sum *more)
 	to->bytes += more->bytes;
 }
 
-static void lose(struct ipfix_out *self, const struct pl_flow256 *flow)
+static void lose(struct ipfix_out *self, const struct pl_flow288 *flow)
 {
 	const struct pl_ipfix_sum sum = pl_ipfix_of(self->writer, flow);
 
@@ -242,7 +242,7 @@ static void on_message(void *arg, const uint8_t *message, uint32_t bytes, uint32
 	self->making = (struct amount){ 0 };
 }
 
-static void make(struct ipfix_out *self, const struct pl_flow256 *flow, uint32_t at_s)
+static void make(struct ipfix_out *self, const struct pl_flow288 *flow, uint32_t at_s)
 {
 	const struct pl_ipfix_sum sum = pl_ipfix_of(self->writer, flow);
 
@@ -345,7 +345,7 @@ static int configure(struct config *ret, const char *target,
 			"'pen=29305' in the URI: this number is that of reverse elements (RFC 5103); give the number of your enterprise");
 		r = -EINVAL;
 	}
-	if (r == 0 && settings->kind != PL_FLAT_FLOW256) {
+	if (r == 0 && settings->kind != PL_FLAT_FLOW288) {
 		pl_diag_set(diag,
 			"ipfix: flows are exported, not %s (tap --flows; in the configuration records: flows)",
 			pl_flat(settings->kind)->stream);
@@ -435,7 +435,7 @@ static int ipfix_open(struct pl_tap_out **ret, const char *target,
 static void ipfix_put(struct pl_tap_out *out, const void *records, uint32_t n)
 {
 	struct ipfix_out *self = (struct ipfix_out *)out;
-	const struct pl_flow256 *flows = records;
+	const struct pl_flow288 *flows = records;
 	const uint32_t at_s = now_s();
 
 	self->stats.records += n;

@@ -15,7 +15,7 @@
  *   jsonl:PATH[?max_bytes=SIZE&keep=N]                    an object each (export/jsonl.h)
  *   file:PATH[?kind=KIND&header=yes]                      records one behind the other
  *
- * KIND is pkt64 (default) or pkt96 of packets, flow128 (default) or flow256 of flows.
+ * KIND is pkt64 (default) or pkt96 of packets, flow128 (default) or flow288 of flows.
  *
  * An output never waits for its receiver: what cannot be given away is counted by cause, and what
  * it got is what it delivered, what it counted, and what still waits.
@@ -32,7 +32,7 @@
 struct pl_tap_out;
 
 struct pl_tap_out_settings {
-	enum pl_flat_kind kind; /* of the records that are put: PKT96, FLOW256 or DNS64 */
+	enum pl_flat_kind kind; /* of the records that are put: PKT96, FLOW288 or DNS64 */
 	uint32_t exporter;
 };
 
@@ -92,7 +92,7 @@ int pl_tap_out_files(const char *uri, struct pl_confine *confine);
 void pl_tap_out_close(struct pl_tap_out *out); /* NULL is allowed */
 
 /* What goes out: of packets and flows what `name`, of the URI's key "kind", says, PL_FLAT_PKT64 or
- * PL_FLAT_FLOW128 (NULL) or what is put, PL_FLAT_PKT96 or PL_FLAT_FLOW256; of others what is put. */
+ * PL_FLAT_FLOW128 (NULL) or what is put, PL_FLAT_PKT96 or PL_FLAT_FLOW288; of others what is put. */
 int pl_tap_out_kind(const char *name, const struct pl_tap_out_settings *settings,
 	enum pl_flat_kind *ret, struct pl_diag *diag);
 

@@ -160,9 +160,9 @@ for question in (
     ok(len(some.stdout.splitlines()) > 1, f"rows of {question}", some.stderr)
     eq(none.stdout.splitlines(), some.stdout.splitlines()[:1], "without rows, the same header")
 # The longer records of flows, by their own stream and as flows.
-ROLES = "SELECT role, role_by, count(*) AS n, sum(rtt_seq_dst_n) AS times, sum(rtt_seq_dst_missed) AS missed FROM flows256 GROUP BY role, role_by"
+ROLES = "SELECT role, role_by, count(*) AS n, sum(rtt_seq_dst_n) AS times, sum(rtt_seq_dst_missed) AS missed FROM flows288 GROUP BY role, role_by"
 for name in "ab":
-    eq(run("tap", "--flows", "--to", f"file:{path('long-' + name)}.flow256?kind=flow256", path(f"{name}.pcap")).returncode, 0, "long records of flows")
+    eq(run("tap", "--flows", "--to", f"file:{path('long-' + name)}.flow288?kind=flow288", path(f"{name}.pcap")).returncode, 0, "long records of flows")
 flows = jsonl(run("tap", "--flows", "-o", "jsonl", path("a.pcap")).stdout)
 roles = {}
 for f in flows:
@@ -170,14 +170,14 @@ for f in flows:
     for i, more in enumerate((1, f["rtt_seq_dst_n"], f["rtt_seq_dst_missed"])):
         of[i] += more
 ok(("client", "syn") in roles and len(roles) > 1, "some have roles by SYN, some by ports", roles)
-for source in ("a.pcap", "long-a.flow256"):
+for source in ("a.pcap", "long-a.flow288"):
     rows = jsonl(run("query", "-o", "jsonl", ROLES, path(source)).stdout)
     eq({(r["role"], r["role_by"]): [r["n"], r["times"], r["missed"]] for r in rows}, roles, f"roles and times by a question over {source}")
-    rows = jsonl(run("query", "-o", "jsonl", "SELECT count(*) AS n FROM flows256 WHERE role = 'client' AND role_by = 'syn' AND NOT further", path(source)).stdout)
+    rows = jsonl(run("query", "-o", "jsonl", "SELECT count(*) AS n FROM flows288 WHERE role = 'client' AND role_by = 'syn' AND NOT further", path(source)).stdout)
     eq([r["n"] for r in rows], [sum(not f["flow_flags"] for f in flows if (f["role"], f["role_by"]) == ("client", "syn"))], "by their words, the first ones")
     rows = jsonl(run("query", "-o", "jsonl", "SELECT count(*) AS n FROM flows", path(source)).stdout)
     eq([r["n"] for r in rows], [len(flows)], "they are flows, too")
-both = jsonl(run("query", "-o", "jsonl", "--lateness", "120s", "SELECT count(*) AS n FROM flows TUMBLE(ts, 1s)", path("long-a.flow256"), path("long-b.flow256")).stdout)
+both = jsonl(run("query", "-o", "jsonl", "--lateness", "120s", "SELECT count(*) AS n FROM flows TUMBLE(ts, 1s)", path("long-a.flow288"), path("long-b.flow288")).stdout)
 eq(sum(r["n"] for r in both), len(flows) + len(jsonl(run("tap", "--flows", "-o", "jsonl", path("b.pcap")).stdout)), "two files are one stream of flows")
 wrong = run("query", ROLES, path("clock-b.flow128"))
 ok(wrong.returncode == 2 and "does not read flows" in wrong.stderr, "short ones have no roles", wrong.stderr)

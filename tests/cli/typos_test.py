@@ -97,7 +97,7 @@ def test_configuration():
     for more, says in (("sources: ['packet:lo?port=53']", "chooses among reports"),
                        ("sources: ['xdp:lo'], inner: true", "the tap in the kernel reads no packets in tunnels"),
                        ("sources: ['tc:lo'], records: dns, to: ['file:x']", "the tap in the kernel reads no DNS messages"),
-                       ("sources: ['udp://:1'], records: flows, to: ['file:x?kind=pkt96']", "'kind=pkt96' in the URI: flow128 or flow256")):
+                       ("sources: ['udp://:1'], records: flows, to: ['file:x?kind=pkt96']", "'kind=pkt96' in the URI: flow128 or flow288")):
         r = run("config", "check", "-", input=f"taps: [{{name: a, {more}}}]\n")
         ok(r.returncode == 78 and says in r.stderr, f"{more}: {says}", r.stderr)
     good = run("config", "check", "-", input="taps: [{name: a, sources: ['packet:lo', 'tc:lo'], "

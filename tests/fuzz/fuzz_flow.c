@@ -16,13 +16,13 @@ struct sums {
 	uint64_t by_reason[6];
 };
 
-static void add(void *arg, const struct pl_flow256 *records, uint32_t n)
+static void add(void *arg, const struct pl_flow288 *records, uint32_t n)
 {
 	struct sums *s = arg;
 
 	must(n > 0 && n <= PL_FLOW_RECORDS);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct pl_flow256 *r = &records[i];
+		const struct pl_flow288 *r = &records[i];
 		const uint64_t packets = (uint64_t)r->pkts_fwd + r->pkts_rev;
 
 		must(r->flow_seq == (uint32_t)s->records++);

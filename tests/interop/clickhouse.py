@@ -32,7 +32,7 @@ KINDS = (
     ("pkt96", "packets96", "file:{}?kind=pkt96", ()),
     ("dns64", "dns", "file:{}", ("--dns",)),
     ("flow128", "flows", "file:{}", ("--flows",)),
-    ("flow256", "flows256", "file:{}?kind=flow256", ("--flows",)),
+    ("flow288", "flows288", "file:{}?kind=flow288", ("--flows",)),
 )
 WORDS = (("end_reason", 1, ("idle", "active", "finished", "evicted", "shutdown")), ("role", 0, ("unknown", "client", "server")),
          ("role_by", 0, ("nothing", "syn", "syn_ack", "ports")))
@@ -95,12 +95,22 @@ class Server:
             raise RuntimeError(f"{statement[:200]}: {e.read().decode()[:500]}") from e
 
 
+def answers(kind, table, path):
+    """All columns of a file; of flow288 by two questions, since one has at most 64."""
+    if kind != "flow288":
+        return pathline.answer(pathline.run("query", "-o", "jsonl", f"SELECT * FROM {table}", path).stdout)
+    names = list(pathline.jsonl(pathline.run("tap", "--flows", "-o", "jsonl", lab.path("trace.pcap")).stdout)[0])
+    halves = [pathline.answer(pathline.run("query", "-o", "jsonl", f"SELECT {', '.join(half)} FROM {table}", path).stdout)
+              for half in (names[:40], names[40:])]
+    return [{**left, **right} for left, right in zip(*halves, strict=True)]
+
+
 def same_rows(server, kind, table, to, options):
     """Every column of every row."""
     path = lab.path(f"records.{kind}")
     made = pathline.run("tap", *options, "--to", to.format(path), lab.path("trace.pcap"))
     eq(made.returncode, 0, f"{kind}: a file of records")
-    ours = pathline.answer(pathline.run("query", "-o", "jsonl", f"SELECT * FROM {table}", path).stdout)
+    ours = answers(kind, table, path)
     for row in ours:  # a word in our rows is a number in the record
         for name, first, words in WORDS:
             if name in row:
@@ -176,7 +186,7 @@ def test_insert(server):
     for kind, table, _, options in KINDS:
         name = f"in_{table}"
         server.make(kind, name)
-        run = insert(server, name, *options, keys=f"&kind={kind}" if kind in ("pkt96", "flow256") else "")
+        run = insert(server, name, *options, keys=f"&kind={kind}" if kind in ("pkt96", "flow288") else "")
         a = account(run)
         eq((run.returncode, a["delivered"]), (0, a["records"]), f"{kind}: all delivered")
         columns = ", ".join(line.split("\t")[0] for line in server.ask(f"DESCRIBE TABLE {name} FORMAT TabSeparated").splitlines()

@@ -25,7 +25,7 @@ from lib.tap import eq, ok  # noqa: E402
 SEED = 20261125
 START = 1700000000 * 10**9
 SPAN = 20 * 10**9
-STREAMS = {"packets": "pkt64", "packets96": "pkt96", "dns": "dns64", "flows": "flow128", "flows256": "flow256", "segments": "seg192", "drops": "drop168"}
+STREAMS = {"packets": "pkt64", "packets96": "pkt96", "dns": "dns64", "flows": "flow128", "flows288": "flow288", "segments": "seg192", "drops": "drop168"}
 
 # Parameters with which the hand-made records have an answer.
 ASKED = {
@@ -193,8 +193,8 @@ def make():
     write(lab.path("hand.pkt96"), sorted([*packets(dice, 2000, 96), *passages(dice, 500)], key=lambda r: r[7::-1]))
     write(lab.path("hand.dns64"), messages(dice, 3000))
     write(lab.path("hand.flow128"), flows(dice, 2000))
-    write(lab.path("hand.flow256"), (row + struct.pack("<BBHI30I", dice.randrange(3), dice.randrange(4), dice.randrange(2), dice.randrange(1, 400),
-                                                       *(dice.randrange(9) for _ in range(30))) for row in flows(dice, 500)))
+    write(lab.path("hand.flow288"), (row + struct.pack("<BBHI30I8HQ2I", dice.randrange(3), dice.randrange(4), dice.randrange(2), dice.randrange(1, 400),
+                                                       *(dice.randrange(9) for _ in range(41))) for row in flows(dice, 500)))
     write(lab.path("hand.seg192"), segments(dice, 2000))
     write(lab.path("hand.drop168"), drops(dice, 1000))
 
@@ -333,7 +333,7 @@ def test_generated(engine):
     capture = lab.path("trace.pcap")
     pathline.run("gen", "packets", "--story", "--duration", "13s", "--loss", "0.01", "-w", capture)
     for kind, more, options in (("pkt64", "", ()), ("pkt96", "?kind=pkt96", ()), ("dns64", "", ("--dns",)), ("flow128", "", ("--flows",)),
-                                ("flow256", "?kind=flow256", ("--flows",))):
+                                ("flow288", "?kind=flow288", ("--flows",))):
         eq(pathline.run("tap", *options, "--to", f"file:{lab.path('gen.' + kind)}{more}", capture).returncode, 0, f"generated {kind}")
     write(lab.path("gen.seg192"), segments(random.Random(SEED + 1), 500))
     write(lab.path("gen.drop168"), drops(random.Random(SEED + 2), 500))
@@ -345,7 +345,7 @@ def test_generated(engine):
 def test_header(engine):
     """A file that describes its columns: ClickHouse needs no structure, and ours reads it, too; it is appended to."""
     for kind, stream, options, keys in (("pkt64", "packets", (), ""), ("pkt96", "packets96", (), "&kind=pkt96"), ("dns64", "dns", ("--dns",), ""),
-                                        ("flow128", "flows", ("--flows",), ""), ("flow256", "flows256", ("--flows",), "&kind=flow256")):
+                                        ("flow128", "flows", ("--flows",), ""), ("flow288", "flows288", ("--flows",), "&kind=flow288")):
         path = lab.path(f"described.{kind}")
         for _ in range(2):
             eq(pathline.run("tap", *options, "--to", f"file:{path}?header=yes{keys}", lab.path("trace.pcap")).returncode, 0, f"{kind}: written")

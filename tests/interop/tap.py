@@ -112,7 +112,7 @@ def tshark(path, *args):
 
 
 def shark_flows(path, flows):
-    """What flow256 adds, flow by flow and direction by direction, by tshark's fields."""
+    """What flow288 adds, flow by flow and direction by direction, by tshark's fields."""
     fields = ("ip.src", "tcp.srcport", "ip.dst", "tcp.dstport", "tcp.len", "tcp.flags", "tcp.analysis.duplicate_ack", "tcp.analysis.zero_window",
               "tcp.analysis.ack_rtt")
     names = [arg for name in fields for arg in ("-e", name)]

@@ -23,7 +23,7 @@ from lib.pathline import gen, run, start_gen  # noqa: E402
 from lib.tap import eq, ok, skip  # noqa: E402
 from lib.wait import wait  # noqa: E402
 
-LONG_FLOW = "flow256"
+LONG_FLOW = "flow288"
 TAIL = "    interval: 1s\n    batch:\n      age: 100ms\n"
 
 

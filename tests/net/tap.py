@@ -235,7 +235,7 @@ def test_hostile():
 def test_flows():
     """Each packet is in one record of a flow; a connection's record comes soon after its end, from a live interface too."""
     far = Tap("b", "flows-far", "-o", "jsonl", "--flows", f"udp://{B}:{PORT}")
-    t = Tap("a", "flows", "-o", "jsonl", "--flows", "--rule", "take proto=tcp", "--rule", "skip", "--to", f"udp://{B}:{PORT}?kind=flow256",
+    t = Tap("a", "flows", "-o", "jsonl", "--flows", "--rule", "take proto=tcp", "--rule", "skip", "--to", f"udp://{B}:{PORT}?kind=flow288",
             "packet:eth0?ring=65536")
     ok(tcp_transfer(1_000_000, 5002), "a TCP transfer")
     ended = lambda: [r for r in t.lines() if r.get("end_reason") == "finished"]  # noqa: E731
@@ -364,7 +364,7 @@ def test_words():
         (["--to", f"udp://{B}:1?records=140", "packet:eth0"], 2, "records"),
         (["--to", f"udp://{B}:1?rekords=1", "packet:eth0"], 2, "rekords"),
         (["--to", "file:/nowhere/x", "packet:eth0"], 69, "/nowhere/x"),
-        (["--flows", "--to", f"udp://{B}:1?kind=pkt96", "packet:eth0"], 2, "flow128 or flow256"),
+        (["--flows", "--to", f"udp://{B}:1?kind=pkt96", "packet:eth0"], 2, "flow128 or flow288"),
         (["--dns", "--to", f"udp://{B}:1?kind=pkt96", "packet:eth0"], 2, "not of dns"),
         (["--to", "kafka://127.0.0.1", "packet:eth0"], 2, "kafka://HOST"),
         (["--to", "kafka://127.0.0.1/t?kind=pkt32", "packet:eth0"], 2, "pkt64 or pkt96"),

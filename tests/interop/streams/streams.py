@@ -64,7 +64,7 @@ def decoded(kind, path):
 
 def test_protobuf(broker):
     for kind, table, options, keys in (("pkt64", "packets", (), ""), ("pkt96", "packets96", (), "&kind=pkt96"), ("dns64", "dns", ("--dns",), ""),
-                                       ("flow128", "flows", ("--flows",), ""), ("flow256", "flows256", ("--flows",), "&kind=flow256")):
+                                       ("flow128", "flows", ("--flows",), ""), ("flow288", "flows288", ("--flows",), "&kind=flow288")):
         run = pathline.run("tap", *options, "--to", broker.uri(f"proto-{kind}", f"?format=protobuf&records=1000{keys}"), lab.path("trace.pcap"))
         eq(run.returncode, 0, f"{kind}: messages")
         message = lab.path(f"{kind}.message")
