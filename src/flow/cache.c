@@ -12,6 +12,7 @@
 
 #include "base/prefetch.h"
 #include "flow/cache_state.h"
+#include "flow/elsewhere.h"
 #include "flow/record_of.h"
 #include "flow/tcp.h"
 
@@ -33,7 +34,7 @@ static void emit(struct pl_flow_cache *c, const struct pl_flow_entry *f, enum pl
 	n->ended_finished += reason == PL_FLOW_END_FINISHED;
 	n->ended_evicted += reason == PL_FLOW_END_EVICTED;
 	n->ended_shutdown += reason == PL_FLOW_END_SHUTDOWN;
-	pl_flow_record_of(&c->records[c->n_records++], f, reason, c->seq++);
+	pl_flow_record_of(&c->records[c->n_records++], f, pl_flow_other_of(c, f), reason, c->seq++);
 	if (c->n_records == PL_FLOW_RECORDS)
 		flush(c);
 }
@@ -44,13 +45,6 @@ static enum pl_flow_end unless_closing(const struct pl_flow_entry *f, enum pl_fl
 	return (f->state & PL_FLOW_CLOSING) != 0 ? PL_FLOW_END_FINISHED : reason;
 }
 
-/* Whether the flow is over by the clock. One of a time after it was there when it was set back. */
-static bool is_over(const struct pl_flow_cache *c, const struct pl_flow_entry *f)
-{
-	return f->last_ts > c->clock_ns || c->clock_ns - f->last_ts >= c->config.idle_ns ||
-	       ((f->state & PL_FLOW_CLOSING) != 0 && c->clock_ns - f->ended_ts >= c->config.end_ns);
-}
-
 /* Whether a flow with this tick may be over: its tick is not ahead of the clock, or so far as none
  * can be. After a silence of 2^32 ticks, 52 days, to within the idle timeout, a flow seems not to
  * be: it is ended that much later, or by its next packet. */
@@ -59,19 +53,47 @@ static bool may_be_over(const struct pl_flow_cache *c, uint32_t due, uint32_t no
 	return due - now - 1 >= c->idle_ticks;
 }
 
-static uint32_t due_tick(const struct pl_flow_cache *c, const struct pl_flow_entry *f)
+/* When the flow is over unless a packet comes. */
+static uint64_t due_ns(const struct pl_flow_cache *c, const struct pl_flow_entry *f)
 {
-	return pl_flow_tick((f->state & PL_FLOW_CLOSING) != 0 ? f->ended_ts + c->config.end_ns
-							      : f->last_ts + c->config.idle_ns);
+	return (f->state & PL_FLOW_CLOSING) != 0 ? f->ended_ts + c->config.end_ns
+						 : f->last_ts + c->config.idle_ns;
+}
+
+/* Places that have waited long enough by `now_ns` count. */
+static void settle(struct pl_flow_cache *c, struct pl_flow_entry *f, uint64_t now_ns)
+{
+	struct pl_flow_other *o = pl_flow_other_of(c, f);
+
+	for (unsigned int d = 0; d < 2; d++) {
+		if (!pl_flow_is_due(f, o, d, now_ns))
+			continue;
+		if (f->packets[d] > UINT32_MAX - o->packets[d]) {
+			emit(c, f, PL_FLOW_END_ACTIVE);
+			pl_flow_record_restart(f, o, o->first_ts[d]);
+		}
+		pl_flow_take_over(f, o, d, &c->counters);
+	}
+}
+
+/* The flow's last record. Places that wait may count until the flow was over, however late it is
+ * looked at. */
+static void end(struct pl_flow_cache *c, struct pl_flow_entry *f, enum pl_flow_end reason)
+{
+	const uint64_t due = due_ns(c, f);
+
+	settle(c, f, due < c->clock_ns ? due : c->clock_ns);
+	pl_flow_elsewhere_end(f, pl_flow_other_of(c, f), &c->counters);
+	emit(c, f, unless_closing(f, reason));
 }
 
 static void end_over(struct pl_flow_cache *c, uint32_t bucket, uint32_t way)
 {
-	const struct pl_flow_entry *f = &c->flows[bucket * PL_FLOW_WAYS + way];
+	struct pl_flow_entry *f = &c->flows[bucket * PL_FLOW_WAYS + way];
 
-	if (!is_over(c, f))
+	if (!pl_flow_is_over(c, f))
 		return;
-	emit(c, f, unless_closing(f, PL_FLOW_END_IDLE));
+	end(c, f, PL_FLOW_END_IDLE);
 	c->buckets[bucket].tag[way] = 0;
 	c->counters.live--;
 }
@@ -131,7 +153,7 @@ static uint32_t new_slot(struct pl_flow_cache *c, const struct pl_flow_place *pl
 	if (slot != UINT32_MAX)
 		return slot;
 	slot = soonest(c, place);
-	emit(c, &c->flows[slot], unless_closing(&c->flows[slot], PL_FLOW_END_EVICTED));
+	end(c, &c->flows[slot], PL_FLOW_END_EVICTED);
 	c->counters.live--;
 	return slot;
 }
@@ -183,31 +205,66 @@ static void start(struct pl_flow_cache *c, struct pl_flow_entry *f, const struct
 	f->dport = p->dport;
 	f->vlan = p->vlan;
 	f->proto = p->proto;
-	f->obs = p->obs;
+	f->place[0] = p->obs;
+	f->places = PL_FLOW_NOWHERE << 1;
+	f->heard[0] = pl_flow_heard(p->ts_ns);
 	f->first_ts = f->last_ts = p->ts_ns;
 	c->counters.started++;
 }
 
-/* What becomes of a known flow before the packet is counted. Whether it is the packet's flow. */
-static bool goes_on(
+/* What a packet is to the flow in its slot. */
+enum belongs { FLOW_COUNTS, FLOW_ELSEWHERE, FLOW_ANOTHER };
+
+/* Whether the packet counts where it was seen, as the first of its direction does anywhere. The place
+ * that counts is heard then, and no other has to wait. */
+static enum belongs place_of(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
+{
+	if (pl_flow_same_place(f->place[d], p->obs) && (f->places & 5u << d) == 0)
+		return FLOW_COUNTS;
+	if ((f->places & PL_FLOW_NOWHERE << d) != 0) {
+		f->place[d] = p->obs & (uint16_t)~PL_OBS_SAMPLED;
+		f->heard[d] = pl_flow_heard(p->ts_ns);
+	} else if (!pl_flow_same_place(f->place[d], p->obs)) {
+		return FLOW_ELSEWHERE;
+	}
+	f->places &= (uint8_t) ~((PL_FLOW_WAITS | PL_FLOW_NOWHERE) << d);
+	return FLOW_COUNTS;
+}
+
+/* What becomes of a known flow before the packet is counted. */
+static enum belongs goes_on(
 	struct pl_flow_cache *c, struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
 {
-	if (is_over(c, f)) {
-		emit(c, f, unless_closing(f, PL_FLOW_END_IDLE));
-		return false;
+	enum belongs at;
+
+	if (pl_flow_is_over(c, f)) {
+		end(c, f, PL_FLOW_END_IDLE);
+		return FLOW_ANOTHER;
 	}
-	if (f->proto == PL_PROTO_TCP && pl_flow_tcp_reuses(f, d, p)) {
-		emit(c, f, PL_FLOW_END_FINISHED);
+	if ((f->places & PL_FLOW_WAITING) != 0) {
+		settle(c, f, c->clock_ns);
+		if (pl_flow_is_over(c, f)) {
+			end(c, f, PL_FLOW_END_IDLE);
+			return FLOW_ANOTHER;
+		}
+	}
+	at = place_of(f, d, p);
+	/* What another place saw may be a copy of an earlier connection's. */
+	if (f->proto == PL_PROTO_TCP && (at == FLOW_COUNTS || p->ts_ns > f->last_ts) &&
+		pl_flow_tcp_reuses(f, d, p)) {
+		end(c, f, PL_FLOW_END_FINISHED);
 		c->counters.reused++;
-		return false;
+		return FLOW_ANOTHER;
 	}
+	if (at == FLOW_ELSEWHERE)
+		return at;
 	if (f->packets[d] > UINT32_MAX - pl_pkt96_weight(p) ||
 		((f->state & PL_FLOW_CLOSING) == 0 &&
 			c->clock_ns - f->first_ts >= c->config.active_ns)) {
 		emit(c, f, PL_FLOW_END_ACTIVE);
-		pl_flow_record_restart(f, p->ts_ns);
+		pl_flow_record_restart(f, pl_flow_other_of(c, f), p->ts_ns);
 	}
-	return true;
+	return at;
 }
 
 static void add(
@@ -224,7 +281,9 @@ static void add(
 	f->records++;
 	f->packets[d] += weight;
 	f->bytes[d] += (uint64_t)weight * p->wire_len;
-	f->obs |= p->obs & PL_OBS_SAMPLED;
+	f->place[0] |= p->obs & PL_OBS_SAMPLED;
+	if (pl_seq_after(pl_flow_heard(p->ts_ns), f->heard[d]))
+		f->heard[d] = pl_flow_heard(p->ts_ns);
 	if (f->proto == PL_PROTO_TCP) {
 		f->flags[d] |= p->tcp_flags;
 		pl_flow_tcp_packet(f, d, p, &c->counters);
@@ -284,6 +343,7 @@ static void feed_one(
 	struct pl_flow_cache *c, const struct pl_flow_place *place, const struct pl_pkt96 *p)
 {
 	unsigned int d;
+	enum belongs what = FLOW_ANOTHER;
 	struct pl_flow_bucket *b;
 	struct pl_flow_entry *f;
 	uint32_t slot;
@@ -292,20 +352,24 @@ static void feed_one(
 	if (!has_key(p, &c->counters))
 		return;
 	slot = find(c, place, p, &d);
-	if (slot == UINT32_MAX) {
-		d = 0;
+	if (slot != UINT32_MAX) {
+		what = goes_on(c, &c->flows[slot], d, p);
+	} else {
 		slot = new_slot(c, place);
 		c->counters.live++;
-		start(c, &c->flows[slot], p);
-	} else if (!goes_on(c, &c->flows[slot], d, p)) {
-		d = 0;
-		start(c, &c->flows[slot], p);
 	}
 	f = &c->flows[slot];
-	add(c, f, d, p);
+	if (what == FLOW_ANOTHER) {
+		d = 0;
+		start(c, f, p);
+	}
+	if (what == FLOW_ELSEWHERE)
+		pl_flow_elsewhere(f, pl_flow_other_of(c, f), d, p, &c->counters);
+	else
+		add(c, f, d, p);
 	b = &c->buckets[slot / PL_FLOW_WAYS];
 	b->tag[slot % PL_FLOW_WAYS] = place->tag;
-	b->due[slot % PL_FLOW_WAYS] = due_tick(c, f);
+	b->due[slot % PL_FLOW_WAYS] = pl_flow_tick(due_ns(c, f));
 }
 
 static struct pl_flow_place fetch_buckets(const struct pl_flow_cache *c, const struct pl_pkt96 *p)
@@ -385,13 +449,12 @@ void pl_flow_cache_finish(struct pl_flow_cache *cache)
 		struct pl_flow_bucket *b = &cache->buckets[i];
 
 		for (uint32_t w = 0; w < PL_FLOW_WAYS; w++) {
-			const struct pl_flow_entry *f = &cache->flows[i * PL_FLOW_WAYS + w];
+			struct pl_flow_entry *f = &cache->flows[i * PL_FLOW_WAYS + w];
 
 			if (b->tag[w] != 0)
-				emit(cache, f,
-					unless_closing(f, is_over(cache, f)
-								  ? PL_FLOW_END_IDLE
-								  : PL_FLOW_END_SHUTDOWN));
+				end(cache, f,
+					pl_flow_is_over(cache, f) ? PL_FLOW_END_IDLE
+								  : PL_FLOW_END_SHUTDOWN);
 			b->tag[w] = 0;
 		}
 	}

@@ -14,6 +14,9 @@
  * more than `idle_ns` behind the clock, the clock was wrong: it is set back, and flows from the
  * time after it are over.
  *
+ * A packet that is seen at several places counts at one of them (elsewhere.h): in each direction at
+ * that of the first. What others see does not prolong the flow.
+ *
  * Packets and bytes of sampled packets count by their weight (pl_pkt96_weight), so they are estimates;
  * the record says from how many packet records. Once a record of a flow was given away, its role and
  * which side is forward stay for the further ones.

@@ -31,9 +31,14 @@ static uint64_t rounded(uint64_t bytes)
 	return (bytes + align - 1) / align * align;
 }
 
+static void *aligned(uint64_t bytes)
+{
+	return aligned_alloc(bytes >= LARGE_PAGE ? LARGE_PAGE : 64, rounded(bytes));
+}
+
 static void *zeroed(uint64_t bytes)
 {
-	void *p = aligned_alloc(bytes >= LARGE_PAGE ? LARGE_PAGE : 64, rounded(bytes));
+	void *p = aligned(bytes);
 
 	if (p == NULL)
 		return NULL;
@@ -53,10 +58,15 @@ static uint64_t flow_bytes(const struct pl_flow_config *config)
 	return (uint64_t)buckets_for(config) * PL_FLOW_WAYS * sizeof(struct pl_flow_entry);
 }
 
+static uint64_t other_bytes(const struct pl_flow_config *config)
+{
+	return (uint64_t)buckets_for(config) * PL_FLOW_WAYS * sizeof(struct pl_flow_other);
+}
+
 uint64_t pl_flow_cache_bytes(const struct pl_flow_config *config)
 {
 	return sizeof(struct pl_flow_cache) + rounded(bucket_bytes(config)) +
-	       rounded(flow_bytes(config));
+	       rounded(flow_bytes(config)) + rounded(other_bytes(config));
 }
 
 static int checked(const struct pl_flow_config *c, struct pl_diag *diag)
@@ -88,8 +98,10 @@ int pl_flow_cache_new(struct pl_flow_cache **ret, const struct pl_flow_config *c
 	if (c != NULL) {
 		c->buckets = zeroed(bucket_bytes(config));
 		c->flows = zeroed(flow_bytes(config));
+		/* A flow's state says that there is something in it: zeros would make it take memory. */
+		c->others = aligned(other_bytes(config));
 	}
-	if (c == NULL || c->buckets == NULL || c->flows == NULL) {
+	if (c == NULL || c->buckets == NULL || c->flows == NULL || c->others == NULL) {
 		pl_diag_set(diag, "no memory for a flow cache of %u flows", config->max_flows);
 		pl_flow_cache_free(c);
 		return -ENOMEM;
@@ -112,6 +124,7 @@ void pl_flow_cache_free(struct pl_flow_cache *cache)
 		return;
 	free(cache->buckets);
 	free(cache->flows);
+	free(cache->others);
 	free(cache);
 }
 

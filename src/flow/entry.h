@@ -4,7 +4,7 @@
  * two, that of its way or both, and that of round-trip times where it gives one. The last two lines
  * hold something only where `state` says so, and the ways and what follows them only of TCP: so a
  * new flow has few lines to clear. Arrays of two are by direction: 0 is forward, that of the first
- * packet.
+ * packet. A place is an observation point and whether packets enter or leave there.
  */
 #pragma once
 
@@ -60,6 +60,35 @@ struct pl_flow_rare {
 	uint32_t fast[2], timeout[2], spurious[2]; /* of retrans */
 };
 
+#define PL_FLOW_ALSO  6u
+#define PL_FLOW_PLACE (PL_OBS_POINT_MASK | PL_OBS_OUT) /* of obs: the place */
+#define PL_FLOW_HEARD 10 /* of `heard`: ticks of 2^10 ns, about a microsecond */
+
+/* pl_flow_other.known, shifted by the direction */
+enum {
+	PL_OTHER_WATCHED = 1, /* `obs` holds: a place other than the one that counts */
+	PL_OTHER_COPIES = 4,  /* which gave copies of packets that were counted */
+	PL_OTHER_MOVED = 16, /* `first_obs` holds: the place that counts is not that of the first */
+	PL_OTHER_SAMPLED = 64, /* some of its packets were sampled */
+};
+
+/* Of packets at other places than the one that counts: apart from the flow, since few taps have several
+ * places, and memory that nobody touches is not there. */
+struct pl_flow_other {
+	/* What the watched place saw since the last packet that was counted; holds with `packets`. */
+	uint64_t bytes[2], first_ts[2], last_ts[2];
+	uint64_t alone_ts[2]; /* holds with PL_FLOW_WAITS */
+	uint32_t packets[2], records[2], segments[2], max_gap_us[2];
+
+	uint32_t uncounted[2];       /* packets of this record that stay so; UINT32_MAX for more */
+	uint16_t obs[2];             /* of the watched place's first packet */
+	uint16_t first_obs[2];       /* of the first packet in this record */
+	uint16_t also[PL_FLOW_ALSO]; /* places, in the order seen in this record */
+	uint8_t flags[2];
+	uint8_t known; /* PL_OTHER_* */
+	uint8_t n_also : 7, more : 1;
+};
+
 enum pl_flow_method { PL_FLOW_BY_SEQ, PL_FLOW_BY_TS, PL_FLOW_METHODS };
 
 enum pl_flow_handshake {
@@ -74,11 +103,19 @@ enum {
 	PL_FLOW_FIN_FWD = 1,
 	PL_FLOW_FIN_REV = 2, /* PL_FLOW_FIN_FWD << 1 */
 	PL_FLOW_RST = 4,
-	PL_FLOW_CLOSING = 8, /* RST or both FIN: `ended_ts` holds */
-	PL_FLOW_ENDS = 15,   /* all of these */
-	PL_FLOW_GIVEN = 16,  /* a record was given away: the role stays */
-	PL_FLOW_TIMED = 32,  /* `rtt` holds */
-	PL_FLOW_MARRED = 64, /* `rare` holds */
+	PL_FLOW_CLOSING = 8,     /* RST or both FIN: `ended_ts` holds */
+	PL_FLOW_ENDS = 15,       /* all of these */
+	PL_FLOW_GIVEN = 16,      /* a record was given away: the role stays */
+	PL_FLOW_TIMED = 32,      /* `rtt` holds */
+	PL_FLOW_MARRED = 64,     /* `rare` holds */
+	PL_FLOW_ELSEWHERE = 128, /* the flow's struct pl_flow_other holds */
+};
+
+/* pl_flow_entry.places, shifted by the direction */
+enum {
+	PL_FLOW_WAITS = 1, /* the watched place is to count, unless the one that counts is heard */
+	PL_FLOW_WAITING = 3, /* both of these */
+	PL_FLOW_NOWHERE = 4, /* no place counts yet: the next does */
 };
 
 struct pl_flow_entry {
@@ -86,7 +123,8 @@ struct pl_flow_entry {
 	uint16_t sport, dport, vlan;
 	uint8_t proto, state;
 	uint64_t first_ts, last_ts; /* of this record; the newest packet's */
-	uint16_t obs;
+	uint8_t places;             /* PL_FLOW_WAITS, PL_FLOW_NOWHERE */
+	uint8_t zero;
 	uint8_t flags[2];
 	uint8_t handshake; /* enum pl_flow_handshake */
 	uint8_t opener;    /* direction of the SYN */
@@ -97,10 +135,11 @@ struct pl_flow_entry {
 	uint64_t bytes[2];
 	uint32_t packets[2];
 	uint32_t records;
-	uint32_t zero;
+	uint16_t place[2]; /* obs of the first packet at the place that counts; of [0] the bit for
+			      sampled: any of this record was, of [1] none */
 	uint64_t max_gap_ns;
 	uint32_t missed[2][PL_FLOW_METHODS]; /* segments that gave no time */
-	uint32_t dup_acks[2];
+	uint32_t heard[2]; /* newest packet that was counted, in ticks modulo 2^32 */
 
 	struct pl_flow_way way[2];
 
@@ -109,7 +148,7 @@ struct pl_flow_entry {
 	uint32_t hole_from[2],
 		hole_to[2]; /* the newest range that was skipped and not seen since */
 	uint32_t hs_external_us, hs_internal_us; /* of this record */
-	uint64_t spare;
+	uint32_t dup_acks[2];                    /* of this record */
 
 	struct pl_flow_rtt rtt[2][PL_FLOW_METHODS]; /* of this record; 0: between tap and dst */
 	struct pl_flow_rare rare;
@@ -119,6 +158,7 @@ _Static_assert(sizeof(struct pl_flow_way) == 64, "a way is one line");
 _Static_assert(
 	offsetof(struct pl_flow_entry, way) == 128, "what every packet touches is two lines");
 _Static_assert(offsetof(struct pl_flow_entry, rtt) == 320, "round-trip times are one line");
+_Static_assert(sizeof(struct pl_flow_other) == 128, "what is seen elsewhere is two lines");
 _Static_assert(sizeof(struct pl_flow_entry) == 448, "a flow is seven lines");
 
 /* For something that few connections have. */
@@ -153,6 +193,25 @@ static inline struct pl_flow_rtt pl_flow_rtt_both(const struct pl_flow_entry *fl
 static inline bool pl_flow_has_ports(uint8_t proto)
 {
 	return proto == PL_PROTO_TCP || proto == PL_PROTO_UDP || proto == PL_PROTO_SCTP;
+}
+
+static inline bool pl_flow_same_place(uint16_t obs_a, uint16_t obs_b)
+{
+	return ((obs_a ^ obs_b) & PL_FLOW_PLACE) == 0;
+}
+
+static inline uint32_t pl_flow_heard(uint64_t ts_ns)
+{
+	return (uint32_t)(ts_ns >> PL_FLOW_HEARD);
+}
+
+/* When the newest packet of direction d was counted, to a tick. After a silence of 2^32 ticks, 73
+ * minutes, while the other direction goes on, it seems to be newer, but not newer than `last_ts`. */
+static inline uint64_t pl_flow_heard_ns(const struct pl_flow_entry *flow, unsigned int d)
+{
+	const uint64_t last = flow->last_ts >> PL_FLOW_HEARD;
+
+	return (last - ((uint32_t)last - flow->heard[d])) << PL_FLOW_HEARD;
 }
 
 /* Whether sequence number a is behind b: RFC 9293 3.4. */

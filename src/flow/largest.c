@@ -51,11 +51,6 @@ static int larger_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-static bool is_over(const struct pl_flow_cache *c, const struct pl_flow_entry *f)
-{
-	return c->clock_ns > f->last_ts && c->clock_ns - f->last_ts >= c->config.idle_ns;
-}
-
 uint32_t pl_flow_cache_largest(
 	const struct pl_flow_cache *cache, struct pl_flow288 *ret, uint32_t max)
 {
@@ -67,13 +62,13 @@ uint32_t pl_flow_cache_largest(
 		const uint32_t tag = cache->buckets[slot / PL_FLOW_WAYS].tag[slot % PL_FLOW_WAYS];
 
 		if (tag == 0 || (n == max && f->bytes[0] + f->bytes[1] <= bytes_of(&ret[0])) ||
-			is_over(cache, f))
+			pl_flow_is_over(cache, f))
 			continue;
 		if (n < max) {
-			pl_flow_record_of(&ret[n], f, (enum pl_flow_end)0, 0);
+			pl_flow_record_of(&ret[n], f, &cache->others[slot], (enum pl_flow_end)0, 0);
 			sift_up(ret, n++);
 		} else {
-			pl_flow_record_of(&ret[0], f, (enum pl_flow_end)0, 0);
+			pl_flow_record_of(&ret[0], f, &cache->others[slot], (enum pl_flow_end)0, 0);
 			sift_down(ret, n);
 		}
 	}

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "flow/random_model_flow.h"
+#include "flow/random_model_place.h"
 
 struct model {
 	struct mflow *first;
@@ -14,7 +14,7 @@ struct model {
 	uint64_t clock;
 	uint32_t behind;
 	struct kept *out;
-	struct pl_flow_counters n;
+	struct model_counts c;
 };
 
 static void model_init(
@@ -35,6 +35,7 @@ static void model_record(struct model *m, struct mflow *f, enum pl_flow_end why)
 	f->r.flow_flags = f->given;
 	f->given = true;
 	r = f->r;
+	model_tell_places(f, &r);
 	r.end_reason = (uint8_t)why;
 	r.max_gap_us = (uint32_t)(f->gap_ns / 1000);
 	if (packets > 1)
@@ -50,19 +51,19 @@ static void model_record(struct model *m, struct mflow *f, enum pl_flow_end why)
 	keep(m->out, &r, 1);
 	switch (why) {
 	case PL_FLOW_END_IDLE:
-		m->n.ended_idle++;
+		m->c.n.ended_idle++;
 		break;
 	case PL_FLOW_END_ACTIVE:
-		m->n.ended_active++;
+		m->c.n.ended_active++;
 		break;
 	case PL_FLOW_END_FINISHED:
-		m->n.ended_finished++;
+		m->c.n.ended_finished++;
 		break;
 	case PL_FLOW_END_EVICTED:
-		m->n.ended_evicted++;
+		m->c.n.ended_evicted++;
 		break;
 	case PL_FLOW_END_SHUTDOWN:
-		m->n.ended_shutdown++;
+		m->c.n.ended_shutdown++;
 		break;
 	}
 }
@@ -70,13 +71,20 @@ static void model_record(struct model *m, struct mflow *f, enum pl_flow_end why)
 static void model_end(struct model *m, struct mflow *f, enum pl_flow_end why)
 {
 	struct mflow **at = &m->first;
+	uint64_t due;
 
 	while (*at != NULL && *at != f)
 		at = &(*at)->next;
 	if (*at == NULL)
 		abort();
 	*at = f->next;
+	due = f->closed ? f->closed_ts + m->config.end_ns : f->r.last_ts + m->config.idle_ns;
+	model_settle(&m->c, f, due < m->clock ? due : m->clock);
+	model_give_up(&m->c, f, 0);
+	model_give_up(&m->c, f, 1);
 	model_record(m, f, f->closed && why != PL_FLOW_END_ACTIVE ? PL_FLOW_END_FINISHED : why);
+	free(f->view[0].kept);
+	free(f->view[1].kept);
 	free(f);
 }
 
@@ -141,7 +149,8 @@ static bool model_syn(struct mflow *f, unsigned int d, const struct pl_pkt96 *p)
 
 	if (s->isn_known && s->isn == p->tcp_seq)
 		return true;
-	if (s->isn_known && f->opened && !f->answered && f->opener == d && !(p->tcp_flags & ACK)) {
+	if (s->isn_known && f->opened && !f->answered && !f->shaken && f->opener == d &&
+		!(p->tcp_flags & ACK)) {
 		struct side anew = { .window = s->window };
 
 		model_lose(s, 0, s->sample);
@@ -187,7 +196,7 @@ static void model_handshake(
 		ns = elapsed(f->syn_ack_ts, p->ts_ns);
 		if (ns <= 30 * SECOND) {
 			f->r.hs_internal_us = (uint32_t)((ns + 999) / 1000);
-			m->n.handshakes++;
+			m->c.n.handshakes++;
 		}
 	}
 }
@@ -217,14 +226,14 @@ static void model_again(struct model *m, struct mflow *f, unsigned int d, const 
 	}
 	if (p->pay_len == 1 && !(p->tcp_flags & (SYN | FIN)) && to == s->top &&
 		(!s->acked_known || ahead(s->acked, to) >= 0)) {
-		m->n.keepalives++;
+		m->c.n.keepalives++;
 		*(d == 0 ? &f->r.keepalives_fwd : &f->r.keepalives_rev) += 1;
 		return;
 	}
 	id_before =
 		p->ip_id != 0 && s->top_id != 0 && (uint16_t)(s->top_id - p->ip_id - 1) < 0x8000;
 	if (late < patience && (missing || id_before)) {
-		m->n.out_of_order++;
+		m->c.n.out_of_order++;
 		if (d == 0)
 			f->r.ooo_fwd++;
 		else
@@ -238,16 +247,16 @@ static void model_again(struct model *m, struct mflow *f, unsigned int d, const 
 	model_lose(s, 0, s->sample);
 	s->sample = false;
 	if (s->acked_known && ahead(s->acked, to) >= 0) {
-		m->n.retrans_spurious++;
+		m->c.n.retrans_spurious++;
 		*(d == 0 ? &f->r.retrans_spurious_fwd : &f->r.retrans_spurious_rev) += 1;
 	} else if (s->dups >= 3) {
-		m->n.retrans_fast++;
+		m->c.n.retrans_fast++;
 		*(d == 0 ? &f->r.retrans_fast_fwd : &f->r.retrans_fast_rev) += 1;
 	} else if (late >= 200000000) {
-		m->n.retrans_timeout++;
+		m->c.n.retrans_timeout++;
 		*(d == 0 ? &f->r.retrans_timeout_fwd : &f->r.retrans_timeout_rev) += 1;
 	} else {
-		m->n.retrans_other++;
+		m->c.n.retrans_other++;
 	}
 }
 
@@ -292,7 +301,7 @@ static void model_segment(
 	if (s->any && ahead(to, s->top) <= 0)
 		return;
 	if (s->any && ahead(from, s->top) > 0) {
-		m->n.gaps++;
+		m->c.n.gaps++;
 		*(d == 0 ? &f->r.gaps_fwd : &f->r.gaps_rev) += 1;
 		s->hole = true;
 		s->hole_a = s->top;
@@ -320,7 +329,7 @@ static void model_ack(struct model *m, struct mflow *f, unsigned int d, const st
 
 	if (!sent->acked_known || ahead(p->tcp_ack, sent->acked) > 0) {
 		if (sent->sample && p->tcp_ack == sent->sample_top) {
-			m->n.rtt_ack += model_time(sent, 0, sent->sample_ts, p->ts_ns);
+			m->c.n.rtt_ack += model_time(sent, 0, sent->sample_ts, p->ts_ns);
 			sent->sample = false;
 		}
 		if (sent->sample && ahead(p->tcp_ack, sent->sample_top) > 0) {
@@ -336,7 +345,7 @@ static void model_ack(struct model *m, struct mflow *f, unsigned int d, const st
 		sent->dups++;
 		model_lose(sent, 0, sent->sample);
 		sent->sample = false;
-		m->n.duplicate_acks++;
+		m->c.n.duplicate_acks++;
 		*(d == 0 ? &f->r.dup_acks_fwd : &f->r.dup_acks_rev) += 1;
 	}
 	while ((p->tcp_opts >> 8 & 1) && sent->stamps > 0 &&
@@ -344,7 +353,7 @@ static void model_ack(struct model *m, struct mflow *f, unsigned int d, const st
 		if (p->tsecr != sent->stamp[0].value)
 			model_lose(sent, 1, 1);
 		else
-			m->n.rtt_timestamp += model_time(sent, 1, sent->stamp[0].ts, p->ts_ns);
+			m->c.n.rtt_timestamp += model_time(sent, 1, sent->stamp[0].ts, p->ts_ns);
 		sent->stamp[0] = sent->stamp[1];
 		sent->stamps--;
 	}
@@ -363,7 +372,7 @@ static void model_tcp(struct model *m, struct mflow *f, unsigned int d, const st
 	if ((p->obs & (PL_OBS_FRAGMENT | PL_OBS_TRUNCATED)) || (p->tcp_flags & RST))
 		return;
 	if ((p->tcp_flags & SYN) && !model_syn(f, d, p)) {
-		m->n.stray_syns++;
+		m->c.n.stray_syns++;
 		return;
 	}
 	if ((p->tcp_flags & (FIN | SYN | RST | ACK)) == SYN && f->syn_from < 0)
@@ -377,7 +386,7 @@ static void model_tcp(struct model *m, struct mflow *f, unsigned int d, const st
 	if (p->tcp_flags & ACK)
 		model_ack(m, f, d, p);
 	if (p->tcp_win == 0 && !(p->tcp_flags & (SYN | FIN))) {
-		m->n.zero_windows++;
+		m->c.n.zero_windows++;
 		*(d == 0 ? &f->r.zero_win_fwd : &f->r.zero_win_rev) += 1;
 	}
 	f->s[d].window = p->tcp_win;
@@ -418,12 +427,14 @@ static struct mflow *model_start(struct model *m, const struct pl_pkt96 *p)
 		.sport = p->sport,
 		.dport = p->dport,
 		.proto = p->proto,
-		.obs = p->obs,
 		.vlan = p->vlan };
+	f->view[0].placed = true;
+	f->view[0].obs = p->obs & (uint16_t)~PL_OBS_SAMPLED;
+	f->view[0].heard = p->ts_ns / MODEL_TICK * MODEL_TICK;
 	f->syn_from = f->answer_from = -1;
 	f->next = m->first;
 	m->first = f;
-	m->n.started++;
+	m->c.n.started++;
 	return f;
 }
 
@@ -446,12 +457,12 @@ static int model_direction(const struct mflow *f, const struct pl_pkt96 *p)
 static void model_clock(struct model *m, uint64_t ts)
 {
 	if (ts < m->clock) {
-		m->n.backwards++;
+		m->c.n.backwards++;
 		m->behind = m->clock - ts > m->config.idle_ns ? m->behind + 1 : 0;
 		if (m->behind < PL_FLOW_BEHIND)
 			return;
 		model_end_those_over(m);
-		m->n.set_back++;
+		m->c.n.set_back++;
 	}
 	m->behind = 0;
 	m->clock = ts;
@@ -471,49 +482,77 @@ static void model_anew(struct model *m, struct mflow *f, uint64_t ts)
 		.sport = old.sport,
 		.dport = old.dport,
 		.proto = old.proto,
-		.obs = old.obs & (uint16_t)~PL_OBS_SAMPLED,
 		.vlan = old.vlan,
 		.role = old.role,
 		.role_by = old.role_by };
 	f->gap_ns = 0;
+	model_places_anew(f, ts);
 	memset(f->s[0].by, 0, sizeof(f->s[0].by));
 	memset(f->s[1].by, 0, sizeof(f->s[1].by));
 }
 
-/* Of sampled ones the number stands in mss, but a SYN has its option there. */
-static uint32_t model_weight(const struct pl_pkt96 *p)
+/* Whether the packet counts where it was seen. */
+static bool model_counts_here(struct mflow *f, unsigned int d, const struct pl_pkt96 *p)
 {
-	const bool syn = p->proto == 6 && p->tcp_flags & SYN;
+	struct view *v = &f->view[d];
 
-	return p->obs & PL_OBS_SAMPLED && !syn && p->mss > 0 ? p->mss : 1;
+	if (!v->placed) {
+		v->placed = true;
+		v->obs = p->obs & (uint16_t)~PL_OBS_SAMPLED;
+	}
+	if (!model_same_place(v->obs, p->obs))
+		return false;
+	v->waits = false;
+	return true;
+}
+
+static struct mflow *model_find(struct model *m, const struct pl_pkt96 *p, int *ret_d)
+{
+	struct mflow *f = m->first;
+
+	while (f != NULL && (*ret_d = model_direction(f, p)) < 0)
+		f = f->next;
+	return f;
 }
 
 static void model_packet(struct model *m, const struct pl_pkt96 *p)
 {
 	struct mflow *f;
+	bool here = true;
 	int d = -1;
 
-	m->n.packets++;
+	m->c.n.packets++;
 	model_clock(m, p->ts_ns);
 	if ((p->obs & PL_OBS_FRAGMENT) && p->frag_off % 32768 != 0) {
-		m->n.fragments++;
+		m->c.n.fragments++;
 		return;
 	}
 	if ((p->obs & PL_OBS_TRUNCATED) && (p->proto == 6 || p->proto == 17 || p->proto == 132) &&
 		p->sport == 0 && p->dport == 0) {
-		m->n.without_ports++;
+		m->c.n.without_ports++;
 		return;
 	}
 	model_end_those_over(m);
-	for (f = m->first; f != NULL && (d = model_direction(f, p)) < 0;)
-		f = f->next;
-	if (f != NULL && p->proto == 6 && (p->tcp_flags & (SYN | ACK | RST)) == SYN &&
+	f = model_find(m, p, &d);
+	if (f != NULL) {
+		model_settle(&m->c, f, m->clock);
+		model_end_those_over(m);
+		f = model_find(m, p, &d);
+	}
+	if (f != NULL)
+		here = model_counts_here(f, (unsigned int)d, p);
+	if (f != NULL && (here || p->ts_ns > f->r.last_ts) && p->proto == 6 &&
+		(p->tcp_flags & (SYN | ACK | RST)) == SYN &&
 		!(p->obs & (PL_OBS_FRAGMENT | PL_OBS_TRUNCATED)) &&
 		(f->fin[0] || f->fin[1] || f->rst) &&
 		(!f->s[d].isn_known || f->s[d].isn != p->tcp_seq)) {
 		model_end(m, f, PL_FLOW_END_FINISHED);
-		m->n.reused++;
+		m->c.n.reused++;
 		f = NULL;
+	}
+	if (f != NULL && !here) {
+		model_elsewhere(&m->c, f, (unsigned int)d, p);
+		return;
 	}
 	if (f == NULL) {
 		f = model_start(m, p);
@@ -531,8 +570,8 @@ static void model_packet(struct model *m, const struct pl_pkt96 *p)
 		*(d == 0 ? &f->r.bytes_fwd : &f->r.bytes_rev) += p->wire_len;
 	}
 	f->r.records++;
-	if (p->obs & PL_OBS_SAMPLED)
-		f->r.obs |= PL_OBS_SAMPLED;
+	f->sampled = f->sampled || p->obs & PL_OBS_SAMPLED;
+	model_heard(&f->view[d], p->ts_ns);
 	if (p->proto == 6) {
 		*(d == 0 ? &f->r.flags_fwd : &f->r.flags_rev) |= p->tcp_flags;
 		model_tcp(m, f, (unsigned int)d, p);

@@ -27,6 +27,19 @@ static void model_lose(struct side *s, unsigned int method, uint32_t n)
 	s->by[method].lost += n;
 }
 
+/* Of one direction: where it counts, and what another place saw that may be added. */
+struct view {
+	bool placed, moved, watches, copies, waits;
+	uint16_t obs, first_obs, watched;
+	uint64_t heard, alone_ts, elsewhere;
+	struct pl_pkt96 *kept;
+	uint32_t n, max;
+};
+
+struct model_counts {
+	struct pl_flow_counters n;
+};
+
 struct mflow {
 	struct mflow *next;
 	struct pl_flow288 r;
@@ -39,6 +52,8 @@ struct mflow {
 	unsigned int opener;
 	uint64_t syn_ts, syn_ack_ts;
 	struct side s[2];
+	struct view view[2];
+	bool sampled;
 };
 
 /* The side with a port that only servers have, of the other's: 0 and 1 as directions; -1. */

@@ -19,7 +19,7 @@ enum { RUNS = 4000, PACKETS = 600, KEYS = 6 };
 /* One end-to-end conversation's numbers, so that random packets mean something to each other. */
 struct talk {
 	uint32_t next[2], tsval[2], seen_ts[2];
-	uint16_t ip_id[2];
+	uint16_t ip_id[2], place[2];
 	unsigned int opener, step; /* 1: a SYN was sent, 2: a SYN-ACK */
 };
 
@@ -27,7 +27,7 @@ struct run {
 	struct pl_rng rng;
 	struct talk talks[16];
 	uint64_t now;
-	uint32_t keys;
+	uint32_t keys, places, copies; /* one packet in so many is elsewhere */
 	bool slow;
 };
 
@@ -105,10 +105,25 @@ static void random_tcp(struct run *r, struct talk *t, unsigned int back, struct 
 	}
 }
 
+/* Mostly where the conversation is seen now, which changes at times. */
+static uint16_t random_place(struct run *r, uint32_t key, unsigned int back)
+{
+	uint16_t *place = &r->talks[key].place[back];
+
+	if (r->places > 1 && one_in(r, 60))
+		*place = (uint16_t)pl_rng_below(&r->rng, r->places);
+	return r->places > 1 && one_in(r, r->copies) ? (uint16_t)pl_rng_below(&r->rng, r->places)
+	       : *place % 2 != 0                     ? *place / 2 | PL_OBS_OUT
+						     : *place / 2;
+}
+
 static struct pl_pkt96 random_packet(struct run *r)
 {
-	static const uint16_t obs[] = { PL_OBS_FRAGMENT, PL_OBS_TRUNCATED, PL_OBS_SAMPLED,
-		PL_OBS_OUT };
+	static const uint16_t obs[] = {
+		PL_OBS_FRAGMENT,
+		PL_OBS_TRUNCATED,
+		PL_OBS_SAMPLED,
+	};
 	static const uint16_t ports[] = { 1000, 5000, 40000 };
 	const uint32_t key = (uint32_t)pl_rng_below(&r->rng, r->keys);
 	const unsigned int back = one_in(r, 2);
@@ -127,7 +142,8 @@ static struct pl_pkt96 random_packet(struct run *r)
 	if (p.proto == 6)
 		random_tcp(r, &r->talks[key], back, &p);
 	if (one_in(r, 25))
-		p.obs = (uint16_t)(obs[pl_rng_below(&r->rng, 4)] | key);
+		p.obs = obs[pl_rng_below(&r->rng, 3)];
+	p.obs |= random_place(r, key, back);
 	if (one_in(r, 10))
 		p.mss = (uint16_t)pl_rng_below(&r->rng, 4);
 	if (p.obs & PL_OBS_FRAGMENT)
@@ -213,6 +229,8 @@ static bool run_once(uint64_t seed, struct pl_flow_counters *sum)
 
 	pl_rng_seed(&r.rng, seed);
 	r.slow = one_in(&r, 4);
+	r.places = one_in(&r, 3) ? 1 : 2 + (uint32_t)pl_rng_below(&r.rng, one_in(&r, 3) ? 18 : 2);
+	r.copies = 2 + (uint32_t)pl_rng_below(&r.rng, one_in(&r, 2) ? 4 : 60);
 	r.keys = r.slow ? 12 : KEYS;
 	config.max_flows = r.slow || one_in(&r, 2) ? 8 : 512;
 	if (r.slow) {
@@ -242,7 +260,7 @@ static bool run_once(uint64_t seed, struct pl_flow_counters *sum)
 	pl_flow_cache_finish(cache);
 	model_finish(&model);
 	good = same_records(&got, &want);
-	good = same_counters(pl_flow_cache_counters(cache), &model.n) && good;
+	good = same_counters(pl_flow_cache_counters(cache), &model.c.n) && good;
 	pl_stats_add(&pl_flow_counters_list, sum, pl_flow_cache_counters(cache));
 	pl_flow_cache_free(cache);
 	free(got.records);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "flow/elsewhere.h"
 #include "flow/role.h"
 
 /* The mean of each side of the tap, added: both must have been measured. */
@@ -83,7 +84,7 @@ static void of_tcp(struct pl_flow288 *r, const struct pl_flow_entry *f, enum pl_
 }
 
 void pl_flow_record_of(struct pl_flow288 *ret, const struct pl_flow_entry *flow,
-	enum pl_flow_end reason, uint32_t seq)
+	const struct pl_flow_other *other, enum pl_flow_end reason, uint32_t seq)
 {
 	const uint64_t packets = (uint64_t)flow->packets[0] + flow->packets[1];
 	const struct pl_flow_told told = pl_flow_role_of(flow);
@@ -104,7 +105,8 @@ void pl_flow_record_of(struct pl_flow288 *ret, const struct pl_flow_entry *flow,
 		.pkts_fwd = flow->packets[0],
 		.pkts_rev = flow->packets[1],
 		.max_gap_us = (uint32_t)(flow->max_gap_ns / 1000),
-		.obs = flow->obs,
+		.obs = flow->place[0],
+		.obs_rev = flow->packets[1] > 0 ? flow->place[1] : 0,
 		.vlan = flow->vlan,
 		.flow_seq = seq,
 		.role = told.role,
@@ -117,9 +119,11 @@ void pl_flow_record_of(struct pl_flow288 *ret, const struct pl_flow_entry *flow,
 			(uint32_t)((flow->last_ts - flow->first_ts) / (packets - 1) / 1000);
 	if (flow->proto == PL_PROTO_TCP)
 		of_tcp(ret, flow, reason);
+	if ((flow->state & PL_FLOW_ELSEWHERE) != 0)
+		pl_flow_elsewhere_tell(ret, other);
 }
 
-void pl_flow_record_restart(struct pl_flow_entry *flow, uint64_t ts_ns)
+void pl_flow_record_restart(struct pl_flow_entry *flow, struct pl_flow_other *other, uint64_t ts_ns)
 {
 	const struct pl_flow_told told = pl_flow_role_of(flow);
 
@@ -128,14 +132,20 @@ void pl_flow_record_restart(struct pl_flow_entry *flow, uint64_t ts_ns)
 	flow->state &= (uint8_t) ~(PL_FLOW_TIMED | PL_FLOW_MARRED);
 	flow->state |= PL_FLOW_GIVEN;
 	flow->first_ts = flow->last_ts = ts_ns;
-	flow->obs &= (uint16_t)~PL_OBS_SAMPLED;
+	flow->place[0] &= (uint16_t)~PL_OBS_SAMPLED;
+	pl_flow_elsewhere_restart(flow, other);
 	flow->records = 0;
 	flow->hs_external_us = flow->hs_internal_us = 0;
 	flow->max_gap_ns = 0;
 	memset(flow->missed, 0, sizeof(flow->missed));
+	if (flow->proto == PL_PROTO_TCP)
+		memset(flow->dup_acks, 0, sizeof(flow->dup_acks));
 	for (unsigned int d = 0; d < 2; d++) {
 		flow->flags[d] = 0;
 		flow->bytes[d] = 0;
-		flow->packets[d] = flow->dup_acks[d] = 0;
+		flow->packets[d] = 0;
+		/* Never newer than `last_ts`: pl_flow_heard_ns(). */
+		if (pl_seq_after(flow->heard[d], pl_flow_heard(ts_ns)))
+			flow->heard[d] = pl_flow_heard(ts_ns);
 	}
 }

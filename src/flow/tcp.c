@@ -34,18 +34,18 @@ bool pl_flow_tcp_reuses(
 	       ((flow->way[d].known & PL_WAY_ISN) == 0 || flow->isn[d] != packet->tcp_seq);
 }
 
-static void ends(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt96 *p)
+static void ends(struct pl_flow_entry *f, unsigned int d, uint8_t flags, uint64_t ts_ns)
 {
 	const uint8_t both = PL_FLOW_FIN_FWD | PL_FLOW_FIN_REV;
 
-	if ((p->tcp_flags & PL_TCP_FIN) != 0)
+	if ((flags & PL_TCP_FIN) != 0)
 		f->state |= (uint8_t)(PL_FLOW_FIN_FWD << d);
-	if ((p->tcp_flags & PL_TCP_RST) != 0)
+	if ((flags & PL_TCP_RST) != 0)
 		f->state |= PL_FLOW_RST;
 	if ((f->state & PL_FLOW_CLOSING) == 0 &&
 		((f->state & PL_FLOW_RST) != 0 || (f->state & both) == both)) {
 		f->state |= PL_FLOW_CLOSING;
-		f->ended_ts = p->ts_ns;
+		f->ended_ts = ts_ns;
 	}
 }
 
@@ -342,6 +342,31 @@ static void echoed(struct pl_flow_entry *f, unsigned int d, const struct pl_pkt9
 	}
 }
 
+bool pl_flow_tcp_is_segment(const struct pl_pkt96 *packet)
+{
+	return packet->proto == PL_PROTO_TCP &&
+	       (packet->obs & (PL_OBS_FRAGMENT | PL_OBS_TRUNCATED | PL_OBS_SAMPLED)) == 0 &&
+	       (packet->tcp_flags & PL_TCP_RST) == 0 &&
+	       (packet->pay_len > 0 || (packet->tcp_flags & (PL_TCP_SYN | PL_TCP_FIN)) != 0);
+}
+
+void pl_flow_tcp_moved(struct pl_flow_entry *flow, const struct pl_flow_other *o, unsigned int d)
+{
+	flow->flags[d] |= o->flags[d];
+	ends(flow, d, o->flags[d], o->last_ts[d]);
+	for (unsigned int s = 0; s < 2; s++) {
+		drop_sample(flow, s);
+		flow->missed[s][PL_FLOW_BY_TS] += flow->way[s].tsvals;
+		flow->way[s].tsvals = 0;
+	}
+	for (unsigned int m = 0; m < PL_FLOW_METHODS; m++)
+		flow->missed[d][m] += o->segments[d];
+	flow->way[d].known &= PL_WAY_ISN | PL_WAY_ACKED | PL_WAY_TSVAL_LAST;
+	flow->way[1 - d].duplicate_acks = 0;
+	if (flow->handshake != PL_HANDSHAKE_NONE)
+		flow->handshake = PL_HANDSHAKE_OVER;
+}
+
 void pl_flow_tcp_packet(struct pl_flow_entry *flow, unsigned int d, const struct pl_pkt96 *packet,
 	struct pl_flow_counters *counters)
 {
@@ -349,7 +374,7 @@ void pl_flow_tcp_packet(struct pl_flow_entry *flow, unsigned int d, const struct
 	struct pl_flow_way *w = &flow->way[d];
 
 	if ((flags & (PL_TCP_FIN | PL_TCP_RST)) != 0)
-		ends(flow, d, packet);
+		ends(flow, d, flags, packet->ts_ns);
 	if ((packet->obs & (PL_OBS_FRAGMENT | PL_OBS_TRUNCATED)) != 0 || (flags & PL_TCP_RST) != 0)
 		return;
 	if ((flags & PL_TCP_SYN) != 0 && !takes_syn(flow, d, packet)) {

@@ -15,6 +15,13 @@
 bool pl_flow_tcp_reuses(
 	const struct pl_flow_entry *flow, unsigned int d, const struct pl_pkt96 *packet);
 
+/* Whether a packet, of any protocol, is a segment whose sequence numbers are looked at: with bytes, SYN or FIN. */
+bool pl_flow_tcp_is_segment(const struct pl_pkt96 *packet);
+
+/* Direction `d` goes on at the place that is watched. What its packets said until now is known no more
+ * but for flags and how many segments they were: what was awaited of either side is missed. */
+void pl_flow_tcp_moved(struct pl_flow_entry *flow, const struct pl_flow_other *o, unsigned int d);
+
 /* Accounts a TCP packet of direction `d` (0 or 1). */
 void pl_flow_tcp_packet(struct pl_flow_entry *flow, unsigned int d, const struct pl_pkt96 *packet,
 	struct pl_flow_counters *counters);

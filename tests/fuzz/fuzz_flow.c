@@ -2,8 +2,8 @@
 /*
  * Packet records through a small flow cache. First two bytes: the cache's timeouts and size, and the
  * size of batches; then a packet for every ten bytes: time, direction and flow, flags, numbers,
- * lengths, marks. Whatever comes, each packet is in one flow record or counted as left out, bytes
- * too, records are numbered one by one, and times in a record make sense.
+ * lengths, marks, place. Whatever comes, each packet is in one flow record or counted as left out,
+ * bytes too, records are numbered one by one, and times in a record make sense.
  */
 #include "base/diag.h"
 #include "flow/cache.h"
@@ -12,7 +12,7 @@
 enum { STEP = 10, BATCH = 16 };
 
 struct sums {
-	uint64_t packets, bytes, records;
+	uint64_t packets, elsewhere, bytes, records;
 	uint64_t by_reason[6];
 };
 
@@ -41,7 +41,13 @@ static void add(void *arg, const struct pl_flow288 *records, uint32_t n)
 			r->retrans_fwd);
 		must((r->rtt_seq_dst_n == 0) == (r->rtt_seq_dst_min_us == 0));
 		must(r->rtt_ts_src_min_us <= r->rtt_ts_src_avg_us);
+		must(r->obs_rev == 0 || r->pkts_rev > 0);
+		must((r->also_1 != 0 || r->also_more != 0) ||
+			(r->elsewhere_fwd == 0 && r->elsewhere_rev == 0));
+		must(r->also_6 == 0 || (r->also_1 != 0 && r->also_1 != r->also_6));
+		must(r->unseen_ns == 0);
 		s->packets += packets;
+		s->elsewhere += (uint64_t)r->elsewhere_fwd + r->elsewhere_rev;
 		s->bytes += r->bytes_fwd + r->bytes_rev;
 		s->by_reason[r->end_reason]++;
 	}
@@ -72,6 +78,7 @@ static struct pl_pkt96 packet(const uint8_t *d, uint64_t *now)
 	p.tcp_opts = (d[8] & 2) != 0 ? 1 << 8 : 0;
 	p.vlan = d[8] >> 2 & 1;
 	p.obs = (uint16_t)((d[8] >> 3 & 31) << 10);
+	p.obs |= (uint16_t)(d[9] >> 4);
 	p.frag_off = d[9] & 3;
 	if ((d[9] & 4) != 0)
 		p.sport = p.dport = 0;
@@ -110,7 +117,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	pl_flow_cache_finish(cache);
 	must(n->packets == fed && n->live == 0);
-	must(sums.packets == fed - n->fragments - n->without_ports);
+	must(sums.packets == fed - n->fragments - n->without_ports - n->elsewhere);
+	must(sums.elsewhere == n->elsewhere);
 	must(sums.bytes == 60 * sums.packets);
 	must(sums.by_reason[PL_FLOW_END_IDLE] == n->ended_idle);
 	must(sums.by_reason[PL_FLOW_END_ACTIVE] == n->ended_active);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The same packets at several places (entry.h). The state that is given with a flow is its own, of the same slot. A flow's packets of a direction count at one place,
+ * that of the first; what other places see of it is listed and feeds nothing. Another place may be
+ * where the flow goes now: it comes to count when it saw a packet PL_FLOW_LAG_NS or more behind the
+ * last that was counted, and for as long again nothing came from the place that counts. What it saw
+ * since the last that was counted is added then. One place for each direction is watched so.
+ *
+ * Places are read in turns, so what one of them saw may come before or behind what another saw
+ * at the same time. Two rules keep copies from being added: a place that gave copies before
+ * adds nothing of PL_FLOW_COPY_NS behind the last counted packet; and what it saw before
+ * a packet that is counted later is dropped.
+ */
+#pragma once
+
+#include "flow/cache.h"
+#include "flow/entry.h"
+
+#define PL_FLOW_LAG_NS  UINT64_C(1000000000) /* a place's packets come at most so late */
+#define PL_FLOW_COPY_NS UINT64_C(1000000)    /* from one place of a host to another */
+
+/* A packet of direction `d` at a place that does not count. */
+void pl_flow_elsewhere(struct pl_flow_entry *flow, struct pl_flow_other *other, unsigned int d,
+	const struct pl_pkt96 *packet, struct pl_flow_counters *counters);
+
+/* The place that waits in direction `d` counts from now on, and what it saw is added. The record has
+ * room for it. */
+void pl_flow_take_over(struct pl_flow_entry *flow, struct pl_flow_other *other, unsigned int d,
+	struct pl_flow_counters *counters);
+
+/* Whether the place that waits in direction `d`, if one does, is to count at `now_ns`. */
+static inline bool pl_flow_is_due(const struct pl_flow_entry *flow,
+	const struct pl_flow_other *other, unsigned int d, uint64_t now_ns)
+{
+	return (flow->places & PL_FLOW_WAITS << d) != 0 && now_ns >= other->alone_ts[d] &&
+	       now_ns - other->alone_ts[d] >= PL_FLOW_LAG_NS;
+}
+
+/* What has not been added when the flow ends never is. */
+void pl_flow_elsewhere_end(
+	struct pl_flow_entry *flow, struct pl_flow_other *other, struct pl_flow_counters *counters);
+
+/* After a record whose flow goes on. */
+void pl_flow_elsewhere_restart(struct pl_flow_entry *flow, struct pl_flow_other *other);
+
+/* What the record says of places. */
+void pl_flow_elsewhere_tell(struct pl_flow288 *ret, const struct pl_flow_other *other);
